@@ -58,7 +58,7 @@ var floors = []arch.Floor{
 	{Name: "client", Packages: []string{"internal/client"}, Imports: []string{"internal/domain/*"}},
 	{
 		Name: "httpapi", Packages: []string{"internal/surface/httpapi/**"}, Own: true, Depth: 3,
-		Imports:    []string{"internal/service/*", "internal/domain/*", "internal/kernel/*", "web"},
+		Imports:    []string{"internal/service/**", "internal/domain/*", "internal/kernel/*", "web"},
 		ThirdParty: []string{"github.com/danielgtaylor/huma/v2/**", "github.com/go-json-experiment/json/jsontext", "golang.org/x/time/rate"},
 	},
 	{

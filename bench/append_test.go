@@ -25,6 +25,7 @@ import (
 	"agentbox/internal/kernel/journal"
 	"agentbox/internal/kernel/projection"
 	"agentbox/internal/service/gate"
+	"agentbox/internal/service/identity"
 )
 
 // BenchmarkAppend measures durable appends, one event each, by writers that wait for their acknowledgement: ours with a decision, a ruling
@@ -144,13 +145,14 @@ func some(key string) []string {
 // openHouse returns a gate over the log, as the daemon has it, with an agent and the standard policy.
 func openHouse(b *testing.B, log store) (*gate.Gate, id.Principal, policy.Bundle) {
 	b.Helper()
-	g, err := gate.New(gate.Parts{Log: log, Docs: log, Evaluator: cedar.New(), Clock: wall{}, IDs: ids, Entropy: rand.Reader})
+	g, err := gate.New(gate.Parts{Log: log, Docs: log, Evaluator: cedar.New(), Clock: wall{}, IDs: ids})
 	must(b, err)
-	owner, err := g.Owner(b.Context(), workspace, "owner")
+	people := identity.New(identity.Parts{Log: log, Docs: log, Gate: g, Clock: wall{}, IDs: ids, Entropy: rand.Reader})
+	owner, err := people.Owner(b.Context(), workspace, "owner")
 	must(b, err)
-	agent, err := g.Agent(b.Context(), event.Origin{Principal: owner}, workspace, "worker")
+	agent, err := people.Agent(b.Context(), event.Origin{Principal: owner}, workspace, "worker")
 	must(b, err)
-	bundle, err := g.Pin(b.Context(), event.Origin{Principal: owner}, workspace, "standard", nil)
+	bundle, err := g.Bundles.Pin(b.Context(), event.Origin{Principal: owner}, workspace, "standard", nil)
 	must(b, err)
 	return g, agent, bundle
 }

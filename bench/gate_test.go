@@ -99,7 +99,7 @@ func judge(b *testing.B, g *gate.Gate, a policy.Action, command string) {
 // bareCedar evaluates the standard policy once for one simple command.
 func bareCedar(b *testing.B) {
 	g, action := openGate(b, inMemory)
-	bundle, err := g.Bundle(b.Context(), workspace, action.Bundle)
+	bundle, err := g.Bundles.Bundle(b.Context(), workspace, action.Bundle)
 	must(b, err)
 	set, err := cedarlib.NewPolicySetFromBytes("standard", []byte(bundle.Cedar))
 	must(b, err)

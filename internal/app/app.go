@@ -212,7 +212,7 @@ func open(ctx context.Context, c Config, clock event.Clock, logger *slog.Logger,
 		return nil, err
 	}
 	a.Gate, err = gate.New(gate.Parts{
-		Log: a.counted, Docs: a.Log, Evaluator: cedar.New(), Clock: clock, IDs: ids, Entropy: rand.Reader, Shadow: c.Shadow, System: System, Secret: secret,
+		Log: a.counted, Docs: a.Log, Evaluator: cedar.New(), Clock: clock, IDs: ids, Shadow: c.Shadow, System: System,
 		EffectsPerHour: c.EffectsPerHour, QuestionTime: c.ApprovalTime, Together: a.member != nil,
 	})
 	if err != nil {
@@ -221,7 +221,7 @@ func open(ctx context.Context, c Config, clock event.Clock, logger *slog.Logger,
 	if err := a.does("prepares the tiers"); err != nil {
 		return nil, err
 	}
-	if err := a.wire(ctx, ids); err != nil {
+	if err := a.wire(ctx, ids, secret); err != nil {
 		return nil, err
 	}
 	if err := a.owner(ctx); err != nil {
@@ -246,7 +246,7 @@ func open(ctx context.Context, c Config, clock event.Clock, logger *slog.Logger,
 }
 
 // wire makes the services and the drivers that they use.
-func (a *App) wire(ctx context.Context, ids *id.Source) error {
+func (a *App) wire(ctx context.Context, ids *id.Source, secret []byte) error {
 	blobs, err := a.openBlobs(ctx)
 	if err != nil {
 		return err
@@ -273,8 +273,15 @@ func (a *App) wire(ctx context.Context, ids *id.Source) error {
 		return err
 	}
 	asked := telemetry.WrapGate(a.Gate, a.clock, a.metrics, a.tracer, presets)
+	bootstrap, err := a.secret(bootstrapFile, "bootstrap_key_invalid")
+	if err != nil {
+		return err
+	}
+	a.Identity = identity.New(identity.Parts{
+		Log: a.counted, Docs: a.Log, Gate: asked, Clock: a.clock, IDs: ids, Entropy: rand.Reader, Secret: secret, BootstrapToken: hex.EncodeToString(bootstrap),
+	})
 	a.Spaces = spaces.New(spaces.Parts{
-		Log: a.counted, Docs: a.Log, Gate: asked, Library: a.Gate, Store: telemetry.WrapStore(stored, a.clock, a.tracer), Tiers: tiers, Place: seen, Clock: a.clock, IDs: ids, Logger: a.logger,
+		Log: a.counted, Docs: a.Log, Gate: asked, Library: a.Gate.Bundles, Store: telemetry.WrapStore(stored, a.clock, a.tracer), Tiers: tiers, Place: seen, Clock: a.clock, IDs: ids, Logger: a.logger,
 		MaxSpaces: a.Config.MaxSpaces, MaxLimits: a.Config.MaxLimits, FirstUID: a.uids(), System: System, Node: a.node, Together: a.shares(),
 	})
 	a.takeCensus()
@@ -283,7 +290,7 @@ func (a *App) wire(ctx context.Context, ids *id.Source) error {
 		return err
 	}
 	a.Runs = runs.New(runs.Parts{
-		Log: a.counted, Docs: a.Log, Blobs: blobs, Live: telemetry.WrapOutput(live, a.metrics), Gate: asked, Agents: a.Gate, Spaces: a.Spaces, Bundles: a.Gate,
+		Log: a.counted, Docs: a.Log, Blobs: blobs, Live: telemetry.WrapOutput(live, a.metrics), Gate: asked, Agents: a.Identity, Spaces: a.Spaces, Bundles: a.Gate.Bundles,
 		Room: blobs.Room, Clock: a.clock, IDs: ids, Logger: a.logger, MaxContent: a.Config.ContentQuota, MaxKeep: retention.OfRuns(),
 	})
 	a.GC = gc.New(gc.Parts{
@@ -308,19 +315,14 @@ func (a *App) wire(ctx context.Context, ids *id.Source) error {
 	if err := a.dispatch(ids, blobs, asked); err != nil {
 		return err
 	}
-	a.Workspaces = workspaces.New(workspaces.Parts{Log: a.counted, Docs: a.Log, Gate: asked, IDs: ids, Owner: a.Gate.Owner, IssueKey: a.Gate.IssueKey})
+	a.Workspaces = workspaces.New(workspaces.Parts{Log: a.counted, Docs: a.Log, Gate: asked, IDs: ids, Owner: a.Identity.Owner, IssueKey: a.Identity.IssueKey})
 	a.Rooms = rooms.New(rooms.Parts{Log: a.counted, Docs: a.Log, Gate: asked, IDs: ids})
-	bootstrap, err := a.secret(bootstrapFile, "bootstrap_key_invalid")
-	if err != nil {
-		return err
-	}
-	a.Identity = identity.New(identity.Parts{Log: a.counted, Docs: a.Log, Gate: asked, Clock: a.clock, IDs: ids, Entropy: rand.Reader, Secret: a.Gate.Secret, BootstrapToken: hex.EncodeToString(bootstrap)})
 	if a.member != nil {
 		a.Runs.Mine, a.GC.Mine, a.GC.Leads = a.Spaces.Mine, a.Spaces.Mine, a.leads.Load
 	}
 	a.Spaces.SetOccupants(a.Runs)
-	a.Gate.OnHalt(a.Runs.Halt)
-	a.Gate.OnLift(a.Runs.Lifted)
+	a.Gate.KillSwitch.OnHalt(a.Runs.Halt)
+	a.Gate.KillSwitch.OnLift(a.Runs.Lifted)
 	return a.serve(ids, blobs)
 }
 

@@ -80,7 +80,7 @@ func TestOperationsFromBeginningToEnd(t *testing.T) {
 		t.Fatalf("the run is %s, want awaiting_approval", doc.Status)
 	}
 	_, approval := doc.Pending()
-	if _, err := a.Gate.Decide(ctx, origin, id.DefaultWorkspace, approval, policy.Answer{Decision: "approve"}); err != nil {
+	if _, err := a.Gate.Approvals.Decide(ctx, origin, id.DefaultWorkspace, approval, policy.Answer{Decision: "approve"}); err != nil {
 		t.Fatal(err)
 	}
 	doc, err = a.Runs.WaitPast(ctx, id.DefaultWorkspace, doc.ID, approval)

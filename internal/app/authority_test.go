@@ -22,7 +22,7 @@ func stopped(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
 	a, stop := serve(t, dir)
-	if _, err := a.Gate.ThrowKillSwitch(t.Context(), event.Origin{Principal: a.Owner}, id.DefaultWorkspace, "a test"); err != nil {
+	if _, err := a.Gate.KillSwitch.Throw(t.Context(), event.Origin{Principal: a.Owner}, id.DefaultWorkspace, "a test"); err != nil {
 		t.Fatal(err)
 	}
 	if err := stop(); err != nil {

@@ -31,7 +31,7 @@ func TestIdentifiersAfterTheClockWasSetBack(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, key, err := a.Gate.IssueKey(t.Context(), event.Origin{Principal: a.Owner}, id.DefaultWorkspace, a.Owner, "test")
+		_, key, err := a.Identity.IssueKey(t.Context(), event.Origin{Principal: a.Owner}, id.DefaultWorkspace, a.Owner, "test")
 		if err != nil {
 			t.Fatal(err)
 		}

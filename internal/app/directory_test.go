@@ -342,7 +342,7 @@ func TestADirectoryThatCannotBeUsed(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if _, err := a.Gate.Authenticate(t.Context(), strings.TrimSpace(string(raw))); err != nil {
+				if _, err := a.Identity.Authenticate(t.Context(), strings.TrimSpace(string(raw))); err != nil {
 					t.Errorf("the owner's key is none: %v", err)
 				}
 				if err := a.Close(); err != nil {

@@ -217,7 +217,7 @@ func (d *desk) mayClaim(ctx context.Context, ws id.Workspace) (bool, error) {
 
 // register makes the engine known in a workspace, before it claims its first run.
 func (d *desk) register(ctx context.Context, ws id.Workspace) error {
-	_, err := d.a.Gate.Principal(ctx, ws, EngineID)
+	_, err := d.a.Identity.Principal(ctx, ws, EngineID)
 	if fault.KindOf(err) != fault.NotFound && fault.KindOf(err) != fault.Denied {
 		return err
 	}

@@ -18,7 +18,7 @@ import (
 	"agentbox/internal/domain/space"
 	"agentbox/internal/driver/telemetry"
 	"agentbox/internal/kernel/projection"
-	"agentbox/internal/service/gate"
+	"agentbox/internal/service/gate/approvals"
 	"agentbox/internal/service/gate/rules"
 	"agentbox/internal/surface/httpapi/wire"
 )
@@ -109,7 +109,7 @@ func (a *App) lookUp(ctx context.Context) (telemetry.State, error) {
 		}
 		s.Head += head
 		for _, status := range []policy.ApprovalStatus{policy.Pending, policy.Held} {
-			open, err := a.Gate.Approvals(ctx, ws, gate.Filter{Status: status, Limit: 1000})
+			open, err := a.Gate.Approvals.List(ctx, ws, approvals.Filter{Status: status, Limit: 1000})
 			if err != nil {
 				return s, err
 			}
@@ -120,7 +120,7 @@ func (a *App) lookUp(ctx context.Context) (telemetry.State, error) {
 				}
 			}
 		}
-		thrown, err := a.Gate.KillSwitch(ctx, ws)
+		thrown, err := a.Gate.KillSwitch.State(ctx, ws)
 		if err != nil {
 			return s, err
 		}

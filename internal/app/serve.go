@@ -71,7 +71,7 @@ func (a *App) serve(ids *id.Source, blobs *disk.Blobs) error {
 	}
 	a.server = httpapi.New(wire.Config{
 		Clock: a.clock, IDs: ids, Log: a.logger,
-		Authenticate: a.Gate.Authenticate, AuthenticateEngine: a.Gate.Engine, Rates: rates, Observer: observer{a.metrics, a.tracer},
+		Authenticate: a.Identity.Authenticate, AuthenticateEngine: a.Identity.AuthenticateEngine, Rates: rates, Observer: observer{a.metrics, a.tracer},
 		Hosts: a.Config.hosts(), Elsewhere: a.elsewhere(),
 	}, services, Version)
 	return nil
@@ -123,7 +123,7 @@ func (a *App) Run(ctx context.Context, ready func(State)) (err error) {
 	part("measure the data directory", a.measureData)
 	part("give memory back", a.giveBack)
 	if a.member != nil {
-		part("follow what other daemons say", a.Gate.Follow)
+		part("follow what other daemons say", a.Gate.KillSwitch.Follow)
 		part("lead", a.lead)
 		if err := a.member.Advertise(ctx, a.advertised()); err != nil {
 			stop(err)
@@ -161,7 +161,7 @@ func (a *App) tellOfSwitches(ctx context.Context) {
 		return // what is wrong with the log is told where it is used
 	}
 	for _, ws := range workspaces {
-		if k, err := a.Gate.KillSwitch(ctx, ws); err == nil && k.On {
+		if k, err := a.Gate.KillSwitch.State(ctx, ws); err == nil && k.On {
 			a.logger.Warn("the kill switch is on: no effect is permitted until somebody lifts it with agentbox kill-switch off", "code", "kill_switch_on", "workspace", string(ws))
 		}
 	}
@@ -280,7 +280,7 @@ func (a *App) forget(ctx context.Context) error {
 // expire ends questions that nobody has answered in time.
 func (a *App) expire(ctx context.Context) error {
 	a.steadily(ctx.Done(), func(now time.Time) {
-		if err := a.Gate.Step(ctx, now); err != nil && ctx.Err() == nil {
+		if err := a.Gate.Approvals.Step(ctx, now); err != nil && ctx.Err() == nil {
 			a.logger.Error("end questions that have expired", "code", "questions_not_expired", "error", err)
 		}
 	})
@@ -301,7 +301,7 @@ func (a *App) tick(ctx context.Context) error {
 // daemon's user can read, and the local command line finds it there.
 func (a *App) owner(ctx context.Context) error {
 	ws := id.DefaultWorkspace
-	owner, err := a.Gate.Owner(ctx, ws, "owner")
+	owner, err := a.Identity.Owner(ctx, ws, "owner")
 	if err != nil {
 		return err
 	}
@@ -310,7 +310,7 @@ func (a *App) owner(ctx context.Context) error {
 	if err != nil || known {
 		return err
 	}
-	bearer, _, err := a.Gate.IssueKey(ctx, event.Origin{Principal: owner}, ws, owner, "local command line")
+	bearer, _, err := a.Identity.IssueKey(ctx, event.Origin{Principal: owner}, ws, owner, "local command line")
 	if err != nil {
 		return err
 	}
@@ -331,7 +331,7 @@ func (a *App) ownerKey(ctx context.Context) (bool, error) {
 	if err != nil {
 		return false, unwritable(err, a.Config.DataDir)
 	}
-	_, err = a.Gate.Authenticate(ctx, string(trim(raw)))
+	_, err = a.Identity.Authenticate(ctx, string(trim(raw)))
 	return err == nil, nil
 }
 

@@ -19,7 +19,7 @@ import (
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/run"
-	"agentbox/internal/service/gate"
+	"agentbox/internal/service/gate/approvals"
 	"agentbox/internal/service/runs"
 	"agentbox/internal/service/spaces"
 	"agentbox/internal/testkit/platter"
@@ -115,12 +115,12 @@ func holdsWhatItHeld(t *testing.T, a *app.App) {
 	if no := results.Events[5]; no.Type != run.ResPolicyDenied {
 		t.Errorf("the refusal is %+v", no)
 	}
-	open, err := a.Gate.Approvals(ctx, ws, gate.Filter{Status: policy.Pending})
+	open, err := a.Gate.Approvals.List(ctx, ws, approvals.Filter{Status: policy.Pending})
 	if err != nil || len(open) != 1 || open[0].Run != waits.ID {
 		t.Fatalf("%d open questions, %v, want that of %s", len(open), err, waits.ID)
 	}
 	owner := event.Origin{Principal: a.Owner}
-	if _, err := a.Gate.Decide(ctx, owner, ws, open[0].ID, policy.Answer{Decision: policy.Refuse}); err != nil && fault.CodeOf(err) != "approval_expired" {
+	if _, err := a.Gate.Approvals.Decide(ctx, owner, ws, open[0].ID, policy.Answer{Decision: policy.Refuse}); err != nil && fault.CodeOf(err) != "approval_expired" {
 		t.Errorf("answer the old question: %v", err)
 	}
 	file, err := a.Spaces.ReadFile(ctx, owner, ws, report.Space, "report.md", spaces.Any)

@@ -78,7 +78,7 @@ func (s *Stack) rests(doc run.Run) bool {
 		return doc.Status.Ended()
 	}
 	_, approval := doc.Pending()
-	question, err := s.Gate.Approval(s.Context(), WS, approval)
+	question, err := s.Gate.Approvals.Get(s.Context(), WS, approval)
 	s.must(err)
 	return question.Status == policy.Pending || question.Status == policy.Held
 }
@@ -145,7 +145,7 @@ func (s *Stack) Decide(r id.Run, word policy.DecisionWord, reason string) {
 	if approval == "" {
 		s.T.Fatalf("run %s waits for nobody; it is %s", r, s.Find(r).Status)
 	}
-	_, err := s.Gate.Decide(s.Context(), s.Origin, WS, approval, policy.Answer{Decision: word, Reason: reason})
+	_, err := s.Gate.Approvals.Decide(s.Context(), s.Origin, WS, approval, policy.Answer{Decision: word, Reason: reason})
 	s.must(err)
 }
 
@@ -154,7 +154,7 @@ func (s *Stack) Tick(d time.Duration) {
 	s.T.Helper()
 	s.Clock.Move(d)
 	s.must(s.Spaces.Step(s.Context(), s.Clock.Now()))
-	s.must(s.Gate.Step(s.Context(), s.Clock.Now()))
+	s.must(s.Gate.Approvals.Step(s.Context(), s.Clock.Now()))
 }
 
 // Results returns the results of a run, in order.

@@ -31,6 +31,7 @@ import (
 	"agentbox/internal/service/engines"
 	"agentbox/internal/service/gate"
 	"agentbox/internal/service/gc"
+	"agentbox/internal/service/identity"
 	"agentbox/internal/service/redaction"
 	"agentbox/internal/service/runs"
 	"agentbox/internal/service/spaces"
@@ -71,6 +72,7 @@ type Stack struct {
 	Store     *disk.Spaces
 	Tier      *namespace.Tier
 	Gate      *gate.Gate
+	Identity  *identity.Service
 	Spaces    *spaces.Service
 	Runs      *runs.Service
 	Engines   *engines.Service
@@ -123,19 +125,20 @@ func (s *Stack) open() {
 	s.Log = newTap(s.base)
 	var err error
 	s.Gate, err = gate.New(gate.Parts{
-		Log: s.Log, Docs: s.Docs, Evaluator: cedar.New(), Clock: s.Clock, IDs: s.IDs, Entropy: rand.Reader, System: app.System,
+		Log: s.Log, Docs: s.Docs, Evaluator: cedar.New(), Clock: s.Clock, IDs: s.IDs, System: app.System,
 	})
 	s.must(err)
+	s.Identity = identity.New(identity.Parts{Log: s.Log, Docs: s.Docs, Gate: s.Gate, Clock: s.Clock, IDs: s.IDs, Entropy: rand.Reader})
 	tiers := []space.Tier{s.Tier}
 	if s.Options.Light != nil {
 		tiers = slices.Insert(tiers, 0, space.Tier(s.Options.Light))
 	}
 	s.Spaces = spaces.New(spaces.Parts{
-		Log: s.Log, Docs: s.Docs, Gate: s.Gate, Library: s.Gate, Store: s.Store, Tiers: tiers, Place: s.Options.Place, Clock: s.Clock, IDs: s.IDs,
+		Log: s.Log, Docs: s.Docs, Gate: s.Gate, Library: s.Gate.Bundles, Store: s.Store, Tiers: tiers, Place: s.Options.Place, Clock: s.Clock, IDs: s.IDs,
 		Logger: logger, MaxSpaces: s.Options.MaxSpaces, MaxLimits: s.Options.MaxLimits, FirstUID: s.first, System: app.System,
 	})
 	s.Runs = runs.New(runs.Parts{
-		Log: s.Log, Docs: s.Docs, Blobs: s.Blobs, Live: s.Live, Gate: s.Gate, Agents: s.Gate, Spaces: s.Spaces, Bundles: s.Gate,
+		Log: s.Log, Docs: s.Docs, Blobs: s.Blobs, Live: s.Live, Gate: s.Gate, Agents: s.Identity, Spaces: s.Spaces, Bundles: s.Gate.Bundles,
 		Clock: s.Clock, IDs: s.IDs, Logger: logger, MaxContent: s.Options.Content,
 	})
 	s.GC = gc.New(gc.Parts{
@@ -151,9 +154,9 @@ func (s *Stack) open() {
 		Place: func(context.Context, id.Workspace, id.Room, id.Thread) error { return nil },
 	})
 	s.Spaces.SetOccupants(s.Runs)
-	s.Gate.OnHalt(s.Runs.Halt)
-	s.Gate.OnLift(s.Runs.Lifted)
-	s.Owner, err = s.Gate.Owner(ctx, WS, "owner")
+	s.Gate.KillSwitch.OnHalt(s.Runs.Halt)
+	s.Gate.KillSwitch.OnLift(s.Runs.Lifted)
+	s.Owner, err = s.Identity.Owner(ctx, WS, "owner")
 	s.must(err)
 	s.Origin = event.Origin{Principal: s.Owner}
 	s.must(s.Spaces.Recover(ctx))

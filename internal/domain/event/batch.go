@@ -15,6 +15,14 @@ type Batch struct {
 	Digest Digest // of the command behind the batch
 }
 
+// Correlation returns the correlation of the first event of the batch, "" for an empty batch.
+func (b Batch) Correlation() id.Correlation {
+	if len(b.Drafts) == 0 {
+		return ""
+	}
+	return b.Drafts[0].Correlation
+}
+
 // StreamVersion expects a stream's head: the place of its last event, 0 for a stream without events. Where a log tells its heads, it says
 // the hash of that event too; an expectation leaves it out.
 type StreamVersion struct {

@@ -2,6 +2,7 @@ package policy
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"agentbox/internal/domain/event"
@@ -62,6 +63,14 @@ type Gate interface {
 
 // ErrApart means that two actions cannot be recorded in one commit; each can still be on its own.
 var ErrApart = fault.New(fault.Waiting, "recorded_apart", "the actions have to be recorded one after the other")
+
+// Belongs refuses a batch with events of another workspace than the action's.
+func Belongs(b event.Batch, ws id.Workspace) error {
+	if b.Workspace != ws || slices.ContainsFunc(b.Drafts, func(d event.Draft) bool { return d.Workspace != ws }) {
+		return fault.New(fault.Internal, "workspace_mismatch", "the events belong to another workspace than the action")
+	}
+	return nil
+}
 
 // Ask is what the asking side adds to a question.
 type Ask struct {

@@ -2,6 +2,7 @@ package policy
 
 import (
 	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/fault"
 )
 
 // Outcome is what the gate says to an action. The zero value denies.
@@ -57,6 +58,15 @@ type Decision struct {
 
 // Allowed reports whether the action may be done now without asking anybody: it is allowed, or mode shadow lets it pass.
 func (d Decision) Allowed() bool { return d.Outcome == Allow || d.Shadow }
+
+// Refusal turns a decision that is no allowance into an error: of kind Waiting where a person may still approve it, else Denied.
+func (d Decision) Refusal() error {
+	kind := fault.Denied
+	if d.Outcome == RequireApproval {
+		kind = fault.Waiting
+	}
+	return fault.New(kind, d.ReasonCode, "%s", d.Reason).With(d.Suggestion)
+}
 
 // Reason codes of the gate itself; the set is open.
 const (

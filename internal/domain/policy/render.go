@@ -121,6 +121,27 @@ func name(key string) string {
 // maxBlank is the longest run of spaces that is shown as spaces; longer ones could push text out of sight.
 const maxBlank = 16
 
+// Brief escapes a text that stands in a sentence, and shortens it.
+func Brief(text string) string {
+	const most = 120
+	if len(text) > most {
+		text = strings.ToValidUTF8(text[:most], "") + "..."
+	}
+	return Escape(text)
+}
+
+// EscapeAll escapes each text of a list; it returns nil for an empty one.
+func EscapeAll(list []string) []string {
+	if len(list) == 0 {
+		return nil
+	}
+	escaped := make([]string, len(list))
+	for i, text := range list {
+		escaped[i] = Escape(text)
+	}
+	return escaped
+}
+
 // Escape writes text so that it can only be read one way and cannot steer a terminal: printable ASCII but `"` and `\`, and the accented
 // letters of Latin-1, stand for themselves; everything else becomes \n, \r, \t, \", \\ or \u{code point}. Bytes that are no UTF-8 become
 // \x and two digits.

@@ -133,3 +133,8 @@ func IssuerOf(origin event.Origin, role Role) id.Principal {
 // ErrUnauthenticated refuses a request without a key that opens anything. It says the same whatever was wrong with the key.
 var ErrUnauthenticated = fault.New(fault.Denied, "unauthenticated", "this needs a valid API key").
 	With("Send the header Authorization: Bearer KEY. On the daemon's own machine the key lies in owner.key in its data directory.")
+
+// MayActFor reports whether a principal may act for another: services, owners and admins may act for an agent, and nobody for anybody else.
+func (p Principal) MayActFor(other Principal) bool {
+	return other.Kind == id.Agent && !p.Quarantined && (p.Kind == id.Service || p.Kind == id.User && p.Role.AtLeast(Admin))
+}

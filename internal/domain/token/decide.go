@@ -18,7 +18,7 @@ type Grant struct {
 	ValidUntil time.Time // zero: as long as the parent
 }
 
-// Root returns the data of a token that is derived from none. It does not judge who grants it; the registrar does.
+// Root returns the data of a token that is derived from none. It does not judge who grants it; the identity service does.
 func (g Grant) Root(by id.Principal, now time.Time) (Granted, error) {
 	if err := g.check(now); err != nil {
 		return Granted{}, err

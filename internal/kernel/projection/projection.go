@@ -8,6 +8,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -241,4 +242,21 @@ func List[T any](ctx context.Context, r Reader, q Query) ([]T, error) {
 		}
 	}
 	return docs, nil
+}
+
+// Stale reports whether a document that a batch expects has changed. A batch that expects the place of a stream counts as stale.
+func Stale(ctx context.Context, r Reader, b event.Batch) (bool, error) {
+	if len(b.Streams) > 0 {
+		return true, nil
+	}
+	for _, want := range b.Documents {
+		doc, err := r.Document(ctx, b.Workspace, want.Projection, want.Key)
+		if err != nil && !errors.Is(err, ErrNotFound) {
+			return false, err
+		}
+		if doc.Version != want.Version {
+			return true, nil
+		}
+	}
+	return false, nil
 }

@@ -239,7 +239,7 @@ func TestARunReachesTheLastWhoWaits(t *testing.T) {
 func TestARefusalPassesARunOn(t *testing.T) {
 	inBubble(t, func(t *testing.T, h *house) {
 		broken := errors.New("it cannot be looked up")
-		agent, err := h.gate.Agent(t.Context(), h.owner, ws, "stranger")
+		agent, err := h.people.Agent(t.Context(), h.owner, ws, "stranger")
 		if err != nil {
 			t.Fatal(err)
 		}

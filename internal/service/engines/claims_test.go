@@ -290,12 +290,12 @@ func fences(rt *rapid.T, h *house, of id.Run) {
 // TestAnEngineThatMayNotClaimIsRecordedOnceAnHour lets a quarantined engine poll for two hours, once a minute.
 func TestAnEngineThatMayNotClaimIsRecordedOnceAnHour(t *testing.T) {
 	h, ctx := open(t), t.Context()
-	agent, err := h.gate.Agent(ctx, h.owner, ws, "mill")
+	agent, err := h.people.Agent(ctx, h.owner, ws, "mill")
 	if err != nil {
 		t.Fatal(err)
 	}
 	h.ask("")
-	if err := h.gate.Quarantine(ctx, h.owner, ws, agent, true, "odd"); err != nil {
+	if err := h.people.Quarantine(ctx, h.owner, ws, agent, true, "odd"); err != nil {
 		t.Fatal(err)
 	}
 	before := h.head()

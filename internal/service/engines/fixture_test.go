@@ -23,6 +23,7 @@ import (
 	"agentbox/internal/kernel/claim"
 	"agentbox/internal/service/engines"
 	"agentbox/internal/service/gate"
+	"agentbox/internal/service/identity"
 	"agentbox/internal/service/spaces"
 )
 
@@ -65,12 +66,13 @@ func (c *clock) move(d time.Duration) {
 // house is the engines service in memory, with an owner and engines.
 type house struct {
 	*engines.Service
-	t     testing.TB
-	log   *memory.Journal
-	blobs *memory.Blobs
-	gate  *gate.Gate
-	clock *clock
-	owner event.Origin
+	t      testing.TB
+	log    *memory.Journal
+	blobs  *memory.Blobs
+	gate   *gate.Gate
+	people *identity.Service
+	clock  *clock
+	owner  event.Origin
 }
 
 // newHouse makes a house. The caller closes its log: a property makes many in one test.
@@ -86,9 +88,10 @@ func newHouseOn(t testing.TB, c *clock) *house {
 	if h.log, err = memory.NewJournal(app.Definitions(), h.clock, ids, rand.Reader); err != nil {
 		t.Fatal(err)
 	}
-	if h.gate, err = gate.New(gate.Parts{Log: h.log, Docs: h.log, Evaluator: cedar.New(), Clock: h.clock, IDs: ids, Entropy: rand.Reader}); err != nil {
+	if h.gate, err = gate.New(gate.Parts{Log: h.log, Docs: h.log, Evaluator: cedar.New(), Clock: h.clock, IDs: ids}); err != nil {
 		t.Fatal(err)
 	}
+	h.people = identity.New(identity.Parts{Log: h.log, Docs: h.log, Gate: h.gate, Clock: h.clock, IDs: ids, Entropy: rand.Reader})
 	tokens, err := claim.NewTokens(make([]byte, claim.SecretBytes))
 	if err != nil {
 		t.Fatal(err)
@@ -102,7 +105,7 @@ func newHouseOn(t testing.TB, c *clock) *house {
 		Log:  h.log, Docs: h.log, Blobs: h.blobs, MaxContent: 1 << 30, Gate: h.gate, Tokens: tokens, Clock: h.clock, IDs: ids, Logger: slog.New(slog.DiscardHandler),
 		Place: func(context.Context, id.Workspace, id.Room, id.Thread) error { return nil },
 	})
-	owner, err := h.gate.Owner(context.Background(), ws, "owner")
+	owner, err := h.people.Owner(context.Background(), ws, "owner")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -102,7 +102,7 @@ func TestThreat30ThePermitOfAnOldFenceIsWorthNothing(t *testing.T) {
 	_, err := h.Complete(ctx, h.owner, taken, "", nil)
 	h.code(err, "permit_invalid")
 	fresh.Permit = h.ClaimPermit(doc)
-	stranger, err := h.gate.AddPerson(ctx, h.owner, ws, "Mia", "member")
+	stranger, err := h.people.AddPerson(ctx, h.owner, ws, "Mia", "member")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -34,6 +34,7 @@ import (
 	"agentbox/internal/kernel/vault"
 	"agentbox/internal/service/engines"
 	"agentbox/internal/service/gate"
+	"agentbox/internal/service/identity"
 	"agentbox/internal/service/spaces"
 	"agentbox/internal/testkit/pgtest"
 )
@@ -219,10 +220,11 @@ func (w *world) join(t *testing.T, address string, n int, skew time.Duration, ke
 	if err != nil {
 		t.Fatal(err)
 	}
-	g, err := gate.New(gate.Parts{Log: m.log, Docs: m.log, Evaluator: cedar.New(), Clock: c, IDs: ids, Entropy: chance.Reader, Together: true})
+	g, err := gate.New(gate.Parts{Log: m.log, Docs: m.log, Evaluator: cedar.New(), Clock: c, IDs: ids, Together: true})
 	if err != nil {
 		t.Fatal(err)
 	}
+	people := identity.New(identity.Parts{Log: m.log, Docs: m.log, Gate: g, Clock: c, IDs: ids, Entropy: chance.Reader})
 	tokens, err := claim.NewTokens(make([]byte, claim.SecretBytes))
 	if err != nil {
 		t.Fatal(err)
@@ -235,7 +237,7 @@ func (w *world) join(t *testing.T, address string, n int, skew time.Duration, ke
 		Log: m.log, Docs: m.log, Blobs: w.blobs, MaxContent: 1 << 30, Gate: g, Tokens: tokens, Seal: seal, Clock: c, IDs: ids, Logger: slog.New(slog.DiscardHandler), Together: true,
 		Place: func(context.Context, id.Workspace, id.Room, id.Thread) error { return nil },
 	})
-	owner, err := g.Owner(t.Context(), ws, "owner")
+	owner, err := people.Owner(t.Context(), ws, "owner")
 	if err != nil {
 		t.Fatal(err)
 	}

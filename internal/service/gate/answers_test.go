@@ -13,6 +13,8 @@ import (
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/principal"
 	"agentbox/internal/service/gate"
+	"agentbox/internal/service/gate/approvals"
+	"agentbox/internal/service/gate/authority"
 )
 
 // Who says which action they saw answers that one, and no other.
@@ -22,17 +24,17 @@ func TestAnAnswerIsToTheActionThatThePersonSaw(t *testing.T) {
 	_, q := h.asked(h.shell("standard", "rm -r scratch"))
 	_, other := h.asked(h.shell("standard", "rm -r other"))
 	for _, word := range []policy.DecisionWord{policy.Approve, policy.Refuse, policy.Hold} {
-		if _, err := h.Decide(ctx, h.origin(h.owner), ws, q.ID, policy.Answer{Decision: word, Saw: &other.ActionHash}); !errors.Is(err, policy.ErrOtherAction) {
+		if _, err := h.Approvals.Decide(ctx, h.origin(h.owner), ws, q.ID, policy.Answer{Decision: word, Saw: &other.ActionHash}); !errors.Is(err, policy.ErrOtherAction) {
 			t.Errorf("%s of another action: got %v, want %v", word, err, policy.ErrOtherAction)
 		}
-		if _, err := h.Decide(ctx, h.origin(h.owner), ws, q.ID, policy.Answer{Decision: word, Saw: &event.Digest{}}); !errors.Is(err, policy.ErrOtherAction) {
+		if _, err := h.Approvals.Decide(ctx, h.origin(h.owner), ws, q.ID, policy.Answer{Decision: word, Saw: &event.Digest{}}); !errors.Is(err, policy.ErrOtherAction) {
 			t.Errorf("%s of a hash of zeros: got %v, want %v", word, err, policy.ErrOtherAction)
 		}
 	}
-	if doc, err := h.Approval(ctx, ws, q.ID); err != nil || doc.Status != policy.Pending {
+	if doc, err := h.Approvals.Get(ctx, ws, q.ID); err != nil || doc.Status != policy.Pending {
 		t.Errorf("the question is %s, %v", doc.Status, err)
 	}
-	if doc, err := h.Decide(ctx, h.origin(h.owner), ws, q.ID, policy.Answer{Decision: policy.Approve, Saw: &q.ActionHash}); err != nil || doc.Status != policy.Approved {
+	if doc, err := h.Approvals.Decide(ctx, h.origin(h.owner), ws, q.ID, policy.Answer{Decision: policy.Approve, Saw: &q.ActionHash}); err != nil || doc.Status != policy.Approved {
 		t.Errorf("of the action that they saw: got %s, %v", doc.Status, err)
 	}
 }
@@ -48,13 +50,13 @@ func TestWhoeverSentAQuestionDoesNotAnswerIt(t *testing.T) {
 	if err != nil || q.Through != anna {
 		t.Fatalf("the question goes through %q, %v", q.Through, err)
 	}
-	if _, err := h.decide(q, anna, policy.Approve); !errors.Is(err, gate.ErrOwnRequest) {
-		t.Errorf("who sent it: got %v, want %v", err, gate.ErrOwnRequest)
+	if _, err := h.decide(q, anna, policy.Approve); !errors.Is(err, approvals.ErrOwnRequest) {
+		t.Errorf("who sent it: got %v, want %v", err, approvals.ErrOwnRequest)
 	}
 	issued := h.origin(otto)
 	issued.Issuer = anna
-	if _, err := h.Decide(ctx, issued, ws, q.ID, policy.Answer{Decision: policy.Approve}); !errors.Is(err, gate.ErrOwnCredential) {
-		t.Errorf("with a key of theirs: got %v, want %v", err, gate.ErrOwnCredential)
+	if _, err := h.Approvals.Decide(ctx, issued, ws, q.ID, policy.Answer{Decision: policy.Approve}); !errors.Is(err, approvals.ErrOwnCredential) {
+		t.Errorf("with a key of theirs: got %v, want %v", err, approvals.ErrOwnCredential)
 	}
 	if doc, err := h.decide(q, otto, policy.Approve); err != nil || doc.Status != policy.Approved {
 		t.Errorf("another person: got %s, %v", doc.Status, err)
@@ -72,13 +74,13 @@ func TestUnderTheKillSwitchNoEffectIsApproved(t *testing.T) {
 	_, refused := h.asked(h.shell("standard", "rm -r other"))
 	_, decided := h.asked(h.shell("standard", "rm -r third"))
 	h.approve(decided, h.owner)
-	if _, err := h.ThrowKillSwitch(ctx, h.origin(h.owner), ws, "something smells"); err != nil {
+	if _, err := h.KillSwitch.Throw(ctx, h.origin(h.owner), ws, "something smells"); err != nil {
 		t.Fatal(err)
 	}
 	until := h.clock.Now().Add(time.Hour)
 	for _, answer := range []policy.Answer{{Decision: policy.Approve}, {Decision: policy.Approve, Scope: policy.ScopeRun, Uses: 1, ExpiresAt: until}} {
-		if _, err := h.Decide(ctx, h.origin(h.owner), ws, once.ID, answer); !errors.Is(err, gate.ErrKillSwitchHolds) {
-			t.Errorf("approved for %q: got %v, want %v", answer.Scope, err, gate.ErrKillSwitchHolds)
+		if _, err := h.Approvals.Decide(ctx, h.origin(h.owner), ws, once.ID, answer); !errors.Is(err, approvals.ErrKillSwitchHolds) {
+			t.Errorf("approved for %q: got %v, want %v", answer.Scope, err, approvals.ErrKillSwitchHolds)
 		}
 	}
 	for _, c := range []struct {
@@ -93,7 +95,7 @@ func TestUnderTheKillSwitchNoEffectIsApproved(t *testing.T) {
 	if _, err := h.decide(decided, h.owner, policy.Approve); !errors.Is(err, policy.ErrAlreadyDecided) {
 		t.Errorf("what was decided before: got %v, want %v", err, policy.ErrAlreadyDecided)
 	}
-	if _, err := h.LiftKillSwitch(ctx, h.origin(h.owner), ws, ""); err != nil {
+	if _, err := h.KillSwitch.Lift(ctx, h.origin(h.owner), ws, ""); err != nil {
 		t.Fatal(err)
 	}
 	h.approve(once, h.owner)
@@ -105,24 +107,24 @@ func TestWhoRevokesAStandingApproval(t *testing.T) {
 	h := build(t, nil)
 	s, r := h.granted(t, 10)
 	for _, p := range []id.Principal{h.agent, h.person("Mia", principal.Member), h.person("Vera", principal.Viewer)} {
-		if err := h.Revoke(ctx, h.origin(p), ws, s, ""); !errors.Is(err, gate.ErrNotDecider) {
-			t.Errorf("%s: got %v, want %v", p, err, gate.ErrNotDecider)
+		if err := h.Approvals.Revoke(ctx, h.origin(p), ws, s, ""); !errors.Is(err, authority.ErrNotDecider) {
+			t.Errorf("%s: got %v, want %v", p, err, authority.ErrNotDecider)
 		}
 	}
-	if err := h.Revoke(ctx, h.origin(id.NewPrincipal(h.ids, id.User)), ws, s, ""); fault.CodeOf(err) != policy.ReasonPrincipalNotFound {
+	if err := h.Approvals.Revoke(ctx, h.origin(id.NewPrincipal(h.ids, id.User)), ws, s, ""); fault.CodeOf(err) != policy.ReasonPrincipalNotFound {
 		t.Errorf("a stranger: got %v", err)
 	}
-	if err := h.Revoke(ctx, h.origin(h.owner), ws, id.New[id.Standing](h.ids), ""); !errors.Is(err, gate.ErrStandingNotFound) {
-		t.Errorf("one that is not there: got %v, want %v", err, gate.ErrStandingNotFound)
+	if err := h.Approvals.Revoke(ctx, h.origin(h.owner), ws, id.New[id.Standing](h.ids), ""); !errors.Is(err, approvals.ErrStandingNotFound) {
+		t.Errorf("one that is not there: got %v, want %v", err, approvals.ErrStandingNotFound)
 	}
-	if err := h.Revoke(ctx, h.origin(h.owner), ws, s, strings.Repeat("x", policy.MaxReasonBytes+1)); !errors.Is(err, policy.ErrReasonTooLong) {
+	if err := h.Approvals.Revoke(ctx, h.origin(h.owner), ws, s, strings.Repeat("x", policy.MaxReasonBytes+1)); !errors.Is(err, policy.ErrReasonTooLong) {
 		t.Errorf("a long reason: got %v, want %v", err, policy.ErrReasonTooLong)
 	}
 	if d := h.judge(r.Action).Decision; d.Outcome != policy.Allow {
 		t.Fatalf("nobody has revoked it, and it does not hold: %s", d.Reason)
 	}
 	for range 2 {
-		if err := h.Revoke(ctx, h.origin(h.person("Otto"+strings.Repeat("o", h.count(policy.StandingRevokedType)), principal.Operator)), ws, s, strings.Repeat("x", policy.MaxReasonBytes)); err != nil {
+		if err := h.Approvals.Revoke(ctx, h.origin(h.person("Otto"+strings.Repeat("o", h.count(policy.StandingRevokedType)), principal.Operator)), ws, s, strings.Repeat("x", policy.MaxReasonBytes)); err != nil {
 			t.Errorf("an operator: %v", err)
 		}
 	}
@@ -151,15 +153,15 @@ func TestAStepEndsAllQuestionsThatAreOver(t *testing.T) {
 	h.clock.move(time.Minute)
 	_, open := h.asked(h.shell("standard", "rm -r e"))
 	h.clock.move(59 * time.Minute)
-	if err := h.Step(ctx, h.clock.Now()); err != nil {
+	if err := h.Approvals.Step(ctx, h.clock.Now()); err != nil {
 		t.Fatal(err)
 	}
 	for _, q := range over {
-		if doc, err := h.Approval(ctx, ws, q.ID); err != nil || doc.Status != policy.Expired {
+		if doc, err := h.Approvals.Get(ctx, ws, q.ID); err != nil || doc.Status != policy.Expired {
 			t.Errorf("over: got %s, %v", doc.Status, err)
 		}
 	}
-	if doc, err := h.Approval(ctx, ws, open.ID); err != nil || doc.Status != policy.Pending {
+	if doc, err := h.Approvals.Get(ctx, ws, open.ID); err != nil || doc.Status != policy.Pending {
 		t.Errorf("open: got %s, %v", doc.Status, err)
 	}
 	if n := h.count(policy.ApprovalExpiredType); n != len(over) {
@@ -184,19 +186,19 @@ func TestApprovalsAreFoundByWhatTheyBelongTo(t *testing.T) {
 	}
 	for _, c := range []struct {
 		name   string
-		filter gate.Filter
+		filter approvals.Filter
 		want   []id.Approval
 	}{
-		{"all", gate.Filter{}, []id.Approval{foreign.ID, held.ID, pending.ID}},
-		{"of a run", gate.Filter{Run: run}, []id.Approval{held.ID, pending.ID}},
-		{"of a run, held", gate.Filter{Run: run, Status: policy.Held}, []id.Approval{held.ID}},
-		{"of a space", gate.Filter{Space: space}, []id.Approval{held.ID, pending.ID}},
-		{"of a space, pending", gate.Filter{Space: space, Status: policy.Pending}, []id.Approval{pending.ID}},
-		{"of another space", gate.Filter{Space: elsewhere.Space}, []id.Approval{foreign.ID}},
-		{"held", gate.Filter{Status: policy.Held}, []id.Approval{foreign.ID, held.ID}},
-		{"after one", gate.Filter{After: foreign.ID, Limit: 1}, []id.Approval{held.ID}},
+		{"all", approvals.Filter{}, []id.Approval{foreign.ID, held.ID, pending.ID}},
+		{"of a run", approvals.Filter{Run: run}, []id.Approval{held.ID, pending.ID}},
+		{"of a run, held", approvals.Filter{Run: run, Status: policy.Held}, []id.Approval{held.ID}},
+		{"of a space", approvals.Filter{Space: space}, []id.Approval{held.ID, pending.ID}},
+		{"of a space, pending", approvals.Filter{Space: space, Status: policy.Pending}, []id.Approval{pending.ID}},
+		{"of another space", approvals.Filter{Space: elsewhere.Space}, []id.Approval{foreign.ID}},
+		{"held", approvals.Filter{Status: policy.Held}, []id.Approval{foreign.ID, held.ID}},
+		{"after one", approvals.Filter{After: foreign.ID, Limit: 1}, []id.Approval{held.ID}},
 	} {
-		found, err := h.Approvals(ctx, ws, c.filter)
+		found, err := h.Approvals.List(ctx, ws, c.filter)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -16,6 +16,7 @@ import (
 	"agentbox/internal/domain/principal"
 	"agentbox/internal/kernel/journal"
 	"agentbox/internal/service/gate"
+	"agentbox/internal/service/gate/approvals"
 )
 
 func TestApprovedActionRunsOnceWithItsBytes(t *testing.T) {
@@ -71,12 +72,12 @@ func TestDecisionsOnAnApproval(t *testing.T) {
 			h := build(t, nil)
 			_, q := h.asked(h.shell("standard", "rm -r scratch"))
 			for i, word := range c.answers {
-				_, err := h.Decide(ctx, h.origin(h.owner), ws, q.ID, policy.Answer{Decision: word})
+				_, err := h.Approvals.Decide(ctx, h.origin(h.owner), ws, q.ID, policy.Answer{Decision: word})
 				if got := fault.CodeOf(err); got != c.codes[i] {
 					t.Errorf("answer %d, %q: got %q, want %q", i+1, word, got, c.codes[i])
 				}
 			}
-			doc, err := h.Approval(ctx, ws, q.ID)
+			doc, err := h.Approvals.Get(ctx, ws, q.ID)
 			if err != nil || doc.Status != c.status {
 				t.Errorf("got %s, %v, want %s", doc.Status, err, c.status)
 			}
@@ -112,7 +113,7 @@ func TestWhoMayDecide(t *testing.T) {
 		{"", policy.ReasonPrincipalNotFound},
 	} {
 		_, q := h.asked(h.shell("standard", "rm -r scratch"))
-		_, err := h.Decide(ctx, h.origin(c.who), ws, q.ID, policy.Answer{Decision: policy.Approve})
+		_, err := h.Approvals.Decide(ctx, h.origin(c.who), ws, q.ID, policy.Answer{Decision: policy.Approve})
 		if got := fault.CodeOf(err); got != c.code {
 			t.Errorf("%s: got %q, want %q", c.who, got, c.code)
 		}
@@ -126,8 +127,8 @@ func TestNobodyApprovesHisOwnRequest(t *testing.T) {
 	a.Principal = h.owner
 	_, q := h.asked(a)
 	admin := h.person("Ada", principal.Admin)
-	if _, err := h.Decide(ctx, h.origin(h.owner), ws, q.ID, policy.Answer{Decision: policy.Approve}); !errors.Is(err, gate.ErrOwnRequest) {
-		t.Errorf("with a second person: got %v, want %v", err, gate.ErrOwnRequest)
+	if _, err := h.Approvals.Decide(ctx, h.origin(h.owner), ws, q.ID, policy.Answer{Decision: policy.Approve}); !errors.Is(err, approvals.ErrOwnRequest) {
+		t.Errorf("with a second person: got %v, want %v", err, approvals.ErrOwnRequest)
 	}
 	if err := h.Quarantine(ctx, h.origin(h.owner), ws, admin, true, "on leave"); err != nil {
 		t.Fatal(err)
@@ -145,15 +146,15 @@ func TestApprovalExpires(t *testing.T) {
 	h.clock.move(59 * time.Minute)
 	h.approve(approved, h.owner)
 	h.clock.move(time.Minute - 1)
-	if err := h.Step(ctx, h.clock.Now()); err != nil || h.count("approval.expired") != 0 {
+	if err := h.Approvals.Step(ctx, h.clock.Now()); err != nil || h.count("approval.expired") != 0 {
 		t.Fatalf("a moment before its time: %v, %d expired", err, h.count("approval.expired"))
 	}
 	h.clock.move(1)
-	if _, err := h.Decide(ctx, h.origin(h.owner), ws, open.ID, policy.Answer{Decision: policy.Approve}); !errors.Is(err, policy.ErrApprovalExpired) {
+	if _, err := h.Approvals.Decide(ctx, h.origin(h.owner), ws, open.ID, policy.Answer{Decision: policy.Approve}); !errors.Is(err, policy.ErrApprovalExpired) {
 		t.Errorf("decide after its time: got %v, want %v", err, policy.ErrApprovalExpired)
 	}
 	for range 2 {
-		if err := h.Step(ctx, h.clock.Now()); err != nil {
+		if err := h.Approvals.Step(ctx, h.clock.Now()); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -304,7 +305,7 @@ func TestWithdrawnQuestionsStayUnanswered(t *testing.T) {
 	if n := h.count("approval.withdrawn"); n != 1 {
 		t.Errorf("got %d, want the withdrawal in the log", n)
 	}
-	if _, err := h.Decide(ctx, h.origin(h.owner), ws, q.ID, policy.Answer{Decision: policy.Approve}); !errors.Is(err, policy.ErrApprovalWithdrawn) {
+	if _, err := h.Approvals.Decide(ctx, h.origin(h.owner), ws, q.ID, policy.Answer{Decision: policy.Approve}); !errors.Is(err, policy.ErrApprovalWithdrawn) {
 		t.Errorf("decide: got %v", err)
 	}
 	if err := begin(h, r, q.ID); !errors.Is(err, policy.ErrApprovalWithdrawn) {
@@ -315,7 +316,7 @@ func TestWithdrawnQuestionsStayUnanswered(t *testing.T) {
 	if _, err := h.Withdraw(ctx, h.origin(h.owner), answered.ID, "late", h.intent(r.Action)); err != nil {
 		t.Fatal(err)
 	}
-	if doc, err := h.Approval(ctx, ws, answered.ID); err != nil || doc.Status != policy.Approved {
+	if doc, err := h.Approvals.Get(ctx, ws, answered.ID); err != nil || doc.Status != policy.Approved {
 		t.Errorf("an answer was taken back: %s, %v", doc.Status, err)
 	}
 }
@@ -332,12 +333,12 @@ func TestACommandWithoutArgumentsIsNotBegun(t *testing.T) {
 func TestOpenQuestionsAreBounded(t *testing.T) {
 	h := build(t, nil)
 	a := h.shell("standard", "rm -r scratch")
-	for range gate.MaxOpen {
+	for range approvals.MaxOpen {
 		h.asked(a)
 	}
 	_, err := h.Ask(context.Background(), h.origin(h.agent), h.judge(a), policy.Ask{}, event.Batch{Workspace: ws})
 	if fault.KindOf(err) != fault.Exhausted {
-		t.Errorf("question %d: got %v, want exhausted", gate.MaxOpen+1, err)
+		t.Errorf("question %d: got %v, want exhausted", approvals.MaxOpen+1, err)
 	}
 }
 
@@ -349,16 +350,16 @@ func TestApprovalsOfAnotherWorkspaceAreNotThere(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := h.Approval(ctx, "ws_other", q.ID); !errors.Is(err, gate.ErrApprovalNotFound) {
+	if _, err := h.Approvals.Get(ctx, "ws_other", q.ID); !errors.Is(err, approvals.ErrNotFound) {
 		t.Errorf("get: got %v", err)
 	}
-	if _, err := h.Decide(ctx, h.origin(stranger), "ws_other", q.ID, policy.Answer{Decision: policy.Approve}); !errors.Is(err, gate.ErrApprovalNotFound) {
+	if _, err := h.Approvals.Decide(ctx, h.origin(stranger), "ws_other", q.ID, policy.Answer{Decision: policy.Approve}); !errors.Is(err, approvals.ErrNotFound) {
 		t.Errorf("decide: got %v", err)
 	}
-	if _, err := h.Decide(ctx, h.origin(stranger), ws, q.ID, policy.Answer{Decision: policy.Approve}); fault.CodeOf(err) != policy.ReasonPrincipalNotFound {
+	if _, err := h.Approvals.Decide(ctx, h.origin(stranger), ws, q.ID, policy.Answer{Decision: policy.Approve}); fault.CodeOf(err) != policy.ReasonPrincipalNotFound {
 		t.Errorf("decide as a stranger: got %v", err)
 	}
-	list, err := h.Approvals(ctx, "ws_other", gate.Filter{})
+	list, err := h.Approvals.List(ctx, "ws_other", approvals.Filter{})
 	if err != nil || len(list) != 0 {
 		t.Errorf("list: got %d, %v", len(list), err)
 	}
@@ -392,23 +393,23 @@ func TestListingApprovals(t *testing.T) {
 	}
 	a.Run = "run_00000000000000000000000002"
 	_, other := h.asked(a)
-	doc, err := h.Approval(ctx, ws, asked[0])
+	doc, err := h.Approvals.Get(ctx, ws, asked[0])
 	if err != nil {
 		t.Fatal(err)
 	}
 	h.approve(doc, h.owner)
 	for _, c := range []struct {
-		filter gate.Filter
+		filter approvals.Filter
 		want   []id.Approval
 	}{
-		{gate.Filter{}, []id.Approval{other.ID, asked[2], asked[1], asked[0]}},
-		{gate.Filter{Status: policy.Pending}, []id.Approval{other.ID, asked[2], asked[1]}},
-		{gate.Filter{Run: run}, []id.Approval{asked[2], asked[1], asked[0]}},
-		{gate.Filter{Run: run, Status: policy.Approved}, []id.Approval{asked[0]}},
-		{gate.Filter{Space: space, Status: policy.Pending, Limit: 1}, []id.Approval{other.ID}},
-		{gate.Filter{After: asked[1]}, []id.Approval{asked[0]}},
+		{approvals.Filter{}, []id.Approval{other.ID, asked[2], asked[1], asked[0]}},
+		{approvals.Filter{Status: policy.Pending}, []id.Approval{other.ID, asked[2], asked[1]}},
+		{approvals.Filter{Run: run}, []id.Approval{asked[2], asked[1], asked[0]}},
+		{approvals.Filter{Run: run, Status: policy.Approved}, []id.Approval{asked[0]}},
+		{approvals.Filter{Space: space, Status: policy.Pending, Limit: 1}, []id.Approval{other.ID}},
+		{approvals.Filter{After: asked[1]}, []id.Approval{asked[0]}},
 	} {
-		got, err := h.Approvals(ctx, ws, c.filter)
+		got, err := h.Approvals.List(ctx, ws, c.filter)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -22,7 +22,7 @@ func (g *Gate) workspace(ctx context.Context, c *consideration) (done bool, err 
 	if a.Workspace == id.DefaultWorkspace {
 		return false, nil
 	}
-	doc, version, err := g.tenants.load(ctx, g.Docs, a.Workspace, workspace.Workspaces, string(a.Workspace))
+	doc, version, err := g.authority.Workspace(ctx, a.Workspace)
 	if errors.Is(err, projection.ErrNotFound) {
 		return false, nil
 	}
@@ -37,34 +37,19 @@ func (g *Gate) workspace(ctx context.Context, c *consideration) (done bool, err 
 	return false, nil
 }
 
-// living refuses what is recorded in an archived workspace without a judgement, and returns what the log has to expect so that of it and an
-// archiving one comes first.
-func (g *Gate) living(ctx context.Context, ws id.Workspace) ([]event.DocumentVersion, error) {
-	if ws == id.DefaultWorkspace {
-		return nil, nil
-	}
-	doc, version, err := g.tenants.load(ctx, g.Docs, ws, workspace.Workspaces, string(ws))
-	if err != nil && !errors.Is(err, projection.ErrNotFound) {
-		return nil, err
-	}
-	if doc.Archived() {
-		return nil, workspace.ErrArchived
-	}
-	return []event.DocumentVersion{{Projection: workspace.Workspaces, Key: string(ws), Version: version}}, nil
-}
-
 // recordRefusal records a refusal where something is recorded at all: an archived workspace does not grow by what is tried in it.
-func (g *Gate) recordRefusal(ctx context.Context, b event.Batch) error {
-	expect, err := g.living(ctx, b.Workspace)
+func (g *Gate) recordRefusal(ctx context.Context, b event.Batch) (event.Receipt, error) {
+	expect, err := g.authority.Living(ctx, b.Workspace)
 	if errors.Is(err, workspace.ErrArchived) {
-		return nil
+		return event.Receipt{}, nil
 	}
 	if err != nil {
-		return err
+		return event.Receipt{}, err
 	}
 	b.Documents = expect
-	if _, err = g.Log.Append(ctx, b); errors.Is(err, journal.ErrConflict) {
+	receipt, err := g.Log.Append(ctx, b)
+	if errors.Is(err, journal.ErrConflict) {
 		return g.recordRefusal(ctx, b) // the workspace has changed meanwhile
 	}
-	return err
+	return receipt, err
 }

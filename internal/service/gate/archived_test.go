@@ -79,7 +79,7 @@ func TestNothingIsBegunInAnArchivedWorkspace(t *testing.T) {
 		}
 	}
 	answer := func(q policy.Approval, word policy.DecisionWord) error {
-		_, err := g.Decide(ctx, g.origin(owner), otherWS, q.ID, policy.Answer{Decision: word})
+		_, err := g.Approvals.Decide(ctx, g.origin(owner), otherWS, q.ID, policy.Answer{Decision: word})
 		return err
 	}
 	g.archive(true)
@@ -91,7 +91,7 @@ func TestNothingIsBegunInAnArchivedWorkspace(t *testing.T) {
 	if known, err := g.Agent(ctx, g.origin(owner), otherWS, "worker"); err != nil || known != agent {
 		t.Errorf("an agent that is there: got %s, %v", known, err)
 	}
-	_, err = g.Pin(ctx, g.origin(owner), otherWS, "permissive", nil)
+	_, err = g.Bundles.Pin(ctx, g.origin(owner), otherWS, "permissive", nil)
 	archived("a policy", err)
 	archived("an approval", answer(questions[0], policy.Approve))
 	_, err = g.Record(ctx, g.origin(owner), policy.Action{Type: policy.PrincipalAdd, Workspace: otherWS, Principal: owner}, intent)
@@ -143,13 +143,13 @@ func TestAnArchivingComesFirst(t *testing.T) {
 			return err
 		},
 		"a policy": func(g *grants, q policy.Approval, _ policy.Ruling) error {
-			_, err := g.Pin(ctx, g.origin(q.RequestedBy), otherWS, "permissive", nil)
+			_, err := g.Bundles.Pin(ctx, g.origin(q.RequestedBy), otherWS, "permissive", nil)
 			return err
 		},
 		"an approval": func(g *grants, q policy.Approval, _ policy.Ruling) error {
 			owner, err := g.Owner(ctx, otherWS, "Olaf")
 			if err == nil {
-				_, err = g.Decide(ctx, g.origin(owner), otherWS, q.ID, policy.Answer{Decision: policy.Approve})
+				_, err = g.Approvals.Decide(ctx, g.origin(owner), otherWS, q.ID, policy.Answer{Decision: policy.Approve})
 			}
 			return err
 		},

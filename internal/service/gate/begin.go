@@ -19,7 +19,7 @@ import (
 
 // Glance implements policy.Gate.
 func (g *Gate) Glance(r policy.Ruling) (policy.Permit, error) {
-	if err := g.own(r); err != nil {
+	if err := g.Own(r); err != nil {
 		return policy.Permit{}, err
 	}
 	kind, ok := r.Action.Kind()
@@ -27,7 +27,7 @@ func (g *Gate) Glance(r policy.Ruling) (policy.Permit, error) {
 		return policy.Permit{}, fault.New(fault.Denied, "intent_missing", "what changes anything must be recorded before it is done")
 	}
 	if !r.Decision.Allowed() {
-		return policy.Permit{}, refusal(r.Decision)
+		return policy.Permit{}, r.Decision.Refusal()
 	}
 	if r.Standing != "" {
 		return policy.Permit{}, fault.New(fault.Denied, "intent_missing", "the use of a standing approval must be recorded before it is done")
@@ -35,21 +35,18 @@ func (g *Gate) Glance(r policy.Ruling) (policy.Permit, error) {
 	return policy.Issue(r.Canonical, nil), nil
 }
 
-// tries bounds how often a use is counted anew because somebody else was first.
-const tries = 16
-
 // Begin implements policy.Gate. A ruling is no right: the kill switch may have been thrown since, the principal quarantined, the standing
 // approval used up. It judges again, unless nothing that the decision rests on has changed.
 func (g *Gate) Begin(ctx context.Context, r policy.Ruling, approval id.Approval, intent event.Batch, with ...policy.Ruling) (policy.Permit, event.Receipt, error) {
 	for _, other := range with {
-		if err := g.own(other); err != nil {
+		if err := g.Own(other); err != nil {
 			return policy.Permit{}, event.Receipt{}, err
 		}
 	}
-	if err := g.own(r); err != nil {
+	if err := g.Own(r); err != nil {
 		return policy.Permit{}, event.Receipt{}, err
 	}
-	if err := belongs(intent, r.Action.Workspace); err != nil {
+	if err := policy.Belongs(intent, r.Action.Workspace); err != nil {
 		return policy.Permit{}, event.Receipt{}, err
 	}
 	if r.Action.Type == policy.ShellExec && len(r.Action.Argv) == 0 {
@@ -57,38 +54,13 @@ func (g *Gate) Begin(ctx context.Context, r policy.Ruling, approval id.Approval,
 	}
 	for try := 1; ; try++ {
 		permit, receipt, err := g.begin(ctx, r, approval, intent, with)
-		if err == nil || !errors.Is(err, journal.ErrConflict) || try == tries {
+		if err == nil || !errors.Is(err, journal.ErrConflict) || try == journal.Tries {
 			return permit, receipt, err
 		}
-		if again, lookErr := g.stale(ctx, intent); lookErr != nil || again {
+		if again, lookErr := projection.Stale(ctx, g.Docs, intent); lookErr != nil || again {
 			return policy.Permit{}, event.Receipt{}, err // the caller's own expectation failed: another try cannot help
 		}
 	}
-}
-
-// belongs refuses events of another workspace than the action's.
-func belongs(b event.Batch, ws id.Workspace) error {
-	if b.Workspace != ws || slices.ContainsFunc(b.Drafts, func(d event.Draft) bool { return d.Workspace != ws }) {
-		return fault.New(fault.Internal, "workspace_mismatch", "the events belong to another workspace than the action")
-	}
-	return nil
-}
-
-// stale reports whether a document that the caller expects has changed.
-func (g *Gate) stale(ctx context.Context, b event.Batch) (bool, error) {
-	if len(b.Streams) > 0 {
-		return true, nil
-	}
-	for _, want := range b.Documents {
-		doc, err := g.Docs.Document(ctx, b.Workspace, want.Projection, want.Key)
-		if err != nil && !errors.Is(err, projection.ErrNotFound) {
-			return false, err
-		}
-		if doc.Version != want.Version {
-			return true, nil
-		}
-	}
-	return false, nil
 }
 
 func (g *Gate) begin(ctx context.Context, r policy.Ruling, approval id.Approval, intent event.Batch, with []policy.Ruling) (policy.Permit, event.Receipt, error) {
@@ -119,20 +91,20 @@ func (g *Gate) begin(ctx context.Context, r policy.Ruling, approval id.Approval,
 	d := ruling.Decision
 	switch {
 	case d.Outcome == policy.Deny && !d.Shadow:
-		return none, event.Receipt{}, refusal(d)
+		return none, event.Receipt{}, d.Refusal()
 	case approval != "":
-		if err := g.use(ctx, &batch, ruling, approval); err != nil {
+		if err := g.Approvals.Use(ctx, &batch, ruling, approval); err != nil {
 			return none, event.Receipt{}, err
 		}
 	case d.Outcome == policy.RequireApproval && !d.Shadow:
-		return none, event.Receipt{}, refusal(d)
+		return none, event.Receipt{}, d.Refusal()
 	case ruling.Standing != "":
-		if err := g.count(ctx, &batch, ruling); err != nil {
+		if err := g.Approvals.Count(ctx, &batch, ruling); err != nil {
 			return none, event.Receipt{}, err
 		}
 	}
 	if d.Shadow && approval == "" {
-		batch.Drafts = append(batch.Drafts, policy.RefusedDraft(event.Origin{Principal: r.Action.Principal, Token: r.Action.Token, Correlation: correlation(intent)}, ruling))
+		batch.Drafts = append(batch.Drafts, policy.RefusedDraft(event.Origin{Principal: r.Action.Principal, Token: r.Action.Token, Correlation: intent.Correlation()}, ruling))
 	}
 	if len(batch.Drafts) == 0 {
 		batch.Drafts = append(batch.Drafts, policy.BegunDraft(ruling))
@@ -155,7 +127,7 @@ func (g *Gate) begin(ctx context.Context, r policy.Ruling, approval id.Approval,
 	var revoked func() error
 	if effect {
 		ws := r.Action.Workspace
-		revoked = func() error { return g.switches.check(ws) }
+		revoked = func() error { return g.KillSwitch.Check(ws) }
 	}
 	return policy.Issue(ruling.Canonical, revoked), receipt, nil
 }
@@ -199,7 +171,7 @@ func (g *Gate) holds(ctx context.Context, r policy.Ruling, kind policy.Kind) (bo
 		return false, nil
 	}
 	if kind.Stops() {
-		if on, err := g.switches.on(ctx, a.Workspace); on || err != nil {
+		if on, err := g.KillSwitch.On(ctx, a.Workspace); on || err != nil {
 			return false, err
 		}
 	}
@@ -227,7 +199,7 @@ func (g *Gate) holds(ctx context.Context, r policy.Ruling, kind policy.Kind) (bo
 	}
 	in := a.Room
 	if a.Space != "" {
-		doc, version, err := g.spaces.load(ctx, g.Docs, a.Workspace, space.Projection, string(a.Space))
+		doc, version, err := g.spaces.Load(ctx, g.Docs, a.Workspace, space.Projection, string(a.Space))
 		if errors.Is(err, projection.ErrNotFound) {
 			err = nil
 		}
@@ -248,52 +220,4 @@ func (g *Gate) unchanged(ctx context.Context, ws id.Workspace, name, key string,
 		return version == 0, nil
 	}
 	return err == nil && doc.Version == version, err
-}
-
-func correlation(b event.Batch) id.Correlation {
-	if len(b.Drafts) > 0 {
-		return b.Drafts[0].Correlation
-	}
-	return ""
-}
-
-// use adds the use of an approval to a batch, which fails if anybody else has used it or the document has changed.
-func (g *Gate) use(ctx context.Context, batch *event.Batch, r policy.Ruling, approval id.Approval) error {
-	doc, version, err := projection.Load[policy.Approval](ctx, g.Docs, r.Action.Workspace, policy.ApprovalProjection, string(approval))
-	if errors.Is(err, projection.ErrNotFound) {
-		return ErrApprovalNotFound
-	}
-	if err != nil {
-		return err
-	}
-	used, err := doc.Use(r.Canonical, r.Action, g.Clock.Now())
-	if err != nil {
-		return err
-	}
-	origin := event.Origin{Principal: r.Action.Principal, Token: r.Action.Token, Correlation: correlation(*batch)}
-	for i := range batch.Drafts {
-		if d := &batch.Drafts[i]; d.Run == "" && d.Follows.ID == "" { // what a run does follows from the run, which the answer let go on
-			d.Follows = event.Subject{Type: policy.ApprovalEntity, ID: string(approval)}
-		}
-	}
-	draft := event.New(policy.ApprovalUsedType, origin, r.Action.Workspace, doc.Room, used)
-	batch.Drafts = append(batch.Drafts, draft.In(doc.Run, doc.Step).About(policy.ApprovalEntity, string(doc.ID)))
-	batch.Documents = append(batch.Documents, event.DocumentVersion{Projection: policy.ApprovalProjection, Key: string(approval), Version: version})
-	return nil
-}
-
-// count adds the use of a standing approval to a batch.
-func (g *Gate) count(ctx context.Context, batch *event.Batch, r policy.Ruling) error {
-	doc, version, err := projection.Load[policy.Standing](ctx, g.Docs, r.Action.Workspace, policy.StandingProjection, string(r.Standing))
-	if err != nil {
-		return err
-	}
-	if !doc.Holds(g.Clock.Now()) {
-		return journal.ErrConflict // it was used up or revoked a moment ago: judge again
-	}
-	origin := event.Origin{Principal: r.Action.Principal, Token: r.Action.Token, Correlation: correlation(*batch)}
-	draft := event.New(policy.StandingUsedType, origin, r.Action.Workspace, r.Action.Room, policy.StandingUsed{Standing: doc.ID, ActionHash: r.Decision.Action})
-	batch.Drafts = append(batch.Drafts, draft.In(r.Action.Run, r.Action.Step).About(policy.StandingEntity, string(doc.ID)))
-	batch.Documents = append(batch.Documents, event.DocumentVersion{Projection: policy.StandingProjection, Key: string(doc.ID), Version: version})
-	return nil
 }

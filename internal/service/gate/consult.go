@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"agentbox/internal/domain/policy"
+	"agentbox/internal/service/gate/approvals"
 	"agentbox/internal/service/gate/shell"
 )
 
@@ -34,14 +35,14 @@ func (g *Gate) consult(ctx context.Context, c *consideration) error {
 		c.ask(g.Evaluator, facts, policy.Title(a), own)
 		return nil
 	}
-	reading, err := read(a)
+	reading, err := approvals.Read(a)
 	if err != nil {
 		refused := &shell.Error{}
 		if !errors.As(err, &refused) {
 			return err
 		}
 		c.soft = false
-		c.deny(policy.ReasonCommandInvalid, "the command is refused: "+policy.Escape(cut(refused.Error())), "Correct the command, or put it into a script file and run that.")
+		c.deny(policy.ReasonCommandInvalid, "the command is refused: "+policy.Brief(refused.Error()), "Correct the command, or put it into a script file and run that.")
 		return nil
 	}
 	c.environment(&reading)
@@ -49,15 +50,8 @@ func (g *Gate) consult(ctx context.Context, c *consideration) error {
 	c.commands(g.Evaluator, facts, reading)
 	c.files(g.Evaluator, facts, reading)
 	c.doubts(reading)
-	c.ruling.Decision.Unsealed = escapeAll(reading.Unsealed)
+	c.ruling.Decision.Unsealed = policy.EscapeAll(reading.Unsealed)
 	return nil
-}
-
-func read(a policy.Action) (shell.Reading, error) {
-	if len(a.Argv) == 0 {
-		return shell.ReadScript(a.Command, shell.Bash, a.Cwd)
-	}
-	return shell.ReadArgv(a.Argv, a.Cwd)
 }
 
 // environment doubts variables of the action that change what commands mean, unless the space itself has them: then its owner chose so.
@@ -105,7 +99,7 @@ func (c *consideration) files(e policy.Evaluator, facts policy.Facts, r shell.Re
 			facts.Action = policy.FileCreate
 		}
 		if g, caught := catch.finds(f); caught {
-			reason := fmt.Sprintf("%s may stand for a file that the policy refuses (%s)", policy.Escape(cut(f.Path)), policy.Escape(cut(g)))
+			reason := fmt.Sprintf("%s may stand for a file that the policy refuses (%s)", policy.Brief(f.Path), policy.Brief(g))
 			c.part(f.Path, nil, verdict{policy.RequireApproval, policy.ReasonUnresolved, reason, "Name the files."}, nil)
 		}
 		c.ask(e, facts, f.Path, f.Argument)
@@ -119,7 +113,7 @@ func (c *consideration) doubts(r shell.Reading) {
 		if d.Trait == policy.TraitPoisons {
 			reason, suggestion = "it changes what later commands mean: ", "Leave it out, or set it for one program only."
 		}
-		c.part(d.What, []string{d.Trait}, verdict{policy.RequireApproval, code, reason + policy.Escape(cut(d.What)), suggestion}, nil)
+		c.part(d.What, []string{d.Trait}, verdict{policy.RequireApproval, code, reason + policy.Brief(d.What), suggestion}, nil)
 	}
 }
 
@@ -152,7 +146,7 @@ func (c *consideration) ask(e policy.Evaluator, facts policy.Facts, what string,
 		answer.Outcome = policy.Deny
 	}
 	v := verdict{outcome: answer.Outcome}
-	shown := policy.Escape(cut(what))
+	shown := policy.Brief(what)
 	switch {
 	case answer.Outcome == policy.Allow:
 		v.code, v.reason = policy.ReasonDefaultAllow, "the policy "+c.bundle.Name+" permits it"
@@ -178,7 +172,7 @@ func (c *consideration) ask(e policy.Evaluator, facts policy.Facts, what string,
 
 // part adds the judgement of one part to the decision: the strictest answer wins, the first of its strictness gives the words.
 func (c *consideration) part(what string, traits []string, v verdict, by []policy.Rule) {
-	p := policy.Part{What: policy.Escape(cut(what)), Outcome: v.outcome, Reason: v.reason, Traits: traits}
+	p := policy.Part{What: policy.Brief(what), Outcome: v.outcome, Reason: v.reason, Traits: traits}
 	for _, r := range by {
 		p.Policies = append(p.Policies, r.ID)
 		if v.outcome == policy.RequireApproval {
@@ -199,15 +193,4 @@ func (c *consideration) part(what string, traits []string, v verdict, by []polic
 			d.Policies = append(d.Policies, name)
 		}
 	}
-}
-
-func escapeAll(list []string) []string {
-	escaped := make([]string, len(list))
-	for i, text := range list {
-		escaped[i] = policy.Escape(text)
-	}
-	if len(escaped) == 0 {
-		return nil
-	}
-	return escaped
 }

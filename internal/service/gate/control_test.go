@@ -14,13 +14,16 @@ import (
 	"agentbox/internal/domain/principal"
 	spaces "agentbox/internal/domain/space"
 	"agentbox/internal/service/gate"
+	"agentbox/internal/service/gate/bundles"
+	"agentbox/internal/service/gate/killswitch"
+	"agentbox/internal/service/identity"
 )
 
 func TestKillSwitchStopsEveryEffect(t *testing.T) {
 	ctx := context.Background()
 	h := build(t, nil)
 	var halted []error
-	h.OnHalt(func(_ id.Workspace, cause error) { halted = append(halted, cause) })
+	h.KillSwitch.OnHalt(func(_ id.Workspace, cause error) { halted = append(halted, cause) })
 	effect, read := h.shell("standard", "ls"), h.file("standard", policy.FileRead, "a.txt")
 	asking := h.shell("standard", "rm -r scratch")
 	r, q := h.asked(asking)
@@ -30,10 +33,10 @@ func TestKillSwitchStopsEveryEffect(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := h.ThrowKillSwitch(ctx, h.origin(h.owner), ws, "something smells"); err != nil {
+	if _, err := h.KillSwitch.Throw(ctx, h.origin(h.owner), ws, "something smells"); err != nil {
 		t.Fatal(err)
 	}
-	if len(halted) != 1 || !errors.Is(halted[0], gate.ErrKillSwitch) {
+	if len(halted) != 1 || !errors.Is(halted[0], killswitch.ErrThrown) {
 		t.Errorf("got %v, want the work under way to be halted once", halted)
 	}
 	check := func(when string) {
@@ -46,8 +49,8 @@ func TestKillSwitchStopsEveryEffect(t *testing.T) {
 		}
 	}
 	check("thrown")
-	if _, err := inFlight.Redeem(policy.ShellExec); !errors.Is(err, gate.ErrKillSwitch) {
-		t.Errorf("a permit of before: got %v, want %v", err, gate.ErrKillSwitch)
+	if _, err := inFlight.Redeem(policy.ShellExec); !errors.Is(err, killswitch.ErrThrown) {
+		t.Errorf("a permit of before: got %v, want %v", err, killswitch.ErrThrown)
 	}
 	for name, ruling := range map[string]policy.Ruling{"allowed before": under, "approved before": r} {
 		approval := id.Approval("")
@@ -67,7 +70,7 @@ func TestKillSwitchStopsEveryEffect(t *testing.T) {
 		{h.agent, policy.ReasonRoleTooLow}, {h.person("m", principal.Member), policy.ReasonRoleTooLow}, {h.person("o", principal.Operator), policy.ReasonRoleTooLow},
 		{h.person("a", principal.Admin), ""},
 	} {
-		_, err := h.LiftKillSwitch(ctx, h.origin(c.who), ws, "")
+		_, err := h.KillSwitch.Lift(ctx, h.origin(c.who), ws, "")
 		if fault.CodeOf(err) != c.code {
 			t.Errorf("%s lifts it: got %v, want %q", c.who, err, c.code)
 		}
@@ -83,7 +86,7 @@ func TestKillSwitchStopsEveryEffect(t *testing.T) {
 
 func TestKillSwitchInShadowModeStops(t *testing.T) {
 	h := build(t, func(p *gate.Parts) { p.Shadow = true })
-	if _, err := h.ThrowKillSwitch(context.Background(), h.origin(h.owner), ws, ""); err != nil {
+	if _, err := h.KillSwitch.Throw(context.Background(), h.origin(h.owner), ws, ""); err != nil {
 		t.Fatal(err)
 	}
 	if d := h.judge(h.shell("standard", "ls")).Decision; d.Allowed() {
@@ -101,12 +104,12 @@ func TestKillSwitchNeedsNoLog(t *testing.T) {
 	if err := h.log.Close(); err != nil {
 		t.Fatal(err)
 	}
-	doc, err := h.ThrowKillSwitch(context.Background(), h.origin(h.owner), ws, "")
+	doc, err := h.KillSwitch.Throw(context.Background(), h.origin(h.owner), ws, "")
 	if fault.CodeOf(err) != "kill_switch_not_recorded" || !doc.On {
 		t.Errorf("got %v, %v, want it thrown and the error that it was not recorded", doc, err)
 	}
-	if _, err := permit.Redeem(policy.ShellExec); !errors.Is(err, gate.ErrKillSwitch) {
-		t.Errorf("got %v, want %v", err, gate.ErrKillSwitch)
+	if _, err := permit.Redeem(policy.ShellExec); !errors.Is(err, killswitch.ErrThrown) {
+		t.Errorf("got %v, want %v", err, killswitch.ErrThrown)
 	}
 }
 
@@ -118,7 +121,7 @@ func TestWhoMayThrowTheKillSwitch(t *testing.T) {
 	}{
 		{h.owner, true}, {h.person("m", principal.Member), true}, {h.person("v", principal.Viewer), false}, {h.agent, false}, {"usr_0", false},
 	} {
-		_, err := h.ThrowKillSwitch(context.Background(), h.origin(c.who), ws, "")
+		_, err := h.KillSwitch.Throw(context.Background(), h.origin(c.who), ws, "")
 		if (err == nil) != c.ok {
 			t.Errorf("%s: got %v, want allowed: %t", c.who, err, c.ok)
 		}
@@ -178,7 +181,7 @@ func TestOrderOfTheChecks(t *testing.T) {
 	a := policy.Action{
 		Type: "moon.land", Workspace: ws, Principal: "agt_00000000000000000000000000", Token: "cap_1", Bundle: event.DigestOf([]byte("none")), Cwd: "..",
 	}
-	if _, err := h.ThrowKillSwitch(ctx, h.origin(h.owner), ws, ""); err != nil {
+	if _, err := h.KillSwitch.Throw(ctx, h.origin(h.owner), ws, ""); err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range []struct {
@@ -189,7 +192,7 @@ func TestOrderOfTheChecks(t *testing.T) {
 		{policy.ReasonPrincipalNotFound, func() { a.Principal = bad }},
 		{policy.ReasonAgentQuarantined, func() { a.Principal = h.agent }},
 		{policy.ReasonKillSwitch, func() {
-			if _, err := h.LiftKillSwitch(ctx, h.origin(h.owner), ws, ""); err != nil {
+			if _, err := h.KillSwitch.Lift(ctx, h.origin(h.owner), ws, ""); err != nil {
 				t.Fatal(err)
 			}
 		}},
@@ -366,7 +369,7 @@ func TestThereIsOneOwnerAndOneAgentOfAName(t *testing.T) {
 		}
 	}
 	viewer := h.person("v", principal.Viewer)
-	if _, err := h.Agent(ctx, h.origin(viewer), ws, "mine"); !errors.Is(err, gate.ErrMayNotRegister) {
+	if _, err := h.Agent(ctx, h.origin(viewer), ws, "mine"); !errors.Is(err, identity.ErrMayNotRegister) {
 		t.Errorf("a viewer makes an agent: got %v", err)
 	}
 	for _, name := range []string{"", " x", "a\nb", "a\x1b", strings.Repeat("x", principal.MaxName+1), "\xff"} {
@@ -384,10 +387,10 @@ func TestProjectionsRebuildToTheSame(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, q := h.asked(h.shell("standard", "rm -r other"))
-	if _, err := h.Decide(ctx, h.origin(h.owner), ws, q.ID, policy.Answer{Decision: policy.Hold, Reason: "let me look <>&"}); err != nil {
+	if _, err := h.Approvals.Decide(ctx, h.origin(h.owner), ws, q.ID, policy.Answer{Decision: policy.Hold, Reason: "let me look <>&"}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := h.ThrowKillSwitch(ctx, h.origin(h.owner), ws, "drill"); err != nil {
+	if _, err := h.KillSwitch.Throw(ctx, h.origin(h.owner), ws, "drill"); err != nil {
 		t.Fatal(err)
 	}
 	for _, d := range gate.Definitions() {
@@ -404,28 +407,28 @@ func TestProjectionsRebuildToTheSame(t *testing.T) {
 func TestBundlesArePinned(t *testing.T) {
 	ctx := context.Background()
 	h := build(t, nil)
-	b, err := h.Pin(ctx, h.origin(h.owner), ws, "standard", []byte(`{"deny":{"commands":["ls"]}}`))
+	b, err := h.Bundles.Pin(ctx, h.origin(h.owner), ws, "standard", []byte(`{"deny":{"commands":["ls"]}}`))
 	if err != nil {
 		t.Fatal(err)
 	}
 	n := h.count(policy.BundlePinnedType)
-	if _, err := h.Pin(ctx, h.origin(h.owner), ws, "standard", []byte(`{"deny":{"commands":["ls"]}}`)); err != nil || h.count(policy.BundlePinnedType) != n {
+	if _, err := h.Bundles.Pin(ctx, h.origin(h.owner), ws, "standard", []byte(`{"deny":{"commands":["ls"]}}`)); err != nil || h.count(policy.BundlePinnedType) != n {
 		t.Errorf("pinned twice: %v, %d events, want %d", err, h.count(policy.BundlePinnedType), n)
 	}
 	h.restart()
-	found, err := h.Bundle(ctx, ws, b.Hash)
+	found, err := h.Bundles.Bundle(ctx, ws, b.Hash)
 	if err != nil || found.Cedar != b.Cedar {
 		t.Errorf("after a restart: %v", err)
 	}
-	if _, err := h.Bundle(ctx, "ws_other", b.Hash); !errors.Is(err, gate.ErrBundleNotFound) {
+	if _, err := h.Bundles.Bundle(ctx, "ws_other", b.Hash); !errors.Is(err, bundles.ErrNotFound) {
 		t.Errorf("in another workspace: got %v", err)
 	}
 	b.Cedar += " "
-	if err := h.PinBundle(ctx, h.origin(h.owner), ws, b); fault.CodeOf(err) != policy.ReasonPolicyUnavailable {
+	if err := h.Bundles.PinBundle(ctx, h.origin(h.owner), ws, b); fault.CodeOf(err) != policy.ReasonPolicyUnavailable {
 		t.Errorf("a bundle that is not what its hash says: got %v", err)
 	}
 	for _, preset := range []string{"loose", "../standard", "Standard"} {
-		if _, err := h.Pin(ctx, h.origin(h.owner), ws, preset, nil); fault.KindOf(err) != fault.Invalid {
+		if _, err := h.Bundles.Pin(ctx, h.origin(h.owner), ws, preset, nil); fault.KindOf(err) != fault.Invalid {
 			t.Errorf("%q: got %v", preset, err)
 		}
 	}
@@ -445,14 +448,14 @@ func TestExplainRecordsNothing(t *testing.T) {
 	if e.Decision.Outcome != policy.Deny || len(e.Parts) < 3 || e.Parts[0].Outcome != policy.Allow || e.Shown == "" {
 		t.Errorf("got %+v", e)
 	}
-	trial, err := h.ReadPolicy([]byte("allow:\n  commands: ['*']\n"), false)
+	trial, err := h.Bundles.ReadPolicy([]byte("allow:\n  commands: ['*']\n"), false)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if e, err = h.Explain(ctx, h.shell("standard", "sudo ls"), &trial); err != nil || e.Decision.Outcome != policy.Allow {
 		t.Errorf("under a trial policy: got %s, %v", e.Decision.Outcome, err)
 	}
-	if _, err := h.ReadPolicy([]byte("permit (principal, action, resource)"), true); fault.KindOf(err) != fault.Invalid {
+	if _, err := h.Bundles.ReadPolicy([]byte("permit (principal, action, resource)"), true); fault.KindOf(err) != fault.Invalid {
 		t.Errorf("Cedar that is not finished: got %v", err)
 	}
 	if after, err := h.log.Head(ctx, ws); err != nil || after != head {

@@ -12,6 +12,7 @@ import (
 	"agentbox/internal/domain/principal"
 	"agentbox/internal/domain/token"
 	"agentbox/internal/service/gate"
+	"agentbox/internal/service/gate/authority"
 )
 
 // secret makes the text of a secret of a form.
@@ -47,7 +48,7 @@ func (g *grants) session(of, by id.Principal, until time.Time) (string, id.Sessi
 	name := id.New[id.Session](g.ids)
 	text := g.secret(principal.AccessForm, ws, string(name))
 	g.record(ws, principal.SessionBegunType, principal.SessionEntity, string(name), principal.SessionTokens{
-		Session: name, Principal: of, Access: principal.Seal(g.parts.Secret, text), AccessUntil: until, RefreshUntil: until, IssuedBy: by,
+		Session: name, Principal: of, Access: principal.Seal(nil, text), AccessUntil: until, RefreshUntil: until, IssuedBy: by,
 	})
 	return text, name
 }
@@ -152,7 +153,7 @@ func TestWhatTheTokenOfAnEngineOpens(t *testing.T) {
 		name := id.New[id.EngineToken](g.ids)
 		text := g.secret(principal.EngineForm, ws, string(name))
 		g.record(ws, engine.TokenIssuedType, engine.TokenEntity, string(name), engine.TokenIssued{
-			Token: name, Engine: e, Capability: capability, Seal: principal.Seal(g.parts.Secret, text), ExpiresAt: end,
+			Token: name, Engine: e, Capability: capability, Seal: principal.Seal(nil, text), ExpiresAt: end,
 		})
 		return text, name
 	}
@@ -192,17 +193,17 @@ func TestWhatTheTokenOfAnEngineOpens(t *testing.T) {
 		{"under one whose time is over", bound(g.grant(g.service, until(now))), g.service, policy.ReasonTokenExpired},
 		{"under one below such a one", bound(g.grant(g.service, below(withdrawn))), g.service, policy.ReasonTokenRevoked},
 	} {
-		got, err := g.Engine(t.Context(), c.engine, c.secret)
+		got, err := g.AuthenticateEngine(t.Context(), c.engine, c.secret)
 		if fault.CodeOf(err) != c.want || c.want == "" && got != want || c.want != "" && got != (principal.Caller{}) {
 			t.Errorf("%s: got %+v, %v, want %q", c.name, got, err, c.want)
 		}
 	}
 	g.quarantine(g.service)
-	if got, err := g.Engine(t.Context(), g.service, text); fault.CodeOf(err) != policy.ReasonAgentQuarantined || got.Principal != "" {
+	if got, err := g.AuthenticateEngine(t.Context(), g.service, text); fault.CodeOf(err) != policy.ReasonAgentQuarantined || got.Principal != "" {
 		t.Errorf("quarantined: got %+v, %v", got, err)
 	}
 	g.record(ws, engine.DeactivatedType, engine.Entity, string(g.service), engine.Deactivated{Engine: g.service})
-	if got, err := g.Engine(t.Context(), g.service, text); fault.CodeOf(err) != "engine_inactive" || got != (principal.Caller{}) {
+	if got, err := g.AuthenticateEngine(t.Context(), g.service, text); fault.CodeOf(err) != "engine_inactive" || got != (principal.Caller{}) {
 		t.Errorf("deactivated: got %+v, %v", got, err)
 	}
 }
@@ -234,7 +235,7 @@ func TestAQuarantinedPersonRevokesNothing(t *testing.T) {
 	if err := h.Quarantine(t.Context(), h.origin(h.owner), ws, otto, true, ""); err != nil {
 		t.Fatal(err)
 	}
-	if err := h.Revoke(t.Context(), h.origin(otto), ws, s, ""); !errors.Is(err, gate.ErrNotDecider) || h.count(policy.StandingRevokedType) != 0 {
+	if err := h.Approvals.Revoke(t.Context(), h.origin(otto), ws, s, ""); !errors.Is(err, authority.ErrNotDecider) || h.count(policy.StandingRevokedType) != 0 {
 		t.Errorf("got %v and %d revocations", err, h.count(policy.StandingRevokedType))
 	}
 }

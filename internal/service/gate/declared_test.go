@@ -13,7 +13,7 @@ import (
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/principal"
 	"agentbox/internal/domain/token"
-	"agentbox/internal/service/gate"
+	"agentbox/internal/service/gate/approvals"
 )
 
 // deploy is what the tests declare.
@@ -27,7 +27,7 @@ func deploy(change func(*policy.Declare)) policy.Declare {
 
 func (h *house) declare(change func(*policy.Declare)) policy.ActionType {
 	h.t.Helper()
-	doc, err := h.DeclareAction(context.Background(), h.origin(h.owner), ws, deploy(change))
+	doc, err := h.ActionTypes.Declare(context.Background(), h.origin(h.owner), ws, deploy(change))
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -76,7 +76,7 @@ func TestADeclaredActionIsJudged(t *testing.T) {
 	expect("with another target", a, policy.Deny, policy.ReasonTargetMismatch)
 	a.Target = ""
 	expect("about a room", a, policy.Allow, policy.ReasonDefaultAllow)
-	if _, err := h.RetireAction(t.Context(), h.origin(h.owner), ws, "deploy.production", "moved"); err != nil {
+	if _, err := h.ActionTypes.Retire(t.Context(), h.origin(h.owner), ws, "deploy.production", "moved"); err != nil {
 		t.Fatal(err)
 	}
 	expect("retired", a, policy.Deny, policy.ReasonUnknownAction)
@@ -84,7 +84,7 @@ func TestADeclaredActionIsJudged(t *testing.T) {
 		t.Errorf("got %d events, want one declared, three changed, one retired", n)
 	}
 	h.declare(nil)
-	if _, err := h.ThrowKillSwitch(t.Context(), h.origin(h.owner), ws, ""); err != nil {
+	if _, err := h.KillSwitch.Throw(t.Context(), h.origin(h.owner), ws, ""); err != nil {
 		t.Fatal(err)
 	}
 	expect("while the kill switch is on", a, policy.Deny, policy.ReasonKillSwitch)
@@ -118,17 +118,17 @@ func TestWhoDeclares(t *testing.T) {
 		{"an agent", h.agent, policy.ReasonRoleTooLow},
 	} {
 		h.declare(asks)
-		if _, err := h.DeclareAction(t.Context(), h.origin(c.p), ws, deploy(asks)); fault.CodeOf(err) != c.code {
+		if _, err := h.ActionTypes.Declare(t.Context(), h.origin(c.p), ws, deploy(asks)); fault.CodeOf(err) != c.code {
 			t.Errorf("%s declares what holds already: got %v, want %q", c.who, err, c.code)
 		}
-		if _, err := h.DeclareAction(t.Context(), h.origin(c.p), ws, deploy(nil)); fault.CodeOf(err) != c.code {
+		if _, err := h.ActionTypes.Declare(t.Context(), h.origin(c.p), ws, deploy(nil)); fault.CodeOf(err) != c.code {
 			t.Errorf("%s declares: got %v, want %q", c.who, err, c.code)
 		}
-		if _, err := h.RetireAction(t.Context(), h.origin(c.p), ws, "deploy.production", ""); fault.CodeOf(err) != c.code {
+		if _, err := h.ActionTypes.Retire(t.Context(), h.origin(c.p), ws, "deploy.production", ""); fault.CodeOf(err) != c.code {
 			t.Errorf("%s retires: got %v, want %q", c.who, err, c.code)
 		}
 	}
-	if _, err := h.RetireAction(t.Context(), h.origin(h.owner), ws, "deploy.nothing", ""); !errors.Is(err, policy.ErrActionTypeNotFound) {
+	if _, err := h.ActionTypes.Retire(t.Context(), h.origin(h.owner), ws, "deploy.nothing", ""); !errors.Is(err, policy.ErrActionTypeNotFound) {
 		t.Errorf("what nobody declared is retired: %v", err)
 	}
 }
@@ -146,7 +146,7 @@ func TestAsManyActionTypesAsFit(t *testing.T) {
 	errs := make([]error, 8)
 	for n := range errs {
 		wait.Go(func() {
-			_, errs[n] = h.DeclareAction(context.Background(), h.origin(h.owner), ws, deploy(name(1_000+n)))
+			_, errs[n] = h.ActionTypes.Declare(context.Background(), h.origin(h.owner), ws, deploy(name(1_000+n)))
 		})
 	}
 	wait.Wait()
@@ -159,11 +159,11 @@ func TestAsManyActionTypesAsFit(t *testing.T) {
 			t.Errorf("got %v, want too_many_action_types", err)
 		}
 	}
-	list, err := h.ActionTypes(t.Context(), ws, false, "", policy.MaxActionTypes+1)
+	list, err := h.ActionTypes.List(t.Context(), ws, false, "", policy.MaxActionTypes+1)
 	if err != nil || made != 1 || len(list) != policy.MaxActionTypes {
 		t.Errorf("%d of eight fit, and there are %d types (%v), want 1 and %d", made, len(list), err, policy.MaxActionTypes)
 	}
-	if _, err := h.RetireAction(t.Context(), h.origin(h.owner), ws, "deploy.place0", ""); err != nil {
+	if _, err := h.ActionTypes.Retire(t.Context(), h.origin(h.owner), ws, "deploy.place0", ""); err != nil {
 		t.Fatal(err)
 	}
 	h.declare(name(5_000)) // there is room again
@@ -208,7 +208,7 @@ func TestAnApprovalIsForOneVersion(t *testing.T) {
 	}
 
 	_, q = h.asked(a)
-	if _, err := h.RetireAction(t.Context(), h.origin(h.owner), ws, a.Type, ""); err != nil {
+	if _, err := h.ActionTypes.Retire(t.Context(), h.origin(h.owner), ws, a.Type, ""); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := h.decide(q, ada, policy.Approve); !errors.Is(err, policy.ErrDeclarationChanged) {
@@ -242,7 +242,7 @@ func TestAStandingApprovalIsForOneVersion(t *testing.T) {
 	a := h.deploys()
 	_, q := h.asked(a)
 	answer := policy.Answer{Decision: policy.Approve, Scope: policy.ScopeRoom, ExpiresAt: h.clock.Now().Add(1e12), Uses: 5}
-	if _, err := h.Decide(t.Context(), h.origin(ada), ws, q.ID, answer); err != nil {
+	if _, err := h.Approvals.Decide(t.Context(), h.origin(ada), ws, q.ID, answer); err != nil {
 		t.Fatal(err)
 	}
 	a.Request = []byte(`{"build":8}`)
@@ -316,10 +316,10 @@ func TestOwnActionsInASpace(t *testing.T) {
 			t.Errorf("Cedar, %s: got %s, %v", target, e.Decision.Outcome, err)
 		}
 	}
-	if said, err := h.Warnings(t.Context(), ws, b); err != nil || len(said) != 0 {
+	if said, err := h.Bundles.Warnings(t.Context(), ws, b); err != nil || len(said) != 0 {
 		t.Errorf("got the warnings %q, %v", said, err)
 	}
-	if said, err := h.Warnings(t.Context(), ws, h.bundle("deny: {actions: [deploy.staging]}", false)); err != nil || len(said) != 1 {
+	if said, err := h.Bundles.Warnings(t.Context(), ws, h.bundle("deny: {actions: [deploy.staging]}", false)); err != nil || len(said) != 1 {
 		t.Errorf("an undeclared action: got the warnings %q, %v", said, err)
 	}
 }
@@ -337,9 +337,9 @@ func TestTheInboxOfARoom(t *testing.T) {
 		asked = append(asked, q.ID)
 	}
 	h.approve(policy.Approval{ID: asked[0]}, h.person("Ada", principal.Admin))
-	list := func(f gate.Filter) (got []id.Approval) {
+	list := func(f approvals.Filter) (got []id.Approval) {
 		t.Helper()
-		found, err := h.Approvals(t.Context(), ws, f)
+		found, err := h.Approvals.List(t.Context(), ws, f)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -349,11 +349,11 @@ func TestTheInboxOfARoom(t *testing.T) {
 		return got
 	}
 	for what, c := range map[string]struct{ got, want []id.Approval }{
-		"all":       {list(gate.Filter{Room: rooms[0]}), []id.Approval{asked[4], asked[2], asked[0]}},
-		"open":      {list(gate.Filter{Room: rooms[0], Status: policy.Pending}), []id.Approval{asked[4], asked[2]}},
-		"a page":    {list(gate.Filter{Room: rooms[1], Limit: 2}), []id.Approval{asked[5], asked[3]}},
-		"the next":  {list(gate.Filter{Room: rooms[1], Limit: 2, After: asked[3]}), []id.Approval{asked[1]}},
-		"elsewhere": {list(gate.Filter{Room: "room_00000000000000000000000003"}), nil},
+		"all":       {list(approvals.Filter{Room: rooms[0]}), []id.Approval{asked[4], asked[2], asked[0]}},
+		"open":      {list(approvals.Filter{Room: rooms[0], Status: policy.Pending}), []id.Approval{asked[4], asked[2]}},
+		"a page":    {list(approvals.Filter{Room: rooms[1], Limit: 2}), []id.Approval{asked[5], asked[3]}},
+		"the next":  {list(approvals.Filter{Room: rooms[1], Limit: 2, After: asked[3]}), []id.Approval{asked[1]}},
+		"elsewhere": {list(approvals.Filter{Room: "room_00000000000000000000000003"}), nil},
 	} {
 		if fmt.Sprint(c.got) != fmt.Sprint(c.want) {
 			t.Errorf("%s: got %v, want %v", what, c.got, c.want)

@@ -19,6 +19,7 @@ import (
 	"agentbox/internal/kernel/journal"
 	"agentbox/internal/kernel/projection"
 	"agentbox/internal/service/gate"
+	"agentbox/internal/service/gate/approvals"
 )
 
 // frail is a log with its documents of which one call fails: the one with the number at, from 1, since calls was set to 0. Where garbled, a
@@ -165,9 +166,9 @@ func TestEveryFailureOfTheStoreIsTold(t *testing.T) {
 			name := id.New[id.EngineToken](g.ids)
 			text := g.secret(principal.EngineForm, ws, string(name))
 			g.record(ws, engine.TokenIssuedType, engine.TokenEntity, string(name), engine.TokenIssued{
-				Token: name, Engine: g.service, Capability: g.grant(g.service), Seal: principal.Seal(g.parts.Secret, text),
+				Token: name, Engine: g.service, Capability: g.grant(g.service), Seal: principal.Seal(nil, text),
 			})
-			return func() error { _, err := g.Engine(ctx, g.service, text); return err }
+			return func() error { _, err := g.AuthenticateEngine(ctx, g.service, text); return err }
 		}},
 		{"a new owner", 2, "", func(g *grants) func() error {
 			return func() error { _, err := g.Owner(ctx, otherWS, "Olaf"); return err }
@@ -209,7 +210,7 @@ func TestEveryFailureOfTheStoreIsTold(t *testing.T) {
 				g.t.Fatal(err)
 			}
 			answer := policy.Answer{Decision: policy.Approve, Scope: policy.ScopeRun, Uses: 2, ExpiresAt: g.clock.Now().Add(time.Hour)}
-			return func() error { _, err := g.Decide(ctx, g.origin(owner), otherWS, q.ID, answer); return err }
+			return func() error { _, err := g.Approvals.Decide(ctx, g.origin(owner), otherWS, q.ID, answer); return err }
 		}},
 		{"a question", 4, "", func(g *grants) func() error {
 			return ruled(g, g.shell("standard", "rm -r scratch"), func(r policy.Ruling) error {
@@ -229,12 +230,12 @@ func TestEveryFailureOfTheStoreIsTold(t *testing.T) {
 			a := g.shell("standard", "rm -r scratch")
 			a.Run, a.Space = "", ""
 			_, q := g.asked(a)
-			return func() error { _, err := g.TakeBack(ctx, g.origin(g.agent), ws, q.ID, ""); return err }
+			return func() error { _, err := g.Approvals.TakeBack(ctx, g.origin(g.agent), ws, q.ID, ""); return err }
 		}},
 		{"the end of questions", 3, "", func(g *grants) func() error {
 			g.asked(g.shell("standard", "rm -r scratch"))
 			g.clock.move(policy.DefaultQuestionTime)
-			return func() error { return g.Step(ctx, g.clock.Now()) }
+			return func() error { return g.Approvals.Step(ctx, g.clock.Now()) }
 		}},
 		{"the use of an approval", 3, "", func(g *grants) func() error {
 			a := g.shell("standard", "rm -r scratch")
@@ -266,21 +267,21 @@ func TestEveryFailureOfTheStoreIsTold(t *testing.T) {
 		}},
 		{"a policy that is pinned elsewhere", 3, "", func(g *grants) func() error {
 			owner, _ := g.elsewhere()
-			return func() error { _, err := g.Pin(ctx, g.origin(owner), otherWS, "permissive", nil); return err }
+			return func() error { _, err := g.Bundles.Pin(ctx, g.origin(owner), otherWS, "permissive", nil); return err }
 		}},
 		{"the kill switch", 1, "", func(g *grants) func() error {
-			return func() error { _, err := g.KillSwitch(ctx, ws); return err }
+			return func() error { _, err := g.KillSwitch.State(ctx, ws); return err }
 		}},
 		{"the lifting of the kill switch", 4, "", func(g *grants) func() error {
-			if _, err := g.ThrowKillSwitch(ctx, g.origin(g.owner), ws, ""); err != nil {
+			if _, err := g.KillSwitch.Throw(ctx, g.origin(g.owner), ws, ""); err != nil {
 				g.t.Fatal(err)
 			}
-			return func() error { _, err := g.LiftKillSwitch(ctx, g.origin(g.owner), ws, ""); return err }
+			return func() error { _, err := g.KillSwitch.Lift(ctx, g.origin(g.owner), ws, ""); return err }
 		}},
 		{"lists", 2, "", func(g *grants) func() error {
 			return func() error {
-				_, err := g.Approvals(ctx, ws, gate.Filter{})
-				_, failed := g.Standings(ctx, ws, "", 10)
+				_, err := g.Approvals.List(ctx, ws, approvals.Filter{})
+				_, failed := g.Approvals.Standings(ctx, ws, "", 10)
 				return errors.Join(err, failed)
 			}
 		}},

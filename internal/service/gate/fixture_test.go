@@ -21,6 +21,7 @@ import (
 	"agentbox/internal/kernel/journal"
 	"agentbox/internal/kernel/projection"
 	"agentbox/internal/service/gate"
+	"agentbox/internal/service/identity"
 	"agentbox/internal/service/rooms"
 	"agentbox/internal/service/spaces"
 	"agentbox/internal/service/workspaces"
@@ -78,10 +79,12 @@ var _ io.Reader = (*chance)(nil)
 // house is a gate with everything around it.
 type house struct {
 	*gate.Gate
+	*identity.Service
 	t       testing.TB
 	log     *memory.Journal
 	clock   *clock
 	ids     *id.Source
+	entropy *chance
 	parts   gate.Parts
 	owner   id.Principal
 	agent   id.Principal
@@ -101,11 +104,11 @@ func build(t testing.TB, change func(*gate.Parts)) *house {
 	if err != nil {
 		t.Fatal(err)
 	}
-	parts := gate.Parts{Log: log, Docs: log, Evaluator: evaluator, Clock: c, IDs: ids, Entropy: entropy}
+	parts := gate.Parts{Log: log, Docs: log, Evaluator: evaluator, Clock: c, IDs: ids}
 	if change != nil {
 		change(&parts)
 	}
-	h := &house{t: t, log: log, clock: c, ids: ids, parts: parts, bundles: map[string]policy.Bundle{}}
+	h := &house{t: t, log: log, clock: c, ids: ids, entropy: entropy, parts: parts, bundles: map[string]policy.Bundle{}}
 	h.restart()
 	ctx := context.Background()
 	if h.owner, err = h.Owner(ctx, ws, "Olga Owner"); err != nil {
@@ -115,12 +118,12 @@ func build(t testing.TB, change func(*gate.Parts)) *house {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"restrictive", "standard", "permissive"} {
-		if h.bundles[name], err = h.Pin(ctx, h.origin(h.owner), ws, name, nil); err != nil {
+		if h.bundles[name], err = h.Bundles.Pin(ctx, h.origin(h.owner), ws, name, nil); err != nil {
 			t.Fatal(err)
 		}
 	} // The preset standard, with the guard on names that its wall covers for what people bring in.
 	guard := []byte(`{"deny":{"paths":["*.env","*.key","*.pem",".git/**"]}}`)
-	if h.bundles["guarded"], err = h.Pin(ctx, h.origin(h.owner), ws, "standard", guard); err != nil {
+	if h.bundles["guarded"], err = h.Bundles.Pin(ctx, h.origin(h.owner), ws, "standard", guard); err != nil {
 		t.Fatal(err)
 	}
 
@@ -135,6 +138,7 @@ func (h *house) restart() {
 		h.t.Fatal(err)
 	}
 	h.Gate = g
+	h.Service = identity.New(identity.Parts{Log: h.parts.Log, Docs: h.parts.Docs, Gate: g, Clock: h.parts.Clock, IDs: h.parts.IDs, Entropy: h.entropy})
 }
 
 func (h *house) origin(p id.Principal) event.Origin {
@@ -203,7 +207,7 @@ func (h *house) asked(a policy.Action) (policy.Ruling, policy.Approval) {
 
 func (h *house) approve(q policy.Approval, by id.Principal) policy.Approval {
 	h.t.Helper()
-	doc, err := h.Decide(context.Background(), h.origin(by), ws, q.ID, policy.Answer{Decision: policy.Approve})
+	doc, err := h.Approvals.Decide(context.Background(), h.origin(by), ws, q.ID, policy.Answer{Decision: policy.Approve})
 	if err != nil {
 		h.t.Fatalf("approve: %v", err)
 	}

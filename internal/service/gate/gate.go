@@ -6,23 +6,21 @@ package gate
 import (
 	"context"
 	"fmt"
-	"io"
 	"maps"
 	"slices"
-	"sync"
 	"time"
 
 	"agentbox/internal/domain/event"
-	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/policy"
-	"agentbox/internal/domain/principal"
 	"agentbox/internal/domain/space"
-	"agentbox/internal/domain/token"
-	"agentbox/internal/domain/workspace"
 	"agentbox/internal/kernel/journal"
 	"agentbox/internal/kernel/projection"
-	"agentbox/internal/service/gate/rules"
+	"agentbox/internal/service/gate/actiontypes"
+	"agentbox/internal/service/gate/approvals"
+	"agentbox/internal/service/gate/authority"
+	"agentbox/internal/service/gate/bundles"
+	"agentbox/internal/service/gate/killswitch"
 )
 
 // Parts are what a gate is made of.
@@ -32,8 +30,6 @@ type Parts struct {
 	Evaluator policy.Evaluator
 	Clock     event.Clock
 	IDs       *id.Source
-	Entropy   io.Reader    // of keys
-	Secret    []byte       // under which tokens of engines and of sessions are sealed
 	System    id.Principal // who ends questions that nobody answered; the requester where there is none
 
 	Together       bool          // other daemons record what this one decides by: nothing of that is remembered
@@ -42,61 +38,46 @@ type Parts struct {
 	EffectsPerHour int           // of one principal, counted in the log, over restarts too; 0 means without limit
 }
 
-// Gate implements policy.Gate, policy.Agents and policy.Library. Make it with New; every method may be called from any goroutine.
+// Gate implements policy.Gate. What belongs to it but does not judge is a service of its own. Make it with New; any goroutine may call its methods.
 type Gate struct {
 	Parts
 
-	standard policy.Bundle // for actions that belong to no space
+	KillSwitch  *killswitch.Service
+	Approvals   *approvals.Service
+	Bundles     *bundles.Service
+	ActionTypes *actiontypes.Service
 
-	switches switches
-	quota    quota
-	askers   askers
-	people   known[principal.Principal]
-	spaces   known[space.Space]
-	tenants  known[workspace.Workspace]
-	tokens   known[token.Token]
-	rooms    known[listed]
-	types    known[policy.ActionType]
-
-	mu      sync.RWMutex
-	bundles map[pin]policy.Bundle // verified; a cache
-	halt    func(ws id.Workspace, cause error)
-	lifted  func(ws id.Workspace)
+	authority *authority.Reader
+	quota     quota
+	spaces    projection.Known[space.Space]
+	rooms     projection.Known[listed]
 }
 
-var (
-	_ policy.Gate    = (*Gate)(nil)
-	_ policy.Agents  = (*Gate)(nil)
-	_ policy.Library = (*Gate)(nil)
-)
-
-// maxBundles is how many bundles are kept in memory.
-const maxBundles = 256
+var _ policy.Gate = (*Gate)(nil)
 
 // New returns a gate of the given parts.
 func New(parts Parts) (*Gate, error) {
-	standard, err := rules.Resolve(rules.Standard, nil)
-	if err != nil {
-		return nil, err
-	}
 	if parts.QuestionTime == 0 {
 		parts.QuestionTime = policy.DefaultQuestionTime
 	}
 	if parts.QuestionTime < 0 || parts.QuestionTime > policy.MaxQuestionTime {
 		return nil, fmt.Errorf("a question may stay open for %s at most, not %s", policy.MaxQuestionTime, parts.QuestionTime)
 	}
-	g := &Gate{Parts: parts, standard: standard, bundles: map[pin]policy.Bundle{}, askers: newAskers()}
-	g.switches.docs, g.switches.together = parts.Docs, parts.Together
+	g := &Gate{Parts: parts}
+	g.authority = authority.New(authority.Parts{Docs: parts.Docs, Clock: parts.Clock})
+	g.KillSwitch = killswitch.New(killswitch.Parts{Log: parts.Log, Docs: parts.Docs, Clock: parts.Clock, Who: g.authority, Together: parts.Together})
+	g.ActionTypes = actiontypes.New(actiontypes.Parts{Docs: parts.Docs, Clock: parts.Clock, Gate: g})
+	g.Approvals = approvals.New(approvals.Parts{
+		Log: parts.Log, Docs: parts.Docs, Clock: parts.Clock, IDs: parts.IDs, System: parts.System, QuestionTime: parts.QuestionTime,
+		People: g.authority, Judge: g, Switch: g.KillSwitch, Declarations: g.ActionTypes,
+	})
 	g.quota.most, g.quota.docs, g.quota.together = parts.EffectsPerHour, parts.Docs, parts.Together
-	return g, parts.Evaluator.Validate(standard)
+	var err error
+	g.Bundles, err = bundles.New(bundles.Parts{
+		Log: parts.Log, Docs: parts.Docs, Evaluator: parts.Evaluator, Clock: parts.Clock, Living: g.authority, Declared: g.ActionTypes,
+	})
+	return g, err
 }
-
-// OnHalt tells the gate whom to call when a kill switch is thrown, so that effects under way end at once. It is called once, before
-// anything else.
-func (g *Gate) OnHalt(f func(ws id.Workspace, cause error)) { g.halt = f }
-
-// OnLift tells the gate whom to call when a kill switch is lifted, so that what it held goes on. It is called once, before anything else.
-func (g *Gate) OnLift(f func(ws id.Workspace)) { g.lifted = f }
 
 // Judge implements policy.Gate.
 func (g *Gate) Judge(ctx context.Context, a policy.Action) (policy.Ruling, error) {
@@ -119,6 +100,21 @@ func (g *Gate) Explain(ctx context.Context, a policy.Action, bundle *policy.Bund
 	return e, nil
 }
 
+// Ask implements policy.Gate.
+func (g *Gate) Ask(ctx context.Context, origin event.Origin, r policy.Ruling, q policy.Ask, with event.Batch) (policy.Approval, error) {
+	return g.Approvals.Ask(ctx, origin, r, q, with)
+}
+
+// AskOnce implements policy.Gate.
+func (g *Gate) AskOnce(ctx context.Context, origin event.Origin, r policy.Ruling, with event.Batch) (policy.Approval, error) {
+	return g.Approvals.AskOnce(ctx, origin, r, with)
+}
+
+// Withdraw implements policy.Gate.
+func (g *Gate) Withdraw(ctx context.Context, origin event.Origin, approval id.Approval, reason string, with event.Batch) (event.Receipt, error) {
+	return g.Approvals.Withdraw(ctx, origin, approval, reason, with)
+}
+
 // sealed is the gate's own copy of a ruling that it gave away. Nobody else can make one, or reach what is in it; what the two still share,
 // the bytes of slices, is covered by the digest of the decision or decides nothing.
 type sealed struct {
@@ -129,8 +125,8 @@ type sealed struct {
 // seal marks a ruling as this gate's own.
 func (g *Gate) seal(r policy.Ruling) *sealed { return &sealed{g, r} }
 
-// own refuses a ruling that this gate did not make, or that was changed since.
-func (g *Gate) own(r policy.Ruling) error {
+// Own refuses a ruling that this gate did not make, or that was changed since.
+func (g *Gate) Own(r policy.Ruling) error {
 	mine, ok := r.Seal.(*sealed)
 	if !ok || mine.by != g || !equal(&r, &mine.ruling) || event.DigestOf(r.Canonical) != mine.ruling.Decision.Action {
 		return policy.ErrPermitMismatch
@@ -152,13 +148,4 @@ func equal(a, b *policy.Ruling) bool {
 		d.Outcome == e.Outcome && d.ReasonCode == e.ReasonCode && d.Reason == e.Reason && d.Suggestion == e.Suggestion &&
 		slices.Equal(d.Policies, e.Policies) && d.Action == e.Action && d.Bundle == e.Bundle && d.Shadow == e.Shadow &&
 		slices.Equal(d.Unsealed, e.Unsealed) && d.Approvers == e.Approvers
-}
-
-// refusal turns a decision that is no allowance into an error.
-func refusal(d policy.Decision) error {
-	kind := fault.Denied
-	if d.Outcome == policy.RequireApproval {
-		kind = fault.Waiting
-	}
-	return fault.New(kind, d.ReasonCode, "%s", d.Reason).With(d.Suggestion)
 }

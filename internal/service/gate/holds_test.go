@@ -48,7 +48,7 @@ func TestBeginJudgesAgainWhatHasChanged(t *testing.T) {
 			}
 		}, 1, ""},
 		{"kill switch", func(t *testing.T, h *house) {
-			if _, err := h.ThrowKillSwitch(ctx, h.origin(h.owner), ws, ""); err != nil {
+			if _, err := h.KillSwitch.Throw(ctx, h.origin(h.owner), ws, ""); err != nil {
 				t.Fatal(err)
 			}
 		}, 0, policy.ReasonKillSwitch},

@@ -197,7 +197,7 @@ func TestThreat13RevokedInEveryOrder(t *testing.T) {
 			return err
 		}}
 		owner := &actor{name: "owner", act: func(ctx context.Context) error {
-			return h.Revoke(ctx, h.origin(h.owner), ws, standing, "no more")
+			return h.Approvals.Revoke(ctx, h.origin(h.owner), ws, standing, "no more")
 		}}
 		o.perform(h, worker, owner)
 		if owner.err != nil {

@@ -15,6 +15,8 @@ import (
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/principal"
 	"agentbox/internal/service/gate"
+	"agentbox/internal/service/gate/approvals"
+	"agentbox/internal/service/identity"
 )
 
 // key has one make a key for another and returns how he comes with it.
@@ -32,7 +34,7 @@ func (h *house) key(by event.Origin, of id.Principal) event.Origin {
 }
 
 func (h *house) answer(q policy.Approval, by event.Origin, word policy.DecisionWord) (policy.Approval, error) {
-	return h.Decide(context.Background(), by, ws, q.ID, policy.Answer{Decision: word})
+	return h.Approvals.Decide(context.Background(), by, ws, q.ID, policy.Answer{Decision: word})
 }
 
 // questionOf is a question of a person; approvers is a line of the policy, or nothing.
@@ -52,8 +54,8 @@ func TestNobodyAnswersHimselfWithAKeyThatHeIssued(t *testing.T) {
 	q := h.questionOf(h.owner, "")
 	given := h.key(h.origin(h.owner), ada)
 	for _, word := range []policy.DecisionWord{policy.Approve, policy.Refuse, policy.Hold} {
-		if _, err := h.answer(q, given, word); !errors.Is(err, gate.ErrOwnCredential) {
-			t.Errorf("%s with the key that the requester issued: got %v, want %v", word, err, gate.ErrOwnCredential)
+		if _, err := h.answer(q, given, word); !errors.Is(err, approvals.ErrOwnCredential) {
+			t.Errorf("%s with the key that the requester issued: got %v, want %v", word, err, approvals.ErrOwnCredential)
 		}
 	}
 	if doc, err := h.answer(h.questionOf(bob, ""), given, policy.Approve); err != nil || doc.Status != policy.Approved {
@@ -77,12 +79,12 @@ func TestAnIssuedKeyIsNotLeftByMakingAnother(t *testing.T) {
 		t.Errorf("the third key was issued by %q, want %s", second.Issuer, ada)
 	}
 	h.raise(puppet, principal.Member, principal.Operator)
-	if _, err := h.answer(h.questionOf(ada, ""), second, policy.Approve); !errors.Is(err, gate.ErrOwnCredential) {
-		t.Errorf("got %v, want %v", err, gate.ErrOwnCredential)
+	if _, err := h.answer(h.questionOf(ada, ""), second, policy.Approve); !errors.Is(err, approvals.ErrOwnCredential) {
+		t.Errorf("got %v, want %v", err, approvals.ErrOwnCredential)
 	}
 }
 
-// raise records another role of a person, as the registrar does.
+// raise records another role of a person, as the identity service does.
 func (h *house) raise(p id.Principal, from, to principal.Role) {
 	h.t.Helper()
 	draft := event.New(principal.RoleChangedType, h.origin(h.owner), ws, "", principal.RoleChanged{Principal: p, From: from, To: to}).About(principal.Entity, string(p))
@@ -146,7 +148,7 @@ func TestWhoIssuesKeysForWhom(t *testing.T) {
 		}
 		for of, target := range people {
 			_, _, err := h.IssueKey(context.Background(), h.origin(issuer), ws, target, "spare")
-			if want := by == of || may[by][of]; want != (err == nil) || err != nil && !errors.Is(err, gate.ErrMayNotIssue) {
+			if want := by == of || may[by][of]; want != (err == nil) || err != nil && !errors.Is(err, identity.ErrMayNotIssue) {
 				t.Errorf("%s for %s: got %v, want allowed: %t", by, of, err, want)
 			}
 		}
@@ -175,7 +177,7 @@ func TestNoMoreQuestionsAreOpenThanMayBe(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := make([]policy.Ruling, gate.MaxOpen+20)
+	r := make([]policy.Ruling, approvals.MaxOpen+20)
 	for n := range r {
 		r[n] = h.judge(h.shell("standard", fmt.Sprintf("rm -r scratch%d", n)))
 	}
@@ -205,7 +207,7 @@ func TestNoMoreQuestionsAreOpenThanMayBe(t *testing.T) {
 		}
 	}
 	wg.Wait()
-	if asked.Load() != gate.MaxOpen || full.Load() != 20 || h.count(policy.ApprovalRequestedType) != gate.MaxOpen {
-		t.Errorf("%d questions were asked and %d refused, want %d and 20", asked.Load(), full.Load(), gate.MaxOpen)
+	if asked.Load() != approvals.MaxOpen || full.Load() != 20 || h.count(policy.ApprovalRequestedType) != approvals.MaxOpen {
+		t.Errorf("%d questions were asked and %d refused, want %d and 20", asked.Load(), full.Load(), approvals.MaxOpen)
 	}
 }

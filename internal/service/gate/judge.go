@@ -10,11 +10,12 @@ import (
 
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/fault"
-	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/principal"
 	"agentbox/internal/domain/space"
 	"agentbox/internal/kernel/projection"
+	"agentbox/internal/service/gate/authority"
+	"agentbox/internal/service/gate/killswitch"
 )
 
 // consideration is a decision on its way.
@@ -81,12 +82,12 @@ func (g *Gate) weigh(ctx context.Context, c *consideration, trial *policy.Bundle
 		return err
 	}
 	if c.kind.Stops() {
-		on, err := g.switches.on(ctx, c.ruling.Action.Workspace)
+		on, err := g.KillSwitch.On(ctx, c.ruling.Action.Workspace)
 		if err != nil {
 			return err
 		}
 		if on {
-			c.deny(policy.ReasonKillSwitch, ErrKillSwitch.Msg, ErrKillSwitch.Suggestion)
+			c.deny(policy.ReasonKillSwitch, killswitch.ErrThrown.Msg, killswitch.ErrThrown.Suggestion)
 			return nil
 		}
 		if !credible(g.Clock.Now()) {
@@ -104,7 +105,7 @@ func (g *Gate) weigh(ctx context.Context, c *consideration, trial *policy.Bundle
 	}
 	switch {
 	case !known:
-		c.deny(policy.ReasonUnknownAction, fmt.Sprintf("there is no action %s", policy.Escape(cut(c.ruling.Action.Type))), suggestAction(c.ruling.Action.Type))
+		c.deny(policy.ReasonUnknownAction, fmt.Sprintf("there is no action %s", policy.Brief(c.ruling.Action.Type)), suggestAction(c.ruling.Action.Type))
 	case c.ruling.Action.Misses() != "":
 		c.deny(policy.ReasonTargetMismatch, fmt.Sprintf("%s takes as its target: %s", c.ruling.Action.Type, c.ruling.Action.Misses()), "Name such a target; `agentbox actions show` tells what was declared.")
 	case missing != nil:
@@ -113,6 +114,18 @@ func (g *Gate) weigh(ctx context.Context, c *consideration, trial *policy.Bundle
 		return g.policy(ctx, c)
 	}
 	return nil
+}
+
+// declare lays into an action what its workspace says of its type, where that is none of the registry's. What the caller wrote there counts nothing.
+func (g *Gate) declare(ctx context.Context, c *consideration) error {
+	a := &c.ruling.Action
+	a.Declared = policy.Declaration{}
+	if _, builtIn := policy.KindOf(a.Type); builtIn || policy.Declarable(a.Type) != nil {
+		return nil
+	}
+	var err error
+	a.Declared, c.ruling.Basis.Declared, err = g.ActionTypes.Declaration(ctx, a.Workspace, a.Type)
+	return err
 }
 
 // suggestAction says what to do about an action type that nobody knows.
@@ -130,9 +143,9 @@ func credible(now time.Time) bool { return now.Year() >= 1990 && now.Year() <= 9
 // principal checks who acts.
 func (g *Gate) principal(ctx context.Context, c *consideration) (done bool, err error) {
 	a := c.ruling.Action
-	c.who, c.ruling.Basis.Principal, err = g.person(ctx, a.Workspace, a.Principal)
+	c.who, c.ruling.Basis.Principal, err = g.authority.Person(ctx, a.Workspace, a.Principal)
 	switch {
-	case errors.Is(err, errNobody):
+	case errors.Is(err, authority.ErrNobody):
 		c.deny(policy.ReasonPrincipalNotFound, "whoever asks is not known in this workspace", "Register first.")
 		return true, nil
 	case err != nil:
@@ -144,23 +157,6 @@ func (g *Gate) principal(ctx context.Context, c *consideration) (done bool, err 
 	return false, nil
 }
 
-var errNobody = fault.New(fault.Denied, policy.ReasonPrincipalNotFound, "there is no such principal in this workspace")
-
-// who returns the principal's document, read anew each time: authority is never remembered.
-func (g *Gate) who(ctx context.Context, ws id.Workspace, p id.Principal) (principal.Principal, error) {
-	doc, _, err := g.person(ctx, ws, p)
-	return doc, err
-}
-
-// person is who, with the version of the document.
-func (g *Gate) person(ctx context.Context, ws id.Workspace, p id.Principal) (principal.Principal, uint64, error) {
-	doc, version, err := g.people.load(ctx, g.Docs, ws, principal.Projection, string(p))
-	if errors.Is(err, projection.ErrNotFound) || err == nil && doc.ID != p {
-		return principal.Principal{}, 0, errNobody
-	}
-	return doc, version, err
-}
-
 var errOtherBundle = fault.New(fault.Denied, policy.ReasonPolicyUnavailable, "the space pins another policy than the one that is named")
 
 // under finds the bundle under which the action is judged, fills it in and clamps the action to its limits.
@@ -168,7 +164,7 @@ func (g *Gate) under(ctx context.Context, c *consideration, trial *policy.Bundle
 	a := &c.ruling.Action
 	if a.Space != "" {
 		// A space pins its policy: whatever the caller says, nothing is judged in it under another one.
-		doc, version, err := g.spaces.load(ctx, g.Docs, a.Workspace, space.Projection, string(a.Space))
+		doc, version, err := g.spaces.Load(ctx, g.Docs, a.Workspace, space.Projection, string(a.Space))
 		switch {
 		case errors.Is(err, projection.ErrNotFound): // it is about to be made
 		case err != nil:
@@ -186,10 +182,10 @@ func (g *Gate) under(ctx context.Context, c *consideration, trial *policy.Bundle
 			return err
 		}
 		c.bundle = *trial
-	case a.Bundle.IsZero() || a.Bundle == g.standard.Hash:
-		c.bundle = g.standard
+	case a.Bundle.IsZero() || a.Bundle == g.Bundles.Standard().Hash:
+		c.bundle = g.Bundles.Standard()
 	default:
-		bundle, err := g.Bundle(ctx, a.Workspace, a.Bundle)
+		bundle, err := g.Bundles.Bundle(ctx, a.Workspace, a.Bundle)
 		if err != nil {
 			return err
 		}
@@ -216,11 +212,11 @@ func malformed(a policy.Action) string {
 	}
 	for _, p := range []string{a.Path, a.Cwd} {
 		if p != "" && (path.Clean(p) != p || strings.HasPrefix(p, "/") || p == ".." || strings.HasPrefix(p, "../") || strings.ContainsRune(p, 0)) {
-			return "the path " + policy.Escape(cut(p)) + " is not a clean relative path"
+			return "the path " + policy.Brief(p) + " is not a clean relative path"
 		}
 	}
 	if a.Mode != "" && (a.Type != policy.FileCreate || space.CheckFileMode(a.Mode) != nil) {
-		return "the mode " + policy.Escape(cut(a.Mode)) + " is none that a file is made with"
+		return "the mode " + policy.Brief(a.Mode) + " is none that a file is made with"
 	}
 	if a.Type == policy.ShellExec && a.Command != "" && len(a.Argv) > 0 && (len(a.Argv) != 3 || a.Argv[1] != "-c" || a.Argv[2] != a.Command) {
 		return "the command that is shown is not the one that would run"
@@ -247,8 +243,16 @@ func (g *Gate) policy(ctx context.Context, c *consideration) error {
 		if people := max(c.people, c.bundle.Limits.Approvers); people > 1 {
 			d.Approvers = people
 		}
-		if err := g.standing(ctx, c); err != nil {
+		standing, covers, err := g.Approvals.Covering(ctx, c.ruling.Action, c.words)
+		if err != nil {
 			return err
+		}
+		if covers {
+			c.ruling.Standing = standing.ID
+			*d = policy.Decision{
+				Outcome: policy.Allow, ReasonCode: policy.ReasonStandingAllows, Policies: d.Policies,
+				Reason: fmt.Sprintf("a standing approval covers it: use %d of %d", standing.Used+1, standing.Uses),
+			}
 		}
 	}
 	if d.Outcome == policy.RequireApproval {
@@ -270,47 +274,10 @@ func (g *Gate) policy(ctx context.Context, c *consideration) error {
 	return err
 }
 
-// standing looks for a standing approval that covers the action.
-func (g *Gate) standing(ctx context.Context, c *consideration) error {
-	a := c.ruling.Action
-	for _, scope := range []policy.Scope{policy.ScopeRun, policy.ScopeRoom, policy.ScopeWorkspace, policy.ScopeTemplate} {
-		cover, err := policy.CoverOf(a, scope, c.words)
-		if err != nil {
-			continue // nothing of this scope can cover it
-		}
-		found, err := projection.List[policy.Standing](ctx, g.Docs, projection.Query{
-			Workspace: a.Workspace, Name: policy.StandingProjection, Index: projection.Index{Name: "match", Value: cover.Match.String()}, Newest: true, Limit: 20,
-		})
-		if err != nil {
-			return err
-		}
-		for _, s := range found {
-			if s.Cover == cover && s.Holds(g.Clock.Now()) {
-				c.ruling.Standing = s.ID
-				c.ruling.Decision = policy.Decision{
-					Outcome: policy.Allow, ReasonCode: policy.ReasonStandingAllows, Policies: c.ruling.Decision.Policies,
-					Reason: fmt.Sprintf("a standing approval covers it: use %d of %d", s.Used+1, s.Uses),
-				}
-				return nil
-			}
-		}
-	}
-	return nil
-}
-
 // message returns the words of an error that are for people.
 func message(err error) string {
 	if f, ok := errors.AsType[*fault.Error](err); ok {
 		return f.Msg
 	}
 	return "it could not be judged"
-}
-
-// cut shortens a text that is shown in a sentence.
-func cut(text string) string {
-	const most = 120
-	if len(text) <= most {
-		return text
-	}
-	return strings.ToValidUTF8(text[:most], "") + "..."
 }

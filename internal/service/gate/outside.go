@@ -5,7 +5,6 @@ import (
 
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/policy"
-	"agentbox/internal/service/gate/shell"
 )
 
 // registered lays down what the registry says of an action outside: who may do it, and whether the posture in which it is to be done is
@@ -40,13 +39,4 @@ func (c *consideration) registered() bool {
 // a policy that is tried, which has to permit it.
 func (c *consideration) ownAffair() bool {
 	return c.kind.SideEffect == policy.Record || c.kind.Outside && c.ruling.Action.Space == "" && !c.trial
-}
-
-// runsAnything reports whether an action outside names as its tool something that could turn into anything: a shell, an interpreter, a wrapper.
-func runsAnything(a policy.Action) bool {
-	if a.Tool == "" {
-		return false
-	}
-	reading, err := shell.ReadArgv([]string{a.Tool}, "")
-	return err != nil || len(reading.Words()) == 0
 }

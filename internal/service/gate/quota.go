@@ -95,7 +95,7 @@ func (q *quota) take(ctx context.Context, batch *event.Batch, a policy.Action, n
 // count adds the event of an effect to a batch.
 func count(batch *event.Batch, a policy.Action, w window) {
 	counted := policy.EffectCounted{Principal: a.Principal, Window: w.start}
-	draft := event.New(policy.EffectCountedType, event.Origin{Principal: a.Principal, Token: a.Token, Correlation: correlation(*batch)}, a.Workspace, a.Room, counted)
+	draft := event.New(policy.EffectCountedType, event.Origin{Principal: a.Principal, Token: a.Token, Correlation: batch.Correlation()}, a.Workspace, a.Room, counted)
 	batch.Drafts = append(batch.Drafts, draft.In(a.Run, a.Step).About(policy.QuotaEntity, string(a.Principal)))
 }
 

@@ -25,40 +25,12 @@ func (g *Gate) Record(ctx context.Context, origin event.Origin, a policy.Action,
 	if a.Token != origin.Token {
 		return event.Receipt{}, fault.New(fault.Internal, policy.ReasonActionInvalid, "the action names another capability token than that under which somebody acts")
 	}
-	ruling, err := g.Judge(ctx, a)
-	if err != nil {
-		return event.Receipt{}, err
-	}
-	approval, err := g.granted(ctx, origin, ruling)
+	ruling, approval, err := policy.Client{Gate: g, Append: g.recordRefusal, Known: true}.Ask(ctx, origin, a)
 	if err != nil {
 		return event.Receipt{}, err
 	}
 	_, receipt, err := g.Begin(ctx, ruling, approval, b)
 	return receipt, err
-}
-
-// granted returns the approval that a ruling uses up if it needs one. Where policy asks, the question is made, once for the same request,
-// and the request has to be sent again when it is answered. A refusal is recorded.
-func (g *Gate) granted(ctx context.Context, origin event.Origin, r policy.Ruling) (id.Approval, error) {
-	d := r.Decision
-	if d.Allowed() {
-		return "", nil
-	}
-	refused := event.Batch{Workspace: r.Action.Workspace, Drafts: []event.Draft{policy.RefusedDraft(origin, r)}}
-	if d.Outcome != policy.RequireApproval {
-		if d.ReasonCode == policy.ReasonPrincipalNotFound { // nobody is not even refused
-			return "", refusal(d)
-		}
-		if err := g.recordRefusal(ctx, refused); err != nil {
-			return "", err
-		}
-		return "", refusal(d)
-	}
-	question, err := g.AskOnce(ctx, origin, r, refused)
-	if err == nil {
-		err = question.Answered()
-	}
-	return question.ID, err
 }
 
 // entitled reports whether who acts may do what is only recorded, and lays that down as the first part of the decision.

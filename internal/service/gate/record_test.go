@@ -59,7 +59,7 @@ func TestRecordFollowsTheRights(t *testing.T) {
 func TestRecordGoesOnUnderTheKillSwitch(t *testing.T) {
 	ctx := context.Background()
 	h := build(t, func(p *gate.Parts) { p.EffectsPerHour = 1 })
-	if _, err := h.ThrowKillSwitch(ctx, h.origin(h.owner), ws, "something smells"); err != nil {
+	if _, err := h.KillSwitch.Throw(ctx, h.origin(h.owner), ws, "something smells"); err != nil {
 		t.Fatal(err)
 	}
 	for range 3 { // nor does it count against the quota
@@ -143,7 +143,7 @@ func TestABundleAsksAboutWhatIsRecordedOfARun(t *testing.T) {
 		if n := h.count(policy.ApprovalRequestedType) - asked; n != 1 {
 			t.Errorf("%s: %d questions, want 1", c.typ, n)
 		}
-		q, err := h.Approval(ctx, ws, question.Approval)
+		q, err := h.Approvals.Get(ctx, ws, question.Approval)
 		if err != nil || q.RequestedBy != c.of || (q.Through == c.by) != (c.by != c.of) {
 			t.Errorf("%s: the question is of %s through %s, %v", c.typ, q.RequestedBy, q.Through, err)
 		}

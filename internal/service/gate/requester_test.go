@@ -11,6 +11,7 @@ import (
 	runs "agentbox/internal/domain/run"
 	"agentbox/internal/kernel/projection"
 	"agentbox/internal/service/gate"
+	"agentbox/internal/service/gate/approvals"
 )
 
 // asker has the document of the run, which says who asked for it.
@@ -33,13 +34,13 @@ func TestWhoeverAskedForARunIsNoneOfTwo(t *testing.T) {
 	anna, otto, ina := h.person("anna", principal.Operator), h.person("otto", principal.Operator), h.person("ina", principal.Operator)
 	of.by = anna
 	_, q := h.twoPersons("rm -r scratch")
-	if _, err := h.decide(q, anna, policy.Approve); !errors.Is(err, gate.ErrOwnRequest) {
-		t.Errorf("who asked for the run: got %v, want %v", err, gate.ErrOwnRequest)
+	if _, err := h.decide(q, anna, policy.Approve); !errors.Is(err, approvals.ErrOwnRequest) {
+		t.Errorf("who asked for the run: got %v, want %v", err, approvals.ErrOwnRequest)
 	}
 	origin := h.origin(otto)
 	origin.Issuer = anna
-	if _, err := h.Decide(context.Background(), origin, ws, q.ID, policy.Answer{Decision: policy.Approve}); !errors.Is(err, gate.ErrOwnCredential) {
-		t.Errorf("with a key of theirs: got %v, want %v", err, gate.ErrOwnCredential)
+	if _, err := h.Approvals.Decide(context.Background(), origin, ws, q.ID, policy.Answer{Decision: policy.Approve}); !errors.Is(err, approvals.ErrOwnCredential) {
+		t.Errorf("with a key of theirs: got %v, want %v", err, approvals.ErrOwnCredential)
 	}
 	for i, p := range []id.Principal{otto, ina} {
 		want := []policy.ApprovalStatus{policy.Pending, policy.Approved}[i]
@@ -60,7 +61,7 @@ func TestOneOtherIsEnoughWhereTheSecondAskedForTheRun(t *testing.T) {
 	anna := h.person("anna", principal.Operator)
 	of.by = h.owner
 	_, q := h.twoPersons("rm -r scratch")
-	if _, err := h.decide(q, h.owner, policy.Approve); !errors.Is(err, gate.ErrOwnRequest) {
+	if _, err := h.decide(q, h.owner, policy.Approve); !errors.Is(err, approvals.ErrOwnRequest) {
 		t.Errorf("the owner, who asked: got %v", err)
 	}
 	if doc, err := h.decide(q, anna, policy.Approve); err != nil || doc.Status != policy.Approved {

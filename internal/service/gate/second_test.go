@@ -13,15 +13,16 @@ import (
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/principal"
-	"agentbox/internal/service/gate"
+	"agentbox/internal/service/gate/approvals"
+	"agentbox/internal/service/gate/authority"
 )
 
 // bundle pins a policy of the short form.
 func (h *house) bundle(text string, cedar bool) policy.Bundle {
 	h.t.Helper()
-	b, err := h.ReadPolicy([]byte(text), cedar)
+	b, err := h.Bundles.ReadPolicy([]byte(text), cedar)
 	if err == nil {
-		err = h.PinBundle(context.Background(), h.origin(h.owner), ws, b)
+		err = h.Bundles.PinBundle(context.Background(), h.origin(h.owner), ws, b)
 	}
 	if err != nil {
 		h.t.Fatal(err)
@@ -38,7 +39,7 @@ func (h *house) twoPersons(command string) (policy.Ruling, policy.Approval) {
 }
 
 func (h *house) decide(q policy.Approval, by id.Principal, word policy.DecisionWord) (policy.Approval, error) {
-	return h.Decide(context.Background(), h.origin(by), ws, q.ID, policy.Answer{Decision: word})
+	return h.Approvals.Decide(context.Background(), h.origin(by), ws, q.ID, policy.Answer{Decision: word})
 }
 
 func TestTwoPersonsHaveToApprove(t *testing.T) {
@@ -58,8 +59,8 @@ func TestTwoPersonsHaveToApprove(t *testing.T) {
 	if _, err := h.decide(q, anna, policy.Approve); !errors.Is(err, policy.ErrAlreadyAssented) {
 		t.Errorf("the same person again: got %v, want %v", err, policy.ErrAlreadyAssented)
 	}
-	if _, err := h.decide(q, h.agent, policy.Approve); !errors.Is(err, gate.ErrNotDecider) {
-		t.Errorf("the agent: got %v, want %v", err, gate.ErrNotDecider)
+	if _, err := h.decide(q, h.agent, policy.Approve); !errors.Is(err, authority.ErrNotDecider) {
+		t.Errorf("the agent: got %v, want %v", err, authority.ErrNotDecider)
 	}
 	if doc, err = h.decide(q, otto, policy.Hold); err != nil || doc.Status != policy.Held || len(doc.Assents) != 1 {
 		t.Errorf("held: got %s with %v, %v", doc.Status, doc.Assents, err)
@@ -125,8 +126,8 @@ func TestWhoeverIsAloneIsNotLockedOut(t *testing.T) {
 	a.Principal = otto
 	a.Bundle = h.bundle("preset: standard\napprovers: 2\nask: {paths: ['docs/**']}\n", false).Hash
 	_, q = h.asked(a)
-	if _, err := h.decide(q, otto, policy.Approve); !errors.Is(err, gate.ErrOwnRequest) {
-		t.Errorf("the own request: got %v, want %v", err, gate.ErrOwnRequest)
+	if _, err := h.decide(q, otto, policy.Approve); !errors.Is(err, approvals.ErrOwnRequest) {
+		t.Errorf("the own request: got %v, want %v", err, approvals.ErrOwnRequest)
 	}
 	if doc, err := h.decide(q, h.owner, policy.Approve); err != nil || doc.Status != policy.Approved {
 		t.Errorf("the only other one: got %s, %v", doc.Status, err)
@@ -164,7 +165,7 @@ func TestTwoPersonsGrantTogether(t *testing.T) {
 	ada, otto := h.person("ada", principal.Admin), h.person("otto", principal.Operator)
 	r, q := h.twoPersons("rm -r scratch")
 	grant := func(by id.Principal, scope policy.Scope, uses int, d time.Duration) (policy.Approval, error) {
-		return h.Decide(ctx, h.origin(by), ws, q.ID, policy.Answer{Decision: policy.Approve, Scope: scope, Uses: uses, ExpiresAt: h.clock.Now().Add(d)})
+		return h.Approvals.Decide(ctx, h.origin(by), ws, q.ID, policy.Answer{Decision: policy.Approve, Scope: scope, Uses: uses, ExpiresAt: h.clock.Now().Add(d)})
 	}
 	if _, err := grant(ada, policy.ScopeRun, 101, time.Hour); fault.CodeOf(err) != "invalid_uses" {
 		t.Errorf("too many uses: got %v", err)
@@ -175,8 +176,8 @@ func TestTwoPersonsGrantTogether(t *testing.T) {
 	if n := h.count(policy.StandingGrantedType); n != 0 {
 		t.Errorf("one person granted %d standing approvals", n)
 	}
-	if _, err := grant(otto, policy.ScopeRun, 2, time.Hour); !errors.Is(err, gate.ErrNotDecider) {
-		t.Errorf("an operator: got %v, want %v", err, gate.ErrNotDecider)
+	if _, err := grant(otto, policy.ScopeRun, 2, time.Hour); !errors.Is(err, authority.ErrNotDecider) {
+		t.Errorf("an operator: got %v, want %v", err, authority.ErrNotDecider)
 	}
 	if _, err := grant(h.owner, policy.ScopeWorkspace, 2, time.Hour); !errors.Is(err, policy.ErrAssentDiffers) {
 		t.Errorf("another scope: got %v, want %v", err, policy.ErrAssentDiffers)
@@ -185,7 +186,7 @@ func TestTwoPersonsGrantTogether(t *testing.T) {
 	if err != nil || doc.Status != policy.Approved || doc.Standing == "" {
 		t.Fatalf("got %s, %v", doc.Status, err)
 	}
-	found, err := h.Standings(ctx, ws, "", 10)
+	found, err := h.Approvals.Standings(ctx, ws, "", 10)
 	if err != nil || len(found) != 1 || found[0].Uses != 2 || !found[0].EndsAt.Equal(h.clock.Now().Add(time.Hour)) {
 		t.Errorf("got %+v, %v, want 2 uses within an hour", found, err)
 	}
@@ -199,7 +200,7 @@ func TestAnAdminDoesNotGrantAlone(t *testing.T) {
 	h := build(t, nil)
 	otto := h.person("otto", principal.Operator)
 	_, q := h.twoPersons("rm -r scratch")
-	doc, err := h.Decide(context.Background(), h.origin(h.owner), ws, q.ID, policy.Answer{
+	doc, err := h.Approvals.Decide(context.Background(), h.origin(h.owner), ws, q.ID, policy.Answer{
 		Decision: policy.Approve, Scope: policy.ScopeRun, Uses: 1, ExpiresAt: h.clock.Now().Add(time.Hour),
 	})
 	if err != nil || doc.Status != policy.Pending {
@@ -274,7 +275,7 @@ func TestThreat09TwoPersonsAndARace(t *testing.T) {
 			})
 		}
 		wg.Wait()
-		doc, err := h.Approval(context.Background(), ws, q.ID)
+		doc, err := h.Approvals.Get(context.Background(), ws, q.ID)
 		if err != nil || doc.Status != policy.Approved && doc.Status != policy.Denied {
 			t.Fatalf("round %d: got %s, %v", round, doc.Status, err)
 		}

@@ -15,7 +15,7 @@ import (
 
 // template approves an action with scope template.
 func (h *house) template(q policy.Approval) error {
-	_, err := h.Decide(context.Background(), h.origin(h.owner), ws, q.ID, policy.Answer{
+	_, err := h.Approvals.Decide(context.Background(), h.origin(h.owner), ws, q.ID, policy.Answer{
 		Decision: policy.Approve, Scope: policy.ScopeTemplate, Uses: 10, ExpiresAt: h.clock.Now().Add(time.Hour),
 	})
 	return err
@@ -94,11 +94,11 @@ func TestATemplateCoversOtherFilesOfTheFolder(t *testing.T) {
 
 func TestATemplateOfAFileLetsItsContentVary(t *testing.T) {
 	h := build(t, nil)
-	b, err := h.ReadPolicy([]byte("preset: standard\nask: {paths: ['docs/**']}\ndeny: {paths: ['*.env']}\n"), false)
+	b, err := h.Bundles.ReadPolicy([]byte("preset: standard\nask: {paths: ['docs/**']}\ndeny: {paths: ['*.env']}\n"), false)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := h.PinBundle(context.Background(), h.origin(h.owner), ws, b); err != nil {
+	if err := h.Bundles.PinBundle(context.Background(), h.origin(h.owner), ws, b); err != nil {
 		t.Fatal(err)
 	}
 	write := func(path, content string) policy.Action {
@@ -156,13 +156,13 @@ func TestScopesThatAreRefused(t *testing.T) {
 		{"a shell", h.shell("standard", "sh -c 'rm -r a/b'"), policy.ScopeTemplate, policy.ErrStandingImpossible},
 	} {
 		_, q := h.asked(c.a)
-		_, err := h.Decide(context.Background(), h.origin(h.owner), ws, q.ID, policy.Answer{
+		_, err := h.Approvals.Decide(context.Background(), h.origin(h.owner), ws, q.ID, policy.Answer{
 			Decision: policy.Approve, Scope: c.scope, Uses: 1, ExpiresAt: h.clock.Now().Add(time.Hour),
 		})
 		if !errors.Is(err, c.want) {
 			t.Errorf("%s, scope %s: got %v, want %v", c.name, c.scope, err, c.want)
 		}
-		if doc, err := h.Approval(context.Background(), ws, q.ID); err != nil || doc.Status != policy.Pending {
+		if doc, err := h.Approvals.Get(context.Background(), ws, q.ID); err != nil || doc.Status != policy.Pending {
 			t.Errorf("%s, scope %s: the question is %s, %v", c.name, c.scope, doc.Status, err)
 		}
 	}

@@ -18,7 +18,7 @@ import (
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/principal"
-	"agentbox/internal/service/gate"
+	"agentbox/internal/service/gate/authority"
 )
 
 func TestThreat06OneFlippedByteIsRefused(t *testing.T) {
@@ -137,7 +137,7 @@ func TestThreat10WrappersCannotBeGranted(t *testing.T) {
 		}
 		_, q := h.asked(a)
 		for _, scope := range []policy.Scope{policy.ScopeRun, policy.ScopeRoom, policy.ScopeWorkspace, policy.ScopeTemplate, "forever"} {
-			_, err := h.Decide(ctx, h.origin(h.owner), ws, q.ID, policy.Answer{Decision: policy.Approve, Scope: scope, Uses: 1, ExpiresAt: week})
+			_, err := h.Approvals.Decide(ctx, h.origin(h.owner), ws, q.ID, policy.Answer{Decision: policy.Approve, Scope: scope, Uses: 1, ExpiresAt: week})
 			want := policy.ErrStandingImpossible
 			if scope == "forever" {
 				want = policy.ErrInvalidScope
@@ -219,7 +219,7 @@ func TestThreat13RevokedStaysRevoked(t *testing.T) {
 			})
 		}
 		wg.Go(func() {
-			if err := h.Revoke(ctx, h.origin(h.owner), ws, standing, "no more"); err != nil {
+			if err := h.Approvals.Revoke(ctx, h.origin(h.owner), ws, standing, "no more"); err != nil {
 				t.Errorf("round %d: revoke: %v", round, err)
 			}
 		})
@@ -251,7 +251,7 @@ func (h *house) granted(t testing.TB, uses int) (id.Standing, policy.Ruling) {
 	t.Helper()
 	a := h.shell("standard", "rm -r scratch")
 	_, q := h.asked(a)
-	doc, err := h.Decide(context.Background(), h.origin(h.owner), ws, q.ID, policy.Answer{
+	doc, err := h.Approvals.Decide(context.Background(), h.origin(h.owner), ws, q.ID, policy.Answer{
 		Decision: policy.Approve, Scope: policy.ScopeRun, Uses: uses, ExpiresAt: h.clock.Now().Add(24 * time.Hour),
 	})
 	if err != nil {
@@ -320,7 +320,7 @@ func TestStandingApprovalNeedsAnEndAndANumber(t *testing.T) {
 		{1, time.Time{}, "invalid_expires_at"}, {1, now, "invalid_expires_at"}, {1, now.Add(policy.MaxStandingTime + 1), "invalid_expires_at"},
 		{policy.MaxStandingUses, now.Add(policy.MaxStandingTime), ""},
 	} {
-		_, err := h.Decide(ctx, h.origin(h.owner), ws, q.ID, policy.Answer{Decision: policy.Approve, Scope: policy.ScopeWorkspace, Uses: c.uses, ExpiresAt: c.ends})
+		_, err := h.Approvals.Decide(ctx, h.origin(h.owner), ws, q.ID, policy.Answer{Decision: policy.Approve, Scope: policy.ScopeWorkspace, Uses: c.uses, ExpiresAt: c.ends})
 		if fault.CodeOf(err) != c.code {
 			t.Errorf("%d uses until %s: got %v, want %q", c.uses, c.ends, err, c.code)
 		}
@@ -334,10 +334,10 @@ func TestThreat17AStandingApprovalCoversNoMoreThanWasAsked(t *testing.T) {
 	a := h.shell("standard", "rm -r scratch")
 	_, q := h.asked(a)
 	answer := policy.Answer{Decision: policy.Approve, Scope: policy.ScopeRun, Uses: 50, ExpiresAt: h.clock.Now().Add(time.Hour)}
-	if _, err := h.Decide(ctx, h.origin(operator), ws, q.ID, answer); !errors.Is(err, gate.ErrNotDecider) {
+	if _, err := h.Approvals.Decide(ctx, h.origin(operator), ws, q.ID, answer); !errors.Is(err, authority.ErrNotDecider) {
 		t.Errorf("an operator granted a standing approval: %v", err)
 	}
-	if _, err := h.Decide(ctx, h.origin(h.owner), ws, q.ID, answer); err != nil {
+	if _, err := h.Approvals.Decide(ctx, h.origin(h.owner), ws, q.ID, answer); err != nil {
 		t.Fatal(err)
 	}
 	other, err := h.Agent(ctx, h.origin(h.owner), ws, "other")
@@ -357,7 +357,7 @@ func TestThreat17AStandingApprovalCoversNoMoreThanWasAsked(t *testing.T) {
 		"another space":       func(a *policy.Action) { a.Space = "spc_00000000000000000000000002" },
 		"another agent":       func(a *policy.Action) { a.Principal = other },
 		"another policy": func(a *policy.Action) {
-			b, err := h.Pin(ctx, h.origin(h.owner), ws, "standard", []byte(`{"limits":{"command_ms":29999}}`))
+			b, err := h.Bundles.Pin(ctx, h.origin(h.owner), ws, "standard", []byte(`{"limits":{"command_ms":29999}}`))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -10,6 +10,7 @@ import (
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/service/gate"
+	"agentbox/internal/service/gate/killswitch"
 )
 
 // beside returns the gate of another daemon of the same log, which follows it until the test ends.
@@ -20,15 +21,15 @@ func (h *house) beside() (g *gate.Gate, halted, lifted chan struct{}) {
 		h.t.Fatal(err)
 	}
 	halted, lifted = make(chan struct{}, 8), make(chan struct{}, 8)
-	g.OnHalt(func(_ id.Workspace, cause error) {
-		if errors.Is(cause, gate.ErrKillSwitch) {
+	g.KillSwitch.OnHalt(func(_ id.Workspace, cause error) {
+		if errors.Is(cause, killswitch.ErrThrown) {
 			halted <- struct{}{}
 		}
 	})
-	g.OnLift(func(id.Workspace) { lifted <- struct{}{} })
+	g.KillSwitch.OnLift(func(id.Workspace) { lifted <- struct{}{} })
 	ctx, stop := context.WithCancel(context.Background())
 	over := make(chan error, 1)
-	go func() { over <- g.Follow(ctx) }()
+	go func() { over <- g.KillSwitch.Follow(ctx) }()
 	h.t.Cleanup(func() {
 		stop()
 		if err := <-over; err != nil {
@@ -52,7 +53,7 @@ func TestAKillSwitchIsThrownForAllDaemons(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := h.ThrowKillSwitch(ctx, h.origin(h.owner), ws, "something smells"); err != nil {
+	if _, err := h.KillSwitch.Throw(ctx, h.origin(h.owner), ws, "something smells"); err != nil {
 		t.Fatal(err)
 	}
 	// What begins is refused at once, whether the other daemon has been told or not.
@@ -63,10 +64,10 @@ func TestAKillSwitchIsThrownForAllDaemons(t *testing.T) {
 		t.Errorf("begun elsewhere: %v", err)
 	}
 	<-halted
-	if _, err := inFlight.Redeem(policy.ShellExec); !errors.Is(err, gate.ErrKillSwitch) {
-		t.Errorf("a permit of before: %v, want %v", err, gate.ErrKillSwitch)
+	if _, err := inFlight.Redeem(policy.ShellExec); !errors.Is(err, killswitch.ErrThrown) {
+		t.Errorf("a permit of before: %v, want %v", err, killswitch.ErrThrown)
 	}
-	if _, err := other.LiftKillSwitch(ctx, h.origin(h.owner), ws, ""); err != nil {
+	if _, err := other.KillSwitch.Lift(ctx, h.origin(h.owner), ws, ""); err != nil {
 		t.Fatal(err)
 	}
 	<-lifted

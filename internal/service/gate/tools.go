@@ -60,14 +60,14 @@ type listed struct {
 func (g *Gate) tools(ctx context.Context, ws id.Workspace, r id.Room) (list *[]string, own, inherited uint64, err error) {
 	var doc listed
 	if r != "" {
-		if doc, own, err = g.rooms.load(ctx, g.Docs, ws, room.Projection, string(r)); err != nil && !errors.Is(err, projection.ErrNotFound) {
+		if doc, own, err = g.rooms.Load(ctx, g.Docs, ws, room.Projection, string(r)); err != nil && !errors.Is(err, projection.ErrNotFound) {
 			return nil, 0, 0, err
 		}
 	}
 	if doc.Context.Tools != nil {
 		return doc.Context.Tools, own, 0, nil
 	}
-	doc, inherited, err = g.rooms.load(ctx, g.Docs, ws, room.DefaultsProjection, string(ws))
+	doc, inherited, err = g.rooms.Load(ctx, g.Docs, ws, room.DefaultsProjection, string(ws))
 	if errors.Is(err, projection.ErrNotFound) {
 		err = nil
 	}
@@ -95,7 +95,7 @@ func (g *Gate) tool(ctx context.Context, c *consideration) (refused bool, err er
 	if list == nil || transfer || slices.ContainsFunc(*list, func(name string) bool { return toolName(name) == tool }) {
 		return false, nil
 	}
-	reason := fmt.Sprintf("the room's list of allowed tools does not name %s", policy.Escape(cut(tool)))
+	reason := fmt.Sprintf("the room's list of allowed tools does not name %s", policy.Brief(tool))
 	switch {
 	case len(*list) == 0:
 		reason = "the room's list of allowed tools is empty, so that none may be used"

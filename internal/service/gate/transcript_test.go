@@ -138,7 +138,7 @@ func (p *player) do(line string) string {
 		if hours > 0 {
 			answer.ExpiresAt = p.clock.Now().Add(time.Duration(hours) * time.Hour)
 		}
-		doc, err := p.Decide(ctx, p.origin(p.people[who]), ws, p.asked.ID, answer)
+		doc, err := p.Approvals.Decide(ctx, p.origin(p.people[who]), ws, p.asked.ID, answer)
 		if err != nil {
 			return failed(err)
 		}
@@ -163,7 +163,7 @@ func (p *player) do(line string) string {
 			p.t.Fatal(err)
 		}
 		p.clock.move(d)
-		if err := p.Step(ctx, p.clock.Now()); err != nil {
+		if err := p.Approvals.Step(ctx, p.clock.Now()); err != nil {
 			return failed(err)
 		}
 		return p.clock.Now().Format(time.DateTime)
@@ -173,9 +173,9 @@ func (p *player) do(line string) string {
 		return "ok"
 	case "kill-switch":
 		who, state, _ := strings.Cut(rest, " ")
-		change := p.ThrowKillSwitch
+		change := p.KillSwitch.Throw
 		if state == "off" {
-			change = p.LiftKillSwitch
+			change = p.KillSwitch.Lift
 		}
 		doc, err := change(ctx, p.origin(p.people[who]), ws, "a drill")
 		if err != nil {

@@ -71,12 +71,12 @@ func TestNothingIsDecidedOverAStoreThatCannotBeRead(t *testing.T) {
 		}},
 		{"the revocation of a standing approval", 2, 0, func(h *house) func() error {
 			s, _ := h.granted(t, 10)
-			return func() error { return h.Revoke(ctx, h.origin(h.owner), ws, s, "") }
+			return func() error { return h.Approvals.Revoke(ctx, h.origin(h.owner), ws, s, "") }
 		}},
 		{"the end of a question", 2, 1, func(h *house) func() error {
 			h.asked(h.shell("standard", "rm -r scratch"))
 			h.clock.move(30 * 24 * time.Hour)
-			return func() error { return h.Step(ctx, h.clock.Now()) }
+			return func() error { return h.Approvals.Step(ctx, h.clock.Now()) }
 		}},
 		{"the judgement under a standing approval", 3, 0, func(h *house) func() error {
 			_, r := h.granted(t, 10)
@@ -137,7 +137,7 @@ func TestWhatARulingSays(t *testing.T) {
 	if d := h.judge(inexact).Decision; d.Outcome != policy.Deny || d.ReasonCode == "" || d.Reason == "" || !d.Action.IsZero() {
 		t.Errorf("without canonical bytes: got %+v", d)
 	}
-	trial, err := h.ReadPolicy([]byte("allow:\n  commands: ['*']\n"), false)
+	trial, err := h.Bundles.ReadPolicy([]byte("allow:\n  commands: ['*']\n"), false)
 	if err != nil {
 		t.Fatal(err)
 	}

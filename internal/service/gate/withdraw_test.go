@@ -23,18 +23,18 @@ func TestWithdraw(t *testing.T) {
 	if err != nil || len(receipt.Events) != 2 || receipt.Events[0].Type != policy.ApprovalWithdrawnType || receipt.Events[1].Type != "run.cancelled" {
 		t.Fatalf("got %+v, %v; want approval.withdrawn and the caller's event", receipt.Events, err)
 	}
-	doc, err := h.Approval(ctx, ws, open.ID)
+	doc, err := h.Approvals.Get(ctx, ws, open.ID)
 	if err != nil || doc.Status != policy.Withdrawn || doc.Reason != "the run ended" {
 		t.Errorf("got %s (%s), %v", doc.Status, doc.Reason, err)
 	}
-	if _, err := h.Decide(ctx, h.origin(h.owner), ws, open.ID, policy.Answer{Decision: policy.Approve}); !errors.Is(err, policy.ErrApprovalWithdrawn) {
+	if _, err := h.Approvals.Decide(ctx, h.origin(h.owner), ws, open.ID, policy.Answer{Decision: policy.Approve}); !errors.Is(err, policy.ErrApprovalWithdrawn) {
 		t.Errorf("deciding it: %v", err)
 	}
 	if _, _, err := h.Begin(ctx, h.judge(a), open.ID, h.intent(a)); !errors.Is(err, policy.ErrApprovalWithdrawn) {
 		t.Errorf("using it: %v", err)
 	}
 	h.clock.move(48 * policy.DefaultQuestionTime)
-	if err := h.Step(ctx, h.clock.Now()); err != nil || h.count(policy.ApprovalExpiredType) != 0 {
+	if err := h.Approvals.Step(ctx, h.clock.Now()); err != nil || h.count(policy.ApprovalExpiredType) != 0 {
 		t.Errorf("it expired once more, %v", err)
 	}
 
@@ -42,7 +42,7 @@ func TestWithdraw(t *testing.T) {
 	if err != nil || len(receipt.Events) != 1 {
 		t.Errorf("of one that has its answer: %+v, %v; want the caller's event alone", receipt.Events, err)
 	}
-	if doc, err := h.Approval(ctx, ws, decided.ID); err != nil || doc.Status != policy.Approved {
+	if doc, err := h.Approvals.Get(ctx, ws, decided.ID); err != nil || doc.Status != policy.Approved {
 		t.Errorf("the answer became %s, %v", doc.Status, err)
 	}
 	if _, err := h.Withdraw(ctx, h.origin(h.owner), decided.ID, "", event.Batch{Workspace: ws}); !errors.Is(err, policy.ErrAlreadyDecided) {

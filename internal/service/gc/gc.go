@@ -137,14 +137,7 @@ func (s *Service) leads() bool { return s.Leads == nil || s.Leads() }
 
 // permit takes an action through the gate and returns what follows from its intent; nobody waits here for a person.
 func (s *Service) permit(ctx context.Context, a policy.Action, intent event.Batch) (permit policy.Permit, begun event.Cause, err error) {
-	ruling, err := s.Gate.Judge(ctx, a)
-	if err != nil {
-		return permit, begun, err
-	}
-	if d := ruling.Decision; !d.Allowed() {
-		return permit, begun, fault.New(fault.Denied, d.ReasonCode, "%s", d.Reason).With(d.Suggestion)
-	}
-	permit, receipt, err := s.Gate.Begin(ctx, ruling, "", intent)
+	permit, receipt, err := policy.Client{Gate: s.Gate, Final: true}.Do(ctx, event.Origin{}, a, intent)
 	if len(receipt.Events) > 0 {
 		begun = receipt.Events[0].Cause()
 	}

@@ -17,7 +17,7 @@ import (
 	"agentbox/internal/domain/run"
 	"agentbox/internal/kernel/blob"
 	"agentbox/internal/service/audit"
-	"agentbox/internal/service/gate"
+	"agentbox/internal/service/gate/killswitch"
 	"agentbox/internal/service/gc"
 	"agentbox/internal/service/runs"
 	"agentbox/internal/spaceinit/inittest"
@@ -164,18 +164,18 @@ func TestSweepAsksTheGate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	agent, err := s.Gate.Agent(s.Context(), s.Origin, testkit.WS, "an agent")
+	agent, err := s.Identity.Agent(s.Context(), s.Origin, testkit.WS, "an agent")
 	if err != nil {
 		t.Fatal(err)
 	}
 	if _, err := s.GC.Sweep(s.Context(), event.Origin{Principal: agent}, testkit.WS); err == nil {
 		t.Error("an agent has swept")
 	}
-	if _, err := s.Gate.ThrowKillSwitch(s.Context(), s.Origin, testkit.WS, "stop"); err != nil {
+	if _, err := s.Gate.KillSwitch.Throw(s.Context(), s.Origin, testkit.WS, "stop"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.GC.Sweep(s.Context(), s.Origin, testkit.WS); !errors.Is(err, gate.ErrKillSwitch) {
-		t.Errorf("under the kill switch: %v, want %v", err, gate.ErrKillSwitch)
+	if _, err := s.GC.Sweep(s.Context(), s.Origin, testkit.WS); !errors.Is(err, killswitch.ErrThrown) {
+		t.Errorf("under the kill switch: %v, want %v", err, killswitch.ErrThrown)
 	}
 	if err := s.GC.Step(s.Context(), testkit.WS, s.Owner); err != nil {
 		t.Errorf("a step under the kill switch: %v", err)
@@ -185,7 +185,7 @@ func TestSweepAsksTheGate(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = f.Close()
-	if _, err := s.Gate.LiftKillSwitch(s.Context(), s.Origin, testkit.WS, "go on"); err != nil {
+	if _, err := s.Gate.KillSwitch.Lift(s.Context(), s.Origin, testkit.WS, "go on"); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.GC.Step(s.Context(), testkit.WS, s.Owner); err != nil {

@@ -12,6 +12,7 @@ import (
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/principal"
 	"agentbox/internal/domain/token"
+	"agentbox/internal/kernel/journal"
 	"agentbox/internal/kernel/projection"
 )
 
@@ -27,8 +28,14 @@ type EngineToken struct {
 	Secret string
 }
 
+// engines keeps the engines and what they are known by.
+type engines struct {
+	*core
+	capabilities *tokens
+}
+
 // RegisterEngine registers an engine, which is a service.
-func (r *Service) RegisterEngine(ctx context.Context, origin event.Origin, ws id.Workspace, name string) (engine.Engine, error) {
+func (r *engines) RegisterEngine(ctx context.Context, origin event.Origin, ws id.Workspace, name string) (engine.Engine, error) {
 	if err := principal.CheckName(name); err != nil {
 		return engine.Engine{}, err
 	}
@@ -49,9 +56,9 @@ func (r *Service) RegisterEngine(ctx context.Context, origin event.Origin, ws id
 
 // IssueEngineToken makes a token by which an engine is known, bound to a capability token of its own. Whoever issues it under a capability
 // token derives the engine's from that.
-func (r *Service) IssueEngineToken(ctx context.Context, origin event.Origin, ws id.Workspace, e id.Principal, scopes token.Scopes, until time.Time) (EngineToken, error) {
+func (r *engines) IssueEngineToken(ctx context.Context, origin event.Origin, ws id.Workspace, e id.Principal, scopes token.Scopes, until time.Time) (EngineToken, error) {
 	var made EngineToken
-	err := again(func() error {
+	err := journal.Again(func() error {
 		doc, version, err := r.engine(ctx, ws, e)
 		if err != nil {
 			return err
@@ -67,12 +74,12 @@ func (r *Service) IssueEngineToken(ctx context.Context, origin event.Origin, ws 
 		if err != nil {
 			return err
 		}
-		chain, expect, err := r.chain(ctx, ws, origin.Token)
+		chain, expect, err := r.capabilities.chain(ctx, ws, origin.Token)
 		if err != nil {
 			return err
 		}
 		q := token.Grant{IssuedTo: e, Parent: origin.Token, Scopes: scopes, ValidUntil: until}
-		granted, err := r.decide(origin, q, who, target, chain)
+		granted, err := r.capabilities.decide(origin, q, who, target, chain)
 		if err != nil {
 			return err
 		}
@@ -83,7 +90,7 @@ func (r *Service) IssueEngineToken(ctx context.Context, origin event.Origin, ws 
 }
 
 // issueEngine records an engine's token together with the capability token to which it is bound.
-func (r *Service) issueEngine(ctx context.Context, origin event.Origin, ws id.Workspace, q token.Grant, d token.Granted, expect []event.DocumentVersion) (EngineToken, error) {
+func (r *engines) issueEngine(ctx context.Context, origin event.Origin, ws id.Workspace, q token.Grant, d token.Granted, expect []event.DocumentVersion) (EngineToken, error) {
 	d.Token = id.New[id.Token](r.IDs)
 	name := id.New[id.EngineToken](r.IDs)
 	secret, err := principal.EngineForm.New(ws, string(name), r.Entropy)
@@ -114,11 +121,11 @@ func (r *Service) issueEngine(ctx context.Context, origin event.Origin, ws id.Wo
 }
 
 // RevokeEngineToken ends a token of an engine at once, with the capability token to which it is bound.
-func (r *Service) RevokeEngineToken(ctx context.Context, origin event.Origin, ws id.Workspace, e id.Principal, t id.EngineToken, reason string) (engine.Token, error) {
+func (r *engines) RevokeEngineToken(ctx context.Context, origin event.Origin, ws id.Workspace, e id.Principal, t id.EngineToken, reason string) (engine.Token, error) {
 	if len(reason) > policy.MaxReasonBytes {
 		return engine.Token{}, policy.ErrReasonTooLong
 	}
-	err := again(func() error {
+	err := journal.Again(func() error {
 		doc, version, err := r.engineToken(ctx, ws, e, t)
 		if err != nil {
 			return err
@@ -155,11 +162,11 @@ func (r *Service) RevokeEngineToken(ctx context.Context, origin event.Origin, ws
 }
 
 // DeactivateEngine ends an engine for good: no token of it opens anything any more.
-func (r *Service) DeactivateEngine(ctx context.Context, origin event.Origin, ws id.Workspace, e id.Principal, reason string) (engine.Engine, error) {
+func (r *engines) DeactivateEngine(ctx context.Context, origin event.Origin, ws id.Workspace, e id.Principal, reason string) (engine.Engine, error) {
 	if len(reason) > policy.MaxReasonBytes {
 		return engine.Engine{}, policy.ErrReasonTooLong
 	}
-	err := again(func() error {
+	err := journal.Again(func() error {
 		doc, version, err := r.engine(ctx, ws, e)
 		if err != nil || doc.Inactive {
 			return err
@@ -179,18 +186,18 @@ func (r *Service) DeactivateEngine(ctx context.Context, origin event.Origin, ws 
 }
 
 // Engine returns an engine of the workspace.
-func (r *Service) Engine(ctx context.Context, ws id.Workspace, e id.Principal) (engine.Engine, error) {
+func (r *engines) Engine(ctx context.Context, ws id.Workspace, e id.Principal) (engine.Engine, error) {
 	doc, _, err := r.engine(ctx, ws, e)
 	return doc, err
 }
 
 // Engines returns engines of the workspace, the newest first.
-func (r *Service) Engines(ctx context.Context, ws id.Workspace, after id.Principal, limit int) ([]engine.Engine, error) {
+func (r *engines) Engines(ctx context.Context, ws id.Workspace, after id.Principal, limit int) ([]engine.Engine, error) {
 	return projection.List[engine.Engine](ctx, r.Docs, projection.Query{Workspace: ws, Name: engine.Projection, After: string(after), Newest: true, Limit: limit})
 }
 
 // EngineTokens returns the tokens of an engine, the newest first.
-func (r *Service) EngineTokens(ctx context.Context, ws id.Workspace, e id.Principal, after id.EngineToken, limit int) ([]engine.Token, error) {
+func (r *engines) EngineTokens(ctx context.Context, ws id.Workspace, e id.Principal, after id.EngineToken, limit int) ([]engine.Token, error) {
 	if _, _, err := r.engine(ctx, ws, e); err != nil {
 		return nil, err
 	}
@@ -199,7 +206,7 @@ func (r *Service) EngineTokens(ctx context.Context, ws id.Workspace, e id.Princi
 	})
 }
 
-func (r *Service) engine(ctx context.Context, ws id.Workspace, e id.Principal) (engine.Engine, uint64, error) {
+func (r *engines) engine(ctx context.Context, ws id.Workspace, e id.Principal) (engine.Engine, uint64, error) {
 	doc, version, err := projection.Load[engine.Engine](ctx, r.Docs, ws, engine.Projection, string(e))
 	if errors.Is(err, projection.ErrNotFound) {
 		err = engine.ErrNotFound
@@ -207,7 +214,7 @@ func (r *Service) engine(ctx context.Context, ws id.Workspace, e id.Principal) (
 	return doc, version, err
 }
 
-func (r *Service) engineToken(ctx context.Context, ws id.Workspace, e id.Principal, t id.EngineToken) (engine.Token, uint64, error) {
+func (r *engines) engineToken(ctx context.Context, ws id.Workspace, e id.Principal, t id.EngineToken) (engine.Token, uint64, error) {
 	doc, version, err := projection.Load[engine.Token](ctx, r.Docs, ws, engine.TokenProjection, string(t))
 	if errors.Is(err, projection.ErrNotFound) || err == nil && doc.Engine != e {
 		err = engine.ErrTokenNotFound

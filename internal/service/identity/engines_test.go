@@ -31,17 +31,17 @@ func TestAnEngineIsKnownByItsToken(t *testing.T) {
 		return made
 	}
 	made := issue(identity.EngineScopes(), until)
-	who, err := o.gate.Engine(ctx, e.ID, made.Secret)
+	who, err := o.AuthenticateEngine(ctx, e.ID, made.Secret)
 	if err != nil || who.Principal != e.ID || who.Token != made.Capability || !who.Engine || who.Role != "" {
 		t.Fatalf("got %+v, %v", who, err)
 	}
 	for i := range made.Secret {
-		if _, err := o.gate.Engine(ctx, e.ID, made.Secret[:i]+string(made.Secret[i]^1)+made.Secret[i+1:]); err == nil {
+		if _, err := o.AuthenticateEngine(ctx, e.ID, made.Secret[:i]+string(made.Secret[i]^1)+made.Secret[i+1:]); err == nil {
 			t.Fatalf("byte %d flipped opens too", i)
 		}
 	}
 	engine := func(e id.Principal, secret string) error {
-		_, err := o.gate.Engine(ctx, e, secret)
+		_, err := o.AuthenticateEngine(ctx, e, secret)
 		return err
 	}
 	o.want("without a token", engine(e.ID, ""), "missing_engine_token")
@@ -49,7 +49,7 @@ func TestAnEngineIsKnownByItsToken(t *testing.T) {
 	o.want("under another's id", engine(other.ID, made.Secret), "engine_token_invalid")
 	o.want("garbage", engine(e.ID, "garbage"), "engine_token_invalid")
 	// As a key it opens nothing.
-	if who, err := o.gate.Authenticate(ctx, made.Secret); err == nil {
+	if who, err := o.Authenticate(ctx, made.Secret); err == nil {
 		t.Errorf("as a key it is %+v", who)
 	}
 	o.clock.move(time.Hour - 1)
@@ -68,11 +68,11 @@ func TestAnEngineIsKnownByItsToken(t *testing.T) {
 	}
 	o.want("a token bound to a revoked one", engine(e.ID, bound.Secret), policy.ReasonTokenRevoked)
 	good := issue(identity.EngineScopes(), time.Time{})
-	if err := o.gate.Quarantine(ctx, o.as(o.owner), ws, e.ID, true, "odd"); err != nil {
+	if err := o.Quarantine(ctx, o.as(o.owner), ws, e.ID, true, "odd"); err != nil {
 		t.Fatal(err)
 	}
 	o.want("in quarantine", engine(e.ID, good.Secret), policy.ReasonAgentQuarantined)
-	if err := o.gate.Quarantine(ctx, o.as(o.owner), ws, e.ID, false, ""); err != nil {
+	if err := o.Quarantine(ctx, o.as(o.owner), ws, e.ID, false, ""); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := o.DeactivateEngine(ctx, o.as(o.admin), ws, e.ID, "sold"); err != nil {

@@ -68,7 +68,7 @@ func (c *chance) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// office is a registrar with the gate that it asks, and some people.
+// office is the identity service with the gate that it asks, and some people.
 type office struct {
 	*identity.Service
 	t                                                   *testing.T
@@ -86,25 +86,25 @@ func open(t *testing.T) *office {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g, err := gate.New(gate.Parts{Log: log, Docs: log, Evaluator: cedar.New(), Clock: c, IDs: ids, Entropy: entropy, Secret: []byte("0123456789abcdef0123456789abcdef")})
+	g, err := gate.New(gate.Parts{Log: log, Docs: log, Evaluator: cedar.New(), Clock: c, IDs: ids})
 	if err != nil {
 		t.Fatal(err)
 	}
 	o := &office{t: t, gate: g, log: log, clock: c}
 	o.Service = identity.New(identity.Parts{Log: log, Docs: log, Gate: g, Clock: c, IDs: ids, Entropy: entropy, Secret: []byte("0123456789abcdef0123456789abcdef")})
 	ctx := t.Context()
-	if o.owner, err = g.Owner(ctx, ws, "Olga"); err != nil {
+	if o.owner, err = o.Owner(ctx, ws, "Olga"); err != nil {
 		t.Fatal(err)
 	}
 	for role, p := range map[principal.Role]*id.Principal{principal.Admin: &o.admin, principal.Operator: &o.operator, principal.Member: &o.member, principal.Viewer: &o.viewer} {
-		if *p, err = g.AddPerson(ctx, o.as(o.owner), ws, string(role), role); err != nil {
+		if *p, err = o.AddPerson(ctx, o.as(o.owner), ws, string(role), role); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if o.agent, err = g.Agent(ctx, o.as(o.owner), ws, "worker"); err != nil {
+	if o.agent, err = o.Agent(ctx, o.as(o.owner), ws, "worker"); err != nil {
 		t.Fatal(err)
 	}
-	if o.stub, err = g.Agent(ctx, o.as(o.agent), ws, "worker's own"); err != nil {
+	if o.stub, err = o.Agent(ctx, o.as(o.agent), ws, "worker's own"); err != nil {
 		t.Fatal(err)
 	}
 	return o

@@ -13,39 +13,73 @@ import (
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/principal"
+	"agentbox/internal/domain/token"
+	"agentbox/internal/domain/workspace"
 	"agentbox/internal/kernel/journal"
 	"agentbox/internal/kernel/projection"
 )
 
-// Parts are what a registrar is made of.
+// Parts are what the service is made of.
 type Parts struct {
 	Log     journal.Journal
 	Docs    projection.Reader // of the gate's definitions
 	Gate    policy.Gate
 	Clock   event.Clock
 	IDs     *id.Source
-	Entropy io.Reader // of secrets
-	Secret  []byte    // under which secrets are sealed; the gate has the same
+	Entropy io.Reader // of keys and of secrets
+	Secret  []byte    // under which the tokens of engines and of sessions are sealed
 
 	BootstrapToken string // by which the first login of a workspace is set; "" for none
 }
 
-// Service keeps principals and what they act with. Make it with New; every method may be called from any goroutine.
+// Service keeps who may act, and with what. Its parts are objects of their own, each in the file of its name. Make it with New; any goroutine
+// may call its methods.
 type Service struct {
-	Parts
-	hashing chan struct{} // holds those who stretch a passphrase
+	*core
+	*callers
+	*people
+	*keys
+	*sessions
+	*tokens
+	*engines
 }
 
-// New returns a registrar of the given parts.
-func New(parts Parts) *Service { return &Service{parts, make(chan struct{}, maxHashing)} }
+// New returns a service of the given parts.
+func New(parts Parts) *Service {
+	c := &core{Parts: parts}
+	p := &people{c}
+	t := &tokens{c}
+	return &Service{
+		core: c, callers: &callers{c}, people: p, keys: &keys{c},
+		sessions: &sessions{c, p, make(chan struct{}, maxHashing)}, tokens: t, engines: &engines{c, t},
+	}
+}
 
-// tries bounds how often a change is decided anew because somebody else was first.
-const tries = 16
+// core is what the parts of the service share: they read who acts, and draft what is recorded.
+type core struct {
+	Parts
+	parsed       projection.Known[principal.Principal]
+	parsedTokens projection.Known[token.Token]
+	tenants      projection.Known[workspace.Workspace]
+}
 
-var errNobody = fault.New(fault.NotFound, "principal_not_found", "there is no such principal in this workspace")
+var (
+	errNobody = fault.New(fault.NotFound, "principal_not_found", "there is no such principal in this workspace")
+	// errStranger is errNobody where the principal is the one who acts.
+	errStranger = fault.New(fault.Denied, policy.ReasonPrincipalNotFound, "there is no such principal in this workspace")
+)
+
+// acting returns the principal who acts, or in whose name somebody does. It is read anew each time: authority is never remembered.
+func (r *core) acting(ctx context.Context, ws id.Workspace, p id.Principal) (principal.Principal, error) {
+	doc, _, err := r.parsed.Load(ctx, r.Docs, ws, principal.Projection, string(p))
+	if errors.Is(err, projection.ErrNotFound) || err == nil && doc.ID != p {
+		return principal.Principal{}, errStranger
+	}
+	return doc, err
+}
 
 // who returns a principal of the workspace.
-func (r *Service) who(ctx context.Context, ws id.Workspace, p id.Principal) (principal.Principal, uint64, error) {
+func (r *core) who(ctx context.Context, ws id.Workspace, p id.Principal) (principal.Principal, uint64, error) {
 	doc, version, err := projection.Load[principal.Principal](ctx, r.Docs, ws, principal.Projection, string(p))
 	if errors.Is(err, projection.ErrNotFound) || err == nil && doc.ID != p {
 		return principal.Principal{}, 0, errNobody
@@ -59,7 +93,7 @@ func reaches(who, target principal.Principal) bool {
 }
 
 // issuer returns who counts as having issued a credential that origin makes.
-func (r *Service) issuer(ctx context.Context, ws id.Workspace, origin event.Origin) (id.Principal, error) {
+func (r *core) issuer(ctx context.Context, ws id.Workspace, origin event.Origin) (id.Principal, error) {
 	if origin.Issuer == "" {
 		return principal.IssuerOf(origin, ""), nil
 	}
@@ -70,18 +104,57 @@ func (r *Service) issuer(ctx context.Context, ws id.Workspace, origin event.Orig
 	return principal.IssuerOf(origin, by.Role), nil
 }
 
-// again runs a change anew while somebody else was first; the change looks at the documents each time.
-func again(change func() error) error {
-	for try := 1; ; try++ {
-		if err := change(); err == nil || !errors.Is(err, journal.ErrConflict) || try == tries {
-			return err
-		}
-	}
-}
-
 // draft makes an event of the workspace about a thing.
-func (r *Service) draft(typ string, origin event.Origin, ws id.Workspace, data any, entity, key string) event.Draft {
+func (r *core) draft(typ string, origin event.Origin, ws id.Workspace, data any, entity, key string) event.Draft {
 	d := event.New(typ, origin, ws, "", data).About(entity, key)
 	d.OccurredAt = r.Clock.Now().UTC()
 	return d
+}
+
+// refused records that the gate refuses what policy alone would not: why is the refusal, and is returned.
+func (r *core) refused(ctx context.Context, origin event.Origin, a policy.Action, why error) error {
+	return policy.RecordRefusal(ctx, r.Gate, r.Log.Append, origin, a, why)
+}
+
+// mayGive checks that whoever gives a role has it himself and keeps people.
+func (r *core) mayGive(ctx context.Context, p id.Principal, ws id.Workspace, role principal.Role) error {
+	who, err := r.acting(ctx, ws, p)
+	if err != nil {
+		return err
+	}
+	if !role.AtLeast(principal.Viewer) {
+		return principal.ErrInvalidRole
+	}
+	if who.Kind != id.User || who.Quarantined || !who.Role.AtLeast(principal.Admin) || !who.Role.AtLeast(role) {
+		return principal.ErrMayNotGive
+	}
+	return nil
+}
+
+// derived returns a capability token and those that it was derived from, up to the root. They are read anew each time, so that the revocation
+// of one reaches all below it at once. token.ErrNotFound where one of them is not there.
+func (r *core) derived(ctx context.Context, ws id.Workspace, t id.Token) ([]token.Token, error) {
+	return token.Chain(t, func(t id.Token) (token.Token, error) {
+		doc, _, err := r.parsedTokens.Load(ctx, r.Docs, ws, token.Projection, string(t))
+		if errors.Is(err, projection.ErrNotFound) {
+			err = token.ErrNotFound
+		}
+		return doc, err
+	})
+}
+
+// living refuses to record anything in an archived workspace. It returns what the log has to expect, so that of the record and an archiving
+// one comes first.
+func (r *core) living(ctx context.Context, ws id.Workspace) ([]event.DocumentVersion, error) {
+	if ws == id.DefaultWorkspace {
+		return nil, nil
+	}
+	doc, version, err := r.tenants.Load(ctx, r.Docs, ws, workspace.Workspaces, string(ws))
+	if err != nil && !errors.Is(err, projection.ErrNotFound) {
+		return nil, err
+	}
+	if doc.Archived() {
+		return nil, workspace.ErrArchived
+	}
+	return []event.DocumentVersion{{Projection: workspace.Workspaces, Key: string(ws), Version: version}}, nil
 }

@@ -27,8 +27,21 @@ var (
 	ErrInvalidCursor = fault.New(fault.Invalid, "invalid_cursor", "the cursor is not one of this list; leave it out to begin at its top")
 )
 
+// ErrMayNotRegister refuses an agent to somebody who only reads.
+var ErrMayNotRegister = fault.New(fault.Denied, policy.ReasonRoleTooLow, "to register an agent takes the role member").
+	With("Ask an owner for the role member.")
+
+// ErrMayNotStop refuses to end a run for somebody who only reads, or for another agent than the run's own.
+var ErrMayNotStop = fault.New(fault.Denied, policy.ReasonRoleTooLow, "you may not end this run: a viewer only reads, and an agent ends its own runs only").
+	With("Ask an owner for the role member.")
+
+// people registers who may act, and says what they are.
+type people struct{ *core }
+
+var _ policy.Agents = (*people)(nil)
+
 // register records a new principal, by way of the gate; unique is what no other may be registered as.
-func (r *Service) register(ctx context.Context, origin event.Origin, ws id.Workspace, action string, d principal.Registered, unique string) (principal.Principal, error) {
+func (r *people) register(ctx context.Context, origin event.Origin, ws id.Workspace, action string, d principal.Registered, unique string) (principal.Principal, error) {
 	if err := principal.CheckName(d.Name); err != nil {
 		return principal.Principal{}, err
 	}
@@ -50,7 +63,7 @@ func (r *Service) register(ctx context.Context, origin event.Origin, ws id.Works
 }
 
 // RegisterAgent makes an agent. Its name is its own in the workspace.
-func (r *Service) RegisterAgent(ctx context.Context, origin event.Origin, ws id.Workspace, name string) (principal.Principal, error) {
+func (r *people) RegisterAgent(ctx context.Context, origin event.Origin, ws id.Workspace, name string) (principal.Principal, error) {
 	if err := principal.CheckName(name); err != nil {
 		return principal.Principal{}, err
 	}
@@ -71,19 +84,19 @@ func (r *Service) RegisterAgent(ctx context.Context, origin event.Origin, ws id.
 }
 
 // AddService registers a service, which has no role: what it may do is what its kind may and a capability token names.
-func (r *Service) AddService(ctx context.Context, origin event.Origin, ws id.Workspace, name string) (principal.Principal, error) {
+func (r *people) AddService(ctx context.Context, origin event.Origin, ws id.Workspace, name string) (principal.Principal, error) {
 	p := id.NewPrincipal(r.IDs, id.Service)
 	return r.register(ctx, origin, ws, policy.PrincipalAdd, principal.Registered{Principal: p, Kind: id.Service, Name: name}, string(p))
 }
 
 // Ensure returns the principal that another program knew under a type and an id, and registers it where there is none: a person as a viewer.
 // One that is quarantined is refused.
-func (r *Service) Ensure(ctx context.Context, origin event.Origin, ws id.Workspace, kind id.PrincipalKind, actor, name string) (principal.Principal, error) {
+func (r *people) Ensure(ctx context.Context, origin event.Origin, ws id.Workspace, kind id.PrincipalKind, actor, name string) (principal.Principal, error) {
 	if principal.CheckName(actor) != nil || kind != id.User && kind != id.Agent && kind != id.Service {
 		return principal.Principal{}, ErrInvalidActor
 	}
 	legacy := string(kind) + ":" + actor
-	for range tries {
+	for range journal.Tries {
 		known, err := r.known(ctx, ws, kind, actor, legacy)
 		if err != nil {
 			return principal.Principal{}, err
@@ -114,7 +127,7 @@ func (r *Service) Ensure(ctx context.Context, origin event.Origin, ws id.Workspa
 }
 
 // known finds a principal by what another program called it: its id here, an agent's name, or what was registered as that.
-func (r *Service) known(ctx context.Context, ws id.Workspace, kind id.PrincipalKind, actor, legacy string) (principal.Principal, error) {
+func (r *people) known(ctx context.Context, ws id.Workspace, kind id.PrincipalKind, actor, legacy string) (principal.Principal, error) {
 	if p, err := id.ParsePrincipal(actor); err == nil {
 		doc, _, err := r.who(ctx, ws, p)
 		if err == nil && doc.Kind != kind {
@@ -129,7 +142,7 @@ func (r *Service) known(ctx context.Context, ws id.Workspace, kind id.PrincipalK
 }
 
 // one returns the principal under an index entry, or the zero one.
-func (r *Service) one(ctx context.Context, ws id.Workspace, by projection.Index) (principal.Principal, error) {
+func (r *people) one(ctx context.Context, ws id.Workspace, by projection.Index) (principal.Principal, error) {
 	found, err := projection.List[principal.Principal](ctx, r.Docs, projection.Query{Workspace: ws, Name: principal.Projection, Index: by, Limit: 1})
 	if err != nil || len(found) == 0 {
 		return principal.Principal{}, err
@@ -138,11 +151,11 @@ func (r *Service) one(ctx context.Context, ws id.Workspace, by projection.Index)
 }
 
 // ChangeRole gives a person another role. Whoever does it keeps the person, and gives no role above his own; the last owner stays one.
-func (r *Service) ChangeRole(ctx context.Context, origin event.Origin, ws id.Workspace, p id.Principal, to principal.Role) (principal.Principal, error) {
+func (r *people) ChangeRole(ctx context.Context, origin event.Origin, ws id.Workspace, p id.Principal, to principal.Role) (principal.Principal, error) {
 	if _, err := principal.ParseRole(string(to)); err != nil {
 		return principal.Principal{}, err
 	}
-	err := again(func() error {
+	err := journal.Again(func() error {
 		target, version, err := r.who(ctx, ws, p)
 		if err != nil {
 			return err
@@ -189,7 +202,7 @@ func (r *Service) ChangeRole(ctx context.Context, origin event.Origin, ws id.Wor
 
 // otherOwners returns the documents of the owners but one, as they are: whoever lowers an owner rests on them, so that of two who lower each
 // other one fails.
-func (r *Service) otherOwners(ctx context.Context, ws id.Workspace, but id.Principal) ([]event.DocumentVersion, error) {
+func (r *people) otherOwners(ctx context.Context, ws id.Workspace, but id.Principal) ([]event.DocumentVersion, error) {
 	found, err := r.Docs.Documents(ctx, projection.Query{
 		Workspace: ws, Name: principal.Projection, Index: projection.Index{Name: "role", Value: string(principal.Overlord)}, Limit: 100,
 	})
@@ -230,7 +243,7 @@ type Filter struct {
 }
 
 // Principals returns principals of the workspace, the newest of each kind first.
-func (r *Service) Principals(ctx context.Context, ws id.Workspace, f Filter) ([]principal.Principal, error) {
+func (r *people) Principals(ctx context.Context, ws id.Workspace, f Filter) ([]principal.Principal, error) {
 	if f.After != "" && (f.After.Kind() == "" || f.Kind != "" && f.After.Kind() != f.Kind) {
 		return nil, ErrInvalidCursor
 	}
@@ -263,25 +276,137 @@ func (r *Service) Principals(ctx context.Context, ws id.Workspace, f Filter) ([]
 }
 
 // Principal returns a principal of the workspace.
-func (r *Service) Principal(ctx context.Context, ws id.Workspace, p id.Principal) (principal.Principal, error) {
+func (r *people) Principal(ctx context.Context, ws id.Workspace, p id.Principal) (principal.Principal, error) {
 	doc, _, err := r.who(ctx, ws, p)
 	return doc, err
 }
 
-// Keys returns API keys, the newest first: those of a principal, or all where none is named.
-func (r *Service) Keys(ctx context.Context, ws id.Workspace, of id.Principal, after id.Key, limit int) ([]principal.Key, error) {
-	q := projection.Query{Workspace: ws, Name: principal.KeyProjection, After: string(after), Newest: true, Limit: limit}
-	if of != "" {
-		q.Index = projection.Index{Name: "principal", Value: string(of)}
+// Owner returns the owner of a workspace and makes one, with the given name, where there is none.
+func (r *people) Owner(ctx context.Context, ws id.Workspace, name string) (id.Principal, error) {
+	for range journal.Tries {
+		found, err := projection.List[principal.Principal](ctx, r.Docs, projection.Query{
+			Workspace: ws, Name: principal.Projection, Index: projection.Index{Name: "role", Value: string(principal.Overlord)}, Limit: 1,
+		})
+		if err != nil {
+			return "", err
+		}
+		if len(found) > 0 {
+			return found[0].ID, nil
+		}
+		owner := id.NewPrincipal(r.IDs, id.User)
+		err = r.enrol(ctx, event.Origin{Principal: owner}, ws, principal.Registered{Principal: owner, Kind: id.User, Role: principal.Overlord, Name: name}, "owner")
+		if !journal.Lost(err) {
+			return owner, err
+		}
 	}
-	return projection.List[principal.Key](ctx, r.Docs, q)
+	return "", journal.ErrConflict
 }
 
-// Key returns an API key of the workspace; never what opens with it.
-func (r *Service) Key(ctx context.Context, ws id.Workspace, k id.Key) (principal.Key, error) {
-	doc, _, err := projection.Load[principal.Key](ctx, r.Docs, ws, principal.KeyProjection, string(k))
-	if errors.Is(err, projection.ErrNotFound) {
-		err = fault.New(fault.NotFound, "key_not_found", "there is no such key in this workspace")
+// AddPerson registers a person with a role, which may not be mightier than that of whoever adds it.
+func (r *people) AddPerson(ctx context.Context, origin event.Origin, ws id.Workspace, name string, role principal.Role) (id.Principal, error) {
+	action := policy.Action{Type: policy.PrincipalAdd, Workspace: ws, Principal: origin.Principal, Token: origin.Token, Subject: string(role), Content: event.DigestOf([]byte(name))}
+	if err := r.mayGive(ctx, origin.Principal, ws, role); err != nil {
+		return "", r.refused(ctx, origin, action, err)
 	}
-	return doc, err
+	p := id.NewPrincipal(r.IDs, id.User)
+	batch, err := r.registration(origin, ws, principal.Registered{Principal: p, Kind: id.User, Role: role, Name: name}, string(p))
+	if err != nil {
+		return "", err
+	}
+	receipt, err := r.Gate.Record(ctx, origin, action, origin.Once(batch))
+	if err != nil {
+		return "", err
+	}
+	return id.Principal(receipt.Events[0].EntityID), nil
+}
+
+// enrol records a principal, without asking anybody; unique is what no other may be registered as.
+func (r *people) enrol(ctx context.Context, origin event.Origin, ws id.Workspace, d principal.Registered, unique string) error {
+	batch, err := r.registration(origin, ws, d, unique)
+	if err == nil {
+		_, err = r.Log.Append(ctx, batch)
+	}
+	return err
+}
+
+// registration is the batch that registers a principal.
+func (r *people) registration(origin event.Origin, ws id.Workspace, d principal.Registered, unique string) (event.Batch, error) {
+	draft := event.New(principal.RegisteredType, origin, ws, "", d).About(principal.Entity, string(d.Principal))
+	draft.OccurredAt, draft.IdempotencyKey = r.Clock.Now().UTC(), "principal:"+unique
+	return event.Batch{
+		Workspace: ws, Drafts: []event.Draft{draft},
+		Documents: []event.DocumentVersion{{Projection: principal.Projection, Key: string(d.Principal)}},
+	}, principal.CheckName(d.Name)
+}
+
+// Agent implements policy.Agents.
+func (r *people) Agent(ctx context.Context, origin event.Origin, ws id.Workspace, name string) (id.Principal, error) {
+	for range journal.Tries {
+		found, err := projection.List[principal.Principal](ctx, r.Docs, projection.Query{
+			Workspace: ws, Name: principal.Projection, Index: projection.Index{Name: "agent", Value: name}, Limit: 1,
+		})
+		if err != nil {
+			return "", err
+		}
+		if len(found) > 0 {
+			return found[0].ID, nil
+		}
+		who, err := r.acting(ctx, ws, origin.Principal)
+		if err != nil {
+			return "", err
+		}
+		if who.Kind == id.User && !who.Role.AtLeast(principal.Member) {
+			return "", ErrMayNotRegister
+		}
+		alive, err := r.living(ctx, ws)
+		if err != nil {
+			return "", err
+		}
+		agent := id.NewPrincipal(r.IDs, id.Agent)
+		batch, err := r.registration(origin, ws, principal.Registered{Principal: agent, Kind: id.Agent, Name: name}, "agent:"+name)
+		if err != nil {
+			return "", err
+		}
+		batch.Documents = append(batch.Documents, alive...)
+		if _, err = r.Log.Append(ctx, batch); !journal.Lost(err) {
+			return agent, err
+		}
+	}
+	return "", journal.ErrConflict
+}
+
+// Quarantine stops a principal from doing anything, or ends that.
+func (r *people) Quarantine(ctx context.Context, origin event.Origin, ws id.Workspace, p id.Principal, on bool, reason string) error {
+	typ := principal.UnquarantinedType
+	if on {
+		typ = principal.QuarantinedType
+	}
+	action := policy.Action{Type: policy.AgentQuarantine, Workspace: ws, Principal: origin.Principal, Token: origin.Token, Subject: string(p), Method: typ}
+	if err := r.mayGive(ctx, origin.Principal, ws, principal.Viewer); err != nil {
+		return r.refused(ctx, origin, action, err)
+	}
+	if len(reason) > policy.MaxReasonBytes {
+		return policy.ErrReasonTooLong
+	}
+	doc, err := r.Principal(ctx, ws, p)
+	if err != nil || doc.Quarantined == on {
+		return err
+	}
+	if doc.Role == principal.Overlord {
+		return r.refused(ctx, origin, action, fault.New(fault.Denied, policy.ReasonRoleTooLow, "an owner cannot be quarantined"))
+	}
+	draft := event.New(typ, origin, ws, "", principal.Quarantined{Principal: p, Reason: reason}).About(principal.Entity, string(p))
+	draft.OccurredAt = r.Clock.Now().UTC()
+	_, err = r.Gate.Record(ctx, origin, action, origin.Once(event.Batch{Workspace: ws, Drafts: []event.Draft{draft}}))
+	return err
+}
+
+// MayStop reports whether a principal may end a run of an agent: every person but a viewer may, and the agent itself. Where the role cannot
+// be read, stopping goes before asking.
+func (r *people) MayStop(ctx context.Context, ws id.Workspace, p, agent id.Principal) error {
+	who, err := r.acting(ctx, ws, p)
+	if err != nil && !errors.Is(err, errStranger) || p == agent || err == nil && who.Kind == id.User && who.Role.AtLeast(principal.Member) {
+		return nil
+	}
+	return ErrMayNotStop
 }

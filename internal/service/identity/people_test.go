@@ -140,7 +140,7 @@ func TestEnsureFindsOrMakes(t *testing.T) {
 	}
 	_, err = o.Ensure(ctx, o.as(o.member), ws, id.Service, "cron", "")
 	o.want("by a member", err, policy.ReasonRoleTooLow)
-	if err := o.gate.Quarantine(ctx, o.as(o.owner), ws, one.ID, true, ""); err != nil {
+	if err := o.Quarantine(ctx, o.as(o.owner), ws, one.ID, true, ""); err != nil {
 		t.Fatal(err)
 	}
 	_, err = o.Ensure(ctx, o.as(o.admin), ws, id.User, "anna", "")
@@ -181,7 +181,7 @@ func TestPrincipalsAreListed(t *testing.T) {
 func TestNoKeyUnderAToken(t *testing.T) {
 	o := open(t)
 	made := o.give(o.as(o.owner), token.Grant{IssuedTo: o.owner, Scopes: token.All()})
-	_, _, err := o.gate.IssueKey(t.Context(), o.under(o.owner, made.ID), ws, o.owner, "escape")
+	_, _, err := o.IssueKey(t.Context(), o.under(o.owner, made.ID), ws, o.owner, "escape")
 	o.want("a key", err, policy.ReasonScopeAction)
 	if n := o.count(principal.KeyIssuedType); n != 0 {
 		t.Errorf("%d keys were made", n)
@@ -191,18 +191,18 @@ func TestNoKeyUnderAToken(t *testing.T) {
 // TestWhatIsRefusedBeforePolicyStandsInTheLog tries what the role alone would permit, and what it does not: each refusal is one event.
 func TestWhatIsRefusedBeforePolicyStandsInTheLog(t *testing.T) {
 	o, ctx := open(t), t.Context()
-	_, key, err := o.gate.IssueKey(ctx, o.as(o.member), ws, o.member, "own")
+	_, key, err := o.IssueKey(ctx, o.as(o.member), ws, o.member, "own")
 	if err != nil {
 		t.Fatal(err)
 	}
 	granted := o.give(o.as(o.owner), token.Grant{IssuedTo: o.owner, Scopes: talk("*")})
 	for name, do := range map[string]func() error{
 		"an admin makes an owner": func() error {
-			_, err := o.gate.AddPerson(ctx, o.as(o.admin), ws, "Mallory", principal.Overlord)
+			_, err := o.AddPerson(ctx, o.as(o.admin), ws, "Mallory", principal.Overlord)
 			return err
 		},
 		"a member adds a person": func() error {
-			_, err := o.gate.AddPerson(ctx, o.as(o.member), ws, "Mallory", principal.Viewer)
+			_, err := o.AddPerson(ctx, o.as(o.member), ws, "Mallory", principal.Viewer)
 			return err
 		},
 		"an admin lowers an owner": func() error { _, err := o.ChangeRole(ctx, o.as(o.admin), ws, o.owner, principal.Viewer); return err },
@@ -210,10 +210,10 @@ func TestWhatIsRefusedBeforePolicyStandsInTheLog(t *testing.T) {
 			_, err := o.ChangeRole(ctx, o.as(o.operator), ws, o.operator, principal.Admin)
 			return err
 		},
-		"a member quarantines an agent":      func() error { return o.gate.Quarantine(ctx, o.as(o.member), ws, o.agent, true, "") },
-		"an admin quarantines an owner":      func() error { return o.gate.Quarantine(ctx, o.as(o.admin), ws, o.owner, true, "") },
-		"an admin makes an owner's key":      func() error { _, _, err := o.gate.IssueKey(ctx, o.as(o.admin), ws, o.owner, "mine"); return err },
-		"an operator revokes a member's key": func() error { return o.gate.RevokeKey(ctx, o.as(o.operator), ws, key.ID, "", false) },
+		"a member quarantines an agent":      func() error { return o.Quarantine(ctx, o.as(o.member), ws, o.agent, true, "") },
+		"an admin quarantines an owner":      func() error { return o.Quarantine(ctx, o.as(o.admin), ws, o.owner, true, "") },
+		"an admin makes an owner's key":      func() error { _, _, err := o.IssueKey(ctx, o.as(o.admin), ws, o.owner, "mine"); return err },
+		"an operator revokes a member's key": func() error { return o.RevokeKey(ctx, o.as(o.operator), ws, key.ID, "", false) },
 		"a member takes another one's token": func() error { _, err := o.Revoke(ctx, o.as(o.member), ws, granted.ID, ""); return err },
 	} {
 		before, err := o.log.Head(ctx, ws)
@@ -235,7 +235,7 @@ func TestWhatIsRefusedBeforePolicyStandsInTheLog(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := o.gate.AddPerson(ctx, o.as("usr_01M7YNAYM0SM228XA4K3G6VDD4"), ws, "Mallory", principal.Viewer); err == nil {
+	if _, err := o.AddPerson(ctx, o.as("usr_01M7YNAYM0SM228XA4K3G6VDD4"), ws, "Mallory", principal.Viewer); err == nil {
 		t.Error("nobody adds people")
 	}
 	if after, err := o.log.Head(ctx, ws); err != nil || after != before {

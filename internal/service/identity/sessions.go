@@ -15,7 +15,7 @@ import (
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/principal"
-	"agentbox/internal/domain/workspace"
+	"agentbox/internal/kernel/journal"
 	"agentbox/internal/kernel/projection"
 )
 
@@ -36,8 +36,15 @@ type Opened struct {
 	AccessToken, RefreshToken string
 }
 
+// sessions lets people log in, and ends that.
+type sessions struct {
+	*core
+	owners  *people
+	hashing chan struct{} // holds those who stretch a passphrase
+}
+
 // stretch makes of a passphrase what is stored.
-func (r *Service) stretch(ctx context.Context, passphrase string, salt []byte) ([]byte, error) {
+func (r *sessions) stretch(ctx context.Context, passphrase string, salt []byte) ([]byte, error) {
 	select {
 	case r.hashing <- struct{}{}:
 	case <-ctx.Done():
@@ -49,7 +56,7 @@ func (r *Service) stretch(ctx context.Context, passphrase string, salt []byte) (
 
 // Bootstrap gives the owner of a workspace a passphrase, and makes the owner where there is none. Token is the daemon's own; only who can read
 // its data directory has it.
-func (r *Service) Bootstrap(ctx context.Context, owners Owners, token string, ws id.Workspace, name, passphrase string) (id.Principal, error) {
+func (r *sessions) Bootstrap(ctx context.Context, token string, ws id.Workspace, name, passphrase string) (id.Principal, error) {
 	if r.BootstrapToken == "" || subtle.ConstantTimeCompare([]byte(token), []byte(r.BootstrapToken)) != 1 {
 		return "", principal.ErrBootstrap
 	}
@@ -59,13 +66,13 @@ func (r *Service) Bootstrap(ctx context.Context, owners Owners, token string, ws
 	if err := checkPassphrase(passphrase); err != nil {
 		return "", err
 	}
-	if err := r.living(ctx, ws); err != nil {
+	if _, err := r.living(ctx, ws); err != nil {
 		return "", err
 	}
 	if _, _, err := r.login(ctx, ws, string(ws)); err == nil || !errors.Is(err, projection.ErrNotFound) {
 		return "", errors.Join(err, unless(err, principal.ErrOwnerExists))
 	}
-	owner, err := owners.Owner(ctx, ws, name)
+	owner, err := r.owners.Owner(ctx, ws, name)
 	if err != nil {
 		return "", err
 	}
@@ -92,7 +99,7 @@ func checkPassphrase(text string) error {
 }
 
 // verifier makes of a passphrase what is stored of it.
-func (r *Service) verifier(ctx context.Context, p id.Principal, passphrase string) (set principal.LoginSet, err error) {
+func (r *sessions) verifier(ctx context.Context, p id.Principal, passphrase string) (set principal.LoginSet, err error) {
 	set = principal.LoginSet{Principal: p, Salt: make([]byte, principal.SaltBytes)}
 	if _, err := io.ReadFull(r.Entropy, set.Salt); err != nil {
 		return set, fault.Wrap(err, fault.Internal, "no_randomness", "no passphrase can be set: the source of chance failed")
@@ -103,7 +110,7 @@ func (r *Service) verifier(ctx context.Context, p id.Principal, passphrase strin
 
 // SetPassphrase gives the person who asks a passphrase, by which he logs in from then on. Whoever has one shows it; a wrong one counts as a try to
 // log in. It takes what is wholly his own: under a capability token nobody sets one.
-func (r *Service) SetPassphrase(ctx context.Context, origin event.Origin, ws id.Workspace, current, passphrase string) error {
+func (r *sessions) SetPassphrase(ctx context.Context, origin event.Origin, ws id.Workspace, current, passphrase string) error {
 	if err := checkPassphrase(passphrase); err != nil {
 		return err
 	}
@@ -113,7 +120,7 @@ func (r *Service) SetPassphrase(ctx context.Context, origin event.Origin, ws id.
 	if origin.Principal.Kind() != id.User {
 		return principal.ErrNotAPerson
 	}
-	if err := r.living(ctx, ws); err != nil {
+	if _, err := r.living(ctx, ws); err != nil {
 		return err
 	}
 	key, err := r.loginKey(ctx, ws, origin.Principal)
@@ -129,7 +136,7 @@ func (r *Service) SetPassphrase(ctx context.Context, origin event.Origin, ws id.
 	} else if issuer != origin.Principal {
 		set.IssuedBy = issuer
 	}
-	return again(func() error {
+	return journal.Again(func() error {
 		doc, version, err := r.login(ctx, ws, key)
 		if err != nil && !errors.Is(err, projection.ErrNotFound) {
 			return err
@@ -162,12 +169,6 @@ func (r *Service) SetPassphrase(ctx context.Context, origin event.Origin, ws id.
 var errNoLoginUnderToken = fault.New(fault.Denied, policy.ReasonScopeAction, "a passphrase is not bound by a capability token, so whoever acts under one sets none").
 	With("Act without it.")
 
-// Owners knows the owner of a workspace.
-type Owners interface {
-	// Owner returns the owner of a workspace and makes one, with the given name, where there is none.
-	Owner(ctx context.Context, ws id.Workspace, name string) (id.Principal, error)
-}
-
 // unless returns other where there is no error.
 func unless(err, other error) error {
 	if err == nil {
@@ -176,12 +177,12 @@ func unless(err, other error) error {
 	return nil
 }
 
-func (r *Service) login(ctx context.Context, ws id.Workspace, key string) (principal.Login, uint64, error) {
+func (r *sessions) login(ctx context.Context, ws id.Workspace, key string) (principal.Login, uint64, error) {
 	return projection.Load[principal.Login](ctx, r.Docs, ws, principal.LoginProjection, key)
 }
 
 // loginKey returns under which key the login of a person stands, or would stand.
-func (r *Service) loginKey(ctx context.Context, ws id.Workspace, p id.Principal) (string, error) {
+func (r *sessions) loginKey(ctx context.Context, ws id.Workspace, p id.Principal) (string, error) {
 	doc, _, err := r.login(ctx, ws, string(ws))
 	if err != nil && !errors.Is(err, projection.ErrNotFound) {
 		return "", err
@@ -194,12 +195,12 @@ func (r *Service) loginKey(ctx context.Context, ws id.Workspace, p id.Principal)
 
 // Login opens a session of a person, or where none is named, of the owner who was given a passphrase with the bootstrap token. After MaxTries wrong passphrases in a row he logs in no more for ShutTime, and the log says
 // so; of many who guess at once none is let in once that number is reached.
-func (r *Service) Login(ctx context.Context, ws id.Workspace, p id.Principal, passphrase string) (Opened, error) {
+func (r *sessions) Login(ctx context.Context, ws id.Workspace, p id.Principal, passphrase string) (Opened, error) {
 	var opened Opened
 	if len(passphrase) > principal.MaxPassphrase {
 		return opened, principal.ErrWrong
 	}
-	if err := r.living(ctx, ws); err != nil {
+	if _, err := r.living(ctx, ws); err != nil {
 		return opened, err
 	}
 	key, err := r.loginKey(ctx, ws, p)
@@ -207,7 +208,7 @@ func (r *Service) Login(ctx context.Context, ws id.Workspace, p id.Principal, pa
 		return opened, err
 	}
 	stretched := map[string][]byte{} // by salt: a try that meets another one is not stretched twice
-	err = again(func() error {
+	err = journal.Again(func() error {
 		doc, version, err := r.login(ctx, ws, key)
 		if err != nil && !errors.Is(err, projection.ErrNotFound) {
 			return err
@@ -243,20 +244,8 @@ func (r *Service) Login(ctx context.Context, ws id.Workspace, p id.Principal, pa
 	return opened, err
 }
 
-// living refuses to record anything of a login in an archived workspace: what is in it is read with keys, and a session that there is can be ended.
-func (r *Service) living(ctx context.Context, ws id.Workspace) error {
-	doc, _, err := projection.Load[workspace.Workspace](ctx, r.Docs, ws, workspace.Workspaces, string(ws))
-	if err != nil && !errors.Is(err, projection.ErrNotFound) {
-		return err
-	}
-	if doc.Archived() {
-		return workspace.ErrArchived
-	}
-	return nil
-}
-
 // wrong records a wrong passphrase, and shuts the login where it is one too many.
-func (r *Service) wrong(ctx context.Context, ws id.Workspace, key string, doc principal.Login, now time.Time, expect []event.DocumentVersion) error {
+func (r *sessions) wrong(ctx context.Context, ws id.Workspace, key string, doc principal.Login, now time.Time, expect []event.DocumentVersion) error {
 	d := principal.LoginRefused{Principal: doc.Principal, Failures: doc.Failures + 1}
 	typ, why := principal.LoginRefusedType, error(principal.ErrWrong)
 	if !doc.ShutUntil.IsZero() {
@@ -272,7 +261,7 @@ func (r *Service) wrong(ctx context.Context, ws id.Workspace, key string, doc pr
 }
 
 // open records new tokens of a session.
-func (r *Service) open(ctx context.Context, ws id.Workspace, typ string, s principal.Session, login string, now time.Time, expect []event.DocumentVersion) (Opened, error) {
+func (r *sessions) open(ctx context.Context, ws id.Workspace, typ string, s principal.Session, login string, now time.Time, expect []event.DocumentVersion) (Opened, error) {
 	var o Opened
 	var err error
 	if o.AccessToken, err = principal.AccessForm.New(ws, string(s.ID), r.Entropy); err != nil {
@@ -299,13 +288,13 @@ func (r *Service) open(ctx context.Context, ws id.Workspace, typ string, s princ
 }
 
 // Refresh exchanges a refresh token for new tokens. One that was used before ends the session, for two have it, and one of them stole it.
-func (r *Service) Refresh(ctx context.Context, token string) (Opened, error) {
+func (r *sessions) Refresh(ctx context.Context, token string) (Opened, error) {
 	ws, s, ok := principal.ParseRefresh(token)
 	if !ok {
 		return Opened{}, principal.ErrRefresh
 	}
 	var opened Opened
-	err := again(func() error {
+	err := journal.Again(func() error {
 		doc, version, err := projection.Load[principal.Session](ctx, r.Docs, ws, principal.SessionProjection, string(s))
 		if errors.Is(err, projection.ErrNotFound) {
 			return principal.ErrRefresh
@@ -323,7 +312,7 @@ func (r *Service) Refresh(ctx context.Context, token string) (Opened, error) {
 		if err != nil || !right || who.Quarantined {
 			return errors.Join(err, unless(err, principal.ErrRefresh))
 		}
-		if err := r.living(ctx, ws); err != nil {
+		if _, err := r.living(ctx, ws); err != nil {
 			return err
 		}
 		opened, err = r.open(ctx, ws, principal.SessionRefreshedType, doc, "", now, expect)
@@ -333,8 +322,8 @@ func (r *Service) Refresh(ctx context.Context, token string) (Opened, error) {
 }
 
 // Logout ends a session.
-func (r *Service) Logout(ctx context.Context, ws id.Workspace, s id.Session) error {
-	return again(func() error {
+func (r *sessions) Logout(ctx context.Context, ws id.Workspace, s id.Session) error {
+	return journal.Again(func() error {
 		doc, version, err := projection.Load[principal.Session](ctx, r.Docs, ws, principal.SessionProjection, string(s))
 		if err != nil || !doc.EndedAt.IsZero() {
 			return err
@@ -343,7 +332,7 @@ func (r *Service) Logout(ctx context.Context, ws id.Workspace, s id.Session) err
 	})
 }
 
-func (r *Service) end(ctx context.Context, ws id.Workspace, doc principal.Session, reason string, expect []event.DocumentVersion) error {
+func (r *sessions) end(ctx context.Context, ws id.Workspace, doc principal.Session, reason string, expect []event.DocumentVersion) error {
 	ended := principal.SessionEnded{Session: doc.ID, Reason: reason}
 	_, err := r.Log.Append(ctx, event.Batch{
 		Workspace: ws, Documents: expect,

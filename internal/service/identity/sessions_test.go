@@ -22,7 +22,7 @@ func bootstrapped(t *testing.T) *office {
 	t.Helper()
 	o := open(t)
 	o.BootstrapToken = "the daemon's own"
-	if _, err := o.Bootstrap(t.Context(), o.gate, o.BootstrapToken, ws, "Olga", right); err != nil {
+	if _, err := o.Bootstrap(t.Context(), o.BootstrapToken, ws, "Olga", right); err != nil {
 		t.Fatal(err)
 	}
 	return o
@@ -36,7 +36,7 @@ func (o *office) login(passphrase string) (identity.Opened, string) {
 
 func TestBootstrapIsForWhoHasTheDaemonsTokenOnce(t *testing.T) {
 	o := open(t)
-	_, err := o.Bootstrap(t.Context(), o.gate, "", ws, "Olga", right)
+	_, err := o.Bootstrap(t.Context(), "", ws, "Olga", right)
 	o.want("without a token where the daemon has none", err, "bootstrap_forbidden")
 	o.BootstrapToken = "the daemon's own"
 	for name, c := range map[string]struct{ token, name, passphrase, code string }{
@@ -47,7 +47,7 @@ func TestBootstrapIsForWhoHasTheDaemonsTokenOnce(t *testing.T) {
 		"one byte too many": {o.BootstrapToken, "Olga", strings.Repeat("x", principal.MaxPassphrase+1), "invalid_passphrase"},
 		"no text":           {o.BootstrapToken, "Olga", strings.Repeat("\xff", principal.MinPassphrase), "invalid_passphrase"},
 	} {
-		_, err := o.Bootstrap(t.Context(), o.gate, c.token, ws, c.name, c.passphrase)
+		_, err := o.Bootstrap(t.Context(), c.token, ws, c.name, c.passphrase)
 		o.want(name, err, c.code)
 	}
 	var all sync.WaitGroup
@@ -55,7 +55,7 @@ func TestBootstrapIsForWhoHasTheDaemonsTokenOnce(t *testing.T) {
 	made := 0
 	for range 4 {
 		all.Go(func() {
-			_, err := o.Bootstrap(t.Context(), o.gate, o.BootstrapToken, ws, "Olga", strings.Repeat("x", principal.MinPassphrase))
+			_, err := o.Bootstrap(t.Context(), o.BootstrapToken, ws, "Olga", strings.Repeat("x", principal.MinPassphrase))
 			mu.Lock()
 			defer mu.Unlock()
 			if err == nil {
@@ -69,7 +69,7 @@ func TestBootstrapIsForWhoHasTheDaemonsTokenOnce(t *testing.T) {
 	if made != 1 {
 		t.Errorf("the owner got %d passphrases", made)
 	}
-	fresh, err := o.Bootstrap(t.Context(), o.gate, o.BootstrapToken, "ws_fresh", "Fred", right)
+	fresh, err := o.Bootstrap(t.Context(), o.BootstrapToken, "ws_fresh", "Fred", right)
 	if err != nil || fresh.Kind() != id.User {
 		t.Errorf("a workspace without an owner: got %s, %v", fresh, err)
 	}
@@ -149,7 +149,7 @@ func TestSessionsEndInTime(t *testing.T) {
 		t.Fatal(code)
 	}
 	known := func(access string) bool {
-		who, err := o.gate.Authenticate(ctx, access)
+		who, err := o.Authenticate(ctx, access)
 		if err == nil && (who.Principal != o.owner || who.Role != principal.Overlord || who.Session != opened.ID) {
 			t.Errorf("the session is %+v", who)
 		}
@@ -187,7 +187,7 @@ func TestSessionsEndInTime(t *testing.T) {
 	if err := o.Logout(ctx, ws, again.ID); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := o.gate.Authenticate(ctx, again.AccessToken); err == nil {
+	if _, err := o.Authenticate(ctx, again.AccessToken); err == nil {
 		t.Error("it lives on after the logout")
 	}
 	_, err = o.Refresh(ctx, again.RefreshToken)
@@ -220,7 +220,7 @@ func TestARefreshTokenIsUsedOnce(t *testing.T) {
 	n := 0
 	for access := range tokens {
 		n++
-		if _, err := o.gate.Authenticate(t.Context(), access); err == nil {
+		if _, err := o.Authenticate(t.Context(), access); err == nil {
 			t.Error("the session goes on although its refresh token was used twice")
 		}
 	}
@@ -257,7 +257,7 @@ func TestEveryPersonLogsIn(t *testing.T) {
 		t.Helper()
 		opened, err := o.Login(ctx, ws, p, passphrase)
 		if err == nil {
-			who, err := o.gate.Authenticate(ctx, opened.AccessToken)
+			who, err := o.Authenticate(ctx, opened.AccessToken)
 			if want := p; err != nil || who.Principal != want || who.Session != opened.ID {
 				t.Errorf("the session of %s is of %+v, %v", want, who, err)
 			}
@@ -305,7 +305,7 @@ func TestEveryPersonLogsIn(t *testing.T) {
 	if code := login(o.viewer, right); code != "" {
 		t.Errorf("afterwards: %q", code)
 	}
-	if err := o.gate.Quarantine(ctx, o.as(o.owner), ws, o.viewer, true, ""); err != nil {
+	if err := o.Quarantine(ctx, o.as(o.owner), ws, o.viewer, true, ""); err != nil {
 		t.Fatal(err)
 	}
 	if code := login(o.viewer, right); code != "login_failed" {
@@ -335,7 +335,7 @@ func TestAPassphraseDoesNotLeaveTheKeyByWhichItWasSet(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		who, err := o.gate.Authenticate(t.Context(), refreshed.AccessToken)
+		who, err := o.Authenticate(t.Context(), refreshed.AccessToken)
 		if err != nil || who.Principal != o.member || (who.Issuer == by) != want {
 			t.Errorf("set by a key that an %s issued: got %+v, %v, want issued by him: %t", issuer, who, err, want)
 		}

@@ -12,6 +12,7 @@ import (
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/principal"
 	"agentbox/internal/domain/token"
+	"agentbox/internal/kernel/journal"
 	"agentbox/internal/kernel/projection"
 )
 
@@ -20,6 +21,9 @@ type Issued struct {
 	token.Token
 	Bearer string
 }
+
+// tokens hands out authority that can be narrowed, and takes it back.
+type tokens struct{ *core }
 
 // ErrRootNotYours refuses a token that is derived from none to whoever does not keep the one to whom it would be issued.
 var ErrRootNotYours = fault.New(fault.Denied, policy.ReasonRoleTooLow, "a token that is derived from none is granted by an owner or an admin, to nobody above himself").
@@ -35,12 +39,12 @@ func under(origin event.Origin, d token.Granted) event.Origin {
 
 // Grant makes a capability token. Whoever acts under one derives only from that, and from what was derived from it. A delegation that is
 // refused is recorded.
-func (r *Service) Grant(ctx context.Context, origin event.Origin, ws id.Workspace, q token.Grant) (Issued, error) {
+func (r *tokens) Grant(ctx context.Context, origin event.Origin, ws id.Workspace, q token.Grant) (Issued, error) {
 	var made Issued
 	if q.Parent == "" {
 		q.Parent = origin.Token
 	}
-	err := again(func() error {
+	err := journal.Again(func() error {
 		who, _, err := r.who(ctx, ws, origin.Principal)
 		if errors.Is(err, errNobody) {
 			return token.ErrGrantorNotFound
@@ -77,7 +81,7 @@ func (r *Service) Grant(ctx context.Context, origin event.Origin, ws id.Workspac
 }
 
 // chain reads the tokens above one that is to be derived, with the versions that must not change meanwhile.
-func (r *Service) chain(ctx context.Context, ws id.Workspace, parent id.Token) ([]token.Token, []event.DocumentVersion, error) {
+func (r *tokens) chain(ctx context.Context, ws id.Workspace, parent id.Token) ([]token.Token, []event.DocumentVersion, error) {
 	if parent == "" {
 		return nil, nil, nil
 	}
@@ -97,7 +101,7 @@ func (r *Service) chain(ctx context.Context, ws id.Workspace, parent id.Token) (
 }
 
 // declared refuses actions that are neither of the registry nor declared in the workspace now.
-func (r *Service) declared(ctx context.Context, ws id.Workspace, actions []string) error {
+func (r *tokens) declared(ctx context.Context, ws id.Workspace, actions []string) error {
 	for _, action := range actions {
 		if _, builtIn := policy.KindOf(action); builtIn || policy.Declarable(action) != nil {
 			continue // those that there cannot be are refused with the rest of the scopes
@@ -114,7 +118,7 @@ func (r *Service) declared(ctx context.Context, ws id.Workspace, actions []strin
 }
 
 // decide says what may be granted.
-func (r *Service) decide(origin event.Origin, q token.Grant, who, target principal.Principal, chain []token.Token) (token.Granted, error) {
+func (r *tokens) decide(origin event.Origin, q token.Grant, who, target principal.Principal, chain []token.Token) (token.Granted, error) {
 	now := r.Clock.Now().UTC()
 	if len(chain) == 0 {
 		if !reaches(who, target) {
@@ -145,7 +149,7 @@ func speaksFor(who, target principal.Principal) bool {
 }
 
 // issue records a token, by way of the gate.
-func (r *Service) issue(ctx context.Context, origin event.Origin, ws id.Workspace, q token.Grant, d token.Granted, bears bool, expect []event.DocumentVersion) (Issued, error) {
+func (r *tokens) issue(ctx context.Context, origin event.Origin, ws id.Workspace, q token.Grant, d token.Granted, bears bool, expect []event.DocumentVersion) (Issued, error) {
 	made := Issued{}
 	d.Token = id.New[id.Token](r.IDs)
 	var err error
@@ -178,7 +182,7 @@ func (r *Service) issue(ctx context.Context, origin event.Origin, ws id.Workspac
 }
 
 // attempted records a delegation that was refused, and why.
-func (r *Service) attempted(ctx context.Context, origin event.Origin, ws id.Workspace, q token.Grant, why error) error {
+func (r *tokens) attempted(ctx context.Context, origin event.Origin, ws id.Workspace, q token.Grant, why error) error {
 	if q.Scopes.Check() != nil {
 		q.Scopes = token.Scopes{} // nothing of what could not even be read
 	}
@@ -196,11 +200,11 @@ func (r *Service) attempted(ctx context.Context, origin event.Origin, ws id.Work
 
 // Revoke takes a token back, and with it all that were derived from it. Whoever granted or holds it may, whoever granted or holds one that it
 // was derived from, an owner and an admin. One that was revoked before stays as it is.
-func (r *Service) Revoke(ctx context.Context, origin event.Origin, ws id.Workspace, t id.Token, reason string) (token.Token, error) {
+func (r *tokens) Revoke(ctx context.Context, origin event.Origin, ws id.Workspace, t id.Token, reason string) (token.Token, error) {
 	if len(reason) > policy.MaxReasonBytes {
 		return token.Token{}, policy.ErrReasonTooLong
 	}
-	err := again(func() error {
+	err := journal.Again(func() error {
 		chain, expect, err := r.chain(ctx, ws, t)
 		if errors.Is(err, token.ErrParentNotFound) || err == nil && len(chain) == 0 {
 			return token.ErrNotFound
@@ -247,7 +251,7 @@ func mayRevoke(origin event.Origin, who principal.Principal, chain []token.Token
 }
 
 // Token returns a capability token of the workspace.
-func (r *Service) Token(ctx context.Context, ws id.Workspace, t id.Token) (token.Token, error) {
+func (r *tokens) Token(ctx context.Context, ws id.Workspace, t id.Token) (token.Token, error) {
 	doc, _, err := projection.Load[token.Token](ctx, r.Docs, ws, token.Projection, string(t))
 	if errors.Is(err, projection.ErrNotFound) {
 		err = token.ErrNotFound
@@ -256,7 +260,7 @@ func (r *Service) Token(ctx context.Context, ws id.Workspace, t id.Token) (token
 }
 
 // InForce returns "active" for a token that is in force, else "revoked" or "expired": it, or one that it was derived from.
-func (r *Service) InForce(ctx context.Context, ws id.Workspace, t token.Token) (string, error) {
+func (r *tokens) InForce(ctx context.Context, ws id.Workspace, t token.Token) (string, error) {
 	chain, _, err := r.chain(ctx, ws, t.ID)
 	if err != nil && !errors.Is(err, token.ErrParentNotFound) {
 		return "", err
@@ -271,7 +275,7 @@ func (r *Service) InForce(ctx context.Context, ws id.Workspace, t token.Token) (
 }
 
 // Tokens returns tokens of the workspace, the newest first: those that a principal holds, or all where none is named.
-func (r *Service) Tokens(ctx context.Context, ws id.Workspace, holder id.Principal, after id.Token, limit int) ([]token.Token, error) {
+func (r *tokens) Tokens(ctx context.Context, ws id.Workspace, holder id.Principal, after id.Token, limit int) ([]token.Token, error) {
 	q := projection.Query{Workspace: ws, Name: token.Projection, After: string(after), Newest: true, Limit: limit}
 	if holder != "" {
 		q.Index = projection.Index{Name: "principal", Value: string(holder)}
@@ -280,7 +284,7 @@ func (r *Service) Tokens(ctx context.Context, ws id.Workspace, holder id.Princip
 }
 
 // Edges returns the steps by which authority was handed on, the newest first: those from or to a principal, or all where none is named.
-func (r *Service) Edges(ctx context.Context, ws id.Workspace, of id.Principal, after id.Token, limit int) ([]token.Edge, error) {
+func (r *tokens) Edges(ctx context.Context, ws id.Workspace, of id.Principal, after id.Token, limit int) ([]token.Edge, error) {
 	q := projection.Query{Workspace: ws, Name: token.Projection, After: string(after), Newest: true, Limit: limit, Index: projection.Index{Name: "derived", Value: "true"}}
 	if of != "" {
 		q.Index = projection.Index{Name: "edge", Value: string(of)}

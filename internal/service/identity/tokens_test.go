@@ -137,7 +137,7 @@ func TestDelegationsAreIntersectedCappedAndRecorded(t *testing.T) {
 	}
 	o.clock.move(time.Hour)
 	for _, made := range []id.Token{root.ID, child.ID, third.ID} {
-		_, err := o.gate.Authenticate(t.Context(), "")
+		_, err := o.Authenticate(t.Context(), "")
 		o.want("nobody", err, principal.ErrUnauthenticated.Code)
 		doc, err := o.Token(t.Context(), ws, made)
 		if status, err2 := o.InForce(t.Context(), ws, doc); err != nil || err2 != nil || status != "expired" {
@@ -157,7 +157,7 @@ func TestRevocationReachesEveryChildAtOnce(t *testing.T) {
 	if two.Bearer == "" || one.Bearer == "" {
 		t.Fatal("an agent gets no bearer for an agent that it registered")
 	}
-	who, err := o.gate.Authenticate(ctx, two.Bearer)
+	who, err := o.Authenticate(ctx, two.Bearer)
 	if err != nil || who.Principal != o.stub || who.Token != two.ID {
 		t.Fatalf("got %+v, %v", who, err)
 	}
@@ -172,14 +172,14 @@ func TestRevocationReachesEveryChildAtOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	o.want("to act", o.says(o.stub, two.ID, room), policy.ReasonTokenRevoked)
-	_, err = o.gate.Authenticate(ctx, two.Bearer)
+	_, err = o.Authenticate(ctx, two.Bearer)
 	o.want("to be known", err, principal.ErrUnauthenticated.Code)
 	o.want("to look", o.gate.Bound(ctx, o.under(o.stub, two.ID), who, token.Use{Reads: []string{"run"}}), policy.ReasonTokenRevoked)
 	_, _, err = o.gate.Begin(ctx, ruling, "", event.Batch{Workspace: ws, Drafts: []event.Draft{event.New("test.said", o.as(o.stub), ws, room, struct{}{})}})
 	o.want("to begin what was allowed before", err, policy.ReasonTokenRevoked)
 	_, err = o.Grant(ctx, o.as(o.stub), ws, token.Grant{IssuedTo: o.stub, Parent: one.ID, Scopes: token.All()})
 	o.want("to hand on", err, "parent_token_revoked")
-	_, err = o.gate.ActsFor(ctx, principal.Caller{Principal: o.stub, Workspace: ws}, "", two.ID)
+	_, err = o.ActsFor(ctx, principal.Caller{Principal: o.stub, Workspace: ws}, "", two.ID)
 	o.want("to be named", err, policy.ReasonTokenRevoked)
 	again, err := o.Revoke(ctx, o.as(o.owner), ws, root.ID, "again")
 	if err != nil || again.Reason != "enough" || o.count(token.RevokedType) != 1 {
@@ -248,7 +248,7 @@ func TestABearerIsGivenToWhoMaySpeakForItsHolder(t *testing.T) {
 	root := o.give(o.as(o.owner), token.Grant{IssuedTo: o.agent, Scopes: token.All()})
 	var people []id.Principal
 	for _, role := range []principal.Role{principal.Admin, principal.Overlord} {
-		p, err := o.gate.AddPerson(t.Context(), o.as(o.owner), ws, "another "+string(role), role)
+		p, err := o.AddPerson(t.Context(), o.as(o.owner), ws, "another "+string(role), role)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -284,21 +284,21 @@ func TestABearerIsGivenToWhoMaySpeakForItsHolder(t *testing.T) {
 		if c.by == c.to {
 			issuer = ""
 		}
-		if who, err := o.gate.Authenticate(t.Context(), made.Bearer); err != nil || who.Issuer != issuer || made.IssuedBy != c.by {
+		if who, err := o.Authenticate(t.Context(), made.Bearer); err != nil || who.Issuer != issuer || made.IssuedBy != c.by {
 			t.Errorf("%s: it was issued by %q and %q, %v, want %q", name, who.Issuer, made.IssuedBy, err, issuer)
 		}
 	}
 	made := o.give(o.as(o.owner), token.Grant{IssuedTo: o.agent, Scopes: token.All()})
 	for i := range made.Bearer {
 		flipped := made.Bearer[:i] + string(made.Bearer[i]^1) + made.Bearer[i+1:]
-		if who, err := o.gate.Authenticate(t.Context(), flipped); err == nil {
+		if who, err := o.Authenticate(t.Context(), flipped); err == nil {
 			t.Fatalf("byte %d flipped is %+v", i, who)
 		}
 	}
 	// A token without a bearer is opened by none, whatever its hash.
 	silent := o.give(o.as(o.agent), token.Grant{IssuedTo: o.owner, Parent: root.ID, Scopes: token.All()})
 	forged := fmt.Sprintf("abt_dev.%s.%s", string(silent.ID)[len("cap_"):], made.Bearer[len(made.Bearer)-52:])
-	if who, err := o.gate.Authenticate(t.Context(), forged); err == nil {
+	if who, err := o.Authenticate(t.Context(), forged); err == nil {
 		t.Errorf("a token without a bearer is %+v", who)
 	}
 }
@@ -308,11 +308,11 @@ func TestQuarantineStopsWhatWasHandedOn(t *testing.T) {
 	o := open(t)
 	root := o.give(o.as(o.owner), token.Grant{IssuedTo: o.agent, Scopes: token.All()})
 	child := o.give(o.as(o.agent), token.Grant{IssuedTo: o.stub, Parent: root.ID, Scopes: token.All()})
-	if err := o.gate.Quarantine(t.Context(), o.as(o.owner), ws, o.agent, true, "odd"); err != nil {
+	if err := o.Quarantine(t.Context(), o.as(o.owner), ws, o.agent, true, "odd"); err != nil {
 		t.Fatal(err)
 	}
 	o.want("while it lasts", o.says(o.stub, child.ID, room), policy.ReasonAgentQuarantined)
-	if err := o.gate.Quarantine(t.Context(), o.as(o.owner), ws, o.agent, false, ""); err != nil {
+	if err := o.Quarantine(t.Context(), o.as(o.owner), ws, o.agent, false, ""); err != nil {
 		t.Fatal(err)
 	}
 	o.want("afterwards", o.says(o.stub, child.ID, room), "")
@@ -340,7 +340,7 @@ func TestWhoActsForWhom(t *testing.T) {
 		{"the owner for a person", o.owner, o.viewer, "agent_actor_id_mismatch"},
 		{"for who is not there", o.owner, "agt_01M7YNAYM0SMK245AEDNVB5CNW", "principal_not_found"},
 	} {
-		got, err := o.gate.ActsFor(ctx, caller(c.as), c.of, "")
+		got, err := o.ActsFor(ctx, caller(c.as), c.of, "")
 		o.want(c.name, err, c.code)
 		if err != nil {
 			continue
@@ -350,16 +350,16 @@ func TestWhoActsForWhom(t *testing.T) {
 			t.Errorf("%s: got %+v", c.name, got)
 		}
 	}
-	acting, err := o.gate.ActsFor(ctx, caller(o.owner), o.agent, "")
+	acting, err := o.ActsFor(ctx, caller(o.owner), o.agent, "")
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = o.gate.ActsFor(ctx, acting, o.stub, "")
+	_, err = o.ActsFor(ctx, acting, o.stub, "")
 	o.want("for one through another", err, "agent_actor_id_mismatch")
-	if err := o.gate.Quarantine(ctx, o.as(o.owner), ws, o.agent, true, ""); err != nil {
+	if err := o.Quarantine(ctx, o.as(o.owner), ws, o.agent, true, ""); err != nil {
 		t.Fatal(err)
 	}
-	_, err = o.gate.ActsFor(ctx, caller(o.owner), o.agent, "")
+	_, err = o.ActsFor(ctx, caller(o.owner), o.agent, "")
 	o.want("for a quarantined agent", err, policy.ReasonAgentQuarantined)
 	// The events say both.
 	e := event.New("test.said", event.Origin{Principal: o.agent, By: o.owner}, ws, room, struct{}{})
@@ -389,14 +389,14 @@ func TestATokenIsNarrowedByNameOnly(t *testing.T) {
 		{"to another's", "", root.ID, o.member, policy.ReasonTokenMismatch},
 		{"to none that is there", "", "cap_01M7YNAYM0SMK245AEDNVB5CNW", o.agent, policy.ReasonTokenNotFound},
 	} {
-		got, err := o.gate.ActsFor(ctx, principal.Caller{Principal: c.who, Workspace: ws, Token: c.has}, "", c.asks)
+		got, err := o.ActsFor(ctx, principal.Caller{Principal: c.who, Workspace: ws, Token: c.has}, "", c.asks)
 		o.want(c.name, err, c.code)
 		if err == nil && got.Token != c.asks {
 			t.Errorf("%s: got %s", c.name, got.Token)
 		}
 	}
 	// Who names none stays under the token that they came with.
-	if got, err := o.gate.ActsFor(ctx, principal.Caller{Principal: o.agent, Workspace: ws, Token: child.ID}, "", ""); err != nil || got.Token != child.ID {
+	if got, err := o.ActsFor(ctx, principal.Caller{Principal: o.agent, Workspace: ws, Token: child.ID}, "", ""); err != nil || got.Token != child.ID {
 		t.Errorf("without a name: %s, %v", got.Token, err)
 	}
 }
@@ -407,7 +407,7 @@ func TestATokenHoldsForWhoActsForItsHolder(t *testing.T) {
 	ctx := t.Context()
 	made := o.give(o.as(o.owner), token.Grant{IssuedTo: o.admin, Scopes: talk(string(room))})
 	o.want("an agent under the token of an admin", o.says(o.agent, made.ID, room), "")
-	if err := o.gate.Quarantine(ctx, o.as(o.owner), ws, o.admin, true, ""); err != nil {
+	if err := o.Quarantine(ctx, o.as(o.owner), ws, o.admin, true, ""); err != nil {
 		t.Fatal(err)
 	}
 	o.want("of an admin who is quarantined", o.says(o.agent, made.ID, room), policy.ReasonTokenMismatch)

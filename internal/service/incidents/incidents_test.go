@@ -20,6 +20,7 @@ import (
 	"agentbox/internal/driver/memory"
 	"agentbox/internal/service/engines"
 	"agentbox/internal/service/gate"
+	"agentbox/internal/service/identity"
 	"agentbox/internal/service/incidents"
 )
 
@@ -61,10 +62,11 @@ func open(t *testing.T) *office {
 			t.Error(err)
 		}
 	})
-	g, err := gate.New(gate.Parts{Log: log, Docs: log, Evaluator: cedar.New(), Clock: c, IDs: ids, Entropy: rand.Reader})
+	g, err := gate.New(gate.Parts{Log: log, Docs: log, Evaluator: cedar.New(), Clock: c, IDs: ids})
 	if err != nil {
 		t.Fatal(err)
 	}
+	people := identity.New(identity.Parts{Log: log, Docs: log, Gate: g, Clock: c, IDs: ids, Entropy: rand.Reader})
 	place := func(_ context.Context, _ id.Workspace, in id.Room, _ id.Thread) error {
 		if in != "" && in != near && in != far {
 			return fault.New(fault.NotFound, "room_not_found", "there is no such room")
@@ -75,12 +77,12 @@ func open(t *testing.T) *office {
 	o.Service = incidents.New(incidents.Parts{Docs: log, Gate: g, Clock: c, IDs: ids, Place: place})
 	o.hands = engines.New(engines.Parts{Log: log, Docs: log, Blobs: memory.NewBlobs(), Gate: g, Clock: c, IDs: ids, Place: place})
 	t.Cleanup(o.hands.Wait)
-	owner, err := g.Owner(t.Context(), ws, "owner")
+	owner, err := people.Owner(t.Context(), ws, "owner")
 	if err != nil {
 		t.Fatal(err)
 	}
 	o.origin = event.Origin{Principal: owner}
-	viewer, err := g.AddPerson(t.Context(), o.origin, ws, "viewer", principal.Viewer)
+	viewer, err := people.AddPerson(t.Context(), o.origin, ws, "viewer", principal.Viewer)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,6 +14,7 @@ import (
 	"agentbox/internal/driver/cedar"
 	"agentbox/internal/driver/memory"
 	"agentbox/internal/service/gate"
+	"agentbox/internal/service/identity"
 	"agentbox/internal/service/labels"
 	"agentbox/internal/service/spaces"
 )
@@ -34,11 +35,12 @@ func TestAnAccessEndsAfterItsTime(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g, err := gate.New(gate.Parts{Log: log, Docs: log, Evaluator: cedar.New(), Clock: c, IDs: ids, Entropy: rand.Reader})
+	g, err := gate.New(gate.Parts{Log: log, Docs: log, Evaluator: cedar.New(), Clock: c, IDs: ids})
 	if err != nil {
 		t.Fatal(err)
 	}
-	owner, err := g.Owner(ctx, id.DefaultWorkspace, "owner")
+	people := identity.New(identity.Parts{Log: log, Docs: log, Gate: g, Clock: c, IDs: ids, Entropy: rand.Reader})
+	owner, err := people.Owner(ctx, id.DefaultWorkspace, "owner")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -86,7 +86,7 @@ func TestThreat14KilledBetweenEveryTwoEvents(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			stack := testkit.Open(t, testkit.Options{Program: program, SQLite: true, Idle: true})
-			agent, err := stack.Gate.Agent(stack.Context(), stack.Origin, testkit.WS, "mailer")
+			agent, err := stack.Identity.Agent(stack.Context(), stack.Origin, testkit.WS, "mailer")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -125,7 +125,7 @@ func (s *story) play(death testkit.Death) bool {
 	decide := func(what string, approval id.Approval, word policy.DecisionWord) {
 		s.t.Helper()
 		s.does(s.Owner, what, func(origin event.Origin) error {
-			_, err := s.Gate.Decide(s.Context(), origin, testkit.WS, approval, policy.Answer{Decision: word})
+			_, err := s.Gate.Approvals.Decide(s.Context(), origin, testkit.WS, approval, policy.Answer{Decision: word})
 			return err
 		}, func(event.Event) error { return nil })
 	}
@@ -135,7 +135,7 @@ func (s *story) play(death testkit.Death) bool {
 		asked, err = s.arbiter.Ask(s.Context(), origin, s.agent, q, outside.Words{}, policy.Ask{})
 		return err
 	}, func(last event.Event) (err error) {
-		asked, err = s.Gate.Approval(s.Context(), testkit.WS, id.Approval(last.EntityID))
+		asked, err = s.Gate.Approvals.Get(s.Context(), testkit.WS, id.Approval(last.EntityID))
 		return err
 	})
 	refused("while it is open")

@@ -19,6 +19,7 @@ import (
 	"agentbox/internal/kernel/journal"
 	"agentbox/internal/service/engines"
 	"agentbox/internal/service/gate"
+	"agentbox/internal/service/identity"
 	"agentbox/internal/service/outside"
 )
 
@@ -54,6 +55,7 @@ type court struct {
 	t            *testing.T
 	log          *memory.Journal
 	gate         *gate.Gate
+	people       *identity.Service
 	clock        *clock
 	hands        *engines.Service
 	owner, agent principal.Caller
@@ -74,9 +76,10 @@ func convene(t *testing.T) *court {
 			t.Error(err)
 		}
 	})
-	if c.gate, err = gate.New(gate.Parts{Log: c.log, Docs: c.log, Evaluator: cedar.New(), Clock: c.clock, IDs: ids, Entropy: rand.Reader}); err != nil {
+	if c.gate, err = gate.New(gate.Parts{Log: c.log, Docs: c.log, Evaluator: cedar.New(), Clock: c.clock, IDs: ids}); err != nil {
 		t.Fatal(err)
 	}
+	c.people = identity.New(identity.Parts{Log: c.log, Docs: c.log, Gate: c.gate, Clock: c.clock, IDs: ids, Entropy: rand.Reader})
 	place := func(_ context.Context, _ id.Workspace, in id.Room, _ id.Thread) error {
 		if in != "" && in != near && in != far {
 			return errNowhere
@@ -86,11 +89,11 @@ func convene(t *testing.T) *court {
 	c.Service = outside.New(outside.Parts{Log: c.log, Docs: c.log, Gate: c.gate, Clock: c.clock, Place: place})
 	c.hands = engines.New(engines.Parts{Log: c.log, Docs: c.log, Blobs: memory.NewBlobs(), Gate: c.gate, Clock: c.clock, IDs: ids, Place: place})
 	t.Cleanup(c.hands.Wait)
-	owner, err := c.gate.Owner(t.Context(), ws, "owner")
+	owner, err := c.people.Owner(t.Context(), ws, "owner")
 	if err != nil {
 		t.Fatal(err)
 	}
-	agent, err := c.gate.Agent(t.Context(), event.Origin{Principal: owner}, ws, "mailer")
+	agent, err := c.people.Agent(t.Context(), event.Origin{Principal: owner}, ws, "mailer")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -126,7 +129,7 @@ func (c *court) ask(q outside.Question) policy.Approval {
 }
 
 func (c *court) decide(q policy.Approval, word policy.DecisionWord) error {
-	_, err := c.gate.Decide(c.t.Context(), event.Origin{Principal: c.owner.Principal}, ws, q.ID, policy.Answer{Decision: word})
+	_, err := c.gate.Approvals.Decide(c.t.Context(), event.Origin{Principal: c.owner.Principal}, ws, q.ID, policy.Answer{Decision: word})
 	return err
 }
 

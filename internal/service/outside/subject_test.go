@@ -95,7 +95,7 @@ func TestADeclaredActionAboutARoom(t *testing.T) {
 	declare := func(asks bool) {
 		t.Helper()
 		cmd := policy.Declare{Name: "room_tools.tidy", Description: "tidy a room", SideEffect: policy.Network, Asks: asks, Targets: []string{policy.TargetRoom}}
-		if _, err := c.gate.DeclareAction(t.Context(), event.Origin{Principal: c.owner.Principal}, ws, cmd); err != nil {
+		if _, err := c.gate.ActionTypes.Declare(t.Context(), event.Origin{Principal: c.owner.Principal}, ws, cmd); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -253,7 +253,7 @@ func (r *Service) ended(ctx context.Context, e *event.Event) error {
 
 // record records redactions, with the permission for it.
 func (r *Service) record(ctx context.Context, origin event.Origin, action policy.Action, targets []event.Event, reason string) ([]Redaction, error) {
-	ruling, err := r.allowed(ctx, origin, action)
+	ruling, err := r.through().Allow(ctx, origin, action)
 	if err != nil {
 		return nil, err
 	}
@@ -268,22 +268,8 @@ func (r *Service) record(ctx context.Context, origin event.Origin, action policy
 	return redactionsIn(receipt.Events)
 }
 
-// allowed asks the gate for the right to redact, and records a refusal.
-func (r *Service) allowed(ctx context.Context, origin event.Origin, action policy.Action) (policy.Ruling, error) {
-	ruling, err := r.Gate.Judge(ctx, action)
-	if err != nil || ruling.Decision.Allowed() {
-		return ruling, err
-	}
-	d := ruling.Decision
-	if _, err := r.Log.Append(ctx, event.Batch{Workspace: action.Workspace, Drafts: []event.Draft{policy.RefusedDraft(origin, ruling)}}); err != nil {
-		return ruling, err
-	}
-	kind := fault.Denied
-	if d.Outcome == policy.RequireApproval {
-		kind = fault.Waiting
-	}
-	return ruling, fault.New(kind, d.ReasonCode, "%s", d.Reason).With(d.Suggestion)
-}
+// through takes actions through the gate.
+func (r *Service) through() policy.Client { return policy.Client{Gate: r.Gate, Append: r.Log.Append} }
 
 func drafts(origin event.Origin, targets []event.Event, reason func(event.Event) string) ([]event.Draft, error) {
 	drafts := make([]event.Draft, len(targets))

@@ -24,6 +24,7 @@ import (
 	"agentbox/internal/kernel/projection"
 	"agentbox/internal/kernel/vault"
 	"agentbox/internal/service/gate"
+	"agentbox/internal/service/identity"
 	"agentbox/internal/service/redaction"
 	"agentbox/internal/service/runs"
 	"agentbox/internal/service/spaces"
@@ -85,9 +86,10 @@ func open(t *testing.T, rules ...string) *house {
 	var err error
 	h.log, err = memory.NewJournal(definitions, h.clock, ids, rand.Reader)
 	h.must(err)
-	g, err := gate.New(gate.Parts{Log: h.log, Docs: h.log, Evaluator: cedar.New(), Clock: h.clock, IDs: ids, Entropy: rand.Reader, System: system})
+	g, err := gate.New(gate.Parts{Log: h.log, Docs: h.log, Evaluator: cedar.New(), Clock: h.clock, IDs: ids, System: system})
 	h.must(err)
-	owner, err := g.Owner(t.Context(), ws, "owner")
+	people := identity.New(identity.Parts{Log: h.log, Docs: h.log, Gate: g, Clock: h.clock, IDs: ids, Entropy: rand.Reader})
+	owner, err := people.Owner(t.Context(), ws, "owner")
 	h.must(err)
 	h.origin = event.Origin{Principal: owner, Correlation: "cor_test"}
 	retention, err := redaction.ParseRetention(rules)

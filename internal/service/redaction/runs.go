@@ -94,7 +94,7 @@ func (r *Service) Retain(ctx context.Context, origin event.Origin, ws id.Workspa
 	case !doc.Forgotten.IsZero():
 		return doc, ErrForgotten
 	}
-	ruling, err := r.allowed(ctx, origin, policy.Action{Type: policy.AuditRedact, Workspace: ws, Principal: origin.Principal, Token: origin.Token, Run: of})
+	ruling, err := r.through().Allow(ctx, origin, policy.Action{Type: policy.AuditRedact, Workspace: ws, Principal: origin.Principal, Token: origin.Token, Run: of})
 	if err != nil {
 		return doc, err
 	}

@@ -14,6 +14,7 @@ import (
 	"agentbox/internal/driver/sqlite"
 	"agentbox/internal/kernel/journal"
 	"agentbox/internal/service/gate"
+	"agentbox/internal/service/identity"
 	"agentbox/internal/service/rooms"
 	"agentbox/internal/service/spaces"
 )
@@ -30,11 +31,12 @@ func BenchmarkThread(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		if h.gate, err = gate.New(gate.Parts{Log: log, Docs: log, Evaluator: cedar.New(), Clock: c, IDs: h.ids, Entropy: rand.Reader}); err != nil {
+		if h.gate, err = gate.New(gate.Parts{Log: log, Docs: log, Evaluator: cedar.New(), Clock: c, IDs: h.ids}); err != nil {
 			b.Fatal(err)
 		}
+		h.people = identity.New(identity.Parts{Log: log, Docs: log, Gate: h.gate, Clock: c, IDs: h.ids, Entropy: rand.Reader})
 		h.Service = rooms.New(rooms.Parts{Log: log, Docs: log, Gate: h.gate, IDs: h.ids})
-		owner, err := h.gate.Owner(b.Context(), ws, "Olga")
+		owner, err := h.people.Owner(b.Context(), ws, "Olga")
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -7,7 +7,6 @@ import (
 	"fmt"
 
 	"agentbox/internal/domain/event"
-	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/room"
@@ -173,17 +172,8 @@ func firstOf(events []event.Event, typ string) event.Event {
 	return event.Event{}
 }
 
-// permitted refuses what the gate does not allow at once, and records the refusal.
+// permitted refuses what the gate does not allow at once, and records the refusal. Nobody waits here for a person.
 func (m *Service) permitted(ctx context.Context, origin event.Origin, a policy.Action) error {
-	ruling, err := m.Gate.Judge(ctx, a)
-	if err != nil || ruling.Decision.Allowed() {
-		return err
-	}
-	d := ruling.Decision
-	if d.ReasonCode != policy.ReasonPrincipalNotFound { // nobody is not even refused
-		if _, err := m.Log.Append(ctx, event.Batch{Workspace: a.Workspace, Drafts: []event.Draft{policy.RefusedDraft(origin, ruling)}}); err != nil {
-			return err
-		}
-	}
-	return fault.New(fault.Denied, d.ReasonCode, "%s", d.Reason).With(d.Suggestion)
+	_, err := policy.Client{Gate: m.Gate, Append: m.Log.Append, Final: true, Known: true}.Allow(ctx, origin, a)
+	return err
 }

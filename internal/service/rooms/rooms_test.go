@@ -20,6 +20,7 @@ import (
 	"agentbox/internal/driver/memory"
 	"agentbox/internal/kernel/journal"
 	"agentbox/internal/service/gate"
+	"agentbox/internal/service/identity"
 	"agentbox/internal/service/rooms"
 	"agentbox/internal/service/spaces"
 )
@@ -47,11 +48,12 @@ func (c *clock) NewTimer(time.Duration) (<-chan time.Time, func()) { return nil,
 // house is a moderator with everything around it.
 type house struct {
 	*rooms.Service
-	t     testing.TB
-	log   *memory.Journal
-	gate  *gate.Gate
-	ids   *id.Source
-	owner principal.Caller
+	t      testing.TB
+	log    *memory.Journal
+	gate   *gate.Gate
+	people *identity.Service
+	ids    *id.Source
+	owner  principal.Caller
 }
 
 func build(t testing.TB) *house {
@@ -62,11 +64,12 @@ func build(t testing.TB) *house {
 	if h.log, err = memory.NewJournal(append(append(gate.Definitions(), spaces.Definition()), rooms.Definitions()...), c, h.ids, rand.Reader); err != nil {
 		t.Fatal(err)
 	}
-	if h.gate, err = gate.New(gate.Parts{Log: h.log, Docs: h.log, Evaluator: cedar.New(), Clock: c, IDs: h.ids, Entropy: rand.Reader}); err != nil {
+	if h.gate, err = gate.New(gate.Parts{Log: h.log, Docs: h.log, Evaluator: cedar.New(), Clock: c, IDs: h.ids}); err != nil {
 		t.Fatal(err)
 	}
+	h.people = identity.New(identity.Parts{Log: h.log, Docs: h.log, Gate: h.gate, Clock: c, IDs: h.ids, Entropy: rand.Reader})
 	h.Service = rooms.New(rooms.Parts{Log: h.log, Docs: h.log, Gate: h.gate, IDs: h.ids})
-	owner, err := h.gate.Owner(t.Context(), ws, "Olga")
+	owner, err := h.people.Owner(t.Context(), ws, "Olga")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,7 +79,7 @@ func build(t testing.TB) *house {
 
 func (h *house) person(role principal.Role) principal.Caller {
 	h.t.Helper()
-	p, err := h.gate.AddPerson(h.t.Context(), origin(h.owner), ws, "person "+string(role), role)
+	p, err := h.people.AddPerson(h.t.Context(), origin(h.owner), ws, "person "+string(role), role)
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -85,7 +88,7 @@ func (h *house) person(role principal.Role) principal.Caller {
 
 func (h *house) agent(name string) principal.Caller {
 	h.t.Helper()
-	p, err := h.gate.Agent(h.t.Context(), origin(h.owner), ws, name)
+	p, err := h.people.Agent(h.t.Context(), origin(h.owner), ws, name)
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -176,7 +179,7 @@ func TestTrapIdentityFromTheBody(t *testing.T) {
 func TestNobodySpeaksForAnAgentThatMayNot(t *testing.T) {
 	h := build(t)
 	thread, worker := h.thread(), h.agent("worker")
-	if err := h.gate.Quarantine(t.Context(), origin(h.owner), ws, worker.Principal, true, "odd"); err != nil {
+	if err := h.people.Quarantine(t.Context(), origin(h.owner), ws, worker.Principal, true, "odd"); err != nil {
 		t.Fatal(err)
 	}
 	_, err := h.Post(t.Context(), origin(h.owner), h.owner, thread.ID, room.MessageCreated{Content: "x", Sender: string(worker.Principal)})

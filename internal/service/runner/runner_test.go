@@ -27,6 +27,7 @@ import (
 	"agentbox/internal/kernel/journal"
 	"agentbox/internal/service/engines"
 	"agentbox/internal/service/gate"
+	"agentbox/internal/service/identity"
 	"agentbox/internal/service/runner"
 )
 
@@ -55,10 +56,11 @@ func newHost(t *testing.T) *host {
 	if h.log, err = memory.NewJournal(app.Definitions(), clock, h.ids, rand.Reader); err != nil {
 		t.Fatal(err)
 	}
-	g, err := gate.New(gate.Parts{Log: h.log, Docs: h.log, Evaluator: cedar.New(), Clock: clock, IDs: h.ids, Entropy: rand.Reader})
+	g, err := gate.New(gate.Parts{Log: h.log, Docs: h.log, Evaluator: cedar.New(), Clock: clock, IDs: h.ids})
 	if err != nil {
 		t.Fatal(err)
 	}
+	people := identity.New(identity.Parts{Log: h.log, Docs: h.log, Gate: g, Clock: clock, IDs: h.ids, Entropy: rand.Reader})
 	tokens, err := claim.NewTokens(make([]byte, claim.SecretBytes))
 	if err != nil {
 		t.Fatal(err)
@@ -68,7 +70,7 @@ func newHost(t *testing.T) *host {
 		Place: func(context.Context, id.Workspace, id.Room, id.Thread) error { return nil },
 	})
 	h.gate = g
-	owner, err := g.Owner(t.Context(), ws, "owner")
+	owner, err := people.Owner(t.Context(), ws, "owner")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -71,7 +71,7 @@ func TestAnEngineWaitsUntilTheKillSwitchIsLifted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHost(t)
 		defer func() { h.hands.Wait(); _ = h.log.Close() }()
-		if _, err := h.gate.ThrowKillSwitch(t.Context(), h.owner, ws, "to see"); err != nil {
+		if _, err := h.gate.KillSwitch.Throw(t.Context(), h.owner, ws, "to see"); err != nil {
 			t.Fatal(err)
 		}
 		r := h.ask(2).ID
@@ -85,7 +85,7 @@ func TestAnEngineWaitsUntilTheKillSwitchIsLifted(t *testing.T) {
 		if err != nil || len(events) != 1 {
 			t.Errorf("%d refusals were recorded, want 1: %v", len(events), err)
 		}
-		if _, err := h.gate.LiftKillSwitch(t.Context(), h.owner, ws, ""); err != nil {
+		if _, err := h.gate.KillSwitch.Lift(t.Context(), h.owner, ws, ""); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Minute)

@@ -43,7 +43,7 @@ func TestThreat30ClockThatJumps(t *testing.T) {
 	if doc := s.Ended(open.ID); doc.Operations[0].OK {
 		t.Errorf("the run whose question expired did it: %+v", doc.Operations[0])
 	}
-	_, err := s.Gate.Decide(t.Context(), s.Origin, testkit.WS, question, policy.Answer{Decision: policy.Approve})
+	_, err := s.Gate.Approvals.Decide(t.Context(), s.Origin, testkit.WS, question, policy.Answer{Decision: policy.Approve})
 	if fault.CodeOf(err) != policy.ReasonApprovalExpired {
 		t.Errorf("an expired question was answered: %v", err)
 	}

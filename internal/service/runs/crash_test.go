@@ -75,7 +75,7 @@ func crashAt(t *testing.T, s *testkit.Stack, n int, death testkit.Death, answer 
 		now, alive := s.RestOrDeath(doc.ID)
 		if alive && now.Status == run.AwaitingApproval {
 			_, approval := now.Pending()
-			_, err := s.Gate.Decide(s.Context(), s.Origin, testkit.WS, approval, policy.Answer{Decision: answer})
+			_, err := s.Gate.Approvals.Decide(s.Context(), s.Origin, testkit.WS, approval, policy.Answer{Decision: answer})
 			alive = err == nil
 		}
 		if !alive {

@@ -40,9 +40,9 @@ func TestTheKillSwitchHoldsAnInterruptedRun(t *testing.T) {
 	s.Crash()
 	throw := func(on bool) {
 		t.Helper()
-		change := s.Gate.LiftKillSwitch
+		change := s.Gate.KillSwitch.Lift
 		if on {
-			change = s.Gate.ThrowKillSwitch
+			change = s.Gate.KillSwitch.Throw
 		}
 		if _, err := change(s.Context(), s.Origin, testkit.WS, ""); err != nil {
 			t.Fatal(err)
@@ -87,7 +87,7 @@ func TestAHeldRunIsCancelled(t *testing.T) {
 	doc := s.Start(in, `[{"type":"shell","command":"true"}]`)
 	<-s.Log.Gone()
 	s.Crash()
-	if _, err := s.Gate.ThrowKillSwitch(s.Context(), s.Origin, testkit.WS, ""); err != nil {
+	if _, err := s.Gate.KillSwitch.Throw(s.Context(), s.Origin, testkit.WS, ""); err != nil {
 		t.Fatal(err)
 	}
 	l := listen()

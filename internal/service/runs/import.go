@@ -34,7 +34,7 @@ func (x *Service) Import(ctx context.Context, origin event.Origin, ws id.Workspa
 		Type: policy.RunImport, Workspace: ws, Principal: origin.Principal, Token: origin.Token, Run: r, Content: file.Digest, Size: file.Size,
 	})
 	if err == nil && ruling.Decision.Outcome != policy.Allow {
-		err = refusal(ruling.Decision)
+		err = ruling.Decision.Refusal()
 	}
 	if err != nil {
 		return run.Run{}, err

@@ -15,7 +15,7 @@ import (
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/run"
-	"agentbox/internal/service/gate"
+	"agentbox/internal/service/gate/approvals"
 	"agentbox/internal/service/runs"
 	"agentbox/internal/service/spaces"
 	"agentbox/internal/testkit"
@@ -123,13 +123,13 @@ func act(rt *rapid.T, s *testkit.Stack, doc run.Run) {
 	switch what := rapid.SampledFrom([]string{"approve", "approve", "approve", "deny", "hold", "expire", "cancel", "restart"}).Draw(rt, "answer"); what {
 	case "expire":
 		s.Clock.Move(25 * time.Hour)
-		err = s.Gate.Step(ctx, s.Clock.Now())
+		err = s.Gate.Approvals.Step(ctx, s.Clock.Now())
 	case "cancel":
 		err = s.Runs.Cancel(ctx, s.Origin, testkit.WS, doc.ID, "")
 	case "restart":
 		s.Restart()
 	default:
-		_, err = s.Gate.Decide(ctx, s.Origin, testkit.WS, approval, policy.Answer{Decision: policy.DecisionWord(what)})
+		_, err = s.Gate.Approvals.Decide(ctx, s.Origin, testkit.WS, approval, policy.Answer{Decision: policy.DecisionWord(what)})
 	}
 	if kind := fault.KindOf(err); err != nil && kind != fault.Unavailable && kind != fault.Conflict && ctx.Err() == nil {
 		select {
@@ -172,7 +172,7 @@ func judge(rt *rapid.T, s *testkit.Stack, doc run.Run, names []string) {
 		}
 	}
 	for _, status := range []policy.ApprovalStatus{policy.Pending, policy.Held} {
-		open, err := s.Gate.Approvals(s.Context(), testkit.WS, gate.Filter{Run: doc.ID, Status: status})
+		open, err := s.Gate.Approvals.List(s.Context(), testkit.WS, approvals.Filter{Run: doc.ID, Status: status})
 		if err != nil || len(open) > 0 {
 			rt.Fatalf("%d questions of a run that is %s are %s; %v", len(open), doc.Status, status, err)
 		}

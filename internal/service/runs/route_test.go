@@ -113,7 +113,7 @@ func TestASpaceThatWasAskedToBeInNanoStaysThere(t *testing.T) {
 // Where the policy does not let the space be promoted, the command does not run, and the result says why.
 func TestACommandWhoseSpaceMayNotBePromoted(t *testing.T) {
 	s := light(t)
-	standard, err := s.Gate.Resolve("permissive", nil)
+	standard, err := s.Gate.Bundles.Resolve("permissive", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -162,7 +162,7 @@ func TestTheKillSwitchEndsACommandInALighterTier(t *testing.T) {
 	made := s.Space()
 	r := s.Start(made.ID, `[{"id":"a","type":"shell","command":"sleep 100"},{"id":"b","type":"shell","command":"echo compiler"}]`)
 	s.Prints(r.ID, "waiting")
-	if _, err := s.Gate.ThrowKillSwitch(s.Context(), s.Origin, testkit.WS, ""); err != nil {
+	if _, err := s.Gate.KillSwitch.Throw(s.Context(), s.Origin, testkit.WS, ""); err != nil {
 		t.Fatal(err)
 	}
 	s.Rest(r.ID)

@@ -199,7 +199,7 @@ func TestARunThatCannotBeginAtOnceIsRecordedFirst(t *testing.T) {
 	}
 	s.Ended(before.ID)
 
-	if _, err := s.Gate.ThrowKillSwitch(s.Context(), s.Origin, testkit.WS, ""); err != nil {
+	if _, err := s.Gate.KillSwitch.Throw(s.Context(), s.Origin, testkit.WS, ""); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := asks(s, in, operations, ""); fault.CodeOf(err) != policy.ReasonKillSwitch {

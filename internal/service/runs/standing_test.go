@@ -36,12 +36,12 @@ func TestThreat13StandingApprovalThatEndsBeforeTheEffectAsks(t *testing.T) {
 			return // it has an approval of its own
 		}
 		revoked++
-		if err := s.Gate.Revoke(t.Context(), s.Origin, testkit.WS, r.Standing, "a moment before"); err != nil {
+		if err := s.Gate.Approvals.Revoke(t.Context(), s.Origin, testkit.WS, r.Standing, "a moment before"); err != nil {
 			t.Error(err)
 		}
 	}}
 	s.Runs = runs.New(runs.Parts{
-		Log: s.Log, Docs: s.Docs, Blobs: s.Blobs, Live: s.Live, Gate: gate, Agents: s.Gate, Spaces: s.Spaces, Bundles: s.Gate,
+		Log: s.Log, Docs: s.Docs, Blobs: s.Blobs, Live: s.Live, Gate: gate, Agents: s.Identity, Spaces: s.Spaces, Bundles: s.Gate.Bundles,
 		Clock: s.Clock, IDs: s.IDs, Logger: slog.New(slog.NewTextHandler(t.Output(), nil)),
 	})
 	s.Spaces.SetOccupants(s.Runs)
@@ -50,7 +50,7 @@ func TestThreat13StandingApprovalThatEndsBeforeTheEffectAsks(t *testing.T) {
 	space := s.Space().ID
 	first = s.Rest(s.Start(space, operations).ID)
 	_, question := first.Pending()
-	if _, err := s.Gate.Decide(t.Context(), s.Origin, testkit.WS, question, policy.Answer{
+	if _, err := s.Gate.Approvals.Decide(t.Context(), s.Origin, testkit.WS, question, policy.Answer{
 		Decision: policy.Approve, Scope: policy.ScopeWorkspace, Uses: 5, ExpiresAt: s.Clock.Now().Add(time.Hour),
 	}); err != nil {
 		t.Fatal(err)

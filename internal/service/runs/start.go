@@ -169,7 +169,7 @@ func (x *Service) mayForget(ctx context.Context, origin event.Origin, s space.Sp
 	}
 	ruling, err := x.Gate.Judge(ctx, policy.Action{Type: policy.AuditRedact, Workspace: s.Workspace, Principal: origin.Principal, Token: origin.Token, Run: r})
 	if err == nil && ruling.Decision.Outcome != policy.Allow {
-		err = refusal(ruling.Decision)
+		err = ruling.Decision.Refusal()
 	}
 	return err
 }
@@ -214,7 +214,7 @@ func (x *Service) admit(ctx context.Context, origin event.Origin, s space.Space,
 		Content: event.DigestOf(input), Size: int64(len(input)), Bundle: s.Bundle,
 	})
 	if err == nil && ruling.Decision.Outcome != policy.Allow {
-		err = refusal(ruling.Decision)
+		err = ruling.Decision.Refusal()
 	}
 	return ruling, err
 }
@@ -296,13 +296,4 @@ func contextID(m run.Message, i int) string {
 		name = "~" + name
 	}
 	return name
-}
-
-// refusal turns a decision that is no allowance into an error for the caller of an API.
-func refusal(d policy.Decision) error {
-	kind := fault.Denied
-	if d.Outcome == policy.RequireApproval {
-		kind = fault.Waiting
-	}
-	return fault.New(kind, d.ReasonCode, "%s", d.Reason).With(d.Suggestion)
 }

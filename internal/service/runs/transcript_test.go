@@ -136,7 +136,7 @@ func (p *player) do(words []string, operations string) []string {
 		return p.rest()
 	case "try": // try DECISION: answer, and show why it is refused
 		_, approval := p.Find(p.run).Pending()
-		_, err := p.Gate.Decide(ctx, p.Origin, testkit.WS, approval, policy.Answer{Decision: policy.DecisionWord(words[1])})
+		_, err := p.Gate.Approvals.Decide(ctx, p.Origin, testkit.WS, approval, policy.Answer{Decision: policy.DecisionWord(words[1])})
 		return append(p.try(err), p.rest()...)
 	case "tick": // tick DURATION: let time pass
 		d, err := time.ParseDuration(words[1])
@@ -172,9 +172,9 @@ func (p *player) do(words []string, operations string) []string {
 	case "kill-switch":
 		var err error
 		if words[1] == "on" {
-			_, err = p.Gate.ThrowKillSwitch(ctx, p.Origin, testkit.WS, "")
+			_, err = p.Gate.KillSwitch.Throw(ctx, p.Origin, testkit.WS, "")
 		} else {
-			_, err = p.Gate.LiftKillSwitch(ctx, p.Origin, testkit.WS, "")
+			_, err = p.Gate.KillSwitch.Lift(ctx, p.Origin, testkit.WS, "")
 		}
 		return append(p.try(err), p.rest()...)
 	case "kill-init": // the space ends by itself

@@ -17,7 +17,7 @@ import (
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/run"
 	"agentbox/internal/kernel/livestream"
-	"agentbox/internal/service/gate"
+	"agentbox/internal/service/gate/approvals"
 	"agentbox/internal/service/runs"
 	"agentbox/internal/service/spaces"
 	"agentbox/internal/testkit"
@@ -32,7 +32,7 @@ func TestTrapResumeAsksAgain(t *testing.T) {
 	if doc = s.Rest(doc.ID); doc.Status != run.Succeeded {
 		t.Errorf("the run is %s after its one question was answered", doc.Status)
 	}
-	questions, err := s.Gate.Approvals(s.Context(), testkit.WS, approvalsOf(doc.ID))
+	questions, err := s.Gate.Approvals.List(s.Context(), testkit.WS, approvalsOf(doc.ID))
 	if err != nil || len(questions) != 1 || !questions[0].Used {
 		t.Errorf("got %d questions (%v), want one that was used", len(questions), err)
 	}
@@ -396,4 +396,4 @@ func follow(t *testing.T, s *testkit.Stack, r id.Run, from uint64) []livestream.
 	return all
 }
 
-func approvalsOf(r id.Run) gate.Filter { return gate.Filter{Run: r} }
+func approvalsOf(r id.Run) approvals.Filter { return approvals.Filter{Run: r} }

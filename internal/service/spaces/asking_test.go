@@ -18,7 +18,7 @@ import (
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/principal"
 	"agentbox/internal/domain/space"
-	"agentbox/internal/service/gate"
+	"agentbox/internal/service/gate/approvals"
 	"agentbox/internal/service/spaces"
 	"agentbox/internal/testkit"
 )
@@ -47,7 +47,7 @@ func question(t *testing.T, err error) id.Approval {
 
 func answer(t *testing.T, s *testkit.Stack, q id.Approval, word policy.DecisionWord) {
 	t.Helper()
-	if _, err := s.Gate.Decide(s.Context(), s.Origin, testkit.WS, q, policy.Answer{Decision: word, Reason: "because"}); err != nil {
+	if _, err := s.Gate.Approvals.Decide(s.Context(), s.Origin, testkit.WS, q, policy.Answer{Decision: word, Reason: "because"}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -57,11 +57,11 @@ func TestQuestionsEndWithTheirSpace(t *testing.T) {
 	s := open(t)
 	withdrawn := func(q id.Approval) {
 		t.Helper()
-		doc, err := s.Gate.Approval(s.Context(), testkit.WS, q)
+		doc, err := s.Gate.Approvals.Get(s.Context(), testkit.WS, q)
 		if err != nil || doc.Status != policy.Withdrawn || doc.Reason != "the space was destroyed" {
 			t.Errorf("the question is %s, %q, %v; want withdrawn", doc.Status, doc.Reason, err)
 		}
-		if _, err := s.Gate.Decide(s.Context(), s.Origin, testkit.WS, q, policy.Answer{Decision: policy.Approve}); err == nil {
+		if _, err := s.Gate.Approvals.Decide(s.Context(), s.Origin, testkit.WS, q, policy.Answer{Decision: policy.Approve}); err == nil {
 			t.Error("it takes an answer")
 		}
 	}
@@ -82,7 +82,7 @@ func TestQuestionsEndWithTheirSpace(t *testing.T) {
 		return testkit.Survive
 	})
 	_, _ = s.Spaces.Destroy(s.Context(), s.Origin, testkit.WS, other)
-	if doc, err := s.Gate.Approval(s.Context(), testkit.WS, stays); err != nil || doc.Status != policy.Pending {
+	if doc, err := s.Gate.Approvals.Get(s.Context(), testkit.WS, stays); err != nil || doc.Status != policy.Pending {
 		t.Fatalf("before the next start the question is %s, %v", doc.Status, err)
 	}
 	s.Crash()
@@ -98,7 +98,7 @@ func TestAFileThatPolicyAsksAboutIsWrittenOnceApproved(t *testing.T) {
 			t.Errorf("the same request asks again: %s, then %s", first, again)
 		}
 	}
-	doc, err := s.Gate.Approval(s.Context(), testkit.WS, first)
+	doc, err := s.Gate.Approvals.Get(s.Context(), testkit.WS, first)
 	if err != nil || doc.Space != in || doc.RequestedBy != s.Owner || !strings.Contains(doc.Question.What, event.DigestOf([]byte("one")).String()) {
 		t.Errorf("the question is %+v, %v", doc, err)
 	}
@@ -181,7 +181,7 @@ func TestAFileThatPolicyAsksAboutIsReadOnceApproved(t *testing.T) {
 func TestThreat06AnotherRequestIsNotWhatWasApproved(t *testing.T) {
 	s := open(t)
 	in, elsewhere := asking(s), asking(s)
-	other, err := s.Gate.AddPerson(s.Context(), s.Origin, testkit.WS, "other", principal.Member)
+	other, err := s.Identity.AddPerson(s.Context(), s.Origin, testkit.WS, "other", principal.Member)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -202,7 +202,7 @@ func TestThreat06AnotherRequestIsNotWhatWasApproved(t *testing.T) {
 			t.Errorf("another %s: the same question", name)
 		}
 	}
-	if doc, err := s.Gate.Approval(s.Context(), testkit.WS, q); err != nil || doc.Used {
+	if doc, err := s.Gate.Approvals.Get(s.Context(), testkit.WS, q); err != nil || doc.Used {
 		t.Errorf("the approval is used: %t, %v", doc.Used, err)
 	}
 	if err := put(s, in, s.Owner, "docs/a", "one"); err != nil {
@@ -295,13 +295,13 @@ func TestThreat09ManyRequestsAndOneApproval(t *testing.T) {
 func TestThreat14OnlySomebodyElseApproves(t *testing.T) {
 	s := open(t)
 	in := asking(s)
-	otto, err := s.Gate.AddPerson(s.Context(), s.Origin, testkit.WS, "otto", principal.Operator)
+	otto, err := s.Identity.AddPerson(s.Context(), s.Origin, testkit.WS, "otto", principal.Operator)
 	if err != nil {
 		t.Fatal(err)
 	}
 	q := question(t, put(s, in, otto, "docs/a", "one"))
-	if _, err := s.Gate.Decide(s.Context(), event.Origin{Principal: otto}, testkit.WS, q, policy.Answer{Decision: policy.Approve}); !errors.Is(err, gate.ErrOwnRequest) {
-		t.Errorf("got %v, want %v", err, gate.ErrOwnRequest)
+	if _, err := s.Gate.Approvals.Decide(s.Context(), event.Origin{Principal: otto}, testkit.WS, q, policy.Answer{Decision: policy.Approve}); !errors.Is(err, approvals.ErrOwnRequest) {
+		t.Errorf("got %v, want %v", err, approvals.ErrOwnRequest)
 	}
 	question(t, put(s, in, otto, "docs/a", "one"))
 	answer(t, s, q, policy.Approve)
@@ -309,9 +309,9 @@ func TestThreat14OnlySomebodyElseApproves(t *testing.T) {
 	if err := put(s, in, otto, "docs/a", "one"); err != nil {
 		t.Error(err)
 	}
-	for i := range gate.MaxOpen + 1 {
+	for i := range approvals.MaxOpen + 1 {
 		err := put(s, in, otto, fmt.Sprintf("docs/%d", i), "x")
-		if i < gate.MaxOpen {
+		if i < approvals.MaxOpen {
 			question(t, err)
 		} else if fault.CodeOf(err) != policy.ReasonQuotaExceeded {
 			t.Errorf("question %d: got %v, want quota_exceeded", i+1, err)

@@ -60,11 +60,8 @@ func (k *Service) Create(ctx context.Context, origin event.Origin, q Request) (s
 		return space.Space{}, err
 	}
 	// Under whatever policy, who may make no space leaves no policy in the log either.
-	early, err := k.Gate.Judge(ctx, policy.Action{Type: policy.SpaceCreate, Workspace: q.Workspace, Room: q.Room, Principal: origin.Principal, Token: origin.Token})
-	if err == nil && early.Decision.Outcome == policy.Deny {
-		err = k.refusal(ctx, origin, early)
-	}
-	if err != nil {
+	early := policy.Action{Type: policy.SpaceCreate, Workspace: q.Workspace, Room: q.Room, Principal: origin.Principal, Token: origin.Token}
+	if err := k.through().Early(ctx, origin, early); err != nil {
 		return space.Space{}, err
 	}
 	bundle, err := k.pin(ctx, origin, q)
@@ -190,11 +187,8 @@ func (k *Service) record(ctx context.Context, origin event.Origin, q Request, do
 	if q.fork != "" {
 		action.Type, action.Content, action.Target = policy.SpaceFork, q.from.Snapshot, string(q.from.Space)
 	}
-	ruling, err := k.Gate.Judge(ctx, action)
+	ruling, err := k.through().Allow(ctx, origin, action)
 	if err != nil {
-		return permit, "", false, err
-	}
-	if err := k.refusal(ctx, origin, ruling); err != nil {
 		return permit, "", false, err
 	}
 	now := k.Clock.Now().UTC()

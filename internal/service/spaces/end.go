@@ -44,17 +44,13 @@ func (k *Service) Update(ctx context.Context, origin event.Origin, ws id.Workspa
 		name = "" // it has it already
 	}
 	if name != "" { // who may not change the space is not told which names are taken
-		ruling, err := k.Gate.Judge(ctx, k.action(policy.SpaceUpdate, origin, doc))
-		if err == nil {
-			err = k.refusal(ctx, origin, ruling)
-		}
-		if err != nil {
+		if _, err := k.through().Allow(ctx, origin, k.action(policy.SpaceUpdate, origin, doc)); err != nil {
 			return doc, err
 		}
 	}
 	err = k.claim(ctx, ws, doc.ID, name, origin.Key, func(unique string) error {
 		draft.IdempotencyKey = unique
-		_, err := k.permit(ctx, origin, k.action(policy.SpaceUpdate, origin, doc), origin.Once(event.Batch{Workspace: ws, Drafts: []event.Draft{draft}}))
+		_, _, err := k.through().Do(ctx, origin, k.action(policy.SpaceUpdate, origin, doc), origin.Once(event.Batch{Workspace: ws, Drafts: []event.Draft{draft}}))
 		return err
 	})
 	if err != nil {
@@ -81,7 +77,7 @@ func (k *Service) Extend(ctx context.Context, origin event.Origin, ws id.Workspa
 		return doc, err
 	}
 	ends := k.Clock.Now().UTC().Add(by)
-	_, err = k.permit(ctx, origin, k.action(policy.SpaceUpdate, origin, doc), origin.Once(event.Batch{Workspace: ws, Drafts: []event.Draft{
+	_, _, err = k.through().Do(ctx, origin, k.action(policy.SpaceUpdate, origin, doc), origin.Once(event.Batch{Workspace: ws, Drafts: []event.Draft{
 		k.event(space.EventExtended, origin, doc, space.Extended{Space: s, ExpiresAt: ends}),
 	}}))
 	if err != nil {
@@ -96,7 +92,7 @@ func (k *Service) Destroy(ctx context.Context, origin event.Origin, ws id.Worksp
 	if err != nil || doc.Status == space.Destroyed {
 		return doc, err
 	}
-	if _, err := k.permit(ctx, origin, k.action(policy.SpaceDestroy, origin, doc), event.Batch{Workspace: ws}); err != nil {
+	if _, _, err := k.through().Do(ctx, origin, k.action(policy.SpaceDestroy, origin, doc), event.Batch{Workspace: ws}); err != nil {
 		return doc, err
 	}
 	if err := k.end(ctx, origin, doc, "requested"); err != nil {

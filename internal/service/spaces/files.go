@@ -81,7 +81,7 @@ func (k *Service) look(ctx context.Context, origin event.Origin, ws id.Workspace
 	if err != nil {
 		return err
 	}
-	ruling, approval, err := k.permitted(ctx, origin, action)
+	ruling, approval, err := k.through().Ask(ctx, origin, action)
 	if err != nil {
 		return err
 	}
@@ -123,11 +123,7 @@ func (k *Service) RefuseWrite(ctx context.Context, origin event.Origin, ws id.Wo
 		return err
 	}
 	action.Size, action.Overwrite, action.Mode = size, overwrite, mode
-	ruling, err := k.Gate.Judge(ctx, action)
-	if err != nil || ruling.Decision.Outcome != policy.Deny {
-		return err
-	}
-	return k.refusal(ctx, origin, ruling)
+	return k.through().Early(ctx, origin, action)
 }
 
 // WriteFile makes a file of a space from content whose hash and size are known. What a request with an idempotency key has written, a
@@ -167,29 +163,11 @@ func (k *Service) change(ctx context.Context, origin event.Origin, ws id.Workspa
 		return done, err
 	}
 	fill(&action)
-	ruling, approval, err := k.permitted(ctx, origin, action)
+	ruling, approval, err := k.through().Ask(ctx, origin, action)
 	if err != nil {
 		return done, err
 	}
 	return k.begin(ctx, origin, before, doc, files, ruling, approval, do)
-}
-
-// permitted returns the ruling of an action that may be done now, and the approval that it uses up if it needs one. Where policy asks, the
-// question is made, once for the same request, and the request has to be sent again when it is answered.
-func (k *Service) permitted(ctx context.Context, origin event.Origin, action policy.Action) (policy.Ruling, id.Approval, error) {
-	ruling, err := k.Gate.Judge(ctx, action)
-	if err != nil {
-		return ruling, "", err
-	}
-	if d := ruling.Decision; d.Allowed() || d.Outcome != policy.RequireApproval {
-		return ruling, "", k.refusal(ctx, origin, ruling)
-	}
-	asks := event.Batch{Workspace: action.Workspace, Drafts: []event.Draft{policy.RefusedDraft(origin, ruling)}}
-	question, err := k.Gate.AskOnce(ctx, origin, ruling, asks)
-	if err == nil {
-		err = question.Answered()
-	}
-	return ruling, question.ID, err
 }
 
 // begin records the intent of an action, does it and records how it went. Before says what an earlier request with the same key has done.
@@ -332,23 +310,6 @@ func (k *Service) reach(ctx context.Context, origin event.Origin, ws id.Workspac
 		files, err = k.aside(ctx, doc)
 	}
 	return doc, files, action, err
-}
-
-// refusal turns a ruling that does not allow into an error, and records it.
-func (k *Service) refusal(ctx context.Context, origin event.Origin, r policy.Ruling) error {
-	d := r.Decision
-	if d.Allowed() {
-		return nil
-	}
-	_, err := k.Log.Append(ctx, event.Batch{Workspace: r.Action.Workspace, Drafts: []event.Draft{policy.RefusedDraft(origin, r)}})
-	if err != nil {
-		return err
-	}
-	kind := fault.Denied
-	if d.Outcome == policy.RequireApproval {
-		kind = fault.Waiting
-	}
-	return fault.New(kind, d.ReasonCode, "%s", d.Reason).With(d.Suggestion)
 }
 
 // closeChanges ends the changes that an earlier daemon began and did not finish: whether they took effect is not known.

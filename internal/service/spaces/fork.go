@@ -50,11 +50,8 @@ func (k *Service) Fork(ctx context.Context, origin event.Origin, f Fork) (space.
 		return space.Space{}, err
 	}
 	if q.Name != "" { // who may make no fork is not told which names are taken
-		early, err := k.Gate.Judge(ctx, policy.Action{Type: policy.SpaceFork, Workspace: q.Workspace, Room: q.Room, Principal: origin.Principal, Token: origin.Token, Space: parent.ID})
-		if err == nil && early.Decision.Outcome == policy.Deny {
-			err = k.refusal(ctx, origin, early)
-		}
-		if err != nil {
+		early := policy.Action{Type: policy.SpaceFork, Workspace: q.Workspace, Room: q.Room, Principal: origin.Principal, Token: origin.Token, Space: parent.ID}
+		if err := k.through().Early(ctx, origin, early); err != nil {
 			return space.Space{}, err
 		}
 	}

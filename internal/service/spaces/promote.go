@@ -26,16 +26,13 @@ func (k *Service) Promote(ctx context.Context, origin event.Origin, ws id.Worksp
 		return space.Space{}, err
 	}
 	defer leave()
-	return k.promote(ctx, origin, ws, s, to, why, k.permitted)
+	return k.promote(ctx, origin, ws, s, to, why, k.through().Ask)
 }
 
 // PromoteHeld implements space.Keeping. Nobody waits here for a person: where policy asks, it is refused.
 func (k *Service) PromoteHeld(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space, to string, why space.Why) (space.Space, error) {
 	return k.promote(ctx, origin, ws, s, to, why, func(ctx context.Context, origin event.Origin, a policy.Action) (policy.Ruling, id.Approval, error) {
-		ruling, err := k.Gate.Judge(ctx, a)
-		if err == nil {
-			err = k.refusal(ctx, origin, ruling)
-		}
+		ruling, err := k.through().Allow(ctx, origin, a)
 		return ruling, "", err
 	})
 }
@@ -51,11 +48,7 @@ func (k *Service) promote(ctx context.Context, origin event.Origin, ws id.Worksp
 	action := k.action(policy.SpacePromote, origin, doc)
 	tier, err := k.above(ctx, doc, to)
 	if err != nil || tier.Name() == doc.Tier { // there is nothing to do, which only who may do it is told
-		early, failed := k.Gate.Judge(ctx, action)
-		if failed == nil && early.Decision.Outcome == policy.Deny {
-			failed = k.refusal(ctx, origin, early)
-		}
-		return doc, cmp.Or(failed, err)
+		return doc, cmp.Or(k.through().Early(ctx, origin, action), err)
 	}
 	action.Target = tier.Name()
 	ruling, approval, err := judge(ctx, origin, action)

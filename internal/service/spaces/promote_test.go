@@ -161,7 +161,7 @@ func TestWhatIsNotPromoted(t *testing.T) {
 		t.Errorf("one that is in use: %v, want %v", err, spaces.ErrBusy)
 	}
 	leave()
-	if _, err := s.Gate.ThrowKillSwitch(s.Context(), s.Origin, testkit.WS, ""); err != nil {
+	if _, err := s.Gate.KillSwitch.Throw(s.Context(), s.Origin, testkit.WS, ""); err != nil {
 		t.Fatal(err)
 	}
 	if err := promote(testkit.WS, auto.ID, ""); fault.CodeOf(err) != policy.ReasonKillSwitch {
@@ -175,7 +175,7 @@ func TestWhatIsNotPromoted(t *testing.T) {
 // A policy of one's own may forbid to promote; then nothing happens.
 func TestAPolicyRefusesAPromotion(t *testing.T) {
 	s := light(t)
-	standard, err := s.Gate.Resolve("standard", nil)
+	standard, err := s.Gate.Bundles.Resolve("standard", nil)
 	if err != nil {
 		t.Fatal(err)
 	}

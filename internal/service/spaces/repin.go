@@ -32,11 +32,7 @@ func (k *Service) Repin(ctx context.Context, origin event.Origin, ws id.Workspac
 	action := k.action(policy.SpacePolicy, origin, doc)
 	action.Target = b.Hash.String()
 	changed := space.PolicyChanged{Space: s, Policy: b.Name, Bundle: b.Hash, Was: doc.Bundle}
-	ruling, err := k.Gate.Judge(ctx, action)
-	if err == nil && ruling.Decision.Outcome == policy.Deny { // nothing is pinned for who may not
-		err = k.refusal(ctx, origin, ruling)
-	}
-	if err != nil {
+	if err := k.through().Early(ctx, origin, action); err != nil { // nothing is pinned for who may not
 		return doc, err
 	}
 	if err := k.Library.PinBundle(ctx, origin, ws, b); err != nil {

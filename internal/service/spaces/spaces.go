@@ -194,7 +194,7 @@ func (k *Service) start(ctx context.Context, cause id.Correlation, doc space.Spa
 	}
 	origin := event.Origin{Principal: doc.CreatedBy, Correlation: cause}
 	action := k.action(policy.SpaceStart, origin, doc)
-	permit, err := k.permit(ctx, origin, action, event.Batch{Workspace: doc.Workspace, Drafts: []event.Draft{
+	permit, _, err := k.through().Do(ctx, origin, action, event.Batch{Workspace: doc.Workspace, Drafts: []event.Draft{
 		k.event(space.EventStarted, origin, doc, space.Started{Space: doc.ID, Tier: doc.Tier}),
 	}})
 	if err != nil {
@@ -206,18 +206,8 @@ func (k *Service) start(ctx context.Context, cause id.Correlation, doc space.Spa
 	})
 }
 
-// permit takes an action through the gate; only allow is good enough, for nobody waits here for a person.
-func (k *Service) permit(ctx context.Context, origin event.Origin, a policy.Action, intent event.Batch) (policy.Permit, error) {
-	ruling, err := k.Gate.Judge(ctx, a)
-	if err != nil {
-		return policy.Permit{}, err
-	}
-	if err := k.refusal(ctx, origin, ruling); err != nil {
-		return policy.Permit{}, err
-	}
-	permit, _, err := k.Gate.Begin(ctx, ruling, "", intent)
-	return permit, err
-}
+// through takes actions through the gate.
+func (k *Service) through() policy.Client { return policy.Client{Gate: k.Gate, Append: k.Log.Append} }
 
 func (k *Service) event(typ string, origin event.Origin, doc space.Space, data any) event.Draft {
 	return event.New(typ, origin, doc.Workspace, doc.Room, data).About(space.EntityType, string(doc.ID))

@@ -30,7 +30,7 @@ func TestStepLooksWhereItHasTo(t *testing.T) {
 	s := testkit.Open(t, testkit.Options{Program: program, Idle: true})
 	docs := &counted{Reader: s.Docs}
 	k := spaces.New(spaces.Parts{
-		Log: s.Log, Docs: docs, Gate: s.Gate, Library: s.Gate, Store: s.Store, Clock: s.Clock, IDs: s.IDs, Logger: slog.New(slog.DiscardHandler), System: app.System,
+		Log: s.Log, Docs: docs, Gate: s.Gate, Library: s.Gate.Bundles, Store: s.Store, Clock: s.Clock, IDs: s.IDs, Logger: slog.New(slog.DiscardHandler), System: app.System,
 	})
 	k.SetOccupants(s.Runs)
 	soon := s.SpaceOf(spaces.Request{TTL: 2 * time.Hour})

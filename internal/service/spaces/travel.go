@@ -205,7 +205,7 @@ func (k *Service) Rewind(ctx context.Context, origin event.Origin, ws id.Workspa
 func (k *Service) rewind(ctx context.Context, origin event.Origin, doc space.Space, version uint64, history space.History, root event.Digest) (space.Rewound, error) {
 	action := k.action(policy.SpaceRewind, origin, doc)
 	action.Content = root
-	ruling, approval, err := k.permitted(ctx, origin, action)
+	ruling, approval, err := k.through().Ask(ctx, origin, action)
 	if err != nil {
 		return space.Rewound{}, err
 	}
@@ -375,11 +375,8 @@ func (k *Service) veil(ctx context.Context, origin event.Origin, doc space.Space
 
 // glance takes a reading action through the gate and returns its permit and its hash.
 func (k *Service) glance(ctx context.Context, origin event.Origin, a policy.Action) (policy.Permit, event.Digest, error) {
-	ruling, err := k.Gate.Judge(ctx, a)
+	ruling, err := k.through().Allow(ctx, origin, a)
 	if err != nil {
-		return policy.Permit{}, event.Digest{}, err
-	}
-	if err := k.refusal(ctx, origin, ruling); err != nil {
 		return policy.Permit{}, event.Digest{}, err
 	}
 	permit, err := k.Gate.Glance(ruling)

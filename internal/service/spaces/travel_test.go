@@ -205,7 +205,7 @@ func TestWhoMayRewind(t *testing.T) {
 	if _, err := s.Spaces.Fork(s.Context(), agent, spaces.Fork{Workspace: testkit.WS, Space: s.in}); fault.KindOf(err) != fault.Denied {
 		t.Errorf("an agent forks its own space: %v", err)
 	}
-	if _, err := s.Gate.ThrowKillSwitch(s.Context(), s.Origin, testkit.WS, "test"); err != nil {
+	if _, err := s.Gate.KillSwitch.Throw(s.Context(), s.Origin, testkit.WS, "test"); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := s.rewind(s.step("a")); fault.CodeOf(err) != policy.ReasonKillSwitch {

@@ -22,6 +22,7 @@ import (
 	"agentbox/internal/kernel/journal"
 	"agentbox/internal/kernel/journal/journaltest"
 	"agentbox/internal/service/gate"
+	"agentbox/internal/service/identity"
 	"agentbox/internal/service/rooms"
 	"agentbox/internal/service/spaces"
 	"agentbox/internal/service/transfer"
@@ -64,11 +65,12 @@ func install(t *testing.T) *there {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = log.Close() })
-	g, err := gate.New(gate.Parts{Log: log, Docs: log, Evaluator: cedar.New(), Clock: s.Clock, IDs: ids, Entropy: rand.Reader, System: "svc_00000000000000000000000000"})
+	g, err := gate.New(gate.Parts{Log: log, Docs: log, Evaluator: cedar.New(), Clock: s.Clock, IDs: ids, System: "svc_00000000000000000000000000"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	owner, err := g.Owner(t.Context(), id.DefaultWorkspace, "owner")
+	people := identity.New(identity.Parts{Log: log, Docs: log, Gate: g, Clock: s.Clock, IDs: ids, Entropy: rand.Reader})
+	owner, err := people.Owner(t.Context(), id.DefaultWorkspace, "owner")
 	if err != nil {
 		t.Fatal(err)
 	}

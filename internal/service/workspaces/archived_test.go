@@ -53,7 +53,7 @@ func TestAnArchivedWorkspaceTakesNoRecords(t *testing.T) {
 		Logger: slog.New(slog.DiscardHandler), Place: func(context.Context, id.Workspace, id.Room, id.Thread) error { return nil },
 	})
 	t.Cleanup(hands.Wait)
-	if _, err := desk.Bootstrap(ctx, h.gate, "boot", ws, "owner", passphrase); err != nil {
+	if _, err := desk.Bootstrap(ctx, "boot", ws, "owner", passphrase); err != nil {
 		t.Fatal(err)
 	}
 	session, err := desk.Login(ctx, ws, "", passphrase)
@@ -63,7 +63,7 @@ func TestAnArchivedWorkspaceTakesNoRecords(t *testing.T) {
 	if _, err := hands.Create(ctx, origin, engines.Request{Workspace: ws, Room: id.DefaultRoom, Title: "waits"}); err != nil {
 		t.Fatal(err)
 	}
-	agent, err := h.gate.Agent(ctx, origin, ws, "worker")
+	agent, err := h.people.Agent(ctx, origin, ws, "worker")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,13 +77,13 @@ func TestAnArchivedWorkspaceTakesNoRecords(t *testing.T) {
 	}
 	first, second := ask("a.example"), ask("b.example")
 	answer := func(q policy.Approval, word policy.DecisionWord) error {
-		_, err := h.gate.Decide(ctx, origin, ws, q.ID, policy.Answer{Decision: word, Scope: policy.ScopeOnce})
+		_, err := h.gate.Approvals.Decide(ctx, origin, ws, q.ID, policy.Answer{Decision: word, Scope: policy.ScopeOnce})
 		return err
 	}
 	if err := answer(second, policy.Hold); err != nil {
 		t.Fatal(err)
 	}
-	bundle, err := h.gate.Resolve("restrictive", nil)
+	bundle, err := h.gate.Bundles.Resolve("restrictive", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -102,9 +102,9 @@ func TestAnArchivedWorkspaceTakesNoRecords(t *testing.T) {
 	refused := map[string]func() error{
 		"approve": func() error { return answer(first, policy.Approve) },
 		"hold":    func() error { return answer(first, policy.Hold) },
-		"pin":     func() error { return h.gate.PinBundle(ctx, origin, ws, bundle) },
+		"pin":     func() error { return h.gate.Bundles.PinBundle(ctx, origin, ws, bundle) },
 		"agent": func() error {
-			_, err := h.gate.Agent(ctx, origin, ws, "another")
+			_, err := h.people.Agent(ctx, origin, ws, "another")
 			return err
 		},
 		"log in": func() error {

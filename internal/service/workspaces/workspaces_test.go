@@ -21,6 +21,7 @@ import (
 	"agentbox/internal/driver/memory"
 	"agentbox/internal/kernel/journal"
 	"agentbox/internal/service/gate"
+	"agentbox/internal/service/identity"
 	"agentbox/internal/service/workspaces"
 )
 
@@ -69,10 +70,11 @@ func (l *log) before(typ string, race func()) {
 // house is a steward in memory with an owner of the installation.
 type house struct {
 	*workspaces.Service
-	t     *testing.T
-	log   *log
-	gate  *gate.Gate
-	owner principal.Caller
+	t      *testing.T
+	log    *log
+	gate   *gate.Gate
+	people *identity.Service
+	owner  principal.Caller
 }
 
 func open(t *testing.T) *house {
@@ -89,11 +91,12 @@ func open(t *testing.T) *house {
 			t.Error(err)
 		}
 	})
-	h.gate, err = gate.New(gate.Parts{Log: h.log, Docs: base, Evaluator: cedar.New(), Clock: c, IDs: ids, Entropy: rand.Reader, Secret: []byte("0123456789abcdef0123456789abcdef")})
+	h.gate, err = gate.New(gate.Parts{Log: h.log, Docs: base, Evaluator: cedar.New(), Clock: c, IDs: ids})
 	if err != nil {
 		t.Fatal(err)
 	}
-	h.Service = workspaces.New(workspaces.Parts{Log: h.log, Docs: base, Gate: h.gate, IDs: ids, Owner: h.gate.Owner, IssueKey: h.gate.IssueKey})
+	h.people = identity.New(identity.Parts{Log: h.log, Docs: base, Gate: h.gate, Clock: c, IDs: ids, Entropy: rand.Reader, Secret: []byte("0123456789abcdef0123456789abcdef")})
+	h.Service = workspaces.New(workspaces.Parts{Log: h.log, Docs: base, Gate: h.gate, IDs: ids, Owner: h.people.Owner, IssueKey: h.people.IssueKey})
 	h.owner = h.caller(home)
 	return h
 }
@@ -101,7 +104,7 @@ func open(t *testing.T) *house {
 // caller is the owner of a workspace.
 func (h *house) caller(ws id.Workspace) principal.Caller {
 	h.t.Helper()
-	owner, err := h.gate.Owner(context.Background(), ws, "owner")
+	owner, err := h.people.Owner(context.Background(), ws, "owner")
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -180,7 +183,7 @@ func TestACrashLeavesNothingHalfMade(t *testing.T) {
 			if got := h.told("ws_new"); len(got) != 1 || got[0] != workspace.EventCreated {
 				t.Errorf("the workspace was told of %v", got)
 			}
-			if who, err := h.gate.Authenticate(ctx, made.Text); err != nil || who.Principal != made.Owner || who.Workspace != "ws_new" {
+			if who, err := h.people.Authenticate(ctx, made.Text); err != nil || who.Principal != made.Owner || who.Workspace != "ws_new" {
 				t.Errorf("the key is of %+v, %v", who, err)
 			}
 		})
@@ -307,7 +310,7 @@ func TestWhoMayChangeWorkspaces(t *testing.T) {
 	}
 	_, err = h.Unarchive(ctx, as(own, ""), own, "ws_a", "")
 	h.want("to unarchive one's own", err, workspace.ErrNotHere.Code)
-	person, err := h.gate.AddPerson(ctx, as(h.owner, ""), home, "Mia", principal.Member)
+	person, err := h.people.AddPerson(ctx, as(h.owner, ""), home, "Mia", principal.Member)
 	if err != nil {
 		t.Fatal(err)
 	}

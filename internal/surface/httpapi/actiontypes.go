@@ -43,7 +43,7 @@ func (s *Server) registerActionTypes() {
 	wire.Handle(s.Server, wire.Operation{
 		ID: "get-action-type", Needs: wire.Shows("policy"), Method: http.MethodGet, Path: "/v1/action-types/{action_type}", Tag: "policies", Summary: "Show an action type that the workspace declared",
 	}, func(ctx context.Context, c wire.Call, in *ActionTypePath) (*actionTypeAnswer, error) {
-		found, err := s.services.Gate.ActionType(ctx, c.Caller.Workspace, in.Type)
+		found, err := s.services.Gate.ActionTypes.Get(ctx, c.Caller.Workspace, in.Type)
 		return &actionTypeAnswer{found}, err
 	})
 	wire.Handle(s.Server, wire.Operation{
@@ -55,7 +55,7 @@ func (s *Server) registerActionTypes() {
 		Body actionTypeRequest
 	}) (*actionTypeAnswer, error) {
 		b := in.Body
-		made, err := s.services.Gate.DeclareAction(context.WithoutCancel(ctx), c.Origin(), c.Caller.Workspace, policy.Declare{
+		made, err := s.services.Gate.ActionTypes.Declare(ctx, c.Origin(), c.Caller.Workspace, policy.Declare{
 			Name: in.Type, Description: b.Description, SideEffect: b.SideEffect, Zone: b.Zone, Reversible: b.Reversible, Asks: b.Asks, Targets: b.Targets,
 		})
 		return &actionTypeAnswer{made}, err
@@ -67,7 +67,7 @@ func (s *Server) registerActionTypes() {
 		ActionTypePath
 		Reason string `query:"reason" maxLength:"2000"`
 	}) (*struct{}, error) {
-		_, err := s.services.Gate.RetireAction(context.WithoutCancel(ctx), c.Origin(), c.Caller.Workspace, in.Type, in.Reason)
+		_, err := s.services.Gate.ActionTypes.Retire(ctx, c.Origin(), c.Caller.Workspace, in.Type, in.Reason)
 		return nil, err
 	})
 }
@@ -77,7 +77,7 @@ func (s *Server) listActionTypes(ctx context.Context, c wire.Call, in *struct {
 	Limit   int                   `query:"limit" minimum:"1" maximum:"200" default:"100" doc:"How many at most"`
 	After   Cursor[actionTypeKey] `query:"cursor" maxLength:"256" doc:"The next_cursor of the page before"`
 }) (*struct{ Body actionTypeList }, error) {
-	found, err := s.services.Gate.ActionTypes(ctx, c.Caller.Workspace, in.Retired, string(in.After.After), in.Limit+1)
+	found, err := s.services.Gate.ActionTypes.List(ctx, c.Caller.Workspace, in.Retired, string(in.After.After), in.Limit+1)
 	if err != nil {
 		return nil, err
 	}
@@ -89,7 +89,7 @@ func (s *Server) listActionTypes(ctx context.Context, c wire.Call, in *struct {
 // registry returns the actions that there are: those that come with the program, and behind them those that the workspace declared.
 func (s *Server) registry(ctx context.Context, ws id.Workspace) ([]policy.Kind, error) {
 	all := policy.Registry()
-	own, err := s.services.Gate.ActionTypes(ctx, ws, false, "", policy.MaxActionTypes)
+	own, err := s.services.Gate.ActionTypes.List(ctx, ws, false, "", policy.MaxActionTypes)
 	for _, t := range own {
 		all = append(all, t.Kind())
 	}

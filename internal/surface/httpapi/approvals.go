@@ -11,7 +11,7 @@ import (
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/label"
 	"agentbox/internal/domain/policy"
-	"agentbox/internal/service/gate"
+	"agentbox/internal/service/gate/approvals"
 	"agentbox/internal/service/query"
 	"agentbox/internal/surface/httpapi/wire"
 )
@@ -55,7 +55,7 @@ func (s *Server) registerApprovals() {
 		ID: "get-approval", Needs: wire.Shows("approval", "approval_id"), Method: http.MethodGet, Path: "/v1/approvals/{approval_id}", Tag: "approvals", Summary: "Show an approval",
 		Detail: "`question` is what the daemon wrote about the action: what, why and impact. `agent_words` are the agent's own.",
 	}, func(ctx context.Context, c wire.Call, in *ApprovalPath) (*approvalAnswer, error) {
-		found, err := s.services.Gate.Approval(ctx, c.Caller.Workspace, id.Approval(in.Approval))
+		found, err := s.services.Gate.Approvals.Get(ctx, c.Caller.Workspace, id.Approval(in.Approval))
 		return &approvalAnswer{found}, err
 	})
 	wire.Handle(s.Server, wire.Operation{
@@ -86,13 +86,13 @@ func (s *Server) registerApprovals() {
 		if in.Body != nil {
 			reason = in.Body.Reason
 		}
-		found, err := s.services.Gate.TakeBack(context.WithoutCancel(ctx), c.Origin(), c.Caller.Workspace, id.Approval(in.Approval), reason)
+		found, err := s.services.Gate.Approvals.TakeBack(ctx, c.Origin(), c.Caller.Workspace, id.Approval(in.Approval), reason)
 		return &approvalAnswer{found}, err
 	})
 	wire.Handle(s.Server, wire.Operation{
 		ID: "list-standing-approvals", Needs: wire.Shows("standing_approval"), Method: http.MethodGet, Path: "/v1/standing-approvals", Tag: "approvals", Summary: "List standing approvals, the newest first",
 	}, func(ctx context.Context, c wire.Call, in *Page[id.Standing]) (*struct{ Body standingList }, error) {
-		found, err := s.services.Gate.Standings(ctx, c.Caller.Workspace, in.Cursor.After, in.Limit+1)
+		found, err := s.services.Gate.Approvals.Standings(ctx, c.Caller.Workspace, in.Cursor.After, in.Limit+1)
 		if err != nil {
 			return nil, err
 		}
@@ -110,7 +110,7 @@ func (s *Server) registerApprovals() {
 		Standing string `path:"standing_id" doc:"The standing approval"`
 		Reason   string `query:"reason" maxLength:"2000"`
 	}) (*struct{}, error) {
-		return nil, s.services.Gate.Revoke(context.WithoutCancel(ctx), c.Origin(), c.Caller.Workspace, id.Standing(in.Standing), in.Reason)
+		return nil, s.services.Gate.Approvals.Revoke(ctx, c.Origin(), c.Caller.Workspace, id.Standing(in.Standing), in.Reason)
 	})
 }
 
@@ -121,7 +121,7 @@ func (s *Server) listApprovals(ctx context.Context, c wire.Call, in *struct {
 	Room   string `query:"room_id" maxLength:"100" doc:"Only approvals of this room: its inbox, with status=pending"`
 	Page[id.Approval]
 }) (*struct{ Body approvalList }, error) {
-	found, err := s.services.Gate.Approvals(ctx, c.Caller.Workspace, gate.Filter{
+	found, err := s.services.Gate.Approvals.List(ctx, c.Caller.Workspace, approvals.Filter{
 		Status: policy.ApprovalStatus(in.Status), Run: id.Run(in.Run), Space: id.Space(in.Space), Room: id.Room(in.Room), After: in.Cursor.After, Limit: in.Limit + 1,
 	})
 	if err != nil {
@@ -143,7 +143,7 @@ var olderDecision = map[string]string{"approved": "approve", "denied": "deny"}
 
 // decide answers an approval on behalf of the caller.
 func (s *Server) decide(ctx context.Context, c wire.Call, approval id.Approval, a answerRequest) (policy.Approval, error) {
-	return s.services.Gate.Decide(context.WithoutCancel(ctx), c.Once(), c.Caller.Workspace, approval, policy.Answer{
+	return s.services.Gate.Approvals.Decide(ctx, c.Once(), c.Caller.Workspace, approval, policy.Answer{
 		Decision: policy.DecisionWord(cmp.Or(olderDecision[a.Decision], a.Decision)), Reason: a.Reason, Scope: policy.Scope(a.Scope), ExpiresAt: a.ExpiresAt, Uses: a.Uses, Saw: a.Saw,
 	})
 }

@@ -80,7 +80,7 @@ func (s *Server) createArtifact(ctx context.Context, c wire.Call, in *struct {
 			return nil, fault.New(fault.Invalid, "invalid_field", "sha256 is no hash of 64 hexadecimal digits")
 		}
 	}
-	doc, err := s.services.Engines.AddArtifact(context.WithoutCancel(ctx), c.Once(), c.Caller.Workspace, token, q)
+	doc, err := s.services.Engines.AddArtifact(ctx, c.Once(), c.Caller.Workspace, token, q)
 	return &struct{ Body step.Artifact }{doc}, err
 }
 

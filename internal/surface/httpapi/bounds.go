@@ -115,6 +115,6 @@ func (s *Server) under(ctx context.Context, c wire.Call, named id.Token) (id.Tok
 	if named == "" || c.Caller.Token == "" {
 		return cmp.Or(named, c.Caller.Token), nil
 	}
-	narrowed, err := s.services.Gate.ActsFor(ctx, c.Caller, "", named)
+	narrowed, err := s.services.Identity.ActsFor(ctx, c.Caller, "", named)
 	return narrowed.Token, err
 }

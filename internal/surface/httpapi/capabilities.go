@@ -75,10 +75,10 @@ func (s *Server) registerCapabilities() {
 		if c.Repeated > 0 {
 			made.Token, err = past[token.Token](ctx, s, c, token.Projection, token.Entity)
 		} else {
-			if c.Caller, err = s.services.Gate.ActsFor(ctx, c.Caller, in.Body.GrantedBy, ""); err != nil {
+			if c.Caller, err = s.services.Identity.ActsFor(ctx, c.Caller, in.Body.GrantedBy, ""); err != nil {
 				return nil, err
 			}
-			made, err = s.services.Identity.Grant(context.WithoutCancel(ctx), c.Once(), c.Caller.Workspace, token.Grant{
+			made, err = s.services.Identity.Grant(ctx, c.Once(), c.Caller.Workspace, token.Grant{
 				IssuedTo: in.Body.IssuedTo, Parent: in.Body.Parent, Scopes: in.Body.Scopes, ValidUntil: in.Body.ValidUntil.UTC(),
 			})
 		}
@@ -89,20 +89,16 @@ func (s *Server) registerCapabilities() {
 		out.Bearer, out.Dropped = made.Bearer, in.Body.Scopes.Without(made.Scopes)
 		return &struct{ Body CapabilityToken }{out}, nil
 	})
-	wire.Handle(s.Server, wire.Operation{
+	wire.HandleOnce(s.Server, wire.Operation{
 		ID: "revoke-capability", Needs: wire.Does(policy.CapabilityRevoke), Method: http.MethodPost, Path: "/v1/capabilities/revoke", Tag: "principals",
 		Summary: "Revoke a capability token", Repeat: wire.RepeatRecalled,
 		Detail: "With all that were derived from it, at once. Whoever granted or holds it, or one that it was derived from, may, and so may owners and admins.",
-	}, func(ctx context.Context, c wire.Call, in *struct{ Body revokeRequest }) (*struct{ Body CapabilityToken }, error) {
-		var doc token.Token
-		var err error
-		if c.Repeated > 0 {
-			doc, err = past[token.Token](ctx, s, c, token.Projection, token.Entity)
-		} else {
-			doc, err = s.services.Identity.Revoke(context.WithoutCancel(ctx), c.Once(), c.Caller.Workspace, in.Body.Token, in.Body.Reason)
-		}
-		return &struct{ Body CapabilityToken }{shownToken(doc, "revoked")}, err
-	})
+	}, recalled[token.Token](s, token.Projection, token.Entity),
+		func(ctx context.Context, c wire.Call, in *struct{ Body revokeRequest }) (token.Token, error) {
+			return s.services.Identity.Revoke(ctx, c.Once(), c.Caller.Workspace, in.Body.Token, in.Body.Reason)
+		}, func(t token.Token) *struct{ Body CapabilityToken } {
+			return &struct{ Body CapabilityToken }{shownToken(t, "revoked")}
+		})
 	wire.Handle(s.Server, wire.Operation{
 		ID: "list-delegations", Needs: wire.Shows("capability_token"), Method: http.MethodGet, Path: "/v1/capabilities/delegations", Tag: "principals",
 		Summary: "List by which steps authority was handed on, the newest first",

@@ -177,7 +177,7 @@ func (s *Server) registerClaims() {
 			sent = in.Body.Token
 		}
 		return s.moved(ctx, c, in.EngineRunPath, sent, func(h engines.Hold) (run.Run, error) {
-			return s.services.Engines.Begin(context.WithoutCancel(ctx), c.Once(), h)
+			return s.services.Engines.Begin(ctx, c.Once(), h)
 		})
 	})
 	wire.Handle(s.Server, wire.Operation{
@@ -192,7 +192,7 @@ func (s *Server) registerClaims() {
 		}
 		return s.moved(ctx, c, in.EngineRunPath, sent.Token, func(h engines.Hold) (run.Run, error) {
 			h.Permit = sent.Permit
-			return s.services.Engines.Complete(context.WithoutCancel(ctx), c.Once(), h, sent.Summary, sent.Output)
+			return s.services.Engines.Complete(ctx, c.Once(), h, sent.Summary, sent.Output)
 		})
 	})
 	wire.Handle(s.Server, wire.Operation{
@@ -211,7 +211,7 @@ func (s *Server) registerClaims() {
 			if err != nil {
 				return run.Run{}, err
 			}
-			return s.services.Engines.Fail(context.WithoutCancel(ctx), c.Once(), h, why, message, output)
+			return s.services.Engines.Fail(ctx, c.Once(), h, why, message, output)
 		})
 	})
 	wire.Handle(s.Server, wire.Operation{
@@ -262,7 +262,7 @@ func (s *Server) createEngineRun(ctx context.Context, c wire.Call, in *struct{ B
 	if q.Correlation != "" {
 		origin.Correlation = id.Correlation(q.Correlation)
 	}
-	out.Body, err = s.services.Engines.Create(context.WithoutCancel(ctx), origin, engines.Request{
+	out.Body, err = s.services.Engines.Create(ctx, origin, engines.Request{
 		Workspace: c.Caller.Workspace, Room: q.Room, Thread: q.Thread, Experiment: q.Experiment, Title: q.Title, Goal: q.Goal, Input: q.Input, Tags: q.Tags,
 	})
 	return out, err
@@ -432,7 +432,7 @@ func (s *Server) claimed(ctx context.Context, c wire.Call, p EngineRunPath, sent
 	if c.Repeated > 0 {
 		return s.then(ctx, c, h.Run)
 	}
-	return do(context.WithoutCancel(ctx), c.Once(), h)
+	return do(ctx, c.Once(), h)
 }
 
 // doing is what is done with a claim.

@@ -62,7 +62,7 @@ func (s *Server) registerContexts() {
 		ContextPath
 		Language string `query:"language" enum:"python,javascript" doc:"Needed where there is a context of the name in both"`
 	}) (*struct{}, error) {
-		return nil, s.services.Spaces.DeleteContext(context.WithoutCancel(ctx), c.Once(), c.Caller.Workspace, id.Space(in.Space), in.Context, in.Language)
+		return nil, s.services.Spaces.DeleteContext(ctx, c.Once(), c.Caller.Workspace, id.Space(in.Space), in.Context, in.Language)
 	})
 }
 

@@ -27,22 +27,22 @@ func TestAnAgentStartsRunsUnderATokenThatNamesThem(t *testing.T) {
 	own := d.must(t, "POST", "/v1/spaces", `{"policy_overrides":{"allow":{"actions":["run.start"],"commands":["echo"]}}}`, "id")
 	shut := d.must(t, "POST", "/v1/spaces", `{"policy_overrides":{"deny":{"actions":["run.start"]}}}`, "id")
 
-	agent, err := d.app.Gate.Agent(ctx, owner, ws, "stranger")
+	agent, err := d.app.Identity.Agent(ctx, owner, ws, "stranger")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err = d.app.Gate.Agent(ctx, owner, ws, "second"); err != nil {
+	if _, err = d.app.Identity.Agent(ctx, owner, ws, "second"); err != nil {
 		t.Fatal(err)
 	}
 	service, err := d.app.Identity.AddService(ctx, owner, ws, "builder")
 	if err != nil {
 		t.Fatal(err)
 	}
-	admin, err := d.app.Gate.AddPerson(ctx, owner, ws, "ada", principal.Admin)
+	admin, err := d.app.Identity.AddPerson(ctx, owner, ws, "ada", principal.Admin)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if d.keys["service"], _, err = d.app.Gate.IssueKey(ctx, owner, ws, service.ID, "builder"); err != nil {
+	if d.keys["service"], _, err = d.app.Identity.IssueKey(ctx, owner, ws, service.ID, "builder"); err != nil {
 		t.Fatal(err)
 	}
 	named := token.Scopes{

@@ -67,6 +67,8 @@ type permitKey struct {
 	Key       []byte `json:"public_key" doc:"The 32 bytes of the key, in base64"`
 }
 
+func answerEngine(e engine.Engine) *engineAnswer { return &engineAnswer{e} }
+
 func (s *Server) registerEngines() {
 	wire.Handle(s.Server, wire.Operation{
 		ID: "get-permit-key", Engines: true, Needs: wire.Shows("engine"), Method: http.MethodGet, Path: "/v1/engines/permit-key", Tag: "engines", Summary: "The public key of the permits of engines",
@@ -82,31 +84,22 @@ func (s *Server) registerEngines() {
 		out.Engines, out.Next = cut(found, in.Limit, func(e engine.Engine) string { return string(e.ID) })
 		return &struct{ Body engineList }{out}, err
 	})
-	wire.Handle(s.Server, wire.Operation{
+	wire.HandleOnce(s.Server, wire.Operation{
 		ID: "register-engine", Needs: wire.Does(policy.EngineRegister), Method: http.MethodPost, Path: "/v1/engines/register", Tag: "engines", Summary: "Register an engine",
 		Status: http.StatusCreated, Repeat: wire.RepeatRecalled, Detail: "A program elsewhere that executes runs. It is a service; what it may do is what its tokens permit.",
-	}, func(ctx context.Context, c wire.Call, in *struct{ Body engineRequest }) (*engineAnswer, error) {
-		if c.Repeated > 0 {
-			doc, err := past[engine.Engine](ctx, s, c, engine.Projection, engine.Entity)
-			return &engineAnswer{doc}, err
-		}
-		doc, err := s.services.Identity.RegisterEngine(context.WithoutCancel(ctx), c.Once(), c.Caller.Workspace, in.Body.Name)
-		return &engineAnswer{doc}, err
-	})
-	wire.Handle(s.Server, wire.Operation{
+	}, recalled[engine.Engine](s, engine.Projection, engine.Entity),
+		func(ctx context.Context, c wire.Call, in *struct{ Body engineRequest }) (engine.Engine, error) {
+			return s.services.Identity.RegisterEngine(ctx, c.Once(), c.Caller.Workspace, in.Body.Name)
+		}, answerEngine)
+	wire.HandleOnce(s.Server, wire.Operation{
 		ID: "deactivate-engine", Needs: wire.Does(policy.EngineRegister), Method: http.MethodPost, Path: "/v1/engines/{engine_id}/deactivate", Tag: "engines",
 		Summary: "End an engine for good", Repeat: wire.RepeatRecalled, Detail: "None of its tokens opens anything any more.",
-	}, func(ctx context.Context, c wire.Call, in *struct {
+	}, recalled[engine.Engine](s, engine.Projection, engine.Entity), func(ctx context.Context, c wire.Call, in *struct {
 		EnginePath
 		Body *reasonBody
-	}) (*engineAnswer, error) {
-		if c.Repeated > 0 {
-			doc, err := past[engine.Engine](ctx, s, c, engine.Projection, engine.Entity)
-			return &engineAnswer{doc}, err
-		}
-		doc, err := s.services.Identity.DeactivateEngine(context.WithoutCancel(ctx), c.Once(), c.Caller.Workspace, id.Principal(in.Engine), in.Body.text())
-		return &engineAnswer{doc}, err
-	})
+	}) (engine.Engine, error) {
+		return s.services.Identity.DeactivateEngine(ctx, c.Once(), c.Caller.Workspace, id.Principal(in.Engine), in.Body.text())
+	}, answerEngine)
 	wire.Handle(s.Server, wire.Operation{
 		ID: "list-engine-tokens", Needs: wire.Shows("engine"), Method: http.MethodGet, Path: "/v1/engines/{engine_id}/tokens", Tag: "engines", Summary: "List the tokens of an engine",
 	}, func(ctx context.Context, c wire.Call, in *struct {
@@ -124,18 +117,17 @@ func (s *Server) registerEngines() {
 		}
 		return &struct{ Body engineTokenList }{out}, nil
 	})
-	wire.Handle(s.Server, wire.Operation{
+	wire.HandleOnce(s.Server, wire.Operation{
 		ID: "issue-engine-token", Needs: wire.Does(policy.EngineToken), Method: http.MethodPost, Path: "/v1/engines/{engine_id}/tokens/issue", Tag: "engines",
 		Summary: "Make a token by which an engine is known", Status: http.StatusCreated, Repeat: wire.RepeatRecalled,
 		Detail: "Bound to a capability token of its own, which says what the engine may do by it. It opens the operations of engines only. A repeat is answered without the token.",
+	}, func(ctx context.Context, c wire.Call) (made identity.EngineToken, err error) {
+		made.Token, err = past[engine.Token](ctx, s, c, engine.TokenProjection, engine.TokenEntity)
+		return made, err
 	}, func(ctx context.Context, c wire.Call, in *struct {
 		EnginePath
 		Body *engineTokenRequest
-	}) (*struct{ Body EngineToken }, error) {
-		if c.Repeated > 0 {
-			doc, err := past[engine.Token](ctx, s, c, engine.TokenProjection, engine.TokenEntity)
-			return &struct{ Body EngineToken }{shownEngineToken(doc, "")}, err
-		}
+	}) (identity.EngineToken, error) {
 		scopes, until := identity.EngineScopes(), time.Time{}
 		if in.Body != nil && in.Body.Scopes != nil {
 			scopes = *in.Body.Scopes
@@ -143,24 +135,24 @@ func (s *Server) registerEngines() {
 		if in.Body != nil {
 			until = in.Body.ExpiresAt.UTC()
 		}
-		made, err := s.services.Identity.IssueEngineToken(context.WithoutCancel(ctx), c.Once(), c.Caller.Workspace, id.Principal(in.Engine), scopes, until)
-		return &struct{ Body EngineToken }{shownEngineToken(made.Token, made.Secret)}, err
+		return s.services.Identity.IssueEngineToken(ctx, c.Once(), c.Caller.Workspace, id.Principal(in.Engine), scopes, until)
+	}, func(made identity.EngineToken) *struct{ Body EngineToken } {
+		return &struct{ Body EngineToken }{shownEngineToken(made.Token, made.Secret)}
 	})
-	wire.Handle(s.Server, wire.Operation{
+	wire.HandleOnce(s.Server, wire.Operation{
 		ID: "revoke-engine-token", Needs: wire.Does(policy.EngineToken), Method: http.MethodPost, Path: "/v1/engines/{engine_id}/tokens/{engine_token_id}/revoke", Tag: "engines",
 		Summary: "Revoke a token of an engine", Repeat: wire.RepeatRecalled, Detail: "At once, with the capability token to which it is bound.",
-	}, func(ctx context.Context, c wire.Call, in *struct {
-		EnginePath
-		Token string `path:"engine_token_id" doc:"The token"`
-		Body  *reasonBody
-	}) (*struct{ Body EngineToken }, error) {
-		if c.Repeated > 0 {
-			doc, err := past[engine.Token](ctx, s, c, engine.TokenProjection, engine.TokenEntity)
-			return &struct{ Body EngineToken }{shownEngineToken(doc, "")}, err
-		}
-		doc, err := s.services.Identity.RevokeEngineToken(context.WithoutCancel(ctx), c.Once(), c.Caller.Workspace, id.Principal(in.Engine), id.EngineToken(in.Token), in.Body.text())
-		return &struct{ Body EngineToken }{shownEngineToken(doc, "")}, err
-	})
+	}, recalled[engine.Token](s, engine.TokenProjection, engine.TokenEntity),
+		func(ctx context.Context, c wire.Call, in *struct {
+			EnginePath
+			Token string `path:"engine_token_id" doc:"The token"`
+			Body  *reasonBody
+		}) (engine.Token, error) {
+			e, t := id.Principal(in.Engine), id.EngineToken(in.Token)
+			return s.services.Identity.RevokeEngineToken(ctx, c.Once(), c.Caller.Workspace, e, t, in.Body.text())
+		}, func(t engine.Token) *struct{ Body EngineToken } {
+			return &struct{ Body EngineToken }{shownEngineToken(t, "")}
+		})
 }
 
 func shownEngineToken(t engine.Token, secret string) EngineToken {

@@ -43,7 +43,7 @@ func (s *Server) registerEvidence() {
 	}, func(ctx context.Context, c wire.Call, in *runPath) (*struct{ Body finalizedAnswer }, error) {
 		created, err := c.Repeated > 0, error(nil)
 		if !created {
-			if created, err = s.services.Engines.Finalize(context.WithoutCancel(ctx), c.Once(), c.Caller.Workspace, id.Run(in.Run)); err != nil {
+			if created, err = s.services.Engines.Finalize(ctx, c.Once(), c.Caller.Workspace, id.Run(in.Run)); err != nil {
 				return nil, err
 			}
 		}

@@ -101,7 +101,7 @@ func (s *Server) registerFiles() {
 		ID: "delete-file", Home: wire.AtSpace, Needs: wire.Does(policy.FileDelete, "space_id").PastLabels(), Method: http.MethodDelete, Path: "/v1/spaces/{space_id}/files/{path}", Tag: "files", Summary: "Delete a file", Rate: wire.RateFiles,
 		Status: http.StatusNoContent,
 	}, func(ctx context.Context, c wire.Call, in *withheldPath) (*struct{}, error) {
-		err := s.services.Spaces.DeleteFile(context.WithoutCancel(ctx), c.Once(), c.Caller.Workspace, id.Space(in.Space), in.Path, which(in.Withheld))
+		err := s.services.Spaces.DeleteFile(ctx, c.Once(), c.Caller.Workspace, id.Space(in.Space), in.Path, which(in.Withheld))
 		return nil, err
 	})
 }
@@ -264,7 +264,7 @@ func (s *Server) largest(ctx context.Context, c wire.Call, sp id.Space) (int64, 
 	if err != nil {
 		return 0, err
 	}
-	bundle, err := s.services.Gate.Bundle(ctx, c.Caller.Workspace, doc.Bundle)
+	bundle, err := s.services.Gate.Bundles.Bundle(ctx, c.Caller.Workspace, doc.Bundle)
 	return min(spaces.MaxUpload, bundle.Limits.FileBytes, doc.Limits.FileBytes), err
 }
 

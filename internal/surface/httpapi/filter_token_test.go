@@ -15,7 +15,7 @@ import (
 func TestATokenOfARoomListsWhatIsInIt(t *testing.T) {
 	d := startDaemon(t)
 	d.populate(t)
-	agent, err := d.app.Gate.Agent(t.Context(), event.Origin{Principal: d.app.Owner}, id.DefaultWorkspace, "stranger")
+	agent, err := d.app.Identity.Agent(t.Context(), event.Origin{Principal: d.app.Owner}, id.DefaultWorkspace, "stranger")
 	if err != nil {
 		t.Fatal(err)
 	}

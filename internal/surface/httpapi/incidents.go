@@ -90,19 +90,15 @@ func (s *Server) registerIncidents() {
 
 // changeIncident adds an operation that changes an incident and answers with it.
 func changeIncident[B any](s *Server, op, action, word, summary, detail string, change func(ctx context.Context, c wire.Call, i id.Incident, body B) (incident.Incident, error)) {
-	wire.Handle(s.Server, wire.Operation{
+	wire.HandleOnce(s.Server, wire.Operation{
 		ID: op, Needs: wire.Does(action, "incident_id"), Method: http.MethodPost, Path: "/v1/incidents/{incident_id}/" + word, Tag: "incidents", Summary: summary, Detail: detail, Repeat: wire.RepeatRecalled,
-	}, func(ctx context.Context, c wire.Call, in *struct {
-		IncidentPath
-		Body B
-	}) (*incidentAnswer, error) {
-		if c.Repeated > 0 {
-			then, err := past[incident.Incident](ctx, s, c, incident.Projection, incident.Entity)
-			return &incidentAnswer{then}, err
-		}
-		changed, err := change(context.WithoutCancel(ctx), c, id.Incident(in.Incident), in.Body)
-		return &incidentAnswer{changed}, err
-	})
+	}, recalled[incident.Incident](s, incident.Projection, incident.Entity),
+		func(ctx context.Context, c wire.Call, in *struct {
+			IncidentPath
+			Body B
+		}) (incident.Incident, error) {
+			return change(ctx, c, id.Incident(in.Incident), in.Body)
+		}, func(i incident.Incident) *incidentAnswer { return &incidentAnswer{i} })
 }
 
 type openIncidentAnswer struct {
@@ -119,7 +115,7 @@ func (s *Server) openIncident(ctx context.Context, c wire.Call, in *struct{ Body
 		found, err = past[incident.Incident](ctx, s, c, incident.Projection, incident.Entity)
 	} else {
 		b := in.Body
-		found, deduped, err = s.services.Incidents.Open(context.WithoutCancel(ctx), c.Once(), c.Caller.Workspace, incidents.Place{Room: b.Room, Thread: b.Thread, Run: b.Run}, incident.Opened{
+		found, deduped, err = s.services.Incidents.Open(ctx, c.Once(), c.Caller.Workspace, incidents.Place{Room: b.Room, Thread: b.Thread, Run: b.Run}, incident.Opened{
 			Title: cmp.Or(b.Title, b.Summary), Severity: incident.Severity(b.Severity), Category: b.Category, Details: b.Details, EntityType: b.EntityType, EntityID: b.EntityID, Key: b.Key,
 		})
 	}

@@ -17,7 +17,7 @@ func TestNobodyRevokesTheKeysOfThoseAboveHim(t *testing.T) {
 	owner, ws := event.Origin{Principal: d.app.Owner}, id.DefaultWorkspace
 	key := func(p id.Principal) (string, string) {
 		t.Helper()
-		secret, doc, err := d.app.Gate.IssueKey(t.Context(), owner, ws, p, "spare")
+		secret, doc, err := d.app.Identity.IssueKey(t.Context(), owner, ws, p, "spare")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -25,13 +25,13 @@ func TestNobodyRevokesTheKeysOfThoseAboveHim(t *testing.T) {
 	}
 	person := func(name string) id.Principal {
 		t.Helper()
-		p, err := d.app.Gate.AddPerson(t.Context(), owner, ws, name, principal.Admin)
+		p, err := d.app.Identity.AddPerson(t.Context(), owner, ws, name, principal.Admin)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return p
 	}
-	agent, err := d.app.Gate.Agent(t.Context(), owner, ws, "stranger")
+	agent, err := d.app.Identity.Agent(t.Context(), owner, ws, "stranger")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -51,58 +51,50 @@ type labelList struct {
 }
 
 func (s *Server) registerLabels() {
-	wire.Handle(s.Server, wire.Operation{
+	wire.HandleOnce(s.Server, wire.Operation{
 		ID: "label-resource", Needs: wire.DoesThere(policy.LabelSet), Method: http.MethodPost, Path: "/v1/resources/labels", Tag: "labels", Summary: "Label a resource", Status: http.StatusCreated, Repeat: wire.RepeatRecalled,
 		Detail: "What bears no label is internal. Whoever would let anybody nearer than before, by a lower label, another room or more purposes, has to be an admin.",
-	}, func(ctx context.Context, c wire.Call, in *struct{ Body ResourceLabel }) (*struct{ Body label.Label }, error) {
-		if c.Repeated > 0 {
-			then, err := past[label.Label](ctx, s, c, label.Projection, label.Entity)
-			return &struct{ Body label.Label }{then}, err
-		}
-		b := in.Body
-		about, err := s.resource(ctx, c, b.Type, b.ID)
-		if err != nil {
-			return nil, err
-		}
-		made, err := s.services.Labels.Label(context.WithoutCancel(ctx), c.Once(), c.Caller.Workspace, label.Label{
-			Resource: about, Level: label.Level(b.Label), Room: b.Room, Purposes: b.Purposes,
-		})
-		return &struct{ Body label.Label }{made}, err
-	})
+	}, recalled[label.Label](s, label.Projection, label.Entity),
+		func(ctx context.Context, c wire.Call, in *struct{ Body ResourceLabel }) (label.Label, error) {
+			b := in.Body
+			about, err := s.resource(ctx, c, b.Type, b.ID)
+			if err != nil {
+				return label.Label{}, err
+			}
+			return s.services.Labels.Label(ctx, c.Once(), c.Caller.Workspace, label.Label{
+				Resource: about, Level: label.Level(b.Label), Room: b.Room, Purposes: b.Purposes,
+			})
+		}, func(l label.Label) *struct{ Body label.Label } { return &struct{ Body label.Label }{l} })
 	wire.Handle(s.Server, wire.Operation{
 		ID: "list-labels", Needs: wire.Shows("label", "room_id"), Method: http.MethodGet, Path: "/v1/resources/labels", Tag: "labels", Summary: "List labels, by their resources",
 		Detail: "With resource_type and resource_id: the label of this one, also where it is the default.",
 	}, s.listLabels)
-	wire.Handle(s.Server, wire.Operation{
+	wire.HandleOnce(s.Server, wire.Operation{
 		ID: "request-data-access", Engines: true, Needs: wire.DoesThere(policy.DataAccess), Method: http.MethodPost, Path: "/v1/data/access/requests", Tag: "labels", Summary: "Ask to come near labelled data", Repeat: wire.RepeatRecalled,
 		Detail: "Restricted data are used in their room only. An access to what is confidential or stricter is recorded, and lets the same principal read it for an hour. Personal data are for the purposes of " +
 			"their label; for another one it takes a justification, and without that a person decides.",
-	}, s.requestAccess)
+	}, func(ctx context.Context, c wire.Call) (labels.Answer, error) {
+		return s.services.Labels.Recall(ctx, c.Caller.Workspace, c.Repeated)
+	}, s.requestAccess, shownAccess)
 }
 
-func (s *Server) requestAccess(ctx context.Context, c wire.Call, in *struct{ Body accessRequest }) (*struct{ Body accessDecision }, error) {
-	var a labels.Answer
-	var err error
-	if c.Repeated > 0 {
-		a, err = s.services.Labels.Recall(ctx, c.Caller.Workspace, c.Repeated)
-	} else {
-		b := in.Body
-		var about label.Resource
-		if about, err = s.resource(ctx, c, b.Type, b.ID); err != nil {
-			return nil, err
-		}
-		a, err = s.services.Labels.Request(context.WithoutCancel(ctx), c.Once(), c.Caller.Workspace, b.Run, label.Request{
-			Resource: about, Action: b.Action, Level: label.Level(b.Label), Room: b.Room, Purposes: b.Purposes, Justification: b.Justification,
-		})
-	}
+func (s *Server) requestAccess(ctx context.Context, c wire.Call, in *struct{ Body accessRequest }) (labels.Answer, error) {
+	b := in.Body
+	about, err := s.resource(ctx, c, b.Type, b.ID)
 	if err != nil {
-		return nil, err
+		return labels.Answer{}, err
 	}
+	return s.services.Labels.Request(ctx, c.Once(), c.Caller.Workspace, b.Run, label.Request{
+		Resource: about, Action: b.Action, Level: label.Level(b.Label), Room: b.Room, Purposes: b.Purposes, Justification: b.Justification,
+	})
+}
+
+func shownAccess(a labels.Answer) *struct{ Body accessDecision } {
 	d := a.Decision
 	return &struct{ Body accessDecision }{accessDecision{
 		Decision: d.Outcome, Code: d.ReasonCode, Reason: d.Reason, Suggestion: d.Suggestion, Enforcement: "enforce", Blocked: d.Outcome != policy.Allow,
 		Label: a.Label, Approval: a.Approval, Event: a.Event,
-	}}, nil
+	}}
 }
 
 func (s *Server) listLabels(ctx context.Context, c wire.Call, in *struct {

@@ -237,20 +237,20 @@ func viewerMay(n wire.Needs) bool {
 func TestMatrixOfRights(t *testing.T) {
 	m := populated(t)
 	ctx, ws, owner := t.Context(), id.DefaultWorkspace, event.Origin{Principal: m.app.Owner}
-	revoked, key, err := m.app.Gate.IssueKey(ctx, owner, ws, m.app.Owner, "lost")
+	revoked, key, err := m.app.Identity.IssueKey(ctx, owner, ws, m.app.Owner, "lost")
 	if err == nil {
-		err = m.app.Gate.RevokeKey(ctx, owner, ws, key.ID, "lost", false)
+		err = m.app.Identity.RevokeKey(ctx, owner, ws, key.ID, "lost", false)
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	stranger, err := m.app.Gate.Agent(ctx, owner, ws, "stranger")
+	stranger, err := m.app.Identity.Agent(ctx, owner, ws, "stranger")
 	if err != nil {
 		t.Fatal(err)
 	}
 	quarantined := m.keys["agent"]
 	stopped, _ := m.bearer(t, stranger, token.All())
-	if err := m.app.Gate.Quarantine(ctx, owner, ws, stranger, true, "for the matrix"); err != nil {
+	if err := m.app.Identity.Quarantine(ctx, owner, ws, stranger, true, "for the matrix"); err != nil {
 		t.Fatal(err)
 	}
 	gone, taken := m.bearer(t, m.app.Owner, token.All())

@@ -38,7 +38,7 @@ func (s *Server) registerNodes() {
 		NodePath
 		Reason string `query:"reason" maxLength:"1000" doc:"Why"`
 	}) (*struct{ Body node.Member }, error) {
-		done, err := s.services.Nodes.Remove(context.WithoutCancel(ctx), c.Once(), c.Caller, id.Node(in.Node), in.Reason)
+		done, err := s.services.Nodes.Remove(ctx, c.Once(), c.Caller, id.Node(in.Node), in.Reason)
 		done.NodeID = done.Node
 		return &struct{ Body node.Member }{done}, err
 	})

@@ -85,7 +85,7 @@ func New(c wire.Config, services Services, version string) *Server {
 	s := &Server{services: services, version: version, importing: make(chan struct{}, 1)}
 	c.Bound, c.Barred, c.Labels, c.Resolve = s.bound, s.barred, s.labelled, s.resolve
 	c.Narrow = func(ctx context.Context, who principal.Caller, t id.Token) (principal.Caller, error) {
-		return services.Gate.ActsFor(ctx, who, "", t)
+		return services.Identity.ActsFor(ctx, who, "", t)
 	}
 	c.Tags = []string{"service", "auth", "principals", "rooms", "spaces", "snapshots", "runs", "engines", "files", "contexts", "approvals", "policies", "incidents", "labels", "events", "audit", "content"}
 	s.Server = wire.New(c)

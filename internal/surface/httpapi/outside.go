@@ -73,18 +73,20 @@ type actionList struct {
 }
 
 func (s *Server) registerArbiter() {
-	wire.Handle(s.Server, wire.Operation{
+	wire.HandleOnce(s.Server, wire.Operation{
 		ID: "evaluate-policy", Needs: wire.DoesThere(policy.PolicyEvaluate), Method: http.MethodPost, Path: "/v1/policy/evaluate", Tag: "policies", Summary: "Ask whether something may be done outside of Agentbox",
 		Repeat: wire.RepeatRecalled,
 		Detail: "Ask right before it is done, each time. An answer that allows on the strength of an approval has used it up once, in the same step, and names the event that proves it: of a hundred " +
 			"that ask at once with one approval, one is allowed. Every other answer changes nothing; refusals are recorded. An action that is neither in the registry nor declared by the workspace is denied.",
-	}, s.evaluate)
-	wire.Handle(s.Server, wire.Operation{
+	}, func(ctx context.Context, c wire.Call) (outside.Answer, error) {
+		return s.services.Outside.Recall(ctx, c.Caller.Workspace, c.Repeated)
+	}, s.evaluate, s.evaluated)
+	wire.HandleOnce(s.Server, wire.Operation{
 		ID: "request-approval", Needs: wire.DoesThere(policy.ApprovalRequest), Method: http.MethodPost, Path: "/v1/approvals", Tag: "approvals", Summary: "Ask a person: about what is to be done outside of Agentbox, or a plain question", Status: http.StatusCreated,
 		Repeat: wire.RepeatRecalled,
 		Detail: "`question` is what the daemon writes about it, in full; `title` and `context` stand in `agent_words`, apart. Once it is approved, POST /v1/policy/evaluate allows the same action and request. " +
 			"Without a target it is about the run, else the room, else the workspace; `question` alone asks about it in plain words.",
-	}, s.requestApproval)
+	}, recalled[policy.Approval](s, policy.ApprovalProjection, policy.ApprovalEntity), s.requestApproval, shownRequest)
 	wire.Handle(s.Server, wire.Operation{
 		ID: "list-actions", Needs: wire.Shows("policy"), Method: http.MethodGet, Path: "/v1/action-registry", Tag: "policies", Summary: "List the actions that there are, and how carefully each is treated",
 	}, func(ctx context.Context, c wire.Call, _ *struct{}) (*struct{ Body actionList }, error) {
@@ -115,32 +117,24 @@ func (s *Server) asked(ctx context.Context, c wire.Call, a OutsideAction) (outsi
 	return q, s.labelled(ctx, c, map[string]string{"space_id": string(q.Space)})
 }
 
-func (s *Server) evaluate(ctx context.Context, c wire.Call, in *struct{ Body evaluateRequest }) (*struct{ Body evaluation }, error) {
-	if c.Repeated > 0 {
-		then, err := s.services.Outside.Recall(ctx, c.Caller.Workspace, c.Repeated)
-		return s.evaluated(then, err)
-	}
+func (s *Server) evaluate(ctx context.Context, c wire.Call, in *struct{ Body evaluateRequest }) (outside.Answer, error) {
 	q, err := s.asked(ctx, c, in.Body.OutsideAction)
 	if err != nil {
-		return nil, err
+		return outside.Answer{}, err
 	}
 	if err := outside.Know(&q, in.Body.Context); err != nil {
-		return nil, err
+		return outside.Answer{}, err
 	}
 	if q.Token, err = s.under(ctx, c, q.Token); err != nil {
-		return nil, err
+		return outside.Answer{}, err
 	}
 	if c.Caller.Token != "" {
 		c.Caller.Token = q.Token // his own, or one that was derived from it: he goes on under that
 	}
-	now, err := s.services.Outside.Evaluate(context.WithoutCancel(ctx), c.Once(), c.Caller, q, in.Body.Preview)
-	return s.evaluated(now, err)
+	return s.services.Outside.Evaluate(ctx, c.Once(), c.Caller, q, in.Body.Preview)
 }
 
-func (s *Server) evaluated(a outside.Answer, err error) (*struct{ Body evaluation }, error) {
-	if err != nil {
-		return nil, err
-	}
+func (s *Server) evaluated(a outside.Answer) *struct{ Body evaluation } {
 	d := a.Decision
 	e := evaluation{
 		Decision: d.Outcome, Code: d.ReasonCode, Reason: d.Reason, Suggestion: d.Suggestion, Enforcement: "enforce", Blocked: a.Blocked, Preview: a.Preview,
@@ -149,36 +143,30 @@ func (s *Server) evaluated(a outside.Answer, err error) (*struct{ Body evaluatio
 	if s.services.Outside.Shadow {
 		e.Enforcement = "shadow"
 	}
-	return &struct{ Body evaluation }{e}, nil
+	return &struct{ Body evaluation }{e}
 }
 
-func (s *Server) requestApproval(ctx context.Context, c wire.Call, in *struct{ Body approvalRequest }) (*struct {
-	Location string `header:"Location"`
-	Body     policy.Approval
-}, error) {
-	type answer = struct {
-		Location string `header:"Location"`
-		Body     policy.Approval
-	}
-	if c.Repeated > 0 {
-		then, err := past[policy.Approval](ctx, s, c, policy.ApprovalProjection, policy.ApprovalEntity)
-		return &answer{"/v1/approvals/" + string(then.ID), then}, err
-	}
+func (s *Server) requestApproval(ctx context.Context, c wire.Call, in *struct{ Body approvalRequest }) (policy.Approval, error) {
 	b := in.Body
 	q, err := s.asked(ctx, c, b.OutsideAction)
 	if err != nil {
-		return nil, err
+		return policy.Approval{}, err
 	}
 	if q.Token, err = s.under(ctx, c, q.Token); err != nil {
-		return nil, err
+		return policy.Approval{}, err
 	}
 	if c.Caller.Token != "" {
 		c.Caller.Token = q.Token // his own, or one that was derived from it: he goes on under that
 	}
-	made, err := s.services.Outside.Ask(context.WithoutCancel(ctx), c.Once(), c.Caller, q, outside.Words{Title: b.Title, Context: b.Context},
+	return s.services.Outside.Ask(ctx, c.Once(), c.Caller, q, outside.Words{Title: b.Title, Context: b.Context},
 		policy.Ask{Scope: policy.Scope(b.Scope), ExpiresAt: b.ExpiresAt})
-	if err != nil {
-		return nil, err
-	}
-	return &answer{"/v1/approvals/" + string(made.ID), made}, nil
+}
+
+type requestedAnswer struct {
+	Location string `header:"Location"`
+	Body     policy.Approval
+}
+
+func shownRequest(a policy.Approval) *requestedAnswer {
+	return &requestedAnswer{"/v1/approvals/" + string(a.ID), a}
 }

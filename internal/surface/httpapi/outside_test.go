@@ -235,7 +235,7 @@ func TestNobodyApprovesWhatHeSentForAnAgent(t *testing.T) {
 	d.populate(t)
 	ada := d.key(t, "admin-ada")
 	d.keys["ada"] = ada
-	agent, err := d.app.Gate.Agent(t.Context(), event.Origin{Principal: d.app.Owner}, id.DefaultWorkspace, "stranger")
+	agent, err := d.app.Identity.Agent(t.Context(), event.Origin{Principal: d.app.Owner}, id.DefaultWorkspace, "stranger")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -353,13 +353,13 @@ func TestTheQuotaHoldsOutside(t *testing.T) {
 func TestQuarantineHoldsOutside(t *testing.T) {
 	d := startDaemon(t)
 	d.populate(t)
-	agent, err := d.app.Gate.Agent(t.Context(), event.Origin{Principal: d.app.Owner}, id.DefaultWorkspace, "stranger")
+	agent, err := d.app.Identity.Agent(t.Context(), event.Origin{Principal: d.app.Owner}, id.DefaultWorkspace, "stranger")
 	if err != nil {
 		t.Fatal(err)
 	}
 	d.decide(t, d.request(t, "agent", mail), `{"decision":"approve"}`)
 	for _, on := range []bool{true, false} {
-		if err := d.app.Gate.Quarantine(t.Context(), event.Origin{Principal: d.app.Owner}, id.DefaultWorkspace, agent, on, "it acts oddly"); err != nil {
+		if err := d.app.Identity.Quarantine(t.Context(), event.Origin{Principal: d.app.Owner}, id.DefaultWorkspace, agent, on, "it acts oddly"); err != nil {
 			t.Fatal(err)
 		}
 		body := strings.Replace(mail, `{"action"`, `{"principal_id":"`+string(agent)+`","action"`, 1)

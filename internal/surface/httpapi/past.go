@@ -9,6 +9,11 @@ import (
 	"agentbox/internal/surface/httpapi/wire"
 )
 
+// recalled returns how a repeat finds the document that the first request with its key was about: see past.
+func recalled[T any](s *Server, projection, entity string) func(context.Context, wire.Call) (T, error) {
+	return func(ctx context.Context, c wire.Call) (T, error) { return past[T](ctx, s, c, projection, entity) }
+}
+
 // past returns the document that the first request with the call's key was about, as its last event left it.
 func past[T any](ctx context.Context, s *Server, c wire.Call, projection, entity string) (T, error) {
 	found, err := s.services.Log.Read(ctx, journal.Query{Workspace: c.Caller.Workspace, From: c.Repeated, Before: c.Repeated + 1, Limit: 1})

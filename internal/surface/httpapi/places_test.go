@@ -15,7 +15,7 @@ func TestWhatIsNamedIsThere(t *testing.T) {
 	here := d.must(t, "POST", "/v1/rooms", `{"title":"here"}`, "room_id")
 	thread := d.must(t, "POST", "/v1/rooms/"+here+"/threads", `{"title":"talk"}`, "thread_id")
 	run := d.must(t, "POST", "/v1/runs", `{"room_id":"`+here+`"}`, "run_id")
-	other, err := d.app.Gate.Owner(t.Context(), "ws_other", "owner")
+	other, err := d.app.Identity.Owner(t.Context(), "ws_other", "owner")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -61,7 +61,7 @@ type switchAnswer struct{ Body policy.KillSwitch }
 func (s *Server) registerPolicies() {
 	wire.Handle(s.Server, wire.Operation{ID: "list-presets", Needs: wire.Shows("policy"), Method: http.MethodGet, Path: "/v1/policies/presets", Tag: "policies", Summary: "List the policy presets, the strictest first"},
 		func(context.Context, wire.Call, *struct{}) (*struct{ Body presetList }, error) {
-			found, err := s.services.Gate.Presets()
+			found, err := s.services.Gate.Bundles.Presets()
 			return &struct{ Body presetList }{presetList{found}}, err
 		})
 	wire.Handle(s.Server, wire.Operation{
@@ -76,7 +76,7 @@ func (s *Server) registerPolicies() {
 	}, s.explain)
 	wire.Handle(s.Server, wire.Operation{ID: "get-kill-switch", Needs: wire.Shows("kill_switch"), Method: http.MethodGet, Path: "/v1/kill-switch", Tag: "policies", Summary: "Show the kill switch"},
 		func(ctx context.Context, c wire.Call, _ *struct{}) (*switchAnswer, error) {
-			found, err := s.services.Gate.KillSwitch(ctx, c.Caller.Workspace)
+			found, err := s.services.Gate.KillSwitch.State(ctx, c.Caller.Workspace)
 			return &switchAnswer{found}, err
 		})
 	wire.Handle(s.Server, wire.Operation{
@@ -87,7 +87,7 @@ func (s *Server) registerPolicies() {
 			"lifts nothing that was thrown since; a throw always throws.",
 	}, func(ctx context.Context, c wire.Call, in *struct{ Body switchRequest }) (*switchAnswer, error) {
 		if in.Body.On {
-			now, err := s.services.Gate.ThrowKillSwitch(context.WithoutCancel(ctx), c.Origin(), c.Caller.Workspace, in.Body.Reason)
+			now, err := s.services.Gate.KillSwitch.Throw(ctx, c.Origin(), c.Caller.Workspace, in.Body.Reason)
 			return &switchAnswer{now}, err
 		}
 		// A lift that is sent again must not lift what was thrown since.
@@ -96,10 +96,10 @@ func (s *Server) registerPolicies() {
 			return nil, err
 		}
 		if known > 0 {
-			now, err := s.services.Gate.KillSwitch(ctx, c.Caller.Workspace)
+			now, err := s.services.Gate.KillSwitch.State(ctx, c.Caller.Workspace)
 			return &switchAnswer{now}, err
 		}
-		now, err := s.services.Gate.LiftKillSwitch(context.WithoutCancel(ctx), c.Once(), c.Caller.Workspace, in.Body.Reason)
+		now, err := s.services.Gate.KillSwitch.Lift(ctx, c.Once(), c.Caller.Workspace, in.Body.Reason)
 		return &switchAnswer{now}, err
 	})
 }
@@ -110,11 +110,11 @@ func (s *Server) bundle(p PolicyChoice) (policy.Bundle, error) {
 	case p.YAML != "" && p.Cedar != "" || (p.YAML != "" || p.Cedar != "") && (p.Policy != "" || p.Overrides != nil):
 		return policy.Bundle{}, fault.New(fault.Invalid, "policy_ambiguous", "name one policy: a preset with overrides, yaml, or cedar")
 	case p.YAML != "":
-		return s.services.Gate.ReadPolicy([]byte(p.YAML), false)
+		return s.services.Gate.Bundles.ReadPolicy([]byte(p.YAML), false)
 	case p.Cedar != "":
-		return s.services.Gate.ReadPolicy([]byte(p.Cedar), true)
+		return s.services.Gate.Bundles.ReadPolicy([]byte(p.Cedar), true)
 	}
-	return s.services.Gate.Resolve(p.Policy, p.Overrides)
+	return s.services.Gate.Bundles.Resolve(p.Policy, p.Overrides)
 }
 
 func (s *Server) validate(ctx context.Context, c wire.Call, in *struct{ Body validateRequest }) (*struct{ Body validated }, error) {
@@ -122,7 +122,7 @@ func (s *Server) validate(ctx context.Context, c wire.Call, in *struct{ Body val
 	if err != nil {
 		return nil, err
 	}
-	warnings, err := s.services.Gate.Warnings(ctx, c.Caller.Workspace, b)
+	warnings, err := s.services.Gate.Bundles.Warnings(ctx, c.Caller.Workspace, b)
 	if err != nil {
 		return nil, err
 	}
@@ -160,7 +160,7 @@ func (s *Server) explain(ctx context.Context, c wire.Call, in *struct{ Body expl
 			return nil, err
 		}
 		if sp, err = s.services.Spaces.Space(ctx, c.Caller.Workspace, named); err == nil {
-			b, err = s.services.Gate.Bundle(ctx, c.Caller.Workspace, sp.Bundle)
+			b, err = s.services.Gate.Bundles.Bundle(ctx, c.Caller.Workspace, sp.Bundle)
 		}
 	}
 	if err != nil {
@@ -175,7 +175,7 @@ func (s *Server) explain(ctx context.Context, c wire.Call, in *struct{ Body expl
 	if err != nil {
 		return nil, err
 	}
-	e.Warnings, err = s.services.Gate.Warnings(ctx, c.Caller.Workspace, b)
+	e.Warnings, err = s.services.Gate.Bundles.Warnings(ctx, c.Caller.Workspace, b)
 	return &struct{ Body policy.Explanation }{e}, err
 }
 

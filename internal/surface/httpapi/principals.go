@@ -114,46 +114,36 @@ func (s *Server) registerPrincipals() {
 		found, err := s.services.Identity.Principal(ctx, c.Caller.Workspace, id.Principal(in.Principal))
 		return &principalAnswer{found}, err
 	})
-	wire.Handle(s.Server, wire.Operation{
+	wire.HandleOnce(s.Server, wire.Operation{
 		ID: "add-principal", Needs: wire.Does(policy.PrincipalAdd), Method: http.MethodPost, Path: "/v1/principals", Tag: "principals", Summary: "Add a person or a service",
 		Status: http.StatusCreated, Repeat: wire.RepeatRecalled, Detail: "A person gets no role above that of whoever adds him.",
-	}, func(ctx context.Context, c wire.Call, in *struct{ Body principalRequest }) (*principalAnswer, error) {
-		made, err := s.add(context.WithoutCancel(ctx), c, in.Body)
-		return &principalAnswer{made}, err
-	})
-	wire.Handle(s.Server, wire.Operation{
+	}, recalled[principal.Principal](s, principal.Projection, principal.Entity),
+		func(ctx context.Context, c wire.Call, in *struct{ Body principalRequest }) (principal.Principal, error) {
+			return s.add(ctx, c, in.Body)
+		}, answerPrincipal)
+	wire.HandleOnce(s.Server, wire.Operation{
 		ID: "change-role", Needs: wire.Does(policy.PrincipalRole), Method: http.MethodPost, Path: "/v1/principals/{principal_id}/role", Tag: "principals",
 		Summary: "Give a person another role", Repeat: wire.RepeatRecalled,
 		Detail: "Nobody gives a role above his own, or changes that of somebody above him. The last owner stays one.",
-	}, func(ctx context.Context, c wire.Call, in *struct {
-		PrincipalPath
-		Body roleRequest
-	}) (*principalAnswer, error) {
-		var doc principal.Principal
-		var err error
-		if c.Repeated > 0 {
-			doc, err = past[principal.Principal](ctx, s, c, principal.Projection, principal.Entity)
-		} else {
-			doc, err = s.services.Identity.ChangeRole(context.WithoutCancel(ctx), c.Once(), c.Caller.Workspace, id.Principal(in.Principal), principal.Role(in.Body.Role))
-		}
-		return &principalAnswer{doc}, err
-	})
-	wire.Handle(s.Server, wire.Operation{
+	}, recalled[principal.Principal](s, principal.Projection, principal.Entity),
+		func(ctx context.Context, c wire.Call, in *struct {
+			PrincipalPath
+			Body roleRequest
+		}) (principal.Principal, error) {
+			return s.services.Identity.ChangeRole(ctx, c.Once(), c.Caller.Workspace, id.Principal(in.Principal), principal.Role(in.Body.Role))
+		}, answerPrincipal)
+	wire.HandleOnce(s.Server, wire.Operation{
 		ID: "ensure-principal", Needs: wire.Does(policy.PrincipalEnsure), Method: http.MethodPost, Path: "/v1/principals/legacy/ensure", Tag: "principals",
 		Summary: "Find or register whom another program knows", Repeat: wire.RepeatRecalled,
 		Detail: "An agent is found by its name. A person who is not known is registered as a viewer.",
-	}, func(ctx context.Context, c wire.Call, in *struct{ Body ensureRequest }) (*principalAnswer, error) {
-		var doc principal.Principal
-		var err error
-		if c.Repeated > 0 {
-			doc, err = past[principal.Principal](ctx, s, c, principal.Projection, principal.Entity)
-		} else {
-			doc, err = s.services.Identity.Ensure(context.WithoutCancel(ctx), c.Once(), c.Caller.Workspace, id.PrincipalKind(in.Body.Type), in.Body.ID, in.Body.Name)
-		}
-		return &principalAnswer{doc}, err
-	})
+	}, recalled[principal.Principal](s, principal.Projection, principal.Entity),
+		func(ctx context.Context, c wire.Call, in *struct{ Body ensureRequest }) (principal.Principal, error) {
+			return s.services.Identity.Ensure(ctx, c.Once(), c.Caller.Workspace, id.PrincipalKind(in.Body.Type), in.Body.ID, in.Body.Name)
+		}, answerPrincipal)
 	s.registerKeys()
 }
+
+func answerPrincipal(p principal.Principal) *principalAnswer { return &principalAnswer{p} }
 
 func (s *Server) registerAgents() {
 	wire.Handle(s.Server, wire.Operation{
@@ -179,20 +169,16 @@ func (s *Server) registerAgents() {
 		found, err := s.agent(ctx, c, in.Agent)
 		return &struct{ Body Agent }{found}, err
 	})
-	wire.Handle(s.Server, wire.Operation{
+	wire.HandleOnce(s.Server, wire.Operation{
 		ID: "register-agent", Needs: wire.Does(policy.AgentRegister), Method: http.MethodPost, Path: "/v1/agents", Tag: "principals", Summary: "Register an agent",
 		Status: http.StatusCreated, Repeat: wire.RepeatRecalled,
 		Detail: "An agent that registers another one may be given what lets it act as that one, as the bearer of a capability token.",
-	}, func(ctx context.Context, c wire.Call, in *struct{ Body agentRequest }) (*struct{ Body Agent }, error) {
-		var doc principal.Principal
-		var err error
-		if c.Repeated > 0 {
-			doc, err = past[principal.Principal](ctx, s, c, principal.Projection, principal.Entity)
-		} else {
-			doc, err = s.services.Identity.RegisterAgent(context.WithoutCancel(ctx), c.Once(), c.Caller.Workspace, in.Body.Name)
-		}
-		return &struct{ Body Agent }{shownAgent(doc)}, err
-	})
+	}, recalled[principal.Principal](s, principal.Projection, principal.Entity),
+		func(ctx context.Context, c wire.Call, in *struct{ Body agentRequest }) (principal.Principal, error) {
+			return s.services.Identity.RegisterAgent(ctx, c.Once(), c.Caller.Workspace, in.Body.Name)
+		}, func(p principal.Principal) *struct{ Body Agent } {
+			return &struct{ Body Agent }{shownAgent(p)}
+		})
 	for _, on := range []bool{true, false} {
 		op := wire.Operation{
 			ID: "quarantine-agent", Needs: wire.Does(policy.AgentQuarantine), Method: http.MethodPost, Path: "/v1/agents/{agent_id}/quarantine", Tag: "principals",
@@ -216,7 +202,7 @@ func (s *Server) registerAgents() {
 			if in.Body != nil {
 				reason = in.Body.Reason
 			}
-			if err := s.services.Gate.Quarantine(context.WithoutCancel(ctx), c.Once(), c.Caller.Workspace, id.Principal(in.Agent), on, reason); err != nil {
+			if err := s.services.Identity.Quarantine(ctx, c.Once(), c.Caller.Workspace, id.Principal(in.Agent), on, reason); err != nil {
 				return nil, err
 			}
 			found, err := s.agent(ctx, c, in.Agent)
@@ -261,7 +247,7 @@ func (s *Server) registerKeys() {
 		if of == "" {
 			of = c.Caller.Principal
 		}
-		secret, doc, err := s.services.Gate.IssueKey(context.WithoutCancel(ctx), c.Once(), c.Caller.Workspace, of, in.Body.Name)
+		secret, doc, err := s.services.Identity.IssueKey(ctx, c.Once(), c.Caller.Workspace, of, in.Body.Name)
 		return &struct{ Body APIKey }{shownKey(doc, secret)}, err
 	})
 	wire.Handle(s.Server, wire.Operation{
@@ -272,21 +258,19 @@ func (s *Server) registerKeys() {
 		Reason string `query:"reason" maxLength:"2000"`
 		Last   bool   `query:"last" doc:"Revoke it even where it is the last key in force of an owner; without it that is refused with last_owner_key"`
 	}) (*struct{}, error) {
-		return nil, s.services.Gate.RevokeKey(context.WithoutCancel(ctx), c.Once(), c.Caller.Workspace, id.Key(in.Key), in.Reason, in.Last)
+		return nil, s.services.Identity.RevokeKey(ctx, c.Once(), c.Caller.Workspace, id.Key(in.Key), in.Reason, in.Last)
 	})
 }
 
 // add registers a person or a service.
 func (s *Server) add(ctx context.Context, c wire.Call, q principalRequest) (principal.Principal, error) {
 	switch {
-	case c.Repeated > 0:
-		return past[principal.Principal](ctx, s, c, principal.Projection, principal.Entity)
 	case q.Kind == string(id.Service) && q.Role != "":
 		return principal.Principal{}, identity.ErrNotAPerson
 	case q.Kind == string(id.Service):
 		return s.services.Identity.AddService(ctx, c.Once(), c.Caller.Workspace, q.Name)
 	}
-	p, err := s.services.Gate.AddPerson(ctx, c.Once(), c.Caller.Workspace, q.Name, principal.Role(q.Role))
+	p, err := s.services.Identity.AddPerson(ctx, c.Once(), c.Caller.Workspace, q.Name, principal.Role(q.Role))
 	if err != nil {
 		return principal.Principal{}, err
 	}

@@ -60,7 +60,7 @@ func (s *Server) redact(ctx context.Context, c wire.Call, in *struct{ Body redac
 	if c.Repeated > 0 {
 		receipt, err = s.services.Redaction.Redacted(ctx, c.Caller.Workspace, q)
 	} else {
-		receipt, err = s.services.Redaction.Redact(context.WithoutCancel(ctx), c.Once(), c.Caller.Workspace, q)
+		receipt, err = s.services.Redaction.Redact(ctx, c.Once(), c.Caller.Workspace, q)
 	}
 	if err != nil {
 		return nil, err

@@ -29,15 +29,15 @@ func (d *daemon) populate(t *testing.T) {
 	who := map[string]id.Principal{}
 	var err error
 	for _, role := range []principal.Role{principal.Viewer, principal.Member} {
-		if who[string(role)], err = d.app.Gate.AddPerson(ctx, origin, ws, string(role), role); err != nil {
+		if who[string(role)], err = d.app.Identity.AddPerson(ctx, origin, ws, string(role), role); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if who["agent"], err = d.app.Gate.Agent(ctx, origin, ws, "stranger"); err != nil {
+	if who["agent"], err = d.app.Identity.Agent(ctx, origin, ws, "stranger"); err != nil {
 		t.Fatal(err)
 	}
 	for name, p := range who {
-		if d.keys[name], _, err = d.app.Gate.IssueKey(ctx, origin, ws, p, name); err != nil {
+		if d.keys[name], _, err = d.app.Identity.IssueKey(ctx, origin, ws, p, name); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -131,11 +131,11 @@ func TestRunsEndForMembersAndTheirOwnAgentOnly(t *testing.T) {
 			t.Errorf("%s ended the run: %d %s", who, status, raw)
 		}
 	}
-	own, err := d.app.Gate.Agent(t.Context(), event.Origin{Principal: d.app.Owner}, id.DefaultWorkspace, "own")
+	own, err := d.app.Identity.Agent(t.Context(), event.Origin{Principal: d.app.Owner}, id.DefaultWorkspace, "own")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if d.keys["own"], _, err = d.app.Gate.IssueKey(t.Context(), event.Origin{Principal: d.app.Owner}, id.DefaultWorkspace, own, "own"); err != nil {
+	if d.keys["own"], _, err = d.app.Identity.IssueKey(t.Context(), event.Origin{Principal: d.app.Owner}, id.DefaultWorkspace, own, "own"); err != nil {
 		t.Fatal(err)
 	}
 	if status, raw := d.ask(t, "own", "POST", run+"/cancel", `{}`); status != http.StatusAccepted {

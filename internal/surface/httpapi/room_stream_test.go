@@ -26,7 +26,7 @@ func TestTrapTheRoomStreamIgnoresItsCursor(t *testing.T) {
 	go func() {
 		failed <- func() error {
 			who := event.Origin{Principal: d.app.Owner}
-			caller, err := d.app.Gate.Authenticate(context.Background(), d.keys[""])
+			caller, err := d.app.Identity.Authenticate(context.Background(), d.keys[""])
 			for n := range messages {
 				for _, in := range []string{elsewhere, thread} {
 					if err == nil {

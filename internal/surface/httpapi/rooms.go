@@ -159,7 +159,7 @@ func (s *Server) registerRooms() {
 		RoomPath
 		Body readRequest
 	}) (*struct{ Body readCursor }, error) {
-		moved, err := s.services.Rooms.MarkRead(context.WithoutCancel(ctx), c.Origin(), c.Caller.Workspace, id.Room(in.Room), in.Body.StreamSeq)
+		moved, err := s.services.Rooms.MarkRead(ctx, c.Origin(), c.Caller.Workspace, id.Room(in.Room), in.Body.StreamSeq)
 		return &struct{ Body readCursor }{readCursor(moved)}, err
 	})
 	wire.Handle(s.Server, wire.Operation{ID: "get-room-defaults", Needs: wire.Shows("room"), Method: http.MethodGet, Path: "/v1/room-defaults", Tag: "rooms", Summary: "Show what the rooms of the workspace inherit"},
@@ -176,7 +176,7 @@ func (s *Server) registerRooms() {
 		RoomPath
 		Body threadRequest
 	}) (*threadAnswer, error) {
-		made, err := s.services.Rooms.CreateThread(context.WithoutCancel(ctx), c.Once(), c.Caller.Workspace, id.Room(in.Room), room.ThreadCreated{Title: in.Body.Title, Status: in.Body.Status})
+		made, err := s.services.Rooms.CreateThread(ctx, c.Once(), c.Caller.Workspace, id.Room(in.Room), room.ThreadCreated{Title: in.Body.Title, Status: in.Body.Status})
 		return &threadAnswer{Location: "/v1/threads/" + string(made.ID), Body: made}, err
 	})
 	wire.Handle(s.Server, wire.Operation{ID: "list-threads", Needs: wire.Shows("thread", "room_id"), Method: http.MethodGet, Path: "/v1/rooms/{room_id}/threads", Tag: "rooms", Summary: "List the threads of a room, the newest first"},
@@ -215,7 +215,7 @@ func (s *Server) createRoom(ctx context.Context, c wire.Call, in *struct{ Body r
 	if b.Context != nil {
 		asked.Context = *b.Context
 	}
-	made, err := s.services.Rooms.CreateRoom(context.WithoutCancel(ctx), c.Once(), c.Caller.Workspace, asked)
+	made, err := s.services.Rooms.CreateRoom(ctx, c.Once(), c.Caller.Workspace, asked)
 	return &roomAnswer{Location: "/v1/rooms/" + string(made.ID), Body: made}, err
 }
 
@@ -252,7 +252,7 @@ func (s *Server) updateRoom(ctx context.Context, c wire.Call, in *struct {
 	if b.Context != nil {
 		change.Context = *b.Context
 	}
-	changed, err := s.services.Rooms.UpdateRoom(context.WithoutCancel(ctx), c.Once(), c.Caller.Workspace, id.Room(in.Room), change)
+	changed, err := s.services.Rooms.UpdateRoom(ctx, c.Once(), c.Caller.Workspace, id.Room(in.Room), change)
 	return &roomAnswer{Body: changed}, err
 }
 
@@ -267,7 +267,7 @@ func (s *Server) updateDefaults(ctx context.Context, c wire.Call, in *struct{ Bo
 	if in.Body.Context != nil {
 		change.Context = *in.Body.Context
 	}
-	changed, err := s.services.Rooms.SetDefaults(context.WithoutCancel(ctx), c.Once(), ws, change)
+	changed, err := s.services.Rooms.SetDefaults(ctx, c.Once(), ws, change)
 	return &struct{ Body room.Defaults }{changed}, err
 }
 
@@ -280,7 +280,7 @@ func (s *Server) updateThread(ctx context.Context, c wire.Call, in *struct {
 		then, err := query.Past[room.Thread](ctx, s.services.Query, c.Caller.Workspace, subject, c.Repeated)
 		return &threadAnswer{Body: then}, err
 	}
-	changed, err := s.services.Rooms.UpdateThread(context.WithoutCancel(ctx), c.Once(), c.Caller.Workspace, id.Thread(in.Thread), room.ThreadUpdated{Title: in.Body.Title, Status: in.Body.Status})
+	changed, err := s.services.Rooms.UpdateThread(ctx, c.Once(), c.Caller.Workspace, id.Thread(in.Thread), room.ThreadUpdated{Title: in.Body.Title, Status: in.Body.Status})
 	return &threadAnswer{Body: changed}, err
 }
 
@@ -289,7 +289,7 @@ func (s *Server) postMessage(ctx context.Context, c wire.Call, in *struct {
 	Body messageRequest
 }) (*struct{ Body room.Message }, error) {
 	b := in.Body
-	posted, err := s.services.Rooms.Post(context.WithoutCancel(ctx), c.Once(), c.Caller, id.Thread(in.Thread), room.MessageCreated{
+	posted, err := s.services.Rooms.Post(ctx, c.Once(), c.Caller, id.Thread(in.Thread), room.MessageCreated{
 		Content: b.Content, Lang: b.Lang, SenderType: b.SenderType, Sender: b.Sender, Parent: b.Parent, Labels: b.Labels, SchemaVersion: b.SchemaVersion,
 	})
 	return &struct{ Body room.Message }{posted}, err

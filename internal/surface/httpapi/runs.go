@@ -350,7 +350,7 @@ func (s *Server) resumeRun(ctx context.Context, c wire.Call, in *struct {
 	}
 	var decided policy.Approval
 	if c.Repeated > 0 {
-		decided, err = s.services.Gate.Approval(lasting, c.Caller.Workspace, approval)
+		decided, err = s.services.Gate.Approvals.Get(lasting, c.Caller.Workspace, approval)
 	} else {
 		decided, err = s.decide(lasting, c, approval, answerRequest{Decision: in.Body.Approval.Decision, Reason: in.Body.Approval.Reason})
 	}
@@ -371,7 +371,7 @@ func (s *Server) cancelRun(ctx context.Context, c wire.Call, in *struct {
 	if err != nil {
 		return nil, err
 	}
-	if err := s.services.Gate.MayStop(ctx, doc.Workspace, c.Caller.Principal, doc.Agent); err != nil {
+	if err := s.services.Identity.MayStop(ctx, doc.Workspace, c.Caller.Principal, doc.Agent); err != nil {
 		return nil, err
 	}
 	reason := ""
@@ -379,11 +379,11 @@ func (s *Server) cancelRun(ctx context.Context, c wire.Call, in *struct {
 		reason = in.Body.Reason
 	}
 	if c.Repeated == 0 && doc.Engine {
-		if doc, err = s.services.Engines.Cancel(context.WithoutCancel(ctx), c.Once(), doc.Workspace, doc.ID, reason); err == nil {
-			err = s.cancelChildren(context.WithoutCancel(ctx), c, doc)
+		if doc, err = s.services.Engines.Cancel(ctx, c.Once(), doc.Workspace, doc.ID, reason); err == nil {
+			err = s.cancelChildren(ctx, c, doc)
 		}
 	} else if c.Repeated == 0 {
-		if err := s.services.Runs.Cancel(context.WithoutCancel(ctx), c.Once(), doc.Workspace, doc.ID, reason); err != nil {
+		if err := s.services.Runs.Cancel(ctx, c.Once(), doc.Workspace, doc.ID, reason); err != nil {
 			return nil, err
 		}
 		doc, err = s.find(ctx, c, in.RunPath)
@@ -449,7 +449,7 @@ func (s *Server) retainRun(ctx context.Context, c wire.Call, in *struct {
 		doc, err = s.bare(ctx, c, doc)
 		return &struct{ Body run.Run }{doc}, err
 	}
-	doc, err := s.services.Redaction.Retain(context.WithoutCancel(ctx), c.Once(), c.Caller.Workspace, id.Run(in.Run), keep)
+	doc, err := s.services.Redaction.Retain(ctx, c.Once(), c.Caller.Workspace, id.Run(in.Run), keep)
 	if err != nil {
 		return nil, err
 	}

@@ -85,11 +85,11 @@ func serveDaemon(t *testing.T, c app.Config) (d *daemon, stop func()) {
 		}
 	}
 	for name, ws := range map[string]id.Workspace{"": id.DefaultWorkspace, "other": "ws_other"} {
-		owner, err := a.Gate.Owner(ctx, ws, "owner")
+		owner, err := a.Identity.Owner(ctx, ws, "owner")
 		if err != nil {
 			t.Fatal(err)
 		}
-		key, _, err := a.Gate.IssueKey(ctx, event.Origin{Principal: owner}, ws, owner, "scenario")
+		key, _, err := a.Identity.IssueKey(ctx, event.Origin{Principal: owner}, ws, owner, "scenario")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -312,9 +312,9 @@ func (d *daemon) key(t *testing.T, who string) string {
 	var p id.Principal
 	var err error
 	if role == string(id.Agent) {
-		p, err = d.app.Gate.Agent(t.Context(), origin, ws, name)
+		p, err = d.app.Identity.Agent(t.Context(), origin, ws, name)
 	} else {
-		p, err = d.app.Gate.AddPerson(t.Context(), origin, ws, name, principal.Role(role))
+		p, err = d.app.Identity.AddPerson(t.Context(), origin, ws, name, principal.Role(role))
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -322,7 +322,7 @@ func (d *daemon) key(t *testing.T, who string) string {
 	if role != string(id.Agent) {
 		origin.Principal = p // a key of his own: with one of the owner's he would count as the owner where he answers a question
 	}
-	if d.keys[who], _, err = d.app.Gate.IssueKey(t.Context(), origin, ws, p, "scenario"); err != nil {
+	if d.keys[who], _, err = d.app.Identity.IssueKey(t.Context(), origin, ws, p, "scenario"); err != nil {
 		t.Fatal(err)
 	}
 	return d.keys[who]

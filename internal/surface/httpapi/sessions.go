@@ -74,7 +74,7 @@ func (s *Server) registerSessions() {
 		if err != nil {
 			return nil, err
 		}
-		owner, err := s.services.Identity.Bootstrap(context.WithoutCancel(ctx), s.services.Gate, in.Token, ws, in.Body.Name, in.Body.Passphrase)
+		owner, err := s.services.Identity.Bootstrap(ctx, in.Token, ws, in.Body.Name, in.Body.Passphrase)
 		return &struct{ Body bootstrapAnswer }{bootstrapAnswer{ws, owner}}, err
 	})
 	wire.Handle(s.Server, wire.Operation{
@@ -85,21 +85,21 @@ func (s *Server) registerSessions() {
 		if err != nil {
 			return nil, err
 		}
-		opened, err := s.services.Identity.Login(context.WithoutCancel(ctx), ws, id.Principal(in.Body.Principal), in.Body.Passphrase)
+		opened, err := s.services.Identity.Login(ctx, ws, id.Principal(in.Body.Principal), in.Body.Passphrase)
 		return &struct{ Body sessionTokens }{shownSession(opened)}, err
 	})
 	wire.Handle(s.Server, wire.Operation{
 		ID: "refresh", Method: http.MethodPost, Path: "/v1/auth/refresh", Tag: "auth", Summary: "Exchange a refresh token for new tokens", Public: true, Repeat: wire.RepeatRefused,
 		Detail: "Both tokens are new; the ones before open nothing. A refresh token that is used twice ends its session.",
 	}, func(ctx context.Context, c wire.Call, in *struct{ Body refreshRequest }) (*struct{ Body sessionTokens }, error) {
-		opened, err := s.services.Identity.Refresh(context.WithoutCancel(ctx), in.Body.Token)
+		opened, err := s.services.Identity.Refresh(ctx, in.Body.Token)
 		return &struct{ Body sessionTokens }{shownSession(opened)}, err
 	})
 	wire.Handle(s.Server, wire.Operation{
 		ID: "set-passphrase", Needs: wire.Does(policy.PassphraseSet), Method: http.MethodPost, Path: "/v1/auth/passphrase", Tag: "auth", Summary: "Set the caller's own passphrase", Repeat: wire.RepeatRefused,
 		Detail: "By which the caller, a person, logs in from then on. Whoever has one sends it along. Nobody sets one under a capability token. An Idempotency-Key is refused, for the log would keep a hash of the passphrase with it.",
 	}, func(ctx context.Context, c wire.Call, in *struct{ Body passphraseRequest }) (*struct{ Body passphraseSet }, error) {
-		err := s.services.Identity.SetPassphrase(context.WithoutCancel(ctx), c.Origin(), c.Caller.Workspace, in.Body.Current, in.Body.Passphrase)
+		err := s.services.Identity.SetPassphrase(ctx, c.Origin(), c.Caller.Workspace, in.Body.Current, in.Body.Passphrase)
 		return &struct{ Body passphraseSet }{passphraseSet{OK: err == nil, Principal: c.Caller.Principal}}, err
 	})
 	wire.Handle(s.Server, wire.Operation{
@@ -108,7 +108,7 @@ func (s *Server) registerSessions() {
 		if c.Caller.Session == "" {
 			return &struct{ Body loggedOut }{loggedOut{OK: true}}, nil
 		}
-		err := s.services.Identity.Logout(context.WithoutCancel(ctx), c.Caller.Workspace, c.Caller.Session)
+		err := s.services.Identity.Logout(ctx, c.Caller.Workspace, c.Caller.Session)
 		return &struct{ Body loggedOut }{loggedOut{OK: true, Ended: true}}, err
 	})
 }

@@ -100,7 +100,7 @@ func (s *Server) rewindSpace(ctx context.Context, c wire.Call, in *struct {
 	if c.Repeated > 0 {
 		done, err = s.services.Spaces.Rewinding(ctx, c.Caller.Workspace, id.Space(in.Space), c.Repeated)
 	} else {
-		done, err = s.services.Spaces.Rewind(context.WithoutCancel(ctx), c.Once(), c.Caller.Workspace, id.Space(in.Space), in.Body.To)
+		done, err = s.services.Spaces.Rewind(ctx, c.Once(), c.Caller.Workspace, id.Space(in.Space), in.Body.To)
 	}
 	if err != nil {
 		return nil, err
@@ -113,7 +113,7 @@ func (s *Server) forkSpace(ctx context.Context, c wire.Call, in *struct {
 	Body spaceFork
 }) (*spaceAnswer, error) {
 	b := in.Body
-	made, err := s.services.Spaces.Fork(context.WithoutCancel(ctx), c.Origin(), spaces.Fork{
+	made, err := s.services.Spaces.Fork(ctx, c.Origin(), spaces.Fork{
 		Workspace: c.Caller.Workspace, Space: id.Space(in.Space), At: b.At, Name: b.Name, Description: b.Description, Env: b.Env, Metadata: b.Metadata,
 		TTL: time.Duration(b.TTL) * time.Second, Key: c.ServiceKey(),
 	})

@@ -150,11 +150,11 @@ func (s *Server) createSpace(ctx context.Context, c wire.Call, in *struct{ Body 
 			q.Archive, q.ArchiveHash = bytes.NewReader(b.From.Archive), event.DigestOf(b.From.Archive)
 		}
 	}
-	made, err := s.services.Spaces.Create(context.WithoutCancel(ctx), c.Origin(), q)
+	made, err := s.services.Spaces.Create(ctx, c.Origin(), q)
 	if err != nil {
 		return nil, err
 	}
-	made.Warnings = s.services.Gate.EnvironmentWarnings(made.Env)
+	made.Warnings = s.services.Gate.Bundles.EnvironmentWarnings(made.Env)
 	return &spaceAnswer{Location: "/v1/spaces/" + string(made.ID), Body: made}, nil
 }
 
@@ -189,12 +189,12 @@ func (s *Server) updateSpace(ctx context.Context, c wire.Call, in *struct {
 	if c.Repeated > 0 {
 		return s.pastSpace(ctx, c, in.Space)
 	}
-	changed, err := s.services.Spaces.Update(context.WithoutCancel(ctx), c.Once(), c.Caller.Workspace, id.Space(in.Space), spaces.Change(in.Body))
+	changed, err := s.services.Spaces.Update(ctx, c.Once(), c.Caller.Workspace, id.Space(in.Space), spaces.Change(in.Body))
 	return &spaceAnswer{Body: changed}, err
 }
 
 func (s *Server) destroySpace(ctx context.Context, c wire.Call, in *SpacePath) (*spaceAnswer, error) {
-	gone, err := s.services.Spaces.Destroy(context.WithoutCancel(ctx), c.Origin(), c.Caller.Workspace, id.Space(in.Space))
+	gone, err := s.services.Spaces.Destroy(ctx, c.Origin(), c.Caller.Workspace, id.Space(in.Space))
 	if err != nil {
 		return nil, err
 	}
@@ -216,7 +216,7 @@ func (s *Server) extendSpace(ctx context.Context, c wire.Call, in *struct {
 		return nil, fault.New(fault.Invalid, "missing_field", "the field \"ttl_seconds\" is missing; or send duration_seconds, its older name, and not both")
 	}
 	by := time.Duration(in.Body.TTL+in.Body.Duration) * time.Second
-	longer, err := s.services.Spaces.Extend(context.WithoutCancel(ctx), c.Once(), c.Caller.Workspace, id.Space(in.Space), by)
+	longer, err := s.services.Spaces.Extend(ctx, c.Once(), c.Caller.Workspace, id.Space(in.Space), by)
 	return &spaceAnswer{Body: longer}, err
 }
 
@@ -228,7 +228,7 @@ func (s *Server) promoteSpace(ctx context.Context, c wire.Call, in *struct {
 		return s.pastSpace(ctx, c, in.Space)
 	}
 	why := space.Why{Code: space.WhyRequested, Reason: in.Body.Reason}
-	promoted, err := s.services.Spaces.Promote(context.WithoutCancel(ctx), c.Once(), c.Caller.Workspace, id.Space(in.Space), in.Body.Tier, why)
+	promoted, err := s.services.Spaces.Promote(ctx, c.Once(), c.Caller.Workspace, id.Space(in.Space), in.Body.Tier, why)
 	return &spaceAnswer{Body: promoted}, err
 }
 
@@ -237,7 +237,7 @@ func (s *Server) spacePolicy(ctx context.Context, c wire.Call, in *SpacePath) (*
 	if err != nil {
 		return nil, err
 	}
-	b, err := s.services.Gate.Bundle(ctx, c.Caller.Workspace, found.Bundle)
+	b, err := s.services.Gate.Bundles.Bundle(ctx, c.Caller.Workspace, found.Bundle)
 	return &struct{ Body policy.Bundle }{b}, err
 }
 
@@ -252,7 +252,7 @@ func (s *Server) repinSpace(ctx context.Context, c wire.Call, in *struct {
 	if err != nil {
 		return nil, err
 	}
-	changed, err := s.services.Spaces.Repin(context.WithoutCancel(ctx), c.Once(), c.Caller.Workspace, id.Space(in.Space), b)
+	changed, err := s.services.Spaces.Repin(ctx, c.Once(), c.Caller.Workspace, id.Space(in.Space), b)
 	return &spaceAnswer{Body: changed}, err
 }
 

@@ -178,7 +178,7 @@ func (s *Server) registerSteps() {
 			sent = *in.Body
 		}
 		return s.concluded(ctx, c, in.CallPath, sent.Token, func(token string) (step.Call, error) {
-			return s.services.Engines.Succeed(context.WithoutCancel(ctx), c.Once(), c.Caller.Workspace, engines.Shown{Token: token, Permit: sent.Permit}, id.ToolCall(in.Call), sent.Output)
+			return s.services.Engines.Succeed(ctx, c.Once(), c.Caller.Workspace, engines.Shown{Token: token, Permit: sent.Permit}, id.ToolCall(in.Call), sent.Output)
 		})
 	})
 	wire.Handle(s.Server, wire.Operation{
@@ -192,7 +192,7 @@ func (s *Server) registerSteps() {
 			sent = *in.Body
 		}
 		return s.concluded(ctx, c, in.CallPath, sent.Token, func(token string) (step.Call, error) {
-			return s.services.Engines.FailCall(context.WithoutCancel(ctx), c.Once(), c.Caller.Workspace, engines.Shown{Token: token, Permit: sent.Permit}, id.ToolCall(in.Call), sent.Error, sent.Message)
+			return s.services.Engines.FailCall(ctx, c.Once(), c.Caller.Workspace, engines.Shown{Token: token, Permit: sent.Permit}, id.ToolCall(in.Call), sent.Error, sent.Message)
 		})
 	})
 	wire.Handle(s.Server, wire.Operation{ID: "list-tool-calls", Needs: wire.Shows("tool_call", "run_id", "step_id"), Method: http.MethodGet, Path: "/v1/toolcalls", Tag: "engines", Summary: "Tool calls, the newest first"},
@@ -232,7 +232,7 @@ func (s *Server) createStep(ctx context.Context, c wire.Call, in *struct {
 		doc, err := told[step.Step](ctx, s, c, step.Projection, step.EntityType)
 		return &struct{ Body step.Step }{doc}, err
 	}
-	doc, err := s.services.Engines.AddStep(context.WithoutCancel(ctx), c.Once(), h, engines.StepRequest{Kind: in.Body.Kind, Title: in.Body.Title, Input: in.Body.Input})
+	doc, err := s.services.Engines.AddStep(ctx, c.Once(), h, engines.StepRequest{Kind: in.Body.Kind, Title: in.Body.Title, Input: in.Body.Input})
 	return &struct{ Body step.Step }{doc}, err
 }
 
@@ -291,7 +291,7 @@ func (s *Server) createCall(ctx context.Context, c wire.Call, in *struct {
 	if c.Repeated > 0 {
 		call, err = s.calledThen(ctx, c)
 	} else {
-		call, no, err = s.services.Engines.Invoke(context.WithoutCancel(ctx), c.Once(), c.Caller.Workspace, claim, engines.CallRequest{
+		call, no, err = s.services.Engines.Invoke(ctx, c.Once(), c.Caller.Workspace, claim, engines.CallRequest{
 			Step: id.Step(in.Step), Tool: in.Body.Tool, Title: in.Body.Title, Input: in.Body.Input, Agent: agent, Token: under, Zone: event.Zone(in.Body.Zone),
 		})
 	}

@@ -15,11 +15,11 @@ func TestAStreamEndsWithTheAuthorityOfWhoHandedItsTokenOn(t *testing.T) {
 	d := startDaemon(t)
 	d.populate(t)
 	owner := event.Origin{Principal: d.app.Owner}
-	first, err := d.app.Gate.Agent(t.Context(), owner, id.DefaultWorkspace, "first")
+	first, err := d.app.Identity.Agent(t.Context(), owner, id.DefaultWorkspace, "first")
 	if err != nil {
 		t.Fatal(err)
 	}
-	second, err := d.app.Gate.Agent(t.Context(), owner, id.DefaultWorkspace, "second")
+	second, err := d.app.Identity.Agent(t.Context(), owner, id.DefaultWorkspace, "second")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -28,7 +28,7 @@ func TestAStreamEndsWithTheAuthorityOfWhoHandedItsTokenOn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	key, _, err := d.app.Gate.IssueKey(t.Context(), owner, id.DefaultWorkspace, second, "second")
+	key, _, err := d.app.Identity.IssueKey(t.Context(), owner, id.DefaultWorkspace, second, "second")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -61,9 +61,9 @@ func (m *matrix) credentials(t *testing.T) []credential {
 	bearer := func(name, text string) credential {
 		return credential{name, http.Header{"Authorization": {"Bearer " + text}}}
 	}
-	revoked, key, err := m.app.Gate.IssueKey(ctx, owner, ws, m.app.Owner, "lost")
+	revoked, key, err := m.app.Identity.IssueKey(ctx, owner, ws, m.app.Owner, "lost")
 	if err == nil {
-		err = m.app.Gate.RevokeKey(ctx, owner, ws, key.ID, "lost", false)
+		err = m.app.Identity.RevokeKey(ctx, owner, ws, key.ID, "lost", false)
 	}
 	if err != nil {
 		t.Fatal(err)

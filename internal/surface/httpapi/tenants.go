@@ -56,7 +56,7 @@ func (s *Server) registerTenants() {
 		Detail: "Only owners and admins of ws_dev may. The answer has the first key of the new workspace's owner, which is shown once.",
 	}, func(ctx context.Context, c wire.Call, in *struct{ Body workspaceRequest }) (*struct{ Body madeWorkspace }, error) {
 		b := in.Body
-		made, err := s.services.Workspaces.Create(context.WithoutCancel(ctx), c.Once(), c.Caller.Workspace, workspaces.Request{
+		made, err := s.services.Workspaces.Create(ctx, c.Once(), c.Caller.Workspace, workspaces.Request{
 			Created: workspace.Created{Workspace: b.Workspace, Kind: b.Kind, Name: b.Name, Tasks: b.Tasks}, Owner: b.Owner,
 		})
 		return &struct{ Body madeWorkspace }{madeWorkspace{made.Workspace, made.Owner, made.Key.ID, made.Text}}, err
@@ -83,7 +83,7 @@ func (s *Server) registerTenants() {
 		WorkspacePath
 		Body archiveRequest
 	}) (*struct{ Body workspace.Workspace }, error) {
-		done, err := s.services.Workspaces.Archive(context.WithoutCancel(ctx), c.Once(), c.Caller, id.Workspace(in.Workspace), in.Body.Reason)
+		done, err := s.services.Workspaces.Archive(ctx, c.Once(), c.Caller, id.Workspace(in.Workspace), in.Body.Reason)
 		return &struct{ Body workspace.Workspace }{done}, err
 	})
 	wire.Handle(s.Server, wire.Operation{
@@ -94,7 +94,7 @@ func (s *Server) registerTenants() {
 		WorkspacePath
 		Body archiveRequest
 	}) (*struct{ Body workspace.Workspace }, error) {
-		done, err := s.services.Workspaces.Unarchive(context.WithoutCancel(ctx), c.Once(), c.Caller, id.Workspace(in.Workspace), in.Body.Reason)
+		done, err := s.services.Workspaces.Unarchive(ctx, c.Once(), c.Caller, id.Workspace(in.Workspace), in.Body.Reason)
 		return &struct{ Body workspace.Workspace }{done}, err
 	})
 	wire.Handle(s.Server, wire.Operation{
@@ -104,7 +104,7 @@ func (s *Server) registerTenants() {
 		WorkspacePath
 		Body workspaceChange
 	}) (*struct{ Body workspace.Workspace }, error) {
-		done, err := s.services.Workspaces.Update(context.WithoutCancel(ctx), c.Once(), c.Caller, workspace.Updated{Workspace: id.Workspace(in.Workspace), Name: in.Body.Name, Tasks: in.Body.Tasks})
+		done, err := s.services.Workspaces.Update(ctx, c.Once(), c.Caller, workspace.Updated{Workspace: id.Workspace(in.Workspace), Name: in.Body.Name, Tasks: in.Body.Tasks})
 		return &struct{ Body workspace.Workspace }{done}, err
 	})
 }

@@ -12,7 +12,7 @@ import (
 	"agentbox/internal/domain/principal"
 	"agentbox/internal/domain/run"
 	"agentbox/internal/domain/space"
-	"agentbox/internal/service/gate"
+	"agentbox/internal/service/gate/approvals"
 	"agentbox/internal/surface/httpapi/wire"
 )
 
@@ -89,13 +89,13 @@ func (s *Server) top(ctx context.Context, c wire.Call, _ *struct{}) (*struct{ Bo
 		return nil, err
 	}
 	for _, status := range []policy.ApprovalStatus{policy.Pending, policy.Held} {
-		open, err := s.services.Gate.Approvals(ctx, ws, gate.Filter{Status: status, Limit: 1000})
+		open, err := s.services.Gate.Approvals.List(ctx, ws, approvals.Filter{Status: status, Limit: 1000})
 		if err != nil {
 			return nil, err
 		}
 		out.Waiting += len(open)
 	}
-	thrown, err := s.services.Gate.KillSwitch(ctx, ws)
+	thrown, err := s.services.Gate.KillSwitch.State(ctx, ws)
 	if err != nil {
 		return nil, err
 	}

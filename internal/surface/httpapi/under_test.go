@@ -27,7 +27,7 @@ func (d *daemon) granted(t *testing.T, name string, to id.Principal, s token.Sco
 func TestAToolIsCalledUnderTheTokenThatTheBodyNames(t *testing.T) {
 	d := startDaemon(t)
 	d.populate(t)
-	agent, err := d.app.Gate.Agent(t.Context(), event.Origin{Principal: d.app.Owner}, id.DefaultWorkspace, "stranger")
+	agent, err := d.app.Identity.Agent(t.Context(), event.Origin{Principal: d.app.Owner}, id.DefaultWorkspace, "stranger")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,7 +87,7 @@ func TestAToolIsCalledUnderTheTokenThatTheBodyNames(t *testing.T) {
 func TestWhoActsUnderATokenAsksUnderOneThatWasDerivedFromIt(t *testing.T) {
 	d := startDaemon(t)
 	d.populate(t)
-	agent, err := d.app.Gate.Agent(t.Context(), event.Origin{Principal: d.app.Owner}, id.DefaultWorkspace, "stranger")
+	agent, err := d.app.Identity.Agent(t.Context(), event.Origin{Principal: d.app.Owner}, id.DefaultWorkspace, "stranger")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -72,7 +72,7 @@ const someRun = `{"room_id":"room_00000000000000000000000000","title":"work","in
 // TestAKeyThatWasRevokedClaimsNothing revokes a key while a claim that was made with it waits.
 func TestAKeyThatWasRevokedClaimsNothing(t *testing.T) {
 	d, wait := waiting(t)
-	key, doc, err := d.app.Gate.IssueKey(t.Context(), event.Origin{Principal: d.app.Owner}, id.DefaultWorkspace, d.app.Owner, "spare")
+	key, doc, err := d.app.Identity.IssueKey(t.Context(), event.Origin{Principal: d.app.Owner}, id.DefaultWorkspace, d.app.Owner, "spare")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,7 +15,7 @@ import (
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/run"
 	"agentbox/internal/domain/space"
-	"agentbox/internal/service/gate"
+	"agentbox/internal/service/gate/approvals"
 	"agentbox/internal/service/runs"
 	"agentbox/internal/service/spaces"
 )
@@ -185,7 +185,7 @@ func (s *simulation) answers(ended context.Context, chance *rand.Rand) {
 		rest(chance, 80*time.Millisecond)
 		_ = s.call(func(ctx context.Context, d *daemon) error {
 			for _, status := range []policy.ApprovalStatus{policy.Pending, policy.Held} {
-				open, err := d.gate.Approvals(ctx, WS, gate.Filter{Status: status})
+				open, err := d.gate.Approvals.List(ctx, WS, approvals.Filter{Status: status})
 				if err != nil {
 					return err
 				}
@@ -195,7 +195,7 @@ func (s *simulation) answers(ended context.Context, chance *rand.Rand) {
 				})
 				for _, a := range open {
 					word := []policy.DecisionWord{policy.Approve, policy.Approve, policy.Approve, policy.Refuse, policy.Hold}[chance.IntN(5)]
-					_, err := d.gate.Decide(ctx, d.owner, WS, a.ID, policy.Answer{Decision: word})
+					_, err := d.gate.Approvals.Decide(ctx, d.owner, WS, a.ID, policy.Answer{Decision: word})
 					s.note("%s %s: %s", word, s.world.name(string(a.Run)), fault.CodeOf(err))
 				}
 			}
@@ -212,7 +212,7 @@ func (s *simulation) switches(ended context.Context, chance *rand.Rand) {
 			continue
 		}
 		err := s.call(func(ctx context.Context, d *daemon) error {
-			_, err := d.gate.ThrowKillSwitch(ctx, d.owner, WS, "")
+			_, err := d.gate.KillSwitch.Throw(ctx, d.owner, WS, "")
 			if err == nil {
 				s.world.throw(true)
 			}
@@ -224,7 +224,7 @@ func (s *simulation) switches(ended context.Context, chance *rand.Rand) {
 		s.world.throw(false)
 		for lifted := false; !lifted; {
 			err := s.call(func(ctx context.Context, d *daemon) error {
-				state, err := d.gate.LiftKillSwitch(ctx, d.owner, WS, "")
+				state, err := d.gate.KillSwitch.Lift(ctx, d.owner, WS, "")
 				return errors.Join(err, onError(state.On))
 			})
 			if lifted = err == nil; !lifted {

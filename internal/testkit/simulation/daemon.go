@@ -14,6 +14,7 @@ import (
 	"agentbox/internal/domain/space"
 	"agentbox/internal/driver/cedar"
 	"agentbox/internal/service/gate"
+	"agentbox/internal/service/identity"
 	"agentbox/internal/service/runs"
 	"agentbox/internal/service/spaces"
 )
@@ -23,6 +24,7 @@ type daemon struct {
 	s      *simulation
 	wire   *wire
 	gate   *gate.Gate
+	people *identity.Service
 	keeper *spaces.Service
 	runs   *runs.Service
 	owner  event.Origin
@@ -48,23 +50,24 @@ func (s *simulation) open(left int, how death) (*daemon, error) {
 	light, heavy := &host{s.world, d.living, space.Nano}, &host{s.world, d.living, "namespace"}
 	var err error
 	d.gate, err = gate.New(gate.Parts{
-		Log: d.wire, Docs: s.log, Evaluator: cedar.New(), Clock: s.clock, IDs: ids, Entropy: source(s.seed, name), System: app.System,
+		Log: d.wire, Docs: s.log, Evaluator: cedar.New(), Clock: s.clock, IDs: ids, System: app.System,
 	})
 	if err != nil {
 		return d, err
 	}
+	d.people = identity.New(identity.Parts{Log: d.wire, Docs: s.log, Gate: d.gate, Clock: s.clock, IDs: ids, Entropy: source(s.seed, name)})
 	d.keeper = spaces.New(spaces.Parts{
-		Log: d.wire, Docs: s.log, Gate: d.gate, Library: d.gate, Store: &hostFiles{heavy}, Tiers: []space.Tier{light, heavy}, Place: place, Clock: s.clock, IDs: ids,
+		Log: d.wire, Docs: s.log, Gate: d.gate, Library: d.gate.Bundles, Store: &hostFiles{heavy}, Tiers: []space.Tier{light, heavy}, Place: place, Clock: s.clock, IDs: ids,
 		Logger: logger, MaxSpaces: 20, MaxLimits: space.DefaultLimits(), System: app.System,
 	})
 	d.runs = runs.New(runs.Parts{
-		Log: d.wire, Docs: s.log, Blobs: store{s.blobs, s}, Live: output{s.live, s}, Gate: d.gate, Agents: d.gate, Spaces: d.keeper, Bundles: d.gate,
+		Log: d.wire, Docs: s.log, Blobs: store{s.blobs, s}, Live: output{s.live, s}, Gate: d.gate, Agents: d.people, Spaces: d.keeper, Bundles: d.gate.Bundles,
 		Clock: s.clock, IDs: ids, Logger: logger,
 	})
-	d.gate.OnLift(d.runs.Lifted)
+	d.gate.KillSwitch.OnLift(d.runs.Lifted)
 	d.keeper.SetOccupants(d.runs)
-	d.gate.OnHalt(d.runs.Halt)
-	owner, err := d.gate.Owner(d.ctx, WS, "owner")
+	d.gate.KillSwitch.OnHalt(d.runs.Halt)
+	owner, err := d.people.Owner(d.ctx, WS, "owner")
 	if err != nil {
 		return d, err
 	}
@@ -92,7 +95,7 @@ func (d *daemon) tick() {
 			return
 		}
 		now := d.s.clock.Now()
-		for _, err := range []error{d.keeper.Step(d.ctx, now), d.gate.Step(d.ctx, now)} {
+		for _, err := range []error{d.keeper.Step(d.ctx, now), d.gate.Approvals.Step(d.ctx, now)} {
 			if err != nil && d.ctx.Err() == nil && !d.wire.gone() {
 				d.s.note("a step failed: %v", err)
 			}

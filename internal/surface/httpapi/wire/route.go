@@ -150,7 +150,8 @@ func (s *Server) admitRoute(op Operation, input reflect.Type) {
 	s.routes[rt.pattern] = rt
 }
 
-// Handle adds an operation whose request and answer are described by types: fields with path, query and header tags, and Body.
+// Handle adds an operation whose request and answer are described by types: fields with path, query and header tags, and Body. The server detaches
+// its context from the connection, so that what is begun is done and recorded; only an operation that waits does that itself.
 func Handle[I, O any](s *Server, op Operation, do func(ctx context.Context, c Call, in *I) (*O, error)) {
 	s.admitRoute(op, reflect.TypeFor[I]())
 	huma.Register(s.api, op.document(s.schemas()), func(ctx context.Context, in *I) (*O, error) {
@@ -162,6 +163,30 @@ func Handle[I, O any](s *Server, op Operation, do func(ctx context.Context, c Ca
 			return nil, p
 		}
 		return out, nil
+	})
+}
+
+// HandleOnce is Handle for an operation of RepeatRecalled. For a repeat it only calls recall, which finds what the first request made. For any
+// other request it calls do. Show makes the answer of either.
+func HandleOnce[I, D, O any](
+	s *Server, op Operation, recall func(ctx context.Context, c Call) (D, error),
+	do func(ctx context.Context, c Call, in *I) (D, error), show func(D) *O,
+) {
+	if op.Repeat != RepeatRecalled {
+		panic("httpapi: " + op.ID + " recalls a repeat that the server does not look up")
+	}
+	Handle(s, op, func(ctx context.Context, c Call, in *I) (*O, error) {
+		var made D
+		var err error
+		if c.Repeated > 0 {
+			made, err = recall(ctx, c)
+		} else {
+			made, err = do(ctx, c, in)
+		}
+		if err != nil {
+			return nil, err
+		}
+		return show(made), nil
 	})
 }
 

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/principal"
 	"agentbox/internal/kernel/journal"
 )
@@ -247,6 +248,50 @@ func TestASenderThatStopsSendingIsNotWaitedFor(t *testing.T) {
 	got, _ := io.ReadAll(resp.Body)
 	if resp.StatusCode != 408 || !strings.Contains(string(got), `"error":"request_timeout"`) {
 		t.Errorf("got %d %s", resp.StatusCode, got)
+	}
+}
+
+// TestARepeatIsRecalledAndNotDoneAgain holds that HandleOnce does a request once, and answers its repeat with what was made, or with why that
+// cannot be found.
+func TestARepeatIsRecalledAndNotDoneAgain(t *testing.T) {
+	w := newWire(t, nil)
+	var made []string // by their places
+	keys := map[string]uint64{}
+	w.s.Recall = func(_ context.Context, _ principal.Caller, key string, _ event.Digest) (uint64, error) {
+		return keys[key], nil
+	}
+	lost := false
+	HandleOnce(w.s, Operation{ID: "once", Method: "POST", Path: "/v1/test/once", Tag: "test", Repeat: RepeatRecalled},
+		func(_ context.Context, c Call) (string, error) {
+			if lost {
+				return "", fault.New(fault.NotFound, "answer_lost", "the first answer is gone")
+			}
+			return made[c.Repeated-1], nil
+		},
+		func(_ context.Context, c Call, in *struct{ Body thing }) (string, error) {
+			made = append(made, in.Body.Name)
+			keys[c.Once().Key] = uint64(len(made))
+			return in.Body.Name, nil
+		},
+		func(name string) *struct{ Body thing } {
+			return &struct{ Body thing }{thing{Name: name, Count: len(made)}}
+		})
+	for _, c := range []struct {
+		name, key string
+		lost      bool
+		status    int
+		says      string
+	}{
+		{"the first", "k", false, 200, `"count":1`},
+		{"its repeat", "k", false, 200, `"count":1`},
+		{"its repeat, when the answer is gone", "k", true, 404, "answer_lost"},
+		{"another key", "l", false, 200, `"count":2`},
+	} {
+		lost = c.lost
+		resp, got := w.ask("POST", "/v1/test/once", `{"name":"a"}`, "Idempotency-Key: "+c.key)
+		if resp.StatusCode != c.status || !strings.Contains(got, c.says) {
+			t.Errorf("%s: got %d %s, want %d with %s", c.name, resp.StatusCode, got, c.status, c.says)
+		}
 	}
 }
 

@@ -1,4 +1,5 @@
-package gate
+// Package approvals asks people, takes their answers, and ends questions that nobody answers.
+package approvals
 
 import (
 	"context"
@@ -12,24 +13,71 @@ import (
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/principal"
 	"agentbox/internal/domain/run"
+	"agentbox/internal/kernel/journal"
 	"agentbox/internal/kernel/projection"
+	"agentbox/internal/service/gate/authority"
 )
+
+// Parts are what the service is made of.
+type Parts struct {
+	Log          journal.Journal
+	Docs         projection.Reader
+	Clock        event.Clock
+	IDs          *id.Source
+	System       id.Principal  // who ends questions that nobody answered; the requester where there is none
+	QuestionTime time.Duration // how long a question stays open
+
+	People       *authority.Reader
+	Judge        Judge
+	Switch       Switch
+	Declarations Declarations
+}
+
+// Judge is the gate, as the approvals need it.
+type Judge interface {
+	// Own refuses a ruling that the gate did not make, or that was changed since.
+	Own(r policy.Ruling) error
+	// Judge decides an action.
+	Judge(ctx context.Context, a policy.Action) (policy.Ruling, error)
+}
+
+// Switch is the kill switch, as the approvals need it.
+type Switch interface {
+	// On reports whether the switch of a workspace is thrown.
+	On(ctx context.Context, ws id.Workspace) (bool, error)
+}
+
+// Declarations are the action types that workspaces declared, as the approvals need them.
+type Declarations interface {
+	// Current refuses an action whose type its workspace has changed or retired since the action was judged.
+	Current(ctx context.Context, a policy.Action) error
+}
+
+// Service keeps approvals and standing approvals. Make it with New; any goroutine may call its methods.
+type Service struct {
+	Parts
+	askers askers
+}
+
+// New returns a service of the given parts.
+func New(parts Parts) *Service { return &Service{parts, newAskers()} }
 
 // The refusals of whoever answers.
 var (
-	// ErrApprovalNotFound means that the workspace has no such approval.
-	ErrApprovalNotFound = fault.New(fault.NotFound, "approval_not_found", "there is no such approval in this workspace")
+	// ErrNotFound means that the workspace has no such approval.
+	ErrNotFound = fault.New(fault.NotFound, "approval_not_found", "there is no such approval in this workspace")
 	// ErrStandingNotFound means that the workspace has no such standing approval.
 	ErrStandingNotFound = fault.New(fault.NotFound, "standing_not_found", "there is no such standing approval in this workspace")
-	// ErrNotDecider refuses an answer from somebody whose role does not reach.
-	ErrNotDecider = fault.New(fault.Denied, policy.ReasonRoleTooLow, "your role may not decide this").
-			With("An operator decides what happens once inside; an admin or the owner decides what leaves the machine, and standing approvals.")
 	// ErrOwnRequest refuses an answer from whoever asked.
 	ErrOwnRequest = fault.New(fault.Denied, "approval_own_request", "nobody approves what they themselves requested; somebody else has to decide")
 	// ErrOwnCredential refuses an answer with a credential that whoever asked has issued, for he may know it.
 	ErrOwnCredential = fault.New(fault.Denied, "approval_own_credential", "whoever requested this has issued the key or token that you sent, so that the answer could be his own").
 				With("Answer with a key of your own: one that you, or somebody else than whoever asked, made for you.")
 )
+
+// ErrKillSwitchHolds refuses to approve, while the kill switch is thrown, what would be refused at once.
+var ErrKillSwitchHolds = fault.New(fault.Conflict, policy.ReasonKillSwitch, "the kill switch is on, so what is approved now would be refused; the question stays open").
+	With("Lift it with `agentbox kill-switch off` and approve then; to deny or to hold is possible now.")
 
 // Filter selects approvals. Zero fields do not select; a run goes before a space, and a space before a room.
 type Filter struct {
@@ -41,8 +89,8 @@ type Filter struct {
 	Limit  int         // 1 to 1000; 0 means 100
 }
 
-// Approvals returns the approvals of a workspace that the filter selects, newest first.
-func (g *Gate) Approvals(ctx context.Context, ws id.Workspace, f Filter) ([]policy.Approval, error) {
+// List returns the approvals of a workspace that the filter selects, newest first.
+func (s *Service) List(ctx context.Context, ws id.Workspace, f Filter) ([]policy.Approval, error) {
 	q := projection.Query{Workspace: ws, Name: policy.ApprovalProjection, After: string(f.After), Newest: true, Limit: f.Limit}
 	switch {
 	case f.Run != "" && f.Status != "":
@@ -60,35 +108,35 @@ func (g *Gate) Approvals(ctx context.Context, ws id.Workspace, f Filter) ([]poli
 	case f.Status != "":
 		q.Index = projection.Index{Name: "status", Value: string(f.Status)}
 	}
-	return projection.List[policy.Approval](ctx, g.Docs, q)
+	return projection.List[policy.Approval](ctx, s.Docs, q)
 }
 
-// Approval returns one approval of the workspace.
-func (g *Gate) Approval(ctx context.Context, ws id.Workspace, approval id.Approval) (policy.Approval, error) {
-	doc, _, err := g.approval(ctx, ws, approval)
+// Get returns one approval of the workspace.
+func (s *Service) Get(ctx context.Context, ws id.Workspace, approval id.Approval) (policy.Approval, error) {
+	doc, _, err := s.load(ctx, ws, approval)
 	return doc, err
 }
 
-func (g *Gate) approval(ctx context.Context, ws id.Workspace, approval id.Approval) (policy.Approval, uint64, error) {
-	doc, version, err := projection.Load[policy.Approval](ctx, g.Docs, ws, policy.ApprovalProjection, string(approval))
+func (s *Service) load(ctx context.Context, ws id.Workspace, approval id.Approval) (policy.Approval, uint64, error) {
+	doc, version, err := projection.Load[policy.Approval](ctx, s.Docs, ws, policy.ApprovalProjection, string(approval))
 	if errors.Is(err, projection.ErrNotFound) {
-		err = ErrApprovalNotFound
+		err = ErrNotFound
 	}
 	return doc, version, err
 }
 
 // Decide answers an approval on behalf of origin's principal and returns it. A scope beyond once makes a standing approval in the same
 // commit; then the answer needs an end and a number of uses.
-func (g *Gate) Decide(ctx context.Context, origin event.Origin, ws id.Workspace, approval id.Approval, answer policy.Answer) (policy.Approval, error) {
-	err := conflicting(func() error { return g.decide(ctx, origin, ws, approval, answer) })
+func (s *Service) Decide(ctx context.Context, origin event.Origin, ws id.Workspace, approval id.Approval, answer policy.Answer) (policy.Approval, error) {
+	err := journal.Again(func() error { return s.decide(ctx, origin, ws, approval, answer) })
 	if err != nil {
 		return policy.Approval{}, err
 	}
-	return g.Approval(ctx, ws, approval)
+	return s.Get(ctx, ws, approval)
 }
 
-func (g *Gate) decide(ctx context.Context, origin event.Origin, ws id.Workspace, approval id.Approval, answer policy.Answer) error {
-	doc, version, err := g.approval(ctx, ws, approval)
+func (s *Service) decide(ctx context.Context, origin event.Origin, ws id.Workspace, approval id.Approval, answer policy.Answer) error {
+	doc, version, err := s.load(ctx, ws, approval)
 	if err != nil {
 		return err
 	}
@@ -96,35 +144,35 @@ func (g *Gate) decide(ctx context.Context, origin event.Origin, ws id.Workspace,
 		return policy.ErrOtherAction
 	}
 	standing := answer.Decision == policy.Approve && answer.Scope != "" && answer.Scope != policy.ScopeOnce
-	if err := g.mayDecide(ctx, origin, doc, standing); err != nil {
+	if err := s.mayDecide(ctx, origin, doc, standing); err != nil {
 		return err
 	}
 	expect := []event.DocumentVersion{{Projection: policy.ApprovalProjection, Key: string(doc.ID), Version: version}}
 	if answer.Decision != policy.Refuse { // to refuse ends something, and can be done in an archived workspace too
-		alive, err := g.living(ctx, ws)
+		alive, err := s.People.Living(ctx, ws)
 		if err != nil {
 			return err
 		}
 		expect = append(expect, alive...)
 	}
 	if answer.Decision == policy.Approve && doc.Open() {
-		if err := g.approvable(ctx, doc); err != nil {
+		if err := s.approvable(ctx, doc); err != nil {
 			return err
 		}
 	}
-	now := g.Clock.Now().UTC()
+	now := s.Clock.Now().UTC()
 	if answer.Decision == policy.Approve && doc.Approvers > 1 && doc.Open() {
 		var enough bool
-		answer, enough, expect, err = g.second(ctx, origin, doc, answer, standing, expect)
+		answer, enough, expect, err = s.second(ctx, origin, doc, answer, standing, expect)
 		if err != nil {
 			return err
 		}
 		if !enough {
-			return g.assent(ctx, origin, doc, answer, now, expect)
+			return s.assent(ctx, origin, doc, answer, now, expect)
 		}
 	}
 	if standing {
-		answer.Standing = id.New[id.Standing](g.IDs)
+		answer.Standing = id.New[id.Standing](s.IDs)
 	}
 	decided, err := doc.Decide(answer, now)
 	if err != nil {
@@ -134,7 +182,7 @@ func (g *Gate) decide(ctx context.Context, origin event.Origin, ws id.Workspace,
 	draft.OccurredAt = now
 	batch := event.Batch{Workspace: ws, Drafts: []event.Draft{draft}, Documents: expect}
 	if standing {
-		granted, err := g.grant(doc, answer, now)
+		granted, err := s.grant(doc, answer, now)
 		if err != nil {
 			return err
 		}
@@ -144,12 +192,12 @@ func (g *Gate) decide(ctx context.Context, origin event.Origin, ws id.Workspace,
 		batch.Drafts = append(batch.Drafts, grant)
 		batch.Documents = append(batch.Documents, event.DocumentVersion{Projection: policy.StandingProjection, Key: string(granted.Standing)})
 	}
-	_, err = g.Log.Append(ctx, origin.Once(batch))
+	_, err = s.Log.Append(ctx, origin.Once(batch))
 	return err
 }
 
 // grant checks what a standing approval would cover: never more than the action that was asked about, typed, bounded in time and number.
-func (g *Gate) grant(doc policy.Approval, answer policy.Answer, now time.Time) (policy.StandingGranted, error) {
+func (s *Service) grant(doc policy.Approval, answer policy.Answer, now time.Time) (policy.StandingGranted, error) {
 	a, err := policy.ParseAction(doc.Request)
 	if err != nil {
 		return policy.StandingGranted{}, err
@@ -164,30 +212,18 @@ func (g *Gate) grant(doc policy.Approval, answer policy.Answer, now time.Time) (
 	return policy.Grant(answer.Standing, doc.ID, cover, answer.ExpiresAt.UTC(), answer.Uses, now)
 }
 
-// wordsOf returns the words of an action that is one command which a standing approval may cover.
-func wordsOf(a policy.Action) []string {
-	if a.Type != policy.ShellExec {
-		return nil
-	}
-	reading, err := read(a)
-	if err != nil {
-		return nil
-	}
-	return reading.Words()
-}
-
 // mayDecide checks who answers: a person whose role reaches, and not whoever asked, by whatever credential.
-func (g *Gate) mayDecide(ctx context.Context, origin event.Origin, doc policy.Approval, standing bool) error {
+func (s *Service) mayDecide(ctx context.Context, origin event.Origin, doc policy.Approval, standing bool) error {
 	p := origin.Principal
-	who, err := g.who(ctx, doc.Workspace, p)
+	who, err := s.People.Who(ctx, doc.Workspace, p)
 	if err != nil {
 		return err
 	}
 	least := leastRole(doc, standing)
 	if who.Kind != id.User || who.Quarantined || !who.Role.AtLeast(least) {
-		return ErrNotDecider
+		return authority.ErrNotDecider
 	}
-	asked, err := g.requesters(ctx, doc)
+	asked, err := s.requesters(ctx, doc)
 	if err != nil {
 		return err
 	}
@@ -197,7 +233,7 @@ func (g *Gate) mayDecide(ctx context.Context, origin event.Origin, doc policy.Ap
 		}
 		return nil
 	}
-	others, err := g.others(ctx, doc.Workspace, least, p)
+	others, err := s.others(ctx, doc.Workspace, least, p)
 	if err != nil {
 		return err
 	}
@@ -209,7 +245,7 @@ func (g *Gate) mayDecide(ctx context.Context, origin event.Origin, doc policy.Ap
 
 // requesters returns those who asked the question: who acts and who sent it. Where policy demands several persons, it is whoever asked for the run
 // as well, for then the question is their own; one person is enough to look at what the agent of their own space does.
-func (g *Gate) requesters(ctx context.Context, doc policy.Approval) ([]id.Principal, error) {
+func (s *Service) requesters(ctx context.Context, doc policy.Approval) ([]id.Principal, error) {
 	asked := []id.Principal{doc.RequestedBy}
 	if doc.Through != "" {
 		asked = append(asked, doc.Through)
@@ -217,7 +253,7 @@ func (g *Gate) requesters(ctx context.Context, doc policy.Approval) ([]id.Princi
 	if doc.Run == "" || doc.Approvers < 2 {
 		return asked, nil
 	}
-	r, _, err := projection.Load[run.Run](ctx, g.Docs, doc.Workspace, run.Projection, string(doc.Run))
+	r, _, err := projection.Load[run.Run](ctx, s.Docs, doc.Workspace, run.Projection, string(doc.Run))
 	if errors.Is(err, projection.ErrNotFound) {
 		return asked, nil
 	}
@@ -225,16 +261,16 @@ func (g *Gate) requesters(ctx context.Context, doc policy.Approval) ([]id.Princi
 }
 
 // approvable refuses to approve an effect that the kill switch would stop at once, and what was asked under another declaration than that of now.
-func (g *Gate) approvable(ctx context.Context, doc policy.Approval) error {
+func (s *Service) approvable(ctx context.Context, doc policy.Approval) error {
 	if a, err := policy.ParseAction(doc.Request); err == nil {
-		if err := g.current(ctx, a); err != nil {
+		if err := s.Declarations.Current(ctx, a); err != nil {
 			return err
 		}
 	}
 	if kind, ok := kindOf(doc); ok && !kind.Stops() {
 		return nil
 	}
-	on, err := g.switches.on(ctx, doc.Workspace)
+	on, err := s.Switch.On(ctx, doc.Workspace)
 	if err == nil && on {
 		err = ErrKillSwitchHolds
 	}
@@ -250,10 +286,10 @@ func leastRole(doc policy.Approval, standing bool) principal.Role {
 }
 
 // others reports whether another person than the given ones could decide.
-func (g *Gate) others(ctx context.Context, ws id.Workspace, least principal.Role, but ...id.Principal) (bool, error) {
+func (s *Service) others(ctx context.Context, ws id.Workspace, least principal.Role, but ...id.Principal) (bool, error) {
 	q := projection.Query{Workspace: ws, Name: principal.Projection, Index: projection.Index{Name: "kind", Value: string(id.User)}, Limit: 1000}
 	for {
-		people, err := projection.List[principal.Principal](ctx, g.Docs, q)
+		people, err := projection.List[principal.Principal](ctx, s.Docs, q)
 		if err != nil {
 			return false, err
 		}
@@ -270,26 +306,26 @@ func (g *Gate) others(ctx context.Context, ws id.Workspace, least principal.Role
 }
 
 // Standings returns the standing approvals of a workspace, newest first, after the given one.
-func (g *Gate) Standings(ctx context.Context, ws id.Workspace, after id.Standing, limit int) ([]policy.Standing, error) {
-	return projection.List[policy.Standing](ctx, g.Docs, projection.Query{
+func (s *Service) Standings(ctx context.Context, ws id.Workspace, after id.Standing, limit int) ([]policy.Standing, error) {
+	return projection.List[policy.Standing](ctx, s.Docs, projection.Query{
 		Workspace: ws, Name: policy.StandingProjection, After: string(after), Newest: true, Limit: limit,
 	})
 }
 
 // Revoke ends a standing approval. Who may decide may revoke, and it never waits for anything but the log.
-func (g *Gate) Revoke(ctx context.Context, origin event.Origin, ws id.Workspace, standing id.Standing, reason string) error {
-	who, err := g.who(ctx, ws, origin.Principal)
+func (s *Service) Revoke(ctx context.Context, origin event.Origin, ws id.Workspace, standing id.Standing, reason string) error {
+	who, err := s.People.Who(ctx, ws, origin.Principal)
 	if err != nil {
 		return err
 	}
 	if who.Kind != id.User || who.Quarantined || !who.Role.AtLeast(principal.Operator) {
-		return ErrNotDecider
+		return authority.ErrNotDecider
 	}
 	if len(reason) > policy.MaxReasonBytes {
 		return policy.ErrReasonTooLong
 	}
-	return conflicting(func() error {
-		doc, version, err := projection.Load[policy.Standing](ctx, g.Docs, ws, policy.StandingProjection, string(standing))
+	return journal.Again(func() error {
+		doc, version, err := projection.Load[policy.Standing](ctx, s.Docs, ws, policy.StandingProjection, string(standing))
 		if errors.Is(err, projection.ErrNotFound) {
 			return ErrStandingNotFound
 		}
@@ -297,8 +333,8 @@ func (g *Gate) Revoke(ctx context.Context, origin event.Origin, ws id.Workspace,
 			return err
 		}
 		draft := event.New(policy.StandingRevokedType, origin, ws, "", policy.StandingRevoked{Standing: standing, Reason: reason}).About(policy.StandingEntity, string(standing))
-		draft.OccurredAt = g.Clock.Now().UTC()
-		_, err = g.Log.Append(ctx, event.Batch{
+		draft.OccurredAt = s.Clock.Now().UTC()
+		_, err = s.Log.Append(ctx, event.Batch{
 			Workspace: ws, Drafts: []event.Draft{draft},
 			Documents: []event.DocumentVersion{{Projection: policy.StandingProjection, Key: string(standing), Version: version}},
 		})
@@ -307,14 +343,14 @@ func (g *Gate) Revoke(ctx context.Context, origin event.Origin, ws id.Workspace,
 }
 
 // Step records the end of every question whose time is over at now.
-func (g *Gate) Step(ctx context.Context, now time.Time) error {
-	workspaces, err := g.Log.Workspaces(ctx)
+func (s *Service) Step(ctx context.Context, now time.Time) error {
+	workspaces, err := s.Log.Workspaces(ctx)
 	if err != nil {
 		return err
 	}
 	for _, ws := range workspaces {
 		for _, status := range []policy.ApprovalStatus{policy.Pending, policy.Held} {
-			if err := g.expire(ctx, ws, status, now); err != nil {
+			if err := s.expire(ctx, ws, status, now); err != nil {
 				return err
 			}
 		}
@@ -322,10 +358,10 @@ func (g *Gate) Step(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-func (g *Gate) expire(ctx context.Context, ws id.Workspace, status policy.ApprovalStatus, now time.Time) error {
+func (s *Service) expire(ctx context.Context, ws id.Workspace, status policy.ApprovalStatus, now time.Time) error {
 	q := projection.Query{Workspace: ws, Name: policy.ApprovalProjection, Index: projection.Index{Name: "status", Value: string(status)}, Limit: 100}
 	for {
-		open, err := projection.List[policy.Approval](ctx, g.Docs, q)
+		open, err := projection.List[policy.Approval](ctx, s.Docs, q)
 		if err != nil {
 			return err
 		}
@@ -334,7 +370,7 @@ func (g *Gate) expire(ctx context.Context, ws id.Workspace, status policy.Approv
 			if _, over := doc.Expire(now); !over {
 				continue
 			}
-			if err := conflicting(func() error { return g.end(ctx, ws, doc.ID, now) }); err != nil {
+			if err := journal.Again(func() error { return s.end(ctx, ws, doc.ID, now) }); err != nil {
 				return err
 			}
 		}
@@ -344,8 +380,8 @@ func (g *Gate) expire(ctx context.Context, ws id.Workspace, status policy.Approv
 	}
 }
 
-func (g *Gate) end(ctx context.Context, ws id.Workspace, approval id.Approval, now time.Time) error {
-	doc, version, err := g.approval(ctx, ws, approval)
+func (s *Service) end(ctx context.Context, ws id.Workspace, approval id.Approval, now time.Time) error {
+	doc, version, err := s.load(ctx, ws, approval)
 	if err != nil {
 		return err
 	}
@@ -353,13 +389,13 @@ func (g *Gate) end(ctx context.Context, ws id.Workspace, approval id.Approval, n
 	if !over {
 		return nil // somebody decided it a moment ago
 	}
-	origin := event.Origin{Principal: g.System}
+	origin := event.Origin{Principal: s.System}
 	if origin.Principal == "" {
 		origin.Principal = doc.RequestedBy
 	}
 	draft := event.New(policy.ApprovalExpiredType, origin, ws, doc.Room, expired).In(doc.Run, doc.Step).About(policy.ApprovalEntity, string(doc.ID))
 	draft.OccurredAt = now.UTC()
-	_, err = g.Log.Append(ctx, event.Batch{
+	_, err = s.Log.Append(ctx, event.Batch{
 		Workspace: ws, Drafts: []event.Draft{draft},
 		Documents: []event.DocumentVersion{{Projection: policy.ApprovalProjection, Key: string(doc.ID), Version: version}},
 	})

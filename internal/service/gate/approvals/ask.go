@@ -1,4 +1,4 @@
-package gate
+package approvals
 
 import (
 	"cmp"
@@ -22,13 +22,13 @@ import (
 const MaxOpen = 100
 
 // Ask implements policy.Gate.
-func (g *Gate) Ask(ctx context.Context, origin event.Origin, r policy.Ruling, q policy.Ask, with event.Batch) (policy.Approval, error) {
-	return g.ask(ctx, origin, r, q, with, "")
+func (s *Service) Ask(ctx context.Context, origin event.Origin, r policy.Ruling, q policy.Ask, with event.Batch) (policy.Approval, error) {
+	return s.ask(ctx, origin, r, q, with, "")
 }
 
 // AskOnce implements policy.Gate.
-func (g *Gate) AskOnce(ctx context.Context, origin event.Origin, r policy.Ruling, with event.Batch) (policy.Approval, error) {
-	if err := g.own(r); err != nil {
+func (s *Service) AskOnce(ctx context.Context, origin event.Origin, r policy.Ruling, with event.Batch) (policy.Approval, error) {
+	if err := s.Judge.Own(r); err != nil {
 		return policy.Approval{}, err
 	}
 	if kind, _ := r.Action.Kind(); r.Action.Run != "" && kind.SideEffect != policy.Record {
@@ -38,21 +38,21 @@ func (g *Gate) AskOnce(ctx context.Context, origin event.Origin, r policy.Ruling
 		origin.Principal, origin.By = p, cmp.Or(origin.By, origin.Principal)
 	}
 	for try := 1; ; try++ {
-		latest, err := g.latest(ctx, r)
-		if err != nil || latest.Counts(g.Clock.Now()) {
+		latest, err := s.latest(ctx, r)
+		if err != nil || latest.Counts(s.Clock.Now()) {
 			return latest, err
 		}
 		// Many may be here at once; the key lets one of them ask after the latest question, and the others find what it asked.
-		q, err := g.ask(ctx, origin, r, policy.Ask{}, with, "ask:"+r.Decision.Action.String()+":"+string(latest.ID))
-		if err == nil || !lost(err) || try == tries {
+		q, err := s.ask(ctx, origin, r, policy.Ask{}, with, "ask:"+r.Decision.Action.String()+":"+string(latest.ID))
+		if err == nil || !journal.Lost(err) || try == journal.Tries {
 			return q, err
 		}
 	}
 }
 
 // latest returns the latest question about exactly this action, or the zero approval.
-func (g *Gate) latest(ctx context.Context, r policy.Ruling) (policy.Approval, error) {
-	found, err := projection.List[policy.Approval](ctx, g.Docs, projection.Query{
+func (s *Service) latest(ctx context.Context, r policy.Ruling) (policy.Approval, error) {
+	found, err := projection.List[policy.Approval](ctx, s.Docs, projection.Query{
 		Workspace: r.Action.Workspace, Name: policy.ApprovalProjection, Index: projection.Index{Name: "request", Value: r.Decision.Action.String()},
 		Newest: true, Limit: 1,
 	})
@@ -63,12 +63,12 @@ func (g *Gate) latest(ctx context.Context, r policy.Ruling) (policy.Approval, er
 }
 
 // ask records a question. Unique, if not empty, is a key that no other question may have.
-func (g *Gate) ask(ctx context.Context, origin event.Origin, r policy.Ruling, q policy.Ask, with event.Batch, unique string) (policy.Approval, error) {
-	if err := g.own(r); err != nil {
+func (s *Service) ask(ctx context.Context, origin event.Origin, r policy.Ruling, q policy.Ask, with event.Batch, unique string) (policy.Approval, error) {
+	if err := s.Judge.Own(r); err != nil {
 		return policy.Approval{}, err
 	}
 	a := r.Action
-	if err := belongs(with, a.Workspace); err != nil {
+	if err := policy.Belongs(with, a.Workspace); err != nil {
 		return policy.Approval{}, err
 	}
 	if origin.Principal != a.Principal {
@@ -77,56 +77,56 @@ func (g *Gate) ask(ctx context.Context, origin event.Origin, r policy.Ruling, q 
 	if r.Decision.Outcome != policy.RequireApproval {
 		return policy.Approval{}, fault.New(fault.Internal, "nothing_to_ask", "only what needs approval can be asked about")
 	}
-	now, err := g.judge(ctx, a, nil)
+	now, err := s.Judge.Judge(ctx, a)
 	if err != nil {
 		return policy.Approval{}, err
 	}
-	if now.ruling.Decision.Outcome == policy.Deny {
-		return policy.Approval{}, refusal(now.ruling.Decision) // it has become impossible since
+	if now.Decision.Outcome == policy.Deny {
+		return policy.Approval{}, now.Decision.Refusal() // it has become impossible since
 	}
-	draft, err := g.question(origin, r, q)
+	draft, err := s.question(origin, r, q)
 	if err != nil {
 		return policy.Approval{}, err
 	}
 	draft.IdempotencyKey = unique
-	give, err := g.askers.of(ctx, a.Principal) // else of many at once all but one would lose, again and again
+	give, err := s.askers.of(ctx, a.Principal) // else of many at once all but one would lose, again and again
 	if err != nil {
 		return policy.Approval{}, err
 	}
 	defer give()
 	for try := 1; ; try++ {
-		open, err := g.open(ctx, a.Workspace, a.Principal)
+		open, err := s.open(ctx, a.Workspace, a.Principal)
 		if err != nil {
 			return policy.Approval{}, err
 		}
 		batch := with
 		batch.Drafts = append(slices.Clone(with.Drafts), draft)
 		batch.Documents = append(slices.Clone(with.Documents), open, event.DocumentVersion{Projection: policy.ApprovalProjection, Key: draft.EntityID})
-		if _, err = g.Log.Append(ctx, batch); err == nil {
+		if _, err = s.Log.Append(ctx, batch); err == nil {
 			break
 		}
-		if !errors.Is(err, journal.ErrConflict) || try == tries {
+		if !errors.Is(err, journal.ErrConflict) || try == journal.Tries {
 			return policy.Approval{}, err
 		}
-		if again, lookErr := g.stale(ctx, with); lookErr != nil || again {
+		if again, lookErr := projection.Stale(ctx, s.Docs, with); lookErr != nil || again {
 			return policy.Approval{}, err // the caller's own expectation failed: another try cannot help
 		}
 	}
-	doc, _, err := projection.Load[policy.Approval](ctx, g.Docs, a.Workspace, policy.ApprovalProjection, draft.EntityID)
+	doc, _, err := projection.Load[policy.Approval](ctx, s.Docs, a.Workspace, policy.ApprovalProjection, draft.EntityID)
 	return doc, err
 }
 
 // question drafts approval.requested.
-func (g *Gate) question(origin event.Origin, r policy.Ruling, q policy.Ask) (event.Draft, error) {
+func (s *Service) question(origin event.Origin, r policy.Ruling, q policy.Ask) (event.Draft, error) {
 	a := r.Action
 	what, err := policy.Render(r.Canonical)
 	if err != nil {
 		return event.Draft{}, err
 	}
 	if q.Approval == "" {
-		q.Approval = id.New[id.Approval](g.IDs)
+		q.Approval = id.New[id.Approval](s.IDs)
 	}
-	unsealed := append(slices.Clone(r.Decision.Unsealed), escapeAll(q.Unsealed)...)
+	unsealed := append(slices.Clone(r.Decision.Unsealed), policy.EscapeAll(q.Unsealed)...)
 	words, _ := leak.Text(q.AgentWords)
 	if len(words) > policy.MaxAgentWords {
 		words = strings.ToValidUTF8(words[:policy.MaxAgentWords], "") + "..."
@@ -142,8 +142,8 @@ func (g *Gate) question(origin event.Origin, r policy.Ruling, q policy.Ask) (eve
 	if err != nil {
 		template.Text = "" // it makes none
 	}
-	now := g.Clock.Now().UTC()
-	expires := now.Add(g.QuestionTime)
+	now := s.Clock.Now().UTC()
+	expires := now.Add(s.QuestionTime)
 	if !q.ExpiresAt.IsZero() {
 		if expires = q.ExpiresAt.UTC(); !expires.After(now) || expires.After(now.Add(policy.MaxQuestionTime)) {
 			return event.Draft{}, policy.ErrInvalidExpiry
@@ -204,27 +204,18 @@ func (a *askers) of(ctx context.Context, p id.Principal) (give func(), err error
 
 // open refuses a question more than a principal may have open, and returns what the log has to expect so that nobody asks in between: that the
 // principal has asked no other question since.
-func (g *Gate) open(ctx context.Context, ws id.Workspace, p id.Principal) (event.DocumentVersion, error) {
+func (s *Service) open(ctx context.Context, ws id.Workspace, p id.Principal) (event.DocumentVersion, error) {
 	asked := event.DocumentVersion{Projection: policy.AskerProjection, Key: string(p)}
-	doc, err := g.Docs.Document(ctx, ws, policy.AskerProjection, string(p))
+	doc, err := s.Docs.Document(ctx, ws, policy.AskerProjection, string(p))
 	if err != nil && !errors.Is(err, projection.ErrNotFound) {
 		return asked, err
 	}
 	asked.Version = doc.Version
-	found, err := g.Docs.Documents(ctx, projection.Query{
+	found, err := s.Docs.Documents(ctx, projection.Query{
 		Workspace: ws, Name: policy.ApprovalProjection, Index: projection.Index{Name: "open_by", Value: string(p)}, Limit: MaxOpen,
 	})
 	if err == nil && len(found) >= MaxOpen {
 		err = fault.New(fault.Exhausted, policy.ReasonQuotaExceeded, "%d questions of this agent are open already, the most that are allowed; wait for an answer", MaxOpen)
 	}
 	return asked, err
-}
-
-// conflicting runs a change of a document again while somebody else was first; the change looks at the document anew each time.
-func conflicting(change func() error) error {
-	for try := 1; ; try++ {
-		if err := change(); err == nil || !errors.Is(err, journal.ErrConflict) || try == tries {
-			return err
-		}
-	}
 }

@@ -1,4 +1,4 @@
-package gate
+package approvals
 
 import (
 	"context"
@@ -9,14 +9,15 @@ import (
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/principal"
+	"agentbox/internal/service/gate/authority"
 )
 
 // second puts a person's yes together with those that others gave before, where policy demands more than one. Only the assent of somebody
 // who could decide now counts. It is enough when as many as are demanded agree, or when nobody else is there who could: whoever is alone is
 // never locked out. A second person who may decide once, but not grant a standing approval, is there all the same.
-func (g *Gate) second(ctx context.Context, origin event.Origin, doc policy.Approval, answer policy.Answer, standing bool, expect []event.DocumentVersion) (policy.Answer, bool, []event.DocumentVersion, error) {
+func (s *Service) second(ctx context.Context, origin event.Origin, doc policy.Approval, answer policy.Answer, standing bool, expect []event.DocumentVersion) (policy.Answer, bool, []event.DocumentVersion, error) {
 	p, least := origin.Principal, leastRole(doc, standing)
-	asked, err := g.requesters(ctx, doc)
+	asked, err := s.requesters(ctx, doc)
 	if err != nil {
 		return answer, false, nil, err
 	}
@@ -25,8 +26,8 @@ func (g *Gate) second(ctx context.Context, origin event.Origin, doc policy.Appro
 		if a.By == p || slices.Contains(asked, a.By) {
 			continue
 		}
-		who, version, err := g.person(ctx, doc.Workspace, a.By)
-		if errors.Is(err, errNobody) {
+		who, version, err := s.People.Person(ctx, doc.Workspace, a.By)
+		if errors.Is(err, authority.ErrNobody) {
 			continue
 		}
 		if err != nil {
@@ -38,7 +39,7 @@ func (g *Gate) second(ctx context.Context, origin event.Origin, doc policy.Appro
 		others = append(others, a)
 		expect = append(expect, event.DocumentVersion{Projection: principal.Projection, Key: string(a.By), Version: version})
 	}
-	more, err := g.others(ctx, doc.Workspace, leastRole(doc, false), append(asked, p)...)
+	more, err := s.others(ctx, doc.Workspace, leastRole(doc, false), append(asked, p)...)
 	if err != nil {
 		return answer, false, nil, err
 	}
@@ -47,18 +48,18 @@ func (g *Gate) second(ctx context.Context, origin event.Origin, doc policy.Appro
 }
 
 // assent records one person's yes; the question stays open for another one. What could not be decided cannot be assented to either.
-func (g *Gate) assent(ctx context.Context, origin event.Origin, doc policy.Approval, answer policy.Answer, now time.Time, expect []event.DocumentVersion) error {
+func (s *Service) assent(ctx context.Context, origin event.Origin, doc policy.Approval, answer policy.Answer, now time.Time, expect []event.DocumentVersion) error {
 	if _, err := doc.Decide(answer, now); err != nil {
 		return err
 	}
 	assented := doc.Assent(answer, origin.Issuer)
 	if assented.Scope != policy.ScopeOnce {
-		if _, err := g.grant(doc, answer, now); err != nil {
+		if _, err := s.grant(doc, answer, now); err != nil {
 			return err
 		}
 	}
 	draft := event.New(policy.ApprovalAssentedType, origin, doc.Workspace, doc.Room, assented).In(doc.Run, doc.Step).About(policy.ApprovalEntity, string(doc.ID))
 	draft.OccurredAt = now
-	_, err := g.Log.Append(ctx, event.Batch{Workspace: doc.Workspace, Drafts: []event.Draft{draft}, Documents: expect})
+	_, err := s.Log.Append(ctx, event.Batch{Workspace: doc.Workspace, Drafts: []event.Draft{draft}, Documents: expect})
 	return err
 }

@@ -1,4 +1,4 @@
-package gate
+package approvals
 
 import (
 	"cmp"
@@ -11,37 +11,38 @@ import (
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/kernel/journal"
+	"agentbox/internal/kernel/projection"
 )
 
 // Withdraw implements policy.Gate.
-func (g *Gate) Withdraw(ctx context.Context, origin event.Origin, approval id.Approval, reason string, with event.Batch) (event.Receipt, error) {
+func (s *Service) Withdraw(ctx context.Context, origin event.Origin, approval id.Approval, reason string, with event.Batch) (event.Receipt, error) {
 	for try := 1; ; try++ {
-		receipt, err := g.withdraw(ctx, origin, approval, reason, with)
-		if err == nil || !errors.Is(err, journal.ErrConflict) || try == tries {
+		receipt, err := s.withdraw(ctx, origin, approval, reason, with)
+		if err == nil || !errors.Is(err, journal.ErrConflict) || try == journal.Tries {
 			return receipt, err
 		}
-		if again, lookErr := g.stale(ctx, with); lookErr != nil || again {
+		if again, lookErr := projection.Stale(ctx, s.Docs, with); lookErr != nil || again {
 			return receipt, err // the caller's own expectation failed: another try cannot help
 		}
 	}
 }
 
-func (g *Gate) withdraw(ctx context.Context, origin event.Origin, approval id.Approval, reason string, with event.Batch) (event.Receipt, error) {
-	doc, version, err := g.approval(ctx, with.Workspace, approval)
+func (s *Service) withdraw(ctx context.Context, origin event.Origin, approval id.Approval, reason string, with event.Batch) (event.Receipt, error) {
+	doc, version, err := s.load(ctx, with.Workspace, approval)
 	if err != nil {
 		return event.Receipt{}, err
 	}
 	batch := with
 	if withdrawn, open := doc.Withdraw(reason); open {
 		draft := event.New(policy.ApprovalWithdrawnType, origin, with.Workspace, doc.Room, withdrawn).In(doc.Run, doc.Step).About(policy.ApprovalEntity, string(doc.ID))
-		draft.OccurredAt = g.Clock.Now().UTC()
+		draft.OccurredAt = s.Clock.Now().UTC()
 		batch.Drafts = append([]event.Draft{draft}, with.Drafts...)
 		batch.Documents = append(slices.Clone(with.Documents), event.DocumentVersion{Projection: policy.ApprovalProjection, Key: string(approval), Version: version})
 	}
 	if len(batch.Drafts) == 0 {
 		return event.Receipt{}, policy.ErrAlreadyDecided
 	}
-	return g.Log.Append(ctx, batch)
+	return s.Log.Append(ctx, batch)
 }
 
 // The refusals of one who takes a question back.
@@ -59,12 +60,12 @@ func outside(doc policy.Approval) bool {
 }
 
 // TakeBack withdraws a question on behalf of who requested it, or sent it for who acts. One that is withdrawn already stays so.
-func (g *Gate) TakeBack(ctx context.Context, origin event.Origin, ws id.Workspace, approval id.Approval, reason string) (policy.Approval, error) {
-	doc, err := g.Approval(ctx, ws, approval)
+func (s *Service) TakeBack(ctx context.Context, origin event.Origin, ws id.Workspace, approval id.Approval, reason string) (policy.Approval, error) {
+	doc, err := s.Get(ctx, ws, approval)
 	if err != nil {
 		return doc, err
 	}
-	who, err := g.who(ctx, ws, origin.Principal)
+	who, err := s.People.Who(ctx, ws, origin.Principal)
 	switch {
 	case err != nil:
 		return doc, err
@@ -77,8 +78,8 @@ func (g *Gate) TakeBack(ctx context.Context, origin event.Origin, ws id.Workspac
 	case len(reason) > policy.MaxReasonBytes:
 		return doc, policy.ErrReasonTooLong
 	}
-	if _, err := g.Withdraw(ctx, origin, approval, cmp.Or(reason, "withdrawn_by_requester"), event.Batch{Workspace: ws}); err != nil {
+	if _, err := s.Withdraw(ctx, origin, approval, cmp.Or(reason, "withdrawn_by_requester"), event.Batch{Workspace: ws}); err != nil {
 		return doc, err
 	}
-	return g.Approval(ctx, ws, approval)
+	return s.Get(ctx, ws, approval)
 }

@@ -1,4 +1,4 @@
-package gate
+package projection
 
 import (
 	"bytes"
@@ -9,20 +9,20 @@ import (
 	"sync"
 
 	"agentbox/internal/domain/id"
-	"agentbox/internal/kernel/projection"
 )
 
-// Bounds of what known keeps.
+// Bounds of what Known keeps.
 const (
 	maxKnown     = 1_024
 	maxKnownBody = 16 << 10
 )
 
-// known reads documents of one type. The document is read from the store each time, for authority is never remembered; only what its
-// bytes mean is, so that the same bytes are parsed once. What it returns is shared and not to be changed.
-type known[T any] struct {
+// Known reads documents of one type, and parses the same bytes once. It reads the document from the store each time, so that a change shows at
+// once; it remembers only what the bytes mean. What it returns is shared: callers must not change it. The zero value is ready, and any goroutine
+// may call its methods.
+type Known[T any] struct {
 	mu   sync.RWMutex // guards docs
-	docs map[projection.Ref]parsed[T]
+	docs map[Ref]parsed[T]
 }
 
 type parsed[T any] struct {
@@ -30,14 +30,14 @@ type parsed[T any] struct {
 	doc  T
 }
 
-// load returns a document and its version.
-func (k *known[T]) load(ctx context.Context, r projection.Reader, ws id.Workspace, name, key string) (T, uint64, error) {
-	d, err := projection.Lend(ctx, r, ws, name, key)
+// Load returns a document and its version. ErrNotFound means that there is none.
+func (k *Known[T]) Load(ctx context.Context, r Reader, ws id.Workspace, name, key string) (T, uint64, error) {
+	d, err := Lend(ctx, r, ws, name, key)
 	if err != nil {
 		var none T
 		return none, 0, err
 	}
-	ref := projection.Ref{Workspace: ws, Name: name, Key: key}
+	ref := Ref{Workspace: ws, Name: name, Key: key}
 	k.mu.RLock()
 	found, ok := k.docs[ref]
 	k.mu.RUnlock()
@@ -49,7 +49,7 @@ func (k *known[T]) load(ctx context.Context, r projection.Reader, ws id.Workspac
 }
 
 // parse reads a document and keeps what it says.
-func (k *known[T]) parse(ref projection.Ref, body []byte) (doc T, err error) {
+func (k *Known[T]) parse(ref Ref, body []byte) (doc T, err error) {
 	if err := json.Unmarshal(body, &doc); err != nil {
 		return doc, fmt.Errorf("read document %s %s: %w", ref.Name, ref.Key, err)
 	}
@@ -59,7 +59,7 @@ func (k *known[T]) parse(ref projection.Ref, body []byte) (doc T, err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.docs == nil || len(k.docs) >= maxKnown {
-		k.docs = map[projection.Ref]parsed[T]{}
+		k.docs = map[Ref]parsed[T]{}
 	}
 	k.docs[ref] = parsed[T]{slices.Clone(body), doc}
 	return doc, nil

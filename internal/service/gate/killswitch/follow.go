@@ -1,4 +1,4 @@
-package gate
+package killswitch
 
 import (
 	"context"
@@ -17,27 +17,27 @@ const followAgain = time.Second
 
 // Follow makes this daemon do what other daemons of the log say about kill switches, until ctx ends: where one is thrown effects under way end
 // here too, and where it is lifted what it held goes on. What begins asks the log itself and waits for nobody to be told.
-func (g *Gate) Follow(ctx context.Context) error {
+func (s *Service) Follow(ctx context.Context) error {
 	var follows sync.WaitGroup
 	defer follows.Wait()
 	known := map[id.Workspace]bool{}
 	for ctx.Err() == nil {
-		workspaces, err := g.Log.Workspaces(ctx)
+		workspaces, err := s.Log.Workspaces(ctx)
 		if err == nil {
 			for _, ws := range workspaces {
 				if !known[ws] {
 					known[ws] = true
-					follows.Go(func() { g.follow(ctx, ws) })
+					follows.Go(func() { s.follow(ctx, ws) })
 				}
 			}
 		}
-		g.pause(ctx)
+		s.pause(ctx)
 	}
 	return nil
 }
 
-func (g *Gate) pause(ctx context.Context) {
-	again, stop := g.Clock.NewTimer(followAgain)
+func (s *Service) pause(ctx context.Context) {
+	again, stop := s.Clock.NewTimer(followAgain)
 	defer stop()
 	select {
 	case <-again:
@@ -46,14 +46,14 @@ func (g *Gate) pause(ctx context.Context) {
 }
 
 // follow follows the switch of one workspace. The head is read before the switch, so that nothing falls between the two.
-func (g *Gate) follow(ctx context.Context, ws id.Workspace) {
-	for ; ctx.Err() == nil; g.pause(ctx) {
-		head, err := g.Log.Head(ctx, ws)
-		if err != nil || g.learn(ctx, ws) != nil {
+func (s *Service) follow(ctx context.Context, ws id.Workspace) {
+	for ; ctx.Err() == nil; s.pause(ctx) {
+		head, err := s.Log.Head(ctx, ws)
+		if err != nil || s.learn(ctx, ws) != nil {
 			continue
 		}
-		for _, err := range journal.Tail(ctx, g.Log, journal.Query{Workspace: ws, From: head + 1, Types: []string{policy.KillSwitchThrownType, policy.KillSwitchLiftedType}}) {
-			if err != nil || g.learn(ctx, ws) != nil {
+		for _, err := range journal.Tail(ctx, s.Log, journal.Query{Workspace: ws, From: head + 1, Types: []string{policy.KillSwitchThrownType, policy.KillSwitchLiftedType}}) {
+			if err != nil || s.learn(ctx, ws) != nil {
 				break
 			}
 		}
@@ -61,17 +61,17 @@ func (g *Gate) follow(ctx context.Context, ws id.Workspace) {
 }
 
 // learn reads a switch from the log and does what it says.
-func (g *Gate) learn(ctx context.Context, ws id.Workspace) error {
-	doc, _, err := projection.Load[policy.KillSwitch](ctx, g.Docs, ws, policy.KillSwitchProjection, string(ws))
+func (s *Service) learn(ctx context.Context, ws id.Workspace) error {
+	doc, _, err := projection.Load[policy.KillSwitch](ctx, s.Docs, ws, policy.KillSwitchProjection, string(ws))
 	if err != nil && !errors.Is(err, projection.ErrNotFound) {
 		return err
 	}
-	thrown, lifted := g.switches.learn(ws, doc.On)
-	if thrown && g.halt != nil {
-		g.halt(ws, ErrKillSwitch)
+	thrown, lifted := s.switches.learn(ws, doc.On)
+	if thrown && s.halt != nil {
+		s.halt(ws, ErrThrown)
 	}
-	if lifted && g.lifted != nil {
-		g.lifted(ws)
+	if lifted && s.lifted != nil {
+		s.lifted(ws)
 	}
 	return nil
 }

@@ -1,4 +1,5 @@
-package gate
+// Package killswitch stops every effect of a workspace at once, and lets them go on.
+package killswitch
 
 import (
 	"context"
@@ -10,16 +11,58 @@ import (
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/principal"
+	"agentbox/internal/kernel/journal"
 	"agentbox/internal/kernel/projection"
+	"agentbox/internal/service/gate/authority"
 )
 
-// ErrKillSwitch refuses every effect while the kill switch is thrown.
-var ErrKillSwitch = fault.New(fault.Denied, policy.ReasonKillSwitch, "the kill switch is thrown: only reading, and what is only recorded, is permitted").
+// ErrThrown refuses every effect while the kill switch is thrown.
+var ErrThrown = fault.New(fault.Denied, policy.ReasonKillSwitch, "the kill switch is thrown: only reading, and what is only recorded, is permitted").
 	With("An owner lifts it with `agentbox kill-switch off`.")
 
-// ErrKillSwitchHolds refuses to approve, while the kill switch is thrown, what would be refused at once.
-var ErrKillSwitchHolds = fault.New(fault.Conflict, policy.ReasonKillSwitch, "the kill switch is on, so what is approved now would be refused; the question stays open").
-	With("Lift it with `agentbox kill-switch off` and approve then; to deny or to hold is possible now.")
+// Parts are what the service is made of.
+type Parts struct {
+	Log   journal.Journal
+	Docs  projection.Reader
+	Clock event.Clock
+	Who   Who
+
+	Together bool // other daemons throw it too: what it says is open is read from the log
+}
+
+// Who knows who acts.
+type Who interface {
+	// Who returns a principal of a workspace; authority.ErrNobody where there is none.
+	Who(ctx context.Context, ws id.Workspace, p id.Principal) (principal.Principal, error)
+}
+
+// Service throws and lifts the kill switches of workspaces. Make it with New; any goroutine may call its methods.
+type Service struct {
+	Parts
+	switches switches
+	halt     func(ws id.Workspace, cause error)
+	lifted   func(ws id.Workspace)
+}
+
+// New returns a service of the given parts.
+func New(parts Parts) *Service {
+	return &Service{Parts: parts, switches: switches{docs: parts.Docs, together: parts.Together}}
+}
+
+// OnHalt tells the service whom to call when a kill switch is thrown, so that effects under way end at once. It is called once, before
+// anything else.
+func (s *Service) OnHalt(f func(ws id.Workspace, cause error)) { s.halt = f }
+
+// OnLift tells the service whom to call when a kill switch is lifted, so that what it held goes on. It is called once, before anything else.
+func (s *Service) OnLift(f func(ws id.Workspace)) { s.lifted = f }
+
+// On reports whether the switch of a workspace is thrown.
+func (s *Service) On(ctx context.Context, ws id.Workspace) (bool, error) {
+	return s.switches.on(ctx, ws)
+}
+
+// Check is what a permit asks when it is redeemed. It refuses while the switch is thrown, and for a workspace that was never met.
+func (s *Service) Check(ws id.Workspace) error { return s.switches.check(ws) }
 
 // switches are the kill switches in memory, one per workspace. Memory decides: a switch is thrown there first and recorded after, and it
 // is read from the log only when the daemon meets a workspace for the first time. Where other daemons throw it too, memory is enough to refuse,
@@ -100,7 +143,7 @@ func (s *switches) check(ws id.Workspace) error {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	if st := s.states[ws]; st == nil || st.on {
-		return ErrKillSwitch
+		return ErrThrown
 	}
 	return nil
 }
@@ -135,79 +178,79 @@ func (s *switches) lift(ws id.Workspace, throws int) bool {
 	return true
 }
 
-// KillSwitch returns the workspace's kill switch.
-func (g *Gate) KillSwitch(ctx context.Context, ws id.Workspace) (policy.KillSwitch, error) {
-	doc, _, err := projection.Load[policy.KillSwitch](ctx, g.Docs, ws, policy.KillSwitchProjection, string(ws))
+// State returns the workspace's kill switch.
+func (s *Service) State(ctx context.Context, ws id.Workspace) (policy.KillSwitch, error) {
+	doc, _, err := projection.Load[policy.KillSwitch](ctx, s.Docs, ws, policy.KillSwitchProjection, string(ws))
 	if errors.Is(err, projection.ErrNotFound) {
 		doc, err = policy.KillSwitch{Workspace: ws}, nil
 	}
-	on, err2 := g.switches.on(ctx, ws)
+	on, err2 := s.switches.on(ctx, ws)
 	doc.On = on
 	return doc, errors.Join(err, err2)
 }
 
-// ThrowKillSwitch stops every effect of a workspace: it takes hold in memory, ends what is under way, and is recorded then. It holds even
+// Throw stops every effect of a workspace: it takes hold in memory, ends what is under way, and is recorded then. It holds even
 // if recording it fails; the error says so. Every person but a viewer may throw it.
-func (g *Gate) ThrowKillSwitch(ctx context.Context, origin event.Origin, ws id.Workspace, reason string) (policy.KillSwitch, error) {
-	who, err := g.who(ctx, ws, origin.Principal)
-	if err == nil && (who.Kind != id.User || !who.Role.AtLeast(principal.Member)) || errors.Is(err, errNobody) {
-		return policy.KillSwitch{}, ErrNotDecider
+func (s *Service) Throw(ctx context.Context, origin event.Origin, ws id.Workspace, reason string) (policy.KillSwitch, error) {
+	who, err := s.Who.Who(ctx, ws, origin.Principal)
+	if err == nil && (who.Kind != id.User || !who.Role.AtLeast(principal.Member)) || errors.Is(err, authority.ErrNobody) {
+		return policy.KillSwitch{}, authority.ErrNotDecider
 	} // where the role cannot be read, stopping goes before asking
 	if len(reason) > policy.MaxReasonBytes {
 		return policy.KillSwitch{}, policy.ErrReasonTooLong
 	}
-	g.switches.throw(ws)
-	if g.halt != nil {
-		g.halt(ws, ErrKillSwitch)
+	s.switches.throw(ws)
+	if s.halt != nil {
+		s.halt(ws, ErrThrown)
 	}
-	if err := g.recordSwitch(ctx, origin, ws, policy.KillSwitchThrownType, policy.KillSwitchThrown{Reason: reason}); err != nil {
+	if err := s.record(ctx, origin, ws, policy.KillSwitchThrownType, policy.KillSwitchThrown{Reason: reason}); err != nil {
 		return policy.KillSwitch{Workspace: ws, On: true, Reason: reason, By: origin.Principal},
 			fault.Wrap(err, fault.Unavailable, "kill_switch_not_recorded", "the kill switch is thrown, but that could not be recorded; it holds until the daemon ends")
 	}
-	g.switches.recorded(ws)
-	return g.KillSwitch(ctx, ws)
+	s.switches.recorded(ws)
+	return s.State(ctx, ws)
 }
 
-// LiftKillSwitch permits effects again. Only the owner and admins may, and it is recorded before it takes hold.
-func (g *Gate) LiftKillSwitch(ctx context.Context, origin event.Origin, ws id.Workspace, reason string) (policy.KillSwitch, error) {
-	who, err := g.who(ctx, ws, origin.Principal)
+// Lift permits effects again. Only the owner and admins may, and it is recorded before it takes hold.
+func (s *Service) Lift(ctx context.Context, origin event.Origin, ws id.Workspace, reason string) (policy.KillSwitch, error) {
+	who, err := s.Who.Who(ctx, ws, origin.Principal)
 	if err != nil {
 		return policy.KillSwitch{}, err
 	}
 	if who.Kind != id.User || who.Quarantined || !who.Role.AtLeast(principal.Admin) {
-		return policy.KillSwitch{}, ErrNotDecider
+		return policy.KillSwitch{}, authority.ErrNotDecider
 	}
 	if len(reason) > policy.MaxReasonBytes {
 		return policy.KillSwitch{}, policy.ErrReasonTooLong
 	}
-	if on, err := g.switches.on(ctx, ws); err != nil || !on {
-		doc, docErr := g.KillSwitch(ctx, ws)
+	if on, err := s.switches.on(ctx, ws); err != nil || !on {
+		doc, docErr := s.State(ctx, ws)
 		return doc, errors.Join(err, docErr)
 	}
-	throws := g.switches.throws(ws)
-	if err := g.recordSwitch(ctx, origin, ws, policy.KillSwitchLiftedType, policy.KillSwitchLifted{Reason: reason}); err != nil {
+	throws := s.switches.throws(ws)
+	if err := s.record(ctx, origin, ws, policy.KillSwitchLiftedType, policy.KillSwitchLifted{Reason: reason}); err != nil {
 		return policy.KillSwitch{}, err
 	}
-	if g.switches.lift(ws, throws) {
-		if g.lifted != nil {
-			g.lifted(ws)
+	if s.switches.lift(ws, throws) {
+		if s.lifted != nil {
+			s.lifted(ws)
 		}
 	} else {
 		// Thrown again while the lift was recorded: the log must end with the throw, whatever order the two took.
-		if err := g.recordSwitch(ctx, origin, ws, policy.KillSwitchThrownType, policy.KillSwitchThrown{Reason: "thrown while it was being lifted"}); err != nil {
+		if err := s.record(ctx, origin, ws, policy.KillSwitchThrownType, policy.KillSwitchThrown{Reason: "thrown while it was being lifted"}); err != nil {
 			return policy.KillSwitch{}, err
 		}
 	}
-	return g.KillSwitch(ctx, ws)
+	return s.State(ctx, ws)
 }
 
-func (g *Gate) recordSwitch(ctx context.Context, origin event.Origin, ws id.Workspace, typ string, data any) error {
+func (s *Service) record(ctx context.Context, origin event.Origin, ws id.Workspace, typ string, data any) error {
 	draft := event.New(typ, origin, ws, "", data).About(policy.KillSwitchEntity, string(ws))
-	draft.OccurredAt = g.Clock.Now().UTC()
+	draft.OccurredAt = s.Clock.Now().UTC()
 	batch := event.Batch{Workspace: ws, Drafts: []event.Draft{draft}}
 	if typ == policy.KillSwitchLiftedType {
 		batch = origin.Once(batch) // a throw is never taken for a repeat
 	}
-	_, err := g.Log.Append(context.WithoutCancel(ctx), batch)
+	_, err := s.Log.Append(context.WithoutCancel(ctx), batch)
 	return err
 }

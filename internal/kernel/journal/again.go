@@ -1,0 +1,18 @@
+package journal
+
+import "errors"
+
+// Tries is how often a change is decided anew because somebody else was first.
+const Tries = 16
+
+// Again runs a change of documents anew while somebody else is first, at most Tries times. The change looks at the documents each time.
+func Again(change func() error) error {
+	for try := 1; ; try++ {
+		if err := change(); err == nil || !errors.Is(err, ErrConflict) || try == Tries {
+			return err
+		}
+	}
+}
+
+// Lost reports whether somebody else was first: with the documents, or with the idempotency key.
+func Lost(err error) bool { return errors.Is(err, ErrConflict) || errors.Is(err, ErrKeyConflict) }

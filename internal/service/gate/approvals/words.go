@@ -1,0 +1,47 @@
+package approvals
+
+import (
+	"agentbox/internal/domain/policy"
+	"agentbox/internal/service/gate/shell"
+)
+
+// Read reads the command of a shell action, as the gate judges it and as an approval covers it.
+func Read(a policy.Action) (shell.Reading, error) {
+	if len(a.Argv) == 0 {
+		return shell.ReadScript(a.Command, shell.Bash, a.Cwd)
+	}
+	return shell.ReadArgv(a.Argv, a.Cwd)
+}
+
+// wordsOf returns the words of an action that is one command which a standing approval may cover.
+func wordsOf(a policy.Action) []string {
+	if a.Type != policy.ShellExec {
+		return nil
+	}
+	reading, err := Read(a)
+	if err != nil {
+		return nil
+	}
+	return reading.Words()
+}
+
+// runsAnything reports whether an action outside names as its tool something that could turn into anything: a shell, an interpreter, a wrapper.
+func runsAnything(a policy.Action) bool {
+	if a.Tool == "" {
+		return false
+	}
+	reading, err := shell.ReadArgv([]string{a.Tool}, "")
+	return err != nil || len(reading.Words()) == 0
+}
+
+// kindOf returns what is known of the action that an approval is about; false where that cannot be said.
+func kindOf(doc policy.Approval) (policy.Kind, bool) {
+	if k, ok := policy.KindOf(doc.Action); ok {
+		return k, true
+	}
+	a, err := policy.ParseAction(doc.Request)
+	if err != nil {
+		return policy.Kind{}, false
+	}
+	return a.Kind()
+}

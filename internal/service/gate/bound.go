@@ -1,0 +1,140 @@
+package gate
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+
+	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/policy"
+	"agentbox/internal/domain/principal"
+	"agentbox/internal/domain/run"
+	"agentbox/internal/domain/token"
+	"agentbox/internal/kernel/projection"
+	"agentbox/internal/service/gate/authority"
+)
+
+// token asks the capability token of an action.
+func (g *Gate) token(ctx context.Context, c *consideration) (refused bool, err error) {
+	a := c.ruling.Action
+	his := func(p id.Principal) (bool, error) { return g.holder(ctx, p, c.who, a) }
+	code, reason, err := g.authority.Permits(ctx, a.Workspace, a.Token, his, c.use())
+	if err != nil || code == "" {
+		return false, err
+	}
+	c.deny(code, reason, suggestToken)
+	return true, nil
+}
+
+// delegated reports whether a person handed an action on to who acts: the capability token, and each that it was derived from, names it, and whoever
+// granted the first one may still do it themselves. The scopes of the token were asked before.
+func (g *Gate) delegated(ctx context.Context, c *consideration) (bool, error) {
+	a := c.ruling.Action
+	if a.Token == "" || !slices.Contains(policy.Givable(), a.Type) {
+		return false, nil
+	}
+	chain, err := g.authority.Chain(ctx, a.Workspace, a.Token)
+	if err != nil || !token.Delegates(chain, a.Type) {
+		return false, err
+	}
+	from, err := g.authority.Who(ctx, a.Workspace, chain[len(chain)-1].GrantedBy)
+	if errors.Is(err, authority.ErrNobody) {
+		return false, nil
+	}
+	return err == nil && from.Kind == id.User && from.Role.AtLeast(principal.Member), err
+}
+
+const suggestToken = "Ask whoever granted the token for one that permits it."
+
+// holder reports whether an action may be done under a token that was issued to p: who acts is p, p may act for him, or the action is part of
+// a run that p asked for under this token.
+func (g *Gate) holder(ctx context.Context, p id.Principal, who principal.Principal, a policy.Action) (bool, error) {
+	if p == a.Principal {
+		return true, nil
+	}
+	if a.Run != "" {
+		doc, _, err := projection.Load[run.Run](ctx, g.Docs, a.Workspace, run.Projection, string(a.Run))
+		if err != nil && !errors.Is(err, projection.ErrNotFound) {
+			return false, err
+		}
+		if err == nil && doc.Token == a.Token && doc.CreatedBy == p && doc.Agent == a.Principal {
+			return true, nil
+		}
+	}
+	by, err := g.authority.Who(ctx, a.Workspace, p)
+	if errors.Is(err, authority.ErrNobody) {
+		return false, nil
+	}
+	return err == nil && by.MayActFor(who), err
+}
+
+// toolCall is the type of the actions that call a tool.
+const toolCall = "tool.call"
+
+// use is what an action does, as a capability token is asked about it. A space says itself to which room it belongs.
+func (c *consideration) use() token.Use {
+	a := c.ruling.Action
+	u := token.Use{Action: a.Type, Room: a.Room, Anywhere: c.kind.Anywhere, Tool: a.Tool, NoTool: a.Type == toolCall && a.Tool == ""}
+	if c.space.ID != "" {
+		u.Room = c.space.Room
+	}
+	if a.Type == policy.DataAccess || a.Type == policy.DataAccessUnjustified {
+		// The room is what the asker says, so it is no name of the data.
+		typ, key, _ := strings.Cut(a.Subject, "/")
+		if a.Method == "read" {
+			u.Reads = token.Names(typ, key, "")
+		} else {
+			u.Writes = token.Names(typ, key, "")
+		}
+		return u
+	}
+	noun, _, _ := strings.Cut(a.Type, ".")
+	switch key := a.Path; c.kind.SideEffect {
+	case policy.Read:
+		u.Reads = token.Names(noun, key, u.Room)
+	case policy.Filesystem:
+		u.Writes = token.Names(noun, key, u.Room)
+	case policy.Process: // code can read and write every file of its space
+		u.Reads, u.Writes = token.Names("file", "", u.Room), token.Names("file", "", u.Room)
+	case policy.Network:
+		u.Domain, u.NoDomain = policy.Host(a.Target), a.Target == ""
+	}
+	return u
+}
+
+// Bound refuses what the capability token of a caller does not permit, and records the refusal. A caller without one is bound by his role
+// alone, which others judge.
+func (g *Gate) Bound(ctx context.Context, origin event.Origin, c principal.Caller, u token.Use) error {
+	if c.Token == "" {
+		return nil
+	}
+	holder := func(p id.Principal) (bool, error) { return p == c.Principal || p == c.By, nil }
+	code, reason, err := g.authority.Permits(ctx, c.Workspace, c.Token, holder, u)
+	if err != nil || code == "" {
+		return err
+	}
+	a := policy.Action{Type: u.Action, Workspace: c.Workspace, Room: u.Room, Principal: c.Principal, Token: c.Token}
+	if a.Type == "" {
+		a.Type = ReadAction
+	}
+	return g.refuse(ctx, origin, a, policy.Decision{Outcome: policy.Deny, ReasonCode: code, Reason: reason, Suggestion: suggestToken})
+}
+
+// refuse records a refusal that was decided before anything but the caller was looked at, and returns it.
+func (g *Gate) refuse(ctx context.Context, origin event.Origin, a policy.Action, d policy.Decision) error {
+	r := policy.Ruling{Action: a, Decision: d}
+	if canonical, err := a.Canonical(); err == nil {
+		r.Canonical, r.Decision.Action = canonical, event.DigestOf(canonical)
+	}
+	draft := policy.RefusedDraft(origin, r)
+	draft.OccurredAt = g.Clock.Now().UTC()
+	if _, err := g.recordRefusal(ctx, event.Batch{Workspace: a.Workspace, Drafts: []event.Draft{draft}}); err != nil {
+		return err
+	}
+	return r.Decision.Refusal()
+}
+
+// ReadAction is the action under which the refusal of something that only shows is recorded.
+const ReadAction = "data.read"
