@@ -2,7 +2,6 @@ package runs
 
 import (
 	"context"
-	"maps"
 
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/id"
@@ -72,58 +71,11 @@ func (r *ride) fill(t *task, s space.Space, bundle policy.Bundle) error {
 		Operation: t.op.ID, Bundle: s.Bundle,
 	}
 	var err error
-	most := min(run.MaxContentBytes, bundle.Limits.FileBytes) // an agent that names no bound is held to the policy's, not refused
-	switch t.op.Type {
-	case run.OpMessage:
-		a.Type, a.Content, a.Size = policy.MessageSend, event.DigestOf([]byte(t.op.Content)), int64(len(t.op.Content))
-	case run.OpCreateFile:
-		a.Type, a.Overwrite = policy.FileCreate, t.op.Overwrite
-		if t.content, err = space.DecodeContent(t.op.Content, t.op.Encoding, run.MaxContentBytes); err != nil {
-			return err
-		}
-		a.Content, a.Size = event.DigestOf(t.content), int64(len(t.content))
-		a.Path, err = space.CleanFilePath(t.op.Path)
-	case run.OpReadFile:
-		a.Type, a.MaxBytes = policy.FileRead, most
-		a.Path, err = space.CleanFilePath(t.op.Path)
-	case run.OpEditFile:
-		a.Type, a.MaxBytes = policy.FileEdit, most
-		for _, e := range t.op.Edits {
-			t.edits = append(t.edits, space.Edit(e))
-			a.Size += int64(len(e.New))
-		}
-		if a.Content, err = space.EditsDigest(t.edits); err != nil {
-			return err
-		}
-		a.Path, err = space.CleanFilePath(t.op.Path)
-	case run.OpDeleteFile:
-		a.Type = policy.FileDelete
-		a.Path, err = space.CleanFilePath(t.op.Path)
-	case run.OpShell:
-		err = shell(&a, t.op, s, bundle.Limits.CommandMS)
-		if place, wanted := a.Env[run.TraceVariable]; wanted && place == "" {
-			a.Env[run.TraceVariable] = r.doc.Traced(step)
-		}
+	spec, known := run.SpecOf(t.op.Type)
+	if v, ok := verbs[t.op.Type]; known && ok {
+		a.Type = spec.Action
+		err = v.ask(r, t, &a, s, bundle.Limits)
 	}
 	t.action = a
-	return err
-}
-
-// shell makes the action of a command: what runs is bash with the command's text, under the space's environment and the operation's over
-// it. The time that was asked for may only lower the policy's.
-func shell(a *policy.Action, op run.Operation, s space.Space, mostMS int64) error {
-	a.Type, a.Command, a.Argv = policy.ShellExec, op.Command, []string{"/bin/bash", "-c", op.Command}
-	a.TimeoutMS = min(run.DefaultTimeoutMS, mostMS)
-	if op.TimeoutMS != nil {
-		a.TimeoutMS = min(*op.TimeoutMS, mostMS)
-	}
-	a.Env = map[string]string{}
-	maps.Copy(a.Env, s.Env)
-	maps.Copy(a.Env, op.Env)
-	if op.Cwd == "" || op.Cwd == "." {
-		return nil
-	}
-	cwd, err := space.CleanPath(op.Cwd)
-	a.Cwd = cwd
 	return err
 }

@@ -1,77 +1,23 @@
 package runs
 
 import (
-	"bytes"
 	"context"
 	"errors"
-	"io"
 	"strings"
 
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/run"
-	"agentbox/internal/domain/space"
 )
 
 // affect does what the permit permits and returns the operation's result event. It never fails: what goes wrong is the result.
 func (r *ride) affect(ctx context.Context, t *task, p policy.Permit) run.Result {
-	if t.op.Type == run.OpMessage {
-		if _, err := p.Redeem(policy.MessageSend); err != nil {
-			return r.failed(ctx, *t, run.Result{Type: run.OpMessage}, err)
-		}
-		return run.Result{Type: run.OpMessage, Success: ptr(true)}
+	v, ok := verbs[t.op.Type]
+	if !ok {
+		err := fault.New(fault.Invalid, "operation_unsupported", "operations of the type %.64q are not executed here", t.op.Type)
+		return r.failed(ctx, *t, run.Result{Type: t.op.Type}, err)
 	}
-	if t.op.Type == run.OpShell {
-		return r.exec(ctx, t, p)
-	}
-	result := run.Result{Type: t.op.Type, Path: t.action.Path}
-	files, err := r.x.Spaces.Files(ctx, r.doc.Workspace, r.doc.Space)
-	if err != nil {
-		return r.failed(ctx, *t, result, err)
-	}
-	switch t.op.Type {
-	case run.OpCreateFile:
-		var made space.Entry
-		made, err = files.Write(ctx, p, bytes.NewReader(t.content))
-		result.BytesWritten = ptr(made.Size)
-	case run.OpReadFile:
-		err = read(ctx, files, p, t.op.Encoding, &result)
-	case run.OpEditFile:
-		_, err = files.Edit(ctx, p, t.edits)
-		result.EditsApplied = ptr(len(t.edits))
-	case run.OpDeleteFile:
-		err = files.Delete(ctx, p)
-	}
-	if err != nil {
-		return r.failed(ctx, *t, run.Result{Type: t.op.Type, Path: t.action.Path}, err)
-	}
-	result.Success = ptr(true)
-	return result
-}
-
-// read fills a readFile result.
-func read(ctx context.Context, files space.Files, p policy.Permit, encoding string, result *run.Result) error {
-	file, err := files.Read(ctx, p)
-	if err != nil {
-		return err
-	}
-	defer file.Close()
-	content, err := io.ReadAll(io.LimitReader(file, run.MaxContentBytes+1))
-	if err != nil {
-		return err
-	}
-	if len(content) > run.MaxContentBytes { // it grew while it was read
-		return fault.New(fault.Exhausted, "file_too_large", "the file has more than %d bytes, the most that one operation reads", run.MaxContentBytes)
-	}
-	text, err := space.EncodeContent(content, encoding)
-	if err != nil {
-		return err
-	}
-	if result.Encoding = encoding; encoding == "" {
-		result.Encoding = space.UTF8
-	}
-	result.Content, result.Size = &text, ptr(int64(len(content)))
-	return nil
+	return v.do(ctx, r, t, p)
 }
 
 // failed completes a result with an error. A permit that was refused at the last moment is a denial; an error that carries no words for

@@ -107,16 +107,17 @@ func (r *ride) foresee(ctx context.Context, s space.Space) (t task, ok bool) {
 // occupied causes an effect while nobody else may touch the space's files as a whole, and makes a snapshot of them afterwards. No process of
 // the operation is left by then, and the next one has not begun.
 func (r *ride) occupied(ctx context.Context, t *task, p policy.Permit) run.Result {
-	if t.op.Type == run.OpMessage {
+	spec, _ := run.SpecOf(t.op.Type)
+	if !spec.InSpace() {
 		return r.affect(ctx, t, p)
 	}
-	leave, err := r.x.Spaces.Occupy(ctx, r.doc.Workspace, r.doc.Space, t.op.Type == run.OpShell)
+	leave, err := r.x.Spaces.Occupy(ctx, r.doc.Workspace, r.doc.Space, spec.Whole())
 	if err != nil {
 		return r.failed(ctx, *t, run.Result{Type: t.op.Type, Path: t.action.Path, Command: t.op.Command}, err)
 	}
 	defer leave()
 	result := r.affect(ctx, t, p)
-	if t.op.Type != run.OpReadFile && result.Type != run.ResPolicyDenied {
+	if spec.Changes != run.ChangesNothing && result.Type != run.ResPolicyDenied {
 		t.kept = r.keep(context.WithoutCancel(ctx))
 	}
 	return result
