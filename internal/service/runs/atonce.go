@@ -38,21 +38,21 @@ func (x *Service) atOnce(ctx context.Context, q Request, s space.Space, admitted
 	a := &asked{admitted: admitted, batch: batch, answer: make(chan answered, 1)}
 	e := &entry{workspace: q.Workspace, space: s.ID, run: admitted.Action.Run, ops: ops, asked: a, done: make(chan struct{})}
 	head, err := x.Log.Head(ctx, q.Workspace)
-	if err != nil || !x.alone(e, head) {
+	if err != nil || !x.insertFirst(e, head) {
 		return doc, false, nil
 	}
 	told := <-a.answer // the worker answers whatever happens
 	return told.doc, true, told.err
 }
 
-// alone puts a run into the queue of its space where that has none. The place in the queue was reserved.
-func (x *Service) alone(e *entry, head uint64) bool {
+// insertFirst puts a run into the queue of its space where that has none. The place in the queue was reserved.
+func (x *Service) insertFirst(e *entry, head uint64) bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if x.base == nil || x.base.Err() != nil || x.opening || x.queues[e.space] != nil || x.ending[e.space] != nil || x.coming[e.space] != 1 {
 		return false
 	}
-	x.line(e, head)
+	x.insert(e, head)
 	return true
 }
 
@@ -61,7 +61,7 @@ var errNoRun = errors.New("there is no such run")
 
 // open records a run that was asked for, and tells so. Where its first operation has begun with it the ride goes on there; else there is no ride, and the
 // run goes on as the log has it.
-func (x *Service) open(ctx context.Context, e *entry) (*ride, error) {
+func (x *Service) open(ctx context.Context, e *entry) (*execution, error) {
 	a := e.asked
 	e.asked = nil
 	told := answered{err: errShutdown}
@@ -86,7 +86,7 @@ func (x *Service) open(ctx context.Context, e *entry) (*ride, error) {
 	}
 	_, receipt, err := x.Gate.Begin(ctx, a.admitted, "", a.batch)
 	if err == nil {
-		told.doc, err = x.first(ctx, e.workspace, receipt.Events)
+		told.doc, err = x.recorded(ctx, e.workspace, receipt.Events)
 	}
 	told.err = err
 	switch {
@@ -110,7 +110,7 @@ func (x *Service) unannounce(e *entry) {
 }
 
 // openWith records a run and the intent of its first operation in one commit. Its error says why it cannot.
-func (x *Service) openWith(ctx context.Context, e *entry, a *asked) (*ride, error) {
+func (x *Service) openWith(ctx context.Context, e *entry, a *asked) (*execution, error) {
 	draft := a.batch.Drafts[0]
 	doc, err := run.Evolve(run.Run{}, event.Event{Header: draft.Header, Data: draft.Data}) // as it will be
 	if err != nil {
@@ -123,8 +123,8 @@ func (x *Service) openWith(ctx context.Context, e *entry, a *asked) (*ride, erro
 	if err != nil {
 		return nil, err
 	}
-	r := x.rideOf(e, doc, 0, e.ops)
-	if _, err := r.room(ctx); err != nil {
+	r := x.executionOf(e, doc, 0, e.ops)
+	if _, err := r.slot(ctx); err != nil {
 		return nil, err
 	}
 	leave, err := x.Spaces.Seize(e.space)

@@ -16,9 +16,9 @@ import (
 // verb is how operations of a type are executed. What the type is, and which action it needs, says run.Spec.
 type verb struct {
 	// ask completes the action of the operation. Its error is the operation's validation error.
-	ask func(r *ride, t *task, a *policy.Action, s space.Space, limits policy.Limits) error
+	ask func(r *execution, t *task, a *policy.Action, s space.Space, limits policy.Limits) error
 	// do does what the permit permits. It never fails: what goes wrong is the result.
-	do func(ctx context.Context, r *ride, t *task, p policy.Permit) run.Result
+	do func(ctx context.Context, r *execution, t *task, p policy.Permit) run.Result
 }
 
 // verbs has a row for each operation type of the protocol. An operation without one is denied, for it has no action.
@@ -31,20 +31,20 @@ var verbs = map[string]verb{
 	run.OpShell:      {askShell, execute},
 }
 
-func askMessage(_ *ride, t *task, a *policy.Action, _ space.Space, _ policy.Limits) error {
+func askMessage(_ *execution, t *task, a *policy.Action, _ space.Space, _ policy.Limits) error {
 	a.Content, a.Size = event.DigestOf([]byte(t.op.Content)), int64(len(t.op.Content))
 	return nil
 }
 
 // say does nothing but use the permit up: the message is in the log.
-func say(ctx context.Context, r *ride, t *task, p policy.Permit) run.Result {
+func say(ctx context.Context, r *execution, t *task, p policy.Permit) run.Result {
 	if _, err := p.Redeem(policy.MessageSend); err != nil {
 		return r.failed(ctx, *t, run.Result{Type: t.op.Type}, err)
 	}
 	return run.Result{Type: t.op.Type, Success: ptr(true)}
 }
 
-func askCreate(r *ride, t *task, a *policy.Action, s space.Space, limits policy.Limits) (err error) {
+func askCreate(r *execution, t *task, a *policy.Action, s space.Space, limits policy.Limits) (err error) {
 	a.Overwrite = t.op.Overwrite
 	if t.content, err = space.DecodeContent(t.op.Content, t.op.Encoding, run.MaxContentBytes); err != nil {
 		return err
@@ -59,7 +59,7 @@ func create(ctx context.Context, files space.Files, p policy.Permit, t *task, re
 	return err
 }
 
-func askRead(r *ride, t *task, a *policy.Action, s space.Space, limits policy.Limits) error {
+func askRead(r *execution, t *task, a *policy.Action, s space.Space, limits policy.Limits) error {
 	a.MaxBytes = mostBytes(limits)
 	return askPath(r, t, a, s, limits)
 }
@@ -89,7 +89,7 @@ func read(ctx context.Context, files space.Files, p policy.Permit, t *task, resu
 	return nil
 }
 
-func askEdit(r *ride, t *task, a *policy.Action, s space.Space, limits policy.Limits) (err error) {
+func askEdit(r *execution, t *task, a *policy.Action, s space.Space, limits policy.Limits) (err error) {
 	a.MaxBytes = mostBytes(limits)
 	for _, e := range t.op.Edits {
 		t.edits = append(t.edits, space.Edit(e))
@@ -111,12 +111,12 @@ func remove(ctx context.Context, files space.Files, p policy.Permit, _ *task, _ 
 	return files.Delete(ctx, p)
 }
 
-func askPath(_ *ride, t *task, a *policy.Action, _ space.Space, _ policy.Limits) (err error) {
+func askPath(_ *execution, t *task, a *policy.Action, _ space.Space, _ policy.Limits) (err error) {
 	a.Path, err = space.CleanFilePath(t.op.Path)
 	return err
 }
 
-func askShell(r *ride, t *task, a *policy.Action, s space.Space, limits policy.Limits) error {
+func askShell(r *execution, t *task, a *policy.Action, s space.Space, limits policy.Limits) error {
 	err := shell(a, t.op, s, limits.CommandMS)
 	if place, wanted := a.Env[run.TraceVariable]; wanted && place == "" {
 		a.Env[run.TraceVariable] = r.doc.Traced(a.Step)
@@ -143,7 +143,7 @@ func shell(a *policy.Action, op run.Operation, s space.Space, mostMS int64) erro
 	return err
 }
 
-func execute(ctx context.Context, r *ride, t *task, p policy.Permit) run.Result {
+func execute(ctx context.Context, r *execution, t *task, p policy.Permit) run.Result {
 	return r.exec(ctx, t, p)
 }
 
@@ -151,8 +151,8 @@ func execute(ctx context.Context, r *ride, t *task, p policy.Permit) run.Result 
 type onFiles func(ctx context.Context, files space.Files, p policy.Permit, t *task, result *run.Result) error
 
 // inFiles makes a verb's do of what is done with the files of a space.
-func inFiles(do onFiles) func(context.Context, *ride, *task, policy.Permit) run.Result {
-	return func(ctx context.Context, r *ride, t *task, p policy.Permit) run.Result {
+func inFiles(do onFiles) func(context.Context, *execution, *task, policy.Permit) run.Result {
+	return func(ctx context.Context, r *execution, t *task, p policy.Permit) run.Result {
 		result := run.Result{Type: t.op.Type, Path: t.action.Path}
 		files, err := r.x.Spaces.Files(ctx, r.doc.Workspace, r.doc.Space)
 		if err != nil {

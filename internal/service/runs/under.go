@@ -56,6 +56,6 @@ func (x *Service) recordUnder(ctx context.Context, q Request, admitted policy.Ru
 		if err != nil {
 			return run.Run{}, err
 		}
-		return x.first(ctx, q.Workspace, receipt.Events)
+		return x.recorded(ctx, q.Workspace, receipt.Events)
 	}
 }

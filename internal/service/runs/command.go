@@ -16,7 +16,7 @@ import (
 
 // exec runs a command in the tier that it needs. Where a lighter tier finds out while it runs that it lacks something, it leaves nothing behind of
 // it; then the space is promoted, and the command runs by the same permit in the heavier tier.
-func (r *ride) exec(ctx context.Context, t *task, p policy.Permit) run.Result {
+func (r *execution) exec(ctx context.Context, t *task, p policy.Permit) run.Result {
 	result := run.Result{Type: run.OpShell, Command: t.op.Command}
 	if err := r.route(ctx, *t); err != nil {
 		return r.failed(ctx, *t, result, err)
@@ -41,7 +41,7 @@ func (r *ride) exec(ctx context.Context, t *task, p policy.Permit) run.Result {
 }
 
 // route promotes the space of a command first that is seen to need a heavier tier. What cannot be seen now is found out while it runs.
-func (r *ride) route(ctx context.Context, t task) error {
+func (r *execution) route(ctx context.Context, t task) error {
 	s, err := r.x.Spaces.Space(ctx, r.doc.Workspace, r.doc.Space)
 	if err != nil || s.Runtime != space.RuntimeAuto || s.Tier != space.Nano {
 		return err
@@ -61,7 +61,7 @@ func (r *ride) route(ctx context.Context, t task) error {
 }
 
 // promote makes the space one of the strongest tier, on behalf of whoever made it, as its start is.
-func (r *ride) promote(ctx context.Context, t task, code string, lacks []space.Lack) error {
+func (r *execution) promote(ctx context.Context, t task, code string, lacks []space.Lack) error {
 	s, err := r.x.Spaces.Space(ctx, r.doc.Workspace, r.doc.Space)
 	if err != nil {
 		return err
@@ -73,7 +73,7 @@ func (r *ride) promote(ctx context.Context, t task, code string, lacks []space.L
 }
 
 // attempt runs a command in the space as it is and streams what it prints. An error is for what kept it from running.
-func (r *ride) attempt(ctx context.Context, t *task, p policy.Permit) (run.Result, error) {
+func (r *execution) attempt(ctx context.Context, t *task, p policy.Permit) (run.Result, error) {
 	result := run.Result{Type: run.OpShell, Command: t.op.Command}
 	s, err := r.x.Spaces.Space(ctx, r.doc.Workspace, r.doc.Space)
 	if err != nil {
@@ -106,7 +106,7 @@ func (r *ride) attempt(ctx context.Context, t *task, p policy.Permit) (run.Resul
 }
 
 // exited tells how a command ended.
-func (r *ride) exited(ctx context.Context, t task, exit space.Exit, result *run.Result) {
+func (r *execution) exited(ctx context.Context, t task, exit space.Exit, result *run.Result) {
 	result.ExitCode, result.DurationMS, result.TimedOut = ptr(exit.Code), ptr(exit.Duration.Milliseconds()), ptr(exit.TimedOut)
 	if exit.Commit > 0 {
 		result.CommitMS = ptr(exit.Commit.Milliseconds())

@@ -36,7 +36,7 @@ func (t *task) glances() bool {
 }
 
 // prepare makes the action of an operation. Its error is the operation's validation error.
-func (r *ride) prepare(ctx context.Context, t *task, s space.Space) error {
+func (r *execution) prepare(ctx context.Context, t *task, s space.Space) error {
 	t.env = s.Env
 	if err := t.op.Check(); err != nil {
 		return err
@@ -55,13 +55,13 @@ func (x *Service) Preview(s space.Space, origin event.Origin, bundle policy.Bund
 	}
 	s.Bundle = bundle.Hash
 	t := task{op: op}
-	r := ride{x: x, doc: run.Run{Workspace: s.Workspace, Room: s.Room, Space: s.ID, Agent: origin.Principal, Token: origin.Token}}
+	r := execution{x: x, doc: run.Run{Workspace: s.Workspace, Room: s.Room, Space: s.ID, Agent: origin.Principal, Token: origin.Token}}
 	err := r.fill(&t, s, bundle)
 	return t.action, err
 }
 
 // fill makes the action of an operation that is well-formed in itself.
-func (r *ride) fill(t *task, s space.Space, bundle policy.Bundle) error {
+func (r *execution) fill(t *task, s space.Space, bundle policy.Bundle) error {
 	step := t.progress.Step
 	if step == "" {
 		step = id.New[id.Step](r.x.IDs)

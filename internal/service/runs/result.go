@@ -10,8 +10,8 @@ import (
 	"agentbox/internal/domain/run"
 )
 
-// affect does what the permit permits and returns the operation's result event. It never fails: what goes wrong is the result.
-func (r *ride) affect(ctx context.Context, t *task, p policy.Permit) run.Result {
+// do does what the permit permits and returns the operation's result event. It never fails: what goes wrong is the result.
+func (r *execution) do(ctx context.Context, t *task, p policy.Permit) run.Result {
 	v, ok := verbs[t.op.Type]
 	if !ok {
 		err := fault.New(fault.Invalid, "operation_unsupported", "operations of the type %.64q are not executed here", t.op.Type)
@@ -22,7 +22,7 @@ func (r *ride) affect(ctx context.Context, t *task, p policy.Permit) run.Result 
 
 // failed completes a result with an error. A permit that was refused at the last moment is a denial; an error that carries no words for
 // the agent is the system's, and its cause goes to the daemon's own log.
-func (r *ride) failed(ctx context.Context, t task, result run.Result, err error) run.Result {
+func (r *execution) failed(ctx context.Context, t task, result run.Result, err error) run.Result {
 	if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, context.Canceled) {
 		err = cause
 	} else if cause != nil {

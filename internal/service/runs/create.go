@@ -85,16 +85,16 @@ func (x *Service) Start(ctx context.Context, origin event.Origin, q Request) (ru
 		return run.Run{}, err
 	}
 	if s.Status == space.Destroyed || s.Status == space.Creating {
-		return x.again(ctx, origin, q, input, ErrSpaceNotReady)
+		return x.repeated(ctx, origin, q, input, ErrSpaceNotReady)
 	}
 	giveBack, err := x.reserve(q.Space)
 	if err != nil {
-		return x.again(ctx, origin, q, input, err)
+		return x.repeated(ctx, origin, q, input, err)
 	}
 	defer giveBack()
 	r := id.New[id.Run](x.IDs)
 	if err := x.mayForget(ctx, origin, s, r, q.Retention); err != nil {
-		return x.again(ctx, origin, q, input, err)
+		return x.repeated(ctx, origin, q, input, err)
 	}
 	ruling, err := x.admit(ctx, origin, s, r, input) // before anything is kept of what may be refused
 	if err != nil {
@@ -102,7 +102,7 @@ func (x *Service) Start(ctx context.Context, origin event.Origin, q Request) (ru
 	}
 	if q.Unless != nil {
 		if err := q.Unless(s); err != nil {
-			return x.again(ctx, origin, q, input, err)
+			return x.repeated(ctx, origin, q, input, err)
 		}
 	}
 	agent, err := x.Agents.Agent(ctx, origin, q.Workspace, agentName(q, s))
@@ -114,13 +114,13 @@ func (x *Service) Start(ctx context.Context, origin event.Origin, q Request) (ru
 	}
 	if x.Room != nil {
 		if err := x.Room(); err != nil {
-			return x.again(ctx, origin, q, input, err)
+			return x.repeated(ctx, origin, q, input, err)
 		}
 	}
 	named := run.Input{Digest: event.DigestOf(input), Size: int64(len(input)), Inline: inline(input)}
 	if !named.Inline {
 		if err := x.contentRoom(ctx, q.Workspace, int64(len(input))); err != nil {
-			return x.again(ctx, origin, q, input, err)
+			return x.repeated(ctx, origin, q, input, err)
 		}
 		defer x.Blobs.Hold()() // until an event names it
 		if _, err := x.Blobs.Put(ctx, bytes.NewReader(input), MaxInputBytes); err != nil {
@@ -128,7 +128,7 @@ func (x *Service) Start(ctx context.Context, origin event.Origin, q Request) (ru
 		}
 	}
 	batch := x.creation(origin, s, q, agent, message, named, r)
-	batch.Drafts = x.told(given(input), false, batch.Drafts...)
+	batch.Drafts = x.withFindings(secretsIn(input), false, batch.Drafts...)
 	if q.Waits && q.Under == nil {
 		if doc, recorded, err := x.atOnce(ctx, q, s, ruling, batch, message.Operations); recorded {
 			return doc, err
@@ -183,8 +183,8 @@ func (x *Service) contentRoom(ctx context.Context, ws id.Workspace, size int64) 
 	return used.Room(size, x.MaxContent)
 }
 
-// again returns the run of an earlier request that this one repeats, and refuses with why if there is none.
-func (x *Service) again(ctx context.Context, origin event.Origin, q Request, input []byte, why error) (run.Run, error) {
+// repeated returns the run of an earlier request that this one repeats, and refuses with why if there is none.
+func (x *Service) repeated(ctx context.Context, origin event.Origin, q Request, input []byte, why error) (run.Run, error) {
 	if q.Key == "" {
 		return run.Run{}, why
 	}
@@ -195,11 +195,11 @@ func (x *Service) again(ctx context.Context, origin event.Origin, q Request, inp
 	if !known {
 		return run.Run{}, why
 	}
-	return x.first(ctx, q.Workspace, events)
+	return x.recorded(ctx, q.Workspace, events)
 }
 
-// first returns the run that the events of a request created.
-func (x *Service) first(ctx context.Context, ws id.Workspace, events []event.Event) (run.Run, error) {
+// recorded returns the run that the events of a request created.
+func (x *Service) recorded(ctx context.Context, ws id.Workspace, events []event.Event) (run.Run, error) {
 	i := slices.IndexFunc(events, func(e event.Event) bool { return e.Type == run.EventCreated })
 	if i < 0 {
 		return run.Run{}, fault.New(fault.Internal, "event_missing", "the log did not return the run's creation")
@@ -254,7 +254,7 @@ func (x *Service) record(ctx context.Context, q Request, admitted policy.Ruling,
 	if err != nil {
 		return run.Run{}, err
 	}
-	return x.first(ctx, q.Workspace, receipt.Events)
+	return x.recorded(ctx, q.Workspace, receipt.Events)
 }
 
 func outline(op run.Operation) run.Outline {

@@ -204,7 +204,7 @@ func (x *Service) await(ctx context.Context, ws id.Workspace, runID id.Run, enou
 }
 
 // limitsOf returns the bounds of a run's space, for the words of an error.
-func (x *Service) limitsOf(ctx context.Context, r *ride) space.Limits {
+func (x *Service) limitsOf(ctx context.Context, r *execution) space.Limits {
 	s, err := x.Spaces.Space(context.WithoutCancel(ctx), r.doc.Workspace, r.doc.Space)
 	if err != nil {
 		return space.Limits{}

@@ -23,8 +23,8 @@ var errAlone = errors.New("the operation begins apart")
 
 // start records that the run begins, and what the space's files are before its first operation. Where that may be done at once, it is begun in the same
 // commit, and is done.
-func (r *ride) start(ctx context.Context, s space.Space) error {
-	if _, err := r.room(ctx); err != nil {
+func (r *execution) start(ctx context.Context, s space.Space) error {
+	if _, err := r.slot(ctx); err != nil {
 		return err
 	}
 	leave, err := r.x.Spaces.Occupy(ctx, r.doc.Workspace, r.doc.Space, false)
@@ -34,22 +34,22 @@ func (r *ride) start(ctx context.Context, s space.Space) error {
 	started := r.started(ctx)
 	first, err := r.startWith(ctx, s, nil, started)
 	if errors.Is(err, errAlone) {
-		err = r.enter(ctx, started)
+		err = r.appendInSlot(ctx, started)
 	}
 	leave()
 	if err != nil || first == nil {
 		return err
 	}
-	return r.carry(ctx, first.task, first.permit)
+	return r.apply(ctx, first.task, first.permit)
 }
 
-func (r *ride) started(ctx context.Context) event.Draft {
-	return r.event(run.EventStarted, "", run.Started{Run: r.doc.ID, Child: r.doc.Parent != nil, Kept: r.keep(ctx)})
+func (r *execution) started(ctx context.Context) event.Draft {
+	return r.event(run.EventStarted, "", run.Started{Run: r.doc.ID, Child: r.doc.Parent != nil, Kept: r.snapshot(ctx)})
 }
 
 // startWith records that the run and its first operation begin, and that there is the run where it was only asked for. It is errAlone where policy has
 // more to say about the operation; then nothing is recorded.
-func (r *ride) startWith(ctx context.Context, s space.Space, a *asked, started event.Draft) (*begun, error) {
+func (r *execution) startWith(ctx context.Context, s space.Space, a *asked, started event.Draft) (*begun, error) {
 	t, ok := r.foresee(ctx, s)
 	if !ok {
 		return nil, errAlone
@@ -65,7 +65,7 @@ func (r *ride) startWith(ctx context.Context, s space.Space, a *asked, started e
 	r.entry.announced = t.op.ID
 	defer func() { <-shown }()
 	var permit policy.Permit
-	receipt, err := r.entering(ctx, func(place []event.DocumentVersion) (receipt event.Receipt, err error) {
+	receipt, err := r.inSlot(ctx, func(place []event.DocumentVersion) (receipt event.Receipt, err error) {
 		batch, with := r.batch(started, r.intent(t, "")), []policy.Ruling(nil)
 		if a != nil {
 			batch.Drafts = slices.Concat(a.batch.Drafts, batch.Drafts)
@@ -89,7 +89,7 @@ func (r *ride) startWith(ctx context.Context, s space.Space, a *asked, started e
 }
 
 // foresee returns the first operation if it is one that policy allows as it stands, and whose intent is recorded before it is done.
-func (r *ride) foresee(ctx context.Context, s space.Space) (t task, ok bool) {
+func (r *execution) foresee(ctx context.Context, s space.Space) (t task, ok bool) {
 	if len(r.ops) == 0 {
 		return t, false
 	}
@@ -104,27 +104,27 @@ func (r *ride) foresee(ctx context.Context, s space.Space) (t task, ok bool) {
 	return t, t.ruling.Decision.Allowed() && !t.glances()
 }
 
-// occupied causes an effect while nobody else may touch the space's files as a whole, and makes a snapshot of them afterwards. No process of
+// effect causes an effect while nobody else may touch the space's files as a whole, and makes a snapshot of them afterwards. No process of
 // the operation is left by then, and the next one has not begun.
-func (r *ride) occupied(ctx context.Context, t *task, p policy.Permit) run.Result {
+func (r *execution) effect(ctx context.Context, t *task, p policy.Permit) run.Result {
 	spec, _ := run.SpecOf(t.op.Type)
 	if !spec.InSpace() {
-		return r.affect(ctx, t, p)
+		return r.do(ctx, t, p)
 	}
 	leave, err := r.x.Spaces.Occupy(ctx, r.doc.Workspace, r.doc.Space, spec.Whole())
 	if err != nil {
 		return r.failed(ctx, *t, run.Result{Type: t.op.Type, Path: t.action.Path, Command: t.op.Command}, err)
 	}
 	defer leave()
-	result := r.affect(ctx, t, p)
+	result := r.do(ctx, t, p)
 	if spec.Changes != run.ChangesNothing && result.Type != run.ResPolicyDenied {
-		t.kept = r.keep(context.WithoutCancel(ctx))
+		t.kept = r.snapshot(context.WithoutCancel(ctx))
 	}
 	return result
 }
 
-// keep makes a snapshot of the space's files. What happened is recorded whether it can be made or not, so its error becomes a code.
-func (r *ride) keep(ctx context.Context) run.Kept {
+// snapshot makes a snapshot of the space's files. What happened is recorded whether it can be made or not, so its error becomes a code.
+func (r *execution) snapshot(ctx context.Context) run.Kept {
 	made, err := r.x.Spaces.Keep(ctx, r.doc.Workspace, r.doc.Space)
 	if err == nil {
 		return run.Kept{Snapshot: &run.Snapshot{Root: made.Root, Files: made.Files, Bytes: made.Bytes, Omitted: made.Omitted}}
