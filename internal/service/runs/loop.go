@@ -17,17 +17,19 @@ import (
 	"agentbox/internal/kernel/projection"
 )
 
-// execution is one run while a worker drives it.
+// execution is one run while a worker executes it.
 type execution struct {
-	x       *Service
-	doc     run.Run
-	version uint64 // of doc
-	ops     []run.Operation
-	origin  event.Origin // of the agent
-	entry   *entry
-
-	begun *begun // its first operation, before anything else
+	x        *Service
+	doc      run.Run
+	version  uint64 // of doc
+	ops      []run.Operation
+	origin   event.Origin // of the agent
+	entry    *entry
+	creation *creation // of a run that is not recorded yet; nil from then on
 }
+
+// errNoRun means that what was asked for did not become a run. The caller has been told why.
+var errNoRun = errors.New("there is no such run")
 
 // execute executes operations until the run ends, waits for a person, or ctx ends. The error is for what kept the log from being written or
 // read; whatever else goes wrong is a result.
@@ -35,12 +37,6 @@ func (x *Service) execute(ctx context.Context, e *entry) (run.Status, error) {
 	r, err := x.load(ctx, e)
 	if err != nil {
 		return "", err
-	}
-	if first := r.begun; first != nil {
-		r.begun = nil
-		if err := r.apply(ctx, first.task, first.permit); err != nil {
-			return r.doc.Status, err
-		}
 	}
 	if e.recovered {
 		e.recovered = false
@@ -52,18 +48,7 @@ func (x *Service) execute(ctx context.Context, e *entry) (run.Status, error) {
 		if ctx.Err() != nil {
 			return r.doc.Status, ctx.Err()
 		}
-		s, err := x.Spaces.Space(ctx, e.workspace, r.doc.Space)
-		if err != nil {
-			return r.doc.Status, err
-		}
-		if c := x.cancelled(e); c != nil {
-			err = r.finish(ctx, run.EventCancelled, c.origin, c.reason)
-		} else if s.Status == space.Destroyed {
-			err = r.finish(ctx, run.EventFailed, r.origin, "the space was destroyed")
-		} else {
-			err = r.step(ctx, s)
-		}
-		if err != nil {
+		if err := r.step(ctx); err != nil {
 			return r.doc.Status, err
 		}
 		if r.doc.Status == run.AwaitingApproval {
@@ -78,10 +63,16 @@ func (x *Service) execute(ctx context.Context, e *entry) (run.Status, error) {
 
 // load reads a run and its operations.
 func (x *Service) load(ctx context.Context, e *entry) (*execution, error) {
-	if e.asked != nil {
-		if r, err := x.open(ctx, e); r != nil || err != nil {
-			return r, err
+	if c := e.creation; c != nil {
+		draft := c.batch.Drafts[0]
+		doc, err := run.Evolve(run.Run{}, event.Event{Header: draft.Header, Data: draft.Data}) // as it will be
+		r := x.executionOf(e, doc, 0, c.ops)
+		r.creation = c
+		if err != nil {
+			r.answer(run.Run{}, err)
+			return nil, errNoRun
 		}
+		return r, nil
 	}
 	doc, version, err := projection.Load[run.Run](ctx, x.Docs, e.workspace, run.Projection, string(e.run))
 	if e.recovered && errors.Is(err, projection.ErrNotFound) {
@@ -165,9 +156,19 @@ func digestOf(m run.Message) event.Digest {
 	return event.DigestOf(raw)
 }
 
-// step does the one thing that is next: start the run, execute an operation, ask about it, or end the run.
-func (r *execution) step(ctx context.Context, s space.Space) error {
+// step does the one thing that is next: record the run, start it, execute an operation, ask about it, or end the run.
+func (r *execution) step(ctx context.Context) error {
+	s, err := r.x.Spaces.Space(ctx, r.doc.Workspace, r.doc.Space)
+	c := r.x.cancelled(r.entry)
 	switch {
+	case r.creation != nil && (err != nil || c != nil || s.Status == space.Destroyed):
+		return r.create(ctx) // what is in the way is seen again afterwards
+	case err != nil:
+		return err
+	case c != nil:
+		return r.finish(ctx, run.EventCancelled, c.origin, c.reason)
+	case s.Status == space.Destroyed:
+		return r.finish(ctx, run.EventFailed, r.origin, "the space was destroyed")
 	case r.doc.Status == run.Queued:
 		return r.start(ctx, s)
 	case r.doc.Status == run.AwaitingApproval:
@@ -293,7 +294,7 @@ func (r *execution) apply(ctx context.Context, t task, permit policy.Permit) err
 	return r.conclude(ctx, t, result)
 }
 
-// begin records tool.invoked and returns the permit.
+// begin records the intent of an operation and returns its permit.
 func (r *execution) begin(ctx context.Context, t task, approval id.Approval) (policy.Permit, error) {
 	permit, receipt, err := r.x.Gate.Begin(ctx, t.ruling, approval, r.batch(r.intent(t, approval)))
 	if err != nil {

@@ -28,7 +28,7 @@ type entry struct {
 	workspace id.Workspace
 	space     id.Space
 	run       id.Run
-	asked     *asked          // where it is not recorded yet; of the worker alone
+	creation  *creation       // of a run that is not recorded yet; of the worker alone
 	recovered bool            // an earlier daemon may have begun it; of the worker alone
 	ops       []run.Operation // what was asked for, where it was asked for a moment ago; nil for what the log says
 	announced string          // the operation that was shown to begin, although it may not be recorded yet; of the worker alone
@@ -63,6 +63,17 @@ func (x *Service) enqueue(ctx context.Context, e *entry) error {
 		x.insert(e, head)
 	}
 	return nil
+}
+
+// insertFirst puts a run into the queue of its space where that has none. The place in the queue was reserved.
+func (x *Service) insertFirst(e *entry, head uint64) bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.base == nil || x.base.Err() != nil || x.opening || x.queues[e.space] != nil || x.ending[e.space] != nil || x.coming[e.space] != 1 {
+		return false
+	}
+	x.insert(e, head)
+	return true
 }
 
 // insert puts a run into its queue. The lock is held.
@@ -200,8 +211,8 @@ func (x *Service) retryLater(ctx context.Context, q *queue) {
 // release records what was cancelled and not recorded before the executor ended. The other runs wait for the next start.
 func (x *Service) release(ctx context.Context, rest []*entry) {
 	for _, e := range rest {
-		if e.asked != nil {
-			e.asked.answer <- answered{err: errShutdown}
+		if e.creation != nil {
+			e.creation.answer <- answered{err: errShutdown}
 			close(e.done)
 			continue
 		}
