@@ -42,12 +42,12 @@ func (r *execution) open(ctx context.Context, s space.Space) (t task, permit pol
 	if _, err := r.slot(ctx); err != nil {
 		return t, permit, err
 	}
-	leave, err := r.occupy(ctx)
+	s, leave, err := r.occupy(ctx, s)
 	if err != nil {
 		return t, permit, err
 	}
 	defer leave()
-	started := r.event(run.EventStarted, "", run.Started{Run: r.doc.ID, Child: r.doc.Parent != nil, Kept: r.snapshot(ctx)})
+	started := r.event(run.EventStarted, "", run.Started{Run: r.doc.ID, Child: r.doc.Parent != nil, Kept: r.snapshot(ctx, s)})
 	t, err = r.allowed(ctx, s)
 	if err == nil {
 		permit, err = r.beginFirst(ctx, t, started)
@@ -60,10 +60,11 @@ func (r *execution) open(ctx context.Context, s space.Space) (t task, permit pol
 	return t, permit, err
 }
 
-// occupy takes the space's files. A run that is not recorded yet does not wait for them, for its caller does.
-func (r *execution) occupy(ctx context.Context) (leave func(), err error) {
+// occupy takes the space's files and returns the space as it is then. A run that is not recorded yet does not wait for them, for its caller does.
+func (r *execution) occupy(ctx context.Context, s space.Space) (now space.Space, leave func(), err error) {
 	if r.creation != nil {
-		return r.x.Spaces.Seize(r.doc.Space)
+		leave, err = r.x.Spaces.Seize(r.doc.Space)
+		return s, leave, err
 	}
 	return r.x.Spaces.Occupy(ctx, r.doc.Workspace, r.doc.Space, false)
 }

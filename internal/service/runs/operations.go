@@ -154,7 +154,7 @@ type onFiles func(ctx context.Context, files space.Files, p policy.Permit, t *ta
 func inFiles(do onFiles) func(context.Context, *execution, *task, policy.Permit) run.Result {
 	return func(ctx context.Context, r *execution, t *task, p policy.Permit) run.Result {
 		result := run.Result{Type: t.op.Type, Path: t.action.Path}
-		files, err := r.x.Spaces.Files(ctx, r.doc.Workspace, r.doc.Space)
+		files, err := r.x.Spaces.Files(t.space)
 		if err != nil {
 			return r.failed(ctx, *t, result, err)
 		}

@@ -6,6 +6,7 @@ import (
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/run"
+	"agentbox/internal/domain/space"
 )
 
 // effect causes an effect while nobody else may touch the space's files as a whole, and makes a snapshot of them afterwards. No process of
@@ -15,21 +16,22 @@ func (r *execution) effect(ctx context.Context, t *task, p policy.Permit) run.Re
 	if !spec.InSpace() {
 		return r.do(ctx, t, p)
 	}
-	leave, err := r.x.Spaces.Occupy(ctx, r.doc.Workspace, r.doc.Space, spec.Whole())
+	s, leave, err := r.x.Spaces.Occupy(ctx, r.doc.Workspace, r.doc.Space, spec.Whole())
 	if err != nil {
 		return r.failed(ctx, *t, run.Result{Type: t.op.Type, Path: t.action.Path, Command: t.op.Command}, err)
 	}
 	defer leave()
+	t.space = s
 	result := r.do(ctx, t, p)
 	if spec.Changes != run.ChangesNothing && result.Type != run.ResPolicyDenied {
-		t.kept = r.snapshot(context.WithoutCancel(ctx))
+		t.kept = r.snapshot(context.WithoutCancel(ctx), t.space)
 	}
 	return result
 }
 
 // snapshot makes a snapshot of the space's files. What happened is recorded whether it can be made or not, so its error becomes a code.
-func (r *execution) snapshot(ctx context.Context) run.Kept {
-	made, err := r.x.Spaces.Keep(ctx, r.doc.Workspace, r.doc.Space)
+func (r *execution) snapshot(ctx context.Context, s space.Space) run.Kept {
+	made, err := r.x.Spaces.Keep(ctx, s)
 	if err == nil {
 		return run.Kept{Snapshot: &run.Snapshot{Root: made.Root, Files: made.Files, Bytes: made.Bytes, Omitted: made.Omitted}}
 	}

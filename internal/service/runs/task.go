@@ -23,6 +23,7 @@ type task struct {
 	glanced bool         // permitted without an intent in the log
 	content []byte       // of createFile, decoded
 	edits   []space.Edit // of editFile
+	space   space.Space  // while the operation has its files
 	kept    run.Kept     // the snapshot after it
 
 	shown []space.Display   // beside its output
