@@ -304,11 +304,11 @@ func (d *desk) Step(ctx context.Context, w errand.Work, index int) (id.Step, err
 
 // Invoke implements errand.Records.
 func (d *desk) Invoke(ctx context.Context, w errand.Work, s id.Step, index int, operation json.RawMessage) (errand.Verdict, error) {
-	input, err := json.Marshal(errand.AtOperation(index, operation))
+	input, err := json.Marshal(errand.AtOperation(index, run.TypeOf(operation), operation))
 	if err != nil {
 		return errand.Verdict{}, err
 	}
-	c, no, err := d.a.Engines.Invoke(ctx, d.origin(), w.Workspace, w.Token, engines.CallRequest{Step: s, Tool: errand.Tool(operation), Input: input})
+	c, no, err := d.a.Engines.Invoke(ctx, d.origin(), w.Workspace, w.Token, engines.CallRequest{Step: s, Tool: run.ToolName(operation), Input: input})
 	if no != nil {
 		return errand.Verdict{Asks: no.Decision.Outcome == policy.RequireApproval, Code: no.Decision.ReasonCode, Reason: no.Decision.Reason}, nil
 	}

@@ -249,7 +249,7 @@ func TestSpacesElsewhere(t *testing.T) {
 	if doc, _, err := projection.Load[space.Space](t.Context(), b.Log, id.DefaultWorkspace, space.Projection, string(s.ID)); err != nil || doc.Status == space.Destroyed {
 		t.Errorf("the space is %+v, %v", doc, err)
 	}
-	if _, err := b.Spaces.Keep(t.Context(), id.DefaultWorkspace, s.ID); !errors.Is(err, space.ErrFilesMissing) {
+	if _, err := b.Spaces.Keep(t.Context(), s); !errors.Is(err, space.ErrFilesMissing) {
 		t.Errorf("its files: %v, want %v", err, space.ErrFilesMissing)
 	}
 	if err := b.Spaces.Step(t.Context(), time.Now().Add(365*24*time.Hour)); err != nil {
@@ -272,7 +272,7 @@ func TestSpacesElsewhere(t *testing.T) {
 		t.Fatal(err)
 	}
 	a = open(mine) // and again, while the other one works
-	if _, err := a.Spaces.Keep(t.Context(), id.DefaultWorkspace, s.ID); err != nil {
+	if _, err := a.Spaces.Keep(t.Context(), s); err != nil {
 		t.Errorf("back where the files are: %v", err)
 	}
 	if doc, err := a.Spaces.Space(t.Context(), id.DefaultWorkspace, s.ID); err != nil || doc.Status != space.Ready {

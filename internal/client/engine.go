@@ -235,7 +235,7 @@ func (d Desk) Invoke(ctx context.Context, w errand.Work, s id.Step, index int, o
 		Code     string      `json:"reason_code"`
 		Reason   string      `json:"reason"`
 	}
-	body := map[string]any{"tool_name": errand.Tool(operation), "input": errand.AtOperation(index, operation)}
+	body := map[string]any{"tool_name": run.ToolName(operation), "input": errand.AtOperation(index, run.TypeOf(operation), operation)}
 	err := d.call(ctx, http.MethodPost, join("/v1/steps/", escape(string(s)), "/toolcalls"), nil, body, &got, claimed(w.Token, once(w, "call", index)))
 	return errand.Verdict{Call: got.Call, Permit: got.Permit, Asks: got.Decision == "require_approval", Code: got.Code, Reason: got.Reason}, err
 }

@@ -75,7 +75,8 @@ func RunRules(doc run.Run, events []event.Event) (broken []string) {
 			begun = d.Index
 		case run.EventSucceeded, run.EventErred, run.EventUnknown:
 			d, err := event.Decode[run.Ended](e)
-			effect := d.Tool != run.OpMessage && d.Tool != run.OpReadFile
+			spec, known := run.SpecOf(d.Tool)
+			effect := !known || spec.Changes != run.ChangesNothing
 			if err != nil || d.Index != next {
 				say("operation %d has a result; %d is next; %v", d.Index, next, err)
 			}

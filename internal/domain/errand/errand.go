@@ -155,23 +155,9 @@ type At struct {
 	Digest event.Digest `json:"operation_sha256,omitzero"`
 }
 
-// AtOperation returns the input of the call for an operation.
-func AtOperation(index int, operation json.RawMessage) At {
-	return At{index, typeOf(operation), event.DigestOf(operation)}
-}
-
-// Tool is the name of the tool that an operation is.
-func Tool(operation json.RawMessage) string { return "space." + typeOf(operation) }
-
-func typeOf(operation json.RawMessage) string {
-	var o struct {
-		Type string `json:"type"`
-	}
-	switch _ = json.Unmarshal(operation, &o); o.Type {
-	case "message", "createFile", "readFile", "editFile", "deleteFile", "shell":
-		return o.Type
-	}
-	return "unknown"
+// AtOperation returns the input of the call for an operation of a type.
+func AtOperation(index int, typ string, operation json.RawMessage) At {
+	return At{index, typ, event.DigestOf(operation)}
 }
 
 // Indexed reads the index out of the input of a step or a call; -1 where it says none.

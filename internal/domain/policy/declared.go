@@ -65,7 +65,7 @@ type Declaration struct {
 func (d Declaration) kind(name string) Kind {
 	return Kind{
 		Type: name, SideEffect: d.SideEffect, Zone: d.Zone, Reversible: d.Reversible, PreApproval: d.Asks, Title: "do " + name, Outside: true,
-		Role: "member", Agents: true, Services: true, Declared: d.Version,
+		Role: "member", Agents: true, Services: true, Declared: d.Version, Rules: RulesRole, Template: TemplateRequest,
 	}
 }
 

@@ -3,8 +3,6 @@ package policy
 import (
 	"encoding/json"
 	"fmt"
-	"maps"
-	"slices"
 
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/id"
@@ -43,22 +41,11 @@ const (
 // MaxRequestBytes is the most that the request of an action outside may have in canonical form; a person has to read it in full.
 const MaxRequestBytes = 32 << 10
 
-// outside is the part of the registry whose actions are done outside, beside ExternalWrite, and those on outputs.
-var outside = map[string]Kind{
-	EmailSend:         risky(EmailSend, "send an e-mail", MediumCost),
-	PaymentExecute:    risky(PaymentExecute, "pay", HighCost),
-	APICallMutating:   risky(APICallMutating, "change something by an API", HighCost),
-	APICallIdempotent: {Type: APICallIdempotent, SideEffect: Network, Zone: event.Supervised, Reversible: true, Idempotent: true, Title: "call an API that changes nothing twice", Outside: true, Role: "member", Agents: true, Services: true},
-	QuestionAsk:       {Type: QuestionAsk, SideEffect: Pure, Zone: event.Sandbox, Reversible: true, PreApproval: true, Title: "put a question to a person", Outside: true, Role: "member", Agents: true, Services: true},
-	ArtifactCreate:    record(ArtifactCreate, "record an artifact", "member", "agents", "services"),
-	"artifact.update": record("artifact.update", "change an output", "member", "agents", "services"),
-}
-
 // risky describes an action outside that nobody takes back.
 func risky(typ, title string, cost Cost) Kind {
 	return Kind{
 		Type: typ, SideEffect: Network, Zone: event.HighStakes, PreApproval: true, Title: title, Cost: cost, Outside: true,
-		Role: "member", Agents: true, Services: true,
+		Role: "member", Agents: true, Services: true, Rules: RulesRole, Template: TemplateRequest,
 	}
 }
 
@@ -91,17 +78,6 @@ func (k Kind) graded() Kind {
 		k.Recovery = EasyRecovery
 	}
 	return k
-}
-
-// Registry returns every kind of action, by name.
-func Registry() []Kind {
-	all := maps.Clone(outside)
-	maps.Copy(all, kinds)
-	list := make([]Kind, 0, len(all))
-	for _, name := range slices.Sorted(maps.Keys(all)) {
-		list = append(list, all[name].graded())
-	}
-	return list
 }
 
 // BegunOutside drafts action.begun of what somebody does outside on the strength of an approval, if any. Through is who sent it for the principal.

@@ -2,6 +2,7 @@ package policy
 
 import (
 	"slices"
+	"strings"
 
 	"agentbox/internal/domain/event"
 )
@@ -48,23 +49,60 @@ type Kind struct {
 	Declared int `json:"declared_version,omitempty"` // of a type that the workspace declared: the version of its declaration
 
 	Anywhere bool `json:"anywhere,omitempty"` // belongs to no room by its nature, so that the rooms of a capability token do not bound it
+
+	Rules    Rules    `json:"-"` // which rules of a policy permit it; without any it is denied
+	Template Template `json:"-"` // what may vary under a standing approval of scope template
+	Givable  bool     `json:"-"` // a policy can give it to agents and services, although people do it otherwise
+	Impact   string   `json:"-"` // what it changes, in sentences, where the side effect does not say it
 }
+
+// Rules is the class of rules by which the short form of a policy permits an action.
+type Rules string
+
+// The classes of rules. The zero value is none, so that nothing permits the action.
+const (
+	RulesReads    Rules = "reads"    // those of files, as something that reads
+	RulesWrites   Rules = "writes"   // those of files, as something that writes
+	RulesCommands Rules = "commands" // those of commands
+	RulesHosts    Rules = "hosts"    // those of domains
+	RulesControl  Rules = "control"  // people may; agents and services where a policy gives it to them
+	RulesOwn      Rules = "own"      // a rule of its own in every policy
+	RulesRole     Rules = "role"     // Role, Agents and Services say who may; a policy can only forbid it or ask
+)
+
+// Template says what of an action may vary under a standing approval of scope template.
+type Template string
+
+// The templates. The zero value is none: then the action makes no template.
+const (
+	TemplateWords   Template = "words"   // words of a command that name a file of a folder
+	TemplateFile    Template = "file"    // the name of a file of a folder
+	TemplateContent Template = "content" // the name of a file of a folder, and the content
+	TemplateRequest Template = "request" // the values of a request, to the same target
+)
 
 // record describes an action whose whole effect is its event. Who says who may do it beside people of the role: "agents", "services".
 func record(typ, title, role string, who ...string) Kind {
 	return Kind{
-		Type: typ, SideEffect: Record, Zone: event.Supervised, Reversible: true, Title: title,
+		Type: typ, SideEffect: Record, Zone: event.Supervised, Reversible: true, Title: title, Rules: RulesRole,
 		Role: role, Agents: slices.Contains(who, "agents"), Services: slices.Contains(who, "services"),
 	}
 }
 
-// asking is a kind that asks a person whatever the bundle says.
-func asking(k Kind) Kind {
+// unjustified is a kind that asks a person whatever the bundle says, for what is known then stays known.
+func unjustified(k Kind) Kind {
 	k.PreApproval = true
+	k.Impact = "Personal data are used for another purpose than they are kept for. What is known then cannot be made unknown."
 	return k
 }
 
-// halting is a kind that the kill switch stops although its whole effect here is its event: what is recorded is about to be done by somebody.
+// hosted is a kind that the rules of domains permit.
+func hosted(k Kind) Kind {
+	k.Rules = RulesHosts
+	return k
+}
+
+// halting is a kind that the kill switch stops although its whole effect here is its event: somebody is about to do what is recorded.
 func halting(k Kind) Kind {
 	k.Halts = true
 	return k
@@ -175,110 +213,221 @@ const (
 	CapabilityRevoke = "capability.revoke"
 )
 
-// kinds is the registry of actions. What is not in it is denied.
-var kinds = map[string]Kind{
-	MessageSend:   {Type: MessageSend, SideEffect: Pure, Zone: event.Sandbox, Reversible: true, Idempotent: true, Title: "say something"},
-	FileRead:      {Type: FileRead, SideEffect: Read, Zone: event.Sandbox, Reversible: true, Idempotent: true, Title: "read a file"},
-	FileList:      {Type: FileList, SideEffect: Read, Zone: event.Sandbox, Reversible: true, Idempotent: true, Title: "list files"},
-	FileArchive:   {Type: FileArchive, SideEffect: Read, Zone: event.Sandbox, Reversible: true, Idempotent: true, Title: "download files"},
-	FileCreate:    {Type: FileCreate, SideEffect: Filesystem, Zone: event.Supervised, Reversible: true, Title: "write a file"},
-	FileEdit:      {Type: FileEdit, SideEffect: Filesystem, Zone: event.Supervised, Reversible: true, Title: "change a file"},
-	FileDelete:    {Type: FileDelete, SideEffect: Filesystem, Zone: event.Supervised, Title: "delete a file"},
-	ShellExec:     {Type: ShellExec, SideEffect: Process, Zone: event.Supervised, Title: "run a command"},
-	SpaceCreate:   {Type: SpaceCreate, SideEffect: Control, Zone: event.Supervised, Reversible: true, Title: "make a space"},
-	SpaceStart:    {Type: SpaceStart, SideEffect: Control, Zone: event.Supervised, Reversible: true, Idempotent: true, Title: "start a space"},
-	SpaceUpdate:   {Type: SpaceUpdate, SideEffect: Control, Zone: event.Supervised, Reversible: true, Idempotent: true, Title: "change a space"},
-	SpaceDestroy:  {Type: SpaceDestroy, SideEffect: Control, Zone: event.Supervised, Idempotent: true, Title: "destroy a space"},
-	SpaceDiff:     {Type: SpaceDiff, SideEffect: Read, Zone: event.Sandbox, Reversible: true, Idempotent: true, Title: "compare snapshots"},
-	SpaceRewind:   {Type: SpaceRewind, SideEffect: Filesystem, Zone: event.Supervised, Reversible: true, Idempotent: true, Title: "rewind a space's files"},
-	SpaceFork:     {Type: SpaceFork, SideEffect: Control, Zone: event.Supervised, Reversible: true, Title: "fork a space"},
-	SpacePromote:  {Type: SpacePromote, SideEffect: Control, Zone: event.Supervised, Idempotent: true, Title: "promote a space"},
-	RunStart:      {Type: RunStart, SideEffect: Control, Zone: event.Supervised, Reversible: true, Title: "start a run"},
-	RunImport:     {Type: RunImport, SideEffect: Control, Zone: event.Supervised, Reversible: true, Idempotent: true, Title: "import a transcript"},
-	RunContinue:   {Type: RunContinue, SideEffect: Control, Zone: event.Supervised, Reversible: true, Idempotent: true, PreApproval: true, Title: "go on after an interrupted operation"},
-	ContentSweep:  {Type: ContentSweep, SideEffect: Control, Zone: event.Supervised, Idempotent: true, Title: "free what nothing names"},
-	ExternalWrite: risky(ExternalWrite, "write to the outside world", HighCost),
-	AuditRedact:   {Type: AuditRedact, SideEffect: Control, Zone: event.HighStakes, Idempotent: true, Title: "redact events"},
+// table is the registry of actions. A row says everything about an action type; what has no row is denied. A lookup starts at the beginning, so the
+// most frequent actions come first.
+var table = []Kind{
+	{
+		Type: MessageSend, Title: "say something", SideEffect: Pure, Zone: event.Sandbox, Reversible: true, Idempotent: true,
+		Rules: RulesOwn,
+	},
+	{
+		Type: FileRead, Title: "read a file", SideEffect: Read, Zone: event.Sandbox, Reversible: true, Idempotent: true,
+		Rules: RulesReads, Template: TemplateFile,
+	},
+	{
+		Type: FileList, Title: "list files", SideEffect: Read, Zone: event.Sandbox, Reversible: true, Idempotent: true,
+		Rules: RulesReads,
+	},
+	{
+		Type: FileArchive, Title: "download files", SideEffect: Read, Zone: event.Sandbox, Reversible: true, Idempotent: true,
+		Rules: RulesReads,
+	},
+	{
+		Type: FileCreate, Title: "write a file", SideEffect: Filesystem, Zone: event.Supervised, Reversible: true,
+		Rules: RulesWrites, Template: TemplateContent,
+	},
+	{
+		Type: FileEdit, Title: "change a file", SideEffect: Filesystem, Zone: event.Supervised, Reversible: true,
+		Rules: RulesWrites, Template: TemplateContent,
+	},
+	{
+		Type: FileDelete, Title: "delete a file", SideEffect: Filesystem, Zone: event.Supervised,
+		Rules: RulesWrites, Template: TemplateFile,
+	},
+	{
+		Type: ShellExec, Title: "run a command", SideEffect: Process, Zone: event.Supervised,
+		Rules: RulesCommands, Template: TemplateWords,
+	},
+	{
+		Type: SpaceCreate, Title: "make a space", SideEffect: Control, Zone: event.Supervised, Reversible: true, Rules: RulesControl,
+	},
+	{
+		Type: SpaceStart, Title: "start a space", SideEffect: Control, Zone: event.Supervised, Reversible: true, Idempotent: true,
+		Rules: RulesControl, Givable: true,
+	},
+	{
+		Type: SpaceUpdate, Title: "change a space", SideEffect: Control, Zone: event.Supervised, Reversible: true, Idempotent: true,
+		Rules: RulesControl,
+	},
+	{
+		Type: SpaceDestroy, Title: "destroy a space", SideEffect: Control, Zone: event.Supervised, Idempotent: true,
+		Rules: RulesControl,
+	},
+	{
+		Type: SpaceDiff, Title: "compare snapshots", SideEffect: Read, Zone: event.Sandbox, Reversible: true, Idempotent: true,
+		Rules: RulesReads,
+	},
+	{
+		Type: SpaceRewind, Title: "rewind a space's files", SideEffect: Filesystem, Zone: event.Supervised, Reversible: true, Idempotent: true,
+		Rules: RulesControl, Givable: true,
+	},
+	{
+		Type: SpaceFork, Title: "fork a space", SideEffect: Control, Zone: event.Supervised, Reversible: true, Rules: RulesControl,
+	},
+	{
+		Type: SpacePromote, Title: "promote a space", SideEffect: Control, Zone: event.Supervised, Idempotent: true,
+		Rules: RulesControl,
+	},
+	{
+		Type: RunStart, Title: "start a run", SideEffect: Control, Zone: event.Supervised, Reversible: true,
+		Rules: RulesControl, Givable: true,
+	},
+	{
+		Type: RunImport, Title: "import a transcript", SideEffect: Control, Zone: event.Supervised, Reversible: true, Idempotent: true,
+		Rules: RulesControl, Givable: true,
+	},
+	{
+		Type: RunContinue, Title: "go on after an interrupted operation", SideEffect: Control, Zone: event.Supervised, Reversible: true, Idempotent: true,
+		PreApproval: true,
+		Rules:       RulesOwn,
+		Impact:      "The run goes on with its next operation. The interrupted one is not repeated, and what it did is not known.",
+	},
+	{
+		Type: ContentSweep, Title: "free what nothing names", SideEffect: Control, Zone: event.Supervised, Idempotent: true,
+		Rules: RulesControl,
+	},
+	hosted(risky(ExternalWrite, "write to the outside world", HighCost)),
+	{Type: AuditRedact, Title: "redact events", SideEffect: Control, Zone: event.HighStakes, Idempotent: true, Rules: RulesOwn},
 
-	WorkspaceImport: {Type: WorkspaceImport, SideEffect: Control, Zone: event.HighStakes, Idempotent: true, Title: "import a workspace"},
+	{
+		Type: WorkspaceImport, Title: "import a workspace", SideEffect: Control, Zone: event.HighStakes, Idempotent: true,
+		Rules: RulesOwn,
+	},
 
-	WorkspaceCreate:    record(WorkspaceCreate, "make a workspace", "admin"),
-	WorkspaceUpdate:    record(WorkspaceUpdate, "change a workspace", "admin"),
-	WorkspaceArchive:   record(WorkspaceArchive, "archive a workspace", "admin"),
-	WorkspaceUnarchive: record(WorkspaceUnarchive, "unarchive a workspace", "admin"),
+	record(WorkspaceCreate, "make a workspace", "admin"),
+	record(WorkspaceUpdate, "change a workspace", "admin"),
+	record(WorkspaceArchive, "archive a workspace", "admin"),
+	record(WorkspaceUnarchive, "unarchive a workspace", "admin"),
 
-	NodeRemove: record(NodeRemove, "give up a node", "overlord"),
+	record(NodeRemove, "give up a node", "overlord"),
 
-	SpacePolicy: record(SpacePolicy, "change the policy of a space", "operator"),
+	record(SpacePolicy, "change the policy of a space", "operator"),
 
-	RoomCreate:    record(RoomCreate, "make a room", "member"),
-	RoomUpdate:    record(RoomUpdate, "change a room", "member", "agents", "services"),
-	RoomConfigure: record(RoomConfigure, "set what agents are told and may use in a room", "admin"),
-	RoomRead:      record(RoomRead, "say how far one has read a room", "viewer", "agents", "services"),
-	ThreadCreate:  record(ThreadCreate, "begin a thread", "member", "agents", "services"),
-	ThreadUpdate:  record(ThreadUpdate, "change a thread", "member", "agents", "services"),
-	MessageCreate: record(MessageCreate, "post a message", "member", "agents", "services"),
+	record(RoomCreate, "make a room", "member"),
+	record(RoomUpdate, "change a room", "member", "agents", "services"),
+	record(RoomConfigure, "set what agents are told and may use in a room", "admin"),
+	record(RoomRead, "say how far one has read a room", "viewer", "agents", "services"),
+	record(ThreadCreate, "begin a thread", "member", "agents", "services"),
+	record(ThreadUpdate, "change a thread", "member", "agents", "services"),
+	record(MessageCreate, "post a message", "member", "agents", "services"),
 
-	IncidentOpen:  record(IncidentOpen, "open an incident", "member", "agents", "services"),
-	IncidentRCA:   record(IncidentRCA, "write down the cause of an incident", "member", "agents", "services"),
-	IncidentLearn: record(IncidentLearn, "write down what was learned", "member", "agents", "services"),
-	IncidentClose: record(IncidentClose, "close an incident", "operator"),
+	record(IncidentOpen, "open an incident", "member", "agents", "services"),
+	record(IncidentRCA, "write down the cause of an incident", "member", "agents", "services"),
+	record(IncidentLearn, "write down what was learned", "member", "agents", "services"),
+	record(IncidentClose, "close an incident", "operator"),
 
-	LabelSet:   record(LabelSet, "label a resource", "member", "agents", "services"),
-	LabelLower: record(LabelLower, "lower the label of a resource", "admin"),
-	DataAccess: record(DataAccess, "come near data", "viewer", "agents", "services"),
+	record(LabelSet, "label a resource", "member", "agents", "services"),
+	record(LabelLower, "lower the label of a resource", "admin"),
+	record(DataAccess, "come near data", "viewer", "agents", "services"),
 
-	DataAccessUnjustified: asking(record(DataAccessUnjustified, "come near personal data without a justification", "viewer", "agents", "services")),
+	unjustified(record(DataAccessUnjustified, "come near personal data without a justification", "viewer", "agents", "services")),
 
-	RunCreate:       record(RunCreate, "ask for a run", "member", "agents", "services"),
-	RunClaim:        record(RunClaim, "claim a run", "member", "services"),
-	RunRenew:        record(RunRenew, "go on owning a run", "member", "services"),
-	RunRelease:      record(RunRelease, "give a run back", "member", "services"),
-	RunBegin:        record(RunBegin, "start a run by hand", "member", "agents", "services"),
-	RunComplete:     record(RunComplete, "complete a run", "member", "agents", "services"),
-	RunFail:         record(RunFail, "fail a run", "member", "agents", "services"),
-	StepCreate:      record(StepCreate, "record a step", "member", "agents", "services"),
-	ToolCall:        halting(record(ToolCall, "call a tool", "member", "agents", "services")),
-	ToolReport:      record(ToolReport, "report a tool call", "member", "agents", "services"),
-	ArtifactStore:   record(ArtifactStore, "keep an artifact's content", "member", "agents", "services"),
-	EvidenceCollect: record(EvidenceCollect, "collect the evidence of a run", "member", "agents", "services"),
+	record(RunCreate, "ask for a run", "member", "agents", "services"),
+	record(RunClaim, "claim a run", "member", "services"),
+	record(RunRenew, "go on owning a run", "member", "services"),
+	record(RunRelease, "give a run back", "member", "services"),
+	record(RunBegin, "start a run by hand", "member", "agents", "services"),
+	record(RunComplete, "complete a run", "member", "agents", "services"),
+	record(RunFail, "fail a run", "member", "agents", "services"),
+	record(StepCreate, "record a step", "member", "agents", "services"),
+	halting(record(ToolCall, "call a tool", "member", "agents", "services")),
+	record(ToolReport, "report a tool call", "member", "agents", "services"),
+	record(ArtifactStore, "keep an artifact's content", "member", "agents", "services"),
+	record(EvidenceCollect, "collect the evidence of a run", "member", "agents", "services"),
 
-	PolicyEvaluate:  record(PolicyEvaluate, "ask whether something may be done", "member", "agents", "services"),
-	ApprovalRequest: record(ApprovalRequest, "ask a person", "member", "agents", "services"),
+	record(PolicyEvaluate, "ask whether something may be done", "member", "agents", "services"),
+	record(ApprovalRequest, "ask a person", "member", "agents", "services"),
 
-	ApprovalDecide:    record(ApprovalDecide, "answer a question", "operator"),
-	ActionTypeDeclare: record(ActionTypeDeclare, "declare an action type", "admin"),
-	ActionTypeRetire:  record(ActionTypeRetire, "retire an action type", "admin"),
+	record(ApprovalDecide, "answer a question", "operator"),
+	record(ActionTypeDeclare, "declare an action type", "admin"),
+	record(ActionTypeRetire, "retire an action type", "admin"),
 
-	StandingRevoke: record(StandingRevoke, "end a standing approval", "operator"),
-	KillSwitchSet:  record(KillSwitchSet, "throw the kill switch", "member"),
-	RunCancel:      record(RunCancel, "end a run", "member", "agents"),
+	record(StandingRevoke, "end a standing approval", "operator"),
+	record(KillSwitchSet, "throw the kill switch", "member"),
+	record(RunCancel, "end a run", "member", "agents"),
 
-	AgentRegister:   record(AgentRegister, "register an agent", "member", "agents"),
-	AgentQuarantine: record(AgentQuarantine, "quarantine a principal", "admin"),
-	PrincipalAdd:    record(PrincipalAdd, "add a principal", "admin"),
-	PrincipalRole:   record(PrincipalRole, "change a role", "admin"),
-	PrincipalEnsure: record(PrincipalEnsure, "register a principal of another program", "admin"),
-	KeyIssue:        record(KeyIssue, "make an API key", "viewer", "agents", "services"),
-	PassphraseSet:   record(PassphraseSet, "set one's own passphrase", "viewer"),
-	KeyRevoke:       record(KeyRevoke, "revoke an API key", "viewer", "agents", "services"),
+	record(AgentRegister, "register an agent", "member", "agents"),
+	record(AgentQuarantine, "quarantine a principal", "admin"),
+	record(PrincipalAdd, "add a principal", "admin"),
+	record(PrincipalRole, "change a role", "admin"),
+	record(PrincipalEnsure, "register a principal of another program", "admin"),
+	record(KeyIssue, "make an API key", "viewer", "agents", "services"),
+	record(PassphraseSet, "set one's own passphrase", "viewer"),
+	record(KeyRevoke, "revoke an API key", "viewer", "agents", "services"),
 
-	EngineRegister: record(EngineRegister, "keep engines", "admin"),
-	EngineToken:    record(EngineToken, "keep the tokens of engines", "admin"),
+	record(EngineRegister, "keep engines", "admin"),
+	record(EngineToken, "keep the tokens of engines", "admin"),
 
-	CapabilityGrant:  anywhere(record(CapabilityGrant, "grant a capability token", "member", "agents")),
-	CapabilityRevoke: anywhere(record(CapabilityRevoke, "revoke a capability token", "member", "agents")),
+	anywhere(record(CapabilityGrant, "grant a capability token", "member", "agents")),
+	anywhere(record(CapabilityRevoke, "revoke a capability token", "member", "agents")),
+
+	// Done outside of Agentbox, by programs that ask before they act, beside ExternalWrite; and what is done with outputs.
+	risky(EmailSend, "send an e-mail", MediumCost),
+	risky(PaymentExecute, "pay", HighCost),
+	risky(APICallMutating, "change something by an API", HighCost),
+	{
+		Type: APICallIdempotent, Title: "call an API that changes nothing twice", SideEffect: Network, Zone: event.Supervised,
+		Reversible: true, Idempotent: true, Outside: true, Role: "member", Agents: true, Services: true, Rules: RulesRole, Template: TemplateRequest,
+	},
+	{
+		Type: QuestionAsk, Title: "put a question to a person", SideEffect: Pure, Zone: event.Sandbox, Reversible: true, PreApproval: true,
+		Outside: true, Role: "member", Agents: true, Services: true, Rules: RulesRole, Template: TemplateRequest,
+		Impact: "Nothing is done. The requester learns the answer.",
+	},
+	record(ArtifactCreate, "record an artifact", "member", "agents", "services"),
+	record("artifact.update", "change an output", "member", "agents", "services"),
 }
 
-// Givable returns the actions that a policy can give to agents and services. What makes spaces, ends them, or changes their bounds or their policy
-// stays with people.
-func Givable() []string { return []string{RunImport, RunStart, SpaceRewind, SpaceStart} }
+// Registry returns every kind of action, by name.
+func Registry() []Kind {
+	list := make([]Kind, len(table))
+	for i := range table {
+		list[i] = table[i].graded()
+	}
+	slices.SortFunc(list, func(a, b Kind) int { return strings.Compare(a.Type, b.Type) })
+	return list
+}
+
+// Givable returns the actions that a policy can give to agents and services, by name. Only people make spaces, end them, or change their bounds or
+// their policy.
+func Givable() []string {
+	var list []string
+	for i := range table {
+		if table[i].Givable {
+			list = append(list, table[i].Type)
+		}
+	}
+	slices.Sort(list)
+	return list
+}
+
+// Ruled returns the actions that a class of rules permits, in the order of the table.
+func Ruled(class Rules) []string {
+	var list []string
+	for i := range table {
+		if table[i].Rules == class {
+			list = append(list, table[i].Type)
+		}
+	}
+	return list
+}
 
 // KindOf returns the registry's entry for an action type.
 func KindOf(actionType string) (Kind, bool) {
-	k, ok := kinds[actionType]
-	if !ok {
-		k, ok = outside[actionType]
+	for i := range table {
+		if table[i].Type == actionType {
+			return table[i], true
+		}
 	}
-	return k, ok
+	return Kind{}, false
 }

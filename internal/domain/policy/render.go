@@ -224,16 +224,10 @@ func Title(a Action) string {
 
 // Impact says in sentences what an action can change and whether that can be undone.
 func Impact(a Action, unsealed []string) string {
-	if a.Type == RunContinue {
-		return "The run goes on with its next operation. The interrupted one is not repeated, and what it did is not known."
-	}
-	if a.Type == DataAccessUnjustified {
-		return "Personal data are used for another purpose than they are kept for. What is known then cannot be made unknown."
-	}
-	if a.Type == QuestionAsk {
-		return "Nothing is done. The requester learns the answer."
-	}
 	kind, _ := a.Kind()
+	if kind.Impact != "" {
+		return kind.Impact
+	}
 	var text string
 	switch kind.SideEffect {
 	case Pure:

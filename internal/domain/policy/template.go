@@ -58,11 +58,11 @@ func templateOf(a Action, words []string) (Cover, error) {
 	c := Cover{Kind: CoverTemplate, Scope: ScopeTemplate, Action: a.Type}
 	var slots []slot
 	open := false
-	if kind, _ := a.Kind(); kind.Outside {
+	kind, _ := a.Kind()
+	switch kind.Template {
+	case TemplateRequest:
 		return requestTemplate(a)
-	}
-	switch a.Type {
-	case ShellExec:
+	case TemplateWords:
 		for i, word := range words {
 			s := slot{Text: word}
 			if i > 0 {
@@ -71,9 +71,9 @@ func templateOf(a Action, words []string) (Cover, error) {
 			open = open || s.Open
 			slots = append(slots, s)
 		}
-	case FileRead, FileCreate, FileEdit, FileDelete:
+	case TemplateFile, TemplateContent:
 		s := slotOf(a.Path)
-		open = s.Open || a.Type == FileCreate || a.Type == FileEdit // the content may vary
+		open = s.Open || kind.Template == TemplateContent
 		slots = []slot{s}
 	default:
 		return Cover{}, ErrTemplateImpossible
@@ -98,7 +98,6 @@ func templateOf(a Action, words []string) (Cover, error) {
 	for i, s := range slots {
 		shown[i] = s.show()
 	}
-	kind, _ := a.Kind()
 	c.Text = kind.Title + ": " + strings.Join(shown, " ")
 	return c, nil
 }

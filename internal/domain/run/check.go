@@ -7,21 +7,29 @@ import (
 
 // Check reports the first limit that the operation's values break. Paths and encoded content are checked where they are resolved.
 func (op Operation) Check() error {
-	switch op.Type {
-	case OpMalformed:
+	if op.Type == OpMalformed {
 		return invalid("%s", op.Malformed)
-	case OpMessage:
-		if n := utf8.RuneCountInString(op.Content); n > MaxMessageRunes {
-			return invalid("content has %d characters; a message may have %d", n, MaxMessageRunes)
-		}
-	case OpCreateFile, OpReadFile:
-		if op.Encoding != "" && op.Encoding != "utf-8" && op.Encoding != "base64" {
-			return invalid("encoding %.32q is unknown; it is utf-8 or base64", op.Encoding)
-		}
-	case OpEditFile:
-		return op.checkEdits()
-	case OpShell:
-		return op.checkShell()
+	}
+	spec, ok := SpecOf(op.Type)
+	switch {
+	case !ok:
+		return invalid("type %.64q is unknown; it is one of %s", op.Type, strings.Join(OpTypes(), ", "))
+	case spec.check == nil:
+		return nil
+	}
+	return spec.check(op)
+}
+
+func (op Operation) checkMessage() error {
+	if n := utf8.RuneCountInString(op.Content); n > MaxMessageRunes {
+		return invalid("content has %d characters; a message may have %d", n, MaxMessageRunes)
+	}
+	return nil
+}
+
+func (op Operation) checkEncoding() error {
+	if op.Encoding != "" && op.Encoding != "utf-8" && op.Encoding != "base64" {
+		return invalid("encoding %.32q is unknown; it is utf-8 or base64", op.Encoding)
 	}
 	return nil
 }

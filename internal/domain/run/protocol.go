@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -30,16 +29,6 @@ const (
 	MaxContextFiles  = 100
 )
 
-// The six operation types.
-const (
-	OpMessage    = "message"
-	OpCreateFile = "createFile"
-	OpReadFile   = "readFile"
-	OpEditFile   = "editFile"
-	OpDeleteFile = "deleteFile"
-	OpShell      = "shell"
-)
-
 // OpMalformed is the type of what stands among the operations and is none: of an unknown type, or with a field missing or too many. It is skipped
 // with an error event of its own.
 const OpMalformed = "malformed"
@@ -47,18 +36,13 @@ const OpMalformed = "malformed"
 // maxMalformed is how many bytes of why an operation is malformed are kept.
 const maxMalformed = 500
 
-// OpTypes returns the operation types of the protocol.
-func OpTypes() []string {
-	return slices.Sorted(maps.Keys(fields))
-}
-
 // Message is an operations message.
 type Message struct {
 	ProtocolVersion string      `json:"protocolVersion"`
 	Operations      []Operation `json:"operations"`
 }
 
-// Operation is one of the six; Type says which of the other fields apply.
+// Operation is one operation; Type says which of the other fields apply.
 type Operation struct {
 	Type string `json:"type"`
 	ID   string `json:"id,omitempty" doc:"The agent's own name for it, at most 128 bytes; made up where it gave none"`
@@ -84,39 +68,6 @@ type Operation struct {
 type Edit struct {
 	Old string `json:"oldContent"`
 	New string `json:"newContent"`
-}
-
-// Fields returns the fields that operations of each type have besides type and id: those that one needs, and those that it may have.
-func Fields() (needed, others map[string][]string) {
-	others = map[string][]string{}
-	for typ, all := range fields {
-		for _, name := range all {
-			if !oneOf(required[typ], name) {
-				others[typ] = append(others[typ], name)
-			}
-		}
-	}
-	return required, others
-}
-
-// fields are the JSON fields of each operation type besides type and id.
-var fields = map[string][]string{
-	OpMessage:    {"content"},
-	OpCreateFile: {"path", "content", "encoding", "overwrite"},
-	OpReadFile:   {"path", "encoding"},
-	OpEditFile:   {"path", "edits"},
-	OpDeleteFile: {"path"},
-	OpShell:      {"command", "cwd", "timeout", "env"},
-}
-
-// required are the fields without which an operation of a type is no operation.
-var required = map[string][]string{
-	OpMessage:    {"content"},
-	OpCreateFile: {"path", "content"},
-	OpReadFile:   {"path"},
-	OpEditFile:   {"path", "edits"},
-	OpDeleteFile: {"path"},
-	OpShell:      {"command"},
 }
 
 func invalid(format string, args ...any) error {
@@ -205,18 +156,18 @@ func parseOperation(raw json.RawMessage) (Operation, error) {
 	}
 	var typ string
 	if err := json.Unmarshal(present["type"], &typ); err != nil {
-		return Operation{}, fmt.Errorf("type is missing or not a string; it is one of %s", strings.Join(types(), ", "))
+		return Operation{}, fmt.Errorf("type is missing or not a string; it is one of %s", strings.Join(OpTypes(), ", "))
 	}
-	known, ok := fields[typ]
+	spec, ok := SpecOf(typ)
 	if !ok {
-		return Operation{}, fmt.Errorf("type %.64q is unknown; it is one of %s", typ, strings.Join(types(), ", "))
+		return Operation{}, fmt.Errorf("type %.64q is unknown; it is one of %s", typ, strings.Join(OpTypes(), ", "))
 	}
 	for name := range present {
-		if name != "type" && name != "id" && !oneOf(known, name) {
-			return Operation{}, fmt.Errorf("%s has no field %.64q; its fields are id, %s", typ, name, strings.Join(known, ", "))
+		if name != "type" && name != "id" && !spec.has(name) {
+			return Operation{}, fmt.Errorf("%s has no field %.64q; its fields are id, %s", typ, name, strings.Join(slices.Concat(spec.Needed(), spec.Optional()), ", "))
 		}
 	}
-	for _, name := range required[typ] {
+	for _, name := range spec.Needed() {
 		if _, ok := present[name]; !ok {
 			return Operation{}, fmt.Errorf("%s needs the field %q", typ, name)
 		}
@@ -229,19 +180,6 @@ func parseOperation(raw json.RawMessage) (Operation, error) {
 		return Operation{}, fmt.Errorf("id has %d bytes; at most %d are allowed", len(op.ID), MaxOperationID)
 	}
 	return op, nil
-}
-
-func types() []string {
-	return slices.Sorted(maps.Keys(fields))
-}
-
-func oneOf(list []string, s string) bool {
-	for _, t := range list {
-		if t == s {
-			return true
-		}
-	}
-	return false
 }
 
 // strict decodes one JSON value without unknown fields and without anything behind it.

@@ -14,13 +14,14 @@ import (
 type Keeping interface {
 	// Space returns the document of a space of the workspace.
 	Space(ctx context.Context, ws id.Workspace, s id.Space) (Space, error)
-	// Files returns the files of a living space.
-	Files(ctx context.Context, ws id.Workspace, s id.Space) (Files, error)
-	// Instance returns the running instance of a space and starts it again if the daemon or the space has ended since.
-	Instance(ctx context.Context, ws id.Workspace, s id.Space) (Instance, error)
-	// Occupy takes a space's files for one operation: until leave is called, nobody rewinds or forks them. It waits for its turn. Who is
-	// going to run code in the space says so here.
-	Occupy(ctx context.Context, ws id.Workspace, s id.Space, runs bool) (leave func(), err error)
+	// Files returns the files of a space, which its document says is alive.
+	Files(s Space) (Files, error)
+	// Instance returns the running instance of a space, which its document says is alive. It starts the space again if the daemon or the space has
+	// ended since.
+	Instance(ctx context.Context, s Space) (Instance, error)
+	// Occupy takes a space's files for one operation and returns the space's document of that moment. Until leave is called, nobody rewinds or forks
+	// the files. It waits until they are free. A caller that is going to run code in the space says so here.
+	Occupy(ctx context.Context, ws id.Workspace, s id.Space, runs bool) (doc Space, leave func(), err error)
 	// Seize is Occupy for who does not wait: somebody else who has the files is an error.
 	Seize(s id.Space) (leave func(), err error)
 	// Route says in which tier a command of the origin's would run, by what it and the files that it names say. Only those files are read that the
@@ -29,8 +30,8 @@ type Keeping interface {
 	// PromoteHeld makes a space one of a heavier tier, by whoever occupies it: the strongest where to is "". What it holds in memory or in its
 	// private /tmp is gone; its files, its environment and its limits stay. It is done when the space has started in that tier, and else not at all.
 	PromoteHeld(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space, to string, why Why) (Space, error)
-	// Keep makes a snapshot of a living space's files, by whoever occupies it.
-	Keep(ctx context.Context, ws id.Workspace, s id.Space) (Snapshot, error)
+	// Keep makes a snapshot of a space's files, by whoever occupies it. Its document says that it is alive.
+	Keep(ctx context.Context, s Space) (Snapshot, error)
 }
 
 // Store keeps the files of spaces, each space's in a directory of its own. The conformance suite is package filestest.

@@ -11,17 +11,19 @@ import (
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/policy"
+	"agentbox/internal/domain/run"
 	"agentbox/internal/domain/space"
 )
 
-// inside are the actions of a run that a driver does in a space with a permit, and so at a place that only the permit tells.
-var inside = map[string]bool{
-	policy.ShellExec: true, policy.FileCreate: true, policy.FileRead: true, policy.FileEdit: true, policy.FileDelete: true,
+// inside reports whether a driver does an action of a run in a space with a permit, and so at a place that only the permit tells.
+func inside(action string) bool {
+	operation, ok := run.SpecOfAction(action)
+	return ok && operation.Action == action && operation.InSpace()
 }
 
 // permitted remembers where an action belongs that may be done now: all that a driver is given is its permit.
 func (t *Tracer) permitted(r *traced, a policy.Action, permit event.Digest) {
-	if !inside[a.Type] {
+	if !inside(a.Type) {
 		return
 	}
 	at := r.at(a.Run, a.Step)

@@ -93,7 +93,7 @@ func (m *Metrics) recorded(events []event.Event) {
 		switch e.Type {
 		case run.EventSucceeded, run.EventErred, run.EventUnknown:
 			found := texts(e.Data, "tool_name", "result_type")
-			m.operations.WithLabelValues(among(found[0], operations), operationOutcome(e.Type, found[1])).Inc()
+			m.operations.WithLabelValues(operation(found[0]), operationOutcome(e.Type, found[1])).Inc()
 		case policy.ApprovalDecidedType:
 			m.approvals.WithLabelValues(among(texts(e.Data, "status")[0], answersOf)).Inc()
 		default:
@@ -129,9 +129,6 @@ func settled(ctx context.Context, docs projection.Reader, e *event.Event) (polic
 	}
 	return policy.Approval{}, "", false
 }
-
-// operations are the operations of protocol 1.0.
-var operations = []string{run.OpMessage, run.OpCreateFile, run.OpReadFile, run.OpEditFile, run.OpDeleteFile, run.OpShell}
 
 // answersOf are what a person's answer makes of a question.
 var answersOf = []string{string(policy.Approved), string(policy.Denied), string(policy.Held)}

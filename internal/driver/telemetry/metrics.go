@@ -14,6 +14,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"agentbox/internal/domain/run"
 )
 
 // Definition is a metric as the documentation shows it.
@@ -170,6 +172,14 @@ func (m *Metrics) histogram(name, help string, bounds []float64) prometheus.Hist
 func among(value string, known []string) string {
 	if slices.Contains(known, value) {
 		return value
+	}
+	return other
+}
+
+// operation is the value of a label for a type of operation.
+func operation(typ string) string {
+	if _, ok := run.SpecOf(typ); ok {
+		return typ
 	}
 	return other
 }

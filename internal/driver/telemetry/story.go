@@ -190,7 +190,7 @@ func (t *Tracer) operated(ctx context.Context, e *event.Event) {
 		began = e.OccurredAt
 	}
 	found := texts(e.Data, "tool_name", "result_type", "reason_code")
-	tool, outcome := among(found[0], operations), operationOutcome(e.Type, found[1])
+	tool, outcome := operation(found[0]), operationOutcome(e.Type, found[1])
 	told := span{
 		name: "execute_tool " + tool, kind: trace.SpanKindInternal, parent: r.at(e.Run, "").parent, self: r.at(e.Run, e.Step).parent, began: began, ended: e.OccurredAt,
 		attributes: []attribute.KeyValue{

@@ -13,18 +13,15 @@ import (
 
 // TestEveryOperationIsATool holds that a new type of operation cannot be forgotten here: each has a row, and what has none is bound all the same.
 func TestEveryOperationIsATool(t *testing.T) {
-	rows := map[string]bool{}
-	for _, operation := range operations {
-		rows[operation] = true
-	}
-	for _, operation := range run.OpTypes() {
-		if !rows[operation] {
-			t.Errorf("the operation %s is no tool: add its action to operations", operation)
+	for _, operation := range run.Specs() {
+		for _, action := range append([]string{operation.Action}, operation.Also...) {
+			kind, known := policy.KindOf(action)
+			if name, bound := toolOf(policy.Action{Type: action}, kind); !known || !bound || name != operation.Type {
+				t.Errorf("%s: action %q, known %t, tool %q, bound %t", operation.Type, action, known, name, bound)
+			}
 		}
-	}
-	for action := range operations {
-		if _, ok := policy.KindOf(action); !ok {
-			t.Errorf("%s is no action", action)
+		if name := toolName(run.ToolPrefix + operation.Type); name != operation.Type {
+			t.Errorf("%s with its prefix is the tool %q", operation.Type, name)
 		}
 	}
 	for _, effect := range []policy.SideEffect{policy.Pure, policy.Read, policy.Filesystem, policy.Process, policy.Network, ""} {

@@ -14,33 +14,22 @@ import (
 	"agentbox/internal/kernel/projection"
 )
 
-// operations are the action types of what is done in a space, and the tool that each is: what an operation of protocol 1.0 is called.
-var operations = map[string]string{
-	policy.MessageSend: run.OpMessage, policy.FileCreate: run.OpCreateFile, policy.FileRead: run.OpReadFile, policy.FileArchive: run.OpReadFile,
-	policy.FileEdit: run.OpEditFile, policy.FileDelete: run.OpDeleteFile, policy.ShellExec: run.OpShell,
-}
-
-// prefix is what the engine that comes with the program writes before the name of an operation where that is a tool call.
-const prefix = "space."
-
 // toolName returns the one name of a tool: an operation is called the same with and without the prefix.
 func toolName(name string) string {
-	bare, ok := strings.CutPrefix(name, prefix)
+	bare, ok := strings.CutPrefix(name, run.ToolPrefix)
 	if !ok {
 		return name
 	}
-	for _, operation := range operations {
-		if bare == operation {
-			return bare
-		}
+	if _, ok := run.SpecOf(bare); ok {
+		return bare
 	}
 	return name
 }
 
 // toolOf returns the tool that an action uses; false for one that uses none.
 func toolOf(a policy.Action, k policy.Kind) (string, bool) {
-	if operation, ok := operations[a.Type]; ok {
-		return operation, true
+	if operation, ok := run.SpecOfAction(a.Type); ok {
+		return operation.Type, true
 	}
 	if a.Operation != "" && a.Tool == "" && a.Type != policy.FileList && a.Type != policy.SpaceDiff && k.SideEffect != policy.Control && k.SideEffect != policy.Record {
 		return a.Type, true // an operation that has no row is bound all the same; looking into a folder and comparing are none

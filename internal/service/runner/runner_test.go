@@ -212,7 +212,7 @@ func (s seat) Step(ctx context.Context, w errand.Work, index int) (id.Step, erro
 
 func (s seat) Invoke(ctx context.Context, w errand.Work, in id.Step, index int, operation json.RawMessage) (errand.Verdict, error) {
 	return call(ctx, s, func() (errand.Verdict, error) {
-		c, no, err := s.hands.Invoke(context.Background(), s.owner, ws, w.Token, engines.CallRequest{Step: in, Tool: errand.Tool(operation)})
+		c, no, err := s.hands.Invoke(context.Background(), s.owner, ws, w.Token, engines.CallRequest{Step: in, Tool: run.ToolName(operation)})
 		if no != nil {
 			return errand.Verdict{Code: no.Decision.ReasonCode}, nil
 		}

@@ -31,7 +31,7 @@ func (x *Service) Cancel(ctx context.Context, origin event.Origin, ws id.Workspa
 	}
 	x.cancelling(runID, &cancellation{origin: origin, reason: reason})
 	for _, e := range x.mark(func(e *entry) bool { return e.run == runID && e.workspace == ws }, origin, reason) {
-		if x.takeWaiting(e) {
+		if x.dequeue(e) {
 			break
 		}
 		select {
@@ -69,15 +69,15 @@ func (x *Service) end(ctx context.Context, ws id.Workspace, runID id.Run, origin
 		if err != nil || doc.Status.Ended() {
 			return err
 		}
-		r := &ride{x: x, doc: doc, version: version, origin: event.Origin{Principal: doc.Agent, Token: doc.Token, Correlation: doc.Correlation}}
+		r := &execution{x: x, doc: doc, version: version, origin: event.Origin{Principal: doc.Agent, Token: doc.Token, Correlation: doc.Correlation}}
 		if err := r.finish(ctx, run.EventCancelled, origin, reason); !errors.Is(err, journal.ErrConflict) {
 			return err
 		}
 	}
 }
 
-// takeWaiting takes a run out of its queue if no worker has looked at it yet.
-func (x *Service) takeWaiting(e *entry) bool {
+// dequeue takes a run out of its queue if no worker has looked at it yet.
+func (x *Service) dequeue(e *entry) bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	q := x.queues[e.space]
@@ -135,7 +135,7 @@ func (x *Service) endSpace(ctx context.Context, s id.Space, c *cancellation) err
 	x.mu.Lock()
 	delete(x.ending, s)
 	x.mu.Unlock()
-	return errors.Join(err, x.each(ctx, left, x.takeUp(ctx)))
+	return errors.Join(err, x.each(ctx, left, x.requeue(ctx)))
 }
 
 // mark cancels the queued runs that match, ends their effects, wakes their workers and returns them.
@@ -169,26 +169,26 @@ func (x *Service) cancelled(e *entry) *cancellation {
 	return e.cancel
 }
 
-// recover puts every run that has not ended into its queue, in the order in which they were asked for.
-func (x *Service) recover(ctx context.Context) error {
-	if err := x.each(ctx, byStatus, x.takeUp(ctx)); err != nil {
+// requeueAll puts every run that has not ended into its queue, in the order in which they were asked for.
+func (x *Service) requeueAll(ctx context.Context) error {
+	if err := x.each(ctx, byStatus, x.requeue(ctx)); err != nil {
 		return err
 	}
-	return x.opened(ctx)
+	return x.endOpening(ctx)
 }
 
-// TakeUp puts the runs of a workspace that have not ended into their queues: of one whose log came from elsewhere.
-func (x *Service) TakeUp(ctx context.Context, ws id.Workspace) error {
+// Recover puts the runs of a workspace that have not ended into their queues: of one whose log came from elsewhere.
+func (x *Service) Recover(ctx context.Context, ws id.Workspace) error {
 	x.mu.Lock()
 	running := x.base != nil
 	x.mu.Unlock()
 	if !running {
 		return nil // Run will, of every workspace
 	}
-	return x.eachIn(ctx, ws, byStatus, x.takeUp(ctx))
+	return x.eachIn(ctx, ws, byStatus, x.requeue(ctx))
 }
 
-func (x *Service) takeUp(ctx context.Context) func(run.Run) error {
+func (x *Service) requeue(ctx context.Context) func(run.Run) error {
 	return func(doc run.Run) error {
 		if doc.Engine {
 			return nil // no worker of a space has it

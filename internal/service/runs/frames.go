@@ -31,7 +31,7 @@ func (x *Service) required(op run.Operation, a policy.Approval) run.Result {
 
 // frame shows something to whoever watches the run. The log is the truth; a frame that cannot be written is missed, and Follow makes
 // up for missing results from the log.
-func (r *ride) frame(ctx context.Context, kind, operation string, v any) {
+func (r *execution) frame(ctx context.Context, kind, operation string, v any) {
 	r.x.frame(ctx, r.doc.ID, kind, operation, v)
 }
 
@@ -127,7 +127,7 @@ func (x *Service) makeUp(ctx context.Context, doc run.Run) error {
 }
 
 func (x *Service) showRest(ctx context.Context, doc run.Run, s shown) error {
-	r := &ride{x: x, doc: doc}
+	r := &execution{x: x, doc: doc}
 	outcome, err := x.outcomes(ctx, doc)
 	if err != nil {
 		return err

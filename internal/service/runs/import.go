@@ -51,10 +51,10 @@ func (x *Service) Import(ctx context.Context, origin event.Origin, ws id.Workspa
 		return run.Run{}, errors.Join(err, checkKept(kept.Digest, file.Digest))
 	}
 	recorded := t.Header.Run
-	if recorded.Input, err = x.keep(ctx, message, MaxInputBytes); err != nil {
+	if recorded.Input, err = x.store(ctx, message, MaxInputBytes); err != nil {
 		return run.Run{}, err
 	}
-	outcomes, err := x.keep(ctx, t.Outcomes, run.MaxTranscriptBytes)
+	outcomes, err := x.store(ctx, t.Outcomes, run.MaxTranscriptBytes)
 	if err != nil {
 		return run.Run{}, err
 	}
@@ -87,8 +87,8 @@ func checkKept(kept, file event.Digest) error {
 	return policy.ErrPermitMismatch
 }
 
-// keep stores a value as JSON.
-func (x *Service) keep(ctx context.Context, v any, most int64) (run.Input, error) {
+// store stores a value as JSON.
+func (x *Service) store(ctx context.Context, v any, most int64) (run.Input, error) {
 	raw, err := json.Marshal(v)
 	if err != nil {
 		return run.Input{}, err
@@ -97,8 +97,8 @@ func (x *Service) keep(ctx context.Context, v any, most int64) (run.Input, error
 	return run.Input{Digest: stored.Digest, Size: stored.Size}, err
 }
 
-// retold writes the transcript of an imported run: the one with which it came, less what is to be taken out now.
-func (x *Service) retold(ctx context.Context, doc run.Run, w *run.TranscriptWriter) error {
+// copyImported writes the transcript of an imported run: the one with which it came, less what is to be taken out now.
+func (x *Service) copyImported(ctx context.Context, doc run.Run, w *run.TranscriptWriter) error {
 	content, err := x.Blobs.Open(ctx, doc.Imported.Transcript.Digest)
 	if err != nil {
 		return err

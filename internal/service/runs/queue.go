@@ -28,7 +28,7 @@ type entry struct {
 	workspace id.Workspace
 	space     id.Space
 	run       id.Run
-	asked     *asked          // where it is not recorded yet; of the worker alone
+	creation  *creation       // of a run that is not recorded yet; of the worker alone
 	recovered bool            // an earlier daemon may have begun it; of the worker alone
 	ops       []run.Operation // what was asked for, where it was asked for a moment ago; nil for what the log says
 	announced string          // the operation that was shown to begin, although it may not be recorded yet; of the worker alone
@@ -60,13 +60,24 @@ func (x *Service) enqueue(ctx context.Context, e *entry) error {
 	case x.opening && !e.recovered:
 		x.late = append(x.late, e)
 	default:
-		x.line(e, head)
+		x.insert(e, head)
 	}
 	return nil
 }
 
-// line puts a run into its queue. The lock is held.
-func (x *Service) line(e *entry, head uint64) {
+// insertFirst puts a run into the queue of its space where that has none. The place in the queue was reserved.
+func (x *Service) insertFirst(e *entry, head uint64) bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.base == nil || x.base.Err() != nil || x.opening || x.queues[e.space] != nil || x.ending[e.space] != nil || x.coming[e.space] != 1 {
+		return false
+	}
+	x.insert(e, head)
+	return true
+}
+
+// insert puts a run into its queue. The lock is held.
+func (x *Service) insert(e *entry, head uint64) {
 	base := x.base
 	if !x.follows[e.workspace] {
 		x.follows[e.workspace] = true
@@ -86,8 +97,8 @@ func (x *Service) line(e *entry, head uint64) {
 	}
 }
 
-// opened puts the runs that were started during recovery behind those that were taken up.
-func (x *Service) opened(ctx context.Context) error {
+// endOpening puts the runs that were started during recovery behind those that were taken up.
+func (x *Service) endOpening(ctx context.Context) error {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.opening = false
@@ -97,7 +108,7 @@ func (x *Service) opened(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		x.line(e, head)
+		x.insert(e, head)
 	}
 	x.late = nil
 	return nil
@@ -133,15 +144,15 @@ func (x *Service) work(ctx context.Context, q *queue) {
 			rest := q.runs
 			delete(x.queues, q.space)
 			x.mu.Unlock()
-			x.leave(ctx, rest)
+			x.release(ctx, rest)
 			close(q.gone)
 			return
 		}
 		head := q.runs[0]
 		x.mu.Unlock()
 
-		status, err := x.drive(ctx, head)
-		waiting := x.turn(q, errors.Is(err, run.ErrFull))
+		status, err := x.execute(ctx, head)
+		waiting := x.setFull(q, errors.Is(err, run.ErrFull))
 		switch {
 		case errors.Is(err, run.ErrFull) && !waiting: // from now on it is woken: it looks once more
 		case errors.Is(err, run.ErrFull):
@@ -158,7 +169,7 @@ func (x *Service) work(ctx context.Context, q *queue) {
 			case <-ctx.Done():
 			}
 		case errors.Is(err, journal.ErrClosed) && ctx.Err() == nil:
-			x.stand(ctx, q)
+			x.retryLater(ctx, q)
 		case err != nil && ctx.Err() == nil:
 			x.abandon(ctx, head, err)
 			x.pop(q)
@@ -173,10 +184,10 @@ func (x *Service) work(ctx context.Context, q *queue) {
 	}
 }
 
-// stand lets a run stand where the log left it when the log was shut, and has it taken up after a while like one of an earlier daemon, for
+// retryLater lets a run stand where the log left it when the log was shut, and has it taken up after a while like one of an earlier daemon, for
 // what it did meanwhile may not be recorded. Whoever waits for its worker is told that none has it. Where the space ends, the run is not
 // taken up: who ends the space ends it, when that can be recorded.
-func (x *Service) stand(ctx context.Context, q *queue) {
+func (x *Service) retryLater(ctx context.Context, q *queue) {
 	x.mu.Lock()
 	head := q.runs[0]
 	close(head.done)
@@ -197,11 +208,11 @@ func (x *Service) stand(ctx context.Context, q *queue) {
 	}
 }
 
-// leave records what was cancelled and not recorded before the executor ended. The other runs wait for the next start.
-func (x *Service) leave(ctx context.Context, rest []*entry) {
+// release records what was cancelled and not recorded before the executor ended. The other runs wait for the next start.
+func (x *Service) release(ctx context.Context, rest []*entry) {
 	for _, e := range rest {
-		if e.asked != nil {
-			e.asked.answer <- answered{err: errShutdown}
+		if e.creation != nil {
+			e.creation.answer <- answered{err: errShutdown}
 			close(e.done)
 			continue
 		}
@@ -220,7 +231,7 @@ func (x *Service) abandon(ctx context.Context, e *entry, cause error) {
 	x.Logger.Error("run cannot go on", "code", "run_abandoned", "run", e.run, "error", cause)
 	doc, version, err := projection.Load[run.Run](ctx, x.Docs, e.workspace, run.Projection, string(e.run))
 	if err == nil && !doc.Status.Ended() {
-		r := &ride{x: x, doc: doc, version: version, origin: event.Origin{Principal: doc.Agent, Token: doc.Token, Correlation: doc.Correlation}}
+		r := &execution{x: x, doc: doc, version: version, origin: event.Origin{Principal: doc.Agent, Token: doc.Token, Correlation: doc.Correlation}}
 		err = r.finish(ctx, run.EventFailed, r.origin, message(cause))
 	}
 	if err != nil {
@@ -250,8 +261,8 @@ func (x *Service) Lifted(ws id.Workspace) {
 	}
 }
 
-// poke makes the worker of a run look at it again.
-func (x *Service) poke(r id.Run) {
+// wake makes the worker of a run look at it again.
+func (x *Service) wake(r id.Run) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	for _, q := range x.queues {

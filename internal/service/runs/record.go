@@ -19,21 +19,21 @@ import (
 )
 
 // event drafts an event of the run, caused by its agent.
-func (r *ride) event(typ string, step id.Step, data any) event.Draft {
+func (r *execution) event(typ string, step id.Step, data any) event.Draft {
 	return event.New(typ, r.origin, r.doc.Workspace, r.doc.Room, data).About(space.EntityType, string(r.doc.Space)).In(r.doc.ID, step)
 }
 
 // batch puts drafts together that are recorded only if nobody else has changed the run.
-func (r *ride) batch(drafts ...event.Draft) event.Batch {
+func (r *execution) batch(drafts ...event.Draft) event.Batch {
 	return event.Batch{
 		Workspace: r.doc.Workspace, Drafts: drafts,
 		Documents: []event.DocumentVersion{{Projection: run.Projection, Key: string(r.doc.ID), Version: r.version}},
 	}
 }
 
-// append records drafts and folds them into the ride's copy of the document. Once something has happened it is recorded even while the
+// append records drafts and folds them into the execution's copy of the document. Once something has happened it is recorded even while the
 // daemon stops, so the context's end is ignored.
-func (r *ride) append(ctx context.Context, drafts ...event.Draft) error {
+func (r *execution) append(ctx context.Context, drafts ...event.Draft) error {
 	receipt, err := r.x.Log.Append(context.WithoutCancel(ctx), r.batch(drafts...))
 	if err != nil {
 		return err
@@ -41,7 +41,7 @@ func (r *ride) append(ctx context.Context, drafts ...event.Draft) error {
 	return r.fold(receipt)
 }
 
-func (r *ride) fold(receipt event.Receipt) error {
+func (r *execution) fold(receipt event.Receipt) error {
 	for _, e := range receipt.Events {
 		if e.Run != r.doc.ID || !run.Touches(e) {
 			continue
@@ -55,7 +55,7 @@ func (r *ride) fold(receipt event.Receipt) error {
 	return nil
 }
 
-func (r *ride) reload(ctx context.Context) error {
+func (r *execution) reload(ctx context.Context) error {
 	doc, version, err := projection.Load[run.Run](context.WithoutCancel(ctx), r.x.Docs, r.doc.Workspace, run.Projection, string(r.doc.ID))
 	if err == nil {
 		r.doc, r.version = doc, version
@@ -64,7 +64,7 @@ func (r *ride) reload(ctx context.Context) error {
 }
 
 // conclude records the one result event of an operation and shows it to whoever watches.
-func (r *ride) conclude(ctx context.Context, t task, result run.Result) error {
+func (r *execution) conclude(ctx context.Context, t task, result run.Result) error {
 	defer r.x.Blobs.Hold()() // what is kept of a long result, until its event names it
 	typ := run.EventErred
 	if result.OK() {
@@ -83,7 +83,7 @@ func (r *ride) conclude(ctx context.Context, t task, result run.Result) error {
 	if err != nil {
 		return err
 	}
-	told := r.x.told(found, true, draft)
+	told := r.x.withFindings(found, true, draft)
 	drafts := slices.Concat(told[1:], shown, told[:1])
 	refused := result.Type == run.ResPolicyDenied || t.glanced && t.ruling.Decision.Shadow // what else shadow let pass, the gate recorded
 	if refused && !t.ruling.Decision.Action.IsZero() {                                     // what has no canonical form has no hash to be found by
@@ -112,20 +112,20 @@ func (r *ride) conclude(ctx context.Context, t task, result run.Result) error {
 const worthSyncing = time.Second
 
 // sync makes what was shown of the run durable.
-func (r *ride) sync(ctx context.Context) {
+func (r *execution) sync(ctx context.Context) {
 	if err := r.x.Live.Sync(context.WithoutCancel(ctx), r.doc.ID); err != nil {
 		r.x.Logger.Warn("live output may be lost", "code", "output_not_synced", "run", r.doc.ID, "error", err) // the result is what counts
 	}
 }
 
 // endsWith reports whether nothing of the run is left to do or to decide after an operation.
-func (r *ride) endsWith(t task) bool {
+func (r *execution) endsWith(t task) bool {
 	_, approval := r.doc.Pending()
 	return t.index == len(r.ops)-1 && r.doc.Next == t.index && approval == "" && r.entry != nil && r.x.cancelled(r.entry) == nil
 }
 
 // outcome drafts the event of a result; a long result is stored apart first.
-func (r *ride) outcome(ctx context.Context, t task, typ string, result *run.Result) (event.Draft, error) {
+func (r *execution) outcome(ctx context.Context, t task, typ string, result *run.Result) (event.Draft, error) {
 	now := r.x.Clock.Now().UTC()
 	result.Timestamp = now
 	if !t.op.Context {
@@ -171,7 +171,7 @@ func (r *ride) outcome(ctx context.Context, t task, typ string, result *run.Resu
 
 // finish ends the run. An operation whose outcome nobody will learn any more gets its result, and a question that nobody has to answer
 // any more ends, in the same commit.
-func (r *ride) finish(ctx context.Context, typ string, origin event.Origin, why string) error {
+func (r *execution) finish(ctx context.Context, typ string, origin event.Origin, why string) error {
 	defer r.x.Blobs.Hold()()
 	ctx = context.WithoutCancel(ctx)
 	if origin.Correlation == "" {
@@ -200,7 +200,7 @@ func (r *ride) finish(ctx context.Context, typ string, origin event.Origin, why 
 }
 
 // ended drafts the end of the run. One more operation than the document knows may have succeeded.
-func (r *ride) ended(typ string, origin event.Origin, why string, oneMore bool) event.Draft {
+func (r *execution) ended(typ string, origin event.Origin, why string, oneMore bool) event.Draft {
 	done := 0
 	for _, p := range r.doc.Operations {
 		if p.OK {
@@ -215,14 +215,14 @@ func (r *ride) ended(typ string, origin event.Origin, why string, oneMore bool) 
 }
 
 // complete shows that the run has ended.
-func (r *ride) complete(ctx context.Context) {
+func (r *execution) complete(ctx context.Context) {
 	if err := r.x.completeFrames(context.WithoutCancel(ctx), r.doc); err != nil {
 		r.x.Logger.Warn("complete the live output", "code", "output_not_completed", "run", r.doc.ID, "error", err)
 	}
 }
 
 // close records the end of a run, and of its open question if it has one.
-func (r *ride) close(ctx context.Context, origin event.Origin, why string, drafts []event.Draft) error {
+func (r *execution) close(ctx context.Context, origin event.Origin, why string, drafts []event.Draft) error {
 	_, approval := r.doc.Pending()
 	batch := origin.Once(r.batch(drafts...))
 	if approval == "" {
@@ -240,7 +240,7 @@ func (r *ride) close(ctx context.Context, origin event.Origin, why string, draft
 }
 
 // unfinished is the task of an operation that has begun and has no result.
-func (r *ride) unfinished(index int) task {
+func (r *execution) unfinished(index int) task {
 	p := r.doc.Operations[index]
 	return task{index: index, op: run.Operation{ID: p.ID, Type: p.Type, Context: p.Context}, progress: p}
 }

@@ -113,7 +113,7 @@ func (x *Service) Run(ctx context.Context) error {
 // recoverOnce takes up what an earlier daemon left, as soon as the log can be read: a database may be away for a while.
 func (x *Service) recoverOnce(ctx context.Context) error {
 	for {
-		err := x.recover(ctx)
+		err := x.requeueAll(ctx)
 		if !errors.Is(err, journal.ErrClosed) {
 			return err
 		}
@@ -140,9 +140,9 @@ func (x *Service) Halt(ws id.Workspace, cause error) {
 	}
 }
 
-// effect returns a context for one effect of a run that Halt, Cancel and the end of the daemon end, and a function that releases it. An
+// effectContext returns a context for one effect of a run that Halt, Cancel and the end of the daemon end, and a function that releases it. An
 // effect of a run that was cancelled a moment ago is ended from the beginning.
-func (x *Service) effect(ctx context.Context, e *entry) (context.Context, func()) {
+func (x *Service) effectContext(ctx context.Context, e *entry) (context.Context, func()) {
 	ctx, end := context.WithCancelCause(ctx)
 	x.mu.Lock()
 	defer x.mu.Unlock()

@@ -15,7 +15,7 @@ import (
 // hide takes the secrets out of a result before it is recorded or shown, and returns what was found: those that the rules find and the values of
 // the environment of the space and of the command. The content of a file that was read stays as it is, for an agent may write it back.
 // See docs/RATIONALE.md, "Where are secrets taken out of what is recorded?".
-func (r *ride) hide(t *task, result *run.Result) (found []leak.Match) {
+func (r *execution) hide(t *task, result *run.Result) (found []leak.Match) {
 	known := leak.Values(t.env, t.op.Env)
 	clean := func(name string, text *string) {
 		var more []leak.Match
@@ -51,8 +51,8 @@ func (r *ride) hide(t *task, result *run.Result) (found []leak.Match) {
 	return found
 }
 
-// told returns the drafts with the event that says what was found beside the data of the first of them.
-func (x *Service) told(found []leak.Match, taken bool, drafts ...event.Draft) []event.Draft {
+// withFindings returns the drafts with the event that says what was found beside the data of the first of them.
+func (x *Service) withFindings(found []leak.Match, taken bool, drafts ...event.Draft) []event.Draft {
 	if len(found) == 0 {
 		return drafts
 	}
@@ -67,8 +67,8 @@ func hidden(o run.Outline) run.Outline {
 	return o
 }
 
-// given returns the secrets in an operations message. It is stored as it is, for its bytes are what is executed, and shown without them.
-func given(message []byte) []leak.Match {
+// secretsIn returns the secrets in an operations message. It is stored as it is, for its bytes are what is executed, and shown without them.
+func secretsIn(message []byte) []leak.Match {
 	_, found := leak.Scan(json.RawMessage(message))
 	return leak.Named(found, "input")
 }

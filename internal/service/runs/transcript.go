@@ -46,7 +46,7 @@ func (x *Service) Transcript(ctx context.Context, ws id.Workspace, runID id.Run,
 		return errOfEngine
 	}
 	if doc.Imported != nil {
-		return x.retold(ctx, doc, w)
+		return x.copyImported(ctx, doc, w)
 	}
 	ops, err := x.operations(ctx, doc)
 	if err != nil {

@@ -178,7 +178,9 @@ func (p *player) do(words []string, operations string) []string {
 		}
 		return append(p.try(err), p.rest()...)
 	case "kill-init": // the space ends by itself
-		instance, err := p.Spaces.Instance(ctx, testkit.WS, p.space)
+		doc, err := p.Spaces.Space(ctx, testkit.WS, p.space)
+		p.must(err)
+		instance, err := p.Spaces.Instance(ctx, doc)
 		p.must(err)
 		p.must(instance.Close())
 	case "look": // look N: the run that was the Nth to be named

@@ -232,8 +232,8 @@ func (k *Service) make(ctx context.Context, origin event.Origin, q Request, doc 
 	if err != nil {
 		return err
 	}
-	first := kept(k.Keep(ctx, q.Workspace, doc.ID))
-	instance, err := k.instance(ctx, origin.Correlation, q.Workspace, doc.ID)
+	first := kept(k.Keep(ctx, doc))
+	instance, err := k.instance(ctx, origin.Correlation, doc)
 	if err != nil {
 		return err
 	}

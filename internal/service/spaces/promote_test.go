@@ -153,7 +153,7 @@ func TestWhatIsNotPromoted(t *testing.T) {
 			t.Errorf("%s: got %v, want %s", name, c.err, c.code)
 		}
 	}
-	leave, err := s.Spaces.Occupy(s.Context(), testkit.WS, auto.ID, true)
+	_, leave, err := s.Spaces.Occupy(s.Context(), testkit.WS, auto.ID, true)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -224,7 +224,7 @@ func TestACrashWhileASpaceIsPromoted(t *testing.T) {
 			if err != nil || now.Tier != c.want {
 				t.Fatalf("the space is in %s, want %s, %v", now.Tier, c.want, err)
 			}
-			if _, err := s.Spaces.Instance(s.Context(), testkit.WS, made.ID); err != nil {
+			if _, err := s.Spaces.Instance(s.Context(), now); err != nil {
 				t.Errorf("it does not start: %v", err)
 			}
 			if living := s.Options.Light.Living(); living != map[string]int{"nano": 1}[c.want] {

@@ -113,10 +113,9 @@ func (k *Service) List(ctx context.Context, ws id.Workspace, status space.Status
 	})
 }
 
-// Files returns the files of a space that is not destroyed.
-func (k *Service) Files(ctx context.Context, ws id.Workspace, s id.Space) (space.Files, error) {
-	doc, err := k.alive(ctx, ws, s)
-	if err != nil {
+// Files implements space.Keeping.
+func (k *Service) Files(doc space.Space) (space.Files, error) {
+	if err := inUse(doc); err != nil {
 		return nil, err
 	}
 	files, _, err := k.Store.Open(doc.ID, doc.UID, doc.Limits)
@@ -125,41 +124,48 @@ func (k *Service) Files(ctx context.Context, ws id.Workspace, s id.Space) (space
 
 func (k *Service) alive(ctx context.Context, ws id.Workspace, s id.Space) (space.Space, error) {
 	doc, err := k.Space(ctx, ws, s)
-	if err == nil && doc.Status == space.Destroyed {
-		err = ErrDestroyed
+	if err == nil {
+		err = inUse(doc)
 	}
 	return doc, err
+}
+
+func inUse(doc space.Space) error {
+	if doc.Status == space.Destroyed {
+		return ErrDestroyed
+	}
+	return nil
 }
 
 // ErrDestroyed refuses to use a space whose time is over.
 var ErrDestroyed = fault.New(fault.Conflict, "space_destroyed", "the space was destroyed; make a new one")
 
-// Instance returns the running instance of a space. Where there is none, because the daemon was restarted or the space ended by itself,
+// Instance implements space.Keeping. Where there is none, because the daemon was restarted or the space ended by itself,
 // it is started again with the files that it had.
-func (k *Service) Instance(ctx context.Context, ws id.Workspace, s id.Space) (space.Instance, error) {
-	return k.instance(ctx, "", ws, s)
+func (k *Service) Instance(ctx context.Context, doc space.Space) (space.Instance, error) {
+	return k.instance(ctx, "", doc)
 }
 
 // instance is Instance with the cause to which a start is counted.
-func (k *Service) instance(ctx context.Context, cause id.Correlation, ws id.Workspace, s id.Space) (space.Instance, error) {
-	if _, err := k.alive(ctx, ws, s); err != nil {
+func (k *Service) instance(ctx context.Context, cause id.Correlation, doc space.Space) (space.Instance, error) {
+	if err := inUse(doc); err != nil {
 		return nil, err
 	}
-	l := k.of(s)
+	l := k.of(doc.ID)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.instance != nil {
 		select {
 		case <-l.instance.Done():
 			if err := l.instance.Close(); err != nil {
-				k.Logger.Warn("close a space that ended by itself", "code", "ended_space_not_closed", "space", s, "error", err)
+				k.Logger.Warn("close a space that ended by itself", "code", "ended_space_not_closed", "space", doc.ID, "error", err)
 			}
 			l.instance = nil
 		default:
 			return l.instance, nil
 		}
 	}
-	doc, err := k.alive(ctx, ws, s) // it may have been destroyed while the lock was awaited
+	doc, err := k.alive(ctx, doc.Workspace, doc.ID) // it may have been destroyed while the lock was awaited
 	if err != nil {
 		return nil, err
 	}

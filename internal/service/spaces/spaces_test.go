@@ -556,7 +556,7 @@ func TestTrapSpaceIsReachedAcrossWorkspaces(t *testing.T) {
 	if _, err := s.Spaces.ListFiles(s.Context(), s.Origin, other, doc.ID, ".", false); fault.CodeOf(err) != "space_not_found" {
 		t.Errorf("files: %v", err)
 	}
-	if _, err := s.Spaces.Instance(s.Context(), other, doc.ID); fault.CodeOf(err) != "space_not_found" {
-		t.Errorf("instance: %v", err)
+	if _, _, err := s.Spaces.Occupy(s.Context(), other, doc.ID, false); fault.CodeOf(err) != "space_not_found" {
+		t.Errorf("occupy: %v", err)
 	}
 }

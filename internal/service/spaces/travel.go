@@ -23,23 +23,32 @@ var ErrBusy = fault.New(fault.Conflict, "space_busy", "a run of the space is und
 const minShortSnapshot = 8
 
 // Occupy implements space.Keeping.
-func (k *Service) Occupy(ctx context.Context, ws id.Workspace, s id.Space, runs bool) (leave func(), err error) {
+func (k *Service) Occupy(ctx context.Context, ws id.Workspace, s id.Space, runs bool) (doc space.Space, leave func(), err error) {
 	leave, err = k.await(ctx, s)
-	if err != nil || !runs {
-		return leave, err
+	if err != nil {
+		return doc, nil, err
 	}
-	doc, err := k.alive(ctx, ws, s)
+	doc, err = k.Space(ctx, ws, s)
+	if err == nil && runs {
+		err = k.disturb(doc)
+	}
 	if err != nil {
 		leave()
-		return nil, err
+		return doc, nil, err
+	}
+	return doc, leave, nil
+}
+
+// disturb says that code is going to run among the files of a space, which may change any of them.
+func (k *Service) disturb(doc space.Space) error {
+	if err := inUse(doc); err != nil {
+		return err
 	}
 	history, err := k.Store.History(doc.ID, doc.UID, doc.Limits)
-	if err != nil {
-		leave()
-		return nil, err
+	if err == nil {
+		history.Disturb()
 	}
-	history.Disturb()
-	return leave, nil
+	return err
 }
 
 // await takes the files of a space and waits for its turn.
@@ -65,9 +74,8 @@ func (k *Service) Seize(s id.Space) (leave func(), err error) {
 }
 
 // Keep implements space.Keeping.
-func (k *Service) Keep(ctx context.Context, ws id.Workspace, s id.Space) (space.Snapshot, error) {
-	doc, err := k.alive(ctx, ws, s)
-	if err != nil {
+func (k *Service) Keep(ctx context.Context, doc space.Space) (space.Snapshot, error) {
+	if err := inUse(doc); err != nil {
 		return space.Snapshot{}, err
 	}
 	history, err := k.Store.History(doc.ID, doc.UID, doc.Limits)
@@ -257,7 +265,7 @@ func (k *Service) settle(ctx context.Context, doc space.Space) error {
 		return nil
 	}
 	origin := event.Origin{Principal: k.System}
-	now, err := k.Keep(ctx, doc.Workspace, doc.ID)
+	now, err := k.Keep(ctx, doc)
 	draft := k.event(space.EventRewound, origin, doc, space.Rewound{Space: doc.ID, Recovered: true, Kept: kept(now, err)})
 	if err != nil || now.Root != doc.Rewinding {
 		why := "daemon_stopped"

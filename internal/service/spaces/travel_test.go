@@ -52,7 +52,11 @@ func (s told) rewind(to string) (space.Rewound, error) {
 // now is the hash of the files as they are.
 func (s told) now(t *testing.T) event.Digest {
 	t.Helper()
-	kept, err := s.Spaces.Keep(s.Context(), testkit.WS, s.in)
+	doc, err := s.Spaces.Space(s.Context(), testkit.WS, s.in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	kept, err := s.Spaces.Keep(s.Context(), doc)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -177,7 +181,7 @@ func TestDiffShowsNoHashOfWhatMayNotBeRead(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	leave, err := s.Spaces.Occupy(s.Context(), testkit.WS, s.in, true)
+	_, leave, err := s.Spaces.Occupy(s.Context(), testkit.WS, s.in, true)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -362,7 +366,11 @@ func TestForksShareFiles(t *testing.T) {
 	if _, err := os.Lstat(frozen); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the files of a space that is at work were moved: %v", err)
 	}
-	living, err := s.Spaces.Instance(s.Context(), testkit.WS, s.in)
+	doc, err := s.Spaces.Space(s.Context(), testkit.WS, s.in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	living, err := s.Spaces.Instance(s.Context(), doc)
 	if err != nil {
 		t.Fatal(err)
 	}

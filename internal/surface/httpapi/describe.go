@@ -20,47 +20,33 @@ func (s *Server) describe() {
 	}
 }
 
-// operationForms are the six operations of protocol 1.0, as its reader has them.
+// operationForms are the operations of protocol 1.0, as its reader has them.
 func operationForms() []wire.Variant {
-	needed, others := run.Fields()
 	var forms []wire.Variant
-	for _, typ := range slices.Sorted(maps.Keys(needed)) {
-		forms = append(forms, wire.Variant{Value: typ, Doc: operationDoc[typ], Required: needed[typ], Optional: append([]string{"id"}, others[typ]...)})
+	for _, typ := range run.OpTypes() {
+		spec, _ := run.SpecOf(typ)
+		forms = append(forms, wire.Variant{Value: typ, Doc: spec.Doc, Required: spec.Needed(), Optional: append([]string{"id"}, spec.Optional()...)})
 	}
 	return forms
-}
-
-var operationDoc = map[string]string{
-	run.OpMessage:    "Says something",
-	run.OpCreateFile: "Writes a file",
-	run.OpReadFile:   "Reads a file",
-	run.OpEditFile:   "Replaces texts in a file",
-	run.OpDeleteFile: "Deletes a file",
-	run.OpShell:      "Runs a command",
 }
 
 // resultForms are the results of protocol 1.0: one of each operation's own type, and those that any operation may have.
 func resultForms() []wire.Variant {
 	always := []string{"timestamp"}
-	done := func(typ, doc string, fields ...string) wire.Variant {
-		return wire.Variant{Value: typ, Doc: doc, Required: always,
-			Optional: append([]string{"success", "operationId", "error", "reasonCode", "suggestion", "omitted", "details"}, fields...)}
-	}
 	instead := func(typ, doc string, fields ...string) wire.Variant {
 		return wire.Variant{Value: typ, Doc: doc, Required: always, Optional: append([]string{"operationId", "suggestion", "omitted", "details"}, fields...)}
 	}
-	return []wire.Variant{
-		done(run.OpMessage, "The message is in the log"),
-		done(run.OpCreateFile, "What became of a createFile", "path", "bytesWritten"),
-		done(run.OpReadFile, "What became of a readFile", "path", "content", "encoding", "size"),
-		done(run.OpEditFile, "What became of an editFile", "path", "editsApplied"),
-		done(run.OpDeleteFile, "What became of a deleteFile", "path"),
-		done(run.OpShell, "What became of a command", "path", "command", "exitCode", "stdout", "stderr", "encoding", "durationMs", "commitMs", "timedOut", "limit", "tier", "gas", "seed", "clock", "lacks", "displays", "engine"),
+	var forms []wire.Variant
+	for _, spec := range run.Specs() {
+		forms = append(forms, wire.Variant{Value: spec.Type, Doc: spec.ResultDoc, Required: always,
+			Optional: append([]string{"success", "operationId", "error", "reasonCode", "suggestion", "omitted", "details"}, spec.Result...)})
+	}
+	return append(forms,
 		instead(run.ResApprovalRequired, "A person has to decide before the operation is done", "operationType", "approvalId", "reason", "reasonCode"),
 		instead(run.ResPolicyDenied, "The operation was refused and not done", "operationType", "reason", "reasonCode", "approvalId"),
 		instead(run.ResError, "The operation could not be tried", "operationType", "category", "message", "reasonCode", "success", "error"),
 		instead(run.ResUnknown, "The daemon stopped while the operation ran; whether it took effect is not known", "operationType", "reason", "reasonCode"),
-	}
+	)
 }
 
 // runFrames are the messages of a run's stream.

@@ -73,19 +73,36 @@ func entry(key, value string) error {
 	return nil
 }
 
-// The actions of the rules, as conditions: comparing one by one costs Cedar less than asking whether one is in a list.
-const (
-	reads   = `(action == Action::"file.read" || action == Action::"file.list" || action == Action::"file.archive" || action == Action::"space.diff")`
-	writes  = `(action == Action::"file.create" || action == Action::"file.edit" || action == Action::"file.delete")`
-	files   = `(` + reads + ` || ` + writes + `)`
-	control = `(action == Action::"space.create" || action == Action::"space.start" || action == Action::"space.update" || action == Action::"space.destroy" || action == Action::"space.rewind" || action == Action::"space.fork" || action == Action::"space.promote" || action == Action::"run.start" || action == Action::"run.import" || action == Action::"content.sweep")`
-	effects = `(` + writes + ` || ` + control + ` || action == Action::"shell.exec" || action == Action::"run.continue" || action == Action::"external.write")`
+// conditions are the actions of each class of rules, as conditions of Cedar.
+type conditions struct{ reads, writes, files, control, effects string }
 
-	anything = `principal, action, resource`
-)
+// one is the condition that an action is of a class of rules. Comparing one by one costs Cedar less than asking whether one is in a list.
+func one(class policy.Rules) string {
+	var all []string
+	for _, action := range policy.Ruled(class) {
+		all = append(all, "action == Action::"+quote(action))
+	}
+	if len(all) == 1 {
+		return all[0]
+	}
+	return "(" + strings.Join(all, " || ") + ")"
+}
+
+func conditionsOfRules() conditions {
+	c := conditions{reads: one(policy.RulesReads), writes: one(policy.RulesWrites), control: one(policy.RulesControl)}
+	c.files = "(" + c.reads + " || " + c.writes + ")"
+	c.effects = "(" + c.writes + " || " + c.control + " || " + one(policy.RulesCommands) +
+		` || action == Action::"run.continue" || ` + one(policy.RulesHosts) + ")"
+	return c
+}
+
+const anything = `principal, action, resource`
 
 // writer writes Cedar.
-type writer struct{ strings.Builder }
+type writer struct {
+	strings.Builder
+	conditions
+}
 
 // rule writes one policy. The answer is allow, ask or deny; an empty condition always holds.
 func (w *writer) rule(answer, id, code string, t text, scope, when string) {
@@ -124,15 +141,15 @@ func Compile(s Spec) (policy.Bundle, error) {
 	if s.Name == "" {
 		s.Name = "custom"
 	}
-	w := &writer{}
+	w := &writer{conditions: conditionsOfRules()}
 	w.rule("allow", "message.send", "", text{}, `principal, action == Action::"message.send", resource`, "")
-	w.rule("allow", "control.users", "", text{"people may keep spaces and start runs", ""}, `principal is User, action, resource`, control)
+	w.rule("allow", "control.users", "", text{"people may keep spaces and start runs", ""}, `principal is User, action, resource`, w.control)
 	w.rule("allow", "redact.owners", "", text{"an owner may destroy the data of events", ""}, `principal is User, action == Action::"audit.redact", resource`,
 		`context.role == "overlord" || context.role == "admin"`)
 	w.rule("allow", "import.owners", "", text{"an owner may import a workspace", ""}, `principal is User, action == Action::"workspace.import", resource`,
 		`context.role == "overlord" || context.role == "admin"`)
 	w.rule("ask", "run.continue", "", text{"an operation was interrupted and its outcome is not known", ""}, `principal, action == Action::"run.continue", resource`, "")
-	w.rule("deny", "viewers", policy.ReasonRoleTooLow, text{"a viewer only reads", "Ask an owner for the role member."}, anything, `context.role == "viewer" && `+effects)
+	w.rule("deny", "viewers", policy.ReasonRoleTooLow, text{"a viewer only reads", "Ask an owner for the role member."}, anything, `context.role == "viewer" && `+w.effects)
 	s.files(w)
 	s.commands(w)
 	s.domains(w)
@@ -150,24 +167,24 @@ func Compile(s Spec) (policy.Bundle, error) {
 
 func (s Spec) files(w *writer) {
 	if s.Read {
-		w.rule("allow", "files.read", "", text{}, anything, reads)
+		w.rule("allow", "files.read", "", text{}, anything, w.reads)
 	}
 	if s.Write {
-		w.rule("allow", "files.write", "", text{}, anything, writes)
+		w.rule("allow", "files.write", "", text{}, anything, w.writes)
 	}
 	if when := globs(s.Allow.Paths); when != "" {
-		w.rule("allow", "paths.allowed", "", text{}, anything, files+" && "+when)
+		w.rule("allow", "paths.allowed", "", text{}, anything, w.files+" && "+when)
 	}
 	if when := globs(s.Ask.Paths); when != "" {
-		w.rule("ask", "paths.ask", "", text{"the policy asks for " + list(s.Ask.Paths), ""}, anything, files+" && "+when)
+		w.rule("ask", "paths.ask", "", text{"the policy asks for " + list(s.Ask.Paths), ""}, anything, w.files+" && "+when)
 	}
 	if when := globs(s.Deny.Paths); when != "" {
-		w.rule("deny", "paths.refused", "", text{"the policy refuses " + list(s.Deny.Paths), "Use a file of another name."}, anything, files+" && "+when)
+		w.rule("deny", "paths.refused", "", text{"the policy refuses " + list(s.Deny.Paths), "Use a file of another name."}, anything, w.files+" && "+when)
 	}
 	w.rule("deny", "files.outside", "", text{"it would write outside the space's files", "Write to a relative path, or below /tmp."},
-		anything, writes+` && context.path like "/*" && !(context.path like "/tmp/*")`)
+		anything, w.writes+` && context.path like "/*" && !(context.path like "/tmp/*")`)
 	w.rule("deny", "files.size", policy.ReasonLimitExceeded, text{fmt.Sprintf("a file may have at most %d bytes", s.FileBytes), "Write several smaller files."},
-		anything, fmt.Sprintf("context.size_bytes > %d && ", s.FileBytes)+writes)
+		anything, fmt.Sprintf("context.size_bytes > %d && ", s.FileBytes)+w.writes)
 }
 
 const execScope = `principal, action == Action::"shell.exec", resource`

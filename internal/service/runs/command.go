@@ -16,16 +16,16 @@ import (
 
 // exec runs a command in the tier that it needs. Where a lighter tier finds out while it runs that it lacks something, it leaves nothing behind of
 // it; then the space is promoted, and the command runs by the same permit in the heavier tier.
-func (r *ride) exec(ctx context.Context, t *task, p policy.Permit) run.Result {
+func (r *execution) exec(ctx context.Context, t *task, p policy.Permit) run.Result {
 	result := run.Result{Type: run.OpShell, Command: t.op.Command}
-	if err := r.route(ctx, *t); err != nil {
+	if err := r.route(ctx, t); err != nil {
 		return r.failed(ctx, *t, result, err)
 	}
 	result, err := r.attempt(ctx, t, p)
 	if lacking, ok := errors.AsType[*space.Lacking](err); ok {
 		shown := result.Stdout != nil && *result.Stdout != "" || result.Stderr != nil && *result.Stderr != ""
 		result.Stdout, result.Stderr = nil, nil
-		if err = r.promote(ctx, *t, space.WhyTierLacks, lacking.Lacks); err != nil {
+		if err = r.promote(ctx, t, space.WhyTierLacks, lacking.Lacks); err != nil {
 			result.Lacks = lacksOf(lacking.Lacks)
 			return r.failed(ctx, *t, result, err)
 		}
@@ -41,10 +41,9 @@ func (r *ride) exec(ctx context.Context, t *task, p policy.Permit) run.Result {
 }
 
 // route promotes the space of a command first that is seen to need a heavier tier. What cannot be seen now is found out while it runs.
-func (r *ride) route(ctx context.Context, t task) error {
-	s, err := r.x.Spaces.Space(ctx, r.doc.Workspace, r.doc.Space)
-	if err != nil || s.Runtime != space.RuntimeAuto || s.Tier != space.Nano {
-		return err
+func (r *execution) route(ctx context.Context, t *task) error {
+	if t.space.Runtime != space.RuntimeAuto || t.space.Tier != space.Nano {
+		return nil
 	}
 	a := t.ruling.Action
 	found, err := r.x.Spaces.Route(ctx, r.origin, r.doc.Workspace, r.doc.Space, space.Command{Text: a.Command, Cwd: a.Cwd, Env: a.Env})
@@ -61,25 +60,21 @@ func (r *ride) route(ctx context.Context, t task) error {
 }
 
 // promote makes the space one of the strongest tier, on behalf of whoever made it, as its start is.
-func (r *ride) promote(ctx context.Context, t task, code string, lacks []space.Lack) error {
-	s, err := r.x.Spaces.Space(ctx, r.doc.Workspace, r.doc.Space)
-	if err != nil {
-		return err
-	}
-	origin := event.Origin{Principal: s.CreatedBy, Correlation: r.doc.Correlation}
+func (r *execution) promote(ctx context.Context, t *task, code string, lacks []space.Lack) error {
+	origin := event.Origin{Principal: t.space.CreatedBy, Correlation: r.doc.Correlation}
 	why := space.Why{Code: code, Reason: "it needs " + space.Names(lacks), Run: r.doc.ID, Operation: t.op.ID}
-	_, err = r.x.Spaces.PromoteHeld(ctx, origin, r.doc.Workspace, r.doc.Space, "", why)
+	s, err := r.x.Spaces.PromoteHeld(ctx, origin, r.doc.Workspace, r.doc.Space, "", why)
+	if err == nil {
+		t.space = s
+	}
 	return err
 }
 
 // attempt runs a command in the space as it is and streams what it prints. An error is for what kept it from running.
-func (r *ride) attempt(ctx context.Context, t *task, p policy.Permit) (run.Result, error) {
+func (r *execution) attempt(ctx context.Context, t *task, p policy.Permit) (run.Result, error) {
 	result := run.Result{Type: run.OpShell, Command: t.op.Command}
-	s, err := r.x.Spaces.Space(ctx, r.doc.Workspace, r.doc.Space)
-	if err != nil {
-		return result, err
-	}
-	instance, err := r.x.Spaces.Instance(ctx, r.doc.Workspace, r.doc.Space)
+	s := t.space
+	instance, err := r.x.Spaces.Instance(ctx, s)
 	if err != nil {
 		return result, err
 	}
@@ -106,7 +101,7 @@ func (r *ride) attempt(ctx context.Context, t *task, p policy.Permit) (run.Resul
 }
 
 // exited tells how a command ended.
-func (r *ride) exited(ctx context.Context, t task, exit space.Exit, result *run.Result) {
+func (r *execution) exited(ctx context.Context, t task, exit space.Exit, result *run.Result) {
 	result.ExitCode, result.DurationMS, result.TimedOut = ptr(exit.Code), ptr(exit.Duration.Milliseconds()), ptr(exit.TimedOut)
 	if exit.Commit > 0 {
 		result.CommitMS = ptr(exit.Commit.Milliseconds())
@@ -130,7 +125,7 @@ func (r *ride) exited(ctx context.Context, t task, exit space.Exit, result *run.
 		result.Limit = "timeout_ms"
 		result.Error = "the command did not end within " + milliseconds(t.ruling.Action.TimeoutMS) + "; it and its children were killed"
 	case exit.Limit != "":
-		result.Error = limitError(exit.Limit, r.x.limitsOf(ctx, r))
+		result.Error = limitError(exit.Limit, t.space.Limits)
 	}
 }
 

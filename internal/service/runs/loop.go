@@ -17,30 +17,26 @@ import (
 	"agentbox/internal/kernel/projection"
 )
 
-// ride is one run while a worker drives it.
-type ride struct {
-	x       *Service
-	doc     run.Run
-	version uint64 // of doc
-	ops     []run.Operation
-	origin  event.Origin // of the agent
-	entry   *entry
-
-	begun *begun // its first operation, before anything else
+// execution is one run while a worker executes it.
+type execution struct {
+	x        *Service
+	doc      run.Run
+	version  uint64 // of doc
+	ops      []run.Operation
+	origin   event.Origin // of the agent
+	entry    *entry
+	creation *creation // of a run that is not recorded yet; nil from then on
 }
 
-// drive executes operations until the run ends, waits for a person, or ctx ends. The error is for what kept the log from being written or
+// errNoRun means that what was asked for did not become a run. The caller has been told why.
+var errNoRun = errors.New("there is no such run")
+
+// execute executes operations until the run ends, waits for a person, or ctx ends. The error is for what kept the log from being written or
 // read; whatever else goes wrong is a result.
-func (x *Service) drive(ctx context.Context, e *entry) (run.Status, error) {
-	r, err := x.board(ctx, e)
+func (x *Service) execute(ctx context.Context, e *entry) (run.Status, error) {
+	r, err := x.load(ctx, e)
 	if err != nil {
 		return "", err
-	}
-	if first := r.begun; first != nil {
-		r.begun = nil
-		if err := r.carry(ctx, first.task, first.permit); err != nil {
-			return r.doc.Status, err
-		}
 	}
 	if e.recovered {
 		e.recovered = false
@@ -52,22 +48,11 @@ func (x *Service) drive(ctx context.Context, e *entry) (run.Status, error) {
 		if ctx.Err() != nil {
 			return r.doc.Status, ctx.Err()
 		}
-		s, err := x.Spaces.Space(ctx, e.workspace, r.doc.Space)
-		if err != nil {
-			return r.doc.Status, err
-		}
-		if c := x.cancelled(e); c != nil {
-			err = r.finish(ctx, run.EventCancelled, c.origin, c.reason)
-		} else if s.Status == space.Destroyed {
-			err = r.finish(ctx, run.EventFailed, r.origin, "the space was destroyed")
-		} else {
-			err = r.next(ctx, s)
-		}
-		if err != nil {
+		if err := r.step(ctx); err != nil {
 			return r.doc.Status, err
 		}
 		if r.doc.Status == run.AwaitingApproval {
-			answered, err := r.answer(ctx)
+			answered, err := r.resume(ctx)
 			if err != nil || !answered {
 				return r.doc.Status, err
 			}
@@ -76,12 +61,18 @@ func (x *Service) drive(ctx context.Context, e *entry) (run.Status, error) {
 	return r.doc.Status, nil
 }
 
-// board reads a run and its operations.
-func (x *Service) board(ctx context.Context, e *entry) (*ride, error) {
-	if e.asked != nil {
-		if r, err := x.open(ctx, e); r != nil || err != nil {
-			return r, err
+// load reads a run and its operations.
+func (x *Service) load(ctx context.Context, e *entry) (*execution, error) {
+	if c := e.creation; c != nil {
+		draft := c.batch.Drafts[0]
+		doc, err := run.Evolve(run.Run{}, event.Event{Header: draft.Header, Data: draft.Data}) // as it will be
+		r := x.executionOf(e, doc, 0, c.ops)
+		r.creation = c
+		if err != nil {
+			r.answer(run.Run{}, err)
+			return nil, errNoRun
 		}
+		return r, nil
 	}
 	doc, version, err := projection.Load[run.Run](ctx, x.Docs, e.workspace, run.Projection, string(e.run))
 	if e.recovered && errors.Is(err, projection.ErrNotFound) {
@@ -100,12 +91,12 @@ func (x *Service) board(ctx context.Context, e *entry) (*ride, error) {
 			return nil, err
 		}
 	}
-	return x.rideOf(e, doc, version, ops), nil
+	return x.executionOf(e, doc, version, ops), nil
 }
 
-func (x *Service) rideOf(e *entry, doc run.Run, version uint64, ops []run.Operation) *ride {
+func (x *Service) executionOf(e *entry, doc run.Run, version uint64, ops []run.Operation) *execution {
 	origin := event.Origin{Principal: doc.Agent, Token: doc.Token, Correlation: doc.Correlation}
-	return &ride{x: x, doc: doc, version: version, ops: ops, origin: origin, entry: e}
+	return &execution{x: x, doc: doc, version: version, ops: ops, origin: origin, entry: e}
 }
 
 func (x *Service) operations(ctx context.Context, doc run.Run) ([]run.Operation, error) {
@@ -165,9 +156,19 @@ func digestOf(m run.Message) event.Digest {
 	return event.DigestOf(raw)
 }
 
-// next does the one thing that is next: start the run, execute an operation, ask about it, or end the run.
-func (r *ride) next(ctx context.Context, s space.Space) error {
+// step does the one thing that is next: record the run, start it, execute an operation, ask about it, or end the run.
+func (r *execution) step(ctx context.Context) error {
+	s, err := r.x.Spaces.Space(ctx, r.doc.Workspace, r.doc.Space)
+	c := r.x.cancelled(r.entry)
 	switch {
+	case r.creation != nil && (err != nil || c != nil || s.Status == space.Destroyed):
+		return r.create(ctx) // what is in the way is seen again afterwards
+	case err != nil:
+		return err
+	case c != nil:
+		return r.finish(ctx, run.EventCancelled, c.origin, c.reason)
+	case s.Status == space.Destroyed:
+		return r.finish(ctx, run.EventFailed, r.origin, "the space was destroyed")
 	case r.doc.Status == run.Queued:
 		return r.start(ctx, s)
 	case r.doc.Status == run.AwaitingApproval:
@@ -182,7 +183,7 @@ func (r *ride) next(ctx context.Context, s space.Space) error {
 }
 
 // operate takes one operation through the gate and, if it may, into the world.
-func (r *ride) operate(ctx context.Context, index int, s space.Space) error {
+func (r *execution) operate(ctx context.Context, index int, s space.Space) error {
 	t := task{index: index, op: r.ops[index], progress: r.doc.Operations[index]}
 	if t.progress.State == run.Waiting && r.entry.announced != t.op.ID {
 		r.x.announce(ctx, r.doc.ID, outline(t.op))
@@ -212,7 +213,7 @@ func (r *ride) operate(ctx context.Context, index int, s space.Space) error {
 }
 
 // approved goes on with an operation after a person has answered: with exactly the bytes that were asked about.
-func (r *ride) approved(ctx context.Context, t task) error {
+func (r *execution) approved(ctx context.Context, t task) error {
 	question, _, err := projection.Load[policy.Approval](ctx, r.x.Docs, r.doc.Workspace, policy.ApprovalProjection, string(t.progress.Approval))
 	if err != nil {
 		return err
@@ -264,7 +265,7 @@ func answerDecision(a policy.Approval) policy.Decision {
 }
 
 // perform obtains the permit, recording the intent of what changes anything or uses up an approval, causes the effect and records its result.
-func (r *ride) perform(ctx context.Context, t task, approval id.Approval) error {
+func (r *execution) perform(ctx context.Context, t task, approval id.Approval) error {
 	var permit policy.Permit
 	var err error
 	if approval == "" && t.glances() {
@@ -279,13 +280,13 @@ func (r *ride) perform(ctx context.Context, t task, approval id.Approval) error 
 	if err != nil {
 		return r.refuse(ctx, t, err)
 	}
-	return r.carry(ctx, t, permit)
+	return r.apply(ctx, t, permit)
 }
 
-// carry causes the effect of an operation and records its result.
-func (r *ride) carry(ctx context.Context, t task, permit policy.Permit) error {
-	effect, release := r.x.effect(ctx, r.entry)
-	result := r.occupied(effect, &t, permit)
+// apply causes the effect of an operation and records its result.
+func (r *execution) apply(ctx context.Context, t task, permit policy.Permit) error {
+	effect, release := r.x.effectContext(ctx, r.entry)
+	result := r.effect(effect, &t, permit)
 	release()
 	if ctx.Err() != nil && result.ReasonCode == errShutdown.Code {
 		return r.stopped(ctx, t, result)
@@ -293,8 +294,8 @@ func (r *ride) carry(ctx context.Context, t task, permit policy.Permit) error {
 	return r.conclude(ctx, t, result)
 }
 
-// begin records tool.invoked and returns the permit.
-func (r *ride) begin(ctx context.Context, t task, approval id.Approval) (policy.Permit, error) {
+// begin records the intent of an operation and returns its permit.
+func (r *execution) begin(ctx context.Context, t task, approval id.Approval) (policy.Permit, error) {
 	permit, receipt, err := r.x.Gate.Begin(ctx, t.ruling, approval, r.batch(r.intent(t, approval)))
 	if err != nil {
 		return policy.Permit{}, err
@@ -303,7 +304,7 @@ func (r *ride) begin(ctx context.Context, t task, approval id.Approval) (policy.
 }
 
 // intent drafts tool.invoked. The values of the space's environment are not in it: every command has them, so that nothing is told of them.
-func (r *ride) intent(t task, approval id.Approval) event.Draft {
+func (r *execution) intent(t task, approval id.Approval) event.Draft {
 	d := t.ruling.Decision
 	draft := r.event(run.EventInvoked, t.action.Step, run.Invoked{
 		Run: r.doc.ID, Operation: t.op.ID, Index: t.index, Tool: t.op.Type, Title: t.op.Summary(), Input: t.ruling.Canonical,
@@ -318,7 +319,7 @@ func (r *ride) intent(t task, approval id.Approval) event.Draft {
 
 // refuse turns what the gate failed with into the operation's result: it was not allowed, so it does not happen. Only a log that cannot
 // be written stops the run where it is.
-func (r *ride) refuse(ctx context.Context, t task, err error) error {
+func (r *execution) refuse(ctx context.Context, t task, err error) error {
 	if errors.Is(err, journal.ErrConflict) {
 		return err
 	}

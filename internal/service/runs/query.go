@@ -203,15 +203,6 @@ func (x *Service) await(ctx context.Context, ws id.Workspace, runID id.Run, enou
 	return doc, ctx.Err()
 }
 
-// limitsOf returns the bounds of a run's space, for the words of an error.
-func (x *Service) limitsOf(ctx context.Context, r *ride) space.Limits {
-	s, err := x.Spaces.Space(context.WithoutCancel(ctx), r.doc.Workspace, r.doc.Space)
-	if err != nil {
-		return space.Limits{}
-	}
-	return s.Limits
-}
-
 // limitError says which bound ended a command, with its number.
 func limitError(limit string, l space.Limits) string {
 	switch limit {

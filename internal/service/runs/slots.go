@@ -15,9 +15,9 @@ import (
 // enterTries bounds how often a run tries to take its place while others take and leave theirs.
 const enterTries = 64
 
-// room returns what the log has to expect so that the run takes one of the places that its workspace has, or run.ErrFull. Where others of this
+// slot returns what the log has to expect so that the run takes one of the places that its workspace has, or run.ErrFull. Where others of this
 // daemon wait longer, the places are theirs first.
-func (r *ride) room(ctx context.Context) ([]event.DocumentVersion, error) {
+func (r *execution) slot(ctx context.Context) ([]event.DocumentVersion, error) {
 	if r.doc.Parent != nil {
 		return nil, nil
 	}
@@ -30,7 +30,7 @@ func (r *ride) room(ctx context.Context) ([]event.DocumentVersion, error) {
 	if errors.Is(err, projection.ErrNotFound) {
 		tenant, err = workspace.Unsaid(ws), nil
 	}
-	if err == nil && load.Room(tenant.Tasks) <= r.x.before(r.entry) {
+	if err == nil && load.Room(tenant.Tasks) <= r.x.ahead(r.entry) {
 		err = run.ErrFull
 	}
 	if err == nil && load.Ample(tenant.Tasks, int(r.x.entering.Load())) {
@@ -39,9 +39,9 @@ func (r *ride) room(ctx context.Context) ([]event.DocumentVersion, error) {
 	return []event.DocumentVersion{{Projection: run.LoadProjection, Key: string(ws), Version: version}}, err
 }
 
-// enter records an event with which the run takes its place.
-func (r *ride) enter(ctx context.Context, draft event.Draft) error {
-	receipt, err := r.entering(ctx, func(place []event.DocumentVersion) (event.Receipt, error) {
+// appendInSlot records an event with which the run takes its place.
+func (r *execution) appendInSlot(ctx context.Context, draft event.Draft) error {
+	receipt, err := r.inSlot(ctx, func(place []event.DocumentVersion) (event.Receipt, error) {
 		batch := r.batch(draft)
 		batch.Documents = append(batch.Documents, place...)
 		return r.x.Log.Append(context.WithoutCancel(ctx), batch)
@@ -52,18 +52,18 @@ func (r *ride) enter(ctx context.Context, draft event.Draft) error {
 	return r.fold(receipt)
 }
 
-// entering has a batch recorded under the expectation that there is room, again when another run was first.
-func (r *ride) entering(ctx context.Context, record func(place []event.DocumentVersion) (event.Receipt, error)) (event.Receipt, error) {
+// inSlot has a batch recorded under the expectation that there is room, again when another run was first.
+func (r *execution) inSlot(ctx context.Context, record func(place []event.DocumentVersion) (event.Receipt, error)) (event.Receipt, error) {
 	r.x.entering.Add(1)
 	defer r.x.entering.Add(-1)
 	for try := 1; ; try++ {
-		place, err := r.room(ctx)
+		place, err := r.slot(ctx)
 		if err != nil {
 			return event.Receipt{}, err
 		}
 		receipt, err := record(place)
 		if err == nil {
-			r.x.turn(r.x.queueOf(r.entry), false)
+			r.x.setFull(r.x.queueOf(r.entry), false)
 		}
 		if !errors.Is(err, journal.ErrConflict) || len(place) == 0 || try == enterTries || ctx.Err() != nil {
 			return receipt, err
@@ -75,8 +75,8 @@ func (r *ride) entering(ctx context.Context, record func(place []event.DocumentV
 	}
 }
 
-// turn notes whether the run under way in a queue waits for room, and returns whether that was known.
-func (x *Service) turn(q *queue, full bool) (was bool) {
+// setFull notes whether the run under way in a queue waits for room, and returns whether that was known.
+func (x *Service) setFull(q *queue, full bool) (was bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if q == nil {
@@ -92,8 +92,8 @@ func (x *Service) queueOf(e *entry) *queue {
 	return x.queues[e.space]
 }
 
-// before counts the runs of the same workspace that wait for room and were asked for earlier.
-func (x *Service) before(e *entry) (n int) {
+// ahead counts the runs of the same workspace that wait for room and were asked for earlier.
+func (x *Service) ahead(e *entry) (n int) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	for _, q := range x.queues {
@@ -104,8 +104,8 @@ func (x *Service) before(e *entry) (n int) {
 	return n
 }
 
-// pokeWaiting makes the workers of a workspace whose runs wait for room look again.
-func (x *Service) pokeWaiting(ws id.Workspace) {
+// wakeFull makes the workers of a workspace whose runs wait for room look again.
+func (x *Service) wakeFull(ws id.Workspace) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	for _, q := range x.queues {

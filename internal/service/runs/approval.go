@@ -19,7 +19,7 @@ import (
 )
 
 // ask suspends the run and records the question about its operation, in one commit.
-func (r *ride) ask(ctx context.Context, t task) error {
+func (r *execution) ask(ctx context.Context, t task) error {
 	approval := id.New[id.Approval](r.x.IDs)
 	d := t.ruling.Decision
 	suspended := r.event(run.EventSuspended, t.action.Step, run.Suspended{
@@ -43,15 +43,15 @@ func (r *ride) ask(ctx context.Context, t task) error {
 const decisionChanged = "decision_changed"
 
 // lastWords are what the agent said right before the operation: its own account of it.
-func (r *ride) lastWords(index int) string {
+func (r *execution) lastWords(index int) string {
 	if index > 0 && r.ops[index-1].Type == run.OpMessage {
 		return r.ops[index-1].Content
 	}
 	return ""
 }
 
-// answer looks whether the question that the run waits for has been answered, and resumes the run if so.
-func (r *ride) answer(ctx context.Context) (bool, error) {
+// resume looks whether the question that the run waits for has been answered, and resumes the run if so.
+func (r *execution) resume(ctx context.Context) (bool, error) {
 	index, approval := r.doc.Pending()
 	if index < 0 {
 		return false, nil
@@ -74,26 +74,26 @@ func (r *ride) answer(ctx context.Context) (bool, error) {
 	draft := event.New(run.EventResumed, origin, r.doc.Workspace, r.doc.Room, resumed).About(entitySpace, string(r.doc.Space)).In(r.doc.ID, p.Step)
 	draft.Follows = event.Subject{Type: policy.ApprovalEntity, ID: string(approval)}
 	if question.Action != policy.RunContinue {
-		return true, r.enter(ctx, draft)
+		return true, r.appendInSlot(ctx, draft)
 	}
-	return true, r.goOn(ctx, question, draft)
+	return true, r.continueRun(ctx, question, draft)
 }
 
 // errHeld means that the kill switch keeps a run from being asked about, or from going on: it stays as it is until the switch is lifted.
 var errHeld = fault.New(fault.Waiting, policy.ReasonKillSwitch, "the kill switch is thrown; the run waits until it is lifted")
 
 // interrupted ends an operation whose outcome a crash hid, and asks a person whether the run goes on.
-func (r *ride) interrupted(ctx context.Context, index int, s space.Space) error {
+func (r *execution) interrupted(ctx context.Context, index int, s space.Space) error {
 	t := r.unfinished(index)
 	t.action.Bundle = s.Bundle
 	why := "the outcome of " + t.op.Type + " " + t.op.ID + " is not known: " + policy.Escape(t.progress.Summary)
-	return r.askOn(ctx, t, run.EventUnknown, unknownResult(t.progress), why)
+	return r.askToContinue(ctx, t, run.EventUnknown, unknownResult(t.progress), why)
 }
 
 // stopped ends an operation that the end of the daemon ended, and asks a person whether the run goes on: what comes next may build on what
 // it did not finish. What only reads is done again after the next start instead. Where nobody can be asked, its intent stays without an
 // outcome, as after a crash.
-func (r *ride) stopped(ctx context.Context, t task, result run.Result) error {
+func (r *execution) stopped(ctx context.Context, t task, result run.Result) error {
 	if r.doc.Interrupted() != t.index {
 		return ctx.Err()
 	}
@@ -101,14 +101,14 @@ func (r *ride) stopped(ctx context.Context, t task, result run.Result) error {
 	r.sync(late)
 	t.progress = r.doc.Operations[t.index]
 	why := t.op.Type + " " + t.op.ID + " was ended before it was done, because the daemon was stopped: " + policy.Escape(t.progress.Summary)
-	if err := r.askOn(late, t, run.EventErred, &result, why); err != nil {
+	if err := r.askToContinue(late, t, run.EventErred, &result, why); err != nil {
 		r.x.Logger.Warn("ask whether a run goes on; the next start does", "code", "run_not_asked_about", "run", r.doc.ID, "error", err)
 	}
 	return ctx.Err()
 }
 
-// askOn records the result of an operation that was interrupted, and the question whether the run goes on, in one commit.
-func (r *ride) askOn(ctx context.Context, t task, typ string, outcome *run.Result, why string) error {
+// askToContinue records the result of an operation that was interrupted, and the question whether the run goes on, in one commit.
+func (r *execution) askToContinue(ctx context.Context, t task, typ string, outcome *run.Result, why string) error {
 	ruling, err := r.x.Gate.Judge(ctx, policy.Action{
 		Type: policy.RunContinue, Workspace: r.doc.Workspace, Room: r.doc.Room, Principal: r.doc.Agent, Token: r.doc.Token, Space: r.doc.Space, Run: r.doc.ID,
 		Step: t.progress.Step, Operation: t.op.ID, Bundle: t.action.Bundle,
@@ -127,7 +127,7 @@ func (r *ride) askOn(ctx context.Context, t task, typ string, outcome *run.Resul
 	if err != nil {
 		return err
 	}
-	told := r.x.told(found, true, result)
+	told := r.x.withFindings(found, true, result)
 	approval := id.New[id.Approval](r.x.IDs)
 	suspended := r.event(run.EventSuspended, t.progress.Step, run.Suspended{
 		Run: r.doc.ID, Operation: t.op.ID, Index: t.index, Approval: approval, Reason: ruling.Decision.ReasonCode,
@@ -146,8 +146,8 @@ func (r *ride) askOn(ctx context.Context, t task, typ string, outcome *run.Resul
 	return r.reload(ctx)
 }
 
-// goOn resumes a run after an interrupted operation, or ends it, as the person said.
-func (r *ride) goOn(ctx context.Context, question policy.Approval, resumed event.Draft) error {
+// continueRun resumes a run after an interrupted operation, or ends it, as the person said.
+func (r *execution) continueRun(ctx context.Context, question policy.Approval, resumed event.Draft) error {
 	if question.Status != policy.Approved { // it takes a place for as long as it takes to end
 		if err := r.append(ctx, resumed); err != nil {
 			return err
@@ -162,7 +162,7 @@ func (r *ride) goOn(ctx context.Context, question policy.Approval, resumed event
 	if err != nil {
 		return err
 	}
-	receipt, err := r.entering(ctx, func(place []event.DocumentVersion) (event.Receipt, error) {
+	receipt, err := r.inSlot(ctx, func(place []event.DocumentVersion) (event.Receipt, error) {
 		batch := r.batch(resumed)
 		batch.Documents = append(batch.Documents, place...)
 		_, receipt, err := r.x.Gate.Begin(ctx, ruling, question.ID, batch)
@@ -202,9 +202,9 @@ func (x *Service) follow(ctx context.Context, ws id.Workspace, head uint64) {
 			head = e.Seq
 			switch {
 			case !slices.Contains(policy.AnswerEvents, e.Type):
-				x.pokeWaiting(ws)
+				x.wakeFull(ws)
 			case e.Run != "":
-				x.poke(e.Run)
+				x.wake(e.Run)
 			}
 		}
 		again, stop := x.Clock.NewTimer(followAgain)

@@ -25,7 +25,7 @@ const (
 
 // artifacts makes artifacts of what a command has shown, names them in its result, and returns the events of them. What cannot be kept is left out of both: the
 // effect has happened, and its outcome is recorded.
-func (r *ride) artifacts(ctx context.Context, t task, result *run.Result) (drafts []event.Draft) {
+func (r *execution) artifacts(ctx context.Context, t task, result *run.Result) (drafts []event.Draft) {
 	ctx = context.WithoutCancel(ctx)
 	for _, d := range t.shown {
 		made, err := r.artifact(ctx, t, d, result)
@@ -42,7 +42,7 @@ func (r *ride) artifacts(ctx context.Context, t task, result *run.Result) (draft
 }
 
 // artifact makes one artifact.
-func (r *ride) artifact(ctx context.Context, t task, d space.Display, result *run.Result) ([]event.Draft, error) {
+func (r *execution) artifact(ctx context.Context, t task, d space.Display, result *run.Result) ([]event.Draft, error) {
 	size, digest := int64(len(d.Data)), event.DigestOf(d.Data)
 	told := run.Display{
 		Artifact: id.New[id.Artifact](r.x.IDs), Value: d.Value, Result: d.Result, Type: d.Type, Media: d.Media, Size: size, Digest: digest,

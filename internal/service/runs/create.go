@@ -69,8 +69,12 @@ func (x *Service) Start(ctx context.Context, origin event.Origin, q Request) (ru
 		}
 	}
 	if q.Under != nil {
-		if under, err := q.Under(ctx); err != nil || under.Child != "" {
-			return x.child(ctx, q, under, err)
+		under, err := q.Under(ctx)
+		if err != nil {
+			return run.Run{}, err
+		}
+		if under.Child != "" {
+			return x.child(ctx, q, under.Child)
 		}
 	}
 	if utf8.RuneCountInString(q.Title) > 200 {
@@ -85,16 +89,16 @@ func (x *Service) Start(ctx context.Context, origin event.Origin, q Request) (ru
 		return run.Run{}, err
 	}
 	if s.Status == space.Destroyed || s.Status == space.Creating {
-		return x.again(ctx, origin, q, input, ErrSpaceNotReady)
+		return x.repeated(ctx, origin, q, input, ErrSpaceNotReady)
 	}
 	giveBack, err := x.reserve(q.Space)
 	if err != nil {
-		return x.again(ctx, origin, q, input, err)
+		return x.repeated(ctx, origin, q, input, err)
 	}
 	defer giveBack()
 	r := id.New[id.Run](x.IDs)
 	if err := x.mayForget(ctx, origin, s, r, q.Retention); err != nil {
-		return x.again(ctx, origin, q, input, err)
+		return x.repeated(ctx, origin, q, input, err)
 	}
 	ruling, err := x.admit(ctx, origin, s, r, input) // before anything is kept of what may be refused
 	if err != nil {
@@ -102,7 +106,7 @@ func (x *Service) Start(ctx context.Context, origin event.Origin, q Request) (ru
 	}
 	if q.Unless != nil {
 		if err := q.Unless(s); err != nil {
-			return x.again(ctx, origin, q, input, err)
+			return x.repeated(ctx, origin, q, input, err)
 		}
 	}
 	agent, err := x.Agents.Agent(ctx, origin, q.Workspace, agentName(q, s))
@@ -114,45 +118,38 @@ func (x *Service) Start(ctx context.Context, origin event.Origin, q Request) (ru
 	}
 	if x.Room != nil {
 		if err := x.Room(); err != nil {
-			return x.again(ctx, origin, q, input, err)
+			return x.repeated(ctx, origin, q, input, err)
 		}
 	}
-	named := run.Input{Digest: event.DigestOf(input), Size: int64(len(input)), Inline: inline(input)}
+	_, found := leak.Scan(json.RawMessage(input))
+	named := run.Input{Digest: event.DigestOf(input), Size: int64(len(input)), Inline: len(input) <= maxInlineInput && len(found) == 0}
 	if !named.Inline {
 		if err := x.contentRoom(ctx, q.Workspace, int64(len(input))); err != nil {
-			return x.again(ctx, origin, q, input, err)
+			return x.repeated(ctx, origin, q, input, err)
 		}
 		defer x.Blobs.Hold()() // until an event names it
 		if _, err := x.Blobs.Put(ctx, bytes.NewReader(input), MaxInputBytes); err != nil {
 			return run.Run{}, err
 		}
 	}
-	batch := x.creation(origin, s, q, agent, message, named, r)
-	batch.Drafts = x.told(given(input), false, batch.Drafts...)
-	if q.Waits && q.Under == nil {
-		if doc, recorded, err := x.atOnce(ctx, q, s, ruling, batch, message.Operations); recorded {
-			return doc, err
-		}
+	c := &creation{request: q, admitted: ruling, ops: message.Operations, found: found}
+	x.draft(c, origin, s, agent, message, named)
+	if doc, recorded, err := x.handOver(ctx, c); recorded {
+		return doc, err
 	}
-	doc, err := x.record(ctx, q, ruling, batch)
+	_, receipt, err := x.create(ctx, c, nil)
+	if err != nil {
+		return run.Run{}, err
+	}
+	doc, err := x.created(ctx, c, receipt)
 	if err != nil || doc.Status.Ended() {
 		return doc, err
 	}
 	e := newEntry(doc, false)
 	if named.Inline { // longer ones are not kept in memory while the run waits for its turn
-		e.ops = message.Operations
+		e.ops = c.ops
 	}
 	return doc, x.enqueue(context.WithoutCancel(ctx), e)
-}
-
-// inline reports whether an operations message stands in the event of its run: it is short, so that it is durable with the event and waits for the disk
-// once, and holds nothing that the log would take out.
-func inline(message []byte) bool {
-	if len(message) > maxInlineInput {
-		return false
-	}
-	_, found := leak.Scan(message)
-	return len(found) == 0
 }
 
 // mayForget refuses a time for a run's data that the operator's rules cut short, and one that is set by somebody who may not redact: who asks
@@ -183,8 +180,8 @@ func (x *Service) contentRoom(ctx context.Context, ws id.Workspace, size int64) 
 	return used.Room(size, x.MaxContent)
 }
 
-// again returns the run of an earlier request that this one repeats, and refuses with why if there is none.
-func (x *Service) again(ctx context.Context, origin event.Origin, q Request, input []byte, why error) (run.Run, error) {
+// repeated returns the run of an earlier request that this one repeats, and refuses with why if there is none.
+func (x *Service) repeated(ctx context.Context, origin event.Origin, q Request, input []byte, why error) (run.Run, error) {
 	if q.Key == "" {
 		return run.Run{}, why
 	}
@@ -195,11 +192,11 @@ func (x *Service) again(ctx context.Context, origin event.Origin, q Request, inp
 	if !known {
 		return run.Run{}, why
 	}
-	return x.first(ctx, q.Workspace, events)
+	return x.recorded(ctx, q.Workspace, events)
 }
 
-// first returns the run that the events of a request created.
-func (x *Service) first(ctx context.Context, ws id.Workspace, events []event.Event) (run.Run, error) {
+// recorded returns the run that the events of a request created.
+func (x *Service) recorded(ctx context.Context, ws id.Workspace, events []event.Event) (run.Run, error) {
 	i := slices.IndexFunc(events, func(e event.Event) bool { return e.Type == run.EventCreated })
 	if i < 0 {
 		return run.Run{}, fault.New(fault.Internal, "event_missing", "the log did not return the run's creation")
@@ -217,44 +214,6 @@ func (x *Service) admit(ctx context.Context, origin event.Origin, s space.Space,
 		err = ruling.Decision.Refusal()
 	}
 	return ruling, err
-}
-
-// creation drafts run.created.
-func (x *Service) creation(origin event.Origin, s space.Space, q Request, agent id.Principal, m run.Message, input run.Input, r id.Run) event.Batch {
-	if origin.Correlation == "" {
-		origin.Correlation = id.New[id.Correlation](x.IDs)
-	}
-	outlines := make([]run.Outline, len(m.Operations))
-	for i, op := range m.Operations {
-		outlines[i] = outline(op)
-	}
-	data := run.Created{
-		Run: r, Space: s.ID, Agent: agent, Title: q.Title, Input: input, Operations: outlines, Trace: origin.Trace, Retention: int64(q.Retention / time.Second),
-		Token: origin.Token,
-	}
-	if input.Inline {
-		data.Message = &m
-	}
-	created := event.New(run.EventCreated, origin, s.Workspace, s.Room, data).About(space.EntityType, string(s.ID)).In(r, "")
-	batch := event.Batch{
-		Workspace: s.Workspace, Drafts: []event.Draft{created}, Documents: []event.DocumentVersion{{Projection: run.Projection, Key: string(r)}},
-	}
-	if q.Key != "" {
-		batch.Key, batch.Digest = startKey(q), startDigest(q, input.Digest)
-	}
-	return batch
-}
-
-// record puts run.created into the log, with the permission of the principal who asks.
-func (x *Service) record(ctx context.Context, q Request, admitted policy.Ruling, batch event.Batch) (run.Run, error) {
-	if q.Under != nil {
-		return x.recordUnder(ctx, q, admitted, batch)
-	}
-	_, receipt, err := x.Gate.Begin(ctx, admitted, "", batch)
-	if err != nil {
-		return run.Run{}, err
-	}
-	return x.first(ctx, q.Workspace, receipt.Events)
 }
 
 func outline(op run.Operation) run.Outline {

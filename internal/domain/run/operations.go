@@ -1,0 +1,177 @@
+package run
+
+import (
+	"encoding/json"
+	"slices"
+
+	"agentbox/internal/domain/policy"
+)
+
+// The operation types.
+const (
+	OpMessage    = "message"
+	OpCreateFile = "createFile"
+	OpReadFile   = "readFile"
+	OpEditFile   = "editFile"
+	OpDeleteFile = "deleteFile"
+	OpShell      = "shell"
+)
+
+// Change is what of a space an operation can change. The zero value is not a statement; whoever reads it takes it for ChangesSpace.
+type Change string
+
+// The changes.
+const (
+	ChangesNothing Change = "nothing"
+	ChangesFile    Change = "file"  // the one file that its path names
+	ChangesSpace   Change = "space" // any file of the space
+)
+
+// Field is a field of an operation beside its type and id.
+type Field struct {
+	Name     string // in JSON
+	Kind     string // its JSON type: string, boolean, integer, array or object
+	Required bool
+}
+
+// Spec says what an operation type is. Parsing, the gate's tools, metrics, the API document and the docs are derived from it.
+type Spec struct {
+	Type    string   // the name on the wire, and the name of the tool in a room's list of allowed tools
+	Doc     string   // what it does, a few words that begin with a verb
+	Fields  []Field  // the required ones come first
+	Action  string   // the action type that the gate judges
+	Also    []string // other action types that count as the same tool
+	Changes Change
+
+	ResultDoc string   // what its result tells
+	Result    []string // the fields of its result beside those of every result
+
+	check func(Operation) error // reports the first limit that the values break; nil for none
+}
+
+// operations are the operation types of the protocol, a row for each. To add one, see "Add an operation" in CONTRIBUTING.md.
+var operations = []Spec{
+	{
+		Type: OpMessage, Doc: "Says something", Action: policy.MessageSend, Changes: ChangesNothing,
+		Fields:    []Field{{"content", "string", true}},
+		ResultDoc: "The message is in the log",
+		check:     Operation.checkMessage,
+	},
+	{
+		Type: OpCreateFile, Doc: "Writes a file", Action: policy.FileCreate, Changes: ChangesFile,
+		Fields:    []Field{{"path", "string", true}, {"content", "string", true}, {"encoding", "string", false}, {"overwrite", "boolean", false}},
+		ResultDoc: "What became of a createFile", Result: []string{"path", "bytesWritten"},
+		check: Operation.checkEncoding,
+	},
+	{
+		Type: OpReadFile, Doc: "Reads a file", Action: policy.FileRead, Also: []string{policy.FileArchive}, Changes: ChangesNothing,
+		Fields:    []Field{{"path", "string", true}, {"encoding", "string", false}},
+		ResultDoc: "What became of a readFile", Result: []string{"path", "content", "encoding", "size"},
+		check: Operation.checkEncoding,
+	},
+	{
+		Type: OpEditFile, Doc: "Replaces texts in a file", Action: policy.FileEdit, Changes: ChangesFile,
+		Fields:    []Field{{"path", "string", true}, {"edits", "array", true}},
+		ResultDoc: "What became of an editFile", Result: []string{"path", "editsApplied"},
+		check: Operation.checkEdits,
+	},
+	{
+		Type: OpDeleteFile, Doc: "Deletes a file", Action: policy.FileDelete, Changes: ChangesFile,
+		Fields:    []Field{{"path", "string", true}},
+		ResultDoc: "What became of a deleteFile", Result: []string{"path"},
+	},
+	{
+		Type: OpShell, Doc: "Runs a command", Action: policy.ShellExec, Changes: ChangesSpace,
+		Fields:    []Field{{"command", "string", true}, {"cwd", "string", false}, {"timeout", "integer", false}, {"env", "object", false}},
+		ResultDoc: "What became of a command",
+		Result: []string{
+			"path", "command", "exitCode", "stdout", "stderr", "encoding", "durationMs", "commitMs", "timedOut", "limit", "tier", "gas", "seed", "clock",
+			"lacks", "displays", "engine",
+		},
+		check: Operation.checkShell,
+	},
+}
+
+// Specs returns the operation types of the protocol, in the order of the table.
+func Specs() []Spec { return slices.Clone(operations) }
+
+// SpecOf returns the row of an operation type; false where there is no such type.
+func SpecOf(typ string) (Spec, bool) {
+	for i := range operations {
+		if operations[i].Type == typ {
+			return operations[i], true
+		}
+	}
+	return Spec{}, false
+}
+
+// SpecOfAction returns the row of the operation type that an action type belongs to; false where it belongs to none.
+func SpecOfAction(action string) (Spec, bool) {
+	for i := range operations {
+		if operations[i].Action == action || slices.Contains(operations[i].Also, action) {
+			return operations[i], true
+		}
+	}
+	return Spec{}, false
+}
+
+// OpTypes returns the operation types of the protocol, sorted.
+func OpTypes() []string {
+	types := make([]string, len(operations))
+	for i := range operations {
+		types[i] = operations[i].Type
+	}
+	slices.Sort(types)
+	return types
+}
+
+// Effect returns the class of what an operation of the type does to the world. The registry of actions says it; it is "" where that does not know
+// the action.
+func (s Spec) Effect() policy.SideEffect {
+	kind, _ := policy.KindOf(s.Action)
+	return kind.SideEffect
+}
+
+// InSpace reports whether an operation of the type is done in a space, by a driver that redeems a permit for it.
+func (s Spec) InSpace() bool { return s.Effect() != policy.Pure }
+
+// Whole reports whether nobody else may touch the space's files while an operation of the type is done.
+func (s Spec) Whole() bool { return s.Changes != ChangesNothing && s.Changes != ChangesFile }
+
+// Needed returns the names of the fields that an operation of the type must have.
+func (s Spec) Needed() []string { return s.names(true) }
+
+// Optional returns the names of the fields that an operation of the type may have.
+func (s Spec) Optional() []string { return s.names(false) }
+
+func (s Spec) names(required bool) []string {
+	var names []string
+	for _, f := range s.Fields {
+		if f.Required == required {
+			names = append(names, f.Name)
+		}
+	}
+	return names
+}
+
+func (s Spec) has(field string) bool {
+	return slices.ContainsFunc(s.Fields, func(f Field) bool { return f.Name == field })
+}
+
+// ToolPrefix is what stands before the type of an operation where an engine calls it as a tool.
+const ToolPrefix = "space."
+
+// TypeOf returns the type of an operation as it was sent; "unknown" where it is not one of the protocol.
+func TypeOf(operation json.RawMessage) string {
+	var sent struct {
+		Type string `json:"type"`
+	}
+	_ = json.Unmarshal(operation, &sent) // what is no operation has no type
+	if _, ok := SpecOf(sent.Type); !ok {
+		return "unknown"
+	}
+	return sent.Type
+}
+
+// ToolName returns the name of the tool that an operation is for an engine.
+func ToolName(operation json.RawMessage) string { return ToolPrefix + TypeOf(operation) }

@@ -1,0 +1,43 @@
+package runs
+
+import (
+	"context"
+
+	"agentbox/internal/domain/fault"
+	"agentbox/internal/domain/policy"
+	"agentbox/internal/domain/run"
+	"agentbox/internal/domain/space"
+)
+
+// effect causes an effect while nobody else may touch the space's files as a whole, and makes a snapshot of them afterwards. No process of
+// the operation is left by then, and the next one has not begun.
+func (r *execution) effect(ctx context.Context, t *task, p policy.Permit) run.Result {
+	spec, _ := run.SpecOf(t.op.Type)
+	if !spec.InSpace() {
+		return r.do(ctx, t, p)
+	}
+	s, leave, err := r.x.Spaces.Occupy(ctx, r.doc.Workspace, r.doc.Space, spec.Whole())
+	if err != nil {
+		return r.failed(ctx, *t, run.Result{Type: t.op.Type, Path: t.action.Path, Command: t.op.Command}, err)
+	}
+	defer leave()
+	t.space = s
+	result := r.do(ctx, t, p)
+	if spec.Changes != run.ChangesNothing && result.Type != run.ResPolicyDenied {
+		t.kept = r.snapshot(context.WithoutCancel(ctx), t.space)
+	}
+	return result
+}
+
+// snapshot makes a snapshot of the space's files. What happened is recorded whether it can be made or not, so its error becomes a code.
+func (r *execution) snapshot(ctx context.Context, s space.Space) run.Kept {
+	made, err := r.x.Spaces.Keep(ctx, s)
+	if err == nil {
+		return run.Kept{Snapshot: &run.Snapshot{Root: made.Root, Files: made.Files, Bytes: made.Bytes, Omitted: made.Omitted}}
+	}
+	r.x.Logger.Warn("no snapshot of a space", "code", "snapshot_missing", "space", r.doc.Space, "run", r.doc.ID, "error", err)
+	if code := fault.CodeOf(err); code != "" {
+		return run.Kept{Error: code}
+	}
+	return run.Kept{Error: "internal_error"}
+}

@@ -1,0 +1,82 @@
+package runs
+
+import (
+	"context"
+
+	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/policy"
+	"agentbox/internal/domain/run"
+	"agentbox/internal/domain/space"
+)
+
+const entitySpace = space.EntityType
+
+// task is one operation on its way.
+type task struct {
+	index    int
+	op       run.Operation
+	progress run.Progress
+
+	action  policy.Action
+	ruling  policy.Ruling
+	glanced bool         // permitted without an intent in the log
+	content []byte       // of createFile, decoded
+	edits   []space.Edit // of editFile
+	space   space.Space  // while the operation has its files
+	kept    run.Kept     // the snapshot after it
+
+	shown []space.Display   // beside its output
+	env   map[string]string // of the space, whose values are not shown
+}
+
+// glances reports whether the operation is done without an intent in the log: it changes nothing, and uses nothing up.
+func (t *task) glances() bool {
+	kind, _ := policy.KindOf(t.action.Type)
+	return t.ruling.Standing == "" && (kind.SideEffect == policy.Pure || kind.SideEffect == policy.Read)
+}
+
+// prepare makes the action of an operation. Its error is the operation's validation error.
+func (r *execution) prepare(ctx context.Context, t *task, s space.Space) error {
+	t.env = s.Env
+	if err := t.op.Check(); err != nil {
+		return err
+	}
+	bundle, err := r.x.Bundles.Bundle(ctx, r.doc.Workspace, s.Bundle)
+	if err != nil {
+		return err
+	}
+	return r.fill(t, s, bundle)
+}
+
+// Preview returns the action that an operation of whoever asks would be in a space under a bundle. Nothing is done with it.
+func (x *Service) Preview(s space.Space, origin event.Origin, bundle policy.Bundle, op run.Operation) (policy.Action, error) {
+	if err := op.Check(); err != nil {
+		return policy.Action{}, err
+	}
+	s.Bundle = bundle.Hash
+	t := task{op: op}
+	r := execution{x: x, doc: run.Run{Workspace: s.Workspace, Room: s.Room, Space: s.ID, Agent: origin.Principal, Token: origin.Token}}
+	err := r.fill(&t, s, bundle)
+	return t.action, err
+}
+
+// fill makes the action of an operation that is well-formed in itself.
+func (r *execution) fill(t *task, s space.Space, bundle policy.Bundle) error {
+	step := t.progress.Step
+	if step == "" {
+		step = id.New[id.Step](r.x.IDs)
+	}
+	a := policy.Action{
+		Workspace: r.doc.Workspace, Room: r.doc.Room, Principal: r.doc.Agent, Token: r.doc.Token, Space: r.doc.Space, Run: r.doc.ID, Step: step,
+		Operation: t.op.ID, Bundle: s.Bundle,
+	}
+	var err error
+	spec, known := run.SpecOf(t.op.Type)
+	if v, ok := verbs[t.op.Type]; known && ok {
+		a.Type = spec.Action
+		err = v.ask(r, t, &a, s, bundle.Limits)
+	}
+	t.action = a
+	return err
+}
