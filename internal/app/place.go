@@ -5,7 +5,6 @@ import (
 	"os"
 
 	"agentbox/internal/domain/space"
-	"agentbox/internal/driver/nano"
 	"agentbox/internal/service/tiering"
 )
 
@@ -21,9 +20,7 @@ func place(c Config) (space.Place, error) {
 	if err != nil {
 		return nil, err
 	}
-	return tiering.New(rules, tiering.Has{
-		Commands: nano.Commands(), Modules: nano.Modules(), Builtins: nano.Builtins(),
-	}).Place, nil
+	return tiering.New(rules).Place, nil
 }
 
 func rulesOf(file string) (tiering.Rules, error) {

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"agentbox/internal/domain/space"
+	"agentbox/internal/driver/nano"
 	"agentbox/internal/service/tiering"
 )
 
@@ -38,7 +39,7 @@ func TestRulesOfWhereCommandsRun(t *testing.T) {
 			continue
 		}
 		var names []string
-		for _, n := range found(space.Command{Text: "sort; gcc"}, nil) {
+		for _, n := range found(nano.Offer(), space.Command{Text: "sort; gcc"}, nil) {
 			names = append(names, n.Name)
 		}
 		if got := strings.Join(names, " "); got != c.needs {

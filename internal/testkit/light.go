@@ -16,6 +16,8 @@ import (
 // `# want KIND NAME` at its end any command wants what the tier lacks after it has printed something, `sleep` ends when it is ended, and everything
 // else does nothing.
 type Light struct {
+	Has space.Offer // what it says of itself; the zero Offer says nothing
+
 	mu      sync.Mutex // guards what follows
 	ran     []string
 	living  int
@@ -58,6 +60,13 @@ func (l *Light) Name() string { return space.Nano }
 
 // Lacks implements space.Tier.
 func (l *Light) Lacks() []string { return []string{space.Binaries, space.Processes} }
+
+// Offer implements space.Tier.
+func (l *Light) Offer() space.Offer {
+	o := l.Has
+	o.Tier = space.Nano
+	return o
+}
 
 // Probe implements space.Tier.
 func (l *Light) Probe(context.Context) space.Report { return space.Report{Tier: space.Nano, OK: true} }
@@ -108,7 +117,7 @@ func (s *lightSpace) Exec(ctx context.Context, p policy.Permit, _ []byte, out sp
 		}
 		kind, name, _ := strings.Cut(wanted, " ")
 		lacks := []space.Lack{{Kind: kind, Name: name}}
-		if s.spec.Tentative {
+		if s.spec.Tentative && (s.spec.Elsewhere == nil || s.spec.Elsewhere(lacks[0])) {
 			back()
 			return space.Exit{}, &space.Lacking{Lacks: lacks}
 		}

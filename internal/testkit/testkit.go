@@ -51,7 +51,9 @@ type Options struct {
 	Content   int64        // the quota of content; 0 for none
 	Idle      bool         // the executor is not run: who tests it does
 	Light     *Light       // a tier beside the real one, weaker than it
+	Alone     bool         // the light tier is the only one
 	Place     space.Place  // what commands need that the tier has not
+	Has       space.Offer  // what the real tier says of itself; the zero Offer says nothing
 }
 
 // Stack is the services of one daemon after the other, over the same log and files.
@@ -129,9 +131,12 @@ func (s *Stack) open() {
 	})
 	s.must(err)
 	s.Identity = identity.New(identity.Parts{Log: s.Log, Docs: s.Docs, Gate: s.Gate, Clock: s.Clock, IDs: s.IDs, Entropy: rand.Reader})
-	tiers := []space.Tier{s.Tier}
+	tiers := []space.Tier{offering{s.Tier, s.Options.Has}}
 	if s.Options.Light != nil {
 		tiers = slices.Insert(tiers, 0, space.Tier(s.Options.Light))
+		if s.Options.Alone {
+			tiers = tiers[:1]
+		}
 	}
 	s.Spaces = spaces.New(spaces.Parts{
 		Log: s.Log, Docs: s.Docs, Gate: s.Gate, Library: s.Gate.Bundles, Store: s.Store, Tiers: tiers, Place: s.Options.Place, Clock: s.Clock, IDs: s.IDs,
@@ -163,6 +168,18 @@ func (s *Stack) open() {
 	if !s.Options.Idle {
 		s.Run()
 	}
+}
+
+// offering is a tier that says something else of what it has.
+type offering struct {
+	space.Tier
+	has space.Offer
+}
+
+// Offer implements space.Tier.
+func (o offering) Offer() space.Offer {
+	o.has.Tier = o.Name()
+	return o.has
 }
 
 // Run runs the executor until the daemon ends.

@@ -24,6 +24,8 @@ type Tier interface {
 	Create(ctx context.Context, p policy.Permit, spec Spec) (Instance, error)
 	// Lacks names the features that spaces of this tier do not have, in order. Code that wants one is refused: it is told so and goes on.
 	Lacks() []string
+	// Offer says what spaces of this tier have on this host. It may read the host's files once, and keeps what it has read.
+	Offer() Offer
 	// Reap ends whatever an earlier daemon left of spaces that are not in keep: processes, control groups, mounts. Stopping needs no permit.
 	Reap(ctx context.Context, keep []id.Space) error
 }
@@ -48,6 +50,10 @@ type Spec struct {
 	Limits     Limits
 	BestEffort bool // accept a host that cannot enforce every bound
 	Tentative  bool // what a command did is dropped when it wanted what the tier lacks, and Exec returns *Lacking; tiers that lack nothing ignore it
+
+	// Elsewhere reports whether a heavier tier has what this one lacks. A command of a Tentative space that lacks only what is nowhere is not dropped.
+	// A nil one has everything elsewhere.
+	Elsewhere func(Lack) bool
 }
 
 // MaxFolderDepth is how many folders a command may nest in a space. Of deeper ones no snapshot is made.
@@ -162,6 +168,7 @@ type Report struct {
 	Limited bool          `json:"limited"`  // spaces can be made with best_effort only
 	Start   time.Duration `json:"start_ns"` // of the probe's space, to its first byte of output
 	Checks  []Check       `json:"checks"`
+	Offer   *Offer        `json:"offer,omitempty"` // what its spaces have; nil where the tier could not be prepared
 }
 
 // Check is one thing that was tried.

@@ -27,6 +27,8 @@ type Keeping interface {
 	// Route says in which tier a command of the origin's would run, by what it and the files that it names say. Only those files are read that the
 	// origin may read.
 	Route(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space, c Command) (Route, error)
+	// Offers says what the tiers of this host have, from the weakest to the strongest.
+	Offers() Offers
 	// PromoteHeld makes a space one of a heavier tier, by whoever occupies it: the strongest where to is "". What it holds in memory or in its
 	// private /tmp is gone; its files, its environment and its limits stay. It is done when the space has started in that tier, and else not at all.
 	PromoteHeld(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space, to string, why Why) (Space, error)

@@ -23,6 +23,7 @@ const (
 	LackFeature = "feature" // of the system: one of the features that a tier may lack, a system call, a device
 	LackModule  = "module"  // of a language
 	LackPackage = "package" // that was to be installed
+	LackNetwork = "network" // another host
 )
 
 // Lack is something that a command wanted and its tier has not.
@@ -92,10 +93,42 @@ type Why struct {
 
 // Need is something that a command wants and that is seen before it runs: a lighter tier has it not.
 type Need struct {
-	Kind  string `json:"kind"` // of a Lack
-	Name  string `json:"name"`
-	Where string `json:"where,omitempty"` // where it was seen: the file and the line, or "" for the command itself
-	Why   string `json:"why,omitempty"`   // for a person, where the name does not say it
+	Kind   string   `json:"kind"` // of a Lack
+	Name   string   `json:"name"`
+	Of     string   `json:"of,omitempty"`     // the language of a module or package: python or javascript
+	Where  string   `json:"where,omitempty"`  // where it was seen: the file and the line, or "" for the command itself
+	Why    string   `json:"why,omitempty"`    // for a person, where the name does not say it
+	Tried  bool     `json:"tried,omitempty"`  // the command goes on where it is not there, or may not come to it
+	Remote bool     `json:"remote,omitempty"` // where no tier has it, it comes from another host
+	Tiers  []string `json:"tiers,omitempty"`  // that have it; none has where it names none
+}
+
+// String names it for a person.
+func (n Need) String() string { return n.Lack().String() }
+
+// short is its name for a person, without where it was seen.
+func (n Need) short() string { return "the " + n.Kind + " " + n.Name }
+
+// Need is what a command needs that a tier says it lacks. The tier nano tells of a module or package as a feature of its interpreter.
+func (l Lack) Need() Need {
+	if l.Kind != LackFeature {
+		return Need{Kind: l.Kind, Name: l.Name}
+	}
+	what := strings.TrimPrefix(l.Detail, "the ")
+	language := JavaScript
+	if strings.HasPrefix(l.Name, "python") {
+		language = Python
+	}
+	if name, ok := strings.CutPrefix(what, "module "); ok {
+		return Need{Kind: LackModule, Name: name, Of: language}
+	}
+	if name, ok := strings.CutPrefix(what, "package "); ok {
+		return Need{Kind: LackPackage, Name: name, Of: language}
+	}
+	if what == "network" || what == "modules of the network" {
+		return Need{Kind: LackNetwork, Name: l.Name}
+	}
+	return Need{Kind: LackFeature, Name: l.Name}
 }
 
 // Lack is what a tier lacks that a command needs.
@@ -109,24 +142,29 @@ func (n Need) Lack() Lack {
 
 // Command is a command whose tier is to be found.
 type Command struct {
-	Text string            // of a shell
-	Cwd  string            // relative to the space's files
-	Env  map[string]string // of the command
+	Text  string            // of a shell
+	Cwd   string            // relative to the space's files
+	Env   map[string]string // of the command
+	Reach bool              // only what it wants of other hosts is looked for, so that fewer files are read
 }
 
 // Read returns the first most bytes of a file of a space, whose path is relative to its files, or an error where it is not there, is none, or may
 // not be read.
 type Read func(path string, most int64) ([]byte, error)
 
-// Place finds what a command needs that the tier nano has not; nothing where it has all. It decides by what it reads and is bounded.
-type Place func(c Command, read Read) []Need
+// Place finds what a command needs that a tier has not; nothing where it has all. It decides by what it reads and is bounded.
+type Place func(has Offer, c Command, read Read) []Need
 
 // Route says where a command of a space would run, and why.
 type Route struct {
 	Runtime string `json:"runtime"`         // what the space was asked for
 	Tier    string `json:"tier"`            // in which the space is
 	To      string `json:"to"`              // in which the command would run; another one than Tier after the space was promoted
-	Needs   []Need `json:"needs,omitempty"` // what the command was seen to need that nano has not
+	Needs   []Need `json:"needs,omitempty"` // what the command was seen to need that its tier has not
+	Unmet   []Need `json:"unmet,omitempty"` // what it was seen to need that the tier To has not either: it will fail there
+
+	// Unreachable are the needs that only a network could meet. A command that has one is refused: no tier has a network.
+	Unreachable []Need `json:"unreachable,omitempty"`
 }
 
 // Lacks are the needs as a tier would say them.

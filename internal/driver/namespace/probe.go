@@ -52,7 +52,8 @@ func (t *Tier) Try(ctx context.Context) error {
 
 // Probe starts a real space and tries in it what the tier promises. It takes about a second.
 func (t *Tier) Probe(ctx context.Context) space.Report {
-	p := &prober{tier: t, report: space.Report{Tier: Name}}
+	offer := t.Offer()
+	p := &prober{tier: t, report: space.Report{Tier: Name, Offer: &offer}}
 	p.hostChecks()
 	dir, err := os.MkdirTemp("", "agentbox-probe-")
 	defer func() { _ = os.RemoveAll(dir) }()

@@ -46,6 +46,7 @@ type Options struct {
 // Tier makes spaces. Close it last: the spaces end with it.
 type Tier struct {
 	root       *root
+	offer      func() space.Offer
 	links      []spaceinit.Link
 	filter     []byte
 	program    *os.File
@@ -92,7 +93,7 @@ func New(o Options) (*Tier, error) {
 	s := &starter{program: program, null: null, owner: o.Owner, apart: privileged, homes: groups.homes(), answer: answerTime}
 	s.open()
 	return &Tier{
-		phase: o.Phase, sharing: o.Sharing, null: null, root: root, links: etcLinks(), filter: filterProgram(), program: program, owner: o.Owner, clock: o.Clock, groups: groups,
+		phase: o.Phase, sharing: o.Sharing, null: null, root: root, offer: sync.OnceValue(root.offer), links: etcLinks(), filter: filterProgram(), program: program, owner: o.Owner, clock: o.Clock, groups: groups,
 		privileged: privileged, starter: s, living: map[id.Space]*instance{}, reaping: map[id.Space]bool{},
 	}, nil
 }
@@ -129,7 +130,12 @@ func seal(program []byte) (*os.File, error) {
 func (t *Tier) Name() string { return Name }
 
 // Lacks names what is nano's alone: else a space of namespaces has what an ordinary system has.
-func (t *Tier) Lacks() []string { return []string{space.Contexts} }
+func (t *Tier) Lacks() []string { return lacks() }
+
+func lacks() []string { return []string{space.Contexts} }
+
+// Offer says what the root file system of the spaces has. It is read once.
+func (t *Tier) Offer() space.Offer { return t.offer() }
 
 // Create starts a space for a space.create permit.
 func (t *Tier) Create(ctx context.Context, p policy.Permit, spec space.Spec) (space.Instance, error) {

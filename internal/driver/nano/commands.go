@@ -5,6 +5,9 @@ import (
 	"slices"
 	"strings"
 
+	"agentbox/internal/domain/space"
+	"agentbox/internal/driver/nano/javascript"
+	"agentbox/internal/driver/nano/python"
 	"agentbox/internal/userland/coreutils"
 	"agentbox/internal/userland/program"
 	"agentbox/internal/userland/shell"
@@ -41,3 +44,25 @@ func Modules() []string { return strings.Fields(modules) }
 
 // Builtins returns the names of Node's modules that JavaScript has in a nano space.
 func Builtins() []string { return strings.Fields(builtins) }
+
+// Offer says what a nano space of this build has. It is the same on every host.
+func Offer() space.Offer {
+	o := space.Offer{Tier: Name, Programs: Commands(), Modules: []string{}, Packages: []string{}, Node: []string{}, Lacks: lacks()}
+	if _, err := python.Key(); err == nil {
+		o.Modules = Modules()
+	} else {
+		o.Programs = slices.DeleteFunc(o.Programs, func(name string) bool { return strings.HasPrefix(name, "python") })
+	}
+	if _, err := javascript.Key(); err == nil {
+		o.Node = Builtins()
+	} else {
+		o.Programs = slices.DeleteFunc(o.Programs, func(name string) bool { return name == "js" || name == "node" || name == "bun" })
+	}
+	slices.Sort(o.Modules)
+	slices.Sort(o.Node)
+	return o
+}
+
+func lacks() []string {
+	return []string{space.Binaries, space.Concurrency, space.Ownership, space.Processes, space.Sockets, space.SpecialFiles}
+}

@@ -168,7 +168,7 @@ func (s *instance) order(a policy.Action, stdin []byte) (o worker.Order, seed st
 		limit = maxTime
 	}
 	o = s.sized(a.Argv, env, path.Join(workspace, a.Cwd), stdin, time.Duration(limit)*time.Millisecond)
-	o.Seed, o.Start, o.Tentative = sha256.Sum256([]byte(seed)), start, s.spec.Tentative
+	o.Seed, o.Start, o.Tentative, o.Elsewhere = sha256.Sum256([]byte(seed)), start, s.spec.Tentative, s.spec.Elsewhere
 	return o, seed, nil
 }
 

@@ -29,7 +29,8 @@ var interpreters = []struct{ name, command, want, detail, mend string }{
 
 // Probe runs commands in a worker and says what this build and host have.
 func (t *Tier) Probe(ctx context.Context) space.Report {
-	r := space.Report{Tier: Name, OK: true}
+	offer := t.Offer()
+	r := space.Report{Tier: Name, OK: true, Offer: &offer}
 	check := func(name, detail, mend string, err error) {
 		c := space.Check{Name: name, OK: err == nil, Detail: detail}
 		if err != nil {

@@ -51,6 +51,7 @@ type Tier struct {
 	preparing   sync.Once
 	preparation sync.WaitGroup // and what looks after the cache
 	compiles    *compilation
+	offer       func() space.Offer
 	prepared    chan struct{} // closed when the interpreters lie in the cache, or could not be put there
 
 	mu     sync.Mutex // guards what follows
@@ -68,7 +69,7 @@ func New(o Options) (*Tier, error) {
 	if err := os.MkdirAll(o.Scratch, 0o700); err != nil {
 		return nil, fault.Wrap(err, fault.Unavailable, "scratch_missing", "the folder for the temporary files of spaces cannot be made")
 	}
-	t := &Tier{o: o, living: map[id.Space]*instance{}, prepared: make(chan struct{}), compiles: newCompilation()}
+	t := &Tier{o: o, living: map[id.Space]*instance{}, prepared: make(chan struct{}), compiles: newCompilation(), offer: sync.OnceValue(Offer)}
 	t.pool = t.workers(serves, o.Workers)
 	t.base, t.end = context.WithCancel(context.Background())
 	return t, nil
@@ -90,9 +91,10 @@ func (t *Tier) warm() {
 func (t *Tier) Name() string { return Name }
 
 // Lacks names what needs an operating system: a nano space has none.
-func (t *Tier) Lacks() []string {
-	return []string{space.Binaries, space.Concurrency, space.Ownership, space.Processes, space.Sockets, space.SpecialFiles}
-}
+func (t *Tier) Lacks() []string { return lacks() }
+
+// Offer says what the userland and the interpreters of this program have.
+func (t *Tier) Offer() space.Offer { return t.offer() }
 
 // Create makes a space for a space.start permit. No process of it runs until it has a command.
 func (t *Tier) Create(ctx context.Context, p policy.Permit, spec space.Spec) (space.Instance, error) {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"strings"
 
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/fault"
@@ -41,22 +42,44 @@ func (r *execution) exec(ctx context.Context, t *task, p policy.Permit) run.Resu
 }
 
 // route promotes the space of a command first that is seen to need a heavier tier. What cannot be seen now is found out while it runs.
+// A command that wants another host is refused, for no tier has a network.
 func (r *execution) route(ctx context.Context, t *task) error {
-	if t.space.Runtime != space.RuntimeAuto || t.space.Tier != space.Nano {
-		return nil
-	}
-	a := t.ruling.Action
-	found, err := r.x.Spaces.Route(ctx, r.origin, r.doc.Workspace, r.doc.Space, space.Command{Text: a.Command, Cwd: a.Cwd, Env: a.Env})
+	found, err := r.look(ctx, *t, t.space.Runtime != space.RuntimeAuto || t.space.Tier != space.Nano)
 	if err != nil {
-		if ctx.Err() == nil {
-			r.x.Logger.Warn("find the tier of a command", "code", "command_not_routed", "run", r.doc.ID, "operation", t.op.ID, "error", err)
-		}
-		return ctx.Err()
+		return err
+	}
+	if len(found.Unreachable) > 0 {
+		return space.NoNetwork(found.Unreachable)
 	}
 	if found.To == found.Tier {
 		return nil
 	}
 	return r.promote(ctx, t, space.WhyRouted, found.Lacks())
+}
+
+// reachable refuses a command that wants another host.
+func (r *execution) reachable(ctx context.Context, t task) error {
+	if t.op.Type != run.OpShell {
+		return nil
+	}
+	found, err := r.look(ctx, t, true)
+	if err == nil && len(found.Unreachable) > 0 {
+		err = space.NoNetwork(found.Unreachable)
+	}
+	return err
+}
+
+// look finds out where a command would run and what it needs there; or only what it wants of other hosts. A look that fails says nothing.
+func (r *execution) look(ctx context.Context, t task, reach bool) (space.Route, error) {
+	a := t.action
+	found, err := r.x.Spaces.Route(ctx, r.origin, r.doc.Workspace, r.doc.Space, space.Command{Text: a.Command, Cwd: a.Cwd, Env: a.Env, Reach: reach})
+	if err != nil {
+		if ctx.Err() == nil {
+			r.x.Logger.Warn("find the tier of a command", "code", "command_not_routed", "run", r.doc.ID, "operation", t.op.ID, "error", err)
+		}
+		return space.Route{}, ctx.Err()
+	}
+	return found, nil
 }
 
 // promote makes the space one of the strongest tier, on behalf of whoever made it, as its start is.
@@ -107,12 +130,16 @@ func (r *execution) exited(ctx context.Context, t task, exit space.Exit, result 
 		result.CommitMS = ptr(exit.Commit.Milliseconds())
 	}
 	result.Success, result.Limit = ptr(exit.Code == 0 && exit.Limit == "" && !exit.TimedOut && !exit.Canceled), exit.Limit
-	result.Gas, result.Seed, result.Lacks, result.Engine = exit.Gas, exit.Seed, lacksOf(exit.Lacks), exit.Engine
+	result.Gas, result.Seed, result.Engine = exit.Gas, exit.Seed, exit.Engine
 	if !exit.Clock.IsZero() {
 		result.Clock = ptr(exit.Clock.UTC())
 	}
-	if len(exit.Lacks) > 0 {
-		result.Suggestion = "the tier " + result.Tier + " lacks " + space.Names(exit.Lacks) + "; make the space with the runtime auto, which has it where it is needed"
+	lacks := exit.Lacks
+	if len(lacks) == 0 && exit.Code != 0 && result.Tier != space.Nano {
+		lacks = r.missed(ctx, t, exit, result)
+	}
+	if result.Lacks = lacksOf(lacks); len(lacks) > 0 {
+		result.Suggestion = r.x.Spaces.Offers().Advice(result.Tier, lacks)
 	}
 	switch {
 	case exit.Canceled:
@@ -128,6 +155,30 @@ func (r *execution) exited(ctx context.Context, t task, exit space.Exit, result 
 		result.Error = limitError(exit.Limit, t.space.Limits)
 	}
 }
+
+// missed finds what a command did not find in a tier that does not tell so itself: what it names, its tier has not, and it complained of.
+func (r *ride) missed(ctx context.Context, t task, exit space.Exit, result *run.Result) (lacks []space.Lack) {
+	complaint := ""
+	if result.Stderr != nil {
+		complaint = *result.Stderr
+	}
+	if exit.Code != notFound && !strings.Contains(complaint, "No module named") || ctx.Err() != nil {
+		return nil
+	}
+	found, err := r.look(ctx, t, false)
+	if err != nil {
+		return nil
+	}
+	for _, n := range found.Needs {
+		if (n.Kind == space.LackCommand || n.Kind == space.LackModule) && strings.Contains(complaint, n.Name) {
+			lacks = append(lacks, space.Lack{Kind: n.Kind, Name: n.Name, Detail: n.Where})
+		}
+	}
+	return lacks
+}
+
+// notFound is the exit code of a shell that does not find a command.
+const notFound = 127
 
 func lacksOf(lacks []space.Lack) []run.Lack {
 	var told []run.Lack

@@ -18,7 +18,7 @@ import (
 // light opens a stack with a tier nano, where a command with the word compiler is seen to need more.
 func light(t testing.TB) *testkit.Stack {
 	t.Helper()
-	return testkit.Open(t, testkit.Options{Program: program, Light: &testkit.Light{}, Place: func(c space.Command, _ space.Read) []space.Need {
+	return testkit.Open(t, testkit.Options{Program: program, Light: &testkit.Light{}, Place: func(_ space.Offer, c space.Command, _ space.Read) []space.Need {
 		if strings.Contains(c.Text, "compiler") {
 			return []space.Need{{Kind: space.LackCommand, Name: "compiler"}}
 		}

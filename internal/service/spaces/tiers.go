@@ -102,6 +102,24 @@ func (k *Service) tentative(doc space.Space) bool {
 	return moves(doc) && err == nil
 }
 
+// Offers implements space.Keeping.
+func (k *Service) Offers() space.Offers {
+	all := make(space.Offers, len(k.Tiers))
+	for i, t := range k.Tiers {
+		all[i] = t.Offer()
+	}
+	return all
+}
+
+// elsewhere returns what reports whether a heavier tier has what the tier of a space lacks.
+func (k *Service) elsewhere(doc space.Space) func(space.Lack) bool {
+	heavier, err := k.strongest()
+	if err != nil || doc.Tier == heavier.Name() {
+		return nil
+	}
+	return func(l space.Lack) bool { return heavier.Offer().Has(l.Need()) }
+}
+
 // Route implements space.Keeping.
 func (k *Service) Route(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space, c space.Command) (space.Route, error) {
 	doc, err := k.alive(ctx, ws, s)
@@ -109,18 +127,41 @@ func (k *Service) Route(ctx context.Context, origin event.Origin, ws id.Workspac
 		return space.Route{}, err
 	}
 	r := space.Route{Runtime: cmp.Or(doc.Runtime, doc.Tier), Tier: doc.Tier, To: doc.Tier}
-	if doc.Tier != space.Nano || k.Place == nil {
+	at := k.place(doc.Tier)
+	if at < 0 || k.Place == nil {
 		return r, nil
 	}
 	files, _, err := k.Store.Open(doc.ID, doc.UID, doc.Limits)
 	if err != nil {
 		return r, err
 	}
-	r.Needs = k.Place(c, func(path string, most int64) ([]byte, error) { return k.read(ctx, origin, doc, files, path, most) })
-	if heavier, err := k.strongest(); err == nil && len(r.Needs) > 0 && moves(doc) {
+	offers := k.Offers()
+	r.Needs = k.Place(offers[at], c, func(path string, most int64) ([]byte, error) { return k.read(ctx, origin, doc, files, path, most) })
+	for i, n := range r.Needs {
+		r.Needs[i].Tiers = slices.DeleteFunc(offers.With(n), func(name string) bool { return name == doc.Tier })
+	}
+	r.Unreachable = offers.Unreachable(r.Needs)
+	if heavier, err := k.strongest(); err == nil && moves(doc) && len(r.Unreachable) == 0 && serves(heavier.Offer(), r.Needs) {
 		r.To = heavier.Name()
 	}
+	for _, n := range r.Needs {
+		if r.To == r.Tier || !offers[k.place(r.To)].Has(n) {
+			r.Unmet = append(r.Unmet, n)
+		}
+	}
 	return r, ctx.Err()
+}
+
+// serves reports whether a tier is worth a promotion: it has something that a command needs, and all but what the command tries.
+func serves(has space.Offer, needs []space.Need) bool {
+	some := false
+	for _, n := range needs {
+		if !has.Has(n) && !n.Tried {
+			return false
+		}
+		some = some || has.Has(n)
+	}
+	return some
 }
 
 // read returns the beginning of a file of a space, if the origin may read it. Like what is read to judge a command, it is not recorded.

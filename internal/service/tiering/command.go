@@ -17,9 +17,6 @@ const builtins = `. : [ alias bg bind break builtin caller cd command compgen co
 	export false fc fg getopts hash help history jobs kill let local logout mapfile popd printf pushd pwd read readarray readonly return set shift shopt source
 	suspend test times trap true type typeset ulimit umask unalias unset wait`
 
-// interpreters are the shells that nano is.
-var interpreters = []string{"sh", "bash", "dash"}
-
 // wrappers run the command that their arguments are; letters are those of their options that take an argument of their own, operands how many words of
 // their own come before the command.
 var wrappers = map[string]struct {
@@ -51,14 +48,47 @@ func (s *look) text(text, where string, depth int) {
 		}
 		return true
 	})
-	cwd := s.cwd
+	cwd, tried, perhaps := s.cwd, s.tried, uncertain(file)
 	syntax.Walk(file, func(n syntax.Node) bool {
 		if stmt, ok := n.(*syntax.Stmt); ok {
+			s.tried = tried || perhaps[stmt]
 			s.statement(stmt, where, depth)
 		}
 		return s.count < maxCommands
 	})
-	s.cwd = cwd
+	s.cwd, s.tried = cwd, tried
+}
+
+// uncertain returns the statements that may not run, or whose failure the text deals with.
+func uncertain(file *syntax.File) map[*syntax.Stmt]bool {
+	found := map[*syntax.Stmt]bool{}
+	mark := func(n syntax.Node) {
+		syntax.Walk(n, func(n syntax.Node) bool {
+			if stmt, ok := n.(*syntax.Stmt); ok {
+				found[stmt] = true
+			}
+			return true
+		})
+	}
+	syntax.Walk(file, func(n syntax.Node) bool {
+		switch n := n.(type) {
+		case *syntax.Stmt:
+			if found[n] {
+				return false
+			}
+			if n.Negated || n.Background || n.Coprocess {
+				mark(n)
+			}
+		case *syntax.BinaryCmd:
+			if n.Op == syntax.OrStmt {
+				mark(n)
+			}
+		case *syntax.IfClause, *syntax.WhileClause, *syntax.CaseClause, *syntax.FuncDecl:
+			mark(n)
+		}
+		return true
+	})
+	return found
 }
 
 // statement looks at a simple command, with its here-documents.
@@ -190,9 +220,10 @@ func (s *look) command(words []word, stdin *string, where string, depth int) {
 	} else if s.functions[name] {
 		return
 	}
-	if slices.Contains(s.rules.Heavy.Commands, name) {
+	switch {
+	case s.heavy(s.rules.Heavy.Commands, name):
 		s.need(space.Need{Kind: space.LackCommand, Name: name, Where: where, Why: "the rules say so"})
-	} else if !s.commands[name] {
+	case !s.shellHas[name] && !s.has.Program(name) && !(s.nano && s.commands[name]):
 		s.need(space.Need{Kind: space.LackCommand, Name: name, Where: where})
 	}
 	switch name {
@@ -219,9 +250,11 @@ func (s *look) command(words []word, stdin *string, where string, depth int) {
 	case "pip", "pip3":
 		s.pip(rest, where)
 	case "npm", "pnpm", "yarn":
-		s.npm(rest, where, depth)
+		s.npm(name, rest, where, depth)
 	case "find":
 		s.find(rest, where, depth)
+	default:
+		s.outside(name, rest, where)
 	}
 	if w, ok := wrappers[name]; ok && !(name == "command" && len(rest) > 0 && strings.Trim(rest[0].text, "-vV") == "") {
 		s.command(inner(rest, w.letters, w.operands), stdin, where, depth+1)

@@ -65,6 +65,9 @@ var specifiers = regexp.MustCompile(`(?:\bfrom\s*|\bimport\s*\(?\s*|\brequire\s*
 
 // scriptText looks at what a text of JavaScript imports.
 func (s *look) scriptText(text, folder, where string) {
+	if s.reach {
+		return
+	}
 	text = uncommented(text)
 	for _, m := range specifiers.FindAllStringSubmatchIndex(text, -1) {
 		name := text[m[4]:m[5]]
@@ -78,11 +81,11 @@ func (s *look) scriptText(text, folder, where string) {
 			if place, ok := s.at(name); ok {
 				s.script(place)
 			}
-		case slices.Contains(s.rules.Heavy.Modules, "node:"+bare):
-			s.need(space.Need{Kind: space.LackModule, Name: "node:" + bare, Where: at, Why: "the rules say so"})
-		case s.builtins[bare] || s.builtins[top] || slices.Contains(s.rules.Nano.Modules, "node:"+bare):
+		case s.heavy(s.rules.Heavy.Modules, "node:"+bare):
+			s.need(space.Need{Kind: space.LackModule, Name: "node:" + bare, Of: space.JavaScript, Where: at, Why: "the rules say so"})
+		case (builtin || s.node[top]) && s.has.Builtin(bare) || s.nano && s.modules["node:"+bare]:
 		case builtin || s.node[top]:
-			s.need(space.Need{Kind: space.LackModule, Name: "node:" + bare, Where: at})
+			s.need(space.Need{Kind: space.LackModule, Name: "node:" + bare, Of: space.JavaScript, Where: at})
 		default:
 			s.scriptPackage(name, folder, at)
 		}
@@ -102,10 +105,11 @@ func (s *look) scriptPackage(name, folder, where string) {
 	} else {
 		name = parts[0]
 	}
-	if s.packages[name] && !slices.Contains(s.rules.Heavy.Packages, name) {
+	heavy := s.heavy(s.rules.Heavy.Packages, name)
+	if s.nano && s.packages[name] && !heavy {
 		return
 	}
-	for !slices.Contains(s.rules.Heavy.Packages, name) {
+	for !heavy {
 		if _, ok := s.file(path.Join(folder, "node_modules", name, "package.json")); ok {
 			return
 		}
@@ -114,7 +118,7 @@ func (s *look) scriptPackage(name, folder, where string) {
 		}
 		folder = path.Dir(folder)
 	}
-	s.need(space.Need{Kind: space.LackPackage, Name: name, Where: where})
+	s.need(space.Need{Kind: space.LackPackage, Name: name, Of: space.JavaScript, Where: where})
 }
 
 // uncommented returns a text of JavaScript with blanks for its comments.
@@ -166,22 +170,22 @@ func quoted1(text string) int {
 }
 
 // npm looks at what npm, or a program like it, is told to install or to run.
-func (s *look) npm(rest []word, where string, depth int) {
+func (s *look) npm(program string, rest []word, where string, depth int) {
 	verb, behind := operand(rest, "")
 	switch verb.text {
-	case "install", "i", "add", "ci":
-		named := false
-		for _, w := range behind {
-			if w.known && !strings.HasPrefix(w.text, "-") {
-				named = true
-				s.wanted(nodePackage(w.text), where)
-			}
+	case "":
+		if program == "yarn" && len(rest) == 0 {
+			s.install("install", nil, where)
 		}
-		if !named {
-			m := s.manifest()
-			for _, name := range slices.Sorted(maps.Keys(m.wants())) {
-				s.wanted(name, "package.json")
-			}
+	case "install", "i", "add", "ci", "update", "up", "upgrade":
+		s.install(verb.text, behind, where)
+	case "exec", "x", "dlx":
+		s.fetched(behind, where)
+	case "view", "info", "show", "search", "publish", "login", "adduser", "ping", "outdated", "audit", "whoami":
+		s.network(program+" "+verb.text, where)
+	case "create", "init":
+		if first, _ := operand(behind, ""); first.text != "" {
+			s.network("the package create-"+first.text, where)
 		}
 	case "run", "run-script", "test", "t", "start":
 		name := map[string]string{"test": "test", "t": "test", "start": "start"}[verb.text]
@@ -193,6 +197,85 @@ func (s *look) npm(rest []word, where string, depth int) {
 			s.text(m.Scripts[name], "package.json", depth+1)
 		}
 	}
+}
+
+// valued are options of npm that take the next word.
+var valued = []string{"--prefix", "--registry", "--omit", "--include", "--save-prefix", "--loglevel", "--workspace", "-w", "--tag", "--cache", "--userconfig", "-C", "--dir", "--cwd", "--filter"}
+
+// install looks at what is to be installed: the packages that are named, or those of the manifest that are not there.
+func (s *look) install(verb string, behind []word, where string) {
+	var names []string
+	for i := 0; i < len(behind); i++ {
+		w := behind[i]
+		option, value, given := strings.Cut(w.text, "=")
+		switch {
+		case !w.known:
+			return // what it is, nobody knows
+		case slices.Contains([]string{"--offline", "--prefer-offline", "--dry-run", "--package-lock-only", "--help", "-h"}, option):
+			return // it takes what lies there, or fails by itself
+		case slices.Contains(valued, option):
+			if !given && i+1 < len(behind) {
+				i++
+				value = behind[i].text
+			}
+			if option != "--registry" && option != "--omit" && option != "--include" && option != "--loglevel" && option != "--tag" && option != "--save-prefix" {
+				return // it is about another folder
+			}
+			if host, ok := remote(value); option == "--registry" && (!ok || host == "") {
+				return // a registry of the space's own
+			}
+		case strings.HasPrefix(w.text, "-"):
+		default:
+			names = append(names, w.text)
+		}
+	}
+	for _, name := range names {
+		if !lies(name) {
+			s.wanted(space.Need{Kind: space.LackPackage, Name: nodePackage(name), Of: space.JavaScript, Remote: true, Where: where})
+		}
+	}
+	if len(names) > 0 {
+		return
+	}
+	m := s.manifest()
+	for _, name := range slices.Sorted(maps.Keys(m.wants())) {
+		if lies(m.wants()[name]) {
+			continue
+		}
+		if _, there := s.file(path.Join(s.cwd, "node_modules", name, "package.json")); !there || verb == "ci" {
+			s.wanted(space.Need{Kind: space.LackPackage, Name: name, Of: space.JavaScript, Remote: true, Where: "package.json"})
+		}
+	}
+}
+
+// lies reports whether what npm is asked for lies in the space.
+func lies(spec string) bool {
+	for _, start := range []string{"./", "../", "/", "~/", "file:", "link:", "workspace:", "portal:"} {
+		if strings.HasPrefix(spec, start) {
+			return true
+		}
+	}
+	return spec == "." || spec == ".." || strings.HasSuffix(spec, ".tgz") && !strings.Contains(spec, "://") || strings.HasSuffix(spec, ".tar.gz") && !strings.Contains(spec, "://")
+}
+
+// fetched looks at a program of a package that is run: where it was not installed, it is fetched.
+func (s *look) fetched(rest []word, where string) {
+	for _, w := range rest {
+		if slices.Contains([]string{"--no", "--no-install", "--offline", "-c", "--call", "-p", "--package"}, w.text) || !w.known {
+			return
+		}
+	}
+	first, _ := operand(rest, "")
+	name := nodePackage(first.text)
+	if name == "" || lies(name) {
+		return
+	}
+	for _, file := range []string{".bin/" + name, name + "/package.json", ".package-lock.json", ".yarn-integrity"} {
+		if _, there := s.file(path.Join(s.cwd, "node_modules", file)); there {
+			return // it may be there
+		}
+	}
+	s.wanted(space.Need{Kind: space.LackPackage, Name: name, Of: space.JavaScript, Remote: true, Where: where})
 }
 
 type manifest struct {

@@ -69,6 +69,9 @@ type pythonImport struct {
 
 // pythonText looks at the imports of a text whose first place to look for modules is a folder.
 func (s *look) pythonText(text, folder, where string) {
+	if s.reach {
+		return
+	}
 	for _, i := range imports(text) {
 		at := fmt.Sprintf("%s:%d", where, i.line)
 		if dots := len(i.module) - len(strings.TrimLeft(i.module, ".")); dots > 0 {
@@ -87,16 +90,16 @@ func (s *look) pythonText(text, folder, where string) {
 func (s *look) imported(module string, names []string, folder, where string) {
 	top, _, _ := strings.Cut(module, ".")
 	heavy := func(name string) bool {
-		return slices.ContainsFunc(s.rules.Heavy.Modules, func(m string) bool { return name == m || strings.HasPrefix(name, m+".") })
+		return s.nano && slices.ContainsFunc(s.rules.Heavy.Modules, func(m string) bool { return name == m || strings.HasPrefix(name, m+".") })
 	}
 	switch {
 	case slices.ContainsFunc(names, func(n string) bool { return heavy(module + "." + n) }) || heavy(module):
 		if !s.local(folder, module, names) {
-			s.need(space.Need{Kind: space.LackModule, Name: module, Where: where, Why: "the rules say so"})
+			s.need(space.Need{Kind: space.LackModule, Name: module, Of: space.Python, Where: where, Why: "the rules say so"})
 		}
-	case s.modules[top] || s.modules[module]:
+	case s.has.Module(top) || s.nano && (s.modules[top] || s.modules[module]):
 	case !s.local(folder, module, names):
-		s.need(space.Need{Kind: space.LackModule, Name: top, Where: where})
+		s.need(space.Need{Kind: space.LackModule, Name: top, Of: space.Python, Where: where})
 	}
 }
 
@@ -259,43 +262,103 @@ func quoted(text string) int {
 	return len(text)
 }
 
-// pip looks at what pip is told to install.
+// pip looks at what pip, or a program like it, is told to install.
 func (s *look) pip(rest []word, where string) {
 	verb, behind := operand(rest, "")
-	if verb.text != "install" {
+	switch verb.text {
+	case "install", "download", "wheel":
+	case "search", "index":
+		s.network("pip "+verb.text, where)
+		return
+	default:
 		return
 	}
+	if value := s.env["PIP_NO_INDEX"]; value != "" && value != "0" && value != "false" {
+		return
+	}
+	fresh := verb.text == "download"
+	var names []space.Need
 	for i := 0; i < len(behind); i++ {
 		w := behind[i]
+		option, value, valued := strings.Cut(w.text, "=")
+		next := func() word {
+			if !valued && i+1 < len(behind) {
+				i++
+				return behind[i]
+			}
+			return word{value, w.known}
+		}
 		switch {
 		case !w.known:
-		case (w.text == "-r" || w.text == "--requirement") && i+1 < len(behind):
-			i++
-			s.requirements(behind[i])
+		case option == "--no-index" || option == "--help" || option == "-h" || option == "-f" || option == "--find-links":
+			return // it takes what lies in the space, or fails by itself
+		case option == "-r" || option == "--requirement":
+			names = append(names, s.requirements(next())...)
+		case slices.Contains([]string{"-i", "--index-url", "--extra-index-url", "--proxy"}, option):
+			if host, ok := remote(next().text); !ok || host == "" {
+				return // an index of the space's own
+			}
+		case slices.Contains([]string{"-c", "-t", "-d", "-w", "-e", "--constraint", "--target", "--dest", "--wheel-dir", "--prefix", "--root", "--platform", "--python-version", "--editable", "--only-binary", "--no-binary"}, option):
+			next()
+		case option == "-U" || option == "--upgrade" || option == "--force-reinstall":
+			fresh = true
 		case strings.HasPrefix(w.text, "-"):
-		case strings.HasPrefix(w.text, "."): // a folder of the space
-			s.need(space.Need{Kind: space.LackPackage, Name: w.text, Where: where})
 		default:
-			s.wanted(pythonPackage(w.text), where)
+			names = append(names, wantedOf(w.text, where)...)
 		}
+	}
+	for _, n := range names {
+		if fresh && n.Kind == space.LackPackage {
+			n.Kind, n.Name, n.Of, n.Remote = space.LackNetwork, "the package "+n.Name, "", false
+		}
+		s.wanted(n)
 	}
 }
 
-func (s *look) requirements(name word) {
+// wantedOf is what pip is asked for with a word: a package, another host, or nothing where it lies in the space.
+func wantedOf(text, where string) []space.Need {
+	_, url, direct := strings.Cut(text, " @ ")
+	if !direct {
+		url = text
+	}
+	url = strings.TrimPrefix(strings.TrimPrefix(url, "git+"), "hg+")
+	if host, ok := remote(url); ok {
+		if host == "" {
+			return nil
+		}
+		return []space.Need{{Kind: space.LackNetwork, Name: host, Where: where}}
+	}
+	for _, ending := range []string{".whl", ".zip", ".tar.gz", ".tar.bz2"} {
+		if strings.HasSuffix(text, ending) {
+			return nil
+		}
+	}
+	if direct || strings.ContainsAny(text, "/\\") || strings.HasPrefix(text, ".") || strings.HasPrefix(text, "~") || pythonPackage(text) == "" {
+		return nil
+	}
+	return []space.Need{{Kind: space.LackPackage, Name: pythonPackage(text), Of: space.Python, Remote: true, Where: where}}
+}
+
+// requirements are what a file of requirements asks for.
+func (s *look) requirements(name word) (found []space.Need) {
 	at, ok := s.at(name.text)
 	if !ok || !name.known {
-		return
+		return nil
 	}
 	text, ok := s.file(at)
 	if !ok {
-		return
+		return nil
 	}
 	for i, l := range strings.Split(text, "\n") {
-		l, _, _ = strings.Cut(l, "#")
-		if l = strings.TrimSpace(l); l != "" && l[0] != '-' {
-			s.wanted(pythonPackage(l), fmt.Sprintf("%s:%d", strings.TrimPrefix(at, "/"), i+1))
+		l, _, _ = strings.Cut(l, " #")
+		if l = strings.TrimSpace(l); strings.HasPrefix(l, "--no-index") || strings.HasPrefix(l, "--find-links") || strings.HasPrefix(l, "-f ") {
+			return nil
+		}
+		if l != "" && l[0] != '-' && l[0] != '#' {
+			found = append(found, wantedOf(l, fmt.Sprintf("%s:%d", strings.TrimPrefix(at, "/"), i+1))...)
 		}
 	}
+	return found
 }
 
 // pythonPackage returns the name of a package out of what is asked for: name[extra]>=1.0; marker.
@@ -306,9 +369,12 @@ func pythonPackage(text string) string {
 	return text
 }
 
-// wanted notes a package that is to be installed, unless nano has it.
-func (s *look) wanted(name, where string) {
-	if !s.packages[name] || slices.Contains(s.rules.Heavy.Packages, name) {
-		s.need(space.Need{Kind: space.LackPackage, Name: name, Where: where})
+// wanted notes what is to be installed, unless the tier has it.
+func (s *look) wanted(n space.Need) {
+	switch {
+	case n.Kind == space.LackPackage && s.heavy(s.rules.Heavy.Packages, n.Name):
+	case n.Kind == space.LackPackage && n.Of == space.Python && s.has.Known() && s.has.Package(n.Name), n.Kind == space.LackPackage && s.nano && s.packages[n.Name]:
+		return
 	}
+	s.need(n)
 }

@@ -1,4 +1,4 @@
-// Package tiering sees before a command runs whether the lightest tier has what it needs.
+// Package tiering sees before a command runs whether a tier has what it needs, and whether it wants other hosts.
 //
 // It reads the command and the files that it names, and is bounded. What it does not see is found out while the command runs, so that nothing of it
 // decides what is permitted: a mistake costs time, not safety.
@@ -23,28 +23,21 @@ const (
 	maxNeeds     = 32
 )
 
-// Has is what the tier nano says that it has.
-type Has struct {
-	Commands []string
-	Modules  []string // of Python's own library, at the top
-	Builtins []string // of Node's own library, without node:
-}
-
-// Service knows what nano has and what needs more. It is safe for concurrent use.
+// Service finds what commands need. What tiers have, they say themselves; the rules add to it for nano. It is safe for concurrent use.
 type Service struct {
 	rules    Rules
-	commands map[string]bool
+	commands map[string]bool // of the rules, for nano
 	modules  map[string]bool
-	builtins map[string]bool
-	node     map[string]bool // modules of Node's own, whether nano has them or not
 	packages map[string]bool
+	node     map[string]bool // modules of Node's own, whether a tier has them or not
+	shellHas map[string]bool // what every shell has itself
 }
 
 // New returns a placer.
-func New(rules Rules, has Has) *Service {
+func New(rules Rules) *Service {
 	return &Service{
-		rules: rules, commands: set(has.Commands, rules.Nano.Commands, strings.Fields(builtins), interpreters), modules: set(has.Modules, rules.Nano.Modules),
-		builtins: set(has.Builtins), node: set(strings.Fields(nodeModules)), packages: set(rules.Nano.Packages),
+		rules: rules, commands: set(rules.Nano.Commands), modules: set(rules.Nano.Modules), packages: set(rules.Nano.Packages), node: set(strings.Fields(nodeModules)),
+		shellHas: set(strings.Fields(builtins)),
 	}
 }
 
@@ -58,9 +51,12 @@ func set(lists ...[]string) map[string]bool {
 	return all
 }
 
-// Place implements space.Place: it finds what a command needs that nano has not.
-func (p *Service) Place(c space.Command, read space.Read) []space.Need {
-	s := &look{Service: p, read: read, cwd: path.Clean("/" + c.Cwd), left: p.rules.Bounds.Files, seen: map[string]bool{}, written: map[string]string{}, functions: map[string]bool{}}
+// Place implements space.Place: it finds what a command needs that a tier has not.
+func (p *Service) Place(has space.Offer, c space.Command, read space.Read) []space.Need {
+	s := &look{
+		Service: p, has: has, nano: has.Tier == space.Nano, reach: c.Reach, env: c.Env, read: read, cwd: path.Clean("/" + c.Cwd), left: p.rules.Bounds.Files,
+		seen: map[string]bool{}, written: map[string]string{}, functions: map[string]bool{},
+	}
 	for _, name := range slices.Sorted(maps.Keys(c.Env)) {
 		s.variable(name, c.Env[name])
 	}
@@ -71,6 +67,11 @@ func (p *Service) Place(c space.Command, read space.Read) []space.Need {
 // look is one look at a command.
 type look struct {
 	*Service
+	has       space.Offer
+	nano      bool // the tier is nano, of which the rules speak
+	reach     bool // only what is wanted of other hosts counts
+	env       map[string]string
+	tried     bool // what is looked at now may not come to run, or its failure is dealt with
 	read      space.Read
 	cwd       string            // with a slash before it, which is the folder of the space's files
 	left      int               // files that may still be read
@@ -83,14 +84,27 @@ type look struct {
 
 // need notes what a command needs, once.
 func (s *look) need(n space.Need) {
+	if n.Tried = s.tried; s.reach && (n.Tried || n.Kind != space.LackNetwork && !n.Remote) {
+		return
+	}
 	if len(n.Name) > maxEntry {
 		n.Name = strings.ToValidUTF8(n.Name[:maxEntry], "")
 	}
 	same := func(o space.Need) bool { return o.Kind == n.Kind && o.Name == n.Name }
-	if len(s.needs) < maxNeeds && !slices.ContainsFunc(s.needs, same) {
+	if i := slices.IndexFunc(s.needs, same); i >= 0 {
+		s.needs[i].Tried, s.needs[i].Remote = s.needs[i].Tried && n.Tried, s.needs[i].Remote || n.Remote && !n.Tried
+	} else if len(s.needs) < maxNeeds {
 		s.needs = append(s.needs, n)
 	}
 }
+
+// network notes that another host is wanted.
+func (s *look) network(name, where string) {
+	s.need(space.Need{Kind: space.LackNetwork, Name: name, Where: where})
+}
+
+// heavy reports whether the rules want a heavier tier for a name of one of their lists.
+func (s *look) heavy(list []string, name string) bool { return s.nano && slices.Contains(list, name) }
 
 // file returns the content of a file by its path from the folder of the space's files on, as far as it may be read.
 func (s *look) file(name string) (string, bool) {
@@ -124,6 +138,9 @@ func (s *look) at(name string) (string, bool) {
 
 // variable looks at what a command's environment holds.
 func (s *look) variable(name, value string) {
+	if !s.nano {
+		return
+	}
 	for _, pattern := range s.rules.Heavy.Env {
 		wanted, text, valued := strings.Cut(pattern, "=")
 		if fits(wanted, name) && (!valued || fits(text, value)) {

@@ -3,6 +3,7 @@ package tiering_test
 import (
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -12,10 +13,9 @@ import (
 	"agentbox/internal/service/tiering"
 )
 
-var has = tiering.Has{
-	Commands: strings.Fields("cat ls grep find sort env xargs timeout python3 node which"),
-	Modules:  strings.Fields("os sys json re typing importlib"),
-	Builtins: strings.Fields("fs path util"),
+var has = space.Offer{
+	Tier: space.Nano, Programs: strings.Fields("bash cat env find grep ls node python3 sh sort timeout which xargs"),
+	Modules: strings.Fields("importlib json os re sys typing"), Node: strings.Fields("fs path util"),
 }
 
 func standard(t testing.TB) *tiering.Service {
@@ -24,7 +24,7 @@ func standard(t testing.TB) *tiering.Service {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return tiering.New(rules, has)
+	return tiering.New(rules)
 }
 
 // of reads files of a space that are given; asked counts how often.
@@ -123,7 +123,7 @@ func TestPlace(t *testing.T) {
 		{"npm run again", "command npm at line 1"},
 	} {
 		var got []string
-		for _, n := range standard(t).Place(space.Command{Text: c.command}, of(files, nil)) {
+		for _, n := range standard(t).Place(has, space.Command{Text: c.command}, of(files, nil)) {
 			text := n.Kind + " " + n.Name
 			if n.Where != "" {
 				text += " at " + n.Where
@@ -144,7 +144,7 @@ heavy: {commands: [sort], modules: [os.fork, "node:fs"], packages: [right-pad], 
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := tiering.New(rules, has)
+	p := tiering.New(rules)
 	for _, c := range []struct {
 		text string
 		env  map[string]string
@@ -161,7 +161,7 @@ heavy: {commands: [sort], modules: [os.fork, "node:fs"], packages: [right-pad], 
 		{"ls", map[string]string{"MODE": "slow now", "XGPU": "1"}, ""},
 	} {
 		var got []string
-		for _, n := range p.Place(space.Command{Text: c.text, Env: c.env}, nil) {
+		for _, n := range p.Place(has, space.Command{Text: c.text, Env: c.env}, nil) {
 			got = append(got, n.Name)
 		}
 		if all := strings.Join(got, " "); all != c.want {
@@ -177,19 +177,19 @@ func TestALookIsBounded(t *testing.T) {
 		files[fmt.Sprintf("m%d.py", i)] = fmt.Sprintf("import m%d\n", i+1)
 		fmt.Fprintf(&chain, "tool%d; ", i)
 	}
-	standard(t).Place(space.Command{Text: "python3 m0.py"}, of(files, &asked))
+	standard(t).Place(has, space.Command{Text: "python3 m0.py"}, of(files, &asked))
 	if asked != tiering.MaxFiles {
 		t.Errorf("%d files were read, want %d", asked, tiering.MaxFiles)
 	}
-	if got := standard(t).Place(space.Command{Text: chain.String()}, nil); len(got) != 32 {
+	if got := standard(t).Place(has, space.Command{Text: chain.String()}, nil); len(got) != 32 {
 		t.Errorf("%d needs are told, want 32", len(got))
 	}
 	files = map[string]string{"a.py": strings.Repeat("#", tiering.MaxFileBytes-14) + "\nimport numpy\nimport scipy\n"}
-	if got := standard(t).Place(space.Command{Text: "python3 a.py"}, of(files, nil)); len(got) != 1 || got[0].Name != "numpy" {
+	if got := standard(t).Place(has, space.Command{Text: "python3 a.py"}, of(files, nil)); len(got) != 1 || got[0].Name != "numpy" {
 		t.Errorf("of a file that is too long: got %v, want what stands within the bound", got)
 	}
 	for _, text := range []string{strings.Repeat("(", 5000), strings.Repeat("$(", 5000), "eval " + strings.Repeat("'eval '", 1000), strings.Repeat("x ", 1<<20)} {
-		standard(t).Place(space.Command{Text: text}, nil)
+		standard(t).Place(has, space.Command{Text: text}, nil)
 	}
 }
 
@@ -245,12 +245,12 @@ func FuzzPlace(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	p := tiering.New(rules, has)
+	p := tiering.New(rules)
 	f.Fuzz(func(t *testing.T, text, content string) {
 		read := func(string, int64) ([]byte, error) { return []byte(content), nil }
 		for _, command := range []string{text, "python3 a.py", "node a.js", "./x", "npm run x"} {
-			first, second := p.Place(space.Command{Text: command}, read), p.Place(space.Command{Text: command}, read)
-			if !slices.Equal(first, second) {
+			first, second := p.Place(has, space.Command{Text: command}, read), p.Place(has, space.Command{Text: command}, read)
+			if !reflect.DeepEqual(first, second) {
 				t.Fatalf("%q: got %v, then %v", command, first, second)
 			}
 		}

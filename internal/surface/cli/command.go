@@ -12,6 +12,7 @@ import (
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/run"
+	"agentbox/internal/domain/space"
 )
 
 // ordered is a run of one shell operation whose output somebody at this command line reads as it comes.
@@ -177,8 +178,8 @@ func (i *invocation) tellQuestion(ctx context.Context, api *client.Client, appro
 }
 
 // ending turns the result of a command into the exit code of the program that shows it, and says on standard error what no output said: also what the space
-// lacked for a command that failed, with what to do about it.
-func (i *invocation) ending(e run.Result, heavier string) (code int) {
+// lacked for a command that failed, with what to do about it. It returns ExitUnavailable for a command that was refused because no tier has a network.
+func (i *invocation) ending(e run.Result) (code int) {
 	say := func(kind fault.Kind, code, text, suggestion string) {
 		complain(i.Err, i.printer(i.Err), fault.New(kind, first(code, "operation_failed"), "%s", text).With(suggestion))
 	}
@@ -193,11 +194,15 @@ func (i *invocation) ending(e run.Result, heavier string) (code int) {
 		say(fault.Internal, e.ReasonCode, first(e.Message, e.Category), e.Suggestion)
 		return ExitInternal
 	}
+	if e.ReasonCode == space.NoNetworkCode {
+		say(fault.Unavailable, e.ReasonCode, e.Error, e.Suggestion)
+		return ExitUnavailable
+	}
 	if e.Error != "" {
 		say(fault.Exhausted, first(e.ReasonCode, e.Limit), e.Error, e.Suggestion)
 	}
 	if lacked := lacked(e.Lacks); lacked != "" && e.Error == "" && !e.OK() {
-		say(fault.Conflict, "tier_lacks", "a "+first(e.Tier, "nano")+" space has not "+lacked, heavier)
+		say(fault.Conflict, "tier_lacks", "a "+first(e.Tier, "nano")+" space has not "+lacked, e.Suggestion)
 	}
 	switch {
 	case e.ExitCode == nil:

@@ -251,7 +251,7 @@ func (r *cellRun) run(ctx context.Context, api *client.Client) error {
 	if err != nil {
 		return err
 	}
-	code := r.i.ending(result, "contexts are of nano spaces; run it as a program elsewhere: agentbox exec --runtime heavy FILE")
+	code := r.i.ending(result)
 	shown, err := r.shown(ctx, api, of)
 	if err != nil {
 		return err

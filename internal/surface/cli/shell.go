@@ -281,7 +281,7 @@ func (s *session) begin(ctx context.Context) error {
 		left, found = m.read(rest, *result.ExitCode)
 	}
 	if !found {
-		s.i.ending(result, s.heavier())
+		s.i.ending(result)
 		s.say(fault.New(fault.Unavailable, "not_read_back", "the shell of this space does not say where it is: each line begins in the top folder, with no variables of the one before"))
 		return nil
 	}
@@ -345,7 +345,7 @@ func (s *session) line(ctx context.Context, text string) error {
 		a.finish(nil)
 		return s.broken(ctx, err)
 	}
-	s.last = s.i.ending(result, s.heavier())
+	s.last = s.i.ending(result)
 	var left leaving
 	found := false
 	if result.ExitCode != nil {
@@ -414,14 +414,6 @@ func (s *session) broken(ctx context.Context, err error) error {
 	}
 	s.say(err)
 	return nil
-}
-
-// heavier is what to do where the space's tier lacks something.
-func (s *session) heavier() string {
-	if s.space.Runtime != space.RuntimeAuto {
-		return "this space was asked to run in one tier; make one with: agentbox space create --runtime auto"
-	}
-	return "move the space to a heavier tier: agentbox space promote " + string(s.space.ID)
 }
 
 // strayed says that a line left nothing for the next one, where that is no matter of course, and goes back to the top from a folder that is gone.

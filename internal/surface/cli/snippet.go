@@ -317,7 +317,7 @@ func (s *snippet) within(ctx context.Context, api *client.Client, in space.Space
 	if err != nil {
 		return 0, err
 	}
-	code := s.i.ending(result, "run it with --runtime heavy; agentbox doctor says whether this host can")
+	code := s.i.ending(result)
 	said.Stdout, said.Stderr, said.Code, said.Run = strings.ToValidUTF8(stdout.String(), "\uFFFD"), strings.ToValidUTF8(stderr.String(), "\uFFFD"), code, r
 	said.tell(in, result)
 	if changed, err := api.DiffSpace(ctx, in.ID, "", ""); err == nil { // a space without snapshots has nothing to compare

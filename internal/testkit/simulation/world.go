@@ -212,7 +212,7 @@ const (
 )
 
 // place sees what a command needs.
-func place(c space.Command, _ space.Read) []space.Need {
+func place(_ space.Offer, c space.Command, _ space.Read) []space.Need {
 	if strings.Contains(c.Text, compiling) {
 		return []space.Need{{Kind: space.LackCommand, Name: "compiler"}}
 	}
@@ -241,6 +241,9 @@ func (h *host) Lacks() []string {
 }
 
 var errGone = fault.New(fault.Unavailable, "host_gone", "the daemon is dead")
+
+// Offer implements space.Tier. It says nothing: the heavier tier has everything.
+func (h *host) Offer() space.Offer { return space.Offer{Tier: h.tier} }
 
 // Name implements space.Tier.
 func (h *host) Name() string { return h.tier }

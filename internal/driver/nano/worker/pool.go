@@ -454,7 +454,7 @@ func (p *Pool) Execute(ctx context.Context, o Order, files []Files, out func(cha
 		hold = cmp.Or(p.o.Hold, heldFor)
 	}
 	printed := newPrinter(out, o.Limits.OutputBytes, hold)
-	t := &talk{w: w, files: files, printed: printed, limits: o.Limits, tentative: o.Tentative}
+	t := &talk{w: w, files: files, printed: printed, limits: o.Limits, tentative: o.Tentative, elsewhere: o.Elsewhere}
 	outcome, err := t.execute(ctx, raw, o.Limits.Time)
 	outcome.Version = w.version
 	broken := w.broken

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"sync"
 	"time"
 
@@ -22,6 +23,7 @@ type talk struct {
 	printed   *printer
 	limits    bound.Limits
 	tentative bool
+	elsewhere func(space.Lack) bool  // nil for all
 	listing   map[string][]vfs.Found // folders that are told in parts
 	told      int64                  // bytes that the changes take here
 	displays  []space.Display
@@ -33,6 +35,11 @@ type talk struct {
 	over   bool       // the worker is not this execution's any more
 	killed *bound.Stopped
 	hang   *time.Timer // that kills the worker which was told to stop
+}
+
+// wanting reports whether something is lacking that another tier has.
+func (t *talk) wanting(lacks []space.Lack) bool {
+	return len(lacks) > 0 && (t.elsewhere == nil || slices.ContainsFunc(lacks, t.elsewhere))
 }
 
 func (t *talk) execute(ctx context.Context, order []byte, limit time.Duration) (Outcome, error) {
@@ -171,7 +178,7 @@ func (t *talk) end(outcome Outcome) (o Outcome, err error) {
 		}
 		return o, nil
 	}
-	if t.tentative && len(o.Lacks) > 0 && !o.TimedOut && !o.Canceled && t.printed.drop() {
+	if t.tentative && t.wanting(o.Lacks) && !o.TimedOut && !o.Canceled && t.printed.drop() {
 		o.Dropped = true
 		return o, nil
 	}

@@ -1,0 +1,157 @@
+package space
+
+import (
+	"slices"
+	"strings"
+
+	"agentbox/internal/domain/fault"
+)
+
+// Offer is what a tier of this host offers to the commands of its spaces. Every list is in order. An offer without programs says nothing: it is read as one that has
+// everything but a network.
+type Offer struct {
+	Tier     string   `json:"tier"`
+	Root     string   `json:"root,omitempty"`  // the root file system that the programs come from: "host", or a folder's name; "" for a tier that has its own
+	Network  bool     `json:"network"`         // commands reach other hosts; no tier offers that yet
+	Programs []string `json:"programs"`        // by the name under which a shell finds them
+	Modules  []string `json:"python_modules"`  // what Python imports, at the top
+	Packages []string `json:"python_packages"` // what pip says is installed, as it compares names
+	Node     []string `json:"node_modules"`    // of Node's own library, without node:
+	Lacks    []string `json:"lacks"`           // features; see Tier
+}
+
+// Known reports whether the offer says what the tier has.
+func (o Offer) Known() bool { return len(o.Programs) > 0 }
+
+// Program reports whether a shell finds a program of a name.
+func (o Offer) Program(name string) bool { return !o.Known() || listed(o.Programs, name) }
+
+// Module reports whether Python imports a module of a name, of which only the top counts.
+func (o Offer) Module(name string) bool {
+	top, _, _ := strings.Cut(name, ".")
+	return !o.Known() || listed(o.Modules, top)
+}
+
+// Package reports whether a package of Python is installed.
+func (o Offer) Package(name string) bool { return !o.Known() || listed(o.Packages, PackageName(name)) }
+
+// Builtin reports whether Node has a module of its own library, with node: or without.
+func (o Offer) Builtin(name string) bool {
+	name = strings.TrimPrefix(name, "node:")
+	top, _, _ := strings.Cut(name, "/")
+	return !o.Known() || listed(o.Node, name) || listed(o.Node, top)
+}
+
+// Has reports whether the tier has what a command needs.
+func (o Offer) Has(n Need) bool {
+	switch n.Kind {
+	case LackNetwork:
+		return o.Network
+	case LackCommand, LackOption:
+		name, _, _ := strings.Cut(n.Name, " ")
+		return o.Program(name)
+	case LackFeature:
+		return !slices.Contains(o.Lacks, n.Name)
+	case LackModule:
+		if n.Of == JavaScript || strings.HasPrefix(n.Name, "node:") {
+			return o.Builtin(n.Name)
+		}
+		return o.Module(n.Name)
+	case LackPackage:
+		return n.Of != JavaScript && o.Package(n.Name) || !o.Known()
+	}
+	return true
+}
+
+func listed(names []string, name string) bool {
+	_, found := slices.BinarySearch(names, name)
+	return found
+}
+
+// PackageName returns the name of a package of Python as pip compares it: Flask_SQLAlchemy is flask-sqlalchemy.
+func PackageName(name string) string {
+	parts := strings.FieldsFunc(strings.ToLower(name), func(c rune) bool { return c == '-' || c == '_' || c == '.' })
+	return strings.Join(parts, "-")
+}
+
+// Offers are those of all tiers of a host, from the weakest to the strongest.
+type Offers []Offer
+
+// With names the tiers that have what a command needs.
+func (all Offers) With(n Need) []string {
+	var names []string
+	for _, o := range all {
+		if o.Has(n) {
+			names = append(names, o.Tier)
+		}
+	}
+	return names
+}
+
+// Unreachable returns those of the needs that only a network could meet, where no tier has one.
+func (all Offers) Unreachable(needs []Need) []Need {
+	var found []Need
+	for _, n := range needs {
+		if !n.Tried && (n.Kind == LackNetwork || n.Remote) && len(all.With(n)) == 0 {
+			found = append(found, n)
+		}
+	}
+	return found
+}
+
+// What to do where no tier has something.
+const bringIn = "bring the files in (`agentbox space create --from FOLDER`, or upload them), and see what each tier has: `agentbox doctor --json`"
+
+// NoNetworkCode is the code of NoNetwork.
+const NoNetworkCode = "network_unavailable"
+
+// NoNetwork is the refusal of a command that only a network could serve. It is a fault of kind Unavailable and code network_unavailable.
+func NoNetwork(needs []Need) *fault.Error {
+	var names []string
+	for _, n := range needs[:min(len(needs), maxNamed)] {
+		names = append(names, strings.TrimPrefix(n.String(), "the network "))
+	}
+	text := strings.Join(names, ", ")
+	if len(needs) > maxNamed {
+		text += " and more"
+	}
+	return fault.New(fault.Unavailable, NoNetworkCode, "the command needs a network for %s; no tier of this host has a network yet, so that it was not run", text).With(bringIn)
+}
+
+// Advice says what to do about what a command wanted and its tier lacks; "" for nothing.
+func (all Offers) Advice(tier string, lacks []Lack) string {
+	var gone, away []string
+	has := map[string][]string{}
+	var tiers []string
+	for _, l := range lacks[:min(len(lacks), maxNamed)] {
+		n := l.Need()
+		with := slices.DeleteFunc(all.With(n), func(name string) bool { return name == tier })
+		switch {
+		case len(with) > 0:
+			last := with[len(with)-1]
+			if has[last] == nil {
+				tiers = append(tiers, last)
+			}
+			has[last] = append(has[last], n.short())
+		case n.Kind == LackNetwork || n.Kind == LackFeature || n.Kind == LackOption:
+			away = append(away, n.short())
+		default:
+			gone = append(gone, n.short())
+		}
+	}
+	var said []string
+	for _, name := range tiers {
+		how := "promote the space to it, or make one with the runtime auto or heavy"
+		if name == Nano {
+			how = "make a space with the runtime nano"
+		}
+		said = append(said, "the tier "+name+" has "+strings.Join(has[name], ", ")+": "+how)
+	}
+	if len(away) > 0 {
+		said = append(said, "no tier of this host has "+strings.Join(away, ", "))
+	}
+	if len(gone) > 0 {
+		said = append(said, "no tier of this host has "+strings.Join(gone, ", ")+": "+bringIn)
+	}
+	return strings.Join(said, "; ")
+}
