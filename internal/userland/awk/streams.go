@@ -58,7 +58,7 @@ func (e *engine) startBoth(text string) (to, from *vfs.Handle, c *command) {
 	}
 	c = &command{over: e.p.FS.Group().NewQueue()}
 	child := e.p.Child("sh", "-c", text)
-	child.Stdin, child.Stdout = r1, w2
+	child.Stdin, child.Stdout, child.Eager = r1, w2, true
 	e.p.Host.Go(func() {
 		defer func() {
 			_, _ = r1.Close(), w2.Close()

@@ -140,7 +140,7 @@ func packOne(p *program.Process, name, suffix string, level int, unpack, stdout,
 				_ = p.FS.Unlink(p.At(), to)
 			}
 			p.Stderrf("\n")
-			if string(head) == "\x1f\x8b" && (errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF)) {
+			if (got < 2 || string(head) == "\x1f\x8b") && (errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF)) {
 				return fail("%s: unexpected end of file", shown)
 			}
 			return fail("%s: not in gzip format", shown)
