@@ -6,6 +6,7 @@ package awk
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -45,11 +46,20 @@ const (
 	vARGC
 	vARGV
 	vPROCINFO
+	vSYMTAB
+	vFUNCTAB
+	vERRNO
+	vLINT
+	vBINMODE
+	vTEXTDOMAIN
+	vARGIND
+	vPREC
+	vROUNDMODE
 )
 
 var specials = []string{
 	"NF", "NR", "FNR", "FS", "OFS", "ORS", "RS", "SUBSEP", "CONVFMT", "OFMT", "FILENAME", "RSTART", "RLENGTH", "IGNORECASE", "FPAT", "FIELDWIDTHS", "RT",
-	"ENVIRON", "ARGC", "ARGV", "PROCINFO",
+	"ENVIRON", "ARGC", "ARGV", "PROCINFO", "SYMTAB", "FUNCTAB", "ERRNO", "LINT", "BINMODE", "TEXTDOMAIN", "ARGIND", "PREC", "ROUNDMODE",
 }
 
 // flow is how a statement ended.
@@ -84,13 +94,14 @@ type engine struct {
 	isInput  []bool // which fields are as they were read
 	split    bool   // the fields are those of the record
 	stale    bool   // the record has to be made of the fields
+	isText   bool   // the record was assigned a text
 	nr, fnr  float64
 	fs, rs   string
 	ofs, ors string
 	subsep   string
 	convfmt  string
 	ofmt     string
-	widths   []int
+	widths   []width
 	fpat     string
 	byFPAT   bool
 	fold     bool
@@ -110,16 +121,40 @@ type engine struct {
 	seed    uint64
 	chance  uint64
 	inEnd   bool
+	line    int // of the statement that runs, 0 before the first
+	sandbox bool
+	octets  bool // characters are bytes
+	loose   bool // input may have hexadecimal and octal numbers
+	inplace string
+	suffix  string // of the copies that inplace keeps
+
+	changed  *vfs.Handle // the file that inplace writes
+	standard *program.Output
 }
+
+// usage is what gawk prints where there is no program.
+const usage = `Usage: gawk [POSIX or GNU style options] -f progfile [--] file ...
+Usage: gawk [POSIX or GNU style options] [--] 'program' file ...
+POSIX options:		GNU long options: (standard)
+	-f progfile		--file=progfile
+	-F fs			--field-separator=fs
+	-v var=val		--assign=var=val
+`
 
 func run(p *program.Process) int {
 	e := &engine{
 		p: p, fs: " ", rs: "\n", ofs: " ", ors: "\n", subsep: "\x1c", convfmt: "%.6g", ofmt: "%.6g", argument: 1, out: p.Out(),
 		builtins: builtins, writers: map[string]*writer{}, readers: map[string]*reader{}, regexps: map[string]*posix.Regexp{},
 	}
-	opts, operands := p.Options(exitFatal, "+F:v:f:e:i:E:W:bchklNnOoPprsStV", "field-separator= F", "assign= v", "file= f", "source= e", "posix P", "traditional c",
-		"re-interval r", "lint=?", "characters-as-bytes b", "sandbox S", "non-decimal-data n", "use-lc-numeric N", "optimize O")
+	opts, operands := p.Options(exitFatal, "+F:v:f:e:i:E:W:bcCd::D::ghIkl:L::MNnOo::Pp::rsStV", "field-separator= F", "assign= v", "file= f", "source= e", "posix P", "traditional c",
+		"re-interval r", "lint=?", "characters-as-bytes b", "sandbox S", "non-decimal-data n", "use-lc-numeric N", "optimize O", "version V", "help h", "include= i", "exec= E", "no-optimize s", "bignum M", "lint-old t",
+		"csv k")
 	var src strings.Builder
+	var sources []origin
+	add := func(name, text string) {
+		sources = append(sources, origin{name, strings.Count(src.String(), "\n") + 1})
+		src.WriteString(text + "\n")
+	}
 	given := false
 	var assigns []string
 	fs := ""
@@ -130,7 +165,12 @@ func run(p *program.Process) int {
 			fs, hasFS = o.Value, true
 		case "v":
 			if name, _, ok := strings.Cut(o.Value, "="); !ok || !isName(name) {
-				p.Errorf("fatal: `%s' argument to `-v' not in `var=value' form", o.Value)
+				if ok {
+					p.Errorf("fatal: `%s' is not a legal variable name", name)
+				} else {
+					p.Errorf("fatal: `%s' argument to `-v' not in `var=value' form\n", o.Value)
+					p.Stderrf("%s", usage)
+				}
 				return exitFatal
 			}
 			assigns = append(assigns, o.Value)
@@ -143,13 +183,30 @@ func run(p *program.Process) int {
 					return exitFatal
 				}
 			}
-			src.Write(p.Reader(h).All())
-			src.WriteByte('\n')
+			add(o.Value, strings.TrimSuffix(string(p.Reader(h).All()), "\n"))
 			given = true
 		case "e":
-			src.WriteString(o.Value + "\n")
+			add("cmd. line", o.Value)
 			given = true
-		case "i", "W":
+		case "V":
+			p.Out().WriteString("GNU Awk 5.2.1, API 3.2 (agentbox)\n")
+			return 0
+		case "h":
+			p.Out().WriteString(usage)
+			return 0
+		case "S":
+			e.sandbox = true
+		case "b":
+			e.octets = true
+		case "n":
+			e.loose = true
+		case "i":
+			if o.Value == "inplace" {
+				e.inplace = o.Value
+				break
+			}
+			fallthrough
+		case "W":
 			p.Lack(program.LackOption, "-"+o.Name)
 			p.Errorf("the option -%s is not supported here", o.Name)
 			return exitFatal
@@ -157,28 +214,39 @@ func run(p *program.Process) int {
 	}
 	if !given {
 		if len(operands) == 0 {
-			p.Stderrf("usage: awk [-F fs][-v var=value][prog | -f progfile][file ...]\n")
-			return exitFatal
+			p.Stderrf("%s", usage)
+			return 1
 		}
-		src.WriteString(operands[0])
+		add("cmd. line", operands[0])
 		operands = operands[1:]
 	}
 	p.Charge(src.Len() * 50)
-	s, err := parse(src.String())
-	if err != nil {
-		if f, ok := errors.AsType[foreign](err); ok {
-			p.Lack(program.LackFeature, f.what)
+	s, err := parse(strings.TrimSuffix(src.String(), "\n"), sources, func(line int, text string) {
+		if line < 0 {
+			p.Errorf("%serror: %s", whereIs(sources, -line), text)
+			return
 		}
-		p.Errorf("%s", err.Error())
-		return exitFatal
+		p.Errorf("%swarning: %s", whereIs(sources, line), text)
+	})
+	if err != nil {
+		switch f, ok := errors.AsType[foreign](err); {
+		case ok:
+			p.Lack(program.LackFeature, f.what)
+			p.Errorf("%s", err.Error())
+			return exitFatal
+		case errors.Is(err, errUndefined):
+			p.Errorf("%s", err.Error())
+			return exitFatal
+		case errors.Is(err, errRead):
+		default:
+			p.Errorf("%s", strings.ReplaceAll(err.Error(), "\x00", p.Name()+": "))
+		}
+		return 1
 	}
 	e.s = s
 	e.globals = make([]cell, len(s.globals))
 	e.setUp(operands)
 	if hasFS {
-		if fs == "t" {
-			fs = "\t"
-		}
 		e.assign(vFS, str(unescape(fs)))
 	}
 	for _, a := range assigns {
@@ -203,10 +271,13 @@ func (e *engine) setUp(operands []string) {
 	} {
 		e.globals[i].v = str(v)
 	}
-	for _, i := range []int{vNF, vNR, vFNR, vRSTART, vIGNORECASE} {
+	for _, i := range []int{vERRNO, vTEXTDOMAIN} {
+		e.globals[i].v = str(map[int]string{vTEXTDOMAIN: "messages"}[i])
+	}
+	for _, i := range []int{vNF, vNR, vFNR, vRSTART, vIGNORECASE, vLINT, vBINMODE, vARGIND} {
 		e.globals[i].v = num(0)
 	}
-	e.globals[vRLENGTH].v = num(-1)
+	e.globals[vRLENGTH].v, e.globals[vPREC].v, e.globals[vROUNDMODE].v = num(0), num(53), str("N")
 	env := newArray()
 	for _, kv := range e.p.Env {
 		if k, v, ok := strings.Cut(kv, "="); ok {
@@ -215,7 +286,7 @@ func (e *engine) setUp(operands []string) {
 	}
 	e.globals[vENVIRON].arr = env
 	argv := newArray()
-	e.set(argv, "0", str("awk"))
+	e.set(argv, "0", str(e.p.Name()))
 	for i, a := range operands {
 		e.set(argv, strconv.Itoa(i+1), in(a))
 	}
@@ -225,12 +296,28 @@ func (e *engine) setUp(operands []string) {
 	e.set(info, "version", str("5.2.1"))
 	e.set(info, "pid", num(float64(e.p.PID)))
 	e.set(info, "ppid", num(float64(e.p.PPID)))
+	for _, name := range []string{"uid", "gid", "euid", "egid"} {
+		e.set(info, name, num(0))
+	}
+	for name, v := range map[string]string{"FS": "FS", "platform": "posix", "strftime": "%a %b %e %H:%M:%S %Z %Y"} {
+		e.set(info, name, str(v))
+	}
+	e.set(info, "pgrpid", num(float64(e.p.PPID)))
 	e.globals[vPROCINFO].arr = info
+	e.globals[vSYMTAB].arr, e.globals[vFUNCTAB].arr = newArray(), newArray()
+	if e.s.functab {
+		for _, name := range slices.Concat(slices.Sorted(maps.Keys(builtins)), slices.Sorted(maps.Keys(e.s.functions))) {
+			e.set(e.globals[vFUNCTAB].arr, name, str(name))
+		}
+	}
 }
 
 // assignText does what var=value says.
 func (e *engine) assignText(a string) {
 	name, v, _ := strings.Cut(a, "=")
+	if name == "INPLACE_SUFFIX" || name == "inplace::suffix" {
+		e.suffix = unescape(v)
+	}
 	i, ok := e.s.globals[name]
 	if !ok {
 		return // the program does not know it
@@ -240,9 +327,25 @@ func (e *engine) assignText(a string) {
 
 // fatal ends the program for a mistake.
 func (e *engine) fatal(format string, args ...any) {
-	e.p.Errorf("fatal: %s", fmt.Sprintf(format, args...))
+	e.p.Errorf("%sfatal: %s", e.where(), fmt.Sprintf(format, args...))
 	e.finish()
 	e.p.Exit(exitFatal)
+}
+
+func (e *engine) warn(format string, args ...any) {
+	e.p.Errorf("%swarning: %s", e.where(), fmt.Sprintf(format, args...))
+}
+
+// where says which statement runs, and on which record.
+func (e *engine) where() string {
+	if e.line == 0 {
+		return ""
+	}
+	at := whereIs(e.s.sources, e.line)
+	if e.fnr > 0 {
+		at += fmt.Sprintf("(FILENAME=%s FNR=%.0f) ", e.str(e.globals[vFILENAME].v), e.fnr)
+	}
+	return at
 }
 
 // tick counts work, and now and then charges it.
@@ -333,6 +436,7 @@ func (e *engine) records() flow {
 	for e.nextMain() {
 		for _, r := range e.s.rules {
 			e.tick(20)
+			e.line = r.line
 			if !e.applies(r) {
 				continue
 			}
@@ -385,6 +489,9 @@ func (e *engine) block(body []stmt) flow {
 func (e *engine) exec(s stmt) flow {
 	e.tick(10)
 	switch s := s.(type) {
+	case *lined:
+		e.line = s.line
+		return e.exec(s.s)
 	case *simple:
 		e.eval(s.x)
 	case *output:
@@ -415,8 +522,10 @@ func (e *engine) exec(s stmt) flow {
 			}
 		}
 	case *deleteAll:
+		e.fixed(s.array, "`delete' is not allowed with %s")
 		e.empty(e.array(s.array))
 	case *deleteOne:
+		e.fixed(s.array, "`delete' is not allowed with %s")
 		e.remove(e.array(s.array), e.subscript(s.subs))
 	case *jump:
 		return s.to

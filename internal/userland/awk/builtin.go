@@ -23,14 +23,14 @@ var arity = map[string][2]int{
 
 var builtins map[string]builtin = map[string]builtin{
 	"length": length, "substr": substr, "index": index, "split": split, "sub": sub, "gsub": gsub, "gensub": gensub, "match": matchOf, "sprintf": sprintf,
-	"sin": float(math.Sin), "cos": float(math.Cos), "exp": float(math.Exp), "log": float(math.Log), "sqrt": float(math.Sqrt), "int": float(math.Trunc),
+	"sin": float(math.Sin), "cos": float(math.Cos), "exp": exponential, "log": positive("log", math.Log), "sqrt": positive("sqrt", math.Sqrt), "int": float(math.Trunc),
 	"atan2":   func(e *engine, a []expr) value { y := e.number(a[0]); return num(math.Atan2(y, e.number(a[1]))) },
 	"rand":    random,
 	"srand":   seedChance,
 	"tolower": func(e *engine, a []expr) value { return str(strings.ToLower(e.text(a[0]))) },
 	"toupper": func(e *engine, a []expr) value { return str(strings.ToUpper(e.text(a[0]))) },
 	"system":  system,
-	"close":   func(e *engine, a []expr) value { return num(e.closeStream(e.text(a[0]))) },
+	"close":   closing,
 	"fflush": func(e *engine, a []expr) value {
 		if len(a) > 0 {
 			e.text(a[0])
@@ -67,6 +67,54 @@ func float(f func(float64) float64) builtin {
 	return func(e *engine, a []expr) value { return num(f(e.number(a[0]))) }
 }
 
+// positive is a function of numbers that are not negative.
+func positive(name string, f func(float64) float64) builtin {
+	return func(e *engine, a []expr) value {
+		n := e.number(a[0])
+		if n < 0 {
+			e.warn("%s: received negative argument %s", name, formatG(n, 6))
+			return num(math.Copysign(math.NaN(), -1))
+		}
+		return num(f(n))
+	}
+}
+
+func exponential(e *engine, a []expr) value {
+	n := e.number(a[0])
+	v := math.Exp(n)
+	if math.IsInf(v, 0) && !math.IsInf(n, 0) {
+		e.warn("exp: argument %s is out of range", formatG(n, 6))
+	}
+	return num(v)
+}
+
+// closing is close: of both ends of a stream, or of the one that "to" and "from" name.
+func closing(e *engine, a []expr) value {
+	name, which := e.text(a[0]), ""
+	if len(a) > 1 {
+		which = strings.ToLower(e.text(a[1]))
+		if which != "to" && which != "from" {
+			e.fatal("close: second argument must be `to' or `from'")
+		}
+	}
+	return num(e.closeStream(name, which))
+}
+
+// lower is a text as it is compared where IGNORECASE is set.
+func (e *engine) lower(s string) string {
+	e.tick(len(s) / 8)
+	e.fit(len(s))
+	return strings.ToLower(s)
+}
+
+// characters counts those of a text.
+func (e *engine) characters(s string) int {
+	if e.octets {
+		return len(s)
+	}
+	return utf8.RuneCountInString(s)
+}
+
 func bits(f func(a, b uint64) uint64) builtin {
 	return func(e *engine, a []expr) value {
 		n := e.number(a[0])
@@ -98,12 +146,12 @@ func ascii(s string) bool {
 func length(e *engine, a []expr) value {
 	if len(a) == 0 {
 		e.refresh()
-		return num(float64(utf8.RuneCountInString(e.record)))
+		return num(float64(e.characters(e.record)))
 	}
 	if e.isArray(a[0]) {
 		return num(float64(len(e.array(a[0]).at)))
 	}
-	return num(float64(utf8.RuneCountInString(e.text(a[0]))))
+	return num(float64(e.characters(e.text(a[0]))))
 }
 
 // round rounds half to even, as the C library does.
@@ -133,8 +181,11 @@ func substr(e *engine, a []expr) value {
 }
 
 func index(e *engine, a []expr) value {
-	s := e.text(a[0])
-	i := strings.Index(s, e.text(a[1]))
+	s, part := e.text(a[0]), e.text(a[1])
+	if e.fold {
+		s, part = e.lower(s), e.lower(part)
+	}
+	i := strings.Index(s, part)
 	if i < 0 {
 		return num(0)
 	}
@@ -162,7 +213,12 @@ func split(e *engine, a []expr) value {
 		to := e.array(a[3])
 		e.empty(to)
 		for i, x := range seps {
-			e.set(to, strconv.Itoa(i+1), str(x))
+			if fs != " " {
+				i++
+			} else if x == "" {
+				continue
+			}
+			e.set(to, strconv.Itoa(i), str(x))
 		}
 	}
 	return num(float64(len(parts)))
@@ -265,7 +321,13 @@ func (e *engine) expand(b []byte, with, s string, m []int, groups bool) []byte {
 		case c == '\\' && i+1 < len(with):
 			d := with[i+1]
 			switch {
-			case d == '&' || d == '\\':
+			case !groups && strings.HasPrefix(with[i:], `\\\&`): // \\& is put in as it stands
+				b = append(b, `\&`...)
+				i += 3
+			case !groups && strings.HasPrefix(with[i:], `\\&`): // a backslash, and what matched
+				b = append(append(b, '\\'), s[m[0]:m[1]]...)
+				i += 2
+			case d == '&' || groups && d == '\\':
 				b = append(b, d)
 				i++
 			case groups && d >= '0' && d <= '9':
@@ -291,8 +353,9 @@ func gensub(e *engine, a []expr) value {
 	every := false
 	if s := e.str(how); s != "" && (s[0] == 'g' || s[0] == 'G') {
 		every = true
-	} else {
-		nth = max(int(how.num()), 1)
+	} else if nth = int(how.num()); nth < 1 {
+		e.warn("gensub: third argument `%s' treated as 1", s)
+		nth = 1
 	}
 	var s string
 	if len(a) > 3 {
@@ -360,9 +423,11 @@ func sprintf(e *engine, a []expr) value {
 }
 
 func (e *engine) sprintf(format string, args []value) string {
+	given, at := args, 0
 	next := func() value {
 		if len(args) == 0 {
-			e.fatal("not enough arguments to satisfy format string `%s'", format)
+			mark := strings.Repeat(" ", max(at-1, 0))
+			e.fatal("not enough arguments to satisfy format string\n\t`%s'\n\t%s^ ran out for this one", format, " "+mark)
 		}
 		v := args[0]
 		args = args[1:]
@@ -373,6 +438,15 @@ func (e *engine) sprintf(format string, args []value) string {
 		if format[i] != '%' {
 			b = append(b, format[i])
 			continue
+		}
+		at = i + 1
+		if end := strings.TrimLeft(format[i+1:], "0123456789"); strings.HasPrefix(end, "$") && len(end) < len(format)-i-1 {
+			n, _ := strconv.Atoi(format[i+1 : len(format)-len(end)])
+			if n < 1 || n > len(given) {
+				e.fatal("arg count %d greater than total number of supplied arguments", n)
+			}
+			args = given[n-1:]
+			format, i = "%"+end[1:], 0
 		}
 		v, size, ok := posix.ParseVerb(format[i:], func() int { return int(next().num()) })
 		if !ok {
@@ -390,20 +464,30 @@ func (e *engine) sprintf(format string, args []value) string {
 		case 'c':
 			x := next()
 			s := ""
-			if x.kind == isNum {
-				s = string(rune(x.n))
+			if n, ok := x.numeric(); ok && x.kind != none {
+				s = string(rune(n))
 			} else if s = e.str(x); s != "" {
 				_, size := utf8.DecodeRuneInString(s)
 				s = s[:size]
+			} else {
+				s = "\x00"
 			}
+			v.Precision = -1
 			b = v.String(b, s)
 		case 's':
 			x := next()
 			b = v.String(b, e.str(x))
-		case 'd', 'i', 'o', 'x', 'X', 'u':
-			b = v.Number(b, next().num())
 		default:
-			b = v.Float(b, next().num())
+			n := next().num()
+			switch {
+			case math.IsNaN(n) || math.IsInf(n, 0):
+				v.Precision = -1
+				b = v.String(b, e.write(num(n), ""))
+			case strings.IndexByte("dioxXu", v.Letter) >= 0:
+				b = v.Number(b, n)
+			default:
+				b = v.Float(b, n)
+			}
 		}
 		e.fit(len(b) / 4)
 	}

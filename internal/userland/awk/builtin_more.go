@@ -1,6 +1,7 @@
 package awk
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 	"strings"
@@ -32,6 +33,9 @@ func seedChance(e *engine, a []expr) value {
 }
 
 func system(e *engine, a []expr) value {
+	if e.sandbox {
+		e.fatal("'system' function not allowed in sandbox mode")
+	}
 	text := e.text(a[0])
 	e.flush()
 	s, err := e.p.Shell(text)
@@ -126,7 +130,20 @@ func typeOf(e *engine, a []expr) value {
 	if e.isArray(a[0]) {
 		return str("array")
 	}
+	used := false
+	switch x := a[0].(type) {
+	case *global:
+		used = e.globals[x.index].used
+	case *local:
+		used = e.variable(x).used
+	}
 	v := e.eval(a[0])
+	switch x := a[0].(type) {
+	case *global:
+		e.globals[x.index].used = used
+	case *local:
+		e.variable(x).used = used
+	}
 	switch v.kind {
 	case isNum:
 		return str("number")
@@ -140,7 +157,7 @@ func typeOf(e *engine, a []expr) value {
 		}
 		return str("string")
 	}
-	if _, ok := a[0].(*dollar); ok {
+	if _, ok := a[0].(*dollar); ok || used {
 		return str("unassigned")
 	}
 	return str("untyped")
@@ -164,25 +181,26 @@ func (e *engine) less(a, b value) int {
 	case okY:
 		return 1
 	}
-	return strings.Compare(e.str(a), e.str(b))
+	s, t := e.str(a), e.str(b)
+	if e.fold {
+		s, t = e.lower(s), e.lower(t)
+	}
+	return strings.Compare(s, t)
 }
 
+// asort sorts the values of an array, or its keys, and numbers them.
 func (e *engine) asort(a []expr, keys bool) value {
 	from := e.array(a[0])
 	names := e.list(from)
-	e.tick(len(names) * 40)
-	how := ""
+	e.tick(len(names) * 80)
+	how := "@val_type_asc"
+	if keys {
+		how = "@ind_str_asc"
+	}
 	if len(a) > 2 {
 		how = e.text(a[2])
 	}
-	own := e.comparison(how)
-	if own != nil {
-		slices.SortStableFunc(names, func(x, y string) int {
-			vx, _ := from.get(x)
-			vy, _ := from.get(y)
-			return own(x, vx, y, vy)
-		})
-	}
+	e.sort(from, names, how)
 	vals := make([]value, len(names))
 	for i, k := range names {
 		if keys {
@@ -191,30 +209,6 @@ func (e *engine) asort(a []expr, keys bool) value {
 			vals[i], _ = from.get(k)
 		}
 	}
-	slices.SortStableFunc(vals, func(x, y value) int {
-		c := 0
-		if own != nil {
-			return 0
-		}
-		switch {
-		case strings.Contains(how, "_num_"):
-			d := x.num() - y.num()
-			switch {
-			case d < 0:
-				c = -1
-			case d > 0:
-				c = 1
-			}
-		case strings.Contains(how, "_str_"):
-			c = strings.Compare(e.str(x), e.str(y))
-		default:
-			c = e.less(x, y)
-		}
-		if strings.HasSuffix(how, "_desc") {
-			return -c
-		}
-		return c
-	})
 	to := from
 	if len(a) > 1 {
 		to = e.array(a[1])
@@ -238,19 +232,24 @@ func (e *engine) sorted(a *array) []string {
 	if !ok {
 		return keys
 	}
-	how := e.str(v)
-	own := e.comparison(how)
-	number := func(s string) float64 { n, _ := prefix(s); return n }
-	compare := func(x, y float64) int {
-		switch {
-		case x < y:
-			return -1
-		case x > y:
-			return 1
-		}
-		return 0
-	}
 	e.tick(len(keys) * 40)
+	e.sort(a, keys, e.str(v))
+	return keys
+}
+
+// sort sorts keys of an array as a word of gawk's says, or as a function of the program compares. What is unsorted stays in the order in which it was made.
+func (e *engine) sort(a *array, keys []string, how string) {
+	own := e.comparison(how)
+	if own == nil && (how == "" || how == "@unsorted") {
+		return
+	}
+	number := func(s string) float64 { n, _ := prefix(s); return n }
+	text := func(v value) string {
+		if e.fold {
+			return e.lower(e.str(v))
+		}
+		return e.str(v)
+	}
 	slices.SortStableFunc(keys, func(x, y string) int {
 		c := 0
 		vx, _ := a.get(x)
@@ -259,22 +258,20 @@ func (e *engine) sorted(a *array) []string {
 		case own != nil:
 			return own(x, vx, y, vy)
 		case strings.HasPrefix(how, "@ind_num"):
-			if c = compare(number(x), number(y)); c == 0 {
-				c = strings.Compare(x, y)
-			}
-		case strings.HasPrefix(how, "@ind_str"):
-			c = strings.Compare(x, y)
+			c = cmp.Compare(number(x), number(y))
 		case strings.HasPrefix(how, "@val_num"):
-			c = compare(vx.num(), vy.num())
+			c = cmp.Compare(vx.num(), vy.num())
 		case strings.HasPrefix(how, "@val_str"):
-			c = strings.Compare(e.str(vx), e.str(vy))
+			c = strings.Compare(text(vx), text(vy))
 		case strings.HasPrefix(how, "@val_type"):
 			c = e.less(vx, vy)
+		}
+		if c == 0 {
+			c = strings.Compare(text(str(x)), text(str(y)))
 		}
 		if strings.HasSuffix(how, "_desc") {
 			return -c
 		}
 		return c
 	})
-	return keys
 }

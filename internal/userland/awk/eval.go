@@ -3,7 +3,6 @@ package awk
 import (
 	"errors"
 	"math"
-	"strconv"
 	"strings"
 
 	"agentbox/internal/userland/bound"
@@ -34,9 +33,12 @@ func (e *engine) array(x expr) *array {
 	default:
 		e.fatal("a value stands where an array is wanted")
 	}
+	if g, ok := x.(*global); ok && g.index == vSYMTAB {
+		return e.symbols()
+	}
 	c := e.variable(x)
 	if c.arr == nil {
-		ok := c.v.kind == none
+		ok := c.v.kind == none && !c.used
 		switch {
 		case ok && c.at.in != nil:
 			c.arr, ok = e.inner(c.at.in, c.at.key)
@@ -82,16 +84,21 @@ func (e *engine) eval(x expr) value {
 		if c.arr != nil {
 			e.arrayAsScalar(x)
 		}
+		c.used = true
 		return c.v
 	case *local:
 		c := e.variable(x)
 		if c.arr != nil {
 			e.arrayAsScalar(x)
 		}
+		c.used = true
 		return c.v
 	case *dollar:
 		return e.field(e.fieldNumber(x.index))
 	case *element:
+		if g, ok := x.array.(*global); ok && g.index == vSYMTAB {
+			return e.symbol(e.subscript(x.subs))
+		}
 		a := e.array(x.array)
 		key := e.subscript(x.subs)
 		at := e.slot(a, key)
@@ -197,6 +204,9 @@ func (e *engine) compare(op string, a, b value) bool {
 	} else {
 		s, t := e.str(a), e.str(b)
 		e.tick(min(len(s), len(t)) / 8)
+		if e.fold {
+			s, t = e.lower(s), e.lower(t)
+		}
 		c = strings.Compare(s, t)
 	}
 	switch op {
@@ -250,6 +260,11 @@ func (e *engine) store(to expr, v value) {
 	case *dollar:
 		e.setField(e.fieldNumber(to.index), e.str(v), v.kind != isStr)
 	case *element:
+		if g, ok := to.array.(*global); ok && g.index == vSYMTAB {
+			e.setSymbol(e.subscript(to.subs), v)
+			return
+		}
+		e.fixed(to.array, "cannot assign to elements of %s")
 		a := e.array(to.array)
 		key := e.subscript(to.subs)
 		if i, ok := a.at[key]; ok && a.entry(i).arr != nil {
@@ -323,8 +338,7 @@ func (e *engine) assign(i int, v value) {
 		e.keepFields()
 		e.widths, e.byFPAT = nil, false
 		for _, w := range strings.Fields(e.str(v)) {
-			n, _ := strconv.Atoi(w)
-			e.widths = append(e.widths, max(n, 0))
+			e.widths = append(e.widths, e.width(w))
 		}
 	}
 }
@@ -332,10 +346,14 @@ func (e *engine) assign(i int, v value) {
 // call calls a function of the program.
 func (e *engine) call(x *call) value {
 	if len(x.args) > x.fn.params {
-		e.fatal("function `%s' called with more arguments than declared", x.name)
+		e.warn("function `%s' called with more arguments than declared", x.name)
 	}
 	frame := make([]cell, x.fn.params)
 	for i, arg := range x.args {
+		if i >= len(frame) {
+			e.eval(arg)
+			continue
+		}
 		switch arg := arg.(type) {
 		case *element:
 			frame[i] = e.passElement(arg)
@@ -347,7 +365,7 @@ func (e *engine) call(x *call) value {
 			c := e.variable(arg)
 			switch {
 			case c.arr != nil:
-				frame[i].arr = c.arr
+				frame[i].arr, frame[i].from = c.arr, e.called(arg)
 			case c.v.kind == none:
 				frame[i].ref = c // with its place, if it has one
 			default:
@@ -361,7 +379,7 @@ func (e *engine) call(x *call) value {
 		e.fatal("function `%s': %s", x.name, err.Error())
 	}
 	e.depth++
-	old := e.frame
+	old, line := e.frame, e.line
 	e.frame = frame
 	e.tick(60 + 20*len(frame))
 	e.result = value{}
@@ -371,7 +389,7 @@ func (e *engine) call(x *call) value {
 			e.empty(c.arr)
 		}
 	}
-	e.frame = old
+	e.frame, e.line = old, line
 	e.depth--
 	e.p.Account.Leave()
 	switch f {

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 )
 
 type token uint8
@@ -37,13 +36,53 @@ type lexer struct {
 	text  string // of a name, an operator or a string
 	num   float64
 	start int // where the token begins
+
+	sources []origin
+	warned  map[string]bool
+	warn    func(line int, text string) // may be nil
 }
 
-// mistake is thrown at a mistake in a program.
+// origin is where a part of a program comes from.
+type origin struct {
+	name string // of a file, or "cmd. line"
+	line int    // of the program, at which it begins
+}
+
+// whereIs names a line of a program as gawk's messages do.
+func whereIs(sources []origin, line int) string {
+	name, first := "cmd. line", 1
+	for _, o := range sources {
+		if o.line <= line {
+			name, first = o.name, o.line
+		}
+	}
+	return fmt.Sprintf("%s:%d: ", name, line-first+1)
+}
+
+// mistake is thrown at a mistake in a program. Its text begins with the place.
 type mistake struct{ error }
 
-func (l *lexer) fail(format string, args ...any) {
-	panic(mistake{fmt.Errorf("line %d: %s", l.line, fmt.Sprintf(format, args...))})
+// fail ends the reading at the present token: the message shows the line, and a mark below the place.
+func (l *lexer) fail(format string, args ...any) { l.failAt(l.start, format, args...) }
+
+func (l *lexer) failAt(at int, format string, args ...any) {
+	begin := strings.LastIndexByte(l.src[:min(at, len(l.src))], '\n') + 1
+	shown, _, _ := strings.Cut(l.src[begin:], "\n")
+	var gap strings.Builder
+	for _, c := range l.src[begin:min(at, len(l.src))] {
+		if c == '\t' {
+			gap.WriteByte('\t')
+		} else {
+			gap.WriteByte(' ')
+		}
+	}
+	where := whereIs(l.sources, l.line)
+	panic(mistake{fmt.Errorf("%s%s\n\x00%s%s^ %s", where, shown, where, gap.String(), fmt.Sprintf(format, args...))})
+}
+
+// wrong ends the reading for what is well-formed and means nothing.
+func (l *lexer) wrong(format string, args ...any) {
+	panic(mistake{fmt.Errorf("%serror: %s", whereIs(l.sources, l.line), fmt.Sprintf(format, args...))})
 }
 
 // foreign is a mistake that would be none in gawk, which a heavier tier has.
@@ -52,7 +91,7 @@ type foreign struct{ what string }
 func (f foreign) Error() string { return f.what + " are gawk's, and not supported in a nano space" }
 
 func (l *lexer) foreign(what string) {
-	panic(mistake{fmt.Errorf("line %d: %w", l.line, foreign{what})})
+	panic(mistake{fmt.Errorf("%s%w", whereIs(l.sources, l.line), foreign{what})})
 }
 
 // atSign says what the line of a program is that begins with @, "" for one that is known.
@@ -66,7 +105,7 @@ func atSign(rest string) string {
 }
 
 var operators = []string{
-	"**=", "<<=", "&&", "||", "==", "!=", "<=", ">=", "++", "--", "+=", "-=", "*=", "/=", "%=", "^=", "**", ">>", "!~",
+	"**=", "<<=", "&&", "||", "|&", "==", "!=", "<=", ">=", "++", "--", "+=", "-=", "*=", "/=", "%=", "^=", "**", ">>", "!~",
 	"{", "}", "(", ")", "[", "]", ";", ",", "+", "-", "*", "/", "%", "^", "!", ">", "<", "|", "?", ":", "~", "$", "=",
 }
 
@@ -121,6 +160,11 @@ func (l *lexer) next() {
 		}
 		var size int
 		l.num, size = prefix(l.src[l.at:])
+		if digits := l.src[l.at : l.at+size]; len(digits) > 1 && digits[0] == '0' && strings.Trim(digits, "01234567") == "" {
+			if n, err := strconv.ParseUint(digits, 8, 64); err == nil { // of a program; not of what it reads
+				l.num = float64(n)
+			}
+		}
 		l.at += size
 	case c == '_' || c|0x20 >= 'a' && c|0x20 <= 'z':
 		end := l.at
@@ -140,9 +184,6 @@ func (l *lexer) next() {
 			l.tok = tName
 		}
 	default:
-		if strings.HasPrefix(l.src[l.at:], "|&") {
-			l.foreign("pipes in both directions, |&,")
-		}
 		for _, op := range operators {
 			if strings.HasPrefix(l.src[l.at:], op) {
 				l.tok, l.text = tOp, op
@@ -157,7 +198,7 @@ func (l *lexer) next() {
 			}
 		}
 		if c != '@' {
-			l.fail("syntax error at or near %q", string(c))
+			l.fail("syntax error")
 		}
 		if what := atSign(l.src[l.at+1:]); what != "" {
 			l.foreign(what)
@@ -175,6 +216,7 @@ func (l *lexer) str() string {
 		case '"':
 			s := l.src[start:l.at]
 			l.at++
+			l.warnOf(s)
 			return unescape(s)
 		case '\n':
 			l.fail("unterminated string")
@@ -198,7 +240,7 @@ func (l *lexer) regex() string {
 	for l.at < len(l.src) {
 		switch c := l.src[l.at]; {
 		case c == '\n':
-			l.fail("unterminated regexp")
+			l.failAt(start, "unterminated regexp")
 		case c == '\\' && l.at+1 < len(l.src):
 			l.at++
 		case c == '[' && !bracket:
@@ -221,8 +263,21 @@ func (l *lexer) regex() string {
 		}
 		l.at++
 	}
-	l.fail("unterminated regexp")
+	l.failAt(start, "unterminated regexp")
 	return ""
+}
+
+// warnOf warns of the escapes of a string that mean nothing.
+func (l *lexer) warnOf(s string) {
+	for i := 0; i+1 < len(s); i++ {
+		if s[i] != '\\' {
+			continue
+		}
+		if i++; strings.IndexByte("abfnrtv\\\"01234567x\n\r&", s[i]) < 0 && !l.warned[s[i:i+1]] && l.warn != nil {
+			l.warned[s[i:i+1]] = true
+			l.warn(l.line, "escape sequence `\\"+s[i:i+1]+"' treated as plain `"+s[i:i+1]+"'")
+		}
+	}
 }
 
 // unescape replaces what backslashes mean in a string.
@@ -275,20 +330,9 @@ func unescape(s string) string {
 			}
 			b.WriteByte(byte(n))
 			i = end - 1
-		case 'u':
-			end := i + 1
-			for end < len(s) && end < i+9 && strings.IndexByte("0123456789abcdefABCDEF", s[end]) >= 0 {
-				end++
-			}
-			n, err := strconv.ParseUint(s[i+1:end], 16, 32)
-			if err != nil {
-				b.WriteString(`\u`)
-				continue
-			}
-			b.WriteString(string(utf8.AppendRune(nil, rune(n))))
-			i = end - 1
+		case '&': // of what sub puts in
+			b.WriteString(`\&`)
 		default:
-			b.WriteByte('\\')
 			b.WriteByte(c)
 		}
 	}

@@ -1,6 +1,10 @@
 package awk
 
-import "fmt"
+import (
+	"errors"
+	"fmt"
+	"slices"
+)
 
 // The expressions of a program.
 type (
@@ -52,7 +56,7 @@ type (
 	concat  struct{ a, b expr }
 	getline struct {
 		to   expr // nil for $0
-		kind byte // 0 for the input, '<' for a file, '|' for a command
+		kind byte // 0 for the input, '<' for a file, '|' for a command, '&' for one that is written to as well
 		from expr
 	}
 	call struct {
@@ -65,6 +69,8 @@ type (
 		fn   builtin
 		name string
 		args []expr
+		line int
+		end  int // where its parenthesis closes
 	}
 )
 
@@ -72,11 +78,15 @@ type (
 type (
 	stmt interface{}
 
+	lined struct { // a statement, and where it stands
+		line int
+		s    stmt
+	}
 	simple struct{ x expr }
 	output struct {
 		format bool
 		args   []expr
-		kind   string // "", ">", ">>" or "|"
+		kind   string // "", ">", ">>", "|" or "|&"
 		to     expr
 	}
 	ifStmt struct {
@@ -122,6 +132,7 @@ type rule struct {
 	inRange  bool
 	body     []stmt // nil to print
 	bare     bool
+	line     int
 }
 
 // function is one of the program's.
@@ -130,6 +141,7 @@ type function struct {
 	params int
 	body   []stmt
 	done   bool
+	line   int // of its first call
 }
 
 // script is a program that was read.
@@ -139,6 +151,9 @@ type script struct {
 	rules              []*rule
 	functions          map[string]*function
 	globals            map[string]int
+	names              []string // of the globals
+	sources            []origin
+	functab            bool // it is named
 }
 
 // parser reads a program.
@@ -147,8 +162,12 @@ type parser struct {
 	s      *script
 	locals map[string]int
 	inFunc bool
+	rule   string // BEGIN and the like, where the statements of one are read
 	loops  int
-	noGT   bool // > is a redirection
+	errors int            // that do not end the reading
+	before int            // where the token before began
+	seen   map[string]int // at which line a variable was first named
+	noGT   bool           // > is a redirection
 	noIn   bool
 	depth  int
 }
@@ -156,8 +175,16 @@ type parser struct {
 // maxNesting bounds how deep a program nests.
 const maxNesting = 1000
 
-func parse(src string) (s *script, err error) {
-	p := &parser{lexer: lexer{src: src, line: 1}, s: &script{functions: map[string]*function{}, globals: map[string]int{}}}
+// errRead ends a program whose mistakes were told.
+var errRead = errors.New("")
+
+// errUndefined is a call of a function that is not there, which is found when everything was read.
+var errUndefined = errors.New("not defined")
+
+// parse reads a program. Warnings and the mistakes that do not end the reading are told by warn.
+func parse(src string, sources []origin, warn func(line int, text string)) (s *script, err error) {
+	p := &parser{lexer: lexer{src: src, line: 1, sources: sources, warned: map[string]bool{}, warn: warn},
+		s: &script{functions: map[string]*function{}, globals: map[string]int{}, names: slices.Clone(specials), sources: sources}, seen: map[string]int{}}
 	for i, name := range specials {
 		p.s.globals[name] = i
 	}
@@ -174,8 +201,17 @@ func parse(src string) (s *script, err error) {
 	p.program()
 	for _, f := range p.s.functions {
 		if !f.done {
-			return nil, fmt.Errorf("function `%s' called but never defined", f.name)
+			return nil, fmt.Errorf("%sfatal: function `%s' %w", whereIs(sources, f.line), f.name, errUndefined)
 		}
+	}
+	for _, name := range p.s.names {
+		if f := p.s.functions[name]; f != nil {
+			p.line = p.seen[name]
+			p.complain("function `%s' called with space between name and `('\nor used as a variable or an array", name)
+		}
+	}
+	if p.errors > 0 {
+		return nil, errRead
 	}
 	return p.s, nil
 }
@@ -197,13 +233,28 @@ func (p *parser) expect(op string) {
 }
 
 func (p *parser) unexpected() {
-	switch p.tok {
-	case tEOF:
-		p.fail("syntax error: unexpected end of the program")
-	case tNewline:
-		p.fail("syntax error: unexpected newline")
+	if p.tok == tEOF || p.tok == tNewline {
+		at := p.start
+		for p.tok == tEOF && at > 0 && p.src[at-1] == '\n' {
+			at--
+		}
+		p.failAt(at, "unexpected newline or end of string")
 	}
-	p.fail("syntax error at or near %s", p.src[p.start:p.at])
+	p.fail("syntax error")
+}
+
+// complain tells of a mistake after which the reading goes on.
+func (p *parser) complain(format string, args ...any) {
+	p.errors++
+	if p.warn != nil {
+		p.warn(-p.line, fmt.Sprintf(format, args...))
+	}
+}
+
+// next reads the next token and keeps where the one before began.
+func (p *parser) next() {
+	p.before = p.start
+	p.lexer.next()
 }
 
 func (p *parser) newlines() {
@@ -228,22 +279,18 @@ func (p *parser) program() {
 	for p.terminators(); p.tok != tEOF; p.terminators() {
 		switch {
 		case p.is("BEGIN"):
-			p.next()
-			p.s.begin = append(p.s.begin, p.braces()...)
+			p.s.begin = append(p.s.begin, p.special()...)
 		case p.is("END"):
-			p.next()
-			p.s.end = append(p.s.end, &block{p.braces()})
+			p.s.end = append(p.s.end, &block{p.special()})
 		case p.is("BEGINFILE"):
-			p.next()
-			p.s.beginFile = append(p.s.beginFile, p.braces()...)
+			p.s.beginFile = append(p.s.beginFile, p.special()...)
 		case p.is("ENDFILE"):
-			p.next()
-			p.s.endFile = append(p.s.endFile, p.braces()...)
+			p.s.endFile = append(p.s.endFile, p.special()...)
 		case p.is("function") || p.is("func"):
 			p.next()
 			p.function()
 		default:
-			r := &rule{}
+			r := &rule{line: p.line}
 			if !p.is("{") {
 				r.from = p.expr()
 				if p.accept(",") {
@@ -261,13 +308,26 @@ func (p *parser) program() {
 	}
 }
 
+// special reads what stands behind BEGIN and the like.
+func (p *parser) special() []stmt {
+	p.rule = p.text
+	p.next()
+	if !p.is("{") {
+		p.complain("`%s' blocks must have an action part", p.rule)
+		p.unexpected()
+	}
+	body := p.braces()
+	p.rule = ""
+	return body
+}
+
 func (p *parser) function() {
 	if p.tok != tName && p.tok != tCall {
 		p.unexpected()
 	}
 	f := p.named(p.text)
 	if f.done {
-		p.fail("function `%s' is defined twice", f.name)
+		p.wrong("function name `%s' previously defined", f.name)
 	}
 	f.done = true
 	p.next()
@@ -277,8 +337,11 @@ func (p *parser) function() {
 		if p.tok != tName {
 			p.unexpected()
 		}
-		if _, twice := p.locals[p.text]; twice {
-			p.fail("function `%s': parameter `%s' is there twice", f.name, p.text)
+		if first, twice := p.locals[p.text]; twice {
+			p.wrong("function `%s': parameter #%d, `%s', duplicates parameter #%d", f.name, len(p.locals)+1, p.text, first+1)
+		}
+		if p.text == f.name {
+			p.wrong("function `%s': cannot use function name as parameter name", f.name)
 		}
 		p.locals[p.text] = len(p.locals)
 		p.next()
@@ -296,7 +359,7 @@ func (p *parser) function() {
 func (p *parser) named(name string) *function {
 	f := p.s.functions[name]
 	if f == nil {
-		f = &function{name: name}
+		f = &function{name: name, line: p.line}
 		p.s.functions[name] = f
 	}
 	return f
@@ -340,6 +403,16 @@ func (p *parser) end() {
 }
 
 func (p *parser) statement() stmt {
+	line := p.line
+	s := p.unlined()
+	switch s.(type) {
+	case *block, *jump:
+		return s
+	}
+	return &lined{line, s}
+}
+
+func (p *parser) unlined() stmt {
 	p.enter()
 	defer func() { p.depth-- }()
 	if p.tok == tKeyword {
@@ -358,6 +431,8 @@ func (p *parser) statement() stmt {
 			p.expect("(")
 			s := &loop{test: p.expr()}
 			p.expect(")")
+			p.loops++
+			defer func() { p.loops-- }()
 			if p.tok == tNewline || !p.is(";") {
 				s.body = p.loopBody()
 			} else {
@@ -487,7 +562,7 @@ func (p *parser) simple() stmt {
 	if p.tok != tKeyword || p.text == "getline" {
 		return &simple{p.expr()}
 	}
-	word := p.text
+	word, begin := p.text, p.start
 	switch word {
 	case "print", "printf":
 		p.next()
@@ -502,17 +577,23 @@ func (p *parser) simple() stmt {
 			return &deleteOne{x.array, x.subs}
 		}
 		return &deleteAll{array}
-	case "break":
+	case "break", "continue":
+		if p.loops == 0 {
+			p.complain("`%s' is not allowed outside a loop%s", word, map[string]string{"break": " or switch"}[word])
+		}
 		p.next()
-		return &jump{broke}
-	case "continue":
-		p.next()
+		if word == "break" {
+			return &jump{broke}
+		}
 		return &jump{continued}
-	case "next":
+	case "next", "nextfile":
+		if p.rule != "" && (p.rule != "BEGINFILE" || word == "next") {
+			p.complain("`%s' used in %s action", word, p.rule)
+		}
 		p.next()
-		return &jump{nextRecord}
-	case "nextfile":
-		p.next()
+		if word == "next" {
+			return &jump{nextRecord}
+		}
 		return &jump{nextFile}
 	case "exit", "return":
 		p.next()
@@ -524,7 +605,7 @@ func (p *parser) simple() stmt {
 			return &exitStmt{x}
 		}
 		if !p.inFunc {
-			p.fail("return outside of a function")
+			p.failAt(begin, "`return' used outside function context")
 		}
 		return &ret{x}
 	}
@@ -536,20 +617,20 @@ func (p *parser) print(format bool) stmt {
 	s := &output{format: format}
 	was := p.noGT
 	p.noGT = true
-	if p.tok != tNewline && !p.is(";") && !p.is("}") && !p.is(">") && !p.is(">>") && !p.is("|") && p.tok != tEOF {
+	if p.tok != tNewline && !p.is(";") && !p.is("}") && !p.is(">") && !p.is(">>") && !p.is("|") && !p.is("|&") && p.tok != tEOF {
 		s.args = p.list()
 		if g, ok := s.args[0].(*group); ok && len(s.args) == 1 {
 			s.args = g.list
 		}
 	}
-	if p.is(">") || p.is(">>") || p.is("|") {
+	if p.is(">") || p.is(">>") || p.is("|") || p.is("|&") {
 		s.kind = p.text
 		p.next()
 		s.to = p.concat()
 	}
 	p.noGT = was
 	if format && len(s.args) == 0 {
-		p.fail("printf: no format")
+		s.args = []expr{&dollar{&number{num(0)}}}
 	}
 	return s
 }
@@ -587,6 +668,9 @@ func (p *parser) variable(name string) expr {
 	if !ok {
 		i = len(p.s.globals)
 		p.s.globals[name] = i
+		p.s.names = append(p.s.names, name)
+		p.seen[name] = p.line
 	}
+	p.s.functab = p.s.functab || i == vFUNCTAB
 	return &global{i, name}
 }

@@ -67,23 +67,25 @@ func (p *parser) comparison() expr {
 			op := p.text
 			p.next()
 			x = &binary{op, x, p.concat()}
-		case p.is("|"):
-			at, line, start := p.at, p.line, p.start
+		case p.is("|") || p.is("|&"):
+			at, line, start, op := p.at, p.line, p.start, p.text
 			p.next()
 			if !p.is("getline") {
-				p.at, p.line, p.tok, p.text, p.start = at, line, tOp, "|", start
+				p.at, p.line, p.tok, p.text, p.start = at, line, tOp, op, start
 				return x
 			}
 			p.next()
-			x = &getline{to: p.maybeLvalue(), kind: '|', from: x}
+			x = p.concatTo(&getline{to: p.maybeLvalue(), kind: op[len(op)-1], from: x})
 		default:
 			return x
 		}
 	}
 }
 
-func (p *parser) concat() expr {
-	x := p.additive()
+func (p *parser) concat() expr { return p.concatTo(p.additive()) }
+
+// concatTo reads what is put behind an expression.
+func (p *parser) concatTo(x expr) expr {
 	for {
 		switch {
 		case p.tok == tNumber || p.tok == tString || p.tok == tName || p.tok == tCall || p.tok == tBuiltin,
@@ -115,7 +117,13 @@ func (p *parser) multiplicative() expr {
 	for p.is("*") || p.is("/") || p.is("%") {
 		op := p.text
 		p.next()
-		x = &binary{op, x, p.unary()}
+		y := p.unary()
+		if n, ok := y.(*number); ok && n.v.n == 0 && op != "*" {
+			if _, ok := x.(*number); ok {
+				p.wrong("division by zero attempted%s", map[string]string{"%": " in `%'"}[op])
+			}
+		}
+		x = &binary{op, x, y}
 	}
 	return x
 }
@@ -209,12 +217,13 @@ func (p *parser) primary() expr {
 		c.args = p.arguments()
 		return c
 	case tBuiltin:
-		b := &builtinCall{fn: builtins[p.text], name: p.text}
+		b := &builtinCall{fn: builtins[p.text], name: p.text, line: p.line}
 		p.next()
 		if p.is("(") {
 			b.args = p.arguments()
+			b.end = p.before
 		} else if b.name != "length" {
-			p.fail("%s needs parentheses", b.name)
+			p.unexpected()
 		}
 		p.check(b)
 		return b
@@ -336,6 +345,6 @@ func (p *parser) arguments() []expr {
 func (p *parser) check(b *builtinCall) {
 	bounds := arity[b.name]
 	if len(b.args) < bounds[0] || len(b.args) > bounds[1] {
-		p.fail("%s: wrong number of arguments", b.name)
+		p.failAt(b.end, "%d is invalid as number of arguments for %s", len(b.args), b.name)
 	}
 }

@@ -43,9 +43,6 @@ func (e *engine) read(s *source) (string, bool) {
 	e.check(err)
 	if len(m) == 0 || m[1] == m[0] {
 		record := s.rest
-		if m == nil {
-			record = strings.TrimSuffix(record, "\n")
-		}
 		s.rest = ""
 		e.globals[vRT].v = str("")
 		return record, true
@@ -53,9 +50,6 @@ func (e *engine) read(s *source) (string, bool) {
 	record := s.rest[:m[0]]
 	e.globals[vRT].v = str(s.rest[m[0]:m[1]])
 	s.rest = s.rest[m[1]:]
-	if s.rest == "\n" {
-		s.rest = ""
-	}
 	return record, true
 }
 
@@ -67,8 +61,10 @@ func (e *engine) paragraph(s *source) (string, bool) {
 		line, _, ok := s.in.Line('\n')
 		switch {
 		case !ok:
+			e.globals[vRT].v = str("\n")
 			return b.String(), any
 		case len(line) == 0 && any:
+			e.globals[vRT].v = str("\n\n")
 			return b.String(), true
 		case len(line) == 0:
 			continue
@@ -84,7 +80,7 @@ func (e *engine) paragraph(s *source) (string, bool) {
 
 // setRecord makes a text $0.
 func (e *engine) setRecord(s string) {
-	e.record, e.split, e.stale = s, false, false
+	e.record, e.split, e.stale, e.isText = s, false, false, false
 }
 
 // keepFields splits the record before what splits it changes.
@@ -103,6 +99,7 @@ func (e *engine) splitRecord() {
 	e.fields = e.fields[:0]
 	e.tick(10 + len(e.record))
 	switch {
+	case e.record == "":
 	case e.byFPAT:
 		all, err := e.compile(e.fpat).FindAllString(e.record, -1)
 		e.check(err)
@@ -112,15 +109,22 @@ func (e *engine) splitRecord() {
 	case e.widths != nil:
 		rest := e.record
 		for _, w := range e.widths {
+			rest = rest[e.bytes(rest, w.skip):]
 			if rest == "" {
 				break
 			}
-			w = min(w, len(rest))
-			e.fields = append(e.fields, rest[:w])
-			rest = rest[w:]
+			n := len(rest)
+			if w.size >= 0 {
+				n = e.bytes(rest, w.size)
+			}
+			e.fields = append(e.fields, rest[:n])
+			rest = rest[n:]
 		}
 	default:
 		fs := e.fs
+		if e.fold && len(fs) == 1 && fs[0]|0x20 >= 'a' && fs[0]|0x20 <= 'z' {
+			fs = "[" + fs + "]"
+		}
 		if e.rs == "" && fs != " " {
 			if len(fs) == 1 {
 				fs = "[" + fs + "]"
@@ -138,6 +142,39 @@ func (e *engine) splitRecord() {
 	for i := range e.fields {
 		e.isInput[i] = true
 	}
+}
+
+// width is a field of FIELDWIDTHS: how many characters are left out before it, and how many it has; -1 for the rest.
+type width struct{ skip, size int }
+
+// width reads a word of FIELDWIDTHS.
+func (e *engine) width(word string) (w width) {
+	skip, size, ok := strings.Cut(word, ":")
+	if !ok {
+		skip, size = "0", word
+	}
+	n, err := strconv.Atoi(skip)
+	if w.skip = n; size == "*" && err == nil && n >= 0 {
+		return width{n, -1}
+	}
+	m, bad := strconv.Atoi(size)
+	if w.size = m; err != nil || bad != nil || n < 0 || m < 0 {
+		e.fatal("invalid FIELDWIDTHS value, for field %d, near `%s'", len(e.widths)+1, word)
+	}
+	return w
+}
+
+// bytes returns how many bytes the first n characters of a text take.
+func (e *engine) bytes(s string, n int) int {
+	at := 0
+	for ; n > 0 && at < len(s); n-- {
+		_, size := utf8.DecodeRuneInString(s[at:])
+		if e.octets {
+			size = 1
+		}
+		at += size
+	}
+	return at
 }
 
 // some counts the work of many fields, some of them at once.
@@ -159,7 +196,7 @@ func (e *engine) cut(fields, seps []string, s, fs string) ([]string, []string) {
 			for i < len(s) && (s[i] == ' ' || s[i] == '\t' || s[i] == '\n') {
 				i++
 			}
-			if seps != nil && len(fields) > 0 && i < len(s) {
+			if seps != nil { // what is before the first, between them, and behind the last
 				seps = append(seps, s[start:i])
 			}
 			if i == len(s) {
@@ -182,7 +219,7 @@ func (e *engine) cut(fields, seps []string, s, fs string) ([]string, []string) {
 			}
 		}
 		return fields, seps
-	case len(fs) == 1 && fs != "\\" && !(e.fold && fs[0]|0x20 >= 'a' && fs[0]|0x20 <= 'z'):
+	case len(fs) == 1 && fs != "\\":
 		for {
 			i := strings.IndexByte(s, fs[0])
 			if i < 0 {
@@ -226,6 +263,9 @@ func (e *engine) fieldNumber(x expr) int {
 func (e *engine) field(i int) value {
 	if i == 0 {
 		e.refresh()
+		if e.isText {
+			return str(e.record)
+		}
 		return in(e.record)
 	}
 	e.splitRecord()
@@ -253,6 +293,7 @@ func (e *engine) resize(n int) {
 func (e *engine) setField(i int, s string, fromInput bool) {
 	if i == 0 {
 		e.setRecord(s)
+		e.isText = !fromInput
 		return
 	}
 	e.splitRecord()
@@ -269,6 +310,7 @@ func (e *engine) refresh() {
 	if !e.stale {
 		return
 	}
+	e.isText = false
 	size := 0
 	for _, f := range e.fields {
 		size += len(f) + len(e.ofs)
@@ -329,6 +371,7 @@ func (e *engine) closeInput() {
 	if len(e.s.endFile) > 0 {
 		e.block(e.s.endFile)
 	}
+	e.endInplace()
 }
 
 // openNext opens the next operand that is a file.
@@ -346,7 +389,7 @@ func (e *engine) openNext() bool {
 		}
 		e.opened = true
 		if arg == "-" {
-			e.begin("", e.p.Stdin)
+			e.begin("-", e.p.Stdin)
 			e.argument++
 			return true
 		}
@@ -356,13 +399,23 @@ func (e *engine) openNext() bool {
 			_ = e.p.Close(h)
 			continue
 		}
+		if err != nil && len(e.s.beginFile) > 0 { // which may go on to the next one
+			e.globals[vERRNO].v = str(program.Message(err))
+			e.fnr = 0
+			e.globals[vFILENAME].v = str(arg)
+			if f := e.guarded(func() flow { return e.block(e.s.beginFile) }); f == nextFile {
+				continue
+			} else if f == exited {
+				panic(unwind{f})
+			}
+		}
 		if err != nil {
 			e.out.Flush()
-			e.p.Errorf("cannot open %s (%s)", arg, program.Message(err))
-			e.finish()
-			e.p.Exit(exitFatal)
+			e.fatal("cannot open file `%s' for reading: %s", arg, program.Message(err))
 		}
+		e.globals[vERRNO].v = str("")
 		e.handle = h
+		e.globals[vARGIND].v = num(float64(e.argument))
 		e.begin(arg, h)
 		e.argument++
 		return true
@@ -371,7 +424,7 @@ func (e *engine) openNext() bool {
 		return false
 	}
 	e.opened = true
-	e.begin("", e.p.Stdin)
+	e.begin("-", e.p.Stdin)
 	return true
 }
 
@@ -379,7 +432,49 @@ func (e *engine) begin(name string, h *vfs.Handle) {
 	e.main = source{in: e.p.Reader(h)}
 	e.fnr = 0
 	e.globals[vFILENAME].v = str(name)
+	if e.inplace != "" && h != e.p.Stdin {
+		e.beginInplace(name, h)
+	}
 	if len(e.s.beginFile) > 0 {
 		e.block(e.s.beginFile)
 	}
 }
+
+// beginInplace has print write the file anew that is read, which is in memory until it was read.
+func (e *engine) beginInplace(name string, h *vfs.Handle) {
+	text, mode := string(e.main.in.All()), h.Node().Info().Mode
+	e.p.Hold(len(text))
+	e.main.in = e.p.Reader(e.p.FS.Stream(&given{strings.NewReader(text)}, vfs.Read))
+	e.out.Flush()
+	if e.suffix != "" {
+		e.rewrite(name+e.suffix, mode).WriteString(text)
+		e.endInplace()
+	}
+	e.rewrite(name, mode)
+}
+
+// rewrite has print write a file.
+func (e *engine) rewrite(name string, mode uint32) *program.Output {
+	out, err := e.p.OpenAs(name, vfs.Write|vfs.Create|vfs.Truncate, mode)
+	if err != nil {
+		e.fatal("inplace::begin: cannot open `%s': %s", name, program.Message(err))
+	}
+	e.changed, e.standard = out, e.out
+	e.out = e.p.Writer(out)
+	return e.out
+}
+
+// endInplace gives the standard output back.
+func (e *engine) endInplace() {
+	if e.changed == nil {
+		return
+	}
+	e.out.Flush()
+	_ = e.p.Close(e.changed)
+	e.out, e.changed, e.standard = e.standard, nil, nil
+}
+
+// given is a text as a stream.
+type given struct{ *strings.Reader }
+
+func (given) Write([]byte) (int, error) { return 0, vfs.EBADF }

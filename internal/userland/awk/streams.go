@@ -1,6 +1,8 @@
 package awk
 
 import (
+	"strings"
+
 	"agentbox/internal/userland/fiber"
 	"agentbox/internal/userland/program"
 	"agentbox/internal/userland/vfs"
@@ -40,6 +42,43 @@ func (e *engine) start(text string, reads bool) (*vfs.Handle, *command) {
 	return mine, c
 }
 
+// startBoth runs a command beside that is written to and read from.
+func (e *engine) startBoth(text string) (to, from *vfs.Handle, c *command) {
+	if strings.HasPrefix(text, "/inet") {
+		e.p.Lack(program.LackFeature, "networks")
+		e.fatal("cannot open two way pipe `%s' for input/output: there is no network here", text)
+	}
+	r1, to, err := e.p.FS.Pipe()
+	if err != nil {
+		e.fatal("cannot open two way pipe `%s' for input/output: %s", text, program.Message(err))
+	}
+	from, w2, err := e.p.FS.Pipe()
+	if err != nil {
+		e.fatal("cannot open two way pipe `%s' for input/output: %s", text, program.Message(err))
+	}
+	c = &command{over: e.p.FS.Group().NewQueue()}
+	child := e.p.Child("sh", "-c", text)
+	child.Stdin, child.Stdout, child.Eager = r1, w2, true
+	e.p.Host.Go(func() {
+		defer func() {
+			_, _ = r1.Close(), w2.Close()
+			c.done = true
+			c.over.Wake()
+		}()
+		c.status, c.err = e.p.Host.Execute(child)
+	})
+	return to, from, c
+}
+
+// both opens the streams of a command that is written to and read from.
+func (e *engine) both(name string) {
+	e.flush()
+	to, from, c := e.startBoth(name)
+	e.writers[name] = &writer{out: e.p.Writer(to), h: to, cmd: c, both: true}
+	e.readers[name] = &reader{source: source{in: e.p.Reader(from)}, h: from, cmd: c, both: true}
+	e.order = append(e.order, name)
+}
+
 // wait waits for a command's end.
 func (c *command) wait() int {
 	for !c.done {
@@ -56,22 +95,34 @@ func (c *command) wait() int {
 
 // writer is where print writes to.
 type writer struct {
-	out *program.Output
-	h   *vfs.Handle // nil for one of the standard ones
-	cmd *command
+	out  *program.Output
+	h    *vfs.Handle // nil for one of the standard ones
+	cmd  *command
+	both bool // it is read from as well
 }
 
 // reader is where getline reads from.
 type reader struct {
 	source
-	h   *vfs.Handle
-	cmd *command
+	h    *vfs.Handle
+	cmd  *command
+	both bool // it is written to as well
 }
 
 // writer returns the stream of a redirection.
 func (e *engine) writer(kind, name string) *program.Output {
 	if w := e.writers[name]; w != nil {
 		return w.out
+	}
+	if e.sandbox {
+		e.fatal("redirection not allowed in sandbox mode")
+	}
+	if kind == "|&" {
+		if e.readers[name] != nil {
+			e.fatal("print: attempt to write to closed write end of two-way pipe")
+		}
+		e.both(name)
+		return e.writers[name].out
 	}
 	w := &writer{}
 	switch {
@@ -105,8 +156,20 @@ func (e *engine) writer(kind, name string) *program.Output {
 
 // reader returns the stream of a getline, nil where it cannot be opened.
 func (e *engine) reader(kind byte, name string) *reader {
+	if kind == '&' && e.readers[name] == nil {
+		if e.writers[name] != nil {
+			e.fatal("getline: attempt to read from closed read end of two-way pipe")
+		}
+		e.both(name)
+	}
 	if r := e.readers[name]; r != nil {
+		if w := e.writers[name]; r.both && w != nil {
+			w.out.Flush()
+		}
 		return r
+	}
+	if e.sandbox {
+		e.fatal("redirection not allowed in sandbox mode")
 	}
 	r := &reader{}
 	switch {
@@ -122,7 +185,11 @@ func (e *engine) reader(kind byte, name string) *reader {
 		}
 	default:
 		h, err := e.p.Open(name, vfs.Read)
-		if err != nil || h.Kind() == vfs.Directory {
+		if err == nil && h.Kind() == vfs.Directory {
+			err = vfs.EISDIR
+		}
+		if err != nil {
+			e.globals[vERRNO].v = str(program.Message(err))
 			return nil
 		}
 		r.h, r.in = h, e.p.Reader(h)
@@ -132,29 +199,37 @@ func (e *engine) reader(kind byte, name string) *reader {
 	return r
 }
 
-// closeStream closes the streams of a name and returns what close returns.
-func (e *engine) closeStream(name string) float64 {
+// closeStream closes the streams of a name, or one end of those that go in both directions, and returns what close returns.
+func (e *engine) closeStream(name, which string) float64 {
 	status := -1.0
-	if w := e.writers[name]; w != nil {
+	w, r := e.writers[name], e.readers[name]
+	if w != nil && which != "from" {
 		delete(e.writers, name)
 		status = 0
 		w.out.Flush()
 		if w.cmd != nil {
 			_ = w.h.Close()
-			status = float64(w.cmd.wait())
+			if !w.both {
+				status = float64(w.cmd.wait())
+			}
 		} else if w.h != nil {
 			_ = e.p.Close(w.h)
 		}
 	}
-	if r := e.readers[name]; r != nil {
+	if r != nil && which != "to" {
 		delete(e.readers, name)
 		status = 0
 		if r.cmd != nil {
 			_ = r.h.Close()
-			status = float64(r.cmd.wait())
+			if e.writers[name] == nil {
+				status = float64(r.cmd.wait())
+			}
 		} else if r.h != nil {
 			_ = e.p.Close(r.h)
 		}
+	}
+	if status < 0 {
+		e.globals[vERRNO].v = str("close of redirection that was never opened")
 	}
 	return status
 }
@@ -173,7 +248,7 @@ func (e *engine) flush() {
 func (e *engine) finish() {
 	e.out.Flush()
 	for _, name := range e.order {
-		e.closeStream(name)
+		e.closeStream(name, "")
 	}
 	e.order = nil
 }
@@ -226,9 +301,6 @@ func (e *engine) getline(x *getline) value {
 			return num(-1)
 		}
 		return num(0)
-	}
-	if x.kind == '|' {
-		e.nr++
 	}
 	e.got(x.to, s)
 	return num(1)

@@ -1,5 +1,7 @@
 package awk
 
+import "strings"
+
 // maxArrayDepth bounds how deep arrays lie in arrays.
 const maxArrayDepth = 1000
 
@@ -15,6 +17,13 @@ func (e *engine) called(x expr) string {
 	case *global:
 		return x.name
 	case *local:
+		if c := e.frame[x.index]; c.from != "" { // and where that comes from
+			name, rest, more := strings.Cut(c.from, " (")
+			if more {
+				return x.name + " (from " + name + ", " + rest
+			}
+			return x.name + " (from " + name + ")"
+		}
 		return x.name
 	case *element:
 		return e.called(x.array)
@@ -38,6 +47,11 @@ func (e *engine) arrayAsScalar(x expr) {
 
 // elementArray returns the array that an element of an array is, making it of one without a value.
 func (e *engine) elementArray(x *element) *array {
+	if g, ok := x.array.(*global); ok && g.index == vSYMTAB {
+		if i, ok := e.s.globals[e.subscript(x.subs)]; ok && i != vSYMTAB {
+			return e.array(&global{i, e.s.names[i]})
+		}
+	}
 	outer := e.array(x.array)
 	key := e.subscript(x.subs)
 	inner, ok := e.inner(outer, key)
@@ -78,6 +92,12 @@ func (e *engine) known(x expr) *array {
 		}
 		return c.arr
 	case *element:
+		if g, ok := x.array.(*global); ok && g.index == vSYMTAB {
+			if i, ok := e.s.globals[e.subscript(x.subs)]; ok {
+				return e.globals[i].arr
+			}
+			return nil
+		}
 		if outer := e.known(x.array); outer != nil {
 			if i, ok := outer.at[e.subscript(x.subs)]; ok {
 				return outer.entry(i).arr

@@ -90,9 +90,9 @@ func (e *engine) write(v value, format string) string {
 		if math.Signbit(v.n) {
 			return "-nan"
 		}
-		return "nan"
+		return "+nan"
 	case math.IsInf(v.n, 1):
-		return "inf"
+		return "+inf"
 	case math.IsInf(v.n, -1):
 		return "-inf"
 	case v.n == math.Trunc(v.n):
@@ -250,8 +250,10 @@ func (e *engine) list(a *array) []string {
 
 // cell is a variable.
 type cell struct {
-	v   value
-	arr *array
-	ref *cell // the variable that was given for a parameter and had no value yet
-	at  place // the element that was given for one and had none
+	v    value
+	used bool // it was read as a value, so that it can be no array
+	arr  *array
+	from string // what the array is called that was given for a parameter
+	ref  *cell  // the variable that was given for a parameter and had no value yet
+	at   place  // the element that was given for one and had none
 }

@@ -118,7 +118,10 @@ func cut(p *program.Process) int {
 			status = 1
 			continue
 		}
-		for {
+		if kind == "field" && delim[0] == end {
+			lines(p, r, end, output, only, in)
+		}
+		for kind != "field" || delim[0] != end {
 			line, _, ok := r.Line(end)
 			if !ok {
 				break
@@ -172,6 +175,44 @@ func cut(p *program.Process) int {
 		}
 	}
 	return status
+}
+
+// lines cuts where the fields are the lines of an input.
+func lines(p *program.Process, r *program.Input, end byte, output string, only bool, in func(int) bool) {
+	out, shown := p.Out(), false
+	var first []byte
+	n := 1
+	for ; ; n++ {
+		line, _, ok := r.Line(end)
+		if !ok {
+			break
+		}
+		p.Charge(20)
+		if n == 1 { // which is no field where it is the only one
+			first = bytes.Clone(line)
+			continue
+		}
+		if n == 2 && in(1) {
+			_, _ = out.Write(first)
+			shown = true
+		}
+		if in(n) {
+			if shown {
+				_, _ = out.WriteString(output)
+			}
+			shown = true
+			_, _ = out.Write(line)
+		}
+	}
+	if n == 2 && !only {
+		if in(1) {
+			_, _ = out.Write(first)
+		}
+		shown = true
+	}
+	if shown {
+		_ = out.WriteByte(end)
+	}
 }
 
 func sameRange(list []span, a, b int, complement bool) bool {

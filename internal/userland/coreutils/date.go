@@ -15,17 +15,26 @@ type dateCommand struct {
 	zone   *time.Location
 	layout string
 	given  bool // the format
+	debug  bool
+	name   string // of the zone
 }
 
 func date(p *program.Process) int {
 	opts, args := p.Options(1, "d:f:I::Rr:s:u", "date d", "file f", "iso-8601=?", "rfc-email R", "rfc-2822 R", "rfc-822 R", "rfc-3339=", "reference r", "set s", "universal u",
 		"utc u", "uct u", "debug", "resolution")
 	c := &dateCommand{p: p, zone: p.Zone()}
+	for _, kv := range p.Env {
+		if name, ok := strings.CutPrefix(kv, "TZ="); ok {
+			c.name = name
+		}
+	}
 	var source program.Option
 	for _, o := range opts {
 		switch o.Name {
 		case "u":
-			c.zone = time.UTC
+			c.zone, c.name = time.UTC, "UTC0"
+		case "debug":
+			c.debug = true
 		case "d", "f", "r", "s", "resolution":
 			if source.Name != "" && source.Name != o.Name {
 				usage(p, 1, "the options to specify dates for printing are mutually exclusive")
@@ -120,7 +129,11 @@ func (c *dateCommand) standard(o program.Option) string {
 // text shows the time that a text means.
 func (c *dateCommand) text(s string) int {
 	c.p.Charge(len(s) * 20)
-	t, ok := ParseDate(s, c.p.Now().In(c.zone))
+	var trace *dateTrace
+	if c.debug {
+		trace = &dateTrace{say: func(text string) { c.p.Errorf("%s", text) }, zone: c.name}
+	}
+	t, ok := parseDate(s, c.p.Now().In(c.zone), trace)
 	if !ok {
 		c.p.Errorf("invalid date ‘%s’", s)
 		return 1
@@ -149,6 +162,9 @@ func (c *dateCommand) file(name string) int {
 
 // show prints a time.
 func (c *dateCommand) show(t time.Time) int {
+	if c.debug {
+		c.p.Errorf("output format: ‘%s’", c.layout)
+	}
 	_, _ = fmt.Fprintln(c.p.Out(), program.Strftime(c.layout, t.In(c.zone)))
 	return 0
 }

@@ -8,28 +8,45 @@ import (
 )
 
 // ParseDate reads a date as date -d does, in the zone of now: absolute forms, @seconds, and what is added to or taken from a time. TZ="..." in front sets another zone.
-func ParseDate(s string, now time.Time) (time.Time, bool) {
+func ParseDate(s string, now time.Time) (time.Time, bool) { return parseDate(s, now, nil) }
+
+// parseDate is ParseDate, and tells how it reads the date where there is a trace.
+func parseDate(s string, now time.Time, trace *dateTrace) (time.Time, bool) {
 	s = strings.TrimLeft(s, " \t\n\v\f\r")
 	if rest, ok := strings.CutPrefix(s, `TZ="`); ok {
 		zone, rest, ok := zonePrefix(rest)
 		if !ok {
 			return now, false
 		}
-		t, ok := ParseDate(rest, now.In(posix.Zone(zone)))
+		if trace != nil {
+			trace.zone, trace.inText = zone, true
+		}
+		t, ok := parseDate(rest, now.In(posix.Zone(zone)), trace)
 		return t.In(now.Location()), ok
 	}
-	words, ok := dateTokens(s, now)
-	if !ok {
-		return now, false
+	words := dateTokens(s, now)
+	if s == "" { // which is 0
+		words = []dateToken{{kind: unsignedWord, digits: 1}}
 	}
-	d := &dateParser{rest: words, now: now, hour: now.Hour(), minute: now.Minute(), second: now.Second(), nanosecond: now.Nanosecond()}
+	d := &dateParser{trace: trace, rest: words, now: now, hour: now.Hour(), minute: now.Minute(), second: now.Second(), nanosecond: now.Nanosecond()}
 	if d.is(0, '@') {
 		return d.seconds()
 	}
 	for len(d.rest) > 0 {
-		if !d.item() {
-			return now, false
+		before := d.rest
+		if d.part() {
+			continue
 		}
+		at := before[min(len(before)-len(d.rest), len(before)-1)]
+		if at.kind == unknownWord && at.text != "" {
+			trace.printf("error: unknown word '%s'", at.text)
+		}
+		if at.end < len(s) {
+			trace.printf("error: parsing failed, stopped at '%s'", s[at.end:])
+		} else {
+			trace.printf("error: parsing failed")
+		}
+		return now, false
 	}
 	return d.time()
 }
@@ -51,8 +68,11 @@ func zonePrefix(s string) (zone, rest string, ok bool) {
 
 // dateParser is what was read of a date.
 type dateParser struct {
-	rest []dateToken
-	now  time.Time
+	rest  []dateToken
+	now   time.Time
+	trace *dateTrace // may be nil
+
+	yearSeen, hasOrdinal bool
 
 	dates, times, days, zones, relatives     int // how often each was given
 	year, yearDigits, month, day             int
@@ -100,7 +120,38 @@ func (d *dateParser) seconds() (time.Time, bool) {
 		return d.now, false
 	}
 	x := d.rest[1]
-	return time.Unix(x.n, int64(x.nanoseconds)).In(d.now.Location()), true
+	at := time.Unix(x.n, int64(x.nanoseconds)).In(d.now.Location())
+	d.trace.printf("parsed number of seconds part: number of seconds: %d", at.Unix())
+	d.tellZone(true)
+	d.trace.tellFinal(at)
+	return at, true
+}
+
+// part reads one part of a date and tells of it.
+func (d *dateParser) part() bool {
+	years, dates, times, days, relatives := d.yearSeen, d.dates, d.times, d.days, d.relatives
+	begin := len(d.rest)
+	first := d.rest[0].kind
+	if !d.item() {
+		return false
+	}
+	switch {
+	case d.relatives > relatives:
+		d.tellRelative()
+	case d.dates > dates && d.times > times:
+		d.tell("datetime")
+	case d.yearSeen != years, first == unsignedWord && begin-len(d.rest) == 1:
+		d.tell("number")
+	case d.dates > dates:
+		d.tell("date")
+	case d.times > times:
+		d.tell("time")
+	case d.days > days:
+		d.tell("day")
+	default:
+		d.tell("zone")
+	}
+	return true
 }
 
 // item reads one part of a date.
@@ -119,6 +170,7 @@ func (d *dateParser) item() bool {
 		return true
 	case d.are(string([]byte{ordinalWord, weekdayWord})):
 		d.days++
+		d.hasOrdinal = true
 		w := d.take(2)
 		d.ordinal, d.weekday = int(w[0].n), int(w[1].n)
 		return true
@@ -146,6 +198,7 @@ func (d *dateParser) number() bool {
 		return d.relative()
 	case d.is(1, weekdayWord):
 		d.days++
+		d.hasOrdinal = true
 		w := d.take(2)
 		d.ordinal, d.weekday = int(w[0].n), int(w[1].n)
 		return true
@@ -163,7 +216,7 @@ func (d *dateParser) number() bool {
 	d.take(1)
 	switch {
 	case d.dates > 0 && d.yearDigits == 0 && d.relatives == 0 && (d.times > 0 || x.digits > 2):
-		d.year, d.yearDigits = int(x.n), x.digits
+		d.year, d.yearDigits, d.yearSeen = int(x.n), x.digits, true
 	case x.digits > 4:
 		d.setDate(int(x.n/10000), x.digits-4, int(x.n/100%100), int(x.n%100))
 	case x.digits <= 2:
@@ -244,8 +297,10 @@ func (d *dateParser) slashes() bool {
 	}
 	last := d.take(2)[1]
 	if w[0].digits >= 4 {
+		d.trace.printf("warning: value %d has %d digits. Assuming YYYY/MM/DD", w[0].n, w[0].digits)
 		d.setDate(int(w[0].n), w[0].digits, int(w[2].n), int(last.n))
 	} else {
+		d.trace.printf("warning: value %d has less than 4 digits. Assuming MM/DD/YY[YY]", w[0].n)
 		d.setDate(int(last.n), last.digits, int(w[0].n), int(w[2].n))
 	}
 	return true
@@ -347,7 +402,9 @@ const maxYear = 1<<31 - 1
 
 // time puts what was read together.
 func (d *dateParser) time() (time.Time, bool) {
+	d.tellZone(false)
 	if d.dates > 1 || d.times > 1 || d.days > 1 || d.zones > 1 {
+		d.tellMultiple()
 		return d.now, false
 	}
 	zone := d.now.Location()
@@ -361,6 +418,7 @@ func (d *dateParser) time() (time.Time, bool) {
 			if year += 1900; year < 1969 {
 				year += 100
 			}
+			d.trace.printf("warning: adjusting year value %d to %d", d.year, year)
 		}
 	}
 	hour := d.hour
@@ -369,17 +427,33 @@ func (d *dateParser) time() (time.Time, bool) {
 		hour, d.minute, d.second, d.nanosecond = 0, 0, 0, 0
 	case d.half != 0:
 		if hour < 1 || hour > 12 {
+			d.trace.printf("error: invalid hour %d%cm", hour, d.half)
 			return d.now, false
 		}
 		if hour %= 12; d.half == 'p' {
 			hour += 12
 		}
+	case hour > 24 || hour == 24 && d.times > 0:
+		d.trace.printf("error: invalid hour %d", hour)
+		return d.now, false
+	}
+	switch {
+	case d.times > 0:
+		d.trace.printf("using specified time as starting value: '%02d:%02d:%02d'", hour, d.minute, d.second)
+	case d.dates > 0 || d.days > 0 || d.relatives == 0:
+		d.trace.printf("warning: using midnight as starting time: 00:00:00")
+	default:
+		d.trace.printf("using current time as starting value: '%02d:%02d:%02d'", hour, d.minute, d.second)
 	}
 	if year > maxYear || year < 0 {
 		return d.now, false
 	}
 	t := time.Date(year, m, day, hour, d.minute, d.second, d.nanosecond, zone)
 	if t.Year() != year || t.Month() != m || t.Day() != day || t.Hour() != hour || t.Minute() != d.minute || t.Second() != d.second {
+		if t.Hour() < hour && t.Day() == day { // in an hour that summer time leaves out
+			t = t.Add(2 * time.Duration(hour-t.Hour()) * time.Hour)
+		}
+		d.tellInvalid(year, int(m), day, hour, d.minute, d.second, t)
 		return d.now, false
 	}
 	if d.days > 0 && d.dates == 0 {
@@ -388,7 +462,15 @@ func (d *dateParser) time() (time.Time, bool) {
 			by -= 7
 		}
 		t = t.AddDate(0, 0, by+7*d.ordinal)
+		d.trace.printf("new start date: '%s' is '%s'", d.dayText(), d.stamp(t))
 	}
+	if d.dates == 0 && d.days == 0 {
+		d.trace.printf("using current date as starting value: '%s'", t.Format("(Y-M-D) 2006-01-02"))
+	}
+	if d.dates > 0 && d.days > 0 {
+		d.trace.printf("warning: day (%s) ignored when explicit dates are given", d.dayText())
+	}
+	d.trace.printf("starting date/time: '%s'", d.stamp(t))
 	return d.moved(t)
 }
 
@@ -398,7 +480,12 @@ func (d *dateParser) moved(t time.Time) (time.Time, bool) {
 	if year > maxYear || year < -maxYear || d.daysBy > 366*maxYear || d.daysBy < -366*maxYear {
 		return d.now, false
 	}
-	t = t.AddDate(int(d.years), int(d.months), int(d.daysBy))
+	if d.years != 0 || d.months != 0 || d.daysBy != 0 {
+		before := t
+		t = t.AddDate(int(d.years), int(d.months), int(d.daysBy))
+		d.tellMoved(before, t)
+	}
+	d.trace.printf("'%s' = %d epoch-seconds", d.stamp(t), t.Unix())
 	total := d.secondsBy
 	for _, x := range [][2]int64{{d.hours, 3600}, {d.minutes, 60}} {
 		if x[0] > maxRelative/3600 || x[0] < -maxRelative/3600 {
@@ -407,5 +494,10 @@ func (d *dateParser) moved(t time.Time) (time.Time, bool) {
 		total += x[0] * x[1]
 	}
 	t = time.Unix(t.Unix()+total, int64(t.Nanosecond())+d.nanosecondsBy).In(d.now.Location())
+	if d.hours != 0 || d.minutes != 0 || d.secondsBy != 0 || d.nanosecondsBy != 0 {
+		d.trace.printf("after time adjustment (%+d hours, %+d minutes, %+d seconds, %+d ns),", d.hours, d.minutes, d.secondsBy, d.nanosecondsBy)
+		d.trace.printf("    new time = %d epoch-seconds", t.Unix())
+	}
+	d.trace.tellFinal(t)
 	return t, int64(t.Year()) <= maxYear && int64(t.Year()) >= -maxYear
 }

@@ -12,8 +12,10 @@ type dateToken struct {
 	n           int64
 	nanoseconds int // of a number with a fraction
 	digits      int
-	negative    bool // -0 is
-	unit        byte // s, M, H, d, m, Y
+	negative    bool   // -0 is
+	unit        byte   // s, M, H, d, m, Y
+	text        string // of a word that is not known
+	end         int    // behind it
 }
 
 // The kinds of tokens. A character is its own kind.
@@ -32,10 +34,11 @@ const (
 	summerWord // DST
 	halfWord   // am, pm
 	letterT
+	unknownWord // or a number that is too large
 )
 
 // dateTokens splits a date. What stands in parentheses is a comment.
-func dateTokens(s string, now time.Time) ([]dateToken, bool) {
+func dateTokens(s string, now time.Time) []dateToken {
 	var all []dateToken
 	for i := 0; i < len(s); {
 		c := s[i]
@@ -46,10 +49,10 @@ func dateTokens(s string, now time.Time) ([]dateToken, bool) {
 			i += dateComment(s[i:])
 		case isDigit(c) || c == '+' || c == '-':
 			t, size, ok := dateNumber(s[i:])
-			if !ok {
-				return nil, false
+			if i += size; !ok {
+				return append(all, dateToken{kind: unknownWord, end: i})
 			}
-			if i += size; t.kind != 0 {
+			if t.end = i; t.kind != 0 {
 				all = append(all, t)
 			}
 		case isLetter(c):
@@ -58,17 +61,17 @@ func dateTokens(s string, now time.Time) ([]dateToken, bool) {
 				end++
 			}
 			t, ok := dateWord(strings.ToLower(s[i:end]), now)
-			if !ok {
-				return nil, false
+			if t.end = end; !ok {
+				return append(all, dateToken{kind: unknownWord, text: strings.ToUpper(s[i:end]), end: end})
 			}
 			all = append(all, t)
 			i = end
 		default:
-			all = append(all, dateToken{kind: c})
 			i++
+			all = append(all, dateToken{kind: c, end: i})
 		}
 	}
-	return all, true
+	return all
 }
 
 func isDigit(c byte) bool { return c >= '0' && c <= '9' }

@@ -3,6 +3,7 @@ package coreutils
 import (
 	"cmp"
 	"fmt"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -71,6 +72,8 @@ type lister struct {
 	order                                          byte // 't', 'S', 'X', 'v', 'U' or 0
 	field                                          byte // of the time: 'm', 'a' or 'c'
 	style                                          string
+	escape                                         bool
+	ignore, hide                                   []string
 	status                                         int
 	zone                                           *time.Location
 	printed                                        bool
@@ -123,8 +126,10 @@ func ls(p *program.Process) int {
 			l.slash, l.classify = o.Value == "slash", o.Value == "classify"
 		case "Q":
 			l.quote = true
+		case "b":
+			l.escape = true
 		case "quoting-style":
-			l.quote = o.Value == "c"
+			l.quote, l.escape = o.Value == "c", o.Value == "escape"
 		case "r":
 			l.reverse = true
 		case "R":
@@ -134,7 +139,13 @@ func ls(p *program.Process) int {
 		case "S", "t", "X", "v", "U":
 			l.order = o.Name[0]
 		case "sort":
-			l.order = map[string]byte{"size": 'S', "time": 't', "extension": 'X', "version": 'v', "none": 'U'}[o.Value]
+			order, ok := map[string]byte{"size": 'S', "time": 't', "extension": 'X', "version": 'v', "none": 'U', "name": 0}[o.Value]
+			if l.order = order; !ok {
+				p.Errorf("invalid argument ‘%s’ for ‘--sort’", o.Value)
+				p.Stderrf("Valid arguments are:\n  - ‘none’\n  - ‘time’\n  - ‘size’\n  - ‘extension’\n  - ‘version’\n  - ‘width’\n  - ‘name’\n")
+				p.Stderrf("Try '%s --help' for more information.\n", p.Name())
+				return 1
+			}
 		case "time":
 			l.field = map[string]byte{"atime": 'a', "access": 'a', "use": 'a', "ctime": 'c', "status": 'c'}[o.Value]
 		case "full-time":
@@ -143,16 +154,19 @@ func ls(p *program.Process) int {
 			l.style = o.Value
 		case "group-directories-first":
 			first = true
-		case "1", "C", "x", "color", "N", "q", "b", "w", "k", "L", "H", "T", "show-control-chars", "author", "format", "zero", "block-size":
+		case "1", "C", "x", "color", "N", "q", "w", "k", "L", "H", "T", "show-control-chars", "author", "format", "zero", "block-size":
 			if o.Name == "format" && (o.Value == "long" || o.Value == "verbose") {
 				l.long = true
 			}
 			if o.Name == "color" && o.Value != "never" && o.Value != "auto" && o.Value != "" && o.Given {
 				p.Lack(program.LackOption, "--color=always")
 			}
-		case "I", "hide", "B":
-			p.Lack(program.LackOption, "--"+o.Name)
-			usage(p, 2, "option '%s' is not supported in a nano space", o.Name)
+		case "I":
+			l.ignore = append(l.ignore, o.Value)
+		case "hide":
+			l.hide = append(l.hide, o.Value)
+		case "B":
+			l.ignore = append(l.ignore, "*~")
 		case "Z":
 			p.Lack(program.LackOption, "-Z")
 			usage(p, 2, "invalid option -- 'Z'")
@@ -219,7 +233,7 @@ func (l *lister) folder(f listed, title bool, first bool) {
 		}
 	}
 	for _, e := range entries {
-		if e.Name[0] != '.' || l.all || l.almost {
+		if (e.Name[0] != '.' || l.all || l.almost) && !l.hidden(e.Name) {
 			all = append(all, l.entry(e.Name, join(f.path, e.Name), e.Node))
 		}
 	}
@@ -277,7 +291,22 @@ func extension(name string) string {
 	return ""
 }
 
+// hidden reports whether an option hides a name in a folder.
+func (l *lister) hidden(name string) bool {
+	fits := func(list []string) bool {
+		return slices.ContainsFunc(list, func(pattern string) bool {
+			l.p.Charge(10)
+			ok, err := path.Match(pattern, name)
+			return ok && err == nil
+		})
+	}
+	return fits(l.ignore) || !l.all && !l.almost && fits(l.hide)
+}
+
 func (l *lister) quoted(name string) string {
+	if l.escape {
+		return strings.NewReplacer(`\`, `\\`, " ", `\ `, "\n", `\n`, "\t", `\t`, "\r", `\r`, "\a", `\a`, "\b", `\b`, "\f", `\f`, "\v", `\v`).Replace(name)
+	}
 	if l.quote {
 		return strconv.Quote(name)
 	}

@@ -84,7 +84,7 @@ func rm(p *program.Process) int {
 	}
 	status := 0
 	for _, name := range names {
-		if b := lastPart(name); b == "." || b == ".." {
+		if b := lastPart(name); recursive && (b == "." || b == "..") {
 			p.Errorf("refusing to remove '.' or '..' directory: skipping %s", quoteName(name))
 			status = 1
 			continue

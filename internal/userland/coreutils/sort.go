@@ -3,6 +3,8 @@ package coreutils
 import (
 	"bytes"
 	"cmp"
+	"crypto/md5" // as GNU's sort shuffles
+	"io"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,6 +16,7 @@ import (
 // ordering is how keys are compared.
 type ordering struct {
 	numeric, general, human, version, month, random bool
+	seed                                            []byte // of random
 	reverse, fold, dictionary, printing             bool
 	blanks                                          bool
 }
@@ -248,6 +251,12 @@ func (o ordering) compare(a, b []byte) int {
 	case o.version:
 		return compareVersion(string(a), string(b))
 	}
+	if o.random {
+		x, y := md5.Sum(append(bytes.Clone(o.seed), a...)), md5.Sum(append(bytes.Clone(o.seed), b...))
+		if c := bytes.Compare(x[:], y[:]); c != 0 {
+			return c
+		}
+	}
 	if !o.fold && !o.dictionary && !o.printing {
 		return bytes.Compare(a, b)
 	}
@@ -394,8 +403,9 @@ func sortCommand(p *program.Process) int {
 	p.Args = withoutOldKeys(p.Args)
 	opts, files := p.Options(2, "bdfghik:MnrRsVcCmo:S:t:T:uz", "ignore-leading-blanks b", "dictionary-order d", "ignore-case f", "general-numeric-sort g", "human-numeric-sort h",
 		"ignore-nonprinting i", "key k", "month-sort M", "numeric-sort n", "reverse r", "random-sort R", "stable s", "version-sort V", "check=?", "merge m", "output o",
-		"buffer-size S", "field-separator t", "temporary-directory T", "unique u", "zero-terminated z", "parallel=", "sort=", "debug", "batch-size=", "files0-from=")
+		"buffer-size S", "field-separator t", "temporary-directory T", "unique u", "zero-terminated z", "parallel=", "sort=", "debug", "batch-size=", "files0-from=", "random-source=", "compress-program=")
 	s := sorter{tab: -1}
+	source := ""
 	list := ""
 	delim, output, check, quiet := byte('\n'), "", false, false
 	for _, o := range opts {
@@ -444,7 +454,9 @@ func sortCommand(p *program.Process) int {
 				p.Errorf("minimum --batch-size argument is ‘2’")
 				return 2
 			}
-		case "m", "S", "T", "parallel":
+		case "random-source":
+			source = o.Value
+		case "m", "S", "T", "parallel", "compress-program":
 		case "debug":
 			p.Lack(program.LackOption, "--debug")
 			usage(p, 2, "option '--debug' is not supported in a nano space")
@@ -452,9 +464,27 @@ func sortCommand(p *program.Process) int {
 			s.global.letter(o.Name[0])
 		}
 	}
-	if s.global.random {
-		p.Lack(program.LackOption, "-R")
-		usage(p, 2, "option '-R' is not supported in a nano space: use shuf")
+	s.check1(p, s.global)
+	random := s.global.random
+	for _, k := range s.keys {
+		s.check1(p, k.ordering)
+		random = random || k.random
+	}
+	if random {
+		seed := make([]byte, md5.Size)
+		if source == "" {
+			p.Account.Entropy(seed)
+		} else if h, err := p.Open(source, vfs.Read); err != nil {
+			p.Errorf("open failed: %s: %s", source, program.Message(err))
+			return 2
+		} else if n, _ := io.ReadFull(p.Reader(h), seed); n < len(seed) {
+			p.Errorf("‘%s’: end of file", source)
+			return 2
+		}
+		s.global.seed = seed
+		for i := range s.keys {
+			s.keys[i].seed = seed
+		}
 	}
 	if list != "" {
 		var wrong int
@@ -516,6 +546,30 @@ func sortCommand(p *program.Process) int {
 	})
 	out.Flush()
 	return 0
+}
+
+// check1 ends the program where the letters of a key do not go together.
+func (s *sorter) check1(p *program.Process, o ordering) {
+	n := 0
+	for _, on := range []bool{o.numeric, o.general, o.human, o.month, o.version || o.random || o.dictionary || o.printing} {
+		if on {
+			n++
+		}
+	}
+	if n < 2 && !(o.version && o.random) {
+		return
+	}
+	letters := ""
+	for _, x := range []struct {
+		on bool
+		c  string
+	}{{o.dictionary, "d"}, {o.fold, "f"}, {o.general, "g"}, {o.human, "h"}, {o.printing && !o.dictionary, "i"}, {o.month, "M"}, {o.numeric, "n"}, {o.random, "R"}, {o.version, "V"}} {
+		if x.on {
+			letters += x.c
+		}
+	}
+	p.Errorf("options '-%s' are incompatible", letters)
+	p.Exit(2)
 }
 
 // check says whether an input is sorted.

@@ -3,32 +3,40 @@ package coreutils
 import (
 	"bytes"
 	"io"
+	"slices"
 	"strings"
 
 	"agentbox/internal/userland/program"
 	"agentbox/internal/userland/vfs"
 )
 
-// obsolete writes an option like -5 as -n 5.
+// obsolete writes an option like -5 as -n 5, and one like -2k as -c 2k.
 func obsolete(p *program.Process) {
 	if len(p.Args) < 2 {
 		return
 	}
 	a := p.Args[1]
-	if len(a) > 1 && (a[0] == '-') && a[1] >= '0' && a[1] <= '9' {
-		digits := strings.TrimLeft(a[1:], "0123456789")
-		n := a[1 : len(a)-len(digits)]
-		args := []string{p.Args[0], "-n", n}
-		if strings.HasPrefix(digits, "c") {
-			args[1], digits = "-c", digits[1:]
-		} else {
-			digits = strings.TrimPrefix(digits, "l")
-		}
-		if digits != "" {
-			args = append(args, "-"+digits)
-		}
-		p.Args = append(args, p.Args[2:]...)
+	if len(a) < 2 || a[0] != '-' || a[1] < '0' || a[1] > '9' {
+		return
 	}
+	letters := strings.TrimLeft(a[1:], "0123456789")
+	n := a[1 : len(a)-len(letters)]
+	option, unit, others := "-n", "", []string(nil)
+	for _, c := range []byte(letters) {
+		switch c {
+		case 'c':
+			option, unit = "-c", ""
+		case 'b', 'k', 'm':
+			option, unit = "-c", string(c)
+		case 'l':
+			option = "-n"
+		case 'q', 'v', 'z':
+			others = append(others, "-"+string(c))
+		default:
+			usage(p, 1, "invalid trailing option -- %c", c)
+		}
+	}
+	p.Args = slices.Concat([]string{p.Args[0], option, n + unit}, others, p.Args[2:])
 }
 
 func head(p *program.Process) int {

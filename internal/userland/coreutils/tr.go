@@ -1,6 +1,7 @@
 package coreutils
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -139,6 +140,20 @@ func parseSet(p *program.Process, s string) trSet {
 	return set
 }
 
+// fits ends the program where the classes of the second operand stand for nothing.
+func (second trSet) fits(p *program.Process, first trSet) {
+	if second.class {
+		p.Errorf("when translating, the only character classes that may appear in\nstring2 are 'upper' and 'lower'")
+		p.Exit(1)
+	}
+	for _, at := range slices.Concat(second.upper, second.lower) {
+		if second.fill < 0 && !slices.Contains(first.upper, at) && !slices.Contains(first.lower, at) {
+			p.Errorf("misaligned [:upper:] and/or [:lower:] construct")
+			p.Exit(1)
+		}
+	}
+}
+
 func printable(c byte) string {
 	if c < 32 || c > 126 {
 		return "\\" + strconv.FormatInt(int64(c)+512, 8)[1:]
@@ -234,6 +249,9 @@ func tr(p *program.Process) int {
 				from = append(from, byte(c))
 			}
 		}
+	}
+	if !remove && len(sets) == 2 {
+		second.fits(p, first)
 	}
 	var to [256]byte
 	for c := range 256 {

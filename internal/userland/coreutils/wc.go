@@ -16,7 +16,7 @@ type counts struct{ lines, words, chars, bytes, longest int64 }
 func wc(p *program.Process) int {
 	opts, files := p.Options(1, "clmwL", "bytes c", "lines l", "chars m", "words w", "max-line-length L", "files0-from=", "total=")
 	lines, words, chars, size, longest := false, false, false, false, false
-	list := ""
+	list, totals := "", "auto"
 	for _, o := range opts {
 		switch o.Name {
 		case "c":
@@ -31,6 +31,19 @@ func wc(p *program.Process) int {
 			longest = true
 		case "files0-from":
 			list = o.Value
+		case "total":
+			totals = ""
+			for _, word := range []string{"auto", "always", "only", "never"} {
+				if o.Value != "" && strings.HasPrefix(word, o.Value) {
+					totals = word
+					break
+				}
+			}
+			if totals == "" {
+				p.Errorf("invalid argument ‘%s’ for ‘--total’", o.Value)
+				p.Stderrf("Valid arguments are:\n  - ‘auto’\n  - ‘always’\n  - ‘only’\n  - ‘never’\nTry '%s --help' for more information.\n", p.Name())
+				return 1
+			}
 		default:
 			p.Lack(program.LackOption, "--"+o.Name)
 			usage(p, 1, "option '--%s' is not supported in a nano space", o.Name)
@@ -101,7 +114,7 @@ func wc(p *program.Process) int {
 		_ = p.Out().WriteByte('\n')
 	}
 	for i, c := range all {
-		if !opened[i] {
+		if !opened[i] || totals == "only" {
 			continue
 		}
 		name := ""
@@ -110,7 +123,11 @@ func wc(p *program.Process) int {
 		}
 		print(c, name)
 	}
-	if len(files)+wrong > 1 {
+	switch {
+	case totals == "only":
+		width = 1
+		print(total, "")
+	case totals == "always", totals == "auto" && len(files)+wrong > 1:
 		print(total, "total")
 	}
 	return status

@@ -147,6 +147,9 @@ func (in *Input) fill() bool {
 	if in.buf == nil {
 		in.buf = make([]byte, 32<<10)
 	}
+	if in.p.Eager && in.p.out != nil {
+		in.p.out.Flush()
+	}
 	n, err := in.h.Read(in.buf)
 	in.p.stop(err)
 	in.rest = in.buf[:n]

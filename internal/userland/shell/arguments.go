@@ -2,8 +2,6 @@ package shell
 
 import (
 	"errors"
-	"maps"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -105,62 +103,6 @@ func biGetopts(sh *shell, args []string) int {
 		sh.stderr(sh.name + ": option requires an argument -- " + string(c) + "\n")
 	}
 	return status("?", "", false)
-}
-
-// biCompgen lists names that begin with a prefix.
-func biCompgen(sh *shell, args []string) int {
-	var names []string
-	prefix := ""
-	for i := 1; i < len(args); i++ {
-		switch args[i] {
-		case "-b":
-			names = append(names, builtinNames()...)
-		case "-v":
-			names = append(names, slices.Sorted(maps.Keys(sh.vars))...)
-		case "-A":
-			if i++; i < len(args) && args[i] == "function" {
-				names = append(names, slices.Sorted(maps.Keys(sh.funcs))...)
-			} else if i < len(args) && args[i] == "variable" {
-				names = append(names, slices.Sorted(maps.Keys(sh.vars))...)
-			}
-		case "-a":
-			names = append(names, slices.Sorted(maps.Keys(sh.aliases))...)
-		case "-c":
-			names = append(append(names, builtinNames()...), slices.Sorted(maps.Keys(sh.w.programs))...)
-			names = append(names, slices.Sorted(maps.Keys(sh.funcs))...)
-		case "-W":
-			if i++; i < len(args) {
-				names = append(names, strings.Fields(args[i])...)
-			}
-		case "-f", "-d":
-			n := len(names)
-			if i+1 < len(args) {
-				prefix = args[i+1]
-			}
-			names = append(names, sh.glob(quotePattern(prefix)+"*")...)
-			if args[i] == "-d" {
-				names = slices.DeleteFunc(names, func(s string) bool {
-					f, err := sh.w.fs.Lookup(sh.at(), s, true)
-					return slices.Index(names, s) >= n && (err != nil || f.Kind() != vfs.Directory)
-				})
-			}
-		case "--":
-		default:
-			prefix = args[i]
-		}
-	}
-	var b strings.Builder
-	status := 1
-	for _, n := range names {
-		if strings.HasPrefix(n, prefix) {
-			b.WriteString(n + "\n")
-			status = 0
-		}
-	}
-	if b.Len() > 0 {
-		sh.stdout("compgen", b.String())
-	}
-	return status
 }
 
 // arguments runs bash with the arguments of its command line.

@@ -14,6 +14,9 @@ func (r readonlyError) Error() string { return r.name + ": readonly variable" }
 
 // assign sets a scalar, or the first element of an array.
 func (sh *shell) assign(name, val string, add bool) error {
+	if v := sh.vars[name]; v != nil && v.ref && sh.circles(name) {
+		return fmt.Errorf("warning: %s: circular name reference", name)
+	}
 	target := sh.resolve(name)
 	if base, sub, ok := splitSubscript(target); ok {
 		return sh.assignElement(base, sub, val, add)

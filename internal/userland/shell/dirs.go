@@ -203,7 +203,13 @@ func biDirs(sh *shell, args []string) int {
 		}
 		return n, true
 	}
-	fail := func(format string, a ...any) int { sh.complain(name, format, a...); return 1 }
+	fail := func(format string, a ...any) int {
+		if len(sh.dirs) == 0 && strings.HasSuffix(format, "index out of range") {
+			format, a = "directory stack empty", nil
+		}
+		sh.complain(name, format, a...)
+		return 1
+	}
 	switch name {
 	case "pushd":
 		switch {
@@ -220,6 +226,9 @@ func biDirs(sh *shell, args []string) int {
 			n, ok := at(args[0])
 			if !ok || n < 0 || n >= len(stack) {
 				return fail("%s: directory stack index out of range", args[0])
+			}
+			if quiet {
+				return 0
 			}
 			stack = slices.Concat(stack[n:], stack[:n])
 			if err := sh.chdir(stack[0], false); err != nil {

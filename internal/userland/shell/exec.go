@@ -35,6 +35,8 @@ func (sh *shell) lines(source, where string, base int) (rest string, after int, 
 		bad = int(e.Pos.Line())
 	}
 	origin := sh.aliasLines
+	shown := 0 // lines
+	defer func() { sh.verbose(code, shown, len(code)) }()
 	for len(stmts) > 0 && sh.flow == flowNone {
 		end := stmts[0].End().Line()
 		n := 1
@@ -46,6 +48,8 @@ func (sh *shell) lines(source, where string, base int) (rest string, after int, 
 			break
 		}
 		state := sh.aliasState
+		sh.verbose(code, shown, int(end))
+		shown = max(shown, int(end))
 		sh.group(stmts[:n])
 		if sh.aliasState != state && sh.flow == flowNone {
 			line := int(end)
@@ -256,7 +260,12 @@ func (sh *shell) run(s *syntax.Stmt) {
 		sh.lineOf(s)
 		sh.tick()
 		sh.debugTrap(c)
-		sh.status = sh.arithmCommand("((", sh.arithExpr(c.X))
+		if expr := sh.arithExpr(c.X); sh.on[optXtrace] {
+			sh.trace("(( " + sh.spaced(c, expr) + " ))")
+			sh.status = sh.arithmCommand("", expr)
+		} else {
+			sh.status = sh.arithmCommand("((", expr)
+		}
 		checks = true
 	case *syntax.TestClause:
 		sh.lineOf(s)
@@ -289,14 +298,42 @@ func (sh *shell) run(s *syntax.Stmt) {
 	case *syntax.TimeClause:
 		sh.timeClause(c)
 	case *syntax.CoprocClause:
-		sh.unsupported("coproc")
-		sh.stderr("use process substitution, as in exec 3< <(command), or a heavier tier\n")
+		sh.coproc(s, c)
+		checks = true
 	default:
 		sh.unsupported(fmt.Sprintf("%T", c))
 	}
 	if checks {
 		sh.ran()
 	}
+}
+
+// spaced is the expression of (( with the blanks that stand around it.
+func (sh *shell) spaced(c *syntax.ArithmCmd, expr string) string {
+	from, to := int(c.Left.Offset())+2, int(c.Right.Offset())
+	if from > to || to > len(sh.source.code) {
+		return expr
+	}
+	raw := sh.source.code[from:to]
+	inner := strings.Trim(raw, " \t\n")
+	if inner == "" {
+		return expr
+	}
+	at := strings.Index(raw, inner)
+	return raw[:at] + strings.Trim(expr, " \t\n") + raw[at+len(inner):]
+}
+
+// verbose shows the lines of a text that are read, as set -v has it.
+func (sh *shell) verbose(code string, from, to int) {
+	if !sh.on[optVerbose] || from >= to {
+		return
+	}
+	lines := strings.SplitAfter(code, "\n")
+	shown := strings.Join(lines[min(from, len(lines)):min(to, len(lines))], "")
+	if shown != "" && !strings.HasSuffix(shown, "\n") {
+		shown += "\n"
+	}
+	sh.stderr(shown)
 }
 
 // letText returns an expression of let: the quotes of the word are gone.
@@ -377,6 +414,7 @@ func (sh *shell) simple(s *syntax.Stmt, c *syntax.CallExpr) {
 	}
 	sh.debugTrap(c)
 	substs := sh.substs
+	s, c = sh.withDescriptor(s, c)
 	args := sh.fields(c.Args)
 	held := int64(0)
 	if len(args) > 64 || len(args) == 1 && len(args[0]) > 4096 {

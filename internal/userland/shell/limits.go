@@ -49,6 +49,9 @@ func biUlimit(sh *shell, args []string) int {
 	}
 	if set != "" {
 		i := slices.IndexFunc(rows, func(r row) bool { return r.letter == letter })
+		if i < 0 && set != "unlimited" && set != "hard" && set != "soft" {
+			sh.complain("ulimit", "warning: this limit is not enforced in a nano space")
+		}
 		if i < 0 || set == "hard" || set == "soft" {
 			return 0
 		}
@@ -97,6 +100,9 @@ func (sh *shell) lower(letter byte, text, now, set string, soft, hard bool) int 
 		sh.ulimits = map[byte][2]int64{}
 	}
 	sh.ulimits[letter] = limit
+	if n < most && strings.IndexByte("tvuf", letter) >= 0 { // those by which scripts bound what they run
+		sh.complain("ulimit", "warning: %s: the lower limit is told but not enforced in a nano space", strings.TrimSpace(text[:strings.IndexByte(text, '(')]))
+	}
 	return 0
 }
 

@@ -44,6 +44,8 @@ func (sh *shell) mend(code string, err error) (string, bool) {
 		return negateTime(code, pos)
 	case strings.HasPrefix(message, "reached `)` without matching"):
 		return separateParentheses(code, pos)
+	case strings.HasPrefix(message, "ternary operator missing") && inExpansion(code, pos):
+		return quoteLength(code, pos)
 	case strings.HasPrefix(message, "not a valid arithmetic operator"), strings.HasPrefix(message, "floating point arithmetic"), strings.HasSuffix(message, "must follow a name"),
 		strings.HasSuffix(message, "must be followed by a literal"), strings.HasPrefix(message, "ternary operator missing"):
 		return sh.mendArithmetic(code, pos)
@@ -75,6 +77,23 @@ func (sh *shell) mend(code string, err error) (string, bool) {
 		return code + m[1] + "\n", true
 	}
 	return "", false
+}
+
+// inExpansion reports whether an offset lies within a ${ that is not closed before it.
+func inExpansion(code string, at int) bool {
+	begin := strings.LastIndex(code[:at], "${")
+	return begin >= 0 && !strings.ContainsAny(code[begin:at], "}\n()")
+}
+
+// quoteLength writes what stands behind the second colon of ${x:1:2:3} in quotes: only its evaluation tells that it is no expression.
+func quoteLength(code string, at int) (string, bool) {
+	begin := strings.LastIndexByte(code[:at], ':') + 1
+	end := strings.IndexByte(code[at:], '}')
+	if begin == 0 || end < 0 || strings.ContainsAny(code[begin:at+end], "\"'\n") {
+		return "", false
+	}
+	end += at
+	return code[:begin] + `"` + code[begin:end] + `"` + code[end:], true
 }
 
 // original writes what mend has written otherwise as it was, for whoever reads it.

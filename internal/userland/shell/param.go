@@ -74,6 +74,10 @@ func (sh *shell) parameter(name string) value {
 // element returns the value of name[sub], sub being source text.
 func (sh *shell) element(name, sub string, expanded bool) value {
 	e := value{name: name + "[" + sub + "]"}
+	if v := sh.vars[name]; v != nil && v.ref && sh.circles(name) {
+		sh.complain("", "warning: %s: circular name reference", name)
+		return value{name: name}
+	}
 	target := sh.resolve(name)
 	v := sh.raw(target)
 	e.v = v
@@ -456,11 +460,11 @@ func (sh *shell) alternative(k *sink, w *syntax.Word, quoted bool) {
 func (sh *shell) slice(pe *syntax.ParamExp, e value) value {
 	offset, length := int64(0), int64(-1)
 	if pe.Slice.Offset != nil {
-		offset = sh.arith(sh.arithExpr(pe.Slice.Offset))
+		offset = sh.sliceArith(pe, pe.Slice.Offset)
 	}
 	limited := pe.Slice.Length != nil
 	if limited {
-		length = sh.arith(sh.arithExpr(pe.Slice.Length))
+		length = sh.sliceArith(pe, pe.Slice.Length)
 	}
 	if !e.isList {
 		runes := []rune(e.s)
@@ -567,4 +571,15 @@ func (sh *shell) emit(k *sink, e value, quoted bool) {
 			k.split(s)
 		}
 	}
+}
+
+// sliceArith evaluates the offset or the length of ${x:offset:length}; an error names the variable.
+func (sh *shell) sliceArith(pe *syntax.ParamExp, x syntax.ArithmExpr) int64 {
+	n, err := sh.tryArith(sh.arithExpr(x))
+	if err != nil {
+		sh.complain(pe.Param.Value, "%s", err.text)
+		sh.status = 1
+		panic(discard{1})
+	}
+	return n
 }

@@ -134,7 +134,7 @@ func (sh *shell) syntaxError(code, where string, err error) {
 		total--
 	}
 	say := func(n int, format string, args ...any) {
-		sh.stderr(fmt.Sprintf("%sline %d: %s\n", prefix, n, fmt.Sprintf(format, args...)))
+		sh.stderr(fmt.Sprintf("%sline %d: %s\n", prefix, n+sh.source.base, fmt.Sprintf(format, args...)))
 	}
 	token := ""
 	switch {

@@ -3,6 +3,7 @@ package shell
 import (
 	"errors"
 	"io"
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -104,7 +105,7 @@ func (sh *shell) redirectOne(r *redirections, rd *syntax.Redirect) bool {
 			variable = strings.Trim(rd.N.Value, "{}")
 			if fd = 10; rd.Op == syntax.DplIn || rd.Op == syntax.DplOut {
 				if target := sh.literal(rd.Word); target == "-" {
-					n, err := strconv.Atoi(sh.str(variable))
+					n, err := strconv.Atoi(sh.descriptor(variable))
 					if err == nil && n < len(sh.fds) && sh.fds[n] != nil {
 						_ = sh.fds[n].Close()
 						sh.fds[n] = nil
@@ -134,9 +135,48 @@ func (sh *shell) redirectOne(r *redirections, rd *syntax.Redirect) bool {
 	r.put(sh, fd, h)
 	if variable != "" {
 		r.saved[len(r.saved)-1].keep = true
-		sh.set(variable, strconv.Itoa(fd))
+		if err := sh.assignTo(variable, strconv.Itoa(fd)); err != nil {
+			sh.complain("", "%s", err)
+			return false
+		}
 	}
 	return true
+}
+
+// descriptor returns the value of a variable or an element that names a descriptor.
+func (sh *shell) descriptor(variable string) string {
+	if base, sub, ok := splitSubscript(variable); ok {
+		return sh.element(base, sub, false).s
+	}
+	return sh.str(variable)
+}
+
+// assignTo sets a variable or an element.
+func (sh *shell) assignTo(variable, val string) error {
+	if base, sub, ok := splitSubscript(variable); ok {
+		return sh.assignElement(base, sub, val, false)
+	}
+	sh.set(variable, val)
+	return nil
+}
+
+// elementDescriptor is the end of a word like {a[1]}, which names a descriptor where a redirection follows at once. The parser knows plain names only.
+var elementDescriptor = regexp.MustCompile(`^\{[A-Za-z_][A-Za-z_0-9]*\[[^\]\s]+\]\}$`)
+
+// withDescriptor takes such a word from a command and gives it to the redirection.
+func (sh *shell) withDescriptor(s *syntax.Stmt, c *syntax.CallExpr) (*syntax.Stmt, *syntax.CallExpr) {
+	if len(c.Args) == 0 || len(s.Redirs) == 0 || s.Redirs[0].N != nil {
+		return s, c
+	}
+	last := c.Args[len(c.Args)-1]
+	if last.End() != s.Redirs[0].OpPos || !elementDescriptor.MatchString(sh.code(last)) {
+		return s, c
+	}
+	rd, stmt, call := *s.Redirs[0], *s, *c
+	rd.N = &syntax.Lit{Value: sh.code(last)}
+	stmt.Redirs = append([]*syntax.Redirect{&rd}, s.Redirs[1:]...)
+	call.Args = c.Args[:len(c.Args)-1]
+	return &stmt, &call
 }
 
 // target returns what a redirection leads to; nil is closed. *fd becomes -1 where both outputs are meant.

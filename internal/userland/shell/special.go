@@ -81,7 +81,9 @@ func (sh *shell) dynamic(name string) *variable {
 			for i := len(sh.frames) - 1; i >= 0; i-- {
 				v.vals = append(v.vals, sh.frames[i].name)
 			}
-			v.vals = append(v.vals, "main")
+			if !sh.fromText { // a text has no name
+				v.vals = append(v.vals, "main")
+			}
 		case "BASH_SOURCE":
 			for i := len(sh.frames) - 1; i >= 0; i-- {
 				v.vals = append(v.vals, sh.frames[i].source)
@@ -99,7 +101,9 @@ func (sh *shell) dynamic(name string) *variable {
 			for i := len(sh.frames) - 1; i >= 0; i-- {
 				v.vals = append(v.vals, strconv.Itoa(sh.frames[i].line))
 			}
-			v.vals = append(v.vals, "0")
+			if !sh.fromText {
+				v.vals = append(v.vals, "0")
+			}
 		default:
 			return nil
 		}

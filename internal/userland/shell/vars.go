@@ -94,6 +94,21 @@ func (sh *shell) resolve(name string) string {
 	return name
 }
 
+// circles reports whether the references of a name lead back to it.
+func (sh *shell) circles(name string) bool {
+	at := name
+	for range 10 {
+		v := sh.vars[at]
+		if v == nil || !v.ref || v.str == "" || v.str == at {
+			return false
+		}
+		if at = v.str; at == name {
+			return true
+		}
+	}
+	return false
+}
+
 // lookup returns a variable, nil where there is none.
 func (sh *shell) lookup(name string) *variable {
 	v := sh.raw(name)
@@ -112,6 +127,10 @@ func (sh *shell) get(name string) (string, bool) {
 		return "", false
 	}
 	if v.ref && v.str != "" {
+		if sh.circles(name) {
+			sh.complain("", "warning: %s: circular name reference", name)
+			return "", false
+		}
 		target := sh.resolve(name)
 		if strings.Contains(target, "[") {
 			e := sh.parameter(target)

@@ -58,6 +58,16 @@ func Execute(programs program.Table, limits bound.Limits, script string) Result 
 // ExecuteWith is Execute with an account of the caller's, which may stop it.
 func ExecuteWith(a *bound.Account, programs program.Table, script string) (r Result) {
 	fiber.Run(func(g *fiber.Group) {
+		ready := false
+		defer func() { // it may be stopped before the script begins
+			if x := recover(); x != nil {
+				stopped, ok := x.(*bound.Stopped)
+				if ready || !ok {
+					panic(x)
+				}
+				r.Stopped = stopped
+			}
+		}()
 		fs := vfs.New(a, g)
 		fail := func(err error) {
 			if err != nil {
@@ -74,6 +84,7 @@ func ExecuteWith(a *bound.Account, programs program.Table, script string) (r Res
 			FS: fs, Account: a, Programs: programs, Env: environment("/proj"), Cwd: "/proj", Umask: 0o022,
 			Stdin: in, Stdout: fs.Stream(out, vfs.Write), Stderr: fs.Stream(errs, vfs.Write), Report: func(l program.Lack) { r.Lacks = append(r.Lacks, l) },
 		})
+		ready = true
 		result := sh.Run(script)
 		r.Out, r.Err, r.Code, r.Gas, r.Stopped = out.String(), errs.String(), result.Code, a.Used(), result.Err
 	})

@@ -92,7 +92,7 @@ func TestWhatIsLackingIsReported(t *testing.T) {
 		`sed --nonsense p`:                "option sed --nonsense",
 		`echo | sed 's/a/b/e'`:            "feature sed the flag e of s",
 		`find . -ok ls \;`:                "option find -ok",
-		`diff -y a b`:                     "option diff -y",
+		`sdiff -o x a b`:                  "option sdiff -o",
 		`echo a | grep -P '(?R)'`:         "feature grep this expression of Perl: (?R)",
 		`tar -cJf x.tar.xz .`:             "option tar -J",
 		`jq --stream-errors .`:            "option jq --stream-errors",

@@ -39,6 +39,9 @@ func cmp(p *program.Process) int {
 	var ins [2]*program.Input
 	for i := range ins {
 		in, done, err := input(p, operands[i])
+		if err != nil && silent {
+			return 2
+		}
 		if err != nil {
 			p.Errorf("%s: %s", operands[i], program.Message(err))
 			return 2

@@ -218,23 +218,28 @@ func two(p *program.Process, operands []string) bool {
 
 // joiner is a join that runs.
 type joiner struct {
-	p        *program.Process
-	out      *program.Output
-	sep      string // "" for blanks
-	fold     bool
-	empty    string
-	format   []joinField
-	auto     bool
-	fields   [2]int
-	unpaired [2]bool
-	only     bool
-	ins      [2]*program.Input
-	rows     [2][][]string // of the same key
-	ahead    [2][]string
-	have     [2]bool
-	widths   [2]int
-	end      byte
-	header   bool
+	names             []string
+	lines             [2]int // that were read
+	strict, unchecked bool   // the order is looked at always, or never
+	unpairable        bool   // there was a line without a partner
+	disorder          [2]bool
+	p                 *program.Process
+	out               *program.Output
+	sep               string // "" for blanks
+	fold              bool
+	empty             string
+	format            []joinField
+	auto              bool
+	fields            [2]int
+	unpaired          [2]bool
+	only              bool
+	ins               [2]*program.Input
+	rows              [2][][]string // of the same key
+	ahead             [2][]string
+	have              [2]bool
+	widths            [2]int
+	end               byte
+	header            bool
 }
 
 type joinField struct{ file, field int } // file -1 for the key
@@ -295,11 +300,16 @@ func joinCommand(p *program.Process) int {
 			j.end = 0
 		case "header":
 			j.header = true
+		case "check-order":
+			j.strict, j.unchecked = true, false
+		case "nocheck-order":
+			j.strict, j.unchecked = false, true
 		}
 	}
 	if !two(p, operands) {
 		return 1
 	}
+	j.names = operands
 	for i := range j.ins {
 		in, done, err := input(p, operands[i])
 		if err != nil {
@@ -313,6 +323,7 @@ func joinCommand(p *program.Process) int {
 	j.widths = [2]int{len(j.ahead[0]), len(j.ahead[1])}
 	if j.header && (j.have[0] || j.have[1]) {
 		j.row(j.ahead[0], j.ahead[1])
+		j.ahead = [2][]string{}
 		j.next(0)
 		j.next(1)
 	}
@@ -348,10 +359,30 @@ func joinCommand(p *program.Process) int {
 			j.alone(i)
 		}
 	}
+	if j.disorder[0] || j.disorder[1] {
+		j.out.Flush()
+		p.Errorf("input is not in sorted order")
+		return 1
+	}
 	return 0
 }
 
+// order tells where a file is not sorted: always, or once there was a line without a partner.
+func (j *joiner) order(i int, last []string, line []byte) {
+	if last == nil || j.unchecked || j.disorder[i] || !j.strict && !j.unpairable || j.compare(j.key(i, last), j.key(i, j.ahead[i])) <= 0 {
+		return
+	}
+	j.disorder[i] = true
+	j.out.Flush()
+	j.p.Errorf("%s:%d: is not sorted: %s", j.names[i], j.lines[i], line)
+	if j.strict {
+		j.p.Exit(1)
+	}
+}
+
 func (j *joiner) next(i int) {
+	last := j.ahead[i]
+	j.lines[i]++
 	line, _, ok := j.ins[i].Line(j.end)
 	j.have[i] = ok
 	if !ok {
@@ -363,6 +394,7 @@ func (j *joiner) next(i int) {
 	} else {
 		j.ahead[i] = strings.Split(string(line), j.sep)
 	}
+	j.order(i, last, line)
 }
 
 func (j *joiner) key(i int, row []string) string {
@@ -380,6 +412,7 @@ func (j *joiner) compare(a, b string) int {
 }
 
 func (j *joiner) alone(i int) {
+	j.unpairable = true
 	if j.unpaired[i] {
 		if i == 0 {
 			j.row(j.ahead[0], nil)

@@ -31,6 +31,7 @@ type comparer struct {
 	exclude    []string
 	ignore     *posix.Regexp
 	function   *posix.Regexp
+	sides      *sides // nil for another form
 	differs    bool
 	trouble    bool
 }
@@ -40,7 +41,7 @@ func diff(p *program.Process) int {
 	opts, operands := p.Options(2, "uU:cC:qsrNwbiBaZEtnyepF:I:x:X:L:W:dHT", "unified=?", "brief q", "report-identical-files s", "recursive r", "new-file N",
 		"ignore-all-space w", "ignore-space-change b", "ignore-case i", "ignore-blank-lines B", "text a", "ignore-trailing-space Z", "ignore-matching-lines= I",
 		"exclude= x", "label= L", "strip-trailing-cr", "color=?", "context=?", "normal", "minimal d", "speed-large-files H", "side-by-side y", "no-dereference",
-		"show-c-function p", "show-function-line= F", "expand-tabs t", "initial-tab T", "suppress-common-lines", "unidirectional-new-file", "from-file=", "to-file=", "width= W")
+		"show-c-function p", "show-function-line= F", "expand-tabs t", "initial-tab T", "suppress-common-lines", "unidirectional-new-file", "from-file=", "to-file=", "width= W", "left-column")
 	number := func(s string) int {
 		n, err := strconv.Atoi(s)
 		if err != nil || n < 0 {
@@ -59,8 +60,25 @@ func diff(p *program.Process) int {
 	for _, a := range given {
 		c.options += " " + a
 	}
+	beside, width := sides{c: c}, 130
 	for _, o := range opts {
 		switch o.Name {
+		case "y":
+			c.sides = &beside
+		case "t":
+			beside.expand = true
+		case "left-column":
+			beside.left = true
+		case "suppress-common-lines":
+			beside.suppress = true
+		case "W":
+			n, err := strconv.Atoi(o.Value)
+			if err != nil || n <= 0 {
+				p.Errorf("invalid width '%s'", o.Value)
+				p.Stderrf("diff: Try 'diff --help' for more information.\n")
+				return 2
+			}
+			width = n
 		case "u":
 			c.unified = max(c.unified, 3)
 		case "U":
@@ -109,13 +127,14 @@ func diff(p *program.Process) int {
 			c.labels = append(c.labels, o.Value)
 		case "strip-trailing-cr":
 			c.stripCR = true
-		case "color", "normal", "d", "H", "no-dereference", "W":
+		case "color", "normal", "d", "H", "no-dereference", "E":
 		default:
 			p.Lack(program.LackOption, "-"+o.Name)
 			p.Errorf("the option %s is not supported here: use the normal, the unified (-u) or the context (-c) form", o.Name)
 			return 2
 		}
 	}
+	beside.setWidth(width)
 	switch {
 	case len(operands) == 0:
 		p.Errorf("missing operand after '%s'", p.Args[len(p.Args)-1])
@@ -310,7 +329,7 @@ func (c *comparer) files(a, b string, nested bool) {
 	}
 	defer func() { c.p.Drop(len(y.data)) }()
 	c.p.Charge((len(x.data) + len(y.data)) / 8)
-	if bytes.Equal(x.data, y.data) && x.missing == y.missing {
+	if bytes.Equal(x.data, y.data) && x.missing == y.missing && c.sides == nil {
 		if c.same {
 			c.out.Printf("Files %s and %s are identical\n", a, b)
 		}
@@ -338,6 +357,9 @@ func (c *comparer) files(a, b string, nested bool) {
 	shift(y, x)
 	changes := c.changes(x, y)
 	if len(changes) == 0 {
+		if c.sides != nil && !c.brief {
+			c.sides.write(x, y, changes)
+		}
 		if c.same {
 			c.out.Printf("Files %s and %s are identical\n", a, b)
 		}
@@ -355,6 +377,8 @@ func (c *comparer) files(a, b string, nested bool) {
 		c.out.Printf("diff%s %s %s\n", c.options, a, b)
 	}
 	switch {
+	case c.sides != nil:
+		c.sides.write(x, y, changes)
 	case c.unified >= 0:
 		c.writeUnified(x, y, changes)
 	case c.context >= 0:

@@ -1,6 +1,7 @@
 package tools
 
 import (
+	"bytes"
 	"compress/gzip"
 	"errors"
 	"io"
@@ -59,19 +60,24 @@ func gzipCommand(p *program.Process) int {
 		p.Out().WriteString("         compressed        uncompressed  ratio uncompressed_name\n")
 	}
 	for _, name := range operands {
-		if !packOne(p, name, suffix, level, unpack, stdout || name == "-", keep || stdout, force, test, list) {
+		switch now := packOne(p, name, suffix, level, unpack, stdout || name == "-", keep || stdout, force, test, list); {
+		case now == 1:
 			code = 1
+		case code == 0:
+			code = now
 		}
 	}
 	return code
 }
 
-func packOne(p *program.Process, name, suffix string, level int, unpack, stdout, keep, force, test, list bool) bool {
-	fail := func(format string, args ...any) bool {
+// packOne packs or unpacks one file. It returns 1 for a failure and 2 for a warning, as gzip ends.
+func packOne(p *program.Process, name, suffix string, level int, unpack, stdout, keep, force, test, list bool) int {
+	tell := func(code int, format string, args ...any) int {
 		p.Charge(0)
 		p.Errorf(format, args...)
-		return false
+		return code
 	}
+	fail := func(format string, args ...any) int { return tell(1, format, args...) }
 	h := p.Stdin
 	to := name + suffix
 	var info vfs.Info
@@ -90,18 +96,17 @@ func packOne(p *program.Process, name, suffix string, level int, unpack, stdout,
 					}
 					return fail("%s%s: %s", name, suffix, program.Message(err))
 				}
-				fail("%s: unknown suffix -- ignored", name)
-				return false
+				return tell(2, "%s: unknown suffix -- ignored", name)
 			}
 		}
 		if info, err = p.FS.Stat(p.At(), name, true); err != nil {
 			return fail("%s: %s", name, program.Message(err))
 		}
 		if info.IsDir() {
-			return fail("%s is a directory -- ignored", name)
+			return tell(2, "%s is a directory -- ignored", name)
 		}
-		if !unpack && strings.HasSuffix(name, suffix) && !stdout {
-			return fail("%s already has %s suffix -- unchanged", name, suffix)
+		if !unpack && strings.HasSuffix(name, suffix) && !stdout && !force {
+			return tell(0, "%s already has %s suffix -- unchanged", name, suffix)
 		}
 		if h, err = p.Open(name, vfs.Read); err != nil {
 			return fail("%s: %s", name, program.Message(err))
@@ -113,7 +118,7 @@ func packOne(p *program.Process, name, suffix string, level int, unpack, stdout,
 	var out *vfs.Handle
 	if !stdout && !test && !list {
 		if _, err := p.FS.Stat(p.At(), to, false); err == nil && !force {
-			return fail("%s already exists;\tnot overwritten", to)
+			return tell(2, "%s already exists;\tnot overwritten", to)
 		}
 		var err error
 		if out, w, err = create(p, to); err != nil {
@@ -124,15 +129,18 @@ func packOne(p *program.Process, name, suffix string, level int, unpack, stdout,
 	if shown == "-" {
 		shown = "stdin"
 	}
+	code := 0
 	if unpack {
-		z, err := gzip.NewReader(in)
+		head := make([]byte, 2)
+		got, _ := io.ReadFull(in, head)
+		z, err := gzip.NewReader(io.MultiReader(bytes.NewReader(head[:got]), in))
 		if err != nil {
 			if out != nil {
 				_ = p.Close(out)
 				_ = p.FS.Unlink(p.At(), to)
 			}
 			p.Stderrf("\n")
-			if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
+			if (got < 2 || string(head) == "\x1f\x8b") && (errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF)) {
 				return fail("%s: unexpected end of file", shown)
 			}
 			return fail("%s: not in gzip format", shown)
@@ -145,6 +153,11 @@ func packOne(p *program.Process, name, suffix string, level int, unpack, stdout,
 		n, err = io.Copy(target, &charger{p: p, r: z, n: gasPerPacked})
 		if errors.Is(err, vfs.EFBIG) && (test || list) {
 			return fail("%s: %s", shown, program.Message(err))
+		}
+		if errors.Is(err, gzip.ErrHeader) {
+			w.Flush()
+			p.Stderrf("\n")
+			code, err = tell(2, "%s: decompression OK, trailing garbage ignored", shown), nil
 		}
 		if err != nil {
 			w.Flush()
@@ -186,5 +199,5 @@ func packOne(p *program.Process, name, suffix string, level int, unpack, stdout,
 			}
 		}
 	}
-	return true
+	return code
 }

@@ -246,7 +246,7 @@ func csplit(p *program.Process) int {
 	}
 	data, err := whole(p, operands[0])
 	if err != nil {
-		p.Errorf("cannot open %s for reading: %s", quote(operands[0]), program.Message(err))
+		p.Errorf("cannot open '%s' for reading: %s", operands[0], program.Message(err))
 		return 1
 	}
 	all := lines(data)
@@ -299,6 +299,8 @@ func csplit(p *program.Process) int {
 			if arg[0] != '/' && arg[0] != '%' {
 				n := count(p, 1, arg, "invalid pattern")
 				if n > len(all) {
+					write(len(all))
+					out.Flush()
 					p.Errorf("%s: line number out of range", quote(arg))
 					return 1
 				}

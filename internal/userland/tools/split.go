@@ -24,7 +24,7 @@ func splitCommand(p *program.Process) int {
 		"additional-suffix=", "elide-empty-files e", "verbose", "filter=", "separator= t", "unbuffered u")
 	perFile, byBytes, chunks, width, extra := int64(1000), false, 0, 2, ""
 	digits, from := "abcdefghijklmnopqrstuvwxyz", 0
-	byLines := false
+	byLines, lineBytes := false, false
 	verbose := false
 	fixed := false
 	for _, o := range opts {
@@ -37,6 +37,12 @@ func splitCommand(p *program.Process) int {
 			}
 		case "b":
 			byBytes = true
+			if perFile, err = size(o.Value); err != nil || perFile == 0 {
+				p.Errorf("invalid number of bytes: %s", quote(o.Value))
+				return 1
+			}
+		case "C":
+			lineBytes = true
 			if perFile, err = size(o.Value); err != nil || perFile == 0 {
 				p.Errorf("invalid number of bytes: %s", quote(o.Value))
 				return 1
@@ -82,9 +88,14 @@ func splitCommand(p *program.Process) int {
 	if len(operands) > 1 {
 		prefix = operands[1]
 	}
+	if len(operands) > 2 {
+		p.Errorf("extra operand %s", quote(operands[2]))
+		p.Stderrf("Try 'split --help' for more information.\n")
+		return 1
+	}
 	in, done, err := input(p, name)
 	if err != nil {
-		p.Errorf("cannot open %s for reading: %s", quote(name), program.Message(err))
+		p.Errorf("cannot open '%s' for reading: %s", name, program.Message(err))
 		return 1
 	}
 	defer done()
@@ -177,6 +188,29 @@ func splitCommand(p *program.Process) int {
 				n := min(left, int64(len(b)))
 				_, _ = w.Write(b[:n])
 				b, left = b[n:], left-n
+			}
+		}
+	case lineBytes: // lines, as many as fit; one that is longer is cut
+		left := int64(0)
+		for {
+			line, ended, ok := in.Line('\n')
+			if !ok {
+				break
+			}
+			if ended {
+				line = append(bytes.Clone(line), '\n')
+			}
+			if int64(len(line)) > left && left < perFile {
+				left = 0
+			}
+			for len(line) > 0 {
+				if left == 0 {
+					open()
+					left = perFile
+				}
+				n := min(left, int64(len(line)))
+				_, _ = w.Write(line[:n])
+				line, left = line[n:], left-n
 			}
 		}
 	default:

@@ -29,6 +29,7 @@ var busy = map[string]string{
 	"sha224sum": `yes | sha224sum`, "sha256sum": `yes | sha256sum`, "sha384sum": `yes | sha384sum`, "sha512sum": `yes | sha512sum -c`,
 	"cat": `yes | cat -A`, "cmp": `cmp <(yes) <(yes)`, "column": `yes | column -t`, "comm": `comm <(yes) <(yes)`, "csplit": `yes | csplit - /x/`, "cut": `yes | cut -c1`,
 	"dd": `dd if=/dev/zero of=/dev/null bs=1k`, "diff": `diff <(yes) <(yes no)`, "egrep": `yes | egrep -c 'x|z'`, "fgrep": `yes | fgrep -c x`, "grep": `yes | grep -P '(?=x)z'`,
+	"fallocate": loop("fallocate -l 100000 a; rm a"), "sdiff": `sdiff <(yes) <(yes no)`,
 	"expand": `yes | expand`, "factor": `factor 18446744030759878681`, "fmt": `yes | fmt`, "fold": `yes | tr -d '\n' | fold`, "gzip": `yes | gzip`,
 	"gunzip": `yes | gzip | gunzip`, "zcat": `yes | gzip | zcat`, "hd": `yes | hd -v`, "head": `yes | head -c 1G`, "hexdump": `yes | hexdump -v`, "ionice": `ionice yes`,
 	"nice": `nice yes`, "nohup": `nohup yes`, "setsid": `setsid yes`, "stdbuf": `stdbuf -oL yes`, "timeout": `timeout 1000 yes`, "join": `join <(yes) <(yes)`,
