@@ -33,6 +33,7 @@ type weaver struct {
 	function string
 	results  []*types.Tuple                   // of the functions around the place, the innermost last
 	failing  map[*ast.ReturnStmt]types.Object // returns behind a condition that something is not nil, which is what they return last
+	wording  map[string]bool                  // functions of the package that do nothing but make an error
 	refused  map[string]bool
 	found    *[]*mutant
 
@@ -47,6 +48,7 @@ func weave(pkg *packages.Package, file *ast.File, name string, src []byte, refus
 		failing: map[*ast.ReturnStmt]types.Object{},
 		before:  map[int]string{}, after: map[int]string{}, instead: map[int]string{},
 	}
+	w.wording = w.wordings()
 	for _, d := range file.Decls {
 		w.walk(d)
 	}
@@ -174,7 +176,7 @@ func (w *weaver) visit(n ast.Node) bool {
 		}
 		return false
 	case *ast.ReturnStmt:
-		w.returns(n)
+		return w.returns(n)
 	case ast.Expr:
 		return w.expression(n)
 	}
@@ -235,22 +237,28 @@ func (w *weaver) worded(call *ast.CallExpr) bool {
 	return ok && f.Pkg() != nil && (f.FullName() == "fmt.Errorf" || strings.HasSuffix(f.Pkg().Path(), "domain/fault"))
 }
 
-// returns lets errors be lost and other results be zero, but for those beside an error: they are not for use.
-func (w *weaver) returns(n *ast.ReturnStmt) {
+// returns lets errors be lost and other results be zero, and says whether the results are still to be walked: what stands beside an error is not for use.
+func (w *weaver) returns(n *ast.ReturnStmt) bool {
+	fails := len(n.Results) > 0 && w.fails(n.Results[len(n.Results)-1], n)
 	results := w.results[len(w.results)-1]
 	failure := types.Universe.Lookup("error").Type()
 	for i, e := range n.Results {
 		tv := w.pkg.TypesInfo.Types[e]
+		if fails && i < len(n.Results)-1 {
+			continue
+		}
 		if results.Len() == len(n.Results) && tv.Value == nil && !tv.IsNil() && !isBool(tv.Type) {
 			want := results.At(i).Type()
 			switch {
 			case types.Identical(want, failure):
 				w.call("NoError", e, "nil")
-			case types.Identical(want, tv.Type) && !isEmpty(e) && !w.fails(n):
+			case types.Identical(want, tv.Type) && !isEmpty(e):
 				w.call("Zero", e, "the zero value")
 			}
 		}
+		w.walk(e)
 	}
+	return false
 }
 
 // isEmpty reports whether an expression is T{}.
@@ -259,11 +267,13 @@ func isEmpty(e ast.Expr) bool {
 	return ok && len(literal.Elts) == 0
 }
 
-// fails reports whether a return surely returns an error: one that has a name in its package, one that is made there, or one that was just found not to be nil.
-func (w *weaver) fails(n *ast.ReturnStmt) bool {
-	switch e := n.Results[len(n.Results)-1].(type) {
+// fails reports whether what a return returns last is surely an error: one that has a name in its package, one that is made there, or one that was just
+// found not to be nil.
+func (w *weaver) fails(e ast.Expr, n *ast.ReturnStmt) bool {
+	switch e := e.(type) {
 	case *ast.CallExpr:
-		return w.worded(e)
+		f := typeutil.StaticCallee(w.pkg.TypesInfo, e)
+		return w.worded(e) || f != nil && w.wording[f.Name()]
 	case *ast.Ident:
 		v, ok := w.pkg.TypesInfo.Uses[e].(*types.Var)
 		return ok && (w.failing[n] == v || v.Parent() == v.Pkg().Scope() && types.Implements(v.Type(), types.Universe.Lookup("error").Type().Underlying().(*types.Interface)))
@@ -271,6 +281,23 @@ func (w *weaver) fails(n *ast.ReturnStmt) bool {
 		return strings.HasPrefix(e.Sel.Name, "Err")
 	}
 	return false
+}
+
+// wordings returns the functions of a package that do nothing but make an error.
+func (w *weaver) wordings() map[string]bool {
+	names := map[string]bool{}
+	for _, file := range w.pkg.Syntax {
+		for _, d := range file.Decls {
+			if f, ok := d.(*ast.FuncDecl); ok && f.Recv == nil && f.Body != nil && len(f.Body.List) == 1 {
+				if r, ok := f.Body.List[0].(*ast.ReturnStmt); ok && len(r.Results) == 1 {
+					if call, ok := r.Results[0].(*ast.CallExpr); ok {
+						names[f.Name.Name] = w.worded(call)
+					}
+				}
+			}
+		}
+	}
+	return names
 }
 
 func isBool(t types.Type) bool {
