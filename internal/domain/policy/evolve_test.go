@@ -212,7 +212,7 @@ func TestTheOtherDocumentsOfPermission(t *testing.T) {
 		ok   bool
 	}{
 		"of the same hour": {counted(noon), policy.Quota{Principal: "agt_1", Window: noon, Used: 5}, true}, "of the next": {counted(noon.Add(time.Hour)), policy.Quota{Principal: "agt_1", Window: noon.Add(time.Hour), Used: 1}, true},
-		"of the hour before": {counted(noon.Add(-time.Hour)), hour, true}, "none": {told(t, "x", "", nil), hour, true}, "broken": {broken(counted(noon)), hour, false},
+		"of the hour before": {counted(noon.Add(-time.Hour)), hour, true}, "none": {told(t, "x", "", policy.EffectCounted{Principal: "agt_1", Window: noon}), hour, true}, "broken": {broken(counted(noon)), hour, false},
 	} {
 		if got, err := hour.Evolve(c.e); got != c.want || (err == nil) != c.ok {
 			t.Errorf("an effect %s: got %+v, %v, want %+v", name, got, err, c.want)

@@ -82,6 +82,7 @@ func TestABundleIsBounded(t *testing.T) {
 		"a tier":                {"", with(func(l *policy.Limits) { l.Weakest = "namespace" }), ""},
 		"the longest tier":      {"", with(func(l *policy.Limits) { l.Weakest = strings.Repeat("a", 32) }), ""},
 		"a longer tier":         {"", with(func(l *policy.Limits) { l.Weakest = strings.Repeat("a", 33) }), "policy_invalid"},
+		"a number beyond JSON":  {"", with(func(l *policy.Limits) { l.CommandMS = 1 << 60 }), policy.ErrInexact.Code},
 		"no name of a tier":     {"", with(func(l *policy.Limits) { l.Weakest = "Name Space" }), "policy_invalid"},
 	} {
 		b, err := policy.NewBundle("mine", c.cedar, c.limits)

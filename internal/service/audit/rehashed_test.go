@@ -3,7 +3,9 @@ package audit_test
 import (
 	"context"
 	"crypto/rand"
+	"encoding/json"
 	"errors"
+	"strings"
 	"testing"
 
 	"agentbox/internal/domain/event"
@@ -62,6 +64,22 @@ func TestAttestRefusesWhatWasHashedAnew(t *testing.T) {
 				t.Errorf("event %d of %s: got %+v, %v", i, name, got, err)
 			}
 		}
+		for j := i - 1; j >= 0; j-- {
+			if told := a.unproven(); told.Events[j].Stream == told.Events[i].Stream {
+				told.Events[i].Seq = told.Events[j].Seq
+				chain(told.Events, i)
+				if got, err := audit.Attest(told); !forged(err) {
+					t.Errorf("event %d at the place of event %d in the log: got %+v, %v", i, j, got, err)
+				}
+				told = a.unproven()
+				told.Events[i].StreamSeq = told.Events[j].StreamSeq
+				chain(told.Events, i)
+				if got, err := audit.Attest(told); !forged(err) {
+					t.Errorf("event %d at the place of event %d in its stream: got %+v, %v", i, j, got, err)
+				}
+				break
+			}
+		}
 		told := a.unproven()
 		told.Events[i].Chain.Prev = event.DigestOf([]byte("another"))
 		chain(told.Events, i)
@@ -89,14 +107,16 @@ func TestAttestRefusesWhatWasHashedAnew(t *testing.T) {
 // What does not fit to the events before it is refused, also where a later event came without its data and nothing is compared any more.
 func TestAttestRefusesWhatCannotBeFolded(t *testing.T) {
 	a := newArchive(t)
-	a.append(workroom, told, run.EventCreated, run.Created{Run: told})
+	nothing, err := json.Marshal(run.Message{ProtocolVersion: run.Protocol})
+	a.must(err)
+	a.append(workroom, told, run.EventCreated, run.Created{Run: told, Input: run.Input{Digest: event.DigestOf(nothing)}})
 	a.append(workroom, told, run.EventSucceeded, run.Ended{Index: 3})
 	a.append(workroom, told, run.EventStarted, run.Started{Run: told})
 	events, err := a.log.Read(t.Context(), journal.Query{Workspace: ws, Run: told, Limit: 10})
 	a.must(err)
 	events[2].Data, events[2].Chain.Salt = nil, nil
 	doc := run.Run{ID: told, Workspace: ws, Operations: []run.Progress{}}
-	if got, err := audit.Attest(&run.Transcript{Header: run.TranscriptHeader{Run: doc}, Events: events}); !forged(err) {
+	if got, err := audit.Attest(&run.Transcript{Header: run.TranscriptHeader{Run: doc}, Events: events}); !forged(err) || !strings.Contains(err.Error(), "event 2 does not fit") {
 		t.Errorf("got %+v, %v", got, err)
 	}
 
@@ -174,8 +194,11 @@ func TestWhatTheLogSaysOfALostTree(t *testing.T) {
 		t.Errorf("a log that cannot be read: got %+v, %v", got, err)
 	}
 	a.append(workroom, otherRun, "note.written", map[string]string{"text": "later"})
-	if proof, err := a.prover.Consistency(t.Context(), ws, 3); err != nil || proof.New != 15 || proof.Check(a.prover.PublicKey()) != nil {
-		t.Errorf("a log that has grown: got %+v, %v", proof, err)
+	for _, n := range []int{7, 100} {
+		prover := audit.NewProver(paged{a.log, n}, a.trees, a.prover.PublicKey())
+		if proof, err := prover.Consistency(t.Context(), ws, 3); err != nil || proof.New != 15 || proof.Check(a.prover.PublicKey()) != nil {
+			t.Errorf("a log that has grown, %d hashes at a time: got %+v, %v", n, proof, err)
+		}
 	}
 }
 
