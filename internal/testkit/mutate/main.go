@@ -15,6 +15,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -25,7 +26,7 @@ func main() {
 	list := flag.String("explained", "internal/testkit/mutate/explained.txt", "the `file` of survivors that have a reason")
 	only := flag.String("only", "", "only mutants whose file, function and change fit this `expression`")
 	flag.Usage = func() {
-		fmt.Fprintln(os.Stderr, "usage: mutate [-explained FILE] [-only EXPRESSION] PACKAGE[:FILE,FILE]...")
+		fmt.Fprintln(os.Stderr, "usage: mutate [-explained FILE] [-only EXPRESSION] PACKAGE[:FILE,FILE][=OPEN]...\nOPEN survivors of a package are let pass for now.")
 		flag.PrintDefaults()
 	}
 	flag.Parse()
@@ -86,34 +87,45 @@ func readExplained(name string) (map[string]string, error) {
 	return explained, nil
 }
 
-// mutate tries the mutants of packages, each "PATTERN" or "PATTERN:FILE,FILE", and returns how many survivors are open and how many explained ones are stale.
+// mutate tries the mutants of packages, each "PATTERN[:FILE,FILE][=OPEN]", and returns how many survivors are open, and how many explained ones are stale,
+// beyond those that are let pass.
 func mutate(module string, arguments []string, explained map[string]string, wanted *regexp.Regexp, out io.Writer) (int, error) {
 	module, err := filepath.Abs(module)
 	if err != nil {
 		return 0, err
 	}
-	open := 0
+	beyond := 0
 	for _, argument := range arguments {
-		pattern, files, _ := strings.Cut(argument, ":")
+		what, number, counted := strings.Cut(argument, "=")
+		pass, err := strconv.Atoi(number)
+		if counted && err != nil {
+			return beyond, fmt.Errorf("%s: behind = stands how many survivors are let pass", argument)
+		}
+		open := 0
+		pattern, files, _ := strings.Cut(what, ":")
 		found, err := packages.Load(&packages.Config{Mode: packages.LoadSyntax, Dir: module}, pattern)
 		if err != nil {
-			return open, err
+			return beyond, err
 		}
 		for _, pkg := range found {
 			for _, e := range pkg.Errors {
 				err = errors.Join(err, e)
 			}
 			if err != nil {
-				return open, err
+				return beyond, err
 			}
 			n, err := mutatePackage(module, pkg, strings.FieldsFunc(files, func(r rune) bool { return r == ',' }), explained, wanted, out)
 			if err != nil {
-				return open, fmt.Errorf("%s: %w", pkg.PkgPath, err)
+				return beyond, fmt.Errorf("%s: %w", pkg.PkgPath, err)
 			}
 			open += n
 		}
+		if counted && open != pass {
+			fmt.Fprintf(out, "%s: %d are open, and %d are let pass\n", what, open, pass)
+		}
+		beyond += max(0, open-pass)
 	}
-	return open, nil
+	return beyond, nil
 }
 
 func mutatePackage(module string, pkg *packages.Package, files []string, explained map[string]string, wanted *regexp.Regexp, out io.Writer) (int, error) {
@@ -125,6 +137,9 @@ func mutatePackage(module string, pkg *packages.Package, files []string, explain
 	defer t.close()
 	if err := t.look(); err != nil {
 		return 0, err
+	}
+	if t.untested {
+		fmt.Fprintf(out, "%s: it has no tests\n", t.folder)
 	}
 	counts := map[verdict]int{}
 	accounted, open, tried, known := map[string]bool{}, 0, 0, 0

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"io"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -62,6 +63,28 @@ func TestSurvivors(t *testing.T) {
 		if !slices.Equal(got, c.want) {
 			t.Errorf("%s: got\n%s\nwant\n%s", c.name, strings.Join(got, "\n"), strings.Join(c.want, "\n"))
 		}
+	}
+}
+
+// TestWhatIsLetPass holds that only what is beyond the number that is let pass counts.
+func TestWhatIsLetPass(t *testing.T) {
+	for _, c := range []struct {
+		pass string
+		want int
+		says string
+	}{{".=2", 0, ""}, {".=1", 1, ".: 2 are open, and 1 are let pass\n"}, {".=9", 0, ".: 2 are open, and 9 are let pass\n"}} {
+		var out strings.Builder
+		got, err := mutate("testdata/purse", []string{c.pass}, nil, regexp.MustCompile("sum >= 100"), &out)
+		if err != nil || got != c.want || !strings.HasSuffix(out.String(), c.says) || c.says == "" && strings.Contains(out.String(), "let pass") {
+			t.Errorf("%s: got %d, %v, want %d:\n%s", c.pass, got, err, c.want, out.String())
+		}
+	}
+	if _, err := mutate("testdata/purse", []string{".=x"}, nil, regexp.MustCompile(""), io.Discard); err == nil {
+		t.Error("a number that is none was taken")
+	}
+	var out strings.Builder
+	if got, err := mutate("testdata/purse", []string{"./untested"}, nil, regexp.MustCompile(""), &out); err != nil || got != 1 || !strings.HasPrefix(out.String(), "untested: it has no tests\n") {
+		t.Errorf("without tests: got %d, %v, want 1:\n%s", got, err, out.String())
 	}
 }
 

@@ -44,6 +44,8 @@ type trial struct {
 	mutants []*mutant
 	tests   []*test
 	refused map[string]bool // file and line where a mutant does not compile
+
+	untested bool
 }
 
 type test struct {
@@ -55,7 +57,7 @@ type test struct {
 var refusal = regexp.MustCompile(`(?m)^(\S+\.go):(\d+):\d+: `)
 
 // build compiles the package. Where the compiler refuses a line, for example for the type of a constant, its mutants are left out; nil stands for a
-// package without tests or mutants.
+// package without files.
 func build(module string, pkg *packages.Package, files []string) (*trial, error) {
 	if len(pkg.CompiledGoFiles) == 0 {
 		return nil, nil
@@ -88,10 +90,8 @@ func build(module string, pkg *packages.Package, files []string) (*trial, error)
 			return nil, fmt.Errorf("go test -c: %w\n%s", err, output)
 		}
 	}
-	if _, err := os.Stat(filepath.Join(dir, "tests")); err != nil || len(t.mutants) == 0 {
-		t.close()
-		return nil, nil // it has no tests
-	}
+	_, err = os.Stat(filepath.Join(dir, "tests"))
+	t.untested = errors.Is(err, os.ErrNotExist)
 	return t, nil
 }
 
@@ -136,6 +136,9 @@ func (t *trial) weave(pkg *packages.Package, files []string) error {
 
 // look runs each test alone and without a mutant, to learn which mutants it reaches, and how long it takes.
 func (t *trial) look() error {
+	if t.untested {
+		return nil
+	}
 	help, _ := t.run(time.Minute, nil, "-h")
 	if bytes.Contains(help, []byte("-rapid.nofailfile")) {
 		t.flags = []string{"-rapid.seed=1", "-rapid.nofailfile"} // the same each time, and no files in the tree
