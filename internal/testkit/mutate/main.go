@@ -26,7 +26,7 @@ func main() {
 	list := flag.String("explained", "internal/testkit/mutate/explained.txt", "the `file` of survivors that have a reason")
 	only := flag.String("only", "", "only mutants whose file, function and change fit this `expression`")
 	flag.Usage = func() {
-		fmt.Fprintln(os.Stderr, "usage: mutate [-explained FILE] [-only EXPRESSION] PACKAGE[:FILE,FILE][=OPEN]...\nOPEN survivors of a package are let pass for now.")
+		fmt.Fprintln(os.Stderr, "usage: mutate [-explained FILE] [-only EXPRESSION] PACKAGE[:FILE,FILE][@OTHER,OTHER][=OPEN]...\nTests of OTHER folders notice mutants too. OPEN survivors of a package are let pass for now.")
 		flag.PrintDefaults()
 	}
 	flag.Parse()
@@ -87,7 +87,7 @@ func readExplained(name string) (map[string]string, error) {
 	return explained, nil
 }
 
-// mutate tries the mutants of packages, each "PATTERN[:FILE,FILE][=OPEN]", and returns how many survivors are open, and how many explained ones are stale,
+// mutate tries the mutants of packages, each "PATTERN[:FILE,FILE][@FOLDER,FOLDER][=OPEN]", and returns how many survivors are open, and how many explained ones are stale,
 // beyond those that are let pass.
 func mutate(module string, arguments []string, explained map[string]string, wanted *regexp.Regexp, out io.Writer) (int, error) {
 	module, err := filepath.Abs(module)
@@ -102,7 +102,8 @@ func mutate(module string, arguments []string, explained map[string]string, want
 			return beyond, fmt.Errorf("%s: behind = stands how many survivors are let pass", argument)
 		}
 		open := 0
-		pattern, files, _ := strings.Cut(what, ":")
+		where, others, _ := strings.Cut(what, "@")
+		pattern, files, _ := strings.Cut(where, ":")
 		found, err := packages.Load(&packages.Config{Mode: packages.LoadSyntax, Dir: module}, pattern)
 		if err != nil {
 			return beyond, err
@@ -114,7 +115,7 @@ func mutate(module string, arguments []string, explained map[string]string, want
 			if err != nil {
 				return beyond, err
 			}
-			n, err := mutatePackage(module, pkg, strings.FieldsFunc(files, func(r rune) bool { return r == ',' }), explained, wanted, out)
+			n, err := mutatePackage(module, pkg, listed(files), listed(others), explained, wanted, out)
 			if err != nil {
 				return beyond, fmt.Errorf("%s: %w", pkg.PkgPath, err)
 			}
@@ -128,9 +129,13 @@ func mutate(module string, arguments []string, explained map[string]string, want
 	return beyond, nil
 }
 
-func mutatePackage(module string, pkg *packages.Package, files []string, explained map[string]string, wanted *regexp.Regexp, out io.Writer) (int, error) {
+func listed(text string) []string {
+	return strings.FieldsFunc(text, func(r rune) bool { return r == ',' })
+}
+
+func mutatePackage(module string, pkg *packages.Package, files, others []string, explained map[string]string, wanted *regexp.Regexp, out io.Writer) (int, error) {
 	began := time.Now()
-	t, err := build(module, pkg, files)
+	t, err := build(module, pkg, files, others)
 	if err != nil || t == nil {
 		return 0, err
 	}
@@ -138,7 +143,7 @@ func mutatePackage(module string, pkg *packages.Package, files []string, explain
 	if err := t.look(); err != nil {
 		return 0, err
 	}
-	if t.untested {
+	if len(t.suites) == 0 {
 		fmt.Fprintf(out, "%s: it has no tests\n", t.folder)
 	}
 	counts := map[verdict]int{}

@@ -86,6 +86,13 @@ func TestWhatIsLetPass(t *testing.T) {
 	if got, err := mutate("testdata/purse", []string{"./untested"}, nil, regexp.MustCompile(""), &out); err != nil || got != 1 || !strings.HasPrefix(out.String(), "untested: it has no tests\n") {
 		t.Errorf("without tests: got %d, %v, want 1:\n%s", got, err, out.String())
 	}
+	out.Reset()
+	if got, err := mutate("testdata/purse", []string{"./untested@."}, nil, regexp.MustCompile(""), &out); err != nil || got != 0 || !strings.HasPrefix(out.String(), "untested: 1 mutants: 1 killed") {
+		t.Errorf("with the tests of another package: got %d, %v, want 0:\n%s", got, err, out.String())
+	}
+	if _, err := mutate("testdata/purse", []string{".@untested"}, nil, regexp.MustCompile(""), io.Discard); err == nil {
+		t.Error("a package without tests is to notice mutants")
+	}
 }
 
 func TestWhatIsNoList(t *testing.T) {

@@ -35,30 +35,35 @@ const (
 	unreached verdict = "not reached"
 )
 
-// trial is the test binary of a package, compiled once with all of its mutants.
+// trial is a package, compiled once with all of its mutants, and the tests that are to notice them.
 type trial struct {
 	dir     string // of what the trial makes
 	source  string // the folder of the package
 	folder  string // the same, relative to the module
-	flags   []string
 	mutants []*mutant
+	suites  []*suite // its own tests and those of other packages
 	tests   []*test
 	refused map[string]bool // file and line where a mutant does not compile
+}
 
-	untested bool
+// suite is the test binary of a package.
+type suite struct {
+	program, folder string
+	flags           []string
 }
 
 type test struct {
 	name string
+	in   *suite
 	took time.Duration
 	seen map[int]int // by mutant: 1 where the test reaches it, 2 where it makes a difference
 }
 
 var refusal = regexp.MustCompile(`(?m)^(\S+\.go):(\d+):\d+: `)
 
-// build compiles the package. Where the compiler refuses a line, for example for the type of a constant, its mutants are left out; nil stands for a
-// package without files.
-func build(module string, pkg *packages.Package, files []string) (*trial, error) {
+// build compiles the tests of the package and those of others, by their folders in the module. Where the compiler refuses a line, for example for the type
+// of a constant, its mutants are left out; nil stands for a package without files.
+func build(module string, pkg *packages.Package, files, others []string) (*trial, error) {
 	if len(pkg.CompiledGoFiles) == 0 {
 		return nil, nil
 	}
@@ -71,28 +76,41 @@ func build(module string, pkg *packages.Package, files []string) (*trial, error)
 		return nil, err
 	}
 	t.folder = filepath.ToSlash(t.folder)
-	for {
-		if err := t.weave(pkg, files); err != nil {
+	for i, folder := range append([]string{t.folder}, others...) {
+		one := &suite{program: filepath.Join(dir, fmt.Sprintf("tests%d", i)), folder: filepath.Join(module, folder)}
+		if err := t.compile(module, pkg, files, one); err != nil {
+			t.close()
 			return nil, err
 		}
-		command := exec.Command("go", "test", "-c", "-gcflags=-e", "-overlay", filepath.Join(dir, "overlay.json"), "-o", filepath.Join(dir, "tests"), "./"+t.folder)
+		if _, err := os.Stat(one.program); err == nil {
+			t.suites = append(t.suites, one)
+		} else if i > 0 {
+			t.close()
+			return nil, fmt.Errorf("%s has no tests", folder)
+		}
+	}
+	return t, nil
+}
+
+func (t *trial) compile(module string, pkg *packages.Package, files []string, one *suite) error {
+	for {
+		if err := t.weave(pkg, files); err != nil {
+			return err
+		}
+		command := exec.Command("go", "test", "-c", "-gcflags="+pkg.PkgPath+"=-e", "-overlay", filepath.Join(t.dir, "overlay.json"), "-o", one.program, one.folder)
 		command.Dir = module
 		output, err := command.CombinedOutput()
 		if err == nil {
-			break
+			return nil
 		}
 		before := len(t.refused)
 		for _, match := range refusal.FindAllStringSubmatch(string(output), -1) {
 			t.refused[path.Join(t.folder, filepath.Base(match[1]))+":"+match[2]] = true
 		}
 		if len(t.refused) == before {
-			t.close()
-			return nil, fmt.Errorf("go test -c: %w\n%s", err, output)
+			return fmt.Errorf("go test -c: %w\n%s", err, output)
 		}
 	}
-	_, err = os.Stat(filepath.Join(dir, "tests"))
-	t.untested = errors.Is(err, os.ErrNotExist)
-	return t, nil
 }
 
 func (t *trial) close() { os.RemoveAll(t.dir) }
@@ -136,91 +154,104 @@ func (t *trial) weave(pkg *packages.Package, files []string) error {
 
 // look runs each test alone and without a mutant, to learn which mutants it reaches, and how long it takes.
 func (t *trial) look() error {
-	if t.untested {
-		return nil
-	}
-	help, _ := t.run(time.Minute, nil, "-h")
-	if bytes.Contains(help, []byte("-rapid.nofailfile")) {
-		t.flags = []string{"-rapid.seed=1", "-rapid.nofailfile"} // the same each time, and no files in the tree
-	}
-	names, err := t.run(time.Minute, nil, "-test.list", "^(Test|Fuzz|Example)")
-	if err != nil {
-		return fmt.Errorf("list the tests: %w\n%s", err, names)
-	}
-	for _, name := range strings.Fields(string(names)) {
-		seen := filepath.Join(t.dir, "seen")
-		if err := os.RemoveAll(seen); err != nil {
-			return err
+	for _, in := range t.suites {
+		help, _ := t.run(in, time.Minute, nil, "-h")
+		if bytes.Contains(help, []byte("-rapid.nofailfile")) {
+			in.flags = []string{"-rapid.seed=1", "-rapid.nofailfile"} // the same each time, and no files in the tree
 		}
-		began := time.Now()
-		output, err := t.run(10*time.Minute, []string{"AGENTBOX_MUTANTS_SEEN=" + seen}, "-test.run", "^"+name+"$")
+		names, err := t.run(in, time.Minute, nil, "-test.list", "^(Test|Fuzz|Example)")
 		if err != nil {
-			return fmt.Errorf("%s fails alone and without a mutant: %w\n%s", name, err, output)
+			return fmt.Errorf("list the tests: %w\n%s", err, names)
 		}
-		one := &test{name: name, took: time.Since(began), seen: map[int]int{}}
-		text, err := os.ReadFile(seen)
-		if err != nil && !errors.Is(err, os.ErrNotExist) {
-			return err
-		}
-		for line := range strings.Lines(string(text)) {
-			which, state, _ := strings.Cut(strings.TrimSpace(line), " ")
-			id, err := strconv.Atoi(which)
-			if err != nil {
-				return fmt.Errorf("what %s reached: %w", name, err)
-			}
-			one.seen[id] = max(one.seen[id], 1)
-			if state == "2" {
-				one.seen[id] = 2
+		for _, name := range strings.Fields(string(names)) {
+			if err := t.lookAt(&test{name: name, in: in, seen: map[int]int{}}); err != nil {
+				return fmt.Errorf("%s: %w", name, err)
 			}
 		}
-		t.tests = append(t.tests, one)
 	}
 	slices.SortStableFunc(t.tests, func(a, b *test) int { return int(a.took - b.took) })
 	return nil
 }
 
+func (t *trial) lookAt(one *test) error {
+	seen := filepath.Join(t.dir, "seen")
+	if err := os.RemoveAll(seen); err != nil {
+		return err
+	}
+	began := time.Now()
+	output, err := t.run(one.in, 10*time.Minute, []string{"AGENTBOX_MUTANTS_SEEN=" + seen}, "-test.run", "^"+one.name+"$")
+	if err != nil {
+		return fmt.Errorf("it fails alone and without a mutant: %w\n%s", err, output)
+	}
+	one.took = time.Since(began)
+	text, err := os.ReadFile(seen)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	for line := range strings.Lines(string(text)) {
+		which, state, _ := strings.Cut(strings.TrimSpace(line), " ")
+		id, err := strconv.Atoi(which)
+		if err != nil {
+			return fmt.Errorf("what it reached: %w", err)
+		}
+		one.seen[id] = max(one.seen[id], 1)
+		if state == "2" {
+			one.seen[id] = 2
+		}
+	}
+	t.tests = append(t.tests, one)
+	return nil
+}
+
 // try runs the tests to which the mutant makes a difference: first the quickest ones, then the others.
 func (t *trial) try(m *mutant) (verdict, error) {
-	var names []string
+	var quick, slow []*test
 	var took time.Duration
-	reached, first := false, 0
+	reached := false
 	for _, one := range t.tests {
 		reached = reached || one.seen[m.id] > 0
 		if one.seen[m.id] < 2 {
 			continue
 		}
-		names = append(names, one.name)
-		took += one.took
-		if took < time.Second/2 || first == 0 {
-			first = len(names)
+		if took += one.took; took < time.Second/2 || len(quick) == 0 {
+			quick = append(quick, one)
+		} else {
+			slow = append(slow, one)
 		}
 	}
-	if len(names) == 0 && reached {
+	if took == 0 && reached {
 		return same, nil
-	} else if len(names) == 0 {
+	} else if took == 0 {
 		return unreached, nil
 	}
-	for _, some := range [][]string{names[:first], names[first:]} {
-		if len(some) == 0 {
-			continue
-		}
-		limit := 10*time.Second + 10*took
-		_, err := t.run(limit, []string{"AGENTBOX_MUTANT=" + strconv.Itoa(m.id)}, "-test.failfast", "-test.run", "^("+strings.Join(some, "|")+")$")
-		var exit *exec.ExitError
-		switch {
-		case errors.Is(err, context.DeadlineExceeded):
-			return timedOut, nil
-		case errors.As(err, &exit):
-			return killed, nil
-		case err != nil:
-			return "", err
+	for _, some := range [][]*test{quick, slow} {
+		for _, in := range t.suites {
+			var names []string
+			for _, one := range some {
+				if one.in == in {
+					names = append(names, one.name)
+				}
+			}
+			if len(names) == 0 {
+				continue
+			}
+			_, err := t.run(in, 10*time.Second+10*took, []string{"AGENTBOX_MUTANT=" + strconv.Itoa(m.id)}, "-test.failfast", "-test.run", "^("+strings.Join(names, "|")+")$")
+			var exit *exec.ExitError
+			switch {
+			case errors.Is(err, context.DeadlineExceeded):
+				return timedOut, nil
+			case errors.As(err, &exit):
+				return killed, nil
+			case err != nil:
+				return "", err
+			}
 		}
 	}
 	return survived, nil
 }
 
-// run runs the tests in the package's folder, in a group of processes of their own that ends with them, and with bounded memory: a mutant may never end.
-func (t *trial) run(limit time.Duration, env []string, arguments ...string) ([]byte, error) {
+// run runs a suite in its package's folder, in a group of processes of their own that ends with them, and with bounded memory: a mutant may never end.
+func (t *trial) run(in *suite, limit time.Duration, env []string, arguments ...string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
 	temporary, err := os.MkdirTemp(t.dir, "run-")
@@ -228,9 +259,9 @@ func (t *trial) run(limit time.Duration, env []string, arguments ...string) ([]b
 		return nil, err
 	}
 	defer os.RemoveAll(temporary)
-	arguments = append([]string{"-c", `ulimit -d 6000000; exec "$0" "$@"`, filepath.Join(t.dir, "tests")}, append(slices.Clone(t.flags), arguments...)...)
+	arguments = append([]string{"-c", `ulimit -d 6000000; exec "$0" "$@"`, in.program}, append(slices.Clone(in.flags), arguments...)...)
 	command := exec.CommandContext(ctx, "sh", arguments...)
-	command.Dir = t.source
+	command.Dir = in.folder
 	command.Env = append(append(os.Environ(), "TMPDIR="+temporary), env...)
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	command.Cancel = func() error { return syscall.Kill(-command.Process.Pid, syscall.SIGKILL) }

@@ -1,6 +1,18 @@
 package purse
 
-import "testing"
+import (
+	"testing"
+
+	"purse/untested"
+)
+
+func TestNot(t *testing.T) {
+	if n := 3; n != 3 {
+		t.Fail()
+	} else if untested.Not(&n); n != -3 {
+		t.Fail()
+	}
+}
 
 func TestSpend(t *testing.T) {
 	for _, c := range []struct{ held, price, left int }{{5, 5, 0}, {5, 6, 5}, {5, 2, 3}} {
