@@ -196,6 +196,9 @@ func TestTheBoundsOfWhatIsSaid(t *testing.T) {
 		"another prompt":           {room.Updated{Context: room.Context{Prompt: p("")}}, ""},
 		"another memory":           {room.Updated{Context: room.Context{Memory: p("")}}, ""},
 		"what is inherited":        {room.Updated{Inherit: []string{room.FieldTools}}, ""},
+		"what was summed up":       {room.Updated{Inherit: []string{room.FieldMemory}}, ""},
+		"a title and a language":   {room.Updated{Title: p("a"), Lang: p("a b")}, "invalid_field"},
+		"a good tool and a bad":    {room.Updated{Context: room.Context{Tools: &[]string{"good", "not good"}}}, "invalid_field"},
 		"what cannot be inherited": {room.Updated{Inherit: []string{"title"}}, "invalid_field"},
 
 		"no defaults":                   {room.DefaultsSet{}, "nothing_to_change"},
