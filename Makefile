@@ -115,8 +115,12 @@ race: guest quickjs rootfs nano dataset ## every test under the race detector, a
 	$(GO) test -race -timeout 3h ./...
 
 .PHONY: soak
-soak: guest quickjs rootfs nano dataset ## hours of kills, simulated histories and races; says first how long (KILLS=1000 SEEDS=10000 RACE=1)
+soak: guest quickjs rootfs nano dataset ## hours of kills, simulated histories, mutants and races; says first how long (KILLS=1000 SEEDS=10000 MUTANTS=1 RACE=1)
 	@GO=$(GO) MAKE=$(MAKE) scripts/soak
+
+.PHONY: mutants
+mutants: ## which small changes of a package its tests do not notice (PACKAGES="./internal/domain/token ./internal/service/audit:prover.go")
+	$(GO) run ./internal/testkit/mutate $(or $(PACKAGES),$(error say which packages: make mutants PACKAGES=./internal/domain/token))
 
 .PHONY: trust
 trust: build ## a stranger's check of the promises, against the daemon on the default data directory (TRUST="--data DIR --json")

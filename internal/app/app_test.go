@@ -2,9 +2,11 @@ package app_test
 
 import (
 	"context"
-	"encoding/json"
+	"fmt"
 	"log/slog"
 	"os"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -75,10 +77,18 @@ func TestOperationsFromBeginningToEnd(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	show(t, a, doc)
 	if doc.Status != run.AwaitingApproval {
 		t.Fatalf("the run is %s, want awaiting_approval", doc.Status)
 	}
+	before := []string{
+		"op-1 message true",
+		"op-2 createFile true a/b.txt written 8",
+		`op-3 shell true exit 0 stdout "2\n" stderr "oops\n"`,
+		"op-4 policyDenied policy_forbids",
+		`op-5 readFile true a/b.txt "one\ntwo\n"`,
+		"op-6 editFile true a/b.txt edits 1",
+	}
+	results(t, a, doc, append(before, "op-7 approvalRequired"))
 	_, approval := doc.Pending()
 	if _, err := a.Gate.Approvals.Decide(ctx, origin, id.DefaultWorkspace, approval, policy.Answer{Decision: "approve"}); err != nil {
 		t.Fatal(err)
@@ -87,18 +97,46 @@ func TestOperationsFromBeginningToEnd(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	show(t, a, doc)
 	if doc.Status != run.Succeeded {
 		t.Fatalf("the run is %s, want succeeded", doc.Status)
 	}
+	results(t, a, doc, append(before, `op-7 shell true exit 0 stdout "<done>\n" stderr ""`, "op-8 deleteFile false missing file_not_found", "op-9 error invalid_path"))
 }
 
-func show(t *testing.T, a *app.App, doc run.Run) {
+// results holds the results of a run: what each operation did, and what it said.
+func results(t *testing.T, a *app.App, doc run.Run, want []string) {
 	t.Helper()
 	events, err := a.Runs.Events(t.Context(), doc)
 	if err != nil {
 		t.Fatal(err)
 	}
-	raw, _ := json.MarshalIndent(events, "", " ")
-	t.Logf("%s", raw)
+	var got []string
+	for _, r := range events.Events {
+		line := r.OperationID + " " + r.Type
+		if r.Success != nil {
+			line += fmt.Sprintf(" %t", *r.Success)
+		}
+		if r.Path != "" {
+			line += " " + r.Path
+		}
+		if r.BytesWritten != nil {
+			line += fmt.Sprintf(" written %d", *r.BytesWritten)
+		}
+		if r.Content != nil {
+			line += fmt.Sprintf(" %q", *r.Content)
+		}
+		if r.EditsApplied != nil {
+			line += fmt.Sprintf(" edits %d", *r.EditsApplied)
+		}
+		if r.ExitCode != nil && r.Stdout != nil && r.Stderr != nil {
+			line += fmt.Sprintf(" exit %d stdout %q stderr %q", *r.ExitCode, *r.Stdout, *r.Stderr)
+		}
+		if r.ReasonCode != "" {
+			line += " " + r.ReasonCode
+		}
+		got = append(got, line)
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
 }

@@ -70,9 +70,8 @@ func (p Permit) Try(types ...string) (a Action, back func(), err error) {
 	if err != nil {
 		return Action{}, func() {}, err
 	}
-	var mine atomic.Bool // else a late call would take away another attempt's
 	return a, func() {
-		if !mine.Swap(true) && !p.grant.returned.Swap(true) {
+		if !p.grant.returned.Swap(true) { // there is no other attempt before the first such call, so that a late one takes nothing away
 			p.grant.spent.Store(false)
 		}
 	}, nil

@@ -87,9 +87,6 @@ func covers(pattern, path string, below bool) bool {
 				reach(next, n+1)
 			}
 		}
-		if fits[end] && pattern[end-1] == '*' {
-			next[end] = true
-		}
 		fits, next = next, fits
 	}
 	return fits[end]

@@ -31,24 +31,24 @@ func (c Checkpoint) Text() string {
 
 // Workspace returns the workspace that the origin names.
 func (c Checkpoint) Workspace() (id.Workspace, error) {
-	_, name, _ := cutLast(c.Origin, '/')
+	_, name := cutLast(c.Origin, '/')
 	return id.ParseWorkspace(name)
 }
 
 // Installation returns the installation that the origin names, which is the name of the key that signs.
 func (c Checkpoint) Installation() string {
-	name, _, _ := cutLast(c.Origin, '/')
+	name, _ := cutLast(c.Origin, '/')
 	return name
 }
 
 // OriginOf returns the origin of a workspace's log.
 func OriginOf(installation string, ws id.Workspace) string { return installation + "/" + string(ws) }
 
-func cutLast(s string, at byte) (before, after string, found bool) {
+func cutLast(s string, at byte) (before, after string) {
 	if i := strings.LastIndexByte(s, at); i >= 0 {
-		return s[:i], s[i+1:], true
+		return s[:i], s[i+1:]
 	}
-	return s, "", false
+	return s, ""
 }
 
 // parseCheckpoint reads the text of a note. Lines behind the first three are extensions, which are signed and have no meaning here.

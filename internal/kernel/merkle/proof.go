@@ -50,9 +50,6 @@ func Reader(ctx context.Context, s Store, ws id.Workspace) tlog.HashReader {
 
 // RootAt returns the root of a tree as it was at a size, from the stored hashes.
 func RootAt(ctx context.Context, s Store, ws id.Workspace, size uint64) (Hash, error) {
-	if size == 0 {
-		return emptyRoot(), nil
-	}
 	return tlog.TreeHash(int64(size), Reader(ctx, s, ws))
 }
 
@@ -102,11 +99,9 @@ func ProveConsistency(r tlog.HashReader, old uint64, signed []byte, key PublicKe
 	if old > c.Size || c.Size > 1<<62 {
 		return Consistency{}, fault.New(fault.Invalid, "size_invalid", "the earlier size is at most that of the last checkpoint, which is %d", c.Size)
 	}
-	oldRoot := emptyRoot()
-	if old > 0 {
-		if oldRoot, err = tlog.TreeHash(int64(old), r); err != nil {
-			return Consistency{}, err
-		}
+	oldRoot, err := tlog.TreeHash(int64(old), r)
+	if err != nil {
+		return Consistency{}, err
 	}
 	p := Consistency{Old: old, OldRoot: oldRoot.String(), New: c.Size, NewRoot: c.Root.String(), Hashes: []string{}, Checkpoint: string(signed), PublicKey: key}
 	if old > 0 {

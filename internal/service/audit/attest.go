@@ -105,7 +105,8 @@ func Attest(t *run.Transcript) (run.Attestation, error) {
 		}
 		a.Bound++
 	}
-	return a, proven(t, places, &a)
+	err := proven(t, places, &a) // it fills in a, which is read behind it
+	return a, err
 }
 
 func contradicts(format string, args ...any) error {

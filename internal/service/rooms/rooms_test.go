@@ -344,13 +344,24 @@ func TestWhoConfigures(t *testing.T) {
 func TestPostsAndClosingsAreInOneOrder(t *testing.T) {
 	h := build(t)
 	thread := h.thread()
+	refused, over := make(chan struct{}, 1), make(chan struct{})
 	var posting sync.WaitGroup
 	for n := range 8 {
 		posting.Go(func() {
-			for range 20 {
+			for {
 				_, err := h.Post(t.Context(), origin(h.owner), h.owner, thread.ID, room.MessageCreated{Content: fmt.Sprint(n)})
-				if err != nil && !errors.Is(err, room.ErrClosed) && !errors.Is(err, journal.ErrConflict) {
+				if errors.Is(err, room.ErrClosed) {
+					select {
+					case refused <- struct{}{}:
+					default:
+					}
+				} else if err != nil && !errors.Is(err, journal.ErrConflict) {
 					t.Error(err)
+				}
+				select {
+				case <-over:
+					return
+				default:
 				}
 			}
 		})
@@ -360,7 +371,15 @@ func TestPostsAndClosingsAreInOneOrder(t *testing.T) {
 		if _, err := h.UpdateThread(t.Context(), origin(h.owner), ws, thread.ID, room.ThreadUpdated{Status: &status}); err != nil {
 			t.Error(err)
 		}
+		if n == 0 { // it is closed for the first time, and others go on to post
+			select {
+			case <-refused:
+			case <-time.After(time.Minute):
+				t.Error("no post was refused while the thread was closed")
+			}
+		}
 	}
+	close(over)
 	posting.Wait()
 	events, err := h.log.Read(t.Context(), journal.Query{Workspace: ws, Thread: thread.ID, Limit: journal.MaxRead})
 	if err != nil {

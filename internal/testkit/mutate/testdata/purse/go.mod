@@ -1,0 +1,3 @@
+module purse
+
+go 1.26
