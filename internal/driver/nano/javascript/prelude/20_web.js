@@ -120,21 +120,22 @@
       return { read, written };
     }
   }
+  const common = { "utf-8": "utf-8", utf8: "utf-8", "utf-16le": "utf-16le", "utf-16": "utf-16le", "ucs-2": "utf-16le" }; // the others the host knows
   class TextDecoder {
     #kept = new Uint8Array(0);
     #bom = true;
     constructor(label = "utf-8", options = {}) {
-      const name = String(label).trim().toLowerCase();
-      const known = { "utf-8": "utf-8", utf8: "utf-8", "unicode-1-1-utf-8": "utf-8", latin1: "windows-1252", "iso-8859-1": "windows-1252", ascii: "windows-1252", "us-ascii": "windows-1252", "windows-1252": "windows-1252", "utf-16le": "utf-16le", "utf-16": "utf-16le", ucs2: "utf-16le", "ucs-2": "utf-16le" };
-      if (!known[name]) throw ab.error(RangeError, "ERR_ENCODING_NOT_SUPPORTED", `The "${label}" encoding is not supported`);
-      this.encoding = known[name];
+      const name = String(label).replace(/^[\t\n\f\r ]+|[\t\n\f\r ]+$/g, "").toLowerCase();
+      const known = common[name] ?? host.encoding(name);
+      if (!known) throw ab.error(RangeError, "ERR_ENCODING_NOT_SUPPORTED", `The "${label}" encoding is not supported`);
+      if (typeof options !== "object" && options !== undefined) throw ab.argument("options", "object", options);
+      this.encoding = known;
       this.fatal = Boolean(options.fatal);
       this.ignoreBOM = Boolean(options.ignoreBOM);
     }
     decode(input, options = {}) {
       const [buffer, offset, length] = view(input);
       let bytes = new Uint8Array(buffer, offset, length);
-      if (this.encoding === "windows-1252") return ab.builtin("buffer").Buffer.from(bytes).toString("latin1");
       if (this.#kept.length > 0) {
         const all = new Uint8Array(this.#kept.length + bytes.length);
         all.set(this.#kept);
@@ -142,20 +143,30 @@
         bytes = all;
         this.#kept = new Uint8Array(0);
       }
-      if (options.stream) {
+      const other = this.encoding !== "utf-8" && this.encoding !== "utf-16le";
+      if (options.stream && !other) {
         const cut = this.encoding === "utf-8" ? incomplete(bytes) : bytes.length % 2;
         this.#kept = bytes.slice(bytes.length - cut);
         bytes = bytes.subarray(0, bytes.length - cut);
       }
       let text;
-      if (this.encoding === "utf-16le") text = ab.builtin("buffer").Buffer.from(bytes).toString("utf16le");
-      else {
-        try { text = host.decode(bytes.buffer, bytes.byteOffset, bytes.byteLength, this.fatal ? 1 : 0); } catch (e) { throw ab.error(TypeError, e.code, e.message); }
+      if (other) {
+        const answer = this.#told(() => host.decodeAs(this.encoding, options.stream ? 1 : 0, this.fatal ? 1 : 0, bytes.buffer, bytes.byteOffset, bytes.byteLength));
+        const colon = answer.indexOf(":");
+        this.#kept = bytes.slice(Number(answer.slice(0, colon)));
+        text = answer.slice(colon + 1);
+      } else if (this.encoding === "utf-16le") text = ab.builtin("buffer").Buffer.from(bytes).toString("utf16le");
+      else text = this.#told(() => host.decode(bytes.buffer, bytes.byteOffset, bytes.byteLength, this.fatal ? 1 : 0));
+      if (this.encoding === "utf-16le") {
+        if (this.fatal && (!text.isWellFormed() || bytes.length % 2 !== 0)) throw ab.error(TypeError, "ERR_ENCODING_INVALID_ENCODED_DATA", "The encoded data was not valid for encoding utf-16le");
+        text = text.toWellFormed() + (bytes.length % 2 !== 0 ? "\ufffd" : "");
       }
       if (this.#bom && !this.ignoreBOM && text[0] === "\ufeff") text = text.slice(1);
       this.#bom = !options.stream || (this.#bom && text === "");
       return text;
     }
+    #told(f) { try { return f(); } catch (e) { throw e.code ? ab.error(TypeError, e.code, e.message) : e; } }
+    get [Symbol.toStringTag]() { return "TextDecoder"; }
   }
   const incomplete = (b) => {
     for (let back = 1; back <= Math.min(3, b.length); back++) {
