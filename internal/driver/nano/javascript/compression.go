@@ -6,6 +6,7 @@ import (
 	"compress/gzip"
 	"compress/zlib"
 	"errors"
+	"fmt"
 	"hash/adler32"
 	"hash/crc32"
 	"io"
@@ -111,7 +112,7 @@ func (r *run) unpack(a *arguments) (any, error) {
 		out = append(out, part[:n]...)
 		switch {
 		case len(out) > most:
-			return nil, &thrown{"ERR_BUFFER_TOO_LARGE", "Cannot create a Buffer larger than the bytes that maxOutputLength allows"}
+			return nil, &thrown{"ERR_BUFFER_TOO_LARGE", fmt.Sprintf("Cannot create a Buffer larger than %d bytes", most)}
 		case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF) && in.over:
 			return out, nil
 		case err != nil:

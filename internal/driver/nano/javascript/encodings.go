@@ -6,6 +6,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"golang.org/x/text/encoding/charmap"
 	"golang.org/x/text/encoding/htmlindex"
 	"golang.org/x/text/transform"
 )
@@ -42,6 +43,13 @@ func (r *run) decodeAs(a *arguments) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	if page, ok := e.(*charmap.Charmap); ok {
+		text, whole := ofPage(page, b)
+		if fatal && !whole {
+			return nil, undecodable(name)
+		}
+		return strconv.Itoa(len(b)) + ":" + text, nil
+	}
 	var out strings.Builder
 	from, into := b, make([]byte, 4096)
 	decoder := e.NewDecoder().Transformer
@@ -59,7 +67,26 @@ func (r *run) decodeAs(a *arguments) (any, error) {
 	}
 	text := out.String()
 	if fatal && strings.ContainsRune(text, utf8.RuneError) {
-		return nil, &thrown{"ERR_ENCODING_INVALID_ENCODED_DATA", "The encoded data was not valid for encoding " + name}
+		return nil, undecodable(name)
 	}
 	return strconv.Itoa(len(b)-len(from)) + ":" + text, nil
+}
+
+func undecodable(name string) error {
+	return &thrown{"ERR_ENCODING_INVALID_ENCODED_DATA", "The encoded data was not valid for encoding " + name}
+}
+
+// ofPage makes text of bytes that are a character each, and says whether all are. As on the web, controls that a page does not name are themselves.
+func ofPage(page *charmap.Charmap, b []byte) (text string, whole bool) {
+	var out strings.Builder
+	whole = true
+	for _, c := range b {
+		r := page.DecodeByte(c)
+		if r == utf8.RuneError && c >= 0x80 && c < 0xa0 {
+			r = rune(c)
+		}
+		whole = whole && r != utf8.RuneError
+		out.WriteRune(r)
+	}
+	return out.String(), whole
 }

@@ -216,10 +216,41 @@ func (r *run) decode(a *arguments) (any, error) {
 	var s strings.Builder
 	for len(text) > 0 {
 		c, size := utf8.DecodeRuneInString(text)
+		if c == utf8.RuneError && size == 1 {
+			size = spoiled(text)
+		}
 		s.WriteRune(c)
 		text = text[size:]
 	}
 	return s.String(), nil
+}
+
+// spoiled returns how many bytes at the start of a text are one character that was begun and not ended: they become one U+FFFD, as the web's standard says.
+func spoiled(text string) int {
+	need, low, high := 0, byte(0x80), byte(0xbf)
+	switch c := text[0]; {
+	case c >= 0xc2 && c <= 0xdf:
+		need = 1
+	case c >= 0xe0 && c <= 0xef:
+		need = 2
+		if c == 0xe0 {
+			low = 0xa0
+		} else if c == 0xed {
+			high = 0x9f
+		}
+	case c >= 0xf0 && c <= 0xf4:
+		need = 3
+		if c == 0xf0 {
+			low = 0x90
+		} else if c == 0xf4 {
+			high = 0x8f
+		}
+	}
+	n := 1
+	for ; n <= need && n < len(text) && text[n] >= low && text[n] <= high; n++ {
+		low, high = 0x80, 0xbf
+	}
+	return n
 }
 
 func (r *run) base64(a *arguments) (any, error) {

@@ -34,7 +34,7 @@ type Form struct {
 
 // Errors that Node has for passphrases.
 var (
-	errPassphrase = &Error{"ERR_MISSING_PASSPHRASE", "Passphrase required for encrypted key"}
+	errPassphrase = &Error{"ERR_OSSL_CRYPTO_INTERRUPTED_OR_CANCELLED", "error:07880109:common libcrypto routines::interrupted or cancelled"}
 	errDecrypt    = &Error{"ERR_OSSL_BAD_DECRYPT", "error:1C800064:Provider routines::bad decrypt"}
 )
 
@@ -328,11 +328,11 @@ func (k *Key) JWK() ([]byte, error) {
 		j = r
 	default:
 		r := struct {
-			Crv string `json:"crv"`
-			D   string `json:"d,omitempty"`
-			X   string `json:"x"`
 			Kty string `json:"kty"`
-		}{"Ed25519", "", "", "OKP"}
+			Crv string `json:"crv"`
+			X   string `json:"x"`
+			D   string `json:"d,omitempty"`
+		}{"OKP", "Ed25519", "", ""}
 		switch p := p.(type) {
 		case ed25519.PublicKey:
 			r.X = of(p)

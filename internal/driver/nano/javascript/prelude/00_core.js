@@ -55,13 +55,13 @@
       heads.delete(this);
       let now;
       try { now = ab.headline(this); } catch { return text; }
-      if (now === head || typeof text !== "string" || !text.startsWith(head)) return text;
-      text = now + text.slice(head.length);
-      stackOf.set.call(this, text);
+      if (typeof text !== "string" || !text.startsWith(head)) return text;
+      text = now + (ab.placed?.(text.slice(head.length)) ?? text.slice(head.length));
+      Object.defineProperty(this, "stack", { value: text, writable: true, configurable: true });
       return text;
     }, set(v) {
       heads.delete(this);
-      if (typeof v === "string") stackOf.set.call(this, v); else Object.defineProperty(this, "stack", { value: v, writable: true, configurable: true });
+      Object.defineProperty(this, "stack", { value: v, writable: true, configurable: true });
     } });
   }
   // natives are the engine's own functions as V8 names them.
@@ -326,7 +326,9 @@
     if (at && at[0][0] === "/") {
       text += `${at[0]}:${at[1]}\n`;
       const line = host.line(at[0], at[1]);
-      if (line !== "") text += `${line}\n${" ".repeat(Math.max(0, Math.min(at[2] - 1, line.length)))}^\n`;
+      const thrown = line.slice(0, at[2]).lastIndexOf("throw "); // what throws is where V8 points
+      const column = thrown >= 0 && isError ? thrown : at[2] - 1;
+      if (line !== "") text += `${line}\n${" ".repeat(Math.max(0, Math.min(column, line.length)))}^\n`;
       text += "\n";
     }
     text += isError ? ab.inspect(e, { depth: 5 }) : `Uncaught ${ab.inspect(e)}`;

@@ -90,7 +90,7 @@
       const f = v[custom];
       if (typeof f === "function" && f !== inspect && !(v.constructor && v.constructor.prototype === v)) {
         const left = ctx.o.depth - depth;
-        const r = f.call(v, left, { ...ctx.o, depth: left, stylize: (s, kind) => ctx.paint(s, kind) }, inspect);
+        const r = f.call(v, left, { ...ctx.o, stylize: (s, kind) => ctx.paint(s, kind) }, inspect);
         if (r !== v) return typeof r === "string" ? r.replaceAll("\n", `\n${" ".repeat(ctx.indent)}`) : format(ctx, r, depth);
       }
     }
@@ -103,6 +103,7 @@
 
   const prefixOf = (name, tag, fallback, size) => {
     const n = name === null ? (tag !== "" && tag !== fallback ? `[${fallback}${size ?? ""}: null prototype] [${tag}] ` : `[${fallback}${size ?? ""}: null prototype] `) : `${name}${size ?? ""} `;
+    if (name !== null && tag.endsWith(`.${name}`)) return `${tag}${size ?? ""} `;
     return name !== null && tag !== "" && tag !== name ? `${n}[${tag}] ` : n;
   };
   const settled = (p) => { const state = ab.host.settled(p); return state === 0 ? null : [state, ab.host.outcome(p)]; };
@@ -435,7 +436,7 @@
             if (!plainText(a)) return String(a);
             return inspect(a, { ...options, depth: 0, colors: false, compact: 3 });
           case "%d": return typeof a === "bigint" ? `${a}n` : typeof a === "symbol" || typeof a === "object" ? number(Number(typeof a === "symbol" ? NaN : a)) : number(Number(a));
-          case "%i": return typeof a === "bigint" ? `${a}n` : typeof a === "symbol" || typeof a === "object" ? "NaN" : number(parseInt(a, 10));
+          case "%i": return typeof a === "bigint" ? `${a}n` : typeof a === "symbol" || typeof a === "object" ? "NaN" : number(parseInt(a));
           case "%f": return typeof a === "symbol" ? "NaN" : number(parseFloat(a));
           case "%j": try { return String(JSON.stringify(a)); } catch { return "[Circular]"; }
           case "%o": return inspect(a, { ...options, showHidden: true, depth: 4 });

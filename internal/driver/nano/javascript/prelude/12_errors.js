@@ -57,6 +57,7 @@
     if (s[c] === "(" && /[\w$)\]]\s*$/.test(s.slice(0, c))) return c;
     for (let depth = 0, i = c - 1; i >= 0; i--) {
       if (")]}".includes(s[i])) depth++;
+      else if (s[i] === "{" && s[i - 1] === "$" && depth === 0) continue; // of a template
       else if ("([{".includes(s[i])) { if (depth === 0) return s[i] === "(" && /[\w$)\]]\s*$/.test(s.slice(0, i)) ? i : -1; depth--; }
     }
     return -1;
@@ -135,6 +136,38 @@
     const name = first[1] ?? first[3];
     if (/^[\w$]+\s*=(?!=)/.test(inner)) return `Cannot read properties of ${v} (reading '${name}')`;
     return `Cannot destructure property '${name}' of '${said}' as it is ${v}.`;
+  };
+  // placed has the frames of a stack name the columns that V8 names: that of new where an error is made, and of the last name of what is called.
+  ab.placed = (text) => {
+    const lines = text.split("\n");
+    let above = -1; // the frame that the one before was called from
+    for (let i = 0, first = true; i < lines.length; i++) {
+      const m = /^( {4}at (?:.* \()?)(\/[^\s()]*):(\d+):(\d+)(\)?)$/.exec(lines[i]);
+      if (!m) { if (lines[i] !== "") { first = false; above = -1; } continue; }
+      const s = host.line(m[2], Number(m[3]));
+      let c = Number(m[4]) - 1;
+      const make = /\bnew\s+$/.exec(s.slice(0, c));
+      if (make && /^[\w$.]+\s*(\(|;|$|,|\))/.test(s.slice(c))) {
+        c = make.index;
+        if (above >= 0) lines[above] = lines[above].replace(/^( {4}at )([A-Z][\w$]* \()/, "$1new $2");
+      } else if (first) {
+        const open = opened(s, c);
+        const error = open < 0 ? null : /\bnew\s+[\w$.]*Error\s*$/.exec(s.slice(0, open));
+        if (error) c = error.index;
+      } else {
+        const open = opened(s, c);
+        const name = open < 0 ? null : /#?([\w$]+)\s*(?:\?\.)?$/.exec(s.slice(0, open));
+        if (name) {
+          c = name.index;
+          const made = /\bnew\s+(?:[\w$]+\.)*$/.exec(s.slice(0, c));
+          if (made) { c = made.index; if (above >= 0) lines[above] = lines[above].replace(/^( {4}at )([A-Z][\w$]* \()/, "$1new $2"); }
+        }
+      }
+      lines[i] = `${m[1]}${m[2]}:${m[3]}:${c + 1}${m[5]}`;
+      first = false;
+      above = i;
+    }
+    return lines.join("\n");
   };
   // constant reports whether what was assigned to is a name, and not a property.
   const constant = (name, at) => {

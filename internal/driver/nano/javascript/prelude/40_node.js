@@ -45,24 +45,24 @@
       const s = p.replace(/\/+$/, "");
       if (s === "") return p.startsWith("/") ? "/" : ".";
       const i = s.lastIndexOf("/");
-      return i < 0 ? "." : s.slice(0, i).replace(/\/+$/, "") || "/";
+      return i < 0 ? "." : i === 0 ? "/" : i === 1 && s[0] === "/" ? "//" : s.slice(0, i);
     },
     basename(p, suffix) {
       text("path", p);
+      if (suffix !== undefined) text("suffix", suffix);
       const s = p.replace(/\/+$/, "");
       const b = s.slice(s.lastIndexOf("/") + 1);
-      return suffix && b.endsWith(suffix) && b !== suffix ? b.slice(0, -suffix.length) : b;
+      return !suffix || !b.endsWith(suffix) ? b : s === suffix ? "" : b === suffix ? b : b.slice(0, -suffix.length);
     },
-    extname(p) { const b = path.basename(p); const i = b.lastIndexOf("."); return i <= 0 ? "" : b.slice(i); },
+    extname(p) { const b = path.basename(p); const i = b.lastIndexOf("."); return i <= 0 || b === ".." ? "" : b.slice(i); },
     parse(p) {
       text("path", p);
-      const base = path.basename(p);
-      const ext = path.extname(p);
       const root = p.startsWith("/") ? "/" : "";
-      let dir = path.dirname(p);
-      if (dir === "." && !p.startsWith(".")) dir = "";
-      if (base === "" ) dir = root;
-      return { root, dir, base, ext, name: ext ? base.slice(0, -ext.length) : base };
+      const s = p.replace(/\/+$/, "");
+      const start = Math.max(root.length, s.lastIndexOf("/") + 1);
+      const base = s.slice(start);
+      const ext = base === "" ? "" : path.extname(base);
+      return { root, dir: start > root.length ? s.slice(0, start - 1) : root, base, ext, name: ext ? base.slice(0, -ext.length) : base };
     },
     toNamespacedPath: (p) => p,
     matchesGlob: (p, g) => ab.glob(g).test(p),

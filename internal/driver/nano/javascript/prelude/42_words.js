@@ -29,6 +29,8 @@
     return /^[a-z]:/i.test(p) ? (isSep(p[2] ?? "") ? 3 : 2) : -1;
   };
   const trimmed = (p, from) => { let end = p.length; while (end > from && isSep(p[end - 1])) end--; return p.slice(0, end); };
+  // withoutSuffix is a last name without its suffix. A path that is the suffix has none left.
+  const withoutSuffix = (p, b, suffix) => (!suffix || !b.endsWith(suffix) ? b : p === suffix ? "" : b === suffix ? b : b.slice(0, -suffix.length));
   const win32 = {
     sep: "\\", delimiter: ";",
     normalize(p) {
@@ -82,15 +84,14 @@
       let end = s.length;
       while (end > Math.max(root, 0) && !isSep(s[end - 1])) end--;
       if (end <= root) return p.slice(0, root);
-      while (end > Math.max(root, 0) && isSep(s[end - 1])) end--;
-      return end === 0 ? (root < 0 ? "." : p.slice(0, root)) : p.slice(0, end);
+      return end === 0 ? "." : p.slice(0, end - 1) || p.slice(0, Math.max(root, 1));
     },
     basename(p, suffix) {
       text("path", p);
       if (suffix !== undefined) text("suffix", suffix);
       const s = trimmed(/^[a-z]:/i.test(p) ? p.slice(2) : p, 0);
       const b = s.slice(Math.max(s.lastIndexOf("/"), s.lastIndexOf("\\")) + 1);
-      return suffix && b.endsWith(suffix) && b !== suffix ? b.slice(0, -suffix.length) : b;
+      return withoutSuffix(s, b, suffix);
     },
     extname(p) { const b = win32.basename(p); const i = b.lastIndexOf("."); return i <= 0 || b === ".." ? "" : b.slice(i); },
     parse(p) {

@@ -61,21 +61,22 @@
   class Hmac extends Hash {}
   // streamed gives a hash all that a stream has.
   const streamed = () => {
+    Object.setPrototypeOf(Hash.prototype, ab.builtin("stream").Transform.prototype);
     for (let p = ab.builtin("stream").Transform.prototype; p && p !== Object.prototype; p = Object.getPrototypeOf(p)) {
       for (const k of Reflect.ownKeys(p)) {
-        if (k === "constructor" || k in Hash.prototype) continue;
+        if (k === "constructor" || Object.hasOwn(Hash.prototype, k)) continue;
         const d = Object.getOwnPropertyDescriptor(p, k);
         Object.defineProperty(Hash.prototype, k, typeof d.value === "function" ? { value: function (...args) { const s = this.stream(); const r = s[k](...args); return r === s ? this : r; }, writable: true, configurable: true } : { get() { return this.stream()[k]; }, set(v) { this.stream()[k] = v; }, configurable: true });
       }
     }
-    for (const k of ["_readableState", "_writableState", "_events"]) if (!(k in Hash.prototype)) Object.defineProperty(Hash.prototype, k, { get() { return this.stream()[k]; }, configurable: true });
+    for (const k of ["_readableState", "_writableState", "_events"]) if (!Object.hasOwn(Hash.prototype, k)) Object.defineProperty(Hash.prototype, k, { get() { return this.stream()[k]; }, configurable: true });
   };
   class Crypto {
     constructor() { throw ab.error(TypeError, "ERR_ILLEGAL_CONSTRUCTOR", "Illegal constructor"); }
     get subtle() { return ab.subtle; }
     getRandomValues(b) {
       if (!ArrayBuffer.isView(b) || /^Float|DataView/.test(b.constructor.name)) throw new DOMException("The data argument must be an integer-type TypedArray", "TypeMismatchError");
-      if (b.byteLength > 65536) throw new DOMException(`The requested length exceeds 65,536 bytes`, "QuotaExceededError");
+      if (b.byteLength > 65536) throw new QuotaExceededError("The requested length exceeds 65,536 bytes");
       return fill(b);
     }
     randomUUID() { return uuid(); }
@@ -117,6 +118,7 @@
   const pbkdf2 = (password, salt, rounds, length, digest) => {
     if (typeof digest !== "string") throw ab.argument("digest", "string", digest);
     if (!(rounds >= 1)) throw ab.error(RangeError, "ERR_OUT_OF_RANGE", `The value of "iterations" is out of range. It must be >= 1 && <= 2147483647. Received ${ab.inspect(rounds)}`);
+    try { host.hash(digest, new ArrayBuffer(0), 0, 0); } catch { throw ab.error(TypeError, "ERR_CRYPTO_INVALID_DIGEST", `Invalid digest: ${digest}`); }
     return ab.wrap(host.pbkdf2(digest, ...ab.view(keyOf(password)), ...ab.view(ab.bytesOf(salt)), rounds, size(length, "keylen")));
   };
   const scrypt = (password, salt, length, o = {}) => ab.wrap(host.scrypt(...ab.view(ab.bytesOf(password)), ...ab.view(ab.bytesOf(salt)), o.N ?? o.cost ?? 16384, o.r ?? o.blockSize ?? 8, o.p ?? o.parallelization ?? 1, length));
@@ -206,9 +208,9 @@
     const c = {
       createHash: (name, o) => new Hash(text("algorithm", name), null, [], o), createHmac: (name, key) => new Hmac(text("hmac", name), keyOf(key)), Hash, Hmac, getHashes: () => [...hashes],
       hash: (name, data, o = "hex") => new Hash(text("algorithm", name), null, [], typeof o === "object" ? o : {}).update(data).digest(typeof o === "object" ? o.outputEncoding ?? "hex" : o),
-      randomBytes: later((n) => fill(Buffer.alloc(size(n)))), randomFillSync: fillSync, randomFill: later(fillSync), randomInt: later(randomInt), randomUUID: uuid,
+      randomBytes: later((n) => fill(Buffer.alloc(size(n)))), randomFillSync: fillSync, randomFill: later(fillSync), randomInt: (...args) => { const done = typeof args.at(-1) === "function" ? args.pop() : null; const n = randomInt(...args); if (done) { ab.nextTick(done, undefined, n); return undefined; } return n; }, randomUUID: uuid,
       getRandomValues: (b) => web.getRandomValues(b), webcrypto: web, get subtle() { return ab.subtle; }, getFips: () => 0, setEngine() {}, secureHeapUsed: () => ({ total: 0, used: 0, utilization: 0, min: 2 }), pbkdf2Sync: pbkdf2, pbkdf2: later(pbkdf2),
-      timingSafeEqual: (a, b) => { if (a.byteLength !== b.byteLength) throw ab.error(RangeError, "ERR_CRYPTO_TIMING_SAFE_EQUAL_LENGTH", "Input buffers must have the same byte length"); return Buffer.compare(new Uint8Array(...ab.view(a)), new Uint8Array(...ab.view(b))) === 0; },
+      timingSafeEqual: (a, b) => { for (const [name, v] of [["buf1", a], ["buf2", b]]) if (!ArrayBuffer.isView(v) && !(v instanceof ArrayBuffer)) throw ab.error(TypeError, "ERR_INVALID_ARG_TYPE", `The "${name}" argument must be an instance of ArrayBuffer, Buffer, TypedArray, or DataView.`); if (a.byteLength !== b.byteLength) throw ab.error(RangeError, "ERR_CRYPTO_TIMING_SAFE_EQUAL_LENGTH", "Input buffers must have the same byte length"); return Buffer.compare(new Uint8Array(...ab.view(a)), new Uint8Array(...ab.view(b))) === 0; },
       constants: {}, createCipheriv: (...args) => new Cipher(true, ...args), createDecipheriv: (...args) => new Cipher(false, ...args), getCiphers: () => [...ciphers],
       scryptSync: scrypt, scrypt: later(scrypt), hkdfSync: hkdf, hkdf: later(hkdf),
     };
@@ -219,7 +221,7 @@
       if (!m) return undefined;
       const mode = m[2].toLowerCase();
       const nid = { ecb: [418, 422, 426], cbc: [419, 423, 427], ctr: [904, 905, 906], gcm: [895, 898, 901] }[mode][Number(m[1]) / 64 - 2];
-      return { mode, name: mode === "gcm" ? `id-aes${m[1]}-GCM` : name.toLowerCase(), nid, ...(mode === "ecb" || mode === "cbc" ? { blockSize: 16 } : {}), ...(mode === "ecb" ? {} : { ivLength: mode === "gcm" ? 12 : 16 }), keyLength: Number(m[1]) / 8 };
+      return Object.assign(Object.create(null), { mode, name: mode === "gcm" ? `id-aes${m[1]}-gcm` : name.toLowerCase(), nid, keyLength: Number(m[1]) / 8, blockSize: mode === "ecb" || mode === "cbc" ? 16 : 1, ...(mode === "ecb" ? {} : { ivLength: mode === "gcm" ? 12 : 16 }) });
     };
     return c;
   });

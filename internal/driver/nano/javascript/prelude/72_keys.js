@@ -7,7 +7,7 @@
   // call has the host use a key; the texts are bytes.
   const call = (way, options, a = empty, b = empty, c = empty) => {
     try { return host.key(way, JSON.stringify(options ?? {}), ...ab.view(a), ...ab.view(b), ...ab.view(c)); } catch (e) {
-      if (["ERR_CRYPTO_INVALID_CURVE", "ERR_CRYPTO_INVALID_DIGEST", "ERR_INVALID_ARG_VALUE", "ERR_MISSING_PASSPHRASE", "ERR_CRYPTO_UNKNOWN_CIPHER"].includes(e.code)) throw bad(e.code, e.message);
+      if (["ERR_CRYPTO_INVALID_CURVE", "ERR_CRYPTO_INVALID_DIGEST", "ERR_INVALID_ARG_VALUE", "ERR_CRYPTO_UNKNOWN_CIPHER"].includes(e.code)) throw bad(e.code, e.message);
       if (e.code === "ERR_OUT_OF_RANGE") throw bad(e.code, e.message, RangeError);
       const m = /^error:[0-9A-F]+:([^:]*)::(.*)$/.exec(e.message ?? "");
       if (m) Object.assign(e, { library: m[1], reason: m[2] });
@@ -82,6 +82,8 @@
   const keyTypes = "of type string or an instance of ArrayBuffer, Buffer, TypedArray, DataView, KeyObject, or CryptoKey";
   const given = (k, want) => {
     let o = {};
+    if ((k === null || k === undefined) && want === "signs") throw bad("ERR_CRYPTO_SIGN_KEY_REQUIRED", "No key provided to sign", Error);
+    if (want === "signs") want = "private";
     if (k !== null && typeof k === "object" && !isBytes(k) && !(k instanceof KeyObject) && !(k instanceof CryptoKey)) { o = k; k = o.key; }
     if (k instanceof CryptoKey) k = KeyObject.from(k);
     if (k instanceof KeyObject) {
@@ -153,7 +155,7 @@
     if (typeof data !== "string" && !isBytes(data)) throw ab.argument("data", "of type string or an instance of ArrayBuffer, Buffer, TypedArray, or DataView", data);
     return bytes(data, e);
   };
-  const sign = (hash, data, key) => ab.wrap(call("sign", use(hash, key), inner.get(given(key, "private")).der, dataOf(data)));
+  const sign = (hash, data, key) => ab.wrap(call("sign", use(hash, key), inner.get(given(key, "signs")).der, dataOf(data)));
   const verify = (hash, data, key, signature) => {
     if (!isBytes(signature)) throw ab.argument("signature", secretTypes, signature);
     return call("verify", use(hash, key), inner.get(given(key)).der, dataOf(data), bytes(signature)).length > 0;
@@ -164,7 +166,7 @@
       constructor(hash, o) {
         super(o);
         if (typeof hash !== "string") throw ab.argument("algorithm", "of type string", hash);
-        try { host.hash(hash.replace(/^rsa-/i, ""), empty.buffer, 0, 0); } catch { throw bad("ERR_CRYPTO_INVALID_DIGEST", `Invalid digest: ${hash}`); }
+        try { host.hash(hash.replace(/^rsa-/i, ""), empty.buffer, 0, 0); } catch { throw bad("ERR_CRYPTO_INVALID_DIGEST", "Invalid digest"); }
         inner.set(this, { hash, parts: [] });
       }
       update(data, e) {
@@ -276,7 +278,7 @@
   };
   const order = ["encrypt", "decrypt", "sign", "verify", "deriveKey", "deriveBits", "wrapKey", "unwrapKey"];
   const ordered = (usages, allowed, what) => {
-    for (const u of usages) if (!allowed.includes(u)) raise("SyntaxError", `Unsupported key usage for ${/^[AEHR]|^X/.test(what) ? "an" : "a"} ${what} key`);
+    for (const u of usages) if (!allowed.includes(u)) raise("SyntaxError", `Unsupported key usage for ${what} key`);
     return order.filter((u) => usages.includes(u));
   };
   class CryptoKey {
@@ -335,7 +337,7 @@
       const extra = a.additionalData ? copied(a.additionalData) : empty;
       const iv = copied(a.iv);
       if (encrypts) { const all = host.gcm(1, ...ab.view(key), ...ab.view(iv), ...ab.view(extra), ...ab.view(data)); return buffer(all.slice(0, data.length + size)); }
-      if (data.length < size) return raise("OperationError", "The provided data is too small.");
+      if (data.length < size) return raise("OperationError", "The operation failed for an operation-specific reason");
       const text = data.slice(0, data.length - size);
       const all = host.gcm(0, ...ab.view(key), ...ab.view(iv), ...ab.view(extra), ...ab.view(text));
       if (Buffer.compare(all.subarray(text.length, text.length + size), data.subarray(text.length)) !== 0) throw new Error("tag");
@@ -435,13 +437,13 @@
     },
     async exportKey(format, key) {
       const h = held(key);
-      if (!h.extractable) raise("InvalidAccessException", "key is not extractable");
+      if (!h.extractable) raise("InvalidAccessError", "key is not extractable");
       const { name } = h.algorithm;
       if (format === "jwk") {
         const parts = h.secret ? { kty: "oct", k: ab.wrap(h.secret).toString("base64url") } : json(call("parts", null, h.der));
         const sha = h.algorithm.hash?.name.slice(4);
         const alg = { "AES-GCM": `A${h.algorithm.length}GCM`, "AES-CBC": `A${h.algorithm.length}CBC`, "AES-CTR": `A${h.algorithm.length}CTR`, "AES-KW": `A${h.algorithm.length}KW`, HMAC: `HS${sha}`, "RSA-OAEP": sha === "1" ? "RSA-OAEP" : `RSA-OAEP-${sha}`, "RSASSA-PKCS1-v1_5": `RS${sha}`, "RSA-PSS": `PS${sha}`, Ed25519: "EdDSA" }[name];
-        return { key_ops: h.usages.slice(), ext: true, ...parts, ...(alg && name !== "Ed25519" ? { alg } : {}), ...(name === "Ed25519" ? { alg: "Ed25519" } : {}) };
+        return { key_ops: h.usages.slice(), ext: true, ...(name === "Ed25519" ? { alg: "Ed25519" } : alg ? { alg } : {}), ...parts };
       }
       if (h.secret) return format === "raw" || format === "raw-secret" ? buffer(h.secret.slice()) : raise("NotSupportedError", `Unable to export a ${name} secret key using ${format} format`);
       if (format === "raw" || format === "raw-public") return h.type === "public" && h.algorithm.modulusLength === undefined ? buffer(call("bytes", false, h.der)) : raise(h.type === "public" ? "NotSupportedError" : "InvalidAccessError", `Unable to export a ${name} ${h.type} key using ${format} format`);

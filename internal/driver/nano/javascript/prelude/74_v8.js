@@ -105,11 +105,11 @@
     #array(v) {
       const { length } = v;
       const others = Object.keys(v).filter((k) => !isIndex(k));
-      const dense = Object.keys(v).length - others.length === length || length < 32;
+      const dense = Object.keys(v).length - others.length === length;
       if (dense) {
         this.#tag("A");
         this.#varint(length);
-        for (let i = 0; i < length; i++) if (Object.hasOwn(v, i)) this.writeValue(v[i]); else this.#tag("-");
+        for (let i = 0; i < length; i++) this.writeValue(v[i]);
         const n = this.#properties(v, others);
         this.#tag("$");
         this.#varint(n);
@@ -136,7 +136,7 @@
     #at = 0;
     #objects = [];
     constructor(b) {
-      if (!ArrayBuffer.isView(b)) throw ab.argument("buffer", "an instance of Buffer, TypedArray, or DataView", b);
+      if (!ArrayBuffer.isView(b)) throw ab.error(TypeError, "ERR_INVALID_ARG_TYPE", "buffer must be a TypedArray or a DataView");
       this.buffer = b;
       Object.defineProperty(this, "bytes", { value: new Uint8Array(...ab.view(b)) });
     }
@@ -153,6 +153,7 @@
     readUint32() { return this.#varint(); }
     readUint64() { const n = this.#varint(); return [Math.floor(n / 2 ** 32), n % 2 ** 32]; }
     readDouble() { return this.#double(); }
+    _readRawBytes(n) { this.#raw(n); return this.#at - n; }
     readRawBytes(n) { return Buffer.from(this.#raw(n)); }
     getWireFormatVersion() { return 15; }
     transferArrayBuffer() {}
@@ -232,9 +233,11 @@
   class DefaultDeserializer extends Deserializer {
     _readHostObject() {
       const T = views()[this.readUint32()];
-      const b = this.readRawBytes(this.readUint32());
-      if (T === Buffer) return b;
-      return new T(Uint8Array.from(b).buffer, 0, b.length / (T.BYTES_PER_ELEMENT ?? 1));
+      const n = this.readUint32();
+      const at = this.bytes.byteOffset + this._readRawBytes(n); // a view of what is read, where it may stand there
+      const size = T.BYTES_PER_ELEMENT ?? 1;
+      if (T === Buffer) return Buffer.from(this.bytes.buffer, at, n);
+      return at % size === 0 ? new T(this.bytes.buffer, at, n / size) : new T(this.bytes.buffer.slice(at, at + n), 0, n / size);
     }
   }
   const statistics = { total_heap_size: 33554432, total_heap_size_executable: 262144, total_physical_size: 33554432, total_available_size: 268435456, used_heap_size: 16777216, heap_size_limit: 268435456, malloced_memory: 262144, peak_malloced_memory: 524288, does_zap_garbage: 0, number_of_native_contexts: 1, number_of_detached_contexts: 0, total_global_handles_size: 8192, used_global_handles_size: 2112, external_memory: 0 };

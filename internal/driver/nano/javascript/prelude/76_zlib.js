@@ -23,7 +23,7 @@
     if (typeof l !== "number" || l < -1 || l > 9) throw ab.error(RangeError, "ERR_OUT_OF_RANGE", `The value of "options.level" is out of range. It must be >= -1 and <= 9. Received ${ab.inspect(l)}`);
     return l;
   };
-  const told = (f) => { try { return ab.wrap(f()); } catch (e) { if (constants[e.code] !== undefined) e.errno = constants[e.code]; throw e; } };
+  const told = (f) => { try { return ab.wrap(f()); } catch (e) { if (e.code === "ERR_BUFFER_TOO_LARGE") throw ab.error(RangeError, e.code, e.message); if (constants[e.code] !== undefined) e.errno = constants[e.code]; throw e; } };
   const quality = { br: (o) => Math.min(Math.max(o?.params?.[1] ?? 11, 0), 11), zstd: (o) => o?.params?.[100] ?? 3 };
   const pack = (format) => (data, o) => { const [x, from, n] = given(data); return told(() => host.pack(format, (quality[format] ?? level)(o), x, from, n)); };
   const unpack = (format) => (data, o) => { const [x, from, n] = given(data); return told(() => host.unpack(format, o?.maxOutputLength ?? most, x, from, n)); };

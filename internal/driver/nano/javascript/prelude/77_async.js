@@ -29,12 +29,12 @@
     const g = function (...args) {
       const was = now;
       now = at;
-      try { return r ? inside(r, () => f.apply(this, args)) : f.apply(this, args); } finally { now = was; if (r && type !== "Interval") setImmediateOf(() => tell("destroy", r)); }
+      try { return r ? inside(r, () => f.apply(this, args)) : f.apply(this, args); } finally { now = was; if (r && type !== "Interval") afterwards(() => tell("destroy", r)); }
     };
     g.begun = r;
     return g;
   };
-  const setImmediateOf = globalThis.setImmediate;
+  const afterwards = ab.nextTick;
   const types = { setTimeout: "Timeout", setInterval: "Interval", setImmediate: "Immediate", queueMicrotask: "Microtask" };
   let patched = false;
   let tracked = false;

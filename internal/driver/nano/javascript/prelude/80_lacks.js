@@ -38,6 +38,5 @@
     const channel = (name) => all.get(name) ?? (all.set(name, new Channel(name)), all.get(name));
     return { Channel, channel, hasSubscribers: (name) => channel(name).hasSubscribers, subscribe: (name, f) => channel(name).subscribe(f), unsubscribe: (name, f) => channel(name).unsubscribe(f) };
   });
-  ab.define("punycode", () => ({ toASCII: (d) => ab.builtin("url").domainToASCII(d) }));
   ab.define("sys", () => ab.builtin("util"));
 })();
