@@ -1,6 +1,7 @@
 package javascript
 
 import (
+	"encoding/json"
 	"path"
 	"strings"
 
@@ -14,7 +15,9 @@ type command struct {
 	typescript bool    // of code
 	file       string  // "-" is the standard input
 	args       []string
-	context    *string // in which it is a cell
+	context    *string  // in which it is a cell
+	tests      bool     // it runs tests
+	options    []string // that the program sees as process.execArgv
 }
 
 // words returns process.argv but for the first, the program.
@@ -36,6 +39,12 @@ var harmless = map[string]bool{
 	"--no-warnings": true, "--experimental-strip-types": true, "--experimental-transform-types": true, "--enable-source-maps": true, "--trace-warnings": true,
 	"--use-strict": true, "--no-deprecation": true, "--silent": true, "--smol": true, "--bun": true, "-b": true, "--experimental-vm-modules": true, "--module": true,
 	"--experimental-default-type=module": true, "--input-type=module": true, "--input-type=commonjs": true, "--expose-gc": true, "--no-install": true,
+}
+
+// ofTests are the options of the test runner.
+var ofTests = map[string]bool{
+	"--test-reporter": true, "--test-only": true, "--test-name-pattern": true, "--test-skip-pattern": true, "--test-timeout": true, "--test-concurrency": true, "--test-isolation": true,
+	"--test-force-exit": true, "--test-reporter-destination": true,
 }
 
 // parse understands a command line of node's, bun's or js's. Where it returns nil there is nothing to run, but an exit code.
@@ -90,14 +99,26 @@ func parse(p *program.Process) (*command, int) {
 			}
 			c.code, c.print = &text, option[1] == 'p' || option == "--print"
 		case option == "-r" || option == "--require" || option == "--import" || option == "--loader" || option == "--inspect" || option == "--watch" ||
-			option == "-i" || option == "--interactive" || option == "--test" || option == "-c" || option == "--check":
+			option == "-i" || option == "--interactive" || option == "-c" || option == "--check":
 			p.Lack(program.LackOption, option)
 			p.Errorf("the option %s is not available in a nano space", option)
 			return nil, 9
+		case option == "--test" && name != "bun":
+			c.tests = true
+		case ofTests[option]:
+			if option != "--test-only" && option != "--test-force-exit" {
+				text, ok := next()
+				if !ok {
+					return nil, 9
+				}
+				word = option + "=" + text
+			}
+			c.options = append(c.options, word)
 		case harmless[word] || strings.HasPrefix(word, "--max-old-space-size") || strings.HasPrefix(word, "--stack-size") || option == "--input-type":
 			if word == "--input-type" {
 				_, _ = next()
 			}
+			c.options = append(c.options, word)
 		default:
 			p.Lack(program.LackOption, option)
 			p.Errorf("bad option: %s", word)
@@ -118,6 +139,15 @@ func (c *command) ended(p *program.Process, rest []string) (*command, int) {
 
 // finish takes the operands.
 func (c *command) finish(rest []string) {
+	if c.tests {
+		files, err := json.Marshal(append([]string{}, rest...))
+		if err != nil { // words are text
+			panic(err)
+		}
+		text := "await __agentbox.testFiles(" + string(files) + ");"
+		c.code = &text
+		return
+	}
 	if c.code != nil {
 		c.args = rest
 		return
@@ -137,5 +167,6 @@ timers, readline and streams of text. There are no sockets, no processes and no 
                      the code is given by -c, -e, a file or -
   -e, --eval CODE    run CODE
   -p, --print CODE   run CODE and print the value of its last expression
+  --test [FILE...]   run the tests of files, or of all that are named as tests; --test-reporter spec, tap or dot, --test-name-pattern, --test-only
   -v, --version      print the version
 `

@@ -6,9 +6,13 @@ import (
 	"compress/gzip"
 	"compress/zlib"
 	"errors"
+	"fmt"
 	"hash/adler32"
 	"hash/crc32"
 	"io"
+
+	"github.com/andybalholm/brotli"
+	"github.com/klauspost/compress/zstd"
 
 	"agentbox/internal/userland/bound"
 )
@@ -17,25 +21,37 @@ import (
 const (
 	gasPerPacked   = 60
 	gasPerUnpacked = 10
+	gasPerBrotli   = 200
+	gasPerDense    = 3000 // of brotli's two best qualities
+	mostWindow     = 64 << 20
+	denseQuality   = 10
 )
 
 // unpackStep is how much is unpacked before the account is asked again.
 const unpackStep = 64 << 10
 
-// pack compresses: the format is gzip, deflate (zlib's) or raw.
+// pack compresses: the format is gzip, deflate (zlib's), raw, br (brotli) or zstd.
 func (r *run) pack(a *arguments) (any, error) {
 	format, level := a.text(), a.int()
 	data := bytes.Clone(a.bytes())
 	if a.err != nil {
 		return nil, a.err
 	}
-	if level < -1 || level > 9 {
-		level = -1
-	}
 	var out bytes.Buffer
 	var w io.WriteCloser
 	var err error
+	gas := int64(gasPerPacked)
+	if format != "br" && format != "zstd" && (level < -1 || level > 9) {
+		level = -1
+	}
 	switch format {
+	case "br":
+		if gas = gasPerBrotli; level >= denseQuality {
+			gas = gasPerDense
+		}
+		w = brotli.NewWriterLevel(&out, level)
+	case "zstd":
+		w, err = zstd.NewWriter(&out, zstd.WithEncoderLevel(zstd.EncoderLevelFromZstd(level)), zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(1<<20))
 	case "gzip":
 		w, err = gzip.NewWriterLevel(&out, level)
 	case "deflate":
@@ -52,7 +68,7 @@ func (r *run) pack(a *arguments) (any, error) {
 	defer r.account.Release(int64(len(data)))
 	for len(data) > 0 {
 		n := min(len(data), unpackStep)
-		if err := r.account.Charge(int64(n) * gasPerPacked); err != nil {
+		if err := r.account.Charge(int64(n) * gas); err != nil {
 			return nil, err
 		}
 		if _, err := w.Write(data[:n]); err != nil {
@@ -75,7 +91,10 @@ func (r *run) unpack(a *arguments) (any, error) {
 	}
 	in, err := unpacker(format, data)
 	if err != nil {
-		return nil, damaged(err)
+		return nil, damaged(format, err)
+	}
+	if z, ok := in.in.(*zstd.Decoder); ok {
+		defer z.Close()
 	}
 	var out []byte
 	var held int64
@@ -93,17 +112,17 @@ func (r *run) unpack(a *arguments) (any, error) {
 		out = append(out, part[:n]...)
 		switch {
 		case len(out) > most:
-			return nil, &thrown{"ERR_BUFFER_TOO_LARGE", "Cannot create a Buffer larger than the bytes that maxOutputLength allows"}
-		case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF) && finished(in):
+			return nil, &thrown{"ERR_BUFFER_TOO_LARGE", fmt.Sprintf("Cannot create a Buffer larger than %d bytes", most)}
+		case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF) && in.over:
 			return out, nil
 		case err != nil:
-			return nil, damaged(err)
+			return nil, damaged(format, err)
 		}
 	}
 }
 
-// unpacker reads what is packed. What a reader of zlib finds out only at its end is told by finished.
-func unpacker(format string, data []byte) (io.Reader, error) {
+// unpacker reads what is packed. It tells by over whether it has come to its end.
+func unpacker(format string, data []byte) (*ending, error) {
 	if format == "either" { // gzip or zlib, as their first bytes say
 		format = "deflate"
 		if len(data) > 1 && data[0] == 0x1f && data[1] == 0x8b {
@@ -120,6 +139,10 @@ func unpacker(format string, data []byte) (io.Reader, error) {
 		in, err = gzip.NewReader(bytes.NewReader(data))
 	case "deflate":
 		in, err = zlib.NewReader(bytes.NewReader(data))
+	case "br":
+		in = brotli.NewReader(bytes.NewReader(data))
+	case "zstd":
+		in, err = zstd.NewReader(bytes.NewReader(data), zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(mostWindow), zstd.WithDecoderLowmem(true))
 	default:
 		in = flate.NewReader(bytes.NewReader(data))
 	}
@@ -138,11 +161,6 @@ func (e *ending) Read(p []byte) (int, error) {
 	return n, err
 }
 
-func finished(in io.Reader) bool {
-	e, ok := in.(*ending)
-	return ok && e.over
-}
-
 // exhaustion is what a program sees where its memory has no room.
 func exhaustion(err error) error {
 	if errors.Is(err, bound.ErrMemory) {
@@ -152,14 +170,20 @@ func exhaustion(err error) error {
 }
 
 // damaged words errors of packed data as zlib does.
-func damaged(err error) error {
+func damaged(format string, err error) error {
 	switch {
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		return &thrown{"Z_BUF_ERROR", "unexpected end of file"}
+	case format == "br":
+		return &thrown{"ERR__ERROR_FORMAT_PADDING_1", "Decompression failed"}
+	case errors.Is(err, zstd.ErrMagicMismatch):
+		return &thrown{"ZSTD_error_prefix_unknown", "Unknown frame descriptor"}
+	case format == "zstd":
+		return &thrown{"ZSTD_error_corruption_detected", "Data corruption detected"}
 	case errors.Is(err, gzip.ErrHeader), errors.Is(err, zlib.ErrHeader):
 		return &thrown{"Z_DATA_ERROR", "incorrect header check"}
 	case errors.Is(err, gzip.ErrChecksum), errors.Is(err, zlib.ErrChecksum):
 		return &thrown{"Z_DATA_ERROR", "incorrect data check"}
-	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-		return &thrown{"Z_BUF_ERROR", "unexpected end of file"}
 	}
 	return &thrown{"Z_DATA_ERROR", "invalid block type"}
 }

@@ -312,15 +312,21 @@ func (g *guest) install(names []string) error {
 
 // throw has an error thrown in the guest, which the host function whose result is 0 goes on with.
 func (g *guest) throw(code, message string) error {
-	e, err := g.call("qjs_new_error")
-	if err != nil {
-		return err
-	}
-	property := "code"
+	var e value
 	if code == syntaxError {
-		property = "name"
+		made, thrown, err := g.eval("new SyntaxError()", "node:internal/throw", 0)
+		if err != nil || thrown {
+			return errors.Join(err, errMemory)
+		}
+		e, code = made, ""
+	} else {
+		made, err := g.call("qjs_new_error")
+		if err != nil {
+			return err
+		}
+		e = value(made)
 	}
-	for _, p := range [...][2]string{{"message", message}, {property, code}} {
+	for _, p := range [...][2]string{{"message", message}, {"code", code}} {
 		if p[1] == "" {
 			continue
 		}
@@ -328,11 +334,11 @@ func (g *guest) throw(code, message string) error {
 		if err != nil {
 			return err
 		}
-		if err := g.set(value(e), p[0], v); err != nil {
+		if err := g.set(e, p[0], v); err != nil {
 			return err
 		}
 	}
-	return errors.Join(g.must("qjs_throw", e), g.free(value(e)))
+	return errors.Join(g.must("qjs_throw", uint64(e)), g.free(e))
 }
 
 // ended returns the bound that ended an execution, nil for an error of another kind.

@@ -29,7 +29,7 @@ import (
 // What the program says of itself. Node's version is the one whose behaviour is followed.
 const (
 	Version     = "QuickJS-ng 0.16"
-	NodeVersion = "v22.12.0"
+	NodeVersion = "v26.10.0"
 	BunVersion  = "1.2.0"
 )
 

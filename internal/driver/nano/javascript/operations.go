@@ -13,9 +13,14 @@ import (
 	"hash"
 	"io"
 	"path"
+	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"golang.org/x/crypto/blake2b"
+	"golang.org/x/crypto/blake2s"
+	"golang.org/x/crypto/ripemd160" //nolint:staticcheck // programs ask for it by name
 
 	"agentbox/internal/driver/nano/wasm"
 	"agentbox/internal/userland/posix"
@@ -38,7 +43,7 @@ var operations = map[string]operation{
 	"position": (*run).position,
 	"line":     (*run).line,
 	"encode":   func(_ *run, a *arguments) (any, error) { return []byte(strings.ToValidUTF8(a.text(), "\ufffd")), nil },
-	"decode":   (*run).decode,
+	"decode":   (*run).decode, "encoding": (*run).encodingName, "decodeAs": (*run).decodeAs,
 	"base64":   (*run).base64,
 	"unbase64": (*run).unbase64,
 	"hash":     (*run).hash,
@@ -98,8 +103,23 @@ var operations = map[string]operation{
 	"pack":     (*run).pack,
 	"unpack":   (*run).unpack,
 	"sum":      (*run).sum,
-	"cipher":   (*run).cipher, "gcm": (*run).gcm, "pbkdf2": (*run).pbkdf2, "scrypt": (*run).scrypt, "hkdf": (*run).hkdf,
+	"settled":  func(r *run, a *arguments) (any, error) { return r.settled(a.take()) },
+	"outcome": func(r *run, a *arguments) (any, error) {
+		v, err := r.vm.call("qjs_promise_result", uint64(a.take()))
+		return value(v), err
+	},
+	"key":    (*run).key,
+	"cipher": (*run).cipher, "gcm": (*run).gcm, "pbkdf2": (*run).pbkdf2, "scrypt": (*run).scrypt, "hkdf": (*run).hkdf,
 	"locale": (*run).locale, "collate": (*run).collate, "zones": (*run).zoneList, "zoneName": (*run).zoneName, "zoneOffset": (*run).zoneAhead, "zoneText": (*run).zoneText,
+}
+
+// settled returns the state of a promise.
+func (r *run) settled(v value) (any, error) {
+	if is, err := r.vm.call("qjs_is_promise", uint64(v)); err != nil || is == 0 {
+		return pending, err
+	}
+	state, err := r.vm.call("qjs_promise_state", uint64(v))
+	return int(state), err
 }
 
 func str(s string, err error) (any, error) { return s, err }
@@ -196,10 +216,41 @@ func (r *run) decode(a *arguments) (any, error) {
 	var s strings.Builder
 	for len(text) > 0 {
 		c, size := utf8.DecodeRuneInString(text)
+		if c == utf8.RuneError && size == 1 {
+			size = spoiled(text)
+		}
 		s.WriteRune(c)
 		text = text[size:]
 	}
 	return s.String(), nil
+}
+
+// spoiled returns how many bytes at the start of a text are one character that was begun and not ended: they become one U+FFFD, as the web's standard says.
+func spoiled(text string) int {
+	need, low, high := 0, byte(0x80), byte(0xbf)
+	switch c := text[0]; {
+	case c >= 0xc2 && c <= 0xdf:
+		need = 1
+	case c >= 0xe0 && c <= 0xef:
+		need = 2
+		if c == 0xe0 {
+			low = 0xa0
+		} else if c == 0xed {
+			high = 0x9f
+		}
+	case c >= 0xf0 && c <= 0xf4:
+		need = 3
+		if c == 0xf0 {
+			low = 0x90
+		} else if c == 0xf4 {
+			high = 0x8f
+		}
+	}
+	n := 1
+	for ; n <= need && n < len(text) && text[n] >= low && text[n] <= high; n++ {
+		low, high = 0x80, 0xbf
+	}
+	return n
 }
 
 func (r *run) base64(a *arguments) (any, error) {
@@ -242,10 +293,39 @@ var hashes = map[string]func() hash.Hash{
 	"sha512256": sha512.New512_256, "sha512224": sha512.New512_224,
 	"sha3224": func() hash.Hash { return sha3.New224() }, "sha3256": func() hash.Hash { return sha3.New256() },
 	"sha3384": func() hash.Hash { return sha3.New384() }, "sha3512": func() hash.Hash { return sha3.New512() },
+	"ripemd160": ripemd160.New, "ripemd": ripemd160.New, "rmd160": ripemd160.New,
+	"blake2b512": func() hash.Hash { h, _ := blake2b.New512(nil); return h }, // without a key it cannot fail
+	"blake2s256": func() hash.Hash { h, _ := blake2s.New256(nil); return h },
+}
+
+// mostShaken is how many bytes a hash of any length may have.
+const mostShaken = 1 << 20
+
+// shaken returns what SHAKE makes of bytes where the name asks for it, as shake128 or shake256/64: the length in bytes stands behind the slash.
+func shaken(name string, b []byte) ([]byte, bool) {
+	base, length, given := strings.Cut(strings.ToLower(name), "/")
+	n := map[string]int{"shake128": 16, "shake256": 32}[base]
+	if n == 0 {
+		return nil, false
+	}
+	h := sha3.NewSHAKE128()
+	if base == "shake256" {
+		h = sha3.NewSHAKE256()
+	}
+	if given {
+		var err error
+		if n, err = strconv.Atoi(length); err != nil || n < 0 || n > mostShaken {
+			return nil, false
+		}
+	}
+	_, _ = h.Write(b) // it cannot fail
+	out := make([]byte, n)
+	_, _ = h.Read(out)
+	return out, true
 }
 
 func hashOf(name string) (func() hash.Hash, error) {
-	h := hashes[strings.NewReplacer("-", "", "/", "").Replace(strings.ToLower(name))]
+	h := hashes[strings.NewReplacer("-", "", "/", "", "rsa-", "").Replace(strings.ToLower(name))]
 	if h == nil {
 		return nil, &thrown{"ERR_CRYPTO_INVALID_DIGEST", "Invalid digest: " + name}
 	}
@@ -259,11 +339,18 @@ func (r *run) hash(a *arguments) (any, error) {
 	if a.err != nil {
 		return nil, a.err
 	}
-	made, err := hashOf(name)
+	r.p.Charge(len(b) * gasPerHashed)
+	if out, ok := shaken(name, b); ok {
+		return out, nil
+	}
+	base, _, _ := strings.Cut(name, "/")
+	if strings.HasPrefix(strings.ToLower(name), "sha512/") {
+		base = name
+	}
+	made, err := hashOf(base)
 	if err != nil {
 		return nil, err
 	}
-	r.p.Charge(len(b) * gasPerHashed)
 	h := made()
 	h.Write(b)
 	return h.Sum(nil), nil

@@ -2,6 +2,7 @@ package javascript
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"path"
 	"slices"
@@ -168,7 +169,15 @@ func (r *run) open(c *command) error {
 	if err == nil && thrown {
 		return errors.New(r.vm.describe())
 	}
-	return errors.Join(err, r.vm.free(v))
+	if err = errors.Join(err, r.vm.free(v)); err != nil || len(c.options) == 0 {
+		return err
+	}
+	options, err := json.Marshal(c.options)
+	if err != nil {
+		return err
+	}
+	_, err = r.vm.ask("String(__agentbox.process.execArgv = " + string(options) + ")")
+	return err
 }
 
 // apart puts words into one text, a zero before each, of which they hold none.

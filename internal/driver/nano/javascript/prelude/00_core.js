@@ -44,6 +44,29 @@
 
   // Stack traces name the files as they were written.
   const position = (file, line, column) => (file && file[0] === "/" && /\.[mc]?tsx?$|\.jsx$/.test(file) ? JSON.parse(host.position(file, line, column)) : [line, column]);
+  const heads = new WeakMap();
+  // A program may make anything of a stack, which the engine's own would refuse.
+  const stackOf = Object.getOwnPropertyDescriptor(Error.prototype, "stack");
+  if (stackOf?.set) {
+    Object.defineProperty(Error.prototype, "stack", { ...stackOf, get() {
+      let text = stackOf.get.call(this);
+      const head = heads.get(this); // of when it was made: the first who asks is told its name and message of now
+      if (head === undefined) return text;
+      heads.delete(this);
+      let now;
+      try { now = ab.headline(this); } catch { return text; }
+      if (typeof text !== "string" || !text.startsWith(head)) return text;
+      text = now + (ab.placed?.(text.slice(head.length)) ?? text.slice(head.length));
+      Object.defineProperty(this, "stack", { value: text, writable: true, configurable: true });
+      return text;
+    }, set(v) {
+      heads.delete(this);
+      Object.defineProperty(this, "stack", { value: v, writable: true, configurable: true });
+    } });
+  }
+  // natives are the engine's own functions as V8 names them.
+  const natives = {};
+  for (const [of, names] of Object.entries({ Array: "map filter forEach reduce reduceRight some every find findIndex findLast flatMap sort from toSorted", JSON: "parse stringify", Object: "keys entries values assign defineProperty fromEntries create freeze", String: "replace replaceAll matchAll repeat split", Promise: "all race any allSettled", Reflect: "apply construct ownKeys" })) for (const n of names.split(" ")) natives[n] = `${of}.${n}`;
   Error.stackTraceLimit = 10;
   Error.prepareStackTrace = (error, sites) => {
     let text = "";
@@ -53,7 +76,7 @@
       if (!file || file.startsWith("node:internal/")) continue;
       let name = s.getFunctionName();
       if (name === "<anonymous>" || name === "<eval>" || name === "<module>") name = "";
-      if (s.isNative()) { text += `\n    at ${name || "<anonymous>"} (native)`; continue; }
+      if (s.isNative()) { text += `\n    at ${natives[name] ?? (/^[A-Z]/.test(name) ? `new ${name}` : name || "<anonymous>")} (<anonymous>)`; continue; }
       let [line, column] = [s.getLineNumber(), s.getColumnNumber()];
       if (line === 1 && commonJS.has(file)) column = Math.max(1, column - wrapper.length);
       [line, column] = position(file, line, column);
@@ -63,70 +86,13 @@
     }
     if (first) places.set(error, first);
     let head;
-    try { asNode(error, first); head = ab.headline(error); } catch { head = "Error"; }
+    try { ab.asNode?.(error, first, sites); head = ab.headline(error); } catch { head = "Error"; }
+    if (error !== null && typeof error === "object") heads.set(error, head);
     return head + text;
-  };
-  // asNode words the engine's own errors as Node does: programs look for these texts.
-  const worded = {
-    TypeError: [
-      [/^cannot (read|set) property 'Symbol\.iterator' of (null|undefined)$/, (_, __, v) => `${v} is not iterable`],
-      [/^cannot read property '(.*)' of (null|undefined)$/s, (_, p, v) => `Cannot read properties of ${v} (reading '${p}')`],
-      [/^cannot set property '(.*)' of (null|undefined)$/s, (_, p, v) => `Cannot set properties of ${v} (setting '${p}')`],
-      [/^'(.*)' is read-only$/s, (_, v, at) => (constant(v, at) ? "Assignment to constant variable." : `Cannot assign to read only property '${v}' of object '#<Object>'`)],
-      [/^empty array$/, () => "Reduce of empty array with no initial value"], [/^cannot convert BigInt to number$/, () => "Cannot mix BigInt and other types, use explicit conversions"],
-      [/^invalid 'in' operand$/, () => "Cannot use 'in' operator to search for a key in a value that is no object"],
-      [/^cannot convert symbol to string$/, () => "Cannot convert a Symbol value to a string"],
-      [/^circular reference$/, () => "Converting circular structure to JSON"],
-      [/^object is not extensible$/, () => "Cannot add property, object is not extensible"],
-      [/^invalid 'instanceof' right operand$/, () => "Right-hand side of 'instanceof' is not callable"],
-      [/^not a function$/, (m, at) => named(m, at, "function")], [/^not a constructor$/, (m, at) => named(m, at, "constructor")],
-    ],
-    ReferenceError: [[/^(.*) is not initialized$/s, (_, v) => `Cannot access '${v}' before initialization`]],
-    SyntaxError: [
-      [/^unexpected token in expression: '(.+)'$/s, (_, t) => `Unexpected token '${t}'`], [/^unexpected token in expression: ''$/, () => "Unexpected end of input"], [/^unexpected token: '(.+)'$/s, (_, t) => `Unexpected token '${t}'`],
-      [/^invalid regular expression flags$/, () => "Invalid flags supplied to RegExp constructor"], [/^invalid BigInt literal$/, () => "Cannot convert the text to a BigInt"],
-    ],
-    RangeError: [[/^Date value is NaN$/, () => "Invalid time value"], [/^invalid number of digits$/, () => "toFixed() digits argument must be between 0 and 100"], [/^bad normalization form$/, () => "The normalization form should be one of NFC, NFD, NFKC, NFKD."], [/^invalid array length$/, () => "Invalid array length"], [/^invalid repeat count$/, () => "Invalid count value"]],
-    URIError: [[/^(?!URI malformed)/, () => "URI malformed", true]],
-  };
-  const kinds = new Map([TypeError, ReferenceError, RangeError, URIError, SyntaxError].map((K) => [K.prototype, K.name]));
-  const asNode = (error, at) => {
-    const own = Object.getOwnPropertyDescriptor(error, "message");
-    if (typeof own?.value !== "string" || !own.writable || thrownBy(at)) return;
-    for (const [form, say, whole] of worded[kinds.get(Object.getPrototypeOf(error))] ?? []) {
-      const m = form.exec(own.value);
-      if (!m) continue;
-      error.message = whole ? say() : m.length > 1 ? say(...m, at) : say(own.value, at);
-      return;
-    }
-  };
-  // thrownBy reports whether the program made the error itself: its text stays.
-  const thrownBy = (at) => {
-    if (!at || at[0][0] !== "/") return false;
-    const line = host.line(at[0], at[1]);
-    return /^[\w$.]*Error\s*\(/.test(line.slice(at[2] - 1));
-  };
-  // constant reports whether what was assigned to is a name, and not a property.
-  const constant = (name, at) => {
-    if (!at || at[0][0] !== "/") return false;
-    const plain = name.replace(/\$/g, "\\$&");
-    return /^[\w$]+$/.test(name) && new RegExp(`(^|[^.\\w$])${plain}\\s*([-+*/%&|^]|\\*\\*|<<|>>>?|&&|\\|\\||\\?\\?)?(=(?!=)|\\+\\+|--)|(\\+\\+|--)${plain}(?![\\w$.])`).test(host.line(at[0], at[1]));
-  };
-  // named names what was called, as the program wrote it: the engine says where, not what.
-  const named = (message, at, what) => {
-    if (!at || at[0][0] !== "/") return message;
-    const line = host.line(at[0], at[1]);
-    const called = /^[\w$]+(?=\s*\()/.exec(line.slice(at[2] - 1));
-    if (!called) {
-      // The engine may name the place of the bracket.
-      const before = /([\w$]+(?:\.[\w$]+)*)\s*$/.exec(line.slice(0, at[2] - 1));
-      return before && line[at[2] - 1] === "(" ? `${before[1]} is not a ${what}` : message;
-    }
-    const chain = /(?:[\w$]+\.)*$/.exec(line.slice(0, at[2] - 1))[0];
-    return `${chain}${called[0]} is not a ${/\bnew\s+$/.test(line.slice(0, at[2] - 1 - chain.length)) ? "constructor" : what}`;
   };
   const wrapper = "(function (exports, require, module, __filename, __dirname) {";
   const places = new WeakMap(); // where an error was made
+  ab.placeOf = (e) => { void e.stack; return places.get(e) ?? null; };
   ab.headline = (e) => {
     const name = e.name === undefined ? "Error" : String(e.name);
     const message = e.message === undefined ? "" : String(e.message);
@@ -360,7 +326,9 @@
     if (at && at[0][0] === "/") {
       text += `${at[0]}:${at[1]}\n`;
       const line = host.line(at[0], at[1]);
-      if (line !== "") text += `${line}\n${" ".repeat(Math.max(0, Math.min(at[2] - 1, line.length)))}^\n`;
+      const thrown = line.slice(0, at[2]).lastIndexOf("throw "); // what throws is where V8 points
+      const column = thrown >= 0 && isError ? thrown : at[2] - 1;
+      if (line !== "") text += `${line}\n${" ".repeat(Math.max(0, Math.min(column, line.length)))}^\n`;
       text += "\n";
     }
     text += isError ? ab.inspect(e, { depth: 5 }) : `Uncaught ${ab.inspect(e)}`;

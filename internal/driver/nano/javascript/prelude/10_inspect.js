@@ -18,17 +18,21 @@
     });
     return q + (q === "'" ? body.replace(/'/g, "\\'") : body) + q;
   };
+  const grouped = (digits) => digits.replace(/\B(?=(\d{3})+$)/g, "_");
   const number = (n, o) => {
     if (Object.is(n, -0)) return "-0";
-    if (!o?.numericSeparator) return String(n);
-    return String(n).replace(/\B(?=(\d{3})+(?!\d)(?!\.\d))/g, "_");
+    const text = String(n);
+    if (!o?.numericSeparator || !Number.isFinite(n) || text.includes("e")) return text;
+    const [whole, part] = text.split(".");
+    return grouped(whole) + (part === undefined ? "" : `.${part.replace(/\d{3}(?=\d)/g, "$&_")}`);
   };
   const nameOf = (v) => {
     for (let p = v; p !== null; p = Object.getPrototypeOf(p)) {
       const d = Object.getOwnPropertyDescriptor(p, "constructor");
       if (d && typeof d.value === "function" && d.value.name !== "" && (p !== v || v instanceof d.value)) return d.value.name;
     }
-    return null;
+    const first = v === null ? null : Object.getPrototypeOf(v);
+    return first === null ? null : `${typeof v === "function" ? "Function" : "Object"} <${inspect(first, { depth: -1, customInspect: false })}>`;
   };
   const width = (s) => {
     s = s.replace(/\x1b\[\d+m/g, "");
@@ -38,10 +42,10 @@
   };
   const key = (k, d, ctx) => {
     let text;
-    if (typeof k === "symbol") text = ctx.paint(`[${String(k)}]`, "symbol");
+    if (typeof k === "symbol") text = ctx.paint(String(k), "symbol");
     else if (k === "__proto__") text = "['__proto__']";
     else text = plainKey.test(k) ? k : ctx.paint(quote(k, true), "string");
-    return d.enumerable ? text : `[${typeof k === "symbol" ? String(k) : k}]`;
+    return d.enumerable ? text : `[${text}]`;
   };
 
   const inspect = (value, options, ...old) => {
@@ -72,7 +76,7 @@
         return ctx.paint(quote(v), "string") + rest;
       }
       case "number": return ctx.paint(number(v, ctx.o), "number");
-      case "bigint": return ctx.paint(`${v}n`, "bigint");
+      case "bigint": return ctx.paint(`${ctx.o.numericSeparator ? grouped(String(v)) : v}n`, "bigint");
       case "boolean": return ctx.paint(String(v), "boolean");
       case "undefined": return ctx.paint("undefined", "undefined");
       case "symbol": return ctx.paint(String(v), "symbol");
@@ -86,7 +90,7 @@
       const f = v[custom];
       if (typeof f === "function" && f !== inspect && !(v.constructor && v.constructor.prototype === v)) {
         const left = ctx.o.depth - depth;
-        const r = f.call(v, left, { ...ctx.o, depth: left, stylize: (s, kind) => ctx.paint(s, kind) }, inspect);
+        const r = f.call(v, left, { ...ctx.o, stylize: (s, kind) => ctx.paint(s, kind) }, inspect);
         if (r !== v) return typeof r === "string" ? r.replaceAll("\n", `\n${" ".repeat(ctx.indent)}`) : format(ctx, r, depth);
       }
     }
@@ -99,8 +103,10 @@
 
   const prefixOf = (name, tag, fallback, size) => {
     const n = name === null ? (tag !== "" && tag !== fallback ? `[${fallback}${size ?? ""}: null prototype] [${tag}] ` : `[${fallback}${size ?? ""}: null prototype] `) : `${name}${size ?? ""} `;
+    if (name !== null && tag.endsWith(`.${name}`)) return `${tag}${size ?? ""} `;
     return name !== null && tag !== "" && tag !== name ? `${n}[${tag}] ` : n;
   };
+  const settled = (p) => { const state = ab.host.settled(p); return state === 0 ? null : [state, ab.host.outcome(p)]; };
   const typedNames = ["Uint8Array", "Uint8ClampedArray", "Uint16Array", "Uint32Array", "Int8Array", "Int16Array", "Int32Array", "Float16Array", "Float32Array", "Float64Array", "BigInt64Array", "BigUint64Array"];
   const isTyped = (v) => ArrayBuffer.isView(v) && !(v instanceof DataView);
 
@@ -116,6 +122,8 @@
     let kind = 0; // 1: an array, whose entries may stand in columns
     const o = ctx.o;
     let items = null;
+    let base = 0; // 1: what stands before the brace is no prefix, and its blank does not count
+    if (proxied.has(v) && !o.showProxy) return `Proxy(${format(ctx, proxied.get(v), depth)})`;
     if (Array.isArray(v)) {
       const n = v.length;
       start = name === "Array" && tag === "" ? "" : prefixOf(name, tag, "Array", `(${n})`);
@@ -148,26 +156,26 @@
     } else if (typeof v === "function") {
       start = functionName(v, name, tag);
       if (keys.length === 0) return ctx.paint(start, "special");
-      braces = [`${ctx.paint(start, "special")} {`, "}"];
+      braces = [`${ctx.paint(start, "special")} {`, "}"]; base = 1;
     } else if (v instanceof RegExp) {
       start = RegExp.prototype.toString.call(v);
       if (keys.length === 0) return ctx.paint(start, "regexp");
-      braces = [`${ctx.paint(start, "regexp")} {`, "}"];
+      braces = [`${ctx.paint(start, "regexp")} {`, "}"]; base = 1;
     } else if (v instanceof Date) {
       start = Number.isNaN(v.getTime()) ? "Invalid Date" : v.toISOString();
       if (keys.length === 0) return ctx.paint(start, "date");
-      braces = [`${ctx.paint(start, "date")} {`, "}"];
+      braces = [`${ctx.paint(start, "date")} {`, "}"]; base = 1;
     } else if (v instanceof Error) {
-      start = errorText(ctx, v, keys);
+      start = errorText(ctx, v, keys, name, tag);
       if ("cause" in v && Object.hasOwn(v, "cause") && !keys.includes("cause")) keys.push("cause");
       if (Array.isArray(v.errors) && Object.hasOwn(v, "errors") && !keys.includes("errors")) keys.push("errors");
       if (keys.length === 0) return start.replaceAll("\n", `\n${" ".repeat(ctx.indent)}`);
-      braces = [`${start.replaceAll("\n", `\n${" ".repeat(ctx.indent)}`)} {`, "}"];
+      braces = [`${start.replaceAll("\n", `\n${" ".repeat(ctx.indent)}`)} {`, "}"]; base = 1;
     } else if (v instanceof Promise) {
       start = prefixOf(name, tag, "Promise");
       braces = [`${start}{`, "}"];
       items = () => [ctx.paint("<pending>", "special")];
-      const state = ab.promiseState?.(v);
+      const state = settled(v);
       if (state) items = () => [state[0] === 1 ? format(ctx, state[1], depth + 1) : state[0] === 2 ? `${ctx.paint("<rejected>", "special")} ${format(ctx, state[1], depth + 1)}` : ctx.paint("<pending>", "special")];
     } else if (v instanceof ArrayBuffer) {
       braces = [`${prefixOf(name, tag, "ArrayBuffer")}{`, "}"];
@@ -175,25 +183,27 @@
         const bytes = new Uint8Array(v);
         const shown = Array.from(bytes.slice(0, Math.min(50, o.maxArrayLength)), (b) => b.toString(16).padStart(2, "0")).join(" ");
         const rest = bytes.length > 50 ? ` ... ${bytes.length - 50} more byte${bytes.length > 51 ? "s" : ""}` : "";
-        return [`[Uint8Contents]: <${shown}${rest}>`, `byteLength: ${ctx.paint(String(v.byteLength), "number")}`];
+        return [`[Uint8Contents]: <${shown}${rest}>`, `[byteLength]: ${ctx.paint(String(v.byteLength), "number")}`];
       };
     } else if (v instanceof DataView) {
       braces = [`${prefixOf(name, tag, "DataView")}{`, "}"];
-      items = () => ["byteLength", "byteOffset", "buffer"].map((k) => `${k}: ${format(ctx, v[k], depth + 1)}`);
+      items = () => ["byteLength", "byteOffset", "buffer"].map((k) => `[${k}]: ${format(ctx, v[k], depth + 1)}`);
     } else if (v instanceof WeakSet || v instanceof WeakMap) {
-      return `${prefixOf(name, "", "WeakSet")}{ ${ctx.paint("<items unknown>", "special")} }`;
+      return `${prefixOf(name, "", v instanceof WeakSet ? "WeakSet" : "WeakMap")}{ ${ctx.paint("<items unknown>", "special")} }`;
     } else if (v instanceof WeakRef) {
-      braces = [`${prefixOf(name, "", "WeakRef")}{`, "}"];
-      items = () => [format(ctx, v.deref(), depth + 1)];
+      start = prefixOf(name, "", "WeakRef");
+      if (keys.length === 0) return `${start}{}`;
+      braces = [`${start}{`, "}"];
     } else if (v instanceof Number || v instanceof String || v instanceof Boolean || v instanceof Symbol || v instanceof BigInt) {
       const inner = v.valueOf();
       const type = typeof inner;
-      start = `[${type[0].toUpperCase()}${type.slice(1)}: ${primitive({ ...ctx, paint: (s) => s }, inner)}]`;
+      start = `[${type === "bigint" ? "BigInt" : type[0].toUpperCase() + type.slice(1)}: ${primitive({ ...ctx, paint: (s) => s }, inner)}]`;
       const own = type === "string" ? keys.filter((k) => !/^\d+$/.test(String(k))) : keys;
       if (own.length === 0) return ctx.paint(start, type);
       keys.length = 0;
       keys.push(...own);
       braces = [`${start} {`, "}"];
+      base = 1;
     } else if (Object.prototype.toString.call(v) === "[object Arguments]") {
       braces = ["[Arguments] {", "}"];
     } else if (tag.endsWith(" Iterator") && typeof v.next === "function" && /^(Map|Set) Iterator$/.test(tag)) {
@@ -227,7 +237,7 @@
       const ref = ctx.paint(`<ref *${ctx.circular.get(v)}>`, "special");
       head = `${ref} ${head}`;
     }
-    return reduce(ctx, out, head, braces[1], kind, depth, v);
+    return reduce(ctx, out, head, braces[1], kind, depth, v, base);
   };
 
   const more = (n) => `... ${n} more item${n > 1 ? "s" : ""}`;
@@ -269,19 +279,25 @@
   };
   const entry = (ctx, v, k, depth) => {
     const d = Object.getOwnPropertyDescriptor(v, k) ?? { value: v[k], enumerable: true };
-    if (d.get) return ctx.paint(d.set ? "[Getter/Setter]" : "[Getter]", "special");
-    if (d.set) return ctx.paint("[Setter]", "special");
+    if (d.get || d.set) return accessor(ctx, d, v, depth);
     return format(ctx, d.value, depth + 1);
+  };
+  const accessor = (ctx, d, v, depth) => {
+    const special = (s) => ctx.paint(s, "special");
+    if (!d.get) return special("[Setter]");
+    const label = d.set ? "Getter/Setter" : "Getter";
+    const { getters } = ctx.o;
+    if (!(getters === true || (getters === "get" && !d.set) || (getters === "set" && d.set))) return special(`[${label}]`);
+    let x;
+    try { x = d.get.call(v); } catch (e) { return `${special(`[${label}:`)} <Inspection threw (${format(ctx, e, depth + 1)})>${special("]")}`; }
+    if (x !== null && (typeof x === "object" || typeof x === "function")) return `${special(`[${label}]`)} ${format(ctx, x, depth + 1)}`;
+    return `${special(`[${label}:`)} ${primitive(ctx, x)}${special("]")}`;
   };
   const property = (ctx, v, k, depth) => {
     const d = Object.getOwnPropertyDescriptor(v, k) ?? { value: v[k], enumerable: true };
     ctx.indent += ctx.o.compact === true ? 3 : 2;
     let text;
-    if (d.get) text = ctx.paint(d.set ? "[Getter/Setter]" : "[Getter]", "special");
-    else if (d.set) text = ctx.paint("[Setter]", "special");
-    else {
-      text = format(ctx, d.value, depth + 1);
-    }
+    text = d.get || d.set ? accessor(ctx, d, v, depth) : format(ctx, d.value, depth + 1);
     ctx.indent -= ctx.o.compact === true ? 3 : 2;
     const name = key(k, d, ctx);
     return `${name}: ${text}`;
@@ -289,34 +305,45 @@
   const functionName = (f, name, tag) => {
     const text = Function.prototype.toString.call(f);
     if (/^class[\s{]/.test(text)) {
-      const parent = Object.getPrototypeOf(f)?.name;
-      return `[class ${f.name || "(anonymous)"}${parent ? ` extends ${parent}` : ""}]`;
+      const own = (Object.hasOwn(f, "name") && f.name) || "(anonymous)";
+      const parent = name === null ? "[null prototype]" : Object.getPrototypeOf(f)?.name;
+      return `[class ${own}${name !== "Function" && name !== null ? ` [${name}]` : ""}${tag !== "" && name !== tag ? ` [${tag}]` : ""}${parent ? ` extends ${parent}` : ""}]`;
     }
-    const type = name ?? "Function";
-    const own = Object.hasOwn(f, "name") ? f.name : "";
-    let s = own === "" || typeof own !== "string" ? `[${type} (anonymous)]` : `[${type}: ${own}]`;
-    if (name === null) s += " [null prototype]";
-    if (tag !== "" && tag !== type) s += ` [${tag}]`;
+    const made = /^(Async)?(Generator)?Function$/.exec(tag || name || "");
+    const type = made ? made[0] : "Function";
+    const own = f.name;
+    let s = `[${type}${name === null ? " (null prototype)" : ""}${own === "" || own === undefined ? " (anonymous)" : `: ${typeof own === "string" ? own : inspect(own)}`}]`;
+    if (name !== type && name !== null) s += ` ${name}`;
+    if (tag !== "" && tag !== name && tag !== type) s += ` [${tag}]`;
     return s;
   };
-  const errorText = (ctx, e, keys) => {
-    let stack = typeof e.stack === "string" && e.stack !== "" ? e.stack : `[${Error.prototype.toString.call(e)}]`;
-    const head = ab.headline(e);
-    if (!stack.includes(head) && !/^\w*Error \[[A-Z_0-9]+\]: /.test(stack) && stack.startsWith("Error") && !stack.startsWith("[")) stack = stack.replace(/^\w*Error(: .*)?/, () => head);
-    else if (/^\s+at /.test(stack)) stack = `${head}\n${stack}`;
-    const name = nameOf(e);
-    if (name && e.name === "Error" && name !== "Error" && stack.startsWith("Error")) stack = `${name}${stack.slice(5)}`.replace(/^(\w+)/, name);
-    else if (name === null) stack = stack.replace(/^(\w*Error)/, "[$1: null prototype]");
-    for (const k of ["name", "message", "stack"]) {
-      const i = keys.indexOf(k);
-      if (i >= 0 && (k === "stack" || stack.includes(String(e[k])))) keys.splice(i, 1);
+  const errorText = (ctx, e, keys, constructor, tag) => {
+    const quiet = (f) => { try { return f(); } catch { return undefined; } };
+    let stack = quiet(() => e.stack);
+    const message = quiet(() => e.message);
+    let name = quiet(() => e.name);
+    if (stack && typeof stack !== "string") { ctx.indent += 4; stack = `${Error.prototype.toString.call(e)}\n    ${format(ctx, stack, 0)}`; ctx.indent -= 4; }
+    if (!stack) stack = Error.prototype.toString.call(e);
+    if (!ctx.o.showHidden) {
+      for (const [k, v] of [["stack", null], ["message", message], ["name", name]]) {
+        const i = keys.indexOf(k);
+        if (i >= 0 && (typeof v !== "string" || stack.includes(v))) keys.splice(i, 1);
+      }
     }
-    stack = stack.trimEnd();
-    if (!/\n\s+at /.test(stack) && !stack.startsWith("[")) stack = `[${stack}]`;
-    return stack;
+    name = String(name ?? "Error");
+    const prefix = (fallback) => prefixOf(constructor, tag, fallback).slice(0, -1);
+    if (constructor === null || (name.endsWith("Error") && stack.startsWith(name) && (stack.length === name.length || ":\n".includes(stack[name.length])))) {
+      let fallback = "Error";
+      let size = name.length;
+      if (constructor === null) { fallback = (/^([A-Z][a-z_ A-Z0-9[\]()-]+)(?::|\n {4}at)/.exec(stack) ?? /^([a-z_A-Z0-9-]*Error)$/.exec(stack))?.[1] ?? ""; size = fallback.length; fallback ||= "Error"; }
+      const p = prefix(fallback);
+      if (p !== name) stack = p.includes(name) ? (size === 0 ? `${p}: ${stack}` : p + stack.slice(size)) : `${p} [${name}]${stack.slice(size)}`;
+    }
+    const from = message && typeof message === "string" && stack.includes(message) ? stack.indexOf(message) + message.length : 0;
+    return stack.indexOf("\n    at", from) < 0 ? `[${stack}]` : stack;
   };
 
-  const reduce = (ctx, out, head, tail, kind, depth, v) => {
+  const reduce = (ctx, out, head, tail, kind, depth, v, base) => {
     const o = ctx.o;
     const pad = `\n${" ".repeat(ctx.indent)}`;
     if (o.compact === true) return `${head} ${out.join(", ")} ${tail}`;
@@ -324,8 +351,8 @@
       const entries = out.length;
       if (kind === 1 && entries > 6) out = columns(ctx, out, v);
       if (ctx.deepest - depth < o.compact && entries === out.length && !head.includes("\n")) {
-        let total = 2 * out.length + ctx.indent + head.length + 10;
-        let fits = total + out.length <= o.breakLength;
+        let total = 2 * out.length + ctx.indent + head.length - base + 10;
+        let fits = total <= o.breakLength;
         for (const s of out) {
           total += o.colors ? width(s) : s.length;
           if (total > o.breakLength || s.includes("\n")) { fits = false; break; }
@@ -380,6 +407,18 @@
   inspect.colors = {};
   inspect.styles = {};
 
+  const builtIn = new Set(["Object", "Function", "Array", "Number", "Boolean", "String", "Symbol", "Date", "Promise", "RegExp", "Error", "AggregateError", "EvalError", "RangeError", "ReferenceError", "SyntaxError", "TypeError", "URIError", "Map", "BigInt", "Set", "WeakMap", "WeakSet", "WeakRef", "Proxy", "ArrayBuffer", "DataView", "Uint8Array", "Int8Array", "Uint16Array", "Int16Array", "Uint32Array", "Int32Array", "Float32Array", "Float64Array", "Uint8ClampedArray", "BigInt64Array", "BigUint64Array", "TypedArray"]);
+  // plainText reports whether an object has no text of its own, but the one that all of its kind have.
+  const plainText = (v) => {
+    if (proxied.has(v)) return true;
+    if (typeof v[Symbol.toPrimitive] === "function" && !(v instanceof Date)) return false;
+    if (typeof v.toString !== "function") return true;
+    if (Object.hasOwn(v, "toString")) return false;
+    let p = v;
+    do p = Object.getPrototypeOf(p); while (!Object.hasOwn(p, "toString"));
+    const d = Object.getOwnPropertyDescriptor(p, "constructor");
+    return typeof d?.value === "function" && builtIn.has(d.value.name);
+  };
   const formatWith = (options, ...args) => {
     let i = 0;
     let text = "";
@@ -393,11 +432,11 @@
           case "%s":
             if (typeof a === "bigint") return `${a}n`;
             if (typeof a === "number") return number(a);
-            if (typeof a !== "object" || a === null) return String(a);
-            if (a instanceof Error || (typeof a.toString === "function" && a.toString !== Object.prototype.toString && a.toString !== Array.prototype.toString && !Array.isArray(a))) return String(a instanceof Error ? ab.headline(a) : a);
+            if ((typeof a !== "object" && typeof a !== "function") || a === null) return String(a);
+            if (!plainText(a)) return String(a);
             return inspect(a, { ...options, depth: 0, colors: false, compact: 3 });
           case "%d": return typeof a === "bigint" ? `${a}n` : typeof a === "symbol" || typeof a === "object" ? number(Number(typeof a === "symbol" ? NaN : a)) : number(Number(a));
-          case "%i": return typeof a === "bigint" ? `${a}n` : typeof a === "symbol" || typeof a === "object" ? "NaN" : number(parseInt(a, 10));
+          case "%i": return typeof a === "bigint" ? `${a}n` : typeof a === "symbol" || typeof a === "object" ? "NaN" : number(parseInt(a));
           case "%f": return typeof a === "symbol" ? "NaN" : number(parseFloat(a));
           case "%j": try { return String(JSON.stringify(a)); } catch { return "[Circular]"; }
           case "%o": return inspect(a, { ...options, showHidden: true, depth: 4 });
@@ -415,6 +454,18 @@
       else text += inspect(a, options);
     }
     return text;
+  };
+  // proxied are the proxies that programs make, with what they stand for.
+  const proxied = new WeakMap();
+  ab.proxied = proxied;
+  const PlainProxy = globalThis.Proxy;
+  ab.recordProxies = () => {
+    const make = (args) => { const p = new PlainProxy(...args); proxied.set(p, args[0]); return p; };
+    const Recorded = new PlainProxy(PlainProxy, {
+      construct: (_, args) => make(args),
+      get: (t, k) => (k === "revocable" ? (target, handler) => { const r = t.revocable(target, handler); proxied.set(r.proxy, target); return r; } : t[k]),
+    });
+    Object.defineProperty(globalThis, "Proxy", { value: Recorded, writable: true, configurable: true });
   };
   ab.inspect = inspect;
   ab.quote = quote;

@@ -12,88 +12,163 @@
         Object.defineProperty(this, "name", { value: typeof name === "object" ? name.name ?? "Error" : name, configurable: true });
         if (typeof name === "object" && "cause" in name) this.cause = name.cause;
       }
-      get code() { return { AbortError: 20, TimeoutError: 23, DataCloneError: 25, InvalidCharacterError: 5, NotSupportedError: 9 }[this.name] ?? 0; }
+      get code() { return { AbortError: 20, TimeoutError: 23, DataCloneError: 25, InvalidCharacterError: 5, NotSupportedError: 9, SyntaxError: 12, InvalidAccessError: 15, NotFoundError: 8, InvalidStateError: 11, IndexSizeError: 1, HierarchyRequestError: 3, QuotaExceededError: 22, NetworkError: 19, TypeMismatchError: 17, SecurityError: 18, URLMismatchError: 21, InvalidModificationError: 13, NamespaceError: 14, ValidationError: 16, InvalidNodeTypeError: 24, WrongDocumentError: 4, NoModificationAllowedError: 7 }[this.name] ?? 0; }
     });
   }
 
+  global("QuotaExceededError", class QuotaExceededError extends DOMException {
+    constructor(message = "", o = {}) { super(message, "QuotaExceededError"); this.quota = o.quota ?? null; this.requested = o.requested ?? null; }
+  });
+  const missing = (name) => ab.error(TypeError, "ERR_MISSING_ARGS", `The "${name}" argument must be specified`);
+  const illegal = () => ab.error(TypeError, "ERR_ILLEGAL_CONSTRUCTOR", "Illegal constructor");
+  let stopped; // whether an event goes to no further listener
+  let sent; // an event gets its target, and knows whether it is on its way
   class Event {
-    #stopped = false;
-    constructor(type, init = {}) {
-      this.type = String(type);
-      this.bubbles = Boolean(init?.bubbles);
-      this.cancelable = Boolean(init?.cancelable);
-      this.composed = Boolean(init?.composed);
-      this.defaultPrevented = false;
-      this.target = this.currentTarget = null;
-      this.timeStamp = 0;
+    #type;
+    #cancelable;
+    #bubbles;
+    #composed;
+    #prevented = false;
+    #stop = false;
+    #spread = false;
+    #target = null;
+    #passing = false;
+    #at = performance.now();
+    static {
+      stopped = (e) => e.#stop;
+      sent = (e, target, passing) => { e.#target = target; e.#passing = passing; };
     }
-    preventDefault() { if (this.cancelable) this.defaultPrevented = true; }
-    stopPropagation() {}
-    stopImmediatePropagation() { this.#stopped = true; }
-    get stopped() { return this.#stopped; }
+    constructor(type, init = undefined) {
+      if (arguments.length === 0) throw missing("type");
+      if (init !== undefined && init !== null && typeof init !== "object") throw ab.argument("options", "object", init);
+      this.#type = `${type}`;
+      this.#bubbles = Boolean(init?.bubbles);
+      this.#cancelable = Boolean(init?.cancelable);
+      this.#composed = Boolean(init?.composed);
+    }
+    get type() { return this.#type; }
+    get target() { return this.#target; }
+    get currentTarget() { return this.#passing ? this.#target : null; }
+    get srcElement() { return this.#target; }
+    get cancelable() { return this.#cancelable; }
+    get bubbles() { return this.#bubbles; }
+    get composed() { return this.#composed; }
+    get defaultPrevented() { return this.#cancelable && this.#prevented; }
+    get returnValue() { return !this.#cancelable || !this.#prevented; }
+    get timeStamp() { return this.#at; }
+    get eventPhase() { return this.#passing ? 2 : 0; }
+    get cancelBubble() { return this.#spread; }
+    set cancelBubble(v) { if (v) this.#spread = true; }
+    get isTrusted() { return false; }
+    composedPath() { return this.#passing ? [this.#target] : []; }
+    preventDefault() { this.#prevented = true; }
+    stopPropagation() { this.#spread = true; }
+    stopImmediatePropagation() { this.#stop = true; }
+    initEvent(type, bubbles, cancelable) { this.#type = `${type}`; this.#bubbles = Boolean(bubbles); this.#cancelable = Boolean(cancelable); }
+    get [Symbol.toStringTag]() { return "Event"; }
+    [custom](depth, o, inspect) {
+      const { name } = this.constructor;
+      if (depth < 0) return name;
+      return `${name} ${inspect({ type: this.#type, defaultPrevented: this.defaultPrevented, cancelable: this.#cancelable, timeStamp: this.#at }, { ...o, depth: Number.isInteger(o.depth) ? o.depth - 1 : o.depth })}`;
+    }
+    static NONE = 0;
+    static CAPTURING_PHASE = 1;
+    static AT_TARGET = 2;
+    static BUBBLING_PHASE = 3;
   }
   class CustomEvent extends Event {
-    constructor(type, init = {}) { super(type, init); this.detail = init?.detail ?? null; }
+    #detail;
+    constructor(type, init = undefined) { if (arguments.length === 0) throw missing("type"); super(type, init); this.#detail = init?.detail ?? null; }
+    get detail() { return this.#detail; }
+    get [Symbol.toStringTag]() { return "CustomEvent"; }
   }
   class EventTarget {
     #listeners = new Map();
     addEventListener(type, f, options) {
+      if (arguments.length < 2) throw ab.error(TypeError, "ERR_MISSING_ARGS", 'The "type" and "listener" arguments must be specified');
       if (f === null || f === undefined) return;
+      if (typeof f !== "function" && typeof f !== "object") throw ab.argument("listener", "an instance of EventListener", f);
       const o = typeof options === "object" && options ? options : { capture: Boolean(options) };
       if (o.signal?.aborted) return;
+      type = `${type}`;
       const list = this.#listeners.get(type) ?? [];
-      if (list.some((l) => l.f === f)) return;
-      list.push({ f, once: Boolean(o.once) });
+      const capture = Boolean(o.capture);
+      if (list.some((l) => l.f === f && l.capture === capture)) return;
+      list.push({ f, capture, once: Boolean(o.once) });
       this.#listeners.set(type, list);
-      o.signal?.addEventListener("abort", () => this.removeEventListener(type, f), { once: true });
+      o.signal?.addEventListener("abort", () => this.removeEventListener(type, f, o), { once: true });
     }
-    removeEventListener(type, f) {
-      const list = this.#listeners.get(type);
-      if (list) this.#listeners.set(type, list.filter((l) => l.f !== f));
+    removeEventListener(type, f, options) {
+      if (arguments.length < 2) throw ab.error(TypeError, "ERR_MISSING_ARGS", 'The "type" and "listener" arguments must be specified');
+      const capture = typeof options === "object" && options ? Boolean(options.capture) : Boolean(options);
+      const list = this.#listeners.get(`${type}`);
+      if (list) this.#listeners.set(`${type}`, list.filter((l) => { if (l.f === f && l.capture === capture) { l.gone = true; return false; } return true; }));
     }
     dispatchEvent(event) {
-      if (!(event instanceof Event)) throw ab.error(TypeError, "ERR_INVALID_ARG_TYPE", `The "event" argument must be an instance of Event. Received ${ab.received(event)}`);
-      event.target = event.currentTarget = this;
-      for (const l of [...(this.#listeners.get(event.type) ?? [])]) {
-        if (l.once) this.removeEventListener(event.type, l.f);
-        if (typeof l.f === "function") l.f.call(this, event); else l.f.handleEvent(event);
-        if (event.stopped) break;
-      }
+      if (!(event instanceof Event)) throw ab.argument("event", "an instance of Event", event);
+      if (event.eventPhase !== 0) throw ab.error(Error, "ERR_EVENT_RECURSION", `The event "${event.type}" is already being dispatched`);
+      sent(event, this, true);
       const on = this[`on${event.type}`];
-      if (typeof on === "function" && !event.stopped) on.call(this, event);
+      const heard = (f) => {
+        try { const r = typeof f === "function" ? f.call(this, event) : f.handleEvent(event); if (typeof r?.then === "function") r.then(undefined, (e) => ab.nextTick(() => { throw e; })); } catch (e) { ab.nextTick(() => { throw e; }); }
+      };
+      for (const l of [...(this.#listeners.get(event.type) ?? [])]) {
+        if (l.gone) continue;
+        if (l.once) this.removeEventListener(event.type, l.f, l);
+        heard(l.f);
+        if (stopped(event)) break;
+      }
+      if (typeof on === "function" && !stopped(event)) heard(on);
+      sent(event, this, false);
       return !event.defaultPrevented;
     }
+    get [Symbol.toStringTag]() { return "EventTarget"; }
+    [custom](depth, o, inspect) { return depth < 0 ? this.constructor.name : `${this.constructor.name} ${inspect({}, o)}`; }
   }
+  const making = Symbol("making");
   class AbortSignal extends EventTarget {
-    aborted = false;
-    reason = undefined;
-    onabort = null;
-    throwIfAborted() { if (this.aborted) throw this.reason; }
-    static abort(reason) { const c = new AbortController(); c.abort(reason); return c.signal; }
-    static timeout(ms) {
-      const c = new AbortController();
-      setTimeout(() => c.abort(new DOMException("The operation was aborted due to timeout", "TimeoutError")), ms).unref();
-      return c.signal;
+    #aborted = false;
+    #reason = undefined;
+    constructor(token) {
+      if (token !== making) throw illegal();
+      super();
+      Object.defineProperty(this, "onabort", { value: null, writable: true, configurable: true });
     }
-    static any(signals) {
-      const c = new AbortController();
-      for (const s of signals) {
-        if (s.aborted) { c.abort(s.reason); break; }
-        s.addEventListener("abort", () => c.abort(s.reason), { once: true });
-      }
-      return c.signal;
-    }
-    [custom](depth, options, inspect) { return `AbortSignal ${inspect({ aborted: this.aborted }, options)}`; }
-  }
-  class AbortController {
-    signal = new AbortSignal();
-    abort(reason) {
-      const s = this.signal;
-      if (s.aborted) return;
-      s.aborted = true;
-      s.reason = reason === undefined ? new DOMException("This operation was aborted", "AbortError") : reason;
+    get aborted() { return this.#aborted; }
+    get reason() { return this.#reason; }
+    throwIfAborted() { if (this.#aborted) throw this.#reason; }
+    static end(s, reason) {
+      if (s.#aborted) return;
+      s.#aborted = true;
+      s.#reason = reason;
       s.dispatchEvent(new Event("abort"));
     }
+    static abort(reason = new DOMException("This operation was aborted", "AbortError")) { const s = new AbortSignal(making); end(s, reason); return s; }
+    static timeout(ms) {
+      if (typeof ms !== "number") throw ab.argument("delay", "number", ms);
+      const s = new AbortSignal(making);
+      setTimeout(() => end(s, new DOMException("The operation was aborted due to timeout", "TimeoutError")), ms).unref();
+      return s;
+    }
+    static any(signals) {
+      const s = new AbortSignal(making);
+      for (const from of signals) {
+        if (from.aborted) { end(s, from.reason); break; }
+        from.addEventListener("abort", () => end(s, from.reason), { once: true });
+      }
+      return s;
+    }
+    get [Symbol.toStringTag]() { return "AbortSignal"; }
+    [custom](depth, options, inspect) { return depth < 0 ? "AbortSignal" : `AbortSignal ${inspect({ aborted: this.aborted }, options)}`; }
+  }
+  const { end } = AbortSignal;
+  delete AbortSignal.end;
+  class AbortController {
+    #signal = new AbortSignal(making);
+    get signal() { return this.#signal; }
+    abort(reason = new DOMException("This operation was aborted", "AbortError")) { end(this.#signal, reason); }
+    get [Symbol.toStringTag]() { return "AbortController"; }
+    [custom](depth, options, inspect) { return depth < 0 ? "AbortController" : `AbortController ${inspect({ signal: this.#signal }, options)}`; }
   }
 
   // Encodings.
@@ -107,7 +182,10 @@
   class TextEncoder {
     get encoding() { return "utf-8"; }
     encode(text = "") { return host.encode(String(text)); }
+    get [Symbol.toStringTag]() { return "TextEncoder"; }
     encodeInto(text, into) {
+      if (typeof text !== "string") throw ab.argument("src", "string", text);
+      if (!(into instanceof Uint8Array)) throw ab.argument("dest", "an instance of Uint8Array", into);
       let read = 0;
       let written = 0;
       for (const c of String(text)) {
@@ -120,21 +198,23 @@
       return { read, written };
     }
   }
+  const common = { "utf-8": "utf-8", utf8: "utf-8", "utf-16le": "utf-16le", "utf-16": "utf-16le", "ucs-2": "utf-16le" }; // the others the host knows
   class TextDecoder {
     #kept = new Uint8Array(0);
     #bom = true;
     constructor(label = "utf-8", options = {}) {
-      const name = String(label).trim().toLowerCase();
-      const known = { "utf-8": "utf-8", utf8: "utf-8", "unicode-1-1-utf-8": "utf-8", latin1: "windows-1252", "iso-8859-1": "windows-1252", ascii: "windows-1252", "us-ascii": "windows-1252", "windows-1252": "windows-1252", "utf-16le": "utf-16le", "utf-16": "utf-16le", ucs2: "utf-16le", "ucs-2": "utf-16le" };
-      if (!known[name]) throw ab.error(RangeError, "ERR_ENCODING_NOT_SUPPORTED", `The "${label}" encoding is not supported`);
-      this.encoding = known[name];
+      const name = String(label).replace(/^[\t\n\f\r ]+|[\t\n\f\r ]+$/g, "").toLowerCase();
+      const known = common[name] ?? host.encoding(name);
+      if (!known) throw ab.error(RangeError, "ERR_ENCODING_NOT_SUPPORTED", `The "${label}" encoding is not supported`);
+      if (typeof options !== "object" && options !== undefined) throw ab.argument("options", "object", options);
+      this.encoding = known;
       this.fatal = Boolean(options.fatal);
       this.ignoreBOM = Boolean(options.ignoreBOM);
     }
     decode(input, options = {}) {
+      if (input !== undefined && !ArrayBuffer.isView(input) && !(input instanceof ArrayBuffer) && !(globalThis.SharedArrayBuffer && input instanceof SharedArrayBuffer)) throw ab.error(TypeError, "ERR_INVALID_ARG_TYPE", 'The "list" argument must be an instance of SharedArrayBuffer, ArrayBuffer or ArrayBufferView.');
       const [buffer, offset, length] = view(input);
       let bytes = new Uint8Array(buffer, offset, length);
-      if (this.encoding === "windows-1252") return ab.builtin("buffer").Buffer.from(bytes).toString("latin1");
       if (this.#kept.length > 0) {
         const all = new Uint8Array(this.#kept.length + bytes.length);
         all.set(this.#kept);
@@ -142,20 +222,30 @@
         bytes = all;
         this.#kept = new Uint8Array(0);
       }
-      if (options.stream) {
+      const other = this.encoding !== "utf-8" && this.encoding !== "utf-16le";
+      if (options.stream && !other) {
         const cut = this.encoding === "utf-8" ? incomplete(bytes) : bytes.length % 2;
         this.#kept = bytes.slice(bytes.length - cut);
         bytes = bytes.subarray(0, bytes.length - cut);
       }
       let text;
-      if (this.encoding === "utf-16le") text = ab.builtin("buffer").Buffer.from(bytes).toString("utf16le");
-      else {
-        try { text = host.decode(bytes.buffer, bytes.byteOffset, bytes.byteLength, this.fatal ? 1 : 0); } catch (e) { throw ab.error(TypeError, e.code, e.message); }
+      if (other) {
+        const answer = this.#told(() => host.decodeAs(this.encoding, options.stream ? 1 : 0, this.fatal ? 1 : 0, bytes.buffer, bytes.byteOffset, bytes.byteLength));
+        const colon = answer.indexOf(":");
+        this.#kept = bytes.slice(Number(answer.slice(0, colon)));
+        text = answer.slice(colon + 1);
+      } else if (this.encoding === "utf-16le") text = ab.builtin("buffer").Buffer.from(bytes).toString("utf16le");
+      else text = this.#told(() => host.decode(bytes.buffer, bytes.byteOffset, bytes.byteLength, this.fatal ? 1 : 0));
+      if (this.encoding === "utf-16le") {
+        if (this.fatal && (!text.isWellFormed() || bytes.length % 2 !== 0)) throw ab.error(TypeError, "ERR_ENCODING_INVALID_ENCODED_DATA", "The encoded data was not valid for encoding utf-16le");
+        text = text.toWellFormed() + (bytes.length % 2 !== 0 ? "\ufffd" : "");
       }
       if (this.#bom && !this.ignoreBOM && text[0] === "\ufeff") text = text.slice(1);
       this.#bom = !options.stream || (this.#bom && text === "");
       return text;
     }
+    #told(f) { try { return f(); } catch (e) { throw e.code ? ab.error(TypeError, e.code, e.message) : e; } }
+    get [Symbol.toStringTag]() { return "TextDecoder"; }
   }
   const incomplete = (b) => {
     for (let back = 1; back <= Math.min(3, b.length); back++) {
@@ -501,7 +591,7 @@
     constructor(parts, name, options = {}) { super(parts, options); this.name = String(name); this.lastModified = options.lastModified ?? Math.trunc(host.now()); }
   }
 
-  const cannot = (v) => new DOMException(`${typeof v === "symbol" ? String(v) : typeof v === "function" ? String(v).split("\n")[0] : ab.inspect(v, { depth: 0 })} could not be cloned.`, "DataCloneError");
+  const cannot = (v) => new DOMException(`${typeof v === "symbol" ? String(v) : typeof v === "function" ? String(v).split("\n")[0] : `#<${v.constructor?.name ?? "Object"}>`} could not be cloned.`, "DataCloneError");
   const clone = (v, seen) => {
     if (typeof v === "symbol" || typeof v === "function") throw cannot(v);
     if (v === null || typeof v !== "object") return v;
@@ -529,21 +619,14 @@
     for (const k of Object.keys(v)) c[k] = clone(v[k], seen);
     return c;
   };
-  global("structuredClone", (v, o) => {
+  global("structuredClone", function structuredClone(v, o) {
+    if (arguments.length === 0) throw ab.error(TypeError, "ERR_MISSING_ARGS", 'The "The value argument must be specified" argument must be specified');
     const c = clone(v, new Map());
     for (const b of o?.transfer ?? []) b.transfer?.();
     return c;
   });
 
-  const performance = {
-    now: () => host.now() - ab.began,
-    get timeOrigin() { return ab.began; },
-    mark: (name) => ({ name, entryType: "mark", startTime: performance.now(), duration: 0 }),
-    measure: (name) => ({ name, entryType: "measure", startTime: 0, duration: performance.now() }),
-    toJSON: () => ({ timeOrigin: ab.began }),
-  };
-  for (const [name, value] of Object.entries({ Event, CustomEvent, EventTarget, AbortSignal, AbortController, TextEncoder, TextDecoder, URL, URLSearchParams, Blob, File, performance })) global(name, value);
-  ab.define("perf_hooks", () => ({ performance, PerformanceObserver: class { observe() {} disconnect() {} } }));
+  for (const [name, value] of Object.entries({ Event, CustomEvent, EventTarget, AbortSignal, AbortController, TextEncoder, TextDecoder, URL, URLSearchParams, Blob, File })) global(name, value);
   for (const name of ["fetch", "WebSocket", "Worker", "XMLHttpRequest", "BroadcastChannel"]) {
     const refuse = { [name]() {
       const e = ab.lacking(name === "Worker" ? "threads" : "the network", `${name} is not available: a nano space has no ${name === "Worker" ? "threads" : "network"}`);

@@ -193,6 +193,6 @@
   ab.define("buffer", () => ({
     Buffer: Callable, Blob, File, atob, btoa, constants: { MAX_LENGTH: 2 ** 31, MAX_STRING_LENGTH: 2 ** 29 - 24 }, kMaxLength: 2 ** 31, SlowBuffer: Callable, INSPECT_MAX_BYTES: 50,
     isUtf8: (b) => { const [x, o, n] = ab.view(b); try { host.decode(x, o, n, 1); return true; } catch { return false; } },
-    transcode: (b, from, to) => Callable.from(Callable.from(b).toString(from), to),
+    transcode: (b, from, to) => Callable.from(/^(latin1|binary|ascii)$/.test(to) ? Callable.from(b).toString(from).replace(to === "ascii" ? /[^\0-\x7f]/gu : /[^\0-\xff]/gu, "?") : Callable.from(b).toString(from), to),
   }));
 })();

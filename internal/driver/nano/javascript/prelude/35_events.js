@@ -5,7 +5,7 @@
   const shapeMode = Symbol("shapeMode");
   const kRejection = Symbol.for("nodejs.rejection");
   const errorMonitor = Symbol("events.errorMonitor");
-  const argument = (name, type, v) => ab.error(TypeError, "ERR_INVALID_ARG_TYPE", `The "${name}" argument must be of type ${type}. Received ${ab.received(v)}`);
+  const argument = (name, type, v) => ab.error(TypeError, "ERR_INVALID_ARG_TYPE", `The "${name}" ${name.includes(".") ? "property" : "argument"} must be ${/^(of type |an instance |one of |\()/.test(type) ? "" : "of type "}${type}. Received ${ab.received(v)}`);
   ab.argument = argument;
   const callable = (f) => { if (typeof f !== "function") throw argument("listener", "function", f); };
   let usual = 10;

@@ -45,35 +45,28 @@
       const s = p.replace(/\/+$/, "");
       if (s === "") return p.startsWith("/") ? "/" : ".";
       const i = s.lastIndexOf("/");
-      return i < 0 ? "." : s.slice(0, i).replace(/\/+$/, "") || "/";
+      return i < 0 ? "." : i === 0 ? "/" : i === 1 && s[0] === "/" ? "//" : s.slice(0, i);
     },
     basename(p, suffix) {
       text("path", p);
+      if (suffix !== undefined) text("suffix", suffix);
       const s = p.replace(/\/+$/, "");
       const b = s.slice(s.lastIndexOf("/") + 1);
-      return suffix && b.endsWith(suffix) && b !== suffix ? b.slice(0, -suffix.length) : b;
+      return !suffix || !b.endsWith(suffix) ? b : s === suffix ? "" : b === suffix ? b : b.slice(0, -suffix.length);
     },
-    extname(p) { const b = path.basename(p); const i = b.lastIndexOf("."); return i <= 0 ? "" : b.slice(i); },
+    extname(p) { const b = path.basename(p); const i = b.lastIndexOf("."); return i <= 0 || b === ".." ? "" : b.slice(i); },
     parse(p) {
       text("path", p);
-      const base = path.basename(p);
-      const ext = path.extname(p);
       const root = p.startsWith("/") ? "/" : "";
-      let dir = path.dirname(p);
-      if (dir === "." && !p.startsWith(".")) dir = "";
-      if (base === "" ) dir = root;
-      return { root, dir, base, ext, name: ext ? base.slice(0, -ext.length) : base };
-    },
-    format({ root = "", dir, base, name = "", ext = "" }) {
-      const b = base || name + (ext && !ext.startsWith(".") ? `.${ext}` : ext);
-      if (!dir) return root + b;
-      return dir === root ? dir + b : `${dir}/${b}`;
+      const s = p.replace(/\/+$/, "");
+      const start = Math.max(root.length, s.lastIndexOf("/") + 1);
+      const base = s.slice(start);
+      const ext = base === "" ? "" : path.extname(base);
+      return { root, dir: start > root.length ? s.slice(0, start - 1) : root, base, ext, name: ext ? base.slice(0, -ext.length) : base };
     },
     toNamespacedPath: (p) => p,
     matchesGlob: (p, g) => ab.glob(g).test(p),
   };
-  path.posix = path;
-  path.win32 = path;
   // glob makes an expression of a pattern of file names.
   ab.glob = (g) => {
     let s = "";
@@ -151,43 +144,9 @@
   setTimeout[promisified] = (ms, v) => new Promise((resolve) => setTimeout(resolve, ms, v));
   setImmediate[promisified] = (v) => new Promise((resolve) => setImmediate(resolve, v));
   const styles = { reset: [0, 0], bold: [1, 22], dim: [2, 22], italic: [3, 23], underline: [4, 24], inverse: [7, 27], black: [30, 39], red: [31, 39], green: [32, 39], yellow: [33, 39], blue: [34, 39], magenta: [35, 39], cyan: [36, 39], white: [37, 39], gray: [90, 39], grey: [90, 39] };
-  const parseArgs = ({ args = ab.process.argv.slice(2), options = {}, strict = true, allowPositionals = !strict } = {}) => {
-    const values = Object.create(null);
-    const positionals = [];
-    const bad = (code, message) => ab.error(TypeError, code, message);
-    const put = (name, v) => { if (options[name]?.multiple) (values[name] ??= []).push(v); else values[name] = v; };
-    for (let i = 0; i < args.length; i++) {
-      const a = args[i];
-      if (a === "--") { positionals.push(...args.slice(i + 1)); break; }
-      if (a.startsWith("--") || (a.startsWith("-") && a.length > 1)) {
-        let name, value;
-        if (a.startsWith("--")) { const eq = a.indexOf("="); name = eq < 0 ? a.slice(2) : a.slice(2, eq); value = eq < 0 ? undefined : a.slice(eq + 1); } else {
-          const short = a[1];
-          name = Object.keys(options).find((k) => options[k].short === short) ?? short;
-          if (a.length > 2) { if (options[name]?.type === "string") value = a.slice(2); else args = [...args.slice(0, i + 1), `-${a.slice(2)}`, ...args.slice(i + 1)]; }
-        }
-        let o = options[name];
-        if (!o && name.startsWith("no-") && options[name.slice(3)]?.type === "boolean") { put(name.slice(3), false); continue; }
-        if (!o) { if (strict) throw bad("ERR_PARSE_ARGS_UNKNOWN_OPTION", `Unknown option '${a.startsWith("--") ? `--${name}` : `-${name}`}'`); o = { type: value === undefined ? "boolean" : "string" }; }
-        if (o.type === "string") {
-          if (value === undefined) value = args[++i];
-          if (value === undefined && strict) throw bad("ERR_PARSE_ARGS_INVALID_OPTION_VALUE", `Option '--${name} <value>' argument missing`);
-          put(name, value);
-        } else {
-          if (value !== undefined && strict) throw bad("ERR_PARSE_ARGS_INVALID_OPTION_VALUE", `Option '--${name}' does not take an argument`);
-          put(name, true);
-        }
-      } else {
-        if (!allowPositionals) throw bad("ERR_PARSE_ARGS_UNEXPECTED_POSITIONAL", `Unexpected argument '${a}'. This command does not take positional arguments`);
-        positionals.push(a);
-      }
-    }
-    for (const [k, o] of Object.entries(options)) if (o.default !== undefined && values[k] === undefined) values[k] = o.default;
-    return { values, positionals };
-  };
   ab.same = same;
   ab.define("util", () => ({
-    inspect: ab.inspect, format: ab.format, formatWithOptions: (o, ...a) => ab.formatWith(o, ...a), promisify, types, parseArgs, TextEncoder, TextDecoder, isDeepStrictEqual: (a, b) => same(a, b, true),
+    inspect: ab.inspect, format: ab.format, formatWithOptions: (o, ...a) => ab.formatWith(o, ...a), promisify, types, parseArgs: ab.parseArgs, TextEncoder, TextDecoder, isDeepStrictEqual: (a, b) => same(a, b, true),
     callbackify: (f) => function (...args) { const done = args.pop(); Promise.resolve(f.apply(this, args)).then((v) => ab.nextTick(done, null, v), (e) => ab.nextTick(done, e ?? new Error("rejected"))); },
     inherits(child, parent) { Object.defineProperty(child, "super_", { value: parent, writable: true, configurable: true }); Object.setPrototypeOf(child.prototype, parent.prototype); },
     deprecate: (f) => f, debuglog: () => Object.assign(() => {}, { enabled: false }), debug: () => () => {}, isArray: Array.isArray,
@@ -196,93 +155,6 @@
     aborted: (signal) => new Promise((resolve) => { if (signal.aborted) resolve(); else signal.addEventListener("abort", () => resolve(), { once: true }); }), getSystemErrorName: (n) => `E${n}`,
   }));
   ab.define("util/types", () => types);
-
-  // assert
-  class AssertionError extends Error {
-    constructor({ message, actual, expected, operator, stackStartFn }) {
-      super(message);
-      void stackStartFn;
-      this.generatedMessage = false;
-      this.code = "ERR_ASSERTION";
-      this.actual = actual;
-      this.expected = expected;
-      this.operator = operator;
-      if (typeof this.stack === "string" && this.stack.startsWith("AssertionError: ")) Object.defineProperty(this, "stack", { value: this.stack.replace("AssertionError", "AssertionError [ERR_ASSERTION]"), writable: true, configurable: true });
-    }
-    get name() { return "AssertionError"; }
-    set name(v) { Object.defineProperty(this, "name", { value: v, writable: true, configurable: true }); }
-  }
-  const failed = (message, text, o) => {
-    if (message instanceof Error) throw message;
-    const e = new AssertionError({ message: message ?? text, ...o });
-    e.generatedMessage = message === undefined;
-    throw e;
-  };
-  const compared = (head, a, b) => {
-    const x = ab.inspect(a);
-    const y = ab.inspect(b);
-    if (!x.includes("\n") && !y.includes("\n") && x.length + y.length < 60) return `${head}\n\n${x} !== ${y}\n`;
-    const left = x.split("\n");
-    const right = y.split("\n");
-    const lines = [];
-    for (let i = 0, j = 0; i < left.length || j < right.length;) {
-      if (left[i] === right[j] && i < left.length) { lines.push(`  ${left[i]}`); i++; j++; continue; }
-      const ahead = right.indexOf(left[i], j);
-      if (i < left.length && (ahead < 0 || j >= right.length)) lines.push(`+ ${left[i++]}`); else lines.push(`- ${right[j++]}`);
-    }
-    return `${head}\n+ actual - expected\n\n${lines.join("\n")}\n`;
-  };
-  const assert = (v, message) => { if (!v) failed(message, arguments_(v), { actual: v, expected: true, operator: "==" }); };
-  const arguments_ = (v) => (v === undefined ? "No value argument passed to `assert.ok()`" : `The expression evaluated to a falsy value:\n\n  assert(${ab.inspect(v)})\n`);
-  const matches = (e, expected, message) => {
-    if (expected === undefined) return;
-    if (typeof expected === "function") {
-      if (expected.prototype !== undefined && e instanceof expected) return;
-      if (Error.isPrototypeOf(expected)) throw e;
-      if (expected.call({}, e) === true) return;
-      failed(message, `The ${expected.name ? `"${expected.name}" ` : ""}validation function is expected to return "true".`, { actual: e, expected, operator: "throws" });
-    } else if (expected instanceof RegExp) {
-      if (!expected.test(String(e instanceof Error ? ab.headline(e) : e))) failed(message, `The input did not match the regular expression ${expected}. Input:\n\n${ab.inspect(String(e))}\n`, { actual: e, expected, operator: "throws" });
-    } else {
-      for (const k of expected instanceof Error ? ["name", "message"] : Object.keys(expected)) {
-        const ok = expected[k] instanceof RegExp && typeof e[k] === "string" ? expected[k].test(e[k]) : same(e[k], expected[k], true);
-        if (!ok) failed(message, compared("Expected values to be strictly deep-equal:", e[k], expected[k]), { actual: e, expected, operator: "throws" });
-      }
-    }
-  };
-  const split = (expected, message) => (typeof expected === "string" ? [undefined, expected] : [expected, message]);
-  Object.assign(assert, {
-    AssertionError, ok: assert,
-    fail(message = "Failed") { failed(message, "Failed", { operator: "fail" }); },
-    equal(a, b, m) { if (!(a == b || (a !== a && b !== b))) failed(m, `${ab.inspect(a)} == ${ab.inspect(b)}`, { actual: a, expected: b, operator: "==" }); },
-    notEqual(a, b, m) { if (a == b) failed(m, `${ab.inspect(a)} != ${ab.inspect(b)}`, { actual: a, expected: b, operator: "!=" }); },
-    strictEqual(a, b, m) { if (!Object.is(a, b)) failed(m, compared("Expected values to be strictly equal:", a, b), { actual: a, expected: b, operator: "strictEqual" }); },
-    notStrictEqual(a, b, m) { if (Object.is(a, b)) failed(m, `Expected "actual" to be strictly unequal to: ${ab.inspect(b)}`, { actual: a, expected: b, operator: "notStrictEqual" }); },
-    deepEqual(a, b, m) { if (!same(a, b, assert.strict === assert)) failed(m, compared("Expected values to be loosely deep-equal:", a, b), { actual: a, expected: b, operator: "deepEqual" }); },
-    notDeepEqual(a, b, m) { if (same(a, b, false)) failed(m, `Expected "actual" not to be loosely deep-equal to: ${ab.inspect(b)}`, { actual: a, expected: b, operator: "notDeepEqual" }); },
-    deepStrictEqual(a, b, m) { if (!same(a, b, true)) failed(m, compared("Expected values to be strictly deep-equal:", a, b), { actual: a, expected: b, operator: "deepStrictEqual" }); },
-    notDeepStrictEqual(a, b, m) { if (same(a, b, true)) failed(m, `Expected "actual" not to be strictly deep-equal to: ${ab.inspect(b)}`, { actual: a, expected: b, operator: "notDeepStrictEqual" }); },
-    throws(f, expected, message) {
-      if (typeof f !== "function") throw argument("fn", "function", f);
-      [expected, message] = split(expected, message);
-      try { f(); } catch (e) { matches(e, expected, message); return; }
-      failed(message && `Missing expected exception: ${message}`, "Missing expected exception.", { expected, operator: "throws" });
-    },
-    doesNotThrow(f, message) { try { f(); } catch (e) { failed(typeof message === "string" ? message : undefined, `Got unwanted exception.\nActual message: "${e?.message}"`, { actual: e, operator: "doesNotThrow" }); } },
-    async rejects(p, expected, message) {
-      [expected, message] = split(expected, message);
-      try { await (typeof p === "function" ? p() : p); } catch (e) { matches(e, expected, message); return; }
-      failed(message, "Missing expected rejection.", { expected, operator: "rejects" });
-    },
-    async doesNotReject(p, message) { try { await (typeof p === "function" ? p() : p); } catch (e) { failed(message, `Got unwanted rejection.\nActual message: "${e?.message}"`, { actual: e, operator: "doesNotReject" }); } },
-    match(s, re, m) { if (!re.test(s)) failed(m, `The input did not match the regular expression ${re}. Input:\n\n${ab.inspect(s)}\n`, { actual: s, expected: re, operator: "match" }); },
-    doesNotMatch(s, re, m) { if (re.test(s)) failed(m, `The input was expected to not match the regular expression ${re}. Input:\n\n${ab.inspect(s)}\n`, { actual: s, expected: re, operator: "doesNotMatch" }); },
-    ifError(e) { if (e !== null && e !== undefined) throw e; },
-  });
-  const strict = Object.assign((v, m) => assert(v, m), assert, { equal: assert.strictEqual, notEqual: assert.notStrictEqual, deepEqual: assert.deepStrictEqual, notDeepEqual: assert.notDeepStrictEqual });
-  assert.strict = strict.strict = strict;
-  ab.define("assert", () => assert);
-  ab.define("assert/strict", () => strict);
 
   // url
   const fileURLToPath = (u) => {

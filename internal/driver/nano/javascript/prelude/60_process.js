@@ -10,13 +10,16 @@
   const output = (fd) => {
     const w = new Writable({ write(b, e, done) { const [x, o, n] = ab.view(b); try { host.writeAt(fd, x, o, n, -1); done(); } catch (error) { done(error); } } });
     Object.assign(w, { fd, isTTY: undefined, getColorDepth: () => 1, hasColors: () => false, _type: "pipe" });
-    w.write = (b, e, done) => { // at once, in the order in which it is written
+    const write = (b, e, done) => { // at once, in the order in which it is written
       if (typeof e === "function") [done, e] = [e, undefined];
       if (typeof b === "string" && (e === undefined || e === "utf8")) host.write(fd, b);
       else { if (typeof b !== "string" && !ArrayBuffer.isView(b)) throw ab.argument("chunk", "string or an instance of Buffer, TypedArray, or DataView", b); const [x, o, n] = ab.view(ab.bytesOf(b, e)); host.writeAt(fd, x, o, n, -1); }
       if (done) ab.nextTick(done);
       return true;
     };
+    // A program may put its own in the place of write, to see what is printed; console then writes there.
+    Object.defineProperty(w, "write", { get: () => now, set: (f) => { now = f; ab.redirected = now !== write; }, enumerable: true, configurable: true });
+    let now = write;
     w.end = (b, e, done) => { if (b !== undefined && typeof b !== "function") w.write(b, e); const f = [b, e, done].find((x) => typeof x === "function"); if (f) ab.nextTick(f); return w; };
     w.destroy = () => w;
     return w;
@@ -148,64 +151,6 @@
     for (const k of new Set([...Object.keys(process), ...Object.getOwnPropertyNames(Process.prototype), ...Object.getOwnPropertyNames(Object.getPrototypeOf(Process.prototype))])) if (k !== "constructor" && k !== "stdin" && k !== "lists") all[k] = 1;
     return new Proxy(process, { ownKeys: () => [...Object.keys(all), "stdin"], getOwnPropertyDescriptor: (_, k) => (k in all || k === "stdin" ? { enumerable: true, configurable: true, value: undefined } : Object.getOwnPropertyDescriptor(process, k)), get: (t, k) => { const v = t[k]; return typeof v === "function" && k !== "hrtime" && k !== "memoryUsage" && typeof k === "string" && k !== "constructor" ? v.bind(t) : v; } });
   });
-
-  // console
-  const counts = new Map();
-  const began = new Map();
-  let indent = "";
-  const say = (fd, ...args) => {
-    let text = ab.format(...args);
-    if (indent) text = indent + text.replaceAll("\n", `\n${indent}`);
-    host.write(fd, `${text}\n`);
-  };
-  const since = (label) => {
-    const ms = host.now() - began.get(label);
-    return ms >= 1000 ? `${(ms / 1000).toFixed(3)}s` : `${Number(ms.toFixed(3))}ms`;
-  };
-  const table = (rows, columns) => {
-    if (rows === null || typeof rows !== "object") { say(1, rows); return; }
-    const show = (v) => ab.inspect(v, { depth: v !== null && typeof v === "object" && !Array.isArray(v) && Object.keys(v).length > 2 ? -1 : 0, maxArrayLength: 3, breakLength: Infinity });
-    const entries = rows instanceof Map ? [...rows].map(([k, v], i) => [i, { Key: k, Values: v }]) : rows instanceof Set ? [...rows].map((v, i) => [i, v]) : Object.entries(rows);
-    const head = rows instanceof Map || rows instanceof Set ? "(iteration index)" : "(index)";
-    const names = [];
-    let values = false;
-    for (const [, r] of entries) {
-      if (r !== null && typeof r === "object") { for (const k of columns ?? Object.keys(r)) if (!names.includes(k)) names.push(k); } else values = true;
-    }
-    const lines = entries.map(([k, r]) => {
-      const isObject = r !== null && typeof r === "object";
-      return [String(k), ...names.map((n) => (isObject && Object.hasOwn(r, n) ? show(r[n]) : "")), ...(values ? [isObject ? "" : show(r)] : [])];
-    });
-    const titles = [head, ...names.map(String), ...(values ? ["Values"] : [])];
-    const widths = titles.map((t, i) => Math.max(ab.width(t), ...lines.map((l) => ab.width(l[i]))) + 2);
-    const row = (cells) => `│${cells.map((c, i) => ` ${c}${" ".repeat(widths[i] - ab.width(c) - 1)}`).join("│")}│`;
-    const rule = (a, b, c) => a + widths.map((w) => "─".repeat(w)).join(b) + c;
-    say(1, [rule("┌", "┬", "┐"), row(titles), rule("├", "┼", "┤"), ...lines.map(row), rule("└", "┴", "┘")].join("\n"));
-  };
-  const trace = (...args) => {
-    const e = { name: "Trace", message: ab.format(...args) };
-    Error.captureStackTrace?.(e, trace);
-    say(2, e.stack ?? `Trace: ${e.message}`);
-  };
-  const console = {
-    log: (...a) => say(1, ...a), info: (...a) => say(1, ...a), debug: (...a) => say(1, ...a), error: (...a) => say(2, ...a), warn: (...a) => say(2, ...a), trace,
-    dir: (v, o) => say(1, ab.inspect(v, { customInspect: false, ...o })), dirxml: (...a) => say(1, ...a), table,
-    assert(v, ...a) { if (!v) { if (typeof a[0] === "string") a[0] = `Assertion failed: ${a[0]}`; else a.unshift("Assertion failed"); say(2, ...a); } },
-    count(label = "default") { counts.set(label, (counts.get(label) ?? 0) + 1); say(1, `${label}: ${counts.get(label)}`); }, countReset(label = "default") { counts.delete(label); },
-    group(...a) { if (a.length > 0) say(1, ...a); indent += "  "; }, groupCollapsed(...a) { console.group(...a); }, groupEnd() { indent = indent.slice(2); },
-    time(label = "default") { began.set(label, host.now()); }, timeLog(label = "default", ...a) { if (began.has(label)) say(1, `${label}: ${since(label)}`, ...a); },
-    timeEnd(label = "default") { if (began.has(label)) { say(1, `${label}: ${since(label)}`); began.delete(label); } }, clear() {}, profile() {}, profileEnd() {}, timeStamp() {},
-  };
-  class Console {
-    constructor(out, err) {
-      const streams = out?.write ? [out, err ?? out] : [out.stdout, out.stderr ?? out.stdout];
-      const to = (i) => (...a) => { streams[i].write(`${ab.format(...a)}\n`); };
-      Object.assign(this, console, { log: to(0), info: to(0), debug: to(0), error: to(1), warn: to(1) });
-    }
-  }
-  console.Console = Console;
-  define("console", console);
-  ab.define("console", () => console);
 
   // readline
   class Interface extends EventEmitter {

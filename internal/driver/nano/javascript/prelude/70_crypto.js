@@ -10,62 +10,88 @@
     const h = Array.from(b, (x) => x.toString(16).padStart(2, "0")).join("");
     return `${h.slice(0, 8)}-${h.slice(8, 12)}-${h.slice(12, 16)}-${h.slice(16, 20)}-${h.slice(20)}`;
   };
+  const dataTypes = "of type string or an instance of Buffer, TypedArray, or DataView";
   class Hash {
-    constructor(name, key, parts = []) {
-      this.name = name;
-      this.key = key;
-      this.parts = parts;
-      this.done = false;
-      try { this.of(new Uint8Array(0)); } catch (e) { if (key === null && e.code === "ERR_CRYPTO_INVALID_DIGEST") throw new Error("Digest method not supported"); throw e; }
+    constructor(name, key, parts = [], o = {}) {
+      Object.defineProperty(this, "h", { value: { name, key, parts, length: o?.outputLength, done: false, stream: null }, writable: true });
+      let b;
+      try { b = this.of(new Uint8Array(0)); } catch (e) {
+        if (e.code !== "ERR_CRYPTO_INVALID_DIGEST") throw e;
+        throw key === null ? Object.assign(new Error("Digest method not supported")) : ab.error(TypeError, e.code, e.message);
+      }
+      if (o?.outputLength !== undefined && !/^shake/i.test(name) && o.outputLength !== b.length) throw Object.assign(new Error("Unsupported state or unable to set output length"));
     }
     of(b) {
+      const { name, key, length } = this.h;
       const [x, o, n] = ab.view(b);
-      return this.key === null ? host.hash(this.name, x, o, n) : host.hmac(this.name, ...ab.view(this.key), x, o, n);
+      return key === null ? host.hash(length === undefined ? name : `${name}/${length}`, x, o, n) : host.hmac(name, ...ab.view(key), x, o, n);
     }
     update(data, e) {
-      if (this.done) throw ab.error(Error, "ERR_CRYPTO_HASH_FINALIZED", "Digest already called");
-      if (typeof data !== "string" && !ArrayBuffer.isView(data)) throw ab.argument("data", "string or an instance of Buffer, TypedArray, or DataView", data);
-      this.parts.push(typeof data === "string" ? ab.bytesOf(data, e) : new Uint8Array(...ab.view(data)).slice());
+      const { h } = this;
+      if (h.done) throw ab.error(Error, "ERR_CRYPTO_HASH_FINALIZED", "Digest already called");
+      if (typeof data !== "string" && !ArrayBuffer.isView(data)) throw ab.argument("data", dataTypes, data);
+      h.parts.push(typeof data === "string" ? ab.bytesOf(data, e) : new Uint8Array(...ab.view(data)).slice());
       return this;
     }
     digest(e) {
-      if (this.done) throw ab.error(Error, "ERR_CRYPTO_HASH_FINALIZED", "Digest already called");
-      this.done = true;
-      const b = ab.wrap(this.of(Buffer.concat(this.parts)));
+      const { h } = this;
+      if (h.done && h.key !== null) return e && e !== "buffer" ? "" : Buffer.alloc(0);
+      if (h.done) throw ab.error(Error, "ERR_CRYPTO_HASH_FINALIZED", "Digest already called");
+      h.done = true;
+      const b = ab.wrap(this.of(Buffer.concat(h.parts)));
       return e && e !== "buffer" ? b.toString(e) : b;
     }
-    copy() { return new Hash(this.name, this.key, [...this.parts]); }
-    write(data, e) { this.update(data, e); return true; }
-    end(data) { if (data !== undefined) this.update(data); return this; }
-    read() { return this.digest(); }
+    copy(o) {
+      if (this.h.done) throw ab.error(Error, "ERR_CRYPTO_HASH_FINALIZED", "Digest already called");
+      return new Hash(this.h.name, null, [...this.h.parts], o ?? { outputLength: this.h.length });
+    }
+    // stream is what a hash is where it is used as one: made then, for most are not.
+    stream() {
+      const { h } = this;
+      if (!h.stream) {
+        const { Transform } = ab.builtin("stream");
+        h.stream = new Transform({
+          transform: (b, e, done) => { try { this.update(b, e); done(); } catch (x) { done(x); } },
+          flush: (done) => { try { done(null, this.digest()); } catch (x) { done(x); } },
+        });
+      }
+      return h.stream;
+    }
   }
-  const algorithm = (a) => (typeof a === "string" ? a : a.hash?.name ?? a.hash ?? a.name);
-  const lacks = new Proxy({}, { get: (_, name) => async () => { throw ab.lacking(`crypto.subtle.${String(name)}`); } });
-  const subtle = Object.create(lacks, {
-    digest: { value: async (a, data) => { const b = host.hash(algorithm(a), ...ab.view(data)); return b.buffer.slice(b.byteOffset, b.byteOffset + b.length); } },
-    importKey: { value: async (format, data, a, extractable, usages) => {
-      const name = algorithm(a);
-      if (format !== "raw" || (a.name ?? a) !== "HMAC") throw ab.lacking(`crypto.subtle keys of ${a.name ?? a}`);
-      return { type: "secret", extractable, algorithm: { name: "HMAC", hash: { name } }, usages, key: new Uint8Array(...ab.view(data)).slice() };
-    } },
-    sign: { value: async (a, k, data) => { const b = host.hmac(k.algorithm.hash.name, ...ab.view(k.key), ...ab.view(data)); return b.buffer.slice(b.byteOffset, b.byteOffset + b.length); } },
-    verify: { value: async (a, k, sum, data) => { const b = host.hmac(k.algorithm.hash.name, ...ab.view(k.key), ...ab.view(data)); return Buffer.compare(b, new Uint8Array(...ab.view(sum))) === 0; } },
-  });
-  const web = {
-    getRandomValues(b) {
-      if (!ArrayBuffer.isView(b)) throw ab.argument("typedArray", "an integer typed array", b);
-      if (b.byteLength > 65536) throw new DOMException("The requested length exceeds 65,536 bytes", "QuotaExceededError");
-      return fill(b);
-    },
-    randomUUID: uuid, subtle,
+  class Hmac extends Hash {}
+  // streamed gives a hash all that a stream has.
+  const streamed = () => {
+    Object.setPrototypeOf(Hash.prototype, ab.builtin("stream").Transform.prototype);
+    for (let p = ab.builtin("stream").Transform.prototype; p && p !== Object.prototype; p = Object.getPrototypeOf(p)) {
+      for (const k of Reflect.ownKeys(p)) {
+        if (k === "constructor" || Object.hasOwn(Hash.prototype, k)) continue;
+        const d = Object.getOwnPropertyDescriptor(p, k);
+        Object.defineProperty(Hash.prototype, k, typeof d.value === "function" ? { value: function (...args) { const s = this.stream(); const r = s[k](...args); return r === s ? this : r; }, writable: true, configurable: true } : { get() { return this.stream()[k]; }, set(v) { this.stream()[k] = v; }, configurable: true });
+      }
+    }
+    for (const k of ["_readableState", "_writableState", "_events"]) if (!Object.hasOwn(Hash.prototype, k)) Object.defineProperty(Hash.prototype, k, { get() { return this.stream()[k]; }, configurable: true });
   };
+  class Crypto {
+    constructor() { throw ab.error(TypeError, "ERR_ILLEGAL_CONSTRUCTOR", "Illegal constructor"); }
+    get subtle() { return ab.subtle; }
+    getRandomValues(b) {
+      if (!ArrayBuffer.isView(b) || /^Float|DataView/.test(b.constructor.name)) throw new DOMException("The data argument must be an integer-type TypedArray", "TypeMismatchError");
+      if (b.byteLength > 65536) throw new QuotaExceededError("The requested length exceeds 65,536 bytes");
+      return fill(b);
+    }
+    randomUUID() { return uuid(); }
+    get [Symbol.toStringTag]() { return "Crypto"; }
+  }
+  const web = Object.create(Crypto.prototype);
+  Object.defineProperty(globalThis, "Crypto", { value: Crypto, writable: true, configurable: true });
   Object.defineProperty(globalThis, "crypto", { value: web, writable: true, configurable: true });
-  const later = (f) => (...args) => {
+  // later is a function that may take a callback: wrong arguments throw at once, what else fails is told to it. spread makes the callback's values of what is returned.
+  const later = (f, spread = (v) => [v]) => (...args) => {
     const done = typeof args.at(-1) === "function" ? args.pop() : null;
     if (!done) return f(...args);
     let v, e = null;
-    try { v = f(...args); } catch (x) { e = x; }
-    setImmediate(() => done(e, v));
+    try { v = f(...args); } catch (x) { if (/^ERR_(INVALID_ARG|OUT_OF_RANGE|CRYPTO_INVALID_DIGEST)/.test(x.code)) throw x; e = x; }
+    setImmediate(() => { if (e) done(e); else done(null, ...spread(v)); });
     return undefined;
   };
   const randomInt = (low, high) => {
@@ -75,14 +101,28 @@
     const most = 2 ** 48 - (2 ** 48 % n);
     for (;;) { const v = fill(Buffer.alloc(6)).readUIntBE(0, 6); if (v < most) return low + (v % n); }
   };
-  const hashes = ["md5", "sha1", "sha224", "sha256", "sha384", "sha512", "sha512-256", "sha3-256", "sha3-384", "sha3-512"];
+  const hashes = ["RSA-MD5", "RSA-RIPEMD160", "RSA-SHA1", "RSA-SHA224", "RSA-SHA256", "RSA-SHA3-224", "RSA-SHA3-256", "RSA-SHA3-384", "RSA-SHA3-512", "RSA-SHA384", "RSA-SHA512", "RSA-SHA512/224", "RSA-SHA512/256", "blake2b512", "blake2s256", "md5", "ripemd", "ripemd160", "rmd160", "sha1", "sha224", "sha256", "sha3-224", "sha3-256", "sha3-384", "sha3-512", "sha384", "sha512", "sha512-224", "sha512-256", "shake128", "shake256"];
+  const size = (n, name = "size") => {
+    if (typeof n !== "number") throw ab.argument(name, "of type number", n);
+    if (!(n >= 0 && n <= 2147483647)) throw ab.error(RangeError, "ERR_OUT_OF_RANGE", `The value of "${name}" is out of range. It must be >= 0 && <= 2147483647. Received ${ab.inspect(n, { numericSeparator: true })}`);
+    return n;
+  };
+  const fillSync = (b, from = 0, n = b.byteLength - from) => { const [x, o] = ab.view(b); host.entropy(x, o + from, n); return b; };
+  const text = (name, v) => { if (typeof v !== "string") throw ab.argument(name, "of type string", v); return v; };
+  const keyOf = (k) => {
+    const secret = ab.secretOf(k);
+    if (secret) return secret;
+    if (typeof k !== "string" && !ArrayBuffer.isView(k) && !(k instanceof ArrayBuffer)) throw ab.argument("key", "of type string or an instance of ArrayBuffer, Buffer, TypedArray, DataView, KeyObject, or CryptoKey", k);
+    return ab.bytesOf(k).slice();
+  };
   const pbkdf2 = (password, salt, rounds, length, digest) => {
     if (typeof digest !== "string") throw ab.argument("digest", "string", digest);
     if (!(rounds >= 1)) throw ab.error(RangeError, "ERR_OUT_OF_RANGE", `The value of "iterations" is out of range. It must be >= 1 && <= 2147483647. Received ${ab.inspect(rounds)}`);
-    return ab.wrap(host.pbkdf2(digest, ...ab.view(ab.bytesOf(password)), ...ab.view(ab.bytesOf(salt)), rounds, length));
+    try { host.hash(digest, new ArrayBuffer(0), 0, 0); } catch { throw ab.error(TypeError, "ERR_CRYPTO_INVALID_DIGEST", `Invalid digest: ${digest}`); }
+    return ab.wrap(host.pbkdf2(digest, ...ab.view(keyOf(password)), ...ab.view(ab.bytesOf(salt)), rounds, size(length, "keylen")));
   };
   const scrypt = (password, salt, length, o = {}) => ab.wrap(host.scrypt(...ab.view(ab.bytesOf(password)), ...ab.view(ab.bytesOf(salt)), o.N ?? o.cost ?? 16384, o.r ?? o.blockSize ?? 8, o.p ?? o.parallelization ?? 1, length));
-  const hkdf = (digest, key, salt, info, length) => { const b = host.hkdf(digest, ...ab.view(ab.bytesOf(key)), ...ab.view(ab.bytesOf(salt)), ...ab.view(ab.bytesOf(info)), length); return b.buffer.slice(b.byteOffset, b.byteOffset + b.length); };
+  const hkdf = (digest, key, salt, info, length) => { const b = host.hkdf(digest, ...ab.view(keyOf(key)), ...ab.view(ab.bytesOf(salt)), ...ab.view(ab.bytesOf(info)), length); return b.buffer.slice(b.byteOffset, b.byteOffset + b.length); };
   // Ciphers: AES, whose parts come as Node gives them.
   const ciphers = ["cbc", "ctr", "ecb", "gcm"].flatMap((mode) => [128, 192, 256].map((bits) => `aes-${bits}-${mode}`));
   const makeCipher = () => {
@@ -94,7 +134,7 @@
         super(o);
         const m = /^aes-(128|192|256)-(cbc|ctr|ecb|gcm)$/i.exec(String(name));
         if (!m) throw ab.error(Error, "ERR_CRYPTO_UNKNOWN_CIPHER", "Unknown cipher");
-        const k = ab.bytesOf(key).slice();
+        const k = keyOf(key).slice();
         const v = iv === null ? new Uint8Array(0) : ab.bytesOf(iv).slice();
         const mode = m[2].toLowerCase();
         if (mode === "ecb" ? v.length !== 0 : mode === "gcm" ? v.length === 0 : v.length !== 16) throw ab.error(TypeError, "ERR_CRYPTO_INVALID_IV", "Invalid initialization vector");
@@ -163,16 +203,26 @@
     };
   };
   ab.define("crypto", () => {
+    streamed();
     const Cipher = makeCipher();
     const c = {
-      createHash: (name) => new Hash(String(name), null), createHmac: (name, key) => new Hash(String(name), ab.bytesOf(key)), Hash, Hmac: Hash, getHashes: () => hashes,
-      hash: (name, data, e = "hex") => new Hash(name, null).update(data).digest(e), randomBytes: later((n) => fill(Buffer.alloc(n))), randomFillSync: fill, randomFill: later(fill), randomInt: later(randomInt), randomUUID: uuid,
-      getRandomValues: web.getRandomValues, webcrypto: web, subtle, pbkdf2Sync: pbkdf2, pbkdf2: later(pbkdf2),
-      timingSafeEqual: (a, b) => { if (a.byteLength !== b.byteLength) throw ab.error(RangeError, "ERR_CRYPTO_TIMING_SAFE_EQUAL_LENGTH", "Input buffers must have the same byte length"); return Buffer.compare(new Uint8Array(...ab.view(a)), new Uint8Array(...ab.view(b))) === 0; },
+      createHash: (name, o) => new Hash(text("algorithm", name), null, [], o), createHmac: (name, key) => new Hmac(text("hmac", name), keyOf(key)), Hash, Hmac, getHashes: () => [...hashes],
+      hash: (name, data, o = "hex") => new Hash(text("algorithm", name), null, [], typeof o === "object" ? o : {}).update(data).digest(typeof o === "object" ? o.outputEncoding ?? "hex" : o),
+      randomBytes: later((n) => fill(Buffer.alloc(size(n)))), randomFillSync: fillSync, randomFill: later(fillSync), randomInt: (...args) => { const done = typeof args.at(-1) === "function" ? args.pop() : null; const n = randomInt(...args); if (done) { ab.nextTick(done, undefined, n); return undefined; } return n; }, randomUUID: uuid,
+      getRandomValues: (b) => web.getRandomValues(b), webcrypto: web, get subtle() { return ab.subtle; }, getFips: () => 0, setEngine() {}, secureHeapUsed: () => ({ total: 0, used: 0, utilization: 0, min: 2 }), pbkdf2Sync: pbkdf2, pbkdf2: later(pbkdf2),
+      timingSafeEqual: (a, b) => { for (const [name, v] of [["buf1", a], ["buf2", b]]) if (!ArrayBuffer.isView(v) && !(v instanceof ArrayBuffer)) throw ab.error(TypeError, "ERR_INVALID_ARG_TYPE", `The "${name}" argument must be an instance of ArrayBuffer, Buffer, TypedArray, or DataView.`); if (a.byteLength !== b.byteLength) throw ab.error(RangeError, "ERR_CRYPTO_TIMING_SAFE_EQUAL_LENGTH", "Input buffers must have the same byte length"); return Buffer.compare(new Uint8Array(...ab.view(a)), new Uint8Array(...ab.view(b))) === 0; },
       constants: {}, createCipheriv: (...args) => new Cipher(true, ...args), createDecipheriv: (...args) => new Cipher(false, ...args), getCiphers: () => [...ciphers],
       scryptSync: scrypt, scrypt: later(scrypt), hkdfSync: hkdf, hkdf: later(hkdf),
     };
-    for (const name of ["createSign", "createVerify", "generateKeyPair", "generateKeyPairSync", "generateKeySync", "publicEncrypt", "privateDecrypt", "createDiffieHellman", "createECDH", "sign", "verify", "createPrivateKey", "createPublicKey"]) c[name] = () => { throw ab.lacking(`crypto.${name}`); };
+    ab.keyed(c, later);
+    for (const name of ["X509Certificate", "Certificate", "generatePrime", "generatePrimeSync", "checkPrime", "checkPrimeSync", "argon2", "argon2Sync"]) c[name] = { [name]: function () { throw ab.lacking(`crypto.${name}`); } }[name];
+    c.getCipherInfo = (name) => {
+      const m = /^aes-(128|192|256)-(cbc|ctr|ecb|gcm)$/i.exec(String(name));
+      if (!m) return undefined;
+      const mode = m[2].toLowerCase();
+      const nid = { ecb: [418, 422, 426], cbc: [419, 423, 427], ctr: [904, 905, 906], gcm: [895, 898, 901] }[mode][Number(m[1]) / 64 - 2];
+      return Object.assign(Object.create(null), { mode, name: mode === "gcm" ? `id-aes${m[1]}-gcm` : name.toLowerCase(), nid, keyLength: Number(m[1]) / 8, blockSize: mode === "ecb" || mode === "cbc" ? 16 : 1, ...(mode === "ecb" ? {} : { ivLength: mode === "gcm" ? 12 : 16 }) });
+    };
     return c;
   });
 })();

@@ -6,7 +6,7 @@
     http: ["the network", ["request", "get", "createServer", "Server", "Agent", "IncomingMessage", "ServerResponse"]], https: ["the network", ["request", "get", "createServer", "Agent"]],
     http2: ["the network", ["connect", "createServer"]], dns: ["the network", ["lookup", "resolve", "resolve4"]], "dns/promises": ["the network", ["lookup", "resolve"]],
     cluster: ["processes", ["fork"]], worker_threads: ["threads", ["Worker", "MessageChannel"]],
-    v8: ["v8", ["serialize", "deserialize", "getHeapStatistics", "writeHeapSnapshot"]], inspector: ["inspector", ["open", "Session"]], repl: ["repl", ["start"]], tty: ["terminals", ["ReadStream", "WriteStream"]],
+    inspector: ["inspector", ["open", "Session"]], repl: ["repl", ["start"]], tty: ["terminals", ["ReadStream", "WriteStream"]],
     sqlite: ["sqlite", ["DatabaseSync"]], wasi: ["wasi", ["WASI"]],
   };
   for (const [name, [what, functions]] of Object.entries(refused)) {
@@ -38,6 +38,5 @@
     const channel = (name) => all.get(name) ?? (all.set(name, new Channel(name)), all.get(name));
     return { Channel, channel, hasSubscribers: (name) => channel(name).hasSubscribers, subscribe: (name, f) => channel(name).subscribe(f), unsubscribe: (name, f) => channel(name).unsubscribe(f) };
   });
-  ab.define("punycode", () => ({ toASCII: (d) => ab.builtin("url").domainToASCII(d) }));
   ab.define("sys", () => ab.builtin("util"));
 })();

@@ -291,7 +291,7 @@
       return [...values()];
     } };
     const I_ = {};
-    for (const [name, C] of Object.entries({ ...all, Collator, DateTimeFormat, DisplayNames, ListFormat, Locale, NumberFormat, PluralRules, RelativeTimeFormat, Segmenter })) {
+    for (const [name, C] of Object.entries({ ...all, Collator, DateTimeFormat, DisplayNames, DurationFormat: ab.DurationFormat, ListFormat, Locale, NumberFormat, PluralRules, RelativeTimeFormat, Segmenter })) {
       if (!(name in all) && name !== "Locale") define(name, C);
       Object.defineProperty(I_, name, { value: C, writable: true, configurable: true });
     }

@@ -44,4 +44,5 @@
     Bun.main = ab.process.argv[1];
     Object.defineProperty(globalThis, "Bun", { value: Bun, writable: true, configurable: true });
   };
+  ab.recordProxies();
 })();

@@ -1,0 +1,14 @@
+const write = process.stdout.write.bind(process.stdout); process.stdout.write = (s, ...r) => write(String(s).replace(/\([\d.]+ms\)/g, "(T)").replace(/duration_ms [\d.]+/, "duration_ms T"), ...r);
+import { test, describe, it, before, after, beforeEach, afterEach, mock, suite } from "node:test";
+import assert from "node:assert";
+test("passes", () => { assert.strictEqual(1, 1); });
+test("async passes", async () => { await null; });
+test("skipped", { skip: "not now" }, () => {});
+test.skip("skipped too", () => {});
+test("todo", { todo: true }, () => {});
+test("callback", (t, done) => setTimeout(done, 1));
+describe("suite", () => { const log = []; before(() => log.push("before")); after(() => console.log(log.join())); beforeEach(() => log.push("each")); afterEach(() => log.push("afterEach")); it("one", () => { log.push("one"); }); it("two", async () => { log.push("two"); }); describe("inner", () => { it("deep", () => {}); }); });
+test("parent", async (t) => { await t.test("child", () => {}); t.diagnostic("a note"); t.assert.ok(true); console.log(t.name, t.fullName); });
+test("mocks", () => { const f = mock.fn((a) => a + 1); f(1); f(2); assert.deepStrictEqual(f.mock.calls.map((c) => c.arguments), [[1], [2]]); assert.strictEqual(f.mock.callCount(), 2); const o = { m() { return 1; } }; mock.method(o, "m", () => 2); assert.strictEqual(o.m(), 2); mock.restoreAll(); assert.strictEqual(o.m(), 1); });
+test("timers", (t) => { t.mock.timers.enable({ apis: ["setTimeout"] }); let n = 0; setTimeout(() => { n++; }, 1000); t.mock.timers.tick(1000); assert.strictEqual(n, 1); });
+test("plan", (t) => { t.plan(1); t.assert.ok(true); });

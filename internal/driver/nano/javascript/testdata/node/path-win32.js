@@ -1,0 +1,15 @@
+const path = require("path");
+const { win32, posix } = path;
+console.log(path === posix, win32 === path, win32.win32 === win32, win32.posix === posix, require("path/win32") === win32, require("path/posix") === posix, win32.sep, win32.delimiter, Object.keys(win32).sort().join());
+for (const p of ["", ".", "..", "/", "\\", "C:", "C:\\", "C:/", "C:a", "C:\\a\\..\\b", "C:\\a\\.\\b\\", "c:/a//b/../c", "a/b", "a\\..\\..\\b", "\\\\server\\share", "\\\\server\\share\\", "\\\\server\\share\\a\\..\\b", "//server/share/x", "\\\\?\\C:\\a", "file.txt", ".hidden", "a.b.c", "a.", "..\\x", "C:..\\x", "C:\\file.tar.gz", "/a/b.js", "foo\\bar\\", "\\foo", "C:\\foo\\", "a//b\\\\c"]) {
+  console.log(JSON.stringify(p), JSON.stringify([win32.normalize(p), win32.isAbsolute(p), win32.dirname(p), win32.basename(p), win32.extname(p)]));
+  console.log("  ", JSON.stringify(win32.parse(p)), JSON.stringify(posix.parse(p)), JSON.stringify([posix.normalize(p), posix.dirname(p), posix.basename(p), posix.extname(p)]));
+}
+for (const a of [["a", "b"], ["C:\\", "a", "..", "b"], ["C:", "a"], ["", ""], ["\\\\server", "share", "x"], ["//a", "b"], ["a/", "/b"], ["\\\\", "a"], ["C:\\a", "C:\\b"], ["..", "..", "a"], ["a", "", "..", "."], ["\\\\server\\share", "..", "x"]]) console.log(JSON.stringify(a), JSON.stringify([win32.join(...a), posix.join(...a)]));
+for (const a of [["C:\\a", "b"], ["C:\\a", "D:\\b"], ["C:\\a", "\\b"], ["C:\\a", "..\\b", "c"], ["\\\\s\\h\\x", "y"], ["C:\\a\\b", "C:c"], ["c:/ignore", "c:/some/file"], ["d:/x", "c:/y", "d:z"]]) console.log(JSON.stringify(a), JSON.stringify(win32.resolve(...a)));
+for (const [a, b] of [["C:\\a\\b", "C:\\a\\c"], ["C:\\a", "D:\\b"], ["C:\\a\\b\\c", "C:\\"], ["c:\\A", "C:\\a\\x"], ["\\\\s\\h\\a", "\\\\s\\h\\b"], ["C:\\a", "C:\\a"], ["C:\\aa", "C:\\ab\\c"], ["C:\\", "C:\\x"], ["\\\\s\\h", "C:\\x"]]) console.log(JSON.stringify([a, b]), JSON.stringify(win32.relative(a, b)));
+for (const o of [{ dir: "C:\\a", base: "b.txt" }, { root: "C:\\", name: "f", ext: ".js" }, { root: "C:\\", dir: "C:\\", base: "x" }, { name: "n", ext: "e" }, { base: "b", name: "n" }, {}, { dir: "/x", name: "y" }]) console.log(JSON.stringify(o), JSON.stringify([win32.format(o), posix.format(o)]));
+for (const p of ["C:\\a\\b", "\\\\server\\share\\x", "C:\\", "\\\\.\\pipe\\x"]) console.log(JSON.stringify(win32.toNamespacedPath(p)));
+console.log(win32.basename("C:\\a\\b.html", ".html"), win32.basename("a.txt", "t"), win32.basename("a", "a"), posix.basename("/a/b.html", ".html"), posix.basename("/a/", ""), posix.basename("aaa/bb", "bb"));
+for (const f of [() => path.join(5), () => path.resolve(null), () => path.basename(undefined), () => path.format(5), () => win32.join(1), () => path.relative("a"), () => path.basename("a", 5), () => path.extname({}), () => path.parse()]) { try { console.log(f()); } catch (e) { console.log(e.name, e.code, e.message); } }
+console.log(path.matchesGlob?.("/a/b.js", "/a/*.js"), path.matchesGlob?.("a/b/c.js", "**/*.js"), path.matchesGlob?.("a.ts", "*.{js,ts}"), path.matchesGlob?.("a/b", "*"));
