@@ -79,6 +79,9 @@ func New(parts Parts) (*Gate, error) {
 	return g, err
 }
 
+// Warm gets ready what the first decision needs: the rules of the standard policy, which are read before anything is judged by them.
+func (g *Gate) Warm() error { return g.Bundles.Warm() }
+
 // Judge implements policy.Gate.
 func (g *Gate) Judge(ctx context.Context, a policy.Action) (policy.Ruling, error) {
 	c, err := g.judge(ctx, a, nil)

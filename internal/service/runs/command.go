@@ -157,7 +157,7 @@ func (r *execution) exited(ctx context.Context, t task, exit space.Exit, result 
 }
 
 // missed finds what a command did not find in a tier that does not tell so itself: what it names, its tier has not, and it complained of.
-func (r *ride) missed(ctx context.Context, t task, exit space.Exit, result *run.Result) (lacks []space.Lack) {
+func (r *execution) missed(ctx context.Context, t task, exit space.Exit, result *run.Result) (lacks []space.Lack) {
 	complaint := ""
 	if result.Stderr != nil {
 		complaint = *result.Stderr

@@ -49,7 +49,7 @@ type Declared interface {
 // Service implements policy.Library. Make it with New; any goroutine may call its methods.
 type Service struct {
 	Parts
-	standard policy.Bundle // it was checked when the service was made
+	standard policy.Bundle
 
 	mu      sync.RWMutex
 	bundles map[pin]policy.Bundle // verified; a cache
@@ -66,8 +66,11 @@ func New(parts Parts) (*Service, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Service{Parts: parts, standard: standard, bundles: map[pin]policy.Bundle{}}, parts.Evaluator.Validate(standard)
+	return &Service{Parts: parts, standard: standard, bundles: map[pin]policy.Bundle{}}, nil
 }
+
+// Warm gets ready what the first decision needs: the rules of the standard policy, which are read before anything is judged by them.
+func (s *Service) Warm() error { return s.Evaluator.Validate(s.standard) }
 
 // Standard returns the bundle of the preset standard, under which actions are judged that belong to no space.
 func (s *Service) Standard() policy.Bundle { return s.standard }
@@ -114,7 +117,7 @@ func (s *Service) Resolve(preset string, overrides []byte) (policy.Bundle, error
 		preset = rules.Standard
 	}
 	if preset == rules.Standard && len(overrides) == 0 {
-		return s.standard, nil
+		return s.standard, s.Warm()
 	}
 	b, err := rules.Resolve(preset, overrides)
 	if err != nil {
