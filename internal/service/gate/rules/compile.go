@@ -15,8 +15,7 @@ type text struct{ reason, suggestion string }
 
 // traitTexts explain the traits; their keys are the traits that the short form knows.
 var traitTexts = map[string]text{
-	policy.TraitDeletesTree: {"it deletes a folder, or files whose number is not known, or moves files out of the space",
-		"Delete single files by name, with deleteFile or rm. Move files within /workspace."},
+	policy.TraitDeletesTree:    {"it deletes a folder, or files whose number is not known", "Delete single files by name, with deleteFile or rm."},
 	policy.TraitInstalls:       {"it installs packages: code of others that may run at once", "Do without the package, or ask for approval."},
 	policy.TraitRunsFile:       {"it runs a file", "Put the code into the command itself."},
 	policy.TraitUnresolved:     {"what it runs is only known when it runs", "Write the command out, without eval and without variables in its place."},
