@@ -92,7 +92,7 @@ func New(parts Parts) (*Gate, error) {
 }
 
 // OnHalt tells the gate whom to call when a kill switch is thrown, so that effects under way end at once. It is called once, before
-// anything else.
+// anything else. The cause is a policy.Halt.
 func (g *Gate) OnHalt(f func(ws id.Workspace, cause error)) { g.halt = f }
 
 // OnLift tells the gate whom to call when a kill switch is lifted, so that what it held goes on. It is called once, before anything else.

@@ -34,8 +34,36 @@ type switches struct {
 
 type state struct {
 	on     bool
-	throws int // counts, so that a lift does not undo a throw that came while it was recorded
-	own    int // throws of this daemon that are not recorded
+	throws int   // counts, so that a lift does not undo a throw that came while it was recorded
+	own    int   // throws of this daemon that are not recorded
+	last   *halt // the latest throw; nil where this daemon did not see it
+}
+
+// halt is a throw of the kill switch. It is ErrKillSwitch that knows its event.
+type halt struct {
+	event id.Event
+	known chan struct{} // closed when the event is recorded, or could not be
+}
+
+var _ policy.Halt = (*halt)(nil)
+
+// thrownBy returns the throw of an event that is in the log.
+func thrownBy(e id.Event) *halt {
+	h := &halt{event: e, known: make(chan struct{})}
+	close(h.known)
+	return h
+}
+
+// Error implements error.
+func (h *halt) Error() string { return ErrKillSwitch.Error() }
+
+// Unwrap makes it the refusal that it is.
+func (h *halt) Unwrap() error { return ErrKillSwitch }
+
+// Event implements policy.Halt.
+func (h *halt) Event() id.Event {
+	<-h.known
+	return h.event
 }
 
 // on reports whether a workspace's switch is thrown.
@@ -59,9 +87,9 @@ func (s *switches) on(ctx context.Context, ws id.Workspace) (bool, error) {
 	return doc.On, nil // before Follow has told of it
 }
 
-// learn takes what the log says of a switch now, and reports whether that has thrown it, or lifted it, here. What was thrown here and could not
-// be recorded holds.
-func (s *switches) learn(ws id.Workspace, on bool) (thrown, lifted bool) {
+// learn takes what the log says of a switch now, and by which event, and reports whether that has thrown it, or lifted it, here. What was thrown
+// here and could not be recorded holds.
+func (s *switches) learn(ws id.Workspace, on bool, by id.Event) (thrown *halt, lifted bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	st := s.states[ws]
@@ -69,8 +97,11 @@ func (s *switches) learn(ws id.Workspace, on bool) (thrown, lifted bool) {
 		st = s.state(ws, false)
 	}
 	was := st.on
-	st.on = on || st.own > 0
-	return st.on && !was, was && !st.on
+	if st.on = on || st.own > 0; st.on && !was {
+		st.last = thrownBy(by)
+		return st.last, false
+	}
+	return nil, was && !st.on
 }
 
 // recorded is told that a throw is in the log.
@@ -99,17 +130,21 @@ func (s *switches) state(ws id.Workspace, on bool) *state {
 func (s *switches) check(ws id.Workspace) error {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	if st := s.states[ws]; st == nil || st.on {
+	st := s.states[ws]
+	switch {
+	case st == nil || st.on && st.last == nil:
 		return ErrKillSwitch
+	case st.on:
+		return st.last
 	}
 	return nil
 }
 
-func (s *switches) throw(ws id.Workspace) {
+func (s *switches) throw(ws id.Workspace, by *halt) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	st := s.state(ws, true)
-	st.on = true
+	st.on, st.last = true, by
 	st.throws++
 	st.own++
 }
@@ -156,11 +191,12 @@ func (g *Gate) ThrowKillSwitch(ctx context.Context, origin event.Origin, ws id.W
 	if len(reason) > policy.MaxReasonBytes {
 		return policy.KillSwitch{}, policy.ErrReasonTooLong
 	}
-	g.switches.throw(ws)
+	by := &halt{event: id.NewEvent(g.IDs), known: make(chan struct{})}
+	g.switches.throw(ws, by)
 	if g.halt != nil {
-		g.halt(ws, ErrKillSwitch)
+		g.halt(ws, by)
 	}
-	if err := g.recordSwitch(ctx, origin, ws, policy.KillSwitchThrownType, policy.KillSwitchThrown{Reason: reason}); err != nil {
+	if err := g.recordThrow(ctx, origin, ws, reason, by); err != nil {
 		return policy.KillSwitch{Workspace: ws, On: true, Reason: reason, By: origin.Principal},
 			fault.Wrap(err, fault.Unavailable, "kill_switch_not_recorded", "the kill switch is thrown, but that could not be recorded; it holds until the daemon ends")
 	}
@@ -185,7 +221,7 @@ func (g *Gate) LiftKillSwitch(ctx context.Context, origin event.Origin, ws id.Wo
 		return doc, errors.Join(err, docErr)
 	}
 	throws := g.switches.throws(ws)
-	if err := g.recordSwitch(ctx, origin, ws, policy.KillSwitchLiftedType, policy.KillSwitchLifted{Reason: reason}); err != nil {
+	if err := g.recordSwitch(ctx, origin, ws, "", policy.KillSwitchLiftedType, policy.KillSwitchLifted{Reason: reason}); err != nil {
 		return policy.KillSwitch{}, err
 	}
 	if g.switches.lift(ws, throws) {
@@ -194,16 +230,30 @@ func (g *Gate) LiftKillSwitch(ctx context.Context, origin event.Origin, ws id.Wo
 		}
 	} else {
 		// Thrown again while the lift was recorded: the log must end with the throw, whatever order the two took.
-		if err := g.recordSwitch(ctx, origin, ws, policy.KillSwitchThrownType, policy.KillSwitchThrown{Reason: "thrown while it was being lifted"}); err != nil {
+		if err := g.recordSwitch(ctx, origin, ws, "", policy.KillSwitchThrownType, policy.KillSwitchThrown{Reason: "thrown while it was being lifted"}); err != nil {
 			return policy.KillSwitch{}, err
 		}
 	}
 	return g.KillSwitch(ctx, ws)
 }
 
-func (g *Gate) recordSwitch(ctx context.Context, origin event.Origin, ws id.Workspace, typ string, data any) error {
+// recordThrow records a throw and tells what it has ended by which event.
+func (g *Gate) recordThrow(ctx context.Context, origin event.Origin, ws id.Workspace, reason string, by *halt) (err error) {
+	recorded := false
+	defer func() {
+		if !recorded {
+			by.event = ""
+		}
+		close(by.known)
+	}()
+	err = g.recordSwitch(ctx, origin, ws, by.event, policy.KillSwitchThrownType, policy.KillSwitchThrown{Reason: reason})
+	recorded = err == nil
+	return err
+}
+
+func (g *Gate) recordSwitch(ctx context.Context, origin event.Origin, ws id.Workspace, e id.Event, typ string, data any) error {
 	draft := event.New(typ, origin, ws, "", data).About(policy.KillSwitchEntity, string(ws))
-	draft.OccurredAt = g.Clock.Now().UTC()
+	draft.ID, draft.OccurredAt = e, g.Clock.Now().UTC()
 	batch := event.Batch{Workspace: ws, Drafts: []event.Draft{draft}}
 	if typ == policy.KillSwitchLiftedType {
 		batch = origin.Once(batch) // a throw is never taken for a repeat

@@ -286,9 +286,15 @@ func (r *ride) perform(ctx context.Context, t task, approval id.Approval) error 
 func (r *ride) carry(ctx context.Context, t task, permit policy.Permit) error {
 	effect, release := r.x.effect(ctx, r.entry)
 	result := r.occupied(effect, &t, permit)
+	if halt, ok := errors.AsType[policy.Halt](context.Cause(effect)); ok {
+		t.halt = halt
+	}
 	release()
 	if ctx.Err() != nil && result.ReasonCode == errShutdown.Code {
 		return r.stopped(ctx, t, result)
+	}
+	if t.halt != nil && result.ReasonCode == policy.ReasonKillSwitch {
+		t.cause = t.halt.Event() // the effect has ended; its end is recorded behind the throw
 	}
 	return r.conclude(ctx, t, result)
 }

@@ -17,7 +17,7 @@ import (
 func (r *ride) affect(ctx context.Context, t *task, p policy.Permit) run.Result {
 	if t.op.Type == run.OpMessage {
 		if _, err := p.Redeem(policy.MessageSend); err != nil {
-			return r.failed(ctx, *t, run.Result{Type: run.OpMessage}, err)
+			return r.failed(ctx, t, run.Result{Type: run.OpMessage}, err)
 		}
 		return run.Result{Type: run.OpMessage, Success: ptr(true)}
 	}
@@ -27,7 +27,7 @@ func (r *ride) affect(ctx context.Context, t *task, p policy.Permit) run.Result 
 	result := run.Result{Type: t.op.Type, Path: t.action.Path}
 	files, err := r.x.Spaces.Files(ctx, r.doc.Workspace, r.doc.Space)
 	if err != nil {
-		return r.failed(ctx, *t, result, err)
+		return r.failed(ctx, t, result, err)
 	}
 	switch t.op.Type {
 	case run.OpCreateFile:
@@ -43,7 +43,7 @@ func (r *ride) affect(ctx context.Context, t *task, p policy.Permit) run.Result 
 		err = files.Delete(ctx, p)
 	}
 	if err != nil {
-		return r.failed(ctx, *t, run.Result{Type: t.op.Type, Path: t.action.Path}, err)
+		return r.failed(ctx, t, run.Result{Type: t.op.Type, Path: t.action.Path}, err)
 	}
 	result.Success = ptr(true)
 	return result
@@ -76,11 +76,14 @@ func read(ctx context.Context, files space.Files, p policy.Permit, encoding stri
 
 // failed completes a result with an error. A permit that was refused at the last moment is a denial; an error that carries no words for
 // the agent is the system's, and its cause goes to the daemon's own log.
-func (r *ride) failed(ctx context.Context, t task, result run.Result, err error) run.Result {
+func (r *ride) failed(ctx context.Context, t *task, result run.Result, err error) run.Result {
 	if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, context.Canceled) {
 		err = cause
 	} else if cause != nil {
 		err = errShutdown
+	}
+	if halt, ok := errors.AsType[policy.Halt](err); ok {
+		t.halt = halt
 	}
 	f, ok := errors.AsType[*fault.Error](err)
 	switch {
@@ -88,8 +91,9 @@ func (r *ride) failed(ctx context.Context, t task, result run.Result, err error)
 		r.x.Logger.Error("operation failed", "code", "operation_failed", "run", r.doc.ID, "operation", t.op.ID, "error", err)
 		return failure(run.CategorySystem, err)
 	case f.Kind == fault.Denied:
-		t.ruling.Decision = policy.Decision{Outcome: policy.Deny, ReasonCode: f.Code, Reason: f.Msg, Suggestion: f.Suggestion}
-		return denial(t)
+		refused := *t
+		refused.ruling.Decision = policy.Decision{Outcome: policy.Deny, ReasonCode: f.Code, Reason: f.Msg, Suggestion: f.Suggestion}
+		return denial(refused)
 	}
 	result.Success, result.Error, result.ReasonCode, result.Suggestion = ptr(false), f.Msg, f.Code, f.Suggestion
 	return result

@@ -112,7 +112,7 @@ func (r *ride) occupied(ctx context.Context, t *task, p policy.Permit) run.Resul
 	}
 	leave, err := r.x.Spaces.Occupy(ctx, r.doc.Workspace, r.doc.Space, t.op.Type == run.OpShell)
 	if err != nil {
-		return r.failed(ctx, *t, run.Result{Type: t.op.Type, Path: t.action.Path, Command: t.op.Command}, err)
+		return r.failed(ctx, t, run.Result{Type: t.op.Type, Path: t.action.Path, Command: t.op.Command}, err)
 	}
 	defer leave()
 	result := r.affect(ctx, t, p)
