@@ -126,7 +126,7 @@ var effects = arch.Effects{
 		"(*internal/driver/disk.Spaces).List":        "lists folders so that those which nobody keeps are removed",
 		"(*internal/driver/disk.Spaces).Aside":       "looks whether the folder is there; what it returns redeems a permit for each use",
 		"(*internal/driver/disk.Spaces).Withholds":   "looks whether a withheld file is there, to tell a person where to look",
-		"(*internal/driver/disk.Spaces).KeepAside":   "takes files out of the view of code; it destroys nothing and shows nothing",
+		"(*internal/driver/disk.Spaces).KeepAside":   "takes files out of the view of code and ends interpreter contexts, which snapshots still hold; it shows nothing",
 		"(*internal/driver/disk.Spaces).Share":       "gives the files of a space another place, in which they are what they were",
 		"internal/driver/disk.Sharing":               "tries in a folder of its own what the host can do; nothing in it comes from a caller",
 		"(*internal/driver/disk.Spaces).Sync":        "makes the daemon's own folders durable, and removes what a rewind left in them",

@@ -42,17 +42,18 @@ type note struct {
 
 // directory watches over the files of a data directory: before the log is opened, once it is, and while the daemon runs.
 type directory struct {
-	path  string
-	store string // as in note
-	note  note
-	used  bool                   // something is there that belongs to a log
-	files map[string]os.FileInfo // that have to stay in their places while the daemon runs
+	path   string
+	proofs string // the folder of the checkpoints, which other daemons may share
+	store  string // as in note
+	note   note
+	used   bool                   // something is there that belongs to a log
+	files  map[string]os.FileInfo // that have to stay in their places while the daemon runs
 }
 
 // lookAt refuses a data directory that would be broken by going on with it. It changes nothing.
 func lookAt(c Config) (*directory, error) {
 	path := c.DataDir
-	d := &directory{path: path}
+	d := &directory{path: path, proofs: c.shared(proofsDir)}
 	if c.inDatabase() {
 		d.store = storePostgres
 	}
@@ -309,8 +310,26 @@ func (d *directory) step(ctx context.Context, log journal.Journal) error {
 
 // signed reports whether there is a checkpoint of a workspace.
 func (d *directory) signed(ws id.Workspace) bool {
-	_, err := os.Stat(filepath.Join(d.path, proofsDir, string(ws), "checkpoint"))
+	_, err := os.Stat(filepath.Join(d.proofs, string(ws), "checkpoint"))
 	return err == nil
+}
+
+// unsign takes the checkpoints that are gone out of the note, for somebody has given them up. What else it says stays: it may be that the log has
+// lost events. A directory without a note gets none.
+func (d *directory) unsign() error {
+	if err := d.read(); err != nil || d.note.Version == 0 {
+		return err
+	}
+	n := d.note
+	n.Signed = slices.DeleteFunc(slices.Clone(n.Signed), func(ws id.Workspace) bool { return !d.signed(ws) })
+	if len(n.Signed) == len(d.note.Signed) {
+		return nil
+	}
+	if err := d.write(noteFile, n); err != nil {
+		return err
+	}
+	d.note = n
+	return nil
 }
 
 // write writes a small file in one step, so that nobody reads half of it.

@@ -182,7 +182,7 @@ func (p *Proofs) abandon(ctx context.Context, reason string) (given []Abandoned,
 		}
 		given = append(given, one)
 	}
-	return given, nil
+	return given, (&directory{path: p.dir, proofs: p.c.shared(proofsDir)}).unsign()
 }
 
 // abandon records it first: a checkpoint that vanished without a word would be what an attacker does.

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -19,6 +20,7 @@ import (
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/run"
+	"agentbox/internal/kernel/journal"
 	"agentbox/internal/service/gate/approvals"
 	"agentbox/internal/service/runs"
 	"agentbox/internal/service/spaces"
@@ -85,6 +87,7 @@ func TestUpgrade(t *testing.T) {
 				t.Fatal(err)
 			}
 			holdsWhatItHeld(t, a)
+			knowsItsCauses(t, a)
 			if err := a.Close(); err != nil {
 				t.Error(err)
 			}
@@ -130,6 +133,33 @@ func holdsWhatItHeld(t *testing.T, a *app.App) {
 	defer func() { _ = file.Close() }()
 	if text, err := io.ReadAll(file); err != nil || string(text) != "only line\n" {
 		t.Errorf("the old file holds %q, %v", text, err)
+	}
+}
+
+// knowsItsCauses looks for each event of a log by the cause that it names, also those that were recorded before there was an index of causes, and has
+// what goes on follow from what was there.
+func knowsItsCauses(t *testing.T, a *app.App) {
+	t.Helper()
+	if _, err := a.Gate.ThrowKillSwitch(t.Context(), event.Origin{Principal: a.Owner}, id.DefaultWorkspace, "after the upgrade"); err != nil {
+		t.Fatal(err)
+	}
+	all, err := a.Log.Read(t.Context(), journal.Query{Workspace: id.DefaultWorkspace, Limit: journal.MaxRead})
+	if err != nil {
+		t.Fatal(err)
+	}
+	last := all[len(all)-1]
+	lifted := slices.IndexFunc(all, func(e event.Event) bool { return e.Type == policy.KillSwitchLiftedType })
+	if last.Type != policy.KillSwitchThrownType || lifted < 0 || last.Causation != all[lifted].ID || last.Correlation != all[lifted].Correlation {
+		t.Errorf("the kill switch is thrown by %+v, which does not follow from when it was lifted", last.Header)
+	}
+	for _, e := range all {
+		if e.Causation == "" {
+			continue
+		}
+		found, err := a.Log.Read(t.Context(), journal.Query{Workspace: id.DefaultWorkspace, Causation: e.Causation, Limit: journal.MaxRead})
+		if err != nil || !slices.ContainsFunc(found, func(f event.Event) bool { return f.ID == e.ID }) {
+			t.Errorf("%d %s is not found by its cause: %d events are, %v", e.Seq, e.Type, len(found), err)
+		}
 	}
 }
 

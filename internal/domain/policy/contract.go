@@ -61,6 +61,14 @@ type Gate interface {
 	Withdraw(ctx context.Context, origin event.Origin, approval id.Approval, reason string, with event.Batch) (event.Receipt, error)
 }
 
+// Halt is why effects under way end when a kill switch is thrown, and why permits are refused from then on.
+type Halt interface {
+	error
+	// Event returns the event that says who threw the switch, as the cause of what ends. Effects end before that is recorded: it waits until it is.
+	// It returns "" where it could not be recorded, or is not known.
+	Event() id.Event
+}
+
 // ErrApart means that two actions cannot be recorded in one commit; each can still be on its own.
 var ErrApart = fault.New(fault.Waiting, "recorded_apart", "the actions have to be recorded one after the other")
 

@@ -12,6 +12,9 @@ import (
 // ContextFolder is where the interpreter contexts of a space lie, below its files.
 const ContextFolder = ".agentbox/contexts"
 
+// ContextUnfinished is how the file of a context ends that is being written. It takes the place of the context in one step.
+const ContextUnfinished = ".new"
+
 // CellVariable holds the code of a cell that is too long for a command. The interpreter takes it out of the environment.
 const CellVariable = "AGENTBOX_CELL"
 

@@ -78,6 +78,7 @@ type PolicyChanged struct {
 	Was    event.Digest `json:"was_policy_bundle"`
 
 	Withheld int `json:"withheld_files,omitempty"` // files that were moved out of the view of code
+	Contexts int `json:"ended_contexts,omitempty"` // interpreter contexts that ended: their cells may have read what is withheld now
 }
 
 // Extended is the data of space.extended.

@@ -52,10 +52,11 @@ type Store interface {
 	Aside(s id.Space, uid int, limits Limits, w policy.Withhold) (Files, error)
 	// Withholds reports whether a space withholds a file or folder from code under a path; "." is anything at all. It tells a person where to look.
 	Withholds(s id.Space, uid int, limits Limits, path string) bool
-	// KeepAside moves what w withholds from the files that code sees to the withheld ones, whoever made it, and returns the paths. From then on
-	// the same is done after a rewind to a snapshot of before, and in a fork of one. No code may run in the space meanwhile. It needs no permit,
-	// for it only takes away from code, and destroys nothing.
-	KeepAside(ctx context.Context, s id.Space, uid int, limits Limits, w policy.Withhold) (paths []string, err error)
+	// KeepAside moves what w withholds from the files that code sees to the withheld ones, whoever made it. Where w withholds other files than the
+	// policy before (other), the interpreter contexts of the space end, for nobody knows what their cells have read. From then on the same is done
+	// after a rewind to a snapshot of before, and in a fork of one. No code may run in the space meanwhile. It needs no permit, for it only takes
+	// away from code; what it removes is in the snapshots.
+	KeepAside(ctx context.Context, s id.Space, uid int, limits Limits, w policy.Withhold, other bool) (Swept, error)
 	// History returns what the files of a space were, with the arguments of Open.
 	History(s id.Space, uid int, limits Limits) (History, error)
 	// Sync makes the snapshots of all spaces outlive a power cut. It may be called at any time.
@@ -81,6 +82,12 @@ type Seed struct {
 type Sown struct {
 	Files    int // that code sees
 	Withheld int // that are kept from it
+}
+
+// Swept says what a policy has taken out of the view of code in a space that lived already.
+type Swept struct {
+	Withheld []string // paths of files that are withheld now
+	Contexts int      // interpreter contexts that have ended
 }
 
 // MethodWithheld is the Method of an action on a withheld file.

@@ -88,18 +88,19 @@ func (s *Spaces) withholdInFork(ctx context.Context, files *Files, from space.Se
 	if err != nil || from.Withhold == nil {
 		return carried, err
 	}
-	_, suspect, err := suspects(home, from.Snapshot)
+	rules, suspect, err := suspects(home, from.Snapshot)
 	if err != nil || !suspect && !from.Strict {
 		return carried, err
 	}
+	other := from.Strict || !slices.Contains(rules.Spared, from.Snapshot)
 	kept, err := files.past.Kept(ctx)
 	if err != nil {
 		return carried, err
 	}
 	files.tree.Lock()
 	defer files.tree.Unlock()
-	moved, err := files.sweepUnder(ctx, *from.Withhold, kept)
-	return carried + len(moved), err
+	swept, err := files.sweepUnder(ctx, *from.Withhold, kept, other)
+	return carried + len(swept.Withheld), err
 }
 
 // Sync makes the snapshots of all spaces durable and removes what rewinds have left over. A power cut takes the snapshots since the last

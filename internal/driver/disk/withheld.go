@@ -39,6 +39,9 @@ type heldRules struct {
 	Also     []string       `json:"also,omitempty"`              // paths at which a file lay that had a withheld name as well
 	AlsoRaw  [][]byte       `json:"also_bytes,omitempty"`        // on the disk: those of Also that are no text, which JSON would change
 	Sweeping bool           `json:"sweeping,omitempty"`          // the view is being swept; the daemon goes on with it before code runs
+
+	Contexts bool           `json:"ends_contexts,omitempty"`    // the sweep that is under way removes the interpreter contexts
+	Spared   []event.Digest `json:"spared_snapshots,omitempty"` // the suspect ones whose contexts may stay: nothing else is withheld since
 }
 
 // Aside implements space.Store.
@@ -180,88 +183,103 @@ func (f *Files) refusal(err error, p string) error {
 }
 
 // KeepAside implements space.Store.
-func (s *Spaces) KeepAside(ctx context.Context, sp id.Space, uid int, limits space.Limits, w policy.Withhold) ([]string, error) {
+func (s *Spaces) KeepAside(ctx context.Context, sp id.Space, uid int, limits space.Limits, w policy.Withhold, other bool) (space.Swept, error) {
 	f, err := s.files(sp, uid, limits)
 	if err != nil {
-		return nil, err
+		return space.Swept{}, err
 	}
 	f.tree.Lock()
 	defer f.tree.Unlock()
 	kept, err := f.past.Kept(ctx)
 	if err != nil {
-		return nil, err
+		return space.Swept{}, err
 	}
-	return f.sweepUnder(ctx, w, kept)
+	return f.sweepUnder(ctx, w, kept, other)
 }
 
-// sweepUnder sweeps the view under a policy, from which on snapshots are suspect.
-func (f *Files) sweepUnder(ctx context.Context, w policy.Withhold, kept []space.Snapshot) ([]string, error) {
+// sweepUnder sweeps the view under a policy, from which on snapshots are suspect. Where it withholds other files than before, the interpreter
+// contexts end.
+func (f *Files) sweepUnder(ctx context.Context, w policy.Withhold, kept []space.Snapshot, other bool) (space.Swept, error) {
 	home := f.at.home
 	rules, err := readRules(home)
 	if err != nil {
-		return nil, err
+		return space.Swept{}, err
 	}
 	if w.IsZero() {
 		if rules.IsZero() {
-			return nil, nil
+			return space.Swept{}, nil
 		}
 		rules.Withhold = w // what is aside stays there
-		return nil, writeRules(home, rules)
+		return space.Swept{}, writeRules(home, rules)
 	}
-	rules.Withhold, rules.Sweeping = w, true
+	rules.Withhold, rules.Sweeping, rules.Contexts = w, true, other || rules.Contexts
+	if other {
+		rules.Spared = nil
+	}
 	for _, s := range kept {
-		if !slices.Contains(rules.Suspect, s.Root) {
-			rules.Suspect = append(rules.Suspect, s.Root)
+		if slices.Contains(rules.Suspect, s.Root) {
+			continue
+		}
+		rules.Suspect = append(rules.Suspect, s.Root)
+		if !other {
+			rules.Spared = append(rules.Spared, s.Root)
 		}
 	}
 	found, err := f.matching(ctx, rules) // where not all can be looked at, nothing is changed
 	if err != nil {
-		return nil, err
+		return space.Swept{}, err
 	}
 	if err := errors.Join(makeAside(home, w), writeRules(home, rules)); err != nil {
-		return nil, err
+		return space.Swept{}, err
 	}
 	f.at.sweep(true)
 	return f.move(ctx, rules, found)
 }
 
 // sweep moves what the rules withhold from the view to the withheld files, and says that this is done. No code runs meanwhile.
-func (f *Files) sweep(ctx context.Context, rules heldRules) ([]string, error) {
+func (f *Files) sweep(ctx context.Context, rules heldRules) (space.Swept, error) {
 	ctx = context.WithoutCancel(ctx)
 	found, err := f.matching(ctx, rules)
 	if err != nil {
-		return nil, err
+		return space.Swept{}, err
 	}
 	return f.move(ctx, rules, found)
 }
 
 // move is the part of sweep that changes something.
-func (f *Files) move(ctx context.Context, rules heldRules, found []match) ([]string, error) {
+func (f *Files) move(ctx context.Context, rules heldRules, found []match) (swept space.Swept, err error) {
 	ctx = context.WithoutCancel(ctx)
 	root, err := f.at.open(filesFolder)
 	if err != nil {
-		return nil, err
+		return swept, err
 	}
 	defer root.Close()
 	aside := f.aside(rules.Withhold)
 	to, err := f.at.open(withheldFiles)
 	if err != nil {
-		return nil, err
+		return swept, err
 	}
 	defer to.Close()
 	staging, err := f.at.open(withheldStaging)
 	if err != nil {
-		return nil, err
+		return swept, err
 	}
 	defer staging.Close()
-	var moved []string
 	for i, one := range slices.Backward(found) { // what lies in a folder goes before it
 		last := i == 0 || path.Dir(found[i-1].path) != path.Dir(one.path)
-		if err := aside.take(ctx, root, to, staging, one, last); err != nil {
-			return moved, beneath.Refusal(err, one.path)
+		file := one.st.Mode&beneath.TypeBits == beneath.TypeFile
+		if file && !rules.holds(one.path) && rules.ends(one) {
+			if err := end(root, one, last); err != nil {
+				return swept, beneath.Refusal(err, one.path)
+			}
+			swept.Contexts++
+			continue
 		}
-		if one.st.Mode&beneath.TypeBits == beneath.TypeFile {
-			moved = append(moved, one.path)
+		if err := aside.take(ctx, root, to, staging, one, last); err != nil {
+			return swept, beneath.Refusal(err, one.path)
+		}
+		if file {
+			swept.Withheld = append(swept.Withheld, one.path)
 			if !rules.holds(one.path) {
 				rules.Also = append(rules.Also, one.path)
 			}
@@ -269,13 +287,44 @@ func (f *Files) move(ctx context.Context, rules heldRules, found []match) ([]str
 	}
 	f.past.Disturb()
 	f.forget()
-	rules.Sweeping = false
+	rules.Sweeping, rules.Contexts = false, false
 	if err := writeRules(f.at.home, rules); err != nil {
-		return moved, err
+		return swept, err
 	}
 	f.at.sweep(false)
-	slices.Sort(moved)
-	return moved, nil
+	slices.Sort(swept.Withheld)
+	return swept, nil
+}
+
+// ends reports whether an entry is an interpreter context that ends, or a link in whose place the folder of contexts would be. They are not moved
+// aside, for they are memory and no files that somebody brought. On some hosts capital letters name the same file.
+func (r heldRules) ends(one match) bool {
+	if !r.Contexts {
+		return false
+	}
+	name := strings.ToLower(one.path)
+	switch one.st.Mode & beneath.TypeBits {
+	case beneath.TypeFile:
+		_, ok := space.ContextOf(space.Entry{Path: strings.TrimSuffix(name, space.ContextUnfinished), Type: "file"})
+		return ok
+	case beneath.TypeLink:
+		return name == space.ContextFolder || name == path.Dir(space.ContextFolder)
+	}
+	return false
+}
+
+// end removes a file of an interpreter context. After the last of a folder the folder is made durable.
+func end(view *beneath.Folder, one match, last bool) error {
+	folder, name := beneath.Split(one.path)
+	dir, err := beneath.Dir(view, folder)
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	if err := beneath.Unlink(dir, name); err != nil || !last {
+		return err
+	}
+	return beneath.SyncDir(dir)
 }
 
 // holds reports whether what lies at a path is withheld.
@@ -307,18 +356,19 @@ func (f *Files) matching(ctx context.Context, rules heldRules) ([]match, error) 
 	}
 	var found []match
 	err = see(func(rel string, st beneath.Stat) {
-		if !rules.holds(rel) {
+		held := rules.holds(rel)
+		if !held && !rules.ends(match{rel, st}) {
 			return
 		}
 		found = append(found, match{rel, st})
-		if st.Nlink > 1 && st.Mode&beneath.TypeBits == beneath.TypeFile {
+		if held && st.Nlink > 1 && st.Mode&beneath.TypeBits == beneath.TypeFile {
 			inodes[st.Ino] = true
 		}
 	})
 	if err == nil && len(inodes) > 0 { // another look for their other names
 		found = nil
 		err = see(func(rel string, st beneath.Stat) {
-			if rules.holds(rel) || inodes[st.Ino] && st.Mode&beneath.TypeBits == beneath.TypeFile {
+			if rules.holds(rel) || rules.ends(match{rel, st}) || inodes[st.Ino] && st.Mode&beneath.TypeBits == beneath.TypeFile {
 				found = append(found, match{rel, st})
 			}
 		})
@@ -417,57 +467,6 @@ func (f *Files) finish(ctx context.Context) error {
 	return err
 }
 
-// carryAside gives a fork what is withheld in the other space, as it is now.
-func (f *Files) carryAside(ctx context.Context, from string) (int, error) {
-	rules, err := readRules(from)
-	source, failed := beneath.Root(filepath.Join(from, withheldFiles))
-	if errors.Is(failed, space.ErrFileNotFound) || errors.Is(failed, syscall.ENOENT) {
-		return 0, err
-	}
-	if err = errors.Join(err, failed); err != nil {
-		return 0, err
-	}
-	defer source.Close()
-	if err := makeAside(f.at.home, rules.Withhold); err != nil {
-		return 0, err
-	}
-	if err := writeRules(f.at.home, heldRules{Withhold: rules.Withhold, Also: rules.Also}); err != nil {
-		return 0, err
-	}
-	to, err := f.at.open(withheldFiles)
-	if err != nil {
-		return 0, err
-	}
-	defer to.Close()
-	staging, err := f.at.open(withheldStaging)
-	if err != nil {
-		return 0, err
-	}
-	defer staging.Close()
-	aside, n := f.aside(rules.Withhold), 0
-	err = beneath.Walk(ctx, source, ".", beneath.MaxDepth, snapshots.MaxEntries, func(dir *beneath.Folder, rel, name string, st beneath.Stat) error {
-		if st.Mode&beneath.TypeBits != beneath.TypeFile {
-			return nil
-		}
-		file, st, err := beneath.Regular(dir, name)
-		if beneath.Vanished(err) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		defer file.Close()
-		done, err := f.reserve(ctx, st.Size)
-		if err != nil {
-			return err
-		}
-		defer done()
-		n++
-		return aside.copied(ctx, to, staging, rel, file, st)
-	})
-	return n, beneath.Refusal(err, ".")
-}
-
 // suspects reports whether a snapshot may hold files that are withheld by now.
 func suspects(home string, root event.Digest) (heldRules, bool, error) {
 	rules, err := readRules(home)
@@ -483,14 +482,14 @@ func (f *Files) rewind(ctx context.Context, to event.Digest) (space.Snapshot, sp
 	if !suspect {
 		return f.past.Rewind(ctx, to)
 	}
-	rules.Sweeping = true
+	rules.Sweeping, rules.Contexts = true, !slices.Contains(rules.Spared, to)
 	if err := writeRules(f.at.home, rules); err != nil {
 		return space.Snapshot{}, space.Snapshot{}, err
 	}
 	f.at.sweep(true)
 	from, reached, err := f.past.Rewind(ctx, to)
-	moved, failed := f.sweep(ctx, rules)
-	if err = errors.Join(err, failed); err != nil || len(moved) == 0 {
+	swept, failed := f.sweep(ctx, rules)
+	if err = errors.Join(err, failed); err != nil || len(swept.Withheld)+swept.Contexts == 0 {
 		return from, reached, err
 	}
 	reached, err = f.past.Keep(context.WithoutCancel(ctx))

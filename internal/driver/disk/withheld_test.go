@@ -226,7 +226,8 @@ func TestAStricterPolicyHoldsAfterRewindForkAndRestart(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	moved, err := s.Store.KeepAside(t.Context(), filestest.One, s.UID, filestest.Limits, secrets)
+	swept, err := s.Store.KeepAside(t.Context(), filestest.One, s.UID, filestest.Limits, secrets, true)
+	moved := swept.Withheld
 	if err != nil || !slices.Equal(moved, []string{".env", "a.key/x", "other name"}) {
 		t.Fatalf("moved %q, %v", moved, err)
 	}
@@ -314,7 +315,8 @@ func TestThreatAStricterPolicyReachesEveryName(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	moved, err := s.Store.KeepAside(t.Context(), filestest.One, s.UID, filestest.Limits, secrets)
+	swept, err := s.Store.KeepAside(t.Context(), filestest.One, s.UID, filestest.Limits, secrets, true)
+	moved := swept.Withheld
 	if err != nil || len(moved) != len(names)+1 {
 		t.Errorf("moved %d files, %v, want %d", len(moved), err, len(names)+1)
 	}
@@ -407,7 +409,8 @@ func inMemory(t *testing.T) (s filestest.Subject, root, dir string) {
 // code and leaves nothing behind.
 func sweepsOrRefuses(t *testing.T, s filestest.Subject, root, at, want string) {
 	t.Helper()
-	moved, err := s.Store.KeepAside(t.Context(), filestest.One, s.UID, filestest.Limits, secrets)
+	swept, err := s.Store.KeepAside(t.Context(), filestest.One, s.UID, filestest.Limits, secrets, true)
+	moved := swept.Withheld
 	if got := fault.CodeOf(err); got != want || want == "" && !slices.Equal(moved, []string{at}) {
 		t.Errorf("want %q: %d moved, %v", want, len(moved), err)
 	}

@@ -29,9 +29,15 @@ type line struct {
 //   - the first event of its batch.
 //
 // An event takes the correlation of its cause; one of a run that follows something else keeps that of its run, and one that only stands behind
-// another in a batch that of its request. An event without a cause begins something.
-func (s *lines) follow(l Ledger, e *event.Event, follows event.Subject) error {
+// another in a batch that of its request. An event without a cause begins something. Before are the events that stand before it in its batch.
+func (s *lines) follow(l Ledger, e *event.Event, follows event.Subject, before []event.Event) error {
 	if e.Causation != "" {
+		// Who drafted it did not know yet which correlation its cause takes over, where that stands in the same batch.
+		for i := range before {
+			if before[i].ID == e.Causation {
+				e.Correlation = before[i].Correlation
+			}
+		}
 		return nil
 	}
 	if follows == event.Beginning {
@@ -88,7 +94,7 @@ func (s *lines) find(l Ledger, e *event.Event, of event.Subject) (event.Cause, e
 // add notes an event as the latest one about its entity, or where that is none, about its step and its run.
 func (s *lines) add(e *event.Event) {
 	if s.drafts == 1 || e.Type == leak.EventDetected {
-		return // nothing stands behind it; and what is told of a leak stands in front of the event that caused it
+		return // nothing stands behind it; and what is told of a leak leads to nothing
 	}
 	cause := e.Cause()
 	if s.first.Event == "" {

@@ -155,7 +155,7 @@ func (p *Planner) stamp(b event.Batch, l Ledger) ([]event.Event, error) {
 		if e.ID == "" {
 			e.ID = id.NewEvent(p.ids)
 		}
-		if err := lines.follow(l, e, b.Drafts[i].Follows); err != nil {
+		if err := lines.follow(l, e, b.Drafts[i].Follows, events[:i]); err != nil {
 			return nil, err
 		}
 		if e.Correlation == "" {

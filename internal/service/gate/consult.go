@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/service/gate/approvals"
 	"agentbox/internal/service/gate/shell"
@@ -82,8 +83,11 @@ func (c *consideration) commands(e policy.Evaluator, facts policy.Facts, r shell
 	for _, command := range list {
 		facts.Command, facts.Args, facts.Line, facts.Traits = command.Name, command.Args, command.Line(), command.Traits
 		what := command.Line()
-		if command.Name == "" {
+		switch {
+		case command.Name == "":
 			what = "a command that is only known when it runs"
+		case command.Name == "mv" && command.Has(policy.TraitDeletesTree):
+			what = "what leaves " + shell.Mount + " is kept nowhere: " + what
 		}
 		c.ask(e, facts, what, false)
 	}
@@ -153,6 +157,9 @@ func (c *consideration) ask(e policy.Evaluator, facts policy.Facts, what string,
 	case !answer.Matched():
 		v.code, v.reason = policy.ReasonNoPolicy, fmt.Sprintf("nothing in the policy %s permits %s", c.bundle.Name, shown)
 		v.suggestion = "Use another command or operation; `agentbox policy show " + c.shownPolicy() + "` lists what the policy permits."
+		if hint := c.byToken(e, facts); hint != "" {
+			v.suggestion = hint
+		}
 	default:
 		v.code = policy.ReasonPolicyForbids
 		if answer.Outcome == policy.RequireApproval {
@@ -168,6 +175,19 @@ func (c *consideration) ask(e policy.Evaluator, facts policy.Facts, what string,
 		}
 	}
 	c.part(what, facts.Traits, v, answer.Rules)
+}
+
+// byToken says how agents and services come to an action that a person may hand on to them; "" of any other.
+func (c *consideration) byToken(e policy.Evaluator, facts policy.Facts) string {
+	if c.who.Kind == id.User || !slices.Contains(policy.Givable(), facts.Action) {
+		return ""
+	}
+	facts.Delegated = true
+	answer, err := e.Evaluate(c.bundle, facts)
+	if err != nil || answer.Outcome != policy.Allow || !answer.Matched() {
+		return fmt.Sprintf("Let a person do it. A policy gives it to %ss under `allow.delegated` or `allow.actions`, and this one does not.", c.who.Kind)
+	}
+	return fmt.Sprintf("Ask a person for a capability token that names %s, and use that: agentbox token grant %s --action %s", facts.Action, strings.ToUpper(string(c.who.Kind)), facts.Action)
 }
 
 // part adds the judgement of one part to the decision: the strictest answer wins, the first of its strictness gives the words.

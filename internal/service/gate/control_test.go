@@ -39,6 +39,9 @@ func TestKillSwitchStopsEveryEffect(t *testing.T) {
 	if len(halted) != 1 || !errors.Is(halted[0], killswitch.ErrThrown) {
 		t.Errorf("got %v, want the work under way to be halted once", halted)
 	}
+	if by, ok := halted[0].(policy.Halt); !ok || by.Event() != h.thrown() {
+		t.Errorf("the work under way was halted by %v, want by the event %s", halted[0], h.thrown())
+	}
 	check := func(when string) {
 		t.Helper()
 		if d := h.judge(effect).Decision; d.Outcome != policy.Deny || d.ReasonCode != policy.ReasonKillSwitch {
@@ -108,8 +111,12 @@ func TestKillSwitchNeedsNoLog(t *testing.T) {
 	if fault.CodeOf(err) != "kill_switch_not_recorded" || !doc.On {
 		t.Errorf("got %v, %v, want it thrown and the error that it was not recorded", doc, err)
 	}
-	if _, err := permit.Redeem(policy.ShellExec); !errors.Is(err, killswitch.ErrThrown) {
+	_, err = permit.Redeem(policy.ShellExec)
+	if !errors.Is(err, killswitch.ErrThrown) {
 		t.Errorf("got %v, want %v", err, killswitch.ErrThrown)
+	}
+	if by, ok := errors.AsType[policy.Halt](err); !ok || by.Event() != "" {
+		t.Errorf("got %v, want a throw of which there is no event", err)
 	}
 }
 

@@ -65,7 +65,7 @@ func New(parts Parts) (*Gate, error) {
 	}
 	g := &Gate{Parts: parts}
 	g.authority = authority.New(authority.Parts{Docs: parts.Docs, Clock: parts.Clock})
-	g.KillSwitch = killswitch.New(killswitch.Parts{Log: parts.Log, Docs: parts.Docs, Clock: parts.Clock, Who: g.authority, Together: parts.Together})
+	g.KillSwitch = killswitch.New(killswitch.Parts{Log: parts.Log, Docs: parts.Docs, Clock: parts.Clock, IDs: parts.IDs, Who: g.authority, Together: parts.Together})
 	g.ActionTypes = actiontypes.New(actiontypes.Parts{Docs: parts.Docs, Clock: parts.Clock, Gate: g})
 	g.Approvals = approvals.New(approvals.Parts{
 		Log: parts.Log, Docs: parts.Docs, Clock: parts.Clock, IDs: parts.IDs, System: parts.System, QuestionTime: parts.QuestionTime,

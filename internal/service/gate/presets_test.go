@@ -33,6 +33,8 @@ func TestPresetsOnCommands(t *testing.T) {
 		{"cat sub/dir/.env", deny, allow, allow},
 		{"rm one.txt", deny, allow, allow},
 		{"rm -r scratch", deny, ask, ask},
+		{"mv scratch /tmp/gone", deny, ask, ask},
+		{"mv scratch other", deny, allow, allow},
 		{"rm -rf /", deny, deny, deny},
 		{"rm *.tmp", deny, ask, ask},
 		{"rm a b c d e f g h i j k l m n o p q r s t", deny, allow, allow},

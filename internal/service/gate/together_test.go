@@ -9,6 +9,7 @@ import (
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/policy"
+	"agentbox/internal/kernel/journal"
 	"agentbox/internal/service/gate"
 	"agentbox/internal/service/gate/killswitch"
 )
@@ -39,6 +40,16 @@ func (h *house) beside() (g *gate.Gate, halted, lifted chan struct{}) {
 	return g, halted, lifted
 }
 
+// thrown returns the last event that threw the kill switch.
+func (h *house) thrown() id.Event {
+	h.t.Helper()
+	found, err := h.parts.Log.Read(context.Background(), journal.Query{Workspace: ws, Types: []string{policy.KillSwitchThrownType}, Limit: 100})
+	if err != nil || len(found) == 0 {
+		h.t.Fatalf("the log has %d throws, %v", len(found), err)
+	}
+	return found[len(found)-1].ID
+}
+
 // A kill switch that one daemon throws stops effects of every other one, and one that any of them lifts is lifted for all.
 func TestAKillSwitchIsThrownForAllDaemons(t *testing.T) {
 	ctx := context.Background()
@@ -64,8 +75,13 @@ func TestAKillSwitchIsThrownForAllDaemons(t *testing.T) {
 		t.Errorf("begun elsewhere: %v", err)
 	}
 	<-halted
-	if _, err := inFlight.Redeem(policy.ShellExec); !errors.Is(err, killswitch.ErrThrown) {
+	_, err = inFlight.Redeem(policy.ShellExec)
+	if !errors.Is(err, killswitch.ErrThrown) {
 		t.Errorf("a permit of before: %v, want %v", err, killswitch.ErrThrown)
+	}
+	thrown := h.thrown()
+	if halt, ok := errors.AsType[policy.Halt](err); !ok || halt.Event() != thrown {
+		t.Errorf("the permit of before was refused by %v, want by the event %s", err, thrown)
 	}
 	if _, err := other.KillSwitch.Lift(ctx, h.origin(h.owner), ws, ""); err != nil {
 		t.Fatal(err)

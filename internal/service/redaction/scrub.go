@@ -55,9 +55,9 @@ func (l *Log) Hashes(ctx context.Context, ws id.Workspace, from uint64, limit in
 	return journal.Hashes(ctx, l.Journal, ws, from, limit)
 }
 
-// Append implements journal.Journal. What was found is told in the same batch, before the events in which it was: so the last event of a batch
-// is what it was when nothing was found, and a repeat of the request finds it there. The receipt has the caller's events only. Of a batch
-// that has no room for all that would be told, the headers still say which events held secrets.
+// Append implements journal.Journal. What was found is told in the same batch, behind the caller's events, for a cause is always earlier. The
+// receipt has the caller's events only, and so has journal.Recall. Of a batch that has no room for all that would be told, the headers still say
+// which events held secrets.
 func (l *Log) Append(ctx context.Context, b event.Batch) (event.Receipt, error) {
 	var told []event.Draft
 	drafts := slices.Clone(b.Drafts)
@@ -77,17 +77,15 @@ func (l *Log) Append(ctx context.Context, b event.Batch) (event.Receipt, error) 
 			told = append(told, about)
 		}
 	}
-	said := func(d event.Draft) bool { return d.Type == leak.EventDetected } // what the caller tells itself stands before its events as well
+	said := func(d event.Draft) bool { return d.Type == leak.EventDetected } // what the caller tells itself stands behind its events as well
 	for _, d := range drafts {
 		if said(d) {
 			told = append(told, d)
 		}
 	}
-	b.Drafts = slices.Concat(told, slices.DeleteFunc(drafts, said))
+	b.Drafts = slices.Concat(slices.DeleteFunc(drafts, said), told)
 	receipt, err := l.Journal.Append(ctx, b)
-	if tells := func(e event.Event) bool { return e.Type == leak.EventDetected }; slices.ContainsFunc(receipt.Events, tells) {
-		receipt.Events = slices.DeleteFunc(slices.Clone(receipt.Events), tells)
-	}
+	receipt.Events = journal.Untold(receipt.Events)
 	return receipt, err
 }
 

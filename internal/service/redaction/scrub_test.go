@@ -96,9 +96,9 @@ func TestALeakIsToldInTheSameBatch(t *testing.T) {
 	if len(all) != 5 || under.batches != 2 {
 		t.Fatalf("%d events in %d batches", len(all), under.batches)
 	}
-	for i, about := range []int{2, 4} { // told of before, so that the last event of the batch is the caller's
+	for n, about := range []int{0, 2} { // told of behind the caller's events, for a cause is earlier
+		i, of := 3+n, all[about]
 		d, err := event.Decode[leak.Detected](all[i])
-		of := all[about]
 		if err != nil || all[i].Type != leak.EventDetected || d.Event != of.ID || all[i].Causation != of.ID || d.Type != "thing.said" || len(d.Matches) != 1 || all[i].Actor.ID != "dlp" || all[i].Principal != dlp {
 			t.Errorf("event %d tells %+v of %s, %v", i, d, of.ID, err)
 		}
@@ -106,7 +106,7 @@ func TestALeakIsToldInTheSameBatch(t *testing.T) {
 			t.Errorf("event %d is %+v with %s", about, of.Header, of.Data)
 		}
 	}
-	if clean := all[3]; clean.ContainsSecrets || clean.Redaction != event.RedactNone {
+	if clean := all[1]; clean.ContainsSecrets || clean.Redaction != event.RedactNone {
 		t.Errorf("what has no secret says %t, %s", clean.ContainsSecrets, clean.Redaction)
 	}
 }
@@ -126,10 +126,10 @@ func TestWhatCountsByItsBytesIsMarked(t *testing.T) {
 			t.Fatalf("%s: %v", c.typ, err)
 		}
 		all := everything(t, log)
-		if len(all) != 6 || all[0].Type != leak.EventDetected || all[2].Type != leak.EventDetected {
+		if len(all) != 6 || all[3].Type != leak.EventDetected || all[5].Type != leak.EventDetected {
 			t.Fatalf("%s: %d events", c.typ, len(all))
 		}
-		kept, mixed, plain := all[3], all[4], all[5]
+		kept, mixed, plain := all[0], all[1], all[2]
 		if string(kept.Data) != string(only.Data) || !kept.ContainsSecrets || kept.Redaction != event.RedactNone {
 			t.Errorf("%s: got %s at level %s", c.typ, kept.Data, kept.Redaction)
 		}

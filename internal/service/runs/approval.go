@@ -132,7 +132,7 @@ func (r *execution) askToContinue(ctx context.Context, t task, typ string, outco
 	suspended := r.event(run.EventSuspended, t.progress.Step, run.Suspended{
 		Run: r.doc.ID, Operation: t.op.ID, Index: t.index, Approval: approval, Reason: ruling.Decision.ReasonCode,
 	})
-	question, err := r.x.Gate.Ask(ctx, r.origin, ruling, policy.Ask{Approval: approval, Unsealed: []string{why}}, r.batch(slices.Concat(told[1:], told[:1], []event.Draft{suspended})...))
+	question, err := r.x.Gate.Ask(ctx, r.origin, ruling, policy.Ask{Approval: approval, Unsealed: []string{why}}, r.batch(append(told, suspended)...))
 	switch {
 	case fault.CodeOf(err) == decisionChanged:
 		return nil // it is judged again

@@ -20,7 +20,7 @@ import (
 func (r *execution) exec(ctx context.Context, t *task, p policy.Permit) run.Result {
 	result := run.Result{Type: run.OpShell, Command: t.op.Command}
 	if err := r.route(ctx, t); err != nil {
-		return r.failed(ctx, *t, result, err)
+		return r.failed(ctx, t, result, err)
 	}
 	result, err := r.attempt(ctx, t, p)
 	if lacking, ok := errors.AsType[*space.Lacking](err); ok {
@@ -28,7 +28,7 @@ func (r *execution) exec(ctx context.Context, t *task, p policy.Permit) run.Resu
 		result.Stdout, result.Stderr = nil, nil
 		if err = r.promote(ctx, t, space.WhyTierLacks, lacking.Lacks); err != nil {
 			result.Lacks = lacksOf(lacking.Lacks)
-			return r.failed(ctx, *t, result, err)
+			return r.failed(ctx, t, result, err)
 		}
 		if shown {
 			r.x.announce(ctx, r.doc.ID, outline(t.op)) // who watches sees that it begins anew
@@ -36,7 +36,7 @@ func (r *execution) exec(ctx context.Context, t *task, p policy.Permit) run.Resu
 		result, err = r.attempt(ctx, t, p)
 	}
 	if err != nil {
-		return r.failed(ctx, *t, result, err)
+		return r.failed(ctx, t, result, err)
 	}
 	return result
 }

@@ -206,7 +206,7 @@ func (r *execution) operate(ctx context.Context, index int, s space.Space) error
 			} // the standing approval that covered it ended a moment ago: it is judged anew
 		case d.Outcome == policy.RequireApproval:
 			if err := r.reachable(ctx, t); err != nil { // nobody is asked about what cannot happen
-				return r.conclude(ctx, t, r.failed(ctx, t, run.Result{Type: t.op.Type, Command: t.op.Command}, err))
+				return r.conclude(ctx, t, r.failed(ctx, &t, run.Result{Type: t.op.Type, Command: t.op.Command}, err))
 			}
 			return r.ask(ctx, t)
 		default:
@@ -290,9 +290,15 @@ func (r *execution) perform(ctx context.Context, t task, approval id.Approval) e
 func (r *execution) apply(ctx context.Context, t task, permit policy.Permit) error {
 	effect, release := r.x.effectContext(ctx, r.entry)
 	result := r.effect(effect, &t, permit)
+	if halt, ok := errors.AsType[policy.Halt](context.Cause(effect)); ok {
+		t.halt = halt
+	}
 	release()
 	if ctx.Err() != nil && result.ReasonCode == errShutdown.Code {
 		return r.stopped(ctx, t, result)
+	}
+	if t.halt != nil && result.ReasonCode == policy.ReasonKillSwitch {
+		t.cause = t.halt.Event() // the effect has ended; its end is recorded behind the throw
 	}
 	return r.conclude(ctx, t, result)
 }

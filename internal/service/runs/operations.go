@@ -39,7 +39,7 @@ func askMessage(_ *execution, t *task, a *policy.Action, _ space.Space, _ policy
 // say does nothing but use the permit up: the message is in the log.
 func say(ctx context.Context, r *execution, t *task, p policy.Permit) run.Result {
 	if _, err := p.Redeem(policy.MessageSend); err != nil {
-		return r.failed(ctx, *t, run.Result{Type: t.op.Type}, err)
+		return r.failed(ctx, t, run.Result{Type: t.op.Type}, err)
 	}
 	return run.Result{Type: t.op.Type, Success: ptr(true)}
 }
@@ -156,10 +156,10 @@ func inFiles(do onFiles) func(context.Context, *execution, *task, policy.Permit)
 		result := run.Result{Type: t.op.Type, Path: t.action.Path}
 		files, err := r.x.Spaces.Files(t.space)
 		if err != nil {
-			return r.failed(ctx, *t, result, err)
+			return r.failed(ctx, t, result, err)
 		}
 		if err := do(ctx, files, p, t, &result); err != nil {
-			return r.failed(ctx, *t, run.Result{Type: t.op.Type, Path: t.action.Path}, err)
+			return r.failed(ctx, t, run.Result{Type: t.op.Type, Path: t.action.Path}, err)
 		}
 		result.Success = ptr(true)
 		return result

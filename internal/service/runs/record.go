@@ -84,7 +84,7 @@ func (r *execution) conclude(ctx context.Context, t task, result run.Result) err
 		return err
 	}
 	told := r.x.withFindings(found, true, draft)
-	drafts := slices.Concat(told[1:], shown, told[:1])
+	drafts := slices.Concat(shown, told)
 	refused := result.Type == run.ResPolicyDenied || t.glanced && t.ruling.Decision.Shadow // what else shadow let pass, the gate recorded
 	if refused && !t.ruling.Decision.Action.IsZero() {                                     // what has no canonical form has no hash to be found by
 		drafts = append(drafts, policy.RefusedDraft(r.origin, t.ruling))
@@ -166,6 +166,9 @@ func (r *execution) outcome(ctx context.Context, t task, typ string, result *run
 	}
 	draft := r.event(typ, step, ended)
 	draft.OccurredAt = now
+	if t.cause != "" {
+		draft.Causation = t.cause
+	}
 	return draft, nil
 }
 

@@ -18,7 +18,7 @@ func (r *execution) effect(ctx context.Context, t *task, p policy.Permit) run.Re
 	}
 	s, leave, err := r.x.Spaces.Occupy(ctx, r.doc.Workspace, r.doc.Space, spec.Whole())
 	if err != nil {
-		return r.failed(ctx, *t, run.Result{Type: t.op.Type, Path: t.action.Path, Command: t.op.Command}, err)
+		return r.failed(ctx, t, run.Result{Type: t.op.Type, Path: t.action.Path, Command: t.op.Command}, err)
 	}
 	defer leave()
 	t.space = s

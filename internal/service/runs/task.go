@@ -26,6 +26,9 @@ type task struct {
 	space   space.Space  // while the operation has its files
 	kept    run.Kept     // the snapshot after it
 
+	halt  policy.Halt // the throw of the kill switch that ended it, if one did
+	cause id.Event    // what its end follows from, where that is not its beginning
+
 	shown []space.Display   // beside its output
 	env   map[string]string // of the space, whose values are not shown
 }

@@ -3,6 +3,7 @@ package spaces
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/id"
@@ -12,7 +13,8 @@ import (
 
 // Repin pins another policy to a living space: what is done in it from now on is judged under that. A space of which a run is under way, or waits for
 // a person, is not changed (ErrBusy), for a question is about an action under the policy that asked it. The tier of the space has to be one that the
-// new policy accepts. Files that the new policy withholds are moved out of the view of code, whoever made them.
+// new policy accepts. Files that the new policy withholds are moved out of the view of code, whoever made them, and where it withholds others than
+// the one before, the interpreter contexts of the space end.
 func (k *Service) Repin(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space, b policy.Bundle) (space.Space, error) {
 	leave, err := k.Seize(s)
 	if err != nil {
@@ -39,16 +41,20 @@ func (k *Service) Repin(ctx context.Context, origin event.Origin, ws id.Workspac
 		return doc, err
 	}
 	// Files go out of the view of code before anything is judged under the new policy: a crash in between withholds more than is said, never less.
-	moved, err := k.KeepAside(ctx, doc, b)
+	swept, err := k.KeepAside(ctx, doc, b)
 	if err != nil {
 		return doc, k.unmoved(ctx, doc, err)
 	}
-	changed.Withheld = len(moved)
+	changed.Withheld, changed.Contexts = len(swept.Withheld), swept.Contexts
 	batch := origin.Once(event.Batch{Workspace: ws, Drafts: []event.Draft{k.event(space.EventPolicy, origin, doc, changed)}})
 	if _, err := k.Gate.Record(ctx, origin, action, batch); err != nil {
 		return doc, k.unmoved(ctx, doc, err)
 	}
-	return k.Space(ctx, ws, s)
+	if doc, err = k.Space(ctx, ws, s); err == nil && swept.Contexts > 0 {
+		doc.Warnings = append(doc.Warnings, fmt.Sprintf("interpreter contexts that ended: %d. Their cells may have read files that are withheld now. "+
+			"The next cell of each begins a new context", swept.Contexts))
+	}
+	return doc, err
 }
 
 // unmoved has a space withhold again what its present policy says, because another one was not pinned. What was moved stays withheld.

@@ -130,15 +130,20 @@ func merged(seen, held []space.Entry) []space.Entry {
 }
 
 // KeepAside applies the path rules of a policy to a space that lives already: what they withhold is moved out of the view of code, whoever made
-// it, for nobody can tell any more, and the paths are returned. The caller has the files of the space (Seize). Its processes end first, so that none
-// holds such a file open; they are started again when they are needed.
-func (k *Service) KeepAside(ctx context.Context, doc space.Space, under policy.Bundle) ([]string, error) {
+// it, for nobody can tell any more. Where they are other ones than those of the space's own policy, its interpreter contexts end: see
+// docs/RATIONALE.md, "Why does a stricter policy end interpreter contexts?". The caller has the files of the space (Seize). Its processes end first,
+// so that none holds such a file open; they are started again when they are needed.
+func (k *Service) KeepAside(ctx context.Context, doc space.Space, under policy.Bundle) (space.Swept, error) {
+	held := cmp.Or(under.Limits.Withhold, &policy.Withhold{})
+	_, other, err := k.stricter(ctx, doc, *held)
+	if err != nil {
+		return space.Swept{}, err
+	}
 	l := k.of(doc.ID)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if err := l.halt(); err != nil {
-		return nil, err
+		return space.Swept{}, err
 	}
-	held := cmp.Or(under.Limits.Withhold, &policy.Withhold{})
-	return k.Store.KeepAside(ctx, doc.ID, doc.UID, doc.Limits, *held)
+	return k.Store.KeepAside(ctx, doc.ID, doc.UID, doc.Limits, *held, other)
 }

@@ -27,7 +27,7 @@ func execute(i *invocation) *cobra.Command {
 		Use: "run SPACE OPERATIONS.json", Short: "Run operations in a space", Args: cobra.ExactArgs(2), ValidArgsFunction: i.completeSpaces,
 		Long: "Run sends an operations message of protocol 1.0 (- reads it from standard input), waits for the run, and shows its timeline.\n" +
 			"SPACE is, here and everywhere, the id of a space, or its name where no other has it.\n" +
-			"It exits with 0 when the run is completed, 7 when it waits for a person, 1 when it failed; see also --strict.",
+			"It exits with 0 when the run is completed, 6 when all of it was refused, 7 when it waits for a person, 1 when it failed; see also --strict.",
 		Example: "  agentbox run spc_... operations.json --stream\n  agentbox run spc_... operations.json --ask\n  generate | agentbox run spc_... - --json",
 	}
 	c.RunE = func(cmd *cobra.Command, args []string) error {

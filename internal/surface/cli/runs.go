@@ -113,6 +113,9 @@ func runShow(i *invocation) *cobra.Command {
 
 // failures says how many operations did not succeed, for a run that has succeeded may hold some.
 func failures(r client.RunShown) string {
+	if r.Status == run.Succeeded && refusedWhole(r) {
+		return ", but all of it was refused: nothing was done"
+	}
 	failed := 0
 	for _, o := range r.Operations {
 		if o.State == run.Done && !o.OK {

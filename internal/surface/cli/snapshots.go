@@ -94,7 +94,7 @@ func spaceRewind(i *invocation) *cobra.Command {
 			return err
 		}
 		return i.show(done, func(p *printer) {
-			p.line("%s  %s", short(done.Snapshot.Root), p.paint(faint, trimmed(float64(done.Snapshot.Files))+" files, "+bytesize(done.Snapshot.Bytes)))
+			p.line("%s  %s", short(done.Snapshot.Root), p.paint(faint, count(done.Snapshot.Files, "file")+", "+bytesize(done.Snapshot.Bytes)))
 			if done.From != done.Snapshot.Root {
 				p.line("%s agentbox space rewind %s %s", p.paint(faint, "to undo:"), named, short(done.From))
 			}

@@ -230,7 +230,10 @@ func onSpace(i *invocation, use, short string, do func(ctx context.Context, api 
 			if err != nil {
 				return err
 			}
-			return i.show(s, func(p *printer) { p.space(i, s) })
+			return i.show(s, func(p *printer) {
+				p.space(i, s)
+				i.printer(i.Err).warnings(s.Warnings)
+			})
 		},
 	}
 }
@@ -327,8 +330,8 @@ func spacePolicy(i *invocation) *cobra.Command {
 		}
 		return api.SetSpacePolicy(ctx, s, client.PolicyChoice{Policy: q.Policy, YAML: q.YAML, Cedar: q.Cedar})
 	})
-	c.Long = "What is done in the space from now on is judged under it, and files that it withholds are moved out of the view of code. It takes an operator. While a run is\n" +
-		"under way, or waits for a person, the change is refused."
+	c.Long = "What is done in the space from now on is judged under it, and files that it withholds are moved out of the view of code. Where it withholds other files than the\n" +
+		"policy before, the interpreter contexts of the space end. It takes an operator. While a run is under way, or waits for a person, the change is refused."
 	c.Example = "  agentbox space policy spc_... --policy permissive\n  agentbox space policy spc_... --file work.yaml"
 	c.Flags().StringVar(&t.preset, "policy", "", "preset: restrictive, standard or permissive")
 	c.Flags().StringVar(&t.rules, "file", "", "policy of a file: the short form (.yaml) or Cedar (.cedar)")

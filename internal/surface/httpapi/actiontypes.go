@@ -7,6 +7,7 @@ import (
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/policy"
+	"agentbox/internal/service/query"
 	"agentbox/internal/surface/httpapi/wire"
 )
 
@@ -47,27 +48,35 @@ func (s *Server) registerActionTypes() {
 		return &actionTypeAnswer{found}, err
 	})
 	wire.Handle(s.Server, wire.Operation{
-		ID: "put-action-type", Needs: wire.Does(policy.ActionTypeDeclare), Method: http.MethodPut, Path: "/v1/action-types/{action_type}", Tag: "policies", Summary: "Declare an action type, or change it",
+		ID: "put-action-type", Needs: wire.Does(policy.ActionTypeDeclare), Method: http.MethodPut, Path: "/v1/action-types/{action_type}", Tag: "policies", Summary: "Declare an action type, or change it", Repeat: wire.RepeatRecalled,
 		Detail: "For what a program of yours does outside and asks about before. The name is noun.verb, and its noun is none of Agentbox's. A change makes a new version: what was asked, approved or granted under " +
 			"an older one holds no more. A declaration that holds already changes nothing.",
 	}, func(ctx context.Context, c wire.Call, in *struct {
 		ActionTypePath
 		Body actionTypeRequest
 	}) (*actionTypeAnswer, error) {
+		if c.Repeated > 0 {
+			subject := query.Subject{Projection: policy.ActionTypeProjection, EntityType: policy.ActionTypeEntity, Key: in.Type}
+			then, err := query.Past[policy.ActionType](ctx, s.services.Query, c.Caller.Workspace, subject, c.Repeated)
+			return &actionTypeAnswer{then}, err
+		}
 		b := in.Body
-		made, err := s.services.Gate.ActionTypes.Declare(ctx, c.Origin(), c.Caller.Workspace, policy.Declare{
+		made, err := s.services.Gate.ActionTypes.Declare(ctx, c.Once(), c.Caller.Workspace, policy.Declare{
 			Name: in.Type, Description: b.Description, SideEffect: b.SideEffect, Zone: b.Zone, Reversible: b.Reversible, Asks: b.Asks, Targets: b.Targets,
 		})
 		return &actionTypeAnswer{made}, err
 	})
 	wire.Handle(s.Server, wire.Operation{
-		ID: "delete-action-type", Needs: wire.Does(policy.ActionTypeRetire), Method: http.MethodDelete, Path: "/v1/action-types/{action_type}", Tag: "policies", Summary: "Retire an action type",
+		ID: "delete-action-type", Needs: wire.Does(policy.ActionTypeRetire), Method: http.MethodDelete, Path: "/v1/action-types/{action_type}", Tag: "policies", Summary: "Retire an action type", Repeat: wire.RepeatRecalled,
 		Detail: "From now on what is of this type is denied. It stays to be seen, and its name can be declared anew, under a higher version.", Status: http.StatusNoContent,
 	}, func(ctx context.Context, c wire.Call, in *struct {
 		ActionTypePath
 		Reason string `query:"reason" maxLength:"2000"`
 	}) (*struct{}, error) {
-		_, err := s.services.Gate.ActionTypes.Retire(ctx, c.Origin(), c.Caller.Workspace, in.Type, in.Reason)
+		if c.Repeated > 0 {
+			return nil, nil
+		}
+		_, err := s.services.Gate.ActionTypes.Retire(ctx, c.Once(), c.Caller.Workspace, in.Type, in.Reason)
 		return nil, err
 	})
 }

@@ -15,7 +15,7 @@ var follows = []string{
 	"step.created", "tool.invoked", "tool.succeeded", "tool.failed", "tool.unknown", "artifact.created", "artifact.stored",
 	"approval.assented", "approval.decided", "approval.used", "approval.expired", "approval.withdrawn", "standing.granted", "standing.used", "standing.revoked",
 	"space.started", "space.ready", "space.updated", "space.extended", "space.destroyed", "space.rewind_begun", "space.rewound", "space.rewind_failed", "space.forked",
-	"space.promoted", "file.ended", "event.redacted", "kill_switch.lifted",
+	"space.promoted", "file.ended", "event.redacted", "kill_switch.lifted", "secret.leaked.detected",
 }
 
 // checkCauses holds what every log promises of causes against the logs of all workspaces: an event that follows from another names it; the cause is
@@ -87,5 +87,6 @@ func (d *daemon) checkCauses(t *testing.T) {
 // crosses reports whether an event ties two stories together: it keeps the correlation of its own and names a cause of another one.
 func crosses(e, cause event.Event) bool {
 	return e.Run != "" && cause.EntityType == "approval" || // a run goes on with an answer that was given elsewhere
+		e.Run != "" && cause.Type == "kill_switch.thrown" || // an effect of a run ends
 		e.Run != cause.Run && e.EntityType == cause.EntityType // a space that follows from what somebody did in another one
 }

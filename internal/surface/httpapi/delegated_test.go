@@ -96,6 +96,16 @@ func TestAnAgentStartsRunsUnderATokenThatNamesThem(t *testing.T) {
 		}
 	}
 
+	// Who is refused is told how to come to it, where there is a way.
+	for _, c := range []struct{ who, space, hint string }{
+		{"agent", here, "agentbox token grant AGENT --action run.start"}, {"service", here, "agentbox token grant SERVICE --action run.start"},
+		{"any", here, "agentbox token grant AGENT --action run.start"}, {"named", strict, "this one does not"},
+	} {
+		if _, _, answer := start(c.who, c.space, one); !strings.Contains(answer, c.hint) {
+			t.Errorf("%s is told %s, want %q in it", c.who, answer, c.hint)
+		}
+	}
+
 	// What the run does is bound by the token, too.
 	if _, _, answer := start("narrowed", here, one); !strings.Contains(answer, "capability_scope_action_not_allowed") {
 		t.Errorf("under a token without shell.exec: got %s", answer)

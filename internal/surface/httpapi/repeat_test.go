@@ -199,6 +199,8 @@ func samples(t *testing.T, d *daemon) map[string]sent {
 		"update-thread":        {path: talked, body: `{"status":"closed"}`, other: `{"status":"open"}`, status: 200},
 		"update-space":         {path: space(), body: `{"name":"renamed"}`, other: `{"name":"other"}`, status: 200},
 	}
+	declared := `{"description":"%s","side_effect":"network","target_kinds":["host"]}`
+	table["put-action-type"] = sent{path: "/v1/action-types/deploy.once", body: fmt.Sprintf(declared, "one"), other: fmt.Sprintf(declared, "two"), status: 200}
 	table["create-engine-run"] = sent{path: "/v1/runs", body: order, other: `{"room_id":"room_00000000000000000000000000","title":"other"}`, status: 201}
 	table["claim-run"] = sent{path: "/v1/runs/claim", body: `{}`, other: `{"room_id":"room_00000000000000000000000000"}`, status: 200}
 	for op, way := range map[string]string{"renew-claim": "lease/heartbeat", "release-claim": "lease/release", "complete-run": "complete", "fail-run": "fail"} {
@@ -332,6 +334,7 @@ func TestEveryPostIsDoneOnceOverARestart(t *testing.T) {
 	d.succeed(t, "PATCH", table["update-room"].path, `{"topic":"later"}`, nil)
 	d.succeed(t, "PATCH", table["update-room-defaults"].path, `{"context":{"memory_summary":"later"}}`, nil)
 	d.succeed(t, "PATCH", table["update-thread"].path, `{"title":"later"}`, nil)
+	d.succeed(t, "PUT", table["put-action-type"].path, `{"description":"later","side_effect":"process"}`, nil)
 	d.succeed(t, "POST", table["retain-run"].path, `{"retention":"31d"}`, nil)
 	d.succeed(t, "POST", table["analyse-incident"].path, `{"summary":"later"}`, nil)
 	d.succeed(t, "POST", table["learn-of-incident"].path, `{"note":"later"}`, nil)

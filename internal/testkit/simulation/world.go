@@ -406,8 +406,8 @@ func (f *hostFiles) Aside(id.Space, int, space.Limits, policy.Withhold) (space.F
 func (f *hostFiles) Withholds(id.Space, int, space.Limits, string) bool { return false }
 
 // KeepAside implements space.Store.
-func (f *hostFiles) KeepAside(context.Context, id.Space, int, space.Limits, policy.Withhold) ([]string, error) {
-	return nil, nil
+func (f *hostFiles) KeepAside(context.Context, id.Space, int, space.Limits, policy.Withhold, bool) (space.Swept, error) {
+	return space.Swept{}, nil
 }
 
 // Share implements space.Store: no fork is made here.

@@ -158,7 +158,7 @@ func (c *Context) Keep(state *wasm.Delta) error {
 			return fmt.Errorf("%s: %w", dir, err)
 		}
 	}
-	fresh := c.path + ".new"
+	fresh := c.path + space.ContextUnfinished
 	if err := c.write(fresh, c.encode(state)); err != nil {
 		if err := c.p.FS.Unlink(at, fresh); err != nil && !errors.Is(err, vfs.ENOENT) {
 			c.p.Check(err)

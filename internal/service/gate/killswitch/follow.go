@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/kernel/journal"
@@ -60,15 +61,21 @@ func (s *Service) follow(ctx context.Context, ws id.Workspace) {
 	}
 }
 
+// learned is the document of a kill switch with the event that left it so, which the log keeps there.
+type learned struct {
+	policy.KillSwitch
+	Latest event.Cause `json:"latest_event"`
+}
+
 // learn reads a switch from the log and does what it says.
 func (s *Service) learn(ctx context.Context, ws id.Workspace) error {
-	doc, _, err := projection.Load[policy.KillSwitch](ctx, s.Docs, ws, policy.KillSwitchProjection, string(ws))
+	doc, _, err := projection.Load[learned](ctx, s.Docs, ws, policy.KillSwitchProjection, string(ws))
 	if err != nil && !errors.Is(err, projection.ErrNotFound) {
 		return err
 	}
-	thrown, lifted := s.switches.learn(ws, doc.On)
-	if thrown && s.halt != nil {
-		s.halt(ws, ErrThrown)
+	thrown, lifted := s.switches.learn(ws, doc.On, doc.Latest.Event)
+	if thrown != nil && s.halt != nil {
+		s.halt(ws, thrown)
 	}
 	if lifted && s.lifted != nil {
 		s.lifted(ws)

@@ -25,6 +25,7 @@ type Parts struct {
 	Log   journal.Journal
 	Docs  projection.Reader
 	Clock event.Clock
+	IDs   *id.Source
 	Who   Who
 
 	Together bool // other daemons throw it too: what it says is open is read from the log
@@ -50,7 +51,7 @@ func New(parts Parts) *Service {
 }
 
 // OnHalt tells the service whom to call when a kill switch is thrown, so that effects under way end at once. It is called once, before
-// anything else.
+// anything else. The cause is a policy.Halt.
 func (s *Service) OnHalt(f func(ws id.Workspace, cause error)) { s.halt = f }
 
 // OnLift tells the service whom to call when a kill switch is lifted, so that what it held goes on. It is called once, before anything else.
@@ -77,8 +78,36 @@ type switches struct {
 
 type state struct {
 	on     bool
-	throws int // counts, so that a lift does not undo a throw that came while it was recorded
-	own    int // throws of this daemon that are not recorded
+	throws int   // counts, so that a lift does not undo a throw that came while it was recorded
+	own    int   // throws of this daemon that are not recorded
+	last   *halt // the latest throw; nil where this daemon did not see it
+}
+
+// halt is a throw of the kill switch. It is ErrThrown that knows its event.
+type halt struct {
+	event id.Event
+	known chan struct{} // closed when the event is recorded, or could not be
+}
+
+var _ policy.Halt = (*halt)(nil)
+
+// thrownBy returns the throw of an event that is in the log.
+func thrownBy(e id.Event) *halt {
+	h := &halt{event: e, known: make(chan struct{})}
+	close(h.known)
+	return h
+}
+
+// Error implements error.
+func (h *halt) Error() string { return ErrThrown.Error() }
+
+// Unwrap makes it the refusal that it is.
+func (h *halt) Unwrap() error { return ErrThrown }
+
+// Event implements policy.Halt.
+func (h *halt) Event() id.Event {
+	<-h.known
+	return h.event
 }
 
 // on reports whether a workspace's switch is thrown.
@@ -102,9 +131,9 @@ func (s *switches) on(ctx context.Context, ws id.Workspace) (bool, error) {
 	return doc.On, nil // before Follow has told of it
 }
 
-// learn takes what the log says of a switch now, and reports whether that has thrown it, or lifted it, here. What was thrown here and could not
-// be recorded holds.
-func (s *switches) learn(ws id.Workspace, on bool) (thrown, lifted bool) {
+// learn takes what the log says of a switch now, and by which event, and reports whether that has thrown it, or lifted it, here. What was thrown
+// here and could not be recorded holds.
+func (s *switches) learn(ws id.Workspace, on bool, by id.Event) (thrown *halt, lifted bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	st := s.states[ws]
@@ -112,8 +141,11 @@ func (s *switches) learn(ws id.Workspace, on bool) (thrown, lifted bool) {
 		st = s.state(ws, false)
 	}
 	was := st.on
-	st.on = on || st.own > 0
-	return st.on && !was, was && !st.on
+	if st.on = on || st.own > 0; st.on && !was {
+		st.last = thrownBy(by)
+		return st.last, false
+	}
+	return nil, was && !st.on
 }
 
 // recorded is told that a throw is in the log.
@@ -142,17 +174,21 @@ func (s *switches) state(ws id.Workspace, on bool) *state {
 func (s *switches) check(ws id.Workspace) error {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	if st := s.states[ws]; st == nil || st.on {
+	st := s.states[ws]
+	switch {
+	case st == nil || st.on && st.last == nil:
 		return ErrThrown
+	case st.on:
+		return st.last
 	}
 	return nil
 }
 
-func (s *switches) throw(ws id.Workspace) {
+func (s *switches) throw(ws id.Workspace, by *halt) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	st := s.state(ws, true)
-	st.on = true
+	st.on, st.last = true, by
 	st.throws++
 	st.own++
 }
@@ -199,11 +235,12 @@ func (s *Service) Throw(ctx context.Context, origin event.Origin, ws id.Workspac
 	if len(reason) > policy.MaxReasonBytes {
 		return policy.KillSwitch{}, policy.ErrReasonTooLong
 	}
-	s.switches.throw(ws)
+	by := &halt{event: id.NewEvent(s.IDs), known: make(chan struct{})}
+	s.switches.throw(ws, by)
 	if s.halt != nil {
-		s.halt(ws, ErrThrown)
+		s.halt(ws, by)
 	}
-	if err := s.record(ctx, origin, ws, policy.KillSwitchThrownType, policy.KillSwitchThrown{Reason: reason}); err != nil {
+	if err := s.recordThrow(ctx, origin, ws, reason, by); err != nil {
 		return policy.KillSwitch{Workspace: ws, On: true, Reason: reason, By: origin.Principal},
 			fault.Wrap(err, fault.Unavailable, "kill_switch_not_recorded", "the kill switch is thrown, but that could not be recorded; it holds until the daemon ends")
 	}
@@ -228,7 +265,7 @@ func (s *Service) Lift(ctx context.Context, origin event.Origin, ws id.Workspace
 		return doc, errors.Join(err, docErr)
 	}
 	throws := s.switches.throws(ws)
-	if err := s.record(ctx, origin, ws, policy.KillSwitchLiftedType, policy.KillSwitchLifted{Reason: reason}); err != nil {
+	if err := s.record(ctx, origin, ws, "", policy.KillSwitchLiftedType, policy.KillSwitchLifted{Reason: reason}); err != nil {
 		return policy.KillSwitch{}, err
 	}
 	if s.switches.lift(ws, throws) {
@@ -237,16 +274,30 @@ func (s *Service) Lift(ctx context.Context, origin event.Origin, ws id.Workspace
 		}
 	} else {
 		// Thrown again while the lift was recorded: the log must end with the throw, whatever order the two took.
-		if err := s.record(ctx, origin, ws, policy.KillSwitchThrownType, policy.KillSwitchThrown{Reason: "thrown while it was being lifted"}); err != nil {
+		if err := s.record(ctx, origin, ws, "", policy.KillSwitchThrownType, policy.KillSwitchThrown{Reason: "thrown while it was being lifted"}); err != nil {
 			return policy.KillSwitch{}, err
 		}
 	}
 	return s.State(ctx, ws)
 }
 
-func (s *Service) record(ctx context.Context, origin event.Origin, ws id.Workspace, typ string, data any) error {
+// recordThrow records a throw and tells what it has ended by which event.
+func (s *Service) recordThrow(ctx context.Context, origin event.Origin, ws id.Workspace, reason string, by *halt) (err error) {
+	recorded := false
+	defer func() {
+		if !recorded {
+			by.event = ""
+		}
+		close(by.known)
+	}()
+	err = s.record(ctx, origin, ws, by.event, policy.KillSwitchThrownType, policy.KillSwitchThrown{Reason: reason})
+	recorded = err == nil
+	return err
+}
+
+func (s *Service) record(ctx context.Context, origin event.Origin, ws id.Workspace, e id.Event, typ string, data any) error {
 	draft := event.New(typ, origin, ws, "", data).About(policy.KillSwitchEntity, string(ws))
-	draft.OccurredAt = s.Clock.Now().UTC()
+	draft.ID, draft.OccurredAt = e, s.Clock.Now().UTC()
 	batch := event.Batch{Workspace: ws, Drafts: []event.Draft{draft}}
 	if typ == policy.KillSwitchLiftedType {
 		batch = origin.Once(batch) // a throw is never taken for a repeat

@@ -105,6 +105,9 @@ func (r *reader) command(args []arg, in *stdin, depth int, lookup bool) error {
 	if err := r.emit(c); err != nil {
 		return err
 	}
+	if c.Name == "mv" {
+		r.moves = append(r.moves, moving{len(r.out.Commands) - 1, rest})
+	}
 	for _, run := range inner {
 		if len(run) == 0 {
 			continue
@@ -174,7 +177,13 @@ func (r *reader) effects(c *Command, rest []arg, in *stdin, depth int) (inner []
 			}
 		}
 	case "cd", "pushd":
+		if c.Name == "cd" && len(operand(rest)) == 0 {
+			r.folders = append(r.folders, arg{text: home, known: true})
+		}
 		for _, a := range rest {
+			if !a.known || !strings.HasPrefix(a.text, "-") {
+				r.folders = append(r.folders, a)
+			}
 			if a.known && !strings.HasPrefix(a.text, "-") {
 				if err := r.open(a, false, true); err != nil {
 					return nil, err
@@ -340,6 +349,9 @@ func (r *reader) wrapper(c *Command, rest []arg, depth int) ([][]arg, error) {
 			return nil, nil // only looks the name up
 		}
 	}
+	if c.Name == "env" {
+		r.folders = append(r.folders, chdirs(rest[:i])...)
+	}
 	if w.assigns {
 		for i < len(rest) {
 			name, _, isAssign := strings.Cut(rest[i].text, "=")
@@ -376,6 +388,24 @@ func (r *reader) wrapper(c *Command, rest []arg, depth int) ([][]arg, error) {
 		return nil, r.joined(run[1:], depth)
 	}
 	return [][]arg{run}, nil
+}
+
+// chdirs returns the folders into which the options of env change.
+func chdirs(options []arg) (folders []arg) {
+	for i, o := range options {
+		name, text, has := strings.Cut(o.text, "=")
+		switch {
+		case o.text == "-C" || len(name) > 2 && strings.HasPrefix("--chdir", name) && !has:
+			if i+1 < len(options) {
+				folders = append(folders, options[i+1])
+			}
+		case strings.HasPrefix(o.text, "-C"):
+			folders = append(folders, arg{text: o.text[2:], known: true})
+		case len(name) > 2 && strings.HasPrefix("--chdir", name):
+			folders = append(folders, arg{text: text, known: true})
+		}
+	}
+	return folders
 }
 
 // starred writes a star for what xargs and find put into a word; the whole word is one where the text to replace is not known.

@@ -163,6 +163,8 @@ type reader struct {
 	functions          map[string]bool // defined in every case before what follows
 	deletes            int             // operands of rm so far
 	dirs               []string        // folders that the command line changes into
+	folders            []arg           // the same, as they stand there
+	moves              []moving
 	exact              bool
 	blind              bool  // some command is handed a file that is not known
 	searches           bool  // find says what may be handed on
@@ -201,6 +203,7 @@ func (r *reader) finish() (Reading, error) {
 			}
 		}
 	}
+	r.leaves()
 	slices.Sort(r.out.Unsealed)
 	r.out.Unsealed = slices.Compact(r.out.Unsealed)
 	r.out.Exact = r.exact && len(r.out.Commands) == 1 && len(r.out.Doubts) == 0 && len(r.out.Unsealed) == 0 && !slices.ContainsFunc(r.out.Files, func(f File) bool {

@@ -1,0 +1,196 @@
+package shell
+
+import (
+	"path"
+	"slices"
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+
+	"agentbox/internal/domain/policy"
+)
+
+// A space keeps what lies below Mount. What is moved elsewhere, such as to /tmp, is in no snapshot, fork or archive, and goes when the processes of
+// the space end. That is deletion in effect, and nobody sees on a command line whether mv moves a file or a folder. So mv out of the space's files
+// counts as the removal of a tree.
+
+// maxStandings bounds the folders in which a command line may stand.
+const maxStandings = 64
+
+// moving is a mv of the command line, whose words may be variables that are given their values further on.
+type moving struct {
+	command int // its place in the reading
+	rest    []arg
+}
+
+// unkept are the folders that a space can write to and does not keep. $HOME lies in /tmp.
+var unkept = []string{"/tmp", "/var/tmp", "/dev/shm"}
+
+// home stands for $HOME and ~.
+const home = "/tmp/home"
+
+// writable are the folders of the root in which something may be writable. The root itself is read-only, so that who goes up too far moves nothing.
+var writable = names("tmp var dev proc run home root")
+
+// leaves gives the commands that move something out of the space's files the trait of those that delete a tree.
+func (r *reader) leaves() {
+	if len(r.moves) == 0 {
+		return
+	}
+	standings := r.standings()
+	for _, m := range r.moves {
+		to, from := r.moved(m.rest)
+		if slices.ContainsFunc(standings, func(dir string) bool {
+			return slices.ContainsFunc(to, func(name string) bool { return leaves(dir, name) }) &&
+				slices.ContainsFunc(from, func(name string) bool { return keeps(dir, name) })
+		}) {
+			c := &r.out.Commands[m.command]
+			c.Traits = add(c.Traits, policy.TraitDeletesTree)
+		}
+	}
+}
+
+// moved returns what mv may move, and where to.
+func (r *reader) moved(rest []arg) (to, from []string) {
+	var target *arg
+	var operands []arg
+	for _, i := range items("mv", rest) {
+		switch i.takes {
+		case nothing:
+			operands = append(operands, i.arg)
+		case writing:
+			target = &i.arg
+		}
+	}
+	if target == nil && len(operands) > 0 {
+		target, operands = &operands[len(operands)-1], operands[:len(operands)-1]
+		if !target.known && !target.one { // it may be all the words
+			from = append(from, r.mayBe(*target)...)
+		}
+	}
+	if target == nil {
+		return nil, nil
+	}
+	to = r.mayBe(*target)
+	if n := len(operands); n > 1 && !target.known && target.word == nil && target.shape == "" { // xargs puts it there, or puts what it reads elsewhere
+		to = append(to, r.mayBe(operands[n-1])...)
+	}
+	for _, a := range operands {
+		may := r.mayBe(a)
+		from = append(from, may...)
+		if !a.known && !a.one && slices.ContainsFunc(may, func(name string) bool { return strings.HasPrefix(name, "-") && strings.Contains(name, "t") }) {
+			to = append(to, may...) // an option that names the folder, and the folder
+		}
+	}
+	return to, from
+}
+
+// standings returns the folders in which a command of the line may be started.
+func (r *reader) standings() []string {
+	all := []string{path.Join(Mount, r.cwd)}
+	for _, a := range r.folders {
+		for _, name := range r.mayBe(a) {
+			for _, dir := range all[:len(all):len(all)] {
+				if at := place(dir, name); len(all) < maxStandings && !slices.Contains(all, at) {
+					all = append(all, at)
+				}
+			}
+		}
+	}
+	return all
+}
+
+// mayBe returns the names that a word may stand for. What is not known may be any that the command line mentions; a variable to which the line gives
+// no value has it from the environment, such as $TMPDIR, and may name anything.
+func (r *reader) mayBe(a arg) []string {
+	if a.known {
+		return []string{a.text}
+	}
+	alternatives := []string{unknownPart}
+	switch {
+	case a.word != nil:
+		alternatives = r.alternatives(a.word.Parts, 0)
+	case a.shape != "":
+		alternatives = []string{strings.ReplaceAll(a.shape, "*", unknownPart)}
+	}
+	var all []string
+	for _, name := range alternatives {
+		begin, _, cut := strings.Cut(name, unknownPart)
+		switch {
+		case cut && begin == "":
+			if a.word != nil && r.inherited(a.word.Parts, 0) {
+				all = append(all, home)
+			}
+			all = append(all, ".")
+			for _, m := range r.mentions {
+				for word := range strings.FieldsSeq(m.text) {
+					if !m.known { // what stands before it may be a folder of the space
+						word = strings.TrimPrefix(word, "/")
+					}
+					all = append(all, word)
+				}
+			}
+		case a.one:
+			all = append(all, begin)
+		default:
+			all = append(all, strings.Fields(begin)...)
+		}
+	}
+	return all
+}
+
+// inherited reports whether a word may begin with a value from the environment.
+func (r *reader) inherited(parts []syntax.WordPart, depth int) bool {
+	if len(parts) == 0 || depth > maxIndirections {
+		return false
+	}
+	switch p := parts[0].(type) {
+	case *syntax.DblQuoted:
+		return r.inherited(p.Parts, depth)
+	case *syntax.ParamExp:
+		if p.Param == nil || !syntax.ValidName(p.Param.Value) || p.Param.Value == "PWD" {
+			return false
+		}
+		name := p.Param.Value
+		for _, w := range r.values[name] {
+			if r.inherited(w.Parts, depth+1) {
+				return true
+			}
+		}
+		return r.values[name] == nil && !r.math.known[name] && !r.math.received[name]
+	}
+	return false
+}
+
+// place returns where a name leads from a folder.
+func place(dir, name string) string {
+	switch {
+	case strings.HasPrefix(name, "~"):
+		return path.Join(home, strings.TrimLeft(name, "~"))
+	case strings.HasPrefix(name, "/"):
+		return path.Clean(name)
+	}
+	return path.Join(dir, name)
+}
+
+// below reports whether a path lies in a folder, or is it.
+func below(at, folder string) bool { return at == folder || strings.HasPrefix(at, folder+"/") }
+
+// keeps reports whether a name, from a folder, may be one of what the space keeps: any that is not certainly elsewhere.
+func keeps(dir, name string) bool {
+	at := place(dir, name)
+	return !slices.ContainsFunc(unkept, func(folder string) bool { return below(at, folder) })
+}
+
+// leaves reports whether a name leads from a folder out of the space's files, to where something can be written.
+func leaves(dir, name string) bool {
+	at := place(dir, name)
+	if below(at, Mount) {
+		return false
+	}
+	if strings.HasPrefix(name, "/") || strings.HasPrefix(name, "~") {
+		return true
+	}
+	first, _, _ := strings.Cut(strings.TrimPrefix(at, "/"), "/")
+	return first == "" || writable[first] || strings.ContainsAny(first, "*?[")
+}
