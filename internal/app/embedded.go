@@ -321,11 +321,7 @@ func (d *desk) Operate(ctx context.Context, w errand.Work, call id.ToolCall, in 
 	if err != nil {
 		return errand.Outcome{}, err
 	}
-	raw, err := json.Marshal(map[string]any{"protocolVersion": run.Protocol, "operations": []json.RawMessage{operation}})
-	if err != nil {
-		return errand.Outcome{}, err
-	}
-	message, err := run.ParseMessage(raw)
+	message, err := run.ParseOperations([]json.RawMessage{operation})
 	if err != nil {
 		return errand.Outcome{}, err
 	}

@@ -213,8 +213,8 @@ const (
 	CapabilityRevoke = "capability.revoke"
 )
 
-// table is the registry of actions. A row says everything about an action type; what has no row is denied. A lookup starts at the beginning, so the
-// most frequent actions come first.
+// table is the registry of actions. A row says everything about an action type; what has no row is denied. A lookup starts at the beginning, so
+// the most frequent actions come first.
 var table = []Kind{
 	{
 		Type: MessageSend, Title: "say something", SideEffect: Pure, Zone: event.Sandbox, Reversible: true, Idempotent: true,
@@ -287,7 +287,8 @@ var table = []Kind{
 		Rules: RulesControl, Givable: true,
 	},
 	{
-		Type: RunContinue, Title: "go on after an interrupted operation", SideEffect: Control, Zone: event.Supervised, Reversible: true, Idempotent: true,
+		Type: RunContinue, Title: "go on after an interrupted operation", SideEffect: Control, Zone: event.Supervised, Reversible: true,
+		Idempotent:  true,
 		PreApproval: true,
 		Rules:       RulesOwn,
 		Impact:      "The run goes on with its next operation. The interrupted one is not repeated, and what it did is not known.",
@@ -377,7 +378,8 @@ var table = []Kind{
 	risky(APICallMutating, "change something by an API", HighCost),
 	{
 		Type: APICallIdempotent, Title: "call an API that changes nothing twice", SideEffect: Network, Zone: event.Supervised,
-		Reversible: true, Idempotent: true, Outside: true, Role: "member", Agents: true, Services: true, Rules: RulesRole, Template: TemplateRequest,
+		Reversible: true, Idempotent: true, Outside: true, Role: "member", Agents: true, Services: true, Rules: RulesRole,
+		Template: TemplateRequest,
 	},
 	{
 		Type: QuestionAsk, Title: "put a question to a person", SideEffect: Pure, Zone: event.Sandbox, Reversible: true, PreApproval: true,
@@ -398,8 +400,8 @@ func Registry() []Kind {
 	return list
 }
 
-// Givable returns the actions that a policy can give to agents and services, by name. Only people make spaces, end them, or change their bounds or
-// their policy.
+// Givable returns the actions that a policy can give to agents and services, by name. Only people make spaces, end them, or change their bounds
+// or their policy.
 func Givable() []string {
 	var list []string
 	for i := range table {

@@ -85,8 +85,8 @@ var operations = []Spec{
 		Fields:    []Field{{"command", "string", true}, {"cwd", "string", false}, {"timeout", "integer", false}, {"env", "object", false}},
 		ResultDoc: "What became of a command",
 		Result: []string{
-			"path", "command", "exitCode", "stdout", "stderr", "encoding", "durationMs", "commitMs", "timedOut", "limit", "tier", "gas", "seed", "clock",
-			"lacks", "displays", "engine",
+			"path", "command", "exitCode", "stdout", "stderr", "encoding", "durationMs", "commitMs", "timedOut", "limit", "tier", "gas", "seed",
+			"clock", "lacks", "displays", "engine",
 		},
 		check: Operation.checkShell,
 	},
@@ -125,8 +125,8 @@ func OpTypes() []string {
 	return types
 }
 
-// Effect returns the class of what an operation of the type does to the world. The registry of actions says it; it is "" where that does not know
-// the action.
+// Effect returns the class of what an operation of the type does to the world, as the registry of actions says. It is "" for an action that is not
+// in the registry.
 func (s Spec) Effect() policy.SideEffect {
 	kind, _ := policy.KindOf(s.Action)
 	return kind.SideEffect

@@ -2,6 +2,7 @@ package run_test
 
 import (
 	"encoding/json"
+	"errors"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -81,6 +82,23 @@ func TestEveryOperationHasACompleteRow(t *testing.T) {
 				t.Errorf("%s: a result has no field %q", spec.Type, name)
 			}
 		}
+		whole := map[string]json.RawMessage{"type": json.RawMessage(strconv.Quote(spec.Type)), "id": json.RawMessage(`"a"`)}
+		for _, f := range spec.Fields {
+			whole[f.Name] = json.RawMessage(map[string]string{
+				"string": `"x"`, "boolean": "true", "integer": "7", "array": `[{"oldContent":"a","newContent":"b"}]`, "object": `{"A":"b"}`,
+			}[f.Kind])
+		}
+		all, err := json.Marshal(whole)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m, err := run.ParseOperations([]json.RawMessage{all})
+		if err != nil || m.Refused() != nil {
+			t.Fatalf("%s with all fields: %v, %v", spec.Type, err, m.Refused())
+		}
+		if again, err := json.Marshal(m.Operations[0]); err != nil || !same(t, again, all) {
+			t.Errorf("%s: got %s, %v; want %s", spec.Type, again, err, all)
+		}
 		raw, _ := json.Marshal(map[string]string{"type": spec.Type})
 		if got := run.ToolName(raw); got != "space."+spec.Type {
 			t.Errorf("%s is the tool %q", spec.Type, got)
@@ -96,6 +114,16 @@ func TestEveryOperationHasACompleteRow(t *testing.T) {
 	if got := run.OpTypes(); !slices.Equal(got, constants) {
 		t.Errorf("the table has the types %v, and the constants are %v", got, constants)
 	}
+}
+
+// same reports whether two JSON values are equal.
+func same(t *testing.T, a, b []byte) bool {
+	t.Helper()
+	var one, other any
+	if err := errors.Join(json.Unmarshal(a, &one), json.Unmarshal(b, &other)); err != nil {
+		t.Fatal(err)
+	}
+	return reflect.DeepEqual(one, other)
 }
 
 // opConstants returns the types that the constants of operations.go name.

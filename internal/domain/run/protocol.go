@@ -3,6 +3,7 @@ package run
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -78,25 +79,47 @@ func invalid(format string, args ...any) error {
 // a whole. A malformed operation, and one whose values break a limit, gets its own error event when its turn comes; see Operation.Check.
 func ParseMessage(raw []byte) (Message, error) {
 	var outer struct {
-		ProtocolVersion *string           `json:"protocolVersion"`
-		Operations      []json.RawMessage `json:"operations"`
+		Version    json.RawMessage   `json:"protocolVersion"`
+		Operations []json.RawMessage `json:"operations"`
 	}
 	if err := strict(raw, &outer); err != nil {
-		return Message{}, invalid("the message is not an operations message: %s", plain(err))
+		return Message{}, noMessage(err)
+	}
+	return ParseParts(outer.Version, outer.Operations)
+}
+
+// ParseParts is ParseMessage for a message whose version and operations were taken apart already. A version that is nil is missing.
+func ParseParts(version json.RawMessage, operations []json.RawMessage) (Message, error) {
+	var spoken *string
+	if version != nil {
+		if err := json.Unmarshal(version, &spoken); err != nil {
+			return Message{}, noMessage(named(err, "", "protocolVersion"))
+		}
 	}
 	switch {
-	case outer.ProtocolVersion == nil:
+	case spoken == nil:
 		return Message{}, invalid("protocolVersion is missing; send %q", Protocol)
-	case *outer.ProtocolVersion != Protocol:
-		return Message{}, fault.New(fault.Invalid, "unsupported_version", "protocolVersion %.32q is not spoken here; send %q", *outer.ProtocolVersion, Protocol)
-	case len(outer.Operations) == 0:
-		return Message{}, invalid("operations is empty; send at least one")
-	case len(outer.Operations) > MaxOperations:
-		return Message{}, invalid("%d operations are more than the %d that one run may hold; send several runs", len(outer.Operations), MaxOperations)
+	case *spoken != Protocol:
+		return Message{}, fault.New(fault.Invalid, "unsupported_version", "protocolVersion %.32q is not spoken here; send %q", *spoken, Protocol)
 	}
-	m := Message{ProtocolVersion: Protocol, Operations: make([]Operation, len(outer.Operations))}
+	return ParseOperations(operations)
+}
+
+func noMessage(err error) error {
+	return invalid("the message is not an operations message: %s", plain(err))
+}
+
+// ParseOperations is ParseMessage for the operations of a message in the version that is spoken here.
+func ParseOperations(operations []json.RawMessage) (Message, error) {
+	switch {
+	case len(operations) == 0:
+		return Message{}, invalid("operations is empty; send at least one")
+	case len(operations) > MaxOperations:
+		return Message{}, invalid("%d operations are more than the %d that one run may hold; send several runs", len(operations), MaxOperations)
+	}
+	m := Message{ProtocolVersion: Protocol, Operations: make([]Operation, len(operations))}
 	seen := map[string]int{}
-	for i, raw := range outer.Operations {
+	for i, raw := range operations {
 		op, err := parseOperation(raw)
 		if err != nil {
 			op = malformed(raw, fmt.Sprintf("operations[%d]: %s", i, plain(err)))
@@ -164,7 +187,8 @@ func parseOperation(raw json.RawMessage) (Operation, error) {
 	}
 	for name := range present {
 		if name != "type" && name != "id" && !spec.has(name) {
-			return Operation{}, fmt.Errorf("%s has no field %.64q; its fields are id, %s", typ, name, strings.Join(slices.Concat(spec.Needed(), spec.Optional()), ", "))
+			known := strings.Join(slices.Concat(spec.Needed(), spec.Optional()), ", ")
+			return Operation{}, fmt.Errorf("%s has no field %.64q; its fields are id, %s", typ, name, known)
 		}
 	}
 	for _, name := range spec.Needed() {
@@ -172,14 +196,67 @@ func parseOperation(raw json.RawMessage) (Operation, error) {
 			return Operation{}, fmt.Errorf("%s needs the field %q", typ, name)
 		}
 	}
-	var op Operation
-	if err := strict(raw, &op); err != nil {
-		return Operation{}, err
+	op := Operation{Type: typ}
+	for _, name := range slices.Concat([]string{"id"}, spec.Needed(), spec.Optional()) {
+		raw, sent := present[name]
+		if !sent {
+			continue
+		}
+		into := op.field(name)
+		if into == nil {
+			return Operation{}, fmt.Errorf("the field %.64q of %s cannot be read", name, typ)
+		}
+		if err := strict(raw, into); err != nil {
+			return Operation{}, named(err, "Operation", name)
+		}
 	}
 	if len(op.ID) > MaxOperationID {
 		return Operation{}, fmt.Errorf("id has %d bytes; at most %d are allowed", len(op.ID), MaxOperationID)
 	}
 	return op, nil
+}
+
+// field returns where the value of a field that an operation may have is kept; nil for no field.
+func (op *Operation) field(name string) any {
+	switch name {
+	case "id":
+		return &op.ID
+	case "content":
+		return &op.Content
+	case "path":
+		return &op.Path
+	case "encoding":
+		return &op.Encoding
+	case "overwrite":
+		return &op.Overwrite
+	case "edits":
+		return &op.Edits
+	case "command":
+		return &op.Command
+	case "cwd":
+		return &op.Cwd
+	case "timeout":
+		return &op.TimeoutMS
+	case "env":
+		return &op.Env
+	}
+	return nil
+}
+
+// named completes the error of a value with the field in which it stands.
+func named(err error, within, field string) error {
+	wrong, ok := errors.AsType[*json.UnmarshalTypeError](err)
+	if !ok {
+		return err
+	}
+	if wrong.Struct == "" {
+		wrong.Struct = within
+	}
+	if wrong.Field != "" {
+		field += "." + wrong.Field
+	}
+	wrong.Field = field
+	return wrong
 }
 
 // strict decodes one JSON value without unknown fields and without anything behind it.

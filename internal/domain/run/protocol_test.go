@@ -179,3 +179,29 @@ func FuzzParseMessage(f *testing.F) {
 		}
 	})
 }
+
+// TestWrongValuesNameTheirField holds what the agent reads of a value of the wrong JSON type.
+func TestWrongValuesNameTheirField(t *testing.T) {
+	for raw, want := range map[string]string{
+		`{"type":"shell","command":7}`: "operations[0]: cannot unmarshal number into Go struct field Operation.command of type string",
+		`{"type":"editFile","path":"a","edits":[{"oldContent":1,"newContent":"b"}]}`: "operations[0]: cannot unmarshal number into Go struct field " +
+			"Edit.edits.oldContent of type string",
+		`{"type":"shell","command":"a","env":{"A":1}}`: "operations[0]: cannot unmarshal number into Go struct field Operation.env of type string",
+	} {
+		m, err := run.ParseMessage([]byte(wrap(raw)))
+		if err != nil || m.Operations[0].Malformed != want {
+			t.Errorf("%s: got %q, %v; want %q", raw, m.Operations[0].Malformed, err, want)
+		}
+	}
+}
+
+// BenchmarkParse reads a message with a long file.
+func BenchmarkParse(b *testing.B) {
+	raw := []byte(wrap(`{"type":"createFile","path":"a","content":"` + strings.Repeat("abcdefghij", 200_000) + `"}`))
+	b.SetBytes(int64(len(raw)))
+	for b.Loop() {
+		if _, err := run.ParseMessage(raw); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

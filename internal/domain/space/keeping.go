@@ -16,11 +16,11 @@ type Keeping interface {
 	Space(ctx context.Context, ws id.Workspace, s id.Space) (Space, error)
 	// Files returns the files of a space, which its document says is alive.
 	Files(s Space) (Files, error)
-	// Instance returns the running instance of a space, which its document says is alive. It starts the space again if the daemon or the space has
-	// ended since.
+	// Instance returns the running instance of a space, which its document says is alive. It starts the space again if the daemon or the space
+	// has ended since.
 	Instance(ctx context.Context, s Space) (Instance, error)
-	// Occupy takes a space's files for one operation and returns the space's document of that moment. Until leave is called, nobody rewinds or forks
-	// the files. It waits until they are free. A caller that is going to run code in the space says so here.
+	// Occupy takes a space's files for one operation and returns the space's document of that moment. Until leave is called, nobody rewinds or
+	// forks the files. It waits until they are free. A caller that is going to run code in the space says so here.
 	Occupy(ctx context.Context, ws id.Workspace, s id.Space, runs bool) (doc Space, leave func(), err error)
 	// Seize is Occupy for who does not wait: somebody else who has the files is an error.
 	Seize(s id.Space) (leave func(), err error)

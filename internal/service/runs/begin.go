@@ -15,8 +15,8 @@ import (
 // errApart means that the first operation of a run does not begin in the commit in which the run does.
 var errApart = errors.New("the operation begins apart")
 
-// start records that the run begins. Where policy allows its first operation as it stands, that is begun in the same commit and applied. A run that is
-// not recorded yet is recorded with them, or else alone.
+// start records that the run begins. Where policy allows the first operation as it stands, start begins it in the same commit and applies it. A run
+// that is not recorded yet is recorded in that commit too, or else alone.
 func (r *execution) start(ctx context.Context, s space.Space) error {
 	t, permit, err := r.open(ctx, s)
 	switch {
@@ -33,8 +33,8 @@ func (r *execution) start(ctx context.Context, s space.Space) error {
 	return r.create(ctx)
 }
 
-// open records that the run begins and what the space's files are before its first operation, with the intent of that operation where it can. It is
-// errApart where policy has more to say about the operation; then that begins later, and a run that is not recorded yet stays so.
+// open records that the run begins, with a snapshot of the space's files and, where policy allows it, the intent of the first operation. It returns
+// errApart where that operation begins later. A run that is not recorded yet stays so then.
 func (r *execution) open(ctx context.Context, s space.Space) (t task, permit policy.Permit, err error) {
 	if r.creation != nil {
 		ctx = context.WithoutCancel(ctx) // it is recorded, or it is not
@@ -60,7 +60,8 @@ func (r *execution) open(ctx context.Context, s space.Space) (t task, permit pol
 	return t, permit, err
 }
 
-// occupy takes the space's files and returns the space as it is then. A run that is not recorded yet does not wait for them, for its caller does.
+// occupy takes the space's files and returns the space's document. The caller of a run that is not recorded yet waits for an answer, so such a run
+// does not wait for the files.
 func (r *execution) occupy(ctx context.Context, s space.Space) (now space.Space, leave func(), err error) {
 	if r.creation != nil {
 		leave, err = r.x.Spaces.Seize(r.doc.Space)
@@ -69,7 +70,7 @@ func (r *execution) occupy(ctx context.Context, s space.Space) (now space.Space,
 	return r.x.Spaces.Occupy(ctx, r.doc.Workspace, r.doc.Space, false)
 }
 
-// allowed returns the first operation if policy allows it as it stands, and its intent is recorded before it is done; else errApart.
+// allowed returns the first operation if policy allows it as it stands and it needs an intent in the log; else errApart.
 func (r *execution) allowed(ctx context.Context, s space.Space) (t task, err error) {
 	if len(r.ops) == 0 {
 		return t, errApart
@@ -84,8 +85,8 @@ func (r *execution) allowed(ctx context.Context, s space.Space) (t task, err err
 	return t, nil
 }
 
-// beginFirst records the intent of the first operation together with that the run begins, and the run itself where it is not recorded yet. It is
-// errApart where the operation cannot begin, and nothing is recorded then.
+// beginFirst records in one commit that the run begins and the intent of its first operation, and the run itself if it is not recorded yet. It
+// returns errApart, and records nothing, where the operation cannot begin.
 func (r *execution) beginFirst(ctx context.Context, t task, started event.Draft) (permit policy.Permit, err error) {
 	defer r.announceMeanwhile(ctx, t)()
 	drafts := []event.Draft{started, r.intent(t, "")}

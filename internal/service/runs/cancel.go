@@ -69,7 +69,7 @@ func (x *Service) end(ctx context.Context, ws id.Workspace, runID id.Run, origin
 		if err != nil || doc.Status.Ended() {
 			return err
 		}
-		r := &execution{x: x, doc: doc, version: version, origin: event.Origin{Principal: doc.Agent, Token: doc.Token, Correlation: doc.Correlation}}
+		r := x.executionOf(nil, doc, version, nil)
 		if err := r.finish(ctx, run.EventCancelled, origin, reason); !errors.Is(err, journal.ErrConflict) {
 			return err
 		}

@@ -184,7 +184,7 @@ func (x *Service) work(ctx context.Context, q *queue) {
 	}
 }
 
-// retryLater lets a run stand where the log left it when the log was shut, and has it taken up after a while like one of an earlier daemon, for
+// retryLater leaves a run as the log has it when the log was shut. After a while the run is taken up like one of an earlier daemon, for
 // what it did meanwhile may not be recorded. Whoever waits for its worker is told that none has it. Where the space ends, the run is not
 // taken up: who ends the space ends it, when that can be recorded.
 func (x *Service) retryLater(ctx context.Context, q *queue) {
@@ -231,7 +231,7 @@ func (x *Service) abandon(ctx context.Context, e *entry, cause error) {
 	x.Logger.Error("run cannot go on", "code", "run_abandoned", "run", e.run, "error", cause)
 	doc, version, err := projection.Load[run.Run](ctx, x.Docs, e.workspace, run.Projection, string(e.run))
 	if err == nil && !doc.Status.Ended() {
-		r := &execution{x: x, doc: doc, version: version, origin: event.Origin{Principal: doc.Agent, Token: doc.Token, Correlation: doc.Correlation}}
+		r := x.executionOf(nil, doc, version, nil)
 		err = r.finish(ctx, run.EventFailed, r.origin, message(cause))
 	}
 	if err != nil {

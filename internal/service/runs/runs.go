@@ -140,7 +140,7 @@ func (x *Service) Halt(ws id.Workspace, cause error) {
 	}
 }
 
-// effectContext returns a context for one effect of a run that Halt, Cancel and the end of the daemon end, and a function that releases it. An
+// effectContext returns a context for one effect of a run, and a function that releases it. Halt, Cancel and the end of the daemon end it. An
 // effect of a run that was cancelled a moment ago is ended from the beginning.
 func (x *Service) effectContext(ctx context.Context, e *entry) (context.Context, func()) {
 	ctx, end := context.WithCancelCause(ctx)

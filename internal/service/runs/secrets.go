@@ -1,7 +1,6 @@
 package runs
 
 import (
-	"encoding/json"
 	"slices"
 	"strings"
 
@@ -65,12 +64,6 @@ func (x *Service) withFindings(found []leak.Match, taken bool, drafts ...event.D
 func hidden(o run.Outline) run.Outline {
 	o.Summary, _ = leak.Text(o.Summary)
 	return o
-}
-
-// secretsIn returns the secrets in an operations message. It is stored as it is, for its bytes are what is executed, and shown without them.
-func secretsIn(message []byte) []leak.Match {
-	_, found := leak.Scan(json.RawMessage(message))
-	return leak.Named(found, "input")
 }
 
 // printed cleans the output of a command as it comes, on both of its channels.

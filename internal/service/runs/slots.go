@@ -15,7 +15,7 @@ import (
 // enterTries bounds how often a run tries to take its place while others take and leave theirs.
 const enterTries = 64
 
-// slot returns what the log has to expect so that the run takes one of the places that its workspace has, or run.ErrFull. Where others of this
+// slot returns what the log has to expect so that the run takes one of its workspace's slots, or run.ErrFull. Where others of this
 // daemon wait longer, the places are theirs first.
 func (r *execution) slot(ctx context.Context) ([]event.DocumentVersion, error) {
 	if r.doc.Parent != nil {

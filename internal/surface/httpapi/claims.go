@@ -373,11 +373,7 @@ func (s *Server) executable(ctx context.Context, c wire.Call, input json.RawMess
 	if !ok {
 		return nil
 	}
-	raw, err := json.Marshal(map[string]any{"protocolVersion": order.Version, "operations": order.Operations})
-	if err != nil {
-		return fault.Wrap(err, fault.Invalid, "operation_invalid", "the operations cannot be read")
-	}
-	m, err := run.ParseMessage(raw)
+	m, err := run.ParseOperations(order.Operations)
 	if err == nil {
 		err = m.Refused() // an engine is not asked to skip what is no operation
 	}

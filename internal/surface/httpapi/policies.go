@@ -199,14 +199,7 @@ func (s *Server) previewOutside(ctx context.Context, c wire.Call, in explainRequ
 
 // preview explains what would be decided if the caller's agent sent the operation.
 func (s *Server) preview(ctx context.Context, c wire.Call, sp space.Space, b policy.Bundle, raw json.RawMessage) (policy.Explanation, error) {
-	sent, err := json.Marshal(struct {
-		ProtocolVersion string            `json:"protocolVersion"`
-		Operations      []json.RawMessage `json:"operations"`
-	}{run.Protocol, []json.RawMessage{raw}})
-	if err != nil {
-		return policy.Explanation{}, fault.Wrap(err, fault.Invalid, "operation_invalid", "the operation cannot be read")
-	}
-	m, err := run.ParseMessage(sent)
+	m, err := run.ParseOperations([]json.RawMessage{raw})
 	if err == nil {
 		err = m.Refused()
 	}

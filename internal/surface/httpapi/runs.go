@@ -187,14 +187,7 @@ func (s *Server) startRun(r *http.Request, c wire.Call, sp id.Space) (*eventsAns
 	if err := strictjson.Decode(c.Body, &sent); err != nil {
 		return nil, err
 	}
-	raw, err := json.Marshal(struct {
-		ProtocolVersion json.RawMessage   `json:"protocolVersion,omitempty"`
-		Operations      []json.RawMessage `json:"operations"`
-	}{sent.ProtocolVersion, sent.Operations})
-	if err != nil {
-		return nil, fault.Wrap(err, fault.Invalid, "operation_invalid", "the operations cannot be read")
-	}
-	message, err := run.ParseMessage(raw)
+	message, err := run.ParseParts(sent.ProtocolVersion, sent.Operations)
 	if err != nil {
 		return nil, err
 	}
