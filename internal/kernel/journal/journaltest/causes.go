@@ -77,6 +77,14 @@ func causes(t *testing.T, d Driver) {
 	alone := appendAll(t, l, Batch(draft("x.alone", "", ""), draft("x.beside", "", "")))
 	check("an event about nothing", alone[0], "", "cor_of_x.alone")
 	check("one beside it", alone[1], alone[0].ID, "cor_of_x.beside")
+	held, told := draft("x.changed", "a", ""), draft("x.told", "", "")
+	held.ID = id.NewEvent(setup.IDs)
+	told.Causation = held.ID
+	behind := appendAll(t, l, Batch(held, told))
+	check("one that names a cause in its batch", behind[1], held.ID, behind[0].Correlation)
+	if behind[0].Correlation != began.Correlation {
+		t.Errorf("its cause has the correlation %s, want %s", behind[0].Correlation, began.Correlation)
+	}
 	other := Of(OtherWorkspace, draft("x.changed", "a", ""))
 	check("another workspace's thing of the same name", appendAll(t, l, Batch(other))[0], "", "cor_of_x.changed")
 
