@@ -7,17 +7,17 @@ import (
 	"agentbox/internal/domain/fault"
 )
 
-// Offer is what a tier of this host offers to the commands of its spaces. Every list is in order. An offer without programs says nothing: it is read as one that has
-// everything but a network.
+// Offer is what a tier of this host offers to the commands of its spaces. Every list is in order. An offer without programs says nothing:
+// it is read as one that has everything but a network.
 type Offer struct {
 	Tier     string   `json:"tier"`
-	Root     string   `json:"root,omitempty"`  // the root file system that the programs come from: "host", or a folder's name; "" for a tier that has its own
-	Network  bool     `json:"network"`         // commands reach other hosts; no tier offers that yet
-	Programs []string `json:"programs"`        // by the name under which a shell finds them
-	Modules  []string `json:"python_modules"`  // what Python imports, at the top
-	Packages []string `json:"python_packages"` // what pip says is installed, as it compares names
-	Node     []string `json:"node_modules"`    // of Node's own library, without node:
-	Lacks    []string `json:"lacks"`           // features; see Tier
+	Root     string   `json:"root,omitempty" doc:"Root file system of the programs: host, or a folder's name; absent where the tier has its own"`
+	Network  bool     `json:"network" doc:"Commands reach other hosts. No tier offers that yet"`
+	Programs []string `json:"programs" nullable:"false" doc:"By the names under which a shell finds them"`
+	Modules  []string `json:"python_modules" nullable:"false" doc:"What Python imports, at the top"`
+	Packages []string `json:"python_packages" nullable:"false" doc:"What pip says is installed, by the names as pip compares them"`
+	Node     []string `json:"node_modules" nullable:"false" doc:"Of Node's own library, without node:"`
+	Lacks    []string `json:"lacks" nullable:"false" doc:"Features that the tier does not have"`
 }
 
 // Known reports whether the offer says what the tier has.
@@ -100,7 +100,7 @@ func (all Offers) Unreachable(needs []Need) []Need {
 }
 
 // What to do where no tier has something.
-const bringIn = "bring the files in (`agentbox space create --from FOLDER`, or upload them), and see what each tier has: `agentbox doctor --json`"
+const bringIn = "bring the files in (`agentbox space create --from FOLDER`, or upload them); `agentbox doctor` shows what each tier has"
 
 // NoNetworkCode is the code of NoNetwork.
 const NoNetworkCode = "network_unavailable"
@@ -115,7 +115,8 @@ func NoNetwork(needs []Need) *fault.Error {
 	if len(needs) > maxNamed {
 		text += " and more"
 	}
-	return fault.New(fault.Unavailable, NoNetworkCode, "the command needs a network for %s; no tier of this host has a network yet, so that it was not run", text).With(bringIn)
+	const said = "the command needs a network for %s; no tier of this host has a network yet, so that it was not run"
+	return fault.New(fault.Unavailable, NoNetworkCode, said, text).With(bringIn)
 }
 
 // Advice says what to do about what a command wanted and its tier lacks; "" for nothing.

@@ -95,12 +95,12 @@ type Why struct {
 type Need struct {
 	Kind   string   `json:"kind"` // of a Lack
 	Name   string   `json:"name"`
-	Of     string   `json:"of,omitempty"`     // the language of a module or package: python or javascript
-	Where  string   `json:"where,omitempty"`  // where it was seen: the file and the line, or "" for the command itself
-	Why    string   `json:"why,omitempty"`    // for a person, where the name does not say it
-	Tried  bool     `json:"tried,omitempty"`  // the command goes on where it is not there, or may not come to it
-	Remote bool     `json:"remote,omitempty"` // where no tier has it, it comes from another host
-	Tiers  []string `json:"tiers,omitempty"`  // that have it; none has where it names none
+	Of     string   `json:"of,omitempty" doc:"The language of a module or package: python or javascript"`
+	Where  string   `json:"where,omitempty"` // where it was seen: the file and the line, or "" for the command itself
+	Why    string   `json:"why,omitempty"`   // for a person, where the name does not say it
+	Tried  bool     `json:"tried,omitempty" doc:"The command goes on where it is not there, or may not come to it"`
+	Remote bool     `json:"remote,omitempty" doc:"Where no tier has it, it comes from another host"`
+	Tiers  []string `json:"tiers,omitempty" doc:"Other tiers of this host that have it; absent where none has"`
 }
 
 // String names it for a person.
@@ -157,14 +157,13 @@ type Place func(has Offer, c Command, read Read) []Need
 
 // Route says where a command of a space would run, and why.
 type Route struct {
-	Runtime string `json:"runtime"`         // what the space was asked for
-	Tier    string `json:"tier"`            // in which the space is
-	To      string `json:"to"`              // in which the command would run; another one than Tier after the space was promoted
-	Needs   []Need `json:"needs,omitempty"` // what the command was seen to need that its tier has not
-	Unmet   []Need `json:"unmet,omitempty"` // what it was seen to need that the tier To has not either: it will fail there
+	Runtime string `json:"runtime"` // what the space was asked for
+	Tier    string `json:"tier"`    // in which the space is
+	To      string `json:"to"`      // in which the command would run; another one than Tier after the space was promoted
+	Needs   []Need `json:"needs,omitempty" doc:"What the command was seen to need that its tier does not have"`
+	Unmet   []Need `json:"unmet,omitempty" doc:"What it was seen to need that the tier in which it would run does not have: it fails there"`
 
-	// Unreachable are the needs that only a network could meet. A command that has one is refused: no tier has a network.
-	Unreachable []Need `json:"unreachable,omitempty"`
+	Unreachable []Need `json:"unreachable,omitempty" doc:"What only a network could meet. A command that needs it is refused: no tier has a network"`
 }
 
 // Lacks are the needs as a tier would say them.

@@ -200,7 +200,10 @@ func (s *look) npm(program string, rest []word, where string, depth int) {
 }
 
 // valued are options of npm that take the next word.
-var valued = []string{"--prefix", "--registry", "--omit", "--include", "--save-prefix", "--loglevel", "--workspace", "-w", "--tag", "--cache", "--userconfig", "-C", "--dir", "--cwd", "--filter"}
+var valued = []string{
+	"--prefix", "--registry", "--omit", "--include", "--save-prefix", "--loglevel", "--workspace", "-w", "--tag", "--cache", "--userconfig", "-C", "--dir",
+	"--cwd", "--filter",
+}
 
 // install looks at what is to be installed: the packages that are named, or those of the manifest that are not there.
 func (s *look) install(verb string, behind []word, where string) {
@@ -218,7 +221,7 @@ func (s *look) install(verb string, behind []word, where string) {
 				i++
 				value = behind[i].text
 			}
-			if option != "--registry" && option != "--omit" && option != "--include" && option != "--loglevel" && option != "--tag" && option != "--save-prefix" {
+			if !slices.Contains([]string{"--registry", "--omit", "--include", "--loglevel", "--tag", "--save-prefix"}, option) {
 				return // it is about another folder
 			}
 			if host, ok := remote(value); option == "--registry" && (!ok || host == "") {
@@ -255,7 +258,8 @@ func lies(spec string) bool {
 			return true
 		}
 	}
-	return spec == "." || spec == ".." || strings.HasSuffix(spec, ".tgz") && !strings.Contains(spec, "://") || strings.HasSuffix(spec, ".tar.gz") && !strings.Contains(spec, "://")
+	archive := strings.HasSuffix(spec, ".tgz") || strings.HasSuffix(spec, ".tar.gz")
+	return spec == "." || spec == ".." || archive && !strings.Contains(spec, "://")
 }
 
 // fetched looks at a program of a package that is run: where it was not installed, it is fetched.

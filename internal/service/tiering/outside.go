@@ -8,16 +8,44 @@ import (
 
 // fetchers are programs that fetch what they install, with the verbs with which they do.
 var fetchers = map[string]string{
-	"apt": "install update upgrade full-upgrade source download", "apt-get": "install update upgrade dist-upgrade source download build-dep", "aptitude": "install update upgrade",
-	"dnf": "install update upgrade", "yum": "install update upgrade", "apk": "add update upgrade", "zypper": "install in refresh update", "brew": "install update upgrade tap",
-	"snap": "install refresh", "flatpak": "install update", "conda": "install create update", "mamba": "install create update", "micromamba": "install create update",
-	"cargo": "install add fetch search publish", "go": "get install", "gem": "install update", "bundle": "install update", "composer": "install require update",
-	"docker": "pull push run login", "podman": "pull push run login", "poetry": "add install update", "pipenv": "install update", "pipx": "install run", "gh": "api auth clone gist issue pr release repo",
+	"apt":        "install update upgrade full-upgrade source download",
+	"apt-get":    "install update upgrade dist-upgrade source download build-dep",
+	"aptitude":   "install update upgrade",
+	"dnf":        "install update upgrade",
+	"yum":        "install update upgrade",
+	"apk":        "add update upgrade",
+	"zypper":     "install in refresh update",
+	"brew":       "install update upgrade tap",
+	"snap":       "install refresh",
+	"flatpak":    "install update",
+	"conda":      "install create update",
+	"mamba":      "install create update",
+	"micromamba": "install create update",
+	"cargo":      "install add fetch search publish",
+	"go":         "get install",
+	"gem":        "install update",
+	"bundle":     "install update",
+	"composer":   "install require update",
+	"docker":     "pull push run login",
+	"podman":     "pull push run login",
+	"poetry":     "add install update",
+	"pipenv":     "install update",
+	"pipx":       "install run",
+	"gh":         "api auth clone gist issue pr release repo",
 }
 
 // connectors are programs that reach the host that they name, with the letters of their options that take an argument.
 var connectors = map[string]string{
-	"ssh": "bcDEeFIiJLlmOopQRSWw", "sftp": "bcDFiJloPRSs", "telnet": "lnb", "ftp": "", "ping": "ciWswIlMpQStTm", "nslookup": "", "host": "", "dig": "", "whois": "hp", "traceroute": "fimpqwz",
+	"ssh":        "bcDEeFIiJLlmOopQRSWw",
+	"sftp":       "bcDFiJloPRSs",
+	"telnet":     "lnb",
+	"ftp":        "",
+	"ping":       "ciWswIlMpQStTm",
+	"nslookup":   "",
+	"host":       "",
+	"dig":        "",
+	"whois":      "hp",
+	"traceroute": "fimpqwz",
 }
 
 // outside looks at what programs want of other hosts.
@@ -45,7 +73,7 @@ func (s *look) outside(name string, rest []word, where string) {
 	if verbs, ok := fetchers[name]; ok {
 		verb, behind := operand(rest, "")
 		here := len(behind) > 0 && !slices.ContainsFunc(behind, func(w word) bool { // of files that lie in the space
-			return w.known && !strings.HasPrefix(w.text, "-") && !strings.HasPrefix(w.text, "./") && !strings.HasPrefix(w.text, "/")
+			return w.known && !strings.HasPrefix(w.text, "-") && !lies(w.text)
 		})
 		if verb.known && slices.Contains(strings.Fields(verbs), verb.text) && !here {
 			s.network(name+" "+verb.text, where)
@@ -66,11 +94,11 @@ func (s *look) outside(name string, rest []word, where string) {
 // The options of curl and wget: letters that take an argument, and long ones that take none. What follows another long one may be its argument.
 const (
 	curlLetters = "AbcCdDeEFhHKmoPQrtTuUwxXyYz"
-	curlFlags   = `--silent --location --fail --fail-with-body --show-error --insecure --head --verbose --compressed --remote-name --remote-header-name --include --get --globoff --http1.1 --http2
-		--ipv4 --ipv6 --progress-bar --no-progress-meter --create-dirs --location-trusted --no-buffer --parallel --tlsv1.2 --tlsv1.3`
+	curlFlags   = `--silent --location --fail --fail-with-body --show-error --insecure --head --verbose --compressed --remote-name
+		--remote-header-name --include --get --globoff --http1.1 --http2 --ipv4 --ipv6 --progress-bar --no-progress-meter --create-dirs --location-trusted --no-buffer --parallel --tlsv1.2 --tlsv1.3`
 	wgetLetters = "oaetOPUBiTwQDIXARl"
-	wgetFlags   = `--quiet --no-check-certificate --spider --continue --recursive --no-parent --mirror --no-verbose --show-progress --content-disposition --timestamping --no-clobber
-		--page-requisites --convert-links --server-response --https-only --inet4-only`
+	wgetFlags   = `--quiet --no-check-certificate --spider --continue --recursive --no-parent --mirror --no-verbose --show-progress
+		--content-disposition --timestamping --no-clobber --page-requisites --convert-links --server-response --https-only --inet4-only`
 )
 
 // fetch looks at the addresses that curl or wget is given.
@@ -80,7 +108,7 @@ func (s *look) fetch(rest []word, letters, flags, where string) {
 		w := rest[i]
 		switch {
 		case !w.known:
-		case w.text == "--unix-socket" || w.text == "--abstract-unix-socket" || strings.HasPrefix(w.text, "--proxy") || w.text == "-x":
+		case strings.HasSuffix(w.text, "unix-socket") || strings.HasPrefix(w.text, "--proxy") || w.text == "-x":
 			return // what stands behind that, may be of the space
 		case w.text == "--url" && i+1 < len(rest):
 			i++
@@ -136,7 +164,8 @@ func (s *look) git(rest []word, where string) {
 		}
 		return
 	}
-	if slices.ContainsFunc(rest[:len(rest)-len(behind)], func(w word) bool { return w.text == "-C" }) || slices.ContainsFunc(behind, func(w word) bool { return !w.known }) {
+	elsewhere := func(w word) bool { return w.text == "-C" }
+	if slices.ContainsFunc(rest[:len(rest)-len(behind)], elsewhere) || slices.ContainsFunc(behind, func(w word) bool { return !w.known }) {
 		return
 	}
 	if host := s.origin(first.text); host != "" {
@@ -196,7 +225,8 @@ func (s *look) uv(rest []word, where string) {
 	}
 }
 
-// remote returns the host of an address that names one, without what stands there of a user; the host is "" where it is this one. Not ok is what names none.
+// remote returns the host of an address that names one, without what stands there of a user; the host is "" where it is this one. Not ok is what
+// names none.
 func remote(text string) (host string, ok bool) {
 	scheme, rest, url := strings.Cut(text, "://")
 	switch {
@@ -226,5 +256,6 @@ func remote(text string) (host string, ok bool) {
 
 // own reports whether a name of a host is the space itself.
 func own(host string) bool {
-	return host == "localhost" || strings.HasSuffix(host, ".localhost") || strings.HasPrefix(host, "127.") || strings.HasPrefix(host, "[::1]") || host == "::1" || host == "0.0.0.0"
+	return host == "localhost" || strings.HasSuffix(host, ".localhost") || strings.HasPrefix(host, "127.") || strings.HasPrefix(host, "[::1]") ||
+		host == "::1" || host == "0.0.0.0"
 }

@@ -262,6 +262,12 @@ func quoted(text string) int {
 	return len(text)
 }
 
+// pipValued are options of pip that take the next word, which names no package.
+var pipValued = []string{
+	"-c", "-t", "-d", "-w", "-e", "--constraint", "--target", "--dest", "--wheel-dir", "--prefix", "--root", "--platform", "--python-version", "--editable",
+	"--only-binary", "--no-binary",
+}
+
 // pip looks at what pip, or a program like it, is told to install.
 func (s *look) pip(rest []word, where string) {
 	verb, behind := operand(rest, "")
@@ -298,7 +304,7 @@ func (s *look) pip(rest []word, where string) {
 			if host, ok := remote(next().text); !ok || host == "" {
 				return // an index of the space's own
 			}
-		case slices.Contains([]string{"-c", "-t", "-d", "-w", "-e", "--constraint", "--target", "--dest", "--wheel-dir", "--prefix", "--root", "--platform", "--python-version", "--editable", "--only-binary", "--no-binary"}, option):
+		case slices.Contains(pipValued, option):
 			next()
 		case option == "-U" || option == "--upgrade" || option == "--force-reinstall":
 			fresh = true
@@ -333,7 +339,7 @@ func wantedOf(text, where string) []space.Need {
 			return nil
 		}
 	}
-	if direct || strings.ContainsAny(text, "/\\") || strings.HasPrefix(text, ".") || strings.HasPrefix(text, "~") || pythonPackage(text) == "" {
+	if text == "" || direct || strings.ContainsAny(text, "/\\") || strings.HasPrefix(text, ".") || strings.HasPrefix(text, "~") {
 		return nil
 	}
 	return []space.Need{{Kind: space.LackPackage, Name: pythonPackage(text), Of: space.Python, Remote: true, Where: where}}
@@ -373,7 +379,9 @@ func pythonPackage(text string) string {
 func (s *look) wanted(n space.Need) {
 	switch {
 	case n.Kind == space.LackPackage && s.heavy(s.rules.Heavy.Packages, n.Name):
-	case n.Kind == space.LackPackage && n.Of == space.Python && s.has.Known() && s.has.Package(n.Name), n.Kind == space.LackPackage && s.nano && s.packages[n.Name]:
+	case n.Kind == space.LackPackage && s.nano && s.packages[n.Name]:
+		return
+	case n.Kind == space.LackPackage && n.Of == space.Python && s.has.Known() && s.has.Package(n.Name):
 		return
 	}
 	s.need(n)

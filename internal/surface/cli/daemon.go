@@ -2,6 +2,8 @@ package cli
 
 import (
 	"context"
+	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -216,4 +218,36 @@ func (p *printer) report(r space.Report) {
 			p.line("      mend: %s", plain(c.Mend))
 		}
 	}
+	if r.Offer != nil {
+		p.offer(*r.Offer)
+	}
+}
+
+// notable are the programs that a person looks for in a tier; the others are counted.
+var notable = []string{
+	"bash", "python3", "pip", "uv", "node", "bun", "npm", "git", "gcc", "make", "jq", "rg", "sqlite3", "curl", "tar", "zip", "cargo", "go", "java", "ruby",
+}
+
+// offer writes what the spaces of a tier have.
+func (p *printer) offer(o space.Offer) {
+	reach := "none: what needs another host is refused"
+	if o.Network {
+		reach = "yes"
+	}
+	var programs []string
+	for _, name := range notable {
+		if o.Known() && o.Program(name) {
+			programs = append(programs, name)
+		}
+	}
+	p.line("  has: network   %s", p.paint(faint, reach))
+	p.line("       programs  %s", p.paint(faint, fmt.Sprintf("%d, with %s", len(o.Programs), oneLine(strings.Join(programs, " "), 0))))
+	python := "its own library"
+	switch {
+	case len(o.Modules) == 0:
+		python = "none"
+	case len(o.Packages) > 0:
+		python += fmt.Sprintf(" and %d packages: %s", len(o.Packages), oneLine(strings.Join(o.Packages, " "), 0))
+	}
+	p.line("       python    %s", p.paint(faint, python))
 }

@@ -23,6 +23,7 @@ import (
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/principal"
+	"agentbox/internal/domain/space"
 	"agentbox/internal/kernel/journal"
 	"agentbox/internal/testkit"
 	"agentbox/internal/testkit/pgtest"
@@ -133,7 +134,7 @@ func TestScenarios(t *testing.T) {
 func tiersOf(file string) func(*app.Config) {
 	return func(c *app.Config) {
 		if name := filepath.Base(file); strings.HasPrefix(name, "runtimes") || strings.HasPrefix(name, "contexts") {
-			c.Light = &testkit.Light{}
+			c.Light = &testkit.Light{Has: lightHas}
 		}
 	}
 }
@@ -504,4 +505,10 @@ func TestEveryOperationHasAScenario(t *testing.T) {
 			}
 		}
 	}
+}
+
+// lightHas is what the light tier of the scenarios says that it has.
+var lightHas = space.Offer{
+	Programs: strings.Fields("bash cat curl echo ls node npm pip python3 sh sleep sort true"), Modules: strings.Fields("json os re sys"), Packages: []string{}, Node: []string{"fs"},
+	Lacks: []string{space.Binaries, space.Processes},
 }
