@@ -18,6 +18,7 @@ func TestThreat10SecretFilesAreNotReachedByOptions(t *testing.T) {
 		"tee .env", "tee -a .env < x", "dd if=.env of=x", "dd of=.env", "ln -s .env x", "ln .env x", "cp .env x", "cp x .env", "cp -t .git x", "mv .env x",
 		"jq --slurpfile a .env . x", "jq --rawfile a .env . x", "jq -f .env x", "jq . .env", "diff .env x", "diff --from-file=.env x", "date -f .env", "touch -r .env x", "file -f .env",
 		"split .env", "csplit .env 1", "base64 .env", "xxd .env", "od -c .env", "strings .env", "truncate -s 0 .env", "truncate -r .env x", "shuf .env", "ptx .env", "basenc --base16 .env", "b2sum .env", "dircolors .env", "sha224sum .env", "sha384sum .env", "sum .env", "pr .env", "tsort .env",
+		"sdiff .env x", "diff -y x .env", "fallocate -l 1 .env", "sort -R .env", "awk -i inplace 1 .env", "coproc cat .env",
 		"comm .env x", "join .env x",
 		"paste .env", "uniq .env x", "zip x.zip .env", "gzip .env", "unzip x.zip -d .git", "sha256sum .env", "cut -c 1 .env", "nl .env", "stdbuf -oL cat .env",
 		"bash .env", "sh ./.env", "source .env", ". ./.env", "python3 .env", "node --env-file=.env x.js", "bun --env-file .env x.ts", "node -r ./.env x.js", "bash --rcfile .env -i",

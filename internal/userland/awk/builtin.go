@@ -320,13 +320,18 @@ func (e *engine) expand(b []byte, with, s string, m []int, groups bool) []byte {
 			b = append(b, s[m[0]:m[1]]...)
 		case c == '\\' && i+1 < len(with):
 			d := with[i+1]
+			if run := len(with[i:]) - len(strings.TrimLeft(with[i:], `\`)); !groups && run > 1 && strings.HasPrefix(with[i+run:], "&") { // each two are one
+				for range run / 2 {
+					b = append(b, '\\')
+				}
+				if i += run; run%2 == 0 {
+					b = append(b, s[m[0]:m[1]]...)
+				} else {
+					b = append(b, '&')
+				}
+				continue
+			}
 			switch {
-			case !groups && strings.HasPrefix(with[i:], `\\\&`): // \\& is put in as it stands
-				b = append(b, `\&`...)
-				i += 3
-			case !groups && strings.HasPrefix(with[i:], `\\&`): // a backslash, and what matched
-				b = append(append(b, '\\'), s[m[0]:m[1]]...)
-				i += 2
 			case d == '&' || groups && d == '\\':
 				b = append(b, d)
 				i++

@@ -303,7 +303,10 @@ func (e *engine) assign(i int, v value) {
 	case vNF:
 		e.splitRecord()
 		n := int(v.num())
-		if n < 0 || n > maxFields {
+		if n < 0 {
+			e.fatal("NF set to negative value")
+		}
+		if n > maxFields {
 			e.fatal("NF set to a value that is not possible")
 		}
 		e.resize(n)
@@ -367,7 +370,7 @@ func (e *engine) call(x *call) value {
 			case c.arr != nil:
 				frame[i].arr, frame[i].from = c.arr, e.called(arg)
 			case c.v.kind == none:
-				frame[i].ref = c // with its place, if it has one
+				frame[i].ref, frame[i].from = c, e.called(arg) // with its place, if it has one
 			default:
 				frame[i].v = c.v
 			}

@@ -207,7 +207,7 @@ func parse(src string, sources []origin, warn func(line int, text string)) (s *s
 	for _, name := range p.s.names {
 		if f := p.s.functions[name]; f != nil {
 			p.line = p.seen[name]
-			p.complain("function `%s' called with space between name and `('\nor used as a variable or an array", name)
+			p.complain("function `%s' called with space between name and `(',\nor used as a variable or an array", name)
 		}
 	}
 	if p.errors > 0 {

@@ -44,6 +44,7 @@ type querier struct {
 
 	regexps map[string]jqExpression
 	name    string // of which the program asks objects, where it is one only
+	keyed   bool   // the program computes the keys of objects
 }
 
 // steps is a context that charges each instruction, which is what jq's machine asks it before.
@@ -76,7 +77,7 @@ def with_entries(f): to_entries | map(f) | from_entries;
 def walk(f): def w: if type == "array" then map(w) elif type == "object" then map_values(w) end | f; w;
 def paths: path(..) | select(. != []); def paths(f): path(.. | select(f)) | select(. != []);
 def tostream: path(def r: (_each? | r), .; r) as $p | getpath($p) | reduce path(_each?) as $q ([$p, .]; [$p + $q]);
-def INDEX(f): INDEX(_each; f);
+def INDEX(f): INDEX(_each; f); def toarray: if type == "array" then . else [.] end; def ascii: [.] | implode; def have_decnum: false; def have_literal_numbers: true;
 def rtrimstr($x): if type == "string" and ($x | type) == "string" and endswith($x) then .[:length - ($x | length)] end; .`
 
 // jqInput is where jq's values come from.
@@ -294,7 +295,7 @@ func jq(p *program.Process) int {
 		return 3
 	}
 	q.study(filter)
-	q.name = onlyName(query)
+	q.name, q.keyed = onlyName(query), keyed(filter)
 	jqAdapted(query)
 	inOrder(query)
 	line := 1 + strings.Count(filter[:max(strings.Index(filter, "$__loc__"), 0)], "\n")
@@ -318,6 +319,9 @@ func jq(p *program.Process) int {
 	modules := &jqModules{q: q, folders: library, bytes: len(filter)}
 	code, err := gojq.Compile(query, append(q.options(in, names), gojq.WithModuleLoader(modules))...)
 	if err != nil {
+		if label, ok := strings.CutPrefix(err.Error(), "label not defined: $"); ok {
+			err = errors.New("$*label-" + label + " is not defined")
+		}
 		p.Errorf("error: %s", err.Error())
 		p.Errorf("1 compile error")
 		return 3
@@ -404,7 +408,7 @@ func (q *querier) options(in *jqInput, names []string) []gojq.CompilerOption {
 			if !ok {
 				return v
 			}
-			return jqMessage(s, key)
+			return q.words(s, key)
 		}),
 		gojq.WithFunction("keys_unsorted", 0, 0, q.unsortedKeys),
 		gojq.WithFunction("_unordered", 0, 0, q.unordered),
@@ -475,7 +479,7 @@ func (q *querier) run(code *gojq.Code, v any, values []any, in *jqInput) (exit i
 					return 5, last, some
 				}
 			}
-			q.p.Errorf("error (at %s): %s", in.where(), jqMessage(strings.TrimPrefix(err.Error(), "error: "), q.name))
+			q.p.Errorf("error (at %s): %s", in.where(), q.words(strings.TrimPrefix(err.Error(), "error: "), q.name))
 			return 5, last, some
 		}
 		last, some = v, true

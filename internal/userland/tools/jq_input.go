@@ -101,8 +101,10 @@ func (in *jqInput) value() (any, bool) {
 }
 
 // all reads every value of a text.
-func (q *querier) all(b []byte) ([]any, error) {
-	r := &jsonReader{q: q, data: b}
+func (q *querier) all(b []byte) ([]any, error) { return q.every(&jsonReader{q: q, data: b}) }
+
+// every reads every value that a reader has.
+func (q *querier) every(r *jsonReader) ([]any, error) {
 	defer r.pay()
 	var all []any
 	for {
@@ -125,6 +127,7 @@ type jsonReader struct {
 	depth int
 	paid  int  // up to where what was read is charged
 	holds bool // and held, three times as large as it is written
+	loose bool // the order of keys is not noted, so that nothing is kept of what was read
 }
 
 // pay charges what was read since.
@@ -215,10 +218,20 @@ func (r *jsonReader) value() (any, error) {
 		}
 	case c == '"':
 		return r.str()
+	case c == '-' && r.at+1 < len(r.data) && r.data[r.at+1]|0x20 >= 'a' && r.data[r.at+1]|0x20 <= 'z':
+		return r.word()
 	case c == '-' || c >= '0' && c <= '9':
 		return r.number()
 	}
+	return r.word()
+}
+
+// word reads a value that is a word.
+func (r *jsonReader) word() (any, error) {
 	start := r.at
+	if r.data[r.at] == '-' {
+		r.at++
+	}
 	for r.at < len(r.data) && r.data[r.at]|0x20 >= 'a' && r.data[r.at]|0x20 <= 'z' {
 		r.at++
 	}
@@ -229,8 +242,12 @@ func (r *jsonReader) value() (any, error) {
 		return false, nil
 	case "null":
 		return nil, nil
-	case "nan", "NaN":
+	case "nan", "NaN", "-nan", "-NaN":
 		return math.NaN(), nil
+	case "Infinity", "infinity":
+		return math.Inf(1), nil
+	case "-Infinity", "-infinity":
+		return math.Inf(-1), nil
 	}
 	return nil, r.fail("Invalid literal")
 }
@@ -265,7 +282,7 @@ func (r *jsonReader) object() (any, error) {
 		r.at++
 		if _, twice := m[k]; !twice {
 			keys = append(keys, k)
-			if _, known := r.q.rank[k]; !known {
+			if _, known := r.q.rank[k]; !known && !r.loose {
 				r.q.rank[k] = len(r.q.rank)
 			}
 		}
@@ -282,7 +299,9 @@ func (r *jsonReader) object() (any, error) {
 		case ',':
 			r.at++
 		case '}':
-			r.at++
+			if r.at++; r.loose {
+				return m, nil
+			}
 			r.q.order[reflect.ValueOf(m).Pointer()] = keys
 			r.q.shape(keys)
 			r.q.keep = append(r.q.keep, m)

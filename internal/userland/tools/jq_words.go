@@ -3,6 +3,7 @@ package tools
 import (
 	"fmt"
 	"reflect"
+	"regexp"
 	"strings"
 
 	"github.com/itchyny/gojq"
@@ -57,6 +58,22 @@ func jqMessage(s, key string) string {
 	return jqCall(s)
 }
 
+// computedKey is a key of an object that is an expression.
+var computedKey = regexp.MustCompile(`[{,]\s*\(`)
+
+// keyed reports whether a program computes keys of objects, and indexes nothing by an expression: only then it is known what the library complains of.
+func keyed(filter string) bool {
+	return computedKey.MatchString(filter) && !strings.Contains(filter, "[")
+}
+
+// words writes what the library says about mistakes in the words of jq.
+func (q *querier) words(s, key string) string {
+	if rest, ok := strings.CutPrefix(s, "expected a string for object key but got: "); ok && q.keyed {
+		return "Cannot use " + shown(rest) + " as object key"
+	}
+	return jqMessage(s, key)
+}
+
 // jqOperation is what went wrong with an operator.
 func jqOperation(s string) (string, bool) {
 	for _, verb := range [][2]string{{"add", "added"}, {"subtract", "subtracted"}, {"multiply", "multiplied"}, {"divide", "divided"}, {"negate", "negated"}} {
@@ -107,6 +124,9 @@ func jqIndexing(s, key string) (string, bool) {
 // jqCall is what went wrong with a function.
 func jqCall(s string) string {
 	if what, rest, ok := strings.Cut(s, " cannot format an array including: "); ok && strings.HasPrefix(what, "@") {
+		if what == "@sh" {
+			return shown(rest) + " can not be escaped for shell"
+		}
 		return shown(rest) + " is not valid in a csv row"
 	}
 	call, rest, ok := strings.Cut(s, " cannot be applied to")

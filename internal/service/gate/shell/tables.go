@@ -147,7 +147,7 @@ var runsByOption = map[string][]string{
 	"ssh":   {"-o"},
 	"diff":  {},
 	"cpio":  {"--rsh-command"},
-	"awk":   {"-f", "--file"}, "gawk": {"-f", "--file", "-l", "--load", "-i", "--include"}, "mawk": {"-f", "--file"},
+	"awk":   {"-f", "--file", "-i", "--include"}, "gawk": {"-f", "--file", "-l", "--load", "-i", "--include"}, "mawk": {"-f", "--file"},
 }
 
 // fileTools are the commands whose operands are files, and how many operands before them are not.
@@ -155,14 +155,14 @@ var fileTools = map[string]int{
 	"cat": 0, "tac": 0, "nl": 0, "head": 0, "tail": 0, "less": 0, "more": 0, "wc": 0, "sort": 0, "uniq": 0, "cut": 0, "paste": 0, "join": 0, "comm": 0,
 	"cp": 0, "mv": 0, "ln": 0, "install": 0, "tee": 0, "touch": 0, "truncate": 0, "rm": 0, "unlink": 0, "shred": 0, "dd": 0, "split": 0, "csplit": 0,
 	"diff": 0, "cmp": 0, "od": 0, "xxd": 0, "hexdump": 0, "strings": 0, "base64": 0, "base32": 0, "md5sum": 0, "sha1sum": 0, "sha256sum": 0, "sha512sum": 0,
-	"sha224sum": 0, "sha384sum": 0, "b2sum": 0, "sum": 0, "basenc": 0, "ptx": 0, "dircolors": 0, "pr": 0, "tsort": 0, "shuf": 0,
+	"sha224sum": 0, "sha384sum": 0, "b2sum": 0, "sum": 0, "basenc": 0, "ptx": 0, "dircolors": 0, "pr": 0, "tsort": 0, "shuf": 0, "sdiff": 0, "fallocate": 0,
 	"gzip": 0, "gunzip": 0, "zcat": 0, "bzip2": 0, "xz": 0, "zip": 0, "unzip": 0, "tar": 0, "rev": 0, "fold": 0, "fmt": 0, "expand": 0, "column": 0, "file": 0,
 	"mkdir": 0, "rmdir": 0, "cksum": 0, "unexpand": 0, "rsync": 0, "scp": 0, "curl": 0, "date": 9, "du": maxWords, // of these only options name files
 	"chmod": 1, "chown": 1, "grep": 1, "egrep": 1, "fgrep": 1, "sed": 1, "awk": 1, "gawk": 1, "mawk": 1, "jq": 1, "rg": 1,
 }
 
 // writers are those that change the files that they are given.
-var writers = names("mkdir rmdir cp mv ln install tee touch truncate rm unlink shred split csplit chmod chown gzip gunzip bzip2 xz")
+var writers = names("mkdir rmdir cp mv ln install tee touch truncate rm unlink shred split csplit chmod chown gzip gunzip bzip2 xz fallocate")
 
 // copies are those of which the last operand alone is written, unless an option names the folder.
 var copies = names("cp ln install")
