@@ -159,13 +159,22 @@ func (r *run) prepare(text, file string, typescript bool) (source, error) {
 	case ext == ".cjs" || ext == ".cts":
 	case isModule(text), r.packageType(file) == "module":
 		s.format = esm
-	case awaits.MatchString(text) && !strings.Contains(text, "module.exports"):
+	case awaits.MatchString(text) && !strings.Contains(text, "module.exports") && awaitsAtTop(text):
 		s.format = esm
 	}
 	if s.format == esm {
 		s.text = introduce(file, s.text)
 	}
 	return s, nil
+}
+
+// awaitsAtTop reports whether a text is none of CommonJS because it awaits outside of functions: the parser says so, where a line only looks like it.
+func awaitsAtTop(text string) bool {
+	if !strings.Contains(text, "require(") {
+		return true
+	}
+	result := api.Transform(text, api.TransformOptions{Loader: api.LoaderJS, Target: api.ESNext, Format: api.FormatCommonJS, LogLevel: api.LogLevelSilent})
+	return len(result.Errors) > 0
 }
 
 func isModule(text string) bool {
