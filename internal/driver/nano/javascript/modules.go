@@ -168,15 +168,6 @@ func (r *run) prepare(text, file string, typescript bool) (source, error) {
 	return s, nil
 }
 
-// awaitsAtTop reports whether a text is none of CommonJS because it awaits outside of functions: the parser says so, where a line only looks like it.
-func awaitsAtTop(text string) bool {
-	if !strings.Contains(text, "require(") {
-		return true
-	}
-	result := api.Transform(text, api.TransformOptions{Loader: api.LoaderJS, Target: api.ESNext, Format: api.FormatCommonJS, LogLevel: api.LogLevelSilent})
-	return len(result.Errors) > 0
-}
-
 func isModule(text string) bool {
 	for _, at := range written.FindAllStringIndex(text, -1) {
 		if !imported.MatchString(text[at[0]:min(at[1]+2, len(text))]) {
