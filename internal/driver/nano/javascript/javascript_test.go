@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -51,6 +52,9 @@ func TestAsNode(t *testing.T) {
 		})
 	}
 }
+
+// lasted matches how long a test took.
+var lasted = regexp.MustCompile(`(\(|duration_ms:? )[\d.]+(?:ms)?`)
 
 // TestPrograms runs programs that are not Node's to judge.
 func TestPrograms(t *testing.T) {
@@ -128,9 +132,21 @@ export {};
 		"version of bun":      {args: []string{"bun", "--version"}, out: BunVersion + "\n"},
 		"a bad option":        {args: []string{"node", "--nope"}, err: "bad option: --nope", code: 9, lacks: "option node --nope"},
 		"no file":             {args: []string{"node", "none.js"}, err: "Cannot find module '/space/none.js'", code: 1},
-		"an exit code":        {args: []string{"node", "-e", "process.on('exit', (c) => console.log(c)); console.log('a'); process.exit(3); console.log('b')"}, out: "a\n3\n", code: 3},
-		"process.exitCode":    {args: []string{"node", "-e", "process.exitCode = 4"}, code: 4},
-		"await for ever":      {args: []string{"node", "a.mjs"}, files: map[string]string{"a.mjs": "await new Promise(() => {})"}, err: "unsettled top-level await", code: 13},
+		"tests of files": {
+			args:  []string{"node", "--test", "--test-reporter=tap"},
+			files: map[string]string{"a.test.js": "const { test } = require('node:test'); test('one', () => {}); test('two', { skip: 'why' }, () => {});", "lib.js": "throw new Error('no test')", "test/b.mjs": "import { describe, it } from 'node:test'; describe('s', () => { it('in', () => {}); });"},
+			out:   "TAP version 13\n# Subtest: one\nok 1 - one\n  ---\n  duration_ms: T\n  type: 'test'\n  ...\n# Subtest: two\nok 2 - two # SKIP why\n  ---\n  duration_ms: T\n  type: 'test'\n  ...\n# Subtest: s\n    # Subtest: in\n    ok 1 - in\n      ---\n      duration_ms: T\n      type: 'test'\n      ...\n    1..1\nok 3 - s\n  ---\n  duration_ms: T\n  type: 'suite'\n  ...\n1..3\n# tests 3\n# suites 1\n# pass 2\n# fail 0\n# cancelled 0\n# skipped 1\n# todo 0\n# duration_ms T\n",
+		},
+		"a test that fails": {
+			args:  []string{"node", "--test", "a.test.mjs"},
+			files: map[string]string{"a.test.mjs": "import { test } from 'node:test';\nimport assert from 'node:assert';\ntest('adds', () => { assert.strictEqual(1 + 1, 3); });\n"},
+			out:   "✖ adds (T)\nℹ tests 1\nℹ suites 0\nℹ pass 0\nℹ fail 1\nℹ cancelled 0\nℹ skipped 0\nℹ todo 0\nℹ duration_ms T\n\n✖ failing tests:\n\ntest at a.test.mjs:3:1\n✖ adds (T)\n  AssertionError [ERR_ASSERTION]: Expected values to be strictly equal:\n  \n  2 !== 3\n  \n      at /space/a.test.mjs:3:29 {\n    generatedMessage: true,\n    code: 'ERR_ASSERTION',\n    actual: 2,\n    expected: 3,\n    operator: 'strictEqual',\n    diff: 'simple'\n  }\n",
+			code:  1,
+		},
+		"a test by its name": {args: []string{"node", "--test-name-pattern=b", "a.js"}, files: map[string]string{"a.js": "const { test } = require('node:test'); test('a', () => console.log('a')); test('b', () => console.log('b'));"}, out: "b\n✔ b (T)\nℹ tests 1\nℹ suites 0\nℹ pass 1\nℹ fail 0\nℹ cancelled 0\nℹ skipped 0\nℹ todo 0\nℹ duration_ms T\n"},
+		"an exit code":       {args: []string{"node", "-e", "process.on('exit', (c) => console.log(c)); console.log('a'); process.exit(3); console.log('b')"}, out: "a\n3\n", code: 3},
+		"process.exitCode":   {args: []string{"node", "-e", "process.exitCode = 4"}, code: 4},
+		"await for ever":     {args: []string{"node", "a.mjs"}, files: map[string]string{"a.mjs": "await new Promise(() => {})"}, err: "unsettled top-level await", code: 13},
 		"a package that is not there": {
 			args: []string{"node", "a.mjs"}, files: map[string]string{"a.mjs": "import _ from 'lodash/fp';"},
 			err: "Cannot find package 'lodash' imported from /space/a.mjs", code: 1, lacks: "feature node the package lodash",
@@ -193,6 +209,7 @@ export {};
 				files[dir+f] = text
 			}
 			got := execute(t, world{args: c.args, files: files, stdin: c.stdin})
+			got.out = lasted.ReplaceAllString(got.out, "${1}T")
 			if got.out != c.out || got.code != c.code || !strings.Contains(got.err, c.err) || c.err == "" && got.err != "" || got.stopped != nil {
 				t.Errorf("exit %d, %v, want %d\nout %q\nwant %q\nerr:\n%s\nwant:\n%s", got.code, got.stopped, c.code, got.out, c.out, got.err, c.err)
 			}

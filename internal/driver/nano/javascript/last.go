@@ -117,3 +117,12 @@ func lines(text string) string {
 	}
 	return b.String()
 }
+
+// awaitsAtTop reports whether a text is none of CommonJS because it awaits outside of functions: the parser says so, where a line only looks like it.
+func awaitsAtTop(text string) bool {
+	if !strings.Contains(text, "require(") {
+		return true
+	}
+	result := api.Transform(text, api.TransformOptions{Loader: api.LoaderJS, Target: api.ESNext, Format: api.FormatCommonJS, LogLevel: api.LogLevelSilent})
+	return len(result.Errors) > 0
+}

@@ -159,7 +159,7 @@ func (r *run) prepare(text, file string, typescript bool) (source, error) {
 	case ext == ".cjs" || ext == ".cts":
 	case isModule(text), r.packageType(file) == "module":
 		s.format = esm
-	case awaits.MatchString(text) && !strings.Contains(text, "module.exports"):
+	case awaits.MatchString(text) && !strings.Contains(text, "module.exports") && awaitsAtTop(text):
 		s.format = esm
 	}
 	if s.format == esm {

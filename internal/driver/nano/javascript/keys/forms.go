@@ -291,11 +291,9 @@ type jwk struct {
 	Y   string `json:"y,omitempty"`
 }
 
-var text64 = base64.RawURLEncoding
-
 // JWK writes the parts of the key as JSON.
 func (k *Key) JWK() ([]byte, error) {
-	of := text64.EncodeToString
+	of := base64.RawURLEncoding.EncodeToString
 	var j any
 	switch p := k.public.(type) {
 	case *rsa.PublicKey:
@@ -358,7 +356,7 @@ func ReadJWK(text []byte) (*Key, error) {
 		return nil, invalid
 	}
 	part := func(s string) []byte {
-		b, err := text64.DecodeString(s)
+		b, err := base64.RawURLEncoding.DecodeString(s)
 		if err != nil {
 			return nil
 		}

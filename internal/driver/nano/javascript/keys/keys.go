@@ -183,11 +183,11 @@ func generateRSA(chance io.Reader, o Options, step func() error) (*Key, error) {
 }
 
 // small is the product of the odd primes up to 53: most numbers that are not prime have one of them.
-var small = new(big.Int).SetUint64(16294579238595022365)
+const small uint64 = 16294579238595022365
 
 // prime draws a prime of so many bits, of which the first two are set, and that fits the exponent.
 func prime(chance io.Reader, bits int, e *big.Int, step func() error) (*big.Int, error) {
-	one := big.NewInt(1)
+	one, product := big.NewInt(1), new(big.Int).SetUint64(small)
 	for {
 		raw, err := draw(chance, (bits+7)/8)
 		if err != nil {
@@ -197,7 +197,7 @@ func prime(chance io.Reader, bits int, e *big.Int, step func() error) (*big.Int,
 		p.And(p, new(big.Int).Sub(new(big.Int).Lsh(one, uint(bits)), one))
 		p.SetBit(p.SetBit(p.SetBit(p, bits-1, 1), bits-2, 1), 0, 1)
 		for range 1000 {
-			if new(big.Int).GCD(nil, nil, p, small).Cmp(one) == 0 && new(big.Int).GCD(nil, nil, new(big.Int).Sub(p, one), e).Cmp(one) == 0 {
+			if new(big.Int).GCD(nil, nil, p, product).Cmp(one) == 0 && new(big.Int).GCD(nil, nil, new(big.Int).Sub(p, one), e).Cmp(one) == 0 {
 				if err := step(); err != nil {
 					return nil, err
 				}

@@ -70,8 +70,13 @@
       const made = /\bnew\s+([\w$.]+)\s*;?/.exec(s.slice(Math.max(0, at[2] - 6)));
       return made ? `${made[1]} is not a constructor` : message;
     }
-    const said = spoken(s, s.slice(0, open).endsWith("?.") ? open - 2 : open);
+    let said = spoken(s, s.slice(0, open).endsWith("?.") ? open - 2 : open);
     if (!said) return message;
+    if (typeof globalThis[said] === "function" && said !== "Symbol" && said !== "BigInt") { // it is one: what is meant is the call around it
+      const around = opened(s, Math.max(0, s.lastIndexOf("new ", open) >= 0 && /\bnew\s+[\w$]+$/.test(s.slice(0, open)) ? s.lastIndexOf("new ", open) : open - said.length));
+      const outer = around >= 0 && around !== open ? spoken(s, around) : null;
+      if (outer) return `${outer} is not a function`;
+    }
     const start = s.lastIndexOf(said.split(/[([]/)[0], open);
     if (start >= 0 && /\bnew\s+$/.test(s.slice(0, start))) what = "constructor";
     return `${said} is not a ${what}`;
@@ -138,10 +143,11 @@
     return `Cannot destructure property '${name}' of '${said}' as it is ${v}.`;
   };
   // placed has the frames of a stack name the columns that V8 names: that of new where an error is made, and of the last name of what is called.
-  ab.placed = (text) => {
+  // With called, the first frame is one that calls too: what made the error is not the program's.
+  ab.placed = (text, called = false) => {
     const lines = text.split("\n");
     let above = -1; // the frame that the one before was called from
-    for (let i = 0, first = true; i < lines.length; i++) {
+    for (let i = 0, first = !called; i < lines.length; i++) {
       const m = /^( {4}at (?:.* \()?)(\/[^\s()]*):(\d+):(\d+)(\)?)$/.exec(lines[i]);
       if (!m) { if (lines[i] !== "") { first = false; above = -1; } continue; }
       const s = host.line(m[2], Number(m[3]));
@@ -402,6 +408,10 @@
     Object.defineProperty(was.prototype, "constructor", { value: p, writable: true, configurable: true });
     Object.defineProperty(globalThis, name, { value: p, writable: true, configurable: true });
   };
+  const anyOf = Promise.any;
+  Object.defineProperty(Promise, "any", { value: { any(list) {
+    return anyOf.call(this, list).then(undefined, (e) => { if (e instanceof AggregateError && e.message === "") Object.defineProperty(e, "message", { value: "All promises were rejected", writable: true, configurable: true }); throw e; });
+  } }.any, writable: true, configurable: true });
   constructed("BigInt", (e, v) => {
     if (e instanceof SyntaxError) return `Cannot convert ${v} to a BigInt`;
     if (e instanceof RangeError) return `The number ${v} cannot be converted to a BigInt because it is not an integer`;

@@ -270,7 +270,7 @@
   global("atob", (text) => {
     text = String(text).replace(/[\t\n\f\r ]/g, "");
     if (text.length % 4 === 0) text = text.replace(/==?$/, "");
-    if (text.length % 4 === 1 || /[^A-Za-z0-9+/]/.test(text)) throw new DOMException("The string to be decoded is not correctly encoded.", "InvalidCharacterError");
+    if (text.length % 4 === 1 || /[^A-Za-z0-9+/]/.test(text)) throw new DOMException("Invalid character", "InvalidCharacterError");
     let s = "";
     for (const c of host.unbase64(text)) s += String.fromCharCode(c);
     return s;

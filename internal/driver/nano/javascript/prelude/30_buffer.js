@@ -36,7 +36,7 @@
   const range = (name, range, v) => ab.error(RangeError, "ERR_OUT_OF_RANGE", `The value of "${name}" is out of range. It must be ${range}. Received ${ab.inspect(v, { numericSeparator: true })}`);
   const sized = (n) => {
     if (typeof n !== "number") throw ab.error(TypeError, "ERR_INVALID_ARG_TYPE", `The "size" argument must be of type number. Received ${ab.received(n)}`);
-    if (!(n >= 0 && n <= 2 ** 31)) throw range("size", ">= 0 && <= 2147483648", n);
+    if (!(n >= 0 && n <= 2 ** 31)) throw range("size", ">= 0 && <= 9007199254740991", n);
     return n;
   };
   class Buffer extends Uint8Array {
@@ -57,6 +57,8 @@
     static isEncoding(e) { return typeof e === "string" && e.toLowerCase() in names; }
     static byteLength(v, e) { return typeof v === "string" ? bytesOf(v, e).length : v.byteLength; }
     static concat(list, total) {
+      if (!Array.isArray(list)) throw ab.argument("list", "an instance of Array", list);
+      if (list.length === 0) return Buffer.alloc(0);
       total ??= list.reduce((n, b) => n + b.length, 0);
       const out = Buffer.alloc(total);
       let at = 0;
@@ -67,6 +69,10 @@
         at += part.length;
       }
       return out;
+    }
+    static copyBytesFrom(v, from = 0, n = v.length - from) {
+      if (!ArrayBuffer.isView(v) || v instanceof DataView) throw ab.argument("view", "an instance of TypedArray", v);
+      return wrap(new Uint8Array(...ab.view(v.subarray(from, from + n))).slice());
     }
     static compare(a, b) {
       const n = Math.min(a.length, b.length);
@@ -144,12 +150,20 @@
       return -1;
     }
     includes(v, from, e) { return this.indexOf(v, from, e) >= 0; }
-    swap16() { for (let i = 0; i + 1 < this.length; i += 2) [this[i], this[i + 1]] = [this[i + 1], this[i]]; return this; }
+    swapped(size, bits) {
+      if (this.length % size !== 0) throw ab.error(RangeError, "ERR_INVALID_BUFFER_SIZE", `Buffer size must be a multiple of ${bits}-bits`);
+      for (let i = 0; i < this.length; i += size) Uint8Array.prototype.subarray.call(this, i, i + size).reverse();
+      return this;
+    }
+    swap16() { return this.swapped(2, 16); }
+    swap32() { return this.swapped(4, 32); }
+    swap64() { return this.swapped(8, 64); }
     [Symbol.for("nodejs.util.inspect.custom")]() {
       let s = "";
       for (const b of Uint8Array.prototype.subarray.call(this, 0, 50)) s += ` ${b.toString(16).padStart(2, "0")}`;
       if (this.length > 50) s += ` ... ${this.length - 50} more byte${this.length > 51 ? "s" : ""}`;
-      return `<Buffer${s}>`;
+      const more = Object.keys(this).filter((k) => !/^\d+$/.test(k)).map((k) => `${k}: ${ab.inspect(this[k])}`).join(", ");
+      return `<Buffer${s === "" ? " " : s}${more === "" ? "" : `${s === "" ? "" : ","} ${more}`}>`;
     }
     get parent() { return this.buffer; }
     get offset() { return this.byteOffset; }
@@ -167,11 +181,24 @@
   for (const [kind, size] of kinds) {
     for (const order of size === 1 ? [""] : ["LE", "BE"]) {
       const shown = (kind === "Float32" ? "Float" : kind === "Float64" ? "Double" : kind) + order;
+      const whole = (at, n) => {
+        if (typeof at !== "number") throw ab.argument("offset", "number", at);
+        if (!Number.isInteger(at)) throw range("offset", "an integer", at);
+        if (n < size) throw ab.error(RangeError, "ERR_BUFFER_OUT_OF_BOUNDS", "Attempt to access memory outside buffer bounds");
+      };
+      const bits = 8 * size;
+      const limits = /^U/.test(kind) ? [0, 2 ** bits - 1] : [-(2 ** (bits - 1)), 2 ** (bits - 1) - 1];
       const get = function (at = 0) {
+        whole(at, this.length);
         if (!(at >= 0 && at + size <= this.length)) throw range("offset", `>= 0 and <= ${this.length - size}`, at);
         return new DataView(this.buffer, this.byteOffset, this.length)[`get${kind}`](at, order === "LE");
       };
       const set = function (v, at = 0) {
+        if (/int/i.test(kind) && size < 8) {
+          v = +v;
+          if (v > limits[1] || v < limits[0]) throw range("value", size < 4 ? `>= ${limits[0]} and <= ${limits[1]}` : /^U/.test(kind) ? `>= 0 and <= ${limits[1]}` : `>= ${limits[0]} and <= ${limits[1]}`, v);
+        }
+        whole(at, this.length);
         if (!(at >= 0 && at + size <= this.length)) throw range("offset", `>= 0 and <= ${this.length - size}`, at);
         new DataView(this.buffer, this.byteOffset, this.length)[`set${kind}`](at, v, order === "LE");
         return at + size;
@@ -192,6 +219,7 @@
   ab.wrap = wrap;
   ab.define("buffer", () => ({
     Buffer: Callable, Blob, File, atob, btoa, constants: { MAX_LENGTH: 2 ** 31, MAX_STRING_LENGTH: 2 ** 29 - 24 }, kMaxLength: 2 ** 31, SlowBuffer: Callable, INSPECT_MAX_BYTES: 50,
+    isAscii: (b) => new Uint8Array(...ab.view(b)).every((x) => x < 128),
     isUtf8: (b) => { const [x, o, n] = ab.view(b); try { host.decode(x, o, n, 1); return true; } catch { return false; } },
     transcode: (b, from, to) => Callable.from(/^(latin1|binary|ascii)$/.test(to) ? Callable.from(b).toString(from).replace(to === "ascii" ? /[^\0-\x7f]/gu : /[^\0-\xff]/gu, "?") : Callable.from(b).toString(from), to),
   }));

@@ -71,7 +71,7 @@
   };
   const methods = {
     setMaxListeners(n) {
-      if (typeof n !== "number" || n < 0 || Number.isNaN(n)) throw ab.error(RangeError, "ERR_OUT_OF_RANGE", `The value of "setMaxListeners" is out of range. It must be a non-negative number. Received ${ab.inspect(n)}`);
+      if (typeof n !== "number" || n < 0 || Number.isNaN(n)) throw ab.error(RangeError, "ERR_OUT_OF_RANGE", `The value of "setMaxListeners" is out of range. It must be >= 0. Received ${ab.inspect(n)}`);
       this._maxListeners = n;
       return this;
     },

@@ -128,7 +128,7 @@
       this.diff = o.diff ?? "simple";
       const text = String(this.stack);
       const at = text.search(/\n {4}at /);
-      Object.defineProperty(this, "stack", { value: `AssertionError [ERR_ASSERTION]: ${this.message}${at < 0 ? "" : text.slice(at)}`, writable: true, configurable: true });
+      Object.defineProperty(this, "stack", { value: `AssertionError [ERR_ASSERTION]: ${this.message}${at < 0 ? "" : ab.placed(text.slice(at), true)}`, writable: true, configurable: true });
     }
     toString() { return `${this.name} [${this.code}]: ${this.message}`; }
     [custom](depth, o) {

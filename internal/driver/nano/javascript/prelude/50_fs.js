@@ -30,7 +30,7 @@
     if (p instanceof URL) p = ab.pathOf(p);
     else if (p instanceof Uint8Array) p = Buffer.from(p).toString();
     if (typeof p !== "string") throw ab.argument(name, "string or an instance of Buffer or URL", p);
-    if (p.includes("\0")) throw ab.error(TypeError, "ERR_INVALID_ARG_VALUE", `The argument '${name}' must be a string without null bytes. Received ${ab.inspect(p)}`);
+    if (p.includes("\0")) throw ab.error(TypeError, "ERR_INVALID_ARG_VALUE", `The argument '${name}' must be a string, Uint8Array, or URL without null bytes. Received ${ab.inspect(p)}`);
     return p;
   };
   const encodingOf = (o) => (typeof o === "string" ? o : o?.encoding ?? null);
@@ -195,7 +195,7 @@
     rmSync(p, o) {
       p = named(p);
       const kind = doing("rm", p, undefined, () => kindAt(p));
-      if (kind === 0) { if (o?.force) return; doing("rm", p, undefined, () => host.stat(p, 0)); }
+      if (kind === 0) { if (o?.force) return; doing("lstat", p, undefined, () => host.stat(p, 0)); }
       if (kind !== 0o040000) { doing("rm", p, undefined, () => host.unlink(p)); return; }
       if (!o?.recursive) {
         const e = ab.error(Error, "ERR_FS_EISDIR", `Path is a directory: rm returned EISDIR (is a directory) ${p}`);

@@ -29,7 +29,7 @@
       super();
       Object.assign(this, {
         title: "node", version: "", versions: {}, arch: "wasm32", platform: "linux", release: { name: "node" }, argv: [], argv0: "node", execArgv: [], execPath: "", env: {}, pid: 1, ppid: 0,
-        features: { typescript: "transform" }, config: { variables: {} }, allowedNodeEnvironmentFlags: new Set(), exitCode: undefined,
+        features: { inspector: false, debug: false, uv: true, ipv6: false, tls_alpn: false, tls_sni: false, tls_ocsp: false, tls: false, cached_builtins: true, require_module: true, typescript: "transform" }, config: { variables: {} }, allowedNodeEnvironmentFlags: new Set(), exitCode: undefined,
       });
       this.stdout = output(1);
       this.stderr = output(2);
@@ -44,12 +44,12 @@
       const { node, quickjs, bun } = ab.versions;
       this.version = `v${node}`;
       this.versions = ab.bun ? { node, quickjs, bun } : { node, quickjs };
-      this.env = new Proxy({ __proto__: null, [unread]: env }, environment);
+      this.env = new Plain({ __proto__: null, [unread]: env }, environment);
       cwd = at;
       if (ab.bun) ab.beginBun(bun);
     }
     cwd() { return ab.cwd(); }
-    chdir(p) { try { cwd = host.chdir(p); } catch (e) { throw Object.assign(new Error(`${e.code}: ${e.message.toLowerCase()}, chdir ${cwd} -> '${p}'`), { code: e.code, syscall: "chdir", path: cwd, dest: p }); } }
+    chdir(p) { try { cwd = host.chdir(p); } catch (e) { throw Object.assign(new Error(`${e.code}: ${e.message.toLowerCase()}, chdir '${cwd}' -> '${p}'`), { code: e.code, syscall: "chdir", path: cwd, dest: p }); } }
     exit(code) {
       if (code !== undefined) this.exitCode = code;
       host.exit(this.ending(0));
@@ -73,7 +73,7 @@
     }
     nextTick(f, ...args) { idled = false; ab.nextTick(f, ...args); }
     abort() { host.write(2, "Aborted\n"); host.exit(134); }
-    kill(pid, signal = "SIGTERM") { if (pid === this.pid) { if (signal === 0) return true; if (this.emit(signal, signal)) return true; host.exit(143); } throw ab.lacking("other processes"); }
+    kill(pid, signal = "SIGTERM") { if (typeof pid !== "number") throw ab.argument("pid", "number", pid); if (pid === this.pid) { if (signal === 0) return true; if (this.emit(signal, signal)) return true; host.exit(143); } throw ab.lacking("other processes"); }
     uptime() { return (host.now() - ab.began) / 1000; }
     hrtime(since) {
       const ns = Math.round(host.now() * 1e3) * 1e3 - Math.round(ab.began * 1e3) * 1e3;
@@ -90,6 +90,9 @@
       if (typeof mask !== "number") throw ab.error(TypeError, "ERR_INVALID_ARG_TYPE", `The "mask" argument must be of type number. Received ${ab.received(mask)}`);
       return host.umask(mask & 0o777);
     }
+    availableMemory() { return 134217728; }
+    constrainedMemory() { return 268435456; }
+    loadEnvFile(p = ".env") { for (const [k, v] of Object.entries(ab.builtin("util").parseEnv(ab.builtin("fs").readFileSync(p, "utf8")))) if (!(k in this.env)) this.env[k] = v; }
     getuid() { return 1000; }
     geteuid() { return 1000; }
     getgid() { return 1000; }
@@ -109,6 +112,7 @@
   }
   Process.prototype.hrtime.bigint = () => BigInt(Math.round((host.now() - ab.began) * 1e6));
   Process.prototype.memoryUsage.rss = () => 67108864;
+  const Plain = Proxy; // as programs have it later, it keeps lists
   let cwd = "/";
   let idled = false;
   let stdin = null;

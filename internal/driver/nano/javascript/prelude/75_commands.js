@@ -98,7 +98,7 @@
           return;
         }
         self.emit("spawn");
-        for (const [s, b] of [[self.stdout, r.stdout], [self.stderr, r.stderr]]) if (s) { if (b.length > 0) s.push(b); s.push(null); }
+        for (const [s, b] of [[self.stdout, r.stdout], [self.stderr, r.stderr]]) if (s && b.length > 0) s.push(b);
         over(r.status, r.signal);
       };
       const over = (code, signal) => {
@@ -106,6 +106,7 @@
         self.signalCode = signal;
         setImmediate(() => {
           self.emit("exit", code, signal);
+          for (const s of [self.stdout, self.stderr]) s?.push(null); // it ends, and then its streams do
           let left = 1;
           const one = () => { if (--left === 0) self.emit("close", code, signal); };
           for (const s of [self.stdout, self.stderr]) if (s && !s.readableEnded && (s.readableFlowing || s.listenerCount("readable") > 0)) { left++; s.once("end", one); }
