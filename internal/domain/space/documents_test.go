@@ -171,6 +171,11 @@ func TestTheDocumentOfAChange(t *testing.T) {
 	if got, err := space.EvolveChange(c, ended); err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v, %v, want %+v", got, err, want)
 	}
+	failed := want
+	failed.OK, failed.Unknown, failed.Entry = false, false, nil
+	if got, err := space.EvolveChange(c, happened(t, space.EventFileEnded, space.FileEnded{Error: "e"})); err != nil || !reflect.DeepEqual(got, failed) {
+		t.Errorf("got %+v, %v, want %+v", got, err, failed)
+	}
 	if got, err := space.EvolveChange(c, happened(t, "x", nil)); err != nil || !reflect.DeepEqual(got, c) {
 		t.Errorf("another event: got %+v, %v", got, err)
 	}
