@@ -18,7 +18,8 @@ func happened(t *testing.T, typ string, data any) event.Event {
 		t.Fatal(err)
 	}
 	return event.Event{Data: raw, Header: event.Header{
-		ID: "evt_1", Type: typ, EntityType: space.EntityType, EntityID: "spc_1", Workspace: "ws_dev", Room: "room_1", Run: "run_1", Step: "step_1", Principal: "usr_1", OccurredAt: time.Unix(9, 0).UTC(),
+		ID: "evt_1", Type: typ, EntityType: space.EntityType, EntityID: "spc_1", Workspace: "ws_dev", Room: "room_1", Run: "run_1",
+		Step: "step_1", Principal: "usr_1", OccurredAt: time.Unix(9, 0).UTC(),
 	}}
 }
 
@@ -32,19 +33,23 @@ func TestTheDocumentOfASpace(t *testing.T) {
 	at, hash := time.Unix(9, 0).UTC(), event.DigestOf([]byte("h"))
 	word, table := "w", map[string]string{"a": "b"}
 	created := space.Created{
-		Space: "spc_1", Name: "n", Description: "d", Runtime: "auto", Tier: "nano", Policy: "standard", Bundle: hash, Env: table, Metadata: table, Limits: space.Limits{Pids: 3}, BestEffort: true, UID: 7, Node: "node_1",
+		Space: "spc_1", Name: "n", Description: "d", Runtime: "auto", Tier: "nano", Policy: "standard", Bundle: hash, Env: table,
+		Metadata: table, Limits: space.Limits{Pids: 3}, BestEffort: true, UID: 7, Node: "node_1",
 		ExpiresAt: at.Add(1), ForkedFrom: "spc_0", ForkedAt: hash, Key: "k",
 	}
 	s := space.Space{
-		ID: "spc_1", SpaceID: "spc_1", Workspace: "ws_dev", Room: "room_1", Name: "n", Description: "d", Status: space.Creating, Runtime: "auto", Tier: "nano", Policy: "standard", Bundle: hash, Env: table,
-		Metadata: table, Limits: space.Limits{Pids: 3}, BestEffort: true, UID: 7, Node: "node_1", CreatedBy: "usr_1", CreatedAt: at, UpdatedAt: at, ExpiresAt: at.Add(1), ForkedFrom: "spc_0", ForkedAt: hash, Key: "k",
+		ID: "spc_1", SpaceID: "spc_1", Workspace: "ws_dev", Room: "room_1", Name: "n", Description: "d", Status: space.Creating, Runtime: "auto",
+		Tier: "nano", Policy: "standard", Bundle: hash, Env: table,
+		Metadata: table, Limits: space.Limits{Pids: 3}, BestEffort: true, UID: 7, Node: "node_1", CreatedBy: "usr_1", CreatedAt: at,
+		UpdatedAt: at, ExpiresAt: at.Add(1), ForkedFrom: "spc_0", ForkedAt: hash, Key: "k",
 	}
 	if got, err := space.Evolve(space.Space{}, happened(t, space.EventCreated, created)); err != nil || !reflect.DeepEqual(got, s) {
 		t.Fatalf("got %+v, %v, want %+v", got, err, s)
 	}
 	gone := happened(t, space.EventCreated, struct{}{})
 	gone.Withheld = event.Destroyed
-	forgotten := space.Space{ID: "spc_1", SpaceID: "spc_1", Workspace: "ws_dev", Room: "room_1", Status: space.Destroyed, Reason: space.ReasonRedacted, CreatedBy: "usr_1", CreatedAt: at, UpdatedAt: at}
+	forgotten := space.Space{ID: "spc_1", SpaceID: "spc_1", Workspace: "ws_dev", Room: "room_1", Status: space.Destroyed,
+		Reason: space.ReasonRedacted, CreatedBy: "usr_1", CreatedAt: at, UpdatedAt: at}
 	if got, err := space.Evolve(space.Space{}, gone); err != nil || !reflect.DeepEqual(got, forgotten) {
 		t.Errorf("of data that were destroyed: got %+v, %v", got, err)
 	}
@@ -60,25 +65,39 @@ func TestTheDocumentOfASpace(t *testing.T) {
 		change func(*space.Space)
 		left   any // of the data when they are redacted
 	}{
-		{space.EventReady, space.Made{Space: "spc_1", Unenforced: []string{"pids"}, Withheld: 2}, func(s *space.Space) { s.Status, s.Unenforced, s.Withheld = space.Ready, []string{"pids"}, 2 }, space.Made{Space: "spc_1", Unenforced: []string{"pids"}, Withheld: 2}},
-		{space.EventUpdated, space.Updated{Name: &word, Description: &word, Env: &map[string]string{"x": "y"}, Metadata: &map[string]string{"z": "y"}}, func(s *space.Space) {
+		{space.EventReady, space.Made{Space: "spc_1", Unenforced: []string{"pids"}, Withheld: 2},
+			func(s *space.Space) { s.Status, s.Unenforced, s.Withheld = space.Ready, []string{"pids"}, 2 }, space.Made{Space: "spc_1",
+				Unenforced: []string{"pids"}, Withheld: 2}},
+		{space.EventUpdated, space.Updated{Name: &word, Description: &word, Env: &map[string]string{"x": "y"},
+			Metadata: &map[string]string{"z": "y"}}, func(s *space.Space) {
 			s.Name, s.Description, s.Env, s.Metadata = "w", "w", map[string]string{"x": "y"}, map[string]string{"z": "y"}
 		}, space.Updated{Name: new(string), Description: new(string), Env: new(map[string]string), Metadata: new(map[string]string)}},
 		{space.EventUpdated, space.Updated{Space: "spc_1"}, func(*space.Space) {}, space.Updated{Space: "spc_1"}},
-		{space.EventExtended, space.Extended{ExpiresAt: at.Add(5)}, func(s *space.Space) { s.ExpiresAt = at.Add(5) }, space.Extended{ExpiresAt: at.Add(5)}},
-		{space.EventRewindBegun, space.RewindBegun{To: event.DigestOf(nil), Hash: hash}, func(s *space.Space) { s.Rewinding = event.DigestOf(nil) }, space.RewindBegun{To: event.DigestOf(nil)}},
-		{space.EventPromoted, space.Promoted{Space: "spc_1", From: "nano", To: "namespace", Code: "c", Reason: "r", Operation: "o", Run: "run_1", Unenforced: []string{"disk"}}, func(s *space.Space) { s.Tier, s.Unenforced = "namespace", []string{"disk"} },
+		{space.EventExtended, space.Extended{ExpiresAt: at.Add(5)}, func(s *space.Space) { s.ExpiresAt = at.Add(5) },
+			space.Extended{ExpiresAt: at.Add(5)}},
+		{space.EventRewindBegun, space.RewindBegun{To: event.DigestOf(nil), Hash: hash},
+			func(s *space.Space) { s.Rewinding = event.DigestOf(nil) }, space.RewindBegun{To: event.DigestOf(nil)}},
+		{space.EventPromoted, space.Promoted{Space: "spc_1", From: "nano", To: "namespace", Code: "c", Reason: "r", Operation: "o", Run: "run_1",
+			Unenforced: []string{"disk"}}, func(s *space.Space) { s.Tier, s.Unenforced = "namespace", []string{"disk"} },
 			space.Promoted{Space: "spc_1", From: "nano", To: "namespace", Code: "c", Run: "run_1", Unenforced: []string{"disk"}}},
 		{space.EventPromoted, space.Promoted{}, func(*space.Space) {}, space.Promoted{}},
-		{space.EventPolicy, space.PolicyChanged{Policy: "mine", Bundle: event.DigestOf(nil)}, func(s *space.Space) { s.Policy, s.Bundle = "mine", event.DigestOf(nil) }, space.PolicyChanged{Policy: "mine", Bundle: event.DigestOf(nil)}},
-		{space.EventDestroyed, space.Ended{Reason: "expired"}, func(s *space.Space) { s.Status, s.Reason = space.Destroyed, "expired" }, space.Ended{Reason: "expired"}},
-		{space.EventRewound, space.Rewound{Space: "spc_1", From: hash}, func(s *space.Space) { s.Rewinding = event.Digest{} }, space.Rewound{Space: "spc_1", From: hash}},
-		{space.EventRewindFailed, space.RewindFailed{Error: "e"}, func(s *space.Space) { s.Rewinding = event.Digest{} }, space.RewindFailed{Error: "e"}},
+		{space.EventPolicy, space.PolicyChanged{Policy: "mine", Bundle: event.DigestOf(nil)},
+			func(s *space.Space) { s.Policy, s.Bundle = "mine", event.DigestOf(nil) }, space.PolicyChanged{Policy: "mine",
+				Bundle: event.DigestOf(nil)}},
+		{space.EventDestroyed, space.Ended{Reason: "expired"}, func(s *space.Space) { s.Status, s.Reason = space.Destroyed, "expired" },
+			space.Ended{Reason: "expired"}},
+		{space.EventRewound, space.Rewound{Space: "spc_1", From: hash}, func(s *space.Space) { s.Rewinding = event.Digest{} },
+			space.Rewound{Space: "spc_1", From: hash}},
+		{space.EventRewindFailed, space.RewindFailed{Error: "e"}, func(s *space.Space) { s.Rewinding = event.Digest{} },
+			space.RewindFailed{Error: "e"}},
 		{space.EventStarted, space.Started{Space: "spc_1", Tier: "nano"}, nil, space.Started{Space: "spc_1", Tier: "nano"}},
 		{space.EventForked, space.Forked{Space: "spc_1", Fork: "spc_2", At: hash}, nil, space.Forked{Space: "spc_1", Fork: "spc_2", At: hash}},
-		{space.EventFileBegun, space.FileBegun{Space: "spc_1", Action: "a", Path: "p", Content: hash, Size: 3, Mode: "0644", Hash: hash, Withheld: true}, nil, space.FileBegun{Space: "spc_1", Action: "a", Size: 3, Withheld: true}},
-		{space.EventFileEnded, space.FileEnded{Space: "spc_1", Change: "evt_0", OK: true, Error: "e", Entry: &entry}, nil, space.FileEnded{Space: "spc_1", Change: "evt_0", OK: true, Error: "e"}},
-		{space.EventFileRead, space.FileRead{Space: "spc_1", Action: "a", Path: "p", Hash: hash, Withheld: true}, nil, space.FileRead{Space: "spc_1", Action: "a", Withheld: true}},
+		{space.EventFileBegun, space.FileBegun{Space: "spc_1", Action: "a", Path: "p", Content: hash, Size: 3, Mode: "0644", Hash: hash,
+			Withheld: true}, nil, space.FileBegun{Space: "spc_1", Action: "a", Size: 3, Withheld: true}},
+		{space.EventFileEnded, space.FileEnded{Space: "spc_1", Change: "evt_0", OK: true, Error: "e", Entry: &entry}, nil,
+			space.FileEnded{Space: "spc_1", Change: "evt_0", OK: true, Error: "e"}},
+		{space.EventFileRead, space.FileRead{Space: "spc_1", Action: "a", Path: "p", Hash: hash, Withheld: true}, nil,
+			space.FileRead{Space: "spc_1", Action: "a", Withheld: true}},
 	} {
 		e := happened(t, c.typ, c.data)
 		if got, err := space.Remains(e); err != nil || !reflect.DeepEqual(got, c.left) {
@@ -105,7 +124,8 @@ func TestTheDocumentOfASpace(t *testing.T) {
 	}
 	created.Name, created.Description, created.Env, created.Metadata, created.Key = "", "", nil, nil, ""
 	e := happened(t, space.EventCreated, space.Created{
-		Space: "spc_1", Name: "n", Description: "d", Runtime: "auto", Tier: "nano", Policy: "standard", Bundle: hash, Env: table, Metadata: table, Limits: space.Limits{Pids: 3}, BestEffort: true, UID: 7, Node: "node_1",
+		Space: "spc_1", Name: "n", Description: "d", Runtime: "auto", Tier: "nano", Policy: "standard", Bundle: hash, Env: table,
+		Metadata: table, Limits: space.Limits{Pids: 3}, BestEffort: true, UID: 7, Node: "node_1",
 		ExpiresAt: at.Add(1), ForkedFrom: "spc_0", ForkedAt: hash, Key: "k",
 	})
 	if got, err := space.Remains(e); err != nil || !reflect.DeepEqual(got, created) {
@@ -135,7 +155,8 @@ func TestARunInASpace(t *testing.T) {
 		status space.Status
 		active string
 	}{
-		{"run.completed", "run_0", space.Ready, ""}, {"run.started", "run_1", space.Running, "run_1"}, {"run.suspended", "run_1", space.Paused, "run_1"}, {"run.failed", "run_0", space.Paused, "run_1"},
+		{"run.completed", "run_0", space.Ready, ""}, {"run.started", "run_1", space.Running, "run_1"},
+		{"run.suspended", "run_1", space.Paused, "run_1"}, {"run.failed", "run_0", space.Paused, "run_1"},
 		{"run.resumed", "run_1", space.Running, "run_1"}, {"run.cancelled", "run_1", space.Ready, ""},
 	} {
 		e := happened(t, c.typ, nil)
@@ -163,7 +184,8 @@ func TestTheDocumentOfAChange(t *testing.T) {
 	if which, err := space.ChangeOf(e); err != nil || which != "evt_1" {
 		t.Errorf("got %s, %v", which, err)
 	}
-	ended := happened(t, space.EventFileEnded, space.FileEnded{Space: "spc_1", Change: "evt_0", OK: true, Unknown: true, Error: "e", Entry: &entry})
+	ended := happened(t, space.EventFileEnded, space.FileEnded{Space: "spc_1", Change: "evt_0", OK: true, Unknown: true, Error: "e",
+		Entry: &entry})
 	if which, err := space.ChangeOf(ended); err != nil || which != "evt_0" {
 		t.Errorf("got %s, %v", which, err)
 	}
@@ -173,7 +195,8 @@ func TestTheDocumentOfAChange(t *testing.T) {
 	}
 	failed := want
 	failed.OK, failed.Unknown, failed.Entry = false, false, nil
-	if got, err := space.EvolveChange(c, happened(t, space.EventFileEnded, space.FileEnded{Error: "e"})); err != nil || !reflect.DeepEqual(got, failed) {
+	if got, err := space.EvolveChange(c, happened(t, space.EventFileEnded, space.FileEnded{Error: "e"})); err != nil ||
+		!reflect.DeepEqual(got, failed) {
 		t.Errorf("got %+v, %v, want %+v", got, err, failed)
 	}
 	if got, err := space.EvolveChange(c, happened(t, "x", nil)); err != nil || !reflect.DeepEqual(got, c) {
@@ -198,10 +221,12 @@ func TestTheDocumentOfAChange(t *testing.T) {
 func TestWhichSnapshotAnEventTells(t *testing.T) {
 	kept := space.Snapshot{Root: event.DigestOf([]byte("r")), Files: 1}
 	data := map[string]any{"snapshot": kept, "operation_id": "op"}
-	for _, typ := range []string{space.EventReady, space.EventRewound, space.EventRewindFailed, "run.started", "tool.succeeded", "tool.failed"} {
+	for _, typ := range []string{space.EventReady, space.EventRewound, space.EventRewindFailed, "run.started", "tool.succeeded",
+		"tool.failed"} {
 		e := happened(t, typ, data)
 		got, ok, err := space.RecordedIn(e)
-		if want := (space.Recorded{Snapshot: kept, Event: "evt_1", Space: "spc_1", Cause: typ, Run: "run_1", Step: "step_1", Operation: "op", At: time.Unix(9, 0).UTC()}); err != nil || !ok || got != want {
+		if want := (space.Recorded{Snapshot: kept, Event: "evt_1", Space: "spc_1", Cause: typ, Run: "run_1", Step: "step_1", Operation: "op",
+			At: time.Unix(9, 0).UTC()}); err != nil || !ok || got != want {
 			t.Errorf("%s: got %+v, %t, %v, want %+v", typ, got, ok, err, want)
 		}
 		if _, ok, err := space.RecordedIn(spoilt(e)); ok || err == nil {

@@ -13,7 +13,8 @@ import (
 // The bounds of a space that asks for none, each under its name, and how many files follow from its bytes.
 func TestTheBoundsOfASpace(t *testing.T) {
 	if got, want := space.DefaultLimits().Bounds(), []space.Bound{
-		{"memory_bytes", 512 << 20}, {"cpu_millis", 1000}, {"pids", 128}, {"disk_bytes", 1 << 30}, {"file_bytes", 256 << 20}, {"output_bytes", 10 << 20}, {"open_files", 1024}, {"tmp_bytes", 64 << 20},
+		{"memory_bytes", 512 << 20}, {"cpu_millis", 1000}, {"pids", 128}, {"disk_bytes", 1 << 30}, {"file_bytes", 256 << 20},
+		{"output_bytes", 10 << 20}, {"open_files", 1024}, {"tmp_bytes", 64 << 20},
 	}; !reflect.DeepEqual(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
@@ -65,7 +66,8 @@ func TestAPathThatNamesAFile(t *testing.T) {
 	}
 	for _, n := range []int{space.MaxShownPathRune, space.MaxShownPathRune + 1} {
 		_, err := space.CleanPath(strings.Repeat("ä", n-3) + "/..")
-		if err == nil || strings.Contains(err.Error(), "...") != (n > space.MaxShownPathRune) || !strings.Contains(err.Error(), `the path "\u00e4\u00e4`) {
+		if err == nil || strings.Contains(err.Error(), "...") != (n > space.MaxShownPathRune) ||
+			!strings.Contains(err.Error(), `the path "\u00e4\u00e4`) {
 			t.Errorf("a path of %d characters is shown as %v", n, err)
 		}
 	}
@@ -83,13 +85,16 @@ func TestTheSizeThatEditsLeave(t *testing.T) {
 		max            int64
 		want           bool
 	}{
-		{"abc", "b", "bb", 4, true}, {"abc", "b", "bb", 3, false}, {"abcd", "b", "x", 2, true}, {"abcd", "b", "", 2, true}, {"abcd", "d", "ef", 4, false}, {"abcd", "a", "ef", 5, true},
+		{"abc", "b", "bb", 4, true}, {"abc", "b", "bb", 3, false}, {"abcd", "b", "x", 2, true}, {"abcd", "b", "", 2, true},
+		{"abcd", "d", "ef", 4, false}, {"abcd", "a", "ef", 5, true},
 	} {
-		if got, err := space.ApplyEdits("f", c.text, []space.Edit{{Old: c.old, New: c.new}}, c.max); (err == nil) != c.want || err == nil && got != strings.Replace(c.text, c.old, c.new, 1) {
+		if got, err := space.ApplyEdits("f", c.text, []space.Edit{{Old: c.old, New: c.new}}, c.max); (err == nil) != c.want || err == nil &&
+			got != strings.Replace(c.text, c.old, c.new, 1) {
 			t.Errorf("%+v: got %q, %v", c, got, err)
 		}
 	}
-	if got, err := space.EditsDigest([]space.Edit{{Old: "a", New: "b"}}); err != nil || got != event.DigestOf([]byte(`[{"newContent":"b","oldContent":"a"}]`)) {
+	if got, err := space.EditsDigest([]space.Edit{{Old: "a", New: "b"}}); err != nil ||
+		got != event.DigestOf([]byte(`[{"newContent":"b","oldContent":"a"}]`)) {
 		t.Errorf("got %s, %v", got, err)
 	}
 }

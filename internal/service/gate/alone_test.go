@@ -40,7 +40,8 @@ func TestAStandingApprovalFollowsFromItsAnswer(t *testing.T) {
 			granted = e
 		}
 	}
-	if granted.ID == "" || granted.Causation != decided.ID || granted.Correlation != decided.Correlation || !granted.OccurredAt.Equal(decided.OccurredAt) {
+	if granted.ID == "" || granted.Causation != decided.ID || granted.Correlation != decided.Correlation ||
+		!granted.OccurredAt.Equal(decided.OccurredAt) {
 		t.Errorf("got %+v behind %+v", granted.Header, decided.Header)
 	}
 }

@@ -23,7 +23,8 @@ func TestWhoEndsAnEngine(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, p := range map[string]id.Principal{"an operator": o.operator, "a member": o.member, "a viewer": o.viewer, "an agent": o.agent, "the engine itself": e.ID} {
+	for name, p := range map[string]id.Principal{"an operator": o.operator, "a member": o.member, "a viewer": o.viewer, "an agent": o.agent,
+		"the engine itself": e.ID} {
 		refused := o.count(policy.DeniedType)
 		_, err := o.RevokeEngineToken(ctx, o.as(p), ws, e.ID, made.ID, "mine")
 		o.want(name+" revokes a token", err, policy.ReasonRoleTooLow)
@@ -62,7 +63,8 @@ func TestWhoEndsAnEngine(t *testing.T) {
 		t.Errorf("revoked: got %+v, %v", doc, err)
 	}
 	revoked := o.count(engine.TokenRevokedType)
-	if again, err := o.RevokeEngineToken(ctx, o.as(o.owner), ws, e.ID, made.ID, "again"); err != nil || again.Reason != doc.Reason || o.count(engine.TokenRevokedType) != revoked {
+	if again, err := o.RevokeEngineToken(ctx, o.as(o.owner), ws, e.ID, made.ID, "again"); err != nil || again.Reason != doc.Reason ||
+		o.count(engine.TokenRevokedType) != revoked {
 		t.Errorf("revoked twice: got %+v, %v", again, err)
 	}
 	off, err := o.DeactivateEngine(ctx, o.as(o.admin), ws, e.ID, "worn out")
@@ -70,7 +72,8 @@ func TestWhoEndsAnEngine(t *testing.T) {
 		t.Errorf("deactivated: got %+v, %v", off, err)
 	}
 	ended := o.count(engine.DeactivatedType)
-	if again, err := o.DeactivateEngine(ctx, o.as(o.owner), ws, e.ID, "again"); err != nil || again.Reason != "worn out" || o.count(engine.DeactivatedType) != ended {
+	if again, err := o.DeactivateEngine(ctx, o.as(o.owner), ws, e.ID, "again"); err != nil || again.Reason != "worn out" ||
+		o.count(engine.DeactivatedType) != ended {
 		t.Errorf("deactivated twice: got %+v, %v", again, err)
 	}
 	if got, err := o.Engine(ctx, ws, e.ID); err != nil || !got.Inactive {
