@@ -71,6 +71,11 @@ func TestAPathThatNamesAFile(t *testing.T) {
 			t.Errorf("a path of %d characters is shown as %v", n, err)
 		}
 	}
+	for n, want := range map[int]bool{space.MaxDisplayType: true, space.MaxDisplayType + 1: false} {
+		if got := (space.Display{Type: strings.Repeat("x", n), Media: space.DisplayText, Value: 1}).Fits(nil); got != want {
+			t.Errorf("the name of a type of %d bytes fits: %t", n, got)
+		}
+	}
 	r := space.Route{Needs: []space.Need{{}, {}}}
 	r.Needs[0].Kind, r.Needs[0].Name, r.Needs[1].Name = "command", "git", "gcc"
 	if got := r.Lacks(); len(got) != 2 || got[0] != r.Needs[0].Lack() || got[1] != r.Needs[1].Lack() || got[0].Name == got[1].Name {
