@@ -140,6 +140,18 @@ func TestTheDocumentOfASpace(t *testing.T) {
 	if got, err := space.Remains(happened(t, "x", nil)); err != nil || got != nil {
 		t.Errorf("of another event: %+v, %v", got, err)
 	}
+	if !space.Touches(e) {
+		t.Error("the event that makes a space does not touch it")
+	}
+	strict, err := space.Evolve(space.Space{}, happened(t, space.EventCreated, space.Created{Space: "spc_1"}))
+	if err != nil || strict.BestEffort {
+		t.Errorf("a space whose bounds have to hold: got %+v, %v", strict, err)
+	}
+	for _, open := range []event.Event{happened(t, space.EventFileBegun, space.FileBegun{}), happened(t, space.EventFileRead, space.FileRead{})} {
+		if got, err := space.Remains(open); err != nil || got != any(space.FileBegun{}) && got != any(space.FileRead{}) {
+			t.Errorf("of a file that is not withheld: got %+v, %v", got, err)
+		}
+	}
 	e.EntityType = "x"
 	if space.Touches(e) || space.Touches(happened(t, "x", nil)) || !space.Touches(happened(t, "run.failed", nil)) {
 		t.Error("an event of a space, or of a run in it, touches it, and no other one")
@@ -239,6 +251,10 @@ func TestWhichSnapshotAnEventTells(t *testing.T) {
 		if _, ok, err := space.RecordedIn(e); ok || err != nil {
 			t.Errorf("%s of another thing: %t, %v", typ, ok, err)
 		}
+	}
+	half := happened(t, space.EventReady, map[string]any{"snapshot": kept, "operation_id": 7})
+	if _, ok, err := space.RecordedIn(half); ok || err == nil {
+		t.Errorf("data that can be read in part: %t, %v", ok, err)
 	}
 	if _, ok, err := space.RecordedIn(happened(t, space.EventCreated, data)); ok || err != nil {
 		t.Errorf("what keeps none: %t, %v", ok, err)
