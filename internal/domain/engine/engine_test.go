@@ -44,8 +44,10 @@ func TestTheDocumentsOfAnEngine(t *testing.T) {
 	folds(t, g, engine.DeactivatedType, engine.Deactivated{Engine: "svc_1", Reason: "old"}, off)
 	folds(t, off, engine.DeactivatedType, engine.Deactivated{Engine: "svc_1", Reason: "again"}, off)
 
-	k := engine.Token{ID: "engtok_1", Workspace: "ws_dev", Engine: "svc_1", Capability: "cap_1", Seal: seal, ExpiresAt: at.Add(1), CreatedAt: at}
-	folds(t, engine.Token{}, engine.TokenIssuedType, engine.TokenIssued{Token: "engtok_1", Engine: "svc_1", Capability: "cap_1", Seal: seal, ExpiresAt: at.Add(1)}, k)
+	k := engine.Token{ID: "engtok_1", Workspace: "ws_dev", Engine: "svc_1", Capability: "cap_1", Seal: seal, ExpiresAt: at.Add(1),
+		CreatedAt: at}
+	folds(t, engine.Token{}, engine.TokenIssuedType, engine.TokenIssued{Token: "engtok_1", Engine: "svc_1", Capability: "cap_1", Seal: seal,
+		ExpiresAt: at.Add(1)}, k)
 	folds(t, k, "x", nil, k)
 	revoked := k
 	revoked.RevokedAt, revoked.Reason = at, "lost"
@@ -57,7 +59,8 @@ func TestTheDocumentsOfAnEngine(t *testing.T) {
 		seal event.Digest
 		want bool
 	}{
-		"its own": {k, seal, true}, "another": {k, event.DigestOf([]byte("x")), false}, "of no token": {engine.Token{Seal: seal}, seal, false}, "none of a token without one": {engine.Token{ID: "engtok_1"}, event.Digest{}, false},
+		"its own": {k, seal, true}, "another": {k, event.DigestOf([]byte("x")), false}, "of no token": {engine.Token{Seal: seal}, seal, false},
+		"none of a token without one": {engine.Token{ID: "engtok_1"}, event.Digest{}, false},
 	} {
 		if got := c.k.Opens(c.seal); got != c.want {
 			t.Errorf("the seal is %s: opens %t", name, got)
@@ -78,7 +81,8 @@ func TestWhatAnEngineMayNot(t *testing.T) {
 			t.Errorf("services may not %s", action)
 		}
 	}
-	if err := engine.NotPermitted("run.claim"); !errors.Is(err, engine.ErrActionNot) || !strings.Contains(err.Error(), "does not permit run.claim") {
+	if err := engine.NotPermitted("run.claim"); !errors.Is(err, engine.ErrActionNot) ||
+		!strings.Contains(err.Error(), "does not permit run.claim") {
 		t.Errorf("got %v", err)
 	}
 	if err := engine.NotPermitted(""); !errors.Is(err, engine.ErrActionNot) || !strings.Contains(err.Error(), "to see this") {

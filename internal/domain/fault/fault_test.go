@@ -11,7 +11,8 @@ import (
 
 func TestTheNamesOfKinds(t *testing.T) {
 	for k, want := range map[fault.Kind]string{
-		fault.Internal: "internal", fault.Invalid: "invalid", fault.Denied: "denied", fault.Waiting: "waiting", fault.NotFound: "not_found", fault.Conflict: "conflict",
+		fault.Internal: "internal", fault.Invalid: "invalid", fault.Denied: "denied", fault.Waiting: "waiting", fault.NotFound: "not_found",
+		fault.Conflict:  "conflict",
 		fault.Exhausted: "exhausted", fault.Unavailable: "unavailable", fault.Unavailable + 1: "internal", -1: "internal",
 	} {
 		if got := k.String(); got != want {
@@ -32,8 +33,9 @@ func TestWhatIsKnownOfAnError(t *testing.T) {
 		text string
 	}{
 		"a fault": {plain, fault.Denied, "no", "you may not, Ada"}, "one with a cause": {wrapped, fault.Exhausted, "full", "no room for 3: EOF"},
-		"one in another error": {fmt.Errorf("far: %w", plain), fault.Denied, "no", "far: you may not, Ada"}, "no fault": {io.EOF, fault.Internal, "internal_error", "EOF"},
-		"one with advice": {advised, fault.Denied, "no", "you may not, Ada"},
+		"one in another error": {fmt.Errorf("far: %w", plain), fault.Denied, "no", "far: you may not, Ada"},
+		"no fault":             {io.EOF, fault.Internal, "internal_error", "EOF"},
+		"one with advice":      {advised, fault.Denied, "no", "you may not, Ada"},
 	} {
 		if fault.KindOf(c.err) != c.kind || fault.CodeOf(c.err) != c.code || c.err.Error() != c.text {
 			t.Errorf("%s: got %s, %s, %s", name, fault.KindOf(c.err), fault.CodeOf(c.err), c.err)

@@ -41,7 +41,8 @@ func TestEachFormIsReadAsItIs(t *testing.T) {
 	if got, err := id.Read[id.Run]("run_" + ulid); err != nil || got != "run_"+ulid {
 		t.Errorf("a run: %q, %v", got, err)
 	}
-	for _, bad := range []string{"", "run_", ulid, "step_" + ulid, "run_" + ulid + "0", "run_8" + ulid[1:], "run_" + strings.Replace(ulid, "A", "I", 1)} {
+	for _, bad := range []string{"", "run_", ulid, "step_" + ulid, "run_" + ulid + "0", "run_8" + ulid[1:],
+		"run_" + strings.Replace(ulid, "A", "I", 1)} {
 		if got, err := id.Read[id.Run](bad); err == nil {
 			t.Errorf("a run: %q was read as %q", bad, got)
 		}
@@ -49,7 +50,8 @@ func TestEachFormIsReadAsItIs(t *testing.T) {
 			t.Errorf("a run: %q was parsed as %q", bad, got)
 		}
 	}
-	for _, bad := range []string{"", event[1:], strings.ToUpper(event), event[:8] + "a" + event[9:], event[:14] + "4" + event[15:], "zzzzzzzz" + event[8:]} {
+	for _, bad := range []string{"", event[1:], strings.ToUpper(event), event[:8] + "a" + event[9:], event[:14] + "4" + event[15:],
+		"zzzzzzzz" + event[8:]} {
 		if got, err := id.Read[id.Event](bad); err == nil {
 			t.Errorf("an event: %q was read as %q", bad, got)
 		}
@@ -57,7 +59,8 @@ func TestEachFormIsReadAsItIs(t *testing.T) {
 	if kind := id.Principal(ulid).Kind(); kind != "" {
 		t.Errorf("without a prefix it is a %s", kind)
 	}
-	for text, want := range map[string]bool{"ws_": false, "ws_a": true, "ws_" + strings.Repeat("a", 60): true, "ws_" + strings.Repeat("a", 61): false, "a": false} {
+	for text, want := range map[string]bool{"ws_": false, "ws_a": true, "ws_" + strings.Repeat("a", 60): true,
+		"ws_" + strings.Repeat("a", 61): false, "a": false} {
 		if got, err := id.ParseWorkspace(text); (err == nil) != want || want && string(got) != text {
 			t.Errorf("%s: got %q, %v", text, got, err)
 		}
@@ -83,7 +86,8 @@ func TestWhatIsMadeIsFixed(t *testing.T) {
 	if got := id.NewWorkspace(still(1, 0xff)); got != "ws_0000000001zzzkyzzzzzzzzzzz" {
 		t.Errorf("a workspace: %s", got)
 	}
-	if got := id.Least[id.Run](time.UnixMilli(1)); got != "run_00000000010000000000000000" || id.Least[id.Run](time.UnixMilli(-5)) != "run_00000000000000000000000000" {
+	if got := id.Least[id.Run](time.UnixMilli(1)); got != "run_00000000010000000000000000" ||
+		id.Least[id.Run](time.UnixMilli(-5)) != "run_00000000000000000000000000" {
 		t.Errorf("the least run: %s", got)
 	}
 	ones := still(7, 0xff)
@@ -113,7 +117,8 @@ func TestWhatIsMadeIsFixed(t *testing.T) {
 func TestWhatIsMadeBehindAnEvent(t *testing.T) {
 	const now = 0x019b7ca98c8a
 	for name, e := range map[string]id.Event{
-		"of the same millisecond": "019b7ca9-8c8a-7fff-bfff-ffffffffffff", "of a later one": "019b7ca9-8c9a-7fff-bfff-ffffffffffff", "of an earlier one": "019b7ca9-8c7a-7fff-bfff-ffffffffffff",
+		"of the same millisecond": "019b7ca9-8c8a-7fff-bfff-ffffffffffff", "of a later one": "019b7ca9-8c9a-7fff-bfff-ffffffffffff",
+		"of an earlier one": "019b7ca9-8c7a-7fff-bfff-ffffffffffff",
 	} {
 		s := still(now, 0)
 		before := id.NewEvent(s)
@@ -123,7 +128,8 @@ func TestWhatIsMadeBehindAnEvent(t *testing.T) {
 		}
 	}
 	for name, e := range map[string]id.Event{
-		"no event": "x", "no hyphen": "019b7ca9x8c8a-7fff-bfff-ffffffffffff", "no time": "zzzzzzzz-zzzz-7fff-bfff-ffffffffffff", "the last millisecond": "ffffffff-ffff-7fff-bfff-ffffffffffff",
+		"no event": "x", "no hyphen": "019b7ca9x8c8a-7fff-bfff-ffffffffffff", "no time": "zzzzzzzz-zzzz-7fff-bfff-ffffffffffff",
+		"the last millisecond": "ffffffff-ffff-7fff-bfff-ffffffffffff",
 	} {
 		for _, ms := range []int64{0, now} {
 			plain, told := still(ms, 9), still(ms, 9)

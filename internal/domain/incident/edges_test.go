@@ -19,17 +19,20 @@ func told(t *testing.T, typ string, data any) event.Event {
 		t.Fatal(err)
 	}
 	return event.Event{Data: raw, Header: event.Header{
-		ID: "evt_1", Type: typ, EntityType: incident.Entity, EntityID: one, Workspace: "ws_dev", Room: "room_1", Thread: "th_1", Run: "run_1", Principal: "usr_1", OccurredAt: time.Unix(9, 0).UTC(),
+		ID: "evt_1", Type: typ, EntityType: incident.Entity, EntityID: one, Workspace: "ws_dev", Room: "room_1", Thread: "th_1", Run: "run_1",
+		Principal: "usr_1", OccurredAt: time.Unix(9, 0).UTC(),
 	}}
 }
 
 // Each event changes what it says and nothing else; one about another incident, or that cannot be read, changes nothing.
 func TestWhatAnEventSaysOfAnIncident(t *testing.T) {
 	at := time.Unix(9, 0).UTC()
-	opened := incident.Opened{Incident: one, Title: "a", Severity: incident.High, Category: "c", Details: json.RawMessage(`{"a":1}`), EntityType: "x", EntityID: "y", Key: "k"}
+	opened := incident.Opened{Incident: one, Title: "a", Severity: incident.High, Category: "c", Details: json.RawMessage(`{"a":1}`),
+		EntityType: "x", EntityID: "y", Key: "k"}
 	i, err := incident.Incident{}.Evolve(told(t, incident.EventOpened, opened))
 	want := incident.Incident{
-		ID: one, Workspace: "ws_dev", Room: "room_1", Thread: "th_1", Run: "run_1", EntityType: "x", EntityID: "y", Title: "a", Severity: incident.High, Category: "c",
+		ID: one, Workspace: "ws_dev", Room: "room_1", Thread: "th_1", Run: "run_1", EntityType: "x", EntityID: "y", Title: "a",
+		Severity: incident.High, Category: "c",
 		Details: json.RawMessage(`{"a":1}`), Key: "k", Status: incident.Open, OpenedBy: "usr_1", OpenedAt: at, Learning: []incident.Learning{},
 	}
 	if err != nil || !reflect.DeepEqual(i, want) {
@@ -40,12 +43,14 @@ func TestWhatAnEventSaysOfAnIncident(t *testing.T) {
 		data, other any
 		change      func(*incident.Incident)
 	}{
-		{incident.EventRCA, incident.RCAUpdated{Incident: one, Summary: "s", Analysis: json.RawMessage(`"a"`)}, incident.RCAUpdated{Incident: "inc_2"}, func(i *incident.Incident) {
-			i.RCA = &incident.RCA{Summary: "s", Analysis: json.RawMessage(`"a"`), By: "usr_1", At: at}
-		}},
-		{incident.EventLearned, incident.LearningLogged{Incident: one, Note: "n", Tags: []string{"t"}}, incident.LearningLogged{Incident: "inc_2"}, func(i *incident.Incident) {
-			i.Learning = []incident.Learning{{ID: "evt_1", Note: "n", Tags: []string{"t"}, By: "usr_1", At: at}}
-		}},
+		{incident.EventRCA, incident.RCAUpdated{Incident: one, Summary: "s", Analysis: json.RawMessage(`"a"`)},
+			incident.RCAUpdated{Incident: "inc_2"}, func(i *incident.Incident) {
+				i.RCA = &incident.RCA{Summary: "s", Analysis: json.RawMessage(`"a"`), By: "usr_1", At: at}
+			}},
+		{incident.EventLearned, incident.LearningLogged{Incident: one, Note: "n", Tags: []string{"t"}},
+			incident.LearningLogged{Incident: "inc_2"}, func(i *incident.Incident) {
+				i.Learning = []incident.Learning{{ID: "evt_1", Note: "n", Tags: []string{"t"}, By: "usr_1", At: at}}
+			}},
 		{incident.EventClosed, incident.Ended{Incident: one, Reason: "r"}, incident.Ended{Incident: "inc_2"}, func(i *incident.Incident) {
 			i.Status, i.CloseReason, i.ClosedBy, i.ClosedAt = incident.Closed, "r", "usr_1", at
 		}},
@@ -59,7 +64,8 @@ func TestWhatAnEventSaysOfAnIncident(t *testing.T) {
 		if c.other == nil {
 			continue
 		}
-		for name, e := range map[string]event.Event{"of another incident": told(t, c.typ, c.other), "with broken data": told(t, c.typ, []int{1})} {
+		for name, e := range map[string]event.Event{"of another incident": told(t, c.typ, c.other),
+			"with broken data": told(t, c.typ, []int{1})} {
 			if got, err := i.Evolve(e); err == nil || !reflect.DeepEqual(got, i) {
 				t.Errorf("%s %s: got %+v, %v", c.typ, name, got, err)
 			}
@@ -78,7 +84,8 @@ func TestWhatAnEventSaysOfAnIncident(t *testing.T) {
 		t.Error("an incident is the same as what opened it")
 	}
 	for field, change := range map[string]func(*incident.Opened){
-		"title": func(o *incident.Opened) { o.Title = "b" }, "severity": func(o *incident.Opened) { o.Severity = incident.Low }, "category": func(o *incident.Opened) { o.Category = "d" },
+		"title": func(o *incident.Opened) { o.Title = "b" }, "severity": func(o *incident.Opened) { o.Severity = incident.Low },
+		"category":    func(o *incident.Opened) { o.Category = "d" },
 		"entity type": func(o *incident.Opened) { o.EntityType = "z" }, "entity": func(o *incident.Opened) { o.EntityID = "z" },
 	} {
 		other := opened
@@ -101,14 +108,17 @@ func TestWhatIsSaidOfAnIncident(t *testing.T) {
 		o    incident.Opened
 		want error
 	}{
-		"a key that is no text": {incident.Opened{Title: "a", Key: "\xff"}, incident.ErrInvalidKey}, "an entity type that is too long": {incident.Opened{Title: "a", EntityType: long}, incident.ErrTooLong},
-		"a category that is no text": {incident.Opened{Title: "a", Category: "\xff"}, incident.ErrTooLong}, "broken details": {incident.Opened{Title: "a", Details: json.RawMessage(`{`)}, nil},
+		"a key that is no text":           {incident.Opened{Title: "a", Key: "\xff"}, incident.ErrInvalidKey},
+		"an entity type that is too long": {incident.Opened{Title: "a", EntityType: long}, incident.ErrTooLong},
+		"a category that is no text":      {incident.Opened{Title: "a", Category: "\xff"}, incident.ErrTooLong},
+		"broken details":                  {incident.Opened{Title: "a", Details: json.RawMessage(`{`)}, nil},
 	} {
 		if got, err := c.o.Check(); err == nil || c.want != nil && !errors.Is(err, c.want) {
 			t.Errorf("%s: got %+v, %v, want %v", name, got, err, c.want)
 		}
 	}
-	if got, err := i.Analyse("s", json.RawMessage(` "a" `)); err != nil || !reflect.DeepEqual(got, incident.RCAUpdated{Incident: one, Summary: "s", Analysis: json.RawMessage(`"a"`)}) {
+	if got, err := i.Analyse("s", json.RawMessage(` "a" `)); err != nil ||
+		!reflect.DeepEqual(got, incident.RCAUpdated{Incident: one, Summary: "s", Analysis: json.RawMessage(`"a"`)}) {
 		t.Errorf("got %+v, %v", got, err)
 	}
 	if got, err := i.Analyse("", json.RawMessage(`"a"`)); err != nil || string(got.Analysis) != `"a"` {
@@ -117,14 +127,16 @@ func TestWhatIsSaidOfAnIncident(t *testing.T) {
 	if _, err := i.Analyse("s", json.RawMessage(`{`)); err == nil {
 		t.Error("a broken analysis was taken")
 	}
-	if got, err := i.Learn("n", []string{"t"}); err != nil || !reflect.DeepEqual(got, incident.LearningLogged{Incident: one, Note: "n", Tags: []string{"t"}}) {
+	if got, err := i.Learn("n", []string{"t"}); err != nil || !reflect.DeepEqual(got, incident.LearningLogged{Incident: one, Note: "n",
+		Tags: []string{"t"}}) {
 		t.Errorf("got %+v, %v", got, err)
 	}
 	for name, c := range map[string]struct {
 		note string
 		tags []string
 		want error
-	}{"no note": {" ", nil, incident.ErrMissingNote}, "a long tag": {"n", []string{long}, incident.ErrTooLong}, "an empty tag": {"n", []string{""}, incident.ErrTooLong}} {
+	}{"no note": {" ", nil, incident.ErrMissingNote}, "a long tag": {"n", []string{long}, incident.ErrTooLong}, "an empty tag": {"n",
+		[]string{""}, incident.ErrTooLong}} {
 		if _, err := i.Learn(c.note, c.tags); !errors.Is(err, c.want) {
 			t.Errorf("%s: got %v, want %v", name, err, c.want)
 		}

@@ -9,7 +9,8 @@ import (
 
 // TestAResourceHasATypeAndAnID holds that neither may be missing.
 func TestAResourceHasATypeAndAnID(t *testing.T) {
-	for r, want := range map[label.Resource]error{{Type: "room", ID: "1"}: nil, {ID: "1"}: label.ErrInvalidResource, {Type: "room"}: label.ErrInvalidResource} {
+	for r, want := range map[label.Resource]error{{Type: "room", ID: "1"}: nil, {ID: "1"}: label.ErrInvalidResource,
+		{Type: "room"}: label.ErrInvalidResource} {
 		if err := r.Check(); !errors.Is(err, want) {
 			t.Errorf("%+v: got %v, want %v", r, err, want)
 		}

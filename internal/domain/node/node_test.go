@@ -27,7 +27,8 @@ func TestWhatRemainsOfANode(t *testing.T) {
 	if got, err := node.Remains(e); err != nil || got != nil {
 		t.Errorf("of another event: %+v, %v", got, err)
 	}
-	if err := node.Away("node_1", "which is silent"); fault.CodeOf(err) != "node_unavailable" || !strings.Contains(err.Msg, "node_1, which is silent") || !strings.Contains(err.Suggestion, "node_1") {
+	if err := node.Away("node_1", "which is silent"); fault.CodeOf(err) != "node_unavailable" ||
+		!strings.Contains(err.Msg, "node_1, which is silent") || !strings.Contains(err.Suggestion, "node_1") {
 		t.Errorf("got %+v", err)
 	}
 }

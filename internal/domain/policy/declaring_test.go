@@ -17,30 +17,35 @@ func TestADeclarationSaysWhatItIs(t *testing.T) {
 	for _, effect := range []policy.SideEffect{policy.Pure, policy.Read, policy.Filesystem, policy.Process, policy.Network} {
 		for _, zone := range []event.Zone{"", event.Sandbox, event.Supervised, event.HighStakes} {
 			for _, is := range []bool{true, false} {
-				cmd := policy.Declare{Name: "deploy.it", Description: "put it there", SideEffect: effect, Zone: zone, Reversible: is, Asks: !is, Targets: []string{policy.TargetURL, policy.TargetHost}}
+				cmd := policy.Declare{Name: "deploy.it", Description: "put it there", SideEffect: effect, Zone: zone, Reversible: is, Asks: !is,
+					Targets: []string{policy.TargetURL, policy.TargetHost}}
 				typ, d, err := policy.ActionType{}.Declare(cmd, 0)
 				if zone == "" {
 					zone = event.Supervised
 				}
 				want := policy.ActionTypeDeclared{
-					Name: "deploy.it", Version: 1, Description: "put it there", SideEffect: effect, Zone: zone, Reversible: is, Asks: !is, Targets: []string{policy.TargetHost, policy.TargetURL},
+					Name: "deploy.it", Version: 1, Description: "put it there", SideEffect: effect, Zone: zone, Reversible: is, Asks: !is,
+					Targets: []string{policy.TargetHost, policy.TargetURL},
 				}
 				if err != nil || typ != policy.ActionTypeDeclaredType || !reflect.DeepEqual(d, want) {
 					t.Fatalf("got %s %+v, %v, want %+v", typ, d, err, want)
 				}
 				doc, err := policy.ActionType{}.Evolve(told(t, typ, "deploy.it", d))
 				if wanted := (policy.ActionType{
-					Name: "deploy.it", Workspace: "ws_dev", Status: policy.DeclaredStatus, Version: 1, Description: "put it there", SideEffect: effect, Zone: zone, Reversible: is, Asks: !is,
+					Name: "deploy.it", Workspace: "ws_dev", Status: policy.DeclaredStatus, Version: 1, Description: "put it there", SideEffect: effect,
+					Zone: zone, Reversible: is, Asks: !is,
 					Targets: want.Targets, DeclaredBy: "usr_1", DeclaredAt: noon,
 				}); err != nil || !reflect.DeepEqual(doc, wanted) {
 					t.Fatalf("got %+v, %v, want %+v", doc, err, wanted)
 				}
-				declaration := policy.Declaration{Version: 1, Description: "put it there", SideEffect: effect, Zone: zone, Reversible: is, Asks: !is, Targets: "host url"}
+				declaration := policy.Declaration{Version: 1, Description: "put it there", SideEffect: effect, Zone: zone, Reversible: is, Asks: !is,
+					Targets: "host url"}
 				if got := doc.Declaration(); got != declaration {
 					t.Errorf("got %+v, want %+v", got, declaration)
 				}
 				k, known := policy.Action{Type: "deploy.it", Declared: declaration}.Kind()
-				if !known || k.Type != "deploy.it" || k.SideEffect != effect || k.Zone != zone || k.Reversible != is || k.PreApproval != !is || k.Title != "do deploy.it" ||
+				if !known || k.Type != "deploy.it" || k.SideEffect != effect || k.Zone != zone || k.Reversible != is || k.PreApproval != !is ||
+					k.Title != "do deploy.it" ||
 					!k.Outside || k.Role != "member" || !k.Agents || !k.Services || k.Declared != 1 {
 					t.Errorf("got %+v", k)
 				}
@@ -71,7 +76,8 @@ func TestADeclarationSaysWhatItIs(t *testing.T) {
 			}
 		}
 	}
-	if _, d, err := (policy.ActionType{}).Declare(policy.Declare{Name: "deploy.it", Description: "x", SideEffect: policy.Pure}, policy.MaxActionTypes); !errors.Is(err, policy.ErrActionTypeFull) || d.Version != 1 {
+	if _, d, err := (policy.ActionType{}).Declare(policy.Declare{Name: "deploy.it", Description: "x", SideEffect: policy.Pure},
+		policy.MaxActionTypes); !errors.Is(err, policy.ErrActionTypeFull) || d.Version != 1 {
 		t.Errorf("got %+v, %v", d, err)
 	}
 }
@@ -79,8 +85,10 @@ func TestADeclarationSaysWhatItIs(t *testing.T) {
 // TestARetiredTypeIsNoType holds the reason's bounds, what the event changes, and that a misplaced event changes nothing.
 func TestARetiredTypeIsNoType(t *testing.T) {
 	doc := policy.ActionType{Name: "deploy.it", Status: policy.DeclaredStatus, Version: 3}
-	for reason, want := range map[string]error{strings.Repeat("x", policy.MaxReasonBytes): nil, strings.Repeat("x", policy.MaxReasonBytes+1): policy.ErrReasonTooLong, "\xff": policy.ErrReasonTooLong} {
-		if d, err := doc.Retire(reason); !errors.Is(err, want) || err == nil && d != (policy.ActionTypeRetired{Name: "deploy.it", Version: 3, Reason: reason}) {
+	for reason, want := range map[string]error{strings.Repeat("x", policy.MaxReasonBytes): nil,
+		strings.Repeat("x", policy.MaxReasonBytes+1): policy.ErrReasonTooLong, "\xff": policy.ErrReasonTooLong} {
+		if d, err := doc.Retire(reason); !errors.Is(err, want) || err == nil &&
+			d != (policy.ActionTypeRetired{Name: "deploy.it", Version: 3, Reason: reason}) {
 			t.Errorf("%.10q: got %+v, %v, want %v", reason, d, err, want)
 		}
 	}
@@ -95,7 +103,8 @@ func TestARetiredTypeIsNoType(t *testing.T) {
 		t.Errorf("retired twice: %v", err)
 	}
 	for name, e := range map[string]event.Event{
-		"a broken retirement": broken(retired), "the retirement of another": told(t, policy.ActionTypeRetiredType, "deploy.it", policy.ActionTypeRetired{Name: "deploy.that"}),
+		"a broken retirement": broken(retired), "the retirement of another": told(t, policy.ActionTypeRetiredType, "deploy.it",
+			policy.ActionTypeRetired{Name: "deploy.that"}),
 		"a broken declaration":       broken(told(t, policy.ActionTypeDeclaredType, "deploy.it", nil)),
 		"the declaration of another": told(t, policy.ActionTypeChangedType, "deploy.it", policy.ActionTypeDeclared{Name: "deploy.that"}),
 	} {
@@ -109,8 +118,10 @@ func TestARetiredTypeIsNoType(t *testing.T) {
 func TestWhichTargetIsOfWhichKind(t *testing.T) {
 	all := append(policy.TargetKinds(), "moon")
 	for target, kinds := range map[string]string{
-		"example.com": "host name", "example.com:80": "host name", "example.com/": "name", "https://example.com/a?b#c": "url name", "https://": "name", "://x": "name",
-		"ada@example.com": "address name", "@example.com": "name", "ada@": "name", "a@b@c": "name", "a b@example.com": "name", "a\nb@example.com": "", "ada@a..b c": "name",
+		"example.com": "host name", "example.com:80": "host name", "example.com/": "name", "https://example.com/a?b#c": "url name",
+		"https://": "name", "://x": "name",
+		"ada@example.com": "address name", "@example.com": "name", "ada@": "name", "a@b@c": "name", "a b@example.com": "name",
+		"a\nb@example.com": "", "ada@a..b c": "name",
 		"a\u202eb": "", "a\ufeffb": "", "\xff": "", "a\ufeff@example.com": "", "ada <x>@example.com": "name", "user@": "name", "ada@/": "name",
 	} {
 		var got []string
@@ -130,8 +141,10 @@ func TestWhichTargetIsOfWhichKind(t *testing.T) {
 		a    policy.Action
 		want string
 	}{
-		{policy.Action{}, "workspace"}, {policy.Action{Room: "room_1"}, "room"}, {policy.Action{Room: "room_1", Run: "run_1"}, "run"}, {policy.Action{Run: "run_1"}, "run"},
-		{policy.Action{Room: "room_1", Target: "x y"}, "name"}, {policy.Action{Run: "run_1", Target: "x y"}, "name"}, {policy.Action{Target: "x y"}, "name"},
+		{policy.Action{}, "workspace"}, {policy.Action{Room: "room_1"}, "room"}, {policy.Action{Room: "room_1", Run: "run_1"}, "run"},
+		{policy.Action{Run: "run_1"}, "run"},
+		{policy.Action{Room: "room_1", Target: "x y"}, "name"}, {policy.Action{Run: "run_1", Target: "x y"}, "name"},
+		{policy.Action{Target: "x y"}, "name"},
 	} {
 		for _, kind := range all {
 			c.a.Declared = policy.Declaration{Version: 1, Targets: kind}
@@ -150,7 +163,8 @@ func TestWhichTargetIsOfWhichKind(t *testing.T) {
 			t.Errorf("%+v misses %q, want both", c.a, c.a.Misses())
 		}
 	}
-	for a, want := range map[*policy.Action]bool{{Type: "till.open", Declared: policy.Declaration{Version: 1}}: true, {Type: policy.FileRead, Declared: policy.Declaration{Version: 1}}: false, {Type: "till.open"}: false} {
+	for a, want := range map[*policy.Action]bool{{Type: "till.open", Declared: policy.Declaration{Version: 1}}: true,
+		{Type: policy.FileRead, Declared: policy.Declaration{Version: 1}}: false, {Type: "till.open"}: false} {
 		if a.Own() != want {
 			t.Errorf("%s: the workspace's own %t, want %t", a.Type, a.Own(), want)
 		}

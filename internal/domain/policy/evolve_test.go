@@ -19,7 +19,8 @@ func told(t *testing.T, typ, about string, data any) event.Event {
 		t.Fatal(err)
 	}
 	return event.Event{Data: raw, Header: event.Header{
-		ID: "evt_1", Type: typ, Workspace: "ws_dev", Room: "room_1", Thread: "thr_1", Run: "run_1", Step: "stp_1", Principal: "usr_1", OccurredAt: noon, EntityID: about,
+		ID: "evt_1", Type: typ, Workspace: "ws_dev", Room: "room_1", Thread: "thr_1", Run: "run_1", Step: "stp_1", Principal: "usr_1",
+		OccurredAt: noon, EntityID: about,
 	}}
 }
 
@@ -33,8 +34,10 @@ func broken(e event.Event) event.Event {
 func requested(t *testing.T) policy.Approval {
 	t.Helper()
 	a, err := policy.Approval{}.Evolve(told(t, policy.ApprovalRequestedType, "apr_1", policy.ApprovalRequested{
-		Approval: "apr_1", Space: "spc_1", Operation: "op-1", Action: policy.FileDelete, Title: "delete a file: a", Request: policy.Stored(`{"a":1}`),
-		ActionHash: event.DigestOf([]byte("a")), Bundle: event.DigestOf([]byte("b")), Question: policy.Question{What: "what"}, Scope: policy.ScopeOnce,
+		Approval: "apr_1", Space: "spc_1", Operation: "op-1", Action: policy.FileDelete, Title: "delete a file: a",
+		Request:    policy.Stored(`{"a":1}`),
+		ActionHash: event.DigestOf([]byte("a")), Bundle: event.DigestOf([]byte("b")), Question: policy.Question{What: "what"},
+		Scope:     policy.ScopeOnce,
 		ExpiresAt: noon.Add(time.Hour), Approvers: 2, Through: "svc_1",
 	}))
 	if err != nil {
@@ -48,15 +51,19 @@ func TestAnApprovalIsFoldedFromItsEvents(t *testing.T) {
 	a := requested(t)
 	if want := (policy.Approval{
 		ID: "apr_1", Workspace: "ws_dev", Room: "room_1", Space: "spc_1", Run: "run_1", Step: "stp_1", Thread: "thr_1", Operation: "op-1",
-		Action: policy.FileDelete, Title: "delete a file: a", Request: policy.Stored(`{"a":1}`), ActionHash: event.DigestOf([]byte("a")), Bundle: event.DigestOf([]byte("b")),
-		Question: policy.Question{What: "what"}, RequestedBy: "usr_1", Through: "svc_1", RequestedAt: noon, ExpiresAt: noon.Add(time.Hour), Status: policy.Pending,
-		Scope: policy.ScopeOnce, Approvers: 2,
+		Action: policy.FileDelete, Title: "delete a file: a", Request: policy.Stored(`{"a":1}`), ActionHash: event.DigestOf([]byte("a")),
+		Bundle:   event.DigestOf([]byte("b")),
+		Question: policy.Question{What: "what"}, RequestedBy: "usr_1", Through: "svc_1", RequestedAt: noon, ExpiresAt: noon.Add(time.Hour),
+		Status: policy.Pending,
+		Scope:  policy.ScopeOnce, Approvers: 2,
 	}); !reflect.DeepEqual(a, want) {
 		t.Fatalf("got %+v, want %+v", a, want)
 	}
-	assent := policy.ApprovalAssented{Approval: "apr_1", Reason: "yes", Scope: policy.ScopeRun, ExpiresAt: noon.Add(time.Minute), Uses: 3, Issuer: "usr_2"}
+	assent := policy.ApprovalAssented{Approval: "apr_1", Reason: "yes", Scope: policy.ScopeRun, ExpiresAt: noon.Add(time.Minute), Uses: 3,
+		Issuer: "usr_2"}
 	decided := policy.ApprovalDecided{
-		Approval: "apr_1", Decision: policy.Approve, Status: policy.Approved, Reason: "fine", Scope: policy.ScopeRoom, ExpiresAt: noon.Add(2 * time.Hour), Standing: "sta_1",
+		Approval: "apr_1", Decision: policy.Approve, Status: policy.Approved, Reason: "fine", Scope: policy.ScopeRoom,
+		ExpiresAt: noon.Add(2 * time.Hour), Standing: "sta_1",
 	}
 	for _, c := range []struct {
 		typ    string
@@ -65,17 +72,21 @@ func TestAnApprovalIsFoldedFromItsEvents(t *testing.T) {
 		change func(*policy.Approval)
 	}{
 		{policy.ApprovalAssentedType, assent, policy.ApprovalAssented{Approval: "apr_2"}, func(a *policy.Approval) {
-			a.Assents = []policy.Assent{{By: "usr_1", At: noon, Reason: "yes", Scope: policy.ScopeRun, ExpiresAt: noon.Add(time.Minute), Uses: 3, Issuer: "usr_2"}}
+			a.Assents = []policy.Assent{{By: "usr_1", At: noon, Reason: "yes", Scope: policy.ScopeRun, ExpiresAt: noon.Add(time.Minute), Uses: 3,
+				Issuer: "usr_2"}}
 		}},
 		{policy.ApprovalDecidedType, decided, policy.ApprovalDecided{Approval: "apr_2", Status: policy.Approved}, func(a *policy.Approval) {
 			a.Status, a.Reason, a.Scope, a.ExpiresAt, a.Standing = policy.Approved, "fine", policy.ScopeRoom, noon.Add(2*time.Hour), "sta_1"
 			a.DecidedBy, a.DecidedAt = "usr_1", noon
 		}},
-		{policy.ApprovalUsedType, policy.ApprovalUsed{Approval: "apr_1"}, policy.ApprovalUsed{Approval: "apr_2"}, func(a *policy.Approval) { a.Used = true }},
-		{policy.ApprovalExpiredType, policy.ApprovalExpired{Approval: "apr_1"}, policy.ApprovalExpired{Approval: "apr_2"}, func(a *policy.Approval) { a.Status = policy.Expired }},
-		{policy.ApprovalWithdrawnType, policy.ApprovalWithdrawn{Approval: "apr_1", Reason: "over"}, policy.ApprovalWithdrawn{Approval: "apr_2"}, func(a *policy.Approval) {
-			a.Status, a.Reason = policy.Withdrawn, "over"
-		}},
+		{policy.ApprovalUsedType, policy.ApprovalUsed{Approval: "apr_1"}, policy.ApprovalUsed{Approval: "apr_2"},
+			func(a *policy.Approval) { a.Used = true }},
+		{policy.ApprovalExpiredType, policy.ApprovalExpired{Approval: "apr_1"}, policy.ApprovalExpired{Approval: "apr_2"},
+			func(a *policy.Approval) { a.Status = policy.Expired }},
+		{policy.ApprovalWithdrawnType, policy.ApprovalWithdrawn{Approval: "apr_1", Reason: "over"}, policy.ApprovalWithdrawn{Approval: "apr_2"},
+			func(a *policy.Approval) {
+				a.Status, a.Reason = policy.Withdrawn, "over"
+			}},
 		{"thread.created", struct{}{}, nil, func(*policy.Approval) {}},
 	} {
 		e := told(t, c.typ, "apr_1", c.data)
@@ -99,7 +110,8 @@ func TestAnApprovalIsFoldedFromItsEvents(t *testing.T) {
 	gone := told(t, policy.ApprovalRequestedType, "apr_9", struct{}{})
 	gone.Withheld = event.Destroyed
 	if got, err := a.Evolve(gone); err != nil || !reflect.DeepEqual(got, policy.Approval{
-		ID: "apr_9", Workspace: "ws_dev", Room: "room_1", Run: "run_1", Step: "stp_1", Thread: "thr_1", RequestedBy: "usr_1", RequestedAt: noon, Status: policy.Expired,
+		ID: "apr_9", Workspace: "ws_dev", Room: "room_1", Run: "run_1", Step: "stp_1", Thread: "thr_1", RequestedBy: "usr_1", RequestedAt: noon,
+		Status: policy.Expired,
 	}) {
 		t.Errorf("a question whose data were destroyed: got %+v, %v", got, err)
 	}
@@ -132,14 +144,18 @@ func TestAPersonAssentsOnce(t *testing.T) {
 
 // TestAStandingApprovalIsFoldedFromItsEvents holds what each event changes.
 func TestAStandingApprovalIsFoldedFromItsEvents(t *testing.T) {
-	cover := policy.Cover{Kind: policy.CoverHost, Scope: policy.ScopeRoom, Action: policy.APICallMutating, Match: event.DigestOf([]byte("m")), Text: "text"}
-	grant := told(t, policy.StandingGrantedType, "sta_1", policy.StandingGranted{Standing: "sta_1", Approval: "apr_1", Cover: cover, EndsAt: noon.Add(time.Hour), Uses: 3})
+	cover := policy.Cover{Kind: policy.CoverHost, Scope: policy.ScopeRoom, Action: policy.APICallMutating, Match: event.DigestOf([]byte("m")),
+		Text: "text"}
+	grant := told(t, policy.StandingGrantedType, "sta_1", policy.StandingGranted{Standing: "sta_1", Approval: "apr_1", Cover: cover,
+		EndsAt: noon.Add(time.Hour), Uses: 3})
 	s, err := policy.Standing{}.Evolve(grant)
-	want := policy.Standing{ID: "sta_1", Workspace: "ws_dev", Approval: "apr_1", Cover: cover, EndsAt: noon.Add(time.Hour), Uses: 3, GrantedBy: "usr_1", GrantedAt: noon}
+	want := policy.Standing{ID: "sta_1", Workspace: "ws_dev", Approval: "apr_1", Cover: cover, EndsAt: noon.Add(time.Hour), Uses: 3,
+		GrantedBy: "usr_1", GrantedAt: noon}
 	if err != nil || s != want {
 		t.Fatalf("got %+v, %v, want %+v", s, err, want)
 	}
-	used, revoked := told(t, policy.StandingUsedType, "sta_1", policy.StandingUsed{Standing: "sta_1"}), told(t, policy.StandingRevokedType, "sta_1", policy.StandingRevoked{Standing: "sta_1"})
+	used, revoked := told(t, policy.StandingUsedType, "sta_1", policy.StandingUsed{Standing: "sta_1"}), told(t, policy.StandingRevokedType,
+		"sta_1", policy.StandingRevoked{Standing: "sta_1"})
 	want.Used = 1
 	if got, err := s.Evolve(used); err != nil || got != want {
 		t.Errorf("used: got %+v, %v, want %+v", got, err, want)
@@ -168,14 +184,16 @@ func TestAStandingApprovalIsFoldedFromItsEvents(t *testing.T) {
 // TestTheOtherDocumentsOfPermission folds the kill switch, a pinned bundle, a quota, and who asks.
 func TestTheOtherDocumentsOfPermission(t *testing.T) {
 	var off policy.KillSwitch
-	thrown, lifted := told(t, policy.KillSwitchThrownType, "", policy.KillSwitchThrown{Reason: "fire"}), told(t, policy.KillSwitchLiftedType, "", policy.KillSwitchLifted{Reason: "rain"})
+	thrown, lifted := told(t, policy.KillSwitchThrownType, "", policy.KillSwitchThrown{Reason: "fire"}), told(t, policy.KillSwitchLiftedType,
+		"", policy.KillSwitchLifted{Reason: "rain"})
 	on := policy.KillSwitch{Workspace: "ws_dev", On: true, Reason: "fire", By: "usr_1", At: noon}
 	for name, c := range map[string]struct {
 		e    event.Event
 		want policy.KillSwitch
 		ok   bool
 	}{
-		"thrown": {thrown, on, true}, "lifted": {lifted, policy.KillSwitch{Workspace: "ws_dev", Reason: "rain", By: "usr_1", At: noon}, true}, "another event": {told(t, "x", "", nil), on, true},
+		"thrown": {thrown, on, true}, "lifted": {lifted, policy.KillSwitch{Workspace: "ws_dev", Reason: "rain", By: "usr_1", At: noon}, true},
+		"another event":  {told(t, "x", "", nil), on, true},
 		"a broken throw": {broken(thrown), on, false}, "a broken lift": {broken(lifted), on, false},
 	} {
 		before := on
@@ -211,14 +229,17 @@ func TestTheOtherDocumentsOfPermission(t *testing.T) {
 		want policy.Quota
 		ok   bool
 	}{
-		"of the same hour": {counted(noon), policy.Quota{Principal: "agt_1", Window: noon, Used: 5}, true}, "of the next": {counted(noon.Add(time.Hour)), policy.Quota{Principal: "agt_1", Window: noon.Add(time.Hour), Used: 1}, true},
-		"of the hour before": {counted(noon.Add(-time.Hour)), hour, true}, "none": {told(t, "x", "", policy.EffectCounted{Principal: "agt_1", Window: noon}), hour, true}, "broken": {broken(counted(noon)), hour, false},
+		"of the same hour":   {counted(noon), policy.Quota{Principal: "agt_1", Window: noon, Used: 5}, true},
+		"of the next":        {counted(noon.Add(time.Hour)), policy.Quota{Principal: "agt_1", Window: noon.Add(time.Hour), Used: 1}, true},
+		"of the hour before": {counted(noon.Add(-time.Hour)), hour, true}, "none": {told(t, "x", "", policy.EffectCounted{Principal: "agt_1",
+			Window: noon}), hour, true}, "broken": {broken(counted(noon)), hour, false},
 	} {
 		if got, err := hour.Evolve(c.e); got != c.want || (err == nil) != c.ok {
 			t.Errorf("an effect %s: got %+v, %v, want %+v", name, got, err, c.want)
 		}
 	}
-	if got := (policy.Asker{Principal: "usr_1", Asked: 4}).Evolve(told(t, policy.ApprovalRequestedType, "", nil)); got != (policy.Asker{Principal: "usr_1", Asked: 5}) {
+	if got := (policy.Asker{Principal: "usr_1", Asked: 4}).Evolve(told(t, policy.ApprovalRequestedType, "",
+		nil)); got != (policy.Asker{Principal: "usr_1", Asked: 5}) {
 		t.Errorf("got %+v", got)
 	}
 	if got := (policy.Asker{}).Evolve(told(t, policy.ApprovalRequestedType, "", nil)); got != (policy.Asker{Principal: "usr_1", Asked: 1}) {

@@ -29,8 +29,10 @@ func TestTheRegistry(t *testing.T) {
 			is   bool
 			text string
 		}{
-			{k.Agents, "agents"}, {k.Services, "services"}, {k.Reversible, "reversible"}, {k.Idempotent, "idempotent"}, {k.PreApproval, "always asks"}, {k.PostReview, "looked at afterwards"},
-			{k.Outside, "outside"}, {k.Halts, "halts"}, {k.Anywhere, "anywhere"}, {k.Stops(), "stopped by the kill switch"}, {k.SideEffect.Reaches(), "counts against the quota"},
+			{k.Agents, "agents"}, {k.Services, "services"}, {k.Reversible, "reversible"}, {k.Idempotent, "idempotent"},
+			{k.PreApproval, "always asks"}, {k.PostReview, "looked at afterwards"},
+			{k.Outside, "outside"}, {k.Halts, "halts"}, {k.Anywhere, "anywhere"}, {k.Stops(), "stopped by the kill switch"},
+			{k.SideEffect.Reaches(), "counts against the quota"},
 			{policy.Outside(k.Type), "done outside"}, {k.Zone == event.HighStakes, "high stakes"}, {k.Zone == event.Sandbox, "sandbox"},
 		} {
 			if flag.is {
@@ -89,7 +91,8 @@ func TestABundleIsBounded(t *testing.T) {
 		if fault.CodeOf(err) != c.code {
 			t.Errorf("%s: got %v, want %q", name, err, c.code)
 		}
-		if err == nil && (b.Name != "mine" || b.Cedar != c.cedar || !reflect.DeepEqual(b.Limits, c.limits) || b.Hash.IsZero() || b.Verify() != nil) {
+		if err == nil && (b.Name != "mine" || b.Cedar != c.cedar || !reflect.DeepEqual(b.Limits, c.limits) || b.Hash.IsZero() ||
+			b.Verify() != nil) {
 			t.Errorf("%s: got %+v", name, b)
 		}
 	}
@@ -98,8 +101,9 @@ func TestABundleIsBounded(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, change := range map[string]func(*policy.Bundle){
-		"name": func(b *policy.Bundle) { b.Name = "x" }, "text": func(b *policy.Bundle) { b.Cedar = "x" }, "limit": func(b *policy.Bundle) { b.Limits.FileBytes++ },
-		"hash": func(b *policy.Bundle) { b.Hash[0]++ }, "number beyond JSON": func(b *policy.Bundle) { b.Limits.CommandMS = 1 << 60 },
+		"name": func(b *policy.Bundle) { b.Name = "x" }, "text": func(b *policy.Bundle) { b.Cedar = "x" },
+		"limit": func(b *policy.Bundle) { b.Limits.FileBytes++ },
+		"hash":  func(b *policy.Bundle) { b.Hash[0]++ }, "number beyond JSON": func(b *policy.Bundle) { b.Limits.CommandMS = 1 << 60 },
 	} {
 		other := b
 		change(&other)
@@ -125,7 +129,8 @@ func TestTheWordsOfAnOutcome(t *testing.T) {
 	if err := unknown.UnmarshalText([]byte("ALLOW")); err != nil || unknown != policy.Deny || policy.Outcome(9).String() != "deny" {
 		t.Errorf("an unknown word is read as %s, %v", unknown, err)
 	}
-	for d, want := range map[*policy.Decision]bool{{Outcome: policy.Allow}: true, {Outcome: policy.RequireApproval}: false, {}: false, {Shadow: true}: true} {
+	for d, want := range map[*policy.Decision]bool{{Outcome: policy.Allow}: true, {Outcome: policy.RequireApproval}: false, {}: false,
+		{Shadow: true}: true} {
 		if d.Allowed() != want {
 			t.Errorf("%+v: allowed %t", *d, !want)
 		}
@@ -143,9 +148,12 @@ func TestWhichQuestionStillCounts(t *testing.T) {
 		used   bool
 		want   bool // before its end; never at it
 	}{
-		{policy.Pending, policy.ScopeOnce, false, true}, {policy.Held, policy.ScopeOnce, false, true}, {policy.Denied, policy.ScopeOnce, false, true},
-		{policy.Approved, policy.ScopeOnce, false, true}, {policy.Approved, policy.ScopeOnce, true, false}, {policy.Approved, policy.ScopeRun, false, false},
-		{policy.Expired, policy.ScopeOnce, false, false}, {policy.Withdrawn, policy.ScopeOnce, false, false}, {"", policy.ScopeOnce, false, false},
+		{policy.Pending, policy.ScopeOnce, false, true}, {policy.Held, policy.ScopeOnce, false, true},
+		{policy.Denied, policy.ScopeOnce, false, true},
+		{policy.Approved, policy.ScopeOnce, false, true}, {policy.Approved, policy.ScopeOnce, true, false},
+		{policy.Approved, policy.ScopeRun, false, false},
+		{policy.Expired, policy.ScopeOnce, false, false}, {policy.Withdrawn, policy.ScopeOnce, false, false},
+		{"", policy.ScopeOnce, false, false},
 	} {
 		a := policy.Approval{Status: c.status, Scope: c.scope, Used: c.used, ExpiresAt: noon}
 		if got := a.Counts(noon.Add(-1)); got != c.want || a.Counts(noon) {
@@ -157,9 +165,11 @@ func TestWhichQuestionStillCounts(t *testing.T) {
 		code string
 		says string
 	}{
-		{policy.Approval{Status: policy.Approved}, "", ""}, {policy.Approval{ID: "apr_1", Status: policy.Denied}, policy.ReasonApprovalDenied, policy.ErrApprovalDenied.Msg},
+		{policy.Approval{Status: policy.Approved}, "", ""}, {policy.Approval{ID: "apr_1", Status: policy.Denied}, policy.ReasonApprovalDenied,
+			policy.ErrApprovalDenied.Msg},
 		{policy.Approval{ID: "apr_1", Status: policy.Denied, Reason: "no\nway"}, policy.ReasonApprovalDenied, `a person refused it: no\nway`},
-		{policy.Approval{ID: "apr_1", Status: policy.Pending, Question: policy.Question{Why: "it is far"}}, policy.CodeApprovalRequired, "policy asks a person first: it is far"},
+		{policy.Approval{ID: "apr_1", Status: policy.Pending, Question: policy.Question{Why: "it is far"}}, policy.CodeApprovalRequired,
+			"policy asks a person first: it is far"},
 	} {
 		err := c.a.Answered()
 		if fault.CodeOf(err) != c.code || err != nil && err.Error() != c.says {
@@ -174,7 +184,8 @@ func TestWhichQuestionStillCounts(t *testing.T) {
 func TestTheNearestWord(t *testing.T) {
 	words := []string{"shell.exec", "shell.edit", "file.read", "run.start"}
 	for word, want := range map[string]string{
-		"shell.exec": "shell.exec", "shel.exec": "shell.exec", "shell.edut": "shell.edit", "fileread": "file.read", "xrun.start": "run.start", "nur.start": "run.start", "": "file.read",
+		"shell.exec": "shell.exec", "shel.exec": "shell.exec", "shell.edut": "shell.edit", "fileread": "file.read", "xrun.start": "run.start",
+		"nur.start": "run.start", "": "file.read",
 		"shell.exed": "shell.exec",
 	} {
 		if got := policy.Nearest(word, words); got != want {
@@ -201,11 +212,14 @@ func TestWhatAnActionCanChange(t *testing.T) {
 		unsealed []string
 		want     string
 	}{
-		{policy.Action{Type: policy.RunContinue}, []string{"x"}, "The run goes on with its next operation. The interrupted one is not repeated, and what it did is not known."},
-		{policy.Action{Type: policy.DataAccessUnjustified}, nil, "Personal data are used for another purpose than they are kept for. What is known then cannot be made unknown."},
+		{policy.Action{Type: policy.RunContinue}, []string{"x"},
+			"The run goes on with its next operation. The interrupted one is not repeated, and what it did is not known."},
+		{policy.Action{Type: policy.DataAccessUnjustified}, nil,
+			"Personal data are used for another purpose than they are kept for. What is known then cannot be made unknown."},
 		{policy.Action{Type: policy.QuestionAsk}, nil, "Nothing is done. The requester learns the answer."},
 		{policy.Action{Type: policy.FileRead}, nil, "Reads from the workspace and changes nothing."},
-		{policy.Action{Type: policy.FileRead}, []string{"x", "y"}, "Reads from the workspace and changes nothing. Depends on 2 file(s) that this approval cannot seal: they can change before it runs."},
+		{policy.Action{Type: policy.FileRead}, []string{"x", "y"},
+			"Reads from the workspace and changes nothing. Depends on 2 file(s) that this approval cannot seal: they can change before it runs."},
 		{own(policy.Pure, false), nil, declared + "Changes nothing."},
 		{own(policy.Filesystem, true), nil, declared + "Changes files of the space. Can be undone."},
 		{own(policy.Process, false), nil, declared + "Runs code in the space; it can change every file of the space. Cannot be undone."},
@@ -228,25 +242,32 @@ func TestWhatAnActionCanChange(t *testing.T) {
 func TestWhatRemainsOfARedactedEventOfPermission(t *testing.T) {
 	bundle, hash := event.DigestOf([]byte("b")), event.DigestOf([]byte("a"))
 	decision := policy.Decision{
-		Outcome: policy.RequireApproval, ReasonCode: "code", Reason: "words", Suggestion: "words", Policies: []string{"p"}, Action: hash, Bundle: bundle, Shadow: true, Unsealed: []string{"x"}, Approvers: 2,
+		Outcome: policy.RequireApproval, ReasonCode: "code", Reason: "words", Suggestion: "words", Policies: []string{"p"}, Action: hash,
+		Bundle: bundle, Shadow: true, Unsealed: []string{"x"}, Approvers: 2,
 	}
-	bare := policy.Decision{Outcome: policy.RequireApproval, ReasonCode: "code", Policies: []string{"p"}, Bundle: bundle, Shadow: true, Approvers: 2}
+	bare := policy.Decision{Outcome: policy.RequireApproval, ReasonCode: "code", Policies: []string{"p"}, Bundle: bundle, Shadow: true,
+		Approvers: 2}
 	later := noon.Add(time.Hour)
-	refused := policy.Refused{Action: "a", Title: "words", Space: "spc_1", Operation: "words", Decision: decision, Bundle: bundle, Approval: "apr_1", Through: "svc_1"}
+	refused := policy.Refused{Action: "a", Title: "words", Space: "spc_1", Operation: "words", Decision: decision, Bundle: bundle,
+		Approval: "apr_1", Through: "svc_1"}
 	less := policy.Refused{Action: "a", Space: "spc_1", Decision: bare, Bundle: bundle, Approval: "apr_1", Through: "svc_1"}
 	for typ, c := range map[string]struct{ data, want any }{
 		policy.ApprovalRequestedType: {
 			policy.ApprovalRequested{
-				Approval: "apr_1", Space: "spc_1", Operation: "words", Action: "a", Title: "words", Request: policy.Stored(`{}`), ActionHash: hash, Bundle: bundle,
+				Approval: "apr_1", Space: "spc_1", Operation: "words", Action: "a", Title: "words", Request: policy.Stored(`{}`), ActionHash: hash,
+				Bundle:   bundle,
 				Question: policy.Question{What: "words"}, Scope: policy.ScopeOnce, ExpiresAt: later, Approvers: 2, Through: "svc_1",
 			},
-			policy.ApprovalRequested{Approval: "apr_1", Space: "spc_1", Action: "a", Bundle: bundle, Scope: policy.ScopeOnce, ExpiresAt: later, Approvers: 2, Through: "svc_1"},
+			policy.ApprovalRequested{Approval: "apr_1", Space: "spc_1", Action: "a", Bundle: bundle, Scope: policy.ScopeOnce, ExpiresAt: later,
+				Approvers: 2, Through: "svc_1"},
 		},
 		policy.ApprovalAssentedType: {
-			policy.ApprovalAssented{Approval: "apr_1", Reason: "words", Scope: policy.ScopeRun, Uses: 2, Issuer: "usr_2"}, policy.ApprovalAssented{Approval: "apr_1", Scope: policy.ScopeRun, Uses: 2, Issuer: "usr_2"},
+			policy.ApprovalAssented{Approval: "apr_1", Reason: "words", Scope: policy.ScopeRun, Uses: 2, Issuer: "usr_2"},
+			policy.ApprovalAssented{Approval: "apr_1", Scope: policy.ScopeRun, Uses: 2, Issuer: "usr_2"},
 		},
 		policy.ApprovalDecidedType: {
-			policy.ApprovalDecided{Approval: "apr_1", Status: policy.Denied, Reason: "words", ExpiresAt: later}, policy.ApprovalDecided{Approval: "apr_1", Status: policy.Denied, ExpiresAt: later},
+			policy.ApprovalDecided{Approval: "apr_1", Status: policy.Denied, Reason: "words", ExpiresAt: later},
+			policy.ApprovalDecided{Approval: "apr_1", Status: policy.Denied, ExpiresAt: later},
 		},
 		policy.ApprovalUsedType:      {policy.ApprovalUsed{Approval: "apr_1", ActionHash: hash}, policy.ApprovalUsed{Approval: "apr_1"}},
 		policy.ApprovalExpiredType:   {policy.ApprovalExpired{Approval: "apr_1"}, policy.ApprovalExpired{Approval: "apr_1"}},
@@ -254,7 +275,8 @@ func TestWhatRemainsOfARedactedEventOfPermission(t *testing.T) {
 		policy.DeniedType:            {refused, less},
 		policy.RequiresApprovalType:  {refused, less},
 		policy.BegunType: {
-			policy.Begun{Action: "a", Title: "words", Space: "spc_1", Operation: "words", Decision: decision, Approval: "apr_1", Standing: "sta_1", Through: "svc_1"},
+			policy.Begun{Action: "a", Title: "words", Space: "spc_1", Operation: "words", Decision: decision, Approval: "apr_1", Standing: "sta_1",
+				Through: "svc_1"},
 			policy.Begun{Action: "a", Space: "spc_1", Decision: bare, Approval: "apr_1", Standing: "sta_1", Through: "svc_1"},
 		},
 		policy.StandingGrantedType: {policy.StandingGranted{Standing: "sta_1"}, nil},
@@ -275,20 +297,24 @@ func TestWhatRemainsOfARedactedEventOfPermission(t *testing.T) {
 
 // TestTheDraftsOfADecision holds what is recorded of what was refused, of what is asked about, and of what begins.
 func TestTheDraftsOfADecision(t *testing.T) {
-	a := policy.Action{Type: policy.FileDelete, Path: "a", Workspace: "ws_dev", Room: "room_1", Space: "spc_1", Operation: "op", Run: "run_1", Step: "stp_1", Principal: "agt_1", Token: "tok_1", Bundle: event.DigestOf([]byte("b"))}
+	a := policy.Action{Type: policy.FileDelete, Path: "a", Workspace: "ws_dev", Room: "room_1", Space: "spc_1", Operation: "op", Run: "run_1",
+		Step: "stp_1", Principal: "agt_1", Token: "tok_1", Bundle: event.DigestOf([]byte("b"))}
 	origin := event.Origin{Principal: "usr_1"}
 	for _, c := range []struct {
 		outcome policy.Outcome
 		typ     string
 	}{{policy.Deny, policy.DeniedType}, {policy.RequireApproval, policy.RequiresApprovalType}} {
 		r := policy.Ruling{Action: a, Decision: policy.Decision{Outcome: c.outcome, Action: event.DigestOf([]byte("a"))}, Standing: "sta_1"}
-		for name, d := range map[string]event.Draft{"inside": policy.RefusedDraft(origin, r), "outside": policy.RefusedOutside(origin, r, "apr_1", "svc_1")} {
+		for name, d := range map[string]event.Draft{"inside": policy.RefusedDraft(origin, r),
+			"outside": policy.RefusedOutside(origin, r, "apr_1", "svc_1")} {
 			data, err := event.Decode[policy.Refused](event.Event{Header: d.Header, Data: d.Data})
-			want := policy.Refused{Action: policy.FileDelete, Title: "delete a file: a", Space: "spc_1", Operation: "op", Decision: r.Decision, Bundle: a.Bundle}
+			want := policy.Refused{Action: policy.FileDelete, Title: "delete a file: a", Space: "spc_1", Operation: "op", Decision: r.Decision,
+				Bundle: a.Bundle}
 			if name == "outside" {
 				want.Operation, want.Approval, want.Through = "", "apr_1", "svc_1"
 			}
-			if err != nil || !reflect.DeepEqual(data, want) || d.Type != c.typ || d.Workspace != "ws_dev" || d.Room != "room_1" || d.Run != "run_1" || d.Step != "stp_1" ||
+			if err != nil || !reflect.DeepEqual(data, want) || d.Type != c.typ || d.Workspace != "ws_dev" || d.Room != "room_1" ||
+				d.Run != "run_1" || d.Step != "stp_1" ||
 				d.EntityType != policy.ActionEntity || d.EntityID != r.Decision.Action.String() || d.Principal != "usr_1" {
 				t.Errorf("%s, %s: got %+v with %+v, %v", c.typ, name, d.Header, data, err)
 			}
@@ -299,7 +325,8 @@ func TestTheDraftsOfADecision(t *testing.T) {
 			if name == "outside" {
 				want.Operation, want.Approval, want.Standing, want.Through = "", "apr_1", "sta_1", "svc_1"
 			}
-			if err != nil || !reflect.DeepEqual(data, want) || d.Type != policy.BegunType || d.Run != "run_1" || d.EntityID != r.Decision.Action.String() || (d.Principal == "agt_1") != (name == "inside") {
+			if err != nil || !reflect.DeepEqual(data, want) || d.Type != policy.BegunType || d.Run != "run_1" ||
+				d.EntityID != r.Decision.Action.String() || (d.Principal == "agt_1") != (name == "inside") {
 				t.Errorf("begun %s: got %+v with %+v, %v", name, d.Header, data, err)
 			}
 		}

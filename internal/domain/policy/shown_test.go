@@ -66,7 +66,8 @@ func TestTheLongestQuestion(t *testing.T) {
 			t.Errorf("a text of %d bytes: %v", length, err)
 		}
 	}
-	for lines, want := range map[int]bool{policy.MaxQuestionLines - 2: true, policy.MaxQuestionLines - 1: false} { // the first line and the name of the field are two
+	for lines, want := range map[int]bool{policy.MaxQuestionLines - 2: true,
+		policy.MaxQuestionLines - 1: false} { // the first line and the name of the field are two
 		text, err := policy.Render([]byte(`{"a":"` + strings.Repeat(`\n`, lines-1) + `"}`))
 		if (err == nil) != want || want && strings.Count(text, "\n") != policy.MaxQuestionLines {
 			t.Errorf("%d lines of text: %d in all, %v", lines, strings.Count(text, "\n"), err)
@@ -77,9 +78,12 @@ func TestTheLongestQuestion(t *testing.T) {
 // TestEachByteIsEscapedInOneWay holds every class of characters at its edges.
 func TestEachByteIsEscapedInOneWay(t *testing.T) {
 	for text, want := range map[string]string{
-		"": "", " ~": " ~", "\x1f": `\u{1f}`, "\x7f": `\u{7f}`, `"`: `\"`, `\`: `\\`, "\n\r\t": `\n\r\t`, "\xff": `\xff`, "a\x80b": `a\x80b`, "\ufffd": `\u{fffd}`, "\u00bf": `\u{bf}`, "\u00c0": "\u00c0",
-		"\u00ff": "\u00ff", "\u0100": `\u{100}`, "\u00d7": `\u{d7}`, "\u00f7": `\u{f7}`, "\u202e": `\u{202e}`, "\u00e9 \u00e9": "\u00e9 \u00e9", "a\u00a0": `a\u{a0}`,
-		strings.Repeat(" ", 16): strings.Repeat(" ", 16), strings.Repeat(" ", 17): strings.Repeat(`\u{20}`, 17), "\n" + strings.Repeat(" ", 16): `\n` + strings.Repeat(" ", 16),
+		"": "", " ~": " ~", "\x1f": `\u{1f}`, "\x7f": `\u{7f}`, `"`: `\"`, `\`: `\\`, "\n\r\t": `\n\r\t`, "\xff": `\xff`, "a\x80b": `a\x80b`,
+		"\ufffd": `\u{fffd}`, "\u00bf": `\u{bf}`, "\u00c0": "\u00c0",
+		"\u00ff": "\u00ff", "\u0100": `\u{100}`, "\u00d7": `\u{d7}`, "\u00f7": `\u{f7}`, "\u202e": `\u{202e}`, "\u00e9 \u00e9": "\u00e9 \u00e9",
+		"a\u00a0":               `a\u{a0}`,
+		strings.Repeat(" ", 16): strings.Repeat(" ", 16), strings.Repeat(" ", 17): strings.Repeat(`\u{20}`, 17), "\n" + strings.Repeat(" ",
+			16): `\n` + strings.Repeat(" ", 16),
 		"\n" + strings.Repeat(" ", 17) + "x": `\n` + strings.Repeat(`\u{20}`, 17) + "x",
 	} {
 		if got := policy.Escape(text); got != want {
@@ -102,17 +106,20 @@ func TestATitleIsCutBetweenCharacters(t *testing.T) {
 	if got := policy.Title(policy.Action{Type: "never.heard", Path: "p"}); got != "never.heard: p" {
 		t.Errorf("of no type: %q", got)
 	}
-	if got := policy.Title(policy.Action{Type: policy.QuestionAsk, Request: []byte(`{"question":1}`), Target: "t"}); got != "put a question to a person: t" {
+	if got := policy.Title(policy.Action{Type: policy.QuestionAsk, Request: []byte(`{"question":1}`),
+		Target: "t"}); got != "put a question to a person: t" {
 		t.Errorf("of a question that is none: %q", got)
 	}
-	if got := policy.Title(policy.Action{Type: policy.EmailSend, Request: []byte(`{"question":"q"}`), Target: "t"}); got != "send an e-mail: t" {
+	if got := policy.Title(policy.Action{Type: policy.EmailSend, Request: []byte(`{"question":"q"}`),
+		Target: "t"}); got != "send an e-mail: t" {
 		t.Errorf("of a request with a question in it: %q", got)
 	}
 }
 
 // TestStoredActionsAreCanonical holds that only the canonical bytes of an action are read.
 func TestStoredActionsAreCanonical(t *testing.T) {
-	for _, text := range []string{"", "x", `{"type":1}`, `{"type": "t"}`, `{"workspace_id":"w","type":"t"}`, `{"fence":9007199254740993,"principal_id":"","type":"t","workspace_id":""}`} {
+	for _, text := range []string{"", "x", `{"type":1}`, `{"type": "t"}`, `{"workspace_id":"w","type":"t"}`,
+		`{"fence":9007199254740993,"principal_id":"","type":"t","workspace_id":""}`} {
 		if a, err := policy.ParseAction([]byte(text)); err == nil {
 			t.Errorf("%q was read as %+v", text, a)
 		}
@@ -173,8 +180,9 @@ func TestTheTextOfASignedPermit(t *testing.T) {
 	text := s.Sign(permitted)
 	body, signature, _ := strings.Cut(strings.TrimPrefix(text, "prm_"), ".")
 	for name, bad := range map[string]string{
-		"no dot": "prm_" + body + signature, "a body that is no base64": "prm_" + body + "!." + signature, "a signature that is no base64": "prm_" + body + "." + signature + "!",
-		"a body with bits to spare": "prm_" + body + "=." + signature,
+		"no dot": "prm_" + body + signature, "a body that is no base64": "prm_" + body + "!." + signature,
+		"a signature that is no base64": "prm_" + body + "." + signature + "!",
+		"a body with bits to spare":     "prm_" + body + "=." + signature,
 	} {
 		if p, err := s.Open(bad); !errors.Is(err, policy.ErrPermitInvalid) || p != (policy.SignedPermit{}) {
 			t.Errorf("%s: %+v, %v", name, p, err)
@@ -210,7 +218,8 @@ func TestTheTextOfASignedPermit(t *testing.T) {
 			t.Errorf("%d bytes: %v", len(s.Sign(long)), err)
 		}
 	}
-	if _, err := policy.OpenPermit(ed25519.PublicKey(base64.RawURLEncoding.EncodeToString(nil)), text); !errors.Is(err, policy.ErrPermitInvalid) {
+	if _, err := policy.OpenPermit(ed25519.PublicKey(base64.RawURLEncoding.EncodeToString(nil)), text); !errors.Is(err,
+		policy.ErrPermitInvalid) {
 		t.Errorf("no key: %v", err)
 	}
 }
@@ -229,7 +238,8 @@ func TestARefusalIsRecorded(t *testing.T) {
 	why := fault.New(fault.Denied, "too_much", "nobody gives more than they have").With("Ask for less.")
 	broken := errors.New("broken")
 	decided := func(o policy.Outcome, code string) policy.Ruling {
-		return policy.Ruling{Action: policy.Action{Type: policy.RoomCreate, Workspace: "ws_dev"}, Decision: policy.Decision{Outcome: o, ReasonCode: code, Reason: "before", Suggestion: "before"}}
+		return policy.Ruling{Action: policy.Action{Type: policy.RoomCreate, Workspace: "ws_dev"},
+			Decision: policy.Decision{Outcome: o, ReasonCode: code, Reason: "before", Suggestion: "before"}}
 	}
 	for name, c := range map[string]struct {
 		gate  judges
@@ -238,14 +248,16 @@ func TestARefusalIsRecorded(t *testing.T) {
 		code  string // of the refusal that is recorded; "" where none is
 		says  string
 	}{
-		"what policy allows":          {judges{ruling: decided(policy.Allow, "fine")}, why, nil, "too_much", "nobody gives more than they have Ask for less."},
-		"what policy denies":          {judges{ruling: decided(policy.Deny, "closed")}, why, nil, "closed", "before before"},
-		"of nobody":                   {judges{ruling: decided(policy.Deny, policy.ReasonPrincipalNotFound)}, why, nil, "", ""},
-		"in an archived workspace":    {judges{ruling: decided(policy.Deny, policy.ReasonArchived)}, why, nil, "", ""},
-		"what is no refusal":          {judges{ruling: decided(policy.Allow, "fine")}, fault.New(fault.Invalid, "x", "x"), nil, "", ""},
-		"what is no fault":            {judges{ruling: decided(policy.Allow, "fine")}, broken, nil, "", ""},
-		"what cannot be judged":       {judges{err: broken}, why, nil, "", ""},
-		"where it cannot be recorded": {judges{ruling: decided(policy.Allow, "fine")}, why, broken, "too_much", "nobody gives more than they have Ask for less."},
+		"what policy allows": {judges{ruling: decided(policy.Allow, "fine")}, why, nil, "too_much",
+			"nobody gives more than they have Ask for less."},
+		"what policy denies":       {judges{ruling: decided(policy.Deny, "closed")}, why, nil, "closed", "before before"},
+		"of nobody":                {judges{ruling: decided(policy.Deny, policy.ReasonPrincipalNotFound)}, why, nil, "", ""},
+		"in an archived workspace": {judges{ruling: decided(policy.Deny, policy.ReasonArchived)}, why, nil, "", ""},
+		"what is no refusal":       {judges{ruling: decided(policy.Allow, "fine")}, fault.New(fault.Invalid, "x", "x"), nil, "", ""},
+		"what is no fault":         {judges{ruling: decided(policy.Allow, "fine")}, broken, nil, "", ""},
+		"what cannot be judged":    {judges{err: broken}, why, nil, "", ""},
+		"where it cannot be recorded": {judges{ruling: decided(policy.Allow, "fine")}, why, broken, "too_much",
+			"nobody gives more than they have Ask for less."},
 	} {
 		var recorded []event.Draft
 		err := policy.RecordRefusal(t.Context(), c.gate, func(_ context.Context, b event.Batch) (event.Receipt, error) {
@@ -268,7 +280,8 @@ func TestARefusalIsRecorded(t *testing.T) {
 			continue
 		}
 		d, err := event.Decode[policy.Refused](event.Event{Data: recorded[0].Data})
-		if err != nil || d.Decision.Outcome != policy.Deny || d.Decision.ReasonCode != c.code || d.Decision.Reason+" "+d.Decision.Suggestion != c.says {
+		if err != nil || d.Decision.Outcome != policy.Deny || d.Decision.ReasonCode != c.code ||
+			d.Decision.Reason+" "+d.Decision.Suggestion != c.says {
 			t.Errorf("%s: recorded %+v, %v, want %s: %s", name, d.Decision, err, c.code, c.says)
 		}
 	}

@@ -52,7 +52,8 @@ func TestTheDocumentsOfWhoActs(t *testing.T) {
 	admin := p
 	admin.Role = Admin
 	folds(t, Principal{}, RegisteredType, Registered{Principal: "usr_1", Kind: id.User, Role: Member, Name: "Ada", Legacy: "user:7"},
-		Principal{ID: "usr_1", Workspace: "ws_dev", Kind: id.User, Role: Member, Name: "Ada", Legacy: "user:7", CreatedBy: "usr_9", CreatedAt: noon})
+		Principal{ID: "usr_1", Workspace: "ws_dev", Kind: id.User, Role: Member, Name: "Ada", Legacy: "user:7", CreatedBy: "usr_9",
+			CreatedAt: noon})
 	folds(t, p, QuarantinedType, Quarantined{Principal: "usr_1", Reason: "strange"}, quarantined)
 	folds(t, quarantined, UnquarantinedType, nil, p)
 	folds(t, p, RoleChangedType, RoleChanged{Principal: "usr_1", From: Member, To: Admin}, admin)
@@ -81,9 +82,11 @@ func TestTheDocumentsOfWhoActs(t *testing.T) {
 
 func TestTheDocumentOfASession(t *testing.T) {
 	digest := func(text string) event.Digest { return HashSecret(text) }
-	tokens := SessionTokens{Session: "ses_1", Principal: "usr_1", Access: digest("a1"), AccessUntil: noon.Add(AccessTime), Refresh: digest("r1"), RefreshUntil: noon.Add(RefreshTime), IssuedBy: "usr_2"}
+	tokens := SessionTokens{Session: "ses_1", Principal: "usr_1", Access: digest("a1"), AccessUntil: noon.Add(AccessTime),
+		Refresh: digest("r1"), RefreshUntil: noon.Add(RefreshTime), IssuedBy: "usr_2"}
 	s := Session{
-		ID: "ses_1", Workspace: "ws_dev", Principal: "usr_1", Access: digest("a1"), AccessUntil: noon.Add(AccessTime), Refresh: digest("r1"), RefreshUntil: noon.Add(RefreshTime), IssuedBy: "usr_2", BegunAt: noon,
+		ID: "ses_1", Workspace: "ws_dev", Principal: "usr_1", Access: digest("a1"), AccessUntil: noon.Add(AccessTime), Refresh: digest("r1"),
+		RefreshUntil: noon.Add(RefreshTime), IssuedBy: "usr_2", BegunAt: noon,
 	}
 	folds(t, Session{}, SessionBegunType, tokens, s)
 	folds(t, s, "thread.created", nil, s)
@@ -113,7 +116,8 @@ func TestTheDocumentOfASession(t *testing.T) {
 		s                         Session
 		opens, refreshes, earlier bool
 	}{
-		"in force": {s, true, true, false}, "ended": {ended, false, false, false}, "none": {Session{Access: s.Access, Refresh: s.Refresh, AccessUntil: s.AccessUntil, RefreshUntil: s.RefreshUntil}, false, false, false},
+		"in force": {s, true, true, false}, "ended": {ended, false, false, false},
+		"none": {Session{Access: s.Access, Refresh: s.Refresh, AccessUntil: s.AccessUntil, RefreshUntil: s.RefreshUntil}, false, false, false},
 	} {
 		if got := c.s.Opens(digest("a1"), noon); got != c.opens {
 			t.Errorf("%s: opens %t", name, got)
@@ -151,8 +155,10 @@ func TestWhichLoginAnEventIsAbout(t *testing.T) {
 		e    event.Event
 		want string
 	}{
-		"of a login": {about, "usr_1"}, "of another entity": {other, ""}, "a session of a person": {happened(t, SessionBegunType, SessionTokens{Login: "usr_1"}), "usr_1"},
-		"a session of the owner": {happened(t, SessionBegunType, SessionTokens{}), "ws_dev"}, "a broken session": {spoilt(happened(t, SessionBegunType, nil)), "ws_dev"},
+		"of a login": {about, "usr_1"}, "of another entity": {other, ""}, "a session of a person": {happened(t, SessionBegunType,
+			SessionTokens{Login: "usr_1"}), "usr_1"},
+		"a session of the owner":              {happened(t, SessionBegunType, SessionTokens{}), "ws_dev"},
+		"a broken session":                    {spoilt(happened(t, SessionBegunType, nil)), "ws_dev"},
 		"a broken session that names a login": {happened(t, SessionBegunType, map[string]any{"login": "usr_1", "session_id": 7}), "ws_dev"},
 	} {
 		if got := LoginKey(c.e); got != c.want {
@@ -164,7 +170,8 @@ func TestWhichLoginAnEventIsAbout(t *testing.T) {
 // TestWhoseCredentialsWhoIssues holds for each pair of roles whether one may act as the other, and who counts as the issuer.
 func TestWhoseCredentialsWhoIssues(t *testing.T) {
 	all := []Role{Overlord, Admin, Operator, Member, Viewer, ""}
-	for r, want := range map[Role]string{Overlord: "admin operator member viewer ", Admin: "member viewer ", Operator: "", Member: "", Viewer: "", "": "", "x": ""} {
+	for r, want := range map[Role]string{Overlord: "admin operator member viewer ", Admin: "member viewer ", Operator: "", Member: "",
+		Viewer: "", "": "", "x": ""} {
 		var got []string
 		for _, other := range all {
 			if r.Issues(other) {
@@ -186,7 +193,8 @@ func TestWhoseCredentialsWhoIssues(t *testing.T) {
 		role   Role
 		want   id.Principal
 	}{
-		{event.Origin{Principal: "usr_1"}, "", "usr_1"}, {event.Origin{Principal: "agt_1", By: "usr_1"}, "", "usr_1"}, {event.Origin{Principal: "usr_1", Issuer: "usr_2"}, Admin, "usr_2"},
+		{event.Origin{Principal: "usr_1"}, "", "usr_1"}, {event.Origin{Principal: "agt_1", By: "usr_1"}, "", "usr_1"},
+		{event.Origin{Principal: "usr_1", Issuer: "usr_2"}, Admin, "usr_2"},
 		{event.Origin{Principal: "usr_1", Issuer: "usr_2"}, Overlord, "usr_1"}, {event.Origin{Principal: "usr_1"}, Admin, "usr_1"},
 	} {
 		if got := IssuerOf(c.origin, c.role); got != c.want {
@@ -222,7 +230,8 @@ func TestTheTextsOfSecrets(t *testing.T) {
 			t.Errorf("%s: got %s, %s, %t", text, ws, name, ok)
 		}
 		for what, bad := range map[string]string{
-			"a workspace that is none": strings.Replace(text, "dev", "D v", 1), "an id that is none": strings.Replace(text, ulid, "x", 1), "another form": "x" + text, "a part too many": text + ".x",
+			"a workspace that is none": strings.Replace(text, "dev", "D v", 1), "an id that is none": strings.Replace(text, ulid, "x", 1),
+			"another form": "x" + text, "a part too many": text + ".x",
 			"a short secret": text[:len(text)-1], "a long workspace": string(form) + strings.Repeat("d", 300) + text[len(form)+3:],
 		} {
 			if ws, name, ok := parse(bad); ok || ws != "" || name != "" {
@@ -233,10 +242,12 @@ func TestTheTextsOfSecrets(t *testing.T) {
 	if _, err := KeyForm.New("ws_dev", "key_"+ulid, strings.NewReader("short")); fault.CodeOf(err) != "no_randomness" {
 		t.Errorf("without chance: %v", err)
 	}
-	if Seal([]byte("k"), "a") == Seal([]byte("k"), "b") || Seal([]byte("k"), "a") == Seal([]byte("l"), "a") || Seal([]byte("k"), "a").IsZero() {
+	if Seal([]byte("k"), "a") == Seal([]byte("k"), "b") || Seal([]byte("k"), "a") == Seal([]byte("l"), "a") ||
+		Seal([]byte("k"), "a").IsZero() {
 		t.Error("a seal depends on the key and on the text")
 	}
-	for name, want := range map[string]bool{"a\u007fb": false, "a\u009fb": false, "a\u00a0b": true, "a\u2028b": false, "a\u2029b": false, "a\x1fb": false, "a b": true, "a~b": true} {
+	for name, want := range map[string]bool{"a\u007fb": false, "a\u009fb": false, "a\u00a0b": true, "a\u2028b": false, "a\u2029b": false,
+		"a\x1fb": false, "a b": true, "a~b": true} {
 		if err := CheckName(name); (err == nil) != want {
 			t.Errorf("%q: %v", name, err)
 		}

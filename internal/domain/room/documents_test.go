@@ -22,7 +22,8 @@ func told(t *testing.T, typ, about string, data any) event.Event {
 		t.Fatal(err)
 	}
 	return event.Event{StreamSeq: 7, Data: raw, Header: event.Header{
-		ID: "evt_1", Type: typ, EntityID: about, Workspace: "ws_dev", Room: "room_1", Thread: "th_1", Principal: "usr_1", Actor: event.Actor{Type: "agent", ID: "agt_1"}, OccurredAt: noon,
+		ID: "evt_1", Type: typ, EntityID: about, Workspace: "ws_dev", Room: "room_1", Thread: "th_1", Principal: "usr_1",
+		Actor: event.Actor{Type: "agent", ID: "agt_1"}, OccurredAt: noon,
 	}}
 }
 
@@ -49,13 +50,16 @@ func TestTheDocumentsOfARoom(t *testing.T) {
 	l := func(names ...string) *[]string { return &names }
 	all := room.Context{Prompt: s("p"), Tools: l("t"), Models: l("m"), Memory: s("s")}
 	r := room.Room{
-		ID: "room_1", Workspace: "ws_dev", Title: "a", Topic: "b", Mode: "c", Lang: "d", ToolPolicy: "e", Mission: "f", Context: all, CreatedBy: "usr_1", CreatedAt: noon, UpdatedAt: noon,
+		ID: "room_1", Workspace: "ws_dev", Title: "a", Topic: "b", Mode: "c", Lang: "d", ToolPolicy: "e", Mission: "f", Context: all,
+		CreatedBy: "usr_1", CreatedAt: noon, UpdatedAt: noon,
 	}
-	folds(t, room.Room{}, told(t, room.EventCreated, "room_1", room.Created{Room: "room_1", Title: "a", Topic: "b", Mode: "c", Lang: "d", ToolPolicy: "e", Mission: "f", Context: all}), r)
+	folds(t, room.Room{}, told(t, room.EventCreated, "room_1", room.Created{Room: "room_1", Title: "a", Topic: "b", Mode: "c", Lang: "d",
+		ToolPolicy: "e", Mission: "f", Context: all}), r)
 	folds(t, r, told(t, "x", "", nil), r)
 	changed := r
 	changed.Title, changed.Topic, changed.Mode, changed.Lang, changed.ToolPolicy = "A", "B", "C", "D", "E"
-	folds(t, r, told(t, room.EventUpdated, "room_1", room.Updated{Title: s("A"), Topic: s("B"), Mode: s("C"), Lang: s("D"), ToolPolicy: s("E")}), changed)
+	folds(t, r, told(t, room.EventUpdated, "room_1", room.Updated{Title: s("A"), Topic: s("B"), Mode: s("C"), Lang: s("D"),
+		ToolPolicy: s("E")}), changed)
 	first := room.Default("ws_dev")
 	if first.ID != "room_00000000000000000000000000" || first.Workspace != "ws_dev" || first.Title != "default" {
 		t.Errorf("the default room: %+v", first)
@@ -64,16 +68,20 @@ func TestTheDocumentsOfARoom(t *testing.T) {
 	folds(t, room.Room{}, told(t, room.EventUpdated, "", room.Updated{Topic: s("B")}), first)
 
 	for field, want := range map[string]room.Context{
-		room.FieldPrompt: {Tools: all.Tools, Models: all.Models, Memory: all.Memory}, room.FieldTools: {Prompt: all.Prompt, Models: all.Models, Memory: all.Memory},
-		room.FieldModels: {Prompt: all.Prompt, Tools: all.Tools, Memory: all.Memory}, room.FieldMemory: {Prompt: all.Prompt, Tools: all.Tools, Models: all.Models},
+		room.FieldPrompt: {Tools: all.Tools, Models: all.Models, Memory: all.Memory},
+		room.FieldTools:  {Prompt: all.Prompt, Models: all.Models, Memory: all.Memory},
+		room.FieldModels: {Prompt: all.Prompt, Tools: all.Tools, Memory: all.Memory},
+		room.FieldMemory: {Prompt: all.Prompt, Tools: all.Tools, Models: all.Models},
 	} {
 		less := r
 		less.Context = want
 		folds(t, r, told(t, room.EventUpdated, "room_1", room.Updated{Inherit: []string{field}}), less)
-		folds(t, room.Defaults{Workspace: "ws_dev", Context: all}, told(t, room.EventDefaultsSet, "", room.DefaultsSet{Inherit: []string{field}}), room.Defaults{Workspace: "ws_dev", Context: want, UpdatedAt: noon})
+		folds(t, room.Defaults{Workspace: "ws_dev", Context: all}, told(t, room.EventDefaultsSet, "",
+			room.DefaultsSet{Inherit: []string{field}}), room.Defaults{Workspace: "ws_dev", Context: want, UpdatedAt: noon})
 	}
 	other := room.Context{Prompt: s("q"), Tools: l("u"), Models: l("n"), Memory: s("")}
-	folds(t, room.Defaults{Context: all}, told(t, room.EventDefaultsSet, "", room.DefaultsSet{Context: other}), room.Defaults{Workspace: "ws_dev", Context: other, UpdatedAt: noon})
+	folds(t, room.Defaults{Context: all}, told(t, room.EventDefaultsSet, "", room.DefaultsSet{Context: other}),
+		room.Defaults{Workspace: "ws_dev", Context: other, UpdatedAt: noon})
 	folds(t, room.Defaults{Context: all}, told(t, "x", "", room.DefaultsSet{Context: other}), room.Defaults{Context: all})
 	if got := (room.Context{}).Over(all); !reflect.DeepEqual(got, all) {
 		t.Errorf("nothing over all is %+v", got)
@@ -83,7 +91,8 @@ func TestTheDocumentsOfARoom(t *testing.T) {
 	}
 
 	closed := room.Closed
-	th := room.Thread{ID: "th_1", Workspace: "ws_dev", Room: "room_1", Title: "a", Status: room.Closed, CreatedBy: "usr_1", CreatedAt: noon, UpdatedAt: noon}
+	th := room.Thread{ID: "th_1", Workspace: "ws_dev", Room: "room_1", Title: "a", Status: room.Closed, CreatedBy: "usr_1", CreatedAt: noon,
+		UpdatedAt: noon}
 	folds(t, room.Thread{}, told(t, room.EventThreadCreated, "th_1", room.ThreadCreated{Title: "a", Status: room.Closed}), th)
 	open := th
 	open.Status, open.Title = room.Open, ""
@@ -94,14 +103,18 @@ func TestTheDocumentsOfARoom(t *testing.T) {
 	folds(t, old, told(t, "x", "", nil), old)
 
 	m := room.Message{
-		ID: "msg_1", Workspace: "ws_dev", Room: "room_1", Thread: "th_1", Parent: "msg_0", SenderType: "agent", Sender: "agt_1", By: "usr_1", Content: "c", Lang: "l", Labels: []string{"x"},
+		ID: "msg_1", Workspace: "ws_dev", Room: "room_1", Thread: "th_1", Parent: "msg_0", SenderType: "agent", Sender: "agt_1", By: "usr_1",
+		Content: "c", Lang: "l", Labels: []string{"x"},
 		SchemaVersion: "1", Event: "evt_1", StreamSeq: 7, CreatedAt: noon,
 	}
-	folds(t, room.Message{}, told(t, room.EventMessageCreated, "msg_1", room.MessageCreated{Parent: "msg_0", Content: "c", Lang: "l", Labels: []string{"x"}, SchemaVersion: "1"}), m)
+	folds(t, room.Message{}, told(t, room.EventMessageCreated, "msg_1", room.MessageCreated{Parent: "msg_0", Content: "c", Lang: "l",
+		Labels: []string{"x"}, SchemaVersion: "1"}), m)
 	folds(t, m, told(t, "x", "", nil), m)
 
-	folds(t, room.Cursor{StreamSeq: 3}, told(t, room.EventRead, "", room.Read{Room: "room_1", StreamSeq: 5}), room.Cursor{Room: "room_1", Principal: "usr_1", StreamSeq: 5, UpdatedAt: noon})
-	folds(t, room.Cursor{StreamSeq: 9}, told(t, room.EventRead, "", room.Read{Room: "room_1", StreamSeq: 5}), room.Cursor{Room: "room_1", Principal: "usr_1", StreamSeq: 9, UpdatedAt: noon})
+	folds(t, room.Cursor{StreamSeq: 3}, told(t, room.EventRead, "", room.Read{Room: "room_1", StreamSeq: 5}),
+		room.Cursor{Room: "room_1", Principal: "usr_1", StreamSeq: 5, UpdatedAt: noon})
+	folds(t, room.Cursor{StreamSeq: 9}, told(t, room.EventRead, "", room.Read{Room: "room_1", StreamSeq: 5}),
+		room.Cursor{Room: "room_1", Principal: "usr_1", StreamSeq: 9, UpdatedAt: noon})
 	folds(t, room.Cursor{StreamSeq: 9}, told(t, "x", "", room.Read{StreamSeq: 50}), room.Cursor{StreamSeq: 9})
 	if got := room.CursorKey("room_1", "usr_1"); got != "room_1/usr_1" {
 		t.Errorf("got %s", got)
@@ -118,22 +131,31 @@ func TestWhatRemainsOfARoom(t *testing.T) {
 	set, empty, nothing := room.Context{Prompt: &word, Tools: &list, Models: &list, Memory: &word}, "", []string{}
 	left := room.Context{Prompt: &empty, Tools: &nothing, Models: &nothing, Memory: &empty}
 	for typ, c := range map[string]struct{ data, want any }{
-		room.EventCreated: {room.Created{Room: "room_1", Title: "w", Topic: "w", Mode: "w", Context: set}, room.Created{Room: "room_1", Context: left}},
+		room.EventCreated: {room.Created{Room: "room_1", Title: "w", Topic: "w", Mode: "w", Context: set},
+			room.Created{Room: "room_1", Context: left}},
 		room.EventUpdated: {
-			room.Updated{Room: "room_1", Title: &word, Topic: &word, Mode: &word, Lang: &word, ToolPolicy: &word, Context: set, Inherit: []string{"i"}},
-			room.Updated{Room: "room_1", Title: &empty, Topic: &empty, Mode: &empty, Lang: &empty, ToolPolicy: &empty, Context: left, Inherit: []string{"i"}},
+			room.Updated{Room: "room_1", Title: &word, Topic: &word, Mode: &word, Lang: &word, ToolPolicy: &word, Context: set,
+				Inherit: []string{"i"}},
+			room.Updated{Room: "room_1", Title: &empty, Topic: &empty, Mode: &empty, Lang: &empty, ToolPolicy: &empty, Context: left,
+				Inherit: []string{"i"}},
 		},
-		room.EventDefaultsSet:    {room.DefaultsSet{Context: set, Inherit: []string{"i"}}, room.DefaultsSet{Context: left, Inherit: []string{"i"}}},
-		room.EventThreadCreated:  {room.ThreadCreated{Thread: "th_1", Title: "w", Status: room.Open}, room.ThreadCreated{Thread: "th_1", Status: room.Open}},
-		room.EventThreadUpdated:  {room.ThreadUpdated{Thread: "th_1", Title: &word, Status: &status}, room.ThreadUpdated{Thread: "th_1", Title: &empty, Status: &status}},
-		room.EventMessageCreated: {room.MessageCreated{Message: "msg_1", Thread: "th_1", Parent: "msg_0", SenderType: "user", Sender: "usr_1", Content: "w", Labels: list}, room.MessageCreated{Message: "msg_1", Thread: "th_1", Parent: "msg_0", SenderType: "user", Sender: "usr_1"}},
-		room.EventRead:           {room.Read{Room: "room_1"}, nil},
+		room.EventDefaultsSet: {room.DefaultsSet{Context: set, Inherit: []string{"i"}},
+			room.DefaultsSet{Context: left, Inherit: []string{"i"}}},
+		room.EventThreadCreated: {room.ThreadCreated{Thread: "th_1", Title: "w", Status: room.Open},
+			room.ThreadCreated{Thread: "th_1", Status: room.Open}},
+		room.EventThreadUpdated: {room.ThreadUpdated{Thread: "th_1", Title: &word, Status: &status},
+			room.ThreadUpdated{Thread: "th_1", Title: &empty, Status: &status}},
+		room.EventMessageCreated: {room.MessageCreated{Message: "msg_1", Thread: "th_1", Parent: "msg_0", SenderType: "user", Sender: "usr_1",
+			Content: "w", Labels: list}, room.MessageCreated{Message: "msg_1", Thread: "th_1", Parent: "msg_0", SenderType: "user",
+			Sender: "usr_1"}},
+		room.EventRead: {room.Read{Room: "room_1"}, nil},
 	} {
 		if got, err := room.Remains(told(t, typ, "", c.data)); err != nil || !reflect.DeepEqual(got, c.want) {
 			t.Errorf("%s: got %+v, %v, want %+v", typ, got, err, c.want)
 		}
 	}
-	if got, err := room.Remains(told(t, room.EventUpdated, "", room.Updated{Room: "room_1"})); err != nil || !reflect.DeepEqual(got, room.Updated{Room: "room_1"}) {
+	if got, err := room.Remains(told(t, room.EventUpdated, "", room.Updated{Room: "room_1"})); err != nil ||
+		!reflect.DeepEqual(got, room.Updated{Room: "room_1"}) {
 		t.Errorf("what was left alone: got %+v, %v", got, err)
 	}
 }
@@ -237,9 +259,12 @@ func TestTheBoundsOfWhatIsSaid(t *testing.T) {
 		u    room.Updated
 		want bool
 	}{
-		"a title": {room.Updated{Title: p("a")}, false}, "a tool policy": {room.Updated{ToolPolicy: p("a")}, true}, "a prompt": {room.Updated{Context: room.Context{Prompt: p("")}}, true},
-		"tools": {room.Updated{Context: room.Context{Tools: many(0, "")}}, true}, "models": {room.Updated{Context: room.Context{Models: many(0, "")}}, true},
-		"memory": {room.Updated{Context: room.Context{Memory: p("")}}, false}, "inherited memory": {room.Updated{Inherit: []string{room.FieldMemory}}, false},
+		"a title": {room.Updated{Title: p("a")}, false}, "a tool policy": {room.Updated{ToolPolicy: p("a")}, true},
+		"a prompt":            {room.Updated{Context: room.Context{Prompt: p("")}}, true},
+		"tools":               {room.Updated{Context: room.Context{Tools: many(0, "")}}, true},
+		"models":              {room.Updated{Context: room.Context{Models: many(0, "")}}, true},
+		"memory":              {room.Updated{Context: room.Context{Memory: p("")}}, false},
+		"inherited memory":    {room.Updated{Inherit: []string{room.FieldMemory}}, false},
 		"an inherited prompt": {room.Updated{Inherit: []string{room.FieldMemory, room.FieldPrompt}}, true},
 	} {
 		if got := c.u.Configures(); got != c.want {

@@ -21,8 +21,10 @@ func TestATokenDelegatesWhatAllOfItsChainName(t *testing.T) {
 		chain []token.Token
 		want  bool
 	}{
-		"a root that names it": {[]token.Token{root}, true}, "a root that names another": {[]token.Token{of("cap_1", "", "space.start")}, false}, "a root with a star": {[]token.Token{of("cap_1", "", token.Any)}, false},
-		"both name it": {[]token.Token{of("cap_2", "cap_1", "run.start"), root}, true}, "only the root names it": {[]token.Token{of("cap_2", "cap_1", token.Any), root}, false},
+		"a root that names it": {[]token.Token{root}, true}, "a root that names another": {[]token.Token{of("cap_1", "", "space.start")}, false},
+		"a root with a star":       {[]token.Token{of("cap_1", "", token.Any)}, false},
+		"both name it":             {[]token.Token{of("cap_2", "cap_1", "run.start"), root}, true},
+		"only the root names it":   {[]token.Token{of("cap_2", "cap_1", token.Any), root}, false},
 		"only the child names it":  {[]token.Token{of("cap_2", "cap_1", "run.start"), of("cap_1", "", token.Any)}, false},
 		"a chain without its root": {[]token.Token{of("cap_2", "cap_1", "run.start")}, false}, "no chain": {nil, false},
 	} {
@@ -33,8 +35,10 @@ func TestATokenDelegatesWhatAllOfItsChainName(t *testing.T) {
 	if e, ok := root.Edge(); ok {
 		t.Errorf("a root was derived by %+v", e)
 	}
-	child := token.Token{ID: "cap_2", Parent: "cap_1", GrantedBy: "usr_1", IssuedTo: "agt_1", Depth: 1, CreatedAt: time.Unix(1, 0), RevokedAt: time.Unix(2, 0)}
-	if e, ok := child.Edge(); !ok || e != (token.Edge{Parent: "cap_1", Child: "cap_2", From: "usr_1", To: "agt_1", Depth: 1, CreatedAt: time.Unix(1, 0), RevokedAt: time.Unix(2, 0)}) {
+	child := token.Token{ID: "cap_2", Parent: "cap_1", GrantedBy: "usr_1", IssuedTo: "agt_1", Depth: 1, CreatedAt: time.Unix(1, 0),
+		RevokedAt: time.Unix(2, 0)}
+	if e, ok := child.Edge(); !ok || e != (token.Edge{Parent: "cap_1", Child: "cap_2", From: "usr_1", To: "agt_1", Depth: 1,
+		CreatedAt: time.Unix(1, 0), RevokedAt: time.Unix(2, 0)}) {
 		t.Errorf("got %+v, %t", e, ok)
 	}
 }

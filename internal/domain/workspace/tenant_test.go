@@ -49,13 +49,16 @@ func TestTheDocumentOfAWorkspace(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return event.Event{Header: event.Header{Type: typ, EntityType: workspace.EntityType, EntityID: "ws_a", Workspace: "ws_a", Principal: "usr_1", OccurredAt: at}, Data: raw}
+		return event.Event{Header: event.Header{Type: typ, EntityType: workspace.EntityType, EntityID: "ws_a", Workspace: "ws_a",
+			Principal: "usr_1", OccurredAt: at}, Data: raw}
 	}
-	unsaid := workspace.Workspace{ID: "ws_a", Kind: workspace.Community, Name: "ws_a", Tasks: workspace.DefaultTasks, State: workspace.ActiveState}
+	unsaid := workspace.Workspace{ID: "ws_a", Kind: workspace.Community, Name: "ws_a", Tasks: workspace.DefaultTasks,
+		State: workspace.ActiveState}
 	if got := workspace.Unsaid("ws_a"); got != unsaid || got.Archived() {
 		t.Errorf("got %+v", got)
 	}
-	made := workspace.Workspace{ID: "ws_a", Kind: workspace.Private, Name: "A", Tasks: 7, State: workspace.ActiveState, CreatedBy: "usr_1", CreatedAt: at}
+	made := workspace.Workspace{ID: "ws_a", Kind: workspace.Private, Name: "A", Tasks: 7, State: workspace.ActiveState, CreatedBy: "usr_1",
+		CreatedAt: at}
 	with := func(w workspace.Workspace, change func(*workspace.Workspace)) workspace.Workspace {
 		change(&w)
 		return w
@@ -69,13 +72,17 @@ func TestTheDocumentOfAWorkspace(t *testing.T) {
 		e      event.Event
 		want   workspace.Workspace
 	}{
-		"made":                 {workspace.Workspace{}, told(workspace.EventCreated, workspace.Created{Kind: workspace.Private, Name: "A", Tasks: 7}), made},
-		"another name":         {made, told(workspace.EventUpdated, workspace.Updated{Name: "B"}), with(made, func(w *workspace.Workspace) { w.Name = "B" })},
-		"other tasks":          {made, told(workspace.EventUpdated, workspace.Updated{Tasks: 9}), with(made, func(w *workspace.Workspace) { w.Tasks = 9 })},
-		"the first word of it": {workspace.Workspace{}, told(workspace.EventUpdated, workspace.Updated{Tasks: 9}), with(unsaid, func(w *workspace.Workspace) { w.Tasks = 9 })},
-		"archived":             {made, told(workspace.EventArchived, workspace.Archiving{Reason: "over"}), archived},
-		"unarchived":           {archived, told(workspace.EventUnarchived, nil), made},
-		"another event":        {made, told("x", nil), made},
+		"made": {workspace.Workspace{}, told(workspace.EventCreated, workspace.Created{Kind: workspace.Private, Name: "A",
+			Tasks: 7}), made},
+		"another name": {made, told(workspace.EventUpdated, workspace.Updated{Name: "B"}),
+			with(made, func(w *workspace.Workspace) { w.Name = "B" })},
+		"other tasks": {made, told(workspace.EventUpdated, workspace.Updated{Tasks: 9}),
+			with(made, func(w *workspace.Workspace) { w.Tasks = 9 })},
+		"the first word of it": {workspace.Workspace{}, told(workspace.EventUpdated, workspace.Updated{Tasks: 9}),
+			with(unsaid, func(w *workspace.Workspace) { w.Tasks = 9 })},
+		"archived":      {made, told(workspace.EventArchived, workspace.Archiving{Reason: "over"}), archived},
+		"unarchived":    {archived, told(workspace.EventUnarchived, nil), made},
+		"another event": {made, told("x", nil), made},
 	} {
 		if got, err := c.before.Evolve(c.e); err != nil || !reflect.DeepEqual(got, c.want) {
 			t.Errorf("%s: got %+v, %v, want %+v", name, got, err, c.want)

@@ -116,7 +116,8 @@ func TestAttestRefusesWhatCannotBeFolded(t *testing.T) {
 	a.must(err)
 	events[2].Data, events[2].Chain.Salt = nil, nil
 	doc := run.Run{ID: told, Workspace: ws, Operations: []run.Progress{}}
-	if got, err := audit.Attest(&run.Transcript{Header: run.TranscriptHeader{Run: doc}, Events: events}); !forged(err) || !strings.Contains(err.Error(), "event 2 does not fit") {
+	if got, err := audit.Attest(&run.Transcript{Header: run.TranscriptHeader{Run: doc}, Events: events}); !forged(err) ||
+		!strings.Contains(err.Error(), "event 2 does not fit") {
 		t.Errorf("got %+v, %v", got, err)
 	}
 
@@ -185,12 +186,14 @@ func TestWhatTheLogSaysOfALostTree(t *testing.T) {
 	a := recorded(t)
 	first, err := a.log.Read(t.Context(), journal.Query{Workspace: ws, Limit: 1})
 	a.must(err)
-	if got, err := audit.NewProver(liar{a.log, nil}, a.trees, a.prover.PublicKey()).Evidence(t.Context(), ws, first[0].ID); !errors.Is(err, merkle.ErrProof) {
+	if got, err := audit.NewProver(liar{a.log, nil}, a.trees, a.prover.PublicKey()).Evidence(t.Context(), ws, first[0].ID); !errors.Is(err,
+		merkle.ErrProof) {
 		t.Errorf("an event with another hash: got %+v, %v", got, err)
 	}
 	a.must(a.trees.WriteHashes(t.Context(), ws, 0, nil))
 	broken := errors.New("broken")
-	if got, err := audit.NewProver(liar{a.log, broken}, a.trees, a.prover.PublicKey()).Consistency(t.Context(), ws, 3); !errors.Is(err, broken) {
+	if got, err := audit.NewProver(liar{a.log, broken}, a.trees, a.prover.PublicKey()).Consistency(t.Context(), ws, 3); !errors.Is(err,
+		broken) {
 		t.Errorf("a log that cannot be read: got %+v, %v", got, err)
 	}
 	a.append(workroom, otherRun, "note.written", map[string]string{"text": "later"})
@@ -222,7 +225,8 @@ func TestAHeaderNamesItsPlace(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		e := audit.Evidence{Header: header, Proof: merkle.Inclusion{Seq: 1, EventHash: hash, Record: string(merkle.LeafOf(1, hash)), Hashes: []string{}, Checkpoint: string(signed), PublicKey: key}}
+		e := audit.Evidence{Header: header, Proof: merkle.Inclusion{Seq: 1, EventHash: hash, Record: string(merkle.LeafOf(1, hash)),
+			Hashes: []string{}, Checkpoint: string(signed), PublicKey: key}}
 		if got, err := e.Check(key); (err == nil) != holds || err != nil && fault.CodeOf(err) != merkle.ErrProof.Code {
 			t.Errorf("%s: got %+v, %v", header, got, err)
 		}

@@ -58,7 +58,8 @@ func TestWhatCannotBeJudgedAtAll(t *testing.T) {
 		}
 	}
 	long := strings.Repeat("é", 100)
-	if d := h.judge(with(func(a *policy.Action) { a.Path = "/" + long })).Decision; !strings.Contains(d.Reason, "/"+strings.Repeat("é", 59)+"...") {
+	if d := h.judge(with(func(a *policy.Action) { a.Path = "/" + long })).Decision; !strings.Contains(d.Reason,
+		"/"+strings.Repeat("é", 59)+"...") {
 		t.Errorf("a long path is shown as %s", d.Reason)
 	}
 }
@@ -67,7 +68,8 @@ func TestWhatCannotBeJudgedAtAll(t *testing.T) {
 func TestABundleClampsBeforeItIsAsked(t *testing.T) {
 	h := build(t, nil)
 	limits := h.bundles["standard"].Limits
-	for asked, want := range map[int64]int64{0: limits.CommandMS, 1: 1, limits.CommandMS: limits.CommandMS, limits.CommandMS + 1: limits.CommandMS, limits.CommandMS - 1: limits.CommandMS - 1} {
+	for asked, want := range map[int64]int64{0: limits.CommandMS, 1: 1, limits.CommandMS: limits.CommandMS,
+		limits.CommandMS + 1: limits.CommandMS, limits.CommandMS - 1: limits.CommandMS - 1} {
 		a := h.shell("standard", "ls")
 		a.TimeoutMS = asked
 		if got := h.judge(a).Action.TimeoutMS; got != want {
@@ -75,7 +77,8 @@ func TestABundleClampsBeforeItIsAsked(t *testing.T) {
 		}
 	}
 	for _, typ := range []string{policy.FileRead, policy.FileEdit} {
-		for asked, want := range map[int64]int64{0: limits.FileBytes, 1: 1, limits.FileBytes: limits.FileBytes, limits.FileBytes + 1: limits.FileBytes} {
+		for asked, want := range map[int64]int64{0: limits.FileBytes, 1: 1, limits.FileBytes: limits.FileBytes,
+			limits.FileBytes + 1: limits.FileBytes} {
 			a := h.file("standard", typ, "a")
 			a.MaxBytes = asked
 			if got := h.judge(a).Action.MaxBytes; got != want {

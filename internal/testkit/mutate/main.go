@@ -1,7 +1,7 @@
 // Command mutate changes a package in many small ways, one at a time, and says which changes its tests do not notice.
 //
-// A change that no test notices has to stand in the list of explained ones, with its reason. The command fails on one that does not, and on one that
-// is listed although tests notice it or the code has gone. RATIONALE says why this is a program of ours.
+// A change that no test notices has to stand in the list of explained ones, with its reason. The command fails on one that does not,
+// and on one that is listed although tests notice it or the code has gone. RATIONALE says why this is a program of ours.
 package main
 
 import (
@@ -26,7 +26,8 @@ func main() {
 	list := flag.String("explained", "internal/testkit/mutate/explained.txt", "the `file` of survivors that have a reason")
 	only := flag.String("only", "", "only mutants whose file, function and change fit this `expression`")
 	flag.Usage = func() {
-		fmt.Fprintln(os.Stderr, "usage: mutate [-explained FILE] [-only EXPRESSION] PACKAGE[:FILE,FILE][@OTHER,OTHER][=OPEN]...\nTests of OTHER folders notice mutants too. OPEN survivors of a package are let pass for now.")
+		fmt.Fprintln(os.Stderr, "usage: mutate [-explained FILE] [-only EXPRESSION] PACKAGE[:FILE,FILE][@OTHER,OTHER][=OPEN]...\n"+
+			"Tests of OTHER folders notice mutants too. OPEN survivors of a package are let pass for now.")
 		flag.PrintDefaults()
 	}
 	flag.Parse()
@@ -50,8 +51,8 @@ func main() {
 	}
 }
 
-// readExplained reads the list of survivors that have a reason: a line "FILE FUNCTION", below it changes after one tab, and below those a line after two
-// tabs that says why nobody can notice them, or need. Empty lines and those that begin with # say nothing.
+// readExplained reads the list of survivors that have a reason: a line "FILE FUNCTION", below it changes after one tab, and below
+// those a line after two tabs that says why nobody can notice them, or need. Empty lines and those that begin with # say nothing.
 func readExplained(name string) (map[string]string, error) {
 	text, err := os.ReadFile(name)
 	if err != nil {
@@ -87,8 +88,8 @@ func readExplained(name string) (map[string]string, error) {
 	return explained, nil
 }
 
-// mutate tries the mutants of packages, each "PATTERN[:FILE,FILE][@FOLDER,FOLDER][=OPEN]", and returns how many survivors are open, and how many explained ones are stale,
-// beyond those that are let pass.
+// mutate tries the mutants of packages, each "PATTERN[:FILE,FILE][@FOLDER,FOLDER][=OPEN]", and returns how many survivors are open,
+// and how many explained ones are stale, beyond those that are let pass.
 func mutate(module string, arguments []string, explained map[string]string, wanted *regexp.Regexp, out io.Writer) (int, error) {
 	module, err := filepath.Abs(module)
 	if err != nil {

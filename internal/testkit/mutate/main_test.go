@@ -39,9 +39,11 @@ func TestSurvivors(t *testing.T) {
 		want      []string
 	}{
 		{"all", nothing, "", []string{
-			`purse.go:24: Worth: "crown" -> no case: survived`, "purse.go:25: Worth: 60 * one() -> the zero value: not reached", "purse.go:25: Worth: 60 * one() -> +: not reached",
+			`purse.go:24: Worth: "crown" -> no case: survived`, "purse.go:25: Worth: 60 * one() -> the zero value: not reached",
+			"purse.go:25: Worth: 60 * one() -> +: not reached",
 			"purse.go:38: Rich: len(held) > 0 -> true: never differs", "purse.go:38: Rich: len(held) > 0 -> >=: never differs",
-			"purse.go:38: Rich: sum >= 100 -> true: never differs", "purse.go:38: Rich: sum >= 100 -> >: never differs", "purse.go:46: Endless: n -> the zero value: never differs",
+			"purse.go:38: Rich: sum >= 100 -> true: never differs", "purse.go:38: Rich: sum >= 100 -> >: never differs",
+			"purse.go:46: Endless: n -> the zero value: never differs",
 			".: 21 mutants: 12 killed, 1 timed out, 1 survived, 5 never differ, 2 not reached; 0 explained, 8 open; 0 lines refused;",
 		}},
 		{"with a list", some, "Rich", []string{
@@ -83,11 +85,13 @@ func TestWhatIsLetPass(t *testing.T) {
 		t.Error("a number that is none was taken")
 	}
 	var out strings.Builder
-	if got, err := mutate("testdata/purse", []string{"./untested"}, nil, regexp.MustCompile(""), &out); err != nil || got != 1 || !strings.HasPrefix(out.String(), "untested: it has no tests\n") {
+	if got, err := mutate("testdata/purse", []string{"./untested"}, nil, regexp.MustCompile(""), &out); err != nil || got != 1 ||
+		!strings.HasPrefix(out.String(), "untested: it has no tests\n") {
 		t.Errorf("without tests: got %d, %v, want 1:\n%s", got, err, out.String())
 	}
 	out.Reset()
-	if got, err := mutate("testdata/purse", []string{"./untested@."}, nil, regexp.MustCompile(""), &out); err != nil || got != 0 || !strings.HasPrefix(out.String(), "untested: 1 mutants: 1 killed") {
+	if got, err := mutate("testdata/purse", []string{"./untested@."}, nil, regexp.MustCompile(""), &out); err != nil || got != 0 ||
+		!strings.HasPrefix(out.String(), "untested: 1 mutants: 1 killed") {
 		t.Errorf("with the tests of another package: got %d, %v, want 0:\n%s", got, err, out.String())
 	}
 	if _, err := mutate("testdata/purse", []string{".@untested"}, nil, regexp.MustCompile(""), io.Discard); err == nil {
@@ -97,8 +101,10 @@ func TestWhatIsLetPass(t *testing.T) {
 
 func TestWhatIsNoList(t *testing.T) {
 	for name, text := range map[string]string{
-		"a change without a place": "\tx -> y\n\t\twhy\n", "a reason without a change": "a.go F\n\t\twhy\n", "a change without a reason": "a.go F\n\tx -> y\na.go G\n\tx -> y\n\t\twhy\n",
-		"the last change without a reason": "a.go F\n\tx -> y\n", "a change that stands twice": "a.go F\n\tx -> y\n\tx -> y\n\t\twhy\n", "an empty reason": "a.go F\n\tx -> y\n\t\t \n",
+		"a change without a place": "\tx -> y\n\t\twhy\n", "a reason without a change": "a.go F\n\t\twhy\n",
+		"a change without a reason":        "a.go F\n\tx -> y\na.go G\n\tx -> y\n\t\twhy\n",
+		"the last change without a reason": "a.go F\n\tx -> y\n", "a change that stands twice": "a.go F\n\tx -> y\n\tx -> y\n\t\twhy\n",
+		"an empty reason": "a.go F\n\tx -> y\n\t\t \n",
 	} {
 		if got, err := list(t, text); err == nil {
 			t.Errorf("%s: got %v", name, got)

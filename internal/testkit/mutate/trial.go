@@ -61,8 +61,8 @@ type test struct {
 
 var refusal = regexp.MustCompile(`(?m)^(\S+\.go):(\d+):\d+: `)
 
-// build compiles the tests of the package and those of others, by their folders in the module. Where the compiler refuses a line, for example for the type
-// of a constant, its mutants are left out; nil stands for a package without files.
+// build compiles the tests of the package and those of others, by their folders in the module. Where the compiler refuses a line,
+// for example for the type of a constant, its mutants are left out; nil stands for a package without files.
 func build(module string, pkg *packages.Package, files, others []string) (*trial, error) {
 	if len(pkg.CompiledGoFiles) == 0 {
 		return nil, nil
@@ -97,7 +97,8 @@ func (t *trial) compile(module string, pkg *packages.Package, files []string, on
 		if err := t.weave(pkg, files); err != nil {
 			return err
 		}
-		command := exec.Command("go", "test", "-c", "-gcflags="+pkg.PkgPath+"=-e", "-overlay", filepath.Join(t.dir, "overlay.json"), "-o", one.program, one.folder)
+		command := exec.Command("go", "test", "-c", "-gcflags="+pkg.PkgPath+"=-e", "-overlay", filepath.Join(t.dir, "overlay.json"), "-o",
+			one.program, one.folder)
 		command.Dir = module
 		output, err := command.CombinedOutput()
 		if err == nil {
@@ -128,7 +129,8 @@ func (t *trial) weave(pkg *packages.Package, files []string) error {
 			return err
 		}
 		woven := filepath.Join(t.dir, filepath.Base(name))
-		if err := os.WriteFile(woven, []byte(weave(pkg, pkg.Syntax[i], path.Join(t.folder, filepath.Base(name)), src, t.refused, &t.mutants)), 0o600); err != nil {
+		if err := os.WriteFile(woven, []byte(weave(pkg, pkg.Syntax[i], path.Join(t.folder, filepath.Base(name)), src, t.refused, &t.mutants)),
+			0o600); err != nil {
 			return err
 		}
 		overlay[name] = woven
@@ -235,7 +237,8 @@ func (t *trial) try(m *mutant) (verdict, error) {
 			if len(names) == 0 {
 				continue
 			}
-			_, err := t.run(in, 10*time.Second+10*took, []string{"AGENTBOX_MUTANT=" + strconv.Itoa(m.id)}, "-test.failfast", "-test.run", "^("+strings.Join(names, "|")+")$")
+			_, err := t.run(in, 10*time.Second+10*took, []string{"AGENTBOX_MUTANT=" + strconv.Itoa(m.id)}, "-test.failfast", "-test.run",
+				"^("+strings.Join(names, "|")+")$")
 			var exit *exec.ExitError
 			switch {
 			case errors.Is(err, context.DeadlineExceeded):
@@ -250,7 +253,8 @@ func (t *trial) try(m *mutant) (verdict, error) {
 	return survived, nil
 }
 
-// run runs a suite in its package's folder, in a group of processes of their own that ends with them, and with bounded memory: a mutant may never end.
+// run runs a suite in its package's folder, in a group of processes of their own that ends with them, and with bounded memory: a
+// mutant may never end.
 func (t *trial) run(in *suite, limit time.Duration, env []string, arguments ...string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()

@@ -24,8 +24,8 @@ type mutant struct {
 // key names the mutant in the list of explained ones.
 func (m *mutant) key() string { return m.file + " " + m.function + "\t" + m.change }
 
-// weaver writes all mutants into one file. Each is a call of a function of switch.go around an expression, or an if around a statement, so that
-// lines stay where they are.
+// weaver writes all mutants into one file. Each is a call of a function of switch.go around an expression, or an if around a
+// statement, so that lines stay where they are.
 type weaver struct {
 	pkg      *packages.Package
 	src      []byte
@@ -237,7 +237,8 @@ func (w *weaver) worded(call *ast.CallExpr) bool {
 	return ok && f.Pkg() != nil && (f.FullName() == "fmt.Errorf" || strings.HasSuffix(f.Pkg().Path(), "domain/fault"))
 }
 
-// returns lets errors be lost and other results be zero, and says whether the results are still to be walked: what stands beside an error is not for use.
+// returns lets errors be lost and other results be zero, and says whether the results are still to be walked: what stands beside an
+// error is not for use.
 func (w *weaver) returns(n *ast.ReturnStmt) bool {
 	fails := len(n.Results) > 0 && w.fails(n.Results[len(n.Results)-1], n)
 	results := w.results[len(w.results)-1]
@@ -267,8 +268,8 @@ func isEmpty(e ast.Expr) bool {
 	return ok && len(literal.Elts) == 0
 }
 
-// fails reports whether what a return returns last is surely an error: one that has a name in its package, one that is made there, or one that was just
-// found not to be nil.
+// fails reports whether what a return returns last is surely an error: one that has a name in its package, one that is made there,
+// or one that was just found not to be nil.
 func (w *weaver) fails(e ast.Expr, n *ast.ReturnStmt) bool {
 	switch e := e.(type) {
 	case *ast.CallExpr:
@@ -276,7 +277,8 @@ func (w *weaver) fails(e ast.Expr, n *ast.ReturnStmt) bool {
 		return w.worded(e) || f != nil && w.wording[f.Name()]
 	case *ast.Ident:
 		v, ok := w.pkg.TypesInfo.Uses[e].(*types.Var)
-		return ok && (w.failing[n] == v || v.Parent() == v.Pkg().Scope() && types.Implements(v.Type(), types.Universe.Lookup("error").Type().Underlying().(*types.Interface)))
+		return ok && (w.failing[n] == v || v.Parent() == v.Pkg().Scope() &&
+			types.Implements(v.Type(), types.Universe.Lookup("error").Type().Underlying().(*types.Interface)))
 	case *ast.SelectorExpr:
 		return strings.HasPrefix(e.Sel.Name, "Err")
 	}
@@ -377,7 +379,8 @@ func (w *weaver) operator(e *ast.BinaryExpr, table map[token.Token][2]string) {
 	}
 }
 
-// condition lets the parts of a condition be true, false or both. Of what && and || join, each part gets what is not the same as a change of the other.
+// condition lets the parts of a condition be true, false or both. Of what && and || join, each part gets what is not the same as a
+// change of the other.
 func (w *weaver) condition(e ast.Expr, canBeTrue, canBeFalse bool) {
 	switch e := e.(type) {
 	case *ast.ParenExpr:
