@@ -61,11 +61,9 @@ func Starting(c wire.Config, version string, phase func() string) http.Handler {
 }
 
 func (s *Server) registerHealth() {
-	wire.Handle(s.Server, wire.Operation{ID: "healthz", Method: http.MethodGet, Path: "/healthz", Tag: "service", Summary: "Is the daemon alive", Public: true},
-		func(context.Context, wire.Call, *struct{}) (*struct{ Body Health }, error) {
-			return &struct{ Body Health }{Health{"ok", s.version}}, nil
-		})
-	wire.Handle(s.Server, wire.Operation{
+	wire.Tell(s.Server, wire.Operation{ID: "healthz", Method: http.MethodGet, Path: "/healthz", Tag: "service", Summary: "Is the daemon alive", Public: true},
+		func(context.Context) (int, Health) { return http.StatusOK, Health{"ok", s.version} })
+	wire.Tell(s.Server, wire.Operation{
 		ID: "readyz", Method: http.MethodGet, Path: "/readyz", Tag: "service", Summary: "Can the daemon do its work", Public: true,
 		Answers: map[int]any{http.StatusServiceUnavailable: readiness{}}, Detail: "503 while the daemon starts (and says what it does), the log cannot be written (and whether it opens again by itself), or no tier works. The tiers are tried beside the requests: " +
 			"the first answers may say that they are being tried.",
@@ -127,24 +125,18 @@ func (s *Server) Run(ctx context.Context, l net.Listener) error {
 	return s.Server.Run(ctx, l)
 }
 
-func (s *Server) ready(ctx context.Context, _ wire.Call, _ *struct{}) (*struct {
-	Status int
-	Body   readiness
-}, error) {
+func (s *Server) ready(ctx context.Context) (status int, body readiness) {
 	found := make([]checked, len(s.probers))
 	for i, p := range s.probers {
 		found[i] = p.ask(ctx, s)
 	}
-	out := &struct {
-		Status int
-		Body   readiness
-	}{http.StatusOK, readiness{Health{"ok", s.version}, found}}
+	status, body = http.StatusOK, readiness{Health{"ok", s.version}, found}
 	for _, one := range found {
 		if !one.OK {
-			out.Status, out.Body.Status = http.StatusServiceUnavailable, "not_ready"
+			status, body.Status = http.StatusServiceUnavailable, "not_ready"
 		}
 	}
-	return out, nil
+	return status, body
 }
 
 // patience is how long an answer waits for a check that is tried for the first time, or anew; then it says that it is being tried.

@@ -18,6 +18,7 @@ const apiVersion = "1.0"
 
 // OpenAPI is the API document as served and as committed under api/: the same bytes for the same operations.
 func (s *Server) OpenAPI() []byte {
+	s.Describe()
 	open := *s.api.OpenAPI()
 	components := *open.Components
 	components.Schemas, components.Responses = s.schemasShown(), refusalsShown(s.schemas())
@@ -36,15 +37,19 @@ func (s *Server) OpenAPI() []byte {
 
 // Object documents a field as a JSON object, where its Go type only knows that it holds JSON.
 func (s *Server) Object(schema, field string) {
-	s.schemas().Map()[schema].Properties[field] = &huma.Schema{Type: "object", AdditionalProperties: true}
+	s.later(func() {
+		s.schemas().Map()[schema].Properties[field] = &huma.Schema{Type: "object", AdditionalProperties: true}
+	})
 }
 
 // Finish adds the API document and its page, which tell about every operation that was added before. Each is written when it is asked for first: that takes
 // longer than all the rest of a server, and most daemons are never asked.
 func (s *Server) Finish() {
-	for _, unused := range []string{"ErrorModel", "ErrorDetail"} { // huma's own form of errors
-		delete(s.schemas().Map(), unused)
-	}
+	s.later(func() {
+		for _, unused := range []string{"ErrorModel", "ErrorDetail"} { // huma's own form of errors
+			delete(s.schemas().Map(), unused)
+		}
+	})
 	document := sync.OnceValue(s.OpenAPI)
 	for _, op := range []Operation{
 		{ID: "get-openapi", Method: http.MethodGet, Path: "/v1/openapi.json", Public: true},
@@ -52,14 +57,16 @@ func (s *Server) Finish() {
 	} {
 		s.plain(op, "application/json", "", document)
 	}
-	page := sync.OnceValue(func() []byte { return apidoc.Page(s.api.OpenAPI(), s.Tags) })
+	page := sync.OnceValue(func() []byte {
+		s.Describe()
+		return apidoc.Page(s.api.OpenAPI(), s.Tags)
+	})
 	s.plain(Operation{ID: "get-docs", Method: http.MethodGet, Path: "/v1/docs", Public: true}, "text/html; charset=utf-8", apidoc.Policy(), page)
 }
 
 // plain serves bytes that never change and that the API document does not list.
 func (s *Server) plain(op Operation, contentType, csp string, written func() []byte) {
-	s.admitRoute(op, nil)
-	s.mux.HandleFunc(pattern(op.Method, op.Path), func(w http.ResponseWriter, r *http.Request) {
+	s.admitRoute(op, nil).answer = func(w http.ResponseWriter, r *http.Request) {
 		body := written()
 		if csp != "" {
 			w.Header().Set("Content-Security-Policy", csp)
@@ -67,5 +74,5 @@ func (s *Server) plain(op Operation, contentType, csp string, written func() []b
 		w.Header().Set("Content-Type", contentType)
 		w.Header().Set("Content-Length", strconv.Itoa(len(body)))
 		_, _ = w.Write(body) // the reader has gone
-	})
+	}
 }

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"net/http"
@@ -30,7 +31,9 @@ type route struct {
 	shape     reflect.Type // of the JSON body
 	maxBody   int64
 	home      Home
-	waits     bool // its context ends with the connection
+	waits     bool             // its context ends with the connection
+	early     http.HandlerFunc // answers what takes nothing, before the operations are described; nil for one that takes something
+	answer    http.HandlerFunc // set when the operations are described
 }
 
 // Operation is a line of the table of operations: what the API document says about it, and how it is guarded.
@@ -99,13 +102,13 @@ func (op Operation) content(schemas huma.Registry) *huma.Schema {
 	return &huma.Schema{Type: huma.TypeString, Format: "binary"}
 }
 
-// adapter puts huma's operations into the server's mux.
+// adapter puts huma's operations into the server's routes.
 type adapter struct{ s *Server }
 
 func (a adapter) Handle(op *huma.Operation, handler func(huma.Context)) {
-	a.s.mux.HandleFunc(pattern(op.Method, op.Path), func(w http.ResponseWriter, r *http.Request) {
+	a.s.routes[pattern(op.Method, op.Path)].answer = func(w http.ResponseWriter, r *http.Request) {
 		handler(request{humago.NewContext(op, r, w)})
-	})
+	}
 }
 
 func (a adapter) ServeHTTP(w http.ResponseWriter, r *http.Request) { a.s.ServeHTTP(w, r) }
@@ -125,7 +128,22 @@ func pattern(method, path string) string {
 	return method + " " + strings.Replace(path, "/files/{path}", "/files/{path...}", 1)
 }
 
-func (s *Server) admitRoute(op Operation, input reflect.Type) {
+// later keeps what has to be done before an operation is answered that huma answers, or the document is written. See Describe.
+func (s *Server) later(do func()) { s.owed = append(s.owed, do) }
+
+// Describe tells huma of the operations, once. Their types are looked at for that, which takes longer than all the rest of a start, so it is done for the first
+// request that needs it, and not before the daemon is ready.
+func (s *Server) Describe() {
+	s.described.Do(func() {
+		s.api = huma.NewAPI(s.apiConfig(), adapter{s})
+		for _, do := range s.owed {
+			do()
+		}
+		s.owed = nil
+	})
+}
+
+func (s *Server) admitRoute(op Operation, input reflect.Type) *route {
 	rt := &route{pattern: pattern(op.Method, op.Path), public: op.Public, rate: op.Rate, repeat: op.Repeat, needs: op.Needs, engines: op.Engines, maxBody: op.MaxBody, home: op.Home, waits: op.Waits || input == nil}
 	if rt.rate == "" {
 		rt.rate = RateGeneral
@@ -148,35 +166,67 @@ func (s *Server) admitRoute(op Operation, input reflect.Type) {
 		panic("httpapi: " + op.ID + " does not say how a repeat is met")
 	}
 	s.routes[rt.pattern] = rt
+	s.mux.HandleFunc(rt.pattern, func(w http.ResponseWriter, r *http.Request) {
+		if rt.early != nil && r.URL.RawQuery == "" && r.ContentLength == 0 { // else it is for huma to refuse it
+			rt.early(w, r)
+			return
+		}
+		s.Describe()
+		rt.answer(w, r)
+	})
+	return rt
 }
 
 // Handle adds an operation whose request and answer are described by types: fields with path, query and header tags, and Body.
 func Handle[I, O any](s *Server, op Operation, do func(ctx context.Context, c Call, in *I) (*O, error)) {
 	s.admitRoute(op, reflect.TypeFor[I]())
-	huma.Register(s.api, op.document(s.schemas()), func(ctx context.Context, in *I) (*O, error) {
-		c := callOf(ctx)
-		out, err := do(ctx, c, in)
-		if err != nil {
-			p := ProblemOf(err, c.Request)
-			s.Note(c, p, err)
-			return nil, p
-		}
-		return out, nil
+	s.later(func() {
+		huma.Register(s.api, op.document(s.schemas()), func(ctx context.Context, in *I) (*O, error) {
+			c := callOf(ctx)
+			out, err := do(ctx, c, in)
+			if err != nil {
+				p := ProblemOf(err, c.Request)
+				s.Note(c, p, err)
+				return nil, p
+			}
+			return out, nil
+		})
 	})
+}
+
+// Tell adds an operation that takes nothing, neither parameters nor a body, and is answered without a description of the others. O documents its answer.
+func Tell[O any](s *Server, op Operation, do func(ctx context.Context) (status int, body O)) {
+	type answer struct {
+		Status int
+		Body   O
+	}
+	Handle(s, op, func(ctx context.Context, _ Call, _ *struct{}) (*answer, error) {
+		status, body := do(ctx)
+		return &answer{cmp.Or(status, http.StatusOK), body}, nil
+	})
+	rt := s.routes[pattern(op.Method, op.Path)]
+	rt.early = func(w http.ResponseWriter, r *http.Request) {
+		status, body := do(r.Context())
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(cmp.Or(status, http.StatusOK))
+		_ = huma.DefaultJSONFormat.Marshal(w, body) // the caller has gone
+	}
 }
 
 // Stream adds an operation that reads or writes the connection itself. The input type only documents its parameters and body.
 func Stream[I any](s *Server, op Operation, do func(w http.ResponseWriter, r *http.Request, c Call) error) {
-	s.admitRoute(op, nil)
-	document := described[I](s, op.document(s.schemas()))
-	s.mux.HandleFunc(pattern(op.Method, op.Path), func(w http.ResponseWriter, r *http.Request) {
-		c := callOf(r.Context())
-		err := knownParameters(document, r)
-		if err == nil {
-			err = do(w, r, c)
-		}
-		if err != nil {
-			s.refuse(w, r, c, err)
+	rt := s.admitRoute(op, nil)
+	s.later(func() {
+		document := described[I](s, op.document(s.schemas()))
+		rt.answer = func(w http.ResponseWriter, r *http.Request) {
+			c := callOf(r.Context())
+			err := knownParameters(document, r)
+			if err == nil {
+				err = do(w, r, c)
+			}
+			if err != nil {
+				s.refuse(w, r, c, err)
+			}
 		}
 	})
 }

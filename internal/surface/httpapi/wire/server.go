@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"sync"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -85,7 +86,10 @@ func (nobody) Stream() func(string) { return func(string) {} }
 // Server answers requests. Operations are added with Handle and Stream, then Finish is called once.
 type Server struct {
 	Config
-	api     huma.API
+	described sync.Once
+	owed      []func() // what Describe does
+	api       huma.API // set by Describe
+
 	mux     *http.ServeMux
 	routes  map[string]*route // by the mux's pattern
 	limiter *limiter
@@ -108,7 +112,6 @@ func New(c Config) *Server {
 		Config: c, mux: http.NewServeMux(), routes: map[string]*route{},
 		limiter: newLimiter(c.Rates, c.Clock), done: make(chan struct{}),
 	}
-	s.api = huma.NewAPI(s.apiConfig(), adapter{s})
 	return s
 }
 

@@ -40,6 +40,10 @@ func (s *Server) Discriminate(schema, field string, forms []Variant) {
 
 // Example documents a body that the operation takes.
 func (s *Server) Example(operation string, body json.RawMessage) {
+	s.later(func() { s.example(operation, body) })
+}
+
+func (s *Server) example(operation string, body json.RawMessage) {
 	for _, item := range s.api.OpenAPI().Paths {
 		for _, op := range []*huma.Operation{item.Get, item.Put, item.Post, item.Delete, item.Patch} {
 			if op != nil && op.OperationID == operation && op.RequestBody != nil {
