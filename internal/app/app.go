@@ -17,6 +17,7 @@ import (
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/space"
 	"agentbox/internal/driver/cedar"
 	"agentbox/internal/driver/disk"
 	"agentbox/internal/driver/disk/frames"
@@ -109,7 +110,8 @@ type App struct {
 	server  *httpapi.Server
 	early   *early // what answers until the server can; nil where the daemon is opened without it
 
-	nano    *nano.Tier     // nil without the tier
+	nano    *nano.Tier // nil without the tier
+	first   atomic.Pointer[trial]
 	closers []func() error // of drivers
 	opened  bool           // to its end: how far the log has come may be written down
 	closing sync.Once
@@ -201,6 +203,13 @@ func open(ctx context.Context, c Config, clock event.Clock, logger *slog.Logger,
 	}
 	a.counted = redaction.Scrub(telemetry.WrapJournal(a.Log, a.Log, clock, a.metrics, a.tracer, logger), System, ids)
 	a.metrics.Watch(a.look)
+	tiers, err := a.tiers()
+	if err != nil {
+		return nil, err
+	}
+	if listen {
+		a.tryFirst(tiers)
+	}
 	if err := a.prove(ctx); err != nil {
 		return nil, err
 	}
@@ -221,7 +230,7 @@ func open(ctx context.Context, c Config, clock event.Clock, logger *slog.Logger,
 	if err := a.does("prepares the tiers"); err != nil {
 		return nil, err
 	}
-	if err := a.wire(ctx, ids); err != nil {
+	if err := a.wire(ctx, ids, tiers); err != nil {
 		return nil, err
 	}
 	if err := a.owner(ctx); err != nil {
@@ -246,7 +255,7 @@ func open(ctx context.Context, c Config, clock event.Clock, logger *slog.Logger,
 }
 
 // wire makes the services and the drivers that they use.
-func (a *App) wire(ctx context.Context, ids *id.Source) error {
+func (a *App) wire(ctx context.Context, ids *id.Source, tiers []space.Tier) error {
 	blobs, err := a.openBlobs(ctx)
 	if err != nil {
 		return err
@@ -259,20 +268,12 @@ func (a *App) wire(ctx context.Context, ids *id.Source) error {
 	if err != nil {
 		return err
 	}
-	tiers, err := a.tiers()
-	if err != nil {
-		return err
-	}
 	a.closers = append(a.closers, stored.Close) // after the tiers, whose spaces see the files
-	presets, err := presetNames()
-	if err != nil {
-		return err
-	}
 	seen, err := place(a.Config)
 	if err != nil {
 		return err
 	}
-	asked := telemetry.WrapGate(a.Gate, a.clock, a.metrics, a.tracer, presets)
+	asked := telemetry.WrapGate(a.Gate, a.clock, a.metrics, a.tracer, presetNames())
 	a.Spaces = spaces.New(spaces.Parts{
 		Log: a.counted, Docs: a.Log, Gate: asked, Library: a.Gate, Store: telemetry.WrapStore(stored, a.clock, a.tracer), Tiers: tiers, Place: seen, Clock: a.clock, IDs: ids, Logger: a.logger,
 		MaxSpaces: a.Config.MaxSpaces, MaxLimits: a.Config.MaxLimits, FirstUID: a.uids(), System: System, Node: a.node, Together: a.shares(),

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
@@ -75,11 +76,11 @@ func lookAt(c Config) (*directory, error) {
 		}
 	}
 	for _, pattern := range []string{filepath.Join(framesDir, "*"), filepath.Join(blobsDir, "*", "*"), filepath.Join(spacesDir, "spc_*")} {
-		found, err := filepath.Glob(filepath.Join(path, pattern))
+		found, err := anything(path, strings.Split(pattern, string(filepath.Separator)))
 		if err != nil {
 			return nil, err
 		}
-		if len(found) > 0 {
+		if found {
 			left = filepath.Dir(pattern)
 		}
 	}
@@ -94,6 +95,38 @@ func lookAt(c Config) (*directory, error) {
 		return nil, d.missing(left)
 	}
 	return d, nil
+}
+
+// anything reports whether something lies below a folder whose path matches the parts of a pattern. It stops at the first: there may be very many.
+func anything(dir string, parts []string) (bool, error) {
+	if len(parts) == 0 {
+		return true, nil
+	}
+	if !strings.ContainsAny(parts[0], "*") {
+		return anything(filepath.Join(dir, parts[0]), parts[1:])
+	}
+	folder, err := os.Open(dir)
+	if err != nil {
+		return false, nil //nolint:nilerr // what is not there, or cannot be read, is not found, as by filepath.Glob
+	}
+	defer func() { _ = folder.Close() }() // it was only read
+	for {
+		names, err := folder.Readdirnames(64)
+		for _, name := range names {
+			if matches, err := filepath.Match(parts[0], name); err != nil || !matches {
+				if err != nil {
+					return false, err
+				}
+				continue
+			}
+			if found, err := anything(filepath.Join(dir, name), parts[1:]); found || err != nil {
+				return found, err
+			}
+		}
+		if err != nil {
+			return false, nil //nolint:nilerr // the end of the folder, or what cannot be read
+		}
+	}
 }
 
 // missing refuses to begin a new log beside what belongs to another: what no log knows is removed at the start, and that would be all of it.

@@ -74,17 +74,17 @@ func tracesWanted(env func(string) string) bool {
 	}
 }
 
-// presetNames are the names of the bundles that come with the program.
-func presetNames() (map[event.Digest]string, error) {
-	names := map[event.Digest]string{}
-	for _, name := range rules.Names() {
-		bundle, err := rules.Resolve(name, nil)
-		if err != nil {
-			return nil, err
+// presetNames returns the names of the bundles that come with the program. They are written out when the first decision is counted.
+func presetNames() func() map[event.Digest]string {
+	return sync.OnceValue(func() map[event.Digest]string {
+		names := map[event.Digest]string{}
+		for _, name := range rules.Names() {
+			if bundle, err := rules.Resolve(name, nil); err == nil { // a preset that cannot be read is refused where somebody asks for it
+				names[bundle.Hash] = name
+			}
 		}
-		names[bundle.Hash] = name
-	}
-	return names, nil
+		return names
+	})
 }
 
 // look finds out what the metrics show as a state.

@@ -26,7 +26,7 @@ type State struct {
 	Started time.Time `json:"started_at"`
 	Version string    `json:"version"`
 	Phase   string    `json:"phase,omitempty"` // what the daemon does before it can work, as in "opens the log"; "" for one that can
-	Cold    bool      `json:"-"`               // the interpreters of nano spaces were never compiled on this machine; that has begun in the background
+	Cold    bool      `json:"-"`               // the interpreters of nano spaces were never compiled on this machine; that begins in the background
 }
 
 // tiersAge is how long it is believed that a tier works that worked: a space is started to find out.
@@ -64,7 +64,7 @@ func (a *App) serve(ids *id.Source, blobs *disk.Blobs) error {
 		Metrics:      a.metrics.Handler(),
 		Tally:        func(ws id.Workspace) httpapi.Tally { return httpapi.Tally(a.metrics.Tally(ws)) },
 		Checks: []httpapi.Check{
-			{Name: "log", Try: a.writable, Keep: time.Second}, {Name: "tiers", Try: a.Spaces.Try, Keep: tiersAge},
+			{Name: "log", Try: a.writable, Keep: time.Second}, {Name: "tiers", Try: a.tryTiers, Keep: tiersAge},
 			{Name: "checkpoints", Try: a.Signer.Ready, Keep: time.Second},
 			{Name: "disk", Try: func(context.Context) error { return blobs.Room() }, Keep: time.Second},
 		},
@@ -134,7 +134,7 @@ func (a *App) Run(ctx context.Context, ready func(State)) (err error) {
 		}
 	}
 	state := a.state(listener, "")
-	state.Cold = a.nano != nil && a.nano.Prepare()
+	state.Cold = a.nano != nil && a.nano.Cold()
 	if err := a.dir.write(stateFile, state); err != nil {
 		stop(err)
 	} else if ready != nil {

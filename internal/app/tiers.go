@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"sort"
 	"strings"
 	"time"
@@ -16,6 +17,7 @@ import (
 	"agentbox/internal/domain/space"
 	"agentbox/internal/driver/nano"
 	"agentbox/internal/driver/telemetry"
+	"agentbox/internal/service/spaces"
 )
 
 // tiers returns the tiers that this build knows, from the weakest to the strongest. One that cannot be prepared on this host is left out;
@@ -51,6 +53,45 @@ func (a *App) tiers() ([]space.Tier, error) {
 	a.closers = append(a.closers, tier.Close)
 	wrap(tier)
 	return found, nil
+}
+
+// trial is the first try of the tiers, which begins as soon as there are tiers: it starts a process, and waits for it, beside the rest of the start.
+type trial struct {
+	done  chan struct{}
+	ended time.Time // set, with err, before done is closed
+	err   error
+}
+
+// tryFirst begins the first try. It ends before the tiers are closed.
+func (a *App) tryFirst(tiers []space.Tier) {
+	ctx, stop := context.WithCancel(context.Background())
+	t := &trial{done: make(chan struct{})}
+	go func() {
+		defer close(t.done)
+		t.err = spaces.Try(ctx, tiers)
+		t.ended = a.clock.Now()
+	}()
+	a.first.Store(t)
+	a.closers = slices.Insert(a.closers, 0, func() error {
+		stop()
+		<-t.done
+		return nil
+	})
+}
+
+// tryTiers reports whether some tier works: once what the first try has found, if that is not too long ago, then what another one finds.
+func (a *App) tryTiers(ctx context.Context) error {
+	if t := a.first.Swap(nil); t != nil {
+		select {
+		case <-t.done:
+			if a.clock.Now().Sub(t.ended) < tiersAge {
+				return t.err
+			}
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return a.Spaces.Try(ctx)
 }
 
 // Worker makes this process one of the nano tier, which does what the daemon that started it asks for, until that is gone.

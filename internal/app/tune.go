@@ -42,6 +42,7 @@ const (
 	restPeriod = 2 * time.Second
 	restBytes  = 16 << 20 // what it does by itself with a thousand spaces takes a third of it
 	worthBytes = 32 << 20
+	firstBytes = 8 << 20 // the same, of the first time: what a start has made is rubbish, and a daemon that nobody uses makes too little to be collected
 )
 
 // rest decides when the memory of rubbish is given back to the system: when a daemon that had something to do has nothing to do any more. The runtime keeps
@@ -56,7 +57,11 @@ type rest struct {
 func (r *rest) step(taken uint64) bool {
 	atRest := taken-r.last <= restBytes
 	r.last = taken
-	if !atRest || taken-r.given < worthBytes {
+	worth := uint64(worthBytes)
+	if r.given == 0 {
+		worth = firstBytes
+	}
+	if !atRest || taken-r.given < worth {
 		return false
 	}
 	r.given = taken

@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -57,20 +58,23 @@ func (c *compilation) done(interpreter string) {
 	}
 }
 
-// Prepare compiles the interpreters in the background, where that was not done on this machine before. It reports whether that is still to be done: commands that
-// want an interpreter wait for it then, and say so. The compilation is a process of its own, on one processor and behind everything else, and ends with the tier.
-func (t *Tier) Prepare() (cold bool) {
-	t.prepare()
-	return !t.ready()
+// Cold reports whether the interpreters are still to be compiled on this machine. That begins in the background after the first Try, or with the first space: a daemon
+// that starts would only wait for the processors. Commands that want an interpreter wait for it then, and say so.
+func (t *Tier) Cold() bool { return !t.ready() && !t.kept() }
+
+// kept reports whether what lies in the cache was prepared for this build.
+func (t *Tier) kept() bool {
+	_, err := os.Stat(t.mark())
+	return err == nil && isKept(t.o.Cache)
 }
 
-// prepare prepares the interpreters in the background, if that was not done before.
+// prepare compiles the interpreters in the background, if that was not done before. The compilation is a process of its own, on one processor and behind everything
+// else, and ends with the tier.
 func (t *Tier) prepare() {
 	t.preparing.Do(func() {
 		t.compiles.began = t.o.Clock.Now()
 		t.preparation.Go(func() { t.tend(t.base) })
-		done := t.mark()
-		if _, err := os.Stat(done); err == nil && isKept(t.o.Cache) {
+		if t.kept() {
 			close(t.prepared)
 			return
 		}
@@ -79,7 +83,7 @@ func (t *Tier) prepare() {
 			defer t.pool.Outdate() // those that run have started without
 			said, err := t.compile()
 			if err == nil {
-				err = os.WriteFile(done, nil, 0o600)
+				err = os.WriteFile(t.mark(), nil, 0o600)
 			}
 			if err != nil && t.base.Err() == nil {
 				t.o.Logger.Error("the interpreters of nano spaces could not be prepared", "code", "interpreters_not_prepared",
@@ -204,15 +208,25 @@ func (s *instance) await(within context.Context, interpreter string, out func(ch
 	}
 }
 
-// mark is a file that is there when this very program has prepared its interpreters. It decides nothing but whether that is tried again.
+// mark is a file that is there when these interpreters were prepared for this engine: by this program, or by another build of it, for which nothing has to be
+// loaded again. It decides nothing but whether that is tried again.
 func (t *Tier) mark() string {
-	name := "none"
-	if info, err := os.Stat(t.o.Command[0]); err == nil {
-		sum := sha256.Sum256(fmt.Append(nil, t.o.Command[0], info.Size(), info.ModTime().UnixNano()))
-		name = hex.EncodeToString(sum[:8])
+	h := sha256.New()
+	for _, file := range keptFiles(t.o.Cache) {
+		fmt.Fprintln(h, filepath.Base(file))
 	}
-	return filepath.Join(t.o.Cache, "prepared-"+name)
+	if build, ok := debug.ReadBuildInfo(); ok {
+		for _, module := range build.Deps {
+			if module.Path == enginePath {
+				fmt.Fprintln(h, module.Version, module.Sum, module.Replace)
+			}
+		}
+	}
+	return filepath.Join(t.o.Cache, "prepared-"+hex.EncodeToString(h.Sum(nil)[:8]))
 }
+
+// enginePath is the module that compiles WebAssembly. What one version of it has compiled is nothing to another.
+const enginePath = "github.com/tetratelabs/wazero"
 
 // ready reports whether the interpreters were prepared.
 func (t *Tier) ready() bool {

@@ -47,7 +47,7 @@ func TestACommandWaitsForItsInterpreter(t *testing.T) {
 	}
 	tier, cache := coldTier(t)
 	h := spacetest.Host{Tier: tier, Permit: issue, Place: place, IDs: id.NewSource(time.Now, rand.Reader)}
-	if !tier.Prepare() {
+	if tier.prepare(); !tier.Cold() {
 		t.Fatal("an empty cache is said to hold the interpreters")
 	}
 	spec := h.Spec(t)
@@ -86,7 +86,7 @@ func TestACommandWaitsForItsInterpreter(t *testing.T) {
 	case <-time.After(time.Minute):
 		t.Fatal("Python is compiled, and the compilation does not end")
 	}
-	if again, _ := os.ReadDir(cache); len(again) == 0 || tier.Prepare() {
+	if again, _ := os.ReadDir(cache); len(again) == 0 || tier.Cold() {
 		t.Error("what was compiled is to be compiled again")
 	}
 }
@@ -94,7 +94,7 @@ func TestACommandWaitsForItsInterpreter(t *testing.T) {
 // TestATierThatEndsEndsItsCompilation: the process that compiles is gone with the tier, and nothing half written is left.
 func TestATierThatEndsEndsItsCompilation(t *testing.T) {
 	tier, cache := coldTier(t)
-	if !tier.Prepare() {
+	if tier.prepare(); !tier.Cold() {
 		t.Fatal("an empty cache is said to hold the interpreters")
 	}
 	began := time.Now()

@@ -18,13 +18,14 @@ type Gate struct {
 	clock   event.Clock
 	metrics *Metrics
 	tracer  *Tracer
-	presets map[event.Digest]string
+	presets func() map[event.Digest]string
 }
 
 var _ policy.Gate = (*Gate)(nil)
 
-// WrapGate counts the decisions of a gate, and tells the tracer of them if it is not nil. Presets are the names of the bundles that have one.
-func WrapGate(g policy.Gate, clock event.Clock, m *Metrics, t *Tracer, presets map[event.Digest]string) *Gate {
+// WrapGate counts the decisions of a gate, and tells the tracer of them if it is not nil. Presets returns the names of the bundles that
+// have one; nil for none.
+func WrapGate(g policy.Gate, clock event.Clock, m *Metrics, t *Tracer, presets func() map[event.Digest]string) *Gate {
 	return &Gate{g, clock, m, t, presets}
 }
 
@@ -123,8 +124,10 @@ func actionType(typ string) string {
 
 // preset is the name of a bundle, of the short list of those that have one.
 func (g *Gate) preset(bundle event.Digest) string {
-	if name, ok := g.presets[bundle]; ok {
-		return name
+	if g.presets != nil {
+		if name, ok := g.presets()[bundle]; ok {
+			return name
+		}
 	}
 	return other
 }

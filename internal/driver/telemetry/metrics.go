@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
@@ -28,6 +29,7 @@ type Definition struct {
 // caller: each has a short list of values, and what is not on it is `other`.
 type Metrics struct {
 	registry    *prometheus.Registry
+	process     sync.Once // adds what tells of the process and of the Go runtime, when somebody asks: it looks at a hundred descriptions first
 	definitions []Definition
 	tallies     tallies
 
@@ -110,7 +112,6 @@ func NewMetrics(version string) *Metrics {
 	for n := range stateCount {
 		m.define(states[n].Name, "gauge", states[n].Help, states[n].Labels)
 	}
-	m.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
 
@@ -122,11 +123,19 @@ func (m *Metrics) Definitions() []Definition {
 }
 
 // Gatherer collects the present values.
-func (m *Metrics) Gatherer() prometheus.Gatherer { return m.registry }
+func (m *Metrics) Gatherer() prometheus.Gatherer {
+	m.process.Do(func() {
+		m.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	})
+	return m.registry
+}
 
 // Handler answers with the present values in the text format of Prometheus.
 func (m *Metrics) Handler() http.Handler {
-	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{DisableCompression: true, MaxRequestsInFlight: 4})
+	handler := sync.OnceValue(func() http.Handler {
+		return promhttp.HandlerFor(m.Gatherer(), promhttp.HandlerOpts{DisableCompression: true, MaxRequestsInFlight: 4})
+	})
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { handler().ServeHTTP(w, r) })
 }
 
 func (m *Metrics) define(name, typ, help string, labels []string) {

@@ -110,7 +110,7 @@ func told(t *testing.T) *telemetry.Metrics {
 
 	bundle := event.DigestOf([]byte("standard"))
 	gate := telemetry.WrapGate(decided{decision: policy.Decision{Outcome: policy.Allow, ReasonCode: policy.ReasonDefaultAllow, Bundle: bundle}}, still{}, m, nil,
-		map[event.Digest]string{bundle: "standard"})
+		func() map[event.Digest]string { return map[event.Digest]string{bundle: "standard"} })
 	if _, err := gate.Judge(t.Context(), policy.Action{Workspace: id.DefaultWorkspace}); err != nil {
 		t.Fatal(err)
 	}

@@ -88,8 +88,11 @@ func New(parts Parts) (*Gate, error) {
 	g := &Gate{Parts: parts, standard: standard, bundles: map[pin]policy.Bundle{}, askers: newAskers()}
 	g.switches.docs, g.switches.together = parts.Docs, parts.Together
 	g.quota.most, g.quota.docs, g.quota.together = parts.EffectsPerHour, parts.Docs, parts.Together
-	return g, parts.Evaluator.Validate(standard)
+	return g, nil
 }
+
+// Warm gets ready what the first decision needs: the rules of the standard policy, which are read before anything is judged by them.
+func (g *Gate) Warm() error { return g.Evaluator.Validate(g.standard) }
 
 // OnHalt tells the gate whom to call when a kill switch is thrown, so that effects under way end at once. It is called once, before
 // anything else.

@@ -237,9 +237,12 @@ func (k *Service) Probe(ctx context.Context) []space.Report {
 }
 
 // Try reports whether some tier can make a space and run a program in it.
-func (k *Service) Try(ctx context.Context) error {
+func (k *Service) Try(ctx context.Context) error { return Try(ctx, k.Tiers) }
+
+// Try reports whether one of some tiers can make a space and run a program in it.
+func Try(ctx context.Context, tiers []space.Tier) error {
 	var errs []error
-	for _, t := range k.Tiers {
+	for _, t := range tiers {
 		err := t.Try(ctx)
 		if err == nil {
 			return nil
