@@ -89,7 +89,7 @@ var effects = arch.Effects{
 		"(*internal/driver/nano.foreign).*":       "executes in a worker what a tier asks for whose permit was redeemed",
 		"(*internal/driver/nano.Tier).Probe":      "runs its own commands in a worker, in a folder of its own; nothing in it comes from a caller",
 		"(*internal/driver/nano.Tier).Try":        "runs echo in a worker, in a folder of its own; nothing in it comes from a caller",
-		"(*internal/driver/nano.Tier).Prepare":    "compiles the interpreters of this build into the daemon's own folder",
+		"(*internal/driver/nano.Tier).Cold":       "looks whether the interpreters of this build lie in the daemon's own folder",
 		"(*internal/driver/nano.Tier).Reap":       "removes the temporary files that an earlier daemon left",
 		"(*internal/driver/nano.Tier).Close":      "ends every space; stopping never waits for a permit",
 		"(*internal/driver/nano.instance).Close":  "ends a space; stopping never waits for a permit",

@@ -7,6 +7,8 @@ import (
 	"runtime/debug"
 	"runtime/metrics"
 	"time"
+
+	"agentbox/internal/host"
 )
 
 // gcPercent lets the heap grow to nine times what lives before it is collected. What lives in a daemon is small, and most of what it makes
@@ -84,6 +86,9 @@ func (a *App) giveBack(ctx context.Context) error {
 		}
 		if r.step(taken) {
 			debug.FreeOSMemory()
+			if err := host.ForgetProgram(); err != nil {
+				a.logger.Warn("give the memory of the program's file back", "code", "program_not_forgotten", "error", err)
+			}
 		}
 	})
 	return nil

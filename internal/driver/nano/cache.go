@@ -47,8 +47,8 @@ func keptFiles(cache string) (all []string) {
 
 // isKept reports whether the files are there that a worker needs, so far as that is seen without reading them: a cache is cleared by whoever needs room, and not
 // as a whole.
-func isKept(cache string) bool {
-	for _, file := range keptFiles(cache) {
+func isKept(files []string) bool {
+	for _, file := range files {
 		if info, err := os.Stat(file); err != nil || info.Size() == 0 {
 			return false
 		}
@@ -170,7 +170,7 @@ const (
 // tend looks after the cache until ctx ends.
 func (t *Tier) tend(ctx context.Context) {
 	for {
-		if err := sweep(t.o.Cache, append(keptFiles(t.o.Cache), t.mark()), t.o.Clock.Now()); err != nil {
+		if err := sweep(t.o.Cache, append(slices.Clone(t.files()), t.mark()), t.o.Clock.Now()); err != nil {
 			t.o.Logger.Warn("the folder for compiled WebAssembly could not be tended", "code", "wasm_cache", "error", err)
 		}
 		again, stop := t.o.Clock.NewTimer(tendEvery)

@@ -65,7 +65,7 @@ func (t *Tier) Cold() bool { return !t.ready() && !t.kept() }
 // kept reports whether what lies in the cache was prepared for this build.
 func (t *Tier) kept() bool {
 	_, err := os.Stat(t.mark())
-	return err == nil && isKept(t.o.Cache)
+	return err == nil && isKept(t.files())
 }
 
 // prepare compiles the interpreters in the background, if that was not done before. The compilation is a process of its own, on one processor and behind everything
@@ -212,7 +212,7 @@ func (s *instance) await(within context.Context, interpreter string, out func(ch
 // loaded again. It decides nothing but whether that is tried again.
 func (t *Tier) mark() string {
 	h := sha256.New()
-	for _, file := range keptFiles(t.o.Cache) {
+	for _, file := range t.files() {
 		fmt.Fprintln(h, filepath.Base(file))
 	}
 	if build, ok := debug.ReadBuildInfo(); ok {

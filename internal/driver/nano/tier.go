@@ -42,10 +42,11 @@ type Options struct {
 
 // Tier makes spaces. Close it last: the spaces end with it.
 type Tier struct {
-	o    Options
-	pool *worker.Pool
-	base context.Context // ends with the tier
-	end  context.CancelFunc
+	o     Options
+	pool  *worker.Pool
+	files func() []string // those of the cache that a worker needs; to name them takes reading the interpreters, once
+	base  context.Context // ends with the tier
+	end   context.CancelFunc
 
 	warmed      atomic.Bool // workers were started, since there was a space or a probe
 	preparing   sync.Once
@@ -69,6 +70,7 @@ func New(o Options) (*Tier, error) {
 		return nil, fault.Wrap(err, fault.Unavailable, "scratch_missing", "the folder for the temporary files of spaces cannot be made")
 	}
 	t := &Tier{o: o, living: map[id.Space]*instance{}, prepared: make(chan struct{}), compiles: newCompilation()}
+	t.files = sync.OnceValue(func() []string { return keptFiles(o.Cache) })
 	t.pool = t.workers(serves, o.Workers)
 	t.base, t.end = context.WithCancel(context.Background())
 	return t, nil

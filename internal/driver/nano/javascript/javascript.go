@@ -170,10 +170,7 @@ func (r *Runtime) load(kept []byte) error {
 const making = 1
 
 // Key tells the interpreter that this build holds, with its prelude and what the host offers it, from that of another build. It fails as Module does.
-func Key() (key [8]byte, err error) { return theKey() }
-
-// theKey is Key, which reads the whole interpreter, once.
-var theKey = sync.OnceValues(func() (key [8]byte, err error) {
+func Key() (key [8]byte, err error) {
 	module, err := Module()
 	if err != nil {
 		return key, err
@@ -195,7 +192,7 @@ var theKey = sync.OnceValues(func() (key [8]byte, err error) {
 	}
 	copy(key[:], h.Sum(nil))
 	return key, nil
-})
+}
 
 // Hash identifies the interpreter with its prelude, and the version of the metering.
 func (r *Runtime) Hash() [32]byte { return r.image.Hash() }

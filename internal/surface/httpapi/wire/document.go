@@ -37,7 +37,7 @@ func (s *Server) OpenAPI() []byte {
 
 // Object documents a field as a JSON object, where its Go type only knows that it holds JSON.
 func (s *Server) Object(schema, field string) {
-	s.later(func() {
+	s.later(func(s *Server) {
 		s.schemas().Map()[schema].Properties[field] = &huma.Schema{Type: "object", AdditionalProperties: true}
 	})
 }
@@ -45,7 +45,7 @@ func (s *Server) Object(schema, field string) {
 // Finish adds the API document and its page, which tell about every operation that was added before. Each is written when it is asked for first: that takes
 // longer than all the rest of a server, and most daemons are never asked.
 func (s *Server) Finish() {
-	s.later(func() {
+	s.later(func(s *Server) {
 		for _, unused := range []string{"ErrorModel", "ErrorDetail"} { // huma's own form of errors
 			delete(s.schemas().Map(), unused)
 		}

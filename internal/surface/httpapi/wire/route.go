@@ -129,7 +129,7 @@ func pattern(method, path string) string {
 }
 
 // later keeps what has to be done before an operation is answered that huma answers, or the document is written. See Describe.
-func (s *Server) later(do func()) { s.owed = append(s.owed, do) }
+func (s *Server) later(do func(*Server)) { s.owed = append(s.owed, do) }
 
 // Describe tells huma of the operations, once. Their types are looked at for that, which takes longer than all the rest of a start, so it is done for the first
 // request that needs it, and not before the daemon is ready.
@@ -137,7 +137,7 @@ func (s *Server) Describe() {
 	s.described.Do(func() {
 		s.api = huma.NewAPI(s.apiConfig(), adapter{s})
 		for _, do := range s.owed {
-			do()
+			do(s)
 		}
 		s.owed = nil
 	})
@@ -180,7 +180,7 @@ func (s *Server) admitRoute(op Operation, input reflect.Type) *route {
 // Handle adds an operation whose request and answer are described by types: fields with path, query and header tags, and Body.
 func Handle[I, O any](s *Server, op Operation, do func(ctx context.Context, c Call, in *I) (*O, error)) {
 	s.admitRoute(op, reflect.TypeFor[I]())
-	s.later(func() {
+	s.later(func(s *Server) {
 		huma.Register(s.api, op.document(s.schemas()), func(ctx context.Context, in *I) (*O, error) {
 			c := callOf(ctx)
 			out, err := do(ctx, c, in)
@@ -216,7 +216,7 @@ func Tell[O any](s *Server, op Operation, do func(ctx context.Context) (status i
 // Stream adds an operation that reads or writes the connection itself. The input type only documents its parameters and body.
 func Stream[I any](s *Server, op Operation, do func(w http.ResponseWriter, r *http.Request, c Call) error) {
 	rt := s.admitRoute(op, nil)
-	s.later(func() {
+	s.later(func(s *Server) {
 		document := described[I](s, op.document(s.schemas()))
 		rt.answer = func(w http.ResponseWriter, r *http.Request) {
 			c := callOf(r.Context())

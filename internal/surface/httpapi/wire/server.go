@@ -87,8 +87,8 @@ func (nobody) Stream() func(string) { return func(string) {} }
 type Server struct {
 	Config
 	described sync.Once
-	owed      []func() // what Describe does
-	api       huma.API // set by Describe
+	owed      []func(*Server) // what Describe does
+	api       huma.API        // set by Describe
 
 	mux     *http.ServeMux
 	routes  map[string]*route // by the mux's pattern

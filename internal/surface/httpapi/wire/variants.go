@@ -40,7 +40,7 @@ func (s *Server) Discriminate(schema, field string, forms []Variant) {
 
 // Example documents a body that the operation takes.
 func (s *Server) Example(operation string, body json.RawMessage) {
-	s.later(func() { s.example(operation, body) })
+	s.later(func(s *Server) { s.example(operation, body) })
 }
 
 func (s *Server) example(operation string, body json.RawMessage) {
