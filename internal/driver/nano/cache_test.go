@@ -91,7 +91,7 @@ func TestTheTierTendsItsCache(t *testing.T) {
 	if err := os.Mkdir(old, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	tier.o.Cache = old
+	tier.o.Cache, tier.files = old, func() []string { return keptFiles(old) }
 	own := append(keptFiles(old), tier.mark())
 	if len(own) != 6 {
 		t.Fatalf("it keeps %v", own)
