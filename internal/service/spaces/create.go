@@ -9,7 +9,6 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 	"unicode/utf8"
 
@@ -219,8 +218,7 @@ func (k *Service) record(ctx context.Context, origin event.Origin, q Request, do
 	return permit, made, receipt.Replayed, err
 }
 
-// make causes what space.created announced: the files, then the processes. That they are about to be started is recorded while the folders of an empty space
-// are made, and the first snapshot is made while they start: who asks for a space waits for the longer of two, not for both.
+// make causes what space.created announced: the files, then the processes.
 func (k *Service) make(ctx context.Context, origin event.Origin, q Request, doc space.Space, permit policy.Permit) error {
 	held, err := k.withhold(ctx, doc)
 	if err != nil {
@@ -236,27 +234,15 @@ func (k *Service) make(ctx context.Context, origin event.Origin, q Request, doc 
 			return err
 		}
 	}
-	may := sync.OnceValues(func() (policy.Permit, error) { return k.mayStart(ctx, origin.Correlation, doc) })
-	var beside sync.WaitGroup
-	defer beside.Wait()                                     // nothing of it is left when the space is given up
-	if q.fork == "" && q.Folder == "" && q.Archive == nil { // else the files may be refused, and nothing is about to be started
-		beside.Go(func() { _, _ = may() }) // who needs the permit is told what became of it
-	}
 	sown, err := k.Store.Create(ctx, permit, doc.UID, doc.Limits, seed)
 	if err != nil {
 		return err
 	}
-	var first space.Kept
-	keeping := make(chan struct{})
-	beside.Go(func() {
-		defer close(keeping)
-		first = kept(k.Keep(ctx, q.Workspace, doc.ID))
-	})
-	instance, err := k.instance(ctx, q.Workspace, doc.ID, func(space.Space) (policy.Permit, error) { return may() })
+	first := kept(k.Keep(ctx, q.Workspace, doc.ID))
+	instance, err := k.instance(ctx, origin.Correlation, q.Workspace, doc.ID)
 	if err != nil {
 		return err
 	}
-	<-keeping
 	drafts := []event.Draft{
 		k.event(space.EventReady, origin, doc, space.Made{Space: doc.ID, Unenforced: instance.Unenforced(), Seeded: sown.Files, Withheld: sown.Withheld, Kept: first}),
 	}

@@ -50,6 +50,9 @@ func (s *simulation) open(left int, how death) (*daemon, error) {
 	d.gate, err = gate.New(gate.Parts{
 		Log: d.wire, Docs: s.log, Evaluator: cedar.New(), Clock: s.clock, IDs: ids, Entropy: source(s.seed, name), System: app.System,
 	})
+	if err == nil {
+		err = d.gate.Warm() // now, and not while several wait for the first decision: who is the first must not depend on the machine
+	}
 	if err != nil {
 		return d, err
 	}
