@@ -9,6 +9,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 	"unicode/utf8"
 
@@ -212,7 +213,8 @@ func (k *Service) record(ctx context.Context, origin event.Origin, q Request, do
 	return permit, made, receipt.Replayed, err
 }
 
-// make causes what space.created announced: the files, then the processes.
+// make causes what space.created announced: the files, then the processes. That they are about to be started is recorded while the folders of an empty space
+// are made, and the first snapshot is made while they start: who asks for a space waits for the longer of two, not for both.
 func (k *Service) make(ctx context.Context, origin event.Origin, q Request, doc space.Space, permit policy.Permit) error {
 	held, err := k.withhold(ctx, doc)
 	if err != nil {
@@ -228,15 +230,37 @@ func (k *Service) make(ctx context.Context, origin event.Origin, q Request, doc 
 			return err
 		}
 	}
+	may := func(space.Space) (policy.Permit, error) { return k.mayStart(ctx, origin.Correlation, doc) }
+	var beside sync.WaitGroup
+	defer beside.Wait()                                     // nothing of it is left when the space is given up
+	if q.fork == "" && q.Folder == "" && q.Archive == nil { // else the files may be refused, and nothing is about to be started
+		var start policy.Permit
+		var refused error
+		decided, record := make(chan struct{}), may
+		beside.Go(func() {
+			defer close(decided)
+			start, refused = record(doc)
+		})
+		may = func(space.Space) (policy.Permit, error) {
+			<-decided
+			return start, refused
+		}
+	}
 	sown, err := k.Store.Create(ctx, permit, doc.UID, doc.Limits, seed)
 	if err != nil {
 		return err
 	}
-	first := kept(k.Keep(ctx, doc))
-	instance, err := k.instance(ctx, origin.Correlation, doc)
+	var first space.Kept
+	keeping := make(chan struct{})
+	beside.Go(func() {
+		defer close(keeping)
+		first = kept(k.Keep(ctx, doc))
+	})
+	instance, err := k.instance(ctx, doc, may)
 	if err != nil {
 		return err
 	}
+	<-keeping
 	drafts := []event.Draft{
 		k.event(space.EventReady, origin, doc, space.Made{Space: doc.ID, Unenforced: instance.Unenforced(), Seeded: sown.Files, Withheld: sown.Withheld, Kept: first}),
 	}

@@ -98,7 +98,7 @@ func (k *Service) lift(ctx context.Context, origin event.Origin, doc space.Space
 	}
 	lifted := doc
 	lifted.Tier = tier.Name()
-	instance, err := k.start(ctx, origin.Correlation, lifted)
+	instance, err := k.start(ctx, lifted, func(doc space.Space) (policy.Permit, error) { return k.mayStart(ctx, origin.Correlation, doc) })
 	if err != nil {
 		return err
 	}

@@ -143,11 +143,11 @@ var ErrDestroyed = fault.New(fault.Conflict, "space_destroyed", "the space was d
 // Instance implements space.Keeping. Where there is none, because the daemon was restarted or the space ended by itself,
 // it is started again with the files that it had.
 func (k *Service) Instance(ctx context.Context, doc space.Space) (space.Instance, error) {
-	return k.instance(ctx, "", doc)
+	return k.instance(ctx, doc, func(doc space.Space) (policy.Permit, error) { return k.mayStart(ctx, "", doc) })
 }
 
-// instance is Instance with the cause to which a start is counted.
-func (k *Service) instance(ctx context.Context, cause id.Correlation, doc space.Space) (space.Instance, error) {
+// instance is Instance with how the permit for a start is got.
+func (k *Service) instance(ctx context.Context, doc space.Space, may func(space.Space) (policy.Permit, error)) (space.Instance, error) {
 	if err := inUse(doc); err != nil {
 		return nil, err
 	}
@@ -169,7 +169,7 @@ func (k *Service) instance(ctx context.Context, cause id.Correlation, doc space.
 	if err != nil {
 		return nil, err
 	}
-	instance, err := k.start(ctx, cause, doc)
+	instance, err := k.start(ctx, doc, may)
 	if err != nil {
 		return nil, err
 	}
@@ -188,8 +188,8 @@ func (k *Service) of(s id.Space) *living {
 	return l
 }
 
-// start starts the processes of a space, through the gate, on behalf of whoever made it.
-func (k *Service) start(ctx context.Context, cause id.Correlation, doc space.Space) (space.Instance, error) {
+// start starts the processes of a space, through the gate.
+func (k *Service) start(ctx context.Context, doc space.Space, may func(space.Space) (policy.Permit, error)) (space.Instance, error) {
 	tier, err := k.tier(doc.Tier)
 	if err != nil {
 		return nil, err
@@ -198,11 +198,7 @@ func (k *Service) start(ctx context.Context, cause id.Correlation, doc space.Spa
 	if err != nil {
 		return nil, err
 	}
-	origin := event.Origin{Principal: doc.CreatedBy, Correlation: cause}
-	action := k.action(policy.SpaceStart, origin, doc)
-	permit, _, err := k.through().Do(ctx, origin, action, event.Batch{Workspace: doc.Workspace, Drafts: []event.Draft{
-		k.event(space.EventStarted, origin, doc, space.Started{Space: doc.ID, Tier: doc.Tier}),
-	}})
+	permit, err := may(doc)
 	if err != nil {
 		return nil, err
 	}
@@ -210,6 +206,16 @@ func (k *Service) start(ctx context.Context, cause id.Correlation, doc space.Spa
 	return tier.Create(ctx, permit, space.Spec{
 		ID: doc.ID, Dir: dir, UID: doc.UID, Limits: doc.Limits, BestEffort: doc.BestEffort, Tentative: k.tentative(doc), Elsewhere: k.elsewhere(doc),
 	})
+}
+
+// mayStart records that the processes of a space are about to be started, on behalf of whoever made it. The start is counted to a cause.
+func (k *Service) mayStart(ctx context.Context, cause id.Correlation, doc space.Space) (policy.Permit, error) {
+	origin := event.Origin{Principal: doc.CreatedBy, Correlation: cause}
+	action := k.action(policy.SpaceStart, origin, doc)
+	permit, _, err := k.through().Do(ctx, origin, action, event.Batch{Workspace: doc.Workspace, Drafts: []event.Draft{
+		k.event(space.EventStarted, origin, doc, space.Started{Space: doc.ID, Tier: doc.Tier}),
+	}})
+	return permit, err
 }
 
 // through takes actions through the gate.
