@@ -22,10 +22,13 @@ const (
 	gasPerPacked   = 60
 	gasPerUnpacked = 10
 	gasPerBrotli   = 200
-	gasPerDense    = 3000 // of brotli's two best qualities
-	mostWindow     = 64 << 20
+	gasPerDense    = 3000     // of brotli's two best qualities
+	mostWindow     = 32 << 20 // of zstd
 	denseQuality   = 10
 )
+
+// tables is the memory that a format takes beside what it is given.
+var tables = map[string]int64{"br": 16 << 20, "zstd": mostWindow}
 
 // unpackStep is how much is unpacked before the account is asked again.
 const unpackStep = 64 << 10
@@ -62,10 +65,11 @@ func (r *run) pack(a *arguments) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := r.account.Allocate(int64(len(data))); err != nil { // what comes out is no larger, but for a head
+	size := int64(len(data)) + tables[format] // what comes out is no larger, but for a head
+	if err := r.account.Allocate(size); err != nil {
 		return nil, exhaustion(err)
 	}
-	defer r.account.Release(int64(len(data)))
+	defer r.account.Release(size)
 	for len(data) > 0 {
 		n := min(len(data), unpackStep)
 		if err := r.account.Charge(int64(n) * gas); err != nil {
@@ -89,6 +93,10 @@ func (r *run) unpack(a *arguments) (any, error) {
 	if a.err != nil {
 		return nil, a.err
 	}
+	if err := r.account.Allocate(tables[format]); err != nil {
+		return nil, exhaustion(err)
+	}
+	defer r.account.Release(tables[format])
 	in, err := unpacker(format, data)
 	if err != nil {
 		return nil, damaged(format, err)
