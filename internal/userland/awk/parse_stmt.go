@@ -126,4 +126,3 @@ func (p *parser) simple() stmt {
 	p.unexpected()
 	return nil
 }
-

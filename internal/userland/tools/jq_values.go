@@ -96,4 +96,3 @@ func (q *querier) getPath(f native) native {
 		return answer{result}
 	}
 }
-
