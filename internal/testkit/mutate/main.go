@@ -11,12 +11,14 @@ import (
 	"io"
 	"maps"
 	"os"
+	"os/signal"
 	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"golang.org/x/tools/go/packages"
@@ -41,7 +43,22 @@ func main() {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(2)
 	}
+	// Everything that is made lies in one folder, which goes also where somebody interrupts the work.
+	root, err := os.MkdirTemp("", "mutate-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(2)
+	}
+	os.Setenv("TMPDIR", root)
+	interrupted := make(chan os.Signal, 1)
+	signal.Notify(interrupted, os.Interrupt, syscall.SIGTERM)
+	go func() {
+		<-interrupted
+		os.RemoveAll(root)
+		os.Exit(2)
+	}()
 	open, err := mutate(".", flag.Args(), explained, wanted, os.Stdout)
+	os.RemoveAll(root)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(2)
