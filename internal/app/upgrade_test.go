@@ -140,7 +140,7 @@ func holdsWhatItHeld(t *testing.T, a *app.App) {
 // what goes on follow from what was there.
 func knowsItsCauses(t *testing.T, a *app.App) {
 	t.Helper()
-	if _, err := a.Gate.ThrowKillSwitch(t.Context(), event.Origin{Principal: a.Owner}, id.DefaultWorkspace, "after the upgrade"); err != nil {
+	if _, err := a.Gate.KillSwitch.Throw(t.Context(), event.Origin{Principal: a.Owner}, id.DefaultWorkspace, "after the upgrade"); err != nil {
 		t.Fatal(err)
 	}
 	all, err := a.Log.Read(t.Context(), journal.Query{Workspace: id.DefaultWorkspace, Limit: journal.MaxRead})

@@ -7,6 +7,7 @@ import (
 
 	"agentbox/internal/domain/errand"
 	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/run"
 )
 
 // Only an order of protocol 1.0 that names its space and has operations is one.
@@ -63,13 +64,13 @@ func TestWhatWasRecordedOfAnOperation(t *testing.T) {
 func TestWhichOperationACallIs(t *testing.T) {
 	for _, typ := range []string{"message", "createFile", "readFile", "editFile", "deleteFile", "shell"} {
 		operation := json.RawMessage(`{"type":"` + typ + `"}`)
-		if got := errand.AtOperation(3, operation); got != (errand.At{Index: 3, Type: typ, Digest: event.DigestOf(operation)}) ||
-			errand.Tool(operation) != "space."+typ {
-			t.Errorf("%s: got %+v, %s", typ, got, errand.Tool(operation))
+		if got := errand.AtOperation(3, typ, operation); got != (errand.At{Index: 3, Type: typ, Digest: event.DigestOf(operation)}) ||
+			run.ToolName(operation) != "space."+typ {
+			t.Errorf("%s: got %+v, %s", typ, got, run.ToolName(operation))
 		}
 	}
 	for _, operation := range []string{`{"type":"fly"}`, `{}`, `{`} {
-		if got := errand.Tool(json.RawMessage(operation)); got != "space.unknown" {
+		if got := run.ToolName(json.RawMessage(operation)); got != "space.unknown" {
 			t.Errorf("%s: got %s", operation, got)
 		}
 	}

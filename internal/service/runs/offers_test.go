@@ -105,7 +105,7 @@ func TestNobodyIsAskedAboutWhatNeedsANetwork(t *testing.T) {
 			if preset == "asking" {
 				preset, own = "permissive", json.RawMessage(`{"ask":{"traits":["network","installs_packages"]}}`)
 			}
-			b, err := s.Gate.Resolve(preset, own)
+			b, err := s.Gate.Bundles.Resolve(preset, own)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -146,7 +146,7 @@ func TestNobodyIsAskedAboutWhatNeedsANetwork(t *testing.T) {
 // Policy comes first: what it denies, it denies for its own reason.
 func TestWhatIsDeniedIsNotSaidToNeedANetwork(t *testing.T) {
 	s := offering(t, &nanoHas, &fullHas)
-	strict, err := s.Gate.Resolve("standard", nil)
+	strict, err := s.Gate.Bundles.Resolve("standard", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -172,7 +172,7 @@ func TestAFailureSaysWhichTierHasWhatIsMissing(t *testing.T) {
 	} {
 		t.Run(c.host, func(t *testing.T) {
 			s := offering(t, c.nano, c.heavy)
-			permissive, err := s.Gate.Resolve("permissive", nil)
+			permissive, err := s.Gate.Bundles.Resolve("permissive", nil)
 			if err != nil {
 				t.Fatal(err)
 			}

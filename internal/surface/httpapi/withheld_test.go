@@ -29,9 +29,9 @@ func (d *daemon) populated(t *testing.T) {
 	d.populate(t)
 	ctx, ws, owner := t.Context(), id.DefaultWorkspace, event.Origin{Principal: d.app.Owner}
 	for _, role := range []principal.Role{principal.Operator, principal.Admin} {
-		p, err := d.app.Gate.AddPerson(ctx, owner, ws, string(role), role)
+		p, err := d.app.Identity.AddPerson(ctx, owner, ws, string(role), role)
 		if err == nil {
-			d.keys[string(role)], _, err = d.app.Gate.IssueKey(ctx, owner, ws, p, string(role))
+			d.keys[string(role)], _, err = d.app.Identity.IssueKey(ctx, owner, ws, p, string(role))
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -39,18 +39,18 @@ func (d *daemon) populated(t *testing.T) {
 	}
 	service, err := d.app.Identity.AddService(ctx, owner, ws, "builder")
 	if err == nil {
-		d.keys["service"], _, err = d.app.Gate.IssueKey(ctx, owner, ws, service.ID, "builder")
+		d.keys["service"], _, err = d.app.Identity.IssueKey(ctx, owner, ws, service.ID, "builder")
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	agent, err := d.app.Gate.Agent(ctx, owner, ws, "stranger")
+	agent, err := d.app.Identity.Agent(ctx, owner, ws, "stranger")
 	if err != nil {
 		t.Fatal(err)
 	}
 	all := token.Scopes{Rooms: []string{token.Any}, Tools: []string{token.Any}, Actions: []string{token.Any}, Data: token.Data{Read: []string{token.Any}, Write: []string{token.Any}}}
 	d.granted(t, "token", agent, all, "", d.app.Owner)
-	person, err := d.app.Gate.AddPerson(ctx, owner, ws, "under a token", principal.Member)
+	person, err := d.app.Identity.AddPerson(ctx, owner, ws, "under a token", principal.Member)
 	if err != nil {
 		t.Fatal(err)
 	}
