@@ -14,7 +14,8 @@ import (
 var update = flag.Bool("update", false, "write the generated files")
 
 // outside are the packages of the standard library that reach out of the program.
-var outside = []string{"os", "os/**", "net", "net/http", "net/http/**", "net/rpc", "net/smtp", "syscall", "plugin", "unsafe", "database/**", "log"}
+var outside = []string{"os", "os/**", "net", "net/http", "net/http/**", "net/rpc", "net/smtp", "syscall", "plugin", "unsafe", "database/**",
+	"log"}
 
 // floors is the table of allowed imports, one floor down or to the ground. A package belongs to the first row that fits. Suites, whose
 // folders are named xtest, are bound like the package that they test.
@@ -41,9 +42,11 @@ var floors = []arch.Floor{
 		Own: true, Depth: 3, ThirdParty: append([]string{"golang.org/x/mod/sumdb/**"}, forTests...),
 	},
 	{
-		Name: "a service", Packages: []string{"internal/service/**"}, Imports: []string{"internal/domain/*", "internal/kernel/*"}, Own: true, Depth: 3,
-		ThirdParty: []string{"mvdan.cc/sh/v3/**", "go.yaml.in/yaml/v3", "golang.org/x/mod/sumdb/**", "golang.org/x/crypto/scrypt", "go.opentelemetry.io/**"},
-		Refused:    []string{"os", "os/**", "net", "net/http", "net/http/**", "syscall", "plugin", "unsafe", "database/**", "log"},
+		Name: "a service", Packages: []string{"internal/service/**"}, Imports: []string{"internal/domain/*", "internal/kernel/*"}, Own: true,
+		Depth: 3,
+		ThirdParty: []string{"mvdan.cc/sh/v3/**", "go.yaml.in/yaml/v3", "golang.org/x/mod/sumdb/**", "golang.org/x/crypto/scrypt",
+			"go.opentelemetry.io/**"},
+		Refused: []string{"os", "os/**", "net", "net/http", "net/http/**", "syscall", "plugin", "unsafe", "database/**", "log"},
 	},
 	{Name: "host", Packages: []string{"internal/host"}, ThirdParty: []string{"golang.org/x/sys/**"}},
 	{
@@ -51,10 +54,12 @@ var floors = []arch.Floor{
 		Imports: []string{"internal/domain/*", "internal/kernel/*", "internal/spaceinit/**", "internal/host", "internal/userland/**"},
 	},
 	{ // it knows no engine and no daemon: any Go program can use it as a library
-		Name: "the userland", Packages: []string{"internal/userland/**"}, Imports: []string{"internal/domain/fault"}, Own: true, Depth: 2, ThirdParty: []string{"**"},
-		Refused: []string{"github.com/tetratelabs/wazero/**", "net", "net/**", "plugin", "database/**"},
+		Name: "the userland", Packages: []string{"internal/userland/**"}, Imports: []string{"internal/domain/fault"}, Own: true, Depth: 2,
+		ThirdParty: []string{"**"},
+		Refused:    []string{"github.com/tetratelabs/wazero/**", "net", "net/**", "plugin", "database/**"},
 	},
-	{Name: "spaceinit", Packages: []string{"internal/spaceinit/**"}, Imports: cornerstones, Own: true, Depth: 2, ThirdParty: []string{"golang.org/x/sys/**"}},
+	{Name: "spaceinit", Packages: []string{"internal/spaceinit/**"}, Imports: cornerstones, Own: true, Depth: 2,
+		ThirdParty: []string{"golang.org/x/sys/**"}},
 	{Name: "client", Packages: []string{"internal/client"}, Imports: []string{"internal/domain/*"}},
 	{
 		Name: "httpapi", Packages: []string{"internal/surface/httpapi/**"}, Own: true, Depth: 3,
@@ -65,12 +70,15 @@ var floors = []arch.Floor{
 		Name: "cli or tui", Packages: []string{"internal/surface/cli/**", "internal/surface/tui/**"}, Own: true, Depth: 3,
 		Imports: []string{"internal/client", "internal/domain/*", "internal/host"}, ThirdParty: []string{"**"},
 	},
-	{Name: "app", Packages: []string{"internal/app/**"}, Imports: []string{"internal/**", "web", "api", "examples/**"}, ThirdParty: []string{"**"}},
+	{Name: "app", Packages: []string{"internal/app/**"}, Imports: []string{"internal/**", "web", "api", "examples/**"},
+		ThirdParty: []string{"**"}},
 	{Name: "testkit", Packages: []string{"internal/testkit/**"}, Imports: []string{"internal/**"}, ThirdParty: []string{"**"}},
-	{Name: "the guest", Packages: []string{"cmd/agentbox-init"}, Imports: []string{"internal/spaceinit/**"}, ThirdParty: []string{"golang.org/x/sys/**", "github.com/landlock-lsm/go-landlock/**"}},
+	{Name: "the guest", Packages: []string{"cmd/agentbox-init"}, Imports: []string{"internal/spaceinit/**"},
+		ThirdParty: []string{"golang.org/x/sys/**", "github.com/landlock-lsm/go-landlock/**"}},
 	{
 		Name: "a command", Packages: []string{"cmd/*"}, ThirdParty: []string{"golang.org/x/sys/unix"},
-		Imports: []string{"internal/app", "internal/host", "internal/client", "internal/surface/cli", "internal/surface/tui", "internal/domain/*", "examples/*"},
+		Imports: []string{"internal/app", "internal/host", "internal/client", "internal/surface/cli", "internal/surface/tui", "internal/domain/*",
+			"examples/*"},
 	},
 	{ // it checks Agentbox as a stranger does, so that no mistake of ours can be on both sides
 		Name: "a check from outside", Packages: []string{"conformance/**"}, Imports: []string{"internal/testkit/platter"},
@@ -91,13 +99,16 @@ var uses = []arch.Use{
 		Names: []string{"time.Now", "time.Since", "time.Until"},
 		Allowed: []string{
 			"internal/app/**", "cmd/**", "internal/testkit/**", "conformance/**",
-			"internal/driver/namespace/**", "internal/spaceinit/**", "internal/driver/nano/worker", // they measure how long a process ran, on the monotonic clock
+			// they measure how long a process ran, on the monotonic clock
+			"internal/driver/namespace/**", "internal/spaceinit/**", "internal/driver/nano/worker",
 		},
 	},
 	{
 		Rule: "clock", Why: "no timers but those of real I/O: take an event.Clock",
-		Names:   []string{"time.After", "time.AfterFunc", "time.NewTimer", "time.NewTicker", "time.Tick", "context.WithTimeout", "context.WithDeadline"},
-		Allowed: []string{"internal/app/**", "cmd/**", "internal/testkit/**", "conformance/**", "internal/driver/**", "internal/spaceinit/**", "internal/client", "internal/surface/httpapi"},
+		Names: []string{"time.After", "time.AfterFunc", "time.NewTimer", "time.NewTicker", "time.Tick", "context.WithTimeout",
+			"context.WithDeadline"},
+		Allowed: []string{"internal/app/**", "cmd/**", "internal/testkit/**", "conformance/**", "internal/driver/**", "internal/spaceinit/**",
+			"internal/client", "internal/surface/httpapi"},
 	},
 	{Rule: "clock", Why: "nothing waits by sleeping", Names: []string{"time.Sleep"}, Allowed: []string{"internal/testkit/**"}},
 	{
@@ -133,12 +144,13 @@ var banned = map[string]string{
 }
 
 // compiled are constructors of what never changes afterwards.
-var compiled = []string{"regexp.MustCompile", "strings.NewReplacer", "html/template.Must", "text/template.Must", "encoding/base32.NewEncoding", "(encoding/base32.Encoding).WithPadding"}
+var compiled = []string{"regexp.MustCompile", "strings.NewReplacer", "html/template.Must", "text/template.Must",
+	"encoding/base32.NewEncoding", "(encoding/base32.Encoding).WithPadding"}
 
 // TestArchitecture holds the module to the shape that docs/ARCHITECTURE.md draws.
 func TestArchitecture(t *testing.T) {
 	module := load(t)
-	sizes, err := arch.Sizes(module, 600)
+	sizes, err := arch.Sizes(module, 600, 140)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -21,12 +21,14 @@ var effects = arch.Effects{
 		"(os.PathError).*", "(os.SyscallError).*", "(os.LinkError).*", "os.NewSyscallError", "(os.File).Name", "(os.File).Fd", "(os.File).Close",
 		"mvdan.cc/sh/v3/expand.BracesSeq", "mvdan.cc/sh/v3/expand.Format",
 		"(os/exec.ExitError).*", "(os.ProcessState).*", "(syscall.Errno).*", "(syscall.Signal).*", "(syscall.WaitStatus).*",
-		"net.ParseIP", "net.ParseCIDR", "net.SplitHostPort", "net.JoinHostPort", "(net.IP).*", "(net.IPNet).*", "(net.TCPAddr).*", "(net.OpError).*",
+		"net.ParseIP", "net.ParseCIDR", "net.SplitHostPort", "net.JoinHostPort", "(net.IP).*", "(net.IPNet).*", "(net.TCPAddr).*",
+		"(net.OpError).*",
 		"golang.org/x/sys/unix.ByteSliceToString", "golang.org/x/sys/unix.SignalName", "(golang.org/x/sys/unix.WaitStatus).*",
 	},
 	Pure: []string{
 		"github.com/gowebpki/jcs", "github.com/cedar-policy/cedar-go/**", "mvdan.cc/sh/v3/syntax/**", "golang.org/x/mod/sumdb/note",
-		"golang.org/x/mod/sumdb/tlog", "golang.org/x/time/rate", "golang.org/x/crypto/scrypt", "github.com/danielgtaylor/huma/v2/**", "go.yaml.in/yaml/**", "golang.org/x/text/unicode/norm",
+		"golang.org/x/mod/sumdb/tlog", "golang.org/x/time/rate", "golang.org/x/crypto/scrypt", "github.com/danielgtaylor/huma/v2/**",
+		"go.yaml.in/yaml/**", "golang.org/x/text/unicode/norm",
 		"github.com/prometheus/client_golang/**", // counts in memory, and reads the figures of its own process
 		"go.opentelemetry.io/otel/trace", "go.opentelemetry.io/otel/attribute", "go.opentelemetry.io/otel/codes",
 		"github.com/google/go-cmp/**", "pgregory.net/rapid", "go.uber.org/goleak", "github.com/bmatcuk/doublestar/**",
@@ -36,7 +38,8 @@ var effects = arch.Effects{
 	Allowed: map[string]string{
 		"(*internal/surface/httpapi/wire.Server).Run": "serves on the listener that the roof gave it, and stops",
 
-		"(internal/client.Desk).*": "how an engine outside asks a daemon, whose gate decides there; within a daemon the same contract is its services",
+		"(internal/client.Desk).*": "how an engine outside asks a daemon, whose gate decides there; within a daemon the same contract is its " +
+			"services",
 
 		"internal/driver/disk/internal/seal.*":           "the keys of what the disk driver keeps, and destroys where it forgets",
 		"(*internal/driver/disk/internal/seal.Cipher).*": "goes on writing what the disk driver began",
@@ -55,7 +58,8 @@ var effects = arch.Effects{
 		"internal/driver/keyring.Copy":         "an operator's own work on a data directory",
 		"(*internal/driver/keyring.Keyring).*": "keys of the log's own content, kept beside it",
 
-		"internal/driver/fts.Open":       "opens the index of what documents hold when the daemon starts, and makes it anew where it cannot be used",
+		"internal/driver/fts.Open": "opens the index of what documents hold when the daemon starts, and makes it anew where it cannot be " +
+			"used",
 		"(*internal/driver/fts.Index).*": "an index of what documents hold, which anybody could make from them",
 
 		"internal/driver/sqlite.Open":            "opens the log when the daemon starts",
@@ -72,9 +76,10 @@ var effects = arch.Effects{
 		"(*internal/driver/postgres.ledger).*":   "the log as a batch sees it before it is recorded",
 		"(*internal/driver/memory.Journal).*":    "the log in memory, which plans a batch through the same contract as the one on disk",
 
-		"(*internal/driver/disk/trees.Store).*":        "the trees over the log and its checkpoints, kept beside it",
-		"internal/driver/disk/trees.Replace":           "keeps a checkpoint, or the daemon's own key, in one step",
-		"(*internal/driver/witness.Client).*":          "brings a signed checkpoint to a witness that the operator named; nothing in it comes from a caller",
+		"(*internal/driver/disk/trees.Store).*": "the trees over the log and its checkpoints, kept beside it",
+		"internal/driver/disk/trees.Replace":    "keeps a checkpoint, or the daemon's own key, in one step",
+		"(*internal/driver/witness.Client).*": "brings a signed checkpoint to a witness that the operator named; nothing in it comes " +
+			"from a caller",
 		"(*internal/driver/witness.Handler).ServeHTTP": "keeps the checkpoints that are brought to a witness, which is a program of its own",
 
 		"internal/driver/nano.Run":                "runs an operator's own module over folders that they name, without a daemon",
@@ -97,17 +102,20 @@ var effects = arch.Effects{
 		"(*internal/driver/nano.folder).*":        "answers a worker that executes a command whose permit was redeemed",
 		"(*internal/driver/nano.changes).*":       "does what a command did whose permit was redeemed",
 
-		"internal/driver/namespace.New":               "looks at the host when the daemon starts",
-		"(*internal/driver/namespace.Tier).Probe":     "makes a space of its own, runs its own commands in it and removes it; nothing in it comes from a caller",
-		"(*internal/driver/namespace.Tier).Try":       "makes a space of its own, runs echo in it and removes it; nothing in it comes from a caller",
+		"internal/driver/namespace.New": "looks at the host when the daemon starts",
+		"(*internal/driver/namespace.Tier).Probe": "makes a space of its own, runs its own commands in it and removes it; nothing in it " +
+			"comes from a caller",
+		"(*internal/driver/namespace.Tier).Try": "makes a space of its own, runs echo in it and removes it; nothing in it comes from a " +
+			"caller",
 		"(*internal/driver/namespace.Tier).Reap":      "ends what an earlier daemon left; stopping never waits for a permit",
 		"(*internal/driver/namespace.Tier).Close":     "ends every space; stopping never waits for a permit",
 		"(*internal/driver/namespace.instance).Close": "ends a space; stopping never waits for a permit",
 		"(*internal/driver/namespace.instance).Usage": "reads what a space uses",
 		"(*internal/driver/namespace.instance).Load":  "reads what a space uses",
 
-		"internal/driver/telemetry.OpenTracer":                "begins to tell traces to the collector that the operator named",
-		"(*internal/driver/telemetry.Tracer).*":               "tells spans to the collector that the operator named; no content is among what it tells",
+		"internal/driver/telemetry.OpenTracer": "begins to tell traces to the collector that the operator named",
+		"(*internal/driver/telemetry.Tracer).*": "tells spans to the collector that the operator named; no content is among what " +
+			"it tells",
 		"(*internal/driver/telemetry.Journal).*":              "the log itself, whose appends it counts",
 		"(*internal/driver/telemetry.Gate).*":                 "asks the gate that it wraps, whose decisions it counts",
 		"(*internal/driver/telemetry.Output).Append":          "output of runs, kept beside the log, which it counts",
@@ -120,17 +128,20 @@ var effects = arch.Effects{
 
 		"internal/spaceinit/inittest.*": "builds the init for tests",
 
-		"internal/driver/disk.OpenSpaces":            "makes the daemon's own folder when it starts, and removes what an earlier one left half done",
-		"(*internal/driver/disk.Spaces).Open":        "looks whether the folder is there; what it returns redeems a permit for each use",
-		"(*internal/driver/disk.Spaces).History":     "looks whether the folder is there; what changes files in it redeems a permit for each use",
-		"(*internal/driver/disk.Spaces).List":        "lists folders so that those which nobody keeps are removed",
-		"(*internal/driver/disk.Spaces).Aside":       "looks whether the folder is there; what it returns redeems a permit for each use",
-		"(*internal/driver/disk.Spaces).Withholds":   "looks whether a withheld file is there, to tell a person where to look",
-		"(*internal/driver/disk.Spaces).KeepAside":   "takes files out of the view of code and ends interpreter contexts, which snapshots still hold; it shows nothing",
-		"(*internal/driver/disk.Spaces).Share":       "gives the files of a space another place, in which they are what they were",
-		"internal/driver/disk.Sharing":               "tries in a folder of its own what the host can do; nothing in it comes from a caller",
-		"(*internal/driver/disk.Spaces).Sync":        "makes the daemon's own folders durable, and removes what a rewind left in them",
-		"(*internal/driver/disk.History).Keep":       "records what an operation left, as its result does, and finishes a rewind whose permit was redeemed before a crash",
+		"internal/driver/disk.OpenSpaces": "makes the daemon's own folder when it starts, and removes what an earlier one left half " +
+			"done",
+		"(*internal/driver/disk.Spaces).Open":      "looks whether the folder is there; what it returns redeems a permit for each use",
+		"(*internal/driver/disk.Spaces).History":   "looks whether the folder is there; what changes files in it redeems a permit for each use",
+		"(*internal/driver/disk.Spaces).List":      "lists folders so that those which nobody keeps are removed",
+		"(*internal/driver/disk.Spaces).Aside":     "looks whether the folder is there; what it returns redeems a permit for each use",
+		"(*internal/driver/disk.Spaces).Withholds": "looks whether a withheld file is there, to tell a person where to look",
+		"(*internal/driver/disk.Spaces).KeepAside": "takes files out of the view of code and ends interpreter contexts, which snapshots " +
+			"still hold; it shows nothing",
+		"(*internal/driver/disk.Spaces).Share": "gives the files of a space another place, in which they are what they were",
+		"internal/driver/disk.Sharing":         "tries in a folder of its own what the host can do; nothing in it comes from a caller",
+		"(*internal/driver/disk.Spaces).Sync":  "makes the daemon's own folders durable, and removes what a rewind left in them",
+		"(*internal/driver/disk.History).Keep": "records what an operation left, as its result does, and finishes a rewind whose permit " +
+			"was redeemed before a crash",
 		"(*internal/driver/disk.History).Kept":       "reads what was recorded, and finishes a rewind as Keep does",
 		"(*internal/driver/disk.History).Brought":    "reads what was recorded, and finishes a rewind as Keep does",
 		"(*internal/driver/disk.History).Bearing":    "reads what was recorded, and finishes a rewind as Keep does",

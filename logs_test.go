@@ -16,14 +16,17 @@ func TestEveryLineOfTheLogHasACode(t *testing.T) {
 	lines, found := arch.Logs(load(t), []string{"internal/driver/telemetry", "internal/testkit/**"})
 	report(t, found)
 	var b strings.Builder
-	b.WriteString("# Lines of the log\n\n`agentbox up` writes its own log to standard error, with `--log-format json` as one JSON object a line. Warnings and errors are written; " +
-		"`--verbose`\nadds the rest. Each line has a `code`, which stays what it is; the message may be worded anew. Keys besides, where they apply: `request_id`,\n`trace_id`, `span_id`, " +
+	b.WriteString("# Lines of the log\n\n`agentbox up` writes its own log to standard error, with `--log-format json` as one JSON object a " +
+		"line. Warnings and errors are written; " +
+		"`--verbose`\nadds the rest. Each line has a `code`, which stays what it is; the message may be worded anew. Keys besides, where they " +
+		"apply: `request_id`,\n`trace_id`, `span_id`, " +
 		"`route`, `status`, `run`, `operation`, `space`, `principal`, `error`. Bodies, commands, output and keys are never logged.\n\n" +
 		"| code | level | message | where |\n|---|---|---|---|\n")
 	for _, l := range lines {
 		fmt.Fprintf(&b, "| `%s` | %s | %s | `%s` |\n", l.Code, l.Level, l.Message, l.Package)
 	}
-	b.WriteString("\nWhat the log of events records of spaces, runs, questions and the kill switch is written as well, at level info. The code is that of the event:\n\n")
+	b.WriteString("\nWhat the log of events records of spaces, runs, questions and the kill switch is written as well, at level info. The " +
+		"code is that of the event:\n\n")
 	for _, e := range telemetry.ToldEvents() {
 		fmt.Fprintf(&b, "- `%s`\n", telemetry.CodeOf(e))
 	}

@@ -195,7 +195,8 @@ func runOf(who id.Principal) func() event.Batch {
 func openLog(tb testing.TB) *sqlite.Journal {
 	tb.Helper()
 	log, err := sqlite.Open(tb.Context(), sqlite.Options{
-		Path: filepath.Join(tb.TempDir(), "log.db"), Definitions: definitions(), Clock: clock{}, IDs: ids, Entropy: rand.Reader, Keys: keysIn(tb, tb.TempDir()),
+		Path: filepath.Join(tb.TempDir(), "log.db"), Definitions: definitions(), Clock: clock{}, IDs: ids, Entropy: rand.Reader, Keys: keysIn(tb,
+			tb.TempDir()),
 	})
 	must(tb, err)
 	tb.Cleanup(func() { must(tb, log.Close()) })
@@ -219,7 +220,8 @@ func (clock) NewTimer(d time.Duration) (<-chan time.Time, func()) {
 	return t.C, func() { t.Stop() }
 }
 
-// cpuTime is what this process has used of the processors so far. A share of it per event tells more than a rate on a machine with neighbours.
+// cpuTime is what this process has used of the processors so far. A share of it per event tells more than a rate on a machine with
+// neighbours.
 func cpuTime(b testing.TB) time.Duration {
 	b.Helper()
 	var used unix.Rusage

@@ -59,9 +59,10 @@ type point struct {
 	PerByte float64 `json:"bytes_per_event"`           // of all files, once the log has been closed; 0 where it went on
 }
 
-// TestTheCurve measures appends and reads of the tail and of a room while the log grows, through the journal as the daemon has it: hash chains, indexes,
-// documents, and a signer that grows the Merkle tree and signs a checkpoint every second meanwhile. Up to ten thousand events every try has a
-// log of its own, made to that size; the larger sizes are measured one after the other in one log. `make bench-curve` goes to five million.
+// TestTheCurve measures appends and reads of the tail and of a room while the log grows, through the journal as the daemon has it: hash
+// chains, indexes, documents, and a signer that grows the Merkle tree and signs a checkpoint every second meanwhile. Up to ten thousand
+// events every try has a log of its own, made to that size; the larger sizes are measured one after the other in one log. `make
+// bench-curve` goes to five million.
 func TestTheCurve(t *testing.T) {
 	var points []point
 	for i, place := range curvePlaces {
@@ -88,9 +89,11 @@ func TestTheCurve(t *testing.T) {
 	if *curveTo > 10_000 {
 		points = append(points, largeCurve(t)...)
 	}
-	fmt.Printf("\n%12s %12s %12s %10s %14s %10s %10s %16s %12s\n", "events", "events/s", "cpu us/event", "p50 ms", "last 100 ms", "page ms", "stream ms", "to follower ms", "bytes/event")
+	fmt.Printf("\n%12s %12s %12s %10s %14s %10s %10s %16s %12s\n", "events", "events/s", "cpu us/event", "p50 ms", "last 100 ms", "page ms",
+		"stream ms", "to follower ms", "bytes/event")
 	for _, p := range points {
-		fmt.Printf("%12d %12.0f %12.1f %10.2f %14.3f %10.3f %10.3f %16.3f %12.0f\n", p.Events, p.Rate, p.CPU, p.P50, p.Read, p.Page, p.Stream, p.Tail, p.PerByte)
+		fmt.Printf("%12d %12.0f %12.1f %10.2f %14.3f %10.3f %10.3f %16.3f %12.0f\n", p.Events, p.Rate, p.CPU, p.P50, p.Read, p.Page, p.Stream,
+			p.Tail, p.PerByte)
 		if p.Rate <= 0 || p.Read <= 0 || p.Page <= 0 || p.Stream <= 0 || p.Tail <= 0 {
 			t.Errorf("at %d events something was not measured: %+v", p.Events, p)
 		}
@@ -141,7 +144,8 @@ func largeCurve(t *testing.T) (points []point) {
 
 func say(t *testing.T, p point) {
 	t.Helper()
-	fmt.Printf("  at %d: %.0f events/s of %.1f us, p50 %.2f ms; last 100 in %.3f ms; page of a room in %.3f ms, of its stream in %.3f ms; follower after %.3f ms\n",
+	fmt.Printf("  at %d: %.0f events/s of %.1f us, p50 %.2f ms; last 100 in %.3f ms; page of a room in %.3f ms, of its stream in %.3f ms; "+
+		"follower after %.3f ms\n",
 		p.Events, p.Rate, p.CPU, p.P50, p.Read, p.Page, p.Stream, p.Tail)
 }
 
@@ -200,7 +204,8 @@ func (c *curve) open(t *testing.T) {
 	switch *curveStore {
 	case "sqlite":
 		c.folder = true
-		c.log, err = sqlite.Open(t.Context(), sqlite.Options{Path: filepath.Join(c.dir, "log.db"), Definitions: folds, Clock: clock{}, IDs: ids, Entropy: rand.Reader})
+		c.log, err = sqlite.Open(t.Context(), sqlite.Options{Path: filepath.Join(c.dir, "log.db"), Definitions: folds, Clock: clock{}, IDs: ids,
+			Entropy: rand.Reader})
 	case "postgres":
 		c.log, err = postgres.Open(t.Context(), postgres.Options{
 			Address: pgtest.Start(t).Database(), Definitions: folds, Clock: clock{}, IDs: ids, Entropy: rand.Reader, Alone: true,
@@ -225,7 +230,8 @@ type talk struct {
 }
 
 func (k talk) message() event.Draft {
-	said := room.MessageCreated{Message: id.New[id.Message](ids), Thread: k.thread, SenderType: id.User, Sender: string(user), Content: "Weighed, counted, and found to be enough.", Lang: "en"}
+	said := room.MessageCreated{Message: id.New[id.Message](ids), Thread: k.thread, SenderType: id.User, Sender: string(user),
+		Content: "Weighed, counted, and found to be enough.", Lang: "en"}
 	origin := event.Origin{Principal: user, Correlation: id.New[id.Correlation](ids)}
 	draft := event.New(room.EventMessageCreated, origin, workspace, k.room, said).About(room.MessageEntity, string(said.Message))
 	draft.Thread = k.thread
@@ -239,12 +245,14 @@ func (c *curve) pages(t *testing.T) (page, stream float64) {
 	for range curveReads {
 		began := time.Now()
 		docs, err := c.log.Documents(t.Context(), projection.Query{
-			Workspace: workspace, Name: room.MessageProjection, Index: projection.Index{Name: room.IndexThread, Value: string(c.talk.thread)}, Newest: true, Limit: curvePage,
+			Workspace: workspace, Name: room.MessageProjection, Index: projection.Index{Name: room.IndexThread, Value: string(c.talk.thread)},
+			Newest: true, Limit: curvePage,
 		})
 		must(t, err)
 		pages = append(pages, time.Since(began))
 		began = time.Now()
-		events, err := c.log.Read(t.Context(), journal.Query{Workspace: workspace, Stream: event.RoomStream(workspace, c.talk.room), Last: true, Limit: curvePage})
+		events, err := c.log.Read(t.Context(), journal.Query{Workspace: workspace, Stream: event.RoomStream(workspace, c.talk.room), Last: true,
+			Limit: curvePage})
 		must(t, err)
 		streams = append(streams, time.Since(began))
 		if len(docs) != curvePage || len(events) != curvePage {
@@ -290,7 +298,8 @@ func (c *curve) fill(t *testing.T, to uint64) {
 		head = got.Events[len(got.Events)-1].Seq
 		if time.Since(said) > 10*time.Second || head == to && to > 10_000 {
 			said = time.Now()
-			fmt.Printf("  filled to %d of %d, %.0f events/s, %.0f MB\n", head, to, float64(head-from)/time.Since(start).Seconds(), float64(sizeOf(t, c.dir))/1e6)
+			fmt.Printf("  filled to %d of %d, %.0f events/s, %.0f MB\n", head, to, float64(head-from)/time.Since(start).Seconds(),
+				float64(sizeOf(t, c.dir))/1e6)
 		}
 	}
 }
@@ -373,8 +382,11 @@ func middle(tries []point) point {
 		return all[len(all)/2]
 	}
 	return point{
-		Events: tries[0].Events, Rate: of(func(p point) float64 { return p.Rate }), CPU: of(func(p point) float64 { return p.CPU }), P50: of(func(p point) float64 { return p.P50 }),
-		Read: of(func(p point) float64 { return p.Read }), Page: of(func(p point) float64 { return p.Page }), Stream: of(func(p point) float64 { return p.Stream }),
+		Events: tries[0].Events, Rate: of(func(p point) float64 { return p.Rate }), CPU: of(func(p point) float64 { return p.CPU }),
+		P50:  of(func(p point) float64 { return p.P50 }),
+		Read: of(func(p point) float64 { return p.Read }), Page: of(func(p point) float64 { return p.Page }), Stream: of(func(p point) float64 {
+			return p.Stream
+		}),
 		Tail: of(func(p point) float64 { return p.Tail }),
 	}
 }

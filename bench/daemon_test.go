@@ -26,14 +26,15 @@ import (
 // filledEvents is how many events the log has with which a daemon starts and idles.
 var filledEvents = sized(1_000_000, 5_000)
 
-// filled is a data directory with a log of a million events in 20,000 streams, signed for, and a program that serves it. It is made once for
-// all the benchmarks of a run; TestMain removes it.
+// filled is a data directory with a log of a million events in 20,000 streams, signed for, and a program that serves it. It is made once
+// for all the benchmarks of a run; TestMain removes it.
 var filled = sync.OnceValues(func() (found struct{ dir, daemon, bare, data string }, err error) {
 	if found.dir, err = os.MkdirTemp("", "agentbox-bench-filled-"); err != nil {
 		return found, err
 	}
 	made = found.dir
-	found.daemon, found.bare, found.data = filepath.Join(found.dir, "agentbox"), filepath.Join(found.dir, "bare"), filepath.Join(found.dir, "data")
+	found.daemon, found.bare, found.data = filepath.Join(found.dir, "agentbox"), filepath.Join(found.dir, "bare"), filepath.Join(found.dir,
+		"data")
 	for _, build := range []struct{ folder, program, of string }{{"..", found.daemon, "./cmd/agentbox"}, {".", found.bare, "./bare"}} {
 		cmd := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", build.program, build.of)
 		cmd.Dir, cmd.Stderr = build.folder, os.Stderr
@@ -176,8 +177,8 @@ func BenchmarkColdStart(b *testing.B) {
 	b.Run("yardstick", func(b *testing.B) { starts(b, serveBare) })
 }
 
-// BenchmarkIdle is the memory of a daemon with a log of a million events that was started half a minute ago and asked nothing but whether it
-// is ready. The yardstick is as idle, with the database open and the heads read.
+// BenchmarkIdle is the memory of a daemon with a log of a million events that was started half a minute ago and asked nothing but whether
+// it is ready. The yardstick is as idle, with the database open and the heads read.
 func BenchmarkIdle(b *testing.B) {
 	idles := func(b *testing.B, serve func(*testing.B) served) {
 		for range b.N {

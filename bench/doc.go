@@ -1,4 +1,5 @@
-// Package bench measures Agentbox beside the raw limit or the peer of each thing, in a module of its own so that no peer becomes a dependency.
+// Package bench measures Agentbox beside the raw limit or the peer of each thing, in a module of its own so that no peer becomes a
+// dependency.
 //
 // A benchmark that is compared has two sub-benchmarks, `ours` and `yardstick`, below any others:
 //

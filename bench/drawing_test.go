@@ -27,7 +27,8 @@ type line struct {
 // drawCurve draws the points as SVG: the rate above, the latencies below, each from zero, over the logarithm of the size.
 func drawCurve(points []point) []byte {
 	var out bytes.Buffer
-	fmt.Fprintf(&out, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %.0f %.0f" font-family="sans-serif" font-size="12" fill="#333">`+"\n",
+	fmt.Fprintf(&out, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %.0f %.0f" font-family="sans-serif" font-size="12" fill="#333">`+
+		"\n",
 		panelLeft+panelWidth+40, 2*(panelHeight+panelGap)+20)
 	fmt.Fprintln(&out, `<rect width="100%" height="100%" fill="#fff"/>`)
 	panel(&out, 0, "durable appends, events/s, 64 writers", points, []line{{"events/s", "#1769aa", func(p point) float64 { return p.Rate }}})
@@ -102,7 +103,8 @@ func short(n uint64) string {
 
 // TestThePictureIsWellFormed draws and parses.
 func TestThePictureIsWellFormed(t *testing.T) {
-	picture := drawCurve([]point{{Events: 0, Rate: 30_000, P50: 1.5, Read: 0.2, Page: 0.3, Tail: 0.4}, {Events: 5_000_000, Rate: 31_000, P50: 1.4, Read: 0.2, Page: 0.3, Tail: 0.5}})
+	picture := drawCurve([]point{{Events: 0, Rate: 30_000, P50: 1.5, Read: 0.2, Page: 0.3, Tail: 0.4}, {Events: 5_000_000, Rate: 31_000,
+		P50: 1.4, Read: 0.2, Page: 0.3, Tail: 0.5}})
 	var parsed struct {
 		Circles []struct {
 			Y float64 `xml:"cy,attr"`

@@ -33,10 +33,10 @@ var (
 	fannedOut   = sized(200, 10) // events: ten seconds
 )
 
-// BenchmarkFanOut measures how long after an event is handed to the log it arrives at each of 1,000 clients of the API's event stream, at 20
-// events a second: the commit, the log's notice, what of it is read and encoded, and the clients' connections. The yardstick is a bare server
-// of net/http that writes a frame of the same bytes, encoded beforehand, to as many connections, without a log or a queue but one channel
-// each. In both the clients live in the server's process and read from their sockets by themselves.
+// BenchmarkFanOut measures how long after an event is handed to the log it arrives at each of 1,000 clients of the API's event stream, at
+// 20 events a second: the commit, the log's notice, what of it is read and encoded, and the clients' connections. The yardstick is a bare
+// server of net/http that writes a frame of the same bytes, encoded beforehand, to as many connections, without a log or a queue but one
+// channel each. In both the clients live in the server's process and read from their sockets by themselves.
 func BenchmarkFanOut(b *testing.B) {
 	b.Run("ours", func(b *testing.B) {
 		a, address, key := upAPI(b)
@@ -64,8 +64,8 @@ func BenchmarkFanOut(b *testing.B) {
 	})
 }
 
-// upAPI starts a whole daemon on a fresh data directory, which lets a client open as many streams as he likes, and returns it with its address
-// and the owner's key.
+// upAPI starts a whole daemon on a fresh data directory, which lets a client open as many streams as he likes, and returns it with its
+// address and the owner's key.
 func upAPI(b *testing.B) (a *app.App, address, key string) {
 	b.Helper()
 	c := app.Default(b.TempDir())
@@ -152,7 +152,8 @@ func subscribe(b *testing.B, address, path, key string) *subscriber {
 	conn, err := net.Dial("tcp", address)
 	must(b, err)
 	s := &subscriber{conn: conn, in: bufio.NewReaderSize(conn, 2<<10), came: make(map[uint64]time.Time, fannedOut)}
-	_, err = fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\nAccept: text/event-stream\r\n\r\n", path, address, key)
+	_, err = fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\nAccept: text/event-stream\r\n\r\n", path, address,
+		key)
 	must(b, err)
 	status, err := s.in.ReadString('\n')
 	must(b, err)

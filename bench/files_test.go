@@ -91,7 +91,8 @@ func BenchmarkFileRead(b *testing.B) {
 	content := bytes.Repeat([]byte("0123456789abcdef"), 256)
 	b.Run("ours", func(b *testing.B) {
 		files := benchFiles(b)
-		a := policy.Action{Type: policy.FileCreate, Space: benchSpace, Path: "a/b/c/f", Content: event.DigestOf(content), Size: int64(len(content))}
+		a := policy.Action{Type: policy.FileCreate, Space: benchSpace, Path: "a/b/c/f", Content: event.DigestOf(content),
+			Size: int64(len(content))}
 		if _, err := files.Write(b.Context(), permitFor(b, a), bytes.NewReader(content)); err != nil {
 			b.Fatal(err)
 		}

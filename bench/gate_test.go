@@ -25,7 +25,8 @@ import (
 var lines = []struct{ name, command string }{
 	{"one", "ls -la"},
 	{"pipeline", `grep -v '^#' data.csv | cut -d, -f2 | sort -n | uniq -c | head -20 > counts.txt`},
-	{"script", `set -e; mkdir -p out; for f in *.csv; do n=$(wc -l < "$f"); if [ "$n" -gt 10 ]; then python3 report.py "$f" > "out/report.md"; fi; done; find out -name '*.md' -exec cat {} + | tee all.md`},
+	{"script", `set -e; mkdir -p out; for f in *.csv; do n=$(wc -l < "$f"); if [ "$n" -gt 10 ]; then python3 report.py "$f" > ` +
+		`"out/report.md"; fi; done; find out -name '*.md' -exec cat {} + | tee all.md`},
 }
 
 // BenchmarkGate measures a decision with the standard policy, everything included: the principal's document, the kill switch, the parsing
@@ -60,7 +61,8 @@ type store interface {
 
 func inMemory(b *testing.B) store {
 	b.Helper()
-	log, err := memory.NewJournal(append(append(gate.Definitions(), rooms.Definitions()...), spaces.Definition(), workspaces.Definition()), wall{}, ids, rand.Reader)
+	log, err := memory.NewJournal(append(append(gate.Definitions(), rooms.Definitions()...), spaces.Definition(), workspaces.Definition()),
+		wall{}, ids, rand.Reader)
 	must(b, err)
 	return log
 }
@@ -68,7 +70,8 @@ func inMemory(b *testing.B) store {
 func onDisk(b *testing.B) store {
 	b.Helper()
 	log, err := sqlite.Open(b.Context(), sqlite.Options{
-		Path: filepath.Join(b.TempDir(), "log.db"), Definitions: append(append(gate.Definitions(), rooms.Definitions()...), spaces.Definition(), workspaces.Definition()), Clock: wall{}, IDs: ids, Entropy: rand.Reader,
+		Path: filepath.Join(b.TempDir(), "log.db"), Definitions: append(append(gate.Definitions(), rooms.Definitions()...), spaces.Definition(),
+			workspaces.Definition()), Clock: wall{}, IDs: ids, Entropy: rand.Reader,
 	})
 	must(b, err)
 	b.Cleanup(func() { must(b, log.Close()) })
@@ -79,7 +82,8 @@ func openGate(b *testing.B, open func(*testing.B) store) (*gate.Gate, policy.Act
 	b.Helper()
 	g, agent, bundle := openHouse(b, open(b))
 	return g, policy.Action{
-		Type: policy.ShellExec, Workspace: workspace, Principal: agent, Space: id.New[id.Space](ids), Run: id.New[id.Run](ids), Step: id.New[id.Step](ids),
+		Type: policy.ShellExec, Workspace: workspace, Principal: agent, Space: id.New[id.Space](ids), Run: id.New[id.Run](ids),
+		Step:      id.New[id.Step](ids),
 		Operation: "op-1", TimeoutMS: 30_000, Bundle: bundle.Hash,
 	}
 }
@@ -115,7 +119,8 @@ func bareCedar(b *testing.B) {
 		Resource: types.NewEntityUID("Space", types.String(action.Space)),
 		Context: types.NewRecord(types.RecordMap{
 			"workspace": types.String(workspace), "role": types.String(""), "path": types.String(""), "size_bytes": types.Long(0),
-			"max_bytes": types.Long(0), "overwrite": types.False, "command": types.String("ls"), "args": texts("-la"), "line": types.String("ls -la"),
+			"max_bytes": types.Long(0), "overwrite": types.False, "command": types.String("ls"), "args": texts("-la"),
+			"line":   types.String("ls -la"),
 			"traits": texts(), "timeout_ms": types.Long(30_000), "tool": types.String(""), "method": types.String(""), "target": types.String(""),
 		}),
 	}

@@ -18,8 +18,8 @@ import (
 	"agentbox/internal/domain/id"
 )
 
-// The rows of the nano tier are measured from outside: a daemon in a process of its own, asked over HTTP, with gate, log, result event and snapshot. The
-// yardsticks are programs of this host, started by fork and exec, which have no daemon, no policy and no isolation.
+// The rows of the nano tier are measured from outside: a daemon in a process of its own, asked over HTTP, with gate, log, result event
+// and snapshot. The yardsticks are programs of this host, started by fork and exec, which have no daemon, no policy and no isolation.
 
 // nanoProgram is the daemon's program, built once for all the benchmarks of a run.
 var nanoProgram = sync.OnceValues(func() (string, error) {
@@ -133,8 +133,8 @@ func overHTTP(b *testing.B, command string) {
 	}))
 }
 
-// BenchmarkNanoPython is a fresh Python in a living nano space, over the library path and over HTTP, beside the host's own with as little to load as it can, and Pyodide in
-// Node, a new one for each run.
+// BenchmarkNanoPython is a fresh Python in a living nano space, over the library path and over HTTP, beside the host's own with as little
+// to load as it can, and Pyodide in Node, a new one for each run.
 func BenchmarkNanoPython(b *testing.B) {
 	for _, path := range []struct {
 		name string
@@ -202,7 +202,8 @@ func BenchmarkNanoCreate(b *testing.B) {
 // together is how many executions begin at once in BenchmarkNanoTogether.
 var together = sized(100, 4)
 
-// atOnce begins as many executions at the same moment, each in its own goroutine, and reports how many of a hundred succeeded and how long they took.
+// atOnce begins as many executions at the same moment, each in its own goroutine, and reports how many of a hundred succeeded and how
+// long they took.
 func atOnce(b *testing.B, execute func(n int) error) {
 	var (
 		took   []time.Duration
@@ -239,8 +240,8 @@ func atOnce(b *testing.B, execute func(n int) error) {
 	reportTimes(b, took)
 }
 
-// BenchmarkNanoTogether is a hundred fresh Pythons at once, each in a space of its own, over HTTP; one op is all of them. The yardstick starts as many of the
-// host's. Both have the processors that the machine has.
+// BenchmarkNanoTogether is a hundred fresh Pythons at once, each in a space of its own, over HTTP; one op is all of them. The yardstick
+// starts as many of the host's. Both have the processors that the machine has.
 func BenchmarkNanoTogether(b *testing.B) {
 	b.Run("ours", func(b *testing.B) {
 		n := serveNano(b)
@@ -271,8 +272,9 @@ const (
 	idleMakers   = 8
 )
 
-// BenchmarkNanoIdle is the memory of a daemon and its workers with a thousand nano spaces in each of which a command was run, and in which nothing
-// happens any more. The yardstick is the same daemon with one. RSS-MB counts what processes share, like their program, for each of them; PSS-MB counts it once.
+// BenchmarkNanoIdle is the memory of a daemon and its workers with a thousand nano spaces in each of which a command was run, and in
+// which nothing happens any more. The yardstick is the same daemon with one. RSS-MB counts what processes share, like their program, for
+// each of them; PSS-MB counts it once.
 func BenchmarkNanoIdle(b *testing.B) {
 	idles := func(b *testing.B, count int) {
 		for b.Loop() {
@@ -329,7 +331,8 @@ func (n *nanoDaemon) idle(b *testing.B, key string, count int) error {
 	return errors.Join(failed[:]...)
 }
 
-// proportional is resident with what processes share divided among them. Only the owner of a process may ask for it, and not every kernel tells.
+// proportional is resident with what processes share divided among them. Only the owner of a process may ask for it, and not every kernel
+// tells.
 func proportional(b *testing.B, pid int) (float64, error) {
 	raw, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "smaps_rollup"))
 	if err != nil {

@@ -30,8 +30,9 @@ import (
 	"agentbox/internal/driver/nano/hostiletest"
 )
 
-// The library path of the nano tier: a command is permitted, goes to a worker, which is a process of the daemon's program, and has ended when its changes are in the
-// space's folder. What it lacks of the path over HTTP is the request, the gate, the log and the snapshot. Each command is fresh.
+// The library path of the nano tier: a command is permitted, goes to a worker, which is a process of the daemon's program, and has ended
+// when its changes are in the space's folder. What it lacks of the path over HTTP is the request, the gate, the log and the snapshot.
+// Each command is fresh.
 
 // nanoTier is the tier in this process, with workers of its own.
 type nanoTier struct {
@@ -53,7 +54,8 @@ func openNanoTier(b *testing.B, workers int) *nanoTier {
 	cache, err = filepath.Abs(filepath.Join(cache, "wasm")) // the daemon's own: what was compiled once is not compiled again
 	must(b, err)
 	tier, err := nano.New(nano.Options{
-		Command: []string{program, "nano-worker"}, Cache: cache, Workers: workers, Scratch: filepath.Join(b.TempDir(), "nano"), Entropy: rand.Reader, Clock: app.Clock{},
+		Command: []string{program, "nano-worker"}, Cache: cache, Workers: workers, Scratch: filepath.Join(b.TempDir(), "nano"),
+		Entropy: rand.Reader, Clock: app.Clock{},
 		Logger: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
 	})
 	must(b, err)
@@ -95,7 +97,8 @@ func (n *nanoTier) start(s id.Space, dir string) (space.Instance, error) {
 	if err != nil {
 		return nil, err
 	}
-	return n.Tier.Create(n.b.Context(), permit(n.b, policy.Action{Type: policy.SpaceStart, Workspace: id.DefaultWorkspace, Space: s, Limits: raw}), spec)
+	return n.Tier.Create(n.b.Context(), permit(n.b, policy.Action{Type: policy.SpaceStart, Workspace: id.DefaultWorkspace, Space: s,
+		Limits: raw}), spec)
 }
 
 func (l *living) exec(argv []string) (spacetest.Result, error) {
@@ -133,8 +136,9 @@ func ourTime(b *testing.B) func() time.Duration {
 	return func() time.Duration { return processorTime(b, os.Getpid()) }
 }
 
-// BenchmarkNanoEval is a fresh JavaScript that prints what 1+1 is. QuickJS for Node makes a new context of a new runtime in this run's module, or with the name
-// quickjs-module also a new module, which is what isolates the runs of a nano space from each other; bun is started as a program.
+// BenchmarkNanoEval is a fresh JavaScript that prints what 1+1 is. QuickJS for Node makes a new context of a new runtime in this run's
+// module, or with the name quickjs-module also a new module, which is what isolates the runs of a nano space from each other; bun is
+// started as a program.
 func BenchmarkNanoEval(b *testing.B) {
 	b.Run("ours", func(b *testing.B) { fresh(b, "", "", "2\n", "js", "-p", "1+1") })
 	for _, peer := range []string{"quickjs", "quickjs-module"} {
@@ -150,7 +154,8 @@ function f<T>(x: T): T { return x }
 console.log(f<number>(p.n) as number);
 `
 
-// BenchmarkNanoTypeScript runs a file of TypeScript with types in a fresh interpreter, beside bun as a program. No file has been there before: each says another thing.
+// BenchmarkNanoTypeScript runs a file of TypeScript with types in a fresh interpreter, beside bun as a program. No file has been there
+// before: each says another thing.
 func BenchmarkNanoTypeScript(b *testing.B) {
 	runs := func(b *testing.B, dir string, used func() time.Duration, run func(want string) error) {
 		b.Helper()
@@ -186,8 +191,9 @@ var shellScripts = []struct{ name, script, want string }{
 	{"lines=100000", "seq 100000 | sort -rn | head -n 3", "100000\n99999\n99998\n"},
 }
 
-// BenchmarkNanoShell is a new space and a script in it, to its whole output: an echo, and three programs in a pipe. Beside it stands just-bash, a virtual shell in
-// JavaScript in the process of its caller: a new shell with a new file system for each script, by its own clock, when the engine has compiled it.
+// BenchmarkNanoShell is a new space and a script in it, to its whole output: an echo, and three programs in a pipe. Beside it stands
+// just-bash, a virtual shell in JavaScript in the process of its caller: a new shell with a new file system for each script, by its own
+// clock, when the engine has compiled it.
 func BenchmarkNanoShell(b *testing.B) {
 	for _, x := range shellScripts {
 		b.Run(x.name+"/ours", func(b *testing.B) {
@@ -214,8 +220,9 @@ const (
 	rawBatch = 100
 )
 
-// BenchmarkNanoWorkers is how many fresh Pythons two workers run in a second, beside one, each caller with a space of its own: four callers, so that no worker ever waits for
-// one, and as many as there are workers, so that what the caller does himself takes none of the workers' time.
+// BenchmarkNanoWorkers is how many fresh Pythons two workers run in a second, beside one, each caller with a space of its own: four
+// callers, so that no worker ever waits for one, and as many as there are workers, so that what the caller does himself takes none of the
+// workers' time.
 func BenchmarkNanoWorkers(b *testing.B) {
 	busy := func(b *testing.B, workers, callers int) {
 		n := openNanoTier(b, workers)
@@ -293,8 +300,9 @@ func BenchmarkNanoWorkers(b *testing.B) {
 	}
 }
 
-// contextCells are what BenchmarkNanoContext runs in each language: a cell that fills a context, with a hundred thousand numbers or with next to nothing, one that changes it, one
-// that shows it, and what that prints; and a command that does about as much as the second without a context.
+// contextCells are what BenchmarkNanoContext runs in each language: a cell that fills a context, with a hundred thousand numbers or with
+// next to nothing, one that changes it, one that shows it, and what that prints; and a command that does about as much as the second
+// without a context.
 var contextCells = []struct {
 	name, language, fill, change, show, held string
 	plain                                    []string
@@ -305,16 +313,18 @@ var contextCells = []struct {
 	},
 	{"python-small", "python", "x = [7]; n = 0", "n += 1", "print(len(x), x[-1])", "1 7\n", []string{"python3", "-c", "n = 0; n += 1"}},
 	{
-		"js", "js", "var x = Array.from({ length: 100_000 }, (_, i) => i), n = 0; 0", "n += 1", "console.log(x.length, x.at(-1))", "100000 99999\n",
+		"js", "js", "var x = Array.from({ length: 100_000 }, (_, i) => i), n = 0; 0", "n += 1", "console.log(x.length, x.at(-1))",
+		"100000 99999\n",
 		[]string{"js", "-e", "var n = 0; n += 1"},
 	},
 	{"js-small", "js", "var x = [7], n = 0", "n += 1", "console.log(x.length, x.at(-1))", "1 7\n", []string{"js", "-e", "var n = 0; n += 1"}},
 }
 
-// BenchmarkNanoContext keeps the memory of an interpreter and forks it. A snapshot is a whole cell that adds to a number, over the library path: the memory is restored from the
-// file of the context, the cell runs, the memory is kept in the file, and a snapshot is made of the space. Beside it stands the same in a fresh interpreter that keeps nothing.
-// A fork is another space made of that snapshot, ready for its first cell; that this finds the memory is looked at out of the clock. Of a snapshot,
-// space-p50-ms is the part that the space's takes, the cell's is the rest; context-MB is the size of the file.
+// BenchmarkNanoContext keeps the memory of an interpreter and forks it. A snapshot is a whole cell that adds to a number, over the
+// library path: the memory is restored from the file of the context, the cell runs, the memory is kept in the file, and a snapshot is
+// made of the space. Beside it stands the same in a fresh interpreter that keeps nothing. A fork is another space made of that snapshot,
+// ready for its first cell; that this finds the memory is looked at out of the clock. Of a snapshot, space-p50-ms is the part that the
+// space's takes, the cell's is the rest; context-MB is the size of the file.
 func BenchmarkNanoContext(b *testing.B) {
 	for _, x := range contextCells {
 		cell := func(code string) []string { return []string{x.language, "--context", "c", "-c", code} }
@@ -417,7 +427,8 @@ func (k *kept) fork() (*living, error) {
 	if err := k.store.Share(b.Context(), k.id, 0, space.DefaultLimits(), func() error { return nil }); err != nil {
 		return nil, err
 	}
-	return f, k.make(f, policy.Action{Type: policy.SpaceFork, Space: f.id, Target: string(k.id), Content: k.last}, space.Seed{Space: k.id, Snapshot: k.last})
+	return f, k.make(f, policy.Action{Type: policy.SpaceFork, Space: f.id, Target: string(k.id), Content: k.last}, space.Seed{Space: k.id,
+		Snapshot: k.last})
 }
 
 // megabytes is the size of the context.
@@ -435,8 +446,9 @@ func (k *kept) megabytes() float64 {
 // stopAfter is the time that a runaway is given.
 const stopAfter = 200 * time.Millisecond
 
-// BenchmarkNanoStop has programs that take what they can stopped by their time, one after the other: how much later each has ended. Those that another bound ends first, or whose
-// time passes by sleeping, are left out. The yardstick are as many endless loops of the host's shell, killed by a timer.
+// BenchmarkNanoStop has programs that take what they can stopped by their time, one after the other: how much later each has ended. Those
+// that another bound ends first, or whose time passes by sleeping, are left out. The yardstick are as many endless loops of the host's
+// shell, killed by a timer.
 func BenchmarkNanoStop(b *testing.B) {
 	report := func(b *testing.B, late []time.Duration) {
 		slices.Sort(late)
@@ -455,12 +467,14 @@ func BenchmarkNanoStop(b *testing.B) {
 			for _, group := range []struct {
 				scripts []hostiletest.Script
 				argv    []string
-			}{{hostiletest.Shells, []string{"bash", "-c"}}, {hostiletest.Pythons, []string{"python3", "-c"}}, {hostiletest.JavaScripts, []string{"node", "-e"}}} {
+			}{{hostiletest.Shells, []string{"bash", "-c"}}, {hostiletest.Pythons, []string{"python3", "-c"}}, {hostiletest.JavaScripts,
+				[]string{"node", "-e"}}} {
 				for _, x := range group.scripts[:sized(len(group.scripts), min(3, len(group.scripts)))] {
 					s, err := n.create(n.folder("", ""))
 					must(b, err)
 					must(b, s.run("", "true")) // the worker has done with the one before
-					r, err := n.TryExec(b.Context(), s.Instance, spacetest.Command{Space: s.id, Argv: append(group.argv, x.Text), MS: stopAfter.Milliseconds()})
+					r, err := n.TryExec(b.Context(), s.Instance, spacetest.Command{Space: s.id, Argv: append(group.argv, x.Text),
+						MS: stopAfter.Milliseconds()})
 					must(b, err)
 					if took := r.Duration - r.Commit; r.TimedOut && took >= stopAfter {
 						late = append(late, took-stopAfter)

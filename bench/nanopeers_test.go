@@ -18,8 +18,9 @@ import (
 	"time"
 )
 
-// The peers of the nano tier that run in Node do so in one process that lives as long as their benchmark, and tell by their own clock how long each run took. What is a
-// program of its own, Python and bun, is started by fork and exec. Their pins lie in peers/nano; they are fetched on demand, and none becomes part of the product.
+// The peers of the nano tier that run in Node do so in one process that lives as long as their benchmark, and tell by their own clock how
+// long each run took. What is a program of its own, Python and bun, is started by fork and exec. Their pins lie in peers/nano; they are
+// fetched on demand, and none becomes part of the product.
 
 // nanoPeers is the folder of the peers.
 var nanoPeers = sync.OnceValues(func() (string, error) {
@@ -46,8 +47,8 @@ func needPeers(b *testing.B) string {
 // minimum is how many runs are measured at least, however long they take.
 var minimum = sized(5, 1)
 
-// timed measures a run again and again, after one that does not count, and reports what half of them and 99 of 100 took at most, and how much of the processors one took:
-// used tells the time of the processors until now; with nil that is not reported.
+// timed measures a run again and again, after one that does not count, and reports what half of them and 99 of 100 took at most, and how
+// much of the processors one took: used tells the time of the processors until now; with nil that is not reported.
 func timed(b *testing.B, used func() time.Duration, run func() (time.Duration, error)) {
 	b.Helper()
 	once := func() time.Duration {
@@ -77,7 +78,8 @@ func timed(b *testing.B, used func() time.Duration, run func() (time.Duration, e
 	}
 }
 
-// reportTimes reports the p50 and p99 of what was measured, in place of what an op took by the clock of package testing, in which there is more.
+// reportTimes reports the p50 and p99 of what was measured, in place of what an op took by the clock of package testing, in which there
+// is more.
 func reportTimes(b *testing.B, all []time.Duration) {
 	b.Helper()
 	slices.Sort(all)

@@ -20,9 +20,10 @@ import (
 	"agentbox/bench/yardstick"
 )
 
-// BenchmarkAppendPeers appends 100,000 events, each acknowledged when it is on the disk, by 64 writers that wait for their acknowledgement: to
-// our log with everything on but the gate, to NATS JetStream, which syncs always, and to PostgreSQL, which commits synchronously. To the peers
-// an event is 512 bytes and what chains it to the one before: they check, fold and prove nothing. One op is all of the events.
+// BenchmarkAppendPeers appends 100,000 events, each acknowledged when it is on the disk, by 64 writers that wait for their
+// acknowledgement: to our log with everything on but the gate, to NATS JetStream, which syncs always, and to PostgreSQL, which commits
+// synchronously. To the peers an event is 512 bytes and what chains it to the one before: they check, fold and prove nothing. One op is
+// all of the events.
 func BenchmarkAppendPeers(b *testing.B) {
 	const writers = 64
 	events := sized(100_000, 500)
@@ -63,7 +64,8 @@ func BenchmarkAppendPeers(b *testing.B) {
 				return func() error {
 					version++
 					body := chain()
-					_, err := pool.Exec(b.Context(), `INSERT INTO events (stream, version, type, at, prev, hash, body) VALUES ($1, $2, $3, $4, $5, $6, $7)`,
+					_, err := pool.Exec(b.Context(),
+						`INSERT INTO events (stream, version, type, at, prev, hash, body) VALUES ($1, $2, $3, $4, $5, $6, $7)`,
 						w, version, "tool.succeeded", time.Now().UnixMicro(), body[:32], body[32:64], body[64:])
 					return err
 				}

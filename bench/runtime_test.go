@@ -12,9 +12,9 @@ import (
 	"testing"
 )
 
-// The other yardstick of spaces is @anthropic-ai/sandbox-runtime, pinned in testdata/sandbox-runtime and fetched on demand. It is used as its
-// readme says a program should, as a library of one long-lived process: its proxies and its JavaScript engine are started before the clock
-// is. Each of its commands has a sandbox of its own, on the host's programs, without limits.
+// The other yardstick of spaces is @anthropic-ai/sandbox-runtime, pinned in testdata/sandbox-runtime and fetched on demand. It is used as
+// its readme says a program should, as a library of one long-lived process: its proxies and its JavaScript engine are started before the
+// clock is. Each of its commands has a sandbox of its own, on the host's programs, without limits.
 
 // sandboxRuntime is that process.
 type sandboxRuntime struct {

@@ -53,7 +53,8 @@ func newTree(b *testing.B) *tree {
 	if os.Geteuid() == 0 {
 		uid = 61_000
 	}
-	if _, err := store.Create(b.Context(), permitFor(b, policy.Action{Type: policy.SpaceCreate, Space: benchSpace}), uid, space.DefaultLimits(), space.Seed{}); err != nil {
+	if _, err := store.Create(b.Context(), permitFor(b, policy.Action{Type: policy.SpaceCreate, Space: benchSpace}), uid,
+		space.DefaultLimits(), space.Seed{}); err != nil {
 		b.Fatal(err)
 	}
 	past, err := store.History(benchSpace, uid, space.DefaultLimits())
@@ -154,7 +155,8 @@ func BenchmarkRewind(b *testing.B) {
 				t.rest()
 				t.keep() // the operation has its snapshot
 				b.StartTimer()
-				if _, now, err := t.past.Rewind(b.Context(), permitFor(b, policy.Action{Type: policy.SpaceRewind, Space: benchSpace, Content: first})); err != nil || now.Root != first {
+				if _, now, err := t.past.Rewind(b.Context(), permitFor(b, policy.Action{Type: policy.SpaceRewind, Space: benchSpace,
+					Content: first})); err != nil || now.Root != first {
 					b.Fatal(now, err)
 				}
 			}
@@ -163,8 +165,8 @@ func BenchmarkRewind(b *testing.B) {
 	}
 }
 
-// BenchmarkFork makes another space of the tree as it is now, beside `cp -a`, and of an earlier snapshot, since which ten files have changed, or
-// all. What the first fork took, which makes the tree one that is shared, is told apart.
+// BenchmarkFork makes another space of the tree as it is now, beside `cp -a`, and of an earlier snapshot, since which ten files have
+// changed, or all. What the first fork took, which makes the tree one that is shared, is told apart.
 func BenchmarkFork(b *testing.B) {
 	b.Run("ours", func(b *testing.B) { newTree(b).forks(b, 0) })
 	for name, changed := range map[string]int{"ten": treeChanged, "all": treeFiles} {
@@ -212,7 +214,8 @@ func (t *tree) fork(root event.Digest) id.Space {
 	if err != nil {
 		t.b.Fatal(err)
 	}
-	if n, err := t.store.Create(t.b.Context(), permit, uid, space.DefaultLimits(), space.Seed{Space: benchSpace, Snapshot: root}); err != nil || n.Files != treeFiles {
+	if n, err := t.store.Create(t.b.Context(), permit, uid, space.DefaultLimits(), space.Seed{Space: benchSpace,
+		Snapshot: root}); err != nil || n.Files != treeFiles {
 		t.b.Fatal(n, err)
 	}
 	return made
@@ -234,8 +237,8 @@ func copyTree(b *testing.B) {
 	}
 }
 
-// BenchmarkAPISnapshotExec is `true` over the API in a space of 5,000 files, with its snapshot; the yardstick is the same in an empty space,
-// where there is next to nothing to look at.
+// BenchmarkAPISnapshotExec is `true` over the API in a space of 5,000 files, with its snapshot; the yardstick is the same in an empty
+// space, where there is next to nothing to look at.
 func BenchmarkAPISnapshotExec(b *testing.B) {
 	for name, files := range map[string]int{"ours": treeFiles, "yardstick": 0} {
 		b.Run(name, func(b *testing.B) {

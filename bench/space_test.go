@@ -21,8 +21,8 @@ import (
 )
 
 // The spaces of these benchmarks have the root file system of `make rootfs`, where it is there, else the host's own programs. So has the
-// yardstick: bubblewrap with as many namespaces, the same system read-only, a private /proc, /dev and /tmp, and a folder of files. It bounds
-// nothing and filters no system call.
+// yardstick: bubblewrap with as many namespaces, the same system read-only, a private /proc, /dev and /tmp, and a folder of files. It
+// bounds nothing and filters no system call.
 
 // rootFS is the folder of the root file system, or the name of the host's.
 var rootFS = sync.OnceValue(func() string {

@@ -34,13 +34,14 @@ func fillLog(b *testing.B, log store, n int) {
 	}
 }
 
-// BenchmarkVerify measures the verification of a log that nobody writes to, from its files alone: the hash and the commitment of every event,
-// the chain of every stream, the tree against a signed checkpoint, and, in documents, every document against the fold of the log. The yardstick
-// reads the same rows with the bare driver on one processor and hashes them.
+// BenchmarkVerify measures the verification of a log that nobody writes to, from its files alone: the hash and the commitment of every
+// event, the chain of every stream, the tree against a signed checkpoint, and, in documents, every document against the fold of the log.
+// The yardstick reads the same rows with the bare driver on one processor and hashes them.
 func BenchmarkVerify(b *testing.B) {
 	events := sized(200_000, 2_000)
 	path := filepath.Join(b.TempDir(), "log.db")
-	options := sqlite.Options{Path: path, Definitions: definitions(), Clock: clock{}, IDs: ids, Entropy: rand.Reader, Keys: keysIn(b, b.TempDir())}
+	options := sqlite.Options{Path: path, Definitions: definitions(), Clock: clock{}, IDs: ids, Entropy: rand.Reader, Keys: keysIn(b,
+		b.TempDir())}
 	log, err := sqlite.Open(b.Context(), options)
 	must(b, err)
 	fillLog(b, log, events)
@@ -108,8 +109,8 @@ func BenchmarkVerify(b *testing.B) {
 	})
 }
 
-// BenchmarkCheckpoint measures what a second of full load leaves to the signer: 30,000 new events become leaves, and a checkpoint is signed and
-// kept, beside the log and durably.
+// BenchmarkCheckpoint measures what a second of full load leaves to the signer: 30,000 new events become leaves, and a checkpoint is
+// signed and kept, beside the log and durably.
 func BenchmarkCheckpoint(b *testing.B) {
 	events := sized(30_000, 2_000)
 	log := openLog(b)

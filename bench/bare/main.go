@@ -28,7 +28,8 @@ func run(path string) error {
 			return err
 		}
 		defer conn.Close()
-		if err := conn.Exec(`PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; SELECT name, head FROM workspaces; SELECT max(no) FROM streams; SELECT max(no) FROM documents`); err != nil {
+		if err := conn.Exec(`PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; SELECT name, head FROM workspaces; SELECT max(no) FROM streams; ` +
+			`SELECT max(no) FROM documents`); err != nil {
 			return err
 		}
 	}

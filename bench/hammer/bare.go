@@ -20,8 +20,9 @@ import (
 	"agentbox/bench/yardstick"
 )
 
-// serveBare is the least that a server over HTTP can do for a message: it reads the JSON, writes one row in a transaction of its own, and answers with
-// an id. It knows nobody, keeps no promise and is asked for nothing else. It says where it listens, and serves until it is killed.
+// serveBare is the least that a server over HTTP can do for a message: it reads the JSON, writes one row in a transaction of its own, and
+// answers with an id. It knows nobody, keeps no promise and is asked for nothing else. It says where it listens, and serves until it is
+// killed.
 func serveBare(ctx context.Context, url string, connections int) error {
 	config, err := pgxpool.ParseConfig(url)
 	if err != nil {
@@ -46,7 +47,9 @@ func serveBare(ctx context.Context, url string, connections int) error {
 		n := last.Add(1)
 		err := json.NewDecoder(r.Body).Decode(&sent)
 		if err == nil {
-			_, err = rows.Exec(r.Context(), `INSERT INTO events (stream, version, type, at, prev, hash, body) VALUES ($1, $2, 'message.created', $3, $4, $5, $6)`, n%64, n, time.Now().UnixMicro(), hash, hash, sent.Content)
+			_, err = rows.Exec(r.Context(),
+				`INSERT INTO events (stream, version, type, at, prev, hash, body) VALUES ($1, $2, 'message.created', $3, $4, $5, $6)`, n%64, n,
+				time.Now().UnixMicro(), hash, hash, sent.Content)
 		}
 		if err != nil {
 			http.Error(w, err.Error(), http.StatusInternalServerError)

@@ -22,7 +22,8 @@ type client struct {
 
 // newClient returns a client with a connection of its own, which one goroutine uses. The key opens the daemon.
 func newClient(address, key string) *client {
-	return &client{base: "http://" + address, header: map[string]string{"Authorization": "Bearer " + key}, http: &http.Client{Transport: &line{address: address}}}
+	return &client{base: "http://" + address, header: map[string]string{"Authorization": "Bearer " + key},
+		http: &http.Client{Transport: &line{address: address}}}
 }
 
 // as returns a client like this one, with a connection of its own, that also sends these headers; one that is empty is not sent.

@@ -21,9 +21,9 @@ import (
 
 var built = flag.String("agentbox", "", "the daemon's program, where it is built already")
 
-// TestAnUnmodifiedClient lets a client that was written against the first generation of the kernel's contract, and knows nothing else, work with
-// the daemon's program on each store: it makes a room, a thread, a message, an approval and a run, claims it, adds a step, a tool call and an
-// artifact, follows the room and verifies its chain; and it is refused with the codes of that contract.
+// TestAnUnmodifiedClient lets a client that was written against the first generation of the kernel's contract, and knows nothing else,
+// work with the daemon's program on each store: it makes a room, a thread, a message, an approval and a run, claims it, adds a step, a
+// tool call and an artifact, follows the room and verifies its chain; and it is refused with the codes of that contract.
 func TestAnUnmodifiedClient(t *testing.T) {
 	program := *built
 	if program == "" {
@@ -124,22 +124,25 @@ func (s *stranger) refused(c *client, method, path string, in any, status int, c
 
 func (s *stranger) story() {
 	t := s.t
-	room := s.id(s.c, "/v1/rooms", "room_id", "room_", object{"title": "Operations", "topic": "Reports", "room_mode": "default", "default_lang": "en"})
+	room := s.id(s.c, "/v1/rooms", "room_id", "room_", object{"title": "Operations", "topic": "Reports", "room_mode": "default",
+		"default_lang": "en"})
 	thread := s.id(s.c, "/v1/rooms/"+room+"/threads", "thread_id", "th_", object{"title": "Weekly report"})
 	var messages []string
 	for _, text := range []string{"First.", "Second.", "Third."} {
 		messages = append(messages, s.id(s.c, "/v1/threads/"+thread+"/messages", "message_id", "msg_", object{"content_md": text, "lang": "en"}))
 	}
 	approval := s.id(s.c, "/v1/approvals", "approval_id", "appr_", object{
-		"action": "external.write", "title": "Send the report", "room_id": room, "thread_id": thread, "request": object{"to": "everyone"}, "context": object{"why": "it is Friday"},
-		"scope": "once", "expires_at": time.Now().Add(time.Hour).UTC().Format(time.RFC3339),
+		"action": "external.write", "title": "Send the report", "room_id": room, "thread_id": thread, "request": object{"to": "everyone"},
+		"context": object{"why": "it is Friday"},
+		"scope":   "once", "expires_at": time.Now().Add(time.Hour).UTC().Format(time.RFC3339),
 	})
 	s.does(s.c, http.MethodPost, "/v1/approvals/"+approval+"/decide", object{"decision": "approve", "reason": "It is true."})
 	s.refused(s.c, http.MethodPost, "/v1/approvals/"+approval+"/decide", object{"decision": "deny"}, 409, "approval_already_decided")
 	if decided := s.does(s.c, http.MethodGet, "/v1/approvals/"+approval, nil); decided["status"] != "approved" {
 		t.Errorf("the approval is %v", decided)
 	}
-	run := s.id(s.c, "/v1/runs", "run_id", "run_", object{"room_id": room, "thread_id": thread, "title": "Report", "goal": "One page", "input": object{"week": 47}, "tags": []string{"weekly"}})
+	run := s.id(s.c, "/v1/runs", "run_id", "run_", object{"room_id": room, "thread_id": thread, "title": "Report", "goal": "One page",
+		"input": object{"week": 47}, "tags": []string{"weekly"}})
 
 	claim := s.does(s.engine, http.MethodPost, "/v1/runs/claim", object{"room_id": room})
 	token, _ := claim["claim_token"].(string)
@@ -150,11 +153,14 @@ func (s *stranger) story() {
 		t.Errorf("a second claim got %v", none)
 	}
 	s.does(s.engine, http.MethodPost, "/v1/runs/"+run+"/lease/heartbeat", object{"claim_token": token})
-	step := s.id(s.c, "/v1/runs/"+run+"/steps", "step_id", "step_", object{"claim_token": token, "kind": "tool", "title": "Look", "input": object{"query": "week 47"}})
-	call := s.id(s.c, "/v1/steps/"+step+"/toolcalls", "tool_call_id", "tc_", object{"claim_token": token, "tool_name": "search", "title": "Search", "input": object{"query": "week 47"}})
+	step := s.id(s.c, "/v1/runs/"+run+"/steps", "step_id", "step_", object{"claim_token": token, "kind": "tool", "title": "Look",
+		"input": object{"query": "week 47"}})
+	call := s.id(s.c, "/v1/steps/"+step+"/toolcalls", "tool_call_id", "tc_", object{"claim_token": token, "tool_name": "search",
+		"title": "Search", "input": object{"query": "week 47"}})
 	s.does(s.c, http.MethodPost, "/v1/toolcalls/"+call+"/succeed", object{"claim_token": token, "output": object{"hits": 3}})
 	s.id(s.c, "/v1/steps/"+step+"/artifacts", "artifact_id", "art_", object{
-		"claim_token": token, "kind": "report", "title": "Week 47", "mime_type": "text/markdown", "content": object{"type": "text", "text": "# Week 47"}, "metadata": object{"pages": 1},
+		"claim_token": token, "kind": "report", "title": "Week 47", "mime_type": "text/markdown", "content": object{"type": "text",
+			"text": "# Week 47"}, "metadata": object{"pages": 1},
 	})
 	s.refusals(room, thread, run, step, token)
 	s.does(s.c, http.MethodPost, "/v1/runs/"+run+"/complete", object{"claim_token": token, "summary": "Done", "output": object{"pages": 1}})
@@ -165,7 +171,8 @@ func (s *stranger) story() {
 	}
 	s.pages(thread, messages)
 	s.follow(room, []string{
-		"room.created", "thread.created", "message.created", "message.created", "message.created", "approval.requested", "approval.decided", "run.created", "run.started", "step.created",
+		"room.created", "thread.created", "message.created", "message.created", "message.created", "approval.requested", "approval.decided",
+		"run.created", "run.started", "step.created",
 		"tool.invoked", "tool.succeeded", "artifact.created", "run.completed",
 	})
 }
@@ -210,8 +217,8 @@ func (s *stranger) pages(thread string, want []string) {
 	}
 }
 
-// follow reads the room's stream, which has these types of events in this order and maybe others, goes on behind its third as a client does that
-// was cut off, and lets the daemon verify the chain.
+// follow reads the room's stream, which has these types of events in this order and maybe others, goes on behind its third as a client
+// does that was cut off, and lets the daemon verify the chain.
 func (s *stranger) follow(room string, types []string) {
 	s.t.Helper()
 	all := s.stream("/v1/streams/rooms/"+room+"?from_seq=1", "", types[len(types)-1])
@@ -238,11 +245,13 @@ func (s *stranger) follow(room string, types []string) {
 		}
 		before = e["event_hash"]
 	}
-	if one := s.does(s.c, http.MethodGet, "/v1/events/"+all[0]["event_id"].(string), nil); one["event_hash"] != all[0]["event_hash"] || one["event_hash"] == "" {
+	if one := s.does(s.c, http.MethodGet, "/v1/events/"+all[0]["event_id"].(string), nil); one["event_hash"] != all[0]["event_hash"] ||
+		one["event_hash"] == "" {
 		s.t.Errorf("by its id the first event is %v", one)
 	}
 	report := s.does(s.c, http.MethodGet, "/v1/audit/hash-chain/verify?stream_type=room&stream_id="+room, nil)
-	if report["valid"] != true || report["checked"] != float64(len(events)) || report["first_mismatch"] != nil || report["last_event_hash"] != events[len(events)-1].(map[string]any)["event_hash"] {
+	if report["valid"] != true || report["checked"] != float64(len(events)) || report["first_mismatch"] != nil ||
+		report["last_event_hash"] != events[len(events)-1].(map[string]any)["event_hash"] {
 		s.t.Errorf("the chain of %d events: %v", len(events), report)
 	}
 }

@@ -12,8 +12,8 @@ import (
 // tick is the unit in which the kernel counts the time of processors for programs.
 const tick = 10 * time.Millisecond
 
-// cpuOf is what a process and all that it started have used of the processors so far. With neighbours on the machine it tells more than a rate.
-// What ended before it was asked for again is not counted, unless its parent waited for it.
+// cpuOf is what a process and all that it started have used of the processors so far. With neighbours on the machine it tells more than a
+// rate. What ended before it was asked for again is not counted, unless its parent waited for it.
 func cpuOf(pid int) (used time.Duration) {
 	proc := filepath.Join("/proc", strconv.Itoa(pid))
 	raw, err := os.ReadFile(filepath.Join(proc, "stat"))

@@ -96,8 +96,8 @@ func (d *daemon) stop() error {
 	return err
 }
 
-// audit lets the program prove the log of the daemon, which has stopped, from what it left behind: every hash, and every document against the
-// fold of the events.
+// audit lets the program prove the log of the daemon, which has stopped, from what it left behind: every hash, and every document against
+// the fold of the events.
 func (d *daemon) audit(ctx context.Context) (events, documents int, err error) {
 	cmd := exec.CommandContext(ctx, d.program, append([]string{"audit", "verify", "--json", "--data", d.dir}, d.store...)...)
 	var complaint bytes.Buffer

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// history is what the clients of one store did and were told, and what its daemon shows afterwards. What they were told is in the order of no
-// clock: many clients add to it.
+// history is what the clients of one store did and were told, and what its daemon shows afterwards. What they were told is in the order
+// of no clock: many clients add to it.
 type history struct {
 	Posts    []post
 	Runs     []order
@@ -89,9 +89,9 @@ func (b *breaches) add(what, where string, args ...any) {
 	}
 }
 
-// check holds a history against what the API promises: nothing that was acknowledged is lost or doubled, streams have neither gaps nor broken
-// chains, followers get each event once and in order, what is shown is what the events fold to, and a run has one owner and one end. It returns
-// what is wrong, at most a few of each kind.
+// check holds a history against what the API promises: nothing that was acknowledged is lost or doubled, streams have neither gaps nor
+// broken chains, followers get each event once and in order, what is shown is what the events fold to, and a run has one owner and one
+// end. It returns what is wrong, at most a few of each kind.
 func (h *history) check() []breach {
 	var b breaches
 	h.streams(&b)
@@ -127,8 +127,8 @@ func (h *history) streams(b *breaches) {
 	}
 }
 
-// messages: what was acknowledged is once in the pages of its thread and once in the stream of its room, word for word; the pages are the fold
-// of the stream; and nobody finds what nobody sent.
+// messages: what was acknowledged is once in the pages of its thread and once in the stream of its room, word for word; the pages are the
+// fold of the stream; and nobody finds what nobody sent.
 func (h *history) messages(b *breaches) {
 	folded := map[string][]message{}
 	for room, events := range h.Streams {
@@ -178,7 +178,8 @@ func (h *history) messages(b *breaches) {
 			}
 		}
 		if !slices.Equal(h.Pages[thread], folded[thread]) {
-			b.add("fold_differs", "the pages of thread %s have %d messages and are not what the stream's %d fold to", thread, len(h.Pages[thread]), len(folded[thread]))
+			b.add("fold_differs", "the pages of thread %s have %d messages and are not what the stream's %d fold to", thread, len(h.Pages[thread]),
+				len(folded[thread]))
 		}
 	}
 }
@@ -244,8 +245,8 @@ func (h *history) lives() map[string]*life {
 	return lives
 }
 
-// runs: each that was acknowledged was made once, is owned by one engine per fence, ended once and as its engine was told; its steps are those
-// that were acknowledged; and it is shown as its events fold.
+// runs: each that was acknowledged was made once, is owned by one engine per fence, ended once and as its engine was told; its steps are
+// those that were acknowledged; and it is shown as its events fold.
 func (h *history) runs(b *breaches) {
 	lives := h.lives()
 	known, owner := map[string]bool{}, map[string]string{}

@@ -66,7 +66,8 @@ func (l *load) begin(ctx context.Context) error {
 		return err
 	}
 	// As many runs run at the same time as there are engines, in place of the five of a workspace that nobody has changed.
-	if err := l.owner.insist(ctx, http.MethodPatch, "/v1/workspaces/ws_dev", "", map[string]int{"max_concurrent_tasks": max(l.Engines, 5)}, nil); err != nil {
+	if err := l.owner.insist(ctx, http.MethodPatch, "/v1/workspaces/ws_dev", "", map[string]int{"max_concurrent_tasks": max(l.Engines, 5)},
+		nil); err != nil {
 		return fmt.Errorf("let so many runs run at the same time: %w", err)
 	}
 	if l.engine, err = register(ctx, l.owner); err != nil {
@@ -85,7 +86,8 @@ func (l *load) begin(ctx context.Context) error {
 	following, stop := context.WithCancel(ctx)
 	l.deaf = stop
 	for n := range max(l.Followers, l.Rooms) {
-		f := &follower{followed: followed{Name: fmt.Sprint("follower ", n), Room: l.rooms[n%l.Rooms]}, address: l.daemon.address, header: l.owner.header}
+		f := &follower{followed: followed{Name: fmt.Sprint("follower ", n), Room: l.rooms[n%l.Rooms]}, address: l.daemon.address,
+			header: l.owner.header}
 		l.followers = append(l.followers, f)
 		l.following.Go(func() { f.follow(following) })
 	}
@@ -267,7 +269,8 @@ func (l *load) make(ctx, until context.Context, m *meter, n, perSecond int) {
 		}
 		l.waiting.Add(1)
 		start := time.Now()
-		if err := c.post(ctx, "/v1/runs", l.once(), map[string]any{"room_id": room, "title": "Weigh the evidence", "goal": "A report of one page"}, &made); err != nil {
+		if err := c.post(ctx, "/v1/runs", l.once(), map[string]any{"room_id": room, "title": "Weigh the evidence",
+			"goal": "A report of one page"}, &made); err != nil {
 			l.fail(fmt.Errorf("make a run: %w", err))
 			l.waiting.Add(-1)
 			break
@@ -340,7 +343,8 @@ func (l *load) execute(ctx context.Context, m *meter, c *client, run *claimed, t
 			Step string `json:"step_id"`
 		}
 		start := time.Now()
-		in := map[string]any{"kind": "tool", "title": fmt.Sprint("Step ", n), "input": map[string]string{"query": "evidence"}, "claim_token": run.Token}
+		in := map[string]any{"kind": "tool", "title": fmt.Sprint("Step ", n), "input": map[string]string{"query": "evidence"},
+			"claim_token": run.Token}
 		if err := c.post(ctx, "/v1/runs/"+run.Run+"/steps", l.once(), in, &made); err != nil {
 			return fmt.Errorf("add a step to run %s: %w", run.Run, err)
 		}
@@ -355,13 +359,15 @@ func (l *load) execute(ctx context.Context, m *meter, c *client, run *claimed, t
 		path string
 		in   map[string]any
 	}
-	requests := []request{{"/v1/runs/" + run.Run + "/complete", map[string]any{"summary": "It is done.", "output": map[string]bool{"ok": true}}}}
+	requests := []request{{"/v1/runs/" + run.Run + "/complete", map[string]any{"summary": "It is done.",
+		"output": map[string]bool{"ok": true}}}}
 	if todo > 0 {
 		last := steps[todo-1].Step
 		requests = append([]request{
 			{"/v1/steps/" + last + "/toolcalls", map[string]any{"tool_name": "search", "input": map[string]string{"query": "evidence"}}},
 			{"/v1/toolcalls/%s/succeed", map[string]any{"output": map[string]int{"hits": 3}}},
-			{"/v1/steps/" + last + "/artifacts", map[string]any{"kind": "report", "title": "Report", "content": map[string]string{"type": "text", "text": "All is well."}}},
+			{"/v1/steps/" + last + "/artifacts", map[string]any{"kind": "report", "title": "Report", "content": map[string]string{"type": "text",
+				"text": "All is well."}}},
 		}, requests...)
 	}
 	for _, request := range requests {

@@ -1,6 +1,6 @@
-// Command hammer drives the daemon's HTTP API as strangers would: writers post messages into rooms, makers make runs, engines execute them, and
-// followers read the rooms' streams. Then it holds everything that anybody was told against what the log shows, and says how fast it was, beside
-// what the same server does bare and beside peers that do the same. It exits with 1 when a promise was broken.
+// Command hammer drives the daemon's HTTP API as strangers would: writers post messages into rooms, makers make runs, engines execute
+// them, and followers read the rooms' streams. Then it holds everything that anybody was told against what the log shows, and says how
+// fast it was, beside what the same server does bare and beside peers that do the same. It exits with 1 when a promise was broken.
 package main
 
 import (

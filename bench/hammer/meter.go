@@ -36,6 +36,7 @@ func summarize(took []time.Duration, seconds float64) figures {
 	sorted := slices.Sorted(slices.Values(took))
 	milliseconds := func(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 	return figures{
-		Count: len(sorted), Rate: float64(len(sorted)) / seconds, P50: milliseconds(sorted[len(sorted)/2]), P99: milliseconds(sorted[len(sorted)*99/100]),
+		Count: len(sorted), Rate: float64(len(sorted)) / seconds, P50: milliseconds(sorted[len(sorted)/2]),
+		P99: milliseconds(sorted[len(sorted)*99/100]),
 	}
 }

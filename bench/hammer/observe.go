@@ -96,8 +96,9 @@ func (l *load) stream(ctx context.Context, room string) ([]entry, error) {
 				return nil, fmt.Errorf("event %s: %w", e.ID, err)
 			}
 			all = append(all, entry{
-				Seq: e.Seq, ID: e.ID, Type: e.Type, Prev: or(e.Prev, e.Chained.Prev), Hash: or(e.Hash, e.Chained.Hash), Thread: e.Thread, Message: says.Message,
-				Run: or(e.Run, says.Run), Step: or(e.Step, says.Step), Fence: says.Fence, Content: says.Content, Bytes: len(e.Data),
+				Seq: e.Seq, ID: e.ID, Type: e.Type, Prev: or(e.Prev, e.Chained.Prev), Hash: or(e.Hash, e.Chained.Hash), Thread: e.Thread,
+				Message: says.Message,
+				Run:     or(e.Run, says.Run), Step: or(e.Step, says.Step), Fence: says.Fence, Content: says.Content, Bytes: len(e.Data),
 			})
 		}
 		from = page.Events[len(page.Events)-1].Seq + 1
@@ -122,7 +123,8 @@ func (l *load) chain(ctx context.Context, room string, events int) error {
 		return fmt.Errorf("verify the chain of room %s: %w", room, err)
 	}
 	if !report.Valid || report.Checked != min(events, 10_000) {
-		return fmt.Errorf("the chain of room %s: %d of %d events were checked, valid is %t, %s", room, report.Checked, events, report.Valid, report.Mismatch)
+		return fmt.Errorf("the chain of room %s: %d of %d events were checked, valid is %t, %s", room, report.Checked, events, report.Valid,
+			report.Mismatch)
 	}
 	return nil
 }

@@ -104,8 +104,8 @@ func (w *worker) Work(_ context.Context, j *river.Job[job]) error {
 	return nil
 }
 
-// workOfRiver is how long a job takes with River from before it is inserted until its work begins, at so many a second, with as many workers as
-// there are engines. It looks for jobs as often as it can.
+// workOfRiver is how long a job takes with River from before it is inserted until its work begins, at so many a second, with as many
+// workers as there are engines. It looks for jobs as often as it can.
 func workOfRiver(ctx context.Context, server *yardstick.Postgres, engines, perSecond int, long time.Duration) (_ figures, err error) {
 	connections, err := pool(ctx, server, "river", engines+8)
 	if err != nil {

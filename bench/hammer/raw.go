@@ -87,8 +87,10 @@ func rawPostgres(ctx context.Context, server *yardstick.Postgres, clients, size 
 	}
 	seconds := max(1, int(long.Seconds()))
 	hash := strings.Repeat("h", 32)
-	cmd := server.Command(ctx, "pgbench", "--no-vacuum", "--file", file, "--client", strconv.Itoa(clients), "--jobs", "2", "--time", strconv.Itoa(seconds),
-		"--protocol", "prepared", "--log", "--log-prefix", filepath.Join(server.Dir, "took"), "-D", "version=0", "-D", "prev="+hash, "-D", "hash="+hash,
+	cmd := server.Command(ctx, "pgbench", "--no-vacuum", "--file", file, "--client", strconv.Itoa(clients), "--jobs", "2", "--time",
+		strconv.Itoa(seconds),
+		"--protocol", "prepared", "--log", "--log-prefix", filepath.Join(server.Dir, "took"), "-D", "version=0", "-D", "prev="+hash, "-D",
+		"hash="+hash,
 		"-D", "body="+strings.Repeat("o", size), "--host", server.Dir, "--username", "bench", "raw")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return figures{}, fmt.Errorf("pgbench: %w\n%s", err, out)

@@ -17,7 +17,8 @@ func table(w io.Writer, results []result) error {
 			fmt.Fprintf(t, "%s\t%s\t%d\t%.0f\t%.2f\t%.2f\t\n", name, what, f.Count, f.Rate, f.P50, f.P99)
 		}
 		for _, p := range r.Phases {
-			fmt.Fprintf(t, "%s\tprocessors: daemon %.0f us, PostgreSQL %.0f us, clients %.0f us for each message and run\t\t\t\t\t\n", p.Name, p.Costs.Daemon, p.Costs.Postgres, p.Costs.Clients)
+			fmt.Fprintf(t, "%s\tprocessors: daemon %.0f us, PostgreSQL %.0f us, clients %.0f us for each message and run\t\t\t\t\t\n", p.Name,
+				p.Costs.Daemon, p.Costs.Postgres, p.Costs.Clients)
 			for _, what := range slices.Sorted(maps.Keys(p.Figures)) {
 				line(p.Name, what, p.Figures[what])
 			}
@@ -57,7 +58,8 @@ func table(w io.Writer, results []result) error {
 		verdict("bare rows a second", r.Phases[0].Figures["message"].Rate, r.Raw.Rate, r.Ratio, goal, r.Ratio >= 0.5)
 		if r.DBOS != nil {
 			step, came := r.Phases[1].Figures["step"].P50, r.Phases[2].Figures["run made to claimed"].P50
-			verdict("the same rows over bare HTTP a second", r.Phases[0].Figures["message"].Rate, r.Bare.Rate, r.Phases[0].Figures["message"].Rate/r.Bare.Rate, "", true)
+			verdict("the same rows over bare HTTP a second", r.Phases[0].Figures["message"].Rate, r.Bare.Rate,
+				r.Phases[0].Figures["message"].Rate/r.Bare.Rate, "", true)
 			verdict("a row over bare HTTP, p50 ms, beside a step", step, r.BareStep.P50, step/r.BareStep.P50, "", true)
 			verdict("a step of DBOS, p50 ms", step, r.DBOS.P50, step/r.DBOS.P50, "below 1", step < r.DBOS.P50)
 			verdict("a job of River made to work, p50 ms", came, r.River.P50, came/r.River.P50, "below 1", came < r.River.P50)
@@ -66,7 +68,8 @@ func table(w io.Writer, results []result) error {
 		if len(r.Breaches) > 0 {
 			kept = "PROMISES WERE BROKEN"
 		}
-		fmt.Fprintf(t, "%s\t%s: %d events and %d documents proven, followers cut off %d times\t\t\t\t\t\n", r.Store, kept, r.Events, r.Documents, r.Cuts)
+		fmt.Fprintf(t, "%s\t%s: %d events and %d documents proven, followers cut off %d times\t\t\t\t\t\n", r.Store, kept, r.Events, r.Documents,
+			r.Cuts)
 		for _, b := range r.Breaches {
 			fmt.Fprintf(t, "\t%s: %s\t\t\t\t\t\n", b.What, b.Where)
 		}

@@ -1,6 +1,7 @@
 // Command report reads the output of `go test -bench`, pairs each figure of ours with its yardstick, and prints a table.
 //
-// It copies what it reads to standard error, so that nothing of the run is hidden, and never fails because of a figure. Under CI it fails when something was left out.
+// It copies what it reads to standard error, so that nothing of the run is hidden, and never fails because of a figure. Under CI it fails
+// when something was left out.
 package main
 
 import (
@@ -20,7 +21,8 @@ func main() {
 	goals := flag.String("goals", "goals.json", "what is expected of which pair")
 	out := flag.String("out", "bench.json", "where the rows are written as JSON")
 	asked := flag.String("bench", ".", "which benchmarks were asked for, as go test was told: no row is made of the goals of others")
-	smoke := flag.Bool("smoke", false, "print no table, and fail where a benchmark failed or a goal has no figure; what this machine lacks is forgiven but under CI")
+	smoke := flag.Bool("smoke", false,
+		"print no table, and fail where a benchmark failed or a goal has no figure; what this machine lacks is forgiven but under CI")
 	flag.Parse()
 	run := run
 	if *smoke {

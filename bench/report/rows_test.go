@@ -78,18 +78,23 @@ func TestTheTable(t *testing.T) {
 
 // TestTheGoalsCanBeRead keeps goals.json in the form that report reads.
 func TestTheGoalsCanBeRead(t *testing.T) {
-	if err := run(strings.NewReader(""), io.Discard, io.Discard, filepath.Join("..", "goals.json"), filepath.Join(t.TempDir(), "o"), ".", false); err != nil {
+	if err := run(strings.NewReader(""), io.Discard, io.Discard, filepath.Join("..", "goals.json"), filepath.Join(t.TempDir(), "o"), ".",
+		false); err != nil {
 		t.Error(err)
 	}
 }
 
-// TestOnlyWhatWasAskedFor makes no rows of the goals of benchmarks that were not to run: the name of a benchmark and the first part of the expression decide.
+// TestOnlyWhatWasAskedFor makes no rows of the goals of benchmarks that were not to run: the name of a benchmark and the first part of
+// the expression decide.
 func TestOnlyWhatWasAskedFor(t *testing.T) {
 	goals := filepath.Join(t.TempDir(), "goals.json")
-	if err := os.WriteFile(goals, []byte(`[{"name": "append", "pair": "Append/writers=64", "unit": "x"}, {"name": "gate", "pair": "Gate", "unit": "x"}]`), 0o600); err != nil {
+	if err := os.WriteFile(goals,
+		[]byte(`[{"name": "append", "pair": "Append/writers=64", "unit": "x"}, {"name": "gate", "pair": "Gate", "unit": "x"}]`),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
-	for asked, want := range map[string]string{".": "append gate", "(?i)app": "append", "(?i)gate/ours": "gate", "BenchmarkGate$": "gate", "None": ""} {
+	for asked, want := range map[string]string{".": "append gate", "(?i)app": "append", "(?i)gate/ours": "gate", "BenchmarkGate$": "gate",
+		"None": ""} {
 		var table strings.Builder
 		if err := run(strings.NewReader(""), &table, io.Discard, goals, filepath.Join(t.TempDir(), "o"), asked, false); err != nil {
 			t.Fatal(err)
@@ -116,9 +121,12 @@ func TestNothingIsLeftOutUnderCI(t *testing.T) {
 		t.Fatal(err)
 	}
 	for text, want := range map[string]string{
-		"BenchmarkAppend/ours-2 1 7 ns/op\nleft out: BenchmarkAppend/peer-2: it is missing\n": "append 7 MISSING ns/op - - Left out: it is missing",
-		"BenchmarkAppend/peer-2 1 7 ns/op\nleft out: BenchmarkAppend/ours-2: it is missing\n": "append MISSING 7 ns/op - - Left out: it is missing",
-		"BenchmarkAppend/peer-2 1 7 ns/op\n--- FAIL: BenchmarkAppend/ours\n":                  "append MISSING 7 ns/op - - Left out: Append/ours failed;",
+		"BenchmarkAppend/ours-2 1 7 ns/op\nleft out: BenchmarkAppend/peer-2: it is missing\n": "append 7 MISSING ns/op - - Left out: it is " +
+			"missing",
+		"BenchmarkAppend/peer-2 1 7 ns/op\nleft out: BenchmarkAppend/ours-2: it is missing\n": "append MISSING 7 ns/op - - Left out: it is " +
+			"missing",
+		"BenchmarkAppend/peer-2 1 7 ns/op\n--- FAIL: BenchmarkAppend/ours\n": "append MISSING 7 ns/op - - Left out: " +
+			"Append/ours failed;",
 	} {
 		for _, ci := range []bool{false, true} {
 			var table strings.Builder
@@ -147,7 +155,8 @@ func TestTheSmokeFails(t *testing.T) {
 		idle + ours + peer: {},
 		ours + peer:        {"idle: BenchmarkIdle gives no RSS-MB", "idle: BenchmarkIdle gives no RSS-MB"},
 		idle + ours:        {"append: BenchmarkAppend gives no ns/op", "append: BenchmarkAppend gives no ns/op"},
-		idle + ours + "left out: BenchmarkAppend/peer-2: install it\n":                  {"", "append: BenchmarkAppend gives no ns/op install it"},
+		idle + ours + "left out: BenchmarkAppend/peer-2: install it\n": {"",
+			"append: BenchmarkAppend gives no ns/op install it"},
 		idle + ours + peer + "--- FAIL: BenchmarkOther/ours-2\n":                        {"Other/ours-2 failed", "Other/ours-2 failed"},
 		idle + ours + peer + "    --- FAIL: BenchmarkOther/ours-2 (0.01s)\n":            {"Other/ours-2 failed", "Other/ours-2 failed"},
 		idle + ours + "--- FAIL: BenchmarkAppend/peer\n    space_test.go:1: no bwrap\n": {"Append/peer failed", "Append/peer failed"},

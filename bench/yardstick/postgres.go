@@ -64,7 +64,8 @@ func (p *Postgres) start(ctx context.Context, connections int) error {
 		p.owner.Credential = &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}
 	}
 	files := filepath.Join(p.Dir, "db")
-	if out, err := p.Command(ctx, "initdb", "--pgdata", files, "--auth", "trust", "--username", "bench", "--encoding", "UTF8", "--no-sync").CombinedOutput(); err != nil {
+	if out, err := p.Command(ctx, "initdb", "--pgdata", files, "--auth", "trust", "--username", "bench", "--encoding", "UTF8",
+		"--no-sync").CombinedOutput(); err != nil {
 		return fmt.Errorf("initdb: %w\n%s", err, out)
 	}
 	log, err := os.Create(filepath.Join(p.Dir, "log"))
@@ -72,10 +73,12 @@ func (p *Postgres) start(ctx context.Context, connections int) error {
 		return err
 	}
 	defer log.Close()
-	p.server = p.Command(context.WithoutCancel(ctx), "postgres", "-D", files, "-c", "listen_addresses=", "-c", "unix_socket_directories="+p.Dir,
+	p.server = p.Command(context.WithoutCancel(ctx), "postgres", "-D", files, "-c", "listen_addresses=", "-c", "unix_socket_directories="+
+		p.Dir,
 		"-c", "max_connections="+strconv.Itoa(connections+16), "-c", "synchronous_commit=on", "-c", "fsync=on")
 	p.server.Stdout, p.server.Stderr = log, log
-	p.server.SysProcAttr = &syscall.SysProcAttr{Credential: p.owner.Credential, Setpgid: true, Pdeathsig: syscall.SIGINT} // which it takes for a fast end
+	// which it takes for a fast end
+	p.server.SysProcAttr = &syscall.SysProcAttr{Credential: p.owner.Credential, Setpgid: true, Pdeathsig: syscall.SIGINT}
 	if err := p.server.Start(); err != nil {
 		return err
 	}

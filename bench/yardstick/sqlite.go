@@ -11,8 +11,8 @@ import (
 )
 
 // SQLite is the yardstick of durable appends: one goroutine that takes whatever waits (at most 1,024) into one transaction on SQLite in WAL
-// mode with synchronous=FULL, and nothing else. Its events have a body, two 32-byte hashes, a stream, a version, a type and a time, are unique
-// by stream and version, and are chained with SHA-256. No envelope, no checks, no documents, no reads.
+// mode with synchronous=FULL, and nothing else. Its events have a body, two 32-byte hashes, a stream, a version, a type and a time, are
+// unique by stream and version, and are chained with SHA-256. No envelope, no checks, no documents, no reads.
 type SQLite struct {
 	conn   *sqlite3.Conn
 	insert *sqlite3.Stmt

@@ -129,7 +129,8 @@ func plant(s *spaceinit.Setup) error {
 	if err := unix.Mkdir(void, 0o555); err != nil {
 		return err
 	}
-	if err := unix.Mount("tmpfs", void, "tmpfs", unix.MS_RDONLY|unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, "size=4k,nr_inodes=1,mode=0555"); err != nil {
+	if err := unix.Mount("tmpfs", void, "tmpfs", unix.MS_RDONLY|unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC,
+		"size=4k,nr_inodes=1,mode=0555"); err != nil {
 		return err
 	}
 	for _, target := range s.Masks {

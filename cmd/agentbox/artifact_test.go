@@ -61,10 +61,11 @@ func peak(t *testing.T, pid int) int64 {
 	return n << 10
 }
 
-// TestAnArtifactOfAGibibyte sends one to the daemon, which takes it as it comes and keeps little of it in memory, and reads it back. A byte more is
-// refused, when it is declared and when it is announced.
+// TestAnArtifactOfAGibibyte sends one to the daemon, which takes it as it comes and keeps little of it in memory, and reads it back. A
+// byte more is refused, when it is declared and when it is announced.
 func TestAnArtifactOfAGibibyte(t *testing.T) {
-	c := &victim{t: t, bin: "agentbox", dir: filepath.Join(t.TempDir(), "data"), seen: map[string]string{}, flags: []string{"--engine", "external"}}
+	c := &victim{t: t, bin: "agentbox", dir: filepath.Join(t.TempDir(), "data"), seen: map[string]string{}, flags: []string{"--engine",
+		"external"}}
 	c.start()
 	c.post("/v1/runs", `{"room_id":"room_00000000000000000000000000","title":"a large output"}`)
 	claim := c.post("/v1/runs/claim", `{}`)

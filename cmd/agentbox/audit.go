@@ -116,8 +116,10 @@ func check(_ context.Context, q cli.AuditQuery, document io.Reader) (cli.Checked
 		return cli.Checked{}, err
 	}
 	return cli.Checked{
-		Kind: c.Kind, Origin: c.Checkpoint.Origin, Size: c.Checkpoint.Size, Events: c.Events, Complete: c.Complete, Old: c.Old, OldRoot: c.OldRoot,
-		Seq: c.Event.Seq, Event: c.Event.Event, Type: c.Event.Type, Occurred: c.Event.OccurredAt, HasData: c.Event.HasData, Hash: c.Event.Hash,
+		Kind: c.Kind, Origin: c.Checkpoint.Origin, Size: c.Checkpoint.Size, Events: c.Events, Complete: c.Complete, Old: c.Old,
+		OldRoot: c.OldRoot,
+		Seq:     c.Event.Seq, Event: c.Event.Event, Type: c.Event.Type, Occurred: c.Event.OccurredAt, HasData: c.Event.HasData,
+		Hash: c.Event.Hash,
 	}, nil
 }
 

@@ -39,7 +39,8 @@ func kills(t *testing.T) int {
 // acknowledged is lost, no operation runs twice, each that was interrupted has exactly one result and asks, no process of a space is left,
 // and the log verifies each time. It speaks plain HTTP, as a stranger's client would.
 func TestTheDaemonIsKilledAtRandomMoments(t *testing.T) {
-	c := &victim{t: t, bin: "agentbox", dir: filepath.Join(t.TempDir(), "data"), seen: map[string]string{}, chance: rand.New(rand.NewPCG(1, 2))}
+	c := &victim{t: t, bin: "agentbox", dir: filepath.Join(t.TempDir(), "data"), seen: map[string]string{}, chance: rand.New(rand.NewPCG(1,
+		2))}
 	c.start()
 	c.space = c.post("/v1/spaces", `{"name":"crash","runtime":"heavy","ttl_seconds":604800}`)["id"].(string)
 	c.ledger = "ledger-" + c.space
@@ -260,7 +261,8 @@ func (c *victim) send(name string) bool {
 	ops := []map[string]any{
 		{"type": "message", "id": "say", "content": name},
 		{"type": "createFile", "id": "make", "path": "f-" + name, "content": name},
-		{"type": "shell", "id": "one", "command": "echo " + name + ".one >> " + c.ledger + "; sleep 0.02; echo " + name + ".one.end >> " + c.ledger},
+		{"type": "shell", "id": "one", "command": "echo " + name + ".one >> " + c.ledger + "; sleep 0.02; echo " + name + ".one.end >> " +
+			c.ledger},
 		{"type": "editFile", "id": "edit", "path": "f-" + name, "edits": []map[string]any{{"oldContent": name, "newContent": "edited"}}},
 		{"type": "shell", "id": "two", "command": "echo " + name + ".two >> " + c.ledger},
 		{"type": "deleteFile", "id": "drop", "path": "f-" + name},
@@ -420,7 +422,8 @@ func (c *victim) resultsInTheLog() {
 	c.t.Helper()
 	results := map[string]int{}
 	for from := 1.0; ; {
-		status, answer, ok := c.call("GET", fmt.Sprintf("/v1/events?limit=200&from_seq=%d&event_types=tool.succeeded,tool.failed,tool.unknown", int(from)), "")
+		status, answer, ok := c.call("GET", fmt.Sprintf("/v1/events?limit=200&from_seq=%d&event_types=tool.succeeded,tool.failed,tool.unknown",
+			int(from)), "")
 		if !ok || status != 200 {
 			c.t.Fatalf("events: %d %v", status, answer)
 		}

@@ -12,15 +12,17 @@ import (
 	"time"
 )
 
-// claimTime is how long the engines of these tests own a run without being heard of. On a machine that is busy enough an engine loses its claim
-// all the same, and claims the run again, so that there may be more attempts than were meant.
+// claimTime is how long the engines of these tests own a run without being heard of. On a machine that is busy enough an engine loses its
+// claim all the same, and claims the run again, so that there may be more attempts than were meant.
 const claimTime = 3 * time.Second
 
-// shop is a daemon that leaves runs to engines outside of it, and may run one of them at a time: what an engine has done in a space for its run
-// needs no place beside it.
+// shop is a daemon that leaves runs to engines outside of it, and may run one of them at a time: what an engine has done in a space for
+// its run needs no place beside it.
 func shop(t *testing.T) *victim {
 	t.Helper()
-	c := &victim{t: t, bin: "agentbox", dir: filepath.Join(t.TempDir(), "data"), seen: map[string]string{}, flags: []string{"--engine", "external", "--claim-time", claimTime.String(), "--rate", "general=1000000"}} // who waits here asks often, by the key of the engines
+	// who waits here asks often, by the key of the engines
+	c := &victim{t: t, bin: "agentbox", dir: filepath.Join(t.TempDir(), "data"), seen: map[string]string{}, flags: []string{"--engine",
+		"external", "--claim-time", claimTime.String(), "--rate", "general=1000000"}}
 	c.start()
 	if status, answer, _ := c.call("PATCH", "/v1/workspaces/ws_dev", `{"max_concurrent_tasks":1}`); status != 200 {
 		t.Fatalf("%d %v", status, answer)
@@ -33,11 +35,13 @@ func shop(t *testing.T) *victim {
 // order asks for a run of commands that each write a line, of which the first waits until it is let go.
 func (c *victim) order() string {
 	c.t.Helper()
-	operations := []string{`{"type":"shell","command":"echo begun >> ` + c.ledger + `; until test -e go; do sleep 0.01; done; echo one >> ` + c.ledger + `"}`}
+	operations := []string{`{"type":"shell","command":"echo begun >> ` + c.ledger + `; until test -e go; do sleep 0.01; done; echo one >> ` +
+		c.ledger + `"}`}
 	for _, n := range []string{"two", "three"} {
 		operations = append(operations, `{"type":"shell","command":"echo `+n+` >> `+c.ledger+`"}`)
 	}
-	body := `{"room_id":"room_00000000000000000000000000","title":"work","input":{"protocolVersion":"1.0","space_id":"` + c.space + `","operations":[` + strings.Join(operations, ",") + `]}}`
+	body := `{"room_id":"room_00000000000000000000000000","title":"work","input":{"protocolVersion":"1.0","space_id":"` + c.space +
+		`","operations":[` + strings.Join(operations, ",") + `]}}`
 	return c.post("/v1/runs", body)["run_id"].(string)
 }
 
@@ -103,7 +107,8 @@ func (c *victim) done(run string, attempts int) {
 	if doc["status"] != "succeeded" || c.tried(run) < attempts {
 		c.t.Errorf("the run is %v after %v attempts: %v", doc["status"], doc["attempts"], doc)
 	}
-	if reported, _ := doc["reported"].(map[string]any); reported["recorded_as"] != "permitted" || reported["summary"] != "3 of 3 operations succeeded" {
+	if reported, _ := doc["reported"].(map[string]any); reported["recorded_as"] != "permitted" ||
+		reported["summary"] != "3 of 3 operations succeeded" {
 		c.t.Errorf("it was reported as %v", doc["reported"])
 	}
 	if got := strings.Join(c.lines(), " "); got != "begun one two three" {
@@ -120,8 +125,8 @@ func (c *victim) done(run string, attempts int) {
 	}
 }
 
-// TestAnEngineThatSleepsBeyondItsClaimChangesNothing stops an engine in the middle of an operation until another one has the run, and lets it go on
-// when that is done.
+// TestAnEngineThatSleepsBeyondItsClaimChangesNothing stops an engine in the middle of an operation until another one has the run, and
+// lets it go on when that is done.
 func TestAnEngineThatSleepsBeyondItsClaimChangesNothing(t *testing.T) {
 	c := shop(t)
 	run := c.order()
@@ -157,7 +162,8 @@ func TestAnEngineThatSleepsBeyondItsClaimChangesNothing(t *testing.T) {
 		t.Errorf("the other engine ended with %v\n%s", err, worker.String())
 	}
 	attempts := c.list("/v1/runs/"+run+"/attempts", "attempts")
-	if n := len(attempts); n < 2 || attempts[0]["release_reason"] != "lease_expired_reclaimed" || attempts[n-1]["release_reason"] != "run_completed" {
+	if n := len(attempts); n < 2 || attempts[0]["release_reason"] != "lease_expired_reclaimed" ||
+		attempts[n-1]["release_reason"] != "run_completed" {
 		t.Errorf("the attempts are %v", attempts)
 	}
 	c.end()

@@ -53,7 +53,8 @@ func (c *victim) run(command string) (status int, what string, succeeded bool) {
 	}
 	asked := make(chan answer, 1)
 	go func() {
-		body, _ := json.Marshal(map[string]any{"protocolVersion": "1.0", "operations": []any{map[string]any{"type": "shell", "command": command}}, "wait": 20})
+		body, _ := json.Marshal(map[string]any{"protocolVersion": "1.0", "operations": []any{map[string]any{"type": "shell", "command": command}},
+			"wait": 20})
 		status, got, ok := c.once("POST", "/v1/spaces/"+c.space+"/runs", string(body))
 		asked <- answer{status, got, ok}
 	}()
@@ -116,7 +117,8 @@ func TestFaultDiskFull(t *testing.T) {
 	}
 	for _, again := range []func(){func() {}, func() { c.kill(); c.verify(); c.start() }} {
 		shut := c.untilReadiness(503)
-		if !strings.Contains(shut, "has room") && !strings.Contains(shut, "the disk that holds the data directory has") { // the log, or what is signed beside it
+		if !strings.Contains(shut, "has room") && !strings.Contains(shut, "the disk that holds the data directory has") {
+			// the log, or what is signed beside it
 			t.Errorf("a daemon whose disk is full says %s", shut)
 		}
 		if err := os.Remove(ballast); err != nil {

@@ -13,17 +13,19 @@ import (
 	"time"
 )
 
-// TestTheDaemonIsKilledWhileItRedacts kills the daemon with SIGKILL while it redacts a run, again and again: what was recorded by then is done
-// by the next daemon, so that no file of the log has the text; what was not is there as before. The log verifies each time.
+// TestTheDaemonIsKilledWhileItRedacts kills the daemon with SIGKILL while it redacts a run, again and again: what was recorded by then is
+// done by the next daemon, so that no file of the log has the text; what was not is there as before. The log verifies each time.
 func TestTheDaemonIsKilledWhileItRedacts(t *testing.T) {
-	c := &victim{t: t, bin: "agentbox", dir: filepath.Join(t.TempDir(), "data"), seen: map[string]string{}, chance: rand.New(rand.NewPCG(5, 6))}
+	c := &victim{t: t, bin: "agentbox", dir: filepath.Join(t.TempDir(), "data"), seen: map[string]string{}, chance: rand.New(rand.NewPCG(5,
+		6))}
 	c.start()
 	c.space = c.post("/v1/spaces", `{"name":"forget","runtime":"heavy","ttl_seconds":604800,"best_effort":true}`)["id"].(string)
 	done := 0
 	for round := range max(kills(t)/4, 3) {
 		c.round = round
 		text := fmt.Sprintf("PRIVATE-%d-TEXT", round)
-		run := c.post("/v1/spaces/"+c.space+"/runs", `{"protocolVersion":"1.0","operations":[{"type":"message","content":"`+text+`"}]}`)["runId"].(string)
+		run := c.post("/v1/spaces/"+c.space+"/runs", `{"protocolVersion":"1.0","operations":[{"type":"message","content":"`+text+
+			`"}]}`)["runId"].(string)
 		for try := 0; !c.logHolds(text); try++ { // documents are written down when the log has been quiet for a moment
 			if try == 200 {
 				t.Fatalf("round %d: the log does not hold the text before", round)
@@ -63,17 +65,20 @@ func TestTheDaemonIsKilledWhileItRedacts(t *testing.T) {
 	t.Logf("%d redactions were recorded before the kill", done)
 }
 
-// TestTheDaemonIsKilledWhileTheTimeOfRunsEnds kills the daemon with SIGKILL at the moments at which runs come to the end of their time. What it
-// left undone the next one does: in the end each run is forgotten once, each of its events redacted once, and no file of the log has a text.
+// TestTheDaemonIsKilledWhileTheTimeOfRunsEnds kills the daemon with SIGKILL at the moments at which runs come to the end of their time.
+// What it left undone the next one does: in the end each run is forgotten once, each of its events redacted once, and no file of the log
+// has a text.
 func TestTheDaemonIsKilledWhileTheTimeOfRunsEnds(t *testing.T) {
 	t.Parallel() // most of it is a minute of waiting
-	c := &victim{t: t, bin: "agentbox", dir: filepath.Join(t.TempDir(), "data"), seen: map[string]string{}, chance: rand.New(rand.NewPCG(7, 8))}
+	c := &victim{t: t, bin: "agentbox", dir: filepath.Join(t.TempDir(), "data"), seen: map[string]string{}, chance: rand.New(rand.NewPCG(7,
+		8))}
 	c.start()
 	c.space = c.post("/v1/spaces", `{"name":"keep","runtime":"heavy","ttl_seconds":604800,"best_effort":true}`)["id"].(string)
 	const runs = 30
 	text := func(n int) string { return fmt.Sprintf("PRIVATE-%d-TEXT", n) }
 	for n := range runs {
-		c.post("/v1/spaces/"+c.space+"/runs", `{"protocolVersion":"1.0","retention":"1m","operations":[{"type":"message","content":"`+text(n)+`"}]}`)
+		c.post("/v1/spaces/"+c.space+"/runs", `{"protocolVersion":"1.0","retention":"1m","operations":[{"type":"message","content":"`+text(n)+
+			`"}]}`)
 	}
 	var last time.Time
 	for _, r := range c.list("/v1/runs?limit=100", "runs") {
@@ -188,7 +193,8 @@ func TestTheForgettingPageIsTrue(t *testing.T) {
 		}
 		said += string(out)
 	}
-	for _, want := range []string{"events are destroyed", "were redacted, as the log says", "not in the proof", "the log is intact", "bring its keys", "start it with"} {
+	for _, want := range []string{"events are destroyed", "were redacted, as the log says", "not in the proof", "the log is intact",
+		"bring its keys", "start it with"} {
 		if !strings.Contains(said, want) {
 			t.Errorf("nothing says %q:\n%s", want, said)
 		}

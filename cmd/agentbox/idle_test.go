@@ -32,8 +32,8 @@ func resident(t *testing.T, pid int) int64 {
 	return kib << 10
 }
 
-// TestThreat32TenThousandClientsThatDoNothing opens so many connections, and as many event streams as one principal may have, of which nobody
-// reads: the daemon stays as large as it was but for a bounded part, and goes on recording.
+// TestThreat32TenThousandClientsThatDoNothing opens so many connections, and as many event streams as one principal may have, of which
+// nobody reads: the daemon stays as large as it was but for a bounded part, and goes on recording.
 func TestThreat32TenThousandClientsThatDoNothing(t *testing.T) {
 	const (
 		clients = 10_000
@@ -42,7 +42,8 @@ func TestThreat32TenThousandClientsThatDoNothing(t *testing.T) {
 		mostFDs = 1_024 + 200
 	)
 	t.Setenv("GOGC", "50") // so that what is resident is about what lives
-	c := &victim{t: t, bin: "agentbox", dir: filepath.Join(t.TempDir(), "data"), seen: map[string]string{}, flags: []string{"--rate", "general=1000000"}}
+	c := &victim{t: t, bin: "agentbox", dir: filepath.Join(t.TempDir(), "data"), seen: map[string]string{}, flags: []string{"--rate",
+		"general=1000000"}}
 	c.start()
 	room := c.post("/v1/rooms", `{"title":"hall"}`)["room_id"].(string)
 	thread := c.post("/v1/rooms/"+room+"/threads", `{"title":"talk"}`)["thread_id"].(string)
@@ -91,7 +92,8 @@ func TestThreat32TenThousandClientsThatDoNothing(t *testing.T) {
 	}
 	beside := say()
 	grown := resident(t, c.daemon.Process.Pid) - before
-	t.Logf("the slowest of 300 messages took %s, beside the clients %s; the daemon has %d MiB and grew by %s", alone, beside, before>>20, fmt.Sprintf("%.1f MiB", float64(grown)/(1<<20)))
+	t.Logf("the slowest of 300 messages took %s, beside the clients %s; the daemon has %d MiB and grew by %s", alone, beside, before>>20,
+		fmt.Sprintf("%.1f MiB", float64(grown)/(1<<20)))
 	descriptors, err := os.ReadDir(filepath.Join("/proc", strconv.Itoa(c.daemon.Process.Pid), "fd"))
 	if err != nil || len(descriptors) > mostFDs {
 		t.Errorf("it has %d files open, %v; want at most %d", len(descriptors), err, mostFDs)

@@ -50,11 +50,14 @@ func process() cli.Host {
 	_, inIsTerminal := terminal(os.Stdin)
 	return cli.Host{
 		In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Getenv: os.Getenv, Isset: isset, Terminal: outIsTerminal, Asks: inIsTerminal, Width: width,
-		Screen: screen, Keys: func() (func(), error) { return host.KeyByKey(os.Stdin) }, Edit: func() (func(), error) { return host.ByteByByte(os.Stdin) }, Entropy: rand.Reader,
+		Screen: screen, Keys: func() (func(), error) { return host.KeyByKey(os.Stdin) }, Edit: func() (func(), error) {
+			return host.ByteByByte(os.Stdin)
+		}, Entropy: rand.Reader,
 		Clock: app.Clock{}, Version: app.Version, Example: weather.Operations, Up: up,
 		Engine: func(ctx context.Context, desk client.Desk, e cli.Engine) error {
 			logger := slog.New(told(e))
-			logger.Info("the engine waits for runs", "code", "engine_waits", "daemon", e.Daemon, "room", cmp.Or(string(desk.Room), "any"), "work", errand.Operations, "hands", e.Hands)
+			logger.Info("the engine waits for runs", "code", "engine_waits", "daemon", e.Daemon, "room", cmp.Or(string(desk.Room), "any"), "work",
+				errand.Operations, "hands", e.Hands)
 			return app.Engine(ctx, desk, desk, app.Clock{}, logger, e.Hands, e.Once)
 		},
 		Doctor: func(ctx context.Context, d cli.Daemon) ([]space.Report, error) {
@@ -98,15 +101,18 @@ func runModule(ctx context.Context, m cli.Module) (cli.ModuleEnd, error) {
 		}
 	}
 	end, err := app.RunModule(ctx, app.Module{
-		File: m.File, Args: m.Args, Env: m.Env, Folders: folders, In: m.In, Out: m.Out, Err: m.Err, Terminal: terminals, Gas: m.Gas, Time: m.Time, Memory: m.Memory, Seed: m.Seed,
+		File: m.File, Args: m.Args, Env: m.Env, Folders: folders, In: m.In, Out: m.Out, Err: m.Err, Terminal: terminals, Gas: m.Gas, Time: m.Time,
+		Memory: m.Memory, Seed: m.Seed,
 		Start: m.Start, Cache: m.Cache,
 	})
-	return cli.ModuleEnd{ExitCode: end.ExitCode, Gas: end.Gas, MemoryPeak: end.MemoryPeak, SleptMS: end.Slept.Milliseconds(), Changes: end.Changes}, err
+	return cli.ModuleEnd{ExitCode: end.ExitCode, Gas: end.Gas, MemoryPeak: end.MemoryPeak, SleptMS: end.Slept.Milliseconds(),
+		Changes: end.Changes}, err
 }
 
 func moved(m app.Moved, ended int) cli.Moved {
 	return cli.Moved{
-		Workspace: m.Workspace, Events: m.Events, Contents: m.Contents, Missing: m.Missing, Root: m.Root, Size: m.Size, PublicKey: string(m.PublicKey), Ended: ended,
+		Workspace: m.Workspace, Events: m.Events, Contents: m.Contents, Missing: m.Missing, Root: m.Root, Size: m.Size,
+		PublicKey: string(m.PublicKey), Ended: ended,
 	}
 }
 

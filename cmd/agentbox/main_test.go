@@ -85,7 +85,8 @@ exec "${0%/*}/program/agentbox" "$@"
 
 // compileProbe makes the WebAssembly module that tries every function of WASI.
 func compileProbe(dir string) error {
-	build := exec.Command("go", "build", "-ldflags=-s", "-o", filepath.Join(dir, "probe.wasm"), "../../internal/driver/nano/wasi/testdata/probe")
+	build := exec.Command("go", "build", "-ldflags=-s", "-o", filepath.Join(dir, "probe.wasm"),
+		"../../internal/driver/nano/wasi/testdata/probe")
 	build.Env = append(os.Environ(), "GOOS=wasip1", "GOARCH=wasm", "GOFLAGS=")
 	if out, err := build.CombinedOutput(); err != nil {
 		return fmt.Errorf("build the probe: %w\n%s", err, out)
@@ -117,7 +118,8 @@ func TestCommands(t *testing.T) {
 			return nil
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
-			"daemon": startDaemon, "witness": startWitness, "crash": crashDaemon, "stop": stopDaemon, "exits": exits, "until": until, "capture": capture, "pick": pick,
+			"daemon": startDaemon, "witness": startWitness, "crash": crashDaemon, "stop": stopDaemon, "exits": exits, "until": until,
+			"capture": capture, "pick": pick,
 		},
 		Condition: func(name string) (bool, error) {
 			if name != "rootfs" {
@@ -155,7 +157,8 @@ func startDaemon(ts *testscript.TestScript, neg bool, args []string) {
 	program, err := exec.LookPath("agentbox")
 	ts.Check(err)
 	cmd := exec.Command(program, append([]string{"up", "--listen", "127.0.0.1:0"}, args...)...)
-	cmd.Env = append(os.Environ(), "HOME="+ts.Getenv("HOME"), "AGENTBOX_CACHE="+ts.Getenv("AGENTBOX_CACHE"), "AGENTBOX_HOME="+ts.Getenv("AGENTBOX_HOME"), "TMPDIR="+ts.Getenv("TMPDIR"))
+	cmd.Env = append(os.Environ(), "HOME="+ts.Getenv("HOME"), "AGENTBOX_CACHE="+ts.Getenv("AGENTBOX_CACHE"), "AGENTBOX_HOME="+
+		ts.Getenv("AGENTBOX_HOME"), "TMPDIR="+ts.Getenv("TMPDIR"))
 	cmd.Stderr = log
 	out, err := cmd.StdoutPipe()
 	ts.Check(err)

@@ -23,8 +23,8 @@ import (
 	"agentbox/internal/service/transfer"
 )
 
-// TestAnImportThatIsKilled is killed with most of the events in its transaction: nothing of the workspace is there, and the same import made
-// again takes it in.
+// TestAnImportThatIsKilled is killed with most of the events in its transaction: nothing of the workspace is there, and the same import
+// made again takes it in.
 func TestAnImportThatIsKilled(t *testing.T) {
 	setup := journaltest.NewSetup()
 	log, err := memory.NewJournal(nil, setup.Clock, setup.IDs, setup.Entropy)
@@ -42,7 +42,8 @@ func TestAnImportThatIsKilled(t *testing.T) {
 		}
 	}
 	var file bytes.Buffer
-	if _, err := transfer.Write(t.Context(), &file, transfer.Source{Log: log, Contents: memory.NewBlobs()}, journaltest.Workspace, time.Time{}, "test"); err != nil {
+	if _, err := transfer.Write(t.Context(), &file, transfer.Source{Log: log, Contents: memory.NewBlobs()}, journaltest.Workspace, time.Time{},
+		"test"); err != nil {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
@@ -72,7 +73,8 @@ func TestAnImportThatIsKilled(t *testing.T) {
 		t.Fatalf("it ended by itself: %v", err)
 	}
 	feed.Close()
-	if out, err := exec.CommandContext(t.Context(), "agentbox", "export", filepath.Join(dir, "none"), "--data", data).CombinedOutput(); err == nil {
+	if out, err := exec.CommandContext(t.Context(), "agentbox", "export", filepath.Join(dir, "none"), "--data",
+		data).CombinedOutput(); err == nil {
 		t.Errorf("after the kill there is a workspace:\n%s", out)
 	}
 	for _, command := range [][]string{{"import", whole}, {"audit", "verify"}} {
@@ -94,23 +96,26 @@ func sentFile(t *testing.T, ws id.Workspace, n int) []byte {
 	for range n {
 		var drafts []event.Draft
 		for len(drafts) < journal.MaxBatch {
-			drafts = append(drafts, event.New("note.added", event.Origin{Principal: journaltest.User}, ws, "", map[string]string{"text": strings.Repeat("some text ", 40)}))
+			drafts = append(drafts, event.New("note.added", event.Origin{Principal: journaltest.User}, ws, "",
+				map[string]string{"text": strings.Repeat("some text ", 40)}))
 		}
 		if _, err := log.Append(t.Context(), event.Batch{Workspace: ws, Drafts: drafts}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	var file bytes.Buffer
-	if _, err := transfer.Write(t.Context(), &file, transfer.Source{Log: log, Contents: memory.NewBlobs()}, ws, time.Time{}, "test"); err != nil {
+	if _, err := transfer.Write(t.Context(), &file, transfer.Source{Log: log, Contents: memory.NewBlobs()}, ws, time.Time{},
+		"test"); err != nil {
 		t.Fatal(err)
 	}
 	return file.Bytes()
 }
 
-// TestTheDaemonIsKilledWhileItImports kills the daemon with SIGKILL while it takes a workspace in: all of it is there afterwards or nothing, what was
-// acknowledged is there, and the same request made again, under its key, has it there once. The log verifies each time.
+// TestTheDaemonIsKilledWhileItImports kills the daemon with SIGKILL while it takes a workspace in: all of it is there afterwards or
+// nothing, what was acknowledged is there, and the same request made again, under its key, has it there once. The log verifies each time.
 func TestTheDaemonIsKilledWhileItImports(t *testing.T) {
-	c := &victim{t: t, bin: "agentbox", dir: filepath.Join(t.TempDir(), "data"), seen: map[string]string{}, chance: rand.New(rand.NewPCG(9, 10))}
+	c := &victim{t: t, bin: "agentbox", dir: filepath.Join(t.TempDir(), "data"), seen: map[string]string{}, chance: rand.New(rand.NewPCG(9,
+		10))}
 	c.start()
 	whole, nothing, took := 0, 0, time.Second
 	for round := range max(kills(t)/8, 3) {

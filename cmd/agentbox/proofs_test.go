@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// TestTheProofsPageIsTrue runs every command of docs/PROOFS.md, in order, on a data directory that a daemon made, and the programs that check a
-// proof with stock tools alone. What they accept they no longer accept with one byte changed.
+// TestTheProofsPageIsTrue runs every command of docs/PROOFS.md, in order, on a data directory that a daemon made, and the programs that
+// check a proof with stock tools alone. What they accept they no longer accept with one byte changed.
 func TestTheProofsPageIsTrue(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "PROOFS.md"))
 	if err != nil {
@@ -89,7 +89,8 @@ func TestTheProofsPageIsTrue(t *testing.T) {
 			t.Errorf("%s was changed and check says %s", change.name, out)
 		}
 	}
-	if out, err := shell("openssl genpkey -algorithm ed25519 -out other && openssl pkey -in other -pubout -out other.pem && python3 check_proof.py proof.json other.pem"); err == nil {
+	if out, err := shell("openssl genpkey -algorithm ed25519 -out other && openssl pkey -in other -pubout -out other.pem && python3 " +
+		"check_proof.py proof.json other.pem"); err == nil {
 		t.Errorf("another key verifies it: %s", out)
 	}
 	var evidence map[string]any

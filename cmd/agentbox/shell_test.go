@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestShellOnATerminal is a person at a pseudo-terminal: lines are edited, completed, brought back and interrupted, questions are answered, and the
-// terminal is left as it was.
+// TestShellOnATerminal is a person at a pseudo-terminal: lines are edited, completed, brought back and interrupted, questions are
+// answered, and the terminal is left as it was.
 func TestShellOnATerminal(t *testing.T) {
 	home := t.TempDir()
 	t.Setenv("HOME", home)
@@ -67,7 +67,8 @@ func TestShellOnATerminal(t *testing.T) {
 	x.press("\x04")
 	x.left()
 	raw, err := os.ReadFile(filepath.Join(home, ".local", "state", "agentbox", "shell_history"))
-	if err != nil || strings.Contains(string(raw), "ret") || !strings.Contains(string(raw), "cat report.txt") || strings.Contains(string(raw), "\ny\n") {
+	if err != nil || strings.Contains(string(raw), "ret") || !strings.Contains(string(raw), "cat report.txt") || strings.Contains(string(raw),
+		"\ny\n") {
 		t.Errorf("got the history %q (%v), want what was typed, less what was to be forgotten and what was answered", raw, err)
 	}
 }

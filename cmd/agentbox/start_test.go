@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// TestTheStartOfThePackagesIsSmall reads what each package allocates before main begins. Every command pays for it, and so does each worker of the nano tier. The
-// runtime counts it, so that it is the same on every machine; the time is not.
+// TestTheStartOfThePackagesIsSmall reads what each package allocates before main begins. Every command pays for it, and so does each
+// worker of the nano tier. The runtime counts it, so that it is the same on every machine; the time is not.
 func TestTheStartOfThePackagesIsSmall(t *testing.T) {
 	if detector == "-race" {
 		t.Skip("the race detector allocates besides")
@@ -50,8 +50,8 @@ func TestTheStartOfThePackagesIsSmall(t *testing.T) {
 	}
 }
 
-// TestADaemonThatNobodyUsesIsSmall: a daemon that has started and has nothing to do keeps no process of the nano tier, maps nothing that was prepared for an
-// interpreter, and gives the memory of its start back.
+// TestADaemonThatNobodyUsesIsSmall: a daemon that has started and has nothing to do keeps no process of the nano tier, maps nothing that
+// was prepared for an interpreter, and gives the memory of its start back.
 func TestADaemonThatNobodyUsesIsSmall(t *testing.T) {
 	if detector == "-race" {
 		t.Skip("the race detector takes a multiple of the memory")
@@ -61,7 +61,8 @@ func TestADaemonThatNobodyUsesIsSmall(t *testing.T) {
 	c.start()
 	defer c.end()
 	pid := c.daemon.Process.Pid
-	within, stop := context.WithTimeout(t.Context(), 2*time.Minute) // interpreters that were never compiled on this machine are compiled first, once
+	// interpreters that were never compiled on this machine are compiled first, once
+	within, stop := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer stop()
 	for {
 		children, processes := inside(t, pid)

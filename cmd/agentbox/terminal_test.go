@@ -15,8 +15,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestTopOnATerminal watches a real daemon on a pseudo-terminal: what is drawn fits, also after a resize, and however it ends, the terminal is as it
-// was before.
+// TestTopOnATerminal watches a real daemon on a pseudo-terminal: what is drawn fits, also after a resize, and however it ends, the
+// terminal is as it was before.
 func TestTopOnATerminal(t *testing.T) {
 	c := &victim{t: t, bin: "agentbox", dir: filepath.Join(t.TempDir(), "data"), seen: map[string]string{}}
 	c.start()

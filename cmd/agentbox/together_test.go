@@ -35,7 +35,8 @@ type member struct {
 func newMember(t *testing.T, database, shared string) *member {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "data")
-	return &member{t: t, dir: dir, flags: []string{"up", "--data", dir, "--listen", "127.0.0.1:0", "--store", database, "--shared", shared, "--log-format", "json"}}
+	return &member{t: t, dir: dir, flags: []string{"up", "--data", dir, "--listen", "127.0.0.1:0", "--store", database, "--shared", shared,
+		"--log-format", "json"}}
 }
 
 // start starts the daemon and waits until it works.
@@ -245,7 +246,8 @@ func soon(t *testing.T, what string, since time.Time, came <-chan time.Time) {
 	}
 }
 
-// Two daemons work on one database: each answers for the other, what one is told the other one does, and what dies with one goes on in the other.
+// Two daemons work on one database: each answers for the other, what one is told the other one does, and what dies with one goes on in
+// the other.
 func TestDaemonsWorkTogether(t *testing.T) {
 	server := pgtest.Start(t)
 	database, shared := server.Database(), filepath.Join(t.TempDir(), "shared")
@@ -253,7 +255,8 @@ func TestDaemonsWorkTogether(t *testing.T) {
 	a.start()
 	a.leads()
 	b.start()
-	if found := b.nodes(); len(found) != 2 || found[a.node()]["alive"] != true || found[b.node()]["alive"] != true || found[b.node()]["leads"] == true {
+	if found := b.nodes(); len(found) != 2 || found[a.node()]["alive"] != true || found[b.node()]["alive"] != true ||
+		found[b.node()]["leads"] == true {
 		t.Fatalf("the nodes are %v", found)
 	}
 
@@ -348,7 +351,8 @@ func TestDaemonsWorkTogether(t *testing.T) {
 	{ // An order is executed where its space is.
 		for n, m := range []*member{a, b} {
 			space := m.must("POST", "/v1/spaces", fmt.Sprintf(`{"name":"for engine %d","runtime":"heavy"}`, n))["id"].(string)
-			order := fmt.Sprintf(`{"room_id":"room_00000000000000000000000000","input":{"protocolVersion":"1.0","space_id":%q,"operations":[{"type":"shell","command":"echo done"}]}}`, space)
+			order := fmt.Sprintf(`{"room_id":"room_00000000000000000000000000","input":{"protocolVersion":"1.0","space_id":%q,"operations":[{"type":"shell","command":"echo `+
+				`done"}]}}`, space)
 			run := a.must("POST", "/v1/runs", order)["run_id"].(string)
 			a.until("the order is executed", func() bool {
 				status := b.must("GET", "/v1/runs/"+run, "")["status"]

@@ -22,7 +22,8 @@ func TestWASIFromOutside(t *testing.T) {
 	// wasi runs the command and returns its output, what it says, and its exit code.
 	wasi := func(flags []string, args ...string) (out, says string, code int) {
 		t.Helper()
-		c := exec.Command("agentbox", append(append([]string{"wasi", "run", "--cache", cache, "--env", "A=1", "--env", "WASI_TEST", "--env", "WASI_NONE"}, flags...), args...)...)
+		c := exec.Command("agentbox", append(append([]string{"wasi", "run", "--cache", cache, "--env", "A=1", "--env", "WASI_TEST", "--env",
+			"WASI_NONE"}, flags...), args...)...)
 		c.Env = append(os.Environ(), "WASI_TEST=from outside", "HOME="+t.TempDir())
 		var stdout, stderr bytes.Buffer
 		c.Stdin, c.Stdout, c.Stderr = strings.NewReader("input\n"), &stdout, &stderr

@@ -13,8 +13,10 @@ const holding = `,"withhold":{"paths":["*.env","*.key"],"except":["site-packages
 
 // reaches are some of the attempts, one of each kind.
 var reaches = []string{
-	"cat .env", "cat deep/prod.key hard.txt link", "grep -r hunter2 . /tmp", "find / -name '.env' -exec cat {} + 2>/dev/null", "tar cf - . | strings", "cat ../withheld/files/.env",
-	"for d in /proc/[0-9]*; do cat $d/cwd/.env $d/root/workspace/.env; done", `python3 -c 'print(open(".env").read())'`, `node -e 'console.log(require("fs").readFileSync(".env", "utf8"))'`,
+	"cat .env", "cat deep/prod.key hard.txt link", "grep -r hunter2 . /tmp", "find / -name '.env' -exec cat {} + 2>/dev/null",
+	"tar cf - . | strings", "cat ../withheld/files/.env",
+	"for d in /proc/[0-9]*; do cat $d/cwd/.env $d/root/workspace/.env; done", `python3 -c 'print(open(".env").read())'`,
+	`node -e 'console.log(require("fs").readFileSync(".env", "utf8"))'`,
 }
 
 // holds looks at a space with the project: code reaches nothing of what is withheld, and a person reads all of it.
@@ -25,7 +27,8 @@ func (c *victim) holds(when, in string) {
 			c.t.Errorf("%s %q shows it: %.400s", when, reaches[k], said)
 		}
 	}
-	for path, want := range map[string]string{".env": "TOKEN=" + marker + "\n", "hard.txt": "TOKEN=" + marker + "\n", "a/b/.env": marker, "deep/prod.key": marker, "x.key/inner.txt": marker, "UPPER.ENV": marker} {
+	for path, want := range map[string]string{".env": "TOKEN=" + marker + "\n", "hard.txt": "TOKEN=" + marker + "\n", "a/b/.env": marker,
+		"deep/prod.key": marker, "x.key/inner.txt": marker, "UPPER.ENV": marker} {
 		if status, got := c.file("/v1/spaces/"+in+"/files/"+path+"?withheld=true", c.key); status != 200 || got != want {
 			c.t.Errorf("%s %s is %d %q, want %q", when, path, status, got, want)
 		}
@@ -38,7 +41,8 @@ func (c *victim) holds(when, in string) {
 // keeping starts a daemon on a data directory, for tests that make many requests.
 func keeping(t *testing.T, dir string) *victim {
 	t.Helper()
-	c := &victim{t: t, bin: "agentbox", dir: dir, seen: map[string]string{}, flags: []string{"--rate", "spaces=1000", "--rate", "runs=1000", "--rate", "files=10000"}}
+	c := &victim{t: t, bin: "agentbox", dir: dir, seen: map[string]string{}, flags: []string{"--rate", "spaces=1000", "--rate", "runs=1000",
+		"--rate", "files=10000"}}
 	c.start()
 	return c
 }
@@ -66,12 +70,13 @@ func (c *victim) cell(in, language, code string) string {
 	return string(raw)
 }
 
-// TestThreatCellsRememberWhatAStricterPolicyWithholds has cells of both languages read a file before a policy comes that withholds it. What they
-// remember of it is gone then, also after a rewind to before and in a fork of before; the answer and the event say so.
+// TestThreatCellsRememberWhatAStricterPolicyWithholds has cells of both languages read a file before a policy comes that withholds it.
+// What they remember of it is gone then, also after a rewind to before and in a fork of before; the answer and the event say so.
 func TestThreatCellsRememberWhatAStricterPolicyWithholds(t *testing.T) {
 	t.Setenv("AGENTBOX_CACHE", cache())
 	c := keeping(t, filepath.Join(t.TempDir(), "data"))
-	read := map[string]string{"python": `kept = open(".env").read(); print("read")`, "javascript": `let kept = require("fs").readFileSync(".env", "utf8"); console.log("read")`}
+	read := map[string]string{"python": `kept = open(".env").read(); print("read")`,
+		"javascript": `let kept = require("fs").readFileSync(".env", "utf8"); console.log("read")`}
 	show := map[string]string{"python": `print(kept)`, "javascript": `console.log(kept)`}
 	in := "/v1/spaces/" + c.within("nano", `,"withhold":{"paths":[]}`)["id"].(string)
 	for language := range read {
@@ -95,7 +100,8 @@ func TestThreatCellsRememberWhatAStricterPolicyWithholds(t *testing.T) {
 				t.Errorf("%s %s remembers it: %s", when, language, got)
 			}
 		}
-		for _, said := range c.tries(strings.TrimPrefix(in, "/v1/spaces/"), "grep -r hunter2 .", "cat .agentbox/contexts/*", "strings .agentbox/contexts/c.py") {
+		for _, said := range c.tries(strings.TrimPrefix(in, "/v1/spaces/"), "grep -r hunter2 .", "cat .agentbox/contexts/*",
+			"strings .agentbox/contexts/c.py") {
 			if shows(said) {
 				t.Errorf("%s it is in a file that code sees: %.500s", when, said)
 			}
@@ -105,7 +111,8 @@ func TestThreatCellsRememberWhatAStricterPolicyWithholds(t *testing.T) {
 	if warnings := fmt.Sprint(changed["warnings"]); !strings.Contains(warnings, "contexts that ended: 2") {
 		t.Errorf("the answer says %s", warnings)
 	}
-	if _, answer, _ := c.call("GET", "/v1/events?event_type=space.policy.changed", ""); !strings.Contains(fmt.Sprint(answer), "ended_contexts:2") {
+	if _, answer, _ := c.call("GET", "/v1/events?event_type=space.policy.changed", ""); !strings.Contains(fmt.Sprint(answer),
+		"ended_contexts:2") {
 		t.Errorf("the event says %v", answer)
 	}
 	if _, answer, _ := c.call("GET", in+"/contexts", ""); strings.Contains(fmt.Sprint(answer), ".agentbox") {
@@ -128,8 +135,8 @@ func TestThreatCellsRememberWhatAStricterPolicyWithholds(t *testing.T) {
 	forgot("in a fork", "/v1/spaces/"+c.post(in+"/fork", `{"at":"`+last+`"}`)["id"].(string))
 }
 
-// TestWithheldFilesArePromoted promotes a space from nano to the tier of containers. The way back is refused, and a fork of a snapshot of before is in
-// the heavier tier as well.
+// TestWithheldFilesArePromoted promotes a space from nano to the tier of containers. The way back is refused, and a fork of a snapshot of
+// before is in the heavier tier as well.
 func TestWithheldFilesArePromoted(t *testing.T) {
 	t.Setenv("AGENTBOX_CACHE", cache())
 	c := keeping(t, filepath.Join(t.TempDir(), "data"))
@@ -139,7 +146,8 @@ func TestWithheldFilesArePromoted(t *testing.T) {
 		t.Fatalf("the tier is %v", got)
 	}
 	c.holds("after the promotion", in)
-	if status, answer, _ := c.call("POST", "/v1/spaces/"+in+"/promote", `{"tier":"nano"}`); status != 409 || answer["error"] != "tier_not_heavier" {
+	if status, answer, _ := c.call("POST", "/v1/spaces/"+in+"/promote", `{"tier":"nano"}`); status != 409 ||
+		answer["error"] != "tier_not_heavier" {
 		t.Errorf("back: %d %v", status, answer)
 	}
 	c.holds("after the way back was refused", in)
@@ -171,8 +179,8 @@ func TestWithheldFilesComeBackFromABackup(t *testing.T) {
 	c.holds("in a fork of what was restored", c.post("/v1/spaces/"+nano+"/fork", `{}`)["id"].(string))
 }
 
-// TestAWorkspaceLeavesWithoutItsWithheldFiles exports the workspace and takes it in elsewhere: files of spaces stay where they are, and no space is there
-// in which something could be withheld no more.
+// TestAWorkspaceLeavesWithoutItsWithheldFiles exports the workspace and takes it in elsewhere: files of spaces stay where they are, and
+// no space is there in which something could be withheld no more.
 func TestAWorkspaceLeavesWithoutItsWithheldFiles(t *testing.T) {
 	t.Setenv("AGENTBOX_CACHE", cache())
 	work := t.TempDir()

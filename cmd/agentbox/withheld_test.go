@@ -20,43 +20,69 @@ const marker = "hunter2-7f3c9"
 // attempts are commands that would show, change, move or link .env if they could reach it.
 var attempts = []string{
 	// opened by its name
-	"cat .env", "cat ./.env", "cat ././/.env", "cat $PWD/.env", "cat /workspace/.env", "head -c 99 .env", "tail -n 1 .env", "tac .env", "nl .env", "cat < .env", "while read l; do echo $l; done < .env",
-	"cat a/b/.env", "cat a/../.env", "cat deep/prod.key", "cat x.key/inner.txt", "cat UPPER.ENV", "cat .env*", "cat .e??", "cat .[e]nv", "cat *.ENV", "cat */*.key", "cat x.key/*",
-	"base64 .env", "od -c .env", "xxd .env", "strings .env", "sha256sum .env && cat .env", "rev .env | rev", "dd if=.env 2>/dev/null", "sed -n p .env", "awk '{print}' .env", "sort .env", "cut -c1- .env", "paste .env",
+	"cat .env", "cat ./.env", "cat ././/.env", "cat $PWD/.env", "cat /workspace/.env", "head -c 99 .env", "tail -n 1 .env", "tac .env",
+	"nl .env", "cat < .env", "while read l; do echo $l; done < .env",
+	"cat a/b/.env", "cat a/../.env", "cat deep/prod.key", "cat x.key/inner.txt", "cat UPPER.ENV", "cat .env*", "cat .e??", "cat .[e]nv",
+	"cat *.ENV", "cat */*.key", "cat x.key/*",
+	"base64 .env", "od -c .env", "xxd .env", "strings .env", "sha256sum .env && cat .env", "rev .env | rev", "dd if=.env 2>/dev/null",
+	"sed -n p .env", "awk '{print}' .env", "sort .env", "cut -c1- .env", "paste .env",
 	// under another name
-	"cat link", "cat hard.txt", "cat chain", "readlink link; cat $(readlink link)", "cat -- \"$(realpath .env)\"", "ln .env mine && cat mine", "ln -s .env mine2; cat mine2", "mv .env moved; cat moved", "cp .env copied; cat copied",
+	"cat link", "cat hard.txt", "cat chain", "readlink link; cat $(readlink link)", "cat -- \"$(realpath .env)\"", "ln .env mine && cat mine",
+	"ln -s .env mine2; cat mine2", "mv .env moved; cat moved", "cp .env copied; cat copied",
 	"cp -r . /tmp/all; cat /tmp/all/.env", "cp -a . ../tmp/all2; grep -r hunter2 /tmp/all2",
 	// searched, listed and packed
-	"grep -r hunter2 .", "grep -rn hunter2 /workspace", "find . -name '.env' -exec cat {} +", "find / -name '.env' -exec cat {} + 2>/dev/null", "find . -iname '*.env' | xargs cat", "find . -newer link -type f | xargs cat",
-	"find .. -size -9 -name '*.key' -exec cat {} \\; 2>/dev/null", "tar cf - . | strings", "tar cf - .env | strings", "tar czf all.tgz . && tar xzOf all.tgz", "zip -qr all.zip . && unzip -p all.zip", "gzip -c .env | gzip -dc",
+	"grep -r hunter2 .", "grep -rn hunter2 /workspace", "find . -name '.env' -exec cat {} +", "find / -name '.env' -exec cat {} + 2>/dev/null",
+	"find . -iname '*.env' | xargs cat", "find . -newer link -type f | xargs cat",
+	"find .. -size -9 -name '*.key' -exec cat {} \\; 2>/dev/null", "tar cf - . | strings", "tar cf - .env | strings",
+	"tar czf all.tgz . && tar xzOf all.tgz", "zip -qr all.zip . && unzip -p all.zip", "gzip -c .env | gzip -dc",
 	"diff -r . /tmp", "cat $(ls -A)", "for f in $(ls -A); do cat \"$f\"; done", "cat ../*/.env", "cat /*/.env", "ls -laR; cat */.env",
 	// by way of the process and the kernel
-	"cat /proc/self/cwd/.env", "cat /proc/$$/cwd/.env", "cat /proc/1/cwd/.env", "cat /proc/self/root/workspace/.env", "cat /proc/1/root/workspace/.env", "cat /proc/self/fd/*/.env", "cat /dev/fd/3/.env 3<.",
+	"cat /proc/self/cwd/.env", "cat /proc/$$/cwd/.env", "cat /proc/1/cwd/.env", "cat /proc/self/root/workspace/.env",
+	"cat /proc/1/root/workspace/.env", "cat /proc/self/fd/*/.env", "cat /dev/fd/3/.env 3<.",
 	"for d in /proc/[0-9]*; do cat $d/cwd/.env $d/root/workspace/.env; done",
-	`python3 -c 'import glob; [print(open(f).read()) for end in ("/.env", "/../.env", "/../withheld/files/.env") for at in ("cwd", "root", "root/workspace") for f in glob.glob("/proc/*/" + at + end)]'`, "cat /proc/self/mountinfo /proc/self/maps; cat .env",
+	`python3 -c 'import glob; [print(open(f).read()) for end in ("/.env", "/../.env", "/../withheld/files/.env") for at in ("cwd", "root", ` +
+		`"root/workspace") for f in glob.glob("/proc/*/" + at + end)]'`, "cat " +
+		"/proc/self/mountinfo /proc/self/maps; cat .env",
 	`python3 -c 'for l in open("/proc/self/mountinfo"):
     for at in l.split()[3:5]:
         for up in ("/../withheld/files/.env", "/withheld/files/.env", "/.env"):
             try: print(open(at + up).read())
             except OSError: pass'`,
-	"cat ../withheld/files/.env", "cat withheld/files/.env", "cat ../../withheld/files/.env", "cat /workspace/../withheld/files/.env", "cd ..; cat withheld/files/.env; cat workspace/.env",
+	"cat ../withheld/files/.env", "cat withheld/files/.env", "cat ../../withheld/files/.env", "cat /workspace/../withheld/files/.env",
+	"cd ..; cat withheld/files/.env; cat workspace/.env",
 	// written, emptied and removed
-	"echo x >> .env; cat .env", "truncate -s 0 .env; cat .env", "rm -f .env; cat .env", "touch -r .env y; cat .env", "chmod 777 .env; cat .env", "mkdir x.key; cat x.key/inner.txt", "mv deep deeper; cat deeper/prod.key", "rm -rf deep; mkdir deep; cat deep/prod.key",
+	"echo x >> .env; cat .env", "truncate -s 0 .env; cat .env", "rm -f .env; cat .env", "touch -r .env y; cat .env",
+	"chmod 777 .env; cat .env", "mkdir x.key; cat x.key/inner.txt", "mv deep deeper; cat deeper/prod.key",
+	"rm -rf deep; mkdir deep; cat deep/prod.key",
 	// Python
-	`python3 -c 'print(open(".env").read())'`, `python3 -c 'import os; print(os.read(os.open(".env", os.O_RDONLY), 99))'`, `python3 -c 'import pathlib; print(pathlib.Path(".env").read_text())'`,
-	`python3 -c 'import mmap; f = open(".env", "r+b"); print(mmap.mmap(f.fileno(), 0)[:])'`, `python3 -c 'import os; os.rename(".env", "r"); print(open("r").read())'`,
-	`python3 -c 'import os; os.link(".env", "l1"); print(open("l1").read())'`, `python3 -c 'import os; d = os.open(".", 0); print(os.read(os.open(".env", 0, dir_fd=d), 99))'`,
-	`python3 -c 'import os; [print(open(os.path.join(d, f), errors="replace").read()) for d, _, fs in os.walk(".") for f in fs if os.path.exists(os.path.join(d, f))]'`,
-	`python3 -c 'import glob; [print(open(f).read()) for f in glob.glob("**/.*env", recursive=True)]'`, `python3 -c 'import shutil; shutil.copytree(".", "/tmp/tree", symlinks=False, ignore_dangling_symlinks=True); print(open("/tmp/tree/.env").read())'`,
+	`python3 -c 'print(open(".env").read())'`, `python3 -c 'import os; print(os.read(os.open(".env", os.O_RDONLY), 99))'`,
+	`python3 -c 'import pathlib; print(pathlib.Path(".env").read_text())'`,
+	`python3 -c 'import mmap; f = open(".env", "r+b"); print(mmap.mmap(f.fileno(), 0)[:])'`,
+	`python3 -c 'import os; os.rename(".env", "r"); print(open("r").read())'`,
+	`python3 -c 'import os; os.link(".env", "l1"); print(open("l1").read())'`,
+	`python3 -c 'import os; d = os.open(".", 0); print(os.read(os.open(".env", 0, dir_fd=d), 99))'`,
+	`python3 -c 'import os; [print(open(os.path.join(d, f), errors="replace").read()) for d, _, fs in os.walk(".") for f in fs if ` +
+		`os.path.exists(os.path.join(d, f))]'`,
+	`python3 -c 'import glob; [print(open(f).read()) for f in glob.glob("**/.*env", recursive=True)]'`,
+	`python3 -c 'import shutil; shutil.copytree(".", "/tmp/tree", symlinks=False, ignore_dangling_symlinks=True); ` +
+		`print(open("/tmp/tree/.env").read())'`,
 	`python3 -c 'import tarfile, io; b = io.BytesIO(); t = tarfile.open(fileobj=b, mode="w"); t.add("."); t.close(); print(b.getvalue())'`,
 	`python3 -c 'import zipfile; z = zipfile.ZipFile("p.zip", "w"); z.write(".env"); z.close(); print(zipfile.ZipFile("p.zip").read(".env"))'`,
-	`python3 -c 'import subprocess; print(subprocess.run(["cat", ".env"], capture_output=True).stdout)'`, `python3 -c 'import os; os.system("cat .env")'`,
-	`python3 -c 'import ctypes; c = ctypes.CDLL(None); b = ctypes.create_string_buffer(99); fd = c.open(b".env", 0); c.read(fd, b, 99); print(b.value)'`,
-	`python3 -c 'import os; print([e.name for e in os.scandir(".")]); print(open(".env").read())'`, `python3 -c 'import os; os.symlink("/workspace/.env", "s9"); print(open("s9").read())'`,
+	`python3 -c 'import subprocess; print(subprocess.run(["cat", ".env"], capture_output=True).stdout)'`,
+	`python3 -c 'import os; os.system("cat .env")'`,
+	`python3 -c 'import ctypes; c = ctypes.CDLL(None); b = ctypes.create_string_buffer(99); fd = c.open(b".env", 0); c.read(fd, b, 99); ` +
+		`print(b.value)'`,
+	`python3 -c 'import os; print([e.name for e in os.scandir(".")]); print(open(".env").read())'`,
+	`python3 -c 'import os; os.symlink("/workspace/.env", "s9"); print(open("s9").read())'`,
 	// JavaScript
-	`node -e 'console.log(require("fs").readFileSync(".env", "utf8"))'`, `node -e 'console.log(require("fs").readdirSync(".", {recursive: true}).join()); require("fs").renameSync(".env", "j"); console.log(require("fs").readFileSync("j", "utf8"))'`,
-	`node -e 'const fs = require("fs"); fs.linkSync(".env", "jl"); console.log(fs.readFileSync("jl", "utf8"))'`, `node -e 'const fs = require("fs"); fs.cpSync(".", "/tmp/js", {recursive: true}); console.log(fs.readFileSync("/tmp/js/.env", "utf8"))'`,
-	`node -e 'import("fs/promises").then(f => f.readFile(".env", "utf8")).then(console.log)'`, `node -e 'const fs = require("fs"); const fd = fs.openSync(".env", "r+"); const b = Buffer.alloc(99); fs.readSync(fd, b); console.log(b.toString())'`,
+	`node -e 'console.log(require("fs").readFileSync(".env", "utf8"))'`,
+	`node -e 'console.log(require("fs").readdirSync(".", {recursive: true}).join()); require("fs").renameSync(".env", "j"); ` +
+		`console.log(require("fs").readFileSync("j", "utf8"))'`,
+	`node -e 'const fs = require("fs"); fs.linkSync(".env", "jl"); console.log(fs.readFileSync("jl", "utf8"))'`,
+	`node -e 'const fs = require("fs"); fs.cpSync(".", "/tmp/js", {recursive: true}); console.log(fs.readFileSync("/tmp/js/.env", "utf8"))'`,
+	`node -e 'import("fs/promises").then(f => f.readFile(".env", "utf8")).then(console.log)'`,
+	`node -e 'const fs = require("fs"); const fd = fs.openSync(".env", "r+"); const b = Buffer.alloc(99); fs.readSync(fd, b); ` +
+		`console.log(b.toString())'`,
 	// a race: names come and go while somebody reads
 	`mkdir r; for i in $(seq 200); do mv r .env 2>/dev/null; cat .env; mv .env r 2>/dev/null; done; rmdir r`,
 	`python3 -c '
@@ -72,7 +98,8 @@ os.rmdir("ra")'`,
 
 // shows reports whether a text tells the secret, in one of the forms in which the attempts print.
 func shows(text string) bool {
-	for _, form := range []string{marker, base64.StdEncoding.EncodeToString([]byte("TOKEN=" + marker))[:16], hex.EncodeToString([]byte(marker)), strings.Join(strings.Split(marker, ""), "   ")} {
+	for _, form := range []string{marker, base64.StdEncoding.EncodeToString([]byte("TOKEN=" + marker))[:16],
+		hex.EncodeToString([]byte(marker)), strings.Join(strings.Split(marker, ""), "   ")} {
 		if strings.Contains(text, form) {
 			return true
 		}
@@ -89,9 +116,12 @@ func project(t *testing.T) string {
 		name, text string
 		kind       byte
 	}{
-		{".env", "TOKEN=" + marker + "\n", tar.TypeReg}, {"link", ".env", tar.TypeSymlink}, {"chain", "link", tar.TypeSymlink}, {"hard.txt", ".env", tar.TypeLink},
-		{"a/b/.env", marker, tar.TypeReg}, {"deep/prod.key", marker, tar.TypeReg}, {"deep/readme", "plain", tar.TypeReg}, {"x.key/inner.txt", marker, tar.TypeReg}, {"UPPER.ENV", marker, tar.TypeReg},
-		{".env.example", "TOKEN=\n", tar.TypeReg}, {"lib/site-packages/certifi/cacert.pem", "public", tar.TypeReg}, {"lib/site-packages/pkg/tests/test.key", "test key", tar.TypeReg},
+		{".env", "TOKEN=" + marker + "\n", tar.TypeReg}, {"link", ".env", tar.TypeSymlink}, {"chain", "link", tar.TypeSymlink},
+		{"hard.txt", ".env", tar.TypeLink},
+		{"a/b/.env", marker, tar.TypeReg}, {"deep/prod.key", marker, tar.TypeReg}, {"deep/readme", "plain", tar.TypeReg}, {"x.key/inner.txt",
+			marker, tar.TypeReg}, {"UPPER.ENV", marker, tar.TypeReg},
+		{".env.example", "TOKEN=\n", tar.TypeReg}, {"lib/site-packages/certifi/cacert.pem", "public", tar.TypeReg},
+		{"lib/site-packages/pkg/tests/test.key", "test key", tar.TypeReg},
 	} {
 		h := &tar.Header{Name: e.name, Typeflag: e.kind, Mode: 0o644}
 		if e.kind == tar.TypeReg {
@@ -114,8 +144,9 @@ func project(t *testing.T) string {
 
 // within makes a space with the project.
 func (c *victim) within(runtime, withhold string) map[string]any {
-	return c.post("/v1/spaces", fmt.Sprintf(`{"runtime":%q,"best_effort":true,"policy":"permissive","policy_overrides":{"ask":{"commands":[],"traits":[]},"limits":{"command_ms":60000}%s},"from":{"archive":%q}}`,
-		runtime, withhold, project(c.t)))
+	return c.post("/v1/spaces",
+		fmt.Sprintf(`{"runtime":%q,"best_effort":true,"policy":"permissive","policy_overrides":{"ask":{"commands":[],"traits":[]},"limits":{"command_ms":60000}%s},"from":{"archive":%q}}`,
+			runtime, withhold, project(c.t)))
 }
 
 // tries sends commands to a space in one run and returns what each printed.
@@ -184,11 +215,12 @@ func (c *victim) file(path, key string) (int, string) {
 	return resp.StatusCode, string(raw)
 }
 
-// TestThreatWithheldFilesAreOutOfReach tries every way to a withheld file, in each tier. That the ways are ways at all is seen in a space whose
-// policy withholds nothing.
+// TestThreatWithheldFilesAreOutOfReach tries every way to a withheld file, in each tier. That the ways are ways at all is seen in a space
+// whose policy withholds nothing.
 func TestThreatWithheldFilesAreOutOfReach(t *testing.T) {
 	t.Setenv("AGENTBOX_CACHE", cache())
-	c := &victim{t: t, bin: "agentbox", dir: filepath.Join(t.TempDir(), "data"), seen: map[string]string{}, flags: []string{"--rate", "spaces=1000", "--rate", "runs=1000", "--rate", "files=10000"}}
+	c := &victim{t: t, bin: "agentbox", dir: filepath.Join(t.TempDir(), "data"), seen: map[string]string{}, flags: []string{"--rate",
+		"spaces=1000", "--rate", "runs=1000", "--rate", "files=10000"}}
 	c.start()
 	for _, tier := range []string{"nano", "namespace"} {
 		t.Run(tier, func(t *testing.T) {
@@ -224,13 +256,15 @@ func TestThreatWithheldFilesAreOutOfReach(t *testing.T) {
 				}
 			}
 			fresh := c.within(tier, `,"withhold":{"paths":["*.env","*.key"],"except":["site-packages/**"]}`)["id"].(string)
-			for k, said := range c.tries(fresh, "cp .env.example .env && cat .env", "cat lib/site-packages/certifi/cacert.pem lib/site-packages/pkg/tests/test.key", "echo mine > my.key && cat my.key") {
+			for k, said := range c.tries(fresh, "cp .env.example .env && cat .env",
+				"cat lib/site-packages/certifi/cacert.pem lib/site-packages/pkg/tests/test.key", "echo mine > my.key && cat my.key") {
 				if want := []string{"TOKEN=", "publictest key", "mine"}[k]; !strings.Contains(said, want) {
 					t.Errorf("got %s, want %q in it", said, want)
 				}
 			}
 			if tier == "namespace" { // nano has no git
-				said := c.tries(fresh, "git init -q . && git add -A && git -c user.name=a -c user.email=a@example.com commit -qm first && git log --oneline --stat && git checkout -q -b other && git status")
+				said := c.tries(fresh, "git init -q . && git add -A && git -c user.name=a -c user.email=a@example.com commit -qm first && git log "+
+					"--oneline --stat && git checkout -q -b other && git status")
 				if !strings.Contains(said[0], "first") || !strings.Contains(said[0], "On branch other") || strings.Contains(said[0], "prod.key") {
 					t.Errorf("git says %s", said[0])
 				}

@@ -78,7 +78,8 @@ func (x *examiner) boundFile(ctx context.Context, r *result, space string) error
 	if err := json.Unmarshal(q.Request, &action); err != nil {
 		return err
 	}
-	for name, want := range map[string]string{"path": "ask/bound.txt", "content_sha256": sha([]byte(content)), "space_id": space, "size_bytes": fmt.Sprint(len(content))} {
+	for name, want := range map[string]string{"path": "ask/bound.txt", "content_sha256": sha([]byte(content)), "space_id": space,
+		"size_bytes": fmt.Sprint(len(content))} {
 		shown.tried(1)
 		shown.want(at(action, name) == want, "the question says %s %q, asked was %q", name, at(action, name), want)
 	}
@@ -135,9 +136,11 @@ func (x *examiner) boundFile(ctx context.Context, r *result, space string) error
 			return err
 		}
 		others.tried(1)
-		others.want(a.status == 409 && a.text("approval_id") != "" && a.text("approval_id") != id, "%s: %d %s, question %s", f.what, a.status, a.text("error"), a.text("approval_id"))
+		others.want(a.status == 409 && a.text("approval_id") != "" && a.text("approval_id") != id, "%s: %d %s, question %s", f.what, a.status,
+			a.text("error"), a.text("approval_id"))
 		if again := a.text("approval_id"); again != "" && again != id {
-			if _, err := c.call(ctx, "POST", "/v1/approvals/"+again+"/decide", map[string]string{"decision": "deny", "reason": "asked by a check of trust"}); err != nil {
+			if _, err := c.call(ctx, "POST", "/v1/approvals/"+again+"/decide", map[string]string{"decision": "deny",
+				"reason": "asked by a check of trust"}); err != nil {
 				return err
 			}
 		}
@@ -149,7 +152,8 @@ func (x *examiner) boundFile(ctx context.Context, r *result, space string) error
 	if a, err = c.put(ctx, space, "ask/bound.txt", content); err != nil {
 		return err
 	}
-	same.want(a.ok() && a.text("sha256") == "" || a.text("sha256") == sha([]byte(content)), "the approved request: %d %s", a.status, a.text("error"))
+	same.want(a.ok() && a.text("sha256") == "" || a.text("sha256") == sha([]byte(content)), "the approved request: %d %s", a.status,
+		a.text("error"))
 	same.want(a.ok(), "the approved request: %d %s", a.status, a.text("error"))
 	again, err := c.put(ctx, space, "ask/bound.txt", content)
 	if err != nil {
@@ -187,7 +191,8 @@ func (x *examiner) boundFile(ctx context.Context, r *result, space string) error
 func (x *examiner) boundCommand(ctx context.Context, r *result, space string) error {
 	t := r.try("what a run executes are the bytes that the person saw")
 	commands := []string{
-		"printf 'a b\\tc' | tee -a bound-1", "echo \"$(echo quoted 'twice')\" | tee bound-2", "echo ünï | tee bound-3", "cat <<E | tee bound-4\ntwo\nlines\nE",
+		"printf 'a b\\tc' | tee -a bound-1", "echo \"$(echo quoted 'twice')\" | tee bound-2", "echo ünï | tee bound-3",
+		"cat <<E | tee bound-4\ntwo\nlines\nE",
 	}
 	for _, command := range commands {
 		run, err := x.live.run(ctx, space, 20, shell("bound", command))
@@ -214,7 +219,8 @@ func (x *examiner) boundCommand(ctx context.Context, r *result, space string) er
 		}
 		t.tried(1)
 		t.want(digest == q.Digest, "the action of %q hashes to %s, and the question says %s", command, digest, q.Digest)
-		t.want(action.Command == command && slices.Contains(action.Argv, command), "asked was %q, the question says %q and runs %q", command, action.Command, action.Argv)
+		t.want(action.Command == command && slices.Contains(action.Argv, command), "asked was %q, the question says %q and runs %q", command,
+			action.Command, action.Argv)
 		if a, err := x.live.approve(ctx, q.ID); err != nil || !a.ok() {
 			return fmt.Errorf("approve: %w, %w", err, a.refusal())
 		}
@@ -239,7 +245,8 @@ func (x *examiner) boundCommand(ctx context.Context, r *result, space string) er
 			if err != nil {
 				return err
 			}
-			t.want(ran == q.Digest && at(e.Data, "action_sha256") == q.Digest, "%q: approved was %s, what ran hashes to %s and the log names %s", command, q.Digest, ran, at(e.Data, "action_sha256"))
+			t.want(ran == q.Digest && at(e.Data, "action_sha256") == q.Digest, "%q: approved was %s, what ran hashes to %s and the log names %s",
+				command, q.Digest, ran, at(e.Data, "action_sha256"))
 		}
 		t.want(invoked == 1, "%q began %d times", command, invoked)
 	}
@@ -272,7 +279,8 @@ func (x *examiner) boundOnDisk(ctx context.Context, r *result) error {
 	if d, err = x.flippedFiles(ctx, t, d, space, leaves); err != nil {
 		return err
 	}
-	if a, err = d.must(ctx, "POST", "/v1/spaces/"+space+"/runs", map[string]any{"protocolVersion": "1.0", "wait": 20, "operations": []operation{shell("bound", "echo x | tee probe")}}); err != nil {
+	if a, err = d.must(ctx, "POST", "/v1/spaces/"+space+"/runs", map[string]any{"protocolVersion": "1.0", "wait": 20,
+		"operations": []operation{shell("bound", "echo x | tee probe")}}); err != nil {
 		return err
 	}
 	if leaves, err = d.fields(ctx, a); err != nil {

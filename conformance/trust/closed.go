@@ -114,7 +114,8 @@ func (x *examiner) nobody(ctx context.Context, r *result) error {
 		return err
 	}
 	for _, body := range []map[string]any{
-		{"name": "x", "policy": "none-of-the-name"}, {"name": "x", "policy_overrides": map[string]any{"alow": []string{"*"}}}, {"name": "x", "tier": "none"},
+		{"name": "x", "policy": "none-of-the-name"}, {"name": "x", "policy_overrides": map[string]any{"alow": []string{"*"}}},
+		{"name": "x", "tier": "none"},
 	} {
 		a, err := d.call(ctx, "POST", "/v1/spaces", body)
 		if err != nil {
@@ -124,7 +125,8 @@ func (x *examiner) nobody(ctx context.Context, r *result) error {
 		t.tried(1)
 		t.want(ok, "a space with %v: %d %s", body, a.status, code)
 	}
-	a, err := d.call(ctx, "POST", "/v1/spaces/"+space+"/runs", map[string]any{"protocolVersion": "1.0", "operations": []operation{{"type": "launch", "id": "x"}}, "wait": 5})
+	a, err := d.call(ctx, "POST", "/v1/spaces/"+space+"/runs", map[string]any{"protocolVersion": "1.0",
+		"operations": []operation{{"type": "launch", "id": "x"}}, "wait": 5})
 	if err != nil {
 		return err
 	}

@@ -110,7 +110,8 @@ func (x *examiner) killed(ctx context.Context, r *result) error {
 	if err := d.singly(ctx, t); err != nil {
 		return err
 	}
-	t.note("%d kills, %d runs acknowledged, %d commands done, each once; %d were interrupted, are marked unknown and were asked about", x.kills, len(w.runs), len(lines), unknown)
+	t.note("%d kills, %d runs acknowledged, %d commands done, each once; %d were interrupted, are marked unknown and were asked about",
+		x.kills, len(w.runs), len(lines), unknown)
 	return nil
 }
 
@@ -265,7 +266,8 @@ func states(m *platter.Moment, chance *rand.Rand) []state {
 func (c *caller) promise(ctx context.Context, space string, n int) (promised, error) {
 	run, err := c.run(ctx, space, 60,
 		operation{"type": "createFile", "id": "make", "path": fmt.Sprint("f", n), "content": strings.Repeat("content ", 1000*n)},
-		shell("short", "echo short"), shell("ask", fmt.Sprintf("echo x | tee -a asked-%d", n)), shell("long", "head -c 70000 /dev/zero | tr '\\0' x"))
+		shell("short", "echo short"), shell("ask", fmt.Sprintf("echo x | tee -a asked-%d", n)),
+		shell("long", "head -c 70000 /dev/zero | tr '\\0' x"))
 	if err != nil {
 		return promised{}, err
 	}

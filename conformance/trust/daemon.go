@@ -44,7 +44,8 @@ func (s *said) String() string {
 }
 
 // up starts a daemon on a data directory, by start or, where that is nil, as it is, and waits until it can work.
-func (x *examiner) up(ctx context.Context, data string, start func(cmd *exec.Cmd, ended chan<- error) error, flags ...string) (*daemon, error) {
+func (x *examiner) up(ctx context.Context, data string, start func(cmd *exec.Cmd, ended chan<- error) error, flags ...string) (*daemon,
+	error) {
 	if err := os.Remove(filepath.Join(data, "daemon.json")); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, err
 	}

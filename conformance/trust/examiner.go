@@ -198,7 +198,8 @@ func (x *examiner) answered(ctx context.Context) error {
 		if at(q, "space_id") != x.space {
 			continue
 		}
-		_, err := x.live.call(ctx, "POST", "/v1/approvals/"+at(q, "approval_id")+"/decide", map[string]string{"decision": "deny", "reason": "asked by a check of trust"})
+		_, err := x.live.call(ctx, "POST", "/v1/approvals/"+at(q, "approval_id")+"/decide", map[string]string{"decision": "deny",
+			"reason": "asked by a check of trust"})
 		all = append(all, err)
 	}
 	return errors.Join(all...)

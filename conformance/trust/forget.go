@@ -63,7 +63,8 @@ func (x *examiner) forget(ctx context.Context, r *result) error {
 		}
 		for _, e := range s.events {
 			if strings.HasPrefix(e, run) {
-				if _, err := x.done(ctx, "audit", "redact", strings.TrimPrefix(e, run+" "), "--reason", "a check of trust", "--json", "--data", d.data); err != nil {
+				if _, err := x.done(ctx, "audit", "redact", strings.TrimPrefix(e, run+" "), "--reason", "a check of trust", "--json", "--data",
+					d.data); err != nil {
 					return err
 				}
 				redacted.tried(1)

@@ -1,8 +1,9 @@
 // Command trust lets a stranger check what Agentbox promises, against an installation of his own.
 //
-// It uses what a stranger has: the HTTP API, the released program, and stock libraries for canonical JSON, signed notes and Merkle trees; of
-// Agentbox's own code it knows nothing but the disk that remembers (internal/testkit/platter). On the live installation it works in a space
-// of its own, which it removes; whatever destroys something happens to daemons that it starts from the same program, in a folder of its own.
+// It uses what a stranger has: the HTTP API, the released program, and stock libraries for canonical JSON, signed notes and Merkle trees;
+// of Agentbox's own code it knows nothing but the disk that remembers (internal/testkit/platter). On the live installation it works in a
+// space of its own, which it removes; whatever destroys something happens to daemons that it starts from the same program, in a folder of
+// its own.
 package main
 
 import (
@@ -92,7 +93,8 @@ func parse(args []string, complaints io.Writer) (options, error) {
 	f := flag.NewFlagSet("trust", flag.ContinueOnError)
 	f.SetOutput(complaints)
 	f.Usage = func() {
-		fmt.Fprintln(complaints, "usage: go run ./conformance/trust [--url URL] --data DIR [--key KEY|FILE] [--agentbox PROGRAM] [--only P-Bind,...] [--json]")
+		fmt.Fprintln(complaints,
+			"usage: go run ./conformance/trust [--url URL] --data DIR [--key KEY|FILE] [--agentbox PROGRAM] [--only P-Bind,...] [--json]")
 		f.PrintDefaults()
 	}
 	home, _ := os.UserHomeDir()
@@ -103,7 +105,8 @@ func parse(args []string, complaints io.Writer) (options, error) {
 	f.StringVar(&o.temp, "temp", "", "folder for copies and daemons of its own (default: the system's)")
 	f.StringVar(&o.only, "only", "", "properties to check, with commas between them (default: all)")
 	f.BoolVar(&o.json, "json", false, "write the results as JSON")
-	f.IntVar(&o.moments, "moments", 24, "P-Crash: at how many of the moments of a traced daemon the power fails; 0 means at each, which takes hours")
+	f.IntVar(&o.moments, "moments", 24,
+		"P-Crash: at how many of the moments of a traced daemon the power fails; 0 means at each, which takes hours")
 	f.IntVar(&o.kills, "kills", 8, "P-Once and P-Crash: how often a daemon that works is killed")
 	f.IntVar(&o.tries, "tries", 3, "P-Verify: at how many places each kind of change is made")
 	f.BoolVar(&o.failFast, "fail-fast", false, "stop at the first trial that fails")

@@ -133,7 +133,8 @@ func (x *examiner) racingAnswers(ctx context.Context, r *result, space string) e
 
 // onceOverKills approves, lets many race and kills the daemon in the middle, again and again.
 func (x *examiner) onceOverKills(ctx context.Context, r *result) error {
-	t := r.try(fmt.Sprintf("%d requests at once, the daemon killed among them and started again, and %d more: at most one start", racers, racers))
+	t := r.try(fmt.Sprintf("%d requests at once, the daemon killed among them and started again, and %d more: at most one start", racers,
+		racers))
 	d, space, err := x.fresh(ctx)
 	if err != nil {
 		return err

@@ -79,7 +79,8 @@ func (t *trial) note(format string, args ...any) {
 // report writes the results, as a table or as JSON.
 func report(out io.Writer, results []result, interrupted, asJSON bool) error {
 	if asJSON {
-		raw, err := json.MarshalIndent(map[string]any{"properties": results, "held": held(results) && !interrupted, "interrupted": interrupted}, "", "  ")
+		raw, err := json.MarshalIndent(map[string]any{"properties": results, "held": held(results) && !interrupted, "interrupted": interrupted},
+			"", "  ")
 		if err != nil {
 			return err
 		}

@@ -107,7 +107,8 @@ func installation(t *testing.T, bin string) string {
 func examined(t *testing.T, data, bin string, over http.RoundTripper, args ...string) (int, map[string]result) {
 	t.Helper()
 	var out, progress bytes.Buffer
-	o, err := parse(append([]string{"--json", "--data", data, "--agentbox", bin, "--temp", t.TempDir(), "--kills", "2", "--moments", "3", "--tries", "1"}, args...), &progress)
+	o, err := parse(append([]string{"--json", "--data", data, "--agentbox", bin, "--temp", t.TempDir(), "--kills", "2", "--moments", "3",
+		"--tries", "1"}, args...), &progress)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -199,7 +200,8 @@ func seals(t *testing.T, data string) bool {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.run(t.Context(), space, 20, operation{"type": "createFile", "id": "long", "path": "long", "content": strings.Repeat(word, 4000)}); err != nil {
+	if _, err := c.run(t.Context(), space, 20, operation{"type": "createFile", "id": "long", "path": "long", "content": strings.Repeat(word,
+		4000)}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := c.must(t.Context(), "DELETE", "/v1/spaces/"+space, nil); err != nil {
@@ -231,7 +233,8 @@ type mutant struct {
 func (m mutant) RoundTrip(r *http.Request) (*http.Response, error) {
 	if m.request != nil {
 		if answer, handled := m.request(r); handled {
-			return &http.Response{StatusCode: 200, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(answer)), Request: r}, nil
+			return &http.Response{StatusCode: 200, Header: http.Header{"Content-Type": {"application/json"}},
+				Body: io.NopCloser(strings.NewReader(answer)), Request: r}, nil
 		}
 	}
 	got, err := http.DefaultTransport.RoundTrip(r)
@@ -261,13 +264,15 @@ func replaced(path, from, to string) func(*http.Request, []byte) []byte {
 }
 
 // intact says that a log is intact, whatever it is.
-const intact = `if [ "$1 $2" = "audit verify" ]; then echo '{"valid":true,"workspaces":[{"valid":true,"checked":40,"findings":[]}]}'; exit 0; fi`
+const intact = `if [ "$1 $2" = "audit verify" ]; then echo '{"valid":true,"workspaces":[{"valid":true,"checked":40,"findings":[]}]}'; ` +
+	`exit 0; fi`
 
 // mutants are the programs of which each has to be found out.
 func mutants() map[string]mutant {
 	return map[string]mutant{
 		"a question shows another file": {
-			property: "P-Bind", trial: "the one that was asked for", answer: replaced("/v1/approvals/", `"path":"ask/bound.txt"`, `"path":"ask/other.txt"`),
+			property: "P-Bind", trial: "the one that was asked for", answer: replaced("/v1/approvals/", `"path":"ask/bound.txt"`,
+				`"path":"ask/other.txt"`),
 		},
 		"an approval opens every file": {
 			property: "P-Bind", trial: "differs by one thing is refused",
@@ -322,7 +327,8 @@ func mutants() map[string]mutant {
 	}
 }
 
-// TestEachCheckCanFail runs the examination against installations that break a promise, and wants each found out by the trial that is for it.
+// TestEachCheckCanFail runs the examination against installations that break a promise, and wants each found out by the trial that is for
+// it.
 func TestEachCheckCanFail(t *testing.T) {
 	for name, m := range mutants() {
 		if m.property == "P-Forget" && !redacts(t, os.Getenv(program)) {

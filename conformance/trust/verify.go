@@ -26,11 +26,13 @@ func (x *examiner) verify(ctx context.Context, r *result) error {
 		return err
 	}
 	for n := range 6 {
-		if _, err := d.run(ctx, space, 20, operation{"type": "message", "id": "m", "content": fmt.Sprint("message ", n)}, shell("s", "echo done")); err != nil {
+		if _, err := d.run(ctx, space, 20, operation{"type": "message", "id": "m", "content": fmt.Sprint("message ", n)},
+			shell("s", "echo done")); err != nil {
 			return err
 		}
 	}
-	if _, err := d.must(ctx, "POST", "/v1/spaces", map[string]any{"name": "keyed", "best_effort": true}, "Idempotency-Key", "trust"); err != nil {
+	if _, err := d.must(ctx, "POST", "/v1/spaces", map[string]any{"name": "keyed", "best_effort": true}, "Idempotency-Key",
+		"trust"); err != nil {
 		return err
 	}
 	if err := d.stop(); err != nil {
@@ -158,7 +160,8 @@ func (x *examiner) tampered(ctx context.Context, r *result, data string) error {
 				return err
 			}
 			t.tried(1)
-			t.want(!after.Valid && after.first() == seq, "event %d, %s: valid %v, the first that is named is %d", seq, w.what, after.Valid, after.first())
+			t.want(!after.Valid && after.first() == seq, "event %d, %s: valid %v, the first that is named is %d", seq, w.what, after.Valid,
+				after.first())
 			if err := os.RemoveAll(filepath.Dir(copied)); err != nil {
 				return err
 			}
@@ -192,7 +195,8 @@ func (x *examiner) cutOff(ctx context.Context, r *result, data, key string, even
 			return err
 		}
 		t.tried(1)
-		t.want(!after.Valid && after.first() == events-lost+1, "%d events cut off: valid %v, the first that is named is %d and should be %d", lost, after.Valid, after.first(), events-lost+1)
+		t.want(!after.Valid && after.first() == events-lost+1, "%d events cut off: valid %v, the first that is named is %d and should be %d",
+			lost, after.Valid, after.first(), events-lost+1)
 	}
 	keys := r.try("a key by which repeats are known that was changed, dropped or added is found")
 	for _, statement := range []string{

@@ -284,7 +284,8 @@ func (x *examiner) setBack(ctx context.Context, r *result) error {
 				return err
 			}
 			t.tried(1)
-			t.want(!found.Valid && found.first() == p.size+1, "%d events against %s: valid %v, the first that is named is %d", p.size, filepath.Base(holder), found.Valid, found.first())
+			t.want(!found.Valid && found.first() == p.size+1, "%d events against %s: valid %v, the first that is named is %d", p.size,
+				filepath.Base(holder), found.Valid, found.first())
 		}
 		_, code, err := x.tool(ctx, "audit", "witness", stick, "--data", p.data)
 		if err != nil {
@@ -292,7 +293,8 @@ func (x *examiner) setBack(ctx context.Context, r *result) error {
 		}
 		t.want(code != 0, "the witness takes the checkpoint of a log that was set back")
 	}
-	t.note("by itself each older state looks intact; against a folder and against a note it does not, and the folder takes no older checkpoint")
+	t.note("by itself each older state looks intact; against a folder and against a note it does not, and the folder takes no older " +
+		"checkpoint")
 	return x.recomputed(ctx, r, d.data, string(note), string(key))
 }
 

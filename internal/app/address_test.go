@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// FuzzStoreAddress configures a daemon with any address of a store: it is refused or is one of a database, and no error repeats it, for it may hold
-// a password.
+// FuzzStoreAddress configures a daemon with any address of a store: it is refused or is one of a database, and no error repeats it, for
+// it may hold a password.
 func FuzzStoreAddress(f *testing.F) {
 	f.Add("postgres://user:hunter2hunter2@host:5432/agentbox")
 	f.Add("postgresql:///agentbox?host=/run")

@@ -127,7 +127,8 @@ func Definitions() []projection.Definition {
 		labels.Definitions(),
 		[]projection.Definition{
 			spaces.Definition(), spaces.ChangeDefinition(), spaces.SnapshotDefinition(),
-			runs.Definition(), runs.LoadDefinition(), gc.Definition(), redaction.Definition(), transfer.Definition(), workspaces.Definition(), incidents.Definition(),
+			runs.Definition(), runs.LoadDefinition(), gc.Definition(), redaction.Definition(), transfer.Definition(), workspaces.Definition(),
+			incidents.Definition(),
 		},
 	)
 }
@@ -140,8 +141,8 @@ func Open(ctx context.Context, c Config, clock event.Clock, logger *slog.Logger)
 	return open(ctx, c, clock, logger, false)
 }
 
-// Up opens a data directory and serves it until ctx ends. It listens before it has opened the log: as long as it cannot work yet, /readyz and
-// daemon.json say what it does. Ready is told where it serves, once it can work.
+// Up opens a data directory and serves it until ctx ends. It listens before it has opened the log: as long as it cannot work yet, /readyz
+// and daemon.json say what it does. Ready is told where it serves, once it can work.
 func Up(ctx context.Context, c Config, clock event.Clock, logger *slog.Logger, ready func(State)) error {
 	a, err := open(ctx, c, clock, logger, true)
 	if err != nil {
@@ -279,10 +280,12 @@ func (a *App) wire(ctx context.Context, ids *id.Source, secret []byte, tiers []s
 		return err
 	}
 	a.Identity = identity.New(identity.Parts{
-		Log: a.counted, Docs: a.Log, Gate: asked, Clock: a.clock, IDs: ids, Entropy: rand.Reader, Secret: secret, BootstrapToken: hex.EncodeToString(bootstrap),
+		Log: a.counted, Docs: a.Log, Gate: asked, Clock: a.clock, IDs: ids, Entropy: rand.Reader, Secret: secret,
+		BootstrapToken: hex.EncodeToString(bootstrap),
 	})
 	a.Spaces = spaces.New(spaces.Parts{
-		Log: a.counted, Docs: a.Log, Gate: asked, Library: a.Gate.Bundles, Store: telemetry.WrapStore(stored, a.clock, a.tracer), Tiers: tiers, Place: seen, Clock: a.clock, IDs: ids, Logger: a.logger,
+		Log: a.counted, Docs: a.Log, Gate: asked, Library: a.Gate.Bundles, Store: telemetry.WrapStore(stored, a.clock, a.tracer), Tiers: tiers,
+		Place: seen, Clock: a.clock, IDs: ids, Logger: a.logger,
 		MaxSpaces: a.Config.MaxSpaces, MaxLimits: a.Config.MaxLimits, FirstUID: a.uids(), System: System, Node: a.node, Together: a.shares(),
 	})
 	a.takeCensus()
@@ -291,11 +294,13 @@ func (a *App) wire(ctx context.Context, ids *id.Source, secret []byte, tiers []s
 		return err
 	}
 	a.Runs = runs.New(runs.Parts{
-		Log: a.counted, Docs: a.Log, Blobs: blobs, Live: telemetry.WrapOutput(live, a.metrics), Gate: asked, Agents: a.Identity, Spaces: a.Spaces, Bundles: a.Gate.Bundles,
-		Room: blobs.Room, Clock: a.clock, IDs: ids, Logger: a.logger, MaxContent: a.Config.ContentQuota, MaxKeep: retention.OfRuns(),
+		Log: a.counted, Docs: a.Log, Blobs: blobs, Live: telemetry.WrapOutput(live, a.metrics), Gate: asked, Agents: a.Identity, Spaces: a.Spaces,
+		Bundles: a.Gate.Bundles,
+		Room:    blobs.Room, Clock: a.clock, IDs: ids, Logger: a.logger, MaxContent: a.Config.ContentQuota, MaxKeep: retention.OfRuns(),
 	})
 	a.GC = gc.New(gc.Parts{
-		Log: a.counted, Docs: a.Log, Gate: a.Gate, Blobs: blobs, Live: live, Spaces: stored, Rule: a.Config.rule(), Clock: a.clock, Logger: a.logger, System: System,
+		Log: a.counted, Docs: a.Log, Gate: a.Gate, Blobs: blobs, Live: live, Spaces: stored, Rule: a.Config.rule(), Clock: a.clock,
+		Logger: a.logger, System: System,
 	})
 	index, err := fts.Open(a.path(searchFile))
 	if err != nil {
@@ -305,18 +310,21 @@ func (a *App) wire(ctx context.Context, ids *id.Source, secret []byte, tiers []s
 	a.Search = search.New(search.Parts{Log: a.Log, Bodies: a.Log, Docs: a.Log, Index: index})
 	a.library.Store(a.Search)
 	a.Redaction = redaction.New(redaction.Parts{
-		Log: a.Log, Bodies: a.Log, Docs: a.Log, Gate: a.Gate, Contents: []vault.Forgetter{a.GC, a.Search}, Clock: a.clock, Logger: a.logger, System: System, Retention: retention,
+		Log: a.Log, Bodies: a.Log, Docs: a.Log, Gate: a.Gate, Contents: []vault.Forgetter{a.GC, a.Search}, Clock: a.clock, Logger: a.logger,
+		System: System, Retention: retention,
 	})
 	a.Transfer = transfer.NewImporter(transfer.Parts{
 		Log: a.counted, Into: a.Log, Docs: a.Log, Contents: blobs, Gate: asked, System: System, TakeUp: a.Runs.Recover,
 	})
-	a.Outside = outside.New(outside.Parts{Log: a.counted, Docs: a.Log, Gate: asked, Clock: a.clock, Shadow: a.Config.Shadow, Counted: a.Config.EffectsPerHour > 0, Place: a.named})
+	a.Outside = outside.New(outside.Parts{Log: a.counted, Docs: a.Log, Gate: asked, Clock: a.clock, Shadow: a.Config.Shadow,
+		Counted: a.Config.EffectsPerHour > 0, Place: a.named})
 	a.Incidents = incidents.New(incidents.Parts{Docs: a.Log, Gate: asked, Clock: a.clock, IDs: ids, Place: a.named})
 	a.Labels = labels.New(labels.Parts{Log: a.counted, Docs: a.Log, Gate: asked, Clock: a.clock, Place: a.named})
 	if err := a.dispatch(ids, blobs, asked); err != nil {
 		return err
 	}
-	a.Workspaces = workspaces.New(workspaces.Parts{Log: a.counted, Docs: a.Log, Gate: asked, IDs: ids, Owner: a.Identity.Owner, IssueKey: a.Identity.IssueKey})
+	a.Workspaces = workspaces.New(workspaces.Parts{Log: a.counted, Docs: a.Log, Gate: asked, IDs: ids, Owner: a.Identity.Owner,
+		IssueKey: a.Identity.IssueKey})
 	a.Rooms = rooms.New(rooms.Parts{Log: a.counted, Docs: a.Log, Gate: asked, IDs: ids})
 	if a.member != nil {
 		a.Runs.Mine, a.GC.Mine, a.GC.Leads = a.Spaces.Mine, a.Spaces.Mine, a.leads.Load

@@ -100,7 +100,8 @@ func TestOperationsFromBeginningToEnd(t *testing.T) {
 	if doc.Status != run.Succeeded {
 		t.Fatalf("the run is %s, want succeeded", doc.Status)
 	}
-	results(t, a, doc, append(before, `op-7 shell true exit 0 stdout "<done>\n" stderr ""`, "op-8 deleteFile false missing file_not_found", "op-9 error invalid_path"))
+	results(t, a, doc, append(before, `op-7 shell true exit 0 stdout "<done>\n" stderr ""`, "op-8 deleteFile false missing file_not_found",
+		"op-9 error invalid_path"))
 }
 
 // results holds the results of a run: what each operation did, and what it said.

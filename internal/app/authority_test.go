@@ -74,7 +74,8 @@ CREATE TRIGGER bodies_no_delete BEFORE DELETE ON bodies WHEN NOT EXISTS (SELECT 
 	ofProjection = `projection = (SELECT no FROM projections WHERE name = '%s')`
 )
 
-// Who changes who may do what past the log is found by a verification and refused at the start; who hides an event from the verification too.
+// Who changes who may do what past the log is found by a verification and refused at the start; who hides an event from the verification
+// too.
 func TestForgedAuthority(t *testing.T) {
 	of := func(name string) string { return fmt.Sprintf(ofProjection, name) }
 	for name, c := range map[string]struct {
@@ -83,21 +84,28 @@ func TestForgedAuthority(t *testing.T) {
 		starts string   // code of the refusal
 	}{
 		"nothing": {`SELECT 1`, nil, ""},
-		"a role":  {`UPDATE documents SET body = CAST(replace(CAST(body AS TEXT), '"overlord"', '"viewer"') AS BLOB) WHERE ` + of("principals"), []string{audit.DocumentMismatch}, "authority_changed"},
+		"a role": {`UPDATE documents SET body = CAST(replace(CAST(body AS TEXT), '"overlord"', '"viewer"') AS BLOB) WHERE ` + of("principals"),
+			[]string{audit.DocumentMismatch}, "authority_changed"},
 		"a role, and one number in bodies": {
-			bodiesFree + `UPDATE documents SET body = CAST(replace(CAST(body AS TEXT), '"overlord"', '"viewer"') AS BLOB) WHERE ` + of("principals") +
-				`; UPDATE bodies SET generation = generation + 1 WHERE place = (SELECT max(place) FROM bodies)` + bodiesHeld, []string{audit.KeyMissing}, "keys_missing",
+			bodiesFree + `UPDATE documents SET body = CAST(replace(CAST(body AS TEXT), '"overlord"', '"viewer"') AS BLOB) WHERE ` +
+				of("principals") +
+				`; UPDATE bodies SET generation = generation + 1 WHERE place = (SELECT max(place) FROM bodies)` + bodiesHeld,
+			[]string{audit.KeyMissing}, "keys_missing",
 		},
 		"a role, and one number in the first body": {
-			bodiesFree + `UPDATE documents SET body = CAST(replace(CAST(body AS TEXT), '"overlord"', '"viewer"') AS BLOB) WHERE ` + of("principals") +
-				`; UPDATE bodies SET generation = generation + 1 WHERE place = (SELECT min(place) FROM bodies)` + bodiesHeld, []string{audit.KeyMissing}, "authority_changed",
+			bodiesFree + `UPDATE documents SET body = CAST(replace(CAST(body AS TEXT), '"overlord"', '"viewer"') AS BLOB) WHERE ` +
+				of("principals") +
+				`; UPDATE bodies SET generation = generation + 1 WHERE place = (SELECT min(place) FROM bodies)` + bodiesHeld,
+			[]string{audit.KeyMissing}, "authority_changed",
 		},
 		"the kill switch dropped": {`DELETE FROM documents WHERE ` + of("kill_switches"), []string{audit.DocumentMissing}, "authority_changed"},
 		"a key added": {
-			`INSERT INTO documents (projection, workspace, key, version, seq, body) SELECT projection, workspace, 'key_forged', version, seq, body FROM documents WHERE ` + of("api_keys"),
+			`INSERT INTO documents (projection, workspace, key, version, seq, body) SELECT projection, workspace, 'key_forged', version, seq, ` +
+				`body FROM documents WHERE ` + of("api_keys"),
 			[]string{audit.DocumentUnfounded}, "authority_changed",
 		},
-		"a trigger":              {`CREATE TRIGGER mine AFTER INSERT ON events BEGIN SELECT 1; END`, []string{audit.SchemaMismatch}, "log_schema_changed"},
+		"a trigger": {`CREATE TRIGGER mine AFTER INSERT ON events BEGIN SELECT 1; END`, []string{audit.SchemaMismatch},
+			"log_schema_changed"},
 		"a view":                 {`CREATE VIEW mine AS SELECT 1 AS x`, []string{audit.SchemaMismatch}, "log_schema_changed"},
 		"an index":               {`CREATE INDEX mine ON events (type)`, nil, ""},
 		"an index of some":       {`CREATE INDEX mine ON events (type) WHERE type > 1`, []string{audit.SchemaMismatch}, "log_schema_changed"},
@@ -106,7 +114,8 @@ func TestForgedAuthority(t *testing.T) {
 		"a table":                {`CREATE TABLE mine (x)`, []string{audit.SchemaMismatch}, "log_schema_changed"},
 		"a column":               {`ALTER TABLE bodies ADD COLUMN mine INTEGER`, []string{audit.SchemaMismatch}, "log_schema_changed"},
 		"a trigger that goes":    {`DROP TRIGGER events_no_update`, []string{audit.SchemaMismatch}, "log_schema_changed"},
-		"a trigger that guards less": {`DROP TRIGGER events_no_update; CREATE TRIGGER events_no_update BEFORE UPDATE ON events BEGIN SELECT 1; END`,
+		"a trigger that guards less": {`DROP TRIGGER events_no_update; CREATE TRIGGER events_no_update BEFORE UPDATE ON events BEGIN SELECT 1; ` +
+			`END`,
 			[]string{audit.SchemaMismatch}, "log_schema_changed"},
 		"statistics": {`ANALYZE`, nil, ""},
 	} {

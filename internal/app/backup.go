@@ -25,14 +25,17 @@ type Kept = backup.Summary
 
 // isKey reports whether a file of a data directory gives power to whoever has it: to act, to sign, or to read what is sealed.
 func isKey(name string) bool {
-	return name == keyFile || name == signingFile || name == claimsFile || name == permitFile || name == authFile || name == bootstrapFile || name == keysDir || strings.HasPrefix(name, keysDir+"/")
+	return name == keyFile || name == signingFile || name == claimsFile || name == permitFile || name == authFile || name == bootstrapFile ||
+		name == keysDir || strings.HasPrefix(name, keysDir+"/")
 }
 
-// Backup keeps a data directory as one file, which appears as a whole or not at all. A daemon may run on it meanwhile: the log is that of one
-// moment, and what it names was there before. Keys stay out of it unless withKeys says otherwise.
+// Backup keeps a data directory as one file, which appears as a whole or not at all. A daemon may run on it meanwhile: the log is that of
+// one moment, and what it names was there before. Keys stay out of it unless withKeys says otherwise.
 func Backup(ctx context.Context, c Config, target string, withKeys bool, progress func(backup.Summary)) (sum backup.Summary, err error) {
-	if err := c.offFile("a backup", "dump the database with pg_dump, leaving out the documents, which are folded anew (--exclude-table-data for agentbox.documents, agentbox.entries and agentbox.projections), "+
-		"and copy the data directory and the shared folder, while no daemon runs"); err != nil {
+	if err := c.offFile("a backup",
+		"dump the database with pg_dump, leaving out the documents, which are folded anew (--exclude-table-data for agentbox.documents, "+
+			"agentbox.entries and agentbox.projections), "+
+			"and copy the data directory and the shared folder, while no daemon runs"); err != nil {
 		return sum, err
 	}
 	if err := c.inFile(); err != nil {
@@ -92,7 +95,8 @@ func Backup(ctx context.Context, c Config, target string, withKeys bool, progres
 func leave(name string) bool {
 	parts := strings.Split(name, "/")
 	switch first := parts[0]; {
-	case first == stateFile, first == noteFile, first == lockName, strings.HasPrefix(first, logFile+"-"), strings.HasPrefix(first, searchFile), strings.HasPrefix(first, logFile+".lock"), strings.HasSuffix(first, ".new"):
+	case first == stateFile, first == noteFile, first == lockName, strings.HasPrefix(first, logFile+"-"), strings.HasPrefix(first, searchFile),
+		strings.HasPrefix(first, logFile+".lock"), strings.HasSuffix(first, ".new"):
 		return true
 	}
 	last := len(parts) - 1
@@ -102,8 +106,8 @@ func leave(name string) bool {
 	return (last == 2 || last == 3) && parts[last-1] == "staging" || last == 2 && parts[1] == ".trash"
 }
 
-// resign gives up the checkpoints of a restored data directory that the key which signed them did not come with: its daemon signs by a key of
-// its own.
+// resign gives up the checkpoints of a restored data directory that the key which signed them did not come with: its daemon signs by a
+// key of its own.
 func resign(ctx context.Context, c Config) error {
 	if _, err := os.Stat(filepath.Join(c.DataDir, signingFile)); err == nil {
 		return nil
@@ -159,18 +163,23 @@ func below(dir, name string) string {
 
 // logOptions are the options of a log without its keys.
 func logOptions(source string) sqlite.Options {
-	return sqlite.Options{Path: source, Definitions: Definitions(), Clock: Clock{}, IDs: id.NewSource(Clock{}.Now, rand.Reader), Entropy: rand.Reader}
+	return sqlite.Options{Path: source, Definitions: Definitions(), Clock: Clock{}, IDs: id.NewSource(Clock{}.Now, rand.Reader),
+		Entropy: rand.Reader}
 }
 
 // Restore makes a data directory from a backup, proves its log, and only then gives it its name. The directory must not be there yet, or be
-// empty. Keys is the folder of the keys under which the log is sealed, where they are not in the backup; without them the log can be verified
-// and its headers read, and no daemon starts on it. What was redacted since the backup was made is gone in it too, for its keys are.
-func Restore(ctx context.Context, c Config, source, keys string, progress func(backup.Summary)) (sum backup.Summary, audits []Audit, err error) {
-	if err := c.offFile("a backup to be restored", "load a dump of the database with psql or pg_restore, and put the data directory back beside it"); err != nil {
+// empty. Keys is the folder of the keys under which the log is sealed, where they are not in the backup; without them the log can be
+// verified and its headers read, and no daemon starts on it. What was redacted since the backup was made is gone in it too, for its keys
+// are.
+func Restore(ctx context.Context, c Config, source, keys string, progress func(backup.Summary)) (sum backup.Summary, audits []Audit,
+	err error) {
+	if err := c.offFile("a backup to be restored",
+		"load a dump of the database with psql or pg_restore, and put the data directory back beside it"); err != nil {
 		return sum, nil, err
 	}
 	if left, err := os.ReadDir(c.DataDir); err == nil && len(left) > 0 {
-		return sum, nil, fault.New(fault.Conflict, "data_directory_in_use", "%s is not empty", c.DataDir).With("name another data directory with --data, or move this one away")
+		return sum, nil, fault.New(fault.Conflict, "data_directory_in_use", "%s is not empty",
+			c.DataDir).With("name another data directory with --data, or move this one away")
 	}
 	in, err := os.Open(source)
 	if err != nil {
@@ -202,7 +211,8 @@ func Restore(ctx context.Context, c Config, source, keys string, progress func(b
 	}
 	for _, a := range audits {
 		if !a.Log.OK || !a.Documents.OK || len(a.Filed)+len(a.Schema)+len(a.Noted) > 0 {
-			return sum, audits, fault.New(fault.Invalid, "log_not_intact", "the log in the backup is not intact; nothing was restored").With("run this on the directory that was backed up: agentbox audit verify")
+			return sum, audits, fault.New(fault.Invalid, "log_not_intact", "the log in the backup is not intact; nothing was restored").With(
+				"run this on the directory that was backed up: agentbox audit verify")
 		}
 	}
 	if sealed := slices.ContainsFunc(audits, func(a Audit) bool { return a.Documents.Unchecked }); sealed {
@@ -238,8 +248,8 @@ func BringKeys(ctx context.Context, c Config, keys string) (audits []Audit, err 
 	return audits, resign(ctx, c)
 }
 
-// bringKeys copies the keys of a log into a data directory, from a folder of keys or the data directory that it lies in, and makes sure that
-// none of them seals anything new: another copy of the log may seal under the same ones.
+// bringKeys copies the keys of a log into a data directory, from a folder of keys or the data directory that it lies in, and makes sure
+// that none of them seals anything new: another copy of the log may seal under the same ones.
 func bringKeys(from, dir string) error {
 	to := filepath.Join(dir, keysDir)
 	if from != "" {

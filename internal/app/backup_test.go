@@ -82,7 +82,8 @@ func TestABackupOfABusyDaemon(t *testing.T) {
 // TestABackupNeedsALogAndARestoreAnEmptyPlace tries both where they cannot be done.
 func TestABackupNeedsALogAndARestoreAnEmptyPlace(t *testing.T) {
 	empty := t.TempDir()
-	if _, err := app.Backup(t.Context(), app.Default(empty), filepath.Join(t.TempDir(), "b"), false, nil); fault.CodeOf(err) != "log_not_found" {
+	if _, err := app.Backup(t.Context(), app.Default(empty), filepath.Join(t.TempDir(), "b"), false,
+		nil); fault.CodeOf(err) != "log_not_found" {
 		t.Errorf("a backup of nothing: got %v", err)
 	}
 	dir := t.TempDir()

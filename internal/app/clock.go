@@ -83,8 +83,8 @@ func (s *steady) at(reading time.Time) (now time.Time, jumped time.Duration) {
 	return s.step(reading.Round(0), passed)
 }
 
-// step takes what the clock says and how much time has passed since it was last asked. Jumped is by how much it has gone ahead of that, if it
-// is the first time and not believed yet. The lock is held.
+// step takes what the clock says and how much time has passed since it was last asked. Jumped is by how much it has gone ahead of that,
+// if it is the first time and not believed yet. The lock is held.
 func (s *steady) step(wall time.Time, passed time.Duration) (now time.Time, jumped time.Duration) {
 	expected := s.now.Add(passed)
 	switch {
@@ -104,7 +104,8 @@ func (a *App) steadily(done <-chan struct{}, step func(now time.Time)) {
 	every(a.clock, done, stepPeriod, func(reading time.Time) {
 		now, jumped := a.steady.at(reading)
 		if jumped > 0 {
-			a.logger.Warn("the clock has jumped ahead; what expires by that ends when it stays so for ten minutes", "code", "clock_jumped", "error", fmt.Errorf("by %s", jumped))
+			a.logger.Warn("the clock has jumped ahead; what expires by that ends when it stays so for ten minutes", "code", "clock_jumped", "error",
+				fmt.Errorf("by %s", jumped))
 		}
 		step(now)
 	})

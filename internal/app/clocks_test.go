@@ -68,7 +68,8 @@ func TestUnderAClockThatCannotBeReadNothingIsDone(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		ruling, err := a.Gate.Judge(t.Context(), policy.Action{Type: policy.SpaceCreate, Workspace: id.DefaultWorkspace, Principal: a.Owner, Room: spaces.DefaultRoom})
+		ruling, err := a.Gate.Judge(t.Context(), policy.Action{Type: policy.SpaceCreate, Workspace: id.DefaultWorkspace, Principal: a.Owner,
+			Room: spaces.DefaultRoom})
 		if err != nil || ruling.Decision.Outcome != c.want || ruling.Decision.ReasonCode != c.code {
 			t.Errorf("at %s: got %s %s, %v", c.clock.Now(), ruling.Decision.Outcome, ruling.Decision.ReasonCode, err)
 		}

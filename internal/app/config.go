@@ -19,17 +19,21 @@ import (
 
 // Config is what an operator decides about a daemon. Default fills it in; the zero Config is refused.
 type Config struct {
-	DataDir   string     // where everything is kept; made with mode 0700
-	Store     string     // address of the database that the log lies in, as in postgres://user@host/database; "" for a file in the data directory
-	Shared    string     // folder with what the daemons of a database share: this one works on it together with others; "" for a daemon that has it alone
-	Listen    string     // host:port; loopback unless a key is demanded of everybody, which it always is; port 0 takes a free one
-	Advertise string     // address where the other daemons of a database reach this one, as in https://a.example; "" for http and the listen address
-	RootFS    string     // read-only root of the spaces; "" finds the one that `make rootfs` made, else the host's own programs
-	Sources   []string   // folders of the host from which spaces may be filled; absolute
-	Worker    []string   // command that makes a worker of the nano tier by calling Worker: this program and an argument; without it there is no nano tier
-	Light     space.Tier // a tier of who runs this package himself, weaker than every other one; nil for none
-	Shadow    bool       // record what policy would refuse, and let it pass
-	Engine    string     // who executes runs of operations that wait for an engine: EngineEmbedded or EngineExternal; "" for the first
+	DataDir string // where everything is kept; made with mode 0700
+	// address of the database that the log lies in, as in postgres://user@host/database; "" for a file in the data directory
+	Store string
+	// folder with what the daemons of a database share: this one works on it together with others; "" for a daemon that has it alone
+	Shared string
+	Listen string // host:port; loopback unless a key is demanded of everybody, which it always is; port 0 takes a free one
+	// address where the other daemons of a database reach this one, as in https://a.example; "" for http and the listen address
+	Advertise string
+	RootFS    string   // read-only root of the spaces; "" finds the one that `make rootfs` made, else the host's own programs
+	Sources   []string // folders of the host from which spaces may be filled; absolute
+	// command that makes a worker of the nano tier by calling Worker: this program and an argument; without it there is no nano tier
+	Worker []string
+	Light  space.Tier // a tier of who runs this package himself, weaker than every other one; nil for none
+	Shadow bool       // record what policy would refuse, and let it pass
+	Engine string     // who executes runs of operations that wait for an engine: EngineEmbedded or EngineExternal; "" for the first
 
 	RuntimeRules string // file with the rules of where commands run; "" for those of this program
 
@@ -63,7 +67,8 @@ func Default(dataDir string) Config {
 	most := space.DefaultLimits()
 	most.MemoryBytes, most.CPUMillis, most.Pids, most.DiskBytes = 8<<30, 8000, 2048, 32<<30
 	most.FileBytes, most.OutputBytes, most.OpenFiles, most.TmpBytes = 8<<30, 64<<20, 16<<10, 4<<30
-	return Config{DataDir: dataDir, Listen: DefaultListen, MaxSpaces: 200, MaxLimits: most, ContentQuota: content.DefaultQuota, MaxWorkspace: 256 << 20}
+	return Config{DataDir: dataDir, Listen: DefaultListen, MaxSpaces: 200, MaxLimits: most, ContentQuota: content.DefaultQuota,
+		MaxWorkspace: 256 << 20}
 }
 
 // rule says which snapshots a sweep keeps.
@@ -80,7 +85,8 @@ func (c Config) check() error {
 		return fmt.Errorf("the store is the address of a database of PostgreSQL, as in postgres://user@host:5432/database")
 	}
 	if c.Shared != "" && (c.Store == "" || !filepath.IsAbs(c.Shared)) {
-		return fmt.Errorf("the shared folder is an absolute path, for the daemons of a database; without --store everything lies in the data directory")
+		return fmt.Errorf("the shared folder is an absolute path, for the daemons of a database; without --store everything lies in the data " +
+			"directory")
 	}
 	if err := c.checkAdvertised(); err != nil {
 		return err
@@ -123,7 +129,8 @@ func (c Config) check() error {
 		return fmt.Errorf("the listen address is host:port: %w", err)
 	}
 	if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
-		return fmt.Errorf("listening on %s would send keys over the network in clear text; listen on 127.0.0.1 and put a TLS proxy in front", host)
+		return fmt.Errorf("listening on %s would send keys over the network in clear text; listen on 127.0.0.1 and put a TLS proxy in front",
+			host)
 	}
 	return nil
 }
@@ -134,11 +141,13 @@ func (c Config) checkAdvertised() error {
 		return nil
 	}
 	u, err := url.Parse(c.Advertise)
-	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || u.Path != "" && u.Path != "/" || u.RawQuery != "" || u.User != nil {
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || u.Path != "" && u.Path != "/" || u.RawQuery != "" ||
+		u.User != nil {
 		return fmt.Errorf("the advertised address is that of the daemon as the others reach it, as in https://a.example")
 	}
 	if ip := net.ParseIP(u.Hostname()); u.Scheme == "http" && u.Hostname() != "localhost" && (ip == nil || !ip.IsLoopback()) {
-		return fmt.Errorf("the advertised address %s would send keys over the network in clear text; put a TLS proxy in front and advertise that", c.Advertise)
+		return fmt.Errorf("the advertised address %s would send keys over the network in clear text; put a TLS proxy in front and advertise that",
+			c.Advertise)
 	}
 	if c.Shared == "" {
 		return fmt.Errorf("an address is advertised to the other daemons of a database; without --shared there are none")

@@ -42,8 +42,10 @@ func TestAFolderThatIsShared(t *testing.T) {
 
 func TestAdvertisedAddresses(t *testing.T) {
 	for address, ok := range map[string]bool{
-		"": true, "https://a.example": true, "https://a.example:8443/": true, "http://127.0.0.1:7433": true, "http://localhost:1": true, "http://[::1]:7433": true,
-		"http://a.example": false, "http://10.0.0.1:7433": false, "a.example": false, "https://a.example/path": false, "https://a.example?x=1": false,
+		"": true, "https://a.example": true, "https://a.example:8443/": true, "http://127.0.0.1:7433": true, "http://localhost:1": true,
+		"http://[::1]:7433": true,
+		"http://a.example":  false, "http://10.0.0.1:7433": false, "a.example": false, "https://a.example/path": false,
+		"https://a.example?x=1":       false,
 		"https://user:word@a.example": false, "ftp://a.example": false, "https://": false,
 	} {
 		c := Default("/data")

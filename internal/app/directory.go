@@ -58,7 +58,8 @@ func lookAt(c Config) (*directory, error) {
 		d.store = storePostgres
 	}
 	sizes := map[string]int64{}
-	for _, name := range []string{lockName, logFile, logFile + "-wal", logFile + "-shm", logFile + ".lock", logFile + ".lock-journal", keyFile, stateFile, noteFile} {
+	for _, name := range []string{lockName, logFile, logFile + "-wal", logFile + "-shm", logFile + ".lock", logFile + ".lock-journal", keyFile,
+		stateFile, noteFile} {
 		info, err := regular(filepath.Join(path, name))
 		if err != nil {
 			return nil, err
@@ -88,7 +89,8 @@ func lookAt(c Config) (*directory, error) {
 	d.used = left != ""
 	switch {
 	case d.store == "" && d.note.Store != "":
-		return nil, fault.New(fault.Conflict, "store_changed", "the log of %s lies in a database", path).With("name it with --store or AGENTBOX_STORE")
+		return nil, fault.New(fault.Conflict, "store_changed", "the log of %s lies in a database",
+			path).With("name it with --store or AGENTBOX_STORE")
 	case d.store != "" && (sizes[logFile] > 0 || d.note.First != "" && d.note.Store == ""):
 		return nil, fault.New(fault.Conflict, "store_changed", "the log of %s lies in it, and not in a database", path).
 			With("start it without --store; to go on in a database, export its workspaces and import them into another data directory with --store")
@@ -98,7 +100,8 @@ func lookAt(c Config) (*directory, error) {
 	return d, nil
 }
 
-// anything reports whether something lies below a folder whose path matches the parts of a pattern. It stops at the first: there may be very many.
+// anything reports whether something lies below a folder whose path matches the parts of a pattern. It stops at the first: there may be
+// very many.
 func anything(dir string, parts []string) (bool, error) {
 	if len(parts) == 0 {
 		return true, nil
@@ -130,10 +133,13 @@ func anything(dir string, parts []string) (bool, error) {
 	}
 }
 
-// missing refuses to begin a new log beside what belongs to another: what no log knows is removed at the start, and that would be all of it.
+// missing refuses to begin a new log beside what belongs to another: what no log knows is removed at the start, and that would be all of
+// it.
 func (d *directory) missing(left string) error {
-	return fault.New(fault.Unavailable, "log_missing", "%s is missing or empty, but what belongs to it is there (%s)", filepath.Join(d.path, logFile), left).
-		With("put log.db and log.db-wal back from where they are now or from a backup, or name another data directory; to give up what is here, move it away as a whole")
+	return fault.New(fault.Unavailable, "log_missing", "%s is missing or empty, but what belongs to it is there (%s)", filepath.Join(d.path,
+		logFile), left).
+		With("put log.db and log.db-wal back from where they are now or from a backup, or name another data directory; to give up what is " +
+			"here, move it away as a whole")
 }
 
 // read reads the note. One that a power cut has emptied says nothing.
@@ -151,7 +157,8 @@ func (d *directory) read() error {
 			With("put it back; where the log is known to be whole, move it away and it is made anew")
 	}
 	if d.note.Version > directoryVersion {
-		return fault.New(fault.Conflict, "data_too_new", "a newer version of Agentbox wrote %s (its form is %d, this program's %d)", d.path, d.note.Version, directoryVersion).
+		return fault.New(fault.Conflict, "data_too_new", "a newer version of Agentbox wrote %s (its form is %d, this program's %d)", d.path,
+			d.note.Version, directoryVersion).
 			With("use that version, or name another directory with --data")
 	}
 	return nil
@@ -196,7 +203,8 @@ func (d *directory) hold(ctx context.Context, log journal.Journal, docs projecti
 			With("name the right one with --store, or another data directory with --data")
 	}
 	if d.note.First != "" && len(first) > 0 && first[0].ID != d.note.First {
-		return fault.New(fault.Conflict, "log_replaced", "%s is another log than the one to which this directory belongs", filepath.Join(d.path, logFile)).
+		return fault.New(fault.Conflict, "log_replaced", "%s is another log than the one to which this directory belongs", filepath.Join(d.path,
+			logFile)).
 			With("put the right one back; to go on with this one, move " + filepath.Join(d.path, noteFile) + " away")
 	}
 	for ws, head := range d.note.Heads {
@@ -262,7 +270,8 @@ func (d *directory) strangers(ctx context.Context, log journal.Journal, docs pro
 func (d *directory) rolledBack(format string, args ...any) error {
 	if d.store != "" {
 		return fault.New(fault.Conflict, "log_rolled_back", format, args...).
-			With("put the database back as it was last; to go on with what is there, and without what was recorded since, move " + filepath.Join(d.path, noteFile) + " away")
+			With("put the database back as it was last; to go on with what is there, and without what was recorded since, move " +
+				filepath.Join(d.path, noteFile) + " away")
 	}
 	return fault.New(fault.Conflict, "log_rolled_back", format, args...).
 		With("put log.db and log.db-wal back, both of the same time; to go on with what is there, and without what was recorded since, move " +
@@ -274,7 +283,8 @@ func (d *directory) step(ctx context.Context, log journal.Journal) error {
 	for name, was := range d.files {
 		now, err := os.Lstat(filepath.Join(d.path, name))
 		if errors.Is(err, os.ErrNotExist) || err == nil && !os.SameFile(was, now) {
-			return fault.New(fault.Unavailable, "log_moved", "%s was removed, moved or replaced while the daemon used it; it stops, for what it would record might be lost",
+			return fault.New(fault.Unavailable, "log_moved",
+				"%s was removed, moved or replaced while the daemon used it; it stops, for what it would record might be lost",
 				filepath.Join(d.path, name)).With("put it back, then start the daemon again")
 		}
 	}
@@ -314,8 +324,8 @@ func (d *directory) signed(ws id.Workspace) bool {
 	return err == nil
 }
 
-// unsign takes the checkpoints that are gone out of the note, for somebody has given them up. What else it says stays: it may be that the log has
-// lost events. A directory without a note gets none.
+// unsign takes the checkpoints that are gone out of the note, for somebody has given them up. What else it says stays: it may be that the
+// log has lost events. A directory without a note gets none.
 func (d *directory) unsign() error {
 	if err := d.read(); err != nil || d.note.Version == 0 {
 		return err

@@ -62,7 +62,9 @@ func busy(t *testing.T, a *app.App) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, err := run.ParseMessage([]byte(`{"protocolVersion":"1.0","operations":[{"type":"createFile","path":"a","content":"kept"},{"type":"shell","command":"rm -rf a"}]}`))
+	m, err := run.ParseMessage(
+		[]byte(`{"protocolVersion":"1.0","operations":[{"type":"createFile","path":"a","content":"kept"},{"type":"shell","command":"rm -rf ` +
+			`a"}]}`))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,7 +82,8 @@ func busy(t *testing.T, a *app.App) {
 func died(t *testing.T, live string, a *app.App) string {
 	t.Helper()
 	reader, err := sqlite.OpenReadOnly(t.Context(), sqlite.Options{
-		Path: filepath.Join(live, "log.db"), Definitions: app.Definitions(), Clock: app.Clock{}, IDs: id.NewSource(app.Clock{}.Now, rand.Reader), Entropy: rand.Reader,
+		Path: filepath.Join(live, "log.db"), Definitions: app.Definitions(), Clock: app.Clock{}, IDs: id.NewSource(app.Clock{}.Now, rand.Reader),
+		Entropy: rand.Reader,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -251,7 +254,8 @@ func TestTheFilesOfTheLogAreGone(t *testing.T) {
 	}
 }
 
-// TestTheFilesOfTheLogAreTakenAway takes them from under a daemon that runs: it stops and says why, and no second daemon can begin beside it.
+// TestTheFilesOfTheLogAreTakenAway takes them from under a daemon that runs: it stops and says why, and no second daemon can begin beside
+// it.
 func TestTheFilesOfTheLogAreTakenAway(t *testing.T) {
 	for _, gone := range []string{"log.db", "log.db-wal", "log.db log.db-wal log.db-shm", "lock log.db.lock", "."} {
 		t.Run(gone, func(t *testing.T) {
@@ -266,7 +270,8 @@ func TestTheFilesOfTheLogAreTakenAway(t *testing.T) {
 			<-busyDaemon
 			busy(t, a)
 			for _, name := range strings.Fields(gone) {
-				if err := os.Rename(filepath.Join(dir, name), filepath.Join(filepath.Dir(dir), "moved-"+filepath.Base(filepath.Join(dir, name)))); err != nil && !os.IsNotExist(err) {
+				if err := os.Rename(filepath.Join(dir, name), filepath.Join(filepath.Dir(dir), "moved-"+filepath.Base(filepath.Join(dir,
+					name)))); err != nil && !os.IsNotExist(err) {
 					t.Fatal(err)
 				}
 			}

@@ -16,7 +16,8 @@ import (
 )
 
 // early holds the listener of a daemon that opens its data directory, which may take long: a log that is rebuilt, spaces that an earlier
-// daemon left, a disk that is cold. It says what the daemon does until the server takes the listener over; nobody is turned away in between.
+// daemon left, a disk that is cold. It says what the daemon does until the server takes the listener over; nobody is turned away in
+// between.
 type early struct {
 	listener *net.TCPListener
 	server   *http.Server

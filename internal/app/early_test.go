@@ -22,8 +22,8 @@ type state struct {
 	Phase string `json:"phase"`
 }
 
-// TestADaemonAnswersWhileItStarts asks a daemon from the moment on at which it says where it listens until it can work: it answers each time,
-// says what it does, and turns nobody away while the server takes over.
+// TestADaemonAnswersWhileItStarts asks a daemon from the moment on at which it says where it listens until it can work: it answers each
+// time, says what it does, and turns nobody away while the server takes over.
 func TestADaemonAnswersWhileItStarts(t *testing.T) {
 	dir := t.TempDir()
 	c := app.Default(dir)

@@ -37,15 +37,16 @@ const (
 	EngineExternal = "external" // others do
 )
 
-// How many runs the engine within the daemon works on at the same time: in all, and of one workspace, so that one whose runs wait for people
-// does not keep the others waiting.
+// How many runs the engine within the daemon works on at the same time: in all, and of one workspace, so that one whose runs wait for
+// people does not keep the others waiting.
 const (
 	engineHands    = 64
 	workspaceHands = 16
 )
 
 // Engine executes the runs that another daemon hands out, so many at the same time, until ctx ends, or with once until there is none.
-func Engine(ctx context.Context, claims errand.Claims, records errand.Records, clock event.Clock, logger *slog.Logger, hands int, once bool) error {
+func Engine(ctx context.Context, claims errand.Claims, records errand.Records, clock event.Clock, logger *slog.Logger, hands int,
+	once bool) error {
 	return (&runner.Runner{Claims: claims, Records: records, Clock: clock, Logger: logger, Hands: hands, Once: once}).Run(ctx)
 }
 
@@ -109,8 +110,8 @@ func (d *desk) hold(w errand.Work) engines.Hold {
 	return engines.Hold{Workspace: w.Workspace, Run: w.Run, Token: w.Token, Permit: w.Permit}
 }
 
-// Claim implements errand.Claims. It waits until it hears of a run in some workspace, and no longer than runner.Poll: of what other daemons record, and
-// of claims that have expired, it hears nothing.
+// Claim implements errand.Claims. It waits until it hears of a run in some workspace, and no longer than runner.Poll: of what other
+// daemons record, and of claims that have expired, it hears nothing.
 func (d *desk) Claim(ctx context.Context, wait time.Duration) (errand.Work, error) {
 	late, stop := d.a.clock.NewTimer(min(max(wait, 0), runner.Poll))
 	defer stop()
@@ -172,7 +173,8 @@ func (d *desk) next(ctx context.Context) (errand.Work, error) {
 		if err != nil {
 			d.done(errand.Work{Workspace: ws})
 		}
-		return errand.Work{Lasts: doc.Claim.Until.Sub(doc.Claim.Since), Workspace: ws, Run: doc.ID, Token: token, Permit: d.a.Engines.ClaimPermit(doc), Fence: doc.Fence, Input: given}, err
+		return errand.Work{Lasts: doc.Claim.Until.Sub(doc.Claim.Since), Workspace: ws, Run: doc.ID, Token: token,
+			Permit: d.a.Engines.ClaimPermit(doc), Fence: doc.Fence, Input: given}, err
 	}
 	if failed != nil {
 		// The engine of the daemon serves every workspace: what one of them denies is no reason to end, as it is for one outside.
@@ -201,8 +203,8 @@ func (a *App) fits(ctx context.Context, doc run.Run) (bool, error) {
 	return a.Spaces.Mine(ctx, s)
 }
 
-// mayClaim makes the engine known in a workspace, and reports whether it may claim runs there. Where the workspace is archived, or the engine
-// is refused, it is left alone: a refusal would be recorded with every look.
+// mayClaim makes the engine known in a workspace, and reports whether it may claim runs there. Where the workspace is archived, or the
+// engine is refused, it is left alone: a refusal would be recorded with every look.
 func (d *desk) mayClaim(ctx context.Context, ws id.Workspace) (bool, error) {
 	doc, _, err := projection.Load[workspace.Workspace](ctx, d.a.Log, ws, workspace.Workspaces, string(ws))
 	if err != nil && !errors.Is(err, projection.ErrNotFound) || doc.Archived() {
@@ -223,7 +225,8 @@ func (d *desk) register(ctx context.Context, ws id.Workspace) error {
 	}
 	data := principal.Registered{Principal: EngineID, Kind: id.Service, Name: "engine of the daemon"}
 	_, err = d.a.counted.Append(ctx, event.Batch{
-		Workspace: ws, Drafts: []event.Draft{event.New(principal.RegisteredType, event.Origin{Principal: System}, ws, "", data).About(principal.Entity, string(EngineID))},
+		Workspace: ws, Drafts: []event.Draft{event.New(principal.RegisteredType, event.Origin{Principal: System}, ws, "",
+			data).About(principal.Entity, string(EngineID))},
 		Documents: []event.DocumentVersion{{Projection: principal.Projection, Key: string(EngineID)}},
 	})
 	if errors.Is(err, journal.ErrConflict) {
@@ -298,7 +301,8 @@ func (d *desk) Step(ctx context.Context, w errand.Work, index int) (id.Step, err
 	if err != nil {
 		return "", err
 	}
-	s, err := d.a.Engines.AddStep(ctx, d.origin(), d.hold(w), engines.StepRequest{Kind: errand.StepKind, Title: "operation " + strconv.Itoa(index+1), Input: input})
+	s, err := d.a.Engines.AddStep(ctx, d.origin(), d.hold(w), engines.StepRequest{Kind: errand.StepKind, Title: "operation " +
+		strconv.Itoa(index+1), Input: input})
 	return s.ID, err
 }
 
@@ -308,7 +312,8 @@ func (d *desk) Invoke(ctx context.Context, w errand.Work, s id.Step, index int, 
 	if err != nil {
 		return errand.Verdict{}, err
 	}
-	c, no, err := d.a.Engines.Invoke(ctx, d.origin(), w.Workspace, w.Token, engines.CallRequest{Step: s, Tool: run.ToolName(operation), Input: input})
+	c, no, err := d.a.Engines.Invoke(ctx, d.origin(), w.Workspace, w.Token, engines.CallRequest{Step: s, Tool: run.ToolName(operation),
+		Input: input})
 	if no != nil {
 		return errand.Verdict{Asks: no.Decision.Outcome == policy.RequireApproval, Code: no.Decision.ReasonCode, Reason: no.Decision.Reason}, nil
 	}
@@ -316,7 +321,8 @@ func (d *desk) Invoke(ctx context.Context, w errand.Work, s id.Step, index int, 
 }
 
 // Operate implements errand.Records.
-func (d *desk) Operate(ctx context.Context, w errand.Work, call id.ToolCall, in id.Space, operation json.RawMessage) (errand.Outcome, error) {
+func (d *desk) Operate(ctx context.Context, w errand.Work, call id.ToolCall, in id.Space, operation json.RawMessage) (errand.Outcome,
+	error) {
 	asked, err := d.a.Engines.Find(ctx, w.Workspace, w.Run)
 	if err != nil {
 		return errand.Outcome{}, err
@@ -325,7 +331,8 @@ func (d *desk) Operate(ctx context.Context, w errand.Work, call id.ToolCall, in 
 	if err != nil {
 		return errand.Outcome{}, err
 	}
-	doc, err := d.a.Runs.Start(context.WithoutCancel(ctx), event.Origin{Principal: asked.CreatedBy, Token: asked.Token, Correlation: asked.Correlation}, runs.Request{
+	doc, err := d.a.Runs.Start(context.WithoutCancel(ctx), event.Origin{Principal: asked.CreatedBy, Token: asked.Token,
+		Correlation: asked.Correlation}, runs.Request{
 		Workspace: w.Workspace, Space: in, Message: message,
 		Under: func(ctx context.Context) (run.Under, error) {
 			return d.a.Engines.Vouch(ctx, w.Workspace, w.Token, call)

@@ -20,12 +20,12 @@ import (
 	"agentbox/internal/service/engines"
 )
 
-// claimsFile holds the secret from which the tokens of claims are made, 0600. Where it is lost, engines claim anew what they have: nothing is
-// known by it that the log does not decide.
+// claimsFile holds the secret from which the tokens of claims are made, 0600. Where it is lost, engines claim anew what they have:
+// nothing is known by it that the log does not decide.
 const claimsFile = "claims.key"
 
-// permitFile holds the seed of the key that signs the permits of engines, 0600. Where it is lost, permits that are out are worth nothing, and what is
-// reported under them is refused until it is reported without.
+// permitFile holds the seed of the key that signs the permits of engines, 0600. Where it is lost, permits that are out are worth nothing,
+// and what is reported under them is refused until it is reported without.
 const permitFile = "permit.key"
 
 // dispatch wires what hands runs out to engines.
@@ -43,7 +43,8 @@ func (a *App) dispatch(ids *id.Source, blobs *disk.Blobs, asked policy.Gate) err
 		return err
 	}
 	a.Engines = engines.New(engines.Parts{
-		Log: a.counted, Docs: a.Log, Blobs: blobs, MaxContent: a.Config.ContentQuota, Gate: asked, Tokens: tokens, ClaimTime: a.Config.ClaimTime, Seal: seal, Place: a.place, Clock: a.clock, IDs: ids, Logger: a.logger, Together: a.member != nil,
+		Log: a.counted, Docs: a.Log, Blobs: blobs, MaxContent: a.Config.ContentQuota, Gate: asked, Tokens: tokens, ClaimTime: a.Config.ClaimTime,
+		Seal: seal, Place: a.place, Clock: a.clock, IDs: ids, Logger: a.logger, Together: a.member != nil,
 	})
 	return nil
 }
@@ -81,7 +82,8 @@ func (a *App) claimTokens() (claims.Tokens, error) {
 	return claims.NewTokens(secret)
 }
 
-// authFile holds the secret under which the tokens of engines and of sessions are sealed, 0600. Where it is lost, all of them have to be made anew.
+// authFile holds the secret under which the tokens of engines and of sessions are sealed, 0600. Where it is lost, all of them have to be
+// made anew.
 const authFile = "auth.key"
 
 // bootstrapFile holds the token by which the owner of a workspace is given a passphrase, 0600.

@@ -52,7 +52,8 @@ func confide(t *testing.T, a *app.App, n int) []event.Event {
 			var draft event.Draft
 			switch i % 5 {
 			case 0:
-				draft = event.New(space.EventCreated, origin, ws, "", space.Created{Space: s, Name: text, Env: map[string]string{"PASSWORD": text}, ExpiresAt: time.Now().Add(time.Hour)})
+				draft = event.New(space.EventCreated, origin, ws, "", space.Created{Space: s, Name: text, Env: map[string]string{"PASSWORD": text},
+					ExpiresAt: time.Now().Add(time.Hour)})
 			case 1, 2:
 				draft = event.New(space.EventUpdated, origin, ws, "", space.Updated{Space: s, Description: &text})
 			default:
@@ -261,7 +262,8 @@ func TestThreat29RedactionIsNoWayToRewriteHistory(t *testing.T) {
 	t.Run("a backup without keys", func(t *testing.T) {
 		to := filepath.Join(t.TempDir(), "again")
 		_, audits, err := app.Restore(ctx, app.Default(to), backup, "", nil)
-		if err != nil || len(audits) != 1 || !audits[0].Log.OK || audits[0].Log.Sealed != audits[0].Log.Checked || !audits[0].Documents.Unchecked {
+		if err != nil || len(audits) != 1 || !audits[0].Log.OK || audits[0].Log.Sealed != audits[0].Log.Checked ||
+			!audits[0].Documents.Unchecked {
 			t.Fatalf("restore: %+v, %v", audits, err)
 		}
 		if held := audits[0].Log.Held; len(held) != 1 || !held[0].OK {
@@ -337,7 +339,8 @@ func TestARecordedRedactionIsFinishedAtTheNextStart(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if _, err := a.Log.Append(ctx, event.Batch{Workspace: ws, Drafts: []event.Draft{event.RedactionOf(event.Origin{Principal: a.Owner}, e, "all", left)}}); err != nil {
+				if _, err := a.Log.Append(ctx, event.Batch{Workspace: ws, Drafts: []event.Draft{event.RedactionOf(event.Origin{Principal: a.Owner}, e,
+					"all", left)}}); err != nil {
 					t.Fatal(err)
 				}
 				and(t, a, e)
@@ -365,7 +368,8 @@ func TestThreat29DataThatAreGoneWithoutAWordAreFound(t *testing.T) {
 	ctx := t.Context()
 	for name, change := range map[string]string{
 		"the data are gone": `DROP TRIGGER bodies_no_delete; DELETE FROM bodies WHERE place & 0xffff = %d`,
-		"and something else is said to have redacted them": `INSERT INTO redactions SELECT place, place - 1, 2 FROM bodies WHERE place & 0xffff = %[1]d; DELETE FROM bodies WHERE place & 0xffff = %[1]d`,
+		"and something else is said to have redacted them": `INSERT INTO redactions SELECT place, place - 1, 2 FROM bodies WHERE place & ` +
+			`0xffff = %[1]d; DELETE FROM bodies WHERE place & 0xffff = %[1]d`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()

@@ -16,8 +16,8 @@ import (
 	"agentbox/internal/surface/httpapi/wire"
 )
 
-// forwardedHeader names the member that has forwarded a request. Such a request is forwarded no further: two members that each hold the other
-// for its home would send it to and fro.
+// forwardedHeader names the member that has forwarded a request. Such a request is forwarded no further: two members that each hold the
+// other for its home would send it to and fro.
 const forwardedHeader = "Agentbox-Forwarded-By"
 
 // reachTime is how long it may take to reach another member.
@@ -30,7 +30,8 @@ func (a *App) elsewhere() wire.Elsewhere {
 	}
 	dialer := &net.Dialer{Timeout: reachTime}
 	transport := &http.Transport{
-		DialContext: dialer.DialContext, TLSHandshakeTimeout: reachTime, MaxIdleConnsPerHost: 32, IdleConnTimeout: time.Minute, ForceAttemptHTTP2: true,
+		DialContext: dialer.DialContext, TLSHandshakeTimeout: reachTime, MaxIdleConnsPerHost: 32, IdleConnTimeout: time.Minute,
+		ForceAttemptHTTP2: true,
 	}
 	a.closers = append(a.closers, func() error {
 		transport.CloseIdleConnections()
@@ -101,7 +102,8 @@ func (a *App) leader(ctx context.Context) (node.Member, error) {
 			return m, nil
 		}
 	}
-	return node.Member{}, fault.New(fault.Unavailable, "leader_unknown", "none of the daemons of the log leads at this moment, and this is for the leader to do").With("ask again in a moment")
+	return node.Member{}, fault.New(fault.Unavailable, "leader_unknown",
+		"none of the daemons of the log leads at this moment, and this is for the leader to do").With("ask again in a moment")
 }
 
 // forwarding answers a request with what another member answers to it, as it comes.

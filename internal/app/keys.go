@@ -31,7 +31,8 @@ func signingKey(c Config, signed bool, entropy io.Reader) (merkle.PrivateKey, er
 	raw, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		if signed {
-			return "", fault.New(fault.Unavailable, "signing_key_missing", "the key that signed the checkpoints of this log is gone: there is no %s", path).
+			return "", fault.New(fault.Unavailable, "signing_key_missing", "the key that signed the checkpoints of this log is gone: there is no %s",
+				path).
 				With("put it back, or name it with --signing-key; if it is lost, give up the proofs so far with: agentbox audit abandon --reason TEXT")
 		}
 		private, _, err := merkle.NewKey(entropy)
@@ -51,7 +52,8 @@ func signingKey(c Config, signed bool, entropy io.Reader) (merkle.PrivateKey, er
 		return "", fmt.Errorf("look at the signing key: %w", err)
 	}
 	if info.Mode().Perm()&0o077 != 0 {
-		return "", fault.New(fault.Unavailable, "signing_key_exposed", "%s can be read by other users (mode %04o)", path, info.Mode().Perm()).With("mend it with: chmod 600 " + path)
+		return "", fault.New(fault.Unavailable, "signing_key_exposed", "%s can be read by other users (mode %04o)", path,
+			info.Mode().Perm()).With("mend it with: chmod 600 " + path)
 	}
 	return merkle.PrivateKey(strings.TrimSpace(string(raw))), nil
 }
@@ -72,7 +74,8 @@ func publish(dir string, key merkle.PublicKey) error {
 func PublicKey(c Config) (merkle.PublicKey, error) {
 	raw, err := os.ReadFile(c.shared(publicFile))
 	if errors.Is(err, fs.ErrNotExist) {
-		return "", fault.New(fault.NotFound, "public_key_missing", "there is no public key in %s; the first start of a daemon makes one", c.DataDir).
+		return "", fault.New(fault.NotFound, "public_key_missing", "there is no public key in %s; the first start of a daemon makes one",
+			c.DataDir).
 			With("name the data directory with --data, or the public key with --public-key")
 	}
 	if err != nil {

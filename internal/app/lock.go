@@ -75,7 +75,8 @@ func lockAs(f *os.File, dir string, how host.How) error {
 	err := host.Lock(f, how|host.NoWait)
 	switch {
 	case errors.Is(err, host.ErrLocked):
-		return fault.New(fault.Conflict, "data_in_use", "another daemon runs on %s", dir).With("use it, stop it, or name another directory with --data")
+		return fault.New(fault.Conflict, "data_in_use", "another daemon runs on %s",
+			dir).With("use it, stop it, or name another directory with --data")
 	case host.Unlockable(err): // a file system that locks no directories
 		return errors.ErrUnsupported
 	case err != nil:
@@ -111,8 +112,8 @@ func unwritable(err error, dir string) error {
 	return e.With("make it yours (chown, chmod 700), or name another directory with --data")
 }
 
-// regular returns what lies under a path, nil where there is nothing, and refuses what is no ordinary file: opening a pipe would wait for ever,
-// and behind a link lies what is somebody else's.
+// regular returns what lies under a path, nil where there is nothing, and refuses what is no ordinary file: opening a pipe would wait for
+// ever, and behind a link lies what is somebody else's.
 func regular(path string) (os.FileInfo, error) {
 	info, err := os.Lstat(path)
 	switch {

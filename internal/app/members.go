@@ -27,8 +27,8 @@ import (
 // nodeFile says which node a data directory is.
 const nodeFile = "node"
 
-// leaderFile is locked in the shared folder by the member that leads. The database says who may; this says that the one before has stopped, also
-// where that was cut off from the database and does not know it yet.
+// leaderFile is locked in the shared folder by the member that leads. The database says who may; this says that the one before has
+// stopped, also where that was cut off from the database and does not know it yet.
 const leaderFile = "leader.lock"
 
 // uidsOfNode is how many host uids a member has for its spaces, so that two on one host share none.
@@ -87,8 +87,8 @@ func (a *App) joins() (err error) {
 	return err
 }
 
-// shareSecrets sees to it that the secrets lie in the folder that members share, and the proofs. One member after the other does, so that what
-// the first one brings, or makes, the others find.
+// shareSecrets sees to it that the secrets lie in the folder that members share, and the proofs. One member after the other does, so that
+// what the first one brings, or makes, the others find.
 func (a *App) shareSecrets(ctx context.Context) error {
 	if a.member == nil {
 		return nil
@@ -98,7 +98,8 @@ func (a *App) shareSecrets(ctx context.Context) error {
 		return err
 	}
 	defer giveBack()
-	for name, code := range map[string]string{authFile: "auth_key_invalid", claimsFile: "claim_key_invalid", permitFile: "permit_key_invalid", bootstrapFile: "bootstrap_key_invalid"} {
+	for name, code := range map[string]string{authFile: "auth_key_invalid", claimsFile: "claim_key_invalid", permitFile: "permit_key_invalid",
+		bootstrapFile: "bootstrap_key_invalid"} {
 		if err := a.bring(name, func() error { return copySecret(a.path(name), a.Config.shared(name)) }); err != nil {
 			return err
 		}
@@ -119,7 +120,8 @@ func (a *App) shareSecrets(ctx context.Context) error {
 	return err
 }
 
-// bring has something brought from the data directory into the shared folder: from that of the first member, which may have worked alone before.
+// bring has something brought from the data directory into the shared folder: from that of the first member, which may have worked alone
+// before.
 func (a *App) bring(name string, do func() error) error {
 	if info, err := regular(a.Config.shared(name)); err != nil || info != nil {
 		return err

@@ -40,7 +40,8 @@ func (o observer) Answered(a wire.Answered) {
 	r := telemetry.Request{Route: a.Pattern, Status: a.Status, Took: a.Took}
 	o.Metrics.Answered(r)
 	o.tracer.Served(telemetry.Served{
-		Traceparent: a.Trace.Parent(), Parent: a.Trace.Above, Request: r, Began: a.Began, Ended: a.Began.Add(a.Took), ID: string(a.Request), Principal: a.Caller,
+		Traceparent: a.Trace.Parent(), Parent: a.Trace.Above, Request: r, Began: a.Began, Ended: a.Began.Add(a.Took), ID: string(a.Request),
+		Principal: a.Caller,
 	})
 }
 

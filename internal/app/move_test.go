@@ -39,8 +39,8 @@ func folded(t *testing.T, a *app.App) map[string]string {
 	return all
 }
 
-// TestAWorkspaceWithRedactedEventsMoves redacts events, one of them halfway, and moves the workspace: nothing that was redacted is in the file,
-// documents are the same there, what was left to do is done there, and every proof holds.
+// TestAWorkspaceWithRedactedEventsMoves redacts events, one of them halfway, and moves the workspace: nothing that was redacted is in the
+// file, documents are the same there, what was left to do is done there, and every proof holds.
 func TestAWorkspaceWithRedactedEventsMoves(t *testing.T) {
 	ctx, ws := t.Context(), id.DefaultWorkspace
 	dir, there, file := t.TempDir(), t.TempDir(), filepath.Join(t.TempDir(), "ws.tar.gz")
@@ -75,7 +75,8 @@ func TestAWorkspaceWithRedactedEventsMoves(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := a.Log.Append(ctx, event.Batch{Workspace: ws, Drafts: []event.Draft{event.RedactionOf(origin, confided[49], "a mistake", left)}}); err != nil {
+	if _, err := a.Log.Append(ctx, event.Batch{Workspace: ws, Drafts: []event.Draft{event.RedactionOf(origin, confided[49], "a mistake",
+		left)}}); err != nil {
 		t.Fatal(err)
 	}
 	if err := a.Signer.Step(ctx); err != nil {

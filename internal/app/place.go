@@ -26,7 +26,8 @@ func place(c Config) (space.Place, error) {
 func rulesOf(file string) (tiering.Rules, error) {
 	info, err := os.Stat(file)
 	if err != nil || !info.Mode().IsRegular() || info.Size() >= maxRulesFile {
-		return tiering.Rules{}, fmt.Errorf("the rules of where commands run, %s, are no file of at most %d bytes that can be read", file, tiering.MaxRulesBytes)
+		return tiering.Rules{}, fmt.Errorf("the rules of where commands run, %s, are no file of at most %d bytes that can be read", file,
+			tiering.MaxRulesBytes)
 	}
 	text, err := os.ReadFile(file)
 	if err != nil {

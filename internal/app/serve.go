@@ -26,7 +26,8 @@ type State struct {
 	Started time.Time `json:"started_at"`
 	Version string    `json:"version"`
 	Phase   string    `json:"phase,omitempty"` // what the daemon does before it can work, as in "opens the log"; "" for one that can
-	Cold    bool      `json:"-"`               // the interpreters of nano spaces were never compiled on this machine; that begins in the background
+	// the interpreters of nano spaces were never compiled on this machine; that begins in the background
+	Cold bool `json:"-"`
 }
 
 // tiersAge is how long it is believed that a tier works that worked: a space is started to find out.
@@ -71,7 +72,8 @@ func (a *App) serve(ids *id.Source, blobs *disk.Blobs) error {
 	}
 	a.server = httpapi.New(wire.Config{
 		Clock: a.clock, IDs: ids, Log: a.logger,
-		Authenticate: a.Identity.Authenticate, AuthenticateEngine: a.Identity.AuthenticateEngine, Rates: rates, Observer: observer{a.metrics, a.tracer},
+		Authenticate: a.Identity.Authenticate, AuthenticateEngine: a.Identity.AuthenticateEngine, Rates: rates, Observer: observer{a.metrics,
+			a.tracer},
 		Hosts: a.Config.hosts(), Elsewhere: a.elsewhere(),
 	}, services, Version)
 	return nil
@@ -162,7 +164,8 @@ func (a *App) tellOfSwitches(ctx context.Context) {
 	}
 	for _, ws := range workspaces {
 		if k, err := a.Gate.KillSwitch.State(ctx, ws); err == nil && k.On {
-			a.logger.Warn("the kill switch is on: no effect is permitted until somebody lifts it with agentbox kill-switch off", "code", "kill_switch_on", "workspace", string(ws))
+			a.logger.Warn("the kill switch is on: no effect is permitted until somebody lifts it with agentbox kill-switch off", "code",
+				"kill_switch_on", "workspace", string(ws))
 		}
 	}
 }
@@ -345,8 +348,8 @@ func trim(raw []byte) []byte {
 // settleTime is how long the evidence of runs that have ended is waited for before the log is closed: the database may be away.
 const settleTime = 5 * time.Second
 
-// settle waits until the evidence of every run that has ended is collected, for as long as settleTime. What it returns is closed when that is so, or
-// when the log was closed.
+// settle waits until the evidence of every run that has ended is collected, for as long as settleTime. What it returns is closed when
+// that is so, or when the log was closed.
 func (a *App) settle() <-chan struct{} {
 	settled := make(chan struct{})
 	if a.Engines == nil {

@@ -55,7 +55,8 @@ func ranOnce(t *testing.T, c app.Config, checkpoint string) {
 	}
 }
 
-// TestWhatWasGivenUpIsNotMissed gives the checkpoints up: who verifies then, before the next start, misses none. One that vanished without a word is missed.
+// TestWhatWasGivenUpIsNotMissed gives the checkpoints up: who verifies then, before the next start, misses none. One that vanished
+// without a word is missed.
 func TestWhatWasGivenUpIsNotMissed(t *testing.T) {
 	c := app.Default(filepath.Join(t.TempDir(), "data"))
 	c.Listen = "127.0.0.1:0"

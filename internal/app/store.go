@@ -69,7 +69,8 @@ func (c Config) offFile(what, instead string) error {
 	if !c.inDatabase() {
 		return nil
 	}
-	return fault.New(fault.Invalid, "store_unsupported", "%s is of a log in the data directory, and this one lies in a database", what).With(instead)
+	return fault.New(fault.Invalid, "store_unsupported", "%s is of a log in the data directory, and this one lies in a database",
+		what).With(instead)
 }
 
 // inFile refuses a configuration without a database for a data directory whose log lies in one.
@@ -81,7 +82,8 @@ func (c Config) inFile() error {
 	if err := d.read(); err != nil || d.note.Store == "" {
 		return err
 	}
-	return fault.New(fault.Conflict, "store_changed", "the log of %s lies in a database", c.DataDir).With("name it with --store or AGENTBOX_STORE")
+	return fault.New(fault.Conflict, "store_changed", "the log of %s lies in a database",
+		c.DataDir).With("name it with --store or AGENTBOX_STORE")
 }
 
 // openStore opens the log for the daemon.
@@ -163,11 +165,12 @@ func lookAtStore(ctx context.Context, c Config) (Store, error) {
 
 // databaseOptions are the options of a log in a database, without its keys.
 func databaseOptions(c Config) postgres.Options {
-	return postgres.Options{Address: c.Store, Definitions: Definitions(), Clock: Clock{}, IDs: id.NewSource(Clock{}.Now, rand.Reader), Entropy: rand.Reader}
+	return postgres.Options{Address: c.Store, Definitions: Definitions(), Clock: Clock{}, IDs: id.NewSource(Clock{}.Now, rand.Reader),
+		Entropy: rand.Reader}
 }
 
-// writeStore opens the log for an operator's own work, where no daemon runs. The database is waited for by nobody: a daemon that has it is a
-// refusal.
+// writeStore opens the log for an operator's own work, where no daemon runs. The database is waited for by nobody: a daemon that has it
+// is a refusal.
 func writeStore(ctx context.Context, c Config, existing bool, keys vault.Keys) (Store, error) {
 	if !c.inDatabase() {
 		o := logOptions(filepath.Join(c.DataDir, logFile))

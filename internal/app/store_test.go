@@ -83,7 +83,9 @@ func TestLogInADatabase(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, err := run.ParseMessage([]byte(`{"protocolVersion":"1.0","operations":[{"type":"createFile","path":"a.txt","content":"one\n"},{"type":"shell","command":"wc -l < a.txt"}]}`))
+	m, err := run.ParseMessage(
+		[]byte(`{"protocolVersion":"1.0","operations":[{"type":"createFile","path":"a.txt","content":"one\n"},{"type":"shell","command":"wc -l ` +
+			`< a.txt"}]}`))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -109,7 +111,8 @@ func TestLogInADatabase(t *testing.T) {
 		t.Errorf("without a daemon: %+v, %v", audits, err)
 	}
 	// What is of a log in a file is refused, and says what to do.
-	if _, err := app.Backup(t.Context(), c, filepath.Join(t.TempDir(), "b"), false, nil); fault.CodeOf(err) != "store_unsupported" || !strings.Contains(suggestion(err), "pg_dump") {
+	if _, err := app.Backup(t.Context(), c, filepath.Join(t.TempDir(), "b"), false, nil); fault.CodeOf(err) != "store_unsupported" ||
+		!strings.Contains(suggestion(err), "pg_dump") {
 		t.Errorf("a backup: %v, want store_unsupported", err)
 	}
 	if _, _, err := app.Restore(t.Context(), c, "b", "", nil); fault.CodeOf(err) != "store_unsupported" {
@@ -130,7 +133,8 @@ func TestLogInADatabase(t *testing.T) {
 	// Without the address, or with one where there was none, the directory is not taken for another's.
 	without := c
 	without.Store = ""
-	for name, wrong := range map[string]app.Config{"without its database": without, "a file's with a database": inDatabase(file.DataDir, address, "")} {
+	for name, wrong := range map[string]app.Config{"without its database": without, "a file's with a database": inDatabase(file.DataDir,
+		address, "")} {
 		if a, err := app.Open(t.Context(), wrong, app.Clock{}, slog.New(slog.DiscardHandler)); fault.CodeOf(err) != "store_changed" {
 			t.Errorf("%s: %v, want store_changed", name, err)
 			_ = a.Close()
@@ -143,7 +147,8 @@ func TestLogInADatabase(t *testing.T) {
 		t.Errorf("kept without its database: %v, want store_changed", err)
 	}
 	// Another log in its place is noticed.
-	if _, err := app.Open(t.Context(), inDatabase(c.DataDir, pgtest.Start(t).Database(), ""), app.Clock{}, slog.New(slog.DiscardHandler)); fault.CodeOf(err) != "log_rolled_back" {
+	if _, err := app.Open(t.Context(), inDatabase(c.DataDir, pgtest.Start(t).Database(), ""), app.Clock{},
+		slog.New(slog.DiscardHandler)); fault.CodeOf(err) != "log_rolled_back" {
 		t.Errorf("an empty database in its place: %v, want log_rolled_back", err)
 	}
 }
@@ -155,8 +160,8 @@ func suggestion(err error) string {
 	return ""
 }
 
-// A daemon that has a database alone keeps from it who would work on it with others. It is found to have other keys when its turn comes; once
-// keys and contents are where both can reach them, the two work together, and what the first one was is what both are.
+// A daemon that has a database alone keeps from it who would work on it with others. It is found to have other keys when its turn comes;
+// once keys and contents are where both can reach them, the two work together, and what the first one was is what both are.
 func TestFromOneDaemonToSeveral(t *testing.T) {
 	server := pgtest.Start(t)
 	address, shared := server.Database(), filepath.Join(t.TempDir(), "shared")
@@ -227,8 +232,8 @@ func awaits(t *testing.T, dir string) {
 	}
 }
 
-// The files of a space stay on the machine that made them. Another member knows the space, leaves it alone, and works all the same; so does who
-// comes back to it.
+// The files of a space stay on the machine that made them. Another member knows the space, leaves it alone, and works all the same; so
+// does who comes back to it.
 func TestSpacesElsewhere(t *testing.T) {
 	address, shared := pgtest.Start(t).Database(), filepath.Join(t.TempDir(), "shared")
 	open := func(dir string) *app.App {
@@ -246,7 +251,8 @@ func TestSpacesElsewhere(t *testing.T) {
 		t.Fatal(err)
 	}
 	b := open(theirs) // while the first one works
-	if doc, _, err := projection.Load[space.Space](t.Context(), b.Log, id.DefaultWorkspace, space.Projection, string(s.ID)); err != nil || doc.Status == space.Destroyed {
+	if doc, _, err := projection.Load[space.Space](t.Context(), b.Log, id.DefaultWorkspace, space.Projection, string(s.ID)); err != nil ||
+		doc.Status == space.Destroyed {
 		t.Errorf("the space is %+v, %v", doc, err)
 	}
 	if _, err := b.Spaces.Keep(t.Context(), s); !errors.Is(err, space.ErrFilesMissing) {

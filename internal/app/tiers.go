@@ -55,7 +55,8 @@ func (a *App) tiers() ([]space.Tier, error) {
 	return found, nil
 }
 
-// trial is the first try of the tiers, which begins as soon as there are tiers: it starts a process, and waits for it, beside the rest of the start.
+// trial is the first try of the tiers, which begins as soon as there are tiers: it starts a process, and waits for it, beside the rest of
+// the start.
 type trial struct {
 	done  chan struct{}
 	ended time.Time // set, with err, before done is closed
@@ -101,12 +102,13 @@ func Worker(ctx context.Context, args []string) error {
 
 func openNano(c Config, clock event.Clock, logger *slog.Logger) (*nano.Tier, error) {
 	return nano.New(nano.Options{
-		Command: c.Worker, Cache: nanoCache(c), Workers: runtime.NumCPU(), Scratch: filepath.Join(c.DataDir, nanoDir), Entropy: rand.Reader, Clock: clock, Logger: logger,
+		Command: c.Worker, Cache: nanoCache(c), Workers: runtime.NumCPU(), Scratch: filepath.Join(c.DataDir, nanoDir), Entropy: rand.Reader,
+		Clock: clock, Logger: logger,
 	})
 }
 
-// nanoCache is the folder for compiled interpreters, one for all daemons of a user, since compiling takes seconds. What lies in it is executed: it is closed
-// to others, like the program itself.
+// nanoCache is the folder for compiled interpreters, one for all daemons of a user, since compiling takes seconds. What lies in it is
+// executed: it is closed to others, like the program itself.
 func nanoCache(c Config) string {
 	if cache := cacheDir(); cache != "" {
 		return filepath.Join(cache, "wasm")

@@ -66,8 +66,8 @@ func collect(t *testing.T) *collected {
 	return c
 }
 
-// tree draws the spans of one trace below a parent: each on a line, its children further in, in the order in which they began. Spans that happen
-// once for each try of something stand once.
+// tree draws the spans of one trace below a parent: each on a line, its children further in, in the order in which they began. Spans that
+// happen once for each try of something stand once.
 func (c *collected) tree(traceID, parent string) string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -320,7 +320,8 @@ func TestTheTraceOfARun(t *testing.T) {
 	}
 }
 
-// TestTheTraceOfARequest makes a space and uses its files without any run: what is done in the space stands below the request that it is done for.
+// TestTheTraceOfARequest makes a space and uses its files without any run: what is done in the space stands below the request that it is
+// done for.
 func TestTheTraceOfARequest(t *testing.T) {
 	c := collect(t)
 	config := app.Default(t.TempDir())
@@ -381,7 +382,8 @@ DELETE /v1/spaces/{space_id}/files/{path...}
 	archived := figures["space file archive agentbox.file.bytes"]
 	delete(figures, "space file archive agentbox.file.bytes")
 	if diff := cmp.Diff(map[string]int64{
-		"space file create agentbox.file.bytes": int64(len(content)), "space file read agentbox.file.bytes": int64(len(content)), "space file list agentbox.file.entries": 1,
+		"space file create agentbox.file.bytes": int64(len(content)), "space file read agentbox.file.bytes": int64(len(content)),
+		"space file list agentbox.file.entries": 1,
 	}, figures); diff != "" || archived < int64(len(content)) {
 		t.Errorf("the figures (-want +got):\n%s\nan archive of %d bytes", diff, archived)
 	}
@@ -413,7 +415,8 @@ func TestWhoseTracesAreTold(t *testing.T) {
 			config.Listen = "127.0.0.1:0"
 			d := startTraced(t, config)
 			made, _ := d.ask("POST", "/v1/spaces", `{"best_effort":true}`, c.traceparent)
-			_, h := d.ask("POST", "/v1/spaces/"+text(made, "id")+"/runs", `{"protocolVersion":"1.0","operations":[{"type":"message","content":"hi"}]}`, c.traceparent)
+			_, h := d.ask("POST", "/v1/spaces/"+text(made, "id")+"/runs",
+				`{"protocolVersion":"1.0","operations":[{"type":"message","content":"hi"}]}`, c.traceparent)
 			parts := strings.Split(h.Get("Traceresponse"), "-")
 			if len(parts) != 4 || (parts[3] == "01") != c.told {
 				t.Errorf("answered %v", parts)
@@ -427,7 +430,8 @@ func TestWhoseTracesAreTold(t *testing.T) {
 				t.Errorf("the run was made with the trace %q (%v), answered %q", data.Trace, err, h.Get("Traceresponse"))
 			}
 			d.stop()
-			if got := strings.Contains(to.tree(parts[1], ""), "invoke_agent") || strings.Contains(to.tree(parts[1], "00f067aa0ba902b7"), "invoke_agent"); got != c.told {
+			if got := strings.Contains(to.tree(parts[1], ""), "invoke_agent") || strings.Contains(to.tree(parts[1], "00f067aa0ba902b7"),
+				"invoke_agent"); got != c.told {
 				t.Errorf("told: %v, want %v", got, c.told)
 			}
 		})
@@ -440,7 +444,8 @@ func TestNoTracesWithoutACollector(t *testing.T) {
 	config.Listen = "127.0.0.1:0"
 	d := startTraced(t, config)
 	made, _ := d.ask("POST", "/v1/spaces", `{"best_effort":true,"env":{"TRACEPARENT":""}}`, "")
-	answer, h := d.ask("POST", "/v1/spaces/"+text(made, "id")+"/runs", `{"protocolVersion":"1.0","operations":[{"type":"shell","command":"echo \"<$TRACEPARENT>\""}]}`, "")
+	answer, h := d.ask("POST", "/v1/spaces/"+text(made, "id")+"/runs",
+		`{"protocolVersion":"1.0","operations":[{"type":"shell","command":"echo \"<$TRACEPARENT>\""}]}`, "")
 	if !strings.HasSuffix(h.Get("Traceresponse"), "-00") {
 		t.Errorf("answered %q", h.Get("Traceresponse"))
 	}

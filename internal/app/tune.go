@@ -15,8 +15,8 @@ import (
 // is gone with the request, so collecting less often is nearly free: it gives a third more appends a second on two cores.
 const gcPercent = 800
 
-// mostGrowth bounds by how much the heap grows beyond what lives before it is collected: what lives and is not moved keeps whole pages of a heap that was once
-// large, and a thousand spaces that were made in a heap of 300 MB hold 80 of it for 20.
+// mostGrowth bounds by how much the heap grows beyond what lives before it is collected: what lives and is not moved keeps whole pages of
+// a heap that was once large, and a thousand spaces that were made in a heap of 300 MB hold 80 of it for 20.
 const mostGrowth = 96 << 20
 
 // percent is how much the heap may grow before it is collected, in hundredths of what lives.
@@ -39,17 +39,20 @@ func Tune() {
 	}
 }
 
-// What a daemon may take of new memory in a period and still be at rest, and how much it has to have taken since rubbish was given back last so that it is worth it.
+// What a daemon may take of new memory in a period and still be at rest, and how much it has to have taken since rubbish was given back
+// last so that it is worth it.
 const (
 	restPeriod = 2 * time.Second
 	restBytes  = 16 << 20 // what it does by itself with a thousand spaces takes a third of it
 	worthBytes = 32 << 20
-	firstBytes = 8 << 20 // the same, of the first time: what a start has made is rubbish, and a daemon that nobody uses makes too little to be collected
+	// the same, of the first time: what a start has made is rubbish, and a daemon that nobody uses makes too little to be collected
+	firstBytes = 8 << 20
 )
 
-// rest decides when the memory of rubbish is given back to the system: when a daemon that had something to do has nothing to do any more. The runtime keeps
-// the heap that it once needed, which with gcPercent is nine times what lives, and gives it back over minutes; one that does nothing is not even collected
-// for two minutes. To collect what lives after a thousand spaces were made takes some milliseconds, and to get the memory again about as long.
+// rest decides when the memory of rubbish is given back to the system: when a daemon that had something to do has nothing to do any more.
+// The runtime keeps the heap that it once needed, which with gcPercent is nine times what lives, and gives it back over minutes; one that
+// does nothing is not even collected for two minutes. To collect what lives after a thousand spaces were made takes some milliseconds,
+// and to get the memory again about as long.
 type rest struct {
 	last  uint64 // bytes that the process had ever taken when step was called last
 	given uint64 // the same, when rubbish was given back last

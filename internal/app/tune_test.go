@@ -63,9 +63,11 @@ func kept() uint64 {
 	return m.HeapSys - m.HeapReleased
 }
 
-// TestTheHeapGrowsByAPart has a small heap grow to nine times what lives, a larger one by so many bytes, and a large one to twice what lives.
+// TestTheHeapGrowsByAPart has a small heap grow to nine times what lives, a larger one by so many bytes, and a large one to twice what
+// lives.
 func TestTheHeapGrowsByAPart(t *testing.T) {
-	for lives, want := range map[uint64]int{0: gcPercent, 1 << 20: gcPercent, 12 << 20: gcPercent, 24 << 20: 400, 48 << 20: 200, 96 << 20: 100, 1 << 30: 100} {
+	for lives, want := range map[uint64]int{0: gcPercent, 1 << 20: gcPercent, 12 << 20: gcPercent, 24 << 20: 400, 48 << 20: 200, 96 << 20: 100,
+		1 << 30: 100} {
 		if got := percent(lives); got != want {
 			t.Errorf("%d bytes live: got %d, want %d", lives, got, want)
 		}

@@ -123,7 +123,8 @@ func holdsWhatItHeld(t *testing.T, a *app.App) {
 		t.Fatalf("%d open questions, %v, want that of %s", len(open), err, waits.ID)
 	}
 	owner := event.Origin{Principal: a.Owner}
-	if _, err := a.Gate.Approvals.Decide(ctx, owner, ws, open[0].ID, policy.Answer{Decision: policy.Refuse}); err != nil && fault.CodeOf(err) != "approval_expired" {
+	if _, err := a.Gate.Approvals.Decide(ctx, owner, ws, open[0].ID, policy.Answer{Decision: policy.Refuse}); err != nil &&
+		fault.CodeOf(err) != "approval_expired" {
 		t.Errorf("answer the old question: %v", err)
 	}
 	file, err := a.Spaces.ReadFile(ctx, owner, ws, report.Space, "report.md", spaces.Any)
@@ -136,8 +137,8 @@ func holdsWhatItHeld(t *testing.T, a *app.App) {
 	}
 }
 
-// knowsItsCauses looks for each event of a log by the cause that it names, also those that were recorded before there was an index of causes, and has
-// what goes on follow from what was there.
+// knowsItsCauses looks for each event of a log by the cause that it names, also those that were recorded before there was an index of
+// causes, and has what goes on follow from what was there.
 func knowsItsCauses(t *testing.T, a *app.App) {
 	t.Helper()
 	if _, err := a.Gate.KillSwitch.Throw(t.Context(), event.Origin{Principal: a.Owner}, id.DefaultWorkspace, "after the upgrade"); err != nil {
@@ -149,7 +150,8 @@ func knowsItsCauses(t *testing.T, a *app.App) {
 	}
 	last := all[len(all)-1]
 	lifted := slices.IndexFunc(all, func(e event.Event) bool { return e.Type == policy.KillSwitchLiftedType })
-	if last.Type != policy.KillSwitchThrownType || lifted < 0 || last.Causation != all[lifted].ID || last.Correlation != all[lifted].Correlation {
+	if last.Type != policy.KillSwitchThrownType || lifted < 0 || last.Causation != all[lifted].ID ||
+		last.Correlation != all[lifted].Correlation {
 		t.Errorf("the kill switch is thrown by %+v, which does not follow from when it was lifted", last.Header)
 	}
 	for _, e := range all {
@@ -179,7 +181,8 @@ func TestNewerDataIsRefused(t *testing.T) {
 	}
 	for range 2 {
 		a, err := app.Open(t.Context(), app.Default(dir), app.Clock{}, slog.New(slog.DiscardHandler))
-		if err == nil || a != nil || fault.CodeOf(err) != "log_too_new" || !strings.Contains(err.Error(), "a newer version of Agentbox wrote this log; use that version") {
+		if err == nil || a != nil || fault.CodeOf(err) != "log_too_new" || !strings.Contains(err.Error(),
+			"a newer version of Agentbox wrote this log; use that version") {
 			t.Fatalf("open: %v, want log_too_new", err)
 		}
 	}

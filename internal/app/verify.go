@@ -49,20 +49,24 @@ func (a Audit) Findings() []audit.Finding {
 func (a Audit) Unchecked() []string {
 	var said []string
 	if a.Log.Sealed > 0 {
-		said = append(said, fmt.Sprintf("the data of %d events cannot be opened, for their keys are not here: these data were not checked", a.Log.Sealed))
+		said = append(said, fmt.Sprintf("the data of %d events cannot be opened, for their keys are not here: these data were not checked",
+			a.Log.Sealed))
 	}
 	if a.Documents.Unchecked {
 		said = append(said, "no document was compared with the log: without the data of its events nobody can tell what the documents should be")
 	}
 	if len(a.Documents.Skipped) > 0 {
-		said = append(said, fmt.Sprintf("the documents %s were made by another version of Agentbox and were not compared: start the daemon once, then verify again",
+		said = append(said, fmt.Sprintf(
+			"the documents %s were made by another version of Agentbox and were not compared: start the daemon once, then verify again",
 			strings.Join(a.Documents.Skipped, ", ")))
 	}
 	if a.Contents.Sealed > 0 {
-		said = append(said, fmt.Sprintf("%d contents that events name cannot be opened, for their keys are not here: they were not checked", a.Contents.Sealed))
+		said = append(said, fmt.Sprintf("%d contents that events name cannot be opened, for their keys are not here: they were not checked",
+			a.Contents.Sealed))
 	}
 	if a.Unsigned {
-		said = append(said, "this installation signs checkpoints, and there is none of this workspace: an end of the log that is missing would not be noticed")
+		said = append(said, "this installation signs checkpoints, and there is none of this workspace: an end of the log that is missing would "+
+			"not be noticed")
 	}
 	s := a.Snapshots
 	for _, one := range []struct {
@@ -79,8 +83,8 @@ func (a Audit) Unchecked() []string {
 	return said
 }
 
-// Notes says what is not here and may be so: a copy of a log has no files of spaces, other daemons have their own, and a power cut can take a
-// snapshot that nobody has used. The log is intact without them.
+// Notes says what is not here and may be so: a copy of a log has no files of spaces, other daemons have their own, and a power cut can
+// take a snapshot that nobody has used. The log is intact without them.
 func (a Audit) Notes() []string {
 	var said []string
 	if n := a.Snapshots.Lost; n > 0 {
@@ -235,8 +239,8 @@ func (p *Proofs) Verify(ctx context.Context, others ...Holder) (audits []Audit, 
 	return audits, nil
 }
 
-// roots are the projections whose documents say who may do what, with the entity types of the events that make them. Approvals are not among
-// them: there may be a great many, and an approval gives nothing without its principal and its action.
+// roots are the projections whose documents say who may do what, with the entity types of the events that make them. Approvals are not
+// among them: there may be a great many, and an approval gives nothing without its principal and its action.
 var roots = map[string]audit.Root{
 	principal.Projection:        {Entity: principal.Entity},
 	principal.KeyProjection:     {Entity: principal.KeyEntity},
@@ -301,7 +305,8 @@ func (p *Proofs) noted(ctx context.Context, log Store, ws id.Workspace, reached 
 	}
 	return []audit.Finding{{
 		Kind: audit.Truncated, Seq: head + 1,
-		Detail: fmt.Sprintf("the log ends at event %d, and %s says that it had reached event %d: the last events are missing", head, noteFile, reached),
+		Detail: fmt.Sprintf("the log ends at event %d, and %s says that it had reached event %d: the last events are missing", head, noteFile,
+			reached),
 	}}, nil
 }
 

@@ -60,7 +60,8 @@ func TestVerifyNamesWhatIsFiledElsewhere(t *testing.T) {
 		sql, kind string
 		seq       uint64
 	}{
-		"another stream":             {`INSERT INTO streams SELECT 9, workspace, 'room', 'room_x', 0, hash FROM streams LIMIT 1; UPDATE events SET stream = 9 WHERE place & 0xffff = 2`, audit.StreamMismatch, 2},
+		"another stream": {`INSERT INTO streams SELECT 9, workspace, 'room', 'room_x', 0, hash FROM streams LIMIT 1; UPDATE events ` +
+			`SET stream = 9 WHERE place & 0xffff = 2`, audit.StreamMismatch, 2},
 		"a stream that there is not": {`UPDATE events SET stream = 9 WHERE place & 0xffff = 1`, audit.StreamMismatch, 1},
 		"another event's key":        {`UPDATE event_keys SET seq = 2`, audit.KeyMismatch, 1},
 		"a key dropped":              {`DELETE FROM event_keys`, audit.KeyMismatch, 1},

@@ -138,7 +138,8 @@ func (p *Proofs) Holders(ctx context.Context, against []string) (holders []Holde
 		}
 		if len(h.Checkpoints) == 0 {
 			return nil, fault.New(fault.NotFound, "witness_knows_nothing", "%s holds no checkpoint of %s", where, p.Key.Name()).
-				With("either nothing was brought there yet, or this data directory has another key than it had: name the key that you know with --public-key")
+				With("either nothing was brought there yet, or this data directory has another key than it had: name the key that you know with " +
+					"--public-key")
 		}
 		holders = append(holders, h)
 	}
@@ -148,7 +149,8 @@ func (p *Proofs) Holders(ctx context.Context, against []string) (holders []Holde
 func readCheckpoint(path string) ([]byte, error) {
 	info, err := os.Stat(path)
 	if err == nil && info.Size() > merkle.MaxCheckpointBytes {
-		return nil, fault.New(fault.Invalid, "checkpoint_invalid", "the checkpoint is not valid: it has more than %d bytes", merkle.MaxCheckpointBytes)
+		return nil, fault.New(fault.Invalid, "checkpoint_invalid", "the checkpoint is not valid: it has more than %d bytes",
+			merkle.MaxCheckpointBytes)
 	}
 	raw, err := os.ReadFile(path)
 	if err != nil {
@@ -180,9 +182,10 @@ func (p *Proofs) ask(ctx context.Context, where string, h *Holder) error {
 	return nil
 }
 
-// ServeWitness runs a witness of the installations with the given public keys until ctx ends. It keeps its own key and the checkpoints in dir,
-// and tells ready where it serves, and by which key its signatures are verified.
-func ServeWitness(ctx context.Context, dir, listen string, keys []string, logger *slog.Logger, ready func(address, publicKey string)) (err error) {
+// ServeWitness runs a witness of the installations with the given public keys until ctx ends. It keeps its own key and the checkpoints in
+// dir, and tells ready where it serves, and by which key its signatures are verified.
+func ServeWitness(ctx context.Context, dir, listen string, keys []string, logger *slog.Logger, ready func(address,
+	publicKey string)) (err error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return fmt.Errorf("make the folder of the witness: %w", err)
 	}

@@ -109,7 +109,8 @@ func private(target *url.URL) error {
 		return nil
 	}
 	if target.Host == "" {
-		return fault.New(fault.Invalid, "address_invalid", "%.200q is not the address of a daemon; it looks like http://127.0.0.1:7433", target.String())
+		return fault.New(fault.Invalid, "address_invalid", "%.200q is not the address of a daemon; it looks like http://127.0.0.1:7433",
+			target.String())
 	}
 	return fault.New(fault.Denied, "address_insecure", "the key would go to %.200q in clear text; use https", target.Scheme+"://"+target.Host)
 }
@@ -121,7 +122,8 @@ func unreachable(ctx context.Context, err error, address string) error {
 	if e, ok := errors.AsType[*url.Error](err); ok {
 		err = e.Err // the rest of it only repeats the request
 	}
-	return fault.Wrap(err, fault.Unavailable, "daemon_unreachable", "the daemon at %.200s does not answer", address).With("is it running? start one with: agentbox up")
+	return fault.Wrap(err, fault.Unavailable, "daemon_unreachable", "the daemon at %.200s does not answer",
+		address).With("is it running? start one with: agentbox up")
 }
 
 // kinds are the kinds of fault behind the statuses; statuses that are not here are decided by their hundred.
@@ -154,7 +156,8 @@ func problem(answer *http.Response) error {
 	}
 	raw, err := io.ReadAll(io.LimitReader(answer.Body, maxProblem))
 	if err != nil || json.Unmarshal(raw, &p) != nil || p.Code == "" {
-		return fault.New(kind, "unexpected_answer", "the answer %d is not one of this API; is there another server at this address", answer.StatusCode)
+		return fault.New(kind, "unexpected_answer", "the answer %d is not one of this API; is there another server at this address",
+			answer.StatusCode)
 	}
 	f := fault.New(kind, p.Code, "%s", p.Detail)
 	if kind == fault.Internal && p.RequestID != "" {
@@ -217,7 +220,8 @@ func (c *Client) exchange(ctx context.Context, q request, out any) error {
 		return fault.New(fault.Exhausted, "answer_too_large", "the answer has more than %d bytes; ask for less at once", maxAnswer)
 	}
 	if err := json.Unmarshal(raw, out); err != nil {
-		return fault.Wrap(err, fault.Internal, "unexpected_answer", "the answer of %s %s cannot be read; is the daemon of another version", q.method, q.path)
+		return fault.Wrap(err, fault.Internal, "unexpected_answer", "the answer of %s %s cannot be read; is the daemon of another version",
+			q.method, q.path)
 	}
 	return nil
 }

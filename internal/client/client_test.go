@@ -45,7 +45,10 @@ func TestWhatIsSent(t *testing.T) {
 		do   func() error
 		want string
 	}{
-		{func() error { _, err := c.CreateSpace(ctx, SpaceRequest{Name: "n", TTLSeconds: 60}); return err }, `POST /v1/spaces {"name":"n","ttl_seconds":60}`},
+		{func() error {
+			_, err := c.CreateSpace(ctx, SpaceRequest{Name: "n", TTLSeconds: 60})
+			return err
+		}, `POST /v1/spaces {"name":"n","ttl_seconds":60}`},
 		{func() error { _, err := c.UpdateSpace(ctx, "spc_1", SpaceChange{Name: &text}); return err }, `PATCH /v1/spaces/spc_1 {"name":"n"}`},
 		{func() error { _, err := c.ExtendSpace(ctx, "spc_1", 90e9); return err }, `POST /v1/spaces/spc_1/extend {"ttl_seconds":90}`},
 		{func() error {
@@ -72,7 +75,10 @@ func TestWhatIsSent(t *testing.T) {
 			_, err := c.WriteFile(ctx, "spc_1", "f", strings.NewReader("hi"), 2, true, "0755")
 			return err
 		}, `PUT /v1/spaces/spc_1/files/f?mode=0755&overwrite=true hi`},
-		{func() error { _, err := c.Decide(ctx, "appr_1", Answer{Decision: "approve"}); return err }, `POST /v1/approvals/appr_1/decide {"decision":"approve"}`},
+		{func() error {
+			_, err := c.Decide(ctx, "appr_1", Answer{Decision: "approve"})
+			return err
+		}, `POST /v1/approvals/appr_1/decide {"decision":"approve"}`},
 		{func() error { _, err := c.SetKillSwitch(ctx, true, ""); return err }, `PUT /v1/kill-switch {"on":true}`},
 		{func() error {
 			_, err := c.Events(ctx, EventFilter{Run: "run_1", Types: []string{"a.b", "c.d"}, From: 3, Limit: 9})
@@ -130,7 +136,8 @@ func TestRefusals(t *testing.T) {
 
 // TestTheKeyStaysOnThisMachine refuses an address to which a key would go in clear text.
 func TestTheKeyStaysOnThisMachine(t *testing.T) {
-	for _, address := range []string{"http://192.0.2.1:1", "http://localhost.example:1", "ftp://127.0.0.1", "127.0.0.1:7433", "http://127.0.0.1.example"} {
+	for _, address := range []string{"http://192.0.2.1:1", "http://localhost.example:1", "ftp://127.0.0.1", "127.0.0.1:7433",
+		"http://127.0.0.1.example"} {
 		if _, err := New(address, "k").Session(t.Context()); fault.CodeOf(err) != "address_insecure" && fault.CodeOf(err) != "address_invalid" {
 			t.Errorf("%s: got %v, want a refusal", address, err)
 		}
@@ -209,9 +216,11 @@ func TestAStreamNeverEndsWithASuccessThatDidNotHappen(t *testing.T) {
 
 // TestParse reads streams as the standard says, however they are cut into pieces.
 func TestParse(t *testing.T) {
-	const stream = ":c\r\nid:1\r\ndata: a\r\ndata:  b\r\n\r\nevent: e\rdata\r\rdata: x\n\nid: \x00\nid\nretry: 5\nunknown: y\ndata: z\n\n\ndata: lost\n"
+	const stream = ":c\r\nid:1\r\ndata: a\r\ndata:  b\r\n\r\nevent: e\rdata\r\rdata: x\n\nid: \x00\nid\nretry: 5\nunknown: y\ndata: " +
+		"z\n\n\ndata: lost\n"
 	want := []message{{id: "1", data: "a\n b"}, {id: "1", name: "e", data: ""}, {id: "1", data: "x"}, {id: "", data: "z"}}
-	for name, r := range map[string]io.Reader{"whole": strings.NewReader(stream), "by bytes": iotest.OneByteReader(strings.NewReader(stream))} {
+	for name, r := range map[string]io.Reader{"whole": strings.NewReader(stream),
+		"by bytes": iotest.OneByteReader(strings.NewReader(stream))} {
 		var got []message
 		for m, err := range parse(r) {
 			if err != nil {

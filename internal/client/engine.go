@@ -66,7 +66,8 @@ func (c *Client) CreateEngineRun(ctx context.Context, q EngineRun) (run.Run, err
 	return made, err
 }
 
-// ClaimRun claims the next run: of a room and of a kind of work where they are named. It waits for one, in whole seconds and at most a minute.
+// ClaimRun claims the next run: of a room and of a kind of work where they are named. It waits for one, in whole seconds and at most a
+// minute.
 func (c *Client) ClaimRun(ctx context.Context, room id.Room, work string, wait time.Duration) (Claimed, error) {
 	var got Claimed
 	err := c.post(ctx, "/v1/runs/claim", struct {
@@ -132,7 +133,8 @@ func nothing(got Claimed) error {
 	if got.Reason != WorkspaceFull || got.Tasks == nil {
 		return errand.ErrNothing
 	}
-	return fault.New(fault.NotFound, errand.ErrNothing.Code, "%d runs wait for a place in the workspace: %d of %d places are taken, %d of them by engines that are silent",
+	return fault.New(fault.NotFound, errand.ErrNothing.Code,
+		"%d runs wait for a place in the workspace: %d of %d places are taken, %d of them by engines that are silent",
 		got.Waiting, got.Tasks.Running, got.Tasks.Most, got.Tasks.Silent)
 }
 
@@ -236,12 +238,15 @@ func (d Desk) Invoke(ctx context.Context, w errand.Work, s id.Step, index int, o
 		Reason   string      `json:"reason"`
 	}
 	body := map[string]any{"tool_name": run.ToolName(operation), "input": errand.AtOperation(index, run.TypeOf(operation), operation)}
-	err := d.call(ctx, http.MethodPost, join("/v1/steps/", escape(string(s)), "/toolcalls"), nil, body, &got, claimed(w.Token, once(w, "call", index)))
-	return errand.Verdict{Call: got.Call, Permit: got.Permit, Asks: got.Decision == "require_approval", Code: got.Code, Reason: got.Reason}, err
+	err := d.call(ctx, http.MethodPost, join("/v1/steps/", escape(string(s)), "/toolcalls"), nil, body, &got, claimed(w.Token, once(w, "call",
+		index)))
+	return errand.Verdict{Call: got.Call, Permit: got.Permit, Asks: got.Decision == "require_approval", Code: got.Code, Reason: got.Reason},
+		err
 }
 
 // Operate implements errand.Records.
-func (d Desk) Operate(ctx context.Context, w errand.Work, call id.ToolCall, in id.Space, operation json.RawMessage) (errand.Outcome, error) {
+func (d Desk) Operate(ctx context.Context, w errand.Work, call id.ToolCall, in id.Space, operation json.RawMessage) (errand.Outcome,
+	error) {
 	header := claimed(w.Token, "")
 	header["X-Tool-Call-Id"] = string(call)
 	var e run.Events
@@ -267,5 +272,6 @@ func (d Desk) Conclude(ctx context.Context, w errand.Work, call id.ToolCall, per
 	if !o.OK {
 		what, body = "fail", map[string]any{"error": o, "message": "the operation did not succeed; its run says why"}
 	}
-	return d.call(ctx, http.MethodPost, join("/v1/toolcalls/", escape(string(call)), "/", what), nil, permitted(body, permit), nil, claimed(w.Token, once(w, string(call), 0)))
+	return d.call(ctx, http.MethodPost, join("/v1/toolcalls/", escape(string(call)), "/", what), nil, permitted(body, permit), nil,
+		claimed(w.Token, once(w, string(call), 0)))
 }

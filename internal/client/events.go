@@ -31,7 +31,8 @@ type EventFilter struct {
 
 func (f EventFilter) values() url.Values {
 	return Page{}.values(
-		"stream_type", f.Stream.Type, "stream_id", f.Stream.ID, "run_id", string(f.Run), "room_id", string(f.Room), "thread_id", string(f.Thread), "step_id", string(f.Step), "space_id", string(f.Space),
+		"stream_type", f.Stream.Type, "stream_id", f.Stream.ID, "run_id", string(f.Run), "room_id", string(f.Room), "thread_id", string(f.Thread),
+		"step_id", string(f.Step), "space_id", string(f.Space),
 		"correlation_id", string(f.Correlation), "causation_id", string(f.Causation), "event_types", strings.Join(f.Types, ","))
 }
 
@@ -56,7 +57,8 @@ func (c *Client) Events(ctx context.Context, f EventFilter) (EventList, error) {
 }
 
 // FollowEvents yields events from a place on, as they are recorded, until ctx ends or the daemon does not come back. A connection that
-// breaks is taken up again behind the last event, without a gap and without a duplicate. Without From only what happens from now on is seen.
+// breaks is taken up again behind the last event, without a gap and without a duplicate. Without From only what happens from now on is
+// seen.
 func (c *Client) FollowEvents(ctx context.Context, f EventFilter) iter.Seq2[event.Event, error] {
 	return c.followPlaces(ctx, "/v1/events/stream", f.values(), f.From)
 }

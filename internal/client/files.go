@@ -42,16 +42,18 @@ func (c *Client) ReadWithheld(ctx context.Context, s id.Space, path string) (io.
 }
 
 func (c *Client) readFile(ctx context.Context, s id.Space, path string, q url.Values) (io.ReadCloser, error) {
-	answer, err := c.send(ctx, request{method: http.MethodGet, path: filePath(s, path), query: q, header: map[string]string{"Accept": "application/octet-stream"}})
+	answer, err := c.send(ctx, request{method: http.MethodGet, path: filePath(s, path), query: q,
+		header: map[string]string{"Accept": "application/octet-stream"}})
 	if err != nil {
 		return nil, err
 	}
 	return answer.Body, nil
 }
 
-// WriteFile writes size bytes of content to a file, as a whole or not at all. The mode is space.ModePlain or space.ModeExecutable; with "" a file that is replaced leaves
-// it to the new one.
-func (c *Client) WriteFile(ctx context.Context, s id.Space, path string, content io.Reader, size int64, overwrite bool, mode string) (space.Entry, error) {
+// WriteFile writes size bytes of content to a file, as a whole or not at all. The mode is space.ModePlain or space.ModeExecutable; with
+// "" a file that is replaced leaves it to the new one.
+func (c *Client) WriteFile(ctx context.Context, s id.Space, path string, content io.Reader, size int64, overwrite bool,
+	mode string) (space.Entry, error) {
 	q := url.Values{"overwrite": {strconv.FormatBool(overwrite)}}
 	if mode != "" {
 		q.Set("mode", mode)
@@ -83,7 +85,8 @@ func (c *Client) DeleteWithheld(ctx context.Context, s id.Space, path string) er
 
 // Archive returns a folder of a space as a zip file, which the caller closes.
 func (c *Client) Archive(ctx context.Context, s id.Space, path string) (io.ReadCloser, error) {
-	answer, err := c.send(ctx, request{method: http.MethodGet, path: spacePath(s) + "/files/archive", query: url.Values{"path": {path}}, header: map[string]string{"Accept": "application/zip"}})
+	answer, err := c.send(ctx, request{method: http.MethodGet, path: spacePath(s) + "/files/archive", query: url.Values{"path": {path}},
+		header: map[string]string{"Accept": "application/zip"}})
 	if err != nil {
 		return nil, err
 	}

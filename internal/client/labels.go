@@ -61,7 +61,8 @@ func (c *Client) Label(ctx context.Context, l ResourceLabel) (label.Label, error
 // Labels lists labels.
 func (c *Client) Labels(ctx context.Context, f LabelFilter) (LabelList, error) {
 	var l LabelList
-	err := c.get(ctx, "/v1/resources/labels", f.values("resource_type", f.Type, "resource_id", f.ID, "label", f.Label, "room_id", string(f.Room)), &l)
+	err := c.get(ctx, "/v1/resources/labels", f.values("resource_type", f.Type, "resource_id", f.ID, "label", f.Label, "room_id",
+		string(f.Room)), &l)
 	return l, err
 }
 

@@ -129,7 +129,8 @@ func (c *Client) Principal(ctx context.Context, p id.Principal) (found principal
 }
 
 // AddPrincipal adds a person of a role, or a service, which has none.
-func (c *Client) AddPrincipal(ctx context.Context, kind id.PrincipalKind, name string, role principal.Role) (made principal.Principal, err error) {
+func (c *Client) AddPrincipal(ctx context.Context, kind id.PrincipalKind, name string, role principal.Role) (made principal.Principal,
+	err error) {
 	body := map[string]string{"kind": string(kind), "display_name": name}
 	if role != "" {
 		body["role"] = string(role)
@@ -234,7 +235,8 @@ func (c *Client) EngineTokens(ctx context.Context, e id.Principal, p Page) (l En
 }
 
 // IssueEngineToken makes a token of an engine; nil scopes are those of an engine.
-func (c *Client) IssueEngineToken(ctx context.Context, e id.Principal, scopes *token.Scopes, until time.Time) (made EngineToken, err error) {
+func (c *Client) IssueEngineToken(ctx context.Context, e id.Principal, scopes *token.Scopes, until time.Time) (made EngineToken,
+	err error) {
 	body := struct {
 		Scopes    *token.Scopes `json:"scopes,omitempty"`
 		ExpiresAt time.Time     `json:"expires_at,omitzero"`
@@ -245,6 +247,7 @@ func (c *Client) IssueEngineToken(ctx context.Context, e id.Principal, scopes *t
 
 // RevokeEngineToken revokes a token of an engine.
 func (c *Client) RevokeEngineToken(ctx context.Context, e id.Principal, t id.EngineToken, reason string) (revoked EngineToken, err error) {
-	err = c.post(ctx, join("/v1/engines/", escape(string(e)), "/tokens/", escape(string(t)), "/revoke"), map[string]string{"reason": reason}, &revoked)
+	err = c.post(ctx, join("/v1/engines/", escape(string(e)), "/tokens/", escape(string(t)), "/revoke"), map[string]string{"reason": reason},
+		&revoked)
 	return revoked, err
 }

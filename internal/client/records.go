@@ -108,11 +108,13 @@ type NewArtifact struct {
 // PutArtifact records an artifact and sends its content.
 func (c *Client) PutArtifact(ctx context.Context, in id.Step, token string, a NewArtifact, content io.Reader) (step.Artifact, error) {
 	var made step.Artifact
-	if err := c.call(ctx, http.MethodPost, join("/v1/steps/", escape(string(in)), "/artifacts"), nil, a, &made, claimed(token, "")); err != nil {
+	if err := c.call(ctx, http.MethodPost, join("/v1/steps/", escape(string(in)), "/artifacts"), nil, a, &made, claimed(token,
+		"")); err != nil {
 		return made, err
 	}
 	err := c.exchange(ctx, request{
-		method: http.MethodPut, path: join("/v1/artifacts/", escape(string(made.ID)), "/content"), body: content, size: a.Size, media: "application/octet-stream", header: claimed(token, ""),
+		method: http.MethodPut, path: join("/v1/artifacts/", escape(string(made.ID)), "/content"), body: content, size: a.Size,
+		media: "application/octet-stream", header: claimed(token, ""),
 	}, &made)
 	return made, err
 }

@@ -45,7 +45,8 @@ func ParseMessage(raw []byte) (Message, error) {
 	m := Message{ProtocolVersion: fields["protocolVersion"], Operations: fields["operations"]}
 	for name := range fields {
 		if name != "protocolVersion" && name != "operations" {
-			return Message{}, fault.New(fault.Invalid, "operation_invalid", "an operations message has the fields protocolVersion and operations, and no %.64q", name)
+			return Message{}, fault.New(fault.Invalid, "operation_invalid",
+				"an operations message has the fields protocolVersion and operations, and no %.64q", name)
 		}
 	}
 	return m, nil
@@ -62,7 +63,8 @@ func unreadable(raw []byte, err error) error {
 	}
 	before := raw[:min(int64(len(raw)), max(0, syntax.Offset-1))]
 	line := bytes.Count(before, []byte("\n")) + 1
-	return fault.New(fault.Invalid, "operation_invalid", "an operations message is a JSON object; line %d, character %d: %s", line, len(before)-bytes.LastIndexByte(before, '\n'), syntax)
+	return fault.New(fault.Invalid, "operation_invalid", "an operations message is a JSON object; line %d, character %d: %s", line,
+		len(before)-bytes.LastIndexByte(before, '\n'), syntax)
 }
 
 // RunContext is what the agent sees first.
@@ -140,7 +142,8 @@ func (c *Client) Transcript(ctx context.Context, r id.Run, redact []string, file
 // ImportRun sends a transcript of a run that was executed elsewhere and returns the record that it became.
 func (c *Client) ImportRun(ctx context.Context, transcript io.Reader, size int64) (run.Run, error) {
 	var made run.Run
-	err := c.exchange(ctx, request{method: http.MethodPost, path: "/v1/runs/import", body: transcript, size: size, media: "application/x-ndjson"}, &made)
+	err := c.exchange(ctx, request{method: http.MethodPost, path: "/v1/runs/import", body: transcript, size: size,
+		media: "application/x-ndjson"}, &made)
 	return made, err
 }
 
@@ -163,7 +166,8 @@ func (c *Client) CancelRun(ctx context.Context, r id.Run, reason string) (run.Ru
 	return cancelled, err
 }
 
-// RetainRun sets how long the data of a run that has ended are kept from its end: as in 30d or 36h, or none for as long as the operator's rules say.
+// RetainRun sets how long the data of a run that has ended are kept from its end: as in 30d or 36h, or none for as long as the operator's
+// rules say.
 func (c *Client) RetainRun(ctx context.Context, r id.Run, keep string) (run.Run, error) {
 	var retained run.Run
 	err := c.post(ctx, join("/v1/runs/", escape(string(r)), "/retention"), map[string]string{"retention": keep}, &retained)

@@ -32,7 +32,8 @@ func (c *Client) Bootstrap(ctx context.Context, token string, ws id.Workspace, n
 // Login opens a session of a person, or of the owner where p is empty.
 func (c *Client) Login(ctx context.Context, ws id.Workspace, p id.Principal, passphrase string) (Tokens, error) {
 	var t Tokens
-	err := c.post(ctx, "/v1/auth/login", map[string]string{"workspace_id": string(ws), "principal_id": string(p), "passphrase": passphrase}, &t)
+	err := c.post(ctx, "/v1/auth/login", map[string]string{"workspace_id": string(ws), "principal_id": string(p), "passphrase": passphrase},
+		&t)
 	return t, err
 }
 

@@ -124,8 +124,10 @@ func final(err error) bool {
 }
 
 // stream yields the messages of one connection. It says whether there was any, and whether the caller wants no more.
-func (c *Client) stream(ctx context.Context, path string, query url.Values, yield func(message, error) bool) (progress, stopped bool, err error) {
-	answer, err := c.send(ctx, request{method: http.MethodGet, path: path, query: query, header: map[string]string{"Accept": "text/event-stream"}})
+func (c *Client) stream(ctx context.Context, path string, query url.Values, yield func(message, error) bool) (progress, stopped bool,
+	err error) {
+	answer, err := c.send(ctx, request{method: http.MethodGet, path: path, query: query,
+		header: map[string]string{"Accept": "text/event-stream"}})
 	if err != nil {
 		return false, false, err
 	}

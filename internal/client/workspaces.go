@@ -22,11 +22,12 @@ type ImportedWorkspace struct {
 	Spaces    int          `json:"spaces_ended"`
 }
 
-// ImportWorkspace sends the file of a workspace, of size bytes, or -1 where that is not known. An empty public key means the one that came along;
-// the same idempotency key, which may be empty, imports once, however often it is sent.
+// ImportWorkspace sends the file of a workspace, of size bytes, or -1 where that is not known. An empty public key means the one that
+// came along; the same idempotency key, which may be empty, imports once, however often it is sent.
 func (c *Client) ImportWorkspace(ctx context.Context, file io.Reader, size int64, publicKey, key string) (ImportedWorkspace, error) {
 	var done ImportedWorkspace
-	q := request{method: http.MethodPost, path: "/v1/workspaces/import", body: file, size: size, media: "application/gzip", header: idempotent(key)}
+	q := request{method: http.MethodPost, path: "/v1/workspaces/import", body: file, size: size, media: "application/gzip",
+		header: idempotent(key)}
 	if publicKey != "" {
 		q.query = url.Values{"public_key": {publicKey}}
 	}

@@ -1,5 +1,5 @@
-// Package host is what the program asks of an operating system that each one names in its own way: locks of files, processes, terminals, and
-// what an error of it means.
+// Package host is what the program asks of an operating system that each one names in its own way: locks of files, processes, terminals,
+// and what an error of it means.
 package host
 
 // How a file is locked. A lock ends with the descriptor that it was taken through, or with the process.

@@ -99,8 +99,8 @@ func change(f *os.File, how func(*unix.Termios)) (restore func(), err error) {
 	return func() { _ = unix.IoctlSetTermios(fd, setTermios, was) }, unix.IoctlSetTermios(fd, setTermios, &now)
 }
 
-// StepBack has this process give way to others: n is added to its niceness, that of all its threads. It becomes the leader of a process group of its own, if it is
-// not one, since the system changes the threads of a process together only as those of a group.
+// StepBack has this process give way to others: n is added to its niceness, that of all its threads. It becomes the leader of a process
+// group of its own, if it is not one, since the system changes the threads of a process together only as those of a group.
 func StepBack(n int) error {
 	if unix.Getpgrp() != unix.Getpid() {
 		if err := unix.Setpgid(0, 0); err != nil {

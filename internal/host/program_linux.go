@@ -10,9 +10,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ForgetProgram takes the pages of this program's own file out of the memory of the process, where they lie unchanged: its code, and what it holds besides. They
-// stay in the system's cache of files, from which each that is needed again comes back within a microsecond; the system is free to give their memory to others.
-// The start of a large program touches most of it, and what it does at rest a fifth.
+// ForgetProgram takes the pages of this program's own file out of the memory of the process, where they lie unchanged: its code, and what
+// it holds besides. They stay in the system's cache of files, from which each that is needed again comes back within a microsecond; the
+// system is free to give their memory to others. The start of a large program touches most of it, and what it does at rest a fifth.
 func ForgetProgram() error {
 	self, err := os.Executable()
 	if err != nil {

@@ -89,7 +89,8 @@ func TestRun(t *testing.T) {
 		t.Errorf("end of the input: got %q", f.Body)
 	}
 	for _, err := range []error{
-		p.w.Write(KindStarted, id), p.data(id, Stdout, "a"), p.data(id, Stderr, "b"), p.data(id, Stdout, "c"), p.w.Write(KindExit, id, Exit{Code: 3}.Encode()),
+		p.w.Write(KindStarted, id), p.data(id, Stdout, "a"), p.data(id, Stderr, "b"), p.data(id, Stdout, "c"), p.w.Write(KindExit, id,
+			Exit{Code: 3}.Encode()),
 	} {
 		if err != nil {
 			t.Fatal(err)
@@ -299,7 +300,8 @@ func TestWhatWasSaidBeforeTheEnd(t *testing.T) {
 		done <- outcome{exit, err, out.String()}
 	}()
 	id := p.expect(t, KindExec).ID
-	if err := errors.Join(p.data(id, Stdout, "a"), p.data(id, Stderr, "b"), p.w.Write(KindExit, id, Exit{Code: 3}.Encode()), p.conn.Close()); err != nil {
+	if err := errors.Join(p.data(id, Stdout, "a"), p.data(id, Stderr, "b"), p.w.Write(KindExit, id, Exit{Code: 3}.Encode()),
+		p.conn.Close()); err != nil {
 		t.Fatal(err)
 	}
 	c.Drain(time.Minute)
@@ -309,7 +311,8 @@ func TestWhatWasSaidBeforeTheEnd(t *testing.T) {
 	}
 }
 
-// TestFloodsOfAnEndedCommand has inits go on about a command that is over: a few frames of credit may have been under way, more end the space.
+// TestFloodsOfAnEndedCommand has inits go on about a command that is over: a few frames of credit may have been under way, more end the
+// space.
 func TestFloodsOfAnEndedCommand(t *testing.T) {
 	for name, c := range map[string]struct {
 		kind   Kind

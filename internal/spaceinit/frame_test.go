@@ -43,7 +43,8 @@ func TestFrameTooLarge(t *testing.T) {
 	if err := w.Write(KindExec, 1, make([]byte, MaxRequest+1)); err == nil {
 		t.Error("a frame larger than every bound was written")
 	}
-	if _, err := NewReader(strings.NewReader("\x04\x00\x00\x00\x10\x01\x00\x00\x00xy"), MaxReply).Next(); !errors.Is(err, io.ErrUnexpectedEOF) {
+	if _, err := NewReader(strings.NewReader("\x04\x00\x00\x00\x10\x01\x00\x00\x00xy"), MaxReply).Next(); !errors.Is(err,
+		io.ErrUnexpectedEOF) {
 		t.Errorf("a frame that breaks off: got %v, want an unexpected end", err)
 	}
 }
@@ -93,7 +94,8 @@ func TestMessages(t *testing.T) {
 func FuzzDecode(f *testing.F) {
 	for _, seed := range [][]byte{
 		Exec{Argv: []string{"sh"}, Env: []string{"A=b"}, Cwd: "/"}.Encode(), Ready{Version: 1}.Encode(), Exit{Code: 1}.Encode(),
-		(&Setup{Mounts: []Mount{{Target: "x"}}}).Encode(), EncodeCredit(Stdout, 5), EncodeKill(0), {}, {0xff, 0xff, 0xff, 0xff}, {1, 0, 0, 0, 0xff, 0xff, 0xff, 0x7f},
+		(&Setup{Mounts: []Mount{{Target: "x"}}}).Encode(), EncodeCredit(Stdout, 5), EncodeKill(0), {}, {0xff, 0xff, 0xff, 0xff},
+		{1, 0, 0, 0, 0xff, 0xff, 0xff, 0x7f},
 	} {
 		f.Add(seed)
 	}

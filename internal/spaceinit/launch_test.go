@@ -11,7 +11,8 @@ import (
 func TestLaunchMessages(t *testing.T) {
 	for _, l := range []Launch{
 		{Args: []string{"a"}},
-		{Args: []string{"init", "owner", "space"}, Inside: 1000, User: 1<<32 - 1, Group: 7, Groups: true, Mounts: MaxMounts, Enter: []uint32{2, 0}, Unified: true},
+		{Args: []string{"init", "owner", "space"}, Inside: 1000, User: 1<<32 - 1, Group: 7, Groups: true, Mounts: MaxMounts, Enter: []uint32{2,
+			0}, Unified: true},
 	} {
 		got, err := DecodeLaunch(l.Encode())
 		if err != nil || !cmp.Equal(got, l) {
@@ -27,13 +28,15 @@ func TestLaunchMessages(t *testing.T) {
 	many := Launch{Args: []string{"a"}, Enter: make([]uint32, MaxMounts+1)}
 	for name, message := range map[string][]byte{
 		"nothing": nil, "no name": Launch{}.Encode(), "too many mounts": Launch{Args: []string{"a"}, Mounts: MaxMounts + 1}.Encode(),
-		"too many groups": many.Encode(), "cut off": Launch{Args: []string{"abc"}}.Encode()[:9], "more": append(Launch{Args: []string{"a"}}.Encode(), 0),
+		"too many groups": many.Encode(), "cut off": Launch{Args: []string{"abc"}}.Encode()[:9],
+		"more": append(Launch{Args: []string{"a"}}.Encode(), 0),
 	} {
 		if l, err := DecodeLaunch(message); !errors.Is(err, ErrProtocol) {
 			t.Errorf("%s: got %+v, %v, want ErrProtocol", name, l, err)
 		}
 	}
-	for name, message := range map[string][]byte{"nothing": nil, "neither": Launched{}.Encode(), "both": Launched{PID: 1, Failed: "x"}.Encode()} {
+	for name, message := range map[string][]byte{"nothing": nil, "neither": Launched{}.Encode(), "both": Launched{PID: 1,
+		Failed: "x"}.Encode()} {
 		if l, err := DecodeLaunched(message); !errors.Is(err, ErrProtocol) {
 			t.Errorf("%s: got %+v, %v, want ErrProtocol", name, l, err)
 		}

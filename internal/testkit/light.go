@@ -13,8 +13,8 @@ import (
 
 // Light is a tier of the name nano without anything behind it. What a command does in it is its text: `echo TEXT` prints the text, with
 // `--context=NAME` a command shows 42 as a text, a table and a picture; with
-// `# want KIND NAME` at its end any command wants what the tier lacks after it has printed something, `sleep` ends when it is ended, and everything
-// else does nothing.
+// `# want KIND NAME` at its end any command wants what the tier lacks after it has printed something, `sleep` ends when it is ended, and
+// everything else does nothing.
 type Light struct {
 	Has space.Offer // what it says of itself; the zero Offer says nothing
 

@@ -139,7 +139,8 @@ func (s *Stack) open() {
 		}
 	}
 	s.Spaces = spaces.New(spaces.Parts{
-		Log: s.Log, Docs: s.Docs, Gate: s.Gate, Library: s.Gate.Bundles, Store: s.Store, Tiers: tiers, Place: s.Options.Place, Clock: s.Clock, IDs: s.IDs,
+		Log: s.Log, Docs: s.Docs, Gate: s.Gate, Library: s.Gate.Bundles, Store: s.Store, Tiers: tiers, Place: s.Options.Place, Clock: s.Clock,
+		IDs:    s.IDs,
 		Logger: logger, MaxSpaces: s.Options.MaxSpaces, MaxLimits: s.Options.MaxLimits, FirstUID: s.first, System: app.System,
 	})
 	s.Runs = runs.New(runs.Parts{
@@ -147,16 +148,19 @@ func (s *Stack) open() {
 		Clock: s.Clock, IDs: s.IDs, Logger: logger, MaxContent: s.Options.Content,
 	})
 	s.GC = gc.New(gc.Parts{
-		Log: s.Log, Docs: s.Docs, Gate: s.Gate, Blobs: s.Blobs, Live: s.Live, Spaces: s.Store, Rule: s.Options.Rule, Clock: s.Clock, Logger: logger, System: app.System,
+		Log: s.Log, Docs: s.Docs, Gate: s.Gate, Blobs: s.Blobs, Live: s.Live, Spaces: s.Store, Rule: s.Options.Rule, Clock: s.Clock,
+		Logger: logger, System: app.System,
 	})
 	s.Redaction = redaction.New(redaction.Parts{
-		Log: s.Log, Bodies: s.base.(journal.Redactor), Docs: s.Docs, Gate: s.Gate, Contents: []vault.Forgetter{s.GC}, Clock: s.Clock, Logger: logger, System: app.System,
+		Log: s.Log, Bodies: s.base.(journal.Redactor), Docs: s.Docs, Gate: s.Gate, Contents: []vault.Forgetter{s.GC}, Clock: s.Clock,
+		Logger: logger, System: app.System,
 	})
 	tokens, err := claim.NewTokens(make([]byte, claim.SecretBytes))
 	s.must(err)
 	s.Engines = engines.New(engines.Parts{
-		Log: s.Log, Docs: s.Docs, Blobs: s.Blobs, MaxContent: s.Options.Content, Gate: s.Gate, Tokens: tokens, Clock: s.Clock, IDs: s.IDs, Logger: logger,
-		Place: func(context.Context, id.Workspace, id.Room, id.Thread) error { return nil },
+		Log: s.Log, Docs: s.Docs, Blobs: s.Blobs, MaxContent: s.Options.Content, Gate: s.Gate, Tokens: tokens, Clock: s.Clock, IDs: s.IDs,
+		Logger: logger,
+		Place:  func(context.Context, id.Workspace, id.Room, id.Thread) error { return nil },
 	})
 	s.Spaces.SetOccupants(s.Runs)
 	s.Gate.KillSwitch.OnHalt(s.Runs.Halt)

@@ -1,4 +1,5 @@
-// Package userland runs shell scripts over a virtual file system: bash's language, coreutils, grep, sed, awk, jq and more, in one process and without a kernel interface.
+// Package userland runs shell scripts over a virtual file system: bash's language, coreutils, grep, sed, awk, jq and more, in one process
+// and without a kernel interface.
 //
 // It is a library. It needs no daemon, no WebAssembly engine and no files of the host. Every script runs under an account, which bounds its
 // work, memory, output and files, and with a virtual clock and seeded chance: the same script with the same files gives the same bytes.
@@ -57,8 +58,8 @@ type Result struct {
 	Lacks          []program.Lack    // what the script asked for and the userland does not have
 }
 
-// Run runs a script and returns what it did. The error is a *bound.Stopped where a bound ended the script, or says which file of the options
-// could not be made; the result holds what was done until then.
+// Run runs a script and returns what it did. The error is a *bound.Stopped where a bound ended the script, or says which file of the
+// options could not be made; the result holds what was done until then.
 func Run(script string, o Options) (r Result, err error) {
 	if o.Limits == (bound.Limits{}) {
 		o.Limits = Defaults

@@ -12,8 +12,8 @@ const DefaultQuota = 64 << 30
 // Projection is the name of the documents of what workspaces use.
 const Projection = "contents"
 
-// Usage is the document of the content that the log of a workspace names: operations of runs, and results that are too long for their event.
-// Content that is named twice counts twice, so that what a workspace may have does not depend on what others keep.
+// Usage is the document of the content that the log of a workspace names: operations of runs, and results that are too long for their
+// event. Content that is named twice counts twice, so that what a workspace may have does not depend on what others keep.
 type Usage struct {
 	Workspace id.Workspace `json:"workspace_id"`
 	Contents  int64        `json:"contents"`
@@ -26,8 +26,8 @@ var ErrQuota = fault.New(fault.Exhausted, "content_quota", "the workspace may ke
 // aside is how many that look at the same room at the same moment are thought of.
 const aside = 256
 
-// Ample reports whether there is room for so many more of the same size that nobody who comes at the same moment need be waited for: all that take
-// no more than this part of what is left cannot fill it together, unless they are more than aside.
+// Ample reports whether there is room for so many more of the same size that nobody who comes at the same moment need be waited for: all
+// that take no more than this part of what is left cannot fill it together, unless they are more than aside.
 func (u Usage) Ample(size, quota int64) bool { return quota <= 0 || size <= (quota-u.Bytes)/aside }
 
 // Room refuses size bytes more where the quota, 0 for none, has no room for them.
@@ -35,6 +35,7 @@ func (u Usage) Room(size, quota int64) error {
 	if quota <= 0 || size <= quota-u.Bytes {
 		return nil
 	}
-	return fault.New(ErrQuota.Kind, ErrQuota.Code, "the log of the workspace names %d bytes of content; with %d more it would be over its quota of %d", u.Bytes, size, quota).
+	return fault.New(ErrQuota.Kind, ErrQuota.Code,
+		"the log of the workspace names %d bytes of content; with %d more it would be over its quota of %d", u.Bytes, size, quota).
 		With("ask the operator for more: agentbox up --content-quota; agentbox gc shows what is kept")
 }

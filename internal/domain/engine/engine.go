@@ -41,11 +41,12 @@ func (t Token) Opens(seal event.Digest) bool {
 	return subtle.ConstantTimeCompare(seal[:], t.Seal[:]) == 1 && t.ID != "" && !t.Seal.IsZero()
 }
 
-// Work are the action types that the whole of an engine's work takes, from the claim of a run to the evidence of it. Its tool calls take the names of
-// the tools besides.
+// Work are the action types that the whole of an engine's work takes, from the claim of a run to the evidence of it. Its tool calls take
+// the names of the tools besides.
 func Work() []string {
 	return []string{
-		policy.RunClaim, policy.RunRenew, policy.RunRelease, policy.StepCreate, policy.ToolCall, policy.ToolReport, policy.ArtifactCreate, policy.ArtifactStore,
+		policy.RunClaim, policy.RunRenew, policy.RunRelease, policy.StepCreate, policy.ToolCall, policy.ToolReport, policy.ArtifactCreate,
+		policy.ArtifactStore,
 		policy.RunComplete, policy.RunFail, policy.EvidenceCollect,
 	}
 }
@@ -54,22 +55,27 @@ func Work() []string {
 func NotPermitted(action string) error {
 	if action == "" {
 		return fault.New(ErrActionNot.Kind, ErrActionNot.Code, "the engine's token does not permit to see this").
-			With("Ask an owner or an admin for a token with what may be read: `agentbox engines token issue ENGINE --read TYPE`, with the actions that it needs.")
+			With("Ask an owner or an admin for a token with what may be read: `agentbox engines token issue ENGINE --read TYPE`, with the actions " +
+				"that it needs.")
 	}
 	return fault.New(ErrActionNot.Kind, ErrActionNot.Code, "the engine's token does not permit %s", action).
-		With("Ask an owner or an admin for a token with all actions that the engine needs: `agentbox engines token issue ENGINE --action run.claim,...," + action + "`.")
+		With("Ask an owner or an admin for a token with all actions that the engine needs: `agentbox engines token issue ENGINE --action " +
+			"run.claim,...," + action + "`.")
 }
 
 // The refusals of an engine and its token.
 var (
 	ErrNotFound      = fault.New(fault.NotFound, "engine_not_found", "there is no such engine in this workspace")
 	ErrTokenNotFound = fault.New(fault.NotFound, "engine_token_not_found", "this engine has no such token")
-	ErrMissing       = fault.New(fault.Denied, "missing_engine_token", "an engine sends its id and its token, as X-Engine-Id and X-Engine-Token")
-	ErrInvalid       = fault.New(fault.Denied, "engine_token_invalid", "this is not a token of this engine, or it was revoked")
-	ErrExpired       = fault.New(fault.Denied, "engine_token_expired", "the time of this engine's token is over; ask for another one")
-	ErrInactive      = fault.New(fault.Denied, "engine_inactive", "this engine was deactivated")
-	ErrNoMore        = fault.New(fault.Conflict, "engine_inactive", "this engine was deactivated and gets no more tokens; register another one")
-	ErrActionNot     = fault.New(fault.Denied, "engine_action_not_allowed", "the engine's token does not permit this")
-	ErrRoomNot       = fault.New(fault.Denied, "engine_room_not_allowed", "the engine's token is not for this room")
-	ErrRoomRequired  = fault.New(fault.Denied, "engine_room_scope_required", "the engine's token is for certain rooms: name one of them as room_id")
+	ErrMissing       = fault.New(fault.Denied, "missing_engine_token",
+		"an engine sends its id and its token, as X-Engine-Id and X-Engine-Token")
+	ErrInvalid  = fault.New(fault.Denied, "engine_token_invalid", "this is not a token of this engine, or it was revoked")
+	ErrExpired  = fault.New(fault.Denied, "engine_token_expired", "the time of this engine's token is over; ask for another one")
+	ErrInactive = fault.New(fault.Denied, "engine_inactive", "this engine was deactivated")
+	ErrNoMore   = fault.New(fault.Conflict, "engine_inactive",
+		"this engine was deactivated and gets no more tokens; register another one")
+	ErrActionNot    = fault.New(fault.Denied, "engine_action_not_allowed", "the engine's token does not permit this")
+	ErrRoomNot      = fault.New(fault.Denied, "engine_room_not_allowed", "the engine's token is not for this room")
+	ErrRoomRequired = fault.New(fault.Denied, "engine_room_scope_required",
+		"the engine's token is for certain rooms: name one of them as room_id")
 )

@@ -31,7 +31,8 @@ func (t Token) Evolve(e event.Event) (Token, error) {
 		if err != nil {
 			return t, err
 		}
-		return Token{ID: d.Token, Workspace: e.Workspace, Engine: d.Engine, Capability: d.Capability, Seal: d.Seal, ExpiresAt: d.ExpiresAt, CreatedAt: e.OccurredAt}, nil
+		return Token{ID: d.Token, Workspace: e.Workspace, Engine: d.Engine, Capability: d.Capability, Seal: d.Seal, ExpiresAt: d.ExpiresAt,
+			CreatedAt: e.OccurredAt}, nil
 	case TokenRevokedType:
 		d, err := event.Decode[TokenRevoked](e)
 		if err != nil {

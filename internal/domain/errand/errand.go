@@ -117,7 +117,8 @@ type Result struct {
 // ErrNothing says that no run waits for an engine.
 var ErrNothing = fault.New(fault.NotFound, "nothing_to_claim", "no run waits for an engine")
 
-// Claims is how an engine comes to own runs. A claim that is lost is refused with a Conflict or a NotFound; what is Unavailable may be tried again.
+// Claims is how an engine comes to own runs. A claim that is lost is refused with a Conflict or a NotFound; what is Unavailable may be
+// tried again.
 type Claims interface {
 	// Claim returns the next run of the kind Operations. It waits up to so long for one, and then returns ErrNothing; it may do so earlier.
 	Claim(ctx context.Context, wait time.Duration) (Work, error)
@@ -129,8 +130,8 @@ type Claims interface {
 	End(ctx context.Context, w Work, r Result) error
 }
 
-// Records is how an engine says what it does, and does it. Each of them may be called again for the same operation after it was Unavailable:
-// nothing is recorded, and nothing done, twice.
+// Records is how an engine says what it does, and does it. Each of them may be called again for the same operation after it was
+// Unavailable: nothing is recorded, and nothing done, twice.
 type Records interface {
 	// Past returns what was recorded of the run's operations, in no order.
 	Past(ctx context.Context, w Work) ([]Progress, error)

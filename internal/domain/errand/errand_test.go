@@ -15,7 +15,8 @@ func TestWhatIsAnOrder(t *testing.T) {
 	for input, want := range map[string]bool{
 		`{"protocolVersion":"1.0","space_id":"spc_1","operations":[{}],"continue_on_error":true}`: true,
 		`{"protocolVersion":"2.0","space_id":"spc_1","operations":[{}]}`:                          false,
-		`{"protocolVersion":"1.0","operations":[{}]}`:                                             false, `{"protocolVersion":"1.0","space_id":"spc_1","operations":[]}`: false, `{`: false,
+		`{"protocolVersion":"1.0","operations":[{}]}`:                                             false,
+		`{"protocolVersion":"1.0","space_id":"spc_1","operations":[]}`:                            false, `{`: false,
 		`{"protocolVersion":"1.0","space_id":"spc_1","operations":[{}],"continue_on_error":7}`: false,
 	} {
 		got, ok := errand.ReadOrder(json.RawMessage(input))

@@ -5,8 +5,8 @@ import "agentbox/internal/domain/id"
 // Subject names a thing that events are about: an entity, a step or a run. The zero Subject names nothing.
 type Subject struct{ Type, ID string }
 
-// Beginning is followed by what begins something in an existing thing, such as a request that writes a file into a space: it has no cause in the
-// log, and keeps the correlation of its request.
+// Beginning is followed by what begins something in an existing thing, such as a request that writes a file into a space: it has no cause
+// in the log, and keeps the correlation of its request.
 var Beginning = Subject{Type: "beginning", ID: "beginning"}
 
 // The types of the subjects that a header names in fields of their own.
@@ -30,8 +30,8 @@ type Cause struct {
 // Cause returns what an event that follows from this one takes over.
 func (h Header) Cause() Cause { return Cause{h.ID, h.Correlation} }
 
-// Subjects returns the things that an event is about, the most precise first: its entity, its step, its run. An entity that only says where a
-// run does something is none of them.
+// Subjects returns the things that an event is about, the most precise first: its entity, its step, its run. An entity that only says
+// where a run does something is none of them.
 func (h Header) Subjects() (subjects [3]Subject, n int) {
 	place := h.Run != "" && (h.EntityType == spacePlace || h.EntityType == workspacePlace)
 	if h.EntityID != "" && !place {

@@ -48,12 +48,17 @@ type nest struct {
 var decoded = []string{
 	`{}`, `{"name":"run_1","count":-3,"size":18446744073709551615,"done":true,"words":["a","ä"],"parts":[{"path":"p","ends":[1,0,-2]},{"path":"","ends":[]}],"part":{"path":"q","ends":null}}`,
 	`{"hash":"sha256:ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"}`, `{"hash":""}`, `{"hash":"x"}`, `{"hash":null}`,
-	`{"name":"a\u00e4\n"}`, `{"NAME":"x"}`, `{"name":"x","name":"y"}`, `{"part":{"path":"x"},"part":{"ends":[1]}}`, `{"words":["a","b"],"words":["c"]}`,
-	`{"count":128}`, `{"count":-129}`, `{"count":1.0}`, `{"count":1e2}`, `{"count":01}`, `{"count":-0}`, `{"count":0}`, `{"count":-}`, `{"size":-1}`, `{"count":"1"}`, `{"name":1}`,
-	`{"done":"true"}`, `{"done":tru}`, `{"done":false}`, `{"done":null}`, `{"unknown":[1,{"a":2}],"name":"x"}`, ` { "name" : "x" } `, `{"name":"x"}x`, `{"name":"x",}`, `{"name"}`, `{"words":[]}`,
-	`{"words":[,]}`, `{"words":["a",]}`, `{"words":null}`, `null`, `[]`, `"x"`, ``, `{`, `{"name":"` + "\xff" + `"}`, `{"name":"` + "\x01" + `"}`,
+	`{"name":"a\u00e4\n"}`, `{"NAME":"x"}`, `{"name":"x","name":"y"}`, `{"part":{"path":"x"},"part":{"ends":[1]}}`,
+	`{"words":["a","b"],"words":["c"]}`,
+	`{"count":128}`, `{"count":-129}`, `{"count":1.0}`, `{"count":1e2}`, `{"count":01}`, `{"count":-0}`, `{"count":0}`, `{"count":-}`,
+	`{"size":-1}`, `{"count":"1"}`, `{"name":1}`,
+	`{"done":"true"}`, `{"done":tru}`, `{"done":false}`, `{"done":null}`, `{"unknown":[1,{"a":2}],"name":"x"}`, ` { "name" : "x" } `,
+	`{"name":"x"}x`, `{"name":"x",}`, `{"name"}`, `{"words":[]}`,
+	`{"words":[,]}`, `{"words":["a",]}`, `{"words":null}`, `null`, `[]`, `"x"`, ``, `{`, `{"name":"` + "\xff" + `"}`, `{"name":"` + "\x01" +
+		`"}`,
 	`{"at":"2024-01-02T03:04:05Z","raw":{"a":1},"more":{"a":"b"},"ptr":{"path":"x"},"data":"AAE=","any":[1],"Own":"x","path":"y"}`,
-	`{"at":"2024-01-02T03:04:05.123456789+02:00"}`, `{"at":""}`, `{"at":null}`, `{"at":"2024-01-02 03:04:05Z"}`, `{"at":"2024-01-02T3:04:05Z"}`, `{"at":"2024-01-02T03:04:05,5Z"}`, `{"at":1}`,
+	`{"at":"2024-01-02T03:04:05.123456789+02:00"}`, `{"at":""}`, `{"at":null}`, `{"at":"2024-01-02 03:04:05Z"}`,
+	`{"at":"2024-01-02T3:04:05Z"}`, `{"at":"2024-01-02T03:04:05,5Z"}`, `{"at":1}`,
 	`{"name":"a","inner":[{"name":"b","inner":[{"name":"c","inner":[]}]}]}`,
 }
 
@@ -95,7 +100,8 @@ func FuzzDecode(f *testing.F) {
 }
 
 func BenchmarkDecode(b *testing.B) {
-	e := event.Event{Data: []byte(`{"name":"run_01ARZ3NDEK0000000000000000","count":7,"size":512,"done":true,"hash":"sha256:ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad","words":["` + strings.Repeat("o", 300) + `"],"parts":[],"part":{"path":"src/report.md","ends":[1]}}`)}
+	e := event.Event{Data: []byte(
+		`{"name":"run_01ARZ3NDEK0000000000000000","count":7,"size":512,"done":true,"hash":"sha256:ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad","words":["` + strings.Repeat("o", 300) + `"],"parts":[],"part":{"path":"src/report.md","ends":[1]}}`)}
 	b.Run("ours", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {

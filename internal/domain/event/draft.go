@@ -37,7 +37,8 @@ func (d Draft) In(run id.Run, step id.Step) Draft {
 	return d
 }
 
-// authority is what the envelope says of how somebody came to act: under which token, and who acts for him; nil where there is nothing to say.
+// authority is what the envelope says of how somebody came to act: under which token, and who acts for him; nil where there is nothing to
+// say.
 func (o Origin) authority() json.RawMessage {
 	if o.Token == "" && o.By == "" {
 		return nil

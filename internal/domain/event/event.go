@@ -193,8 +193,8 @@ type Chain struct {
 	Redaction Redaction `json:"redaction_level,omitempty"`
 }
 
-// Shown is an event as answers and streams have it. Its hashes stand at the top too, where every client of this contract looks for them; what
-// else ties it to its stream is in its chain.
+// Shown is an event as answers and streams have it. Its hashes stand at the top too, where every client of this contract looks for them;
+// what else ties it to its stream is in its chain.
 type Shown struct {
 	Event
 	Prev *Digest `json:"prev_event_hash" nullable:"true" doc:"Of the event before it in its stream, as in chain; null of the first"`

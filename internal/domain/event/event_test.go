@@ -22,7 +22,8 @@ func TestDigestText(t *testing.T) {
 	if err != nil || string(raw) != "{}" {
 		t.Errorf("the zero digest is written as %s, %v", raw, err)
 	}
-	for _, bad := range []string{"sha256:", "ba7816bf", "sha256:" + strings.Repeat("g", 64), d.String() + "00", d.String()[:70], "md5:" + strings.Repeat("0", 64)} {
+	for _, bad := range []string{"sha256:", "ba7816bf", "sha256:" + strings.Repeat("g", 64), d.String() + "00", d.String()[:70], "md5:" +
+		strings.Repeat("0", 64)} {
 		if _, err := event.ParseDigest(bad); err == nil {
 			t.Errorf("%q passed", bad)
 		}

@@ -148,7 +148,8 @@ func TestWhatAnEventIsAbout(t *testing.T) {
 // TestWhatIsTakenOutOfAnEvent holds what is left of it, and that it can be told how it was recorded.
 func TestWhatIsTakenOutOfAnEvent(t *testing.T) {
 	whole := Event{Header: Header{ID: "evt_1", Redaction: RedactPartial, PolicyContext: json.RawMessage(`1`),
-		ModelContext: json.RawMessage(`2`), Display: json.RawMessage(`3`)}, Chain: Chain{Salt: []byte("salt"), Hash: DigestOf(nil)}, Data: json.RawMessage(`{"a":1}`)}
+		ModelContext: json.RawMessage(`2`), Display: json.RawMessage(`3`)}, Chain: Chain{Salt: []byte("salt"), Hash: DigestOf(nil)},
+		Data: json.RawMessage(`{"a":1}`)}
 	e := Clone(whole)
 	if !reflect.DeepEqual(e, whole) || !reflect.DeepEqual(whole.Recorded(), whole) {
 		t.Errorf("got %+v", e)
@@ -156,7 +157,8 @@ func TestWhatIsTakenOutOfAnEvent(t *testing.T) {
 	for _, b := range [][]byte{e.Data, e.PolicyContext, e.ModelContext, e.Display, e.Chain.Salt} {
 		b[0] = 'x'
 	}
-	if string(whole.Data)+string(whole.PolicyContext)+string(whole.ModelContext)+string(whole.Display)+string(whole.Chain.Salt) != `{"a":1}123salt` {
+	if string(whole.Data)+string(whole.PolicyContext)+string(whole.ModelContext)+string(whole.Display)+
+		string(whole.Chain.Salt) != `{"a":1}123salt` {
 		t.Errorf("a copy shares bytes: %+v", whole)
 	}
 	e = Clone(whole)

@@ -23,15 +23,15 @@ const (
 	EntityType   = "evidence"
 )
 
-// MaxEvents is how many events a manifest points to. Of a run with more, as one that renewed its claim for weeks, it points to the first ones and to
-// the LastEvents of them, and Completeness says between which it has a gap.
+// MaxEvents is how many events a manifest points to. Of a run with more, as one that renewed its claim for weeks, it points to the first
+// ones and to the LastEvents of them, and Completeness says between which it has a gap.
 const (
 	MaxEvents  = 50_000
 	LastEvents = 1_000
 )
 
-// Manifest says which events tell of a run that has ended. It holds hashes, ids and counts, and nothing of what was said; the hashes of events
-// cover salted commitments, so that it stays true when something is redacted.
+// Manifest says which events tell of a run that has ended. It holds hashes, ids and counts, and nothing of what was said; the hashes of
+// events cover salted commitments, so that it stays true when something is redacted.
 type Manifest struct {
 	Workspace    id.Workspace  `json:"workspace_id"`
 	Run          id.Run        `json:"run_id"`
@@ -108,7 +108,8 @@ type Created struct {
 
 // The refusals of evidence.
 var (
-	ErrNotFound = fault.New(fault.NotFound, "evidence_not_found", "no evidence of the run was collected yet").With("collect it with: agentbox runs evidence RUN --finalize")
+	ErrNotFound = fault.New(fault.NotFound, "evidence_not_found", "no evidence of the run was collected yet").With(
+		"collect it with: agentbox runs evidence RUN --finalize")
 	ErrNotEnded = fault.New(fault.Conflict, "run_not_ended", "the run has not ended; its evidence is collected then")
 	ErrNoEvents = fault.New(fault.Internal, "run_events_missing", "the log holds no event that ends the run")
 )
@@ -125,10 +126,12 @@ func Ended(events []event.Event) (int, bool) {
 	return n + 1, n >= 0
 }
 
-// Collect makes the manifest of a run from its events, in the order of the log; what lies behind its end is no part of it. Where there are more
-// than MaxEvents of them, gap says which part of the log they leave out. It is pure, so that whoever has the events makes the same one.
+// Collect makes the manifest of a run from its events, in the order of the log; what lies behind its end is no part of it. Where there
+// are more than MaxEvents of them, gap says which part of the log they leave out. It is pure, so that whoever has the events makes the
+// same one.
 func Collect(ws id.Workspace, r id.Run, room id.Room, events []event.Event, gap *Gap) (Manifest, error) {
-	m := Manifest{Workspace: ws, Run: r, Room: room, Events: []Pointer{}, Steps: []id.Step{}, Calls: []id.ToolCall{}, Artifacts: []id.Artifact{}}
+	m := Manifest{Workspace: ws, Run: r, Room: room, Events: []Pointer{}, Steps: []id.Step{}, Calls: []id.ToolCall{},
+		Artifacts: []id.Artifact{}}
 	open, steps := map[string]bool{}, map[id.Step]bool{}
 	var hashes []string
 	for _, e := range events {
@@ -182,6 +185,7 @@ func (r Record) Evolve(e event.Event) (Record, error) {
 	}
 	d, err := event.Decode[Created](e)
 	return Record{
-		ID: d.ID, Run: d.Run, Hash: d.Hash, Root: d.Root, Window: d.Window, Completeness: d.Completeness, Content: d.Content, CreatedBy: e.Principal, CreatedAt: e.OccurredAt,
+		ID: d.ID, Run: d.Run, Hash: d.Hash, Root: d.Root, Window: d.Window, Completeness: d.Completeness, Content: d.Content,
+		CreatedBy: e.Principal, CreatedAt: e.OccurredAt,
 	}, err
 }

@@ -23,7 +23,8 @@ func at(seq uint64, typ, entity, about, step string) event.Event {
 func TestCollect(t *testing.T) {
 	told := []event.Event{
 		at(3, "run.created", "run", "run_1", ""), at(5, "step.created", "step", "step_1", "x"), at(6, "tool.invoked", "tool_call", "tc_1", "x"),
-		at(7, "tool.invoked", "tool_call", "tc_2", "x"), at(8, "tool.succeeded", "tool_call", "tc_1", "x"), at(9, "artifact.created", "artifact", "art_1", "x"),
+		at(7, "tool.invoked", "tool_call", "tc_2", "x"), at(8, "tool.succeeded", "tool_call", "tc_1", "x"), at(9, "artifact.created", "artifact",
+			"art_1", "x"),
 	}
 	if _, err := evidence.Collect("ws_dev", "run_1", "room_1", told, nil); !errors.Is(err, evidence.ErrNoEvents) {
 		t.Errorf("got %v of a run that has not ended", err)
@@ -69,7 +70,8 @@ func TestCollect(t *testing.T) {
 }
 
 func TestAnOperationThatHasItsResultIsTerminal(t *testing.T) {
-	told := []event.Event{at(1, "run.created", "space", "spc_1", ""), at(2, "tool.invoked", "space", "spc_1", "x"), at(3, "tool.unknown", "space", "spc_1", "x"), at(4, "run.completed", "space", "spc_1", "")}
+	told := []event.Event{at(1, "run.created", "space", "spc_1", ""), at(2, "tool.invoked", "space", "spc_1", "x"), at(3, "tool.unknown",
+		"space", "spc_1", "x"), at(4, "run.completed", "space", "spc_1", "")}
 	if m, err := evidence.Collect("ws_dev", "run_1", "room_1", told, nil); err != nil || !m.Completeness.Calls || len(m.Calls) != 0 {
 		t.Errorf("got %+v, %v", m.Completeness, err)
 	}

@@ -107,7 +107,8 @@ func TestParse(t *testing.T) {
 	if _, err := id.Parse[id.Space](string(good)); err == nil || !strings.Contains(err.Error(), "spc_") {
 		t.Errorf("a run passed for a space: %v", err)
 	}
-	for _, bad := range []string{"", "run_", "run_01ARZ3NDEK000000000000000", "run_01ARZ3NDEK00000000000000000", "run_81ARZ3NDEK0000000000000000",
+	for _, bad := range []string{"", "run_", "run_01ARZ3NDEK000000000000000", "run_01ARZ3NDEK00000000000000000",
+		"run_81ARZ3NDEK0000000000000000",
 		"run_01ARZ3NDEKI000000000000000", "run_01arz3ndek0000000000000000", " run_01ARZ3NDEK0000000000000000", strings.Repeat("x", 1<<20)} {
 		if _, err := id.Parse[id.Run](bad); err == nil || len(err.Error()) > 200 {
 			t.Errorf("%.40q: %v", bad, err)
@@ -160,7 +161,8 @@ func TestRead(t *testing.T) {
 		read func(string) error
 		good string
 	}{
-		{read[id.Run], "run_" + ulid}, {read[id.Principal], "svc_" + ulid}, {read[id.Workspace], "ws_dev"}, {read[id.Event], "01234567-89ab-7fff-bfff-ffffffffffff"},
+		{read[id.Run], "run_" + ulid}, {read[id.Principal], "svc_" + ulid}, {read[id.Workspace], "ws_dev"}, {read[id.Event],
+			"01234567-89ab-7fff-bfff-ffffffffffff"},
 	} {
 		if err := c.read(c.good); err != nil {
 			t.Error(err)

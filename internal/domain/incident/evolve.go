@@ -18,8 +18,9 @@ func (i Incident) Evolve(e event.Event) (Incident, error) {
 			return i, err
 		}
 		return Incident{
-			ID: id.Incident(e.EntityID), Workspace: e.Workspace, Room: e.Room, Thread: e.Thread, Run: e.Run, EntityType: d.EntityType, EntityID: d.EntityID,
-			Title: d.Title, Severity: d.Severity, Category: d.Category, Details: d.Details, Key: d.Key, Status: Open, OpenedBy: e.Principal,
+			ID: id.Incident(e.EntityID), Workspace: e.Workspace, Room: e.Room, Thread: e.Thread, Run: e.Run, EntityType: d.EntityType,
+			EntityID: d.EntityID,
+			Title:    d.Title, Severity: d.Severity, Category: d.Category, Details: d.Details, Key: d.Key, Status: Open, OpenedBy: e.Principal,
 			OpenedAt: e.OccurredAt, Learning: []Learning{},
 		}, nil
 	case EventRCA:

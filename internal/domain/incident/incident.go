@@ -69,9 +69,11 @@ var (
 	// ErrAlreadyClosed refuses to close an incident twice.
 	ErrAlreadyClosed = fault.New(fault.Conflict, "incident_already_closed", "the incident was closed before")
 	// ErrWithoutRCA refuses to close an incident whose cause nobody has written down.
-	ErrWithoutRCA = fault.New(fault.Conflict, "incident_close_blocked_missing_rca", "write down the cause first: an incident is closed with an analysis of its root cause")
+	ErrWithoutRCA = fault.New(fault.Conflict, "incident_close_blocked_missing_rca",
+		"write down the cause first: an incident is closed with an analysis of its root cause")
 	// ErrWithoutLearning refuses to close an incident of which nobody learned anything.
-	ErrWithoutLearning = fault.New(fault.Conflict, "incident_close_blocked_missing_learning", "write down what was learned first: an incident is closed with at least one learning")
+	ErrWithoutLearning = fault.New(fault.Conflict, "incident_close_blocked_missing_learning",
+		"write down what was learned first: an incident is closed with at least one learning")
 )
 
 // RCA is the analysis of the root cause. The last one that was written counts.
@@ -84,7 +86,8 @@ type RCA struct {
 
 // Same reports whether an incident is the one that would be opened, wherever it happened. Its details do not count.
 func (i Incident) Same(o Opened) bool {
-	return i.Title == o.Title && i.Severity == o.Severity && i.Category == o.Category && i.EntityType == o.EntityType && i.EntityID == o.EntityID
+	return i.Title == o.Title && i.Severity == o.Severity && i.Category == o.Category && i.EntityType == o.EntityType &&
+		i.EntityID == o.EntityID
 }
 
 // Learning is one thing that was learned.

@@ -37,9 +37,12 @@ func TestTheBoundsOfAnIncident(t *testing.T) {
 		want error
 	}{
 		{"no title", incident.Opened{}, incident.ErrMissingTitle}, {"blanks", incident.Opened{Title: " \n"}, incident.ErrMissingTitle},
-		{"the longest title", incident.Opened{Title: word(incident.MaxTitle)}, nil}, {"a longer one", incident.Opened{Title: word(incident.MaxTitle + 1)}, incident.ErrMissingTitle},
-		{"no text", incident.Opened{Title: "\xff"}, incident.ErrMissingTitle}, {"another severity", incident.Opened{Title: "a", Severity: "HIGH"}, incident.ErrInvalidSeverity},
-		{"the longest key", incident.Opened{Title: "a", Key: word(incident.MaxKey)}, nil}, {"a longer key", incident.Opened{Title: "a", Key: word(incident.MaxKey + 1)}, incident.ErrInvalidKey},
+		{"the longest title", incident.Opened{Title: word(incident.MaxTitle)}, nil}, {"a longer one",
+			incident.Opened{Title: word(incident.MaxTitle + 1)}, incident.ErrMissingTitle},
+		{"no text", incident.Opened{Title: "\xff"}, incident.ErrMissingTitle}, {"another severity", incident.Opened{Title: "a", Severity: "HIGH"},
+			incident.ErrInvalidSeverity},
+		{"the longest key", incident.Opened{Title: "a", Key: word(incident.MaxKey)}, nil}, {"a longer key", incident.Opened{Title: "a",
+			Key: word(incident.MaxKey + 1)}, incident.ErrInvalidKey},
 		{"the longest category", incident.Opened{Title: "a", Category: word(incident.MaxWord)}, nil},
 		{"a longer category", incident.Opened{Title: "a", Category: word(incident.MaxWord + 1)}, incident.ErrTooLong},
 		{"a longer entity", incident.Opened{Title: "a", EntityID: word(incident.MaxEntity + 1)}, incident.ErrTooLong},
@@ -120,7 +123,8 @@ func TestWhatRemainsOfAnIncidentHoldsNoText(t *testing.T) {
 	const private = "private"
 	for typ, data := range map[string]any{
 		incident.EventOpened: incident.Opened{
-			Incident: one, Title: private, Severity: incident.High, Category: private, Details: json.RawMessage(`{"private":1}`), EntityType: private, EntityID: private, Key: private,
+			Incident: one, Title: private, Severity: incident.High, Category: private, Details: json.RawMessage(`{"private":1}`),
+			EntityType: private, EntityID: private, Key: private,
 		},
 		incident.EventRCA:     incident.RCAUpdated{Incident: one, Summary: private, Analysis: json.RawMessage(`"private"`)},
 		incident.EventLearned: incident.LearningLogged{Incident: one, Note: private, Tags: []string{private}},

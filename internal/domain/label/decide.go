@@ -48,7 +48,8 @@ func (l Label) Decide(q Request) (resolved Level, d policy.Decision, mismatch bo
 	}
 	if resolved.AtLeast(Restricted) && l.Room != q.Room && (l.Room != "" || resolved == Restricted) {
 		return resolved, policy.Decision{
-			Outcome: policy.Deny, ReasonCode: policy.ReasonRoomMismatch, Reason: "the data are restricted to another room", Suggestion: "Ask from the room to which they belong.",
+			Outcome: policy.Deny, ReasonCode: policy.ReasonRoomMismatch, Reason: "the data are restricted to another room",
+			Suggestion: "Ask from the room to which they belong.",
 		}, false
 	}
 	d = policy.Decision{Outcome: policy.Allow, ReasonCode: policy.ReasonDefaultAllow, Reason: "the label " + string(resolved) + " permits it"}
@@ -60,12 +61,14 @@ func (l Label) Decide(q Request) (resolved Level, d policy.Decision, mismatch bo
 		return resolved, d, true
 	}
 	return resolved, policy.Decision{
-		Outcome: policy.RequireApproval, ReasonCode: policy.ReasonPurposeMismatch, Reason: "the purpose is not that of the label, and no justification is given",
+		Outcome: policy.RequireApproval, ReasonCode: policy.ReasonPurposeMismatch,
+		Reason:     "the purpose is not that of the label, and no justification is given",
 		Suggestion: "Say the purpose for which the data are kept, or justify another one.",
 	}, true
 }
 
-// forPurposes reports whether what has the label is for certain purposes only: personal data always are, and what is confidential where it names some.
+// forPurposes reports whether what has the label is for certain purposes only: personal data always are, and what is confidential where
+// it names some.
 func (l Label) forPurposes(resolved Level) bool {
 	return resolved == SensitivePII || resolved.AtLeast(Confidential) && len(l.Purposes) > 0
 }

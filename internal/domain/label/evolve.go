@@ -16,7 +16,8 @@ func (l Label) Evolve(e event.Event) (Label, error) {
 	if err != nil {
 		return l, err
 	}
-	return Label{Resource: d.Resource, Workspace: e.Workspace, Level: d.Level, Room: d.Room, Purposes: d.Purposes, SetBy: e.Principal, SetAt: e.OccurredAt}, nil
+	return Label{Resource: d.Resource, Workspace: e.Workspace, Level: d.Level, Room: d.Room, Purposes: d.Purposes, SetBy: e.Principal,
+		SetAt: e.OccurredAt}, nil
 }
 
 // Evolve returns the access after an event about it.

@@ -31,18 +31,21 @@ func broken(typ string) event.Event {
 
 func TestALabelIsWhatWasSetLast(t *testing.T) {
 	set := label.Labelled{Resource: thing, Level: label.Confidential, Room: room, Purposes: []string{"a"}}
-	want := label.Label{Resource: thing, Workspace: "ws_dev", Level: label.Confidential, Room: room, Purposes: []string{"a"}, SetBy: "usr_a", SetAt: now}
+	want := label.Label{Resource: thing, Workspace: "ws_dev", Level: label.Confidential, Room: room, Purposes: []string{"a"}, SetBy: "usr_a",
+		SetAt: now}
 	got, err := label.Label{}.Evolve(happened(t, label.EventLabelled, set))
 	if err != nil || !reflect.DeepEqual(got, want) {
 		t.Fatalf("got %+v, %v, want %+v", got, err, want)
 	}
-	if again, err := got.Evolve(happened(t, label.EventJustified, label.Labelled{Resource: thing, Level: label.Public})); err != nil || !reflect.DeepEqual(again, want) {
+	if again, err := got.Evolve(happened(t, label.EventJustified, label.Labelled{Resource: thing, Level: label.Public})); err != nil ||
+		!reflect.DeepEqual(again, want) {
 		t.Errorf("an event of another kind made %+v, %v", again, err)
 	}
 	if again, err := got.Evolve(broken(label.EventLabelled)); err == nil || !reflect.DeepEqual(again, want) {
 		t.Errorf("broken data made %+v, %v", again, err)
 	}
-	if next, err := got.Evolve(happened(t, label.EventLabelled, label.Labelled{Resource: thing, Level: label.Public})); err != nil || next.Level != label.Public || next.Room != "" || next.Purposes != nil {
+	if next, err := got.Evolve(happened(t, label.EventLabelled, label.Labelled{Resource: thing, Level: label.Public})); err != nil ||
+		next.Level != label.Public || next.Room != "" || next.Purposes != nil {
 		t.Errorf("the next label is %+v, %v", next, err)
 	}
 }
@@ -66,7 +69,8 @@ func TestAnAccessIsWhatWasAllowed(t *testing.T) {
 		{"written", happened(t, label.EventJustified, said("write", policy.Allow)), writes, false},
 		{"denied", happened(t, label.EventJustified, said("read", policy.Deny)), label.Access{}, false},
 		{"for a person to decide", happened(t, label.EventUnjustified, said("read", policy.RequireApproval)), label.Access{}, false},
-		{"without a decision", happened(t, label.EventUnjustified, map[string]any{"resource_type": "artifact", "resource_id": "a", "action": "read"}), label.Access{}, false},
+		{"without a decision", happened(t, label.EventUnjustified, map[string]any{"resource_type": "artifact", "resource_id": "a",
+			"action": "read"}), label.Access{}, false},
 		{"another event", happened(t, label.EventDenied, said("read", policy.Allow)), label.Access{}, false},
 		{"a mismatch", happened(t, label.EventMismatch, said("write", policy.Allow)), label.Access{}, false},
 		{"broken", broken(label.EventJustified), label.Access{}, true},
@@ -79,7 +83,8 @@ func TestAnAccessIsWhatWasAllowed(t *testing.T) {
 	if err != nil || both.Reads != near || both.Writes != near {
 		t.Errorf("then written: %+v, %v", both, err)
 	}
-	for _, e := range []event.Event{broken(label.EventUnjustified), happened(t, label.EventLabelled, said("read", policy.Allow)), happened(t, label.EventJustified, said("read", policy.Deny))} {
+	for _, e := range []event.Event{broken(label.EventUnjustified), happened(t, label.EventLabelled, said("read", policy.Allow)),
+		happened(t, label.EventJustified, said("read", policy.Deny))} {
 		if got, _ := both.Evolve(e); got != both {
 			t.Errorf("%s made %+v of %+v", e.Type, got, both)
 		}
@@ -196,7 +201,8 @@ func TestWhatIsAMismatch(t *testing.T) {
 		{"no label", label.Label{Resource: thing}, ask("", "", "b"), false, "the label internal permits it"},
 		{"another purpose", kept, ask("", "", "b"), true, "the purpose is not that of the label, and no justification is given"},
 		{"another purpose, justified", kept, ask("", "why", "b"), true, "the purpose is not that of the label, and a justification is given"},
-		{"another room", label.Label{Resource: thing, Level: label.Restricted, Room: room}, ask(other, ""), false, "the data are restricted to another room"},
+		{"another room", label.Label{Resource: thing, Level: label.Restricted, Room: room}, ask(other, ""), false,
+			"the data are restricted to another room"},
 	} {
 		if _, d, mismatch := c.l.Decide(c.q); mismatch != c.mismatch || d.Reason != c.reason {
 			t.Errorf("%s: mismatch %t, %q, want %t, %q", c.name, mismatch, d.Reason, c.mismatch, c.reason)

@@ -22,7 +22,8 @@ func FuzzLabels(f *testing.F) {
 		thing := label.Resource{Type: typ, ID: key}
 		was := label.Label{Resource: thing, Level: label.Level(level), Room: id.Room(in), Purposes: strings.Fields(purposes)}
 		next := label.Label{Resource: thing, Level: label.Level(nextLevel), Room: id.Room(nextIn), Purposes: strings.Fields(nextPurposes)}
-		q := label.Request{Resource: thing, Action: action, Level: label.Level(claimed), Room: id.Room(from), Purposes: strings.Fields(asked), Justification: why}
+		q := label.Request{Resource: thing, Action: action, Level: label.Level(claimed), Room: id.Room(from), Purposes: strings.Fields(asked),
+			Justification: why}
 		if was.Check() != nil || next.Check() != nil || q.Check() != nil {
 			return
 		}
@@ -75,7 +76,8 @@ func TestWhatLowersNothingLetsNobodyNearer(t *testing.T) {
 			for _, q := range requests {
 				_, before, _ := was.Decide(q)
 				if _, after, _ := next.Decide(q); strictness[after.Outcome] < strictness[before.Outcome] {
-					t.Errorf("%s %q %q in the place of %s %q %q lowers nothing, and %+v is %s instead of %s", next.Level, next.Room, next.Purposes, was.Level, was.Room, was.Purposes, q, after.Outcome, before.Outcome)
+					t.Errorf("%s %q %q in the place of %s %q %q lowers nothing, and %+v is %s instead of %s", next.Level, next.Room, next.Purposes,
+						was.Level, was.Room, was.Purposes, q, after.Outcome, before.Outcome)
 				}
 			}
 		}

@@ -25,9 +25,10 @@ type Level string
 const (
 	Public       Level = "public"
 	Internal     Level = "internal"
-	Restricted   Level = "restricted"    // only in the room that the label names
-	Confidential Level = "confidential"  // each access is asked for and recorded, and in the room where the label names one
-	SensitivePII Level = "sensitive_pii" // for the purposes that the label names; for another one only with a justification, else a person decides
+	Restricted   Level = "restricted"   // only in the room that the label names
+	Confidential Level = "confidential" // each access is asked for and recorded, and in the room where the label names one
+	// for the purposes that the label names; for another one only with a justification, else a person decides
+	SensitivePII Level = "sensitive_pii"
 )
 
 var rank = map[Level]int{Public: 1, Internal: 2, Restricted: 3, Confidential: 4, SensitivePII: 5}
@@ -50,22 +51,27 @@ const (
 // The refusals of what is said of a resource.
 var (
 	// ErrInvalidResource refuses what names no resource.
-	ErrInvalidResource = fault.New(fault.Invalid, "invalid_resource", "name the resource: resource_type of 1 to %d small letters, digits and underscores, and resource_id of 1 to %d bytes", MaxType, MaxID)
+	ErrInvalidResource = fault.New(fault.Invalid, "invalid_resource",
+		"name the resource: resource_type of 1 to %d small letters, digits and underscores, and resource_id of 1 to %d bytes", MaxType, MaxID)
 	// ErrInvalidLabel refuses a level that is none, or a restriction without a room.
-	ErrInvalidLabel = fault.New(fault.Invalid, "invalid_label", "the label must be public, internal, restricted, confidential or sensitive_pii; restricted takes room_id")
+	ErrInvalidLabel = fault.New(fault.Invalid, "invalid_label",
+		"the label must be public, internal, restricted, confidential or sensitive_pii; restricted takes room_id")
 	// ErrInvalidTags refuses purposes that are none.
-	ErrInvalidTags = fault.New(fault.Invalid, "invalid_purpose_tags", "purpose_tags are at most %d words of 1 to %d bytes, each once", MaxTags, MaxTag)
+	ErrInvalidTags = fault.New(fault.Invalid, "invalid_purpose_tags", "purpose_tags are at most %d words of 1 to %d bytes, each once", MaxTags,
+		MaxTag)
 	// ErrIdleTags refuses purposes of a label that does not compare them.
-	ErrIdleTags = fault.New(fault.Invalid, "invalid_purpose_tags", "purpose_tags bind what is confidential or sensitive_pii; this label would not compare them").
-			With("Leave purpose_tags out, or label the resource confidential or sensitive_pii.")
+	ErrIdleTags = fault.New(fault.Invalid, "invalid_purpose_tags",
+		"purpose_tags bind what is confidential or sensitive_pii; this label would not compare them").
+		With("Leave purpose_tags out, or label the resource confidential or sensitive_pii.")
 	// ErrInvalidAction refuses an access that is neither reading nor writing.
 	ErrInvalidAction = fault.New(fault.Invalid, "invalid_action", "the action must be read or write")
 	// ErrInvalidJustification refuses a justification that is too long or no text.
-	ErrInvalidJustification = fault.New(fault.Invalid, "invalid_justification", "a justification has at most %d bytes of text", MaxJustification)
+	ErrInvalidJustification = fault.New(fault.Invalid, "invalid_justification", "a justification has at most %d bytes of text",
+		MaxJustification)
 )
 
-// The types of resources at which Agentbox itself holds labels, wherever they are shown. What lies in a labelled thing is guarded with it: the
-// messages of a room, the output of a run, the runs and the forks of a space.
+// The types of resources at which Agentbox itself holds labels, wherever they are shown. What lies in a labelled thing is guarded with
+// it: the messages of a room, the output of a run, the runs and the forks of a space.
 const (
 	OfRoom     = "room"
 	OfThread   = "thread"
@@ -146,11 +152,14 @@ func (l Label) Lowers(next Label) bool {
 	if !l.forPurposes(l.Level) {
 		return false
 	}
-	return !next.forPurposes(next.Level) || slices.ContainsFunc(next.Purposes, func(tag string) bool { return !slices.Contains(l.Purposes, tag) })
+	return !next.forPurposes(next.Level) || slices.ContainsFunc(next.Purposes, func(tag string) bool {
+		return !slices.Contains(l.Purposes,
+			tag)
+	})
 }
 
-// Guards is the document of how many resources of each type bear a label that keeps anybody from them. Where there are none, nobody has to look
-// any further.
+// Guards is the document of how many resources of each type bear a label that keeps anybody from them. Where there are none, nobody has
+// to look any further.
 type Guards struct {
 	Types map[string]int `json:"types,omitempty"`
 }

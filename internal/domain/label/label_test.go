@@ -44,23 +44,34 @@ func TestWhoComesNear(t *testing.T) {
 		{"restricted, here", in(label.Restricted, room), ask(room), label.Restricted, policy.Allow, policy.ReasonDefaultAllow},
 		{"restricted, elsewhere", in(label.Restricted, room), ask(other), label.Restricted, policy.Deny, policy.ReasonRoomMismatch},
 		{"restricted, nowhere", in(label.Restricted, room), ask(""), label.Restricted, policy.Deny, policy.ReasonRoomMismatch},
-		{"restricted, with every reason", in(label.Restricted, room), because(ask(other, "a"), "please"), label.Restricted, policy.Deny, policy.ReasonRoomMismatch},
+		{"restricted, with every reason", in(label.Restricted, room), because(ask(other, "a"), "please"), label.Restricted, policy.Deny,
+			policy.ReasonRoomMismatch},
 		{"confidential, everywhere", in(label.Confidential, ""), ask(other), label.Confidential, policy.Allow, policy.ReasonDefaultAllow},
 		{"confidential, elsewhere", in(label.Confidential, room), ask(other), label.Confidential, policy.Deny, policy.ReasonRoomMismatch},
 		{"for its purpose", in(label.SensitivePII, "", "a", "b"), ask("", "b"), label.SensitivePII, policy.Allow, policy.ReasonDefaultAllow},
 		{"for no purpose", in(label.SensitivePII, "", "a"), ask(""), label.SensitivePII, policy.RequireApproval, policy.ReasonPurposeMismatch},
-		{"for one of its purposes and another", in(label.SensitivePII, "", "a"), ask("", "a", "b"), label.SensitivePII, policy.RequireApproval, policy.ReasonPurposeMismatch},
+		{"for one of its purposes and another", in(label.SensitivePII, "", "a"), ask("", "a", "b"), label.SensitivePII, policy.RequireApproval,
+			policy.ReasonPurposeMismatch},
 		{"kept for nothing", in(label.SensitivePII, ""), ask("", "a"), label.SensitivePII, policy.RequireApproval, policy.ReasonPurposeMismatch},
-		{"for another, justified", in(label.SensitivePII, "", "a"), because(ask("", "b"), "why"), label.SensitivePII, policy.Allow, policy.ReasonDefaultAllow},
-		{"for another, with blanks", in(label.SensitivePII, "", "a"), because(ask("", "b"), " \n"), label.SensitivePII, policy.RequireApproval, policy.ReasonPurposeMismatch},
-		{"confidential, for its purpose", in(label.Confidential, "", "a"), ask("", "a"), label.Confidential, policy.Allow, policy.ReasonDefaultAllow},
-		{"confidential, for another", in(label.Confidential, "", "a"), ask("", "b"), label.Confidential, policy.RequireApproval, policy.ReasonPurposeMismatch},
-		{"confidential, for none", in(label.Confidential, "", "a"), ask(""), label.Confidential, policy.RequireApproval, policy.ReasonPurposeMismatch},
-		{"confidential, justified", in(label.Confidential, "", "a"), because(ask("", "b"), "why"), label.Confidential, policy.Allow, policy.ReasonDefaultAllow},
+		{"for another, justified", in(label.SensitivePII, "", "a"), because(ask("", "b"), "why"), label.SensitivePII, policy.Allow,
+			policy.ReasonDefaultAllow},
+		{"for another, with blanks", in(label.SensitivePII, "", "a"), because(ask("", "b"), " \n"), label.SensitivePII, policy.RequireApproval,
+			policy.ReasonPurposeMismatch},
+		{"confidential, for its purpose", in(label.Confidential, "", "a"), ask("", "a"), label.Confidential, policy.Allow,
+			policy.ReasonDefaultAllow},
+		{"confidential, for another", in(label.Confidential, "", "a"), ask("", "b"), label.Confidential, policy.RequireApproval,
+			policy.ReasonPurposeMismatch},
+		{"confidential, for none", in(label.Confidential, "", "a"), ask(""), label.Confidential, policy.RequireApproval,
+			policy.ReasonPurposeMismatch},
+		{"confidential, justified", in(label.Confidential, "", "a"), because(ask("", "b"), "why"), label.Confidential, policy.Allow,
+			policy.ReasonDefaultAllow},
 		{"confidential for anything", in(label.Confidential, ""), ask(""), label.Confidential, policy.Allow, policy.ReasonDefaultAllow},
-		{"personal, elsewhere", in(label.SensitivePII, room, "a"), because(ask(other, "a"), "why"), label.SensitivePII, policy.Deny, policy.ReasonRoomMismatch},
-		{"claimed to be less", in(label.SensitivePII, "", "a"), claims(ask(""), label.Public), label.SensitivePII, policy.RequireApproval, policy.ReasonPurposeMismatch},
-		{"claimed to be more", bare, claims(ask(""), label.SensitivePII), label.SensitivePII, policy.RequireApproval, policy.ReasonPurposeMismatch},
+		{"personal, elsewhere", in(label.SensitivePII, room, "a"), because(ask(other, "a"), "why"), label.SensitivePII, policy.Deny,
+			policy.ReasonRoomMismatch},
+		{"claimed to be less", in(label.SensitivePII, "", "a"), claims(ask(""), label.Public), label.SensitivePII, policy.RequireApproval,
+			policy.ReasonPurposeMismatch},
+		{"claimed to be more", bare, claims(ask(""), label.SensitivePII), label.SensitivePII, policy.RequireApproval,
+			policy.ReasonPurposeMismatch},
 	} {
 		level, d, _ := c.label.Decide(c.q)
 		if level != c.level || d.Outcome != c.want || d.ReasonCode != c.code {
@@ -88,7 +99,8 @@ func TestWhatLowersALabel(t *testing.T) {
 		purposes []string
 		want     bool
 	}{
-		{label.Confidential, []string{"a", "b"}, false}, {label.Confidential, []string{"b"}, false}, {label.Confidential, []string{"b", "c"}, true}, {label.Confidential, nil, true},
+		{label.Confidential, []string{"a", "b"}, false}, {label.Confidential, []string{"b"}, false}, {label.Confidential, []string{"b", "c"},
+			true}, {label.Confidential, nil, true},
 		{label.SensitivePII, nil, false}, {label.SensitivePII, []string{"a"}, false}, {label.SensitivePII, []string{"c"}, true},
 	} {
 		if got := kept.Lowers(label.Label{Level: c.level, Purposes: c.purposes}); got != c.want {
@@ -145,7 +157,8 @@ func TestTheBoundsOfLabels(t *testing.T) {
 }
 
 func TestWhatRemainsOfAnAccessHoldsNoText(t *testing.T) {
-	raw, err := json.Marshal(label.Accessed{Resource: thing, Action: "read", Purposes: []string{"private"}, Justification: "private", Reason: "private"})
+	raw, err := json.Marshal(label.Accessed{Resource: thing, Action: "read", Purposes: []string{"private"}, Justification: "private",
+		Reason: "private"})
 	if err != nil {
 		t.Fatal(err)
 	}

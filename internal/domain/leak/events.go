@@ -23,8 +23,8 @@ type Detected struct {
 // actor is who finds secrets.
 var actor = event.Actor{Type: id.Service, ID: "dlp"}
 
-// Clean returns a draft without the secrets in its data, and drafts the event that says so on behalf of a service, where there were any; without
-// one it is said on behalf of who drafted it. The draft gets an id, for the other event names it.
+// Clean returns a draft without the secrets in its data, and drafts the event that says so on behalf of a service, where there were any;
+// without one it is said on behalf of who drafted it. The draft gets an id, for the other event names it.
 func Clean(d event.Draft, by id.Principal, eventID func() id.Event) (clean event.Draft, said event.Draft, leaked bool) {
 	data, found := Scan(d.Data)
 	if len(found) == 0 {
@@ -39,7 +39,8 @@ func Clean(d event.Draft, by id.Principal, eventID func() id.Event) (clean event
 }
 
 func tell(d event.Draft, origin event.Origin, by id.Principal, found []Match) event.Draft {
-	said := event.New(EventDetected, origin, d.Workspace, d.Room, Detected{Event: d.ID, Type: d.Type, Matches: found}).In(d.Run, d.Step).About(Entity, string(d.ID))
+	said := event.New(EventDetected, origin, d.Workspace, d.Room, Detected{Event: d.ID, Type: d.Type, Matches: found}).In(d.Run,
+		d.Step).About(Entity, string(d.ID))
 	said.Thread = d.Thread
 	if by != "" {
 		said.Actor = actor
@@ -47,8 +48,8 @@ func tell(d event.Draft, origin event.Origin, by id.Principal, found []Match) ev
 	return said
 }
 
-// Tell marks a draft beside whose data secrets were found, such as in content that it names, and drafts the event that says so. The draft gets an
-// id, for the other event names it. Taken says that the secrets were taken out of what is recorded.
+// Tell marks a draft beside whose data secrets were found, such as in content that it names, and drafts the event that says so. The draft
+// gets an id, for the other event names it. Taken says that the secrets were taken out of what is recorded.
 func Tell(d event.Draft, by id.Principal, eventID func() id.Event, found []Match, taken bool) (marked event.Draft, said event.Draft) {
 	if d.ContainsSecrets = true; taken {
 		d.Redaction = event.RedactPartial
@@ -62,7 +63,8 @@ func Tell(d event.Draft, by id.Principal, eventID func() id.Event, found []Match
 
 // InHeader reports whether a secret stands where nothing can be taken out: in the ids and keys of a draft.
 func InHeader(d event.Draft) bool {
-	for _, text := range []string{d.IdempotencyKey, d.EntityID, string(d.Correlation), string(d.Thread), string(d.Run), string(d.Step), string(d.Room), d.Mission} {
+	for _, text := range []string{d.IdempotencyKey, d.EntityID, string(d.Correlation), string(d.Thread), string(d.Run), string(d.Step),
+		string(d.Room), d.Mission} {
 		if _, found := Text(text); len(found) > 0 {
 			return true
 		}
@@ -70,8 +72,8 @@ func InHeader(d event.Draft) bool {
 	return false
 }
 
-// Remains returns what stays of the data of secret.leaked.detected when it is redacted: nothing of any secret. It is nil for an event of another
-// kind.
+// Remains returns what stays of the data of secret.leaked.detected when it is redacted: nothing of any secret. It is nil for an event of
+// another kind.
 func Remains(e event.Event) (any, error) {
 	if e.Type != EventDetected {
 		return nil, nil

@@ -23,14 +23,15 @@ const (
 type Known struct{ values []string } // the longest first
 
 // secretName is a name of a variable that says that its value is a secret: one of these words, alone or beside others.
-var secretName = regexp.MustCompile(`(?i)(?:^|[_.-])(?:[a-z]*keys?|[a-z]*tokens?|[a-z]*secrets?|pass(?:word|wd|phrase|code)?|[a-z]*password|pwd|cred(?:ential)?s?|auth|authorization|private|signature|dsn|cookies?|sessions?)(?:$|[_.-])`)
+var secretName = regexp.MustCompile(
+	`(?i)(?:^|[_.-])(?:[a-z]*keys?|[a-z]*tokens?|[a-z]*secrets?|pass(?:word|wd|phrase|code)?|[a-z]*password|pwd|cred(?:ential)?s?|auth|authorization|private|signature|dsn|cookies?|sessions?)(?:$|[_.-])`)
 
 // openValue is a value that is no secret unless its name says so: a path or a list of paths, or an address without a password.
 var openValue = regexp.MustCompile(`^(?:[./~][^=+]*|[a-z][a-z0-9+.-]*://[^@\s]*)$`)
 
 // Values returns the values of an environment that may not be printed: each whose variable's name says that it is a secret, and each that
-// looks like a key. Words, numbers, dates, versions, paths and what is shorter are printed all day, and hide nothing. Variables of the daemon's
-// own (AGENTBOX_...) say how a command runs and are no secrets.
+// looks like a key. Words, numbers, dates, versions, paths and what is shorter are printed all day, and hide nothing. Variables of the
+// daemon's own (AGENTBOX_...) say how a command runs and are no secrets.
 func Values(envs ...map[string]string) Known {
 	var k Known
 	for _, env := range envs {
@@ -55,8 +56,8 @@ var withPassword = regexp.MustCompile(`^[a-z][a-z0-9+.-]*://[^:@/\s]*:[^@/\s]+@`
 // keyLike is one word of the letters that keys are written in.
 var keyLike = regexp.MustCompile(`^[A-Za-z0-9_+/=.-]+$`)
 
-// looksSecret reports whether a value is one word with a part that has letters and digits among each other, as keys have and names have not, and is
-// neither a path nor an address.
+// looksSecret reports whether a value is one word with a part that has letters and digits among each other, as keys have and names have
+// not, and is neither a path nor an address.
 func looksSecret(value string) bool {
 	if withPassword.MatchString(value) {
 		return true
@@ -96,8 +97,8 @@ func (k Known) Text(text string) (string, []Match) {
 	return clean, append(found, more[:min(len(more), MaxMatches-len(found))]...)
 }
 
-// Scan returns JSON without the known values in its texts, and what was found. The rules are those of the function Scan, which is not called here:
-// every record passes there.
+// Scan returns JSON without the known values in its texts, and what was found. The rules are those of the function Scan, which is not
+// called here: every record passes there.
 func (k Known) Scan(data json.RawMessage) (json.RawMessage, []Match) {
 	if len(k.values) == 0 {
 		return data, nil
@@ -146,8 +147,8 @@ func (k Known) Scan(data json.RawMessage) (json.RawMessage, []Match) {
 	return bytes.TrimSuffix(out.Bytes(), []byte("\n")), found
 }
 
-// Stream cleans a text that comes in pieces, as a command prints it. The beginning of what may be a secret is held back until what follows shows
-// whether it is one, at most MaxHeld bytes.
+// Stream cleans a text that comes in pieces, as a command prints it. The beginning of what may be a secret is held back until what
+// follows shows whether it is one, at most MaxHeld bytes.
 type Stream struct {
 	known Known
 	held  []byte
@@ -239,7 +240,8 @@ func mayBegin(tail string) bool {
 	if len(tail) == len("xoxb") && strings.HasPrefix(tail, "xox") {
 		return true
 	}
-	for _, full := range []string{"sk-", "sk_live_", "rk_live_", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "AKIA", "ASIA", "xoxb", "xapp-", "glpat-", "AIza", "npm_", "-----BEGIN "} {
+	for _, full := range []string{"sk-", "sk_live_", "rk_live_", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "AKIA", "ASIA", "xoxb",
+		"xapp-", "glpat-", "AIza", "npm_", "-----BEGIN "} {
 		if len(tail) < len(full) && strings.HasPrefix(full, tail) {
 			return true
 		}

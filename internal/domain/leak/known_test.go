@@ -16,14 +16,17 @@ func pem(kind string) string {
 }
 
 func TestPrivateKeys(t *testing.T) {
-	for _, kind := range []string{"PRIVATE KEY", "RSA PRIVATE KEY", "EC PRIVATE KEY", "OPENSSH PRIVATE KEY", "ENCRYPTED PRIVATE KEY", "PGP PRIVATE KEY BLOCK"} {
-		for name, text := range map[string]string{"whole": "a\n" + pem(kind) + "\nb", "cut off": "a\n" + pem(kind)[:200], "two": pem(kind) + "\nx\n" + pem(kind)} {
+	for _, kind := range []string{"PRIVATE KEY", "RSA PRIVATE KEY", "EC PRIVATE KEY", "OPENSSH PRIVATE KEY", "ENCRYPTED PRIVATE KEY",
+		"PGP PRIVATE KEY BLOCK"} {
+		for name, text := range map[string]string{"whole": "a\n" + pem(kind) + "\nb", "cut off": "a\n" + pem(kind)[:200], "two": pem(kind) +
+			"\nx\n" + pem(kind)} {
 			clean, found := leak.Text(text)
 			if len(found) == 0 || found[0].Rule != leak.PrivateKey || strings.Contains(clean, "aB3dE6gH9k") {
 				t.Errorf("%s, %s: %q, %+v", kind, name, clean, found)
 			}
 		}
-		if clean, found := leak.Scan(quote(t, map[string]string{"key": pem(kind)})); len(found) != 1 || strings.Contains(string(clean), "aB3dE6gH9k") {
+		if clean, found := leak.Scan(quote(t, map[string]string{"key": pem(kind)})); len(found) != 1 || strings.Contains(string(clean),
+			"aB3dE6gH9k") {
 			t.Errorf("%s in JSON: %s, %+v", kind, clean, found)
 		}
 	}
@@ -37,13 +40,16 @@ func TestPrivateKeys(t *testing.T) {
 func TestValuesOfAnEnvironment(t *testing.T) {
 	secret := map[string]string{"API_KEY": "hunter", "x": "s3cr3tvalue-of-mine", "DB": "postgres://u:pw0rd@h/db", "aws_secret": "/AbC+d=fgh12"}
 	open := map[string]string{
-		"PATH": "/usr/bin:/bin2", "NODE_ENV": "production", "PORT": "80808080", "HOME2": "/workspace/v2", "URL": "https://example.com/v1", "TOKEN": "abc", "SHORT": "ab12cd3",
-		"KEY_FILE": "/etc/key1", "AUTHOR": "somebody", "KEYBOARD": "dvorak-de", "BUILD": "2026-01-01T00:00:00Z", "REGION": "eu-central-1-zone-2b", "RELEASE": "project-2026-report-final", "AGENTBOX_SEED": "a1b2c3d4e5f6g7h8", "LANG": "en_US.UTF-8"[:5],
+		"PATH": "/usr/bin:/bin2", "NODE_ENV": "production", "PORT": "80808080", "HOME2": "/workspace/v2", "URL": "https://example.com/v1",
+		"TOKEN": "abc", "SHORT": "ab12cd3",
+		"KEY_FILE": "/etc/key1", "AUTHOR": "somebody", "KEYBOARD": "dvorak-de", "BUILD": "2026-01-01T00:00:00Z", "REGION": "eu-central-1-zone-2b",
+		"RELEASE": "project-2026-report-final", "AGENTBOX_SEED": "a1b2c3d4e5f6g7h8", "LANG": "en_US.UTF-8"[:5],
 	}
 	known := leak.Values(secret, open)
 	for name, value := range secret {
 		clean, found := known.Text("a " + value + " b")
-		if clean != "a "+leak.Redacted+" b" || len(found) != 1 || found[0].Rule != leak.EnvValue || strings.Contains(found[0].Preview, value[:4]) {
+		if clean != "a "+leak.Redacted+" b" || len(found) != 1 || found[0].Rule != leak.EnvValue || strings.Contains(found[0].Preview,
+			value[:4]) {
 			t.Errorf("%s: %q, %+v", name, clean, found)
 		}
 	}
@@ -80,12 +86,14 @@ func TestStreams(t *testing.T) {
 	for _, s := range hidden {
 		for range 50 {
 			got := pieces("before " + s + "\nafter, a hunter and a task-force\n")
-			if strings.Contains(got, bare(s)) || strings.Contains(got, s[max(0, len(s)-20):]) || !strings.Contains(got, leak.Redacted) || !strings.HasSuffix(got, "\nafter, a hunter and a task-force\n") {
+			if strings.Contains(got, bare(s)) || strings.Contains(got, s[max(0, len(s)-20):]) || !strings.Contains(got, leak.Redacted) ||
+				!strings.HasSuffix(got, "\nafter, a hunter and a task-force\n") {
 				t.Fatalf("%.20q: %q", s, got)
 			}
 		}
 	}
-	for _, open := range []string{"plain text", "a\nb\r\nsk-\n", "no newline sk", "hunter2", strings.Repeat("-", 100) + "-----BEGIN", strings.Repeat("x\x00\xff", 50_000)} {
+	for _, open := range []string{"plain text", "a\nb\r\nsk-\n", "no newline sk", "hunter2", strings.Repeat("-", 100) + "-----BEGIN",
+		strings.Repeat("x\x00\xff", 50_000)} {
 		if got := pieces(open); got != open {
 			t.Errorf("%.30q became %.60q", open, got)
 		}

@@ -55,7 +55,8 @@ type rule struct {
 }
 
 var rules = []rule{
-	{PrivateKey, regexp.MustCompile(`(?s)(-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----.*?(?:-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----|\z))`)},
+	{PrivateKey, regexp.MustCompile(
+		`(?s)(-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----.*?(?:-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----|\z))`)},
 	{AnthropicKey, regexp.MustCompile(`(?:^|[^A-Za-z0-9])(sk-ant-[A-Za-z0-9_-]{20,})`)},
 	{OpenRouterKey, regexp.MustCompile(`(?:^|[^A-Za-z0-9])(sk-or-[A-Za-z0-9_-]{20,})`)},
 	{OpenAIKey, regexp.MustCompile(`(?:^|[^A-Za-z0-9])(sk-(?:(?:proj|svcacct|admin)-[A-Za-z0-9_-]{20,}|[A-Za-z0-9]{20,}))`)},
@@ -69,9 +70,9 @@ var rules = []rule{
 	{BearerToken, regexp.MustCompile(`(?i)bearer[ \t:="']+([A-Za-z0-9._~+/-]{20,}=*)`)},
 }
 
-// Scan returns JSON without the secrets in it, in texts and in names, and what was found. Data without any are returned as they are, byte for
-// byte. What is no JSON is returned as it is, for the log refuses it. Of two members of one name, where there may be a secret, the last is kept: the
-// first is read by nobody.
+// Scan returns JSON without the secrets in it, in texts and in names, and what was found. Data without any are returned as they are, byte
+// for byte. What is no JSON is returned as it is, for the log refuses it. Of two members of one name, where there may be a secret, the
+// last is kept: the first is read by nobody.
 func Scan(data json.RawMessage) (json.RawMessage, []Match) {
 	if !suspicious(data) {
 		return data, nil
@@ -302,7 +303,8 @@ func squeeze(text string) string {
 	var out strings.Builder
 	for line := range strings.FieldsFuncSeq(text, func(r rune) bool { return r == '\n' || r == '\r' }) {
 		line = strings.Trim(line, " \t")
-		if slices.ContainsFunc(wordBeginnings, func(begin string) bool { return strings.HasPrefix(line, begin) }) { // what stands before it is no part of its word
+		if slices.ContainsFunc(wordBeginnings, func(begin string) bool { return strings.HasPrefix(line, begin) }) {
+			// what stands before it is no part of its word
 			out.WriteByte(' ')
 		}
 		out.WriteString(line)
@@ -318,11 +320,13 @@ func suspicious(b []byte) bool {
 			if i >= 2 && b[i-1] == 'k' && b[i-2] == 's' {
 				return true
 			}
-			if i >= 4 && (b[i-4] == 'x' && (b[i-3] == 'o' && b[i-2] == 'x' || b[i-3] == 'a' && b[i-2] == 'p') || b[i-3] == 'p' && b[i-2] == 'a' && b[i-1] == 't') {
+			if i >= 4 && (b[i-4] == 'x' && (b[i-3] == 'o' && b[i-2] == 'x' || b[i-3] == 'a' && b[i-2] == 'p') || b[i-3] == 'p' && b[i-2] == 'a' &&
+				b[i-1] == 't') {
 				return true
 			}
 		case '_':
-			if i >= 3 && (b[i-3] == 'g' && b[i-2] == 'h' || b[i-3] == 'p' && b[i-2] == 'a' || b[i-3] == 'n' && b[i-2] == 'p' || b[i-2] == 'v' && b[i-1] == 'e') {
+			if i >= 3 && (b[i-3] == 'g' && b[i-2] == 'h' || b[i-3] == 'p' && b[i-2] == 'a' || b[i-3] == 'n' && b[i-2] == 'p' || b[i-2] == 'v' &&
+				b[i-1] == 'e') {
 				return true
 			}
 		case 'a':

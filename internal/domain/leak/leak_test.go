@@ -17,10 +17,14 @@ import (
 func secrets() map[string]string {
 	run := strings.Repeat("aB3dE6gH9k", 3)
 	return map[string]string{
-		leak.OpenAIKey: "sk-" + run[:20], leak.OpenAIKey + " of a project": "sk-" + "proj-" + run[:10] + "_-" + run[:10], leak.GitHubToken: "ghp" + "_" + run[:20],
-		leak.GitHubToken + " fine": "github" + "_pat_" + run, leak.AWSKey: "AKIA" + strings.ToUpper(run[:16]), leak.BearerToken: "bEaReR " + run[:20],
-		leak.AnthropicKey: "sk-" + "ant-" + run[:24], leak.OpenRouterKey: "sk-" + "or-" + run[:24], leak.SlackToken: "xox" + "b-" + run[:12] + "-" + run[:12],
-		leak.SlackToken + " of an app": "xapp" + "-1-" + run[:20], leak.GitLabToken: "glpat" + "-" + run[:20], leak.StripeKey: "sk" + "_live_" + run[:24],
+		leak.OpenAIKey: "sk-" + run[:20], leak.OpenAIKey + " of a project": "sk-" + "proj-" + run[:10] + "_-" + run[:10],
+		leak.GitHubToken:           "ghp" + "_" + run[:20],
+		leak.GitHubToken + " fine": "github" + "_pat_" + run, leak.AWSKey: "AKIA" + strings.ToUpper(run[:16]), leak.BearerToken: "bEaReR " +
+			run[:20],
+		leak.AnthropicKey: "sk-" + "ant-" + run[:24], leak.OpenRouterKey: "sk-" + "or-" + run[:24], leak.SlackToken: "xox" + "b-" + run[:12] +
+			"-" + run[:12],
+		leak.SlackToken + " of an app": "xapp" + "-1-" + run[:20], leak.GitLabToken: "glpat" + "-" + run[:20], leak.StripeKey: "sk" + "_live_" +
+			run[:24],
 		leak.GoogleKey: "AI" + "za" + (run + run)[:35], leak.NPMToken: "npm" + "_" + (run + run)[:36],
 	}
 }
@@ -50,16 +54,20 @@ func TestSecretsAreTakenOutWhereverTheyStand(t *testing.T) {
 			deep = []any{deep}
 		}
 		for where, v := range map[string]any{
-			"a text": map[string]any{"a": "before " + s + " after"}, "a name": map[string]any{s: 1}, "an array": map[string]any{"a": []any{1, s}}, "the whole depth": map[string]any{"a": deep},
-			"a path": map[string]any{"path": "out/" + s + ".txt"}, "an address": map[string]any{"url": "https://x:" + s + "@example.com/?k=" + s},
-			"split by a character that nobody sees": map[string]any{"a": s[:12] + "\u200b" + s[12:]}, "split by a line break": map[string]any{"a": "x\n" + s[:12] + "\n   " + s[12:]},
-			"split over an array": map[string]any{"a": []any{s[:12], s[12:]}}, "two, as names": map[string]any{s: 1, "x " + s: 2},
+			"a text": map[string]any{"a": "before " + s + " after"}, "a name": map[string]any{s: 1}, "an array": map[string]any{"a": []any{1, s}},
+			"the whole depth": map[string]any{"a": deep},
+			"a path":          map[string]any{"path": "out/" + s + ".txt"}, "an address": map[string]any{"url": "https://x:" + s +
+				"@example.com/?k=" + s},
+			"split by a character that nobody sees": map[string]any{"a": s[:12] + "\u200b" + s[12:]},
+			"split by a line break":                 map[string]any{"a": "x\n" + s[:12] + "\n   " + s[12:]},
+			"split over an array":                   map[string]any{"a": []any{s[:12], s[12:]}}, "two, as names": map[string]any{s: 1, "x " + s: 2},
 		} {
 			clean, found := leak.Scan(quote(t, v))
 			if len(found) == 0 || found[0].Rule != rule {
 				t.Errorf("%s in %s: found %+v", name, where, found)
 			}
-			if strings.Contains(string(clean), bare(s)) || !strings.Contains(string(clean), leak.Redacted) || !json.Valid(clean) || strings.Contains(string(clean), s[12:]) {
+			if strings.Contains(string(clean), bare(s)) || !strings.Contains(string(clean), leak.Redacted) || !json.Valid(clean) ||
+				strings.Contains(string(clean), s[12:]) {
 				t.Errorf("%s in %s: left is %s", name, where, clean)
 			}
 			for _, m := range found {
@@ -73,7 +81,8 @@ func TestSecretsAreTakenOutWhereverTheyStand(t *testing.T) {
 		for _, r := range s {
 			fmt.Fprintf(&escaped, `\u%04x`, r)
 		}
-		if clean, found := leak.Scan(json.RawMessage(`{"a":"` + escaped.String() + `"}`)); len(found) != 1 || string(clean) != `{"a":"`+leak.Redacted+`"}` && rule != leak.BearerToken {
+		if clean, found := leak.Scan(json.RawMessage(`{"a":"` + escaped.String() + `"}`)); len(found) != 1 || string(clean) != `{"a":"`+
+			leak.Redacted+`"}` && rule != leak.BearerToken {
 			t.Errorf("%s in escapes: %s, %+v", name, clean, found)
 		}
 	}
@@ -82,15 +91,18 @@ func TestSecretsAreTakenOutWhereverTheyStand(t *testing.T) {
 func TestWhatIsNoSecretStaysByteForByte(t *testing.T) {
 	run := strings.Repeat("aB3dE6gH9k", 3)
 	for _, v := range []json.RawMessage{
-		json.RawMessage(`{ "a" : 9007199254740993, "b":1e400, "c":"<a&b>" }`), quote(t, map[string]string{"a": "task-" + run, "b": "sk-" + run[:19], "c": "ghp_" + run[:19]}),
-		quote(t, "AKIA"+strings.ToUpper(run[:15])), quote(t, "the bearer of good news"), quote(t, "Bearer "+run[:19]), quote(t, "zero\u200bwidth"), quote(t, "a\nb\nc"),
+		json.RawMessage(`{ "a" : 9007199254740993, "b":1e400, "c":"<a&b>" }`), quote(t, map[string]string{"a": "task-" + run, "b": "sk-" +
+			run[:19], "c": "ghp_" + run[:19]}),
+		quote(t, "AKIA"+strings.ToUpper(run[:15])), quote(t, "the bearer of good news"), quote(t, "Bearer "+run[:19]),
+		quote(t, "zero\u200bwidth"), quote(t, "a\nb\nc"),
 		json.RawMessage(`{`), json.RawMessage(``), quote(t, "room_00000000000000000000000000 path_segment_"+run),
 	} {
 		if clean, found := leak.Scan(v); string(clean) != string(v) || len(found) > 0 {
 			t.Errorf("%s became %s, %+v", v, clean, found)
 		}
 	}
-	if clean, _ := leak.Scan(json.RawMessage(`{"n":9007199254740993,"k":"` + secret(t, leak.GitHubToken) + `","e":1e400}`)); string(clean) != `{"e":1e400,"k":"[redacted]","n":9007199254740993}` {
+	if clean, _ := leak.Scan(json.RawMessage(`{"n":9007199254740993,"k":"` + secret(t, leak.GitHubToken) + `","e":1e400}`)); string(
+		clean) != `{"e":1e400,"k":"[redacted]","n":9007199254740993}` {
 		t.Errorf("beside a secret: %s", clean)
 	}
 }
@@ -107,7 +119,8 @@ func TestPaddingHidesNothing(t *testing.T) {
 		t.Errorf("too deep: %s, %+v", clean, found)
 	}
 	fits := strings.Repeat("x", leak.MaxCharacters-len(s)-1) + " " + s
-	if clean, found = leak.Scan(quote(t, fits)); len(found) != 1 || found[0].Rule != leak.GitHubToken || len(clean) < leak.MaxCharacters-len(s) {
+	if clean, found = leak.Scan(quote(t, fits)); len(found) != 1 || found[0].Rule != leak.GitHubToken ||
+		len(clean) < leak.MaxCharacters-len(s) {
 		t.Errorf("the longest text: %d bytes, %+v", len(clean), found)
 	}
 	if clean, found = leak.Scan(quote(t, "x"+fits)); len(found) != 1 || found[0].Rule != leak.Unscanned || string(clean) != `"[redacted]"` {
@@ -141,12 +154,15 @@ func TestPreviews(t *testing.T) {
 func TestACleanDraftSaysSo(t *testing.T) {
 	origin := event.Origin{Principal: "usr_00000000000000000000000000", Correlation: "cor_1"}
 	next := func() id.Event { return "00000000-0000-7000-8000-000000000001" }
-	d := event.New("message.created", origin, "ws_dev", "room_00000000000000000000000000", map[string]string{"content_md": "use " + secret(t, leak.AWSKey)})
+	d := event.New("message.created", origin, "ws_dev", "room_00000000000000000000000000", map[string]string{"content_md": "use " + secret(t,
+		leak.AWSKey)})
 	clean, said, leaked := leak.Clean(d, "svc_00000000000000000000000000", next)
-	if !leaked || !clean.ContainsSecrets || clean.Redaction != event.RedactPartial || clean.ID != next() || strings.Contains(string(clean.Data), "AKIA") {
+	if !leaked || !clean.ContainsSecrets || clean.Redaction != event.RedactPartial || clean.ID != next() ||
+		strings.Contains(string(clean.Data), "AKIA") {
 		t.Errorf("got %+v %s", clean.Header, clean.Data)
 	}
-	if said.Type != leak.EventDetected || said.Causation != clean.ID || said.Actor != (event.Actor{Type: id.Service, ID: "dlp"}) || said.Stream != d.Stream || said.Correlation != "cor_1" {
+	if said.Type != leak.EventDetected || said.Causation != clean.ID || said.Actor != (event.Actor{Type: id.Service, ID: "dlp"}) ||
+		said.Stream != d.Stream || said.Correlation != "cor_1" {
 		t.Errorf("got %+v", said.Header)
 	}
 	plain := event.New("message.created", origin, "ws_dev", "", map[string]string{"content_md": "hello"})
@@ -157,7 +173,9 @@ func TestACleanDraftSaysSo(t *testing.T) {
 		t.Error("a header without a secret has one")
 	}
 	for name, change := range map[string]func(*event.Draft){
-		"key": func(d *event.Draft) { d.IdempotencyKey = "incident:" + secret(t, leak.GitHubToken) }, "entity": func(d *event.Draft) { d.EntityID = "a/" + secret(t, leak.AWSKey) },
+		"key": func(d *event.Draft) {
+			d.IdempotencyKey = "incident:" + secret(t, leak.GitHubToken)
+		}, "entity": func(d *event.Draft) { d.EntityID = "a/" + secret(t, leak.AWSKey) },
 		"correlation": func(d *event.Draft) { d.Correlation = id.Correlation(secret(t, leak.OpenAIKey)) },
 	} {
 		d := plain
@@ -245,7 +263,8 @@ func FuzzHidden(f *testing.F) {
 
 // BenchmarkScan shows what a record costs that holds no secret: a message of a kilobyte.
 func BenchmarkScan(b *testing.B) {
-	raw, err := json.Marshal(map[string]string{"message_id": "msg_00000000000000000000000000", "content_md": strings.Repeat("The quick brown fox jumps over it.\n", 30)})
+	raw, err := json.Marshal(map[string]string{"message_id": "msg_00000000000000000000000000",
+		"content_md": strings.Repeat("The quick brown fox jumps over it.\n", 30)})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -262,13 +281,15 @@ func BenchmarkScan(b *testing.B) {
 func TestANameThatStandsTwiceHidesNothing(t *testing.T) {
 	s := secret(t, leak.GitHubToken)
 	for data, want := range map[string]string{
-		`{"a":"` + s + `","a":"b"}`: `{"a":"b"}`, `{"x":[{"a":{"k":"` + s + `"},"b":1,"a":2}]}`: `{"x":[{"a":2,"b":1}]}`, `{"a":1,"b":{"a":"sk-","a":2}}`: `{"a":1,"b":{"a":2}}`,
+		`{"a":"` + s + `","a":"b"}`: `{"a":"b"}`, `{"x":[{"a":{"k":"` + s + `"},"b":1,"a":2}]}`: `{"x":[{"a":2,"b":1}]}`,
+		`{"a":1,"b":{"a":"sk-","a":2}}`: `{"a":1,"b":{"a":2}}`,
 	} {
 		if clean, found := leak.Scan(json.RawMessage(data)); string(clean) != want || len(found) != 1 || found[0].Rule != leak.Unscanned {
 			t.Errorf("%s became %s with %+v", data, clean, found)
 		}
 	}
-	for _, data := range []string{`{"a":1,"a":2}`, `{"a":"sk-","b":{"a":"sk-"},"c":[{"a":1},{"a":1}]}`, `["sk-","sk-"]`, `{"a":"a","b":"a","sk-":["a",{"a":"b"}]}`} {
+	for _, data := range []string{`{"a":1,"a":2}`, `{"a":"sk-","b":{"a":"sk-"},"c":[{"a":1},{"a":1}]}`, `["sk-","sk-"]`,
+		`{"a":"a","b":"a","sk-":["a",{"a":"b"}]}`} {
 		if clean, found := leak.Scan(json.RawMessage(data)); string(clean) != data || len(found) > 0 {
 			t.Errorf("%s became %s with %+v", data, clean, found)
 		}

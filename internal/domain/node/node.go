@@ -50,10 +50,12 @@ var (
 	// ErrNone means that there is no such node.
 	ErrNone = fault.New(fault.NotFound, "node_not_found", "no daemon of that node has ever worked on the log")
 	// ErrAlive means that a node which lives is not given up.
-	ErrAlive = fault.New(fault.Conflict, "node_alive", "the daemon of that node works; only one that never comes back is given up").With("stop it first")
+	ErrAlive = fault.New(fault.Conflict, "node_alive", "the daemon of that node works; only one that never comes back is given up").With(
+		"stop it first")
 	// ErrRemoved means that this daemon was given up.
-	ErrRemoved = fault.New(fault.Unavailable, "node_removed", "this daemon was given up: its spaces were ended, and it does nothing more on this log").
-			With("start it with a new data directory, as a new node")
+	ErrRemoved = fault.New(fault.Unavailable, "node_removed",
+		"this daemon was given up: its spaces were ended, and it does nothing more on this log").
+		With("start it with a new data directory, as a new node")
 	// ErrReason refuses a reason that is too long.
 	ErrReason = fault.New(fault.Invalid, "invalid_reason", "a reason has at most %d bytes of UTF-8", MaxReason)
 )

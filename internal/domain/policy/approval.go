@@ -88,8 +88,8 @@ type Assent struct {
 	Issuer    id.Principal `json:"credential_issued_by,omitempty"` // where that was another one
 }
 
-// Same reports whether the assent may be that of a person who comes with a credential that issuer has issued, "" for one of his own: they are one,
-// or one has issued the credential of the other, or somebody has issued both.
+// Same reports whether the assent may be that of a person who comes with a credential that issuer has issued, "" for one of his own: they
+// are one, or one has issued the credential of the other, or somebody has issued both.
 func (a Assent) Same(by, issuer id.Principal) bool {
 	return a.By == by || a.By == issuer || a.Issuer != "" && (a.Issuer == by || a.Issuer == issuer)
 }

@@ -55,13 +55,16 @@ func TestAnAnswerToAQuestion(t *testing.T) {
 		{"at the end", at(policy.Pending, noon), ends(time.Time{}), policy.ErrApprovalExpired, "", time.Time{}},
 		{"in the last moment", at(policy.Pending, noon.Add(1)), ends(time.Time{}), nil, policy.Approved, noon.Add(policy.UseTime)},
 		{"a no in the last moment", at(policy.Pending, noon.Add(1)), policy.Answer{Decision: policy.Refuse}, nil, policy.Denied, noon.Add(1)},
-		{"with just the time for its use", at(policy.Pending, noon.Add(policy.UseTime)), ends(time.Time{}), nil, policy.Approved, noon.Add(policy.UseTime)},
+		{"with just the time for its use", at(policy.Pending, noon.Add(policy.UseTime)), ends(time.Time{}), nil, policy.Approved,
+			noon.Add(policy.UseTime)},
 		{"until soon", question(), ends(noon.Add(1)), nil, policy.Approved, noon.Add(1)},
 		{"until now", question(), ends(noon), policy.ErrInvalidExpiry, "", time.Time{}},
 		{"as long as may be", question(), ends(noon.Add(policy.MaxQuestionTime)), nil, policy.Approved, noon.Add(policy.MaxQuestionTime)},
 		{"longer", question(), ends(noon.Add(policy.MaxQuestionTime + 1)), policy.ErrInvalidExpiry, "", time.Time{}},
-		{"a long reason", question(), yes(func(a *policy.Answer) { a.Reason = strings.Repeat("x", policy.MaxReasonBytes) }), nil, policy.Approved, day},
-		{"a longer one", question(), yes(func(a *policy.Answer) { a.Reason = strings.Repeat("x", policy.MaxReasonBytes+1) }), policy.ErrReasonTooLong, "", time.Time{}},
+		{"a long reason", question(), yes(func(a *policy.Answer) { a.Reason = strings.Repeat("x", policy.MaxReasonBytes) }), nil, policy.Approved,
+			day},
+		{"a longer one", question(), yes(func(a *policy.Answer) { a.Reason = strings.Repeat("x", policy.MaxReasonBytes+1) }),
+			policy.ErrReasonTooLong, "", time.Time{}},
 		{"a reason that is no text", question(), yes(func(a *policy.Answer) { a.Reason = "\xff" }), policy.ErrReasonTooLong, "", time.Time{}},
 	} {
 		d, err := c.doc.Decide(c.answer, noon)
@@ -71,7 +74,8 @@ func TestAnAnswerToAQuestion(t *testing.T) {
 		}
 		want := policy.ApprovalDecided{}
 		if c.want == nil {
-			want = policy.ApprovalDecided{Approval: "apr_1", Decision: c.answer.Decision, Status: c.status, Reason: c.answer.Reason, Scope: policy.ScopeOnce, ExpiresAt: c.end}
+			want = policy.ApprovalDecided{Approval: "apr_1", Decision: c.answer.Decision, Status: c.status, Reason: c.answer.Reason,
+				Scope: policy.ScopeOnce, ExpiresAt: c.end}
 		}
 		if !reflect.DeepEqual(d, want) {
 			t.Errorf("%s: got %+v, want %+v", c.name, d, want)
@@ -79,7 +83,8 @@ func TestAnAnswerToAQuestion(t *testing.T) {
 	}
 }
 
-// Only a yes beyond once carries a scope and the standing approval that it makes. Its end is that of the standing approval, not of the answer.
+// Only a yes beyond once carries a scope and the standing approval that it makes. Its end is that of the standing approval, not of the
+// answer.
 func TestTheScopeOfAnAnswer(t *testing.T) {
 	for _, c := range []struct {
 		decision policy.DecisionWord
@@ -88,7 +93,8 @@ func TestTheScopeOfAnAnswer(t *testing.T) {
 		standing id.Standing
 	}{
 		{policy.Approve, "", policy.ScopeOnce, ""}, {policy.Approve, policy.ScopeOnce, policy.ScopeOnce, ""},
-		{policy.Approve, policy.ScopeRoom, policy.ScopeRoom, "std_1"}, {policy.Refuse, policy.ScopeRoom, policy.ScopeOnce, ""}, {policy.Hold, policy.ScopeRoom, policy.ScopeOnce, ""},
+		{policy.Approve, policy.ScopeRoom, policy.ScopeRoom, "std_1"}, {policy.Refuse, policy.ScopeRoom, policy.ScopeOnce, ""},
+		{policy.Hold, policy.ScopeRoom, policy.ScopeOnce, ""},
 	} {
 		answer := policy.Answer{Decision: c.decision, Scope: c.scope, Standing: "std_1"}
 		if c.want == policy.ScopeRoom {
@@ -167,34 +173,41 @@ func TestASecondYes(t *testing.T) {
 		{"the third of three", 3, nil, yes, []policy.Assent{a, b}, true, true, 0, 0, nil},
 		{"their own before", 2, []policy.Assent{assent("usr_z", policy.ScopeOnce, 0, 0)}, yes, nil, true, false, 0, 0, policy.ErrAlreadyAssented},
 		{"their own before, of another scope", 2, []policy.Assent{assent("usr_z", policy.ScopeRoom, 0, 0)}, yes, nil, true, false, 0, 0, nil},
-		{"their own before, with another key", 2, []policy.Assent{{By: "usr_z", Issuer: "usr_y", Scope: policy.ScopeOnce}}, yes, nil, true, false, 0, 0, nil},
+		{"their own before, with another key", 2, []policy.Assent{{By: "usr_z", Issuer: "usr_y", Scope: policy.ScopeOnce}}, yes, nil, true, false,
+			0, 0, nil},
 		{"that of another before", 2, []policy.Assent{a}, yes, nil, true, false, 0, 0, nil},
-		{"one who may be the same", 2, nil, yes, []policy.Assent{assent("usr_z", policy.ScopeOnce, 0, 0)}, true, false, 0, 0, policy.ErrAssentCredential},
+		{"one who may be the same", 2, nil, yes, []policy.Assent{assent("usr_z", policy.ScopeOnce, 0, 0)}, true, false, 0, 0,
+			policy.ErrAssentCredential},
 		{"of another scope", 2, nil, room(1, 1), []policy.Assent{a}, true, false, 1, 1, policy.ErrAssentDiffers},
 		{"the narrower bounds of the first", 2, nil, room(5, 9), []policy.Assent{assent("usr_a", policy.ScopeRoom, 2, 3)}, true, true, 2, 3, nil},
-		{"the narrower bounds of the second", 2, nil, room(2, 3), []policy.Assent{assent("usr_a", policy.ScopeRoom, 5, 9)}, true, true, 2, 3, nil},
+		{"the narrower bounds of the second", 2, nil, room(2, 3), []policy.Assent{assent("usr_a", policy.ScopeRoom, 5, 9)}, true, true, 2, 3,
+			nil},
 		{"the end of the first", 2, nil, room(0, 3), []policy.Assent{assent("usr_a", policy.ScopeRoom, 5, 0)}, true, true, 5, 3, nil},
 		{"the end of the second", 2, nil, room(5, 3), []policy.Assent{assent("usr_a", policy.ScopeRoom, 0, 0)}, true, true, 5, 3, nil},
 	} {
 		doc := question()
 		doc.Approvers, doc.Assents = c.needs, c.own
 		answer, enough, err := doc.Second(c.answer, "usr_z", "", c.others, c.more)
-		if enough != c.enough || fault.CodeOf(err) != fault.CodeOf(c.want) || !answer.ExpiresAt.Equal(hour(c.end)) || answer.Uses != c.uses || answer.Scope != c.answer.Scope {
+		if enough != c.enough || fault.CodeOf(err) != fault.CodeOf(c.want) || !answer.ExpiresAt.Equal(hour(c.end)) || answer.Uses != c.uses ||
+			answer.Scope != c.answer.Scope {
 			t.Errorf("%s: got %+v, %t, %v", c.name, answer, enough, err)
 		}
 	}
 	got := question().Assent(policy.Answer{Reason: "r", ExpiresAt: hour(1), Uses: 2}, "usr_i")
-	if want := (policy.ApprovalAssented{Approval: "apr_1", Reason: "r", Scope: policy.ScopeOnce, ExpiresAt: hour(1), Uses: 2, Issuer: "usr_i"}); got != want {
+	if want := (policy.ApprovalAssented{Approval: "apr_1", Reason: "r", Scope: policy.ScopeOnce, ExpiresAt: hour(1), Uses: 2,
+		Issuer: "usr_i"}); got != want {
 		t.Errorf("the assent is %+v, want %+v", got, want)
 	}
 }
 
-// An approval is used once, in its time, for the very bytes that a person saw, by who asked, under the same policy and in the same workspace.
+// An approval is used once, in its time, for the very bytes that a person saw, by who asked, under the same policy and in the same
+// workspace.
 func TestTheUseOfAnApproval(t *testing.T) {
 	bytes := []byte(`{"a":1}`)
 	act := policy.Action{Principal: "agt_a", Workspace: "ws_dev", Bundle: event.DigestOf([]byte("policy"))}
 	good := question()
-	good.Status, good.Request, good.ActionHash, good.RequestedBy, good.Bundle = policy.Approved, bytes, event.DigestOf(bytes), act.Principal, act.Bundle
+	good.Status, good.Request, good.ActionHash, good.RequestedBy, good.Bundle = policy.Approved, bytes, event.DigestOf(bytes), act.Principal,
+		act.Bundle
 	for _, c := range []struct {
 		name   string
 		change func(*policy.Approval)
@@ -219,7 +232,8 @@ func TestTheUseOfAnApproval(t *testing.T) {
 		a := good
 		c.change(&a)
 		used, err := a.Use(bytes, act, noon)
-		if c.want == nil && (err != nil || used.Approval != "apr_1" || used.ActionHash != event.DigestOf(bytes)) || c.want != nil && (!errors.Is(err, c.want) || used != policy.ApprovalUsed{}) {
+		if c.want == nil && (err != nil || used.Approval != "apr_1" || used.ActionHash != event.DigestOf(bytes)) || c.want != nil &&
+			(!errors.Is(err, c.want) || used != policy.ApprovalUsed{}) {
 			t.Errorf("%s: got %+v, %v, want %v", c.name, used, err, c.want)
 		}
 	}
@@ -227,7 +241,8 @@ func TestTheUseOfAnApproval(t *testing.T) {
 
 // A question ends by itself at its end, and is withdrawn, only while it is open.
 func TestTheEndOfAQuestion(t *testing.T) {
-	for status, open := range map[policy.ApprovalStatus]bool{policy.Pending: true, policy.Held: true, policy.Approved: false, policy.Denied: false, policy.Expired: false, policy.Withdrawn: false} {
+	for status, open := range map[policy.ApprovalStatus]bool{policy.Pending: true, policy.Held: true, policy.Approved: false,
+		policy.Denied: false, policy.Expired: false, policy.Withdrawn: false} {
 		a := question()
 		a.Status = status
 		if _, over := a.Expire(a.ExpiresAt.Add(-1)); over {
@@ -246,7 +261,8 @@ func TestTheEndOfAQuestion(t *testing.T) {
 func TestStoredBytesAreCanonical(t *testing.T) {
 	deep := func(n int) string { return strings.Repeat("[", n) + strings.Repeat("]", n) }
 	for raw, want := range map[string]string{
-		`{"b": 1, "a": "<"}`: `{"a":"<","b":1}`, "null": "", deep(64): deep(64), "[" + strings.Repeat("[],", 99) + "[]]": "[" + strings.Repeat("[],", 99) + "[]]",
+		`{"b": 1, "a": "<"}`: `{"a":"<","b":1}`, "null": "", deep(64): deep(64), "[" + strings.Repeat("[],", 99) + "[]]": "[" +
+			strings.Repeat("[],", 99) + "[]]",
 	} {
 		s := policy.Stored("before")
 		if err := json.Unmarshal([]byte(raw), &s); err != nil || string(s) != want || (want == "") != (s == nil) {
@@ -274,7 +290,8 @@ func TestWhatHasNoCover(t *testing.T) {
 	if c, err := policy.CoverOf(unknown, policy.ScopeWorkspace, nil); !errors.Is(err, policy.ErrStandingImpossible) || c != (policy.Cover{}) {
 		t.Errorf("an unknown action: %+v, %v", c, err)
 	}
-	inexact := policy.Action{Type: policy.PaymentExecute, Workspace: "ws_dev", Target: "shop.example", Request: json.RawMessage(`{"a":9007199254740993}`)}
+	inexact := policy.Action{Type: policy.PaymentExecute, Workspace: "ws_dev", Target: "shop.example",
+		Request: json.RawMessage(`{"a":9007199254740993}`)}
 	if c, err := policy.CoverOf(inexact, policy.ScopeWorkspace, nil); err == nil || c != (policy.Cover{}) {
 		t.Errorf("an inexact payment: %+v, %v", c, err)
 	}

@@ -47,6 +47,7 @@ func (a Approval) Answered() error {
 		return &Asked{a.ID, f.With("Do without it, or change the request.")}
 	}
 	f := fault.New(fault.Waiting, CodeApprovalRequired, "policy asks a person first: %s", a.Question.Why).
-		With("Once " + string(a.ID) + " is approved, send the same request again; it is done once. A person answers with: agentbox approvals approve " + string(a.ID))
+		With("Once " + string(a.ID) +
+			" is approved, send the same request again; it is done once. A person answers with: agentbox approvals approve " + string(a.ID))
 	return &Asked{a.ID, f}
 }

@@ -24,9 +24,10 @@ const MaxApprovers = 2
 
 // Limits are the bounds of a bundle. All numbers are positive but Approvers, which may be 0.
 type Limits struct {
-	FileBytes int64     `json:"file_bytes"`             // of one file that is read or written
-	CommandMS int64     `json:"command_ms"`             // wall time of one command; a requested timeout may only be lower
-	Blocked   []string  `json:"blocked,omitempty"`      // guards: globs of paths that are refused at any depth; for display, the rules hold them too
+	FileBytes int64 `json:"file_bytes"` // of one file that is read or written
+	CommandMS int64 `json:"command_ms"` // wall time of one command; a requested timeout may only be lower
+	// guards: globs of paths that are refused at any depth; for display, the rules hold them too
+	Blocked   []string  `json:"blocked,omitempty"`
 	Withhold  *Withhold `json:"withhold,omitempty"`     // walls: which files that people bring in are kept from code; nil withholds none
 	Weakest   string    `json:"weakest_tier,omitempty"` // the tier of the weakest isolation in which code may run; "" accepts every one
 	Approvers int       `json:"approvers,omitempty"`    // persons who have to approve whatever asks under this bundle; 0 means one
@@ -41,10 +42,12 @@ func NewBundle(name, cedar string, limits Limits) (Bundle, error) {
 		return Bundle{}, fault.New(fault.Invalid, "policy_invalid", "a policy's limits must be positive")
 	}
 	if limits.Approvers < 0 || limits.Approvers > MaxApprovers {
-		return Bundle{}, fault.New(fault.Invalid, "policy_invalid", "a policy may demand 1 to %d approvers, not %d", MaxApprovers, limits.Approvers)
+		return Bundle{}, fault.New(fault.Invalid, "policy_invalid", "a policy may demand 1 to %d approvers, not %d", MaxApprovers,
+			limits.Approvers)
 	}
 	if limits.Weakest != "" && !TierName(limits.Weakest) {
-		return Bundle{}, fault.New(fault.Invalid, "policy_invalid", "a policy's weakest tier is a tier's name, such as namespace, not %.32q", limits.Weakest)
+		return Bundle{}, fault.New(fault.Invalid, "policy_invalid", "a policy's weakest tier is a tier's name, such as namespace, not %.32q",
+			limits.Weakest)
 	}
 	b := Bundle{Name: name, Cedar: cedar, Limits: limits}
 	hash, err := b.digest()

@@ -47,7 +47,8 @@ func (c Client) Ask(ctx context.Context, origin event.Origin, a Action) (Ruling,
 	if d := ruling.Decision; d.Allowed() || d.Outcome != RequireApproval {
 		return ruling, "", c.Refuse(ctx, origin, ruling)
 	}
-	question, err := c.Gate.AskOnce(ctx, origin, ruling, event.Batch{Workspace: a.Workspace, Drafts: []event.Draft{RefusedDraft(origin, ruling)}})
+	question, err := c.Gate.AskOnce(ctx, origin, ruling, event.Batch{Workspace: a.Workspace, Drafts: []event.Draft{RefusedDraft(origin,
+		ruling)}})
 	if err == nil {
 		err = question.Answered()
 	}

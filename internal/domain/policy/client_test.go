@@ -69,8 +69,10 @@ func TestWhatAClientMakesOfADecision(t *testing.T) {
 				c.records, c.recordsEarly = 0, 0
 			}
 			_, _, err := client.Do(t.Context(), event.Origin{}, policy.Action{Type: policy.FileRead}, event.Batch{})
-			if (err == nil) != (c.do == through) || err != nil && fault.KindOf(err) != c.do || g.begun != map[bool]int{true: 1}[c.do == through] || recorded != c.records {
-				t.Errorf("%s, silent %t: Do returned %v, began %d times and recorded %d refusals, want %d", name, silent, err, g.begun, recorded, c.records)
+			if (err == nil) != (c.do == through) || err != nil && fault.KindOf(err) != c.do || g.begun != map[bool]int{true: 1}[c.do == through] ||
+				recorded != c.records {
+				t.Errorf("%s, silent %t: Do returned %v, began %d times and recorded %d refusals, want %d", name, silent, err, g.begun, recorded,
+					c.records)
 			}
 			recorded = 0
 			err = client.Early(t.Context(), event.Origin{}, policy.Action{Type: policy.FileRead})
@@ -98,7 +100,8 @@ func TestAClientAsksAndUsesTheAnswer(t *testing.T) {
 	} {
 		g := &verdict{decision: policy.Decision{Outcome: c.outcome, ReasonCode: "why", Reason: "why"}, answer: c.answer}
 		_, approval, err := policy.Client{Gate: g}.Ask(t.Context(), event.Origin{}, policy.Action{Type: policy.FileRead})
-		if g.asked != c.asked || approval != c.approval || (err == nil) != (c.kind == fault.Internal) || err != nil && fault.KindOf(err) != c.kind {
+		if g.asked != c.asked || approval != c.approval || (err == nil) != (c.kind == fault.Internal) || err != nil &&
+			fault.KindOf(err) != c.kind {
 			t.Errorf("%s: asked %d times, got %q, %v, want %d, %q", name, g.asked, approval, err, c.asked, c.approval)
 		}
 	}

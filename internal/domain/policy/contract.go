@@ -42,8 +42,9 @@ type Gate interface {
 	Glance(r Ruling) (Permit, error)
 	// Begin records the intent of an allowed action and returns its permit. The batch holds the caller's own events, such as
 	// tool.invoked; the use of an approval, if one is named, is recorded in the same commit, so that it is used at most once. An approval
-	// must be approved, unexpired, unused and for exactly these canonical bytes. With are rulings about other actions that the batch records as well, such as
-	// the start of the run whose first operation is begun: where one of them does not simply hold as it is, nothing is recorded, and the error is ErrApart.
+	// must be approved, unexpired, unused and for exactly these canonical bytes. With are rulings about other actions that the batch records
+	// as well, such as the start of the run whose first operation is begun: where one of them does not simply hold as it is, nothing is
+	// recorded, and the error is ErrApart.
 	Begin(ctx context.Context, r Ruling, approval id.Approval, intent event.Batch, with ...Ruling) (Permit, event.Receipt, error)
 	// Record judges an action whose whole effect is what it records, and appends the batch if it may be done: there is no intent apart from
 	// the outcome. A refusal is recorded too. Where policy asks, the question is made as by AskOnce, and the same request goes through once
@@ -64,8 +65,8 @@ type Gate interface {
 // Halt is why effects under way end when a kill switch is thrown, and why permits are refused from then on.
 type Halt interface {
 	error
-	// Event returns the event that says who threw the switch, as the cause of what ends. Effects end before that is recorded: it waits until it is.
-	// It returns "" where it could not be recorded, or is not known.
+	// Event returns the event that says who threw the switch, as the cause of what ends. Effects end before that is recorded: it waits until
+	// it is. It returns "" where it could not be recorded, or is not known.
 	Event() id.Event
 }
 

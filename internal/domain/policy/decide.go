@@ -35,12 +35,16 @@ var (
 	// ErrAlreadyDecided refuses a second final answer.
 	ErrAlreadyDecided = fault.New(fault.Conflict, "approval_already_decided", "this approval was decided before; look at it again")
 	// ErrAlreadyAssented refuses a second yes of the same person where policy demands two.
-	ErrAlreadyAssented = fault.New(fault.Conflict, "approval_already_assented", "you have approved this; the policy demands that another person approves it too")
+	ErrAlreadyAssented = fault.New(fault.Conflict, "approval_already_assented",
+		"you have approved this; the policy demands that another person approves it too")
 	// ErrAssentCredential refuses a yes with a credential that one who has approved before may know, or whose credential it may know.
-	ErrAssentCredential = fault.New(fault.Denied, "approval_assent_credential", "you, or whoever issued your key or token, also issued the key or token by which another person has approved this, so that both could be one").
-				With("Whose key somebody else has issued makes a key of his own and answers with that.")
+	ErrAssentCredential = fault.New(fault.Denied, "approval_assent_credential",
+		"you, or whoever issued your key or token, also issued the key or token by which another person has approved this, so that both could "+
+			"be one").
+		With("Whose key somebody else has issued makes a key of his own and answers with that.")
 	// ErrAssentDiffers refuses an approval that covers more or less than the one that another person has given.
-	ErrAssentDiffers = fault.New(fault.Conflict, "approval_scope_differs", "another person has approved this with another scope; approve with the same, or deny it")
+	ErrAssentDiffers = fault.New(fault.Conflict, "approval_scope_differs",
+		"another person has approved this with another scope; approve with the same, or deny it")
 	// ErrApprovalExpired refuses to decide an approval after its time.
 	ErrApprovalExpired = fault.New(fault.Conflict, ReasonApprovalExpired, "this approval has expired; what it was for must be asked again")
 	// ErrApprovalWithdrawn refuses to decide or to use an approval that nobody needs any more.
@@ -58,7 +62,8 @@ var (
 	// ErrInvalidExpiry refuses a question or an answer that ends too early or too late.
 	ErrInvalidExpiry = fault.New(fault.Invalid, "invalid_expires_at", "expires_at must lie between now and %s from now", MaxQuestionTime)
 	// ErrOtherAction refuses an answer to another action than the one that the person saw.
-	ErrOtherAction = fault.New(fault.Conflict, "action_mismatch", "the approval is about another action than the one with this action_sha256; read it again, then decide")
+	ErrOtherAction = fault.New(fault.Conflict, "action_mismatch",
+		"the approval is about another action than the one with this action_sha256; read it again, then decide")
 	// ErrReasonTooLong refuses a reason of more than MaxReasonBytes.
 	ErrReasonTooLong = fault.New(fault.Invalid, "reason_too_long", "the reason may have at most %d bytes of UTF-8", MaxReasonBytes)
 )
@@ -120,8 +125,9 @@ func (a Approval) Decide(cmd Answer, now time.Time) (ApprovalDecided, error) {
 	return d, nil
 }
 
-// Second puts the answer of one who approves, with a credential that issuer has issued, together with those of others that count. It returns the answer with the narrower bounds of
-// all, and false where it is not enough for what policy demands and there is another person to ask.
+// Second puts the answer of one who approves, with a credential that issuer has issued, together with those of others that count. It
+// returns the answer with the narrower bounds of all, and false where it is not enough for what policy demands and there is another
+// person to ask.
 func (a Approval) Second(cmd Answer, by, issuer id.Principal, others []Assent, more bool) (Answer, bool, error) {
 	for _, o := range others {
 		if o.Same(by, issuer) {

@@ -49,8 +49,8 @@ const (
 	ActionTypeRetiredType  = "action_type.retired"
 )
 
-// Declaration is what a workspace said of an action type of its own. It stands in each action of that type, so that everything that is bound to the
-// action is bound to this version: questions, approvals, standing approvals and permits.
+// Declaration is what a workspace said of an action type of its own. It stands in each action of that type, so that everything that is
+// bound to the action is bound to this version: questions, approvals, standing approvals and permits.
 type Declaration struct {
 	Version     int        `json:"version"` // rises with each change, also over a retirement
 	Description string     `json:"description"`
@@ -69,8 +69,8 @@ func (d Declaration) kind(name string) Kind {
 	}
 }
 
-// Kind returns what is known of the action's type: the registry's entry, or else that of the workspace's own declaration that the gate has laid into the
-// action. False means that nobody declared it; then it is denied.
+// Kind returns what is known of the action's type: the registry's entry, or else that of the workspace's own declaration that the gate
+// has laid into the action. False means that nobody declared it; then it is denied.
 func (a Action) Kind() (Kind, bool) {
 	if k, ok := KindOf(a.Type); ok {
 		return k, true
@@ -87,8 +87,8 @@ func (a Action) Own() bool {
 	return k.Declared > 0
 }
 
-// Misses says which of the declared target kinds the action's target, or what it is about, should have had; "" where it fits. A type without target kinds
-// takes every target and none.
+// Misses says which of the declared target kinds the action's target, or what it is about, should have had; "" where it fits. A type
+// without target kinds takes every target and none.
 func (a Action) Misses() string {
 	kinds := strings.Fields(a.Declared.Targets)
 	if len(kinds) == 0 || slices.ContainsFunc(kinds, a.aims) {
@@ -107,7 +107,8 @@ func (a Action) aims(kind string) bool {
 		return scheme != "" && host != Unreadable
 	case TargetAddress:
 		user, at, found := strings.Cut(a.Target, "@")
-		return found && user != "" && !strings.Contains(at, "@") && !strings.ContainsAny(a.Target, " ,;:<>\"()[]/") && plainLine(a.Target) && Host(at) != Unreadable
+		return found && user != "" && !strings.Contains(at, "@") && !strings.ContainsAny(a.Target, " ,;:<>\"()[]/") && plainLine(a.Target) &&
+			Host(at) != Unreadable
 	case TargetName:
 		return a.Target != "" && plainLine(a.Target)
 	case TargetRoom:
@@ -120,7 +121,8 @@ func (a Action) aims(kind string) bool {
 	return false
 }
 
-// plainLine reports whether a text is one line that shows as it is: UTF-8 without control characters and without those that change its direction.
+// plainLine reports whether a text is one line that shows as it is: UTF-8 without control characters and without those that change its
+// direction.
 func plainLine(text string) bool {
 	return utf8.ValidString(text) && !strings.ContainsFunc(text, func(r rune) bool {
 		return unicode.IsControl(r) || unicode.In(r, unicode.Zl, unicode.Zp, unicode.Bidi_Control) || r == '\ufeff'
@@ -187,8 +189,9 @@ type Declare struct {
 // The refusals of a declaration.
 var (
 	// ErrActionTypeName refuses a name that is none.
-	ErrActionTypeName = fault.New(fault.Invalid, "invalid_action_type", "an action type is named noun.verb or noun.noun.verb: small letters, digits and _, each part beginning with a letter, "+
-		"%d bytes at most", MaxActionTypeName)
+	ErrActionTypeName = fault.New(fault.Invalid, "invalid_action_type",
+		"an action type is named noun.verb or noun.noun.verb: small letters, digits and _, each part beginning with a letter, "+
+			"%d bytes at most", MaxActionTypeName)
 	// ErrActionTypeReserved refuses a name whose noun belongs to Agentbox.
 	ErrActionTypeReserved = fault.New(fault.Invalid, "action_type_reserved", "action types of this noun belong to Agentbox").
 				With("Choose a noun of your own, such as deploy, invoice or crm. `agentbox policy actions` lists the built-in ones.")
@@ -196,22 +199,27 @@ var (
 	ErrActionTypeNotFound = fault.New(fault.NotFound, "action_type_not_found", "this workspace has declared no such action type").
 				With("`agentbox actions ls` lists those that it has declared.")
 	// ErrActionTypeFull refuses one type more than a workspace may have.
-	ErrActionTypeFull = fault.New(fault.Exhausted, "too_many_action_types", "a workspace has at most %d action types of its own; retire one", MaxActionTypes)
+	ErrActionTypeFull = fault.New(fault.Exhausted, "too_many_action_types", "a workspace has at most %d action types of its own; retire one",
+		MaxActionTypes)
 	// ErrDescription refuses a description that is none.
-	ErrDescription = fault.New(fault.Invalid, "invalid_description", "describe the action in one line of 1 to %d bytes, without control characters", MaxDescriptionBytes)
+	ErrDescription = fault.New(fault.Invalid, "invalid_description",
+		"describe the action in one line of 1 to %d bytes, without control characters", MaxDescriptionBytes)
 	// ErrSideEffect refuses a side effect that a declared type cannot have.
 	ErrSideEffect = fault.New(fault.Invalid, "invalid_side_effect", "side_effect must be pure, read, filesystem, process or network")
 	// ErrDeclaredZone refuses a zone that is none.
 	ErrDeclaredZone = fault.New(fault.Invalid, "invalid_zone", "the zone must be sandbox, supervised or high_stakes")
 	// ErrTargetKinds refuses target kinds that are none, or that are named twice.
-	ErrTargetKinds = fault.New(fault.Invalid, "invalid_target_kinds", "target_kinds are some of host, url, address, name, room, run and workspace, each once")
+	ErrTargetKinds = fault.New(fault.Invalid, "invalid_target_kinds",
+		"target_kinds are some of host, url, address, name, room, run and workspace, each once")
 	// ErrDeclarationChanged refuses to approve what was asked under another declaration than the one of now.
-	ErrDeclarationChanged = fault.New(fault.Conflict, "declaration_changed", "the workspace has changed or retired this action type since it was asked; it must be asked again")
+	ErrDeclarationChanged = fault.New(fault.Conflict, "declaration_changed",
+		"the workspace has changed or retired this action type since it was asked; it must be asked again")
 )
 
 // reserved are the nouns that belong to Agentbox beside those of the registry, so that what it gets later meets no declaration.
 var reserved = []string{
-	"action", "action_type", "agentbox", "connector", "egress", "event", "experiment", "hook", "lease", "model", "objective", "policy", "provider", "quota", "secret",
+	"action", "action_type", "agentbox", "connector", "egress", "event", "experiment", "hook", "lease", "model", "objective", "policy",
+	"provider", "quota", "secret",
 	"session", "skill", "snapshot", "system", "task", "token", "trust", "webhook",
 }
 
@@ -292,16 +300,17 @@ type ActionTypeRetired struct {
 	Reason  string `json:"reason,omitempty"`
 }
 
-// Declare declares the type or changes it, where the workspace has living ones already. It returns the type of the event and its data; an empty type where
-// the command says what holds already.
+// Declare declares the type or changes it, where the workspace has living ones already. It returns the type of the event and its data; an
+// empty type where the command says what holds already.
 func (t ActionType) Declare(cmd Declare, living int) (string, ActionTypeDeclared, error) {
 	cmd, err := cmd.check()
 	if err != nil {
 		return "", ActionTypeDeclared{}, err
 	}
 	d := ActionTypeDeclared{
-		Name: cmd.Name, Version: t.Version + 1, Description: cmd.Description, SideEffect: cmd.SideEffect, Zone: cmd.Zone, Reversible: cmd.Reversible,
-		Asks: cmd.Asks, Targets: cmd.Targets,
+		Name: cmd.Name, Version: t.Version + 1, Description: cmd.Description, SideEffect: cmd.SideEffect, Zone: cmd.Zone,
+		Reversible: cmd.Reversible,
+		Asks:       cmd.Asks, Targets: cmd.Targets,
 	}
 	if !t.Living() {
 		if living >= MaxActionTypes {
@@ -344,7 +353,8 @@ func (t ActionType) Evolve(e event.Event) (ActionType, error) {
 			return t, misplaced(e, err)
 		}
 		return ActionType{
-			Name: d.Name, Workspace: e.Workspace, Status: DeclaredStatus, Version: d.Version, Description: d.Description, SideEffect: d.SideEffect, Zone: d.Zone,
+			Name: d.Name, Workspace: e.Workspace, Status: DeclaredStatus, Version: d.Version, Description: d.Description, SideEffect: d.SideEffect,
+			Zone:       d.Zone,
 			Reversible: d.Reversible, Asks: d.Asks, Targets: d.Targets, DeclaredBy: e.Principal, DeclaredAt: e.OccurredAt,
 		}, nil
 	case ActionTypeRetiredType:

@@ -15,11 +15,15 @@ func TestDeclarableNames(t *testing.T) {
 	longest := "a." + strings.Repeat("b", policy.MaxActionTypeName-2)
 	for name, want := range map[string]error{
 		"deploy.production": nil, "crm.invoice.send": nil, "a.b": nil, "a1_.b2_": nil, longest: nil,
-		longest + "b": policy.ErrActionTypeName, "": policy.ErrActionTypeName, "deploy": policy.ErrActionTypeName, "deploy.": policy.ErrActionTypeName,
-		".deploy": policy.ErrActionTypeName, "a.b.c.d": policy.ErrActionTypeName, "Deploy.it": policy.ErrActionTypeName, "deploy.1st": policy.ErrActionTypeName,
-		"deploy.it\n": policy.ErrActionTypeName, "déploy.it": policy.ErrActionTypeName, "deploy it.now": policy.ErrActionTypeName, "deploy.\"it": policy.ErrActionTypeName,
+		longest + "b": policy.ErrActionTypeName, "": policy.ErrActionTypeName, "deploy": policy.ErrActionTypeName,
+		"deploy.": policy.ErrActionTypeName,
+		".deploy": policy.ErrActionTypeName, "a.b.c.d": policy.ErrActionTypeName, "Deploy.it": policy.ErrActionTypeName,
+		"deploy.1st":  policy.ErrActionTypeName,
+		"deploy.it\n": policy.ErrActionTypeName, "déploy.it": policy.ErrActionTypeName, "deploy it.now": policy.ErrActionTypeName,
+		"deploy.\"it":  policy.ErrActionTypeName,
 		"shell.deploy": policy.ErrActionTypeReserved, "file.x": policy.ErrActionTypeReserved, "email.archive": policy.ErrActionTypeReserved,
-		"run.lease.steal": policy.ErrActionTypeReserved, "policy.bend": policy.ErrActionTypeReserved, "question.ask": policy.ErrActionTypeReserved,
+		"run.lease.steal": policy.ErrActionTypeReserved, "policy.bend": policy.ErrActionTypeReserved,
+		"question.ask": policy.ErrActionTypeReserved,
 		"agentbox.own": policy.ErrActionTypeReserved, "secret.read": policy.ErrActionTypeReserved,
 	} {
 		if err := policy.Declarable(name); !errors.Is(err, want) || want == nil && err != nil {
@@ -45,7 +49,9 @@ func TestTheBoundsOfADeclaration(t *testing.T) {
 		{"the last that has room", func(*policy.Declare) {}, policy.MaxActionTypes - 1, nil},
 		{"one too many", func(*policy.Declare) {}, policy.MaxActionTypes, policy.ErrActionTypeFull},
 		{"the longest description", func(d *policy.Declare) { d.Description = strings.Repeat("x", policy.MaxDescriptionBytes) }, 0, nil},
-		{"a description one byte longer", func(d *policy.Declare) { d.Description = strings.Repeat("x", policy.MaxDescriptionBytes+1) }, 0, policy.ErrDescription},
+		{"a description one byte longer", func(d *policy.Declare) {
+			d.Description = strings.Repeat("x", policy.MaxDescriptionBytes+1)
+		}, 0, policy.ErrDescription},
 		{"no description", func(d *policy.Declare) { d.Description = "" }, 0, policy.ErrDescription},
 		{"two lines", func(d *policy.Declare) { d.Description = "a\nb" }, 0, policy.ErrDescription},
 		{"a text that turns round", func(d *policy.Declare) { d.Description = "a\u202eb" }, 0, policy.ErrDescription},
@@ -104,7 +110,8 @@ func TestAVersionIsNeverUsedTwice(t *testing.T) {
 	two := one
 	two.Asks = true
 	doc := history(t, one)
-	if doc.Version != 1 || !doc.Living() || doc.Zone != event.Supervised || doc.DeclaredBy != "usr_1" || strings.Join(doc.Targets, " ") != "host url" {
+	if doc.Version != 1 || !doc.Living() || doc.Zone != event.Supervised || doc.DeclaredBy != "usr_1" || strings.Join(doc.Targets,
+		" ") != "host url" {
 		t.Errorf("declared: got %+v", doc)
 	}
 	if typ, _, err := doc.Declare(one, 1); typ != "" || err != nil {
@@ -113,7 +120,8 @@ func TestAVersionIsNeverUsedTwice(t *testing.T) {
 	if typ, d, err := doc.Declare(two, policy.MaxActionTypes); typ != policy.ActionTypeChangedType || d.Version != 2 || err != nil {
 		t.Errorf("a change where there is no room for another type: got %q, version %d, %v", typ, d.Version, err)
 	}
-	if doc = history(t, one, two, "no longer"); doc.Living() || doc.Version != 2 || doc.Reason != "no longer" || doc.Declaration() != (policy.Declaration{}) {
+	if doc = history(t, one, two, "no longer"); doc.Living() || doc.Version != 2 || doc.Reason != "no longer" ||
+		doc.Declaration() != (policy.Declaration{}) {
 		t.Errorf("retired: got %+v", doc)
 	}
 	if _, err := doc.Retire(""); !errors.Is(err, policy.ErrActionTypeNotFound) {
@@ -137,8 +145,10 @@ func TestTheTargetKindsOfADeclaration(t *testing.T) {
 			[]policy.Action{{Target: "api.example.com"}, {Target: "api.example.com:8443"}},
 			[]policy.Action{{}, {Target: "https://api.example.com"}, {Target: "ada@example.com"}, {Target: "a b"}, {Target: "example.com/x"}},
 		},
-		"url":       {[]policy.Action{{Target: "https://example.com/x?y"}}, []policy.Action{{}, {Target: "example.com"}, {Target: "https://"}, {Target: "https://a b/"}}},
-		"address":   {[]policy.Action{{Target: "ada@example.com"}}, []policy.Action{{}, {Target: "ada"}, {Target: "@example.com"}, {Target: "a@b.c,d@e.f"}, {Target: "a@b@c"}, {Target: "a@b\n.c"}}},
+		"url": {[]policy.Action{{Target: "https://example.com/x?y"}}, []policy.Action{{}, {Target: "example.com"}, {Target: "https://"},
+			{Target: "https://a b/"}}},
+		"address": {[]policy.Action{{Target: "ada@example.com"}}, []policy.Action{{}, {Target: "ada"}, {Target: "@example.com"},
+			{Target: "a@b.c,d@e.f"}, {Target: "a@b@c"}, {Target: "a@b\n.c"}}},
 		"name":      {[]policy.Action{{Target: "the blue one"}}, []policy.Action{{}, {Target: "a\nb"}, {Target: "a\u202eb"}}},
 		"room":      {[]policy.Action{{Room: room}}, []policy.Action{{}, {Room: room, Run: run}, {Room: room, Target: "x"}}},
 		"run":       {[]policy.Action{{Run: run}, {Room: room, Run: run}}, []policy.Action{{}, {Room: room}, {Run: run, Target: "x"}}},
@@ -164,7 +174,8 @@ func TestTheTargetKindsOfADeclaration(t *testing.T) {
 func own(change func(*policy.Action)) policy.Action {
 	a := policy.Action{
 		Type: "deploy.it", Workspace: "ws_dev", Room: "room_1", Principal: "agt_1", Target: "web1.example.com", Request: []byte(`{"build":7}`),
-		Declared: policy.Declaration{Version: 3, Description: "send an e-mail", SideEffect: policy.Network, Zone: event.Supervised, Reversible: true},
+		Declared: policy.Declaration{Version: 3, Description: "send an e-mail", SideEffect: policy.Network, Zone: event.Supervised,
+			Reversible: true},
 	}
 	if change != nil {
 		change(&a)
@@ -172,7 +183,8 @@ func own(change func(*policy.Action)) policy.Action {
 	return a
 }
 
-// TestAnOwnActionReadsLikeNoOther renders actions of declared types: marked as the workspace's own, with all that was declared, and no two the same.
+// TestAnOwnActionReadsLikeNoOther renders actions of declared types: marked as the workspace's own, with all that was declared, and no
+// two the same.
 func TestAnOwnActionReadsLikeNoOther(t *testing.T) {
 	if got, want := policy.Title(own(nil)), "this workspace's own action deploy.it, version 3: web1.example.com"; got != want {
 		t.Errorf("got the title %s, want %s", got, want)
@@ -182,8 +194,12 @@ func TestAnOwnActionReadsLikeNoOther(t *testing.T) {
 	}
 	seen := map[string]string{}
 	for name, change := range map[string]func(*policy.Action){
-		"as it is": nil, "version": func(a *policy.Action) { a.Declared.Version++ }, "description": func(a *policy.Action) { a.Declared.Description += "." },
-		"effect": func(a *policy.Action) { a.Declared.SideEffect = policy.Read }, "zone": func(a *policy.Action) { a.Declared.Zone = event.HighStakes },
+		"as it is": nil, "version": func(a *policy.Action) { a.Declared.Version++ }, "description": func(a *policy.Action) {
+			a.Declared.Description += "."
+		},
+		"effect": func(a *policy.Action) { a.Declared.SideEffect = policy.Read }, "zone": func(a *policy.Action) {
+			a.Declared.Zone = event.HighStakes
+		},
 		"reversible": func(a *policy.Action) { a.Declared.Reversible = false }, "asks": func(a *policy.Action) { a.Declared.Asks = true },
 		"targets": func(a *policy.Action) { a.Declared.Targets = "host" }, "name": func(a *policy.Action) { a.Type = "deploy.if" },
 		"undeclared": func(a *policy.Action) { a.Declared = policy.Declaration{} },
@@ -200,7 +216,8 @@ func TestAnOwnActionReadsLikeNoOther(t *testing.T) {
 			t.Errorf("%s and %s read the same", name, other)
 		}
 		seen[shown] = name
-		if name == "as it is" && (!strings.Contains(shown, "\ndeclaration.version: 3\n") || !strings.Contains(shown, "\ndeclaration.description: \"send an e-mail\"\n")) {
+		if name == "as it is" && (!strings.Contains(shown, "\ndeclaration.version: 3\n") || !strings.Contains(shown,
+			"\ndeclaration.description: \"send an e-mail\"\n")) {
 			t.Errorf("got\n%s", shown)
 		}
 		again, err := policy.ParseAction(canonical(t, own(change)))
@@ -210,7 +227,8 @@ func TestAnOwnActionReadsLikeNoOther(t *testing.T) {
 	}
 }
 
-// TestStandingApprovalsOfOwnActions has what a standing approval of a declared action covers: never another version, and another request only of what can be undone.
+// TestStandingApprovalsOfOwnActions has what a standing approval of a declared action covers: never another version, and another request
+// only of what can be undone.
 func TestStandingApprovalsOfOwnActions(t *testing.T) {
 	covers := func(scope policy.Scope, change func(*policy.Action)) (policy.Cover, error) {
 		return policy.CoverOf(own(change), scope, nil)
@@ -227,7 +245,9 @@ func TestStandingApprovalsOfOwnActions(t *testing.T) {
 			t.Errorf("%s: another request of what can be undone is not covered", scope)
 		}
 		for name, change := range map[string]func(*policy.Action){
-			"another version": func(a *policy.Action) { a.Declared.Version++ }, "another target": func(a *policy.Action) { a.Target = "web2.example.com" },
+			"another version": func(a *policy.Action) { a.Declared.Version++ }, "another target": func(a *policy.Action) {
+				a.Target = "web2.example.com"
+			},
 			"another type": func(a *policy.Action) { a.Type = "deploy.that" },
 		} {
 			if again, _ := covers(scope, change); again.Match == base.Match {
@@ -257,7 +277,8 @@ func TestStandingApprovalsOfOwnActions(t *testing.T) {
 
 func TestPlainQuestions(t *testing.T) {
 	for text, want := range map[string]error{
-		"May we?": nil, strings.Repeat("x", policy.MaxQuestionText): nil, strings.Repeat("x", policy.MaxQuestionText+1): policy.ErrQuestionTooLong,
+		"May we?": nil, strings.Repeat("x", policy.MaxQuestionText): nil, strings.Repeat("x", policy.MaxQuestionText+
+			1): policy.ErrQuestionTooLong,
 		"": policy.ErrQuestionEmpty, " \n": policy.ErrQuestionEmpty,
 	} {
 		request, err := policy.Questioned(text)

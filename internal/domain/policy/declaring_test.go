@@ -169,12 +169,14 @@ func TestWhichTargetIsOfWhichKind(t *testing.T) {
 			t.Errorf("%s: the workspace's own %t, want %t", a.Type, a.Own(), want)
 		}
 	}
-	for name, want := range map[string]error{"a.b": nil, "z.z": nil, "A.b": policy.ErrActionTypeName, "{.b": policy.ErrActionTypeName, "`.b": policy.ErrActionTypeName, "1a.b": policy.ErrActionTypeName} {
+	for name, want := range map[string]error{"a.b": nil, "z.z": nil, "A.b": policy.ErrActionTypeName, "{.b": policy.ErrActionTypeName,
+		"`.b": policy.ErrActionTypeName, "1a.b": policy.ErrActionTypeName} {
 		if err := policy.Declarable(name); !errors.Is(err, want) {
 			t.Errorf("%s: got %v, want %v", name, err, want)
 		}
 	}
-	for name, want := range map[string]bool{policy.EmailSend: true, policy.FileRead: false, "till.open": true, "till": false, "file.open": false} {
+	for name, want := range map[string]bool{policy.EmailSend: true, policy.FileRead: false, "till.open": true, "till": false,
+		"file.open": false} {
 		if policy.Outside(name) != want {
 			t.Errorf("%s is done outside: %t, want %t", name, !want, want)
 		}
@@ -183,7 +185,8 @@ func TestWhichTargetIsOfWhichKind(t *testing.T) {
 
 // TestTheEdgesOfTargetsAndTemplates holds what is left of a host, a template and a plain question where a part of it is missing.
 func TestTheEdgesOfTargetsAndTemplates(t *testing.T) {
-	for target, want := range map[string]string{"/": policy.Unreadable, "ada@example.com/x": policy.Unreadable, "/@example.com": policy.Unreadable, "https:///": policy.Unreadable, "https://a.example/@b": "a.example"} {
+	for target, want := range map[string]string{"/": policy.Unreadable, "ada@example.com/x": policy.Unreadable,
+		"/@example.com": policy.Unreadable, "https:///": policy.Unreadable, "https://a.example/@b": "a.example"} {
 		if got := policy.Host(target); got != want {
 			t.Errorf("%s: got %s, want %s", target, got, want)
 		}
@@ -205,7 +208,8 @@ func TestTheEdgesOfTargetsAndTemplates(t *testing.T) {
 		t.Errorf("without a request: %v", err)
 	}
 	shell := func(command string, words ...string) (policy.Cover, error) {
-		return policy.CoverOf(policy.Action{Type: policy.ShellExec, Workspace: "ws_dev", Principal: "agt_1", Command: command, Argv: []string{"sh", "-c", command}}, policy.ScopeTemplate, words)
+		return policy.CoverOf(policy.Action{Type: policy.ShellExec, Workspace: "ws_dev", Principal: "agt_1", Command: command,
+			Argv: []string{"sh", "-c", command}}, policy.ScopeTemplate, words)
 	}
 	if c, err := shell("cp '' a/b", "cp", "", "a/b"); err != nil || c.Text != "run a command: cp '' a/{name}" {
 		t.Errorf("an empty word: got %+v, %v", c, err)
@@ -222,11 +226,16 @@ func TestTheEdgesOfTargetsAndTemplates(t *testing.T) {
 		}
 	}
 	for a, want := range map[*policy.Action]error{
-		{Type: "till.open", Workspace: "ws_dev", Target: "t", Declared: policy.Declaration{Version: 1, SideEffect: policy.Filesystem, Reversible: true}}: nil,
-		{Type: "till.open", Workspace: "ws_dev", Declared: policy.Declaration{Version: 1, SideEffect: policy.Network, Reversible: true}}:                 policy.ErrStandingImpossible,
-		{Type: "till.open", Workspace: "ws_dev", Target: "t", Declared: policy.Declaration{Version: 1, SideEffect: policy.Process}}:                      policy.ErrStandingImpossible,
-		{Type: policy.FileDelete, Workspace: "ws_dev", Target: "t", Path: "p"}:                                                                           policy.ErrStandingImpossible,
-		{Type: policy.EmailSend, Workspace: "ws_dev", Method: "PUT"}:                                                                                     policy.ErrStandingImpossible,
+		{Type: "till.open", Workspace: "ws_dev", Target: "t", Declared: policy.Declaration{Version: 1, SideEffect: policy.Filesystem,
+			Reversible: true}}: nil,
+		{Type: "till.open", Workspace: "ws_dev", Declared: policy.Declaration{Version: 1, SideEffect: policy.Network,
+			Reversible: true}}: policy.ErrStandingImpossible,
+		{Type: "till.open", Workspace: "ws_dev", Target: "t", Declared: policy.Declaration{Version: 1,
+			SideEffect: policy.Process}}: policy.ErrStandingImpossible,
+		{Type: policy.FileDelete, Workspace: "ws_dev", Target: "t",
+			Path: "p"}: policy.ErrStandingImpossible,
+		{Type: policy.EmailSend, Workspace: "ws_dev",
+			Method: "PUT"}: policy.ErrStandingImpossible,
 	} {
 		c, err := policy.CoverOf(*a, policy.ScopeWorkspace, nil)
 		if !errors.Is(err, want) || want == nil && c.Kind != policy.CoverRecipient {
@@ -237,11 +246,13 @@ func TestTheEdgesOfTargetsAndTemplates(t *testing.T) {
 		t.Errorf("got %s, %v", raw, err)
 	}
 	a := policy.Approval{Approvers: 2, Status: policy.Pending, ExpiresAt: noon}
-	if answer, enough, err := a.Second(policy.Answer{Decision: policy.Approve, Uses: 3}, "usr_1", "", nil, true); err != nil || enough || answer.Uses != 3 {
+	if answer, enough, err := a.Second(policy.Answer{Decision: policy.Approve, Uses: 3}, "usr_1", "", nil, true); err != nil || enough ||
+		answer.Uses != 3 {
 		t.Errorf("a first yes: got %+v, %t, %v", answer, enough, err)
 	}
 	own := policy.Approval{Approvers: 2, Assents: []policy.Assent{{By: "usr_1", Scope: policy.ScopeOnce, At: noon.Add(-time.Hour)}}}
-	if answer, enough, err := own.Second(policy.Answer{Decision: policy.Approve, Uses: 3}, "usr_1", "", nil, true); fault.CodeOf(err) != "approval_already_assented" || enough || answer.Uses != 3 {
+	if answer, enough, err := own.Second(policy.Answer{Decision: policy.Approve, Uses: 3}, "usr_1", "", nil,
+		true); fault.CodeOf(err) != "approval_already_assented" || enough || answer.Uses != 3 {
 		t.Errorf("the same yes: got %+v, %t, %v", answer, enough, err)
 	}
 }
@@ -253,7 +264,8 @@ func TestWhatIsWithheld(t *testing.T) {
 		t.Error("a policy withholds something where it names a path")
 	}
 	seen := map[event.Digest]bool{}
-	for _, w := range []policy.Withhold{none, one, {Paths: []string{"a"}, Except: []string{"b", "c"}}, {Paths: []string{"a", "b", "c"}}, {Except: []string{"c"}}} {
+	for _, w := range []policy.Withhold{none, one, {Paths: []string{"a"}, Except: []string{"b", "c"}}, {Paths: []string{"a", "b", "c"}},
+		{Except: []string{"c"}}} {
 		if seen[w.Digest()] {
 			t.Errorf("%+v has the digest of another", w)
 		}
@@ -263,8 +275,10 @@ func TestWhatIsWithheld(t *testing.T) {
 		pattern, path string
 		want          bool
 	}{
-		{"", "a", false}, {"*", "a", true}, {"**/", "a", false}, {"a*", "ab/c", true}, {"a*", "a", true}, {"*a", "b/ca", true}, {"a*c", "ab/c", true}, {"a", "b/a", true}, {"a", "ab", false},
-		{"\u00c9*", "e\u0301x", true}, {"stra\u00dfe", "STRA\u00dfE", true}, {"\u03c2", "\u03a3", true}, {"\u0130", "i", true}, {"k", "\u212a", true}, {"\u007f", "\u007f", true}, {"\u0080", "\u0080", true},
+		{"", "a", false}, {"*", "a", true}, {"**/", "a", false}, {"a*", "ab/c", true}, {"a*", "a", true}, {"*a", "b/ca", true}, {"a*c", "ab/c",
+			true}, {"a", "b/a", true}, {"a", "ab", false},
+		{"\u00c9*", "e\u0301x", true}, {"stra\u00dfe", "STRA\u00dfE", true}, {"\u03c2", "\u03a3", true}, {"\u0130", "i", true}, {"k", "\u212a",
+			true}, {"\u007f", "\u007f", true}, {"\u0080", "\u0080", true},
 	} {
 		if _, got := (policy.Withhold{Paths: []string{c.pattern}}).Match(c.path); got != c.want {
 			t.Errorf("%q and %q: got %t, want %t", c.pattern, c.path, got, c.want)

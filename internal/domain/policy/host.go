@@ -11,8 +11,8 @@ func Host(target string) string {
 	return name
 }
 
-// place returns where a target lies, without what is asked for there: its scheme, its host and its port as it writes them; "" where it has no
-// readable host.
+// place returns where a target lies, without what is asked for there: its scheme, its host and its port as it writes them; "" where it
+// has no readable host.
 func place(target string) string {
 	scheme, name, port := hostOf(target)
 	if name == Unreadable {

@@ -60,7 +60,8 @@ func TypeOf(name string) string {
 	return name
 }
 
-// graded returns the kind with everything said that the registry shows: what nobody grades is graded by its zone and by whether it can be undone.
+// graded returns the kind with everything said that the registry shows: what nobody grades is graded by its zone and by whether it can be
+// undone.
 func (k Kind) graded() Kind {
 	k.PostReview = k.Zone == event.Supervised
 	if k.Cost == "" {
@@ -80,7 +81,8 @@ func (k Kind) graded() Kind {
 	return k
 }
 
-// BegunOutside drafts action.begun of what somebody does outside on the strength of an approval, if any. Through is who sent it for the principal.
+// BegunOutside drafts action.begun of what somebody does outside on the strength of an approval, if any. Through is who sent it for the
+// principal.
 func BegunOutside(origin event.Origin, r Ruling, approval id.Approval, through id.Principal) event.Draft {
 	a := r.Action
 	return event.New(BegunType, origin, a.Workspace, a.Room, Begun{

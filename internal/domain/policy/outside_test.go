@@ -17,11 +17,13 @@ func TestTheRegistryOfActionsOutside(t *testing.T) {
 		cost                 policy.Cost
 		recovery             policy.Recovery
 	}
-	mild, grave := row{true, event.Supervised, false, true, policy.LowCost, policy.EasyRecovery}, row{false, event.HighStakes, true, false, policy.HighCost, policy.HardRecovery}
+	mild, grave := row{true, event.Supervised, false, true, policy.LowCost, policy.EasyRecovery}, row{false, event.HighStakes, true, false,
+		policy.HighCost, policy.HardRecovery}
 	medium := grave
 	medium.cost = policy.MediumCost
 	want := map[string]row{
-		"artifact.create": mild, "artifact.update": mild, "external.write": grave, "email.send": medium, "payment.execute": grave, "api.call.idempotent": mild, "api.call.mutating": grave,
+		"artifact.create": mild, "artifact.update": mild, "external.write": grave, "email.send": medium, "payment.execute": grave,
+		"api.call.idempotent": mild, "api.call.mutating": grave,
 	}
 	var names []string
 	for _, k := range policy.Registry() {
@@ -45,7 +47,8 @@ func TestTheRegistryOfActionsOutside(t *testing.T) {
 	if len(want) > 0 || !slices.IsSorted(names) {
 		t.Errorf("missing are %v of %v", want, names)
 	}
-	if _, known := policy.KindOf("external_write"); known || policy.TypeOf("external_write") != policy.ExternalWrite || policy.TypeOf("x") != "x" {
+	if _, known := policy.KindOf("external_write"); known || policy.TypeOf("external_write") != policy.ExternalWrite ||
+		policy.TypeOf("x") != "x" {
 		t.Error("an alias is a name of its own")
 	}
 }

@@ -17,10 +17,12 @@ var (
 	// ErrQuestionTooLong refuses a question of more than MaxQuestionText.
 	ErrQuestionTooLong = fault.New(fault.Invalid, "question_too_long", "a question may have at most %d bytes of UTF-8", MaxQuestionText)
 	// ErrQuestionWithAction refuses a question beside an action.
-	ErrQuestionWithAction = fault.New(fault.Invalid, "question_with_action", "a plain question is an approval of its own; send `question` or an action, not both").
-				With("What the action is for belongs into `title` or `context`.")
+	ErrQuestionWithAction = fault.New(fault.Invalid, "question_with_action",
+		"a plain question is an approval of its own; send `question` or an action, not both").
+		With("What the action is for belongs into `title` or `context`.")
 	// ErrQuestionWithTarget refuses a question with what only something that is done has.
-	ErrQuestionWithTarget = fault.New(fault.Invalid, "question_with_target", "a plain question is about a room, a run or the workspace: it has no target, method, tool, request or zone")
+	ErrQuestionWithTarget = fault.New(fault.Invalid, "question_with_target",
+		"a plain question is about a room, a run or the workspace: it has no target, method, tool, request or zone")
 	// ErrSubjectStep refuses a step without the run that it belongs to.
 	ErrSubjectStep = fault.New(fault.Invalid, "step_without_run", "a step is of a run; send its run_id too")
 )

@@ -8,9 +8,11 @@ import (
 	"agentbox/internal/domain/fault"
 )
 
-// RecordRefusal records that something was refused for a reason that lies beyond what policy decides, as that nobody gives more than he has, and
-// returns why. Who is nobody here is not even refused, and an archived workspace takes no more records. Where it cannot be recorded, the refusal stands all the same.
-func RecordRefusal(ctx context.Context, g Gate, record func(context.Context, event.Batch) (event.Receipt, error), origin event.Origin, a Action, why error) error {
+// RecordRefusal records that something was refused for a reason that lies beyond what policy decides, as that nobody gives more than he
+// has, and returns why. Who is nobody here is not even refused, and an archived workspace takes no more records. Where it cannot be
+// recorded, the refusal stands all the same.
+func RecordRefusal(ctx context.Context, g Gate, record func(context.Context, event.Batch) (event.Receipt, error), origin event.Origin,
+	a Action, why error) error {
 	f, ok := errors.AsType[*fault.Error](why)
 	if !ok || f.Kind != fault.Denied {
 		return why

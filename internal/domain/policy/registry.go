@@ -213,8 +213,8 @@ const (
 	CapabilityRevoke = "capability.revoke"
 )
 
-// table is the registry of actions. A row says everything about an action type; what has no row is denied. A lookup starts at the beginning, so
-// the most frequent actions come first.
+// table is the registry of actions. A row says everything about an action type; what has no row is denied. A lookup starts at the
+// beginning, so the most frequent actions come first.
 var table = []Kind{
 	{
 		Type: MessageSend, Title: "say something", SideEffect: Pure, Zone: event.Sandbox, Reversible: true, Idempotent: true,
@@ -400,8 +400,8 @@ func Registry() []Kind {
 	return list
 }
 
-// Givable returns the actions that a policy can give to agents and services, by name. Only people make spaces, end them, or change their bounds
-// or their policy.
+// Givable returns the actions that a policy can give to agents and services, by name. Only people make spaces, end them, or change their
+// bounds or their policy.
 func Givable() []string {
 	var list []string
 	for i := range table {

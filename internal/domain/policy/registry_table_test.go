@@ -16,8 +16,8 @@ import (
 
 var update = flag.Bool("update", false, "write the table of the registry")
 
-// TestTheRegistry holds every built-in action as the table says: what it may do, who may do it, and how carefully it is treated. Read the difference
-// after -update as one of the rights of everybody.
+// TestTheRegistry holds every built-in action as the table says: what it may do, who may do it, and how carefully it is treated. Read the
+// difference after -update as one of the rights of everybody.
 func TestTheRegistry(t *testing.T) {
 	var b strings.Builder
 	for _, k := range policy.Registry() {
@@ -225,7 +225,8 @@ func TestWhatAnActionCanChange(t *testing.T) {
 		{own(policy.Process, false), nil, declared + "Runs code in the space; it can change every file of the space. Cannot be undone."},
 		{own(policy.Network, false), nil, declared + "Reaches out of this machine. Cannot be undone."},
 		{policy.Action{Type: policy.ShellExec, Space: "spc_1"}, nil,
-			"Runs code in the space; it can change every file of the space. A rewind to the snapshot before it puts the space's files back, unless the space is too large for snapshots."},
+			"Runs code in the space; it can change every file of the space. A rewind to the snapshot before it puts the space's files back, " +
+				"unless the space is too large for snapshots."},
 		{policy.Action{Type: policy.ShellExec}, nil, "Runs code in the space; it can change every file of the space. Cannot be undone."},
 		{policy.Action{Type: policy.EmailSend, Space: "spc_1"}, nil, "Reaches out of this machine. Cannot be undone."},
 		{policy.Action{Type: policy.RoomCreate}, nil, "Is recorded, and changes nothing else. Can be undone."},

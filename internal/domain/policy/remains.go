@@ -31,7 +31,8 @@ func Remains(e event.Event) (any, error) {
 		return ApprovalWithdrawn{Approval: d.Approval}, err
 	case DeniedType, RequiresApprovalType:
 		d, err := event.Decode[Refused](e)
-		return Refused{Action: d.Action, Space: d.Space, Decision: bare(d.Decision), Bundle: d.Bundle, Approval: d.Approval, Through: d.Through}, err
+		return Refused{Action: d.Action, Space: d.Space, Decision: bare(d.Decision), Bundle: d.Bundle, Approval: d.Approval, Through: d.Through},
+			err
 	case BegunType:
 		d, err := event.Decode[Begun](e)
 		return Begun{
@@ -43,5 +44,6 @@ func Remains(e event.Event) (any, error) {
 
 // bare is a decision without the words that quote what was decided on.
 func bare(d Decision) Decision {
-	return Decision{Outcome: d.Outcome, ReasonCode: d.ReasonCode, Policies: d.Policies, Bundle: d.Bundle, Shadow: d.Shadow, Approvers: d.Approvers}
+	return Decision{Outcome: d.Outcome, ReasonCode: d.ReasonCode, Policies: d.Policies, Bundle: d.Bundle, Shadow: d.Shadow,
+		Approvers: d.Approvers}
 }

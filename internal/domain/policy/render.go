@@ -23,11 +23,13 @@ const (
 const maxTitle = 120
 
 // ErrTooLongToShow refuses to ask about an action that no person could read.
-var ErrTooLongToShow = fault.New(fault.Denied, "action_too_long_to_show", "the action is too long to be shown in full, so nobody can approve it").
+var ErrTooLongToShow = fault.New(fault.Denied, "action_too_long_to_show",
+	"the action is too long to be shown in full, so nobody can approve it").
 	With("Put the long part into a file of the space and run that file.")
 
 // first are the fields that are shown before the others, in this order.
-var first = []string{"type", "declaration", "command", "path", "target", "method", "tool", "request", "argv", "cwd", "env", "timeout_ms", "space_id", "principal_id"}
+var first = []string{"type", "declaration", "command", "path", "target", "method", "tool", "request", "argv", "cwd", "env", "timeout_ms",
+	"space_id", "principal_id"}
 
 // Render shows an action's canonical bytes in full, one field per line. It is injective: two different actions never look the same, for
 // every value is quoted and everything but printable ASCII and the accented letters of Latin-1 is written as an escape. A text of several

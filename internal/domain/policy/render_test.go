@@ -220,7 +220,8 @@ func roundTrips(canonical []byte) error {
 }
 
 func TestThreat11RenderingIsInjective(t *testing.T) {
-	text := rapid.OneOf(rapid.String(), rapid.StringMatching(`[a-z \n\t"\\|:.\[\]{}]{0,40}`), rapid.StringOf(rapid.RuneFrom([]rune{'a', '\n', '\r', '\x1b', '\u202e', '\u200b', 'а', 'é', ' ', '"', '\\', '|'})))
+	text := rapid.OneOf(rapid.String(), rapid.StringMatching(`[a-z \n\t"\\|:.\[\]{}]{0,40}`), rapid.StringOf(rapid.RuneFrom([]rune{'a', '\n',
+		'\r', '\x1b', '\u202e', '\u200b', 'а', 'é', ' ', '"', '\\', '|'})))
 	rapid.Check(t, func(t *rapid.T) {
 		a := policy.Action{
 			Type: policy.ShellExec, Command: text.Draw(t, "command"), Argv: rapid.SliceOfN(text, 0, 4).Draw(t, "argv"),
@@ -240,7 +241,8 @@ func TestThreat11RenderingIsInjective(t *testing.T) {
 func FuzzRender(f *testing.F) {
 	for _, seed := range []string{
 		`{"type":"a"}`, `{"a":[],"b":{},"c":null,"d":[[1,[2]],{"x":"y\nz"}]}`, `{"":""}`, `{"a.b":"c","a":{"b":"c"}}`, `{"a[0]":"x","a":["x"]}`,
-		`{"a":"x\n  | y: \"z\""}`, `{"a":"\u001b[31m\u202e\u0000"}`, `{"a: \"b\"\nc":"d"}`, `{"a":"                              x"}`, `{"a":"x\n"}`, `{"a":-0.5e-7}`,
+		`{"a":"x\n  | y: \"z\""}`, `{"a":"\u001b[31m\u202e\u0000"}`, `{"a: \"b\"\nc":"d"}`, `{"a":"                              x"}`,
+		`{"a":"x\n"}`, `{"a":-0.5e-7}`,
 	} {
 		f.Add([]byte(seed))
 	}
@@ -280,7 +282,8 @@ func TestThreat05NothingIsCut(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
-		if strings.ContainsFunc(shown, func(r rune) bool { return r != '\n' && (r < 0x20 || r > 0x7e) }) || strings.Contains(shown, strings.Repeat(" ", 17)) {
+		if strings.ContainsFunc(shown, func(r rune) bool { return r != '\n' && (r < 0x20 || r > 0x7e) }) || strings.Contains(shown,
+			strings.Repeat(" ", 17)) {
 			t.Errorf("%s: it can steer what is shown: %q", name, shown)
 		}
 		back, err := parse(shown)
@@ -293,15 +296,18 @@ func TestThreat05NothingIsCut(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !strings.HasPrefix(shown, fmt.Sprintf("%d bytes, %s\n", len(long), event.DigestOf(long))) || !strings.Contains(shown, strings.Repeat("é", 20_000)) {
+	if !strings.HasPrefix(shown, fmt.Sprintf("%d bytes, %s\n", len(long), event.DigestOf(long))) || !strings.Contains(shown,
+		strings.Repeat("é", 20_000)) {
 		t.Error("a long action is not shown in full, with its length and its hash")
 	}
 }
 
 func TestThreat12ConfusablesLookDifferent(t *testing.T) {
 	for _, pair := range [][2]string{
-		{"a", "а"}, {"e", "е"}, {"o", "ο"}, {"p", "р"}, {"c", "с"}, {"x", "х"}, {"I", "l"}, {"0", "Ο"}, {"paypal", "pаypal"}, {"/", "⁄"}, {".", "․"},
-		{"-", "‐"}, {"é", "e\u0301"}, {"A", "Α"}, {"K", "\u212a"}, {"Å", "\u212b"}, {" ", "\u00a0"}, {"", "\u200b"}, {"ab", "a\u00adb"}, {"m", "rn"}, {"ß", "β"},
+		{"a", "а"}, {"e", "е"}, {"o", "ο"}, {"p", "р"}, {"c", "с"}, {"x", "х"}, {"I", "l"}, {"0", "Ο"}, {"paypal", "pаypal"}, {"/", "⁄"},
+		{".", "․"},
+		{"-", "‐"}, {"é", "e\u0301"}, {"A", "Α"}, {"K", "\u212a"}, {"Å", "\u212b"}, {" ", "\u00a0"}, {"", "\u200b"}, {"ab", "a\u00adb"},
+		{"m", "rn"}, {"ß", "β"},
 		{"file.txt", "file\u202etxt."}, {"ﬁ", "fi"}, {"１", "1"}, {";", "\u037e"}, {"`", "ˋ"}, {"'", "’"},
 	} {
 		left, right := policy.Escape(pair[0]), policy.Escape(pair[1])

@@ -17,7 +17,9 @@ import (
 
 // TestAnActionIsShownInOrder holds the text that a person reads: what matters first, then the rest by name, and each kind of value.
 func TestAnActionIsShownInOrder(t *testing.T) {
-	canonical := []byte(`{"a":null,"b":[],"argv":["x","y"],"env":{"B c":"1","A":"2","":"3"},"cwd":"d","command":"ls","n":1,"o":{},"path":"p","principal_id":"q","request":{"z":true,"path":"w"},"text":"one\ntwo  ","type":"t"}`)
+	canonical := []byte(`{"a":null,"b":[],"argv":["x","y"],"env":{"B ` +
+		`c":"1","A":"2","":"3"},"cwd":"d","command":"ls","n":1,"o":{},"path":"p","principal_id":"q","request":{"z":true,"path":"w"},"text":"one\ntwo ` +
+		` ","type":"t"}`)
 	want := fmt.Sprintf("%d bytes, %s\n", len(canonical), event.DigestOf(canonical)) + `type: "t"
 command: "ls"
 path: "p"

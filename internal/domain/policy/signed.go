@@ -13,9 +13,9 @@ import (
 	"agentbox/internal/domain/id"
 )
 
-// SignedPermit is the right of an engine outside of the daemon to do one thing once: to work on a run that it has claimed, or to make one tool
-// call. Whoever it is shown to checks it with the public key alone. It is bound to the fence of the claim, so that it is worth nothing once another
-// engine has the run.
+// SignedPermit is the right of an engine outside of the daemon to do one thing once: to work on a run that it has claimed, or to make one
+// tool call. Whoever it is shown to checks it with the public key alone. It is bound to the fence of the claim, so that it is worth
+// nothing once another engine has the run.
 type SignedPermit struct {
 	Kind      string       `json:"kind"` // run or tool_call
 	Workspace id.Workspace `json:"workspace_id"`
@@ -61,7 +61,8 @@ type Seal struct{ key ed25519.PrivateKey }
 // NewSeal returns the seal of a seed, ed25519.SeedSize bytes of chance.
 func NewSeal(seed []byte) (Seal, error) {
 	if len(seed) != ed25519.SeedSize {
-		return Seal{}, fault.New(fault.Unavailable, "permit_key_invalid", "the secret of permits has %d bytes, not %d", len(seed), ed25519.SeedSize)
+		return Seal{}, fault.New(fault.Unavailable, "permit_key_invalid", "the secret of permits has %d bytes, not %d", len(seed),
+			ed25519.SeedSize)
 	}
 	return Seal{ed25519.NewKeyFromSeed(seed)}, nil
 }
@@ -74,8 +75,8 @@ func (s Seal) Public() ed25519.PublicKey {
 	return s.key.Public().(ed25519.PublicKey)
 }
 
-// Sign returns the text of a permit: prm_, the permit as JSON in base64url, a dot, and the signature in base64url. The same permit always has the
-// same text. It is empty of the zero Seal.
+// Sign returns the text of a permit: prm_, the permit as JSON in base64url, a dot, and the signature in base64url. The same permit always
+// has the same text. It is empty of the zero Seal.
 func (s Seal) Sign(p SignedPermit) string {
 	if s.key == nil {
 		return ""
@@ -92,8 +93,8 @@ func (s Seal) Sign(p SignedPermit) string {
 // Open reads the text of a permit that was signed with this seal.
 func (s Seal) Open(text string) (SignedPermit, error) { return OpenPermit(s.Public(), text) }
 
-// OpenPermit reads the text of a permit and verifies its signature. Whether it is for what it is shown for, and still in time, is the caller's to
-// ask.
+// OpenPermit reads the text of a permit and verifies its signature. Whether it is for what it is shown for, and still in time, is the
+// caller's to ask.
 func OpenPermit(key ed25519.PublicKey, text string) (SignedPermit, error) {
 	rest, ok := strings.CutPrefix(text, signedPrefix)
 	body, signed, whole := strings.Cut(rest, ".")

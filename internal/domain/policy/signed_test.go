@@ -23,7 +23,8 @@ func seal(t testing.TB, b byte) policy.Seal {
 }
 
 var permitted = policy.SignedPermit{
-	Kind: policy.PermitCall, Workspace: "ws_a", Run: "run_1", Engine: "svc_1", Fence: 3, Call: "tc_1", Tool: "space.shell", Action: event.DigestOf([]byte("action")),
+	Kind: policy.PermitCall, Workspace: "ws_a", Run: "run_1", Engine: "svc_1", Fence: 3, Call: "tc_1", Tool: "space.shell",
+	Action:   event.DigestOf([]byte("action")),
 	IssuedAt: time.Date(2026, 11, 22, 9, 0, 0, 0, time.FixedZone("", 3600)), BeginBy: time.Date(2026, 11, 22, 8, 0, 30, 0, time.UTC),
 }
 
@@ -57,7 +58,8 @@ func TestASignedPermitIsWhatWasSigned(t *testing.T) {
 	refused("one without its prefix", strings.TrimPrefix(text, "prm_"))
 	key := ed25519.NewKeyFromSeed(bytes.Repeat([]byte{1}, ed25519.SeedSize))
 	signed := func(domain, body string) string {
-		return "prm_" + base64.RawURLEncoding.EncodeToString([]byte(body)) + "." + base64.RawURLEncoding.EncodeToString(ed25519.Sign(key, []byte(domain+body)))
+		return "prm_" + base64.RawURLEncoding.EncodeToString([]byte(body)) + "." + base64.RawURLEncoding.EncodeToString(ed25519.Sign(key,
+			[]byte(domain+body)))
 	}
 	if _, err := s.Open(signed("agentbox permit 1\n", `{"kind":"run"}`)); err != nil {
 		t.Errorf("a permit that was made by hand: %v", err)

@@ -17,7 +17,8 @@ const (
 
 // ErrStandingImpossible refuses a standing approval for what could turn into anything: a shell, an interpreter, a wrapper, a pattern.
 var ErrStandingImpossible = fault.New(fault.Invalid, "standing_not_possible", "this can only be approved once").
-	With("Approve it with scope once. A standing approval is possible for one exact command that runs nothing else, for a host, a recipient, or a skill, " +
+	With("Approve it with scope once. A standing approval is possible for one exact command that runs nothing else, for a host, a " +
+		"recipient, or a skill, " +
 		"and with scope template for files of one folder.")
 
 // ErrInvalidScope refuses a scope that is none.
@@ -120,8 +121,8 @@ func CoverOf(a Action, scope Scope, words []string) (Cover, error) {
 	return c, nil
 }
 
-// unvaried reports whether no standing approval covers another request than the one that was asked about: how much is paid is no detail, and of an action of
-// the workspace's own that cannot be undone nobody knows what is one.
+// unvaried reports whether no standing approval covers another request than the one that was asked about: how much is paid is no detail,
+// and of an action of the workspace's own that cannot be undone nobody knows what is one.
 func (a Action) unvaried() bool {
 	kind, _ := a.Kind()
 	return a.Type == PaymentExecute || kind.Declared > 0 && !kind.Reversible
@@ -144,7 +145,8 @@ func (a Action) within(scope Scope) Action {
 // Grant checks the bounds of a new standing approval and returns the event's data.
 func Grant(s id.Standing, approval id.Approval, cover Cover, endsAt time.Time, uses int, now time.Time) (StandingGranted, error) {
 	if !endsAt.After(now) || endsAt.After(now.Add(MaxStandingTime)) {
-		return StandingGranted{}, fault.New(fault.Invalid, "invalid_expires_at", "a standing approval needs expires_at, at most %d days from now", int(MaxStandingTime.Hours()/24))
+		return StandingGranted{}, fault.New(fault.Invalid, "invalid_expires_at", "a standing approval needs expires_at, at most %d days from now",
+			int(MaxStandingTime.Hours()/24))
 	}
 	if uses < 1 || uses > MaxStandingUses {
 		return StandingGranted{}, fault.New(fault.Invalid, "invalid_uses", "a standing approval needs uses, from 1 to %d", MaxStandingUses)

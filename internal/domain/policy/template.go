@@ -11,7 +11,8 @@ import (
 
 // ErrTemplateImpossible refuses a standing approval of scope template for what has no part that may vary.
 var ErrTemplateImpossible = fault.New(fault.Invalid, "template_not_possible", "nothing in this may vary, so it makes no template").
-	With("A template is made of one exact command of which an operand names a file in a folder, or of reading, writing, changing or deleting a file in a folder. " +
+	With("A template is made of one exact command of which an operand names a file in a folder, or of reading, writing, changing or " +
+		"deleting a file in a folder. " +
 		"Approve it with scope once, or an exact command with scope run, room or workspace.")
 
 // MaxTemplateName is the most bytes that the varying part of a path may have.
@@ -28,7 +29,8 @@ type slot struct {
 // slotOf returns a path as a slot. A path without a folder stays as it is: the whole space is no template.
 func slotOf(word string) slot {
 	folder, name := path.Split(word)
-	if folder == "" || path.IsAbs(word) || path.Clean(word) != word || strings.HasPrefix(word, "-") || strings.HasPrefix(word, "../") || !plainName(name) {
+	if folder == "" || path.IsAbs(word) || path.Clean(word) != word || strings.HasPrefix(word, "-") || strings.HasPrefix(word, "../") ||
+		!plainName(name) {
 		return slot{Text: word}
 	}
 	return slot{Open: true, Text: folder, Extension: path.Ext(name)}

@@ -21,8 +21,9 @@ const (
 // Withhold says which files that a person or an import brings into a space are kept from code: those that one of Paths matches and none of
 // Except does. The zero value withholds nothing.
 //
-// A pattern is a glob at any depth, in which * matches everything, also slashes. Letters match in either case, and composed as decomposed. A pattern of Paths also covers
-// what lies in a folder that it matches. A pattern of Except does so only if it ends with /**; else it covers the one file.
+// A pattern is a glob at any depth, in which * matches everything, also slashes. Letters match in either case, and composed as
+// decomposed. A pattern of Paths also covers what lies in a folder that it matches. A pattern of Except does so only if it ends with /**;
+// else it covers the one file.
 type Withhold struct {
 	Paths  []string `json:"paths,omitempty"`
 	Except []string `json:"except,omitempty"`
@@ -93,7 +94,8 @@ func covers(pattern, path string, below bool) bool {
 }
 
 // folded returns a text in which letters of either case are the same, and letters with marks however they are composed: file systems and
-// keyboards differ in both. It is composed (NFC) before and after the cases are folded one letter at a time, as Unicode's simple folding does.
+// keyboards differ in both. It is composed (NFC) before and after the cases are folded one letter at a time, as Unicode's simple folding
+// does.
 func folded(s string) string {
 	if !strings.ContainsFunc(s, func(r rune) bool { return r >= utf8.RuneSelf }) {
 		return strings.ToUpper(s)
@@ -124,14 +126,16 @@ func (l Limits) PathRules() []PathRule {
 	var rules []PathRule
 	if l.Withhold != nil {
 		for _, p := range l.Withhold.Paths {
-			rules = append(rules, PathRule{Pattern: p, Strength: Wall, Says: "what a person or an import brings in under this name is kept from code"})
+			rules = append(rules, PathRule{Pattern: p, Strength: Wall,
+				Says: "what a person or an import brings in under this name is kept from code"})
 		}
 		for _, p := range l.Withhold.Except {
 			rules = append(rules, PathRule{Pattern: p, Strength: Wall, Except: true, Says: "not kept from code"})
 		}
 	}
 	for _, p := range l.Blocked {
-		rules = append(rules, PathRule{Pattern: p, Strength: Guard, Says: "refused to operations and on command lines; code that opens it by itself is not stopped"})
+		rules = append(rules, PathRule{Pattern: p, Strength: Guard,
+			Says: "refused to operations and on command lines; code that opens it by itself is not stopped"})
 	}
 	return rules
 }

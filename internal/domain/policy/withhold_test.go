@@ -18,9 +18,12 @@ func TestWithholdMatches(t *testing.T) {
 		Except: []string{"*.env.example", "cacert.key", "**/site-packages/**", "node_modules/**"},
 	}
 	for path, want := range map[string]bool{
-		".env": true, "a/b/.env": true, "prod.env": true, ".ENV": true, "a/Prod.Key": true, ".env.local": true, "id_rsa": true, "home/ID_RSA": true, "x.key/inner/deep.txt": true,
-		".aws/credentials": true, "a/.aws/credentials": true, ".ssh/known_hosts": true, ".env/site-packages.txt": true, "\u212aEYS.\u212aey": true, "\xff.env": true,
-		".env.example": false, "a/.env.Example": false, "cacert.key": false, "env": false, "environment": false, "id_rsa.pub": false, "aws/credentials": false, "key": false, "a.key.txt": false,
+		".env": true, "a/b/.env": true, "prod.env": true, ".ENV": true, "a/Prod.Key": true, ".env.local": true, "id_rsa": true,
+		"home/ID_RSA": true, "x.key/inner/deep.txt": true,
+		".aws/credentials": true, "a/.aws/credentials": true, ".ssh/known_hosts": true, ".env/site-packages.txt": true,
+		"\u212aEYS.\u212aey": true, "\xff.env": true,
+		".env.example": false, "a/.env.Example": false, "cacert.key": false, "env": false, "environment": false, "id_rsa.pub": false,
+		"aws/credentials": false, "key": false, "a.key.txt": false,
 		"lib/site-packages/x/test.key": false, "node_modules/.env": false, ".": false,
 		".env.example/secret.env": true, "cacert.key/real.key": true, // an exception for a file is none for a folder of that name
 	} {
@@ -40,7 +43,8 @@ func TestWithholdMatches(t *testing.T) {
 	}
 }
 
-// File systems and keyboards compose letters with marks differently, and case goes beyond ASCII: the rule and the path are compared as people read them.
+// File systems and keyboards compose letters with marks differently, and case goes beyond ASCII: the rule and the path are compared as
+// people read them.
 func TestWithholdMatchesLettersOfAnyForm(t *testing.T) {
 	for _, c := range []struct {
 		pattern, path string
@@ -52,9 +56,11 @@ func TestWithholdMatchesLettersOfAnyForm(t *testing.T) {
 		{"\ud55c\uae00.env", "\u1112\u1161\u11ab\u1100\u1173\u11af.env", true}, // Hangul and its letters
 		{"\u00c5.key", "\u212b.key", true}, {"\u03a9.key", "\u2126.key", true}, // the signs of angstrom and ohm
 		{"\u03c3.env", "\u03a3.env", true}, {"\u03c3.env", "\u03c2.env", true}, // sigma has three forms
-		{"stra\u00dfe.env", "STRA\u1e9eE.env", true}, {"\u0434\u0430\u043d\u043d\u044b\u0435.env", "\u0414\u0410\u041d\u041d\u042b\u0415.ENV", true},
+		{"stra\u00dfe.env", "STRA\u1e9eE.env", true}, {"\u0434\u0430\u043d\u043d\u044b\u0435.env", "\u0414\u0410\u041d\u041d\u042b\u0415.ENV",
+			true},
 		{"\u1e9b.env", "\u1e61.env", true}, {"\U00010428.env", "\U00010400.env", true},
-		{"\u00e9.env", "e.env", false}, {"e.env", "e\u0301.env", false}, {"stra\u00dfe.env", "strasse.env", false}, {"\u00e9\xff.env", "e\u0301\xff.env", true},
+		{"\u00e9.env", "e.env", false}, {"e.env", "e\u0301.env", false}, {"stra\u00dfe.env", "strasse.env", false}, {"\u00e9\xff.env",
+			"e\u0301\xff.env", true},
 	} {
 		if _, held := (policy.Withhold{Paths: []string{c.pattern}}).Match(c.path); held != c.want {
 			t.Errorf("%+q holds %+q: %t, want %t", c.pattern, c.path, held, c.want)

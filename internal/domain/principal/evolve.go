@@ -14,7 +14,8 @@ func (p Principal) Evolve(e event.Event) (Principal, error) {
 		if err != nil {
 			return p, err
 		}
-		return Principal{ID: d.Principal, Workspace: e.Workspace, Kind: d.Kind, Role: d.Role, Name: d.Name, Legacy: d.Legacy, CreatedBy: e.Principal, CreatedAt: e.OccurredAt}, nil
+		return Principal{ID: d.Principal, Workspace: e.Workspace, Kind: d.Kind, Role: d.Role, Name: d.Name, Legacy: d.Legacy,
+			CreatedBy: e.Principal, CreatedAt: e.OccurredAt}, nil
 	case QuarantinedType:
 		d, err := event.Decode[Quarantined](e)
 		if err != nil {

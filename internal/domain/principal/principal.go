@@ -30,8 +30,9 @@ var rank = map[Role]int{Overlord: 5, Admin: 4, Operator: 3, Member: 2, Viewer: 1
 // AtLeast reports whether the role is another one or mightier. An unknown role is nothing.
 func (r Role) AtLeast(other Role) bool { return rank[r] >= rank[other] && rank[r] > 0 }
 
-// Issues reports whether a person of the role may be given what lets him act as another person: an owner as everybody but owners, an admin as
-// those who neither keep principals nor answer questions. Nobody comes by the credential of his peer, who could be his second person.
+// Issues reports whether a person of the role may be given what lets him act as another person: an owner as everybody but owners, an
+// admin as those who neither keep principals nor answer questions. Nobody comes by the credential of his peer, who could be his second
+// person.
 func (r Role) Issues(other Role) bool {
 	switch r {
 	case Overlord:
@@ -68,7 +69,8 @@ func ParseRole(text string) (Role, error) {
 var ErrInvalidRole = fault.New(fault.Invalid, "invalid_role", "the role must be overlord, admin, operator, member or viewer")
 
 // ErrMayNotGive refuses to give somebody more than one has, or to keep principals without the role for it.
-var ErrMayNotGive = fault.New(fault.Denied, policy.ReasonRoleTooLow, "only an owner or an admin keeps principals, and nobody gives more than he has or reaches those above him").
+var ErrMayNotGive = fault.New(fault.Denied, policy.ReasonRoleTooLow,
+	"only an owner or an admin keeps principals, and nobody gives more than he has or reaches those above him").
 	With("Ask an owner.")
 
 // MaxName is the length of a display name in bytes.
@@ -120,9 +122,10 @@ type Caller struct {
 	Issuer    id.Principal // who issued the credential, where that is another one than whom it names
 }
 
-// IssuerOf returns who counts as having issued a credential that origin makes, where role is that of origin's own issuer: whoever makes it. One
-// who acts by what another has issued is taken for that other, so that nobody steps out of a credential that he made for somebody into one that
-// this one seems to have made. What an owner has issued is the exception, for otherwise nobody would ever have a credential of his own.
+// IssuerOf returns who counts as having issued a credential that origin makes, where role is that of origin's own issuer: whoever makes
+// it. One who acts by what another has issued is taken for that other, so that nobody steps out of a credential that he made for somebody
+// into one that this one seems to have made. What an owner has issued is the exception, for otherwise nobody would ever have a credential
+// of his own.
 func IssuerOf(origin event.Origin, role Role) id.Principal {
 	if origin.Issuer != "" && role != Overlord {
 		return origin.Issuer

@@ -45,7 +45,8 @@ func TestBearersThatAreNone(t *testing.T) {
 	secret := strings.Repeat("A", 52)
 	for _, text := range []string{
 		"", "abk_", "abk_dev", "abk_dev..", "abk_dev.01M7YNAYM0SM228XA4K3G6VDD4.", "abk_.01M7YNAYM0SM228XA4K3G6VDD4." + secret,
-		"abk_dev.01M7YNAYM0SM228XA4K3G6VDD4." + secret + "A", "abk_dev.01m7ynaym0sm228xa4k3g6vdd4." + secret, "abk_DEV.01M7YNAYM0SM228XA4K3G6VDD4." + secret,
+		"abk_dev.01M7YNAYM0SM228XA4K3G6VDD4." + secret + "A", "abk_dev.01m7ynaym0sm228xa4k3g6vdd4." + secret,
+		"abk_DEV.01M7YNAYM0SM228XA4K3G6VDD4." + secret,
 		"ABK_dev.01M7YNAYM0SM228XA4K3G6VDD4." + secret, "abk_dev.01M7YNAYM0SM228XA4K3G6VDD4." + secret + ".x", strings.Repeat("x", 1<<16),
 	} {
 		if ws, k, ok := principal.ParseBearer(text); ok {
@@ -54,10 +55,11 @@ func TestBearersThatAreNone(t *testing.T) {
 	}
 }
 
-// FuzzForms reads any text as every kind of secret: it is one kind at most, names what can be named, and holds nothing but letters, digits and what
-// divides them.
+// FuzzForms reads any text as every kind of secret: it is one kind at most, names what can be named, and holds nothing but letters,
+// digits and what divides them.
 func FuzzForms(f *testing.F) {
-	for _, form := range []principal.Form{principal.KeyForm, principal.TokenForm, principal.EngineForm, principal.AccessForm, principal.RefreshForm} {
+	for _, form := range []principal.Form{principal.KeyForm, principal.TokenForm, principal.EngineForm, principal.AccessForm,
+		principal.RefreshForm} {
 		f.Add(string(form) + "dev.01M7YNAYM0SM228XA4K3G6VDD4." + strings.Repeat("A", 52))
 		f.Add(string(form) + "..")
 	}
@@ -171,7 +173,8 @@ func TestEvolve(t *testing.T) {
 
 func TestNames(t *testing.T) {
 	for name, ok := range map[string]bool{
-		"Olga": true, "größe 日本": true, strings.Repeat("x", principal.MaxName): true, "": false, " a": false, "a ": false, "a\nb": false, "a\x1b[m": false,
+		"Olga": true, "größe 日本": true, strings.Repeat("x", principal.MaxName): true, "": false, " a": false, "a ": false, "a\nb": false,
+		"a\x1b[m":  false,
 		"a\u0085b": false, "a\u2028b": false, "\xff": false, strings.Repeat("x", principal.MaxName+1): false,
 	} {
 		if err := principal.CheckName(name); (err == nil) != ok {

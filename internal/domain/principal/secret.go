@@ -61,7 +61,8 @@ func (f Form) parse(text string) (ws id.Workspace, ulid string, ok bool) {
 // HashSecret returns what is stored of a secret that anybody who reads the log may try to guess.
 func HashSecret(text string) event.Digest { return sha256.Sum256([]byte(text)) }
 
-// Seal returns what is stored of a secret where even a guess that is right shall not be told from a wrong one without the installation's key.
+// Seal returns what is stored of a secret where even a guess that is right shall not be told from a wrong one without the installation's
+// key.
 func Seal(key []byte, text string) event.Digest {
 	mac := hmac.New(sha256.New, key)
 	mac.Write([]byte(text))

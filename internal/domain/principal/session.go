@@ -40,8 +40,8 @@ const (
 	SessionEndedType     = "session.ended"
 )
 
-// LoginKey returns the key of the login that an event is about: of the owner who was given a passphrase with the bootstrap token it is the workspace,
-// of everybody else the person. It is "" for an event about none.
+// LoginKey returns the key of the login that an event is about: of the owner who was given a passphrase with the bootstrap token it is
+// the workspace, of everybody else the person. It is "" for an event about none.
 func LoginKey(e event.Event) string {
 	switch {
 	case e.EntityType == LoginEntity:
@@ -106,8 +106,9 @@ type SessionTokens struct {
 	AccessUntil  time.Time    `json:"access_until"`
 	Refresh      event.Digest `json:"refresh_hmac_sha256"`
 	RefreshUntil time.Time    `json:"refresh_until"`
-	Login        string       `json:"login,omitempty"`     // of session.begun, the key of the login that was used; "" for that of the workspace
-	IssuedBy     id.Principal `json:"issued_by,omitempty"` // of that login
+	// of session.begun, the key of the login that was used; "" for that of the workspace
+	Login    string       `json:"login,omitempty"`
+	IssuedBy id.Principal `json:"issued_by,omitempty"` // of that login
 }
 
 // SessionEnded is the data of session.ended.
@@ -144,7 +145,8 @@ func (l Login) Evolve(e event.Event) (Login, error) {
 		if err != nil {
 			return l, err
 		}
-		return Login{Principal: d.Principal, Workspace: e.Workspace, Salt: d.Salt, Verifier: d.Verifier, SetAt: e.OccurredAt, IssuedBy: d.IssuedBy}, nil
+		return Login{Principal: d.Principal, Workspace: e.Workspace, Salt: d.Salt, Verifier: d.Verifier, SetAt: e.OccurredAt,
+			IssuedBy: d.IssuedBy}, nil
 	case LoginRefusedType, LoginShutType:
 		d, err := event.Decode[LoginRefused](e)
 		if err != nil {
@@ -186,12 +188,15 @@ func (s Session) Evolve(e event.Event) (Session, error) {
 
 // The refusals of a login.
 var (
-	ErrBootstrap   = fault.New(fault.Denied, "bootstrap_forbidden", "this is not the bootstrap token of the daemon, which lies in bootstrap.key in its data directory")
+	ErrBootstrap = fault.New(fault.Denied, "bootstrap_forbidden",
+		"this is not the bootstrap token of the daemon, which lies in bootstrap.key in its data directory")
 	ErrOwnerExists = fault.New(fault.Conflict, "owner_already_exists", "the owner of this workspace has a passphrase; log in with it")
 	ErrPassphrase  = fault.New(fault.Invalid, "invalid_passphrase", "a passphrase has %d to %d bytes", MinPassphrase, MaxPassphrase)
 	ErrWrong       = fault.New(fault.Denied, "login_failed", "there is nobody who logs in like that, or the passphrase is another one")
 	ErrNotAPerson  = fault.New(fault.Denied, "not_a_person", "only people log in; agents and services have keys and tokens")
-	ErrCurrent     = fault.New(fault.Invalid, "passphrase_needed", "you have a passphrase: send it as current_passphrase along with the new one")
-	ErrShut        = fault.New(fault.Exhausted, "login_shut", "the passphrase was wrong %d times in a row; wait %s", MaxTries, ShutTime)
-	ErrRefresh     = fault.New(fault.Denied, "refresh_token_invalid", "this refresh token opens nothing: it was used, its session has ended, or its time is over; log in again")
+	ErrCurrent     = fault.New(fault.Invalid, "passphrase_needed",
+		"you have a passphrase: send it as current_passphrase along with the new one")
+	ErrShut    = fault.New(fault.Exhausted, "login_shut", "the passphrase was wrong %d times in a row; wait %s", MaxTries, ShutTime)
+	ErrRefresh = fault.New(fault.Denied, "refresh_token_invalid",
+		"this refresh token opens nothing: it was used, its session has ended, or its time is over; log in again")
 )

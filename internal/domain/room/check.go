@@ -24,10 +24,12 @@ const (
 
 // The refusals of what is said.
 var (
-	ErrTitle      = fault.New(fault.Invalid, "invalid_title", "a title has 1 to %d bytes of text in one line", MaxTitle)
-	ErrNoContent  = fault.New(fault.Invalid, "missing_content", "a message says something: content_md is empty")
-	ErrTooLarge   = fault.New(fault.Exhausted, "message_too_large", "a message has at most %d bytes", MaxContent).With("Put the long part into a file of a space, or an artifact, and name it.")
-	ErrClosed     = fault.New(fault.Conflict, "thread_closed", "the thread is closed").With("Open it again: agentbox thread update THREAD --status open")
+	ErrTitle     = fault.New(fault.Invalid, "invalid_title", "a title has 1 to %d bytes of text in one line", MaxTitle)
+	ErrNoContent = fault.New(fault.Invalid, "missing_content", "a message says something: content_md is empty")
+	ErrTooLarge  = fault.New(fault.Exhausted, "message_too_large", "a message has at most %d bytes",
+		MaxContent).With("Put the long part into a file of a space, or an artifact, and name it.")
+	ErrClosed = fault.New(fault.Conflict, "thread_closed",
+		"the thread is closed").With("Open it again: agentbox thread update THREAD --status open")
 	ErrNoRoom     = fault.New(fault.NotFound, "room_not_found", "there is no such room in this workspace")
 	ErrNoThread   = fault.New(fault.NotFound, "thread_not_found", "there is no such thread in this workspace")
 	ErrNoMessage  = fault.New(fault.NotFound, "message_not_found", "there is no such message in this thread")
@@ -50,7 +52,8 @@ func (c Created) Check() error {
 
 // Check refuses what is beyond the limits, and a change of nothing.
 func (u Updated) Check() error {
-	if u.Title == nil && u.Topic == nil && u.Mode == nil && u.Lang == nil && !u.Configures() && u.Context.Memory == nil && len(u.Inherit) == 0 {
+	if u.Title == nil && u.Topic == nil && u.Mode == nil && u.Lang == nil && !u.Configures() && u.Context.Memory == nil &&
+		len(u.Inherit) == 0 {
 		return ErrNothingNew
 	}
 	if u.Title != nil {

@@ -15,8 +15,8 @@ const (
 	MarkProjection   = "message_marks"
 )
 
-// EventRead is recorded where somebody has read a room further than before. It is an event of the workspace, for in the room's own stream it would
-// be something new to read.
+// EventRead is recorded where somebody has read a room further than before. It is an event of the workspace, for in the room's own stream
+// it would be something new to read.
 const EventRead = "room.read"
 
 // CursorEntity is the entity type of a read cursor; its id is CursorKey.
@@ -26,7 +26,8 @@ const CursorEntity = "read_cursor"
 const MaxUnread = 100
 
 // ErrBeyond refuses to have read what is not there yet: it would hide what comes.
-var ErrBeyond = fault.New(fault.Invalid, "invalid_stream_seq", "nothing lies that far in the room's stream yet; send the stream_seq of an event that was read, or none for everything that is there")
+var ErrBeyond = fault.New(fault.Invalid, "invalid_stream_seq",
+	"nothing lies that far in the room's stream yet; send the stream_seq of an event that was read, or none for everything that is there")
 
 // Read is the data of room.read.
 type Read struct {

@@ -103,8 +103,10 @@ func (m Message) Evolve(e event.Event) (Message, error) {
 	}
 	d, err := event.Decode[MessageCreated](e)
 	return Message{
-		ID: id.Message(e.EntityID), Workspace: e.Workspace, Room: e.Room, Thread: e.Thread, Parent: d.Parent, SenderType: e.Actor.Type, Sender: e.Actor.ID,
-		By: e.Principal, Content: d.Content, Lang: d.Lang, Labels: d.Labels, SchemaVersion: d.SchemaVersion, Redacted: e.Withheld, Event: e.ID,
+		ID: id.Message(e.EntityID), Workspace: e.Workspace, Room: e.Room, Thread: e.Thread, Parent: d.Parent, SenderType: e.Actor.Type,
+		Sender: e.Actor.ID,
+		By:     e.Principal, Content: d.Content, Lang: d.Lang, Labels: d.Labels, SchemaVersion: d.SchemaVersion, Redacted: e.Withheld,
+		Event:     e.ID,
 		StreamSeq: e.StreamSeq, CreatedAt: e.OccurredAt,
 	}, err
 }

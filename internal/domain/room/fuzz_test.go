@@ -9,7 +9,8 @@ import (
 	"agentbox/internal/domain/room"
 )
 
-// FuzzContext reads contexts as they are sent: one that is taken is within the bounds, survives the log, and holds where it is laid over another.
+// FuzzContext reads contexts as they are sent: one that is taken is within the bounds, survives the log, and holds where it is laid over
+// another.
 func FuzzContext(f *testing.F) {
 	f.Add(`{"system_prompt":"be brief","tool_allowlist":["a"],"model_allowlist":[],"memory_summary":""}`, `{"memory_summary":"once"}`)
 	f.Add(`{"tool_allowlist":[""]}`, `{}`)
@@ -45,7 +46,8 @@ func FuzzContext(f *testing.F) {
 			t.Fatalf("%s does not survive: %v", raw, err)
 		}
 		over := c.Over(below)
-		if c.Prompt != nil && over.Prompt != c.Prompt || c.Prompt == nil && over.Prompt != below.Prompt || c.Tools != nil && over.Tools != c.Tools || c.Models == nil && over.Models != below.Models {
+		if c.Prompt != nil && over.Prompt != c.Prompt || c.Prompt == nil && over.Prompt != below.Prompt || c.Tools != nil &&
+			over.Tools != c.Tools || c.Models == nil && over.Models != below.Models {
 			t.Errorf("%+v over %+v is %+v", c, below, over)
 		}
 		if !reflect.DeepEqual(over.Over(below), over) || !reflect.DeepEqual(c.Over(room.Context{}), c) {

@@ -2,8 +2,9 @@ package room
 
 import "agentbox/internal/domain/event"
 
-// Remains returns what stays of the data of an event of this package when it is redacted: ids and words of the program, by which the documents
-// can still be folded, and no text of anybody. It is nil for an event of another kind, and for what moves a read cursor, which holds no text.
+// Remains returns what stays of the data of an event of this package when it is redacted: ids and words of the program, by which the
+// documents can still be folded, and no text of anybody. It is nil for an event of another kind, and for what moves a read cursor, which
+// holds no text.
 func Remains(e event.Event) (any, error) {
 	switch e.Type {
 	case EventCreated:
@@ -13,8 +14,9 @@ func Remains(e event.Event) (any, error) {
 		d, err := event.Decode[Updated](e)
 		// What was set is empty now; what was left alone stays so.
 		return Updated{
-			Room: d.Room, Title: emptied(d.Title), Topic: emptied(d.Topic), Mode: emptied(d.Mode), Lang: emptied(d.Lang), ToolPolicy: emptied(d.ToolPolicy),
-			Context: d.Context.emptied(), Inherit: d.Inherit,
+			Room: d.Room, Title: emptied(d.Title), Topic: emptied(d.Topic), Mode: emptied(d.Mode), Lang: emptied(d.Lang),
+			ToolPolicy: emptied(d.ToolPolicy),
+			Context:    d.Context.emptied(), Inherit: d.Inherit,
 		}, err
 	case EventDefaultsSet:
 		d, err := event.Decode[DefaultsSet](e)

@@ -43,8 +43,9 @@ func Default(ws id.Workspace) Room {
 	return Room{ID: id.DefaultRoom, Workspace: ws, Title: "default"}
 }
 
-// Context is what agents in a room are told and may use. What is nil is inherited from the workspace; where that sets nothing either, there is
-// no prompt and no summary, and what may be used is for policy alone to say. The gate holds the list of tools; that of models is told to engines.
+// Context is what agents in a room are told and may use. What is nil is inherited from the workspace; where that sets nothing either,
+// there is no prompt and no summary, and what may be used is for policy alone to say. The gate holds the list of tools; that of models is
+// told to engines.
 type Context struct {
 	Prompt *string   `json:"system_prompt,omitempty"`
 	Tools  *[]string `json:"tool_allowlist,omitempty"`

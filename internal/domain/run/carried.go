@@ -90,6 +90,7 @@ func (t *Transcript) piece(p FilesPiece) error {
 
 // Like reports whether two outcomes say the same of how it came to the result.
 func (o Outcome) Like(other Outcome) bool {
-	return o.Index == other.Index && o.ID == other.ID && o.Decision == other.Decision && o.Reason == other.Reason && o.Answer == other.Answer &&
+	return o.Index == other.Index && o.ID == other.ID && o.Decision == other.Decision && o.Reason == other.Reason &&
+		o.Answer == other.Answer &&
 		o.BegunAt.Equal(other.BegunAt) && o.EndedAt.Equal(other.EndedAt)
 }

@@ -44,8 +44,8 @@ type Parent struct {
 	Fence uint64      `json:"fence,omitempty"` // of the claim under which it was asked for
 }
 
-// Under is what stands behind a run that is asked for by an engine: its tool call, the run that the call has already, and what the log has to
-// expect so that the claim is the engine's in the moment in which the run is recorded.
+// Under is what stands behind a run that is asked for by an engine: its tool call, the run that the call has already, and what the log
+// has to expect so that the claim is the engine's in the moment in which the run is recorded.
 type Under struct {
 	Parent Parent
 	Child  id.Run
@@ -64,8 +64,8 @@ const (
 	MaxAttempts    = 100      // of one run that are listed
 )
 
-// Reported is what an engine said at the end of a run. That it was permitted says that the engine had the run and its one permit; what came of it
-// is its word in either case.
+// Reported is what an engine said at the end of a run. That it was permitted says that the engine had the run and its one permit; what
+// came of it is its word in either case.
 type Reported struct {
 	As      string          `json:"recorded_as"` // policy.Permitted where the permit of the claim was shown, else policy.Attested
 	Summary string          `json:"summary,omitempty"`
@@ -118,12 +118,14 @@ var (
 	ErrNotRunning    = fault.New(fault.Conflict, "run_not_running", "the run is not running: claim it first")
 	ErrNotQueued     = fault.New(fault.Conflict, "run_not_queued", "the run was started before")
 	ErrLocked        = fault.New(fault.Conflict, "run_locked", "an engine has claimed the run; only who has its claim token goes on with it")
-	ErrTokenMismatch = fault.New(fault.Conflict, "lease_token_mismatch", "the claim token is not the one of the run's claim: another engine has the run, or nobody").
-				With("stop working on it, and claim a run anew")
+	ErrTokenMismatch = fault.New(fault.Conflict, "lease_token_mismatch",
+		"the claim token is not the one of the run's claim: another engine has the run, or nobody").
+		With("stop working on it, and claim a run anew")
 	ErrExpired  = fault.New(fault.Conflict, "lease_expired", "the claim has expired").With("stop working on it, and claim a run anew")
-	ErrOutpaced = fault.New(fault.Conflict, "lease_heartbeat_conflict", "the run changed again and again while the heartbeat was recorded; send it again")
-	ErrNoToken  = fault.New(fault.Invalid, "missing_claim_token", "the claim token is missing; it was in the answer to the claim")
-	ErrInSpace  = fault.New(fault.Conflict, "run_in_space", "the daemon executes this run in its space; no engine does")
+	ErrOutpaced = fault.New(fault.Conflict, "lease_heartbeat_conflict",
+		"the run changed again and again while the heartbeat was recorded; send it again")
+	ErrNoToken = fault.New(fault.Invalid, "missing_claim_token", "the claim token is missing; it was in the answer to the claim")
+	ErrInSpace = fault.New(fault.Conflict, "run_in_space", "the daemon executes this run in its space; no engine does")
 )
 
 // HashToken returns what is stored of a claim token.

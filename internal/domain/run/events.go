@@ -39,9 +39,10 @@ type Created struct {
 	Input      Input        `json:"input"`
 	Message    *Message     `json:"message,omitempty"` // the operations themselves, where Input says that they stand here
 	Operations []Outline    `json:"operations"`
-	Trace      string       `json:"traceparent,omitempty"`       // of the request that made it
-	Retention  int64        `json:"retention_seconds,omitempty"` // how long its data are kept once it has ended; 0 for as long as those of others
-	Parent     *Parent      `json:"parent,omitempty"`
+	Trace      string       `json:"traceparent,omitempty"` // of the request that made it
+	// how long its data are kept once it has ended; 0 for as long as those of others
+	Retention int64   `json:"retention_seconds,omitempty"`
+	Parent    *Parent `json:"parent,omitempty"`
 	Order
 
 	Token id.Token `json:"capability_token_id,omitempty"` // under which it was asked for, and is executed

@@ -24,8 +24,9 @@ func Evolve(r Run, e event.Event) (Run, error) {
 	if e.Type == EventCreated && e.Withheld == event.Destroyed {
 		// Nobody knows any more what was asked for, so that it cannot go on.
 		return Run{
-			ID: e.Run, Workspace: e.Workspace, Room: e.Room, CreatedBy: e.Principal, Status: Cancelled, Error: ReasonRedacted, Operations: []Progress{},
-			Redacted: true, CreatedAt: e.OccurredAt, EndedAt: e.OccurredAt, Correlation: e.Correlation,
+			ID: e.Run, Workspace: e.Workspace, Room: e.Room, CreatedBy: e.Principal, Status: Cancelled, Error: ReasonRedacted,
+			Operations: []Progress{},
+			Redacted:   true, CreatedAt: e.OccurredAt, EndedAt: e.OccurredAt, Correlation: e.Correlation,
 		}, nil
 	}
 	if r.Status == Cancelled && r.Error == ReasonRedacted {
@@ -103,7 +104,8 @@ func created(e event.Event) (Run, error) {
 	}
 	r := Run{
 		ID: d.Run, Workspace: e.Workspace, Room: e.Room, Space: d.Space, Agent: d.Agent, CreatedBy: e.Principal, Title: d.Title,
-		Status: Queued, Input: d.Input, CreatedAt: e.OccurredAt, Correlation: e.Correlation, Trace: d.Trace, Retention: d.Retention, Token: d.Token, Operations: make([]Progress, len(d.Operations)),
+		Status: Queued, Input: d.Input, CreatedAt: e.OccurredAt, Correlation: e.Correlation, Trace: d.Trace, Retention: d.Retention,
+		Token: d.Token, Operations: make([]Progress, len(d.Operations)),
 		Order: d.Order, Parent: d.Parent,
 	}
 	for i, o := range d.Operations {

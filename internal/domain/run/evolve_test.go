@@ -74,7 +74,8 @@ func TestARunThatAsksAndIsAnswered(t *testing.T) {
 	if i, approval := s.doc.Pending(); i != 0 || approval != "appr_1" {
 		t.Errorf("pending %d, %s", i, approval)
 	}
-	s.then(run.EventResumed, run.Resumed{Index: 0, Operation: "a", Approval: "appr_1", Answer: "approved"}).shows("running >a=answered b=waiting")
+	s.then(run.EventResumed, run.Resumed{Index: 0, Operation: "a", Approval: "appr_1",
+		Answer: "approved"}).shows("running >a=answered b=waiting")
 	if i, _ := s.doc.Pending(); i != -1 {
 		t.Errorf("still pending %d", i)
 	}

@@ -43,7 +43,8 @@ type ImportedData struct {
 }
 
 // ErrNotEnded refuses to import a run that was not over when it was exported.
-var ErrNotEnded = fault.New(fault.Invalid, "run_not_ended", "the run had not ended when the transcript was written; what comes after would be missing").
+var ErrNotEnded = fault.New(fault.Invalid, "run_not_ended",
+	"the run had not ended when the transcript was written; what comes after would be missing").
 	With("export it again when it has ended")
 
 // Admissible reports whether a transcript can be imported as a record of its own.

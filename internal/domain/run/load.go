@@ -11,8 +11,8 @@ import (
 // LoadProjection is the name of the documents of what runs in a workspace. The key of one is the workspace.
 const LoadProjection = "run_loads"
 
-// Load is what runs in a workspace at the same time. A run takes its place when it starts and gives it back when it ends, when its engine gives
-// it back, and as long as it waits for a person. A run under an engine's tool call runs in the place of the engine's.
+// Load is what runs in a workspace at the same time. A run takes its place when it starts and gives it back when it ends, when its engine
+// gives it back, and as long as it waits for a person. A run under an engine's tool call runs in the place of the engine's.
 type Load struct {
 	Running []id.Run `json:"running"` // in the order in which they took their places
 }
@@ -65,20 +65,21 @@ type Tasks struct {
 	Silent  int `json:"silent"`  // of those that run, with engines that were not heard of for longer than their claims last
 }
 
-// How far from full a workspace is where runs take their places without a look at who else does so, and how many of one daemon do so at once.
-// As many as 16 daemons, each with so many, cannot fill what is left.
+// How far from full a workspace is where runs take their places without a look at who else does so, and how many of one daemon do so at
+// once. As many as 16 daemons, each with so many, cannot fill what is left.
 const (
 	AmpleRoom  = 256
 	AtOnceFree = 16
 )
 
-// Ample reports whether there is so much room that a run takes its place side by side with others, of which one daemon has so many: then they are
-// recorded in one commit, and none waits for the other. Else whoever takes a place expects the load as it was.
+// Ample reports whether there is so much room that a run takes its place side by side with others, of which one daemon has so many: then
+// they are recorded in one commit, and none waits for the other. Else whoever takes a place expects the load as it was.
 func (l Load) Ample(most, atOnce int) bool { return l.Room(most) > AmpleRoom && atOnce <= AtOnceFree }
 
 // Has reports whether the run has its place.
 func (l Load) Has(r id.Run) bool { return slices.Contains(l.Running, r) }
 
 // ErrFull refuses to start a run where as many run in the workspace as may. It waits as it is.
-var ErrFull = fault.New(fault.Exhausted, "too_many_tasks", "as many runs of the workspace run as may at the same time, so that this one waits").
+var ErrFull = fault.New(fault.Exhausted, "too_many_tasks",
+	"as many runs of the workspace run as may at the same time, so that this one waits").
 	With("wait for one to end, or have an owner of the installation raise the number: agentbox workspace update WORKSPACE --tasks N")

@@ -52,7 +52,8 @@ func TestWhatRunsInAWorkspace(t *testing.T) {
 	for _, s := range []struct {
 		most, atOnce int
 		want         bool
-	}{{run.AmpleRoom + 2, 1, false}, {run.AmpleRoom + 3, 1, true}, {run.AmpleRoom + 3, run.AtOnceFree, true}, {run.AmpleRoom + 3, run.AtOnceFree + 1, false}, {5, 1, false}} {
+	}{{run.AmpleRoom + 2, 1, false}, {run.AmpleRoom + 3, 1, true}, {run.AmpleRoom + 3, run.AtOnceFree, true}, {run.AmpleRoom + 3,
+		run.AtOnceFree + 1, false}, {5, 1, false}} {
 		if got := (run.Load{Running: []id.Run{"a", "b"}}).Ample(s.most, s.atOnce); got != s.want {
 			t.Errorf("%+v: %t", s, got)
 		}

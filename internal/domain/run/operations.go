@@ -125,8 +125,8 @@ func OpTypes() []string {
 	return types
 }
 
-// Effect returns the class of what an operation of the type does to the world, as the registry of actions says. It is "" for an action that is not
-// in the registry.
+// Effect returns the class of what an operation of the type does to the world, as the registry of actions says. It is "" for an action
+// that is not in the registry.
 func (s Spec) Effect() policy.SideEffect {
 	kind, _ := policy.KindOf(s.Action)
 	return kind.SideEffect

@@ -176,7 +176,8 @@ func TestUnknownOperationsFailClosed(t *testing.T) {
 
 // TestTheDocsNameEveryOperation holds the lists of operations in the docs.
 func TestTheDocsNameEveryOperation(t *testing.T) {
-	for file, line := range map[string]string{"../../../GLOSSARY.md": "| **operation** |", "../../../docs/POLICY.md": "| operations in a space of the room |"} {
+	for file, line := range map[string]string{"../../../GLOSSARY.md": "| **operation** |",
+		"../../../docs/POLICY.md": "| operations in a space of the room |"} {
 		text, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)

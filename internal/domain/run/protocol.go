@@ -30,8 +30,8 @@ const (
 	MaxContextFiles  = 100
 )
 
-// OpMalformed is the type of what stands among the operations and is none: of an unknown type, or with a field missing or too many. It is skipped
-// with an error event of its own.
+// OpMalformed is the type of what stands among the operations and is none: of an unknown type, or with a field missing or too many. It is
+// skipped with an error event of its own.
 const OpMalformed = "malformed"
 
 // maxMalformed is how many bytes of why an operation is malformed are kept.
@@ -75,8 +75,9 @@ func invalid(format string, args ...any) error {
 	return fault.New(fault.Invalid, "operation_invalid", format, args...)
 }
 
-// ParseMessage reads an operations message. What is no message (no JSON, another version, no operations or too many, a repeated id) is refused as
-// a whole. A malformed operation, and one whose values break a limit, gets its own error event when its turn comes; see Operation.Check.
+// ParseMessage reads an operations message. What is no message (no JSON, another version, no operations or too many, a repeated id) is
+// refused as a whole. A malformed operation, and one whose values break a limit, gets its own error event when its turn comes; see
+// Operation.Check.
 func ParseMessage(raw []byte) (Message, error) {
 	var outer struct {
 		Version    json.RawMessage   `json:"protocolVersion"`
@@ -144,7 +145,8 @@ func malformed(raw json.RawMessage, why string) Operation {
 	return op
 }
 
-// Refused returns why the first operation that is none is none, nil where every one is an operation. It is for who takes no message in part.
+// Refused returns why the first operation that is none is none, nil where every one is an operation. It is for who takes no message in
+// part.
 func (m Message) Refused() error {
 	for _, op := range m.Operations {
 		if op.Malformed != "" {

@@ -22,8 +22,10 @@ func TestMessagesThatAreRefusedAsAWhole(t *testing.T) {
 		{"another version", `{"protocolVersion":"1.1","operations":[{}]}`, "unsupported_version", `send "1.0"`},
 		{"a number as version", `{"protocolVersion":1,"operations":[]}`, "operation_invalid", "protocolVersion"},
 		{"no operations", wrap(``), "operation_invalid", "empty"},
-		{"too many operations", wrap(strings.TrimSuffix(strings.Repeat(`{"type":"message","content":"x"},`, run.MaxOperations+1), ",")), "operation_invalid", "1000"},
-		{"the same id twice", wrap(`{"type":"message","id":"a","content":""},{"type":"message","id":"a","content":""}`), "operation_invalid", "operations[1]"},
+		{"too many operations", wrap(strings.TrimSuffix(strings.Repeat(`{"type":"message","content":"x"},`, run.MaxOperations+1), ",")),
+			"operation_invalid", "1000"},
+		{"the same id twice", wrap(`{"type":"message","id":"a","content":""},{"type":"message","id":"a","content":""}`), "operation_invalid",
+			"operations[1]"},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -51,16 +53,19 @@ func TestMalformedOperations(t *testing.T) {
 		{"a long id", `{"type":"message","id":"` + strings.Repeat("a", run.MaxOperationID+1) + `","content":""}`, "129"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			m, err := run.ParseMessage([]byte(wrap(`{"type":"message","id":"first","content":"a"},` + c.raw + `,{"type":"message","id":"last","content":"b"}`)))
+			m, err := run.ParseMessage([]byte(wrap(`{"type":"message","id":"first","content":"a"},` + c.raw +
+				`,{"type":"message","id":"last","content":"b"}`)))
 			if err != nil || len(m.Operations) != 3 {
 				t.Fatalf("%d operations, %v; want 3", len(m.Operations), err)
 			}
-			if first, last := m.Operations[0], m.Operations[2]; first.ID != "first" || first.Check() != nil || last.ID != "last" || last.Check() != nil {
+			if first, last := m.Operations[0], m.Operations[2]; first.ID != "first" || first.Check() != nil || last.ID != "last" ||
+				last.Check() != nil {
 				t.Errorf("the others are %+v and %+v", first, last)
 			}
 			op := m.Operations[1]
 			says := strings.Replace(c.says, "operations[0]", "operations[1]", 1)
-			if err := op.Check(); op.Type != run.OpMalformed || op.ID == "" || len(op.ID) > run.MaxOperationID || fault.CodeOf(err) != "operation_invalid" || !strings.Contains(fmt.Sprint(err), says) {
+			if err := op.Check(); op.Type != run.OpMalformed || op.ID == "" || len(op.ID) > run.MaxOperationID ||
+				fault.CodeOf(err) != "operation_invalid" || !strings.Contains(fmt.Sprint(err), says) {
 				t.Errorf("got %+v, %v; want one that says %q", op, err, says)
 			}
 			if err := m.Refused(); fault.CodeOf(err) != "operation_invalid" || !strings.Contains(fmt.Sprint(err), says) {
@@ -79,13 +84,15 @@ func TestMalformedOperations(t *testing.T) {
 	if err != nil || m.Operations[0].ID != "mine" {
 		t.Errorf("its own id became %+v, %v", m, err)
 	}
-	if m, err = run.ParseMessage([]byte(wrap(`{"type":"` + strings.Repeat("é", 1000) + `"}`))); err != nil || len(m.Operations[0].Malformed) > 500 {
+	if m, err = run.ParseMessage([]byte(wrap(`{"type":"` + strings.Repeat("é", 1000) + `"}`))); err != nil ||
+		len(m.Operations[0].Malformed) > 500 {
 		t.Errorf("a long type makes %d bytes, %v", len(m.Operations[0].Malformed), err)
 	}
 }
 
 func TestOperationsWithoutAnIDGetOne(t *testing.T) {
-	m, err := run.ParseMessage([]byte(wrap(`{"type":"message","content":"a"},{"type":"message","id":"op-1","content":"b"},{"type":"message","content":"c"}`)))
+	m, err := run.ParseMessage(
+		[]byte(wrap(`{"type":"message","content":"a"},{"type":"message","id":"op-1","content":"b"},{"type":"message","content":"c"}`)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -134,8 +141,10 @@ func TestLimitsAtTheirEdges(t *testing.T) {
 		{"timeout of more", run.Operation{Type: run.OpShell, Command: "ls", TimeoutMS: ms(3_600_001)}, false},
 		{"100 variables", run.Operation{Type: run.OpShell, Command: "ls", Env: env(run.MaxEnv)}, true},
 		{"101 variables", run.Operation{Type: run.OpShell, Command: "ls", Env: env(run.MaxEnv + 1)}, false},
-		{"a variable of 32 KiB", run.Operation{Type: run.OpShell, Command: "ls", Env: map[string]string{"V": strings.Repeat("x", run.MaxEnvBytes-1)}}, true},
-		{"a variable of one more", run.Operation{Type: run.OpShell, Command: "ls", Env: map[string]string{"V": strings.Repeat("x", run.MaxEnvBytes)}}, false},
+		{"a variable of 32 KiB", run.Operation{Type: run.OpShell, Command: "ls", Env: map[string]string{"V": strings.Repeat("x",
+			run.MaxEnvBytes-1)}}, true},
+		{"a variable of one more", run.Operation{Type: run.OpShell, Command: "ls", Env: map[string]string{"V": strings.Repeat("x",
+			run.MaxEnvBytes)}}, false},
 		{"a variable with a bad name", run.Operation{Type: run.OpShell, Command: "ls", Env: map[string]string{"A=B": ""}}, false},
 		{"a variable that begins with a digit", run.Operation{Type: run.OpShell, Command: "ls", Env: map[string]string{"1A": ""}}, false},
 		{"a variable with NUL", run.Operation{Type: run.OpShell, Command: "ls", Env: map[string]string{"A": "\x00"}}, false},
@@ -143,8 +152,10 @@ func TestLimitsAtTheirEdges(t *testing.T) {
 		{"1,000 edits", run.Operation{Type: run.OpEditFile, Edits: edits(run.MaxEdits)}, true},
 		{"1,001 edits", run.Operation{Type: run.OpEditFile, Edits: edits(run.MaxEdits + 1)}, false},
 		{"an edit of nothing", run.Operation{Type: run.OpEditFile, Edits: []run.Edit{{New: "x"}}}, false},
-		{"edits of 10 MiB", run.Operation{Type: run.OpEditFile, Edits: []run.Edit{{Old: "a", New: strings.Repeat("x", run.MaxContentBytes-1)}}}, true},
-		{"edits of more", run.Operation{Type: run.OpEditFile, Edits: []run.Edit{{Old: "a", New: strings.Repeat("x", run.MaxContentBytes)}}}, false},
+		{"edits of 10 MiB", run.Operation{Type: run.OpEditFile, Edits: []run.Edit{{Old: "a", New: strings.Repeat("x", run.MaxContentBytes-1)}}},
+			true},
+		{"edits of more", run.Operation{Type: run.OpEditFile, Edits: []run.Edit{{Old: "a", New: strings.Repeat("x", run.MaxContentBytes)}}},
+			false},
 		{"an unknown encoding", run.Operation{Type: run.OpReadFile, Encoding: "latin1"}, false},
 	}
 	for _, c := range cases {
@@ -184,9 +195,11 @@ func FuzzParseMessage(f *testing.F) {
 func TestWrongValuesNameTheirField(t *testing.T) {
 	for raw, want := range map[string]string{
 		`{"type":"shell","command":7}`: "operations[0]: cannot unmarshal number into Go struct field Operation.command of type string",
-		`{"type":"editFile","path":"a","edits":[{"oldContent":1,"newContent":"b"}]}`: "operations[0]: cannot unmarshal number into Go struct field " +
+		`{"type":"editFile","path":"a","edits":[{"oldContent":1,"newContent":"b"}]}`: "operations[0]: cannot unmarshal number into Go struct " +
+			"field " +
 			"Edit.edits.oldContent of type string",
-		`{"type":"shell","command":"a","env":{"A":1}}`: "operations[0]: cannot unmarshal number into Go struct field Operation.env of type string",
+		`{"type":"shell","command":"a","env":{"A":1}}`: "operations[0]: cannot unmarshal number into Go struct field Operation.env of type " +
+			"string",
 	} {
 		m, err := run.ParseMessage([]byte(wrap(raw)))
 		if err != nil || m.Operations[0].Malformed != want {

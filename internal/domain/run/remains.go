@@ -11,7 +11,8 @@ func Remains(e event.Event) (any, error) {
 	switch e.Type {
 	case EventCreated:
 		d, err := event.Decode[Created](e)
-		left := Created{Run: d.Run, Space: d.Space, Agent: d.Agent, Retention: d.Retention, Token: d.Token, Operations: make([]Outline, len(d.Operations))}
+		left := Created{Run: d.Run, Space: d.Space, Agent: d.Agent, Retention: d.Retention, Token: d.Token, Operations: make([]Outline,
+			len(d.Operations))}
 		left.Parent = d.Parent
 		left.Order = Order{Engine: d.Engine, Work: d.Work, Thread: d.Thread, Experiment: d.Experiment}
 		for i, o := range d.Operations {
@@ -31,7 +32,8 @@ func Remains(e event.Event) (any, error) {
 		return Invoked{Run: d.Run, Index: d.Index, Tool: d.Tool, Decision: d.Decision, Reason: d.Reason, Approval: d.Approval}, err
 	case EventSucceeded, EventErred, EventUnknown:
 		d, err := event.Decode[Ended](e)
-		return Ended{Run: d.Run, Index: d.Index, Tool: d.Tool, Kind: d.Kind, Decision: d.Decision, Reason: d.Reason, DurationMS: d.DurationMS, Kept: d.Kept}, err
+		return Ended{Run: d.Run, Index: d.Index, Tool: d.Tool, Kind: d.Kind, Decision: d.Decision, Reason: d.Reason, DurationMS: d.DurationMS,
+			Kept: d.Kept}, err
 	case EventSuspended:
 		d, err := event.Decode[Suspended](e)
 		d.Operation = ""

@@ -27,7 +27,8 @@ const (
 // Ended reports whether the state is final.
 func (s Status) Ended() bool { return s == Succeeded || s == Failed || s == Cancelled }
 
-// Protocol returns the word of protocol 1.0 for the state. It has none for a run that has not ended: Queued and Running are told by their own.
+// Protocol returns the word of protocol 1.0 for the state. It has none for a run that has not ended: Queued and Running are told by their
+// own.
 func (s Status) Protocol() string {
 	switch s {
 	case Queued:
@@ -79,8 +80,8 @@ type Run struct {
 
 	Token id.Token `json:"capability_token_id,omitempty"` // under which it was asked for, and is executed
 
-	// Imported is set where the run was not executed here: everything else is as its transcript tells it, ids included, but for its own id, its
-	// workspace and its room.
+	// Imported is set where the run was not executed here: everything else is as its transcript tells it, ids included, but for its own id,
+	// its workspace and its room.
 	Imported *Imported `json:"imported,omitempty"`
 }
 

@@ -103,8 +103,8 @@ func Spans(r Run, events []event.Event) []Span {
 	return spans
 }
 
-// engineSpans tells the time of a run that engines execute: how long it waited for one, and its attempts, steps and tool calls in the order in
-// which they began.
+// engineSpans tells the time of a run that engines execute: how long it waited for one, and its attempts, steps and tool calls in the
+// order in which they began.
 func engineSpans(r Run, events []event.Event) []Span {
 	var spans []Span
 	var last time.Time

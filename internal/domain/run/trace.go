@@ -8,13 +8,13 @@ import (
 	"agentbox/internal/domain/id"
 )
 
-// TraceVariable is the variable in which a command finds its place in the trace of its run, where its environment has it and leaves it empty.
-// Who makes the space or sends the operation asks for it: the name of a trace ties together what happens in different spaces, so that no
-// command is told of it that nobody meant to tell.
+// TraceVariable is the variable in which a command finds its place in the trace of its run, where its environment has it and leaves it
+// empty. Who makes the space or sends the operation asks for it: the name of a trace ties together what happens in different spaces, so
+// that no command is told of it that nobody meant to tell.
 const TraceVariable = "TRACEPARENT"
 
-// SpanID returns the number of a span, in 16 hex digits, from what it is about: a run, a step, an approval. So those who tell of it at different
-// times, also before and after a restart, call it the same, and nobody has to remember it.
+// SpanID returns the number of a span, in 16 hex digits, from what it is about: a run, a step, an approval. So those who tell of it at
+// different times, also before and after a restart, call it the same, and nobody has to remember it.
 func SpanID(about string) string {
 	sum := sha256.Sum256([]byte("agentbox span\n" + about))
 	return hex.EncodeToString(sum[:8])

@@ -21,8 +21,8 @@ import (
 	"agentbox/internal/domain/policy"
 )
 
-// TranscriptVersion is the version of transcripts that is written here; version 1, which had neither files nor proof nor the policy's text, is
-// read too.
+// TranscriptVersion is the version of transcripts that is written here; version 1, which had neither files nor proof nor the policy's
+// text, is read too.
 const TranscriptVersion = 2
 
 // MaxTranscriptLine is the most bytes that one line of a transcript may have: an operation that creates the largest file, in base64 and
@@ -112,10 +112,11 @@ type TranscriptLine struct {
 	Header  *TranscriptHeader `json:"header,omitempty"`
 	Asked   *Asked            `json:"operation,omitempty"`
 	Outcome *Outcome          `json:"outcome,omitempty"`
-	Event   *event.Event      `json:"event,omitempty"` // its data and their salt are left out of a transcript from which anything was taken out
-	Files   *FilesPiece       `json:"files,omitempty"`
-	Proof   *Proof            `json:"proof,omitempty"`
-	End     *TranscriptEnd    `json:"end,omitempty"`
+	// its data and their salt are left out of a transcript from which anything was taken out
+	Event *event.Event   `json:"event,omitempty"`
+	Files *FilesPiece    `json:"files,omitempty"`
+	Proof *Proof         `json:"proof,omitempty"`
+	End   *TranscriptEnd `json:"end,omitempty"`
 }
 
 // TranscriptWriter writes a transcript line by line.
@@ -130,7 +131,8 @@ type TranscriptWriter struct {
 func NewTranscriptWriter(w io.Writer, redact []string) (*TranscriptWriter, error) {
 	for _, class := range redact {
 		if !slices.Contains(Redactions(), class) {
-			return nil, fault.New(fault.Invalid, "redaction_unknown", "%.32q is no class of text; the classes are %s", class, strings.Join(Redactions(), ", "))
+			return nil, fault.New(fault.Invalid, "redaction_unknown", "%.32q is no class of text; the classes are %s", class,
+				strings.Join(Redactions(), ", "))
 		}
 	}
 	return &TranscriptWriter{w: w, sum: sha256.New(), redact: slices.Compact(slices.Sorted(slices.Values(redact)))}, nil
@@ -421,7 +423,8 @@ func parseLine(raw []byte, n int) (TranscriptLine, error) {
 			return l, damaged("its first line is no header of a transcript")
 		}
 		if v := peek.Header.Version; v < 1 || v > TranscriptVersion {
-			return l, fault.New(fault.Invalid, "transcript_version", "the transcript has version %d, and versions 1 to %d are read here", v, TranscriptVersion).
+			return l, fault.New(fault.Invalid, "transcript_version", "the transcript has version %d, and versions 1 to %d are read here", v,
+				TranscriptVersion).
 				With("read it with the version of agentbox that wrote it, or a newer one")
 		}
 	}
@@ -429,7 +432,8 @@ func parseLine(raw []byte, n int) (TranscriptLine, error) {
 		return l, damaged("line %d: %s", n, plain(err))
 	}
 	set := 0
-	for _, there := range []bool{l.Header != nil, l.Asked != nil, l.Outcome != nil, l.Event != nil, l.Files != nil, l.Proof != nil, l.End != nil} {
+	for _, there := range []bool{l.Header != nil, l.Asked != nil, l.Outcome != nil, l.Event != nil, l.Files != nil, l.Proof != nil,
+		l.End != nil} {
 		if there {
 			set++
 		}

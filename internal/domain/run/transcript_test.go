@@ -46,14 +46,16 @@ func told(t testing.TB, redact ...string) []byte {
 		}
 	}
 	check(err)
-	check(w.Header(TranscriptHeader{Exported: at, Head: 9, Run: r, Place: Place{ID: "spc_1", Limits: json.RawMessage(`{}`), Env: map[string]string{"KEY": "ENV-key"}}}))
+	check(w.Header(TranscriptHeader{Exported: at, Head: 9, Run: r, Place: Place{ID: "spc_1", Limits: json.RawMessage(`{}`),
+		Env: map[string]string{"KEY": "ENV-key"}}}))
 	for i, op := range ops {
 		check(w.Asked(i, op))
 	}
 	for i, result := range results {
 		check(w.Outcome(OutcomeOf(i, r.Operations[i], result)))
 	}
-	check(w.Event(event.Event{Header: event.Header{Type: EventInvoked, Run: "run_1"}, Seq: 7, Data: json.RawMessage(`{"input":"ENV-secret CONTENT-x OUTPUT-y"}`)}))
+	check(w.Event(event.Event{Header: event.Header{Type: EventInvoked, Run: "run_1"}, Seq: 7,
+		Data: json.RawMessage(`{"input":"ENV-secret CONTENT-x OUTPUT-y"}`)}))
 	check(w.End())
 	return b.Bytes()
 }
@@ -271,7 +273,8 @@ func TestCompare(t *testing.T) {
 	one, no := 1, false
 	shown := func(artifact id.Artifact, content string) []Outcome {
 		o := read()
-		o[1].Result.Displays = []Display{{Artifact: artifact, Value: 1, Type: "int", Media: "text/plain", Digest: event.DigestOf([]byte(content))}}
+		o[1].Result.Displays = []Display{{Artifact: artifact, Value: 1, Type: "int", Media: "text/plain",
+			Digest: event.DigestOf([]byte(content))}}
 		return o
 	}
 	for _, c := range []struct {
@@ -290,19 +293,25 @@ func TestCompare(t *testing.T) {
 		{"an exit code", read(), func(o []Outcome) []Outcome { o[1].Result.ExitCode = &one; return o },
 			&Divergence{Index: 1, Operation: "make", Field: "exitCode", Recorded: "0", Replayed: "1"}},
 		{"before the text", read(), func(o []Outcome) []Outcome { o[1].Result.Success, o[1].Result.Stdout = &no, text(""); return o },
-			&Divergence{Index: 1, Operation: "make", Field: "success", Recorded: "true", Replayed: "false", Text: &Divergence{Index: 1, Operation: "make", Field: "stdout", Offset: offset(0), Recorded: "OUTPUT-one\n"}}},
+			&Divergence{Index: 1, Operation: "make", Field: "success", Recorded: "true", Replayed: "false", Text: &Divergence{Index: 1,
+				Operation: "make", Field: "stdout", Offset: offset(0), Recorded: "OUTPUT-one\n"}}},
 		{"a byte", read(), func(o []Outcome) []Outcome { o[1].Result.Stdout = text("OUTPUT-two\n"); return o },
 			&Divergence{Index: 1, Operation: "make", Field: "stdout", Offset: offset(7), Recorded: "OUTPUT-one\n", Replayed: "OUTPUT-two\n"}},
 		{"what was shown, as other artifacts", shown("art_1", "4"), func([]Outcome) []Outcome { return shown("art_2", "4") }, nil},
 		{"something else that was shown", shown("art_1", "4"), func([]Outcome) []Outcome { return shown("art_1", "5") },
-			&Divergence{Index: 1, Operation: "make", Field: "displays", Offset: offset(30), Recorded: around(displaysText(shown("", "4")[1].Result.Displays), 30), Replayed: around(displaysText(shown("", "5")[1].Result.Displays), 30)}},
+			&Divergence{Index: 1, Operation: "make", Field: "displays", Offset: offset(30),
+				Recorded: around(displaysText(shown("", "4")[1].Result.Displays), 30), Replayed: around(displaysText(shown("", "5")[1].Result.Displays),
+					30)}},
 		{"an end", read(), func(o []Outcome) []Outcome { o[1].Result.Stdout = text("OUTPUT-one\nmore"); return o },
 			&Divergence{Index: 1, Operation: "make", Field: "stdout", Offset: offset(11), Recorded: "OUTPUT-one\n", Replayed: "OUTPUT-one\nmore"}},
 		{"what was redacted", read(RedactOutput), func([]Outcome) []Outcome { return read() }, nil},
 		{"what was redacted and differs", read(RedactOutput), func(o []Outcome) []Outcome { o[2].Result.Content = text("x"); return o },
-			&Divergence{Index: 2, Operation: "look", Field: "content", Recorded: event.DigestOf([]byte("OUTPUT-two")).String(), Replayed: event.DigestOf([]byte("x")).String()}},
-		{"fewer", read(), func(o []Outcome) []Outcome { return o[:2] }, &Divergence{Index: 2, Operation: "look", Field: "outcome", Recorded: OpReadFile, Replayed: "none"}},
-		{"more", read()[:2], func([]Outcome) []Outcome { return read() }, &Divergence{Index: 2, Operation: "look", Field: "outcome", Recorded: "none", Replayed: OpReadFile}},
+			&Divergence{Index: 2, Operation: "look", Field: "content", Recorded: event.DigestOf([]byte("OUTPUT-two")).String(),
+				Replayed: event.DigestOf([]byte("x")).String()}},
+		{"fewer", read(), func(o []Outcome) []Outcome { return o[:2] }, &Divergence{Index: 2, Operation: "look", Field: "outcome",
+			Recorded: OpReadFile, Replayed: "none"}},
+		{"more", read()[:2], func([]Outcome) []Outcome { return read() }, &Divergence{Index: 2, Operation: "look", Field: "outcome",
+			Recorded: "none", Replayed: OpReadFile}},
 	} {
 		if diff := cmp.Diff(c.want, Compare(c.recorded, c.change(read()))); diff != "" {
 			t.Errorf("%s: -want +got\n%s", c.name, diff)
@@ -317,7 +326,8 @@ func TestCompareTheExact(t *testing.T) {
 		code, ok, out := 0, true, "one\ntwo\n"
 		return Outcome{
 			ID: "a", Snapshot: event.DigestOf([]byte("files")),
-			Result: Result{Type: OpShell, Success: &ok, ExitCode: &code, Stdout: &out, Stderr: new(string), Tier: "nano", Gas: 1000, Seed: "s", Clock: &noon},
+			Result: Result{Type: OpShell, Success: &ok, ExitCode: &code, Stdout: &out, Stderr: new(string), Tier: "nano", Gas: 1000, Seed: "s",
+				Clock: &noon},
 		}
 	}
 	three, zero, other, changed := 3, int64(4), "one\nTWO\n", event.DigestOf([]byte("others"))
@@ -326,13 +336,19 @@ func TestCompareTheExact(t *testing.T) {
 		change func(o *Outcome)
 		want   *Divergence
 	}{
-		"nothing":            {func(*Outcome) {}, nil},
-		"gas":                {func(o *Outcome) { o.Result.Gas++ }, &Divergence{Operation: "a", Field: "gas", Recorded: "1000", Replayed: "1001", Gas: gas(1001)}},
-		"the tier":           {func(o *Outcome) { o.Result.Tier, o.Result.Gas = "namespace", 0 }, &Divergence{Operation: "a", Field: "tier", Recorded: "nano", Replayed: "namespace", Gas: gas(0)}},
-		"files":              {func(o *Outcome) { o.Snapshot = changed }, &Divergence{Operation: "a", Field: "files", Recorded: outcome().Snapshot.String(), Replayed: changed.String(), Gas: gas(1000)}},
-		"files, not known":   {func(o *Outcome) { o.Snapshot = event.Digest{} }, nil},
-		"a byte":             {func(o *Outcome) { o.Result.Stdout = &other }, &Divergence{Operation: "a", Field: "stdout", Offset: &zero, Recorded: "one\ntwo\n", Replayed: other, Gas: gas(1000)}},
-		"a code, and a byte": {func(o *Outcome) { o.Result.ExitCode, o.Result.Stdout = &three, &other }, &Divergence{Operation: "a", Field: "exitCode", Recorded: "0", Replayed: "3", Gas: gas(1000), Text: &Divergence{Operation: "a", Field: "stdout", Offset: &zero, Recorded: "one\ntwo\n", Replayed: other}}},
+		"nothing": {func(*Outcome) {}, nil},
+		"gas": {func(o *Outcome) { o.Result.Gas++ }, &Divergence{Operation: "a", Field: "gas", Recorded: "1000", Replayed: "1001",
+			Gas: gas(1001)}},
+		"the tier": {func(o *Outcome) { o.Result.Tier, o.Result.Gas = "namespace", 0 }, &Divergence{Operation: "a", Field: "tier",
+			Recorded: "nano", Replayed: "namespace", Gas: gas(0)}},
+		"files": {func(o *Outcome) { o.Snapshot = changed }, &Divergence{Operation: "a", Field: "files",
+			Recorded: outcome().Snapshot.String(), Replayed: changed.String(), Gas: gas(1000)}},
+		"files, not known": {func(o *Outcome) { o.Snapshot = event.Digest{} }, nil},
+		"a byte": {func(o *Outcome) { o.Result.Stdout = &other }, &Divergence{Operation: "a", Field: "stdout", Offset: &zero,
+			Recorded: "one\ntwo\n", Replayed: other, Gas: gas(1000)}},
+		"a code, and a byte": {func(o *Outcome) { o.Result.ExitCode, o.Result.Stdout = &three, &other }, &Divergence{Operation: "a",
+			Field: "exitCode", Recorded: "0", Replayed: "3", Gas: gas(1000), Text: &Divergence{Operation: "a", Field: "stdout", Offset: &zero,
+				Recorded: "one\ntwo\n", Replayed: other}}},
 	} {
 		now := outcome()
 		c.change(&now)
@@ -357,7 +373,8 @@ func TestTheFilesBehindAnOutcomeAreThoseOfItsEvent(t *testing.T) {
 	of := func(kind string, data []byte) event.Event {
 		return event.Event{Header: event.Header{Type: kind}, Data: data}
 	}
-	told := Transcript{Outcomes: []Outcome{{Index: 0}, {Index: 1}}, Events: []event.Event{of(EventSucceeded, data), of(EventSucceeded, nil), of(EventStarted, data)}}
+	told := Transcript{Outcomes: []Outcome{{Index: 0}, {Index: 1}}, Events: []event.Event{of(EventSucceeded, data), of(EventSucceeded, nil),
+		of(EventStarted, data)}}
 	if told.snapshots(); !told.Outcomes[0].Snapshot.IsZero() || told.Outcomes[1].Snapshot != root {
 		t.Errorf("got %s and %s, want none and %s", told.Outcomes[0].Snapshot, told.Outcomes[1].Snapshot, root)
 	}
@@ -375,7 +392,8 @@ func TestSpans(t *testing.T) {
 		e(EventErred, "stp_b", 6), e(EventSuspended, "stp_c", 7), e(EventResumed, "stp_c", 17), e(EventInvoked, "stp_c", 18),
 	}
 	want := []Span{
-		{Index: -1, Kind: SpanQueued, From: at(0), To: at(2)}, {Index: 0, Kind: SpanWorking, From: at(3), To: at(5)}, {Index: 1, Kind: SpanWorking, From: at(6), To: at(6)},
+		{Index: -1, Kind: SpanQueued, From: at(0), To: at(2)}, {Index: 0, Kind: SpanWorking, From: at(3), To: at(5)},
+		{Index: 1, Kind: SpanWorking, From: at(6), To: at(6)},
 		{Index: 2, Kind: SpanWaiting, From: at(7), To: at(17)}, {Index: 2, Kind: SpanWorking, From: at(18), To: at(18)},
 	}
 	if diff := cmp.Diff(want, Spans(r, events)); diff != "" {
@@ -388,7 +406,8 @@ func TestSpansOfAnEngine(t *testing.T) {
 	at := func(s int) time.Time { return time.Date(2026, 3, 1, 12, 0, s, 0, time.UTC) }
 	r := Run{ID: "run_1", Order: Order{Engine: true}}
 	e := func(typ, entity, about string, step id.Step, s int, data string) event.Event {
-		return event.Event{Header: event.Header{Type: typ, Run: r.ID, Step: step, EntityType: entity, EntityID: about, OccurredAt: at(s)}, Data: json.RawMessage(data)}
+		return event.Event{Header: event.Header{Type: typ, Run: r.ID, Step: step, EntityType: entity, EntityID: about, OccurredAt: at(s)},
+			Data: json.RawMessage(data)}
 	}
 	events := []event.Event{
 		e(EventCreated, EntityType, "run_1", "", 0, "{}"),
@@ -398,7 +417,8 @@ func TestSpansOfAnEngine(t *testing.T) {
 		e(EventReleased, EntityType, "run_1", "", 10, "{}"),
 		e(EventClaimed, EntityType, "run_1", "", 20, `{"attempt_id":"rat_2"}`),
 		e("step.created", "step", "step_2", "step_2", 21, `{"kind":"write"}`),
-		e(EventInvoked, CallEntity, "tc_2", "step_2", 22, ""), e(EventSucceeded, CallEntity, "tc_2", "step_2", 50, ""), e("artifact.created", "artifact", "art_1", "step_2", 51, ""),
+		e(EventInvoked, CallEntity, "tc_2", "step_2", 22, ""), e(EventSucceeded, CallEntity, "tc_2", "step_2", 50, ""), e("artifact.created",
+			"artifact", "art_1", "step_2", 51, ""),
 		e(EventRenewed, EntityType, "run_1", "", 60, "{}"), e(EventCompleted, EntityType, "run_1", "", 63, "{}"),
 		e("evidence.manifest.created", "evidence", "run_1", "", 90, "{}"),
 	}

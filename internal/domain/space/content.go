@@ -66,5 +66,6 @@ func EncodeContent(content []byte, as string) (string, error) {
 }
 
 func invalidBase64() error {
-	return fault.New(fault.Invalid, "invalid_base64", "the content is not standard base64: padded to a multiple of four, without spaces or line breaks")
+	return fault.New(fault.Invalid, "invalid_base64",
+		"the content is not standard base64: padded to a multiple of four, without spaces or line breaks")
 }

@@ -32,14 +32,17 @@ var contextNames = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
 
 // The refusals of contexts.
 var (
-	ErrContextName     = fault.New(fault.Invalid, "context_name_invalid", "a context is named by 1 to 64 letters, digits, dots, dashes and underscores, and begins with a letter or a digit")
+	ErrContextName = fault.New(fault.Invalid, "context_name_invalid",
+		"a context is named by 1 to 64 letters, digits, dots, dashes and underscores, and begins with a letter or a digit")
 	ErrContextLanguage = fault.New(fault.Invalid, "context_language_unknown", "the language of a context is python or javascript")
-	ErrContextNotFound = fault.New(fault.NotFound, "context_not_found", "the space has no such context").With("see them with: agentbox context list SPACE")
-	ErrContextTwice    = fault.New(fault.Invalid, "context_ambiguous", "there is a context of that name in both languages").With("say which with language, on the command line with -r: python or javascript")
+	ErrContextNotFound = fault.New(fault.NotFound, "context_not_found",
+		"the space has no such context").With("see them with: agentbox context list SPACE")
+	ErrContextTwice = fault.New(fault.Invalid, "context_ambiguous", "there is a context of that name in both languages").With(
+		"say which with language, on the command line with -r: python or javascript")
 )
 
-// A file of a context begins with this, the ending of its language in four bytes, the number of its cells in eight, little-endian, and a checksum. ContextHead is
-// how many bytes that are.
+// A file of a context begins with this, the ending of its language in four bytes, the number of its cells in eight, little-endian, and a
+// checksum. ContextHead is how many bytes that are.
 const (
 	ContextMagic = "agentbox context 1\n" // with the version of the format
 	ContextHead  = len(ContextMagic) + 4 + 8 + 4
@@ -86,7 +89,8 @@ func ContextOf(e Entry) (Context, bool) {
 	return Context{}, false
 }
 
-// ContextCells returns how many cells have ended in a context by the head of its file, 0 where it says nothing. Code of the space can write such a file.
+// ContextCells returns how many cells have ended in a context by the head of its file, 0 where it says nothing. Code of the space can
+// write such a file.
 func ContextCells(head []byte) uint64 {
 	if len(head) < ContextHead || !strings.HasPrefix(string(head), ContextMagic) {
 		return 0

@@ -22,7 +22,8 @@ func TestTheFileOfAContextSaysWhichItIs(t *testing.T) {
 			t.Errorf("a folder is %+v", c)
 		}
 	}
-	for _, path := range []string{"a.py", ".agentbox/contexts/.py", ".agentbox/contexts/a.rb", ".agentbox/contexts/a.py.new", ".agentbox/contexts/b/a.py"} {
+	for _, path := range []string{"a.py", ".agentbox/contexts/.py", ".agentbox/contexts/a.rb", ".agentbox/contexts/a.py.new",
+		".agentbox/contexts/b/a.py"} {
 		if c, ok := space.ContextOf(space.Entry{Path: path, Type: "file"}); ok {
 			t.Errorf("%s is %+v", path, c)
 		}
@@ -31,7 +32,8 @@ func TestTheFileOfAContextSaysWhichItIs(t *testing.T) {
 		t.Errorf("ruby: %v", err)
 	}
 	long := "a23456789012345678901234567890123456789012345678901234567890123"
-	for name, ok := range map[string]bool{"": false, "a": true, ".a": false, "../a": false, "a/b": false, "a b": false, "a\n": false, long + "4": true, long + "45": false} {
+	for name, ok := range map[string]bool{"": false, "a": true, ".a": false, "../a": false, "a/b": false, "a b": false, "a\n": false,
+		long + "4": true, long + "45": false} {
 		if _, err := space.ContextPath(name, space.Python); (err == nil) != ok {
 			t.Errorf("the name %q: %v", name, err)
 		}

@@ -49,10 +49,11 @@ type Spec struct {
 	Env        map[string]string
 	Limits     Limits
 	BestEffort bool // accept a host that cannot enforce every bound
-	Tentative  bool // what a command did is dropped when it wanted what the tier lacks, and Exec returns *Lacking; tiers that lack nothing ignore it
+	// what a command did is dropped when it wanted what the tier lacks, and Exec returns *Lacking; tiers that lack nothing ignore it
+	Tentative bool
 
-	// Elsewhere reports whether a heavier tier has what this one lacks. A command of a Tentative space that lacks only what is nowhere is not dropped.
-	// A nil one has everything elsewhere.
+	// Elsewhere reports whether a heavier tier has what this one lacks. A command of a Tentative space that lacks only what is nowhere is
+	// not dropped. A nil one has everything elsewhere.
 	Elsewhere func(Lack) bool
 }
 
@@ -108,7 +109,8 @@ type Instance interface {
 	// Exec runs the command of a shell.exec permit: its Argv, Env (over the space's own), Cwd, TimeoutMS and, if its hash is set, stdin.
 	// Output goes to out as it comes, in order per channel. When Exec returns, no process of the command is left. Ending ctx kills the
 	// command. The error is for what kept the command from running; a command that fails is an Exit. In a space whose Spec is Tentative, the
-	// error is a *Lacking where the command wanted what the tier lacks: it has left nothing behind then, and the permit can be redeemed once more.
+	// error is a *Lacking where the command wanted what the tier lacks: it has left nothing behind then, and the permit can be redeemed once
+	// more.
 	Exec(ctx context.Context, p policy.Permit, stdin []byte, out Output) (Exit, error)
 	// Load returns what the space uses now of memory, processes and processor time. It reads a few small files of the host and no file of the
 	// space, so that it may be asked for often.
@@ -128,11 +130,12 @@ type Output func(channel string, data []byte) error
 
 // Exit is how a command ended.
 type Exit struct {
-	Code     int           // 0 to 255; 128 + signal number for a killed process, 124 for a timeout
-	Signal   string        // name of the signal that ended it, if any
-	TimedOut bool          // its time ran out
-	Canceled bool          // ctx ended
-	Limit    string        // the bound that it hit, if one is known: memory_bytes, output_bytes, disk_bytes (bytes or number of files), file_bytes, pids
+	Code     int    // 0 to 255; 128 + signal number for a killed process, 124 for a timeout
+	Signal   string // name of the signal that ended it, if any
+	TimedOut bool   // its time ran out
+	Canceled bool   // ctx ended
+	// the bound that it hit, if one is known: memory_bytes, output_bytes, disk_bytes (bytes or number of files), file_bytes, pids
+	Limit    string
 	Duration time.Duration // wall time until its end, without Commit
 	Commit   time.Duration // wall time after its end in which its changes were written; 0 in tiers whose commands write for themselves
 
@@ -203,7 +206,8 @@ func CheckFileMode(mode string) error {
 	case "", ModePlain, ModeExecutable:
 		return nil
 	}
-	return fault.New(fault.Invalid, "invalid_mode", "a file of a space is written with the mode %s, or %s where it is to be executed; %.16q is neither", ModePlain, ModeExecutable, mode)
+	return fault.New(fault.Invalid, "invalid_mode",
+		"a file of a space is written with the mode %s, or %s where it is to be executed; %.16q is neither", ModePlain, ModeExecutable, mode)
 }
 
 // Edit replaces the first occurrence of one text by another.

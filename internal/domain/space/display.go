@@ -42,7 +42,8 @@ func DisplayMedia() []string {
 
 // Fits reports whether one display more is well-formed and has room beside those that are there.
 func (d Display) Fits(there []Display) bool {
-	if len(there) >= MaxDisplays || len(d.Data) > MaxDisplayBytes || len(d.Type) > MaxDisplayType || !slices.Contains(DisplayMedia(), d.Media) ||
+	if len(there) >= MaxDisplays || len(d.Data) > MaxDisplayBytes || len(d.Type) > MaxDisplayType || !slices.Contains(DisplayMedia(),
+		d.Media) ||
 		d.Value < 1 || min(d.Rows, d.Columns, d.Width, d.Height) < 0 {
 		return false
 	}

@@ -147,7 +147,8 @@ func TestTheDocumentOfASpace(t *testing.T) {
 	if err != nil || strict.BestEffort {
 		t.Errorf("a space whose bounds have to hold: got %+v, %v", strict, err)
 	}
-	for _, open := range []event.Event{happened(t, space.EventFileBegun, space.FileBegun{}), happened(t, space.EventFileRead, space.FileRead{})} {
+	for _, open := range []event.Event{happened(t, space.EventFileBegun, space.FileBegun{}), happened(t, space.EventFileRead,
+		space.FileRead{})} {
 		if got, err := space.Remains(open); err != nil || got != any(space.FileBegun{}) && got != any(space.FileRead{}) {
 			t.Errorf("of a file that is not withheld: got %+v, %v", got, err)
 		}

@@ -18,12 +18,14 @@ func ApplyEdits(path, text string, edits []Edit, max int64) (string, error) {
 		return "", fault.New(fault.Invalid, "invalid_edit", "there are no edits; name at least one")
 	}
 	if !utf8.ValidString(text) {
-		return "", fault.New(fault.Conflict, ErrNotText.Code, "%+q is not UTF-8 text and cannot be edited", path).With("write the whole file instead")
+		return "", fault.New(fault.Conflict, ErrNotText.Code, "%+q is not UTF-8 text and cannot be edited",
+			path).With("write the whole file instead")
 	}
 	var work int64
 	for i, e := range edits {
 		if work += int64(len(text)); work > MaxEditWork {
-			return "", fault.New(fault.Exhausted, "edit_too_large", "%d edits of %d bytes are more than the %d bytes that one editing looks through", len(edits), len(text), int64(MaxEditWork)).
+			return "", fault.New(fault.Exhausted, "edit_too_large", "%d edits of %d bytes are more than the %d bytes that one editing looks through",
+				len(edits), len(text), int64(MaxEditWork)).
 				With("make the edits in several operations, or write the whole file instead")
 		}
 		if e.Old == "" {
@@ -34,11 +36,13 @@ func ApplyEdits(path, text string, edits []Edit, max int64) (string, error) {
 		}
 		before, after, ok := strings.Cut(text, e.Old)
 		if !ok {
-			return "", fault.New(fault.Conflict, ErrEditNotFound.Code, "edit %d of %d (index %d): its oldContent is not in %+q; nothing was changed", i+1, len(edits), i, path).
+			return "", fault.New(fault.Conflict, ErrEditNotFound.Code, "edit %d of %d (index %d): its oldContent is not in %+q; nothing was changed",
+				i+1, len(edits), i, path).
 				With("read the file again and quote the text exactly as it stands there")
 		}
 		if size := int64(len(before)) + int64(len(e.New)) + int64(len(after)); size > max && size > int64(len(text)) {
-			return "", fault.New(fault.Exhausted, ErrFileTooLarge.Code, "%+q would have %d bytes after edit %d of %d; at most %d are taken", path, size, i+1, len(edits), max)
+			return "", fault.New(fault.Exhausted, ErrFileTooLarge.Code, "%+q would have %d bytes after edit %d of %d; at most %d are taken", path,
+				size, i+1, len(edits), max)
 		}
 		text = before + e.New + after
 	}

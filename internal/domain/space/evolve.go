@@ -49,14 +49,16 @@ func Evolve(s Space, e event.Event) (Space, error) {
 		if e.Withheld == event.Destroyed {
 			// Nobody knows any more what it was made of, so that nothing can be run in it.
 			return Space{
-				ID: id.Space(e.EntityID), SpaceID: id.Space(e.EntityID), Workspace: e.Workspace, Room: e.Room, Status: Destroyed, Reason: ReasonRedacted,
+				ID: id.Space(e.EntityID), SpaceID: id.Space(e.EntityID), Workspace: e.Workspace, Room: e.Room, Status: Destroyed,
+				Reason:    ReasonRedacted,
 				CreatedBy: e.Principal, CreatedAt: e.OccurredAt, UpdatedAt: e.OccurredAt,
 			}, nil
 		}
 		return Space{
 			ID: d.Space, SpaceID: d.Space, Workspace: e.Workspace, Room: e.Room, Name: d.Name, Description: d.Description, Status: Creating,
 			Runtime: d.Runtime, Tier: d.Tier,
-			Policy: d.Policy, Bundle: d.Bundle, Env: d.Env, Metadata: d.Metadata, Limits: d.Limits, BestEffort: d.BestEffort, UID: d.UID, Node: d.Node,
+			Policy: d.Policy, Bundle: d.Bundle, Env: d.Env, Metadata: d.Metadata, Limits: d.Limits, BestEffort: d.BestEffort, UID: d.UID,
+			Node:      d.Node,
 			CreatedBy: e.Principal, CreatedAt: e.OccurredAt, UpdatedAt: e.OccurredAt, ExpiresAt: d.ExpiresAt, Key: d.Key,
 			ForkedFrom: d.ForkedFrom, ForkedAt: d.ForkedAt,
 		}, nil

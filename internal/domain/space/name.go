@@ -15,11 +15,14 @@ const MaxName = 100
 // The refusals of names.
 var (
 	// ErrNameTaken means that a living space of the workspace has the name.
-	ErrNameTaken = fault.New(fault.Conflict, "space_name_taken", "a living space of this workspace has that name; choose another one, or use that space")
+	ErrNameTaken = fault.New(fault.Conflict, "space_name_taken",
+		"a living space of this workspace has that name; choose another one, or use that space")
 	// ErrNameAmbiguous means that several living spaces have the name, which were made when names were not unique.
 	ErrNameAmbiguous = fault.New(fault.Conflict, "name_ambiguous", "several living spaces have that name; name one by its id")
 	// ErrName means that a text cannot be a name.
-	ErrName = fault.New(fault.Invalid, "space_name_invalid", "a name has 1 to %d characters in one line, without control characters, characters that show nothing, and marks that change the direction of text; it does not look like an identifier", MaxName)
+	ErrName = fault.New(fault.Invalid, "space_name_invalid",
+		"a name has 1 to %d characters in one line, without control characters, characters that show nothing, and marks that change the "+
+			"direction of text; it does not look like an identifier", MaxName)
 )
 
 // identifierForm is what the identifiers of this program look like, in any case of their letters.
@@ -27,14 +30,15 @@ var identifierForm = regexp.MustCompile(`(?i)^(spc_.*|[a-z]{1,10}_[0-9a-z]{26})$
 
 // CheckName refuses a text that cannot be the name of a space: a name is a line of text that nobody takes for an identifier.
 func CheckName(name string) error {
-	if name == "" || utf8.RuneCountInString(name) > MaxName || !utf8.ValidString(name) || strings.ContainsFunc(name, misleads) || identifierForm.MatchString(name) {
+	if name == "" || utf8.RuneCountInString(name) > MaxName || !utf8.ValidString(name) || strings.ContainsFunc(name, misleads) ||
+		identifierForm.MatchString(name) {
 		return ErrName
 	}
 	return nil
 }
 
-// misleads reports whether a character makes a text look like another one, or like several lines. Characters that show nothing do (Cf); the two
-// joiners are allowed, for scripts and emoji need them.
+// misleads reports whether a character makes a text look like another one, or like several lines. Characters that show nothing do (Cf);
+// the two joiners are allowed, for scripts and emoji need them.
 func misleads(r rune) bool {
 	const joiner, nonJoiner = '\u200d', '\u200c'
 	return unicode.IsControl(r) || unicode.In(r, unicode.Zl, unicode.Zp, unicode.Cf) && r != joiner && r != nonJoiner

@@ -2,8 +2,8 @@ package space
 
 import "agentbox/internal/domain/event"
 
-// Remains returns what stays of the data of a space's event when it is redacted: ids, numbers and words of the program, by which the space's
-// document can still be folded, and no text of anybody: no name, no variable, no path. It is nil for an event of another kind.
+// Remains returns what stays of the data of a space's event when it is redacted: ids, numbers and words of the program, by which the
+// space's document can still be folded, and no text of anybody: no name, no variable, no path. It is nil for an event of another kind.
 func Remains(e event.Event) (any, error) {
 	switch e.Type {
 	case EventCreated:

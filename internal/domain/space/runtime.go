@@ -148,8 +148,8 @@ type Command struct {
 	Reach bool              // only what it wants of other hosts is looked for, so that fewer files are read
 }
 
-// Read returns the first most bytes of a file of a space, whose path is relative to its files, or an error where it is not there, is none, or may
-// not be read.
+// Read returns the first most bytes of a file of a space, whose path is relative to its files, or an error where it is not there, is
+// none, or may not be read.
 type Read func(path string, most int64) ([]byte, error)
 
 // Place finds what a command needs that a tier has not; nothing where it has all. It decides by what it reads and is bounded.

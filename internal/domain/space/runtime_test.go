@@ -15,7 +15,8 @@ import (
 
 func TestLackingIsAFault(t *testing.T) {
 	err := fmt.Errorf("run a command: %w", &space.Lacking{Lacks: []space.Lack{{Kind: space.LackModule, Name: "numpy", Detail: "a.py:1"}}})
-	if fault.KindOf(err) != fault.Conflict || fault.CodeOf(err) != "tier_lacks" || !strings.Contains(err.Error(), "the module numpy (a.py:1)") {
+	if fault.KindOf(err) != fault.Conflict || fault.CodeOf(err) != "tier_lacks" || !strings.Contains(err.Error(),
+		"the module numpy (a.py:1)") {
 		t.Errorf("got %v", err)
 	}
 	lacking, ok := errors.AsType[*space.Lacking](err)
@@ -31,7 +32,8 @@ func TestNamesOfLacks(t *testing.T) {
 	}
 	for n, want := range map[int]string{
 		0: "something that the command wants", 1: "the command c0", 2: "the command c0, the command c1",
-		5: "the command c0, the command c1, the command c2, the command c3, the command c4", 6: "the command c0, the command c1, the command c2, the command c3, the command c4 and more",
+		5: "the command c0, the command c1, the command c2, the command c3, the command c4",
+		6: "the command c0, the command c1, the command c2, the command c3, the command c4 and more",
 	} {
 		if got := space.Names(many[:n]); got != want {
 			t.Errorf("%d: got %q, want %q", n, got, want)
@@ -53,15 +55,18 @@ func TestAPromotionSetsTheTier(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return event.Event{Header: event.Header{Type: space.EventPromoted, EntityType: space.EntityType, EntityID: "spc_1", OccurredAt: at}, Data: raw}
+		return event.Event{Header: event.Header{Type: space.EventPromoted, EntityType: space.EntityType, EntityID: "spc_1", OccurredAt: at},
+			Data: raw}
 	}
 	before := space.Space{ID: "spc_1", Runtime: space.RuntimeAuto, Tier: space.Nano, Status: space.Running}
-	e := promoted(space.Promoted{Space: "spc_1", From: space.Nano, To: "namespace", Code: space.WhyRouted, Reason: "it needs gcc", Operation: "a", Unenforced: []string{"pids"}})
+	e := promoted(space.Promoted{Space: "spc_1", From: space.Nano, To: "namespace", Code: space.WhyRouted, Reason: "it needs gcc",
+		Operation: "a", Unenforced: []string{"pids"}})
 	if !space.Touches(e) {
 		t.Error("it does not touch the space")
 	}
 	now, err := space.Evolve(before, e)
-	if err != nil || now.Tier != "namespace" || now.Runtime != space.RuntimeAuto || now.Status != space.Running || len(now.Unenforced) != 1 || !now.UpdatedAt.Equal(at) {
+	if err != nil || now.Tier != "namespace" || now.Runtime != space.RuntimeAuto || now.Status != space.Running || len(now.Unenforced) != 1 ||
+		!now.UpdatedAt.Equal(at) {
 		t.Errorf("got %+v, %v", now, err)
 	}
 	left, err := space.Remains(e)

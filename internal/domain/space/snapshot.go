@@ -48,7 +48,8 @@ var keepers = map[string]bool{
 	EventReady: true, EventRewound: true, EventRewindFailed: true, "run.started": true, "tool.succeeded": true, "tool.failed": true,
 }
 
-// KeepingEvents returns the types of the events that may say that a snapshot was made, and of the one after which a space has none, in order.
+// KeepingEvents returns the types of the events that may say that a snapshot was made, and of the one after which a space has none, in
+// order.
 func KeepingEvents() []string {
 	return append(slices.Sorted(maps.Keys(keepers)), EventDestroyed)
 }
@@ -116,8 +117,8 @@ type History interface {
 	// Sweep lets snapshots go, but never the newest, by a permit for content.sweep, and returns how many bytes that freed: of content that no
 	// snapshot needs any more, also such as others have left. Nothing that a kept snapshot needs is lost, wherever it is cut off.
 	Sweep(ctx context.Context, p policy.Permit, gone []event.Digest) (freed int64, err error)
-	// Brought returns the files that one snapshot holds and an earlier one does not, by their content, each with one of its paths. A zero hash is
-	// an empty snapshot.
+	// Brought returns the files that one snapshot holds and an earlier one does not, by their content, each with one of its paths. A zero
+	// hash is an empty snapshot.
 	Brought(ctx context.Context, before, after event.Digest) (map[event.Digest]string, error)
 	// Bearing returns which of some contents each snapshot that is kept holds, the oldest first.
 	Bearing(ctx context.Context, contents map[event.Digest]bool) ([]Bearing, error)
@@ -126,9 +127,9 @@ type History interface {
 	// Diff returns what differs from the snapshot that is the Target of a space.diff permit to the one that is its Content, at most limit
 	// entries.
 	Diff(ctx context.Context, p policy.Permit, limit int) ([]Difference, error)
-	// Archive writes the snapshot that is the Content of a file.archive permit as a tar.gz file to w: at most MaxBytes of content, else a fault
-	// archive_too_large before the first byte. What may says no to is left out, like links that point outside and names that are no paths;
-	// it returns how many.
+	// Archive writes the snapshot that is the Content of a file.archive permit as a tar.gz file to w: at most MaxBytes of content, else a
+	// fault archive_too_large before the first byte. What may says no to is left out, like links that point outside and names that are no
+	// paths; it returns how many.
 	Archive(ctx context.Context, p policy.Permit, w io.Writer, may func(path string) bool) (omitted int, err error)
 	// Rewind makes the files what they were in the snapshot that is the Content of a space.rewind permit, all of them or none. It returns
 	// what they were, which is kept, and what they are.

@@ -18,7 +18,8 @@ func (s Step) Evolve(e event.Event) (Step, error) {
 	}
 	d, err := event.Decode[Created](e)
 	return Step{
-		ID: d.Step, Run: e.Run, Room: e.Room, Kind: d.Kind, Title: d.Title, Input: d.Input, Fence: d.Fence, As: policy.Attested, CreatedBy: e.Principal, CreatedAt: e.OccurredAt,
+		ID: d.Step, Run: e.Run, Room: e.Room, Kind: d.Kind, Title: d.Title, Input: d.Input, Fence: d.Fence, As: policy.Attested,
+		CreatedBy: e.Principal, CreatedAt: e.OccurredAt,
 		Redacted: e.Withheld != "", Status: Pending,
 	}, err
 }
@@ -64,8 +65,10 @@ func (c Call) Evolve(e event.Event) (Call, error) {
 	case EventInvoked:
 		d, err := event.Decode[Invoked](e)
 		return Call{
-			ID: d.Call, Run: e.Run, Step: e.Step, Room: e.Room, Tool: d.Tool, Title: d.Title, Agent: d.Agent, By: e.Principal, Fence: d.Fence, Status: Running,
-			Input: d.Input, Decision: d.Decision, Reason: d.Reason, Action: d.Action, As: policy.Attested, BegunAt: e.OccurredAt, Redacted: e.Withheld != "",
+			ID: d.Call, Run: e.Run, Step: e.Step, Room: e.Room, Tool: d.Tool, Title: d.Title, Agent: d.Agent, By: e.Principal, Fence: d.Fence,
+			Status: Running,
+			Input:  d.Input, Decision: d.Decision, Reason: d.Reason, Action: d.Action, As: policy.Attested, BegunAt: e.OccurredAt,
+			Redacted: e.Withheld != "",
 		}, err
 	case childCreated:
 		c.Child = e.Run
@@ -93,8 +96,10 @@ func (a Artifact) Evolve(e event.Event) (Artifact, error) {
 			as = policy.Permitted
 		}
 		return Artifact{
-			ID: d.Artifact, Run: e.Run, Step: e.Step, Room: e.Room, Kind: d.Kind, Title: d.Title, Media: d.Media, Size: d.Size, Digest: d.Digest, Content: d.Content,
-			Metadata: d.Metadata, Fence: d.Fence, Operation: d.Operation, As: as, CreatedBy: e.Principal, CreatedAt: e.OccurredAt, Redacted: e.Withheld != "",
+			ID: d.Artifact, Run: e.Run, Step: e.Step, Room: e.Room, Kind: d.Kind, Title: d.Title, Media: d.Media, Size: d.Size, Digest: d.Digest,
+			Content:  d.Content,
+			Metadata: d.Metadata, Fence: d.Fence, Operation: d.Operation, As: as, CreatedBy: e.Principal, CreatedAt: e.OccurredAt,
+			Redacted: e.Withheld != "",
 		}, err
 	case EventArtifactStored:
 		d, err := event.Decode[ArtifactStored](e)

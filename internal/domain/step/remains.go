@@ -2,8 +2,8 @@ package step
 
 import "agentbox/internal/domain/event"
 
-// Remains returns what stays of the data of an event of steps when it is redacted: ids, numbers and words of the program. It is nil for an event
-// of another kind.
+// Remains returns what stays of the data of an event of steps when it is redacted: ids, numbers and words of the program. It is nil for
+// an event of another kind.
 func Remains(e event.Event) (any, error) {
 	switch {
 	case e.Type == EventCreated:
@@ -17,7 +17,8 @@ func Remains(e event.Event) (any, error) {
 		return Ended{Call: d.Call, Run: d.Run, Tool: d.Tool, Fence: d.Fence, Permit: d.Permit}, err
 	case e.Type == EventArtifactCreated:
 		d, err := event.Decode[ArtifactCreated](e)
-		return ArtifactCreated{Artifact: d.Artifact, Run: d.Run, Kind: d.Kind, Content: Content{Type: None}, Fence: d.Fence, Operation: d.Operation}, err
+		return ArtifactCreated{Artifact: d.Artifact, Run: d.Run, Kind: d.Kind, Content: Content{Type: None}, Fence: d.Fence,
+			Operation: d.Operation}, err
 	case e.Type == EventArtifactStored:
 		d, err := event.Decode[ArtifactStored](e)
 		return ArtifactStored{Artifact: d.Artifact, Run: d.Run, Fence: d.Fence}, err

@@ -37,19 +37,20 @@ const (
 
 // Step is the document of a unit of a run. Only the engine that recorded it vouches for it.
 type Step struct {
-	ID        id.Step         `json:"step_id"`
-	Run       id.Run          `json:"run_id"`
-	Room      id.Room         `json:"room_id"`
-	Kind      string          `json:"kind"`
-	Title     string          `json:"title,omitempty"`
-	Input     json.RawMessage `json:"input,omitempty"`
-	Fence     uint64          `json:"fence,omitempty"` // of the claim under which it was recorded
-	Status    Status          `json:"status"`          // pending until a tool is called in it, running while a call is, then how the last one ended
-	Calls     int             `json:"open_tool_calls"` // that have not ended
-	As        string          `json:"recorded_as"`     // always policy.Attested
-	CreatedBy id.Principal    `json:"created_by"`
-	CreatedAt time.Time       `json:"created_at"`
-	Redacted  bool            `json:"redacted,omitempty"`
+	ID    id.Step         `json:"step_id"`
+	Run   id.Run          `json:"run_id"`
+	Room  id.Room         `json:"room_id"`
+	Kind  string          `json:"kind"`
+	Title string          `json:"title,omitempty"`
+	Input json.RawMessage `json:"input,omitempty"`
+	Fence uint64          `json:"fence,omitempty"` // of the claim under which it was recorded
+	// pending until a tool is called in it, running while a call is, then how the last one ended
+	Status    Status       `json:"status"`
+	Calls     int          `json:"open_tool_calls"` // that have not ended
+	As        string       `json:"recorded_as"`     // always policy.Attested
+	CreatedBy id.Principal `json:"created_by"`
+	CreatedAt time.Time    `json:"created_at"`
+	Redacted  bool         `json:"redacted,omitempty"`
 }
 
 // Status is where a tool call, or a step, stands.
@@ -143,9 +144,12 @@ var (
 	ErrChildOpen        = fault.New(fault.Conflict, "child_run_not_succeeded", "the run of this tool call has not succeeded")
 	ErrMissingKind      = fault.New(fault.Invalid, "missing_kind", "kind is missing: a word that says what it is")
 	ErrMissingTool      = fault.New(fault.Invalid, "missing_tool_name", "tool_name is missing")
-	ErrNoContent        = fault.New(fault.NotFound, "artifact_without_content", "the artifact has no content here: it was not sent, lies elsewhere, or was redacted")
-	ErrUndeclared       = fault.New(fault.Conflict, "artifact_not_declared", "content is sent for an artifact whose content type is none and that says its size_bytes and sha256")
-	ErrOtherContent     = fault.New(fault.Invalid, "content_mismatch", "the content is not what the artifact's size_bytes and sha256 say; nothing was kept")
+	ErrNoContent        = fault.New(fault.NotFound, "artifact_without_content",
+		"the artifact has no content here: it was not sent, lies elsewhere, or was redacted")
+	ErrUndeclared = fault.New(fault.Conflict, "artifact_not_declared",
+		"content is sent for an artifact whose content type is none and that says its size_bytes and sha256")
+	ErrOtherContent = fault.New(fault.Invalid, "content_mismatch",
+		"the content is not what the artifact's size_bytes and sha256 say; nothing was kept")
 )
 
 // Word reports whether a text is a word of the program: 1 to MaxWord of letters, digits and _.:/-

@@ -215,7 +215,8 @@ func TestWhatRemainsOfSteps(t *testing.T) {
 
 func TestWhatIsAWord(t *testing.T) {
 	for text, want := range map[string]bool{
-		"": false, "azAZ09_.:/-": true, strings.Repeat("x", step.MaxWord): true, strings.Repeat("x", step.MaxWord+1): false, "`": false, "{": false, "@": false, "[": false, ";": false, "a b": false, "é": false, "+": false,
+		"": false, "azAZ09_.:/-": true, strings.Repeat("x", step.MaxWord): true, strings.Repeat("x", step.MaxWord+1): false, "`": false,
+		"{": false, "@": false, "[": false, ";": false, "a b": false, "é": false, "+": false,
 	} {
 		if got := step.Word(text); got != want {
 			t.Errorf("%.20q: %t", text, got)

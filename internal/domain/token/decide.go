@@ -26,8 +26,8 @@ func (g Grant) Root(by id.Principal, now time.Time) (Granted, error) {
 	return Granted{IssuedTo: g.IssuedTo, GrantedBy: by, Scopes: g.Scopes.Within(All()), ValidUntil: g.ValidUntil}, nil
 }
 
-// Delegate returns the data of a token that is derived from the first of a chain, which is that token and those that it was derived from, up
-// to the root. It permits no more, and ends no later, than any of them.
+// Delegate returns the data of a token that is derived from the first of a chain, which is that token and those that it was derived from,
+// up to the root. It permits no more, and ends no later, than any of them.
 func (g Grant) Delegate(chain []Token, by id.Principal, now time.Time) (Granted, error) {
 	if err := g.check(now); err != nil {
 		return Granted{}, err
@@ -64,8 +64,9 @@ func (g Grant) check(now time.Time) error {
 	return g.Scopes.Check()
 }
 
-// Useful refuses to grant what would permit nothing: an action that the registry does not know and no workspace can declare, or nothing at all: no action and nothing to
-// see, or none of the rooms that are asked for, because the tokens above do not permit it or nobody asked. Otherwise what is granted is what both permit, and Without says what is not.
+// Useful refuses to grant what would permit nothing: an action that the registry does not know and no workspace can declare, or nothing
+// at all: no action and nothing to see, or none of the rooms that are asked for, because the tokens above do not permit it or nobody
+// asked. Otherwise what is granted is what both permit, and Without says what is not.
 func (g Grant) Useful(d Granted) error {
 	for _, action := range g.Scopes.Actions {
 		if _, known := policy.KindOf(action); !known && action != Any && policy.Declarable(action) != nil {
@@ -76,7 +77,8 @@ func (g Grant) Useful(d Granted) error {
 		return nil
 	}
 	if dropped := g.Scopes.Without(d.Scopes); len(dropped) > 0 {
-		return fault.New(ErrPermitsNothing.Kind, ErrPermitsNothing.Code, "this token would permit nothing, for the parent does not permit what is asked for: %s", strings.Join(dropped, ", ")).
+		return fault.New(ErrPermitsNothing.Kind, ErrPermitsNothing.Code,
+			"this token would permit nothing, for the parent does not permit what is asked for: %s", strings.Join(dropped, ", ")).
 			With("Ask for what the parent permits: `agentbox token ls` shows it.")
 	}
 	return ErrPermitsNothing
@@ -92,7 +94,8 @@ func UnknownAction(action string) error {
 	if near == action {
 		near = policy.Nearest(action, names)
 	}
-	return fault.New(ErrUnknownAction.Kind, ErrUnknownAction.Code, "there is no action %s, so that a token for it permits nothing; did you mean %s?", policy.Escape(action), near).
+	return fault.New(ErrUnknownAction.Kind, ErrUnknownAction.Code,
+		"there is no action %s, so that a token for it permits nothing; did you mean %s?", policy.Escape(action), near).
 		With("`agentbox policy actions` lists those that there are.")
 }
 
@@ -162,8 +165,8 @@ func Holds(chain []Token, now time.Time) (code, reason string) {
 	return "", ""
 }
 
-// Delegates reports whether every token of a chain names an action by its type. An entry * is not enough: what was granted to narrow a holder must
-// not turn into a right that the holder did not have.
+// Delegates reports whether every token of a chain names an action by its type. An entry * is not enough: what was granted to narrow a
+// holder must not turn into a right that the holder did not have.
 func Delegates(chain []Token, action string) bool {
 	if !whole(chain) {
 		return false
@@ -171,8 +174,8 @@ func Delegates(chain []Token, action string) bool {
 	return !slices.ContainsFunc(chain, func(t Token) bool { return !slices.Contains(t.Scopes.Actions, action) })
 }
 
-// Permits returns the reason code, with a sentence, of what keeps a use from being permitted by the first token of a chain; "" where nothing
-// does. Every token of the chain has to permit it.
+// Permits returns the reason code, with a sentence, of what keeps a use from being permitted by the first token of a chain; "" where
+// nothing does. Every token of the chain has to permit it.
 func Permits(chain []Token, u Use, now time.Time) (code, reason string) {
 	if code, reason = Holds(chain, now); code != "" {
 		return code, reason

@@ -11,7 +11,8 @@ import (
 // FuzzScopes reads scopes as they are sent and narrows the one by the other: what comes of it permits nothing that either refuses.
 func FuzzScopes(f *testing.F) {
 	f.Add(`{"rooms":["*"],"tools":["a","b"],"egress_domains":["*.x.org","x.org"],"action_types":["run.start"],"data_access":{"read":["*"],"write":["room:r"]}}`,
-		`{"rooms":["r"],"tools":["*"],"egress_domains":["a.x.org","*"],"action_types":["*"],"data_access":{"read":["run"],"write":["*"]}}`, "run.start", "r", "a", "a.x.org", "run")
+		`{"rooms":["r"],"tools":["*"],"egress_domains":["a.x.org","*"],"action_types":["*"],"data_access":{"read":["run"],"write":["*"]}}`,
+		"run.start", "r", "a", "a.x.org", "run")
 	f.Add(`{}`, `{"rooms":["*"]}`, "", "", "", "", "")
 	f.Add(`{"egress_domains":["*.a","*"]}`, `{"egress_domains":["*.b.a","b.a"]}`, "x", "", "", "c.b.a", "")
 	f.Add(`{"rooms":[""]}`, `{"egress_domains":["*.","A"]}`, "", "", "", "", "")
@@ -28,7 +29,8 @@ func FuzzScopes(f *testing.F) {
 			t.Errorf("%+v does not cover itself", a)
 		}
 		for _, use := range []token.Use{
-			{Action: action, Room: id.Room(room), Tool: tool, Domain: domain}, {Action: action, Anywhere: true, NoTool: tool != "", NoDomain: domain != ""},
+			{Action: action, Room: id.Room(room), Tool: tool, Domain: domain}, {Action: action, Anywhere: true, NoTool: tool != "",
+				NoDomain: domain != ""},
 			{Room: id.Room(room), Reads: token.Names(reads, room, id.Room(room))}, {Writes: token.Names(reads, room, "")},
 		} {
 			inBoth, _ := both.Refuses(use)

@@ -83,7 +83,8 @@ func (s Scopes) Check() error {
 // isDomain reports whether an entry is a host in small letters, a pattern of hosts, or any.
 func isDomain(e string) bool {
 	host := strings.TrimPrefix(e, "*.")
-	return e == Any || strings.Trim(host, "abcdefghijklmnopqrstuvwxyz0123456789.-") == "" && !strings.HasPrefix(host, ".") && !strings.HasSuffix(host, ".") &&
+	return e == Any || strings.Trim(host, "abcdefghijklmnopqrstuvwxyz0123456789.-") == "" && !strings.HasPrefix(host, ".") &&
+		!strings.HasSuffix(host, ".") &&
 		!strings.Contains(host, "..")
 }
 
@@ -180,8 +181,10 @@ func (s Scopes) Refuses(u Use) (code, reason string) {
 		lacks, required, forbidden string
 		what                       string
 	}{
-		{u.Tool != "" || u.NoTool, u.NoTool, l[1], []string{u.Tool}, policy.ReasonScopeToolMissing, policy.ReasonScopeToolRequired, policy.ReasonScopeTool, "this tool"},
-		{u.Domain != "" || u.NoDomain, u.NoDomain, l[2], []string{u.Domain}, policy.ReasonScopeDomainMissing, policy.ReasonScopeDomainRequired, policy.ReasonScopeDomain, "this host"},
+		{u.Tool != "" || u.NoTool, u.NoTool, l[1], []string{u.Tool}, policy.ReasonScopeToolMissing, policy.ReasonScopeToolRequired,
+			policy.ReasonScopeTool, "this tool"},
+		{u.Domain != "" || u.NoDomain, u.NoDomain, l[2], []string{u.Domain}, policy.ReasonScopeDomainMissing, policy.ReasonScopeDomainRequired,
+			policy.ReasonScopeDomain, "this host"},
 		{len(u.Reads) > 0, false, l[4], u.Reads, "", policy.ReasonScopeDataRequired, policy.ReasonScopeData, "to read this"},
 		{len(u.Writes) > 0, false, l[5], u.Writes, "", policy.ReasonScopeDataRequired, policy.ReasonScopeData, "to write this"},
 	} {

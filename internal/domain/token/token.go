@@ -1,7 +1,8 @@
 // Package token is capability tokens: authority that is narrowed, handed on and taken back.
 //
-// What a holder may do is what their role and the policy permit, and the scopes of the token, and those of every token that it was derived from, name.
-// A token by itself gives no right. A policy may rest on one: `allow.delegated` lets agents and services do what a person named in a token (Delegates).
+// What a holder may do is what their role and the policy permit, and the scopes of the token, and those of every token that it was
+// derived from, name. A token by itself gives no right. A policy may rest on one: `allow.delegated` lets agents and services do what a
+// person named in a token (Delegates).
 package token
 
 import (
@@ -57,17 +58,23 @@ func (t Token) Edge() (Edge, bool) {
 
 // The refusals to grant a token. What is refused of a delegation is recorded under the same codes.
 var (
-	ErrNotFound         = fault.New(fault.NotFound, policy.ReasonTokenNotFound, "there is no such capability token in this workspace")
-	ErrParentNotFound   = fault.New(fault.NotFound, "parent_token_not_found", "there is no such parent token in this workspace")
-	ErrParentNotYours   = fault.New(fault.Denied, "parent_token_grantor_mismatch", "only who holds the parent token derives others from it, and under a token only from that one and what was derived from it")
-	ErrParentRevoked    = fault.New(fault.Denied, "parent_token_revoked", "the parent token, or one that it was derived from, was revoked")
-	ErrParentExpired    = fault.New(fault.Denied, "parent_token_expired", "the time of the parent token, or of one that it was derived from, is over")
+	ErrNotFound       = fault.New(fault.NotFound, policy.ReasonTokenNotFound, "there is no such capability token in this workspace")
+	ErrParentNotFound = fault.New(fault.NotFound, "parent_token_not_found", "there is no such parent token in this workspace")
+	ErrParentNotYours = fault.New(fault.Denied, "parent_token_grantor_mismatch",
+		"only who holds the parent token derives others from it, and under a token only from that one and what was derived from it")
+	ErrParentRevoked = fault.New(fault.Denied, "parent_token_revoked", "the parent token, or one that it was derived from, was revoked")
+	ErrParentExpired = fault.New(fault.Denied, "parent_token_expired",
+		"the time of the parent token, or of one that it was derived from, is over")
 	ErrTooDeep          = fault.New(fault.Denied, "delegation_depth_exceeded", "a token may be handed on %d times at most", MaxDepth)
-	ErrIssuedToNotFound = fault.New(fault.NotFound, "issued_to_principal_not_found", "there is nobody of that id in this workspace to whom the token could be issued")
-	ErrGrantorNotFound  = fault.New(fault.NotFound, "granted_by_principal_not_found", "whoever grants the token is not known in this workspace")
-	ErrInvalidUntil     = fault.New(fault.Invalid, "invalid_valid_until", "valid_until must lie in the future")
-	ErrUnknownAction    = fault.New(fault.Invalid, "invalid_action", "there is no such action, so that a token for it permits nothing")
-	ErrPermitsNothing   = fault.New(fault.Invalid, "capability_permits_nothing", "this token would permit nothing").
+	ErrIssuedToNotFound = fault.New(fault.NotFound, "issued_to_principal_not_found",
+		"there is nobody of that id in this workspace to whom the token could be issued")
+	ErrGrantorNotFound = fault.New(fault.NotFound, "granted_by_principal_not_found",
+		"whoever grants the token is not known in this workspace")
+	ErrInvalidUntil   = fault.New(fault.Invalid, "invalid_valid_until", "valid_until must lie in the future")
+	ErrUnknownAction  = fault.New(fault.Invalid, "invalid_action", "there is no such action, so that a token for it permits nothing")
+	ErrPermitsNothing = fault.New(fault.Invalid, "capability_permits_nothing", "this token would permit nothing").
 				With("Name what it is for: action_types, or data_access.read to see something.")
-	ErrInvalidScopes = fault.New(fault.Invalid, "invalid_scopes", "a scope has at most %d entries of 1 to %d bytes of printable ASCII; a domain is a host in small letters, *.host, or *", MaxEntries, MaxEntryBytes)
+	ErrInvalidScopes = fault.New(fault.Invalid, "invalid_scopes",
+		"a scope has at most %d entries of 1 to %d bytes of printable ASCII; a domain is a host in small letters, *.host, or *", MaxEntries,
+		MaxEntryBytes)
 )

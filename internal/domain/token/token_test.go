@@ -30,7 +30,8 @@ func entries(t *rapid.T, words []string, label string) []string {
 
 func scopes(t *rapid.T, label string) token.Scopes {
 	return token.Scopes{
-		Rooms: entries(t, plainWords, label+" rooms"), Tools: entries(t, plainWords, label+" tools"), Domains: entries(t, domainWords, label+" domains"),
+		Rooms: entries(t, plainWords, label+" rooms"), Tools: entries(t, plainWords, label+" tools"), Domains: entries(t, domainWords,
+			label+" domains"),
 		Actions: entries(t, plainWords, label+" actions"),
 		Data:    token.Data{Read: entries(t, plainWords, label+" read"), Write: entries(t, plainWords, label+" write")},
 	}
@@ -41,7 +42,8 @@ func use(t *rapid.T) token.Use {
 		return rapid.SampledFrom(append([]string{""}, plainWords[1:]...)).Draw(t, label)
 	}
 	u := token.Use{
-		Action: word("action"), Room: id.Room(word("room")), Tool: word("tool"), Domain: rapid.SampledFrom([]string{"", "a.org", "b.a.org", "x.org", "org"}).Draw(t, "domain"),
+		Action: word("action"), Room: id.Room(word("room")), Tool: word("tool"), Domain: rapid.SampledFrom([]string{"", "a.org", "b.a.org",
+			"x.org", "org"}).Draw(t, "domain"),
 		Anywhere: rapid.Bool().Draw(t, "anywhere"), NoTool: rapid.Bool().Draw(t, "no tool"), NoDomain: rapid.Bool().Draw(t, "no domain"),
 	}
 	if w := word("reads"); w != "" {
@@ -53,8 +55,8 @@ func use(t *rapid.T) token.Use {
 	return u
 }
 
-// TestThreat17AChildNeverExceedsItsParent is P-Attenuate: over random scopes, ends and depths, what a derived token permits every token above
-// it permits, it never ends later, and nothing is derived beyond the depth.
+// TestThreat17AChildNeverExceedsItsParent is P-Attenuate: over random scopes, ends and depths, what a derived token permits every token
+// above it permits, it never ends later, and nothing is derived beyond the depth.
 func TestThreat17AChildNeverExceedsItsParent(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		holder := id.Principal("usr_a")
@@ -129,7 +131,8 @@ func until(t *rapid.T) time.Time {
 }
 
 func made(g token.Granted, n int) token.Token {
-	return token.Token{ID: id.Token(fmt.Sprint("cap_", n)), IssuedTo: g.IssuedTo, Parent: g.Parent, Depth: g.Depth, Scopes: g.Scopes, ValidUntil: g.ValidUntil}
+	return token.Token{ID: id.Token(fmt.Sprint("cap_", n)), IssuedTo: g.IssuedTo, Parent: g.Parent, Depth: g.Depth, Scopes: g.Scopes,
+		ValidUntil: g.ValidUntil}
 }
 
 func TestRefusals(t *testing.T) {
@@ -165,10 +168,13 @@ func TestRefusals(t *testing.T) {
 		{"a host in capitals", narrow, in(token.Use{Domain: "B.org"}), policy.ReasonScopeDomain},
 		{"no host", narrow, in(token.Use{NoDomain: true}), policy.ReasonScopeDomainMissing},
 		{"no domains", token.Scopes{Rooms: []string{"*"}}, token.Use{Domain: "b.org"}, policy.ReasonScopeDomainRequired},
-		{"data by type", token.Scopes{Rooms: []string{"*"}, Data: token.Data{Read: []string{"run"}}}, token.Use{Reads: token.Names("run", "r", "")}, ""},
+		{"data by type", token.Scopes{Rooms: []string{"*"}, Data: token.Data{Read: []string{"run"}}}, token.Use{Reads: token.Names("run", "r",
+			"")}, ""},
 		{"data by room", narrow, in(token.Use{Reads: token.Names("anything", "x", "room_1")}), ""},
-		{"data by name", token.Scopes{Rooms: []string{"*"}, Data: token.Data{Read: []string{"resource:event:e1"}}}, token.Use{Reads: token.Names("event", "e1", "")}, ""},
-		{"data of another name", token.Scopes{Rooms: []string{"*"}, Data: token.Data{Read: []string{"resource:event:e1"}}}, token.Use{Reads: token.Names("event", "e2", "")}, policy.ReasonScopeData},
+		{"data by name", token.Scopes{Rooms: []string{"*"}, Data: token.Data{Read: []string{"resource:event:e1"}}},
+			token.Use{Reads: token.Names("event", "e1", "")}, ""},
+		{"data of another name", token.Scopes{Rooms: []string{"*"}, Data: token.Data{Read: []string{"resource:event:e1"}}},
+			token.Use{Reads: token.Names("event", "e2", "")}, policy.ReasonScopeData},
 		{"no data", token.Scopes{Rooms: []string{"*"}}, token.Use{Reads: []string{"run"}}, policy.ReasonScopeDataRequired},
 		{"reading is no writing", narrow, in(token.Use{Writes: token.Names("run", "", "")}), policy.ReasonScopeData},
 		{"writing its type", narrow, in(token.Use{Writes: token.Names("file", "a.txt", "")}), ""},
@@ -197,15 +203,18 @@ func TestDelegation(t *testing.T) {
 		{"by the holder of the root", []token.Token{child, root}, "usr_a", g, token.ErrParentNotYours},
 		{"revoked", []token.Token{with(child, func(t *token.Token) { t.RevokedAt = now }), root}, "agt_b", g, token.ErrParentRevoked},
 		{"revoked above", []token.Token{child, with(root, func(t *token.Token) { t.RevokedAt = now })}, "agt_b", g, token.ErrParentRevoked},
-		{"its last moment is over", []token.Token{with(child, func(t *token.Token) { t.ValidUntil = now }), root}, "agt_b", g, token.ErrParentExpired},
+		{"its last moment is over", []token.Token{with(child, func(t *token.Token) { t.ValidUntil = now }), root}, "agt_b", g,
+			token.ErrParentExpired},
 		{"in its last moment", []token.Token{with(child, func(t *token.Token) { t.ValidUntil = now.Add(1) }), root}, "agt_b", g, nil},
 		{"expired above", []token.Token{child, with(root, func(t *token.Token) { t.ValidUntil = now })}, "agt_b", g, token.ErrParentExpired},
 		{"with a gap", []token.Token{child}, "agt_b", g, token.ErrParentNotFound},
 		{"of another token", []token.Token{root}, "usr_a", g, token.ErrParentNotFound},
 		{"of none", nil, "agt_b", g, token.ErrParentNotFound},
 		{"too deep", []token.Token{with(child, func(t *token.Token) { t.Depth = token.MaxDepth }), root}, "agt_b", g, token.ErrTooDeep},
-		{"until now", []token.Token{child, root}, "agt_b", token.Grant{IssuedTo: "agt_c", Parent: "cap_1", ValidUntil: now}, token.ErrInvalidUntil},
-		{"with a bad scope", []token.Token{child, root}, "agt_b", token.Grant{IssuedTo: "agt_c", Parent: "cap_1", Scopes: token.Scopes{Tools: []string{""}}}, token.ErrInvalidScopes},
+		{"until now", []token.Token{child, root}, "agt_b", token.Grant{IssuedTo: "agt_c", Parent: "cap_1", ValidUntil: now},
+			token.ErrInvalidUntil},
+		{"with a bad scope", []token.Token{child, root}, "agt_b", token.Grant{IssuedTo: "agt_c", Parent: "cap_1",
+			Scopes: token.Scopes{Tools: []string{""}}}, token.ErrInvalidScopes},
 	} {
 		got, err := c.grant.Delegate(c.chain, c.by, now)
 		if fault.CodeOf(err) != fault.CodeOf(c.want) {
@@ -260,7 +269,8 @@ func TestAChainIsReadToItsRoot(t *testing.T) {
 	docs["cap_orphan"] = token.Token{ID: "cap_orphan", Parent: "cap_gone"}
 	docs["cap_other"] = token.Token{ID: "cap_0"}
 	read := func(t id.Token) (token.Token, error) { return docs[t], nil }
-	for name, want := range map[id.Token]int{"cap_0": 1, "cap_3": 4, "cap_4": 0, "cap_loop": 0, "cap_orphan": 0, "cap_other": 0, "cap_none": 0} {
+	for name, want := range map[id.Token]int{"cap_0": 1, "cap_3": 4, "cap_4": 0, "cap_loop": 0, "cap_orphan": 0, "cap_other": 0,
+		"cap_none": 0} {
 		chain, err := token.Chain(name, read)
 		if len(chain) != want || (err == nil) != (want > 0) {
 			t.Errorf("%s: got %d tokens, %v, want %d", name, len(chain), err, want)
@@ -287,10 +297,12 @@ func TestEvolve(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if doc.ID != "cap_1" || doc.IssuedTo != "agt_1" || doc.RevokedBy != "usr_1" || doc.Reason != "enough" || !doc.RevokedAt.Equal(now) || doc.Workspace != "ws_dev" {
+	if doc.ID != "cap_1" || doc.IssuedTo != "agt_1" || doc.RevokedBy != "usr_1" || doc.Reason != "enough" || !doc.RevokedAt.Equal(now) ||
+		doc.Workspace != "ws_dev" {
 		t.Errorf("got %+v", doc)
 	}
-	if edge, ok := doc.Edge(); !ok || edge.Parent != "cap_0" || edge.Child != "cap_1" || edge.From != "usr_1" || edge.To != "agt_1" || edge.Depth != 1 {
+	if edge, ok := doc.Edge(); !ok || edge.Parent != "cap_0" || edge.Child != "cap_1" || edge.From != "usr_1" || edge.To != "agt_1" ||
+		edge.Depth != 1 {
 		t.Errorf("got %+v", edge)
 	}
 	if _, err := doc.Evolve(at(token.GrantedType, `[`)); err == nil {
@@ -303,7 +315,8 @@ func TestATokenThatPermitsNothingIsNotUseful(t *testing.T) {
 	acts := func(actions ...string) token.Scopes {
 		return token.Scopes{Rooms: []string{token.Any}, Actions: actions}
 	}
-	root := token.Token{ID: "cap_1", IssuedTo: "agt_a", Scopes: token.Scopes{Rooms: []string{"room_a"}, Actions: []string{policy.FileRead}, Data: token.Data{Read: []string{"file"}}}}
+	root := token.Token{ID: "cap_1", IssuedTo: "agt_a", Scopes: token.Scopes{Rooms: []string{"room_a"}, Actions: []string{policy.FileRead},
+		Data: token.Data{Read: []string{"file"}}}}
 	for _, c := range []struct {
 		name    string
 		derived bool
@@ -323,7 +336,8 @@ func TestATokenThatPermitsNothingIsNotUseful(t *testing.T) {
 		{"what the parent permits", true, token.Scopes{Rooms: []string{"room_a"}, Actions: []string{policy.FileRead}}, "", "", nil},
 		{"less of it", true, acts(policy.FileRead, policy.FileCreate), "", "", []string{"rooms *", "action_types file.create"}},
 		{"none of the actions", true, acts(policy.FileCreate), "capability_permits_nothing", "action_types", nil},
-		{"none of the rooms", true, token.Scopes{Rooms: []string{"room_b"}, Actions: []string{policy.FileRead}}, "capability_permits_nothing", "rooms", nil},
+		{"none of the rooms", true, token.Scopes{Rooms: []string{"room_b"}, Actions: []string{policy.FileRead}}, "capability_permits_nothing",
+			"rooms", nil},
 	} {
 		g := token.Grant{IssuedTo: "agt_b", Scopes: c.scopes}
 		granted, err := g.Root("agt_a", now)

@@ -9,8 +9,8 @@ import (
 	"agentbox/internal/domain/policy"
 )
 
-// Workspaces is the name of the documents of workspaces. The key of one is the workspace; it stands in that workspace itself, and comes along
-// when that is moved.
+// Workspaces is the name of the documents of workspaces. The key of one is the workspace; it stands in that workspace itself, and comes
+// along when that is moved.
 const Workspaces = "workspaces"
 
 // Kind says whose a workspace is.
@@ -51,7 +51,8 @@ type Workspace struct {
 }
 
 // ErrArchived refuses what would be done or recorded in an archived workspace.
-var ErrArchived = fault.New(fault.Denied, policy.ReasonArchived, "the workspace is archived: nothing is done or said in it any more, and everything in it can be read").
+var ErrArchived = fault.New(fault.Denied, policy.ReasonArchived,
+	"the workspace is archived: nothing is done or said in it any more, and everything in it can be read").
 	With("Work in another workspace.")
 
 // Archived reports whether nothing is done in the workspace any more.
@@ -97,10 +98,12 @@ type Archiving struct {
 
 // The refusals of what is said of workspaces.
 var (
-	ErrExists  = fault.New(fault.Conflict, "workspace_exists", "there is a workspace of that name in this installation; choose another one")
-	ErrNone    = fault.New(fault.NotFound, "workspace_not_found", "there is no such workspace, or it is not yours")
-	ErrKeep    = fault.New(fault.Conflict, "workspace_needed", "%s is the installation's own workspace and is never archived", id.DefaultWorkspace)
-	ErrNotHere = fault.New(fault.Denied, "workspace_not_permitted", "workspaces are made, changed and unarchived by the owners of %s, to whom the installation belongs", id.DefaultWorkspace)
+	ErrExists = fault.New(fault.Conflict, "workspace_exists", "there is a workspace of that name in this installation; choose another one")
+	ErrNone   = fault.New(fault.NotFound, "workspace_not_found", "there is no such workspace, or it is not yours")
+	ErrKeep   = fault.New(fault.Conflict, "workspace_needed", "%s is the installation's own workspace and is never archived",
+		id.DefaultWorkspace)
+	ErrNotHere = fault.New(fault.Denied, "workspace_not_permitted",
+		"workspaces are made, changed and unarchived by the owners of %s, to whom the installation belongs", id.DefaultWorkspace)
 )
 
 // MaxReason is how long the reason of an archiving may be, in bytes.
@@ -128,7 +131,8 @@ func checkTasks(n int) error {
 func (u Updated) Check() error {
 	switch {
 	case u.Name == "" && u.Tasks == 0:
-		return fault.New(fault.Invalid, "nothing_to_change", "nothing was said of the workspace; name what changes: display_name or max_concurrent_tasks")
+		return fault.New(fault.Invalid, "nothing_to_change",
+			"nothing was said of the workspace; name what changes: display_name or max_concurrent_tasks")
 	case u.Tasks == 0:
 		return nil
 	}
@@ -152,7 +156,8 @@ func (w Workspace) Evolve(e event.Event) (Workspace, error) {
 	switch e.Type {
 	case EventCreated:
 		d, err := event.Decode[Created](e)
-		return Workspace{ID: e.Workspace, Kind: d.Kind, Name: d.Name, Tasks: d.Tasks, State: ActiveState, CreatedBy: e.Principal, CreatedAt: e.OccurredAt}, err
+		return Workspace{ID: e.Workspace, Kind: d.Kind, Name: d.Name, Tasks: d.Tasks, State: ActiveState, CreatedBy: e.Principal,
+			CreatedAt: e.OccurredAt}, err
 	case EventUpdated:
 		d, err := event.Decode[Updated](e)
 		if d.Name != "" {

@@ -144,7 +144,8 @@ func (e *Evaluator) bundle(b policy.Bundle) (*compiled, error) {
 	return c, nil
 }
 
-// keep remembers a bundle. One more than maxCompiled costs any other one its place, so that nobody who tries policies out makes all be compiled again.
+// keep remembers a bundle. One more than maxCompiled costs any other one its place, so that nobody who tries policies out makes all be
+// compiled again.
 func (e *Evaluator) keep(hash event.Digest, c *compiled) {
 	if _, known := e.compiled[hash]; !known && len(e.compiled) >= maxCompiled {
 		for other := range e.compiled {
@@ -162,7 +163,8 @@ func compile(b policy.Bundle) (*compiled, error) {
 	}
 	list, err := cedar.NewPolicyListFromBytes(b.Name, []byte(b.Cedar))
 	if err != nil {
-		return nil, fault.Wrap(err, fault.Invalid, "policy_invalid", "the policy cannot be read: %.300s", strings.TrimPrefix(err.Error(), "parser error: "))
+		return nil, fault.Wrap(err, fault.Invalid, "policy_invalid", "the policy cannot be read: %.300s", strings.TrimPrefix(err.Error(),
+			"parser error: "))
 	}
 	c := &compiled{rules: make(map[cedar.PolicyID]rule, len(list))}
 	ids := make([]cedar.PolicyID, len(list))

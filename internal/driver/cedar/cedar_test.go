@@ -73,13 +73,18 @@ func TestEvaluate(t *testing.T) {
 
 func TestFactsReachThePolicy(t *testing.T) {
 	f := policy.Facts{
-		Principal: agent, Workspace: "ws_dev", Space: "spc_1", Action: "shell.exec", Role: "member", Path: "a/b", Size: 1, MaxBytes: 2, Overwrite: true, Mode: "0755",
-		Command: "ls", Args: []string{"-l"}, Line: "ls -l", Traits: []string{"network"}, TimeoutMS: 3, Tool: "t", Method: "GET", Target: "h", Delegated: true,
+		Principal: agent, Workspace: "ws_dev", Space: "spc_1", Action: "shell.exec", Role: "member", Path: "a/b", Size: 1, MaxBytes: 2,
+		Overwrite: true, Mode: "0755",
+		Command: "ls", Args: []string{"-l"}, Line: "ls -l", Traits: []string{"network"}, TimeoutMS: 3, Tool: "t", Method: "GET", Target: "h",
+		Delegated: true,
 	}
 	for _, when := range []string{
-		`principal == Agent::"agt_00000000000000000000000001"`, `principal is Agent`, `action == Action::"shell.exec"`, `resource == Space::"spc_1"`,
-		`context.workspace == "ws_dev"`, `context.role == "member"`, `context.path like "a/*"`, `context.size_bytes == 1`, `context.max_bytes == 2`,
-		`context.overwrite`, `context.mode == "0755"`, `context.command == "ls"`, `context.args.contains("-l")`, `context.line == "ls -l"`, `context.traits.contains("network")`,
+		`principal == Agent::"agt_00000000000000000000000001"`, `principal is Agent`, `action == Action::"shell.exec"`,
+		`resource == Space::"spc_1"`,
+		`context.workspace == "ws_dev"`, `context.role == "member"`, `context.path like "a/*"`, `context.size_bytes == 1`,
+		`context.max_bytes == 2`,
+		`context.overwrite`, `context.mode == "0755"`, `context.command == "ls"`, `context.args.contains("-l")`, `context.line == "ls -l"`,
+		`context.traits.contains("network")`,
 		`context.timeout_ms == 3`, `context.tool == "t"`, `context.method == "GET"`, `context.target == "h"`, `context.delegated`,
 	} {
 		b := bundle(t, `permit (principal, action, resource) when { `+when+` };`)
@@ -120,7 +125,8 @@ func TestValidateNamesThePlace(t *testing.T) {
 			t.Errorf("%s: evaluated to %v, %v", c.text, v.Outcome, err)
 		}
 	}
-	if _, err := policy.NewBundle("test", strings.Repeat("x", policy.MaxBundleBytes+1), policy.Limits{FileBytes: 1, CommandMS: 1}); fault.KindOf(err) != fault.Invalid {
+	if _, err := policy.NewBundle("test", strings.Repeat("x", policy.MaxBundleBytes+1), policy.Limits{FileBytes: 1,
+		CommandMS: 1}); fault.KindOf(err) != fault.Invalid {
 		t.Errorf("a bundle that is too large: got %v", err)
 	}
 }

@@ -12,7 +12,8 @@ import (
 func TestBundlesAreKept(t *testing.T) {
 	e := New()
 	made := func(n int) policy.Bundle {
-		b, err := policy.NewBundle("test", fmt.Sprintf("permit (principal, action, resource) when { context.size_bytes == %d };", n), policy.Limits{FileBytes: 1, CommandMS: 1})
+		b, err := policy.NewBundle("test", fmt.Sprintf("permit (principal, action, resource) when { context.size_bytes == %d };", n),
+			policy.Limits{FileBytes: 1, CommandMS: 1})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -12,7 +12,8 @@ import (
 
 // attributes are the names of everything that stands in a context.
 var attributes = []string{
-	"workspace", "role", "path", "size_bytes", "max_bytes", "overwrite", "mode", "command", "args", "line", "traits", "timeout_ms", "tool", "method",
+	"workspace", "role", "path", "size_bytes", "max_bytes", "overwrite", "mode", "command", "args", "line", "traits", "timeout_ms", "tool",
+	"method",
 	"target", "delegated",
 }
 

@@ -22,7 +22,8 @@ func TestLookedAt(t *testing.T) {
 		{`context["path"] == "x"`, []string{"path"}},
 		{`context has path && context.size_bytes < 10`, []string{"path", "size_bytes"}},
 		{`context has unheard_of`, nil},
-		{`if context.overwrite then context.traits.contains("x") else !(context.args.containsAny([context.tool]))`, []string{"overwrite", "args", "traits", "tool"}},
+		{`if context.overwrite then context.traits.contains("x") else !(context.args.containsAny([context.tool]))`, []string{"overwrite", "args",
+			"traits", "tool"}},
 		{`{"a": context.line}.a == "x"`, []string{"line"}},
 		{`{"Var": context.line, "left": "context", "attr": "path"} == {}`, []string{"line"}},
 		{`"context" == "context.path"`, nil},
@@ -57,14 +58,16 @@ func TestVerdictNeedsOnlyWhatIsAsked(t *testing.T) {
 	}
 	heads := rapid.SampledFrom([]string{
 		`principal, action`, `principal, action == Action::"file.create"`, `principal is User, action == Action::"shell.exec"`,
-		`principal == Agent::"agt_x", action == Action::"shell.exec"`, `principal, action == Other::"file.create"`, `principal, action == Action::""`,
+		`principal == Agent::"agt_x", action == Action::"shell.exec"`, `principal, action == Other::"file.create"`,
+		`principal, action == Action::""`,
 		`principal, action in Action::"file.create"`, `principal, action in [Action::"file.create", Action::"shell.exec"]`,
 	})
 	rapid.Check(t, func(t *rapid.T) {
 		text := ""
 		for i, n := 0, rapid.IntRange(1, 5).Draw(t, "policies"); i < n; i++ {
 			text += fmt.Sprintf("%s (%s, resource) when { %s };\n",
-				rapid.SampledFrom([]string{"permit", "forbid", "@decision(\"require_approval\") permit"}).Draw(t, "effect"), heads.Draw(t, "head"), rapid.SampledFrom(conditions).Draw(t, "condition"))
+				rapid.SampledFrom([]string{"permit", "forbid", "@decision(\"require_approval\") permit"}).Draw(t, "effect"), heads.Draw(t, "head"),
+				rapid.SampledFrom(conditions).Draw(t, "condition"))
 		}
 		b, err := policy.NewBundle("test", text, policy.Limits{FileBytes: 1, CommandMS: 1})
 		if err != nil {
@@ -84,9 +87,11 @@ func TestVerdictNeedsOnlyWhatIsAsked(t *testing.T) {
 		}
 		word := rapid.SampledFrom([]string{"", "x", "y", "a.md"})
 		f := policy.Facts{
-			Principal: "agt_x", Action: rapid.SampledFrom([]string{policy.FileCreate, policy.ShellExec, policy.FileRead, ""}).Draw(t, "action"), Path: word.Draw(t, "path"), Size: rapid.Int64Range(0, 20).Draw(t, "size"),
-			Overwrite: rapid.Bool().Draw(t, "overwrite"), Mode: word.Draw(t, "mode"), Args: rapid.SliceOf(word).Draw(t, "args"), Traits: rapid.SliceOf(word).Draw(t, "traits"),
-			Tool: word.Draw(t, "tool"),
+			Principal: "agt_x", Action: rapid.SampledFrom([]string{policy.FileCreate, policy.ShellExec, policy.FileRead, ""}).Draw(t, "action"),
+			Path: word.Draw(t, "path"), Size: rapid.Int64Range(0, 20).Draw(t, "size"),
+			Overwrite: rapid.Bool().Draw(t, "overwrite"), Mode: word.Draw(t, "mode"), Args: rapid.SliceOf(word).Draw(t, "args"),
+			Traits: rapid.SliceOf(word).Draw(t, "traits"),
+			Tool:   word.Draw(t, "tool"),
 		}
 		got, want := fmt.Sprint(some.evaluate(f)), fmt.Sprint(all.evaluate(f))
 		if got != want {

@@ -25,7 +25,8 @@ const (
 // the folder; other links, what is neither file nor folder nor link, and names that another system could read as a path (with a backslash,
 // a control character, or not UTF-8) are left out, and the archive's comment says how many. Bounds are judged before the first byte is
 // written; should code in the space make more of it during the call, the archive ends without its directory, so that no reader takes it
-// for whole. What may refuses is left out like that, and counts towards the bounds. Files that change meanwhile are stored as they were read.
+// for whole. What may refuses is left out like that, and counts towards the bounds. Files that change meanwhile are stored as they were
+// read.
 func (f *Files) Archive(ctx context.Context, p policy.Permit, w io.Writer, may func(path string) bool) error {
 	a, root, err := f.begin(ctx, p, policy.FileArchive)
 	if err != nil {
@@ -40,7 +41,8 @@ func (f *Files) Archive(ctx context.Context, p policy.Permit, w io.Writer, may f
 		return beneath.Refusal(err, a.Path)
 	}
 	if z.used > z.bytes {
-		return fault.New(fault.Exhausted, space.ErrArchiveTooLarge.Code, "%+q holds %d bytes; an archive takes at most %d", a.Path, z.used, z.bytes)
+		return fault.New(fault.Exhausted, space.ErrArchiveTooLarge.Code, "%+q holds %d bytes; an archive takes at most %d", a.Path, z.used,
+			z.bytes)
 	}
 	z.used, z.entries, z.left = 0, 0, 0
 	z.zip = zip.NewWriter(w)
@@ -48,7 +50,9 @@ func (f *Files) Archive(ctx context.Context, p policy.Permit, w io.Writer, may f
 		return beneath.Refusal(err, a.Path)
 	}
 	if z.left > 0 {
-		if err := z.zip.SetComment(fmt.Sprintf("left out: %d links that point outside, special files, unportable names or files that policy keeps from being read", z.left)); err != nil {
+		if err := z.zip.SetComment(
+			fmt.Sprintf("left out: %d links that point outside, special files, unportable names or files that policy keeps from being read",
+				z.left)); err != nil {
 			return beneath.Refusal(err, a.Path)
 		}
 	}
@@ -88,7 +92,8 @@ func (z *zipper) enter() error {
 		return err
 	}
 	if z.entries++; z.entries > MaxArchiveEntries {
-		return fault.New(fault.Exhausted, space.ErrArchiveTooLarge.Code, "%+q holds more than %d entries, the most that an archive takes", z.folder, MaxArchiveEntries)
+		return fault.New(fault.Exhausted, space.ErrArchiveTooLarge.Code, "%+q holds more than %d entries, the most that an archive takes",
+			z.folder, MaxArchiveEntries)
 	}
 	return nil
 }

@@ -24,8 +24,8 @@ import (
 // smallBlob is the size up to which content is verified and served from memory.
 const smallBlob = 1 << 20
 
-// Blobs is a blob.Store in a folder: `<dir>/ab/cdef....sealed` by the digits of the hash. What an earlier version stored lies there without the
-// suffix, as it is, and is read all the same.
+// Blobs is a blob.Store in a folder: `<dir>/ab/cdef....sealed` by the digits of the hash. What an earlier version stored lies there
+// without the suffix, as it is, and is read all the same.
 type Blobs struct {
 	dir     string
 	keys    vault.Keys
@@ -44,14 +44,14 @@ const (
 
 var _ blob.Store = (*Blobs)(nil)
 
-// OpenBlobs opens the folder, makes it if needed, and removes what an earlier daemon left half written. What is put is sealed under keys. Names
-// of temporary files are drawn from entropy, which must be safe for concurrent use.
+// OpenBlobs opens the folder, makes it if needed, and removes what an earlier daemon left half written. What is put is sealed under keys.
+// Names of temporary files are drawn from entropy, which must be safe for concurrent use.
 func OpenBlobs(ctx context.Context, dir string, keys vault.Keys, entropy io.Reader) (*Blobs, error) {
 	return openBlobs(ctx, &Blobs{dir: dir, keys: keys, entropy: entropy, staging: filepath.Join(dir, stagingFolder)})
 }
 
-// OpenSharedBlobs is OpenBlobs for a folder that several daemons have open, each under a name of its own. What one of them has just put is left
-// alone by the sweeps of another.
+// OpenSharedBlobs is OpenBlobs for a folder that several daemons have open, each under a name of its own. What one of them has just put
+// is left alone by the sweeps of another.
 func OpenSharedBlobs(ctx context.Context, dir, name string, keys vault.Keys, entropy io.Reader) (*Blobs, error) {
 	return openBlobs(ctx, &Blobs{dir: dir, keys: keys, entropy: entropy, staging: filepath.Join(dir, stagingFolder+"-"+name), shared: true})
 }

@@ -10,12 +10,12 @@ import (
 	"agentbox/internal/driver/disk/internal/beneath"
 )
 
-// carried is how many names a folder of withheld files may have for a fork: as many as there are. Who looks for what must not be lost passes
-// over nothing.
+// carried is how many names a folder of withheld files may have for a fork: as many as there are. Who looks for what must not be lost
+// passes over nothing.
 const carried = 1<<31 - 2
 
-// carryAside gives a fork what is withheld in the other space, as it is now: all of it, or the fork is not made. A person may change what is
-// withheld meanwhile; then it looks again, and what it has copied by then stays.
+// carryAside gives a fork what is withheld in the other space, as it is now: all of it, or the fork is not made. A person may change what
+// is withheld meanwhile; then it looks again, and what it has copied by then stays.
 func (f *Files) carryAside(ctx context.Context, from string) (int, error) {
 	rules, err := readRules(from)
 	source, failed := beneath.Root(filepath.Join(from, withheldFiles))

@@ -21,7 +21,8 @@ import (
 // withContexts makes an empty space in which code has run cells that read a secret.
 func withContexts(t *testing.T, s filestest.Subject) (dir string) {
 	t.Helper()
-	if _, err := s.Store.Create(t.Context(), s.Issue(policy.Action{Type: policy.SpaceCreate, Space: filestest.One}), s.UID, filestest.Limits, space.Seed{}); err != nil {
+	if _, err := s.Store.Create(t.Context(), s.Issue(policy.Action{Type: policy.SpaceCreate, Space: filestest.One}), s.UID, filestest.Limits,
+		space.Seed{}); err != nil {
 		t.Fatal(err)
 	}
 	_, dir, err := s.Store.Open(filestest.One, s.UID, filestest.Limits)
@@ -29,8 +30,10 @@ func withContexts(t *testing.T, s filestest.Subject) (dir string) {
 		t.Fatal(err)
 	}
 	for name, text := range map[string]string{
-		".env": "secret", ".agentbox/contexts/c.py": "memory of secret", ".agentbox/contexts/c.js": "memory of secret", ".agentbox/contexts/d.py.new": "memory of secret",
-		".agentbox/contexts/notes.txt": "plain", ".agentbox/contexts/x.key": "key", ".agentbox/other": "plain", "src/.agentbox/contexts/c.py": "plain",
+		".env": "secret", ".agentbox/contexts/c.py": "memory of secret", ".agentbox/contexts/c.js": "memory of secret",
+		".agentbox/contexts/d.py.new":  "memory of secret",
+		".agentbox/contexts/notes.txt": "plain", ".agentbox/contexts/x.key": "key", ".agentbox/other": "plain",
+		"src/.agentbox/contexts/c.py": "plain",
 	} {
 		digs(t, dir, name, text)
 	}
@@ -59,7 +62,8 @@ func rewound(t *testing.T, s filestest.Subject, to space.Snapshot) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := h.Rewind(t.Context(), s.Issue(policy.Action{Type: policy.SpaceRewind, Space: filestest.One, Content: to.Root})); err != nil {
+	if _, _, err := h.Rewind(t.Context(), s.Issue(policy.Action{Type: policy.SpaceRewind, Space: filestest.One,
+		Content: to.Root})); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -68,7 +72,8 @@ func rewound(t *testing.T, s filestest.Subject, to space.Snapshot) {
 func forked(t *testing.T, s filestest.Subject, to id.Space, at space.Snapshot, strict bool) string {
 	t.Helper()
 	fork := policy.Action{Type: policy.SpaceFork, Space: to, Target: string(filestest.One), Content: at.Root}
-	if _, err := s.Store.Create(t.Context(), s.Issue(fork), s.UID, filestest.Limits, space.Seed{Space: filestest.One, Snapshot: at.Root, Withhold: &secrets, Strict: strict}); err != nil {
+	if _, err := s.Store.Create(t.Context(), s.Issue(fork), s.UID, filestest.Limits, space.Seed{Space: filestest.One, Snapshot: at.Root,
+		Withhold: &secrets, Strict: strict}); err != nil {
 		t.Fatal(err)
 	}
 	_, dir, err := s.Store.Open(to, s.UID, filestest.Limits)
@@ -78,8 +83,8 @@ func forked(t *testing.T, s filestest.Subject, to id.Space, at space.Snapshot, s
 	return dir
 }
 
-// TestThreatAContextOutlivesAStricterPolicy changes what is withheld: the interpreter contexts are gone then, after a rewind to before, in a fork of
-// before, and where the daemon ended on the way. What only lies beside them stays.
+// TestThreatAContextOutlivesAStricterPolicy changes what is withheld: the interpreter contexts are gone then, after a rewind to before,
+// in a fork of before, and where the daemon ended on the way. What only lies beside them stays.
 func TestThreatAContextOutlivesAStricterPolicy(t *testing.T) {
 	root := t.TempDir()
 	s := openSpacesIn(t, root)
@@ -130,8 +135,8 @@ func TestThreatAContextOutlivesAStricterPolicy(t *testing.T) {
 	clean("after a restart", dir)
 }
 
-// TestAContextStaysWhereNothingElseIsWithheld pins another policy that withholds the same: contexts stay, also after a rewind and in a fork, until one
-// withholds something else.
+// TestAContextStaysWhereNothingElseIsWithheld pins another policy that withholds the same: contexts stay, also after a rewind and in a
+// fork, until one withholds something else.
 func TestAContextStaysWhereNothingElseIsWithheld(t *testing.T) {
 	root := t.TempDir()
 	s := openSpacesIn(t, root)
@@ -166,7 +171,8 @@ func TestALinkInPlaceOfTheContextsGoes(t *testing.T) {
 	for _, link := range []string{".agentbox", ".agentbox/contexts"} {
 		s := openSpaces(t)
 		dir := withContexts(t, s)
-		if err := errors.Join(os.Rename(filepath.Join(dir, link), filepath.Join(dir, "kept")), os.Symlink(filepath.Join(dir, "kept"), filepath.Join(dir, link))); err != nil {
+		if err := errors.Join(os.Rename(filepath.Join(dir, link), filepath.Join(dir, "kept")), os.Symlink(filepath.Join(dir, "kept"),
+			filepath.Join(dir, link))); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := s.Store.KeepAside(t.Context(), filestest.One, s.UID, filestest.Limits, secrets, true); err != nil {
@@ -194,7 +200,8 @@ func TestAForkLosesNoWithheldFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	aside := filepath.Join(root, string(filestest.One), "withheld", "files")
-	if err := errors.Join(os.Mkdir(filepath.Join(aside, "empty.key"), 0o700), os.Symlink("../nowhere", filepath.Join(aside, "link.env"))); err != nil {
+	if err := errors.Join(os.Mkdir(filepath.Join(aside, "empty.key"), 0o700), os.Symlink("../nowhere", filepath.Join(aside,
+		"link.env"))); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.RemoveAll(filepath.Join(dir, "d")); err != nil { // of folders that deep there is no snapshot
@@ -218,14 +225,16 @@ func TestAForkLosesNoWithheldFile(t *testing.T) {
 	}
 }
 
-// TestAForkOfAWideFolderLosesNothingWithheld has more withheld names in a folder than code may have there. They are links, which are the cheapest.
+// TestAForkOfAWideFolderLosesNothingWithheld has more withheld names in a folder than code may have there. They are links, which are the
+// cheapest.
 func TestAForkOfAWideFolderLosesNothingWithheld(t *testing.T) {
 	s, root, _ := inMemory(t)
 	aside, err := s.Store.Aside(filestest.One, s.UID, filestest.Limits, secrets)
 	if err != nil {
 		t.Fatal(err)
 	}
-	first := policy.Action{Type: policy.FileCreate, Space: filestest.One, Path: "wide.key/first", Method: space.MethodWithheld, Content: event.DigestOf(nil)}
+	first := policy.Action{Type: policy.FileCreate, Space: filestest.One, Path: "wide.key/first", Method: space.MethodWithheld,
+		Content: event.DigestOf(nil)}
 	if _, err := aside.Write(t.Context(), s.Issue(first), strings.NewReader("")); err != nil {
 		t.Fatal(err)
 	}

@@ -119,7 +119,8 @@ func (f *Files) begin(ctx context.Context, p policy.Permit, kind string) (policy
 	if path, err := clean(a.Path); err != nil {
 		return policy.Action{}, nil, err
 	} else if path != a.Path {
-		return policy.Action{}, nil, fault.New(fault.Invalid, space.ErrInvalidPath.Code, "the path %+q is not in its clean form %+q", a.Path, path)
+		return policy.Action{}, nil, fault.New(fault.Invalid, space.ErrInvalidPath.Code, "the path %+q is not in its clean form %+q", a.Path,
+			path)
 	}
 	files, _ := f.folders()
 	if f.withheld != nil {

@@ -176,12 +176,14 @@ func TestFramesFlipped(t *testing.T) {
 		all, err := heardOrDamaged(t, s)
 		if err != nil {
 			damaged++
-			if left, readErr := os.ReadFile(framesFile(dir, aRun)); fault.CodeOf(err) != "stream_damaged" || readErr != nil || !bytes.Equal(left, changed) {
+			if left, readErr := os.ReadFile(framesFile(dir, aRun)); fault.CodeOf(err) != "stream_damaged" || readErr != nil || !bytes.Equal(left,
+				changed) {
 				t.Fatalf("bit %d: %v; the file is left as it was: %t, %v", bit, err, bytes.Equal(left, changed), readErr)
 			}
 		}
 		for i, f := range all {
-			if f.N != uint64(i)+1 || string(f.Data) != fmt.Sprint("text ", i) || f.Kind != livestream.Stdout || f.Operation != "op" || !f.At.Equal(livestream.Stamp(time.Time{})) {
+			if f.N != uint64(i)+1 || string(f.Data) != fmt.Sprint("text ", i) || f.Kind != livestream.Stdout || f.Operation != "op" ||
+				!f.At.Equal(livestream.Stamp(time.Time{})) {
 				t.Fatalf("bit %d: read %+v", bit, f)
 			}
 		}
@@ -196,8 +198,8 @@ func TestFramesFlipped(t *testing.T) {
 	}
 }
 
-// TestFramesTornByAPowerCut loses parts of what the disk was not yet told to keep, with whole frames behind them: what lies before is there, and
-// numbers go on. What it was told to keep is never cut off, nor is anything where the mark that tells the two apart is lost.
+// TestFramesTornByAPowerCut loses parts of what the disk was not yet told to keep, with whole frames behind them: what lies before is
+// there, and numbers go on. What it was told to keep is never cut off, nor is anything where the mark that tells the two apart is lost.
 func TestFramesTornByAPowerCut(t *testing.T) {
 	dir := quickDir(t)
 	s := openFrames(t, dir, clock{}, 0)
@@ -301,7 +303,8 @@ func TestFramesAreCutAtTheirBound(t *testing.T) {
 		t.Errorf("the last frame: %d, %v", n, err)
 	}
 	got := heard(t, s, aRun, 1)
-	if len(got) != 5 || got[2].Kind != livestream.Cut || !strings.Contains(string(got[2].Data), `"max_bytes":100`) || got[2].Operation != "op" {
+	if len(got) != 5 || got[2].Kind != livestream.Cut || !strings.Contains(string(got[2].Data), `"max_bytes":100`) ||
+		got[2].Operation != "op" {
 		t.Errorf("the frames are %+v", got)
 	}
 }
@@ -520,7 +523,8 @@ func TestFramesOfAnEarlierVersion(t *testing.T) {
 		t.Fatal(err)
 	}
 	s = openFrames(t, old, clock{}, 0)
-	if n, err := s.Append(t.Context(), aRun, livestream.Frame{Kind: livestream.Stdout, Operation: "other", Data: []byte("goes on")}); err != nil || n != 2 {
+	if n, err := s.Append(t.Context(), aRun, livestream.Frame{Kind: livestream.Stdout, Operation: "other",
+		Data: []byte("goes on")}); err != nil || n != 2 {
 		t.Fatalf("the next frame: %d, %v", n, err)
 	}
 	if err := s.Forget(aRun, "op"); err != nil {
@@ -532,7 +536,8 @@ func TestFramesOfAnEarlierVersion(t *testing.T) {
 	if n := say(t, s, aRun, "and on"); n != 3 {
 		t.Errorf("the frame after it is %d, want 3", n)
 	}
-	if got := heard(t, s, aRun, 1); len(got) != 3 || len(got[0].Data) != 0 || string(got[1].Data) != "goes on" || string(got[2].Data) != "and on" {
+	if got := heard(t, s, aRun, 1); len(got) != 3 || len(got[0].Data) != 0 || string(got[1].Data) != "goes on" ||
+		string(got[2].Data) != "and on" {
 		t.Errorf("heard %+v", got)
 	}
 }

@@ -49,8 +49,10 @@ func (s *Spaces) past(sp id.Space, at *place, uid int, limits space.Limits) *sna
 	return p
 }
 
-// fork makes the files of a new space what they are in a snapshot of another: from those of the frozen tree over which it lies, or from none.
-func (s *Spaces) fork(ctx context.Context, made id.Space, uid int, limits space.Limits, from space.Seed, over overlay.Below) (space.Sown, error) {
+// fork makes the files of a new space what they are in a snapshot of another: from those of the frozen tree over which it lies, or from
+// none.
+func (s *Spaces) fork(ctx context.Context, made id.Space, uid int, limits space.Limits, from space.Seed, over overlay.Below) (space.Sown,
+	error) {
 	s.mu.Lock()
 	parent := s.pasts[from.Space]
 	s.mu.Unlock()

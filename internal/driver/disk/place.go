@@ -13,8 +13,8 @@ import (
 	"agentbox/internal/driver/disk/internal/snapshots"
 )
 
-// place is where the files of one space lie, and beside them what is about to become one of them: in folders of the space's own or, where it
-// shares files with others, in an overlay over a frozen tree. The overlay hangs on a descriptor of this process and on nothing else.
+// place is where the files of one space lie, and beside them what is about to become one of them: in folders of the space's own or, where
+// it shares files with others, in an overlay over a frozen tree. The overlay hangs on a descriptor of this process and on nothing else.
 type place struct {
 	home string
 

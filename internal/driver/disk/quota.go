@@ -30,7 +30,8 @@ func (f *Files) reserve(ctx context.Context, size int64) (func(), error) {
 		f.used.Bytes += f.pending
 	}
 	if f.used.Bytes+size > f.limits.DiskBytes {
-		return nil, fault.New(fault.Exhausted, space.ErrQuota.Code, "the space's files occupy %d bytes; %d more would exceed its disk limit of %d", f.used.Bytes, size, f.limits.DiskBytes).
+		return nil, fault.New(fault.Exhausted, space.ErrQuota.Code,
+			"the space's files occupy %d bytes; %d more would exceed its disk limit of %d", f.used.Bytes, size, f.limits.DiskBytes).
 			With("delete files that are no longer needed, or ask for a space with a larger disk_bytes")
 	}
 	f.used.Bytes += size

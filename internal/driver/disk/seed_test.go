@@ -124,7 +124,8 @@ func TestSeedFromArchive(t *testing.T) {
 			if err != nil || n < 2 || n > 3 {
 				t.Fatalf("%d files, %v", n, err)
 			}
-			for path, want := range map[string]string{"a/f.txt": "-rw-r--r-- hello", "a/run.sh": "-rwxr-xr-x #!/bin/sh\n", "b/twin": "-rw-r--r-- hello"} {
+			for path, want := range map[string]string{"a/f.txt": "-rw-r--r-- hello", "a/run.sh": "-rwxr-xr-x #!/bin/sh\n",
+				"b/twin": "-rw-r--r-- hello"} {
 				text, err := os.ReadFile(filepath.Join(dir, path))
 				info, _ := os.Lstat(filepath.Join(dir, path))
 				if got := fmt.Sprintf("%v %s", info.Mode(), text); err != nil || got != want {
@@ -173,21 +174,22 @@ func TestThreat18ArchivesThatReachOut(t *testing.T) {
 		"hard link outside":    tarOf(t, tar.Header{Name: "h", Typeflag: tar.TypeLink, Linkname: "../../staging"}),
 		"hard link absolute":   tarOf(t, tar.Header{Name: "h", Typeflag: tar.TypeLink, Linkname: "/etc/passwd"}),
 		"hard link to nothing": tarOf(t, tar.Header{Name: "h", Typeflag: tar.TypeLink, Linkname: "f"}),
-		"hard link by a link":  tarOf(t, tarFile("real/f", "x"), link("l", "real"), tar.Header{Name: "h", Typeflag: tar.TypeLink, Linkname: "l/f"}),
-		"twice":                tarOf(t, tarFile("f", "x"), tarFile("f", "y")),
-		"a file as a folder":   tarOf(t, tarFile("f", "x"), tarFile("f/g", "y")),
-		"cut off":              tarOf(t, tarFile("f", strings.Repeat("x", 5000)))[:2000],
-		"no archive":           []byte(strings.Repeat("no archive ", 100)),
-		"nothing":              {},
-		"gzip of nothing":      []byte("\x1f\x8b"),
-		"zip of nothing":       []byte("PK\x03\x04 and so on"),
-		"zip parent":           zipOf(t, zipEntry{"../f", "x", 0}),
-		"zip absolute":         zipOf(t, zipEntry{"/f", "x", 0}),
-		"zip backslash":        zipOf(t, zipEntry{`..\f`, "x", 0}),
-		"zip link":             zipOf(t, zipEntry{"l", "/etc", os.ModeSymlink}),
-		"zip pipe":             zipOf(t, zipEntry{"p", "", os.ModeNamedPipe}),
-		"zip device":           zipOf(t, zipEntry{"d", "", os.ModeDevice | os.ModeCharDevice}),
-		"zip twice":            zipOf(t, zipEntry{"f", "x", 0}, zipEntry{"f", "y", 0}),
+		"hard link by a link": tarOf(t, tarFile("real/f", "x"), link("l", "real"), tar.Header{Name: "h", Typeflag: tar.TypeLink,
+			Linkname: "l/f"}),
+		"twice":              tarOf(t, tarFile("f", "x"), tarFile("f", "y")),
+		"a file as a folder": tarOf(t, tarFile("f", "x"), tarFile("f/g", "y")),
+		"cut off":            tarOf(t, tarFile("f", strings.Repeat("x", 5000)))[:2000],
+		"no archive":         []byte(strings.Repeat("no archive ", 100)),
+		"nothing":            {},
+		"gzip of nothing":    []byte("\x1f\x8b"),
+		"zip of nothing":     []byte("PK\x03\x04 and so on"),
+		"zip parent":         zipOf(t, zipEntry{"../f", "x", 0}),
+		"zip absolute":       zipOf(t, zipEntry{"/f", "x", 0}),
+		"zip backslash":      zipOf(t, zipEntry{`..\f`, "x", 0}),
+		"zip link":           zipOf(t, zipEntry{"l", "/etc", os.ModeSymlink}),
+		"zip pipe":           zipOf(t, zipEntry{"p", "", os.ModeNamedPipe}),
+		"zip device":         zipOf(t, zipEntry{"d", "", os.ModeDevice | os.ModeCharDevice}),
+		"zip twice":          zipOf(t, zipEntry{"f", "x", 0}, zipEntry{"f", "y", 0}),
 	} {
 		_, _, err := sow(t, openSpacesIn(t, quickDir(t)), archive, filestest.Limits)
 		if !errors.Is(err, space.ErrArchiveInvalid) {
@@ -213,8 +215,9 @@ func TestThreat33Bombs(t *testing.T) {
 		code    string
 		says    string
 	}{
-		"10 GB of zeros, tar.gz":          {append(gzipped(t, header), bytes.Repeat(zeros, 10)...), wide, "archive_too_large", "200 times"},
-		"10 GB of zeros beyond the disk":  {append(gzipped(t, header), bytes.Repeat(zeros, 10)...), filestest.Limits, "archive_too_large", fmt.Sprint(filestest.Limits.FileBytes)},
+		"10 GB of zeros, tar.gz": {append(gzipped(t, header), bytes.Repeat(zeros, 10)...), wide, "archive_too_large", "200 times"},
+		"10 GB of zeros beyond the disk": {append(gzipped(t, header), bytes.Repeat(zeros, 10)...), filestest.Limits, "archive_too_large",
+			fmt.Sprint(filestest.Limits.FileBytes)},
 		"10 GB of zeros, zip":             {rawZip(t, deflated.Bytes(), 10_000_000_000, 1), wide, "archive_too_large", "200 times"},
 		"a zip that claims little":        {rawZip(t, deflated.Bytes(), 10, 1), wide, "archive_invalid", "cannot be read"},
 		"a zip that claims everything":    {rawZip(t, deflated.Bytes(), 1<<64-1, 40), wide, "archive_too_large", "disk limit"},
@@ -271,7 +274,8 @@ func rawZip(t testing.TB, deflated []byte, size uint64, n int) []byte {
 	t.Helper()
 	var one bytes.Buffer
 	w := zip.NewWriter(&one)
-	f, err := w.CreateRaw(&zip.FileHeader{Name: "000000", Method: zip.Deflate, CompressedSize64: uint64(len(deflated)), UncompressedSize64: size})
+	f, err := w.CreateRaw(&zip.FileHeader{Name: "000000", Method: zip.Deflate, CompressedSize64: uint64(len(deflated)),
+		UncompressedSize64: size})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -311,7 +315,8 @@ func TestSeedFromFolder(t *testing.T) {
 		}
 	}
 	for link, target := range map[string]string{
-		"open/project/in": "a/f", "open/project/out": "../../closed/secret", "open/project/abs": filepath.Join(host, "closed"), "open/way out": filepath.Join(host, "closed"),
+		"open/project/in": "a/f", "open/project/out": "../../closed/secret", "open/project/abs": filepath.Join(host, "closed"),
+		"open/way out": filepath.Join(host, "closed"),
 	} {
 		if err := os.Symlink(target, filepath.Join(host, link)); err != nil {
 			t.Fatal(err)
@@ -325,7 +330,8 @@ func TestSeedFromFolder(t *testing.T) {
 	}
 	for folder, code := range map[string]string{
 		"closed": "seed_not_permitted", "": "seed_not_permitted", "open/../closed": "seed_not_permitted", "opened": "seed_not_permitted",
-		"open/none": "seed_not_found", "open/project/a/f": "seed_not_found", "open/way out": "seed_not_found", "open/project/abs": "seed_not_found",
+		"open/none": "seed_not_found", "open/project/a/f": "seed_not_found", "open/way out": "seed_not_found",
+		"open/project/abs": "seed_not_found",
 	} {
 		if _, err := create(host+"/"+folder, filestest.Limits); fault.CodeOf(err) != code {
 			t.Errorf("start from %q: %v, want %s", folder, err, code)
@@ -373,7 +379,8 @@ func FuzzSeed(f *testing.F) {
 			return
 		}
 		err = filepath.WalkDir(top, func(path string, _ os.DirEntry, err error) error {
-			if err == nil && !strings.HasPrefix(path, dir) && !strings.HasPrefix(dir, path) && filepath.Base(path) != "staging" && filepath.Base(path) != ".trash" {
+			if err == nil && !strings.HasPrefix(path, dir) && !strings.HasPrefix(dir, path) && filepath.Base(path) != "staging" &&
+				filepath.Base(path) != ".trash" {
 				t.Errorf("%s appeared", path)
 			}
 			return err
@@ -415,7 +422,8 @@ func TestSeedFiles(t *testing.T) {
 			t.Errorf("%s at the bound: got %d files, %v, want %d", name, n, err, most-folders)
 		}
 		_, _, err := sow(t, openSpacesIn(t, quickDir(t)), pack(most-folders+1), limits)
-		if f, ok := errors.AsType[*fault.Error](err); !ok || f.Code != space.ErrArchiveTooLarge.Code || !strings.Contains(f.Msg, "16384") || f.Suggestion == "" {
+		if f, ok := errors.AsType[*fault.Error](err); !ok || f.Code != space.ErrArchiveTooLarge.Code || !strings.Contains(f.Msg, "16384") ||
+			f.Suggestion == "" {
 			t.Errorf("%s over the bound: got %v, want %s", name, err, space.ErrArchiveTooLarge.Code)
 		}
 	}

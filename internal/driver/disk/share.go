@@ -18,9 +18,9 @@ import (
 	"agentbox/internal/driver/disk/internal/snapshots"
 )
 
-// Share moves the files of a space to where forks of it share them: what they are now becomes a frozen tree, and the space lies over it from
-// then on, as each fork does. Nothing happens where the host cannot do that, while something writes to the files, and to a space that shares
-// them already. Halt is called before anything moves.
+// Share moves the files of a space to where forks of it share them: what they are now becomes a frozen tree, and the space lies over it
+// from then on, as each fork does. Nothing happens where the host cannot do that, while something writes to the files, and to a space
+// that shares them already. Halt is called before anything moves.
 //
 // The tree is the folder that the files were in, under another name, so that it costs the same however much is in it.
 func (s *Spaces) Share(ctx context.Context, sp id.Space, uid int, limits space.Limits, halt func() error) error {
@@ -63,8 +63,8 @@ func (s *Spaces) shares() bool {
 // probeFolder is how the folders begin in which something is tried.
 const probeFolder = ".probe-"
 
-// Sharing tries whether spaces whose folders lie in dir, or would, can share files there, in a folder that it makes and removes. The error says
-// what is missing.
+// Sharing tries whether spaces whose folders lie in dir, or would, can share files there, in a folder that it makes and removes. The
+// error says what is missing.
 func Sharing(dir string) error {
 	for {
 		probe, err := os.MkdirTemp(dir, probeFolder)
@@ -79,14 +79,15 @@ func Sharing(dir string) error {
 	}
 }
 
-// freeze makes the files of a space a frozen tree and lays the space over it. They move in one step, after the link that says where they will
-// be: whoever finds both it and the files knows that they did not.
+// freeze makes the files of a space a frozen tree and lays the space over it. They move in one step, after the link that says where they
+// will be: whoever finds both it and the files knows that they did not.
 func (s *Spaces) freeze(p *place, sp id.Space, uid int) (snapshots.Folders, error) {
 	tree := filepath.Join(s.dir, frozenFolder, string(sp))
 	from, to := filepath.Join(p.home, filesFolder), filepath.Join(tree, filesFolder)
 	// In the eyes of another user the daemon's own is nobody, so that not even the kernel goes through what is closed to others. The folder of
 	// all trees is closed.
-	err := errors.Join(os.MkdirAll(filepath.Dir(tree), 0o700), os.MkdirAll(tree, 0o755), os.Chmod(tree, 0o755), overlay.Lay(p.home, overlay.Below{Tree: sp, User: uid}))
+	err := errors.Join(os.MkdirAll(filepath.Dir(tree), 0o700), os.MkdirAll(tree, 0o755), os.Chmod(tree, 0o755), overlay.Lay(p.home,
+		overlay.Below{Tree: sp, User: uid}))
 	for _, dir := range []string{s.dir, filepath.Dir(tree), p.home} {
 		err = errors.Join(err, beneath.SyncPath(dir))
 	}
@@ -124,7 +125,8 @@ func (s *Spaces) mount(home string, over overlay.Below) (*os.File, error) {
 	}
 	mount, err := overlay.Mount(l)
 	if err != nil {
-		return nil, fault.Wrap(err, fault.Unavailable, "space_files_unreachable", "the files of %s lie over others, and this host cannot show them so", filepath.Base(home)).
+		return nil, fault.Wrap(err, fault.Unavailable, "space_files_unreachable",
+			"the files of %s lie over others, and this host cannot show them so", filepath.Base(home)).
 			With("run the daemon as root, on the kernel that it ran on or a newer one; agentbox doctor says what is missing")
 	}
 	return mount, nil
@@ -302,8 +304,9 @@ func (s *Spaces) discard(tree id.Space) (string, error) {
 	return gone, errors.Join(err, beneath.SyncPath(filepath.Join(s.dir, frozenFolder)), beneath.SyncPath(filepath.Join(s.dir, trashFolder)))
 }
 
-// purge takes contents out of the frozen tree that a space lies over. Every space that shows such a file gets one of its own first, as it would
-// have where it shares none: the files of living spaces are their owner's. A tree of which the daemon's end took only a part is looked at anew.
+// purge takes contents out of the frozen tree that a space lies over. Every space that shows such a file gets one of its own first, as it
+// would have where it shares none: the files of living spaces are their owner's. A tree of which the daemon's end took only a part is
+// looked at anew.
 func (s *Spaces) purge(ctx context.Context, sp id.Space, contents map[event.Digest]bool) error {
 	s.shared.Lock()
 	defer s.shared.Unlock()
@@ -363,7 +366,8 @@ func (p *place) own(ctx context.Context, inodes map[uint64][]string) error {
 	}
 	defer root.Close()
 	for range attempts {
-		err = beneath.WalkAll(ctx, root, ".", beneath.MaxDepth, snapshots.MaxEntries, func(dir *beneath.Folder, rel, name string, st beneath.Stat) error {
+		err = beneath.WalkAll(ctx, root, ".", beneath.MaxDepth, snapshots.MaxEntries, func(dir *beneath.Folder, rel, name string,
+			st beneath.Stat) error {
 			if st.Mode&beneath.TypeBits != beneath.TypeFile || inodes[st.Ino] == nil {
 				return nil
 			}
@@ -378,7 +382,8 @@ func (p *place) own(ctx context.Context, inodes map[uint64][]string) error {
 		}
 	}
 	if failed, ok := errors.AsType[*fault.Error](err); ok {
-		return failed.With("Nothing was taken out of the files that spaces share. Remove that folder from " + filepath.Base(p.home) + ", or destroy the space.")
+		return failed.With("Nothing was taken out of the files that spaces share. Remove that folder from " + filepath.Base(p.home) +
+			", or destroy the space.")
 	}
 	return beneath.Refusal(err, ".")
 }

@@ -43,8 +43,8 @@ func originUID() int {
 
 func noHalt() error { return nil }
 
-// forks is a store in which every space that would be made with nothing in it is made as a fork of one that is full: of its snapshot from when it
-// was empty. So all that the origin holds lies below the new space's files, hidden.
+// forks is a store in which every space that would be made with nothing in it is made as a fork of one that is full: of its snapshot from
+// when it was empty. So all that the origin holds lies below the new space's files, hidden.
 type forks struct {
 	*disk.Spaces
 	t *testing.T
@@ -63,7 +63,8 @@ func (s forks) Create(ctx context.Context, p policy.Permit, uid int, limits spac
 	if err != nil {
 		return space.Sown{}, err
 	}
-	return s.Spaces.Create(ctx, issue(s.t)(policy.Action{Type: policy.SpaceFork, Space: a.Space, Target: string(origin), Content: empty}), uid, limits,
+	return s.Spaces.Create(ctx, issue(s.t)(policy.Action{Type: policy.SpaceFork, Space: a.Space, Target: string(origin), Content: empty}), uid,
+		limits,
 		space.Seed{Space: origin, Snapshot: empty})
 }
 
@@ -77,7 +78,8 @@ func (s forks) List(ctx context.Context) ([]id.Space, error) {
 func shared(t *testing.T, s *disk.Spaces) (event.Digest, error) {
 	t.Helper()
 	ctx := t.Context()
-	if _, err := s.Create(ctx, issue(t)(policy.Action{Type: policy.SpaceCreate, Space: origin}), originUID(), filestest.Limits, space.Seed{}); err != nil && fault.CodeOf(err) != "space_exists" {
+	if _, err := s.Create(ctx, issue(t)(policy.Action{Type: policy.SpaceCreate, Space: origin}), originUID(), filestest.Limits,
+		space.Seed{}); err != nil && fault.CodeOf(err) != "space_exists" {
 		return event.Digest{}, err
 	}
 	past, err := s.History(origin, originUID(), filestest.Limits)
@@ -114,7 +116,8 @@ func shared(t *testing.T, s *disk.Spaces) (event.Digest, error) {
 	return empty.Root, err
 }
 
-// unshared ends a test for which files should have become shared: it fails unless this host cannot do that, which TestSharingIsPossible says.
+// unshared ends a test for which files should have become shared: it fails unless this host cannot do that, which TestSharingIsPossible
+// says.
 func unshared(t *testing.T) {
 	t.Helper()
 	why := disk.Sharing(t.TempDir())
@@ -127,7 +130,8 @@ func unshared(t *testing.T) {
 // fill puts into a folder what the suite's own files may be called.
 func fill(t testing.TB, dir string) {
 	t.Helper()
-	for _, name := range []string{"f", "a/one", "a/b/two", "run.sh", "empty/not", "large", "new", "x/y/z", "deep/er/still", "file", "link/is/a/folder"} {
+	for _, name := range []string{"f", "a/one", "a/b/two", "run.sh", "empty/not", "large", "new", "x/y/z", "deep/er/still", "file",
+		"link/is/a/folder"} {
 		path := filepath.Join(dir, name)
 		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte("of the origin: "+name), 0o644)); err != nil {
 			t.Fatal(err)
@@ -286,7 +290,8 @@ func TestForksShareWhatTheyDoNotChange(t *testing.T) {
 		l.must(change)
 	}
 	for path, want := range map[string]string{
-		a + "/f": "of fork A", b + "/f": "of the origin: f", above + "/f": "of the origin: f", a + "/moved/one": "of the origin: a/one", a + "/new": "of the origin: new",
+		a + "/f": "of fork A", b + "/f": "of the origin: f", above + "/f": "of the origin: f", a + "/moved/one": "of the origin: a/one",
+		a + "/new":       "of the origin: new",
 		above + "/a/one": "of the origin: a/one", above + "/new": "of the origin, later",
 	} {
 		if raw, err := os.ReadFile(path); err != nil || string(raw) != want {
@@ -359,7 +364,8 @@ func TestTheOriginIsAsItWas(t *testing.T) {
 	past := l.past(origin, originUID())
 	for _, to := range []event.Digest{old.Root, now.Root} {
 		past.Disturb()
-		if _, reached, err := past.Rewind(t.Context(), issue(t)(policy.Action{Type: policy.SpaceRewind, Space: origin, Content: to})); err != nil || reached.Root != to {
+		if _, reached, err := past.Rewind(t.Context(), issue(t)(policy.Action{Type: policy.SpaceRewind, Space: origin,
+			Content: to})); err != nil || reached.Root != to {
 			t.Errorf("rewound to %v: %v, %v", to, reached, err)
 		}
 	}
@@ -416,7 +422,8 @@ func TestWhatIsNotShared(t *testing.T) {
 			}
 			l := &lair{t: t, root: filepath.Join(t.TempDir(), "spaces")}
 			l.open()
-			_, err := l.store.Create(t.Context(), issue(t)(policy.Action{Type: policy.SpaceCreate, Space: origin}), originUID(), filestest.Limits, space.Seed{})
+			_, err := l.store.Create(t.Context(), issue(t)(policy.Action{Type: policy.SpaceCreate, Space: origin}), originUID(), filestest.Limits,
+				space.Seed{})
 			l.must(err)
 			dir := l.dir(origin, originUID())
 			fill(t, dir)
@@ -456,7 +463,8 @@ func TestForgettingReachesFrozenTrees(t *testing.T) {
 	l.must(err)
 	b, err := l.fork(forkB, spaceUID(), now.Root)
 	l.must(err)
-	l.must(os.Rename(filepath.Join(a, "a"), filepath.Join(a, "moved")), os.Remove(filepath.Join(b, "a/b/two")), os.Chmod(filepath.Join(a, "moved/b/two"), 0o600))
+	l.must(os.Rename(filepath.Join(a, "a"), filepath.Join(a, "moved")), os.Remove(filepath.Join(b, "a/b/two")),
+		os.Chmod(filepath.Join(a, "moved/b/two"), 0o600))
 	l.open() // the other spaces are not in use when it is purged
 	contents := map[event.Digest]bool{event.DigestOf([]byte(secret)): true}
 	l.must(l.past(forkB, spaceUID()).Purge(t.Context(), contents))
@@ -543,12 +551,14 @@ func TestABackupOfForks(t *testing.T) {
 	l := newLair(t)
 	a, err := l.fork(forkA, spaceUID(), l.keep(origin, originUID()).Root)
 	l.must(err)
-	l.must(os.WriteFile(filepath.Join(a, "f"), []byte("changed"), 0o600), os.Rename(filepath.Join(a, "a"), filepath.Join(a, "moved")), os.Remove(filepath.Join(a, "new")))
+	l.must(os.WriteFile(filepath.Join(a, "f"), []byte("changed"), 0o600), os.Rename(filepath.Join(a, "a"), filepath.Join(a, "moved")),
+		os.Remove(filepath.Join(a, "new")))
 	give(t, a, spaceUID())
 	want := map[id.Space][]string{origin: filestest.Tree(t, l.dir(origin, originUID())), forkA: filestest.Tree(t, a)}
 	l.keep(forkA, spaceUID())
 	var b bytes.Buffer
-	if _, err := backup.Write(t.Context(), &b, filepath.Dir(l.root), backup.Options{}); err != nil { // the daemon, whose mounts they are, goes on
+	if _, err := backup.Write(t.Context(), &b, filepath.Dir(l.root), backup.Options{}); err != nil {
+		// the daemon, whose mounts they are, goes on
 		t.Fatal(err)
 	}
 	restored := t.TempDir()

@@ -51,8 +51,8 @@ type Spaces struct {
 var _ space.Store = (*Spaces)(nil)
 
 // OpenSpaces opens the folder of all spaces, makes it if needed, and removes what an earlier daemon left half removed or half written.
-// Snapshots are sealed under keys. Names of temporary files are drawn from entropy, which must be safe for concurrent use. Spaces may be seeded from host folders only
-// below one of sources, absolute paths that the operator chose.
+// Snapshots are sealed under keys. Names of temporary files are drawn from entropy, which must be safe for concurrent use. Spaces may be
+// seeded from host folders only below one of sources, absolute paths that the operator chose.
 func OpenSpaces(ctx context.Context, dir string, keys vault.Keys, entropy io.Reader, sources ...string) (*Spaces, error) {
 	if !filepath.IsAbs(dir) {
 		return nil, fmt.Errorf("the folder of the spaces must be an absolute path")
@@ -131,7 +131,8 @@ func decided(a policy.Action, from space.Seed) bool {
 	return from.Space == "" && from.Snapshot.IsZero() && a.Target == from.Folder && a.Content.IsZero() == (from.Archive == nil)
 }
 
-func (s *Spaces) fill(ctx context.Context, home string, uid int, limits space.Limits, from space.Seed, a policy.Action) (space.Sown, error) {
+func (s *Spaces) fill(ctx context.Context, home string, uid int, limits space.Limits, from space.Seed, a policy.Action) (space.Sown,
+	error) {
 	if from.Space != "" {
 		s.shared.RLock()
 		defer s.shared.RUnlock()

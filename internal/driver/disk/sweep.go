@@ -134,8 +134,8 @@ func (b *Blobs) all(ctx context.Context) (map[event.Digest]int64, error) {
 	return found, nil
 }
 
-// Spool takes content whose hash and size are not known yet, at most max bytes of it, and gives it back with both. It has no name on the disk,
-// so that nothing is left of it when it is closed or the daemon ends.
+// Spool takes content whose hash and size are not known yet, at most max bytes of it, and gives it back with both. It has no name on the
+// disk, so that nothing is left of it when it is closed or the daemon ends.
 func (b *Blobs) Spool(ctx context.Context, r io.Reader, max int64) (_ io.ReadSeekCloser, _ blob.Ref, err error) {
 	staging, err := beneath.At(b.staging)
 	if err != nil {

@@ -147,7 +147,8 @@ func TestThreat18GeneratedTrees(t *testing.T) {
 		path := rapid.Map(rapid.SliceOfN(rapid.SampledFrom(names), 1, 4), func(p []string) string { return strings.Join(p, "/") })
 		target := rapid.OneOf(
 			path,
-			rapid.SampledFrom([]string{".", "..", "/", f.outside, f.outside + "/secret", f.outside + "/dir", "/proc/self/root" + f.outside, "/proc/self/cwd"}),
+			rapid.SampledFrom([]string{".", "..", "/", f.outside, f.outside + "/secret", f.outside + "/dir", "/proc/self/root" + f.outside,
+				"/proc/self/cwd"}),
 			rapid.Map(rapid.IntRange(1, 12), func(n int) string { return strings.Repeat("../", n) + f.outside }),
 			rapid.Map(path, func(p string) string { return "../" + p }),
 		)
@@ -325,7 +326,8 @@ func TestThreat18Mounts(t *testing.T) {
 				return fmt.Errorf("mount %s: %w", m.to, err)
 			}
 		}
-		for _, path := range []string{"bound/secret", "bound/dir/secret", "bound file", "proc/self/root" + f.outside + "/secret", "proc/version", "bound/new"} {
+		for _, path := range []string{"bound/secret", "bound/dir/secret", "bound file", "proc/self/root" + f.outside + "/secret", "proc/version",
+			"bound/new"} {
 			_, err := f.Read(t, path)
 			wantIs(t, "read "+path, err, space.ErrMount)
 			_, err = f.Write(t, path, "x", false)

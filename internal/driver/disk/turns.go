@@ -12,8 +12,8 @@ import (
 	"agentbox/internal/host"
 )
 
-// Grace is how long content that several daemons can put is left alone after it was put last, by the clock of its file system: what one of them
-// puts is named by an event within seconds, and no other one knows of it before.
+// Grace is how long content that several daemons can put is left alone after it was put last, by the clock of its file system: what one
+// of them puts is named by an event within seconds, and no other one knows of it before.
 const Grace = time.Hour
 
 // errYoung says that content was put too lately to be swept.
@@ -42,7 +42,8 @@ func (b *Blobs) lock(how host.How) (unlock func(), err error) {
 	}
 }
 
-// young returns what tells whether content was put within Grace; nothing was of a folder that is one daemon's alone, which knows what it holds.
+// young returns what tells whether content was put within Grace; nothing was of a folder that is one daemon's alone, which knows what it
+// holds.
 func (b *Blobs) young() (func(event.Digest) bool, error) {
 	if !b.shared {
 		return func(event.Digest) bool { return false }, nil

@@ -23,8 +23,8 @@ import (
 	"agentbox/internal/driver/disk/internal/snapshots"
 )
 
-// The folders of the withheld files of a space. They lie in its home, beside the folder that code sees, belong to the daemon's user, and are
-// mounted, loaded or listed in no tier.
+// The folders of the withheld files of a space. They lie in its home, beside the folder that code sees, belong to the daemon's user, and
+// are mounted, loaded or listed in no tier.
 const (
 	withheldFolder  = "withheld"
 	withheldFiles   = withheldFolder + "/files"
@@ -178,12 +178,15 @@ func (f *Files) refusal(err error, p string) error {
 	if ok {
 		rule = " by the rule " + strconv.Quote(rule)
 	}
-	return fault.Wrap(err, space.ErrWithheld.Kind, space.ErrWithheld.Code, "%+q was brought in by a person and is withheld from code%s", p, rule).
-		With("Ask a person for the one value that is needed, as a variable of the space's environment, or make a file of your own from a template.")
+	return fault.Wrap(err, space.ErrWithheld.Kind, space.ErrWithheld.Code, "%+q was brought in by a person and is withheld from code%s", p,
+		rule).
+		With("Ask a person for the one value that is needed, as a variable of the space's environment, or make a file of your own from a " +
+			"template.")
 }
 
 // KeepAside implements space.Store.
-func (s *Spaces) KeepAside(ctx context.Context, sp id.Space, uid int, limits space.Limits, w policy.Withhold, other bool) (space.Swept, error) {
+func (s *Spaces) KeepAside(ctx context.Context, sp id.Space, uid int, limits space.Limits, w policy.Withhold, other bool) (space.Swept,
+	error) {
 	f, err := s.files(sp, uid, limits)
 	if err != nil {
 		return space.Swept{}, err
@@ -197,8 +200,8 @@ func (s *Spaces) KeepAside(ctx context.Context, sp id.Space, uid int, limits spa
 	return f.sweepUnder(ctx, w, kept, other)
 }
 
-// sweepUnder sweeps the view under a policy, from which on snapshots are suspect. Where it withholds other files than before, the interpreter
-// contexts end.
+// sweepUnder sweeps the view under a policy, from which on snapshots are suspect. Where it withholds other files than before, the
+// interpreter contexts end.
 func (f *Files) sweepUnder(ctx context.Context, w policy.Withhold, kept []space.Snapshot, other bool) (space.Swept, error) {
 	home := f.at.home
 	rules, err := readRules(home)
@@ -296,8 +299,8 @@ func (f *Files) move(ctx context.Context, rules heldRules, found []match) (swept
 	return swept, nil
 }
 
-// ends reports whether an entry is an interpreter context that ends, or a link in whose place the folder of contexts would be. They are not moved
-// aside, for they are memory and no files that somebody brought. On some hosts capital letters name the same file.
+// ends reports whether an entry is an interpreter context that ends, or a link in whose place the folder of contexts would be. They are
+// not moved aside, for they are memory and no files that somebody brought. On some hosts capital letters name the same file.
 func (r heldRules) ends(one match) bool {
 	if !r.Contexts {
 		return false
@@ -349,7 +352,8 @@ func (f *Files) matching(ctx context.Context, rules heldRules) ([]match, error) 
 	defer root.Close()
 	inodes := map[uint64]bool{}
 	see := func(visit func(rel string, st beneath.Stat)) error {
-		return beneath.WalkAll(ctx, root, ".", beneath.MaxDepth, snapshots.MaxEntries, func(_ *beneath.Folder, rel, _ string, st beneath.Stat) error {
+		return beneath.WalkAll(ctx, root, ".", beneath.MaxDepth, snapshots.MaxEntries, func(_ *beneath.Folder, rel, _ string,
+			st beneath.Stat) error {
 			visit(rel, st)
 			return nil
 		})
@@ -382,8 +386,8 @@ func (f *Files) matching(ctx context.Context, rules heldRules) ([]match, error) 
 	return nil, beneath.Refusal(err, ".")
 }
 
-// take moves one entry of the view, by copying it: the two may lie on different file systems. A withheld file that has the path already keeps
-// it, and the new one gets a number behind its name. After the last of a folder the folder is made durable.
+// take moves one entry of the view, by copying it: the two may lie on different file systems. A withheld file that has the path already
+// keeps it, and the new one gets a number behind its name. After the last of a folder the folder is made durable.
 func (f *Files) take(ctx context.Context, view, to, staging *beneath.Folder, one match, last bool) error {
 	folder, name := beneath.Split(one.path)
 	from, err := beneath.Dir(view, folder)

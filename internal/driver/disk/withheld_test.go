@@ -58,7 +58,8 @@ func archived(t *testing.T, entries ...entry) []byte {
 func sown(t *testing.T, s filestest.Subject, limits space.Limits, entries ...entry) (space.Sown, string, error) {
 	t.Helper()
 	raw := archived(t, entries...)
-	made, err := s.Store.Create(t.Context(), s.Issue(policy.Action{Type: policy.SpaceCreate, Space: filestest.One, Content: event.DigestOf(raw)}), s.UID, limits,
+	made, err := s.Store.Create(t.Context(), s.Issue(policy.Action{Type: policy.SpaceCreate, Space: filestest.One,
+		Content: event.DigestOf(raw)}), s.UID, limits,
 		space.Seed{Archive: bytes.NewReader(raw), Withhold: &secrets})
 	if err != nil {
 		return made, "", err
@@ -110,9 +111,12 @@ func held(t *testing.T, s filestest.Subject, in id.Space, path string) string {
 func TestThreatASeedSmugglesNoWithheldFile(t *testing.T) {
 	s := openSpaces(t)
 	made, dir, err := sown(t, s, filestest.Limits,
-		entry{"first.txt", "secret 1", tar.TypeReg}, entry{"second.txt", "first.txt", tar.TypeLink}, entry{"x.env", "second.txt", tar.TypeLink}, entry{"third.txt", "first.txt", tar.TypeLink},
-		entry{".env", "secret 2", tar.TypeReg}, entry{"hard.txt", ".env", tar.TypeLink}, entry{"harder.txt", "hard.txt", tar.TypeLink}, entry{"link", ".env", tar.TypeSymlink},
-		entry{"a/B.KEY/in/ner", "secret 3", tar.TypeReg}, entry{"lib/site-packages/p/test.key", "own", tar.TypeReg}, entry{"plain", "plain", tar.TypeReg},
+		entry{"first.txt", "secret 1", tar.TypeReg}, entry{"second.txt", "first.txt", tar.TypeLink}, entry{"x.env", "second.txt", tar.TypeLink},
+		entry{"third.txt", "first.txt", tar.TypeLink},
+		entry{".env", "secret 2", tar.TypeReg}, entry{"hard.txt", ".env", tar.TypeLink}, entry{"harder.txt", "hard.txt", tar.TypeLink},
+		entry{"link", ".env", tar.TypeSymlink},
+		entry{"a/B.KEY/in/ner", "secret 3", tar.TypeReg}, entry{"lib/site-packages/p/test.key", "own", tar.TypeReg}, entry{"plain", "plain",
+			tar.TypeReg},
 	)
 	if err != nil {
 		t.Fatal(err)
@@ -123,7 +127,8 @@ func TestThreatASeedSmugglesNoWithheldFile(t *testing.T) {
 	if _, err := os.ReadFile(filepath.Join(dir, "link")); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the link leads somewhere: %v", err)
 	}
-	for path, want := range map[string]string{"x.env": "secret 1", "third.txt": "secret 1", ".env": "secret 2", "harder.txt": "secret 2", "a/B.KEY/in/ner": "secret 3"} {
+	for path, want := range map[string]string{"x.env": "secret 1", "third.txt": "secret 1", ".env": "secret 2", "harder.txt": "secret 2",
+		"a/B.KEY/in/ner": "secret 3"} {
 		if got := held(t, s, filestest.One, path); got != want {
 			t.Errorf("%s is %q, want %q", path, got, want)
 		}
@@ -140,11 +145,13 @@ func TestThreatAFolderOfTheHostSmugglesNoWithheldFile(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := errors.Join(os.Link(filepath.Join(host, ".env"), filepath.Join(host, "+first")), os.Symlink(".env", filepath.Join(host, "link"))); err != nil {
+	if err := errors.Join(os.Link(filepath.Join(host, ".env"), filepath.Join(host, "+first")), os.Symlink(".env", filepath.Join(host,
+		"link"))); err != nil {
 		t.Fatal(err)
 	}
 	s := openSpaces(t, host)
-	if _, err := s.Store.Create(t.Context(), s.Issue(policy.Action{Type: policy.SpaceCreate, Space: filestest.One, Target: host}), s.UID, filestest.Limits, space.Seed{Folder: host, Withhold: &secrets}); err != nil {
+	if _, err := s.Store.Create(t.Context(), s.Issue(policy.Action{Type: policy.SpaceCreate, Space: filestest.One, Target: host}), s.UID,
+		filestest.Limits, space.Seed{Folder: host, Withhold: &secrets}); err != nil {
 		t.Fatal(err)
 	}
 	_, dir, err := s.Store.Open(filestest.One, s.UID, filestest.Limits)
@@ -163,7 +170,8 @@ func TestWithheldFilesCountTowardsTheBounds(t *testing.T) {
 	limits := filestest.Limits
 	limits.DiskBytes, limits.FileBytes = 64<<10, 64<<10
 	s := openSpaces(t)
-	if _, _, err := sown(t, s, limits, entry{".env", strings.Repeat("x", 40<<10), tar.TypeReg}, entry{"plain", strings.Repeat("x", 25<<10), tar.TypeReg}); !errors.Is(err, space.ErrArchiveTooLarge) {
+	if _, _, err := sown(t, s, limits, entry{".env", strings.Repeat("x", 40<<10), tar.TypeReg}, entry{"plain", strings.Repeat("x", 25<<10),
+		tar.TypeReg}); !errors.Is(err, space.ErrArchiveTooLarge) {
 		t.Errorf("a seed of more than the disk limit: %v", err)
 	}
 	if _, _, err := sown(t, s, limits, entry{".env", strings.Repeat("x", 40<<10), tar.TypeReg}); err != nil {
@@ -179,7 +187,8 @@ func TestWithheldFilesCountTowardsTheBounds(t *testing.T) {
 	}
 	write := func(to space.Files, method, path string, n int) error {
 		text := strings.Repeat("y", n)
-		_, err := to.Write(t.Context(), s.Issue(policy.Action{Type: policy.FileCreate, Space: filestest.One, Path: path, Method: method, Size: int64(n), Content: event.DigestOf([]byte(text))}), strings.NewReader(text))
+		_, err := to.Write(t.Context(), s.Issue(policy.Action{Type: policy.FileCreate, Space: filestest.One, Path: path, Method: method,
+			Size: int64(n), Content: event.DigestOf([]byte(text))}), strings.NewReader(text))
 		return err
 	}
 	for _, n := range []int{30 << 10, 12 << 10} {
@@ -202,15 +211,18 @@ func TestWithheldFilesCountTowardsTheBounds(t *testing.T) {
 func TestAStricterPolicyHoldsAfterRewindForkAndRestart(t *testing.T) {
 	root := t.TempDir()
 	s := openSpacesIn(t, root)
-	if _, err := s.Store.Create(t.Context(), s.Issue(policy.Action{Type: policy.SpaceCreate, Space: filestest.One}), s.UID, filestest.Limits, space.Seed{}); err != nil {
+	if _, err := s.Store.Create(t.Context(), s.Issue(policy.Action{Type: policy.SpaceCreate, Space: filestest.One}), s.UID, filestest.Limits,
+		space.Seed{}); err != nil {
 		t.Fatal(err)
 	}
 	_, dir, err := s.Store.Open(filestest.One, s.UID, filestest.Limits)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(os.Mkdir(filepath.Join(dir, "a.key"), 0o755), os.WriteFile(filepath.Join(dir, ".env"), []byte("old secret"), 0o644), os.WriteFile(filepath.Join(dir, "a.key/x"), []byte("x"), 0o600),
-		os.WriteFile(filepath.Join(dir, "plain"), []byte("plain"), 0o644), os.Link(filepath.Join(dir, ".env"), filepath.Join(dir, "other name"))); err != nil {
+	if err := errors.Join(os.Mkdir(filepath.Join(dir, "a.key"), 0o755), os.WriteFile(filepath.Join(dir, ".env"), []byte("old secret"), 0o644),
+		os.WriteFile(filepath.Join(dir, "a.key/x"), []byte("x"), 0o600),
+		os.WriteFile(filepath.Join(dir, "plain"), []byte("plain"), 0o644), os.Link(filepath.Join(dir, ".env"), filepath.Join(dir,
+			"other name"))); err != nil {
 		t.Fatal(err)
 	}
 	history := func() space.History {
@@ -248,7 +260,8 @@ func TestAStricterPolicyHoldsAfterRewindForkAndRestart(t *testing.T) {
 	}
 	clean("after a rewind", dir)
 	fork := policy.Action{Type: policy.SpaceFork, Space: filestest.Two, Target: string(filestest.One), Content: before.Root}
-	made, err := s.Store.Create(t.Context(), s.Issue(fork), s.UID, filestest.Limits, space.Seed{Space: filestest.One, Snapshot: before.Root, Withhold: &secrets})
+	made, err := s.Store.Create(t.Context(), s.Issue(fork), s.UID, filestest.Limits, space.Seed{Space: filestest.One, Snapshot: before.Root,
+		Withhold: &secrets})
 	if err != nil || made.Withheld == 0 {
 		t.Fatalf("a fork of before: %+v, %v", made, err)
 	}
@@ -264,7 +277,8 @@ func TestAStricterPolicyHoldsAfterRewindForkAndRestart(t *testing.T) {
 	rules := filepath.Join(root, string(filestest.One), "withheld", "rules.json")
 	raw, err := os.ReadFile(rules)
 	if err == nil {
-		err = errors.Join(os.WriteFile(rules, bytes.Replace(raw, []byte(`{`), []byte(`{"sweeping":true,`), 1), 0o600), os.WriteFile(filepath.Join(dir, "late.key"), []byte("late"), 0o644))
+		err = errors.Join(os.WriteFile(rules, bytes.Replace(raw, []byte(`{`), []byte(`{"sweeping":true,`), 1), 0o600),
+			os.WriteFile(filepath.Join(dir, "late.key"), []byte("late"), 0o644))
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -289,7 +303,8 @@ func TestAStricterPolicyHoldsAfterRewindForkAndRestart(t *testing.T) {
 func TestThreatAStricterPolicyReachesEveryName(t *testing.T) {
 	root := t.TempDir()
 	s := openSpacesIn(t, root)
-	if _, err := s.Store.Create(t.Context(), s.Issue(policy.Action{Type: policy.SpaceCreate, Space: filestest.One}), s.UID, filestest.Limits, space.Seed{}); err != nil {
+	if _, err := s.Store.Create(t.Context(), s.Issue(policy.Action{Type: policy.SpaceCreate, Space: filestest.One}), s.UID, filestest.Limits,
+		space.Seed{}); err != nil {
 		t.Fatal(err)
 	}
 	_, dir, err := s.Store.Open(filestest.One, s.UID, filestest.Limits)
@@ -339,7 +354,8 @@ func TestThreatAStricterPolicyReachesEveryName(t *testing.T) {
 	if h, err = s.Store.History(filestest.One, s.UID, filestest.Limits); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := h.Rewind(t.Context(), s.Issue(policy.Action{Type: policy.SpaceRewind, Space: filestest.One, Content: before.Root})); err != nil {
+	if _, _, err := h.Rewind(t.Context(), s.Issue(policy.Action{Type: policy.SpaceRewind, Space: filestest.One,
+		Content: before.Root})); err != nil {
 		t.Errorf("rewind to before: %v", err)
 	}
 	if _, dir, err = s.Store.Open(filestest.One, s.UID, filestest.Limits); err != nil {
@@ -358,7 +374,8 @@ func TestThreatAStricterPolicyIsRefusedWhereNotAllCanBeSeen(t *testing.T) {
 	digs(t, dir, strings.Repeat("d/", 1024)+".env", "secret")
 	sweepsOrRefuses(t, s, root, strings.Repeat("d/", 1024)+".env", "tree_too_deep")
 	top := filepath.Join(dir, "d")
-	if err := errors.Join(os.Rename(filepath.Join(top, "d"), top+"d"), os.Remove(top), os.Rename(top+"d", top)); err != nil { // one folder less
+	if err := errors.Join(os.Rename(filepath.Join(top, "d"), top+"d"), os.Remove(top), os.Rename(top+"d", top)); err != nil {
+		// one folder less
 		t.Fatal(err)
 	}
 	sweepsOrRefuses(t, s, root, strings.Repeat("d/", 1023)+".env", "")
@@ -395,7 +412,8 @@ func inMemory(t *testing.T) (s filestest.Subject, root, dir string) {
 	t.Helper()
 	root = quickDir(t)
 	s = openSpacesIn(t, root)
-	if _, err := s.Store.Create(t.Context(), s.Issue(policy.Action{Type: policy.SpaceCreate, Space: filestest.One}), s.UID, filestest.Limits, space.Seed{}); err != nil {
+	if _, err := s.Store.Create(t.Context(), s.Issue(policy.Action{Type: policy.SpaceCreate, Space: filestest.One}), s.UID, filestest.Limits,
+		space.Seed{}); err != nil {
 		t.Fatal(err)
 	}
 	_, dir, err := s.Store.Open(filestest.One, s.UID, filestest.Limits)
@@ -405,8 +423,8 @@ func inMemory(t *testing.T) (s filestest.Subject, root, dir string) {
 	return s, root, dir
 }
 
-// sweepsOrRefuses makes the policy of a space stricter: what lies at the path is moved aside, and nothing else, or the change is refused with a
-// code and leaves nothing behind.
+// sweepsOrRefuses makes the policy of a space stricter: what lies at the path is moved aside, and nothing else, or the change is refused
+// with a code and leaves nothing behind.
 func sweepsOrRefuses(t *testing.T, s filestest.Subject, root, at, want string) {
 	t.Helper()
 	swept, err := s.Store.KeepAside(t.Context(), filestest.One, s.UID, filestest.Limits, secrets, true)

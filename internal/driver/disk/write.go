@@ -39,7 +39,8 @@ func (f *Files) Write(ctx context.Context, p policy.Permit, content io.Reader) (
 	}
 	defer root.Close()
 	if max := f.largest(a.MaxBytes, math.MaxInt64-1); a.Size < 0 || a.Size > max {
-		return space.Entry{}, fault.New(fault.Exhausted, space.ErrFileTooLarge.Code, "the content for %+q has %d bytes; at most %d may be written", a.Path, a.Size, max)
+		return space.Entry{}, fault.New(fault.Exhausted, space.ErrFileTooLarge.Code,
+			"the content for %+q has %d bytes; at most %d may be written", a.Path, a.Size, max)
 	}
 	if err := space.CheckFileMode(a.Mode); err != nil {
 		return space.Entry{}, err
@@ -102,7 +103,8 @@ func (f *Files) Edit(ctx context.Context, p policy.Permit, edits []space.Edit) (
 			return entry, err
 		}
 	}
-	return space.Entry{}, fault.New(fault.Conflict, space.ErrFileChanged.Code, "%+q keeps changing while it is edited; try again when the program that writes it has ended", a.Path)
+	return space.Entry{}, fault.New(fault.Conflict, space.ErrFileChanged.Code,
+		"%+q keeps changing while it is edited; try again when the program that writes it has ended", a.Path)
 }
 
 func (f *Files) edit(ctx context.Context, root, staging *beneath.Folder, a policy.Action, edits []space.Edit) (space.Entry, error) {
@@ -197,7 +199,8 @@ func (s *staged) discard() {
 }
 
 // stage writes content to a file in the staging folder, checks it, gives it its mode and owner, and makes it durable.
-func (f *Files) stage(ctx context.Context, staging *beneath.Folder, content io.Reader, size int64, want event.Digest, mode uint32) (*staged, error) {
+func (f *Files) stage(ctx context.Context, staging *beneath.Folder, content io.Reader, size int64, want event.Digest, mode uint32) (*staged,
+	error) {
 	file, name, err := beneath.CreateTemp(staging, f.entropy)
 	if err != nil {
 		return nil, err

@@ -1,8 +1,8 @@
 // Package fts is a full-text index in a file of its own, over FTS5 of SQLite.
 //
-// A text is taken in as the pairs of characters that stand side by side in it. A word is then a phrase of pairs, which finds it anywhere and in
-// any language, from two characters on; a single character is the beginning of a pair. Room and thread of a text are words of a column beside it,
-// so that what was said in one of them is found without a look at the others.
+// A text is taken in as the pairs of characters that stand side by side in it. A word is then a phrase of pairs, which finds it anywhere
+// and in any language, from two characters on; a single character is the beginning of a pair. Room and thread of a text are words of a
+// column beside it, so that what was said in one of them is found without a look at the others.
 package fts
 
 import (
@@ -26,7 +26,8 @@ import (
 // version is that of the tables. A file of another one is made anew, for the log has everything that was in it.
 const version = 2
 
-// seqBits are those of a place within its workspace; above them stands the number of the workspace, so that the entries of one lie together.
+// seqBits are those of a place within its workspace; above them stands the number of the workspace, so that the entries of one lie
+// together.
 const seqBits = 40
 
 // The texts are kept beside the pairs, for FTS5 removes what it is shown again. What is removed leaves nothing in the pages that it lay in.
@@ -94,7 +95,8 @@ func (i *Index) open() error {
 		return fmt.Errorf("open the index: %w", err)
 	}
 	// Nobody else has the file, so that what the write-ahead log is found by lies in memory. secure_delete overwrites what is removed.
-	if err := i.conn.Exec(`PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA secure_delete = ON; PRAGMA temp_store = MEMORY`); err != nil {
+	if err := i.conn.Exec(`PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA secure_delete = ` +
+		`ON; PRAGMA temp_store = MEMORY`); err != nil {
 		return fmt.Errorf("open the index: %w", err)
 	}
 	found, err := i.number(`PRAGMA user_version`)
@@ -199,7 +201,8 @@ func (i *Index) Take(ctx context.Context, ws id.Workspace, upTo uint64, entries 
 	}
 	defer i.mu.Unlock()
 	return i.change(func() error {
-		if err := i.rows(nil, `INSERT INTO workspaces (name, place) VALUES (?1, ?2) ON CONFLICT (name) DO UPDATE SET place = ?2`, string(ws), int64(upTo)); err != nil {
+		if err := i.rows(nil, `INSERT INTO workspaces (name, place) VALUES (?1, ?2) ON CONFLICT (name) DO UPDATE SET place = ?2`, string(ws),
+			int64(upTo)); err != nil {
 			return err
 		}
 		no, err := i.number(`SELECT no FROM workspaces WHERE name = ?`, string(ws))
@@ -244,7 +247,8 @@ func (i *Index) Search(ctx context.Context, q fulltext.Query) ([]fulltext.Hit, e
 	}
 	err = i.rows(func(s *sqlite3.Stmt) {
 		hits = append(hits, fulltext.Hit{Place: uint64(s.ColumnInt64(0)) & (1<<seqBits - 1), Key: s.ColumnText(1)})
-	}, `SELECT p.rowid, e.key FROM pairs p JOIN entries e ON e.id = p.rowid WHERE p.pairs MATCH ? AND p.rowid > ? AND p.rowid < ? ORDER BY p.rowid DESC LIMIT ? + 0`,
+	}, `SELECT p.rowid, e.key FROM pairs p JOIN entries e ON e.id = p.rowid WHERE p.pairs MATCH ? AND p.rowid > ? AND p.rowid < ? ORDER BY `+
+		`p.rowid DESC LIMIT ? + 0`,
 		strings.Join(phrases, " AND "), no<<seqBits, before, int64(q.Limit))
 	return hits, err
 }
@@ -296,7 +300,9 @@ func (i *Index) Reset(ctx context.Context, ws id.Workspace) error {
 // remove removes the entries that a condition on their ids selects.
 func (i *Index) remove(where string, args ...any) error {
 	texts := map[int64][2]string{}
-	if err := i.rows(func(s *sqlite3.Stmt) { texts[s.ColumnInt64(0)] = [2]string{s.ColumnText(1), s.ColumnText(2)} }, `SELECT id, text, said FROM entries WHERE `+where, args...); err != nil {
+	if err := i.rows(func(s *sqlite3.Stmt) {
+		texts[s.ColumnInt64(0)] = [2]string{s.ColumnText(1), s.ColumnText(2)}
+	}, `SELECT id, text, said FROM entries WHERE `+where, args...); err != nil {
 		return err
 	}
 	for at, was := range texts {

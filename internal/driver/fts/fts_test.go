@@ -74,7 +74,8 @@ func TestForgottenPairsAreOverwritten(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, text := range []string{"秘密"} {
-		if pages, err := i.number(`SELECT count(*) FROM pairs_data WHERE instr(block, CAST(? AS BLOB)) > 0`, string(pairs(text)[3:8])); err != nil || pages == 0 {
+		if pages, err := i.number(`SELECT count(*) FROM pairs_data WHERE instr(block, CAST(? AS BLOB)) > 0`,
+			string(pairs(text)[3:8])); err != nil || pages == 0 {
 			t.Fatalf("the pages do not have %q to begin with, %v", text, err)
 		}
 	}

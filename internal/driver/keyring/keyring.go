@@ -277,7 +277,8 @@ func Copy(from, to string) error {
 		return err
 	}
 	if len(source.trees) == 0 {
-		return fault.New(fault.NotFound, "keys_missing", "there are no keys in %s", from).With("name the folder keys of the data directory whose backup it is")
+		return fault.New(fault.NotFound, "keys_missing", "there are no keys in %s",
+			from).With("name the folder keys of the data directory whose backup it is")
 	}
 	target, err := Open(to, nil)
 	if err != nil {
@@ -400,7 +401,8 @@ func read(path string) (*planted, error) {
 		return nil, fmt.Errorf("open the keys: %w", err)
 	}
 	if info.Mode().Perm()&0o077 != 0 {
-		return nil, fault.New(fault.Unavailable, "keys_exposed", "%s can be read by other users (mode %04o)", path, info.Mode().Perm()).With("mend it with: chmod 600 " + path)
+		return nil, fault.New(fault.Unavailable, "keys_exposed", "%s can be read by other users (mode %04o)", path,
+			info.Mode().Perm()).With("mend it with: chmod 600 " + path)
 	}
 	raw, err := os.ReadFile(path)
 	if err != nil {

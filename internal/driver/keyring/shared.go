@@ -15,8 +15,8 @@ import (
 // lockFile is what a program locks that writes keys which others have open too.
 const lockFile = "lock"
 
-// CheckTime is how long a shared keyring believes what it has in memory before it looks whether another program has destroyed something of it:
-// a program that stood still for longer looks before it opens anything.
+// CheckTime is how long a shared keyring believes what it has in memory before it looks whether another program has destroyed something
+// of it: a program that stood still for longer looks before it opens anything.
 const CheckTime = time.Second
 
 // What it waits for.
@@ -27,7 +27,8 @@ const (
 )
 
 // OpenShared opens keys that several programs have open at the same time. Each finds what another has planted, and drops what another has
-// forgotten within CheckTime, and at once where Refresh tells it; one that stood still looks first. What it writes rests on what is on the disk.
+// forgotten within CheckTime, and at once where Refresh tells it; one that stood still looks first. What it writes rests on what is on
+// the disk.
 func OpenShared(dir string, entropy io.Reader, now func() time.Time) (*Keyring, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("open the keys: %w", err)
@@ -71,10 +72,12 @@ func (k *Keyring) alone(do func() error) error {
 			break
 		}
 		if !errors.Is(err, host.ErrLocked) && !host.Interrupted(err) {
-			return fault.Wrap(err, fault.Unavailable, "data_not_lockable", "the keys in %s cannot be locked, so that two daemons might write them", k.dir)
+			return fault.Wrap(err, fault.Unavailable, "data_not_lockable", "the keys in %s cannot be locked, so that two daemons might write them",
+				k.dir)
 		}
 		if k.now().Sub(begun) > lockTime {
-			return fault.New(fault.Unavailable, "keys_busy", "another daemon has been writing the keys in %s for too long", k.dir).With("see whether a daemon of this database stands still, and end it")
+			return fault.New(fault.Unavailable, "keys_busy", "another daemon has been writing the keys in %s for too long",
+				k.dir).With("see whether a daemon of this database stands still, and end it")
 		}
 		<-time.After(lockPause)
 	}
@@ -88,8 +91,8 @@ func (k *Keyring) alone(do func() error) error {
 // FreshTime is how old what Current has found may be.
 const FreshTime = 50 * time.Millisecond
 
-// Current looks whether another program has forgotten something, unless that was just done: for who seals content under a name that may have
-// been forgotten before.
+// Current looks whether another program has forgotten something, unless that was just done: for who seals content under a name that may
+// have been forgotten before.
 func (k *Keyring) Current() error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -129,7 +132,8 @@ func (k *Keyring) look(after time.Duration) error {
 	return nil
 }
 
-// unchanged reports whether a file was not replaced. The number of one that was removed may be given to the next, which then has another time.
+// unchanged reports whether a file was not replaced. The number of one that was removed may be given to the next, which then has another
+// time.
 func unchanged(a, b os.FileInfo) bool {
 	return os.SameFile(a, b) && a.Size() == b.Size() && a.ModTime().Equal(b.ModTime())
 }

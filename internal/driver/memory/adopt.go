@@ -34,7 +34,8 @@ func (j *Journal) Keys(ctx context.Context, ws id.Workspace, after string, limit
 }
 
 // Adopt implements journal.Adopter.
-func (j *Journal) Adopt(ctx context.Context, ws id.Workspace, chunks iter.Seq2[[]event.Event, error], keys iter.Seq2[[]journal.KeyUse, error]) (uint64, error) {
+func (j *Journal) Adopt(ctx context.Context, ws id.Workspace, chunks iter.Seq2[[]event.Event, error], keys iter.Seq2[[]journal.KeyUse,
+	error]) (uint64, error) {
 	if _, err := id.ParseWorkspace(string(ws)); err != nil {
 		return 0, fault.Wrap(err, fault.Invalid, "workspace_invalid", "that is no workspace")
 	}

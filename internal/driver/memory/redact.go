@@ -29,7 +29,8 @@ func (j *Journal) Unfinished(ctx context.Context, ws id.Workspace) ([]uint64, er
 	if t := j.workspaces[ws]; t != nil {
 		for i := range t.events {
 			r := &t.events[i]
-			if at := t.places[r.Causation]; r.Type == event.RedactedType && at != 0 && t.events[at-1].Withheld == "" && !slices.Contains(seqs, at) && len(seqs) < journal.MaxBatch {
+			if at := t.places[r.Causation]; r.Type == event.RedactedType && at != 0 && t.events[at-1].Withheld == "" && !slices.Contains(seqs, at) &&
+				len(seqs) < journal.MaxBatch {
 				seqs = append(seqs, at)
 			}
 		}

@@ -46,7 +46,8 @@ func daemon() {
 	raw, err := json.Marshal(spec.Limits)
 	fail(err)
 	ctx := context.Background()
-	s, err := tier.Create(ctx, issue(policy.Action{Type: policy.SpaceStart, Workspace: id.DefaultWorkspace, Space: spec.ID, Limits: raw}), spec)
+	s, err := tier.Create(ctx, issue(policy.Action{Type: policy.SpaceStart, Workspace: id.DefaultWorkspace, Space: spec.ID, Limits: raw}),
+		spec)
 	fail(err)
 	c := spacetest.Shell(spec.ID, "trap '' TERM HUP; (setsid sleep 4242 &); sleep 4243 & echo up; wait; sleep 4244")
 	_, err = s.Exec(ctx, issue(c.Action()), nil, func(_ string, data []byte) error {
@@ -211,7 +212,8 @@ func ofSpace(t *testing.T) map[int]string {
 			continue
 		}
 		line := strings.ReplaceAll(string(b), "\x00", " ")
-		if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(f))); err == nil && (strings.Contains(line, string(leftSpace)) || strings.Contains(line, "sleep 424")) {
+		if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(f))); err == nil && (strings.Contains(line, string(leftSpace)) ||
+			strings.Contains(line, "sleep 424")) {
 			found[pid] = line
 		}
 	}

@@ -259,7 +259,8 @@ func TestHostUser(t *testing.T) {
 	if want == 0 {
 		want = os.Geteuid()
 	}
-	command := spacetest.Command{Space: spec.ID, Argv: []string{"bash", "-c", "echo up; exec -a " + string(spec.ID) + " sleep 54321"}, MS: 60_000}
+	command := spacetest.Command{Space: spec.ID, Argv: []string{"bash", "-c", "echo up; exec -a " + string(spec.ID) + " sleep 54321"},
+		MS: 60_000}
 	up := make(chan struct{})
 	go func() {
 		_, _ = s.Exec(t.Context(), issue(command.Action()), nil, func(string, []byte) error {

@@ -141,8 +141,8 @@ func (s *instance) run(ctx context.Context, x spaceinit.Exec, limit time.Duratio
 	return result, nil
 }
 
-// lost says what became of a command whose space ended under it, once no process of it is left and the space can be started again. The result
-// says what the space was ended for, where the daemon ended it because the init did not end the command.
+// lost says what became of a command whose space ended under it, once no process of it is left and the space can be started again. The
+// result says what the space was ended for, where the daemon ended it because the init did not end the command.
 func (s *instance) lost(ctx context.Context, result space.Exit, starved bool) (space.Exit, error) {
 	s.kill()
 	<-s.done

@@ -19,7 +19,8 @@ import (
 	"agentbox/internal/driver/memory"
 )
 
-// beneathOrigin is what a fork must not see: a file that its origin had when the two began to share files, and that the fork's snapshot has not.
+// beneathOrigin is what a fork must not see: a file that its origin had when the two began to share files, and that the fork's snapshot
+// has not.
 const beneathOrigin = "of the origin alone"
 
 // overOthers makes folders for spaces that are forks: their files lie over those of another space, hidden, under another user.

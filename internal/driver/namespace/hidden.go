@@ -15,8 +15,8 @@ import (
 )
 
 // Files without a name. A walk of the folder does not find a file that was deleted while a process holds it, nor one that was made by
-// O_TMPFILE. So the host looks at what the processes of the space hold: descriptors of every thread, mappings, programs and working folders.
-// What the free space of the disk loses meanwhile proves nothing, because neighbours write to it too (unseen.go).
+// O_TMPFILE. So the host looks at what the processes of the space hold: descriptors of every thread, mappings, programs and working
+// folders. What the free space of the disk loses meanwhile proves nothing, because neighbours write to it too (unseen.go).
 
 // rounds bounds how often the list of processes is read again for those that were started meanwhile.
 const rounds = 4
@@ -153,8 +153,8 @@ func (h *hidden) add(st *unix.Stat_t, path string) error {
 	return nil
 }
 
-// refused notes that the host did not let something of a process be looked at. What is gone holds nothing, and neither does for long what has
-// given up its memory: it is ending.
+// refused notes that the host did not let something of a process be looked at. What is gone holds nothing, and neither does for long what
+// has given up its memory: it is ending.
 func (h *hidden) refused(pid int, err error) {
 	if os.IsPermission(err) && !ending(pid) {
 		h.unseen["process "+strconv.Itoa(pid)] = true
@@ -167,7 +167,8 @@ func ending(tid int) bool {
 	return err != nil || bytes.HasPrefix(text, []byte("0 "))
 }
 
-// mappings adds the files of the space that a thread has mapped and whose names are gone. It reports whether the thread has a memory at all.
+// mappings adds the files of the space that a thread has mapped and whose names are gone. It reports whether the thread has a memory at
+// all.
 func (h *hidden) mappings(tid int) bool {
 	dir := "/proc/" + strconv.Itoa(tid)
 	maps, err := os.Open(dir + "/maps")
@@ -207,8 +208,8 @@ func (h *hidden) mapping(tid int, dir string, fields []string, deleted bool) {
 	}
 }
 
-// processes lists the processes of the space: those of its control group, else those of its namespace. Its init is the daemon's own program,
-// holds nothing of the space, and lets only root look.
+// processes lists the processes of the space: those of its control group, else those of its namespace. Its init is the daemon's own
+// program, holds nothing of the space, and lets only root look.
 func (s *instance) processes() []int {
 	var list []int
 	if dir := s.group.pids(); dir != "" {
@@ -228,7 +229,8 @@ func (s *instance) processes() []int {
 		return nil
 	}
 	for _, p := range all {
-		if pid, err := strconv.Atoi(p.Name()); err == nil && pid != s.process.Pid && unix.Stat("/proc/"+p.Name()+"/ns/pid", &other) == nil && own.Ino == other.Ino {
+		if pid, err := strconv.Atoi(p.Name()); err == nil && pid != s.process.Pid && unix.Stat("/proc/"+p.Name()+"/ns/pid", &other) == nil &&
+			own.Ino == other.Ino {
 			list = append(list, pid)
 		}
 	}

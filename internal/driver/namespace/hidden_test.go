@@ -103,7 +103,8 @@ func TestFilesWithoutANameBelowTheBound(t *testing.T) {
 		"of memory":               `f = os.memfd_create("m"); fill(f, 12); time.sleep(1.5); print("ended")`,
 		"in the folder of memory": `f = unlinked("/tmp/f"); fill(f, 7); m = mmap.mmap(f, 7 << 20); time.sleep(1.5); print("ended")`,
 		"given back":              `[(fill(f, 1), os.close(f)) for f in map(unlinked, map(str, range(50)))]; time.sleep(1.5); print("ended")`,
-		"a mapping":               `f = unlinked("f"); fill(f, 3); m = mmap.mmap(f, 3 << 20); time.sleep(1.2); os.close(f); time.sleep(1.5); print("ended")`,
+		"a mapping": `f = unlinked("f"); fill(f, 3); m = mmap.mmap(f, 3 << 20); time.sleep(1.2); os.close(f); time.sleep(1.5); ` +
+			`print("ended")`,
 		"a message": `a, b = socket.socketpair()
 for i in range(3): f = unlinked("f"); fill(f, 1); socket.send_fds(a, [b"x"], [f]); os.close(f)
 time.sleep(2.5); print([len(socket.recv_fds(b, 9, 9)[1]) for i in range(3)] == [1, 1, 1] and "ended")`,
@@ -116,7 +117,9 @@ while time.time() < t:
     if os.fork() == 0: os._exit(0)
     os.wait()
 print("ended")`,
-		"linked again": `sys.stdout = open(os.devnull, "w"); f = os.open(".", os.O_TMPFILE | os.O_RDWR); fill(f, 3); print(ctypes.CDLL(None).linkat(-100, f"/proc/self/fd/{f}".encode(), -100, b"g", 0x400)); time.sleep(2.5); print("ended", file=sys.__stdout__)`,
+		"linked again": `sys.stdout = open(os.devnull, "w"); f = os.open(".", os.O_TMPFILE | os.O_RDWR); fill(f, 3); ` +
+			`print(ctypes.CDLL(None).linkat(-100, f"/proc/self/fd/{f}".encode(), -100, b"g", 0x400)); time.sleep(2.5); print("ended", ` +
+			`file=sys.__stdout__)`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			spec, s := small(t, h)
@@ -130,7 +133,8 @@ print("ended")`,
 	}
 }
 
-// writeBeside takes 200 MB a second of the same file system until stop is called, as a neighbour would. It gives the room back each half second.
+// writeBeside takes 200 MB a second of the same file system until stop is called, as a neighbour would. It gives the room back each half
+// second.
 func writeBeside(t *testing.T) (stop func()) {
 	t.Helper()
 	const piece, most = 4 << 20, 100 << 20

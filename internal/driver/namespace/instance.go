@@ -78,7 +78,8 @@ func (s *instance) start(ctx context.Context) error {
 }
 
 func notStarted(err error) error {
-	return fault.Wrap(err, fault.Unavailable, "space_not_started", "the space could not be started; `agentbox doctor` says what the host lacks")
+	return fault.Wrap(err, fault.Unavailable, "space_not_started",
+		"the space could not be started; `agentbox doctor` says what the host lacks")
 }
 
 // accept looks at the bounds that control groups could not take: one has another way, the others end the creation or are noted.

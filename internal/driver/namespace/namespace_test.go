@@ -175,7 +175,8 @@ func TestUnprivileged(t *testing.T) {
 	if err := os.Chown(dir, nobody, nobody); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.CommandContext(t.Context(), "/proc/self/exe", "-test.run", "^Test(Conformance|Escape|FilesWithout.*|Look|HostUser|DaemonKilled|ReapLeftovers|Probe|Launcher.*)$", "-test.v")
+	cmd := exec.CommandContext(t.Context(), "/proc/self/exe", "-test.run",
+		"^Test(Conformance|Escape|FilesWithout.*|Look|HostUser|DaemonKilled|ReapLeftovers|Probe|Launcher.*)$", "-test.v")
 	cmd.Dir = dir
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "TMPDIR=" + dir, builtEnv + "=" + dir, "AGENTBOX_TEST_ROOT=" + HostRoot}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}, Pdeathsig: syscall.SIGKILL}

@@ -15,12 +15,14 @@ import (
 )
 
 // compiled are modules of Python that are no files where Debian builds it: they are in the interpreter itself.
-const compiled = `_abc _ast _codecs _collections _functools _imp _io _locale _operator _signal _sre _stat _string _symtable _thread _tokenize
+const compiled = `_abc _ast _codecs _collections _functools _imp _io _locale _operator _signal _sre _stat _string _symtable _thread
+	_tokenize
 	_tracemalloc _warnings _weakref array atexit binascii builtins cmath errno faulthandler fcntl gc grp itertools marshal math posix
 	pwd pyexpat select sys syslog time unicodedata zlib`
 
 // builtins are the modules of Node's own library; its program holds them.
-const builtins = `assert async_hooks buffer child_process cluster console constants crypto dgram diagnostics_channel dns domain events fs http http2
+const builtins = `assert async_hooks buffer child_process cluster console constants crypto dgram diagnostics_channel dns domain events fs
+	http http2
 	https inspector module net os path perf_hooks process punycode querystring readline repl stream string_decoder sys timers tls
 	trace_events tty url util v8 vm wasi worker_threads zlib`
 
@@ -112,8 +114,8 @@ func (r *root) list(dir string) []fs.DirEntry {
 	return found
 }
 
-// find returns where on the host a file or folder of the root lies, by its path in a space without the slash before it. Links are followed as a space
-// would, below the root; "" for what no space sees.
+// find returns where on the host a file or folder of the root lies, by its path in a space without the slash before it. Links are
+// followed as a space would, below the root; "" for what no space sees.
 func (r *root) find(name string) string {
 	at := "" // what was looked up so far, in the space
 	rest := strings.Split(path.Clean("/" + name)[1:], "/")

@@ -48,12 +48,16 @@ func plant(t *testing.T, files ...string) string {
 
 func TestTheOfferIsWhatTheRootHas(t *testing.T) {
 	small := []string{
-		"agentbox-rootfs", "usr/bin/bash*", "usr/bin/python3.11*", "usr/bin/python3 -> python3.11", "usr/bin/node*", "usr/lib/python3.11/json/__init__.py", "usr/lib/python3.11/os.py",
-		"usr/lib/python3.11/lib-dynload/_ctypes.cpython-311-x86_64-linux-gnu.so", "usr/lib/python3.11/__pycache__/os.pyc", "usr/bin/notes.txt", "usr/bin/gone -> /etc/alternatives/gone",
-		"usr/bin/awk -> /etc/alternatives/awk", "usr/share/agentbox/etc/alternatives/awk -> /usr/bin/mawk", "usr/bin/mawk*", "usr/bin/loop -> loop", "usr/bin/out -> ../../../../../bin/mawk",
+		"agentbox-rootfs", "usr/bin/bash*", "usr/bin/python3.11*", "usr/bin/python3 -> python3.11", "usr/bin/node*",
+		"usr/lib/python3.11/json/__init__.py", "usr/lib/python3.11/os.py",
+		"usr/lib/python3.11/lib-dynload/_ctypes.cpython-311-x86_64-linux-gnu.so", "usr/lib/python3.11/__pycache__/os.pyc", "usr/bin/notes.txt",
+		"usr/bin/gone -> /etc/alternatives/gone",
+		"usr/bin/awk -> /etc/alternatives/awk", "usr/share/agentbox/etc/alternatives/awk -> /usr/bin/mawk", "usr/bin/mawk*",
+		"usr/bin/loop -> loop", "usr/bin/out -> ../../../../../bin/mawk",
 	}
 	full := append(slices.Clone(small),
-		"usr/bin/pip*", "usr/lib/python3/dist-packages/numpy/__init__.py", "usr/lib/python3/dist-packages/numpy-1.24.2.egg-info", "usr/lib/python3/dist-packages/scikit_learn-1.2.1.egg-info/x",
+		"usr/bin/pip*", "usr/lib/python3/dist-packages/numpy/__init__.py", "usr/lib/python3/dist-packages/numpy-1.24.2.egg-info",
+		"usr/lib/python3/dist-packages/scikit_learn-1.2.1.egg-info/x",
 		"usr/lib/python3/dist-packages/sklearn/linear/model.py", "usr/lib/python3/dist-packages/six.py", "usr/lib/python3/dist-packages/empty/",
 	)
 	for _, c := range []struct {
@@ -69,10 +73,12 @@ func TestTheOfferIsWhatTheRootHas(t *testing.T) {
 			[]string{"json", "json.tool", "os", "sys", "_ctypes", "math"}, []string{"numpy", "requests", "__pycache__"}, []string{}, true,
 		},
 		{
-			"the full one", full, []string{"bash", "pip"}, []string{"gcc"}, []string{"numpy", "numpy.linalg", "sklearn", "six", "os"}, []string{"pandas", "scikit_learn", "empty"},
+			"the full one", full, []string{"bash", "pip"}, []string{"gcc"}, []string{"numpy", "numpy.linalg", "sklearn", "six", "os"},
+			[]string{"pandas", "scikit_learn", "empty"},
 			[]string{"numpy", "scikit-learn"}, true,
 		},
-		{"without Python", []string{"agentbox-rootfs", "usr/bin/sh*"}, []string{"sh"}, []string{"python3"}, nil, []string{"os", "sys"}, []string{}, false},
+		{"without Python", []string{"agentbox-rootfs", "usr/bin/sh*"}, []string{"sh"}, []string{"python3"}, nil, []string{"os", "sys"},
+			[]string{}, false},
 	} {
 		r, err := openRoot(plant(t, c.files...))
 		if err != nil {
@@ -112,7 +118,8 @@ func TestTheOfferIsWhatTheRootHas(t *testing.T) {
 
 // The host's own programs are those below /usr, as a space sees them: not what people added.
 func TestTheOfferOfTheHostsOwnPrograms(t *testing.T) {
-	top := plant(t, "usr/bin/env*", "usr/local/bin/own*", "usr/bin/mine -> /usr/local/bin/own", "usr/bin/vi -> /etc/alternatives/vi", "usr/bin/vim.tiny*", "etc/alternatives/vi -> /usr/bin/vim.tiny",
+	top := plant(t, "usr/bin/env*", "usr/local/bin/own*", "usr/bin/mine -> /usr/local/bin/own", "usr/bin/vi -> /etc/alternatives/vi",
+		"usr/bin/vim.tiny*", "etc/alternatives/vi -> /usr/bin/vim.tiny",
 		"bin -> usr/bin", "opt/bin/other*", "usr/bin/other -> /opt/bin/other")
 	r, err := hostRoot(top)
 	if err != nil {
@@ -125,7 +132,8 @@ func TestTheOfferOfTheHostsOwnPrograms(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if o := real.offer(); !o.Known() || !o.Program("sh") || o.Has(space.Need{Kind: space.LackNetwork, Name: "example.com"}) || o.Root != HostRoot {
+	if o := real.offer(); !o.Known() || !o.Program("sh") || o.Has(space.Need{Kind: space.LackNetwork, Name: "example.com"}) ||
+		o.Root != HostRoot {
 		t.Errorf("of this host: got %d programs of %q", len(o.Programs), o.Root)
 	}
 }

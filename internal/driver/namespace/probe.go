@@ -112,7 +112,8 @@ func (p *prober) hostChecks() {
 		err = errors.New("AppArmor takes the privileges of user namespaces away from programs without a profile")
 	}
 	p.add("AppArmor", err, "does not restrict user namespaces",
-		"give the agentbox program a profile with `userns,`, or sysctl -w kernel.apparmor_restrict_unprivileged_userns=0, or run the daemon as root", "")
+		"give the agentbox program a profile with `userns,`, or sysctl -w kernel.apparmor_restrict_unprivileged_userns=0, or run the daemon as "+
+			"root", "")
 }
 
 func setting(path string) string {
@@ -129,7 +130,8 @@ func mendStart() string {
 }
 
 func mendSharing() string {
-	return "run the daemon as root, with overlay and Linux 6.15 or newer, on a file system that takes idmapped mounts; until then a fork makes all its files"
+	return "run the daemon as root, with overlay and Linux 6.15 or newer, on a file system that takes idmapped mounts; until then a fork " +
+		"makes all its files"
 }
 
 // start makes the probe's space, whose name begins as told, and runs a first command.
@@ -173,7 +175,8 @@ func cause(err error) error {
 // shell runs a script in the probe's space.
 func (p *prober) shell(ctx context.Context, script string) (string, space.Exit, error) {
 	var out strings.Builder
-	exit, err := p.space.run(ctx, spaceinit.Exec{Argv: []string{"sh", "-c", script}, Env: environment(nil, nil), Cwd: workdir}, 20*time.Second, nil,
+	exit, err := p.space.run(ctx, spaceinit.Exec{Argv: []string{"sh", "-c", script}, Env: environment(nil, nil), Cwd: workdir}, 20*time.Second,
+		nil,
 		func(_ string, data []byte) error {
 			out.Write(data)
 			return nil
@@ -189,7 +192,9 @@ func (p *prober) boundChecks(ctx context.Context) {
 		name, bound, script string
 		holds               func(out string, exit space.Exit) bool
 	}{
-		{"memory", "memory_bytes", "head -c 1000m /dev/zero | tail >/dev/null; exit 1", func(_ string, e space.Exit) bool { return e.Limit == "memory_bytes" }},
+		{"memory", "memory_bytes", "head -c 1000m /dev/zero | tail >/dev/null; exit 1", func(_ string, e space.Exit) bool {
+			return e.Limit == "memory_bytes"
+		}},
 		{
 			"processor time", "cpu_millis", "", func(string, space.Exit) bool { return true },
 		},
@@ -198,7 +203,9 @@ func (p *prober) boundChecks(ctx context.Context) {
 			func(out string, e space.Exit) bool { return e.Code != 0 && !strings.HasSuffix(out, "all run") },
 		},
 		{"size of a file", "file_bytes", "ulimit -f", func(out string, _ space.Exit) bool { return out != "unlimited" }},
-		{"size of /tmp", "tmp_bytes", "head -c 9m /dev/zero 2>/dev/null >/tmp/x || echo full", func(out string, _ space.Exit) bool { return strings.HasSuffix(out, "full") }},
+		{"size of /tmp", "tmp_bytes", "head -c 9m /dev/zero 2>/dev/null >/tmp/x || echo full", func(out string, _ space.Exit) bool {
+			return strings.HasSuffix(out, "full")
+		}},
 	} {
 		var err error
 		if missing(b.bound) {
@@ -212,7 +219,8 @@ func (p *prober) boundChecks(ctx context.Context) {
 		}
 		p.add(b.name, err, "bounded", groups, b.bound)
 	}
-	p.add("size of the files", nil, fmt.Sprintf("watched every %v; a command may overshoot by what it writes in that time", tick), "", "disk_bytes")
+	p.add("size of the files", nil, fmt.Sprintf("watched every %v; a command may overshoot by what it writes in that time", tick), "",
+		"disk_bytes")
 }
 
 // wallChecks look for the walls.

@@ -37,8 +37,8 @@ func (clock) NewTimer(d time.Duration) (<-chan time.Time, func()) {
 // canary is what lies outside.
 const canary = "outside: nobody in a space may have this"
 
-// TestEscapeByRace lets a program inside a space exchange a folder and a file with links that lead out, without a pause, while the host reads,
-// writes, lists, archives and deletes by the same names. The host neither hands out what lies outside nor changes it.
+// TestEscapeByRace lets a program inside a space exchange a folder and a file with links that lead out, without a pause, while the host
+// reads, writes, lists, archives and deletes by the same names. The host neither hands out what lies outside nor changes it.
 func TestEscapeByRace(t *testing.T) {
 	house, outside, swapping := race(t)
 	inside, refused := 0, 0

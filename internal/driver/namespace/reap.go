@@ -100,7 +100,8 @@ func (t *Tier) leftGroups() []string {
 				found = append(found, path)
 				return fs.SkipDir
 			}
-			// The kernel counts the folders in a folder of groups. Most have none, and to read the names of their fifty files is what takes a walk its time.
+			// The kernel counts the folders in a folder of groups. Most have none, and to read the names of their fifty files is what takes a walk
+			// its time.
 			var st unix.Stat_t
 			if unix.Lstat(path, &st) == nil && st.Nlink == noFolders {
 				return fs.SkipDir
@@ -132,9 +133,9 @@ func emptyGroup(ctx context.Context, dir string) error {
 	})
 }
 
-// killIn kills a process of a group, but never this one: on version 1 the list holds every process of which a single thread is in the group, as
-// that of a daemon or its launcher may be while a space is started. The descriptor that is opened first keeps the number from meaning another
-// process by the time of the kill, and the process must be in the group with its first thread.
+// killIn kills a process of a group, but never this one: on version 1 the list holds every process of which a single thread is in the
+// group, as that of a daemon or its launcher may be while a space is started. The descriptor that is opened first keeps the number from
+// meaning another process by the time of the kill, and the process must be in the group with its first thread.
 func killIn(dir string, pid int) {
 	if pid <= 1 || pid == os.Getpid() {
 		return

@@ -42,7 +42,8 @@ func openRoot(dir string) (*root, error) {
 	}
 	if _, err := os.Stat(filepath.Join(dir, rootMark)); err != nil {
 		return nil, fault.Wrap(err, fault.Unavailable, "rootfs_missing",
-			"the root file system for spaces is missing or incomplete; make it with `scripts/rootfs`, or use the host's own programs with the name %q",
+			"the root file system for spaces is missing or incomplete; make it with `scripts/rootfs`, or use the host's own programs with the "+
+				"name %q",
 			HostRoot)
 	}
 	r := &root{name: filepath.Base(dir), dir: dir, binds: []bind{{source: filepath.Join(dir, "usr"), target: "usr"}}}

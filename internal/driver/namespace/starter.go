@@ -150,7 +150,8 @@ func (s *starter) startLauncher() error {
 		files = append(files, h.tasks)
 	}
 	argv := []string{spaceinit.LauncherName, s.owner, strconv.Itoa(len(s.homes)), spaceinit.Along}
-	attr := &os.ProcAttr{Dir: "/", Env: []string{"GOMAXPROCS=1"}, Files: files, Sys: &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setsid: true}}
+	attr := &os.ProcAttr{Dir: "/", Env: []string{"GOMAXPROCS=1"}, Files: files, Sys: &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL,
+		Setsid: true}}
 	if s.apart {
 		argv[3] = spaceinit.Apart
 		attr.Sys.Cloneflags = unix.CLONE_NEWNS | unix.CLONE_NEWNET | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS

@@ -73,7 +73,8 @@ func giveFirst() error {
 	if err != nil {
 		return err
 	}
-	s := &starter{hire: make(chan chan<- error), quit: make(chan struct{}), stopped: make(chan struct{}), known: map[int]bool{}, answer: answerTime}
+	s := &starter{hire: make(chan chan<- error), quit: make(chan struct{}), stopped: make(chan struct{}), known: map[int]bool{},
+		answer: answerTime}
 	if s.program, err = seal(code); err != nil {
 		return err
 	}
@@ -167,8 +168,8 @@ func TestLauncherHangs(t *testing.T) {
 	alive(t, h, first, spec)
 }
 
-// TestLauncherKilledAtWork kills launchers while spaces are started, at whatever they are doing. A start succeeds or fails; what failed leaves
-// no process and no group.
+// TestLauncherKilledAtWork kills launchers while spaces are started, at whatever they are doing. A start succeeds or fails; what failed
+// leaves no process and no group.
 func TestLauncherKilledAtWork(t *testing.T) {
 	h := host(t)
 	tier := h.Tier.(*Tier)
@@ -294,7 +295,8 @@ func TestLauncher(t *testing.T) {
 		capabilities = fmt.Sprintf("%016x", 1<<unix.CAP_SETUID|1<<unix.CAP_SETGID)
 	}
 	for _, want := range []string{
-		"CapInh:\t0000000000000000\n", "CapPrm:\t" + capabilities + "\n", "CapEff:\t" + capabilities + "\n", "CapAmb:\t0000000000000000\n", "NoNewPrivs:\t1\n",
+		"CapInh:\t0000000000000000\n", "CapPrm:\t" + capabilities + "\n", "CapEff:\t" + capabilities + "\n", "CapAmb:\t0000000000000000\n",
+		"NoNewPrivs:\t1\n",
 	} {
 		if !strings.Contains(string(status), want) {
 			t.Errorf("no %q in its status:\n%s", want, status)
@@ -337,8 +339,8 @@ func TestLauncher(t *testing.T) {
 	}
 }
 
-// TestStarvedStart starts spaces with less and less memory until none can be: what the kernel then kills is never this process, and the next
-// space starts as ever.
+// TestStarvedStart starts spaces with less and less memory until none can be: what the kernel then kills is never this process, and the
+// next space starts as ever.
 func TestStarvedStart(t *testing.T) {
 	h := host(t)
 	if slices.Contains(h.Unenforced, "memory_bytes") {

@@ -38,8 +38,8 @@ type Options struct {
 	// Sharing tries whether forks can share files here; it is one of the checks of Probe, and may be nil.
 	Sharing func() error
 
-	// Phase is told how long each phase of a space's start took, at its end: prepare, launch and set_up. It is called by whoever starts the space,
-	// and may be nil.
+	// Phase is told how long each phase of a space's start took, at its end: prepare, launch and set_up. It is called by whoever starts the
+	// space, and may be nil.
 	Phase func(s id.Space, name string, took time.Duration)
 }
 
@@ -93,7 +93,8 @@ func New(o Options) (*Tier, error) {
 	s := &starter{program: program, null: null, owner: o.Owner, apart: privileged, homes: groups.homes(), answer: answerTime}
 	s.open()
 	return &Tier{
-		phase: o.Phase, sharing: o.Sharing, null: null, root: root, offer: sync.OnceValue(root.offer), links: etcLinks(), filter: filterProgram(), program: program, owner: o.Owner, clock: o.Clock, groups: groups,
+		phase: o.Phase, sharing: o.Sharing, null: null, root: root, offer: sync.OnceValue(root.offer), links: etcLinks(), filter: filterProgram(),
+		program: program, owner: o.Owner, clock: o.Clock, groups: groups,
 		privileged: privileged, starter: s, living: map[id.Space]*instance{}, reaping: map[id.Space]bool{},
 	}, nil
 }

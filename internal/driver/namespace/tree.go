@@ -28,7 +28,8 @@ const (
 // masks are the parts of /proc that everybody may read, tell about the host, and serve no program; and those that would do harm in the
 // hands of root, which no process of a space is. All of /proc is read-only besides.
 var masks = []string{
-	"acpi", "asound", "bus", "cmdline", "devices", "diskstats", "driver", "interrupts", "irq", "kallsyms", "kcore", "key-users", "keys", "kmsg",
+	"acpi", "asound", "bus", "cmdline", "devices", "diskstats", "driver", "interrupts", "irq", "kallsyms", "kcore", "key-users", "keys",
+	"kmsg",
 	"latency_stats", "locks", "mdstat", "modules", "partitions", "sched_debug", "scsi", "softirqs", "swaps", "sys/kernel/random/boot_id",
 	"sysrq-trigger", "timer_list", "timer_stats",
 }
@@ -104,7 +105,8 @@ func (t *Tier) layout(spec space.Spec) (s *spaceinit.Setup, files []*os.File, er
 // etcFiles are the files of /etc that programs ask for. They name no user and no host of ours.
 func etcFiles() []spaceinit.File {
 	return []spaceinit.File{
-		{Path: "etc/passwd", Content: fmt.Sprintf("agent:x:%d:%d:agent:%s:/bin/sh\nnobody:x:65534:65534:nobody:/:/bin/false\n", insider, insider, homedir)},
+		{Path: "etc/passwd", Content: fmt.Sprintf("agent:x:%d:%d:agent:%s:/bin/sh\nnobody:x:65534:65534:nobody:/:/bin/false\n", insider, insider,
+			homedir)},
 		{Path: "etc/group", Content: fmt.Sprintf("agent:x:%d:\nnogroup:x:65534:\n", insider)},
 		{Path: "etc/hosts", Content: "127.0.0.1 localhost space\n::1 localhost space\n"},
 		{Path: "etc/hostname", Content: "space\n"},

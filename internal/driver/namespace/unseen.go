@@ -58,8 +58,8 @@ func mappingsClosed() bool {
 	return os.IsPermission(err)
 }
 
-// own returns the fields of a line of mappings up to the inode, if the mapped file is one of the space's folder. The path stands last, and the
-// kernel writes it from the root of the space; only the mount of the folder begins with its name.
+// own returns the fields of a line of mappings up to the inode, if the mapped file is one of the space's folder. The path stands last,
+// and the kernel writes it from the root of the space; only the mount of the folder begins with its name.
 func (e *eye) own(line []byte) ([]string, bool) {
 	rest := line
 	for range 5 {
@@ -242,8 +242,8 @@ func (h *hidden) peek(fd int, key string, depth int) int {
 	return n
 }
 
-// peekAll reads every message of a socket and leaves them there. For that moment the socket's offset for such reads is this daemon's, unless
-// a program of the space has set it. It returns how many descriptors the messages carry.
+// peekAll reads every message of a socket and leaves them there. For that moment the socket's offset for such reads is this daemon's,
+// unless a program of the space has set it. It returns how many descriptors the messages carry.
 func (h *hidden) peekAll(fd int, key string, depth int) int {
 	if at, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_PEEK_OFF); err != nil || at >= 0 {
 		return 0

@@ -219,8 +219,8 @@ func measure(ctx context.Context, dir string, held *hidden) (tally, error) {
 
 const folderFlags = unix.O_RDONLY | unix.O_DIRECTORY | unix.O_CLOEXEC | unix.O_NOFOLLOW
 
-// deepest is how many folders a command may nest; a space whose folders are deeper already may keep them, and delete them. So many are measured
-// with a descriptor each, and what lies deeper with one.
+// deepest is how many folders a command may nest; a space whose folders are deeper already may keep them, and delete them. So many are
+// measured with a descriptor each, and what lies deeper with one.
 const deepest = space.MaxFolderDepth
 
 // errRestless says that folders far below were moved while they were measured: where one lies cannot be told any more.

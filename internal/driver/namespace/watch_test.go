@@ -119,9 +119,11 @@ func TestDeepFolders(t *testing.T) {
 	s := h.Create(t, spec)
 	const deeper = "while mkdir d && cd d; do :; done 2>/dev/null; sleep 1000"
 	for _, c := range []struct{ command, limit, want string }{
-		{deeper, "folder_depth", ""}, {"ls", "", "d\n"}, {"for i in 1 2; do mv d e; mkdir d; mv e d/d; done; sleep 1000", "folder_depth", ""}, {"rm -r d && ls && echo gone", "", "gone\n"},
+		{deeper, "folder_depth", ""}, {"ls", "", "d\n"}, {"for i in 1 2; do mv d e; mkdir d; mv e d/d; done; sleep 1000", "folder_depth", ""},
+		{"rm -r d && ls && echo gone", "", "gone\n"},
 	} {
-		if r := h.Exec(t, s, spacetest.Shell(spec.ID, c.command)); r.Exit.Limit != c.limit || c.limit == "" && r.Exit.Code != 0 || r.Stdout != c.want {
+		if r := h.Exec(t, s, spacetest.Shell(spec.ID, c.command)); r.Exit.Limit != c.limit || c.limit == "" && r.Exit.Code != 0 ||
+			r.Stdout != c.want {
 			t.Errorf("%.20s: got %+v", c.command, r)
 		}
 	}

@@ -92,13 +92,16 @@ import numpy, scipy.linalg, sklearn.linear_model
 a = numpy.arange(250000.0).reshape(500, 500) % 7 + numpy.eye(500)
 print(numpy.allclose(a @ scipy.linalg.inv(a), numpy.eye(500)), sklearn.linear_model.LinearRegression().fit([[1], [2]], [2, 4]).coef_.round(3))'`, "True [2.]\n"},
 		"a repository": {`mkdir r && cd r && git init -q && echo a >f && git add f &&
-git -c user.name=a -c user.email=a@b.c commit -qm one && echo b >>f && git diff --stat && git log --format=%s`, " f | 1 +\n 1 file changed, 1 insertion(+)\none\n"},
-		"a program in C":  {`printf '#include <stdio.h>\nint main(void) { puts("compiled"); }' >c.c && make -s c && ./c`, "compiled\n"},
-		"a database":      {`sqlite3 t.db 'create table t(n); insert into t values (7); select n*6 from t'`, "42\n"},
-		"tests":           {`printf 'def test_one(): assert 1\n' >test_a.py && pytest -q 2>&1 | tail -n 1 | cut -d ' ' -f 1,2`, "1 passed\n"},
-		"an environment":  {`python3 -m venv --without-pip v && v/bin/python -c 'print("inside")'`, "inside\n"},
-		"a search":        {`mkdir d && echo needle >d/hay && rg -l needle d && fd hay d`, "d/hay\nd/hay\n"},
-		"a wheel of ours": {`mkdir w && cd w && printf 'from setuptools import setup\nsetup(name="ours", version="1", py_modules=["ours"])' >setup.py && echo 'x = 6' >ours.py && python3 setup.py -q bdist_wheel 2>/dev/null && pip install -q dist/*.whl && cd / && python3 -c 'import ours; print(ours.x * 7)'`, "42\n"},
+git -c user.name=a -c user.email=a@b.c commit -qm one && echo b >>f && git diff --stat && git log --format=%s`,
+			" f | 1 +\n 1 file changed, 1 insertion(+)\none\n"},
+		"a program in C": {`printf '#include <stdio.h>\nint main(void) { puts("compiled"); }' >c.c && make -s c && ./c`, "compiled\n"},
+		"a database":     {`sqlite3 t.db 'create table t(n); insert into t values (7); select n*6 from t'`, "42\n"},
+		"tests":          {`printf 'def test_one(): assert 1\n' >test_a.py && pytest -q 2>&1 | tail -n 1 | cut -d ' ' -f 1,2`, "1 passed\n"},
+		"an environment": {`python3 -m venv --without-pip v && v/bin/python -c 'print("inside")'`, "inside\n"},
+		"a search":       {`mkdir d && echo needle >d/hay && rg -l needle d && fd hay d`, "d/hay\nd/hay\n"},
+		"a wheel of ours": {`mkdir w && cd w && printf 'from setuptools import setup\nsetup(name="ours", version="1", py_modules=["ours"])' ` +
+			`>setup.py && echo 'x = 6' >ours.py && python3 setup.py -q bdist_wheel 2>/dev/null && pip install -q dist/*.whl && cd / && python3 -c ` +
+			`'import ours; print(ours.x * 7)'`, "42\n"},
 		"pip, no network": {`timeout 10 pip install flask 2>&1 | grep -ciE 'could not find|no matching'`, "2\n"},
 		"uv, no network":  {`timeout 10 uv pip install --target u flask 2>&1 | grep -c 'network'`, "1\n"},
 	} {

@@ -20,8 +20,8 @@ import (
 	machine "agentbox/internal/host" // the tests have another host
 )
 
-// kept is where an interpreter lies that was prepared, as the beginning of the names of its files: a worker unpacks and meters nothing, and compiled code and libraries are
-// memory that all workers share.
+// kept is where an interpreter lies that was prepared, as the beginning of the names of its files: a worker unpacks and meters nothing,
+// and compiled code and libraries are memory that all workers share.
 type kept string
 
 func (g *guests) keptAt(name string, key [8]byte) kept { return keptAt(g.cache, name, key) }
@@ -45,8 +45,8 @@ func keptFiles(cache string) (all []string) {
 	return all
 }
 
-// isKept reports whether the files are there that a worker needs, so far as that is seen without reading them: a cache is cleared by whoever needs room, and not
-// as a whole.
+// isKept reports whether the files are there that a worker needs, so far as that is seen without reading them: a cache is cleared by
+// whoever needs room, and not as a whole.
 func isKept(files []string) bool {
 	for _, file := range files {
 		if info, err := os.Stat(file); err != nil || info.Size() == 0 {
@@ -160,8 +160,8 @@ func syncFolder(name string) error {
 	return errors.Join(machine.SyncNames(d), d.Close())
 }
 
-// The cache of several builds is one folder. Each living daemon says every day of the files of its own that they are used, and removes those of which nobody has said so,
-// and which nobody has read, for a month.
+// The cache of several builds is one folder. Each living daemon says every day of the files of its own that they are used, and removes
+// those of which nobody has said so, and which nobody has read, for a month.
 const (
 	tendEvery = 24 * time.Hour
 	keptFor   = 30 * 24 * time.Hour
@@ -183,8 +183,9 @@ func (t *Tier) tend(ctx context.Context) {
 	}
 }
 
-// sweep says of some files of a cache that they are used now, and removes the others of which that was said too long ago. Code that wazero keeps is read whenever it is
-// used, and what is removed though it was needed is made again. It touches nothing that does not bear a name of the cache's.
+// sweep says of some files of a cache that they are used now, and removes the others of which that was said too long ago. Code that
+// wazero keeps is read whenever it is used, and what is removed though it was needed is made again. It touches nothing that does not bear
+// a name of the cache's.
 func sweep(cache string, used []string, now time.Time) error {
 	var all error
 	for _, name := range used {

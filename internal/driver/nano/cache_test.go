@@ -14,7 +14,8 @@ import (
 	"agentbox/internal/userland/program"
 )
 
-// TestSweep: what a living daemon uses stays and is said to be used, what nobody has used for a month goes, and what is not the cache's is not touched.
+// TestSweep: what a living daemon uses stays and is said to be used, what nobody has used for a month goes, and what is not the cache's
+// is not touched.
 func TestSweep(t *testing.T) {
 	cache := t.TempDir()
 	now := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
@@ -31,7 +32,8 @@ func TestSweep(t *testing.T) {
 		}
 	}
 	long, lately := now.Add(-keptFor), now.Add(time.Minute-keptFor)
-	for _, old := range []string{"prepared-old", "python-1-old.image", "python-1-old.code", "javascript-1-old.module", ".new-123", "wazero-v1/old"} {
+	for _, old := range []string{"prepared-old", "python-1-old.image", "python-1-old.code", "javascript-1-old.module", ".new-123",
+		"wazero-v1/old"} {
 		write(old, long, long)
 	}
 	stay := []string{"notes.txt", "python-1-used.image", "python-1-used.code", "python-1-young.zip", "wazero-v1/young", "wazero-v1/read"}
@@ -119,7 +121,8 @@ func TestTheTierTendsItsCache(t *testing.T) {
 	}
 }
 
-// TestJavaScriptIsPreparedOnce makes the interpreter in an empty folder, loads what it has left there, and goes on where that is damaged. It is the same each time.
+// TestJavaScriptIsPreparedOnce makes the interpreter in an empty folder, loads what it has left there, and goes on where that is damaged.
+// It is the same each time.
 func TestJavaScriptIsPreparedOnce(t *testing.T) {
 	key, err := javascript.Key()
 	if err != nil && os.Getenv("CI") == "" {

@@ -14,7 +14,8 @@ const atOnce = 5_000_000
 // long is a text of two million characters and of a million words.
 const long = `x=$(yes 'a b' | head -c 2000000); y=${x//[$'\n' ]/c}; `
 
-// charged are commands that work for long on one value, and the least that they have to cost: what the work takes at a nanosecond for a unit, or a good part of it.
+// charged are commands that work for long on one value, and the least that they have to cost: what the work takes at a nanosecond for a
+// unit, or a good part of it.
 var charged = []struct {
 	script string
 	least  int64
@@ -66,8 +67,8 @@ var charged = []struct {
 	{`mkdir d; touch d/{1..5000}; echo d/* | wc -w; find d | wc -l; rm -r d`, 6_000_000},
 }
 
-// TestWhatTakesLongIsChargedOnTheWay runs commands that work for long on one value: they cost at least so much, and never much in one step, so that each bound
-// of an execution ends them in time.
+// TestWhatTakesLongIsChargedOnTheWay runs commands that work for long on one value: they cost at least so much, and never much in one
+// step, so that each bound of an execution ends them in time.
 func TestWhatTakesLongIsChargedOnTheWay(t *testing.T) {
 	t.Parallel()
 	a := newAlone(t)
@@ -101,8 +102,9 @@ func TestWhatTakesLongEndsWithItsGas(t *testing.T) {
 	}
 }
 
-// TestHostileScriptsAreLookedAtOnTheWay gives what is hostile some gas: it ends there, or before, and no step on the way there is a large one. The dearest are programs of awk of 200 KB,
-// and numbers of bc of a hundred thousand digits, which are charged before and take a good part of that.
+// TestHostileScriptsAreLookedAtOnTheWay gives what is hostile some gas: it ends there, or before, and no step on the way there is a large
+// one. The dearest are programs of awk of 200 KB, and numbers of bc of a hundred thousand digits, which are charged before and take a
+// good part of that.
 func TestHostileScriptsAreLookedAtOnTheWay(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {

@@ -13,9 +13,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// wazero reads compiled code from its cache into memory of the process, of which every worker has 31 MB for CPython then, most of it never executed. Code does not
-// depend on where it lies, so a file with it at its beginning can take the place of that memory, like the text of a program. Where anything is not as it is expected
-// here, the memory stays what it is.
+// wazero reads compiled code from its cache into memory of the process, of which every worker has 31 MB for CPython then, most of it
+// never executed. Code does not depend on where it lies, so a file with it at its beginning can take the place of that memory, like the
+// text of a program. Where anything is not as it is expected here, the memory stays what it is.
 
 // compiledCode returns the code of this process that lies in wazero's cache, the largest of it; nil if there is none.
 func compiledCode(cache string) (code []byte, err error) {
@@ -44,7 +44,8 @@ func compiledCode(cache string) (code []byte, err error) {
 	return code, nil
 }
 
-// codeOf takes the code out of a file of wazero's cache: behind a name, a version, and where each function begins. It returns nil for anything else.
+// codeOf takes the code out of a file of wazero's cache: behind a name, a version, and where each function begins. It returns nil for
+// anything else.
 func codeOf(entry []byte) []byte {
 	const name = "WAZEVO"
 	if len(entry) <= len(name) || string(entry[:len(name)]) != name {
@@ -90,8 +91,8 @@ func placeOf(code []byte) (at unsafe.Pointer, err error) {
 	return nil, nil
 }
 
-// shareCode puts a file that begins with code, and whose length is whole pages, in the place of the same code in this process. Nothing of it may be executed
-// meanwhile. Where it cannot be looked at, or the code is not found, the memory stays what it is.
+// shareCode puts a file that begins with code, and whose length is whole pages, in the place of the same code in this process. Nothing of
+// it may be executed meanwhile. Where it cannot be looked at, or the code is not found, the memory stays what it is.
 func shareCode(name string) error {
 	file, err := os.Open(name)
 	if err != nil {
@@ -111,7 +112,8 @@ func shareCode(name string) error {
 	if err != nil || at == nil {
 		return nil
 	}
-	if _, err := unix.MmapPtr(int(file.Fd()), 0, at, uintptr(len(view)), unix.PROT_READ|unix.PROT_EXEC, unix.MAP_PRIVATE|unix.MAP_FIXED); err != nil {
+	if _, err := unix.MmapPtr(int(file.Fd()), 0, at, uintptr(len(view)), unix.PROT_READ|unix.PROT_EXEC,
+		unix.MAP_PRIVATE|unix.MAP_FIXED); err != nil {
 		return fmt.Errorf("share compiled code: %w", err) // nobody knows what lies there now
 	}
 	return nil

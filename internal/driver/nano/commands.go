@@ -14,7 +14,8 @@ import (
 	"agentbox/internal/userland/tools"
 )
 
-// Commands returns the names of the commands that a nano space has, in order: those of the shell and of the interpreters, whether this build has them or not.
+// Commands returns the names of the commands that a nano space has, in order: those of the shell and of the interpreters, whether this
+// build has them or not.
 func Commands() []string {
 	t := program.Table{}.Add(shell.Programs(), coreutils.Programs(), tools.Programs())
 	names := append(slices.Collect(maps.Keys(t)), "bash", "sh", "dash", "python", "python3", "python3.13", "js", "node", "bun", "wasm")
@@ -22,24 +23,33 @@ func Commands() []string {
 	return slices.Compact(names)
 }
 
-// What the interpreters have, by which is seen before a command runs whether it needs more: a name that were missing here would cost a promotion, one too many an
-// attempt in vain.
+// What the interpreters have, by which is seen before a command runs whether it needs more: a name that were missing here would cost a
+// promotion, one too many an attempt in vain.
 const (
-	modules = `__future__ _io _thread abc argparse array ast asyncio atexit base64 bdb binascii bisect builtins bz2 cProfile calendar cmath cmd code
-		codecs codeop collections colorsys compileall concurrent configparser contextlib contextvars copy copyreg csv dataclasses datetime dbm decimal
-		difflib dis doctest email encodings enum errno faulthandler filecmp fileinput fnmatch fractions ftplib functools gc genericpath getopt getpass
-		gettext glob graphlib gzip hashlib heapq hmac html http imaplib importlib inspect io ipaddress itertools json keyword linecache locale logging lzma
+	modules = `__future__ _io _thread abc argparse array ast asyncio atexit base64 bdb binascii bisect builtins bz2 cProfile calendar cmath
+		cmd code
+		codecs codeop collections colorsys compileall concurrent configparser contextlib contextvars copy copyreg csv dataclasses datetime dbm
+		decimal
+		difflib dis doctest email encodings enum errno faulthandler filecmp fileinput fnmatch fractions ftplib functools gc genericpath getopt
+		getpass
+		gettext glob graphlib gzip hashlib heapq hmac html http imaplib importlib inspect io ipaddress itertools json keyword linecache locale
+		logging lzma
 		mailbox marshal math mimetypes modulefinder multiprocessing netrc ntpath nturl2path numbers opcode operator optparse os pathlib pdb pickle
 		pickletools pkgutil platform plistlib poplib posix posixpath pprint profile pstats py_compile pyclbr pydoc pyexpat queue quopri random re
-		reprlib rlcompleter runpy sched secrets select selectors shelve shlex shutil signal site smtplib socket socketserver sqlite3 sre_compile sre_constants sre_parse stat statistics
-		string stringprep struct subprocess symtable sys sysconfig tabnanny tarfile tempfile textwrap this threading time timeit token tokenize tomllib
-		trace traceback tracemalloc types typing tzdata unicodedata unittest urllib uuid warnings wave weakref webbrowser wsgiref xml xmlrpc zipapp zipfile
+		reprlib rlcompleter runpy sched secrets select selectors shelve shlex shutil signal site smtplib socket socketserver sqlite3 sre_compile
+		sre_constants sre_parse stat statistics
+		string stringprep struct subprocess symtable sys sysconfig tabnanny tarfile tempfile textwrap this threading time timeit token tokenize
+		tomllib
+		trace traceback tracemalloc types typing tzdata unicodedata unittest urllib uuid warnings wave weakref webbrowser wsgiref xml xmlrpc
+		zipapp zipfile
 		zipimport zlib zoneinfo`
-	builtins = `assert async_hooks buffer child_process console constants crypto diagnostics_channel dns events fs http https module net os path
+	builtins = `assert async_hooks buffer child_process console constants crypto diagnostics_channel dns events fs http https module net os
+		path
 		perf_hooks process punycode querystring readline stream string_decoder sys timers tty url util v8 vm worker_threads zlib`
 )
 
-// Modules returns the names of the modules that Python has in a nano space, without those of packages and, but for a few, those with an underscore.
+// Modules returns the names of the modules that Python has in a nano space, without those of packages and, but for a few, those with an
+// underscore.
 func Modules() []string { return strings.Fields(modules) }
 
 // Builtins returns the names of Node's modules that JavaScript has in a nano space.

@@ -18,7 +18,9 @@ func TestAWorkerHasNothing(t *testing.T) {
 	}
 	workers := 0
 	// What Go's runtime keeps open to know how many processors it has can only be read.
-	known := regexp.MustCompile(`^(pipe:\[\d+\]|/dev/null|anon_inode:\[(eventpoll|eventfd|pidfd)\]|/memfd:agentbox-image \(deleted\)|/proc/\d+/pagemap|/sys/fs/cgroup/.*cpu[.\w]*)$`)
+	known := regexp.MustCompile(
+		`^(pipe:\[\d+\]|/dev/null|anon_inode:\[(eventpoll|eventfd|pidfd)\]|/memfd:agentbox-image ` +
+			`\(deleted\)|/proc/\d+/pagemap|/sys/fs/cgroup/.*cpu[.\w]*)$`)
 	for _, pid := range children(t) {
 		dir := "/proc/" + pid
 		command, err := os.ReadFile(dir + "/cmdline")
@@ -63,7 +65,8 @@ func TestAWorkerHasNothing(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, want := range []string{`Max file size +0 +0 `, `Max core file size +0 +0 `, `Max open files +64 +64 `, `Max locked memory +0 +0 `, `Max data size +4294967296 +4294967296 `, `Max msgqueue size +0 +0 `} {
+		for _, want := range []string{`Max file size +0 +0 `, `Max core file size +0 +0 `, `Max open files +64 +64 `, `Max locked memory +0 +0 `,
+			`Max data size +4294967296 +4294967296 `, `Max msgqueue size +0 +0 `} {
 			if !regexp.MustCompile(want).Match(limits) {
 				t.Errorf("worker %s: its bounds are\n%s; want %s", pid, limits, want)
 			}

@@ -96,14 +96,16 @@ func TestAContextKeepsWhatItsCellsHaveMade(t *testing.T) {
 	n.want("python", "next(g), f(2), m.floor(2.5), P().__class__.__name__, _", "(4, 82, 2, 'P', 42)\n")
 	n.want("python", "None", "")
 	n.want("python", "display('a'); 'b'", "'a'\n'b'\n")
-	n.want("js", "const x: number = 41; function f(n) { return n * x }\nfunction* numbers() { let i = 0; while (true) yield i++ }\nlet g = numbers(); void g.next()", "")
+	n.want("js", "const x: number = 41; function f(n) { return n * x }\nfunction* numbers() { let i = 0; while (true) yield i++ }\nlet g = "+
+		"numbers(); void g.next()", "")
 	n.want("js", "g.next().value + f(1)", "42\n")
 	n.want("js", "import { join } from 'path'", "")
 	n.want("js", "join('a', 'b')", "'a/b'\n")
 	for _, x := range []struct{ script, stdout string }{
 		{`echo 'x += 1; x' >cell; python3 --context c cell`, "42\n"},
 		{`echo 'x += 1; x' | python3 --context=c -`, "43\n"},
-		{`python3 --context c <<<'x'; python3 --context d -c 'x = 1'; python3 --context d -c 'x'; ls .agentbox/contexts`, "43\n1\nc.js\nc.py\nd.py\n"},
+		{`python3 --context c <<<'x'; python3 --context d -c 'x = 1'; python3 --context d -c 'x'; ls .agentbox/contexts`,
+			"43\n1\nc.js\nc.py\nd.py\n"},
 		{`echo 'x' >cell.js; js --context c cell.js; echo 'x + 1' | js --context=c -; js --context c -e x`, "41\n42\n41\n"},
 		{`cd /tmp; python3 --context c -c x`, "43\n"},
 	} {
@@ -138,7 +140,8 @@ func TestACellThatFailsLeavesItsContextUsable(t *testing.T) {
 	n := newNotebook(t, h)
 	n.spec.Limits.MemoryBytes = 256 << 20
 	n.want("python", "x = 1", "")
-	if r := n.run("python", "x = 2\ndef f():\n    1 / 0\nf()"); r.Code != 1 || !strings.Contains(r.Stderr, `File "<cell 2>", line 3, in f`+"\n    1 / 0\n") {
+	if r := n.run("python", "x = 2\ndef f():\n    1 / 0\nf()"); r.Code != 1 || !strings.Contains(r.Stderr, `File "<cell 2>", line 3, in f`+
+		"\n    1 / 0\n") {
 		t.Errorf("%+v", r)
 	}
 	n.want("python", "x", "2\n")
@@ -148,7 +151,8 @@ func TestACellThatFailsLeavesItsContextUsable(t *testing.T) {
 	if r := n.run("python", "x = 3; import numpy"); r.Code != 1 || len(r.Lacks) != 0 {
 		t.Errorf("a heavier tier would not help: %+v", r)
 	}
-	for _, code := range []string{"x = 9; import os; os._exit(7)", "x = 9; import os; os.abort()", "x = 9\nwhile True: pass", "x = 9; import time; time.sleep(10**6)"} {
+	for _, code := range []string{"x = 9; import os; os._exit(7)", "x = 9; import os; os.abort()", "x = 9\nwhile True: pass",
+		"x = 9; import time; time.sleep(10**6)"} {
 		c := spacetest.Shell(n.spec.ID, "")
 		c.Argv, c.MS = []string{"python3", "--context", "c", "-c", code}, 1500
 		if r := n.h.Exec(t, n.s, c); r.Code == 0 {
@@ -165,7 +169,8 @@ func TestACellThatFailsLeavesItsContextUsable(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	n.want("js", "x", "2\n")
-	for _, code := range []string{"x = 9; process.exit(7)", "x = 9; while (true) {}", "x = 9; const a = []; while (true) a.push(new Array(100000).fill(1))"} {
+	for _, code := range []string{"x = 9; process.exit(7)", "x = 9; while (true) {}",
+		"x = 9; const a = []; while (true) a.push(new Array(100000).fill(1))"} {
 		c := spacetest.Shell(n.spec.ID, "")
 		c.Argv, c.MS = []string{"js", "--context", "c", "-c", code}, 1500
 		if r := n.h.Exec(t, n.s, c); r.Code == 0 {
@@ -189,11 +194,14 @@ func TestACellThatFailsLeavesItsContextUsable(t *testing.T) {
 		`js --context c missing.js`:                               "missing.js",
 		`js --context c -c 1 2`:                                   "with --context",
 		`mkdir .agentbox/contexts/d.py; python3 --context d -c 1`: "d.py",
-		`chmod 0 .agentbox/contexts/c.py; python3 --context c -c 1; r=$?; chmod 600 .agentbox/contexts/c.py; exit $r`:                                  "permission",
-		`python3 --context e -c 'x = bytes(range(256)) * (80 << 10)'; r=$?; ls .agentbox/contexts | grep ^e >&2; exit $r`:                              "cannot be kept",
-		`python3 --context c -c 'import time; time.sleep(1); x = 8' & python3 --context c -c 'import time; time.sleep(2); x = 7'; r=$?; wait; exit $r`: "changed while the cell ran",
+		`chmod 0 .agentbox/contexts/c.py; python3 --context c -c 1; r=$?; chmod 600 .agentbox/contexts/c.py; exit $r`:     "permission",
+		`python3 --context e -c 'x = bytes(range(256)) * (80 << 10)'; r=$?; ls .agentbox/contexts | grep ^e >&2; exit $r`: "cannot be kept",
+		`python3 --context c -c 'import time; time.sleep(1); x = 8' & python3 --context c -c 'import time; time.sleep(2); x = 7'; r=$?; wait; ` +
+			`exit $r`: "changed while the cell " +
+			"ran",
 	} {
-		if r := n.sh(script); r.Code == 0 || !strings.Contains(strings.ToLower(r.Stderr), strings.ToLower(stderr)) || strings.Contains(r.Stderr, "e.py\n") {
+		if r := n.sh(script); r.Code == 0 || !strings.Contains(strings.ToLower(r.Stderr), strings.ToLower(stderr)) || strings.Contains(r.Stderr,
+			"e.py\n") {
 			t.Errorf("%s: code %d, %s", script, r.Code, r.Stderr)
 		}
 	}
@@ -213,7 +221,8 @@ func TestTheSameCellsLeaveTheSameContext(t *testing.T) {
 					"js":     "var x = [Math.random(), Date.now(), new Map([[1, 2]])]; var f = () => x",
 				}[language]
 				c := spacetest.Shell(n.spec.ID, "")
-				c.Argv, c.Env = []string{language, "--context", "c", "-c", code}, map[string]string{seedName: fmt.Sprint("seed ", j), timeName: "2026-01-02T03:04:05Z"}
+				c.Argv, c.Env = []string{language, "--context", "c", "-c", code}, map[string]string{seedName: fmt.Sprint("seed ", j),
+					timeName: "2026-01-02T03:04:05Z"}
 				if r := n.h.Exec(t, n.s, c); r.Code != 0 {
 					t.Fatalf("%+v", r)
 				}

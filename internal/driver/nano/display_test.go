@@ -57,20 +57,26 @@ func TestACellShowsWhatItsValuesSayOfThemselves(t *testing.T) {
 		{"python", "6 * 7", "42\n", []string{"1* text/plain"}},
 		{"python", "display(1); print('printed'); 2", "1\nprinted\n2\n", []string{"1 text/plain", "2* text/plain"}},
 		{"python", "{'a': 1}", "{'a': 1}\n", []string{"1* text/plain", "1* application/json"}},
-		{"python", "[{'a': 1, 'b': '<b>'}, {'a': 2}]", "[{'a': 1, 'b': '<b>'}, {'a': 2}]\n", []string{"1* text/plain", "1* text/html", "1* application/json"}},
+		{"python", "[{'a': 1, 'b': '<b>'}, {'a': 2}]", "[{'a': 1, 'b': '<b>'}, {'a': 2}]\n", []string{"1* text/plain", "1* text/html",
+			"1* application/json"}},
 		{
-			"python", "class R:\n  def _repr_html_(s): return '<i>'\n  def _repr_svg_(s): return '<svg/>'\n  def _repr_markdown_(s): return '*m*'\n  def _repr_latex_(s): return '$x$'\n" +
-				"  def _repr_png_(s): return " + inPython(picture.Bytes()) + "\n  def _repr_jpeg_(s): return " + inPython(photo.Bytes()) + "\n  def _repr_json_(s): return [1]\n" +
+			"python", "class R:\n  def _repr_html_(s): return '<i>'\n  def _repr_svg_(s): return '<svg/>'\n  def _repr_markdown_(s): return " +
+				"'*m*'\n  def _repr_latex_(s): return '$x$'\n" +
+				"  def _repr_png_(s): return " + inPython(picture.Bytes()) + "\n  def _repr_jpeg_(s): return " + inPython(photo.Bytes()) +
+				"\n  def _repr_json_(s): return [1]\n" +
 				"  def __repr__(s): return 'R()'\nR()", "R()\n",
-			[]string{"1* text/plain", "1* text/html", "1* image/svg+xml", "1* image/png", "1* image/jpeg", "1* text/markdown", "1* text/latex", "1* application/json"},
+			[]string{"1* text/plain", "1* text/html", "1* image/svg+xml", "1* image/png", "1* image/jpeg", "1* text/markdown", "1* text/latex",
+				"1* application/json"},
 		},
 		{"python", "display(1)\n1 / 0", "1\n", []string{"1 text/plain"}},
 		{"js", "let x = 1", "", nil},
 		{"js", "6 * 7", "42\n", []string{"1* text/plain"}},
 		{"js", "display(1, 'b'); console.log('printed'); 2", "1\n'b'\nprinted\n2\n", []string{"1 text/plain", "2 text/plain", "3* text/plain"}},
 		{"js", "({ a: 1 })", "{ a: 1 }\n", []string{"1* text/plain", "1* application/json"}},
-		{"js", "[{ a: 1, b: '<b>' }, { a: 2 }]", "[ { a: 1, b: '<b>' }, { a: 2 } ]\n", []string{"1* text/plain", "1* text/html", "1* application/json"}},
-		{"js", "({ [Symbol.for('Jupyter.display')]() { return { 'text/html': '<i>', 'image/png': '" + base64.StdEncoding.EncodeToString(picture.Bytes()) + "' } } }); ", "{ [Symbol(Jupyter.display)]: [Function: [Jupyter.display]] }\n",
+		{"js", "[{ a: 1, b: '<b>' }, { a: 2 }]", "[ { a: 1, b: '<b>' }, { a: 2 } ]\n", []string{"1* text/plain", "1* text/html",
+			"1* application/json"}},
+		{"js", "({ [Symbol.for('Jupyter.display')]() { return { 'text/html': '<i>', 'image/png': '" +
+			base64.StdEncoding.EncodeToString(picture.Bytes()) + "' } } }); ", "{ [Symbol(Jupyter.display)]: [Function: [Jupyter.display]] }\n",
 			[]string{"1* text/plain", "1* text/html", "1* image/png"}},
 		{"js", "display(1); throw new Error('no')", "1\n", []string{"1 text/plain"}},
 	} {
@@ -92,14 +98,16 @@ func TestACellShowsWhatItsValuesSayOfThemselves(t *testing.T) {
 	} {
 		r := n.run(want[0], code)
 		d := form(r, strings.Fields(want[1])[2])
-		if got := fmt.Sprint(d.Width, d.Height, " ", d.Media); got != want[1] || !bytes.Equal(d.Data, picture.Bytes()) && !bytes.Equal(d.Data, photo.Bytes()) {
+		if got := fmt.Sprint(d.Width, d.Height, " ", d.Media); got != want[1] || !bytes.Equal(d.Data, picture.Bytes()) && !bytes.Equal(d.Data,
+			photo.Bytes()) {
 			t.Errorf("%s: %s, %q, want %s", code, got, media(r), want[1])
 		}
 	}
 	if r := n.run("python", "class B:\n  def _repr_png_(s): return b'<script>'\nB()"); !slices.Equal(media(r), []string{"1* text/plain"}) {
 		t.Errorf("what is no picture is shown as %q", media(r))
 	}
-	if r := n.run("python", "import dataclasses\n@dataclasses.dataclass\nclass P:\n  x: int\n  y: str\n[P(1, 'a'), P(2, 'b')]"); form(r, space.DisplayHTML).Columns != 2 {
+	if r := n.run("python", "import dataclasses\n@dataclasses.dataclass\nclass P:\n  x: int\n  y: str\n[P(1, 'a'), P(2, 'b')]"); form(r,
+		space.DisplayHTML).Columns != 2 {
 		t.Errorf("dataclasses are %q, %s", media(r), r.Stderr)
 	}
 	c := spacetest.Shell(n.spec.ID, `python3 --context c -c 1; python3 --context d -c 2; python3 -c 'print(3)' | cat`)
@@ -145,7 +153,8 @@ func TestWhatACellShowsIsBounded(t *testing.T) {
 	if err := png.Encode(&picture, image.NewRGBA(image.Rect(0, 0, 1, 1))); err != nil {
 		t.Fatal(err)
 	}
-	code := "class P:\n  def _repr_png_(s): return __import__('base64').b64decode('" + base64.StdEncoding.EncodeToString(picture.Bytes()) + "').ljust(%d, b'x')\nP()"
+	code := "class P:\n  def _repr_png_(s): return __import__('base64').b64decode('" + base64.StdEncoding.EncodeToString(picture.Bytes()) +
+		"').ljust(%d, b'x')\nP()"
 	for more, fits := range map[int]bool{0: true, 1: false} {
 		r := n.run("python", fmt.Sprintf(code, space.MaxDisplayBytes+more))
 		if got := form(r, space.DisplayPNG); (len(got.Data) == space.MaxDisplayBytes) != fits || strings.Contains(r.Stderr, "left out") == fits {
@@ -153,7 +162,8 @@ func TestWhatACellShowsIsBounded(t *testing.T) {
 		}
 	}
 	n = newNotebook(t, h)
-	if r := n.run("python", "class T(list):\n  def __repr__(s): return 'T'\nT({'a': 'x' * 1000} for i in range(5000))"); r.Code != 0 || form(r, space.DisplayHTML).Rows != 5000 || len(form(r, space.DisplayHTML).Data) > 1<<20 {
+	if r := n.run("python", "class T(list):\n  def __repr__(s): return 'T'\nT({'a': 'x' * 1000} for i in range(5000))"); r.Code != 0 ||
+		form(r, space.DisplayHTML).Rows != 5000 || len(form(r, space.DisplayHTML).Data) > 1<<20 {
 		t.Errorf("a long table: %d rows in %d bytes, %s", form(r, space.DisplayHTML).Rows, len(form(r, space.DisplayHTML).Data), r.Stderr)
 	} else if !strings.Contains(string(form(r, space.DisplayHTML).Data), " of 5000 rows</caption>") {
 		t.Error("a long table does not say how many rows it shows")
@@ -162,7 +172,8 @@ func TestWhatACellShowsIsBounded(t *testing.T) {
 		t.Errorf("a long text: %d bytes", len(form(r, space.DisplayText).Data))
 	}
 	n = newNotebook(t, h)
-	if r := n.run("python", "class T(list):\n  def __repr__(s): return 'T'\nT([{'k' * 1000000: 1}])"); r.Code != 0 || len(form(r, space.DisplayHTML).Data) != 0 {
+	if r := n.run("python", "class T(list):\n  def __repr__(s): return 'T'\nT([{'k' * 1000000: 1}])"); r.Code != 0 ||
+		len(form(r, space.DisplayHTML).Data) != 0 {
 		t.Errorf("a table with a huge name: %q, %d %s %s", media(r), r.Code, r.Limit, r.Stderr)
 	}
 }
@@ -172,7 +183,8 @@ func TestACellRunsWhereItsOwnCommandIs(t *testing.T) {
 	h := host(t)
 	for language, code := range map[string]string{
 		"python": "import os; print(os.getcwd(), os.environ.get('A'), os.environ.get('B'), os.environ.get('" + space.CellVariable + "'))",
-		"js":     "console.log(process.cwd(), process.env.A ?? 'None', process.env.B ?? 'None', process.env." + space.CellVariable + " ?? 'None')",
+		"js": "console.log(process.cwd(), process.env.A ?? 'None', process.env.B ?? 'None', process.env." + space.CellVariable +
+			" ?? 'None')",
 	} {
 		n := newNotebook(t, h)
 		program := map[string]string{"python": "python3 --context c -c", "js": "js --context c -e"}[language]

@@ -18,7 +18,8 @@ import (
 	"agentbox/internal/userland/vfs"
 )
 
-// TestFunctionsCallEachOtherSoDeep takes functions of the shell as deep as they go, and one call deeper. The program bash is the first of a thousand.
+// TestFunctionsCallEachOtherSoDeep takes functions of the shell as deep as they go, and one call deeper. The program bash is the first of
+// a thousand.
 func TestFunctionsCallEachOtherSoDeep(t *testing.T) {
 	if maxDepth != 1000 {
 		t.Errorf("the bound is %d", maxDepth)
@@ -32,7 +33,8 @@ func TestFunctionsCallEachOtherSoDeep(t *testing.T) {
 	if r := h.Exec(t, s, deep(maxDepth-1)); r.Stdout != "bottom\n" || r.Code != 0 {
 		t.Errorf("%d functions: got %+v", maxDepth-1, r)
 	}
-	if r := h.Exec(t, s, deep(maxDepth)); r.Stdout != "" || r.Code == 0 || r.Limit != bound.Depth || !strings.Contains(r.Stderr, "maximum function nesting level exceeded") {
+	if r := h.Exec(t, s, deep(maxDepth)); r.Stdout != "" || r.Code == 0 || r.Limit != bound.Depth || !strings.Contains(r.Stderr,
+		"maximum function nesting level exceeded") {
 		t.Errorf("%d functions: got %+v", maxDepth, r)
 	}
 }
@@ -86,11 +88,13 @@ func newAlone(t *testing.T) *alone {
 
 // limits are those of the conformance suite's spaces, with so much time that nothing ends by it.
 func limits() bound.Limits {
-	return bound.Limits{Gas: 1 << 40, Time: time.Hour, MemoryBytes: 512 << 20, OutputBytes: 1 << 20, FileBytes: 32 << 20, OpenFiles: 256, Depth: maxDepth}
+	return bound.Limits{Gas: 1 << 40, Time: time.Hour, MemoryBytes: 512 << 20, OutputBytes: 1 << 20, FileBytes: 32 << 20, OpenFiles: 256,
+		Depth: maxDepth}
 }
 
 // shell runs a script; pace is called while it computes, and may be nil.
-func (a *alone) shell(l bound.Limits, files memory, script string, pace func(used int64)) (o worker.Outcome, account *bound.Account, stdout string) {
+func (a *alone) shell(l bound.Limits, files memory, script string, pace func(used int64)) (o worker.Outcome, account *bound.Account,
+	stdout string) {
 	account = bound.New(l, [32]byte{1}, time.Unix(1_000_000_000, 0))
 	if pace != nil {
 		account.SetPace(func() { pace(account.Used()) })
@@ -128,7 +132,8 @@ func (m memory) Read(path string, p []byte, off int64) (int, error) {
 
 func (m memory) Room() (int64, int64, error) { return 1 << 30, 16384, nil }
 
-// TestWhatRunsBesideEndsWhenTheEndWasTold stops a shell that has started many others: it is told without waiting for them. They end in Finish.
+// TestWhatRunsBesideEndsWhenTheEndWasTold stops a shell that has started many others: it is told without waiting for them. They end in
+// Finish.
 func TestWhatRunsBesideEndsWhenTheEndWasTold(t *testing.T) {
 	a := newAlone(t)
 	l := limits()
@@ -141,7 +146,8 @@ func TestWhatRunsBesideEndsWhenTheEndWasTold(t *testing.T) {
 	}
 	before := living()
 	o, _ := a.system.Execute(worker.Order{
-		Argv: []string{"bash", "-c", `for i in {1..300}; do sleep 1000 & done; while :; do sleep 0.001; done`}, Env: []string{"PATH=/usr/bin:/bin"}, Cwd: workspace,
+		Argv: []string{"bash", "-c", `for i in {1..300}; do sleep 1000 & done; while :; do sleep 0.001; done`},
+		Env:  []string{"PATH=/usr/bin:/bin"}, Cwd: workspace,
 		Limits: l, Mounts: []worker.Mount{{Path: workspace, Disk: true}, {Path: "/tmp"}},
 	}, account, []vfs.Source{memory{}, memory{}}, func(int, []byte) error { return nil })
 	if o.Limit != bound.Gas {
@@ -168,7 +174,8 @@ func TestOnlySoManyModulesAreKept(t *testing.T) {
 		name := fmt.Sprint("m", i)
 		names, files[name] = append(names, name), padded(plain(nil), 1000+i)
 	}
-	files["half"], files["other"], files["more"] = padded(plain(nil), keptBytes/2), padded(plain(nil), keptBytes/2-1), padded(plain(nil), keptBytes/2+1)
+	files["half"], files["other"], files["more"] = padded(plain(nil), keptBytes/2), padded(plain(nil), keptBytes/2-1), padded(plain(nil),
+		keptBytes/2+1)
 	kept := func(script string) string {
 		t.Helper()
 		if o, _, out := a.shell(limits(), files, script, nil); o.Code != 0 {
@@ -233,7 +240,8 @@ func TestOpenFilesUpToTheirBound(t *testing.T) {
 	spec.Limits.MemoryBytes = 256 << 20
 	s := h.Create(t, spec)
 	count := func(n int) spacetest.Command {
-		return spacetest.Command{Space: spec.ID, MS: 60_000, Argv: []string{"python3", "-c", fmt.Sprintf("l = [open('f', 'a') for _ in range(%d)]; print(len(l))", n)}}
+		return spacetest.Command{Space: spec.ID, MS: 60_000, Argv: []string{"python3", "-c",
+			fmt.Sprintf("l = [open('f', 'a') for _ in range(%d)]; print(len(l))", n)}}
 	}
 	most := 0
 	for n := 64; n > 40 && most == 0; n-- {

@@ -40,8 +40,8 @@ func TestNoMoreIsWrittenThanFits(t *testing.T) {
 	}
 }
 
-// TestLargeContentIsWrittenWhileItComes has content that is too large for memory lie beside the files until all changes are there. What is given up leaves
-// nothing, and what lies there is no file of the space.
+// TestLargeContentIsWrittenWhileItComes has content that is too large for memory lie beside the files until all changes are there. What
+// is given up leaves nothing, and what lies there is no file of the space.
 func TestLargeContentIsWrittenWhileItComes(t *testing.T) {
 	for name, ends := range map[string]struct {
 		end  func(*changes) error
@@ -61,7 +61,8 @@ func TestLargeContentIsWrittenWhileItComes(t *testing.T) {
 					t.Errorf("%s: %d pieces in memory, held as %q", path, len(got.Content), got.Held)
 				}
 			}
-			if err := c.Add(vfs.Change{Op: vfs.WriteFile, Path: "more", Size: 2*maxInMemory - 2}, strings.NewReader("")); !errors.Is(err, errOverfull) {
+			if err := c.Add(vfs.Change{Op: vfs.WriteFile, Path: "more", Size: 2*maxInMemory - 2}, strings.NewReader("")); !errors.Is(err,
+				errOverfull) {
 				t.Errorf("a byte more than fits, beside what is on its way: got %v", err)
 			}
 			if err := errors.Join(ends.end(c), c.Abort()); err != nil {
@@ -99,7 +100,8 @@ func (p *piped) Read(b []byte) (int, error) {
 	return n, nil
 }
 
-// TestTheTimeOfACommandIsItsOwn has a command write much: writing what it has changed is told apart, and the two together are no more than what passed.
+// TestTheTimeOfACommandIsItsOwn has a command write much: writing what it has changed is told apart, and the two together are no more
+// than what passed.
 func TestTheTimeOfACommandIsItsOwn(t *testing.T) {
 	h := host(t)
 	spec := h.Spec(t)

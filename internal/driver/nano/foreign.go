@@ -24,7 +24,8 @@ const (
 	gasToCompile = 100      // of a byte, whether it was kept or not
 )
 
-// foreign runs WASI modules that are files of the space. What it keeps of one execution for the next is their compiled code, found by its hash alone.
+// foreign runs WASI modules that are files of the space. What it keeps of one execution for the next is their compiled code, found by its
+// hash alone.
 type foreign struct {
 	engine *wasm.Engine
 	kept   []compiled // the one that was used last comes last
@@ -94,10 +95,11 @@ func (f *foreign) Run(p *program.Process) int {
 	return 0
 }
 
-// preopens are the folders that a module has open from the beginning. The C library of WASI takes the slash off absolute paths, and then the folder whose name is
-// the longest that the path begins with; of names that are as long, the last, where "/" and "." are the empty name. So each folder of the root has a name of
-// its own, and the working folder comes last: there relative paths are looked for. It comes first too, since programs without that library take the first for it.
-// A relative path whose first element is the name of a folder of the root means that one; "./" in front does not help, for the library takes it off.
+// preopens are the folders that a module has open from the beginning. The C library of WASI takes the slash off absolute paths, and then
+// the folder whose name is the longest that the path begins with; of names that are as long, the last, where "/" and "." are the empty
+// name. So each folder of the root has a name of its own, and the working folder comes last: there relative paths are looked for. It
+// comes first too, since programs without that library take the first for it. A relative path whose first element is the name of a folder
+// of the root means that one; "./" in front does not help, for the library takes it off.
 func preopens(p *program.Process) []wasi.Preopen {
 	work := wasi.Preopen{Name: ".", Dir: p.Cwd}
 	all := []wasi.Preopen{work, {Name: "/", Dir: p.FS.Root()}}

@@ -20,8 +20,9 @@ import (
 // memoryPages bounds the memory of one guest, in pages of 64 KiB; the space's own bound is below it or counts in addition.
 const memoryPages = 8192
 
-// Prepare compiles the interpreters and makes their images in a folder, which nobody but the daemon may write: what lies in it is executed. It does nothing
-// where that was done by this build before. Where kept is not nil, it is called with the name of each interpreter that lies there.
+// Prepare compiles the interpreters and makes their images in a folder, which nobody but the daemon may write: what lies in it is
+// executed. It does nothing where that was done by this build before. Where kept is not nil, it is called with the name of each
+// interpreter that lies there.
 func Prepare(ctx context.Context, cache string, kept func(interpreter string)) error {
 	g := &guests{cache: cache, kept: kept}
 	return errors.Join(g.open(ctx, true), g.close(ctx))
@@ -109,7 +110,8 @@ func (g *guests) openJavaScript(ctx context.Context, make bool) (err error) {
 	case missing == nil:
 		err = shareCode(string(at) + codeFile)
 	case make:
-		err = errors.Join(keepCode(g.cache, string(at)+codeFile), at.saveScript(prepared, g.script)) // no other guest is there yet whose code would be larger
+		// no other guest is there yet whose code would be larger
+		err = errors.Join(keepCode(g.cache, string(at)+codeFile), at.saveScript(prepared, g.script))
 	}
 	if err != nil {
 		return fmt.Errorf("keep JavaScript: %w", err)

@@ -70,7 +70,8 @@ func TestACacheThatWasClearedIsFilledAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	again, err := New(Options{
-		Command: tier.o.Command, Cache: cache, Workers: 1, Scratch: filepath.Join(t.TempDir(), "nano"), Entropy: rand.Reader, Clock: wall{}, Logger: tier.o.Logger,
+		Command: tier.o.Command, Cache: cache, Workers: 1, Scratch: filepath.Join(t.TempDir(), "nano"), Entropy: rand.Reader, Clock: wall{},
+		Logger: tier.o.Logger,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -108,15 +109,23 @@ func TestJavaScript(t *testing.T) {
 	for _, x := range []struct{ script, want string }{
 		{`js -e 'console.log(1+1)'`, "2\n"},
 		{`node -e 'console.log(require("child_process").execSync("echo hi | tr a-z A-Z", { encoding: "utf8" }))'`, "HI\n\n"},
-		{`node -e 'const r = require("child_process").spawnSync("sh", ["-c", "cat; echo err >&2; exit 2"], { input: "in", encoding: "utf8" }); console.log(r.status, r.stdout, r.stderr)'`, "2 in err\n\n"},
-		{`node -e 'try { require("child_process").execSync("exit 3") } catch (e) { console.log(e.status, e.message) }'`, "3 Command failed: exit 3\n"},
+		{`node -e 'const r = require("child_process").spawnSync("sh", ["-c", "cat; echo err >&2; exit 2"], { input: "in", encoding: "utf8" }); ` +
+			`console.log(r.status, r.stdout, r.stderr)'`, "2 in err\n\n"},
+		{`node -e 'try { require("child_process").execSync("exit 3") } catch (e) { console.log(e.status, e.message) }'`,
+			"3 Command failed: exit 3\n"},
 		{`node -e 'console.log(require("child_process").spawnSync("nonesuch").error.code)'`, "ENOENT\n"},
-		{`node -e 'const c = require("child_process").spawn("wc", ["-c"]); c.stdout.on("data", (d) => console.log(+d)); c.on("close", (n) => console.log("close", n)); c.stdin.write("hel"); c.stdin.end("lo")'`, "5\nclose 0\n"},
+		{`node -e 'const c = require("child_process").spawn("wc", ["-c"]); c.stdout.on("data", (d) => console.log(+d)); c.on("close", (n) => ` +
+			`console.log("close", n)); c.stdin.write("hel"); c.stdin.end("lo")'`, "5\nclose 0\n"},
 		{`node -e 'require("child_process").exec("echo $X; exit 4", { env: { X: "y" } }, (e, out) => console.log(e.code, out))'`, "4 y\n\n"},
 		{`node -e 'require("child_process").spawn("nonesuch").on("error", (e) => console.log(e.code))'`, "ENOENT\n"},
-		{`node -e 'const o = [], c = require("child_process").spawn("sh", ["-c", "echo out; exit 3"]); c.on("spawn", () => o.push("spawn")); c.stdout.on("data", () => o.push("data")); c.stdout.on("end", () => o.push("end")); c.on("exit", (n) => o.push("exit", n)); c.on("close", (n) => { o.push("close", n); console.log(o.join(" ")); })'`, "spawn data exit 3 end close 3\n"},
+		{`node -e 'const o = [], c = require("child_process").spawn("sh", ["-c", "echo out; exit 3"]); c.on("spawn", () => o.push("spawn")); ` +
+			`c.stdout.on("data", () => o.push("data")); c.stdout.on("end", () => o.push("end")); c.on("exit", (n) => o.push("exit", n)); ` +
+			`c.on("close", (n) => { o.push("close", n); console.log(o.join(" ")); })'`, "spawn data exit 3 end " +
+			"close 3\n"},
 		{`node -e 'console.log(require("child_process").spawnSync("sleep", ["60"], { timeout: 50 }).error.code)'`, "ETIMEDOUT\n"},
-		{`printf 'const { test } = require("node:test");test("a", () => {});test("b", async (t) => { await t.test("c", () => {}) });' >t.js; node t.js | sed 's/ ([0-9.]*ms)//' | head -6`, "✔ a\n▶ b\n  ✔ c\n✔ b\nℹ tests 3\nℹ suites 0\n"},
+		{`printf 'const { test } = require("node:test");test("a", () => {});test("b", async (t) => { await t.test("c", () => {}) });' >t.js; ` +
+			`node t.js | sed 's/ ([0-9.]*ms)//' | head -6`, "✔ a\n▶ b\n  ✔ c\n✔ b\nℹ " +
+			"tests 3\nℹ suites 0\n"},
 		{`printf 'require("node:test")("a", () => { throw new Error("no") })' >t.js; node t.js >out; echo $?; grep -c "Error: no" out`, "1\n1\n"},
 		{`echo 'const x: number = 6; enum E { A = 7 }; console.log(x * E.A)' >f.ts; bun f.ts`, "42\n"},
 		{`echo 'import { readFileSync } from "node:fs"; console.log(readFileSync("f.ts", "utf8").length > 10)' >g.mjs; node g.mjs`, "true\n"},
@@ -175,7 +184,8 @@ console.log(require("module").builtinModules.filter((n) => !n.includes("/") && !
 	}
 }
 
-// TestPythonIsPreparedOnce makes an interpreter in an empty folder, loads what it has left there, and goes on where that is damaged. It is the same each time.
+// TestPythonIsPreparedOnce makes an interpreter in an empty folder, loads what it has left there, and goes on where that is damaged. It
+// is the same each time.
 func TestPythonIsPreparedOnce(t *testing.T) {
 	needPython(t)
 	compiled, err := os.UserCacheDir()

@@ -42,7 +42,8 @@ func (n *neighbour) alive(ctx context.Context) error {
 	return nil
 }
 
-// endlessTime is how long what has no other end may take, hostileTime what ends by time or by another bound, and patientTime what ends by itself.
+// endlessTime is how long what has no other end may take, hostileTime what ends by time or by another bound, and patientTime what ends by
+// itself.
 const (
 	endlessTime = 100 * time.Millisecond
 	hostileTime = 250 * time.Millisecond
@@ -84,7 +85,9 @@ func (o *overshoots) log(t *testing.T) {
 		}
 		return fmt.Sprintf("%s in the median, %s at most%s", figure(o.all[len(o.all)/2]), figure(o.all[0]), worst)
 	}
-	t.Logf("%d runaways were stopped by a bound: on the wall %s; of processor time %s", len(o.all), of(func(x overshoot) time.Duration { return x.wall }),
+	t.Logf("%d runaways were stopped by a bound: on the wall %s; of processor time %s", len(o.all), of(func(x overshoot) time.Duration {
+		return x.wall
+	}),
 		of(func(x overshoot) time.Duration { return x.cpu }))
 }
 
@@ -140,7 +143,8 @@ func TestHostileScripts(t *testing.T) {
 	t.Logf("a worker held %d MiB at most", workersMemory()>>20)
 }
 
-func hostileCase(t *testing.T, h spacetest.Host, n *neighbour, late *overshoots, x hostiletest.Script, prepare func(t *testing.T, dir string), argv ...string) {
+func hostileCase(t *testing.T, h spacetest.Host, n *neighbour, late *overshoots, x hostiletest.Script, prepare func(t *testing.T,
+	dir string), argv ...string) {
 	t.Run(x.Name, func(t *testing.T) {
 		t.Parallel()
 		limit := patientTime
@@ -171,7 +175,8 @@ func hostileCase(t *testing.T, h spacetest.Host, n *neighbour, late *overshoots,
 		if err != nil {
 			t.Fatalf("got %v; want an end by a bound", err)
 		}
-		t.Logf("code %d, limit %q, timed out %t, %s and %s for its changes, gas %d, %d bytes, stderr %.200q; a worker: %d MiB", r.Code, r.Limit, r.TimedOut, r.Duration, r.Commit, r.Gas, len(r.Stdout), r.Stderr, workersMemory()>>20)
+		t.Logf("code %d, limit %q, timed out %t, %s and %s for its changes, gas %d, %d bytes, stderr %.200q; a worker: %d MiB", r.Code, r.Limit,
+			r.TimedOut, r.Duration, r.Commit, r.Gas, len(r.Stdout), r.Stderr, workersMemory()>>20)
 		if l := s.(*instance).late; r.TimedOut || r.Limit != "" && l[0] > 0 {
 			t.Logf("stopped %s late, %s of processor time", l[0], l[1])
 			late.add(overshoot{x.Name, l[0], l[1]})

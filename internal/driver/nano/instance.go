@@ -68,7 +68,8 @@ func (s *instance) start() error {
 	if err := os.Mkdir(s.tmp, 0o700); err != nil {
 		return err
 	}
-	return os.Mkdir(filepath.Join(s.tmp, path.Base(home)), 0o755) // as every execution but the first would find it: what they cost in gas is the same
+	// as every execution but the first would find it: what they cost in gas is the same
+	return os.Mkdir(filepath.Join(s.tmp, path.Base(home)), 0o755)
 }
 
 // Unenforced names the bounds that are not enforced: none.
@@ -161,7 +162,8 @@ func (s *instance) order(a policy.Action, stdin []byte) (o worker.Order, seed st
 		size += len(text) + 1
 	}
 	if size > longest {
-		return o, "", fault.New(fault.Invalid, "command_not_started", "the arguments and the environment have %d bytes; at most %d are taken", size, longest)
+		return o, "", fault.New(fault.Invalid, "command_not_started", "the arguments and the environment have %d bytes; at most %d are taken",
+			size, longest)
 	}
 	limit := a.TimeoutMS
 	if limit <= 0 || limit > maxTime {
@@ -178,14 +180,15 @@ func (s *instance) sized(argv, env []string, cwd string, stdin []byte, limit tim
 	return worker.Order{
 		Argv: argv, Env: env, Cwd: cwd, Stdin: stdin, Millis: l.CPUMillis,
 		Limits: bound.Limits{
-			Gas: maxGas, Time: limit, MemoryBytes: l.MemoryBytes, OutputBytes: l.OutputBytes, FileBytes: l.FileBytes, OpenFiles: l.OpenFiles, Depth: maxDepth,
+			Gas: maxGas, Time: limit, MemoryBytes: l.MemoryBytes, OutputBytes: l.OutputBytes, FileBytes: l.FileBytes, OpenFiles: l.OpenFiles,
+			Depth: maxDepth,
 		},
 		Mounts: []worker.Mount{{Path: workspace, Disk: true}, {Path: "/tmp"}},
 	}
 }
 
-// environment is what a command finds set, and what decides its chance and its clock: what the command's variables say, then the space's, else a seed that is
-// drawn and the time that it is.
+// environment is what a command finds set, and what decides its chance and its clock: what the command's variables say, then the space's,
+// else a seed that is drawn and the time that it is.
 func (s *instance) environment(command map[string]string) (env []string, seed string, start time.Time, err error) {
 	all := map[string]string{
 		"PATH": "/usr/bin:/bin:/usr/sbin:/sbin", "HOME": home, "TMPDIR": "/tmp", "LANG": "C.UTF-8", "USER": "agent", "LOGNAME": "agent",
@@ -236,7 +239,8 @@ func (s *instance) execute(ctx, within context.Context, o worker.Order, out spac
 	}
 	exit := space.Exit{
 		Code: outcome.Code, Signal: outcome.Signal, Limit: outcome.Limit, TimedOut: outcome.TimedOut, Canceled: outcome.Canceled,
-		Duration: max(0, s.tier.o.Clock.Now().Sub(began)-outcome.Commit-waited), Commit: outcome.Commit, Gas: outcome.Gas, Lacks: outcome.Lacks, Engine: outcome.Version, Displays: outcome.Displays,
+		Duration: max(0, s.tier.o.Clock.Now().Sub(began)-outcome.Commit-waited), Commit: outcome.Commit, Gas: outcome.Gas, Lacks: outcome.Lacks,
+		Engine: outcome.Version, Displays: outcome.Displays,
 	}
 	s.mu.Lock()
 	s.micros += outcome.CPU.Microseconds()
@@ -251,7 +255,8 @@ func (s *instance) execute(ctx, within context.Context, o worker.Order, out spac
 	case outcome.Dropped:
 		return space.Exit{}, &space.Lacking{Lacks: outcome.Lacks}
 	case outcome.NotReady != "":
-		return space.Exit{}, fault.New(fault.Unavailable, "runtime_unavailable", "an interpreter of nano spaces could not be prepared; the daemon's own log says why")
+		return space.Exit{}, fault.New(fault.Unavailable, "runtime_unavailable",
+			"an interpreter of nano spaces could not be prepared; the daemon's own log says why")
 	case outcome.Refused != "":
 		return space.Exit{}, fault.New(fault.Invalid, "command_not_started", "the command could not be started: %s", outcome.Refused)
 	}

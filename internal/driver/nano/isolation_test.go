@@ -17,19 +17,25 @@ import (
 // What pollutes an interpreter as far as its code can.
 var pollutions = map[string][]string{
 	"python3": {
-		"import builtins, sys, os, json, random, gc\nbuiltins.print = None; builtins.len = lambda x: 7; sys.modules['json'] = None; sys.path.clear(); os.environ['X'] = 'y'; random.seed(5); gc.disable()",
-		"import sys, decimal, locale\nsys.setrecursionlimit(50); decimal.getcontext().prec = 3; sys.set_int_max_str_digits(0); sys.stdout = sys.stderr = None; sys.flags",
-		"import os, sys\nopen('f', 'w').write('x' * 100000); os.chdir('/tmp'); os.umask(0); [open('f') for _ in range(50)]; x = bytearray(b'secret' * 1000000)",
+		"import builtins, sys, os, json, random, gc\nbuiltins.print = None; builtins.len = lambda x: 7; sys.modules['json'] = None; " +
+			"sys.path.clear(); os.environ['X'] = 'y'; random.seed(5); gc.disable()",
+		"import sys, decimal, locale\nsys.setrecursionlimit(50); decimal.getcontext().prec = 3; sys.set_int_max_str_digits(0); sys.stdout = " +
+			"sys.stderr = None; sys.flags",
+		"import os, sys\nopen('f', 'w').write('x' * 100000); os.chdir('/tmp'); os.umask(0); [open('f') for _ in range(50)]; x = " +
+			"bytearray(b'secret' * 1000000)",
 		"import ctypes.util" + "\nx = 1",
 		"def f(): f()\nf()",
 		"x = []\nwhile True: x.append(bytearray(1 << 20))",
 		"import os; os.abort()",
-		"import sys\nfor t in (int, str): t.__doc__\nsys.intern('secret' * 100); globals().update({str(i): i for i in range(10000)}); type('A', (), {})",
+		"import sys\nfor t in (int, str): t.__doc__\nsys.intern('secret' * 100); globals().update({str(i): i for i in range(10000)}); " +
+			"type('A', (), {})",
 		"import signal, atexit, warnings\nsignal.signal(2, lambda *a: None); atexit.register(print, 1); warnings.simplefilter('error'); 1/0",
 	},
 	"node": {
-		"Object.prototype.x = 'secret'; Array.prototype.map = null; globalThis.console = null; Math.random = () => 4; JSON.parse = null; delete globalThis.Promise",
-		"process.env.X = 'y'; process.chdir('/tmp'); require('fs').writeFileSync('/workspace/f', 'x'.repeat(100000)); String.prototype.split = () => 'secret'",
+		"Object.prototype.x = 'secret'; Array.prototype.map = null; globalThis.console = null; Math.random = () => 4; JSON.parse = null; " +
+			"delete globalThis.Promise",
+		"process.env.X = 'y'; process.chdir('/tmp'); require('fs').writeFileSync('/workspace/f', 'x'.repeat(100000)); String.prototype.split = " +
+			"() => 'secret'",
 		"const a = []; for (;;) a.push(new Uint8Array(1 << 20).fill(7))",
 		"function f() { f() } f()",
 		"Symbol.for('secret'); for (let i = 0; i < 10000; i++) globalThis['g' + i] = { i }; setInterval(() => {}, 1000); process.exit(9)",
@@ -40,17 +46,21 @@ var pollutions = map[string][]string{
 
 // What shows the state in which an interpreter begins.
 var looks = map[string]string{
-	"python3": "import sys, gc, os, hashlib, random\nprint(sorted(sys.modules), sorted(vars(__builtins__)), sys.path, dict(os.environ), os.getcwd(), sys.getrecursionlimit(), gc.isenabled(), " +
+	"python3": "import sys, gc, os, hashlib, random\nprint(sorted(sys.modules), sorted(vars(__builtins__)), sys.path, dict(os.environ), " +
+		"os.getcwd(), sys.getrecursionlimit(), gc.isenabled(), " +
 		"len(gc.get_objects()), random.random(), id(object()), hash('x'), sorted(globals()), sys.getrefcount(None), os.listdir('/tmp'))",
-	"node": "console.log(Object.getOwnPropertyNames(globalThis), Object.getOwnPropertyNames(Object.prototype), process.env, process.cwd(), Math.random(), Date.now(), " +
-		"[Array, Function, String, Promise, Error, Symbol].map(x => [Object.getOwnPropertyNames(x), Object.getOwnPropertyNames(x.prototype).map(n => n + typeof Object.getOwnPropertyDescriptor(x.prototype, n).value)]), " +
+	"node": "console.log(Object.getOwnPropertyNames(globalThis), Object.getOwnPropertyNames(Object.prototype), process.env, process.cwd(), " +
+		"Math.random(), Date.now(), " +
+		"[Array, Function, String, Promise, Error, Symbol].map(x => [Object.getOwnPropertyNames(x), " +
+		"Object.getOwnPropertyNames(x.prototype).map(n => n + typeof Object.getOwnPropertyDescriptor(x.prototype, n).value)]), " +
 		"process.memoryUsage && process.memoryUsage())",
 }
 
 var fixedWorld = map[string]string{seedName: "seed", timeName: "2026-01-02T03:04:05Z"}
 
-// TestNothingOfAnExecutionIsLeftForTheNext pollutes interpreters and looks, from a space that has nothing to do with it, whether anything is different: in what the
-// interpreter tells of itself, or in the gas that this takes, to the unit. Both spaces have the same single worker.
+// TestNothingOfAnExecutionIsLeftForTheNext pollutes interpreters and looks, from a space that has nothing to do with it, whether anything
+// is different: in what the interpreter tells of itself, or in the gas that this takes, to the unit. Both spaces have the same single
+// worker.
 func TestNothingOfAnExecutionIsLeftForTheNext(t *testing.T) {
 	t.Parallel()
 	runs, every := 1000, 25
@@ -78,7 +88,8 @@ func TestNothingOfAnExecutionIsLeftForTheNext(t *testing.T) {
 		name := names[i%len(names)]
 		scripts := pollutions[name]
 		option := map[string]string{"python3": "-c", "node": "-e"}[name]
-		if _, err := h.TryExec(t.Context(), dirty, spacetest.Command{Space: polluter.ID, Argv: []string{name, option, scripts[i/len(names)%len(scripts)]}, MS: 60_000}); err != nil {
+		if _, err := h.TryExec(t.Context(), dirty, spacetest.Command{Space: polluter.ID, Argv: []string{name, option,
+			scripts[i/len(names)%len(scripts)]}, MS: 60_000}); err != nil {
 			t.Fatalf("%s, %d: %v", name, i, err)
 		}
 		if i%every == every-1 {
@@ -138,7 +149,8 @@ func generated(seed uint64, python bool) string {
 		}
 		return js
 	}
-	w.say(pick("import math, os, random, time, json, hashlib, uuid\na, b, c = 1, 2, 3\nd = {}", "const fs = require('fs'), crypto = require('crypto'); let a = 1, b = 2, c = 3, d = {}"))
+	w.say(pick("import math, os, random, time, json, hashlib, uuid\na, b, c = 1, 2, 3\nd = {}",
+		"const fs = require('fs'), crypto = require('crypto'); let a = 1, b = 2, c = 3, d = {}"))
 	for i := range 5 + w.r.IntN(15) {
 		v := []string{"a", "b", "c"}[w.r.IntN(3)]
 		switch w.r.IntN(9) {
@@ -147,17 +159,24 @@ func generated(seed uint64, python bool) string {
 		case 2:
 			w.line(pick("%s = random.random() * %d", "%s = Math.random() * %d"), v, w.r.IntN(100))
 		case 3:
-			w.line(pick("time.sleep(%d / 7)\nprint(time.time(), time.perf_counter())", "console.log(Date.now() + %d, performance.now())"), w.r.IntN(50))
+			w.line(pick("time.sleep(%d / 7)\nprint(time.time(), time.perf_counter())", "console.log(Date.now() + %d, performance.now())"),
+				w.r.IntN(50))
 		case 4:
-			w.line(pick("print({str(x * %d): x for x in range(%d)}, set(str(x) for x in range(%[2]d)), hash(str(a)))", "console.log(new Set([...Array(%[2]d).keys()].map(x => x * %[1]d)), d)"), w.r.IntN(1000), 1+w.r.IntN(40))
+			w.line(pick("print({str(x * %d): x for x in range(%d)}, set(str(x) for x in range(%[2]d)), hash(str(a)))",
+				"console.log(new Set([...Array(%[2]d).keys()].map(x => x * %[1]d)), d)"), w.r.IntN(1000), 1+w.r.IntN(40))
 		case 5:
-			w.line(pick("open('f%d', 'a').write(json.dumps([a, b, c, d]) + str(uuid.uuid4()))", "fs.appendFileSync('f%d', JSON.stringify([a, b, c, d]) + crypto.randomUUID())"), w.r.IntN(5))
+			w.line(pick("open('f%d', 'a').write(json.dumps([a, b, c, d]) + str(uuid.uuid4()))",
+				"fs.appendFileSync('f%d', JSON.stringify([a, b, c, d]) + crypto.randomUUID())"), w.r.IntN(5))
 		case 6:
-			w.line(pick("for i in range(%d):\n d[str(i * %d)] = hashlib.sha256(str(a + i).encode()).hexdigest()", "for (let i = 0; i < %d; i++) d[i * %d] = crypto.createHash('sha256').update(String(a + i)).digest('hex')"), w.r.IntN(200), 1+w.r.IntN(9))
+			w.line(pick("for i in range(%d):\n d[str(i * %d)] = hashlib.sha256(str(a + i).encode()).hexdigest()",
+				"for (let i = 0; i < %d; i++) d[i * %d] = crypto.createHash('sha256').update(String(a + i)).digest('hex')"), w.r.IntN(200),
+				1+w.r.IntN(9))
 		case 7:
-			w.line(pick("print(os.listdir('.'), os.urandom(4).hex(), sorted(d)[:3])\nos.makedirs('d%d', exist_ok=True)", "console.log(fs.readdirSync('.'), crypto.randomBytes(4).toString('hex')); fs.mkdirSync('d%d', { recursive: true })"), i)
+			w.line(pick("print(os.listdir('.'), os.urandom(4).hex(), sorted(d)[:3])\nos.makedirs('d%d', exist_ok=True)",
+				"console.log(fs.readdirSync('.'), crypto.randomBytes(4).toString('hex')); fs.mkdirSync('d%d', { recursive: true })"), i)
 		case 8:
-			w.line(pick("try:\n [][%d]\nexcept IndexError as e: print(repr(e), id(e) %% 4096)", "try { null[%d] } catch (e) { console.log(String(e), e.stack) }"), w.r.IntN(9))
+			w.line(pick("try:\n [][%d]\nexcept IndexError as e: print(repr(e), id(e) %% 4096)",
+				"try { null[%d] } catch (e) { console.log(String(e), e.stack) }"), w.r.IntN(9))
 		}
 	}
 	w.say(pick("print(a, b, c, d)", "console.log(a, b, c, d)"))
@@ -167,7 +186,8 @@ func generated(seed uint64, python bool) string {
 	return w.b.String()
 }
 
-// TestTheSameInAnotherWorker runs programs in the workers of two tiers: what they print, the files that they leave and the gas that they take are equal.
+// TestTheSameInAnotherWorker runs programs in the workers of two tiers: what they print, the files that they leave and the gas that they
+// take are equal.
 func TestTheSameInAnotherWorker(t *testing.T) {
 	t.Parallel()
 	const programs = 200
@@ -233,14 +253,16 @@ func runProgram(t *testing.T, h spacetest.Host, n uint64) string {
 	return b.String()
 }
 
-// TestTheFirstCommandCostsWhatTheOthersDo: nothing of a space tells a command how many ran before it, so that a replay in a space of its own costs the same.
+// TestTheFirstCommandCostsWhatTheOthersDo: nothing of a space tells a command how many ran before it, so that a replay in a space of its
+// own costs the same.
 func TestTheFirstCommandCostsWhatTheOthersDo(t *testing.T) {
 	h := host(t)
 	spec := h.Spec(t)
 	s := h.Create(t, spec)
 	var first int64
 	for i := range 3 {
-		r := h.Exec(t, s, spacetest.Command{Space: spec.ID, Argv: []string{"/bin/bash", "-c", "ls -a /tmp ~; echo hi"}, Env: map[string]string{"AGENTBOX_SEED": "1", "AGENTBOX_CLOCK": "2026-01-02T03:04:05Z"}, MS: 60_000})
+		r := h.Exec(t, s, spacetest.Command{Space: spec.ID, Argv: []string{"/bin/bash", "-c", "ls -a /tmp ~; echo hi"},
+			Env: map[string]string{"AGENTBOX_SEED": "1", "AGENTBOX_CLOCK": "2026-01-02T03:04:05Z"}, MS: 60_000})
 		if i == 0 {
 			first = r.Gas
 		}

@@ -34,7 +34,8 @@ func TestAModuleIsRunByItsName(t *testing.T) {
 		i32(3), i32(0), i32(1), call(0), []byte{opDrop},
 		i32(3), i32(0), i32(1), i32(1), i32(1), i64(0), i64(0), i32(0), i32(8), call(1), []byte{opDrop},
 		i32(7), call(2))
-	module := moduleOf(section(1, counts(len(types), types...)), section(2, counts(len(calls), imports...)), section(3, counts(1, leb(0))), section(5, []byte{1, 0, 1}),
+	module := moduleOf(section(1, counts(len(types), types...)), section(2, counts(len(calls), imports...)), section(3, counts(1, leb(0))),
+		section(5, []byte{1, 0, 1}),
 		section(7, counts(2, text("_start"), []byte{0}, leb(uint64(len(calls))), text("memory"), []byte{2, 0})),
 		section(10, counts(1, sized([]byte{0}, code, []byte{opEnd}))), section(11, counts(1, []byte{0, 0x41, 0, opEnd}, sized([]byte("df")))))
 	if err := os.WriteFile(filepath.Join(spec.Dir, "m.wasm"), module, 0o644); err != nil {
@@ -45,7 +46,8 @@ func TestAModuleIsRunByItsName(t *testing.T) {
 		code            int
 	}{
 		{"./m.wasm", "", 126},
-		{"wasm m.wasm a b; echo $?; stat -c '%a %n' d f; rm -r d f; umask 077; wasm -- ./m.wasm; stat -c '%a %n' d f", "7\n755 d\n644 f\n700 d\n600 f\n", 0},
+		{"wasm m.wasm a b; echo $?; stat -c '%a %n' d f; rm -r d f; umask 077; wasm -- ./m.wasm; stat -c '%a %n' d f",
+			"7\n755 d\n644 f\n700 d\n600 f\n", 0},
 		{"wasm", "", 2}, {"wasm -x m.wasm", "", 2}, {"wasm nothing.wasm", "", 127}, {"wasm .", "", 127}, {"echo x >text; wasm text", "", 126},
 	} {
 		if r := h.Exec(t, s, spacetest.Shell(spec.ID, x.command)); r.Stdout != x.stdout || r.Code != x.code {
@@ -59,7 +61,8 @@ func TestAModuleIsRunByItsName(t *testing.T) {
 
 // TestModulesFindTheWorkingFolder looks for paths among the folders of a module as the C library of WASI does.
 func TestModulesFindTheWorkingFolder(t *testing.T) {
-	account := bound.New(bound.Limits{Gas: 1 << 30, Time: time.Hour, MemoryBytes: 1 << 20, OutputBytes: 1 << 10, FileBytes: 1 << 10, OpenFiles: 64, Depth: 8}, [32]byte{}, time.Now())
+	account := bound.New(bound.Limits{Gas: 1 << 30, Time: time.Hour, MemoryBytes: 1 << 20, OutputBytes: 1 << 10, FileBytes: 1 << 10,
+		OpenFiles: 64, Depth: 8}, [32]byte{}, time.Now())
 	fiber.Run(func(g *fiber.Group) {
 		fs := vfs.New(account, g)
 		root := vfs.At{Dir: fs.Root()}
@@ -96,7 +99,8 @@ func TestModulesFindTheWorkingFolder(t *testing.T) {
 		}
 		for path, want := range map[string]string{
 			"a": "/workspace/sub/a", "./a": "/workspace/sub/a", "d/a": "/workspace/sub/d/a",
-			"/workspace/a": "/workspace/a", "/tmp/a": "/tmp/a", "/etc": "/etc", "/workspace": "/workspace", "temporary/a": "/workspace/sub/temporary/a",
+			"/workspace/a": "/workspace/a", "/tmp/a": "/tmp/a", "/etc": "/etc", "/workspace": "/workspace",
+			"temporary/a": "/workspace/sub/temporary/a",
 		} {
 			if got := find(path); got != want {
 				t.Errorf("%s is %s, not %s", path, got, want)

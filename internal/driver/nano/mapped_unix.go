@@ -13,8 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// mapped returns the content of a file that nobody changes, only to be read. It is memory of the system's for files, which every process shares that reads it,
-// and of which there is what was read. It stays as long as the process.
+// mapped returns the content of a file that nobody changes, only to be read. It is memory of the system's for files, which every process
+// shares that reads it, and of which there is what was read. It stays as long as the process.
 func mapped(name string) (content []byte, err error) {
 	f, err := os.Open(name)
 	if err != nil {

@@ -15,8 +15,9 @@ import (
 	"agentbox/internal/driver/nano/python"
 )
 
-// TestAWorkerAtRestHoldsLittle looks at the memory that a worker has for itself when it has executed a command. It has what is needed of the
-// interpreters, but nothing that their start has left, no second copy of anything, and the code and the library of Python are memory of the system's for files.
+// TestAWorkerAtRestHoldsLittle looks at the memory that a worker has for itself when it has executed a command. It has what is needed of
+// the interpreters, but nothing that their start has left, no second copy of anything, and the code and the library of Python are memory
+// of the system's for files.
 func TestAWorkerAtRestHoldsLittle(t *testing.T) {
 	const most = 44 << 10 // KiB; it has 28 MB
 	tier := openTier(t, 1)

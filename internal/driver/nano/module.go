@@ -60,8 +60,8 @@ type End struct {
 // depth is how deep the programs of one execution start each other; a module starts none.
 const depth = 1
 
-// Run runs a module of WASI preview 1 under its bounds, over copies of its folders. Where it ends by itself, with whatever code, the folders are
-// changed as it has left them.
+// Run runs a module of WASI preview 1 under its bounds, over copies of its folders. Where it ends by itself, with whatever code, the
+// folders are changed as it has left them.
 func Run(ctx context.Context, m Module) (end End, err error) {
 	code, err := os.ReadFile(m.File)
 	if err != nil {
@@ -117,7 +117,8 @@ func (m *Module) run(ctx context.Context, code *wasm.Code, g *fiber.Group) (end 
 		}
 	}
 	c.Stdio = [3]*vfs.Handle{
-		fs.Stream(&hostInput{ctx: ctx, account: account, in: m.In}, vfs.Read), fs.Stream(hostOutput{m.Out}, vfs.Write), fs.Stream(hostOutput{m.Err}, vfs.Write),
+		fs.Stream(&hostInput{ctx: ctx, account: account, in: m.In}, vfs.Read), fs.Stream(hostOutput{m.Out}, vfs.Write),
+		fs.Stream(hostOutput{m.Err}, vfs.Write),
 	}
 	program, err := wasi.New(fs, c)
 	if err != nil {
@@ -137,7 +138,8 @@ func (m *Module) run(ctx context.Context, code *wasm.Code, g *fiber.Group) (end 
 		}
 		end.Changes += len(changes)
 		if err := f.folder.Apply(changes, "", nil); err != nil {
-			return end, fault.Wrap(err, fault.Conflict, "folder_unchanged", "not everything that the module has changed could be changed in %s", f.path)
+			return end, fault.Wrap(err, fault.Conflict, "folder_unchanged", "not everything that the module has changed could be changed in %s",
+				f.path)
 		}
 	}
 	return end, nil
@@ -150,8 +152,8 @@ type mounted struct {
 	folder *workdir.Folder
 }
 
-// mount mounts the folders of a module. One that is named twice or lies in another one is mounted once, so that a module that finds it under several names
-// finds the same files. What is opened is returned with an error too.
+// mount mounts the folders of a module. One that is named twice or lies in another one is mounted once, so that a module that finds it
+// under several names finds the same files. What is opened is returned with an error too.
 func (m *Module) mount(fs *vfs.FS) (folders []mounted, err error) {
 	paths := make([]string, len(m.Folders))
 	for i, d := range m.Folders {
@@ -233,10 +235,12 @@ func ownFolder(path string) error {
 		return fault.Wrap(err, fault.Invalid, "cache_unusable", "the folder for compiled code cannot be used")
 	}
 	if runtime.GOOS != "windows" && info.Mode().Perm()&0o022 != 0 {
-		return fault.New(fault.Invalid, "cache_unusable", "others may write into the folder for compiled code, which is executed").With("take their right away: chmod go-w " + path)
+		return fault.New(fault.Invalid, "cache_unusable", "others may write into the folder for compiled code, which is executed").With(
+			"take their right away: chmod go-w " + path)
 	}
 	if foreignOwner(info) {
-		return fault.New(fault.Invalid, "cache_unusable", "the folder for compiled code, which is executed, is another user's").With("name a folder of your own")
+		return fault.New(fault.Invalid, "cache_unusable", "the folder for compiled code, which is executed, is another user's").With(
+			"name a folder of your own")
 	}
 	return nil
 }
@@ -277,7 +281,8 @@ func (m *Module) stopped(why *bound.Stopped) error {
 	case why.Limit == "gas":
 		return says(fmt.Sprintf("it has done the work that it may, %d units of gas", m.Gas), "give it more with --gas")
 	case why.Limit == "memory_bytes", why.Limit == "file_bytes":
-		return says(fmt.Sprintf("it wanted more than the %d bytes of memory that it may hold, files included", m.Memory), "give it more with --memory")
+		return says(fmt.Sprintf("it wanted more than the %d bytes of memory that it may hold, files included", m.Memory),
+			"give it more with --memory")
 	}
 	return says("it has hit the bound "+why.Limit, "")
 }
@@ -304,7 +309,8 @@ func (h *hostInput) Read(p []byte) (int, error) {
 			}
 			h.left = chunk
 		case <-h.ctx.Done():
-			h.account.Stop(&bound.Stopped{TimedOut: errors.Is(h.ctx.Err(), context.DeadlineExceeded), Canceled: errors.Is(h.ctx.Err(), context.Canceled)})
+			h.account.Stop(&bound.Stopped{TimedOut: errors.Is(h.ctx.Err(), context.DeadlineExceeded), Canceled: errors.Is(h.ctx.Err(),
+				context.Canceled)})
 			return 0, h.account.Check()
 		}
 	}

@@ -58,8 +58,9 @@ func (c *compilation) done(interpreter string) {
 	}
 }
 
-// Cold reports whether the interpreters are still to be compiled on this machine. That begins in the background after the first Try, or with the first space: a daemon
-// that starts would only wait for the processors. Commands that want an interpreter wait for it then, and say so.
+// Cold reports whether the interpreters are still to be compiled on this machine. That begins in the background after the first Try, or
+// with the first space: a daemon that starts would only wait for the processors. Commands that want an interpreter wait for it then, and
+// say so.
 func (t *Tier) Cold() bool { return !t.ready() && !t.kept() }
 
 // kept reports whether what lies in the cache was prepared for this build.
@@ -68,8 +69,8 @@ func (t *Tier) kept() bool {
 	return err == nil && isKept(t.files())
 }
 
-// prepare compiles the interpreters in the background, if that was not done before. The compilation is a process of its own, on one processor and behind everything
-// else, and ends with the tier.
+// prepare compiles the interpreters in the background, if that was not done before. The compilation is a process of its own, on one
+// processor and behind everything else, and ends with the tier.
 func (t *Tier) prepare() {
 	t.preparing.Do(func() {
 		t.compiles.began = t.o.Clock.Now()
@@ -93,7 +94,8 @@ func (t *Tier) prepare() {
 	})
 }
 
-// compile has a process compile what is not in the cache. It holds the process's standard input, whose end tells it that the tier has ended, or the daemon.
+// compile has a process compile what is not in the cache. It holds the process's standard input, whose end tells it that the tier has
+// ended, or the daemon.
 func (t *Tier) compile() (said string, err error) {
 	c := exec.CommandContext(t.base, t.o.Command[0], slices.Concat(t.o.Command[1:], []string{prepares, t.o.Cache})...)
 	in, err := c.StdinPipe()
@@ -151,9 +153,10 @@ func prepareFor(ctx context.Context, cache string, in io.Reader, out io.Writer, 
 	return errors.Join(err, told)
 }
 
-// attempt executes an order. Where it wants an interpreter that is being compiled, nothing of it was done: it waits, says so on standard error, and is executed
-// again. The wait is added to waited.
-func (s *instance) attempt(within context.Context, o worker.Order, files []worker.Files, out func(channel string, p []byte) error, waited *time.Duration) (worker.Outcome, error) {
+// attempt executes an order. Where it wants an interpreter that is being compiled, nothing of it was done: it waits, says so on standard
+// error, and is executed again. The wait is added to waited.
+func (s *instance) attempt(within context.Context, o worker.Order, files []worker.Files, out func(channel string, p []byte) error,
+	waited *time.Duration) (worker.Outcome, error) {
 	t := s.tier
 	for {
 		ready := t.ready()
@@ -195,7 +198,8 @@ func (s *instance) await(within context.Context, interpreter string, out func(ch
 			}
 			told = true
 			seconds := int(t.o.Clock.Now().Sub(t.compiles.began) / time.Second)
-			if err := out("stderr", fmt.Appendf(nil, "%scompiling %s for this machine, once: %d s so far", begin, interpreter, seconds)); err != nil {
+			if err := out("stderr", fmt.Appendf(nil, "%scompiling %s for this machine, once: %d s so far", begin, interpreter,
+				seconds)); err != nil {
 				return err
 			}
 			continue
@@ -208,8 +212,8 @@ func (s *instance) await(within context.Context, interpreter string, out func(ch
 	}
 }
 
-// mark is a file that is there when these interpreters were prepared for this engine: by this program, or by another build of it, for which nothing has to be
-// loaded again. It decides nothing but whether that is tried again.
+// mark is a file that is there when these interpreters were prepared for this engine: by this program, or by another build of it, for
+// which nothing has to be loaded again. It decides nothing but whether that is tried again.
 func (t *Tier) mark() string {
 	h := sha256.New()
 	for _, file := range t.files() {

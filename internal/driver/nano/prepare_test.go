@@ -24,7 +24,8 @@ func coldTier(t *testing.T) (*Tier, string) {
 	}
 	cache := filepath.Join(t.TempDir(), "cache")
 	tier, err := New(Options{
-		Command: []string{self, "nano-worker"}, Cache: cache, Workers: 1, Scratch: filepath.Join(t.TempDir(), "nano"), Entropy: rand.Reader, Clock: wall{},
+		Command: []string{self, "nano-worker"}, Cache: cache, Workers: 1, Scratch: filepath.Join(t.TempDir(), "nano"), Entropy: rand.Reader,
+		Clock:  wall{},
 		Logger: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
 	})
 	if err != nil {
@@ -38,8 +39,8 @@ func coldTier(t *testing.T) (*Tier, string) {
 	return tier, cache
 }
 
-// TestACommandWaitsForItsInterpreter: in an empty cache the interpreters are compiled in the background. A command that wants one waits, says so while it does, and
-// none of the wait is its own time. The shell does not wait, and JavaScript not for Python.
+// TestACommandWaitsForItsInterpreter: in an empty cache the interpreters are compiled in the background. A command that wants one waits,
+// says so while it does, and none of the wait is its own time. The shell does not wait, and JavaScript not for Python.
 func TestACommandWaitsForItsInterpreter(t *testing.T) {
 	needPython(t)
 	if testing.Short() {
@@ -68,14 +69,16 @@ func TestACommandWaitsForItsInterpreter(t *testing.T) {
 	if r.Stdout != "before\n42\n" || r.Code != 0 || r.TimedOut {
 		t.Fatalf("Python: %q, exit code %d, timed out %v, %q", r.Stdout, r.Code, r.TimedOut, r.Stderr)
 	}
-	line := regexp.MustCompile(`^compiling Python for this machine, once: \d+ s so far(\rcompiling Python for this machine, once: \d+ s so far)*\n$`)
+	line := regexp.MustCompile(
+		`^compiling Python for this machine, once: \d+ s so far(\rcompiling Python for this machine, once: \d+ s so far)*\n$`)
 	if took > limit*time.Millisecond && !line.MatchString(r.Stderr) {
 		t.Errorf("it waited for %s and said %q", took, r.Stderr)
 	}
 	if r.Duration > limit*time.Millisecond || took-r.Duration < took/2 {
 		t.Errorf("of %s, the command's own time is said to be %s", took, r.Duration)
 	}
-	if r := h.Exec(t, s, spacetest.Command{Space: spec.ID, Argv: []string{"python3", "-c", "print(1)"}, MS: limit}); r.Stdout != "1\n" || r.Stderr != "" {
+	if r := h.Exec(t, s, spacetest.Command{Space: spec.ID, Argv: []string{"python3", "-c", "print(1)"}, MS: limit}); r.Stdout != "1\n" ||
+		r.Stderr != "" {
 		t.Errorf("afterwards: %q, %q", r.Stdout, r.Stderr)
 	}
 	if left, err := filepath.Glob(filepath.Join(cache, ".new-*")); err != nil || len(left) > 0 {

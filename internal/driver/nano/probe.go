@@ -45,7 +45,8 @@ func (t *Tier) Probe(ctx context.Context) space.Report {
 		err = t.Try(ctx)
 	}
 	r.Start = t.o.Clock.Now().Sub(began)
-	check("worker", fmt.Sprintf("a worker process started and ran a command (%s/%s)", runtime.GOOS, runtime.GOARCH), "look into the daemon's own log", err)
+	check("worker", fmt.Sprintf("a worker process started and ran a command (%s/%s)", runtime.GOOS, runtime.GOARCH),
+		"look into the daemon's own log", err)
 	if err != nil {
 		return r
 	}
@@ -71,8 +72,8 @@ func (t *Tier) Probe(ctx context.Context) space.Report {
 	return r
 }
 
-// Try runs a command in a worker. As long as nobody has made a space, that is a worker of its own which loads no interpreter and ends with it: a daemon whose
-// spaces are all of another tier starts as fast, and takes as little memory, as one without this tier.
+// Try runs a command in a worker. As long as nobody has made a space, that is a worker of its own which loads no interpreter and ends
+// with it: a daemon whose spaces are all of another tier starts as fast, and takes as little memory, as one without this tier.
 func (t *Tier) Try(ctx context.Context) (err error) {
 	defer t.prepare() // beside the try it would only take the processors
 	pool := t.pool

@@ -23,12 +23,14 @@ func TestPythonAmongTheOtherPrograms(t *testing.T) {
 		{`timeout 2 python3 -c 'import time; print("a", flush=True); time.sleep(100); print("b")'; echo $?`, "a\n124\n", ""},
 		{`timeout 1 python3 -c 'while True: pass'; echo $?`, "124\n", ""},
 		{`python3 -c 'import os; print(os.system("echo from the shell; exit 3") >> 8)'`, "from the shell\n3\n", ""},
-		{`python3 -c 'import subprocess; print(subprocess.run("seq 3 | tail -1; echo $HOME", shell=True, capture_output=True, text=True).stdout)'`, "3\n/tmp/home\n\n", ""},
+		{`python3 -c 'import subprocess; print(subprocess.run("seq 3 | tail -1; echo $HOME", shell=True, capture_output=True, ` +
+			`text=True).stdout)'`, "3\n/tmp/home\n\n", ""},
 		{`python3 -c 'import subprocess; print(subprocess.check_output(["python3", "-c", "print(7)"]))'`, "b'7\\n'\n", ""},
 		{`printf '#!/usr/bin/env python3\nimport sys; print(sys.argv)\n' >s.py; chmod +x s.py; ./s.py q`, "['./s.py', 'q']\n", ""},
 		{`mkdir -p a; echo 'print(__file__)' >a/x.py; python3 a/x.py; (cd a; python3 x.py); python3 -m a.x`,
 			"/workspace/a/x.py\n/workspace/a/x.py\n/workspace/a/x.py\n", ""},
-		{`python3 -c 'import os; os.chmod("a/x.py", 0o751)'; stat -c %a a/x.py; chmod 600 a/x.py; python3 -c 'import os; print(oct(os.stat("a/x.py").st_mode))'`,
+		{`python3 -c 'import os; os.chmod("a/x.py", 0o751)'; stat -c %a a/x.py; chmod 600 a/x.py; python3 -c 'import os; ` +
+			`print(oct(os.stat("a/x.py").st_mode))'`,
 			"751\n0o100600\n", ""},
 		{`python3 -c 'import sqlite3; c = sqlite3.connect("d"); c.execute("create table t(a)"); c.execute("insert into t values(4)"); c.commit()'
 			python3 -c 'import sqlite3; print(sqlite3.connect("d").execute("select * from t").fetchall())'`, "[(4,)]\n", ""},

@@ -16,7 +16,8 @@ const (
 	prepares = "prepare"
 )
 
-// Worker is what the process does that a tier starts with arguments of its own: it prepares the interpreters, or serves executions until in ends.
+// Worker is what the process does that a tier starts with arguments of its own: it prepares the interpreters, or serves executions until
+// in ends.
 func Worker(ctx context.Context, args []string, in io.Reader, out io.Writer, exit func()) error {
 	switch {
 	case len(args) == 2 && args[0] == prepares:
@@ -32,8 +33,9 @@ func Worker(ctx context.Context, args []string, in io.Reader, out io.Writer, exi
 // dataBytes bounds the private memory of a worker's process: its own, and what an execution may hold.
 const dataBytes = 4 << 30
 
-// Serve makes this process a worker: it loads what executions need from the folder where Prepare has put it, gives up every right that it does not need for
-// them, and executes what is asked for over in until it ends. Where the daemon is gone while an execution does not stop, exit is called, which does not return.
+// Serve makes this process a worker: it loads what executions need from the folder where Prepare has put it, gives up every right that it
+// does not need for them, and executes what is asked for over in until it ends. Where the daemon is gone while an execution does not
+// stop, exit is called, which does not return.
 func Serve(ctx context.Context, cache string, in io.Reader, out io.Writer, exit func()) error {
 	return serve(&guests{cache: cache}, func(g *guests) error { return g.open(ctx, false) }, in, out, exit)
 }

@@ -13,7 +13,8 @@ import (
 	"agentbox/internal/domain/space/spacetest"
 )
 
-// BenchmarkExec measures whole commands over the library path: permit, worker, fresh instance, changes. p50 and p99 are those of single commands.
+// BenchmarkExec measures whole commands over the library path: permit, worker, fresh instance, changes. p50 and p99 are those of single
+// commands.
 func BenchmarkExec(b *testing.B) {
 	tier := openTier(b, 1)
 	ids := id.NewSource(time.Now, rand.Reader)
@@ -28,7 +29,8 @@ func BenchmarkExec(b *testing.B) {
 		{"js", "", "", []string{"js", "-p", "1+1"}},
 		{"python-context", "", "", []string{"python3", "--context", "c", "-c", "x = 1"}},
 		{"js-context", "", "", []string{"js", "--context", "c", "-c", "x = 1"}},
-		{"typescript", "f.ts", "interface P { name: string; n: number }\nconst p: P = { name: 'x', n: 1 };\nfunction f<T>(x: T): T { return x }\nconsole.log(f<number>(p.n) as number);\n", []string{"bun", "f.ts"}},
+		{"typescript", "f.ts", "interface P { name: string; n: number }\nconst p: P = { name: 'x', n: 1 };\nfunction f<T>(x: T): T { return x " +
+			"}\nconsole.log(f<number>(p.n) as number);\n", []string{"bun", "f.ts"}},
 	} {
 		b.Run(x.name, func(b *testing.B) {
 			dir := filepath.Join(b.TempDir(), "files")

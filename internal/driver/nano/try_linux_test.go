@@ -45,8 +45,8 @@ func openTierAlone(t *testing.T) *Tier {
 	return tier
 }
 
-// TestATryLoadsNoInterpreter: a daemon is asked whether its tiers work as soon as it runs, and every ten minutes. A daemon in which nobody makes a nano space has
-// no worker after that.
+// TestATryLoadsNoInterpreter: a daemon is asked whether its tiers work as soon as it runs, and every ten minutes. A daemon in which
+// nobody makes a nano space has no worker after that.
 func TestATryLoadsNoInterpreter(t *testing.T) {
 	tier := openTierAlone(t)
 	for range 2 {
@@ -69,7 +69,8 @@ func TestATryLoadsNoInterpreter(t *testing.T) {
 	}
 }
 
-// TestATryFindsWhatKeepsWorkersFromStarting: a try without interpreters looks whether the folder can be trusted from which a worker loads them.
+// TestATryFindsWhatKeepsWorkersFromStarting: a try without interpreters looks whether the folder can be trusted from which a worker loads
+// them.
 func TestATryFindsWhatKeepsWorkersFromStarting(t *testing.T) {
 	tier := openTier(t, 1)
 	cache := filepath.Join(t.TempDir(), "cache")

@@ -50,7 +50,8 @@ func openTier(t testing.TB, workers int) *Tier {
 		t.Fatal(err)
 	}
 	tier, err := New(Options{
-		Command: []string{self, "nano-worker"}, Cache: filepath.Join(cache, "agentbox", "wasm-test"), Workers: workers, Scratch: filepath.Join(t.TempDir(), "nano"), Entropy: rand.Reader, Clock: wall{},
+		Command: []string{self, "nano-worker"}, Cache: filepath.Join(cache, "agentbox", "wasm-test"), Workers: workers,
+		Scratch: filepath.Join(t.TempDir(), "nano"), Entropy: rand.Reader, Clock: wall{},
 		Logger: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
 	})
 	if err != nil {

@@ -15,7 +15,8 @@ import (
 )
 
 // Adopt implements journal.Adopter. It is one transaction; who appends to other workspaces goes on meanwhile.
-func (j *Journal) Adopt(ctx context.Context, ws id.Workspace, chunks iter.Seq2[[]event.Event, error], keys iter.Seq2[[]journal.KeyUse, error]) (head uint64, err error) {
+func (j *Journal) Adopt(ctx context.Context, ws id.Workspace, chunks iter.Seq2[[]event.Event, error], keys iter.Seq2[[]journal.KeyUse,
+	error]) (head uint64, err error) {
 	if _, err := id.ParseWorkspace(string(ws)); err != nil {
 		return 0, fault.Wrap(err, fault.Invalid, "workspace_invalid", "that is no workspace")
 	}
@@ -138,7 +139,8 @@ func (a *adoption) keys(keys iter.Seq2[[]journal.KeyUse, error]) error {
 		}
 		b := &pgx.Batch{}
 		for _, k := range some {
-			b.Queue(`INSERT INTO batches (workspace, key, digest, first, count) VALUES ($1, $2, $3, $4, $5)`, a.l.no, k.Key, k.Digest[:], k.First, k.Count)
+			b.Queue(`INSERT INTO batches (workspace, key, digest, first, count) VALUES ($1, $2, $3, $4, $5)`, a.l.no, k.Key, k.Digest[:], k.First,
+				k.Count)
 		}
 		if err := a.l.db.SendBatch(a.l.ctx, b).Close(); err != nil {
 			return err

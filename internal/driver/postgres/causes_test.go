@@ -13,8 +13,8 @@ import (
 	"agentbox/internal/testkit/pgtest"
 )
 
-// TestCausesOfAnOldDatabase opens a database as a version left it that had no index of causes. The redactions of then are found by what they redact, and
-// so is each event that comes after.
+// TestCausesOfAnOldDatabase opens a database as a version left it that had no index of causes. The redactions of then are found by what
+// they redact, and so is each event that comes after.
 func TestCausesOfAnOldDatabase(t *testing.T) {
 	address := pgtest.Start(t).Database()
 	open := func() *postgres.Journal {
@@ -27,7 +27,8 @@ func TestCausesOfAnOldDatabase(t *testing.T) {
 	}
 	redact := func(j *postgres.Journal, target event.Event) event.Event {
 		t.Helper()
-		said, err := j.Append(t.Context(), journaltest.Batch(event.RedactionOf(event.Origin{Principal: journaltest.User}, target, "told to", nil)))
+		said, err := j.Append(t.Context(), journaltest.Batch(event.RedactionOf(event.Origin{Principal: journaltest.User}, target, "told to",
+			nil)))
 		if err == nil {
 			err = j.Redact(t.Context(), journaltest.Workspace, []uint64{target.Seq})
 		}
@@ -54,7 +55,8 @@ func TestCausesOfAnOldDatabase(t *testing.T) {
 		t.Fatal(err)
 	}
 	// What the migration adds is taken away again, so that the tables are those of before it.
-	for _, sql := range []string{`ALTER TABLE agentbox.events DROP COLUMN causation`, `DELETE FROM agentbox.goose_db_version WHERE version_id >= 3`} {
+	for _, sql := range []string{`ALTER TABLE agentbox.events DROP COLUMN causation`,
+		`DELETE FROM agentbox.goose_db_version WHERE version_id >= 3`} {
 		if _, err := db.Exec(t.Context(), sql); err != nil {
 			t.Fatal(err)
 		}
@@ -66,7 +68,8 @@ func TestCausesOfAnOldDatabase(t *testing.T) {
 		j = open()
 		old[notes[3].ID] = redact(j, notes[3])
 		for _, note := range notes {
-			found, err := j.Read(t.Context(), journal.Query{Workspace: journaltest.Workspace, Causation: note.ID, Types: []string{event.RedactedType}, Limit: 10})
+			found, err := j.Read(t.Context(), journal.Query{Workspace: journaltest.Workspace, Causation: note.ID,
+				Types: []string{event.RedactedType}, Limit: 10})
 			want, redacted := old[note.ID]
 			if err != nil || (len(found) > 0) != redacted || redacted && found[len(found)-1].ID != want.ID {
 				t.Errorf("what redacts %d: got %d events, %v, want %t", note.Seq, len(found), err, redacted)

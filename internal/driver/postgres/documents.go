@@ -16,8 +16,10 @@ import (
 )
 
 // errStale means that the documents are older than the keys.
-var errStale = fault.New(fault.Internal, "documents_stale", "a document of the log cannot be read any more: its key was destroyed after this copy of the database was made").
-	With("restore the database without its documents, which are folded anew: pg_dump with --exclude-table-data for agentbox.documents, agentbox.entries and agentbox.projections")
+var errStale = fault.New(fault.Internal, "documents_stale",
+	"a document of the log cannot be read any more: its key was destroyed after this copy of the database was made").
+	With("restore the database without its documents, which are folded anew: pg_dump with --exclude-table-data for agentbox.documents, " +
+		"agentbox.entries and agentbox.projections")
 
 // Document implements projection.Reader.
 func (j *Journal) Document(ctx context.Context, ws id.Workspace, name, key string) (projection.Document, error) {
@@ -84,11 +86,13 @@ func (j *Journal) opening(ctx context.Context, fn func(querier) error) error {
 }
 
 // readDocument reads a document, empty where there is none, and how its workspace stood at that moment.
-func (j *Journal) readDocument(ctx context.Context, db querier, ws id.Workspace, def projection.Definition, key string) (s standing, d document, err error) {
+func (j *Journal) readDocument(ctx context.Context, db querier, ws id.Workspace, def projection.Definition, key string) (s standing,
+	d document, err error) {
 	var no, head, epoch, leaf *int64
 	var version, seq *uint64
 	err = db.QueryRow(ctx, `SELECT w.no, w.head, w.epoch, d.leaf, d.version, d.seq, d.body, d.generation FROM projections p
-		LEFT JOIN workspaces w ON w.name = $3 LEFT JOIN documents d ON d.projection = p.no AND d.workspace = w.no AND d.key = $4 WHERE p.name = $1 AND p.version = $2`,
+		LEFT JOIN workspaces w ON w.name = $3 LEFT JOIN documents d ON d.projection = p.no AND d.workspace = w.no AND d.key = $4 WHERE p.name =
+			$1 AND p.version = $2`,
 		def.Name, def.Version, string(ws), []byte(key)).Scan(&no, &head, &epoch, &leaf, &version, &seq, &d.body, &d.generation)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return s, d, errSuperseded
@@ -162,8 +166,9 @@ func (j *Journal) Documents(ctx context.Context, q projection.Query) (docs []pro
 	return docs, err
 }
 
-// listing writes a query in SQL; the index of the keys, or that of the entries, gives both the selection and the order. There is a row without
-// a document where the projection is there and nothing is selected. The documents of entries are looked up one by one, whatever the planner knows.
+// listing writes a query in SQL; the index of the keys, or that of the entries, gives both the selection and the order. There is a row
+// without a document where the projection is there and nothing is selected. The documents of entries are looked up one by one, whatever
+// the planner knows.
 func listing(q projection.Query, def projection.Definition, no int64) (string, []any) {
 	args := []any{def.Name, def.Version, no, q.Limit}
 	from, key := `documents d WHERE d.projection = p.no AND d.workspace = $3`, `d.key`
@@ -201,7 +206,9 @@ func (j *Journal) Entries(ctx context.Context, ws id.Workspace, name string) (fo
 		if err != nil {
 			return err
 		}
-		rows, err := db.Query(ctx, `SELECT n.name, n.value, n.key FROM projections p JOIN entries n ON n.projection = p.no AND n.workspace = $2 WHERE p.name = $1`, name, no)
+		rows, err := db.Query(ctx,
+			`SELECT n.name, n.value, n.key FROM projections p JOIN entries n ON n.projection = p.no AND n.workspace = $2 WHERE p.name = $1`, name,
+			no)
 		if err != nil {
 			return err
 		}
@@ -252,8 +259,8 @@ func projections(ctx context.Context, db querier) (map[string]live, error) {
 	return found, err
 }
 
-// refold finds out how the database keeps documents, after another daemon has folded them anew. Where it does so by other definitions nothing
-// goes on here.
+// refold finds out how the database keeps documents, after another daemon has folded them anew. Where it does so by other definitions
+// nothing goes on here.
 func (j *Journal) refold(ctx context.Context) error {
 	return j.reading(ctx, func(db querier) error {
 		f := &folding{nos: map[string]int64{}}
@@ -317,8 +324,8 @@ func (j *Journal) alone(ctx context.Context, do func(pgx.Tx) error) error {
 	return j.trouble(err)
 }
 
-// openProjections makes the documents agree with the definitions: it rebuilds what has a new version and drops what nobody defines any more.
-// A daemon of another version that still runs finds out when it appends next.
+// openProjections makes the documents agree with the definitions: it rebuilds what has a new version and drops what nobody defines any
+// more. A daemon of another version that still runs finds out when it appends next.
 func (j *Journal) openProjections(ctx context.Context) error {
 	err := j.alone(ctx, func(tx pgx.Tx) error {
 		found, err := projections(ctx, tx)
@@ -347,8 +354,8 @@ func (j *Journal) openProjections(ctx context.Context) error {
 	return j.refold(ctx)
 }
 
-// rebuild folds projections anew beside the live ones, swaps them in, and drops the live ones and those named, all in one transaction. Others
-// go on reading the live ones meanwhile.
+// rebuild folds projections anew beside the live ones, swaps them in, and drops the live ones and those named, all in one transaction.
+// Others go on reading the live ones meanwhile.
 func (j *Journal) rebuild(ctx context.Context, tx pgx.Tx, defs []projection.Definition, dropped []string) error {
 	if _, err := tx.Exec(ctx, `LOCK TABLE projections IN EXCLUSIVE MODE`); err != nil {
 		return err
@@ -371,7 +378,8 @@ func (j *Journal) rebuild(ctx context.Context, tx pgx.Tx, defs []projection.Defi
 	beside := &folding{nos: map[string]int64{}}
 	for _, def := range defs {
 		var no int64
-		if err := tx.QueryRow(ctx, `INSERT INTO projections (name, version) VALUES ($1, $2) RETURNING no`, def.Name, def.Version).Scan(&no); err != nil {
+		if err := tx.QueryRow(ctx, `INSERT INTO projections (name, version) VALUES ($1, $2) RETURNING no`, def.Name,
+			def.Version).Scan(&no); err != nil {
 			return err
 		}
 		beside.nos[def.Name] = no
@@ -429,7 +437,8 @@ func (l *ledger) foldFrom(ctx context.Context, s standing) error {
 			return err
 		}
 		if len(events) == 0 {
-			return fault.New(fault.Internal, "log_damaged", "workspace %s has %d events and none from %d on; run agentbox audit verify", l.ws, s.head, from)
+			return fault.New(fault.Internal, "log_damaged", "workspace %s has %d events and none from %d on; run agentbox audit verify", l.ws,
+				s.head, from)
 		}
 		if slices.ContainsFunc(events, func(e event.Event) bool { return e.Withheld == event.Sealed }) {
 			return vault.ErrMissing

@@ -28,7 +28,8 @@ func codeOf(err error) string {
 // lost reports whether the connection was lost or could not be made, so that another one may be tried.
 func lost(err error) bool {
 	if e, ok := errors.AsType[*pgconn.PgError](err); ok {
-		return e.SeverityUnlocalized == "FATAL" || e.SeverityUnlocalized == "PANIC" || strings.HasPrefix(e.Code, "08") || strings.HasPrefix(e.Code, "57P")
+		return e.SeverityUnlocalized == "FATAL" || e.SeverityUnlocalized == "PANIC" || strings.HasPrefix(e.Code, "08") ||
+			strings.HasPrefix(e.Code, "57P")
 	}
 	if _, ok := errors.AsType[*pgconn.ConnectError](err); ok {
 		return true
@@ -36,7 +37,8 @@ func lost(err error) bool {
 	if _, ok := errors.AsType[net.Error](err); ok {
 		return true
 	}
-	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, net.ErrClosed) || pgconn.SafeToRetry(err) || strings.Contains(err.Error(), "conn closed") || strings.Contains(err.Error(), "closed pool")
+	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, net.ErrClosed) || pgconn.SafeToRetry(err) ||
+		strings.Contains(err.Error(), "conn closed") || strings.Contains(err.Error(), "closed pool")
 }
 
 // full reports whether the server has run out of something, or takes no writes now.

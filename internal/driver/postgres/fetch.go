@@ -251,8 +251,10 @@ func (l *ledger) queueFolios(b *pgx.Batch, refs []projection.Ref) error {
 		l.folios[docRef{ref.Name, ref.Key}] = f
 	}
 	// OFFSET 0 keeps the planner from turning the join around: of a table that it knows nothing of it would read every document for a few.
-	b.Queue(`SELECT d.projection, d.key, d.leaf, d.version, d.seq, d.body, d.generation FROM unnest($2::bigint[], $3::bytea[]) u (projection, key)
-		CROSS JOIN LATERAL (SELECT * FROM documents d WHERE d.projection = u.projection AND d.workspace = $1 AND d.key = u.key OFFSET 0) d`, l.no, nos, keys).Query(func(rows pgx.Rows) error {
+	b.Queue(`SELECT d.projection, d.key, d.leaf, d.version, d.seq, d.body, d.generation FROM unnest($2::bigint[], $3::bytea[]) u (projection,
+		key)
+		CROSS JOIN LATERAL (SELECT * FROM documents d WHERE d.projection = u.projection AND d.workspace = $1 AND d.key = u.key OFFSET 0) d`, l.no,
+		nos, keys).Query(func(rows pgx.Rows) error {
 		for rows.Next() {
 			var no int64
 			var key []byte

@@ -1,9 +1,9 @@
 // Package postgres keeps the log and its documents in a database of PostgreSQL, which several daemons may share.
 //
 // What waits to be appended to a workspace is one group: it is planned and folded in memory, and written in one transaction that begins by
-// taking the workspace's row from the event it was planned on to its own last one. Where another daemon was first, that fails, and the group
-// is planned anew with the row held. Each commit tells its workspace and place to everybody who listens. Nothing that is kept in memory is
-// believed unless the row says that it is of now.
+// taking the workspace's row from the event it was planned on to its own last one. Where another daemon was first, that fails, and the
+// group is planned anew with the row held. Each commit tells its workspace and place to everybody who listens. Nothing that is kept in
+// memory is believed unless the row says that it is of now.
 package postgres
 
 import (
@@ -40,7 +40,8 @@ type Options struct {
 	Unlock      func() (vault.Keys, error) // gives the keys, once this daemon may work on the database; nil where Keys has them
 	Waits       func()                     // is told, once, when another daemon has the database; may be nil
 	Existing    bool                       // there has to be a log already: a database without one is ErrEmpty and stays as it is
-	Keys        vault.Keys                 // that bodies and documents are sealed under, the same for every daemon of the database; nil leaves them as they are
+	// that bodies and documents are sealed under, the same for every daemon of the database; nil leaves them as they are
+	Keys vault.Keys
 
 	Committed func(batches int, took time.Duration) // is told of each durable commit, and waited for; may be nil
 }
@@ -278,12 +279,15 @@ func (j *Journal) resting() (all []chan struct{}) {
 
 // away is the fault of a database that cannot be reached. It is journal.ErrClosed.
 func away(err error) *fault.Error {
-	return fault.Wrap(err, journal.ErrClosed.Kind, journal.ErrClosed.Code, "the database of the log cannot be reached or does not take anything, and nothing is done without it; it is tried again and again").
+	return fault.Wrap(err, journal.ErrClosed.Kind, journal.ErrClosed.Code,
+		"the database of the log cannot be reached or does not take anything, and nothing is done without it; it is tried again and again").
 		With("see that PostgreSQL runs, has room, and lets this daemon in")
 }
 
 // errSuperseded means that another daemon folds documents otherwise.
-var errSuperseded = fault.New(journal.ErrClosed.Kind, journal.ErrClosed.Code, "another daemon of this database is of another version and keeps its documents in another form; nothing is done until this daemon is of that version too").
+var errSuperseded = fault.New(journal.ErrClosed.Kind, journal.ErrClosed.Code,
+	"another daemon of this database is of another version and keeps its documents in another form; nothing is done until this daemon is of "+
+		"that version too").
 	With("start this daemon again with the version of the newest daemon of the database")
 
 // trouble says what an error of the database means to a caller, and notes one that anybody would meet.

@@ -20,8 +20,8 @@ const (
 	maxGroupBytes = 16 << 20
 )
 
-// retries is how often a group is planned anew because the log was not as it was believed to be; from the second time on the workspace's row
-// is held meanwhile, so that only an id that two workspaces take at once can be in the way.
+// retries is how often a group is planned anew because the log was not as it was believed to be; from the second time on the workspace's
+// row is held meanwhile, so that only an id that two workspaces take at once can be in the way.
 const retries = 5
 
 // lane is what a workspace's appends pass, one group at a time.
@@ -41,7 +41,8 @@ type lane struct {
 }
 
 func newLane(j *Journal, ws id.Workspace) *lane {
-	return &lane{j: j, ws: ws, planner: journal.NewPlanner(j.options.Clock, j.options.IDs, j.options.Entropy), ledger: ledger{j: j, ws: ws, set: j.set}}
+	return &lane{j: j, ws: ws, planner: journal.NewPlanner(j.options.Clock, j.options.IDs, j.options.Entropy), ledger: ledger{j: j, ws: ws,
+		set: j.set}}
 }
 
 // work appends what waits, until nothing does.
@@ -68,8 +69,8 @@ func (l *lane) work() {
 // maxPatience bounds how long a group is let grow.
 const maxPatience = 5 * time.Millisecond
 
-// gather lets the next group grow for as long as the last commit took, up to so many requests. Those who were just answered together come back
-// together; a commit costs the database as much for one of them as for ten. Who was alone waits for nobody.
+// gather lets the next group grow for as long as the last commit took, up to so many requests. Those who were just answered together come
+// back together; a commit costs the database as much for one of them as for ten. Who was alone waits for nobody.
 func (l *lane) gather(answered int) {
 	if answered < 2 {
 		return
@@ -253,10 +254,11 @@ func (l *lane) commit(ctx context.Context, db *pgx.Conn, g *group, held bool) er
 }
 
 // errUnknown means that a connection was lost while it committed, and the log was closed before anybody could find out what became of it.
-var errUnknown = fault.New(journal.ErrClosed.Kind, journal.ErrClosed.Code, "the database was lost while it recorded this, and whether it did is not known; ask again with the same idempotency key")
+var errUnknown = fault.New(journal.ErrClosed.Kind, journal.ErrClosed.Code,
+	"the database was lost while it recorded this, and whether it did is not known; ask again with the same idempotency key")
 
-// outcome finds out whether a transaction was committed of which no answer came: it waits until nobody holds the workspace's row any more, for
-// as long as the database is away.
+// outcome finds out whether a transaction was committed of which no answer came: it waits until nobody holds the workspace's row any
+// more, for as long as the database is away.
 func (j *Journal) outcome(ws id.Workspace, first id.Event) (committed bool, err error) {
 	for wait := 10 * time.Millisecond; ; wait = min(2*wait, time.Second) {
 		if err := j.ctx.Err(); err != nil {

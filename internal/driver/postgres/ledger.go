@@ -277,8 +277,8 @@ type unfolded struct {
 	refs  []projection.Ref
 }
 
-// fold takes up the events of a batch, to be folded when somebody asks for one of their documents, or when the group is finished: by then it is known
-// which documents have to be read, and one round trip reads them all.
+// fold takes up the events of a batch, to be folded when somebody asks for one of their documents, or when the group is finished: by then
+// it is known which documents have to be read, and one round trip reads them all.
 func (l *ledger) fold(events []event.Event) error {
 	for i := range events {
 		refs, err := l.set.Touched(events[i])

@@ -15,8 +15,8 @@ import (
 
 var _ node.Members = (*Journal)(nil)
 
-// Members work on a database together. Each has a row, and holds an advisory lock of its own as long as it lives: no clock says who does. One of
-// them, who holds another lock, is the leader; what may be done by one alone is his.
+// Members work on a database together. Each has a row, and holds an advisory lock of its own as long as it lives: no clock says who does.
+// One of them, who holds another lock, is the leader; what may be done by one alone is his.
 
 // Membership says who a member is.
 type Membership struct {
@@ -34,7 +34,8 @@ const (
 )
 
 // errNodeInUse means that another daemon lives under the same node.
-var errNodeInUse = fault.New(fault.Conflict, "node_in_use", "another daemon works on the database under the same node: its data directory is a copy of this one's, or the other way round").
+var errNodeInUse = fault.New(fault.Conflict, "node_in_use",
+	"another daemon works on the database under the same node: its data directory is a copy of this one's, or the other way round").
 	With("give each daemon a data directory of its own, which it has made itself")
 
 // joinTime is how long a member waits for its own lock, which its lost connection may hold still.
@@ -57,7 +58,8 @@ func (j *Journal) join(ctx context.Context) error {
 			}
 		}
 		err := tx.QueryRow(ctx, `INSERT INTO members (node, address, since, destroyed) SELECT $1, $2, $3, destroyed FROM log
-			ON CONFLICT (node) DO UPDATE SET address = excluded.address, since = excluded.since, destroyed = excluded.destroyed, epoch = members.epoch + 1 WHERE NOT members.removed
+			ON CONFLICT (node) DO UPDATE SET address = excluded.address, since = excluded.since, destroyed = excluded.destroyed, epoch =
+			members.epoch + 1 WHERE NOT members.removed
 			RETURNING no`, string(m.Node), m.Address, j.options.Clock.Now().UnixMicro()).Scan(&j.member)
 		if errors.Is(err, pgx.ErrNoRows) {
 			return node.ErrRemoved
@@ -90,7 +92,8 @@ func (j *Journal) Advertise(ctx context.Context, address string) error {
 }
 
 // memberColumns are those of node.Member.
-const memberColumns = `m.node, m.address, m.since, m.epoch, m.leads, m.removed, EXISTS (SELECT 1 FROM pg_locks l WHERE l.locktype = 'advisory' AND l.granted AND l.objsubid = 2
+const memberColumns = `m.node, m.address, m.since, m.epoch, m.leads, m.removed, EXISTS (SELECT 1 FROM pg_locks l WHERE l.locktype =
+	'advisory' AND l.granted AND l.objsubid = 2
 	AND l.classid = 1097294458 AND l.objid = m.no::oid AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database()))`
 
 // Members returns everybody who works on the database together with others, and who has, in the order in which they joined first.
@@ -114,8 +117,8 @@ func (j *Journal) Members(ctx context.Context) (found []node.Member, err error) 
 	return found, err
 }
 
-// Remove gives a member up that does not live: what it writes is refused from here on, also where it lives after all and was cut off. One that
-// was given up stays so.
+// Remove gives a member up that does not live: what it writes is refused from here on, also where it lives after all and was cut off. One
+// that was given up stays so.
 func (j *Journal) Remove(ctx context.Context, n id.Node) error {
 	return j.alone(ctx, func(tx pgx.Tx) error {
 		// Who still writes is waited for, as where a reign begins.
@@ -127,7 +130,8 @@ func (j *Journal) Remove(ctx context.Context, n id.Node) error {
 		}
 		var m node.Member
 		var since int64
-		err := tx.QueryRow(ctx, `SELECT `+memberColumns+` FROM members m WHERE m.node = $1`, string(n)).Scan(&m.Node, &m.Address, &since, &m.Epoch, &m.Leads, &m.Removed, &m.Alive)
+		err := tx.QueryRow(ctx, `SELECT `+memberColumns+` FROM members m WHERE m.node = $1`, string(n)).Scan(&m.Node, &m.Address, &since,
+			&m.Epoch, &m.Leads, &m.Removed, &m.Alive)
 		switch {
 		case errors.Is(err, pgx.ErrNoRows):
 			return node.ErrNone
@@ -141,9 +145,9 @@ func (j *Journal) Remove(ctx context.Context, n id.Node) error {
 	})
 }
 
-// Lead calls lead whenever this member is the leader, until ctx ends. The context of lead ends with the leadership, of which the connection that
-// holds the lock is the measure; the next one may have begun by then, so that what may never be done by two has to be held by more than that.
-// It returns the error of lead.
+// Lead calls lead whenever this member is the leader, until ctx ends. The context of lead ends with the leadership, of which the
+// connection that holds the lock is the measure; the next one may have begun by then, so that what may never be done by two has to be
+// held by more than that. It returns the error of lead.
 func (j *Journal) Lead(ctx context.Context, lead func(ctx context.Context) error) error {
 	for ctx.Err() == nil {
 		led, err := j.leadOnce(ctx, lead)
@@ -168,7 +172,8 @@ func (j *Journal) leadOnce(ctx context.Context, lead func(ctx context.Context) e
 	if _, err := conn.Exec(ctx, `SELECT pg_advisory_lock($1)`, leaderLock); err != nil {
 		return false, err
 	}
-	for _, sql := range []string{`UPDATE members SET leads = false WHERE leads AND no <> $1`, `UPDATE members SET leads = true WHERE no = $1`} {
+	for _, sql := range []string{`UPDATE members SET leads = false WHERE leads AND no <> $1`,
+		`UPDATE members SET leads = true WHERE no = $1`} {
 		if _, err := conn.Exec(ctx, sql, j.member); err != nil {
 			return false, err
 		}
@@ -237,7 +242,8 @@ func (j *Journal) drop() {
 func (j *Journal) dropOnce(ctx context.Context) error {
 	var destroyed, was int64
 	// It is read first: what is destroyed after that is told of again.
-	if err := j.reads.QueryRow(ctx, `SELECT l.destroyed, m.destroyed FROM log l, members m WHERE m.no = $1`, j.member).Scan(&destroyed, &was); err != nil {
+	if err := j.reads.QueryRow(ctx, `SELECT l.destroyed, m.destroyed FROM log l, members m WHERE m.no = $1`, j.member).Scan(&destroyed,
+		&was); err != nil {
 		return err
 	}
 	if err := j.refresh(); err != nil || destroyed == was {
@@ -258,7 +264,8 @@ func (j *Journal) dropped(ctx context.Context, destroyed int64) error {
 	for begun := j.options.Clock.Now(); ; {
 		var late []string
 		err := j.reading(ctx, func(db querier) error {
-			rows, err := db.Query(ctx, `SELECT node FROM (SELECT m.destroyed, `+memberColumns+` AS alive FROM members m) m WHERE alive AND NOT removed AND destroyed < $1 ORDER BY node`, destroyed)
+			rows, err := db.Query(ctx, `SELECT node FROM (SELECT m.destroyed, `+memberColumns+
+				` AS alive FROM members m) m WHERE alive AND NOT removed AND destroyed < $1 ORDER BY node`, destroyed)
 			if err == nil {
 				late, err = pgx.CollectRows(rows, pgx.RowTo[string])
 			}
@@ -268,7 +275,9 @@ func (j *Journal) dropped(ctx context.Context, destroyed int64) error {
 			return err
 		}
 		if j.options.Clock.Now().Sub(begun) >= dropTime {
-			return fault.New(fault.Unavailable, "redaction_open", "the data are gone from the disk, but the redaction is not done: %s has not said that it has dropped the keys from memory", strings.Join(late, ", ")).
+			return fault.New(fault.Unavailable, "redaction_open",
+				"the data are gone from the disk, but the redaction is not done: %s has not said that it has dropped the keys from memory",
+				strings.Join(late, ", ")).
 				With("it is finished by itself once that daemon goes on, or has ended; see with agentbox node list what became of it")
 		}
 		select {

@@ -118,7 +118,8 @@ func TestMembersShareAReign(t *testing.T) {
 		t.Error("a daemon has the database for itself beside members")
 		_ = j.Close()
 	}
-	if found := members(t, a); !found[nodeA].Alive || !found[nodeB].Alive || found[nodeB].Epoch != 2 || found[nodeB].Address != "http://"+string(nodeB) {
+	if found := members(t, a); !found[nodeA].Alive || !found[nodeB].Alive || found[nodeB].Epoch != 2 || found[nodeB].Address != "http://"+
+		string(nodeB) {
 		t.Errorf("the members are %+v", found)
 	}
 	if err := a.Close(); err != nil {
@@ -217,10 +218,12 @@ func TestARedactionWaitsForAllMembers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if found, err := b.Read(t.Context(), journal.Query{Workspace: journaltest.Workspace, Limit: 1}); err != nil || len(found) != 1 || found[0].Withheld != "" {
+	if found, err := b.Read(t.Context(), journal.Query{Workspace: journaltest.Workspace, Limit: 1}); err != nil || len(found) != 1 ||
+		found[0].Withheld != "" {
 		t.Fatalf("before: %+v, %v", found, err)
 	}
-	if _, err := a.Append(t.Context(), journaltest.Batch(event.RedactionOf(event.Origin{Principal: journaltest.User}, secret.Events[0], "told to", nil))); err != nil {
+	if _, err := a.Append(t.Context(), journaltest.Batch(event.RedactionOf(event.Origin{Principal: journaltest.User}, secret.Events[0],
+		"told to", nil))); err != nil {
 		t.Fatal(err)
 	}
 	err = a.Redact(t.Context(), journaltest.Workspace, []uint64{1})
@@ -238,14 +241,16 @@ func TestARedactionWaitsForAllMembers(t *testing.T) {
 	if open, err := a.Unfinished(t.Context(), journaltest.Workspace); err != nil || len(open) != 0 {
 		t.Errorf("unfinished are %v, %v, want none", open, err)
 	}
-	if found, err := b.Read(t.Context(), journal.Query{Workspace: journaltest.Workspace, Limit: 1}); err != nil || len(found) != 1 || found[0].Withheld != event.Forgotten {
+	if found, err := b.Read(t.Context(), journal.Query{Workspace: journaltest.Workspace, Limit: 1}); err != nil || len(found) != 1 ||
+		found[0].Withheld != event.Forgotten {
 		t.Errorf("after: %+v, %v", found, err)
 	}
 	// One that has ended is waited for by nobody.
 	if err := b.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := a.Append(t.Context(), journaltest.Batch(event.RedactionOf(event.Origin{Principal: journaltest.User}, secret.Events[0], "again", nil))); err != nil {
+	if _, err := a.Append(t.Context(), journaltest.Batch(event.RedactionOf(event.Origin{Principal: journaltest.User}, secret.Events[0],
+		"again", nil))); err != nil {
 		t.Fatal(err)
 	}
 	if err := a.Redact(t.Context(), journaltest.Workspace, []uint64{1}); err != nil {

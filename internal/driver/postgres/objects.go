@@ -109,12 +109,13 @@ func ownSchema(ctx context.Context, db querier) error {
 	if err != nil || len(said) == 0 {
 		return err
 	}
-	return fault.New(fault.Conflict, "log_schema_changed", "somebody changed the schema of the log: %s", strings.Join(said[:min(len(said), 5)], "; ")).
+	return fault.New(fault.Conflict, "log_schema_changed", "somebody changed the schema of the log: %s", strings.Join(said[:min(len(said), 5)],
+		"; ")).
 		With("keep a dump, run `agentbox audit verify`, and load a dump from before into another database")
 }
 
-// Foreign returns what of the triggers, functions, rules, views and row policies in the schema of the log is not as the program makes it, each
-// as a sentence. Of a log of an earlier version, which the next daemon brings up to date, what is missing is not told.
+// Foreign returns what of the triggers, functions, rules, views and row policies in the schema of the log is not as the program makes it,
+// each as a sentence. Of a log of an earlier version, which the next daemon brings up to date, what is missing is not told.
 func (j *Journal) Foreign(ctx context.Context) (said []string, err error) {
 	err = j.reading(ctx, func(db querier) error {
 		version, err := schemaOf(ctx, db)

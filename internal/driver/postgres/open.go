@@ -42,22 +42,27 @@ var migrations embed.FS
 // The refusals of Open.
 var (
 	// ErrNewer means that a newer Agentbox wrote the log.
-	ErrNewer = fault.New(fault.Conflict, "log_too_new", "a newer version of Agentbox wrote this log; use that version, or restore a backup made with this one")
+	ErrNewer = fault.New(fault.Conflict, "log_too_new",
+		"a newer version of Agentbox wrote this log; use that version, or restore a backup made with this one")
 	// ErrEmpty means that the database holds no log, although there has to be one.
 	ErrEmpty = fault.New(fault.Conflict, "log_empty", "the database holds no log, although there was one")
 	// ErrAddress means that the address is none of a database.
-	ErrAddress = fault.New(fault.Invalid, "store_invalid", "the address of the database cannot be used; it is like postgres://user@host:5432/database")
+	ErrAddress = fault.New(fault.Invalid, "store_invalid",
+		"the address of the database cannot be used; it is like postgres://user@host:5432/database")
 	// ErrForeignKeys means that the keys that are here are not those by which the log is sealed.
 	ErrForeignKeys = fault.New(fault.Conflict, "keys_foreign", "the log in the database is sealed under other keys than those that are here").
-			With("the daemons of a database share its keys: move the folders keys and blobs of the first one into a folder that all can reach, and name that with --shared for each")
+			With("the daemons of a database share its keys: move the folders keys and blobs of the first one into a folder that all can reach, " +
+			"and name that with --shared for each")
 )
 
-// settings are what every connection has. A plan that rests on what PostgreSQL has counted so far changes while the log grows; each query here
-// has one index that serves it, whatever the log's size.
+// settings are what every connection has. A plan that rests on what PostgreSQL has counted so far changes while the log grows; each query
+// here has one index that serves it, whatever the log's size.
 var settings = map[string]string{
 	"application_name": "agentbox", "search_path": schemaName, "client_min_messages": "warning", "statement_timeout": "0", "TimeZone": "UTC",
-	"default_transaction_isolation": "read committed", "idle_in_transaction_session_timeout": "10000", // a daemon that was stopped in the middle holds nobody up for long
-	"plan_cache_mode": "force_generic_plan", "enable_seqscan": "off", "enable_hashjoin": "off", "enable_mergejoin": "off", "enable_bitmapscan": "off", "jit": "off",
+	// a daemon that was stopped in the middle holds nobody up for long
+	"default_transaction_isolation": "read committed", "idle_in_transaction_session_timeout": "10000",
+	"plan_cache_mode": "force_generic_plan", "enable_seqscan": "off", "enable_hashjoin": "off", "enable_mergejoin": "off",
+	"enable_bitmapscan": "off", "jit": "off",
 }
 
 // configure reads the address.
@@ -90,11 +95,13 @@ func durable(ctx context.Context, conn *pgx.Conn) error {
 	}
 	for name, value := range map[string]string{"fsync": fsync, "full_page_writes": full} {
 		if value != "on" {
-			return fault.New(fault.Internal, "log_not_durable", "the log cannot be kept safely here: %s of PostgreSQL is %s and has to be on", name, value)
+			return fault.New(fault.Internal, "log_not_durable", "the log cannot be kept safely here: %s of PostgreSQL is %s and has to be on", name,
+				value)
 		}
 	}
 	if commit == "off" {
-		return fault.New(fault.Internal, "log_not_durable", "the log cannot be kept safely here: synchronous_commit of PostgreSQL is off and cannot be changed")
+		return fault.New(fault.Internal, "log_not_durable",
+			"the log cannot be kept safely here: synchronous_commit of PostgreSQL is off and cannot be changed")
 	}
 	return nil
 }

@@ -16,8 +16,8 @@ import (
 	"agentbox/internal/testkit/pgtest"
 )
 
-// TestAnAppendReadsOnlyItsOwnDocuments counts what the server reads of its tables while a log grows of which the planner has no statistics, and
-// whose queries were planned when it was empty, as those of a new daemon are. It once read every document for each batch.
+// TestAnAppendReadsOnlyItsOwnDocuments counts what the server reads of its tables while a log grows of which the planner has no
+// statistics, and whose queries were planned when it was empty, as those of a new daemon are. It once read every document for each batch.
 func TestAnAppendReadsOnlyItsOwnDocuments(t *testing.T) {
 	server := pgtest.Start(t, "autovacuum=off")
 	address := server.Database()
@@ -57,7 +57,8 @@ func TestAnAppendReadsOnlyItsOwnDocuments(t *testing.T) {
 // mostRead fails where more rows of a table were read than so many, since the database was made.
 func mostRead(t *testing.T, conn *pgx.Conn, most int64) {
 	t.Helper()
-	rows, err := conn.Query(t.Context(), `SELECT relname, coalesce(seq_tup_read, 0) + (SELECT sum(idx_tup_read) FROM pg_stat_user_indexes i WHERE i.relid = t.relid) FROM pg_stat_user_tables t
+	rows, err := conn.Query(t.Context(),
+		`SELECT relname, coalesce(seq_tup_read, 0) + (SELECT sum(idx_tup_read) FROM pg_stat_user_indexes i WHERE i.relid = t.relid) FROM pg_stat_user_tables t
 		WHERE relname IN ('documents', 'streams', 'events', 'bodies', 'batches', 'entries')`)
 	if err != nil {
 		t.Fatal(err)
@@ -75,8 +76,8 @@ func mostRead(t *testing.T, conn *pgx.Conn, most int64) {
 	}
 }
 
-// TestAReadReadsOnlyWhatItShows asks for the events of a run, a step, a thread, an entity, a correlation and a stream, and for documents by an index, with
-// queries that were planned when there was nothing of the kind. It once read the whole workspace for each of them.
+// TestAReadReadsOnlyWhatItShows asks for the events of a run, a step, a thread, an entity, a correlation and a stream, and for documents
+// by an index, with queries that were planned when there was nothing of the kind. It once read the whole workspace for each of them.
 func TestAReadReadsOnlyWhatItShows(t *testing.T) {
 	server := pgtest.Start(t, "autovacuum=off")
 	address := server.Database()
@@ -102,7 +103,8 @@ func TestAReadReadsOnlyWhatItShows(t *testing.T) {
 				d = d.About("note", entity).In(id.New[id.Run](ids), id.New[id.Step](ids))
 				d.Thread, d.Correlation = id.New[id.Thread](ids), id.New[id.Correlation](ids)
 				drafts, notes = append(drafts, d), append(notes, entity)
-				all = append(all, journal.Query{Run: d.Run}, journal.Query{Step: d.Step}, journal.Query{Thread: d.Thread}, journal.Query{Correlation: d.Correlation},
+				all = append(all, journal.Query{Run: d.Run}, journal.Query{Step: d.Step}, journal.Query{Thread: d.Thread},
+					journal.Query{Correlation: d.Correlation},
 					journal.Query{EntityType: "note", EntityID: entity}, journal.Query{Stream: d.Stream})
 			}
 			if _, err := reader.Append(t.Context(), journaltest.Batch(drafts...)); err != nil {
@@ -154,7 +156,8 @@ func TestAReadReadsOnlyWhatItShows(t *testing.T) {
 	turn := time.NewTicker(5 * time.Millisecond)
 	defer turn.Stop()
 	for known, limit := false, time.Now().Add(time.Minute); !known; <-turn.C { // nothing but the driver itself makes the server look
-		if err := conn.QueryRow(t.Context(), `SELECT reltuples > 500 FROM pg_class WHERE oid = 'agentbox.events'::regclass`).Scan(&known); err != nil || time.Now().After(limit) {
+		if err := conn.QueryRow(t.Context(), `SELECT reltuples > 500 FROM pg_class WHERE oid = 'agentbox.events'::regclass`).Scan(
+			&known); err != nil || time.Now().After(limit) {
 			t.Fatalf("the server does not know of what was written: %v", err)
 		}
 	}
@@ -165,8 +168,8 @@ func TestAReadReadsOnlyWhatItShows(t *testing.T) {
 	mostRead(t, conn, 8*int64(len(notes)))
 }
 
-// TestARangeIsReadToItsEndAndNoFurther reads pieces of a long log, as the auditor, the sweeper and a redaction do: a few places with room in the answer for
-// many more. It once read on to the end of the log for each of them.
+// TestARangeIsReadToItsEndAndNoFurther reads pieces of a long log, as the auditor, the sweeper and a redaction do: a few places with room
+// in the answer for many more. It once read on to the end of the log for each of them.
 func TestARangeIsReadToItsEndAndNoFurther(t *testing.T) {
 	server := pgtest.Start(t, "autovacuum=off")
 	address := server.Database()
@@ -200,7 +203,8 @@ func TestARangeIsReadToItsEndAndNoFurther(t *testing.T) {
 	asked := 0
 	for n := range 10 {
 		for _, q := range []journal.Query{
-			{}, {Types: []string{first[0].Type}}, {Run: r}, {Thread: thread}, {Correlation: "cor_one"}, {EntityType: "note", EntityID: "one"}, {Stream: first[0].Stream},
+			{}, {Types: []string{first[0].Type}}, {Run: r}, {Thread: thread}, {Correlation: "cor_one"}, {EntityType: "note", EntityID: "one"},
+			{Stream: first[0].Stream},
 		} {
 			for _, q.Last = range []bool{false, true} {
 				for _, q.From = range []uint64{uint64(1 + n), events - 20} {
@@ -221,7 +225,8 @@ func TestARangeIsReadToItsEndAndNoFurther(t *testing.T) {
 		t.Fatal(err)
 	}
 	var read int64
-	if err := conn.QueryRow(t.Context(), `SELECT coalesce(seq_tup_read, 0) + (SELECT sum(idx_tup_read) FROM pg_stat_user_indexes i WHERE i.relid = t.relid) FROM pg_stat_user_tables t
+	if err := conn.QueryRow(t.Context(),
+		`SELECT coalesce(seq_tup_read, 0) + (SELECT sum(idx_tup_read) FROM pg_stat_user_indexes i WHERE i.relid = t.relid) FROM pg_stat_user_tables t
 		WHERE relname = 'events'`).Scan(&read); err != nil {
 		t.Fatal(err)
 	}

@@ -23,7 +23,8 @@ type logs struct {
 
 func (l *logs) open(t *testing.T, address string, s journaltest.Setup) journaltest.Log {
 	t.Helper()
-	j, err := postgres.Open(t.Context(), postgres.Options{Address: address, Definitions: s.Definitions, Clock: s.Clock, IDs: s.IDs, Entropy: s.Entropy, Keys: l.keysOf(address)})
+	j, err := postgres.Open(t.Context(), postgres.Options{Address: address, Definitions: s.Definitions, Clock: s.Clock, IDs: s.IDs,
+		Entropy: s.Entropy, Keys: l.keysOf(address)})
 	if err != nil {
 		t.Fatal(err)
 	}

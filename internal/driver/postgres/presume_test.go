@@ -11,8 +11,8 @@ import (
 	"agentbox/internal/testkit/pgtest"
 )
 
-// TestWhatIsPresumedToBeNewIsFoundOut gives a daemon that has read nothing batches whose keys and documents another one has used: alone, and
-// among others that are well.
+// TestWhatIsPresumedToBeNewIsFoundOut gives a daemon that has read nothing batches whose keys and documents another one has used: alone,
+// and among others that are well.
 func TestWhatIsPresumedToBeNewIsFoundOut(t *testing.T) {
 	address := pgtest.Start(t).Database()
 	command := event.DigestOf([]byte("command"))
@@ -32,12 +32,15 @@ func TestWhatIsPresumedToBeNewIsFoundOut(t *testing.T) {
 		replayed bool
 		err      error
 	}{
-		"a repeat":                              {keyed("a"), true, nil},
-		"a repeat that would be refused now":    {keyed("a", unmade("a")), true, nil},
-		"another command under the key":         {event.Batch{Workspace: journaltest.Workspace, Drafts: []event.Draft{journaltest.Draft("text")}, Key: "a", Digest: event.DigestOf([]byte("another"))}, false, journal.ErrKeyConflict},
-		"a document that is there":              {journaltest.Batch(journaltest.Draft("text").About("note", "a")), false, nil},
-		"a document that may not be there":      {keyed("b", unmade("a")), false, journal.ErrConflict},
-		"the same without a key":                {event.Batch{Workspace: journaltest.Workspace, Drafts: []event.Draft{journaltest.Draft("text").About("note", "a")}, Documents: []event.DocumentVersion{unmade("a")}}, false, journal.ErrConflict},
+		"a repeat":                           {keyed("a"), true, nil},
+		"a repeat that would be refused now": {keyed("a", unmade("a")), true, nil},
+		"another command under the key": {event.Batch{Workspace: journaltest.Workspace, Drafts: []event.Draft{journaltest.Draft("text")},
+			Key: "a", Digest: event.DigestOf([]byte("another"))}, false, journal.ErrKeyConflict},
+		"a document that is there":         {journaltest.Batch(journaltest.Draft("text").About("note", "a")), false, nil},
+		"a document that may not be there": {keyed("b", unmade("a")), false, journal.ErrConflict},
+		"the same without a key": {event.Batch{Workspace: journaltest.Workspace,
+			Drafts: []event.Draft{journaltest.Draft("text").About("note", "a")}, Documents: []event.DocumentVersion{unmade("a")}}, false,
+			journal.ErrConflict},
 		"a document that is not there, its key": {keyed("c", unmade("c")), false, nil},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -69,12 +69,13 @@ func (j *Journal) reading(ctx context.Context, fn func(querier) error) error {
 }
 
 const (
-	eventColumns = `e.seq, e.stream_seq, e.type, uuid_send(e.id), e.recorded_at, e.correlation, coalesce(e.run, ''), coalesce(e.entity, ''), e.record, b.body, b.generation`
-	eventTables  = ` FROM events e LEFT JOIN bodies b ON b.workspace = e.workspace AND b.seq = e.seq`
+	eventColumns = `e.seq, e.stream_seq, e.type, uuid_send(e.id), e.recorded_at, e.correlation, coalesce(e.run, ''), coalesce(e.entity, ` +
+		`''), e.record, b.body, b.generation`
+	eventTables = ` FROM events e LEFT JOIN bodies b ON b.workspace = e.workspace AND b.seq = e.seq`
 )
 
-// scanEvents reads rows of eventColumns. What cannot be what was written is a journal.Damage. Of events whose data are not there what remains
-// is looked up.
+// scanEvents reads rows of eventColumns. What cannot be what was written is a journal.Damage. Of events whose data are not there what
+// remains is looked up.
 func (j *Journal) scanEvents(ctx context.Context, db querier, ws id.Workspace, no int64, rows pgx.Rows) ([]event.Event, error) {
 	events := []event.Event{}
 	var gone []int
@@ -222,7 +223,8 @@ func storable(texts ...string) bool {
 
 // read returns what a checked query selects. Whichever of its fields selects, an index has the events in their order.
 func (j *Journal) read(ctx context.Context, db querier, q journal.Query, no int64) ([]event.Event, error) {
-	if no == 0 || !storable(append([]string{string(q.Run), string(q.Step), string(q.Thread), string(q.Correlation), q.EntityType, q.EntityID, q.Stream.Type, q.Stream.ID}, q.Types...)...) {
+	if no == 0 || !storable(append([]string{string(q.Run), string(q.Step), string(q.Thread), string(q.Correlation), q.EntityType, q.EntityID,
+		q.Stream.Type, q.Stream.ID}, q.Types...)...) {
 		return []event.Event{}, nil
 	}
 	var sql strings.Builder
@@ -257,7 +259,8 @@ func (j *Journal) read(ctx context.Context, db querier, q journal.Query, no int6
 	}
 	var column, value string // that of the index by which it is read, unless that is the index of the places
 	for _, by := range []struct{ column, value string }{
-		{`e.run`, string(q.Run)}, {`e.step`, string(q.Step)}, {`e.thread`, string(q.Thread)}, {`e.entity`, entity}, {`e.correlation`, string(q.Correlation)},
+		{`e.run`, string(q.Run)}, {`e.step`, string(q.Step)}, {`e.thread`, string(q.Thread)}, {`e.entity`, entity}, {`e.correlation`,
+			string(q.Correlation)},
 	} {
 		if by.value == "" {
 			continue
@@ -267,9 +270,9 @@ func (j *Journal) read(ctx context.Context, db querier, q journal.Query, no int6
 			column, value = by.column, by.value
 		}
 	}
-	// A range of places is believed to be so few rows, of a table of which nothing is known, that the index of the places looks as good as that of what
-	// is asked for, and the whole workspace is read. Hence the side at which the reading ends is that of both together, which no other index has: it
-	// ends there all the same.
+	// A range of places is believed to be so few rows, of a table of which nothing is known, that the index of the places looks as good as
+	// that of what is asked for, and the whole workspace is read. Hence the side at which the reading ends is that of both together, which
+	// no other index has: it ends there all the same.
 	bound := func(compare string, place int64, ends bool) {
 		if ends && column != "" {
 			where(`(`+column+`, `+order+`)`+compare+`(?, ?)`, value, place)
@@ -378,7 +381,9 @@ func (j *Journal) Hashes(ctx context.Context, ws id.Workspace, from uint64, limi
 		}
 		last := min(s.head, from+uint64(limit)-1)
 		hashes = make([]event.Digest, 0, last-from+1)
-		rows, err := db.Query(ctx, `SELECT seq, substring(record FROM greatest(length(record) - $4, 0) + 1) FROM events WHERE workspace = $1 AND seq BETWEEN $2 AND $3 ORDER BY seq`, s.no, from, last, journal.RecordTail)
+		rows, err := db.Query(ctx,
+			`SELECT seq, substring(record FROM greatest(length(record) - $4, 0) + 1) FROM events WHERE workspace = $1 AND seq BETWEEN $2 AND $3 `+
+				`ORDER BY seq`, s.no, from, last, journal.RecordTail)
 		if err != nil {
 			return err
 		}
@@ -482,7 +487,8 @@ func (j *Journal) Keys(ctx context.Context, ws id.Workspace, after string, limit
 		if err != nil {
 			return err
 		}
-		rows, err := db.Query(ctx, `SELECT key, digest, first, count FROM batches WHERE workspace = $1 AND key > $2 ORDER BY key LIMIT $3`, no, after, min(limit, journal.MaxBatch))
+		rows, err := db.Query(ctx, `SELECT key, digest, first, count FROM batches WHERE workspace = $1 AND key > $2 ORDER BY key LIMIT $3`, no,
+			after, min(limit, journal.MaxBatch))
 		if err != nil {
 			return err
 		}

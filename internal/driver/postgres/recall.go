@@ -62,7 +62,8 @@ func (j *Journal) recall(ws id.Workspace, r *recollection) {
 	})
 }
 
-// verify looks up the keys of requests that are refused, for they were presumed to be new: a repeat is not refused for what has changed since.
+// verify looks up the keys of requests that are refused, for they were presumed to be new: a repeat is not refused for what has changed
+// since.
 func (l *ledger) verify(ctx context.Context, requests []*request) error {
 	if !l.presumes {
 		return nil
@@ -90,7 +91,8 @@ func (l *ledger) verify(ctx context.Context, requests []*request) error {
 	return nil
 }
 
-// selectUses finds batches by their keys, each by itself: of a table that it knows nothing of, the planner would read the whole workspace for a few.
+// selectUses finds batches by their keys, each by itself: of a table that it knows nothing of, the planner would read the whole workspace
+// for a few.
 const selectUses = `SELECT b.key, b.digest, b.first, b.count FROM unnest($2::text[]) u (key)
 	CROSS JOIN LATERAL (SELECT * FROM batches b WHERE b.workspace = $1 AND b.key = u.key OFFSET 0) b`
 

@@ -60,8 +60,8 @@ func (j *Journal) Redact(ctx context.Context, ws id.Workspace, seqs []uint64) er
 	return j.destroy(context.WithoutCancel(ctx), ws, seqs)
 }
 
-// replace deletes bodies and replaces what documents had of them. It reports whether nothing is left to be done, else how the workspace then
-// stands.
+// replace deletes bodies and replaces what documents had of them. It reports whether nothing is left to be done, else how the workspace
+// then stands.
 func (j *Journal) replace(ctx context.Context, tx pgx.Tx, ws id.Workspace, seqs []uint64) (done bool, now standing, err error) {
 	if err := j.enter(ctx, tx); err != nil {
 		return false, now, err
@@ -82,7 +82,8 @@ func (j *Journal) replace(ctx context.Context, tx pgx.Tx, ws id.Workspace, seqs 
 	if err := r.run(); err != nil {
 		return false, now, err
 	}
-	if _, err := tx.Exec(ctx, `UPDATE redactions SET done = $3 WHERE workspace = $1 AND seq = ANY($2)`, now.no, open, redactionReplaced); err != nil {
+	if _, err := tx.Exec(ctx, `UPDATE redactions SET done = $3 WHERE workspace = $1 AND seq = ANY($2)`, now.no, open,
+		redactionReplaced); err != nil {
 		return false, now, err
 	}
 	err = tx.QueryRow(ctx, `UPDATE workspaces SET epoch = epoch + 1 WHERE no = $1 RETURNING epoch`, now.no).Scan(&now.epoch)
@@ -117,8 +118,8 @@ func recordedOf(ctx context.Context, tx pgx.Tx, no int64, seqs []uint64) (open [
 	return open, left, nil
 }
 
-// destroy destroys the keys of what was replaced, here and, by the word that is passed, in every daemon that has them in memory. Where members
-// work together a redaction is done when each of them has said that it has dropped them.
+// destroy destroys the keys of what was replaced, here and, by the word that is passed, in every daemon that has them in memory. Where
+// members work together a redaction is done when each of them has said that it has dropped them.
 func (j *Journal) destroy(ctx context.Context, ws id.Workspace, seqs []uint64) error {
 	var no, destroyed int64
 	done := func(tx pgx.Tx) error {

@@ -11,16 +11,17 @@ import (
 	"agentbox/internal/kernel/journal"
 )
 
-// A daemon that takes the database for itself holds an advisory lock for as long as its connection lasts, and has a number that stands in the
-// row of the log: its reign. The lock says when the next one may begin; the number, which every transaction that writes compares, says that
-// the one before has ended, also to that one, when it was stopped for an hour and goes on. Members hold the lock together, and have one reign
-// together.
+// A daemon that takes the database for itself holds an advisory lock for as long as its connection lasts, and has a number that stands in
+// the row of the log: its reign. The lock says when the next one may begin; the number, which every transaction that writes compares,
+// says that the one before has ended, also to that one, when it was stopped for an hour and goes on. Members hold the lock together, and
+// have one reign together.
 
 // crownLock is the advisory lock of who has the database for himself.
 const crownLock = 0x41676279
 
 // errDeposed means that another daemon has taken the database.
-var errDeposed = fault.New(journal.ErrClosed.Kind, journal.ErrClosed.Code, "another daemon has taken the database of the log since; this one does nothing more").
+var errDeposed = fault.New(journal.ErrClosed.Kind, journal.ErrClosed.Code,
+	"another daemon has taken the database of the log since; this one does nothing more").
 	With("start it again: it stands by until the other one ends")
 
 // standbyPause is how long who stands by leaves a server alone that he lost, so that the daemon which had the database goes on with it.
@@ -86,8 +87,9 @@ func (j *Journal) begin(ctx context.Context) error {
 // reignPeriod is how often a lock that was lost is tried again.
 const reignPeriod = 200 * time.Millisecond
 
-// Reign returns nil when ctx ends, and an error as soon as another daemon has taken the database. A connection that is lost is made again, and
-// the reign goes on where nobody else has begun one meanwhile. It is called once, for a journal that was opened alone or as a member's.
+// Reign returns nil when ctx ends, and an error as soon as another daemon has taken the database. A connection that is lost is made
+// again, and the reign goes on where nobody else has begun one meanwhile. It is called once, for a journal that was opened alone or as a
+// member's.
 func (j *Journal) Reign(ctx context.Context) error {
 	for ctx.Err() == nil {
 		if j.crown != nil {

@@ -8,8 +8,8 @@ import (
 	"agentbox/internal/kernel/journal"
 )
 
-// rounds ask the database about workspaces, once for all who want to know at the same time. Whoever asks gets an answer that was read after he
-// asked. The zero value is ready.
+// rounds ask the database about workspaces, once for all who want to know at the same time. Whoever asks gets an answer that was read
+// after he asked. The zero value is ready.
 type rounds[T any] struct {
 	mu sync.Mutex // guards of, and every round that nobody has begun to answer
 	of map[id.Workspace]*asking[T]
@@ -26,8 +26,8 @@ type round[T any] struct {
 	asked T
 }
 
-// ask adds to the next round of a workspace, and returns it when it is answered. Answer is called by one goroutine for each round, and is the
-// same whoever asks.
+// ask adds to the next round of a workspace, and returns it when it is answered. Answer is called by one goroutine for each round, and is
+// the same whoever asks.
 func (r *rounds[T]) ask(ctx context.Context, j *Journal, ws id.Workspace, add, answer func(*T)) (*T, error) {
 	r.mu.Lock()
 	if r.of == nil {

@@ -40,7 +40,8 @@ func (clock) NewTimer(d time.Duration) (<-chan time.Time, func()) {
 
 func optionsAt(address string, keys vault.Keys) postgres.Options {
 	return postgres.Options{
-		Address: address, Definitions: []projection.Definition{journaltest.Notes(1), journaltest.Rooms(1)}, Clock: clock{}, IDs: id.NewSource(time.Now, rand.Reader), Entropy: rand.Reader, Keys: keys,
+		Address: address, Definitions: []projection.Definition{journaltest.Notes(1), journaltest.Rooms(1)}, Clock: clock{},
+		IDs: id.NewSource(time.Now, rand.Reader), Entropy: rand.Reader, Keys: keys,
 	}
 }
 
@@ -91,8 +92,8 @@ func whole(t *testing.T, places []uint64, err error, who string) {
 	}
 }
 
-// Three daemons append to one log at the same time, claim the same things, and follow each other: the chains hold, each claim has one winner,
-// nobody misses an event or gets one twice, and everybody reads what was acknowledged to anybody.
+// Three daemons append to one log at the same time, claim the same things, and follow each other: the chains hold, each claim has one
+// winner, nobody misses an event or gets one twice, and everybody reads what was acknowledged to anybody.
 func TestSeveralDaemons(t *testing.T) {
 	address, keys := pgtest.Start(t).Database(), memory.NewKeys(rand.Reader)
 	daemons := []*postgres.Journal{daemon(t, address, keys), daemon(t, address, keys), daemon(t, address, keys)}
@@ -119,7 +120,8 @@ func TestSeveralDaemons(t *testing.T) {
 			wg.Go(func() {
 				for i := range each {
 					key := fmt.Sprint("n", (w+i)%5)
-					r, err := d.Append(t.Context(), journaltest.Batch(journaltest.InRoom(id.Room(fmt.Sprint("room_", w)), fmt.Sprint(n, w, i)).About("note", key)))
+					r, err := d.Append(t.Context(), journaltest.Batch(journaltest.InRoom(id.Room(fmt.Sprint("room_", w)), fmt.Sprint(n, w,
+						i)).About("note", key)))
 					if err != nil {
 						t.Error(err)
 						return
@@ -187,13 +189,15 @@ func TestSeveralDaemons(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := daemons[1].Append(t.Context(), journaltest.Batch(event.RedactionOf(event.Origin{Principal: journaltest.User}, secret.Events[0], "told to", nil))); err != nil {
+	if _, err := daemons[1].Append(t.Context(), journaltest.Batch(event.RedactionOf(event.Origin{Principal: journaltest.User},
+		secret.Events[0], "told to", nil))); err != nil {
 		t.Fatal(err)
 	}
 	if err := daemons[1].Redact(t.Context(), journaltest.Workspace, []uint64{secret.Events[0].Seq}); err != nil {
 		t.Fatal(err)
 	}
-	if doc, err := daemons[0].Document(t.Context(), journaltest.Workspace, "notes", "n0"); err != nil || strings.Contains(string(doc.Body), "private") {
+	if doc, err := daemons[0].Document(t.Context(), journaltest.Workspace, "notes", "n0"); err != nil || strings.Contains(string(doc.Body),
+		"private") {
 		t.Errorf("another daemon still shows what was redacted: %s, %v", doc.Body, err)
 	}
 	if _, err := daemons[0].Append(t.Context(), journaltest.Batch(journaltest.Draft("more").About("note", "n0"))); err != nil {
@@ -201,8 +205,8 @@ func TestSeveralDaemons(t *testing.T) {
 	}
 }
 
-// The server ends in the middle of it without warning, and comes back: what was acknowledged is there, what was not is there as a whole or not
-// at all and once at most, and who follows goes on where he was.
+// The server ends in the middle of it without warning, and comes back: what was acknowledged is there, what was not is there as a whole
+// or not at all and once at most, and who follows goes on where he was.
 func TestServerCrashes(t *testing.T) {
 	server := pgtest.Start(t)
 	address, keys := server.Database(), memory.NewKeys(rand.Reader)
@@ -316,7 +320,8 @@ func appendForEver(address, dir string) error {
 		wg.Go(func() {
 			for i := 0; ; i++ {
 				name := fmt.Sprint(os.Getpid(), "-", w, "-", i)
-				_, err := j.Append(context.Background(), journaltest.Batch(journaltest.Draft("1").About("note", name), journaltest.Draft("2").About("note", name)))
+				_, err := j.Append(context.Background(), journaltest.Batch(journaltest.Draft("1").About("note", name),
+					journaltest.Draft("2").About("note", name)))
 				mu.Lock()
 				if failed = err; err == nil {
 					fmt.Println("acknowledged", name)
@@ -332,7 +337,8 @@ func appendForEver(address, dir string) error {
 	return failed
 }
 
-// A daemon that is killed in the middle of appending loses nothing that it has acknowledged, holds nobody up, and leaves no half of anything.
+// A daemon that is killed in the middle of appending loses nothing that it has acknowledged, holds nobody up, and leaves no half of
+// anything.
 func TestDaemonIsKilled(t *testing.T) {
 	address := pgtest.Start(t).Database()
 	dir := filepath.Join(t.TempDir(), "keys")
@@ -341,7 +347,8 @@ func TestDaemonIsKilled(t *testing.T) {
 		t.Fatal(err)
 	}
 	j := daemon(t, address, keys)
-	if _, err := j.Append(t.Context(), journaltest.Batch(journaltest.Draft("first").About("note", "mine"))); err != nil { // and plants the trees
+	if _, err := j.Append(t.Context(), journaltest.Batch(journaltest.Draft("first").About("note", "mine"))); err != nil {
+		// and plants the trees
 		t.Fatal(err)
 	}
 	acknowledged := []string{}
@@ -470,8 +477,8 @@ func cut(t *testing.T, address string) {
 	}
 }
 
-// Whoever hears of an event, and reads a document that it has changed, reads it as it is since: from the daemon that appends, alone or not, and
-// from another.
+// Whoever hears of an event, and reads a document that it has changed, reads it as it is since: from the daemon that appends, alone or
+// not, and from another.
 func TestWhoHearsOfAnEventReadsItsDocument(t *testing.T) {
 	server := pgtest.Start(t)
 	for name, alone := range map[string]bool{"alone": true, "shared": false} {
@@ -540,7 +547,8 @@ func TestAServerThatWasStartedAgainIsNotNoticed(t *testing.T) {
 	}
 }
 
-// TestConnectionsOfBeforeARestartAreNotTried lets many connections rest while the server is started again: who reads then meets none of them.
+// TestConnectionsOfBeforeARestartAreNotTried lets many connections rest while the server is started again: who reads then meets none of
+// them.
 func TestConnectionsOfBeforeARestartAreNotTried(t *testing.T) {
 	server := pgtest.Start(t)
 	j := daemon(t, server.Database(), nil)

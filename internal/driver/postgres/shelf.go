@@ -20,8 +20,8 @@ const (
 )
 
 // shelf keeps documents that were read, as they are at one place of their workspace's log. Who looks there has proven before how far the
-// log has come: a shelf that lags behind that is of no use to him, however little. Where the database is this daemon's alone nobody else takes
-// the log further, so that the shelf itself is the proof: it is taken along before anybody hears of a commit.
+// log has come: a shelf that lags behind that is of no use to him, however little. Where the database is this daemon's alone nobody else
+// takes the log further, so that the shelf itself is the proof: it is taken along before anybody hears of a commit.
 type shelf struct {
 	mu sync.Mutex // guards all below
 	of map[id.Workspace]*shelved
@@ -81,7 +81,8 @@ type shelved struct {
 	docs     map[docRef]projection.Document // Version 0 for one that is not there
 	bytes    int
 
-	// What was just written is likely to be read soon, a run more than a message: it waits here until somebody does, and does not drive out what is read often.
+	// What was just written is likely to be read soon, a run more than a message: it waits here until somebody does, and does not drive out
+	// what is read often.
 	young      map[docRef]projection.Document
 	youngBytes int
 	born       []docRef // the young in their order, and some that were

@@ -31,7 +31,8 @@ func TestTheShelfShowsNothingOld(t *testing.T) {
 				}
 				doc := projection.Document{Key: ref.key, Version: truth[ref].Version + 1, Seq: now.head, Body: make([]byte, size)}
 				truth[ref] = doc
-				f := &folio{ref: projection.Ref{Name: ref.name, Key: ref.key}, state: projection.State{Version: doc.Version, Seq: doc.Seq}, body: doc.Body}
+				f := &folio{ref: projection.Ref{Name: ref.name, Key: ref.key}, state: projection.State{Version: doc.Version, Seq: doc.Seq},
+					body: doc.Body}
 				s.lay(ws, was, now, &group{docs: []*folio{f}})
 			case 1:
 				if doc, found := s.find(ws, now, ref); found {
@@ -49,7 +50,8 @@ func TestTheShelfShowsNothingOld(t *testing.T) {
 			}
 			at := s.of[ws]
 			bytes := 0
-			if len(at.docs) > shelvedDocuments || len(at.young) > youngDocuments || len(at.born) > youngDocuments || at.bytes > shelvedBytes || at.youngBytes > youngBytes {
+			if len(at.docs) > shelvedDocuments || len(at.young) > youngDocuments || len(at.born) > youngDocuments || at.bytes > shelvedBytes ||
+				at.youngBytes > youngBytes {
 				t.Fatalf("it keeps %d and %d documents, %d bytes", len(at.docs), len(at.young), at.bytes)
 			}
 			if r.IntN(5000) == 0 {
@@ -78,7 +80,8 @@ func TestWhatWasWrittenIsFoundOnce(t *testing.T) {
 	write := func(key string) {
 		was := now
 		now.head++
-		s.lay(ws, was, now, &group{docs: []*folio{{ref: projection.Ref{Name: "runs", Key: key}, state: projection.State{Version: 1, Seq: now.head}, body: []byte(key)}}})
+		s.lay(ws, was, now, &group{docs: []*folio{{ref: projection.Ref{Name: "runs", Key: key}, state: projection.State{Version: 1,
+			Seq: now.head}, body: []byte(key)}}})
 	}
 	write("early")
 	write("late")

@@ -5,8 +5,9 @@ import (
 	"sync/atomic"
 )
 
-// survey sees to it that the server knows what is in its tables while they grow fast. PostgreSQL looks at them by itself, about once a minute;
-// until then a query is planned, and its plan kept, for tables that are as good as empty, where each index looks as good as any other.
+// survey sees to it that the server knows what is in its tables while they grow fast. PostgreSQL looks at them by itself, about once a
+// minute; until then a query is planned, and its plan kept, for tables that are as good as empty, where each index looks as good as any
+// other.
 type survey struct {
 	grown atomic.Int64 // events that were appended since the log was opened
 	next  atomic.Int64 // at how many of them the tables are looked at next
@@ -39,7 +40,9 @@ func (j *Journal) grew(events int) {
 		defer s.busy.Store(false)
 		at := s.grown.Load()
 		_ = j.reading(j.ctx, func(db querier) error { // the server does so itself in a while
-			_, err := db.Exec(j.ctx, `ANALYZE events (workspace, seq, stream, stream_seq, type, id, correlation, run, step, thread, entity), bodies (workspace, seq), batches (workspace, key),
+			_, err := db.Exec(j.ctx,
+				`ANALYZE events (workspace, seq, stream, stream_seq, type, id, correlation, run, step, thread, entity), bodies (workspace, seq),
+					batches (workspace, key),
 				streams (no, workspace, type, id), documents (projection, workspace, key), entries (projection, workspace, name, value, key)`)
 			return err
 		})

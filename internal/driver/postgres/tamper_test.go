@@ -47,13 +47,16 @@ func TestAppendOnly(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := j.Append(t.Context(), journaltest.Batch(event.RedactionOf(event.Origin{Principal: journaltest.User}, r.Events[1], "told to", nil))); err != nil {
+	if _, err := j.Append(t.Context(), journaltest.Batch(event.RedactionOf(event.Origin{Principal: journaltest.User}, r.Events[1], "told to",
+		nil))); err != nil {
 		t.Fatal(err)
 	}
 	db := database(t, address)
 	for _, sql := range []string{
-		`UPDATE events SET type = 'a.b'`, `DELETE FROM events`, `TRUNCATE events`, `UPDATE bodies SET body = ''`, `DELETE FROM bodies WHERE seq = 1`, `DELETE FROM bodies`, `TRUNCATE bodies`,
-		`UPDATE redactions SET seq = 1`, `UPDATE redactions SET by_seq = 1`, `UPDATE redactions SET done = -1`, `DELETE FROM redactions`, `TRUNCATE redactions`,
+		`UPDATE events SET type = 'a.b'`, `DELETE FROM events`, `TRUNCATE events`, `UPDATE bodies SET body = ''`,
+		`DELETE FROM bodies WHERE seq = 1`, `DELETE FROM bodies`, `TRUNCATE bodies`,
+		`UPDATE redactions SET seq = 1`, `UPDATE redactions SET by_seq = 1`, `UPDATE redactions SET done = -1`, `DELETE FROM redactions`,
+		`TRUNCATE redactions`,
 		`SET session_replication_role = replica; DELETE FROM events`, `SET session_replication_role = replica; DELETE FROM bodies WHERE seq = 1`,
 	} {
 		if _, err := db.Exec(t.Context(), sql); err == nil || !strings.Contains(err.Error(), "append-only") {
@@ -65,21 +68,25 @@ func TestAppendOnly(t *testing.T) {
 	}
 	// Who owns the database can put the triggers aside.
 	for _, sql := range []string{
-		`ALTER TABLE events DISABLE TRIGGER ALL`, `UPDATE events SET stream = (SELECT no FROM streams WHERE type = 'workspace') , stream_seq = 99 WHERE seq = 1`,
-		`UPDATE events SET step = 'step_2' WHERE seq = 1`, `DELETE FROM event_keys`, `INSERT INTO event_keys SELECT no, unnest(ARRAY['forged', 'another']), unnest(ARRAY[2, 3]) FROM workspaces`,
+		`ALTER TABLE events DISABLE TRIGGER ALL`,
+		`UPDATE events SET stream = (SELECT no FROM streams WHERE type = 'workspace') , stream_seq = 99 WHERE seq = 1`,
+		`UPDATE events SET step = 'step_2' WHERE seq = 1`, `DELETE FROM event_keys`,
+		`INSERT INTO event_keys SELECT no, unnest(ARRAY['forged', 'another']), unnest(ARRAY[2, 3]) FROM workspaces`,
 	} {
 		if _, err := db.Exec(t.Context(), sql); err != nil {
 			t.Fatalf("%s: %v", sql, err)
 		}
 	}
 	found, err := j.Misfiled(t.Context(), journaltest.Workspace, 10)
-	if err != nil || len(found) != 5 || found[0].Seq != 1 || !found[0].Stream || !found[1].Stream || found[2].Stream || found[3].Seq != 2 || found[3].Stream {
+	if err != nil || len(found) != 5 || found[0].Seq != 1 || !found[0].Stream || !found[1].Stream || found[2].Stream || found[3].Seq != 2 ||
+		found[3].Stream {
 		t.Errorf("misfiled are %+v, %v", found, err)
 	}
 	if found, err := j.Misfiled(t.Context(), journaltest.Workspace, 1); err != nil || len(found) != 1 {
 		t.Errorf("one of them: %+v, %v", found, err)
 	}
-	for _, sql := range []string{`UPDATE events SET record = set_byte(record, length(record) - 1, get_byte(record, length(record) - 1) # 1) WHERE seq = 3`} {
+	for _, sql := range []string{`UPDATE events SET record = set_byte(record, length(record) - 1, get_byte(record, length(record) - 1) # 1) ` +
+		`WHERE seq = 3`} {
 		if _, err := db.Exec(t.Context(), sql); err != nil {
 			t.Fatalf("%s: %v", sql, err)
 		}
@@ -88,7 +95,8 @@ func TestAppendOnly(t *testing.T) {
 	if damage, ok := errors.AsType[*journal.Damage](err); !ok || damage.Seq != 3 {
 		t.Errorf("a changed record: %v", err)
 	}
-	for _, sql := range []string{`ALTER TABLE bodies DISABLE TRIGGER ALL`, `UPDATE bodies SET body = set_byte(body, 3, get_byte(body, 3) # 1) WHERE seq = 1`} {
+	for _, sql := range []string{`ALTER TABLE bodies DISABLE TRIGGER ALL`,
+		`UPDATE bodies SET body = set_byte(body, 3, get_byte(body, 3) # 1) WHERE seq = 1`} {
 		if _, err := db.Exec(t.Context(), sql); err != nil {
 			t.Fatalf("%s: %v", sql, err)
 		}
@@ -110,7 +118,8 @@ func TestRedactionLeavesNothingReadable(t *testing.T) {
 		t.Fatal(err)
 	}
 	j := daemon(t, address, keys)
-	r, err := j.Append(t.Context(), journaltest.Batch(journaltest.Draft(secret).About("note", "n"), journaltest.Draft("open").About("note", "n")))
+	r, err := j.Append(t.Context(), journaltest.Batch(journaltest.Draft(secret).About("note", "n"), journaltest.Draft("open").About("note",
+		"n")))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -120,7 +129,8 @@ func TestRedactionLeavesNothingReadable(t *testing.T) {
 	if err := keyring.Copy(dir, before); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := j.Append(t.Context(), journaltest.Batch(event.RedactionOf(event.Origin{Principal: journaltest.User}, r.Events[0], "told to", nil))); err != nil {
+	if _, err := j.Append(t.Context(), journaltest.Batch(event.RedactionOf(event.Origin{Principal: journaltest.User}, r.Events[0], "told to",
+		nil))); err != nil {
 		t.Fatal(err)
 	}
 	if err := j.Redact(t.Context(), journaltest.Workspace, []uint64{1}); err != nil {
@@ -167,7 +177,8 @@ func TestRedactionLeavesNothingReadable(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer late.Close()
-	if doc, err := late.Document(t.Context(), journaltest.Workspace, "notes", "n"); err != nil || strings.Contains(string(doc.Body), secret) || doc.Version != 2 {
+	if doc, err := late.Document(t.Context(), journaltest.Workspace, "notes", "n"); err != nil || strings.Contains(string(doc.Body), secret) ||
+		doc.Version != 2 {
 		t.Errorf("folded anew: %+v, %s, %v", doc, doc.Body, err)
 	}
 	if e, err := late.Get(t.Context(), journaltest.Workspace, r.Events[0].ID); err != nil || e.Withheld != event.Destroyed {
@@ -234,10 +245,12 @@ func TestOpenRefuses(t *testing.T) {
 	if _, err := look.Append(t.Context(), journaltest.Batch(journaltest.Draft("x"))); !errors.Is(err, journal.ErrClosed) {
 		t.Errorf("who looks appends: %v, want %v", err, journal.ErrClosed)
 	}
-	if e, err := look.Read(t.Context(), journal.Query{Workspace: journaltest.Workspace}); err != nil || len(e) != 1 || e[0].Withheld != event.Sealed {
+	if e, err := look.Read(t.Context(), journal.Query{Workspace: journaltest.Workspace}); err != nil || len(e) != 1 ||
+		e[0].Withheld != event.Sealed {
 		t.Errorf("who looks without keys sees %+v, %v", e, err)
 	}
-	if _, err := database(t, address).Exec(t.Context(), `INSERT INTO goose_db_version (version_id, is_applied) VALUES (999, true)`); err != nil {
+	if _, err := database(t, address).Exec(t.Context(),
+		`INSERT INTO goose_db_version (version_id, is_applied) VALUES (999, true)`); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := postgres.Open(t.Context(), optionsAt(address, keys)); !errors.Is(err, postgres.ErrNewer) {
@@ -257,13 +270,17 @@ func TestOpenRefuses(t *testing.T) {
 func TestForeignCode(t *testing.T) {
 	server := pgtest.Start(t)
 	for name, c := range map[string]struct{ sql, want string }{
-		"nothing":             {``, ""},
-		"a trigger":           {`CREATE TRIGGER mine BEFORE INSERT ON bodies EXECUTE FUNCTION append_only()`, "the trigger bodies.mine is not the log's"},
-		"a function":          {`CREATE FUNCTION mine() RETURNS int LANGUAGE sql AS 'SELECT 1'`, "the function mine is not the log's"},
-		"a function replaced": {`CREATE OR REPLACE FUNCTION append_only() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RETURN NEW; END $$`, "the function append_only is defined in another way than the log's"},
-		"a trigger disabled":  {`ALTER TABLE events DISABLE TRIGGER append_only`, "the trigger events.append_only is defined in another way than the log's"},
-		"a trigger dropped":   {`DROP TRIGGER append_only ON events`, "the trigger events.append_only of the log is missing"},
-		"a trigger that guards less": {`DROP TRIGGER append_only ON events; CREATE TRIGGER append_only BEFORE DELETE ON events EXECUTE FUNCTION append_only()`,
+		"nothing": {``, ""},
+		"a trigger": {`CREATE TRIGGER mine BEFORE INSERT ON bodies EXECUTE FUNCTION append_only()`,
+			"the trigger bodies.mine is not the log's"},
+		"a function": {`CREATE FUNCTION mine() RETURNS int LANGUAGE sql AS 'SELECT 1'`, "the function mine is not the log's"},
+		"a function replaced": {`CREATE OR REPLACE FUNCTION append_only() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RETURN NEW; END $$`,
+			"the function append_only is defined in another way than the log's"},
+		"a trigger disabled": {`ALTER TABLE events DISABLE TRIGGER append_only`,
+			"the trigger events.append_only is defined in another way than the log's"},
+		"a trigger dropped": {`DROP TRIGGER append_only ON events`, "the trigger events.append_only of the log is missing"},
+		"a trigger that guards less": {`DROP TRIGGER append_only ON events; CREATE TRIGGER append_only BEFORE DELETE ON events EXECUTE ` +
+			`FUNCTION append_only()`,
 			"the trigger events.append_only is defined in another way than the log's"},
 		"a rule": {`CREATE RULE mine AS ON INSERT TO bodies DO ALSO NOTHING`, "the rule bodies.mine is not the log's"},
 		"a view": {`CREATE VIEW mine AS SELECT 1 AS x`, "the view mine is not the log's"},

@@ -40,8 +40,8 @@ func (n *nonces) next(entropy io.Reader) ([]byte, error) {
 	return nonce, nil
 }
 
-// seal returns the body of a document as its row has it: the nonce, and what it seals. The same document is sealed under the same key with each
-// event, hence the nonce is drawn.
+// seal returns the body of a document as its row has it: the nonce, and what it seals. The same document is sealed under the same key
+// with each event, hence the nonce is drawn.
 func (j *Journal) seal(ws id.Workspace, leaf int64, body []byte) ([]byte, *int64, error) {
 	if j.seals.Keys == nil {
 		return body, nil, nil
@@ -64,7 +64,8 @@ func (j *Journal) unseal(ws id.Workspace, d document) ([]byte, error) {
 	if len(d.body) < vault.NonceBytes {
 		return nil, vault.ErrTampered
 	}
-	return j.seals.Open(documentTree(ws), vault.Generation(*d.generation), uint64(d.leaf), d.body[:vault.NonceBytes], d.body[vault.NonceBytes:])
+	return j.seals.Open(documentTree(ws), vault.Generation(*d.generation), uint64(d.leaf), d.body[:vault.NonceBytes],
+		d.body[vault.NonceBytes:])
 }
 
 func generation(g vault.Generation) *int64 {
@@ -95,7 +96,8 @@ func (l *ledger) write(b *pgx.Batch, g *group) error {
 	if err := l.fits(); err != nil {
 		return err
 	}
-	b.Queue(`SELECT advance($1, $2, $3, $4, $5, $6, $7, $8)`, l.no, l.was.head, l.was.epoch, l.folding.folds, l.j.reign, l.j.member, l.head, l.last[:])
+	b.Queue(`SELECT advance($1, $2, $3, $4, $5, $6, $7, $8)`, l.no, l.was.head, l.was.epoch, l.folding.folds, l.j.reign, l.j.member, l.head,
+		l.last[:])
 	l.writeStreams(b)
 	l.writeBatches(b, g)
 	if err := l.writeEvents(b, g); err != nil {
@@ -108,9 +110,9 @@ func (l *ledger) write(b *pgx.Batch, g *group) error {
 	return nil
 }
 
-// writeStreams writes the ends of the streams that the group has extended. Each is found by its number, whatever else there is: a join might
-// be planned from the other side.
-// writeBatches queues the keys of the batches that have one, in one statement, for most of a group have.
+// writeStreams writes the ends of the streams that the group has extended. Each is found by its number, whatever else there is: a join
+// might be planned from the other side. writeBatches queues the keys of the batches that have one, in one statement, for most of a group
+// have.
 func (l *ledger) writeBatches(b *pgx.Batch, g *group) {
 	var keys []string
 	var digests [][]byte
@@ -122,7 +124,8 @@ func (l *ledger) writeBatches(b *pgx.Batch, g *group) {
 		}
 	}
 	if len(keys) > 0 {
-		b.Queue(`INSERT INTO batches (workspace, key, digest, first, count) SELECT $1, * FROM unnest($2::text[], $3::bytea[], $4::bigint[], $5::bigint[])`, l.no, keys, digests, firsts, counts)
+		b.Queue(`INSERT INTO batches (workspace, key, digest, first, count) SELECT $1, * FROM unnest($2::text[], $3::bytea[], $4::bigint[], `+
+			`$5::bigint[])`, l.no, keys, digests, firsts, counts)
 	}
 }
 
@@ -132,7 +135,8 @@ func (l *ledger) writeStreams(b *pgx.Batch) {
 	for i, at := range l.lines {
 		nos[i], types[i], ids[i], heads[i], hashes[i] = at.no, at.stream.Type, at.stream.ID, int64(at.tip.Seq), at.tip.Hash[:]
 	}
-	b.Queue(`INSERT INTO streams (workspace, no, type, id, head, hash) SELECT $1, * FROM unnest($2::bigint[], $3::text[], $4::text[], $5::bigint[], $6::bytea[])
+	b.Queue(`INSERT INTO streams (workspace, no, type, id, head, hash) SELECT $1, * FROM unnest($2::bigint[], $3::text[], $4::text[],
+		$5::bigint[], $6::bytea[])
 		ON CONFLICT (no) DO UPDATE SET head = excluded.head, hash = excluded.hash`, l.no, nos, types, ids, heads, hashes)
 }
 
@@ -162,11 +166,14 @@ func (l *ledger) writeEvents(b *pgx.Batch, g *group) error {
 			}
 		}
 	}
-	b.Queue(`INSERT INTO events (workspace, seq, stream, stream_seq, type, id, recorded_at, correlation, run, step, thread, entity, record, causation)
-		SELECT $1, * FROM unnest($2::bigint[], $3::bigint[], $4::bigint[], $5::text[], $6::uuid[], $7::bigint[], $8::text[], $9::text[], $10::text[], $11::text[], $12::text[], $13::bytea[], $14::uuid[])`,
+	b.Queue(`INSERT INTO events (workspace, seq, stream, stream_seq, type, id, recorded_at, correlation, run, step, thread, entity, record,
+		causation)
+		SELECT $1, * FROM unnest($2::bigint[], $3::bigint[], $4::bigint[], $5::text[], $6::uuid[], $7::bigint[], $8::text[], $9::text[],
+			$10::text[], $11::text[], $12::text[], $13::bytea[], $14::uuid[])`,
 		l.no, r.seq, r.stream, r.streamSeq, r.typ, r.id, r.recorded, r.correlation, r.run, r.step, r.thread, r.entity, r.record, r.causation)
 	if len(r.bodySeq) > 0 {
-		b.Queue(`INSERT INTO bodies (workspace, seq, body, generation) SELECT $1, * FROM unnest($2::bigint[], $3::bytea[], $4::bigint[])`, l.no, r.bodySeq, r.body, r.generation)
+		b.Queue(`INSERT INTO bodies (workspace, seq, body, generation) SELECT $1, * FROM unnest($2::bigint[], $3::bytea[], $4::bigint[])`, l.no,
+			r.bodySeq, r.body, r.generation)
 	}
 	if len(r.keys) > 0 {
 		b.Queue(`INSERT INTO event_keys (workspace, key, seq) SELECT $1, * FROM unnest($2::text[], $3::bigint[])`, l.no, r.keys, r.keySeq)
@@ -175,7 +182,8 @@ func (l *ledger) writeEvents(b *pgx.Batch, g *group) error {
 		for k := range g.batches[i].events {
 			e := &g.batches[i].events[k]
 			if target, ok := journal.UUIDBytes(e.Causation); ok && e.Type == event.RedactedType {
-				b.Queue(`INSERT INTO redactions (workspace, seq, by_seq, done) SELECT workspace, seq, $3, CASE WHEN EXISTS (SELECT 1 FROM bodies b WHERE b.workspace = e.workspace AND b.seq = e.seq) THEN 0 ELSE 2 END
+				b.Queue(`INSERT INTO redactions (workspace, seq, by_seq, done) SELECT workspace, seq, $3, CASE WHEN EXISTS (SELECT 1 FROM bodies b
+					WHERE b.workspace = e.workspace AND b.seq = e.seq) THEN 0 ELSE 2 END
 					FROM events e WHERE id = $2 AND workspace = $1 ON CONFLICT DO NOTHING`, l.no, target, e.Seq)
 			}
 		}
@@ -190,9 +198,12 @@ func (l *ledger) add(r *rows, e *event.Event) error {
 		return fmt.Errorf("the event id %q is no UUID", e.ID)
 	}
 	shown := e.Recorded()
-	r.seq, r.stream, r.streamSeq = append(r.seq, int64(e.Seq)), append(r.stream, l.streams[e.Stream].no), append(r.streamSeq, int64(e.StreamSeq))
-	r.typ, r.id, r.recorded = append(r.typ, e.Type), append(r.id, pgtype.UUID{Bytes: uuid, Valid: true}), append(r.recorded, e.RecordedAt.UnixMicro())
-	r.correlation, r.run, r.entity = append(r.correlation, string(e.Correlation)), append(r.run, nullable(string(e.Run))), append(r.entity, nullable(journal.EntityText(e)))
+	r.seq, r.stream, r.streamSeq = append(r.seq, int64(e.Seq)), append(r.stream, l.streams[e.Stream].no), append(r.streamSeq,
+		int64(e.StreamSeq))
+	r.typ, r.id, r.recorded = append(r.typ, e.Type), append(r.id, pgtype.UUID{Bytes: uuid, Valid: true}), append(r.recorded,
+		e.RecordedAt.UnixMicro())
+	r.correlation, r.run, r.entity = append(r.correlation, string(e.Correlation)), append(r.run, nullable(string(e.Run))), append(r.entity,
+		nullable(journal.EntityText(e)))
 	r.step, r.thread = append(r.step, nullable(string(e.Step))), append(r.thread, nullable(string(e.Thread)))
 	cause, named := journal.UUIDBytes(e.Causation)
 	r.causation = append(r.causation, pgtype.UUID{Bytes: cause, Valid: named})
@@ -203,7 +214,8 @@ func (l *ledger) add(r *rows, e *event.Event) error {
 	if e.Withheld != "" {
 		return nil
 	}
-	body, g, err := l.j.seals.Seal(journal.AppendBody(make([]byte, 0, journal.SaltBytes+len(e.Data)+16), e), 0, eventTree(l.ws), e.Seq, e.Chain.Commitment[:vault.NonceBytes])
+	body, g, err := l.j.seals.Seal(journal.AppendBody(make([]byte, 0, journal.SaltBytes+len(e.Data)+16), e), 0, eventTree(l.ws), e.Seq,
+		e.Chain.Commitment[:vault.NonceBytes])
 	if err != nil {
 		return err
 	}
@@ -240,7 +252,8 @@ func (l *ledger) writeDocuments(b *pgx.Batch, g *group) error {
 		}
 	}
 	fresh.insert(b, l.no, ``)
-	known.insert(b, l.no, ` ON CONFLICT (projection, workspace, key) DO UPDATE SET leaf = excluded.leaf, version = excluded.version, seq = excluded.seq, body = excluded.body, generation = excluded.generation`)
+	known.insert(b, l.no, ` ON CONFLICT (projection, workspace, key) DO UPDATE SET leaf = excluded.leaf, version = excluded.version, seq = `+
+		`excluded.seq, body = excluded.body, generation = excluded.generation`)
 	removed.remove(b, l.no)
 	freshly.insert(b, l.no, ``)
 	added.insert(b, l.no, ` ON CONFLICT DO NOTHING`)
@@ -284,14 +297,17 @@ func (e *entries) add(projection int64, name, value string, key []byte) {
 
 func (e *entries) insert(b *pgx.Batch, no int64, conflict string) {
 	if len(e.name) > 0 {
-		b.Queue(`INSERT INTO entries (workspace, projection, name, value, key) SELECT $1, * FROM unnest($2::bigint[], $3::text[], $4::bytea[], $5::bytea[])`+conflict,
+		b.Queue(`INSERT INTO entries (workspace, projection, name, value, key) SELECT $1, * FROM unnest($2::bigint[], $3::text[], $4::bytea[], `+
+			`$5::bytea[])`+conflict,
 			no, e.projection, e.name, e.value, e.key)
 	}
 }
 
 func (e *entries) remove(b *pgx.Batch, no int64) {
 	if len(e.name) > 0 {
-		b.Queue(`DELETE FROM entries WHERE ctid = ANY(ARRAY(SELECT e.at FROM unnest($2::bigint[], $3::text[], $4::bytea[], $5::bytea[]) u (projection, name, value, key) CROSS JOIN LATERAL
-			(SELECT ctid AS at FROM entries e WHERE e.projection = u.projection AND e.workspace = $1 AND e.name = u.name AND e.value = u.value AND e.key = u.key OFFSET 0) e))`, no, e.projection, e.name, e.value, e.key)
+		b.Queue(`DELETE FROM entries WHERE ctid = ANY(ARRAY(SELECT e.at FROM unnest($2::bigint[], $3::text[], $4::bytea[], $5::bytea[]) u
+			(projection, name, value, key) CROSS JOIN LATERAL
+			(SELECT ctid AS at FROM entries e WHERE e.projection = u.projection AND e.workspace = $1 AND e.name = u.name AND e.value = u.value AND
+				e.key = u.key OFFSET 0) e))`, no, e.projection, e.name, e.value, e.key)
 	}
 }

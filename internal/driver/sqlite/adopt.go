@@ -21,7 +21,8 @@ var (
 func (j *Journal) Keys(ctx context.Context, ws id.Workspace, after string, limit int) (keys []journal.KeyUse, err error) {
 	no := j.watch.number(ws)
 	err = j.reading(ctx, func(r *connection) error {
-		rows, err := r.rows(`SELECT key, digest, first, count FROM batches WHERE workspace = ? AND key > ? ORDER BY key LIMIT ? + 0`, no, after, int64(min(limit, journal.MaxBatch)))
+		rows, err := r.rows(`SELECT key, digest, first, count FROM batches WHERE workspace = ? AND key > ? ORDER BY key LIMIT ? + 0`, no, after,
+			int64(min(limit, journal.MaxBatch)))
 		if err != nil {
 			return err
 		}
@@ -36,7 +37,8 @@ func (j *Journal) Keys(ctx context.Context, ws id.Workspace, after string, limit
 }
 
 // Adopt implements journal.Adopter. It is one transaction of SQLite, in the committer's place: appends wait until it is done.
-func (j *Journal) Adopt(ctx context.Context, ws id.Workspace, chunks iter.Seq2[[]event.Event, error], keys iter.Seq2[[]journal.KeyUse, error]) (head uint64, err error) {
+func (j *Journal) Adopt(ctx context.Context, ws id.Workspace, chunks iter.Seq2[[]event.Event, error], keys iter.Seq2[[]journal.KeyUse,
+	error]) (head uint64, err error) {
 	if _, err := id.ParseWorkspace(string(ws)); err != nil {
 		return 0, fault.Wrap(err, fault.Invalid, "workspace_invalid", "that is no workspace")
 	}
@@ -58,7 +60,8 @@ func (j *Journal) Adopt(ctx context.Context, ws id.Workspace, chunks iter.Seq2[[
 }
 
 // adopt records the chunks in one transaction.
-func (j *Journal) adopt(ctx context.Context, ws id.Workspace, chunks iter.Seq2[[]event.Event, error], keys iter.Seq2[[]journal.KeyUse, error]) (head uint64, err error) {
+func (j *Journal) adopt(ctx context.Context, ws id.Workspace, chunks iter.Seq2[[]event.Event, error], keys iter.Seq2[[]journal.KeyUse,
+	error]) (head uint64, err error) {
 	fresh, unindexed := slices.Clone(j.fresh), j.unindexed
 	err = j.transact(func() error {
 		head, err = j.adoptAll(ctx, ws, chunks, keys)
@@ -70,7 +73,8 @@ func (j *Journal) adopt(ctx context.Context, ws id.Workspace, chunks iter.Seq2[[
 	return head, err
 }
 
-func (j *Journal) adoptAll(ctx context.Context, ws id.Workspace, chunks iter.Seq2[[]event.Event, error], keys iter.Seq2[[]journal.KeyUse, error]) (uint64, error) {
+func (j *Journal) adoptAll(ctx context.Context, ws id.Workspace, chunks iter.Seq2[[]event.Event, error], keys iter.Seq2[[]journal.KeyUse,
+	error]) (uint64, error) {
 	l := &ledger{set: j.set}
 	if err := l.load(ctx, j.w); err != nil { // by the committer's connection, which sees what it has not committed yet
 		return 0, err
@@ -110,7 +114,8 @@ func (j *Journal) adoptAll(ctx context.Context, ws id.Workspace, chunks iter.Seq
 			return 0, err
 		}
 		for _, k := range some {
-			if err := j.w.exec(`INSERT INTO batches (workspace, key, digest, first, count) VALUES (?, ?, ?, ?, ?)`, l.tenants[ws].no, k.Key, k.Digest[:], k.First, int64(k.Count)); err != nil {
+			if err := j.w.exec(`INSERT INTO batches (workspace, key, digest, first, count) VALUES (?, ?, ?, ?, ?)`, l.tenants[ws].no, k.Key,
+				k.Digest[:], k.First, int64(k.Count)); err != nil {
 				return 0, err
 			}
 		}
@@ -147,8 +152,8 @@ func (j *Journal) adoptChunk(l *ledger, ws id.Workspace, events []event.Event) e
 	return j.put(g)
 }
 
-// adoptRedactions notes the redactions of a chunk, of which the event that they are about may be in it too, and takes away what stood in the
-// place of data that came redacted: only then a body may go.
+// adoptRedactions notes the redactions of a chunk, of which the event that they are about may be in it too, and takes away what stood in
+// the place of data that came redacted: only then a body may go.
 func (j *Journal) adoptRedactions(no int64, events []event.Event, withheld map[id.Event]uint64) error {
 	for i := range events {
 		if events[i].Type != event.RedactedType {

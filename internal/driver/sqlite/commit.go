@@ -82,8 +82,8 @@ func (j *Journal) write(g *group) error {
 	return j.durable.later(func() error { return w.exec(`COMMIT`) })
 }
 
-// transact runs do, in the committer's place, in a transaction of its own: all of it is recorded, durably, or nothing. Where it is not known
-// which of the two, the journal is shut.
+// transact runs do, in the committer's place, in a transaction of its own: all of it is recorded, durably, or nothing. Where it is not
+// known which of the two, the journal is shut.
 func (j *Journal) transact(do func() error) error {
 	if err := j.w.exec(`BEGIN IMMEDIATE`); err != nil {
 		return err

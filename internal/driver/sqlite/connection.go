@@ -31,8 +31,9 @@ func (c *connection) close() error {
 	return errors.Join(append(errs, c.conn.Close())...)
 }
 
-// rows prepares a statement, once, and binds its parameters: int64, uint64, string and []byte. A limit is written `? + 0`: SQLite plans for the
-// value of one that is a parameter alone, and so compiles the statement anew each time it is bound (8 us in the place of 1, and 40 for a join).
+// rows prepares a statement, once, and binds its parameters: int64, uint64, string and []byte. A limit is written `? + 0`: SQLite plans
+// for the value of one that is a parameter alone, and so compiles the statement anew each time it is bound (8 us in the place of 1, and
+// 40 for a join).
 func (c *connection) rows(sql string, args ...any) (*sqlite3.Stmt, error) {
 	s := c.stmts[sql]
 	if s == nil {
@@ -106,7 +107,8 @@ func (c *connection) insertBatches(batches []plannedBatch, list []located) ([]lo
 		b := &batches[i]
 		for k := range b.events {
 			e := &b.events[k]
-			at := located{placeOf(b.tenantNo, e.Seq), b.streams[k], int64(e.StreamSeq), string(e.Run), string(e.Correlation), journal.EntityText(e), string(e.Step), string(e.Thread), string(e.Causation)}
+			at := located{placeOf(b.tenantNo, e.Seq), b.streams[k], int64(e.StreamSeq), string(e.Run), string(e.Correlation), journal.EntityText(e),
+				string(e.Step), string(e.Thread), string(e.Causation)}
 			rows, list = append(rows, row{e, at, b.types[k]}), append(list, at)
 			if e.Type == event.RedactedType {
 				if err := c.insertRedaction(at.place, e); err != nil {
@@ -150,7 +152,8 @@ type row struct {
 
 // The statements that write events and their bodies, one and many.
 const (
-	insertOne     = `INSERT INTO events (place, stream, stream_seq, type, id, recorded_at, correlation, run, entity, record) VALUES ` + eventRow
+	insertOne = `INSERT INTO events (place, stream, stream_seq, type, id, recorded_at, correlation, run, entity, record) VALUES ` +
+		eventRow
 	insertOneBody = `INSERT INTO bodies (place, body, generation) VALUES ` + bodyRow
 	eventRow      = `(?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
 	bodyRow       = `(?, ?, ?)`
@@ -182,7 +185,8 @@ func (c *connection) insertRows(events, bodies string, rows []row) error {
 		c.buf = journal.AppendRecord(c.buf[:0], r.Event)
 		p := 10 * i
 		err := errors.Join(
-			s.BindInt64(p+1, r.at.place), s.BindInt64(p+2, r.at.stream), s.BindInt64(p+3, r.at.streamSeq), s.BindInt64(p+4, r.typ), s.BindBlob(p+5, uuid[:]),
+			s.BindInt64(p+1, r.at.place), s.BindInt64(p+2, r.at.stream), s.BindInt64(p+3, r.at.streamSeq), s.BindInt64(p+4, r.typ), s.BindBlob(p+5,
+				uuid[:]),
 			s.BindInt64(p+6, r.RecordedAt.UnixMicro()), s.BindText(p+7, r.at.correlation), bindOptional(s, p+8, r.at.run),
 			bindOptional(s, p+9, r.at.entity), s.BindBlob(p+10, c.buf))
 		if err != nil {
@@ -251,12 +255,14 @@ func (c *connection) writeDocument(d *plannedDocument) error {
 		return fmt.Errorf("write a document: %w", err)
 	}
 	for _, old := range d.removed {
-		if err := c.exec(`DELETE FROM entries WHERE projection = ? AND workspace = ? AND name = ? AND value = ? AND key = ?`, d.projection, d.tenantNo, old.Name, old.Value, d.ref.Key); err != nil {
+		if err := c.exec(`DELETE FROM entries WHERE projection = ? AND workspace = ? AND name = ? AND value = ? AND key = ?`, d.projection,
+			d.tenantNo, old.Name, old.Value, d.ref.Key); err != nil {
 			return err
 		}
 	}
 	for _, added := range d.added {
-		if err := c.exec(`INSERT INTO entries (projection, workspace, name, value, key) VALUES (?, ?, ?, ?, ?)`, d.projection, d.tenantNo, added.Name, added.Value, d.ref.Key); err != nil {
+		if err := c.exec(`INSERT INTO entries (projection, workspace, name, value, key) VALUES (?, ?, ?, ?, ?)`, d.projection, d.tenantNo,
+			added.Name, added.Value, d.ref.Key); err != nil {
 			return err
 		}
 	}

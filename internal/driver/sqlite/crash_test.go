@@ -262,7 +262,8 @@ func (c *trial) try(m *platter.Moment, torn int) {
 // report says what was tried; different states fewer than least mean that the workload does too little.
 func (c *trial) report(disk *platter.Disk, least int) {
 	c.t.Helper()
-	c.t.Logf("%d steps, %d batches; states: %d killed, %d halved, %d cut, %d torn; %d different ones opened", disk.Len(), len(c.sizes), c.killed, c.halved, c.cut, c.torn, len(c.seen))
+	c.t.Logf("%d steps, %d batches; states: %d killed, %d halved, %d cut, %d torn; %d different ones opened", disk.Len(), len(c.sizes),
+		c.killed, c.halved, c.cut, c.torn, len(c.seen))
 	if len(c.seen) < least {
 		c.t.Errorf("%d different states, want at least %d", len(c.seen), least)
 	}

@@ -53,7 +53,8 @@ func (j *Journal) Lend(ctx context.Context, ws id.Workspace, name, key string) (
 	no := j.watch.number(ws)
 	err := j.reading(ctx, func(r *connection) error {
 		_, err := r.one(func(s *sqlite3.Stmt) { d = scanDocument(s) },
-			`SELECT d.key, d.version, d.seq, d.body FROM projections p JOIN documents d ON d.projection = p.no AND d.workspace = ? AND d.key = ? WHERE p.name = ?`,
+			`SELECT d.key, d.version, d.seq, d.body FROM projections p JOIN documents d ON d.projection = p.no AND d.workspace = ? AND d.key = ? `+
+				`WHERE p.name = ?`,
 			no, key, name)
 		return err
 	})
@@ -112,7 +113,8 @@ func (j *Journal) Entries(ctx context.Context, ws id.Workspace, name string) (en
 		}
 	}
 	err = j.reading(ctx, func(r *connection) error {
-		rows, err := r.rows(`SELECT name, value, key FROM entries WHERE projection = (SELECT no FROM projections WHERE name = ?) AND workspace = ?`, name, no)
+		rows, err := r.rows(`SELECT name, value, key FROM entries WHERE projection = (SELECT no FROM projections WHERE name = ?) AND workspace `+
+			`= ?`, name, no)
 		if err != nil {
 			return err
 		}
@@ -127,13 +129,14 @@ func (j *Journal) Entries(ctx context.Context, ws id.Workspace, name string) (en
 	return entries, true, err
 }
 
-// listing writes a query in SQL; the index of the keys, or that of the entries, gives both the selection and the order. It returns so many more
-// than the query's limit.
+// listing writes a query in SQL; the index of the keys, or that of the entries, gives both the selection and the order. It returns so
+// many more than the query's limit.
 func listing(q projection.Query, no int64, more int) (string, []any) {
 	table, key := `documents d INDEXED BY sqlite_autoindex_documents_1`, `d.key`
 	where, args := `d.projection = (SELECT no FROM projections WHERE name = ?) AND d.workspace = ?`, []any{q.Name, no}
 	if q.Index != (projection.Index{}) {
-		table, key = `entries n CROSS JOIN documents d INDEXED BY sqlite_autoindex_documents_1 ON d.projection = n.projection AND d.workspace = n.workspace AND d.key = n.key`, `n.key`
+		table, key = `entries n CROSS JOIN documents d INDEXED BY sqlite_autoindex_documents_1 ON d.projection = n.projection AND d.workspace `+
+			`= n.workspace AND d.key = n.key`, `n.key`
 		where = `n.projection = (SELECT no FROM projections WHERE name = ?) AND n.workspace = ? AND n.name = ? AND n.value = ?`
 		args = append(args, q.Index.Name, q.Index.Value)
 	}
@@ -174,8 +177,8 @@ func (j *Journal) Rebuild(ctx context.Context, name string) error {
 	}})
 }
 
-// Current returns those of the definitions whose documents the file holds in their version. All of them, unless an earlier program wrote the
-// log and none has opened it for writing since.
+// Current returns those of the definitions whose documents the file holds in their version. All of them, unless an earlier program wrote
+// the log and none has opened it for writing since.
 func (j *Journal) Current(ctx context.Context) ([]projection.Definition, error) {
 	var current []projection.Definition
 	err := j.reading(ctx, func(r *connection) error {
@@ -203,7 +206,8 @@ func (c *connection) projections() (map[string]int64, error) {
 	return live, finish(rows)
 }
 
-// openProjections makes the documents agree with the definitions: it rebuilds what has a new version and drops what nobody defines any more.
+// openProjections makes the documents agree with the definitions: it rebuilds what has a new version and drops what nobody defines any
+// more.
 func (j *Journal) openProjections(ctx context.Context) error {
 	live, err := j.w.projections()
 	if err != nil {
@@ -268,14 +272,16 @@ func (j *Journal) swap(ctx context.Context, defs []projection.Definition, droppe
 		if old[name] == 0 {
 			continue
 		}
-		for _, sql := range []string{`DELETE FROM projections WHERE no = ?`, `DELETE FROM entries WHERE projection = ?`, `DELETE FROM documents WHERE projection = ?`} {
+		for _, sql := range []string{`DELETE FROM projections WHERE no = ?`, `DELETE FROM entries WHERE projection = ?`,
+			`DELETE FROM documents WHERE projection = ?`} {
 			if err := j.w.exec(sql, old[name]); err != nil {
 				return err
 			}
 		}
 	}
 	for _, def := range defs {
-		if err := j.w.exec(`INSERT INTO projections (no, name, version) VALUES (?, ?, ?)`, beside.projections[def.Name], def.Name, int64(def.Version)); err != nil {
+		if err := j.w.exec(`INSERT INTO projections (no, name, version) VALUES (?, ?, ?)`, beside.projections[def.Name], def.Name,
+			int64(def.Version)); err != nil {
 			return err
 		}
 	}

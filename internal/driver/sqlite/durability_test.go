@@ -8,8 +8,8 @@ import (
 	"agentbox/internal/kernel/journal"
 )
 
-// Who has read a commit that was handed to the operating system and then failed is told that the log is shut; who waits for one that is on its
-// way to the disk goes on waiting for that.
+// Who has read a commit that was handed to the operating system and then failed is told that the log is shut; who waits for one that is
+// on its way to the disk goes on waiting for that.
 func TestNobodyWaitsForACommitThatFailed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &durability{}

@@ -77,14 +77,16 @@ func (f *faultyFile) Sync(flags vfs.SyncFlag) error {
 	return f.File.Sync(flags)
 }
 
-// A disk that fills up or breaks shuts the log: every append that was acknowledged is there afterwards, and none was acknowledged that is not.
+// A disk that fills up or breaks shuts the log: every append that was acknowledged is there afterwards, and none was acknowledged that is
+// not.
 func TestDiskFails(t *testing.T) {
 	for _, c := range []struct {
 		call  string
 		after int64
 		err   error
 	}{
-		{"write", 0, sqlite3.FULL}, {"write", 1, sqlite3.FULL}, {"write", 7, sqlite3.IOERR_WRITE}, {"write", 60, sqlite3.FULL}, {"write", 233, sqlite3.IOERR_WRITE},
+		{"write", 0, sqlite3.FULL}, {"write", 1, sqlite3.FULL}, {"write", 7, sqlite3.IOERR_WRITE}, {"write", 60, sqlite3.FULL}, {"write", 233,
+			sqlite3.IOERR_WRITE},
 		{"sync", 0, sqlite3.IOERR_FSYNC}, {"sync", 1, sqlite3.IOERR_FSYNC}, {"sync", 9, sqlite3.IOERR_FSYNC},
 	} {
 		t.Run(fmt.Sprintf("%s %d %v", c.call, c.after, c.err), func(t *testing.T) {
@@ -94,7 +96,8 @@ func TestDiskFails(t *testing.T) {
 			defer vfs.Unregister("faulty")
 			setup := journaltest.NewSetup(journaltest.Notes(1), journaltest.Rooms(1))
 			path := filepath.Join(t.TempDir(), "log.db")
-			options := sqlite.Options{Path: path, Definitions: setup.Definitions, Clock: setup.Clock, IDs: setup.IDs, Entropy: setup.Entropy, VFS: "faulty"}
+			options := sqlite.Options{Path: path, Definitions: setup.Definitions, Clock: setup.Clock, IDs: setup.IDs, Entropy: setup.Entropy,
+				VFS: "faulty"}
 			log, err := sqlite.Open(t.Context(), options)
 			if err != nil {
 				t.Fatal(err)
@@ -160,14 +163,15 @@ func TestNothingCanBeOpened(t *testing.T) {
 	}
 }
 
-// A log that a full disk has shut is opened again when there is room: all that was acknowledged is there, nothing else is, and it goes on. So
-// it does each time, wherever in a commit the disk was full; where the disk forgot what it was told to keep, it does not.
+// A log that a full disk has shut is opened again when there is room: all that was acknowledged is there, nothing else is, and it goes
+// on. So it does each time, wherever in a commit the disk was full; where the disk forgot what it was told to keep, it does not.
 func TestMend(t *testing.T) {
 	f := &faults{VFSFilename: vfs.Find("").(vfs.VFSFilename), call: "write", err: sqlite3.FULL}
 	vfs.Register("mended", f)
 	defer vfs.Unregister("mended")
 	setup := journaltest.NewSetup(journaltest.Notes(1), journaltest.Rooms(1))
-	options := sqlite.Options{Path: filepath.Join(t.TempDir(), "log.db"), Definitions: setup.Definitions, Clock: setup.Clock, IDs: setup.IDs, Entropy: setup.Entropy, VFS: "mended"}
+	options := sqlite.Options{Path: filepath.Join(t.TempDir(), "log.db"), Definitions: setup.Definitions, Clock: setup.Clock, IDs: setup.IDs,
+		Entropy: setup.Entropy, VFS: "mended"}
 	log, err := sqlite.Open(t.Context(), options)
 	if err != nil {
 		t.Fatal(err)
@@ -257,7 +261,8 @@ func storm(t *testing.T, log journal.Journal, midway func()) map[id.Event]uint64
 				if i == 3 {
 					begun.Done()
 				}
-				receipt, err := log.Append(t.Context(), journaltest.Batch(journaltest.InRoom(journaltest.Room, strings.Repeat("x", i%50*10)).About("note", fmt.Sprint("n", w%5))))
+				receipt, err := log.Append(t.Context(), journaltest.Batch(journaltest.InRoom(journaltest.Room, strings.Repeat("x",
+					i%50*10)).About("note", fmt.Sprint("n", w%5))))
 				if err != nil {
 					if !errors.Is(err, journal.ErrClosed) {
 						t.Errorf("append: %v, want %v", err, journal.ErrClosed)
@@ -296,7 +301,8 @@ func checkAll(t *testing.T, log *sqlite.Journal, acknowledged map[id.Event]uint6
 	if after := journaltest.Documents(t, log, "notes", "rooms"); after != before {
 		t.Errorf("documents after a rebuild\n got %s\nwant %s", after, before)
 	}
-	if _, err := log.Append(t.Context(), event.Batch{Workspace: journaltest.Workspace, Drafts: []event.Draft{journaltest.Draft("on")}}); err != nil {
+	if _, err := log.Append(t.Context(), event.Batch{Workspace: journaltest.Workspace,
+		Drafts: []event.Draft{journaltest.Draft("on")}}); err != nil {
 		t.Errorf("the log does not go on: %v", err)
 	}
 }

@@ -119,7 +119,9 @@ func (j *Journal) recover(ctx context.Context, unfolded ...string) error {
 	}
 	for ws, t := range l.tenants {
 		if t.flushed > t.head {
-			return fault.New(fault.Internal, "log_damaged", "workspace %s ends at event %d, and its tables are said to know event %d: a row of it was changed; run agentbox audit verify", ws, t.head, t.flushed)
+			return fault.New(fault.Internal, "log_damaged",
+				"workspace %s ends at event %d, and its tables are said to know event %d: a row of it was changed; run agentbox audit verify", ws,
+				t.head, t.flushed)
 		}
 	}
 	lagging := l.lagging()
@@ -202,7 +204,8 @@ func (l *ledger) refold(ws id.Workspace, events []event.Event) error {
 			return err
 		}
 		if at == nil {
-			return fault.New(fault.Internal, "log_damaged", "the stream %s %s of workspace %s is not there; run agentbox audit verify", e.Stream.Type, e.Stream.ID, ws)
+			return fault.New(fault.Internal, "log_damaged", "the stream %s %s of workspace %s is not there; run agentbox audit verify",
+				e.Stream.Type, e.Stream.ID, ws)
 		}
 		if e.StreamSeq > at.tip.Seq {
 			l.extend(at, e)
@@ -230,13 +233,15 @@ func (l *ledger) refold(ws id.Workspace, events []event.Event) error {
 }
 
 func missing(ws id.Workspace, head, from uint64) error {
-	return fault.New(fault.Internal, "log_damaged", "workspace %s has %d events and none from %d on; run agentbox audit verify", ws, head, from)
+	return fault.New(fault.Internal, "log_damaged", "workspace %s has %d events and none from %d on; run agentbox audit verify", ws, head,
+		from)
 }
 
-// ends returns the ends of the streams of a workspace, by their number, as the events have them that the tables lag behind. The last event has
-// to be the one that was last: where it is another, its stream's end is said to have the hash that is missing.
+// ends returns the ends of the streams of a workspace, by their number, as the events have them that the tables lag behind. The last
+// event has to be the one that was last: where it is another, its stream's end is said to have the hash that is missing.
 func (c *connection) ends(no int64) (map[int64]journal.Tip, error) {
-	rows, err := c.rows(`SELECT e.stream, e.stream_seq, e.record FROM workspaces w CROSS JOIN events e ON e.place > (w.no << ?1) + w.flushed AND e.place <= (w.no << ?1) + w.head
+	rows, err := c.rows(`SELECT e.stream, e.stream_seq, e.record FROM workspaces w CROSS JOIN events e ON e.place > (w.no << ?1) + w.flushed
+		AND e.place <= (w.no << ?1) + w.head
 		WHERE w.no = ?2 ORDER BY e.place`, int64(seqBits), no)
 	if err != nil {
 		return nil, err
@@ -255,7 +260,8 @@ func (c *connection) ends(no int64) (map[int64]journal.Tip, error) {
 			copy(last.Hash[:], s.ColumnRawBlob(3))
 			ends[s.ColumnInt64(0)] = last
 		}
-	}, `SELECT e.stream, e.stream_seq, e.record, w.last FROM workspaces w JOIN events e ON e.place = (w.no << ?1) + w.head WHERE w.no = ?2 AND w.flushed <= w.head AND length(w.last) = 32`,
+	}, `SELECT e.stream, e.stream_seq, e.record, w.last FROM workspaces w JOIN events e ON e.place = (w.no << ?1) + w.head WHERE w.no = ?2 `+
+		`AND w.flushed <= w.head AND length(w.last) = 32`,
 		int64(seqBits), no)
 	return ends, err
 }
@@ -317,12 +323,13 @@ func selects(q projection.Query, key string, indexes []projection.Index) bool {
 	return q.Index == projection.Index{} || slices.Contains(indexes, q.Index)
 }
 
-// list reads what a query selects from the table, with what that lags behind in its place: one state of the log, for the shelf was looked at
-// before, and the file says up to which event it goes.
+// list reads what a query selects from the table, with what that lags behind in its place: one state of the log, for the shelf was looked
+// at before, and the file says up to which event it goes.
 func (c *connection) list(q projection.Query, no int64, n newer) (docs []projection.Document, err error) {
 	flushed := uint64(0)
 	if len(n.seqs) > 0 {
-		if _, err := c.one(func(s *sqlite3.Stmt) { flushed = uint64(s.ColumnInt64(0)) }, `SELECT flushed FROM workspaces WHERE no = ?`, no); err != nil {
+		if _, err := c.one(func(s *sqlite3.Stmt) { flushed = uint64(s.ColumnInt64(0)) }, `SELECT flushed FROM workspaces WHERE no = ?`,
+			no); err != nil {
 			return nil, err
 		}
 		n.docs = slices.DeleteFunc(n.docs, func(d changedDocument) bool { return d.seq <= flushed })

@@ -50,7 +50,8 @@ func lag(t testing.TB, path string) (events, documents int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for sql, n := range map[string]*int{`SELECT coalesce(sum(head - flushed), 0) FROM workspaces`: &events, `SELECT count(*) FROM documents`: &documents} {
+	for sql, n := range map[string]*int{`SELECT coalesce(sum(head - flushed), 0) FROM workspaces`: &events,
+		`SELECT count(*) FROM documents`: &documents} {
 		s, _, err := conn.Prepare(sql)
 		if err != nil {
 			t.Fatal(err)
@@ -71,7 +72,8 @@ func lag(t testing.TB, path string) (events, documents int) {
 // still opens a log whose committer never tidies up, so that its files can be copied.
 func still(t testing.TB, setup journaltest.Setup, path string) *sqlite.Journal {
 	t.Helper()
-	log, err := sqlite.Open(t.Context(), sqlite.Options{Path: path, Definitions: setup.Definitions, Clock: stampsOnly{setup.Clock}, IDs: setup.IDs, Entropy: setup.Entropy})
+	log, err := sqlite.Open(t.Context(), sqlite.Options{Path: path, Definitions: setup.Definitions, Clock: stampsOnly{setup.Clock},
+		IDs: setup.IDs, Entropy: setup.Entropy})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,7 +82,8 @@ func still(t testing.TB, setup journaltest.Setup, path string) *sqlite.Journal {
 
 // asked is a random list.
 func asked(r *rapid.T) projection.Query {
-	q := projection.Query{Workspace: journaltest.Workspace, Name: "notes", Newest: rapid.Bool().Draw(r, "newest"), Limit: rapid.IntRange(1, 5).Draw(r, "limit")}
+	q := projection.Query{Workspace: journaltest.Workspace, Name: "notes", Newest: rapid.Bool().Draw(r, "newest"), Limit: rapid.IntRange(1,
+		5).Draw(r, "limit")}
 	if rapid.Bool().Draw(r, "goes on") {
 		q.After = fmt.Sprint("n", rapid.IntRange(0, 8).Draw(r, "after"))
 	}
@@ -93,11 +96,12 @@ func asked(r *rapid.T) projection.Query {
 	return q
 }
 
-// Whatever part of the documents is in the tables and whatever part is not, every list, document and end of a stream is what a log in memory
-// gives: in the running daemon, in one that comes after a kill, and for who looks at the file from outside.
+// Whatever part of the documents is in the tables and whatever part is not, every list, document and end of a stream is what a log in
+// memory gives: in the running daemon, in one that comes after a kill, and for who looks at the file from outside.
 func TestListsWhileTheTablesLag(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
-		disk, mem := journaltest.NewSetup(journaltest.Notes(1), journaltest.Rooms(1)), journaltest.NewSetup(journaltest.Notes(1), journaltest.Rooms(1))
+		disk, mem := journaltest.NewSetup(journaltest.Notes(1), journaltest.Rooms(1)), journaltest.NewSetup(journaltest.Notes(1),
+			journaltest.Rooms(1))
 		model, err := memory.NewJournal(mem.Definitions, mem.Clock, mem.IDs, mem.Entropy)
 		if err != nil {
 			r.Fatal(err)
@@ -259,7 +263,8 @@ func TestTablesLagByBytes(t *testing.T) {
 	}
 }
 
-// A batch that cannot be folded takes back what it has changed in memory, and nothing of what was acknowledged before it and is not in the tables.
+// A batch that cannot be folded takes back what it has changed in memory, and nothing of what was acknowledged before it and is not in
+// the tables.
 func TestRefusedBatchLeavesWhatTheTablesLagBehind(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "log.db")
 	log := still(t, journaltest.NewSetup(journaltest.Notes(1)), path)
@@ -287,7 +292,8 @@ func TestRefusedBatchLeavesWhatTheTablesLagBehind(t *testing.T) {
 func TestLaggingDocumentsNeedTheKeys(t *testing.T) {
 	setup := journaltest.NewSetup(journaltest.Notes(1))
 	path := filepath.Join(t.TempDir(), "log.db")
-	o := sqlite.Options{Path: path, Definitions: setup.Definitions, Clock: stampsOnly{setup.Clock}, IDs: setup.IDs, Entropy: setup.Entropy, Keys: memory.NewKeys(rand.Reader)}
+	o := sqlite.Options{Path: path, Definitions: setup.Definitions, Clock: stampsOnly{setup.Clock}, IDs: setup.IDs, Entropy: setup.Entropy,
+		Keys: memory.NewKeys(rand.Reader)}
 	log, err := sqlite.Open(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)

@@ -25,7 +25,8 @@ func (j *Journal) Hashes(ctx context.Context, ws id.Workspace, from uint64, limi
 		return &journal.Damage{Workspace: ws, Seq: from + uint64(len(hashes)), Detail: detail}
 	}
 	err := j.reading(ctx, func(r *connection) error {
-		rows, err := r.rows(`SELECT place, record FROM events NOT INDEXED WHERE place BETWEEN ? AND ? ORDER BY place`, placeOf(no, from), placeOf(no, last))
+		rows, err := r.rows(`SELECT place, record FROM events NOT INDEXED WHERE place BETWEEN ? AND ? ORDER BY place`, placeOf(no, from),
+			placeOf(no, last))
 		if err != nil {
 			return err
 		}

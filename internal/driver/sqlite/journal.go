@@ -79,8 +79,9 @@ type request struct {
 func newJournal(o Options, set *projection.Set) *Journal {
 	j := &Journal{
 		options: o, set: set, planner: journal.NewPlanner(o.Clock, o.IDs, o.Entropy),
-		pool: make(chan *connection, readers), queue: make(chan *request, maxGroup), groups: make(chan *group), written: make(chan *group, 1), ready: make(chan struct{}, 1),
-		stop: make(chan struct{}), done: make(chan struct{}),
+		pool: make(chan *connection, readers), queue: make(chan *request, maxGroup), groups: make(chan *group), written: make(chan *group, 1),
+		ready: make(chan struct{}, 1),
+		stop:  make(chan struct{}), done: make(chan struct{}),
 	}
 	j.ledger.set, j.seals.Keys = set, o.Keys
 	for range readers {

@@ -56,7 +56,8 @@ func write(path string) error {
 	for w := range 8 {
 		wg.Go(func() {
 			for i := 0; ; i++ {
-				drafts := journaltest.Batch(journaltest.InRoom(journaltest.Room, strings.Repeat("x", i%7*100)).About("note", fmt.Sprint("n", w)), journaltest.Draft("y"))
+				drafts := journaltest.Batch(journaltest.InRoom(journaltest.Room, strings.Repeat("x", i%7*100)).About("note", fmt.Sprint("n", w)),
+					journaltest.Draft("y"))
 				receipt, err := log.Append(ctx, drafts)
 				if err != nil {
 					return

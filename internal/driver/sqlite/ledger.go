@@ -143,14 +143,17 @@ func (l *ledger) load(ctx context.Context, r *connection) error {
 }
 
 // errOrphans refuses a log of which a workspace was taken away: what is left of it would be hidden, and its place given to another.
-var errOrphans = fault.New(fault.Internal, "log_damaged", "the log holds events of a workspace that it does not name any more: a row of it was removed").
+var errOrphans = fault.New(fault.Internal, "log_damaged",
+	"the log holds events of a workspace that it does not name any more: a row of it was removed").
 	With("put the log back from a copy that agentbox audit verify finds intact")
 
-// findOrphans steps from workspace to workspace of the streams, and looks at the two ends of the events: what it reads does not grow with the log.
+// findOrphans steps from workspace to workspace of the streams, and looks at the two ends of the events: what it reads does not grow with
+// the log.
 const findOrphans = `WITH RECURSIVE streamed (no) AS (
 		SELECT min(workspace) FROM streams
 		UNION ALL SELECT (SELECT min(workspace) FROM streams WHERE workspace > streamed.no) FROM streamed WHERE streamed.no IS NOT NULL)
-	SELECT 1 FROM (SELECT no FROM streamed UNION ALL SELECT (SELECT min(place) FROM events) >> ?1 UNION ALL SELECT (SELECT max(place) FROM events) >> ?1)
+	SELECT 1 FROM (SELECT no FROM streamed UNION ALL SELECT (SELECT min(place) FROM events) >> ?1 UNION ALL SELECT (SELECT max(place) FROM
+	events) >> ?1)
 	WHERE no IS NOT NULL AND no NOT IN (SELECT no FROM workspaces) LIMIT 1`
 
 // orphans reports events or streams whose workspace is not there.
@@ -324,7 +327,8 @@ func (l *ledger) folio(ref projection.Ref) (*folio, error) {
 		_, err = l.read(func(row *sqlite3.Stmt) {
 			f.no, version, seq = row.ColumnInt64(0), uint64(row.ColumnInt64(1)), uint64(row.ColumnInt64(2))
 			body = row.ColumnBlob(3, nil)
-		}, `SELECT no, version, seq, body FROM documents WHERE projection = ? AND workspace = ? AND key = ?`, l.projections[ref.Name], t.no, ref.Key)
+		}, `SELECT no, version, seq, body FROM documents WHERE projection = ? AND workspace = ? AND key = ?`, l.projections[ref.Name], t.no,
+			ref.Key)
 		if err != nil {
 			return nil, err
 		}
@@ -351,7 +355,8 @@ func (l *ledger) take(b event.Batch, events []event.Event) (plannedBatch, error)
 		t = &tenant{no: l.nextTenant}
 		l.tenants[b.Workspace] = t
 	}
-	planned := plannedBatch{tenantNo: t.no, key: b.Key, digest: b.Digest, events: events, streams: make([]int64, len(events)), types: make([]int64, len(events))}
+	planned := plannedBatch{tenantNo: t.no, key: b.Key, digest: b.Digest, events: events, streams: make([]int64, len(events)),
+		types: make([]int64, len(events))}
 	if t.head+uint64(len(events)) > maxSeq {
 		return planned, fault.New(fault.Exhausted, "log_full", "a workspace holds at most %d events", uint64(maxSeq))
 	}

@@ -62,8 +62,8 @@ func (f *logFile) flush() error {
 	return asWrite(err)
 }
 
-// asWrite marks an error as one of writing, for it may come up in a Sync, whose errors mean something else: after those nobody knows what the
-// disk has.
+// asWrite marks an error as one of writing, for it may come up in a Sync, whose errors mean something else: after those nobody knows what
+// the disk has.
 func asWrite(err error) error {
 	var failed *os.PathError
 	switch {

@@ -22,11 +22,12 @@ var (
 	errShut = fault.New(journal.ErrClosed.Kind, journal.ErrClosed.Code,
 		"the log could not be written, and nothing is done without it; it opens again by itself once its disk is well and has room")
 	errUnsure = fault.New(journal.ErrClosed.Kind, journal.ErrClosed.Code,
-		"the disk did not keep what was written to the log, and nothing is done without it; see that the disk is well, then start the daemon again")
+		"the disk did not keep what was written to the log, and nothing is done without it; see that the disk is well, then start the daemon "+
+			"again")
 )
 
-// fail shuts the log after a write that failed, until Mend has found out what is on the disk. Where the disk was told to keep what was written
-// and did not, nobody in this process can: it may have forgotten that it did not, and a second try would succeed.
+// fail shuts the log after a write that failed, until Mend has found out what is on the disk. Where the disk was told to keep what was
+// written and did not, nobody in this process can: it may have forgotten that it did not, and a second try would succeed.
 func (j *Journal) fail(err error) *fault.Error {
 	if errors.Is(err, sqlite3.IOERR_FSYNC) || errors.Is(err, sqlite3.IOERR_DIR_FSYNC) || j.durable.isLost() {
 		j.unsure.Store(true)
@@ -48,8 +49,9 @@ func (j *Journal) Writable() error {
 	return nil
 }
 
-// Mend opens a log again that a write error has shut, where that is safe: the disk takes a transaction again, and the log ends exactly where
-// those were told who appended. What was not acknowledged is gone. Of a log that is open it asks nothing. The error is why it stays shut.
+// Mend opens a log again that a write error has shut, where that is safe: the disk takes a transaction again, and the log ends exactly
+// where those were told who appended. What was not acknowledged is gone. Of a log that is open it asks nothing. The error is why it stays
+// shut.
 func (j *Journal) Mend(ctx context.Context) error {
 	failed := j.failed.Load()
 	if failed == nil {
@@ -161,11 +163,12 @@ func (j *Journal) countUnindexed() error {
 	return err
 }
 
-// asAcknowledged holds the end of every workspace against what those were told who appended: it lies where they were told, its event is what
-// was chained, and there is none behind it.
+// asAcknowledged holds the end of every workspace against what those were told who appended: it lies where they were told, its event is
+// what was chained, and there is none behind it.
 func (j *Journal) asAcknowledged() error {
 	broken := func(ws id.Workspace, format string, args ...any) error {
-		return fault.New(fault.Internal, "log_damaged", "after a write error the log of %s is not the one that was acknowledged: %s", ws, fmt.Sprintf(format, args...)).
+		return fault.New(fault.Internal, "log_damaged", "after a write error the log of %s is not the one that was acknowledged: %s", ws,
+			fmt.Sprintf(format, args...)).
 			With("start the daemon again; agentbox audit verify says what is there")
 	}
 	for ws, t := range j.ledger.tenants {

@@ -25,7 +25,8 @@ func (j *Journal) migrate(conn *sqlite3.Conn) error {
 		if j.options.Existing {
 			return ErrEmpty
 		}
-		script := fmt.Sprintf("BEGIN IMMEDIATE;\n%s\nPRAGMA application_id = %d;\nPRAGMA user_version = %d;\nCOMMIT;", schema, applicationID, schemaVersion)
+		script := fmt.Sprintf("BEGIN IMMEDIATE;\n%s\nPRAGMA application_id = %d;\nPRAGMA user_version = %d;\nCOMMIT;", schema, applicationID,
+			schemaVersion)
 		if err := conn.Exec(script); err != nil {
 			return fmt.Errorf("make the tables of the log: %w", err)
 		}
@@ -68,8 +69,10 @@ const lastOfVersion2 = `coalesce((SELECT substr(record, -40, 32) FROM events WHE
 // laidOver makes the tables of each version look like those of the next.
 var laidOver = map[int]string{
 	1: asOfVersion1,
-	2: `CREATE TEMP VIEW workspaces AS SELECT no, name, head, 0 AS indexed, head AS flushed, ` + lastOfVersion2 + ` AS last FROM main.workspaces`,
-	3: `CREATE TEMP VIEW IF NOT EXISTS workspaces AS SELECT no, name, head, 0 AS indexed, flushed, last FROM main.workspaces`, // its postings lack some
+	2: `CREATE TEMP VIEW workspaces AS SELECT no, name, head, 0 AS indexed, head AS flushed, ` + lastOfVersion2 +
+		` AS last FROM main.workspaces`,
+	// its postings lack some
+	3: `CREATE TEMP VIEW IF NOT EXISTS workspaces AS SELECT no, name, head, 0 AS indexed, flushed, last FROM main.workspaces`,
 	4: `CREATE TEMP VIEW IF NOT EXISTS workspaces AS SELECT no, name, head, 0 AS indexed, flushed, last FROM main.workspaces`, // and here too
 }
 

@@ -19,21 +19,24 @@ import (
 	"agentbox/internal/kernel/journal/journaltest"
 )
 
-// Whatever is appended, the file and the memory give the same answers, the same events and the same documents, byte for byte, over restarts.
+// Whatever is appended, the file and the memory give the same answers, the same events and the same documents, byte for byte, over
+// restarts.
 func TestSameAsMemory(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		dir, err := os.MkdirTemp(t.TempDir(), "")
 		if err != nil {
 			r.Fatal(err)
 		}
-		disk, mem := journaltest.NewSetup(journaltest.Notes(1), journaltest.Rooms(1)), journaltest.NewSetup(journaltest.Notes(1), journaltest.Rooms(1))
+		disk, mem := journaltest.NewSetup(journaltest.Notes(1), journaltest.Rooms(1)), journaltest.NewSetup(journaltest.Notes(1),
+			journaltest.Rooms(1))
 		model, err := memory.NewJournal(mem.Definitions, mem.Clock, mem.IDs, mem.Entropy)
 		if err != nil {
 			r.Fatal(err)
 		}
 		open := func() *sqlite.Journal {
 			// Neither the timers of the committer nor a restart may use up the clock that stamps.
-			log, err := sqlite.Open(t.Context(), sqlite.Options{Path: filepath.Join(dir, "log.db"), Definitions: disk.Definitions, Clock: stampsOnly{disk.Clock}, IDs: disk.IDs, Entropy: disk.Entropy})
+			log, err := sqlite.Open(t.Context(), sqlite.Options{Path: filepath.Join(dir, "log.db"), Definitions: disk.Definitions,
+				Clock: stampsOnly{disk.Clock}, IDs: disk.IDs, Entropy: disk.Entropy})
 			if err != nil {
 				r.Fatal(err)
 			}
@@ -111,10 +114,12 @@ func batch(r *rapid.T) event.Batch {
 		b.Drafts = append(b.Drafts, d)
 	}
 	if rapid.IntRange(0, 2).Draw(r, "batch keyed") == 0 {
-		b.Key, b.Digest = fmt.Sprint(rapid.IntRange(0, 3).Draw(r, "key")), event.DigestOf([]byte(fmt.Sprint(rapid.IntRange(0, 1).Draw(r, "command"))))
+		b.Key, b.Digest = fmt.Sprint(rapid.IntRange(0, 3).Draw(r, "key")), event.DigestOf([]byte(fmt.Sprint(rapid.IntRange(0, 1).Draw(r,
+			"command"))))
 	}
 	if rapid.IntRange(0, 3).Draw(r, "expects") == 0 {
-		b.Streams = []event.StreamVersion{{Stream: event.RoomStream(ws, room.Draw(r, "stream")), Version: uint64(rapid.IntRange(0, 4).Draw(r, "version"))}}
+		b.Streams = []event.StreamVersion{{Stream: event.RoomStream(ws, room.Draw(r, "stream")), Version: uint64(rapid.IntRange(0, 4).Draw(r,
+			"version"))}}
 	}
 	if rapid.IntRange(0, 3).Draw(r, "expects document") == 0 {
 		b.Documents = []event.DocumentVersion{{Projection: "notes", Key: "n1", Version: uint64(rapid.IntRange(0, 4).Draw(r, "document version"))}}

@@ -30,7 +30,8 @@ func ownObjects() (map[object]string, error) {
 }
 
 // objectsOf reads the objects of a database with their definitions. The definition of a table is what its columns are, for a table that a
-// migration has changed has another text than a new one. SQLite's own tables, which a person makes with ANALYZE, run no code and are left out.
+// migration has changed has another text than a new one. SQLite's own tables, which a person makes with ANALYZE, run no code and are left
+// out.
 func objectsOf(conn *sqlite3.Conn) (map[object]string, error) {
 	found := map[object]string{}
 	rows, _, err := conn.Prepare(`SELECT s.type, s.name, s.tbl_name, coalesce(s.sql, ''),
@@ -84,7 +85,8 @@ func foreign(conn *sqlite3.Conn) ([]string, error) {
 	return said, nil
 }
 
-// plainIndex reports whether an index is over columns alone, of all rows, and refuses none: such an index runs no code and changes no answer.
+// plainIndex reports whether an index is over columns alone, of all rows, and refuses none: such an index runs no code and changes no
+// answer.
 func plainIndex(conn *sqlite3.Conn, name string) bool {
 	rows, _, err := conn.Prepare(`SELECT count(*) FROM main.sqlite_schema s, pragma_index_list(s.tbl_name) l
 		WHERE s.type = 'index' AND s.name = ?1 AND l.name = ?1 AND l."unique" = 0 AND l.partial = 0
@@ -102,12 +104,13 @@ func ownSchema(conn *sqlite3.Conn) error {
 	if err != nil || len(said) == 0 {
 		return err
 	}
-	return fault.New(fault.Conflict, "log_schema_changed", "somebody changed the schema of the log: %s", strings.Join(said[:min(len(said), 5)], "; ")).
+	return fault.New(fault.Conflict, "log_schema_changed", "somebody changed the schema of the log: %s", strings.Join(said[:min(len(said), 5)],
+		"; ")).
 		With("keep a copy, run `agentbox audit verify`, and put log.db and log.db-wal back from a backup")
 }
 
-// Foreign returns what of the database's tables, indexes, triggers and views is not as the program makes it, each as a sentence. Of a log of
-// an earlier version, which the next daemon brings up to date, only what can run code is looked at.
+// Foreign returns what of the database's tables, indexes, triggers and views is not as the program makes it, each as a sentence. Of a log
+// of an earlier version, which the next daemon brings up to date, only what can run code is looked at.
 func (j *Journal) Foreign(ctx context.Context) (said []string, err error) {
 	err = j.reading(ctx, func(r *connection) error {
 		version, err := schemaOf(r.conn)

@@ -46,7 +46,8 @@ var (
 	// ErrInUse means that another process has the log open.
 	ErrInUse = fault.New(fault.Conflict, "log_in_use", "another daemon has this data directory open; stop it first, or use another one")
 	// ErrNewer means that a newer Agentbox wrote the log.
-	ErrNewer = fault.New(fault.Conflict, "log_too_new", "a newer version of Agentbox wrote this log; use that version, or restore a backup made with this one")
+	ErrNewer = fault.New(fault.Conflict, "log_too_new",
+		"a newer version of Agentbox wrote this log; use that version, or restore a backup made with this one")
 	// ErrEmpty means that the file holds no log, although there has to be one.
 	ErrEmpty = fault.New(fault.Conflict, "log_empty", "the file holds no log, although there was one")
 	// ErrForeign means that the file is some other program's database.
@@ -93,7 +94,8 @@ func Open(ctx context.Context, o Options) (*Journal, error) {
 	return j, nil
 }
 
-// OpenReadOnly opens a log to look at, beside a daemon or without one. It appends nothing, waits for nothing, and leaves the database as it is.
+// OpenReadOnly opens a log to look at, beside a daemon or without one. It appends nothing, waits for nothing, and leaves the database as
+// it is.
 func OpenReadOnly(ctx context.Context, o Options) (*Journal, error) {
 	set, err := projection.NewSet(o.Definitions)
 	if err != nil {
@@ -194,7 +196,8 @@ func (j *Journal) openReadOnly(ctx context.Context) error {
 // killed has left in a write-ahead log cannot be seen there without writing; then it is refused.
 func (j *Journal) connectUnwritable() (*sqlite3.Conn, error) {
 	if left, err := os.Stat(j.options.Path + "-wal"); err == nil && left.Size() > 0 {
-		return nil, fault.New(fault.Conflict, "log_unwritable", "the log was not closed, and its disk cannot be written; copy the data directory to another disk and look at the copy")
+		return nil, fault.New(fault.Conflict, "log_unwritable",
+			"the log was not closed, and its disk cannot be written; copy the data directory to another disk and look at the copy")
 	}
 	return j.connect(sqlite3.OPEN_READONLY, "immutable=1")
 }
@@ -236,7 +239,8 @@ func (j *Journal) connectReader() (*connection, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := conn.Exec(`PRAGMA query_only = ON; PRAGMA mmap_size = 0; PRAGMA trusted_schema = OFF; PRAGMA cache_size = -` + strconv.Itoa(readerCachePgs)); err != nil {
+	if err := conn.Exec(`PRAGMA query_only = ON; PRAGMA mmap_size = 0; PRAGMA trusted_schema = OFF; PRAGMA cache_size = -` +
+		strconv.Itoa(readerCachePgs)); err != nil {
 		return nil, errors.Join(fmt.Errorf("open the log for reading: %w", err), conn.Close())
 	}
 	return newConnection(conn, &j.seals), nil

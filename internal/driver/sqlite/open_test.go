@@ -37,7 +37,8 @@ func filled(t *testing.T) string {
 	path := filepath.Join(t.TempDir(), "log.db")
 	log := open(t, path)
 	for range 5 {
-		if _, err := log.Append(t.Context(), journaltest.Batch(journaltest.Draft("x").About("note", "n"), journaltest.InRoom(journaltest.Room, "y"))); err != nil {
+		if _, err := log.Append(t.Context(), journaltest.Batch(journaltest.Draft("x").About("note", "n"), journaltest.InRoom(journaltest.Room,
+			"y"))); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -67,7 +68,8 @@ func TestOpenRefuses(t *testing.T) {
 		want  error
 	}{
 		"a log of a newer program": {func(t *testing.T, path string) error { return raw(t, path, `PRAGMA user_version = 6`) }, sqlite.ErrNewer},
-		"another program's file":   {func(t *testing.T, path string) error { return raw(t, path, `PRAGMA application_id = 7`) }, sqlite.ErrForeign},
+		"another program's file": {func(t *testing.T, path string) error { return raw(t, path, `PRAGMA application_id = 7`) },
+			sqlite.ErrForeign},
 		"a database without a mark": {func(t *testing.T, path string) error {
 			return raw(t, path, `PRAGMA application_id = 0; PRAGMA user_version = 0`)
 		}, sqlite.ErrForeign},

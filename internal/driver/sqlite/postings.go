@@ -100,7 +100,8 @@ func (c *connection) post(postings []*posting) error {
 
 // located reads what the events between two places can be found by.
 func (c *connection) located(first, last int64) ([]located, error) {
-	rows, err := c.rows(`SELECT place, stream, stream_seq, run, correlation, entity, record FROM events WHERE place BETWEEN ? AND ? ORDER BY place`, first, last)
+	rows, err := c.rows(`SELECT place, stream, stream_seq, run, correlation, entity, record FROM events WHERE place BETWEEN ? AND ? ORDER `+
+		`BY place`, first, last)
 	if err != nil {
 		return nil, err
 	}
@@ -108,7 +109,8 @@ func (c *connection) located(first, last int64) ([]located, error) {
 	for rows.Step() {
 		f := journal.FiledOf(rows.ColumnRawBlob(6), "")
 		events = append(events, located{
-			rows.ColumnInt64(0), rows.ColumnInt64(1), rows.ColumnInt64(2), rows.ColumnText(3), rows.ColumnText(4), rows.ColumnText(5), string(f.Step), string(f.Thread), string(f.Cause),
+			rows.ColumnInt64(0), rows.ColumnInt64(1), rows.ColumnInt64(2), rows.ColumnText(3), rows.ColumnText(4), rows.ColumnText(5),
+			string(f.Step), string(f.Thread), string(f.Cause),
 		})
 	}
 	return events, finish(rows)

@@ -200,7 +200,8 @@ func (j *Journal) Streams(ctx context.Context, ws id.Workspace) ([]event.StreamV
 				return err
 			}
 			for rows.Step() {
-				head := event.StreamVersion{Stream: event.Stream{Type: rows.ColumnText(0), ID: rows.ColumnText(1)}, Version: uint64(rows.ColumnInt64(2))}
+				head := event.StreamVersion{Stream: event.Stream{Type: rows.ColumnText(0), ID: rows.ColumnText(1)},
+					Version: uint64(rows.ColumnInt64(2))}
 				copy(head.Hash[:], rows.ColumnRawBlob(3))
 				if end := ends[rows.ColumnInt64(4)]; end.Seq >= head.Version && end.Seq > 0 {
 					head.Version, head.Hash = end.Seq, end.Hash

@@ -19,7 +19,8 @@ func TestRecentEventsAreBounded(t *testing.T) {
 		if _, err := log.Append(t.Context(), note("a", fmt.Sprint(i))); err != nil {
 			t.Fatal(err)
 		}
-		if n, bytes := log.Recent(journaltest.Workspace); n != i+1 && n < sqlite.RecentEvents || n >= 2*sqlite.RecentEvents || bytes > sqlite.RecentBytes {
+		if n, bytes := log.Recent(journaltest.Workspace); n != i+1 && n < sqlite.RecentEvents || n >= 2*sqlite.RecentEvents ||
+			bytes > sqlite.RecentBytes {
 			t.Fatalf("after %d events: %d of %d bytes are kept", i+1, n, bytes)
 		}
 	}

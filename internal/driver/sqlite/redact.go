@@ -21,7 +21,8 @@ var _ journal.Redactor = (*Journal)(nil)
 const truncateTimeout = time.Second
 
 // errHeld means that another program reads the log.
-var errHeld = fault.New(fault.Unavailable, "log_held", "the data were destroyed, but another program reads an older state of the log, which still holds documents made of them").
+var errHeld = fault.New(fault.Unavailable, "log_held",
+	"the data were destroyed, but another program reads an older state of the log, which still holds documents made of them").
 	With("end the programs that read the data directory; the daemon clears the rest within a minute, or when it starts")
 
 // insertRedaction notes which event the event.redacted at a place is about. Its own record is written in the same transaction.
@@ -30,7 +31,8 @@ func (c *connection) insertRedaction(by int64, e *event.Event) error {
 	if !ok {
 		return nil
 	}
-	return c.exec(`INSERT INTO redactions (place, by, done) SELECT place, ?, 0 FROM events WHERE id = ? AND place >> ? = ? ON CONFLICT DO NOTHING`,
+	return c.exec(`INSERT INTO redactions (place, by, done) SELECT place, ?, 0 FROM events WHERE id = ? AND place >> ? = ? ON CONFLICT DO `+
+		`NOTHING`,
 		by, target[:], int64(seqBits), by>>seqBits)
 }
 
@@ -39,7 +41,8 @@ func (j *Journal) Unfinished(ctx context.Context, ws id.Workspace) ([]uint64, er
 	no := j.watch.number(ws)
 	var seqs []uint64
 	err := j.reading(ctx, func(r *connection) error {
-		rows, err := r.rows(`SELECT place FROM redactions INDEXED BY redactions_open WHERE done < 2 AND place BETWEEN ? AND ? ORDER BY place LIMIT ? + 0`,
+		rows, err := r.rows(`SELECT place FROM redactions INDEXED BY redactions_open WHERE done < 2 AND place BETWEEN ? AND ? ORDER BY place `+
+			`LIMIT ? + 0`,
 			placeOf(no, 1), placeOf(no, maxSeq), int64(journal.MaxBatch))
 		if err != nil {
 			return err

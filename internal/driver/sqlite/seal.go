@@ -40,7 +40,8 @@ func (c *connection) fill(e *event.Event, row *sqlite3.Stmt, column int) error {
 		return nil
 	}
 	if row.ColumnType(column+1) != sqlite3.NULL {
-		opened, err := c.seals.Open(treeOf(e.Workspace), vault.Generation(row.ColumnInt64(column+1)), e.Seq, e.Chain.Commitment[:vault.NonceBytes], body)
+		opened, err := c.seals.Open(treeOf(e.Workspace), vault.Generation(row.ColumnInt64(column+1)), e.Seq,
+			e.Chain.Commitment[:vault.NonceBytes], body)
 		switch {
 		case errors.Is(err, vault.ErrForgotten):
 			remains, recorded, err := c.remains(e.Workspace, place)
@@ -69,12 +70,14 @@ func (c *connection) fill(e *event.Event, row *sqlite3.Stmt, column int) error {
 // remains returns what the redaction of the event at a place has left of its data; false where none is recorded.
 func (c *connection) remains(ws id.Workspace, place int64) ([]byte, bool, error) {
 	by := int64(0)
-	if found, err := c.one(func(s *sqlite3.Stmt) { by = s.ColumnInt64(0) }, `SELECT by FROM redactions WHERE place = ?`, place); err != nil || !found {
+	if found, err := c.one(func(s *sqlite3.Stmt) { by = s.ColumnInt64(0) }, `SELECT by FROM redactions WHERE place = ?`, place); err != nil ||
+		!found {
 		return nil, false, err
 	}
 	var record event.Event
 	var bad error
-	found, err := c.one(func(s *sqlite3.Stmt) { bad = c.scanEvent(s, ws, &record) }, `SELECT `+eventColumns+` FROM events e`+eventTables+` WHERE e.place = ?`, by)
+	found, err := c.one(func(s *sqlite3.Stmt) { bad = c.scanEvent(s, ws, &record) }, `SELECT `+eventColumns+` FROM events e`+eventTables+
+		` WHERE e.place = ?`, by)
 	if err := errors.Join(err, bad); err != nil || !found || record.Type != event.RedactedType {
 		return nil, false, err
 	}
@@ -103,10 +106,12 @@ func (j *Journal) holdsKeys() error {
 		_, err := j.w.one(func(s *sqlite3.Stmt) {
 			if j.seals.Keys == nil {
 				missing = vault.ErrMissing
-			} else if _, err := j.seals.Keys.Key(treeOf(ws), vault.Generation(s.ColumnInt64(1)), uint64(s.ColumnInt64(0))&maxSeq); errors.Is(err, vault.ErrMissing) {
+			} else if _, err := j.seals.Keys.Key(treeOf(ws), vault.Generation(s.ColumnInt64(1)), uint64(s.ColumnInt64(0))&maxSeq); errors.Is(err,
+				vault.ErrMissing) {
 				missing = err
 			}
-		}, `SELECT place, generation FROM bodies WHERE generation IS NOT NULL AND place BETWEEN ? AND ? ORDER BY place DESC LIMIT 1`, placeOf(no, 1), placeOf(no, maxSeq))
+		}, `SELECT place, generation FROM bodies WHERE generation IS NOT NULL AND place BETWEEN ? AND ? ORDER BY place DESC LIMIT 1`,
+			placeOf(no, 1), placeOf(no, maxSeq))
 		if err := errors.Join(err, missing); err != nil {
 			return err
 		}

@@ -18,9 +18,9 @@ const (
 	streamNo     = `(SELECT no FROM streams WHERE workspace = ? AND type = ? AND id = ?)`
 )
 
-// selection is a checked query, ready for SQL. The most selective of its fields selects, through the postings: step, causation, run, entity,
-// correlation, thread, stream; without any of them the place in the workspace does. All of them filter what that finds, step, causation and thread
-// outside of SQL, for they have no columns.
+// selection is a checked query, ready for SQL. The most selective of its fields selects, through the postings: step, causation, run,
+// entity, correlation, thread, stream; without any of them the place in the workspace does. All of them filter what that finds, step,
+// causation and thread outside of SQL, for they have no columns.
 type selection struct {
 	kind            int64 // of posting, 0 for none
 	key             string
@@ -99,7 +99,8 @@ func (s selection) rangeSQL() string {
 	if s.last {
 		direction = ` DESC`
 	}
-	return `SELECT ` + eventColumns + ` FROM events e NOT INDEXED` + eventTables + ` WHERE e.place BETWEEN ? AND ?` + s.filter + ` ORDER BY e.place` + direction + ` LIMIT ? + 0`
+	return `SELECT ` + eventColumns + ` FROM events e NOT INDEXED` + eventTables + ` WHERE e.place BETWEEN ? AND ?` + s.filter +
+		` ORDER BY e.place` + direction + ` LIMIT ? + 0`
 }
 
 // read returns what a checked query selects, from one snapshot.
@@ -117,7 +118,8 @@ func (c *connection) read(q journal.Query, no int64) (events []event.Event, err 
 			return []event.Event{}, err
 		}
 	}
-	if _, err := c.one(func(row *sqlite3.Stmt) { indexed = row.ColumnInt64(0) }, `SELECT indexed FROM workspaces WHERE no = ?`, no); err != nil {
+	if _, err := c.one(func(row *sqlite3.Stmt) { indexed = row.ColumnInt64(0) }, `SELECT indexed FROM workspaces WHERE no = ?`,
+		no); err != nil {
 		return nil, err
 	}
 	s := selectionOf(q, no, stream)

@@ -23,7 +23,8 @@ import (
 // Every field that selects is served by an index, in every combination, and nothing is sorted.
 func TestEveryQueryUsesAnIndex(t *testing.T) {
 	setup := journaltest.NewSetup(journaltest.Notes(1))
-	log, err := Open(t.Context(), Options{Path: filepath.Join(t.TempDir(), "log.db"), Definitions: setup.Definitions, Clock: setup.Clock, IDs: id.NewSource(time.Now, rand.Reader), Entropy: rand.Reader})
+	log, err := Open(t.Context(), Options{Path: filepath.Join(t.TempDir(), "log.db"), Definitions: setup.Definitions, Clock: setup.Clock,
+		IDs: id.NewSource(time.Now, rand.Reader), Entropy: rand.Reader})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,11 +101,13 @@ func TestEveryQueryUsesAnIndex(t *testing.T) {
 		if s.kind != kind {
 			t.Errorf("%+v is served by postings of kind %d, want %d", q, s.kind, kind)
 		}
-		check(fmt.Sprintf("%+v", q), explain(s.rangeSQL(), slices.Concat([]any{s.lowest, s.highest}, s.args, []any{int64(1)})), "SEARCH e USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)")
+		check(fmt.Sprintf("%+v", q), explain(s.rangeSQL(), slices.Concat([]any{s.lowest, s.highest}, s.args, []any{int64(1)})),
+			"SEARCH e USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)")
 		check(fmt.Sprintf("%+v", q), explain(s.oneSQL(), slices.Concat([]any{s.lowest}, s.args)), "SEARCH e USING INTEGER PRIMARY KEY (rowid=?)")
 	}
 	for _, last := range []bool{false, true} {
-		check("postings", explain(postingsSQL(last), []any{int64(1), "7", int64(3), int64(9)}), "SEARCH postings USING PRIMARY KEY (kind=? AND key=? AND first>? AND first<?)",
+		check("postings", explain(postingsSQL(last), []any{int64(1), "7", int64(3), int64(9)}),
+			"SEARCH postings USING PRIMARY KEY (kind=? AND key=? AND first>? AND first<?)",
 			"SEARCH postings USING PRIMARY KEY (kind=? AND key=? AND first<?)")
 	}
 	for mask := range 8 {
@@ -114,7 +117,8 @@ func TestEveryQueryUsesAnIndex(t *testing.T) {
 			q.After = "n1"
 		}
 		if mask&4 != 0 {
-			q.Index, want = projection.Index{Name: "sum", Value: "0"}, "SEARCH n USING PRIMARY KEY (projection=? AND workspace=? AND name=? AND value=?"
+			q.Index, want = projection.Index{Name: "sum", Value: "0"},
+				"SEARCH n USING PRIMARY KEY (projection=? AND workspace=? AND name=? AND value=?"
 		}
 		sql, args := listing(q, 1, 0)
 		check(fmt.Sprintf("%+v", q), explain(sql, args), want)
@@ -124,7 +128,8 @@ func TestEveryQueryUsesAnIndex(t *testing.T) {
 // What lies before and behind the place up to which the postings are written is found alike, and so is what lies on both sides.
 func TestQueriesAcrossTheIndex(t *testing.T) {
 	setup := journaltest.NewSetup(journaltest.Notes(1))
-	log, err := Open(t.Context(), Options{Path: filepath.Join(t.TempDir(), "log.db"), Definitions: setup.Definitions, Clock: setup.Clock, IDs: id.NewSource(time.Now, rand.Reader), Entropy: rand.Reader})
+	log, err := Open(t.Context(), Options{Path: filepath.Join(t.TempDir(), "log.db"), Definitions: setup.Definitions, Clock: setup.Clock,
+		IDs: id.NewSource(time.Now, rand.Reader), Entropy: rand.Reader})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -167,8 +172,11 @@ func TestQueriesAcrossTheIndex(t *testing.T) {
 		t.Fatalf("%d of %d events are indexed, want some and not all", indexed, head)
 	}
 	for name, q := range map[string]journal.Query{
-		"stream": {Stream: event.RoomStream(journaltest.Workspace, journaltest.Room)}, "run": {Run: "run_1"}, "correlation": {Correlation: "cor_1"},
-		"entity": {EntityType: "note", EntityID: "n"}, "step": {Step: "step_1"}, "thread": {Thread: "th_1"}, "causation": {Causation: cause}, "all": {Run: "run_1", Step: "step_1", Thread: "th_1", Correlation: "cor_1", Causation: cause, Stream: event.RoomStream(journaltest.Workspace, journaltest.Room), EntityType: "note", EntityID: "n"},
+		"stream": {Stream: event.RoomStream(journaltest.Workspace, journaltest.Room)}, "run": {Run: "run_1"},
+		"correlation": {Correlation: "cor_1"},
+		"entity":      {EntityType: "note", EntityID: "n"}, "step": {Step: "step_1"}, "thread": {Thread: "th_1"}, "causation": {Causation: cause},
+		"all": {Run: "run_1", Step: "step_1", Thread: "th_1", Correlation: "cor_1", Causation: cause,
+			Stream: event.RoomStream(journaltest.Workspace, journaltest.Room), EntityType: "note", EntityID: "n"},
 	} {
 		q.Workspace = journaltest.Workspace
 		for _, limit := range []int{1, 3, 100, 1000} {
@@ -204,7 +212,8 @@ func TestQueriesAcrossTheIndex(t *testing.T) {
 // A reader whose context ends in the middle leaves no old snapshot to whoever reads next.
 func TestInterruptedReader(t *testing.T) {
 	setup := journaltest.NewSetup(journaltest.Notes(1))
-	log, err := Open(t.Context(), Options{Path: filepath.Join(t.TempDir(), "log.db"), Definitions: setup.Definitions, Clock: setup.Clock, IDs: id.NewSource(time.Now, rand.Reader), Entropy: rand.Reader})
+	log, err := Open(t.Context(), Options{Path: filepath.Join(t.TempDir(), "log.db"), Definitions: setup.Definitions, Clock: setup.Clock,
+		IDs: id.NewSource(time.Now, rand.Reader), Entropy: rand.Reader})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,8 +19,9 @@ const (
 )
 
 // shelf keeps documents in memory: all that the tables lag behind, which can be read nowhere else, and of the others those that were read
-// by their key. It also keeps which keys had no document, for a decision asks for the same absent ones each time. What a commit changes is laid there once the disk has it, before anybody hears of the commit. A reader who puts a document
-// there says so before he reads it, and does it only if nothing has happened to its place since.
+// by their key. It also keeps which keys had no document, for a decision asks for the same absent ones each time. What a commit changes
+// is laid there once the disk has it, before anybody hears of the commit. A reader who puts a document there says so before he reads it,
+// and does it only if nothing has happened to its place since.
 type shelf struct {
 	mu     sync.RWMutex // guards all below
 	places map[projection.Ref]*place
@@ -46,8 +47,8 @@ type place struct {
 	indexes []projection.Index  // of one that the table lags behind
 }
 
-// find returns a document, whose body stays the shelf's; one of version 0 says that the key has none. Where it is not there, mine is the place that the caller may fill with what he
-// reads, or nil if he may not.
+// find returns a document, whose body stays the shelf's; one of version 0 says that the key has none. Where it is not there, mine is the
+// place that the caller may fill with what he reads, or nil if he may not.
 func (s *shelf) find(ref projection.Ref) (doc projection.Document, found bool, mine *place) {
 	s.mu.RLock()
 	at, off := s.places[ref], s.off
@@ -210,7 +211,8 @@ func (s *shelf) newer(q projection.Query) newer {
 	for key, p := range at {
 		n.seqs[key] = p.doc.Seq
 		if selects(q, key, p.indexes) {
-			n.docs = append(n.docs, changedDocument{projection.Ref{Workspace: q.Workspace, Name: q.Name, Key: key}, p.doc.Version, p.doc.Seq, p.doc.Body, p.indexes})
+			n.docs = append(n.docs, changedDocument{projection.Ref{Workspace: q.Workspace, Name: q.Name, Key: key}, p.doc.Version, p.doc.Seq,
+				p.doc.Body, p.indexes})
 		}
 	}
 	slices.SortFunc(n.docs, func(a, b changedDocument) int {

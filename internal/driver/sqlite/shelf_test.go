@@ -146,7 +146,8 @@ func TestFailedCommitShowsNothing(t *testing.T) {
 	}
 	f.armed.Store(false)
 	for range 2 {
-		if got, listed := document(t, log, "n"); got.Version != 1 || string(got.Body) != string(before.Body) || string(listed.Body) != string(before.Body) {
+		if got, listed := document(t, log, "n"); got.Version != 1 || string(got.Body) != string(before.Body) ||
+			string(listed.Body) != string(before.Body) {
 			t.Errorf("got %d %s, listed %s, want 1 %s", got.Version, got.Body, listed.Body, before.Body)
 		}
 	}

@@ -11,8 +11,9 @@ import (
 const syncSlice = 100 * time.Microsecond
 
 // soon gives the calling goroutine a thread of its own, which the kernel lets run as soon as it can: it asks for short slices, which Linux
-// honours since 6.12, and needs no privilege. Waiting for the disk is waking up two or three times; each time, behind two threads that compute
-// on two cores, cost half a millisecond. Where the kernel knows nothing of this it stays as it was, and so does how nice the process is.
+// honours since 6.12, and needs no privilege. Waiting for the disk is waking up two or three times; each time, behind two threads that
+// compute on two cores, cost half a millisecond. Where the kernel knows nothing of this it stays as it was, and so does how nice the
+// process is.
 func soon() {
 	runtime.LockOSThread() // and with the goroutine the thread ends
 	attr, err := unix.SchedGetAttr(0, 0)

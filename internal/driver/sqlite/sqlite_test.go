@@ -26,7 +26,8 @@ type logs struct {
 
 func (l *logs) open(t *testing.T, path string, s journaltest.Setup) journaltest.Log {
 	t.Helper()
-	j, err := sqlite.Open(t.Context(), sqlite.Options{Path: path, Definitions: s.Definitions, Clock: s.Clock, IDs: s.IDs, Entropy: s.Entropy, Keys: l.keysOf(path)})
+	j, err := sqlite.Open(t.Context(), sqlite.Options{Path: path, Definitions: s.Definitions, Clock: s.Clock, IDs: s.IDs, Entropy: s.Entropy,
+		Keys: l.keysOf(path)})
 	if err != nil {
 		t.Fatal(err)
 	}

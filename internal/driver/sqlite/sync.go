@@ -74,8 +74,8 @@ func (d *durability) end() {
 }
 
 // worthIt returns nil when a group of so many batches is to be written now: when the disk has all before it, or when it is as large as what
-// the disk is busy with. Else it returns what is closed when the disk is done. Written at once every group would be small, and the work that
-// each costs as a group is half of the work there is.
+// the disk is busy with. Else it returns what is closed when the disk is done. Written at once every group would be small, and the work
+// that each costs as a group is half of the work there is.
 func (d *durability) worthIt(batches int) <-chan struct{} {
 	d.mu.Lock()
 	defer d.mu.Unlock()

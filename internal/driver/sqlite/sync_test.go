@@ -59,7 +59,8 @@ func (d *slowDisk) hold(held bool) {
 // openSlow opens a log of notes with one event on a disk that is then held.
 func openSlow(t *testing.T) (*sqlite.Journal, *slowDisk) {
 	t.Helper()
-	d := &slowDisk{VFSFilename: vfs.Find("").(vfs.VFSFilename), held: make(chan bool, 1), comes: make(chan struct{}, 8), leave: make(chan error)}
+	d := &slowDisk{VFSFilename: vfs.Find("").(vfs.VFSFilename), held: make(chan bool, 1), comes: make(chan struct{}, 8),
+		leave: make(chan error)}
 	d.held <- false
 	vfs.Register("slow-"+t.Name(), d)
 	t.Cleanup(func() { vfs.Unregister("slow-" + t.Name()) })

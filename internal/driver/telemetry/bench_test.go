@@ -41,7 +41,8 @@ func BenchmarkAppend(b *testing.B) {
 		for _, callers := range []int{1, 64} {
 			b.Run(fmt.Sprintf("%s/%d", c.name, callers), func(b *testing.B) {
 				log, err := sqlite.Open(b.Context(), sqlite.Options{
-					Path: filepath.Join(b.TempDir(), "log.db"), Clock: running{}, IDs: id.NewSource(time.Now, rand.Reader), Entropy: rand.Reader, Committed: c.committed,
+					Path: filepath.Join(b.TempDir(), "log.db"), Clock: running{}, IDs: id.NewSource(time.Now, rand.Reader), Entropy: rand.Reader,
+					Committed: c.committed,
 				})
 				if err != nil {
 					b.Fatal(err)
@@ -53,7 +54,8 @@ func BenchmarkAppend(b *testing.B) {
 				}()
 				to := c.wrap(log)
 				batch := event.Batch{Workspace: id.DefaultWorkspace, Drafts: []event.Draft{
-					event.New(run.EventSucceeded, event.Origin{Principal: "usr_01M80CJKDBRXBKTJ07K3WS8FXW"}, id.DefaultWorkspace, "", run.Ended{Tool: run.OpShell, Kind: run.OpShell, Operation: "op-1"}),
+					event.New(run.EventSucceeded, event.Origin{Principal: "usr_01M80CJKDBRXBKTJ07K3WS8FXW"}, id.DefaultWorkspace, "",
+						run.Ended{Tool: run.OpShell, Kind: run.OpShell, Operation: "op-1"}),
 				}}
 				b.SetParallelism(callers)
 				b.RunParallel(func(pb *testing.PB) {
@@ -75,7 +77,8 @@ func BenchmarkOverhead(b *testing.B) {
 	b.Run("append", func(b *testing.B) {
 		j := telemetry.WrapJournal(taken{}, nil, running{}, m, nil, nil)
 		batch := event.Batch{Workspace: id.DefaultWorkspace, Drafts: []event.Draft{
-			event.New(run.EventSucceeded, event.Origin{Principal: "usr_01M80CJKDBRXBKTJ07K3WS8FXW"}, id.DefaultWorkspace, "", run.Ended{Tool: run.OpShell, Kind: run.OpShell}),
+			event.New(run.EventSucceeded, event.Origin{Principal: "usr_01M80CJKDBRXBKTJ07K3WS8FXW"}, id.DefaultWorkspace, "",
+				run.Ended{Tool: run.OpShell, Kind: run.OpShell}),
 		}}
 		for b.Loop() {
 			if _, err := j.Append(b.Context(), batch); err != nil {
@@ -84,7 +87,8 @@ func BenchmarkOverhead(b *testing.B) {
 		}
 	})
 	b.Run("judge", func(b *testing.B) {
-		g := telemetry.WrapGate(decided{decision: policy.Decision{Outcome: policy.Allow, ReasonCode: policy.ReasonDefaultAllow}}, running{}, m, nil, nil)
+		g := telemetry.WrapGate(decided{decision: policy.Decision{Outcome: policy.Allow, ReasonCode: policy.ReasonDefaultAllow}}, running{}, m,
+			nil, nil)
 		for b.Loop() {
 			if _, err := g.Judge(b.Context(), policy.Action{Workspace: id.DefaultWorkspace}); err != nil {
 				b.Fatal(err)

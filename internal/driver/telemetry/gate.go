@@ -46,7 +46,8 @@ func (g *Gate) Judge(ctx context.Context, a policy.Action) (policy.Ruling, error
 	tell := func(r *traced) {
 		g.tracer.asked(r, a.Step, began)
 		g.tracer.moment(r.at(a.Run, a.Step), "gate decide", began, ended, "", attribute.String("agentbox.action.type", actionType(a.Type)),
-			attribute.String("agentbox.gate.outcome", outcome), attribute.String("agentbox.gate.reason", reason), attribute.String("agentbox.policy.preset", preset))
+			attribute.String("agentbox.gate.outcome", outcome), attribute.String("agentbox.gate.reason", reason),
+			attribute.String("agentbox.policy.preset", preset))
 	}
 	if r := g.tracer.of(ctx, a.Workspace, a.Run); r != nil {
 		tell(r)
@@ -76,7 +77,8 @@ func (g *Gate) Record(ctx context.Context, origin event.Origin, a policy.Action,
 }
 
 // Begin implements policy.Gate.
-func (g *Gate) Begin(ctx context.Context, ruling policy.Ruling, approval id.Approval, intent event.Batch, with ...policy.Ruling) (permit policy.Permit, receipt event.Receipt, err error) {
+func (g *Gate) Begin(ctx context.Context, ruling policy.Ruling, approval id.Approval, intent event.Batch,
+	with ...policy.Ruling) (permit policy.Permit, receipt event.Receipt, err error) {
 	a := ruling.Action
 	r := g.tracer.of(ctx, a.Workspace, a.Run)
 	if r == nil && a.Step != "" && g.tracer.expect(a.Run, intent.Drafts) {
@@ -99,7 +101,8 @@ func (g *Gate) Begin(ctx context.Context, ruling policy.Ruling, approval id.Appr
 		g.tracer.permitted(r, a, permit.Digest())
 	}
 	g.tracer.tell(span{
-		name: "gate permit", kind: trace.SpanKindInternal, parent: at.parent, self: self, began: began, ended: g.clock.Now(), failed: fault.CodeOf(err),
+		name: "gate permit", kind: trace.SpanKindInternal, parent: at.parent, self: self, began: began, ended: g.clock.Now(),
+		failed:     fault.CodeOf(err),
 		attributes: []attribute.KeyValue{attribute.String("agentbox.action.type", actionType(a.Type))},
 	})
 	return permit, receipt, err
@@ -135,8 +138,10 @@ func (g *Gate) preset(bundle event.Digest) string {
 // reasons are the gate's own reason codes. A bundle may have others, which its author chooses.
 var reasons = []string{
 	policy.ReasonDefaultAllow, policy.ReasonNoPolicy, policy.ReasonPolicyForbids, policy.ReasonPolicyAsks, policy.ReasonApprovalAllows,
-	policy.ReasonStandingAllows, policy.ReasonKillSwitch, policy.ReasonUnknownAction, policy.ReasonPrincipalNotFound, policy.ReasonAgentQuarantined,
-	policy.ReasonQuotaExceeded, policy.ReasonLimitExceeded, policy.ReasonClockUnreadable, policy.ReasonPolicyUnavailable, policy.ReasonPreApproval, policy.ReasonTokenNotFound,
+	policy.ReasonStandingAllows, policy.ReasonKillSwitch, policy.ReasonUnknownAction, policy.ReasonPrincipalNotFound,
+	policy.ReasonAgentQuarantined,
+	policy.ReasonQuotaExceeded, policy.ReasonLimitExceeded, policy.ReasonClockUnreadable, policy.ReasonPolicyUnavailable,
+	policy.ReasonPreApproval, policy.ReasonTokenNotFound,
 	policy.ReasonRoleTooLow, policy.ReasonUnresolved, policy.ReasonCommandInvalid, policy.ReasonActionInvalid, policy.ReasonTooLongToShow,
 	policy.ReasonApprovalDenied, policy.ReasonApprovalExpired, policy.ReasonApprovalMismatch,
 }

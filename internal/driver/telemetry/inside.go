@@ -36,7 +36,8 @@ func (t *Tracer) permitted(r *traced, a policy.Action, permit event.Digest) {
 	}
 }
 
-// glanced is permitted for what only reads, which is allowed without a look at anything that is not in memory: the gate has judged it before.
+// glanced is permitted for what only reads, which is allowed without a look at anything that is not in memory: the gate has judged it
+// before.
 func (t *Tracer) glanced(a policy.Action, permit event.Digest) {
 	if t == nil {
 		return
@@ -49,7 +50,8 @@ func (t *Tracer) glanced(a policy.Action, permit event.Digest) {
 	}
 }
 
-// redeem returns where that belongs which a permit is about to be redeemed for: below the step of a run, else below the request that ctx serves.
+// redeem returns where that belongs which a permit is about to be redeemed for: below the step of a run, else below the request that ctx
+// serves.
 func (t *Tracer) redeem(ctx context.Context, permit event.Digest) (place, bool) {
 	if t == nil {
 		return place{}, false
@@ -77,7 +79,8 @@ func (t *Tracer) commanded(at place, tier string, began, ended time.Time, exit s
 	if class == "zero" {
 		failed = ""
 	}
-	t.moment(at, "space exec", began, ended, failed, attribute.String("agentbox.space.tier", tier), attribute.String("agentbox.command.exit", class),
+	t.moment(at, "space exec", began, ended, failed, attribute.String("agentbox.space.tier", tier), attribute.String("agentbox.command.exit",
+		class),
 		attribute.Int("process.exit.code", exit.Code))
 }
 
@@ -99,8 +102,8 @@ func (t *Tracer) Phase(s id.Space, name string, ended time.Time, took time.Durat
 	}
 }
 
-// start begins to follow the start of a space, for the command that is about to run in it, else for the request that ctx serves. The function that it
-// returns is called when the space has started, or has not.
+// start begins to follow the start of a space, for the command that is about to run in it, else for the request that ctx serves. The
+// function that it returns is called when the space has started, or has not.
 func (t *Tracer) start(ctx context.Context, s id.Space, tier string, began time.Time) (started func(ended time.Time, err error)) {
 	if t == nil {
 		return func(time.Time, error) {}

@@ -31,8 +31,8 @@ var (
 	_ journal.Hasher  = (*Journal)(nil)
 )
 
-// WrapJournal counts what is appended to a journal, whose documents docs has, and tells the tracer and the daemon's own log of it, where they are
-// not nil.
+// WrapJournal counts what is appended to a journal, whose documents docs has, and tells the tracer and the daemon's own log of it, where
+// they are not nil.
 func WrapJournal(j journal.Journal, docs projection.Reader, clock event.Clock, m *Metrics, t *Tracer, logger *slog.Logger) *Journal {
 	return &Journal{j, docs, clock, m, t, logger}
 }
@@ -76,7 +76,8 @@ func (m *Metrics) Committed(batches int, took time.Duration) {
 
 // approvalStatus is what an event says of a question, in the words of its status.
 var approvalStatus = map[string]string{
-	policy.ApprovalRequestedType: "requested", policy.ApprovalExpiredType: string(policy.Expired), policy.ApprovalWithdrawnType: string(policy.Withdrawn),
+	policy.ApprovalRequestedType: "requested", policy.ApprovalExpiredType: string(policy.Expired),
+	policy.ApprovalWithdrawnType: string(policy.Withdrawn),
 }
 
 // runStatus is what an event says of a run, in the words of its status.
@@ -115,8 +116,9 @@ func (j *Journal) settled(ctx context.Context, events []event.Event) {
 	}
 }
 
-// settled returns the question that an event settles for good, and what became of it. The event says so: the document may have gone further since.
-// A question that somebody only looks into waits on. One whose document cannot be read is not counted, for nobody knows when it was asked.
+// settled returns the question that an event settles for good, and what became of it. The event says so: the document may have gone
+// further since. A question that somebody only looks into waits on. One whose document cannot be read is not counted, for nobody knows
+// when it was asked.
 func settled(ctx context.Context, docs projection.Reader, e *event.Event) (policy.Approval, policy.ApprovalStatus, bool) {
 	status := policy.ApprovalStatus(approvalStatus[e.Type])
 	if e.Type == policy.ApprovalDecidedType {
@@ -146,8 +148,8 @@ func operationOutcome(typ, result string) string {
 	return "failed"
 }
 
-// texts reads fields of an event's data that are short words; "" for those that are not there. The data is the program's own: the first field
-// of a name is the one that is meant, and no text can hold one, for within a text a quotation mark is escaped.
+// texts reads fields of an event's data that are short words; "" for those that are not there. The data is the program's own: the first
+// field of a name is the one that is meant, and no text can hold one, for within a text a quotation mark is escaped.
 func texts(data json.RawMessage, names ...string) []string {
 	found := make([]string, len(names))
 	for i, name := range names {

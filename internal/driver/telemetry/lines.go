@@ -14,8 +14,10 @@ import (
 
 // told are the events of which the daemon's own log has a line too.
 var told = []string{
-	space.EventCreated, space.EventStarted, space.EventReady, space.EventDestroyed, space.EventRewound, space.EventRewindFailed, space.EventForked, space.EventPromoted,
-	run.EventCreated, run.EventStarted, run.EventSuspended, run.EventResumed, run.EventCompleted, run.EventFailed, run.EventCancelled, run.EventUnknown,
+	space.EventCreated, space.EventStarted, space.EventReady, space.EventDestroyed, space.EventRewound, space.EventRewindFailed,
+	space.EventForked, space.EventPromoted,
+	run.EventCreated, run.EventStarted, run.EventSuspended, run.EventResumed, run.EventCompleted, run.EventFailed, run.EventCancelled,
+	run.EventUnknown,
 	policy.ApprovalRequestedType, policy.ApprovalDecidedType, policy.ApprovalExpiredType, policy.ApprovalWithdrawnType,
 	policy.StandingGrantedType, policy.StandingRevokedType, policy.KillSwitchThrownType, policy.KillSwitchLiftedType,
 }
@@ -38,7 +40,8 @@ func (j *Journal) tell(ctx context.Context, events []event.Event) {
 		}
 		line := []slog.Attr{slog.String("code", CodeOf(e.Type)), slog.Uint64("seq", e.Seq), slog.String("principal", string(e.Principal))}
 		for _, a := range []slog.Attr{
-			slog.String("run", string(e.Run)), slog.String("step", string(e.Step)), slog.String(e.EntityType, e.EntityID), slog.String("correlation_id", string(e.Correlation)),
+			slog.String("run", string(e.Run)), slog.String("step", string(e.Step)), slog.String(e.EntityType, e.EntityID),
+			slog.String("correlation_id", string(e.Correlation)),
 		} {
 			if a.Key != "" && a.Value.String() != "" {
 				line = append(line, a)

@@ -1,4 +1,5 @@
-// Package telemetry counts what the daemon does, for Prometheus, and tells its traces, for OpenTelemetry, by wrapping the contracts that services use.
+// Package telemetry counts what the daemon does, for Prometheus, and tells its traces, for OpenTelemetry, by wrapping the contracts that
+// services use.
 //
 // So no service knows of it. Nothing in it decides anything, and nothing waits for whoever reads it.
 package telemetry
@@ -27,8 +28,8 @@ type Definition struct {
 	Help   string
 }
 
-// Metrics are the daemon's counters. Make them with NewMetrics; every method may be called from any goroutine. No label takes its value from a
-// caller: each has a short list of values, and what is not on it is `other`.
+// Metrics are the daemon's counters. Make them with NewMetrics; every method may be called from any goroutine. No label takes its value
+// from a caller: each has a short list of values, and what is not on it is `other`.
 type Metrics struct {
 	registry    *prometheus.Registry
 	process     sync.Once // adds what tells of the process and of the Go runtime, when somebody asks: it looks at a hundred descriptions first
@@ -81,14 +82,17 @@ func NewMetrics(version string) *Metrics {
 	m := &Metrics{registry: prometheus.NewRegistry()}
 	m.requests = m.counters("agentbox_http_requests_total", "Requests that were answered.", "route", "method", "code")
 	m.answering = m.gauge("agentbox_http_requests_in_flight", "Requests that are being answered, event streams among them.")
-	m.answered = m.histograms("agentbox_http_request_duration_seconds", "Time to answer a request; an event stream lasts as long as it is open.", answers, "route", "method")
+	m.answered = m.histograms("agentbox_http_request_duration_seconds",
+		"Time to answer a request; an event stream lasts as long as it is open.", answers, "route", "method")
 	m.streams = m.gauge("agentbox_http_event_streams", "Event streams that are open.")
 	m.streamEnd = m.counters("agentbox_http_event_streams_ended_total", "Event streams that have ended, by the cause.", "cause")
 
 	m.decisions = m.counters("agentbox_gate_decisions_total", "Decisions of the gate on actions.", "outcome", "reason", "preset")
 	m.deciding = m.histogram("agentbox_gate_decision_duration_seconds", "Time that the gate took to decide on an action.", instants)
 	m.approvals = m.counters("agentbox_approvals_total", "Questions to people, by what became of them.", "status")
-	m.waited = m.histograms("agentbox_approval_wait_duration_seconds", "Time that questions waited for people, from when they were asked until they were settled for good, by what became of them.", patience, "status")
+	m.waited = m.histograms("agentbox_approval_wait_duration_seconds",
+		"Time that questions waited for people, from when they were asked until they were settled for good, by what became of them.", patience,
+		"status")
 
 	m.appends = m.counters("agentbox_log_appends_total", "Batches that were handed to the log, by what became of them.", "outcome")
 	m.appending = m.histogram("agentbox_log_append_duration_seconds", "Time until a batch was durable.", commits)
@@ -96,12 +100,16 @@ func NewMetrics(version string) *Metrics {
 	m.grouped = m.histogram("agentbox_log_commit_batches", "Batches in one durable commit of the log.", groups)
 	m.committing = m.histogram("agentbox_log_commit_duration_seconds", "Time of one durable commit of the log.", commits)
 
-	m.signed = m.gauge("agentbox_checkpoint_last_success_timestamp_seconds", "When the last checkpoint was found to be signed for all that was recorded.")
-	m.witnessed = m.gauges("agentbox_witness_last_success_timestamp_seconds", "When a witness last held the newest checkpoint, by its number in the configuration.", "witness")
-	m.visits = m.counters("agentbox_witness_visits_total", "Checkpoints that were brought to a witness, by its number in the configuration.", "witness", "outcome")
+	m.signed = m.gauge("agentbox_checkpoint_last_success_timestamp_seconds",
+		"When the last checkpoint was found to be signed for all that was recorded.")
+	m.witnessed = m.gauges("agentbox_witness_last_success_timestamp_seconds",
+		"When a witness last held the newest checkpoint, by its number in the configuration.", "witness")
+	m.visits = m.counters("agentbox_witness_visits_total", "Checkpoints that were brought to a witness, by its number in the configuration.",
+		"witness", "outcome")
 
 	m.starts = m.counters("agentbox_space_starts_total", "Spaces whose processes were started.", "tier", "outcome")
-	m.starting = m.histograms("agentbox_space_start_duration_seconds", "Time to start a space, by phase; total is all of it.", works, "tier", "phase")
+	m.starting = m.histograms("agentbox_space_start_duration_seconds", "Time to start a space, by phase; total is all of it.", works, "tier",
+		"phase")
 	m.commands = m.counters("agentbox_space_commands_total", "Commands that were run in spaces, by how they ended.", "tier", "exit")
 	m.commanding = m.histogram("agentbox_space_command_duration_seconds", "Time that commands ran.", works)
 	m.output = m.counters("agentbox_space_output_bytes_total", "What commands wrote.", "channel")

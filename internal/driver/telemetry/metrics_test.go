@@ -109,7 +109,8 @@ func told(t *testing.T) *telemetry.Metrics {
 	m.Visited(2, still{}.Now(), errors.New("gone"))
 
 	bundle := event.DigestOf([]byte("standard"))
-	gate := telemetry.WrapGate(decided{decision: policy.Decision{Outcome: policy.Allow, ReasonCode: policy.ReasonDefaultAllow, Bundle: bundle}}, still{}, m, nil,
+	gate := telemetry.WrapGate(decided{decision: policy.Decision{Outcome: policy.Allow, ReasonCode: policy.ReasonDefaultAllow,
+		Bundle: bundle}}, still{}, m, nil,
 		func() map[event.Digest]string { return map[event.Digest]string{bundle: "standard"} })
 	if _, err := gate.Judge(t.Context(), policy.Action{Workspace: id.DefaultWorkspace}); err != nil {
 		t.Fatal(err)
@@ -122,8 +123,10 @@ func told(t *testing.T) *telemetry.Metrics {
 	}{
 		{run.EventCreated, run.Created{}}, {run.EventCompleted, run.Finished{}}, {policy.ApprovalRequestedType, policy.ApprovalRequested{}},
 		{policy.ApprovalDecidedType, policy.ApprovalDecided{Status: policy.Denied}},
-		{run.EventSucceeded, run.Ended{Tool: run.OpShell, Kind: run.OpShell}}, {run.EventErred, run.Ended{Tool: run.OpShell, Kind: run.ResPolicyDenied}},
-		{run.EventErred, run.Ended{Operation: `","tool_name":"message`, Tool: run.OpReadFile, Kind: run.OpReadFile}}, {run.EventUnknown, run.Ended{Tool: run.OpShell}},
+		{run.EventSucceeded, run.Ended{Tool: run.OpShell, Kind: run.OpShell}}, {run.EventErred, run.Ended{Tool: run.OpShell,
+			Kind: run.ResPolicyDenied}},
+		{run.EventErred, run.Ended{Operation: `","tool_name":"message`, Tool: run.OpReadFile, Kind: run.OpReadFile}}, {run.EventUnknown,
+			run.Ended{Tool: run.OpShell}},
 	} {
 		b.Drafts = append(b.Drafts, event.New(e.typ, event.Origin{Principal: "usr_1"}, id.DefaultWorkspace, "", e.data))
 	}
@@ -138,13 +141,15 @@ func told(t *testing.T) *telemetry.Metrics {
 		t.Fatal(err)
 	}
 	for kind, text := range map[string]string{livestream.Stdout: "four", livestream.Stderr: "fives", livestream.Result: "not this"} {
-		if _, err := telemetry.WrapOutput(nowhere{}, m).Append(t.Context(), "run_1", livestream.Frame{Kind: kind, Data: []byte(text)}); err != nil {
+		if _, err := telemetry.WrapOutput(nowhere{}, m).Append(t.Context(), "run_1", livestream.Frame{Kind: kind,
+			Data: []byte(text)}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	m.Watch(func(context.Context) (telemetry.State, error) {
 		return telemetry.State{
-			Head: 7, Waiting: 2, Oldest: still{}.Now(), Spaces: map[telemetry.SpaceState]int{telemetry.InSpace("namespace", "ready"): 3}, Data: map[string]int64{"log": 9},
+			Head: 7, Waiting: 2, Oldest: still{}.Now(), Spaces: map[telemetry.SpaceState]int{telemetry.InSpace("namespace", "ready"): 3},
+			Data: map[string]int64{"log": 9},
 		}, nil
 	})
 	return m
@@ -230,7 +235,8 @@ agentbox_gate_decisions_total{outcome="allow",preset="standard",reason="default_
 agentbox_http_requests_in_flight 1
 `
 	m := told(t)
-	err := testutil.GatherAndCompare(m.Gatherer(), strings.NewReader(want), "agentbox_operations_total", "agentbox_approvals_total", "agentbox_runs_total",
+	err := testutil.GatherAndCompare(m.Gatherer(), strings.NewReader(want), "agentbox_operations_total", "agentbox_approvals_total",
+		"agentbox_runs_total",
 		"agentbox_space_output_bytes_total", "agentbox_space_commands_total", "agentbox_gate_decisions_total", "agentbox_http_requests_in_flight")
 	if err != nil {
 		t.Error(err)
@@ -240,8 +246,8 @@ agentbox_http_requests_in_flight 1
 	}
 }
 
-// TestHowLongQuestionsWait settles questions in each way: one into which somebody only looks waits on, and a clock that was set back does not make
-// a wait shorter than nothing.
+// TestHowLongQuestionsWait settles questions in each way: one into which somebody only looks waits on, and a clock that was set back does
+// not make a wait shorter than nothing.
 func TestHowLongQuestionsWait(t *testing.T) {
 	m := telemetry.NewMetrics("0")
 	log := telemetry.WrapJournal(taken{}, asked{}, still{}, m, nil, nil)
@@ -266,7 +272,8 @@ func TestHowLongQuestionsWait(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	want := "# HELP agentbox_approval_wait_duration_seconds Time that questions waited for people, from when they were asked until they were settled for good, by what became of them.\n" +
+	want := "# HELP agentbox_approval_wait_duration_seconds Time that questions waited for people, from when they were asked until they " +
+		"were settled for good, by what became of them.\n" +
 		"# TYPE agentbox_approval_wait_duration_seconds histogram\n"
 	for _, c := range []struct {
 		status string
@@ -281,7 +288,8 @@ func TestHowLongQuestionsWait(t *testing.T) {
 		for n, bound := range []string{"1", "5", "15", "60", "300", "900", "3600", "14400", "43200", "86400", "259200", "604800", "+Inf"} {
 			want += fmt.Sprintf("agentbox_approval_wait_duration_seconds_bucket{status=%q,le=%q} %d\n", c.status, bound, c.below[n])
 		}
-		want += fmt.Sprintf("agentbox_approval_wait_duration_seconds_sum{status=%q} %s\nagentbox_approval_wait_duration_seconds_count{status=%q} %d\n", c.status, c.sum, c.status, c.below[12])
+		want += fmt.Sprintf("agentbox_approval_wait_duration_seconds_sum{status=%q} "+
+			"%s\nagentbox_approval_wait_duration_seconds_count{status=%q} %d\n", c.status, c.sum, c.status, c.below[12])
 	}
 	if err := testutil.GatherAndCompare(m.Gatherer(), strings.NewReader(want), "agentbox_approval_wait_duration_seconds"); err != nil {
 		t.Error(err)
@@ -305,7 +313,8 @@ func TestCallersMakeNoSeries(t *testing.T) {
 			log := telemetry.WrapJournal(j, asked{}, still{}, m, nil, nil)
 			_, _ = log.Append(t.Context(), event.Batch{Drafts: []event.Draft{
 				event.New(run.EventSucceeded, event.Origin{Principal: "usr_1"}, id.DefaultWorkspace, "", run.Ended{Tool: word, Kind: word}),
-				event.New(policy.ApprovalDecidedType, event.Origin{Principal: "usr_1"}, id.DefaultWorkspace, "", policy.ApprovalDecided{Status: policy.ApprovalStatus(word)}),
+				event.New(policy.ApprovalDecidedType, event.Origin{Principal: "usr_1"}, id.DefaultWorkspace, "",
+					policy.ApprovalDecided{Status: policy.ApprovalStatus(word)}),
 				event.New(word, event.Origin{Principal: "usr_1"}, id.DefaultWorkspace, "", struct{}{}),
 				{Header: event.Header{Type: run.EventErred}, Data: []byte(`{"tool_name":` + word)},
 			}}) // it is counted whatever becomes of it
@@ -340,7 +349,8 @@ func TestHowCommandsEnd(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got, err := made.Exec(t.Context(), policy.Permit{}, nil, func(string, []byte) error { return nil }); err != nil || got.Code != exit.Code || got.Limit != exit.Limit || got.Signal != exit.Signal {
+		if got, err := made.Exec(t.Context(), policy.Permit{}, nil, func(string, []byte) error { return nil }); err != nil ||
+			got.Code != exit.Code || got.Limit != exit.Limit || got.Signal != exit.Signal {
 			t.Errorf("%s: got %+v, %v", want, got, err)
 		}
 	}
@@ -348,11 +358,13 @@ func TestHowCommandsEnd(t *testing.T) {
 	if err != nil || n != 6 {
 		t.Errorf("%d ways to end were counted (%v), want 6", n, err)
 	}
-	if _, err := telemetry.WrapTier(bare{err: errors.New("no")}, still{}, m, nil).Create(t.Context(), policy.Permit{}, space.Spec{}); err == nil {
+	if _, err := telemetry.WrapTier(bare{err: errors.New("no")}, still{}, m, nil).Create(t.Context(), policy.Permit{},
+		space.Spec{}); err == nil {
 		t.Error("a space that did not start was returned")
 	}
 	want := "# HELP agentbox_space_starts_total Spaces whose processes were started.\n# TYPE agentbox_space_starts_total counter\n" +
-		"agentbox_space_starts_total{outcome=\"failed\",tier=\"namespace\"} 1\nagentbox_space_starts_total{outcome=\"started\",tier=\"namespace\"} 6\n"
+		"agentbox_space_starts_total{outcome=\"failed\",tier=\"namespace\"} " +
+		"1\nagentbox_space_starts_total{outcome=\"started\",tier=\"namespace\"} 6\n"
 	if err := testutil.GatherAndCompare(m.Gatherer(), strings.NewReader(want), "agentbox_space_starts_total"); err != nil {
 		t.Error(err)
 	}

@@ -17,7 +17,8 @@ func TestTheReferenceIsCurrent(t *testing.T) {
 	const file = "../../../docs/METRICS.md"
 	var b strings.Builder
 	b.WriteString("# Metrics\n\n`GET /metrics` answers in Prometheus's text format to the key of an operator, an admin or the owner; " +
-		"[OBSERVABILITY.md](OBSERVABILITY.md) shows how to\nscrape it. Times are in seconds, sizes in bytes; a moment is a Unix time, so that an age is `time() - x`. " +
+		"[OBSERVABILITY.md](OBSERVABILITY.md) shows how to\nscrape it. Times are in seconds, sizes in bytes; a moment is a Unix time, so that " +
+		"an age is `time() - x`. " +
 		"The metrics of the Go runtime (`go_*`)\nand of the process (`process_*`) come besides.\n\n" +
 		"No label has a value that a caller chose: each has a short list of values, and what is not on it is `other`.\n\n" +
 		"| metric | type | labels | what it says |\n|---|---|---|---|\n")

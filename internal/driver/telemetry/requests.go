@@ -16,7 +16,8 @@ type Request struct {
 // Begun counts a request that is being answered.
 func (m *Metrics) Begun() { m.answering.Inc() }
 
-// Answered counts a request that was answered. Its path and, where it met no operation, its method are the caller's own: neither is a label.
+// Answered counts a request that was answered. Its path and, where it met no operation, its method are the caller's own: neither is a
+// label.
 func (m *Metrics) Answered(r Request) {
 	m.answering.Dec()
 	method, route, ok := strings.Cut(r.Route, " ")

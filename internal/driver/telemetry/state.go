@@ -34,10 +34,12 @@ const (
 var states = [stateCount]Definition{
 	stateHead:    {Name: "agentbox_log_head_events", Help: "Events in the log, of all workspaces together."},
 	stateWaiting: {Name: "agentbox_approvals_waiting", Help: "Questions to people that are open."},
-	stateOldest:  {Name: "agentbox_approvals_oldest_timestamp_seconds", Help: "When the oldest open question was asked; 0 where none is open."},
-	stateThrown:  {Name: "agentbox_kill_switches_thrown", Help: "Workspaces whose kill switch is thrown."},
-	stateSpaces:  {Name: "agentbox_spaces", Help: "Spaces that are not destroyed.", Labels: []string{"tier", "state"}},
-	stateData:    {Name: "agentbox_data_bytes", Help: "What the parts of the data directory hold; measured once a minute.", Labels: []string{"part"}},
+	stateOldest: {Name: "agentbox_approvals_oldest_timestamp_seconds",
+		Help: "When the oldest open question was asked; 0 where none is open."},
+	stateThrown: {Name: "agentbox_kill_switches_thrown", Help: "Workspaces whose kill switch is thrown."},
+	stateSpaces: {Name: "agentbox_spaces", Help: "Spaces that are not destroyed.", Labels: []string{"tier", "state"}},
+	stateData: {Name: "agentbox_data_bytes", Help: "What the parts of the data directory hold; measured once a minute.",
+		Labels: []string{"part"}},
 }
 
 // stateCollector asks for a State at each collection.

@@ -123,7 +123,8 @@ func (t *Tracer) unexpect(r id.Run) {
 	delete(t.runs, r)
 }
 
-// of returns a run that has not ended, and nil for one of no trace that is told. A run of an earlier daemon is read from the log's documents.
+// of returns a run that has not ended, and nil for one of no trace that is told. A run of an earlier daemon is read from the log's
+// documents.
 func (t *Tracer) of(ctx context.Context, ws id.Workspace, r id.Run) *traced {
 	if t == nil || r == "" {
 		return nil
@@ -192,9 +193,11 @@ func (t *Tracer) operated(ctx context.Context, e *event.Event) {
 	found := texts(e.Data, "tool_name", "result_type", "reason_code")
 	tool, outcome := operation(found[0]), operationOutcome(e.Type, found[1])
 	told := span{
-		name: "execute_tool " + tool, kind: trace.SpanKindInternal, parent: r.at(e.Run, "").parent, self: r.at(e.Run, e.Step).parent, began: began, ended: e.OccurredAt,
+		name: "execute_tool " + tool, kind: trace.SpanKindInternal, parent: r.at(e.Run, "").parent, self: r.at(e.Run, e.Step).parent,
+		began: began, ended: e.OccurredAt,
 		attributes: []attribute.KeyValue{
-			attribute.String("gen_ai.operation.name", "execute_tool"), attribute.String("gen_ai.tool.name", tool), attribute.String("gen_ai.tool.type", "function"),
+			attribute.String("gen_ai.operation.name", "execute_tool"), attribute.String("gen_ai.tool.name", tool),
+			attribute.String("gen_ai.tool.type", "function"),
 			attribute.String("gen_ai.tool.call.id", string(e.Step)), attribute.String("gen_ai.agent.id", string(r.agent)),
 			attribute.String("agentbox.run.id", string(e.Run)), attribute.String("agentbox.operation.outcome", outcome),
 			attribute.String("agentbox.gate.reason", among(found[2], reasons)),
@@ -217,8 +220,10 @@ func (t *Tracer) answered(ctx context.Context, e *event.Event) {
 		return
 	}
 	t.tell(span{
-		name: "approval", kind: trace.SpanKindInternal, parent: r.at(e.Run, e.Step).parent, self: below(r.parent, run.SpanID(e.EntityID)), began: doc.RequestedAt, ended: e.OccurredAt,
-		attributes: []attribute.KeyValue{attribute.String("agentbox.approval.id", e.EntityID), attribute.String("agentbox.approval.status", string(status))},
+		name: "approval", kind: trace.SpanKindInternal, parent: r.at(e.Run, e.Step).parent, self: below(r.parent, run.SpanID(e.EntityID)),
+		began: doc.RequestedAt, ended: e.OccurredAt,
+		attributes: []attribute.KeyValue{attribute.String("agentbox.approval.id", e.EntityID), attribute.String("agentbox.approval.status",
+			string(status))},
 	})
 }
 
@@ -243,7 +248,8 @@ func (t *Tracer) ended(ctx context.Context, e *event.Event) {
 		name: "invoke_agent", kind: trace.SpanKindInternal, parent: r.parent, self: r.at(e.Run, "").parent, began: r.began, ended: e.OccurredAt,
 		attributes: []attribute.KeyValue{
 			attribute.String("gen_ai.operation.name", "invoke_agent"), attribute.String("gen_ai.agent.id", string(r.agent)),
-			attribute.String("agentbox.run.id", string(e.Run)), attribute.String("agentbox.space.id", string(r.space)), attribute.String("agentbox.run.status", runStatus[e.Type]),
+			attribute.String("agentbox.run.id", string(e.Run)), attribute.String("agentbox.space.id", string(r.space)),
+			attribute.String("agentbox.run.status", runStatus[e.Type]),
 		},
 	}
 	if e.Type != run.EventCompleted {
@@ -254,5 +260,6 @@ func (t *Tracer) ended(ctx context.Context, e *event.Event) {
 
 // moment tells of something that happened at a place, between two moments, below it.
 func (t *Tracer) moment(at place, name string, began, ended time.Time, failed string, attributes ...attribute.KeyValue) {
-	t.tell(span{name: name, kind: trace.SpanKindInternal, parent: at.parent, self: t.fresh(at.parent, began), began: began, ended: ended, failed: failed, attributes: attributes})
+	t.tell(span{name: name, kind: trace.SpanKindInternal, parent: at.parent, self: t.fresh(at.parent, began), began: began, ended: ended,
+		failed: failed, attributes: attributes})
 }

@@ -24,8 +24,9 @@ import (
 
 // Tracer tells the traces of a daemon to a collector. A nil Tracer tells nothing.
 //
-// What happens to a run is told from the events of the log, when they are recorded: a span begins at the moment of one event and ends at that
-// of another, and its number follows from what it is about. So nothing is lost where a run waits for days, and the daemon is restarted.
+// What happens to a run is told from the events of the log, when they are recorded: a span begins at the moment of one event and ends at
+// that of another, and its number follows from what it is about. So nothing is lost where a run waits for days, and the daemon is
+// restarted.
 type Tracer struct {
 	tracer   trace.Tracer
 	provider *sdk.TracerProvider
@@ -61,10 +62,11 @@ type place struct {
 	parent trace.SpanContext
 }
 
-// OpenTracer makes a tracer that sends spans to the OTLP/HTTP collector at an address, as in http://127.0.0.1:4318; "" leaves the address, as
-// everything else, to the standard variables OTEL_*. Docs has the runs and the approvals of the log; request returns the traceparent of the request
-// that a context serves, "" where it serves none. Close it, so that what waits is sent.
-func OpenTracer(ctx context.Context, address, version string, docs projection.Reader, request func(context.Context) string) (*Tracer, error) {
+// OpenTracer makes a tracer that sends spans to the OTLP/HTTP collector at an address, as in http://127.0.0.1:4318; "" leaves the
+// address, as everything else, to the standard variables OTEL_*. Docs has the runs and the approvals of the log; request returns the
+// traceparent of the request that a context serves, "" where it serves none. Close it, so that what waits is sent.
+func OpenTracer(ctx context.Context, address, version string, docs projection.Reader, request func(context.Context) string) (*Tracer,
+	error) {
 	var options []otlptracehttp.Option
 	if address != "" {
 		options = append(options, otlptracehttp.WithEndpointURL(strings.TrimSuffix(address, "/")+"/v1/traces"))
@@ -73,12 +75,14 @@ func OpenTracer(ctx context.Context, address, version string, docs projection.Re
 	if err != nil {
 		return nil, err
 	}
-	about, err := resource.New(ctx, resource.WithAttributes(attribute.String("service.name", "agentbox"), attribute.String("service.version", version)), resource.WithFromEnv())
+	about, err := resource.New(ctx, resource.WithAttributes(attribute.String("service.name", "agentbox"), attribute.String("service.version",
+		version)), resource.WithFromEnv())
 	if err != nil {
 		return nil, err
 	}
 	t := &Tracer{
-		docs: docs, request: request, runs: map[id.Run]*traced{}, early: map[id.Run]func(*traced){}, permits: map[event.Digest]place{}, waking: map[id.Space]place{}, starting: map[id.Space][]phase{},
+		docs: docs, request: request, runs: map[id.Run]*traced{}, early: map[id.Run]func(*traced){}, permits: map[event.Digest]place{},
+		waking: map[id.Space]place{}, starting: map[id.Space][]phase{},
 	}
 	t.provider = sdk.NewTracerProvider(sdk.WithBatcher(exporter), sdk.WithResource(about), sdk.WithIDGenerator(numbers{}))
 	t.tracer = t.provider.Tracer("agentbox", trace.WithInstrumentationVersion(version))
@@ -152,7 +156,8 @@ func below(parent trace.SpanContext, number string) trace.SpanContext {
 
 // fresh is the context of a span that is about nothing with a name: something that happened once, at a moment.
 func (t *Tracer) fresh(parent trace.SpanContext, at time.Time) trace.SpanContext {
-	return below(parent, run.SpanID(parent.SpanID().String()+"\n"+strconv.FormatInt(at.UnixNano(), 36)+"\n"+strconv.FormatUint(t.last.Add(1), 36)))
+	return below(parent, run.SpanID(parent.SpanID().String()+"\n"+strconv.FormatInt(at.UnixNano(), 36)+"\n"+strconv.FormatUint(t.last.Add(1),
+		36)))
 }
 
 // parse reads a traceparent of the version that is written here.
@@ -202,7 +207,8 @@ func (t *Tracer) Served(s Served) {
 		method, name = "_OTHER", "HTTP"
 	}
 	told := span{name: name, kind: trace.SpanKindServer, self: self, began: s.Began, ended: s.Ended, attributes: []attribute.KeyValue{
-		attribute.String("http.request.method", method), attribute.Int("http.response.status_code", s.Status), attribute.String("agentbox.request.id", s.ID),
+		attribute.String("http.request.method", method), attribute.Int("http.response.status_code", s.Status),
+		attribute.String("agentbox.request.id", s.ID),
 	}}
 	if route != "" {
 		told.attributes = append(told.attributes, attribute.String("http.route", route))

@@ -24,8 +24,8 @@ type Log struct {
 	Kept merkle.Store
 }
 
-// Handler is a witness: it keeps the newest checkpoint of each log that it knows, never one that does not continue the one before, and signs
-// what it keeps.
+// Handler is a witness: it keeps the newest checkpoint of each log that it knows, never one that does not continue the one before, and
+// signs what it keeps.
 type Handler struct {
 	logs     map[string]Log // by the installation's name
 	cosigner *merkle.Cosigner

@@ -73,7 +73,8 @@ func (c *Client) Add(ctx context.Context, old uint64, path []merkle.Hash, signed
 		}
 		return nil, &merkle.Stale{Size: size}
 	case http.StatusNotFound, http.StatusForbidden:
-		return nil, fault.New(fault.Denied, "witness_does_not_know", "the witness does not know this log or does not trust its key; give it the public key that agentbox audit key prints")
+		return nil, fault.New(fault.Denied, "witness_does_not_know",
+			"the witness does not know this log or does not trust its key; give it the public key that agentbox audit key prints")
 	case http.StatusUnprocessableEntity:
 		return nil, fault.New(fault.Conflict, "witness_refuses_proof", "the witness has seen another log")
 	}
@@ -106,7 +107,8 @@ func (c *Client) do(req *http.Request) (status int, kind string, answer []byte, 
 	defer func() { _ = resp.Body.Close() }()
 	answer, err = io.ReadAll(io.LimitReader(resp.Body, maxRequest+1))
 	if err != nil || len(answer) > maxRequest {
-		return 0, "", nil, fault.Wrap(err, fault.Unavailable, "witness_unavailable", "the answer of the witness is too long or ends before its time")
+		return 0, "", nil, fault.Wrap(err, fault.Unavailable, "witness_unavailable",
+			"the answer of the witness is too long or ends before its time")
 	}
 	return resp.StatusCode, resp.Header.Get("Content-Type"), answer, nil
 }

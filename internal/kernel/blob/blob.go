@@ -25,8 +25,8 @@ type Ref struct {
 	Size   int64        `json:"size_bytes"`
 }
 
-// Store keeps content. What Put has returned is durable and never changes until a sweep finds that nothing names it. The conformance suite is
-// package blobtest.
+// Store keeps content. What Put has returned is durable and never changes until a sweep finds that nothing names it. The conformance
+// suite is package blobtest.
 type Store interface {
 	// Put stores what r yields, at most max bytes of it; more is ErrTooLarge and nothing is stored.
 	Put(ctx context.Context, r io.Reader, max int64) (Ref, error)
@@ -44,6 +44,6 @@ type Store interface {
 	Sweep(ctx context.Context, p policy.Permit, mark Mark) (content.Freed, error)
 }
 
-// Mark calls named for all content that is named anywhere. It is called once in a sweep, after it was noted what is held; content that may be
-// named and is not is lost, so it fails where it cannot read everything.
+// Mark calls named for all content that is named anywhere. It is called once in a sweep, after it was noted what is held; content that
+// may be named and is not is lost, so it fails where it cannot read everything.
 type Mark func(ctx context.Context, named func(event.Digest)) error

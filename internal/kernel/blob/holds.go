@@ -6,9 +6,10 @@ import (
 	"agentbox/internal/domain/event"
 )
 
-// Holds is what a store knows of the contents that were put lately: which of them a sweep leaves alone although nothing names them yet. Every
-// put and every hold takes a turn; a sweep begins at the turn of the oldest hold that is open, and what was put since then stays. So content
-// that was put under a hold is either still held, or its name was recorded before the sweep reads what is named. The zero Holds is ready.
+// Holds is what a store knows of the contents that were put lately: which of them a sweep leaves alone although nothing names them yet.
+// Every put and every hold takes a turn; a sweep begins at the turn of the oldest hold that is open, and what was put since then stays.
+// So content that was put under a hold is either still held, or its name was recorded before the sweep reads what is named. The zero
+// Holds is ready.
 type Holds struct {
 	mu     sync.Mutex // guards what follows
 	turn   uint64

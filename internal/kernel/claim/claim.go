@@ -1,7 +1,7 @@
 // Package claim is the contract of ownership for a time: until when an engine has a run, and by which token it is known.
 //
-// Who owns a run is decided by the log alone: a claim is recorded under the expectation that nobody else has changed the run, so that of many
-// at once exactly one has it, whichever daemon they ask. This package only says when a claim is over, by a clock that nobody sets.
+// Who owns a run is decided by the log alone: a claim is recorded under the expectation that nobody else has changed the run, so that of
+// many at once exactly one has it, whichever daemon they ask. This package only says when a claim is over, by a clock that nobody sets.
 package claim
 
 import (
@@ -42,8 +42,9 @@ const most = 10_000
 // NewTerms returns terms whose clock is read with every call.
 func NewTerms(now time.Time) *Terms { return &Terms{begin: now, seen: map[id.Run]seen{}} }
 
-// NewTermsTogether returns the terms of one of several daemons that record claims, whose clocks need not agree: a renewal that another one has
-// recorded lasts its full time from when it is first met here. So no claim ends before its time, and one that nobody renews ends everywhere.
+// NewTermsTogether returns the terms of one of several daemons that record claims, whose clocks need not agree: a renewal that another
+// one has recorded lasts its full time from when it is first met here. So no claim ends before its time, and one that nobody renews ends
+// everywhere.
 func NewTermsTogether(now time.Time) *Terms {
 	t := NewTerms(now)
 	t.together = true

@@ -108,7 +108,8 @@ func TestTokensDiffer(t *testing.T) {
 		t.Errorf("got %s, then %s", token, again)
 	}
 	for _, differs := range []string{
-		tokens.Token("ws_two", of, "rat_1", 1), tokens.Token("ws_dev", of+"0", "rat_1", 1), tokens.Token("ws_dev", of, "rat_2", 1), tokens.Token("ws_dev", of, "rat_1", 2),
+		tokens.Token("ws_two", of, "rat_1", 1), tokens.Token("ws_dev", of+"0", "rat_1", 1), tokens.Token("ws_dev", of, "rat_2", 1),
+		tokens.Token("ws_dev", of, "rat_1", 2),
 		other.Token("ws_dev", of, "rat_1", 1),
 	} {
 		if differs == token {

@@ -25,7 +25,8 @@ func FuzzWords(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if n := utf8.RuneCountInString(fulltext.Fold(q)); n < fulltext.MinQuery || n > fulltext.MaxQuery || len(words) == 0 || len(words) > fulltext.MaxWords {
+		if n := utf8.RuneCountInString(fulltext.Fold(q)); n < fulltext.MinQuery || n > fulltext.MaxQuery || len(words) == 0 ||
+			len(words) > fulltext.MaxWords {
 			t.Errorf("%q is taken: %q", q, words)
 		}
 		for _, w := range words {
@@ -33,7 +34,8 @@ func FuzzWords(f *testing.F) {
 				t.Errorf("%q has the word %q", q, w)
 			}
 		}
-		if !fulltext.Matches(q, words) || !fulltext.Matches(text+" "+q+" "+text, words) || utf8.ValidString(q+text) && utf8.ValidString(q) && !fulltext.Matches(text+q+text, words) {
+		if !fulltext.Matches(q, words) || !fulltext.Matches(text+" "+q+" "+text, words) || utf8.ValidString(q+text) && utf8.ValidString(q) &&
+			!fulltext.Matches(text+q+text, words) {
 			t.Errorf("%q does not have its own words %q", q, words)
 		}
 		for _, most := range []int{1, 2, 280} {

@@ -54,8 +54,8 @@ type Hit struct {
 	Key   string
 }
 
-// Index finds texts. Its methods are safe for concurrent use. It holds nothing that could not be taken in anew from the log, so that it begins
-// empty where it was lost, or was made by another version. The conformance suite is package searchtest.
+// Index finds texts. Its methods are safe for concurrent use. It holds nothing that could not be taken in anew from the log, so that it
+// begins empty where it was lost, or was made by another version. The conformance suite is package searchtest.
 type Index interface {
 	// Place returns the place up to which the log of a workspace was taken in, 0 for nothing.
 	Place(ctx context.Context, ws id.Workspace) (uint64, error)

@@ -14,11 +14,12 @@ import (
 type Adopter interface {
 	// Adopt records the whole log of a workspace that has no event here: every event as it comes, with its id, its places, its salt and its
 	// hashes, so that what was signed for it elsewhere holds here too. Each is held against its own hash and the one before it; what does not
-	// continue is ErrForeign, an id that another workspace has is a conflict, and so is a workspace that has events. The documents are folded as
-	// by Append. An event whose data were redacted comes with what remains of them, and is withheld here as it was there: the redaction is in the
-	// log behind it, and says the same of what remains. All of it is recorded in one step after the last chunk: an error, of the source too, or the end of the process leave nothing.
-	// Chunks hold at most MaxBatch events. Keys, which are asked for behind the last chunk and may be nil, are the idempotency keys of batches,
-	// so that what is asked again under one is answered with the batch. It returns how many events were recorded; others wait meanwhile.
+	// continue is ErrForeign, an id that another workspace has is a conflict, and so is a workspace that has events. The documents are
+	// folded as by Append. An event whose data were redacted comes with what remains of them, and is withheld here as it was there: the
+	// redaction is in the log behind it, and says the same of what remains. All of it is recorded in one step after the last chunk: an
+	// error, of the source too, or the end of the process leave nothing. Chunks hold at most MaxBatch events. Keys, which are asked for
+	// behind the last chunk and may be nil, are the idempotency keys of batches, so that what is asked again under one is answered with the
+	// batch. It returns how many events were recorded; others wait meanwhile.
 	Adopt(ctx context.Context, ws id.Workspace, chunks iter.Seq2[[]event.Event, error], keys iter.Seq2[[]KeyUse, error]) (uint64, error)
 }
 
@@ -60,7 +61,8 @@ func (c *Continuity) End() error {
 		return fault.New(fault.Invalid, ErrForeign.Code, "there is no event in this log")
 	}
 	if len(c.open) > 0 {
-		return fault.New(fault.Conflict, "redaction_unrecorded", "the data of %d events were redacted, and the log ends before it says so", len(c.open)).
+		return fault.New(fault.Conflict, "redaction_unrecorded", "the data of %d events were redacted, and the log ends before it says so",
+			len(c.open)).
 			With("they were redacted while it was read: export it again")
 	}
 	return nil
@@ -85,7 +87,8 @@ func (c *Continuity) Next(ws id.Workspace, events []event.Event) error {
 	return nil
 }
 
-// Keys holds keys against the log, which has ended, and against the ones before: they come in their order, and say where their batch is in it.
+// Keys holds keys against the log, which has ended, and against the ones before: they come in their order, and say where their batch is
+// in it.
 func (c *Continuity) Keys(keys []KeyUse) error {
 	if len(keys) == 0 || len(keys) > MaxBatch {
 		return fault.New(fault.Invalid, "batch_too_large", "a chunk holds 1 to %d keys, not %d", MaxBatch, len(keys))
@@ -94,7 +97,8 @@ func (c *Continuity) Keys(keys []KeyUse) error {
 		if err := checkText("the key of a batch", k.Key); err != nil {
 			return err
 		}
-		if k.Key <= c.key || k.Digest.IsZero() || k.First < 1 || k.Count < 1 || k.Count > MaxBatch || k.First > c.head || uint64(k.Count) > c.head-k.First+1 {
+		if k.Key <= c.key || k.Digest.IsZero() || k.First < 1 || k.Count < 1 || k.Count > MaxBatch || k.First > c.head ||
+			uint64(k.Count) > c.head-k.First+1 {
 			return fault.New(fault.Invalid, ErrForeign.Code, "the idempotency key %.64q is none of this log", k.Key)
 		}
 		c.key = k.Key
@@ -117,12 +121,14 @@ func (c *Continuity) next(e *event.Event) error {
 	case HashOf(e) != e.Chain.Hash:
 		return broken("event %d is not what its hash says", e.Seq)
 	case e.Withheld == event.Forgotten:
-		if e.Redaction != event.RedactFull || !slices.Contains([]event.Redaction{event.RedactNone, event.RedactPartial, event.RedactFull}, e.Chain.Redaction) || len(e.Chain.Salt) > 0 || e.Type == event.RedactedType {
+		if e.Redaction != event.RedactFull || !slices.Contains([]event.Redaction{event.RedactNone, event.RedactPartial, event.RedactFull},
+			e.Chain.Redaction) || len(e.Chain.Salt) > 0 || e.Type == event.RedactedType {
 			return broken("event %d is not as a log shows one whose data were redacted", e.Seq)
 		}
 		c.open[e.ID] = event.DigestOf(e.Data)
 	case e.Withheld != "":
-		return fault.New(fault.Conflict, "log_sealed", "the data of event %d cannot be read (%s), and the log does not say that they were redacted", e.Seq, e.Withheld).
+		return fault.New(fault.Conflict, "log_sealed",
+			"the data of event %d cannot be read (%s), and the log does not say that they were redacted", e.Seq, e.Withheld).
 			With("restore a backup of the whole data directory instead")
 	case e.Chain.Redaction != "":
 		return broken("event %d says that its data were redacted, and has them", e.Seq)

@@ -28,8 +28,9 @@ type line struct {
 //   - the latest event about its entity, its step or its run, in this batch or before;
 //   - the first event of its batch.
 //
-// An event takes the correlation of its cause; one of a run that follows something else keeps that of its run, and one that only stands behind
-// another in a batch that of its request. An event without a cause begins something. Before are the events that stand before it in its batch.
+// An event takes the correlation of its cause; one of a run that follows something else keeps that of its run, and one that only stands
+// behind another in a batch that of its request. An event without a cause begins something. Before are the events that stand before it in
+// its batch.
 func (s *lines) follow(l Ledger, e *event.Event, follows event.Subject, before []event.Event) error {
 	if e.Causation != "" {
 		// Who drafted it did not know yet which correlation its cause takes over, where that stands in the same batch.

@@ -55,7 +55,8 @@ func TestHeaderIsCanonicalJSON(t *testing.T) {
 			if rapid.Bool().Draw(t, "none") {
 				return nil
 			}
-			raw, err := json.Marshal(map[string]any{text.Draw(t, "name"): text.Draw(t, "value"), "n": rapid.Float64Range(-1e9, 1e9).Draw(t, "number")})
+			raw, err := json.Marshal(map[string]any{text.Draw(t, "name"): text.Draw(t, "value"), "n": rapid.Float64Range(-1e9, 1e9).Draw(t,
+				"number")})
 			require{t}.ok(err)
 			canonical, err := jcs.Transform(raw)
 			require{t}.ok(err)
@@ -76,7 +77,8 @@ func TestHeaderIsCanonicalJSON(t *testing.T) {
 		e.PolicyContext, e.ModelContext, e.Display = contextOf.Draw(t, "policy"), contextOf.Draw(t, "model"), contextOf.Draw(t, "display")
 		e.IdempotencyKey = text.Draw(t, "key")
 		e.Seq, e.StreamSeq, e.Data = place.Draw(t, "seq"), place.Draw(t, "stream seq"), json.RawMessage(`{}`)
-		e.Chain = event.Chain{HashVersion: journal.HashVersion, Salt: []byte("salt"), Commitment: digest.Draw(t, "commitment"), Prev: digest.Draw(t, "prev")}
+		e.Chain = event.Chain{HashVersion: journal.HashVersion, Salt: []byte("salt"), Commitment: digest.Draw(t, "commitment"),
+			Prev: digest.Draw(t, "prev")}
 
 		if got, want := string(journal.AppendHeader(nil, &e)), canonicalHeader(require{t}, e); got != want {
 			t.Fatalf("header\n got %s\nwant %s", got, want)
@@ -88,10 +90,13 @@ func TestHeaderIsCanonicalJSON(t *testing.T) {
 func TestHashIsFixed(t *testing.T) {
 	e := event.Event{
 		Header: event.Header{
-			ID: "01890a5d-ac96-774b-bcce-b302099a8057", Type: "run.claimed", Version: 1, OccurredAt: time.Date(2026, 1, 2, 3, 4, 5, 678_900_000, time.UTC),
-			Workspace: "ws_dev", Actor: event.Actor{Type: id.Agent, ID: "agt_01ARZ3NDEKTSV4RRFFQ69G5FAV"}, Principal: "agt_01ARZ3NDEKTSV4RRFFQ69G5FAV",
-			Zone: event.Supervised, Stream: event.Stream{Type: event.StreamRoom, ID: "room_01ARZ3NDEKTSV4RRFFQ69G5FAV"}, Room: "room_01ARZ3NDEKTSV4RRFFQ69G5FAV",
-			Run: "run_01ARZ3NDEKTSV4RRFFQ69G5FAV", Correlation: "cor_01ARZ3NDEKTSV4RRFFQ69G5FAV", Redaction: event.RedactNone,
+			ID: "01890a5d-ac96-774b-bcce-b302099a8057", Type: "run.claimed", Version: 1, OccurredAt: time.Date(2026, 1, 2, 3, 4, 5, 678_900_000,
+				time.UTC),
+			Workspace: "ws_dev", Actor: event.Actor{Type: id.Agent, ID: "agt_01ARZ3NDEKTSV4RRFFQ69G5FAV"},
+			Principal: "agt_01ARZ3NDEKTSV4RRFFQ69G5FAV",
+			Zone:      event.Supervised, Stream: event.Stream{Type: event.StreamRoom, ID: "room_01ARZ3NDEKTSV4RRFFQ69G5FAV"},
+			Room: "room_01ARZ3NDEKTSV4RRFFQ69G5FAV",
+			Run:  "run_01ARZ3NDEKTSV4RRFFQ69G5FAV", Correlation: "cor_01ARZ3NDEKTSV4RRFFQ69G5FAV", Redaction: event.RedactNone,
 		},
 		Seq: 7, StreamSeq: 3, Data: json.RawMessage(`{"fence":1}`),
 	}

@@ -31,7 +31,8 @@ func Check(b event.Batch) (event.Batch, error) {
 		return b, fault.New(fault.Invalid, "batch_empty", "a batch holds at least one event")
 	}
 	if n := len(b.Drafts) + len(b.Streams) + len(b.Documents); len(b.Drafts) > MaxBatch || n > 3*MaxBatch {
-		return b, fault.New(fault.Exhausted, "batch_too_large", "a batch holds at most %d events and twice as many expectations; this one has %d in all", MaxBatch, n)
+		return b, fault.New(fault.Exhausted, "batch_too_large",
+			"a batch holds at most %d events and twice as many expectations; this one has %d in all", MaxBatch, n)
 	}
 	if err := checkText("the batch's key", b.Key); err != nil {
 		return b, err
@@ -54,14 +55,16 @@ func Check(b event.Batch) (event.Batch, error) {
 		}
 	}
 	if total > MaxBatchBytes {
-		return b, fault.New(fault.Exhausted, "batch_too_large", "the data of one batch has at most %d bytes; this one has %d", MaxBatchBytes, total)
+		return b, fault.New(fault.Exhausted, "batch_too_large", "the data of one batch has at most %d bytes; this one has %d", MaxBatchBytes,
+			total)
 	}
 	return withCanonicalContexts(b)
 }
 
 func checkDraft(ws id.Workspace, d *event.Draft) error {
 	if !validType(d.Type) {
-		return fault.New(fault.Invalid, "event_type_invalid", "%.64q is not an event type: two to four words of a-z, 0-9 and _ with dots between, as in run.claimed", d.Type)
+		return fault.New(fault.Invalid, "event_type_invalid",
+			"%.64q is not an event type: two to four words of a-z, 0-9 and _ with dots between, as in run.claimed", d.Type)
 	}
 	if d.Version < 1 {
 		return fault.New(fault.Invalid, "event_version_invalid", "event_version is 1 or more, not %d", d.Version)
@@ -128,7 +131,8 @@ func checkWho(d *event.Draft) error {
 
 func checkData(data json.RawMessage) error {
 	if len(data) > MaxDataBytes {
-		return fault.New(fault.Exhausted, "data_too_large", "the data of one event has at most %d bytes, not %d; store larger content as a blob", MaxDataBytes, len(data))
+		return fault.New(fault.Exhausted, "data_too_large", "the data of one event has at most %d bytes, not %d; store larger content as a blob",
+			MaxDataBytes, len(data))
 	}
 	if !isObject(data) {
 		return fault.New(fault.Invalid, "data_invalid", "the data of an event is a JSON object in UTF-8")

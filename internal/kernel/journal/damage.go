@@ -25,7 +25,8 @@ func (d *Damage) Error() string {
 
 // Unwrap returns the fault that a caller is shown.
 func (d *Damage) Unwrap() error {
-	return fault.New(fault.Internal, "log_damaged", "entry %d of workspace %s is damaged; run agentbox audit verify and restore a backup", d.Seq, d.Workspace)
+	return fault.New(fault.Internal, "log_damaged", "entry %d of workspace %s is damaged; run agentbox audit verify and restore a backup",
+		d.Seq, d.Workspace)
 }
 
 // Misfiled is an event that is found by something else than what its record, which the chain covers, says of it.

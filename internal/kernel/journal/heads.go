@@ -75,7 +75,8 @@ func (h *Heads) Workspaces() []id.Workspace {
 	return found
 }
 
-// Wait returns once the workspace has an event beyond after. It returns ErrClosed after Close, and the context's error when that ends first.
+// Wait returns once the workspace has an event beyond after. It returns ErrClosed after Close, and the context's error when that ends
+// first.
 func (h *Heads) Wait(ctx context.Context, ws id.Workspace, after uint64) error {
 	for {
 		grown, err := h.next(ws, after)

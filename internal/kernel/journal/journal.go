@@ -26,10 +26,13 @@ var (
 	// ErrNotFound means that the workspace has no such event.
 	ErrNotFound = fault.New(fault.NotFound, "not_found", "there is no such event in this workspace")
 	// ErrClosed means that the journal is shut, or was shut by a write error; nothing more is accepted.
-	ErrClosed = fault.New(fault.Unavailable, "log_unavailable", "the log cannot be written, and nothing is done without it; see that its disk is well and has room; the daemon opens it again where it can, and says where it has to be started again")
+	ErrClosed = fault.New(fault.Unavailable, "log_unavailable",
+		"the log cannot be written, and nothing is done without it; see that its disk is well and has room; the daemon opens it again where it "+
+			"can, and says where it has to be started again")
 )
 
-// Query selects events of one workspace, in ascending order of their place. Zero fields do not select; every other one is served by an index.
+// Query selects events of one workspace, in ascending order of their place. Zero fields do not select; every other one is served by an
+// index.
 type Query struct {
 	Workspace   id.Workspace
 	From        uint64 // the lowest place, inclusive; of the stream if one is named, else of the workspace
@@ -98,4 +101,5 @@ type Redactor interface {
 }
 
 // ErrUnrecorded means that no redaction of the event is recorded.
-var ErrUnrecorded = fault.New(fault.Conflict, "redaction_unrecorded", "data are destroyed only where the log says that they are: record the redaction first")
+var ErrUnrecorded = fault.New(fault.Conflict, "redaction_unrecorded",
+	"data are destroyed only where the log says that they are: record the redaction first")

@@ -88,7 +88,9 @@ func expected(b event.Batch, l Ledger) error {
 			return err
 		}
 		if tip.Seq != want.Version {
-			return fault.New(fault.Conflict, ErrConflict.Code, "stream %s %.64s is at %d, not at %d: it has changed in the meantime; look again, then retry", want.Stream.Type, want.Stream.ID, tip.Seq, want.Version)
+			return fault.New(fault.Conflict, ErrConflict.Code,
+				"stream %s %.64s is at %d, not at %d: it has changed in the meantime; look again, then retry", want.Stream.Type, want.Stream.ID,
+				tip.Seq, want.Version)
 		}
 	}
 	for _, want := range b.Documents {
@@ -97,7 +99,9 @@ func expected(b event.Batch, l Ledger) error {
 			return err
 		}
 		if version != want.Version {
-			return fault.New(fault.Conflict, ErrConflict.Code, "%s %.64s is at version %d, not %d: it has changed in the meantime; look again, then retry", want.Projection, want.Key, version, want.Version)
+			return fault.New(fault.Conflict, ErrConflict.Code,
+				"%s %.64s is at version %d, not %d: it has changed in the meantime; look again, then retry", want.Projection, want.Key, version,
+				want.Version)
 		}
 	}
 	return nil

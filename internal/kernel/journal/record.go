@@ -57,7 +57,8 @@ var (
 
 var errRecord = errors.New("the record cannot be read")
 
-// EntitySeparator stands between an entity's type and its id where they share a column. It cannot be part of a text of an event, for it is a control character.
+// EntitySeparator stands between an entity's type and its id where they share a column. It cannot be part of a text of an event, for it
+// is a control character.
 const EntitySeparator = "\x1f"
 
 // EntityText is an event's entity in one text, "" for none.
@@ -142,8 +143,8 @@ func sealOf(e *event.Event) [sealBytes]byte {
 	return [sealBytes]byte(sum[:sealBytes])
 }
 
-// DecodeRecord fills in what a record holds. Of e the columns must be there already: the workspace, the run, the correlation, the entity and
-// recorded_at. An error means that these are not the bytes that AppendRecord makes of the event.
+// DecodeRecord fills in what a record holds. Of e the columns must be there already: the workspace, the run, the correlation, the entity
+// and recorded_at. An error means that these are not the bytes that AppendRecord makes of the event.
 func DecodeRecord(record []byte, e *event.Event) error {
 	r := recordReader{rest: string(record)} // one allocation for all texts
 	if r.byte() != recordVersion {
@@ -170,7 +171,8 @@ func DecodeRecord(record []byte, e *event.Event) error {
 	stream := event.Stream{Type: text(hasStream)}
 	stream.ID = text(hasStream)
 	e.Actor.ID = text(hasActor)
-	e.Principal, e.Room, e.Thread, e.Step = id.Principal(text(hasPrincipal)), id.Room(text(hasRoom)), id.Thread(text(hasThread)), id.Step(text(hasStep))
+	e.Principal, e.Room, e.Thread, e.Step = id.Principal(text(hasPrincipal)), id.Room(text(hasRoom)), id.Thread(text(hasThread)),
+		id.Step(text(hasStep))
 	e.Mission, e.Causation = text(hasMission), id.Event(text(hasCausation))
 	e.PolicyContext, e.ModelContext, e.Display = raw(text(hasPolicy)), raw(text(hasModel)), raw(text(hasDisplay))
 	e.IdempotencyKey = text(hasKey)
@@ -195,8 +197,8 @@ func DecodeRecord(record []byte, e *event.Event) error {
 	return nil
 }
 
-// RecordHash returns the event's hash as a record has it; false where it is too short to have one. Whoever reads the event finds out whether
-// it is right.
+// RecordHash returns the event's hash as a record has it; false where it is too short to have one. Whoever reads the event finds out
+// whether it is right.
 func RecordHash(record []byte) (hash event.Digest, ok bool) {
 	end := len(record) - sealBytes
 	if end < len(hash) {

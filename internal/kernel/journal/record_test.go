@@ -26,13 +26,15 @@ func sample() []event.Event {
 	}
 	least := event.Event{
 		Header: event.Header{
-			Version: 1, OccurredAt: time.UnixMicro(0).UTC(), Workspace: "ws_dev", Actor: event.Actor{Type: id.User, ID: "usr_01ARZ3NDEKTSV4RRFFQ69G5FAV"},
+			Version: 1, OccurredAt: time.UnixMicro(0).UTC(), Workspace: "ws_dev", Actor: event.Actor{Type: id.User,
+				ID: "usr_01ARZ3NDEKTSV4RRFFQ69G5FAV"},
 			Principal: "usr_01ARZ3NDEKTSV4RRFFQ69G5FAV", Zone: event.Sandbox, Stream: event.WorkspaceStream("ws_dev"), Redaction: event.RedactNone,
 		},
 		RecordedAt: time.UnixMicro(0).UTC(),
 	}
 	for _, e := range []*event.Event{&full, &least} {
-		e.Chain = event.Chain{HashVersion: HashVersion, Commitment: event.DigestOf([]byte("c")), Prev: event.DigestOf([]byte("p")), Hash: event.DigestOf([]byte("h"))}
+		e.Chain = event.Chain{HashVersion: HashVersion, Commitment: event.DigestOf([]byte("c")), Prev: event.DigestOf([]byte("p")),
+			Hash: event.DigestOf([]byte("h"))}
 	}
 	return []event.Event{full, least}
 }
@@ -40,7 +42,8 @@ func sample() []event.Event {
 // columns returns an event that has only what has columns of its own.
 func columns(e event.Event) event.Event {
 	return event.Event{
-		Header:     event.Header{ID: e.ID, Type: e.Type, Workspace: e.Workspace, Run: e.Run, Correlation: e.Correlation, EntityType: e.EntityType, EntityID: e.EntityID},
+		Header: event.Header{ID: e.ID, Type: e.Type, Workspace: e.Workspace, Run: e.Run, Correlation: e.Correlation, EntityType: e.EntityType,
+			EntityID: e.EntityID},
 		RecordedAt: e.RecordedAt,
 	}
 }
@@ -81,7 +84,8 @@ func FuzzRecord(f *testing.F) {
 }
 
 func FuzzUUID(f *testing.F) {
-	for _, text := range []string{"01890a5d-ac96-774b-bcce-b302099a8057", "01890A5D-ac96-774b-bcce-b302099a8057", "", "01890a5dac96774bbcceb302099a80571234", "01890a5d-ac96-774b-bcce-b302099a805g"} {
+	for _, text := range []string{"01890a5d-ac96-774b-bcce-b302099a8057", "01890A5D-ac96-774b-bcce-b302099a8057", "",
+		"01890a5dac96774bbcceb302099a80571234", "01890a5d-ac96-774b-bcce-b302099a805g"} {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {

@@ -10,7 +10,8 @@ import (
 	"agentbox/internal/domain/id"
 )
 
-// Edge is the right edge of a tree: the few hashes that it takes to add leaves and to tell the root. The zero Edge is that of an empty tree.
+// Edge is the right edge of a tree: the few hashes that it takes to add leaves and to tell the root. The zero Edge is that of an empty
+// tree.
 type Edge struct {
 	size  uint64
 	nodes []Hash // of the complete subtrees, the largest first: one for each bit of size that is set

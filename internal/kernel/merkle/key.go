@@ -78,7 +78,8 @@ func (k PublicKey) Raw() ed25519.PublicKey {
 func (k PublicKey) verifier() (note.Verifier, error) {
 	v, err := note.NewVerifier(string(k))
 	if err != nil {
-		return nil, fault.Wrap(err, fault.Invalid, "public_key_invalid", "that is not a public key; agentbox audit key prints one: a name, a plus, eight digits, a plus, and base64")
+		return nil, fault.Wrap(err, fault.Invalid, "public_key_invalid",
+			"that is not a public key; agentbox audit key prints one: a name, a plus, eight digits, a plus, and base64")
 	}
 	return v, nil
 }

@@ -19,7 +19,8 @@ import (
 type Hash = tlog.Hash
 
 // ErrNone means that there is no checkpoint yet.
-var ErrNone = fault.New(fault.NotFound, "checkpoint_not_found", "no checkpoint has been signed yet; a running daemon signs one within a second of the first event")
+var ErrNone = fault.New(fault.NotFound, "checkpoint_not_found",
+	"no checkpoint has been signed yet; a running daemon signs one within a second of the first event")
 
 // Store keeps the trees and the last checkpoint of every workspace, apart from the log. The hashes can be made again from the log; the
 // checkpoint cannot, for it is what the log is held against. One goroutine at a time writes for a workspace; any may read. The conformance

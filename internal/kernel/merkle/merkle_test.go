@@ -122,7 +122,8 @@ func TestInclusion(t *testing.T) {
 			if err != nil {
 				t.Fatalf("event %d of %d: %v", seq, size, err)
 			}
-			if !strings.HasPrefix(p.Text(), fmt.Sprintf("c2sp.org/tlog-proof@v1\nindex %d\n", seq-1)) || !strings.HasSuffix(p.Text(), "\n\n"+string(signed)) {
+			if !strings.HasPrefix(p.Text(), fmt.Sprintf("c2sp.org/tlog-proof@v1\nindex %d\n", seq-1)) || !strings.HasSuffix(p.Text(),
+				"\n\n"+string(signed)) {
 				t.Errorf("text %q", p.Text())
 			}
 			for name, change := range map[string]func(*merkle.Inclusion){
@@ -212,7 +213,8 @@ func TestCheckpoint(t *testing.T) {
 	if err != nil || opened.Text != c.Text() || len(opened.Sigs) != 1 {
 		t.Errorf("the stock package opens it as %+v, %v", opened, err)
 	}
-	if stock, err := tlog.ParseTree([]byte("go.sum database tree\n" + strings.SplitN(opened.Text, "\n", 2)[1])); err != nil || stock.N != 3 || stock.Hash != c.Root {
+	if stock, err := tlog.ParseTree([]byte("go.sum database tree\n" + strings.SplitN(opened.Text, "\n", 2)[1])); err != nil || stock.N != 3 ||
+		stock.Hash != c.Root {
 		t.Errorf("the stock package reads size and root as %+v, %v", stock, err)
 	}
 	got, err := merkle.Open(signed, tr.key)
@@ -231,7 +233,8 @@ func TestCheckpoint(t *testing.T) {
 	}
 	root := c.Root.String()
 	for name, text := range map[string]string{
-		"two lines": c.Origin + "\n3\n", "a size of letters": c.Origin + "\nx\n" + root + "\n", "a negative size": c.Origin + "\n-1\n" + root + "\n",
+		"two lines": c.Origin + "\n3\n", "a size of letters": c.Origin + "\nx\n" + root + "\n", "a negative size": c.Origin + "\n-1\n" + root +
+			"\n",
 		"a size with a zero in front": c.Origin + "\n03\n" + root + "\n", "a size with a plus": c.Origin + "\n+3\n" + root + "\n",
 		"no root": c.Origin + "\n3\n\n", "a short root": c.Origin + "\n3\nAAAA\n", "no origin": "\n3\n" + root + "\n",
 		"another installation": "agentbox/0000000000000000/ws_dev\n3\n" + root + "\n", "no workspace": tr.key.Name() + "/../x\n3\n" + root + "\n",
@@ -256,7 +259,8 @@ func TestCheckpoint(t *testing.T) {
 			t.Errorf("byte %d was turned and it opens", i)
 		}
 	}
-	if _, err := merkle.Open(append(signed, make([]byte, merkle.MaxCheckpointBytes-len(signed)+1)...), tr.key); fault.CodeOf(err) != "checkpoint_invalid" {
+	if _, err := merkle.Open(append(signed, make([]byte, merkle.MaxCheckpointBytes-len(signed)+1)...),
+		tr.key); fault.CodeOf(err) != "checkpoint_invalid" {
 		t.Errorf("too many bytes: got %v", err)
 	}
 	extended, err := note.Sign(&note.Note{Text: c.Text() + "an extension\n"}, signer)

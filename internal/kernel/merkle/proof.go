@@ -40,7 +40,8 @@ var (
 	// ErrProof means that a proof does not hold.
 	ErrProof = fault.New(fault.Invalid, "proof_invalid", "the proof does not hold: what it is about is not in the log that was signed")
 
-	errUncovered = fault.New(fault.NotFound, "event_not_covered", "the last checkpoint does not cover this event yet; a running daemon signs one within a second")
+	errUncovered = fault.New(fault.NotFound, "event_not_covered",
+		"the last checkpoint does not cover this event yet; a running daemon signs one within a second")
 )
 
 // Reader reads the stored hashes of one workspace.
@@ -66,7 +67,8 @@ func ProveInclusion(r tlog.HashReader, seq uint64, hash event.Digest, signed []b
 	if err != nil {
 		return Inclusion{}, fmt.Errorf("prove event %d: %w", seq, err)
 	}
-	p := Inclusion{Seq: seq, EventHash: hash, Record: string(LeafOf(seq, hash)), Index: seq - 1, Hashes: textOf(path), Checkpoint: string(signed), PublicKey: key}
+	p := Inclusion{Seq: seq, EventHash: hash, Record: string(LeafOf(seq, hash)), Index: seq - 1, Hashes: textOf(path),
+		Checkpoint: string(signed), PublicKey: key}
 	_, err = p.Check(key)
 	return p, err
 }
@@ -97,13 +99,15 @@ func ProveConsistency(r tlog.HashReader, old uint64, signed []byte, key PublicKe
 		return Consistency{}, err
 	}
 	if old > c.Size || c.Size > 1<<62 {
-		return Consistency{}, fault.New(fault.Invalid, "size_invalid", "the earlier size is at most that of the last checkpoint, which is %d", c.Size)
+		return Consistency{}, fault.New(fault.Invalid, "size_invalid", "the earlier size is at most that of the last checkpoint, which is %d",
+			c.Size)
 	}
 	oldRoot, err := tlog.TreeHash(int64(old), r)
 	if err != nil {
 		return Consistency{}, err
 	}
-	p := Consistency{Old: old, OldRoot: oldRoot.String(), New: c.Size, NewRoot: c.Root.String(), Hashes: []string{}, Checkpoint: string(signed), PublicKey: key}
+	p := Consistency{Old: old, OldRoot: oldRoot.String(), New: c.Size, NewRoot: c.Root.String(), Hashes: []string{},
+		Checkpoint: string(signed), PublicKey: key}
 	if old > 0 {
 		path, err := tlog.ProveTree(int64(c.Size), int64(old), r)
 		if err != nil {

@@ -75,7 +75,8 @@ func TestAProofIsCheckedWithTheKeyOfTheReader(t *testing.T) {
 	if _, err := p.Check("x"); fault.CodeOf(err) != "public_key_invalid" {
 		t.Errorf("no key: %v", err)
 	}
-	if want := fmt.Sprintf("c2sp.org/tlog-proof@v1\nindex 1\n%s\n\n%s", strings.Join(p.Hashes, "\n"), signed); p.Text() != want || len(p.Hashes) != 3 {
+	if want := fmt.Sprintf("c2sp.org/tlog-proof@v1\nindex 1\n%s\n\n%s", strings.Join(p.Hashes, "\n"), signed); p.Text() != want ||
+		len(p.Hashes) != 3 {
 		t.Errorf("text %q, want %q", p.Text(), want)
 	}
 	q, err := merkle.ProveConsistency(tr, 3, signed, tr.key)
@@ -219,8 +220,10 @@ func TestTheEdgeIsReadFromTheStore(t *testing.T) {
 func TestPeekRefusesWhatIsNoCheckpoint(t *testing.T) {
 	root := merkle.Hash{}.String()
 	for name, text := range map[string]string{
-		"nothing": "", "no signature": "a\n1\n" + root + "\n", "no origin": "\n1\n" + root + "\n\n", "one line": "a\n\n", "two lines": "a\n1\n\n", "a size of letters": "a\nx\n" + root + "\n\n",
-		"a negative size": "a\n-1\n" + root + "\n\n", "a plus": "a\n+1\n" + root + "\n\n", "a short root": "a\n1\nAAAA\n\n", "no root": "a\n1\n-\n\n",
+		"nothing": "", "no signature": "a\n1\n" + root + "\n", "no origin": "\n1\n" + root + "\n\n", "one line": "a\n\n", "two lines": "a\n1\n\n",
+		"a size of letters": "a\nx\n" + root + "\n\n",
+		"a negative size":   "a\n-1\n" + root + "\n\n", "a plus": "a\n+1\n" + root + "\n\n", "a short root": "a\n1\nAAAA\n\n",
+		"no root": "a\n1\n-\n\n",
 	} {
 		if c, err := merkle.Peek([]byte(text)); fault.CodeOf(err) != "checkpoint_invalid" || c != (merkle.Checkpoint{}) {
 			t.Errorf("%s: got %+v, %v", name, c, err)
@@ -275,7 +278,8 @@ func TestWhatIsNoKey(t *testing.T) {
 		t.Errorf("got %x, want %x", got, raw)
 	}
 	for name, key := range map[string]merkle.PublicKey{
-		"another algorithm": of(2, raw, ""), "a short key": of(1, raw[1:], ""), "a long key": of(1, append(slices.Clone(raw), 0), ""), "no base64": of(1, raw, "!"), "nothing": "a+00000000+",
+		"another algorithm": of(2, raw, ""), "a short key": of(1, raw[1:], ""), "a long key": of(1, append(slices.Clone(raw), 0), ""),
+		"no base64": of(1, raw, "!"), "nothing": "a+00000000+",
 	} {
 		if got := key.Raw(); got != nil {
 			t.Errorf("%s: %x", name, got)
@@ -321,8 +325,10 @@ func TestTheKeyOfAWitness(t *testing.T) {
 	}
 	good := strings.SplitN(key(4, raw), "+", 3)
 	for name, bad := range map[string]string{
-		"another algorithm": key(1, raw), "a short key": key(4, raw[1:]), "a long key": key(4, append(slices.Clone(raw), 0)), "no bytes": good[0] + "+" + good[1] + "+", "more behind it": strings.Join(good, "+") + "!",
-		"a long id": good[0] + "+" + good[1] + "00+" + good[2], "a short id": good[0] + "+" + good[1][:6] + "+" + good[2], "an id of letters": good[0] + "+" + good[1] + "x+" + good[2],
+		"another algorithm": key(1, raw), "a short key": key(4, raw[1:]), "a long key": key(4, append(slices.Clone(raw), 0)),
+		"no bytes": good[0] + "+" + good[1] + "+", "more behind it": strings.Join(good, "+") + "!",
+		"a long id": good[0] + "+" + good[1] + "00+" + good[2], "a short id": good[0] + "+" + good[1][:6] + "+" + good[2],
+		"an id of letters":  good[0] + "+" + good[1] + "x+" + good[2],
 		"the id of another": good[0] + "+00000000+" + good[2], "two parts": good[0] + "+" + good[1],
 	} {
 		if _, err := merkle.CosignedAt(cosigned, bad); fault.CodeOf(err) != "witness_key_invalid" {

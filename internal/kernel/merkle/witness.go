@@ -16,8 +16,8 @@ import (
 	"agentbox/internal/domain/fault"
 )
 
-// Witness takes checkpoints by the C2SP protocol tlog-witness: it keeps the newest of each origin, wants a proof that each continues the one
-// before, and signs what it has seen.
+// Witness takes checkpoints by the C2SP protocol tlog-witness: it keeps the newest of each origin, wants a proof that each continues the
+// one before, and signs what it has seen.
 type Witness interface {
 	// Add hands in a checkpoint with the proof that it continues the tree of an earlier size, and returns the witness's signature lines. The
 	// error is a *Stale where the witness holds another size than that, and a fault for every other refusal.
@@ -101,7 +101,8 @@ type cosignatureVerifier struct {
 
 // CosignedAt verifies that a witness signed a checkpoint, and returns when. The key is one of a C2SP vkey with a cosignature key.
 func CosignedAt(signed []byte, witnessKey string) (time.Time, error) {
-	invalid := fault.New(fault.Invalid, "witness_key_invalid", "that is not a witness's public key: a name, a plus, eight digits, a plus, and base64")
+	invalid := fault.New(fault.Invalid, "witness_key_invalid",
+		"that is not a witness's public key: a name, a plus, eight digits, a plus, and base64")
 	parts := strings.SplitN(strings.TrimSpace(witnessKey), "+", 3)
 	if len(parts) != 3 {
 		return time.Time{}, invalid

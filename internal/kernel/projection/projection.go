@@ -1,7 +1,8 @@
 // Package projection is the contract of documents that are folded from events.
 //
 // A document is a JSON object with a key, an owner (its workspace) and a version, the number of events that were folded into it. Documents
-// change with the events that change them, for every reader at once, and can be dropped and rebuilt from the log at any time, byte for byte.
+// change with the events that change them, for every reader at once, and can be dropped and rebuilt from the log at any time, byte for
+// byte.
 package projection
 
 import (
@@ -42,7 +43,8 @@ type Definition struct {
 
 // Define makes a definition for documents of type T. Keys returns the keys of the documents that an event changes, usually none or one.
 // Fold returns the document after the event; it must be pure. Indexes, which may be nil, returns the entries under which it can be found.
-func Define[T any](name string, version int, keys func(event.Event) []string, fold func(doc T, key string, e event.Event) (T, error), indexes func(T) []Index) Definition {
+func Define[T any](name string, version int, keys func(event.Event) []string, fold func(doc T, key string, e event.Event) (T, error),
+	indexes func(T) []Index) Definition {
 	return Definition{
 		Name: name, Version: version, keys: keys,
 		empty: func() any { var zero T; return zero },
@@ -64,8 +66,8 @@ func Define[T any](name string, version int, keys func(event.Event) []string, fo
 }
 
 // Leads returns the definition as the one that knows the causes of what happens to an entity: its documents, whose keys are the ids of the
-// entities, remember their latest event, so that the next event about the entity names it as its cause. An event for which quiet, which may be
-// nil, returns true is not remembered. A definition that begins to lead gets a higher version.
+// entities, remember their latest event, so that the next event about the entity names it as its cause. An event for which quiet, which
+// may be nil, returns true is not remembered. A definition that begins to lead gets a higher version.
 func (d Definition) Leads(entity string, quiet func(event.Event) bool) Definition {
 	d.entity = entity
 	d.moves = func(e event.Event) bool { return quiet == nil || !quiet(e) }
@@ -135,7 +137,8 @@ func (s State) Encode() ([]byte, []Index, error) {
 	}
 	body = s.withCause(body)
 	if len(body) > MaxBodyBytes {
-		return nil, nil, fault.New(fault.Exhausted, "document_too_large", "a document has at most %d bytes; that of %s would have %d", MaxBodyBytes, s.def.Name, len(body))
+		return nil, nil, fault.New(fault.Exhausted, "document_too_large", "a document has at most %d bytes; that of %s would have %d",
+			MaxBodyBytes, s.def.Name, len(body))
 	}
 	if body[0] != '{' {
 		return nil, nil, fmt.Errorf("write document %s %s: it is no JSON object", s.def.Name, s.key)
@@ -146,11 +149,13 @@ func (s State) Encode() ([]byte, []Index, error) {
 	})
 	indexes = slices.Compact(indexes)
 	if len(indexes) > MaxIndexes {
-		return nil, nil, fault.New(fault.Exhausted, "document_too_large", "a document is found under at most %d entries; one of %s would have %d", MaxIndexes, s.def.Name, len(indexes))
+		return nil, nil, fault.New(fault.Exhausted, "document_too_large", "a document is found under at most %d entries; one of %s would have %d",
+			MaxIndexes, s.def.Name, len(indexes))
 	}
 	for _, i := range indexes {
 		if i.Name == "" || len(i.Name)+len(i.Value) > MaxKeyBytes {
-			return nil, nil, fault.New(fault.Exhausted, "document_too_large", "an index entry has a name and with its value at most %d bytes; one of %s has %d", MaxKeyBytes, s.def.Name, len(i.Name)+len(i.Value))
+			return nil, nil, fault.New(fault.Exhausted, "document_too_large",
+				"an index entry has a name and with its value at most %d bytes; one of %s has %d", MaxKeyBytes, s.def.Name, len(i.Name)+len(i.Value))
 		}
 	}
 	return body, indexes, nil

@@ -11,7 +11,8 @@ import (
 // mergedAtOnce is how many events are kept in memory to be put in order. Where there are more the whole log is read, which is in order.
 const mergedAtOnce = 50_000
 
-// Trace selects the events of a workspace that have something in common: their place, their run or their entity. The zero value selects all.
+// Trace selects the events of a workspace that have something in common: their place, their run or their entity. The zero value selects
+// all.
 type Trace struct {
 	Seq        uint64
 	Run        id.Run
@@ -19,8 +20,8 @@ type Trace struct {
 	EntityID   string
 }
 
-// Refolding folds again, without the data of some events, the documents that these events had touched. A store calls Look while the data can
-// be read, destroys the data, calls Fold, and writes what Documents returns.
+// Refolding folds again, without the data of some events, the documents that these events had touched. A store calls Look while the data
+// can be read, destroys the data, calls Fold, and writes what Documents returns.
 type Refolding struct {
 	Set  *Set
 	Seqs []uint64 // the events whose data is destroyed

@@ -74,7 +74,8 @@ func (s *Set) Touched(e event.Event) ([]Ref, error) {
 		keys := s.defs[i].keys(e)
 		for at, key := range keys {
 			if key == "" || len(key) > MaxKeyBytes {
-				return nil, fault.New(fault.Invalid, "document_key_invalid", "%s would change a document of %s whose key has %d bytes; it has 1 to %d", e.Type, s.defs[i].Name, len(key), MaxKeyBytes)
+				return nil, fault.New(fault.Invalid, "document_key_invalid", "%s would change a document of %s whose key has %d bytes; it has 1 to %d",
+					e.Type, s.defs[i].Name, len(key), MaxKeyBytes)
 			}
 			if !slices.Contains(keys[:at], key) {
 				if refs == nil {

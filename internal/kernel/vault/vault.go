@@ -18,8 +18,9 @@ var (
 	// ErrForgotten means that the key was destroyed: what it sealed cannot be read by anybody any more.
 	ErrForgotten = fault.New(fault.NotFound, "content_forgotten", "this was redacted, and its key destroyed: nobody can read it any more")
 	// ErrMissing means that the key is not here, as in a backup that was restored without its keys.
-	ErrMissing = fault.New(fault.Unavailable, "keys_missing", "the key that opens this is not here; it lies where the log was written, in the folder keys of the data directory").
-			With("bring the keys with: agentbox restore --keys PATH")
+	ErrMissing = fault.New(fault.Unavailable, "keys_missing",
+		"the key that opens this is not here; it lies where the log was written, in the folder keys of the data directory").
+		With("bring the keys with: agentbox restore --keys PATH")
 )
 
 // Generation names one planting of a tree. A tree has another one only where the keys of the former were not at hand, as after a restore
@@ -46,7 +47,8 @@ func CheckName(tree string) error {
 		return (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '_' && c != '-' && c != '/'
 	}) < 0
 	if !ok {
-		return fault.New(fault.Invalid, "tree_invalid", "%.64q cannot name a tree of keys: 1 to %d letters, digits, _, - and /", tree, MaxNameBytes)
+		return fault.New(fault.Invalid, "tree_invalid", "%.64q cannot name a tree of keys: 1 to %d letters, digits, _, - and /", tree,
+			MaxNameBytes)
 	}
 	return nil
 }

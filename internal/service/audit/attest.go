@@ -50,9 +50,9 @@ func (p *Prover) ProveRun(ctx context.Context, ws id.Workspace, r id.Run) (*run.
 	return &proof, err
 }
 
-// Attest holds the events of a transcript against their own hashes and the proof that came with them, and its outcomes against the events. It
-// needs nothing but the transcript; whether the key is that of somebody who is trusted is for its reader. A transcript that contradicts
-// itself is refused.
+// Attest holds the events of a transcript against their own hashes and the proof that came with them, and its outcomes against the
+// events. It needs nothing but the transcript; whether the key is that of somebody who is trusted is for its reader. A transcript that
+// contradicts itself is refused.
 func Attest(t *run.Transcript) (run.Attestation, error) {
 	a := run.Attestation{Events: len(t.Events)}
 	told := fold{doc: run.Run{}, whole: true}
@@ -65,7 +65,8 @@ func Attest(t *run.Transcript) (run.Attestation, error) {
 		if err != nil {
 			return a, err
 		}
-		if last := ends[e.Stream]; last != nil && (e.Seq <= last.Seq || e.StreamSeq <= last.StreamSeq || e.StreamSeq == last.StreamSeq+1 && e.Chain.Prev != last.Chain.Hash) {
+		if last := ends[e.Stream]; last != nil && (e.Seq <= last.Seq || e.StreamSeq <= last.StreamSeq || e.StreamSeq == last.StreamSeq+1 &&
+			e.Chain.Prev != last.Chain.Hash) {
 			return a, contradicts("event %d does not follow event %d", e.Seq, last.Seq)
 		}
 		ends[e.Stream], places[e.Seq] = e, e
@@ -114,7 +115,8 @@ func contradicts(format string, args ...any) error {
 		With("it was changed after it was exported; get it again from where the run was executed")
 }
 
-// read decodes the data of an event. They came from outside with the transcript, so that it is the transcript's fault where they cannot be read.
+// read decodes the data of an event. They came from outside with the transcript, so that it is the transcript's fault where they cannot
+// be read.
 func read[T any](e *event.Event) (T, error) {
 	data, err := event.Decode[T](*e)
 	if err != nil {
@@ -129,7 +131,8 @@ func genuine(e *event.Event, of *run.Run) (whole bool, err error) {
 		return false, contradicts("event %d is of another run", e.Seq)
 	}
 	there := *e
-	if whole = len(e.Chain.Salt) > 0; whole && journal.Commit(e.Chain.Salt, e.Data) != e.Chain.Commitment { // without its salt, nothing counts on the data
+	if whole = len(e.Chain.Salt) > 0; whole && journal.Commit(e.Chain.Salt, e.Data) != e.Chain.Commitment {
+		// without its salt, nothing counts on the data
 		return false, contradicts("the data of event %d are not those that it committed to", e.Seq)
 	}
 	if journal.HashOf(&there) == e.Chain.Hash {

@@ -71,16 +71,18 @@ func (a *archive) sign() {
 	a.must(a.signer.Step(a.t.Context()))
 }
 
-// record records a run of three operations among events of others: the first has its result in its event, that of the second is stored, and the
-// third is skipped by policy without an intent.
+// record records a run of three operations among events of others: the first has its result in its event, that of the second is stored,
+// and the third is skipped by policy without an intent.
 func (a *archive) record() {
 	a.t.Helper()
 	yes, no, out := true, false, "hello\n"
 	a.message = run.Message{ProtocolVersion: run.Protocol, Operations: []run.Operation{
-		{Type: run.OpShell, ID: "greet", Command: "echo hello"}, {Type: run.OpReadFile, ID: "read", Path: "f"}, {Type: run.OpDeleteFile, ID: "drop", Path: "f"},
+		{Type: run.OpShell, ID: "greet", Command: "echo hello"}, {Type: run.OpReadFile, ID: "read", Path: "f"}, {Type: run.OpDeleteFile,
+			ID: "drop", Path: "f"},
 	}}
 	a.results = []run.Result{
-		{Type: "shell", OperationID: "greet", Success: &yes, Stdout: &out}, {Type: run.ResError, OperationID: "read", Success: &no, Error: "no such file"},
+		{Type: "shell", OperationID: "greet", Success: &yes, Stdout: &out}, {Type: run.ResError, OperationID: "read", Success: &no,
+			Error: "no such file"},
 		{Type: run.ResUnknown, OperationID: "drop", Success: &no},
 	}
 	stored, err := json.Marshal(a.results[1])
@@ -209,18 +211,23 @@ func TestAttestRefusesWhatContradictsItself(t *testing.T) {
 	other := event.DigestOf([]byte("other"))
 	otherOut := "hullo\n"
 	for name, change := range map[string]func(t *run.Transcript){
-		"an event of another run":             func(t *run.Transcript) { t.Header.Run.ID = otherRun },
-		"an event of another workspace":       func(t *run.Transcript) { t.Header.Run.Workspace = journaltest.OtherWorkspace },
-		"one event says another run":          func(t *run.Transcript) { t.Events[3].Run = otherRun },
-		"one event says another workspace":    func(t *run.Transcript) { t.Events[3].Workspace = journaltest.OtherWorkspace },
-		"data":                                func(t *run.Transcript) { t.Events[0].Data = json.RawMessage(`{}`) },
-		"data of what tells nothing":          func(t *run.Transcript) { t.Events[3].Data = json.RawMessage(`{}`) },
-		"a salt":                              func(t *run.Transcript) { t.Events[0].Chain.Salt[0] ^= 1 },
-		"a hash":                              func(t *run.Transcript) { t.Events[3].Chain.Hash = other },
-		"a type":                              func(t *run.Transcript) { t.Events[3].Type = "note.written" },
-		"a level that was never recorded":     func(t *run.Transcript) { t.Events[3].Chain.Redaction = event.RedactPartial },
-		"a level that says it is redacted":    func(t *run.Transcript) { t.Events[3].Type, t.Events[3].Redaction = "note.written", event.RedactFull },
-		"an order of the log":                 func(t *run.Transcript) { t.Events[3], t.Events[2] = t.Events[2], t.Events[3]; t.Events[4].Seq = 1 },
+		"an event of another run":          func(t *run.Transcript) { t.Header.Run.ID = otherRun },
+		"an event of another workspace":    func(t *run.Transcript) { t.Header.Run.Workspace = journaltest.OtherWorkspace },
+		"one event says another run":       func(t *run.Transcript) { t.Events[3].Run = otherRun },
+		"one event says another workspace": func(t *run.Transcript) { t.Events[3].Workspace = journaltest.OtherWorkspace },
+		"data":                             func(t *run.Transcript) { t.Events[0].Data = json.RawMessage(`{}`) },
+		"data of what tells nothing":       func(t *run.Transcript) { t.Events[3].Data = json.RawMessage(`{}`) },
+		"a salt":                           func(t *run.Transcript) { t.Events[0].Chain.Salt[0] ^= 1 },
+		"a hash":                           func(t *run.Transcript) { t.Events[3].Chain.Hash = other },
+		"a type":                           func(t *run.Transcript) { t.Events[3].Type = "note.written" },
+		"a level that was never recorded":  func(t *run.Transcript) { t.Events[3].Chain.Redaction = event.RedactPartial },
+		"a level that says it is redacted": func(t *run.Transcript) {
+			t.Events[3].Type, t.Events[3].Redaction = "note.written", event.RedactFull
+		},
+		"an order of the log": func(t *run.Transcript) {
+			t.Events[3], t.Events[2] = t.Events[2], t.Events[3]
+			t.Events[4].Seq = 1
+		},
 		"an order in a stream":                func(t *run.Transcript) { t.Events[5], t.Events[4] = t.Events[4], t.Events[5] },
 		"an event twice":                      func(t *run.Transcript) { t.Events = slices.Insert(t.Events, 4, t.Events[3]) },
 		"the last event is cut":               func(t *run.Transcript) { t.Events = t.Events[:10] },
@@ -301,7 +308,8 @@ func TestAttestRefusesAnOutcomeOfWhatIsNotDone(t *testing.T) {
 	}
 }
 
-// A start that its event did not keep is none, and an event whose data are not of its type contradicts the transcript: it is no error of the program.
+// A start that its event did not keep is none, and an event whose data are not of its type contradicts the transcript: it is no error of
+// the program.
 func TestAttestRefusesWhatCannotBeRead(t *testing.T) {
 	for _, c := range []struct {
 		name, typ string
@@ -368,7 +376,8 @@ func TestAttestOfARunThatWasRetainedAndForgotten(t *testing.T) {
 func TestAttestLeavesCallsToTheirOwnDocuments(t *testing.T) {
 	a := newArchive(t)
 	a.record()
-	call := event.New(run.EventErred, event.Origin{Principal: journaltest.User}, ws, workroom, run.Ended{Run: told, Index: 700, Kind: "x"}).In(told, "").About(run.CallEntity, "call_1")
+	call := event.New(run.EventErred, event.Origin{Principal: journaltest.User}, ws, workroom, run.Ended{Run: told, Index: 700,
+		Kind: "x"}).In(told, "").About(run.CallEntity, "call_1")
 	_, err := a.log.Append(t.Context(), journaltest.Batch(call))
 	a.must(err)
 	a.sign()
@@ -382,12 +391,13 @@ func (a *archive) redact(seq uint64) {
 	a.t.Helper()
 	events, err := a.log.Read(a.t.Context(), journal.Query{Workspace: ws, From: seq, Limit: 1})
 	a.must(err)
-	_, err = a.log.Append(a.t.Context(), journaltest.Batch(event.RedactionOf(event.Origin{Principal: journaltest.User}, events[0], "a test", nil)))
+	_, err = a.log.Append(a.t.Context(), journaltest.Batch(event.RedactionOf(event.Origin{Principal: journaltest.User}, events[0], "a test",
+		nil)))
 	a.must(errors.Join(err, a.log.Redact(a.t.Context(), ws, []uint64{seq})))
 }
 
-// A redacted event is still what its hash says, whether the transcript says the level that was recorded or only that the event was redacted. A
-// level that was not recorded does not pass.
+// A redacted event is still what its hash says, whether the transcript says the level that was recorded or only that the event was
+// redacted. A level that was not recorded does not pass.
 func TestAttestOfRedactedEvents(t *testing.T) {
 	a := recorded(t)
 	const result = 6 // the place of the first result
@@ -429,7 +439,8 @@ func TestAttestOfAnEventThatWasRecordedInPart(t *testing.T) {
 	e := event.Clone(receipt.Events[0])
 	doc := run.Run{ID: told, Workspace: ws}
 	e.Redaction, e.Data, e.Chain.Salt = event.RedactFull, nil, nil
-	if got, err := audit.Attest(&run.Transcript{Header: run.TranscriptHeader{Run: doc}, Events: []event.Event{e}}); err != nil || got.Events != 1 || got.Whole != 0 {
+	if got, err := audit.Attest(&run.Transcript{Header: run.TranscriptHeader{Run: doc}, Events: []event.Event{e}}); err != nil ||
+		got.Events != 1 || got.Whole != 0 {
 		t.Errorf("got %+v, %v", got, err)
 	}
 }
@@ -445,10 +456,12 @@ func TestAttestChecksTheCheckpoint(t *testing.T) {
 		change func(*run.Proof)
 		code   string
 	}{
-		"no key":                     {func(p *run.Proof) { p.PublicKey = "none" }, "public_key_invalid"},
-		"another key":                {func(p *run.Proof) { p.PublicKey = string(b.prover.PublicKey()) }, "checkpoint_invalid"},
-		"no checkpoint":              {func(p *run.Proof) { p.Checkpoint = "" }, "checkpoint_invalid"},
-		"another size":               {func(p *run.Proof) { p.Checkpoint = strings.Replace(p.Checkpoint, "\n15\n", "\n16\n", 1) }, "checkpoint_invalid"},
+		"no key":        {func(p *run.Proof) { p.PublicKey = "none" }, "public_key_invalid"},
+		"another key":   {func(p *run.Proof) { p.PublicKey = string(b.prover.PublicKey()) }, "checkpoint_invalid"},
+		"no checkpoint": {func(p *run.Proof) { p.Checkpoint = "" }, "checkpoint_invalid"},
+		"another size": {func(p *run.Proof) {
+			p.Checkpoint = strings.Replace(p.Checkpoint, "\n15\n", "\n16\n", 1)
+		}, "checkpoint_invalid"},
 		"the whole proof of another": {func(p *run.Proof) { *p = *b.transcript().Proof }, "transcript_forged"},
 	} {
 		told := a.transcript()

@@ -1,8 +1,8 @@
 // Package audit proves that the log is what was recorded and that the documents are what the log says.
 //
 // The chain alone finds an event that was changed, dropped, put elsewhere or added, and an end of the log that is missing while the heads
-// that are kept apart still name it. A log that was replaced as a whole, or whose end was taken away with every head that names it, is found
-// by a signed checkpoint: by the last one of this installation, or, where that was replaced too, by one that a witness keeps.
+// that are kept apart still name it. A log that was replaced as a whole, or whose end was taken away with every head that names it, is
+// found by a signed checkpoint: by the last one of this installation, or, where that was replaced too, by one that a witness keeps.
 package audit
 
 import (
@@ -69,16 +69,17 @@ type StreamReport struct {
 
 // Report is what came out of the verification of a workspace.
 type Report struct {
-	Workspace id.Workspace   `json:"workspace_id"`
-	OK        bool           `json:"ok"`
-	Checked   int            `json:"checked"`     // events that were read and held against their hashes
-	Redacted  int            `json:"redacted"`    // of them, whose data were destroyed, as an event says: their headers were checked, their data cannot be
-	Sealed    int            `json:"sealed"`      // of them, whose data could not be opened, for their key is not here: not checked either
-	Head      uint64         `json:"head"`        // place up to which was verified
-	Streams   []StreamReport `json:"streams"`     // in order of type and id
-	Held      []HeldReport   `json:"checkpoints"` // that the log was held against
-	Count     int            `json:"findings_count"`
-	Findings  []Finding      `json:"findings"` // the first MaxFindings, in the order of the log; the first is where to look
+	Workspace id.Workspace `json:"workspace_id"`
+	OK        bool         `json:"ok"`
+	Checked   int          `json:"checked"` // events that were read and held against their hashes
+	// of them, whose data were destroyed, as an event says: their headers were checked, their data cannot be
+	Redacted int            `json:"redacted"`
+	Sealed   int            `json:"sealed"`      // of them, whose data could not be opened, for their key is not here: not checked either
+	Head     uint64         `json:"head"`        // place up to which was verified
+	Streams  []StreamReport `json:"streams"`     // in order of type and id
+	Held     []HeldReport   `json:"checkpoints"` // that the log was held against
+	Count    int            `json:"findings_count"`
+	Findings []Finding      `json:"findings"` // the first MaxFindings, in the order of the log; the first is where to look
 }
 
 func (r *Report) found(f Finding) {
@@ -90,8 +91,8 @@ func (r *Report) found(f Finding) {
 }
 
 // Verify walks every event of a workspace, holds each against its commitment, its hash and the chain of its stream, the ends of the streams
-// against their recorded heads, and the whole against checkpoints that were read before. Others may append meanwhile. The error is for a log
-// that cannot be read at all.
+// against their recorded heads, and the whole against checkpoints that were read before. Others may append meanwhile. The error is for a
+// log that cannot be read at all.
 func Verify(ctx context.Context, log journal.Journal, ws id.Workspace, held ...Held) (Report, error) {
 	return verify(ctx, log, ws, held, func([]event.Event) {})
 }
@@ -146,9 +147,11 @@ func VerifyStream(ctx context.Context, log journal.Journal, ws id.Workspace, str
 		return Report{}, err
 	}
 	for from := uint64(1); w.report.Checked < limit; {
-		events, err := log.Read(ctx, journal.Query{Workspace: ws, Stream: stream, From: from, Limit: min(journal.MaxRead, limit-w.report.Checked)})
+		events, err := log.Read(ctx, journal.Query{Workspace: ws, Stream: stream, From: from, Limit: min(journal.MaxRead,
+			limit-w.report.Checked)})
 		if damage, ok := errors.AsType[*journal.Damage](err); ok {
-			w.report.found(Finding{Kind: RecordDamaged, Seq: damage.Seq, Stream: damage.Stream, StreamSeq: damage.StreamSeq, Event: damage.ID, Detail: damage.Detail})
+			w.report.found(Finding{Kind: RecordDamaged, Seq: damage.Seq, Stream: damage.Stream, StreamSeq: damage.StreamSeq, Event: damage.ID,
+				Detail: damage.Detail})
 			break
 		}
 		if err != nil {
@@ -260,7 +263,8 @@ func (w *walk) around(ctx context.Context, q journal.Query, damage *journal.Dama
 			w.missing(damage.Seq)
 		}
 	}
-	w.report.found(Finding{Kind: RecordDamaged, Seq: damage.Seq, Stream: damage.Stream, StreamSeq: damage.StreamSeq, Event: damage.ID, Detail: damage.Detail})
+	w.report.found(Finding{Kind: RecordDamaged, Seq: damage.Seq, Stream: damage.Stream, StreamSeq: damage.StreamSeq, Event: damage.ID,
+		Detail: damage.Detail})
 	w.report.Head = damage.Seq
 	return nil
 }
@@ -293,7 +297,8 @@ func (w *walk) hold(e *event.Event, sum sums) {
 	}
 	finding := func(kind string, expected, actual event.Digest, detail string, args ...any) {
 		w.report.found(Finding{
-			Kind: kind, Seq: e.Seq, Stream: e.Stream, StreamSeq: e.StreamSeq, Event: e.ID, Expected: expected, Actual: actual, Detail: fmt.Sprintf(detail, args...),
+			Kind: kind, Seq: e.Seq, Stream: e.Stream, StreamSeq: e.StreamSeq, Event: e.ID, Expected: expected, Actual: actual,
+			Detail: fmt.Sprintf(detail, args...),
 		})
 	}
 	none := event.Digest{}
@@ -303,7 +308,8 @@ func (w *walk) hold(e *event.Event, sum sums) {
 	case e.Chain.HashVersion != journal.HashVersion:
 		finding(EventHashMismatch, hash, e.Chain.Hash, "the event says that its hash is of version %d, which is not known", e.Chain.HashVersion)
 	case e.Chain.Hash != hash:
-		finding(EventHashMismatch, hash, e.Chain.Hash, "the event's envelope has been changed since it was recorded, or it was recorded at another place")
+		finding(EventHashMismatch, hash, e.Chain.Hash,
+			"the event's envelope has been changed since it was recorded, or it was recorded at another place")
 	}
 	if e.Withheld == "" {
 		w.opened++
@@ -311,7 +317,8 @@ func (w *walk) hold(e *event.Event, sum sums) {
 	switch commitment := sum.commitment; {
 	case e.Withheld == event.Forgotten:
 		w.report.Redacted++
-		w.gone[e.ID] = Finding{Kind: DataMissing, Seq: e.Seq, Stream: e.Stream, StreamSeq: e.StreamSeq, Event: e.ID, Detail: "the event's data are gone, and no event says that they were redacted"}
+		w.gone[e.ID] = Finding{Kind: DataMissing, Seq: e.Seq, Stream: e.Stream, StreamSeq: e.StreamSeq, Event: e.ID,
+			Detail: "the event's data are gone, and no event says that they were redacted"}
 	case e.Withheld == event.Sealed:
 		w.report.Sealed++
 		w.unopened(Finding{
@@ -380,12 +387,14 @@ func (w *walk) heads(before, after []event.StreamVersion) {
 			})
 		}
 		if last < head.Version {
-			w.report.found(Finding{Kind: Truncated, Stream: head.Stream, StreamSeq: last + 1, Detail: fmt.Sprintf("the stream ends at number %d and its head says %d: the last events are missing", last, head.Version)})
+			w.report.found(Finding{Kind: Truncated, Stream: head.Stream, StreamSeq: last + 1,
+				Detail: fmt.Sprintf("the stream ends at number %d and its head says %d: the last events are missing", last, head.Version)})
 		}
 	}
 	for stream, s := range w.streams {
 		if s.LastSeq > latest[stream] {
-			w.report.found(Finding{Kind: HeadMismatch, Stream: stream, StreamSeq: s.LastSeq, Detail: fmt.Sprintf("the stream has an event number %d and its head says %d", s.LastSeq, latest[stream])})
+			w.report.found(Finding{Kind: HeadMismatch, Stream: stream, StreamSeq: s.LastSeq,
+				Detail: fmt.Sprintf("the stream has an event number %d and its head says %d", s.LastSeq, latest[stream])})
 		}
 	}
 }

@@ -30,7 +30,8 @@ var definitions = []projection.Definition{journaltest.Notes(1), journaltest.Room
 
 func options(path string) sqlite.Options {
 	setup := journaltest.NewSetup()
-	return sqlite.Options{Path: path, Definitions: definitions, Clock: setup.Clock, IDs: id.NewSource(time.Now, rand.Reader), Entropy: rand.Reader}
+	return sqlite.Options{Path: path, Definitions: definitions, Clock: setup.Clock, IDs: id.NewSource(time.Now, rand.Reader),
+		Entropy: rand.Reader}
 }
 
 func open(t *testing.T, path string) *sqlite.Journal {
@@ -139,8 +140,8 @@ func changed(t *testing.T, path, sql string) *sqlite.Journal {
 	return look
 }
 
-// The end of a log that was killed is vouched for by its last event's hash; a missing end, another one and a damaged event are found, and stay
-// with the workspace that they are in.
+// The end of a log that was killed is vouched for by its last event's hash; a missing end, another one and a damaged event are found, and
+// stay with the workspace that they are in.
 func TestLogThatWasKilled(t *testing.T) {
 	const last = ` WHERE place = (1 << 40) + 30; `
 	end := event.WorkspaceStream(ws)
@@ -149,13 +150,19 @@ func TestLogThatWasKilled(t *testing.T) {
 		want      *audit.Finding
 	}{
 		{"whole", ``, nil},
-		{"the last event is dropped, and the head set back", `DELETE FROM events` + last + `DELETE FROM bodies` + last + `UPDATE workspaces SET head = 29 WHERE no = 1`,
+		{"the last event is dropped, and the head set back", `DELETE FROM events` + last + `DELETE FROM bodies` + last +
+			`UPDATE workspaces SET head = 29 WHERE no = 1`,
 			&audit.Finding{Kind: audit.HeadMismatch, Stream: event.RoomStream(ws, "room_2"), StreamSeq: 10}},
-		{"everything that the tables lag behind is dropped", `DELETE FROM events WHERE place BETWEEN (1 << 40) + 4 AND (1 << 40) + 30; DELETE FROM bodies WHERE place BETWEEN (1 << 40) + 4 AND (1 << 40) + 30; UPDATE workspaces SET head = 3, flushed = 3 WHERE no = 1`,
+		{"everything that the tables lag behind is dropped",
+			`DELETE FROM events WHERE place BETWEEN (1 << 40) + 4 AND (1 << 40) + 30; DELETE FROM bodies WHERE place BETWEEN (1 << 40) + 4 AND (1 ` +
+				`<< 40) + 30; UPDATE workspaces SET head = 3, flushed = 3 WHERE no = 1`,
 			&audit.Finding{Kind: audit.HeadMismatch, Stream: end, StreamSeq: 1}},
-		{"the hash of the last event", `UPDATE workspaces SET last = zeroblob(32) WHERE no = 1`, &audit.Finding{Kind: audit.HeadMismatch, Stream: end, StreamSeq: 10}},
-		{"the end of a stream is set forward", `UPDATE streams SET head = 11 WHERE id = 'ws_dev'`, &audit.Finding{Kind: audit.Truncated, Stream: end, StreamSeq: 11}},
-		{"a body is damaged", `UPDATE bodies SET body = x'00'` + last, &audit.Finding{Kind: audit.RecordDamaged, Seq: 30, Stream: end, StreamSeq: 10}},
+		{"the hash of the last event", `UPDATE workspaces SET last = zeroblob(32) WHERE no = 1`, &audit.Finding{Kind: audit.HeadMismatch,
+			Stream: end, StreamSeq: 10}},
+		{"the end of a stream is set forward", `UPDATE streams SET head = 11 WHERE id = 'ws_dev'`, &audit.Finding{Kind: audit.Truncated,
+			Stream: end, StreamSeq: 11}},
+		{"a body is damaged", `UPDATE bodies SET body = x'00'` + last, &audit.Finding{Kind: audit.RecordDamaged, Seq: 30, Stream: end,
+			StreamSeq: 10}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			log := killed(t, c.sql)
@@ -235,34 +242,52 @@ func TestTampering(t *testing.T) {
 		name, sql string
 		want      audit.Finding
 	}{
-		{"one byte of the data", `UPDATE bodies SET body = CAST(replace(body, CAST('text 13' AS BLOB), CAST('text 14' AS BLOB)) AS BLOB)` + place(13),
+		{"one byte of the data", `UPDATE bodies SET body = CAST(replace(body, CAST('text 13' AS BLOB), CAST('text 14' AS BLOB)) AS BLOB)` +
+			place(13),
 			audit.Finding{Kind: audit.CommitmentMismatch, Seq: 13, Stream: room1, StreamSeq: 5}},
 		{"one byte of the salt", `UPDATE bodies SET body = CAST(x'00' || substr(body, 2) AS BLOB)` + place(13),
 			audit.Finding{Kind: audit.CommitmentMismatch, Seq: 13, Stream: room1, StreamSeq: 5}},
-		{"the correlation", `UPDATE events SET correlation = 'another'` + place(13), audit.Finding{Kind: audit.EventHashMismatch, Seq: 13, Stream: room1, StreamSeq: 5}},
-		{"the run", `UPDATE events SET run = 'run_x'` + place(13), audit.Finding{Kind: audit.EventHashMismatch, Seq: 13, Stream: room1, StreamSeq: 5}},
-		{"the id", `UPDATE events SET id = x'01890a5dac96774bbcceb302099a8057'` + place(13), audit.Finding{Kind: audit.EventHashMismatch, Seq: 13, Stream: room1, StreamSeq: 5}},
-		{"the type", `INSERT INTO types VALUES (2, 'note.forged'); UPDATE events SET type = 2` + place(13), audit.Finding{Kind: audit.EventHashMismatch, Seq: 13, Stream: room1, StreamSeq: 5}},
-		{"the number in the stream", `UPDATE events SET stream_seq = 99` + place(13), audit.Finding{Kind: audit.EventHashMismatch, Seq: 13, Stream: room1, StreamSeq: 99}},
-		{"the entity, which the hash does not cover", `UPDATE events SET entity = 'note' || char(31) || 'n9'` + place(13), audit.Finding{Kind: audit.RecordDamaged, Seq: 13}},
-		{"the time of recording, which the hash does not cover", `UPDATE events SET recorded_at = 7` + place(13), audit.Finding{Kind: audit.RecordDamaged, Seq: 13}},
+		{"the correlation", `UPDATE events SET correlation = 'another'` + place(13), audit.Finding{Kind: audit.EventHashMismatch, Seq: 13,
+			Stream: room1, StreamSeq: 5}},
+		{"the run", `UPDATE events SET run = 'run_x'` + place(13), audit.Finding{Kind: audit.EventHashMismatch, Seq: 13, Stream: room1,
+			StreamSeq: 5}},
+		{"the id", `UPDATE events SET id = x'01890a5dac96774bbcceb302099a8057'` + place(13), audit.Finding{Kind: audit.EventHashMismatch, Seq: 13,
+			Stream: room1, StreamSeq: 5}},
+		{"the type", `INSERT INTO types VALUES (2, 'note.forged'); UPDATE events SET type = 2` + place(13),
+			audit.Finding{Kind: audit.EventHashMismatch, Seq: 13, Stream: room1, StreamSeq: 5}},
+		{"the number in the stream", `UPDATE events SET stream_seq = 99` + place(13), audit.Finding{Kind: audit.EventHashMismatch, Seq: 13,
+			Stream: room1, StreamSeq: 99}},
+		{"the entity, which the hash does not cover", `UPDATE events SET entity = 'note' || char(31) || 'n9'` + place(13),
+			audit.Finding{Kind: audit.RecordDamaged, Seq: 13}},
+		{"the time of recording, which the hash does not cover", `UPDATE events SET recorded_at = 7` + place(13),
+			audit.Finding{Kind: audit.RecordDamaged, Seq: 13}},
 		{"an event is dropped", `DELETE FROM events` + place(13), audit.Finding{Kind: audit.SeqGap, Seq: 13}},
-		{"an event and its body are dropped", `DELETE FROM bodies` + place(13) + `DELETE FROM events` + place(13), audit.Finding{Kind: audit.SeqGap, Seq: 13}},
+		{"an event and its body are dropped", `DELETE FROM bodies` + place(13) + `DELETE FROM events` + place(13),
+			audit.Finding{Kind: audit.SeqGap, Seq: 13}},
 		{"a body is dropped", `DELETE FROM bodies` + place(13), audit.Finding{Kind: audit.RecordDamaged, Seq: 13}},
-		{"two events of a stream change places", swap(13, 16), audit.Finding{Kind: audit.EventHashMismatch, Seq: 13, Stream: room1, StreamSeq: 6}},
-		{"two events of different streams change places", swap(13, 14), audit.Finding{Kind: audit.EventHashMismatch, Seq: 13, Stream: event.RoomStream(ws, "room_2"), StreamSeq: 5}},
-		{"two bodies change places", `UPDATE bodies SET place = -1` + place(13) + `UPDATE bodies SET place = (1 << 40) + 13` + place(14) + `UPDATE bodies SET place = (1 << 40) + 14 WHERE place = -1`,
+		{"two events of a stream change places", swap(13, 16), audit.Finding{Kind: audit.EventHashMismatch, Seq: 13, Stream: room1,
+			StreamSeq: 6}},
+		{"two events of different streams change places", swap(13, 14), audit.Finding{Kind: audit.EventHashMismatch, Seq: 13,
+			Stream: event.RoomStream(ws, "room_2"), StreamSeq: 5}},
+		{"two bodies change places", `UPDATE bodies SET place = -1` + place(13) + `UPDATE bodies SET place = (1 << 40) + 13` + place(14) +
+			`UPDATE bodies SET place = (1 << 40) + 14 WHERE place = -1`,
 			audit.Finding{Kind: audit.CommitmentMismatch, Seq: 13, Stream: room1, StreamSeq: 5}},
 		{"the last event is dropped", `DELETE FROM events` + place(30), audit.Finding{Kind: audit.SeqGap, Seq: 30}},
 		{"the last event and the workspace's head are dropped", `DELETE FROM events` + place(30) + `UPDATE workspaces SET head = 29`,
 			audit.Finding{Kind: audit.Truncated, Stream: event.WorkspaceStream(ws), StreamSeq: 10}},
-		{"the last event of a stream and its head are dropped", `DELETE FROM events` + place(28) + `UPDATE streams SET head = 9 WHERE id = 'room_1'`, audit.Finding{Kind: audit.SeqGap, Seq: 28}},
+		{"the last event of a stream and its head are dropped", `DELETE FROM events` + place(28) +
+			`UPDATE streams SET head = 9 WHERE id = 'room_1'`, audit.Finding{Kind: audit.SeqGap, Seq: 28}},
 		{"a whole stream is dropped", `DELETE FROM events WHERE stream = 1`, audit.Finding{Kind: audit.SeqGap, Seq: 1}},
-		{"only the head of a stream is set back", `UPDATE streams SET head = 9 WHERE id = 'room_1'`, audit.Finding{Kind: audit.HeadMismatch, Stream: room1, StreamSeq: 10}},
-		{"one bit of the hash in a stream's head", `UPDATE streams SET hash = CAST(substr(hash, 1, 31) || x'00' AS BLOB) WHERE id = 'room_1'`, audit.Finding{Kind: audit.HeadMismatch, Stream: room1, StreamSeq: 10}},
-		{"only the head of a stream is dropped", `DELETE FROM streams WHERE id = 'room_1'`, audit.Finding{Kind: audit.HeadMismatch, Stream: room1, StreamSeq: 10}},
-		{"an event is added", `INSERT INTO events SELECT (1 << 40) + 31, stream, 11, type, randomblob(16), recorded_at, correlation, run, entity, record FROM events` + place(28) +
-			`INSERT INTO bodies SELECT (1 << 40) + 31, body, generation FROM bodies` + place(28) + `UPDATE workspaces SET head = 31; UPDATE streams SET head = 11 WHERE id = 'room_1'`,
+		{"only the head of a stream is set back", `UPDATE streams SET head = 9 WHERE id = 'room_1'`, audit.Finding{Kind: audit.HeadMismatch,
+			Stream: room1, StreamSeq: 10}},
+		{"one bit of the hash in a stream's head", `UPDATE streams SET hash = CAST(substr(hash, 1, 31) || x'00' AS BLOB) WHERE id = 'room_1'`,
+			audit.Finding{Kind: audit.HeadMismatch, Stream: room1, StreamSeq: 10}},
+		{"only the head of a stream is dropped", `DELETE FROM streams WHERE id = 'room_1'`, audit.Finding{Kind: audit.HeadMismatch, Stream: room1,
+			StreamSeq: 10}},
+		{"an event is added", `INSERT INTO events SELECT (1 << 40) + 31, stream, 11, type, randomblob(16), recorded_at, correlation, run, ` +
+			`entity, record FROM events` + place(28) +
+			`INSERT INTO bodies SELECT (1 << 40) + 31, body, generation FROM bodies` + place(28) +
+			`UPDATE workspaces SET head = 31; UPDATE streams SET head = 11 WHERE id = 'room_1'`,
 			audit.Finding{Kind: audit.EventHashMismatch, Seq: 31, Stream: room1, StreamSeq: 11}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -275,7 +300,8 @@ func TestTampering(t *testing.T) {
 				t.Fatalf("nothing was found: %+v", report)
 			}
 			got := report.Findings[0]
-			if got.Kind != c.want.Kind || got.Seq != c.want.Seq || c.want.StreamSeq != 0 && (got.Stream != c.want.Stream || got.StreamSeq != c.want.StreamSeq) {
+			if got.Kind != c.want.Kind || got.Seq != c.want.Seq || c.want.StreamSeq != 0 && (got.Stream != c.want.Stream ||
+				got.StreamSeq != c.want.StreamSeq) {
 				t.Errorf("first finding\n got %+v\nwant %+v", got, c.want)
 			}
 			if got.Seq == 13 && got.Kind != audit.SeqGap && got.Event == "" {
@@ -288,7 +314,8 @@ func TestTampering(t *testing.T) {
 func swap(a, b int) string {
 	sql := ""
 	for _, table := range []string{"events", "bodies"} {
-		sql += fmt.Sprintf("UPDATE %s SET place = -1%sUPDATE %s SET place = (1 << 40) + %d%sUPDATE %s SET place = (1 << 40) + %d WHERE place = -1; ", table, place(a), table, a, place(b), table, b)
+		sql += fmt.Sprintf("UPDATE %s SET place = -1%sUPDATE %s SET place = (1 << 40) + %d%sUPDATE %s SET place = (1 << 40) + %d WHERE place = "+
+			"-1; ", table, place(a), table, a, place(b), table, b)
 	}
 	return sql
 }
@@ -354,13 +381,16 @@ func column1(t *testing.T, conn *sqlite3.Conn, sql string) []byte {
 
 func TestTamperedDocuments(t *testing.T) {
 	for _, c := range []struct{ name, sql, kind, document string }{
-		{"a body", `UPDATE documents SET body = CAST(replace(body, CAST('"sum":0' AS BLOB), CAST('"sum":1' AS BLOB)) AS BLOB) WHERE key = 'n2'`, audit.DocumentMismatch, "notes/n2"},
+		{"a body", `UPDATE documents SET body = CAST(replace(body, CAST('"sum":0' AS BLOB), CAST('"sum":1' AS BLOB)) AS BLOB) WHERE key = 'n2'`,
+			audit.DocumentMismatch, "notes/n2"},
 		{"a version", `UPDATE documents SET version = 99 WHERE key = 'n2'`, audit.DocumentMismatch, "notes/n2"},
 		{"a place", `UPDATE documents SET seq = 1 WHERE key = 'n2'`, audit.DocumentMismatch, "notes/n2"},
 		{"one is dropped", `DELETE FROM documents WHERE key = 'all'`, audit.DocumentMissing, "rooms/all"},
-		{"one is added", `INSERT INTO documents SELECT 99, projection, workspace, 'forged', version, seq, body FROM documents WHERE key = 'n2'`, audit.DocumentUnfounded, "notes/forged"},
+		{"one is added", `INSERT INTO documents SELECT 99, projection, workspace, 'forged', version, seq, body FROM documents WHERE key = 'n2'`,
+			audit.DocumentUnfounded, "notes/forged"},
 		{"an entry is dropped", `DELETE FROM entries WHERE key = 'n2' AND name = 'sum'`, audit.IndexMismatch, "notes/n2"},
-		{"an entry is added", `INSERT INTO entries SELECT projection, workspace, 'texts', '7', key FROM entries WHERE key = 'n2' AND name = 'sum'`, audit.IndexMismatch, "notes/n2"},
+		{"an entry is added", `INSERT INTO entries SELECT projection, workspace, 'texts', '7', key FROM entries WHERE key = 'n2' AND name = ` +
+			`'sum'`, audit.IndexMismatch, "notes/n2"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			log := tampered(t, c.sql)

@@ -17,8 +17,8 @@ import (
 	"agentbox/internal/kernel/projection"
 )
 
-// Root is a projection whose documents give authority, and the entity type of the events that make them. The key of a document is the id of its
-// entity.
+// Root is a projection whose documents give authority, and the entity type of the events that make them. The key of a document is the id
+// of its entity.
 type Root struct {
 	Definition projection.Definition
 	Entity     string
@@ -28,9 +28,9 @@ type Root struct {
 // rootTries is how often documents are compared that others change meanwhile.
 const rootTries = 3
 
-// HoldRoots compares the documents that give authority in a workspace with what the log says, and returns fault authority_changed where one is
-// something else. It reads the events of these documents alone, so that it costs nothing for the rest of the log; a full comparison is that of
-// VerifyProjections.
+// HoldRoots compares the documents that give authority in a workspace with what the log says, and returns fault authority_changed where
+// one is something else. It reads the events of these documents alone, so that it costs nothing for the rest of the log; a full
+// comparison is that of VerifyProjections.
 func HoldRoots(ctx context.Context, log journal.Journal, docs projection.Reader, roots []Root, ws id.Workspace) error {
 	for try := 1; ; try++ {
 		before, err := log.Head(ctx, ws)
@@ -52,7 +52,8 @@ func HoldRoots(ctx context.Context, log journal.Journal, docs projection.Reader,
 }
 
 // holdRoots compares once. What it returns first is what is wrong.
-func holdRoots(ctx context.Context, log journal.Journal, docs projection.Reader, roots []Root, ws id.Workspace) (wrong *fault.Error, err error) {
+func holdRoots(ctx context.Context, log journal.Journal, docs projection.Reader, roots []Root, ws id.Workspace) (wrong *fault.Error,
+	err error) {
 	defs := make([]projection.Definition, len(roots))
 	for i, root := range roots {
 		defs[i] = root.Definition
@@ -124,8 +125,10 @@ func (c *comparison) held(stored map[projection.Ref]projection.Document) (*fault
 }
 
 func authorityChanged(ws id.Workspace, format string, args ...any) *fault.Error {
-	return fault.New(fault.Conflict, "authority_changed", "somebody changed who may do what in %s, past the log: %s", ws, fmt.Sprintf(format, args...)).
-		With("run `agentbox audit verify`, and keep a copy of the data directory; `agentbox backup` and `agentbox restore` into another directory make the documents anew from the log")
+	return fault.New(fault.Conflict, "authority_changed", "somebody changed who may do what in %s, past the log: %s", ws, fmt.Sprintf(format,
+		args...)).
+		With("run `agentbox audit verify`, and keep a copy of the data directory; `agentbox backup` and `agentbox restore` into another " +
+			"directory make the documents anew from the log")
 }
 
 // eventsAbout returns the events about entities, in the order of the log, each once.

@@ -144,17 +144,21 @@ func (w *walk) differing(ctx context.Context, held Held) (Finding, error) {
 			return Finding{}, err
 		}
 		if first != 0 {
-			return Finding{Kind: CheckpointMismatch, Seq: first, Detail: fmt.Sprintf("event %d is not the one that the checkpoint of %s was signed for; from there on it is another log", first, held.By)}, nil
+			return Finding{Kind: CheckpointMismatch, Seq: first,
+				Detail: fmt.Sprintf("event %d is not the one that the checkpoint of %s was signed for; from there on it is another log", first,
+					held.By)}, nil
 		}
 	} else if size <= head {
 		return Finding{Kind: CheckpointMismatch, Seq: 1, Detail: fmt.Sprintf(
-			"the log is not the one that the checkpoint of %s was signed for: it differs at an event from 1 to %d, and the hashes that would tell which are not there", held.By, size)}, nil
+			"the log is not the one that the checkpoint of %s was signed for: it differs at an event from 1 to %d, and the hashes that would tell "+
+				"which are not there", held.By, size)}, nil
 	}
 	if size <= head {
 		return Finding{Kind: CheckpointMismatch, Seq: end, Detail: fmt.Sprintf("the checkpoint of %s was signed for another log", held.By)}, nil
 	}
 	return Finding{Kind: Truncated, Seq: head + 1, Detail: fmt.Sprintf(
-		"the checkpoint of %s was signed for %d events and the log ends at %d: events %d to %d are missing", held.By, size, head, head+1, size)}, nil
+			"the checkpoint of %s was signed for %d events and the log ends at %d: events %d to %d are missing", held.By, size, head, head+1, size)},
+		nil
 }
 
 // leavesAtOnce is how many leaves are read at a time.

@@ -81,7 +81,8 @@ func (r *ContentsReport) holdOne(ctx context.Context, blobs blob.Store, e *event
 	case errors.Is(err, vault.ErrMissing):
 		r.Contents--
 		r.Sealed++
-		f.Kind, f.Detail = KeyMissing, fmt.Sprintf("the key of the %d bytes that the event names is not here, while keys of other contents are", named.Size)
+		f.Kind, f.Detail = KeyMissing, fmt.Sprintf("the key of the %d bytes that the event names is not here, while keys of other contents are",
+			named.Size)
 		if r.missing++; len(r.lacking) < MaxFindings {
 			r.lacking = append(r.lacking, f)
 		}

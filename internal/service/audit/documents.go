@@ -30,7 +30,8 @@ type DocumentsReport struct {
 // VerifyProjections folds a workspace's whole log in memory and compares every document with the stored one, byte for byte. Others may
 // append meanwhile: a document that has moved on is folded to where it is and compared there. Of a log that nobody writes to, the index is
 // compared too.
-func VerifyProjections(ctx context.Context, log journal.Journal, docs projection.Reader, defs []projection.Definition, ws id.Workspace) (DocumentsReport, error) {
+func VerifyProjections(ctx context.Context, log journal.Journal, docs projection.Reader, defs []projection.Definition,
+	ws id.Workspace) (DocumentsReport, error) {
 	c, err := newComparison(log, docs, defs, ws)
 	if err != nil {
 		return DocumentsReport{}, err
@@ -39,7 +40,8 @@ func VerifyProjections(ctx context.Context, log journal.Journal, docs projection
 }
 
 // Audit is Verify and VerifyProjections in one pass over the log. Where the log is damaged, its documents are told as far as they can be.
-func Audit(ctx context.Context, log journal.Journal, docs projection.Reader, defs []projection.Definition, ws id.Workspace, held ...Held) (Report, DocumentsReport, error) {
+func Audit(ctx context.Context, log journal.Journal, docs projection.Reader, defs []projection.Definition, ws id.Workspace,
+	held ...Held) (Report, DocumentsReport, error) {
 	c, err := newComparison(log, docs, defs, ws)
 	if err != nil {
 		return Report{}, DocumentsReport{}, err
@@ -183,7 +185,8 @@ func (c *comparison) found(kind string, ref projection.Ref, detail string) {
 	c.report.OK = false
 	c.report.Count++
 	if len(c.report.Findings) < MaxFindings {
-		c.report.Findings = append(c.report.Findings, Finding{Kind: kind, Seq: c.states[ref].Seq, Document: ref.Name + "/" + ref.Key, Detail: detail})
+		c.report.Findings = append(c.report.Findings, Finding{Kind: kind, Seq: c.states[ref].Seq, Document: ref.Name + "/" + ref.Key,
+			Detail: detail})
 	}
 }
 
@@ -281,8 +284,9 @@ func (c *comparison) compare(ctx context.Context, ref projection.Ref, doc projec
 		return err
 	}
 	if doc.Version != state.Version || doc.Seq != state.Seq || !bytes.Equal(doc.Body, body) {
-		c.found(DocumentMismatch, ref, fmt.Sprintf("the stored document (version %d, event %d, %d bytes) is not what the log folds to (version %d, event %d, %d bytes)",
-			doc.Version, doc.Seq, len(doc.Body), state.Version, state.Seq, len(body)))
+		c.found(DocumentMismatch, ref,
+			fmt.Sprintf("the stored document (version %d, event %d, %d bytes) is not what the log folds to (version %d, event %d, %d bytes)",
+				doc.Version, doc.Seq, len(doc.Body), state.Version, state.Seq, len(body)))
 	}
 	return nil
 }

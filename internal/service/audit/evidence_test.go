@@ -26,7 +26,8 @@ func TestEvidenceThatWasPutTogether(t *testing.T) {
 		return e
 	}
 	key := a.prover.PublicKey()
-	if proven, err := evidence(6).Check(key); err != nil || !proven.HasData || proven.Seq != 6 || proven.Workspace != ws || proven.Checkpoint.Size != 15 {
+	if proven, err := evidence(6).Check(key); err != nil || !proven.HasData || proven.Seq != 6 || proven.Workspace != ws ||
+		proven.Checkpoint.Size != 15 {
 		t.Fatalf("as it is: %+v, %v", proven, err)
 	}
 	// The same log in another workspace, signed with the same key.
@@ -104,7 +105,8 @@ func TestConsistencyFromEachSize(t *testing.T) {
 			}
 		}
 		for _, old := range []uint64{16, 17, 1 << 63} {
-			if proof, err := a.prover.Consistency(t.Context(), ws, old); fault.CodeOf(err) != "size_invalid" || !strings.Contains(err.Error(), "15") {
+			if proof, err := a.prover.Consistency(t.Context(), ws, old); fault.CodeOf(err) != "size_invalid" || !strings.Contains(err.Error(),
+				"15") {
 				t.Errorf("from %d: %+v, %v", old, proof, err)
 			}
 		}

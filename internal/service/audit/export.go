@@ -190,7 +190,8 @@ func checkExport(first []byte, lines *json.Decoder, key merkle.PublicKey) (Check
 		hash := event.DigestOf([]byte(line.Header))
 		if head.Complete {
 			if proven.Workspace != head.Workspace || proven.Seq != edge.Size()+1 {
-				return checked, fault.New(fault.Invalid, merkle.ErrProof.Code, "the export is not complete: event %d follows event %d", proven.Seq, edge.Size())
+				return checked, fault.New(fault.Invalid, merkle.ErrProof.Code, "the export is not complete: event %d follows event %d", proven.Seq,
+					edge.Size())
 			}
 			spare = edge.Add(merkle.LeafHash(proven.Seq, hash), spare[:0])
 		} else {
@@ -205,7 +206,8 @@ func checkExport(first []byte, lines *json.Decoder, key merkle.PublicKey) (Check
 		checked.Events++
 	}
 	if head.Complete && (edge.Size() != c.Size || edge.Root() != c.Root) {
-		return checked, fault.New(fault.Invalid, merkle.ErrProof.Code, "the export does not hold: its %d events are not the %d that the checkpoint was signed for", edge.Size(), c.Size)
+		return checked, fault.New(fault.Invalid, merkle.ErrProof.Code,
+			"the export does not hold: its %d events are not the %d that the checkpoint was signed for", edge.Size(), c.Size)
 	}
 	return checked, nil
 }

@@ -191,7 +191,9 @@ func TestThreat28LogTruncatedOrRolledBack(t *testing.T) {
 		{"one byte of the data is edited", func(h *house) {
 			h.change(`UPDATE bodies SET body = CAST(replace(body, CAST('text 13' AS BLOB), CAST('text 14' AS BLOB)) AS BLOB)` + place(13))
 		}, audit.CommitmentMismatch, "", 13},
-		{"one byte of the envelope is edited", func(h *house) { h.change(`UPDATE events SET correlation = 'another'` + place(13)) }, audit.EventHashMismatch, "", 13},
+		{"one byte of the envelope is edited", func(h *house) {
+			h.change(`UPDATE events SET correlation = 'another'` + place(13))
+		}, audit.EventHashMismatch, "", 13},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			h := newHouse(t)
@@ -208,7 +210,8 @@ func TestThreat28LogTruncatedOrRolledBack(t *testing.T) {
 			if fault.CodeOf(err) != c.code {
 				t.Errorf("the daemon starts with %v, want %q", err, c.code)
 			}
-			if f, ok := errors.AsType[*fault.Error](err); ok && (!strings.Contains(f.Suggestion, "audit abandon") || !strings.Contains(f.Msg, "30")) {
+			if f, ok := errors.AsType[*fault.Error](err); ok && (!strings.Contains(f.Suggestion, "audit abandon") || !strings.Contains(f.Msg,
+				"30")) {
 				t.Errorf("the refusal does not say what happened and what to do: %+v", f)
 			}
 		})
@@ -236,8 +239,8 @@ func TestThreat28LogTruncatedOrRolledBack(t *testing.T) {
 	}
 }
 
-// A data directory that was set back as a whole, with its checkpoint and its tree, is whole in itself. A witness that holds a later checkpoint
-// finds it, names the first bad event, and takes nothing from it any more.
+// A data directory that was set back as a whole, with its checkpoint and its tree, is whole in itself. A witness that holds a later
+// checkpoint finds it, names the first bad event, and takes nothing from it any more.
 func TestThreat28WitnessCatchesAFullRollback(t *testing.T) {
 	for _, more := range []int{0, 5, 18, 40} {
 		t.Run(fmt.Sprint(more, " events after it"), func(t *testing.T) {
@@ -322,7 +325,8 @@ func TestWitnessOfItsOwnMind(t *testing.T) {
 	}
 }
 
-// What a daemon finds when it starts: a tree that is lost is made again, a checkpoint of another key and an old change under a lost tree are refused.
+// What a daemon finds when it starts: a tree that is lost is made again, a checkpoint of another key and an old change under a lost tree
+// are refused.
 func TestRecover(t *testing.T) {
 	h := newHouse(t)
 	if err := h.start(); err != nil {
@@ -347,7 +351,8 @@ func TestRecover(t *testing.T) {
 		}
 	}
 	h.must(os.Remove(hashes))
-	h.change(`UPDATE events SET record = CAST(substr(record, 1, length(record) - 40) || randomblob(32) || substr(record, -8) AS BLOB)` + place(3))
+	h.change(`UPDATE events SET record = CAST(substr(record, 1, length(record) - 40) || randomblob(32) || substr(record, -8) AS BLOB)` +
+		place(3))
 	if err := h.start(); fault.CodeOf(err) != "log_replaced" {
 		t.Errorf("an event that was changed under a lost tree: %v", err)
 	}

@@ -111,7 +111,8 @@ func (p *Prover) Consistency(ctx context.Context, ws id.Workspace, old uint64) (
 		return merkle.Consistency{}, err
 	}
 	if old > signed.Checkpoint.Size {
-		return merkle.Consistency{}, fault.New(fault.Invalid, "size_invalid", "the earlier size is at most that of the last checkpoint, which is %d", signed.Checkpoint.Size)
+		return merkle.Consistency{}, fault.New(fault.Invalid, "size_invalid",
+			"the earlier size is at most that of the last checkpoint, which is %d", signed.Checkpoint.Size)
 	}
 	err = p.with(ctx, ws, signed, func(hashes tlog.HashReader) (err error) {
 		proof, err = merkle.ProveConsistency(hashes, old, []byte(signed.Note), p.key)
@@ -151,7 +152,8 @@ func (p *Prover) made(ctx context.Context, ws id.Workspace, c merkle.Checkpoint)
 		}
 	}
 	if edge.Size() != c.Size || edge.Root() != c.Root {
-		return nil, fault.New(fault.Conflict, "log_replaced", "the log of %s is not the one that its last checkpoint was signed for; run agentbox audit verify", ws)
+		return nil, fault.New(fault.Conflict, "log_replaced",
+			"the log of %s is not the one that its last checkpoint was signed for; run agentbox audit verify", ws)
 	}
 	return tlog.HashReaderFunc(func(indexes []int64) ([]merkle.Hash, error) {
 		out := make([]merkle.Hash, len(indexes))
@@ -203,7 +205,8 @@ func (e Evidence) proven() (Proven, error) {
 	}
 	p.Hash, p.HasData = event.DigestOf([]byte(e.Header)), len(e.Data) > 0
 	if p.HasData && journal.Commit(e.Salt, e.Data) != p.Commitment {
-		return p, fault.New(fault.Invalid, merkle.ErrProof.Code, "the proof does not hold: the data are not those that event %d committed to", p.Seq)
+		return p, fault.New(fault.Invalid, merkle.ErrProof.Code, "the proof does not hold: the data are not those that event %d committed to",
+			p.Seq)
 	}
 	return p, nil
 }

@@ -57,7 +57,8 @@ func TestEvidenceAndExport(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			checked, err := audit.Check(bytes.NewReader(c.document), h.key)
-			if err != nil || checked.Kind != c.kind || checked.Events != c.events || checked.Complete != c.complete || checked.Checkpoint.Size != 30 {
+			if err != nil || checked.Kind != c.kind || checked.Events != c.events || checked.Complete != c.complete ||
+				checked.Checkpoint.Size != 30 {
 				t.Fatalf("%+v, %v\n%s", checked, err, c.document)
 			}
 			if c.kind == "event" && (checked.Event.Seq != 13 || checked.Event.Event != thirteenth[0].ID || !checked.Event.HasData) {
@@ -80,7 +81,8 @@ func TestEvidenceAndExport(t *testing.T) {
 	}
 	whole := exported(audit.Selection{}, 30)
 	lines := bytes.SplitAfter(bytes.TrimSuffix(whole, []byte("\n")), []byte("\n"))
-	for name, some := range map[string][][]byte{"the last": lines[:30], "the first": append([][]byte{lines[0]}, lines[2:]...), "all": lines[:1]} {
+	for name, some := range map[string][][]byte{"the last": lines[:30], "the first": append([][]byte{lines[0]}, lines[2:]...),
+		"all": lines[:1]} {
 		if _, err := audit.Check(bytes.NewReader(bytes.Join(some, nil)), h.key); !errors.Is(err, merkle.ErrProof) {
 			t.Errorf("an export without %s event is whole: %v", name, err)
 		}

@@ -16,7 +16,8 @@ import (
 	"agentbox/internal/service/audit"
 )
 
-// The proof of a run has every event of it that the last checkpoint covers, in order, and no other; there is none before anything was signed.
+// The proof of a run has every event of it that the last checkpoint covers, in order, and no other; there is none before anything was
+// signed.
 func TestProveRun(t *testing.T) {
 	a := newArchive(t)
 	a.record()
@@ -101,8 +102,8 @@ func (r *reads) Read(ctx context.Context, q journal.Query) ([]event.Event, error
 	return r.Journal.Read(ctx, q)
 }
 
-// Nothing is proven from a tree that was cut or changed: the proofs come out of the log then, and are the same. Where the log is not the one that
-// was signed, there is none.
+// Nothing is proven from a tree that was cut or changed: the proofs come out of the log then, and are the same. Where the log is not the
+// one that was signed, there is none.
 func TestProveRunFromATruncatedTree(t *testing.T) {
 	a := recorded(t)
 	want := a.transcript().Proof
@@ -142,7 +143,8 @@ func TestProveRunFromATruncatedTree(t *testing.T) {
 		}
 	}
 	// The second read of the log fails too.
-	if _, err := audit.NewProver(&reads{Journal: a.log, failAt: 2}, a.trees, a.prover.PublicKey()).ProveRun(t.Context(), ws, told); !errors.Is(err, errRead) {
+	if _, err := audit.NewProver(&reads{Journal: a.log, failAt: 2}, a.trees, a.prover.PublicKey()).ProveRun(t.Context(), ws,
+		told); !errors.Is(err, errRead) {
 		t.Errorf("a second read that fails: %v", err)
 	}
 }

@@ -181,7 +181,8 @@ func (l liar) Hashes(ctx context.Context, ws id.Workspace, from uint64, limit in
 	return journal.Hashes(ctx, l.Journal, ws, from, limit)
 }
 
-// Where no proof comes out of the stored tree and the log neither, the error is the log's; and a log that has grown since proves what was signed.
+// Where no proof comes out of the stored tree and the log neither, the error is the log's; and a log that has grown since proves what was
+// signed.
 func TestWhatTheLogSaysOfALostTree(t *testing.T) {
 	a := recorded(t)
 	first, err := a.log.Read(t.Context(), journal.Query{Workspace: ws, Limit: 1})

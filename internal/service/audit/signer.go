@@ -48,11 +48,13 @@ func NewSigner(log journal.Journal, trees merkle.Store, key merkle.PrivateKey) (
 func (s *Signer) PublicKey() merkle.PublicKey { return s.public }
 
 // advice is what to do when the log is not the one that was signed.
-const advice = "stop, keep a copy of the data directory, and put the newer log back; if it is lost for good, or a backup was restored on purpose, " +
-	"run: agentbox audit abandon --reason TEXT. That gives up the proofs so far, keeps the old checkpoint as evidence, and is recorded in the log"
+const advice = "stop, keep a copy of the data directory, and put the newer log back; if it is lost for good, or a backup was restored on " +
+	"purpose, " +
+	"run: agentbox audit abandon --reason TEXT. That gives up the proofs so far, keeps the old checkpoint as evidence, and is recorded in " +
+	"the log"
 
-// Recover holds the log against the last checkpoint of every workspace and refuses a log that is older than it, or another one. It reads the
-// last thousand events that were signed for; Verify reads all. A tree that is lost is made again from the log.
+// Recover holds the log against the last checkpoint of every workspace and refuses a log that is older than it, or another one. It reads
+// the last thousand events that were signed for; Verify reads all. A tree that is lost is made again from the log.
 func (s *Signer) Recover(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -79,7 +81,8 @@ func (s *Signer) recover(ctx context.Context, ws id.Workspace) (*merkle.Edge, er
 	}
 	c, err := merkle.Open(signed, s.public)
 	if of, _ := c.Workspace(); err != nil || of != ws {
-		return nil, fault.Wrap(err, fault.Unavailable, "checkpoint_foreign", "the last checkpoint of %s cannot be read, or another key than this data directory's signed it", ws).
+		return nil, fault.Wrap(err, fault.Unavailable, "checkpoint_foreign",
+			"the last checkpoint of %s cannot be read, or another key than this data directory's signed it", ws).
 			With("put the signing key and the checkpoint back as they were, or give up the proofs so far with: agentbox audit abandon --reason TEXT")
 	}
 	head, err := s.log.Head(ctx, ws)
@@ -88,7 +91,8 @@ func (s *Signer) recover(ctx context.Context, ws id.Workspace) (*merkle.Edge, er
 	}
 	if head < c.Size {
 		return nil, fault.New(fault.Unavailable, "log_rolled_back",
-			"the log is older than its own last checkpoint: %s ends at event %d, and the checkpoint was signed for %d; events %d to %d are missing", ws, head, c.Size, head+1, c.Size).With(advice)
+			"the log is older than its own last checkpoint: %s ends at event %d, and the checkpoint was signed for %d; events %d to %d are missing",
+			ws, head, c.Size, head+1, c.Size).With(advice)
 	}
 	if root, err := merkle.RootAt(ctx, s.trees, ws, c.Size); err != nil || root != c.Root {
 		if err := s.again(ctx, ws, c.Size); err != nil {
@@ -99,7 +103,8 @@ func (s *Signer) recover(ctx context.Context, ws id.Workspace) (*merkle.Edge, er
 		}
 		if root != c.Root {
 			return nil, fault.New(fault.Unavailable, "log_replaced",
-				"the log of %s is not the one that its last checkpoint was signed for: one of the events 1 to %d was changed", ws, c.Size).With("run agentbox audit verify to find which; " + advice)
+				"the log of %s is not the one that its last checkpoint was signed for: one of the events 1 to %d was changed", ws,
+				c.Size).With("run agentbox audit verify to find which; " + advice)
 		}
 	}
 	first, err := firstDifference(ctx, s.log, ws, s.trees, c.Size-min(c.Size, lookedBack), c.Size)
@@ -108,7 +113,8 @@ func (s *Signer) recover(ctx context.Context, ws id.Workspace) (*merkle.Edge, er
 	}
 	if first != 0 {
 		return nil, fault.New(fault.Unavailable, "log_replaced",
-			"the log of %s is not the one that its last checkpoint was signed for: event %d is another, perhaps others before it too", ws, first).With("run agentbox audit verify to find the first; " + advice)
+			"the log of %s is not the one that its last checkpoint was signed for: event %d is another, perhaps others before it too", ws,
+			first).With("run agentbox audit verify to find the first; " + advice)
 	}
 	edge, err := merkle.EdgeAt(ctx, s.trees, ws, c.Size)
 	return &edge, err
@@ -125,7 +131,8 @@ func (s *Signer) again(ctx context.Context, ws id.Workspace, size uint64) error 
 // Ready reports whether the last checkpoints could be signed and kept.
 func (s *Signer) Ready(ctx context.Context) error {
 	if failed := s.failed.Load(); failed != nil {
-		return fault.Wrap(*failed, fault.Unavailable, "checkpoint_unsigned", "the last checkpoint could not be signed and kept; see that the disk is well and has room")
+		return fault.Wrap(*failed, fault.Unavailable, "checkpoint_unsigned",
+			"the last checkpoint could not be signed and kept; see that the disk is well and has room")
 	}
 	return ctx.Err()
 }

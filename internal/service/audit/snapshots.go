@@ -49,9 +49,10 @@ type named struct {
 	newest event.Digest
 }
 
-// VerifySnapshots reads the snapshots that events of living spaces name and that are kept, the newest of each space first, and holds every folder and
-// file in them against the hash by which it is named. Others may append meanwhile.
-func VerifySnapshots(ctx context.Context, log journal.Journal, shelves Shelves, ws id.Workspace, bound SnapshotsBound) (SnapshotsReport, error) {
+// VerifySnapshots reads the snapshots that events of living spaces name and that are kept, the newest of each space first, and holds
+// every folder and file in them against the hash by which it is named. Others may append meanwhile.
+func VerifySnapshots(ctx context.Context, log journal.Journal, shelves Shelves, ws id.Workspace, bound SnapshotsBound) (SnapshotsReport,
+	error) {
 	report := SnapshotsReport{Workspace: ws, OK: true, Findings: []Finding{}}
 	spaces, err := namedSnapshots(ctx, log, ws)
 	if err != nil {
@@ -134,13 +135,15 @@ func (r *SnapshotsReport) holdSpace(ctx context.Context, sp id.Space, shelf spac
 		r.Bytes += held.Read
 		r.opened += held.Contents
 		e := n.by[root]
-		f := Finding{Seq: e.Seq, Stream: e.Stream, StreamSeq: e.StreamSeq, Event: e.ID, Document: space.SnapshotProjection + "/" + string(e.ID), Expected: root}
+		f := Finding{Seq: e.Seq, Stream: e.Stream, StreamSeq: e.StreamSeq, Event: e.ID, Document: space.SnapshotProjection + "/" + string(e.ID),
+			Expected: root}
 		switch {
 		case held.Damage != "":
 			f.Kind, f.Detail = SnapshotDamaged, fmt.Sprintf("of %s, %s: %s", sp, root, held.Damage)
 			r.found(f)
 		case held.Sealed > 0:
-			f.Kind, f.Detail = KeyMissing, fmt.Sprintf("the keys of %d folders and files of a snapshot of %s are not here, while keys of others are", held.Sealed, sp)
+			f.Kind, f.Detail = KeyMissing, fmt.Sprintf("the keys of %d folders and files of a snapshot of %s are not here, while keys of others are",
+				held.Sealed, sp)
 			r.Sealed += held.Sealed
 			r.lacking = append(r.lacking, f)
 		case held.Left > 0:

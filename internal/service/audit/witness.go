@@ -22,7 +22,8 @@ type Visit struct {
 // refused is the fault of a log that a witness has seen otherwise.
 func refused(ws id.Workspace, by string, f Finding) error {
 	return fault.New(fault.Conflict, "witness_disagrees", "%s: %s", ws, f.Detail).With(
-		"the log that the witness saw is not this one: somebody changed it, or restored an older copy. Keep both and compare; the first bad event is number " +
+		"the log that the witness saw is not this one: somebody changed it, or restored an older copy. Keep both and compare; the first bad " +
+			"event is number " +
 			decimal(f.Seq) + "; agentbox audit verify --against " + by + " says the same")
 }
 
@@ -105,7 +106,8 @@ func (p *Prover) copyTree(ctx context.Context, ws id.Workspace, own Signed, from
 	})
 }
 
-// VisitWitness brings the last checkpoint of a workspace to a witness that speaks tlog-witness, and returns it with the witness's signature.
+// VisitWitness brings the last checkpoint of a workspace to a witness that speaks tlog-witness, and returns it with the witness's
+// signature.
 func (p *Prover) VisitWitness(ctx context.Context, ws id.Workspace, by string, witness merkle.Witness) (Visit, error) {
 	own, err := p.Checkpoint(ctx, ws)
 	if err != nil {
@@ -116,9 +118,11 @@ func (p *Prover) VisitWitness(ctx context.Context, ws id.Workspace, by string, w
 	lines, err := witness.Add(ctx, own.Checkpoint.Size, nil, []byte(own.Note))
 	visit.Old = own.Checkpoint.Size
 	if stale, ok := errors.AsType[*merkle.Stale](err); ok && stale.Size == own.Checkpoint.Size {
-		return visit, refused(ws, by, Finding{Seq: 1, Detail: "the witness has seen another log of the same length; it differs at an event from 1 to " + decimal(stale.Size)})
+		return visit, refused(ws, by, Finding{Seq: 1,
+			Detail: "the witness has seen another log of the same length; it differs at an event from 1 to " + decimal(stale.Size)})
 	} else if ok && stale.Size > own.Checkpoint.Size {
-		return visit, refused(ws, by, Finding{Seq: own.Checkpoint.Size + 1, Detail: "the witness has seen " + decimal(stale.Size) + " events and the log ends at " + decimal(own.Checkpoint.Size) + ": the others are missing"})
+		return visit, refused(ws, by, Finding{Seq: own.Checkpoint.Size + 1, Detail: "the witness has seen " + decimal(stale.Size) +
+			" events and the log ends at " + decimal(own.Checkpoint.Size) + ": the others are missing"})
 	} else if ok {
 		visit.Old = stale.Size
 		proof, err := p.Consistency(ctx, ws, stale.Size)
@@ -131,7 +135,8 @@ func (p *Prover) VisitWitness(ctx context.Context, ws id.Workspace, by string, w
 		}
 		lines, err = witness.Add(ctx, stale.Size, path, []byte(own.Note))
 		if fault.CodeOf(err) == "witness_refuses_proof" {
-			return visit, refused(ws, by, Finding{Seq: 1, Detail: "the witness has seen another log; it differs at an event from 1 to " + decimal(stale.Size)})
+			return visit, refused(ws, by, Finding{Seq: 1, Detail: "the witness has seen another log; it differs at an event from 1 to " +
+				decimal(stale.Size)})
 		}
 		if err != nil {
 			return visit, err

@@ -37,7 +37,8 @@ func TestEvidenceOfARunWithoutEndFits(t *testing.T) {
 		if err := json.Unmarshal(raw, &m); err != nil {
 			t.Fatal(err)
 		}
-		if n := len(m.Events); n != evidence.MaxEvents || found.Window.Count != n || m.Events[n-1].Type != run.EventCompleted || m.Events[0].Type != run.EventCreated || !found.Completeness.Terminal {
+		if n := len(m.Events); n != evidence.MaxEvents || found.Window.Count != n || m.Events[n-1].Type != run.EventCompleted ||
+			m.Events[0].Type != run.EventCreated || !found.Completeness.Terminal {
 			t.Errorf("%d events too many: the manifest points to %d, from %s to %s", over, n, m.Events[0].Type, m.Events[n-1].Type)
 		}
 		gap := found.Completeness.Gap

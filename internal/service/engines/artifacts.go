@@ -40,10 +40,12 @@ func (q *ArtifactRequest) check() error {
 		q.Content.Type = step.None
 	}
 	c := q.Content
-	if err := either(word("kind", q.Kind), texts(text{"title", q.Title, step.MaxTitle}, text{"mime_type", q.Media, step.MaxMedia}, text{"content.uri", c.URI, step.MaxURI})); err != nil {
+	if err := either(word("kind", q.Kind), texts(text{"title", q.Title, step.MaxTitle}, text{"mime_type", q.Media, step.MaxMedia},
+		text{"content.uri", c.URI, step.MaxURI})); err != nil {
 		return err
 	}
-	if err := either(fits("metadata", q.Metadata, step.MaxValue), either(fits("content", json.RawMessage(c.Text), step.MaxValue), fits("content", c.JSON, step.MaxValue))); err != nil {
+	if err := either(fits("metadata", q.Metadata, step.MaxValue), either(fits("content", json.RawMessage(c.Text), step.MaxValue),
+		fits("content", c.JSON, step.MaxValue))); err != nil {
 		return err
 	}
 	if _, _, err := mime.ParseMediaType(q.Media); q.Media != "" && err != nil {
@@ -52,9 +54,11 @@ func (q *ArtifactRequest) check() error {
 	if q.Size != nil && (*q.Size < 0 || *q.Size > step.MaxArtifact) {
 		return fault.New(fault.Exhausted, "artifact_too_large", "size_bytes is %d; an artifact may have %d bytes", *q.Size, step.MaxArtifact)
 	}
-	if c.Type != step.None && c.Type != step.Text && c.Type != step.JSON && c.Type != step.URI || c.Text != "" && c.Type != step.Text || c.JSON != nil && c.Type != step.JSON ||
+	if c.Type != step.None && c.Type != step.Text && c.Type != step.JSON && c.Type != step.URI || c.Text != "" && c.Type != step.Text ||
+		c.JSON != nil && c.Type != step.JSON ||
 		c.URI != "" && c.Type != step.URI || c.Type == step.JSON && c.JSON == nil {
-		return fault.New(fault.Invalid, "invalid_content", "content has the type none, text, json or uri, and beside it the field of that name alone")
+		return fault.New(fault.Invalid, "invalid_content",
+			"content has the type none, text, json or uri, and beside it the field of that name alone")
 	}
 	if u, err := url.Parse(c.URI); c.Type == step.URI && (err != nil || u.Scheme == "" || u.User != nil) {
 		return fault.New(fault.Invalid, "invalid_content", "content.uri is no absolute URI without a password")
@@ -70,7 +74,8 @@ func (q *ArtifactRequest) check() error {
 }
 
 // AddArtifact records an output of a run. Content that is sent by itself comes afterwards, with Store.
-func (d *Service) AddArtifact(ctx context.Context, origin event.Origin, ws id.Workspace, token string, q ArtifactRequest) (step.Artifact, error) {
+func (d *Service) AddArtifact(ctx context.Context, origin event.Origin, ws id.Workspace, token string, q ArtifactRequest) (step.Artifact,
+	error) {
 	if err := q.check(); err != nil {
 		return step.Artifact{}, err
 	}
@@ -84,10 +89,12 @@ func (d *Service) AddArtifact(ctx context.Context, origin event.Origin, ws id.Wo
 			return entry{}, run.ErrNotRunning
 		}
 		created := step.ArtifactCreated{
-			Artifact: a, Run: doc.ID, Kind: q.Kind, Title: q.Title, Media: q.Media, Size: q.Size, Digest: q.Digest, Content: q.Content, Metadata: q.Metadata, Fence: doc.Fence,
+			Artifact: a, Run: doc.ID, Kind: q.Kind, Title: q.Title, Media: q.Media, Size: q.Size, Digest: q.Digest, Content: q.Content,
+			Metadata: q.Metadata, Fence: doc.Fence,
 		}
 		return entry{
-			action: policy.Action{Type: policy.ArtifactCreate, Step: s.ID, Content: digest(q.Kind, q.Title, q.Media, q.Digest, q.Content, q.Metadata)},
+			action: policy.Action{Type: policy.ArtifactCreate, Step: s.ID, Content: digest(q.Kind, q.Title, q.Media, q.Digest, q.Content,
+				q.Metadata)},
 			drafts: []event.Draft{draft(step.EventArtifactCreated, origin, doc, created).About(step.ArtifactEntity, string(a)).In(doc.ID, s.ID)},
 			expect: []event.DocumentVersion{{Projection: step.ArtifactProjection, Key: string(a)}},
 		}, nil
@@ -99,7 +106,8 @@ func (d *Service) AddArtifact(ctx context.Context, origin event.Origin, ws id.Wo
 }
 
 // Store keeps the content of an artifact that said its size and hash, if it is what they say. To store it again does nothing.
-func (d *Service) Store(ctx context.Context, origin event.Origin, ws id.Workspace, token string, a id.Artifact, content io.Reader) (step.Artifact, error) {
+func (d *Service) Store(ctx context.Context, origin event.Origin, ws id.Workspace, token string, a id.Artifact,
+	content io.Reader) (step.Artifact, error) {
 	doc, err := d.Artifact(ctx, ws, a)
 	if err != nil {
 		return doc, err

@@ -14,14 +14,15 @@ import (
 	"agentbox/internal/domain/run"
 )
 
-// How long who waits for a run goes without looking for one: he is told of what this daemon makes claimable, but not of claims that expire, nor
-// of what other daemons record.
+// How long who waits for a run goes without looking for one: he is told of what this daemon makes claimable, but not of claims that
+// expire, nor of what other daemons record.
 const (
 	lookAgain         = 2 * time.Second
 	lookAgainTogether = time.Second
 )
 
-// Await is Claim that waits for a run until ctx ends, and then returns errand.ErrNothing. Who came first is served first, with what he wants.
+// Await is Claim that waits for a run until ctx ends, and then returns errand.ErrNothing. Who came first is served first, with what he
+// wants.
 func (d *Service) Await(ctx context.Context, origin event.Origin, ws id.Workspace, want Wanted) (run.Run, string, error) {
 	record := context.WithoutCancel(ctx) // who has gone away finds the run with his idempotency key
 	again := lookAgain
@@ -93,8 +94,8 @@ func (w Wanted) noting(barred *bool) Wanted {
 	return w
 }
 
-// Listen returns where it is told, once, that a run of some workspace has become claimable that is of that kind of work, or may have; as far as this
-// daemon knows, and from now on. Who listens no more says so.
+// Listen returns where it is told, once, that a run of some workspace has become claimable that is of that kind of work, or may have; as
+// far as this daemon knows, and from now on. Who listens no more says so.
 func (d *Service) Listen(work string) (heard <-chan Offer, stop func()) {
 	b := d.bells.hang("", Wanted{Work: work})
 	return b.rung, func() { d.bells.takeDown(b) }
@@ -136,8 +137,8 @@ type kind struct {
 	work string
 }
 
-// Offer is what somebody is woken for: a run that has become claimable, or a workspace where it is worth to look again. It goes from one to the next of
-// those who hang in the workspace, and then of those who hang in all.
+// Offer is what somebody is woken for: a run that has become claimable, or a workspace where it is worth to look again. It goes from one
+// to the next of those who hang in the workspace, and then of those who hang in all.
 type Offer struct {
 	workspace id.Workspace
 	run       run.Run // one without an ID for none
@@ -268,8 +269,8 @@ func (s *bells) freed(ws id.Workspace) uint64 {
 	return 0
 }
 
-// isFull notes that runs of a workspace wait for a place. Where one became free since freed was asked, before it was looked, those who wait look
-// again.
+// isFull notes that runs of a workspace wait for a place. Where one became free since freed was asked, before it was looked, those who
+// wait look again.
 func (s *bells) isFull(ws id.Workspace, freed uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

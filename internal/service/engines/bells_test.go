@@ -354,7 +354,8 @@ func TestWhoHasGoneIsGivenNothing(t *testing.T) {
 	})
 }
 
-// TestWhoCannotTellWhetherARunFitsHearsWhy offers a run to somebody whose look at it fails: he is told of that, and the next one has the run.
+// TestWhoCannotTellWhetherARunFitsHearsWhy offers a run to somebody whose look at it fails: he is told of that, and the next one has the
+// run.
 func TestWhoCannotTellWhetherARunFitsHearsWhy(t *testing.T) {
 	inBubble(t, func(t *testing.T, h *house) {
 		broken := errors.New("the space cannot be looked at")

@@ -23,7 +23,8 @@ const (
 	mostCandidates  = 256
 )
 
-// maxLull is for how long at most it is not looked at claims that other daemons may have recorded meanwhile: they last from when they are met.
+// maxLull is for how long at most it is not looked at claims that other daemons may have recorded meanwhile: they last from when they are
+// met.
 const maxLull = 5 * time.Second
 
 // Wanted says which runs an engine takes; the zero Wanted is any.
@@ -49,8 +50,8 @@ func (w Wanted) index(state string) projection.Index {
 	return projection.Index{Name: "engine", Value: state}
 }
 
-// Claim gives the engine that asks a run of the workspace and the token by which it is known from then on: the oldest that waits, if the workspace
-// has room for another one that runs, else the oldest whose claim has expired. No run is errand.ErrNothing.
+// Claim gives the engine that asks a run of the workspace and the token by which it is known from then on: the oldest that waits, if the
+// workspace has room for another one that runs, else the oldest whose claim has expired. No run is errand.ErrNothing.
 func (d *Service) Claim(ctx context.Context, origin event.Origin, ws id.Workspace, want Wanted) (run.Run, string, error) {
 	for doc, err := range d.offered(ctx, ws, want) {
 		if err != nil {
@@ -63,8 +64,8 @@ func (d *Service) Claim(ctx context.Context, origin event.Origin, ws id.Workspac
 	return run.Run{}, "", errand.ErrNothing
 }
 
-// reach claims a run that is offered. It returns errTaken where the next one is to be tried: the engine may not see this one, another one was
-// first, or no more may run.
+// reach claims a run that is offered. It returns errTaken where the next one is to be tried: the engine may not see this one, another one
+// was first, or no more may run.
 func (d *Service) reach(ctx context.Context, origin event.Origin, want Wanted, doc run.Run) (run.Run, string, error) {
 	if want.Shows != nil {
 		if may, err := want.Shows(doc.ID); err != nil || !may {
@@ -89,9 +90,11 @@ func (d *Service) reach(ctx context.Context, origin event.Origin, want Wanted, d
 // denialTime is how long a denial of a claim is not recorded again for the same engine and reason: engines ask every second.
 const denialTime = time.Hour
 
-// mayClaim refuses an engine that may not claim runs, before one is taken for it. The first denial within denialTime is left to whoever records it.
+// mayClaim refuses an engine that may not claim runs, before one is taken for it. The first denial within denialTime is left to whoever
+// records it.
 func (d *Service) mayClaim(ctx context.Context, origin event.Origin, doc run.Run) error {
-	r, err := d.Gate.Judge(ctx, policy.Action{Type: policy.RunClaim, Workspace: doc.Workspace, Room: doc.Room, Principal: origin.Principal, Token: origin.Token})
+	r, err := d.Gate.Judge(ctx, policy.Action{Type: policy.RunClaim, Workspace: doc.Workspace, Room: doc.Room, Principal: origin.Principal,
+		Token: origin.Token})
 	if said := r.Decision; err == nil && !said.Allowed() && said.Outcome == policy.Deny {
 		of, now := string(doc.Workspace)+" "+string(origin.Principal)+" "+said.ReasonCode, d.passed()
 		if d.denials.last(of, now) {
@@ -172,7 +175,8 @@ func (d *Service) eachOffered(ctx context.Context, ws id.Workspace, want Wanted,
 // passed is how much time has passed since the dispatcher was made.
 func (d *Service) passed() time.Duration { return d.Clock.Now().Sub(d.begun) }
 
-// hands are the runs that somebody is just claiming here: who comes at the same moment reaches for the next one, instead of losing this one.
+// hands are the runs that somebody is just claiming here: who comes at the same moment reaches for the next one, instead of losing this
+// one.
 type hands struct {
 	mu  sync.Mutex // guards out
 	out map[id.Run]bool
@@ -262,7 +266,8 @@ func (d *Service) take(ctx context.Context, origin event.Origin, seen run.Run) (
 }
 
 // claim records a claim of a run as it stands.
-func (d *Service) claim(ctx context.Context, origin event.Origin, doc run.Run, version uint64, place []event.DocumentVersion) (run.Run, string, error) {
+func (d *Service) claim(ctx context.Context, origin event.Origin, doc run.Run, version uint64, place []event.DocumentVersion) (run.Run,
+	string, error) {
 	c := run.Claimed{
 		Run: doc.ID, Attempt: id.New[id.Attempt](d.IDs), Engine: origin.Principal, Fence: doc.Fence + 1, TimeMS: d.ClaimTime.Milliseconds(),
 	}
@@ -271,7 +276,8 @@ func (d *Service) claim(ctx context.Context, origin event.Origin, doc run.Run, v
 	if doc.Claim != nil {
 		c.Lapsed = doc.Claim.Attempt
 	}
-	e := entry{action: policy.Action{Type: policy.RunClaim, Fence: c.Fence}, drafts: []event.Draft{draft(run.EventClaimed, origin, doc, c)}, expect: place}
+	e := entry{action: policy.Action{Type: policy.RunClaim, Fence: c.Fence}, drafts: []event.Draft{draft(run.EventClaimed, origin, doc, c)},
+		expect: place}
 	if doc.Status == run.Queued {
 		e.drafts = append(e.drafts, draft(run.EventStarted, origin, doc, run.Started{Run: doc.ID}))
 	}

@@ -45,7 +45,8 @@ func TestTrapAStaleEngineFinishesNothing(t *testing.T) {
 		if got := fault.CodeOf(do(old)); got != "lease_token_mismatch" {
 			t.Errorf("%s by the old engine: %q", name, got)
 		}
-		if got := fault.CodeOf(do(engines.Hold{Workspace: ws, Run: old.Run})); got != "run_locked" && !((name == "renew" || name == "release") && got != "") {
+		if got := fault.CodeOf(do(engines.Hold{Workspace: ws, Run: old.Run})); got != "run_locked" && !((name == "renew" || name == "release") &&
+			got != "") {
 			t.Errorf("%s without a token: %q", name, got)
 		}
 	}
@@ -56,7 +57,8 @@ func TestTrapAStaleEngineFinishesNothing(t *testing.T) {
 		t.Error(err)
 	}
 	tries, err := h.Attempts(ctx, ws, old.Run)
-	if err != nil || len(tries) != 2 || tries[0].Reason != run.ReleasedLapsed || tries[1].Reason != run.ReleasedCompleted || tries[1].Number != 2 {
+	if err != nil || len(tries) != 2 || tries[0].Reason != run.ReleasedLapsed || tries[1].Reason != run.ReleasedCompleted ||
+		tries[1].Number != 2 {
 		t.Errorf("got %+v, %v", tries, err)
 	}
 }
@@ -194,8 +196,8 @@ func TestLimitsOfWhatIsAskedFor(t *testing.T) {
 	}
 }
 
-// TestThreat30NoWriteOfAnOldFence plays random histories of engines that pause, and of a clock that jumps: at any moment at most one of them can
-// write, and nothing is recorded under a fence that is not the last.
+// TestThreat30NoWriteOfAnOldFence plays random histories of engines that pause, and of a clock that jumps: at any moment at most one of
+// them can write, and nothing is recorded under a fence that is not the last.
 func TestThreat30NoWriteOfAnOldFence(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		h := newHouse(t)
@@ -344,11 +346,13 @@ func TestAClaimOfOneKindDoesNotLookAtTheOthers(t *testing.T) {
 	if err != nil || doc.ID != wanted.ID {
 		t.Errorf("got %s, %v, want %s", doc.ID, err, wanted.ID)
 	}
-	if offers, err := h.Offers(ctx, ws, engines.Wanted{Work: errand.Operations, Room: "room_00000000000000000000000009"}); err != nil || offers {
+	if offers, err := h.Offers(ctx, ws, engines.Wanted{Work: errand.Operations, Room: "room_00000000000000000000000009"}); err != nil ||
+		offers {
 		t.Errorf("another room offers %t, %v", offers, err)
 	}
 	h.clock.move(run.ClaimTime)
-	if again, _, err := h.Claim(ctx, h.owner, ws, engines.Wanted{Work: errand.Operations, Room: wanted.Room}); err != nil || again.ID != wanted.ID {
+	if again, _, err := h.Claim(ctx, h.owner, ws, engines.Wanted{Work: errand.Operations, Room: wanted.Room}); err != nil ||
+		again.ID != wanted.ID {
 		t.Errorf("after its claim is over: got %s, %v", again.ID, err)
 	}
 }

@@ -78,7 +78,8 @@ func texts(sent ...text) error {
 // fits refuses a JSON value that is too long.
 func fits(name string, sent json.RawMessage, most int) error {
 	if len(sent) > most {
-		return fault.New(fault.Exhausted, "field_too_large", "%s has %d bytes; it may have %d", name, len(sent), most).With("keep what is longer as an artifact")
+		return fault.New(fault.Exhausted, "field_too_large", "%s has %d bytes; it may have %d", name, len(sent),
+			most).With("keep what is longer as an artifact")
 	}
 	return nil
 }
@@ -110,7 +111,8 @@ func (d *Service) Create(ctx context.Context, origin event.Origin, q Request) (r
 		q.Input = clean
 	}
 	action := policy.Action{
-		Type: policy.RunCreate, Workspace: q.Workspace, Room: q.Room, Principal: origin.Principal, Token: origin.Token, Content: digest(q.Title, q.Goal, q.Input, q.Tags), Size: int64(len(q.Input)),
+		Type: policy.RunCreate, Workspace: q.Workspace, Room: q.Room, Principal: origin.Principal, Token: origin.Token, Content: digest(q.Title,
+			q.Goal, q.Input, q.Tags), Size: int64(len(q.Input)),
 	}
 	var room []event.DocumentVersion
 	if len(q.Input) > 0 {
@@ -131,7 +133,8 @@ func (d *Service) Create(ctx context.Context, origin event.Origin, q Request) (r
 			created.Input = run.Input{Digest: stored.Digest, Size: stored.Size}
 		}
 	}
-	drafts := []event.Draft{draft(run.EventCreated, origin, run.Run{ID: created.Run, Workspace: q.Workspace, Room: q.Room, Order: created.Order}, created)}
+	drafts := []event.Draft{draft(run.EventCreated, origin, run.Run{ID: created.Run, Workspace: q.Workspace, Room: q.Room,
+		Order: created.Order}, created)}
 	if len(found) > 0 {
 		marked, said := leak.Tell(drafts[0], "", func() id.Event { return id.NewEvent(d.IDs) }, leak.Named(found, "input"), !order)
 		drafts = []event.Draft{marked, said}
@@ -140,7 +143,8 @@ func (d *Service) Create(ctx context.Context, origin event.Origin, q Request) (r
 	for try := 1; ; try++ {
 		var err error
 		receipt, err = d.Gate.Record(ctx, origin, action, origin.Once(event.Batch{
-			Workspace: q.Workspace, Drafts: drafts, Documents: append(room, event.DocumentVersion{Projection: run.Projection, Key: string(created.Run)}),
+			Workspace: q.Workspace, Drafts: drafts, Documents: append(room, event.DocumentVersion{Projection: run.Projection,
+				Key: string(created.Run)}),
 		}))
 		if err == nil {
 			break

@@ -21,7 +21,8 @@ func (d *Service) Begin(ctx context.Context, origin event.Origin, h Hold) (run.R
 			return entry{}, run.ErrNotQueued
 		}
 		place, err := d.room(ctx, doc.Workspace)
-		return entry{action: policy.Action{Type: policy.RunBegin}, drafts: []event.Draft{draft(run.EventStarted, origin, doc, run.Started{Run: doc.ID})}, expect: place}, err
+		return entry{action: policy.Action{Type: policy.RunBegin}, drafts: []event.Draft{draft(run.EventStarted, origin, doc,
+			run.Started{Run: doc.ID})}, expect: place}, err
 	})
 	if err != nil {
 		return doc, err
@@ -29,7 +30,8 @@ func (d *Service) Begin(ctx context.Context, origin event.Origin, h Hold) (run.R
 	return after(doc, receipt)
 }
 
-// Complete ends a run well. The summary has at most run.MaxReportWords characters, the output, any JSON or nil, at most run.MaxReport bytes.
+// Complete ends a run well. The summary has at most run.MaxReportWords characters, the output, any JSON or nil, at most run.MaxReport
+// bytes.
 func (d *Service) Complete(ctx context.Context, origin event.Origin, h Hold, summary string, output json.RawMessage) (run.Run, error) {
 	if err := either(texts(text{"summary", summary, run.MaxReportWords}), fits("output", output, run.MaxReport)); err != nil {
 		return run.Run{}, err
@@ -37,10 +39,11 @@ func (d *Service) Complete(ctx context.Context, origin event.Origin, h Hold, sum
 	return d.end(ctx, origin, h, policy.RunComplete, run.EventCompleted, run.Finished{Run: h.Run, Summary: summary, Output: output})
 }
 
-// Fail ends a run badly. Why, a word or a line, and the message have at most run.MaxReportWords characters, what came of it all the same, any JSON
-// or nil, at most run.MaxReport bytes.
+// Fail ends a run badly. Why, a word or a line, and the message have at most run.MaxReportWords characters, what came of it all the same,
+// any JSON or nil, at most run.MaxReport bytes.
 func (d *Service) Fail(ctx context.Context, origin event.Origin, h Hold, why, message string, output json.RawMessage) (run.Run, error) {
-	if err := either(texts(text{"error", why, run.MaxReportWords}, text{"message", message, run.MaxReportWords}), fits("output", output, run.MaxReport)); err != nil {
+	if err := either(texts(text{"error", why, run.MaxReportWords}, text{"message", message, run.MaxReportWords}), fits("output", output,
+		run.MaxReport)); err != nil {
 		return run.Run{}, err
 	}
 	return d.end(ctx, origin, h, policy.RunFail, run.EventFailed, run.Finished{Run: h.Run, Error: why, Message: message, Output: output})
@@ -59,7 +62,8 @@ func (d *Service) end(ctx context.Context, origin event.Origin, h Hold, action, 
 		}
 		lost, expect, err := d.lost(ctx, origin, doc)
 		return entry{
-			action: policy.Action{Type: action, Content: digest(f.Summary, f.Output, f.Error, f.Message)}, drafts: append(lost, draft(typ, origin, doc, f)), expect: expect,
+			action: policy.Action{Type: action, Content: digest(f.Summary, f.Output, f.Error, f.Message)}, drafts: append(lost, draft(typ, origin,
+				doc, f)), expect: expect,
 		}, err
 	})
 	if err != nil {
@@ -75,24 +79,27 @@ func (d *Service) end(ctx context.Context, origin event.Origin, h Hold, action, 
 // lostAtOnce is how many tool calls have their result in the commit that ends their run; those beyond it have it in the next ones.
 const lostAtOnce = 100
 
-// lost returns the results of the tool calls of a run that ends before anybody has said what came of them: nobody knows. They are recorded under
-// the expectation that nobody has meanwhile.
-func (d *Service) lost(ctx context.Context, origin event.Origin, doc run.Run) (drafts []event.Draft, expect []event.DocumentVersion, err error) {
-	open, err := d.Docs.Documents(ctx, projection.Query{Workspace: doc.Workspace, Name: step.CallProjection, Index: projection.Index{Name: indexOpen, Value: string(doc.ID)}, Limit: lostAtOnce})
+// lost returns the results of the tool calls of a run that ends before anybody has said what came of them: nobody knows. They are
+// recorded under the expectation that nobody has meanwhile.
+func (d *Service) lost(ctx context.Context, origin event.Origin, doc run.Run) (drafts []event.Draft, expect []event.DocumentVersion,
+	err error) {
+	open, err := d.Docs.Documents(ctx, projection.Query{Workspace: doc.Workspace, Name: step.CallProjection,
+		Index: projection.Index{Name: indexOpen, Value: string(doc.ID)}, Limit: lostAtOnce})
 	for _, found := range open {
 		var c step.Call
 		if err := json.Unmarshal(found.Body, &c); err != nil {
 			return nil, nil, err
 		}
-		ended := step.Ended{Call: c.ID, Run: doc.ID, Tool: c.Tool, Fence: doc.Fence, Message: "the run ended before anybody said what came of the call"}
+		ended := step.Ended{Call: c.ID, Run: doc.ID, Tool: c.Tool, Fence: doc.Fence,
+			Message: "the run ended before anybody said what came of the call"}
 		drafts = append(drafts, draft(step.EventUnknown, origin, doc, ended).About(step.CallEntity, string(c.ID)).In(doc.ID, c.Step))
 		expect = append(expect, event.DocumentVersion{Projection: step.CallProjection, Key: string(c.ID), Version: found.Version})
 	}
 	return drafts, expect, err
 }
 
-// close records the results of tool calls that were begun while the run ended, or were too many for the commit that ended it. Nothing is begun in
-// a run that has ended.
+// close records the results of tool calls that were begun while the run ended, or were too many for the commit that ended it. Nothing is
+// begun in a run that has ended.
 func (d *Service) close(ctx context.Context, origin event.Origin, doc run.Run) {
 	ctx = context.WithoutCancel(ctx)
 	origin.Key = "" // that of the end

@@ -1,7 +1,7 @@
 // Package engines hands runs out to engines, which execute them, and keeps what they say of them: claims, steps, tool calls, artifacts.
 //
-// An engine owns a run as long as its claim lasts. Everything that it records stands under the expectation that the run is as it was when its
-// claim token was looked at, so that an engine which has lost its claim, however late it wakes, changes nothing.
+// An engine owns a run as long as its claim lasts. Everything that it records stands under the expectation that the run is as it was when
+// its claim token was looked at, so that an engine which has lost its claim, however late it wakes, changes nothing.
 package engines
 
 import (
@@ -130,7 +130,8 @@ type entry struct {
 }
 
 // record records something of a run by who holds it. Make is called with the run as it is, again each time it has changed meanwhile.
-func (d *Service) record(ctx context.Context, origin event.Origin, h Hold, make func(run.Run) (entry, error)) (run.Run, event.Receipt, error) {
+func (d *Service) record(ctx context.Context, origin event.Origin, h Hold, make func(run.Run) (entry, error)) (run.Run, event.Receipt,
+	error) {
 	for try := 1; ; try++ {
 		doc, version, err := d.load(ctx, h.Workspace, h.Run)
 		if err != nil {
@@ -212,8 +213,8 @@ func (d *Service) room(ctx context.Context, ws id.Workspace) ([]event.DocumentVe
 	return []event.DocumentVersion{{Projection: run.LoadProjection, Key: string(ws), Version: version}}, err
 }
 
-// contentRoom refuses content that the workspace's quota has no room for, and returns what the log has to expect so that two that come at once do
-// not take the same room.
+// contentRoom refuses content that the workspace's quota has no room for, and returns what the log has to expect so that two that come at
+// once do not take the same room.
 func (d *Service) contentRoom(ctx context.Context, ws id.Workspace, size int64) ([]event.DocumentVersion, error) {
 	used, version, err := projection.Load[content.Usage](ctx, d.Docs, ws, content.Projection, string(ws))
 	if err != nil && !errors.Is(err, projection.ErrNotFound) {

@@ -42,7 +42,8 @@ func (d *Service) Evidence(ctx context.Context, ws id.Workspace, r id.Run) (evid
 	return doc, raw, nil
 }
 
-// Finalize collects the evidence of a run that has ended, whoever executed it. What was collected before is not collected again: created is false.
+// Finalize collects the evidence of a run that has ended, whoever executed it. What was collected before is not collected again: created
+// is false.
 func (d *Service) Finalize(ctx context.Context, origin event.Origin, ws id.Workspace, r id.Run) (created bool, err error) {
 	if err := d.settling.wait(ctx, r); err != nil {
 		return false, err
@@ -54,7 +55,8 @@ func (d *Service) Finalize(ctx context.Context, origin event.Origin, ws id.Works
 }
 
 // finalize is Finalize with a way to record what was collected.
-func (d *Service) finalize(ctx context.Context, origin event.Origin, ws id.Workspace, r id.Run, record func(context.Context, policy.Action, event.Batch) error) (created bool, err error) {
+func (d *Service) finalize(ctx context.Context, origin event.Origin, ws id.Workspace, r id.Run, record func(context.Context, policy.Action,
+	event.Batch) error) (created bool, err error) {
 	doc, err := d.Find(ctx, ws, r)
 	if err != nil {
 		return false, err
@@ -62,7 +64,8 @@ func (d *Service) finalize(ctx context.Context, origin event.Origin, ws id.Works
 	if !doc.Status.Ended() {
 		return false, evidence.ErrNotEnded
 	}
-	if _, _, err := found[evidence.Record](ctx, d, ws, evidence.Projection, string(r), evidence.ErrNotFound); !errors.Is(err, evidence.ErrNotFound) {
+	if _, _, err := found[evidence.Record](ctx, d, ws, evidence.Projection, string(r), evidence.ErrNotFound); !errors.Is(err,
+		evidence.ErrNotFound) {
 		return false, err
 	}
 	m, err := d.collect(ctx, doc)
@@ -74,7 +77,8 @@ func (d *Service) finalize(ctx context.Context, origin event.Origin, ws id.Works
 		return false, err
 	}
 	action := policy.Action{
-		Type: policy.EvidenceCollect, Workspace: ws, Room: doc.Room, Principal: origin.Principal, Token: origin.Token, Run: r, Content: event.DigestOf(canonical), Size: int64(len(canonical)),
+		Type: policy.EvidenceCollect, Workspace: ws, Room: doc.Room, Principal: origin.Principal, Token: origin.Token, Run: r,
+		Content: event.DigestOf(canonical), Size: int64(len(canonical)),
 	}
 	room, err := d.contentRoom(ctx, ws, int64(len(canonical)))
 	if err != nil {
@@ -97,7 +101,8 @@ func (d *Service) finalize(ctx context.Context, origin event.Origin, ws id.Works
 		if !errors.Is(err, journal.ErrConflict) {
 			return err == nil, err
 		}
-		if _, _, look := found[evidence.Record](ctx, d, ws, evidence.Projection, string(r), evidence.ErrNotFound); !errors.Is(look, evidence.ErrNotFound) {
+		if _, _, look := found[evidence.Record](ctx, d, ws, evidence.Projection, string(r), evidence.ErrNotFound); !errors.Is(look,
+			evidence.ErrNotFound) {
 			return false, look // somebody else has, and it is the same
 		}
 		if try == tries {
@@ -142,16 +147,17 @@ func (d *Service) abridge(ctx context.Context, doc run.Run, first []event.Event)
 		return evidence.Manifest{}, evidence.ErrNoEvents
 	}
 	left := first[len(first)-1].Seq + 1
-	last, err := d.Log.Read(ctx, journal.Query{Workspace: doc.Workspace, Run: doc.ID, From: left, Before: end[0].Seq + 1, Last: true, Limit: evidence.LastEvents})
+	last, err := d.Log.Read(ctx, journal.Query{Workspace: doc.Workspace, Run: doc.ID, From: left, Before: end[0].Seq + 1, Last: true,
+		Limit: evidence.LastEvents})
 	if err != nil {
 		return evidence.Manifest{}, err
 	}
 	return evidence.Collect(doc.Workspace, doc.ID, doc.Room, append(first, last...), &evidence.Gap{From: left, To: last[0].Seq - 1})
 }
 
-// settle collects the evidence of a run that an engine or a person has just ended, behind their back: who asks for it meanwhile waits. It belongs to
-// the end, which was judged, and is not judged again: whoever ended the run may be nobody any more. Evidence that cannot be collected now is collected
-// when somebody asks. Where other daemons may be asked for it nobody is answered before.
+// settle collects the evidence of a run that an engine or a person has just ended, behind their back: who asks for it meanwhile waits. It
+// belongs to the end, which was judged, and is not judged again: whoever ended the run may be nobody any more. Evidence that cannot be
+// collected now is collected when somebody asks. Where other daemons may be asked for it nobody is answered before.
 func (d *Service) settle(ctx context.Context, origin event.Origin, doc run.Run) {
 	origin.Key = "" // that of the end
 	d.settling.begin(doc.ID, d.Together, func() {
@@ -169,8 +175,8 @@ func (d *Service) settle(ctx context.Context, origin event.Origin, doc run.Run) 
 // Wait returns when the evidence of every run that has ended is collected. It is called before the log is closed.
 func (d *Service) Wait() { d.settling.working.Wait() }
 
-// settlers is how many runs are settled at the same time behind the back of who ends them, and mostSettling how many of them there are, or wait for
-// that: whoever ends one more settles it himself.
+// settlers is how many runs are settled at the same time behind the back of who ends them, and mostSettling how many of them there are,
+// or wait for that: whoever ends one more settles it himself.
 const (
 	settlers     = 4
 	mostSettling = 256
@@ -238,6 +244,9 @@ func (s *settling) wait(ctx context.Context, r id.Run) error {
 }
 
 func evidenceDefinition() projection.Definition {
-	return projection.Define(evidence.Projection, 2, about(evidence.EntityType), func(r evidence.Record, _ string, e event.Event) (evidence.Record, error) { return r.Evolve(e) }, nil).
+	return projection.Define(evidence.Projection, 2, about(evidence.EntityType), func(r evidence.Record, _ string,
+		e event.Event) (evidence.Record, error) {
+		return r.Evolve(e)
+	}, nil).
 		Leads(evidence.EntityType, nil)
 }

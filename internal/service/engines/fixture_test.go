@@ -102,8 +102,9 @@ func newHouseOn(t testing.TB, c *clock) *house {
 	}
 	h.Service = engines.New(engines.Parts{
 		Seal: seal,
-		Log:  h.log, Docs: h.log, Blobs: h.blobs, MaxContent: 1 << 30, Gate: h.gate, Tokens: tokens, Clock: h.clock, IDs: ids, Logger: slog.New(slog.DiscardHandler),
-		Place: func(context.Context, id.Workspace, id.Room, id.Thread) error { return nil },
+		Log:  h.log, Docs: h.log, Blobs: h.blobs, MaxContent: 1 << 30, Gate: h.gate, Tokens: tokens, Clock: h.clock, IDs: ids,
+		Logger: slog.New(slog.DiscardHandler),
+		Place:  func(context.Context, id.Workspace, id.Room, id.Thread) error { return nil },
 	})
 	owner, err := h.people.Owner(context.Background(), ws, "owner")
 	if err != nil {

@@ -21,9 +21,10 @@ func Definitions() []projection.Definition {
 			}
 			return []string{string(e.Run)}
 		}, func(t run.Tries, _ string, e event.Event) (run.Tries, error) { return t.Evolve(e) }, nil),
-		projection.Define(step.Projection, 3, stepOf, func(s step.Step, _ string, e event.Event) (step.Step, error) { return s.Evolve(e) }, func(s step.Step) []projection.Index {
-			return []projection.Index{{Name: "run", Value: string(s.Run)}}
-		}).Leads(step.EntityType, func(e event.Event) bool { return e.EntityType != step.EntityType }),
+		projection.Define(step.Projection, 3, stepOf, func(s step.Step, _ string, e event.Event) (step.Step, error) { return s.Evolve(e) },
+			func(s step.Step) []projection.Index {
+				return []projection.Index{{Name: "run", Value: string(s.Run)}}
+			}).Leads(step.EntityType, func(e event.Event) bool { return e.EntityType != step.EntityType }),
 		projection.Define(step.CallProjection, 3, func(e event.Event) []string {
 			if parent := step.Parent(e); parent != "" {
 				return []string{string(parent)}
@@ -36,7 +37,10 @@ func Definitions() []projection.Definition {
 			}
 			return found
 		}).Leads(step.CallEntity, func(e event.Event) bool { return e.EntityType != step.CallEntity }),
-		projection.Define(step.ArtifactProjection, 3, about(step.ArtifactEntity), func(a step.Artifact, _ string, e event.Event) (step.Artifact, error) { return a.Evolve(e) }, func(a step.Artifact) []projection.Index {
+		projection.Define(step.ArtifactProjection, 3, about(step.ArtifactEntity), func(a step.Artifact, _ string, e event.Event) (step.Artifact,
+			error) {
+			return a.Evolve(e)
+		}, func(a step.Artifact) []projection.Index {
 			return []projection.Index{{Name: "run", Value: string(a.Run)}, {Name: "step", Value: string(a.Step)}}
 		}).Leads(step.ArtifactEntity, nil),
 	}

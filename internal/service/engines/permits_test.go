@@ -31,11 +31,13 @@ func TestWhatAnEngineReportsUnderItsPermitIsPermitted(t *testing.T) {
 	h.ask("")
 	doc, k, c := h.called()
 	p, err := policy.OpenPermit(h.PermitKey(), h.CallPermit(ws, c))
-	if err != nil || p.Kind != policy.PermitCall || p.Call != c.ID || p.Tool != "look" || p.Fence != 1 || p.Engine != h.owner.Principal || p.Run != doc.ID || p.Workspace != ws ||
+	if err != nil || p.Kind != policy.PermitCall || p.Call != c.ID || p.Tool != "look" || p.Fence != 1 || p.Engine != h.owner.Principal ||
+		p.Run != doc.ID || p.Workspace != ws ||
 		p.Action != c.Action || p.Action.IsZero() || !p.BeginBy.Equal(c.BegunAt.Add(run.ClaimTime)) {
 		t.Errorf("the permit of the call: %+v, %v", p, err)
 	}
-	if p, err = policy.OpenPermit(h.PermitKey(), k.Permit); err != nil || p.Kind != policy.PermitRun || p.Attempt != doc.Claim.Attempt || p.Fence != 1 {
+	if p, err = policy.OpenPermit(h.PermitKey(), k.Permit); err != nil || p.Kind != policy.PermitRun || p.Attempt != doc.Claim.Attempt ||
+		p.Fence != 1 {
 		t.Errorf("the permit of the claim: %+v, %v", p, err)
 	}
 	kept, err := h.Service.Call(ctx, ws, c.ID)
@@ -67,7 +69,8 @@ func TestWhatAnEngineReportsUnderItsPermitIsPermitted(t *testing.T) {
 	}
 	_, err = h.Succeed(ctx, h.owner, ws, engines.Shown{Token: k.Token, Permit: h.CallPermit(ws, c)}, c.ID, nil)
 	h.code(err, "tool_call_not_running") // it is spent
-	if other, err = h.FailCall(ctx, h.owner, ws, engines.Shown{Token: k.Token}, other.ID, nil, "broken"); err != nil || other.As != policy.Attested {
+	if other, err = h.FailCall(ctx, h.owner, ws, engines.Shown{Token: k.Token}, other.ID, nil, "broken"); err != nil ||
+		other.As != policy.Attested {
 		t.Errorf("without one: %+v, %v", other, err)
 	}
 	wrong := k
@@ -92,7 +95,8 @@ func TestThreat30ThePermitOfAnOldFenceIsWorthNothing(t *testing.T) {
 	stale := h.CallPermit(ws, c)
 	h.clock.move(run.ClaimTime)
 	doc, fresh := h.claim()
-	for what, shown := range map[string]engines.Shown{"the old token": {Token: old.Token, Permit: stale}, "the new token": {Token: fresh.Token, Permit: stale}} {
+	for what, shown := range map[string]engines.Shown{"the old token": {Token: old.Token, Permit: stale}, "the new token": {Token: fresh.Token,
+		Permit: stale}} {
 		want := map[string]string{"the old token": "lease_token_mismatch", "the new token": "permit_invalid"}[what]
 		_, err := h.Succeed(ctx, h.owner, ws, shown, c.ID, nil)
 		h.code(err, want)

@@ -26,7 +26,8 @@ func TestUploadsAtOnceDoNotExceedTheQuota(t *testing.T) {
 	for n := range 12 {
 		text := strings.Repeat(string(rune('a'+n)), size)
 		length := int64(size)
-		a, err := h.AddArtifact(ctx, h.owner, ws, k.Token, engines.ArtifactRequest{Step: s.ID, Kind: "report", Size: &length, Digest: event.DigestOf([]byte(text))})
+		a, err := h.AddArtifact(ctx, h.owner, ws, k.Token, engines.ArtifactRequest{Step: s.ID, Kind: "report", Size: &length,
+			Digest: event.DigestOf([]byte(text))})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -57,7 +58,8 @@ func TestRunsAskedForAtOnceDoNotExceedTheQuota(t *testing.T) {
 	var made atomic.Int32
 	for range 10 {
 		asks.Go(func() {
-			switch _, err := h.Create(ctx, h.owner, engines.Request{Workspace: ws, Room: "room_00000000000000000000000000", Title: "a run", Input: []byte(input)}); {
+			switch _, err := h.Create(ctx, h.owner, engines.Request{Workspace: ws, Room: "room_00000000000000000000000000", Title: "a run",
+				Input: []byte(input)}); {
 			case err == nil:
 				made.Add(1)
 			case fault.CodeOf(err) != content.ErrQuota.Code:

@@ -21,7 +21,8 @@ func (h held) Read(ctx context.Context, q journal.Query) ([]event.Event, error) 
 	return h.Journal.Read(ctx, q)
 }
 
-// TestWhoEndsManyRunsWaitsForTheirEvidence ends runs faster than their evidence is collected: what waits for that is bounded, and none is forgotten.
+// TestWhoEndsManyRunsWaitsForTheirEvidence ends runs faster than their evidence is collected: what waits for that is bounded, and none is
+// forgotten.
 func TestWhoEndsManyRunsWaitsForTheirEvidence(t *testing.T) {
 	const runs, most = 400, 256
 	inBubble(t, func(t *testing.T, h *house) {

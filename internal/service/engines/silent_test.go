@@ -12,8 +12,8 @@ import (
 	"agentbox/internal/service/engines"
 )
 
-// TestSilentEnginesGiveTheirPlacesBack fills a workspace with runs of one kind whose engines die. An engine of another kind waits for twice as long as
-// a claim lasts, and no longer.
+// TestSilentEnginesGiveTheirPlacesBack fills a workspace with runs of one kind whose engines die. An engine of another kind waits for
+// twice as long as a claim lasts, and no longer.
 func TestSilentEnginesGiveTheirPlacesBack(t *testing.T) {
 	h, ctx := open(t), t.Context()
 	for range workspace.DefaultTasks {

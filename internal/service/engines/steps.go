@@ -24,7 +24,8 @@ func (d *Service) AddStep(ctx context.Context, origin event.Origin, h Hold, q St
 	if q.Kind == "" {
 		return step.Step{}, step.ErrMissingKind
 	}
-	if err := either(word("kind", q.Kind), either(texts(text{"title", q.Title, step.MaxTitle}), fits("input", q.Input, step.MaxValue))); err != nil {
+	if err := either(word("kind", q.Kind), either(texts(text{"title", q.Title, step.MaxTitle}), fits("input", q.Input,
+		step.MaxValue))); err != nil {
 		return step.Step{}, err
 	}
 	s := id.New[id.Step](d.IDs)
@@ -64,7 +65,8 @@ type Refused struct {
 
 // Invoke asks the gate whether a tool may be called, and records the call if it may be. Where it may not, Refused says why; then nothing is
 // recorded but the refusal.
-func (d *Service) Invoke(ctx context.Context, origin event.Origin, ws id.Workspace, token string, q CallRequest) (step.Call, *Refused, error) {
+func (d *Service) Invoke(ctx context.Context, origin event.Origin, ws id.Workspace, token string, q CallRequest) (step.Call, *Refused,
+	error) {
 	if q.Tool == "" {
 		return step.Call{}, nil, step.ErrMissingTool
 	}
@@ -73,7 +75,8 @@ func (d *Service) Invoke(ctx context.Context, origin event.Origin, ws id.Workspa
 	default:
 		return step.Call{}, nil, fault.New(fault.Invalid, "invalid_zone", "zone is sandbox, supervised or high_stakes, not %.32q", q.Zone)
 	}
-	if err := either(word("tool_name", q.Tool), either(texts(text{"title", q.Title, step.MaxTitle}), fits("input", q.Input, step.MaxValue))); err != nil {
+	if err := either(word("tool_name", q.Tool), either(texts(text{"title", q.Title, step.MaxTitle}), fits("input", q.Input,
+		step.MaxValue))); err != nil {
 		return step.Call{}, nil, err
 	}
 	s, err := d.Step(ctx, ws, q.Step)
@@ -112,7 +115,8 @@ func (d *Service) Invoke(ctx context.Context, origin event.Origin, ws id.Workspa
 		if q.Zone != "" {
 			intent.Zone = q.Zone
 		}
-		return entry{action: a, drafts: []event.Draft{intent}, expect: []event.DocumentVersion{{Projection: step.CallProjection, Key: string(call)}}}, nil
+		return entry{action: a, drafts: []event.Draft{intent}, expect: []event.DocumentVersion{{Projection: step.CallProjection,
+			Key: string(call)}}}, nil
 	})
 	if why := refused(decided, err); why != nil {
 		return step.Call{}, why, nil
@@ -124,8 +128,8 @@ func (d *Service) Invoke(ctx context.Context, origin event.Origin, ws id.Workspa
 	return c, nil, err
 }
 
-// halted refuses a tool call that was refused before, by the kill switch: who waits until it is lifted asks every other second, and the log has to
-// hear of it once.
+// halted refuses a tool call that was refused before, by the kill switch: who waits until it is lifted asks every other second, and the
+// log has to hear of it once.
 func (d *Service) halted(r policy.Ruling) error {
 	if r.Decision.Outcome != policy.Deny || r.Decision.ReasonCode != policy.ReasonKillSwitch {
 		return nil
@@ -155,7 +159,8 @@ func refused(decided policy.Decision, err error) *Refused {
 }
 
 // Succeed records that a tool call succeeded. The output is any JSON of at most step.MaxValue bytes, or nil.
-func (d *Service) Succeed(ctx context.Context, origin event.Origin, ws id.Workspace, by Shown, c id.ToolCall, output json.RawMessage) (step.Call, error) {
+func (d *Service) Succeed(ctx context.Context, origin event.Origin, ws id.Workspace, by Shown, c id.ToolCall,
+	output json.RawMessage) (step.Call, error) {
 	if err := fits("output", output, step.MaxValue); err != nil {
 		return step.Call{}, err
 	}
@@ -163,14 +168,16 @@ func (d *Service) Succeed(ctx context.Context, origin event.Origin, ws id.Worksp
 }
 
 // FailCall records that a tool call failed. The error is any JSON of at most step.MaxValue bytes, or nil.
-func (d *Service) FailCall(ctx context.Context, origin event.Origin, ws id.Workspace, by Shown, c id.ToolCall, why json.RawMessage, message string) (step.Call, error) {
+func (d *Service) FailCall(ctx context.Context, origin event.Origin, ws id.Workspace, by Shown, c id.ToolCall, why json.RawMessage,
+	message string) (step.Call, error) {
 	if err := either(fits("error", why, step.MaxValue), texts(text{"message", message, step.MaxMessage})); err != nil {
 		return step.Call{}, err
 	}
 	return d.conclude(ctx, origin, ws, by, step.EventFailed, step.Ended{Call: c, Error: why, Message: message})
 }
 
-func (d *Service) conclude(ctx context.Context, origin event.Origin, ws id.Workspace, by Shown, typ string, ended step.Ended) (step.Call, error) {
+func (d *Service) conclude(ctx context.Context, origin event.Origin, ws id.Workspace, by Shown, typ string, ended step.Ended) (step.Call,
+	error) {
 	c, err := d.Call(ctx, ws, ended.Call)
 	if err != nil {
 		return c, err
@@ -202,7 +209,8 @@ func (d *Service) conclude(ctx context.Context, origin event.Origin, ws id.Works
 			ended.Permit = event.DigestOf([]byte(by.Permit))
 		}
 		return entry{
-			action: policy.Action{Type: policy.ToolReport, Step: c.Step, Subject: string(c.ID), Tool: c.Tool, Content: digest(ended.Output, ended.Error, ended.Message)},
+			action: policy.Action{Type: policy.ToolReport, Step: c.Step, Subject: string(c.ID), Tool: c.Tool, Content: digest(ended.Output,
+				ended.Error, ended.Message)},
 			drafts: []event.Draft{draft(typ, report, doc, ended).About(step.CallEntity, string(c.ID)).In(doc.ID, c.Step)},
 			expect: []event.DocumentVersion{{Projection: step.CallProjection, Key: string(c.ID), Version: version}},
 		}, nil
@@ -213,14 +221,16 @@ func (d *Service) conclude(ctx context.Context, origin event.Origin, ws id.Works
 	return c.Evolve(receipt.Events[0])
 }
 
-// agrees refuses to record that a tool call succeeded where the daemon knows better: its child run, which the daemon executes, has not succeeded.
+// agrees refuses to record that a tool call succeeded where the daemon knows better: its child run, which the daemon executes, has not
+// succeeded.
 func (d *Service) agrees(ctx context.Context, typ string, ws id.Workspace, child id.Run) error {
 	if typ != step.EventSucceeded {
 		return nil // an engine may give up
 	}
 	doc, _, err := d.load(ctx, ws, child)
 	if err == nil && doc.Status != run.Succeeded {
-		err = fault.New(fault.Conflict, step.ErrChildOpen.Code, "the run %s of this tool call is %s; the call succeeds only where its run does", child, doc.Status).
+		err = fault.New(fault.Conflict, step.ErrChildOpen.Code, "the run %s of this tool call is %s; the call succeeds only where its run does",
+			child, doc.Status).
 			With("Wait until that run has ended, or report that the tool call failed.")
 	}
 	return err
@@ -241,7 +251,8 @@ func (d *Service) Vouch(ctx context.Context, ws id.Workspace, token string, c id
 	}
 	u := run.Under{
 		Parent: run.Parent{Run: call.Run, Call: c, Fence: doc.Fence}, Child: call.Child,
-		Expect: []event.DocumentVersion{{Projection: run.Projection, Key: string(doc.ID), Version: at}, {Projection: step.CallProjection, Key: string(c), Version: version}},
+		Expect: []event.DocumentVersion{{Projection: run.Projection, Key: string(doc.ID), Version: at}, {Projection: step.CallProjection,
+			Key: string(c), Version: version}},
 	}
 	switch {
 	case u.Child != "":
@@ -259,7 +270,8 @@ func running(err error) error { return ended(err) }
 
 func word(name, sent string) error {
 	if !step.Word(sent) {
-		return fault.New(fault.Invalid, "invalid_field", "%s is %.140q; it is a word of at most %d letters, digits and _.:/-", name, sent, step.MaxWord)
+		return fault.New(fault.Invalid, "invalid_field", "%s is %.140q; it is a word of at most %d letters, digits and _.:/-", name, sent,
+			step.MaxWord)
 	}
 	return nil
 }

@@ -105,7 +105,8 @@ func TestAClaimThatIsLostWhileContentIsSentKeepsNoName(t *testing.T) {
 	h.ask("")
 	_, k := h.claim()
 	size := int64(5)
-	a, err := h.AddArtifact(ctx, h.owner, ws, k.Token, engines.ArtifactRequest{Step: h.step(k).ID, Kind: "report", Size: &size, Digest: event.DigestOf([]byte("hello"))})
+	a, err := h.AddArtifact(ctx, h.owner, ws, k.Token, engines.ArtifactRequest{Step: h.step(k).ID, Kind: "report", Size: &size,
+		Digest: event.DigestOf([]byte("hello"))})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -240,14 +241,17 @@ func TestContentIsKeptOnlyIfItIsWhatWasDeclared(t *testing.T) {
 	s := h.step(k)
 	want := []byte("hello")
 	size := int64(len(want))
-	a, err := h.AddArtifact(ctx, h.owner, ws, k.Token, engines.ArtifactRequest{Step: s.ID, Kind: "report", Size: &size, Digest: event.DigestOf(want)})
+	a, err := h.AddArtifact(ctx, h.owner, ws, k.Token, engines.ArtifactRequest{Step: s.ID, Kind: "report", Size: &size,
+		Digest: event.DigestOf(want)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	broken := errors.New("the line is dead")
 	for name, sent := range map[string]io.Reader{
-		"more": strings.NewReader("hello!"), "less": strings.NewReader("hell"), "other": strings.NewReader("hallo"), "nothing": strings.NewReader(""),
-		"half": io.MultiReader(strings.NewReader("hel"), iotest.ErrReader(broken)), "byte by byte": iotest.OneByteReader(strings.NewReader("hallo")),
+		"more": strings.NewReader("hello!"), "less": strings.NewReader("hell"), "other": strings.NewReader("hallo"),
+		"nothing":      strings.NewReader(""),
+		"half":         io.MultiReader(strings.NewReader("hel"), iotest.ErrReader(broken)),
+		"byte by byte": iotest.OneByteReader(strings.NewReader("hallo")),
 	} {
 		before := h.head()
 		if _, err := h.Store(ctx, h.owner, ws, k.Token, a.ID, sent); err == nil || name != "half" && !errors.Is(err, step.ErrOtherContent) {
@@ -279,7 +283,8 @@ func TestArtifactsCountAgainstTheQuota(t *testing.T) {
 	_, k := h.claim()
 	s := h.step(k)
 	size := int64(1<<30 - 1)
-	a, err := h.AddArtifact(ctx, h.owner, ws, k.Token, engines.ArtifactRequest{Step: s.ID, Kind: "report", Size: &size, Digest: event.DigestOf([]byte("x"))})
+	a, err := h.AddArtifact(ctx, h.owner, ws, k.Token, engines.ArtifactRequest{Step: s.ID, Kind: "report", Size: &size,
+		Digest: event.DigestOf([]byte("x"))})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -294,7 +299,8 @@ func TestTheHeartbeatOfAnEngineThatSendsMuchKeepsItsClaim(t *testing.T) {
 	h.ask("")
 	_, k := h.claim()
 	size := int64(5)
-	a, err := h.AddArtifact(ctx, h.owner, ws, k.Token, engines.ArtifactRequest{Step: h.step(k).ID, Kind: "report", Size: &size, Digest: event.DigestOf([]byte("hello"))})
+	a, err := h.AddArtifact(ctx, h.owner, ws, k.Token, engines.ArtifactRequest{Step: h.step(k).ID, Kind: "report", Size: &size,
+		Digest: event.DigestOf([]byte("hello"))})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -234,7 +234,8 @@ func (w *world) join(t *testing.T, address string, n int, skew time.Duration, ke
 		t.Fatal(err)
 	}
 	m.Service = engines.New(engines.Parts{
-		Log: m.log, Docs: m.log, Blobs: w.blobs, MaxContent: 1 << 30, Gate: g, Tokens: tokens, Seal: seal, Clock: c, IDs: ids, Logger: slog.New(slog.DiscardHandler), Together: true,
+		Log: m.log, Docs: m.log, Blobs: w.blobs, MaxContent: 1 << 30, Gate: g, Tokens: tokens, Seal: seal, Clock: c, IDs: ids,
+		Logger: slog.New(slog.DiscardHandler), Together: true,
 		Place: func(context.Context, id.Workspace, id.Room, id.Thread) error { return nil },
 	})
 	owner, err := people.Owner(t.Context(), ws, "owner")
@@ -245,9 +246,9 @@ func (w *world) join(t *testing.T, address string, n int, skew time.Duration, ke
 	return m
 }
 
-// TestTogether plays two daemons on one database, by clocks that do not agree, and three engines that ask now one of them and now the other.
-// Connections are cut, a daemon stands still in the middle of something, the server ends and comes back, engines forget what they have. Each run
-// is one engine's at a time, no claim ends before its time, and every step is recorded once.
+// TestTogether plays two daemons on one database, by clocks that do not agree, and three engines that ask now one of them and now the
+// other. Connections are cut, a daemon stands still in the middle of something, the server ends and comes back, engines forget what they
+// have. Each run is one engine's at a time, no claim ends before its time, and every step is recorded once.
 func TestTogether(t *testing.T) {
 	server := pgtest.Start(t)
 	for seed := range uint64(*seeds) {
@@ -257,7 +258,8 @@ func TestTogether(t *testing.T) {
 
 func together(t *testing.T, server *pgtest.Server, seed uint64) {
 	dice := rand.New(rand.NewPCG(seed, 0))
-	w := &world{t: t, blobs: memory.NewBlobs(), renewed: map[id.Run]time.Duration{}, runs: map[id.Run]bool{}, steps: map[id.Run]map[string]id.Step{}}
+	w := &world{t: t, blobs: memory.NewBlobs(), renewed: map[id.Run]time.Duration{}, runs: map[id.Run]bool{},
+		steps: map[id.Run]map[string]id.Step{}}
 	address, keys := server.Database(), memory.NewKeys(chance.Reader)
 	ctx, stop := context.WithCancel(t.Context())
 	var reigns sync.WaitGroup
@@ -457,8 +459,8 @@ func (w *world) ended(r id.Run) {
 	delete(w.runs, r)
 }
 
-// verify reads the log: every run had one claim at a time, everything that was recorded of it stands under the claim of that moment, and each
-// step is there once, as it was acknowledged.
+// verify reads the log: every run had one claim at a time, everything that was recorded of it stands under the claim of that moment, and
+// each step is there once, as it was acknowledged.
 func (w *world) verify(ctx context.Context) {
 	t := w.t
 	fences, live, steps, ended := map[id.Run]uint64{}, map[id.Run]uint64{}, map[id.Run][]string{}, map[id.Run]bool{}

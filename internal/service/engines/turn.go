@@ -13,8 +13,8 @@ import (
 // mostCounted is how many runs are counted at most, where it is said how many there are.
 const mostCounted = 1000
 
-// Tasks returns what runs in a workspace at the same time, and how much of it is with engines that were not heard of for longer than their claims
-// last.
+// Tasks returns what runs in a workspace at the same time, and how much of it is with engines that were not heard of for longer than
+// their claims last.
 func (d *Service) Tasks(ctx context.Context, ws id.Workspace) (run.Tasks, error) {
 	load, _, err := projection.Load[run.Load](ctx, d.Docs, ws, run.LoadProjection, string(ws))
 	if err != nil && !errors.Is(err, projection.ErrNotFound) {
@@ -28,7 +28,8 @@ func (d *Service) Tasks(ctx context.Context, ws id.Workspace) (run.Tasks, error)
 		return run.Tasks{}, err
 	}
 	t := run.Tasks{Running: len(load.Running), Most: tenant.Tasks}
-	claimed, err := projection.List[run.Run](ctx, d.Docs, projection.Query{Workspace: ws, Name: run.Projection, Index: Wanted{}.index(run.WithEngine), Limit: mostCounted})
+	claimed, err := projection.List[run.Run](ctx, d.Docs, projection.Query{Workspace: ws, Name: run.Projection,
+		Index: Wanted{}.index(run.WithEngine), Limit: mostCounted})
 	for _, doc := range claimed {
 		if load.Has(doc.ID) && doc.Claimable(d.left(doc)) {
 			t.Silent++
@@ -42,7 +43,8 @@ func (d *Service) Behind(ctx context.Context, ws id.Workspace, want Wanted, t ru
 	if t.Running < t.Most {
 		return 0, nil
 	}
-	waiting, err := projection.List[run.Run](ctx, d.Docs, projection.Query{Workspace: ws, Name: run.Projection, Index: want.index(run.ForEngine), Limit: mostCounted})
+	waiting, err := projection.List[run.Run](ctx, d.Docs, projection.Query{Workspace: ws, Name: run.Projection,
+		Index: want.index(run.ForEngine), Limit: mostCounted})
 	if err != nil {
 		return 0, err
 	}

@@ -24,17 +24,20 @@ func TestAnAnswerIsToTheActionThatThePersonSaw(t *testing.T) {
 	_, q := h.asked(h.shell("standard", "rm -r scratch"))
 	_, other := h.asked(h.shell("standard", "rm -r other"))
 	for _, word := range []policy.DecisionWord{policy.Approve, policy.Refuse, policy.Hold} {
-		if _, err := h.Approvals.Decide(ctx, h.origin(h.owner), ws, q.ID, policy.Answer{Decision: word, Saw: &other.ActionHash}); !errors.Is(err, policy.ErrOtherAction) {
+		if _, err := h.Approvals.Decide(ctx, h.origin(h.owner), ws, q.ID, policy.Answer{Decision: word, Saw: &other.ActionHash}); !errors.Is(err,
+			policy.ErrOtherAction) {
 			t.Errorf("%s of another action: got %v, want %v", word, err, policy.ErrOtherAction)
 		}
-		if _, err := h.Approvals.Decide(ctx, h.origin(h.owner), ws, q.ID, policy.Answer{Decision: word, Saw: &event.Digest{}}); !errors.Is(err, policy.ErrOtherAction) {
+		if _, err := h.Approvals.Decide(ctx, h.origin(h.owner), ws, q.ID, policy.Answer{Decision: word, Saw: &event.Digest{}}); !errors.Is(err,
+			policy.ErrOtherAction) {
 			t.Errorf("%s of a hash of zeros: got %v, want %v", word, err, policy.ErrOtherAction)
 		}
 	}
 	if doc, err := h.Approvals.Get(ctx, ws, q.ID); err != nil || doc.Status != policy.Pending {
 		t.Errorf("the question is %s, %v", doc.Status, err)
 	}
-	if doc, err := h.Approvals.Decide(ctx, h.origin(h.owner), ws, q.ID, policy.Answer{Decision: policy.Approve, Saw: &q.ActionHash}); err != nil || doc.Status != policy.Approved {
+	if doc, err := h.Approvals.Decide(ctx, h.origin(h.owner), ws, q.ID, policy.Answer{Decision: policy.Approve,
+		Saw: &q.ActionHash}); err != nil || doc.Status != policy.Approved {
 		t.Errorf("of the action that they saw: got %s, %v", doc.Status, err)
 	}
 }
@@ -55,7 +58,8 @@ func TestWhoeverSentAQuestionDoesNotAnswerIt(t *testing.T) {
 	}
 	issued := h.origin(otto)
 	issued.Issuer = anna
-	if _, err := h.Approvals.Decide(ctx, issued, ws, q.ID, policy.Answer{Decision: policy.Approve}); !errors.Is(err, approvals.ErrOwnCredential) {
+	if _, err := h.Approvals.Decide(ctx, issued, ws, q.ID, policy.Answer{Decision: policy.Approve}); !errors.Is(err,
+		approvals.ErrOwnCredential) {
 		t.Errorf("with a key of theirs: got %v, want %v", err, approvals.ErrOwnCredential)
 	}
 	if doc, err := h.decide(q, otto, policy.Approve); err != nil || doc.Status != policy.Approved {
@@ -78,7 +82,8 @@ func TestUnderTheKillSwitchNoEffectIsApproved(t *testing.T) {
 		t.Fatal(err)
 	}
 	until := h.clock.Now().Add(time.Hour)
-	for _, answer := range []policy.Answer{{Decision: policy.Approve}, {Decision: policy.Approve, Scope: policy.ScopeRun, Uses: 1, ExpiresAt: until}} {
+	for _, answer := range []policy.Answer{{Decision: policy.Approve}, {Decision: policy.Approve, Scope: policy.ScopeRun, Uses: 1,
+		ExpiresAt: until}} {
 		if _, err := h.Approvals.Decide(ctx, h.origin(h.owner), ws, once.ID, answer); !errors.Is(err, approvals.ErrKillSwitchHolds) {
 			t.Errorf("approved for %q: got %v, want %v", answer.Scope, err, approvals.ErrKillSwitchHolds)
 		}
@@ -111,20 +116,23 @@ func TestWhoRevokesAStandingApproval(t *testing.T) {
 			t.Errorf("%s: got %v, want %v", p, err, authority.ErrNotDecider)
 		}
 	}
-	if err := h.Approvals.Revoke(ctx, h.origin(id.NewPrincipal(h.ids, id.User)), ws, s, ""); fault.CodeOf(err) != policy.ReasonPrincipalNotFound {
+	if err := h.Approvals.Revoke(ctx, h.origin(id.NewPrincipal(h.ids, id.User)), ws, s,
+		""); fault.CodeOf(err) != policy.ReasonPrincipalNotFound {
 		t.Errorf("a stranger: got %v", err)
 	}
 	if err := h.Approvals.Revoke(ctx, h.origin(h.owner), ws, id.New[id.Standing](h.ids), ""); !errors.Is(err, approvals.ErrStandingNotFound) {
 		t.Errorf("one that is not there: got %v, want %v", err, approvals.ErrStandingNotFound)
 	}
-	if err := h.Approvals.Revoke(ctx, h.origin(h.owner), ws, s, strings.Repeat("x", policy.MaxReasonBytes+1)); !errors.Is(err, policy.ErrReasonTooLong) {
+	if err := h.Approvals.Revoke(ctx, h.origin(h.owner), ws, s, strings.Repeat("x", policy.MaxReasonBytes+1)); !errors.Is(err,
+		policy.ErrReasonTooLong) {
 		t.Errorf("a long reason: got %v, want %v", err, policy.ErrReasonTooLong)
 	}
 	if d := h.judge(r.Action).Decision; d.Outcome != policy.Allow {
 		t.Fatalf("nobody has revoked it, and it does not hold: %s", d.Reason)
 	}
 	for range 2 {
-		if err := h.Approvals.Revoke(ctx, h.origin(h.person("Otto"+strings.Repeat("o", h.count(policy.StandingRevokedType)), principal.Operator)), ws, s, strings.Repeat("x", policy.MaxReasonBytes)); err != nil {
+		if err := h.Approvals.Revoke(ctx, h.origin(h.person("Otto"+strings.Repeat("o", h.count(policy.StandingRevokedType)), principal.Operator)),
+			ws, s, strings.Repeat("x", policy.MaxReasonBytes)); err != nil {
 			t.Errorf("an operator: %v", err)
 		}
 	}

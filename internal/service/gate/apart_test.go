@@ -9,7 +9,8 @@ import (
 	"agentbox/internal/service/gate"
 )
 
-// TestTwoActionsInOneCommit begins an action together with another one: both count, and where the other does not simply hold nothing is recorded.
+// TestTwoActionsInOneCommit begins an action together with another one: both count, and where the other does not simply hold nothing is
+// recorded.
 func TestTwoActionsInOneCommit(t *testing.T) {
 	ctx := context.Background()
 	h := build(t, func(p *gate.Parts) { p.EffectsPerHour = 3 })

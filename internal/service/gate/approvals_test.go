@@ -64,9 +64,11 @@ func TestDecisionsOnAnApproval(t *testing.T) {
 	}{
 		{"approve twice", []policy.DecisionWord{"approve", "approve"}, []string{"", "approval_already_decided"}, policy.Approved},
 		{"deny then approve", []policy.DecisionWord{"deny", "approve"}, []string{"", "approval_already_decided"}, policy.Denied},
-		{"hold then approve", []policy.DecisionWord{"hold", "hold", "approve", "deny"}, []string{"", "", "", "approval_already_decided"}, policy.Approved},
+		{"hold then approve", []policy.DecisionWord{"hold", "hold", "approve", "deny"}, []string{"", "", "", "approval_already_decided"},
+			policy.Approved},
 		{"hold then deny", []policy.DecisionWord{"hold", "deny", "hold"}, []string{"", "", "approval_already_decided"}, policy.Denied},
-		{"unknown words", []policy.DecisionWord{"", "yes", "Approve", "approved", "HOLD"}, []string{"invalid_decision", "invalid_decision", "invalid_decision", "invalid_decision", "invalid_decision"}, policy.Pending},
+		{"unknown words", []policy.DecisionWord{"", "yes", "Approve", "approved", "HOLD"}, []string{"invalid_decision", "invalid_decision",
+			"invalid_decision", "invalid_decision", "invalid_decision"}, policy.Pending},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			h := build(t, nil)
@@ -127,7 +129,8 @@ func TestNobodyApprovesHisOwnRequest(t *testing.T) {
 	a.Principal = h.owner
 	_, q := h.asked(a)
 	admin := h.person("Ada", principal.Admin)
-	if _, err := h.Approvals.Decide(ctx, h.origin(h.owner), ws, q.ID, policy.Answer{Decision: policy.Approve}); !errors.Is(err, approvals.ErrOwnRequest) {
+	if _, err := h.Approvals.Decide(ctx, h.origin(h.owner), ws, q.ID, policy.Answer{Decision: policy.Approve}); !errors.Is(err,
+		approvals.ErrOwnRequest) {
 		t.Errorf("with a second person: got %v, want %v", err, approvals.ErrOwnRequest)
 	}
 	if err := h.Quarantine(ctx, h.origin(h.owner), ws, admin, true, "on leave"); err != nil {
@@ -150,7 +153,8 @@ func TestApprovalExpires(t *testing.T) {
 		t.Fatalf("a moment before its time: %v, %d expired", err, h.count("approval.expired"))
 	}
 	h.clock.move(1)
-	if _, err := h.Approvals.Decide(ctx, h.origin(h.owner), ws, open.ID, policy.Answer{Decision: policy.Approve}); !errors.Is(err, policy.ErrApprovalExpired) {
+	if _, err := h.Approvals.Decide(ctx, h.origin(h.owner), ws, open.ID, policy.Answer{Decision: policy.Approve}); !errors.Is(err,
+		policy.ErrApprovalExpired) {
 		t.Errorf("decide after its time: got %v, want %v", err, policy.ErrApprovalExpired)
 	}
 	for range 2 {
@@ -305,7 +309,8 @@ func TestWithdrawnQuestionsStayUnanswered(t *testing.T) {
 	if n := h.count("approval.withdrawn"); n != 1 {
 		t.Errorf("got %d, want the withdrawal in the log", n)
 	}
-	if _, err := h.Approvals.Decide(ctx, h.origin(h.owner), ws, q.ID, policy.Answer{Decision: policy.Approve}); !errors.Is(err, policy.ErrApprovalWithdrawn) {
+	if _, err := h.Approvals.Decide(ctx, h.origin(h.owner), ws, q.ID, policy.Answer{Decision: policy.Approve}); !errors.Is(err,
+		policy.ErrApprovalWithdrawn) {
 		t.Errorf("decide: got %v", err)
 	}
 	if err := begin(h, r, q.ID); !errors.Is(err, policy.ErrApprovalWithdrawn) {
@@ -353,10 +358,12 @@ func TestApprovalsOfAnotherWorkspaceAreNotThere(t *testing.T) {
 	if _, err := h.Approvals.Get(ctx, "ws_other", q.ID); !errors.Is(err, approvals.ErrNotFound) {
 		t.Errorf("get: got %v", err)
 	}
-	if _, err := h.Approvals.Decide(ctx, h.origin(stranger), "ws_other", q.ID, policy.Answer{Decision: policy.Approve}); !errors.Is(err, approvals.ErrNotFound) {
+	if _, err := h.Approvals.Decide(ctx, h.origin(stranger), "ws_other", q.ID, policy.Answer{Decision: policy.Approve}); !errors.Is(err,
+		approvals.ErrNotFound) {
 		t.Errorf("decide: got %v", err)
 	}
-	if _, err := h.Approvals.Decide(ctx, h.origin(stranger), ws, q.ID, policy.Answer{Decision: policy.Approve}); fault.CodeOf(err) != policy.ReasonPrincipalNotFound {
+	if _, err := h.Approvals.Decide(ctx, h.origin(stranger), ws, q.ID, policy.Answer{Decision: policy.Approve}); fault.CodeOf(
+		err) != policy.ReasonPrincipalNotFound {
 		t.Errorf("decide as a stranger: got %v", err)
 	}
 	list, err := h.Approvals.List(ctx, "ws_other", approvals.Filter{})

@@ -14,9 +14,11 @@ import (
 )
 
 // endures are the actions that an archived workspace permits beside reading: what ends something, and what forgets.
-var endures = []string{policy.SpaceDestroy, policy.RunCancel, policy.AuditRedact, policy.ContentSweep, policy.KillSwitchSet, policy.KeyRevoke, policy.CapabilityRevoke, policy.StandingRevoke}
+var endures = []string{policy.SpaceDestroy, policy.RunCancel, policy.AuditRedact, policy.ContentSweep, policy.KillSwitchSet,
+	policy.KeyRevoke, policy.CapabilityRevoke, policy.StandingRevoke}
 
-// workspace refuses what would be done or recorded in a workspace that is archived. That of the installation never is, and is not looked up.
+// workspace refuses what would be done or recorded in a workspace that is archived. That of the installation never is, and is not looked
+// up.
 func (g *Gate) workspace(ctx context.Context, c *consideration) (done bool, err error) {
 	a := c.ruling.Action
 	if a.Workspace == id.DefaultWorkspace {
@@ -30,7 +32,8 @@ func (g *Gate) workspace(ctx context.Context, c *consideration) (done bool, err 
 		return true, err
 	}
 	c.ruling.Basis.Workspace = version
-	if doc.Archived() && (c.kind.Outside || c.kind.SideEffect != policy.Pure && c.kind.SideEffect != policy.Read) && !slices.Contains(endures, a.Type) {
+	if doc.Archived() && (c.kind.Outside || c.kind.SideEffect != policy.Pure && c.kind.SideEffect != policy.Read) && !slices.Contains(endures,
+		a.Type) {
 		c.deny(workspace.ErrArchived.Code, workspace.ErrArchived.Msg, workspace.ErrArchived.Suggestion)
 		return true, nil
 	}

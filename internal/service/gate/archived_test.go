@@ -22,7 +22,8 @@ func (g *grants) archive(on bool) {
 	g.record(otherWS, typ, workspace.EntityType, string(otherWS), workspace.Archiving{Workspace: otherWS})
 }
 
-// An archived workspace permits what ends something, what forgets, and reading. It refuses everything else, also all that is done outside, and no refusal makes it grow.
+// An archived workspace permits what ends something, what forgets, and reading. It refuses everything else, also all that is done
+// outside, and no refusal makes it grow.
 func TestWhatAnArchivedWorkspacePermits(t *testing.T) {
 	endures := map[string]bool{
 		policy.SpaceDestroy: true, policy.RunCancel: true, policy.AuditRedact: true, policy.ContentSweep: true, policy.KillSwitchSet: true,
@@ -54,7 +55,8 @@ func TestWhatAnArchivedWorkspacePermits(t *testing.T) {
 	}
 }
 
-// What is not judged is refused in an archived workspace too. A question can still be denied there, and what was allowed before is not begun.
+// What is not judged is refused in an archived workspace too. A question can still be denied there, and what was allowed before is not
+// begun.
 func TestNothingIsBegunInAnArchivedWorkspace(t *testing.T) {
 	ctx := context.Background()
 	g := newGrants(t)
@@ -62,7 +64,8 @@ func TestNothingIsBegunInAnArchivedWorkspace(t *testing.T) {
 	a := policy.Action{Type: policy.FileCreate, Workspace: otherWS, Room: room, Principal: agent, Path: "a"}
 	allowed := g.judge(a)
 	intent := event.Batch{Workspace: otherWS, Drafts: []event.Draft{event.New("tool.invoked", g.origin(agent), otherWS, room, struct{}{})}}
-	asks := policy.Action{Type: policy.ShellExec, Workspace: otherWS, Room: room, Principal: agent, Command: "rm -r x", Argv: []string{"/bin/bash", "-c", "rm -r x"}}
+	asks := policy.Action{Type: policy.ShellExec, Workspace: otherWS, Room: room, Principal: agent, Command: "rm -r x",
+		Argv: []string{"/bin/bash", "-c", "rm -r x"}}
 	var questions []policy.Approval
 	for _, command := range []string{"rm -r x", "rm -r y"} {
 		asks.Command, asks.Argv = command, []string{"/bin/bash", "-c", command}
@@ -110,7 +113,8 @@ func TestNothingIsBegunInAnArchivedWorkspace(t *testing.T) {
 	if err := answer(questions[1], policy.Approve); err != nil {
 		t.Errorf("an approval when it is unarchived: %v", err)
 	}
-	if err := g.Bound(ctx, g.origin(agent), caller, token.Use{}); fault.CodeOf(err) != policy.ReasonTokenNotFound || len(g.eventsOf(otherWS)) != before+4 {
+	if err := g.Bound(ctx, g.origin(agent), caller, token.Use{}); fault.CodeOf(err) != policy.ReasonTokenNotFound ||
+		len(g.eventsOf(otherWS)) != before+4 {
 		t.Errorf("a refusal when it is unarchived: %v, and %d events", err, len(g.eventsOf(otherWS))-before)
 	}
 }
@@ -134,7 +138,8 @@ func TestAnArchivingComesFirst(t *testing.T) {
 	ctx := context.Background()
 	for name, do := range map[string]func(g *grants, q policy.Approval, r policy.Ruling) error{
 		"an effect": func(g *grants, _ policy.Approval, r policy.Ruling) error {
-			intent := event.Batch{Workspace: otherWS, Drafts: []event.Draft{event.New("tool.invoked", g.origin(r.Action.Principal), otherWS, room, struct{}{})}}
+			intent := event.Batch{Workspace: otherWS, Drafts: []event.Draft{event.New("tool.invoked", g.origin(r.Action.Principal), otherWS, room,
+				struct{}{})}}
 			_, _, err := g.Begin(ctx, r, "", intent)
 			return err
 		},
@@ -167,7 +172,8 @@ func TestAnArchivingComesFirst(t *testing.T) {
 			p.Log = log
 		})
 		_, agent := g.elsewhere()
-		a := policy.Action{Type: policy.ShellExec, Workspace: otherWS, Room: room, Principal: agent, Command: "rm -r x", Argv: []string{"/bin/bash", "-c", "rm -r x"}}
+		a := policy.Action{Type: policy.ShellExec, Workspace: otherWS, Room: room, Principal: agent, Command: "rm -r x",
+			Argv: []string{"/bin/bash", "-c", "rm -r x"}}
 		q, err := g.Ask(ctx, g.origin(agent), g.judge(a), policy.Ask{}, event.Batch{Workspace: otherWS})
 		if err != nil {
 			t.Fatal(err)

@@ -56,7 +56,8 @@ func newGrantsOver(t *testing.T, change func(*gate.Parts)) *grants {
 	g.ada, g.otto = g.person("Ada", principal.Admin), g.person("Otto", principal.Operator)
 	g.mia, g.vera = g.person("Mia", principal.Member), g.person("Vera", principal.Viewer)
 	g.service, g.departed = id.NewPrincipal(g.ids, id.Service), id.NewPrincipal(g.ids, id.User)
-	g.record(ws, principal.RegisteredType, principal.Entity, string(g.service), principal.Registered{Principal: g.service, Kind: id.Service, Name: "mailer"})
+	g.record(ws, principal.RegisteredType, principal.Entity, string(g.service), principal.Registered{Principal: g.service, Kind: id.Service,
+		Name: "mailer"})
 	var err error
 	if g.other, err = g.Agent(t.Context(), g.origin(g.owner), ws, "other"); err != nil {
 		t.Fatal(err)
@@ -104,7 +105,8 @@ func actions(types ...string) granted { return func(d *token.Granted) { d.Scopes
 
 func inRooms(names ...string) granted { return func(d *token.Granted) { d.Scopes.Rooms = names } }
 
-// chains are tokens of somebody and what keeps each from being used in a room for an action, where anything does. All were granted for RunStart.
+// chains are tokens of somebody and what keeps each from being used in a room for an action, where anything does. All were granted for
+// RunStart.
 func (g *grants) chains(to id.Principal) map[string]struct {
 	token id.Token
 	code  string
@@ -120,7 +122,8 @@ func (g *grants) chains(to id.Principal) map[string]struct {
 	g.quarantine(held)
 	g.quarantine(bad)
 	foreign := id.New[id.Token](g.ids)
-	g.record("ws_other", token.GrantedType, token.Entity, string(foreign), token.Granted{Token: foreign, IssuedTo: to, GrantedBy: g.owner, Scopes: token.All()})
+	g.record("ws_other", token.GrantedType, token.Entity, string(foreign), token.Granted{Token: foreign, IssuedTo: to, GrantedBy: g.owner,
+		Scopes: token.All()})
 	three := g.grant(to, below(g.grant(g.mia, below(g.grant(g.mia, below(g.grant(g.mia)))))))
 	type chain = struct {
 		token id.Token
@@ -158,7 +161,8 @@ func (g *grants) chains(to id.Principal) map[string]struct {
 	}
 }
 
-// A caller is bound by the capability token under which they act, and by every one that it was derived from. Each refusal is recorded with its code.
+// A caller is bound by the capability token under which they act, and by every one that it was derived from. Each refusal is recorded
+// with its code.
 func TestACallerIsBoundByTheirToken(t *testing.T) {
 	g := newGrants(t)
 	use := token.Use{Action: policy.RunStart, Room: room}
@@ -183,7 +187,8 @@ func TestACallerIsBoundByTheirToken(t *testing.T) {
 		said, err := event.Decode[policy.Refused](recorded[0])
 		a := policy.Action{Type: policy.RunStart, Workspace: ws, Room: room, Principal: g.agent, Token: c.token}
 		canonical, failed := a.Canonical()
-		if err != nil || failed != nil || len(recorded) != 1 || recorded[0].Type != policy.DeniedType || !recorded[0].OccurredAt.Equal(g.clock.Now()) ||
+		if err != nil || failed != nil || len(recorded) != 1 || recorded[0].Type != policy.DeniedType ||
+			!recorded[0].OccurredAt.Equal(g.clock.Now()) ||
 			said.Action != policy.RunStart || said.Decision.ReasonCode != c.code || said.Decision.Reason == "" || said.Decision.Suggestion == "" ||
 			said.Decision.Action != event.DigestOf(canonical) || recorded[0].Room != room {
 			t.Errorf("%s: recorded %+v as %+v, %v", name, said, recorded[0].Header, err)
@@ -199,12 +204,15 @@ func TestACallerIsBoundByTheirToken(t *testing.T) {
 		t.Errorf("a token of another one: %v", err)
 	}
 	// What only shows is recorded as reading.
-	caller = principal.Caller{Principal: g.agent, Workspace: ws, Token: g.grant(g.agent, func(d *token.Granted) { d.Scopes.Data.Read = []string{"run"} })}
+	caller = principal.Caller{Principal: g.agent, Workspace: ws, Token: g.grant(g.agent, func(d *token.Granted) {
+		d.Scopes.Data.Read = []string{"run"}
+	})}
 	if err := g.Bound(t.Context(), g.origin(g.agent), caller, token.Use{Room: room, Reads: token.Names("run", "r", room)}); err != nil {
 		t.Errorf("what it may see: %v", err)
 	}
 	before := len(g.events())
-	if err := g.Bound(t.Context(), g.origin(g.agent), caller, token.Use{Room: room, Reads: token.Names("file", "f", room)}); fault.CodeOf(err) != policy.ReasonScopeData {
+	if err := g.Bound(t.Context(), g.origin(g.agent), caller, token.Use{Room: room, Reads: token.Names("file", "f", room)}); fault.CodeOf(
+		err) != policy.ReasonScopeData {
 		t.Errorf("what it may not see: %v", err)
 	}
 	if said, err := event.Decode[policy.Refused](g.events()[before]); err != nil || said.Action != gate.ReadAction {
@@ -238,7 +246,8 @@ func TestAnActionIsJudgedUnderItsToken(t *testing.T) {
 		want string
 	}{
 		{"its own", g.agent, ""}, {"the owner's", g.owner, ""}, {"an admin's", g.ada, ""}, {"a service's", g.service, ""},
-		{"an operator's", g.otto, policy.ReasonTokenMismatch}, {"a member's", g.mia, policy.ReasonTokenMismatch}, {"a viewer's", g.vera, policy.ReasonTokenMismatch},
+		{"an operator's", g.otto, policy.ReasonTokenMismatch}, {"a member's", g.mia, policy.ReasonTokenMismatch}, {"a viewer's", g.vera,
+			policy.ReasonTokenMismatch},
 		{"another agent's", g.other, policy.ReasonTokenMismatch}, {"nobody's", g.departed, policy.ReasonTokenMismatch},
 	} {
 		tok := g.grant(c.to, named)
@@ -257,7 +266,8 @@ func TestAnActionIsJudgedUnderItsToken(t *testing.T) {
 	}
 }
 
-// An action of a run is done under the token under which the run was asked for, by whom that token was issued to and for the run's own agent.
+// An action of a run is done under the token under which the run was asked for, by whom that token was issued to and for the run's own
+// agent.
 func TestARunCarriesTheTokenUnderWhichItWasAskedFor(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -286,7 +296,8 @@ func TestARunCarriesTheTokenUnderWhichItWasAskedFor(t *testing.T) {
 	}
 }
 
-// A policy may let agents do what a person named in a token: the person has to be one who may do it, and every token of the chain has to name it.
+// A policy may let agents do what a person named in a token: the person has to be one who may do it, and every token of the chain has to
+// name it.
 func TestWhatAPersonHandsOnToAnAgent(t *testing.T) {
 	g := newGrants(t)
 	start := actions(policy.RunStart)
@@ -301,15 +312,18 @@ func TestWhatAPersonHandsOnToAnAgent(t *testing.T) {
 		{"named by a viewer", g.grant(g.agent, start, by(g.vera)), policy.RunStart, false},
 		{"named by an agent", g.grant(g.agent, start, by(g.other)), policy.RunStart, false},
 		{"named by a service", g.grant(g.agent, start, by(g.service)), policy.RunStart, false},
-		{"handed on by an agent, named by the owner", g.grant(g.agent, start, by(g.other), below(g.grant(g.other, start))), policy.RunStart, true},
-		{"handed on by the owner, named by an agent", g.grant(g.agent, start, below(g.grant(g.other, start, by(g.other)))), policy.RunStart, false},
+		{"handed on by an agent, named by the owner", g.grant(g.agent, start, by(g.other), below(g.grant(g.other, start))), policy.RunStart,
+			true},
+		{"handed on by the owner, named by an agent", g.grant(g.agent, start, below(g.grant(g.other, start, by(g.other)))), policy.RunStart,
+			false},
 		{"everything, which names nothing", g.grant(g.agent), policy.RunStart, false},
 		{"named below everything", g.grant(g.agent, start, below(g.grant(g.mia))), policy.RunStart, false},
 		{"everything below one that names it", g.grant(g.agent, below(g.grant(g.mia, start))), policy.RunStart, false},
 		{"without a token", "", policy.RunStart, false},
 		{"what no policy gives to agents", g.grant(g.agent, actions(policy.SpaceCreate)), policy.SpaceCreate, false},
 	} {
-		d := g.judge(policy.Action{Type: c.typ, Workspace: ws, Room: room, Principal: g.agent, Token: c.token, Bundle: g.bundles["standard"].Hash}).Decision
+		d := g.judge(policy.Action{Type: c.typ, Workspace: ws, Room: room, Principal: g.agent, Token: c.token,
+			Bundle: g.bundles["standard"].Hash}).Decision
 		if got := d.Outcome == policy.Allow; got != c.want {
 			t.Errorf("%s: got %s (%s), want allowed %t", c.name, d.Outcome, d.ReasonCode, c.want)
 		}
@@ -356,7 +370,8 @@ func TestActingForAnother(t *testing.T) {
 		}
 	}
 	g.quarantine(g.other)
-	if got, err := g.ActsFor(t.Context(), caller(g.owner), g.other, ""); fault.CodeOf(err) != policy.ReasonAgentQuarantined || got != (principal.Caller{}) {
+	if got, err := g.ActsFor(t.Context(), caller(g.owner), g.other, ""); fault.CodeOf(err) != policy.ReasonAgentQuarantined ||
+		got != (principal.Caller{}) {
 		t.Errorf("for one who is quarantined: got %+v, %v", got, err)
 	}
 	g.quarantine(g.service)

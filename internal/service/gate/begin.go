@@ -37,7 +37,8 @@ func (g *Gate) Glance(r policy.Ruling) (policy.Permit, error) {
 
 // Begin implements policy.Gate. A ruling is no right: the kill switch may have been thrown since, the principal quarantined, the standing
 // approval used up. It judges again, unless nothing that the decision rests on has changed.
-func (g *Gate) Begin(ctx context.Context, r policy.Ruling, approval id.Approval, intent event.Batch, with ...policy.Ruling) (policy.Permit, event.Receipt, error) {
+func (g *Gate) Begin(ctx context.Context, r policy.Ruling, approval id.Approval, intent event.Batch, with ...policy.Ruling) (policy.Permit,
+	event.Receipt, error) {
 	for _, other := range with {
 		if err := g.Own(other); err != nil {
 			return policy.Permit{}, event.Receipt{}, err
@@ -50,7 +51,8 @@ func (g *Gate) Begin(ctx context.Context, r policy.Ruling, approval id.Approval,
 		return policy.Permit{}, event.Receipt{}, err
 	}
 	if r.Action.Type == policy.ShellExec && len(r.Action.Argv) == 0 {
-		return policy.Permit{}, event.Receipt{}, fault.New(fault.Internal, policy.ReasonActionInvalid, "the action says no argument vector, so nothing could run")
+		return policy.Permit{}, event.Receipt{}, fault.New(fault.Internal, policy.ReasonActionInvalid,
+			"the action says no argument vector, so nothing could run")
 	}
 	for try := 1; ; try++ {
 		permit, receipt, err := g.begin(ctx, r, approval, intent, with)
@@ -63,7 +65,8 @@ func (g *Gate) Begin(ctx context.Context, r policy.Ruling, approval id.Approval,
 	}
 }
 
-func (g *Gate) begin(ctx context.Context, r policy.Ruling, approval id.Approval, intent event.Batch, with []policy.Ruling) (policy.Permit, event.Receipt, error) {
+func (g *Gate) begin(ctx context.Context, r policy.Ruling, approval id.Approval, intent event.Batch, with []policy.Ruling) (policy.Permit,
+	event.Receipt, error) {
 	var none policy.Permit
 	kind, _ := r.Action.Kind()
 	effect := kind.SideEffect.Reaches()
@@ -104,7 +107,8 @@ func (g *Gate) begin(ctx context.Context, r policy.Ruling, approval id.Approval,
 		}
 	}
 	if d.Shadow && approval == "" {
-		batch.Drafts = append(batch.Drafts, policy.RefusedDraft(event.Origin{Principal: r.Action.Principal, Token: r.Action.Token, Correlation: intent.Correlation()}, ruling))
+		batch.Drafts = append(batch.Drafts, policy.RefusedDraft(event.Origin{Principal: r.Action.Principal, Token: r.Action.Token,
+			Correlation: intent.Correlation()}, ruling))
 	}
 	if len(batch.Drafts) == 0 {
 		batch.Drafts = append(batch.Drafts, policy.BegunDraft(ruling))
@@ -114,10 +118,12 @@ func (g *Gate) begin(ctx context.Context, r policy.Ruling, approval id.Approval,
 		return none, event.Receipt{}, err
 	}
 	if ws := r.Action.Workspace; ws != id.DefaultWorkspace { // of an effect and an archiving, one comes first
-		batch.Documents = append(batch.Documents, event.DocumentVersion{Projection: workspace.Workspaces, Key: string(ws), Version: ruling.Basis.Workspace})
+		batch.Documents = append(batch.Documents, event.DocumentVersion{Projection: workspace.Workspaces, Key: string(ws),
+			Version: ruling.Basis.Workspace})
 	}
 	if ruling.Basis.Declared != 0 { // of what is begun and a change of its declaration, one comes first
-		batch.Documents = append(batch.Documents, event.DocumentVersion{Projection: policy.ActionTypeProjection, Key: r.Action.Type, Version: ruling.Basis.Declared})
+		batch.Documents = append(batch.Documents, event.DocumentVersion{Projection: policy.ActionTypeProjection, Key: r.Action.Type,
+			Version: ruling.Basis.Declared})
 	}
 	receipt, err := g.Log.Append(ctx, batch)
 	if err != nil || receipt.Replayed {
@@ -163,8 +169,9 @@ func (g *Gate) takeAll(ctx context.Context, batch *event.Batch, r policy.Ruling,
 }
 
 // holds reports whether judging again could only say again what the ruling, which is this gate's own, says: it allows without a standing
-// approval and not under a capability token, the documents of the principal, the space, the declaration of the action and the room's list of tools are those that it rests on, the kill switch is open and the quota has room. The
-// bundle is named by its hash and cannot change; the rest is in the canonical bytes.
+// approval and not under a capability token, the documents of the principal, the space, the declaration of the action and the room's list
+// of tools are those that it rests on, the kill switch is open and the quota has room. The bundle is named by its hash and cannot change;
+// the rest is in the canonical bytes.
 func (g *Gate) holds(ctx context.Context, r policy.Ruling, kind policy.Kind) (bool, error) {
 	a := r.Action
 	if r.Decision.Outcome != policy.Allow || r.Standing != "" || r.Basis.Principal == 0 || a.Token != "" {

@@ -28,8 +28,8 @@ func (g *Gate) token(ctx context.Context, c *consideration) (refused bool, err e
 	return true, nil
 }
 
-// delegated reports whether a person handed an action on to who acts: the capability token, and each that it was derived from, names it, and whoever
-// granted the first one may still do it themselves. The scopes of the token were asked before.
+// delegated reports whether a person handed an action on to who acts: the capability token, and each that it was derived from, names it,
+// and whoever granted the first one may still do it themselves. The scopes of the token were asked before.
 func (g *Gate) delegated(ctx context.Context, c *consideration) (bool, error) {
 	a := c.ruling.Action
 	if a.Token == "" || !slices.Contains(policy.Givable(), a.Type) {
@@ -48,8 +48,8 @@ func (g *Gate) delegated(ctx context.Context, c *consideration) (bool, error) {
 
 const suggestToken = "Ask whoever granted the token for one that permits it."
 
-// holder reports whether an action may be done under a token that was issued to p: who acts is p, p may act for him, or the action is part of
-// a run that p asked for under this token.
+// holder reports whether an action may be done under a token that was issued to p: who acts is p, p may act for him, or the action is
+// part of a run that p asked for under this token.
 func (g *Gate) holder(ctx context.Context, p id.Principal, who principal.Principal, a policy.Action) (bool, error) {
 	if p == a.Principal {
 		return true, nil

@@ -6,7 +6,8 @@ import (
 	"agentbox/internal/service/gate/shell"
 )
 
-// maxCatchWork bounds how many pairs of characters are compared to judge the patterns of one command line. What exceeds it counts as caught.
+// maxCatchWork bounds how many pairs of characters are compared to judge the patterns of one command line. What exceeds it counts as
+// caught.
 const maxCatchWork = 4_000_000
 
 // mere stands for a component of a pattern that is a star alone: such a star names no file, so that only a star of the policy fits it.
@@ -30,7 +31,8 @@ func newCatch(blocked []string) *catch {
 	return c
 }
 
-// finds returns the glob of the policy that a file of a command line may fit, and whether there is one. An exact name is left to the policy itself.
+// finds returns the glob of the policy that a file of a command line may fit, and whether there is one. An exact name is left to the
+// policy itself.
 func (c *catch) finds(f shell.File) (glob string, caught bool) {
 	if !f.Pattern && !f.Fold && !f.Part {
 		return "", false
@@ -69,7 +71,8 @@ func (c *catch) finds(f shell.File) (glob string, caught bool) {
 	return "", false
 }
 
-// meeting is the question whether there is a path that fits two patterns: one of the shell, and one of the policy, whose star fits slashes too.
+// meeting is the question whether there is a path that fits two patterns: one of the shell, and one of the policy, whose star fits
+// slashes too.
 type meeting struct {
 	name, form          string
 	pattern, deep, dots bool // name is a pattern; its stars fit slashes; they fit a dot at the beginning of a name
@@ -119,7 +122,8 @@ func (m meeting) meets() bool {
 	return row[len(m.form)]
 }
 
-// token returns what stands at a place of the name: 0 for a character that is itself, '?' for any one, '*' for any text; and how long it is.
+// token returns what stands at a place of the name: 0 for a character that is itself, '?' for any one, '*' for any text; and how long it
+// is.
 func (m meeting) token(i int) (wild byte, width int) {
 	if !m.pattern {
 		return 0, 1
@@ -135,7 +139,8 @@ func (m meeting) token(i int) (wild byte, width int) {
 	return 0, 1
 }
 
-// fits reports whether a wildcard at a place of the name may stand for a character of the form: for no slash, and for no dot where a name begins.
+// fits reports whether a wildcard at a place of the name may stand for a character of the form: for no slash, and for no dot where a name
+// begins.
 func (m meeting) fits(i int, ch byte) bool {
 	begins := i == 0 || m.name[i-1] == '/'
 	return (m.deep || ch != '/') && (m.dots || !begins || ch != '.')

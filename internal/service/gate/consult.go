@@ -43,7 +43,8 @@ func (g *Gate) consult(ctx context.Context, c *consideration) error {
 			return err
 		}
 		c.soft = false
-		c.deny(policy.ReasonCommandInvalid, "the command is refused: "+policy.Brief(refused.Error()), "Correct the command, or put it into a script file and run that.")
+		c.deny(policy.ReasonCommandInvalid, "the command is refused: "+policy.Brief(refused.Error()),
+			"Correct the command, or put it into a script file and run that.")
 		return nil
 	}
 	c.environment(&reading)
@@ -66,7 +67,8 @@ func (c *consideration) environment(r *shell.Reading) {
 		case shell.Poisonous(name):
 			r.Doubts = append(r.Doubts, shell.Doubt{Trait: policy.TraitPoisons, What: "the environment variable " + name})
 		case shell.Trap(env[name]):
-			r.Doubts = append(r.Doubts, shell.Doubt{Trait: policy.TraitUnresolved, What: "the environment variable " + name + " holds a command that arithmetic of a shell runs"})
+			r.Doubts = append(r.Doubts, shell.Doubt{Trait: policy.TraitUnresolved, What: "the environment variable " + name +
+				" holds a command that arithmetic of a shell runs"})
 		default:
 			continue
 		}
@@ -140,7 +142,8 @@ type verdict struct {
 func (c *consideration) ask(e policy.Evaluator, facts policy.Facts, what string, lenient bool) {
 	answer, err := e.Evaluate(c.bundle, facts)
 	if err != nil {
-		c.part(what, facts.Traits, verdict{policy.Deny, policy.ReasonPolicyUnavailable, "the policy cannot be evaluated: " + message(err), ""}, nil)
+		c.part(what, facts.Traits, verdict{policy.Deny, policy.ReasonPolicyUnavailable, "the policy cannot be evaluated: " + message(err), ""},
+			nil)
 		return
 	}
 	if !answer.Matched() {
@@ -185,9 +188,11 @@ func (c *consideration) byToken(e policy.Evaluator, facts policy.Facts) string {
 	facts.Delegated = true
 	answer, err := e.Evaluate(c.bundle, facts)
 	if err != nil || answer.Outcome != policy.Allow || !answer.Matched() {
-		return fmt.Sprintf("Let a person do it. A policy gives it to %ss under `allow.delegated` or `allow.actions`, and this one does not.", c.who.Kind)
+		return fmt.Sprintf("Let a person do it. A policy gives it to %ss under `allow.delegated` or `allow.actions`, and this one does not.",
+			c.who.Kind)
 	}
-	return fmt.Sprintf("Ask a person for a capability token that names %s, and use that: agentbox token grant %s --action %s", facts.Action, strings.ToUpper(string(c.who.Kind)), facts.Action)
+	return fmt.Sprintf("Ask a person for a capability token that names %s, and use that: agentbox token grant %s --action %s", facts.Action,
+		strings.ToUpper(string(c.who.Kind)), facts.Action)
 }
 
 // part adds the judgement of one part to the decision: the strictest answer wins, the first of its strictness gives the words.

@@ -70,7 +70,8 @@ func TestKillSwitchStopsEveryEffect(t *testing.T) {
 		who  id.Principal
 		code string
 	}{
-		{h.agent, policy.ReasonRoleTooLow}, {h.person("m", principal.Member), policy.ReasonRoleTooLow}, {h.person("o", principal.Operator), policy.ReasonRoleTooLow},
+		{h.agent, policy.ReasonRoleTooLow}, {h.person("m", principal.Member), policy.ReasonRoleTooLow}, {h.person("o", principal.Operator),
+			policy.ReasonRoleTooLow},
 		{h.person("a", principal.Admin), ""},
 	} {
 		_, err := h.KillSwitch.Lift(ctx, h.origin(c.who), ws, "")
@@ -186,7 +187,8 @@ func TestOrderOfTheChecks(t *testing.T) {
 	}
 	// Everything is wrong with it; each check that is passed uncovers the next.
 	a := policy.Action{
-		Type: "moon.land", Workspace: ws, Principal: "agt_00000000000000000000000000", Token: "cap_1", Bundle: event.DigestOf([]byte("none")), Cwd: "..",
+		Type: "moon.land", Workspace: ws, Principal: "agt_00000000000000000000000000", Token: "cap_1", Bundle: event.DigestOf([]byte("none")),
+		Cwd: "..",
 	}
 	if _, err := h.KillSwitch.Throw(ctx, h.origin(h.owner), ws, ""); err != nil {
 		t.Fatal(err)
@@ -272,10 +274,12 @@ func TestRolesOfPeople(t *testing.T) {
 		typ  string
 		want policy.Outcome
 	}{
-		{viewer, policy.FileRead, policy.Allow}, {viewer, policy.FileCreate, policy.Deny}, {viewer, policy.SpaceCreate, policy.Deny}, {viewer, policy.RunStart, policy.Deny},
+		{viewer, policy.FileRead, policy.Allow}, {viewer, policy.FileCreate, policy.Deny}, {viewer, policy.SpaceCreate, policy.Deny},
+		{viewer, policy.RunStart, policy.Deny},
 		{member, policy.FileCreate, policy.Allow}, {member, policy.SpaceCreate, policy.Allow}, {member, policy.RunStart, policy.Allow},
 		{h.agent, policy.SpaceCreate, policy.Deny}, {h.agent, policy.RunStart, policy.Deny}, {h.agent, policy.FileCreate, policy.Allow},
-		{h.agent, policy.RunContinue, policy.RequireApproval}, {h.agent, policy.ExternalWrite, policy.Deny}, {h.agent, policy.MessageSend, policy.Allow},
+		{h.agent, policy.RunContinue, policy.RequireApproval}, {h.agent, policy.ExternalWrite, policy.Deny}, {h.agent, policy.MessageSend,
+			policy.Allow},
 	} {
 		a := h.file("standard", c.typ, "")
 		a.Principal = c.who
@@ -317,8 +321,10 @@ func TestKeys(t *testing.T) {
 	}
 	swapped := strings.Replace(bearer, strings.TrimPrefix(string(key.ID), "key_"), strings.TrimPrefix(string(other.ID), "key_"), 1)
 	for name, text := range map[string]string{
-		"empty": "", "garbage": "x", "flipped": flipped, "another key's name": swapped, "shortened": bearer[:len(bearer)-1], "extended": bearer + "A",
-		"another workspace": strings.Replace(bearer, "abk_dev", "abk_other", 1), "only the prefix": "abk_", "long": "abk_" + strings.Repeat("x", 1<<20),
+		"empty": "", "garbage": "x", "flipped": flipped, "another key's name": swapped, "shortened": bearer[:len(bearer)-1], "extended": bearer +
+			"A",
+		"another workspace": strings.Replace(bearer, "abk_dev", "abk_other", 1), "only the prefix": "abk_", "long": "abk_" + strings.Repeat("x",
+			1<<20),
 		"key id": string(key.ID), "small letters": strings.ToLower(bearer),
 	} {
 		if _, err := h.Authenticate(ctx, text); !errors.Is(err, principal.ErrUnauthenticated) {
@@ -394,7 +400,8 @@ func TestProjectionsRebuildToTheSame(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, q := h.asked(h.shell("standard", "rm -r other"))
-	if _, err := h.Approvals.Decide(ctx, h.origin(h.owner), ws, q.ID, policy.Answer{Decision: policy.Hold, Reason: "let me look <>&"}); err != nil {
+	if _, err := h.Approvals.Decide(ctx, h.origin(h.owner), ws, q.ID, policy.Answer{Decision: policy.Hold,
+		Reason: "let me look <>&"}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := h.KillSwitch.Throw(ctx, h.origin(h.owner), ws, "drill"); err != nil {
@@ -419,7 +426,8 @@ func TestBundlesArePinned(t *testing.T) {
 		t.Fatal(err)
 	}
 	n := h.count(policy.BundlePinnedType)
-	if _, err := h.Bundles.Pin(ctx, h.origin(h.owner), ws, "standard", []byte(`{"deny":{"commands":["ls"]}}`)); err != nil || h.count(policy.BundlePinnedType) != n {
+	if _, err := h.Bundles.Pin(ctx, h.origin(h.owner), ws, "standard", []byte(`{"deny":{"commands":["ls"]}}`)); err != nil ||
+		h.count(policy.BundlePinnedType) != n {
 		t.Errorf("pinned twice: %v, %d events, want %d", err, h.count(policy.BundlePinnedType), n)
 	}
 	h.restart()
@@ -485,8 +493,10 @@ func TestGateReportsAStoreThatCannotBeRead(t *testing.T) {
 // pinned records a space under a policy.
 func (h *house) pinned(s id.Space, bundle event.Digest, env map[string]string) {
 	h.t.Helper()
-	draft := event.New(spaces.EventCreated, h.origin(h.owner), ws, room, spaces.Created{Space: s, Name: "a", Tier: "namespace", Bundle: bundle, Env: env})
-	if _, err := h.log.Append(context.Background(), event.Batch{Workspace: ws, Drafts: []event.Draft{draft.About(spaces.EntityType, string(s))}}); err != nil {
+	draft := event.New(spaces.EventCreated, h.origin(h.owner), ws, room, spaces.Created{Space: s, Name: "a", Tier: "namespace", Bundle: bundle,
+		Env: env})
+	if _, err := h.log.Append(context.Background(), event.Batch{Workspace: ws, Drafts: []event.Draft{draft.About(spaces.EntityType,
+		string(s))}}); err != nil {
 		h.t.Fatal(err)
 	}
 }

@@ -29,7 +29,8 @@ func (g *grants) secret(f principal.Form, in id.Workspace, name string) string {
 func (g *grants) key(of, by id.Principal) (string, id.Key) {
 	name := id.New[id.Key](g.ids)
 	text := g.secret(principal.KeyForm, ws, string(name))
-	g.record(ws, principal.KeyIssuedType, principal.KeyEntity, string(name), principal.KeyIssued{Key: name, Principal: of, Hash: principal.HashBearer(text), IssuedBy: by})
+	g.record(ws, principal.KeyIssuedType, principal.KeyEntity, string(name), principal.KeyIssued{Key: name, Principal: of,
+		Hash: principal.HashBearer(text), IssuedBy: by})
 	return text, name
 }
 
@@ -129,8 +130,10 @@ func TestWhatACredentialOpens(t *testing.T) {
 	}
 	// A key in the name of another workspace is not found there.
 	text, key = g.key(g.mia, g.mia)
-	g.record("ws_other", principal.KeyIssuedType, principal.KeyEntity, string(key), principal.KeyIssued{Key: key, Principal: g.mia, Hash: principal.HashBearer(text)})
-	if got, err := g.Authenticate(t.Context(), g.secret(principal.KeyForm, "ws_other", string(key))); !errors.Is(err, principal.ErrUnauthenticated) {
+	g.record("ws_other", principal.KeyIssuedType, principal.KeyEntity, string(key), principal.KeyIssued{Key: key, Principal: g.mia,
+		Hash: principal.HashBearer(text)})
+	if got, err := g.Authenticate(t.Context(), g.secret(principal.KeyForm, "ws_other", string(key))); !errors.Is(err,
+		principal.ErrUnauthenticated) {
 		t.Errorf("a key of another workspace: got %+v, %v", got, err)
 	}
 }
@@ -199,7 +202,8 @@ func TestWhatTheTokenOfAnEngineOpens(t *testing.T) {
 		}
 	}
 	g.quarantine(g.service)
-	if got, err := g.AuthenticateEngine(t.Context(), g.service, text); fault.CodeOf(err) != policy.ReasonAgentQuarantined || got.Principal != "" {
+	if got, err := g.AuthenticateEngine(t.Context(), g.service, text); fault.CodeOf(err) != policy.ReasonAgentQuarantined ||
+		got.Principal != "" {
 		t.Errorf("quarantined: got %+v, %v", got, err)
 	}
 	g.record(ws, engine.DeactivatedType, engine.Entity, string(g.service), engine.Deactivated{Engine: g.service})
@@ -235,7 +239,8 @@ func TestAQuarantinedPersonRevokesNothing(t *testing.T) {
 	if err := h.Quarantine(t.Context(), h.origin(h.owner), ws, otto, true, ""); err != nil {
 		t.Fatal(err)
 	}
-	if err := h.Approvals.Revoke(t.Context(), h.origin(otto), ws, s, ""); !errors.Is(err, authority.ErrNotDecider) || h.count(policy.StandingRevokedType) != 0 {
+	if err := h.Approvals.Revoke(t.Context(), h.origin(otto), ws, s, ""); !errors.Is(err, authority.ErrNotDecider) ||
+		h.count(policy.StandingRevokedType) != 0 {
 		t.Errorf("got %v and %d revocations", err, h.count(policy.StandingRevokedType))
 	}
 }

@@ -37,7 +37,8 @@ func (h *house) declare(change func(*policy.Declare)) policy.ActionType {
 // deploys is an action of the declared type.
 func (h *house) deploys() policy.Action {
 	return policy.Action{
-		Type: "deploy.production", Workspace: ws, Room: room, Principal: h.agent, Zone: event.Supervised, Target: "web1.example.com", Request: []byte(`{"build":7}`),
+		Type: "deploy.production", Workspace: ws, Room: room, Principal: h.agent, Zone: event.Supervised, Target: "web1.example.com",
+		Request: []byte(`{"build":7}`),
 	}
 }
 
@@ -80,7 +81,8 @@ func TestADeclaredActionIsJudged(t *testing.T) {
 		t.Fatal(err)
 	}
 	expect("retired", a, policy.Deny, policy.ReasonUnknownAction)
-	if n := h.count(policy.ActionTypeDeclaredType)*100 + h.count(policy.ActionTypeChangedType)*10 + h.count(policy.ActionTypeRetiredType); n != 131 {
+	if n := h.count(policy.ActionTypeDeclaredType)*100 + h.count(policy.ActionTypeChangedType)*10 +
+		h.count(policy.ActionTypeRetiredType); n != 131 {
 		t.Errorf("got %d events, want one declared, three changed, one retired", n)
 	}
 	h.declare(nil)
@@ -99,7 +101,8 @@ func TestADeclarationIsTheGatesToSay(t *testing.T) {
 	for _, a := range []policy.Action{h.shell("standard", "ls"), h.deploys()} {
 		plain := h.judge(a)
 		a.Declared = said
-		if r := h.judge(a); r.Action.Declared != (policy.Declaration{}) || string(r.Canonical) != string(plain.Canonical) || r.Decision.Outcome != plain.Decision.Outcome {
+		if r := h.judge(a); r.Action.Declared != (policy.Declaration{}) || string(r.Canonical) != string(plain.Canonical) ||
+			r.Decision.Outcome != plain.Decision.Outcome {
 			t.Errorf("%s: got %s, want %s", a.Type, r.Canonical, plain.Canonical)
 		}
 	}
@@ -114,7 +117,8 @@ func TestWhoDeclares(t *testing.T) {
 		code string
 	}{
 		{"the owner", h.owner, ""}, {"an admin", h.person("Ada", principal.Admin), ""},
-		{"an operator", h.person("Otto", principal.Operator), policy.ReasonRoleTooLow}, {"a member", h.person("Mia", principal.Member), policy.ReasonRoleTooLow},
+		{"an operator", h.person("Otto", principal.Operator), policy.ReasonRoleTooLow}, {"a member", h.person("Mia", principal.Member),
+			policy.ReasonRoleTooLow},
 		{"an agent", h.agent, policy.ReasonRoleTooLow},
 	} {
 		h.declare(asks)
@@ -128,7 +132,8 @@ func TestWhoDeclares(t *testing.T) {
 			t.Errorf("%s retires: got %v, want %q", c.who, err, c.code)
 		}
 	}
-	if _, err := h.ActionTypes.Retire(t.Context(), h.origin(h.owner), ws, "deploy.nothing", ""); !errors.Is(err, policy.ErrActionTypeNotFound) {
+	if _, err := h.ActionTypes.Retire(t.Context(), h.origin(h.owner), ws, "deploy.nothing", ""); !errors.Is(err,
+		policy.ErrActionTypeNotFound) {
 		t.Errorf("what nobody declared is retired: %v", err)
 	}
 }
@@ -263,8 +268,10 @@ func TestOwnActionsUnderAToken(t *testing.T) {
 		scopes := token.All()
 		scopes.Actions = actions
 		tok := id.New[id.Token](h.ids)
-		draft := event.New(token.GrantedType, h.origin(h.owner), ws, "", token.Granted{Token: tok, IssuedTo: h.agent, GrantedBy: h.owner, Scopes: scopes})
-		if _, err := h.log.Append(t.Context(), event.Batch{Workspace: ws, Drafts: []event.Draft{draft.About(token.Entity, string(tok))}}); err != nil {
+		draft := event.New(token.GrantedType, h.origin(h.owner), ws, "", token.Granted{Token: tok, IssuedTo: h.agent, GrantedBy: h.owner,
+			Scopes: scopes})
+		if _, err := h.log.Append(t.Context(), event.Batch{Workspace: ws, Drafts: []event.Draft{draft.About(token.Entity,
+			string(tok))}}); err != nil {
 			t.Fatal(err)
 		}
 		return tok
@@ -307,7 +314,8 @@ func TestOwnActionsInASpace(t *testing.T) {
 			t.Errorf("%s, tried: got %s, %v, want %s", text, e.Decision.ReasonCode, err, want)
 		}
 	}
-	cedarText := `@id("ours") permit (principal, action == Action::"deploy.production", resource) when { context.target == "web1.example.com" };`
+	cedarText := `@id("ours") permit (principal, action == Action::"deploy.production", resource) when { context.target == ` +
+		`"web1.example.com" };`
 	b := h.bundle(cedarText, true)
 	for target, want := range map[string]policy.Outcome{"web1.example.com": policy.Allow, "web2.example.com": policy.Deny} {
 		a := h.deploys()

@@ -8,8 +8,8 @@ import (
 	"agentbox/internal/domain/policy"
 )
 
-// TestNoFieldOfARulingIsLeftOut changes one field of a ruling after the other: each change is seen, so that a new field of an action or of a
-// decision cannot be forgotten. Limits bind nobody, and the seal is what the ruling is compared with.
+// TestNoFieldOfARulingIsLeftOut changes one field of a ruling after the other: each change is seen, so that a new field of an action or
+// of a decision cannot be forgotten. Limits bind nobody, and the seal is what the ruling is compared with.
 func TestNoFieldOfARulingIsLeftOut(t *testing.T) {
 	spared := map[string]bool{"Limits": true, "Seal": true}
 	seen := 0

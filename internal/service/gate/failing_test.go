@@ -96,7 +96,8 @@ const otherWS = id.Workspace("ws_other")
 // elsewhere makes the other workspace with an owner and an agent.
 func (g *grants) elsewhere() (owner, agent id.Principal) {
 	g.t.Helper()
-	g.record(otherWS, workspace.EventCreated, workspace.EntityType, string(otherWS), workspace.Created{Workspace: otherWS, Kind: workspace.Community, Name: "other", Tasks: 1})
+	g.record(otherWS, workspace.EventCreated, workspace.EntityType, string(otherWS), workspace.Created{Workspace: otherWS,
+		Kind: workspace.Community, Name: "other", Tasks: 1})
 	owner, err := g.Owner(context.Background(), otherWS, "Olaf")
 	agent, failed := g.Agent(context.Background(), g.origin(owner), otherWS, "worker")
 	if err := errors.Join(err, failed); err != nil {
@@ -113,8 +114,8 @@ type sweep struct {
 	prepare func(g *grants) (do func() error)
 }
 
-// Whichever call of the store fails, what was to be done fails with that error: nobody is told that something is so which nobody could read or
-// record, and it is not called a refusal.
+// Whichever call of the store fails, what was to be done fails with that error: nobody is told that something is so which nobody could
+// read or record, and it is not called a refusal.
 func TestEveryFailureOfTheStoreIsTold(t *testing.T) {
 	ctx := context.Background()
 	const versions = "document of principals, document of workspaces"
@@ -203,7 +204,8 @@ func TestEveryFailureOfTheStoreIsTold(t *testing.T) {
 		{"the answer to a question elsewhere, with a standing approval", 6, "", func(g *grants) func() error {
 			owner, agent := g.elsewhere()
 			r, err := g.Judge(ctx, policy.Action{
-				Type: policy.ShellExec, Workspace: otherWS, Room: room, Run: run, Principal: agent, Command: "rm -r x", Argv: []string{"/bin/bash", "-c", "rm -r x"}, TimeoutMS: 1,
+				Type: policy.ShellExec, Workspace: otherWS, Room: room, Run: run, Principal: agent, Command: "rm -r x", Argv: []string{"/bin/bash",
+					"-c", "rm -r x"}, TimeoutMS: 1,
 			})
 			q, failed := g.Ask(ctx, g.origin(agent), r, policy.Ask{}, event.Batch{Workspace: otherWS})
 			if err := errors.Join(err, failed); err != nil {

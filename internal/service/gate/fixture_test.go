@@ -99,8 +99,12 @@ func build(t testing.TB, change func(*gate.Parts)) *house {
 	c := &clock{now: time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)}
 	entropy := &chance{}
 	ids := id.NewSource(c.Now, entropy)
-	nobodys := projection.Define(runs.Projection, 1, func(event.Event) []string { return nil }, func(r runs.Run, _ string, _ event.Event) (runs.Run, error) { return r, nil }, nil)
-	log, err := memory.NewJournal(append(append(gate.Definitions(), rooms.Definitions()...), spaces.Definition(), workspaces.Definition(), nobodys), c, ids, entropy)
+	nobodys := projection.Define(runs.Projection, 1, func(event.Event) []string { return nil }, func(r runs.Run, _ string,
+		_ event.Event) (runs.Run, error) {
+		return r, nil
+	}, nil)
+	log, err := memory.NewJournal(append(append(gate.Definitions(), rooms.Definitions()...), spaces.Definition(), workspaces.Definition(),
+		nobodys), c, ids, entropy)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -138,7 +142,8 @@ func (h *house) restart() {
 		h.t.Fatal(err)
 	}
 	h.Gate = g
-	h.Service = identity.New(identity.Parts{Log: h.parts.Log, Docs: h.parts.Docs, Gate: g, Clock: h.parts.Clock, IDs: h.parts.IDs, Entropy: h.entropy})
+	h.Service = identity.New(identity.Parts{Log: h.parts.Log, Docs: h.parts.Docs, Gate: g, Clock: h.parts.Clock, IDs: h.parts.IDs,
+		Entropy: h.entropy})
 }
 
 func (h *house) origin(p id.Principal) event.Origin {

@@ -38,7 +38,8 @@ type Parts struct {
 	EffectsPerHour int           // of one principal, counted in the log, over restarts too; 0 means without limit
 }
 
-// Gate implements policy.Gate. What belongs to it but does not judge is a service of its own. Make it with New; any goroutine may call its methods.
+// Gate implements policy.Gate. What belongs to it but does not judge is a service of its own. Make it with New; any goroutine may call
+// its methods.
 type Gate struct {
 	Parts
 
@@ -65,7 +66,8 @@ func New(parts Parts) (*Gate, error) {
 	}
 	g := &Gate{Parts: parts}
 	g.authority = authority.New(authority.Parts{Docs: parts.Docs, Clock: parts.Clock})
-	g.KillSwitch = killswitch.New(killswitch.Parts{Log: parts.Log, Docs: parts.Docs, Clock: parts.Clock, IDs: parts.IDs, Who: g.authority, Together: parts.Together})
+	g.KillSwitch = killswitch.New(killswitch.Parts{Log: parts.Log, Docs: parts.Docs, Clock: parts.Clock, IDs: parts.IDs, Who: g.authority,
+		Together: parts.Together})
 	g.ActionTypes = actiontypes.New(actiontypes.Parts{Docs: parts.Docs, Clock: parts.Clock, Gate: g})
 	g.Approvals = approvals.New(approvals.Parts{
 		Log: parts.Log, Docs: parts.Docs, Clock: parts.Clock, IDs: parts.IDs, System: parts.System, QuestionTime: parts.QuestionTime,
@@ -94,7 +96,8 @@ func (g *Gate) Explain(ctx context.Context, a policy.Action, bundle *policy.Bund
 	if err != nil {
 		return policy.Explanation{}, err
 	}
-	e := policy.Explanation{Decision: c.ruling.Decision, Request: c.ruling.Canonical, Parts: c.parts, Limits: c.ruling.Limits, PathRules: c.ruling.Limits.PathRules()}
+	e := policy.Explanation{Decision: c.ruling.Decision, Request: c.ruling.Canonical, Parts: c.parts, Limits: c.ruling.Limits,
+		PathRules: c.ruling.Limits.PathRules()}
 	if c.ruling.Canonical != nil {
 		if shown, err := policy.Render(c.ruling.Canonical); err == nil {
 			e.Shown = shown
@@ -114,7 +117,8 @@ func (g *Gate) AskOnce(ctx context.Context, origin event.Origin, r policy.Ruling
 }
 
 // Withdraw implements policy.Gate.
-func (g *Gate) Withdraw(ctx context.Context, origin event.Origin, approval id.Approval, reason string, with event.Batch) (event.Receipt, error) {
+func (g *Gate) Withdraw(ctx context.Context, origin event.Origin, approval id.Approval, reason string, with event.Batch) (event.Receipt,
+	error) {
 	return g.Approvals.Withdraw(ctx, origin, approval, reason, with)
 }
 
@@ -144,10 +148,12 @@ func equal(a, b *policy.Ruling) bool {
 	return string(a.Canonical) == string(b.Canonical) && a.Standing == b.Standing && a.Basis == b.Basis &&
 		x.Type == y.Type && x.Workspace == y.Workspace && x.Room == y.Room && x.Principal == y.Principal && x.Token == y.Token &&
 		x.Space == y.Space && x.Run == y.Run && x.Step == y.Step && x.Operation == y.Operation && x.Subject == y.Subject && x.Fence == y.Fence &&
-		x.Path == y.Path && x.Content == y.Content && x.Size == y.Size && x.Overwrite == y.Overwrite && x.Mode == y.Mode && x.MaxBytes == y.MaxBytes &&
+		x.Path == y.Path && x.Content == y.Content && x.Size == y.Size && x.Overwrite == y.Overwrite && x.Mode == y.Mode &&
+		x.MaxBytes == y.MaxBytes &&
 		x.Command == y.Command && slices.Equal(x.Argv, y.Argv) && x.Cwd == y.Cwd && maps.Equal(x.Env, y.Env) && x.Stdin == y.Stdin &&
 		x.TimeoutMS == y.TimeoutMS && x.Tool == y.Tool && x.ToolHash == y.ToolHash && x.Method == y.Method && x.Target == y.Target &&
-		string(x.Limits) == string(y.Limits) && x.Bundle == y.Bundle && x.Zone == y.Zone && string(x.Request) == string(y.Request) && x.Declared == y.Declared &&
+		string(x.Limits) == string(y.Limits) && x.Bundle == y.Bundle && x.Zone == y.Zone && string(x.Request) == string(y.Request) &&
+		x.Declared == y.Declared &&
 		d.Outcome == e.Outcome && d.ReasonCode == e.ReasonCode && d.Reason == e.Reason && d.Suggestion == e.Suggestion &&
 		slices.Equal(d.Policies, e.Policies) && d.Action == e.Action && d.Bundle == e.Bundle && d.Shadow == e.Shadow &&
 		slices.Equal(d.Unsealed, e.Unsealed) && d.Approvers == e.Approvers

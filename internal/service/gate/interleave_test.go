@@ -65,8 +65,8 @@ func (s stage) Documents(ctx context.Context, q projection.Query) ([]projection.
 // onStage puts the log of a house on stage.
 func onStage(p *gate.Parts) { p.Log, p.Docs = stage{p.Log, p.Docs}, stage{p.Log, p.Docs} }
 
-// order is who goes on at each point of a scene, as a number among those who can, and how many can. Where a scene has come to that it was at
-// before, on another way, none is counted but the one who does: the others were let go there.
+// order is who goes on at each point of a scene, as a number among those who can, and how many can. Where a scene has come to that it was
+// at before, on another way, none is counted but the one who does: the others were let go there.
 type order struct {
 	t     *testing.T
 	seen  map[string]bool // by the place of the log, and what the actors saw
@@ -180,7 +180,8 @@ func (h *house) uses(t *testing.T) (used int) {
 	return used
 }
 
-// TestThreat13RevokedInEveryOrder lets somebody act by a standing approval while a person revokes it, in every order of what they ask of the log.
+// TestThreat13RevokedInEveryOrder lets somebody act by a standing approval while a person revokes it, in every order of what they ask of
+// the log.
 func TestThreat13RevokedInEveryOrder(t *testing.T) {
 	everyOrder(t, func(t *testing.T, o *order) {
 		h := build(t, onStage)

@@ -87,7 +87,8 @@ func TestAnIssuedKeyIsNotLeftByMakingAnother(t *testing.T) {
 // raise records another role of a person, as the identity service does.
 func (h *house) raise(p id.Principal, from, to principal.Role) {
 	h.t.Helper()
-	draft := event.New(principal.RoleChangedType, h.origin(h.owner), ws, "", principal.RoleChanged{Principal: p, From: from, To: to}).About(principal.Entity, string(p))
+	draft := event.New(principal.RoleChangedType, h.origin(h.owner), ws, "", principal.RoleChanged{Principal: p, From: from,
+		To: to}).About(principal.Entity, string(p))
 	if _, err := h.log.Append(context.Background(), event.Batch{Workspace: ws, Drafts: []event.Draft{draft}}); err != nil {
 		h.t.Fatal(err)
 	}
@@ -139,8 +140,9 @@ func TestWhoIssuesKeysForWhom(t *testing.T) {
 	}
 	people["peer"], people["other owner"] = h.person("peer", principal.Admin), h.person("other owner", principal.Overlord)
 	may := map[principal.Role]map[principal.Role]bool{
-		principal.Overlord: {principal.Admin: true, "peer": true, principal.Operator: true, principal.Member: true, principal.Viewer: true, "agent": true},
-		principal.Admin:    {principal.Member: true, principal.Viewer: true, "agent": true},
+		principal.Overlord: {principal.Admin: true, "peer": true, principal.Operator: true, principal.Member: true, principal.Viewer: true,
+			"agent": true},
+		principal.Admin: {principal.Member: true, principal.Viewer: true, "agent": true},
 	}
 	for by, issuer := range people {
 		if by == "peer" || by == "other owner" {
@@ -157,7 +159,8 @@ func TestWhoIssuesKeysForWhom(t *testing.T) {
 
 // A key of old, whose event does not say who issued it, was issued by whoever caused the event.
 func TestAKeyOfOldWasIssuedByWhoCausedIt(t *testing.T) {
-	data, err := json.Marshal(map[string]string{"key_id": "key_01M7YNAYM0SM228XA4K3G6VDD4", "principal_id": "usr_b", "secret_sha256": "sha256:" + event.DigestOf(nil).Hex()})
+	data, err := json.Marshal(map[string]string{"key_id": "key_01M7YNAYM0SM228XA4K3G6VDD4", "principal_id": "usr_b",
+		"secret_sha256": "sha256:" + event.DigestOf(nil).Hex()})
 	if err != nil {
 		t.Fatal(err)
 	}

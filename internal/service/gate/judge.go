@@ -91,7 +91,8 @@ func (g *Gate) weigh(ctx context.Context, c *consideration, trial *policy.Bundle
 			return nil
 		}
 		if !credible(g.Clock.Now()) {
-			c.deny(policy.ReasonClockUnreadable, "the clock of this machine cannot be read: it says a year that cannot be", "Set the clock, then go on.")
+			c.deny(policy.ReasonClockUnreadable, "the clock of this machine cannot be read: it says a year that cannot be",
+				"Set the clock, then go on.")
 			return nil
 		}
 	}
@@ -105,9 +106,11 @@ func (g *Gate) weigh(ctx context.Context, c *consideration, trial *policy.Bundle
 	}
 	switch {
 	case !known:
-		c.deny(policy.ReasonUnknownAction, fmt.Sprintf("there is no action %s", policy.Brief(c.ruling.Action.Type)), suggestAction(c.ruling.Action.Type))
+		c.deny(policy.ReasonUnknownAction, fmt.Sprintf("there is no action %s", policy.Brief(c.ruling.Action.Type)),
+			suggestAction(c.ruling.Action.Type))
 	case c.ruling.Action.Misses() != "":
-		c.deny(policy.ReasonTargetMismatch, fmt.Sprintf("%s takes as its target: %s", c.ruling.Action.Type, c.ruling.Action.Misses()), "Name such a target; `agentbox actions show` tells what was declared.")
+		c.deny(policy.ReasonTargetMismatch, fmt.Sprintf("%s takes as its target: %s", c.ruling.Action.Type, c.ruling.Action.Misses()),
+			"Name such a target; `agentbox actions show` tells what was declared.")
 	case missing != nil:
 		c.deny(policy.ReasonPolicyUnavailable, message(missing), "Make a new space, or ask an owner to pin the policy again.")
 	default:
@@ -116,7 +119,8 @@ func (g *Gate) weigh(ctx context.Context, c *consideration, trial *policy.Bundle
 	return nil
 }
 
-// declare lays into an action what its workspace says of its type, where that is none of the registry's. What the caller wrote there counts nothing.
+// declare lays into an action what its workspace says of its type, where that is none of the registry's. What the caller wrote there
+// counts nothing.
 func (g *Gate) declare(ctx context.Context, c *consideration) error {
 	a := &c.ruling.Action
 	a.Declared = policy.Declaration{}
@@ -136,8 +140,8 @@ func suggestAction(typ string) string {
 	return "`agentbox policy actions` lists those that there are; an admin declares one of your own: agentbox actions declare."
 }
 
-// credible reports whether a reading of the clock may be one. A clock that lost its power says 1970; by it nothing that was granted for a time
-// would ever end.
+// credible reports whether a reading of the clock may be one. A clock that lost its power says 1970; by it nothing that was granted for a
+// time would ever end.
 func credible(now time.Time) bool { return now.Year() >= 1990 && now.Year() <= 9999 }
 
 // principal checks who acts.
@@ -151,7 +155,8 @@ func (g *Gate) principal(ctx context.Context, c *consideration) (done bool, err 
 	case err != nil:
 		return true, err
 	case c.who.Quarantined:
-		c.deny(policy.ReasonAgentQuarantined, policy.Escape(c.who.Name)+" is quarantined and may do nothing", "Ask an owner to end the quarantine.")
+		c.deny(policy.ReasonAgentQuarantined, policy.Escape(c.who.Name)+" is quarantined and may do nothing",
+			"Ask an owner to end the quarantine.")
 		return true, nil
 	}
 	return false, nil
@@ -211,7 +216,8 @@ func malformed(a policy.Action) string {
 		return "a number of the action is negative"
 	}
 	for _, p := range []string{a.Path, a.Cwd} {
-		if p != "" && (path.Clean(p) != p || strings.HasPrefix(p, "/") || p == ".." || strings.HasPrefix(p, "../") || strings.ContainsRune(p, 0)) {
+		if p != "" && (path.Clean(p) != p || strings.HasPrefix(p, "/") || p == ".." || strings.HasPrefix(p, "../") || strings.ContainsRune(p,
+			0)) {
 			return "the path " + policy.Brief(p) + " is not a clean relative path"
 		}
 	}

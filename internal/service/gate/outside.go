@@ -18,7 +18,8 @@ func (c *consideration) registered() bool {
 	v := verdict{outcome: policy.RequireApproval, suggestion: "Ask for approval of it: POST /v1/approvals."}
 	switch {
 	case a.Zone == event.Sandbox && k.Zone != event.Sandbox:
-		v = verdict{policy.Deny, policy.ReasonZoneMismatch, fmt.Sprintf("to %s takes the zone %s, and this is asked from a sandbox", k.Title, k.Zone), "Do it from the zone " + string(k.Zone) + "."}
+		v = verdict{policy.Deny, policy.ReasonZoneMismatch, fmt.Sprintf("to %s takes the zone %s, and this is asked from a sandbox", k.Title,
+			k.Zone), "Do it from the zone " + string(k.Zone) + "."}
 	case k.Zone == event.HighStakes && a.Zone != event.HighStakes:
 		v.code, v.reason = policy.ReasonHighStakes, fmt.Sprintf("to %s takes the zone high_stakes, so a person approves it", k.Title)
 	case k.Type == policy.QuestionAsk:

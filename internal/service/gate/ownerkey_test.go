@@ -54,7 +54,8 @@ func TestWhichKeysOfOwnersCount(t *testing.T) {
 	}
 }
 
-// A key in force counts though a hundred keys that were revoked stand before it, and one of an owner counts though a hundred owners without a key do.
+// A key in force counts though a hundred keys that were revoked stand before it, and one of an owner counts though a hundred owners
+// without a key do.
 func TestTheOtherKeyOfAnOwnerIsFoundBehindManyPages(t *testing.T) {
 	revoke := func(g *grants, key id.Key) error {
 		return g.RevokeKey(t.Context(), g.origin(g.owner), ws, key, "", false)
@@ -78,7 +79,8 @@ func TestTheOtherKeyOfAnOwnerIsFoundBehindManyPages(t *testing.T) {
 		g := newGrants(t)
 		owner := func() (p id.Principal) {
 			p = id.NewPrincipal(g.ids, id.User)
-			g.record(ws, principal.RegisteredType, principal.Entity, string(p), principal.Registered{Principal: p, Kind: id.User, Role: principal.Overlord, Name: "o"})
+			g.record(ws, principal.RegisteredType, principal.Entity, string(p), principal.Registered{Principal: p, Kind: id.User,
+				Role: principal.Overlord, Name: "o"})
 			return p
 		}
 		_, first := g.key(g.owner, g.owner)
@@ -101,7 +103,8 @@ func TestTheKeyOfAQuarantinedOwnerDoesNotCount(t *testing.T) {
 	g := newGrants(t)
 	for range 2 { // whichever of them comes first
 		ola := id.NewPrincipal(g.ids, id.User)
-		g.record(ws, principal.RegisteredType, principal.Entity, string(ola), principal.Registered{Principal: ola, Kind: id.User, Role: principal.Overlord, Name: "Ola"})
+		g.record(ws, principal.RegisteredType, principal.Entity, string(ola), principal.Registered{Principal: ola, Kind: id.User,
+			Role: principal.Overlord, Name: "Ola"})
 		g.key(ola, ola)
 		g.quarantine(ola)
 	}

@@ -12,7 +12,8 @@ import (
 // Definitions fold the documents that the gate reads: approvals, standing approvals, kill switches, bundles, quotas, principals and keys.
 func Definitions() []projection.Definition {
 	return []projection.Definition{
-		projection.Define(policy.ApprovalProjection, 5, about(policy.ApprovalEntity), func(a policy.Approval, _ string, e event.Event) (policy.Approval, error) {
+		projection.Define(policy.ApprovalProjection, 5, about(policy.ApprovalEntity), func(a policy.Approval, _ string,
+			e event.Event) (policy.Approval, error) {
 			return a.Evolve(e)
 		}, approvalIndexes).Leads(policy.ApprovalEntity, nil),
 		projection.Define(policy.AskerProjection, 1, func(e event.Event) []string {
@@ -21,7 +22,8 @@ func Definitions() []projection.Definition {
 			}
 			return []string{string(e.Principal)}
 		}, func(a policy.Asker, _ string, e event.Event) (policy.Asker, error) { return a.Evolve(e), nil }, nil),
-		projection.Define(policy.StandingProjection, 2, about(policy.StandingEntity), func(s policy.Standing, _ string, e event.Event) (policy.Standing, error) {
+		projection.Define(policy.StandingProjection, 2, about(policy.StandingEntity), func(s policy.Standing, _ string,
+			e event.Event) (policy.Standing, error) {
 			return s.Evolve(e)
 		}, func(s policy.Standing) []projection.Index {
 			if !s.RevokedAt.IsZero() || s.Used >= s.Uses {
@@ -29,13 +31,16 @@ func Definitions() []projection.Definition {
 			}
 			return []projection.Index{{Name: "match", Value: s.Cover.Match.String()}}
 		}).Leads(policy.StandingEntity, policy.IsUse),
-		projection.Define(policy.KillSwitchProjection, 2, about(policy.KillSwitchEntity), func(k policy.KillSwitch, _ string, e event.Event) (policy.KillSwitch, error) {
+		projection.Define(policy.KillSwitchProjection, 2, about(policy.KillSwitchEntity), func(k policy.KillSwitch, _ string,
+			e event.Event) (policy.KillSwitch, error) {
 			return k.Evolve(e)
 		}, nil).Leads(policy.KillSwitchEntity, nil),
-		projection.Define(policy.BundleProjection, 1, about(policy.BundleEntity), func(b policy.Bundle, _ string, e event.Event) (policy.Bundle, error) {
+		projection.Define(policy.BundleProjection, 1, about(policy.BundleEntity), func(b policy.Bundle, _ string, e event.Event) (policy.Bundle,
+			error) {
 			return policy.EvolveBundle(b, e)
 		}, nil),
-		projection.Define(policy.ActionTypeProjection, 1, about(policy.ActionTypeEntity), func(t policy.ActionType, _ string, e event.Event) (policy.ActionType, error) {
+		projection.Define(policy.ActionTypeProjection, 1, about(policy.ActionTypeEntity), func(t policy.ActionType, _ string,
+			e event.Event) (policy.ActionType, error) {
 			return t.Evolve(e)
 		}, func(t policy.ActionType) []projection.Index {
 			if !t.Living() {
@@ -51,13 +56,16 @@ func Definitions() []projection.Definition {
 		}, func(c policy.ActionTypeCount, _ string, e event.Event) (policy.ActionTypeCount, error) {
 			return c.Evolve(e), nil
 		}, nil),
-		projection.Define(policy.QuotaProjection, 1, about(policy.QuotaEntity), func(q policy.Quota, _ string, e event.Event) (policy.Quota, error) {
+		projection.Define(policy.QuotaProjection, 1, about(policy.QuotaEntity), func(q policy.Quota, _ string, e event.Event) (policy.Quota,
+			error) {
 			return q.Evolve(e)
 		}, nil),
-		projection.Define(principal.Projection, 2, about(principal.Entity), func(p principal.Principal, _ string, e event.Event) (principal.Principal, error) {
+		projection.Define(principal.Projection, 2, about(principal.Entity), func(p principal.Principal, _ string,
+			e event.Event) (principal.Principal, error) {
 			return p.Evolve(e)
 		}, principalIndexes).Leads(principal.Entity, nil),
-		projection.Define(principal.KeyProjection, 3, about(principal.KeyEntity), func(k principal.Key, _ string, e event.Event) (principal.Key, error) {
+		projection.Define(principal.KeyProjection, 3, about(principal.KeyEntity), func(k principal.Key, _ string, e event.Event) (principal.Key,
+			error) {
 			return k.Evolve(e)
 		}, func(k principal.Key) []projection.Index {
 			return []projection.Index{{Name: "principal", Value: string(k.Principal)}}
@@ -70,13 +78,15 @@ func Definitions() []projection.Definition {
 		}, func(l principal.Login, _ string, e event.Event) (principal.Login, error) {
 			return l.Evolve(e)
 		}, nil),
-		projection.Define(principal.SessionProjection, 2, about(principal.SessionEntity), func(s principal.Session, _ string, e event.Event) (principal.Session, error) {
+		projection.Define(principal.SessionProjection, 2, about(principal.SessionEntity), func(s principal.Session, _ string,
+			e event.Event) (principal.Session, error) {
 			return s.Evolve(e)
 		}, nil).Leads(principal.SessionEntity, nil),
 		projection.Define(engine.Projection, 2, about(engine.Entity), func(g engine.Engine, _ string, e event.Event) (engine.Engine, error) {
 			return g.Evolve(e)
 		}, nil).Leads(engine.Entity, nil),
-		projection.Define(engine.TokenProjection, 2, about(engine.TokenEntity), func(t engine.Token, _ string, e event.Event) (engine.Token, error) {
+		projection.Define(engine.TokenProjection, 2, about(engine.TokenEntity), func(t engine.Token, _ string, e event.Event) (engine.Token,
+			error) {
 			return t.Evolve(e)
 		}, func(t engine.Token) []projection.Index {
 			return []projection.Index{{Name: "engine", Value: string(t.Engine)}}
@@ -100,13 +110,16 @@ func about(entity string) func(event.Event) []string {
 func approvalIndexes(a policy.Approval) []projection.Index {
 	found := []projection.Index{{Name: "status", Value: string(a.Status)}}
 	if a.Run != "" {
-		found = append(found, projection.Index{Name: "run", Value: string(a.Run)}, projection.Index{Name: "run_status", Value: string(a.Run) + " " + string(a.Status)})
+		found = append(found, projection.Index{Name: "run", Value: string(a.Run)}, projection.Index{Name: "run_status", Value: string(a.Run) +
+			" " + string(a.Status)})
 	}
 	if a.Space != "" {
-		found = append(found, projection.Index{Name: "space", Value: string(a.Space)}, projection.Index{Name: "space_status", Value: string(a.Space) + " " + string(a.Status)})
+		found = append(found, projection.Index{Name: "space", Value: string(a.Space)}, projection.Index{Name: "space_status",
+			Value: string(a.Space) + " " + string(a.Status)})
 	}
 	if a.Room != "" {
-		found = append(found, projection.Index{Name: "room", Value: string(a.Room)}, projection.Index{Name: "room_status", Value: string(a.Room) + " " + string(a.Status)})
+		found = append(found, projection.Index{Name: "room", Value: string(a.Room)}, projection.Index{Name: "room_status", Value: string(a.Room) +
+			" " + string(a.Status)})
 	}
 	if kind, builtIn := policy.KindOf(a.Action); a.Run == "" || !builtIn || kind.Outside || kind.SideEffect == policy.Record {
 		found = append(found, projection.Index{Name: "request", Value: a.ActionHash.String()})

@@ -39,7 +39,8 @@ func (w window) over(now time.Time) bool { return now.Sub(w.begun) >= time.Hour 
 
 // full is the refusal when no effect is left.
 func (q *quota) full() error {
-	return fault.New(fault.Exhausted, policy.ReasonQuotaExceeded, "%d effects were caused within an hour, the most that are allowed", q.most).With("Wait, then go on.")
+	return fault.New(fault.Exhausted, policy.ReasonQuotaExceeded, "%d effects were caused within an hour, the most that are allowed",
+		q.most).With("Wait, then go on.")
 }
 
 // room reports whether a principal may cause another effect.
@@ -60,7 +61,8 @@ func (q *quota) room(ctx context.Context, ws id.Workspace, p id.Principal, now t
 	return w.used < q.most || w.over(now), nil
 }
 
-// take counts one effect and adds the event of it to a batch; looking and counting are one step, so that two at once cannot both be the last.
+// take counts one effect and adds the event of it to a batch; looking and counting are one step, so that two at once cannot both be the
+// last.
 func (q *quota) take(ctx context.Context, batch *event.Batch, a policy.Action, now time.Time) (bool, error) {
 	if q.most <= 0 {
 		return true, nil
@@ -70,7 +72,8 @@ func (q *quota) take(ctx context.Context, batch *event.Batch, a policy.Action, n
 		if err != nil || w.used >= q.most {
 			return false, err
 		}
-		batch.Documents = append(batch.Documents, event.DocumentVersion{Projection: policy.QuotaProjection, Key: string(a.Principal), Version: version})
+		batch.Documents = append(batch.Documents, event.DocumentVersion{Projection: policy.QuotaProjection, Key: string(a.Principal),
+			Version: version})
 		count(batch, a, w)
 		return true, nil
 	}
@@ -95,7 +98,8 @@ func (q *quota) take(ctx context.Context, batch *event.Batch, a policy.Action, n
 // count adds the event of an effect to a batch.
 func count(batch *event.Batch, a policy.Action, w window) {
 	counted := policy.EffectCounted{Principal: a.Principal, Window: w.start}
-	draft := event.New(policy.EffectCountedType, event.Origin{Principal: a.Principal, Token: a.Token, Correlation: batch.Correlation()}, a.Workspace, a.Room, counted)
+	draft := event.New(policy.EffectCountedType, event.Origin{Principal: a.Principal, Token: a.Token, Correlation: batch.Correlation()},
+		a.Workspace, a.Room, counted)
 	batch.Drafts = append(batch.Drafts, draft.In(a.Run, a.Step).About(policy.QuotaEntity, string(a.Principal)))
 }
 

@@ -23,7 +23,8 @@ func (g *Gate) Record(ctx context.Context, origin event.Origin, a policy.Action,
 		a.Token = origin.Token // whoever records something cannot forget under what he acts
 	}
 	if a.Token != origin.Token {
-		return event.Receipt{}, fault.New(fault.Internal, policy.ReasonActionInvalid, "the action names another capability token than that under which somebody acts")
+		return event.Receipt{}, fault.New(fault.Internal, policy.ReasonActionInvalid,
+			"the action names another capability token than that under which somebody acts")
 	}
 	ruling, approval, err := policy.Client{Gate: g, Append: g.recordRefusal, Known: true}.Ask(ctx, origin, a)
 	if err != nil {
@@ -55,13 +56,15 @@ func entitlement(kind policy.Kind, who id.PrincipalKind, has principal.Role) ver
 // roleTooLow is the refusal of an action that takes a role.
 func roleTooLow(kind policy.Kind, role principal.Role) verdict {
 	return verdict{
-		policy.Deny, policy.ReasonRoleTooLow, fmt.Sprintf("to %s takes the role %s", kind.Title, role), "Ask an owner for the role " + string(role) + ".",
+		policy.Deny, policy.ReasonRoleTooLow, fmt.Sprintf("to %s takes the role %s", kind.Title, role), "Ask an owner for the role " +
+			string(role) + ".",
 	}
 }
 
 // Barred refuses an action that the caller's kind or role rules out whatever else is said of it, and records the refusal. So a request is
 // refused before its body is read, and the answer does not tell whether the body was valid. Least is the least role of a person where the
-// registry names none. It rules nothing out where the outcome depends on the policy of a space, or on whom the body says that a service acts for.
+// registry names none. It rules nothing out where the outcome depends on the policy of a space, or on whom the body says that a service
+// acts for.
 func (g *Gate) Barred(ctx context.Context, origin event.Origin, c principal.Caller, a policy.Action, least principal.Role) error {
 	kind, known := policy.KindOf(a.Type)
 	if !known {

@@ -48,7 +48,8 @@ func TestRecordFollowsTheRights(t *testing.T) {
 			case err == nil:
 			case name == "nobody" && code != policy.ReasonPrincipalNotFound:
 				t.Errorf("%s of nobody: got %v", typ, err)
-			case name != "nobody" && (code != policy.ReasonRoleTooLow || fault.KindOf(err) != fault.Denied || h.count(policy.DeniedType) != refusals+1):
+			case name != "nobody" && (code != policy.ReasonRoleTooLow || fault.KindOf(err) != fault.Denied || h.count(policy.DeniedType) != refusals+
+				1):
 				t.Errorf("%s of a %s: got %v, and %d refusals in the log", typ, name, err, h.count(policy.DeniedType)-refusals)
 			}
 		}
@@ -80,7 +81,8 @@ func TestRecordGoesOnUnderTheKillSwitch(t *testing.T) {
 // A bundle need not permit what is only recorded, but it may forbid it.
 func TestABundleForbidsWhatIsRecorded(t *testing.T) {
 	h := build(t, nil)
-	bundle, err := policy.NewBundle("quiet", `@id("quiet") forbid (principal is Agent, action == Action::"message.create", resource);`, policy.Limits{FileBytes: 1, CommandMS: 1})
+	bundle, err := policy.NewBundle("quiet", `@id("quiet") forbid (principal is Agent, action == Action::"message.create", resource);`,
+		policy.Limits{FileBytes: 1, CommandMS: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -111,8 +113,8 @@ func TestRecordIsForWhatIsOnlyRecorded(t *testing.T) {
 	}
 }
 
-// A bundle that asks about what an engine records of a run asks once for the same request, and lets it pass once after a person's yes: also where a
-// service sends it for an agent.
+// A bundle that asks about what an engine records of a run asks once for the same request, and lets it pass once after a person's yes:
+// also where a service sends it for an agent.
 func TestABundleAsksAboutWhatIsRecordedOfARun(t *testing.T) {
 	ctx := context.Background()
 	h := build(t, nil)
@@ -120,14 +122,17 @@ func TestABundleAsksAboutWhatIsRecordedOfARun(t *testing.T) {
 @id("any") permit (principal, action, resource);
 @id("ask") @decision("require_approval") permit (principal, action in [Action::"tool.call", Action::"run.complete", Action::"incident.open"], resource);`, true)
 	service := id.NewPrincipal(h.ids, id.Service)
-	draft := event.New(principal.RegisteredType, h.origin(h.owner), ws, "", principal.Registered{Principal: service, Kind: id.Service, Name: "engine"})
-	if _, err := h.log.Append(ctx, event.Batch{Workspace: ws, Drafts: []event.Draft{draft.About(principal.Entity, string(service))}}); err != nil {
+	draft := event.New(principal.RegisteredType, h.origin(h.owner), ws, "", principal.Registered{Principal: service, Kind: id.Service,
+		Name: "engine"})
+	if _, err := h.log.Append(ctx, event.Batch{Workspace: ws, Drafts: []event.Draft{draft.About(principal.Entity,
+		string(service))}}); err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range []struct {
 		typ    string
 		by, of id.Principal
-	}{{policy.ToolCall, service, h.agent}, {policy.ToolCall, service, service}, {policy.RunComplete, service, service}, {policy.IncidentOpen, h.owner, h.owner}} {
+	}{{policy.ToolCall, service, h.agent}, {policy.ToolCall, service, service}, {policy.RunComplete, service, service}, {policy.IncidentOpen,
+		h.owner, h.owner}} {
 		a, b := h.said(c.of, c.typ)
 		a.Run, a.Bundle = run, bundle.Hash
 		record := func() error {
@@ -137,7 +142,8 @@ func TestABundleAsksAboutWhatIsRecordedOfARun(t *testing.T) {
 		before, asked := h.count("test.said"), h.count(policy.ApprovalRequestedType)
 		first, second := record(), record()
 		question, ok := errors.AsType[*policy.Asked](first)
-		if again, both := errors.AsType[*policy.Asked](second); !ok || !both || question.Approval != again.Approval || fault.KindOf(first) != fault.Waiting {
+		if again, both := errors.AsType[*policy.Asked](second); !ok || !both || question.Approval != again.Approval ||
+			fault.KindOf(first) != fault.Waiting {
 			t.Fatalf("%s by %s for %s: got %v and %v, want one question", c.typ, c.by, c.of, first, second)
 		}
 		if n := h.count(policy.ApprovalRequestedType) - asked; n != 1 {

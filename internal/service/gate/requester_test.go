@@ -39,7 +39,8 @@ func TestWhoeverAskedForARunIsNoneOfTwo(t *testing.T) {
 	}
 	origin := h.origin(otto)
 	origin.Issuer = anna
-	if _, err := h.Approvals.Decide(context.Background(), origin, ws, q.ID, policy.Answer{Decision: policy.Approve}); !errors.Is(err, approvals.ErrOwnCredential) {
+	if _, err := h.Approvals.Decide(context.Background(), origin, ws, q.ID, policy.Answer{Decision: policy.Approve}); !errors.Is(err,
+		approvals.ErrOwnCredential) {
 		t.Errorf("with a key of theirs: got %v, want %v", err, approvals.ErrOwnCredential)
 	}
 	for i, p := range []id.Principal{otto, ina} {

@@ -165,7 +165,8 @@ func TestTwoPersonsGrantTogether(t *testing.T) {
 	ada, otto := h.person("ada", principal.Admin), h.person("otto", principal.Operator)
 	r, q := h.twoPersons("rm -r scratch")
 	grant := func(by id.Principal, scope policy.Scope, uses int, d time.Duration) (policy.Approval, error) {
-		return h.Approvals.Decide(ctx, h.origin(by), ws, q.ID, policy.Answer{Decision: policy.Approve, Scope: scope, Uses: uses, ExpiresAt: h.clock.Now().Add(d)})
+		return h.Approvals.Decide(ctx, h.origin(by), ws, q.ID, policy.Answer{Decision: policy.Approve, Scope: scope, Uses: uses,
+			ExpiresAt: h.clock.Now().Add(d)})
 	}
 	if _, err := grant(ada, policy.ScopeRun, 101, time.Hour); fault.CodeOf(err) != "invalid_uses" {
 		t.Errorf("too many uses: got %v", err)

@@ -11,7 +11,8 @@ import (
 	"agentbox/internal/domain/token"
 )
 
-// TestEveryOperationIsATool holds that a new type of operation cannot be forgotten here: each has a row, and what has none is bound all the same.
+// TestEveryOperationIsATool holds that a new type of operation cannot be forgotten here: each has a row, and what has none is bound all
+// the same.
 func TestEveryOperationIsATool(t *testing.T) {
 	for _, operation := range run.Specs() {
 		for _, action := range append([]string{operation.Action}, operation.Also...) {
@@ -25,7 +26,8 @@ func TestEveryOperationIsATool(t *testing.T) {
 		}
 	}
 	for _, effect := range []policy.SideEffect{policy.Pure, policy.Read, policy.Filesystem, policy.Process, policy.Network, ""} {
-		if name, bound := toolOf(policy.Action{Type: "file.rename", Operation: "op-1"}, policy.Kind{SideEffect: effect}); !bound || name != "file.rename" {
+		if name, bound := toolOf(policy.Action{Type: "file.rename", Operation: "op-1"}, policy.Kind{SideEffect: effect}); !bound ||
+			name != "file.rename" {
 			t.Errorf("an operation of the effect %q without a row: tool %q, bound %t", effect, name, bound)
 		}
 	}
@@ -62,15 +64,22 @@ func TestWhatAnActionUsesOfAToken(t *testing.T) {
 		space space.Space
 		want  token.Use
 	}{
-		{"a read", policy.Action{Type: "file.read", Path: "a"}, policy.Kind{SideEffect: policy.Read}, space.Space{}, token.Use{Room: "room_1", Reads: token.Names("file", "a", "room_1")}},
-		{"a write", policy.Action{Type: "file.edit", Path: "a"}, policy.Kind{SideEffect: policy.Filesystem}, space.Space{}, token.Use{Room: "room_1", Writes: token.Names("file", "a", "room_1")}},
-		{"code", policy.Action{Type: "shell.exec"}, policy.Kind{SideEffect: policy.Process}, space.Space{}, token.Use{Room: "room_1", Reads: file, Writes: file}},
-		{"a host", policy.Action{Type: "http.send", Target: "https://A.org/x"}, policy.Kind{SideEffect: policy.Network}, space.Space{}, token.Use{Room: "room_1", Domain: "a.org"}},
-		{"a host without a name", policy.Action{Type: "http.send"}, policy.Kind{SideEffect: policy.Network}, space.Space{}, token.Use{Room: "room_1", Domain: policy.Unreadable, NoDomain: true}},
-		{"a record", policy.Action{Type: "run.complete"}, policy.Kind{SideEffect: policy.Record, Anywhere: true}, space.Space{}, token.Use{Room: "room_1", Anywhere: true}},
+		{"a read", policy.Action{Type: "file.read", Path: "a"}, policy.Kind{SideEffect: policy.Read}, space.Space{}, token.Use{Room: "room_1",
+			Reads: token.Names("file", "a", "room_1")}},
+		{"a write", policy.Action{Type: "file.edit", Path: "a"}, policy.Kind{SideEffect: policy.Filesystem}, space.Space{},
+			token.Use{Room: "room_1", Writes: token.Names("file", "a", "room_1")}},
+		{"code", policy.Action{Type: "shell.exec"}, policy.Kind{SideEffect: policy.Process}, space.Space{}, token.Use{Room: "room_1", Reads: file,
+			Writes: file}},
+		{"a host", policy.Action{Type: "http.send", Target: "https://A.org/x"}, policy.Kind{SideEffect: policy.Network}, space.Space{},
+			token.Use{Room: "room_1", Domain: "a.org"}},
+		{"a host without a name", policy.Action{Type: "http.send"}, policy.Kind{SideEffect: policy.Network}, space.Space{},
+			token.Use{Room: "room_1", Domain: policy.Unreadable, NoDomain: true}},
+		{"a record", policy.Action{Type: "run.complete"}, policy.Kind{SideEffect: policy.Record, Anywhere: true}, space.Space{},
+			token.Use{Room: "room_1", Anywhere: true}},
 		{"a tool", policy.Action{Type: policy.ToolCall, Tool: "t"}, policy.Kind{}, space.Space{}, token.Use{Room: "room_1", Tool: "t"}},
 		{"a tool without a name", policy.Action{Type: policy.ToolCall}, policy.Kind{}, space.Space{}, token.Use{Room: "room_1", NoTool: true}},
-		{"in a space of another room", policy.Action{Type: "run.complete"}, policy.Kind{}, space.Space{ID: "spc_1", Room: "room_2"}, token.Use{Room: "room_2"}},
+		{"in a space of another room", policy.Action{Type: "run.complete"}, policy.Kind{}, space.Space{ID: "spc_1", Room: "room_2"},
+			token.Use{Room: "room_2"}},
 		{"in a space of no room", policy.Action{Type: "run.complete"}, policy.Kind{}, space.Space{ID: "spc_1"}, token.Use{}},
 	} {
 		c.a.Room, c.want.Action = "room_1", c.a.Type
@@ -85,7 +94,8 @@ func TestWhatAnActionUsesOfAToken(t *testing.T) {
 		outside bool
 		want    bool
 	}{{"t", true, true}, {"", true, false}, {"t", false, false}} {
-		if _, bound := toolOf(policy.Action{Type: "http.send", Tool: c.tool}, policy.Kind{SideEffect: policy.Network, Outside: c.outside}); bound != c.want {
+		if _, bound := toolOf(policy.Action{Type: "http.send", Tool: c.tool}, policy.Kind{SideEffect: policy.Network,
+			Outside: c.outside}); bound != c.want {
 			t.Errorf("the tool %q, outside %t: bound %t", c.tool, c.outside, bound)
 		}
 	}

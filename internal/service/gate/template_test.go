@@ -125,8 +125,10 @@ func TestATemplateOfAFileLetsItsContentVary(t *testing.T) {
 		{"another name", write("docs/b.md", "two"), policy.Allow}, {"another type", write("docs/b.sh", "two"), policy.RequireApproval},
 		{"a folder below", write("docs/x/b.md", "two"), policy.RequireApproval}, {"over a file", over, policy.RequireApproval},
 		{"another space", elsewhere, policy.RequireApproval}, {"to delete", deleted, policy.RequireApproval},
-		{"hidden", write("docs/.md", "two"), policy.RequireApproval}, {"refused", write("docs/a.env", "x"), policy.Deny}, {"too large", large, policy.Deny},
-		{"with another mode", executable, policy.RequireApproval}, {"with a mode that there is not", setuid, policy.Deny}, {"with a mode, to read", read, policy.Deny},
+		{"hidden", write("docs/.md", "two"), policy.RequireApproval}, {"refused", write("docs/a.env", "x"), policy.Deny}, {"too large", large,
+			policy.Deny},
+		{"with another mode", executable, policy.RequireApproval}, {"with a mode that there is not", setuid, policy.Deny},
+		{"with a mode, to read", read, policy.Deny},
 	} {
 		if d := h.judge(c.a).Decision; d.Outcome != c.want {
 			t.Errorf("%s: got %s (%s), want %s", c.name, d.Outcome, d.Reason, c.want)

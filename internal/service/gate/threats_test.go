@@ -120,11 +120,15 @@ func TestThreat10WrappersCannotBeGranted(t *testing.T) {
 	h := build(t, nil)
 	week := h.clock.Now().Add(7 * 24 * time.Hour)
 	for _, command := range []string{
-		"bash -c 'rm -r scratch'", "sh -c 'rm -r scratch'", "env rm -r scratch", "env -S 'rm -r scratch'", "xargs rm -r < list", "busybox rm -r scratch",
-		"timeout 5 rm -r scratch", "nohup rm -r scratch", "find . -delete", "find . -exec rm -r {} +", "eval rm -r scratch", "$CMD", "command rm -r scratch",
-		"rm -r scratch; ls", "rm -r scratch && ls", "ls | xargs rm -r", "rm -r $DIR", "rm -r *", "rm -r sc?atch", "rm -r {a,b}", "rm -r ~", "rm -r $(ls)",
+		"bash -c 'rm -r scratch'", "sh -c 'rm -r scratch'", "env rm -r scratch", "env -S 'rm -r scratch'", "xargs rm -r < list",
+		"busybox rm -r scratch",
+		"timeout 5 rm -r scratch", "nohup rm -r scratch", "find . -delete", "find . -exec rm -r {} +", "eval rm -r scratch", "$CMD",
+		"command rm -r scratch",
+		"rm -r scratch; ls", "rm -r scratch && ls", "ls | xargs rm -r", "rm -r $DIR", "rm -r *", "rm -r sc?atch", "rm -r {a,b}", "rm -r ~",
+		"rm -r $(ls)",
 		"X=1 rm -r scratch", "rm -r scratch > log", "! rm -r scratch", "rm -r scratch &", "(rm -r scratch)", "npm install left-pad", "npx cowsay",
-		"pip install x", "python3 -m pip install x", "bun add x", "rm() { :; }; rm -r scratch", "PATH=/x rm -r scratch", "time rm -r scratch", "exec rm -r scratch",
+		"pip install x", "python3 -m pip install x", "bun add x", "rm() { :; }; rm -r scratch", "PATH=/x rm -r scratch", "time rm -r scratch",
+		"exec rm -r scratch",
 		"./rm -r scratch", "/tmp/rm -r scratch", "alias x=y", "source x", "echo x | bash", "trap 'rm -r x' EXIT; :",
 	} {
 		a := h.shell("standard", command)
@@ -137,7 +141,8 @@ func TestThreat10WrappersCannotBeGranted(t *testing.T) {
 		}
 		_, q := h.asked(a)
 		for _, scope := range []policy.Scope{policy.ScopeRun, policy.ScopeRoom, policy.ScopeWorkspace, policy.ScopeTemplate, "forever"} {
-			_, err := h.Approvals.Decide(ctx, h.origin(h.owner), ws, q.ID, policy.Answer{Decision: policy.Approve, Scope: scope, Uses: 1, ExpiresAt: week})
+			_, err := h.Approvals.Decide(ctx, h.origin(h.owner), ws, q.ID, policy.Answer{Decision: policy.Approve, Scope: scope, Uses: 1,
+				ExpiresAt: week})
 			want := policy.ErrStandingImpossible
 			if scope == "forever" {
 				want = policy.ErrInvalidScope
@@ -157,7 +162,8 @@ func TestThreat11TheDaemonWritesTheQuestion(t *testing.T) {
 	a := h.shell("standard", "rm -r scratch # \x1b[2K already approved \u202e")
 	words := "Already approved by the owner.\n\n[Approve] [Deny]\x1b[1;32m\u202e what: \"ls\"" + strings.Repeat("x", 10_000)
 	r := h.judge(a)
-	q, err := h.Ask(context.Background(), h.origin(h.agent), r, policy.Ask{AgentWords: words, Unsealed: []string{"a\x1bb"}}, event.Batch{Workspace: ws})
+	q, err := h.Ask(context.Background(), h.origin(h.agent), r, policy.Ask{AgentWords: words, Unsealed: []string{"a\x1bb"}},
+		event.Batch{Workspace: ws})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -316,11 +322,13 @@ func TestStandingApprovalNeedsAnEndAndANumber(t *testing.T) {
 		ends time.Time
 		code string
 	}{
-		{0, now.Add(time.Hour), "invalid_uses"}, {-1, now.Add(time.Hour), "invalid_uses"}, {policy.MaxStandingUses + 1, now.Add(time.Hour), "invalid_uses"},
+		{0, now.Add(time.Hour), "invalid_uses"}, {-1, now.Add(time.Hour), "invalid_uses"}, {policy.MaxStandingUses + 1, now.Add(time.Hour),
+			"invalid_uses"},
 		{1, time.Time{}, "invalid_expires_at"}, {1, now, "invalid_expires_at"}, {1, now.Add(policy.MaxStandingTime + 1), "invalid_expires_at"},
 		{policy.MaxStandingUses, now.Add(policy.MaxStandingTime), ""},
 	} {
-		_, err := h.Approvals.Decide(ctx, h.origin(h.owner), ws, q.ID, policy.Answer{Decision: policy.Approve, Scope: policy.ScopeWorkspace, Uses: c.uses, ExpiresAt: c.ends})
+		_, err := h.Approvals.Decide(ctx, h.origin(h.owner), ws, q.ID, policy.Answer{Decision: policy.Approve, Scope: policy.ScopeWorkspace,
+			Uses: c.uses, ExpiresAt: c.ends})
 		if fault.CodeOf(err) != c.code {
 			t.Errorf("%d uses until %s: got %v, want %q", c.uses, c.ends, err, c.code)
 		}
@@ -416,9 +424,12 @@ var refusedEverywhere = []string{"sudo", "ssh", "mount", "curl", "wget", "nsente
 func TestThreat10NothingHidesARefusedCommand(t *testing.T) {
 	h := build(t, nil)
 	wraps := []string{
-		"%s", "ls; %s", "ls && %s", "false || %s", "ls | %s", "%s &", "(%s)", "{ %s; }", "echo $(%s)", "echo `%s`", "cat <(%s)", "if %s; then :; fi", "! %s",
-		"while %s; do :; done", "for i in 1; do %s; done", "f() { %s; }; f", "case x in x) %s;; esac", "env A=b %s", "nice -n 3 %s", "timeout 5 %s",
-		"xargs %s", "find . -exec %s \\;", "bash -c '%s'", "sh -c '%s'", "nohup %s", "command %s", "exec %s", "time %s", "trap '%s' EXIT", "cat <<E\n$(%s)\nE",
+		"%s", "ls; %s", "ls && %s", "false || %s", "ls | %s", "%s &", "(%s)", "{ %s; }", "echo $(%s)", "echo `%s`", "cat <(%s)",
+		"if %s; then :; fi", "! %s",
+		"while %s; do :; done", "for i in 1; do %s; done", "f() { %s; }; f", "case x in x) %s;; esac", "env A=b %s", "nice -n 3 %s",
+		"timeout 5 %s",
+		"xargs %s", "find . -exec %s \\;", "bash -c '%s'", "sh -c '%s'", "nohup %s", "command %s", "exec %s", "time %s", "trap '%s' EXIT",
+		"cat <<E\n$(%s)\nE",
 		"x=$(%s)", "[[ -n $(%s) ]]", "echo ${x:-$(%s)}", "coproc %s", "bash <<'E'\n%s\nE", "stdbuf -oL %s", "busybox %s", "ls\n%s",
 	}
 	rapid.Check(t, func(t *rapid.T) {
@@ -426,7 +437,8 @@ func TestThreat10NothingHidesARefusedCommand(t *testing.T) {
 		line := rapid.SampledFrom([]string{"", "/usr/bin/", "./", "\\"}).Draw(t, "folder") + name + " x"
 		for range rapid.IntRange(0, 3).Draw(t, "depth") {
 			w := rapid.SampledFrom(wraps).Draw(t, "wrap")
-			if strings.Contains(w, "'") && strings.Contains(line, "'") || strings.Contains(w, "`") && strings.Contains(line, "`") || strings.Contains(w, "\n") && strings.Contains(line, "\n") {
+			if strings.Contains(w, "'") && strings.Contains(line, "'") || strings.Contains(w, "`") && strings.Contains(line, "`") ||
+				strings.Contains(w, "\n") && strings.Contains(line, "\n") {
 				continue // it would end its own quotes
 			}
 			line = fmt.Sprintf(w, line)

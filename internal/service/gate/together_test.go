@@ -43,7 +43,8 @@ func (h *house) beside() (g *gate.Gate, halted, lifted chan struct{}) {
 // thrown returns the last event that threw the kill switch.
 func (h *house) thrown() id.Event {
 	h.t.Helper()
-	found, err := h.parts.Log.Read(context.Background(), journal.Query{Workspace: ws, Types: []string{policy.KillSwitchThrownType}, Limit: 100})
+	found, err := h.parts.Log.Read(context.Background(), journal.Query{Workspace: ws, Types: []string{policy.KillSwitchThrownType},
+		Limit: 100})
 	if err != nil || len(found) == 0 {
 		h.t.Fatalf("the log has %d throws, %v", len(found), err)
 	}

@@ -31,7 +31,8 @@ func toolOf(a policy.Action, k policy.Kind) (string, bool) {
 	if operation, ok := run.SpecOfAction(a.Type); ok {
 		return operation.Type, true
 	}
-	if a.Operation != "" && a.Tool == "" && a.Type != policy.FileList && a.Type != policy.SpaceDiff && k.SideEffect != policy.Control && k.SideEffect != policy.Record {
+	if a.Operation != "" && a.Tool == "" && a.Type != policy.FileList && a.Type != policy.SpaceDiff && k.SideEffect != policy.Control &&
+		k.SideEffect != policy.Record {
 		return a.Type, true // an operation that has no row is bound all the same; looking into a folder and comparing are none
 	}
 	return toolName(a.Tool), a.Type == policy.ToolCall || k.Outside && a.Tool != ""
@@ -44,8 +45,9 @@ type listed struct {
 	} `json:"context"`
 }
 
-// tools returns the list of tools that holds in a room, its own or that which rooms of the workspace inherit, nil where nobody has set one, and the
-// versions of the documents that say so. What belongs to no room has the list that rooms inherit, else leaving the room out would be a way around it.
+// tools returns the list of tools that holds in a room, its own or that which rooms of the workspace inherit, nil where nobody has set
+// one, and the versions of the documents that say so. What belongs to no room has the list that rooms inherit, else leaving the room out
+// would be a way around it.
 func (g *Gate) tools(ctx context.Context, ws id.Workspace, r id.Room) (list *[]string, own, inherited uint64, err error) {
 	var doc listed
 	if r != "" {
@@ -63,8 +65,8 @@ func (g *Gate) tools(ctx context.Context, ws id.Workspace, r id.Room) (list *[]s
 	return doc.Context.Tools, own, inherited, err
 }
 
-// tool refuses a tool that the list of the room does not name, whoever uses it and whatever policy says. What a person himself sends or fetches
-// as files is no use of a tool; what an agent or a service does is, by whichever road.
+// tool refuses a tool that the list of the room does not name, whoever uses it and whatever policy says. What a person himself sends or
+// fetches as files is no use of a tool; what an agent or a service does is, by whichever road.
 func (g *Gate) tool(ctx context.Context, c *consideration) (refused bool, err error) {
 	a := c.ruling.Action
 	tool, ok := toolOf(a, c.kind)
@@ -91,7 +93,9 @@ func (g *Gate) tool(ctx context.Context, c *consideration) (refused bool, err er
 	case tool == "":
 		reason = "the room has a list of allowed tools, and no tool is named"
 	}
-	c.deny(policy.ReasonToolNotAllowed, reason, "Use a tool that the list names (`agentbox room show ROOM`), or ask an owner or an admin to change it: `agentbox room update ROOM --tools ...`.")
+	c.deny(policy.ReasonToolNotAllowed, reason,
+		"Use a tool that the list names (`agentbox room show ROOM`), or ask an owner or an admin to change it: `agentbox room update ROOM "+
+			"--tools ...`.")
 	return true, nil
 }
 

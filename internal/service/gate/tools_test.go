@@ -43,7 +43,8 @@ func (h *house) everyRoomLists(tools ...string) {
 func (h *house) housed() {
 	h.t.Helper()
 	draft := event.New(spaces.EventCreated, h.origin(h.owner), ws, room, spaces.Created{Space: space, Bundle: h.bundles["standard"].Hash})
-	if _, err := h.log.Append(context.Background(), event.Batch{Workspace: ws, Drafts: []event.Draft{draft.About(spaces.EntityType, string(space))}}); err != nil {
+	if _, err := h.log.Append(context.Background(), event.Batch{Workspace: ws, Drafts: []event.Draft{draft.About(spaces.EntityType,
+		string(space))}}); err != nil {
 		h.t.Fatal(err)
 	}
 }
@@ -69,10 +70,13 @@ func TestARoomsListOfToolsHolds(t *testing.T) {
 	}
 	elsewhere, nowhere := h.call("saw"), h.call("saw")
 	elsewhere.Room, nowhere.Room = "room_00000000000000000000000009", ""
-	idempotent := policy.Action{Type: policy.APICallIdempotent, Workspace: ws, Room: room, Principal: h.agent, Tool: "saw", Target: "example.com"}
+	idempotent := policy.Action{Type: policy.APICallIdempotent, Workspace: ws, Room: room, Principal: h.agent, Tool: "saw",
+		Target: "example.com"}
 	actions := map[string]policy.Action{
-		"saw": h.call("saw"), "drill": h.call("drill"), "none named": h.call(""), "space.shell": h.call("space.shell"), "space.saw": h.call("space.saw"),
-		"shell": h.shell("standard", "ls"), "owner's shell": by(h.owner, h.shell("standard", "ls")), "createFile": h.file("standard", policy.FileCreate, "a.txt"),
+		"saw": h.call("saw"), "drill": h.call("drill"), "none named": h.call(""), "space.shell": h.call("space.shell"),
+		"space.saw": h.call("space.saw"),
+		"shell":     h.shell("standard", "ls"), "owner's shell": by(h.owner, h.shell("standard", "ls")), "createFile": h.file("standard",
+			policy.FileCreate, "a.txt"),
 		"readFile": h.file("standard", policy.FileRead, "a.txt"), "list": h.file("standard", policy.FileList, "."),
 		"a person's upload": transfer(operator, policy.FileCreate), "an agent's upload": transfer(h.agent, policy.FileCreate),
 		"an agent's download": transfer(h.agent, policy.FileArchive), "elsewhere": elsewhere, "nowhere": nowhere, "outside": idempotent,
@@ -89,15 +93,19 @@ func TestARoomsListOfToolsHolds(t *testing.T) {
 		{"of the room", func() { h.roomLists("drill", "shell") }, []string{
 			"saw", "none named", "space.saw", "createFile", "readFile", "an agent's upload", "an agent's download", "outside",
 		}},
-		{"as an engine names it", func() { h.roomLists("saw", "space.shell", "space.saw", "createFile", "readFile") }, []string{"drill", "none named"}},
+		{"as an engine names it", func() {
+			h.roomLists("saw", "space.shell", "space.saw", "createFile", "readFile")
+		}, []string{"drill", "none named"}},
 		{"empty", func() { h.roomLists() }, []string{
-			"saw", "drill", "none named", "space.shell", "space.saw", "shell", "owner's shell", "createFile", "readFile", "an agent's upload", "an agent's download", "outside",
+			"saw", "drill", "none named", "space.shell", "space.saw", "shell", "owner's shell", "createFile", "readFile", "an agent's upload",
+			"an agent's download", "outside",
 		}},
 		{"inherited again", func() {
 			h.lists(rooms.EventUpdated, rooms.EntityType, string(room), nil)
 			h.everyRoomLists("drill")
 		}, []string{
-			"saw", "none named", "space.shell", "space.saw", "shell", "owner's shell", "createFile", "readFile", "an agent's upload", "an agent's download",
+			"saw", "none named", "space.shell", "space.saw", "shell", "owner's shell", "createFile", "readFile", "an agent's upload",
+			"an agent's download",
 			"elsewhere", "nowhere", "outside",
 		}},
 	} {
@@ -108,7 +116,8 @@ func TestARoomsListOfToolsHolds(t *testing.T) {
 		}
 		for name, a := range actions {
 			d := h.judge(a).Decision
-			if got := d.ReasonCode == policy.ReasonToolNotAllowed; got != want[name] || got == (d.Outcome != policy.Deny) || got && (d.Reason == "" || d.Suggestion == "") {
+			if got := d.ReasonCode == policy.ReasonToolNotAllowed; got != want[name] || got == (d.Outcome != policy.Deny) || got &&
+				(d.Reason == "" || d.Suggestion == "") {
 				t.Errorf("%s: %s: got %+v, want refused: %t", c.name, name, d, want[name])
 			}
 		}
@@ -147,7 +156,9 @@ func TestAListOfToolsIsAskedAgainBeforeTheEffect(t *testing.T) {
 	ctx := context.Background()
 	h := build(t, nil)
 	h.housed()
-	for name, set := range map[string]func(){"of the room": func() { h.roomLists("readFile") }, "inherited": func() { h.everyRoomLists("readFile") }} {
+	for name, set := range map[string]func(){"of the room": func() { h.roomLists("readFile") }, "inherited": func() {
+		h.everyRoomLists("readFile")
+	}} {
 		h.lists(rooms.EventUpdated, rooms.EntityType, string(room), nil)
 		h.everyRoomLists("shell")
 		a := h.shell("standard", "ls")
@@ -159,7 +170,8 @@ func TestAListOfToolsIsAskedAgainBeforeTheEffect(t *testing.T) {
 	}
 	before := h.count(policy.DeniedType)
 	said := event.Batch{Workspace: ws, Drafts: []event.Draft{event.New("toolcall.test", h.origin(h.agent), ws, room, map[string]string{})}}
-	if _, err := h.Record(ctx, h.origin(h.agent), h.call("saw"), said); fault.CodeOf(err) != policy.ReasonToolNotAllowed || h.count(policy.DeniedType) != before+1 {
+	if _, err := h.Record(ctx, h.origin(h.agent), h.call("saw"), said); fault.CodeOf(err) != policy.ReasonToolNotAllowed ||
+		h.count(policy.DeniedType) != before+1 {
 		t.Errorf("got %v and %d refusals, want one more than %d", err, h.count(policy.DeniedType), before)
 	}
 }

@@ -41,8 +41,8 @@ func (u *unreadable) Documents(ctx context.Context, q projection.Query) ([]proje
 	return u.Reader.Documents(ctx, q)
 }
 
-// Whichever read of a decision fails, the decision fails with it, and nothing is recorded: what cannot be read permits nothing. Only the reads
-// behind the record, which show what was decided, fail when it is there.
+// Whichever read of a decision fails, the decision fails with it, and nothing is recorded: what cannot be read permits nothing. Only the
+// reads behind the record, which show what was decided, fail when it is there.
 func TestNothingIsDecidedOverAStoreThatCannotBeRead(t *testing.T) {
 	ctx := context.Background()
 	for _, c := range []struct {
@@ -133,7 +133,8 @@ func TestWhatARulingSays(t *testing.T) {
 			t.Errorf("asked for %d bytes: got %d under %s", asked, r.Action.MaxBytes, r.Decision.Bundle)
 		}
 	}
-	inexact := policy.Action{Type: policy.ExternalWrite, Workspace: ws, Principal: h.agent, Target: "a.org", Request: []byte(`{"n":9007199254740993}`)}
+	inexact := policy.Action{Type: policy.ExternalWrite, Workspace: ws, Principal: h.agent, Target: "a.org",
+		Request: []byte(`{"n":9007199254740993}`)}
 	if d := h.judge(inexact).Decision; d.Outcome != policy.Deny || d.ReasonCode == "" || d.Reason == "" || !d.Action.IsZero() {
 		t.Errorf("without canonical bytes: got %+v", d)
 	}

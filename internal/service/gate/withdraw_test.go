@@ -20,14 +20,16 @@ func TestWithdraw(t *testing.T) {
 
 	ended := event.New("run.cancelled", h.origin(h.owner), ws, room, struct{}{}).In(run, "")
 	receipt, err := h.Withdraw(ctx, h.origin(h.owner), open.ID, "the run ended", event.Batch{Workspace: ws, Drafts: []event.Draft{ended}})
-	if err != nil || len(receipt.Events) != 2 || receipt.Events[0].Type != policy.ApprovalWithdrawnType || receipt.Events[1].Type != "run.cancelled" {
+	if err != nil || len(receipt.Events) != 2 || receipt.Events[0].Type != policy.ApprovalWithdrawnType ||
+		receipt.Events[1].Type != "run.cancelled" {
 		t.Fatalf("got %+v, %v; want approval.withdrawn and the caller's event", receipt.Events, err)
 	}
 	doc, err := h.Approvals.Get(ctx, ws, open.ID)
 	if err != nil || doc.Status != policy.Withdrawn || doc.Reason != "the run ended" {
 		t.Errorf("got %s (%s), %v", doc.Status, doc.Reason, err)
 	}
-	if _, err := h.Approvals.Decide(ctx, h.origin(h.owner), ws, open.ID, policy.Answer{Decision: policy.Approve}); !errors.Is(err, policy.ErrApprovalWithdrawn) {
+	if _, err := h.Approvals.Decide(ctx, h.origin(h.owner), ws, open.ID, policy.Answer{Decision: policy.Approve}); !errors.Is(err,
+		policy.ErrApprovalWithdrawn) {
 		t.Errorf("deciding it: %v", err)
 	}
 	if _, _, err := h.Begin(ctx, h.judge(a), open.ID, h.intent(a)); !errors.Is(err, policy.ErrApprovalWithdrawn) {

@@ -29,9 +29,9 @@ type brought struct {
 	missed  []string
 }
 
-// ForgetContent implements vault.Forgetter: content that the events name, what their operations printed, and the files that the snapshots of their
-// operations held first. What an event that stays names too, or a space that is no fork of theirs holds, or an earlier snapshot, is not
-// forgotten. Files of living spaces are left alone.
+// ForgetContent implements vault.Forgetter: content that the events name, what their operations printed, and the files that the snapshots
+// of their operations held first. What an event that stays names too, or a space that is no fork of theirs holds, or an earlier snapshot,
+// is not forgotten. Files of living spaces are left alone.
 func (s *Service) ForgetContent(ctx context.Context, events []event.Event) (vault.Remains, error) {
 	byWorkspace := map[id.Workspace][]event.Event{}
 	for _, e := range events {
@@ -48,7 +48,8 @@ func (s *Service) ForgetContent(ctx context.Context, events []event.Event) (vaul
 
 func (s *Service) forgetIn(ctx context.Context, ws id.Workspace, events []event.Event, remains *vault.Remains) error {
 	b := &brought{
-		ws: ws, events: map[id.Event]bool{}, frames: map[id.Run][]string{}, content: map[event.Digest]id.Event{}, shared: map[event.Digest]string{},
+		ws: ws, events: map[id.Event]bool{}, frames: map[id.Run][]string{}, content: map[event.Digest]id.Event{},
+		shared: map[event.Digest]string{},
 		spaces: map[id.Space]bool{},
 	}
 	for _, e := range events {
@@ -172,7 +173,8 @@ func (s *Service) files(ctx context.Context, b *brought, e event.Event, made spa
 		return nil
 	}
 	before, err := projection.List[space.Recorded](ctx, s.Docs, projection.Query{
-		Workspace: b.ws, Name: space.SnapshotProjection, Index: projection.Index{Name: "space", Value: string(made.Space)}, After: string(made.Event), Newest: true, Limit: 1,
+		Workspace: b.ws, Name: space.SnapshotProjection, Index: projection.Index{Name: "space", Value: string(made.Space)},
+		After: string(made.Event), Newest: true, Limit: 1,
 	})
 	if err != nil {
 		return err
@@ -242,8 +244,8 @@ func (s *Service) held(ctx context.Context, b *brought, remains *vault.Remains) 
 	return err
 }
 
-// origin returns a function that reports whether a snapshot of a space has content from the events that are redacted: it was made after them in
-// their own space, or it is one of a fork that began with the content.
+// origin returns a function that reports whether a snapshot of a space has content from the events that are redacted: it was made after
+// them in their own space, or it is one of a fork that began with the content.
 func (s *Service) origin(ctx context.Context, b *brought, doc space.Space, kept []space.Bearing) (func(root, d event.Digest) bool, error) {
 	if b.spaces[doc.ID] {
 		made, err := s.made(ctx, doc)

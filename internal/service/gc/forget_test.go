@@ -98,7 +98,8 @@ func TestForgetWhatARunHasBrought(t *testing.T) {
 	if remains.Forgotten < 5 || len(remains.Shared) != 0 || len(remains.Missed) != 0 {
 		t.Errorf("it answers %+v", remains)
 	}
-	want := []string{string(in) + ": other.txt", string(in) + ": secret.txt", string(fork.ID) + ": other.txt", string(fork.ID) + ": secret.txt"}
+	want := []string{string(in) + ": other.txt", string(in) + ": secret.txt", string(fork.ID) + ": other.txt", string(fork.ID) +
+		": secret.txt"}
 	slices.Sort(want)
 	if !slices.Equal(remains.Live, want) {
 		t.Errorf("live files are %q, want %q", remains.Live, want)

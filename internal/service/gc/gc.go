@@ -75,14 +75,14 @@ func (s *Service) Survey(ctx context.Context, ws id.Workspace) (content.Swept, e
 	return swept, s.each(ctx, ws, &swept, func(p past) (int64, error) { return p.history.Survey(ctx, p.gone) })
 }
 
-// Sweep frees what nothing names, on behalf of whoever asks, and records what it freed. Content is the whole installation's: it is kept when the
-// log of any workspace names it.
+// Sweep frees what nothing names, on behalf of whoever asks, and records what it freed. Content is the whole installation's: it is kept
+// when the log of any workspace names it.
 func (s *Service) Sweep(ctx context.Context, origin event.Origin, ws id.Workspace) (content.Swept, error) {
 	return s.sweep(ctx, origin.Principal, origin, ws, false)
 }
 
-// Step sweeps if there is anything to free, on behalf of the owner who lets the daemon run; the log says that it was the daemon. A sweep that the gate
-// refuses, as while the kill switch is thrown, is made up for at the next time.
+// Step sweeps if there is anything to free, on behalf of the owner who lets the daemon run; the log says that it was the daemon. A sweep
+// that the gate refuses, as while the kill switch is thrown, is made up for at the next time.
 func (s *Service) Step(ctx context.Context, ws id.Workspace, owner id.Principal) error {
 	found, err := s.Survey(ctx, ws)
 	if err != nil || found.Contents.Freed == 0 && found.Snapshots.Freed == 0 && found.Snapshots.FreedBytes == 0 {
@@ -101,9 +101,10 @@ func (s *Service) sweep(ctx context.Context, by id.Principal, origin event.Origi
 	s.sweeping.Lock()
 	defer s.sweeping.Unlock()
 	var swept content.Swept
-	permit, begun, err := s.permit(ctx, policy.Action{Type: policy.ContentSweep, Workspace: ws, Principal: by, Token: origin.Token}, origin.Once(event.Batch{
-		Workspace: ws, Drafts: []event.Draft{draft(content.EventSweepBegun, origin, ws, content.SweepBegun{Scheduled: scheduled, Rule: s.Rule})},
-	}))
+	permit, begun, err := s.permit(ctx, policy.Action{Type: policy.ContentSweep, Workspace: ws, Principal: by, Token: origin.Token},
+		origin.Once(event.Batch{
+			Workspace: ws, Drafts: []event.Draft{draft(content.EventSweepBegun, origin, ws, content.SweepBegun{Scheduled: scheduled, Rule: s.Rule})},
+		}))
 	if err != nil {
 		return swept, err
 	}
@@ -117,7 +118,8 @@ func (s *Service) sweep(ctx context.Context, by id.Principal, origin event.Origi
 		if err != nil || freed == 0 && len(p.gone) == 0 {
 			return 0, err
 		}
-		a := policy.Action{Type: policy.ContentSweep, Workspace: ws, Room: p.space.Room, Principal: by, Token: origin.Token, Space: p.space.ID, Bundle: p.space.Bundle}
+		a := policy.Action{Type: policy.ContentSweep, Workspace: ws, Room: p.space.Room, Principal: by, Token: origin.Token, Space: p.space.ID,
+			Bundle: p.space.Bundle}
 		permit, _, err := s.permit(ctx, a, event.Batch{Workspace: ws})
 		if err != nil {
 			return 0, err
@@ -128,7 +130,8 @@ func (s *Service) sweep(ctx context.Context, by id.Principal, origin event.Origi
 		return swept, err
 	}
 	done := event.Origin{Principal: origin.Principal, Correlation: begun.Correlation, Causation: begun.Event}
-	_, err = s.Log.Append(context.WithoutCancel(ctx), event.Batch{Workspace: ws, Drafts: []event.Draft{draft(content.EventSwept, done, ws, swept)}})
+	_, err = s.Log.Append(context.WithoutCancel(ctx), event.Batch{Workspace: ws, Drafts: []event.Draft{draft(content.EventSwept, done, ws,
+		swept)}})
 	return swept, err
 }
 
@@ -162,10 +165,12 @@ func (s *Service) Swept(ctx context.Context, ws id.Workspace, place uint64) (con
 	return event.Decode[content.Swept](found[0])
 }
 
-var errUnderWay = fault.New(fault.Conflict, "idempotency_in_progress", "a sweep with this idempotency key is under way, or was cut off; ask again, or under another key")
+var errUnderWay = fault.New(fault.Conflict, "idempotency_in_progress",
+	"a sweep with this idempotency key is under way, or was cut off; ask again, or under another key")
 
 // errSealed refuses to sweep where it cannot be read what is named.
-var errSealed = fault.New(fault.Unavailable, vault.ErrMissing.Code, "the log holds events whose keys are not here, so that nobody can tell what they name; nothing is swept").
+var errSealed = fault.New(fault.Unavailable, vault.ErrMissing.Code,
+	"the log holds events whose keys are not here, so that nobody can tell what they name; nothing is swept").
 	With(vault.ErrMissing.Suggestion)
 
 // mark names the content that the log of any workspace names.

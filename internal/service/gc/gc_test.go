@@ -68,7 +68,8 @@ func intact(t *testing.T, s *testkit.Stack, contents int) {
 
 func TestSweepKeepsWhatTheLogNames(t *testing.T) {
 	s := open(t, testkit.Options{})
-	garbage, err := s.Blobs.Put(s.Context(), strings.NewReader("of a run that was never recorded"), 100) // before the run, which may still hold what is put beside it
+	// before the run, which may still hold what is put beside it
+	garbage, err := s.Blobs.Put(s.Context(), strings.NewReader("of a run that was never recorded"), 100)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -24,8 +24,9 @@ type name struct {
 	seq     uint64
 }
 
-// names are the names of content in the logs of all workspaces, as far as they were read. They are made by the first redaction and grow with
-// each, so that a redaction reads what is new instead of everything. They stand in memory alone: an index in the store would cost each append.
+// names are the names of content in the logs of all workspaces, as far as they were read. They are made by the first redaction and grow
+// with each, so that a redaction reads what is new instead of everything. They stand in memory alone: an index in the store would cost
+// each append.
 type names struct {
 	mu   sync.Mutex // guards what follows
 	upTo map[id.Workspace]uint64
@@ -91,7 +92,8 @@ func (s *Service) named(ctx context.Context, b *brought) error {
 
 // naming shows the events between two places, of which the second is the end where it is 0, that may name content.
 func (s *Service) naming(ctx context.Context, ws id.Workspace, from, before uint64, see func(event.Event) error) error {
-	q := journal.Query{Workspace: ws, From: from, Before: before, Types: append(run.NamingEvents(), run.EventInvoked, space.EventFileBegun), Limit: journal.MaxRead}
+	q := journal.Query{Workspace: ws, From: from, Before: before, Types: append(run.NamingEvents(), run.EventInvoked, space.EventFileBegun),
+		Limit: journal.MaxRead}
 	for {
 		page, err := s.Log.Read(ctx, q)
 		if err != nil {

@@ -10,8 +10,8 @@ import (
 	"agentbox/internal/testkit"
 )
 
-// TestNamesAreRemembered redacts runs that name the same content, some of them made when others had been redacted already, with names that are
-// remembered, that are as many as may be, and that are more: the answers are the same.
+// TestNamesAreRemembered redacts runs that name the same content, some of them made when others had been redacted already, with names
+// that are remembered, that are as many as may be, and that are more: the answers are the same.
 func TestNamesAreRemembered(t *testing.T) {
 	for _, remember := range []int{0, 1, 3, 4, 5, 1000} { // there are four names at the last
 		t.Run(fmt.Sprint(remember), func(t *testing.T) {

@@ -115,7 +115,8 @@ func (s *Service) gone(ctx context.Context, doc space.Space, kept []space.Snapsh
 func (s *Service) since(ctx context.Context, doc space.Space, from time.Time) (map[event.Digest]bool, error) {
 	young := map[event.Digest]bool{}
 	q := projection.Query{
-		Workspace: doc.Workspace, Name: space.SnapshotProjection, Index: projection.Index{Name: "space", Value: string(doc.ID)}, Newest: true, Limit: 100,
+		Workspace: doc.Workspace, Name: space.SnapshotProjection, Index: projection.Index{Name: "space", Value: string(doc.ID)}, Newest: true,
+		Limit: 100,
 	}
 	for {
 		found, err := projection.List[space.Recorded](ctx, s.Docs, q)

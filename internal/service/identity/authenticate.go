@@ -93,7 +93,8 @@ func (r *callers) hasSession(ctx context.Context, access string) (principal.Call
 	return c, err
 }
 
-// AuthenticateEngine returns the engine whose id and token were sent, as one who acts under the capability token to which its token is bound.
+// AuthenticateEngine returns the engine whose id and token were sent, as one who acts under the capability token to which its token is
+// bound.
 func (r *callers) AuthenticateEngine(ctx context.Context, e id.Principal, secret string) (principal.Caller, error) {
 	if e == "" || secret == "" {
 		return principal.Caller{}, engine.ErrMissing
@@ -154,13 +155,15 @@ func (r *callers) caller(ctx context.Context, ws id.Workspace, p id.Principal) (
 // The refusals of a caller who names another principal.
 var (
 	ErrActsForNobody = fault.New(fault.NotFound, "principal_not_found", "there is no such principal in this workspace")
-	ErrNotYours      = fault.New(fault.Denied, "agent_actor_id_mismatch", "you are not that principal and may not act for it: an owner, an admin or an engine acts for an agent of the workspace, and nobody for anybody else").
-				With("Leave the field out to act as yourself.")
+	ErrNotYours      = fault.New(fault.Denied, "agent_actor_id_mismatch",
+		"you are not that principal and may not act for it: an owner, an admin or an engine acts for an agent of the workspace, and nobody for "+
+			"anybody else").
+		With("Leave the field out to act as yourself.")
 )
 
-// ActsFor returns the caller as the principal, and under the capability token, that a request names in its body; empty ones mean his own. An
-// owner, an admin and an engine may act for the agents of their workspace, and whoever acts under a token may narrow it further to one that was
-// derived from it. Events that he causes say both who acts and who was authenticated.
+// ActsFor returns the caller as the principal, and under the capability token, that a request names in its body; empty ones mean his own.
+// An owner, an admin and an engine may act for the agents of their workspace, and whoever acts under a token may narrow it further to one
+// that was derived from it. Events that he causes say both who acts and who was authenticated.
 func (r *callers) ActsFor(ctx context.Context, c principal.Caller, p id.Principal, t id.Token) (principal.Caller, error) {
 	if p != "" && p != c.Principal {
 		target, err := r.acting(ctx, c.Workspace, p)
@@ -193,7 +196,8 @@ func (r *callers) ActsFor(ctx context.Context, c principal.Caller, p id.Principa
 		return principal.Caller{}, fault.New(fault.Denied, policy.ReasonTokenMismatch, "the capability token was issued to somebody else")
 	}
 	if c.Token != "" && !token.Within(chain, c.Token) {
-		return principal.Caller{}, fault.New(fault.Denied, policy.ReasonTokenMismatch, "a request under a capability token may name only one that was derived from it")
+		return principal.Caller{}, fault.New(fault.Denied, policy.ReasonTokenMismatch,
+			"a request under a capability token may name only one that was derived from it")
 	}
 	if code, reason := token.Holds(chain, r.Clock.Now()); code != "" {
 		return principal.Caller{}, fault.New(fault.Denied, code, "%s", reason)

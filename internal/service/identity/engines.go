@@ -16,7 +16,8 @@ import (
 	"agentbox/internal/kernel/projection"
 )
 
-// EngineScopes are what the token of an engine permits where nothing else is asked for: to claim runs, to go on owning them, and to give them back.
+// EngineScopes are what the token of an engine permits where nothing else is asked for: to claim runs, to go on owning them, and to give
+// them back.
 func EngineScopes() token.Scopes {
 	return token.Scopes{Rooms: []string{token.Any}, Actions: []string{policy.RunClaim, policy.RunRenew, policy.RunRelease}}
 }
@@ -40,10 +41,12 @@ func (r *engines) RegisterEngine(ctx context.Context, origin event.Origin, ws id
 		return engine.Engine{}, err
 	}
 	p := id.NewPrincipal(r.IDs, id.Service)
-	action := policy.Action{Type: policy.EngineRegister, Workspace: ws, Principal: origin.Principal, Token: origin.Token, Content: event.DigestOf([]byte(name))}
+	action := policy.Action{Type: policy.EngineRegister, Workspace: ws, Principal: origin.Principal, Token: origin.Token,
+		Content: event.DigestOf([]byte(name))}
 	receipt, err := r.Gate.Record(ctx, origin, action, origin.Once(event.Batch{
 		Workspace: ws, Drafts: []event.Draft{
-			r.draft(principal.RegisteredType, origin, ws, principal.Registered{Principal: p, Kind: id.Service, Name: name}, principal.Entity, string(p)),
+			r.draft(principal.RegisteredType, origin, ws, principal.Registered{Principal: p, Kind: id.Service, Name: name}, principal.Entity,
+				string(p)),
 			r.draft(engine.RegisteredType, origin, ws, engine.Registered{Engine: p, Name: name}, engine.Entity, string(p)),
 		},
 		Documents: []event.DocumentVersion{{Projection: principal.Projection, Key: string(p)}, {Projection: engine.Projection, Key: string(p)}},
@@ -56,7 +59,8 @@ func (r *engines) RegisterEngine(ctx context.Context, origin event.Origin, ws id
 
 // IssueEngineToken makes a token by which an engine is known, bound to a capability token of its own. Whoever issues it under a capability
 // token derives the engine's from that.
-func (r *engines) IssueEngineToken(ctx context.Context, origin event.Origin, ws id.Workspace, e id.Principal, scopes token.Scopes, until time.Time) (EngineToken, error) {
+func (r *engines) IssueEngineToken(ctx context.Context, origin event.Origin, ws id.Workspace, e id.Principal, scopes token.Scopes,
+	until time.Time) (EngineToken, error) {
 	var made EngineToken
 	err := journal.Again(func() error {
 		doc, version, err := r.engine(ctx, ws, e)
@@ -83,14 +87,16 @@ func (r *engines) IssueEngineToken(ctx context.Context, origin event.Origin, ws 
 		if err != nil {
 			return err
 		}
-		made, err = r.issueEngine(ctx, origin, ws, q, granted, append(expect, event.DocumentVersion{Projection: engine.Projection, Key: string(e), Version: version}))
+		made, err = r.issueEngine(ctx, origin, ws, q, granted, append(expect, event.DocumentVersion{Projection: engine.Projection, Key: string(e),
+			Version: version}))
 		return err
 	})
 	return made, err
 }
 
 // issueEngine records an engine's token together with the capability token to which it is bound.
-func (r *engines) issueEngine(ctx context.Context, origin event.Origin, ws id.Workspace, q token.Grant, d token.Granted, expect []event.DocumentVersion) (EngineToken, error) {
+func (r *engines) issueEngine(ctx context.Context, origin event.Origin, ws id.Workspace, q token.Grant, d token.Granted,
+	expect []event.DocumentVersion) (EngineToken, error) {
 	d.Token = id.New[id.Token](r.IDs)
 	name := id.New[id.EngineToken](r.IDs)
 	secret, err := principal.EngineForm.New(ws, string(name), r.Entropy)
@@ -101,14 +107,17 @@ func (r *engines) issueEngine(ctx context.Context, origin event.Origin, ws id.Wo
 	if err != nil {
 		return EngineToken{}, err
 	}
-	issued := engine.TokenIssued{Token: name, Engine: q.IssuedTo, Capability: d.Token, Seal: principal.Seal(r.Secret, secret), ExpiresAt: d.ValidUntil}
-	action := policy.Action{Type: policy.EngineToken, Workspace: ws, Principal: origin.Principal, Token: origin.Token, Subject: string(q.IssuedTo), Content: event.DigestOf(asked)}
+	issued := engine.TokenIssued{Token: name, Engine: q.IssuedTo, Capability: d.Token, Seal: principal.Seal(r.Secret, secret),
+		ExpiresAt: d.ValidUntil}
+	action := policy.Action{Type: policy.EngineToken, Workspace: ws, Principal: origin.Principal, Token: origin.Token,
+		Subject: string(q.IssuedTo), Content: event.DigestOf(asked)}
 	receipt, err := r.Gate.Record(ctx, origin, action, origin.Once(event.Batch{
 		Workspace: ws, Drafts: []event.Draft{
 			r.draft(token.GrantedType, under(origin, d), ws, d, token.Entity, string(d.Token)),
 			r.draft(engine.TokenIssuedType, origin, ws, issued, engine.TokenEntity, string(name)),
 		},
-		Documents: append(expect, event.DocumentVersion{Projection: token.Projection, Key: string(d.Token)}, event.DocumentVersion{Projection: engine.TokenProjection, Key: string(name)}),
+		Documents: append(expect, event.DocumentVersion{Projection: token.Projection, Key: string(d.Token)},
+			event.DocumentVersion{Projection: engine.TokenProjection, Key: string(name)}),
 	}))
 	if err != nil {
 		return EngineToken{}, err
@@ -121,7 +130,8 @@ func (r *engines) issueEngine(ctx context.Context, origin event.Origin, ws id.Wo
 }
 
 // RevokeEngineToken ends a token of an engine at once, with the capability token to which it is bound.
-func (r *engines) RevokeEngineToken(ctx context.Context, origin event.Origin, ws id.Workspace, e id.Principal, t id.EngineToken, reason string) (engine.Token, error) {
+func (r *engines) RevokeEngineToken(ctx context.Context, origin event.Origin, ws id.Workspace, e id.Principal, t id.EngineToken,
+	reason string) (engine.Token, error) {
 	if len(reason) > policy.MaxReasonBytes {
 		return engine.Token{}, policy.ErrReasonTooLong
 	}
@@ -138,7 +148,8 @@ func (r *engines) RevokeEngineToken(ctx context.Context, origin event.Origin, ws
 		if err != nil {
 			return err
 		}
-		action := policy.Action{Type: policy.EngineToken, Workspace: ws, Principal: origin.Principal, Token: origin.Token, Subject: string(t), Method: "revoke"}
+		action := policy.Action{Type: policy.EngineToken, Workspace: ws, Principal: origin.Principal, Token: origin.Token, Subject: string(t),
+			Method: "revoke"}
 		if !reaches(who, target) {
 			return policy.RecordRefusal(ctx, r.Gate, r.Log.Append, origin, action, principal.ErrMayNotGive)
 		}
@@ -147,7 +158,8 @@ func (r *engines) RevokeEngineToken(ctx context.Context, origin event.Origin, ws
 		}
 		_, err = r.Gate.Record(ctx, origin, action, origin.Once(event.Batch{
 			Workspace: ws, Drafts: []event.Draft{
-				r.draft(token.RevokedType, origin, ws, token.Revoked{Token: doc.Capability, By: origin.Principal, Reason: reason}, token.Entity, string(doc.Capability)),
+				r.draft(token.RevokedType, origin, ws, token.Revoked{Token: doc.Capability, By: origin.Principal, Reason: reason}, token.Entity,
+					string(doc.Capability)),
 				r.draft(engine.TokenRevokedType, origin, ws, engine.TokenRevoked{Token: t, Engine: e, Reason: reason}, engine.TokenEntity, string(t)),
 			},
 			Documents: []event.DocumentVersion{{Projection: engine.TokenProjection, Key: string(t), Version: version}},
@@ -162,7 +174,8 @@ func (r *engines) RevokeEngineToken(ctx context.Context, origin event.Origin, ws
 }
 
 // DeactivateEngine ends an engine for good: no token of it opens anything any more.
-func (r *engines) DeactivateEngine(ctx context.Context, origin event.Origin, ws id.Workspace, e id.Principal, reason string) (engine.Engine, error) {
+func (r *engines) DeactivateEngine(ctx context.Context, origin event.Origin, ws id.Workspace, e id.Principal, reason string) (engine.Engine,
+	error) {
 	if len(reason) > policy.MaxReasonBytes {
 		return engine.Engine{}, policy.ErrReasonTooLong
 	}
@@ -171,9 +184,11 @@ func (r *engines) DeactivateEngine(ctx context.Context, origin event.Origin, ws 
 		if err != nil || doc.Inactive {
 			return err
 		}
-		action := policy.Action{Type: policy.EngineRegister, Workspace: ws, Principal: origin.Principal, Token: origin.Token, Subject: string(e), Method: "deactivate"}
+		action := policy.Action{Type: policy.EngineRegister, Workspace: ws, Principal: origin.Principal, Token: origin.Token, Subject: string(e),
+			Method: "deactivate"}
 		_, err = r.Gate.Record(ctx, origin, action, origin.Once(event.Batch{
-			Workspace: ws, Drafts: []event.Draft{r.draft(engine.DeactivatedType, origin, ws, engine.Deactivated{Engine: e, Reason: reason}, engine.Entity, string(e))},
+			Workspace: ws, Drafts: []event.Draft{r.draft(engine.DeactivatedType, origin, ws, engine.Deactivated{Engine: e, Reason: reason},
+				engine.Entity, string(e))},
 			Documents: []event.DocumentVersion{{Projection: engine.Projection, Key: string(e), Version: version}},
 		}))
 		return err
@@ -193,16 +208,19 @@ func (r *engines) Engine(ctx context.Context, ws id.Workspace, e id.Principal) (
 
 // Engines returns engines of the workspace, the newest first.
 func (r *engines) Engines(ctx context.Context, ws id.Workspace, after id.Principal, limit int) ([]engine.Engine, error) {
-	return projection.List[engine.Engine](ctx, r.Docs, projection.Query{Workspace: ws, Name: engine.Projection, After: string(after), Newest: true, Limit: limit})
+	return projection.List[engine.Engine](ctx, r.Docs, projection.Query{Workspace: ws, Name: engine.Projection, After: string(after),
+		Newest: true, Limit: limit})
 }
 
 // EngineTokens returns the tokens of an engine, the newest first.
-func (r *engines) EngineTokens(ctx context.Context, ws id.Workspace, e id.Principal, after id.EngineToken, limit int) ([]engine.Token, error) {
+func (r *engines) EngineTokens(ctx context.Context, ws id.Workspace, e id.Principal, after id.EngineToken, limit int) ([]engine.Token,
+	error) {
 	if _, _, err := r.engine(ctx, ws, e); err != nil {
 		return nil, err
 	}
 	return projection.List[engine.Token](ctx, r.Docs, projection.Query{
-		Workspace: ws, Name: engine.TokenProjection, Index: projection.Index{Name: "engine", Value: string(e)}, After: string(after), Newest: true, Limit: limit,
+		Workspace: ws, Name: engine.TokenProjection, Index: projection.Index{Name: "engine", Value: string(e)}, After: string(after),
+		Newest: true, Limit: limit,
 	})
 }
 

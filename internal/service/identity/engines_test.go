@@ -90,7 +90,8 @@ func TestWhoKeepsEngines(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, p := range map[string]id.Principal{"an operator": o.operator, "a member": o.member, "a viewer": o.viewer, "an agent": o.agent, "the engine": e.ID} {
+	for name, p := range map[string]id.Principal{"an operator": o.operator, "a member": o.member, "a viewer": o.viewer, "an agent": o.agent,
+		"the engine": e.ID} {
 		_, err := o.RegisterEngine(ctx, o.as(p), ws, "another")
 		o.want(name+" registers", err, policy.ReasonRoleTooLow)
 		_, err = o.IssueEngineToken(ctx, o.as(p), ws, e.ID, identity.EngineScopes(), time.Time{})
@@ -103,7 +104,8 @@ func TestWhoKeepsEngines(t *testing.T) {
 	_, err = o.IssueEngineToken(ctx, o.as(o.owner), ws, e.ID, identity.EngineScopes(), o.clock.Now())
 	o.want("until now", err, "invalid_valid_until")
 	// Under a capability token no engine gets more than that.
-	root := o.give(o.as(o.owner), token.Grant{IssuedTo: o.owner, Scopes: token.Scopes{Rooms: []string{token.Any}, Actions: []string{policy.EngineToken, policy.RunClaim}}})
+	root := o.give(o.as(o.owner), token.Grant{IssuedTo: o.owner, Scopes: token.Scopes{Rooms: []string{token.Any},
+		Actions: []string{policy.EngineToken, policy.RunClaim}}})
 	made, err := o.IssueEngineToken(ctx, o.under(o.owner, root.ID), ws, e.ID, identity.EngineScopes(), time.Time{})
 	if err != nil || len(made.Scopes.Actions) != 1 || made.Scopes.Actions[0] != policy.RunClaim {
 		t.Errorf("got %+v, %v", made.Scopes, err)

@@ -91,12 +91,14 @@ func open(t *testing.T) *office {
 		t.Fatal(err)
 	}
 	o := &office{t: t, gate: g, log: log, clock: c}
-	o.Service = identity.New(identity.Parts{Log: log, Docs: log, Gate: g, Clock: c, IDs: ids, Entropy: entropy, Secret: []byte("0123456789abcdef0123456789abcdef")})
+	o.Service = identity.New(identity.Parts{Log: log, Docs: log, Gate: g, Clock: c, IDs: ids, Entropy: entropy,
+		Secret: []byte("0123456789abcdef0123456789abcdef")})
 	ctx := t.Context()
 	if o.owner, err = o.Owner(ctx, ws, "Olga"); err != nil {
 		t.Fatal(err)
 	}
-	for role, p := range map[principal.Role]*id.Principal{principal.Admin: &o.admin, principal.Operator: &o.operator, principal.Member: &o.member, principal.Viewer: &o.viewer} {
+	for role, p := range map[principal.Role]*id.Principal{principal.Admin: &o.admin, principal.Operator: &o.operator,
+		principal.Member: &o.member, principal.Viewer: &o.viewer} {
 		if *p, err = o.AddPerson(ctx, o.as(o.owner), ws, string(role), role); err != nil {
 			t.Fatal(err)
 		}
@@ -141,9 +143,10 @@ func (o *office) want(what string, err error, code string) {
 
 // says records that somebody posted a message in a room, under a token.
 func (o *office) says(p id.Principal, t id.Token, in id.Room) error {
-	_, err := o.gate.Record(o.t.Context(), o.under(p, t), policy.Action{Type: policy.MessageCreate, Workspace: ws, Room: in, Principal: p}, event.Batch{
-		Workspace: ws, Drafts: []event.Draft{event.New("test.said", o.under(p, t), ws, in, struct{}{})},
-	})
+	_, err := o.gate.Record(o.t.Context(), o.under(p, t), policy.Action{Type: policy.MessageCreate, Workspace: ws, Room: in, Principal: p},
+		event.Batch{
+			Workspace: ws, Drafts: []event.Draft{event.New("test.said", o.under(p, t), ws, in, struct{}{})},
+		})
 	return err
 }
 

@@ -32,8 +32,8 @@ type Parts struct {
 	BootstrapToken string // by which the first login of a workspace is set; "" for none
 }
 
-// Service keeps who may act, and with what. Its parts are objects of their own, each in the file of its name. Make it with New; any goroutine
-// may call its methods.
+// Service keeps who may act, and with what. Its parts are objects of their own, each in the file of its name. Make it with New; any
+// goroutine may call its methods.
 type Service struct {
 	*core
 	*callers
@@ -89,7 +89,8 @@ func (r *core) who(ctx context.Context, ws id.Workspace, p id.Principal) (princi
 
 // reaches reports whether one principal keeps another: he is a person of the role admin at least, and not below the other.
 func reaches(who, target principal.Principal) bool {
-	return who.Kind == id.User && !who.Quarantined && who.Role.AtLeast(principal.Admin) && (target.Kind != id.User || who.Role.AtLeast(target.Role))
+	return who.Kind == id.User && !who.Quarantined && who.Role.AtLeast(principal.Admin) && (target.Kind != id.User ||
+		who.Role.AtLeast(target.Role))
 }
 
 // issuer returns who counts as having issued a credential that origin makes.
@@ -131,8 +132,8 @@ func (r *core) mayGive(ctx context.Context, p id.Principal, ws id.Workspace, rol
 	return nil
 }
 
-// derived returns a capability token and those that it was derived from, up to the root. They are read anew each time, so that the revocation
-// of one reaches all below it at once. token.ErrNotFound where one of them is not there.
+// derived returns a capability token and those that it was derived from, up to the root. They are read anew each time, so that the
+// revocation of one reaches all below it at once. token.ErrNotFound where one of them is not there.
 func (r *core) derived(ctx context.Context, ws id.Workspace, t id.Token) ([]token.Token, error) {
 	return token.Chain(t, func(t id.Token) (token.Token, error) {
 		doc, _, err := r.parsedTokens.Load(ctx, r.Docs, ws, token.Projection, string(t))

@@ -14,22 +14,27 @@ import (
 )
 
 // ErrMayNotIssue refuses a key for somebody else.
-var ErrMayNotIssue = fault.New(fault.Denied, policy.ReasonRoleTooLow, "a key for another person is made by an owner, or for members and viewers by an admin; nobody makes one for his peers or those above him").
+var ErrMayNotIssue = fault.New(fault.Denied, policy.ReasonRoleTooLow,
+	"a key for another person is made by an owner, or for members and viewers by an admin; nobody makes one for his peers or those above him").
 	With("Everybody makes keys for himself; ask an owner for the first one.")
 
-var errNoKeyUnderToken = fault.New(fault.Denied, policy.ReasonScopeAction, "a key is not bound by a capability token, so whoever acts under one makes none").
+var errNoKeyUnderToken = fault.New(fault.Denied, policy.ReasonScopeAction,
+	"a key is not bound by a capability token, so whoever acts under one makes none").
 	With("Grant a token that is derived from it; its bearer is used like a key.")
 
-var errLastOwnerKey = fault.New(fault.Conflict, "last_owner_key", "this is the last key of an owner: without it nobody would be the owner by a key").
-	With("Make another one first (agentbox key issue, agentbox key rotate), or send last=true (--last). A restart of the daemon makes a new key for the local owner, in owner.key.")
+var errLastOwnerKey = fault.New(fault.Conflict, "last_owner_key",
+	"this is the last key of an owner: without it nobody would be the owner by a key").
+	With("Make another one first (agentbox key issue, agentbox key rotate), or send last=true (--last). A restart of the daemon makes a new " +
+		"key for the local owner, in owner.key.")
 
 // keys makes API keys and ends them.
 type keys struct{ *core }
 
 // IssueKey makes an API key for a principal and returns its text, which is stored nowhere. People make keys for themselves; for others
-// only who keeps people does, and never for his peers or those above him. Whoever acts under a capability token makes none, for a key is not
-// bound by it.
-func (r *keys) IssueKey(ctx context.Context, origin event.Origin, ws id.Workspace, p id.Principal, name string) (string, principal.Key, error) {
+// only who keeps people does, and never for his peers or those above him. Whoever acts under a capability token makes none, for a key is
+// not bound by it.
+func (r *keys) IssueKey(ctx context.Context, origin event.Origin, ws id.Workspace, p id.Principal, name string) (string, principal.Key,
+	error) {
 	if origin.Token != "" {
 		return "", principal.Key{}, errNoKeyUnderToken
 	}
@@ -37,7 +42,8 @@ func (r *keys) IssueKey(ctx context.Context, origin event.Origin, ws id.Workspac
 	if err != nil {
 		return "", principal.Key{}, err
 	}
-	action := policy.Action{Type: policy.KeyIssue, Workspace: ws, Principal: origin.Principal, Token: origin.Token, Subject: string(p), Content: event.DigestOf([]byte(name))}
+	action := policy.Action{Type: policy.KeyIssue, Workspace: ws, Principal: origin.Principal, Token: origin.Token, Subject: string(p),
+		Content: event.DigestOf([]byte(name))}
 	if origin.Principal != p {
 		if err := r.mayIssue(ctx, origin.Principal, target); err != nil {
 			return "", principal.Key{}, r.refused(ctx, origin, action, err)
@@ -75,7 +81,8 @@ func (r *keys) mayIssue(ctx context.Context, p id.Principal, target principal.Pr
 	if err != nil {
 		return err
 	}
-	if who.Kind != id.User || who.Quarantined || !who.Role.AtLeast(principal.Admin) || target.Kind == id.User && !who.Role.Issues(target.Role) {
+	if who.Kind != id.User || who.Quarantined || !who.Role.AtLeast(principal.Admin) || target.Kind == id.User &&
+		!who.Role.Issues(target.Role) {
 		return ErrMayNotIssue
 	}
 	return nil
@@ -89,8 +96,8 @@ func keeps(target principal.Principal) principal.Role {
 	return target.Role
 }
 
-// RevokeKey ends a key at once. Its principal may, and a person who keeps people and is not below the principal. The last key of an owner is
-// refused with last_owner_key unless last says that this is meant.
+// RevokeKey ends a key at once. Its principal may, and a person who keeps people and is not below the principal. The last key of an owner
+// is refused with last_owner_key unless last says that this is meant.
 func (r *keys) RevokeKey(ctx context.Context, origin event.Origin, ws id.Workspace, key id.Key, reason string, last bool) error {
 	doc, _, err := projection.Load[principal.Key](ctx, r.Docs, ws, principal.KeyProjection, string(key))
 	if errors.Is(err, projection.ErrNotFound) {
@@ -116,7 +123,8 @@ func (r *keys) RevokeKey(ctx context.Context, origin event.Origin, ws id.Workspa
 	if err != nil && !(last && errors.Is(err, errLastOwnerKey)) {
 		return err
 	}
-	draft := event.New(principal.KeyRevokedType, origin, ws, "", principal.KeyRevoked{Key: key, Reason: reason}).About(principal.KeyEntity, string(key))
+	draft := event.New(principal.KeyRevokedType, origin, ws, "", principal.KeyRevoked{Key: key, Reason: reason}).About(principal.KeyEntity,
+		string(key))
 	draft.OccurredAt = r.Clock.Now().UTC()
 	_, err = r.Gate.Record(ctx, origin, action, origin.Once(event.Batch{Workspace: ws, Drafts: []event.Draft{draft}, Documents: rests}))
 	return err
@@ -133,7 +141,8 @@ func (r *keys) otherOwnerKey(ctx context.Context, key principal.Key) ([]event.Do
 		return nil, err
 	}
 	q := projection.Query{
-		Workspace: key.Workspace, Name: principal.Projection, Index: projection.Index{Name: "role", Value: string(principal.Overlord)}, Limit: 100,
+		Workspace: key.Workspace, Name: principal.Projection, Index: projection.Index{Name: "role", Value: string(principal.Overlord)},
+		Limit: 100,
 	}
 	for {
 		owners, err := projection.List[principal.Principal](ctx, r.Docs, q)
@@ -157,7 +166,8 @@ func (r *keys) otherOwnerKey(ctx context.Context, key principal.Key) ([]event.Do
 
 // keyInForce returns a key of a principal that opens something, but for one; the zero value where there is none.
 func (r *keys) keyInForce(ctx context.Context, ws id.Workspace, p id.Principal, but id.Key) (event.DocumentVersion, error) {
-	q := projection.Query{Workspace: ws, Name: principal.KeyProjection, Index: projection.Index{Name: "principal", Value: string(p)}, Limit: 100, Newest: true}
+	q := projection.Query{Workspace: ws, Name: principal.KeyProjection, Index: projection.Index{Name: "principal", Value: string(p)},
+		Limit: 100, Newest: true}
 	for {
 		found, err := r.Docs.Documents(ctx, q)
 		if err != nil {

@@ -18,12 +18,16 @@ import (
 
 // The refusals to change who there is.
 var (
-	ErrNameTaken     = fault.New(fault.Conflict, "agent_name_taken", "there is an agent of that name in this workspace; choose another one")
-	ErrNotAnAgent    = fault.New(fault.NotFound, "agent_not_found", "there is no such agent in this workspace")
-	ErrLastOwner     = fault.New(fault.Conflict, "last_owner", "he is the last owner of the workspace who may act; give somebody else the role overlord first")
-	ErrNotAPerson    = fault.New(fault.Invalid, "principal_not_a_user", "only people have roles; what an agent or a service may do follows from what it is and from capability tokens")
-	ErrRevoked       = fault.New(fault.Conflict, "principal_revoked", "this principal is quarantined; end the quarantine first, or use another one")
-	ErrInvalidActor  = fault.New(fault.Invalid, "invalid_actor", "actor_type must be user, agent or service, and actor_id 1 to %d bytes of text in one line", principal.MaxName)
+	ErrNameTaken  = fault.New(fault.Conflict, "agent_name_taken", "there is an agent of that name in this workspace; choose another one")
+	ErrNotAnAgent = fault.New(fault.NotFound, "agent_not_found", "there is no such agent in this workspace")
+	ErrLastOwner  = fault.New(fault.Conflict, "last_owner",
+		"he is the last owner of the workspace who may act; give somebody else the role overlord first")
+	ErrNotAPerson = fault.New(fault.Invalid, "principal_not_a_user",
+		"only people have roles; what an agent or a service may do follows from what it is and from capability tokens")
+	ErrRevoked = fault.New(fault.Conflict, "principal_revoked",
+		"this principal is quarantined; end the quarantine first, or use another one")
+	ErrInvalidActor = fault.New(fault.Invalid, "invalid_actor",
+		"actor_type must be user, agent or service, and actor_id 1 to %d bytes of text in one line", principal.MaxName)
 	ErrInvalidCursor = fault.New(fault.Invalid, "invalid_cursor", "the cursor is not one of this list; leave it out to begin at its top")
 )
 
@@ -32,7 +36,8 @@ var ErrMayNotRegister = fault.New(fault.Denied, policy.ReasonRoleTooLow, "to reg
 	With("Ask an owner for the role member.")
 
 // ErrMayNotStop refuses to end a run for somebody who only reads, or for another agent than the run's own.
-var ErrMayNotStop = fault.New(fault.Denied, policy.ReasonRoleTooLow, "you may not end this run: a viewer only reads, and an agent ends its own runs only").
+var ErrMayNotStop = fault.New(fault.Denied, policy.ReasonRoleTooLow,
+	"you may not end this run: a viewer only reads, and an agent ends its own runs only").
 	With("Ask an owner for the role member.")
 
 // people registers who may act, and says what they are.
@@ -41,7 +46,8 @@ type people struct{ *core }
 var _ policy.Agents = (*people)(nil)
 
 // register records a new principal, by way of the gate; unique is what no other may be registered as.
-func (r *people) register(ctx context.Context, origin event.Origin, ws id.Workspace, action string, d principal.Registered, unique string) (principal.Principal, error) {
+func (r *people) register(ctx context.Context, origin event.Origin, ws id.Workspace, action string, d principal.Registered,
+	unique string) (principal.Principal, error) {
 	if err := principal.CheckName(d.Name); err != nil {
 		return principal.Principal{}, err
 	}
@@ -53,7 +59,8 @@ func (r *people) register(ctx context.Context, origin event.Origin, ws id.Worksp
 	draft.IdempotencyKey = "principal:" + unique
 	a := policy.Action{Type: action, Workspace: ws, Principal: origin.Principal, Token: origin.Token, Content: event.DigestOf(asked)}
 	receipt, err := r.Gate.Record(ctx, origin, a, origin.Once(event.Batch{
-		Workspace: ws, Drafts: []event.Draft{draft}, Documents: []event.DocumentVersion{{Projection: principal.Projection, Key: string(d.Principal)}},
+		Workspace: ws, Drafts: []event.Draft{draft}, Documents: []event.DocumentVersion{{Projection: principal.Projection,
+			Key: string(d.Principal)}},
 	}))
 	if err != nil {
 		return principal.Principal{}, err
@@ -74,7 +81,8 @@ func (r *people) RegisterAgent(ctx context.Context, origin event.Origin, ws id.W
 	if err != nil {
 		return principal.Principal{}, err
 	}
-	doc, err := r.register(ctx, origin, ws, policy.AgentRegister, principal.Registered{Principal: id.NewPrincipal(r.IDs, id.Agent), Kind: id.Agent, Name: name}, "agent:"+name)
+	doc, err := r.register(ctx, origin, ws, policy.AgentRegister, principal.Registered{Principal: id.NewPrincipal(r.IDs, id.Agent),
+		Kind: id.Agent, Name: name}, "agent:"+name)
 	if errors.Is(err, journal.ErrKeyConflict) {
 		if taken, look := r.one(ctx, ws, projection.Index{Name: "agent", Value: name}); look == nil && taken.ID != "" {
 			err = ErrNameTaken // somebody was faster
@@ -89,9 +97,10 @@ func (r *people) AddService(ctx context.Context, origin event.Origin, ws id.Work
 	return r.register(ctx, origin, ws, policy.PrincipalAdd, principal.Registered{Principal: p, Kind: id.Service, Name: name}, string(p))
 }
 
-// Ensure returns the principal that another program knew under a type and an id, and registers it where there is none: a person as a viewer.
-// One that is quarantined is refused.
-func (r *people) Ensure(ctx context.Context, origin event.Origin, ws id.Workspace, kind id.PrincipalKind, actor, name string) (principal.Principal, error) {
+// Ensure returns the principal that another program knew under a type and an id, and registers it where there is none: a person as a
+// viewer. One that is quarantined is refused.
+func (r *people) Ensure(ctx context.Context, origin event.Origin, ws id.Workspace, kind id.PrincipalKind, actor,
+	name string) (principal.Principal, error) {
 	if principal.CheckName(actor) != nil || kind != id.User && kind != id.Agent && kind != id.Service {
 		return principal.Principal{}, ErrInvalidActor
 	}
@@ -143,7 +152,8 @@ func (r *people) known(ctx context.Context, ws id.Workspace, kind id.PrincipalKi
 
 // one returns the principal under an index entry, or the zero one.
 func (r *people) one(ctx context.Context, ws id.Workspace, by projection.Index) (principal.Principal, error) {
-	found, err := projection.List[principal.Principal](ctx, r.Docs, projection.Query{Workspace: ws, Name: principal.Projection, Index: by, Limit: 1})
+	found, err := projection.List[principal.Principal](ctx, r.Docs, projection.Query{Workspace: ws, Name: principal.Projection, Index: by,
+		Limit: 1})
 	if err != nil || len(found) == 0 {
 		return principal.Principal{}, err
 	}
@@ -151,7 +161,8 @@ func (r *people) one(ctx context.Context, ws id.Workspace, by projection.Index) 
 }
 
 // ChangeRole gives a person another role. Whoever does it keeps the person, and gives no role above his own; the last owner stays one.
-func (r *people) ChangeRole(ctx context.Context, origin event.Origin, ws id.Workspace, p id.Principal, to principal.Role) (principal.Principal, error) {
+func (r *people) ChangeRole(ctx context.Context, origin event.Origin, ws id.Workspace, p id.Principal,
+	to principal.Role) (principal.Principal, error) {
 	if _, err := principal.ParseRole(string(to)); err != nil {
 		return principal.Principal{}, err
 	}
@@ -164,7 +175,8 @@ func (r *people) ChangeRole(ctx context.Context, origin event.Origin, ws id.Work
 		if err != nil {
 			return err
 		}
-		action := policy.Action{Type: policy.PrincipalRole, Workspace: ws, Principal: origin.Principal, Token: origin.Token, Subject: string(p), Method: string(to)}
+		action := policy.Action{Type: policy.PrincipalRole, Workspace: ws, Principal: origin.Principal, Token: origin.Token, Subject: string(p),
+			Method: string(to)}
 		switch {
 		case target.Kind != id.User:
 			return ErrNotAPerson
@@ -189,7 +201,8 @@ func (r *people) ChangeRole(ctx context.Context, origin event.Origin, ws id.Work
 		}
 		changed := principal.RoleChanged{Principal: p, From: target.Role, To: to}
 		_, err = r.Gate.Record(ctx, origin, action, origin.Once(event.Batch{
-			Workspace: ws, Drafts: []event.Draft{r.draft(principal.RoleChangedType, origin, ws, changed, principal.Entity, string(p))}, Documents: unique(expect),
+			Workspace: ws, Drafts: []event.Draft{r.draft(principal.RoleChangedType, origin, ws, changed, principal.Entity, string(p))},
+			Documents: unique(expect),
 		}))
 		return err
 	})
@@ -200,8 +213,8 @@ func (r *people) ChangeRole(ctx context.Context, origin event.Origin, ws id.Work
 	return doc, err
 }
 
-// otherOwners returns the documents of the owners but one, as they are: whoever lowers an owner rests on them, so that of two who lower each
-// other one fails.
+// otherOwners returns the documents of the owners but one, as they are: whoever lowers an owner rests on them, so that of two who lower
+// each other one fails.
 func (r *people) otherOwners(ctx context.Context, ws id.Workspace, but id.Principal) ([]event.DocumentVersion, error) {
 	found, err := r.Docs.Documents(ctx, projection.Query{
 		Workspace: ws, Name: principal.Projection, Index: projection.Index{Name: "role", Value: string(principal.Overlord)}, Limit: 100,
@@ -294,7 +307,8 @@ func (r *people) Owner(ctx context.Context, ws id.Workspace, name string) (id.Pr
 			return found[0].ID, nil
 		}
 		owner := id.NewPrincipal(r.IDs, id.User)
-		err = r.enrol(ctx, event.Origin{Principal: owner}, ws, principal.Registered{Principal: owner, Kind: id.User, Role: principal.Overlord, Name: name}, "owner")
+		err = r.enrol(ctx, event.Origin{Principal: owner}, ws, principal.Registered{Principal: owner, Kind: id.User, Role: principal.Overlord,
+			Name: name}, "owner")
 		if !journal.Lost(err) {
 			return owner, err
 		}
@@ -303,8 +317,10 @@ func (r *people) Owner(ctx context.Context, ws id.Workspace, name string) (id.Pr
 }
 
 // AddPerson registers a person with a role, which may not be mightier than that of whoever adds it.
-func (r *people) AddPerson(ctx context.Context, origin event.Origin, ws id.Workspace, name string, role principal.Role) (id.Principal, error) {
-	action := policy.Action{Type: policy.PrincipalAdd, Workspace: ws, Principal: origin.Principal, Token: origin.Token, Subject: string(role), Content: event.DigestOf([]byte(name))}
+func (r *people) AddPerson(ctx context.Context, origin event.Origin, ws id.Workspace, name string, role principal.Role) (id.Principal,
+	error) {
+	action := policy.Action{Type: policy.PrincipalAdd, Workspace: ws, Principal: origin.Principal, Token: origin.Token, Subject: string(role),
+		Content: event.DigestOf([]byte(name))}
 	if err := r.mayGive(ctx, origin.Principal, ws, role); err != nil {
 		return "", r.refused(ctx, origin, action, err)
 	}
@@ -381,7 +397,8 @@ func (r *people) Quarantine(ctx context.Context, origin event.Origin, ws id.Work
 	if on {
 		typ = principal.QuarantinedType
 	}
-	action := policy.Action{Type: policy.AgentQuarantine, Workspace: ws, Principal: origin.Principal, Token: origin.Token, Subject: string(p), Method: typ}
+	action := policy.Action{Type: policy.AgentQuarantine, Workspace: ws, Principal: origin.Principal, Token: origin.Token, Subject: string(p),
+		Method: typ}
 	if err := r.mayGive(ctx, origin.Principal, ws, principal.Viewer); err != nil {
 		return r.refused(ctx, origin, action, err)
 	}

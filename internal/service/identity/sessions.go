@@ -54,8 +54,8 @@ func (r *sessions) stretch(ctx context.Context, passphrase string, salt []byte) 
 	return scrypt.Key([]byte(passphrase), salt, scryptN, scryptR, scryptP, scryptBytes)
 }
 
-// Bootstrap gives the owner of a workspace a passphrase, and makes the owner where there is none. Token is the daemon's own; only who can read
-// its data directory has it.
+// Bootstrap gives the owner of a workspace a passphrase, and makes the owner where there is none. Token is the daemon's own; only who can
+// read its data directory has it.
 func (r *sessions) Bootstrap(ctx context.Context, token string, ws id.Workspace, name, passphrase string) (id.Principal, error) {
 	if r.BootstrapToken == "" || subtle.ConstantTimeCompare([]byte(token), []byte(r.BootstrapToken)) != 1 {
 		return "", principal.ErrBootstrap
@@ -82,7 +82,8 @@ func (r *sessions) Bootstrap(ctx context.Context, token string, ws id.Workspace,
 	}
 	// The document's key is the workspace: there is one owner who logs in, whoever is first.
 	_, err = r.Log.Append(ctx, event.Batch{
-		Workspace: ws, Drafts: []event.Draft{r.draft(principal.LoginSetType, event.Origin{Principal: owner}, ws, set, principal.LoginEntity, string(ws))},
+		Workspace: ws, Drafts: []event.Draft{r.draft(principal.LoginSetType, event.Origin{Principal: owner}, ws, set, principal.LoginEntity,
+			string(ws))},
 		Documents: []event.DocumentVersion{{Projection: principal.LoginProjection, Key: string(ws)}},
 	})
 	if fault.KindOf(err) == fault.Conflict {
@@ -108,8 +109,8 @@ func (r *sessions) verifier(ctx context.Context, p id.Principal, passphrase stri
 	return set, err
 }
 
-// SetPassphrase gives the person who asks a passphrase, by which he logs in from then on. Whoever has one shows it; a wrong one counts as a try to
-// log in. It takes what is wholly his own: under a capability token nobody sets one.
+// SetPassphrase gives the person who asks a passphrase, by which he logs in from then on. Whoever has one shows it; a wrong one counts as
+// a try to log in. It takes what is wholly his own: under a capability token nobody sets one.
 func (r *sessions) SetPassphrase(ctx context.Context, origin event.Origin, ws id.Workspace, current, passphrase string) error {
 	if err := checkPassphrase(passphrase); err != nil {
 		return err
@@ -158,7 +159,8 @@ func (r *sessions) SetPassphrase(ctx context.Context, origin event.Origin, ws id
 				return r.wrong(ctx, ws, key, doc, now, expect)
 			}
 		}
-		action := policy.Action{Type: policy.PassphraseSet, Workspace: ws, Principal: origin.Principal, Token: origin.Token, Subject: string(origin.Principal)}
+		action := policy.Action{Type: policy.PassphraseSet, Workspace: ws, Principal: origin.Principal, Token: origin.Token,
+			Subject: string(origin.Principal)}
 		_, err = r.Gate.Record(ctx, origin, action, origin.Once(event.Batch{
 			Workspace: ws, Drafts: []event.Draft{r.draft(principal.LoginSetType, origin, ws, set, principal.LoginEntity, key)}, Documents: expect,
 		}))
@@ -166,7 +168,8 @@ func (r *sessions) SetPassphrase(ctx context.Context, origin event.Origin, ws id
 	})
 }
 
-var errNoLoginUnderToken = fault.New(fault.Denied, policy.ReasonScopeAction, "a passphrase is not bound by a capability token, so whoever acts under one sets none").
+var errNoLoginUnderToken = fault.New(fault.Denied, policy.ReasonScopeAction,
+	"a passphrase is not bound by a capability token, so whoever acts under one sets none").
 	With("Act without it.")
 
 // unless returns other where there is no error.
@@ -193,8 +196,9 @@ func (r *sessions) loginKey(ctx context.Context, ws id.Workspace, p id.Principal
 	return string(p), nil
 }
 
-// Login opens a session of a person, or where none is named, of the owner who was given a passphrase with the bootstrap token. After MaxTries wrong passphrases in a row he logs in no more for ShutTime, and the log says
-// so; of many who guess at once none is let in once that number is reached.
+// Login opens a session of a person, or where none is named, of the owner who was given a passphrase with the bootstrap token. After
+// MaxTries wrong passphrases in a row he logs in no more for ShutTime, and the log says so; of many who guess at once none is let in once
+// that number is reached.
 func (r *sessions) Login(ctx context.Context, ws id.Workspace, p id.Principal, passphrase string) (Opened, error) {
 	var opened Opened
 	if len(passphrase) > principal.MaxPassphrase {
@@ -238,14 +242,16 @@ func (r *sessions) Login(ctx context.Context, ws id.Workspace, p id.Principal, p
 		if err != nil || who.Quarantined {
 			return errors.Join(err, unless(err, principal.ErrWrong))
 		}
-		opened, err = r.open(ctx, ws, principal.SessionBegunType, principal.Session{ID: id.New[id.Session](r.IDs), Principal: doc.Principal, IssuedBy: doc.IssuedBy}, key, now, expect)
+		opened, err = r.open(ctx, ws, principal.SessionBegunType, principal.Session{ID: id.New[id.Session](r.IDs), Principal: doc.Principal,
+			IssuedBy: doc.IssuedBy}, key, now, expect)
 		return err
 	})
 	return opened, err
 }
 
 // wrong records a wrong passphrase, and shuts the login where it is one too many.
-func (r *sessions) wrong(ctx context.Context, ws id.Workspace, key string, doc principal.Login, now time.Time, expect []event.DocumentVersion) error {
+func (r *sessions) wrong(ctx context.Context, ws id.Workspace, key string, doc principal.Login, now time.Time,
+	expect []event.DocumentVersion) error {
 	d := principal.LoginRefused{Principal: doc.Principal, Failures: doc.Failures + 1}
 	typ, why := principal.LoginRefusedType, error(principal.ErrWrong)
 	if !doc.ShutUntil.IsZero() {
@@ -255,13 +261,15 @@ func (r *sessions) wrong(ctx context.Context, ws id.Workspace, key string, doc p
 		typ, d.Until = principal.LoginShutType, now.Add(principal.ShutTime)
 	}
 	_, err := r.Log.Append(ctx, event.Batch{
-		Workspace: ws, Drafts: []event.Draft{r.draft(typ, event.Origin{Principal: doc.Principal}, ws, d, principal.LoginEntity, key)}, Documents: expect,
+		Workspace: ws, Drafts: []event.Draft{r.draft(typ, event.Origin{Principal: doc.Principal}, ws, d, principal.LoginEntity, key)},
+		Documents: expect,
 	})
 	return errors.Join(err, unless(err, why))
 }
 
 // open records new tokens of a session.
-func (r *sessions) open(ctx context.Context, ws id.Workspace, typ string, s principal.Session, login string, now time.Time, expect []event.DocumentVersion) (Opened, error) {
+func (r *sessions) open(ctx context.Context, ws id.Workspace, typ string, s principal.Session, login string, now time.Time,
+	expect []event.DocumentVersion) (Opened, error) {
 	var o Opened
 	var err error
 	if o.AccessToken, err = principal.AccessForm.New(ws, string(s.ID), r.Entropy); err != nil {
@@ -328,7 +336,8 @@ func (r *sessions) Logout(ctx context.Context, ws id.Workspace, s id.Session) er
 		if err != nil || !doc.EndedAt.IsZero() {
 			return err
 		}
-		return r.end(ctx, ws, doc, reasonLogout, []event.DocumentVersion{{Projection: principal.SessionProjection, Key: string(s), Version: version}})
+		return r.end(ctx, ws, doc, reasonLogout, []event.DocumentVersion{{Projection: principal.SessionProjection, Key: string(s),
+			Version: version}})
 	})
 }
 
@@ -336,7 +345,8 @@ func (r *sessions) end(ctx context.Context, ws id.Workspace, doc principal.Sessi
 	ended := principal.SessionEnded{Session: doc.ID, Reason: reason}
 	_, err := r.Log.Append(ctx, event.Batch{
 		Workspace: ws, Documents: expect,
-		Drafts: []event.Draft{r.draft(principal.SessionEndedType, event.Origin{Principal: doc.Principal}, ws, ended, principal.SessionEntity, string(doc.ID))},
+		Drafts: []event.Draft{r.draft(principal.SessionEndedType, event.Origin{Principal: doc.Principal}, ws, ended, principal.SessionEntity,
+			string(doc.ID))},
 	})
 	return err
 }

@@ -249,7 +249,8 @@ func TestASecretStandsNowhere(t *testing.T) {
 	}
 }
 
-// TestEveryPersonLogsIn gives people passphrases: each logs in by his own, is shut out by his own mistakes, and changes it with the one that he has.
+// TestEveryPersonLogsIn gives people passphrases: each logs in by his own, is shut out by his own mistakes, and changes it with the one
+// that he has.
 func TestEveryPersonLogsIn(t *testing.T) {
 	o, ctx := bootstrapped(t), t.Context()
 	const own = "a viewer's passphrase"
@@ -267,7 +268,8 @@ func TestEveryPersonLogsIn(t *testing.T) {
 	if code := login(o.viewer, own); code != "login_failed" {
 		t.Errorf("without a passphrase: %q", code)
 	}
-	o.want("one byte too few", o.SetPassphrase(ctx, o.as(o.viewer), ws, "", strings.Repeat("x", principal.MinPassphrase-1)), "invalid_passphrase")
+	o.want("one byte too few", o.SetPassphrase(ctx, o.as(o.viewer), ws, "", strings.Repeat("x", principal.MinPassphrase-1)),
+		"invalid_passphrase")
 	o.want("an agent", o.SetPassphrase(ctx, o.as(o.agent), ws, "", own), "not_a_person")
 	granted := o.give(o.as(o.owner), token.Grant{IssuedTo: o.viewer, Scopes: talk("*")})
 	o.want("under a capability token", o.SetPassphrase(ctx, o.under(o.viewer, granted.ID), ws, "", own), policy.ReasonScopeAction)
@@ -316,8 +318,8 @@ func TestEveryPersonLogsIn(t *testing.T) {
 	}
 }
 
-// TestAPassphraseDoesNotLeaveTheKeyByWhichItWasSet lets an admin set the passphrase of a member with a key that he issued to him: whoever logs in by it
-// comes with the admin's credential, and one whom an owner gave his first key does not.
+// TestAPassphraseDoesNotLeaveTheKeyByWhichItWasSet lets an admin set the passphrase of a member with a key that he issued to him: whoever
+// logs in by it comes with the admin's credential, and one whom an owner gave his first key does not.
 func TestAPassphraseDoesNotLeaveTheKeyByWhichItWasSet(t *testing.T) {
 	for issuer, want := range map[principal.Role]bool{principal.Admin: true, principal.Overlord: false} {
 		o := open(t)

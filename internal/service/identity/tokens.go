@@ -26,7 +26,8 @@ type Issued struct {
 type tokens struct{ *core }
 
 // ErrRootNotYours refuses a token that is derived from none to whoever does not keep the one to whom it would be issued.
-var ErrRootNotYours = fault.New(fault.Denied, policy.ReasonRoleTooLow, "a token that is derived from none is granted by an owner or an admin, to nobody above himself").
+var ErrRootNotYours = fault.New(fault.Denied, policy.ReasonRoleTooLow,
+	"a token that is derived from none is granted by an owner or an admin, to nobody above himself").
 	With("Name a token of your own as parent_token_id, or ask an owner.")
 
 // under returns the origin of the grant of a token: one that narrows another follows from that one.
@@ -133,7 +134,8 @@ func (r *tokens) decide(origin event.Origin, q token.Grant, who, target principa
 }
 
 // useful is a grant that permits something.
-func useful(q token.Grant, grant func(id.Principal, time.Time) (token.Granted, error), by id.Principal, now time.Time) (token.Granted, error) {
+func useful(q token.Grant, grant func(id.Principal, time.Time) (token.Granted, error), by id.Principal, now time.Time) (token.Granted,
+	error) {
 	d, err := grant(by, now)
 	if err == nil {
 		err = q.Useful(d)
@@ -141,15 +143,16 @@ func useful(q token.Grant, grant func(id.Principal, time.Time) (token.Granted, e
 	return d, err
 }
 
-// speaksFor reports whether one principal may be given what lets him act as another: himself, an agent that he registered, or whom he keeps and
-// who could not be his second person.
+// speaksFor reports whether one principal may be given what lets him act as another: himself, an agent that he registered, or whom he
+// keeps and who could not be his second person.
 func speaksFor(who, target principal.Principal) bool {
 	return who.ID == target.ID || target.Kind == id.Agent && target.CreatedBy == who.ID ||
 		reaches(who, target) && (target.Kind != id.User || who.Role.Issues(target.Role))
 }
 
 // issue records a token, by way of the gate.
-func (r *tokens) issue(ctx context.Context, origin event.Origin, ws id.Workspace, q token.Grant, d token.Granted, bears bool, expect []event.DocumentVersion) (Issued, error) {
+func (r *tokens) issue(ctx context.Context, origin event.Origin, ws id.Workspace, q token.Grant, d token.Granted, bears bool,
+	expect []event.DocumentVersion) (Issued, error) {
 	made := Issued{}
 	d.Token = id.New[id.Token](r.IDs)
 	var err error
@@ -166,7 +169,8 @@ func (r *tokens) issue(ctx context.Context, origin event.Origin, ws id.Workspace
 	if err != nil {
 		return Issued{}, err
 	}
-	action := policy.Action{Type: policy.CapabilityGrant, Workspace: ws, Principal: origin.Principal, Token: origin.Token, Subject: string(q.IssuedTo), Content: event.DigestOf(asked)}
+	action := policy.Action{Type: policy.CapabilityGrant, Workspace: ws, Principal: origin.Principal, Token: origin.Token,
+		Subject: string(q.IssuedTo), Content: event.DigestOf(asked)}
 	receipt, err := r.Gate.Record(ctx, origin, action, origin.Once(event.Batch{
 		Workspace: ws, Drafts: []event.Draft{r.draft(token.GrantedType, under(origin, d), ws, d, token.Entity, string(d.Token))},
 		Documents: append(expect, event.DocumentVersion{Projection: token.Projection, Key: string(d.Token)}),
@@ -198,8 +202,8 @@ func (r *tokens) attempted(ctx context.Context, origin event.Origin, ws id.Works
 	return err
 }
 
-// Revoke takes a token back, and with it all that were derived from it. Whoever granted or holds it may, whoever granted or holds one that it
-// was derived from, an owner and an admin. One that was revoked before stays as it is.
+// Revoke takes a token back, and with it all that were derived from it. Whoever granted or holds it may, whoever granted or holds one
+// that it was derived from, an owner and an admin. One that was revoked before stays as it is.
 func (r *tokens) Revoke(ctx context.Context, origin event.Origin, ws id.Workspace, t id.Token, reason string) (token.Token, error) {
 	if len(reason) > policy.MaxReasonBytes {
 		return token.Token{}, policy.ErrReasonTooLong
@@ -216,7 +220,8 @@ func (r *tokens) Revoke(ctx context.Context, origin event.Origin, ws id.Workspac
 		if err != nil {
 			return err
 		}
-		action := policy.Action{Type: policy.CapabilityRevoke, Workspace: ws, Principal: origin.Principal, Token: origin.Token, Subject: string(t)}
+		action := policy.Action{Type: policy.CapabilityRevoke, Workspace: ws, Principal: origin.Principal, Token: origin.Token,
+			Subject: string(t)}
 		if !mayRevoke(origin, who, chain) {
 			return policy.RecordRefusal(ctx, r.Gate, r.Log.Append, origin, action, principal.ErrMayNotGive)
 		}
@@ -285,7 +290,8 @@ func (r *tokens) Tokens(ctx context.Context, ws id.Workspace, holder id.Principa
 
 // Edges returns the steps by which authority was handed on, the newest first: those from or to a principal, or all where none is named.
 func (r *tokens) Edges(ctx context.Context, ws id.Workspace, of id.Principal, after id.Token, limit int) ([]token.Edge, error) {
-	q := projection.Query{Workspace: ws, Name: token.Projection, After: string(after), Newest: true, Limit: limit, Index: projection.Index{Name: "derived", Value: "true"}}
+	q := projection.Query{Workspace: ws, Name: token.Projection, After: string(after), Newest: true, Limit: limit,
+		Index: projection.Index{Name: "derived", Value: "true"}}
 	if of != "" {
 		q.Index = projection.Index{Name: "edge", Value: string(of)}
 	}

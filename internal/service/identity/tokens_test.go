@@ -79,7 +79,8 @@ func TestATokenNarrowsWhatItsHolderMay(t *testing.T) {
 func TestARecordIsMadeUnderTheTokenOfItsOrigin(t *testing.T) {
 	o := open(t)
 	made := o.give(o.as(o.owner), token.Grant{IssuedTo: o.agent, Scopes: talk("*")})
-	_, err := o.gate.Record(t.Context(), o.as(o.agent), policy.Action{Type: policy.MessageCreate, Workspace: ws, Room: room, Principal: o.agent, Token: made.ID}, event.Batch{
+	_, err := o.gate.Record(t.Context(), o.as(o.agent), policy.Action{Type: policy.MessageCreate, Workspace: ws, Room: room,
+		Principal: o.agent, Token: made.ID}, event.Batch{
 		Workspace: ws, Drafts: []event.Draft{event.New("test.said", o.as(o.agent), ws, room, struct{}{})},
 	})
 	if fault.KindOf(err) != fault.Internal {
@@ -106,7 +107,8 @@ func TestDelegationsAreIntersectedCappedAndRecorded(t *testing.T) {
 		code  string
 	}{
 		{"of another's token", o.as(o.member), token.Grant{IssuedTo: o.stub, Parent: root.ID}, "parent_token_grantor_mismatch"},
-		{"of a token that is not there", o.as(o.agent), token.Grant{IssuedTo: o.stub, Parent: "cap_01M7YNAYM0SMK245AEDNVB5CNW"}, "parent_token_not_found"},
+		{"of a token that is not there", o.as(o.agent), token.Grant{IssuedTo: o.stub, Parent: "cap_01M7YNAYM0SMK245AEDNVB5CNW"},
+			"parent_token_not_found"},
 		{"until the past", o.as(o.agent), token.Grant{IssuedTo: o.stub, Parent: root.ID, ValidUntil: o.clock.Now()}, "invalid_valid_until"},
 		{"beside its own token", o.under(o.stub, child.ID), token.Grant{IssuedTo: o.stub, Parent: root.ID}, "parent_token_grantor_mismatch"},
 		{"to nobody", o.as(o.agent), token.Grant{IssuedTo: "agt_01M7YNAYM0SMK245AEDNVB5CNW", Parent: root.ID}, "issued_to_principal_not_found"},
@@ -127,7 +129,8 @@ func TestDelegationsAreIntersectedCappedAndRecorded(t *testing.T) {
 	_, err := o.Grant(t.Context(), o.under(o.stub, third.ID), ws, token.Grant{IssuedTo: o.stub, Scopes: token.All()})
 	o.want("a fourth time", err, "delegation_depth_exceeded")
 	// A token without the action grants nothing.
-	mute := o.give(o.as(o.owner), token.Grant{IssuedTo: o.agent, Scopes: token.Scopes{Rooms: []string{"*"}, Actions: []string{policy.MessageCreate}}})
+	mute := o.give(o.as(o.owner), token.Grant{IssuedTo: o.agent, Scopes: token.Scopes{Rooms: []string{"*"},
+		Actions: []string{policy.MessageCreate}}})
 	_, err = o.Grant(t.Context(), o.under(o.agent, mute.ID), ws, token.Grant{IssuedTo: o.agent, Scopes: token.All()})
 	o.want("under a token that does not permit it", err, policy.ReasonScopeAction)
 
@@ -175,7 +178,8 @@ func TestRevocationReachesEveryChildAtOnce(t *testing.T) {
 	_, err = o.Authenticate(ctx, two.Bearer)
 	o.want("to be known", err, principal.ErrUnauthenticated.Code)
 	o.want("to look", o.gate.Bound(ctx, o.under(o.stub, two.ID), who, token.Use{Reads: []string{"run"}}), policy.ReasonTokenRevoked)
-	_, _, err = o.gate.Begin(ctx, ruling, "", event.Batch{Workspace: ws, Drafts: []event.Draft{event.New("test.said", o.as(o.stub), ws, room, struct{}{})}})
+	_, _, err = o.gate.Begin(ctx, ruling, "", event.Batch{Workspace: ws, Drafts: []event.Draft{event.New("test.said", o.as(o.stub), ws, room,
+		struct{}{})}})
 	o.want("to begin what was allowed before", err, policy.ReasonTokenRevoked)
 	_, err = o.Grant(ctx, o.as(o.stub), ws, token.Grant{IssuedTo: o.stub, Parent: one.ID, Scopes: token.All()})
 	o.want("to hand on", err, "parent_token_revoked")
@@ -187,7 +191,8 @@ func TestRevocationReachesEveryChildAtOnce(t *testing.T) {
 	}
 }
 
-// TestARevocationWinsOverAGrantThatItMeets grants and revokes at the same time: whatever the order, nothing in force is left below what was revoked.
+// TestARevocationWinsOverAGrantThatItMeets grants and revokes at the same time: whatever the order, nothing in force is left below what
+// was revoked.
 func TestARevocationWinsOverAGrantThatItMeets(t *testing.T) {
 	o := open(t)
 	for range 20 {
@@ -195,7 +200,8 @@ func TestARevocationWinsOverAGrantThatItMeets(t *testing.T) {
 		var all sync.WaitGroup
 		var child id.Token
 		all.Go(func() {
-			if made, err := o.Grant(t.Context(), o.as(o.agent), ws, token.Grant{IssuedTo: o.agent, Parent: root.ID, Scopes: token.All()}); err == nil {
+			if made, err := o.Grant(t.Context(), o.as(o.agent), ws, token.Grant{IssuedTo: o.agent, Parent: root.ID,
+				Scopes: token.All()}); err == nil {
 				child = made.ID
 			}
 		})
@@ -221,20 +227,23 @@ func TestWhoRevokes(t *testing.T) {
 		who  func(root, child id.Token) (event.Origin, id.Token)
 		code string
 	}{
-		"the owner":                     {func(r, c id.Token) (event.Origin, id.Token) { return o.as(o.owner), c }, ""},
-		"an admin":                      {func(r, c id.Token) (event.Origin, id.Token) { return o.as(o.admin), c }, ""},
-		"who granted it":                {func(r, c id.Token) (event.Origin, id.Token) { return o.as(o.agent), c }, ""},
-		"who holds it":                  {func(r, c id.Token) (event.Origin, id.Token) { return o.as(o.stub), c }, ""},
-		"who holds a child":             {func(r, c id.Token) (event.Origin, id.Token) { return o.as(o.stub), r }, policy.ReasonRoleTooLow},
-		"an operator":                   {func(r, c id.Token) (event.Origin, id.Token) { return o.as(o.operator), c }, policy.ReasonRoleTooLow},
-		"a viewer":                      {func(r, c id.Token) (event.Origin, id.Token) { return o.as(o.viewer), c }, policy.ReasonRoleTooLow},
-		"under the token itself":        {func(r, c id.Token) (event.Origin, id.Token) { return o.under(o.stub, c), c }, ""},
-		"under the parent":              {func(r, c id.Token) (event.Origin, id.Token) { return o.under(o.agent, r), c }, ""},
-		"a token above the caller's":    {func(r, c id.Token) (event.Origin, id.Token) { return o.under(o.stub, c), r }, policy.ReasonRoleTooLow},
-		"a token that is not there":     {func(r, c id.Token) (event.Origin, id.Token) { return o.as(o.owner), "cap_01M7YNAYM0SMK245AEDNVB5CNW" }, policy.ReasonTokenNotFound},
-		"what is no token":              {func(r, c id.Token) (event.Origin, id.Token) { return o.as(o.owner), "" }, policy.ReasonTokenNotFound},
-		"who is nobody":                 {func(r, c id.Token) (event.Origin, id.Token) { return o.as("usr_01M7YNAYM0SMK245AEDNVB5CNW"), c }, "principal_not_found"},
-		"another, under a token of all": {func(r, c id.Token) (event.Origin, id.Token) { return o.under(o.agent, r), "" }, policy.ReasonTokenNotFound},
+		"the owner":                  {func(r, c id.Token) (event.Origin, id.Token) { return o.as(o.owner), c }, ""},
+		"an admin":                   {func(r, c id.Token) (event.Origin, id.Token) { return o.as(o.admin), c }, ""},
+		"who granted it":             {func(r, c id.Token) (event.Origin, id.Token) { return o.as(o.agent), c }, ""},
+		"who holds it":               {func(r, c id.Token) (event.Origin, id.Token) { return o.as(o.stub), c }, ""},
+		"who holds a child":          {func(r, c id.Token) (event.Origin, id.Token) { return o.as(o.stub), r }, policy.ReasonRoleTooLow},
+		"an operator":                {func(r, c id.Token) (event.Origin, id.Token) { return o.as(o.operator), c }, policy.ReasonRoleTooLow},
+		"a viewer":                   {func(r, c id.Token) (event.Origin, id.Token) { return o.as(o.viewer), c }, policy.ReasonRoleTooLow},
+		"under the token itself":     {func(r, c id.Token) (event.Origin, id.Token) { return o.under(o.stub, c), c }, ""},
+		"under the parent":           {func(r, c id.Token) (event.Origin, id.Token) { return o.under(o.agent, r), c }, ""},
+		"a token above the caller's": {func(r, c id.Token) (event.Origin, id.Token) { return o.under(o.stub, c), r }, policy.ReasonRoleTooLow},
+		"a token that is not there": {func(r, c id.Token) (event.Origin, id.Token) { return o.as(o.owner), "cap_01M7YNAYM0SMK245AEDNVB5CNW" },
+			policy.ReasonTokenNotFound},
+		"what is no token": {func(r, c id.Token) (event.Origin, id.Token) { return o.as(o.owner), "" }, policy.ReasonTokenNotFound},
+		"who is nobody": {func(r, c id.Token) (event.Origin, id.Token) { return o.as("usr_01M7YNAYM0SMK245AEDNVB5CNW"), c },
+			"principal_not_found"},
+		"another, under a token of all": {func(r, c id.Token) (event.Origin, id.Token) { return o.under(o.agent, r), "" },
+			policy.ReasonTokenNotFound},
 	} {
 		as, which := c.who(fresh())
 		_, err := o.Revoke(t.Context(), as, ws, which, "")
@@ -259,7 +268,8 @@ func TestABearerIsGivenToWhoMaySpeakForItsHolder(t *testing.T) {
 		to   id.Principal
 		want bool
 	}{
-		"itself": {o.agent, true}, "an agent that it registered": {o.stub, true}, "the owner": {o.owner, false}, "an admin": {o.admin, false}, "a viewer": {o.viewer, false},
+		"itself": {o.agent, true}, "an agent that it registered": {o.stub, true}, "the owner": {o.owner, false}, "an admin": {o.admin, false},
+		"a viewer": {o.viewer, false},
 	} {
 		made := o.give(o.as(o.agent), token.Grant{IssuedTo: c.to, Parent: root.ID, Scopes: token.All()})
 		if got := made.Bearer != ""; got != c.want || got == made.Hash.IsZero() {
@@ -270,8 +280,10 @@ func TestABearerIsGivenToWhoMaySpeakForItsHolder(t *testing.T) {
 		by, to id.Principal
 		want   bool
 	}{
-		"an owner for an admin": {o.owner, o.admin, true}, "an admin for himself": {o.admin, o.admin, true}, "an admin for a peer": {o.admin, peer, false},
-		"an admin for an operator": {o.admin, o.operator, false}, "an admin for a member": {o.admin, o.member, true}, "an owner for an owner": {o.owner, second, false},
+		"an owner for an admin": {o.owner, o.admin, true}, "an admin for himself": {o.admin, o.admin, true}, "an admin for a peer": {o.admin,
+			peer, false},
+		"an admin for an operator": {o.admin, o.operator, false}, "an admin for a member": {o.admin, o.member, true},
+		"an owner for an owner": {o.owner, second, false},
 	} {
 		made := o.give(o.as(c.by), token.Grant{IssuedTo: c.to, Scopes: token.All()})
 		if (made.Bearer != "") != c.want {
@@ -396,7 +408,8 @@ func TestATokenIsNarrowedByNameOnly(t *testing.T) {
 		}
 	}
 	// Who names none stays under the token that they came with.
-	if got, err := o.ActsFor(ctx, principal.Caller{Principal: o.agent, Workspace: ws, Token: child.ID}, "", ""); err != nil || got.Token != child.ID {
+	if got, err := o.ActsFor(ctx, principal.Caller{Principal: o.agent, Workspace: ws, Token: child.ID}, "", ""); err != nil ||
+		got.Token != child.ID {
 		t.Errorf("without a name: %s, %v", got.Token, err)
 	}
 }
@@ -419,7 +432,8 @@ func TestATokenHoldsForWhoActsForItsHolder(t *testing.T) {
 	}{
 		{"without a token", principal.Caller{Principal: o.agent, Workspace: ws}, ""},
 		{"its holder", principal.Caller{Principal: o.admin, Workspace: ws, Token: made.ID}, policy.ReasonScopeDataRequired},
-		{"its holder, who acts for an agent", principal.Caller{Principal: o.agent, By: o.admin, Workspace: ws, Token: made.ID}, policy.ReasonScopeDataRequired},
+		{"its holder, who acts for an agent", principal.Caller{Principal: o.agent, By: o.admin, Workspace: ws, Token: made.ID},
+			policy.ReasonScopeDataRequired},
 		{"another", principal.Caller{Principal: o.agent, Workspace: ws, Token: made.ID}, policy.ReasonTokenMismatch},
 	} {
 		before := o.count(policy.DeniedType)
@@ -455,13 +469,15 @@ func TestARunActsUnderTheTokenThatAskedForIt(t *testing.T) {
 		token id.Token
 	}{{o.member, bare, ""}, {o.admin, foreign, made.ID}} {
 		created := run.Created{Run: c.run, Agent: o.agent, Operations: []run.Outline{}, Token: c.token}
-		if _, err := o.log.Append(t.Context(), event.Batch{Workspace: ws, Drafts: []event.Draft{event.New(run.EventCreated, o.as(c.by), ws, room, created).In(c.run, "")}}); err != nil {
+		if _, err := o.log.Append(t.Context(), event.Batch{Workspace: ws, Drafts: []event.Draft{event.New(run.EventCreated, o.as(c.by), ws, room,
+			created).In(c.run, "")}}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	judge := func(p id.Principal, in id.Room, of id.Run) string {
 		t.Helper()
-		ruling, err := o.gate.Judge(t.Context(), policy.Action{Type: policy.MessageCreate, Workspace: ws, Room: in, Run: of, Principal: p, Token: made.ID})
+		ruling, err := o.gate.Judge(t.Context(), policy.Action{Type: policy.MessageCreate, Workspace: ws, Room: in, Run: of, Principal: p,
+			Token: made.ID})
 		if err != nil {
 			t.Fatal(err)
 		}

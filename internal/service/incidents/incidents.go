@@ -41,16 +41,19 @@ func Definition() projection.Definition {
 			return nil
 		}
 		return []string{e.EntityID}
-	}, func(i incident.Incident, _ string, e event.Event) (incident.Incident, error) { return i.Evolve(e) }, indexes).Leads(incident.Entity, nil)
+	}, func(i incident.Incident, _ string, e event.Event) (incident.Incident, error) { return i.Evolve(e) }, indexes).Leads(incident.Entity,
+		nil)
 }
 
 func indexes(i incident.Incident) []projection.Index {
 	found := []projection.Index{{Name: "status", Value: string(i.Status)}}
 	if i.Room != "" {
-		found = append(found, projection.Index{Name: "room", Value: string(i.Room)}, projection.Index{Name: "room_status", Value: string(i.Room) + " " + string(i.Status)})
+		found = append(found, projection.Index{Name: "room", Value: string(i.Room)}, projection.Index{Name: "room_status", Value: string(i.Room) +
+			" " + string(i.Status)})
 	}
 	if i.Run != "" {
-		found = append(found, projection.Index{Name: "run", Value: string(i.Run)}, projection.Index{Name: "run_status", Value: string(i.Run) + " " + string(i.Status)})
+		found = append(found, projection.Index{Name: "run", Value: string(i.Run)}, projection.Index{Name: "run_status", Value: string(i.Run) +
+			" " + string(i.Status)})
 	}
 	if i.Key != "" {
 		found = append(found, projection.Index{Name: "key", Value: i.Key})
@@ -67,7 +70,8 @@ var (
 	// ErrRunThread refuses a run together with another thread than its own.
 	ErrRunThread = fault.New(fault.Invalid, "run_thread_mismatch", "the run belongs to another thread")
 	// ErrKeyUnresolved means that something that is no incident has the key.
-	ErrKeyUnresolved = fault.New(fault.Conflict, "idempotency_conflict_unresolved", "the idempotency key was used, and not for an incident that can be found; choose another one")
+	ErrKeyUnresolved = fault.New(fault.Conflict, "idempotency_conflict_unresolved",
+		"the idempotency key was used, and not for an incident that can be found; choose another one")
 )
 
 // Place is where an incident happened. What is left empty is taken from the run.
@@ -78,7 +82,8 @@ type Place struct {
 }
 
 // Open records an incident and returns it. Where one of the same key is there it is returned instead, true.
-func (v *Service) Open(ctx context.Context, origin event.Origin, ws id.Workspace, at Place, o incident.Opened) (incident.Incident, bool, error) {
+func (v *Service) Open(ctx context.Context, origin event.Origin, ws id.Workspace, at Place, o incident.Opened) (incident.Incident, bool,
+	error) {
 	o, err := o.Check()
 	if err != nil {
 		return incident.Incident{}, false, err
@@ -93,7 +98,8 @@ func (v *Service) Open(ctx context.Context, origin event.Origin, ws id.Workspace
 	if err != nil {
 		return incident.Incident{}, false, err
 	}
-	a := policy.Action{Type: policy.IncidentOpen, Workspace: ws, Room: at.Room, Run: at.Run, Principal: origin.Principal, Content: event.DigestOf(content)}
+	a := policy.Action{Type: policy.IncidentOpen, Workspace: ws, Room: at.Room, Run: at.Run, Principal: origin.Principal,
+		Content: event.DigestOf(content)}
 	o.Incident = id.New[id.Incident](v.IDs)
 	draft := event.New(incident.EventOpened, origin, ws, at.Room, o).In(at.Run, "").About(incident.Entity, string(o.Incident))
 	draft.Thread, draft.OccurredAt = at.Thread, v.Clock.Now().UTC()
@@ -101,7 +107,8 @@ func (v *Service) Open(ctx context.Context, origin event.Origin, ws id.Workspace
 		draft.IdempotencyKey = "incident:" + o.Key
 	}
 	_, err = v.Gate.Record(ctx, origin, a, origin.Once(event.Batch{
-		Workspace: ws, Drafts: []event.Draft{draft}, Documents: []event.DocumentVersion{{Projection: incident.Projection, Key: string(o.Incident)}},
+		Workspace: ws, Drafts: []event.Draft{draft}, Documents: []event.DocumentVersion{{Projection: incident.Projection,
+			Key: string(o.Incident)}},
 	}))
 	if errors.Is(err, journal.ErrKeyConflict) && o.Key != "" {
 		before, found, lookErr := v.keyed(ctx, ws, o.Key)
@@ -120,8 +127,8 @@ func (v *Service) Open(ctx context.Context, origin event.Origin, ws id.Workspace
 	return made, false, err
 }
 
-// repeated answers an incident that was opened before with the same key. Another incident than that is refused, as an Idempotency-Key that was used
-// for another request is; where it happened does not count, for several may notice the same thing.
+// repeated answers an incident that was opened before with the same key. Another incident than that is refused, as an Idempotency-Key
+// that was used for another request is; where it happened does not count, for several may notice the same thing.
 func repeated(before incident.Incident, o incident.Opened, err error) (incident.Incident, bool, error) {
 	if err != nil {
 		return incident.Incident{}, false, err
@@ -219,25 +226,35 @@ func (v *Service) Incidents(ctx context.Context, ws id.Workspace, f Filter) ([]i
 }
 
 // Analyse writes down the root cause.
-func (v *Service) Analyse(ctx context.Context, origin event.Origin, ws id.Workspace, i id.Incident, summary string, analysis json.RawMessage) (incident.Incident, error) {
-	return v.change(ctx, origin, ws, i, policy.IncidentRCA, incident.EventRCA, func(doc incident.Incident) (any, error) { return doc.Analyse(summary, analysis) })
+func (v *Service) Analyse(ctx context.Context, origin event.Origin, ws id.Workspace, i id.Incident, summary string,
+	analysis json.RawMessage) (incident.Incident, error) {
+	return v.change(ctx, origin, ws, i, policy.IncidentRCA, incident.EventRCA, func(doc incident.Incident) (any, error) {
+		return doc.Analyse(summary, analysis)
+	})
 }
 
 // Learn writes down what was learned.
-func (v *Service) Learn(ctx context.Context, origin event.Origin, ws id.Workspace, i id.Incident, note string, tags []string) (incident.Incident, error) {
-	return v.change(ctx, origin, ws, i, policy.IncidentLearn, incident.EventLearned, func(doc incident.Incident) (any, error) { return doc.Learn(note, tags) })
+func (v *Service) Learn(ctx context.Context, origin event.Origin, ws id.Workspace, i id.Incident, note string,
+	tags []string) (incident.Incident, error) {
+	return v.change(ctx, origin, ws, i, policy.IncidentLearn, incident.EventLearned, func(doc incident.Incident) (any, error) {
+		return doc.Learn(note, tags)
+	})
 }
 
 // Close ends an incident.
-func (v *Service) Close(ctx context.Context, origin event.Origin, ws id.Workspace, i id.Incident, reason string) (incident.Incident, error) {
-	return v.change(ctx, origin, ws, i, policy.IncidentClose, incident.EventClosed, func(doc incident.Incident) (any, error) { return doc.Close(reason) })
+func (v *Service) Close(ctx context.Context, origin event.Origin, ws id.Workspace, i id.Incident, reason string) (incident.Incident,
+	error) {
+	return v.change(ctx, origin, ws, i, policy.IncidentClose, incident.EventClosed, func(doc incident.Incident) (any, error) {
+		return doc.Close(reason)
+	})
 }
 
 // tries bounds how often a change is decided anew because somebody else was first.
 const tries = 16
 
 // change decides one change of an incident on what it is now, and records it if nobody was first.
-func (v *Service) change(ctx context.Context, origin event.Origin, ws id.Workspace, i id.Incident, action, typ string, decide func(incident.Incident) (any, error)) (incident.Incident, error) {
+func (v *Service) change(ctx context.Context, origin event.Origin, ws id.Workspace, i id.Incident, action, typ string,
+	decide func(incident.Incident) (any, error)) (incident.Incident, error) {
 	for try := 1; ; try++ {
 		doc, version, err := v.load(ctx, ws, i)
 		if err != nil {
@@ -252,12 +269,14 @@ func (v *Service) change(ctx context.Context, origin event.Origin, ws id.Workspa
 			return incident.Incident{}, err
 		}
 		a := policy.Action{
-			Type: action, Workspace: ws, Room: doc.Room, Run: doc.Run, Principal: origin.Principal, Subject: string(i), Content: event.DigestOf(content),
+			Type: action, Workspace: ws, Room: doc.Room, Run: doc.Run, Principal: origin.Principal, Subject: string(i),
+			Content: event.DigestOf(content),
 		}
 		draft := event.New(typ, origin, ws, doc.Room, data).In(doc.Run, "").About(incident.Entity, string(i))
 		draft.Thread, draft.OccurredAt = doc.Thread, v.Clock.Now().UTC()
 		_, err = v.Gate.Record(ctx, origin, a, origin.Once(event.Batch{
-			Workspace: ws, Drafts: []event.Draft{draft}, Documents: []event.DocumentVersion{{Projection: incident.Projection, Key: string(i), Version: version}},
+			Workspace: ws, Drafts: []event.Draft{draft}, Documents: []event.DocumentVersion{{Projection: incident.Projection, Key: string(i),
+				Version: version}},
 		}))
 		if errors.Is(err, journal.ErrConflict) && try < tries {
 			continue

@@ -125,20 +125,24 @@ func TestWhereAnIncidentIs(t *testing.T) {
 		at, want incidents.Place
 		code     string
 	}{
-		"nowhere":                    {incidents.Place{}, incidents.Place{}, ""},
-		"a room":                     {incidents.Place{Room: far}, incidents.Place{Room: far}, ""},
-		"no room":                    {incidents.Place{Room: "room_00000000000000000000000001"}, incidents.Place{}, "room_not_found"},
-		"a run":                      {incidents.Place{Run: made["plain"]}, incidents.Place{Room: near, Run: made["plain"]}, ""},
-		"a run with a thread":        {incidents.Place{Run: made["threaded"]}, incidents.Place{Room: near, Thread: thread, Run: made["threaded"]}, ""},
-		"a run and its thread":       {incidents.Place{Room: near, Thread: thread, Run: made["threaded"]}, incidents.Place{Room: near, Thread: thread, Run: made["threaded"]}, ""},
-		"a run without, in a thread": {incidents.Place{Thread: other, Run: made["plain"]}, incidents.Place{Room: near, Thread: other, Run: made["plain"]}, ""},
-		"a run of another room":      {incidents.Place{Room: far, Run: made["plain"]}, incidents.Place{}, "run_room_mismatch"},
-		"a run of another thread":    {incidents.Place{Thread: other, Run: made["threaded"]}, incidents.Place{}, "run_thread_mismatch"},
-		"no run":                     {incidents.Place{Run: "run_00000000000000000000000001"}, incidents.Place{}, "run_not_found"},
+		"nowhere": {incidents.Place{}, incidents.Place{}, ""},
+		"a room":  {incidents.Place{Room: far}, incidents.Place{Room: far}, ""},
+		"no room": {incidents.Place{Room: "room_00000000000000000000000001"}, incidents.Place{}, "room_not_found"},
+		"a run":   {incidents.Place{Run: made["plain"]}, incidents.Place{Room: near, Run: made["plain"]}, ""},
+		"a run with a thread": {incidents.Place{Run: made["threaded"]}, incidents.Place{Room: near, Thread: thread, Run: made["threaded"]},
+			""},
+		"a run and its thread": {incidents.Place{Room: near, Thread: thread, Run: made["threaded"]}, incidents.Place{Room: near,
+			Thread: thread, Run: made["threaded"]}, ""},
+		"a run without, in a thread": {incidents.Place{Thread: other, Run: made["plain"]}, incidents.Place{Room: near, Thread: other,
+			Run: made["plain"]}, ""},
+		"a run of another room":   {incidents.Place{Room: far, Run: made["plain"]}, incidents.Place{}, "run_room_mismatch"},
+		"a run of another thread": {incidents.Place{Thread: other, Run: made["threaded"]}, incidents.Place{}, "run_thread_mismatch"},
+		"no run":                  {incidents.Place{Run: "run_00000000000000000000000001"}, incidents.Place{}, "run_not_found"},
 	} {
 		doc, deduped, err := o.Open(t.Context(), o.origin, ws, c.at, said(""))
 		o.want(name, err, c.code)
-		if err == nil && (deduped || (incidents.Place{Room: doc.Room, Thread: doc.Thread, Run: doc.Run}) != c.want || doc.Status != incident.Open || doc.OpenedBy != o.origin.Principal) {
+		if err == nil && (deduped || (incidents.Place{Room: doc.Room, Thread: doc.Thread, Run: doc.Run}) != c.want ||
+			doc.Status != incident.Open || doc.OpenedBy != o.origin.Principal) {
 			t.Errorf("%s: got %+v", name, doc)
 		}
 	}
@@ -175,7 +179,10 @@ func TestOfOneKeyThereIsOneIncident(t *testing.T) {
 	}
 	for name, change := range map[string]func(*incident.Opened){
 		"another title": func(x *incident.Opened) { x.Title += "!" }, "another severity": func(x *incident.Opened) { x.Severity = "low" },
-		"another category": func(x *incident.Opened) { x.Category += "x" }, "about a thing": func(x *incident.Opened) { x.EntityType, x.EntityID = "thing", "t_1" },
+		"another category": func(x *incident.Opened) { x.Category += "x" }, "about a thing": func(x *incident.Opened) {
+			x.EntityType,
+				x.EntityID = "thing", "t_1"
+		},
 	} {
 		other := said("run_failed:1")
 		change(&other)
@@ -251,7 +258,8 @@ func TestIncidentsAreListed(t *testing.T) {
 		f    incidents.Filter
 		want int
 	}{
-		{incidents.Filter{}, 4}, {incidents.Filter{Limit: 3}, 3}, {incidents.Filter{Room: near}, 2}, {incidents.Filter{Room: far, Status: incident.Open}, 1},
+		{incidents.Filter{}, 4}, {incidents.Filter{Limit: 3}, 3}, {incidents.Filter{Room: near}, 2}, {incidents.Filter{Room: far,
+			Status: incident.Open}, 1},
 		{incidents.Filter{Run: r.ID}, 1}, {incidents.Filter{Run: r.ID, Status: incident.Closed}, 0}, {incidents.Filter{Status: incident.Open}, 4},
 	} {
 		if found, err := o.Incidents(ctx, ws, c.f); err != nil || len(found) != c.want {

@@ -50,7 +50,9 @@ func Definitions() []projection.Definition {
 		}
 	}
 	return []projection.Definition{
-		projection.Define(label.Projection, 2, about(label.Entity), func(l label.Label, _ string, e event.Event) (label.Label, error) { return l.Evolve(e) },
+		projection.Define(label.Projection, 2, about(label.Entity), func(l label.Label, _ string, e event.Event) (label.Label, error) {
+			return l.Evolve(e)
+		},
 			func(l label.Label) []projection.Index {
 				found := []projection.Index{{Name: "label", Value: string(l.Level)}}
 				if l.Room != "" {
@@ -58,7 +60,10 @@ func Definitions() []projection.Definition {
 				}
 				return found
 			}).Leads(label.Entity, nil),
-		projection.Define(label.AccessProjection, 3, about(label.AccessEntity), func(a label.Access, _ string, e event.Event) (label.Access, error) { return a.Evolve(e) }, nil).Leads(label.AccessEntity, nil),
+		projection.Define(label.AccessProjection, 3, about(label.AccessEntity), func(a label.Access, _ string, e event.Event) (label.Access,
+			error) {
+			return a.Evolve(e)
+		}, nil).Leads(label.AccessEntity, nil),
 		projection.Define(label.GuardProjection, 1, func(e event.Event) []string {
 			if e.EntityType != label.Entity {
 				return nil
@@ -89,14 +94,16 @@ func (c *Service) Label(ctx context.Context, origin event.Origin, ws id.Workspac
 		if err != nil {
 			return label.Label{}, err
 		}
-		a := policy.Action{Type: policy.LabelSet, Workspace: ws, Principal: origin.Principal, Token: origin.Token, Subject: next.Key(), Content: event.DigestOf(content)}
+		a := policy.Action{Type: policy.LabelSet, Workspace: ws, Principal: origin.Principal, Token: origin.Token, Subject: next.Key(),
+			Content: event.DigestOf(content)}
 		if now.Lowers(next) {
 			a.Type = policy.LabelLower
 		}
 		draft := event.New(label.EventLabelled, origin, ws, "", data).About(label.Entity, next.Key())
 		draft.OccurredAt = c.Clock.Now().UTC()
 		_, err = c.Gate.Record(ctx, origin, a, origin.Once(event.Batch{
-			Workspace: ws, Drafts: []event.Draft{draft}, Documents: []event.DocumentVersion{{Projection: label.Projection, Key: next.Key(), Version: version}},
+			Workspace: ws, Drafts: []event.Draft{draft}, Documents: []event.DocumentVersion{{Projection: label.Projection, Key: next.Key(),
+				Version: version}},
 		}))
 		if errors.Is(err, journal.ErrConflict) && try < tries {
 			continue
@@ -157,8 +164,8 @@ type Answer struct {
 	Event    id.Event    // that records it
 }
 
-// Request decides whether origin's principal may come near a resource, and records it where the resource is more than internal. Where a person
-// has to approve, the question is made, and the same request goes through once it is answered.
+// Request decides whether origin's principal may come near a resource, and records it where the resource is more than internal. Where a
+// person has to approve, the question is made, and the same request goes through once it is answered.
 func (c *Service) Request(ctx context.Context, origin event.Origin, ws id.Workspace, in id.Run, q label.Request) (Answer, error) {
 	if err := q.Check(); err != nil {
 		return Answer{}, err
@@ -172,7 +179,8 @@ func (c *Service) Request(ctx context.Context, origin event.Origin, ws id.Worksp
 	}
 	resolved, d, mismatch := l.Decide(q)
 	said := label.Accessed{
-		Resource: q.Resource, Action: q.Action, Level: resolved, Purposes: q.Purposes, Justification: q.Justification, Decision: d.Outcome, Code: d.ReasonCode, Reason: d.Reason,
+		Resource: q.Resource, Action: q.Action, Level: resolved, Purposes: q.Purposes, Justification: q.Justification, Decision: d.Outcome,
+		Code: d.ReasonCode, Reason: d.Reason,
 	}
 	l.Level = resolved
 	answer := Answer{Decision: d, Label: l}
@@ -209,7 +217,8 @@ func (c *Service) Request(ctx context.Context, origin event.Origin, ws id.Worksp
 	if asked, ok := errors.AsType[*policy.Asked](err); ok && asked.Fault.Kind == fault.Waiting {
 		answer.Approval = asked.Approval
 		if d.Outcome == policy.Allow { // the policy asks, not the label
-			answer.Decision = policy.Decision{Outcome: policy.RequireApproval, ReasonCode: policy.ReasonPolicyAsks, Reason: asked.Fault.Msg, Suggestion: asked.Fault.Suggestion}
+			answer.Decision = policy.Decision{Outcome: policy.RequireApproval, ReasonCode: policy.ReasonPolicyAsks, Reason: asked.Fault.Msg,
+				Suggestion: asked.Fault.Suggestion}
 		}
 		return answer, nil
 	}
@@ -262,7 +271,8 @@ func access(origin event.Origin, ws id.Workspace, in id.Run, q label.Request, sa
 		return policy.Action{}, err
 	}
 	request, err := policy.Canonicalize(raw)
-	return policy.Action{Type: policy.DataAccess, Workspace: ws, Room: q.Room, Principal: origin.Principal, Token: origin.Token, Subject: q.Key(), Method: q.Action, Request: request}, err
+	return policy.Action{Type: policy.DataAccess, Workspace: ws, Room: q.Room, Principal: origin.Principal, Token: origin.Token,
+		Subject: q.Key(), Method: q.Action, Request: request}, err
 }
 
 func (c *Service) batch(origin event.Origin, ws id.Workspace, room id.Room, in id.Run, said label.Accessed, types ...string) event.Batch {
@@ -279,8 +289,8 @@ func (c *Service) batch(origin event.Origin, ws id.Workspace, room id.Room, in i
 var ErrAccessRequired = fault.New(fault.Denied, "data_access_required", "these data are labelled; ask for access to them first").
 	With("POST /v1/data/access/requests; what is allowed there can be read for " + label.AccessTime.String() + ".")
 
-// MayRead reports whether a principal may read a resource of a room now: what is restricted belongs to that room, and what is confidential was
-// asked for, for reading, within label.AccessTime.
+// MayRead reports whether a principal may read a resource of a room now: what is restricted belongs to that room, and what is
+// confidential was asked for, for reading, within label.AccessTime.
 func (c *Service) MayRead(ctx context.Context, ws id.Workspace, p id.Principal, r label.Resource, room id.Room) error {
 	l, _, err := c.label(ctx, ws, r)
 	if err != nil || !l.Level.AtLeast(label.Restricted) {

@@ -44,7 +44,10 @@ func TestAnAccessEndsAfterItsTime(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	keeper := labels.New(labels.Parts{Log: log, Docs: log, Gate: g, Clock: c, Place: func(context.Context, id.Workspace, id.Room, id.Thread) error { return nil }})
+	keeper := labels.New(labels.Parts{Log: log, Docs: log, Gate: g, Clock: c, Place: func(context.Context, id.Workspace, id.Room,
+		id.Thread) error {
+		return nil
+	}})
 	origin, thing := event.Origin{Principal: owner}, label.Resource{Type: "artifact", ID: "a"}
 	reads := func(want error) {
 		t.Helper()
@@ -59,7 +62,8 @@ func TestAnAccessEndsAfterItsTime(t *testing.T) {
 	reads(labels.ErrAccessRequired)
 	ask := func(action string) {
 		t.Helper()
-		if a, err := keeper.Request(ctx, origin, id.DefaultWorkspace, "", label.Request{Resource: thing, Action: action}); err != nil || a.Decision.Outcome != policy.Allow {
+		if a, err := keeper.Request(ctx, origin, id.DefaultWorkspace, "", label.Request{Resource: thing, Action: action}); err != nil ||
+			a.Decision.Outcome != policy.Allow {
 			t.Fatalf("to %s: got %+v, %v", action, a, err)
 		}
 	}

@@ -23,8 +23,10 @@ import (
 
 // documents are the projections in which the things of each type say where they lie.
 var documents = map[string]string{
-	label.OfRoom: room.Projection, label.OfThread: room.ThreadProjection, label.OfMessage: room.MessageProjection, label.OfSpace: space.Projection, label.OfRun: run.Projection,
-	label.OfStep: step.Projection, label.OfToolCall: step.CallProjection, label.OfArtifact: step.ArtifactProjection, label.OfApproval: policy.ApprovalProjection,
+	label.OfRoom: room.Projection, label.OfThread: room.ThreadProjection, label.OfMessage: room.MessageProjection,
+	label.OfSpace: space.Projection, label.OfRun: run.Projection,
+	label.OfStep: step.Projection, label.OfToolCall: step.CallProjection, label.OfArtifact: step.ArtifactProjection,
+	label.OfApproval: policy.ApprovalProjection,
 	label.OfIncident: incident.Projection,
 }
 
@@ -55,7 +57,8 @@ type place struct {
 // in returns the things in which it lies.
 func (p place) in() []label.Resource {
 	all := []label.Resource{
-		{Type: label.OfRoom, ID: string(p.Room)}, {Type: label.OfThread, ID: string(p.Thread)}, {Type: label.OfSpace, ID: string(p.Space)}, {Type: label.OfRun, ID: string(p.Run)},
+		{Type: label.OfRoom, ID: string(p.Room)}, {Type: label.OfThread, ID: string(p.Thread)}, {Type: label.OfSpace, ID: string(p.Space)},
+		{Type: label.OfRun, ID: string(p.Run)},
 		{Type: label.OfStep, ID: string(p.Step)}, {Type: label.OfApproval, ID: string(p.Approval)}, {Type: label.OfSpace, ID: string(p.Origin)},
 		{Type: label.OfRun, ID: string(p.Parent.Run)}, {Type: label.OfToolCall, ID: string(p.Parent.Call)}, {Type: p.EntityType, ID: p.EntityID},
 		{Type: leak.Entity, ID: string(p.Event)},
@@ -94,8 +97,8 @@ type guarded struct {
 	guards label.Guards
 }
 
-// guards returns how much is labelled in a workspace. Everybody who follows its events asks for each of them, so that it is kept as long as the
-// log does not grow; the head is read first, for what is read behind it is as new.
+// guards returns how much is labelled in a workspace. Everybody who follows its events asks for each of them, so that it is kept as long
+// as the log does not grow; the head is read first, for what is read behind it is as new.
 func (c *Service) guards(ctx context.Context, ws id.Workspace) (label.Guards, error) {
 	head, err := c.Log.Head(ctx, ws)
 	if err != nil {

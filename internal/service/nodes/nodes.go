@@ -43,8 +43,8 @@ func (c *Service) find(ctx context.Context, n id.Node) (node.Member, error) {
 	return all[i], nil
 }
 
-// Remove gives up a node that does not live: that is recorded, then nothing that it writes is taken any more, then its spaces end with their
-// runs. What of that was not done yet is done by who is asked next, also of a node that was given up before. Only the owner of the
+// Remove gives up a node that does not live: that is recorded, then nothing that it writes is taken any more, then its spaces end with
+// their runs. What of that was not done yet is done by who is asked next, also of a node that was given up before. Only the owner of the
 // installation may.
 func (c *Service) Remove(ctx context.Context, origin event.Origin, who principal.Caller, n id.Node, reason string) (node.Member, error) {
 	if len(reason) > node.MaxReason || !utf8.ValidString(reason) {
@@ -53,7 +53,8 @@ func (c *Service) Remove(ctx context.Context, origin event.Origin, who principal
 	if who.Workspace != id.DefaultWorkspace {
 		return node.Member{}, node.ErrNone // the nodes are those of the installation
 	}
-	action := policy.Action{Type: policy.NodeRemove, Workspace: who.Workspace, Principal: origin.Principal, Token: origin.Token, Subject: string(n)}
+	action := policy.Action{Type: policy.NodeRemove, Workspace: who.Workspace, Principal: origin.Principal, Token: origin.Token,
+		Subject: string(n)}
 	record := event.Batch{Workspace: who.Workspace, Drafts: []event.Draft{
 		event.New(node.EventRemoved, origin, who.Workspace, "", node.Removed{Node: n, Reason: reason}).About(node.EntityType, string(n)),
 	}}

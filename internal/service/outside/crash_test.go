@@ -34,8 +34,8 @@ func (s *story) begin() {
 	})
 }
 
-// does sends a request under a key until it is answered: after a death again, to the daemon that comes next. As in the API, a request whose events are
-// in the log is not done again: recalled makes its answer of the last of them.
+// does sends a request under a key until it is answered: after a death again, to the daemon that comes next. As in the API, a request
+// whose events are in the log is not done again: recalled makes its answer of the last of them.
 func (s *story) does(who id.Principal, what string, request func(event.Origin) error, recalled func(event.Event) error) {
 	s.t.Helper()
 	origin := event.Origin{Principal: who, Key: fmt.Sprint(what, " ", s.n), Command: event.DigestOf([]byte(what)), Correlation: "cor_1"}
@@ -75,8 +75,9 @@ func (s *story) evaluate(what string, q outside.Question) (answer outside.Answer
 	return answer
 }
 
-// TestThreat14KilledBetweenEveryTwoEvents lets the daemon die at each append of the life of an approval in turn, once when who asked still learns of
-// the append and once when he does not: nothing is allowed that nobody approved, and what was approved once is allowed once.
+// TestThreat14KilledBetweenEveryTwoEvents lets the daemon die at each append of the life of an approval in turn, once when who asked
+// still learns of the append and once when he does not: nothing is allowed that nobody approved, and what was approved once is allowed
+// once.
 func TestThreat14KilledBetweenEveryTwoEvents(t *testing.T) {
 	program, err := inittest.Build()
 	if err != nil {
@@ -115,7 +116,8 @@ func (s *story) play(death testkit.Death) bool {
 		}
 		return testkit.Survive
 	})
-	q := outside.Question{Action: policy.EmailSend, Zone: event.HighStakes, Target: fmt.Sprintf("reader-%d@example.com", s.n), Request: []byte(`{"subject":"Report"}`)}
+	q := outside.Question{Action: policy.EmailSend, Zone: event.HighStakes, Target: fmt.Sprintf("reader-%d@example.com", s.n),
+		Request: []byte(`{"subject":"Report"}`)}
 	refused := func(when string) {
 		s.t.Helper()
 		if a := s.evaluate(when, q); a.Decision.Outcome != policy.RequireApproval || !a.Blocked {

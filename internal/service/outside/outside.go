@@ -1,7 +1,7 @@
 // Package outside answers programs that ask before they act outside of Agentbox.
 //
-// What such a program does it does itself, so there is no driver and no permit: the answer is all that holds it back. An answer that rests on
-// an approval uses it up in the same step, so that one approval is never the ground of two.
+// What such a program does it does itself, so there is no driver and no permit: the answer is all that holds it back. An answer that
+// rests on an approval uses it up in the same step, so that one approval is never the ground of two.
 package outside
 
 import (
@@ -79,15 +79,18 @@ type Answer struct {
 // The refusals of a question that cannot be judged at all.
 var (
 	// ErrMissingAction refuses a question about nothing.
-	ErrMissingAction = fault.New(fault.Invalid, "missing_action", "name the action, or put a question; GET /v1/action-registry lists the actions that there are")
+	ErrMissingAction = fault.New(fault.Invalid, "missing_action",
+		"name the action, or put a question; GET /v1/action-registry lists the actions that there are")
 	// ErrInvalidZone refuses a zone that is none.
 	ErrInvalidZone = fault.New(fault.Invalid, "invalid_zone", "the zone must be sandbox, supervised or high_stakes")
 	// ErrInvalidRequest refuses a request that is no object or too large.
 	ErrInvalidRequest = fault.New(fault.Invalid, "invalid_request", "request is a JSON object of at most %d bytes", policy.MaxRequestBytes)
 	// ErrSecret refuses what holds a secret: it would have to be recorded and shown as it is.
-	ErrSecret = fault.New(fault.Invalid, "request_holds_secret", "the request holds a secret, which would be recorded and shown; name the secret instead of sending it")
+	ErrSecret = fault.New(fault.Invalid, "request_holds_secret",
+		"the request holds a secret, which would be recorded and shown; name the secret instead of sending it")
 	// ErrMayNotAct refuses a caller who names somebody for whom it may not act.
-	ErrMayNotAct = fault.New(fault.Denied, "may_not_act_for", "you may only act for yourself; owners, admins and services act for the agents of their workspace")
+	ErrMayNotAct = fault.New(fault.Denied, "may_not_act_for",
+		"you may only act for yourself; owners, admins and services act for the agents of their workspace")
 	// ErrRunNotFound means that the workspace has no such run.
 	ErrRunNotFound = fault.New(fault.NotFound, "run_not_found", "there is no such run in this workspace")
 	// ErrRunRoom refuses a run together with another room than its own.
@@ -103,8 +106,8 @@ var (
 // tries bounds how often an answer is looked for anew because somebody else used what it rested on.
 const tries = 16
 
-// Evaluate judges a question. An answer that allows on the strength of an approval has used it up once, unless preview asks only to be told;
-// every other answer changes nothing. A refusal is recorded.
+// Evaluate judges a question. An answer that allows on the strength of an approval has used it up once, unless preview asks only to be
+// told; every other answer changes nothing. A refusal is recorded.
 func (a *Service) Evaluate(ctx context.Context, origin event.Origin, caller principal.Caller, q Question, preview bool) (Answer, error) {
 	action, reason, err := a.action(ctx, caller, q)
 	if err != nil {
@@ -121,8 +124,8 @@ func (a *Service) Evaluate(ctx context.Context, origin event.Origin, caller prin
 	}
 }
 
-// overtaken reports whether somebody else used what the answer rested on, so that another one has to be found: an approval, the last use of a
-// standing one, the last effect of the hour.
+// overtaken reports whether somebody else used what the answer rested on, so that another one has to be found: an approval, the last use
+// of a standing one, the last effect of the hour.
 func overtaken(err error) bool {
 	switch fault.KindOf(err) {
 	case fault.Denied, fault.Waiting, fault.Exhausted:
@@ -131,7 +134,8 @@ func overtaken(err error) bool {
 	return errors.Is(err, journal.ErrConflict)
 }
 
-func (a *Service) evaluate(ctx context.Context, origin event.Origin, caller principal.Caller, q Question, action policy.Action, preview bool) (Answer, error) {
+func (a *Service) evaluate(ctx context.Context, origin event.Origin, caller principal.Caller, q Question, action policy.Action,
+	preview bool) (Answer, error) {
 	kind, known := policy.KindOf(action.Type)
 	if known && !kind.Outside && kind.SideEffect != policy.Record {
 		return a.refuse(ctx, origin, caller, q, unjudged(action, policy.ReasonNotOutside), "", preview)
@@ -166,7 +170,8 @@ func (a *Service) evaluate(ctx context.Context, origin event.Origin, caller prin
 }
 
 // begun is the answer that rests on an approval: it is used up, unless nothing but a preview is wanted.
-func (a *Service) begun(ctx context.Context, origin event.Origin, caller principal.Caller, q Question, r policy.Ruling, approval id.Approval, d policy.Decision, preview bool) (Answer, error) {
+func (a *Service) begun(ctx context.Context, origin event.Origin, caller principal.Caller, q Question, r policy.Ruling,
+	approval id.Approval, d policy.Decision, preview bool) (Answer, error) {
 	if preview {
 		answer := a.answer(r, d, true)
 		answer.Approval = approval
@@ -176,7 +181,8 @@ func (a *Service) begun(ctx context.Context, origin event.Origin, caller princip
 }
 
 // begin records that the action is begun, and with it the use of what allows it. The permit is for nobody: no driver of ours does it.
-func (a *Service) begin(ctx context.Context, origin event.Origin, caller principal.Caller, q Question, r policy.Ruling, approval id.Approval, d policy.Decision) (Answer, error) {
+func (a *Service) begin(ctx context.Context, origin event.Origin, caller principal.Caller, q Question, r policy.Ruling,
+	approval id.Approval, d policy.Decision) (Answer, error) {
 	said := r
 	said.Decision = d
 	origin.Principal = r.Action.Principal
@@ -195,7 +201,8 @@ func (a *Service) begin(ctx context.Context, origin event.Origin, caller princip
 }
 
 // refuse records an answer that is no allowance and returns it.
-func (a *Service) refuse(ctx context.Context, origin event.Origin, caller principal.Caller, q Question, r policy.Ruling, approval id.Approval, preview bool) (Answer, error) {
+func (a *Service) refuse(ctx context.Context, origin event.Origin, caller principal.Caller, q Question, r policy.Ruling,
+	approval id.Approval, preview bool) (Answer, error) {
 	answer := a.answer(r, r.Decision, preview)
 	answer.Approval = approval
 	if preview {
@@ -247,7 +254,8 @@ const latest = 20
 // approval returns the newest approval of exactly this action that can be used, true, or else one that is open about it, false.
 func (a *Service) approval(ctx context.Context, r policy.Ruling) (id.Approval, bool, error) {
 	found, err := projection.List[policy.Approval](ctx, a.Docs, projection.Query{
-		Workspace: r.Action.Workspace, Name: policy.ApprovalProjection, Index: projection.Index{Name: "request", Value: r.Decision.Action.String()},
+		Workspace: r.Action.Workspace, Name: policy.ApprovalProjection, Index: projection.Index{Name: "request",
+			Value: r.Decision.Action.String()},
 		Newest: true, Limit: latest,
 	})
 	if err != nil {
@@ -277,7 +285,8 @@ func (a *Service) Recall(ctx context.Context, ws id.Workspace, place uint64) (An
 		switch e.Type {
 		case policy.BegunType:
 			d, err := event.Decode[policy.Begun](e)
-			return Answer{Decision: d.Decision, Blocked: !d.Decision.Allowed(), Approval: d.Approval, Standing: d.Standing, Event: e.ID, Actor: e.Principal}, err
+			return Answer{Decision: d.Decision, Blocked: !d.Decision.Allowed(), Approval: d.Approval, Standing: d.Standing, Event: e.ID,
+				Actor: e.Principal}, err
 		case policy.DeniedType, policy.RequiresApprovalType:
 			d, err := event.Decode[policy.Refused](e)
 			return Answer{Decision: d.Decision, Blocked: !d.Decision.Allowed(), Approval: d.Approval, Event: e.ID, Actor: e.Principal}, err
@@ -296,7 +305,8 @@ type Words struct {
 const MaxTitle = 200
 
 // Ask asks a person about what a caller wants to do outside.
-func (a *Service) Ask(ctx context.Context, origin event.Origin, caller principal.Caller, q Question, words Words, ask policy.Ask) (policy.Approval, error) {
+func (a *Service) Ask(ctx context.Context, origin event.Origin, caller principal.Caller, q Question, words Words,
+	ask policy.Ask) (policy.Approval, error) {
 	said, err := words.text()
 	if err != nil {
 		return policy.Approval{}, err
@@ -376,7 +386,8 @@ func (a *Service) action(ctx context.Context, caller principal.Caller, q Questio
 		reason = policy.ReasonTokenMismatch
 	}
 	action := policy.Action{
-		Type: policy.TypeOf(q.Action), Workspace: caller.Workspace, Room: q.Room, Principal: who, Token: token, Space: q.Space, Run: q.Run, Step: q.Step,
+		Type: policy.TypeOf(q.Action), Workspace: caller.Workspace, Room: q.Room, Principal: who, Token: token, Space: q.Space, Run: q.Run,
+		Step: q.Step,
 		Zone: q.Zone, Target: q.Target, Method: q.Method, Tool: q.Tool,
 	}
 	if len(q.Request) > 0 && string(q.Request) != "null" {
@@ -412,7 +423,8 @@ func (a *Service) Preview(ctx context.Context, caller principal.Caller, q Questi
 		err = fault.New(fault.Denied, d.ReasonCode, "%s", d.Reason).With(d.Suggestion)
 	}
 	if kind, known := policy.KindOf(action.Type); err == nil && known && !kind.Outside {
-		err = fault.New(fault.Invalid, policy.ReasonNotOutside, "%s", unjudged(action, policy.ReasonNotOutside).Decision.Reason).With("Name the operation instead.")
+		err = fault.New(fault.Invalid, policy.ReasonNotOutside, "%s", unjudged(action, policy.ReasonNotOutside).Decision.Reason).With(
+			"Name the operation instead.")
 	}
 	return action, err
 }
@@ -480,8 +492,8 @@ func (a *Service) house(ctx context.Context, action *policy.Action) error {
 	return nil
 }
 
-// acting returns who acts. Identity comes from the caller; what the question says besides has to agree with it, or the caller has to be one who
-// acts for the agents of the workspace.
+// acting returns who acts. Identity comes from the caller; what the question says besides has to agree with it, or the caller has to be
+// one who acts for the agents of the workspace.
 func acting(caller principal.Caller, q Question) (id.Principal, string, error) {
 	who := q.Principal
 	if who == "" {
@@ -512,9 +524,11 @@ func unjudged(a policy.Action, code string) policy.Ruling {
 	case policy.ReasonAgentRequired:
 		d.Reason, d.Suggestion = "an agent is to act, and nothing says which", "Send its principal_id."
 	case policy.ReasonTokenMismatch:
-		d.Reason, d.Suggestion = "whoever acts under a capability token asks under that one", "Leave capability_token_id out, or name a token that was derived from it."
+		d.Reason, d.Suggestion = "whoever acts under a capability token asks under that one",
+			"Leave capability_token_id out, or name a token that was derived from it."
 	case policy.ReasonActorMismatch:
-		d.Reason, d.Suggestion = "actor_type and actor_id name somebody else than who acts", "Leave them out, or let them agree with principal_id."
+		d.Reason, d.Suggestion = "actor_type and actor_id name somebody else than who acts",
+			"Leave them out, or let them agree with principal_id."
 	default:
 		d.Reason = "to " + titleOf(a.Type) + " is done by Agentbox itself, which decides on it then"
 		d.Suggestion = "POST /v1/policies/explain tells what would be decided about an operation."

@@ -87,7 +87,8 @@ func convene(t *testing.T) *court {
 		return nil
 	}
 	c.Service = outside.New(outside.Parts{Log: c.log, Docs: c.log, Gate: c.gate, Clock: c.clock, Place: place})
-	c.hands = engines.New(engines.Parts{Log: c.log, Docs: c.log, Blobs: memory.NewBlobs(), Gate: c.gate, Clock: c.clock, IDs: ids, Place: place})
+	c.hands = engines.New(engines.Parts{Log: c.log, Docs: c.log, Blobs: memory.NewBlobs(), Gate: c.gate, Clock: c.clock, IDs: ids,
+		Place: place})
 	t.Cleanup(c.hands.Wait)
 	owner, err := c.people.Owner(t.Context(), ws, "owner")
 	if err != nil {
@@ -97,7 +98,8 @@ func convene(t *testing.T) *court {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.owner, c.agent = principal.Caller{Principal: owner, Workspace: ws, Role: principal.Overlord}, principal.Caller{Principal: agent, Workspace: ws}
+	c.owner, c.agent = principal.Caller{Principal: owner, Workspace: ws, Role: principal.Overlord}, principal.Caller{Principal: agent,
+		Workspace: ws}
 	return c
 }
 
@@ -147,9 +149,12 @@ func TestWhatAnAnswerRestsOn(t *testing.T) {
 		"held, then approved": {func(c *court, q policy.Approval) error {
 			return errors.Join(c.decide(q, policy.Hold), c.decide(q, policy.Approve))
 		}, mail("a.example"), true, true},
-		"denied":                   {func(c *court, q policy.Approval) error { return c.decide(q, policy.Refuse) }, mail("a.example"), false, false},
-		"approved for another":     {func(c *court, q policy.Approval) error { return c.decide(q, policy.Approve) }, mail("b.example"), false, false},
-		"approved in another room": {func(c *court, q policy.Approval) error { return c.decide(q, policy.Approve) }, outside.Question{Action: policy.ExternalWrite, Room: far, Target: "a.example", Zone: event.HighStakes}, false, false},
+		"denied": {func(c *court, q policy.Approval) error { return c.decide(q, policy.Refuse) }, mail("a.example"), false,
+			false},
+		"approved for another": {func(c *court, q policy.Approval) error { return c.decide(q, policy.Approve) }, mail("b.example"), false,
+			false},
+		"approved in another room": {func(c *court, q policy.Approval) error { return c.decide(q, policy.Approve) },
+			outside.Question{Action: policy.ExternalWrite, Room: far, Target: "a.example", Zone: event.HighStakes}, false, false},
 		"the last moment of it": {func(c *court, q policy.Approval) error {
 			err := c.decide(q, policy.Approve)
 			c.clock.move(policy.DefaultQuestionTime - time.Nanosecond)
@@ -224,7 +229,8 @@ func TestWhatIsNotJudged(t *testing.T) {
 		change(&q)
 		return q
 	}
-	created, err := c.hands.Create(t.Context(), event.Origin{Principal: c.owner.Principal}, engines.Request{Workspace: ws, Room: near, Title: "a run"})
+	created, err := c.hands.Create(t.Context(), event.Origin{Principal: c.owner.Principal}, engines.Request{Workspace: ws, Room: near,
+		Title: "a run"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -232,10 +238,12 @@ func TestWhatIsNotJudged(t *testing.T) {
 		q    outside.Question
 		code string // of the error, or of the refusal
 	}{
-		"no action":             {of(func(q *outside.Question) { q.Action = "" }), "missing_action"},
-		"no zone":               {of(func(q *outside.Question) { q.Zone = "outer" }), "invalid_zone"},
-		"a list as request":     {of(func(q *outside.Question) { q.Request = []byte(`[1]`) }), "invalid_request"},
-		"a secret":              {of(func(q *outside.Question) { q.Request = []byte(`{"key":"ghp_012345678901234567890123456789012345"}`) }), "request_holds_secret"},
+		"no action":         {of(func(q *outside.Question) { q.Action = "" }), "missing_action"},
+		"no zone":           {of(func(q *outside.Question) { q.Zone = "outer" }), "invalid_zone"},
+		"a list as request": {of(func(q *outside.Question) { q.Request = []byte(`[1]`) }), "invalid_request"},
+		"a secret": {of(func(q *outside.Question) {
+			q.Request = []byte(`{"key":"ghp_012345678901234567890123456789012345"}`)
+		}), "request_holds_secret"},
 		"no run":                {of(func(q *outside.Question) { q.Run = "run_00000000000000000000000001" }), "run_not_found"},
 		"a run of another room": {of(func(q *outside.Question) { q.Run, q.Room = created.ID, far }), "run_room_mismatch"},
 		"no room":               {of(func(q *outside.Question) { q.Room = "room_00000000000000000000000001" }), "room_not_found"},
@@ -253,10 +261,12 @@ func TestWhatIsNotJudged(t *testing.T) {
 			t.Errorf("%s: got %q (%+v, %v), want %q", name, got, a, err, x.code)
 		}
 	}
-	if a, err := c.Evaluate(t.Context(), event.Origin{Principal: c.agent.Principal}, c.agent, mail("a.example"), true); err != nil || !a.Preview || a.Event != "" {
+	if a, err := c.Evaluate(t.Context(), event.Origin{Principal: c.agent.Principal}, c.agent, mail("a.example"), true); err != nil ||
+		!a.Preview || a.Event != "" {
 		t.Errorf("a preview: got %+v, %v", a, err)
 	}
-	if _, err := c.Ask(t.Context(), event.Origin{Principal: c.agent.Principal}, c.agent, mail("a.example"), outside.Words{Title: string(make([]byte, outside.MaxTitle+1))}, policy.Ask{}); fault.CodeOf(err) != "invalid_title" {
+	if _, err := c.Ask(t.Context(), event.Origin{Principal: c.agent.Principal}, c.agent, mail("a.example"),
+		outside.Words{Title: string(make([]byte, outside.MaxTitle+1))}, policy.Ask{}); fault.CodeOf(err) != "invalid_title" {
 		t.Errorf("too long a title: %v", err)
 	}
 }

@@ -14,7 +14,8 @@ import (
 // TestWhatAQuestionIsAbout asks plain questions about a run, a room and the workspace, and what cannot be asked.
 func TestWhatAQuestionIsAbout(t *testing.T) {
 	c := convene(t)
-	run, err := c.hands.Create(t.Context(), event.Origin{Principal: c.owner.Principal}, engines.Request{Workspace: ws, Room: near, Title: "a run"})
+	run, err := c.hands.Create(t.Context(), event.Origin{Principal: c.owner.Principal}, engines.Request{Workspace: ws, Room: near,
+		Title: "a run"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -22,22 +23,23 @@ func TestWhatAQuestionIsAbout(t *testing.T) {
 		q    outside.Question
 		want string // what it is about, or the code of the refusal
 	}{
-		"a run":                 {outside.Question{Text: "May it go on?", Run: run.ID}, string(run.ID)},
-		"a run and its room":    {outside.Question{Text: "May it go on?", Run: run.ID, Room: near}, string(run.ID)},
-		"a room":                {outside.Question{Text: "May it be closed?", Room: far}, string(far)},
-		"the workspace":         {outside.Question{Text: "May it be archived?"}, string(ws)},
-		"by its action":         {outside.Question{Action: policy.QuestionAsk, Text: "May we?"}, string(ws)},
-		"by its request":        {outside.Question{Action: policy.QuestionAsk, Request: []byte(`{"question":"May we?"}`)}, string(ws)},
-		"a run elsewhere":       {outside.Question{Text: "May it?", Run: run.ID, Room: far}, "run_room_mismatch"},
-		"no room":               {outside.Question{Text: "May it?", Room: "room_00000000000000000000000001"}, "room_not_found"},
-		"no run":                {outside.Question{Text: "May it?", Run: "run_00000000000000000000000001"}, "run_not_found"},
-		"a step of no run":      {outside.Question{Text: "May it?", Step: "step_00000000000000000000000001"}, "step_without_run"},
-		"an action beside it":   {outside.Question{Text: "May it?", Action: policy.EmailSend}, "question_with_action"},
-		"a target":              {outside.Question{Text: "May it?", Target: "ada@example.com"}, "question_with_target"},
-		"a tool":                {outside.Question{Text: "May it?", Tool: "saw"}, "question_with_target"},
-		"a space":               {outside.Question{Text: "May it?", Space: "spc_00000000000000000000000001"}, "question_with_target"},
-		"another request":       {outside.Question{Text: "May it?", Request: []byte(`{"question":"May it not?"}`)}, "question_with_target"},
-		"more in its request":   {outside.Question{Action: policy.QuestionAsk, Request: []byte(`{"question":"May it?","pay":100}`)}, "question_with_target"},
+		"a run":               {outside.Question{Text: "May it go on?", Run: run.ID}, string(run.ID)},
+		"a run and its room":  {outside.Question{Text: "May it go on?", Run: run.ID, Room: near}, string(run.ID)},
+		"a room":              {outside.Question{Text: "May it be closed?", Room: far}, string(far)},
+		"the workspace":       {outside.Question{Text: "May it be archived?"}, string(ws)},
+		"by its action":       {outside.Question{Action: policy.QuestionAsk, Text: "May we?"}, string(ws)},
+		"by its request":      {outside.Question{Action: policy.QuestionAsk, Request: []byte(`{"question":"May we?"}`)}, string(ws)},
+		"a run elsewhere":     {outside.Question{Text: "May it?", Run: run.ID, Room: far}, "run_room_mismatch"},
+		"no room":             {outside.Question{Text: "May it?", Room: "room_00000000000000000000000001"}, "room_not_found"},
+		"no run":              {outside.Question{Text: "May it?", Run: "run_00000000000000000000000001"}, "run_not_found"},
+		"a step of no run":    {outside.Question{Text: "May it?", Step: "step_00000000000000000000000001"}, "step_without_run"},
+		"an action beside it": {outside.Question{Text: "May it?", Action: policy.EmailSend}, "question_with_action"},
+		"a target":            {outside.Question{Text: "May it?", Target: "ada@example.com"}, "question_with_target"},
+		"a tool":              {outside.Question{Text: "May it?", Tool: "saw"}, "question_with_target"},
+		"a space":             {outside.Question{Text: "May it?", Space: "spc_00000000000000000000000001"}, "question_with_target"},
+		"another request":     {outside.Question{Text: "May it?", Request: []byte(`{"question":"May it not?"}`)}, "question_with_target"},
+		"more in its request": {outside.Question{Action: policy.QuestionAsk, Request: []byte(`{"question":"May it?","pay":100}`)},
+			"question_with_target"},
 		"high stakes":           {outside.Question{Text: "May it?", Zone: event.HighStakes}, "question_with_target"},
 		"nothing":               {outside.Question{Action: policy.QuestionAsk}, "missing_question"},
 		"too much":              {outside.Question{Text: strings.Repeat("x", policy.MaxQuestionText+1)}, "question_too_long"},
@@ -53,7 +55,8 @@ func TestWhatAQuestionIsAbout(t *testing.T) {
 				t.Fatal(err)
 			}
 			got = a.Subject
-			if doc.Status != policy.Pending || !strings.Contains(doc.Question.What, "request.question: \"May") || doc.Question.Impact != "Nothing is done. The requester learns the answer." {
+			if doc.Status != policy.Pending || !strings.Contains(doc.Question.What, "request.question: \"May") ||
+				doc.Question.Impact != "Nothing is done. The requester learns the answer." {
 				t.Errorf("%s: got %+v", name, doc)
 			}
 		}
@@ -62,7 +65,8 @@ func TestWhatAQuestionIsAbout(t *testing.T) {
 		}
 	}
 	scope := policy.Ask{Scope: policy.ScopeRoom}
-	if _, err := c.Ask(t.Context(), event.Origin{Principal: c.agent.Principal}, c.agent, outside.Question{Text: "May it?", Room: near}, outside.Words{}, scope); fault.CodeOf(err) != "standing_not_possible" {
+	if _, err := c.Ask(t.Context(), event.Origin{Principal: c.agent.Principal}, c.agent, outside.Question{Text: "May it?", Room: near},
+		outside.Words{}, scope); fault.CodeOf(err) != "standing_not_possible" {
 		t.Errorf("a standing answer: %v", err)
 	}
 }
@@ -94,7 +98,8 @@ func TestADeclaredActionAboutARoom(t *testing.T) {
 	c := convene(t)
 	declare := func(asks bool) {
 		t.Helper()
-		cmd := policy.Declare{Name: "room_tools.tidy", Description: "tidy a room", SideEffect: policy.Network, Asks: asks, Targets: []string{policy.TargetRoom}}
+		cmd := policy.Declare{Name: "room_tools.tidy", Description: "tidy a room", SideEffect: policy.Network, Asks: asks,
+			Targets: []string{policy.TargetRoom}}
 		if _, err := c.gate.ActionTypes.Declare(t.Context(), event.Origin{Principal: c.owner.Principal}, ws, cmd); err != nil {
 			t.Fatal(err)
 		}
@@ -105,10 +110,12 @@ func TestADeclaredActionAboutARoom(t *testing.T) {
 	}
 	declare(true)
 	doc := c.ask(q)
-	if doc.Room != near || !strings.Contains(doc.Question.What, `subject_id: "`+string(near)+`"`) || !strings.HasPrefix(doc.Title, "this workspace's own action room_tools.tidy, version 1") {
+	if doc.Room != near || !strings.Contains(doc.Question.What, `subject_id: "`+string(near)+`"`) || !strings.HasPrefix(doc.Title,
+		"this workspace's own action room_tools.tidy, version 1") {
 		t.Errorf("got %+v", doc)
 	}
-	if _, err := c.Ask(t.Context(), event.Origin{Principal: c.agent.Principal}, c.agent, outside.Question{Action: q.Action}, outside.Words{}, policy.Ask{}); fault.CodeOf(err) != policy.ReasonTargetMismatch {
+	if _, err := c.Ask(t.Context(), event.Origin{Principal: c.agent.Principal}, c.agent, outside.Question{Action: q.Action}, outside.Words{},
+		policy.Ask{}); fault.CodeOf(err) != policy.ReasonTargetMismatch {
 		t.Errorf("about the workspace: %v", err)
 	}
 	if err := c.decide(doc, policy.Approve); err != nil {

@@ -108,7 +108,8 @@ func TestEveryoneGetsWhatHeSelectsOnce(t *testing.T) {
 		following.Wait()
 		for i := range got {
 			q := queries[i%len(queries)]
-			jq := journal.Query{Workspace: ws, From: q.From, Before: q.Before, Stream: q.Stream, Correlation: q.Correlation, Types: q.Types, Limit: journal.MaxRead}
+			jq := journal.Query{Workspace: ws, From: q.From, Before: q.Before, Stream: q.Stream, Correlation: q.Correlation, Types: q.Types,
+				Limit: journal.MaxRead}
 			if q.Space != "" {
 				jq.EntityType, jq.EntityID = "space", string(q.Space)
 			}

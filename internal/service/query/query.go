@@ -84,8 +84,9 @@ func (r *Service) Events(ctx context.Context, ws id.Workspace, q Query) ([]event
 	return r.log.Read(ctx, jq)
 }
 
-// placeAt returns the first place, of the query's stream if it names one, else of its workspace, whose event was recorded at that time or later. It
-// halves what is left at each look, for times rise with places; where the host's clock was set back, it is one of the places where they pass it.
+// placeAt returns the first place, of the query's stream if it names one, else of its workspace, whose event was recorded at that time or
+// later. It halves what is left at each look, for times rise with places; where the host's clock was set back, it is one of the places
+// where they pass it.
 func (r *Service) placeAt(ctx context.Context, q journal.Query, at time.Time) (uint64, error) {
 	look := journal.Query{Workspace: q.Workspace, Stream: q.Stream, Last: true, Limit: 1}
 	last, err := r.log.Read(ctx, look)
@@ -137,10 +138,12 @@ func (r *Service) Head(ctx context.Context, ws id.Workspace) (uint64, error) {
 
 func (q Query) read(ws id.Workspace) (journal.Query, error) {
 	if (q.Stream.Type == "") != (q.Stream.ID == "") {
-		return journal.Query{}, fault.New(fault.Invalid, "stream_type_and_stream_id_required_together", "stream_type and stream_id name a stream together; send both or none")
+		return journal.Query{}, fault.New(fault.Invalid, "stream_type_and_stream_id_required_together",
+			"stream_type and stream_id name a stream together; send both or none")
 	}
 	if len(q.Types) > MaxTypes {
-		return journal.Query{}, fault.New(fault.Invalid, "query_invalid", "%d event types were named; at most %d are taken", len(q.Types), MaxTypes)
+		return journal.Query{}, fault.New(fault.Invalid, "query_invalid", "%d event types were named; at most %d are taken", len(q.Types),
+			MaxTypes)
 	}
 	if q.Limit < 0 || q.Limit > MaxEvents {
 		return journal.Query{}, fault.New(fault.Invalid, "query_invalid", "limit is %d; it may be 1 to %d", q.Limit, MaxEvents)
@@ -148,7 +151,8 @@ func (q Query) read(ws id.Workspace) (journal.Query, error) {
 	if q.Room != "" {
 		of := event.RoomStream(ws, q.Room)
 		if q.Stream != (event.Stream{}) && q.Stream != of {
-			return journal.Query{}, fault.New(fault.Invalid, "query_invalid", "room_id names the room's stream, and the stream that was named beside it is another one")
+			return journal.Query{}, fault.New(fault.Invalid, "query_invalid",
+				"room_id names the room's stream, and the stream that was named beside it is another one")
 		}
 		q.Stream = of
 	}
@@ -156,7 +160,8 @@ func (q Query) read(ws id.Workspace) (journal.Query, error) {
 		return journal.Query{}, fault.New(fault.Invalid, "query_invalid", "events are about a space, or about a principal; name one of the two")
 	}
 	jq := journal.Query{
-		Workspace: ws, From: q.From, Before: q.Before, Stream: q.Stream, Run: q.Run, Step: q.Step, Thread: q.Thread, Correlation: q.Correlation, Causation: q.Causation, Types: q.Types,
+		Workspace: ws, From: q.From, Before: q.Before, Stream: q.Stream, Run: q.Run, Step: q.Step, Thread: q.Thread, Correlation: q.Correlation,
+		Causation: q.Causation, Types: q.Types,
 		Last: q.Last, Limit: q.Limit,
 	}
 	if q.Space != "" {

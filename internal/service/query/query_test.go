@@ -39,7 +39,8 @@ func filled(t *testing.T) *query.Service {
 		if i%3 != 0 {
 			in = ""
 		}
-		draft := event.New("thing.counted", event.Origin{Principal: who, Correlation: "cor_1"}, ws, in, map[string]int{"n": i}).About("space", fmt.Sprint("spc_", i%2))
+		draft := event.New("thing.counted", event.Origin{Principal: who, Correlation: "cor_1"}, ws, in, map[string]int{"n": i}).About("space",
+			fmt.Sprint("spc_", i%2))
 		if _, err := log.Append(t.Context(), event.Batch{Workspace: ws, Drafts: []event.Draft{draft}}); err != nil {
 			t.Fatal(err)
 		}

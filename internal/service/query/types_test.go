@@ -13,7 +13,8 @@ import (
 	"agentbox/internal/service/query"
 )
 
-// TestEveryEventTypeIsListed finds the event types of the domain in its source: constants named EventX or XType that hold a noun and a verb.
+// TestEveryEventTypeIsListed finds the event types of the domain in its source: constants named EventX or XType that hold a noun and a
+// verb.
 func TestEveryEventTypeIsListed(t *testing.T) {
 	paths, err := filepath.Glob("../../domain/*/*.go")
 	if err != nil || len(paths) == 0 {

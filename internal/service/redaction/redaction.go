@@ -36,12 +36,16 @@ const MaxEvents = 10 * journal.MaxBatch
 
 // The refusals of a redaction.
 var (
-	ErrTarget      = fault.New(fault.Invalid, "redaction_target_required", "name the event, or the run whose events are to be redacted; one of the two")
-	ErrReason      = fault.New(fault.Invalid, "reason_required", "a redaction has a reason, of at most %d bytes of UTF-8: it is what stays", policy.MaxReasonBytes)
-	ErrNotPossible = fault.New(fault.Invalid, "not_redactable", "events of this type say who may do what, or what was redacted; they hold no text of anybody and are never redacted")
-	ErrActive      = fault.New(fault.Conflict, "redaction_too_early", "what the event is about is still under way and needs its data").
+	ErrTarget = fault.New(fault.Invalid, "redaction_target_required",
+		"name the event, or the run whose events are to be redacted; one of the two")
+	ErrReason = fault.New(fault.Invalid, "reason_required", "a redaction has a reason, of at most %d bytes of UTF-8: it is what stays",
+		policy.MaxReasonBytes)
+	ErrNotPossible = fault.New(fault.Invalid, "not_redactable",
+		"events of this type say who may do what, or what was redacted; they hold no text of anybody and are never redacted")
+	ErrActive = fault.New(fault.Conflict, "redaction_too_early", "what the event is about is still under way and needs its data").
 			With("wait until the run has ended and its questions are answered, or end it: agentbox runs cancel")
-	ErrTooMany = fault.New(fault.Exhausted, "redaction_too_large", "the run has more than %d events; redact them one by one, or by retention", MaxEvents)
+	ErrTooMany = fault.New(fault.Exhausted, "redaction_too_large", "the run has more than %d events; redact them one by one, or by retention",
+		MaxEvents)
 )
 
 // Parts are what a redactor is made of.
@@ -135,7 +139,8 @@ func (r *Service) Redact(ctx context.Context, origin event.Origin, ws id.Workspa
 		receipt.Redactions, err = r.before(ctx, ws, q)
 		return receipt, err
 	}
-	action := policy.Action{Type: policy.AuditRedact, Workspace: ws, Principal: origin.Principal, Token: origin.Token, Target: string(q.Event), Run: q.Run}
+	action := policy.Action{Type: policy.AuditRedact, Workspace: ws, Principal: origin.Principal, Token: origin.Token, Target: string(q.Event),
+		Run: q.Run}
 	for len(targets) > 0 {
 		some := targets[:min(len(targets), journal.MaxBatch)]
 		targets = targets[len(some):]
@@ -252,7 +257,8 @@ func (r *Service) ended(ctx context.Context, e *event.Event) error {
 }
 
 // record records redactions, with the permission for it.
-func (r *Service) record(ctx context.Context, origin event.Origin, action policy.Action, targets []event.Event, reason string) ([]Redaction, error) {
+func (r *Service) record(ctx context.Context, origin event.Origin, action policy.Action, targets []event.Event, reason string) ([]Redaction,
+	error) {
 	ruling, err := r.through().Allow(ctx, origin, action)
 	if err != nil {
 		return nil, err
@@ -294,7 +300,8 @@ func redactionsIn(events []event.Event) ([]Redaction, error) {
 		if err != nil {
 			return nil, err
 		}
-		found = append(found, Redaction{Event: e.Causation, Type: d.Type, Seq: d.Seq, By: e.ID, Principal: e.Principal, Reason: d.Reason, At: e.OccurredAt, Run: e.Run})
+		found = append(found, Redaction{Event: e.Causation, Type: d.Type, Seq: d.Seq, By: e.ID, Principal: e.Principal, Reason: d.Reason,
+			At: e.OccurredAt, Run: e.Run})
 	}
 	return found, nil
 }
@@ -319,7 +326,8 @@ func (r *Service) forget(ctx context.Context, ws id.Workspace, targets []event.E
 
 func together(a, b vault.Remains) vault.Remains {
 	return vault.Remains{
-		Forgotten: a.Forgotten + b.Forgotten, Shared: append(a.Shared, b.Shared...), Live: append(a.Live, b.Live...), Missed: append(a.Missed, b.Missed...),
+		Forgotten: a.Forgotten + b.Forgotten, Shared: append(a.Shared, b.Shared...), Live: append(a.Live, b.Live...), Missed: append(a.Missed,
+			b.Missed...),
 	}
 }
 

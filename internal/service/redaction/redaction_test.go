@@ -82,7 +82,8 @@ func open(t *testing.T, rules ...string) *house {
 	t.Helper()
 	h := &house{T: t, clock: &clock{at: time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)}, contents: &contents{}}
 	ids := id.NewSource(h.clock.Now, rand.Reader)
-	definitions := append(gate.Definitions(), spaces.Definition(), spaces.ChangeDefinition(), spaces.SnapshotDefinition(), runs.Definition(), redaction.Definition())
+	definitions := append(gate.Definitions(), spaces.Definition(), spaces.ChangeDefinition(), spaces.SnapshotDefinition(), runs.Definition(),
+		redaction.Definition())
 	var err error
 	h.log, err = memory.NewJournal(definitions, h.clock, ids, rand.Reader)
 	h.must(err)
@@ -126,9 +127,11 @@ func (h *house) run(ended bool) []event.Event {
 	h.Helper()
 	of := func(typ string, data any) event.Draft { return event.New(typ, h.origin, ws, "", data).In(runID, "") }
 	drafts := []event.Draft{
-		of(run.EventCreated, run.Created{Run: runID, Title: "private title", Operations: []run.Outline{{ID: "private id", Type: "shell", Summary: "private one"}, {Type: "message"}}}),
+		of(run.EventCreated, run.Created{Run: runID, Title: "private title", Operations: []run.Outline{{ID: "private id", Type: "shell",
+			Summary: "private one"}, {Type: "message"}}}),
 		of(run.EventStarted, run.Started{Run: runID}),
-		of(run.EventInvoked, run.Invoked{Run: runID, Index: 1, Tool: "shell", Title: "private", Input: []byte(`{"command":"private"}`), Decision: "allow"}),
+		of(run.EventInvoked, run.Invoked{Run: runID, Index: 1, Tool: "shell", Title: "private", Input: []byte(`{"command":"private"}`),
+			Decision: "allow"}),
 		of(run.EventSucceeded, run.Ended{Run: runID, Index: 1, Kind: "shell-result", Result: &run.Result{Command: "private"}}),
 	}
 	if ended {
@@ -150,7 +153,8 @@ func TestAnEventIsRedactedOnce(t *testing.T) {
 	q := redaction.Request{Event: e.ID, Reason: "a mistake"}
 	first, err := h.Redact(t.Context(), h.origin, ws, q)
 	h.must(err)
-	if len(first.Redactions) != 1 || first.Redactions[0].Event != e.ID || first.Redactions[0].Reason != "a mistake" || first.Redactions[0].Principal != h.origin.Principal ||
+	if len(first.Redactions) != 1 || first.Redactions[0].Event != e.ID || first.Redactions[0].Reason != "a mistake" ||
+		first.Redactions[0].Principal != h.origin.Principal ||
 		first.Remains.Forgotten != 1 || len(first.Remains.Live) != 1 {
 		t.Errorf("the receipt is %+v", first)
 	}
@@ -184,7 +188,8 @@ func TestARunIsRedactedAsAWhole(t *testing.T) {
 	h.must(err)
 	doc, _, err := projection.Load[run.Run](t.Context(), h.log, ws, run.Projection, string(runID))
 	h.must(err)
-	if strings.Contains(string(raw.Body), "private") || !doc.Redacted || doc.Status != run.Succeeded || len(doc.Operations) != 2 || doc.Operations[1].State != run.Done {
+	if strings.Contains(string(raw.Body), "private") || !doc.Redacted || doc.Status != run.Succeeded || len(doc.Operations) != 2 ||
+		doc.Operations[1].State != run.Done {
 		t.Errorf("the document is %s", raw.Body)
 	}
 	if h.get(beside.ID).Withheld != "" {
@@ -204,9 +209,11 @@ func TestRefusals(t *testing.T) {
 	all, err := h.log.Read(t.Context(), journal.Query{Workspace: ws})
 	h.must(err)
 	registered := all[0] // of the owner
-	asked := h.append(event.New(policy.ApprovalRequestedType, h.origin, ws, "", policy.ApprovalRequested{Approval: "appr_1", ExpiresAt: h.clock.Now().Add(time.Hour)}).About(policy.ApprovalEntity, "appr_1"))[0]
+	asked := h.append(event.New(policy.ApprovalRequestedType, h.origin, ws, "", policy.ApprovalRequested{Approval: "appr_1",
+		ExpiresAt: h.clock.Now().Add(time.Hour)}).About(policy.ApprovalEntity, "appr_1"))[0]
 	member := id.Principal("usr_01ARZ3NDEKTSV4RRFFQ69G5FAV")
-	h.append(event.New(principal.RegisteredType, h.origin, ws, "", principal.Registered{Principal: member, Kind: id.User, Role: principal.Member, Name: "m"}).About(principal.Entity, string(member)))
+	h.append(event.New(principal.RegisteredType, h.origin, ws, "", principal.Registered{Principal: member, Kind: id.User,
+		Role: principal.Member, Name: "m"}).About(principal.Entity, string(member)))
 	reason := strings.Repeat("r", policy.MaxReasonBytes)
 	for name, c := range map[string]struct {
 		who  id.Principal
@@ -224,7 +231,8 @@ func TestRefusals(t *testing.T) {
 		"a question that is open":     {"", redaction.Request{Event: asked.ID, Reason: "r"}, "redaction_too_early"},
 		"who may do what":             {"", redaction.Request{Event: registered.ID, Reason: "r"}, "not_redactable"},
 		"a member":                    {member, redaction.Request{Event: e.ID, Reason: "r"}, policy.ReasonNoPolicy},
-		"somebody whom nobody knows":  {"usr_01ARZ3NDEKTSV4RRFFQ69G5FAX", redaction.Request{Event: e.ID, Reason: "r"}, policy.ReasonPrincipalNotFound},
+		"somebody whom nobody knows": {"usr_01ARZ3NDEKTSV4RRFFQ69G5FAX", redaction.Request{Event: e.ID, Reason: "r"},
+			policy.ReasonPrincipalNotFound},
 	} {
 		t.Run(name, func(t *testing.T) {
 			origin := h.origin
@@ -244,7 +252,8 @@ func TestRefusals(t *testing.T) {
 	}
 	redacted, _, err := h.List(t.Context(), ws, 0, 1)
 	h.must(err)
-	if _, err := h.Redact(t.Context(), h.origin, ws, redaction.Request{Event: redacted[0].By, Reason: "r"}); !errors.Is(err, redaction.ErrNotPossible) {
+	if _, err := h.Redact(t.Context(), h.origin, ws, redaction.Request{Event: redacted[0].By, Reason: "r"}); !errors.Is(err,
+		redaction.ErrNotPossible) {
 		t.Errorf("redact a redaction: %v", err)
 	}
 }
@@ -337,7 +346,8 @@ func TestRetentionOfManyEvents(t *testing.T) {
 func TestRulesOfRetention(t *testing.T) {
 	for rule, want := range map[string]time.Duration{
 		"run.*=30d": 30 * 24 * time.Hour, "tool.succeeded=36h": 36 * time.Hour, "*=1m": 0, "file.*=1m": time.Minute, "file.*=36500d": run.MaxKeep,
-		"file.*=59s": 0, "file.*=36501d": 0, "file.*": 0, "=1h": 0, "File.*=1h": 0, "a*b=1h": 0, "file.*=0d": 0, "file.*=-1d": 0, "file.*=1.5d": 0, "file.*=x": 0,
+		"file.*=59s": 0, "file.*=36501d": 0, "file.*": 0, "=1h": 0, "File.*=1h": 0, "a*b=1h": 0, "file.*=0d": 0, "file.*=-1d": 0,
+		"file.*=1.5d": 0, "file.*=x": 0,
 	} {
 		r, err := redaction.ParseRetention([]string{rule})
 		pattern, _, _ := strings.Cut(rule, "=")

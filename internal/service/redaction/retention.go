@@ -18,8 +18,8 @@ import (
 // MaxRules is how many rules of retention there may be.
 const MaxRules = 100
 
-// Retention says how long the data of which events are kept: for each pattern of event types how long. A pattern is a type, or the beginning
-// of one and a star, as in run.*; of the rules that fit, the shortest time counts.
+// Retention says how long the data of which events are kept: for each pattern of event types how long. A pattern is a type, or the
+// beginning of one and a star, as in run.*; of the rules that fit, the shortest time counts.
 type Retention map[string]time.Duration
 
 // ParseRetention reads rules of the form PATTERN=TIME, with a time in days or as Go writes it: run.*=30d, tool.*=36h.
@@ -32,8 +32,12 @@ func ParseRetention(rules []string) (Retention, error) {
 		pattern, text, ok := strings.Cut(rule, "=")
 		keep, err := run.ParseKeep(text)
 		word := strings.TrimSuffix(pattern, "*")
-		if !ok || err != nil || word == "" || strings.ContainsFunc(word, func(c rune) bool { return (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '_' && c != '.' }) {
-			return nil, fault.New(fault.Invalid, "retention_invalid", "%.100q is no rule of retention: an event type or its beginning with a star, =, and a time from %s to %dd, as in run.*=30d", rule, "1m", run.MaxKeep/(24*time.Hour))
+		if !ok || err != nil || word == "" || strings.ContainsFunc(word, func(c rune) bool {
+			return (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '_' && c != '.'
+		}) {
+			return nil, fault.New(fault.Invalid, "retention_invalid",
+				"%.100q is no rule of retention: an event type or its beginning with a star, =, and a time from %s to %dd, as in run.*=30d", rule, "1m",
+				run.MaxKeep/(24*time.Hour))
 		}
 		r[pattern] = keep
 	}
@@ -123,15 +127,17 @@ func (r *Service) sweep(ctx context.Context, ws id.Workspace, pattern string, ke
 	if due, err = r.open(ctx, ws, due); err != nil {
 		return err
 	}
-	if err := r.overdue(ctx, ws, due, func(event.Event) string { return fmt.Sprintf("retention: %s is kept for %s", pattern, keep) }); err != nil {
+	if err := r.overdue(ctx, ws, due, func(event.Event) string {
+		return fmt.Sprintf("retention: %s is kept for %s", pattern, keep)
+	}); err != nil {
 		return err
 	}
 	s.upTo, s.late = upTo, append(late, s.late[waited:]...)
 	return nil
 }
 
-// overdue redacts events, at most journal.MaxBatch, whose time is over. What was set before needs no further question; a person's redaction goes
-// through the gate.
+// overdue redacts events, at most journal.MaxBatch, whose time is over. What was set before needs no further question; a person's
+// redaction goes through the gate.
 func (r *Service) overdue(ctx context.Context, ws id.Workspace, events []event.Event, reason func(event.Event) string) error {
 	if len(events) == 0 {
 		return nil

@@ -19,14 +19,16 @@ import (
 )
 
 // ErrForgotten refuses to keep what is gone.
-var ErrForgotten = fault.New(fault.Conflict, "run_forgotten", "the time of this run's data is over, and they were redacted; nothing brings them back")
+var ErrForgotten = fault.New(fault.Conflict, "run_forgotten",
+	"the time of this run's data is over, and they were redacted; nothing brings them back")
 
 // ErrImported refuses a time for the data of a run that came from elsewhere, whose one event is never redacted.
 var ErrImported = fault.New(fault.Invalid, "not_redactable", "the run was imported; what it brought is not redacted")
 
 // ofRuns are the events of a run of which something is redacted.
 var ofRuns = []string{
-	run.EventCreated, run.EventStarted, run.EventInvoked, run.EventSucceeded, run.EventErred, run.EventUnknown, run.EventSuspended, run.EventResumed,
+	run.EventCreated, run.EventStarted, run.EventInvoked, run.EventSucceeded, run.EventErred, run.EventUnknown, run.EventSuspended,
+	run.EventResumed,
 	run.EventCompleted, run.EventFailed, run.EventCancelled, run.EventClaimed, run.EventRenewed, run.EventReleased,
 	step.EventCreated, step.EventArtifactCreated, step.EventArtifactStored,
 	policy.ApprovalRequestedType, policy.ApprovalAssentedType, policy.ApprovalDecidedType, policy.ApprovalUsedType, policy.ApprovalExpiredType,
@@ -72,8 +74,8 @@ func Definition() projection.Definition {
 	})
 }
 
-// Retain sets how long the data of a run that has ended are kept, counted from its end: whole seconds, or 0 for as long as those of other runs.
-// It takes the right to redact. A run whose time is over then is redacted by the next step.
+// Retain sets how long the data of a run that has ended are kept, counted from its end: whole seconds, or 0 for as long as those of other
+// runs. It takes the right to redact. A run whose time is over then is redacted by the next step.
 func (r *Service) Retain(ctx context.Context, origin event.Origin, ws id.Workspace, of id.Run, keep time.Duration) (run.Run, error) {
 	r.turn.Lock()
 	defer r.turn.Unlock()
@@ -84,7 +86,8 @@ func (r *Service) Retain(ctx context.Context, origin event.Origin, ws id.Workspa
 	most := r.Retention.OfRuns()
 	switch {
 	case keep != 0 && (keep < run.MinKeep || keep > run.MaxKeep || keep%time.Second != 0):
-		return doc, fault.New(fault.Invalid, "retention_invalid", "the data of a run are kept from %s to %s, in whole seconds", run.MinKeep, run.MaxKeep)
+		return doc, fault.New(fault.Invalid, "retention_invalid", "the data of a run are kept from %s to %s, in whole seconds", run.MinKeep,
+			run.MaxKeep)
 	case most > 0 && keep > most:
 		return doc, run.TooLong(most)
 	case doc.Imported != nil:
@@ -94,7 +97,8 @@ func (r *Service) Retain(ctx context.Context, origin event.Origin, ws id.Workspa
 	case !doc.Forgotten.IsZero():
 		return doc, ErrForgotten
 	}
-	ruling, err := r.through().Allow(ctx, origin, policy.Action{Type: policy.AuditRedact, Workspace: ws, Principal: origin.Principal, Token: origin.Token, Run: of})
+	ruling, err := r.through().Allow(ctx, origin, policy.Action{Type: policy.AuditRedact, Workspace: ws, Principal: origin.Principal,
+		Token: origin.Token, Run: of})
 	if err != nil {
 		return doc, err
 	}
@@ -131,8 +135,8 @@ func (r *Service) run(ctx context.Context, ws id.Workspace, of id.Run) (run.Run,
 // maxRuns is how many runs one step redacts, so that a person's redaction need not wait for all of them.
 const maxRuns = 20
 
-// runs redacts the runs whose own time is over, the rest with the next step. The clock was set back, or may have been before a start: then what
-// ended in its future is counted from now.
+// runs redacts the runs whose own time is over, the rest with the next step. The clock was set back, or may have been before a start:
+// then what ended in its future is counted from now.
 func (r *Service) runs(ctx context.Context, ws id.Workspace, now time.Time, back bool) error {
 	if back || !r.counted[ws] {
 		if err := r.recount(ctx, ws, now); err != nil {
@@ -154,12 +158,13 @@ func (r *Service) runs(ctx context.Context, ws id.Workspace, now time.Time, back
 // pending lists retentions that have not come to their end, those that come to it first, behind a key.
 func (r *Service) pending(ctx context.Context, ws id.Workspace, after string, limit int) ([]run.Retention, error) {
 	return projection.List[run.Retention](ctx, r.Docs, projection.Query{
-		Workspace: ws, Name: run.RetentionProjection, Index: projection.Index{Name: run.RetentionPending, Value: "true"}, After: after, Limit: limit,
+		Workspace: ws, Name: run.RetentionProjection, Index: projection.Index{Name: run.RetentionPending, Value: "true"}, After: after,
+		Limit: limit,
 	})
 }
 
-// recount sets anew when the time of runs is over that ended, by the clock as it is now, in the future. They would be kept for as much longer
-// as it was set back.
+// recount sets anew when the time of runs is over that ended, by the clock as it is now, in the future. They would be kept for as much
+// longer as it was set back.
 func (r *Service) recount(ctx context.Context, ws id.Workspace, now time.Time) error {
 	for after := ""; ; {
 		page, err := r.pending(ctx, ws, after, projection.MaxDocuments)
@@ -187,8 +192,8 @@ func (r *Service) recount(ctx context.Context, ws id.Workspace, now time.Time) e
 	}
 }
 
-// end redacts everything of runs whose time is over, those of a step together, and then says of each that it has done so: what a crash leaves
-// undone, the next step does.
+// end redacts everything of runs whose time is over, those of a step together, and then says of each that it has done so: what a crash
+// leaves undone, the next step does.
 func (r *Service) end(ctx context.Context, ws id.Workspace, over []run.Retention) error {
 	if len(over) == 0 {
 		return nil
@@ -242,7 +247,8 @@ func (r *Service) end(ctx context.Context, ws id.Workspace, over []run.Retention
 		if err != nil {
 			return err
 		}
-		if _, err := r.Log.Append(ctx, retention(event.Origin{Principal: r.System}, doc, run.EventForgotten, run.Forgotten{Run: one.Run, Until: one.Until})); err != nil {
+		if _, err := r.Log.Append(ctx, retention(event.Origin{Principal: r.System}, doc, run.EventForgotten, run.Forgotten{Run: one.Run,
+			Until: one.Until})); err != nil {
 			return err
 		}
 	}

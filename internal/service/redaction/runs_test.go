@@ -25,7 +25,8 @@ func (h *house) kept(r id.Run, keep time.Duration, operations int) []event.Event
 	h.Helper()
 	of := func(typ string, data any) event.Draft { return event.New(typ, h.origin, ws, "", data).In(r, "") }
 	seconds := int64(keep / time.Second)
-	drafts := []event.Draft{of(run.EventCreated, run.Created{Run: r, Title: "private", Retention: seconds, Operations: make([]run.Outline, operations)})}
+	drafts := []event.Draft{of(run.EventCreated, run.Created{Run: r, Title: "private", Retention: seconds, Operations: make([]run.Outline,
+		operations)})}
 	for n := range operations {
 		drafts = append(drafts, of(run.EventSucceeded, run.Ended{Run: r, Index: n, Result: &run.Result{Command: "private"}}))
 	}
@@ -138,7 +139,8 @@ func TestARunThatIsForgottenHalfwayIsFinished(t *testing.T) {
 	h.again()
 	h.must(h.Step(t.Context(), h.clock.Now()))
 	if !h.gone(events) || !h.gone(others) || h.count(run.EventForgotten) != 2 || h.count(event.RedactedType) != len(events)+len(others) {
-		t.Errorf("%d run.forgotten and %d redactions of %d events", h.count(run.EventForgotten), h.count(event.RedactedType), len(events)+len(others))
+		t.Errorf("%d run.forgotten and %d redactions of %d events", h.count(run.EventForgotten), h.count(event.RedactedType), len(events)+
+			len(others))
 	}
 }
 
@@ -218,10 +220,12 @@ func TestRetain(t *testing.T) {
 func TestRetainRefuses(t *testing.T) {
 	h := open(t, "tool.*=2h", "file.*=1m", "approval.*=3h")
 	member := id.Principal("usr_01ARZ3NDEKTSV4RRFFQ69G5FAV")
-	h.append(event.New(principal.RegisteredType, h.origin, ws, "", principal.Registered{Principal: member, Kind: id.User, Role: principal.Member, Name: "m"}).About(principal.Entity, string(member)))
+	h.append(event.New(principal.RegisteredType, h.origin, ws, "", principal.Registered{Principal: member, Kind: id.User,
+		Role: principal.Member, Name: "m"}).About(principal.Entity, string(member)))
 	h.kept("run_ended", 0, 1)
 	h.run(false)
-	h.append(event.New(run.EventImported, h.origin, ws, "", run.ImportedData{Run: "run_imported", Recorded: run.Run{Status: run.Succeeded, Retention: 60, KeptUntil: h.clock.Now()}}).In("run_imported", ""))
+	h.append(event.New(run.EventImported, h.origin, ws, "", run.ImportedData{Run: "run_imported", Recorded: run.Run{Status: run.Succeeded,
+		Retention: 60, KeptUntil: h.clock.Now()}}).In("run_imported", ""))
 	if doc := h.doc("run_imported"); doc.Retention != 0 || !doc.KeptUntil.IsZero() {
 		t.Errorf("an imported run promises %+v", doc)
 	}

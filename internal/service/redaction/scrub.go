@@ -19,11 +19,12 @@ import (
 )
 
 // ErrSecretInHeader refuses a record that has a secret where nothing can be taken out.
-var ErrSecretInHeader = fault.New(fault.Invalid, "secret_in_header", "an id or a key of the request holds a secret, and those are recorded as they are; choose another one")
+var ErrSecretInHeader = fault.New(fault.Invalid, "secret_in_header",
+	"an id or a key of the request holds a secret, and those are recorded as they are; choose another one")
 
-// verbatim are the members of the data of events whose bytes count, so that a secret in them is told of and marked, and not taken out. What a
-// person approves is shown to him in full, bound by a hash, and done as it was shown; a policy is named by its hash; an environment is what
-// commands get; a result is what an operation found, and an agent that writes back what it read must not write a gap.
+// verbatim are the members of the data of events whose bytes count, so that a secret in them is told of and marked, and not taken out.
+// What a person approves is shown to him in full, bound by a hash, and done as it was shown; a policy is named by its hash; an
+// environment is what commands get; a result is what an operation found, and an agent that writes back what it read must not write a gap.
 var verbatim = map[string][]string{
 	policy.ApprovalRequestedType: {"action", "title", "request", "question"},
 	policy.BundlePinnedType:      {"bundle"},
@@ -46,8 +47,8 @@ var (
 	_ journal.Hasher  = (*Log)(nil)
 )
 
-// Scrub returns a journal through which everything is recorded without the secrets in it, and with an event of leak.EventDetected on behalf of
-// system for each that had any.
+// Scrub returns a journal through which everything is recorded without the secrets in it, and with an event of leak.EventDetected on
+// behalf of system for each that had any.
 func Scrub(j journal.Journal, system id.Principal, ids *id.Source) *Log { return &Log{j, system, ids} }
 
 // Hashes implements journal.Hasher, as well as the journal underneath can.
@@ -55,9 +56,9 @@ func (l *Log) Hashes(ctx context.Context, ws id.Workspace, from uint64, limit in
 	return journal.Hashes(ctx, l.Journal, ws, from, limit)
 }
 
-// Append implements journal.Journal. What was found is told in the same batch, behind the caller's events, for a cause is always earlier. The
-// receipt has the caller's events only, and so has journal.Recall. Of a batch that has no room for all that would be told, the headers still say
-// which events held secrets.
+// Append implements journal.Journal. What was found is told in the same batch, behind the caller's events, for a cause is always earlier.
+// The receipt has the caller's events only, and so has journal.Recall. Of a batch that has no room for all that would be told, the
+// headers still say which events held secrets.
 func (l *Log) Append(ctx context.Context, b event.Batch) (event.Receipt, error) {
 	var told []event.Draft
 	drafts := slices.Clone(b.Drafts)

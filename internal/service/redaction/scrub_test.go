@@ -60,7 +60,8 @@ func scrubbed(t *testing.T) (*redaction.Log, *counting) {
 }
 
 func said(typ string, data any) event.Draft {
-	return event.New(typ, event.Origin{Principal: "usr_01ARZ3NDEKTSV4RRFFQ69G5FAV", Correlation: "cor_1"}, id.DefaultWorkspace, id.DefaultRoom, data)
+	return event.New(typ, event.Origin{Principal: "usr_01ARZ3NDEKTSV4RRFFQ69G5FAV", Correlation: "cor_1"}, id.DefaultWorkspace, id.DefaultRoom,
+		data)
 }
 
 func batch(drafts ...event.Draft) event.Batch {
@@ -79,7 +80,8 @@ func everything(t *testing.T, log journal.Journal) []event.Event {
 // TestALeakIsToldInTheSameBatch records secrets: what says so is recorded with them, or neither is.
 func TestALeakIsToldInTheSameBatch(t *testing.T) {
 	log, under := scrubbed(t)
-	b := batch(said("thing.said", map[string]string{"text": "a " + secret}), said("thing.said", map[string]string{"text": "nothing"}), said("thing.said", map[string]string{secret: "b"}))
+	b := batch(said("thing.said", map[string]string{"text": "a " + secret}), said("thing.said", map[string]string{"text": "nothing"}),
+		said("thing.said", map[string]string{secret: "b"}))
 	b.Key, b.Digest = "once", event.DigestOf([]byte("once"))
 	under.fail = errors.New("the disk is full")
 	if _, err := log.Append(t.Context(), b); !errors.Is(err, under.fail) || len(everything(t, log)) != 0 {
@@ -88,7 +90,8 @@ func TestALeakIsToldInTheSameBatch(t *testing.T) {
 	under.fail, under.batches = nil, 0
 	for range 2 { // the second is a repeat
 		receipt, err := log.Append(t.Context(), b)
-		if err != nil || len(receipt.Events) != 3 || receipt.Events[0].Type != "thing.said" || string(receipt.Events[0].Data) != `{"text":"a [redacted]"}` {
+		if err != nil || len(receipt.Events) != 3 || receipt.Events[0].Type != "thing.said" ||
+			string(receipt.Events[0].Data) != `{"text":"a [redacted]"}` {
 			t.Fatalf("got %+v, %v", receipt, err)
 		}
 	}
@@ -99,7 +102,8 @@ func TestALeakIsToldInTheSameBatch(t *testing.T) {
 	for n, about := range []int{0, 2} { // told of behind the caller's events, for a cause is earlier
 		i, of := 3+n, all[about]
 		d, err := event.Decode[leak.Detected](all[i])
-		if err != nil || all[i].Type != leak.EventDetected || d.Event != of.ID || all[i].Causation != of.ID || d.Type != "thing.said" || len(d.Matches) != 1 || all[i].Actor.ID != "dlp" || all[i].Principal != dlp {
+		if err != nil || all[i].Type != leak.EventDetected || d.Event != of.ID || all[i].Causation != of.ID || d.Type != "thing.said" ||
+			len(d.Matches) != 1 || all[i].Actor.ID != "dlp" || all[i].Principal != dlp {
 			t.Errorf("event %d tells %+v of %s, %v", i, d, of.ID, err)
 		}
 		if !of.ContainsSecrets || of.Redaction != event.RedactPartial || strings.Contains(string(of.Data), secret) {
@@ -115,7 +119,8 @@ func TestALeakIsToldInTheSameBatch(t *testing.T) {
 func TestWhatCountsByItsBytesIsMarked(t *testing.T) {
 	in := func(member string, v any) map[string]any { return map[string]any{member: v, "b": "<b>", "n": 1} }
 	for _, c := range []struct{ typ, kept string }{
-		{policy.ApprovalRequestedType, "request"}, {policy.ApprovalRequestedType, "question"}, {policy.BundlePinnedType, "bundle"}, {space.EventCreated, "env"}, {space.EventUpdated, "env"},
+		{policy.ApprovalRequestedType, "request"}, {policy.ApprovalRequestedType, "question"}, {policy.BundlePinnedType, "bundle"},
+		{space.EventCreated, "env"}, {space.EventUpdated, "env"},
 		{run.EventSucceeded, "result"}, {run.EventErred, "result"}, {run.EventUnknown, "result"},
 	} {
 		log, _ := scrubbed(t)
@@ -134,7 +139,8 @@ func TestWhatCountsByItsBytesIsMarked(t *testing.T) {
 			t.Errorf("%s: got %s at level %s", c.typ, kept.Data, kept.Redaction)
 		}
 		var got map[string]json.RawMessage
-		if err := json.Unmarshal(mixed.Data, &got); err != nil || string(got[c.kept]) != `{"x":"`+secret+`"}` || string(got["title_of_it"]) != `"[redacted]"` || mixed.Redaction != event.RedactPartial || !mixed.ContainsSecrets {
+		if err := json.Unmarshal(mixed.Data, &got); err != nil || string(got[c.kept]) != `{"x":"`+secret+`"}` ||
+			string(got["title_of_it"]) != `"[redacted]"` || mixed.Redaction != event.RedactPartial || !mixed.ContainsSecrets {
 			t.Errorf("%s: got %s at level %s, %v", c.typ, mixed.Data, mixed.Redaction, err)
 		}
 		if strings.Contains(string(plain.Data), secret) {
@@ -145,7 +151,8 @@ func TestWhatCountsByItsBytesIsMarked(t *testing.T) {
 
 // TestABatchThatIsFullTellsWhatItCan has as many leaks as a batch has events, and one more than there is room for.
 func TestABatchThatIsFullTellsWhatItCan(t *testing.T) {
-	for _, c := range []struct{ drafts, told int }{{journal.MaxBatch / 2, journal.MaxBatch / 2}, {journal.MaxBatch/2 + 1, journal.MaxBatch/2 - 1}, {journal.MaxBatch, 0}} {
+	for _, c := range []struct{ drafts, told int }{{journal.MaxBatch / 2, journal.MaxBatch / 2}, {journal.MaxBatch/2 + 1,
+		journal.MaxBatch/2 - 1}, {journal.MaxBatch, 0}} {
 		log, under := scrubbed(t)
 		var drafts []event.Draft
 		for range c.drafts {
@@ -169,20 +176,26 @@ func TestABatchThatIsFullTellsWhatItCan(t *testing.T) {
 // TestNoSecretInAHeader has one in each place of a header that comes from outside.
 func TestNoSecretInAHeader(t *testing.T) {
 	for name, change := range map[string]func(*event.Draft){
-		"key": func(d *event.Draft) { d.IdempotencyKey = secret }, "entity": func(d *event.Draft) { d.EntityType, d.EntityID = "thing", "a/"+secret },
-		"correlation": func(d *event.Draft) { d.Correlation = id.Correlation(secret) }, "thread": func(d *event.Draft) { d.Thread = id.Thread(secret) },
+		"key": func(d *event.Draft) { d.IdempotencyKey = secret }, "entity": func(d *event.Draft) {
+			d.EntityType, d.EntityID = "thing",
+				"a/"+secret
+		},
+		"correlation": func(d *event.Draft) { d.Correlation = id.Correlation(secret) }, "thread": func(d *event.Draft) {
+			d.Thread = id.Thread(secret)
+		},
 	} {
 		log, under := scrubbed(t)
 		d := said("thing.said", struct{}{})
 		change(&d)
-		if _, err := log.Append(t.Context(), batch(said("thing.said", struct{}{}), d)); !errors.Is(err, redaction.ErrSecretInHeader) || under.batches != 0 {
+		if _, err := log.Append(t.Context(), batch(said("thing.said", struct{}{}), d)); !errors.Is(err, redaction.ErrSecretInHeader) ||
+			under.batches != 0 {
 			t.Errorf("%s: got %v after %d batches", name, err, under.batches)
 		}
 	}
 }
 
-// FuzzScrub records any object with a secret in it, as an event of a type some of whose members count by their bytes: those stay as they were, byte for
-// byte where nothing else had a secret, and the secret is nowhere else.
+// FuzzScrub records any object with a secret in it, as an event of a type some of whose members count by their bytes: those stay as they
+// were, byte for byte where nothing else had a secret, and the secret is nowhere else.
 func FuzzScrub(f *testing.F) {
 	f.Add(`{"env":{"a":"%"},"name":"%"}`, 0)
 	f.Add(`{"env":{"b":1e400,"a":"%"},"name":"<&>"}`, 0)

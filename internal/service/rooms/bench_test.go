@@ -19,14 +19,15 @@ import (
 	"agentbox/internal/service/spaces"
 )
 
-// BenchmarkThread posts into a thread and reads its last page, its first messages and the unread ones, where it is new and where it has a hundred
-// thousand messages: the figures of each are to be the same.
+// BenchmarkThread posts into a thread and reads its last page, its first messages and the unread ones, where it is new and where it has a
+// hundred thousand messages: the figures of each are to be the same.
 func BenchmarkThread(b *testing.B) {
 	for _, messages := range []int{0, 100_000} {
 		c := &clock{}
 		h := &house{t: b, ids: id.NewSource(c.Now, rand.Reader)}
 		log, err := sqlite.Open(b.Context(), sqlite.Options{
-			Path: filepath.Join(b.TempDir(), "log.db"), Definitions: append(append(gate.Definitions(), spaces.Definition()), rooms.Definitions()...), Clock: c, IDs: h.ids, Entropy: rand.Reader,
+			Path: filepath.Join(b.TempDir(), "log.db"), Definitions: append(append(gate.Definitions(), spaces.Definition()), rooms.Definitions()...),
+			Clock: c, IDs: h.ids, Entropy: rand.Reader,
 		})
 		if err != nil {
 			b.Fatal(err)
@@ -46,7 +47,8 @@ func BenchmarkThread(b *testing.B) {
 			batch := event.Batch{Workspace: ws}
 			for range journal.MaxBatch {
 				m := id.New[id.Message](h.ids)
-				d := event.New(room.EventMessageCreated, origin(h.owner), ws, id.DefaultRoom, room.MessageCreated{Message: m, Thread: thread.ID, Content: "a message of some words, as people write them"}).About(room.MessageEntity, string(m))
+				d := event.New(room.EventMessageCreated, origin(h.owner), ws, id.DefaultRoom, room.MessageCreated{Message: m, Thread: thread.ID,
+					Content: "a message of some words, as people write them"}).About(room.MessageEntity, string(m))
 				d.Thread = thread.ID
 				batch.Drafts = append(batch.Drafts, d)
 			}

@@ -54,7 +54,8 @@ func (m *Service) read(ctx context.Context, ws id.Workspace, p id.Principal, r i
 		return Read{}, err
 	}
 	found := Read{Cursor: c}
-	// Marks of others' messages are counted; own ones lie between them, so that more are looked at, and many more where they are nothing but own.
+	// Marks of others' messages are counted; own ones lie between them, so that more are looked at, and many more where they are nothing but
+	// own.
 	q := projection.Query{Workspace: ws, Name: room.MarkProjection, After: room.MarkKey(r, c.StreamSeq), Limit: 2 * room.MaxUnread}
 	own := `{"by":"` + string(p) + `"}`
 	for looked := 0; looked < maxMarks; looked, q.Limit = looked+q.Limit, 1_000 {
@@ -78,7 +79,8 @@ func (m *Service) read(ctx context.Context, ws id.Workspace, p id.Principal, r i
 	return found, nil
 }
 
-// maxMarks is how many messages behind a cursor are looked at. Whoever has said so much himself since he last read has read it all but in name.
+// maxMarks is how many messages behind a cursor are looked at. Whoever has said so much himself since he last read has read it all but in
+// name.
 const maxMarks = 10_000
 
 func (m *Service) cursor(ctx context.Context, ws id.Workspace, p id.Principal, r id.Room) (room.Cursor, uint64, error) {
@@ -89,8 +91,8 @@ func (m *Service) cursor(ctx context.Context, ws id.Workspace, p id.Principal, r
 	return doc, version, err
 }
 
-// MarkRead moves the cursor of whoever asks to a place in the room's stream, or without one to its end. It never goes back: what was read stays
-// so, whichever of several clients says so last.
+// MarkRead moves the cursor of whoever asks to a place in the room's stream, or without one to its end. It never goes back: what was read
+// stays so, whichever of several clients says so last.
 func (m *Service) MarkRead(ctx context.Context, origin event.Origin, ws id.Workspace, r id.Room, to uint64) (Read, error) {
 	if _, err := m.Room(ctx, ws, r); err != nil {
 		return Read{}, err

@@ -17,8 +17,9 @@ import (
 // The refusals of somebody who speaks for another.
 var (
 	// ErrSender refuses to let anybody but an owner, an admin or a service speak for another, and anybody to speak for a person or a service.
-	ErrSender = fault.New(fault.Denied, "sender_not_permitted", "you may speak as yourself only; owners, admins and engines may speak for agents of the workspace too").
-			With("Leave sender_type and sender_id out.")
+	ErrSender = fault.New(fault.Denied, "sender_not_permitted",
+		"you may speak as yourself only; owners, admins and engines may speak for agents of the workspace too").
+		With("Leave sender_type and sender_id out.")
 	// ErrNoSender means that there is no such agent.
 	ErrNoSender = fault.New(fault.NotFound, "sender_not_found", "there is no such agent in this workspace")
 )
@@ -28,7 +29,8 @@ const tries = 8
 
 // Post posts a message into a thread, as its caller or as an agent that the caller may speak for. Both are in the event, and both need the
 // right to post.
-func (m *Service) Post(ctx context.Context, origin event.Origin, who principal.Caller, t id.Thread, c room.MessageCreated) (room.Message, error) {
+func (m *Service) Post(ctx context.Context, origin event.Origin, who principal.Caller, t id.Thread, c room.MessageCreated) (room.Message,
+	error) {
 	if err := c.Check(); err != nil {
 		return room.Message{}, err
 	}
@@ -77,7 +79,8 @@ func (m *Service) Post(ctx context.Context, origin event.Origin, who principal.C
 			return room.Message{}, room.ErrClosed
 		}
 		// The thread is as it was when it was found open: of a post and a closing, one comes first.
-		made, err := m.record(ctx, origin, a, draft, event.DocumentVersion{Projection: room.MessageProjection, Key: string(c.Message)}, event.DocumentVersion{Projection: room.ThreadProjection, Key: string(t), Version: version})
+		made, err := m.record(ctx, origin, a, draft, event.DocumentVersion{Projection: room.MessageProjection, Key: string(c.Message)},
+			event.DocumentVersion{Projection: room.ThreadProjection, Key: string(t), Version: version})
 		if !errors.Is(err, journal.ErrConflict) || try == tries {
 			return evolved(room.Message{}, made, err)
 		}
@@ -87,15 +90,16 @@ func (m *Service) Post(ctx context.Context, origin event.Origin, who principal.C
 	}
 }
 
-// sender returns who speaks. Identity comes from the key of the request; what its body says is accepted where the caller is that principal, or
-// may speak for it.
+// sender returns who speaks. Identity comes from the key of the request; what its body says is accepted where the caller is that
+// principal, or may speak for it.
 func (m *Service) sender(ctx context.Context, who principal.Caller, typ id.PrincipalKind, named string) (id.Principal, error) {
 	sender := id.Principal(named)
 	if named == "" {
 		sender = who.Principal
 	}
 	if typ != "" && typ != sender.Kind() || sender.Kind() == "" {
-		return "", fault.New(fault.Invalid, "invalid_sender", "sender_type and sender_id do not fit together: an id begins with usr_, agt_ or svc_ for a user, an agent or a service")
+		return "", fault.New(fault.Invalid, "invalid_sender",
+			"sender_type and sender_id do not fit together: an id begins with usr_, agt_ or svc_ for a user, an agent or a service")
 	}
 	if sender == who.Principal {
 		return sender, nil

@@ -12,14 +12,15 @@ import (
 	"agentbox/internal/kernel/projection"
 )
 
-// Definitions fold the documents of rooms. A message changes no document but its own, so that posting costs the same in a thread of any length,
-// and a page of a thread is a range of one index.
+// Definitions fold the documents of rooms. A message changes no document but its own, so that posting costs the same in a thread of any
+// length, and a page of a thread is a range of one index.
 func Definitions() []projection.Definition {
 	return append(cursorDefinitions(), []projection.Definition{
 		projection.Define(room.Projection, 2, about(room.EntityType), func(r room.Room, _ string, e event.Event) (room.Room, error) {
 			return r.Evolve(e)
 		}, nil).Leads(room.EntityType, nil),
-		projection.Define(room.DefaultsProjection, 2, about(room.DefaultsEntity), func(d room.Defaults, _ string, e event.Event) (room.Defaults, error) {
+		projection.Define(room.DefaultsProjection, 2, about(room.DefaultsEntity), func(d room.Defaults, _ string, e event.Event) (room.Defaults,
+			error) {
 			return d.Evolve(e)
 		}, nil).Leads(room.DefaultsEntity, nil),
 		projection.Define(room.ThreadProjection, 2, about(room.ThreadEntity), func(t room.Thread, _ string, e event.Event) (room.Thread, error) {
@@ -27,7 +28,8 @@ func Definitions() []projection.Definition {
 		}, func(t room.Thread) []projection.Index {
 			return []projection.Index{{Name: room.IndexRoom, Value: string(t.Room)}}
 		}).Leads(room.ThreadEntity, nil),
-		projection.Define(room.MessageProjection, 2, about(room.MessageEntity), func(m room.Message, _ string, e event.Event) (room.Message, error) {
+		projection.Define(room.MessageProjection, 2, about(room.MessageEntity), func(m room.Message, _ string, e event.Event) (room.Message,
+			error) {
 			return m.Evolve(e)
 		}, func(m room.Message) []projection.Index {
 			return []projection.Index{{Name: room.IndexThread, Value: string(m.Thread)}}
@@ -42,7 +44,8 @@ func about(entity string) func(event.Event) []string {
 			return nil
 		}
 		switch e.Type {
-		case room.EventCreated, room.EventUpdated, room.EventDefaultsSet, room.EventThreadCreated, room.EventThreadUpdated, room.EventMessageCreated:
+		case room.EventCreated, room.EventUpdated, room.EventDefaultsSet, room.EventThreadCreated, room.EventThreadUpdated,
+			room.EventMessageCreated:
 			return []string{e.EntityID}
 		}
 		return nil
@@ -63,7 +66,8 @@ func (m *Service) Room(ctx context.Context, ws id.Workspace, r id.Room) (room.Ro
 
 // Rooms returns rooms of the workspace, the newest first; the default one is the last.
 func (m *Service) Rooms(ctx context.Context, ws id.Workspace, after id.Room, limit int) ([]room.Room, error) {
-	found, err := projection.List[room.Room](ctx, m.Docs, projection.Query{Workspace: ws, Name: room.Projection, After: string(after), Newest: true, Limit: limit})
+	found, err := projection.List[room.Room](ctx, m.Docs, projection.Query{Workspace: ws, Name: room.Projection, After: string(after),
+		Newest: true, Limit: limit})
 	if err != nil || len(found) == limit || after == id.DefaultRoom {
 		return found, err
 	}
@@ -108,7 +112,8 @@ func (m *Service) Threads(ctx context.Context, ws id.Workspace, r id.Room, after
 		return nil, err
 	}
 	return projection.List[room.Thread](ctx, m.Docs, projection.Query{
-		Workspace: ws, Name: room.ThreadProjection, Index: projection.Index{Name: room.IndexRoom, Value: string(r)}, After: string(after), Newest: true, Limit: limit,
+		Workspace: ws, Name: room.ThreadProjection, Index: projection.Index{Name: room.IndexRoom, Value: string(r)}, After: string(after),
+		Newest: true, Limit: limit,
 	})
 }
 
@@ -127,12 +132,14 @@ func (m *Service) Messages(ctx context.Context, ws id.Workspace, t id.Thread, be
 		return nil, err
 	}
 	return projection.List[room.Message](ctx, m.Docs, projection.Query{
-		Workspace: ws, Name: room.MessageProjection, Index: projection.Index{Name: room.IndexThread, Value: string(t)}, After: string(before), Newest: true, Limit: limit,
+		Workspace: ws, Name: room.MessageProjection, Index: projection.Index{Name: room.IndexThread, Value: string(t)}, After: string(before),
+		Newest: true, Limit: limit,
 	})
 }
 
 // ErrBefore refuses what names no place in a thread.
-var ErrBefore = fault.New(fault.Invalid, "invalid_before", "before is the id of a message, or a time as in RFC 3339, for example 2026-11-22T09:00:00Z")
+var ErrBefore = fault.New(fault.Invalid, "invalid_before",
+	"before is the id of a message, or a time as in RFC 3339, for example 2026-11-22T09:00:00Z")
 
 // ParseBefore reads the place in front of which a page of messages ends: the id of a message, or a time. Empty means the end.
 func ParseBefore(text string) (id.Message, error) {

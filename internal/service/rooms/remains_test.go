@@ -18,7 +18,8 @@ func TestRemains(t *testing.T) {
 	secret := "MARZIPAN"
 	words := []string{"sh." + secret}
 	lab, err := h.CreateRoom(t.Context(), origin(h.owner), ws, room.Created{
-		Title: secret, Topic: secret, Mode: secret, Lang: secret, ToolPolicy: secret, Context: room.Context{Prompt: &secret, Tools: &words, Models: &words, Memory: &secret},
+		Title: secret, Topic: secret, Mode: secret, Lang: secret, ToolPolicy: secret, Context: room.Context{Prompt: &secret, Tools: &words,
+			Models: &words, Memory: &secret},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -27,11 +28,13 @@ func TestRemains(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := h.Post(t.Context(), origin(h.owner), h.owner, thread.ID, room.MessageCreated{Content: secret, Lang: secret, Labels: []string{secret}, SchemaVersion: secret}); err != nil {
+	if _, err := h.Post(t.Context(), origin(h.owner), h.owner, thread.ID, room.MessageCreated{Content: secret, Lang: secret,
+		Labels: []string{secret}, SchemaVersion: secret}); err != nil {
 		t.Fatal(err)
 	}
 	for _, change := range []error{
-		second(h.UpdateRoom(t.Context(), origin(h.owner), ws, lab.ID, room.Updated{Title: &secret, Topic: &secret, Mode: &secret, Lang: &secret, ToolPolicy: &secret, Context: room.Context{Prompt: &secret, Tools: &words}})),
+		second(h.UpdateRoom(t.Context(), origin(h.owner), ws, lab.ID, room.Updated{Title: &secret, Topic: &secret, Mode: &secret, Lang: &secret,
+			ToolPolicy: &secret, Context: room.Context{Prompt: &secret, Tools: &words}})),
 		second(h.UpdateThread(t.Context(), origin(h.owner), ws, thread.ID, room.ThreadUpdated{Title: &secret})),
 		second(h.SetDefaults(t.Context(), origin(h.owner), ws, room.DefaultsSet{Context: room.Context{Prompt: &secret, Models: &words}})),
 	} {
@@ -86,7 +89,8 @@ func TestRemains(t *testing.T) {
 			if err != nil || strings.Contains(string(body), secret) || strings.Contains(fmt.Sprint(indexes), secret) {
 				t.Errorf("%s %s is %s %v, %v", ref.Name, ref.Key, body, indexes, err)
 			}
-			if ref.Name == room.MessageProjection && (!strings.Contains(string(body), `"withheld":"`+string(why)) || !strings.Contains(string(body), string(thread.ID))) {
+			if ref.Name == room.MessageProjection && (!strings.Contains(string(body), `"withheld":"`+string(why)) || !strings.Contains(string(body),
+				string(thread.ID))) {
 				t.Errorf("the message is %s", body)
 			}
 			if ref.Name == room.Projection && why == event.Forgotten && !strings.Contains(string(body), `"tool_allowlist":[]`) {

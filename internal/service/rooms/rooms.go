@@ -28,8 +28,8 @@ type Service struct{ Parts }
 // New returns a moderator of the given parts.
 func New(p Parts) *Service { return &Service{Parts: p} }
 
-// CreateRoom makes a room. What agents in it are told and may use takes the right to configure rooms, beside that to make them. A repeat of a
-// request with the key of its origin is answered as it was.
+// CreateRoom makes a room. What agents in it are told and may use takes the right to configure rooms, beside that to make them. A repeat
+// of a request with the key of its origin is answered as it was.
 func (m *Service) CreateRoom(ctx context.Context, origin event.Origin, ws id.Workspace, c room.Created) (room.Room, error) {
 	if err := c.Check(); err != nil {
 		return room.Room{}, err
@@ -76,14 +76,16 @@ func (m *Service) SetDefaults(ctx context.Context, origin event.Origin, ws id.Wo
 		return room.Defaults{}, err
 	}
 	a := m.action(policy.RoomConfigure, origin, ws, "", string(ws), d)
-	if _, err := m.record(ctx, origin, a, event.New(room.EventDefaultsSet, origin, ws, "", d).About(room.DefaultsEntity, string(ws))); err != nil {
+	if _, err := m.record(ctx, origin, a, event.New(room.EventDefaultsSet, origin, ws, "", d).About(room.DefaultsEntity,
+		string(ws))); err != nil {
 		return room.Defaults{}, err
 	}
 	return m.Defaults(ctx, ws)
 }
 
 // CreateThread begins a thread in a room.
-func (m *Service) CreateThread(ctx context.Context, origin event.Origin, ws id.Workspace, r id.Room, c room.ThreadCreated) (room.Thread, error) {
+func (m *Service) CreateThread(ctx context.Context, origin event.Origin, ws id.Workspace, r id.Room, c room.ThreadCreated) (room.Thread,
+	error) {
 	if c.Status == "" {
 		c.Status = room.Open
 	}
@@ -105,7 +107,8 @@ func (m *Service) CreateThread(ctx context.Context, origin event.Origin, ws id.W
 }
 
 // UpdateThread changes a thread: its title, or whether it is talked in.
-func (m *Service) UpdateThread(ctx context.Context, origin event.Origin, ws id.Workspace, t id.Thread, u room.ThreadUpdated) (room.Thread, error) {
+func (m *Service) UpdateThread(ctx context.Context, origin event.Origin, ws id.Workspace, t id.Thread, u room.ThreadUpdated) (room.Thread,
+	error) {
 	if err := u.Check(); err != nil {
 		return room.Thread{}, err
 	}
@@ -122,20 +125,21 @@ func (m *Service) UpdateThread(ctx context.Context, origin event.Origin, ws id.W
 	return m.Thread(ctx, ws, t)
 }
 
-// action is what is asked of the gate: to say the data about a subject. Ids that are made for it are no part of them, so that the same request
-// is the same action.
+// action is what is asked of the gate: to say the data about a subject. Ids that are made for it are no part of them, so that the same
+// request is the same action.
 func (m *Service) action(typ string, origin event.Origin, ws id.Workspace, r id.Room, subject string, data any) policy.Action {
 	body, err := json.Marshal(data)
 	if err != nil {
 		panic(fmt.Sprintf("moderator: marshal the data of %s: %v", typ, err)) // the types are the program's own
 	}
 	return policy.Action{
-		Type: typ, Workspace: ws, Room: r, Principal: origin.Principal, Token: origin.Token, Subject: subject, Content: event.DigestOf(body), Size: int64(len(body)),
+		Type: typ, Workspace: ws, Room: r, Principal: origin.Principal, Token: origin.Token, Subject: subject, Content: event.DigestOf(body),
+		Size: int64(len(body)),
 	}
 }
 
-// recall returns what the first request with the key of an origin has recorded, and whether there was one. It is asked before anything else: the
-// gate would ask anew about what was approved and done, and what was found then may be gone now.
+// recall returns what the first request with the key of an origin has recorded, and whether there was one. It is asked before anything
+// else: the gate would ask anew about what was approved and done, and what was found then may be gone now.
 func (m *Service) recall(ctx context.Context, origin event.Origin, ws id.Workspace, typ string) (event.Event, bool, error) {
 	if origin.Key == "" {
 		return event.Event{}, false, nil
@@ -155,7 +159,8 @@ func evolved[T interface {
 }
 
 // record records one event if the gate lets the action through, and returns it.
-func (m *Service) record(ctx context.Context, origin event.Origin, a policy.Action, d event.Draft, want ...event.DocumentVersion) (event.Event, error) {
+func (m *Service) record(ctx context.Context, origin event.Origin, a policy.Action, d event.Draft,
+	want ...event.DocumentVersion) (event.Event, error) {
 	receipt, err := m.Gate.Record(ctx, origin, a, origin.Once(event.Batch{Workspace: a.Workspace, Drafts: []event.Draft{d}, Documents: want}))
 	if err != nil {
 		return event.Event{}, err

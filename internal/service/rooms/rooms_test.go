@@ -61,7 +61,8 @@ func build(t testing.TB) *house {
 	c := &clock{}
 	h := &house{t: t, ids: id.NewSource(c.Now, rand.Reader)}
 	var err error
-	if h.log, err = memory.NewJournal(append(append(gate.Definitions(), spaces.Definition()), rooms.Definitions()...), c, h.ids, rand.Reader); err != nil {
+	if h.log, err = memory.NewJournal(append(append(gate.Definitions(), spaces.Definition()), rooms.Definitions()...), c, h.ids,
+		rand.Reader); err != nil {
 		t.Fatal(err)
 	}
 	if h.gate, err = gate.New(gate.Parts{Log: h.log, Docs: h.log, Evaluator: cedar.New(), Clock: c, IDs: h.ids}); err != nil {
@@ -99,7 +100,8 @@ func (h *house) agent(name string) principal.Caller {
 func (h *house) engine() principal.Caller {
 	h.t.Helper()
 	p := id.NewPrincipal(h.ids, id.Service)
-	draft := event.New(principal.RegisteredType, origin(h.owner), ws, "", principal.Registered{Principal: p, Kind: id.Service, Name: "engine"}).About(principal.Entity, string(p))
+	draft := event.New(principal.RegisteredType, origin(h.owner), ws, "", principal.Registered{Principal: p, Kind: id.Service,
+		Name: "engine"}).About(principal.Entity, string(p))
 	if _, err := h.log.Append(h.t.Context(), event.Batch{Workspace: ws, Drafts: []event.Draft{draft}}); err != nil {
 		h.t.Fatal(err)
 	}
@@ -156,7 +158,8 @@ func TestTrapIdentityFromTheBody(t *testing.T) {
 		{"an agent that is not there", h.owner, id.Agent, stranger, "sender_not_found"},
 		{"an agent that is not there, for who may not", operator, id.Agent, stranger, "sender_not_permitted"},
 	} {
-		posted, err := h.Post(t.Context(), origin(c.who), c.who, thread.ID, room.MessageCreated{Content: c.name, SenderType: c.typ, Sender: c.sender})
+		posted, err := h.Post(t.Context(), origin(c.who), c.who, thread.ID, room.MessageCreated{Content: c.name, SenderType: c.typ,
+			Sender: c.sender})
 		if fault.CodeOf(err) != c.code {
 			t.Errorf("%s: got %v, want %q", c.name, err, c.code)
 			continue
@@ -169,7 +172,8 @@ func TestTrapIdentityFromTheBody(t *testing.T) {
 		if want == "" {
 			want = string(c.who.Principal)
 		}
-		if err != nil || e.Actor.ID != want || e.Principal != c.who.Principal || posted.Sender != want || posted.By != c.who.Principal || e.Actor.Type != id.Principal(want).Kind() {
+		if err != nil || e.Actor.ID != want || e.Principal != c.who.Principal || posted.Sender != want || posted.By != c.who.Principal ||
+			e.Actor.Type != id.Principal(want).Kind() {
 			t.Errorf("%s: recorded is %+v by %s, answered %+v, %v", c.name, e.Actor, e.Principal, posted, err)
 		}
 	}
@@ -244,10 +248,14 @@ func TestLimits(t *testing.T) {
 		at, beyond room.MessageCreated
 		kind       fault.Kind
 	}{
-		"content": {room.MessageCreated{Content: x("x", room.MaxContent)}, room.MessageCreated{Content: x("x", room.MaxContent+1)}, fault.Exhausted},
-		"labels":  {room.MessageCreated{Content: "c", Labels: texts(room.MaxLabels)}, room.MessageCreated{Content: "c", Labels: texts(room.MaxLabels + 1)}, fault.Invalid},
-		"label":   {room.MessageCreated{Content: "c", Labels: []string{x("x", room.MaxWord)}}, room.MessageCreated{Content: "c", Labels: []string{x("x", room.MaxWord+1)}}, fault.Invalid},
-		"version": {room.MessageCreated{Content: "c", SchemaVersion: x("1", room.MaxWord)}, room.MessageCreated{Content: "c", SchemaVersion: x("1", room.MaxWord+1)}, fault.Invalid},
+		"content": {room.MessageCreated{Content: x("x", room.MaxContent)}, room.MessageCreated{Content: x("x", room.MaxContent+1)},
+			fault.Exhausted},
+		"labels": {room.MessageCreated{Content: "c", Labels: texts(room.MaxLabels)}, room.MessageCreated{Content: "c",
+			Labels: texts(room.MaxLabels + 1)}, fault.Invalid},
+		"label": {room.MessageCreated{Content: "c", Labels: []string{x("x", room.MaxWord)}}, room.MessageCreated{Content: "c",
+			Labels: []string{x("x", room.MaxWord+1)}}, fault.Invalid},
+		"version": {room.MessageCreated{Content: "c", SchemaVersion: x("1", room.MaxWord)}, room.MessageCreated{Content: "c",
+			SchemaVersion: x("1", room.MaxWord+1)}, fault.Invalid},
 		"text":    {room.MessageCreated{Content: "é"}, room.MessageCreated{Content: "\xff"}, fault.Invalid},
 		"nothing": {room.MessageCreated{Content: "."}, room.MessageCreated{Content: " \n"}, fault.Invalid},
 	} {
@@ -290,16 +298,19 @@ func TestTheContextIsInherited(t *testing.T) {
 	set(room.DefaultsSet{Context: room.Context{Prompt: text("be kind"), Tools: list("shell"), Models: list("small")}})
 	holds(id.DefaultRoom, room.Context{Prompt: text("be kind"), Tools: list("shell"), Models: list("small")})
 	holds(lab.ID, room.Context{Prompt: text("be kind"), Tools: list(), Models: list("small")}) // nothing is allowed there, still
-	if _, err := h.UpdateRoom(t.Context(), origin(h.owner), ws, id.DefaultRoom, room.Updated{Context: room.Context{Prompt: text("")}}); err != nil {
+	if _, err := h.UpdateRoom(t.Context(), origin(h.owner), ws, id.DefaultRoom,
+		room.Updated{Context: room.Context{Prompt: text("")}}); err != nil {
 		t.Fatal(err)
 	}
 	holds(id.DefaultRoom, room.Context{Prompt: text(""), Tools: list("shell"), Models: list("small")})
-	if _, err := h.UpdateRoom(t.Context(), origin(h.owner), ws, id.DefaultRoom, room.Updated{Inherit: []string{room.FieldPrompt}}); err != nil {
+	if _, err := h.UpdateRoom(t.Context(), origin(h.owner), ws, id.DefaultRoom,
+		room.Updated{Inherit: []string{room.FieldPrompt}}); err != nil {
 		t.Fatal(err)
 	}
 	set(room.DefaultsSet{Inherit: []string{room.FieldTools}})
 	holds(id.DefaultRoom, room.Context{Prompt: text("be kind"), Models: list("small")})
-	if _, err := h.UpdateRoom(t.Context(), origin(h.owner), "ws_other", lab.ID, room.Updated{Title: text("mine")}); !errors.Is(err, room.ErrNoRoom) {
+	if _, err := h.UpdateRoom(t.Context(), origin(h.owner), "ws_other", lab.ID, room.Updated{Title: text("mine")}); !errors.Is(err,
+		room.ErrNoRoom) {
 		t.Errorf("a room through another workspace: %v, want %v", err, room.ErrNoRoom)
 	}
 }
@@ -330,7 +341,8 @@ func TestWhoConfigures(t *testing.T) {
 		new(h.agent("worker")): {true, false}, new(h.engine()): {true, false}, new(h.person(principal.Viewer)): {false, false},
 	} {
 		for i, u := range []room.Updated{{Context: room.Context{Memory: &text}}, {Context: room.Context{Prompt: &text}}} {
-			if _, err := h.UpdateRoom(t.Context(), origin(*who), ws, id.DefaultRoom, u); may[i] != (err == nil) || err != nil && fault.CodeOf(err) != policy.ReasonRoleTooLow {
+			if _, err := h.UpdateRoom(t.Context(), origin(*who), ws, id.DefaultRoom, u); may[i] != (err == nil) || err != nil &&
+				fault.CodeOf(err) != policy.ReasonRoleTooLow {
 				t.Errorf("%s %s, %d: got %v, want allowed: %t", who.Principal, who.Role, i, err, may[i])
 			}
 		}
@@ -452,7 +464,8 @@ func TestPages(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if page, err := h.Messages(t.Context(), ws, one.ID, before, 1); err != nil || len(page) != 1 || page[0].ID != want[10] && page[0].ID != want[11] {
+	if page, err := h.Messages(t.Context(), ws, one.ID, before, 1); err != nil || len(page) != 1 || page[0].ID != want[10] &&
+		page[0].ID != want[11] {
 		t.Errorf("in front of the time of %s lies %+v, %v", want[10], page, err)
 	}
 	for _, text := range []string{"yesterday", "msg_", "th_01M7YNAYM0SM228XA4K3G6VDD4", "2026-11-22"} {
@@ -517,7 +530,8 @@ func TestNobody(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := h.CreateRoom(t.Context(), origin(nobody), ws, room.Created{Title: "x", ToolPolicy: "p"}); fault.CodeOf(err) != policy.ReasonPrincipalNotFound {
+	if _, err := h.CreateRoom(t.Context(), origin(nobody), ws, room.Created{Title: "x", ToolPolicy: "p"}); fault.CodeOf(
+		err) != policy.ReasonPrincipalNotFound {
 		t.Errorf("got %v", err)
 	}
 	if after, err := h.log.Head(context.Background(), ws); err != nil || after != before {

@@ -28,7 +28,8 @@ func (m *mute) Claim(ctx context.Context, _ time.Duration) (errand.Work, error) 
 		return errand.Work{}, ctx.Err()
 	}
 	m.given, m.began = true, time.Now()
-	input := json.RawMessage(`{"protocolVersion":"1.0","space_id":"spc_01M7YNAYM0SM228XA4K3G6VDD4","operations":[{"type":"message","content":"hello"}]}`)
+	input := json.RawMessage(
+		`{"protocolVersion":"1.0","space_id":"spc_01M7YNAYM0SM228XA4K3G6VDD4","operations":[{"type":"message","content":"hello"}]}`)
 	return errand.Work{Lasts: run.ClaimTime, Workspace: id.DefaultWorkspace, Run: "run_01M7YNAYM0SM228XA4K3G6VDD4", Input: input}, nil
 }
 
@@ -54,13 +55,16 @@ func (*mute) Invoke(context.Context, errand.Work, id.Step, int, json.RawMessage)
 	return errand.Verdict{Call: "call_1"}, nil
 }
 
-// TestThreat30AnEngineBelievesInItsClaimNoLongerThanItLasts lets the daemon fall silent: the work ends with the claim, not when the connection does.
+// TestThreat30AnEngineBelievesInItsClaimNoLongerThanItLasts lets the daemon fall silent: the work ends with the claim, not when the
+// connection does.
 func TestThreat30AnEngineBelievesInItsClaimNoLongerThanItLasts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &mute{}
 		ctx, stop := context.WithCancel(t.Context())
 		worked := make(chan errand.Work, 1)
-		r := &runner.Runner{Claims: m, Records: m, Clock: app.Clock{}, Logger: slog.New(slog.DiscardHandler), Done: func(w errand.Work) { worked <- w }}
+		r := &runner.Runner{Claims: m, Records: m, Clock: app.Clock{}, Logger: slog.New(slog.DiscardHandler), Done: func(w errand.Work) {
+			worked <- w
+		}}
 		ended := make(chan error, 1)
 		go func() { ended <- r.Run(ctx) }()
 		<-worked

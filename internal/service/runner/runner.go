@@ -1,7 +1,7 @@
 // Package runner is an engine: it claims runs, executes the operations that they ask for, and reports what came of them.
 //
-// It is the same within a daemon and outside of it; both speak the contract of package engine. It stops writing the moment that it knows its
-// claim to be lost, and what it writes before it knows is refused by the fence.
+// It is the same within a daemon and outside of it; both speak the contract of package engine. It stops writing the moment that it knows
+// its claim to be lost, and what it writes before it knows is refused by the fence.
 package runner
 
 import (
@@ -20,8 +20,8 @@ import (
 	"agentbox/internal/domain/run"
 )
 
-// How long an engine waits for work at a time, how often it looks where nobody lets it wait, and how long it waits before it tries again what was
-// unavailable, or asked about.
+// How long an engine waits for work at a time, how often it looks where nobody lets it wait, and how long it waits before it tries again
+// what was unavailable, or asked about.
 const (
 	Wait  = 20 * time.Second
 	Poll  = 1200 * time.Millisecond
@@ -146,8 +146,8 @@ func refusedClaim(err error) bool {
 	return false
 }
 
-// beat keeps the claim until ctx ends, and returns errLost when it cannot. Time is measured from before each heartbeat was sent, so that the
-// engine believes in its claim for no longer than the daemon does.
+// beat keeps the claim until ctx ends, and returns errLost when it cannot. Time is measured from before each heartbeat was sent, so that
+// the engine believes in its claim for no longer than the daemon does.
 func (r *Runner) beat(ctx context.Context, w errand.Work) error {
 	good, lasts := r.Clock.Now(), w.Lasts
 	if lasts <= 0 {
@@ -172,7 +172,8 @@ func (r *Runner) beat(ctx context.Context, w errand.Work) error {
 	}
 }
 
-// renew sends a heartbeat, and waits for its answer for as long as the claim lasts: a daemon that says nothing may have given it to another.
+// renew sends a heartbeat, and waits for its answer for as long as the claim lasts: a daemon that says nothing may have given it to
+// another.
 func (r *Runner) renew(ctx context.Context, w errand.Work, left time.Duration) error {
 	ctx, give := context.WithCancel(ctx)
 	defer give()
@@ -230,7 +231,8 @@ func (r *Runner) perform(ctx context.Context, w errand.Work) (errand.Result, err
 }
 
 // operate brings one operation to its end, from wherever it stands.
-func (r *Runner) operate(ctx context.Context, w errand.Work, index int, operation json.RawMessage, order errand.Order, p errand.Progress) (o errand.Outcome, err error) {
+func (r *Runner) operate(ctx context.Context, w errand.Work, index int, operation json.RawMessage, order errand.Order,
+	p errand.Progress) (o errand.Outcome, err error) {
 	if p.Ended {
 		return p.Outcome, nil
 	}
@@ -249,7 +251,8 @@ func (r *Runner) operate(ctx context.Context, w errand.Work, index int, operatio
 			permit = v.Permit
 			break
 		}
-		// While the kill switch is thrown nothing is done, and nothing is said of what would be done without it: it is waited for, as a person is.
+		// While the kill switch is thrown nothing is done, and nothing is said of what would be done without it: it is waited for, as a person
+		// is.
 		if !v.Asks && v.Code != policy.ReasonKillSwitch {
 			return errand.Outcome{Status: errand.Refused, Code: v.Code, Reason: v.Reason}, nil // which is its result
 		}
@@ -261,13 +264,17 @@ func (r *Runner) operate(ctx context.Context, w errand.Work, index int, operatio
 			return o, context.Cause(ctx)
 		}
 	}
-	if err := r.patiently(ctx, func() (err error) { o, err = r.Records.Operate(ctx, w, p.Call, order.Space, operation); return err }); err != nil {
+	if err := r.patiently(ctx, func() (err error) {
+		o, err = r.Records.Operate(ctx, w, p.Call, order.Space, operation)
+		return err
+	}); err != nil {
 		return o, err
 	}
 	return o, r.patiently(ctx, func() error { return r.Records.Conclude(ctx, w, p.Call, permit, o) })
 }
 
-// patiently does something again as long as it is unavailable, for a daemon may be starting again, or the kill switch is thrown, and ctx lasts.
+// patiently does something again as long as it is unavailable, for a daemon may be starting again, or the kill switch is thrown, and ctx
+// lasts.
 func (r *Runner) patiently(ctx context.Context, do func() error) error {
 	for {
 		if ctx.Err() != nil {

@@ -66,8 +66,9 @@ func newHost(t *testing.T) *host {
 		t.Fatal(err)
 	}
 	h.hands = engines.New(engines.Parts{
-		Log: h.log, Docs: h.log, Blobs: memory.NewBlobs(), Gate: g, Tokens: tokens, Clock: clock, IDs: h.ids, Logger: slog.New(slog.DiscardHandler),
-		Place: func(context.Context, id.Workspace, id.Room, id.Thread) error { return nil },
+		Log: h.log, Docs: h.log, Blobs: memory.NewBlobs(), Gate: g, Tokens: tokens, Clock: clock, IDs: h.ids,
+		Logger: slog.New(slog.DiscardHandler),
+		Place:  func(context.Context, id.Workspace, id.Room, id.Thread) error { return nil },
 	})
 	h.gate = g
 	owner, err := people.Owner(t.Context(), ws, "owner")
@@ -229,7 +230,8 @@ func (s seat) Operate(ctx context.Context, w errand.Work, c id.ToolCall, in id.S
 				return errand.Outcome{Child: under.Child, OK: true}, err
 			}
 			child := id.New[id.Run](s.ids)
-			draft := event.New(run.EventCreated, s.owner, ws, id.DefaultRoom, run.Created{Run: child, Space: in, Operations: []run.Outline{}, Parent: &under.Parent}).About("space", string(in)).In(child, "")
+			draft := event.New(run.EventCreated, s.owner, ws, id.DefaultRoom, run.Created{Run: child, Space: in, Operations: []run.Outline{},
+				Parent: &under.Parent}).About("space", string(in)).In(child, "")
 			ended := event.New(run.EventCompleted, s.owner, ws, id.DefaultRoom, run.Finished{}).About("space", string(in)).In(child, "")
 			_, err = s.log.Append(context.Background(), event.Batch{Workspace: ws, Drafts: []event.Draft{draft, ended}, Documents: under.Expect})
 			if errors.Is(err, journal.ErrConflict) {
@@ -252,8 +254,8 @@ func (s seat) Conclude(ctx context.Context, w errand.Work, c id.ToolCall, _ stri
 	return err
 }
 
-// TestThreat30NoStepIsLostOrDoubled plays histories of engines that sleep beyond their claims in the middle of everything, and are killed. A
-// seed is a history; whatever happens, each operation is done once, has one step and one call, and the runs end.
+// TestThreat30NoStepIsLostOrDoubled plays histories of engines that sleep beyond their claims in the middle of everything, and are
+// killed. A seed is a history; whatever happens, each operation is done once, has one step and one call, and the runs end.
 func TestThreat30NoStepIsLostOrDoubled(t *testing.T) {
 	for seed := range uint64(12) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
@@ -457,8 +459,11 @@ func TestAnEngineOutlivesItsDaemonsRestart(t *testing.T) {
 // TestWhatIsNoOrderFails gives an engine an input that it cannot read.
 func TestOrders(t *testing.T) {
 	for input, ok := range map[string]bool{
-		`{"protocolVersion":"1.0","space_id":"spc_1","operations":[{}]}`: true, `{"protocolVersion":"1.1","space_id":"spc_1","operations":[{}]}`: false,
-		`{"protocolVersion":"1.0","operations":[{}]}`: false, `{"protocolVersion":"1.0","space_id":"spc_1","operations":[]}`: false, `[]`: false, ``: false, `null`: false, `{"operations":1}`: false,
+		`{"protocolVersion":"1.0","space_id":"spc_1","operations":[{}]}`: true,
+		`{"protocolVersion":"1.1","space_id":"spc_1","operations":[{}]}`: false,
+		`{"protocolVersion":"1.0","operations":[{}]}`:                    false,
+		`{"protocolVersion":"1.0","space_id":"spc_1","operations":[]}`:   false, `[]`: false,
+		``: false, `null`: false, `{"operations":1}`: false,
 	} {
 		if _, got := errand.ReadOrder(json.RawMessage(input)); got != ok {
 			t.Errorf("%s: got %t", input, got)

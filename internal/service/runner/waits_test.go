@@ -110,7 +110,8 @@ func (c *choosy) Invoke(ctx context.Context, w errand.Work, in id.Step, index in
 	return c.seat.Invoke(ctx, w, in, index, operation)
 }
 
-func (c *choosy) Operate(ctx context.Context, w errand.Work, call id.ToolCall, in id.Space, operation json.RawMessage) (errand.Outcome, error) {
+func (c *choosy) Operate(ctx context.Context, w errand.Work, call id.ToolCall, in id.Space, operation json.RawMessage) (errand.Outcome,
+	error) {
 	o, err := c.seat.Operate(ctx, w, call, in, operation)
 	o.Status, o.OK = "succeeded", !c.fails[c.at]
 	return o, err
@@ -130,8 +131,8 @@ func (c *choosy) Conclude(ctx context.Context, w errand.Work, call id.ToolCall, 
 	return err
 }
 
-// TestWhatARunSaysOfItsOperations ends runs of which some operations did not succeed: each is listed in its place, and the run has failed unless its
-// order says to continue on errors.
+// TestWhatARunSaysOfItsOperations ends runs of which some operations did not succeed: each is listed in its place, and the run has failed
+// unless its order says to continue on errors.
 func TestWhatARunSaysOfItsOperations(t *testing.T) {
 	for name, c := range map[string]struct {
 		refuses, fails map[int]bool
@@ -139,11 +140,13 @@ func TestWhatARunSaysOfItsOperations(t *testing.T) {
 		status         run.Status
 		err, said      string
 	}{
-		"all succeed":         {status: run.Succeeded, said: "3 of 3 operations succeeded"},
-		"one is refused":      {refuses: map[int]bool{0: true}, status: run.Failed, err: errand.Failed, said: "2 of 3 operations succeeded"},
-		"one fails":           {fails: map[int]bool{1: true}, status: run.Failed, err: errand.Failed, said: "2 of 3 operations succeeded"},
-		"none succeeds":       {refuses: map[int]bool{0: true, 2: true}, fails: map[int]bool{1: true}, status: run.Failed, err: errand.Failed, said: "0 of 3 operations succeeded"},
-		"errors are let pass": {refuses: map[int]bool{2: true}, fails: map[int]bool{1: true}, order: `"continue_on_error":true,`, status: run.Succeeded, said: "1 of 3 operations succeeded"},
+		"all succeed":    {status: run.Succeeded, said: "3 of 3 operations succeeded"},
+		"one is refused": {refuses: map[int]bool{0: true}, status: run.Failed, err: errand.Failed, said: "2 of 3 operations succeeded"},
+		"one fails":      {fails: map[int]bool{1: true}, status: run.Failed, err: errand.Failed, said: "2 of 3 operations succeeded"},
+		"none succeeds": {refuses: map[int]bool{0: true, 2: true}, fails: map[int]bool{1: true}, status: run.Failed, err: errand.Failed,
+			said: "0 of 3 operations succeeded"},
+		"errors are let pass": {refuses: map[int]bool{2: true}, fails: map[int]bool{1: true}, order: `"continue_on_error":true,`,
+			status: run.Succeeded, said: "1 of 3 operations succeeded"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -175,7 +178,8 @@ func TestWhatARunSaysOfItsOperations(t *testing.T) {
 	}
 }
 
-// TestWhatAnEarlierAttemptDidIsListed stops an engine between two operations: the one that takes the run over lists both, each in its place.
+// TestWhatAnEarlierAttemptDidIsListed stops an engine between two operations: the one that takes the run over lists both, each in its
+// place.
 func TestWhatAnEarlierAttemptDidIsListed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHost(t)
@@ -226,12 +230,16 @@ func TestRecorded(t *testing.T) {
 	}{
 		"none":    {step.Call{}, errand.Progress{Index: 2, Step: "step_1"}},
 		"running": {step.Call{ID: "call_1", Status: step.Running}, errand.Progress{Index: 2, Step: "step_1", Call: "call_1"}},
-		"succeeded": {step.Call{ID: "call_1", Status: step.Succeeded, Output: json.RawMessage(`{"run_id":"run_1","status":"succeeded","success":true}`)},
-			errand.Progress{Index: 2, Step: "step_1", Call: "call_1", Ended: true, OK: true, Outcome: errand.Outcome{Child: "run_1", Status: "succeeded", OK: true}}},
-		"failed": {step.Call{ID: "call_1", Status: step.Failed, Error: json.RawMessage(`{"run_id":"run_1","status":"cancelled","success":false}`)},
+		"succeeded": {step.Call{ID: "call_1", Status: step.Succeeded,
+			Output: json.RawMessage(`{"run_id":"run_1","status":"succeeded","success":true}`)},
+			errand.Progress{Index: 2, Step: "step_1", Call: "call_1", Ended: true, OK: true, Outcome: errand.Outcome{Child: "run_1",
+				Status: "succeeded", OK: true}}},
+		"failed": {step.Call{ID: "call_1", Status: step.Failed,
+			Error: json.RawMessage(`{"run_id":"run_1","status":"cancelled","success":false}`)},
 			errand.Progress{Index: 2, Step: "step_1", Call: "call_1", Ended: true, Outcome: errand.Outcome{Child: "run_1", Status: "cancelled"}}},
 		"redacted": {step.Call{ID: "call_1", Status: step.Succeeded, Child: "run_1"},
-			errand.Progress{Index: 2, Step: "step_1", Call: "call_1", Ended: true, OK: true, Outcome: errand.Outcome{Child: "run_1", Status: "succeeded", OK: true}}},
+			errand.Progress{Index: 2, Step: "step_1", Call: "call_1", Ended: true, OK: true, Outcome: errand.Outcome{Child: "run_1",
+				Status: "succeeded", OK: true}}},
 		"other output": {step.Call{ID: "call_1", Status: step.Failed, Child: "run_1", Error: json.RawMessage(`"no"`)},
 			errand.Progress{Index: 2, Step: "step_1", Call: "call_1", Ended: true, Outcome: errand.Outcome{Child: "run_1", Status: "failed"}}},
 	} {

@@ -25,7 +25,8 @@ func (r *execution) ask(ctx context.Context, t task) error {
 	suspended := r.event(run.EventSuspended, t.action.Step, run.Suspended{
 		Run: r.doc.ID, Operation: t.op.ID, Index: t.index, Approval: approval, Reason: d.ReasonCode,
 	})
-	question, err := r.x.Gate.Ask(ctx, r.origin, t.ruling, policy.Ask{Approval: approval, AgentWords: r.lastWords(t.index)}, r.batch(suspended))
+	question, err := r.x.Gate.Ask(ctx, r.origin, t.ruling, policy.Ask{Approval: approval, AgentWords: r.lastWords(t.index)},
+		r.batch(suspended))
 	if fault.CodeOf(err) == decisionChanged {
 		return nil // it is judged again
 	}
@@ -70,8 +71,10 @@ func (r *execution) resume(ctx context.Context) (bool, error) {
 		origin.Principal = question.DecidedBy
 	}
 	p := r.doc.Operations[index]
-	resumed := run.Resumed{Run: r.doc.ID, Operation: p.ID, Index: index, Approval: approval, Answer: string(question.Status), Child: r.doc.Parent != nil}
-	draft := event.New(run.EventResumed, origin, r.doc.Workspace, r.doc.Room, resumed).About(entitySpace, string(r.doc.Space)).In(r.doc.ID, p.Step)
+	resumed := run.Resumed{Run: r.doc.ID, Operation: p.ID, Index: index, Approval: approval, Answer: string(question.Status),
+		Child: r.doc.Parent != nil}
+	draft := event.New(run.EventResumed, origin, r.doc.Workspace, r.doc.Room, resumed).About(entitySpace, string(r.doc.Space)).In(r.doc.ID,
+		p.Step)
 	draft.Follows = event.Subject{Type: policy.ApprovalEntity, ID: string(approval)}
 	if question.Action != policy.RunContinue {
 		return true, r.appendInSlot(ctx, draft)
@@ -110,7 +113,8 @@ func (r *execution) stopped(ctx context.Context, t task, result run.Result) erro
 // askToContinue records the result of an operation that was interrupted, and the question whether the run goes on, in one commit.
 func (r *execution) askToContinue(ctx context.Context, t task, typ string, outcome *run.Result, why string) error {
 	ruling, err := r.x.Gate.Judge(ctx, policy.Action{
-		Type: policy.RunContinue, Workspace: r.doc.Workspace, Room: r.doc.Room, Principal: r.doc.Agent, Token: r.doc.Token, Space: r.doc.Space, Run: r.doc.ID,
+		Type: policy.RunContinue, Workspace: r.doc.Workspace, Room: r.doc.Room, Principal: r.doc.Agent, Token: r.doc.Token, Space: r.doc.Space,
+		Run:  r.doc.ID,
 		Step: t.progress.Step, Operation: t.op.ID, Bundle: t.action.Bundle,
 	})
 	if err != nil {
@@ -132,7 +136,8 @@ func (r *execution) askToContinue(ctx context.Context, t task, typ string, outco
 	suspended := r.event(run.EventSuspended, t.progress.Step, run.Suspended{
 		Run: r.doc.ID, Operation: t.op.ID, Index: t.index, Approval: approval, Reason: ruling.Decision.ReasonCode,
 	})
-	question, err := r.x.Gate.Ask(ctx, r.origin, ruling, policy.Ask{Approval: approval, Unsealed: []string{why}}, r.batch(append(told, suspended)...))
+	question, err := r.x.Gate.Ask(ctx, r.origin, ruling, policy.Ask{Approval: approval, Unsealed: []string{why}},
+		r.batch(append(told, suspended)...))
 	switch {
 	case fault.CodeOf(err) == decisionChanged:
 		return nil // it is judged again
@@ -184,8 +189,8 @@ func wakers() []string {
 	return slices.Concat(policy.AnswerEvents, run.LoadEvents, []string{workspace.EventUpdated})
 }
 
-// follow wakes the workers of a workspace's runs when their questions are answered and when there is room for those that wait for their turn,
-// from a place on, until ctx ends.
+// follow wakes the workers of a workspace's runs when their questions are answered and when there is room for those that wait for their
+// turn, from a place on, until ctx ends.
 func (x *Service) follow(ctx context.Context, ws id.Workspace, head uint64) {
 	for ctx.Err() == nil {
 		for e, err := range journal.Tail(ctx, x.Log, journal.Query{Workspace: ws, From: head + 1, Types: wakers()}) {

@@ -23,8 +23,8 @@ const (
 	kindDisplay = "display"
 )
 
-// artifacts makes artifacts of what a command has shown, names them in its result, and returns the events of them. What cannot be kept is left out of both: the
-// effect has happened, and its outcome is recorded.
+// artifacts makes artifacts of what a command has shown, names them in its result, and returns the events of them. What cannot be kept is
+// left out of both: the effect has happened, and its outcome is recorded.
 func (r *execution) artifacts(ctx context.Context, t task, result *run.Result) (drafts []event.Draft) {
 	ctx = context.WithoutCancel(ctx)
 	for _, d := range t.shown {
@@ -61,14 +61,16 @@ func (r *execution) artifact(ctx context.Context, t task, d space.Display, resul
 		return nil, err
 	}
 	created := step.ArtifactCreated{
-		Artifact: told.Artifact, Run: r.doc.ID, Kind: kindDisplay, Title: d.Type, Media: d.Media, Size: &size, Digest: digest, Content: step.Content{Type: step.None},
+		Artifact: told.Artifact, Run: r.doc.ID, Kind: kindDisplay, Title: d.Type, Media: d.Media, Size: &size, Digest: digest,
+		Content:  step.Content{Type: step.None},
 		Metadata: meta, Operation: t.op.ID,
 	}
 	if d.Result {
 		created.Kind = kindResult
 	}
 	about := func(typ string, data any) event.Draft {
-		return event.New(typ, r.origin, r.doc.Workspace, r.doc.Room, data).About(step.ArtifactEntity, string(told.Artifact)).In(r.doc.ID, t.action.Step)
+		return event.New(typ, r.origin, r.doc.Workspace, r.doc.Room, data).About(step.ArtifactEntity, string(told.Artifact)).In(r.doc.ID,
+			t.action.Step)
 	}
 	if textual(d.Media) && size <= maxInlineDisplay {
 		created.Content = step.Content{Type: step.Text, Text: valid(d.Data)}

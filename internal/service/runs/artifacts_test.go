@@ -24,9 +24,11 @@ func TestWhatACommandShowsIsKeptAsArtifacts(t *testing.T) {
 	if len(shown) != 3 {
 		t.Fatalf("%+v", shown)
 	}
-	for i, want := range []struct{ media, data string }{{space.DisplayText, "42"}, {space.DisplayHTML, "<table><tr><td>42</td></tr></table>"}, {space.DisplayPNG, "a picture"}} {
+	for i, want := range []struct{ media, data string }{{space.DisplayText, "42"}, {space.DisplayHTML, "<table><tr><td>42</td></tr></table>"},
+		{space.DisplayPNG, "a picture"}} {
 		d := shown[i]
-		if d.Media != want.media || d.Size != int64(len(want.data)) || d.Digest != event.DigestOf([]byte(want.data)) || !d.Result || d.Value != 1 {
+		if d.Media != want.media || d.Size != int64(len(want.data)) || d.Digest != event.DigestOf([]byte(want.data)) || !d.Result ||
+			d.Value != 1 {
 			t.Errorf("%+v, want %+v", d, want)
 		}
 		made := told[step.ArtifactCreated](t, s, step.EventArtifactCreated)[i]
@@ -49,7 +51,9 @@ func TestWhatACommandShowsIsKeptAsArtifacts(t *testing.T) {
 	if raw, err := io.ReadAll(content); err != nil || string(raw) != "a picture" {
 		t.Errorf("%q, %v", raw, err)
 	}
-	doc, err := step.Artifact{}.Evolve(s.Events(0)[slices.IndexFunc(s.Events(0), func(e event.Event) bool { return e.Type == step.EventArtifactCreated })])
+	doc, err := step.Artifact{}.Evolve(s.Events(0)[slices.IndexFunc(s.Events(0), func(e event.Event) bool {
+		return e.Type == step.EventArtifactCreated
+	})])
 	if err != nil || doc.As != policy.Permitted || doc.Step == "" || doc.Operation != "cell" {
 		t.Errorf("%+v, %v", doc, err)
 	}

@@ -15,8 +15,8 @@ import (
 // errApart means that the first operation of a run does not begin in the commit in which the run does.
 var errApart = errors.New("the operation begins apart")
 
-// start records that the run begins. Where policy allows the first operation as it stands, start begins it in the same commit and applies it. A run
-// that is not recorded yet is recorded in that commit too, or else alone.
+// start records that the run begins. Where policy allows the first operation as it stands, start begins it in the same commit and applies
+// it. A run that is not recorded yet is recorded in that commit too, or else alone.
 func (r *execution) start(ctx context.Context, s space.Space) error {
 	t, permit, err := r.open(ctx, s)
 	switch {
@@ -33,8 +33,8 @@ func (r *execution) start(ctx context.Context, s space.Space) error {
 	return r.create(ctx)
 }
 
-// open records that the run begins, with a snapshot of the space's files and, where policy allows it, the intent of the first operation. It returns
-// errApart where that operation begins later. A run that is not recorded yet stays so then.
+// open records that the run begins, with a snapshot of the space's files and, where policy allows it, the intent of the first operation.
+// It returns errApart where that operation begins later. A run that is not recorded yet stays so then.
 func (r *execution) open(ctx context.Context, s space.Space) (t task, permit policy.Permit, err error) {
 	if r.creation != nil {
 		ctx = context.WithoutCancel(ctx) // it is recorded, or it is not
@@ -60,8 +60,8 @@ func (r *execution) open(ctx context.Context, s space.Space) (t task, permit pol
 	return t, permit, err
 }
 
-// occupy takes the space's files and returns the space's document. The caller of a run that is not recorded yet waits for an answer, so such a run
-// does not wait for the files.
+// occupy takes the space's files and returns the space's document. The caller of a run that is not recorded yet waits for an answer, so
+// such a run does not wait for the files.
 func (r *execution) occupy(ctx context.Context, s space.Space) (now space.Space, leave func(), err error) {
 	if r.creation != nil {
 		leave, err = r.x.Spaces.Seize(r.doc.Space)
@@ -85,8 +85,8 @@ func (r *execution) allowed(ctx context.Context, s space.Space) (t task, err err
 	return t, nil
 }
 
-// beginFirst records in one commit that the run begins and the intent of its first operation, and the run itself if it is not recorded yet. It
-// returns errApart, and records nothing, where the operation cannot begin.
+// beginFirst records in one commit that the run begins and the intent of its first operation, and the run itself if it is not recorded
+// yet. It returns errApart, and records nothing, where the operation cannot begin.
 func (r *execution) beginFirst(ctx context.Context, t task, started event.Draft) (permit policy.Permit, err error) {
 	defer r.announceMeanwhile(ctx, t)()
 	drafts := []event.Draft{started, r.intent(t, "")}

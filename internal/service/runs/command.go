@@ -15,8 +15,8 @@ import (
 	"agentbox/internal/kernel/livestream"
 )
 
-// exec runs a command in the tier that it needs. Where a lighter tier finds out while it runs that it lacks something, it leaves nothing behind of
-// it; then the space is promoted, and the command runs by the same permit in the heavier tier.
+// exec runs a command in the tier that it needs. Where a lighter tier finds out while it runs that it lacks something, it leaves nothing
+// behind of it; then the space is promoted, and the command runs by the same permit in the heavier tier.
 func (r *execution) exec(ctx context.Context, t *task, p policy.Permit) run.Result {
 	result := run.Result{Type: run.OpShell, Command: t.op.Command}
 	if err := r.route(ctx, t); err != nil {
@@ -72,7 +72,8 @@ func (r *execution) reachable(ctx context.Context, t task) error {
 // look finds out where a command would run and what it needs there; or only what it wants of other hosts. A look that fails says nothing.
 func (r *execution) look(ctx context.Context, t task, reach bool) (space.Route, error) {
 	a := t.action
-	found, err := r.x.Spaces.Route(ctx, r.origin, r.doc.Workspace, r.doc.Space, space.Command{Text: a.Command, Cwd: a.Cwd, Env: a.Env, Reach: reach})
+	found, err := r.x.Spaces.Route(ctx, r.origin, r.doc.Workspace, r.doc.Space, space.Command{Text: a.Command, Cwd: a.Cwd, Env: a.Env,
+		Reach: reach})
 	if err != nil {
 		if ctx.Err() == nil {
 			r.x.Logger.Warn("find the tier of a command", "code", "command_not_routed", "run", r.doc.ID, "operation", t.op.ID, "error", err)

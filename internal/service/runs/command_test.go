@@ -18,7 +18,8 @@ import (
 // light opens a stack with a tier nano, where a command with the word compiler is seen to need more.
 func light(t testing.TB) *testkit.Stack {
 	t.Helper()
-	return testkit.Open(t, testkit.Options{Program: program, Light: &testkit.Light{}, Place: func(_ space.Offer, c space.Command, _ space.Read) []space.Need {
+	return testkit.Open(t, testkit.Options{Program: program, Light: &testkit.Light{}, Place: func(_ space.Offer, c space.Command,
+		_ space.Read) []space.Need {
 		if strings.Contains(c.Text, "compiler") {
 			return []space.Need{{Kind: space.LackCommand, Name: "compiler"}}
 		}
@@ -47,7 +48,8 @@ func TestWhatALighterTierTellsOfACommand(t *testing.T) {
 	made := s.Space()
 	r := s.Rest(s.Start(made.ID, `[{"id":"a","type":"shell","command":"echo hello"}]`).ID)
 	got := s.Results(r.ID)[0]
-	if !got.OK() || *got.Stdout != "hello\n" || got.Tier != "nano" || got.Gas != 10 || got.Seed != "seed of a" || got.Clock == nil || !got.Clock.Equal(testkit.LightClock) {
+	if !got.OK() || *got.Stdout != "hello\n" || got.Tier != "nano" || got.Gas != 10 || got.Seed != "seed of a" || got.Clock == nil ||
+		!got.Clock.Equal(testkit.LightClock) {
 		t.Errorf("got %+v", got)
 	}
 }
@@ -84,7 +86,8 @@ func TestACommandThatFindsOutThatItNeedsMoreRunsAgain(t *testing.T) {
 	if ran := s.Options.Light.Ran(); !slices.Equal(ran, []string{"echo here # want module numpy"}) {
 		t.Errorf("in nano ran %q", ran)
 	}
-	if got := told[space.Promoted](t, s, space.EventPromoted); len(got) != 1 || got[0].Code != space.WhyTierLacks || got[0].Reason != "it needs the module numpy" {
+	if got := told[space.Promoted](t, s, space.EventPromoted); len(got) != 1 || got[0].Code != space.WhyTierLacks ||
+		got[0].Reason != "it needs the module numpy" {
 		t.Errorf("got %+v", got)
 	}
 	if n := len(told[run.Invoked](t, s, run.EventInvoked)); n != 1 {
@@ -96,10 +99,12 @@ func TestACommandThatFindsOutThatItNeedsMoreRunsAgain(t *testing.T) {
 func TestASpaceThatWasAskedToBeInNanoStaysThere(t *testing.T) {
 	s := light(t)
 	made := s.SpaceOf(spaces.Request{Runtime: "nano"})
-	r := s.Rest(s.Start(made.ID, `[{"id":"a","type":"shell","command":"true # want module numpy"},{"id":"b","type":"shell","command":"echo compiler"}]`).ID)
+	r := s.Rest(s.Start(made.ID,
+		`[{"id":"a","type":"shell","command":"true # want module numpy"},{"id":"b","type":"shell","command":"echo compiler"}]`).ID)
 	results := s.Results(r.ID)
 	want := []run.Lack{{Kind: "module", Name: "numpy"}}
-	if got := results[0]; got.OK() || *got.ExitCode != 127 || !slices.Equal(got.Lacks, want) || !strings.Contains(got.Suggestion, "runtime auto") || got.Tier != "nano" {
+	if got := results[0]; got.OK() || *got.ExitCode != 127 || !slices.Equal(got.Lacks, want) || !strings.Contains(got.Suggestion,
+		"runtime auto") || got.Tier != "nano" {
 		t.Errorf("got %+v", got)
 	}
 	if got := results[1]; !got.OK() || got.Tier != "nano" {
@@ -117,12 +122,15 @@ func TestACommandWhoseSpaceMayNotBePromoted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	own, err := policy.NewBundle("own", standard.Cedar+"\n@id(\"stay\")\n@reason(\"it stays\")\nforbid (principal, action == Action::\"space.promote\", resource);\n", standard.Limits)
+	own, err := policy.NewBundle("own", standard.Cedar+
+		"\n@id(\"stay\")\n@reason(\"it stays\")\nforbid (principal, action == Action::\"space.promote\", resource);\n", standard.Limits)
 	if err != nil {
 		t.Fatal(err)
 	}
 	made := s.SpaceOf(spaces.Request{Bundle: &own})
-	r := s.Rest(s.Start(made.ID, `[{"id":"a","type":"shell","command":"echo compiler"},{"id":"b","type":"shell","command":"echo # want module numpy"},{"id":"c","type":"shell","command":"echo done"}]`).ID)
+	r := s.Rest(s.Start(made.ID,
+		`[{"id":"a","type":"shell","command":"echo compiler"},{"id":"b","type":"shell","command":"echo # want module `+
+			`numpy"},{"id":"c","type":"shell","command":"echo done"}]`).ID)
 	results := s.Results(r.ID)
 	for _, got := range results[:2] {
 		if got.Type != run.ResPolicyDenied || !strings.Contains(got.Reason, "it stays") {

@@ -27,8 +27,8 @@ const story = `[
 	{"type":"shell","id":"e","command":"echo e >> ledger"}
 ]`
 
-// TestThreat14CrashAfterEachEvent lets the daemon die at each append of a run in turn: once when the append is recorded and its author goes on for
-// a moment, so that effects happen whose outcome nobody records, and once when its author never learns of it.
+// TestThreat14CrashAfterEachEvent lets the daemon die at each append of a run in turn: once when the append is recorded and its author
+// goes on for a moment, so that effects happen whose outcome nobody records, and once when its author never learns of it.
 func TestThreat14CrashAfterEachEvent(t *testing.T) {
 	for _, answer := range []policy.DecisionWord{policy.Approve, policy.Refuse} {
 		for _, death := range []testkit.Death{testkit.Recorded, testkit.Unconfirmed} {
@@ -136,7 +136,8 @@ func checkStory(t *testing.T, s *testkit.Stack, doc run.Run, when string, answer
 	}
 }
 
-// startsAreApproved finds in the log that the operation which policy asks about began only when a person had approved it before, and used that up.
+// startsAreApproved finds in the log that the operation which policy asks about began only when a person had approved it before, and used
+// that up.
 func startsAreApproved(t *testing.T, s *testkit.Stack, doc run.Run, when string) {
 	t.Helper()
 	approved, used, starts := map[id.Approval]bool{}, map[id.Approval]int{}, 0

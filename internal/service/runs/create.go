@@ -36,7 +36,8 @@ type Request struct {
 	// Waits says that whoever asks waits until the run ends, so that it need not be on the disk before it begins.
 	Waits bool
 
-	// Under says what stands behind the run where an engine asks for it; nil for nothing. It is asked again when something has changed meanwhile.
+	// Under says what stands behind the run where an engine asks for it; nil for nothing. It is asked again when something has changed
+	// meanwhile.
 	Under func(context.Context) (run.Under, error)
 
 	// Unless refuses a space that cannot execute it; nil refuses none.
@@ -50,7 +51,8 @@ type Request struct {
 var ErrSpaceNotReady = fault.New(fault.Conflict, "space_not_ready", "the space cannot take runs now; it was destroyed or is not made yet")
 
 // ErrOtherAgent refuses an agent that starts a run in the name of another one.
-var ErrOtherAgent = fault.New(fault.Denied, "agent_actor_id_mismatch", "an agent starts runs of its own or of the space's agent, and of no other").
+var ErrOtherAgent = fault.New(fault.Denied, "agent_actor_id_mismatch",
+	"an agent starts runs of its own or of the space's agent, and of no other").
 	With("Leave agent out, or name yourself.")
 
 // Start records a run and puts it into its space's queue. The same key with the same request returns the first run again.
@@ -81,7 +83,8 @@ func (x *Service) Start(ctx context.Context, origin event.Origin, q Request) (ru
 		return run.Run{}, fault.New(fault.Invalid, "validation_failed", "title has more than 200 characters")
 	}
 	if len(q.Context) > run.MaxContextFiles {
-		return run.Run{}, fault.New(fault.Invalid, "validation_failed", "context holds %d files; at most %d are allowed", len(q.Context), run.MaxContextFiles)
+		return run.Run{}, fault.New(fault.Invalid, "validation_failed", "context holds %d files; at most %d are allowed", len(q.Context),
+			run.MaxContextFiles)
 	}
 	message := withContext(q.Message, q.Context)
 	input, err := json.Marshal(message)
@@ -152,19 +155,21 @@ func (x *Service) Start(ctx context.Context, origin event.Origin, q Request) (ru
 	return doc, x.enqueue(context.WithoutCancel(ctx), e)
 }
 
-// mayForget refuses a time for a run's data that the operator's rules cut short, and one that is set by somebody who may not redact: who asks
-// for it redacts the run, later.
+// mayForget refuses a time for a run's data that the operator's rules cut short, and one that is set by somebody who may not redact: who
+// asks for it redacts the run, later.
 func (x *Service) mayForget(ctx context.Context, origin event.Origin, s space.Space, r id.Run, keep time.Duration) error {
 	if keep == 0 {
 		return nil
 	}
 	if keep < run.MinKeep || keep > run.MaxKeep || keep%time.Second != 0 {
-		return fault.New(fault.Invalid, "retention_invalid", "the data of a run are kept from %s to %s, in whole seconds", run.MinKeep, run.MaxKeep)
+		return fault.New(fault.Invalid, "retention_invalid", "the data of a run are kept from %s to %s, in whole seconds", run.MinKeep,
+			run.MaxKeep)
 	}
 	if x.MaxKeep > 0 && keep > x.MaxKeep {
 		return run.TooLong(x.MaxKeep)
 	}
-	ruling, err := x.Gate.Judge(ctx, policy.Action{Type: policy.AuditRedact, Workspace: s.Workspace, Principal: origin.Principal, Token: origin.Token, Run: r})
+	ruling, err := x.Gate.Judge(ctx, policy.Action{Type: policy.AuditRedact, Workspace: s.Workspace, Principal: origin.Principal,
+		Token: origin.Token, Run: r})
 	if err == nil && ruling.Decision.Outcome != policy.Allow {
 		err = ruling.Decision.Refusal()
 	}

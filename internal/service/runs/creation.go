@@ -71,8 +71,8 @@ func (x *Service) draft(c *creation, origin event.Origin, s space.Space, agent i
 	}
 }
 
-// create records a run, with the permission of the principal that asks for it. No other function records run.created. With an opening the run also
-// begins in this commit; then the permit is that of its first operation.
+// create records a run, with the permission of the principal that asks for it. No other function records run.created. With an opening the
+// run also begins in this commit; then the permit is that of its first operation.
 func (x *Service) create(ctx context.Context, c *creation, with *opening) (policy.Permit, event.Receipt, error) {
 	for try := 1; ; try++ {
 		batch, err := c.under(ctx)
@@ -95,8 +95,9 @@ func (x *Service) create(ctx context.Context, c *creation, with *opening) (polic
 // underTries bounds how often a run is recorded anew because the claim of its engine was renewed meanwhile.
 const underTries = 16
 
-// under returns the batch of a run, with the tool call of the engine that asks for it, if any. The log records it only while the claim is the engine's
-// and the call has no run. So an engine that has lost its claim starts nothing, and no call starts two runs. A run that the call has becomes the child.
+// under returns the batch of a run, with the tool call of the engine that asks for it, if any. The log records it only while the claim is
+// the engine's and the call has no run. So an engine that has lost its claim starts nothing, and no call starts two runs. A run that the
+// call has becomes the child.
 func (c *creation) under(ctx context.Context) (event.Batch, error) {
 	batch := c.batch
 	if c.request.Under == nil {
@@ -134,8 +135,9 @@ func (x *Service) child(ctx context.Context, q Request, r id.Run) (run.Run, erro
 	return doc, err
 }
 
-// handOver lets the worker of the space record the run, if the caller waits for its end and the space has no other run. The worker can record the run,
-// its beginning and the intent of its first operation in one commit. Recorded is false where the caller has to record the run.
+// handOver lets the worker of the space record the run, if the caller waits for its end and the space has no other run. The worker can
+// record the run, its beginning and the intent of its first operation in one commit. Recorded is false where the caller has to record the
+// run.
 func (x *Service) handOver(ctx context.Context, c *creation) (doc run.Run, recorded bool, err error) {
 	if !c.request.Waits || c.request.Under != nil {
 		return doc, false, nil

@@ -21,7 +21,8 @@ func (x *Service) announce(ctx context.Context, runID id.Run, o run.Outline) {
 
 // required is the approvalRequired event of a question.
 func (x *Service) required(op run.Operation, a policy.Approval) run.Result {
-	details, _ := json.Marshal(map[string]any{"what": a.Question.What, "why": a.Question.Why, "impact": a.Question.Impact, "policy": a.Bundle, "expiresAt": a.ExpiresAt})
+	details, _ := json.Marshal(map[string]any{"what": a.Question.What, "why": a.Question.Why, "impact": a.Question.Impact, "policy": a.Bundle,
+		"expiresAt": a.ExpiresAt})
 	raw := json.RawMessage(details)
 	return run.Result{
 		Type: run.ResApprovalRequired, OperationID: op.ID, Timestamp: a.RequestedAt, OperationType: op.Type, ApprovalID: string(a.ID),
@@ -47,7 +48,8 @@ func (x *Service) frame(ctx context.Context, runID id.Run, kind, operation strin
 
 func (x *Service) output(ctx context.Context, runID id.Run, kind, operation string, data []byte) {
 	f := livestream.Frame{At: x.Clock.Now().UTC(), Kind: kind, Operation: operation, Data: data}
-	if _, err := x.Live.Append(context.WithoutCancel(ctx), runID, f); err != nil && !errors.Is(err, livestream.ErrComplete) { // who follows has completed it, with this
+	if _, err := x.Live.Append(context.WithoutCancel(ctx), runID, f); err != nil && !errors.Is(err, livestream.ErrComplete) {
+		// who follows has completed it, with this
 		x.Logger.Warn("live output lost", "code", "output_lost", "run", runID, "error", err)
 	}
 }
@@ -115,7 +117,8 @@ func (x *Service) shown(ctx context.Context, r id.Run) (shown, error) {
 	}
 }
 
-// makeUp shows what the log holds and the frames do not, because the daemon ended in between: that operations began, results, and the question that is open.
+// makeUp shows what the log holds and the frames do not, because the daemon ended in between: that operations began, results, and the
+// question that is open.
 func (x *Service) makeUp(ctx context.Context, doc run.Run) error {
 	x.frames.Lock()
 	defer x.frames.Unlock()
@@ -168,7 +171,8 @@ func (x *Service) completeFrames(ctx context.Context, doc run.Run) error {
 	if err := x.showRest(ctx, doc, s); err != nil {
 		return err
 	}
-	data, err := json.Marshal(run.Events{ProtocolVersion: run.Protocol, RunID: string(doc.ID), Status: doc.Status.Protocol(), Events: []run.Result{}})
+	data, err := json.Marshal(run.Events{ProtocolVersion: run.Protocol, RunID: string(doc.ID), Status: doc.Status.Protocol(),
+		Events: []run.Result{}})
 	if err != nil {
 		return err
 	}

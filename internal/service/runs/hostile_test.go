@@ -63,7 +63,8 @@ func hostileCommands(t *testing.T, s *testkit.Stack, neighbour space.Space) {
 		t.Run(c.does, func(t *testing.T) {
 			t.Parallel()
 			in := s.SpaceOf(spaces.Request{Folder: hostileFolder(s, c.does), Limits: space.Limits{OutputBytes: 1 << 20}})
-			doc := s.Start(in.ID, `[{"type":"shell","command":"ls","timeout":1000},{"type":"shell","command":"echo fine"},{"type":"shell","command":"echo fine"}]`)
+			doc := s.Start(in.ID, `[{"type":"shell","command":"ls","timeout":1000},{"type":"shell","command":"echo `+
+				`fine"},{"type":"shell","command":"echo fine"}]`)
 			beside := s.Start(neighbour.ID, `[{"type":"shell","command":"echo beside"}]`)
 			doc, beside = s.Ended(doc.ID), s.Ended(beside.ID)
 			if r := s.Results(beside.ID); len(r) != 1 || !r[0].OK() || *r[0].Stdout != "beside\n" {
@@ -126,7 +127,8 @@ func hostileCancels(t *testing.T, s *testkit.Stack) {
 
 // hostileStarts makes spaces whose inits cannot be brought to say that they stand: they are not made, and leave nothing.
 func hostileStarts(t *testing.T, s *testkit.Stack) {
-	for _, does := range []string{"says nothing", "dies at once", "greets in garbage", "greets with a flood", "greets as another version", "hangs up at once"} {
+	for _, does := range []string{"says nothing", "dies at once", "greets in garbage", "greets with a flood", "greets as another version",
+		"hangs up at once"} {
 		t.Run(does, func(t *testing.T) {
 			t.Parallel()
 			_, err := s.Spaces.Create(s.Context(), s.Origin, spaces.Request{Workspace: testkit.WS, Name: does, Folder: hostileFolder(s, does)})
@@ -142,8 +144,8 @@ func hostileStarts(t *testing.T, s *testkit.Stack) {
 	})
 }
 
-// openHostile opens a stack whose init is the hostile one, with a space whose init is not, and holds the daemon at its end against what it had
-// open then.
+// openHostile opens a stack whose init is the hostile one, with a space whose init is not, and holds the daemon at its end against what
+// it had open then.
 func openHostile(t *testing.T) (*testkit.Stack, space.Space) {
 	t.Helper()
 	hostile, err := inittest.Hostile("agentbox/internal/service/runs/testdata/hostile", program)

@@ -56,7 +56,8 @@ func attested(raw []byte) (run.Transcript, run.Attestation, error) {
 // A transcript whose end was written anew after a change contradicts its events.
 func TestAChangedTranscriptIsRefused(t *testing.T) {
 	s := open(t)
-	doc := s.Start(s.Space().ID, `[{"type":"shell","id":"greet","command":"echo hello; echo there >> f"},{"type":"readFile","id":"read","path":"f"}]`)
+	doc := s.Start(s.Space().ID,
+		`[{"type":"shell","id":"greet","command":"echo hello; echo there >> f"},{"type":"readFile","id":"read","path":"f"}]`)
 	s.Ended(doc.ID)
 	whole := transcript(t, s, doc.ID)
 	told, a, err := attested(resealed(t, whole))
@@ -141,7 +142,8 @@ func TestImport(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if made.ID == doc.ID || made.Imported == nil || made.Imported.Run != doc.ID || made.Status != run.Succeeded || made.Imported.Attested != a {
+	if made.ID == doc.ID || made.Imported == nil || made.Imported.Run != doc.ID || made.Status != run.Succeeded ||
+		made.Imported.Attested != a {
 		t.Errorf("got %+v", made)
 	}
 	again, err := s.Runs.Import(s.Context(), s.Origin, testkit.WS, told, file, bytes.NewReader(raw), a, "another key")
@@ -169,18 +171,21 @@ func TestImport(t *testing.T) {
 	if diff := bytes.Compare(transcript(t, s, made.ID), raw); diff != 0 {
 		t.Error("it is exported otherwise than it came")
 	}
-	if err := s.Runs.Transcript(s.Context(), testkit.WS, made.ID, runs.Export{Redact: []string{"names"}}, io.Discard); fault.CodeOf(err) != "redaction_unknown" {
+	if err := s.Runs.Transcript(s.Context(), testkit.WS, made.ID, runs.Export{Redact: []string{"names"}},
+		io.Discard); fault.CodeOf(err) != "redaction_unknown" {
 		t.Errorf("an unknown class: %v", err)
 	}
 
 	open := told
 	open.Header.Run.Status = run.Running
-	if _, err := s.Runs.Import(s.Context(), s.Origin, testkit.WS, open, run.Input{Digest: event.DigestOf([]byte("x"))}, strings.NewReader("x"), a, ""); fault.CodeOf(err) != "run_not_ended" {
+	if _, err := s.Runs.Import(s.Context(), s.Origin, testkit.WS, open, run.Input{Digest: event.DigestOf([]byte("x"))}, strings.NewReader("x"),
+		a, ""); fault.CodeOf(err) != "run_not_ended" {
 		t.Errorf("a run that has not ended: %v", err)
 	}
 	agent := s.Origin
 	agent.Principal = doc.Agent
-	if _, err := s.Runs.Import(s.Context(), agent, testkit.WS, told, run.Input{Digest: event.DigestOf([]byte("y"))}, strings.NewReader("y"), a, ""); fault.KindOf(err) != fault.Denied {
+	if _, err := s.Runs.Import(s.Context(), agent, testkit.WS, told, run.Input{Digest: event.DigestOf([]byte("y"))}, strings.NewReader("y"), a,
+		""); fault.KindOf(err) != fault.Denied {
 		t.Errorf("an agent imports: %v", err)
 	}
 }

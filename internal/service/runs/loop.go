@@ -217,7 +217,8 @@ func (r *execution) operate(ctx context.Context, index int, s space.Space) error
 
 // approved goes on with an operation after a person has answered: with exactly the bytes that were asked about.
 func (r *execution) approved(ctx context.Context, t task) error {
-	question, _, err := projection.Load[policy.Approval](ctx, r.x.Docs, r.doc.Workspace, policy.ApprovalProjection, string(t.progress.Approval))
+	question, _, err := projection.Load[policy.Approval](ctx, r.x.Docs, r.doc.Workspace, policy.ApprovalProjection,
+		string(t.progress.Approval))
 	if err != nil {
 		return err
 	}
@@ -255,7 +256,8 @@ func askedAbout(question policy.Approval) (policy.Action, error) {
 
 // answerDecision is the decision that a person's refusal, or silence, amounts to.
 func answerDecision(a policy.Approval) policy.Decision {
-	d := policy.Decision{Outcome: policy.Deny, Action: a.ActionHash, Bundle: a.Bundle, ReasonCode: policy.ReasonApprovalDenied, Reason: "a person refused it"}
+	d := policy.Decision{Outcome: policy.Deny, Action: a.ActionHash, Bundle: a.Bundle, ReasonCode: policy.ReasonApprovalDenied,
+		Reason: "a person refused it"}
 	if a.Reason != "" {
 		d.Reason = "a person refused it: " + a.Reason
 	}
@@ -267,7 +269,8 @@ func answerDecision(a policy.Approval) policy.Decision {
 	return d
 }
 
-// perform obtains the permit, recording the intent of what changes anything or uses up an approval, causes the effect and records its result.
+// perform obtains the permit, recording the intent of what changes anything or uses up an approval, causes the effect and records its
+// result.
 func (r *execution) perform(ctx context.Context, t task, approval id.Approval) error {
 	var permit policy.Permit
 	var err error

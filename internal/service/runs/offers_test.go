@@ -15,10 +15,13 @@ import (
 
 // What the tiers of the tests say that they have.
 var (
-	nanoHas  = space.Offer{Programs: strings.Fields("bash cat echo ls node python3 sh true"), Modules: strings.Fields("json os"), Node: []string{"fs"}}
-	smallHas = space.Offer{Programs: strings.Fields("bash cat echo git ls node npm python3 sh true"), Modules: strings.Fields("ctypes json os"), Node: []string{"fs", "net"}}
-	fullHas  = space.Offer{
-		Programs: strings.Fields("bash cat curl echo gcc git ls node npm pip python3 sh true"), Modules: strings.Fields("ctypes json numpy os pip"), Packages: []string{"numpy", "pip"},
+	nanoHas = space.Offer{Programs: strings.Fields("bash cat echo ls node python3 sh true"), Modules: strings.Fields("json os"),
+		Node: []string{"fs"}}
+	smallHas = space.Offer{Programs: strings.Fields("bash cat echo git ls node npm python3 sh true"),
+		Modules: strings.Fields("ctypes json os"), Node: []string{"fs", "net"}}
+	fullHas = space.Offer{
+		Programs: strings.Fields("bash cat curl echo gcc git ls node npm pip python3 sh true"),
+		Modules:  strings.Fields("ctypes json numpy os pip"), Packages: []string{"numpy", "pip"},
 		Node: []string{"fs", "net"},
 	}
 )
@@ -42,20 +45,25 @@ func offering(t testing.TB, nano *space.Offer, heavy *space.Offer) *testkit.Stac
 
 func TestWhereACommandRunsFollowsWhatTheTiersHave(t *testing.T) {
 	const nowhere = "-"
-	commands := []string{"python3 -c 'import numpy'", "python3 -c 'import ctypes'", "gcc -o x x.c", "git status", "cargo build", "cargo build || gcc x.c", "pip install numpy", "pip install flask", "npm install left-pad",
+	commands := []string{"python3 -c 'import numpy'", "python3 -c 'import ctypes'", "gcc -o x x.c", "git status", "cargo build",
+		"cargo build || gcc x.c", "pip install numpy", "pip install flask", "npm install left-pad",
 		"git clone https://example.com/a.git", "npm run build", "echo hello"}
 	for _, c := range []struct {
 		host        string
 		nano, heavy *space.Offer
 		to          []string // where each command runs, - where it is refused; and what no tier meets behind a colon
 	}{
-		{"a full root", &nanoHas, &fullHas, []string{"namespace", "namespace", "namespace", "namespace", "nano:cargo", "namespace", "namespace", nowhere, nowhere, nowhere, "namespace", "nano"}},
+		{"a full root", &nanoHas, &fullHas, []string{"namespace", "namespace", "namespace", "namespace", "nano:cargo", "namespace", "namespace",
+			nowhere, nowhere, nowhere, "namespace", "nano"}},
 		{"a small root", &nanoHas, &smallHas, []string{
-			"nano:numpy", "namespace", "nano:gcc", "namespace", "nano:cargo", "nano:cargo gcc", nowhere, nowhere, nowhere, nowhere, "namespace", "nano",
+			"nano:numpy", "namespace", "nano:gcc", "namespace", "nano:cargo", "nano:cargo gcc", nowhere, nowhere, nowhere, nowhere, "namespace",
+			"nano",
 		}},
-		{"nano only", &nanoHas, nil, []string{"nano:numpy", "nano:ctypes", "nano:gcc", "nano:git", "nano:cargo", "nano:cargo gcc", nowhere, nowhere, nowhere, nowhere, "nano:npm", "nano"}},
+		{"nano only", &nanoHas, nil, []string{"nano:numpy", "nano:ctypes", "nano:gcc", "nano:git", "nano:cargo", "nano:cargo gcc", nowhere,
+			nowhere, nowhere, nowhere, "nano:npm", "nano"}},
 		{"no nano", nil, &smallHas, []string{
-			"namespace:numpy", "namespace", "namespace:gcc", "namespace", "namespace:cargo", "namespace:cargo gcc", nowhere, nowhere, nowhere, nowhere, "namespace", "namespace",
+			"namespace:numpy", "namespace", "namespace:gcc", "namespace", "namespace:cargo", "namespace:cargo gcc", nowhere, nowhere, nowhere,
+			nowhere, "namespace", "namespace",
 		}},
 	} {
 		t.Run(c.host, func(t *testing.T) {
@@ -88,16 +96,20 @@ func TestWhereACommandRunsFollowsWhatTheTiersHave(t *testing.T) {
 
 // Nobody is asked about what cannot happen, and no space is promoted for it.
 func TestNobodyIsAskedAboutWhatNeedsANetwork(t *testing.T) {
-	const manifest, script = `{\"scripts\":{\"get\":\"curl https://example.com\"},\"dependencies\":{\"left-pad\":\"1\"}}`, `pip install flask\n`
+	const manifest, script = `{\"scripts\":{\"get\":\"curl https://example.com\"},\"dependencies\":{\"left-pad\":\"1\"}}`,
+		`pip install flask\n`
 	for _, c := range []struct {
 		policy, command string
 		asks            bool // about the same where nothing is missing
 	}{
-		{"standard", "mkdir d; rm -r d; bash setup.sh", true}, {"standard", "mkdir d; rm -r d; npm run get", true}, {"asking", "npm install", true}, {"asking", "pip install -r needs.txt", true},
-		{"asking", "curl https://example.com/", true}, {"permissive", "npm install left-pad", false}, {"permissive", "pip install flask", false}, {"permissive", "git clone https://example.com/a.git", false},
+		{"standard", "mkdir d; rm -r d; bash setup.sh", true}, {"standard", "mkdir d; rm -r d; npm run get", true}, {"asking", "npm install",
+			true}, {"asking", "pip install -r needs.txt", true},
+		{"asking", "curl https://example.com/", true}, {"permissive", "npm install left-pad", false}, {"permissive", "pip install flask", false},
+		{"permissive", "git clone https://example.com/a.git", false},
 		{"permissive", "curl https://example.com/", false}, {"permissive", "apt-get update", false},
 	} {
-		files := `{"id":"1","type":"createFile","path":"package.json","content":"` + manifest + `"},{"id":"2","type":"createFile","path":"setup.sh","content":"` + script +
+		files := `{"id":"1","type":"createFile","path":"package.json","content":"` + manifest +
+			`"},{"id":"2","type":"createFile","path":"setup.sh","content":"` + script +
 			`"},{"id":"3","type":"createFile","path":"needs.txt","content":"flask\n"},`
 		ops := `[` + files + `{"id":"a","type":"shell","command":"` + c.command + `"},{"id":"b","type":"shell","command":"echo on"}]`
 		bundle := func(s *testkit.Stack) spaces.Request {
@@ -127,7 +139,8 @@ func TestNobodyIsAskedAboutWhatNeedsANetwork(t *testing.T) {
 		}
 		results := s.Results(r.ID)
 		got := results[3]
-		if got.Type != run.OpShell || got.OK() || got.ReasonCode != space.NoNetworkCode || !strings.Contains(got.Error, "no tier of this host has a network") || !strings.Contains(got.Suggestion, "--from") {
+		if got.Type != run.OpShell || got.OK() || got.ReasonCode != space.NoNetworkCode || !strings.Contains(got.Error,
+			"no tier of this host has a network") || !strings.Contains(got.Suggestion, "--from") {
 			t.Errorf("%s under %s: got %+v", c.command, c.policy, got)
 		}
 		if got.Command != c.command || got.ExitCode != nil {
@@ -164,11 +177,14 @@ func TestAFailureSaysWhichTierHasWhatIsMissing(t *testing.T) {
 		want, never            string // in the suggestion
 		tier                   string
 	}{
-		{"nano, which was asked for", "nano", "true # want module numpy", &nanoHas, &fullHas, "the tier namespace has the module numpy", "no tier", "nano"},
+		{"nano, which was asked for", "nano", "true # want module numpy", &nanoHas, &fullHas, "the tier namespace has the module numpy",
+			"no tier", "nano"},
 		{"nowhere", "nano", "true # want module torch", &nanoHas, &fullHas, "no tier of this host has the module torch", "runtime auto", "nano"},
-		{"a small root", "auto", "true # want module numpy", &nanoHas, &smallHas, "no tier of this host has the module numpy", "runtime auto", "nano"},
+		{"a small root", "auto", "true # want module numpy", &nanoHas, &smallHas, "no tier of this host has the module numpy", "runtime auto",
+			"nano"},
 		{"nano only", "auto", "true # want command git", &nanoHas, nil, "no tier of this host has the command git", "runtime auto", "nano"},
-		{"the namespace tier", "heavy", "no-such-program", &nanoHas, &smallHas, "no tier of this host has the command no-such-program", "runtime", "namespace"},
+		{"the namespace tier", "heavy", "no-such-program", &nanoHas, &smallHas, "no tier of this host has the command no-such-program", "runtime",
+			"namespace"},
 	} {
 		t.Run(c.host, func(t *testing.T) {
 			s := offering(t, c.nano, c.heavy)

@@ -49,7 +49,8 @@ func happens(rt *rapid.T, s *testkit.Stack) {
 	for i, name := range names {
 		operations[i] = named(kinds[name], fmt.Sprintf("o%d", i))
 	}
-	request := runs.Request{Workspace: testkit.WS, Space: in, Message: s.Message("[" + strings.Join(operations, ",") + "]"), Key: "k" + string(in)}
+	request := runs.Request{Workspace: testkit.WS, Space: in, Message: s.Message("[" + strings.Join(operations, ",") + "]"), Key: "k" +
+		string(in)}
 	var cancels sync.WaitGroup
 	defer cancels.Wait()
 	live := func() { // how the daemon that has just begun will end
@@ -120,7 +121,8 @@ func act(rt *rapid.T, s *testkit.Stack, doc run.Run) {
 	_, approval := doc.Pending()
 	ctx := s.Context()
 	var err error
-	switch what := rapid.SampledFrom([]string{"approve", "approve", "approve", "deny", "hold", "expire", "cancel", "restart"}).Draw(rt, "answer"); what {
+	switch what := rapid.SampledFrom([]string{"approve", "approve", "approve", "deny", "hold", "expire", "cancel", "restart"}).Draw(rt,
+		"answer"); what {
 	case "expire":
 		s.Clock.Move(25 * time.Hour)
 		err = s.Gate.Approvals.Step(ctx, s.Clock.Now())

@@ -34,12 +34,14 @@ type Filter struct {
 	Status     run.Status
 }
 
-var errFilter = fault.New(fault.Invalid, "invalid_filter", "runs are listed by their space, by their room or by their experiment; name one of them")
+var errFilter = fault.New(fault.Invalid, "invalid_filter",
+	"runs are listed by their space, by their room or by their experiment; name one of them")
 
 // List returns runs of the workspace, newest first. After is the run behind which to go on.
 func (x *Service) List(ctx context.Context, ws id.Workspace, f Filter, after id.Run, limit int) ([]run.Run, error) {
 	q := projection.Query{Workspace: ws, Name: run.Projection, After: string(after), Newest: true, Limit: limit}
-	for _, by := range []projection.Index{{Name: "space", Value: string(f.Space)}, {Name: "room", Value: string(f.Room)}, {Name: "experiment", Value: string(f.Experiment)}} {
+	for _, by := range []projection.Index{{Name: "space", Value: string(f.Space)}, {Name: "room", Value: string(f.Room)}, {Name: "experiment",
+		Value: string(f.Experiment)}} {
 		if by.Value == "" {
 			continue
 		}
@@ -250,7 +252,8 @@ func indexes(r run.Run) []projection.Index {
 	found := []projection.Index{{Name: "status", Value: string(r.Status)}}
 	by := func(name, value string) {
 		if value != "" {
-			found = append(found, projection.Index{Name: name, Value: value}, projection.Index{Name: name + "_status", Value: value + " " + string(r.Status)})
+			found = append(found, projection.Index{Name: name, Value: value}, projection.Index{Name: name + "_status", Value: value + " " +
+				string(r.Status)})
 		}
 	}
 	by("room", string(r.Room))
@@ -260,9 +263,11 @@ func indexes(r run.Run) []projection.Index {
 	by("space", string(r.Space))
 	by("experiment", string(r.Experiment))
 	if state := r.Offered(); state != "" {
-		found = append(found, projection.Index{Name: "engine", Value: state}, projection.Index{Name: "engine_room", Value: string(r.Room) + " " + state})
+		found = append(found, projection.Index{Name: "engine", Value: state}, projection.Index{Name: "engine_room", Value: string(r.Room) + " " +
+			state})
 		if r.Work != "" {
-			found = append(found, projection.Index{Name: "engine_work", Value: r.Work + " " + state}, projection.Index{Name: "engine_room_work", Value: string(r.Room) + " " + r.Work + " " + state})
+			found = append(found, projection.Index{Name: "engine_work", Value: r.Work + " " + state}, projection.Index{Name: "engine_room_work",
+				Value: string(r.Room) + " " + r.Work + " " + state})
 		}
 	}
 	return found

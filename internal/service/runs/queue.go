@@ -124,7 +124,8 @@ func (x *Service) reserve(s id.Space) (giveBack func(), err error) {
 		n += len(q.runs)
 	}
 	if n >= MaxQueued {
-		return nil, fault.New(fault.Exhausted, "quota_exceeded", "%d runs of this space have not ended, the most that may be; wait for one to end", n)
+		return nil, fault.New(fault.Exhausted, "quota_exceeded",
+			"%d runs of this space have not ended, the most that may be; wait for one to end", n)
 	}
 	x.coming[s]++
 	return func() {
@@ -197,7 +198,8 @@ func (x *Service) retryLater(ctx context.Context, q *queue) {
 		x.mu.Unlock()
 		return
 	}
-	q.runs[0] = &entry{workspace: head.workspace, space: head.space, run: head.run, recovered: true, announced: head.announced, cancel: head.cancel, done: make(chan struct{})}
+	q.runs[0] = &entry{workspace: head.workspace, space: head.space, run: head.run, recovered: true, announced: head.announced,
+		cancel: head.cancel, done: make(chan struct{})}
 	x.mu.Unlock()
 	again, stop := x.Clock.NewTimer(followAgain)
 	defer stop()

@@ -86,7 +86,8 @@ func (r *execution) conclude(ctx context.Context, t task, result run.Result) err
 	told := r.x.withFindings(found, true, draft)
 	drafts := slices.Concat(shown, told)
 	refused := result.Type == run.ResPolicyDenied || t.glanced && t.ruling.Decision.Shadow // what else shadow let pass, the gate recorded
-	if refused && !t.ruling.Decision.Action.IsZero() {                                     // what has no canonical form has no hash to be found by
+	if refused && !t.ruling.Decision.Action.IsZero() {
+		// what has no canonical form has no hash to be found by
 		drafts = append(drafts, policy.RefusedDraft(r.origin, t.ruling))
 	}
 	ends := r.endsWith(t)
@@ -107,8 +108,9 @@ func (r *execution) conclude(ctx context.Context, t task, result run.Result) err
 	return nil
 }
 
-// worthSyncing is for how long an operation has worked whose live output is made durable before its result is recorded. The result tells all that was
-// printed, so that only the way in which it came is lost with a shorter one's, and only when the host ends before it has written the file by itself.
+// worthSyncing is for how long an operation has worked whose live output is made durable before its result is recorded. The result tells
+// all that was printed, so that only the way in which it came is lost with a shorter one's, and only when the host ends before it has
+// written the file by itself.
 const worthSyncing = time.Second
 
 // sync makes what was shown of the run durable.
@@ -213,7 +215,8 @@ func (r *execution) ended(typ string, origin event.Origin, why string, oneMore b
 	if oneMore {
 		done++
 	}
-	d := run.Finished{Run: r.doc.ID, Summary: fmt.Sprintf("%d of %d operations succeeded", done, len(r.doc.Operations)), Error: why, Retention: r.doc.Retention, Until: r.doc.Until(r.x.Clock.Now())}
+	d := run.Finished{Run: r.doc.ID, Summary: fmt.Sprintf("%d of %d operations succeeded", done, len(r.doc.Operations)), Error: why,
+		Retention: r.doc.Retention, Until: r.doc.Until(r.x.Clock.Now())}
 	return event.New(typ, origin, r.doc.Workspace, r.doc.Room, d).About(space.EntityType, string(r.doc.Space)).In(r.doc.ID, "")
 }
 

@@ -47,13 +47,15 @@ func (r *execution) failed(ctx context.Context, t *task, result run.Result, err 
 
 // failure is the result of an operation that could not be tried.
 func failure(category string, err error) run.Result {
-	return run.Result{Type: run.ResError, Category: category, Message: message(err), ReasonCode: fault.CodeOf(err), Suggestion: suggestion(err)}
+	return run.Result{Type: run.ResError, Category: category, Message: message(err), ReasonCode: fault.CodeOf(err),
+		Suggestion: suggestion(err)}
 }
 
 // denial is the result of an operation that the gate, or a person, refused.
 func denial(t task) run.Result {
 	d := t.ruling.Decision
-	return run.Result{Type: run.ResPolicyDenied, OperationType: t.op.Type, Reason: d.Reason, ReasonCode: d.ReasonCode, Suggestion: d.Suggestion}
+	return run.Result{Type: run.ResPolicyDenied, OperationType: t.op.Type, Reason: d.Reason, ReasonCode: d.ReasonCode,
+		Suggestion: d.Suggestion}
 }
 
 func message(err error) string {

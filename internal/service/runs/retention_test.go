@@ -18,7 +18,8 @@ import (
 func TestARunHasATimeOfItsOwn(t *testing.T) {
 	s := testkit.Open(t, testkit.Options{Program: program, SQLite: true})
 	member := id.Principal("usr_01ARZ3NDEKTSV4RRFFQ69G5FAV")
-	registered := event.New(principal.RegisteredType, s.Origin, testkit.WS, "", principal.Registered{Principal: member, Kind: id.User, Role: principal.Member, Name: "m"}).About(principal.Entity, string(member))
+	registered := event.New(principal.RegisteredType, s.Origin, testkit.WS, "", principal.Registered{Principal: member, Kind: id.User,
+		Role: principal.Member, Name: "m"}).About(principal.Entity, string(member))
 	if _, err := s.Log.Append(t.Context(), event.Batch{Workspace: testkit.WS, Drafts: []event.Draft{registered}}); err != nil {
 		t.Fatal(err)
 	}
@@ -31,8 +32,9 @@ func TestARunHasATimeOfItsOwn(t *testing.T) {
 	}
 	s.Runs.MaxKeep = time.Hour
 	for keep, code := range map[time.Duration]string{
-		time.Minute: "", time.Minute - time.Second: "retention_invalid", time.Minute + time.Millisecond: "retention_invalid", -time.Hour: "retention_invalid",
-		time.Hour: "", time.Hour + time.Second: "retention_too_long",
+		time.Minute: "", time.Minute - time.Second: "retention_invalid", time.Minute + time.Millisecond: "retention_invalid",
+		-time.Hour: "retention_invalid",
+		time.Hour:  "", time.Hour + time.Second: "retention_too_long",
 	} {
 		if _, err := start(s.Owner, keep, ""); fault.CodeOf(err) != code {
 			t.Errorf("%s: %v, want %q", keep, err, code)
@@ -74,7 +76,8 @@ func TestARunHasATimeOfItsOwn(t *testing.T) {
 		t.Fatalf("in time: %v", err)
 	}
 	for _, e := range s.Events(0) {
-		if _, err := event.Decode[run.Created](e); e.Run == doc.ID && e.Type == run.EventCreated && (err != nil || e.Withheld != event.Forgotten) {
+		if _, err := event.Decode[run.Created](e); e.Run == doc.ID && e.Type == run.EventCreated && (err != nil ||
+			e.Withheld != event.Forgotten) {
 			t.Errorf("%s is there still", e.Type)
 		}
 	}

@@ -43,11 +43,12 @@ type Parts struct {
 	Gate       policy.Gate
 	Agents     policy.Agents
 	Spaces     space.Keeping
-	Mine       func(ctx context.Context, s space.Space) (bool, error) // a space is this daemon's, where several work on the log; nil where none else does
-	Bundles    policy.Library
-	Clock      event.Clock
-	IDs        *id.Source
-	Logger     *slog.Logger
+	// a space is this daemon's, where several work on the log; nil where none else does
+	Mine    func(ctx context.Context, s space.Space) (bool, error)
+	Bundles policy.Library
+	Clock   event.Clock
+	IDs     *id.Source
+	Logger  *slog.Logger
 }
 
 // Service executes runs. Make it with New, then Run it; every other method may be called from any goroutine while it runs.
@@ -140,8 +141,8 @@ func (x *Service) Halt(ws id.Workspace, cause error) {
 	}
 }
 
-// effectContext returns a context for one effect of a run, and a function that releases it. Halt, Cancel and the end of the daemon end it. An
-// effect of a run that was cancelled a moment ago is ended from the beginning.
+// effectContext returns a context for one effect of a run, and a function that releases it. Halt, Cancel and the end of the daemon end
+// it. An effect of a run that was cancelled a moment ago is ended from the beginning.
 func (x *Service) effectContext(ctx context.Context, e *entry) (context.Context, func()) {
 	ctx, end := context.WithCancelCause(ctx)
 	x.mu.Lock()

@@ -11,9 +11,9 @@ import (
 	"agentbox/internal/kernel/livestream"
 )
 
-// hide takes the secrets out of a result before it is recorded or shown, and returns what was found: those that the rules find and the values of
-// the environment of the space and of the command. The content of a file that was read stays as it is, for an agent may write it back.
-// See docs/RATIONALE.md, "Where are secrets taken out of what is recorded?".
+// hide takes the secrets out of a result before it is recorded or shown, and returns what was found: those that the rules find and the
+// values of the environment of the space and of the command. The content of a file that was read stays as it is, for an agent may write
+// it back. See docs/RATIONALE.md, "Where are secrets taken out of what is recorded?".
 func (r *execution) hide(t *task, result *run.Result) (found []leak.Match) {
 	known := leak.Values(t.env, t.op.Env)
 	clean := func(name string, text *string) {
@@ -22,7 +22,8 @@ func (r *execution) hide(t *task, result *run.Result) (found []leak.Match) {
 		found = append(found, leak.Named(more, "result."+name)...)
 	}
 	for name, text := range map[string]*string{
-		"command": &result.Command, "path": &result.Path, "error": &result.Error, "reason": &result.Reason, "suggestion": &result.Suggestion, "message": &result.Message,
+		"command": &result.Command, "path": &result.Path, "error": &result.Error, "reason": &result.Reason, "suggestion": &result.Suggestion,
+		"message": &result.Message,
 	} {
 		clean(name, text)
 	}
@@ -73,7 +74,8 @@ type printed struct {
 }
 
 func newPrinted(known leak.Known, show func(kind string, data []byte)) *printed {
-	return &printed{show: show, streams: map[string]*leak.Stream{livestream.Stdout: leak.NewStream(known), livestream.Stderr: leak.NewStream(known)}}
+	return &printed{show: show, streams: map[string]*leak.Stream{livestream.Stdout: leak.NewStream(known),
+		livestream.Stderr: leak.NewStream(known)}}
 }
 
 func (p *printed) write(kind string, data []byte) {

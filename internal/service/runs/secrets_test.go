@@ -12,8 +12,8 @@ import (
 	"agentbox/internal/testkit"
 )
 
-// A secret that a command names or prints, and a value of the space's own environment, stands in no event, no answer and no live frame; a file that is
-// read comes as it is. An event says what was found, before the one in which it was.
+// A secret that a command names or prints, and a value of the space's own environment, stands in no event, no answer and no live frame; a
+// file that is read comes as it is. An event says what was found, before the one in which it was.
 func TestSecretsInResults(t *testing.T) {
 	s := testkit.Open(t, testkit.Options{Program: program})
 	token, value := "ghp"+"_"+strings.Repeat("aB3dE6gH9k", 3), "s3cr3t-value-of-the-space"
@@ -28,7 +28,8 @@ func TestSecretsInResults(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := results.Events[0]; *got.Stdout != leak.Redacted+"\nproduction\n" || *got.Stderr != leak.Redacted+"\n" || strings.Contains(got.Command, token) {
+	if got := results.Events[0]; *got.Stdout != leak.Redacted+"\nproduction\n" || *got.Stderr != leak.Redacted+"\n" ||
+		strings.Contains(got.Command, token) {
 		t.Errorf("the command: %+v %q %q", got, *got.Stdout, *got.Stderr)
 	}
 	if got := results.Events[2]; *got.Content != "k="+token {
@@ -39,7 +40,9 @@ func TestSecretsInResults(t *testing.T) {
 	}
 	var told []string
 	for _, e := range s.Events(0) {
-		file := e.Type == run.EventSucceeded && strings.Contains(string(e.Data), `"readFile"`) || e.Type == run.EventCreated || e.Type == run.EventInvoked // the log takes what the rules find out of the last two: see redactor.Scrub
+		// the log takes what the rules find out of the last two: see redactor.Scrub
+		file := e.Type == run.EventSucceeded && strings.Contains(string(e.Data), `"readFile"`) || e.Type == run.EventCreated ||
+			e.Type == run.EventInvoked
 		if strings.Contains(string(e.Data), token) && !file || strings.Contains(string(e.Data), value) && e.Type != "space.created" {
 			t.Errorf("%s still has it: %s", e.Type, e.Data)
 		}

@@ -22,8 +22,8 @@ import (
 	"agentbox/internal/testkit"
 )
 
-// TestAShortRequestStandsInItsEvent is about both sides of the edge, and about a text that the log would not keep: whatever lies where, the daemon that takes
-// the run up does what was asked for.
+// TestAShortRequestStandsInItsEvent is about both sides of the edge, and about a text that the log would not keep: whatever lies where,
+// the daemon that takes the run up does what was asked for.
 func TestAShortRequestStandsInItsEvent(t *testing.T) {
 	s := testkit.Open(t, testkit.Options{Program: program, SQLite: true, Idle: true})
 	in := s.Space().ID
@@ -74,7 +74,8 @@ func TestAShortRequestStandsInItsEvent(t *testing.T) {
 
 // asks starts a run for somebody who waits for its end.
 func asks(s *testkit.Stack, in id.Space, operations, key string) (run.Run, error) {
-	return s.Runs.Start(s.Context(), s.Origin, runs.Request{Workspace: testkit.WS, Space: in, Message: s.Message(operations), Key: key, Waits: true})
+	return s.Runs.Start(s.Context(), s.Origin, runs.Request{Workspace: testkit.WS, Space: in, Message: s.Message(operations), Key: key,
+		Waits: true})
 }
 
 // commits notes what is recorded of runs, a text for each commit.
@@ -167,7 +168,8 @@ func TestARunThatBeginsAtOnceIsAskedForOnce(t *testing.T) {
 	s.Verify()
 }
 
-// TestARunThatCannotBeginAtOnceIsRecordedFirst is about what stands in the way: another run, somebody who has the space's files, the kill switch.
+// TestARunThatCannotBeginAtOnceIsRecordedFirst is about what stands in the way: another run, somebody who has the space's files, the kill
+// switch.
 func TestARunThatCannotBeginAtOnceIsRecordedFirst(t *testing.T) {
 	s := open(t)
 	in := s.Space().ID
@@ -208,7 +210,8 @@ func TestARunThatCannotBeginAtOnceIsRecordedFirst(t *testing.T) {
 	s.Verify()
 }
 
-// TestTheDaemonDiesWhileARunBeginsAtOnce loses the answer, and the commit with it or not. Nothing is done twice, and whoever asked is told something.
+// TestTheDaemonDiesWhileARunBeginsAtOnce loses the answer, and the commit with it or not. Nothing is done twice, and whoever asked is
+// told something.
 func TestTheDaemonDiesWhileARunBeginsAtOnce(t *testing.T) {
 	for _, death := range []testkit.Death{testkit.Recorded, testkit.Unconfirmed} {
 		for _, idle := range []bool{false, true} {
@@ -262,7 +265,8 @@ func TestADaemonThatEndsAnswersWhoAsks(t *testing.T) {
 	service := s.Runs
 	for range 16 {
 		wait.Go(func() {
-			_, _ = service.Start(context.WithoutCancel(t.Context()), s.Origin, runs.Request{Workspace: testkit.WS, Space: in, Message: s.Message(`[{"type":"shell","command":"true"}]`), Waits: true})
+			_, _ = service.Start(context.WithoutCancel(t.Context()), s.Origin, runs.Request{Workspace: testkit.WS, Space: in,
+				Message: s.Message(`[{"type":"shell","command":"true"}]`), Waits: true})
 		})
 	}
 	s.Restart()
@@ -285,7 +289,8 @@ func TestLostLiveOutputIsMadeUp(t *testing.T) {
 		}
 		kinds = append(kinds, f.Kind)
 	}
-	if want := []string{livestream.Operation, livestream.Result, livestream.Operation, livestream.Result, livestream.Complete}; !slices.Equal(kinds, want) {
+	if want := []string{livestream.Operation, livestream.Result, livestream.Operation, livestream.Result,
+		livestream.Complete}; !slices.Equal(kinds, want) {
 		t.Errorf("shown are %v, want %v", kinds, want)
 	}
 }

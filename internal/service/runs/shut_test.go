@@ -27,7 +27,8 @@ func reopened(t *testing.T, s *testkit.Stack, meanwhile func()) {
 // blocked starts a run whose first command waits until its space has a file, and returns a function that makes it.
 func blocked(t *testing.T, s *testkit.Stack, in space.Space) (doc run.Run, release func()) {
 	t.Helper()
-	doc = s.Start(in.ID, `[{"type":"shell","command":"echo begun; until test -e go; do sleep 0.02; done; echo done > did"},{"type":"shell","command":"echo fine"}]`)
+	doc = s.Start(in.ID, `[{"type":"shell","command":"echo begun; until test -e go; do sleep 0.02; done; echo done > `+
+		`did"},{"type":"shell","command":"echo fine"}]`)
 	s.Prints(doc.ID, "begun")
 	return doc, func() {
 		if err := os.WriteFile(filepath.Join(s.Dir, "spaces", string(in.ID), "files", "go"), nil, 0o600); err != nil {

@@ -18,7 +18,8 @@ import (
 func tasks(s *testkit.Stack, n int) {
 	s.T.Helper()
 	_, err := s.Log.Append(s.Context(), event.Batch{Workspace: testkit.WS, Drafts: []event.Draft{
-		event.New(workspace.EventUpdated, s.Origin, testkit.WS, "", workspace.Updated{Workspace: testkit.WS, Tasks: n}).About(workspace.EntityType, string(testkit.WS)),
+		event.New(workspace.EventUpdated, s.Origin, testkit.WS, "", workspace.Updated{Workspace: testkit.WS,
+			Tasks: n}).About(workspace.EntityType, string(testkit.WS)),
 	}})
 	if err != nil {
 		s.T.Fatal(err)
@@ -105,7 +106,8 @@ func TestNoMoreRunsThanAWorkspaceMay(t *testing.T) {
 	s.Verify()
 }
 
-// TestWhoWaitsForAPersonKeepsNobodyWaiting has the place of a run that asks taken by another one; when it is answered it waits for its turn.
+// TestWhoWaitsForAPersonKeepsNobodyWaiting has the place of a run that asks taken by another one; when it is answered it waits for its
+// turn.
 func TestWhoWaitsForAPersonKeepsNobodyWaiting(t *testing.T) {
 	s := open(t)
 	tasks(s, 1)

@@ -312,7 +312,8 @@ func brief(r run.Result) string {
 			line += " " + f.name + "=" + strconv.Quote(*f.value)
 		}
 	}
-	for _, f := range []struct{ name, value string }{{"limit", r.Limit}, {"reason", r.ReasonCode}, {"category", r.Category}, {"error", r.Error}, {"message", r.Message}} {
+	for _, f := range []struct{ name, value string }{{"limit", r.Limit}, {"reason", r.ReasonCode}, {"category", r.Category},
+		{"error", r.Error}, {"message", r.Message}} {
 		if f.value != "" {
 			line += fmt.Sprintf(" %s=%q", f.name, f.value)
 		}

@@ -41,7 +41,8 @@ func TestTrapResumeAsksAgain(t *testing.T) {
 // A denial must not drop the operations behind it.
 func TestTrapDenialDropsTheTail(t *testing.T) {
 	s := open(t)
-	doc := s.Start(s.Space().ID, `[{"type":"shell","command":"rm -rf d"},{"type":"shell","command":"echo tail"},{"type":"message","content":"end"}]`)
+	doc := s.Start(s.Space().ID,
+		`[{"type":"shell","command":"rm -rf d"},{"type":"shell","command":"echo tail"},{"type":"message","content":"end"}]`)
 	s.Rest(doc.ID)
 	s.Decide(doc.ID, policy.Refuse, "no")
 	doc = s.Ended(doc.ID)
@@ -101,7 +102,8 @@ func TestTrapPolicyTimeoutIsNotApplied(t *testing.T) {
 func TestTrapChainingAroundTheAllowlist(t *testing.T) {
 	s := open(t)
 	in := s.Space().ID
-	for _, command := range []string{"cat x; sudo y", "echo a && ssh host", "echo $(sudo id)", "true | sudo tee x", "bash -c 'sudo id'", "cat x\nsudo y"} {
+	for _, command := range []string{"cat x; sudo y", "echo a && ssh host", "echo $(sudo id)", "true | sudo tee x", "bash -c 'sudo id'",
+		"cat x\nsudo y"} {
 		raw, err := json.Marshal([]map[string]string{{"type": "shell", "command": command}})
 		if err != nil {
 			t.Fatal(err)
@@ -163,7 +165,8 @@ func TestTrapRunIsReadAcrossWorkspaces(t *testing.T) {
 func TestTrapIdempotencyKeyBurntByARejection(t *testing.T) {
 	s := open(t)
 	in := s.Space().ID
-	q := runs.Request{Workspace: testkit.WS, Space: in, Message: s.Message(`[{"type":"message","content":"x"}]`), Key: "k", Title: strings.Repeat("x", 201)}
+	q := runs.Request{Workspace: testkit.WS, Space: in, Message: s.Message(`[{"type":"message","content":"x"}]`), Key: "k",
+		Title: strings.Repeat("x", 201)}
 	if _, err := s.Runs.Start(s.Context(), s.Origin, q); fault.KindOf(err) != fault.Invalid {
 		t.Fatalf("got %v, want a refusal", err)
 	}
@@ -242,7 +245,8 @@ func TestRunsQueueInOrderAndSpacesGoSideBySide(t *testing.T) {
 	if doc := s.Find(others[0]); doc.Status != run.Queued {
 		t.Errorf("the second run is %s while the first is under way", doc.Status)
 	}
-	if _, err := s.Spaces.WriteFile(s.Context(), s.Origin, testkit.WS, a, "go", false, "", event.DigestOf(nil), 0, bytes.NewReader(nil)); err != nil {
+	if _, err := s.Spaces.WriteFile(s.Context(), s.Origin, testkit.WS, a, "go", false, "", event.DigestOf(nil), 0,
+		bytes.NewReader(nil)); err != nil {
 		t.Fatal(err)
 	}
 	s.Ended(others[2])
@@ -287,7 +291,9 @@ func TestOutputBeyondTheLimit(t *testing.T) {
 // A long result is kept apart from the log and comes back whole after a restart.
 func TestLongResultComesBackWholeAfterARestart(t *testing.T) {
 	s := testkit.Open(t, testkit.Options{Program: program, SQLite: true})
-	doc := s.Start(s.Space().ID, `[{"type":"shell","command":"head -c 200000 /dev/zero | tr '\\0' x"},{"type":"shell","command":"head -c 300000 /dev/zero | tr '\\0' y > f"},{"type":"readFile","path":"f"}]`)
+	doc := s.Start(s.Space().ID,
+		`[{"type":"shell","command":"head -c 200000 /dev/zero | tr '\\0' x"},{"type":"shell","command":"head -c 300000 /dev/zero | tr '\\0' y `+
+			`> f"},{"type":"readFile","path":"f"}]`)
 	s.Ended(doc.ID)
 	s.Restart()
 	r := s.Results(doc.ID)
@@ -304,12 +310,15 @@ func TestLongResultComesBackWholeAfterARestart(t *testing.T) {
 // Follow yields the same from every number on, and nothing behind the end.
 func TestFollowFromEachNumber(t *testing.T) {
 	s := open(t)
-	doc := s.Start(s.Space().ID, `[{"type":"message","content":"x"},{"type":"shell","command":"echo out; echo err >&2"},{"type":"shell","command":"rm -rf d"}]`)
+	doc := s.Start(s.Space().ID,
+		`[{"type":"message","content":"x"},{"type":"shell","command":"echo out; echo err >&2"},{"type":"shell","command":"rm -rf d"}]`)
 	s.Rest(doc.ID)
 	s.Decide(doc.ID, policy.Approve, "")
 	s.Ended(doc.ID)
 	all := follow(t, s, doc.ID, 0)
-	if last := all[len(all)-1]; last.Kind != livestream.Complete || slices.ContainsFunc(all[:len(all)-1], func(f livestream.Frame) bool { return f.Kind == livestream.Complete }) {
+	if last := all[len(all)-1]; last.Kind != livestream.Complete || slices.ContainsFunc(all[:len(all)-1], func(f livestream.Frame) bool {
+		return f.Kind == livestream.Complete
+	}) {
 		t.Errorf("complete is not the last frame, once")
 	}
 	for i, f := range all {
@@ -317,7 +326,9 @@ func TestFollowFromEachNumber(t *testing.T) {
 			t.Fatalf("frame %d has the number %d", i+1, f.N)
 		}
 		rest := follow(t, s, doc.ID, f.N)
-		if !slices.EqualFunc(rest, all[i:], func(a, b livestream.Frame) bool { return a.N == b.N && a.Kind == b.Kind && bytes.Equal(a.Data, b.Data) }) {
+		if !slices.EqualFunc(rest, all[i:], func(a, b livestream.Frame) bool {
+			return a.N == b.N && a.Kind == b.Kind && bytes.Equal(a.Data, b.Data)
+		}) {
 			t.Errorf("from %d on there are other frames", f.N)
 		}
 	}
@@ -350,7 +361,8 @@ func TestFollowOfABrokenStreamIsAnError(t *testing.T) {
 // An approval that is used too late is a refusal of its operation, not the end of the run.
 func TestApprovalThatComesTooLate(t *testing.T) {
 	s := open(t)
-	doc := s.Start(s.SpaceOf(spaces.Request{TTL: 30 * 24 * time.Hour}).ID, `[{"type":"shell","command":"rm -rf d"},{"type":"shell","command":"echo tail"}]`)
+	doc := s.Start(s.SpaceOf(spaces.Request{TTL: 30 * 24 * time.Hour}).ID,
+		`[{"type":"shell","command":"rm -rf d"},{"type":"shell","command":"echo tail"}]`)
 	s.Rest(doc.ID)
 	s.Options.Idle = true
 	s.Restart() // nobody executes

@@ -110,9 +110,12 @@ func TestLongResultThatCannotBeKept(t *testing.T) {
 	contents := &full{Store: s.Blobs}
 	s.Runs.Blobs = contents
 	s.Run()
-	doc := s.Start(s.Space().ID, `[{"type":"shell","command":"while ! test -e go; do sleep 0.01; done; head -c 200000 /dev/zero | tr '\\0' x"},{"type":"message","content":"end"}]`)
+	doc := s.Start(s.Space().ID,
+		`[{"type":"shell","command":"while ! test -e go; do sleep 0.01; done; head -c 200000 /dev/zero | tr '\\0' `+
+			`x"},{"type":"message","content":"end"}]`)
 	contents.now.Store(true)
-	if _, err := s.Spaces.WriteFile(s.Context(), s.Origin, testkit.WS, doc.Space, "go", false, "", event.DigestOf(nil), 0, strings.NewReader("")); err != nil {
+	if _, err := s.Spaces.WriteFile(s.Context(), s.Origin, testkit.WS, doc.Space, "go", false, "", event.DigestOf(nil), 0,
+		strings.NewReader("")); err != nil {
 		t.Fatal(err)
 	}
 	doc = s.Ended(doc.ID)
@@ -155,7 +158,8 @@ func TestCancelBetweenPermitAndEffect(t *testing.T) {
 // The daemon's end leaves no process of a command behind, and none of a space.
 func TestNoProcessIsLeftBehind(t *testing.T) {
 	s := open(t)
-	doc := s.Start(s.Space().ID, `[{"type":"shell","command":"(trap '' TERM INT HUP; setsid sleep 3600) & echo begun; sleep 3600","timeout":3600000}]`)
+	doc := s.Start(s.Space().ID,
+		`[{"type":"shell","command":"(trap '' TERM INT HUP; setsid sleep 3600) & echo begun; sleep 3600","timeout":3600000}]`)
 	s.Prints(doc.ID, "begun")
 	var uid int
 	living, err := s.Spaces.List(s.Context(), testkit.WS, "", "", 1)

@@ -18,7 +18,8 @@ import (
 	"agentbox/internal/testkit"
 )
 
-// TestARunThatMayBeRecordedIsLookedFor has the log shut while it takes a run that begins at once, and open again: the run is there, so that it goes on to its end.
+// TestARunThatMayBeRecordedIsLookedFor has the log shut while it takes a run that begins at once, and open again: the run is there, so
+// that it goes on to its end.
 func TestARunThatMayBeRecordedIsLookedFor(t *testing.T) {
 	for _, key := range []string{"", "key"} {
 		s := open(t)
@@ -31,7 +32,8 @@ func TestARunThatMayBeRecordedIsLookedFor(t *testing.T) {
 			}
 			return testkit.Survive
 		})
-		if _, err := asks(s, in, `[{"type":"message","content":"a"},{"type":"shell","command":"true"}]`, key); !errors.Is(err, journal.ErrClosed) {
+		if _, err := asks(s, in, `[{"type":"message","content":"a"},{"type":"shell","command":"true"}]`, key); !errors.Is(err,
+			journal.ErrClosed) {
 			t.Errorf("%q: a run that begins later: %v", key, err)
 		}
 		unsure = false
@@ -44,7 +46,8 @@ func TestARunThatMayBeRecordedIsLookedFor(t *testing.T) {
 				continue
 			}
 			made++
-			if doc := s.Rest(e.Run); doc.Status != run.AwaitingApproval && !doc.Status.Ended() { // an operation that may have been begun is asked about
+			if doc := s.Rest(e.Run); doc.Status != run.AwaitingApproval && !doc.Status.Ended() {
+				// an operation that may have been begun is asked about
 				t.Errorf("%q: the run is %s", key, doc.Status)
 			}
 		}
@@ -58,7 +61,8 @@ func TestARunThatMayBeRecordedIsLookedFor(t *testing.T) {
 func TestWhatWasShownOfNoRunIsForgotten(t *testing.T) {
 	s := testkit.Open(t, testkit.Options{Program: program, SQLite: true})
 	in := s.Space().ID
-	q := runs.Request{Workspace: testkit.WS, Space: s.Space().ID, Agent: "helper", Message: s.Message(`[{"type":"shell","command":"echo private"}]`), Waits: true}
+	q := runs.Request{Workspace: testkit.WS, Space: s.Space().ID, Agent: "helper",
+		Message: s.Message(`[{"type":"shell","command":"echo private"}]`), Waits: true}
 	known, err := s.Runs.Start(s.Context(), s.Origin, q)
 	if err != nil {
 		t.Fatal(err)
@@ -118,7 +122,8 @@ func TestAnOperationIsShownToBeginOnce(t *testing.T) {
 	}
 }
 
-// TestALongRequestWaitsOnTheDisk forgets a request that waits for its turn: it was not kept in memory, where a hundred of a space would take gigabytes.
+// TestALongRequestWaitsOnTheDisk forgets a request that waits for its turn: it was not kept in memory, where a hundred of a space would
+// take gigabytes.
 func TestALongRequestWaitsOnTheDisk(t *testing.T) {
 	s := testkit.Open(t, testkit.Options{Program: program, SQLite: true})
 	in := s.Space()
@@ -136,16 +141,19 @@ func TestALongRequestWaitsOnTheDisk(t *testing.T) {
 	}
 }
 
-// TestARequestInItsEventIsTheOneThatIsNamed takes up a run whose event holds other operations than those of its hash, as an archive from elsewhere may: nothing is done.
+// TestARequestInItsEventIsTheOneThatIsNamed takes up a run whose event holds other operations than those of its hash, as an archive from
+// elsewhere may: nothing is done.
 func TestARequestInItsEventIsTheOneThatIsNamed(t *testing.T) {
 	s := testkit.Open(t, testkit.Options{Program: program, Idle: true})
 	in := s.Space().ID
 	genuine := s.Start(in, `[{"type":"shell","command":"true"}]`)
 	other := s.Message(`[{"type":"shell","command":"echo x > f"}]`)
 	forged := id.New[id.Run](s.IDs)
-	_, err := s.Log.Append(t.Context(), event.Batch{Workspace: testkit.WS, Drafts: []event.Draft{event.New(run.EventCreated, s.Origin, testkit.WS, "", run.Created{
-		Run: forged, Space: in, Agent: genuine.Agent, Input: genuine.Input, Message: &other, Operations: []run.Outline{{ID: other.Operations[0].ID, Type: run.OpShell}},
-	}).About(space.EntityType, string(in)).In(forged, "")}})
+	_, err := s.Log.Append(t.Context(), event.Batch{Workspace: testkit.WS, Drafts: []event.Draft{event.New(run.EventCreated, s.Origin,
+		testkit.WS, "", run.Created{
+			Run: forged, Space: in, Agent: genuine.Agent, Input: genuine.Input, Message: &other,
+			Operations: []run.Outline{{ID: other.Operations[0].ID, Type: run.OpShell}},
+		}).About(space.EntityType, string(in)).In(forged, "")}})
 	if err != nil {
 		t.Fatal(err)
 	}

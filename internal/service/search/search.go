@@ -99,7 +99,8 @@ func (l *Service) Search(ctx context.Context, ws id.Workspace, q Query) (Answer,
 		return Answer{}, err
 	}
 	for before := uint64(0); ; {
-		hits, err := l.Index.Search(ctx, fulltext.Query{Workspace: ws, Room: q.Room, Thread: q.Thread, Words: words, Before: before, Limit: limit})
+		hits, err := l.Index.Search(ctx, fulltext.Query{Workspace: ws, Room: q.Room, Thread: q.Thread, Words: words, Before: before,
+			Limit: limit})
 		if err != nil {
 			return Answer{}, err
 		}

@@ -55,7 +55,8 @@ func (s *shelf) say(in id.Workspace, texts ...string) []event.Event {
 	b := event.Batch{Workspace: in}
 	for _, text := range texts {
 		m := id.New[id.Message](s.ids)
-		b.Drafts = append(b.Drafts, event.New(room.EventMessageCreated, event.Origin{Principal: who}, in, id.DefaultRoom, room.MessageCreated{Message: m, Content: text}).About(room.MessageEntity, string(m)))
+		b.Drafts = append(b.Drafts, event.New(room.EventMessageCreated, event.Origin{Principal: who}, in, id.DefaultRoom,
+			room.MessageCreated{Message: m, Content: text}).About(room.MessageEntity, string(m)))
 	}
 	r, err := s.log.Append(s.t.Context(), b)
 	if err != nil {
@@ -101,7 +102,8 @@ func TestASearchFindsWhatWasThere(t *testing.T) {
 	}
 	s.say(ws, strings.Repeat("long ", 1000)+"needle")
 	long, err := s.Search(t.Context(), ws, search.Query{Words: "needle", Limit: 0})
-	if err != nil || len(long.Results) != 1 || utf8.RuneCountInString(long.Results[0].Excerpt) != search.ExcerptChars || !strings.Contains(long.Results[0].Excerpt, "needle") {
+	if err != nil || len(long.Results) != 1 || utf8.RuneCountInString(long.Results[0].Excerpt) != search.ExcerptChars ||
+		!strings.Contains(long.Results[0].Excerpt, "needle") {
 		t.Errorf("got %+v, %v", long, err)
 	}
 }
@@ -117,7 +119,8 @@ func TestASearchLooksWhereItIsToldTo(t *testing.T) {
 		text   string
 	}{{lab, one, "an apple"}, {lab, two, "a second apple"}, {other, "", "an apple elsewhere"}} {
 		key := id.New[id.Message](s.ids)
-		draft := event.New(room.EventMessageCreated, event.Origin{Principal: who}, ws, m.in, room.MessageCreated{Message: key, Thread: m.thread, Content: m.text}).About(room.MessageEntity, string(key))
+		draft := event.New(room.EventMessageCreated, event.Origin{Principal: who}, ws, m.in, room.MessageCreated{Message: key, Thread: m.thread,
+			Content: m.text}).About(room.MessageEntity, string(key))
 		draft.Thread = m.thread
 		if _, err := s.log.Append(t.Context(), event.Batch{Workspace: ws, Drafts: []event.Draft{draft}}); err != nil {
 			t.Fatal(err)
@@ -178,7 +181,8 @@ func TestRedactedIsForgotten(t *testing.T) {
 	fresh := s.say(ws, "fresh MARZIPAN") // not taken in yet
 	redact := func(e event.Event) {
 		t.Helper()
-		if _, err := s.log.Append(t.Context(), event.Batch{Workspace: ws, Drafts: []event.Draft{event.RedactionOf(event.Origin{Principal: who}, e, "a mistake", nil)}}); err != nil {
+		if _, err := s.log.Append(t.Context(), event.Batch{Workspace: ws, Drafts: []event.Draft{event.RedactionOf(event.Origin{Principal: who}, e,
+			"a mistake", nil)}}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -206,7 +210,8 @@ func TestRedactedIsForgotten(t *testing.T) {
 	s.find(ws, "marzipan", 5, "foreign MARZIPAN")
 	redact(foreign[0])
 	s.find(ws, "marzipan", 5)
-	if hits, err := s.index.Search(t.Context(), fulltext.Query{Workspace: ws, Words: []string{"marzipan"}, Limit: 5}); err != nil || len(hits) != 0 {
+	if hits, err := s.index.Search(t.Context(), fulltext.Query{Workspace: ws, Words: []string{"marzipan"}, Limit: 5}); err != nil ||
+		len(hits) != 0 {
 		t.Errorf("the index has %v, %v", hits, err)
 	}
 }

@@ -25,13 +25,15 @@ import (
 
 // asking is a space whose policy asks before anything below docs is touched.
 func asking(s *testkit.Stack) id.Space {
-	return s.SpaceOf(spaces.Request{TTL: 7 * 24 * time.Hour, Overrides: json.RawMessage(`{"ask":{"paths":["docs/**"],"traits":["deletes_tree"]}}`)}).ID
+	return s.SpaceOf(spaces.Request{TTL: 7 * 24 * time.Hour,
+		Overrides: json.RawMessage(`{"ask":{"paths":["docs/**"],"traits":["deletes_tree"]}}`)}).ID
 }
 
 // put writes a text over the API.
 func put(s *testkit.Stack, in id.Space, by id.Principal, path, text string) error {
 	origin := event.Origin{Principal: by}
-	_, err := s.Spaces.WriteFile(s.Context(), origin, testkit.WS, in, path, true, "", event.DigestOf([]byte(text)), int64(len(text)), strings.NewReader(text))
+	_, err := s.Spaces.WriteFile(s.Context(), origin, testkit.WS, in, path, true, "", event.DigestOf([]byte(text)), int64(len(text)),
+		strings.NewReader(text))
 	return err
 }
 
@@ -66,7 +68,8 @@ func TestQuestionsEndWithTheirSpace(t *testing.T) {
 		}
 	}
 	in, other := asking(s), asking(s)
-	one, two, stays := question(t, put(s, in, s.Owner, "docs/a", "one")), question(t, put(s, in, s.Owner, "docs/b", "two")), question(t, put(s, other, s.Owner, "docs/a", "one"))
+	one, two, stays := question(t, put(s, in, s.Owner, "docs/a", "one")), question(t, put(s, in, s.Owner, "docs/b", "two")),
+		question(t, put(s, other, s.Owner, "docs/a", "one"))
 	answer(t, s, two, policy.Hold)
 	if _, err := s.Spaces.Destroy(s.Context(), s.Origin, testkit.WS, in); err != nil {
 		t.Fatal(err)
@@ -99,7 +102,8 @@ func TestAFileThatPolicyAsksAboutIsWrittenOnceApproved(t *testing.T) {
 		}
 	}
 	doc, err := s.Gate.Approvals.Get(s.Context(), testkit.WS, first)
-	if err != nil || doc.Space != in || doc.RequestedBy != s.Owner || !strings.Contains(doc.Question.What, event.DigestOf([]byte("one")).String()) {
+	if err != nil || doc.Space != in || doc.RequestedBy != s.Owner || !strings.Contains(doc.Question.What,
+		event.DigestOf([]byte("one")).String()) {
 		t.Errorf("the question is %+v, %v", doc, err)
 	}
 	s.Restart()
@@ -113,7 +117,8 @@ func TestAFileThatPolicyAsksAboutIsWrittenOnceApproved(t *testing.T) {
 	}
 	answer(t, s, second, policy.Refuse)
 	err = put(s, in, s.Owner, "docs/a", "one")
-	if asked, ok := errors.AsType[*policy.Asked](err); !ok || asked.Approval != second || fault.KindOf(err) != fault.Denied || !strings.Contains(err.Error(), "because") {
+	if asked, ok := errors.AsType[*policy.Asked](err); !ok || asked.Approval != second || fault.KindOf(err) != fault.Denied ||
+		!strings.Contains(err.Error(), "because") {
 		t.Errorf("after the denial: got %v", err)
 	}
 	s.Tick(policy.DefaultQuestionTime)
@@ -193,7 +198,8 @@ func TestThreat06AnotherRequestIsNotWhatWasApproved(t *testing.T) {
 		"space":   func() error { return put(s, elsewhere, s.Owner, "docs/a", "one") },
 		"person":  func() error { return put(s, in, other, "docs/a", "one") },
 		"overwrite": func() error {
-			_, err := s.Spaces.WriteFile(s.Context(), s.Origin, testkit.WS, in, "docs/a", false, "", event.DigestOf([]byte("one")), 3, strings.NewReader("one"))
+			_, err := s.Spaces.WriteFile(s.Context(), s.Origin, testkit.WS, in, "docs/a", false, "", event.DigestOf([]byte("one")), 3,
+				strings.NewReader("one"))
 			return err
 		},
 		"action": func() error { return s.Spaces.DeleteFile(s.Context(), s.Origin, testkit.WS, in, "docs/a", spaces.Any) },
@@ -215,7 +221,8 @@ func TestThreat08ContentThatChangesUnderWayIsRefused(t *testing.T) {
 	s := open(t)
 	in := asking(s)
 	answer(t, s, question(t, put(s, in, s.Owner, "docs/a", "one")), policy.Approve)
-	_, err := s.Spaces.WriteFile(s.Context(), s.Origin, testkit.WS, in, "docs/a", true, "", event.DigestOf([]byte("one")), 3, bytes.NewReader([]byte("two")))
+	_, err := s.Spaces.WriteFile(s.Context(), s.Origin, testkit.WS, in, "docs/a", true, "", event.DigestOf([]byte("one")), 3,
+		bytes.NewReader([]byte("two")))
 	if err == nil {
 		t.Fatal("other bytes are written")
 	}
@@ -300,7 +307,8 @@ func TestThreat14OnlySomebodyElseApproves(t *testing.T) {
 		t.Fatal(err)
 	}
 	q := question(t, put(s, in, otto, "docs/a", "one"))
-	if _, err := s.Gate.Approvals.Decide(s.Context(), event.Origin{Principal: otto}, testkit.WS, q, policy.Answer{Decision: policy.Approve}); !errors.Is(err, approvals.ErrOwnRequest) {
+	if _, err := s.Gate.Approvals.Decide(s.Context(), event.Origin{Principal: otto}, testkit.WS, q,
+		policy.Answer{Decision: policy.Approve}); !errors.Is(err, approvals.ErrOwnRequest) {
 		t.Errorf("got %v, want %v", err, approvals.ErrOwnRequest)
 	}
 	question(t, put(s, in, otto, "docs/a", "one"))

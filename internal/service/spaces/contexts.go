@@ -10,8 +10,8 @@ import (
 	"agentbox/internal/domain/space"
 )
 
-// Contexts returns the interpreter contexts of a space, in the order of their files. They are files of it: who may list those sees them, and how many cells one has
-// is told to who may read it.
+// Contexts returns the interpreter contexts of a space, in the order of their files. They are files of it: who may list those sees them,
+// and how many cells one has is told to who may read it.
 func (k *Service) Contexts(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space) ([]space.Context, error) {
 	entries, err := k.ListFiles(ctx, origin, ws, s, space.ContextFolder, false)
 	if err != nil && !errors.Is(err, space.ErrFileNotFound) {
@@ -83,9 +83,11 @@ func (k *Service) HasContexts(doc space.Space) error {
 	if doc.Tier == space.Nano {
 		return nil
 	}
-	err := fault.New(fault.Conflict, "contexts_not_here", "the space runs in the tier %s, which has no interpreter contexts; those of nano keep their variables", doc.Tier)
+	err := fault.New(fault.Conflict, "contexts_not_here",
+		"the space runs in the tier %s, which has no interpreter contexts; those of nano keep their variables", doc.Tier)
 	if doc.Runtime == space.RuntimeAuto {
-		return err.With("the files of its contexts are still there: fork the space as it was in nano, or make one with the runtime nano, and keep packages that nano has not out of its cells")
+		return err.With("the files of its contexts are still there: fork the space as it was in nano, or make one with the runtime nano, and " +
+			"keep packages that nano has not out of its cells")
 	}
 	return err.With("make a space with the runtime nano: agentbox space create --runtime nano")
 }

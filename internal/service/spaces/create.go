@@ -97,14 +97,16 @@ func (k *Service) pin(ctx context.Context, origin event.Origin, q Request) (poli
 }
 
 // create makes a space whose request is complete.
-func (k *Service) create(ctx context.Context, origin event.Origin, q Request, runtime string, tier space.Tier, bundle event.Digest) (space.Space, error) {
+func (k *Service) create(ctx context.Context, origin event.Origin, q Request, runtime string, tier space.Tier,
+	bundle event.Digest) (space.Space, error) {
 	s := id.New[id.Space](k.IDs)
 	uid, err := k.takeUID(ctx, s)
 	if err != nil {
 		return space.Space{}, err
 	}
 	doc := space.Space{
-		ID: s, Workspace: q.Workspace, Room: q.Room, Name: q.Name, Runtime: runtime, Tier: tier.Name(), Bundle: bundle, Limits: q.Limits, UID: uid,
+		ID: s, Workspace: q.Workspace, Room: q.Room, Name: q.Name, Runtime: runtime, Tier: tier.Name(), Bundle: bundle, Limits: q.Limits,
+		UID:  uid,
 		Node: k.Node, CreatedBy: origin.Principal,
 	}
 	if doc.Name == "" {
@@ -126,7 +128,8 @@ func (k *Service) create(ctx context.Context, origin event.Origin, q Request, ru
 }
 
 // admit counts the spaces of the workspace and records a new one, in one step, so that two requests cannot both be the last.
-func (k *Service) admit(ctx context.Context, origin event.Origin, q Request, doc space.Space) (permit policy.Permit, made id.Space, replayed bool, err error) {
+func (k *Service) admit(ctx context.Context, origin event.Origin, q Request, doc space.Space) (permit policy.Permit, made id.Space,
+	replayed bool, err error) {
 	k.creating.Lock()
 	defer k.creating.Unlock()
 	giveBack, err := k.exclusive(ctx, q.Workspace)
@@ -181,8 +184,10 @@ func createdBy(events []event.Event) (id.Space, error) {
 	return id.Space(events[i].EntityID), nil
 }
 
-// record puts space.created into the log, under a key that must be new, and returns the permit to make it. A repeat of an earlier request returns the space of that one.
-func (k *Service) record(ctx context.Context, origin event.Origin, q Request, doc space.Space, key, unique string) (permit policy.Permit, made id.Space, replayed bool, err error) {
+// record puts space.created into the log, under a key that must be new, and returns the permit to make it. A repeat of an earlier request
+// returns the space of that one.
+func (k *Service) record(ctx context.Context, origin event.Origin, q Request, doc space.Space, key, unique string) (permit policy.Permit,
+	made id.Space, replayed bool, err error) {
 	action := k.action(policy.SpaceCreate, origin, doc)
 	action.Content, action.Target = q.ArchiveHash, q.Folder
 	if q.fork != "" {
@@ -197,7 +202,8 @@ func (k *Service) record(ctx context.Context, origin event.Origin, q Request, do
 		origin.Follows = event.Subject{Type: space.EntityType, ID: string(q.from.Space)}
 	}
 	batch := event.Batch{Workspace: q.Workspace, Drafts: []event.Draft{k.event(space.EventCreated, origin, doc, space.Created{
-		Space: doc.ID, Name: doc.Name, Description: q.Description, Runtime: doc.Runtime, Tier: doc.Tier, Policy: q.Preset, Bundle: doc.Bundle, Env: q.Env,
+		Space: doc.ID, Name: doc.Name, Description: q.Description, Runtime: doc.Runtime, Tier: doc.Tier, Policy: q.Preset, Bundle: doc.Bundle,
+		Env:      q.Env,
 		Metadata: q.Metadata, Limits: doc.Limits, BestEffort: q.BestEffort, UID: doc.UID, Node: doc.Node, ExpiresAt: now.Add(q.TTL), Key: q.Key,
 		ForkedFrom: q.from.Space, ForkedAt: q.from.Snapshot,
 	})}}
@@ -213,8 +219,9 @@ func (k *Service) record(ctx context.Context, origin event.Origin, q Request, do
 	return permit, made, receipt.Replayed, err
 }
 
-// make causes what space.created announced: the files, then the processes. That they are about to be started is recorded while the folders of an empty space
-// are made, and the first snapshot is made while they start: who asks for a space waits for the longer of two, not for both.
+// make causes what space.created announced: the files, then the processes. That they are about to be started is recorded while the
+// folders of an empty space are made, and the first snapshot is made while they start: who asks for a space waits for the longer of two,
+// not for both.
 func (k *Service) make(ctx context.Context, origin event.Origin, q Request, doc space.Space, permit policy.Permit) error {
 	held, err := k.withhold(ctx, doc)
 	if err != nil {
@@ -262,7 +269,8 @@ func (k *Service) make(ctx context.Context, origin event.Origin, q Request, doc 
 	}
 	<-keeping
 	drafts := []event.Draft{
-		k.event(space.EventReady, origin, doc, space.Made{Space: doc.ID, Unenforced: instance.Unenforced(), Seeded: sown.Files, Withheld: sown.Withheld, Kept: first}),
+		k.event(space.EventReady, origin, doc, space.Made{Space: doc.ID, Unenforced: instance.Unenforced(), Seeded: sown.Files,
+			Withheld: sown.Withheld, Kept: first}),
 	}
 	if q.fork != "" {
 		parent := space.Space{ID: q.from.Space, Workspace: q.Workspace, Room: q.Room}
@@ -286,7 +294,8 @@ func (k *Service) fail(ctx context.Context, origin event.Origin, doc space.Space
 func (k *Service) action(typ string, origin event.Origin, doc space.Space) policy.Action {
 	limits, _ := json.Marshal(doc.Limits)
 	return policy.Action{
-		Type: typ, Workspace: doc.Workspace, Room: doc.Room, Principal: origin.Principal, Token: origin.Token, Space: doc.ID, Limits: limits, Bundle: doc.Bundle,
+		Type: typ, Workspace: doc.Workspace, Room: doc.Room, Principal: origin.Principal, Token: origin.Token, Space: doc.ID, Limits: limits,
+		Bundle: doc.Bundle,
 	}
 }
 
@@ -354,7 +363,8 @@ const DefaultRoom = id.DefaultRoom
 
 // leastLimits are what a space needs to start at all; one with less of anything would fail as if the host were at fault.
 func leastLimits() space.Limits {
-	return space.Limits{MemoryBytes: 16 << 20, CPUMillis: 1, Pids: 1, DiskBytes: 1, FileBytes: 1 << 10, OutputBytes: 1 << 10, OpenFiles: 16, TmpBytes: 1}
+	return space.Limits{MemoryBytes: 16 << 20, CPUMillis: 1, Pids: 1, DiskBytes: 1, FileBytes: 1 << 10, OutputBytes: 1 << 10, OpenFiles: 16,
+		TmpBytes: 1}
 }
 
 func (k *Service) bound(l *space.Limits) error {
@@ -364,10 +374,13 @@ func (k *Service) bound(l *space.Limits) error {
 		value                     *int64
 		standard, lowest, highest int64
 	}{
-		{"memory_bytes", &l.MemoryBytes, d.MemoryBytes, least.MemoryBytes, most.MemoryBytes}, {"cpu_millis", &l.CPUMillis, d.CPUMillis, least.CPUMillis, most.CPUMillis},
+		{"memory_bytes", &l.MemoryBytes, d.MemoryBytes, least.MemoryBytes, most.MemoryBytes}, {"cpu_millis", &l.CPUMillis, d.CPUMillis,
+			least.CPUMillis, most.CPUMillis},
 		{"pids", &l.Pids, d.Pids, least.Pids, most.Pids}, {"disk_bytes", &l.DiskBytes, d.DiskBytes, least.DiskBytes, most.DiskBytes},
-		{"file_bytes", &l.FileBytes, d.FileBytes, least.FileBytes, most.FileBytes}, {"output_bytes", &l.OutputBytes, d.OutputBytes, least.OutputBytes, most.OutputBytes},
-		{"open_files", &l.OpenFiles, d.OpenFiles, least.OpenFiles, most.OpenFiles}, {"tmp_bytes", &l.TmpBytes, d.TmpBytes, least.TmpBytes, most.TmpBytes},
+		{"file_bytes", &l.FileBytes, d.FileBytes, least.FileBytes, most.FileBytes}, {"output_bytes", &l.OutputBytes, d.OutputBytes,
+			least.OutputBytes, most.OutputBytes},
+		{"open_files", &l.OpenFiles, d.OpenFiles, least.OpenFiles, most.OpenFiles}, {"tmp_bytes", &l.TmpBytes, d.TmpBytes, least.TmpBytes,
+			most.TmpBytes},
 	} {
 		if *b.value == 0 {
 			*b.value = min(b.standard, b.highest)
@@ -381,7 +394,8 @@ func (k *Service) bound(l *space.Limits) error {
 
 func checkTTL(ttl time.Duration) error {
 	if ttl < MinTTL || ttl > MaxTTL {
-		return invalid("a space lives %d to %d seconds; %d were asked for", int64(MinTTL.Seconds()), int64(MaxTTL.Seconds()), int64(ttl.Seconds()))
+		return invalid("a space lives %d to %d seconds; %d were asked for", int64(MinTTL.Seconds()), int64(MaxTTL.Seconds()),
+			int64(ttl.Seconds()))
 	}
 	return nil
 }
@@ -398,7 +412,8 @@ func checkMaps(env, metadata map[string]string) error {
 		return err
 	}
 	for name := range env {
-		if strings.Trim(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_") != "" || name == "" || name[0] >= '0' && name[0] <= '9' {
+		if strings.Trim(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_") != "" || name == "" || name[0] >= '0' &&
+			name[0] <= '9' {
 			return invalid("env has a variable %.64q; names are letters, digits and _, and do not begin with a digit", name)
 		}
 	}
@@ -438,7 +453,8 @@ func (q Request) digest() event.Digest {
 		Archive                                       event.Digest
 		Fork                                          string         `json:",omitempty"`
 		Bundle                                        *policy.Bundle `json:",omitempty"`
-	}{string(q.Room), q.Name, q.Description, q.Preset, q.Tier, q.Folder, q.Overrides, q.Env, q.Metadata, q.TTL, q.Limits, q.BestEffort, q.ArchiveHash, q.fork, q.Bundle})
+	}{string(q.Room), q.Name, q.Description, q.Preset, q.Tier, q.Folder, q.Overrides, q.Env, q.Metadata, q.TTL, q.Limits, q.BestEffort,
+		q.ArchiveHash, q.fork, q.Bundle})
 	return event.DigestOf(raw)
 }
 

@@ -38,7 +38,8 @@ func (k *Service) Update(ctx context.Context, origin event.Origin, ws id.Workspa
 	if err := checkMaps(value(c.Env), value(c.Metadata)); err != nil {
 		return doc, err
 	}
-	draft := k.event(space.EventUpdated, origin, doc, space.Updated{Space: s, Name: c.Name, Description: c.Description, Env: c.Env, Metadata: c.Metadata})
+	draft := k.event(space.EventUpdated, origin, doc, space.Updated{Space: s, Name: c.Name, Description: c.Description, Env: c.Env,
+		Metadata: c.Metadata})
 	name := value(c.Name)
 	if name == doc.Name {
 		name = "" // it has it already
@@ -50,7 +51,8 @@ func (k *Service) Update(ctx context.Context, origin event.Origin, ws id.Workspa
 	}
 	err = k.claim(ctx, ws, doc.ID, name, origin.Key, func(unique string) error {
 		draft.IdempotencyKey = unique
-		_, _, err := k.through().Do(ctx, origin, k.action(policy.SpaceUpdate, origin, doc), origin.Once(event.Batch{Workspace: ws, Drafts: []event.Draft{draft}}))
+		_, _, err := k.through().Do(ctx, origin, k.action(policy.SpaceUpdate, origin, doc), origin.Once(event.Batch{Workspace: ws,
+			Drafts: []event.Draft{draft}}))
 		return err
 	})
 	if err != nil {
@@ -77,9 +79,10 @@ func (k *Service) Extend(ctx context.Context, origin event.Origin, ws id.Workspa
 		return doc, err
 	}
 	ends := k.Clock.Now().UTC().Add(by)
-	_, _, err = k.through().Do(ctx, origin, k.action(policy.SpaceUpdate, origin, doc), origin.Once(event.Batch{Workspace: ws, Drafts: []event.Draft{
-		k.event(space.EventExtended, origin, doc, space.Extended{Space: s, ExpiresAt: ends}),
-	}}))
+	_, _, err = k.through().Do(ctx, origin, k.action(policy.SpaceUpdate, origin, doc), origin.Once(event.Batch{Workspace: ws,
+		Drafts: []event.Draft{
+			k.event(space.EventExtended, origin, doc, space.Extended{Space: s, ExpiresAt: ends}),
+		}}))
 	if err != nil {
 		return doc, err
 	}
@@ -160,8 +163,8 @@ type look struct {
 	until time.Time
 }
 
-// Step destroys the spaces whose time is over at now. One that cannot be destroyed does not keep the others alive. Where nothing was recorded since, it looks again
-// only when the time of one is over: a thousand spaces that nobody uses take nothing of a processor.
+// Step destroys the spaces whose time is over at now. One that cannot be destroyed does not keep the others alive. Where nothing was
+// recorded since, it looks again only when the time of one is over: a thousand spaces that nobody uses take nothing of a processor.
 func (k *Service) Step(ctx context.Context, now time.Time) error {
 	workspaces, err := k.Log.Workspaces(ctx)
 	if err != nil {
@@ -219,8 +222,8 @@ func (k *Service) expire(ctx context.Context, ws id.Workspace, now time.Time) er
 }
 
 // Recover puts in order what an earlier daemon left: processes without a daemon end, spaces that were never finished are destroyed, and
-// directories without a living space are removed. Where several daemons work on the log it is done for this one's. It is called once, before
-// spaces are used.
+// directories without a living space are removed. Where several daemons work on the log it is done for this one's. It is called once,
+// before spaces are used.
 func (k *Service) Recover(ctx context.Context) error {
 	for _, t := range k.Tiers {
 		if err := t.Reap(ctx, nil); err != nil {

@@ -25,7 +25,8 @@ const ListEntries = 10_000
 
 // ReadFile opens a file of a space for reading: the one that code sees or, where which says so, the withheld one. To a person
 // who does not say, it is the withheld one where code has none of that name.
-func (k *Service) ReadFile(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space, path string, which Which) (space.File, error) {
+func (k *Service) ReadFile(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space, path string, which Which) (space.File,
+	error) {
 	var file space.File
 	err := k.either(ctx, origin, ws, s, path, which, func(aside bool) error {
 		return k.look(ctx, origin, ws, s, policy.FileRead, path, aside, func(files space.Files, p policy.Permit) (err error) {
@@ -37,7 +38,8 @@ func (k *Service) ReadFile(ctx context.Context, origin event.Origin, ws id.Works
 }
 
 // ListFiles returns the entries of a folder of a space; "." is its top. A person is shown those that are withheld from code as well.
-func (k *Service) ListFiles(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space, path string, recursive bool) ([]space.Entry, error) {
+func (k *Service) ListFiles(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space, path string,
+	recursive bool) ([]space.Entry, error) {
 	list := func(aside bool) (entries []space.Entry, err error) {
 		err = k.look(ctx, origin, ws, s, policy.FileList, path, aside, func(files space.Files, p policy.Permit) (err error) {
 			entries, err = files.List(ctx, p, recursive, ListEntries)
@@ -58,14 +60,16 @@ func (k *Service) ListFiles(ctx context.Context, origin event.Origin, ws id.Work
 
 // ArchiveFiles returns a function that writes a folder of a space as a zip file, once. Files that the caller may not read one by one are
 // left out of it, and so are those that are withheld from code, unless which asks for them: then they are all that is in it.
-func (k *Service) ArchiveFiles(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space, path string, which Which) (func(io.Writer) error, error) {
+func (k *Service) ArchiveFiles(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space, path string,
+	which Which) (func(io.Writer) error, error) {
 	if err := which.may(origin); err != nil {
 		return nil, err
 	}
 	var write func(io.Writer) error
 	err := k.look(ctx, origin, ws, s, policy.FileArchive, path, which == Held, func(files space.Files, p policy.Permit) error {
 		may := func(path string) bool {
-			ruling, err := k.Gate.Judge(ctx, policy.Action{Type: policy.FileRead, Workspace: ws, Principal: origin.Principal, Token: origin.Token, Space: s, Path: path})
+			ruling, err := k.Gate.Judge(ctx, policy.Action{Type: policy.FileRead, Workspace: ws, Principal: origin.Principal, Token: origin.Token,
+				Space: s, Path: path})
 			return err == nil && ruling.Decision.Allowed()
 		}
 		write = func(w io.Writer) error { return files.Archive(ctx, p, w, may) }
@@ -75,7 +79,8 @@ func (k *Service) ArchiveFiles(ctx context.Context, origin event.Origin, ws id.W
 }
 
 // look takes a reading action through the gate, does it and records it.
-func (k *Service) look(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space, typ, path string, aside bool, do func(space.Files, policy.Permit) error) error {
+func (k *Service) look(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space, typ, path string, aside bool,
+	do func(space.Files, policy.Permit) error) error {
 	origin.Key = "" // looking changes nothing; a key is that of a change
 	doc, files, action, err := k.reach(ctx, origin, ws, s, typ, path, aside)
 	if err != nil {
@@ -99,7 +104,8 @@ func (k *Service) look(ctx context.Context, origin event.Origin, ws id.Workspace
 		return err
 	}
 	drafts := []event.Draft{
-		k.fileEvent(space.EventFileRead, origin, doc, space.FileRead{Space: s, Action: typ, Path: action.Path, Hash: ruling.Decision.Action, Withheld: aside}, event.Beginning),
+		k.fileEvent(space.EventFileRead, origin, doc, space.FileRead{Space: s, Action: typ, Path: action.Path, Hash: ruling.Decision.Action,
+			Withheld: aside}, event.Beginning),
 	}
 	if ruling.Decision.Shadow {
 		drafts = append(drafts, policy.RefusedDraft(origin, ruling))
@@ -110,7 +116,8 @@ func (k *Service) look(ctx context.Context, origin event.Origin, ws id.Workspace
 
 // RefuseWrite returns the refusal of a file of which, whatever it will hold, is known already that it may not be written, so that nobody
 // has to take its content in first. The size is 0 where it is not known.
-func (k *Service) RefuseWrite(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space, path string, overwrite bool, mode string, size int64) error {
+func (k *Service) RefuseWrite(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space, path string, overwrite bool,
+	mode string, size int64) error {
 	aside, err := k.broughtIn(ctx, origin, ws, s, path)
 	if err != nil {
 		return err
@@ -129,7 +136,8 @@ func (k *Service) RefuseWrite(ctx context.Context, origin event.Origin, ws id.Wo
 // WriteFile makes a file of a space from content whose hash and size are known. What a request with an idempotency key has written, a
 // repeat of it does not write again, however often the daemon ended in between. The mode is space.ModePlain,
 // space.ModeExecutable or "". What a person writes under a name that policy withholds is withheld from code, and the entry says so.
-func (k *Service) WriteFile(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space, path string, overwrite bool, mode string, hash event.Digest, size int64, content io.Reader) (space.Entry, error) {
+func (k *Service) WriteFile(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space, path string, overwrite bool, mode string,
+	hash event.Digest, size int64, content io.Reader) (space.Entry, error) {
 	if err := space.CheckFileMode(mode); err != nil {
 		return space.Entry{}, err
 	}
@@ -145,7 +153,8 @@ func (k *Service) WriteFile(ctx context.Context, origin event.Origin, ws id.Work
 // DeleteFile removes a file of a space, which one as ReadFile has it.
 func (k *Service) DeleteFile(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space, path string, which Which) error {
 	return k.either(ctx, origin, ws, s, path, which, func(aside bool) error {
-		_, err := k.change(ctx, origin, ws, s, policy.FileDelete, path, aside, func(*policy.Action) {}, func(files space.Files, p policy.Permit) (space.Entry, error) {
+		_, err := k.change(ctx, origin, ws, s, policy.FileDelete, path, aside, func(*policy.Action) {}, func(files space.Files,
+			p policy.Permit) (space.Entry, error) {
 			return space.Entry{}, files.Delete(ctx, p)
 		})
 		return err
@@ -153,7 +162,8 @@ func (k *Service) DeleteFile(ctx context.Context, origin event.Origin, ws id.Wor
 }
 
 // change takes a changing action through the gate, records its intent, does it and records how it went.
-func (k *Service) change(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space, typ, path string, aside bool, fill func(*policy.Action), do func(space.Files, policy.Permit) (space.Entry, error)) (space.Entry, error) {
+func (k *Service) change(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space, typ, path string, aside bool,
+	fill func(*policy.Action), do func(space.Files, policy.Permit) (space.Entry, error)) (space.Entry, error) {
 	done, before, err := k.changed(ctx, &origin, ws)
 	if err != nil || before == made {
 		return done, err
@@ -171,10 +181,13 @@ func (k *Service) change(ctx context.Context, origin event.Origin, ws id.Workspa
 }
 
 // begin records the intent of an action, does it and records how it went. Before says what an earlier request with the same key has done.
-func (k *Service) begin(ctx context.Context, origin event.Origin, before earlier, doc space.Space, files space.Files, ruling policy.Ruling, approval id.Approval, do func(space.Files, policy.Permit) (space.Entry, error)) (done space.Entry, err error) {
+func (k *Service) begin(ctx context.Context, origin event.Origin, before earlier, doc space.Space, files space.Files, ruling policy.Ruling,
+	approval id.Approval, do func(space.Files, policy.Permit) (space.Entry, error)) (done space.Entry, err error) {
 	ws, a := doc.Workspace, ruling.Action
-	begun := space.FileBegun{Space: doc.ID, Action: a.Type, Path: a.Path, Content: a.Content, Size: a.Size, Mode: a.Mode, Hash: ruling.Decision.Action, Withheld: a.Method == space.MethodWithheld}
-	permit, receipt, err := k.Gate.Begin(ctx, ruling, approval, origin.Once(event.Batch{Workspace: ws, Drafts: []event.Draft{k.fileEvent(space.EventFileBegun, origin, doc, begun, asked(approval))}}))
+	begun := space.FileBegun{Space: doc.ID, Action: a.Type, Path: a.Path, Content: a.Content, Size: a.Size, Mode: a.Mode,
+		Hash: ruling.Decision.Action, Withheld: a.Method == space.MethodWithheld}
+	permit, receipt, err := k.Gate.Begin(ctx, ruling, approval, origin.Once(event.Batch{Workspace: ws,
+		Drafts: []event.Draft{k.fileEvent(space.EventFileBegun, origin, doc, begun, asked(approval))}}))
 	if err != nil {
 		return done, err
 	}
@@ -193,11 +206,13 @@ func (k *Service) begin(ctx context.Context, origin event.Origin, before earlier
 	if ended.OK, ended.Error = failed == nil, fault.CodeOf(failed); ended.OK && entry.Path != "" {
 		ended.Entry = &entry
 	}
-	_, err = k.Log.Append(context.WithoutCancel(ctx), event.Batch{Workspace: ws, Drafts: []event.Draft{k.fileEvent(space.EventFileEnded, origin, doc, ended, space.ChangeOn(change))}})
+	_, err = k.Log.Append(context.WithoutCancel(ctx), event.Batch{Workspace: ws, Drafts: []event.Draft{k.fileEvent(space.EventFileEnded,
+		origin, doc, ended, space.ChangeOn(change))}})
 	return entry, errors.Join(failed, err)
 }
 
-var errUnderWay = fault.New(fault.Conflict, "idempotency_in_progress", "a request with this idempotency key is under way; ask again when it has ended")
+var errUnderWay = fault.New(fault.Conflict, "idempotency_in_progress",
+	"a request with this idempotency key is under way; ask again when it has ended")
 
 // earlier says what became of the change that an earlier request with the same idempotency key asked for.
 type earlier int
@@ -242,8 +257,8 @@ func (k *Service) changed(ctx context.Context, origin *event.Origin, ws id.Works
 	}
 }
 
-// fileEvent drafts an event of a request about files. It follows from the request, an approval or what it ends, never from what else happened in
-// the space.
+// fileEvent drafts an event of a request about files. It follows from the request, an approval or what it ends, never from what else
+// happened in the space.
 func (k *Service) fileEvent(typ string, origin event.Origin, doc space.Space, data any, follows event.Subject) event.Draft {
 	draft := k.event(typ, origin, doc, data)
 	draft.Follows = follows
@@ -288,7 +303,8 @@ func (k *Service) tookEffect(ctx context.Context, origin event.Origin, a policy.
 }
 
 // reach returns a living space, its files, or those that are withheld, and the action on one of their paths.
-func (k *Service) reach(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space, typ, path string, aside bool) (space.Space, space.Files, policy.Action, error) {
+func (k *Service) reach(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space, typ, path string, aside bool) (space.Space,
+	space.Files, policy.Action, error) {
 	clean := space.CleanFilePath
 	if typ == policy.FileList || typ == policy.FileArchive {
 		clean = space.CleanPath
@@ -334,7 +350,8 @@ func (k *Service) closeChanges(ctx context.Context, ws id.Workspace) error {
 				continue
 			}
 			ended := space.FileEnded{Space: c.Space, Change: id.Event(d.Key), Unknown: true, Error: "daemon_stopped"}
-			draft := event.New(space.EventFileEnded, event.Origin{Principal: k.System, Follows: space.ChangeOn(ended.Change)}, ws, c.Room, ended).About(space.EntityType, string(c.Space))
+			draft := event.New(space.EventFileEnded, event.Origin{Principal: k.System, Follows: space.ChangeOn(ended.Change)}, ws, c.Room,
+				ended).About(space.EntityType, string(c.Space))
 			if _, err := k.Log.Append(ctx, event.Batch{Workspace: ws, Drafts: []event.Draft{draft}}); err != nil {
 				return err
 			}

@@ -38,7 +38,8 @@ func (k *Service) Fork(ctx context.Context, origin event.Origin, f Fork) (space.
 		return space.Space{}, err
 	}
 	q := Request{
-		Workspace: f.Workspace, Room: parent.Room, Name: f.Name, Description: f.Description, Preset: parent.Policy, Tier: cmp.Or(parent.Runtime, parent.Tier), Env: f.Env,
+		Workspace: f.Workspace, Room: parent.Room, Name: f.Name, Description: f.Description, Preset: parent.Policy, Tier: cmp.Or(parent.Runtime,
+			parent.Tier), Env: f.Env,
 		Metadata: f.Metadata, TTL: f.TTL, Limits: parent.Limits, BestEffort: parent.BestEffort, Key: f.Key,
 		fork: string(parent.ID) + " " + f.At,
 	}
@@ -50,7 +51,8 @@ func (k *Service) Fork(ctx context.Context, origin event.Origin, f Fork) (space.
 		return space.Space{}, err
 	}
 	if q.Name != "" { // who may make no fork is not told which names are taken
-		early := policy.Action{Type: policy.SpaceFork, Workspace: q.Workspace, Room: q.Room, Principal: origin.Principal, Token: origin.Token, Space: parent.ID}
+		early := policy.Action{Type: policy.SpaceFork, Workspace: q.Workspace, Room: q.Room, Principal: origin.Principal, Token: origin.Token,
+			Space: parent.ID}
 		if err := k.through().Early(ctx, origin, early); err != nil {
 			return space.Space{}, err
 		}
@@ -63,9 +65,9 @@ func (k *Service) Fork(ctx context.Context, origin event.Origin, f Fork) (space.
 	return k.create(ctx, origin, q, parent.Runtime, tier, parent.Bundle)
 }
 
-// share prepares the files of a space for being forked, so that the fork costs no more than what it changes. The processes of the space end with
-// that, once, and are started again when they are needed; so it is left out while a run of it is under way or waits, and then the fork may take
-// as long as it takes to make its files.
+// share prepares the files of a space for being forked, so that the fork costs no more than what it changes. The processes of the space
+// end with that, once, and are started again when they are needed; so it is left out while a run of it is under way or waits, and then
+// the fork may take as long as it takes to make its files.
 func (k *Service) share(ctx context.Context, parent space.Space) error {
 	leave, err := k.Seize(parent.ID)
 	if err != nil {

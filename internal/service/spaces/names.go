@@ -29,7 +29,8 @@ func nameIndex(name string) projection.Index {
 
 // bearers returns the living spaces that have a name, the oldest first.
 func (k *Service) bearers(ctx context.Context, ws id.Workspace, name string) ([]space.Space, error) {
-	return projection.List[space.Space](ctx, k.Docs, projection.Query{Workspace: ws, Name: space.Projection, Index: nameIndex(name), Limit: maxNamed})
+	return projection.List[space.Space](ctx, k.Docs, projection.Query{Workspace: ws, Name: space.Projection, Index: nameIndex(name),
+		Limit: maxNamed})
 }
 
 // Named returns the identifier of the space that a text names: an identifier names itself, a name the living space that has it. A name that
@@ -50,16 +51,17 @@ func (k *Service) Named(ctx context.Context, ws id.Workspace, text string) (id.S
 		for i, s := range found {
 			ids[i] = string(s.ID)
 		}
-		return "", fault.New(space.ErrNameAmbiguous.Kind, space.ErrNameAmbiguous.Code, "%d living spaces have the name %.64q; name one by its id", len(found), text).
+		return "", fault.New(space.ErrNameAmbiguous.Kind, space.ErrNameAmbiguous.Code, "%d living spaces have the name %.64q; name one by its id",
+			len(found), text).
 			With("name one by its id: " + strings.Join(ids, ", "))
 	}
 	return found[0].ID, nil
 }
 
 // claim records drafts of which one gives a space a name, under a key that must be new in the log: of two that claim a name at once, one is
-// refused. A name is free again when its bearer is destroyed or has another name, so the key names the newest space that has or had it when it was
-// destroyed, and counts from 0 what was claimed since. Every claim tries the lowest number first and looks before each try whether the name is
-// free, so that none passes by a bearer that it has not seen.
+// refused. A name is free again when its bearer is destroyed or has another name, so the key names the newest space that has or had it
+// when it was destroyed, and counts from 0 what was claimed since. Every claim tries the lowest number first and looks before each try
+// whether the name is free, so that none passes by a bearer that it has not seen.
 func (k *Service) claim(ctx context.Context, ws id.Workspace, own id.Space, name, batchKey string, record func(key string) error) error {
 	if name == "" || name == string(own) {
 		return record("") // an identifier is unique by itself
@@ -87,7 +89,8 @@ func (k *Service) claim(ctx context.Context, ws id.Workspace, own id.Space, name
 // unclaimed returns the newest space that has had a name, "" for none; where a living one has it that is not the caller's own, it is
 // space.ErrNameTaken, with a name that is free.
 func (k *Service) unclaimed(ctx context.Context, ws id.Workspace, own id.Space, name string) (since string, err error) {
-	q := projection.Query{Workspace: ws, Name: space.Projection, Index: projection.Index{Name: "named", Value: nameIndex(name).Value}, Newest: true, Limit: 1}
+	q := projection.Query{Workspace: ws, Name: space.Projection, Index: projection.Index{Name: "named", Value: nameIndex(name).Value},
+		Newest: true, Limit: 1}
 	newest, err := k.Docs.Documents(ctx, q)
 	if err != nil {
 		return "", err

@@ -14,7 +14,8 @@ import (
 	"agentbox/internal/testkit"
 )
 
-// TestANameBelongsToOneLivingSpace gives a name to spaces one after the other: it is free again when its bearer is gone or has another name.
+// TestANameBelongsToOneLivingSpace gives a name to spaces one after the other: it is free again when its bearer is gone or has another
+// name.
 func TestANameBelongsToOneLivingSpace(t *testing.T) {
 	s := open(t)
 	taken := func(err error) bool {
@@ -151,7 +152,8 @@ func TestOldDoublesAreReachedByTheirIdentifier(t *testing.T) {
 		doc := s.SpaceOf(spaces.Request{})
 		ids = append(ids, string(doc.ID))
 		name := "double"
-		draft := event.New(space.EventUpdated, s.Origin, testkit.WS, doc.Room, space.Updated{Space: doc.ID, Name: &name}).About(space.EntityType, string(doc.ID))
+		draft := event.New(space.EventUpdated, s.Origin, testkit.WS, doc.Room, space.Updated{Space: doc.ID, Name: &name}).About(space.EntityType,
+			string(doc.ID))
 		if _, err := s.Log.Append(s.Context(), event.Batch{Workspace: testkit.WS, Drafts: []event.Draft{draft}}); err != nil {
 			t.Fatal(err)
 		}

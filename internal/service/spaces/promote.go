@@ -18,9 +18,10 @@ const MaxReason = 500
 var errRuntimeFixed = fault.New(fault.Conflict, "runtime_fixed", "the space was asked to run in one tier and stays in it").
 	With("make one with the runtime auto, or heavy; a fork has the same runtime")
 
-// Promote makes a space one of a heavier tier, while no operation of it is under way. Where to is "", or a runtime that leaves it open, it is the
-// strongest. A space that is there already stays as it is.
-func (k *Service) Promote(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space, to string, why space.Why) (space.Space, error) {
+// Promote makes a space one of a heavier tier, while no operation of it is under way. Where to is "", or a runtime that leaves it open,
+// it is the strongest. A space that is there already stays as it is.
+func (k *Service) Promote(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space, to string, why space.Why) (space.Space,
+	error) {
 	leave, err := k.Seize(s)
 	if err != nil {
 		return space.Space{}, err
@@ -30,8 +31,10 @@ func (k *Service) Promote(ctx context.Context, origin event.Origin, ws id.Worksp
 }
 
 // PromoteHeld implements space.Keeping. Nobody waits here for a person: where policy asks, it is refused.
-func (k *Service) PromoteHeld(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space, to string, why space.Why) (space.Space, error) {
-	return k.promote(ctx, origin, ws, s, to, why, func(ctx context.Context, origin event.Origin, a policy.Action) (policy.Ruling, id.Approval, error) {
+func (k *Service) PromoteHeld(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space, to string, why space.Why) (space.Space,
+	error) {
+	return k.promote(ctx, origin, ws, s, to, why, func(ctx context.Context, origin event.Origin, a policy.Action) (policy.Ruling, id.Approval,
+		error) {
 		ruling, err := k.through().Allow(ctx, origin, a)
 		return ruling, "", err
 	})
@@ -40,7 +43,8 @@ func (k *Service) PromoteHeld(ctx context.Context, origin event.Origin, ws id.Wo
 // judging takes an action to the gate.
 type judging func(ctx context.Context, origin event.Origin, a policy.Action) (policy.Ruling, id.Approval, error)
 
-func (k *Service) promote(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space, to string, why space.Why, judge judging) (space.Space, error) {
+func (k *Service) promote(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space, to string, why space.Why,
+	judge judging) (space.Space, error) {
 	doc, err := k.alive(ctx, ws, s)
 	if err != nil {
 		return doc, err
@@ -87,9 +91,10 @@ func (k *Service) above(ctx context.Context, doc space.Space, to string) (tier s
 	return tier, k.accepts(bundle.Limits.Weakest, tier.Name())
 }
 
-// lift ends the instance of a space, starts the one of the heavier tier, and records that. A space that does not start there, or a daemon that ends
-// before it is recorded, leaves the space as it was: the next operation starts it in its own tier again.
-func (k *Service) lift(ctx context.Context, origin event.Origin, doc space.Space, tier space.Tier, why space.Why, ruling policy.Ruling, approval id.Approval) error {
+// lift ends the instance of a space, starts the one of the heavier tier, and records that. A space that does not start there, or a daemon
+// that ends before it is recorded, leaves the space as it was: the next operation starts it in its own tier again.
+func (k *Service) lift(ctx context.Context, origin event.Origin, doc space.Space, tier space.Tier, why space.Why, ruling policy.Ruling,
+	approval id.Approval) error {
 	l := k.of(doc.ID)
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -57,9 +57,11 @@ func TestWhereASpaceBegins(t *testing.T) {
 		{name: "both words, different", on: both, tier: "nano", runtime: "heavy", code: "validation_failed"},
 		{name: "an unknown one", on: both, runtime: "mainframe", code: "tier_unknown"},
 		{name: "auto below what the policy accepts", on: both, overrides: `{"weakest_tier":"namespace"}`, want: "namespace"},
-		{name: "nano below what the policy accepts", on: both, runtime: "nano", overrides: `{"weakest_tier":"namespace"}`, code: "tier_not_accepted"},
+		{name: "nano below what the policy accepts", on: both, runtime: "nano", overrides: `{"weakest_tier":"namespace"}`,
+			code: "tier_not_accepted"},
 		{name: "a policy that accepts nano", on: both, overrides: `{"weakest_tier":"nano"}`, want: "nano"},
-		{name: "a policy that wants more than there is", on: both, runtime: "heavy", overrides: `{"weakest_tier":"fortress"}`, code: "tier_unavailable"},
+		{name: "a policy that wants more than there is", on: both, runtime: "heavy", overrides: `{"weakest_tier":"fortress"}`,
+			code: "tier_unavailable"},
 		{name: "auto without a nano tier", on: heavy, want: "namespace"},
 		{name: "nano without a nano tier", on: heavy, runtime: "nano", code: "tier_unknown"},
 		{name: "a policy that accepts nano, without one", on: heavy, overrides: `{"weakest_tier":"nano"}`, want: "namespace"},
@@ -109,7 +111,8 @@ func TestASpaceIsPromoted(t *testing.T) {
 		t.Errorf("the file holds %q", text)
 	}
 	done := promotions(t, s)
-	if len(done) != 1 || done[0].From != "nano" || done[0].To != "namespace" || done[0].Code != "requested" || len([]rune(done[0].Reason)) != spaces.MaxReason {
+	if len(done) != 1 || done[0].From != "nano" || done[0].To != "namespace" || done[0].Code != "requested" ||
+		len([]rune(done[0].Reason)) != spaces.MaxReason {
 		t.Errorf("got %+v", done)
 	}
 	// Again it does nothing, and back it does not go.
@@ -179,7 +182,8 @@ func TestAPolicyRefusesAPromotion(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	own, err := policy.NewBundle("own", standard.Cedar+"\n@id(\"stay\")\n@reason(\"it stays\")\nforbid (principal, action == Action::\"space.promote\", resource);\n", standard.Limits)
+	own, err := policy.NewBundle("own", standard.Cedar+
+		"\n@id(\"stay\")\n@reason(\"it stays\")\nforbid (principal, action == Action::\"space.promote\", resource);\n", standard.Limits)
 	if err != nil {
 		t.Fatal(err)
 	}

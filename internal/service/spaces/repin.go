@@ -11,10 +11,10 @@ import (
 	"agentbox/internal/domain/space"
 )
 
-// Repin pins another policy to a living space: what is done in it from now on is judged under that. A space of which a run is under way, or waits for
-// a person, is not changed (ErrBusy), for a question is about an action under the policy that asked it. The tier of the space has to be one that the
-// new policy accepts. Files that the new policy withholds are moved out of the view of code, whoever made them, and where it withholds others than
-// the one before, the interpreter contexts of the space end.
+// Repin pins another policy to a living space: what is done in it from now on is judged under that. A space of which a run is under way,
+// or waits for a person, is not changed (ErrBusy), for a question is about an action under the policy that asked it. The tier of the
+// space has to be one that the new policy accepts. Files that the new policy withholds are moved out of the view of code, whoever made
+// them, and where it withholds others than the one before, the interpreter contexts of the space end.
 func (k *Service) Repin(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space, b policy.Bundle) (space.Space, error) {
 	leave, err := k.Seize(s)
 	if err != nil {
@@ -40,7 +40,8 @@ func (k *Service) Repin(ctx context.Context, origin event.Origin, ws id.Workspac
 	if err := k.Library.PinBundle(ctx, origin, ws, b); err != nil {
 		return doc, err
 	}
-	// Files go out of the view of code before anything is judged under the new policy: a crash in between withholds more than is said, never less.
+	// Files go out of the view of code before anything is judged under the new policy: a crash in between withholds more than is said, never
+	// less.
 	swept, err := k.KeepAside(ctx, doc, b)
 	if err != nil {
 		return doc, k.unmoved(ctx, doc, err)
@@ -51,8 +52,9 @@ func (k *Service) Repin(ctx context.Context, origin event.Origin, ws id.Workspac
 		return doc, k.unmoved(ctx, doc, err)
 	}
 	if doc, err = k.Space(ctx, ws, s); err == nil && swept.Contexts > 0 {
-		doc.Warnings = append(doc.Warnings, fmt.Sprintf("interpreter contexts that ended: %d. Their cells may have read files that are withheld now. "+
-			"The next cell of each begins a new context", swept.Contexts))
+		doc.Warnings = append(doc.Warnings,
+			fmt.Sprintf("interpreter contexts that ended: %d. Their cells may have read files that are withheld now. "+
+				"The next cell of each begins a new context", swept.Contexts))
 	}
 	return doc, err
 }

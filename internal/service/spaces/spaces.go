@@ -204,7 +204,8 @@ func (k *Service) start(ctx context.Context, doc space.Space, may func(space.Spa
 	}
 	// The space's environment is part of each command's action, as it is when the command begins: what was taken out of it is gone.
 	return tier.Create(ctx, permit, space.Spec{
-		ID: doc.ID, Dir: dir, UID: doc.UID, Limits: doc.Limits, BestEffort: doc.BestEffort, Tentative: k.tentative(doc), Elsewhere: k.elsewhere(doc),
+		ID: doc.ID, Dir: dir, UID: doc.UID, Limits: doc.Limits, BestEffort: doc.BestEffort, Tentative: k.tentative(doc),
+		Elsewhere: k.elsewhere(doc),
 	})
 }
 

@@ -155,7 +155,8 @@ func TestUpdateAndExtend(t *testing.T) {
 	doc := s.SpaceOf(spaces.Request{Name: "one", Description: "d", Env: map[string]string{"A": "1"}, Metadata: map[string]string{"m": "1"}})
 	name, long := "two", strings.Repeat("x", spaces.MaxName+1)
 	got, err := s.Spaces.Update(s.Context(), s.Origin, testkit.WS, doc.ID, spaces.Change{Name: &name, Metadata: &map[string]string{"n": "2"}})
-	if err != nil || got.Name != "two" || got.Description != "d" || !maps.Equal(got.Env, doc.Env) || !maps.Equal(got.Metadata, map[string]string{"n": "2"}) {
+	if err != nil || got.Name != "two" || got.Description != "d" || !maps.Equal(got.Env, doc.Env) || !maps.Equal(got.Metadata,
+		map[string]string{"n": "2"}) {
 		t.Errorf("got %+v, %v", got, err)
 	}
 	if _, err := s.Spaces.Update(s.Context(), s.Origin, testkit.WS, doc.ID, spaces.Change{Name: &long}); fault.KindOf(err) != fault.Invalid {
@@ -418,7 +419,8 @@ func TestCrashInTheMiddleOfAFileChange(t *testing.T) {
 		return testkit.Survive
 	})
 	content := []byte("x")
-	_, err := s.Spaces.WriteFile(s.Context(), s.Origin, testkit.WS, doc.ID, "f", false, "", event.DigestOf(content), 1, bytes.NewReader(content))
+	_, err := s.Spaces.WriteFile(s.Context(), s.Origin, testkit.WS, doc.ID, "f", false, "", event.DigestOf(content), 1,
+		bytes.NewReader(content))
 	if fault.KindOf(err) != fault.Unavailable {
 		t.Errorf("the write that could not be recorded: %v", err)
 	}
@@ -454,7 +456,8 @@ func TestCrashInTheMiddleOfAFileChangeThatIsSentAgain(t *testing.T) {
 			origin := s.Origin
 			origin.Key, origin.Command = "key", event.DigestOf(content)
 			write := func() (space.Entry, error) {
-				return s.Spaces.WriteFile(s.Context(), origin, testkit.WS, doc.ID, "f", false, "", event.DigestOf(content), int64(len(content)), bytes.NewReader(content))
+				return s.Spaces.WriteFile(s.Context(), origin, testkit.WS, doc.ID, "f", false, "", event.DigestOf(content), int64(len(content)),
+					bytes.NewReader(content))
 			}
 			s.Log.DieAt(func(r event.Receipt) testkit.Death {
 				if r.Events[0].Type == space.EventFileBegun {
@@ -498,13 +501,15 @@ func TestTrapFilesSkipPolicy(t *testing.T) {
 	s := open(t)
 	doc := s.SpaceOf(spaces.Request{Preset: "restrictive"})
 	content := []byte("x")
-	_, err := s.Spaces.WriteFile(s.Context(), s.Origin, testkit.WS, doc.ID, "f", false, "", event.DigestOf(content), 1, bytes.NewReader(content))
+	_, err := s.Spaces.WriteFile(s.Context(), s.Origin, testkit.WS, doc.ID, "f", false, "", event.DigestOf(content), 1,
+		bytes.NewReader(content))
 	if fault.KindOf(err) != fault.Denied {
 		t.Errorf("a write under the restrictive policy: %v", err)
 	}
 	standard := s.Space()
 	for _, path := range []string{".git/hooks/pre-commit", "a/.git/HEAD", ".git/config"} {
-		if _, err := s.Spaces.WriteFile(s.Context(), s.Origin, testkit.WS, standard.ID, path, false, "", event.DigestOf(content), 1, bytes.NewReader(content)); fault.KindOf(err) != fault.Denied {
+		if _, err := s.Spaces.WriteFile(s.Context(), s.Origin, testkit.WS, standard.ID, path, false, "", event.DigestOf(content), 1,
+			bytes.NewReader(content)); fault.KindOf(err) != fault.Denied {
 			t.Errorf("a write of %s: %v", path, err)
 		}
 	}

@@ -25,12 +25,14 @@ func (c *counted) Documents(ctx context.Context, q projection.Query) ([]projecti
 	return c.Reader.Documents(ctx, q)
 }
 
-// TestStepLooksWhereItHasTo steps through the life of spaces: it looks at them when something was recorded, when the time of one is over, and once in a minute.
+// TestStepLooksWhereItHasTo steps through the life of spaces: it looks at them when something was recorded, when the time of one is over,
+// and once in a minute.
 func TestStepLooksWhereItHasTo(t *testing.T) {
 	s := testkit.Open(t, testkit.Options{Program: program, Idle: true})
 	docs := &counted{Reader: s.Docs}
 	k := spaces.New(spaces.Parts{
-		Log: s.Log, Docs: docs, Gate: s.Gate, Library: s.Gate.Bundles, Store: s.Store, Clock: s.Clock, IDs: s.IDs, Logger: slog.New(slog.DiscardHandler), System: app.System,
+		Log: s.Log, Docs: docs, Gate: s.Gate, Library: s.Gate.Bundles, Store: s.Store, Clock: s.Clock, IDs: s.IDs,
+		Logger: slog.New(slog.DiscardHandler), System: app.System,
 	})
 	k.SetOccupants(s.Runs)
 	soon := s.SpaceOf(spaces.Request{TTL: 2 * time.Hour})

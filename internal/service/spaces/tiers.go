@@ -30,7 +30,8 @@ func (q *Request) asks() error {
 func (k *Service) tier(name string) (space.Tier, error) {
 	i := k.place(name)
 	if i < 0 {
-		return nil, fault.New(fault.Invalid, "tier_unknown", "there is no runtime or tier %.32q here", name).With("ask for one of these: " + strings.Join(k.runtimes(), ", "))
+		return nil, fault.New(fault.Invalid, "tier_unknown", "there is no runtime or tier %.32q here", name).With("ask for one of these: " +
+			strings.Join(k.runtimes(), ", "))
 	}
 	return k.Tiers[i], nil
 }
@@ -57,8 +58,8 @@ func (k *Service) strongest() (space.Tier, error) {
 	return nil, errNoTier
 }
 
-// begins returns the tier in which a space begins that is asked to run in a runtime, under a policy that accepts no tier weaker than the one that
-// it names. What cannot be is refused: nothing is downgraded.
+// begins returns the tier in which a space begins that is asked to run in a runtime, under a policy that accepts no tier weaker than the
+// one that it names. What cannot be is refused: nothing is downgraded.
 func (k *Service) begins(runtime, weakest string) (tier space.Tier, err error) {
 	switch runtime {
 	case "", space.RuntimeAuto:
@@ -77,15 +78,16 @@ func (k *Service) begins(runtime, weakest string) (tier space.Tier, err error) {
 	return tier, err
 }
 
-// accepts refuses a tier of this daemon that is weaker than the weakest one that a policy accepts. Nano is the weakest of all, so that a policy
-// which names it accepts every tier, also where this daemon has it not.
+// accepts refuses a tier of this daemon that is weaker than the weakest one that a policy accepts. Nano is the weakest of all, so that a
+// policy which names it accepts every tier, also where this daemon has it not.
 func (k *Service) accepts(weakest, name string) error {
 	least := k.place(weakest)
 	switch {
 	case weakest == "" || weakest == space.Nano:
 		return nil
 	case least < 0:
-		return fault.New(fault.Unavailable, errNoTier.Code, "the policy accepts no tier weaker than %.32s, which this host has not; run agentbox doctor", weakest)
+		return fault.New(fault.Unavailable, errNoTier.Code,
+			"the policy accepts no tier weaker than %.32s, which this host has not; run agentbox doctor", weakest)
 	case k.place(name) < least:
 		return fault.New(fault.Denied, "tier_not_accepted", "the policy accepts no tier weaker than %.32s; %.32s is", weakest, name).
 			With("ask for the runtime heavy, or for auto")
@@ -96,7 +98,8 @@ func (k *Service) accepts(weakest, name string) error {
 // moves reports whether a space is promoted where that is needed.
 func moves(doc space.Space) bool { return doc.Runtime == space.RuntimeAuto && doc.Tier == space.Nano }
 
-// tentative reports whether what a command does in a space is dropped where the tier lacks something, for there is a heavier one that has it.
+// tentative reports whether what a command does in a space is dropped where the tier lacks something, for there is a heavier one that has
+// it.
 func (k *Service) tentative(doc space.Space) bool {
 	_, err := k.strongest()
 	return moves(doc) && err == nil
@@ -165,13 +168,15 @@ func serves(has space.Offer, needs []space.Need) bool {
 }
 
 // read returns the beginning of a file of a space, if the origin may read it. Like what is read to judge a command, it is not recorded.
-func (k *Service) read(ctx context.Context, origin event.Origin, doc space.Space, files space.Files, path string, most int64) ([]byte, error) {
+func (k *Service) read(ctx context.Context, origin event.Origin, doc space.Space, files space.Files, path string, most int64) ([]byte,
+	error) {
 	path, err := space.CleanFilePath(path)
 	if err != nil {
 		return nil, err
 	}
 	ruling, err := k.Gate.Judge(ctx, policy.Action{
-		Type: policy.FileRead, Workspace: doc.Workspace, Room: doc.Room, Principal: origin.Principal, Token: origin.Token, Space: doc.ID, Path: path, Bundle: doc.Bundle,
+		Type: policy.FileRead, Workspace: doc.Workspace, Room: doc.Room, Principal: origin.Principal, Token: origin.Token, Space: doc.ID,
+		Path: path, Bundle: doc.Bundle,
 	})
 	if err != nil {
 		return nil, err

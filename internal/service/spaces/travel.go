@@ -114,7 +114,8 @@ func (k *Service) Snapshots(ctx context.Context, ws id.Workspace, s id.Space, af
 		return Past{}, err
 	}
 	found, err := projection.List[space.Recorded](ctx, k.Docs, projection.Query{
-		Workspace: ws, Name: space.SnapshotProjection, Index: projection.Index{Name: "space", Value: string(s)}, After: string(after), Newest: true, Limit: limit,
+		Workspace: ws, Name: space.SnapshotProjection, Index: projection.Index{Name: "space", Value: string(s)}, After: string(after),
+		Newest: true, Limit: limit,
 	})
 	past := Past{Recorded: found, Kept: map[event.Digest]bool{}}
 	if err != nil || doc.Status == space.Destroyed || doc.Status == space.Creating {
@@ -142,7 +143,8 @@ func (k *Service) resolve(ctx context.Context, doc space.Space, history space.Hi
 	}
 	digits := strings.TrimPrefix(name, "sha256:")
 	if len(digits) < minShortSnapshot || strings.Trim(digits, "0123456789abcdef") != "" {
-		return event.Digest{}, fault.New(fault.Invalid, "invalid_snapshot", "%.80q names no snapshot; give its hash, at least %d digits of it, a step or a run", name, minShortSnapshot)
+		return event.Digest{}, fault.New(fault.Invalid, "invalid_snapshot",
+			"%.80q names no snapshot; give its hash, at least %d digits of it, a step or a run", name, minShortSnapshot)
 	}
 	all, _, err := history.Kept(ctx)
 	if err != nil {
@@ -161,7 +163,8 @@ func (k *Service) resolve(ctx context.Context, doc space.Space, history space.Hi
 		return event.Digest{}, fault.New(fault.NotFound, space.ErrSnapshotNotFound.Code, "the space keeps no snapshot %.80s", name).
 			With("agentbox space snapshots lists those that are kept")
 	}
-	return event.Digest{}, fault.New(fault.Invalid, "invalid_snapshot", "%d snapshots of the space begin with %.80s; give more digits", len(found), name)
+	return event.Digest{}, fault.New(fault.Invalid, "invalid_snapshot", "%d snapshots of the space begin with %.80s; give more digits",
+		len(found), name)
 }
 
 // recordedAt returns the snapshot that was made after a step or before a run.
@@ -210,7 +213,8 @@ func (k *Service) Rewind(ctx context.Context, origin event.Origin, ws id.Workspa
 }
 
 // rewind takes the rewind through the gate, records its intent, does it and records how it went.
-func (k *Service) rewind(ctx context.Context, origin event.Origin, doc space.Space, version uint64, history space.History, root event.Digest) (space.Rewound, error) {
+func (k *Service) rewind(ctx context.Context, origin event.Origin, doc space.Space, version uint64, history space.History,
+	root event.Digest) (space.Rewound, error) {
 	action := k.action(policy.SpaceRewind, origin, doc)
 	action.Content = root
 	ruling, approval, err := k.through().Ask(ctx, origin, action)
@@ -242,7 +246,8 @@ func (k *Service) rewind(ctx context.Context, origin event.Origin, doc space.Spa
 // Rewinding returns how the rewind of a space went whose intent stands at a place of the log.
 func (k *Service) Rewinding(ctx context.Context, ws id.Workspace, s id.Space, place uint64) (space.Rewound, error) {
 	found, err := k.Log.Read(ctx, journal.Query{
-		Workspace: ws, From: place, EntityType: space.EntityType, EntityID: string(s), Types: []string{space.EventRewound, space.EventRewindFailed}, Limit: 1,
+		Workspace: ws, From: place, EntityType: space.EntityType, EntityID: string(s), Types: []string{space.EventRewound,
+			space.EventRewindFailed}, Limit: 1,
 	})
 	switch {
 	case err != nil:
@@ -256,7 +261,8 @@ func (k *Service) Rewinding(ctx context.Context, ws id.Workspace, s id.Space, pl
 	if err != nil {
 		return space.Rewound{}, err
 	}
-	return space.Rewound{}, fault.New(fault.Conflict, failed.Error, "the files were not rewound").With("rewind again, under another idempotency key")
+	return space.Rewound{}, fault.New(fault.Conflict, failed.Error,
+		"the files were not rewound").With("rewind again, under another idempotency key")
 }
 
 // settle records how a rewind went that an earlier daemon began: opening the space's history finishes it, or finds that it never began.
@@ -287,7 +293,8 @@ type Comparison struct {
 }
 
 // Diff compares two snapshots of a space. An empty from is what the files were before the last run, an empty to what they are now.
-func (k *Service) Diff(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space, from, to string, limit int) (Comparison, error) {
+func (k *Service) Diff(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space, from, to string, limit int) (Comparison,
+	error) {
 	doc, err := k.alive(ctx, ws, s)
 	if err != nil {
 		return Comparison{}, err
@@ -309,7 +316,8 @@ func (k *Service) Diff(ctx context.Context, origin event.Origin, ws id.Workspace
 		return c, err
 	}
 	action := policy.Action{
-		Type: policy.SpaceDiff, Workspace: ws, Room: doc.Room, Principal: origin.Principal, Token: origin.Token, Space: s, Content: c.To, Target: c.From.String(), Bundle: doc.Bundle,
+		Type: policy.SpaceDiff, Workspace: ws, Room: doc.Room, Principal: origin.Principal, Token: origin.Token, Space: s, Content: c.To,
+		Target: c.From.String(), Bundle: doc.Bundle,
 	}
 	permit, hash, err := k.glance(ctx, origin, action)
 	if err != nil {
@@ -327,9 +335,10 @@ func (k *Service) Diff(ctx context.Context, origin event.Origin, ws id.Workspace
 	return c, err
 }
 
-// CarrySnapshot writes a snapshot of a space as a tar.gz file of at most most bytes of content, without the files that the caller may not read
-// one by one, and returns how many were left out.
-func (k *Service) CarrySnapshot(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space, root event.Digest, most int64, w io.Writer) (omitted int, err error) {
+// CarrySnapshot writes a snapshot of a space as a tar.gz file of at most most bytes of content, without the files that the caller may not
+// read one by one, and returns how many were left out.
+func (k *Service) CarrySnapshot(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space, root event.Digest, most int64,
+	w io.Writer) (omitted int, err error) {
 	doc, err := k.alive(ctx, ws, s)
 	if err != nil {
 		return 0, err
@@ -339,7 +348,8 @@ func (k *Service) CarrySnapshot(ctx context.Context, origin event.Origin, ws id.
 		return 0, err
 	}
 	action := policy.Action{
-		Type: policy.FileArchive, Workspace: ws, Room: doc.Room, Principal: origin.Principal, Token: origin.Token, Space: s, Path: ".", Content: root, MaxBytes: most,
+		Type: policy.FileArchive, Workspace: ws, Room: doc.Room, Principal: origin.Principal, Token: origin.Token, Space: s, Path: ".",
+		Content: root, MaxBytes: most,
 		Bundle: doc.Bundle,
 	}
 	permit, hash, err := k.glance(ctx, origin, action)
@@ -365,7 +375,8 @@ func (k *Service) mayRead(ctx context.Context, origin event.Origin, doc space.Sp
 			return false
 		}
 	}
-	ruling, err := k.Gate.Judge(ctx, policy.Action{Type: policy.FileRead, Workspace: doc.Workspace, Principal: origin.Principal, Token: origin.Token, Space: doc.ID, Path: path})
+	ruling, err := k.Gate.Judge(ctx, policy.Action{Type: policy.FileRead, Workspace: doc.Workspace, Principal: origin.Principal,
+		Token: origin.Token, Space: doc.ID, Path: path})
 	return err == nil && ruling.Decision.Allowed()
 }
 
@@ -408,7 +419,8 @@ func (k *Service) state(ctx context.Context, doc space.Space, history space.Hist
 // beforeLastRun returns what the files were before the last run of a space, or when it was made.
 func (k *Service) beforeLastRun(ctx context.Context, doc space.Space) (event.Digest, error) {
 	q := projection.Query{
-		Workspace: doc.Workspace, Name: space.SnapshotProjection, Index: projection.Index{Name: "start", Value: string(doc.ID)}, Newest: true, Limit: 1,
+		Workspace: doc.Workspace, Name: space.SnapshotProjection, Index: projection.Index{Name: "start", Value: string(doc.ID)}, Newest: true,
+		Limit: 1,
 	}
 	found, err := projection.List[space.Recorded](ctx, k.Docs, q)
 	if err != nil {

@@ -82,7 +82,8 @@ func TestSnapshotOfEachOperation(t *testing.T) {
 		t.Errorf("the operations have %v, %v, %v, %v", ops[0].Snapshot, ops[1].Snapshot, ops[2].Snapshot, ops[3].Snapshot)
 	}
 	past, err := s.Spaces.Snapshots(s.Context(), testkit.WS, s.in, "", 100)
-	if err != nil || len(past.Recorded) != 5 || past.Recorded[0].Operation != "d" || past.Recorded[0].Step != id.Step(s.step("d")) || past.Bytes == 0 {
+	if err != nil || len(past.Recorded) != 5 || past.Recorded[0].Operation != "d" || past.Recorded[0].Step != id.Step(s.step("d")) ||
+		past.Bytes == 0 {
 		t.Errorf("%d are listed, %v", len(past.Recorded), err)
 	}
 	for _, r := range past.Recorded {
@@ -117,7 +118,8 @@ func TestRewindToStepsAndRuns(t *testing.T) {
 		}
 	}
 	for _, c := range []struct{ to, code string }{
-		{done.From.Hex()[:7], "invalid_snapshot"}, {"", "invalid_snapshot"}, {"../../etc/passwd", "invalid_snapshot"}, {"FFFFFFFF", "invalid_snapshot"},
+		{done.From.Hex()[:7], "invalid_snapshot"}, {"", "invalid_snapshot"}, {"../../etc/passwd", "invalid_snapshot"},
+		{"FFFFFFFF", "invalid_snapshot"},
 		{"ffffffff", "snapshot_not_found"}, {"step_01ARZ3NDEKTSV4RRFFQ69G5FAV", "snapshot_not_found"}, {s.step("c"), "snapshot_not_found"},
 	} {
 		if _, err := s.rewind(c.to); fault.CodeOf(err) != c.code {
@@ -282,7 +284,8 @@ func TestForkInheritsNoSecret(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(fork.Env) != 0 || fork.ForkedFrom != s.in || fork.ForkedAt != s.run.Operations[1].Snapshot || fork.UID != 0 && fork.UID == s.uid(t) {
+	if len(fork.Env) != 0 || fork.ForkedFrom != s.in || fork.ForkedAt != s.run.Operations[1].Snapshot || fork.UID != 0 &&
+		fork.UID == s.uid(t) {
 		t.Errorf("the fork is %+v", fork)
 	}
 	again, err := s.Spaces.Fork(s.Context(), s.Origin, q)
@@ -298,16 +301,19 @@ func TestForkInheritsNoSecret(t *testing.T) {
 	if !strings.HasSuffix(out, "second\n") || strings.Contains(out, "secret") || doc.Agent == s.run.Agent {
 		t.Errorf("in the fork %s sees %q", doc.Agent, out)
 	}
-	if _, err := s.Spaces.Rewind(s.Context(), s.Origin, testkit.WS, fork.ID, s.run.Operations[0].Snapshot.String()); fault.CodeOf(err) != "snapshot_not_found" {
+	if _, err := s.Spaces.Rewind(s.Context(), s.Origin, testkit.WS, fork.ID, s.run.Operations[0].Snapshot.String()); fault.CodeOf(
+		err) != "snapshot_not_found" {
 		t.Errorf("the fork is rewound to the other space's past: %v", err)
 	}
 	if _, err := s.Spaces.Destroy(s.Context(), s.Origin, testkit.WS, s.in); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Spaces.Rewind(s.Context(), s.Origin, testkit.WS, fork.ID, string(doc.ID)); err != nil || s.File(fork.ID, "f") != "second\n" {
+	if _, err := s.Spaces.Rewind(s.Context(), s.Origin, testkit.WS, fork.ID, string(doc.ID)); err != nil ||
+		s.File(fork.ID, "f") != "second\n" {
 		t.Errorf("the fork without the other space: %v", err)
 	}
-	if _, err := s.Spaces.Fork(s.Context(), s.Origin, spaces.Fork{Workspace: testkit.WS, Space: s.in, At: s.step("a")}); !errors.Is(err, spaces.ErrDestroyed) {
+	if _, err := s.Spaces.Fork(s.Context(), s.Origin, spaces.Fork{Workspace: testkit.WS, Space: s.in, At: s.step("a")}); !errors.Is(err,
+		spaces.ErrDestroyed) {
 		t.Errorf("a fork of what is gone: %v", err)
 	}
 	s.Verify()
@@ -357,7 +363,8 @@ func TestForksShareFiles(t *testing.T) {
 	s := tell(t)
 	frozen := filepath.Join(s.Dir, "spaces", ".frozen", string(s.in))
 	shares := disk.Sharing(s.Dir) == nil
-	waits := s.Start(s.in, `[{"type":"shell","command":"echo busy > x; echo begun; while test ! -e go; do sleep 0.01; done"},{"type":"shell","command":"cat x"}]`)
+	waits := s.Start(s.in, `[{"type":"shell","command":"echo busy > x; echo begun; while test ! -e go; do sleep 0.01; `+
+		`done"},{"type":"shell","command":"cat x"}]`)
 	s.Prints(waits.ID, "begun")
 	busy, err := s.Spaces.Fork(s.Context(), s.Origin, spaces.Fork{Workspace: testkit.WS, Space: s.in, At: s.step("b")})
 	if err != nil || s.File(busy.ID, "f") != "second\n" {

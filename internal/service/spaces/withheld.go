@@ -50,7 +50,8 @@ func absent(err error) bool {
 }
 
 // either does something to the file that is meant.
-func (k *Service) either(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space, path string, which Which, do func(aside bool) error) error {
+func (k *Service) either(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space, path string, which Which,
+	do func(aside bool) error) error {
 	if err := which.may(origin); err != nil {
 		return err
 	}
@@ -86,7 +87,8 @@ func (k *Service) stricter(ctx context.Context, parent space.Space, own policy.W
 	return &own, other.Digest() != own.Digest(), err
 }
 
-// broughtIn reports whether a file that is about to be written is withheld from code: a person writes it, under a name that policy withholds.
+// broughtIn reports whether a file that is about to be written is withheld from code: a person writes it, under a name that policy
+// withholds.
 func (k *Service) broughtIn(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space, path string) (bool, error) {
 	if !person(origin) {
 		return false, nil
@@ -129,10 +131,10 @@ func merged(seen, held []space.Entry) []space.Entry {
 	return all[:min(len(all), ListEntries)]
 }
 
-// KeepAside applies the path rules of a policy to a space that lives already: what they withhold is moved out of the view of code, whoever made
-// it, for nobody can tell any more. Where they are other ones than those of the space's own policy, its interpreter contexts end: see
-// docs/RATIONALE.md, "Why does a stricter policy end interpreter contexts?". The caller has the files of the space (Seize). Its processes end first,
-// so that none holds such a file open; they are started again when they are needed.
+// KeepAside applies the path rules of a policy to a space that lives already: what they withhold is moved out of the view of code,
+// whoever made it, for nobody can tell any more. Where they are other ones than those of the space's own policy, its interpreter contexts
+// end: see docs/RATIONALE.md, "Why does a stricter policy end interpreter contexts?". The caller has the files of the space (Seize). Its
+// processes end first, so that none holds such a file open; they are started again when they are needed.
 func (k *Service) KeepAside(ctx context.Context, doc space.Space, under policy.Bundle) (space.Swept, error) {
 	held := cmp.Or(under.Limits.Withhold, &policy.Withhold{})
 	_, other, err := k.stricter(ctx, doc, *held)

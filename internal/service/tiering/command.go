@@ -13,18 +13,22 @@ import (
 )
 
 // builtins are what every shell has itself.
-const builtins = `. : [ alias bg bind break builtin caller cd command compgen complete compopt continue declare dirs disown echo enable eval exec exit
-	export false fc fg getopts hash help history jobs kill let local logout mapfile popd printf pushd pwd read readarray readonly return set shift shopt source
+const builtins = `. : [ alias bg bind break builtin caller cd command compgen complete compopt continue declare dirs disown echo enable
+	eval exec exit
+	export false fc fg getopts hash help history jobs kill let local logout mapfile popd printf pushd pwd read readarray readonly return set
+	shift shopt source
 	suspend test times trap true type typeset ulimit umask unalias unset wait`
 
-// wrappers run the command that their arguments are; letters are those of their options that take an argument of their own, operands how many words of
-// their own come before the command.
+// wrappers run the command that their arguments are; letters are those of their options that take an argument of their own, operands how
+// many words of their own come before the command.
 var wrappers = map[string]struct {
 	letters  string
 	operands int
 }{
-	"command": {}, "builtin": {}, "exec": {letters: "a"}, "env": {letters: "uCS"}, "xargs": {letters: "adEILnPs"}, "timeout": {letters: "ks", operands: 1},
-	"nice": {letters: "n"}, "ionice": {letters: "cn"}, "nohup": {}, "setsid": {}, "stdbuf": {letters: "ioe"}, "time": {letters: "fo"}, "sudo": {letters: "ug"},
+	"command": {}, "builtin": {}, "exec": {letters: "a"}, "env": {letters: "uCS"}, "xargs": {letters: "adEILnPs"}, "timeout": {letters: "ks",
+		operands: 1},
+	"nice": {letters: "n"}, "ionice": {letters: "cn"}, "nohup": {}, "setsid": {}, "stdbuf": {letters: "ioe"}, "time": {letters: "fo"},
+	"sudo": {letters: "ug"},
 }
 
 // word is a word of a command: known only where nothing of it is decided when it runs.
@@ -308,8 +312,8 @@ func operand(rest []word, letters string) (first word, behind []word) {
 	return found[0], found[1:]
 }
 
-// given returns the argument of the first option for which ask says that what is run stands in it. Ok says that there is one before the first
-// operand, or that what stands there is not known.
+// given returns the argument of the first option for which ask says that what is run stands in it. Ok says that there is one before the
+// first operand, or that what stands there is not known.
 func given(rest []word, letters string, ask func(option string) bool) (argument, option word, ok bool) {
 	for i := 0; i < len(rest); i++ {
 		switch w := rest[i]; {

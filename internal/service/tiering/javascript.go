@@ -93,8 +93,10 @@ func (s *look) scriptText(text, folder, where string) {
 }
 
 // nodeModules are the modules that Node has itself, whether nano has them or not.
-const nodeModules = `assert async_hooks buffer child_process cluster console constants crypto dgram diagnostics_channel dns domain events fs http http2 https
-	inspector module net os path perf_hooks process punycode querystring readline repl stream string_decoder sys timers tls trace_events tty url util v8 vm
+const nodeModules = `assert async_hooks buffer child_process cluster console constants crypto dgram diagnostics_channel dns domain events
+	fs http http2 https
+	inspector module net os path perf_hooks process punycode querystring readline repl stream string_decoder sys timers tls trace_events tty
+	url util v8 vm
 	wasi worker_threads zlib`
 
 // scriptPackage looks for a package among the files of the space; one that is not there is wanted.
@@ -201,7 +203,8 @@ func (s *look) npm(program string, rest []word, where string, depth int) {
 
 // valued are options of npm that take the next word.
 var valued = []string{
-	"--prefix", "--registry", "--omit", "--include", "--save-prefix", "--loglevel", "--workspace", "-w", "--tag", "--cache", "--userconfig", "-C", "--dir",
+	"--prefix", "--registry", "--omit", "--include", "--save-prefix", "--loglevel", "--workspace", "-w", "--tag", "--cache", "--userconfig",
+	"-C", "--dir",
 	"--cwd", "--filter",
 }
 

@@ -91,7 +91,8 @@ func (s *look) outside(name string, rest []word, where string) {
 	}
 }
 
-// The options of curl and wget: letters that take an argument, and long ones that take none. What follows another long one may be its argument.
+// The options of curl and wget: letters that take an argument, and long ones that take none. What follows another long one may be its
+// argument.
 const (
 	curlLetters = "AbcCdDeEFhHKmoPQrtTuUwxXyYz"
 	curlFlags   = `--silent --location --fail --fail-with-body --show-error --insecure --head --verbose --compressed --remote-name
@@ -225,8 +226,8 @@ func (s *look) uv(rest []word, where string) {
 	}
 }
 
-// remote returns the host of an address that names one, without what stands there of a user; the host is "" where it is this one. Not ok is what
-// names none.
+// remote returns the host of an address that names one, without what stands there of a user; the host is "" where it is this one. Not ok
+// is what names none.
 func remote(text string) (host string, ok bool) {
 	scheme, rest, url := strings.Cut(text, "://")
 	switch {
@@ -256,6 +257,7 @@ func remote(text string) (host string, ok bool) {
 
 // own reports whether a name of a host is the space itself.
 func own(host string) bool {
-	return host == "localhost" || strings.HasSuffix(host, ".localhost") || strings.HasPrefix(host, "127.") || strings.HasPrefix(host, "[::1]") ||
+	return host == "localhost" || strings.HasSuffix(host, ".localhost") || strings.HasPrefix(host, "127.") || strings.HasPrefix(host,
+		"[::1]") ||
 		host == "::1" || host == "0.0.0.0"
 }

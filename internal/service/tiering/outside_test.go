@@ -15,10 +15,13 @@ var full = space.Offer{
 
 func TestWhatNeedsAnotherHost(t *testing.T) {
 	files := map[string]string{
-		"package.json":                    `{"scripts":{"get":"curl -s https://example.com/x","build":"node build.js"},"dependencies":{"left-pad":"1","here":"file:../here","there":"2"}}`,
+		"package.json": `{"scripts":{"get":"curl -s https://example.com/x","build":"node ` +
+			`build.js"},"dependencies":{"left-pad":"1","here":"file:../here","there":"2"}}`,
 		"node_modules/there/package.json": "{}", "node_modules/.bin/tsc": "x",
-		"empty/package.json": `{"scripts":{}}`, "done/package.json": `{"dependencies":{"there":"2"}}`, "done/node_modules/there/package.json": "{}",
-		"needs.txt": "# these\nnumpy>=1\nflask==3 # web\n./own\n-r more.txt\n", "local.txt": "--no-index\nflask\n", "setup.sh": "set -e\npip install flask\n", "careful.sh": "pip install flask || true\n",
+		"empty/package.json": `{"scripts":{}}`, "done/package.json": `{"dependencies":{"there":"2"}}`,
+		"done/node_modules/there/package.json": "{}",
+		"needs.txt":                            "# these\nnumpy>=1\nflask==3 # web\n./own\n-r more.txt\n", "local.txt": "--no-index\nflask\n",
+		"setup.sh": "set -e\npip install flask\n", "careful.sh": "pip install flask || true\n",
 		".git/config": "[core]\n[remote \"origin\"]\n\turl = git@github.com:a/b.git\n[remote \"near\"]\n\turl = /workspace/bare\n",
 	}
 	for _, c := range []struct{ command, want string }{
@@ -122,7 +125,8 @@ func TestWhatNeedsAnotherHost(t *testing.T) {
 // What is looked for of other hosts reads no module that a program imports.
 func TestALookForOtherHostsReadsLittle(t *testing.T) {
 	asked := 0
-	standard(t).Place(full, space.Command{Text: "python3 app.py; node app.js", Reach: true}, of(map[string]string{"app.py": "import a, b, c\n", "app.js": "require('./x')\n"}, &asked))
+	standard(t).Place(full, space.Command{Text: "python3 app.py; node app.js", Reach: true}, of(map[string]string{"app.py": "import a, b, c\n",
+		"app.js": "require('./x')\n"}, &asked))
 	if asked > 2 {
 		t.Errorf("%d files were read, want the two that are named at most", asked)
 	}

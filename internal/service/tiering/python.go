@@ -37,7 +37,8 @@ func (s *look) python(rest []word, stdin *string, where string) {
 	}
 }
 
-// contextual reports whether an interpreter is told to run in a context. Only nano has those: whatever else the code needs, a heavier tier has no use for it.
+// contextual reports whether an interpreter is told to run in a context. Only nano has those: whatever else the code needs, a heavier
+// tier has no use for it.
 func contextual(rest []word) bool {
 	for _, w := range rest {
 		switch {
@@ -147,7 +148,8 @@ func imports(text string) []pythonImport {
 		if tried >= 0 && l.indent <= tried {
 			tried = -1
 		}
-		if l.text == "try:" || strings.HasPrefix(l.text, "except") || strings.HasPrefix(l.text, "if ") && strings.Contains(l.text, "TYPE_CHECKING") {
+		if l.text == "try:" || strings.HasPrefix(l.text, "except") || strings.HasPrefix(l.text, "if ") && strings.Contains(l.text,
+			"TYPE_CHECKING") {
 			if tried < 0 {
 				tried = l.indent
 			}
@@ -264,7 +266,8 @@ func quoted(text string) int {
 
 // pipValued are options of pip that take the next word, which names no package.
 var pipValued = []string{
-	"-c", "-t", "-d", "-w", "-e", "--constraint", "--target", "--dest", "--wheel-dir", "--prefix", "--root", "--platform", "--python-version", "--editable",
+	"-c", "-t", "-d", "-w", "-e", "--constraint", "--target", "--dest", "--wheel-dir", "--prefix", "--root", "--platform", "--python-version",
+	"--editable",
 	"--only-binary", "--no-binary",
 }
 

@@ -110,7 +110,8 @@ func (r Rules) check() error {
 		list []string
 	}{
 		{"nano.commands", r.Nano.Commands}, {"nano.modules", r.Nano.Modules}, {"nano.packages", r.Nano.Packages},
-		{"heavy.commands", r.Heavy.Commands}, {"heavy.modules", r.Heavy.Modules}, {"heavy.packages", r.Heavy.Packages}, {"heavy.env", r.Heavy.Env},
+		{"heavy.commands", r.Heavy.Commands}, {"heavy.modules", r.Heavy.Modules}, {"heavy.packages", r.Heavy.Packages},
+		{"heavy.env", r.Heavy.Env},
 	} {
 		if len(l.list) > maxEntries {
 			return refuse("%s has %d entries; at most %d are taken", l.name, len(l.list), maxEntries)
@@ -131,5 +132,6 @@ func (r Rules) check() error {
 }
 
 func refuse(format string, args ...any) error {
-	return fault.New(fault.Invalid, "runtime_rules_invalid", "the rules of where commands run cannot be used: %s", fmt.Sprintf(format, args...))
+	return fault.New(fault.Invalid, "runtime_rules_invalid", "the rules of where commands run cannot be used: %s", fmt.Sprintf(format,
+		args...))
 }

@@ -1,7 +1,7 @@
 // Package tiering sees before a command runs whether a tier has what it needs, and whether it wants other hosts.
 //
-// It reads the command and the files that it names, and is bounded. What it does not see is found out while the command runs, so that nothing of it
-// decides what is permitted: a mistake costs time, not safety.
+// It reads the command and the files that it names, and is bounded. What it does not see is found out while the command runs, so that
+// nothing of it decides what is permitted: a mistake costs time, not safety.
 package tiering
 
 import (
@@ -36,7 +36,8 @@ type Service struct {
 // New returns a placer.
 func New(rules Rules) *Service {
 	return &Service{
-		rules: rules, commands: set(rules.Nano.Commands), modules: set(rules.Nano.Modules), packages: set(rules.Nano.Packages), node: set(strings.Fields(nodeModules)),
+		rules: rules, commands: set(rules.Nano.Commands), modules: set(rules.Nano.Modules), packages: set(rules.Nano.Packages),
+		node:     set(strings.Fields(nodeModules)),
 		shellHas: set(strings.Fields(builtins)),
 	}
 }
@@ -54,7 +55,8 @@ func set(lists ...[]string) map[string]bool {
 // Place implements space.Place: it finds what a command needs that a tier has not.
 func (p *Service) Place(has space.Offer, c space.Command, read space.Read) []space.Need {
 	s := &look{
-		Service: p, has: has, nano: has.Tier == space.Nano, reach: c.Reach, env: c.Env, read: read, cwd: path.Clean("/" + c.Cwd), left: p.rules.Bounds.Files,
+		Service: p, has: has, nano: has.Tier == space.Nano, reach: c.Reach, env: c.Env, read: read, cwd: path.Clean("/" + c.Cwd),
+		left: p.rules.Bounds.Files,
 		seen: map[string]bool{}, written: map[string]string{}, functions: map[string]bool{},
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.Env)) {

@@ -43,19 +43,25 @@ func of(files map[string]string, asked *int) space.Read {
 
 func TestPlace(t *testing.T) {
 	files := map[string]string{
-		"app.py": "import os\nimport helper as h, json\nfrom lib.deep import thing\n", "helper.py": "import numpy\n", "lib/__init__.py": "", "lib/deep.py": "from . import more\n",
+		"app.py": "import os\nimport helper as h, json\nfrom lib.deep import thing\n", "helper.py": "import numpy\n", "lib/__init__.py": "",
+		"lib/deep.py": "from . import more\n",
 		"lib/more.py": "x = 1\n", "plain.py": "import os, sys\n",
 		"docs.py":    "\"\"\"\nimport numpy\n\"\"\"\n# import pandas\ntext = 'import torch'\n",
 		"try.py":     "try:\n    import numpy\nexcept ImportError:\n    import scipy\nimport os\n",
 		"typed.py":   "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import pandas\n",
 		"many.py":    "from os import (\n    path,\n    getcwd,\n)\nimport \\\n  requests\n",
 		"dynamic.py": "import importlib\nimportlib.import_module('torch')\n",
-		"run.sh":     "#!/bin/bash\ncat x | rustc -\n", "py": "#!/usr/bin/env -S python3 -u\nimport pandas\n", "prog": "\x7fELF\x02", "mod.wasm": "\x00asm\x01",
-		"bare": "gcc x.c\n", "rel/a.mjs": "import './b'\nimport fs from 'node:fs'\n// import 'commented'\n", "rel/b.ts": "import {x} from 'left-pad/sub'\nrequire('net')\n",
-		"node_modules/there/package.json": "{}", "local.js": "const x = require('there'); import('@scope/gone/sub')\n", "url.js": "const u = 'https://example.org'; require('fs')\n",
+		"run.sh":     "#!/bin/bash\ncat x | rustc -\n", "py": "#!/usr/bin/env -S python3 -u\nimport pandas\n", "prog": "\x7fELF\x02",
+		"mod.wasm": "\x00asm\x01",
+		"bare":     "gcc x.c\n", "rel/a.mjs": "import './b'\nimport fs from 'node:fs'\n// import 'commented'\n",
+		"rel/b.ts":                        "import {x} from 'left-pad/sub'\nrequire('net')\n",
+		"node_modules/there/package.json": "{}", "local.js": "const x = require('there'); import('@scope/gone/sub')\n",
+		"url.js":           "const u = 'https://example.org'; require('fs')\n",
 		"requirements.txt": "# what we need\nrequests[socks]>=2 ; python_version > '3'\n-r other.txt\nflask\n",
-		"package.json":     `{"scripts":{"build":"tsc -p .","again":"npm run again"},"dependencies":{"left-pad":"1"},"devDependencies":{"typescript":"5"}}`,
-		"sub/app.py":       "import near\n", "sub/near.py": "import json\n", "loop.py": "import loop\n", "self.sh": "bash self.sh\n", "heavy.py": "import ctypes\n",
+		"package.json": `{"scripts":{"build":"tsc -p .","again":"npm run ` +
+			`again"},"dependencies":{"left-pad":"1"},"devDependencies":{"typescript":"5"}}`,
+		"sub/app.py": "import near\n", "sub/near.py": "import json\n", "loop.py": "import loop\n", "self.sh": "bash self.sh\n",
+		"heavy.py": "import ctypes\n",
 	}
 	for _, c := range []struct{ command, want string }{
 		{"ls -l | sort", ""},
@@ -111,7 +117,8 @@ func TestPlace(t *testing.T) {
 		{"python3 -m json.tool x", ""},
 		{"python3 -m pytest -q", "module pytest at line 1"},
 		{"python3 -m pip install flask", "package flask at line 1"},
-		{"pip install -r requirements.txt 'numpy>=2'", "command pip at line 1, package requests at requirements.txt:2, package flask at requirements.txt:4, package numpy at line 1"},
+		{"pip install -r requirements.txt 'numpy>=2'",
+			"command pip at line 1, package requests at requirements.txt:2, package flask at requirements.txt:4, package numpy at line 1"},
 		{"node rel/a.mjs", "package left-pad at rel/b.ts:1, module node:net at rel/b.ts:2"},
 		{"node local.js", "package @scope/gone at local.js:1"},
 		{"node url.js", ""},
@@ -188,7 +195,8 @@ func TestALookIsBounded(t *testing.T) {
 	if got := standard(t).Place(has, space.Command{Text: "python3 a.py"}, of(files, nil)); len(got) != 1 || got[0].Name != "numpy" {
 		t.Errorf("of a file that is too long: got %v, want what stands within the bound", got)
 	}
-	for _, text := range []string{strings.Repeat("(", 5000), strings.Repeat("$(", 5000), "eval " + strings.Repeat("'eval '", 1000), strings.Repeat("x ", 1<<20)} {
+	for _, text := range []string{strings.Repeat("(", 5000), strings.Repeat("$(", 5000), "eval " + strings.Repeat("'eval '", 1000),
+		strings.Repeat("x ", 1<<20)} {
 		standard(t).Place(has, space.Command{Text: text}, nil)
 	}
 }
@@ -238,7 +246,8 @@ func TestRulesThatAreRefused(t *testing.T) {
 }
 
 func FuzzPlace(f *testing.F) {
-	for _, text := range []string{"python3 -c 'import x'", "node -e 'require(\"x\")' /* ` */", "cat > a.py <<E\nimport y\nE\npython3 a.py", "import (\\\n'''", "from .. import *"} {
+	for _, text := range []string{"python3 -c 'import x'", "node -e 'require(\"x\")' /* ` */", "cat > a.py <<E\nimport y\nE\npython3 a.py",
+		"import (\\\n'''", "from .. import *"} {
 		f.Add(text, text)
 	}
 	rules, err := tiering.Standard()

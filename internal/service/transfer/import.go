@@ -26,7 +26,8 @@ const MaxWhole = 64 << 30
 // The refusals of an import by a daemon.
 var (
 	// ErrNotHere refuses to import for a workspace other than the daemon's own: who is an owner there owns nothing of the installation.
-	ErrNotHere = fault.New(fault.Denied, "import_not_permitted", "workspaces are imported by the owners of %s, to whom the installation belongs", id.DefaultWorkspace)
+	ErrNotHere = fault.New(fault.Denied, "import_not_permitted",
+		"workspaces are imported by the owners of %s, to whom the installation belongs", id.DefaultWorkspace)
 	// ErrUnderWay means that another import is not done yet.
 	ErrUnderWay = fault.New(fault.Unavailable, "busy", "another workspace is being imported; send it again in a moment")
 )
@@ -77,9 +78,10 @@ type File struct {
 	Key     merkle.PublicKey // that must have signed the checkpoint; "" for the one that came with the file
 }
 
-// Import takes a workspace in, on behalf of a principal of the workspace by. The file is held against itself before anything is asked or changed;
-// then the intent is recorded, with the idempotency key if there is one, and the log is adopted in one step. A repeat of a request that came to its
-// end is answered as it was; of one that a crash cut off it goes on. While the log is adopted whoever appends waits.
+// Import takes a workspace in, on behalf of a principal of the workspace by. The file is held against itself before anything is asked or
+// changed; then the intent is recorded, with the idempotency key if there is one, and the log is adopted in one step. A repeat of a
+// request that came to its end is answered as it was; of one that a crash cut off it goes on. While the log is adopted whoever appends
+// waits.
 func (m *Importer) Import(ctx context.Context, origin event.Origin, by id.Workspace, file File, key string) (workspace.Import, error) {
 	if by != id.DefaultWorkspace {
 		return workspace.Import{}, ErrNotHere
@@ -103,7 +105,8 @@ func (m *Importer) Import(ctx context.Context, origin event.Origin, by id.Worksp
 		return workspace.Import{}, errors.Join(err, occupied(head))
 	}
 	ruling, err := m.Gate.Judge(ctx, policy.Action{
-		Type: policy.WorkspaceImport, Workspace: by, Principal: origin.Principal, Token: origin.Token, Target: string(found.Workspace), Content: file.Digest, Size: file.Size,
+		Type: policy.WorkspaceImport, Workspace: by, Principal: origin.Principal, Token: origin.Token, Target: string(found.Workspace),
+		Content: file.Digest, Size: file.Size,
 	})
 	if err != nil {
 		return workspace.Import{}, err
@@ -113,7 +116,8 @@ func (m *Importer) Import(ctx context.Context, origin event.Origin, by id.Worksp
 		return workspace.Import{}, errors.Join(err, fault.New(fault.Denied, d.ReasonCode, "%s", d.Reason).With(d.Suggestion))
 	}
 	ctx = context.WithoutCancel(ctx) // it is recorded now, and done
-	batch := event.Batch{Workspace: by, Drafts: []event.Draft{draft(workspace.EventImportBegun, origin, by, found.Workspace, begun(found, file.Ref))}}
+	batch := event.Batch{Workspace: by, Drafts: []event.Draft{draft(workspace.EventImportBegun, origin, by, found.Workspace,
+		begun(found, file.Ref))}}
 	if key != "" && known.Status == "" { // the first request bears it
 		batch.Key, batch.Digest = keyOf(key), file.digest()
 	}
@@ -129,7 +133,8 @@ func (m *Importer) May(ctx context.Context, origin event.Origin, by id.Workspace
 	if by != id.DefaultWorkspace {
 		return ErrNotHere
 	}
-	ruling, err := m.Gate.Judge(ctx, policy.Action{Type: policy.WorkspaceImport, Workspace: by, Principal: origin.Principal, Token: origin.Token})
+	ruling, err := m.Gate.Judge(ctx, policy.Action{Type: policy.WorkspaceImport, Workspace: by, Principal: origin.Principal,
+		Token: origin.Token})
 	if err == nil && !ruling.Decision.Allowed() {
 		err = fault.New(fault.Denied, ruling.Decision.ReasonCode, "%s", ruling.Decision.Reason).With(ruling.Decision.Suggestion)
 	}
@@ -146,7 +151,8 @@ func occupied(head uint64) error {
 
 func begun(m Moved, file blob.Ref) workspace.ImportBegun {
 	return workspace.ImportBegun{
-		Workspace: m.Workspace, File: file.Digest, Size: file.Size, Made: m.Made, Events: m.Events, Contents: m.Contents, Missing: m.Missing, Root: m.Root,
+		Workspace: m.Workspace, File: file.Digest, Size: file.Size, Made: m.Made, Events: m.Events, Contents: m.Contents, Missing: m.Missing,
+		Root:   m.Root,
 		Signed: m.Size, PublicKey: string(m.PublicKey),
 	}
 }
@@ -185,7 +191,8 @@ func (m *Importer) again(ctx context.Context, origin event.Origin, by id.Workspa
 }
 
 // take does what the permit is for, and records how it went.
-func (m *Importer) take(ctx context.Context, permit policy.Permit, origin event.Origin, by id.Workspace, file File) (workspace.Import, error) {
+func (m *Importer) take(ctx context.Context, permit policy.Permit, origin event.Origin, by id.Workspace, file File) (workspace.Import,
+	error) {
 	allowed, err := permit.Redeem(policy.WorkspaceImport)
 	if err == nil && allowed.Content != file.Digest {
 		err = policy.ErrPermitMismatch
@@ -215,8 +222,8 @@ func (m *Importer) take(ctx context.Context, permit policy.Permit, origin event.
 	return doc, err
 }
 
-// finish does what is left of an import that has begun and not ended: where its log was adopted, its spaces end and its runs are taken up; else
-// nothing of it is here.
+// finish does what is left of an import that has begun and not ended: where its log was adopted, its spaces end and its runs are taken
+// up; else nothing of it is here.
 func (m *Importer) finish(ctx context.Context, by, ws id.Workspace) error {
 	doc, version, err := projection.Load[workspace.Import](ctx, m.Docs, by, workspace.Projection, string(ws))
 	if err != nil || doc.Status != workspace.Begun {
@@ -264,7 +271,8 @@ func (m *Importer) Recover(ctx context.Context) error {
 }
 
 // LeaveSpaces ends the spaces of a workspace that came without their files, and says how many have.
-func LeaveSpaces(ctx context.Context, log journal.Journal, docs projection.Reader, ws id.Workspace, system id.Principal) (n int, err error) {
+func LeaveSpaces(ctx context.Context, log journal.Journal, docs projection.Reader, ws id.Workspace, system id.Principal) (n int,
+	err error) {
 	for {
 		living, err := projection.List[space.Space](ctx, docs, projection.Query{
 			Workspace: ws, Name: space.Projection, Index: projection.Index{Name: "living", Value: "true"}, Limit: journal.MaxBatch,
@@ -275,7 +283,8 @@ func LeaveSpaces(ctx context.Context, log journal.Journal, docs projection.Reade
 		b := event.Batch{Workspace: ws}
 		for _, s := range living {
 			ended := space.Ended{Space: s.ID, Reason: "moved"}
-			b.Drafts = append(b.Drafts, event.New(space.EventDestroyed, event.Origin{Principal: system}, ws, s.Room, ended).About(space.EntityType, string(s.ID)))
+			b.Drafts = append(b.Drafts, event.New(space.EventDestroyed, event.Origin{Principal: system}, ws, s.Room, ended).About(space.EntityType,
+				string(s.ID)))
 		}
 		if _, err := log.Append(ctx, b); err != nil {
 			return n, err
@@ -293,7 +302,8 @@ func Look(ctx context.Context, from io.Reader, key merkle.PublicKey) (Moved, err
 type looking struct{}
 
 // Adopt implements journal.Adopter.
-func (looking) Adopt(ctx context.Context, ws id.Workspace, chunks iter.Seq2[[]event.Event, error], keys iter.Seq2[[]journal.KeyUse, error]) (uint64, error) {
+func (looking) Adopt(ctx context.Context, ws id.Workspace, chunks iter.Seq2[[]event.Event, error], keys iter.Seq2[[]journal.KeyUse,
+	error]) (uint64, error) {
 	var log journal.Continuity
 	for events, err := range chunks {
 		if err := errors.Join(err, ctx.Err()); err != nil {

@@ -38,7 +38,8 @@ type adopter struct {
 }
 
 // Adopt implements journal.Adopter.
-func (a *adopter) Adopt(ctx context.Context, ws id.Workspace, chunks iter.Seq2[[]event.Event, error], keys iter.Seq2[[]journal.KeyUse, error]) (uint64, error) {
+func (a *adopter) Adopt(ctx context.Context, ws id.Workspace, chunks iter.Seq2[[]event.Event, error], keys iter.Seq2[[]journal.KeyUse,
+	error]) (uint64, error) {
 	if a.before != nil {
 		return 0, a.before
 	}
@@ -60,12 +61,14 @@ func install(t *testing.T) *there {
 	t.Helper()
 	ids := id.NewSource(time.Now, rand.Reader)
 	s := journaltest.NewSetup()
-	log, err := memory.NewJournal(append(append(gate.Definitions(), rooms.Definitions()...), spaces.Definition(), transfer.Definition()), s.Clock, ids, rand.Reader)
+	log, err := memory.NewJournal(append(append(gate.Definitions(), rooms.Definitions()...), spaces.Definition(), transfer.Definition()),
+		s.Clock, ids, rand.Reader)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = log.Close() })
-	g, err := gate.New(gate.Parts{Log: log, Docs: log, Evaluator: cedar.New(), Clock: s.Clock, IDs: ids, System: "svc_00000000000000000000000000"})
+	g, err := gate.New(gate.Parts{Log: log, Docs: log, Evaluator: cedar.New(), Clock: s.Clock, IDs: ids,
+		System: "svc_00000000000000000000000000"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,12 +96,14 @@ func parcel(t *testing.T) transfer.File {
 	if err != nil {
 		t.Fatal(err)
 	}
-	made := event.New(space.EventCreated, event.Origin{Principal: journaltest.User}, moved, "", space.Created{Space: "spc_1", Name: "a space"}).About(space.EntityType, "spc_1")
+	made := event.New(space.EventCreated, event.Origin{Principal: journaltest.User}, moved, "", space.Created{Space: "spc_1",
+		Name: "a space"}).About(space.EntityType, "spc_1")
 	if _, err := log.Append(t.Context(), event.Batch{Workspace: moved, Drafts: []event.Draft{made}}); err != nil {
 		t.Fatal(err)
 	}
 	var b bytes.Buffer
-	if _, err := transfer.Write(t.Context(), &b, transfer.Source{Log: log, Contents: memory.NewBlobs()}, moved, time.Time{}, "test"); err != nil {
+	if _, err := transfer.Write(t.Context(), &b, transfer.Source{Log: log, Contents: memory.NewBlobs()}, moved, time.Time{},
+		"test"); err != nil {
 		t.Fatal(err)
 	}
 	return fileOf(b.Bytes())
@@ -135,7 +140,8 @@ func (h *there) count(typ string) int {
 func TestADaemonTakesAWorkspaceIn(t *testing.T) {
 	h, file := install(t), parcel(t)
 	done, err := h.take(file, "k")
-	if err != nil || done.Status != workspace.Imported || done.Workspace != moved || done.Events != 1 || done.Spaces != 1 || done.File != file.Digest {
+	if err != nil || done.Status != workspace.Imported || done.Workspace != moved || done.Events != 1 || done.Spaces != 1 ||
+		done.File != file.Digest {
 		t.Fatalf("got %+v, %v", done, err)
 	}
 	if h.head(moved) != 2 || len(h.takenUp) != 1 {
@@ -160,7 +166,8 @@ func TestADaemonTakesAWorkspaceIn(t *testing.T) {
 func TestADaemonRefusesAWorkspace(t *testing.T) {
 	h, file := install(t), parcel(t)
 	member := id.Principal("usr_01ARZ3NDEKTSV4RRFFQ69G5FAV")
-	registered := event.New(principal.RegisteredType, h.origin, id.DefaultWorkspace, "", principal.Registered{Principal: member, Kind: id.User, Role: principal.Member, Name: "m"}).About(principal.Entity, string(member))
+	registered := event.New(principal.RegisteredType, h.origin, id.DefaultWorkspace, "", principal.Registered{Principal: member, Kind: id.User,
+		Role: principal.Member, Name: "m"}).About(principal.Entity, string(member))
 	if _, err := h.log.Append(t.Context(), event.Batch{Workspace: id.DefaultWorkspace, Drafts: []event.Draft{registered}}); err != nil {
 		t.Fatal(err)
 	}
@@ -177,7 +184,8 @@ func TestADaemonRefusesAWorkspace(t *testing.T) {
 	if err := h.May(t.Context(), h.origin, id.DefaultWorkspace); err != nil {
 		t.Errorf("may the owner: %v", err)
 	}
-	if _, err := h.Import(t.Context(), event.Origin{Principal: member}, id.DefaultWorkspace, file, "k"); fault.CodeOf(err) != policy.ReasonNoPolicy {
+	if _, err := h.Import(t.Context(), event.Origin{Principal: member}, id.DefaultWorkspace, file,
+		"k"); fault.CodeOf(err) != policy.ReasonNoPolicy {
 		t.Errorf("by a member: %v", err)
 	}
 	if h.count(policy.DeniedType) != 1 {
@@ -235,14 +243,16 @@ func TestAnImportThatACrashCutsOff(t *testing.T) {
 					t.Fatalf("recover: %v", err)
 				}
 			}
-			if done, err := h.take(file, "k"); err != nil || done.Status != workspace.Imported || h.count(workspace.EventImported) != 1 || h.head(moved) != 2 {
+			if done, err := h.take(file, "k"); err != nil || done.Status != workspace.Imported || h.count(workspace.EventImported) != 1 ||
+				h.head(moved) != 2 {
 				t.Errorf("the same request again: %+v, %v", done, err)
 			}
 		})
 	}
 	t.Run("with nothing recorded but its beginning", func(t *testing.T) {
 		h, file := install(t), parcel(t)
-		begun := event.New(workspace.EventImportBegun, h.origin, id.DefaultWorkspace, "", workspace.ImportBegun{Workspace: moved, File: file.Digest}).About(workspace.EntityType, string(moved))
+		begun := event.New(workspace.EventImportBegun, h.origin, id.DefaultWorkspace, "", workspace.ImportBegun{Workspace: moved,
+			File: file.Digest}).About(workspace.EntityType, string(moved))
 		if _, err := h.log.Append(t.Context(), event.Batch{Workspace: id.DefaultWorkspace, Drafts: []event.Draft{begun}}); err != nil {
 			t.Fatal(err)
 		}
@@ -265,12 +275,14 @@ func TestTheLimitOfAFile(t *testing.T) {
 	size += 1024 // the two blocks at the end
 	for most, code := range map[int64]string{size: "", size - 1: transfer.ErrTooLarge.Code, 1: transfer.ErrTooLarge.Code, 0: ""} {
 		log, blobs := empty(t)
-		if _, err := transfer.Read(t.Context(), bytes.NewReader(file), transfer.Target{Log: log, Contents: blobs, Most: most}); fault.CodeOf(err) != code {
+		if _, err := transfer.Read(t.Context(), bytes.NewReader(file), transfer.Target{Log: log, Contents: blobs,
+			Most: most}); fault.CodeOf(err) != code {
 			t.Errorf("%d of %d bytes: %v, want %q", most, size, err, code)
 		}
 	}
 	log, blobs := empty(t)
-	if _, err := transfer.Read(t.Context(), bytes.NewReader(file), transfer.Target{Log: log, Contents: blobs, Only: "ws_another"}); fault.KindOf(err) != fault.Invalid {
+	if _, err := transfer.Read(t.Context(), bytes.NewReader(file), transfer.Target{Log: log, Contents: blobs,
+		Only: "ws_another"}); fault.KindOf(err) != fault.Invalid {
 		t.Errorf("of another workspace: %v", err)
 	}
 }

@@ -44,8 +44,9 @@ func (n note) checkpoint(key merkle.PublicKey) (merkle.Checkpoint, error) {
 	return c, nil
 }
 
-// Read takes a workspace in from a file. The contents come first, which changes nothing that anybody sees; the log follows in one step, when
-// everything of it was held against its hashes and the checkpoint that came with it, or not at all. It may be repeated after any error.
+// Read takes a workspace in from a file. The contents come first, which changes nothing that anybody sees; the log follows in one step,
+// when everything of it was held against its hashes and the checkpoint that came with it, or not at all. It may be repeated after any
+// error.
 func Read(ctx context.Context, from io.Reader, to Target) (_ Moved, err error) {
 	zipped, err := gzip.NewReader(bufio.NewReaderSize(from, 1<<16))
 	if err != nil {
@@ -275,7 +276,8 @@ func (r *reader) settle() error {
 		return damaged("end.json cannot be read")
 	}
 	r.entries.add("missing", int64(r.end.Missing), nil)
-	if r.end.Entries != r.entries.digest() || r.end.Events != r.log.edge.Size() || r.end.Events != r.note.Head || r.end.Contents != r.named || r.end.Keys != r.keyed || r.end.Root != r.log.edge.Root().String() {
+	if r.end.Entries != r.entries.digest() || r.end.Events != r.log.edge.Size() || r.end.Events != r.note.Head || r.end.Contents != r.named ||
+		r.end.Keys != r.keyed || r.end.Root != r.log.edge.Root().String() {
 		return damaged("it is not the file that was written: its end tells of another")
 	}
 	if _, err := r.tar.Next(); !errors.Is(err, io.EOF) {

@@ -107,7 +107,8 @@ type Keeper interface {
 }
 
 // ErrTooLarge refuses a file that is larger than its reader takes.
-var ErrTooLarge = fault.New(fault.Exhausted, "workspace_file_too_large", "the file is larger, when it is unpacked, than a daemon takes at a time").
+var ErrTooLarge = fault.New(fault.Exhausted, "workspace_file_too_large",
+	"the file is larger, when it is unpacked, than a daemon takes at a time").
 	With("stop the daemon and import it into its data directory: agentbox import FILE")
 
 // bounded reads at most so many bytes, and remembers that there were more.
@@ -165,7 +166,8 @@ func (s *signed) add(e *event.Event) {
 // settle reports a log that is not the one that the checkpoint was signed for.
 func (s *signed) settle() error {
 	if s.want.Size > 0 && !s.held {
-		return fault.New(fault.Invalid, merkle.ErrProof.Code, "the events are not those that the checkpoint of %d events was signed for", s.want.Size)
+		return fault.New(fault.Invalid, merkle.ErrProof.Code, "the events are not those that the checkpoint of %d events was signed for",
+			s.want.Size)
 	}
 	return nil
 }

@@ -37,8 +37,10 @@ func home(t *testing.T, n int) transfer.Source {
 	if err != nil {
 		t.Fatal(err)
 	}
-	named := event.New(run.EventCreated, event.Origin{Principal: journaltest.User}, ws, journaltest.Room, run.Created{Run: "run_1", Input: run.Input{Digest: stored.Digest, Size: stored.Size}}).In("run_1", "")
-	gone := event.New(run.EventCreated, event.Origin{Principal: journaltest.User}, ws, journaltest.Room, run.Created{Run: "run_2", Input: run.Input{Digest: event.DigestOf([]byte("gone"))}}).In("run_2", "")
+	named := event.New(run.EventCreated, event.Origin{Principal: journaltest.User}, ws, journaltest.Room, run.Created{Run: "run_1",
+		Input: run.Input{Digest: stored.Digest, Size: stored.Size}}).In("run_1", "")
+	gone := event.New(run.EventCreated, event.Origin{Principal: journaltest.User}, ws, journaltest.Room, run.Created{Run: "run_2",
+		Input: run.Input{Digest: event.DigestOf([]byte("gone"))}}).In("run_2", "")
 	drafts := []event.Draft{named, gone}
 	for i := range n {
 		drafts = append(drafts, journaltest.Draft(fmt.Sprintf("<note> %d & more\u2028", i)), journaltest.InRoom(journaltest.Room, "x"))
@@ -108,7 +110,8 @@ func TestAWorkspaceMoves(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(wrote, took); diff != "" || took.Events != 2202 || took.Contents != 1 || took.Missing != 1 || took.Keys != 3 || took.Size != 4 {
+	if diff := cmp.Diff(wrote, took); diff != "" || took.Events != 2202 || took.Contents != 1 || took.Missing != 1 || took.Keys != 3 ||
+		took.Size != 4 {
 		t.Errorf("-written +taken\n%s%+v", diff, took)
 	}
 	for seq := uint64(1); seq < 2202; seq += journal.MaxRead {
@@ -137,7 +140,8 @@ func TestAWorkspaceMoves(t *testing.T) {
 	} else if raw, _ := io.ReadAll(c); string(raw) != "the operations" {
 		t.Errorf("content: %q", raw)
 	}
-	if _, err := transfer.Read(t.Context(), bytes.NewReader(file), transfer.Target{Log: log, Contents: blobs}); !errors.Is(err, journal.ErrOccupied) {
+	if _, err := transfer.Read(t.Context(), bytes.NewReader(file), transfer.Target{Log: log, Contents: blobs}); !errors.Is(err,
+		journal.ErrOccupied) {
 		t.Errorf("a second time: %v", err)
 	}
 }
@@ -171,7 +175,10 @@ func pack(t *testing.T, entries [][2]string) []byte {
 	z := gzip.NewWriter(&b)
 	w := tar.NewWriter(z)
 	for _, e := range entries {
-		if err := errors.Join(w.WriteHeader(&tar.Header{Name: e[0], Size: int64(len(e[1])), Mode: 0o600}), func() error { _, err := io.WriteString(w, e[1]); return err }()); err != nil {
+		if err := errors.Join(w.WriteHeader(&tar.Header{Name: e[0], Size: int64(len(e[1])), Mode: 0o600}), func() error {
+			_, err := io.WriteString(w, e[1])
+			return err
+		}()); err != nil {
 			t.Fatal(err)
 		}
 	}

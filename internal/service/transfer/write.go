@@ -61,7 +61,8 @@ func Write(ctx context.Context, to io.Writer, from Source, ws id.Workspace, made
 }
 
 func moved(n note, e end, size uint64) Moved {
-	return Moved{Workspace: n.Workspace, Made: n.Made, Events: e.Events, Contents: e.Contents, Missing: e.Missing, Keys: e.Keys, Root: e.Root, Size: size, PublicKey: n.PublicKey}
+	return Moved{Workspace: n.Workspace, Made: n.Made, Events: e.Events, Contents: e.Contents, Missing: e.Missing, Keys: e.Keys, Root: e.Root,
+		Size: size, PublicKey: n.PublicKey}
 }
 
 type writer struct {

@@ -21,8 +21,8 @@ import (
 	"agentbox/internal/service/outside"
 )
 
-// TestAnArchivedWorkspaceTakesNoRecords tries what is recorded without a judgement, and what would be refused with a record, before and after a
-// workspace is archived.
+// TestAnArchivedWorkspaceTakesNoRecords tries what is recorded without a judgement, and what would be refused with a record, before and
+// after a workspace is archived.
 func TestAnArchivedWorkspaceTakesNoRecords(t *testing.T) {
 	const (
 		ws         = id.Workspace("ws_a")
@@ -35,7 +35,8 @@ func TestAnArchivedWorkspaceTakesNoRecords(t *testing.T) {
 	c := clock{time.UnixMilli(1_800_000_000_000).UTC()}
 	ids := id.NewSource(c.Now, rand.Reader)
 	desk := identity.New(identity.Parts{
-		Log: h.log, Docs: h.log, Gate: h.gate, Clock: c, IDs: ids, Entropy: rand.Reader, Secret: []byte("0123456789abcdef0123456789abcdef"), BootstrapToken: "boot",
+		Log: h.log, Docs: h.log, Gate: h.gate, Clock: c, IDs: ids, Entropy: rand.Reader, Secret: []byte("0123456789abcdef0123456789abcdef"),
+		BootstrapToken: "boot",
 	})
 	judge := outside.New(outside.Parts{
 		Log: h.log, Docs: h.log, Gate: h.gate, Clock: c, Place: func(context.Context, id.Workspace, id.Room, id.Thread) error { return nil },
@@ -69,7 +70,8 @@ func TestAnArchivedWorkspaceTakesNoRecords(t *testing.T) {
 	}
 	ask := func(target string) policy.Approval {
 		t.Helper()
-		q, err := judge.Ask(ctx, event.Origin{Principal: agent}, principal.Caller{Principal: agent, Workspace: ws}, outside.Question{Action: policy.ExternalWrite, Target: target, Zone: event.HighStakes}, outside.Words{}, policy.Ask{})
+		q, err := judge.Ask(ctx, event.Origin{Principal: agent}, principal.Caller{Principal: agent, Workspace: ws},
+			outside.Question{Action: policy.ExternalWrite, Target: target, Zone: event.HighStakes}, outside.Words{}, policy.Ask{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -15,8 +15,8 @@ import (
 	"agentbox/internal/kernel/projection"
 )
 
-// change is something that becomes of a workspace. It is ordered where it was asked for and recorded in the workspace itself; where those are the
-// same, it is recorded once.
+// change is something that becomes of a workspace. It is ordered where it was asked for and recorded in the workspace itself; where those
+// are the same, it is recorded once.
 type change struct {
 	action        string // of policy
 	ordered, done string // the types of the two events
@@ -30,14 +30,16 @@ type change struct {
 // changeTries bounds how often a change is looked at anew because another one came first.
 const changeTries = 16
 
-// Archive ends what is done in a workspace, until it is unarchived. Its own owners and admins may, and those of the installation's. To archive
-// again what is archived changes nothing.
-func (s *Service) Archive(ctx context.Context, origin event.Origin, who principal.Caller, ws id.Workspace, reason string) (workspace.Workspace, error) {
+// Archive ends what is done in a workspace, until it is unarchived. Its own owners and admins may, and those of the installation's. To
+// archive again what is archived changes nothing.
+func (s *Service) Archive(ctx context.Context, origin event.Origin, who principal.Caller, ws id.Workspace,
+	reason string) (workspace.Workspace, error) {
 	if err := checkReason(reason); err != nil {
 		return workspace.Workspace{}, err
 	}
 	return s.change(ctx, origin, who, ws, change{
-		action: policy.WorkspaceArchive, ordered: workspace.EventArchiveOrdered, done: workspace.EventArchived, data: workspace.Archiving{Workspace: ws, Reason: reason}, own: true,
+		action: policy.WorkspaceArchive, ordered: workspace.EventArchiveOrdered, done: workspace.EventArchived,
+		data: workspace.Archiving{Workspace: ws, Reason: reason}, own: true,
 		needed: func(w workspace.Workspace) (bool, error) {
 			if w.ID == id.DefaultWorkspace {
 				return false, workspace.ErrKeep
@@ -47,20 +49,22 @@ func (s *Service) Archive(ctx context.Context, origin event.Origin, who principa
 	})
 }
 
-// Unarchive lets things be done in an archived workspace again. Only owners and admins of the installation's own workspace may, for they may have
-// archived it against the will of who is in it. To unarchive what is not archived changes nothing.
-func (s *Service) Unarchive(ctx context.Context, origin event.Origin, who principal.Caller, ws id.Workspace, reason string) (workspace.Workspace, error) {
+// Unarchive lets things be done in an archived workspace again. Only owners and admins of the installation's own workspace may, for they
+// may have archived it against the will of who is in it. To unarchive what is not archived changes nothing.
+func (s *Service) Unarchive(ctx context.Context, origin event.Origin, who principal.Caller, ws id.Workspace,
+	reason string) (workspace.Workspace, error) {
 	if err := checkReason(reason); err != nil {
 		return workspace.Workspace{}, err
 	}
 	return s.change(ctx, origin, who, ws, change{
-		action: policy.WorkspaceUnarchive, ordered: workspace.EventUnarchiveOrdered, done: workspace.EventUnarchived, data: workspace.Archiving{Workspace: ws, Reason: reason},
+		action: policy.WorkspaceUnarchive, ordered: workspace.EventUnarchiveOrdered, done: workspace.EventUnarchived,
+		data:   workspace.Archiving{Workspace: ws, Reason: reason},
 		needed: func(w workspace.Workspace) (bool, error) { return w.Archived(), nil },
 	})
 }
 
-// Update changes how a workspace is called and how many of its tasks run at the same time; what is zero stays as it is. Only owners and admins of
-// the installation's own workspace may: it is their machine whose share is given.
+// Update changes how a workspace is called and how many of its tasks run at the same time; what is zero stays as it is. Only owners and
+// admins of the installation's own workspace may: it is their machine whose share is given.
 func (s *Service) Update(ctx context.Context, origin event.Origin, who principal.Caller, u workspace.Updated) (workspace.Workspace, error) {
 	if err := u.Check(); err != nil {
 		return workspace.Workspace{}, err
@@ -86,10 +90,12 @@ func checkReason(reason string) error {
 }
 
 // change orders a change and records what has become of the workspace. A repeat finishes what a crash cut off, and does nothing twice.
-func (s *Service) change(ctx context.Context, origin event.Origin, who principal.Caller, ws id.Workspace, c change) (workspace.Workspace, error) {
+func (s *Service) change(ctx context.Context, origin event.Origin, who principal.Caller, ws id.Workspace, c change) (workspace.Workspace,
+	error) {
 	by := who.Workspace
 	a := policy.Action{Type: c.action, Workspace: by, Principal: origin.Principal, Token: origin.Token, Subject: string(ws)}
-	ordering := event.Batch{Workspace: by, Drafts: []event.Draft{event.New(c.ordered, origin, by, "", c.data).About(workspace.EntityType, string(ws))}}
+	ordering := event.Batch{Workspace: by, Drafts: []event.Draft{event.New(c.ordered, origin, by, "", c.data).About(workspace.EntityType,
+		string(ws))}}
 	if ruling, err := s.Gate.Judge(ctx, a); err != nil || !ruling.Decision.Allowed() && ruling.Decision.ReasonCode != policy.ReasonArchived {
 		if err == nil { // who may not is not told what there is
 			_, err = s.Gate.Record(ctx, origin, a, ordering)
@@ -129,7 +135,8 @@ func (s *Service) change(ctx context.Context, origin event.Origin, who principal
 			}
 			draft.Causation = ordered.ID
 			_, err = s.Log.Append(ctx, event.Batch{ // one order changes it once, however often it is repeated
-				Workspace: ws, Drafts: []event.Draft{draft}, Documents: expect, Key: "workspace_order:" + string(ordered.ID), Digest: event.DigestOf([]byte(ordered.ID)),
+				Workspace: ws, Drafts: []event.Draft{draft}, Documents: expect, Key: "workspace_order:" + string(ordered.ID),
+				Digest: event.DigestOf([]byte(ordered.ID)),
 			})
 		}
 		if errors.Is(err, journal.ErrConflict) && try < changeTries {

@@ -57,8 +57,8 @@ type Made struct {
 	Text  string // of the key; shown once, so that a repeat has none
 }
 
-// Create makes a workspace with an owner and his first key. It is ordered in the installation's own workspace, by who may, and recorded in the
-// new one then; of two who ask for one name, one gets it. A repeat finishes what a crash cut off.
+// Create makes a workspace with an owner and his first key. It is ordered in the installation's own workspace, by who may, and recorded
+// in the new one then; of two who ask for one name, one gets it. A repeat finishes what a crash cut off.
 func (s *Service) Create(ctx context.Context, origin event.Origin, by id.Workspace, q Request) (Made, error) {
 	if by != id.DefaultWorkspace {
 		return Made{}, workspace.ErrNotHere
@@ -77,7 +77,8 @@ func (s *Service) Create(ctx context.Context, origin event.Origin, by id.Workspa
 	}
 	origin.Key, origin.Causation = "", ordered.ID
 	_, err = s.Log.Append(ctx, event.Batch{
-		Workspace: q.Workspace, Drafts: []event.Draft{event.New(workspace.EventCreated, origin, q.Workspace, "", q.Created).About(workspace.EntityType, string(q.Workspace))},
+		Workspace: q.Workspace, Drafts: []event.Draft{event.New(workspace.EventCreated, origin, q.Workspace, "",
+			q.Created).About(workspace.EntityType, string(q.Workspace))},
 		Streams:   []event.StreamVersion{{Stream: event.WorkspaceStream(q.Workspace)}},
 		Documents: []event.DocumentVersion{{Projection: workspace.Workspaces, Key: string(q.Workspace)}},
 	})
@@ -118,7 +119,8 @@ func (s *Service) order(ctx context.Context, origin event.Origin, by id.Workspac
 		}
 	}
 	draft := event.New(workspace.EventCreateOrdered, origin, by, "", q.Created).About(workspace.EntityType, string(q.Workspace))
-	a := policy.Action{Type: policy.WorkspaceCreate, Workspace: by, Principal: origin.Principal, Token: origin.Token, Subject: string(q.Workspace)}
+	a := policy.Action{Type: policy.WorkspaceCreate, Workspace: by, Principal: origin.Principal, Token: origin.Token,
+		Subject: string(q.Workspace)}
 	if ruling, err := s.Gate.Judge(ctx, a); err == nil && ruling.Decision.Allowed() { // who may not is not told what there is
 		if head, err := s.Log.Head(ctx, q.Workspace); err != nil || head > 0 {
 			return event.Event{}, errors.Join(err, orNil(head > 0, workspace.ErrExists))

@@ -95,8 +95,10 @@ func open(t *testing.T) *house {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h.people = identity.New(identity.Parts{Log: h.log, Docs: base, Gate: h.gate, Clock: c, IDs: ids, Entropy: rand.Reader, Secret: []byte("0123456789abcdef0123456789abcdef")})
-	h.Service = workspaces.New(workspaces.Parts{Log: h.log, Docs: base, Gate: h.gate, IDs: ids, Owner: h.people.Owner, IssueKey: h.people.IssueKey})
+	h.people = identity.New(identity.Parts{Log: h.log, Docs: base, Gate: h.gate, Clock: c, IDs: ids, Entropy: rand.Reader,
+		Secret: []byte("0123456789abcdef0123456789abcdef")})
+	h.Service = workspaces.New(workspaces.Parts{Log: h.log, Docs: base, Gate: h.gate, IDs: ids, Owner: h.people.Owner,
+		IssueKey: h.people.IssueKey})
 	h.owner = h.caller(home)
 	return h
 }
@@ -149,8 +151,8 @@ func (h *house) want(what string, err error, code string) {
 	}
 }
 
-// TestACrashLeavesNothingHalfMade dies in front of each event of a creation. A repeat of the request finishes it, once; of another request under
-// the same name nothing comes.
+// TestACrashLeavesNothingHalfMade dies in front of each event of a creation. A repeat of the request finishes it, once; of another
+// request under the same name nothing comes.
 func TestACrashLeavesNothingHalfMade(t *testing.T) {
 	for _, typ := range []string{workspace.EventCreateOrdered, workspace.EventCreated, principal.RegisteredType, principal.KeyIssuedType} {
 		t.Run(typ, func(t *testing.T) {
@@ -221,7 +223,8 @@ func TestAChangeThatACrashCutOff(t *testing.T) {
 			}
 		}
 	}
-	if got, want := fmt.Sprint(h.told("ws_a")), fmt.Sprint([]string{workspace.EventCreated, workspace.EventUpdated, workspace.EventArchived, workspace.EventUnarchived}); got != want {
+	if got, want := fmt.Sprint(h.told("ws_a")), fmt.Sprint([]string{workspace.EventCreated, workspace.EventUpdated, workspace.EventArchived,
+		workspace.EventUnarchived}); got != want {
 		t.Errorf("the workspace was told of %s, want %s", got, want)
 	}
 	if doc, err := h.Archive(ctx, as(h.owner, workspace.EventArchived), h.owner, "ws_a", "over"); err != nil || doc.Archived() {
@@ -244,7 +247,8 @@ func TestOfAnEffectAndAnArchivingOneComesFirst(t *testing.T) {
 	h.make("ws_a")
 	who := h.caller("ws_a")
 	action := policy.Action{Type: policy.RoomCreate, Workspace: "ws_a", Principal: who.Principal}
-	intent := event.Batch{Workspace: "ws_a", Drafts: []event.Draft{event.New("room.created", as(who, ""), "ws_a", "room_01M7YNAYM0SMK245AEDNVB5CNW", map[string]string{"title": "late"})}}
+	intent := event.Batch{Workspace: "ws_a", Drafts: []event.Draft{event.New("room.created", as(who, ""), "ws_a",
+		"room_01M7YNAYM0SMK245AEDNVB5CNW", map[string]string{"title": "late"})}}
 	h.log.before("room.created", func() {
 		if _, err := h.Archive(ctx, as(h.owner, ""), h.owner, "ws_a", "now"); err != nil {
 			t.Error(err)
@@ -332,7 +336,8 @@ func TestWhoMayChangeWorkspaces(t *testing.T) {
 			t.Errorf("%s by a member is recorded by %d events, %v", what, after-before, err)
 		}
 	}
-	for _, u := range []workspace.Updated{{Workspace: "ws_b"}, {Workspace: "ws_b", Tasks: -1}, {Workspace: "ws_b", Tasks: workspace.MaxTasks + 1}} {
+	for _, u := range []workspace.Updated{{Workspace: "ws_b"}, {Workspace: "ws_b", Tasks: -1}, {Workspace: "ws_b", Tasks: workspace.MaxTasks +
+		1}} {
 		if _, err := h.Update(ctx, as(h.owner, ""), h.owner, u); fault.KindOf(err) != fault.Invalid {
 			t.Errorf("%+v: %v", u, err)
 		}

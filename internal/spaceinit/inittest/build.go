@@ -56,8 +56,8 @@ func watch(here string) error {
 	return nil
 }
 
-// Hostile returns an init that does not keep to its protocol in spaces with a file called hostile, whose words say how: those of the tables of
-// the package that is named. It carries the real init, with which it begins every other space.
+// Hostile returns an init that does not keep to its protocol in spaces with a file called hostile, whose words say how: those of the
+// tables of the package that is named. It carries the real init, with which it begins every other space.
 func Hostile(pkg string, honest []byte) ([]byte, error) {
 	program, err := BuildPackage(pkg)
 	if err != nil {

@@ -13,7 +13,8 @@ import (
 
 // actionTypes are the commands about the action types that a workspace declares for its own programs.
 func actionTypes(i *invocation) *cobra.Command {
-	c := group("actions", "Declare action types for what your programs do outside", actionTypeList(i), actionTypeShow(i), actionTypeDeclare(i), actionTypeRetire(i))
+	c := group("actions", "Declare action types for what your programs do outside", actionTypeList(i), actionTypeShow(i), actionTypeDeclare(i),
+		actionTypeRetire(i))
 	c.Aliases = []string{"action"}
 	c.Example = "  agentbox actions declare deploy.production 'deploy a build to production' --effect network --asks --target host\n" +
 		"  agentbox policy evaluate deploy.production --target web1.example.com && deploy"
@@ -46,9 +47,11 @@ func actionTypeList(i *invocation) *cobra.Command {
 				if !t.Living() {
 					asks = "retired"
 				}
-				rows[n] = []cell{text(t.Name), text(strconv.Itoa(t.Version)), text(string(t.SideEffect)), text(string(t.Zone)), text(asks), text(t.Description)}
+				rows[n] = []cell{text(t.Name), text(strconv.Itoa(t.Version)), text(string(t.SideEffect)), text(string(t.Zone)), text(asks),
+					text(t.Description)}
 			}
-			p.table("This workspace has declared no action types; `agentbox policy actions` lists the built-in ones.", []string{"action", "version", "effect", "zone", "approval", "what"}, rows)
+			p.table("This workspace has declared no action types; `agentbox policy actions` lists the built-in ones.", []string{"action", "version",
+				"effect", "zone", "approval", "what"}, rows)
 		})
 	}
 	return c
@@ -79,8 +82,10 @@ func (p *printer) actionType(i *invocation, t policy.ActionType) {
 		retired = ago(now, t.RetiredAt) + " by " + string(t.RetiredBy)
 	}
 	p.line("%s  %s", p.paint(bold, t.Name), plain(t.Description))
-	p.fields("version", strconv.Itoa(t.Version), "effect", string(t.SideEffect), "zone", string(t.Zone), "can be undone", yes[t.Reversible], "always asks", yes[t.Asks],
-		"targets", strings.Join(t.Targets, ", "), "declared", ago(now, t.DeclaredAt)+" by "+string(t.DeclaredBy), "retired", retired, "reason", t.Reason)
+	p.fields("version", strconv.Itoa(t.Version), "effect", string(t.SideEffect), "zone", string(t.Zone), "can be undone", yes[t.Reversible],
+		"always asks", yes[t.Asks],
+		"targets", strings.Join(t.Targets, ", "), "declared", ago(now, t.DeclaredAt)+" by "+string(t.DeclaredBy), "retired", retired, "reason",
+		t.Reason)
 }
 
 func actionTypeDeclare(i *invocation) *cobra.Command {
@@ -90,16 +95,19 @@ func actionTypeDeclare(i *invocation) *cobra.Command {
 	)
 	c := &cobra.Command{
 		Use: "declare ACTION DESCRIPTION", Short: "Declare an action type, or change it", Args: cobra.ExactArgs(2),
-		Long: "Declare says what an action of yours does, and how carefully it is treated. Its name is noun.verb, and its noun is none of Agentbox's. To declare it again changes it:\n" +
+		Long: "Declare says what an action of yours does, and how carefully it is treated. Its name is noun.verb, and its noun is none of " +
+			"Agentbox's. To declare it again changes it:\n" +
 			"what was asked, approved or granted before holds no more. An admin declares.",
-		Example: "  agentbox actions declare deploy.production 'deploy a build to production' --effect network --zone high_stakes --asks --target host",
+		Example: "  agentbox actions declare deploy.production 'deploy a build to production' --effect network --zone high_stakes --asks " +
+			"--target host",
 	}
 	f := c.Flags()
 	f.StringVar(&effect, "effect", "", "what it does to the world: pure, read, filesystem, process or network")
 	f.StringVar(&zone, "zone", "", "the posture that it takes: sandbox, supervised or high_stakes (default supervised)")
 	f.BoolVar(&r.Reversible, "reversible", false, "it can be undone")
 	f.BoolVar(&r.Asks, "asks", false, "a person approves it each time, whatever a policy says")
-	f.StringSliceVar(&r.Targets, "target", nil, "what its target is: host, url, address or name; or what it is about without one: room, run or workspace; more than once for more")
+	f.StringSliceVar(&r.Targets, "target", nil,
+		"what its target is: host, url, address or name; or what it is about without one: room, run or workspace; more than once for more")
 	c.RunE = func(cmd *cobra.Command, args []string) error {
 		if effect == "" {
 			return usage("name the effect with --effect: pure, read, filesystem, process or network")

@@ -21,11 +21,13 @@ func approvals(i *invocation) *cobra.Command {
 	list := approvalList(i)
 	c := &cobra.Command{
 		Use: "approvals", Aliases: []string{"approval"}, Short: "List the questions that wait for a person, and answer them", Args: cobra.NoArgs,
-		Example: "  agentbox approvals\n  agentbox approvals --room room_...\n  agentbox approvals show appr_...\n  agentbox approvals approve appr_...\n  agentbox approvals deny appr_... --reason 'use the staging copy'",
-		RunE:    list.RunE,
+		Example: "  agentbox approvals\n  agentbox approvals --room room_...\n  agentbox approvals show appr_...\n  agentbox approvals approve " +
+			"appr_...\n  agentbox approvals deny appr_... --reason 'use the staging copy'",
+		RunE: list.RunE,
 	}
 	c.Flags().AddFlagSet(list.Flags())
-	c.AddCommand(list, approvalShow(i), approvalRequest(i), decide(i, "approve", "Approve exactly this action, once"), decide(i, "deny", "Deny it; the run goes on with the next operation"),
+	c.AddCommand(list, approvalShow(i), approvalRequest(i), decide(i, "approve", "Approve exactly this action, once"), decide(i, "deny",
+		"Deny it; the run goes on with the next operation"),
 		decide(i, "hold", "Say that somebody looks into it; a final answer follows"), approvalWithdraw(i))
 	return c
 }
@@ -52,7 +54,8 @@ func approvalList(i *invocation) *cobra.Command {
 				if waits(a) {
 					colour = yellow
 				}
-				rows[n] = []cell{text(string(a.ID)), {plain(string(a.Status)), colour}, {ago(now, a.RequestedAt), faint}, {ahead(now, a.ExpiresAt), faint}, text(a.Title)}
+				rows[n] = []cell{text(string(a.ID)), {plain(string(a.Status)), colour}, {ago(now, a.RequestedAt), faint}, {ahead(now, a.ExpiresAt),
+					faint}, text(a.Title)}
 			}
 			p.table("Nothing waits for a person.", []string{"approval", "status", "asked", "expires", "what"}, rows)
 			if len(rows) > 0 && status == "" {
@@ -108,7 +111,8 @@ func assents(a policy.Approval) string {
 
 func approvalShow(i *invocation) *cobra.Command {
 	return &cobra.Command{
-		Use: "show APPROVAL", Short: "Show what is asked, why, and what it can change", Args: cobra.ExactArgs(1), ValidArgsFunction: i.completeApprovals,
+		Use: "show APPROVAL", Short: "Show what is asked, why, and what it can change", Args: cobra.ExactArgs(1),
+		ValidArgsFunction: i.completeApprovals,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			api, err := i.connect(cmd.Context())
 			if err != nil {
@@ -135,11 +139,12 @@ func (p *printer) approval(i *invocation, a policy.Approval) {
 		"approvers", assents(a), "decided by", string(a.DecidedBy), "reason", a.Reason, "standing", string(a.Standing))
 }
 
-// question writes what a person is asked: why and what it can change first, then what exactly would run. What the agent says about it stands
-// apart and is marked.
+// question writes what a person is asked: why and what it can change first, then what exactly would run. What the agent says about it
+// stands apart and is marked.
 func (p *printer) question(a policy.Approval) {
 	p.line("%s  %s", p.paint(bold, oneLine(a.Title, 0)), p.paint(faint, string(a.ID)))
-	p.fields("why", a.Question.Why, "impact", a.Question.Impact, "not sealed", strings.Join(a.Question.Unsealed, "; "), "exactly", a.Question.What,
+	p.fields("why", a.Question.Why, "impact", a.Question.Impact, "not sealed", strings.Join(a.Question.Unsealed, "; "), "exactly",
+		a.Question.What,
 		"as template", a.Question.Template)
 	if a.Question.AgentTitle != "" {
 		p.line("%s", p.paint(faint, "the agent's own title, not checked: "+oneLine(a.Question.AgentTitle, 200)))

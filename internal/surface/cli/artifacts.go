@@ -45,7 +45,8 @@ func artifactList(i *invocation) *cobra.Command {
 				if a.Size != nil {
 					size = strconv.FormatInt(*a.Size, 10)
 				}
-				rows[n] = []cell{text(string(a.ID)), text(a.Kind), text(a.Title), text(size), text(string(a.Run)), {ago(i.Clock.Now(), a.CreatedAt), faint}}
+				rows[n] = []cell{text(string(a.ID)), text(a.Kind), text(a.Title), text(size), text(string(a.Run)), {ago(i.Clock.Now(), a.CreatedAt),
+					faint}}
 			}
 			p.table("There are no artifacts.", []string{"artifact", "kind", "title", "bytes", "run", "made"}, rows)
 		})

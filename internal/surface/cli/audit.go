@@ -51,7 +51,8 @@ type Flaw struct {
 
 // audit are the commands that prove the log.
 func audit(i *invocation) *cobra.Command {
-	return group("audit", "Verify the log, and make and check proofs", auditVerify(i), auditProve(i), auditCheck(i), auditCheckpoint(i), auditKey(i),
+	return group("audit", "Verify the log, and make and check proofs", auditVerify(i), auditProve(i), auditCheck(i), auditCheckpoint(i),
+		auditKey(i),
 		auditExport(i), auditWitness(i), auditServeWitness(i), auditAbandon(i), auditRedact(i), auditRedactions(i))
 }
 
@@ -59,18 +60,25 @@ func auditVerify(i *invocation) *cobra.Command {
 	var publicKey, snapshots string
 	var against []string
 	c := &cobra.Command{
-		Use: "verify", Short: "Check every event against the chain of hashes, every document against the log, and all of it against signed checkpoints", Args: cobra.NoArgs,
-		Long: "Verify recomputes the hash of every event and its tie to the one before it, stream by stream, folds the log anew and compares every\n" +
-			"document, reads the contents and the snapshots of spaces that events name by their hash, and compares the tree over all events with the\n" +
-			"last checkpoint that was signed. Of snapshots it reads as much as --snapshots says, and it says what it left out. It names the first event that was changed, dropped or moved. Only a checkpoint that lies elsewhere can show that the data directory\n" +
+		Use: "verify", Short: "Check every event against the chain of hashes, every document against the log, and all of it against signed " +
+			"checkpoints", Args: cobra.NoArgs,
+		Long: "Verify recomputes the hash of every event and its tie to the one before it, stream by stream, folds the log anew and compares " +
+			"every\n" +
+			"document, reads the contents and the snapshots of spaces that events name by their hash, and compares the tree over all events with " +
+			"the\n" +
+			"last checkpoint that was signed. Of snapshots it reads as much as --snapshots says, and it says what it left out. It names the first " +
+			"event that was changed, dropped or moved. Only a checkpoint that lies elsewhere can show that the data directory\n" +
 			"as a whole was set back: name its keeper with --against. It reads the data directory itself and needs no daemon; with --url or\n" +
 			"AGENTBOX_URL it asks that daemon instead. It exits with 1 when the log is not intact, and with 10\n" +
 			"when it found nothing wrong but could not check everything, for instance because keys are missing.",
 		Example: "  agentbox audit verify\n  agentbox audit verify --public-key agentbox.pub --against /media/stick",
 	}
-	c.Flags().StringVar(&publicKey, "public-key", "", "public key of the checkpoints, or a file that holds it (default: the one in the data directory, which proves less)")
-	c.Flags().StringArrayVar(&against, "against", nil, "who else holds a checkpoint: a witness's folder or http address, or a file; repeatable")
-	c.Flags().StringVar(&snapshots, "snapshots", "1GiB", "how much of the snapshots of a workspace is read, the newest of each space first: a size, all, or none")
+	c.Flags().StringVar(&publicKey, "public-key", "",
+		"public key of the checkpoints, or a file that holds it (default: the one in the data directory, which proves less)")
+	c.Flags().StringArrayVar(&against, "against", nil,
+		"who else holds a checkpoint: a witness's folder or http address, or a file; repeatable")
+	c.Flags().StringVar(&snapshots, "snapshots", "1GiB",
+		"how much of the snapshots of a workspace is read, the newest of each space first: a size, all, or none")
 	c.RunE = func(cmd *cobra.Command, _ []string) error {
 		if first(i.url, i.Getenv("AGENTBOX_URL")) != "" && publicKey == "" && len(against) == 0 {
 			return i.verifyRemote(cmd)
@@ -165,13 +173,15 @@ func (p *printer) proof(proof Proof) {
 		p.line("%s %s: the log is intact: %s in %s checked, %s equal what the log says", p.paint(green, "✓"),
 			plain(string(proof.Workspace)), count(proof.Checked, "event"), count(proof.Streams, "chain"), count(proof.Documents, "document"))
 	case ExitUnchecked:
-		p.line("%s %s: nothing was found to be changed, but not everything could be checked: %s in %s checked, %s equal what the log says", p.paint(yellow, "?"),
+		p.line("%s %s: nothing was found to be changed, but not everything could be checked: %s in %s checked, %s equal what the log says",
+			p.paint(yellow, "?"),
 			plain(string(proof.Workspace)), count(proof.Checked, "event"), count(proof.Streams, "chain"), count(proof.Documents, "document"))
 	default:
 		p.line("%s %s: the log was changed", p.paint(red, "✗"), plain(string(proof.Workspace)))
 	}
 	if proof.Snapshots > 0 {
-		p.line("  %s of spaces are what their hashes name; %s of them were read", count(proof.Snapshots, "snapshot"), bytesize(proof.SnapshotBytes))
+		p.line("  %s of spaces are what their hashes name; %s of them were read", count(proof.Snapshots, "snapshot"),
+			bytesize(proof.SnapshotBytes))
 	}
 	p.withheld(uint64(proof.Redacted))
 	for _, what := range proof.Unchecked {
@@ -191,7 +201,8 @@ func (p *printer) proof(proof Proof) {
 		p.line("  %s", p.paint(yellow, "no checkpoint has been signed yet, so that a log that was set back as a whole would not be noticed"))
 	}
 	for _, f := range proof.Flaws {
-		p.fields("what", f.Kind, "place", fmt.Sprint(f.Seq), "stream", first(f.Stream, "-")+" "+fmt.Sprint(f.Place), "event", first(string(f.Event), "-"),
+		p.fields("what", f.Kind, "place", fmt.Sprint(f.Seq), "stream", first(f.Stream, "-")+" "+fmt.Sprint(f.Place), "event",
+			first(string(f.Event), "-"),
 			"document", first(f.Document, "-"), "detail", f.Detail)
 	}
 }
@@ -207,7 +218,8 @@ func (p *printer) withheld(redacted uint64) {
 func (p *printer) audit(r client.AuditReport) {
 	switch {
 	case r.Valid && r.Sealed == 0:
-		p.line("%s the log is intact: %s checked, the last is %s", p.paint(green, "✓"), count(r.Checked, "event"), first(r.LastHash.String(), "none"))
+		p.line("%s the log is intact: %s checked, the last is %s", p.paint(green, "✓"), count(r.Checked, "event"), first(r.LastHash.String(),
+			"none"))
 		p.withheld(r.Redacted)
 		return
 	case r.Valid:

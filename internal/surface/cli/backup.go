@@ -23,7 +23,8 @@ func backups(i *invocation) *cobra.Command {
 	var keys bool
 	c := &cobra.Command{
 		Use: "backup FILE.tar.gz", Short: "Back up a data directory into one file", Args: cobra.ExactArgs(1),
-		Long: "Backup writes the log of one moment, stored contents and the files of spaces into one compressed tar archive with a hash for each entry.\n" +
+		Long: "Backup writes the log of one moment, stored contents and the files of spaces into one compressed tar archive with a hash for " +
+			"each entry.\n" +
 			"It reads the data directory itself. Keys stay out of it unless --with-keys is given: whoever has such a file has the keys' power.\n" +
 			"Files of spaces that are written to meanwhile are kept as they were read; the answer counts them.",
 		Example: "  agentbox backup /mnt/stick/agentbox.tar.gz\n  agentbox restore /mnt/stick/agentbox.tar.gz --data ~/restored",
@@ -47,9 +48,11 @@ func backups(i *invocation) *cobra.Command {
 		return i.show(kept, func(p *printer) {
 			p.line("%s %s: %s, %s", p.paint(green, "✓"), plain(target), count(kept.Files, "file"), bytesize(kept.Bytes))
 			if kept.Changed > 0 {
-				p.line("%s", p.paint(yellow, fmt.Sprintf("%d files of spaces were written to meanwhile; they are kept as they were read", kept.Changed)))
+				p.line("%s", p.paint(yellow, fmt.Sprintf("%d files of spaces were written to meanwhile; they are kept as they were read",
+					kept.Changed)))
 			}
-			p.line("%s", p.paint(faint, map[bool]string{true: "It holds keys: keep it where only you can read it.", false: "It holds no keys, and what it holds is sealed: keep the folder keys of the data directory too, elsewhere."}[keys]))
+			p.line("%s", p.paint(faint, map[bool]string{true: "It holds keys: keep it where only you can read it.",
+				false: "It holds no keys, and what it holds is sealed: keep the folder keys of the data directory too, elsewhere."}[keys]))
 		})
 	}
 	return c
@@ -59,12 +62,16 @@ func restore(i *invocation) *cobra.Command {
 	var keys string
 	c := &cobra.Command{
 		Use: "restore [FILE.tar.gz]", Short: "Restore a data directory from a backup", Args: cobra.MaximumNArgs(1),
-		Long: "Restore makes the data directory that --data or AGENTBOX_HOME names, which must be empty or not there yet. It holds every file against\n" +
+		Long: "Restore makes the data directory that --data or AGENTBOX_HOME names, which must be empty or not there yet. It holds every file " +
+			"against\n" +
 			"the backup's own hashes and proves the log before the directory gets its name; after an error nothing is left.\n" +
-			"What the log holds is sealed, and a backup has no keys unless it was made with them: name their folder with --keys, now or later. Without\n" +
-			"keys the log is verified and proved, and its headers are exported, but no daemon starts on it. What was redacted since the backup was made\n" +
+			"What the log holds is sealed, and a backup has no keys unless it was made with them: name their folder with --keys, now or later. " +
+			"Without\n" +
+			"keys the log is verified and proved, and its headers are exported, but no daemon starts on it. What was redacted since the backup " +
+			"was made\n" +
 			"is gone in it too when the keys are those of today.",
-		Example: "  agentbox restore /mnt/stick/agentbox.tar.gz --data ~/restored --keys ~/.agentbox/keys\n  agentbox restore --keys /mnt/safe/keys --data ~/restored",
+		Example: "  agentbox restore /mnt/stick/agentbox.tar.gz --data ~/restored --keys ~/.agentbox/keys\n  agentbox restore --keys " +
+			"/mnt/safe/keys --data ~/restored",
 	}
 	c.Flags().StringVar(&keys, "keys", "", "folder of the keys that open the log, which is keys in the data directory that was backed up")
 	c.RunE = func(cmd *cobra.Command, args []string) error {
@@ -96,7 +103,8 @@ func restore(i *invocation) *cobra.Command {
 			Proofs  []Proof `json:"workspaces"`
 		}{kept, at.DataDir, proofs}, func(p *printer) {
 			if file != "" {
-				p.line("%s %s: %s, %s, as of %s", p.paint(green, "✓"), plain(at.DataDir), count(kept.Files, "file"), bytesize(kept.Bytes), moment(kept.MadeAt))
+				p.line("%s %s: %s, %s, as of %s", p.paint(green, "✓"), plain(at.DataDir), count(kept.Files, "file"), bytesize(kept.Bytes),
+					moment(kept.MadeAt))
 			}
 			sealed := false
 			for _, proof := range proofs {

@@ -83,5 +83,6 @@ func (p *printer) branch(e event.Event, depth int, colour string) {
 	default:
 		about = e.EntityType + " " + e.EntityID
 	}
-	p.line("%s  %s%s  %s  %s", p.paint(faint, pad(fmt.Sprint(e.Seq), 6)), mark, p.paint(colour, oneLine(e.Type, 24)), oneLine(about, 48), p.paint(faint, string(e.ID)))
+	p.line("%s  %s%s  %s  %s", p.paint(faint, pad(fmt.Sprint(e.Seq), 6)), mark, p.paint(colour, oneLine(e.Type, 24)), oneLine(about, 48),
+		p.paint(faint, string(e.ID)))
 }

@@ -37,10 +37,11 @@ type Host struct {
 	Width    int                                // characters of a line of Out; 0 where nobody reads it
 	Screen   func() (width, height int)         // of the terminal, as it is now
 	Keys     func() (restore func(), err error) // has In give each key as it is pressed, and nothing after a moment without one
-	Edit     func() (restore func(), err error) // as Keys, and Ctrl-C is a key like others; errors.ErrUnsupported where the system edits lines itself
-	Clock    event.Clock
-	Entropy  io.Reader // for marks that nobody foresees
-	Version  string
+	// as Keys, and Ctrl-C is a key like others; errors.ErrUnsupported where the system edits lines itself
+	Edit    func() (restore func(), err error)
+	Clock   event.Clock
+	Entropy io.Reader // for marks that nobody foresees
+	Version string
 
 	Example []byte // the operations of the demo
 
@@ -207,7 +208,8 @@ func (i *invocation) root() *cobra.Command {
 	flags := root.PersistentFlags()
 	flags.BoolVar(&i.json, "json", false, "answer in JSON")
 	flags.StringVar(&i.data, "data", "", "data directory of the local daemon (AGENTBOX_HOME; default ~/.agentbox)")
-	flags.StringVar(&i.store, "store", "", "database of the log, as in postgres://user@host/database (AGENTBOX_STORE; default: a file in the data directory)")
+	flags.StringVar(&i.store, "store", "",
+		"database of the log, as in postgres://user@host/database (AGENTBOX_STORE; default: a file in the data directory)")
 	flags.StringVar(&i.shared, "shared", "", "folder that all daemons of one database share (AGENTBOX_SHARED; default: the data directory)")
 	flags.StringVar(&i.url, "url", "", "address of the daemon (AGENTBOX_URL; default: the local daemon)")
 	flags.StringVar(&i.key, "key-file", "", "file with the API key (AGENTBOX_KEY holds a key itself; default: the key of the local owner)")
@@ -235,7 +237,8 @@ func wrapArgs(cmd *cobra.Command) {
 				return err
 			}
 			_, takes, _ := strings.Cut(cmd.Use, " ")
-			return usage("%s takes %s, and %s given", within(cmd), first(takes, "no arguments"), map[bool]string{true: "1 argument was", false: fmt.Sprintf("%d arguments were", len(args))}[len(args) == 1]).With("see: " + cmd.CommandPath() + " --help")
+			return usage("%s takes %s, and %s given", within(cmd), first(takes, "no arguments"), map[bool]string{true: "1 argument was",
+				false: fmt.Sprintf("%d arguments were", len(args))}[len(args) == 1]).With("see: " + cmd.CommandPath() + " --help")
 		}
 	}
 	for _, sub := range cmd.Commands() {
@@ -285,7 +288,8 @@ func (i *invocation) show(v any, people func(*printer)) error {
 	return nil
 }
 
-// list shows a list; as JSON it is what the API answers: an object with the list under its name, and the cursor with which it goes on, if it does.
+// list shows a list; as JSON it is what the API answers: an object with the list under its name, and the cursor with which it goes on, if
+// it does.
 func (i *invocation) list(name string, entries any, next string, people func(*printer)) error {
 	return i.show(listed{name, entries, next}, people)
 }

@@ -34,7 +34,8 @@ func (o *ordered) do(ctx context.Context, op run.Operation) (run.Result, id.Run,
 	if err != nil {
 		return run.Result{}, "", err
 	}
-	q := client.RunRequest{Message: client.Message{ProtocolVersion: json.RawMessage(`"` + run.Protocol + `"`), Operations: raw}, Title: o.title}
+	q := client.RunRequest{Message: client.Message{ProtocolVersion: json.RawMessage(`"` + run.Protocol + `"`), Operations: raw},
+		Title: o.title}
 	return o.made(ctx, func() (run.Events, error) { return o.api.CreateRun(ctx, o.space, q) })
 }
 
@@ -62,7 +63,8 @@ func (o *ordered) made(ctx context.Context, create func() (run.Events, error)) (
 	result, err := o.follow(ctx, r)
 	stop()
 	if err != nil {
-		if _, cancelling := o.api.CancelRun(context.WithoutCancel(ctx), r, "whoever asked for it went away"); ctx.Err() != nil && cancelling == nil {
+		if _, cancelling := o.api.CancelRun(context.WithoutCancel(ctx), r, "whoever asked for it went away"); ctx.Err() != nil &&
+			cancelling == nil {
 			err = fault.New(fault.Unavailable, codeInterrupted, "interrupted")
 		}
 		return result, r, err
@@ -72,7 +74,8 @@ func (o *ordered) made(ctx context.Context, create func() (run.Events, error)) (
 		if err != nil {
 			return result, r, err
 		}
-		return result, r, fault.New(fault.Unavailable, "run_"+string(shown.Status), "the run %s is %s: %s", r, shown.Status, first(shown.Error, "its command was not begun"))
+		return result, r, fault.New(fault.Unavailable, "run_"+string(shown.Status), "the run %s is %s: %s", r, shown.Status, first(shown.Error,
+			"its command was not begun"))
 	}
 	return result, r, nil
 }
@@ -137,7 +140,8 @@ func (i *invocation) patience(what string) func(ctx context.Context, l *client.L
 		if !said {
 			said = true
 			p := i.printer(i.Err)
-			p.line("%s", p.paint(faint, fmt.Sprintf("%s come faster than the daemon takes runs of this key; waiting %s, and again where it has to be", what, l.After)))
+			p.line("%s", p.paint(faint,
+				fmt.Sprintf("%s come faster than the daemon takes runs of this key; waiting %s, and again where it has to be", what, l.After)))
 		}
 		over, stop := i.Clock.NewTimer(l.After)
 		defer stop()
@@ -177,8 +181,9 @@ func (i *invocation) tellQuestion(ctx context.Context, api *client.Client, appro
 	return nil
 }
 
-// ending turns the result of a command into the exit code of the program that shows it, and says on standard error what no output said: also what the space
-// lacked for a command that failed, with what to do about it. It returns ExitUnavailable for a command that was refused because no tier has a network.
+// ending turns the result of a command into the exit code of the program that shows it, and says on standard error what no output said:
+// also what the space lacked for a command that failed, with what to do about it. It returns ExitUnavailable for a command that was
+// refused because no tier has a network.
 func (i *invocation) ending(e run.Result) (code int) {
 	say := func(kind fault.Kind, code, text, suggestion string) {
 		complain(i.Err, i.printer(i.Err), fault.New(kind, first(code, "operation_failed"), "%s", text).With(suggestion))

@@ -23,8 +23,8 @@ const completionTime = 500 * time.Millisecond
 // offer is what a shell completes an argument or the value of a flag with.
 type offer = func(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective)
 
-// completed gives every command and every flag of a tree its completions: identifiers from the daemon, words where there are few, files only
-// where a file is meant.
+// completed gives every command and every flag of a tree its completions: identifiers from the daemon, words where there are few, files
+// only where a file is meant.
 func (i *invocation) completed(cmd *cobra.Command) {
 	if len(cmd.ValidArgs) == 0 {
 		cmd.ValidArgsFunction = i.arguments(cmd)
@@ -164,20 +164,24 @@ func (i *invocation) completeContexts(cmd *cobra.Command, in string) ([]string, 
 	})
 }
 
-// enumerations are the words that a flag takes, by its name; with the command before it where another command's flag of that name takes others.
+// enumerations are the words that a flag takes, by its name; with the command before it where another command's flag of that name takes
+// others.
 var enumerations = map[string][]string{
 	"approvals scope":  {"once", "run", "room", "workspace", "template"},
 	"approvals status": {"pending", "held", "approved", "denied", "expired", "withdrawn"},
 	"up engine":        {"embedded", "external"},
-	"label list label": {string(label.Public), string(label.Internal), string(label.Restricted), string(label.Confidential), string(label.SensitivePII)},
-	"log-format":       {"text", "json"},
-	"policy":           {"restrictive", "standard", "permissive"},
-	"redact":           {"env", "content", "output", "commands", "none"},
-	"role":             {string(principal.Viewer), string(principal.Member), string(principal.Operator), string(principal.Admin), string(principal.Overlord)},
-	"severity":         {string(incident.Low), string(incident.Medium), string(incident.High), string(incident.Critical)},
-	"incident status":  {string(incident.Open), string(incident.Closed)},
-	"space status":     {string(space.Creating), string(space.Ready), string(space.Running), string(space.Paused), string(space.Destroyed)},
-	"runs status":      {string(run.Queued), string(run.Running), string(run.AwaitingApproval), string(run.Succeeded), string(run.Failed), string(run.Cancelled)},
+	"label list label": {string(label.Public), string(label.Internal), string(label.Restricted), string(label.Confidential),
+		string(label.SensitivePII)},
+	"log-format": {"text", "json"},
+	"policy":     {"restrictive", "standard", "permissive"},
+	"redact":     {"env", "content", "output", "commands", "none"},
+	"role": {string(principal.Viewer), string(principal.Member), string(principal.Operator), string(principal.Admin),
+		string(principal.Overlord)},
+	"severity":        {string(incident.Low), string(incident.Medium), string(incident.High), string(incident.Critical)},
+	"incident status": {string(incident.Open), string(incident.Closed)},
+	"space status":    {string(space.Creating), string(space.Ready), string(space.Running), string(space.Paused), string(space.Destroyed)},
+	"runs status": {string(run.Queued), string(run.Running), string(run.AwaitingApproval), string(run.Succeeded), string(run.Failed),
+		string(run.Cancelled)},
 	"context language": {"python", "js", "ts"},
 	"exec language":    {"python", "js", "ts", "bash", "wasm"},
 	"runtime":          {"auto", "nano", "heavy"},
@@ -210,7 +214,8 @@ func (i *invocation) values(cmd *cobra.Command, f *pflag.Flag) offer {
 }
 
 // fromDaemon offers what a daemon has; nothing where none answers.
-func (i *invocation) fromDaemon(cmd *cobra.Command, list func(ctx context.Context, api *client.Client) ([]string, error)) ([]string, cobra.ShellCompDirective) {
+func (i *invocation) fromDaemon(cmd *cobra.Command, list func(ctx context.Context, api *client.Client) ([]string, error)) ([]string,
+	cobra.ShellCompDirective) {
 	api, err := i.connect(cmd.Context())
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp

@@ -34,7 +34,9 @@ func TestStoppedInWords(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	stop()
 	var out, errs strings.Builder
-	host := Host{Out: &out, Err: &errs, Clock: clock{}, Getenv: func(name string) string { return map[string]string{"HOME": t.TempDir()}[name] }}
+	host := Host{Out: &out, Err: &errs, Clock: clock{}, Getenv: func(name string) string {
+		return map[string]string{"HOME": t.TempDir()}[name]
+	}}
 	host.Up = func(ctx context.Context, _ Daemon, _ func(string, bool)) error {
 		return fmt.Errorf("open the log: %w", ctx.Err())
 	}
@@ -52,18 +54,22 @@ func TestStoppedInWords(t *testing.T) {
 func TestUpSaysThatItCompiles(t *testing.T) {
 	for cold, want := range map[bool]int{true: 1, false: 0} {
 		var out, errs strings.Builder
-		host := Host{Out: &out, Err: &errs, Clock: clock{}, Getenv: func(name string) string { return map[string]string{"HOME": t.TempDir()}[name] }}
+		host := Host{Out: &out, Err: &errs, Clock: clock{}, Getenv: func(name string) string {
+			return map[string]string{"HOME": t.TempDir()}[name]
+		}}
 		host.Up = func(_ context.Context, _ Daemon, ready func(string, bool)) error {
 			ready("127.0.0.1:1", cold)
 			return nil
 		}
-		if code := Run(t.Context(), host, []string{"up"}); code != 0 || strings.Count(out.String(), "compiles Python and JavaScript for this machine, once") != want {
+		if code := Run(t.Context(), host, []string{"up"}); code != 0 || strings.Count(out.String(),
+			"compiles Python and JavaScript for this machine, once") != want {
 			t.Errorf("cold %v: got %d, %q, %q", cold, code, out.String(), errs.String())
 		}
 	}
 }
 
-// TestEveryCommandSaysWhatItIsCompletedWith looks for commands and flags that a shell would complete with files because nobody said anything.
+// TestEveryCommandSaysWhatItIsCompletedWith looks for commands and flags that a shell would complete with files because nobody said
+// anything.
 func TestEveryCommandSaysWhatItIsCompletedWith(t *testing.T) {
 	i := &invocation{Host: Host{Clock: clock{}, Getenv: func(string) string { return "" }}}
 	var look func(cmd *cobra.Command)

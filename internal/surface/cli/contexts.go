@@ -29,7 +29,8 @@ func contexts(i *invocation) *cobra.Command {
 }
 
 func contextList(i *invocation) *cobra.Command {
-	c := &cobra.Command{Use: "list SPACE", Aliases: []string{"ls"}, Short: "List the interpreter contexts of a space", Args: cobra.ExactArgs(1), ValidArgsFunction: i.completeSpaces}
+	c := &cobra.Command{Use: "list SPACE", Aliases: []string{"ls"}, Short: "List the interpreter contexts of a space",
+		Args: cobra.ExactArgs(1), ValidArgsFunction: i.completeSpaces}
 	c.RunE = func(cmd *cobra.Command, args []string) error {
 		api, err := i.connect(cmd.Context())
 		if err != nil {
@@ -46,7 +47,8 @@ func contextList(i *invocation) *cobra.Command {
 		return i.list("contexts", found, "", func(p *printer) {
 			rows := make([][]cell, len(found))
 			for n, x := range found {
-				rows[n] = []cell{text(x.Name), text(x.Language), text(strconv.FormatUint(x.Cells, 10)), text(bytesize(x.Size)), {ago(i.Clock.Now(), x.Modified), faint}}
+				rows[n] = []cell{text(x.Name), text(x.Language), text(strconv.FormatUint(x.Cells, 10)), text(bytesize(x.Size)),
+					{ago(i.Clock.Now(), x.Modified), faint}}
 			}
 			p.table("There are no contexts.", []string{"context", "language", "cells", "size", "last cell"}, rows)
 		})
@@ -71,11 +73,15 @@ func contextRun(i *invocation) *cobra.Command {
 		env                     []string
 	)
 	c := &cobra.Command{
-		Use: "run SPACE CONTEXT [FILE]", Short: "Run code in an interpreter context of a space", Args: cobra.RangeArgs(2, 3), ValidArgsFunction: i.completeSpaces,
-		Long: "Run sends code to an interpreter of a space that keeps what the code defines for the next time. The code comes from the command line (--code), from a FILE of this\n" +
+		Use: "run SPACE CONTEXT [FILE]", Short: "Run code in an interpreter context of a space", Args: cobra.RangeArgs(2, 3),
+		ValidArgsFunction: i.completeSpaces,
+		Long: "Run sends code to an interpreter of a space that keeps what the code defines for the next time. The code comes from the command " +
+			"line (--code), from a FILE of this\n" +
 			"machine, or from standard input (-, and where nothing is named). The context is made by the first code that is run in it.\n" +
-			"What the code prints passes through as it comes, and then the value of its last expression; tables, pictures and the like are listed below, as artifacts of the run.",
-		Example: "  agentbox context run lab c -r python -c 'x = 6'\n  agentbox context run lab c -r python -c 'x * 7'\n  agentbox context run lab plot figure.py --save out",
+			"What the code prints passes through as it comes, and then the value of its last expression; tables, pictures and the like are listed " +
+			"below, as artifacts of the run.",
+		Example: "  agentbox context run lab c -r python -c 'x = 6'\n  agentbox context run lab c -r python -c 'x * 7'\n  agentbox context run " +
+			"lab plot figure.py --save out",
 	}
 	f := c.Flags()
 	f.StringVarP(&language, "language", "r", "", "python, js or ts (default: what the file's name says, or what the context is written in)")
@@ -83,7 +89,8 @@ func contextRun(i *invocation) *cobra.Command {
 	f.StringVar(&r.q.Cwd, "cwd", "", "where it runs, below the space's files")
 	f.StringArrayVar(&env, "env", nil, "NAME=VALUE in its environment, which the next code does not find; repeatable")
 	f.StringVar(&timeout, "timeout", "", "how long it may run, for example 90s (default 30s, or what policy allows)")
-	f.StringVar(&r.to, "save", "", "folder of this machine to which pictures are written that it shows, each run's in a folder of its own: DIR/RUN/CONTEXT-N.png")
+	f.StringVar(&r.to, "save", "",
+		"folder of this machine to which pictures are written that it shows, each run's in a folder of its own: DIR/RUN/CONTEXT-N.png")
 	f.BoolVarP(&r.force, "force", "f", false, "let --save replace a file of the run that was changed")
 	f.StringVar(&r.q.IdempotencyKey, "idempotency-key", "", "the same key and code run once, however often they are sent")
 	c.RunE = func(cmd *cobra.Command, args []string) (err error) {
@@ -154,7 +161,8 @@ func (i *invocation) text(from string) (string, error) {
 		return "", unreadable(err, from)
 	}
 	if len(raw) > maxCell {
-		return "", fault.New(fault.Exhausted, "cell_too_large", "the code has more than %s", bytesize(maxCell)).With("put it into a file of the space: agentbox files put")
+		return "", fault.New(fault.Exhausted, "cell_too_large", "the code has more than %s",
+			bytesize(maxCell)).With("put it into a file of the space: agentbox files put")
 	}
 	return string(raw), nil
 }
@@ -162,7 +170,8 @@ func (i *invocation) text(from string) (string, error) {
 // cellLanguages are the languages of contexts by the words for them, the endings of files too.
 var cellLanguages = map[string]string{
 	"python": space.Python, "py": space.Python, "python3": space.Python,
-	"js": space.JavaScript, "javascript": space.JavaScript, "node": space.JavaScript, "mjs": space.JavaScript, "ts": space.JavaScript, "typescript": space.JavaScript, "mts": space.JavaScript,
+	"js": space.JavaScript, "javascript": space.JavaScript, "node": space.JavaScript, "mjs": space.JavaScript, "ts": space.JavaScript,
+	"typescript": space.JavaScript, "mts": space.JavaScript,
 }
 
 // written returns the language of the code: as was said, by its file's ending, or that of the context.
@@ -258,7 +267,8 @@ func (r *cellRun) run(ctx context.Context, api *client.Client) error {
 	}
 	if r.i.json {
 		said := cellRan{
-			Stdout: strings.ToValidUTF8(stdout.String(), "\uFFFD"), Stderr: strings.ToValidUTF8(stderr.String(), "\uFFFD"), Code: code, Limit: result.Limit, Gas: result.Gas, Seed: result.Seed,
+			Stdout: strings.ToValidUTF8(stdout.String(), "\uFFFD"), Stderr: strings.ToValidUTF8(stderr.String(), "\uFFFD"), Code: code,
+			Limit: result.Limit, Gas: result.Gas, Seed: result.Seed,
 			Clock: result.Clock, Displays: shown, Context: r.name, Language: r.q.Language, Space: r.space, Run: of,
 		}
 		if result.DurationMS != nil {
@@ -378,7 +388,9 @@ func contextRemove(i *invocation) *cobra.Command {
 		if err := api.DeleteContext(cmd.Context(), in, args[1], language); err != nil {
 			return err
 		}
-		return i.show(map[string]any{"space_id": in, "context": args[1], "deleted": true}, func(p *printer) { p.line("%s is deleted", oneLine(args[1], 100)) })
+		return i.show(map[string]any{"space_id": in, "context": args[1], "deleted": true}, func(p *printer) {
+			p.line("%s is deleted", oneLine(args[1], 100))
+		})
 	}
 	return c
 }

@@ -18,28 +18,47 @@ func up(i *invocation) *cobra.Command {
 	var quota, keepFor string
 	c := &cobra.Command{
 		Use: "up", Short: "Start the daemon in the foreground; Ctrl-C stops it", Args: cobra.NoArgs,
-		Long: "Up serves the HTTP API on a loopback address. The data directory, made on the first start, holds the log, the files of the spaces and\n" +
+		Long: "Up serves the HTTP API on a loopback address. The data directory, made on the first start, holds the log, the files of the " +
+			"spaces and\n" +
 			"owner.key, with which the other commands find and use the daemon by themselves. After a crash it goes on where it was.",
 		Example: "  agentbox up\n  agentbox up --data ./state --listen 127.0.0.1:0",
 	}
 	d.flags(c)
 	c.Flags().StringVar(&d.Listen, "listen", "", "host:port on a loopback address; port 0 takes a free one (default 127.0.0.1:7433)")
-	c.Flags().StringVar(&d.Advertise, "advertise", "", "address where the other daemons of a database reach this one, as in https://a.example (default: http and the listen address)")
+	c.Flags().StringVar(&d.Advertise, "advertise", "",
+		"address where the other daemons of a database reach this one, as in https://a.example (default: http and the listen address)")
 	c.Flags().StringArrayVar(&d.Sources, "allow-from", nil, "folder of this machine from which spaces may be filled; repeatable")
-	c.Flags().StringVar(&d.Runtimes, "runtime-rules", "", "file with the rules of which commands need a heavier tier than nano (default: those of this program)")
-	c.Flags().BoolVar(&d.Shadow, "shadow", false, "record what the policies of spaces would refuse, and let it pass; actions outside (policy evaluate) are held all the same")
-	c.Flags().StringVar(&d.Engine, "engine", "embedded", "who executes runs of operations that wait for an engine: embedded, the daemon itself, or external, others")
-	c.Flags().IntVar(&d.EffectsPerHour, "effects-per-hour", 0, "how many effects one principal may cause within an hour; 0 means without limit")
-	c.Flags().StringVar(&quota, "content-quota", "", "how much content the log of a workspace may name, for example 200G; 0 means without limit (default 64 GiB)")
+	c.Flags().StringVar(&d.Runtimes, "runtime-rules", "",
+		"file with the rules of which commands need a heavier tier than nano (default: those of this program)")
+	c.Flags().BoolVar(&d.Shadow, "shadow", false,
+		"record what the policies of spaces would refuse, and let it pass; actions outside (policy evaluate) are held all the same")
+	c.Flags().StringVar(&d.Engine, "engine", "embedded",
+		"who executes runs of operations that wait for an engine: embedded, the daemon itself, or external, others")
+	c.Flags().IntVar(&d.EffectsPerHour, "effects-per-hour", 0,
+		"how many effects one principal may cause within an hour; 0 means without limit")
+	c.Flags().StringVar(&quota, "content-quota", "",
+		"how much content the log of a workspace may name, for example 200G; 0 means without limit (default 64 GiB)")
 	c.Flags().IntVar(&d.KeepSnapshots, "keep-snapshots", 0, "how many snapshots of a space gc keeps; 0 means as many as fit")
-	c.Flags().StringVar(&keepFor, "keep-snapshots-for", "", "how long gc keeps snapshots, for example 30d; the newest stays (default: however long)")
-	c.Flags().DurationVar(&d.ApprovalTime, "approval-time", 0, "time after which a question that nobody answered expires, from 1s to 168h (default 24h)")
-	c.Flags().DurationVar(&d.ClaimTime, "claim-time", 0, "time after which the run of an engine that is silent is another's, from 1s to 1h (default 30s)")
-	c.Flags().StringVar(&d.SigningKey, "signing-key", "", "file of the key that signs checkpoints (default: signing.key in the data directory)")
-	c.Flags().StringArrayVar(&d.Retention, "retention", nil, "how long the data of events are kept before they are redacted: an event type or its beginning with a star, and a time, as in run.*=30d; repeatable (default: for good)")
-	c.Flags().StringArrayVar(&d.Rates, "rate", nil, "how many requests one principal may make in a minute: spaces, runs, files, claims, general or failures, =, and a number up to 1000000; streams=N are those open at once; owner=N are the spaces, runs and files of an owner; repeatable (default: spaces=10 runs=60 files=300 claims=1000 general=1000 failures=60 streams=32 owner=1000)")
-	c.Flags().StringArrayVar(&d.Witnesses, "witness", nil, "folder or http address of a witness, to which checkpoints are brought each minute; repeatable")
-	c.Flags().StringVar(&d.Traces, "traces", "", "address of an OTLP/HTTP collector to which traces are told, as in http://127.0.0.1:4318 (default: what OTEL_EXPORTER_OTLP_ENDPOINT says, else nowhere)")
+	c.Flags().StringVar(&keepFor, "keep-snapshots-for", "",
+		"how long gc keeps snapshots, for example 30d; the newest stays (default: however long)")
+	c.Flags().DurationVar(&d.ApprovalTime, "approval-time", 0,
+		"time after which a question that nobody answered expires, from 1s to 168h (default 24h)")
+	c.Flags().DurationVar(&d.ClaimTime, "claim-time", 0,
+		"time after which the run of an engine that is silent is another's, from 1s to 1h (default 30s)")
+	c.Flags().StringVar(&d.SigningKey, "signing-key", "",
+		"file of the key that signs checkpoints (default: signing.key in the data directory)")
+	c.Flags().StringArrayVar(&d.Retention, "retention", nil,
+		"how long the data of events are kept before they are redacted: an event type or its beginning with a star, and a time, as in "+
+			"run.*=30d; repeatable (default: for good)")
+	c.Flags().StringArrayVar(&d.Rates, "rate", nil,
+		"how many requests one principal may make in a minute: spaces, runs, files, claims, general or failures, =, and a number up to "+
+			"1000000; streams=N are those open at once; owner=N are the spaces, runs and files of an owner; repeatable (default: spaces=10 "+
+			"runs=60 files=300 claims=1000 general=1000 failures=60 streams=32 owner=1000)")
+	c.Flags().StringArrayVar(&d.Witnesses, "witness", nil,
+		"folder or http address of a witness, to which checkpoints are brought each minute; repeatable")
+	c.Flags().StringVar(&d.Traces, "traces", "",
+		"address of an OTLP/HTTP collector to which traces are told, as in http://127.0.0.1:4318 (default: what OTEL_EXPORTER_OTLP_ENDPOINT "+
+			"says, else nowhere)")
 	c.Flags().BoolVarP(&d.Verbose, "verbose", "v", false, "log every request")
 	c.Flags().StringVar(&format, "log-format", "text", "how the daemon's own log is written to standard error: text or json")
 	c.RunE = func(cmd *cobra.Command, _ []string) (err error) {
@@ -86,10 +105,12 @@ func up(i *invocation) *cobra.Command {
 				p.line("%s serves on %s", p.paint(bold, "agentbox "+i.Version), p.paint(cyan, "http://"+addr))
 				p.fields("data", d.DataDir, "key", d.DataDir+"/owner.key (the other commands find it by themselves)", "API", "http://"+addr+"/v1/docs")
 				if d.Shadow {
-					p.line("%s", p.paint(yellow, "shadow mode: what the policies of spaces would refuse is recorded and done all the same; actions outside are held"))
+					p.line("%s", p.paint(yellow,
+						"shadow mode: what the policies of spaces would refuse is recorded and done all the same; actions outside are held"))
 				}
 				if cold {
-					p.line("%s", "it compiles Python and JavaScript for this machine, once, in the background; until that is done, commands that need one wait and say so")
+					p.line("%s", "it compiles Python and JavaScript for this machine, once, in the background; until that is done, commands that need "+
+						"one wait and say so")
 				}
 				p.line("%s", p.paint(faint, "next, in another terminal: agentbox space create; end the daemon with Ctrl-C"))
 			})
@@ -99,8 +120,8 @@ func up(i *invocation) *cobra.Command {
 	return c
 }
 
-// tellOfStop says that the daemon stops when ctx ends. The function that it returns waits until the line is written, so that nothing is written
-// beside it.
+// tellOfStop says that the daemon stops when ctx ends. The function that it returns waits until the line is written, so that nothing is
+// written beside it.
 func (i *invocation) tellOfStop(ctx context.Context) (told func()) {
 	done := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
@@ -115,7 +136,9 @@ func (i *invocation) tellOfStop(ctx context.Context) (told func()) {
 }
 
 func (d *Daemon) flags(c *cobra.Command) {
-	c.Flags().StringVar(&d.RootFS, "rootfs", "", "folder that is the read-only root of the spaces, or host for this machine's own programs (default: the one made by make rootfs, else host)")
+	c.Flags().StringVar(&d.RootFS, "rootfs", "",
+		"folder that is the read-only root of the spaces, or host for this machine's own programs (default: the one made by make rootfs, else "+
+			"host)")
 }
 
 // keep reads how much is kept.
@@ -158,7 +181,8 @@ func doctor(i *invocation) *cobra.Command {
 	var d Daemon
 	c := &cobra.Command{
 		Use: "doctor", Short: "Check what this machine can isolate, and how to fix what is missing", Args: cobra.NoArgs,
-		Long: "Doctor starts a real space of every tier and tries each of its promises. It needs no daemon. It exits with 8 when no space can be made.",
+		Long: "Doctor starts a real space of every tier and tries each of its promises. It needs no daemon. It exits with 8 when no space can " +
+			"be made.",
 	}
 	d.flags(c)
 	c.RunE = func(cmd *cobra.Command, _ []string) (err error) {
@@ -225,7 +249,8 @@ func (p *printer) report(r space.Report) {
 
 // notable are the programs that a person looks for in a tier; the others are counted.
 var notable = []string{
-	"bash", "python3", "pip", "uv", "node", "bun", "npm", "git", "gcc", "make", "jq", "rg", "sqlite3", "curl", "tar", "zip", "cargo", "go", "java", "ruby",
+	"bash", "python3", "pip", "uv", "node", "bun", "npm", "git", "gcc", "make", "jq", "rg", "sqlite3", "curl", "tar", "zip", "cargo", "go",
+	"java", "ruby",
 }
 
 // offer writes what the spaces of a tier have.

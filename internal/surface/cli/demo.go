@@ -65,7 +65,8 @@ type showcased struct {
 
 func (d *showcase) run(ctx context.Context) (err error) {
 	if d.dataset == "" {
-		d.dataset = filepath.Join(first(d.i.Getenv("AGENTBOX_CACHE"), filepath.Join(d.i.Getenv("HOME"), ".cache", "agentbox")), "datasets", "seattle-weather.csv")
+		d.dataset = filepath.Join(first(d.i.Getenv("AGENTBOX_CACHE"), filepath.Join(d.i.Getenv("HOME"), ".cache", "agentbox")), "datasets",
+			"seattle-weather.csv")
 	}
 	if _, err := os.Stat(d.dataset); err != nil {
 		return unreadable(err, d.dataset).With("fetch it with scripts/fetch-dataset, or name it with --dataset")
@@ -172,7 +173,8 @@ func (d *showcase) prepare(ctx context.Context, api *client.Client) error {
 	d.space = made
 	d.p.line("space %s: tier %s, policy %s, no network", made.ID, made.Tier, made.Policy)
 	if len(made.Unenforced) > 0 {
-		d.p.line("%s", d.p.paint(yellow, "this machine cannot enforce "+strings.Join(made.Unenforced, ", ")+"; the demo goes on. See: agentbox doctor"))
+		d.p.line("%s", d.p.paint(yellow, "this machine cannot enforce "+strings.Join(made.Unenforced, ", ")+
+			"; the demo goes on. See: agentbox doctor"))
 	}
 	content, err := os.ReadFile(d.dataset)
 	if err != nil {

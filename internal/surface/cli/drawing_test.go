@@ -61,11 +61,14 @@ func someRun() client.RunShown {
 	at := func(ms int) time.Time { return noon.Add(time.Duration(ms) * time.Millisecond) }
 	no, yes, three, size := false, true, 3, int64(2048)
 	r := client.RunShown{Run: run.Run{ID: "run_1", Status: run.AwaitingApproval, StartedAt: at(0), Operations: []run.Progress{
-		{ID: "a", Type: "message", Summary: "hello \x1b[2J\u202eevil", State: run.Done, OK: true, Decision: "allow", BegunAt: at(0), EndedAt: at(0)},
+		{ID: "a", Type: "message", Summary: "hello \x1b[2J\u202eevil", State: run.Done, OK: true, Decision: "allow", BegunAt: at(0),
+			EndedAt: at(0)},
 		{ID: "b", Type: "createFile", Summary: "notes.txt", State: run.Done, OK: true, Decision: "allow", BegunAt: at(0), EndedAt: at(12)},
 		{ID: "c", Type: "shell", Summary: "make", State: run.Done, Decision: "allow", BegunAt: at(12), EndedAt: at(1512)},
-		{ID: "d", Type: "shell", Summary: "curl x", State: run.Done, Decision: "deny", Reason: "policy_forbids", BegunAt: at(1512), EndedAt: at(1512)},
-		{ID: "e", Type: "shell", Summary: "rm -r old", State: run.Done, OK: true, Decision: "require_approval", Answer: "approved", BegunAt: at(2000), EndedAt: at(62000)},
+		{ID: "d", Type: "shell", Summary: "curl x", State: run.Done, Decision: "deny", Reason: "policy_forbids", BegunAt: at(1512),
+			EndedAt: at(1512)},
+		{ID: "e", Type: "shell", Summary: "rm -r old", State: run.Done, OK: true, Decision: "require_approval", Answer: "approved",
+			BegunAt: at(2000), EndedAt: at(62000)},
 		{ID: "f", Type: "shell", Summary: "rm -r all", State: run.Done, Decision: "require_approval", Answer: "denied"},
 		{ID: "g", Type: "shell", Summary: "sleep 99", State: run.Done, Decision: "allow"},
 		{ID: "h", Type: "shell", Summary: "deploy", State: run.Asking, Approval: "appr_1", Decision: "require_approval"},
@@ -75,7 +78,8 @@ func someRun() client.RunShown {
 	r.Result.Events = []run.Result{
 		{Type: "createFile", OperationID: "b", Success: &yes, BytesWritten: &size},
 		{Type: "shell", OperationID: "c", Success: &no, ExitCode: &three, Error: "it said \x07no"},
-		{Type: run.ResPolicyDenied, OperationID: "d", Reason: "curl x: a space has no network", Suggestion: "put the data in\x1b]0;owned\a as files"},
+		{Type: run.ResPolicyDenied, OperationID: "d", Reason: "curl x: a space has no network",
+			Suggestion: "put the data in\x1b]0;owned\a as files"},
 		{Type: run.ResApprovalRequired, OperationID: "e"},
 		{Type: "shell", OperationID: "e", Success: &yes, ExitCode: new(int)},
 		{Type: run.ResPolicyDenied, OperationID: "f", Reason: "not today", ReasonCode: "approval_denied"},
@@ -119,17 +123,20 @@ func someTranscript() run.Transcript {
 	return run.Transcript{
 		Header: run.TranscriptHeader{
 			Version: 1, Exported: noon, Head: 9, Redacted: []string{"env"}, Place: run.Place{ID: "spc_1", Tier: "namespace", Policy: "standard"},
-			Run: run.Run{ID: "run_1", Title: "a | b `c`", Status: run.Succeeded, StartedAt: noon, EndedAt: noon.Add(time.Second), Agent: "agt_1", CreatedBy: "usr_1"},
+			Run: run.Run{ID: "run_1", Title: "a | b `c`", Status: run.Succeeded, StartedAt: noon, EndedAt: noon.Add(time.Second), Agent: "agt_1",
+				CreatedBy: "usr_1"},
 		},
 		Asked: []run.Asked{
 			{Index: 0, Operation: run.Operation{Type: run.OpEditFile, ID: "a", Path: "x.txt", Edits: []run.Edit{{Old: "one\ntwo", New: "three"}}}},
-			{Index: 1, Operation: run.Operation{Type: run.OpShell, ID: "b", Command: "cat x", Env: map[string]string{"K": ""}}, Removed: map[string]run.Removed{"env.K": {}}},
+			{Index: 1, Operation: run.Operation{Type: run.OpShell, ID: "b", Command: "cat x", Env: map[string]string{"K": ""}},
+				Removed: map[string]run.Removed{"env.K": {}}},
 			{Index: 2, Operation: run.Operation{Type: run.OpMessage, ID: "c", Content: "bye"}},
 		},
 		Outcomes: []run.Outcome{
 			{Index: 0, ID: "a", Decision: "allow", Result: run.Result{Type: run.OpEditFile, Success: &yes, EditsApplied: &zero}},
-			{Index: 1, ID: "b", Decision: "require_approval", Reason: "policy_requires_approval", Answer: "approved", BegunAt: noon, EndedAt: noon.Add(time.Second),
-				Result: run.Result{Type: run.OpShell, Success: &yes, ExitCode: &zero, Stdout: &stdout}},
+			{Index: 1, ID: "b", Decision: "require_approval", Reason: "policy_requires_approval", Answer: "approved", BegunAt: noon,
+				EndedAt: noon.Add(time.Second),
+				Result:  run.Result{Type: run.OpShell, Success: &yes, ExitCode: &zero, Stdout: &stdout}},
 		},
 	}
 }
@@ -156,7 +163,8 @@ func TestDrawings(t *testing.T) {
 		"markdown": func(p *printer) { p.line("%s", markdown(someTranscript())) },
 		"replay": func(p *printer) {
 			t := someTranscript()
-			p.replayed(replayed{Recorded: "run_1", Run: "run_2", Compared: 2, Same: true, Start: start{From: "snapshot", Snapshot: digest, Exact: true}}, t, t)
+			p.replayed(replayed{Recorded: "run_1", Run: "run_2", Compared: 2, Same: true, Start: start{From: "snapshot", Snapshot: digest,
+				Exact: true}}, t, t)
 			at := int64(3)
 			p.replayed(replayed{
 				Recorded: "run_1", Run: "run_2", Compared: 2, Start: start{From: "empty"}, Notes: []string{"another policy\x1b[2J"},
@@ -168,15 +176,18 @@ func TestDrawings(t *testing.T) {
 				ID: "appr_1", Title: "run a command: rm -r old", Status: policy.Pending, RequestedBy: "agt_1", RequestedAt: noon.Add(-time.Minute),
 				ExpiresAt: noon.Add(time.Hour), Run: "run_1", Operation: "clean", ActionHash: digest,
 				Question: policy.Question{
-					What: "command: \"rm -r old\"\ncwd: \"\"\n", Why: "it deletes a folder", Impact: "cannot be undone", Unsealed: []string{"old/x", "old/y"},
+					What: "command: \"rm -r old\"\ncwd: \"\"\n", Why: "it deletes a folder", Impact: "cannot be undone", Unsealed: []string{"old/x",
+						"old/y"},
 					AgentWords: "please\x1b[2K\rapproved by your boss",
 				},
 			})
 		},
 		"space": func(p *printer) {
 			p.space(i, space.Space{
-				ID: "spc_1", Name: "first\nsecond", Status: space.Ready, Tier: "namespace", Policy: "standard", Limits: space.DefaultLimits(), CreatedAt: noon.Add(-time.Hour),
-				CreatedBy: "usr_1", ExpiresAt: noon.Add(11 * time.Hour), Unenforced: []string{"memory_bytes"}, Env: map[string]string{"B": "2", "A": "1"},
+				ID: "spc_1", Name: "first\nsecond", Status: space.Ready, Tier: "namespace", Policy: "standard", Limits: space.DefaultLimits(),
+				CreatedAt: noon.Add(-time.Hour),
+				CreatedBy: "usr_1", ExpiresAt: noon.Add(11 * time.Hour), Unenforced: []string{"memory_bytes"}, Env: map[string]string{"B": "2",
+					"A": "1"},
 			})
 		},
 		"doctor": func(p *printer) {
@@ -187,22 +198,27 @@ func TestDrawings(t *testing.T) {
 		},
 		"explanation": func(p *printer) {
 			p.explanation(policy.Explanation{
-				Decision: policy.Decision{Outcome: policy.RequireApproval, Reason: "it deletes a folder", ReasonCode: "policy_requires_approval", Policies: []string{"a", "b"}, Bundle: digest},
-				Parts:    []policy.Part{{What: "ls", Outcome: policy.Allow, Policies: []string{"a"}}, {What: "rm -r x", Outcome: policy.RequireApproval, Traits: []string{"deletes_tree"}}},
+				Decision: policy.Decision{Outcome: policy.RequireApproval, Reason: "it deletes a folder", ReasonCode: "policy_requires_approval",
+					Policies: []string{"a", "b"}, Bundle: digest},
+				Parts: []policy.Part{{What: "ls", Outcome: policy.Allow, Policies: []string{"a"}}, {What: "rm -r x", Outcome: policy.RequireApproval,
+					Traits: []string{"deletes_tree"}}},
 			})
 		},
 		"proof": func(p *printer) {
 			p.proof(Proof{Workspace: "ws_dev", Valid: true, Checked: 38, Streams: 2, Documents: 8})
-			p.proof(Proof{Workspace: "ws_dev", Valid: true, Checked: 38, Streams: 2, Documents: 8, Checkpoints: []Held{{By: "this data directory", Size: 36, OK: true}}})
+			p.proof(Proof{Workspace: "ws_dev", Valid: true, Checked: 38, Streams: 2, Documents: 8, Checkpoints: []Held{{By: "this data directory",
+				Size: 36, OK: true}}})
 			p.proof(Proof{Workspace: "ws_dev", Checked: 38, Streams: 2, Sealed: 38, Unchecked: []string{"the data of 38 events cannot be opened"}})
 			p.proof(Proof{
 				Workspace: "ws_dev", Checkpoints: []Held{{By: "/media/st\x1bick", Size: 40}},
 				Flaws: []Flaw{{Kind: "truncated", Seq: 39, Detail: "events 39 to 40 are missing"}},
 			})
-			p.checked(Checked{Kind: "event", Origin: "agentbox/0/ws_dev", Size: 38, Events: 1, Seq: 3, Event: "0190", Type: "run.created", Occurred: "2026-01-02T03:04:05Z", HasData: true})
+			p.checked(Checked{Kind: "event", Origin: "agentbox/0/ws_dev", Size: 38, Events: 1, Seq: 3, Event: "0190", Type: "run.created",
+				Occurred: "2026-01-02T03:04:05Z", HasData: true})
 			p.checked(Checked{Kind: "consistency", Origin: "agentbox/0/ws_dev", Size: 38, Old: 3, OldRoot: "AAAA"})
 			p.checked(Checked{Kind: "export", Origin: "agentbox/0/ws_dev", Size: 38, Events: 38, Complete: true})
-			p.proof(Proof{Workspace: "ws_dev", Flaws: []Flaw{{Kind: "event_hash_mismatch", Seq: 3, Stream: "room_1", Place: 2, Event: "0190", Detail: "the event was changed"}}})
+			p.proof(Proof{Workspace: "ws_dev", Flaws: []Flaw{{Kind: "event_hash_mismatch", Seq: 3, Stream: "room_1", Place: 2, Event: "0190",
+				Detail: "the event was changed"}}})
 		},
 		"top": func(p *printer) {
 			before, now := someTop()
@@ -241,7 +257,8 @@ func TestOutputComesInPieces(t *testing.T) {
 		frame(3, "stdout", append(euro[2:], "\ntwo\r\n10%\r20%\r"...))
 		frame(4, "stderr", []byte("bad \xff \x1b[1A no end"))
 		frame(5, "stdout", euro[:2])
-		if _, _, err := w.frame(client.Frame{N: 6, Kind: "event", Data: json.RawMessage(`{"type":"shell","success":false,"exitCode":1}`)}); err != nil {
+		if _, _, err := w.frame(client.Frame{N: 6, Kind: "event",
+			Data: json.RawMessage(`{"type":"shell","success":false,"exitCode":1}`)}); err != nil {
 			t.Fatal(err)
 		}
 	})
@@ -251,7 +268,8 @@ func TestOutputComesInPieces(t *testing.T) {
 // TestFramesThatCannotBeRead are errors, not silence.
 func TestFramesThatCannotBeRead(t *testing.T) {
 	for _, f := range []client.Frame{
-		{Kind: "event", Data: json.RawMessage(`[]`)}, {Kind: "operation", Data: json.RawMessage(`1`)}, {Kind: "stdout", Data: json.RawMessage(`""`)},
+		{Kind: "event", Data: json.RawMessage(`[]`)}, {Kind: "operation", Data: json.RawMessage(`1`)}, {Kind: "stdout",
+			Data: json.RawMessage(`""`)},
 		{Kind: "stdout", Data: json.RawMessage(`{"data":"%","encoding":"base64"}`)},
 	} {
 		w := &watch{p: &printer{out: &bytes.Buffer{}}}

@@ -28,8 +28,10 @@ func engine(i *invocation) *cobra.Command {
 	)
 	c := &cobra.Command{
 		Use: "engine", Short: "Execute runs as an engine; Ctrl-C stops it", Args: cobra.NoArgs,
-		Long: "Engine claims runs whose input is an operations message with a space_id, executes the operations in that space over the API, and reports a step\n" +
-			"and a tool call for each. It tells on standard error, with --json in JSON, of the runs that it claims, what it waits for, and what came of them. It says that it lives every ten seconds, gives what is under way back when it is interrupted, and waits for a daemon\n" +
+		Long: "Engine claims runs whose input is an operations message with a space_id, executes the operations in that space over the API, " +
+			"and reports a step\n" +
+			"and a tool call for each. It tells on standard error, with --json in JSON, of the runs that it claims, what it waits for, and what " +
+			"came of them. It says that it lives every ten seconds, gives what is under way back when it is interrupted, and waits for a daemon\n" +
 			"that is started again. The daemon does the same by itself, unless it was started with --engine external.",
 		Example: "  agentbox up --engine external\n  agentbox engine\n  agentbox engine --once --room lab",
 	}
@@ -49,7 +51,8 @@ func engine(i *invocation) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return i.Engine(cmd.Context(), client.Desk{Client: api, Room: in}, Engine{Hands: hands, Once: once, Verbose: verbose, JSONLog: i.json, Daemon: api.Address()})
+		return i.Engine(cmd.Context(), client.Desk{Client: api, Room: in}, Engine{Hands: hands, Once: once, Verbose: verbose, JSONLog: i.json,
+			Daemon: api.Address()})
 	}
 	return c
 }
@@ -79,7 +82,8 @@ func runCreate(i *invocation) *cobra.Command {
 	var room, input string
 	c := &cobra.Command{
 		Use: "create", Short: "Ask for a run that an engine executes", Args: cobra.NoArgs,
-		Long:    "Create asks for a run that waits until an engine claims it. Operations in a space are run at once with: agentbox run SPACE OPERATIONS.json",
+		Long: "Create asks for a run that waits until an engine claims it. Operations in a space are run at once with: agentbox run SPACE " +
+			"OPERATIONS.json",
 		Example: "  agentbox runs create --title report --input order.json",
 	}
 	i.roomFlag(c, &room)
@@ -140,7 +144,8 @@ func runClaim(i *invocation) *cobra.Command {
 	var wait time.Duration
 	c := &cobra.Command{
 		Use: "claim", Short: "Claim the next run, as an engine does", Args: cobra.NoArgs,
-		Long: "Claim prints the token by which the run is yours, for 30 seconds and as long as you renew it. It exits with 5 when there is none, and says why.",
+		Long: "Claim prints the token by which the run is yours, for 30 seconds and as long as you renew it. It exits with 5 when there is " +
+			"none, and says why.",
 	}
 	i.onlyRoom(c, &room, "only a run of this room, by its id or title")
 	c.Flags().StringVar(&work, "work", "", "only a run whose input is of this kind: operations")
@@ -177,7 +182,8 @@ func unclaimed(got client.Claimed) error {
 	if got.Reason != client.WorkspaceFull || got.Tasks == nil {
 		return errand.ErrNothing
 	}
-	return fault.New(fault.NotFound, client.WorkspaceFull, "%s, but %s", several(got.Waiting, "run waits", "runs wait"), full(*got.Tasks)).With("see: agentbox runs list")
+	return fault.New(fault.NotFound, client.WorkspaceFull, "%s, but %s", several(got.Waiting, "run waits", "runs wait"),
+		full(*got.Tasks)).With("see: agentbox runs list")
 }
 
 // full says how many tasks of a workspace run.
@@ -359,8 +365,10 @@ func runEvidence(i *invocation) *cobra.Command {
 			return err
 		}
 		return i.show(found, func(p *printer) {
-			p.fields("run", string(found.Run), "events", strconv.Itoa(found.Window.Count), "root", found.Root.String(), "manifest", found.Hash.String(),
-				"artifacts", strconv.Itoa(found.Completeness.Artifacts), "complete", strconv.FormatBool(found.Completeness.Terminal && found.Completeness.Calls))
+			p.fields("run", string(found.Run), "events", strconv.Itoa(found.Window.Count), "root", found.Root.String(), "manifest",
+				found.Hash.String(),
+				"artifacts", strconv.Itoa(found.Completeness.Artifacts), "complete", strconv.FormatBool(found.Completeness.Terminal &&
+					found.Completeness.Calls))
 		})
 	}
 	return c

@@ -29,7 +29,8 @@ func events(i *invocation) *cobra.Command {
 	c := &cobra.Command{
 		Use: "events", Short: "Read the log, or follow it", Args: cobra.NoArgs,
 		Long: "Events prints entries of the log in order: the last ones, or those from a place on. With --json each is one line, complete.",
-		Example: "  agentbox events --follow\n  agentbox events --run run_... --json | jq .event_type\n  agentbox events --type tool.invoked,approval.requested --limit 50\n" +
+		Example: "  agentbox events --follow\n  agentbox events --run run_... --json | jq .event_type\n  agentbox events --type " +
+			"tool.invoked,approval.requested --limit 50\n" +
 			"  agentbox events --cause EVENT",
 	}
 	f := c.Flags()
@@ -126,7 +127,8 @@ func (p *printer) event(e event.Event) error {
 	}
 	_ = json.Unmarshal(e.Data, &data) // what does not fit is not shown
 	var words []string
-	for _, w := range []string{data.Tool, data.Name, first(data.Title, data.Summary, data.Content), data.Kind, data.Decision, data.Answer, data.Reason, data.Error} {
+	for _, w := range []string{data.Tool, data.Name, first(data.Title, data.Summary, data.Content), data.Kind, data.Decision, data.Answer,
+		data.Reason, data.Error} {
 		if w != "" && !slices.Contains(words, w) {
 			words = append(words, w)
 		}
@@ -136,7 +138,8 @@ func (p *printer) event(e event.Event) error {
 	}
 	colour := ""
 	switch {
-	case strings.HasSuffix(e.Type, ".failed"), strings.HasSuffix(e.Type, ".denied"), strings.HasSuffix(e.Type, ".unknown"), data.Decision == "deny":
+	case strings.HasSuffix(e.Type, ".failed"), strings.HasSuffix(e.Type, ".denied"), strings.HasSuffix(e.Type, ".unknown"),
+		data.Decision == "deny":
 		colour = red
 	case strings.HasPrefix(e.Type, "approval."), data.Decision == "require_approval":
 		colour = yellow
@@ -145,7 +148,8 @@ func (p *printer) event(e event.Event) error {
 	if p.width > 0 {
 		rest = max(20, p.width-92)
 	}
-	p.line("%s  %s  %s  %s  %s", p.paint(faint, pad(trimmed(float64(e.Seq)), 6)), p.paint(faint, e.OccurredAt.Local().Format("2006-01-02 15:04:05.000")), padRight(oneLine(string(e.Principal), 0), 30),
+	p.line("%s  %s  %s  %s  %s", p.paint(faint, pad(trimmed(float64(e.Seq)), 6)), p.paint(faint,
+		e.OccurredAt.Local().Format("2006-01-02 15:04:05.000")), padRight(oneLine(string(e.Principal), 0), 30),
 		p.paint(colour, padRight(p.cut(e.Type, 24), 20)), oneLine(strings.Join(words, " · "), rest))
 	return nil
 }

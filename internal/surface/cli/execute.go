@@ -27,8 +27,10 @@ func execute(i *invocation) *cobra.Command {
 		Use: "run SPACE OPERATIONS.json", Short: "Run operations in a space", Args: cobra.ExactArgs(2), ValidArgsFunction: i.completeSpaces,
 		Long: "Run sends an operations message of protocol 1.0 (- reads it from standard input), waits for the run, and shows its timeline.\n" +
 			"SPACE is, here and everywhere, the id of a space, or its name where no other has it.\n" +
-			"It exits with 0 when the run is completed, 6 when all of it was refused, 7 when it waits for a person, 1 when it failed; see also --strict.",
-		Example: "  agentbox run spc_... operations.json --stream\n  agentbox run spc_... operations.json --ask\n  generate | agentbox run spc_... - --json",
+			"It exits with 0 when the run is completed, 6 when all of it was refused, 7 when it waits for a person, 1 when it failed; see also " +
+			"--strict.",
+		Example: "  agentbox run spc_... operations.json --stream\n  agentbox run spc_... operations.json --ask\n  generate | agentbox run " +
+			"spc_... - --json",
 	}
 	c.RunE = func(cmd *cobra.Command, args []string) error {
 		message, err := i.operations(args[1])
@@ -74,7 +76,9 @@ func execute(i *invocation) *cobra.Command {
 	f.StringVar(&agent, "agent", "", "name of the agent that acts (default: the space's own)")
 	f.StringArrayVar(&e.context, "context", nil, "file of the space whose content opens the events; repeatable")
 	f.StringVar(&e.title, "title", "", "what the run is about")
-	f.StringVar(&e.retention, "retention", "", "how long what the run's events hold is kept once it has ended, as in 30d or 36h; then it is redacted (default: as long as the operator's rules say)")
+	f.StringVar(&e.retention, "retention", "",
+		"how long what the run's events hold is kept once it has ended, as in 30d or 36h; then it is redacted (default: as long as the "+
+			"operator's rules say)")
 	f.StringVar(&e.key, "idempotency-key", "", "the same key and operations run once, however often they are sent")
 	return c
 }
@@ -104,13 +108,15 @@ func (i *invocation) operations(name string) (client.RunRequest, error) {
 	}
 	m, err := client.ParseMessage(raw)
 	if err != nil {
-		return client.RunRequest{}, fault.Wrap(err, fault.Invalid, "operation_invalid", "%s cannot be run", oneLine(name, 80)).With(`it looks like {"protocolVersion": "1.0", "operations": [{"type": "message", "content": "hello"}]}`)
+		return client.RunRequest{}, fault.Wrap(err, fault.Invalid, "operation_invalid", "%s cannot be run",
+			oneLine(name, 80)).With(`it looks like {"protocolVersion": "1.0", "operations": [{"type": "message", "content": "hello"}]}`)
 	}
 	return client.RunRequest{Message: m}, nil
 }
 
 // execute starts a run and attends it.
-func (i *invocation) execute(ctx context.Context, api *client.Client, s id.Space, q client.RunRequest, e execution) (client.RunShown, error) {
+func (i *invocation) execute(ctx context.Context, api *client.Client, s id.Space, q client.RunRequest, e execution) (client.RunShown,
+	error) {
 	begun, err := api.CreateRun(ctx, s, q)
 	if err != nil {
 		return client.RunShown{}, err
@@ -155,8 +161,8 @@ func (i *invocation) attend(ctx context.Context, api *client.Client, s id.Space,
 	return shown, err
 }
 
-// tellOfQueue says on standard error what a run waits for that is still queued after a second: an earlier run of its space, or a place in its
-// workspace. The caller ends it with stop.
+// tellOfQueue says on standard error what a run waits for that is still queued after a second: an earlier run of its space, or a place in
+// its workspace. The caller ends it with stop.
 func (i *invocation) tellOfQueue(ctx context.Context, api *client.Client, in id.Space, r id.Run) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	told := make(chan struct{})
@@ -299,8 +305,8 @@ func (w *watch) follow(ctx context.Context, api *client.Client, s id.Space, r id
 	}
 }
 
-// refusedWhole reports whether policy refused every operation of a run, so that nothing at all was done. The run itself has succeeded: it was executed
-// to its end, and each operation has its result.
+// refusedWhole reports whether policy refused every operation of a run, so that nothing at all was done. The run itself has succeeded: it
+// was executed to its end, and each operation has its result.
 func refusedWhole(r client.RunShown) bool {
 	refused := 0
 	for _, e := range r.Result.Events {

@@ -26,7 +26,8 @@ func files(i *invocation) *cobra.Command {
 
 func fileList(i *invocation) *cobra.Command {
 	var deep bool
-	c := &cobra.Command{Use: "ls SPACE [FOLDER]", Aliases: []string{"list"}, Short: "List files", Args: cobra.RangeArgs(1, 2), ValidArgsFunction: i.completeSpaces}
+	c := &cobra.Command{Use: "ls SPACE [FOLDER]", Aliases: []string{"list"}, Short: "List files", Args: cobra.RangeArgs(1, 2),
+		ValidArgsFunction: i.completeSpaces}
 	c.Flags().BoolVarP(&deep, "recursive", "r", false, "also what is in the folders")
 	c.RunE = func(cmd *cobra.Command, args []string) error {
 		api, err := i.connect(cmd.Context())
@@ -127,8 +128,10 @@ func filePut(i *invocation) *cobra.Command {
 		mode string
 	)
 	c := &cobra.Command{
-		Use: "put SPACE FILE [PATH]", Short: "Write a file, or a folder with all its files, into a space", Args: cobra.RangeArgs(2, 3), ValidArgsFunction: i.completeSpaces,
-		Long: "Put writes a file of this machine to PATH in the space (default: its own name); - reads standard input and needs a PATH.\nA folder is written with everything in it; what is no regular file is left out and said.\n" +
+		Use: "put SPACE FILE [PATH]", Short: "Write a file, or a folder with all its files, into a space", Args: cobra.RangeArgs(2, 3),
+		ValidArgsFunction: i.completeSpaces,
+		Long: "Put writes a file of this machine to PATH in the space (default: its own name); - reads standard input and needs a PATH.\nA " +
+			"folder is written with everything in it; what is no regular file is left out and said.\n" +
 			"What can be executed here can be executed there, unless --mode says otherwise.",
 	}
 	c.Flags().BoolVar(&keep, "no-overwrite", false, "refuse to replace a file")
@@ -243,7 +246,9 @@ func fileGet(i *invocation) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return i.show(map[string]any{"file": target, "size_bytes": size}, func(p *printer) { p.line("%s  %s", plain(target), p.paint(faint, bytesize(size))) })
+		return i.show(map[string]any{"file": target, "size_bytes": size}, func(p *printer) {
+			p.line("%s  %s", plain(target), p.paint(faint, bytesize(size)))
+		})
 	}
 	return c
 }
@@ -272,9 +277,11 @@ func vacant(target string, force bool) error {
 	case info.IsDir():
 		return fault.New(fault.Conflict, "file_exists", "%s is a folder", oneLine(target, 200)).With("name a file in it")
 	case !info.Mode().IsRegular():
-		return fault.New(fault.Conflict, "file_exists", "%s exists already, and is no regular file", oneLine(target, 200)).With("name another file")
+		return fault.New(fault.Conflict, "file_exists", "%s exists already, and is no regular file", oneLine(target,
+			200)).With("name another file")
 	}
-	return fault.New(fault.Conflict, "file_exists", "%s exists already", oneLine(target, 200)).With("name another file, or replace it with --force")
+	return fault.New(fault.Conflict, "file_exists", "%s exists already", oneLine(target,
+		200)).With("name another file, or replace it with --force")
 }
 
 // save writes a file of this machine as a whole or not at all, never through a link, and replaces one only when told to.

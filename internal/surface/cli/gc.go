@@ -47,7 +47,8 @@ func (p *printer) contents(s client.ContentState) {
 	if s.Quota > 0 {
 		quota = "of " + bytesize(s.Quota)
 	}
-	p.fields("the log names", fmt.Sprintf("%s, %s %s", count(s.Usage.Contents, "content"), bytesize(s.Usage.Bytes), quota), "snapshots kept", rule(s.Rule))
+	p.fields("the log names", fmt.Sprintf("%s, %s %s", count(s.Usage.Contents, "content"), bytesize(s.Usage.Bytes), quota), "snapshots kept",
+		rule(s.Rule))
 	p.swept("would be freed", s.Sweep)
 }
 

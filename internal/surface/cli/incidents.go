@@ -16,18 +16,22 @@ import (
 func incidents(i *invocation) *cobra.Command {
 	list := incidentList(i)
 	c := group("incident", "Track incidents and what was learned from them", incidentOpen(i), list, incidentShow(i),
-		incidentChange(i, "rca", "rca INCIDENT SUMMARY", "Write down the root cause", 2, func(args []string, _ []string) map[string]any { return map[string]any{"summary": args[1]} }),
+		incidentChange(i, "rca", "rca INCIDENT SUMMARY", "Write down the root cause", 2, func(args []string, _ []string) map[string]any {
+			return map[string]any{"summary": args[1]}
+		}),
 		incidentChange(i, "learning", "learn INCIDENT NOTE", "Write down what was learned", 2, func(args []string, tags []string) map[string]any {
 			return map[string]any{"note": args[1], "tags": tags}
 		}),
-		incidentChange(i, "close", "close INCIDENT [REASON]", "Close it; that takes a root cause and a learning", 1, func(args []string, _ []string) map[string]any {
+		incidentChange(i, "close", "close INCIDENT [REASON]", "Close it; that takes a root cause and a learning", 1, func(args []string,
+			_ []string) map[string]any {
 			if len(args) > 1 {
 				return map[string]any{"reason": args[1]}
 			}
 			return map[string]any{}
 		}))
 	c.Aliases = []string{"incidents"}
-	c.Example = "  agentbox incident open 'the wrong mail was sent' --severity high\n  agentbox incident rca inc_... 'the template was stale'\n" +
+	c.Example = "  agentbox incident open 'the wrong mail was sent' --severity high\n  agentbox incident rca inc_... 'the template was " +
+		"stale'\n" +
 		"  agentbox incident learn inc_... 'pin templates by hash' --tag templates\n  agentbox incident close inc_..."
 	return c
 }
@@ -103,7 +107,8 @@ func incidentList(i *invocation) *cobra.Command {
 			rows := make([][]cell, len(found))
 			for n, x := range found {
 				rows[n] = []cell{
-					text(string(x.ID)), text(string(x.Status)), {string(x.Severity), colourOfSeverity(x.Severity)}, {ago(now, x.OpenedAt), faint}, text(missingOf(x)), text(x.Title),
+					text(string(x.ID)), text(string(x.Status)), {string(x.Severity), colourOfSeverity(x.Severity)}, {ago(now, x.OpenedAt), faint},
+					text(missingOf(x)), text(x.Title),
 				}
 			}
 			p.table("There are no incidents.", []string{"incident", "status", "severity", "opened", "missing", "what"}, rows)
@@ -151,8 +156,10 @@ func (p *printer) incident(i *invocation, x incident.Incident) {
 	if x.Status == incident.Closed {
 		closed = ago(now, x.ClosedAt) + " by " + string(x.ClosedBy)
 	}
-	p.fields("status", string(x.Status), "severity", string(x.Severity), "category", x.Category, "opened", ago(now, x.OpenedAt)+" by "+string(x.OpenedBy),
-		"room", string(x.Room), "run", string(x.Run), "details", string(x.Details), "root cause", cause, "closed", closed, "reason", x.CloseReason)
+	p.fields("status", string(x.Status), "severity", string(x.Severity), "category", x.Category, "opened", ago(now, x.OpenedAt)+" by "+
+		string(x.OpenedBy),
+		"room", string(x.Room), "run", string(x.Run), "details", string(x.Details), "root cause", cause, "closed", closed, "reason",
+		x.CloseReason)
 	for _, l := range x.Learning {
 		tags := ""
 		for _, tag := range l.Tags {

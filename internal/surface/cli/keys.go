@@ -19,7 +19,8 @@ func keyRevoke(i *invocation) *cobra.Command {
 	var last bool
 	c := &cobra.Command{
 		Use: "revoke KEY", Short: "Revoke an API key at once", Args: cobra.ExactArgs(1),
-		Long: "The last key of an owner is refused without --last. After it is gone, the next start of the daemon makes a new key for the local owner and writes it to\n" +
+		Long: "The last key of an owner is refused without --last. After it is gone, the next start of the daemon makes a new key for the " +
+			"local owner and writes it to\n" +
 			"owner.key in the data directory. To exchange a key without a gap use: agentbox key rotate.",
 	}
 	c.Flags().StringVar(&reason, "reason", "", "why; it stands in the log")
@@ -45,7 +46,8 @@ type rotated struct {
 func keyRotate(i *invocation) *cobra.Command {
 	return &cobra.Command{
 		Use: "rotate", Short: "Exchange the API key that you use for a new one", Args: cobra.NoArgs,
-		Long: "Rotate makes a new key, puts it where the old one lies, and then revokes the old one. The key of the local owner lies in owner.key, another one in the file of\n" +
+		Long: "Rotate makes a new key, puts it where the old one lies, and then revokes the old one. The key of the local owner lies in " +
+			"owner.key, another one in the file of\n" +
 			"--key-file. A key that comes from AGENTBOX_KEY lies in no file: the new one is shown, once.",
 		Example: "  agentbox key rotate\n  agentbox key rotate --key-file ./ci.key",
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -66,7 +68,8 @@ func (i *invocation) rotate(ctx context.Context, api *client.Client) (rotated, e
 		return rotated{}, err
 	}
 	if me.Key == "" {
-		return rotated{}, usage("you are not known by an API key, but by a session or a token").With("name the key: agentbox key rotate --key-file FILE")
+		return rotated{}, usage("you are not known by an API key, but by a session or a token").With(
+			"name the key: agentbox key rotate --key-file FILE")
 	}
 	name, err := nameOfKey(ctx, api, me)
 	if err != nil {
@@ -80,13 +83,15 @@ func (i *invocation) rotate(ctx context.Context, api *client.Client) (rotated, e
 	if i.keyFrom == "AGENTBOX_KEY" {
 		done.Secret = made.Secret
 	} else if err := exchangeFile(i.keyFrom, made.Secret); err != nil {
-		return rotated{}, errors.Join(fault.Wrap(err, fault.Unavailable, "key_not_kept", "the new key cannot be written to %s; the old one stays in force", oneLine(i.keyFrom, 200)),
+		return rotated{}, errors.Join(fault.Wrap(err, fault.Unavailable, "key_not_kept",
+			"the new key cannot be written to %s; the old one stays in force", oneLine(i.keyFrom, 200)),
 			api.RevokeKey(ctx, made.ID, "it could not be kept", false))
 	} else {
 		done.File = i.keyFrom
 	}
 	if err := api.With(made.Secret).RevokeKey(ctx, me.Key, "rotated", false); err != nil {
-		return rotated{}, fault.Wrap(err, fault.KindOf(err), fault.CodeOf(err), "the new key %s is in force, but the old one could not be revoked", made.ID).
+		return rotated{}, fault.Wrap(err, fault.KindOf(err), fault.CodeOf(err),
+			"the new key %s is in force, but the old one could not be revoked", made.ID).
 			With("revoke it with: agentbox key revoke " + string(me.Key))
 	}
 	return done, nil

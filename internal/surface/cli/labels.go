@@ -15,7 +15,8 @@ import (
 func labels(i *invocation) *cobra.Command {
 	c := group("label", "Label data by sensitivity, and ask for access", labelSet(i), labelList(i), labelAccess(i))
 	c.Aliases = []string{"labels"}
-	c.Example = "  agentbox label set person ada sensitive_pii --purpose support\n  agentbox label access person ada --purpose support && fetch-person ada"
+	c.Example = "  agentbox label set person ada sensitive_pii --purpose support\n  agentbox label access person ada --purpose support && " +
+		"fetch-person ada"
 	return c
 }
 
@@ -23,8 +24,10 @@ func labelSet(i *invocation) *cobra.Command {
 	var room string
 	var purposes []string
 	c := &cobra.Command{
-		Use: "set TYPE ID LABEL", Short: "Label a resource: public, internal, restricted, confidential or sensitive_pii", Args: cobra.ExactArgs(3),
-		Long: "What bears no label is internal. To let anybody nearer than before, by a lower label, another room or more purposes, takes an admin.",
+		Use: "set TYPE ID LABEL", Short: "Label a resource: public, internal, restricted, confidential or sensitive_pii",
+		Args: cobra.ExactArgs(3),
+		Long: "What bears no label is internal. To let anybody nearer than before, by a lower label, another room or more purposes, takes an " +
+			"admin.",
 	}
 	c.Flags().StringVar(&room, "room", "", "the only room in which it is used; restricted takes one")
 	c.Flags().StringSliceVar(&purposes, "purpose", nil, "for which it is kept; more than once for more")
@@ -33,7 +36,8 @@ func labelSet(i *invocation) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		l, err := api.Label(cmd.Context(), client.ResourceLabel{Type: args[0], ID: args[1], Label: label.Level(args[2]), Room: id.Room(room), Purposes: purposes})
+		l, err := api.Label(cmd.Context(), client.ResourceLabel{Type: args[0], ID: args[1], Label: label.Level(args[2]), Room: id.Room(room),
+			Purposes: purposes})
 		if err != nil {
 			return err
 		}
@@ -45,7 +49,8 @@ func labelSet(i *invocation) *cobra.Command {
 func labelList(i *invocation) *cobra.Command {
 	var f client.LabelFilter
 	var room string
-	c := &cobra.Command{Use: "list [TYPE ID]", Aliases: []string{"ls", "show"}, Short: "List labels, or show that of one resource", Args: cobra.RangeArgs(0, 2)}
+	c := &cobra.Command{Use: "list [TYPE ID]", Aliases: []string{"ls", "show"}, Short: "List labels, or show that of one resource",
+		Args: cobra.RangeArgs(0, 2)}
 	c.Flags().StringVar(&f.Label, "label", "", "only these")
 	c.Flags().StringVar(&room, "room", "", "only those of a room")
 	c.RunE = func(cmd *cobra.Command, args []string) error {

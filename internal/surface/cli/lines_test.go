@@ -64,12 +64,13 @@ func TestEveryWrittenCommandLineParses(t *testing.T) {
 	}
 }
 
-// TestEverySuggestedCommandLineParses reads the command lines that errors and hints of the program name. What they add when they run stands for
-// up to three words more.
+// TestEverySuggestedCommandLineParses reads the command lines that errors and hints of the program name. What they add when they run
+// stands for up to three words more.
 func TestEverySuggestedCommandLineParses(t *testing.T) {
 	checked := 0
 	err := filepath.WalkDir("../..", func(path string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") || strings.Contains(path, "testdata") {
+		if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") || strings.Contains(path,
+			"testdata") {
 			return err
 		}
 		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)

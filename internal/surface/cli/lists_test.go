@@ -12,8 +12,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// TestEveryListIsAnObject runs every command that lists something with --json, against a daemon that has nothing: what it prints is an object, as
-// the API's lists are.
+// TestEveryListIsAnObject runs every command that lists something with --json, against a daemon that has nothing: what it prints is an
+// object, as the API's lists are.
 func TestEveryListIsAnObject(t *testing.T) {
 	empty := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")

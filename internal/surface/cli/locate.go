@@ -35,14 +35,17 @@ func locate(dir string) (located, error) {
 		return located{}, fault.New(fault.Unavailable, "daemon_not_running", "no daemon runs on %s", dir).With(advice)
 	}
 	if err != nil {
-		return located{}, fault.Wrap(err, fault.Unavailable, "daemon_not_running", "the daemon's address cannot be read from %s", dir).With(advice)
+		return located{}, fault.Wrap(err, fault.Unavailable, "daemon_not_running", "the daemon's address cannot be read from %s",
+			dir).With(advice)
 	}
 	var l located
 	if err := json.Unmarshal(text, &l); err != nil || l.Addr == "" || l.PID <= 0 {
-		return located{}, fault.New(fault.Unavailable, "daemon_not_running", "daemon.json in %s does not say where a daemon serves", dir).With(advice)
+		return located{}, fault.New(fault.Unavailable, "daemon_not_running", "daemon.json in %s does not say where a daemon serves",
+			dir).With(advice)
 	}
 	if !host.Lives(l.PID) {
-		return located{}, fault.New(fault.Unavailable, "daemon_not_running", "the daemon of %s (process %d) has ended without saying so", dir, l.PID).With(advice)
+		return located{}, fault.New(fault.Unavailable, "daemon_not_running", "the daemon of %s (process %d) has ended without saying so", dir,
+			l.PID).With(advice)
 	}
 	return l, nil
 }
@@ -50,8 +53,8 @@ func locate(dir string) (located, error) {
 // look is how long it waits before it looks again at a daemon that is starting.
 const look = 50 * time.Millisecond
 
-// serving finds the daemon of a data directory and waits for it while it starts: as long as it lives, for only the daemon knows how much there
-// is to do. What it does is said once, and again when it does something else.
+// serving finds the daemon of a data directory and waits for it while it starts: as long as it lives, for only the daemon knows how much
+// there is to do. What it does is said once, and again when it does something else.
 func (i *invocation) serving(ctx context.Context, dir string) (located, error) {
 	said := ""
 	for {
@@ -96,11 +99,13 @@ func ownerKey(dir string) (string, error) {
 			With("run this as the user who runs the daemon, or set AGENTBOX_KEY")
 	}
 	if info.Mode().Perm()&0o077 != 0 {
-		return "", fault.New(fault.Denied, "key_exposed", "%s can be read by other users (mode %04o)", path, info.Mode().Perm()).With("mend it with: chmod 600 " + path)
+		return "", fault.New(fault.Denied, "key_exposed", "%s can be read by other users (mode %04o)", path,
+			info.Mode().Perm()).With("mend it with: chmod 600 " + path)
 	}
 	text, err := readOrdinary(path)
 	if err == nil && strings.TrimSpace(string(text)) == "" {
-		return "", fault.New(fault.Denied, "key_missing", "%s is empty", path).With("restart the daemon, which makes a new key, or set AGENTBOX_KEY")
+		return "", fault.New(fault.Denied, "key_missing", "%s is empty",
+			path).With("restart the daemon, which makes a new key, or set AGENTBOX_KEY")
 	}
 	if err != nil {
 		return "", fault.Wrap(err, fault.Denied, "key_missing", "the owner's key cannot be read from %s", dir)

@@ -43,7 +43,8 @@ func TestACommandWaitsForADaemonThatStarts(t *testing.T) {
 			"it dies", []string{`"pid":%d,"phase":"opens the log"`, `"pid":` + fmt.Sprint(dead) + `,"phase":"opens the log"`},
 			[]string{"is starting: it opens the log\n", "has ended without saying so"}, ExitUnavailable,
 		},
-		{"it gives up", []string{`"pid":%d,"phase":"opens the log"`, ""}, []string{"is starting: it opens the log\n", "no daemon runs on"}, ExitUnavailable},
+		{"it gives up", []string{`"pid":%d,"phase":"opens the log"`, ""}, []string{"is starting: it opens the log\n", "no daemon runs on"},
+			ExitUnavailable},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			dir := t.TempDir()

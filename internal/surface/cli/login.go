@@ -29,8 +29,8 @@ type saved struct {
 // early is how long before the end of an access token it is exchanged.
 const early = time.Minute
 
-// sessionFile is where the session of the user lies: in AGENTBOX_CONFIG, else agentbox in XDG_CONFIG_HOME, else ~/.config/agentbox; "" where there
-// is no such place.
+// sessionFile is where the session of the user lies: in AGENTBOX_CONFIG, else agentbox in XDG_CONFIG_HOME, else ~/.config/agentbox; ""
+// where there is no such place.
 func (i *invocation) sessionFile() string {
 	dir := i.Getenv("AGENTBOX_CONFIG")
 	if config := i.Getenv("XDG_CONFIG_HOME"); dir == "" && filepath.IsAbs(config) {
@@ -56,14 +56,16 @@ func (i *invocation) session(address string) (s saved, found bool, err error) {
 		return s, false, nil
 	}
 	if err == nil && info.Mode().Perm()&0o077 != 0 {
-		return s, false, fault.New(fault.Denied, "session_exposed", "%s can be read by other users (mode %04o)", path, info.Mode().Perm()).With("log in again, after: agentbox logout")
+		return s, false, fault.New(fault.Denied, "session_exposed", "%s can be read by other users (mode %04o)", path,
+			info.Mode().Perm()).With("log in again, after: agentbox logout")
 	}
 	text, err := readOrdinary(path)
 	if err == nil {
 		err = json.Unmarshal(text, &s)
 	}
 	if err != nil {
-		return s, false, fault.Wrap(err, fault.Invalid, "session_unreadable", "the session in %s cannot be read", path).With("remove it with: agentbox logout")
+		return s, false, fault.Wrap(err, fault.Invalid, "session_unreadable", "the session in %s cannot be read",
+			path).With("remove it with: agentbox logout")
 	}
 	return s, sameDaemon(s.URL, address), nil
 }
@@ -97,8 +99,8 @@ func (i *invocation) save(s saved) error {
 	return nil
 }
 
-// bearer returns the access token of the saved session for a daemon, after it has exchanged one whose time is nearly over; "" where there is none.
-// Of several commands at once one exchanges it, for a refresh token that is used twice ends the session.
+// bearer returns the access token of the saved session for a daemon, after it has exchanged one whose time is nearly over; "" where there
+// is none. Of several commands at once one exchanges it, for a refresh token that is used twice ends the session.
 func (i *invocation) bearer(ctx context.Context, address string) (string, error) {
 	s, found, err := i.session(address)
 	if err != nil || !found || i.Clock.Now().Add(early).Before(s.AccessUntil) {
@@ -137,7 +139,8 @@ func (i *invocation) asked(what string) (string, error) {
 		i.printer(i.Err).line("%s:", what)
 		restore, err := host.Unseen(f)
 		if err != nil {
-			return "", fault.Wrap(err, fault.Unavailable, "terminal_unusable", "the terminal would show the passphrase").With("send it on the standard input")
+			return "", fault.Wrap(err, fault.Unavailable, "terminal_unusable", "the terminal would show the passphrase").With(
+				"send it on the standard input")
 		}
 		defer restore()
 	}
@@ -176,7 +179,8 @@ func bootstrap(i *invocation) *cobra.Command {
 	var ws, name string
 	c := &cobra.Command{
 		Use: "bootstrap", Short: "Set the first passphrase of the owner", Args: cobra.NoArgs,
-		Long: "Bootstrap is for who runs the daemon: it takes the token in bootstrap.key in the data directory. The passphrase is a line of the standard\n" +
+		Long: "Bootstrap is for who runs the daemon: it takes the token in bootstrap.key in the data directory. The passphrase is a line of " +
+			"the standard\n" +
 			"input, which a terminal does not show. The owner logs in with it from anywhere: agentbox login.",
 	}
 	c.Flags().StringVar(&ws, "workspace", string(id.DefaultWorkspace), "the workspace")
@@ -188,7 +192,8 @@ func bootstrap(i *invocation) *cobra.Command {
 		}
 		token, err := readOrdinary(filepath.Join(dir, "bootstrap.key"))
 		if err != nil {
-			return fault.Wrap(err, fault.Denied, "key_missing", "the bootstrap token cannot be read from %s", dir).With("run this as the user who runs the daemon")
+			return fault.Wrap(err, fault.Denied, "key_missing", "the bootstrap token cannot be read from %s",
+				dir).With("run this as the user who runs the daemon")
 		}
 		found, err := i.serving(cmd.Context(), dir) // the token is sent to that daemon and to no other
 		if err != nil {
@@ -215,8 +220,10 @@ func login(i *invocation) *cobra.Command {
 	var ws, as string
 	c := &cobra.Command{
 		Use: "login", Short: "Log in with a passphrase; the commands that follow use the session", Args: cobra.NoArgs,
-		Long: "Login keeps the session in session.json in your configuration directory, which only you can read; the other commands use it until agentbox\n" +
-			"logout, unless a key is named. The passphrase is a line of the standard input, which a terminal does not show. The owner gets one with agentbox\n" +
+		Long: "Login keeps the session in session.json in your configuration directory, which only you can read; the other commands use it " +
+			"until agentbox\n" +
+			"logout, unless a key is named. The passphrase is a line of the standard input, which a terminal does not show. The owner gets one " +
+			"with agentbox\n" +
 			"bootstrap, everybody else sets his own with agentbox passphrase.",
 		Example: "  agentbox login --as usr_01M7YNAYM0SM228XA4K3G6VDD4",
 	}
@@ -238,7 +245,8 @@ func login(i *invocation) *cobra.Command {
 		if err := i.save(saved{address, tokens}); err != nil {
 			return errors.Join(err, client.New(address, tokens.Access).Logout(context.WithoutCancel(cmd.Context())))
 		}
-		return i.show(map[string]any{"principal_id": tokens.Principal, "workspace_id": tokens.Workspace, "session_id": tokens.Session, "expires_at": tokens.RefreshUntil}, func(p *printer) {
+		return i.show(map[string]any{"principal_id": tokens.Principal, "workspace_id": tokens.Workspace, "session_id": tokens.Session,
+			"expires_at": tokens.RefreshUntil}, func(p *printer) {
 			p.line("%s", tokens.Principal)
 			i.printer(i.Err).line("you are logged in to %s at %s, until: agentbox logout", tokens.Workspace, address)
 		})
@@ -284,7 +292,8 @@ func passphrase(i *invocation) *cobra.Command {
 	var change bool
 	c := &cobra.Command{
 		Use: "passphrase", Short: "Set your own passphrase", Args: cobra.NoArgs,
-		Long: "Passphrase reads the new passphrase as a line of the standard input, which a terminal does not show; with --change the one that holds so far\n" +
+		Long: "Passphrase reads the new passphrase as a line of the standard input, which a terminal does not show; with --change the one that " +
+			"holds so far\n" +
 			"comes first. It prints the id by which you log in.",
 		Example: "  AGENTBOX_KEY=abk_... agentbox passphrase\n  agentbox passphrase --change",
 	}

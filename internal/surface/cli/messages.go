@@ -23,7 +23,8 @@ func threads(i *invocation) *cobra.Command {
 
 func threadCreate(i *invocation) *cobra.Command {
 	var in string
-	c := &cobra.Command{Use: "create TITLE", Short: "Begin a thread in a room", Args: cobra.ExactArgs(1), Example: "  agentbox thread create 'release 1.2' --room lab"}
+	c := &cobra.Command{Use: "create TITLE", Short: "Begin a thread in a room", Args: cobra.ExactArgs(1),
+		Example: "  agentbox thread create 'release 1.2' --room lab"}
 	c.RunE = func(cmd *cobra.Command, args []string) error {
 		api, err := i.connect(cmd.Context())
 		if err != nil {
@@ -83,7 +84,8 @@ func threadList(i *invocation) *cobra.Command {
 }
 
 // onThread makes a command about one thread that shows it afterwards.
-func onThread(i *invocation, use, short string, do func(cmd *cobra.Command, api *client.Client, t id.Thread) (room.Thread, error)) *cobra.Command {
+func onThread(i *invocation, use, short string, do func(cmd *cobra.Command, api *client.Client, t id.Thread) (room.Thread,
+	error)) *cobra.Command {
 	return &cobra.Command{
 		Use: use + " THREAD", Short: short, Args: cobra.ExactArgs(1), ValidArgsFunction: i.completeThreads,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -96,7 +98,8 @@ func onThread(i *invocation, use, short string, do func(cmd *cobra.Command, api 
 				return err
 			}
 			return i.show(t, func(p *printer) {
-				p.fields("thread", string(t.ID), "title", t.Title, "status", string(t.Status), "room", string(t.Room), "begun", ago(i.Clock.Now(), t.CreatedAt)+" by "+string(t.CreatedBy))
+				p.fields("thread", string(t.ID), "title", t.Title, "status", string(t.Status), "room", string(t.Room), "begun", ago(i.Clock.Now(),
+					t.CreatedAt)+" by "+string(t.CreatedBy))
 			})
 		},
 	}
@@ -111,7 +114,8 @@ func threadShow(i *invocation) *cobra.Command {
 func threadUpdate(i *invocation) *cobra.Command {
 	var title, status string
 	var c *cobra.Command
-	c = onThread(i, "update", "Change a thread's title, close it or open it again", func(cmd *cobra.Command, api *client.Client, t id.Thread) (room.Thread, error) {
+	c = onThread(i, "update", "Change a thread's title, close it or open it again", func(cmd *cobra.Command, api *client.Client,
+		t id.Thread) (room.Thread, error) {
 		var change client.ThreadChange
 		if c.Flags().Changed("title") {
 			change.Title = &title
@@ -127,7 +131,8 @@ func threadUpdate(i *invocation) *cobra.Command {
 	c.Aliases = []string{"set"}
 	c.Flags().StringVar(&title, "title", "", "its title")
 	c.Flags().StringVar(&status, "status", "", "open or closed; nothing is posted into a closed thread")
-	_ = c.RegisterFlagCompletionFunc("status", cobra.FixedCompletions([]string{string(room.Open), string(room.Closed)}, cobra.ShellCompDirectiveNoFileComp))
+	_ = c.RegisterFlagCompletionFunc("status", cobra.FixedCompletions([]string{string(room.Open), string(room.Closed)},
+		cobra.ShellCompDirectiveNoFileComp))
 	return c
 }
 
@@ -142,8 +147,9 @@ func messagePost(i *invocation) *cobra.Command {
 	var q client.MessageRequest
 	c := &cobra.Command{
 		Use: "post THREAD TEXT", Short: "Post a message into a thread", Args: cobra.ExactArgs(2), ValidArgsFunction: i.completeThreads,
-		Long:    "Post posts Markdown into a thread. @FILE as the text reads a file, - the input.",
-		Example: "  agentbox message post th_... 'It *works*.'\n  agentbox message post th_... @report.md --label report\n  git log -1 | agentbox message post th_... -",
+		Long: "Post posts Markdown into a thread. @FILE as the text reads a file, - the input.",
+		Example: "  agentbox message post th_... 'It *works*.'\n  agentbox message post th_... @report.md --label report\n  git log -1 | " +
+			"agentbox message post th_... -",
 	}
 	c.RunE = func(cmd *cobra.Command, args []string) (err error) {
 		if q.Content, err = i.said(args[1]); err != nil {
@@ -201,7 +207,8 @@ func messageList(i *invocation) *cobra.Command {
 	var before string
 	var limit int
 	c := &cobra.Command{
-		Use: "list THREAD", Aliases: []string{"ls"}, Short: "Read a thread, the last messages at the end", Args: cobra.ExactArgs(1), ValidArgsFunction: i.completeThreads,
+		Use: "list THREAD", Aliases: []string{"ls"}, Short: "Read a thread, the last messages at the end", Args: cobra.ExactArgs(1),
+		ValidArgsFunction: i.completeThreads,
 	}
 	c.RunE = func(cmd *cobra.Command, args []string) error {
 		api, err := i.connect(cmd.Context())

@@ -30,8 +30,10 @@ func exportWorkspace(i *invocation) *cobra.Command {
 	ws := string(id.DefaultWorkspace)
 	c := &cobra.Command{
 		Use: "export FILE", Short: "Export a workspace into one file", Args: cobra.ExactArgs(1),
-		Long: "Export writes every event of a workspace as it is, with its hashes and salts, the contents that the events name, and the last signed checkpoint.\n" +
-			"It reads the data directory itself, whether or not a daemon runs on it. Files of spaces and snapshots are not in it, and neither are keys of\n" +
+		Long: "Export writes every event of a workspace as it is, with its hashes and salts, the contents that the events name, and the last " +
+			"signed checkpoint.\n" +
+			"It reads the data directory itself, whether or not a daemon runs on it. Files of spaces and snapshots are not in it, and neither are " +
+			"keys of\n" +
 			"the installation; what the events say is, in the clear: keep the file where only those can read it who may read the workspace.",
 		Example: "  agentbox export ws.tar.gz\n  agentbox export team.tar.gz --workspace ws_team",
 	}
@@ -50,7 +52,8 @@ func exportWorkspace(i *invocation) *cobra.Command {
 			return err
 		}
 		return i.show(moved, func(p *printer) {
-			p.line("%s %s: %s and %s of %s", p.paint(green, "✓"), plain(target), count(moved.Events, "event"), count(moved.Contents, "content"), moved.Workspace)
+			p.line("%s %s: %s and %s of %s", p.paint(green, "✓"), plain(target), count(moved.Events, "event"), count(moved.Contents, "content"),
+				moved.Workspace)
 			p.moved(moved)
 		})
 	}
@@ -61,14 +64,19 @@ func importWorkspace(i *invocation) *cobra.Command {
 	var public, key string
 	c := &cobra.Command{
 		Use: "import FILE", Short: "Import a workspace from a file", Args: cobra.ExactArgs(1),
-		Long: "Import records the events exactly as they were, so that every proof that was made elsewhere holds here, and goes on from there. Everything is held\n" +
-			"against its hashes and the checkpoint in the file before any of it is seen; after an error, or a crash, nothing is there and it may be repeated.\n" +
-			"The workspace must not exist there. Spaces do not come along: those that lived end as moved. Where a daemon runs on the data directory, or --url names\n" +
-			"one, the file is sent to it, and what others write waits while it is taken in; else the data directory is written by the command itself.",
+		Long: "Import records the events exactly as they were, so that every proof that was made elsewhere holds here, and goes on from there. " +
+			"Everything is held\n" +
+			"against its hashes and the checkpoint in the file before any of it is seen; after an error, or a crash, nothing is there and it may " +
+			"be repeated.\n" +
+			"The workspace must not exist there. Spaces do not come along: those that lived end as moved. Where a daemon runs on the data " +
+			"directory, or --url names\n" +
+			"one, the file is sent to it, and what others write waits while it is taken in; else the data directory is written by the command " +
+			"itself.",
 		Example: "  agentbox import ws.tar.gz --data ~/second\n  agentbox import ws.tar.gz --public-key agentbox.pub",
 	}
 	c.Flags().StringVar(&key, "idempotency-key", "", "the same key and file are imported once, however often they are sent to a daemon")
-	c.Flags().StringVar(&public, "public-key", "", "the key that must have signed the checkpoint in the file, or a file that holds it (default: the one in the file)")
+	c.Flags().StringVar(&public, "public-key", "",
+		"the key that must have signed the checkpoint in the file, or a file that holds it (default: the one in the file)")
 	c.RunE = func(cmd *cobra.Command, args []string) error {
 		public, err := keyText(public)
 		if err != nil {
@@ -79,7 +87,8 @@ func importWorkspace(i *invocation) *cobra.Command {
 			return err
 		}
 		return i.show(moved, func(p *printer) {
-			p.line("%s %s: %s and %s of %s", p.paint(green, "✓"), plain(dir), count(moved.Events, "event"), count(moved.Contents, "content"), moved.Workspace)
+			p.line("%s %s: %s and %s of %s", p.paint(green, "✓"), plain(dir), count(moved.Events, "event"), count(moved.Contents, "content"),
+				moved.Workspace)
 			p.moved(moved)
 			if moved.Ended > 0 {
 				p.line("%d spaces ended: their files stayed where they were", moved.Ended)
@@ -125,7 +134,8 @@ func (i *invocation) takeWorkspace(ctx context.Context, name, public, key string
 // moved says what was signed of a workspace, and what is not there.
 func (p *printer) moved(m Moved) {
 	if m.Size > 0 {
-		p.line("%s", wrapped("the first "+strconv.FormatUint(m.Size, 10)+" events are those of the checkpoint that "+plain(m.PublicKey)+" signed", p.width, 2))
+		p.line("%s", wrapped("the first "+strconv.FormatUint(m.Size, 10)+" events are those of the checkpoint that "+plain(m.PublicKey)+" signed",
+			p.width, 2))
 	} else {
 		p.line("no checkpoint was signed for it")
 	}

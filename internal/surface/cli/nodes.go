@@ -53,8 +53,10 @@ func nodeList(i *invocation) *cobra.Command {
 func nodeRemove(i *invocation) *cobra.Command {
 	var reason string
 	c := &cobra.Command{
-		Use: "remove NODE", Short: "Give up a daemon that never comes back: its spaces and their runs end", Args: cobra.ExactArgs(1), ValidArgsFunction: i.completeNodes,
-		Long: "Remove is for good: the files of its spaces are lost, and nothing that it writes is taken any more. Only one that does not work can be given up.",
+		Use: "remove NODE", Short: "Give up a daemon that never comes back: its spaces and their runs end", Args: cobra.ExactArgs(1),
+		ValidArgsFunction: i.completeNodes,
+		Long: "Remove is for good: the files of its spaces are lost, and nothing that it writes is taken any more. Only one that " +
+			"does not work can be given up.",
 	}
 	c.RunE = func(cmd *cobra.Command, args []string) error {
 		api, err := i.connect(cmd.Context())

@@ -42,7 +42,8 @@ func (o *outsideFlags) action(args []string) (client.OutsideAction, error) {
 		return client.OutsideAction{}, usage("name an action, or put a question with --question")
 	}
 	a := client.OutsideAction{
-		Action: name, Text: o.question, Space: id.Space(o.space), Target: o.target, Method: o.method, Tool: o.tool, Zone: event.Zone(o.zone), Room: id.Room(o.room), Run: id.Run(o.run), Principal: id.Principal(o.as),
+		Action: name, Text: o.question, Space: id.Space(o.space), Target: o.target, Method: o.method, Tool: o.tool, Zone: event.Zone(o.zone),
+		Room: id.Room(o.room), Run: id.Run(o.run), Principal: id.Principal(o.as),
 	}
 	if o.request != "" {
 		if a.Request = json.RawMessage(o.request); !json.Valid(a.Request) {
@@ -58,10 +59,13 @@ func policyEvaluate(i *invocation) *cobra.Command {
 		preview bool
 	)
 	c := &cobra.Command{
-		Use: "evaluate [ACTION]", Short: "Ask whether something may be done outside of Agentbox, right before it is done", Args: cobra.MaximumNArgs(1),
-		Long: "Evaluate is for programs that act outside of Agentbox by themselves. It exits with 0 where it may be done, with 6 where policy refuses, and with 7 where\n" +
+		Use: "evaluate [ACTION]", Short: "Ask whether something may be done outside of Agentbox, right before it is done",
+		Args: cobra.MaximumNArgs(1),
+		Long: "Evaluate is for programs that act outside of Agentbox by themselves. It exits with 0 where it may be done, with 6 where policy " +
+			"refuses, and with 7 where\n" +
 			"a person has to approve it first. An answer that rests on an approval has used it up once.",
-		Example: "  agentbox policy evaluate email.send --zone high_stakes --target ada@example.com --request '{\"subject\":\"Report\"}' && send-mail",
+		Example: "  agentbox policy evaluate email.send --zone high_stakes --target ada@example.com --request '{\"subject\":\"Report\"}' && " +
+			"send-mail",
 	}
 	what.add(c)
 	c.Flags().BoolVar(&preview, "preview", false, "only say what would be answered; nothing is recorded or used up")
@@ -83,7 +87,8 @@ func policyEvaluate(i *invocation) *cobra.Command {
 			if e.Suggestion != "" {
 				p.line("%s %s", p.paint(yellow, "→"), plain(here(e.Suggestion)))
 			}
-			p.fields("reason code", e.Code, "approval", string(e.Approval), "standing", string(e.Standing), "event", string(e.Event), "policies", strings.Join(e.Policies, ", "),
+			p.fields("reason code", e.Code, "approval", string(e.Approval), "standing", string(e.Standing), "event", string(e.Event), "policies",
+				strings.Join(e.Policies, ", "),
 				"action", e.Action.String())
 		}); err != nil {
 			return err
@@ -130,7 +135,8 @@ func policyActions(i *invocation) *cobra.Command {
 						where = "outside, own"
 					}
 					rows[n] = []cell{
-						text(k.Type), text(where), text(string(k.SideEffect)), text(string(k.Zone)), text(asks), text(string(k.Cost)), text(string(k.Recovery)), text(k.Title),
+						text(k.Type), text(where), text(string(k.SideEffect)), text(string(k.Zone)), text(asks), text(string(k.Cost)),
+						text(string(k.Recovery)), text(k.Title),
 					}
 				}
 				p.table("There are no actions.", []string{"action", "done", "effect", "zone", "approval", "cost", "recovery", "what"}, rows)
@@ -145,8 +151,10 @@ func approvalRequest(i *invocation) *cobra.Command {
 		title, words, scope, open string
 	)
 	c := &cobra.Command{
-		Use: "request [ACTION]", Short: "Ask a person about what is to be done outside of Agentbox, or a plain question", Args: cobra.MaximumNArgs(1),
-		Example: "  agentbox approvals request --room room_... --question 'May this room be closed?'\n  agentbox approvals request email.send --zone high_stakes --target ada@example.com --request '{\"subject\":\"Report\"}' --title 'the weekly report'",
+		Use: "request [ACTION]", Short: "Ask a person about what is to be done outside of Agentbox, or a plain question",
+		Args: cobra.MaximumNArgs(1),
+		Example: "  agentbox approvals request --room room_... --question 'May this room be closed?'\n  agentbox approvals request email.send " +
+			"--zone high_stakes --target ada@example.com --request '{\"subject\":\"Report\"}' --title 'the weekly report'",
 	}
 	what.add(c)
 	c.Flags().StringVar(&title, "title", "", "in your own words, which are shown apart")

@@ -16,7 +16,8 @@ import (
 
 // policies are the commands that look at policy without doing anything.
 func policies(i *invocation) *cobra.Command {
-	c := group("policy", "Show, explain and test policies", policyPresets(i), policyShow(i), policyExplain(i), policyTest(i), policyValidate(i), policyEvaluate(i), policyActions(i))
+	c := group("policy", "Show, explain and test policies", policyPresets(i), policyShow(i), policyExplain(i), policyTest(i),
+		policyValidate(i), policyEvaluate(i), policyActions(i))
 	c.Aliases = []string{"policies"}
 	return c
 }
@@ -121,8 +122,10 @@ func policyExplain(i *invocation) *cobra.Command {
 	)
 	c := &cobra.Command{
 		Use: "explain [COMMAND]", Short: "Explain how an operation would be decided; nothing runs", Args: cobra.MaximumNArgs(1),
-		Long:    "Explain judges a shell command, or an operation of the protocol as JSON, and shows the judgement of each part. The strictest decides.",
-		Example: "  agentbox policy explain 'cat notes.txt | grep todo'\n  agentbox policy explain --space spc_... 'rm -r build'\n  agentbox policy explain --operation '{\"type\":\"createFile\",\"path\":\".git/config\",\"content\":\"\"}'",
+		Long: "Explain judges a shell command, or an operation of the protocol as JSON, and shows the judgement of each part. The strictest " +
+			"decides.",
+		Example: "  agentbox policy explain 'cat notes.txt | grep todo'\n  agentbox policy explain --space spc_... 'rm -r build'\n  agentbox " +
+			"policy explain --operation '{\"type\":\"createFile\",\"path\":\".git/config\",\"content\":\"\"}'",
 	}
 	t.flags(c)
 	c.Flags().StringVar(&operation, "operation", "", "an operation of the protocol, as JSON")
@@ -180,7 +183,8 @@ func (p *printer) explanation(e policy.Explanation) {
 	if d.Suggestion != "" {
 		p.line("%s %s", p.paint(yellow, "→"), plain(here(d.Suggestion)))
 	}
-	p.fields("reason code", d.ReasonCode, "policies", strings.Join(d.Policies, ", "), "not sealed", strings.Join(d.Unsealed, "; "), "bundle", d.Bundle.String())
+	p.fields("reason code", d.ReasonCode, "policies", strings.Join(d.Policies, ", "), "not sealed", strings.Join(d.Unsealed, "; "), "bundle",
+		d.Bundle.String())
 	rows := make([][]cell, len(e.Parts))
 	for n, part := range e.Parts {
 		rows[n] = []cell{
@@ -224,8 +228,10 @@ func policyTest(i *invocation) *cobra.Command {
 	var t trial
 	c := &cobra.Command{
 		Use: "test CASES.yaml", Short: "Test a policy against a list of cases; nothing runs", Args: cobra.ExactArgs(1),
-		Long: "Test reads a list of cases, each with a command or an operation and the decision that is expected. It exits with 6 when one differs.\n\n" +
-			"  - command: cat notes.txt\n    expect: allow\n  - name: secrets stay\n    operation: {type: createFile, path: .git/config, content: x}\n    expect: deny",
+		Long: "Test reads a list of cases, each with a command or an operation and the decision that is expected. It exits with 6 when one " +
+			"differs.\n\n" +
+			"  - command: cat notes.txt\n    expect: allow\n  - name: secrets stay\n    operation: {type: createFile, path: .git/config, content: " +
+			"x}\n    expect: deny",
 	}
 	t.flags(c)
 	c.RunE = func(cmd *cobra.Command, args []string) error {
@@ -254,7 +260,8 @@ func policyTest(i *invocation) *cobra.Command {
 				return err
 			}
 			got := e.Decision.Outcome.String()
-			results[n] = tested{first(one.Name, one.Command, fmt.Sprint(one.Operation["type"], " ", one.Operation["path"])), one.Expect, got, e.Decision.Reason, got == one.Expect}
+			results[n] = tested{first(one.Name, one.Command, fmt.Sprint(one.Operation["type"], " ", one.Operation["path"])), one.Expect, got,
+				e.Decision.Reason, got == one.Expect}
 			if !results[n].OK {
 				failed++
 			}
@@ -359,7 +366,8 @@ func killSwitch(i *invocation) *cobra.Command {
 			return i.show(k, func(p *printer) { p.killSwitch(i, k) })
 		}
 	}
-	onCommand := &cobra.Command{Use: "on", Short: "Stop every effect at once; reading and recording go on", Args: cobra.NoArgs, RunE: set(true)}
+	onCommand := &cobra.Command{Use: "on", Short: "Stop every effect at once; reading and recording go on", Args: cobra.NoArgs,
+		RunE: set(true)}
 	offCommand := &cobra.Command{Use: "off", Short: "Permit effects again", Args: cobra.NoArgs, RunE: set(false)}
 	for _, c := range []*cobra.Command{onCommand, offCommand} {
 		c.Flags().String("reason", "", "why; it stands in the log")
@@ -388,6 +396,7 @@ func (p *printer) killSwitch(i *invocation, k policy.KillSwitch) {
 		p.line("the kill switch is %s: effects are decided by policy", p.paint(green, "off"))
 		return
 	}
-	p.line("the kill switch is %s: only reading, and what is only recorded, is permitted; lift it with: agentbox kill-switch off", p.paint(red, "on"))
+	p.line("the kill switch is %s: only reading, and what is only recorded, is permitted; lift it with: agentbox kill-switch off",
+		p.paint(red, "on"))
 	p.fields("since", ago(i.Clock.Now(), k.At), "by", string(k.By), "reason", k.Reason)
 }

@@ -14,7 +14,8 @@ func policyShow(i *invocation) *cobra.Command {
 	var cedar bool
 	c := &cobra.Command{
 		Use: "show PRESET|SPACE", Short: "List what a policy allows, asks about and refuses", Args: cobra.ExactArgs(1),
-		Long:    "Show lists the rules of a preset, or of the policy of a space. What is refused wins over what asks, what asks over what is allowed; what nothing allows is refused.",
+		Long: "Show lists the rules of a preset, or of the policy of a space. What is refused wins over what asks, what asks over what is " +
+			"allowed; what nothing allows is refused.",
 		Example: "  agentbox policy show standard\n  agentbox policy show spc_...",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			api, err := i.connect(cmd.Context())
@@ -111,7 +112,8 @@ func shownRules(cedar string) []shownRule {
 // policy writes what a policy allows, asks about and refuses.
 func (p *printer) policy(b policy.Bundle) {
 	p.line("%s", p.paint(bold, plain(b.Name)))
-	p.fields("bundle", b.Hash.String(), "a file", bytesize(b.Limits.FileBytes), "a command", trimmed(float64(b.Limits.CommandMS)/1000)+" s", "weakest tier", b.Limits.Weakest)
+	p.fields("bundle", b.Hash.String(), "a file", bytesize(b.Limits.FileBytes), "a command", trimmed(float64(b.Limits.CommandMS)/1000)+" s",
+		"weakest tier", b.Limits.Weakest)
 	rules := shownRules(b.Cedar)
 	for _, answer := range []string{"allows", "asks", "refuses"} {
 		p.line("")

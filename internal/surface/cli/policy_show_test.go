@@ -58,7 +58,8 @@ func TestARunThatPolicyRefusedWholeIsNoSuccess(t *testing.T) {
 		r    client.RunShown
 		want int
 	}{
-		{of(run.ResPolicyDenied), ExitRefused}, {of(run.ResPolicyDenied, run.ResPolicyDenied), ExitRefused}, {of(run.ResPolicyDenied, "message"), ExitOK}, {of("message"), ExitOK}, {of(), ExitOK},
+		{of(run.ResPolicyDenied), ExitRefused}, {of(run.ResPolicyDenied, run.ResPolicyDenied), ExitRefused}, {of(run.ResPolicyDenied, "message"),
+			ExitOK}, {of("message"), ExitOK}, {of(), ExitOK},
 	} {
 		if got := exitCode(verdict(c.r, false)); got != c.want {
 			t.Errorf("%v: exit code %d, want %d", c.r.Result.Events, got, c.want)

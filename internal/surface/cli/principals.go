@@ -21,7 +21,8 @@ func principals(i *invocation) *cobra.Command {
 
 // agents are the commands about agents.
 func agents(i *invocation) *cobra.Command {
-	return group("agent", "Register and quarantine agents", principalList(i, "agent", string(id.Agent)), agentRegister(i), agentQuarantine(i, true), agentQuarantine(i, false))
+	return group("agent", "Register and quarantine agents", principalList(i, "agent", string(id.Agent)), agentRegister(i), agentQuarantine(i,
+		true), agentQuarantine(i, false))
 }
 
 // keys are the commands about API keys.
@@ -57,7 +58,8 @@ func call[T any](i *invocation, cmd *cobra.Command, ask func(*client.Client) (T,
 
 func principalList(i *invocation, what, kind string) *cobra.Command {
 	f := client.PrincipalFilter{Kind: kind}
-	c := &cobra.Command{Use: "ls [PART OF A NAME]", Aliases: []string{"list"}, Short: "List each " + what + ", the newest first", Args: cobra.MaximumNArgs(1)}
+	c := &cobra.Command{Use: "ls [PART OF A NAME]", Aliases: []string{"list"}, Short: "List each " + what + ", the newest first",
+		Args: cobra.MaximumNArgs(1)}
 	pages(c, &f.Page)
 	var whole bool
 	c.Flags().BoolVarP(&whole, "all", "a", false, "also the agents that spaces have for themselves")
@@ -67,7 +69,8 @@ func principalList(i *invocation, what, kind string) *cobra.Command {
 		if flag := cmd.Flags().Lookup("kind"); flag != nil {
 			f.Kind = flag.Value.String()
 		}
-		return call(i, cmd, func(api *client.Client) (client.PrincipalList, error) { return api.Principals(cmd.Context(), f) }, func(p *printer, l client.PrincipalList) {
+		return call(i, cmd, func(api *client.Client) (client.PrincipalList, error) { return api.Principals(cmd.Context(), f) }, func(p *printer,
+			l client.PrincipalList) {
 			rows := make([][]cell, len(l.Principals))
 			for n, one := range l.Principals {
 				state := cell{string(one.Role), ""}
@@ -84,7 +87,8 @@ func principalList(i *invocation, what, kind string) *cobra.Command {
 }
 
 func principalShow(i *invocation) *cobra.Command {
-	return &cobra.Command{Use: "show PRINCIPAL", Short: "Show a principal", Args: cobra.ExactArgs(1), RunE: func(cmd *cobra.Command, args []string) error {
+	return &cobra.Command{Use: "show PRINCIPAL", Short: "Show a principal", Args: cobra.ExactArgs(1), RunE: func(cmd *cobra.Command,
+		args []string) error {
 		return call(i, cmd, func(api *client.Client) (principal.Principal, error) {
 			return api.Principal(cmd.Context(), id.Principal(args[0]))
 		}, (*printer).principal)
@@ -97,7 +101,8 @@ func (p *printer) principal(one principal.Principal) {
 	if one.Quarantined {
 		quarantined = strings.TrimSuffix("yes: "+oneLine(one.Reason, 200), ": ")
 	}
-	p.fields("id", string(one.ID), "name", oneLine(one.Name, 200), "kind", string(one.Kind), "role", string(one.Role), "quarantined", quarantined, "added by", string(one.CreatedBy))
+	p.fields("id", string(one.ID), "name", oneLine(one.Name, 200), "kind", string(one.Kind), "role", string(one.Role), "quarantined",
+		quarantined, "added by", string(one.CreatedBy))
 }
 
 func principalAdd(i *invocation) *cobra.Command {
@@ -105,7 +110,8 @@ func principalAdd(i *invocation) *cobra.Command {
 	var service bool
 	c := &cobra.Command{
 		Use: "add NAME", Short: "Add a person or a service", Args: cobra.ExactArgs(1),
-		Long:    "A person has a role: overlord (the owner), admin, operator, member or viewer; docs/RIGHTS.md says what each may do. Nobody gives a role above their own.\nThey get a key with: agentbox key issue NAME --for PRINCIPAL.",
+		Long: "A person has a role: overlord (the owner), admin, operator, member or viewer; docs/RIGHTS.md says what each may do. Nobody " +
+			"gives a role above their own.\nThey get a key with: agentbox key issue NAME --for PRINCIPAL.",
 		Example: "  agentbox principal add Anna --role operator\n  agentbox principal add mailer --service",
 	}
 	c.Flags().StringVar(&role, "role", string(principal.Member), "of a person")
@@ -126,15 +132,17 @@ func principalAdd(i *invocation) *cobra.Command {
 }
 
 func principalRole(i *invocation) *cobra.Command {
-	return &cobra.Command{Use: "role PRINCIPAL ROLE", Short: "Give a person another role", Args: cobra.ExactArgs(2), RunE: func(cmd *cobra.Command, args []string) error {
-		return call(i, cmd, func(api *client.Client) (principal.Principal, error) {
-			return api.ChangeRole(cmd.Context(), id.Principal(args[0]), principal.Role(args[1]))
-		}, (*printer).principal)
-	}}
+	return &cobra.Command{Use: "role PRINCIPAL ROLE", Short: "Give a person another role", Args: cobra.ExactArgs(2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return call(i, cmd, func(api *client.Client) (principal.Principal, error) {
+				return api.ChangeRole(cmd.Context(), id.Principal(args[0]), principal.Role(args[1]))
+			}, (*printer).principal)
+		}}
 }
 
 func agentRegister(i *invocation) *cobra.Command {
-	return &cobra.Command{Use: "register NAME", Short: "Register an agent", Args: cobra.ExactArgs(1), RunE: func(cmd *cobra.Command, args []string) error {
+	return &cobra.Command{Use: "register NAME", Short: "Register an agent", Args: cobra.ExactArgs(1), RunE: func(cmd *cobra.Command,
+		args []string) error {
 		return call(i, cmd, func(api *client.Client) (client.Agent, error) { return api.RegisterAgent(cmd.Context(), args[0]) }, (*printer).agent)
 	}}
 }
@@ -156,7 +164,8 @@ func agentQuarantine(i *invocation, on bool) *cobra.Command {
 
 // agent writes who an agent is.
 func (p *printer) agent(a client.Agent) {
-	p.principal(principal.Principal{ID: a.ID, Kind: id.Agent, Name: a.Name, Quarantined: a.Quarantined, Reason: a.Reason, CreatedBy: a.CreatedBy})
+	p.principal(principal.Principal{ID: a.ID, Kind: id.Agent, Name: a.Name, Quarantined: a.Quarantined, Reason: a.Reason,
+		CreatedBy: a.CreatedBy})
 }
 
 func keyList(i *invocation) *cobra.Command {
@@ -232,7 +241,9 @@ func principalNamed(ctx context.Context, api *client.Client, named string) (id.P
 	case 1:
 		return id.Principal(ids[0]), nil
 	case 0:
-		return "", fault.New(fault.NotFound, "principal_not_found", "no principal has the id or the name %q", oneLine(named, 60)).With("see: agentbox principal list")
+		return "", fault.New(fault.NotFound, "principal_not_found", "no principal has the id or the name %q", oneLine(named,
+			60)).With("see: agentbox principal list")
 	}
-	return "", fault.New(fault.Conflict, "name_ambiguous", "%d principals have the name %q", len(ids), oneLine(named, 60)).With("name one by its id: " + strings.Join(ids, ", "))
+	return "", fault.New(fault.Conflict, "name_ambiguous", "%d principals have the name %q", len(ids), oneLine(named,
+		60)).With("name one by its id: " + strings.Join(ids, ", "))
 }

@@ -125,7 +125,8 @@ func keyText(named string) (string, error) {
 	}
 	text, err := os.ReadFile(named)
 	if err != nil {
-		return "", fault.Wrap(err, fault.Invalid, "public_key_unreadable", "%s is neither a public key nor a file that holds one", oneLine(named, 80))
+		return "", fault.Wrap(err, fault.Invalid, "public_key_unreadable", "%s is neither a public key nor a file that holds one", oneLine(named,
+			80))
 	}
 	return strings.TrimSpace(string(text)), nil
 }
@@ -147,7 +148,8 @@ func auditKey(i *invocation) *cobra.Command {
 	var pem bool
 	c := &cobra.Command{
 		Use: "key", Short: "Print the public key that verifies the checkpoints", Args: cobra.NoArgs,
-		Long: "Key prints the public key of this installation. Keep a copy where nobody who can change the data directory can change it: whoever can\n" +
+		Long: "Key prints the public key of this installation. Keep a copy where nobody who can change the data directory can change it: " +
+			"whoever can\n" +
 			"write there can sign with another key and put that one's public key beside it.",
 	}
 	c.Flags().BoolVar(&pem, "pem", false, "as PEM, for openssl and other stock tools")
@@ -175,8 +177,10 @@ func auditCheckpoint(i *invocation) *cobra.Command {
 	var workspace string
 	c := &cobra.Command{
 		Use: "checkpoint", Short: "Print the last signed checkpoint", Args: cobra.NoArgs,
-		Long: "Checkpoint prints the last signed checkpoint of a workspace, a note of the C2SP form tlog-checkpoint: origin, number of events, root of the\n" +
-			"tree over them, and the signature. Kept anywhere else, it is a witness; the log is held against it with: agentbox audit verify --against FILE",
+		Long: "Checkpoint prints the last signed checkpoint of a workspace, a note of the C2SP form tlog-checkpoint: origin, number of events, " +
+			"root of the\n" +
+			"tree over them, and the signature. Kept anywhere else, it is a witness; the log is held against it with: agentbox audit verify " +
+			"--against FILE",
 		Example: "  agentbox audit checkpoint > /media/stick/checkpoint",
 	}
 	c.Flags().StringVar(&workspace, "workspace", "", workspaceFlag)
@@ -204,7 +208,8 @@ func auditProve(i *invocation) *cobra.Command {
 	var text bool
 	c := &cobra.Command{
 		Use: "prove [EVENT]", Short: "Write a proof that an event is in the log", Args: cobra.MaximumNArgs(1),
-		Long: "Prove writes a document that proves that an event, named by its id or its place, is in the log for which the last checkpoint was signed.\n" +
+		Long: "Prove writes a document that proves that an event, named by its id or its place, is in the log for which the last checkpoint " +
+			"was signed.\n" +
 			"Whoever has the public key checks it without this log: with agentbox audit check, or with stock tools as docs/PROOFS.md shows. With\n" +
 			"--since it proves instead that the log continues the one of an earlier checkpoint.",
 		Example: "  agentbox audit prove 42 --out proof.json\n  agentbox audit prove --since 1000",
@@ -267,7 +272,8 @@ func auditCheck(i *invocation) *cobra.Command {
 	var publicKey string
 	c := &cobra.Command{
 		Use: "check FILE", Short: "Check a proof or an export with nothing but a public key", Args: cobra.ExactArgs(1),
-		Long: "Check verifies what agentbox audit prove and agentbox audit export wrote; - reads standard input. It needs no data directory and no daemon,\n" +
+		Long: "Check verifies what agentbox audit prove and agentbox audit export wrote; - reads standard input. It needs no data directory " +
+			"and no daemon,\n" +
 			"only the public key, which must not come with the proof. It exits with 2 when the proof does not hold.",
 		Example: "  agentbox audit check proof.json --public-key agentbox.pub",
 	}
@@ -308,7 +314,8 @@ func (p *printer) checked(c Checked) {
 		if !c.HasData {
 			data = "not in the proof"
 		}
-		p.fields("event", string(c.Event), "type", c.Type, "occurred", c.Occurred, "hash", c.Hash.String(), "data", data, "checkpoint", strconv.FormatUint(c.Size, 10)+" events")
+		p.fields("event", string(c.Event), "type", c.Type, "occurred", c.Occurred, "hash", c.Hash.String(), "data", data, "checkpoint",
+			strconv.FormatUint(c.Size, 10)+" events")
 	case "consistency":
 		p.line("%s the log of %s with %d events continues the one with %d", mark, oneLine(c.Origin, 0), c.Size, c.Old)
 		p.fields("then", c.OldRoot+" (compare it with the checkpoint that you hold)")
@@ -317,7 +324,8 @@ func (p *printer) checked(c Checked) {
 		if c.Complete {
 			whole = "the whole log"
 		}
-		p.line("%s %s, %s, are what the checkpoint of %s over %s was signed for", mark, count(c.Events, "event"), whole, oneLine(c.Origin, 0), count(c.Size, "event"))
+		p.line("%s %s, %s, are what the checkpoint of %s over %s was signed for", mark, count(c.Events, "event"), whole, oneLine(c.Origin, 0),
+			count(c.Size, "event"))
 	}
 }
 
@@ -326,7 +334,8 @@ func auditExport(i *invocation) *cobra.Command {
 	var from, to uint64
 	c := &cobra.Command{
 		Use: "export", Short: "Export events with their proofs", Args: cobra.NoArgs,
-		Long: "Export writes JSON Lines: the signed checkpoint, then each event with its data and, unless all events are there, the hashes that prove it.\n" +
+		Long: "Export writes JSON Lines: the signed checkpoint, then each event with its data and, unless all events are there, the hashes " +
+			"that prove it.\n" +
 			"agentbox audit check verifies it without this log; docs/PROOFS.md shows how stock tools do.",
 		Example: "  agentbox audit export --out audit.jsonl\n  agentbox audit export --run run_... --out run.jsonl",
 	}

@@ -14,10 +14,14 @@ func auditRedact(i *invocation) *cobra.Command {
 	var run, reason string
 	c := &cobra.Command{
 		Use: "redact [EVENT]", Short: "Destroy the data of an event, or of every event of a run, for good", Args: cobra.MaximumNArgs(1),
-		Long: "Redact destroys the key under which the data of an event are sealed, and the data themselves: in the log, in the documents that were folded\n" +
-			"from them, in the content that the event brought, and in every backup that has not the keys. The event stays, with who, when, which type and its hash,\n" +
-			"so that the log verifies and earlier proofs hold. The reason stays too. It cannot be undone. docs/FORGETTING.md says what it cannot reach.",
-		Example: "  agentbox audit redact 0190163d-8694-739b-aea5-966c26f8ad91 --reason 'a password was pasted'\n  agentbox audit redact --run RUN --reason 'the customer asked for it'",
+		Long: "Redact destroys the key under which the data of an event are sealed, and the data themselves: in the log, in the documents that " +
+			"were folded\n" +
+			"from them, in the content that the event brought, and in every backup that has not the keys. The event stays, with who, when, which " +
+			"type and its hash,\n" +
+			"so that the log verifies and earlier proofs hold. The reason stays too. It cannot be undone. docs/FORGETTING.md says what it cannot " +
+			"reach.",
+		Example: "  agentbox audit redact 0190163d-8694-739b-aea5-966c26f8ad91 --reason 'a password was pasted'\n  agentbox audit redact --run " +
+			"RUN --reason 'the customer asked for it'",
 	}
 	c.Flags().StringVar(&run, "run", "", "every event of this run, which has to have ended")
 	c.Flags().StringVar(&reason, "reason", "", "why; it stands in the log")
@@ -62,7 +66,8 @@ func auditRedactions(i *invocation) *cobra.Command {
 		return i.show(list, func(p *printer) {
 			rows := make([][]cell, len(list.Redactions))
 			for n, r := range list.Redactions {
-				rows[n] = []cell{text(string(r.Event)), text(strconv.FormatUint(r.Seq, 10)), text(r.Type), {ago(i.Clock.Now(), r.At), faint}, text(string(r.Principal)), text(r.Reason)}
+				rows[n] = []cell{text(string(r.Event)), text(strconv.FormatUint(r.Seq, 10)), text(r.Type), {ago(i.Clock.Now(), r.At), faint},
+					text(string(r.Principal)), text(r.Reason)}
 			}
 			p.table("Nothing was redacted.", []string{"event", "place", "type", "redacted", "by", "reason"}, rows)
 			if list.Next != "" {
@@ -91,7 +96,8 @@ func (p *printer) redacted(done client.Redactions) {
 	for _, list := range []struct {
 		what  string
 		names []string
-	}{{"is named by something else and stays", done.Contents.Shared}, {"is a file of a living space; delete it there", done.Contents.Live}, {"could not be reached", done.Contents.Missed}} {
+	}{{"is named by something else and stays", done.Contents.Shared}, {"is a file of a living space; delete it there", done.Contents.Live},
+		{"could not be reached", done.Contents.Missed}} {
 		for _, name := range list.names {
 			p.line("  %s %s %s", p.paint(yellow, "!"), oneLine(name, 100), list.what)
 		}

@@ -36,7 +36,8 @@ type replay struct {
 
 // start says with which files a replay began.
 type start struct {
-	From     string       `json:"from"` // snapshot: of the run's own space; transcript: those that it carries; empty: none; space: those of the space that was named
+	// snapshot: of the run's own space; transcript: those that it carries; empty: none; space: those of the space that was named
+	From     string       `json:"from"`
 	Snapshot event.Digest `json:"snapshot_sha256,omitzero"`
 	Exact    bool         `json:"exact"` // they are, by their hash, those that the run began with
 }
@@ -46,10 +47,14 @@ func runReplay(i *invocation) *cobra.Command {
 	r := replay{i: i}
 	c := &cobra.Command{
 		Use: "replay RUN|TRANSCRIPT.jsonl", Short: "Execute a recorded run again and name the first difference", Args: cobra.ExactArgs(1),
-		Long: "Replay makes a space like the one of the run, under the same policy and with the files that the run began with (a fork of its space where\n" +
-			"that is here and keeps the snapshot, else the files that the transcript carries), executes the same operations there, gives the answers that people gave, and compares what was\n" +
-			"decided and what came out with the record, operation by operation. Times, durations and ids differ in every run and are not compared.\n" +
-			"What ran in nano is given its seed and its clock again, in a nano space, and is compared to the unit of gas, and by what it left of the files.\n" +
+		Long: "Replay makes a space like the one of the run, under the same policy and with the files that the run began with (a fork of its " +
+			"space where\n" +
+			"that is here and keeps the snapshot, else the files that the transcript carries), executes the same operations there, gives the " +
+			"answers that people gave, and compares what was\n" +
+			"decided and what came out with the record, operation by operation. Times, durations and ids differ in every run and are not " +
+			"compared.\n" +
+			"What ran in nano is given its seed and its clock again, in a nano space, and is compared to the unit of gas, and by what it left of " +
+			"the files.\n" +
 			"It exits with 0 when nothing differs and with 1 when something does. The space is removed afterwards.",
 		Example: "  agentbox runs replay run_...\n  agentbox runs replay run.jsonl --env TOKEN=... --keep",
 	}
@@ -160,7 +165,8 @@ func (r *replay) run(ctx context.Context, api *client.Client) error {
 			r.notes = append(r.notes, "the result of operation "+o.ID+" was redacted and cannot be compared")
 		}
 	}
-	out := replayed{Recorded: r.recorded.Header.Run.ID, Run: shown.ID, Space: in, Start: r.start, Engines: changed(r.recorded.Outcomes, told.Outcomes), Same: d == nil, Gas: gas, Compared: len(r.recorded.Outcomes), Divergence: d, Notes: append([]string{}, r.notes...)}
+	out := replayed{Recorded: r.recorded.Header.Run.ID, Run: shown.ID, Space: in, Start: r.start, Engines: changed(r.recorded.Outcomes,
+		told.Outcomes), Same: d == nil, Gas: gas, Compared: len(r.recorded.Outcomes), Divergence: d, Notes: append([]string{}, r.notes...)}
 	if err := r.i.show(out, func(p *printer) { p.replayed(out, r.recorded, told) }); err != nil {
 		return err
 	}
@@ -191,11 +197,13 @@ func (r *replay) request() (client.RunRequest, error) {
 	}
 	t := &r.recorded
 	if t.Header.Run.Redacted {
-		return client.RunRequest{}, fault.New(fault.Conflict, "run_redacted", "data of the run %s were redacted, so that it cannot be done again", t.Header.Run.ID).
+		return client.RunRequest{}, fault.New(fault.Conflict, "run_redacted", "data of the run %s were redacted, so that it cannot be done again",
+			t.Header.Run.ID).
 			With("agentbox audit redactions says by whom and why")
 	}
 	if len(t.Outcomes) == 0 {
-		return client.RunRequest{}, fault.New(fault.Conflict, "nothing_to_replay", "no operation of the run %s has an outcome yet", t.Header.Run.ID)
+		return client.RunRequest{}, fault.New(fault.Conflict, "nothing_to_replay", "no operation of the run %s has an outcome yet",
+			t.Header.Run.ID)
 	}
 	count := t.Outcomes[len(t.Outcomes)-1].Index + 1
 	var ops []run.Operation
@@ -215,11 +223,13 @@ func (r *replay) request() (client.RunRequest, error) {
 				continue // the result says what it was
 			}
 			if !isEnv {
-				return client.RunRequest{}, fault.New(fault.Invalid, "transcript_redacted", "operation %s cannot be executed again: its %s was redacted", a.Operation.ID, name).
+				return client.RunRequest{}, fault.New(fault.Invalid, "transcript_redacted",
+					"operation %s cannot be executed again: its %s was redacted", a.Operation.ID, name).
 					With("export the run again with --redact env")
 			}
 			if !ok {
-				return client.RunRequest{}, fault.New(fault.Invalid, "transcript_redacted", "operation %s needs the variable %s, whose value was redacted", a.Operation.ID, variable).
+				return client.RunRequest{}, fault.New(fault.Invalid, "transcript_redacted",
+					"operation %s needs the variable %s, whose value was redacted", a.Operation.ID, variable).
 					With("give it with --env " + variable + "=VALUE")
 			}
 			a.Operation.Env[variable] = value
@@ -239,7 +249,8 @@ func (r *replay) request() (client.RunRequest, error) {
 		} else if slices.Contains(hidden, name) && len(again) > 0 {
 			delete(t.Header.Place.Env, name) // each operation is told
 		} else if slices.Contains(t.Header.Redacted, run.RedactEnv) {
-			return client.RunRequest{}, fault.New(fault.Invalid, "transcript_redacted", "the space needs the variable %s, whose value was redacted", name).
+			return client.RunRequest{}, fault.New(fault.Invalid, "transcript_redacted", "the space needs the variable %s, whose value was redacted",
+				name).
 				With("give it with --env " + name + "=VALUE")
 		}
 	}
@@ -247,7 +258,8 @@ func (r *replay) request() (client.RunRequest, error) {
 	if err != nil {
 		return client.RunRequest{}, err
 	}
-	q := client.RunRequest{Message: client.Message{ProtocolVersion: json.RawMessage(`"` + run.Protocol + `"`), Operations: raw}, Title: "replay of " + string(t.Header.Run.ID)}
+	q := client.RunRequest{Message: client.Message{ProtocolVersion: json.RawMessage(`"` + run.Protocol + `"`), Operations: raw},
+		Title: "replay of " + string(t.Header.Run.ID)}
 	if len(files) > 0 {
 		q.Context = &client.RunContext{Files: files}
 	}
@@ -266,7 +278,8 @@ func (r *replay) determine(op *run.Operation, was run.Result) {
 	op.Env = env
 }
 
-// runtime returns what the replay has to run in: nano where all that is exact ran there and nothing ran elsewhere, "" where nothing is exact.
+// runtime returns what the replay has to run in: nano where all that is exact ran there and nothing ran elsewhere, "" where nothing is
+// exact.
 func (r *replay) runtime() string {
 	exact, other := false, false
 	for _, o := range r.recorded.Outcomes {
@@ -324,7 +337,8 @@ func (r *replay) make(ctx context.Context, api *client.Client) (space.Space, err
 	runtime := r.runtime()
 	if began != nil && !r.empty {
 		made, err := unlessTaken(name, func(name string) (space.Space, error) {
-			return api.ForkSpace(ctx, was.ID, client.ForkRequest{At: began.Root.Hex(), Name: name, Env: was.Env, Metadata: metadata, TTLSeconds: replayTTL})
+			return api.ForkSpace(ctx, was.ID, client.ForkRequest{At: began.Root.Hex(), Name: name, Env: was.Env, Metadata: metadata,
+				TTLSeconds: replayTTL})
 		})
 		switch {
 		case err == nil && made.Bundle == was.Bundle && (runtime == "" || made.Tier == nanoTier):
@@ -334,7 +348,8 @@ func (r *replay) make(ctx context.Context, api *client.Client) (space.Space, err
 			if _, err := api.DestroySpace(ctx, made.ID); err != nil {
 				return made, err
 			}
-			if _, told, err := fetchTranscript(ctx, api, r.recorded.Header.Run.ID, nil, true); err == nil && len(r.recorded.Files) == 0 && runtime != "" {
+			if _, told, err := fetchTranscript(ctx, api, r.recorded.Header.Run.ID, nil, true); err == nil && len(r.recorded.Files) == 0 &&
+				runtime != "" {
 				r.recorded.Files, r.recorded.Omitted = told.Files, told.Omitted
 			}
 		case fault.KindOf(err) != fault.NotFound && fault.CodeOf(err) != "space_destroyed":
@@ -361,7 +376,9 @@ func (r *replay) make(ctx context.Context, api *client.Client) (space.Space, err
 	case began == nil:
 		r.notes = append(r.notes, "the record does not say which files the run began with; the replay began with none")
 	case began.Files > 0:
-		return space.Space{}, fault.New(fault.Conflict, "start_missing", "the run began with %d files, which are not here: its space is gone or keeps them no longer, and the transcript does not carry them", began.Files).
+		return space.Space{}, fault.New(fault.Conflict, "start_missing",
+			"the run began with %d files, which are not here: its space is gone or keeps them no longer, and the transcript does not carry them",
+			began.Files).
 			With("export it where it was executed with --files, name a space that has them with --space, or begin without them with --empty")
 	}
 	return unlessTaken(q.Name, func(name string) (space.Space, error) {
@@ -406,7 +423,8 @@ func (r *replay) answer(ctx context.Context, api *client.Client, approval id.App
 		if o.Answer == "approved" {
 			decision = "approve"
 		}
-		_, err := api.Decide(ctx, approval, client.Answer{Decision: decision, Reason: "replay of " + string(r.recorded.Header.Run.ID) + ", where it was " + o.Answer})
+		_, err := api.Decide(ctx, approval, client.Answer{Decision: decision, Reason: "replay of " + string(r.recorded.Header.Run.ID) +
+			", where it was " + o.Answer})
 		return err == nil, err
 	}
 	return false, nil
@@ -415,7 +433,8 @@ func (r *replay) answer(ctx context.Context, api *client.Client, approval id.App
 // replayed writes a replay for people.
 func (p *printer) replayed(out replayed, recorded, told run.Transcript) {
 	if e := out.Engines; e != nil {
-		p.line("%s %s", p.paint(yellow, "!"), wrapped("what gas depends on has changed: it was "+plain(e.Recorded)+", and is "+plain(e.Replayed), p.width, 2))
+		p.line("%s %s", p.paint(yellow, "!"), wrapped("what gas depends on has changed: it was "+plain(e.Recorded)+", and is "+plain(e.Replayed),
+			p.width, 2))
 	}
 	var rows [][]cell
 	for n, want := range recorded.Outcomes {
@@ -441,7 +460,8 @@ func (p *printer) replayed(out replayed, recorded, told run.Transcript) {
 	}
 	d := out.Divergence
 	if d == nil && out.Gas > 0 {
-		p.line("\n%s, %d gas: %s of %s gave the same in %s", p.paint(green, "equal"), out.Gas, count(out.Compared, "operation"), out.Recorded, out.Run)
+		p.line("\n%s, %d gas: %s of %s gave the same in %s", p.paint(green, "equal"), out.Gas, count(out.Compared, "operation"), out.Recorded,
+			out.Run)
 		return
 	}
 	if d == nil {
@@ -472,7 +492,8 @@ func where(d *run.Divergence) string {
 // text says with which files a replay began.
 func (s start) text() string {
 	words := map[string]string{
-		"snapshot": "the snapshot that was taken before the run", "transcript": "the files that the transcript carries", "empty": "no files", "space": "the files of the space that was named",
+		"snapshot": "the snapshot that was taken before the run", "transcript": "the files that the transcript carries", "empty": "no files",
+		"space": "the files of the space that was named",
 	}[s.From]
 	if !s.Snapshot.IsZero() {
 		words += ", " + s.Snapshot.String()

@@ -32,7 +32,8 @@ func (f *contextFlags) add(c *cobra.Command) {
 	flags := c.Flags()
 	flags.StringVar(&f.prompt, "system-prompt", "", "what agents in it are told; @FILE reads a file, - the input")
 	flags.StringVar(&f.memory, "memory-summary", "", "the summary of what was said so far; @FILE reads a file, - the input")
-	flags.StringSliceVar(&f.tools, "tools", nil, "tools that may be used there, as shell or what engines call, separated by commas; empty allows none")
+	flags.StringSliceVar(&f.tools, "tools", nil,
+		"tools that may be used there, as shell or what engines call, separated by commas; empty allows none")
 	flags.StringSliceVar(&f.models, "models", nil, "models that may be used, separated by commas, as engines are told; empty allows none")
 }
 
@@ -74,7 +75,8 @@ func roomCreate(i *invocation) *cobra.Command {
 	var f contextFlags
 	c := &cobra.Command{
 		Use: "create TITLE", Short: "Create a room", Args: cobra.ExactArgs(1),
-		Example: "  agentbox room create lab --topic 'what works'\n  agentbox room create support --system-prompt @prompt.md --tools shell,readFile",
+		Example: "  agentbox room create lab --topic 'what works'\n  agentbox room create support --system-prompt @prompt.md --tools " +
+			"shell,readFile",
 	}
 	c.RunE = func(cmd *cobra.Command, args []string) (err error) {
 		q.Title = args[0]
@@ -116,7 +118,8 @@ func roomList(i *invocation) *cobra.Command {
 			return i.list("rooms", found, "", func(p *printer) {
 				rows := make([][]cell, len(found))
 				for n, r := range found {
-					rows[n] = []cell{text(string(r.ID)), {unread(r.Unread), yellow}, {ago(i.Clock.Now(), r.UpdatedAt), faint}, text(r.Title), text(r.Topic)}
+					rows[n] = []cell{text(string(r.ID)), {unread(r.Unread), yellow}, {ago(i.Clock.Now(), r.UpdatedAt), faint}, text(r.Title),
+						text(r.Topic)}
 					if r.UpdatedAt.IsZero() {
 						rows[n][2].text = ""
 					}
@@ -156,9 +159,11 @@ func (i *invocation) roomNamed(ctx context.Context, api *client.Client, name str
 	case 1:
 		return id.Room(found[0]), nil
 	case 0:
-		return "", fault.New(fault.NotFound, "room_not_found", "no room has the id or title %q", oneLine(name, 60)).With("see: agentbox room list")
+		return "", fault.New(fault.NotFound, "room_not_found", "no room has the id or title %q",
+			oneLine(name, 60)).With("see: agentbox room list")
 	}
-	return "", fault.New(fault.Conflict, "name_ambiguous", "%d rooms have the title %q", len(found), oneLine(name, 60)).With("name one by its id: " + strings.Join(found, ", "))
+	return "", fault.New(fault.Conflict, "name_ambiguous", "%d rooms have the title %q", len(found),
+		oneLine(name, 60)).With("name one by its id: " + strings.Join(found, ", "))
 }
 
 // onRoom makes a command about one room.
@@ -180,7 +185,8 @@ func onRoom(i *invocation, use, short string, do func(cmd *cobra.Command, api *c
 }
 
 func roomShow(i *invocation) *cobra.Command {
-	return onRoom(i, "show", "Show a room with what agents in it are told and may use", func(cmd *cobra.Command, api *client.Client, r id.Room) error {
+	return onRoom(i, "show", "Show a room with what agents in it are told and may use", func(cmd *cobra.Command, api *client.Client,
+		r id.Room) error {
 		found, err := api.Room(cmd.Context(), r)
 		if err != nil {
 			return err
@@ -195,7 +201,8 @@ func (p *printer) room(i *invocation, r room.Room, effective room.Context) {
 		made = ago(i.Clock.Now(), r.CreatedAt) + " by " + string(r.CreatedBy)
 	}
 	p.fields(append([]string{
-		"room", string(r.ID), "title", r.Title, "topic", r.Topic, "mode", r.Mode, "language", r.Lang, "mission", r.Mission, "tool policy", r.ToolPolicy, "made", made,
+		"room", string(r.ID), "title", r.Title, "topic", r.Topic, "mode", r.Mode, "language", r.Lang, "mission", r.Mission, "tool policy",
+		r.ToolPolicy, "made", made,
 	}, contextFields(r.Context, effective)...)...)
 }
 
@@ -235,7 +242,8 @@ func roomUpdate(i *invocation) *cobra.Command {
 			flag string
 			text *string
 			into **string
-		}{{"title", &title, &change.Title}, {"topic", &topic, &change.Topic}, {"mode", &mode, &change.Mode}, {"lang", &lang, &change.Lang}, {"tool-policy", &policy, &change.ToolPolicy}} {
+		}{{"title", &title, &change.Title}, {"topic", &topic, &change.Topic}, {"mode", &mode, &change.Mode}, {"lang", &lang, &change.Lang},
+			{"tool-policy", &policy, &change.ToolPolicy}} {
 			if c.Flags().Changed(t.flag) {
 				*t.into = t.text
 			}
@@ -276,7 +284,8 @@ func unread(n int) string {
 
 func roomRead(i *invocation) *cobra.Command {
 	var to uint64
-	c := onRoom(i, "read", "Say that you have read a room, up to now or to a place in it", func(cmd *cobra.Command, api *client.Client, r id.Room) error {
+	c := onRoom(i, "read", "Say that you have read a room, up to now or to a place in it", func(cmd *cobra.Command, api *client.Client,
+		r id.Room) error {
 		moved, err := api.MarkRead(cmd.Context(), r, to)
 		if err != nil {
 			return err
@@ -329,7 +338,8 @@ func roomDefaults(i *invocation) *cobra.Command {
 
 func roomWatch(i *invocation) *cobra.Command {
 	var from uint64
-	c := onRoom(i, "watch", "Follow a room: what is said in it, and what its runs do", func(cmd *cobra.Command, api *client.Client, r id.Room) error {
+	c := onRoom(i, "watch", "Follow a room: what is said in it, and what its runs do", func(cmd *cobra.Command, api *client.Client,
+		r id.Room) error {
 		p, ctx := i.printer(i.Out), cmd.Context()
 		for e, err := range api.FollowRoom(ctx, r, from) {
 			if ctx.Err() != nil {

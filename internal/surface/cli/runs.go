@@ -45,7 +45,8 @@ func runList(i *invocation) *cobra.Command {
 			for n, r := range page.Runs {
 				rows[n] = []cell{text(string(r.ID)), whereItStands(r, now), {progress(r), ""}, {ago(now, r.CreatedAt), faint}, place(r), text(r.Title)}
 			}
-			p.table("There are no runs; start one with: agentbox run SPACE OPERATIONS.json", []string{"run", "status", "done", "asked for", "space", "title"}, rows)
+			p.table("There are no runs; start one with: agentbox run SPACE OPERATIONS.json", []string{"run", "status", "done", "asked for", "space",
+				"title"}, rows)
 		})
 	}
 	c.Flags().StringVar(&in, "space", "", "only runs of this space")
@@ -74,7 +75,8 @@ func progress(r run.Run) string {
 
 // state is a run's status in its colour.
 func state(s run.Status) cell {
-	colour := map[run.Status]string{run.Succeeded: green, run.Failed: red, run.Cancelled: red, run.AwaitingApproval: yellow, run.Running: cyan}[s]
+	colour := map[run.Status]string{run.Succeeded: green, run.Failed: red, run.Cancelled: red, run.AwaitingApproval: yellow,
+		run.Running: cyan}[s]
 	return cell{oneLine(string(s), 40), colour}
 }
 
@@ -185,7 +187,8 @@ func keptFor(seconds int64) string {
 func runRetain(i *invocation) *cobra.Command {
 	return &cobra.Command{
 		Use: "retain RUN TIME", Short: "Set how long the data of a run that has ended are kept", Args: cobra.ExactArgs(2),
-		Long: "Retain sets for how long what the run's events hold is kept, counted from the run's end: in days, or hours, minutes and seconds, or none for as long as\n" +
+		Long: "Retain sets for how long what the run's events hold is kept, counted from the run's end: in days, or hours, minutes and " +
+			"seconds, or none for as long as\n" +
 			"the operator's rules say. When it is over everything of the run that holds text is redacted, for good. Only owners and admins may.",
 		Example: "  agentbox runs retain run_... 30d\n  agentbox runs retain run_... none",
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -228,7 +231,8 @@ func runWatch(i *invocation) *cobra.Command {
 			return err
 		}
 		if r.Engine {
-			return fault.New(fault.Invalid, "run_of_engine", "an engine executes this run, which has no output to watch").With("watch its events: agentbox events --follow --run " + string(r.ID))
+			return fault.New(fault.Invalid, "run_of_engine", "an engine executes this run, which has no output to watch").With(
+				"watch its events: agentbox events --follow --run " + string(r.ID))
 		}
 		shown, err := i.attend(cmd.Context(), api, r.Space, r.ID, e)
 		if err != nil {

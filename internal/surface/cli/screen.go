@@ -10,8 +10,8 @@ import (
 // colours of what a command prints reach a terminal as they are: they change nothing but how text looks, and are ended behind the output.
 var colours = regexp.MustCompile(`^\x1b\[[0-9;]{0,32}m`)
 
-// screen writes what a command prints to a terminal: text, line breaks, tabs and colours; all else that a terminal would obey is made visible.
-// Pieces of a character or of a colour are held until the rest has come.
+// screen writes what a command prints to a terminal: text, line breaks, tabs and colours; all else that a terminal would obey is made
+// visible. Pieces of a character or of a colour are held until the rest has come.
 type screen struct {
 	out      io.Writer
 	rest     []byte

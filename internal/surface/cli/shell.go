@@ -28,10 +28,14 @@ import (
 func shell(i *invocation) *cobra.Command {
 	return &cobra.Command{
 		Use: "shell SPACE", Short: "Open a shell in a space", Args: cobra.ExactArgs(1), ValidArgsFunction: i.completeSpaces,
-		Long: "Shell runs one line after the other in a space, each as a run that policy decides on and the log records. The working folder, exported variables and $? go on from line\n" +
-			"to line; other variables, functions and options of the shell do not. Tab completes commands and files of the space, the arrows bring back lines (a line that begins with a\n" +
-			"space is not kept), Ctrl-C ends what runs or drops what is typed, Ctrl-D and exit end the session. Where policy asks a person, whoever may answer is asked here.\n" +
-			"Where the input is no terminal, its lines are run, and the exit code is that of the last one; with --json what each brought is one object on a line.",
+		Long: "Shell runs one line after the other in a space, each as a run that policy decides on and the log records. The working folder, " +
+			"exported variables and $? go on from line\n" +
+			"to line; other variables, functions and options of the shell do not. Tab completes commands and files of the space, the arrows bring " +
+			"back lines (a line that begins with a\n" +
+			"space is not kept), Ctrl-C ends what runs or drops what is typed, Ctrl-D and exit end the session. Where policy asks a person, " +
+			"whoever may answer is asked here.\n" +
+			"Where the input is no terminal, its lines are run, and the exit code is that of the last one; with --json what each brought is one " +
+			"object on a line.",
 		Example: "  agentbox shell weather\n  echo 'cd src && ls' | agentbox shell spc_...",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			api, err := i.connect(cmd.Context())
@@ -106,7 +110,8 @@ func (s *session) run(ctx context.Context) error {
 	}
 }
 
-// leaves says whether a line ends the session, and with which exit code: the one that it names, else that of the last line where nobody types.
+// leaves says whether a line ends the session, and with which exit code: the one that it names, else that of the last line where nobody
+// types.
 func (s *session) leaves(line string) (code int, leaves bool) {
 	words := strings.Fields(line)
 	if len(words) == 0 || len(words) > 2 || words[0] != "exit" && words[0] != "logout" {
@@ -214,7 +219,8 @@ func (s *session) tab(ctx context.Context) func(line string, pos int, key rune) 
 // read reads lines until they are a whole command.
 func (s *session) read(next func(prompt string) (string, error)) (string, error) {
 	p := s.i.printer(s.i.Out)
-	prompt := p.paint(bold, oneLine(first(s.space.Name, string(s.space.ID)), 30)) + ":" + p.paint(cyan, oneLine(first(s.carried.folder, "~"), 60)) + "$ "
+	prompt := p.paint(bold, oneLine(first(s.space.Name, string(s.space.ID)), 30)) + ":" + p.paint(cyan, oneLine(first(s.carried.folder, "~"),
+		60)) + "$ "
 	var whole strings.Builder
 	for {
 		line, err := next(prompt)
@@ -261,7 +267,9 @@ func (s *session) begin(ctx context.Context) error {
 		return err
 	}
 	if !s.allowed(ctx, op) {
-		s.say(fault.New(fault.Denied, "not_read_back", "the policy of this space does not let a shell say at its end where it is: each line begins in the top folder, with no variables of the one before"))
+		s.say(fault.New(fault.Denied, "not_read_back",
+			"the policy of this space does not let a shell say at its end where it is: each line begins in the top folder, with no variables of "+
+				"the one before"))
 		return ctx.Err()
 	}
 	var printed []byte
@@ -282,7 +290,8 @@ func (s *session) begin(ctx context.Context) error {
 	}
 	if !found {
 		s.i.ending(result)
-		s.say(fault.New(fault.Unavailable, "not_read_back", "the shell of this space does not say where it is: each line begins in the top folder, with no variables of the one before"))
+		s.say(fault.New(fault.Unavailable, "not_read_back",
+			"the shell of this space does not say where it is: each line begins in the top folder, with no variables of the one before"))
 		return nil
 	}
 	s.carried.learn(left)
@@ -358,12 +367,14 @@ func (s *session) line(ctx context.Context, text string) error {
 	} else {
 		a.finish(nil)
 		for _, name := range s.carried.learn(left) {
-			s.say(fault.New(fault.Exhausted, "variable_not_kept", "%s is not kept: a line may have %d exported variables of %s", oneLine(name, 60), run.MaxEnv, bytesize(run.MaxEnvBytes)))
+			s.say(fault.New(fault.Exhausted, "variable_not_kept", "%s is not kept: a line may have %d exported variables of %s", oneLine(name, 60),
+				run.MaxEnv, bytesize(run.MaxEnvBytes)))
 		}
 	}
 	if s.i.json {
 		return s.i.printer(s.i.Out).record(lineDone{
-			Command: text, Stdout: strings.ToValidUTF8(a.stdout.String(), "\uFFFD"), Stderr: strings.ToValidUTF8(a.stderr.String(), "\uFFFD"), Code: s.last, Folder: s.carried.folder, Run: r,
+			Command: text, Stdout: strings.ToValidUTF8(a.stdout.String(), "\uFFFD"), Stderr: strings.ToValidUTF8(a.stderr.String(), "\uFFFD"),
+			Code: s.last, Folder: s.carried.folder, Run: r,
 		})
 	}
 	if s.editor != nil && s.last != ExitOK && result.ExitCode != nil {
@@ -394,7 +405,8 @@ func lineAsked(a policy.Approval, command, line string) policy.Approval {
 	if strings.HasPrefix(shown[0], "run a command: ") {
 		shown[0] = a.Title
 	}
-	a.Question.What = strings.TrimRight(strings.Join(shown, "\n"), "\n") + "\nand what the session adds, to read back the folder and the variables: agentbox approvals show " + string(a.ID)
+	a.Question.What = strings.TrimRight(strings.Join(shown, "\n"), "\n") +
+		"\nand what the session adds, to read back the folder and the variables: agentbox approvals show " + string(a.ID)
 	return a
 }
 
@@ -409,17 +421,20 @@ func (s *session) broken(ctx context.Context, err error) error {
 		return nil
 	}
 	switch code := fault.CodeOf(err); {
-	case code == "space_destroyed", code == "space_not_found", fault.KindOf(err) == fault.Denied && !refusals[code], s.editor == nil && fault.KindOf(err) == fault.Unavailable:
+	case code == "space_destroyed", code == "space_not_found", fault.KindOf(err) == fault.Denied && !refusals[code], s.editor == nil &&
+		fault.KindOf(err) == fault.Unavailable:
 		return err // nothing that follows could be run
 	}
 	s.say(err)
 	return nil
 }
 
-// strayed says that a line left nothing for the next one, where that is no matter of course, and goes back to the top from a folder that is gone.
+// strayed says that a line left nothing for the next one, where that is no matter of course, and goes back to the top from a folder that
+// is gone.
 func (s *session) strayed(ctx context.Context, result run.Result, said bool) {
 	if said {
-		s.say(fault.New(fault.Conflict, "not_read_back", "what the line said at its end could be another's word: the folder and the variables stay as they were"))
+		s.say(fault.New(fault.Conflict, "not_read_back",
+			"what the line said at its end could be another's word: the folder and the variables stay as they were"))
 		return
 	}
 	inside, ok := s.carried.inside(s.carried.folder)
@@ -470,7 +485,8 @@ func (a *attended) output(channel string, data []byte) error {
 	return err
 }
 
-// asks has the person at the terminal decide, if it is theirs to decide; else it says who waits for what. The run goes on when somebody has decided.
+// asks has the person at the terminal decide, if it is theirs to decide; else it says who waits for what. The run goes on when somebody
+// has decided.
 func (a *attended) asks(ctx context.Context, approval id.Approval) error {
 	s := a.s
 	if s.editor == nil {
@@ -493,7 +509,8 @@ func (a *attended) asks(ctx context.Context, approval id.Approval) error {
 	}
 	if !answered {
 		p := s.i.printer(s.i.Err)
-		p.line("%s", p.paint(yellow, "it waits until a person says: agentbox approvals approve "+string(approval)+", or deny; Ctrl-C gives it up"))
+		p.line("%s", p.paint(yellow, "it waits until a person says: agentbox approvals approve "+string(approval)+
+			", or deny; Ctrl-C gives it up"))
 	}
 	return nil
 }

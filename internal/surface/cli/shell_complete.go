@@ -13,9 +13,12 @@ import (
 
 // builtins are the commands that a shell has itself.
 var builtins = []string{
-	"alias", "break", "case", "cd", "command", "continue", "declare", "do", "done", "echo", "elif", "else", "esac", "eval", "exec", "exit", "export", "false",
-	"fi", "for", "function", "getopts", "hash", "if", "in", "let", "local", "printf", "pushd", "popd", "pwd", "read", "readonly", "return", "select", "set",
-	"shift", "source", "test", "then", "time", "times", "trap", "true", "type", "ulimit", "umask", "unalias", "unset", "until", "wait", "while",
+	"alias", "break", "case", "cd", "command", "continue", "declare", "do", "done", "echo", "elif", "else", "esac", "eval", "exec", "exit",
+	"export", "false",
+	"fi", "for", "function", "getopts", "hash", "if", "in", "let", "local", "printf", "pushd", "popd", "pwd", "read", "readonly", "return",
+	"select", "set",
+	"shift", "source", "test", "then", "time", "times", "trap", "true", "type", "ulimit", "umask", "unalias", "unset", "until", "wait",
+	"while",
 }
 
 // maxOffers is how many completions are shown.
@@ -24,7 +27,8 @@ const maxOffers = 200
 // special are the characters of a name that mean something to a shell.
 const special = " \t\\'\"`$&|;<>()[]{}*?!#~=%^"
 
-// complete completes the word in front of the cursor: a command where one begins, else a path. Offers are what it may become, where it is not clear.
+// complete completes the word in front of the cursor: a command where one begins, else a path. Offers are what it may become, where it is
+// not clear.
 func (s *session) complete(ctx context.Context, line string, pos int) (newLine string, newPos int, offers []string) {
 	before := line[:pos]
 	begin := wordBegin(before)
@@ -85,7 +89,8 @@ func leads(before string) bool {
 		return true
 	}
 	words := strings.Fields(before)
-	return slices.Contains([]string{"do", "then", "else", "if", "while", "until", "!", "{", "time", "exec", "sudo", "xargs", "env"}, words[len(words)-1])
+	return slices.Contains([]string{"do", "then", "else", "if", "while", "until", "!", "{", "time", "exec", "sudo", "xargs", "env"},
+		words[len(words)-1])
 }
 
 // unquoted is what a word means that is still being typed.
@@ -151,7 +156,8 @@ func (s *session) pathsLike(ctx context.Context, text string) (found []string) {
 	return found
 }
 
-// commandsLike returns the commands that begin with a text. Which programs there are a command says, once in a session and where policy allows it unasked.
+// commandsLike returns the commands that begin with a text. Which programs there are a command says, once in a session and where policy
+// allows it unasked.
 func (s *session) commandsLike(ctx context.Context, text string) (found []string) {
 	if s.programs == nil {
 		s.programs = slices.Clone(builtins)

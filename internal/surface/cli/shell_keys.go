@@ -12,8 +12,9 @@ const (
 	maxAhead     = 64 << 10 // bytes that are typed while a command runs and kept for the next line
 )
 
-// typed is what comes from a terminal whose keys are given as they are pressed. While a line is edited it is read; while a command runs it is watched for
-// the key that interrupts, and what else is typed waits for the next line. Its methods but pump are called by one goroutine.
+// typed is what comes from a terminal whose keys are given as they are pressed. While a line is edited it is read; while a command runs
+// it is watched for the key that interrupts, and what else is typed waits for the next line. Its methods but pump are called by one
+// goroutine.
 type typed struct {
 	out    io.Writer
 	pieces chan []byte // closed when nothing comes any more
@@ -21,7 +22,8 @@ type typed struct {
 	broken bool        // the line that is edited was interrupted
 }
 
-// pump reads the terminal until ctx ends or the terminal is gone. A terminal answers a read after a moment, whether or not something was typed.
+// pump reads the terminal until ctx ends or the terminal is gone. A terminal answers a read after a moment, whether or not something was
+// typed.
 func (t *typed) pump(ctx context.Context, in io.Reader) {
 	defer close(t.pieces)
 	buffer := make([]byte, 256)
@@ -41,7 +43,8 @@ func (t *typed) pump(ctx context.Context, in io.Reader) {
 	}
 }
 
-// Read gives at most one line at a time, so that what is typed behind it waits here and not in the editor. The key that interrupts empties the line and ends it.
+// Read gives at most one line at a time, so that what is typed behind it waits here and not in the editor. The key that interrupts
+// empties the line and ends it.
 func (t *typed) Read(p []byte) (int, error) {
 	for len(t.ahead) == 0 {
 		piece, ok := <-t.pieces

@@ -17,8 +17,8 @@ import (
 	"agentbox/internal/domain/run"
 )
 
-// carried is what one line of a session leaves to the next: the working folder and the exported variables. Each line runs in a bash of its own, so it
-// travels in the operation: in its folder and its environment, and in front of its command where neither can say it.
+// carried is what one line of a session leaves to the next: the working folder and the exported variables. Each line runs in a bash of
+// its own, so it travels in the operation: in its folder and its environment, and in front of its command where neither can say it.
 type carried struct {
 	top    string            // folder of the space's files, as its commands see it; "" where nothing is read back
 	folder string            // working folder, absolute
@@ -113,11 +113,11 @@ type leaving struct {
 	exported map[string]string
 }
 
-// mark stands in front of what a line says at its end, and nobody who wrote a file or a program before the line was sent knows it. The zero mark is that
-// of a line that says nothing.
+// mark stands in front of what a line says at its end, and nobody who wrote a file or a program before the line was sent knows it. The
+// zero mark is that of a line that says nothing.
 //
-// What runs under the line can read the mark and write it too. It gains nothing: what is said counts only where it is said once, as the last thing that
-// the line prints, with the exit code that the daemon reports of the shell itself, and not by a shell that was killed.
+// What runs under the line can read the mark and write it too. It gains nothing: what is said counts only where it is said once, as the
+// last thing that the line prints, with the exit code that the daemon reports of the shell itself, and not by a shell that was killed.
 type mark struct{ nonce string }
 
 // separator begins and ends what a line says.
@@ -128,7 +128,8 @@ func (m mark) telling() string {
 	return `set -- "$?"; printf '\036` + m.nonce + ` %s\n' "$1"; printf 'here=%q\n' "$PWD"; export -p; printf '\036\n'; exit "$1"`
 }
 
-// split returns how much of what a command printed is its own, and what may be said behind it: all from the mark on, or from what may become it.
+// split returns how much of what a command printed is its own, and what may be said behind it: all from the mark on, or from what may
+// become it.
 func (m mark) split(printed []byte) (own, rest []byte) {
 	if m.nonce == "" {
 		return printed, nil
@@ -224,7 +225,8 @@ func literal(w *syntax.Word) (string, error) {
 			b.WriteString(unescaped(text.Value))
 			continue
 		}
-		text, err := expand.Literal(&expand.Config{Env: expand.FuncEnviron(func(string) string { return "" })}, &syntax.Word{Parts: []syntax.WordPart{part}})
+		text, err := expand.Literal(&expand.Config{Env: expand.FuncEnviron(func(string) string { return "" })},
+			&syntax.Word{Parts: []syntax.WordPart{part}})
 		if err != nil {
 			return "", err
 		}

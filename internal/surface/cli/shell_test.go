@@ -29,7 +29,8 @@ func ends(code, folder, exported string) string {
 
 // TestALineLeavesWhatItSays reads what lines leave, as bash of every tier writes it.
 func TestALineLeavesWhatItSays(t *testing.T) {
-	const exported = "declare -x A=\"x y\"\ndeclare -x B=$'a\\nb'\ndeclare -x C=\"q\\\"\\$\\`\\\\'\"\ndeclare -x OLDPWD\nexport D='it'\\''s'\ndeclare -x E=\"\"\n"
+	const exported = "declare -x A=\"x y\"\ndeclare -x B=$'a\\nb'\ndeclare -x C=\"q\\\"\\$\\`\\\\'\"\ndeclare -x OLDPWD\nexport " +
+		"D='it'\\''s'\ndeclare -x E=\"\"\n"
 	left, found := mark{nonce}.read([]byte(ends("3", `/workspace/a\ b`, exported)), 3)
 	want := map[string]string{"A": "x y", "B": "a\nb", "C": "q\"$`\\'", "D": "it's", "E": ""}
 	if !found || left.folder != "/workspace/a b" || !maps.Equal(left.exported, want) {
@@ -96,11 +97,16 @@ func TestWhatALineLeavesTravels(t *testing.T) {
 		env     map[string]string
 		command string // before the line
 	}{
-		{leaving{folder: "/workspace", exported: map[string]string{"HOME": "/tmp", "LANG": "C", "PWD": "/workspace"}}, ".", map[string]string{}, ""},
-		{leaving{folder: "/workspace/a b", exported: map[string]string{"HOME": "/tmp", "LANG": "de", "A": "1", "PWD": "/workspace/a b"}}, "a b", map[string]string{"A": "1", "LANG": "de"}, ""},
-		{leaving{folder: "/tmp/it's", exported: map[string]string{"HOME": "/tmp"}}, "", map[string]string{}, "cd -- \"/tmp/it's\" || exit\nunset -v LANG\n"},
-		{leaving{folder: "/workspacex", exported: map[string]string{"HOME": "/tmp", "LANG": "C"}}, "", map[string]string{}, "cd -- /workspacex || exit\n"},
-		{leaving{folder: "/tmp", exported: map[string]string{"HOME": "/tmp", "LANG": "C"}, code: 3}, "", map[string]string{}, "cd -- /tmp || exit\n(exit 3)\n"},
+		{leaving{folder: "/workspace", exported: map[string]string{"HOME": "/tmp", "LANG": "C", "PWD": "/workspace"}}, ".", map[string]string{},
+			""},
+		{leaving{folder: "/workspace/a b", exported: map[string]string{"HOME": "/tmp", "LANG": "de", "A": "1", "PWD": "/workspace/a b"}}, "a b",
+			map[string]string{"A": "1", "LANG": "de"}, ""},
+		{leaving{folder: "/tmp/it's", exported: map[string]string{"HOME": "/tmp"}}, "", map[string]string{},
+			"cd -- \"/tmp/it's\" || exit\nunset -v LANG\n"},
+		{leaving{folder: "/workspacex", exported: map[string]string{"HOME": "/tmp", "LANG": "C"}}, "", map[string]string{},
+			"cd -- /workspacex || exit\n"},
+		{leaving{folder: "/tmp", exported: map[string]string{"HOME": "/tmp", "LANG": "C"}, code: 3}, "", map[string]string{},
+			"cd -- /tmp || exit\n(exit 3)\n"},
 	} {
 		if lost := c.learn(step.left); lost != nil {
 			t.Errorf("%s: lost %q", step.left.folder, lost)
@@ -108,7 +114,8 @@ func TestWhatALineLeavesTravels(t *testing.T) {
 		op, m, err := c.operation("line", nothing{})
 		want := step.command + "line\n" + m.telling()
 		if err != nil || op.Cwd != step.cwd || !maps.Equal(op.Env, step.env) || op.Command != want {
-			t.Errorf("%s: got %q in %q with %q (%v), want %q in %q with %q", step.left.folder, op.Command, op.Cwd, op.Env, err, want, step.cwd, step.env)
+			t.Errorf("%s: got %q in %q with %q (%v), want %q in %q with %q", step.left.folder, op.Command, op.Cwd, op.Env, err, want, step.cwd,
+				step.env)
 		}
 	}
 }
@@ -117,7 +124,8 @@ func TestWhatALineLeavesTravels(t *testing.T) {
 func TestWhatIsTooMuchIsNamed(t *testing.T) {
 	var c carried
 	c.learn(leaving{folder: "/workspace", exported: map[string]string{}})
-	if lost := c.learn(leaving{folder: "/workspace", exported: map[string]string{"A": strings.Repeat("a", run.MaxEnvBytes-1), "B": "", "C": "c"}}); !slices.Equal(lost, []string{"B", "C"}) {
+	if lost := c.learn(leaving{folder: "/workspace", exported: map[string]string{"A": strings.Repeat("a", run.MaxEnvBytes-1), "B": "",
+		"C": "c"}}); !slices.Equal(lost, []string{"B", "C"}) {
 		t.Errorf("got %q lost, want B and C", lost)
 	}
 	many := map[string]string{}
@@ -287,7 +295,8 @@ func TestAScreenShowsTextAndColours(t *testing.T) {
 			t.Errorf("cut at %d: got %q (%v, open: %v), want %q", cut, b.String(), err, s.open, want)
 		}
 	}
-	for end, want := range map[string]string{"\x1b": `\x1b`, "\x1b[3": `\x1b[3`, "\r": "\n", "\xc3": `\xc3`, "\x1b[" + strings.Repeat("1", 40) + "m": `\x1b[` + strings.Repeat("1", 40) + "m"} {
+	for end, want := range map[string]string{"\x1b": `\x1b`, "\x1b[3": `\x1b[3`, "\r": "\n", "\xc3": `\xc3`, "\x1b[" + strings.Repeat("1",
+		40) + "m": `\x1b[` + strings.Repeat("1", 40) + "m"} {
 		var b strings.Builder
 		s := screen{out: &b}
 		if _, err := s.Write([]byte(end)); err != nil {

@@ -19,8 +19,10 @@ func short(d event.Digest) string { return d.Hex()[:shortDigits] }
 func spaceSnapshots(i *invocation) *cobra.Command {
 	var limit int
 	c := &cobra.Command{
-		Use: "snapshots SPACE", Short: "List the snapshots of a space's files, the newest first", Args: cobra.ExactArgs(1), ValidArgsFunction: i.completeSpaces,
-		Long: "A snapshot is made when a space is ready, before each run, and after each operation that can change files. What is marked as gone\nmade room for newer ones: the last 1,000 are kept, of those as many as fit into twice the space's disk limit.",
+		Use: "snapshots SPACE", Short: "List the snapshots of a space's files, the newest first", Args: cobra.ExactArgs(1),
+		ValidArgsFunction: i.completeSpaces,
+		Long: "A snapshot is made when a space is ready, before each run, and after each operation that can change files. What is " +
+			"marked as gone\nmade room for newer ones: the last 1,000 are kept, of those as many as fit into twice the space's disk limit.",
 	}
 	c.Flags().IntVar(&limit, "limit", 50, "how many at most")
 	c.RunE = func(cmd *cobra.Command, args []string) error {
@@ -52,7 +54,8 @@ func spaceSnapshots(i *invocation) *cobra.Command {
 					state = cell{"gone", faint}
 				}
 				rows[n] = []cell{
-					{short(s.Root), ""}, state, {ago(now, s.At), faint}, text(trimmed(float64(s.Files))), text(bytesize(s.Bytes)), text(string(s.Step)), text(occasion(s.Recorded)),
+					{short(s.Root), ""}, state, {ago(now, s.At), faint}, text(trimmed(float64(s.Files))), text(bytesize(s.Bytes)), text(string(s.Step)),
+					text(occasion(s.Recorded)),
 				}
 			}
 			p.table("There are no snapshots.", []string{"snapshot", "", "made", "files", "size", "step", "what happened"}, rows)
@@ -76,8 +79,10 @@ func occasion(r space.Recorded) string {
 
 func spaceRewind(i *invocation) *cobra.Command {
 	c := &cobra.Command{
-		Use: "rewind SPACE TO", Short: "Return a space's files to an earlier snapshot", Args: cobra.ExactArgs(2), ValidArgsFunction: i.completeSpaces,
-		Long:    "TO is a snapshot, by its hash or at least 8 digits of it; a step, for what the files were after it; or a run, for what they were before it.\nAll files change or none does. What they are now is kept as a snapshot too, so a rewind can be undone.",
+		Use: "rewind SPACE TO", Short: "Return a space's files to an earlier snapshot", Args: cobra.ExactArgs(2),
+		ValidArgsFunction: i.completeSpaces,
+		Long: "TO is a snapshot, by its hash or at least 8 digits of it; a step, for what the files were after it; or a run, for " +
+			"what they were before it.\nAll files change or none does. What they are now is kept as a snapshot too, so a rewind can be undone.",
 		Example: "  agentbox space rewind weather 3f9a1c20be77\n  agentbox space rewind weather run_01ARZ3NDEKTSV4RRFFQ69G5FAV",
 	}
 	c.RunE = func(cmd *cobra.Command, args []string) error {
@@ -110,8 +115,10 @@ func spaceFork(i *invocation) *cobra.Command {
 		ttl           string
 	)
 	c := &cobra.Command{
-		Use: "fork SPACE [NAME]", Short: "Create a space from a snapshot of another", Args: cobra.RangeArgs(1, 2), ValidArgsFunction: i.completeSpaces,
-		Long: "The fork has the other space's policy, tier, limits and room. It has nothing of its environment, where secrets are: give it its own with --env.",
+		Use: "fork SPACE [NAME]", Short: "Create a space from a snapshot of another", Args: cobra.RangeArgs(1, 2),
+		ValidArgsFunction: i.completeSpaces,
+		Long: "The fork has the other space's policy, tier, limits and room. It has nothing of its environment, where secrets " +
+			"are: give it its own with --env.",
 	}
 	c.RunE = func(cmd *cobra.Command, args []string) (err error) {
 		if len(args) > 1 {
@@ -145,8 +152,10 @@ func spaceFork(i *invocation) *cobra.Command {
 
 func spaceDiff(i *invocation) *cobra.Command {
 	c := &cobra.Command{
-		Use: "diff SPACE [FROM [TO]]", Short: "Compare two snapshots of a space's files", Args: cobra.RangeArgs(1, 3), ValidArgsFunction: i.completeSpaces,
-		Long: "FROM and TO are snapshots, steps or runs, as in rewind. Without them it is what the files were before the last run, and what they are now.",
+		Use: "diff SPACE [FROM [TO]]", Short: "Compare two snapshots of a space's files", Args: cobra.RangeArgs(1, 3),
+		ValidArgsFunction: i.completeSpaces,
+		Long: "FROM and TO are snapshots, steps or runs, as in rewind. Without them it is what the files were before the last " +
+			"run, and what they are now.",
 	}
 	c.RunE = func(cmd *cobra.Command, args []string) error {
 		found, err := i.compare(cmd.Context(), append(args, "", "")[:3])

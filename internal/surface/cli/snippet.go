@@ -63,14 +63,18 @@ func snippets(i *invocation) *cobra.Command {
 	s := snippet{i: i}
 	c := &cobra.Command{
 		Use: "exec [FILE] [ARG...]", Short: "Run a snippet in a new space, which is removed afterwards", Args: cobra.ArbitraryArgs,
-		Long: "Exec makes a space, runs a program there that comes from a file, from standard input (-) or from the command line (--code), and removes the space. What the\n" +
-			"program prints passes through as it comes, and its exit code is the command's; what Agentbox itself has to say goes to standard error. Arguments of the program stand behind --.\n" +
-			"The program passes the gate as everything does: where policy asks a person, the question is shown, and the program waits for the answer.",
+		Long: "Exec makes a space, runs a program there that comes from a file, from standard input (-) or from the command line (--code), and " +
+			"removes the space. What the\n" +
+			"program prints passes through as it comes, and its exit code is the command's; what Agentbox itself has to say goes to standard " +
+			"error. Arguments of the program stand behind --.\n" +
+			"The program passes the gate as everything does: where policy asks a person, the question is shown, and the program waits for the " +
+			"answer.",
 		Example: "  echo 'print(6*7)' | agentbox exec -r python -\n  agentbox exec -r js -c 'console.log(process.argv.slice(2))' -- one two\n" +
 			"  agentbox exec report.py --file data.csv --out report.md\n  agentbox exec -r bash -c 'date' --runtime nano --seed 7 --json",
 	}
 	f := c.Flags()
-	f.StringVarP(&s.language, "language", "r", "", "what it is written in: python, js, ts, bash or wasm (default: what its name or its first line says)")
+	f.StringVarP(&s.language, "language", "r", "",
+		"what it is written in: python, js, ts, bash or wasm (default: what its name or its first line says)")
 	f.StringVarP(&s.code, "code", "c", "", "the program itself")
 	f.StringVar(&s.q.Runtime, "runtime", "", "what it runs in: auto, heavy or a tier's name (default auto: nano until it needs more)")
 	f.StringVar(&s.q.Policy, "policy", "", "policy preset: restrictive, standard or permissive (default standard)")
@@ -80,7 +84,8 @@ func snippets(i *invocation) *cobra.Command {
 	f.BoolVarP(&s.force, "force", "f", false, "let --out replace files of this machine")
 	f.StringArrayVar(&s.env, "env", nil, "NAME=VALUE in its environment; repeatable")
 	f.StringVar(&s.timeout, "timeout", "", "how long it may run, for example 90s (default 30s, or what policy allows)")
-	f.StringVar(&s.seed, "seed", "", "any text, which decides what chance brings where the tier is nano; its clock then begins at "+seededClock+", so that all is the same each time")
+	f.StringVar(&s.seed, "seed", "", "any text, which decides what chance brings where the tier is nano; its clock then begins at "+
+		seededClock+", so that all is the same each time")
 	f.StringVar(&s.clock, "clock", "", "where the clock of the nano tier begins, as in 2026-01-02T15:04:05Z (default: now)")
 	f.BoolVar(&s.q.BestEffort, "best-effort", false, "accept a host that cannot enforce every limit")
 	c.RunE = func(cmd *cobra.Command, args []string) error {
@@ -177,12 +182,14 @@ func (s *snippet) program(from string) ([]byte, error) {
 		return nil, unreadable(err, from)
 	}
 	if len(raw) > maxSnippet {
-		return nil, fault.New(fault.Exhausted, "snippet_too_large", "the program has more than %s", bytesize(maxSnippet)).With("make a space and put it there: agentbox files put")
+		return nil, fault.New(fault.Exhausted, "snippet_too_large", "the program has more than %s",
+			bytesize(maxSnippet)).With("make a space and put it there: agentbox files put")
 	}
 	return raw, nil
 }
 
-// written returns the place among the languages of what the program is written in: as was said, by its file's ending, or by its first bytes.
+// written returns the place among the languages of what the program is written in: as was said, by its file's ending, or by its first
+// bytes.
 func (s *snippet) written(from string, program []byte) (int, error) {
 	say := s.language
 	if say == "" {
@@ -264,7 +271,8 @@ const (
 const seededClock = "2026-01-01T00:00:00Z"
 
 // within runs the program in its space and returns the exit code.
-func (s *snippet) within(ctx context.Context, api *client.Client, in space.Space, l language, program []byte, op run.Operation) (int, error) {
+func (s *snippet) within(ctx context.Context, api *client.Client, in space.Space, l language, program []byte, op run.Operation) (int,
+	error) {
 	for _, bound := range in.Unenforced {
 		complain(s.i.Err, s.i.printer(s.i.Err), fault.New(fault.Unavailable, "not_enforced", "this host does not enforce %s", bound))
 	}
@@ -318,7 +326,8 @@ func (s *snippet) within(ctx context.Context, api *client.Client, in space.Space
 		return 0, err
 	}
 	code := s.i.ending(result)
-	said.Stdout, said.Stderr, said.Code, said.Run = strings.ToValidUTF8(stdout.String(), "\uFFFD"), strings.ToValidUTF8(stderr.String(), "\uFFFD"), code, r
+	said.Stdout, said.Stderr, said.Code, said.Run = strings.ToValidUTF8(stdout.String(), "\uFFFD"), strings.ToValidUTF8(stderr.String(),
+		"\uFFFD"), code, r
 	said.tell(in, result)
 	if changed, err := api.DiffSpace(ctx, in.ID, "", ""); err == nil { // a space without snapshots has nothing to compare
 		said.Files = append(said.Files, changed.Differences...)

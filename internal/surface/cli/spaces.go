@@ -36,7 +36,8 @@ func spaceCreate(i *invocation) *cobra.Command {
 	)
 	c := &cobra.Command{
 		Use: "create [NAME]", Short: "Create a space", Args: cobra.MaximumNArgs(1),
-		Example: "  agentbox space create weather\n  agentbox space create tests --policy restrictive --memory 256MiB --ttl 1h --env CI=true --from ./src.tar.gz",
+		Example: "  agentbox space create weather\n  agentbox space create tests --policy restrictive --memory 256MiB --ttl 1h --env CI=true " +
+			"--from ./src.tar.gz",
 	}
 	c.RunE = func(cmd *cobra.Command, args []string) (err error) {
 		if len(args) > 0 {
@@ -49,7 +50,8 @@ func spaceCreate(i *invocation) *cobra.Command {
 		for _, b := range []struct {
 			text string
 			into *int64
-		}{{memory, &limits.MemoryBytes}, {disk, &limits.DiskBytes}, {file, &limits.FileBytes}, {out, &limits.OutputBytes}, {tmp, &limits.TmpBytes}} {
+		}{{memory, &limits.MemoryBytes}, {disk, &limits.DiskBytes}, {file, &limits.FileBytes}, {out, &limits.OutputBytes},
+			{tmp, &limits.TmpBytes}} {
 			if b.text == "" {
 				continue
 			}
@@ -92,7 +94,8 @@ func spaceCreate(i *invocation) *cobra.Command {
 	f.StringVar(&q.Policy, "policy", "", "policy preset: restrictive, standard or permissive (default standard)")
 	f.StringVar(&overrides, "overrides", "", "file with sections, as JSON, that replace those of the preset")
 	f.StringVar(&q.Description, "description", "", "what it is for")
-	f.StringVar(&q.Runtime, "runtime", "", "what its code runs in: auto, heavy or a tier's name (default auto: nano until a command needs more)")
+	f.StringVar(&q.Runtime, "runtime", "",
+		"what its code runs in: auto, heavy or a tier's name (default auto: nano until a command needs more)")
 	f.StringVar(&q.Tier, "tier", "", "the older name of --runtime")
 	f.StringVar(&ttl, "ttl", "", "how long it lives, for example 90m or 7d (default 12h)")
 	f.StringArrayVar(&env, "env", nil, "NAME=VALUE in the environment of every command; repeatable")
@@ -127,7 +130,8 @@ func seed(from string) (*client.SpaceSeed, error) {
 		return &client.SpaceSeed{Path: abs}, err
 	}
 	if info.Size() > maxArchive {
-		return nil, fault.New(fault.Exhausted, "archive_too_large", "%s has %s; an archive may have %s", from, bytesize(info.Size()), bytesize(maxArchive)).
+		return nil, fault.New(fault.Exhausted, "archive_too_large", "%s has %s; an archive may have %s", from, bytesize(info.Size()),
+			bytesize(maxArchive)).
 			With("make the space first, then use: agentbox files put")
 	}
 	archive, err := os.ReadFile(from)
@@ -160,7 +164,8 @@ func spaceList(i *invocation) *cobra.Command {
 			now := i.Clock.Now()
 			rows := make([][]cell, len(found))
 			for n, s := range found {
-				rows[n] = []cell{text(string(s.ID)), text(string(s.Status)), text(s.Tier), text(s.Policy), {ahead(now, s.ExpiresAt), faint}, text(s.Name)}
+				rows[n] = []cell{text(string(s.ID)), text(string(s.Status)), text(s.Tier), text(s.Policy), {ahead(now, s.ExpiresAt), faint},
+					text(s.Name)}
 			}
 			heads := []string{"space", "status", "tier", "policy", "expires", "name"}
 			if p.width > 0 && p.width < 100 { // the name is what a person looks for; the tier stands in space show
@@ -199,7 +204,8 @@ func (i *invocation) named(ctx context.Context, api *client.Client, name string)
 	}
 	found, err := api.Space(ctx, id.Space(name))
 	if fault.CodeOf(err) == "space_not_found" {
-		return "", fault.New(fault.NotFound, "space_not_found", "no space has the id or name %q", oneLine(name, 60)).With("see: agentbox space list")
+		return "", fault.New(fault.NotFound, "space_not_found", "no space has the id or name %q",
+			oneLine(name, 60)).With("see: agentbox space list")
 	}
 	return found.ID, err
 }
@@ -214,7 +220,8 @@ func unlessTaken(name string, create func(name string) (space.Space, error)) (sp
 }
 
 // onSpace makes a command about one space that shows it afterwards.
-func onSpace(i *invocation, use, short string, do func(ctx context.Context, api *client.Client, s id.Space) (space.Space, error)) *cobra.Command {
+func onSpace(i *invocation, use, short string, do func(ctx context.Context, api *client.Client, s id.Space) (space.Space,
+	error)) *cobra.Command {
 	return &cobra.Command{
 		Use: use + " SPACE", Short: short, Args: cobra.ExactArgs(1), ValidArgsFunction: i.completeSpaces,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -243,7 +250,8 @@ func (p *printer) space(i *invocation, s space.Space) {
 	l := s.Limits
 	p.fields(
 		"space", string(s.ID), "name", s.Name, "description", s.Description, "status", string(s.Status), "reason", s.Reason,
-		"fork of", string(s.ForkedFrom), "tier", s.Tier, "runtime", s.Runtime, "policy", s.Policy, "bundle", s.Bundle.String(), "room", string(s.Room),
+		"fork of", string(s.ForkedFrom), "tier", s.Tier, "runtime", s.Runtime, "policy", s.Policy, "bundle", s.Bundle.String(), "room",
+		string(s.Room),
 		"made", ago(now, s.CreatedAt)+" by "+string(s.CreatedBy), "expires", ahead(now, s.ExpiresAt),
 		"limits", strings.Join([]string{
 			bytesize(l.MemoryBytes) + " memory", trimmed(float64(l.CPUMillis)/1000) + " cores", trimmed(float64(l.Pids)) + " processes",
@@ -261,7 +269,8 @@ func spaceShow(i *invocation) *cobra.Command {
 
 func spaceExtend(i *invocation) *cobra.Command {
 	var by string
-	c := onSpace(i, "extend", "Set how long a space lives, from now on", func(ctx context.Context, api *client.Client, s id.Space) (space.Space, error) {
+	c := onSpace(i, "extend", "Set how long a space lives, from now on", func(ctx context.Context, api *client.Client,
+		s id.Space) (space.Space, error) {
 		d, err := parseSpan(by)
 		if err != nil {
 			return space.Space{}, err
@@ -278,7 +287,8 @@ func spaceSet(i *invocation) *cobra.Command {
 		env, metadata     []string
 	)
 	var c *cobra.Command
-	c = onSpace(i, "set", "Change a space's name, description, environment or metadata", func(ctx context.Context, api *client.Client, s id.Space) (space.Space, error) {
+	c = onSpace(i, "set", "Change a space's name, description, environment or metadata", func(ctx context.Context, api *client.Client,
+		s id.Space) (space.Space, error) {
 		var change client.SpaceChange
 		var err error
 		if c.Flags().Changed("name") {
@@ -330,8 +340,10 @@ func spacePolicy(i *invocation) *cobra.Command {
 		}
 		return api.SetSpacePolicy(ctx, s, client.PolicyChoice{Policy: q.Policy, YAML: q.YAML, Cedar: q.Cedar})
 	})
-	c.Long = "What is done in the space from now on is judged under it, and files that it withholds are moved out of the view of code. Where it withholds other files than the\n" +
-		"policy before, the interpreter contexts of the space end. It takes an operator. While a run is under way, or waits for a person, the change is refused."
+	c.Long = "What is done in the space from now on is judged under it, and files that it withholds are moved out of the view of code. " +
+		"Where it withholds other files than the\n" +
+		"policy before, the interpreter contexts of the space end. It takes an operator. While a run is under way, or waits for a person, the " +
+		"change is refused."
 	c.Example = "  agentbox space policy spc_... --policy permissive\n  agentbox space policy spc_... --file work.yaml"
 	c.Flags().StringVar(&t.preset, "policy", "", "preset: restrictive, standard or permissive")
 	c.Flags().StringVar(&t.rules, "file", "", "policy of a file: the short form (.yaml) or Cedar (.cedar)")
@@ -340,10 +352,12 @@ func spacePolicy(i *invocation) *cobra.Command {
 
 func spacePromote(i *invocation) *cobra.Command {
 	var to, reason string
-	c := onSpace(i, "promote", "Run a space's code in a heavier tier from now on", func(ctx context.Context, api *client.Client, s id.Space) (space.Space, error) {
+	c := onSpace(i, "promote", "Run a space's code in a heavier tier from now on", func(ctx context.Context, api *client.Client,
+		s id.Space) (space.Space, error) {
 		return api.PromoteSpace(ctx, s, to, reason)
 	})
-	c.Long = "Its files, its environment and its limits stay; what lies in its /tmp goes. It never goes back.\nA space with the runtime auto is promoted by itself when a command needs it."
+	c.Long = "Its files, its environment and its limits stay; what lies in its /tmp goes. It never goes back.\nA space with the runtime " +
+		"auto is promoted by itself when a command needs it."
 	c.Flags().StringVar(&to, "to", "", "the tier, for example namespace (default: the strongest)")
 	c.Flags().StringVar(&reason, "reason", "", "why, for whoever reads the log")
 	return c
@@ -352,9 +366,10 @@ func spacePromote(i *invocation) *cobra.Command {
 func spaceRoute(i *invocation) *cobra.Command {
 	var cwd string
 	c := &cobra.Command{
-		Use: "route SPACE -- COMMAND...", Short: "Show in which tier a command would run, and why", Args: cobra.MinimumNArgs(2), ValidArgsFunction: i.completeSpaces,
-		Long:    "It reads the command and the files that it names, and runs nothing.",
-		Example: "  agentbox space route weather -- 'python3 report.py | sort'",
+		Use: "route SPACE -- COMMAND...", Short: "Show in which tier a command would run, and why", Args: cobra.MinimumNArgs(2),
+		ValidArgsFunction: i.completeSpaces,
+		Long:              "It reads the command and the files that it names, and runs nothing.",
+		Example:           "  agentbox space route weather -- 'python3 report.py | sort'",
 	}
 	c.RunE = func(cmd *cobra.Command, args []string) error {
 		line, err := commandLine(args[1:])
@@ -405,7 +420,8 @@ func commandLine(args []string) (string, error) {
 }
 
 func spaceRemove(i *invocation) *cobra.Command {
-	c := onSpace(i, "rm", "Destroy a space: its runs end, its files go, its history stays", func(ctx context.Context, api *client.Client, s id.Space) (space.Space, error) {
+	c := onSpace(i, "rm", "Destroy a space: its runs end, its files go, its history stays", func(ctx context.Context, api *client.Client,
+		s id.Space) (space.Space, error) {
 		return api.DestroySpace(ctx, s)
 	})
 	c.Aliases = []string{"destroy", "delete"}

@@ -45,7 +45,8 @@ func (soon) NewTimer(time.Duration) (<-chan time.Time, func()) {
 // TestWhatAQueuedRunWaitsForIsSaid watches a run that is queued behind engines of which some are silent, and one for which there is room.
 func TestWhatAQueuedRunWaitsForIsSaid(t *testing.T) {
 	for tasks, want := range map[string]string{
-		`{"running":5,"most":5,"silent":2}`: "the run run_1 is queued: 5 of 5 tasks of the workspace run, 2 of them with engines that were not heard of for longer than their claims last; see agentbox runs list\n",
+		`{"running":5,"most":5,"silent":2}`: "the run run_1 is queued: 5 of 5 tasks of the workspace run, 2 of them with engines that were not " +
+			"heard of for longer than their claims last; see agentbox runs list\n",
 		`{"running":5,"most":5,"silent":0}`: "the run run_1 is queued: 5 of 5 tasks of the workspace run; see agentbox runs list\n",
 		`{"running":4,"most":5,"silent":2}`: "",
 	} {
@@ -111,7 +112,8 @@ func (w *told) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// TestASessionWaitsWhereItsLinesComeTooFast: a line that was refused for its rate is sent again, when the daemon says so and with a word about it.
+// TestASessionWaitsWhereItsLinesComeTooFast: a line that was refused for its rate is sent again, when the daemon says so and with a word
+// about it.
 func TestASessionWaitsWhereItsLinesComeTooFast(t *testing.T) {
 	asked := 0
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -138,7 +140,8 @@ func TestASessionWaitsWhereItsLinesComeTooFast(t *testing.T) {
 	}
 	asked = 0
 	cell := cellRun{i: i, space: "spc_1", name: "c"}
-	if err := cell.run(t.Context(), api); fault.CodeOf(err) != "taken" || asked != 3 || strings.Count(said.String(), "the cells come faster") != 1 {
+	if err := cell.run(t.Context(), api); fault.CodeOf(err) != "taken" || asked != 3 || strings.Count(said.String(),
+		"the cells come faster") != 1 {
 		t.Errorf("a cell: asked %d times: %v, said %q", asked, err, said.String())
 	}
 	asked, o.wait = 0, nil

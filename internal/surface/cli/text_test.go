@@ -113,7 +113,8 @@ func TestSizes(t *testing.T) {
 
 // TestSpans reads time spans and refuses what is none.
 func TestSpans(t *testing.T) {
-	for in, want := range map[string]time.Duration{"90s": 90 * time.Second, "15m": 15 * time.Minute, "7d": 168 * time.Hour, "0.5d": 12 * time.Hour} {
+	for in, want := range map[string]time.Duration{"90s": 90 * time.Second, "15m": 15 * time.Minute, "7d": 168 * time.Hour,
+		"0.5d": 12 * time.Hour} {
 		if got, err := parseSpan(in); err != nil || got != want {
 			t.Errorf("parseSpan(%q): got %v, %v, want %v", in, got, err, want)
 		}
@@ -169,7 +170,8 @@ func TestALineThatIsAskedAbout(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	canonical, err := policy.Action{Type: policy.ShellExec, Workspace: "ws_1", Principal: "usr_1", Command: op.Command, Argv: []string{"/bin/bash", "-c", op.Command}}.Canonical()
+	canonical, err := policy.Action{Type: policy.ShellExec, Workspace: "ws_1", Principal: "usr_1", Command: op.Command,
+		Argv: []string{"/bin/bash", "-c", op.Command}}.Canonical()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,7 +16,8 @@ import (
 
 // tokens are the commands about capability tokens.
 func tokens(i *invocation) *cobra.Command {
-	return group("token", "Grant and revoke capability tokens, which narrow what somebody may do", tokenList(i), tokenGrant(i), tokenRevoke(i), tokenEdges(i))
+	return group("token", "Grant and revoke capability tokens, which narrow what somebody may do", tokenList(i), tokenGrant(i), tokenRevoke(i),
+		tokenEdges(i))
 }
 
 // engines are the commands about programs elsewhere that execute runs.
@@ -59,7 +60,8 @@ func tokenList(i *invocation) *cobra.Command {
 				if t.Status == "active" {
 					state = cell{t.Status, green}
 				}
-				rows[n] = []cell{text(string(t.ID)), state, text(string(t.IssuedTo)), text(string(t.Parent)), {ago(i.Clock.Now(), t.CreatedAt), faint}, text(scopesLine(t.Scopes))}
+				rows[n] = []cell{text(string(t.ID)), state, text(string(t.IssuedTo)), text(string(t.Parent)), {ago(i.Clock.Now(), t.CreatedAt), faint},
+					text(scopesLine(t.Scopes))}
 			}
 			p.table("There is none.", []string{"token", "state", "held by", "derived from", "granted", "permits"}, rows)
 			p.more(l.Next)
@@ -91,16 +93,20 @@ func tokenGrant(i *invocation) *cobra.Command {
 	var after time.Duration
 	c := &cobra.Command{
 		Use: "grant PRINCIPAL", Short: "Grant a capability token, whose bearer is shown once", Args: cobra.ExactArgs(1),
-		Long: "A token narrows what its holder may do. One thing it adds: where the policy of a space says so (standard and permissive do), an agent or a service starts runs there\n" +
-			"under a token that names run.start, and not under *. What is derived from another one permits what both permit, ends no later and is revoked with it. The bearer is used like a key. What is left out permits nothing of its kind, but for --room, which is * then.",
-		Example: "  agentbox token grant AGENT --action run.start,file.read --read file,run --ends-after 8h\n  agentbox token grant AGENT --derive-from TOKEN --action file.read --read file",
+		Long: "A token narrows what its holder may do. One thing it adds: where the policy of a space says so (standard and permissive do), an " +
+			"agent or a service starts runs there\n" +
+			"under a token that names run.start, and not under *. What is derived from another one permits what both permit, ends no later and is " +
+			"revoked with it. The bearer is used like a key. What is left out permits nothing of its kind, but for --room, which is * then.",
+		Example: "  agentbox token grant AGENT --action run.start,file.read --read file,run --ends-after 8h\n  agentbox token grant AGENT " +
+			"--derive-from TOKEN --action file.read --read file",
 	}
 	scoped(c, &g.Scopes)
 	c.Flags().StringVar(&parent, "derive-from", "", "a token of your own; without it only owners and admins grant one")
 	c.Flags().DurationVar(&after, "ends-after", 0, "how long it holds, as 8h; without it as long as what it is derived from")
 	c.RunE = func(cmd *cobra.Command, args []string) error {
 		g.IssuedTo, g.Parent, g.ValidUntil = id.Principal(args[0]), id.Token(parent), i.ends(after)
-		return call(i, cmd, func(api *client.Client) (client.Capability, error) { return api.Grant(cmd.Context(), g) }, func(p *printer, t client.Capability) {
+		return call(i, cmd, func(api *client.Client) (client.Capability, error) { return api.Grant(cmd.Context(), g) }, func(p *printer,
+			t client.Capability) {
 			p.fields("id", string(t.ID), "held by", string(t.IssuedTo), "permits", scopesLine(t.Scopes), "bearer", t.Bearer)
 			if len(t.Dropped) > 0 {
 				i.printer(i.Err).line("left out, because %s does not permit it: %s", t.Parent, strings.Join(t.Dropped, ", "))
@@ -139,7 +145,8 @@ func tokenEdges(i *invocation) *cobra.Command {
 		}, func(p *printer, l client.DelegationList) {
 			rows := make([][]cell, len(l.Edges))
 			for n, e := range l.Edges {
-				rows[n] = []cell{text(string(e.Child)), text(string(e.Parent)), text(string(e.From)), text(string(e.To)), {strings.Repeat("→", e.Depth), faint}}
+				rows[n] = []cell{text(string(e.Child)), text(string(e.Parent)), text(string(e.From)), text(string(e.To)), {strings.Repeat("→", e.Depth),
+					faint}}
 			}
 			p.table("Nothing was handed on.", []string{"token", "derived from", "by", "to", "depth"}, rows)
 			p.more(l.Next)
@@ -153,7 +160,8 @@ func engineList(i *invocation) *cobra.Command {
 	c := &cobra.Command{Use: "ls", Aliases: []string{"list"}, Short: "List engines, the newest first", Args: cobra.NoArgs}
 	pages(c, &page)
 	c.RunE = func(cmd *cobra.Command, _ []string) error {
-		return call(i, cmd, func(api *client.Client) (client.EngineList, error) { return api.Engines(cmd.Context(), page) }, func(p *printer, l client.EngineList) {
+		return call(i, cmd, func(api *client.Client) (client.EngineList, error) { return api.Engines(cmd.Context(), page) }, func(p *printer,
+			l client.EngineList) {
 			rows := make([][]cell, len(l.Engines))
 			for n, e := range l.Engines {
 				state := cell{"active", green}
@@ -174,7 +182,8 @@ func engineRegister(i *invocation) *cobra.Command {
 		Use: "register NAME", Short: "Register an engine", Args: cobra.ExactArgs(1),
 		Long: "An engine is a program elsewhere that executes runs. It is known by a token: agentbox engines token issue ENGINE.",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return call(i, cmd, func(api *client.Client) (machine.Engine, error) { return api.RegisterEngine(cmd.Context(), args[0]) }, (*printer).engine)
+			return call(i, cmd, func(api *client.Client) (machine.Engine, error) { return api.RegisterEngine(cmd.Context(), args[0]) },
+				(*printer).engine)
 		},
 	}
 }
@@ -183,7 +192,8 @@ func engineRegister(i *invocation) *cobra.Command {
 func enginePermit(i *invocation) *cobra.Command {
 	return &cobra.Command{
 		Use: "permit PERMIT", Short: "Verify the signed permit of an engine, and show what it permits", Args: cobra.ExactArgs(1),
-		Long: "Permit asks the daemon for the key of its permits and verifies the signature. Whether the engine still has the run is not in the permit: agentbox runs\n" +
+		Long: "Permit asks the daemon for the key of its permits and verifies the signature. Whether the engine still has the run is not in " +
+			"the permit: agentbox runs\n" +
 			"show RUN has the fence of the last claim.",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			api, err := i.connect(cmd.Context())
@@ -206,7 +216,8 @@ func enginePermit(i *invocation) *cobra.Command {
 				if left := permit.BeginBy.Sub(i.Clock.Now()); left > 0 {
 					begin = "within " + left.Round(time.Second).String()
 				}
-				p.fields("permits", what, "run", string(permit.Run), "engine", string(permit.Engine), "fence", strconv.FormatUint(permit.Fence, 10), "call", string(permit.Call), "begins", begin)
+				p.fields("permits", what, "run", string(permit.Run), "engine", string(permit.Engine), "fence", strconv.FormatUint(permit.Fence, 10),
+					"call", string(permit.Call), "begins", begin)
 			})
 		},
 	}
@@ -235,7 +246,8 @@ func engineDeactivate(i *invocation) *cobra.Command {
 
 func engineTokens(i *invocation) *cobra.Command {
 	var page client.Page
-	c := &cobra.Command{Use: "ls ENGINE", Aliases: []string{"list"}, Short: "List the tokens of an engine, the newest first", Args: cobra.ExactArgs(1)}
+	c := &cobra.Command{Use: "ls ENGINE", Aliases: []string{"list"}, Short: "List the tokens of an engine, the newest first",
+		Args: cobra.ExactArgs(1)}
 	pages(c, &page)
 	c.RunE = func(cmd *cobra.Command, args []string) error {
 		return call(i, cmd, func(api *client.Client) (client.EngineTokenList, error) {
@@ -264,9 +276,11 @@ func engineIssue(i *invocation) *cobra.Command {
 	var after time.Duration
 	c := &cobra.Command{
 		Use: "issue ENGINE", Short: "Make a token by which an engine is known, which is shown once", Args: cobra.ExactArgs(1),
-		Long: "Without scopes it permits to claim runs of every room, to go on owning them and to give them back. The second example permits all that an engine\n" +
+		Long: "Without scopes it permits to claim runs of every room, to go on owning them and to give them back. The second example permits " +
+			"all that an engine\n" +
 			"does with a run, tool calls included: --tool names those that it may call.",
-		Example: "  agentbox engines token issue ENGINE\n  agentbox engines token issue ENGINE --action " + strings.Join(machine.Work(), ",") + " --tool '*'",
+		Example: "  agentbox engines token issue ENGINE\n  agentbox engines token issue ENGINE --action " + strings.Join(machine.Work(), ",") +
+			" --tool '*'",
 	}
 	scoped(c, &s)
 	c.Flags().DurationVar(&after, "ends-after", 0, "how long it holds, as 8h; without it without end")

@@ -31,8 +31,10 @@ func topCommand(i *invocation) *cobra.Command {
 	var every time.Duration
 	c := &cobra.Command{
 		Use: "top", SuggestFor: []string{"ps", "stats", "status"}, Short: "Watch the spaces: runs, usage, open questions", Args: cobra.NoArgs,
-		Long: "Top shows each space with its run, the operation that it is at, and what its processes use of the processor and of memory, and above them how\n" +
-			"many questions wait, how fast the gate decides and the log grows. Keys: q ends; c, m, p, n and t sort by processor, memory, tasks (processes and threads), name and\n" +
+		Long: "Top shows each space with its run, the operation that it is at, and what its processes use of the processor and of memory, and " +
+			"above them how\n" +
+			"many questions wait, how fast the gate decides and the log grows. Keys: q ends; c, m, p, n and t sort by processor, memory, tasks " +
+			"(processes and threads), name and\n" +
 			"time; r turns the order round; the arrows, space and b move through a list that is longer than the screen.\n" +
 			"Where the output is no terminal, and with --once or --json, it is shown once, after one interval.",
 		Example: "  agentbox top\n  agentbox top --once --interval 5s\n  agentbox top --json | jq '.spaces[] | select(.cpu_percent > 50)'",
@@ -109,7 +111,8 @@ func rated(before, now client.Top) topNow {
 		return float64(is-was) / seconds
 	}
 	t := topNow{
-		Top: now, Events: rate(before.Head, now.Head), Decided: rate(before.Decisions, now.Decisions), Appended: rate(before.Appends, now.Appends),
+		Top: now, Events: rate(before.Head, now.Head), Decided: rate(before.Decisions, now.Decisions), Appended: rate(before.Appends,
+			now.Appends),
 		Spaces: make([]topLine, len(now.Spaces)),
 	}
 	was := map[string]*space.Load{}
@@ -193,7 +196,8 @@ func (t topNow) draw(p *printer, o order, skip, height int) []string {
 		}
 	}
 	out := []string{
-		fit(fmt.Sprintf("agentbox top  %s  spaces %d, %d running, %d paused  log %d", t.At.Local().Format("15:04:05"), len(lines), running, waiting, t.Head), p.width),
+		fit(fmt.Sprintf("agentbox top  %s  spaces %d, %d running, %d paused  log %d", t.At.Local().Format("15:04:05"), len(lines), running,
+			waiting, t.Head), p.width),
 		fit(fmt.Sprintf("%.1f events/s  %.1f appends/s  %.1f decisions/s", t.Events, t.Appended, t.Decided), p.width),
 		p.paint(t.notice(p.width)),
 	}
@@ -420,7 +424,8 @@ const (
 	keyDown = 0x80 + 'B'
 )
 
-// readKeys tells the keys that are pressed until ctx ends. The terminal answers a read after a moment, whether or not something was pressed.
+// readKeys tells the keys that are pressed until ctx ends. The terminal answers a read after a moment, whether or not something was
+// pressed.
 func readKeys(ctx context.Context, in io.Reader, keys chan<- byte) {
 	buffer := make([]byte, 16)
 	for ctx.Err() == nil {

@@ -21,11 +21,13 @@ func someTop() (before, now client.Top) {
 	}
 	spaces := []client.TopSpace{
 		{ID: "spc_1", Name: "weather", Status: space.Running, Memory: 512 << 20, Load: load(80<<20, 7, 1_000_000), Run: &client.TopRun{
-			Status: run.Running, Operation: "shell", Summary: "bun run build.ts && " + strings.Repeat("echo very long ", 20), Number: 2, Of: 9, Since: noon.Add(-90 * time.Second),
+			Status: run.Running, Operation: "shell", Summary: "bun run build.ts && " + strings.Repeat("echo very long ", 20), Number: 2, Of: 9,
+			Since: noon.Add(-90 * time.Second),
 		}},
-		{ID: "spc_2", Name: "asks\x1b[2J\nfor more than it gets", Status: space.Paused, Memory: 1 << 30, Load: load(3<<20, 1, 5_000), Run: &client.TopRun{
-			Status: run.AwaitingApproval, Operation: "shell", Summary: "rm -r old", Number: 1, Of: 1, Since: noon.Add(-26 * time.Hour),
-		}},
+		{ID: "spc_2", Name: "asks\x1b[2J\nfor more than it gets", Status: space.Paused, Memory: 1 << 30, Load: load(3<<20, 1, 5_000),
+			Run: &client.TopRun{
+				Status: run.AwaitingApproval, Operation: "shell", Summary: "rm -r old", Number: 1, Of: 1, Since: noon.Add(-26 * time.Hour),
+			}},
 		{ID: "spc_3", Name: "天気予報のとても長い名前のスペースです", Status: space.Ready, Memory: 256 << 20},
 		{ID: "spc_4", Name: "unmeasured", Status: space.Ready, Memory: 256 << 20, Load: load(-1, -1, -1)},
 	}
@@ -57,7 +59,8 @@ func TestTopKeepsWithinTheScreen(t *testing.T) {
 // TestTopRates compares two looks, also those between which the daemon was restarted, and those at the same moment.
 func TestTopRates(t *testing.T) {
 	before, now := someTop()
-	if r := rated(before, now); r.Events != 12.5 || r.Decided != 3 || r.Appended != 5 || r.Spaces[0].Percent != 75 || r.Spaces[1].Percent != 0 || r.Spaces[2].Percent != -1 || r.Spaces[3].Percent != -1 {
+	if r := rated(before, now); r.Events != 12.5 || r.Decided != 3 || r.Appended != 5 || r.Spaces[0].Percent != 75 ||
+		r.Spaces[1].Percent != 0 || r.Spaces[2].Percent != -1 || r.Spaces[3].Percent != -1 {
 		t.Errorf("got %+v", r)
 	}
 	for name, r := range map[string]topNow{"the same moment": rated(now, now), "a clock that goes back": rated(now, before)} {
@@ -76,7 +79,8 @@ func TestTopKeys(t *testing.T) {
 		sent  string
 		first string // space of the list that is shown
 	}{
-		{"", "weather"}, {"\x1b[A", "weather"}, {"\x1b[B", "asks"}, {"\x1b[B\x1b[B\x1b[B\x1b[B", "天気"}, {"\x1b[A", "asks"}, {"b", "weather"}, {" ", "天気"},
+		{"", "weather"}, {"\x1b[A", "weather"}, {"\x1b[B", "asks"}, {"\x1b[B\x1b[B\x1b[B\x1b[B", "天気"}, {"\x1b[A", "asks"}, {"b", "weather"},
+		{" ", "天気"},
 		{"n", "asks"}, {"r", "天気"}, {"r", "asks"}, {"c", "weather"}, {"t", "asks"}, {"m", "weather"}, {"p", "weather"}, {"x\x1b", "weather"},
 	} {
 		for _, key := range pressed([]byte(c.sent)) {
@@ -95,7 +99,8 @@ func TestTopKeys(t *testing.T) {
 	}
 	var screen bytes.Buffer
 	v.show(&printer{out: &screen, width: 80}, 10)
-	if got := strings.Count(screen.String(), "\r\n"); got != 9 || !strings.Contains(screen.String(), "q ends   sort by: c processor") || strings.HasSuffix(screen.String(), "\n") || !strings.HasPrefix(screen.String(), "\x1b[H") {
+	if got := strings.Count(screen.String(), "\r\n"); got != 9 || !strings.Contains(screen.String(), "q ends   sort by: c processor") ||
+		strings.HasSuffix(screen.String(), "\n") || !strings.HasPrefix(screen.String(), "\x1b[H") {
 		t.Errorf("drawn: %q", screen.String())
 	}
 }

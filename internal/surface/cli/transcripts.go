@@ -26,7 +26,8 @@ func runExport(i *invocation) *cobra.Command {
 		Use: "export RUN", Short: "Write a run's transcript: what was asked, decided and done", Args: cobra.ExactArgs(1),
 		Long: "Export writes a transcript as JSON Lines, which `agentbox runs replay` replays here or elsewhere, or as Markdown to be read.\n" +
 			"What is redacted leaves its hash, so that a replay can still be compared; of environment variables only the names stay.\n" +
-			"With --files it carries what the run began with, as it was and without redaction, so that the run can be replayed where `agentbox runs import` takes it.",
+			"With --files it carries what the run began with, as it was and without redaction, so that the run can be replayed where `agentbox " +
+			"runs import` takes it.",
 		Example: "  agentbox runs export run_... -o run.jsonl --files\n  agentbox runs export run_... --format md --redact env,output",
 	}
 	f := c.Flags()
@@ -60,8 +61,10 @@ func runExport(i *invocation) *cobra.Command {
 		}); err != nil || file == "-" {
 			return err
 		}
-		return i.show(exported{Run: told.Header.Run.ID, File: file, Bytes: len(raw), Redacted: told.Header.Redacted, Files: len(told.Files) > 0, Omitted: told.Omitted}, func(p *printer) {
-			p.line("%s: %s, %s, redacted: %s", oneLine(file, 0), bytesize(int64(len(raw))), count(len(told.Asked), "operation"), first(strings.Join(told.Header.Redacted, ", "), "nothing"))
+		return i.show(exported{Run: told.Header.Run.ID, File: file, Bytes: len(raw), Redacted: told.Header.Redacted, Files: len(told.Files) > 0,
+			Omitted: told.Omitted}, func(p *printer) {
+			p.line("%s: %s, %s, redacted: %s", oneLine(file, 0), bytesize(int64(len(raw))), count(len(told.Asked), "operation"),
+				first(strings.Join(told.Header.Redacted, ", "), "nothing"))
 			if told.Omitted > 0 {
 				p.line("%s %d files that you may not read, or that no archive holds, were left out", p.paint(yellow, "!"), told.Omitted)
 			}
@@ -112,9 +115,12 @@ func (i *invocation) emit(file string, force bool, write func(io.Writer) error) 
 func runImport(i *invocation) *cobra.Command {
 	return &cobra.Command{
 		Use: "import TRANSCRIPT.jsonl", Short: "Import a run that was executed elsewhere", Args: cobra.ExactArgs(1),
-		Long: "Import makes a record of its own from a transcript: it is listed, shown, exported and replayed like a run that was executed here, and is marked as\n" +
-			"imported everywhere. Its events are held against their hashes, their chain and the proof that came with them; a file that was changed is refused.\n" +
-			"The key that signed the proof is shown: whether it is that of somebody you trust is for you to say. The same file again gives the same record.",
+		Long: "Import makes a record of its own from a transcript: it is listed, shown, exported and replayed like a run that was executed " +
+			"here, and is marked as\n" +
+			"imported everywhere. Its events are held against their hashes, their chain and the proof that came with them; a file that was " +
+			"changed is refused.\n" +
+			"The key that signed the proof is shown: whether it is that of somebody you trust is for you to say. The same file again gives the " +
+			"same record.",
 		Example: "  agentbox runs import run.jsonl",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			f, err := os.Open(args[0])
@@ -149,10 +155,13 @@ func (p *printer) imported(r run.Run) {
 		return
 	}
 	a := from.Attested
-	p.line("%s", wrapped(p.paint(yellow, "imported")+": not executed here; it was "+plain(string(from.Run))+" of "+plain(string(from.Workspace))+" elsewhere", p.width, 2))
+	p.line("%s", wrapped(p.paint(yellow, "imported")+": not executed here; it was "+plain(string(from.Run))+" of "+
+		plain(string(from.Workspace))+" elsewhere", p.width, 2))
 	claim := "no checkpoint came with it: what it says is nobody's signed word"
 	if a.Origin != "" {
-		claim = strconv.Itoa(a.Proven) + " included under the checkpoint of " + strconv.FormatUint(a.Size, 10) + " events that " + plain(a.PublicKey) + " signed"
+		claim = strconv.Itoa(a.Proven) + " included under the checkpoint of " + strconv.FormatUint(a.Size, 10) + " events that " +
+			plain(a.PublicKey) + " signed"
 	}
-	p.line("%s", wrapped("checked: "+strconv.Itoa(a.Events)+" events chained, "+strconv.Itoa(a.Whole)+" with their data, "+strconv.Itoa(a.Bound)+" outcomes in them, "+claim, p.width, 2))
+	p.line("%s", wrapped("checked: "+strconv.Itoa(a.Events)+" events chained, "+strconv.Itoa(a.Whole)+" with their data, "+
+		strconv.Itoa(a.Bound)+" outcomes in them, "+claim, p.width, 2))
 }

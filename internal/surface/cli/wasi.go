@@ -60,16 +60,23 @@ func wasiRun(i *invocation) *cobra.Command {
 	var memory, span, start string
 	c := &cobra.Command{
 		Use: "run MODULE [ARG...]", Short: "Run a module, with the folders that are named and nothing else", Args: cobra.MinimumNArgs(1),
-		Long: "Run executes a WebAssembly module as the nano tier does: metered, over copies of its folders, with a virtual clock and seeded chance. It needs no daemon.\n" +
-			"What it reads and writes is this command's input and output; its exit code is this command's. When it ends by itself, with whatever code, the\n" +
-			"folders are changed as it has left them; when it is stopped or traps, they stay as they were, and the exit code of a trap is 134. Flags stand before\n" +
-			"MODULE; what stands behind it is the module's, -- too. A folder without ::GUEST that is the only one is also /, so that a path may begin at it.",
-		Example: "  agentbox wasi run --dir . --env HOME=/ tool.wasm -v file.txt\n  agentbox wasi run --dir src::/in --dir out --env LANG convert.wasm /in/a out/b\n  agentbox wasi run --gas 1000000000 --seed 7 --json program.wasm",
+		Long: "Run executes a WebAssembly module as the nano tier does: metered, over copies of its folders, with a virtual clock and seeded " +
+			"chance. It needs no daemon.\n" +
+			"What it reads and writes is this command's input and output; its exit code is this command's. When it ends by itself, with whatever " +
+			"code, the\n" +
+			"folders are changed as it has left them; when it is stopped or traps, they stay as they were, and the exit code of a trap is 134. " +
+			"Flags stand before\n" +
+			"MODULE; what stands behind it is the module's, -- too. A folder without ::GUEST that is the only one is also /, so that a path may " +
+			"begin at it.",
+		Example: "  agentbox wasi run --dir . --env HOME=/ tool.wasm -v file.txt\n  agentbox wasi run --dir src::/in --dir out --env LANG " +
+			"convert.wasm /in/a out/b\n  agentbox wasi run --gas 1000000000 --seed 7 --json program.wasm",
 	}
 	f := c.Flags()
 	f.SetInterspersed(false)
-	f.StringArrayVar(&dirs, "dir", nil, "HOST or HOST::GUEST: a folder that the module finds open under the name GUEST (default: HOST as it is written); repeatable")
-	f.StringArrayVar(&env, "env", nil, "NAME=VALUE, or NAME for one of this environment: a variable of its own, which is empty else; repeatable")
+	f.StringArrayVar(&dirs, "dir", nil,
+		"HOST or HOST::GUEST: a folder that the module finds open under the name GUEST (default: HOST as it is written); repeatable")
+	f.StringArrayVar(&env, "env", nil,
+		"NAME=VALUE, or NAME for one of this environment: a variable of its own, which is empty else; repeatable")
 	f.Int64Var(&m.Gas, "gas", moduleGas, "work that it may do, in units of gas: about one per instruction")
 	f.StringVar(&span, "time", moduleTime, "how long it may run and sleep; what it sleeps takes no time")
 	f.StringVar(&memory, "memory", moduleMemory, "memory that it may hold, files included")

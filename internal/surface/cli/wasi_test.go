@@ -31,7 +31,9 @@ func TestAModuleIsGivenWhatTheFlagsSay(t *testing.T) {
 	} {
 		var got Module
 		host := Host{
-			Out: &bytes.Buffer{}, Err: &bytes.Buffer{}, Clock: clock{}, Getenv: func(name string) string { return map[string]string{"SET": "here"}[name] },
+			Out: &bytes.Buffer{}, Err: &bytes.Buffer{}, Clock: clock{}, Getenv: func(name string) string {
+				return map[string]string{"SET": "here"}[name]
+			},
 			RunModule: func(_ context.Context, m Module) (ModuleEnd, error) { got = m; return ModuleEnd{}, nil },
 		}
 		if code := Run(t.Context(), host, append([]string{"wasi", "run"}, strings.Fields(x.args)...)); code != ExitOK {
@@ -40,7 +42,8 @@ func TestAModuleIsGivenWhatTheFlagsSay(t *testing.T) {
 		if diff := cmp.Diff(x.folders, got.Folders); diff != "" {
 			t.Errorf("%s: want -, got +:\n%s", x.args, diff)
 		}
-		if strings.Join(got.Env, "|") != strings.Join(x.env, "|") || strings.Join(got.Args, "|") != strings.Join(x.more, "|") || got.File != "m.wasm" {
+		if strings.Join(got.Env, "|") != strings.Join(x.env, "|") || strings.Join(got.Args, "|") != strings.Join(x.more, "|") ||
+			got.File != "m.wasm" {
 			t.Errorf("%s: %s %v with %v", x.args, got.File, got.Args, got.Env)
 		}
 	}

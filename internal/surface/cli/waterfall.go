@@ -23,7 +23,8 @@ func timelineCommand(i *invocation) *cobra.Command {
 	)
 	c := &cobra.Command{
 		Use: "timeline RUN", Short: "Show the time line of a run, as a table or as an SVG picture", Args: cobra.ExactArgs(1),
-		Long: "Timeline shows the time of a run: when it was queued, when each operation worked, and when it waited for a person. Of a run that engines\n" +
+		Long: "Timeline shows the time of a run: when it was queued, when each operation worked, and when it waited for a person. Of a run " +
+			"that engines\n" +
 			"execute it shows their attempts, and the steps and tool calls in them.\n" +
 			"With --svg it draws that as a picture that needs nothing but a browser.",
 		Example: "  agentbox timeline run_...\n  agentbox timeline run_... --svg run.svg",
@@ -98,7 +99,8 @@ type lane struct {
 }
 
 // partWords are the words for the parts of a run that engines execute.
-var partWords = map[string]string{run.PartWhole: "without a claim", run.PartAttempt: "attempt", run.PartStep: "· step", run.PartCall: "· · tool call"}
+var partWords = map[string]string{run.PartWhole: "without a claim", run.PartAttempt: "attempt", run.PartStep: "· step",
+	run.PartCall: "· · tool call"}
 
 func lanes(r run.Run, spans []run.Span) []lane {
 	all := []lane{{kind: "queued"}}
@@ -148,7 +150,8 @@ func (p *printer) waterfall(r client.RunShown, spans []run.Span) {
 		if begun.IsZero() && i < 0 {
 			continue
 		}
-		row := []cell{{l.number, faint}, {l.kind, ""}, {p.cut(l.what, 28), ""}, {after(begun, from), faint}, {duration(took), faint}, {pause(waited), yellow}, {string(bar), cyan}}
+		row := []cell{{l.number, faint}, {l.kind, ""}, {p.cut(l.what, 28), ""}, {after(begun, from), faint}, {duration(took), faint},
+			{pause(waited), yellow}, {string(bar), cyan}}
 		if i < 0 {
 			row[1].colour = faint
 		}
@@ -232,7 +235,8 @@ func waterfall(r run.Run, spans []run.Span) string {
 		if l.bad {
 			class = " bad"
 		}
-		fmt.Fprintf(&b, `<g><title>%s</title><text class="label" x="16" y="%d">%s</text>`, escaped(plain(label)), y+16, escaped(oneLine(label, 42)))
+		fmt.Fprintf(&b, `<g><title>%s</title><text class="label" x="16" y="%d">%s</text>`, escaped(plain(label)), y+16,
+			escaped(oneLine(label, 42)))
 		var took time.Duration
 		end := float64(labelWidth)
 		for _, s := range spans {
@@ -250,7 +254,8 @@ func waterfall(r run.Run, spans []run.Span) string {
 		}
 		b.WriteString("</g>\n")
 	}
-	for n, key := range []struct{ class, words string }{{"queued", "queued"}, {"waiting", "waits for a person"}, {"working", "works"}, {"working bad", "did not succeed"}} {
+	for n, key := range []struct{ class, words string }{{"queued", "queued"}, {"waiting", "waits for a person"}, {"working", "works"},
+		{"working bad", "did not succeed"}} {
 		at := 16 + n*160
 		fmt.Fprintf(&b, `<rect class="%s" x="%d" y="%d" width="12" height="12" rx="2"/><text class="quiet" x="%d" y="%d">%s</text>`+"\n",
 			key.class, at, height-18, at+18, height-8, key.words)

@@ -10,8 +10,10 @@ func auditWitness(i *invocation) *cobra.Command {
 	var publicKey, out string
 	c := &cobra.Command{
 		Use: "witness WHERE", Short: "Send the latest checkpoints to a witness", Args: cobra.ExactArgs(1),
-		Long: "Witness brings the last signed checkpoint of every workspace to a witness: a folder (on another host, or a stick), or the http address of a\n" +
-			"server that speaks C2SP tlog-witness, such as agentbox audit serve-witness. A witness takes a checkpoint only with the proof that it continues\n" +
+		Long: "Witness brings the last signed checkpoint of every workspace to a witness: a folder (on another host, or a stick), or the http " +
+			"address of a\n" +
+			"server that speaks C2SP tlog-witness, such as agentbox audit serve-witness. A witness takes a checkpoint only with the proof that it " +
+			"continues\n" +
 			"the one it holds, so that a log that was changed or set back cannot be brought; then it exits with 3 and names the first bad event.",
 		Example: "  agentbox audit witness /media/stick\n  agentbox audit witness https://witness.example.org",
 	}
@@ -50,7 +52,8 @@ func auditWitness(i *invocation) *cobra.Command {
 				case 0:
 					p.line("%s %s: the witness holds %s, for the first time", p.paint(green, "✓"), plain(string(v.Workspace)), count(v.New, "event"))
 				default:
-					p.line("%s %s: the witness holds %d events, which continue the %d that it held", p.paint(green, "✓"), plain(string(v.Workspace)), v.New, v.Old)
+					p.line("%s %s: the witness holds %d events, which continue the %d that it held", p.paint(green, "✓"), plain(string(v.Workspace)),
+						v.New, v.Old)
 				}
 			}
 		})
@@ -62,8 +65,10 @@ func auditServeWitness(i *invocation) *cobra.Command {
 	var w Witness
 	c := &cobra.Command{
 		Use: "serve-witness", Short: "Serve as a witness for other installations; Ctrl-C stops it", Args: cobra.NoArgs,
-		Long: "Serve-witness keeps the newest checkpoint of each installation whose public key it is given, takes a newer one only with the proof that it\n" +
-			"continues the old one, and signs what it takes, with the time (C2SP tlog-witness and cosignature/v1). It belongs on another host than the\n" +
+		Long: "Serve-witness keeps the newest checkpoint of each installation whose public key it is given, takes a newer one only with the " +
+			"proof that it\n" +
+			"continues the old one, and signs what it takes, with the time (C2SP tlog-witness and cosignature/v1). It belongs on another host " +
+			"than the\n" +
 			"installation, under another user's hands. It sees checkpoints only, never events.",
 		Example: "  agentbox audit serve-witness --dir ./witness --trust agentbox.pub",
 	}
@@ -97,8 +102,10 @@ func auditAbandon(i *invocation) *cobra.Command {
 	var reason string
 	c := &cobra.Command{
 		Use: "abandon", Short: "Give up checkpoints that the log does not continue", Args: cobra.NoArgs,
-		Long: "Abandon is for a log that was set back on purpose, as by an old backup, or whose signing key is lost: the daemon refuses to start on it. It\n" +
-			"records in the log which checkpoint is given up and why, and puts it aside as evidence. Proofs that rest on old checkpoints stay valid for\n" +
+		Long: "Abandon is for a log that was set back on purpose, as by an old backup, or whose signing key is lost: the daemon refuses to " +
+			"start on it. It\n" +
+			"records in the log which checkpoint is given up and why, and puts it aside as evidence. Proofs that rest on old checkpoints stay " +
+			"valid for\n" +
 			"the log that they were made of; witnesses will go on refusing the new one, and rightly so. No daemon may run meanwhile.",
 		Example: "  agentbox audit abandon --reason 'restored the backup of 3 May after the disk failed'",
 	}

@@ -46,7 +46,8 @@ func workspaceCreate(i *invocation) *cobra.Command {
 	f.StringVar(&q.Name, "name", "", "how it is called")
 	f.StringVar(&q.Owner, "owner", "", "how its owner is called")
 	f.IntVar(&q.Tasks, "tasks", 0, "how many of its tasks run at the same time (default "+strconv.Itoa(workspace.DefaultTasks)+")")
-	_ = c.RegisterFlagCompletionFunc("kind", cobra.FixedCompletions([]string{string(workspace.Community), string(workspace.Private)}, cobra.ShellCompDirectiveNoFileComp))
+	_ = c.RegisterFlagCompletionFunc("kind", cobra.FixedCompletions([]string{string(workspace.Community), string(workspace.Private)},
+		cobra.ShellCompDirectiveNoFileComp))
 	return c
 }
 
@@ -85,7 +86,8 @@ func (p *printer) workspace(i *invocation, w workspace.Workspace) {
 	if !w.ArchivedAt.IsZero() {
 		archived = ago(now, w.ArchivedAt)
 	}
-	p.fields("workspace", string(w.ID), "kind", string(w.Kind), "name", w.Name, "status", string(w.State), "tasks at once", strconv.Itoa(w.Tasks), "made", made, "archived", archived, "reason", w.Reason)
+	p.fields("workspace", string(w.ID), "kind", string(w.Kind), "name", w.Name, "status", string(w.State), "tasks at once",
+		strconv.Itoa(w.Tasks), "made", made, "archived", archived, "reason", w.Reason)
 }
 
 func workspaceShow(i *invocation) *cobra.Command {
@@ -108,8 +110,10 @@ func workspaceShow(i *invocation) *cobra.Command {
 func workspaceArchive(i *invocation) *cobra.Command {
 	var reason string
 	c := &cobra.Command{
-		Use: "archive WORKSPACE", Short: "Archive a workspace: it can only be read", Args: cobra.ExactArgs(1), ValidArgsFunction: i.completeWorkspaces,
-		Long: "What runs in an archived workspace may be ended and what it holds redacted; everything else is refused, until an owner of the installation unarchives it.",
+		Use: "archive WORKSPACE", Short: "Archive a workspace: it can only be read", Args: cobra.ExactArgs(1),
+		ValidArgsFunction: i.completeWorkspaces,
+		Long: "What runs in an archived workspace may be ended and what it holds redacted; everything else is refused, until an " +
+			"owner of the installation unarchives it.",
 	}
 	c.RunE = func(cmd *cobra.Command, args []string) error {
 		api, err := i.connect(cmd.Context())
@@ -130,7 +134,8 @@ func workspaceUnarchive(i *invocation) *cobra.Command {
 	var reason string
 	c := &cobra.Command{
 		Use: "unarchive WORKSPACE", Short: "Unarchive a workspace", Args: cobra.ExactArgs(1), ValidArgsFunction: i.completeWorkspaces,
-		Long: "Unarchive takes an owner or an admin of the installation's own workspace. Runs that waited when the workspace was archived, and were not ended, go on.",
+		Long: "Unarchive takes an owner or an admin of the installation's own workspace. Runs that waited when the workspace was archived, and " +
+			"were not ended, go on.",
 	}
 	c.RunE = func(cmd *cobra.Command, args []string) error {
 		api, err := i.connect(cmd.Context())
@@ -150,8 +155,10 @@ func workspaceUnarchive(i *invocation) *cobra.Command {
 func workspaceUpdate(i *invocation) *cobra.Command {
 	var q client.WorkspaceChange
 	c := &cobra.Command{
-		Use: "update WORKSPACE", Short: "Change how a workspace is called, or how many of its runs run at the same time", Args: cobra.ExactArgs(1), ValidArgsFunction: i.completeWorkspaces,
-		Long: "A run beyond the number waits and starts when another one ends. A lower number ends nothing: what runs goes on. Update takes an owner or an\n" +
+		Use: "update WORKSPACE", Short: "Change how a workspace is called, or how many of its runs run at the same time",
+		Args: cobra.ExactArgs(1), ValidArgsFunction: i.completeWorkspaces,
+		Long: "A run beyond the number waits and starts when another one ends. A lower number ends nothing: what runs goes on. Update takes an " +
+			"owner or an\n" +
 			"admin of the installation's own workspace.",
 		Example: "  agentbox workspace update ws_dev --tasks 20",
 	}

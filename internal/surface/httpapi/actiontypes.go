@@ -38,18 +38,22 @@ type ActionTypePath struct {
 
 func (s *Server) registerActionTypes() {
 	wire.Handle(s.Server, wire.Operation{
-		ID: "list-action-types", Needs: wire.Shows("policy"), Method: http.MethodGet, Path: "/v1/action-types", Tag: "policies", Summary: "List the action types that the workspace declared, by name",
-		Detail: "Those that come with Agentbox are listed by GET /v1/action-registry, and these beside them.",
+		ID: "list-action-types", Needs: wire.Shows("policy"), Method: http.MethodGet, Path: "/v1/action-types", Tag: "policies",
+		Summary: "List the action types that the workspace declared, by name",
+		Detail:  "Those that come with Agentbox are listed by GET /v1/action-registry, and these beside them.",
 	}, s.listActionTypes)
 	wire.Handle(s.Server, wire.Operation{
-		ID: "get-action-type", Needs: wire.Shows("policy"), Method: http.MethodGet, Path: "/v1/action-types/{action_type}", Tag: "policies", Summary: "Show an action type that the workspace declared",
+		ID: "get-action-type", Needs: wire.Shows("policy"), Method: http.MethodGet, Path: "/v1/action-types/{action_type}", Tag: "policies",
+		Summary: "Show an action type that the workspace declared",
 	}, func(ctx context.Context, c wire.Call, in *ActionTypePath) (*actionTypeAnswer, error) {
 		found, err := s.services.Gate.ActionTypes.Get(ctx, c.Caller.Workspace, in.Type)
 		return &actionTypeAnswer{found}, err
 	})
 	wire.Handle(s.Server, wire.Operation{
-		ID: "put-action-type", Needs: wire.Does(policy.ActionTypeDeclare), Method: http.MethodPut, Path: "/v1/action-types/{action_type}", Tag: "policies", Summary: "Declare an action type, or change it", Repeat: wire.RepeatRecalled,
-		Detail: "For what a program of yours does outside and asks about before. The name is noun.verb, and its noun is none of Agentbox's. A change makes a new version: what was asked, approved or granted under " +
+		ID: "put-action-type", Needs: wire.Does(policy.ActionTypeDeclare), Method: http.MethodPut, Path: "/v1/action-types/{action_type}",
+		Tag: "policies", Summary: "Declare an action type, or change it", Repeat: wire.RepeatRecalled,
+		Detail: "For what a program of yours does outside and asks about before. The name is noun.verb, and its noun is none of Agentbox's. A " +
+			"change makes a new version: what was asked, approved or granted under " +
 			"an older one holds no more. A declaration that holds already changes nothing.",
 	}, func(ctx context.Context, c wire.Call, in *struct {
 		ActionTypePath
@@ -62,13 +66,16 @@ func (s *Server) registerActionTypes() {
 		}
 		b := in.Body
 		made, err := s.services.Gate.ActionTypes.Declare(ctx, c.Once(), c.Caller.Workspace, policy.Declare{
-			Name: in.Type, Description: b.Description, SideEffect: b.SideEffect, Zone: b.Zone, Reversible: b.Reversible, Asks: b.Asks, Targets: b.Targets,
+			Name: in.Type, Description: b.Description, SideEffect: b.SideEffect, Zone: b.Zone, Reversible: b.Reversible, Asks: b.Asks,
+			Targets: b.Targets,
 		})
 		return &actionTypeAnswer{made}, err
 	})
 	wire.Handle(s.Server, wire.Operation{
-		ID: "delete-action-type", Needs: wire.Does(policy.ActionTypeRetire), Method: http.MethodDelete, Path: "/v1/action-types/{action_type}", Tag: "policies", Summary: "Retire an action type", Repeat: wire.RepeatRecalled,
-		Detail: "From now on what is of this type is denied. It stays to be seen, and its name can be declared anew, under a higher version.", Status: http.StatusNoContent,
+		ID: "delete-action-type", Needs: wire.Does(policy.ActionTypeRetire), Method: http.MethodDelete, Path: "/v1/action-types/{action_type}",
+		Tag: "policies", Summary: "Retire an action type", Repeat: wire.RepeatRecalled,
+		Detail: "From now on what is of this type is denied. It stays to be seen, and its name can be declared anew, under a higher version.",
+		Status: http.StatusNoContent,
 	}, func(ctx context.Context, c wire.Call, in *struct {
 		ActionTypePath
 		Reason string `query:"reason" maxLength:"2000"`

@@ -50,18 +50,22 @@ type ApprovalPath struct {
 }
 
 func (s *Server) registerApprovals() {
-	wire.Handle(s.Server, wire.Operation{ID: "list-approvals", Needs: wire.Shows("approval", "run_id", "space_id", "room_id"), Method: http.MethodGet, Path: "/v1/approvals", Tag: "approvals", Summary: "List approvals, the newest first"}, s.listApprovals)
+	wire.Handle(s.Server, wire.Operation{ID: "list-approvals", Needs: wire.Shows("approval", "run_id", "space_id", "room_id"),
+		Method: http.MethodGet, Path: "/v1/approvals", Tag: "approvals", Summary: "List approvals, the newest first"}, s.listApprovals)
 	wire.Handle(s.Server, wire.Operation{
-		ID: "get-approval", Needs: wire.Shows("approval", "approval_id"), Method: http.MethodGet, Path: "/v1/approvals/{approval_id}", Tag: "approvals", Summary: "Show an approval",
+		ID: "get-approval", Needs: wire.Shows("approval", "approval_id"), Method: http.MethodGet, Path: "/v1/approvals/{approval_id}",
+		Tag: "approvals", Summary: "Show an approval",
 		Detail: "`question` is what the daemon wrote about the action: what, why and impact. `agent_words` are the agent's own.",
 	}, func(ctx context.Context, c wire.Call, in *ApprovalPath) (*approvalAnswer, error) {
 		found, err := s.services.Gate.Approvals.Get(ctx, c.Caller.Workspace, id.Approval(in.Approval))
 		return &approvalAnswer{found}, err
 	})
 	wire.Handle(s.Server, wire.Operation{
-		ID: "decide-approval", Needs: wire.Does(policy.ApprovalDecide, "approval_id"), Method: http.MethodPost, Path: "/v1/approvals/{approval_id}/decide", Tag: "approvals", Summary: "Answer a question",
+		ID: "decide-approval", Needs: wire.Does(policy.ApprovalDecide, "approval_id"), Method: http.MethodPost,
+		Path: "/v1/approvals/{approval_id}/decide", Tag: "approvals", Summary: "Answer a question",
 		Repeat: wire.RepeatRecalled,
-		Detail: "Decided once: approve and deny are final. Nobody approves what he himself requested, or with a key or token that was issued by whoever requested it or has approved it before.",
+		Detail: "Decided once: approve and deny are final. Nobody approves what he himself requested, or with a key or token that was issued " +
+			"by whoever requested it or has approved it before.",
 	}, func(ctx context.Context, c wire.Call, in *struct {
 		ApprovalPath
 		Body answerRequest
@@ -75,9 +79,11 @@ func (s *Server) registerApprovals() {
 		return &approvalAnswer{decided}, err
 	})
 	wire.Handle(s.Server, wire.Operation{
-		ID: "withdraw-approval", Needs: wire.Does(policy.ApprovalRequest, "approval_id"), Method: http.MethodPost, Path: "/v1/approvals/{approval_id}/withdraw", Tag: "approvals", Summary: "Take a question back",
+		ID: "withdraw-approval", Needs: wire.Does(policy.ApprovalRequest, "approval_id"), Method: http.MethodPost,
+		Path: "/v1/approvals/{approval_id}/withdraw", Tag: "approvals", Summary: "Take a question back",
 		Repeat: wire.RepeatHarmless,
-		Detail: "For who requested it, or sent it for who acts, while nobody has given a final answer. To withdraw it again changes nothing. What a run in a space asks ends with the run: cancel that.",
+		Detail: "For who requested it, or sent it for who acts, while nobody has given a final answer. To withdraw it again changes nothing. " +
+			"What a run in a space asks ends with the run: cancel that.",
 	}, func(ctx context.Context, c wire.Call, in *struct {
 		ApprovalPath
 		Body *withdrawRequest
@@ -90,7 +96,8 @@ func (s *Server) registerApprovals() {
 		return &approvalAnswer{found}, err
 	})
 	wire.Handle(s.Server, wire.Operation{
-		ID: "list-standing-approvals", Needs: wire.Shows("standing_approval"), Method: http.MethodGet, Path: "/v1/standing-approvals", Tag: "approvals", Summary: "List standing approvals, the newest first",
+		ID: "list-standing-approvals", Needs: wire.Shows("standing_approval"), Method: http.MethodGet, Path: "/v1/standing-approvals",
+		Tag: "approvals", Summary: "List standing approvals, the newest first",
 	}, func(ctx context.Context, c wire.Call, in *Page[id.Standing]) (*struct{ Body standingList }, error) {
 		found, err := s.services.Gate.Approvals.Standings(ctx, c.Caller.Workspace, in.Cursor.After, in.Limit+1)
 		if err != nil {
@@ -104,7 +111,8 @@ func (s *Server) registerApprovals() {
 		return &struct{ Body standingList }{out}, err
 	})
 	wire.Handle(s.Server, wire.Operation{
-		ID: "revoke-standing-approval", Needs: wire.Does(policy.StandingRevoke), Method: http.MethodDelete, Path: "/v1/standing-approvals/{standing_id}", Tag: "approvals", Summary: "End a standing approval",
+		ID: "revoke-standing-approval", Needs: wire.Does(policy.StandingRevoke), Method: http.MethodDelete,
+		Path: "/v1/standing-approvals/{standing_id}", Tag: "approvals", Summary: "End a standing approval",
 		Status: http.StatusNoContent,
 	}, func(ctx context.Context, c wire.Call, in *struct {
 		Standing string `path:"standing_id" doc:"The standing approval"`
@@ -122,7 +130,8 @@ func (s *Server) listApprovals(ctx context.Context, c wire.Call, in *struct {
 	Page[id.Approval]
 }) (*struct{ Body approvalList }, error) {
 	found, err := s.services.Gate.Approvals.List(ctx, c.Caller.Workspace, approvals.Filter{
-		Status: policy.ApprovalStatus(in.Status), Run: id.Run(in.Run), Space: id.Space(in.Space), Room: id.Room(in.Room), After: in.Cursor.After, Limit: in.Limit + 1,
+		Status: policy.ApprovalStatus(in.Status), Run: id.Run(in.Run), Space: id.Space(in.Space), Room: id.Room(in.Room), After: in.Cursor.After,
+		Limit: in.Limit + 1,
 	})
 	if err != nil {
 		return nil, err
@@ -144,6 +153,7 @@ var olderDecision = map[string]string{"approved": "approve", "denied": "deny"}
 // decide answers an approval on behalf of the caller.
 func (s *Server) decide(ctx context.Context, c wire.Call, approval id.Approval, a answerRequest) (policy.Approval, error) {
 	return s.services.Gate.Approvals.Decide(ctx, c.Once(), c.Caller.Workspace, approval, policy.Answer{
-		Decision: policy.DecisionWord(cmp.Or(olderDecision[a.Decision], a.Decision)), Reason: a.Reason, Scope: policy.Scope(a.Scope), ExpiresAt: a.ExpiresAt, Uses: a.Uses, Saw: a.Saw,
+		Decision: policy.DecisionWord(cmp.Or(olderDecision[a.Decision], a.Decision)), Reason: a.Reason, Scope: policy.Scope(a.Scope),
+		ExpiresAt: a.ExpiresAt, Uses: a.Uses, Saw: a.Saw,
 	})
 }

@@ -23,9 +23,12 @@ type ArtifactPath struct {
 
 func (s *Server) registerArtifacts() {
 	wire.Handle(s.Server, wire.Operation{
-		ID: "create-artifact", Engines: true, Needs: wire.Does(policy.ArtifactCreate, "step_id").PastLabels(), Method: http.MethodPost, Path: "/v1/steps/{step_id}/artifacts", Tag: "engines", Summary: "Record an output of a run", Repeat: wire.RepeatRecalled, Status: http.StatusCreated,
+		ID: "create-artifact", Engines: true, Needs: wire.Does(policy.ArtifactCreate, "step_id").PastLabels(), Method: http.MethodPost,
+		Path: "/v1/steps/{step_id}/artifacts", Tag: "engines", Summary: "Record an output of a run", Repeat: wire.RepeatRecalled,
+		Status: http.StatusCreated,
 	}, s.createArtifact)
-	wire.Handle(s.Server, wire.Operation{ID: "list-artifacts", Needs: wire.Shows("artifact", "run_id", "step_id"), Method: http.MethodGet, Path: "/v1/artifacts", Tag: "engines", Summary: "Artifacts, the newest first"},
+	wire.Handle(s.Server, wire.Operation{ID: "list-artifacts", Needs: wire.Shows("artifact", "run_id", "step_id"), Method: http.MethodGet,
+		Path: "/v1/artifacts", Tag: "engines", Summary: "Artifacts, the newest first"},
 		func(ctx context.Context, c wire.Call, in *OfRun[id.Artifact]) (*struct{ Body artifactList }, error) {
 			of, err := in.of()
 			if err != nil {
@@ -37,10 +40,13 @@ func (s *Server) registerArtifacts() {
 			}
 			out := artifactList{}
 			out.Artifacts, out.Next = cut(found, in.Limit, func(x step.Artifact) string { return string(x.ID) })
-			out.Artifacts, err = visible(ctx, s, c, out.Artifacts, func(x step.Artifact) label.Resource { return label.Resource{Type: label.OfArtifact, ID: string(x.ID)} })
+			out.Artifacts, err = visible(ctx, s, c, out.Artifacts, func(x step.Artifact) label.Resource {
+				return label.Resource{Type: label.OfArtifact, ID: string(x.ID)}
+			})
 			return &struct{ Body artifactList }{out}, err
 		})
-	wire.Handle(s.Server, wire.Operation{ID: "get-artifact", Needs: wire.Shows("artifact", "artifact_id"), Method: http.MethodGet, Path: "/v1/artifacts/{artifact_id}", Tag: "engines", Summary: "Show an artifact"},
+	wire.Handle(s.Server, wire.Operation{ID: "get-artifact", Needs: wire.Shows("artifact", "artifact_id"), Method: http.MethodGet,
+		Path: "/v1/artifacts/{artifact_id}", Tag: "engines", Summary: "Show an artifact"},
 		func(ctx context.Context, c wire.Call, in *ArtifactPath) (*struct{ Body step.Artifact }, error) {
 			doc, err := s.services.Engines.Artifact(ctx, c.Caller.Workspace, id.Artifact(in.Artifact))
 			return &struct{ Body step.Artifact }{doc}, err
@@ -50,11 +56,14 @@ func (s *Server) registerArtifacts() {
 		Token   string `header:"X-Claim-Token" doc:"The token of the run's claim"`
 		RawBody []byte `contentType:"application/octet-stream"`
 	}](s.Server, wire.Operation{
-		ID: "write-artifact", Engines: true, Needs: wire.Does(policy.ArtifactStore, "artifact_id").PastLabels(), Method: http.MethodPut, Path: "/v1/artifacts/{artifact_id}/content", Tag: "engines", Summary: "Send the content of an artifact", Rate: wire.RateFiles,
-		Answers: map[int]any{http.StatusOK: step.Artifact{}}, Detail: "It is kept if it is what the artifact's size_bytes and sha256 say, at most 1 GiB. What is kept already is not kept twice.",
+		ID: "write-artifact", Engines: true, Needs: wire.Does(policy.ArtifactStore, "artifact_id").PastLabels(), Method: http.MethodPut,
+		Path: "/v1/artifacts/{artifact_id}/content", Tag: "engines", Summary: "Send the content of an artifact", Rate: wire.RateFiles,
+		Answers: map[int]any{http.StatusOK: step.Artifact{}},
+		Detail:  "It is kept if it is what the artifact's size_bytes and sha256 say, at most 1 GiB. What is kept already is not kept twice.",
 	}, s.writeArtifact)
 	wire.Stream[ArtifactPath](s.Server, wire.Operation{
-		ID: "read-artifact", Needs: wire.Shows("artifact", "artifact_id"), Method: http.MethodGet, Path: "/v1/artifacts/{artifact_id}/content", Tag: "engines", Summary: "Read the content of an artifact", Rate: wire.RateFiles,
+		ID: "read-artifact", Needs: wire.Shows("artifact", "artifact_id"), Method: http.MethodGet, Path: "/v1/artifacts/{artifact_id}/content",
+		Tag: "engines", Summary: "Read the content of an artifact", Rate: wire.RateFiles,
 		Media: "application/octet-stream", Detail: "Takes Range, If-None-Match and If-Range. The ETag is the content's SHA-256.",
 	}, s.readArtifact)
 }
@@ -71,7 +80,8 @@ func (s *Server) createArtifact(ctx context.Context, c wire.Call, in *struct {
 		doc, err := told[step.Artifact](ctx, s, c, step.ArtifactProjection, step.ArtifactEntity)
 		return &struct{ Body step.Artifact }{doc}, err
 	}
-	q := engines.ArtifactRequest{Step: id.Step(in.Step), Kind: in.Body.Kind, Title: in.Body.Title, Media: in.Body.Media, Size: in.Body.Size, Metadata: in.Body.Metadata}
+	q := engines.ArtifactRequest{Step: id.Step(in.Step), Kind: in.Body.Kind, Title: in.Body.Title, Media: in.Body.Media, Size: in.Body.Size,
+		Metadata: in.Body.Metadata}
 	if in.Body.Content != nil {
 		q.Content = *in.Body.Content
 	}
@@ -89,7 +99,8 @@ func (s *Server) writeArtifact(w http.ResponseWriter, r *http.Request, c wire.Ca
 		return fault.New(fault.Exhausted, "artifact_too_large", "an artifact may have %d bytes", step.MaxArtifact)
 	}
 	sent := &body{Reader: s.Patient(w, r)}
-	doc, err := s.services.Engines.Store(r.Context(), c.Origin(), c.Caller.Workspace, r.Header.Get("X-Claim-Token"), id.Artifact(r.PathValue("artifact_id")), sent)
+	doc, err := s.services.Engines.Store(r.Context(), c.Origin(), c.Caller.Workspace, r.Header.Get("X-Claim-Token"),
+		id.Artifact(r.PathValue("artifact_id")), sent)
 	if err != nil && sent.broken != nil {
 		err = unreadable(sent.broken)
 	}

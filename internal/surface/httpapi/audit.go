@@ -50,24 +50,30 @@ type verifiedChain struct {
 
 func (s *Server) registerAudit() {
 	wire.Handle(s.Server, wire.Operation{
-		ID: "verify-hash-chain", Needs: wire.Shows("audit", "stream_id").PastLabels(), Method: http.MethodGet, Path: "/v1/audit/hash-chain/verify", Tag: "audit", Summary: "Verify the log", Waits: true,
+		ID: "verify-hash-chain", Needs: wire.Shows("audit", "stream_id").PastLabels(), Method: http.MethodGet,
+		Path: "/v1/audit/hash-chain/verify", Tag: "audit", Summary: "Verify the log", Waits: true,
 		Detail: "Recomputes the commitment and the hash of every event and its tie to the one before it, and names the first that is wrong.",
 	}, s.verifyChain)
 	wire.Handle(s.Server, wire.Operation{
-		ID: "get-audit-key", Needs: wire.Shows("audit"), Method: http.MethodGet, Path: "/v1/audit/key", Tag: "audit", Summary: "The public key of the checkpoints",
-		Detail: "In the form of C2SP signed-note, and as the 32 bytes of the Ed25519 key in base64. Keep it where this daemon's host cannot change it.",
+		ID: "get-audit-key", Needs: wire.Shows("audit"), Method: http.MethodGet, Path: "/v1/audit/key", Tag: "audit",
+		Summary: "The public key of the checkpoints",
+		Detail: "In the form of C2SP signed-note, and as the 32 bytes of the Ed25519 key in base64. Keep it where this daemon's host cannot " +
+			"change it.",
 	}, s.auditKey)
 	wire.Handle(s.Server, wire.Operation{
-		ID: "get-checkpoint", Needs: wire.Shows("audit"), Method: http.MethodGet, Path: "/v1/audit/checkpoint", Tag: "audit", Summary: "The last signed checkpoint",
-		Detail: "How many events the workspace's log has and the root of the tree over them, as a note of the C2SP form tlog-checkpoint.",
+		ID: "get-checkpoint", Needs: wire.Shows("audit"), Method: http.MethodGet, Path: "/v1/audit/checkpoint", Tag: "audit",
+		Summary: "The last signed checkpoint",
+		Detail:  "How many events the workspace's log has and the root of the tree over them, as a note of the C2SP form tlog-checkpoint.",
 	}, s.checkpoint)
 	wire.Handle(s.Server, wire.Operation{
-		ID: "prove-inclusion", Needs: wire.Shows("audit"), Method: http.MethodGet, Path: "/v1/audit/proofs/inclusion", Tag: "audit", Summary: "Prove that an event is in the log",
-		Detail: "The proof holds under the last checkpoint and is checked without this daemon; docs/PROOFS.md shows how.",
+		ID: "prove-inclusion", Needs: wire.Shows("audit"), Method: http.MethodGet, Path: "/v1/audit/proofs/inclusion", Tag: "audit",
+		Summary: "Prove that an event is in the log",
+		Detail:  "The proof holds under the last checkpoint and is checked without this daemon; docs/PROOFS.md shows how.",
 	}, s.inclusion)
 	wire.Handle(s.Server, wire.Operation{
-		ID: "prove-consistency", Needs: wire.Shows("audit"), Method: http.MethodGet, Path: "/v1/audit/proofs/consistency", Tag: "audit", Summary: "Prove that the log continues an earlier one",
-		Detail: "Proves that the log of the last checkpoint begins with the events that an earlier checkpoint was signed for.",
+		ID: "prove-consistency", Needs: wire.Shows("audit"), Method: http.MethodGet, Path: "/v1/audit/proofs/consistency", Tag: "audit",
+		Summary: "Prove that the log continues an earlier one",
+		Detail:  "Proves that the log of the last checkpoint begins with the events that an earlier checkpoint was signed for.",
 	}, s.consistency)
 }
 
@@ -98,7 +104,8 @@ func (s *Server) checkpoint(ctx context.Context, c wire.Call, _ *struct{}) (*str
 		return nil, err
 	}
 	said := signed.Checkpoint
-	return &struct{ Body auditCheckpoint }{auditCheckpoint{said.Origin, said.Size, said.Root.String(), signed.Note, string(signed.PublicKey)}}, nil
+	return &struct{ Body auditCheckpoint }{auditCheckpoint{said.Origin, said.Size, said.Root.String(), signed.Note, string(signed.PublicKey)}},
+		nil
 }
 
 // InclusionQuery names an event.
@@ -153,7 +160,8 @@ func (s *Server) verifyChain(ctx context.Context, c wire.Call, in *AuditQuery) (
 	var err error
 	switch {
 	case (in.StreamType == "") != (in.StreamID == ""):
-		return nil, fault.New(fault.Invalid, "stream_type_and_stream_id_required_together", "stream_type and stream_id name a stream together; send both or none")
+		return nil, fault.New(fault.Invalid, "stream_type_and_stream_id_required_together",
+			"stream_type and stream_id name a stream together; send both or none")
 	case in.StreamType == "":
 		report, err = audit.Verify(ctx, s.services.Log, c.Caller.Workspace)
 	default:
@@ -170,7 +178,8 @@ func (s *Server) verifyChain(ctx context.Context, c wire.Call, in *AuditQuery) (
 	if len(report.Findings) > 0 {
 		f := report.Findings[0]
 		out.Mismatch = &auditMismatch{
-			Seq: f.Seq, StreamType: f.Stream.Type, StreamID: f.Stream.ID, StreamSeq: f.StreamSeq, Event: f.Event, Kind: f.Kind, Expected: f.Expected, Actual: f.Actual, Detail: f.Detail,
+			Seq: f.Seq, StreamType: f.Stream.Type, StreamID: f.Stream.ID, StreamSeq: f.StreamSeq, Event: f.Event, Kind: f.Kind, Expected: f.Expected,
+			Actual: f.Actual, Detail: f.Detail,
 		}
 	}
 	return &struct{ Body auditReport }{out}, nil

@@ -65,10 +65,14 @@ func (s *Server) registerCapabilities() {
 		Summary: "List capability tokens, the newest first",
 	}, s.listCapabilities)
 	wire.Handle(s.Server, wire.Operation{
-		ID: "grant-capability", Needs: wire.Does(policy.CapabilityGrant), Method: http.MethodPost, Path: "/v1/capabilities/grant", Tag: "principals",
+		ID: "grant-capability", Needs: wire.Does(policy.CapabilityGrant), Method: http.MethodPost, Path: "/v1/capabilities/grant",
+		Tag:     "principals",
 		Summary: "Grant a capability token", Status: http.StatusCreated, Repeat: wire.RepeatRecalled,
-		Detail: "A token permits nothing that its holder may not do anyway; it narrows. One that is derived from another permits what both permit, ends no later, and is revoked with it; " +
-			"it may be handed on three times. An action that is not in the registry is refused, and so is a token that would permit nothing; what the parent does not permit is left out and named as `dropped`. Without a parent only owners and admins grant one, to nobody above themselves. A repeat is answered without the bearer.",
+		Detail: "A token permits nothing that its holder may not do anyway; it narrows. One that is derived from another permits what both " +
+			"permit, ends no later, and is revoked with it; " +
+			"it may be handed on three times. An action that is not in the registry is refused, and so is a token that would permit nothing; what " +
+			"the parent does not permit is left out and named as `dropped`. Without a parent only owners and admins grant one, to nobody above " +
+			"themselves. A repeat is answered without the bearer.",
 	}, func(ctx context.Context, c wire.Call, in *struct{ Body grantRequest }) (*struct{ Body CapabilityToken }, error) {
 		var made identity.Issued
 		var err error
@@ -90,9 +94,11 @@ func (s *Server) registerCapabilities() {
 		return &struct{ Body CapabilityToken }{out}, nil
 	})
 	wire.HandleOnce(s.Server, wire.Operation{
-		ID: "revoke-capability", Needs: wire.Does(policy.CapabilityRevoke), Method: http.MethodPost, Path: "/v1/capabilities/revoke", Tag: "principals",
+		ID: "revoke-capability", Needs: wire.Does(policy.CapabilityRevoke), Method: http.MethodPost, Path: "/v1/capabilities/revoke",
+		Tag:     "principals",
 		Summary: "Revoke a capability token", Repeat: wire.RepeatRecalled,
-		Detail: "With all that were derived from it, at once. Whoever granted or holds it, or one that it was derived from, may, and so may owners and admins.",
+		Detail: "With all that were derived from it, at once. Whoever granted or holds it, or one that it was derived from, may, and so may " +
+			"owners and admins.",
 	}, recalled[token.Token](s, token.Projection, token.Entity),
 		func(ctx context.Context, c wire.Call, in *struct{ Body revokeRequest }) (token.Token, error) {
 			return s.services.Identity.Revoke(ctx, c.Once(), c.Caller.Workspace, in.Body.Token, in.Body.Reason)
@@ -100,7 +106,8 @@ func (s *Server) registerCapabilities() {
 			return &struct{ Body CapabilityToken }{shownToken(t, "revoked")}
 		})
 	wire.Handle(s.Server, wire.Operation{
-		ID: "list-delegations", Needs: wire.Shows("capability_token"), Method: http.MethodGet, Path: "/v1/capabilities/delegations", Tag: "principals",
+		ID: "list-delegations", Needs: wire.Shows("capability_token"), Method: http.MethodGet, Path: "/v1/capabilities/delegations",
+		Tag:     "principals",
 		Summary: "List by which steps authority was handed on, the newest first",
 	}, func(ctx context.Context, c wire.Call, in *ofPrincipal[id.Token]) (*struct{ Body edgeList }, error) {
 		found, err := s.services.Identity.Edges(ctx, c.Caller.Workspace, id.Principal(in.Principal), in.Cursor.After, in.Limit+1)
@@ -132,7 +139,8 @@ func (s *Server) listCapabilities(ctx context.Context, c wire.Call, in *ofPrinci
 
 func shownToken(t token.Token, status string) CapabilityToken {
 	return CapabilityToken{
-		Token: t.ID, IssuedTo: t.IssuedTo, GrantedBy: t.GrantedBy, Parent: t.Parent, Depth: t.Depth, Scopes: t.Scopes, ValidUntil: t.ValidUntil, Status: status,
+		Token: t.ID, IssuedTo: t.IssuedTo, GrantedBy: t.GrantedBy, Parent: t.Parent, Depth: t.Depth, Scopes: t.Scopes, ValidUntil: t.ValidUntil,
+		Status:    status,
 		RevokedAt: t.RevokedAt, Reason: t.Reason, CreatedAt: t.CreatedAt,
 	}
 }

@@ -25,9 +25,11 @@ type effect struct {
 
 func (s *Server) registerCauses() {
 	wire.Handle(s.Server, wire.Operation{
-		ID: "get-event-causes", Needs: wire.Shows("event", "event_id").PastLabels(), Method: http.MethodGet, Path: "/v1/events/{event_id}/causes", Tag: "events",
+		ID: "get-event-causes", Needs: wire.Shows("event", "event_id").PastLabels(), Method: http.MethodGet, Path: "/v1/events/{event_id}/causes",
+		Tag:     "events",
 		Summary: "Show what led to an event, and what it led to",
-		Detail: "Every event names the event that caused it in `causation_id`. This walks from one event to its first cause, and to all its effects. " +
+		Detail: "Every event names the event that caused it in `causation_id`. This walks from one event to its first cause, and to all its " +
+			"effects. " +
 			"Where a label keeps an event's data from the caller, they are withheld.",
 	}, s.getCauses)
 }

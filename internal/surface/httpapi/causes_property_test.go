@@ -21,22 +21,31 @@ import (
 
 // deeds are what people and agents ask the services for, in any order. The words in braces stand for what earlier deeds made.
 var deeds = map[string]struct{ method, path, body, made, name string }{
-	"space":      {"POST", "/v1/spaces", `{"runtime":"nano"}`, "id", "space"},
-	"heavy":      {"POST", "/v1/spaces", `{"runtime":"nano","policy":"permissive"}`, "id", "space"},
-	"fork":       {"POST", "/v1/spaces/{space}/fork", `{}`, "id", "space"},
-	"rename":     {"PATCH", "/v1/spaces/{space}", `{"description":"another"}`, "", ""},
-	"extend":     {"POST", "/v1/spaces/{space}/extend", `{"duration_seconds":7200}`, "", ""},
-	"stricter":   {"POST", "/v1/spaces/{space}/policy", `{"policy":"restrictive"}`, "", ""},
-	"wider":      {"POST", "/v1/spaces/{space}/policy", `{"policy":"permissive"}`, "", ""},
-	"destroy":    {"DELETE", "/v1/spaces/{space}", ``, "", ""},
-	"upload":     {"PUT", "/v1/spaces/{space}/files/a.txt", `{"text":"plain"}`, "", ""},
-	"withhold":   {"PUT", "/v1/spaces/{space}/files/.env", `{"text":"ghp_1A2b3C4d5E6f7G8h9I0j1K2l3M4n5O6p7Q8r"}`, "", ""},
-	"remove":     {"DELETE", "/v1/spaces/{space}/files/a.txt", ``, "", ""},
-	"run":        {"POST", "/v1/spaces/{space}/runs", `{"protocolVersion":"1.0","wait_seconds":1,"operations":[{"type":"shell","command":"echo a"},{"type":"createFile","path":"b","content":"c"}]}`, "runId", "run"},
-	"refused":    {"POST", "/v1/spaces/{space}/runs", `{"protocolVersion":"1.0","wait_seconds":1,"operations":[{"type":"shell","command":"sudo a"}]}`, "runId", "run"},
-	"asks":       {"POST", "/v1/spaces/{space}/runs", `{"protocolVersion":"1.0","wait_seconds":1,"operations":[{"type":"shell","id":"o","command":"rm -r b"},{"type":"message","content":"then"}]}`, "runId", "run"},
-	"leaks":      {"POST", "/v1/spaces/{space}/runs", `{"protocolVersion":"1.0","wait_seconds":1,"operations":[{"type":"shell","command":"echo ghp_1A2b3C4d5E6f7G8h9I0j1K2l3M4n5O6p7Q8r"}]}`, "runId", "run"},
-	"sleeps":     {"POST", "/v1/spaces/{space}/runs", `{"protocolVersion":"1.0","wait_seconds":0,"operations":[{"type":"shell","command":"sleep 100"},{"type":"shell","command":"echo b"}]}`, "runId", "run"},
+	"space":    {"POST", "/v1/spaces", `{"runtime":"nano"}`, "id", "space"},
+	"heavy":    {"POST", "/v1/spaces", `{"runtime":"nano","policy":"permissive"}`, "id", "space"},
+	"fork":     {"POST", "/v1/spaces/{space}/fork", `{}`, "id", "space"},
+	"rename":   {"PATCH", "/v1/spaces/{space}", `{"description":"another"}`, "", ""},
+	"extend":   {"POST", "/v1/spaces/{space}/extend", `{"duration_seconds":7200}`, "", ""},
+	"stricter": {"POST", "/v1/spaces/{space}/policy", `{"policy":"restrictive"}`, "", ""},
+	"wider":    {"POST", "/v1/spaces/{space}/policy", `{"policy":"permissive"}`, "", ""},
+	"destroy":  {"DELETE", "/v1/spaces/{space}", ``, "", ""},
+	"upload":   {"PUT", "/v1/spaces/{space}/files/a.txt", `{"text":"plain"}`, "", ""},
+	"withhold": {"PUT", "/v1/spaces/{space}/files/.env", `{"text":"ghp_1A2b3C4d5E6f7G8h9I0j1K2l3M4n5O6p7Q8r"}`, "", ""},
+	"remove":   {"DELETE", "/v1/spaces/{space}/files/a.txt", ``, "", ""},
+	"run": {"POST", "/v1/spaces/{space}/runs",
+		`{"protocolVersion":"1.0","wait_seconds":1,"operations":[{"type":"shell","command":"echo ` +
+			`a"},{"type":"createFile","path":"b","content":"c"}]}`, "runId", "run"},
+	"refused": {"POST", "/v1/spaces/{space}/runs",
+		`{"protocolVersion":"1.0","wait_seconds":1,"operations":[{"type":"shell","command":"sudo a"}]}`, "runId", "run"},
+	"asks": {"POST", "/v1/spaces/{space}/runs",
+		`{"protocolVersion":"1.0","wait_seconds":1,"operations":[{"type":"shell","id":"o","command":"rm -r ` +
+			`b"},{"type":"message","content":"then"}]}`, "runId", "run"},
+	"leaks": {"POST", "/v1/spaces/{space}/runs",
+		`{"protocolVersion":"1.0","wait_seconds":1,"operations":[{"type":"shell","command":"echo ghp_1A2b3C4d5E6f7G8h9I0j1K2l3M4n5O6p7Q8r"}]}`,
+		"runId", "run"},
+	"sleeps": {"POST", "/v1/spaces/{space}/runs",
+		`{"protocolVersion":"1.0","wait_seconds":0,"operations":[{"type":"shell","command":"sleep 100"},{"type":"shell","command":"echo b"}]}`,
+		"runId", "run"},
 	"rewind":     {"POST", "/v1/spaces/{space}/rewind", `{"to":"{run}"}`, "", ""},
 	"approve":    {"POST", "/v1/spaces/{space}/runs/{run}/resume", `{"approval":{"operationId":"o","decision":"approved"}}`, "", ""},
 	"deny":       {"POST", "/v1/spaces/{space}/runs/{run}/resume", `{"approval":{"operationId":"o","decision":"denied"}}`, "", ""},
@@ -49,35 +58,42 @@ var deeds = map[string]struct{ method, path, body, made, name string }{
 	"thread":     {"POST", "/v1/rooms/" + string(id.DefaultRoom) + "/threads", `{"title":"talk"}`, "thread_id", "thread"},
 	"message":    {"POST", "/v1/threads/{thread}/messages", `{"content_md":"hello"}`, "", ""},
 	"leaky talk": {"POST", "/v1/threads/{thread}/messages", `{"content_md":"ghp_1A2b3C4d5E6f7G8h9I0j1K2l3M4n5O6p7Q8r"}`, "", ""},
-	"order":      {"POST", "/v1/runs", `{"room_id":"` + string(id.DefaultRoom) + `","title":"for an engine","input":{"key":"ghp_1A2b3C4d5E6f7G8h9I0j1K2l3M4n5O6p7Q8r"}}`, "run_id", "order"},
-	"claim":      {"POST", "/v1/runs/claim", `{}`, "claim_token", "claim"},
-	"renew":      {"POST", "/v1/runs/{order}/lease/heartbeat", `{"claim_token":"{claim}"}`, "", ""},
-	"release":    {"POST", "/v1/runs/{order}/lease/release", `{"claim_token":"{claim}"}`, "", ""},
-	"step":       {"POST", "/v1/runs/{order}/steps", `{"kind":"work","claim_token":"{claim}"}`, "step_id", "step"},
-	"call":       {"POST", "/v1/steps/{step}/toolcalls", `{"tool_name":"look","claim_token":"{claim}"}`, "tool_call_id", "call"},
-	"called":     {"POST", "/v1/toolcalls/{call}/succeed", `{"output":"ghp_1A2b3C4d5E6f7G8h9I0j1K2l3M4n5O6p7Q8r","claim_token":"{claim}"}`, "", ""},
-	"complete":   {"POST", "/v1/runs/{order}/complete", `{"claim_token":"{claim}"}`, "", ""},
-	"question":   {"POST", "/v1/approvals", `{"action":"email.send","target":"ada@example.com","request":{"n":1}}`, "approval_id", "approval"},
-	"answer":     {"POST", "/v1/approvals/{approval}/decide", `{"decision":"approve"}`, "", ""},
-	"act":        {"POST", "/v1/policy/evaluate", `{"action":"email.send","zone":"high_stakes","target":"ada@example.com","request":{"n":1}}`, "", ""},
-	"withdraw":   {"POST", "/v1/approvals/{approval}/withdraw", `{"reason":"done"}`, "", ""},
-	"incident":   {"POST", "/v1/incidents", `{"title":"it broke"}`, "incident_id", "incident"},
-	"analyse":    {"POST", "/v1/incidents/{incident}/rca", `{"summary":"it was old"}`, "", ""},
-	"label":      {"POST", "/v1/resources/labels", `{"resource_type":"person","resource_id":"a","label":"confidential"}`, "", ""},
-	"access":     {"POST", "/v1/data/access/requests", `{"resource_type":"person","resource_id":"a","action":"read"}`, "", ""},
-	"declare":    {"PUT", "/v1/action-types/deploy.it", `{"description":"deploy","side_effect":"network","target_kinds":["host"]}`, "", ""},
-	"retire":     {"DELETE", "/v1/action-types/deploy.it", ``, "", ""},
-	"grant":      {"POST", "/v1/capabilities/grant", `{"issued_to_principal_id":"{owner}","scopes":{"rooms":["*"],"action_types":["run.start"]}}`, "token_id", "token"},
-	"revoke":     {"POST", "/v1/capabilities/revoke", `{"token_id":"{token}"}`, "", ""},
-	"sweep":      {"POST", "/v1/content/sweep", ``, "", ""},
+	"order": {"POST", "/v1/runs", `{"room_id":"` + string(id.DefaultRoom) +
+		`","title":"for an engine","input":{"key":"ghp_1A2b3C4d5E6f7G8h9I0j1K2l3M4n5O6p7Q8r"}}`, "run_id", "order"},
+	"claim":   {"POST", "/v1/runs/claim", `{}`, "claim_token", "claim"},
+	"renew":   {"POST", "/v1/runs/{order}/lease/heartbeat", `{"claim_token":"{claim}"}`, "", ""},
+	"release": {"POST", "/v1/runs/{order}/lease/release", `{"claim_token":"{claim}"}`, "", ""},
+	"step":    {"POST", "/v1/runs/{order}/steps", `{"kind":"work","claim_token":"{claim}"}`, "step_id", "step"},
+	"call":    {"POST", "/v1/steps/{step}/toolcalls", `{"tool_name":"look","claim_token":"{claim}"}`, "tool_call_id", "call"},
+	"called": {"POST", "/v1/toolcalls/{call}/succeed", `{"output":"ghp_1A2b3C4d5E6f7G8h9I0j1K2l3M4n5O6p7Q8r","claim_token":"{claim}"}`, "",
+		""},
+	"complete": {"POST", "/v1/runs/{order}/complete", `{"claim_token":"{claim}"}`, "", ""},
+	"question": {"POST", "/v1/approvals", `{"action":"email.send","target":"ada@example.com","request":{"n":1}}`, "approval_id", "approval"},
+	"answer":   {"POST", "/v1/approvals/{approval}/decide", `{"decision":"approve"}`, "", ""},
+	"act": {"POST", "/v1/policy/evaluate", `{"action":"email.send","zone":"high_stakes","target":"ada@example.com","request":{"n":1}}`,
+		"", ""},
+	"withdraw": {"POST", "/v1/approvals/{approval}/withdraw", `{"reason":"done"}`, "", ""},
+	"incident": {"POST", "/v1/incidents", `{"title":"it broke"}`, "incident_id", "incident"},
+	"analyse":  {"POST", "/v1/incidents/{incident}/rca", `{"summary":"it was old"}`, "", ""},
+	"label":    {"POST", "/v1/resources/labels", `{"resource_type":"person","resource_id":"a","label":"confidential"}`, "", ""},
+	"access":   {"POST", "/v1/data/access/requests", `{"resource_type":"person","resource_id":"a","action":"read"}`, "", ""},
+	"declare":  {"PUT", "/v1/action-types/deploy.it", `{"description":"deploy","side_effect":"network","target_kinds":["host"]}`, "", ""},
+	"retire":   {"DELETE", "/v1/action-types/deploy.it", ``, "", ""},
+	"grant": {"POST", "/v1/capabilities/grant",
+		`{"issued_to_principal_id":"{owner}","scopes":{"rooms":["*"],"action_types":["run.start"]}}`, "token_id", "token"},
+	"revoke": {"POST", "/v1/capabilities/revoke", `{"token_id":"{token}"}`, "", ""},
+	"sweep":  {"POST", "/v1/content/sweep", ``, "", ""},
 }
 
 // chains are deeds of which each needs the one before it.
 var chains = [][]string{
 	{"order", "claim", "step", "call", "called", "complete"}, {"order", "claim", "renew", "release"}, {"order", "claim", "step", "throw"},
-	{"question", "answer", "act"}, {"question", "withdraw"}, {"grant", "revoke"}, {"declare", "retire"}, {"incident", "analyse"}, {"label", "access"},
-	{"heavy", "sleeps", "throw", "lift"}, {"heavy", "sleeps", "cancel"}, {"heavy", "sleeps", "destroy"}, {"space", "asks", "approve"}, {"space", "asks", "deny"}, {"space", "asks", "cancel"},
-	{"space", "run", "rewind", "fork"}, {"space", "leaks", "forget"}, {"space", "upload", "withhold", "remove"}, {"heavy", "run", "stricter", "wider"}, {"space", "run", "retain", "sweep"},
+	{"question", "answer", "act"}, {"question", "withdraw"}, {"grant", "revoke"}, {"declare", "retire"}, {"incident", "analyse"},
+	{"label", "access"},
+	{"heavy", "sleeps", "throw", "lift"}, {"heavy", "sleeps", "cancel"}, {"heavy", "sleeps", "destroy"}, {"space", "asks", "approve"},
+	{"space", "asks", "deny"}, {"space", "asks", "cancel"},
+	{"space", "run", "rewind", "fork"}, {"space", "leaks", "forget"}, {"space", "upload", "withhold", "remove"}, {"heavy", "run", "stricter",
+		"wider"}, {"space", "run", "retain", "sweep"},
 }
 
 // causal looks at the events of a log as they come, and at how each follows from others.
@@ -158,7 +174,8 @@ func (c *causal) busy(t *testing.T, in id.Space) bool {
 // awaken waits until the first operation of a run has begun or has come to nothing.
 func (c *causal) awaken(t *testing.T, r id.Run) {
 	t.Helper()
-	for _, err := range journal.Tail(t.Context(), c.d.app.Log, journal.Query{Workspace: id.DefaultWorkspace, Run: r, Types: []string{run.EventInvoked, run.EventErred, run.EventCompleted, run.EventCancelled, run.EventFailed}}) {
+	for _, err := range journal.Tail(t.Context(), c.d.app.Log, journal.Query{Workspace: id.DefaultWorkspace, Run: r,
+		Types: []string{run.EventInvoked, run.EventErred, run.EventCompleted, run.EventCancelled, run.EventFailed}}) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -178,7 +195,8 @@ func (c *causal) check(t rapid.TB, e event.Event) {
 	case !earlier:
 		t.Errorf("%d %s names %s, which is no earlier event of its workspace", e.Seq, e.Type, e.Causation)
 	case cause.Correlation != e.Correlation && !crosses(e, cause):
-		t.Errorf("%d %s has the correlation %s, and its cause %d %s has %s", e.Seq, e.Type, e.Correlation, cause.Seq, cause.Type, cause.Correlation)
+		t.Errorf("%d %s has the correlation %s, and its cause %d %s has %s", e.Seq, e.Type, e.Correlation, cause.Seq, cause.Type,
+			cause.Correlation)
 	}
 	// Each cause is earlier, so that there is no cycle; that the way ends is seen by going it.
 	steps := map[id.Event]bool{}
@@ -221,8 +239,9 @@ func begun(seen map[id.Event]event.Event, ended event.Event) bool {
 	return false
 }
 
-// TestEachEventFollowsFromAnEarlierOne asks the services for anything in any order, as a seed wills, and holds every event that is recorded against what
-// must be of causes: the cause is there, earlier and of the same workspace, its correlation is inherited, and no way of causes comes back to itself.
+// TestEachEventFollowsFromAnEarlierOne asks the services for anything in any order, as a seed wills, and holds every event that is
+// recorded against what must be of causes: the cause is there, earlier and of the same workspace, its correlation is inherited, and no
+// way of causes comes back to itself.
 func TestEachEventFollowsFromAnEarlierOne(t *testing.T) {
 	d := startDaemon(t, func(c *app.Config) {
 		c.Rates, c.Light = wire.DefaultRates(), &testkit.Light{}

@@ -11,15 +11,18 @@ import (
 
 // follows are the types of events that always follow from another one.
 var follows = []string{
-	"run.started", "run.claimed", "run.renewed", "run.released", "run.suspended", "run.resumed", "run.completed", "run.failed", "run.cancelled", "run.retained", "run.forgotten",
+	"run.started", "run.claimed", "run.renewed", "run.released", "run.suspended", "run.resumed", "run.completed", "run.failed",
+	"run.cancelled", "run.retained", "run.forgotten",
 	"step.created", "tool.invoked", "tool.succeeded", "tool.failed", "tool.unknown", "artifact.created", "artifact.stored",
-	"approval.assented", "approval.decided", "approval.used", "approval.expired", "approval.withdrawn", "standing.granted", "standing.used", "standing.revoked",
-	"space.started", "space.ready", "space.updated", "space.extended", "space.destroyed", "space.rewind_begun", "space.rewound", "space.rewind_failed", "space.forked",
+	"approval.assented", "approval.decided", "approval.used", "approval.expired", "approval.withdrawn", "standing.granted", "standing.used",
+	"standing.revoked",
+	"space.started", "space.ready", "space.updated", "space.extended", "space.destroyed", "space.rewind_begun", "space.rewound",
+	"space.rewind_failed", "space.forked",
 	"space.promoted", "file.ended", "event.redacted", "kill_switch.lifted", "secret.leaked.detected",
 }
 
-// checkCauses holds what every log promises of causes against the logs of all workspaces: an event that follows from another names it; the cause is
-// there and earlier, so that there is no cycle; both have one correlation; and each is found among the effects of the other.
+// checkCauses holds what every log promises of causes against the logs of all workspaces: an event that follows from another names it;
+// the cause is there and earlier, so that there is no cycle; both have one correlation; and each is found among the effects of the other.
 func (d *daemon) checkCauses(t *testing.T) {
 	t.Helper()
 	workspaces, err := d.app.Log.Workspaces(t.Context())
@@ -62,7 +65,8 @@ func (d *daemon) checkCauses(t *testing.T) {
 			case cause.Seq >= e.Seq:
 				t.Errorf("%s %d %s names the later event %d as its cause", ws, e.Seq, e.Type, cause.Seq)
 			case cause.Correlation != e.Correlation && !crosses(e, cause):
-				t.Errorf("%s %d %s has the correlation %s, and its cause %d %s has %s", ws, e.Seq, e.Type, e.Correlation, cause.Seq, cause.Type, cause.Correlation)
+				t.Errorf("%s %d %s has the correlation %s, and its cause %d %s has %s", ws, e.Seq, e.Type, e.Correlation, cause.Seq, cause.Type,
+					cause.Correlation)
 			}
 		}
 		for cause, want := range effects {

@@ -82,8 +82,9 @@ type failRequest struct {
 	Output json.RawMessage `json:"output,omitempty" doc:"What came of it all the same, any JSON of at most 64 KiB"`
 }
 
-// said returns why the run failed: a word, a sentence, and what came of it all the same. An error that is no string stands in the output as error,
-// beside what the output has where that is an object; its code and message are the word and the sentence where none is sent beside it.
+// said returns why the run failed: a word, a sentence, and what came of it all the same. An error that is no string stands in the output
+// as error, beside what the output has where that is an object; its code and message are the word and the sentence where none is sent
+// beside it.
 func (q failRequest) said() (why, message string, output json.RawMessage, err error) {
 	message, output = q.Message, q.Output
 	if q.Error == nil {
@@ -131,7 +132,8 @@ type EngineRunPath struct {
 	Token string `header:"X-Claim-Token" maxLength:"200" doc:"The claim's token, if it is not in the body; of a run that nobody has claimed, none"`
 }
 
-var errTwoTokens = fault.New(fault.Invalid, "invalid_claim_token", "the header x-claim-token and the field claim_token differ; send one of them")
+var errTwoTokens = fault.New(fault.Invalid, "invalid_claim_token",
+	"the header x-claim-token and the field claim_token differ; send one of them")
 
 // hold is the run of a path, with the token of the header or of the body.
 func (p EngineRunPath) hold(c wire.Call, sent string) (engines.Hold, error) {
@@ -151,23 +153,32 @@ func oneToken(header, body string) (string, error) {
 
 func (s *Server) registerClaims() {
 	wire.Handle(s.Server, wire.Operation{
-		ID: "create-engine-run", Needs: wire.DoesThere(policy.RunCreate), Method: http.MethodPost, Path: "/v1/runs", Tag: "engines", Summary: "Ask for a run that an engine executes", Rate: wire.RateRuns,
+		ID: "create-engine-run", Needs: wire.DoesThere(policy.RunCreate), Method: http.MethodPost, Path: "/v1/runs", Tag: "engines",
+		Summary: "Ask for a run that an engine executes", Rate: wire.RateRuns,
 		Repeat: wire.RepeatRecalled, Status: http.StatusCreated, MaxBody: maxOrderBody,
-		Detail: "It waits, queued, until an engine claims it. A run of operations that the daemon executes in a space is made with POST /v1/spaces/{space_id}/runs.",
+		Detail: "It waits, queued, until an engine claims it. A run of operations that the daemon executes in a space is made with POST " +
+			"/v1/spaces/{space_id}/runs.",
 	}, s.createEngineRun)
 	wire.Handle(s.Server, wire.Operation{
-		ID: "claim-run", Needs: wire.DoesThere(policy.RunClaim), Method: http.MethodPost, Path: "/v1/runs/claim", Tag: "engines", Engines: true, Summary: "Claim the next run", Repeat: wire.RepeatRecalled, Waits: true, MaxBody: maxClaimBody,
-		Detail: "The oldest run that waits, else the oldest whose engine was not heard of for 30 seconds. From then on everything that is recorded of the run takes the claim's token. " +
+		ID: "claim-run", Needs: wire.DoesThere(policy.RunClaim), Method: http.MethodPost, Path: "/v1/runs/claim", Tag: "engines", Engines: true,
+		Summary: "Claim the next run", Repeat: wire.RepeatRecalled, Waits: true, MaxBody: maxClaimBody,
+		Detail: "The oldest run that waits, else the oldest whose engine was not heard of for 30 seconds. From then on everything that is " +
+			"recorded of the run takes the claim's token. " +
 			"A run that a label keeps from the engine is passed over: it asks for access first.",
 	}, s.claimRun)
 	wire.Handle(s.Server, wire.Operation{
-		ID: "renew-claim", Needs: wire.Does(policy.RunRenew, "run_id").PastLabels(), Method: http.MethodPost, Path: "/v1/runs/{run_id}/lease/heartbeat", Tag: "engines", Rate: wire.RateClaims, Engines: true, Summary: "Go on owning a run, for another 30 seconds", Repeat: wire.RepeatRecalled,
+		ID: "renew-claim", Needs: wire.Does(policy.RunRenew, "run_id").PastLabels(), Method: http.MethodPost,
+		Path: "/v1/runs/{run_id}/lease/heartbeat", Tag: "engines", Rate: wire.RateClaims, Engines: true,
+		Summary: "Go on owning a run, for another 30 seconds", Repeat: wire.RepeatRecalled,
 	}, s.renewClaim)
 	wire.Handle(s.Server, wire.Operation{
-		ID: "release-claim", Needs: wire.Does(policy.RunRelease, "run_id").PastLabels(), Method: http.MethodPost, Path: "/v1/runs/{run_id}/lease/release", Tag: "engines", Rate: wire.RateClaims, Engines: true, Summary: "Give a run back, not done", Repeat: wire.RepeatRecalled,
+		ID: "release-claim", Needs: wire.Does(policy.RunRelease, "run_id").PastLabels(), Method: http.MethodPost,
+		Path: "/v1/runs/{run_id}/lease/release", Tag: "engines", Rate: wire.RateClaims, Engines: true, Summary: "Give a run back, not done",
+		Repeat: wire.RepeatRecalled,
 	}, s.releaseClaim)
 	wire.Handle(s.Server, wire.Operation{
-		ID: "start-run", Needs: wire.Does(policy.RunBegin, "run_id").PastLabels(), Method: http.MethodPost, Path: "/v1/runs/{run_id}/start", Tag: "engines", Engines: true, Summary: "Start a run by hand, without a claim", Repeat: wire.RepeatRecalled,
+		ID: "start-run", Needs: wire.Does(policy.RunBegin, "run_id").PastLabels(), Method: http.MethodPost, Path: "/v1/runs/{run_id}/start",
+		Tag: "engines", Engines: true, Summary: "Start a run by hand, without a claim", Repeat: wire.RepeatRecalled,
 	}, func(ctx context.Context, c wire.Call, in *struct {
 		EngineRunPath
 		Body *tokenBody
@@ -181,7 +192,9 @@ func (s *Server) registerClaims() {
 		})
 	})
 	wire.Handle(s.Server, wire.Operation{
-		ID: "complete-run", Needs: wire.Does(policy.RunComplete, "run_id").PastLabels(), Method: http.MethodPost, Path: "/v1/runs/{run_id}/complete", Tag: "engines", Rate: wire.RateClaims, Engines: true, Summary: "End a run well", Repeat: wire.RepeatRecalled,
+		ID: "complete-run", Needs: wire.Does(policy.RunComplete, "run_id").PastLabels(), Method: http.MethodPost,
+		Path: "/v1/runs/{run_id}/complete", Tag: "engines", Rate: wire.RateClaims, Engines: true, Summary: "End a run well",
+		Repeat: wire.RepeatRecalled,
 	}, func(ctx context.Context, c wire.Call, in *struct {
 		EngineRunPath
 		Body *completeRequest
@@ -196,7 +209,8 @@ func (s *Server) registerClaims() {
 		})
 	})
 	wire.Handle(s.Server, wire.Operation{
-		ID: "fail-run", Needs: wire.Does(policy.RunFail, "run_id").PastLabels(), Method: http.MethodPost, Path: "/v1/runs/{run_id}/fail", Tag: "engines", Rate: wire.RateClaims, Engines: true, Summary: "End a run badly", Repeat: wire.RepeatRecalled,
+		ID: "fail-run", Needs: wire.Does(policy.RunFail, "run_id").PastLabels(), Method: http.MethodPost, Path: "/v1/runs/{run_id}/fail",
+		Tag: "engines", Rate: wire.RateClaims, Engines: true, Summary: "End a run badly", Repeat: wire.RepeatRecalled,
 	}, func(ctx context.Context, c wire.Call, in *struct {
 		EngineRunPath
 		Body *failRequest
@@ -215,11 +229,14 @@ func (s *Server) registerClaims() {
 		})
 	})
 	wire.Handle(s.Server, wire.Operation{
-		ID: "cancel-engine-run", Home: wire.AtRun, Needs: wire.Does(policy.RunCancel, "run_id").PastLabels(), Method: http.MethodPost, Path: "/v1/runs/{run_id}/cancel", Tag: "runs", Summary: "End a run, whoever executes it", Repeat: wire.RepeatRecalled,
-		Status: http.StatusAccepted, Detail: "An engine learns of it with the next thing that it records of the run: everything is refused from then on.",
+		ID: "cancel-engine-run", Home: wire.AtRun, Needs: wire.Does(policy.RunCancel, "run_id").PastLabels(), Method: http.MethodPost,
+		Path: "/v1/runs/{run_id}/cancel", Tag: "runs", Summary: "End a run, whoever executes it", Repeat: wire.RepeatRecalled,
+		Status: http.StatusAccepted,
+		Detail: "An engine learns of it with the next thing that it records of the run: everything is refused from then on.",
 	}, s.cancelAnyRun)
 	wire.Handle(s.Server, wire.Operation{
-		ID: "list-attempts", Needs: wire.Shows("run", "run_id"), Method: http.MethodGet, Path: "/v1/runs/{run_id}/attempts", Tag: "engines", Engines: true, Summary: "The last 100 attempts of engines to execute a run",
+		ID: "list-attempts", Needs: wire.Shows("run", "run_id"), Method: http.MethodGet, Path: "/v1/runs/{run_id}/attempts", Tag: "engines",
+		Engines: true, Summary: "The last 100 attempts of engines to execute a run",
 	}, func(ctx context.Context, c wire.Call, in *struct {
 		Run string `path:"run_id" doc:"The run"`
 	}) (*struct{ Body attemptList }, error) {
@@ -234,7 +251,8 @@ type attemptList struct {
 
 // then returns a run as it stood when a request was answered for the first time.
 func (s *Server) then(ctx context.Context, c wire.Call, r id.Run) (run.Run, error) {
-	return query.Past[run.Run](ctx, s.services.Query, c.Caller.Workspace, query.Subject{Projection: run.Projection, Key: string(r)}, c.Repeated)
+	return query.Past[run.Run](ctx, s.services.Query, c.Caller.Workspace, query.Subject{Projection: run.Projection, Key: string(r)},
+		c.Repeated)
 }
 
 // spoken returns the run that a repeated request was about, which its path does not name.
@@ -246,7 +264,8 @@ func (s *Server) spoken(ctx context.Context, c wire.Call) (run.Run, error) {
 	return s.then(ctx, c, first.Run)
 }
 
-func (s *Server) createEngineRun(ctx context.Context, c wire.Call, in *struct{ Body orderRequest }) (out *struct{ Body run.Run }, err error) {
+func (s *Server) createEngineRun(ctx context.Context, c wire.Call, in *struct{ Body orderRequest }) (out *struct{ Body run.Run },
+	err error) {
 	out = &struct{ Body run.Run }{}
 	if c.Repeated > 0 {
 		out.Body, err = s.spoken(ctx, c)
@@ -263,7 +282,8 @@ func (s *Server) createEngineRun(ctx context.Context, c wire.Call, in *struct{ B
 		origin.Correlation = id.Correlation(q.Correlation)
 	}
 	out.Body, err = s.services.Engines.Create(ctx, origin, engines.Request{
-		Workspace: c.Caller.Workspace, Room: q.Room, Thread: q.Thread, Experiment: q.Experiment, Title: q.Title, Goal: q.Goal, Input: q.Input, Tags: q.Tags,
+		Workspace: c.Caller.Workspace, Room: q.Room, Thread: q.Thread, Experiment: q.Experiment, Title: q.Title, Goal: q.Goal, Input: q.Input,
+		Tags: q.Tags,
 	})
 	return out, err
 }
@@ -366,8 +386,8 @@ func (s *Server) nothing(ctx context.Context, c wire.Call, want engines.Wanted, 
 	return &struct{ Body claimAnswer }{a}, nil
 }
 
-// executable refuses an order of operations that no engine could execute, as it is refused where it is sent to its space itself. Any other input is
-// between who asks and his engine.
+// executable refuses an order of operations that no engine could execute, as it is refused where it is sent to its space itself. Any
+// other input is between who asks and his engine.
 func (s *Server) executable(ctx context.Context, c wire.Call, input json.RawMessage) error {
 	order, ok := errand.ReadOrder(input)
 	if !ok {
@@ -435,7 +455,8 @@ func (s *Server) claimed(ctx context.Context, c wire.Call, p EngineRunPath, sent
 type doing func(context.Context, event.Origin, engines.Hold) (run.Run, error)
 
 // moved does what brings a run into another state.
-func (s *Server) moved(ctx context.Context, c wire.Call, p EngineRunPath, sent string, do func(engines.Hold) (run.Run, error)) (*struct{ Body runState }, error) {
+func (s *Server) moved(ctx context.Context, c wire.Call, p EngineRunPath, sent string, do func(engines.Hold) (run.Run,
+	error)) (*struct{ Body runState }, error) {
 	h, err := p.hold(c, sent)
 	if err != nil {
 		return nil, err

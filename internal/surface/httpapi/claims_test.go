@@ -19,8 +19,10 @@ func TestADaemonThatStopsSaysSoToWhoWaitsForARun(t *testing.T) {
 	c.Engine = app.EngineExternal
 	d, stop := serveDaemon(t, c)
 	taken := make(chan struct{})
-	trace := &httptrace.ClientTrace{Got100Continue: func() { close(taken) }} // it reads the request's body, so that it answers it before it ends
-	r, err := http.NewRequestWithContext(httptrace.WithClientTrace(t.Context(), trace), http.MethodPost, d.address+"/v1/runs/claim", strings.NewReader(`{"wait":60}`))
+	// it reads the request's body, so that it answers it before it ends
+	trace := &httptrace.ClientTrace{Got100Continue: func() { close(taken) }}
+	r, err := http.NewRequestWithContext(httptrace.WithClientTrace(t.Context(), trace), http.MethodPost, d.address+"/v1/runs/claim",
+		strings.NewReader(`{"wait":60}`))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,7 +86,8 @@ func TestAClaimOfNothingSaysWhy(t *testing.T) {
 			t.Fatalf("got %+v", a)
 		}
 	}
-	if a := claim(`{}`); a.Claimed || a.Reason != "workspace_full" || a.Waiting != 2 || a.Tasks == nil || *a.Tasks != (run.Tasks{Running: 5, Most: 5}) {
+	if a := claim(`{}`); a.Claimed || a.Reason != "workspace_full" || a.Waiting != 2 || a.Tasks == nil || *a.Tasks != (run.Tasks{Running: 5,
+		Most: 5}) {
 		t.Errorf("got %+v", a)
 	}
 	if a := claim(`{"work":"operations"}`); a.Claimed || a.Reason != "nothing_waits" {
@@ -96,8 +99,8 @@ func TestAClaimOfNothingSaysWhy(t *testing.T) {
 	}
 }
 
-// TestAnOrderThatNobodyCouldExecuteIsRefused asks for runs of operations in spaces that are not there, or of unknown types. Other inputs are nobody's
-// business.
+// TestAnOrderThatNobodyCouldExecuteIsRefused asks for runs of operations in spaces that are not there, or of unknown types. Other inputs
+// are nobody's business.
 func TestAnOrderThatNobodyCouldExecuteIsRefused(t *testing.T) {
 	c := app.Default(t.TempDir())
 	c.Engine = app.EngineExternal
@@ -119,14 +122,16 @@ func TestAnOrderThatNobodyCouldExecuteIsRefused(t *testing.T) {
 		order("spc_01M7YNAYM0SM228XA4K3G6VDD4", hello): "space_not_found", order(gone, hello): "space_not_ready",
 		order(there, `{"type":"dream"}`): "operation_invalid", order(there, `{"type":"message","contents":"hello"}`): "operation_invalid",
 	} {
-		if status, raw := d.ask(t, "", "POST", "/v1/runs", `{"room_id":"room_00000000000000000000000000","input":`+input+`}`); status < 400 || status >= 500 || code(raw) != want {
+		if status, raw := d.ask(t, "", "POST", "/v1/runs", `{"room_id":"room_00000000000000000000000000","input":`+input+`}`); status < 400 ||
+			status >= 500 || code(raw) != want {
 			t.Errorf("%s: got %d %s, want %s", input, status, raw, want)
 		}
 	}
 	if now, err := d.app.Log.Head(t.Context(), "ws_dev"); err != nil || now != head {
 		t.Errorf("the log went from %d to %d, %v", head, now, err)
 	}
-	for _, input := range []string{order(there, hello), `{"space_id":"spc_1"}`, `{"protocolVersion":"2.0","space_id":"spc_1","operations":[{"type":"dream"}]}`, `"dream"`, `null`} {
+	for _, input := range []string{order(there, hello), `{"space_id":"spc_1"}`,
+		`{"protocolVersion":"2.0","space_id":"spc_1","operations":[{"type":"dream"}]}`, `"dream"`, `null`} {
 		d.must(t, "POST", "/v1/runs", `{"room_id":"room_00000000000000000000000000","input":`+input+`}`, "run_id")
 	}
 }

@@ -21,7 +21,8 @@ func (d *daemon) halfClosed(t *testing.T, method, path, body string) (int, []byt
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	_, err = fmt.Fprintf(conn, "%s %s HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s",
+	_, err = fmt.Fprintf(conn,
+		"%s %s HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s",
 		method, path, host, d.keys[""], len(body), body)
 	if err == nil {
 		err = conn.(*net.TCPConn).CloseWrite()
@@ -56,7 +57,8 @@ func TestAClientThatClosesItsEndIsAnswered(t *testing.T) {
 		}
 	}
 	// A run goes on, and whoever closed his end is told how it stands instead of being waited for.
-	status, raw := d.halfClosed(t, "POST", "/v1/spaces/"+sp+"/runs", `{"protocolVersion":"1.0","operations":[{"type":"shell","command":"read -t 5 < <(:; read -t 5); echo done"}]}`)
+	status, raw := d.halfClosed(t, "POST", "/v1/spaces/"+sp+"/runs",
+		`{"protocolVersion":"1.0","operations":[{"type":"shell","command":"read -t 5 < <(:; read -t 5); echo done"}]}`)
 	var answer struct{ RunID, Status string }
 	if err := json.Unmarshal(raw, &answer); err != nil || status != http.StatusAccepted || answer.Status != "running" {
 		t.Errorf("a run: %d %s %v", status, raw, err)

@@ -19,13 +19,16 @@ type contentState struct {
 
 func (s *Server) registerContent() {
 	wire.Handle(s.Server, wire.Operation{
-		ID: "get-content", Home: wire.AtLeader, Needs: wire.Shows("content"), Method: http.MethodGet, Path: "/v1/content", Tag: "content", Summary: "What is kept beside the log, and what a sweep would free", Rate: wire.RateFiles,
+		ID: "get-content", Home: wire.AtLeader, Needs: wire.Shows("content"), Method: http.MethodGet, Path: "/v1/content", Tag: "content",
+		Summary: "What is kept beside the log, and what a sweep would free", Rate: wire.RateFiles,
 		Detail: "Content are the operations of runs and results that are too long for their event. Snapshots are those of the spaces that live.",
 	}, s.getContent)
 	wire.HandleOnce(s.Server, wire.Operation{
-		ID: "sweep-content", Home: wire.AtLeader, Needs: wire.Does(policy.ContentSweep), Method: http.MethodPost, Path: "/v1/content/sweep", Tag: "content", Summary: "Free what nothing names", Rate: wire.RateFiles,
+		ID: "sweep-content", Home: wire.AtLeader, Needs: wire.Does(policy.ContentSweep), Method: http.MethodPost, Path: "/v1/content/sweep",
+		Tag: "content", Summary: "Free what nothing names", Rate: wire.RateFiles,
 		Repeat: wire.RepeatRecalled,
-		Detail: "Content that no event names goes, and snapshots that the operator's rule lets go. The daemon does the same by itself every six hours.",
+		Detail: "Content that no event names goes, and snapshots that the operator's rule lets go. The daemon does the same by itself every " +
+			"six hours.",
 	}, s.swept, func(ctx context.Context, c wire.Call, _ *struct{}) (content.Swept, error) {
 		return s.services.GC.Sweep(ctx, c.Once(), c.Caller.Workspace)
 	}, func(swept content.Swept) *struct{ Body content.Swept } { return &struct{ Body content.Swept }{swept} })
@@ -40,7 +43,8 @@ func (s *Server) getContent(ctx context.Context, c wire.Call, _ *struct{}) (*str
 	if err != nil {
 		return nil, err
 	}
-	return &struct{ Body contentState }{contentState{Usage: used, Quota: s.services.Runs.MaxContent, Rule: s.services.GC.Rule, Sweep: found}}, nil
+	return &struct{ Body contentState }{contentState{Usage: used, Quota: s.services.Runs.MaxContent, Rule: s.services.GC.Rule, Sweep: found}},
+		nil
 }
 
 // swept finds what the sweep of an earlier request freed.

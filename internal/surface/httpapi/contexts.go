@@ -40,22 +40,29 @@ type contextList struct {
 
 func (s *Server) registerContexts() {
 	wire.Handle(s.Server, wire.Operation{
-		ID: "run-cell", Home: wire.AtSpace, Needs: wire.Does(policy.RunStart, "space_id"), Method: http.MethodPost, Path: "/v1/spaces/{space_id}/contexts/{context}/cells", Tag: "contexts",
-		Summary: "Run code in an interpreter context of a space", Rate: wire.RateRuns, Waits: true, Repeat: wire.RepeatByService, Status: http.StatusCreated,
+		ID: "run-cell", Home: wire.AtSpace, Needs: wire.Does(policy.RunStart, "space_id"), Method: http.MethodPost,
+		Path: "/v1/spaces/{space_id}/contexts/{context}/cells", Tag: "contexts",
+		Summary: "Run code in an interpreter context of a space", Rate: wire.RateRuns, Waits: true, Repeat: wire.RepeatByService,
+		Status:  http.StatusCreated,
 		Answers: map[int]any{http.StatusOK: run.Events{}, http.StatusAccepted: run.Events{}},
-		Detail: "What the code defines stays for the next cell. A cell is a run of one shell operation, judged and recorded as every run, and answered like one: 201 when it has ended, " +
-			"200 when it waits for a person, 202 when it still goes on after `wait_seconds`. The operation's result names in `displays` what the cell has shown, each an artifact of the run. " +
-			"A context is made by its first cell. Its state is a file of the space, and is kept, forked and rewound with the others. Only the tier nano has contexts.",
+		Detail: "What the code defines stays for the next cell. A cell is a run of one shell operation, judged and recorded as every run, and " +
+			"answered like one: 201 when it has ended, " +
+			"200 when it waits for a person, 202 when it still goes on after `wait_seconds`. The operation's result names in `displays` what the " +
+			"cell has shown, each an artifact of the run. " +
+			"A context is made by its first cell. Its state is a file of the space, and is kept, forked and rewound with the others. Only the " +
+			"tier nano has contexts.",
 	}, s.runCell)
 	wire.Handle(s.Server, wire.Operation{
-		ID: "list-contexts", Home: wire.AtSpace, Needs: wire.Does(policy.FileList, "space_id"), Method: http.MethodGet, Path: "/v1/spaces/{space_id}/contexts", Tag: "contexts",
+		ID: "list-contexts", Home: wire.AtSpace, Needs: wire.Does(policy.FileList, "space_id"), Method: http.MethodGet,
+		Path: "/v1/spaces/{space_id}/contexts", Tag: "contexts",
 		Summary: "List the interpreter contexts of a space", Rate: wire.RateFiles,
 	}, func(ctx context.Context, c wire.Call, in *SpacePath) (*struct{ Body contextList }, error) {
 		found, err := s.services.Spaces.Contexts(ctx, c.Origin(), c.Caller.Workspace, id.Space(in.Space))
 		return &struct{ Body contextList }{contextList{found}}, err
 	})
 	wire.Handle(s.Server, wire.Operation{
-		ID: "delete-context", Home: wire.AtSpace, Needs: wire.Does(policy.FileDelete, "space_id").PastLabels(), Method: http.MethodDelete, Path: "/v1/spaces/{space_id}/contexts/{context}", Tag: "contexts",
+		ID: "delete-context", Home: wire.AtSpace, Needs: wire.Does(policy.FileDelete, "space_id").PastLabels(), Method: http.MethodDelete,
+		Path: "/v1/spaces/{space_id}/contexts/{context}", Tag: "contexts",
 		Summary: "Delete an interpreter context of a space", Rate: wire.RateFiles, Status: http.StatusNoContent,
 		Detail: "Its file is deleted, and that is judged as the deletion of the file. The next cell of the name begins a new context.",
 	}, func(ctx context.Context, c wire.Call, in *struct {
@@ -70,7 +77,8 @@ func (s *Server) runCell(ctx context.Context, c wire.Call, in *struct {
 	ContextPath
 	Body cellRequest
 }) (*eventsAnswer, error) {
-	q := runs.Request{Workspace: c.Caller.Workspace, Space: id.Space(in.Space), Title: in.Body.Title, Key: c.ServiceKey(), Unless: s.services.Spaces.HasContexts}
+	q := runs.Request{Workspace: c.Caller.Workspace, Space: id.Space(in.Space), Title: in.Body.Title, Key: c.ServiceKey(),
+		Unless: s.services.Spaces.HasContexts}
 	wait, err := in.Body.Waiting.time()
 	if err != nil {
 		return nil, err
@@ -82,7 +90,8 @@ func (s *Server) runCell(ctx context.Context, c wire.Call, in *struct {
 		q.Agent = in.Body.Agent.Name
 	}
 	q.Message, err = runs.Cell{
-		Context: in.Context, Language: in.Body.Language, Code: in.Body.Code, File: in.Body.File, Cwd: in.Body.Cwd, Env: in.Body.Env, Timeout: cmp.Or(in.Body.TimeoutMS, in.Body.Timeout),
+		Context: in.Context, Language: in.Body.Language, Code: in.Body.Code, File: in.Body.File, Cwd: in.Body.Cwd, Env: in.Body.Env,
+		Timeout: cmp.Or(in.Body.TimeoutMS, in.Body.Timeout),
 	}.Message()
 	if err != nil {
 		return nil, err

@@ -52,7 +52,8 @@ func TestWhatACellShowsIsNoPageOfTheDaemon(t *testing.T) {
 				t.Errorf("the content of %s, asked for as %q: %d %v", shown.Media, accept, status, h)
 			}
 			status, h = get("/v1/artifacts/"+shown.Artifact, accept) // where a short one stands in its event
-			if media, _, err := mime.ParseMediaType(h.Get("Content-Type")); status != 200 || err != nil || media != "application/json" || !closed(h) {
+			if media, _, err := mime.ParseMediaType(h.Get("Content-Type")); status != 200 || err != nil || media != "application/json" ||
+				!closed(h) {
 				t.Errorf("%s, asked for as %q: %d %v", shown.Media, accept, status, h)
 			}
 		}

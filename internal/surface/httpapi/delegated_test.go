@@ -14,8 +14,8 @@ import (
 // one is a run of a single command that waits for its end.
 const one = `{"wait_seconds":20,"protocolVersion":"1.0","operations":[{"type":"shell","command":"echo done > made.txt"}]}`
 
-// TestAnAgentStartsRunsUnderATokenThatNamesThem has agents and services start runs in a space: with their own key, and under tokens that say so, nearly
-// so and not at all.
+// TestAnAgentStartsRunsUnderATokenThatNamesThem has agents and services start runs in a space: with their own key, and under tokens that
+// say so, nearly so and not at all.
 func TestAnAgentStartsRunsUnderATokenThatNamesThem(t *testing.T) {
 	d := startDaemon(t)
 	d.populate(t)
@@ -111,8 +111,10 @@ func TestAnAgentStartsRunsUnderATokenThatNamesThem(t *testing.T) {
 		t.Errorf("under a token without shell.exec: got %s", answer)
 	}
 	// The example of `agentbox token grant --help`.
-	d.granted(t, "example", agent, token.Scopes{Rooms: []string{token.Any}, Actions: []string{"run.start", "file.read"}, Data: token.Data{Read: []string{"file", "run"}}}, "", d.app.Owner)
-	if status, _, answer := start("example", here, strings.Replace(one, `"type":"shell","command":"echo done > made.txt"`, `"type":"readFile","path":"made.txt"`, 1)); !strings.Contains(answer, `"done\n"`) {
+	d.granted(t, "example", agent, token.Scopes{Rooms: []string{token.Any}, Actions: []string{"run.start", "file.read"},
+		Data: token.Data{Read: []string{"file", "run"}}}, "", d.app.Owner)
+	if status, _, answer := start("example", here, strings.Replace(one, `"type":"shell","command":"echo done > made.txt"`,
+		`"type":"readFile","path":"made.txt"`, 1)); !strings.Contains(answer, `"done\n"`) {
 		t.Errorf("the example of the help: got %d %s", status, answer)
 	}
 	// An agent acts as itself or as the space's agent, and as nobody else.

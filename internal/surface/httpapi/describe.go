@@ -25,7 +25,8 @@ func operationForms() []wire.Variant {
 	var forms []wire.Variant
 	for _, typ := range run.OpTypes() {
 		spec, _ := run.SpecOf(typ)
-		forms = append(forms, wire.Variant{Value: typ, Doc: spec.Doc, Required: spec.Needed(), Optional: append([]string{"id"}, spec.Optional()...)})
+		forms = append(forms, wire.Variant{Value: typ, Doc: spec.Doc, Required: spec.Needed(), Optional: append([]string{"id"},
+			spec.Optional()...)})
 	}
 	return forms
 }
@@ -34,7 +35,8 @@ func operationForms() []wire.Variant {
 func resultForms() []wire.Variant {
 	always := []string{"timestamp"}
 	instead := func(typ, doc string, fields ...string) wire.Variant {
-		return wire.Variant{Value: typ, Doc: doc, Required: always, Optional: append([]string{"operationId", "suggestion", "omitted", "details"}, fields...)}
+		return wire.Variant{Value: typ, Doc: doc, Required: always, Optional: append([]string{"operationId", "suggestion", "omitted", "details"},
+			fields...)}
 	}
 	var forms []wire.Variant
 	for _, spec := range run.Specs() {
@@ -42,10 +44,12 @@ func resultForms() []wire.Variant {
 			Optional: append([]string{"success", "operationId", "error", "reasonCode", "suggestion", "omitted", "details"}, spec.Result...)})
 	}
 	return append(forms,
-		instead(run.ResApprovalRequired, "A person has to decide before the operation is done", "operationType", "approvalId", "reason", "reasonCode"),
+		instead(run.ResApprovalRequired, "A person has to decide before the operation is done", "operationType", "approvalId", "reason",
+			"reasonCode"),
 		instead(run.ResPolicyDenied, "The operation was refused and not done", "operationType", "reason", "reasonCode", "approvalId"),
 		instead(run.ResError, "The operation could not be tried", "operationType", "category", "message", "reasonCode", "success", "error"),
-		instead(run.ResUnknown, "The daemon stopped while the operation ran; whether it took effect is not known", "operationType", "reason", "reasonCode"),
+		instead(run.ResUnknown, "The daemon stopped while the operation ran; whether it took effect is not known", "operationType", "reason",
+			"reasonCode"),
 	)
 }
 
@@ -57,11 +61,13 @@ func runFrames() []wire.Frame {
 		{Event: livestream.Stdout, Doc: "A piece of what a command prints", Data: output{}},
 		{Event: livestream.Stderr, Doc: "A piece of what a command prints as errors", Data: output{}},
 		{Event: livestream.Cut, Doc: "No more output of the run is kept", Data: cutShort{}},
-		{Event: livestream.Complete, Doc: "The run has ended: its events message, without the events. Always the last", Data: run.Events{}, Drop: true},
+		{Event: livestream.Complete, Doc: "The run has ended: its events message, without the events. Always the last", Data: run.Events{},
+			Drop: true},
 	}
 }
 
 // eventFrames are the messages of the event streams.
 func eventFrames() []wire.Frame {
-	return []wire.Frame{{Event: "message", Doc: "An event; or, without data, the place where a stream begins that was asked for no place", Data: event.Shown{}, Empty: true}}
+	return []wire.Frame{{Event: "message", Doc: "An event; or, without data, the place where a stream begins that was asked for no place",
+		Data: event.Shown{}, Empty: true}}
 }

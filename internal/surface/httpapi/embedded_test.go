@@ -12,11 +12,12 @@ import (
 	"agentbox/internal/kernel/journal"
 )
 
-// TestAnArchivedWorkspaceDoesNotEndTheEngine archives a workspace in which a run waits: the engine within the daemon leaves it alone, records
-// nothing in it, and executes the runs of others.
+// TestAnArchivedWorkspaceDoesNotEndTheEngine archives a workspace in which a run waits: the engine within the daemon leaves it alone,
+// records nothing in it, and executes the runs of others.
 func TestAnArchivedWorkspaceDoesNotEndTheEngine(t *testing.T) {
 	order := func(space string) string {
-		return `{"room_id":"room_00000000000000000000000000","input":{"protocolVersion":"1.0","space_id":"` + space + `","operations":[{"type":"message","content":"hello"}]}}`
+		return `{"room_id":"room_00000000000000000000000000","input":{"protocolVersion":"1.0","space_id":"` + space +
+			`","operations":[{"type":"message","content":"hello"}]}}`
 	}
 	c := app.Default(t.TempDir())
 	c.Engine = app.EngineExternal // until the workspace is archived
@@ -61,7 +62,8 @@ func (d *daemon) ended(t *testing.T, r id.Run) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		found, err := d.app.Log.Read(t.Context(), journal.Query{Workspace: id.DefaultWorkspace, Run: r, Types: []string{run.EventCompleted, run.EventFailed}, Limit: 1})
+		found, err := d.app.Log.Read(t.Context(), journal.Query{Workspace: id.DefaultWorkspace, Run: r, Types: []string{run.EventCompleted,
+			run.EventFailed}, Limit: 1})
 		if err == nil && len(found) == 0 {
 			err = d.app.Log.Wait(t.Context(), id.DefaultWorkspace, seq)
 		}
@@ -74,8 +76,8 @@ func (d *daemon) ended(t *testing.T, r id.Run) {
 	}
 }
 
-// TestARunThatAsksKeepsNobodyWaiting lets runs of one workspace wait for a person, as many as may run there: the engine within the daemon executes
-// those of another one meanwhile, and the ones that waited when they are answered.
+// TestARunThatAsksKeepsNobodyWaiting lets runs of one workspace wait for a person, as many as may run there: the engine within the daemon
+// executes those of another one meanwhile, and the ones that waited when they are answered.
 func TestARunThatAsksKeepsNobodyWaiting(t *testing.T) {
 	const waiting = 5 // as many as run in a workspace at the same time
 	d, stop := serveDaemon(t, app.Default(t.TempDir()))
@@ -91,7 +93,8 @@ func TestARunThatAsksKeepsNobodyWaiting(t *testing.T) {
 			return answer[field].(string)
 		}
 		space := made("/v1/spaces", `{}`, "id")
-		made("/v1/runs", `{"room_id":"room_00000000000000000000000000","input":{"protocolVersion":"1.0","space_id":"`+space+`","operations":[{"type":"shell","command":"rm -r scratch"}]}}`, "run_id")
+		made("/v1/runs", `{"room_id":"room_00000000000000000000000000","input":{"protocolVersion":"1.0","space_id":"`+space+
+			`","operations":[{"type":"shell","command":"rm -r scratch"}]}}`, "run_id")
 	}
 	questions := func() (open []string) {
 		status, raw := d.ask(t, "busy", "GET", "/v1/approvals?status=pending", "")
@@ -109,7 +112,9 @@ func TestARunThatAsksKeepsNobodyWaiting(t *testing.T) {
 		return open
 	}
 	d.until(t, "ws_aaa", func() bool { return len(questions()) == waiting })
-	d.ended(t, id.Run(d.must(t, "POST", "/v1/runs", `{"room_id":"room_00000000000000000000000000","input":{"protocolVersion":"1.0","space_id":"`+d.must(t, "POST", "/v1/spaces", `{}`, "id")+`","operations":[{"type":"message","content":"hello"}]}}`, "run_id")))
+	d.ended(t, id.Run(d.must(t, "POST", "/v1/runs",
+		`{"room_id":"room_00000000000000000000000000","input":{"protocolVersion":"1.0","space_id":"`+d.must(t, "POST", "/v1/spaces", `{}`, "id")+
+			`","operations":[{"type":"message","content":"hello"}]}}`, "run_id")))
 	open := questions()
 	if len(open) != waiting {
 		t.Fatalf("%d questions are open, want %d: one more than may run waits", len(open), waiting)

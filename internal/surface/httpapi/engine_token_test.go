@@ -33,7 +33,8 @@ func TestTheTokenThatAnEngineNamesIsNotPassedOver(t *testing.T) {
 	}
 	claim := func(room string, narrow ...string) int {
 		t.Helper()
-		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, d.address+"/v1/runs/claim", strings.NewReader(`{"room_id":"`+room+`"}`))
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, d.address+"/v1/runs/claim", strings.NewReader(`{"room_id":"`+room+
+			`"}`))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -71,13 +71,16 @@ func answerEngine(e engine.Engine) *engineAnswer { return &engineAnswer{e} }
 
 func (s *Server) registerEngines() {
 	wire.Handle(s.Server, wire.Operation{
-		ID: "get-permit-key", Engines: true, Needs: wire.Shows("engine"), Method: http.MethodGet, Path: "/v1/engines/permit-key", Tag: "engines", Summary: "The public key of the permits of engines",
-		Detail: "A permit is prm_, JSON in base64url, a dot, and in base64url the Ed25519 signature over the line `agentbox permit 1` with its line feed, and the JSON.",
+		ID: "get-permit-key", Engines: true, Needs: wire.Shows("engine"), Method: http.MethodGet, Path: "/v1/engines/permit-key", Tag: "engines",
+		Summary: "The public key of the permits of engines",
+		Detail: "A permit is prm_, JSON in base64url, a dot, and in base64url the Ed25519 signature over the line `agentbox permit 1` with " +
+			"its line feed, and the JSON.",
 	}, func(context.Context, wire.Call, *struct{}) (*struct{ Body permitKey }, error) {
 		return &struct{ Body permitKey }{permitKey{"ed25519", s.services.Engines.PermitKey()}}, nil
 	})
 	wire.Handle(s.Server, wire.Operation{
-		ID: "list-engines", Needs: wire.Shows("engine"), Method: http.MethodGet, Path: "/v1/engines", Tag: "engines", Summary: "List engines, the newest first",
+		ID: "list-engines", Needs: wire.Shows("engine"), Method: http.MethodGet, Path: "/v1/engines", Tag: "engines",
+		Summary: "List engines, the newest first",
 	}, func(ctx context.Context, c wire.Call, in *Page[id.Principal]) (*struct{ Body engineList }, error) {
 		found, err := s.services.Identity.Engines(ctx, c.Caller.Workspace, in.Cursor.After, in.Limit+1)
 		out := engineList{}
@@ -85,14 +88,17 @@ func (s *Server) registerEngines() {
 		return &struct{ Body engineList }{out}, err
 	})
 	wire.HandleOnce(s.Server, wire.Operation{
-		ID: "register-engine", Needs: wire.Does(policy.EngineRegister), Method: http.MethodPost, Path: "/v1/engines/register", Tag: "engines", Summary: "Register an engine",
-		Status: http.StatusCreated, Repeat: wire.RepeatRecalled, Detail: "A program elsewhere that executes runs. It is a service; what it may do is what its tokens permit.",
+		ID: "register-engine", Needs: wire.Does(policy.EngineRegister), Method: http.MethodPost, Path: "/v1/engines/register", Tag: "engines",
+		Summary: "Register an engine",
+		Status:  http.StatusCreated, Repeat: wire.RepeatRecalled,
+		Detail: "A program elsewhere that executes runs. It is a service; what it may do is what its tokens permit.",
 	}, recalled[engine.Engine](s, engine.Projection, engine.Entity),
 		func(ctx context.Context, c wire.Call, in *struct{ Body engineRequest }) (engine.Engine, error) {
 			return s.services.Identity.RegisterEngine(ctx, c.Once(), c.Caller.Workspace, in.Body.Name)
 		}, answerEngine)
 	wire.HandleOnce(s.Server, wire.Operation{
-		ID: "deactivate-engine", Needs: wire.Does(policy.EngineRegister), Method: http.MethodPost, Path: "/v1/engines/{engine_id}/deactivate", Tag: "engines",
+		ID: "deactivate-engine", Needs: wire.Does(policy.EngineRegister), Method: http.MethodPost, Path: "/v1/engines/{engine_id}/deactivate",
+		Tag:     "engines",
 		Summary: "End an engine for good", Repeat: wire.RepeatRecalled, Detail: "None of its tokens opens anything any more.",
 	}, recalled[engine.Engine](s, engine.Projection, engine.Entity), func(ctx context.Context, c wire.Call, in *struct {
 		EnginePath
@@ -101,7 +107,8 @@ func (s *Server) registerEngines() {
 		return s.services.Identity.DeactivateEngine(ctx, c.Once(), c.Caller.Workspace, id.Principal(in.Engine), in.Body.text())
 	}, answerEngine)
 	wire.Handle(s.Server, wire.Operation{
-		ID: "list-engine-tokens", Needs: wire.Shows("engine"), Method: http.MethodGet, Path: "/v1/engines/{engine_id}/tokens", Tag: "engines", Summary: "List the tokens of an engine",
+		ID: "list-engine-tokens", Needs: wire.Shows("engine"), Method: http.MethodGet, Path: "/v1/engines/{engine_id}/tokens", Tag: "engines",
+		Summary: "List the tokens of an engine",
 	}, func(ctx context.Context, c wire.Call, in *struct {
 		EnginePath
 		Page[id.EngineToken]
@@ -118,9 +125,11 @@ func (s *Server) registerEngines() {
 		return &struct{ Body engineTokenList }{out}, nil
 	})
 	wire.HandleOnce(s.Server, wire.Operation{
-		ID: "issue-engine-token", Needs: wire.Does(policy.EngineToken), Method: http.MethodPost, Path: "/v1/engines/{engine_id}/tokens/issue", Tag: "engines",
+		ID: "issue-engine-token", Needs: wire.Does(policy.EngineToken), Method: http.MethodPost, Path: "/v1/engines/{engine_id}/tokens/issue",
+		Tag:     "engines",
 		Summary: "Make a token by which an engine is known", Status: http.StatusCreated, Repeat: wire.RepeatRecalled,
-		Detail: "Bound to a capability token of its own, which says what the engine may do by it. It opens the operations of engines only. A repeat is answered without the token.",
+		Detail: "Bound to a capability token of its own, which says what the engine may do by it. It opens the operations of engines only. A " +
+			"repeat is answered without the token.",
 	}, func(ctx context.Context, c wire.Call) (made identity.EngineToken, err error) {
 		made.Token, err = past[engine.Token](ctx, s, c, engine.TokenProjection, engine.TokenEntity)
 		return made, err
@@ -140,7 +149,8 @@ func (s *Server) registerEngines() {
 		return &struct{ Body EngineToken }{shownEngineToken(made.Token, made.Secret)}
 	})
 	wire.HandleOnce(s.Server, wire.Operation{
-		ID: "revoke-engine-token", Needs: wire.Does(policy.EngineToken), Method: http.MethodPost, Path: "/v1/engines/{engine_id}/tokens/{engine_token_id}/revoke", Tag: "engines",
+		ID: "revoke-engine-token", Needs: wire.Does(policy.EngineToken), Method: http.MethodPost,
+		Path: "/v1/engines/{engine_id}/tokens/{engine_token_id}/revoke", Tag: "engines",
 		Summary: "Revoke a token of an engine", Repeat: wire.RepeatRecalled, Detail: "At once, with the capability token to which it is bound.",
 	}, recalled[engine.Token](s, engine.TokenProjection, engine.TokenEntity),
 		func(ctx context.Context, c wire.Call, in *struct {

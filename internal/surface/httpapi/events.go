@@ -40,8 +40,10 @@ type EventFilter struct {
 // filterOf reads the filter of a stream, of which huma reads nothing.
 func filterOf(p url.Values) EventFilter {
 	f := EventFilter{
-		StreamType: p.Get("stream_type"), StreamID: p.Get("stream_id"), Room: p.Get("room_id"), Thread: p.Get("thread_id"), Run: p.Get("run_id"), Step: p.Get("step_id"),
-		Correlation: p.Get("correlation_id"), Causation: p.Get("causation_id"), Space: p.Get("space_id"), Agent: p.Get("subject_agent_id"), Principal: p.Get("subject_principal_id"), Type: p.Get("event_type"),
+		StreamType: p.Get("stream_type"), StreamID: p.Get("stream_id"), Room: p.Get("room_id"), Thread: p.Get("thread_id"), Run: p.Get("run_id"),
+		Step:        p.Get("step_id"),
+		Correlation: p.Get("correlation_id"), Causation: p.Get("causation_id"), Space: p.Get("space_id"), Agent: p.Get("subject_agent_id"),
+		Principal: p.Get("subject_principal_id"), Type: p.Get("event_type"),
 	}
 	if types := p.Get("event_types"); types != "" {
 		f.Types = strings.Split(types, ",")
@@ -63,8 +65,10 @@ func (f EventFilter) query() (query.Query, error) {
 		}
 	}
 	return query.Query{
-		Stream: event.Stream{Type: f.StreamType, ID: f.StreamID}, Room: id.Room(f.Room), Thread: id.Thread(f.Thread), Run: id.Run(f.Run), Step: id.Step(f.Step),
-		Correlation: id.Correlation(f.Correlation), Causation: id.Event(f.Causation), Space: id.Space(f.Space), Subject: id.Principal(cmp.Or(f.Agent, f.Principal)), Types: f.Types,
+		Stream: event.Stream{Type: f.StreamType, ID: f.StreamID}, Room: id.Room(f.Room), Thread: id.Thread(f.Thread), Run: id.Run(f.Run),
+		Step:        id.Step(f.Step),
+		Correlation: id.Correlation(f.Correlation), Causation: id.Event(f.Causation), Space: id.Space(f.Space),
+		Subject: id.Principal(cmp.Or(f.Agent, f.Principal)), Types: f.Types,
 	}, nil
 }
 
@@ -80,7 +84,8 @@ func knownType(typ string) error {
 	if len(alike) == 0 {
 		alike = known
 	}
-	return fault.New(fault.Invalid, "unknown_event_type", "there is no event type %.64q", typ).With("Near it are " + strings.Join(alike, ", ") + ".")
+	return fault.New(fault.Invalid, "unknown_event_type", "there is no event type %.64q", typ).With("Near it are " + strings.Join(alike,
+		", ") + ".")
 }
 
 type eventList struct {
@@ -97,10 +102,13 @@ type StreamParameters struct {
 
 func (s *Server) registerEvents() {
 	wire.Handle(s.Server, wire.Operation{
-		ID: "list-events", Needs: wire.Shows("event", "stream_id", "room_id", "thread_id", "run_id", "step_id", "space_id").PastLabels(), Method: http.MethodGet, Path: "/v1/events", Tag: "events", Summary: "Read the log",
-		Detail: "From a place on with from_seq, else the last events, or the last before a place. Where a label keeps an event's data from the caller, they are withheld: `withheld` is `labelled`.",
+		ID: "list-events", Needs: wire.Shows("event", "stream_id", "room_id", "thread_id", "run_id", "step_id", "space_id").PastLabels(),
+		Method: http.MethodGet, Path: "/v1/events", Tag: "events", Summary: "Read the log",
+		Detail: "From a place on with from_seq, else the last events, or the last before a place. Where a label keeps an event's data from the " +
+			"caller, they are withheld: `withheld` is `labelled`.",
 	}, s.listEvents)
-	wire.Handle(s.Server, wire.Operation{ID: "get-event", Needs: wire.Shows("event", "event_id").PastLabels(), Method: http.MethodGet, Path: "/v1/events/{event_id}", Tag: "events", Summary: "Show an event"},
+	wire.Handle(s.Server, wire.Operation{ID: "get-event", Needs: wire.Shows("event", "event_id").PastLabels(), Method: http.MethodGet,
+		Path: "/v1/events/{event_id}", Tag: "events", Summary: "Show an event"},
 		func(ctx context.Context, c wire.Call, in *struct {
 			Event string `path:"event_id" doc:"The event"`
 		}) (*struct{ Body event.Shown }, error) {
@@ -116,13 +124,16 @@ func (s *Server) registerEvents() {
 			return &struct{ Body event.Shown }{event.Show(e)}, err
 		})
 	s.registerCauses()
-	const detail = "Server-sent events; data is the event, id its place. A client that sends the last id back as Last-Event-ID misses nothing and gets nothing twice. " +
+	const detail = "Server-sent events; data is the event, id its place. A client that sends the last id back as Last-Event-ID misses " +
+		"nothing and gets nothing twice. " +
 		"Where a label keeps an event's data from the caller, they are withheld, and the event keeps its place."
 	wire.Stream[struct {
 		EventFilter
 		StreamParameters
 	}](s.Server, wire.Operation{
-		ID: "stream-events", Needs: wire.Shows("event", "stream_id", "room_id", "thread_id", "run_id", "step_id", "space_id").PastLabels(), Method: http.MethodGet, Path: "/v1/events/stream", Tag: "events", Summary: "Follow the log", Media: "text/event-stream", Frames: eventFrames(), Detail: detail,
+		ID: "stream-events", Needs: wire.Shows("event", "stream_id", "room_id", "thread_id", "run_id", "step_id", "space_id").PastLabels(),
+		Method: http.MethodGet, Path: "/v1/events/stream", Tag: "events", Summary: "Follow the log", Media: "text/event-stream",
+		Frames: eventFrames(), Detail: detail,
 	}, func(w http.ResponseWriter, r *http.Request, c wire.Call) error {
 		q, err := filterOf(r.URL.Query()).query()
 		if err != nil {
@@ -134,7 +145,8 @@ func (s *Server) registerEvents() {
 		Room string `path:"room_id" doc:"The room"`
 		StreamParameters
 	}](s.Server, wire.Operation{
-		ID: "stream-room", Needs: wire.Shows("event", "room_id").PastLabels(), Method: http.MethodGet, Path: "/v1/streams/rooms/{room_id}", Tag: "events", Summary: "Follow a room", Media: "text/event-stream", Frames: eventFrames(), Detail: detail,
+		ID: "stream-room", Needs: wire.Shows("event", "room_id").PastLabels(), Method: http.MethodGet, Path: "/v1/streams/rooms/{room_id}",
+		Tag: "events", Summary: "Follow a room", Media: "text/event-stream", Frames: eventFrames(), Detail: detail,
 	}, func(w http.ResponseWriter, r *http.Request, c wire.Call) error {
 		in, err := s.services.Rooms.Room(r.Context(), c.Caller.Workspace, id.Room(r.PathValue("room_id")))
 		if err != nil {
@@ -157,7 +169,8 @@ func (s *Server) listEvents(ctx context.Context, c wire.Call, in *struct {
 	}
 	if in.RecordedBefore != "" {
 		if q.RecordedBefore, err = time.Parse(time.RFC3339, in.RecordedBefore); err != nil {
-			return nil, fault.New(fault.Invalid, "invalid_before_recorded_at", "before_recorded_at is a time as in RFC 3339, for example 2026-11-22T09:00:00Z")
+			return nil, fault.New(fault.Invalid, "invalid_before_recorded_at",
+				"before_recorded_at is a time as in RFC 3339, for example 2026-11-22T09:00:00Z")
 		}
 	}
 	q.From, q.Before, q.Limit, q.Last = in.From, in.Before, in.Limit, in.From == 0
@@ -222,8 +235,8 @@ func (s *Server) followEvents(w http.ResponseWriter, r *http.Request, c wire.Cal
 	})
 }
 
-// shown returns an event that is followed as JSON, with its data withheld where a label keeps them from the caller: its place stays, so that the
-// stream has no gap. What the labels say is read for each event, for they change while somebody follows.
+// shown returns an event that is followed as JSON, with its data withheld where a label keeps them from the caller: its place stays, so
+// that the stream has no gap. What the labels say is read for each event, for they change while somebody follows.
 func (s *Server) shown(ctx context.Context, c wire.Call, item *query.Item) ([]byte, error) {
 	sight, err := s.sight(ctx, c)
 	if err != nil {

@@ -31,14 +31,17 @@ func (s *Server) registerEvidence() {
 		Run string `path:"run_id" doc:"The run"`
 	}
 	wire.Handle(s.Server, wire.Operation{
-		ID: "get-evidence", Needs: wire.Shows("evidence", "run_id"), Method: http.MethodGet, Path: "/v1/runs/{run_id}/evidence", Tag: "engines", Summary: "Show the evidence of a run",
-		Detail: "Which events tell of it, under which hashes. That of an engine's run is collected when it ends; that of a run in a space when somebody asks for it.",
+		ID: "get-evidence", Needs: wire.Shows("evidence", "run_id"), Method: http.MethodGet, Path: "/v1/runs/{run_id}/evidence", Tag: "engines",
+		Summary: "Show the evidence of a run",
+		Detail: "Which events tell of it, under which hashes. That of an engine's run is collected when it ends; that of a run in a space " +
+			"when somebody asks for it.",
 	}, func(ctx context.Context, c wire.Call, in *runPath) (*struct{ Body evidenceAnswer }, error) {
 		found, err := s.collected(ctx, c, id.Run(in.Run))
 		return &struct{ Body evidenceAnswer }{evidenceAnswer{found}}, err
 	})
 	wire.Handle(s.Server, wire.Operation{
-		ID: "finalize-evidence", Engines: true, Needs: wire.Does(policy.EvidenceCollect, "run_id"), Method: http.MethodPost, Path: "/v1/runs/{run_id}/evidence/finalize", Tag: "engines", Summary: "Collect the evidence of a run that has ended",
+		ID: "finalize-evidence", Engines: true, Needs: wire.Does(policy.EvidenceCollect, "run_id"), Method: http.MethodPost,
+		Path: "/v1/runs/{run_id}/evidence/finalize", Tag: "engines", Summary: "Collect the evidence of a run that has ended",
 		Repeat: wire.RepeatRecalled,
 	}, func(ctx context.Context, c wire.Call, in *runPath) (*struct{ Body finalizedAnswer }, error) {
 		created, err := c.Repeated > 0, error(nil)

@@ -2,11 +2,13 @@ package httpapi
 
 // examples are a body for each operation that takes JSON. The API document shows them, and a test sends each.
 var examples = map[string]string{
-	"register-agent":       `{"display_name":"researcher"}`,
-	"quarantine-agent":     `{"reason":"it asks for keys"}`,
-	"unquarantine-agent":   `{"reason":"it was a misunderstanding"}`,
-	"request-approval":     `{"action":"email.send","title":"Send the report","target":"ada@example.com","request":{"subject":"Weather in March"}}`,
-	"put-action-type":      `{"description":"deploy a build to production","side_effect":"network","zone":"high_stakes","always_asks":true,"target_kinds":["host"]}`,
+	"register-agent":     `{"display_name":"researcher"}`,
+	"quarantine-agent":   `{"reason":"it asks for keys"}`,
+	"unquarantine-agent": `{"reason":"it was a misunderstanding"}`,
+	"request-approval": `{"action":"email.send","title":"Send the report","target":"ada@example.com","request":{"subject":"Weather in ` +
+		`March"}}`,
+	"put-action-type": `{"description":"deploy a build to ` +
+		`production","side_effect":"network","zone":"high_stakes","always_asks":true,"target_kinds":["host"]}`,
 	"withdraw-approval":    `{"reason":"the report is not needed any more"}`,
 	"set-space-policy":     `{"policy":"restrictive"}`,
 	"decide-approval":      `{"decision":"approve","reason":"these are build results"}`,

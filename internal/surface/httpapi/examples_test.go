@@ -16,7 +16,8 @@ import (
 	"agentbox/internal/testkit"
 )
 
-// documentedExamples are the examples of bodies in the committed API document, by operation. An operation that takes JSON and has none fails.
+// documentedExamples are the examples of bodies in the committed API document, by operation. An operation that takes JSON and has none
+// fails.
 func documentedExamples(t *testing.T) map[string]string {
 	t.Helper()
 	raw, err := os.ReadFile(filepath.Join(root, "api", "openapi.json"))
@@ -60,7 +61,8 @@ func (d *daemon) named(t *testing.T) (ids, paths map[string]string) {
 	t.Helper()
 	ran := func() (space, run string) {
 		in := d.must(t, "POST", "/v1/spaces", `{"runtime":"heavy"}`, "id")
-		return in, d.must(t, "POST", "/v1/spaces/"+in+"/runs", `{"protocolVersion":"1.0","operations":[{"type":"createFile","path":"f","content":"x"}]}`, "runId")
+		return in, d.must(t, "POST", "/v1/spaces/"+in+"/runs",
+			`{"protocolVersion":"1.0","operations":[{"type":"createFile","path":"f","content":"x"}]}`, "runId")
 	}
 	_, forgotten := ran()
 	in, run := ran()
@@ -68,15 +70,16 @@ func (d *daemon) named(t *testing.T) (ids, paths map[string]string) {
 	owner := string(d.app.Owner)
 	return map[string]string{
 		"redact-events": forgotten, "rewind-space": run, "grant-capability": owner,
-		"revoke-capability": d.must(t, "POST", "/v1/capabilities/grant", `{"issued_to_principal_id":"`+owner+`","scopes":{"rooms":["*"],"action_types":["run.start"]}}`, "token_id"),
-		"refresh":           "", // what the example of login, which is sent before, was answered with
+		"revoke-capability": d.must(t, "POST", "/v1/capabilities/grant", `{"issued_to_principal_id":"`+owner+
+			`","scopes":{"rooms":["*"],"action_types":["run.start"]}}`, "token_id"),
+		"refresh": "", // what the example of login, which is sent before, was answered with
 	}, paths
 }
 
 var identifierOfNobody = regexp.MustCompile(`[a-z]+_(?:dev\.)?01M7YNAYM0SMK245AEDNVB5CNW(?:\.AAAA)?`)
 
-// TestEveryExampleIsReal sends each example of the API document to something that it fits, as it stands there but for an identifier of nobody, for
-// which that of something here is put. All succeed.
+// TestEveryExampleIsReal sends each example of the API document to something that it fits, as it stands there but for an identifier of
+// nobody, for which that of something here is put. All succeed.
 func TestEveryExampleIsReal(t *testing.T) {
 	d := startDaemon(t, func(c *app.Config) {
 		c.Rates, c.Light = wire.DefaultRates(), &testkit.Light{}

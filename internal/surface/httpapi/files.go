@@ -60,7 +60,8 @@ type listing struct {
 }
 
 func (s *Server) registerFiles() {
-	wire.Handle(s.Server, wire.Operation{ID: "list-files", Home: wire.AtSpace, Needs: wire.Does(policy.FileList, "space_id"), Method: http.MethodGet, Path: "/v1/spaces/{space_id}/files", Tag: "files", Summary: "List files", Rate: wire.RateFiles}, s.listFiles)
+	wire.Handle(s.Server, wire.Operation{ID: "list-files", Home: wire.AtSpace, Needs: wire.Does(policy.FileList, "space_id"),
+		Method: http.MethodGet, Path: "/v1/spaces/{space_id}/files", Tag: "files", Summary: "List files", Rate: wire.RateFiles}, s.listFiles)
 	wire.Stream[struct {
 		SpacePath
 		Path      string         `query:"path" doc:"The folder into which the files go; the top by default"`
@@ -68,10 +69,12 @@ func (s *Server) registerFiles() {
 		Mode      string         `query:"mode" enum:"0644,0755" doc:"Of the files that are written; 0755 can be executed. Without it a file has 0644, and keeps what of one that it replaces could be executed"`
 		RawBody   multipart.Form `contentType:"multipart/form-data"`
 	}](s.Server, wire.Operation{
-		ID: "upload-files", Home: wire.AtSpace, Needs: wire.Does(policy.FileCreate, "space_id").PastLabels(), Method: http.MethodPost, Path: "/v1/spaces/{space_id}/files", Tag: "files", Summary: "Upload files", Rate: wire.RateFiles,
+		ID: "upload-files", Home: wire.AtSpace, Needs: wire.Does(policy.FileCreate, "space_id").PastLabels(), Method: http.MethodPost,
+		Path: "/v1/spaces/{space_id}/files", Tag: "files", Summary: "Upload files", Rate: wire.RateFiles,
 		Repeat:  wire.RepeatByService,
 		Answers: map[int]any{http.StatusCreated: uploaded{}, http.StatusOK: uploaded{}},
-		Detail: "One part per file; its filename is the file's path below `path`. Each file is taken or refused by itself: 201 when all were taken, 200 when some were not. " +
+		Detail: "One part per file; its filename is the file's path below `path`. Each file is taken or refused by itself: 201 when all were " +
+			"taken, 200 when some were not. " +
 			"At most 100 files.",
 	}, s.uploadFiles)
 	wire.Stream[struct {
@@ -79,13 +82,18 @@ func (s *Server) registerFiles() {
 		Path     string `query:"path" doc:"The folder; the top by default"`
 		Withheld bool   `query:"withheld" doc:"The files that are withheld from code, instead of those that code sees. People only"`
 	}](s.Server, wire.Operation{
-		ID: "archive-files", Home: wire.AtSpace, Needs: wire.Does(policy.FileArchive, "space_id"), Method: http.MethodGet, Path: "/v1/spaces/{space_id}/files/archive", Tag: "files", Summary: "Download a folder as a zip file",
+		ID: "archive-files", Home: wire.AtSpace, Needs: wire.Does(policy.FileArchive, "space_id"), Method: http.MethodGet,
+		Path: "/v1/spaces/{space_id}/files/archive", Tag: "files", Summary: "Download a folder as a zip file",
 		Rate: wire.RateFiles, Media: "application/zip",
-		Detail: "Symbolic links are not followed. Files that are withheld from code are left out. A file named archive at the top is read under the path %2e/archive.",
+		Detail: "Symbolic links are not followed. Files that are withheld from code are left out. A file named archive at the top is read " +
+			"under the path %2e/archive.",
 	}, s.archiveFiles)
 	wire.Stream[withheldPath](s.Server, wire.Operation{
-		ID: "read-file", Home: wire.AtSpace, Needs: wire.Does(policy.FileRead, "space_id"), Method: http.MethodGet, Path: "/v1/spaces/{space_id}/files/{path}", Tag: "files", Summary: "Read a file", Rate: wire.RateFiles,
-		Media: "application/octet-stream", Detail: "Takes Range, If-None-Match and If-Range. The ETag is the content's SHA-256. It is the file that code sees; a person gets the withheld one where code has none of that name.",
+		ID: "read-file", Home: wire.AtSpace, Needs: wire.Does(policy.FileRead, "space_id"), Method: http.MethodGet,
+		Path: "/v1/spaces/{space_id}/files/{path}", Tag: "files", Summary: "Read a file", Rate: wire.RateFiles,
+		Media: "application/octet-stream",
+		Detail: "Takes Range, If-None-Match and If-Range. The ETag is the content's SHA-256. It is the file that code sees; a person gets the " +
+			"withheld one where code has none of that name.",
 	}, s.readFile)
 	wire.Stream[struct {
 		FilePath
@@ -94,11 +102,15 @@ func (s *Server) registerFiles() {
 		NoneMatch string `header:"If-None-Match" enum:"*" doc:"With * an existing file is not replaced"`
 		RawBody   []byte `contentType:"application/octet-stream"`
 	}](s.Server, wire.Operation{
-		ID: "write-file", Home: wire.AtSpace, Needs: wire.Does(policy.FileCreate, "space_id").PastLabels(), Method: http.MethodPut, Path: "/v1/spaces/{space_id}/files/{path}", Tag: "files", Summary: "Write a file", Rate: wire.RateFiles,
-		Answers: map[int]any{http.StatusOK: space.Entry{}}, Detail: "The file appears as a whole or not at all; folders are made. What a person writes under a name that the policy withholds is kept from code; the answer then says withheld.",
+		ID: "write-file", Home: wire.AtSpace, Needs: wire.Does(policy.FileCreate, "space_id").PastLabels(), Method: http.MethodPut,
+		Path: "/v1/spaces/{space_id}/files/{path}", Tag: "files", Summary: "Write a file", Rate: wire.RateFiles,
+		Answers: map[int]any{http.StatusOK: space.Entry{}},
+		Detail: "The file appears as a whole or not at all; folders are made. What a person writes under a name that the policy withholds is " +
+			"kept from code; the answer then says withheld.",
 	}, s.writeFile)
 	wire.Handle(s.Server, wire.Operation{
-		ID: "delete-file", Home: wire.AtSpace, Needs: wire.Does(policy.FileDelete, "space_id").PastLabels(), Method: http.MethodDelete, Path: "/v1/spaces/{space_id}/files/{path}", Tag: "files", Summary: "Delete a file", Rate: wire.RateFiles,
+		ID: "delete-file", Home: wire.AtSpace, Needs: wire.Does(policy.FileDelete, "space_id").PastLabels(), Method: http.MethodDelete,
+		Path: "/v1/spaces/{space_id}/files/{path}", Tag: "files", Summary: "Delete a file", Rate: wire.RateFiles,
 		Status: http.StatusNoContent,
 	}, func(ctx context.Context, c wire.Call, in *withheldPath) (*struct{}, error) {
 		err := s.services.Spaces.DeleteFile(ctx, c.Once(), c.Caller.Workspace, id.Space(in.Space), in.Path, which(in.Withheld))
@@ -127,7 +139,8 @@ func (s *Server) readFile(w http.ResponseWriter, r *http.Request, c wire.Call) e
 	if err != nil {
 		return err
 	}
-	file, err := s.services.Spaces.ReadFile(r.Context(), c.Origin(), c.Caller.Workspace, id.Space(r.PathValue("space_id")), r.PathValue("path"), which(withheld))
+	file, err := s.services.Spaces.ReadFile(r.Context(), c.Origin(), c.Caller.Workspace, id.Space(r.PathValue("space_id")),
+		r.PathValue("path"), which(withheld))
 	if err != nil {
 		return err
 	}
@@ -144,7 +157,8 @@ func (s *Server) readFile(w http.ResponseWriter, r *http.Request, c wire.Call) e
 	ranged := &rangeWriter{ResponseWriter: w}
 	http.ServeContent(ranged, r, "", entry.Modified, file)
 	if ranged.refused {
-		return fault.New(fault.Invalid, "range_not_satisfiable", "the file has %d bytes; the range %.64q lies beyond them", entry.Size, r.Header.Get("Range"))
+		return fault.New(fault.Invalid, "range_not_satisfiable", "the file has %d bytes; the range %.64q lies beyond them", entry.Size,
+			r.Header.Get("Range"))
 	}
 	return nil
 }
@@ -196,7 +210,8 @@ func (s *Server) writeFile(w http.ResponseWriter, r *http.Request, c wire.Call) 
 	default:
 		return fault.New(fault.Invalid, "precondition_not_supported", "of If-None-Match only * is supported here")
 	}
-	entry, tag, err := s.put(r.Context(), c, 0, id.Space(r.PathValue("space_id")), r.PathValue("path"), overwrite, r.URL.Query().Get("mode"), s.Patient(w, r), r.ContentLength)
+	entry, tag, err := s.put(r.Context(), c, 0, id.Space(r.PathValue("space_id")), r.PathValue("path"), overwrite, r.URL.Query().Get("mode"),
+		s.Patient(w, r), r.ContentLength)
 	if err != nil {
 		return err
 	}
@@ -205,9 +220,10 @@ func (s *Server) writeFile(w http.ResponseWriter, r *http.Request, c wire.Call) 
 }
 
 // put writes one file of a length, which is -1 where it is not known. What will be refused anyway is not spooled: the gate judges by the
-// hash of the content, but who asks, the path and the size are known before. The n-th file of a request is known by its path, its content, its
-// mode and whether it replaces.
-func (s *Server) put(ctx context.Context, c wire.Call, n int, sp id.Space, to string, overwrite bool, mode string, content io.Reader, length int64) (space.Entry, event.Digest, error) {
+// hash of the content, but who asks, the path and the size are known before. The n-th file of a request is known by its path, its
+// content, its mode and whether it replaces.
+func (s *Server) put(ctx context.Context, c wire.Call, n int, sp id.Space, to string, overwrite bool, mode string, content io.Reader,
+	length int64) (space.Entry, event.Digest, error) {
 	if _, err := space.CleanFilePath(to); err != nil {
 		return space.Entry{}, event.Digest{}, err
 	}
@@ -239,7 +255,8 @@ func (s *Server) put(ctx context.Context, c wire.Call, n int, sp id.Space, to st
 		command = append(command, " "+mode...)
 	}
 	origin := c.Part(n, event.DigestOf(command))
-	entry, err := s.services.Spaces.WriteFile(context.WithoutCancel(ctx), origin, c.Caller.Workspace, sp, to, overwrite, mode, ref.Digest, ref.Size, spooled)
+	entry, err := s.services.Spaces.WriteFile(context.WithoutCancel(ctx), origin, c.Caller.Workspace, sp, to, overwrite, mode, ref.Digest,
+		ref.Size, spooled)
 	return entry, ref.Digest, err
 }
 
@@ -305,7 +322,8 @@ func (s *Server) uploadFiles(w http.ResponseWriter, r *http.Request, c wire.Call
 			return unreadable(err)
 		}
 		if len(out.Files) == maxUploadFiles {
-			return fault.New(fault.Exhausted, "too_many_files", "one upload may hold %d files; the first %d were taken", maxUploadFiles, maxUploadFiles)
+			return fault.New(fault.Exhausted, "too_many_files", "one upload may hold %d files; the first %d were taken", maxUploadFiles,
+				maxUploadFiles)
 		}
 		_, params, err := mime.ParseMediaType(part.Header.Get("Content-Disposition"))
 		name := params["filename"]
@@ -316,7 +334,8 @@ func (s *Server) uploadFiles(w http.ResponseWriter, r *http.Request, c wire.Call
 			name = strings.TrimSuffix(folder, "/") + "/" + name
 		}
 		one := uploadedFile{Path: name}
-		entry, _, err := s.put(r.Context(), c, len(out.Files), id.Space(r.PathValue("space_id")), name, overwrite, r.URL.Query().Get("mode"), part, -1)
+		entry, _, err := s.put(r.Context(), c, len(out.Files), id.Space(r.PathValue("space_id")), name, overwrite, r.URL.Query().Get("mode"),
+			part, -1)
 		switch {
 		case err == nil:
 			one.OK, one.Entry = true, &entry
@@ -331,7 +350,8 @@ func (s *Server) uploadFiles(w http.ResponseWriter, r *http.Request, c wire.Call
 		out.Files = append(out.Files, one)
 	}
 	if len(out.Files) == 0 {
-		return fault.New(fault.Invalid, "missing_body", "the upload holds no file; each part of a multipart body is one, and the boundary is the one of its header")
+		return fault.New(fault.Invalid, "missing_body",
+			"the upload holds no file; each part of a multipart body is one, and the boundary is the one of its header")
 	}
 	return wire.AnswerJSON(w, status, out)
 }
@@ -361,7 +381,8 @@ func (s *Server) archiveFiles(w http.ResponseWriter, r *http.Request, c wire.Cal
 	if err != nil {
 		return err
 	}
-	write, err := s.services.Spaces.ArchiveFiles(r.Context(), c.Origin(), c.Caller.Workspace, id.Space(r.PathValue("space_id")), folder, which(withheld))
+	write, err := s.services.Spaces.ArchiveFiles(r.Context(), c.Origin(), c.Caller.Workspace, id.Space(r.PathValue("space_id")), folder,
+		which(withheld))
 	if err != nil {
 		return err
 	}

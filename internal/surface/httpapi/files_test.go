@@ -50,8 +50,8 @@ func zipped(t *testing.T, entries ...[2]string) []byte {
 	return raw.Bytes()
 }
 
-// TestThreat33ArchivesOverTheAPI sends archives from which no space may be made; each is refused with its reason, nothing of it is left, and
-// one that is in order can be made behind it. That what is refused is not held in memory is shown where archives are unpacked.
+// TestThreat33ArchivesOverTheAPI sends archives from which no space may be made; each is refused with its reason, nothing of it is left,
+// and one that is in order can be made behind it. That what is refused is not held in memory is shown where archives are unpacked.
 func TestThreat33ArchivesOverTheAPI(t *testing.T) {
 	d := startDaemon(t, busyRates)
 	zeros := strings.Repeat("\x00", 16<<20)
@@ -85,7 +85,8 @@ func TestThreat33ArchivesOverTheAPI(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if status, _, got := d.keyed(t, "POST", "/v1/spaces", "application/json", "", string(body)); status != c.status || !strings.Contains(got, c.code) {
+		if status, _, got := d.keyed(t, "POST", "/v1/spaces", "application/json", "", string(body)); status != c.status || !strings.Contains(got,
+			c.code) {
 			t.Errorf("%s: %d %.300s, want %d %s", c.name, status, got, c.status, c.code)
 		}
 	}
@@ -100,8 +101,8 @@ func TestThreat33ArchivesOverTheAPI(t *testing.T) {
 	}
 }
 
-// TestThreat33MultipartBodiesThatLie uploads bodies that are not what they say. A part that is in order is taken, what is not is refused with
-// its reason, and nothing appears outside of the folder.
+// TestThreat33MultipartBodiesThatLie uploads bodies that are not what they say. A part that is in order is taken, what is not is refused
+// with its reason, and nothing appears outside of the folder.
 func TestThreat33MultipartBodiesThatLie(t *testing.T) {
 	d := startDaemon(t, busyRates)
 	var made struct {
@@ -133,15 +134,19 @@ func TestThreat33MultipartBodiesThatLie(t *testing.T) {
 		{"an empty name", "", part(`form-data; name="f"; filename=""`, "x") + end, 400, "invalid_part"},
 		{"no disposition", "", "--cut\r\n\r\nx\r\n" + end, 400, "invalid_part"},
 		{"the same file twice", "", file("twice") + file("twice") + end, 200, "file_exists"},
-		{"no end", "", file("ok2") + "--cut\r\nContent-Disposition: form-data; name=\"f\"; filename=\"half\"\r\n\r\nhalf of it", 400, "body_unreadable"},
+		{"no end", "", file("ok2") + "--cut\r\nContent-Disposition: form-data; name=\"f\"; filename=\"half\"\r\n\r\nhalf of it", 400,
+			"body_unreadable"},
 		{"no part", "", end, 400, "missing_body"},
 		{"no body", "", "", 400, "missing_body"},
 		{"another boundary", "multipart/form-data; boundary=other", file("ok3") + end, 400, "missing_body"},
 		{"no boundary", "multipart/form-data", file("ok4") + end, 415, "unsupported_media_type"},
 		{"no multipart", "application/json", `{}`, 415, "unsupported_media_type"},
-		{"a header without end", "", "--cut\r\nContent-Disposition: form-data; name=\"f\"; filename=\"long\"\r\nX: " + strings.Repeat("a", 11<<20) + "\r\n\r\nx\r\n" + end, 400, "body_unreadable"},
+		{"a header without end", "", "--cut\r\nContent-Disposition: form-data; name=\"f\"; filename=\"long\"\r\nX: " + strings.Repeat("a",
+			11<<20) + "\r\n\r\nx\r\n" + end, 400, "body_unreadable"},
 		{"too many parts", "", many + end, 429, "too_many_files"},
-		{"compressed in its words only", "", "--cut\r\nContent-Disposition: form-data; name=\"f\"; filename=\"plain\"\r\nContent-Transfer-Encoding: base64\r\n\r\neA==\r\n" + end, 201, `"size_bytes":4`},
+		{"compressed in its words only", "",
+			"--cut\r\nContent-Disposition: form-data; name=\"f\"; filename=\"plain\"\r\nContent-Transfer-Encoding: base64\r\n\r\neA==\r\n" + end,
+			201, `"size_bytes":4`},
 	} {
 		media := c.media
 		if media == "" {
@@ -157,7 +162,8 @@ func TestThreat33MultipartBodiesThatLie(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	fmt.Fprintf(conn, "POST /v1/spaces/%s/files HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\nContent-Type: multipart/form-data; boundary=cut\r\nContent-Length: 1000000\r\n\r\n%s",
+	fmt.Fprintf(conn, "POST /v1/spaces/%s/files HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\nContent-Type: "+
+		"multipart/form-data; boundary=cut\r\nContent-Length: 1000000\r\n\r\n%s",
 		made.ID, d.keys[""], file("whole")+"--cut\r\nContent-Disposition: form-data; name=\"f\"; filename=\"half\"\r\n\r\nhalf of it")
 	if err := conn.(*net.TCPConn).CloseWrite(); err != nil {
 		t.Fatal(err)
@@ -167,7 +173,8 @@ func TestThreat33MultipartBodiesThatLie(t *testing.T) {
 		t.Errorf("a body that is cut off: %v %s", err, answer)
 	}
 	names := d.listing(t, made.ID)
-	if strings.Contains(names, "half") || strings.Contains(names, "up\n") || !strings.Contains(names, "whole\n") || strings.Contains(names, "in/long") {
+	if strings.Contains(names, "half") || strings.Contains(names, "up\n") || !strings.Contains(names, "whole\n") || strings.Contains(names,
+		"in/long") {
 		t.Errorf("the space holds\n%s", names)
 	}
 	outside, err := filepath.Glob(filepath.Join(d.app.Config.DataDir, "spaces", made.ID, "*"))
@@ -192,8 +199,8 @@ func (d *daemon) listing(t *testing.T, space string) string {
 	return b.String()
 }
 
-// TestThreat18PathsSwappedDuringRequests lets a command in a space swap a folder with a link to a folder of the host, as fast as it can, while
-// the API reads, writes, lists, packs and deletes under that name. Whoever wins, nothing of the host is read or changed.
+// TestThreat18PathsSwappedDuringRequests lets a command in a space swap a folder with a link to a folder of the host, as fast as it can,
+// while the API reads, writes, lists, packs and deletes under that name. Whoever wins, nothing of the host is read or changed.
 func TestThreat18PathsSwappedDuringRequests(t *testing.T) {
 	d := startDaemon(t, busyRates)
 	host := t.TempDir()
@@ -232,7 +239,8 @@ func TestThreat18PathsSwappedDuringRequests(t *testing.T) {
 		}
 		for _, ask := range []struct{ method, path, body string }{
 			{"GET", files + "/d/f", ""}, {"PUT", files + "/d/new", "new"}, {"PUT", files + "/d/deep/er", "new"}, {"DELETE", files + "/d/victim", ""},
-			{"GET", files + "?path=d", ""}, {"GET", files + "?recursive=true", ""}, {"GET", files + "/archive?path=d", ""}, {"GET", files + "/archive", ""},
+			{"GET", files + "?path=d", ""}, {"GET", files + "?recursive=true", ""}, {"GET", files + "/archive?path=d", ""},
+			{"GET", files + "/archive", ""},
 		} {
 			status, _, got := d.swapped(t, ask.method, ask.path, ask.body)
 			if strings.Contains(got, "SECRET") || strings.Contains(got, "victim\"") && status == 200 {

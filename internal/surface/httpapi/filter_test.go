@@ -10,8 +10,8 @@ import (
 	"agentbox/internal/service/query"
 )
 
-// FuzzEventFilter reads the query of a stream of events: what is taken selects by what was sent and by types that exist, and the rest is refused as a
-// bad request.
+// FuzzEventFilter reads the query of a stream of events: what is taken selects by what was sent and by types that exist, and the rest is
+// refused as a bad request.
 func FuzzEventFilter(f *testing.F) {
 	f.Add("stream_type=room&stream_id=room_1&event_types=message.created,room.created&run_id=run_1")
 	f.Add("event_type=message.creatd")
@@ -36,7 +36,8 @@ func FuzzEventFilter(f *testing.F) {
 				t.Errorf("%q selects the type %q", raw, typ)
 			}
 		}
-		if string(q.Room) != p.Get("room_id") || string(q.Run) != p.Get("run_id") || q.Stream.ID != p.Get("stream_id") || string(q.Space) != p.Get("space_id") {
+		if string(q.Room) != p.Get("room_id") || string(q.Run) != p.Get("run_id") || q.Stream.ID != p.Get("stream_id") ||
+			string(q.Space) != p.Get("space_id") {
 			t.Errorf("%q selects %+v", raw, q)
 		}
 		if sent := p.Get("event_types"); sent != "" && len(q.Types) == 0 {

@@ -23,7 +23,8 @@ func TestATokenOfARoomListsWhatIsInIt(t *testing.T) {
 	here := d.must(t, "POST", "/v1/runs", `{"title":"here","room_id":"`+lab+`"}`, "run_id")
 	there := d.must(t, "POST", "/v1/runs", `{"title":"there","room_id":"`+string(id.DefaultRoom)+`"}`, "run_id")
 	for _, room := range []string{lab, string(id.DefaultRoom)} {
-		d.must(t, "POST", "/v1/resources/labels", `{"resource_type":"file","resource_id":"`+room+`.txt","label":"restricted","room_id":"`+room+`"}`, "resource_id")
+		d.must(t, "POST", "/v1/resources/labels", `{"resource_type":"file","resource_id":"`+room+`.txt","label":"restricted","room_id":"`+room+
+			`"}`, "resource_id")
 	}
 	scopes := token.All()
 	scopes.Rooms = []string{lab}
@@ -41,11 +42,13 @@ func TestATokenOfARoomListsWhatIsInIt(t *testing.T) {
 
 		{"/v1/resources/labels?room_id=" + lab, http.StatusOK, lab + ".txt", "default.txt", ""},
 		{"/v1/resources/labels?room_id=" + lab + "&resource_type=file&resource_id=" + lab + ".txt", http.StatusOK, lab + ".txt", "", ""},
-		{"/v1/resources/labels?room_id=" + lab + "&resource_type=file&resource_id=" + string(id.DefaultRoom) + ".txt", http.StatusOK, "", "restricted", ""},
+		{"/v1/resources/labels?room_id=" + lab + "&resource_type=file&resource_id=" + string(id.DefaultRoom) + ".txt", http.StatusOK, "",
+			"restricted", ""},
 		{"/v1/resources/labels", http.StatusForbidden, "", "restricted", policy.ReasonScopeRoomRequired},
 	} {
 		status, raw := d.ask(t, "near", "GET", c.path, "")
-		if status != c.status || code(raw) != c.code || !strings.Contains(string(raw), c.has) || c.hasNot != "" && strings.Contains(string(raw), c.hasNot) {
+		if status != c.status || code(raw) != c.code || !strings.Contains(string(raw), c.has) || c.hasNot != "" && strings.Contains(string(raw),
+			c.hasNot) {
 			t.Errorf("%s: %d %s", c.path, status, raw)
 		}
 	}

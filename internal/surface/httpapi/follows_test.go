@@ -33,7 +33,8 @@ func (d *daemon) under(t *testing.T, path, call, token, body string) (int, []byt
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, value := range map[string]string{"Authorization": "Bearer " + d.keys[""], "Content-Type": "application/json", "X-Tool-Call-Id": call, "X-Claim-Token": token} {
+	for name, value := range map[string]string{"Authorization": "Bearer " + d.keys[""], "Content-Type": "application/json",
+		"X-Tool-Call-Id": call, "X-Claim-Token": token} {
 		r.Header.Set(name, value)
 	}
 	answer, err := http.DefaultClient.Do(r)
@@ -48,8 +49,8 @@ func (d *daemon) under(t *testing.T, path, call, token, body string) (int, []byt
 	return answer.StatusCode, raw
 }
 
-// TestAStoryHasOneCorrelation follows a run of an engine, the run in a space that one of its tool calls asks for, and the answer of a person: all of it
-// is found by the correlation of the request, and leads back to it. A call does not succeed before its run has.
+// TestAStoryHasOneCorrelation follows a run of an engine, the run in a space that one of its tool calls asks for, and the answer of a
+// person: all of it is found by the correlation of the request, and leads back to it. A call does not succeed before its run has.
 func TestAStoryHasOneCorrelation(t *testing.T) {
 	c := app.Default(t.TempDir())
 	c.Engine = app.EngineExternal
@@ -70,7 +71,8 @@ func TestAStoryHasOneCorrelation(t *testing.T) {
 	if status := d.field(t, "/v1/steps/"+unit, "status"); status != "running" {
 		t.Errorf("a step with an open tool call is %s", status)
 	}
-	status, raw := d.under(t, "/v1/spaces/"+space+"/runs", call, got.Token, `{"protocolVersion":"1.0","operations":[{"type":"shell","id":"rm","command":"rm -r x"}]}`)
+	status, raw := d.under(t, "/v1/spaces/"+space+"/runs", call, got.Token,
+		`{"protocolVersion":"1.0","operations":[{"type":"shell","id":"rm","command":"rm -r x"}]}`)
 	if status >= 300 {
 		t.Fatalf("%d %s", status, raw)
 	}
@@ -81,7 +83,8 @@ func TestAStoryHasOneCorrelation(t *testing.T) {
 		t.Fatalf("%v in %s", err, raw)
 	}
 	d.until(t, id.DefaultWorkspace, func() bool { return d.field(t, "/v1/runs/"+child.ID, "status") == "awaiting_approval" })
-	if status, raw := d.ask(t, "", "POST", "/v1/toolcalls/"+call+"/succeed", held("")); status != http.StatusConflict || code(raw) != "child_run_not_succeeded" {
+	if status, raw := d.ask(t, "", "POST", "/v1/toolcalls/"+call+"/succeed", held("")); status != http.StatusConflict ||
+		code(raw) != "child_run_not_succeeded" {
 		t.Errorf("a call whose run waits: %d %s", status, raw)
 	}
 	var open struct {
@@ -95,7 +98,8 @@ func TestAStoryHasOneCorrelation(t *testing.T) {
 		t.Fatalf("%d questions are open", len(open.Approvals))
 	}
 	asked := open.Approvals[0]
-	if status, raw := d.ask(t, "", "POST", "/v1/approvals/"+asked.ID+"/decide", `{"decision":"approve","action_sha256":"sha256:`+strings.Repeat("0f", 32)+`"}`); status != http.StatusConflict || code(raw) != "action_mismatch" {
+	if status, raw := d.ask(t, "", "POST", "/v1/approvals/"+asked.ID+"/decide", `{"decision":"approve","action_sha256":"sha256:`+
+		strings.Repeat("0f", 32)+`"}`); status != http.StatusConflict || code(raw) != "action_mismatch" {
 		t.Errorf("an answer to another action: %d %s", status, raw)
 	}
 	if status, raw := d.ask(t, "", "POST", "/v1/approvals/"+asked.ID+"/withdraw", `{}`); status < 400 {
@@ -118,7 +122,8 @@ func TestAStoryHasOneCorrelation(t *testing.T) {
 
 	d.checkCauses(t)
 	found := d.story(t, "corr-1")
-	for _, typ := range []string{"run.created", "run.claimed", "step.created", "tool.invoked", "approval.requested", "approval.decided", "run.resumed", "approval.used", "tool.succeeded", "run.completed", "run.failed"} {
+	for _, typ := range []string{"run.created", "run.claimed", "step.created", "tool.invoked", "approval.requested", "approval.decided",
+		"run.resumed", "approval.used", "tool.succeeded", "run.completed", "run.failed"} {
 		if len(found[typ]) == 0 {
 			t.Errorf("%s is not in the story", typ)
 		}
@@ -135,7 +140,8 @@ func TestAStoryHasOneCorrelation(t *testing.T) {
 			Event event.Event `json:"event"`
 		} `json:"effects"`
 	}
-	d.until(t, id.DefaultWorkspace, func() bool { return len(d.story(t, "corr-1")["evidence.manifest.created"]) == 1 }) // which comes behind the end
+	// which comes behind the end
+	d.until(t, id.DefaultWorkspace, func() bool { return len(d.story(t, "corr-1")["evidence.manifest.created"]) == 1 })
 	d.succeed(t, "GET", "/v1/events/"+string(found["run.created"][0].ID)+"/causes", "", &effects)
 	total := 0
 	for _, events := range d.story(t, "corr-1") {
@@ -146,7 +152,8 @@ func TestAStoryHasOneCorrelation(t *testing.T) {
 	}
 }
 
-// TestQuestionsOutside keeps the thread and the title of a question, refuses a scope that no answer could grant, and lets only the requester take it back.
+// TestQuestionsOutside keeps the thread and the title of a question, refuses a scope that no answer could grant, and lets only the
+// requester take it back.
 func TestQuestionsOutside(t *testing.T) {
 	d := startDaemon(t)
 	d.populate(t)
@@ -166,11 +173,13 @@ func TestQuestionsOutside(t *testing.T) {
 	if d.succeed(t, "GET", "/v1/approvals/"+asked, "", &doc); doc.Thread != thread || doc.Question.Title != "rent" {
 		t.Errorf("got %+v", doc)
 	}
-	if status, raw := d.ask(t, "member", "POST", "/v1/approvals/"+asked+"/withdraw", `{}`); status != http.StatusForbidden || code(raw) != "not_requester" {
+	if status, raw := d.ask(t, "member", "POST", "/v1/approvals/"+asked+"/withdraw", `{}`); status != http.StatusForbidden ||
+		code(raw) != "not_requester" {
 		t.Errorf("somebody else: %d %s", status, raw)
 	}
 	for range 2 {
-		if status, raw := d.ask(t, "agent", "POST", "/v1/approvals/"+asked+"/withdraw", `{"reason":"paid"}`); status != http.StatusOK || !strings.Contains(string(raw), `"withdrawn"`) {
+		if status, raw := d.ask(t, "agent", "POST", "/v1/approvals/"+asked+"/withdraw", `{"reason":"paid"}`); status != http.StatusOK ||
+			!strings.Contains(string(raw), `"withdrawn"`) {
 			t.Errorf("the requester: %d %s", status, raw)
 		}
 	}
@@ -199,8 +208,10 @@ func TestAQuarantinedAgentIsToldSo(t *testing.T) {
 func TestAMalformedOperationIsSkipped(t *testing.T) {
 	d := startDaemon(t)
 	space := d.must(t, "POST", "/v1/spaces", `{}`, "id")
-	status, raw := d.ask(t, "", "POST", "/v1/spaces/"+space+"/runs", `{"protocolVersion":"1.0","operations":[{"type":"createFile","id":"a","path":"a","content":"1"},`+
-		`{"type":"dream","id":"b"},{"type":"createFile","id":"c","path":"c"},{"type":"shell","command":"cat a","extra":1},{"type":"readFile","id":"e","path":"a"}]}`)
+	status, raw := d.ask(t, "", "POST", "/v1/spaces/"+space+"/runs",
+		`{"protocolVersion":"1.0","operations":[{"type":"createFile","id":"a","path":"a","content":"1"},`+
+			`{"type":"dream","id":"b"},{"type":"createFile","id":"c","path":"c"},{"type":"shell","command":"cat `+
+			`a","extra":1},{"type":"readFile","id":"e","path":"a"}]}`)
 	var made struct {
 		Run string `json:"runId"`
 	}
@@ -209,7 +220,8 @@ func TestAMalformedOperationIsSkipped(t *testing.T) {
 	}
 	d.ended(t, id.Run(made.Run))
 	_, raw = d.ask(t, "", "GET", "/v1/spaces/"+space+"/runs/"+made.Run, "")
-	for text, n := range map[string]int{`"category":"validation"`: 3, `"operationId":"b"`: 1, `"operationId":"c"`: 1, `"operationId":"e"`: 1, `"size":1`: 1} {
+	for text, n := range map[string]int{`"category":"validation"`: 3, `"operationId":"b"`: 1, `"operationId":"c"`: 1, `"operationId":"e"`: 1,
+		`"size":1`: 1} {
 		if got := strings.Count(string(raw), text); got != n {
 			t.Errorf("%s stands there %d times, want %d: %s", text, got, n, raw)
 		}

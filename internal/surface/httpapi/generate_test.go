@@ -269,14 +269,16 @@ func TestEveryOperationRefusesAStranger(t *testing.T) {
 	for path, methods := range document.Paths {
 		for method, op := range methods {
 			if len(op.Security) == 0 {
-				if path != "/healthz" && path != "/readyz" && path != "/v1/auth/bootstrap-owner" && path != "/v1/auth/login" && path != "/v1/auth/refresh" {
+				if path != "/healthz" && path != "/readyz" && path != "/v1/auth/bootstrap-owner" && path != "/v1/auth/login" &&
+					path != "/v1/auth/refresh" {
 					t.Errorf("%s %s needs no key", method, path)
 				}
 				continue
 			}
 			for _, key := range []string{"", "Bearer wrong", "Basic good"} {
 				resp := httptest.NewRecorder()
-				r := httptest.NewRequest(strings.ToUpper(method), "http://localhost"+strings.NewReplacer("{", "", "}", "").Replace(path), strings.NewReader(`{}`))
+				r := httptest.NewRequest(strings.ToUpper(method), "http://localhost"+strings.NewReplacer("{", "", "}", "").Replace(path),
+					strings.NewReader(`{}`))
 				r.Header.Set("Authorization", key)
 				s.ServeHTTP(resp, r)
 				if got := resp.Body.String(); resp.Code != 401 || !strings.Contains(got, `"error":"unauthenticated"`) {

@@ -14,8 +14,8 @@ import (
 	"agentbox/internal/surface/httpapi/wire"
 )
 
-// TestThreat31TheKillSwitchReachesAHundredBusyRuns throws it while a hundred commands write the time into a file of their space, again and again:
-// none of them writes a second later.
+// TestThreat31TheKillSwitchReachesAHundredBusyRuns throws it while a hundred commands write the time into a file of their space, again
+// and again: none of them writes a second later.
 func TestThreat31TheKillSwitchReachesAHundredBusyRuns(t *testing.T) {
 	const busy = 100
 	d := startDaemon(t, func(c *app.Config) {
@@ -24,7 +24,8 @@ func TestThreat31TheKillSwitchReachesAHundredBusyRuns(t *testing.T) {
 	})
 	d.succeed(t, "PATCH", "/v1/workspaces/"+string(id.DefaultWorkspace), fmt.Sprintf(`{"max_concurrent_tasks":%d}`, busy), &struct{}{})
 	const beat = `sleep 200 | while true; do echo $EPOCHREALTIME > beat; read -t 0.2 x; done`
-	body := fmt.Sprintf(`{"protocolVersion":"1.0","wait":0,"operations":[{"type":"shell","command":%q},{"type":"shell","command":"echo more"}]}`, beat)
+	body := fmt.Sprintf(`{"protocolVersion":"1.0","wait":0,"operations":[{"type":"shell","command":%q},{"type":"shell","command":"echo `+
+		`more"}]}`, beat)
 	spaces, runs := make([]string, busy), make([]string, busy)
 	starters := make(chan struct{}, 8)
 	var wg sync.WaitGroup

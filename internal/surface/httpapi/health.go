@@ -61,20 +61,25 @@ func Starting(c wire.Config, version string, phase func() string) http.Handler {
 }
 
 func (s *Server) registerHealth() {
-	wire.Tell(s.Server, wire.Operation{ID: "healthz", Method: http.MethodGet, Path: "/healthz", Tag: "service", Summary: "Is the daemon alive", Public: true},
+	wire.Tell(s.Server, wire.Operation{ID: "healthz", Method: http.MethodGet, Path: "/healthz", Tag: "service", Summary: "Is the daemon alive",
+		Public: true},
 		func(context.Context) (int, Health) { return http.StatusOK, Health{"ok", s.version} })
 	wire.Tell(s.Server, wire.Operation{
 		ID: "readyz", Method: http.MethodGet, Path: "/readyz", Tag: "service", Summary: "Can the daemon do its work", Public: true,
-		Answers: map[int]any{http.StatusServiceUnavailable: readiness{}}, Detail: "503 while the daemon starts (and says what it does), the log cannot be written (and whether it opens again by itself), or no tier works. The tiers are tried beside the requests: " +
+		Answers: map[int]any{http.StatusServiceUnavailable: readiness{}},
+		Detail: "503 while the daemon starts (and says what it does), the log cannot be written (and whether it opens again by itself), or no " +
+			"tier works. The tiers are tried beside the requests: " +
 			"the first answers may say that they are being tried.",
 	}, s.ready)
 	wire.Handle(s.Server, wire.Operation{
-		ID: "get-doctor", Needs: wire.Shows("host"), Method: http.MethodGet, Path: "/v1/doctor", Tag: "service", Summary: "What the host supports, and how to mend what it does not",
-		Detail: "Starts a real space of every tier and tries what the tier promises. What was found is told again for ten seconds.",
+		ID: "get-doctor", Needs: wire.Shows("host"), Method: http.MethodGet, Path: "/v1/doctor", Tag: "service",
+		Summary: "What the host supports, and how to mend what it does not",
+		Detail:  "Starts a real space of every tier and tries what the tier promises. What was found is told again for ten seconds.",
 	}, func(ctx context.Context, c wire.Call, _ *struct{}) (*struct{ Body doctor }, error) {
 		return &struct{ Body doctor }{s.diagnose(ctx)}, nil
 	})
-	wire.Handle(s.Server, wire.Operation{ID: "get-session", Needs: wire.Own(), Method: http.MethodGet, Path: "/v1/auth/session", Tag: "auth", Summary: "Who am I"},
+	wire.Handle(s.Server, wire.Operation{ID: "get-session", Needs: wire.Own(), Method: http.MethodGet, Path: "/v1/auth/session", Tag: "auth",
+		Summary: "Who am I"},
 		func(_ context.Context, c wire.Call, _ *struct{}) (*struct{ Body session }, error) {
 			return &struct{ Body session }{session{c.Caller.Principal, c.Caller.Workspace, string(c.Caller.Role), c.Caller.Token, c.Caller.Key}}, nil
 		})

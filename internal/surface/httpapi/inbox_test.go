@@ -14,7 +14,8 @@ import (
 	"agentbox/internal/domain/token"
 )
 
-// TestTheInboxOfARoomIsForThoseWhoSeeIt asks in two rooms, answers, and reads the inboxes and the stream of one as people, under tokens and behind a label.
+// TestTheInboxOfARoomIsForThoseWhoSeeIt asks in two rooms, answers, and reads the inboxes and the stream of one as people, under tokens
+// and behind a label.
 func TestTheInboxOfARoomIsForThoseWhoSeeIt(t *testing.T) {
 	d := startDaemon(t)
 	d.populate(t)
@@ -100,7 +101,8 @@ func TestOwnActionsInTokens(t *testing.T) {
 	d := startDaemon(t)
 	d.populate(t)
 	grant := func(actions string) (int, []byte) {
-		return d.ask(t, "", "POST", "/v1/capabilities/grant", `{"issued_to_principal_id":"`+string(d.app.Owner)+`","scopes":{"rooms":["*"],"action_types":["policy.evaluate",`+actions+`]}}`)
+		return d.ask(t, "", "POST", "/v1/capabilities/grant", `{"issued_to_principal_id":"`+string(d.app.Owner)+
+			`","scopes":{"rooms":["*"],"action_types":["policy.evaluate",`+actions+`]}}`)
 	}
 	if status, raw := grant(`"deploy.it"`); status != http.StatusBadRequest || code(raw) != "invalid_action" {
 		t.Errorf("undeclared: %d %s", status, raw)
@@ -116,11 +118,13 @@ func TestOwnActionsInTokens(t *testing.T) {
 		t.Fatalf("declared: %d %s", status, raw)
 	}
 	d.keys["narrowed"] = made.Bearer
-	for action, want := range map[string]string{"deploy.it": policy.ReasonScopeDataRequired, "deploy.that": policy.ReasonScopeAction, "deploy.all": policy.ReasonScopeAction} {
+	for action, want := range map[string]string{"deploy.it": policy.ReasonScopeDataRequired, "deploy.that": policy.ReasonScopeAction,
+		"deploy.all": policy.ReasonScopeAction} {
 		var got struct {
 			Code string `json:"reason_code"`
 		}
-		if status, raw := d.ask(t, "narrowed", "POST", "/v1/policy/evaluate", `{"action":"`+action+`"}`); json.Unmarshal(raw, &got) != nil || status != 200 || got.Code != want {
+		if status, raw := d.ask(t, "narrowed", "POST", "/v1/policy/evaluate", `{"action":"`+action+`"}`); json.Unmarshal(raw, &got) != nil ||
+			status != 200 || got.Code != want {
 			t.Errorf("%s: %d %s, want %s", action, status, raw, want)
 		}
 	}

@@ -28,10 +28,12 @@ func TestAnIncidentOfAnotherRoomIsNotShownByItsKey(t *testing.T) {
 	elsewhere.Rooms, there.Rooms = []string{string(id.DefaultRoom)}, []string{lab}
 	d.granted(t, "elsewhere", agent, elsewhere, "", d.app.Owner)
 	d.granted(t, "there", agent, there, "", d.app.Owner)
-	if status, raw := d.ask(t, "elsewhere", "POST", "/v1/incidents", in(string(id.DefaultRoom))); status != http.StatusForbidden || code(raw) != policy.ReasonScopeRoom {
+	if status, raw := d.ask(t, "elsewhere", "POST", "/v1/incidents", in(string(id.DefaultRoom))); status != http.StatusForbidden ||
+		code(raw) != policy.ReasonScopeRoom {
 		t.Errorf("%d %s", status, raw)
 	}
-	if status, raw := d.ask(t, "there", "POST", "/v1/incidents", in(lab)); status != http.StatusOK || !strings.Contains(string(raw), `"deduped":true`) {
+	if status, raw := d.ask(t, "there", "POST", "/v1/incidents", in(lab)); status != http.StatusOK || !strings.Contains(string(raw),
+		`"deduped":true`) {
 		t.Errorf("%d %s", status, raw)
 	}
 }

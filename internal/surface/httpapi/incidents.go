@@ -64,17 +64,21 @@ type IncidentPath struct {
 
 func (s *Server) registerIncidents() {
 	wire.Handle(s.Server, wire.Operation{
-		ID: "open-incident", Needs: wire.DoesThere(policy.IncidentOpen), Method: http.MethodPost, Path: "/v1/incidents", Tag: "incidents", Summary: "Open an incident", Status: http.StatusCreated,
+		ID: "open-incident", Needs: wire.DoesThere(policy.IncidentOpen), Method: http.MethodPost, Path: "/v1/incidents", Tag: "incidents",
+		Summary: "Open an incident", Status: http.StatusCreated,
 		Repeat: wire.RepeatRecalled, Answers: map[int]any{http.StatusOK: openedIncident{}},
 		Detail: "Answers with 200 and `deduped` where an incident of the same idempotency_key is there.",
 	}, s.openIncident)
-	wire.Handle(s.Server, wire.Operation{ID: "list-incidents", Needs: wire.Shows("incident", "room_id", "run_id"), Method: http.MethodGet, Path: "/v1/incidents", Tag: "incidents", Summary: "List incidents, the newest first"}, s.listIncidents)
-	wire.Handle(s.Server, wire.Operation{ID: "get-incident", Needs: wire.Shows("incident", "incident_id"), Method: http.MethodGet, Path: "/v1/incidents/{incident_id}", Tag: "incidents", Summary: "Show an incident"},
+	wire.Handle(s.Server, wire.Operation{ID: "list-incidents", Needs: wire.Shows("incident", "room_id", "run_id"), Method: http.MethodGet,
+		Path: "/v1/incidents", Tag: "incidents", Summary: "List incidents, the newest first"}, s.listIncidents)
+	wire.Handle(s.Server, wire.Operation{ID: "get-incident", Needs: wire.Shows("incident", "incident_id"), Method: http.MethodGet,
+		Path: "/v1/incidents/{incident_id}", Tag: "incidents", Summary: "Show an incident"},
 		func(ctx context.Context, c wire.Call, in *IncidentPath) (*incidentAnswer, error) {
 			found, err := s.services.Incidents.Incident(ctx, c.Caller.Workspace, id.Incident(in.Incident))
 			return &incidentAnswer{found}, err
 		})
-	changeIncident(s, "analyse-incident", policy.IncidentRCA, "rca", "Write down the root cause", "It may be written anew as long as the incident is open; the last one counts.",
+	changeIncident(s, "analyse-incident", policy.IncidentRCA, "rca", "Write down the root cause",
+		"It may be written anew as long as the incident is open; the last one counts.",
 		func(ctx context.Context, c wire.Call, i id.Incident, b rcaRequest) (incident.Incident, error) {
 			return s.services.Incidents.Analyse(ctx, c.Once(), c.Caller.Workspace, i, b.Summary, b.Analysis)
 		})
@@ -82,16 +86,19 @@ func (s *Server) registerIncidents() {
 		func(ctx context.Context, c wire.Call, i id.Incident, b learningRequest) (incident.Incident, error) {
 			return s.services.Incidents.Learn(ctx, c.Once(), c.Caller.Workspace, i, b.Note, b.Tags)
 		})
-	changeIncident(s, "close-incident", policy.IncidentClose, "close", "Close an incident", "It takes an analysis of the root cause and at least one learning. Operators close incidents.",
+	changeIncident(s, "close-incident", policy.IncidentClose, "close", "Close an incident",
+		"It takes an analysis of the root cause and at least one learning. Operators close incidents.",
 		func(ctx context.Context, c wire.Call, i id.Incident, b closeRequest) (incident.Incident, error) {
 			return s.services.Incidents.Close(ctx, c.Once(), c.Caller.Workspace, i, b.Reason)
 		})
 }
 
 // changeIncident adds an operation that changes an incident and answers with it.
-func changeIncident[B any](s *Server, op, action, word, summary, detail string, change func(ctx context.Context, c wire.Call, i id.Incident, body B) (incident.Incident, error)) {
+func changeIncident[B any](s *Server, op, action, word, summary, detail string, change func(ctx context.Context, c wire.Call, i id.Incident,
+	body B) (incident.Incident, error)) {
 	wire.HandleOnce(s.Server, wire.Operation{
-		ID: op, Needs: wire.Does(action, "incident_id"), Method: http.MethodPost, Path: "/v1/incidents/{incident_id}/" + word, Tag: "incidents", Summary: summary, Detail: detail, Repeat: wire.RepeatRecalled,
+		ID: op, Needs: wire.Does(action, "incident_id"), Method: http.MethodPost, Path: "/v1/incidents/{incident_id}/" + word, Tag: "incidents",
+		Summary: summary, Detail: detail, Repeat: wire.RepeatRecalled,
 	}, recalled[incident.Incident](s, incident.Projection, incident.Entity),
 		func(ctx context.Context, c wire.Call, in *struct {
 			IncidentPath
@@ -115,8 +122,10 @@ func (s *Server) openIncident(ctx context.Context, c wire.Call, in *struct{ Body
 		found, err = past[incident.Incident](ctx, s, c, incident.Projection, incident.Entity)
 	} else {
 		b := in.Body
-		found, deduped, err = s.services.Incidents.Open(ctx, c.Once(), c.Caller.Workspace, incidents.Place{Room: b.Room, Thread: b.Thread, Run: b.Run}, incident.Opened{
-			Title: cmp.Or(b.Title, b.Summary), Severity: incident.Severity(b.Severity), Category: b.Category, Details: b.Details, EntityType: b.EntityType, EntityID: b.EntityID, Key: b.Key,
+		found, deduped, err = s.services.Incidents.Open(ctx, c.Once(), c.Caller.Workspace, incidents.Place{Room: b.Room, Thread: b.Thread,
+			Run: b.Run}, incident.Opened{
+			Title: cmp.Or(b.Title, b.Summary), Severity: incident.Severity(b.Severity), Category: b.Category, Details: b.Details,
+			EntityType: b.EntityType, EntityID: b.EntityID, Key: b.Key,
 		})
 	}
 	if err == nil && deduped { // it was opened by somebody else, maybe in another room

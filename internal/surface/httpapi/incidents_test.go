@@ -52,7 +52,8 @@ func TestAnIncidentIsClosedOnce(t *testing.T) {
 			}
 		})
 		wg.Go(func() {
-			if status, raw := d.ask(t, "", "POST", path+"/learning", `{"note":"more"}`); status != 200 && (status != 409 || code(raw) != "incident_closed") {
+			if status, raw := d.ask(t, "", "POST", path+"/learning", `{"note":"more"}`); status != 200 && (status != 409 ||
+				code(raw) != "incident_closed") {
 				t.Errorf("learn: %d %s", status, raw)
 			}
 		})
@@ -77,13 +78,15 @@ func TestAnIncidentBelongsToTheRoomOfItsRun(t *testing.T) {
 	d := startDaemon(t)
 	space := "/v1/spaces/" + d.must(t, "POST", "/v1/spaces", `{}`, "id")
 	run := d.must(t, "POST", space+"/runs", `{"protocolVersion":"1.0","operations":[{"type":"message","content":"hello"}]}`, "runId")
-	if status, raw := d.ask(t, "", "POST", "/v1/incidents", `{"title":"a","run_id":"`+run+`","room_id":"room_01M7YNAYM0SM228XA4K3G6VDD4"}`); status != 400 || code(raw) != "run_room_mismatch" {
+	if status, raw := d.ask(t, "", "POST", "/v1/incidents", `{"title":"a","run_id":"`+run+
+		`","room_id":"room_01M7YNAYM0SM228XA4K3G6VDD4"}`); status != 400 || code(raw) != "run_room_mismatch" {
 		t.Errorf("another room: %d %s", status, raw)
 	}
 	if room := d.must(t, "POST", "/v1/incidents", `{"title":"a","run_id":"`+run+`"}`, "room_id"); room != "room_00000000000000000000000000" {
 		t.Errorf("the room is %q", room)
 	}
-	if status, raw := d.ask(t, "other", "POST", "/v1/incidents", `{"title":"a","run_id":"`+run+`"}`); status != 404 || code(raw) != "run_not_found" {
+	if status, raw := d.ask(t, "other", "POST", "/v1/incidents", `{"title":"a","run_id":"`+run+`"}`); status != 404 ||
+		code(raw) != "run_not_found" {
 		t.Errorf("the run of another workspace: %d %s", status, raw)
 	}
 }

@@ -39,7 +39,8 @@ func TestNobodyRevokesTheKeysOfThoseAboveHim(t *testing.T) {
 	_, owners := key(d.app.Owner)
 	_, equals := key(person("bob"))
 	_, agents := key(agent)
-	if status, raw := d.ask(t, "admin", "DELETE", "/v1/keys/"+owners, ""); status != http.StatusForbidden || code(raw) != policy.ReasonRoleTooLow {
+	if status, raw := d.ask(t, "admin", "DELETE", "/v1/keys/"+owners, ""); status != http.StatusForbidden ||
+		code(raw) != policy.ReasonRoleTooLow {
 		t.Errorf("an admin revoked the owner's key: %d %s", status, raw)
 	}
 	for _, k := range []string{equals, agents} {

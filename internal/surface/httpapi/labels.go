@@ -52,8 +52,10 @@ type labelList struct {
 
 func (s *Server) registerLabels() {
 	wire.HandleOnce(s.Server, wire.Operation{
-		ID: "label-resource", Needs: wire.DoesThere(policy.LabelSet), Method: http.MethodPost, Path: "/v1/resources/labels", Tag: "labels", Summary: "Label a resource", Status: http.StatusCreated, Repeat: wire.RepeatRecalled,
-		Detail: "What bears no label is internal. Whoever would let anybody nearer than before, by a lower label, another room or more purposes, has to be an admin.",
+		ID: "label-resource", Needs: wire.DoesThere(policy.LabelSet), Method: http.MethodPost, Path: "/v1/resources/labels", Tag: "labels",
+		Summary: "Label a resource", Status: http.StatusCreated, Repeat: wire.RepeatRecalled,
+		Detail: "What bears no label is internal. Whoever would let anybody nearer than before, by a lower label, another room or more " +
+			"purposes, has to be an admin.",
 	}, recalled[label.Label](s, label.Projection, label.Entity),
 		func(ctx context.Context, c wire.Call, in *struct{ Body ResourceLabel }) (label.Label, error) {
 			b := in.Body
@@ -66,12 +68,15 @@ func (s *Server) registerLabels() {
 			})
 		}, func(l label.Label) *struct{ Body label.Label } { return &struct{ Body label.Label }{l} })
 	wire.Handle(s.Server, wire.Operation{
-		ID: "list-labels", Needs: wire.Shows("label", "room_id"), Method: http.MethodGet, Path: "/v1/resources/labels", Tag: "labels", Summary: "List labels, by their resources",
-		Detail: "With resource_type and resource_id: the label of this one, also where it is the default.",
+		ID: "list-labels", Needs: wire.Shows("label", "room_id"), Method: http.MethodGet, Path: "/v1/resources/labels", Tag: "labels",
+		Summary: "List labels, by their resources",
+		Detail:  "With resource_type and resource_id: the label of this one, also where it is the default.",
 	}, s.listLabels)
 	wire.HandleOnce(s.Server, wire.Operation{
-		ID: "request-data-access", Engines: true, Needs: wire.DoesThere(policy.DataAccess), Method: http.MethodPost, Path: "/v1/data/access/requests", Tag: "labels", Summary: "Ask to come near labelled data", Repeat: wire.RepeatRecalled,
-		Detail: "Restricted data are used in their room only. An access to what is confidential or stricter is recorded, and lets the same principal read it for an hour. Personal data are for the purposes of " +
+		ID: "request-data-access", Engines: true, Needs: wire.DoesThere(policy.DataAccess), Method: http.MethodPost,
+		Path: "/v1/data/access/requests", Tag: "labels", Summary: "Ask to come near labelled data", Repeat: wire.RepeatRecalled,
+		Detail: "Restricted data are used in their room only. An access to what is confidential or stricter is recorded, and lets the same " +
+			"principal read it for an hour. Personal data are for the purposes of " +
 			"their label; for another one it takes a justification, and without that a person decides.",
 	}, func(ctx context.Context, c wire.Call) (labels.Answer, error) {
 		return s.services.Labels.Recall(ctx, c.Caller.Workspace, c.Repeated)
@@ -92,8 +97,9 @@ func (s *Server) requestAccess(ctx context.Context, c wire.Call, in *struct{ Bod
 func shownAccess(a labels.Answer) *struct{ Body accessDecision } {
 	d := a.Decision
 	return &struct{ Body accessDecision }{accessDecision{
-		Decision: d.Outcome, Code: d.ReasonCode, Reason: d.Reason, Suggestion: d.Suggestion, Enforcement: "enforce", Blocked: d.Outcome != policy.Allow,
-		Label: a.Label, Approval: a.Approval, Event: a.Event,
+		Decision: d.Outcome, Code: d.ReasonCode, Reason: d.Reason, Suggestion: d.Suggestion, Enforcement: "enforce",
+		Blocked: d.Outcome != policy.Allow,
+		Label:   a.Label, Approval: a.Approval, Event: a.Event,
 	}}
 }
 

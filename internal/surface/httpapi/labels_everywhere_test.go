@@ -262,7 +262,9 @@ func plant(t *testing.T) *planted {
 			t.Fatalf("%d %s", status, raw)
 		}
 	}
-	work := d.must(t, "POST", "/v1/spaces/"+space+"/runs", `{"protocolVersion":"1.0","title":"plumwork","operations":[{"type":"shell","command":"echo plum''work; touch plumfile.new"},{"type":"readFile","path":"a.txt"}]}`, "runId")
+	work := d.must(t, "POST", "/v1/spaces/"+space+"/runs",
+		`{"protocolVersion":"1.0","title":"plumwork","operations":[{"type":"shell","command":"echo plum''work; touch `+
+			`plumfile.new"},{"type":"readFile","path":"a.txt"}]}`, "runId")
 	fork := d.must(t, "POST", "/v1/spaces/"+space+"/fork", `{"name":"plumfork"}`, "id")
 
 	d.must(t, "POST", "/v1/runs", `{"room_id":"`+room+`","title":"plumorder","goal":"plumorder","input":{"x":"plumorder"}}`, "run_id")
@@ -275,11 +277,15 @@ func plant(t *testing.T) *planted {
 	d.succeed(t, "POST", "/v1/runs/claim", `{"room_id":"`+room+`"}`, &got)
 	held := func(more string) string { return `{"claim_token":"` + got.Token + `",` + more + `}` }
 	step := d.must(t, "POST", "/v1/runs/"+got.Run.ID+"/steps", held(`"kind":"work","title":"plumstep","input":{"x":"plumstep"}`), "step_id")
-	call := d.must(t, "POST", "/v1/steps/"+step+"/toolcalls", held(`"tool_name":"look","title":"plumcall","input":{"x":"plumcall"}`), "tool_call_id")
+	call := d.must(t, "POST", "/v1/steps/"+step+"/toolcalls", held(`"tool_name":"look","title":"plumcall","input":{"x":"plumcall"}`),
+		"tool_call_id")
 	d.must(t, "POST", "/v1/toolcalls/"+call+"/succeed", held(`"output":{"x":"plumcall"}`), "tool_call_id")
 	content := "a plumpaper"
-	artifact := d.must(t, "POST", "/v1/steps/"+step+"/artifacts", held(fmt.Sprintf(`"kind":"note","title":"plumpaper","metadata":{"x":"plumpaper"},"size_bytes":%d,"sha256":"%s","content":{"type":"none"}`, len(content), event.DigestOf([]byte(content)))), "artifact_id")
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodPut, d.address+"/v1/artifacts/"+artifact+"/content", strings.NewReader(content))
+	artifact := d.must(t, "POST", "/v1/steps/"+step+"/artifacts",
+		held(fmt.Sprintf(`"kind":"note","title":"plumpaper","metadata":{"x":"plumpaper"},"size_bytes":%d,"sha256":"%s","content":{"type":"none"}`,
+			len(content), event.DigestOf([]byte(content)))), "artifact_id")
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPut, d.address+"/v1/artifacts/"+artifact+"/content",
+		strings.NewReader(content))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -298,10 +304,13 @@ func plant(t *testing.T) *planted {
 	var asked struct {
 		ID string `json:"approval_id"`
 	}
-	if _, raw := d.ask(t, "member", "POST", "/v1/approvals", `{"action":"email.send","room_id":"`+room+`","title":"plumask","target":"plumask@example.com","request":{"body":"plumask"}}`); json.Unmarshal(raw, &asked) != nil || asked.ID == "" {
+	if _, raw := d.ask(t, "member", "POST", "/v1/approvals", `{"action":"email.send","room_id":"`+room+
+		`","title":"plumask","target":"plumask@example.com","request":{"body":"plumask"}}`); json.Unmarshal(raw, &asked) != nil ||
+		asked.ID == "" {
 		t.Fatalf("ask: %s", raw)
 	}
-	d.succeed(t, "POST", "/v1/approvals/"+asked.ID+"/decide", `{"decision":"approve","scope":"room","uses":3,"expires_at":"`+d.app.Gate.Clock.Now().AddDate(0, 0, 1).Format("2006-01-02T15:04:05Z")+`"}`, nil)
+	d.succeed(t, "POST", "/v1/approvals/"+asked.ID+"/decide", `{"decision":"approve","scope":"room","uses":3,"expires_at":"`+
+		d.app.Gate.Clock.Now().AddDate(0, 0, 1).Format("2006-01-02T15:04:05Z")+`"}`, nil)
 	incident := d.must(t, "POST", "/v1/incidents", `{"title":"plumflood","room_id":"`+room+`","details":{"x":"plumflood"}}`, "incident_id")
 	d.succeed(t, "POST", "/v1/incidents/"+incident+"/rca", `{"summary":"plumflood"}`, nil)
 	d.succeed(t, "POST", "/v1/runs/"+work+"/evidence/finalize", ``, nil)
@@ -310,8 +319,10 @@ func plant(t *testing.T) *planted {
 	}
 
 	p.things = map[string][]string{
-		"room_id": {room}, "thread_id": {thread}, "message_id": {said}, "space_id": {space, fork}, "run_id": {work, got.Run.ID}, "step_id": {step}, "tool_call_id": {call}, "artifact_id": {artifact},
-		"approval_id": {asked.ID}, "incident_id": {incident}, "path": {"a.txt"}, "agent_id": {string(d.app.Owner)}, "principal_id": {string(d.app.Owner)}, "engine_id": {"svc_none"},
+		"room_id": {room}, "thread_id": {thread}, "message_id": {said}, "space_id": {space, fork}, "run_id": {work, got.Run.ID},
+		"step_id": {step}, "tool_call_id": {call}, "artifact_id": {artifact},
+		"approval_id": {asked.ID}, "incident_id": {incident}, "path": {"a.txt"}, "agent_id": {string(d.app.Owner)},
+		"principal_id": {string(d.app.Owner)}, "engine_id": {"svc_none"},
 		"workspace_id": {"ws_dev"}, "action_type": {"deploy.production"},
 	}
 	all := d.recorded(t)
@@ -324,13 +335,16 @@ func plant(t *testing.T) *planted {
 		}
 	}
 	p.within = map[string][]string{
-		"thread_id 0": {"plumthread", "plumword", "plumgone"}, "message_id 0": {"plumword"}, "space_id 0": {"plumspace", "plumfile", "plumwork", "plumfork"}, "space_id 1": {"plumfork"},
-		"run_id 0": {"plumwork"}, "run_id 1": {"plumorder", "plumstep", "plumcall", "plumpaper"}, "step_id 0": {"plumstep", "plumcall", "plumpaper"}, "tool_call_id 0": {"plumcall"},
+		"thread_id 0": {"plumthread", "plumword", "plumgone"}, "message_id 0": {"plumword"}, "space_id 0": {"plumspace", "plumfile", "plumwork",
+			"plumfork"}, "space_id 1": {"plumfork"},
+		"run_id 0": {"plumwork"}, "run_id 1": {"plumorder", "plumstep", "plumcall", "plumpaper"}, "step_id 0": {"plumstep", "plumcall",
+			"plumpaper"}, "tool_call_id 0": {"plumcall"},
 		"artifact_id 0": {"plumpaper"}, "approval_id 0": {"plumask"}, "incident_id 0": {"plumflood"},
 	}
 	p.passed = map[string][]string{"run_id 0": {"plumfile"}} // which it reads in its space
 	p.within["room_id 0"] = []string{
-		"plumroom", "plumthread", "plumword", "plumgone", "plumspace", "plumfile", "plumwork", "plumfork", "plumorder", "plumstep", "plumcall", "plumpaper", "plumask", "plumflood",
+		"plumroom", "plumthread", "plumword", "plumgone", "plumspace", "plumfile", "plumwork", "plumfork", "plumorder", "plumstep", "plumcall",
+		"plumpaper", "plumask", "plumflood",
 	}
 	return p
 }
@@ -341,8 +355,9 @@ var showNothing = strings.Fields(`
 	get-kill-switch list-presets list-labels get-room-defaults get-content list-workspaces get-workspace get-checkpoint get-audit-key prove-consistency verify-hash-chain
 	get-read-cursor get-permit-key get-space-policy list-action-types get-action-type list-snapshots list-attempts get-evidence`)
 
-// TestLabelsHoldEverywhere labels one thing after the other, and reads everything that there is to be read, by every GET operation of the API
-// document: what is in a labelled thing is nowhere for who has no access, everything else is where it was, and all of it is there for who has.
+// TestLabelsHoldEverywhere labels one thing after the other, and reads everything that there is to be read, by every GET operation of the
+// API document: what is in a labelled thing is nowhere for who has no access, everything else is where it was, and all of it is there for
+// who has.
 func TestLabelsHoldEverywhere(t *testing.T) {
 	p := plant(t)
 	before, eventsBefore := p.everything(t, "member", nil)
@@ -377,7 +392,8 @@ func TestLabelsHoldEverywhere(t *testing.T) {
 					t.Errorf("GET %s has %d events, of %d", path, events[path], n)
 				}
 			}
-			if status, raw := p.ask(t, "member", "POST", "/v1/data/access/requests", `{`+thing+`,"action":"read"}`); status != 200 || !strings.Contains(string(raw), `"decision":"allow"`) {
+			if status, raw := p.ask(t, "member", "POST", "/v1/data/access/requests", `{`+thing+`,"action":"read"}`); status != 200 ||
+				!strings.Contains(string(raw), `"decision":"allow"`) {
 				t.Fatalf("%d %s", status, raw)
 			}
 			with, _ := p.everything(t, "member", nil)
@@ -401,7 +417,8 @@ func TestLabelsHoldWhereThingsAreDone(t *testing.T) {
 	}
 	access := func(who, typ, id string) {
 		t.Helper()
-		if status, raw := d.ask(t, who, "POST", "/v1/data/access/requests", `{"resource_type":"`+typ+`","resource_id":"`+id+`","action":"read"}`); status != 200 {
+		if status, raw := d.ask(t, who, "POST", "/v1/data/access/requests", `{"resource_type":"`+typ+`","resource_id":"`+id+
+			`","action":"read"}`); status != 200 {
 			t.Fatalf("%d %s", status, raw)
 		}
 	}
@@ -412,7 +429,8 @@ func TestLabelsHoldWhereThingsAreDone(t *testing.T) {
 		}
 	}
 	space := d.must(t, "POST", "/v1/spaces", `{"name":"plumspace","policy":"permissive"}`, "id")
-	run := d.must(t, "POST", "/v1/spaces/"+space+"/runs", `{"protocolVersion":"1.0","title":"plumwork","operations":[{"type":"shell","id":"a","command":"rm -r plumfile"}]}`, "runId")
+	run := d.must(t, "POST", "/v1/spaces/"+space+"/runs",
+		`{"protocolVersion":"1.0","title":"plumwork","operations":[{"type":"shell","id":"a","command":"rm -r plumfile"}]}`, "runId")
 	label("space", space, "confidential")
 	reading := `{"protocolVersion":"1.0","operations":[{"type":"shell","command":"ls"}]}`
 	explained := `{"space_id":"` + space + `","operation":{"type":"shell","command":"ls"}}`
@@ -520,10 +538,12 @@ func TestALabelReachesWhoFollowsAlready(t *testing.T) {
 	d.must(t, "POST", "/v1/resources/labels", `{"resource_type":"thread","resource_id":"`+thread+`","label":"confidential"}`, "label")
 	say("plumword")
 	last := next()
-	if last.Withheld != event.Labelled || string(last.Data) != "{}" || last.Redaction != event.RedactFull || last.Chain.Salt != nil || last.Chain.Redaction != event.RedactNone || last.StreamSeq != 4 {
+	if last.Withheld != event.Labelled || string(last.Data) != "{}" || last.Redaction != event.RedactFull || last.Chain.Salt != nil ||
+		last.Chain.Redaction != event.RedactNone || last.StreamSeq != 4 {
 		t.Errorf("got %+v with %s", last, last.Data)
 	}
-	if status, raw := d.ask(t, "member", "POST", "/v1/data/access/requests", `{"resource_type":"thread","resource_id":"`+thread+`","action":"read"}`); status != 200 {
+	if status, raw := d.ask(t, "member", "POST", "/v1/data/access/requests", `{"resource_type":"thread","resource_id":"`+thread+
+		`","action":"read"}`); status != 200 {
 		t.Fatalf("%d %s", status, raw)
 	}
 	say("plumstone")

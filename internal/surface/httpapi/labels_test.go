@@ -28,7 +28,8 @@ func TestLabelsHoldWhereFilesAreRead(t *testing.T) {
 	}
 	access := func(who, more string) {
 		t.Helper()
-		if status, raw := d.ask(t, who, "POST", "/v1/data/access/requests", `{"resource_type":"space","resource_id":"`+space+`","action":"read"`+more+`}`); status != 200 {
+		if status, raw := d.ask(t, who, "POST", "/v1/data/access/requests", `{"resource_type":"space","resource_id":"`+space+`","action":"read"`+
+			more+`}`); status != 200 {
 			t.Fatalf("%d %s", status, raw)
 		}
 	}
@@ -67,7 +68,8 @@ func TestLabelsHoldWhereArtifactsAreRead(t *testing.T) {
 		t.Fatalf("%v %s", err, raw)
 	}
 	step := d.must(t, "POST", "/v1/runs/"+got.Run.ID+"/steps", `{"kind":"write","claim_token":"`+got.Token+`"}`, "step_id")
-	artifact := d.must(t, "POST", "/v1/steps/"+step+"/artifacts", `{"kind":"note","claim_token":"`+got.Token+`","title":"private","content":{"type":"text","text":"private"},"metadata":{"of":"private"}}`, "artifact_id")
+	artifact := d.must(t, "POST", "/v1/steps/"+step+"/artifacts", `{"kind":"note","claim_token":"`+got.Token+
+		`","title":"private","content":{"type":"text","text":"private"},"metadata":{"of":"private"}}`, "artifact_id")
 	shown := func(who string, want bool) {
 		t.Helper()
 		status, raw := d.ask(t, who, "GET", "/v1/artifacts/"+artifact, "")
@@ -82,7 +84,8 @@ func TestLabelsHoldWhereArtifactsAreRead(t *testing.T) {
 	shown("member", true)
 	d.must(t, "POST", "/v1/resources/labels", `{"resource_type":"artifact","resource_id":"`+artifact+`","label":"confidential"}`, "label")
 	shown("member", false)
-	if status, raw := d.ask(t, "member", "POST", "/v1/data/access/requests", `{"resource_type":"artifact","resource_id":"`+artifact+`","action":"read","justification":"the auditor asks"}`); status != 200 {
+	if status, raw := d.ask(t, "member", "POST", "/v1/data/access/requests", `{"resource_type":"artifact","resource_id":"`+artifact+
+		`","action":"read","justification":"the auditor asks"}`); status != 200 {
 		t.Fatalf("%d %s", status, raw)
 	}
 	shown("member", true)

@@ -14,22 +14,26 @@ import (
 func TestNoSecretIsRecorded(t *testing.T) {
 	d := startDaemon(t)
 	secret := "ghp" + "_" + strings.Repeat("aB3dE6gH9k", 3)
-	body := `{"title":"mail with ` + secret + `","category":"` + secret[:20] + `","details":{"` + secret + `":[{"file":"in/` + secret + `.txt"},"` + secret[:15] + `","` + secret[15:] + `"]}}`
+	body := `{"title":"mail with ` + secret + `","category":"` + secret[:20] + `","details":{"` + secret + `":[{"file":"in/` + secret +
+		`.txt"},"` + secret[:15] + `","` + secret[15:] + `"]}}`
 	made := d.must(t, "POST", "/v1/incidents", body, "incident_id")
 	path := "/v1/incidents/" + made
 	d.must(t, "POST", path+"/rca", `{"analysis":"it was bEARER `+secret+`x"}`, "incident_id")
 	d.must(t, "POST", path+"/learning", `{"note":"never send `+secret[:9]+`\u200b`+secret[9:]+`","tags":["`+secret+`"]}`, "incident_id")
 	for _, field := range []string{"idempotency_key", "entity_id"} {
 		status, raw := d.ask(t, "", "POST", "/v1/incidents", `{"title":"a","`+field+`":"`+secret+`"}`)
-		if want := map[string]int{"idempotency_key": 400, "entity_id": 201}[field]; status != want || status == 400 && code(raw) != "secret_in_header" {
+		if want := map[string]int{"idempotency_key": 400, "entity_id": 201}[field]; status != want || status == 400 &&
+			code(raw) != "secret_in_header" {
 			t.Errorf("%s: %d %s", field, status, raw)
 		}
 	}
 	for _, request := range []string{
-		`{"action":"email.send","request":{"body":"` + secret + `"}}`, `{"action":"email.send","target":"x:` + secret + `@example.com"}`, `{"action":"email.send","request":{"` + secret + `":1}}`,
+		`{"action":"email.send","request":{"body":"` + secret + `"}}`, `{"action":"email.send","target":"x:` + secret + `@example.com"}`,
+		`{"action":"email.send","request":{"` + secret + `":1}}`,
 	} {
 		for _, path := range []string{"/v1/approvals", "/v1/policy/evaluate"} {
-			if status, raw := d.ask(t, "", "POST", path, request); status != 400 || code(raw) != "request_holds_secret" || strings.Contains(string(raw), secret) {
+			if status, raw := d.ask(t, "", "POST", path, request); status != 400 || code(raw) != "request_holds_secret" ||
+				strings.Contains(string(raw), secret) {
 				t.Errorf("%s %s: %d %s", path, request, status, raw)
 			}
 		}
@@ -54,7 +58,8 @@ func TestNoSecretIsRecorded(t *testing.T) {
 		t.Errorf("told are %v", leaked)
 	}
 	for _, path := range []string{path, "/v1/incidents", "/v1/approvals"} {
-		if _, raw := d.ask(t, "", "GET", path, ""); strings.Contains(string(raw), secret[:20]) && !strings.Contains(string(raw), `"category":"`+secret[:20]) || strings.Contains(string(raw), secret) {
+		if _, raw := d.ask(t, "", "GET", path, ""); strings.Contains(string(raw), secret[:20]) && !strings.Contains(string(raw), `"category":"`+
+			secret[:20]) || strings.Contains(string(raw), secret) {
 			t.Errorf("%s tells it: %s", path, raw)
 		}
 	}

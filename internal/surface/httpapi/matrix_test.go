@@ -70,8 +70,8 @@ var claimToken = regexp.MustCompile(`clm_[A-Z2-7]+`)
 
 var parameter = regexp.MustCompile(`\{([a-z_]+)\}`)
 
-// request returns the request that is tried of an operation. Where the path has a parameter that stands for nothing here, the test fails: say
-// what it stands for.
+// request returns the request that is tried of an operation. Where the path has a parameter that stands for nothing here, the test fails:
+// say what it stands for.
 func (m *matrix) request(t *testing.T, e endpoint) (path string, s sent) {
 	t.Helper()
 	if s, ok := m.samples[e.id]; ok {
@@ -150,7 +150,8 @@ func (m *matrix) send(t *testing.T, e endpoint, as http.Header, path string, s s
 			Decision string `json:"decision"`
 			Code     string `json:"reason_code"`
 		}
-		if json.Unmarshal(raw, &judged) == nil && judged.Decision == "deny" && (strings.HasPrefix(judged.Code, "capability_") || judged.Code == policy.ReasonRoleTooLow) {
+		if json.Unmarshal(raw, &judged) == nil && judged.Decision == "deny" && (strings.HasPrefix(judged.Code, "capability_") ||
+			judged.Code == policy.ReasonRoleTooLow) {
 			return answered{http.StatusForbidden, judged.Code, string(raw)} // a decision is an answer, and this one refuses
 		}
 		return answered{resp.StatusCode, "", string(raw)}
@@ -166,7 +167,8 @@ func populated(t *testing.T) *matrix {
 		c.Rates.Spaces, c.Rates.Runs, c.Rates.Files, c.Rates.General, c.Rates.Failures = 10_000, 10_000, 10_000, 100_000, 100_000
 	})
 	d.populate(t)
-	m := &matrix{daemon: d, samples: samples(t, d), things: map[string]string{"path": "f", "context": "c", "room_id": "room_00000000000000000000000000"}}
+	m := &matrix{daemon: d, samples: samples(t, d), things: map[string]string{"path": "f", "context": "c",
+		"room_id": "room_00000000000000000000000000"}}
 	var list map[string][]map[string]any
 	first := func(path, field, key string) string {
 		t.Helper()
@@ -186,8 +188,10 @@ func populated(t *testing.T) *matrix {
 	}
 	content := "output"
 	declared := fmt.Sprintf(`,"size_bytes":%d,"sha256":"%s","content":{"type":"none"}}`, len(content), event.DigestOf([]byte(content)))
-	m.things["artifact_id"] = d.must(t, "POST", m.samples["create-artifact"].path, strings.TrimSuffix(m.samples["create-artifact"].body, "}")+declared, "artifact_id")
-	m.samples["write-artifact"] = sent{path: "/v1/artifacts/" + m.things["artifact_id"] + "/content", body: content, media: "application/octet-stream"}
+	m.things["artifact_id"] = d.must(t, "POST", m.samples["create-artifact"].path, strings.TrimSuffix(m.samples["create-artifact"].body, "}")+
+		declared, "artifact_id")
+	m.samples["write-artifact"] = sent{path: "/v1/artifacts/" + m.things["artifact_id"] + "/content", body: content,
+		media: "application/octet-stream"}
 	m.things["tool_call_id"] = first("/v1/toolcalls", "tool_calls", "tool_call_id")
 	m.things["step_id"] = list["tool_calls"][0]["step_id"].(string)
 	m.things["incident_id"] = first("/v1/incidents", "incidents", "incident_id")
@@ -209,7 +213,8 @@ func populated(t *testing.T) *matrix {
 // bearer gives somebody a token of the owner with scopes.
 func (m *matrix) bearer(t *testing.T, to id.Principal, s token.Scopes) (string, id.Token) {
 	t.Helper()
-	made, err := m.app.Identity.Grant(t.Context(), event.Origin{Principal: m.app.Owner}, id.DefaultWorkspace, token.Grant{IssuedTo: to, Scopes: s})
+	made, err := m.app.Identity.Grant(t.Context(), event.Origin{Principal: m.app.Owner}, id.DefaultWorkspace, token.Grant{IssuedTo: to,
+		Scopes: s})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -254,7 +259,8 @@ func TestMatrixOfRights(t *testing.T) {
 		t.Fatal(err)
 	}
 	gone, taken := m.bearer(t, m.app.Owner, token.All())
-	child, err := m.app.Identity.Grant(ctx, event.Origin{Principal: m.app.Owner, Token: taken}, ws, token.Grant{IssuedTo: m.app.Owner, Scopes: token.All()})
+	child, err := m.app.Identity.Grant(ctx, event.Origin{Principal: m.app.Owner, Token: taken}, ws, token.Grant{IssuedTo: m.app.Owner,
+		Scopes: token.All()})
 	if err == nil {
 		_, err = m.app.Identity.Revoke(ctx, owner, ws, taken, "for the matrix")
 	}
@@ -263,13 +269,17 @@ func TestMatrixOfRights(t *testing.T) {
 	}
 	elsewhere := token.All()
 	elsewhere.Rooms = []string{"room_01M7YNAYM0SMK245AEDNVB5CNW"}
-	idle := token.Scopes{Rooms: []string{token.Any}, Actions: []string{policy.MessageSend}, Data: token.Data{Read: []string{"nothing"}, Write: []string{"nothing"}}}
+	idle := token.Scopes{Rooms: []string{token.Any}, Actions: []string{policy.MessageSend}, Data: token.Data{Read: []string{"nothing"},
+		Write: []string{"nothing"}}}
 	inert, _ := m.bearer(t, m.app.Owner, idle)
 	away, _ := m.bearer(t, m.app.Owner, elsewhere)
 	strangers := map[string]string{
-		"no credential": "", "garbage": "Bearer garbage", "another scheme": "Basic b3duZXI6", "a key that is not there": "Bearer abk_dev.01M7YNAYM0SMK245AEDNVB5CNW." + strings.Repeat("A", 52),
-		"a revoked key": "Bearer " + revoked, "a key of a quarantined agent": "Bearer " + quarantined, "a token of a quarantined agent": stopped, "a revoked token": gone,
-		"a token below a revoked one": "Bearer " + child.Bearer,
+		"no credential": "", "garbage": "Bearer garbage", "another scheme": "Basic b3duZXI6",
+		"a key that is not there": "Bearer abk_dev.01M7YNAYM0SMK245AEDNVB5CNW." + strings.Repeat("A", 52),
+		"a revoked key":           "Bearer " + revoked, "a key of a quarantined agent": "Bearer " + quarantined,
+		"a token of a quarantined agent": stopped,
+		"a revoked token":                gone,
+		"a token below a revoked one":    "Bearer " + child.Bearer,
 	}
 	tried := 0
 	for _, e := range endpoints(t) {
@@ -303,7 +313,8 @@ func TestMatrixOfRights(t *testing.T) {
 		}
 		m.otherWorkspace(t, e)
 		status, _, raw := m.try(t, e, "Bearer "+m.keys["viewer"])
-		each := strings.Contains(raw, policy.ReasonRoleTooLow) && strings.Contains(raw, `"ok":false`) && !strings.Contains(raw, `"ok":true`) // an answer for each file
+		// an answer for each file
+		each := strings.Contains(raw, policy.ReasonRoleTooLow) && strings.Contains(raw, `"ok":false`) && !strings.Contains(raw, `"ok":true`)
 		if may := viewerMay(e.needs); may == (status == http.StatusForbidden || status == http.StatusUnauthorized || each) {
 			t.Errorf("%s of a viewer: %d %s, want it permitted: %t", e.id, status, raw, may)
 		}
@@ -315,7 +326,8 @@ func TestMatrixOfRights(t *testing.T) {
 			t.Errorf("%s under a token without it: %d %s", e.id, status, raw)
 		}
 		status, code, raw = m.try(t, e, away)
-		if scoped := code == policy.ReasonScopeRoom || code == policy.ReasonScopeRoomRequired; scoped == kind.Anywhere || scoped && status != http.StatusForbidden {
+		if scoped := code == policy.ReasonScopeRoom || code == policy.ReasonScopeRoomRequired; scoped == kind.Anywhere || scoped &&
+			status != http.StatusForbidden {
 			t.Errorf("%s under a token for another room: %d %s", e.id, status, raw)
 		}
 	}
@@ -338,7 +350,8 @@ func (m *matrix) otherWorkspace(t *testing.T, e endpoint) {
 	}
 	path, sent := m.request(t, e)
 	for name, thing := range m.things {
-		if len(thing) > 20 && !strings.Contains(path, thing) && name != "room_id" && strings.Contains(raw, thing) && !strings.Contains(sent.body, thing) {
+		if len(thing) > 20 && !strings.Contains(path, thing) && name != "room_id" && strings.Contains(raw, thing) && !strings.Contains(sent.body,
+			thing) {
 			t.Errorf("%s tells another workspace of %s", e.id, thing)
 		}
 	}
@@ -355,7 +368,8 @@ func (m *matrix) everything(t *testing.T) {
 		}
 		status, code, raw := m.try(t, e, all)
 		scoped := strings.HasPrefix(code, "capability_")
-		if unbounded := e.id == "issue-key" || e.id == "set-passphrase"; status == http.StatusUnauthorized || status >= 500 || scoped != unbounded {
+		if unbounded := e.id == "issue-key" || e.id == "set-passphrase"; status == http.StatusUnauthorized || status >= 500 ||
+			scoped != unbounded {
 			t.Errorf("%s under a token that permits everything: %d %s", e.id, status, raw)
 		}
 	}

@@ -62,7 +62,8 @@ func TestMetricsOfADaemon(t *testing.T) {
 		}
 	}
 	for _, series := range []string{
-		"agentbox_log_head_events", "agentbox_log_events_total", "agentbox_log_commit_duration_seconds_count", "agentbox_log_commit_batches_sum", `agentbox_data_bytes{part="wal"}`,
+		"agentbox_log_head_events", "agentbox_log_events_total", "agentbox_log_commit_duration_seconds_count", "agentbox_log_commit_batches_sum",
+		`agentbox_data_bytes{part="wal"}`,
 		"go_goroutines", "process_open_fds", "agentbox_approvals_oldest_timestamp_seconds",
 	} {
 		if got := metric(text, series); got == "" || got == "0" {
@@ -113,8 +114,10 @@ func TestTop(t *testing.T) {
 	idle := d.must(t, "POST", "/v1/spaces", `{"name":"idle","best_effort":true}`, "id")
 	waits := d.must(t, "POST", "/v1/spaces", `{"name":"waits","best_effort":true}`, "id")
 	works := d.must(t, "POST", "/v1/spaces", `{"name":"works","best_effort":true}`, "id")
-	d.must(t, "POST", "/v1/spaces/"+waits+"/runs", `{"protocolVersion":"1.0","operations":[{"type":"message","content":"hi"},{"type":"shell","command":"rm -r x"}]}`, "runId")
-	d.must(t, "POST", "/v1/spaces/"+works+"/runs", `{"protocolVersion":"1.0","title":"long","wait":0,"operations":[{"type":"shell","command":"read -t 20 < <(:; read -t 20)"}]}`, "runId")
+	d.must(t, "POST", "/v1/spaces/"+waits+"/runs",
+		`{"protocolVersion":"1.0","operations":[{"type":"message","content":"hi"},{"type":"shell","command":"rm -r x"}]}`, "runId")
+	d.must(t, "POST", "/v1/spaces/"+works+"/runs",
+		`{"protocolVersion":"1.0","title":"long","wait":0,"operations":[{"type":"shell","command":"read -t 20 < <(:; read -t 20)"}]}`, "runId")
 
 	type shown struct {
 		Head, Decisions, Appends uint64
@@ -147,10 +150,12 @@ func TestTop(t *testing.T) {
 	if out.Head < 10 || out.Decisions < 5 || out.Appends < 5 || out.Waiting != 1 || out.Thrown || len(out.Spaces) != 3 {
 		t.Fatalf("got %+v", out)
 	}
-	if s := out.Spaces[0]; s.ID != works || s.Status != "running" || s.Run.Operation != "shell" || s.Run.Title != "long" || s.Run.Number != 1 || s.Run.Of != 1 {
+	if s := out.Spaces[0]; s.ID != works || s.Status != "running" || s.Run.Operation != "shell" || s.Run.Title != "long" ||
+		s.Run.Number != 1 || s.Run.Of != 1 {
 		t.Errorf("the one that works: %+v %+v", s, s.Run)
 	}
-	if s := out.Spaces[1]; s.ID != waits || s.Status != "paused" || s.Run.Status != "awaiting_approval" || s.Run.Number != 2 || s.Run.Summary != "rm -r x" {
+	if s := out.Spaces[1]; s.ID != waits || s.Status != "paused" || s.Run.Status != "awaiting_approval" || s.Run.Number != 2 ||
+		s.Run.Summary != "rm -r x" {
 		t.Errorf("the one that waits: %+v %+v", s, s.Run)
 	}
 	if s := out.Spaces[2]; s.ID != idle || s.Run != nil {

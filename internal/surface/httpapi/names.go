@@ -12,8 +12,8 @@ import (
 	"agentbox/internal/surface/httpapi/wire"
 )
 
-// resolve returns the identifier of what a parameter of a request names; see wire.Resolve. A name that nothing has stays, and the operation says
-// that it is not found.
+// resolve returns the identifier of what a parameter of a request names; see wire.Resolve. A name that nothing has stays, and the
+// operation says that it is not found.
 func (s *Server) resolve(ctx context.Context, c wire.Call, parameter, value string) (string, error) {
 	if parameter != "space_id" || value == "" || space.IsID(value) {
 		return value, nil
@@ -40,8 +40,8 @@ func (s *Server) resource(ctx context.Context, c wire.Call, typ, named string) (
 	return label.Resource{Type: typ, ID: found}, err
 }
 
-// orderNamed returns the input of a run with the identifier of its space in place of the space's name, so that it means the same space for as
-// long as the run waits. Any other input stays as it is.
+// orderNamed returns the input of a run with the identifier of its space in place of the space's name, so that it means the same space
+// for as long as the run waits. Any other input stays as it is.
 func (s *Server) orderNamed(ctx context.Context, c wire.Call, input json.RawMessage) (json.RawMessage, error) {
 	order, ok := errand.ReadOrder(input)
 	if !ok {

@@ -21,8 +21,10 @@ type NodePath struct {
 
 func (s *Server) registerNodes() {
 	wire.Handle(s.Server, wire.Operation{
-		ID: "list-nodes", Needs: wire.Shows("host"), Method: http.MethodGet, Path: "/v1/nodes", Tag: "service", Summary: "List the daemons that work on the log",
-		Detail: "In the order in which they joined first, with those that do not work now and those that were given up. Of a daemon that works alone it is the only one.",
+		ID: "list-nodes", Needs: wire.Shows("host"), Method: http.MethodGet, Path: "/v1/nodes", Tag: "service",
+		Summary: "List the daemons that work on the log",
+		Detail: "In the order in which they joined first, with those that do not work now and those that were given up. Of a daemon that " +
+			"works alone it is the only one.",
 	}, func(ctx context.Context, _ wire.Call, _ *struct{}) (*struct{ Body nodeList }, error) {
 		found, err := s.services.Nodes.List(ctx)
 		for i := range found {
@@ -31,9 +33,11 @@ func (s *Server) registerNodes() {
 		return &struct{ Body nodeList }{nodeList{found}}, err
 	})
 	wire.Handle(s.Server, wire.Operation{
-		ID: "remove-node", Needs: wire.Does(policy.NodeRemove), Method: http.MethodDelete, Path: "/v1/nodes/{node_id}", Tag: "service", Home: wire.AtLeader,
+		ID: "remove-node", Needs: wire.Does(policy.NodeRemove), Method: http.MethodDelete, Path: "/v1/nodes/{node_id}", Tag: "service",
+		Home:    wire.AtLeader,
 		Summary: "Give up a daemon that never comes back",
-		Detail:  "Only the owner of ws_dev may, and only of one that does not work. Its spaces end with their runs, and nothing that it writes is taken any more; to remove it again finishes that.",
+		Detail: "Only the owner of ws_dev may, and only of one that does not work. Its spaces end with their runs, and nothing that it writes " +
+			"is taken any more; to remove it again finishes that.",
 	}, func(ctx context.Context, c wire.Call, in *struct {
 		NodePath
 		Reason string `query:"reason" maxLength:"1000" doc:"Why"`

@@ -87,7 +87,8 @@ func New(c wire.Config, services Services, version string) *Server {
 	c.Narrow = func(ctx context.Context, who principal.Caller, t id.Token) (principal.Caller, error) {
 		return services.Identity.ActsFor(ctx, who, "", t)
 	}
-	c.Tags = []string{"service", "auth", "principals", "rooms", "spaces", "snapshots", "runs", "engines", "files", "contexts", "approvals", "policies", "incidents", "labels", "events", "audit", "content"}
+	c.Tags = []string{"service", "auth", "principals", "rooms", "spaces", "snapshots", "runs", "engines", "files", "contexts", "approvals",
+		"policies", "incidents", "labels", "events", "audit", "content"}
 	s.Server = wire.New(c)
 	for _, check := range services.Checks {
 		s.probers = append(s.probers, &prober{check: check})

@@ -74,21 +74,27 @@ type actionList struct {
 
 func (s *Server) registerArbiter() {
 	wire.HandleOnce(s.Server, wire.Operation{
-		ID: "evaluate-policy", Needs: wire.DoesThere(policy.PolicyEvaluate), Method: http.MethodPost, Path: "/v1/policy/evaluate", Tag: "policies", Summary: "Ask whether something may be done outside of Agentbox",
+		ID: "evaluate-policy", Needs: wire.DoesThere(policy.PolicyEvaluate), Method: http.MethodPost, Path: "/v1/policy/evaluate",
+		Tag: "policies", Summary: "Ask whether something may be done outside of Agentbox",
 		Repeat: wire.RepeatRecalled,
-		Detail: "Ask right before it is done, each time. An answer that allows on the strength of an approval has used it up once, in the same step, and names the event that proves it: of a hundred " +
-			"that ask at once with one approval, one is allowed. Every other answer changes nothing; refusals are recorded. An action that is neither in the registry nor declared by the workspace is denied.",
+		Detail: "Ask right before it is done, each time. An answer that allows on the strength of an approval has used it up once, in the same " +
+			"step, and names the event that proves it: of a hundred " +
+			"that ask at once with one approval, one is allowed. Every other answer changes nothing; refusals are recorded. An action that is " +
+			"neither in the registry nor declared by the workspace is denied.",
 	}, func(ctx context.Context, c wire.Call) (outside.Answer, error) {
 		return s.services.Outside.Recall(ctx, c.Caller.Workspace, c.Repeated)
 	}, s.evaluate, s.evaluated)
 	wire.HandleOnce(s.Server, wire.Operation{
-		ID: "request-approval", Needs: wire.DoesThere(policy.ApprovalRequest), Method: http.MethodPost, Path: "/v1/approvals", Tag: "approvals", Summary: "Ask a person: about what is to be done outside of Agentbox, or a plain question", Status: http.StatusCreated,
+		ID: "request-approval", Needs: wire.DoesThere(policy.ApprovalRequest), Method: http.MethodPost, Path: "/v1/approvals", Tag: "approvals",
+		Summary: "Ask a person: about what is to be done outside of Agentbox, or a plain question", Status: http.StatusCreated,
 		Repeat: wire.RepeatRecalled,
-		Detail: "`question` is what the daemon writes about it, in full; `title` and `context` stand in `agent_words`, apart. Once it is approved, POST /v1/policy/evaluate allows the same action and request. " +
+		Detail: "`question` is what the daemon writes about it, in full; `title` and `context` stand in `agent_words`, apart. Once it is " +
+			"approved, POST /v1/policy/evaluate allows the same action and request. " +
 			"Without a target it is about the run, else the room, else the workspace; `question` alone asks about it in plain words.",
 	}, recalled[policy.Approval](s, policy.ApprovalProjection, policy.ApprovalEntity), s.requestApproval, shownRequest)
 	wire.Handle(s.Server, wire.Operation{
-		ID: "list-actions", Needs: wire.Shows("policy"), Method: http.MethodGet, Path: "/v1/action-registry", Tag: "policies", Summary: "List the actions that there are, and how carefully each is treated",
+		ID: "list-actions", Needs: wire.Shows("policy"), Method: http.MethodGet, Path: "/v1/action-registry", Tag: "policies",
+		Summary: "List the actions that there are, and how carefully each is treated",
 	}, func(ctx context.Context, c wire.Call, _ *struct{}) (*struct{ Body actionList }, error) {
 		found, err := s.registry(ctx, c.Caller.Workspace)
 		return &struct{ Body actionList }{actionList{found}}, err
@@ -98,13 +104,14 @@ func (s *Server) registerArbiter() {
 // question is what the arbiter is asked.
 func (a OutsideAction) question() outside.Question {
 	return outside.Question{
-		Action: a.Action, Text: a.Text, Space: a.Space, Room: a.Room, Thread: a.Thread, Run: a.Run, Step: a.Step, Token: a.Token, Zone: event.Zone(a.Zone), Request: a.Request,
+		Action: a.Action, Text: a.Text, Space: a.Space, Room: a.Room, Thread: a.Thread, Run: a.Run, Step: a.Step, Token: a.Token,
+		Zone: event.Zone(a.Zone), Request: a.Request,
 		Target: a.Target, Method: a.Method, Tool: a.Tool, Principal: a.Principal, ActorType: a.ActorType, ActorID: a.ActorID,
 	}
 }
 
-// asked is what the arbiter is asked, with the identifier of its space where that is called by its name. A space that a label keeps from the caller is none to
-// ask about.
+// asked is what the arbiter is asked, with the identifier of its space where that is called by its name. A space that a label keeps from
+// the caller is none to ask about.
 func (s *Server) asked(ctx context.Context, c wire.Call, a OutsideAction) (outside.Question, error) {
 	q := a.question()
 	if q.Space == "" {
@@ -137,7 +144,8 @@ func (s *Server) evaluate(ctx context.Context, c wire.Call, in *struct{ Body eva
 func (s *Server) evaluated(a outside.Answer) *struct{ Body evaluation } {
 	d := a.Decision
 	e := evaluation{
-		Decision: d.Outcome, Code: d.ReasonCode, Reason: d.Reason, Suggestion: d.Suggestion, Enforcement: "enforce", Blocked: a.Blocked, Preview: a.Preview,
+		Decision: d.Outcome, Code: d.ReasonCode, Reason: d.Reason, Suggestion: d.Suggestion, Enforcement: "enforce", Blocked: a.Blocked,
+		Preview:   a.Preview,
 		Principal: a.Actor, Approval: a.Approval, Standing: a.Standing, Event: a.Event, Action: d.Action, Bundle: d.Bundle, Policies: d.Policies,
 	}
 	if s.services.Outside.Shadow {

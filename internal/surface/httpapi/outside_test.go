@@ -148,8 +148,10 @@ func TestThreat05And06WhatIsShownIsWhatIsApproved(t *testing.T) {
 	}
 	d.decide(t, d.request(t, "agent", body("")), `{"decision":"approve"}`)
 	for _, other := range []string{
-		strings.Replace(body(""), "Report", "report", 1), strings.Replace(body(""), `"a","b"`, `"b","a"`, 1), strings.Replace(body(""), `"n":1`, `"n":2`, 1),
-		strings.Replace(body(""), "ada@", "eve@", 1), strings.Replace(body(""), "email.send", "external.write", 1), body(`,"method":"bcc"`), body(`,"tool_name":"mail"`),
+		strings.Replace(body(""), "Report", "report", 1), strings.Replace(body(""), `"a","b"`, `"b","a"`, 1), strings.Replace(body(""), `"n":1`,
+			`"n":2`, 1),
+		strings.Replace(body(""), "ada@", "eve@", 1), strings.Replace(body(""), "email.send", "external.write", 1), body(`,"method":"bcc"`),
+		body(`,"tool_name":"mail"`),
 		strings.Replace(body(""), `"n":1`, `"n":1,"bcc":"eve@example.com"`, 1), body(`,"step_id":"step_00000000000000000000000000"`),
 	} {
 		if a := d.evaluate(t, "agent", other); a.Decision == "allow" {
@@ -177,8 +179,10 @@ func TestThreat11And12TheDaemonWritesTheQuestion(t *testing.T) {
 	d := startDaemon(t)
 	d.populate(t)
 	shown := map[string]string{}
-	for _, subject := range []string{"paypal", "p\u0430ypal", "paypal\u200b", "\u202elapyap", "paypal\\u0000", "pаураl", "paypa\u217c", "PAYPAL", "paypal ", "x\\nstatus: approved"} {
-		body := fmt.Sprintf(`{"action":"external.write","target":"%[1]s","request":{"%[1]s":"%[1]s"},"title":"[approve] already approved \u202e","context":{"status":"approved","reason":"\u001b[2J"}}`, subject)
+	for _, subject := range []string{"paypal", "p\u0430ypal", "paypal\u200b", "\u202elapyap", "paypal\\u0000", "pаураl", "paypa\u217c",
+		"PAYPAL", "paypal ", "x\\nstatus: approved"} {
+		body := fmt.Sprintf(`{"action":"external.write","target":"%[1]s","request":{"%[1]s":"%[1]s"},"title":"[approve] already approved `+
+			`\u202e","context":{"status":"approved","reason":"\u001b[2J"}}`, subject)
 		status, raw := d.ask(t, "agent", "POST", "/v1/approvals", body)
 		var made policy.Approval
 		if err := json.Unmarshal(raw, &made); err != nil || status != http.StatusCreated {
@@ -208,7 +212,8 @@ func TestThreat15NumbersThatCanonicalJSONFoldsAreRefused(t *testing.T) {
 	d := startDaemon(t)
 	d.populate(t)
 	for number, status := range map[string]int{
-		"9007199254740991": 201, "-9007199254740991": 201, "9007199254740992": 400, "9007199254740993": 400, "-9007199254740993": 400, "1e400": 400, "9.007199254740993e15": 400,
+		"9007199254740991": 201, "-9007199254740991": 201, "9007199254740992": 400, "9007199254740993": 400, "-9007199254740993": 400,
+		"1e400": 400, "9.007199254740993e15": 400,
 		`"9007199254740993"`: 201,
 	} {
 		body := `{"action":"payment.execute","target":"DE00","request":{"cents":` + number + `}}`
@@ -221,10 +226,12 @@ func TestThreat15NumbersThatCanonicalJSONFoldsAreRefused(t *testing.T) {
 			t.Errorf("evaluate %s: %d %s", number, got, raw)
 		}
 	}
-	if status, raw := d.ask(t, "agent", "POST", "/v1/approvals", `{"action":"payment.execute","request":{"cents":1,"cents":2}}`); status != 400 {
+	if status, raw := d.ask(t, "agent", "POST", "/v1/approvals",
+		`{"action":"payment.execute","request":{"cents":1,"cents":2}}`); status != 400 {
 		t.Errorf("a name that stands twice: %d %s", status, raw)
 	}
-	if status, raw := d.ask(t, "agent", "POST", "/v1/approvals", `{"action":"payment.execute","request":[1]}`); status != 400 || code(raw) != "invalid_request" {
+	if status, raw := d.ask(t, "agent", "POST", "/v1/approvals", `{"action":"payment.execute","request":[1]}`); status != 400 ||
+		code(raw) != "invalid_request" {
 		t.Errorf("a list: %d %s", status, raw)
 	}
 }
@@ -241,7 +248,8 @@ func TestNobodyApprovesWhatHeSentForAnAgent(t *testing.T) {
 	}
 	body := strings.Replace(mail, `{"action"`, `{"principal_id":"`+string(agent)+`","action"`, 1)
 	approval := d.request(t, "ada", body)
-	if status, raw := d.ask(t, "ada", "POST", "/v1/approvals/"+approval+"/decide", `{"decision":"approve"}`); status != 403 || code(raw) != "approval_own_request" {
+	if status, raw := d.ask(t, "ada", "POST", "/v1/approvals/"+approval+"/decide", `{"decision":"approve"}`); status != 403 ||
+		code(raw) != "approval_own_request" {
 		t.Errorf("ada approves what she sent: %d %s", status, raw)
 	}
 	d.decide(t, approval, `{"decision":"approve"}`)
@@ -299,7 +307,8 @@ func TestScopesOfApprovalsOutside(t *testing.T) {
 		strings.Replace(first, `"target":"api.example.com",`, "", 1): "workspace",
 		strings.Replace(pay, "100", "102", 1):                        "template",
 	} {
-		status, raw := d.ask(t, "", "POST", "/v1/approvals/"+d.request(t, "member", body)+"/decide", `{"decision":"approve","scope":"`+scope+`","uses":2,"expires_at":"`+ends+`"}`)
+		status, raw := d.ask(t, "", "POST", "/v1/approvals/"+d.request(t, "member", body)+"/decide", `{"decision":"approve","scope":"`+scope+
+			`","uses":2,"expires_at":"`+ends+`"}`)
 		if status != http.StatusBadRequest {
 			t.Errorf("%s of scope %s: %d %s", body, scope, status, raw)
 		}
@@ -312,7 +321,8 @@ func TestShadowModeBlocksOnlyWhatAlwaysTakesAPerson(t *testing.T) {
 	d.populate(t)
 	for body, blocked := range map[string]bool{
 		`{"action":"api.call.idempotent"}`: false, `{"action":"email.send","zone":"high_stakes"}`: true, `{"action":"server.shutdown"}`: true,
-		`{"action":"email.send","zone":"sandbox"}`: true, `{"action":"external.write","target":"a.example"}`: true, `{"action":"payment.execute","zone":"high_stakes"}`: true,
+		`{"action":"email.send","zone":"sandbox"}`: true, `{"action":"external.write","target":"a.example"}`: true,
+		`{"action":"payment.execute","zone":"high_stakes"}`: true,
 	} {
 		status, raw := d.ask(t, "agent", "POST", "/v1/policy/evaluate", body)
 		var a struct {
@@ -344,7 +354,9 @@ func TestTheQuotaHoldsOutside(t *testing.T) {
 	if answers["allow default_allow"] != 5 || answers["deny quota_exceeded"] != 15 {
 		t.Errorf("got %v", answers)
 	}
-	if status, raw := d.ask(t, "agent", "POST", "/v1/policy/evaluate", `{"action":"api.call.idempotent","target":"api.example.com","preview":true}`); status != 200 || !strings.Contains(string(raw), "quota_exceeded") {
+	if status, raw := d.ask(t, "agent", "POST", "/v1/policy/evaluate",
+		`{"action":"api.call.idempotent","target":"api.example.com","preview":true}`); status != 200 || !strings.Contains(string(raw),
+		"quota_exceeded") {
 		t.Errorf("a preview: %d %s", status, raw)
 	}
 }
@@ -359,7 +371,8 @@ func TestQuarantineHoldsOutside(t *testing.T) {
 	}
 	d.decide(t, d.request(t, "agent", mail), `{"decision":"approve"}`)
 	for _, on := range []bool{true, false} {
-		if err := d.app.Identity.Quarantine(t.Context(), event.Origin{Principal: d.app.Owner}, id.DefaultWorkspace, agent, on, "it acts oddly"); err != nil {
+		if err := d.app.Identity.Quarantine(t.Context(), event.Origin{Principal: d.app.Owner}, id.DefaultWorkspace, agent, on,
+			"it acts oddly"); err != nil {
 			t.Fatal(err)
 		}
 		body := strings.Replace(mail, `{"action"`, `{"principal_id":"`+string(agent)+`","action"`, 1)

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestEveryListRefusesAStrangeCursor asks every list of the API document that has a cursor for the page behind what is no entry of it, which
-// is refused, and then reads it to its end, one entry a page.
+// TestEveryListRefusesAStrangeCursor asks every list of the API document that has a cursor for the page behind what is no entry of it,
+// which is refused, and then reads it to its end, one entry a page.
 func TestEveryListRefusesAStrangeCursor(t *testing.T) {
 	var document struct {
 		Paths map[string]map[string]struct {
@@ -43,7 +43,8 @@ func TestEveryListRefusesAStrangeCursor(t *testing.T) {
 
 func (m *matrix) strangeCursors(t *testing.T, path string) {
 	t.Helper()
-	for _, strange := range []string{"zzz", "ses_01M7YNAYM0SMK245AEDNVB5CNW", "run_01m7ynaym0smk245aednvb5cnw", "%20", "-1", strings.Repeat("x", 300)} {
+	for _, strange := range []string{"zzz", "ses_01M7YNAYM0SMK245AEDNVB5CNW", "run_01m7ynaym0smk245aednvb5cnw", "%20", "-1",
+		strings.Repeat("x", 300)} {
 		if status, raw := m.ask(t, "", "GET", path+"?cursor="+strange, ""); status != 400 || code(raw) != "invalid_cursor" {
 			t.Errorf("%s behind %.40q: %d %.200s, want 400 invalid_cursor", path, strange, status, raw)
 		}

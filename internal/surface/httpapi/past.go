@@ -24,5 +24,6 @@ func past[T any](ctx context.Context, s *Server, c wire.Call, projection, entity
 		var none T
 		return none, err
 	}
-	return query.Past[T](ctx, s.services.Query, c.Caller.Workspace, query.Subject{Projection: projection, EntityType: entity, Key: found[0].EntityID}, c.Repeated)
+	return query.Past[T](ctx, s.services.Query, c.Caller.Workspace, query.Subject{Projection: projection, EntityType: entity,
+		Key: found[0].EntityID}, c.Repeated)
 }

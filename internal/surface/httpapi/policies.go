@@ -59,30 +59,37 @@ type switchRequest struct {
 type switchAnswer struct{ Body policy.KillSwitch }
 
 func (s *Server) registerPolicies() {
-	wire.Handle(s.Server, wire.Operation{ID: "list-presets", Needs: wire.Shows("policy"), Method: http.MethodGet, Path: "/v1/policies/presets", Tag: "policies", Summary: "List the policy presets, the strictest first"},
+	wire.Handle(s.Server, wire.Operation{ID: "list-presets", Needs: wire.Shows("policy"), Method: http.MethodGet, Path: "/v1/policies/presets",
+		Tag: "policies", Summary: "List the policy presets, the strictest first"},
 		func(context.Context, wire.Call, *struct{}) (*struct{ Body presetList }, error) {
 			found, err := s.services.Gate.Bundles.Presets()
 			return &struct{ Body presetList }{presetList{found}}, err
 		})
 	wire.Handle(s.Server, wire.Operation{
-		ID: "validate-policy", Needs: wire.Shows("policy"), Method: http.MethodPost, Path: "/v1/policies/validate", Tag: "policies", Summary: "Check a policy, and what it decides about an operation",
-		Repeat: wire.RepeatHarmless,
-		Detail: "A policy that cannot be used is a problem document that names the place.",
+		ID: "validate-policy", Needs: wire.Shows("policy"), Method: http.MethodPost, Path: "/v1/policies/validate", Tag: "policies",
+		Summary: "Check a policy, and what it decides about an operation",
+		Repeat:  wire.RepeatHarmless,
+		Detail:  "A policy that cannot be used is a problem document that names the place.",
 	}, s.validate)
 	wire.Handle(s.Server, wire.Operation{
-		ID: "explain-policy", Needs: wire.Shows("policy"), Method: http.MethodPost, Path: "/v1/policies/explain", Tag: "policies", Summary: "Explain in every detail what would be decided about an operation",
-		Repeat: wire.RepeatHarmless,
-		Detail: "Takes the same way as a real operation and does nothing.",
+		ID: "explain-policy", Needs: wire.Shows("policy"), Method: http.MethodPost, Path: "/v1/policies/explain", Tag: "policies",
+		Summary: "Explain in every detail what would be decided about an operation",
+		Repeat:  wire.RepeatHarmless,
+		Detail:  "Takes the same way as a real operation and does nothing.",
 	}, s.explain)
-	wire.Handle(s.Server, wire.Operation{ID: "get-kill-switch", Needs: wire.Shows("kill_switch"), Method: http.MethodGet, Path: "/v1/kill-switch", Tag: "policies", Summary: "Show the kill switch"},
+	wire.Handle(s.Server, wire.Operation{ID: "get-kill-switch", Needs: wire.Shows("kill_switch"), Method: http.MethodGet,
+		Path: "/v1/kill-switch", Tag: "policies", Summary: "Show the kill switch"},
 		func(ctx context.Context, c wire.Call, _ *struct{}) (*switchAnswer, error) {
 			found, err := s.services.Gate.KillSwitch.State(ctx, c.Caller.Workspace)
 			return &switchAnswer{found}, err
 		})
 	wire.Handle(s.Server, wire.Operation{
-		ID: "put-kill-switch", Needs: wire.Does(policy.KillSwitchSet), Method: http.MethodPut, Path: "/v1/kill-switch", Tag: "policies", Summary: "Throw or lift the kill switch",
-		Detail: "It beats every policy and approval, reaches what is under way, and holds over a restart. It stops everything that changes files, runs code, leaves the machine, starts or " +
-			"changes spaces and runs in them, and tool calls. Reading goes on, and so does what is only recorded: messages, rooms, keys, incidents, workspaces, what engines report, and " +
+		ID: "put-kill-switch", Needs: wire.Does(policy.KillSwitchSet), Method: http.MethodPut, Path: "/v1/kill-switch", Tag: "policies",
+		Summary: "Throw or lift the kill switch",
+		Detail: "It beats every policy and approval, reaches what is under way, and holds over a restart. It stops everything that changes " +
+			"files, runs code, leaves the machine, starts or " +
+			"changes spaces and runs in them, and tool calls. Reading goes on, and so does what is only recorded: messages, rooms, keys, " +
+			"incidents, workspaces, what engines report, and " +
 			"that a run is cancelled. A lift with an Idempotency-Key that is sent again " +
 			"lifts nothing that was thrown since; a throw always throws.",
 	}, func(ctx context.Context, c wire.Call, in *struct{ Body switchRequest }) (*switchAnswer, error) {
@@ -180,7 +187,8 @@ func (s *Server) explain(ctx context.Context, c wire.Call, in *struct{ Body expl
 }
 
 // previewOutside explains what would be decided about an action outside: as in the space of that policy, where one is named.
-func (s *Server) previewOutside(ctx context.Context, c wire.Call, in explainRequest, sp id.Space, b *policy.Bundle) (policy.Explanation, error) {
+func (s *Server) previewOutside(ctx context.Context, c wire.Call, in explainRequest, sp id.Space, b *policy.Bundle) (policy.Explanation,
+	error) {
 	asks := *in.Action
 	asks.Space = cmp.Or(sp, asks.Space)
 	q, err := s.asked(ctx, c, asks)
@@ -198,7 +206,8 @@ func (s *Server) previewOutside(ctx context.Context, c wire.Call, in explainRequ
 }
 
 // preview explains what would be decided if the caller's agent sent the operation.
-func (s *Server) preview(ctx context.Context, c wire.Call, sp space.Space, b policy.Bundle, raw json.RawMessage) (policy.Explanation, error) {
+func (s *Server) preview(ctx context.Context, c wire.Call, sp space.Space, b policy.Bundle, raw json.RawMessage) (policy.Explanation,
+	error) {
 	m, err := run.ParseOperations([]json.RawMessage{raw})
 	if err == nil {
 		err = m.Refused()

@@ -94,7 +94,8 @@ type principalAnswer struct{ Body principal.Principal }
 func (s *Server) registerPrincipals() {
 	s.registerAgents()
 	wire.Handle(s.Server, wire.Operation{
-		ID: "list-principals", Needs: wire.Shows("principal"), Method: http.MethodGet, Path: "/v1/principals", Tag: "principals", Summary: "List people, agents and services",
+		ID: "list-principals", Needs: wire.Shows("principal"), Method: http.MethodGet, Path: "/v1/principals", Tag: "principals",
+		Summary: "List people, agents and services",
 	}, func(ctx context.Context, c wire.Call, in *struct {
 		Kind  string `query:"kind" enum:"user,agent,service" doc:"Only these"`
 		Name  string `query:"q" maxLength:"200" doc:"A part of the name"`
@@ -109,20 +110,23 @@ func (s *Server) registerPrincipals() {
 		return &struct{ Body principalList }{out}, err
 	})
 	wire.Handle(s.Server, wire.Operation{
-		ID: "get-principal", Needs: wire.Shows("principal"), Method: http.MethodGet, Path: "/v1/principals/{principal_id}", Tag: "principals", Summary: "Show a principal",
+		ID: "get-principal", Needs: wire.Shows("principal"), Method: http.MethodGet, Path: "/v1/principals/{principal_id}", Tag: "principals",
+		Summary: "Show a principal",
 	}, func(ctx context.Context, c wire.Call, in *PrincipalPath) (*principalAnswer, error) {
 		found, err := s.services.Identity.Principal(ctx, c.Caller.Workspace, id.Principal(in.Principal))
 		return &principalAnswer{found}, err
 	})
 	wire.HandleOnce(s.Server, wire.Operation{
-		ID: "add-principal", Needs: wire.Does(policy.PrincipalAdd), Method: http.MethodPost, Path: "/v1/principals", Tag: "principals", Summary: "Add a person or a service",
-		Status: http.StatusCreated, Repeat: wire.RepeatRecalled, Detail: "A person gets no role above that of whoever adds him.",
+		ID: "add-principal", Needs: wire.Does(policy.PrincipalAdd), Method: http.MethodPost, Path: "/v1/principals", Tag: "principals",
+		Summary: "Add a person or a service",
+		Status:  http.StatusCreated, Repeat: wire.RepeatRecalled, Detail: "A person gets no role above that of whoever adds him.",
 	}, recalled[principal.Principal](s, principal.Projection, principal.Entity),
 		func(ctx context.Context, c wire.Call, in *struct{ Body principalRequest }) (principal.Principal, error) {
 			return s.add(ctx, c, in.Body)
 		}, answerPrincipal)
 	wire.HandleOnce(s.Server, wire.Operation{
-		ID: "change-role", Needs: wire.Does(policy.PrincipalRole), Method: http.MethodPost, Path: "/v1/principals/{principal_id}/role", Tag: "principals",
+		ID: "change-role", Needs: wire.Does(policy.PrincipalRole), Method: http.MethodPost, Path: "/v1/principals/{principal_id}/role",
+		Tag:     "principals",
 		Summary: "Give a person another role", Repeat: wire.RepeatRecalled,
 		Detail: "Nobody gives a role above his own, or changes that of somebody above him. The last owner stays one.",
 	}, recalled[principal.Principal](s, principal.Projection, principal.Entity),
@@ -133,7 +137,8 @@ func (s *Server) registerPrincipals() {
 			return s.services.Identity.ChangeRole(ctx, c.Once(), c.Caller.Workspace, id.Principal(in.Principal), principal.Role(in.Body.Role))
 		}, answerPrincipal)
 	wire.HandleOnce(s.Server, wire.Operation{
-		ID: "ensure-principal", Needs: wire.Does(policy.PrincipalEnsure), Method: http.MethodPost, Path: "/v1/principals/legacy/ensure", Tag: "principals",
+		ID: "ensure-principal", Needs: wire.Does(policy.PrincipalEnsure), Method: http.MethodPost, Path: "/v1/principals/legacy/ensure",
+		Tag:     "principals",
 		Summary: "Find or register whom another program knows", Repeat: wire.RepeatRecalled,
 		Detail: "An agent is found by its name. A person who is not known is registered as a viewer.",
 	}, recalled[principal.Principal](s, principal.Projection, principal.Entity),
@@ -147,12 +152,14 @@ func answerPrincipal(p principal.Principal) *principalAnswer { return &principal
 
 func (s *Server) registerAgents() {
 	wire.Handle(s.Server, wire.Operation{
-		ID: "list-agents", Needs: wire.Shows("agent"), Method: http.MethodGet, Path: "/v1/agents", Tag: "principals", Summary: "List agents, the newest first",
+		ID: "list-agents", Needs: wire.Shows("agent"), Method: http.MethodGet, Path: "/v1/agents", Tag: "principals",
+		Summary: "List agents, the newest first",
 	}, func(ctx context.Context, c wire.Call, in *struct {
 		Name string `query:"q" maxLength:"200" doc:"A part of the name"`
 		Page[id.Principal]
 	}) (*struct{ Body agentList }, error) {
-		found, err := s.services.Identity.Principals(ctx, c.Caller.Workspace, identity.Filter{Kind: id.Agent, Name: in.Name, After: in.Cursor.After, Limit: in.Limit + 1})
+		found, err := s.services.Identity.Principals(ctx, c.Caller.Workspace, identity.Filter{Kind: id.Agent, Name: in.Name,
+			After: in.Cursor.After, Limit: in.Limit + 1})
 		if err != nil {
 			return nil, err
 		}
@@ -164,14 +171,16 @@ func (s *Server) registerAgents() {
 		return &struct{ Body agentList }{out}, nil
 	})
 	wire.Handle(s.Server, wire.Operation{
-		ID: "get-agent", Needs: wire.Shows("agent"), Method: http.MethodGet, Path: "/v1/agents/{agent_id}", Tag: "principals", Summary: "Show an agent",
+		ID: "get-agent", Needs: wire.Shows("agent"), Method: http.MethodGet, Path: "/v1/agents/{agent_id}", Tag: "principals",
+		Summary: "Show an agent",
 	}, func(ctx context.Context, c wire.Call, in *AgentPath) (*struct{ Body Agent }, error) {
 		found, err := s.agent(ctx, c, in.Agent)
 		return &struct{ Body Agent }{found}, err
 	})
 	wire.HandleOnce(s.Server, wire.Operation{
-		ID: "register-agent", Needs: wire.Does(policy.AgentRegister), Method: http.MethodPost, Path: "/v1/agents", Tag: "principals", Summary: "Register an agent",
-		Status: http.StatusCreated, Repeat: wire.RepeatRecalled,
+		ID: "register-agent", Needs: wire.Does(policy.AgentRegister), Method: http.MethodPost, Path: "/v1/agents", Tag: "principals",
+		Summary: "Register an agent",
+		Status:  http.StatusCreated, Repeat: wire.RepeatRecalled,
 		Detail: "An agent that registers another one may be given what lets it act as that one, as the bearer of a capability token.",
 	}, recalled[principal.Principal](s, principal.Projection, principal.Entity),
 		func(ctx context.Context, c wire.Call, in *struct{ Body agentRequest }) (principal.Principal, error) {
@@ -181,8 +190,10 @@ func (s *Server) registerAgents() {
 		})
 	for _, on := range []bool{true, false} {
 		op := wire.Operation{
-			ID: "quarantine-agent", Needs: wire.Does(policy.AgentQuarantine), Method: http.MethodPost, Path: "/v1/agents/{agent_id}/quarantine", Tag: "principals",
-			Summary: "Stop an agent from doing anything", Repeat: wire.RepeatRecalled, Detail: "At once, and with whatever it handed on by capability tokens.",
+			ID: "quarantine-agent", Needs: wire.Does(policy.AgentQuarantine), Method: http.MethodPost, Path: "/v1/agents/{agent_id}/quarantine",
+			Tag:     "principals",
+			Summary: "Stop an agent from doing anything", Repeat: wire.RepeatRecalled,
+			Detail: "At once, and with whatever it handed on by capability tokens.",
 		}
 		if !on {
 			op.ID, op.Path, op.Summary, op.Detail = "unquarantine-agent", "/v1/agents/{agent_id}/unquarantine", "End the quarantine of an agent", ""
@@ -213,8 +224,9 @@ func (s *Server) registerAgents() {
 
 func (s *Server) registerKeys() {
 	wire.Handle(s.Server, wire.Operation{
-		ID: "list-keys", Needs: wire.Shows("key"), Method: http.MethodGet, Path: "/v1/keys", Tag: "principals", Summary: "List API keys, the newest first",
-		Detail: "Whoever is no admin sees his own.",
+		ID: "list-keys", Needs: wire.Shows("key"), Method: http.MethodGet, Path: "/v1/keys", Tag: "principals",
+		Summary: "List API keys, the newest first",
+		Detail:  "Whoever is no admin sees his own.",
 	}, func(ctx context.Context, c wire.Call, in *ofPrincipal[id.Key]) (*struct{ Body keyList }, error) {
 		of := id.Principal(in.Principal)
 		if !c.Caller.Role.AtLeast(principal.Admin) {
@@ -235,9 +247,12 @@ func (s *Server) registerKeys() {
 		return &struct{ Body keyList }{out}, nil
 	})
 	wire.Handle(s.Server, wire.Operation{
-		ID: "issue-key", Needs: wire.Does(policy.KeyIssue), Method: http.MethodPost, Path: "/v1/keys", Tag: "principals", Summary: "Make an API key",
-		Status: http.StatusCreated, Repeat: wire.RepeatRecalled,
-		Detail: "For oneself; for others an owner does, but not for owners, and an admin for members, viewers, agents and services. Who issued a key does not get his own requests approved with it. Whoever acts under a capability token makes none. A repeat is answered without the key.",
+		ID: "issue-key", Needs: wire.Does(policy.KeyIssue), Method: http.MethodPost, Path: "/v1/keys", Tag: "principals",
+		Summary: "Make an API key",
+		Status:  http.StatusCreated, Repeat: wire.RepeatRecalled,
+		Detail: "For oneself; for others an owner does, but not for owners, and an admin for members, viewers, agents and services. Who issued " +
+			"a key does not get his own requests approved with it. Whoever acts under a capability token makes none. A repeat is answered without " +
+			"the key.",
 	}, func(ctx context.Context, c wire.Call, in *struct{ Body keyRequest }) (*struct{ Body APIKey }, error) {
 		if c.Repeated > 0 {
 			doc, err := past[principal.Key](ctx, s, c, principal.KeyProjection, principal.KeyEntity)
@@ -251,8 +266,9 @@ func (s *Server) registerKeys() {
 		return &struct{ Body APIKey }{shownKey(doc, secret)}, err
 	})
 	wire.Handle(s.Server, wire.Operation{
-		ID: "revoke-key", Needs: wire.Does(policy.KeyRevoke), Method: http.MethodDelete, Path: "/v1/keys/{key_id}", Tag: "principals", Summary: "Revoke an API key",
-		Status: http.StatusNoContent, Detail: "At once; an event stream that it opened ends within ten seconds.",
+		ID: "revoke-key", Needs: wire.Does(policy.KeyRevoke), Method: http.MethodDelete, Path: "/v1/keys/{key_id}", Tag: "principals",
+		Summary: "Revoke an API key",
+		Status:  http.StatusNoContent, Detail: "At once; an event stream that it opened ends within ten seconds.",
 	}, func(ctx context.Context, c wire.Call, in *struct {
 		Key    string `path:"key_id" doc:"The key"`
 		Reason string `query:"reason" maxLength:"2000"`

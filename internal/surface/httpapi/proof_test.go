@@ -59,7 +59,8 @@ func TestProofsOfTheAPI(t *testing.T) {
 			t.Errorf("checkpoint %+v, %v", c, err)
 		}
 		checked, err := audit.Check(bytes.NewReader(get(as, "/v1/audit/proofs/inclusion?seq=2")), public)
-		if err != nil || checked.Kind != "event" || checked.Event.Seq != 2 || !checked.Event.HasData || string(checked.Event.Workspace) != origin {
+		if err != nil || checked.Kind != "event" || checked.Event.Seq != 2 || !checked.Event.HasData ||
+			string(checked.Event.Workspace) != origin {
 			t.Errorf("inclusion %+v, %v", checked, err)
 		}
 		checked, err = audit.Check(bytes.NewReader(get(as, "/v1/audit/proofs/consistency?old_size=1")), public)

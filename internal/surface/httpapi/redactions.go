@@ -43,13 +43,17 @@ type redactions struct {
 
 func (s *Server) registerRedactions() {
 	wire.Handle(s.Server, wire.Operation{
-		ID: "redact-events", Home: wire.AtLeader, Needs: wire.Does(policy.AuditRedact).From(principal.Admin), Method: http.MethodPost, Path: "/v1/audit/redactions", Tag: "audit", Summary: "Destroy the data of events, for good",
+		ID: "redact-events", Home: wire.AtLeader, Needs: wire.Does(policy.AuditRedact).From(principal.Admin), Method: http.MethodPost,
+		Path: "/v1/audit/redactions", Tag: "audit", Summary: "Destroy the data of events, for good",
 		Repeat: wire.RepeatRecalled,
-		Detail: "Of one event, or of every event of a run. The key under which the data are sealed is destroyed, and with it the data in every backup that has not the keys; documents are folded anew. " +
-			"The event itself stays, with its hash: chains and earlier proofs hold as before. Only owners and admins may. docs/FORGETTING.md says what is forgotten and what cannot be.",
+		Detail: "Of one event, or of every event of a run. The key under which the data are sealed is destroyed, and with it the data in every " +
+			"backup that has not the keys; documents are folded anew. " +
+			"The event itself stays, with its hash: chains and earlier proofs hold as before. Only owners and admins may. docs/FORGETTING.md says " +
+			"what is forgotten and what cannot be.",
 	}, s.redact)
 	wire.Handle(s.Server, wire.Operation{
-		ID: "list-redactions", Needs: wire.Shows("audit"), Method: http.MethodGet, Path: "/v1/audit/redactions", Tag: "audit", Summary: "List what was redacted, in the order of the log",
+		ID: "list-redactions", Needs: wire.Shows("audit"), Method: http.MethodGet, Path: "/v1/audit/redactions", Tag: "audit",
+		Summary: "List what was redacted, in the order of the log",
 	}, s.listRedactions)
 }
 
@@ -81,7 +85,9 @@ func (s *Server) listRedactions(ctx context.Context, c wire.Call, in *struct{ Pa
 	if len(found) == in.Limit {
 		out.Next = strconv.FormatUint(upTo, 10)
 	}
-	out.Redactions, err = visible(ctx, s, c, out.Redactions, func(x redaction) label.Resource { return label.Resource{Type: leak.Entity, ID: string(x.Event)} })
+	out.Redactions, err = visible(ctx, s, c, out.Redactions, func(x redaction) label.Resource {
+		return label.Resource{Type: leak.Entity, ID: string(x.Event)}
+	})
 	return &struct{ Body redactions }{out}, err
 }
 

@@ -77,7 +77,9 @@ func samples(t *testing.T, d *daemon) map[string]sent {
 		var message struct {
 			Run string `json:"runId"`
 		}
-		d.succeed(t, "POST", in+"/runs", `{"protocolVersion":"1.0","operations":[{"type":"shell","id":"clean","command":"rm -rf x"},{"type":"message","content":"then"}]}`, &message)
+		d.succeed(t, "POST", in+"/runs",
+			`{"protocolVersion":"1.0","operations":[{"type":"shell","id":"clean","command":"rm -rf x"},{"type":"message","content":"then"}]}`,
+			&message)
 		var open struct {
 			Approvals []struct {
 				ID string `json:"approval_id"`
@@ -157,53 +159,72 @@ func samples(t *testing.T, d *daemon) map[string]sent {
 			other: `{"protocolVersion":"1.0","operations":[{"type":"message","content":"other"}]}`, status: 201,
 		},
 		"run-cell": {
-			path: light() + "/contexts/c/cells", body: `{"language":"python","code":"x = 1"}`, other: `{"language":"python","code":"x = 2"}`, status: 201,
+			path: light() + "/contexts/c/cells", body: `{"language":"python","code":"x = 1"}`, other: `{"language":"python","code":"x = 2"}`,
+			status: 201,
 		},
 		"resume-run": {
 			path: resumed + "/resume", body: `{"approval":{"operationId":"clean","decision":"approved"}}`,
 			other: `{"approval":{"operationId":"clean","decision":"denied"}}`, status: 201,
 		},
-		"cancel-run":      {path: cancelled + "/cancel", body: `{"reason":"enough"}`, other: `{"reason":"other"}`, status: 202},
-		"decide-approval": {path: "/v1/approvals/" + decided + "/decide", body: `{"decision":"approve"}`, other: `{"decision":"deny"}`, status: 200},
+		"cancel-run": {path: cancelled + "/cancel", body: `{"reason":"enough"}`, other: `{"reason":"other"}`, status: 202},
+		"decide-approval": {path: "/v1/approvals/" + decided + "/decide", body: `{"decision":"approve"}`, other: `{"decision":"deny"}`,
+			status: 200},
 		"upload-files": {
-			path: space() + "/files?path=in", body: part("a.txt", "one") + part("b/c.txt", "two") + "--cut--\r\n", media: "multipart/form-data; boundary=cut",
+			path: space() + "/files?path=in", body: part("a.txt", "one") + part("b/c.txt", "two") + "--cut--\r\n",
+			media: "multipart/form-data; boundary=cut",
 			other: part("a.txt", "one") + part("b/c.txt", "three") + "--cut--\r\n", status: 201,
 		},
-		"create-workspace":    {path: "/v1/workspaces", body: `{"workspace_id":"ws_made","kind":"community"}`, other: `{"workspace_id":"ws_made","kind":"private"}`, status: 201},
+		"create-workspace": {path: "/v1/workspaces", body: `{"workspace_id":"ws_made","kind":"community"}`,
+			other: `{"workspace_id":"ws_made","kind":"private"}`, status: 201},
 		"archive-workspace":   {path: "/v1/workspaces/ws_over/archive", body: `{"reason":"over"}`, other: `{"reason":"really"}`, status: 200},
 		"unarchive-workspace": {path: "/v1/workspaces/ws_back/unarchive", body: `{"reason":"back"}`, other: `{"reason":"really"}`, status: 200},
-		"update-workspace":    {path: "/v1/workspaces/ws_wide", body: `{"max_concurrent_tasks":7}`, other: `{"max_concurrent_tasks":8}`, status: 200},
-		"create-room":         {path: "/v1/rooms", body: `{"title":"lab"}`, other: `{"title":"kitchen"}`, status: 201},
-		"create-thread":       {path: "/v1/rooms/" + string(id.DefaultRoom) + "/threads", body: `{"title":"one"}`, other: `{"title":"two"}`, status: 201},
-		"create-message":      {path: talk, body: `{"content_md":"once"}`, other: `{"content_md":"other"}`, status: 201},
-		"sweep-content":       {path: "/v1/content/sweep", body: "", other: "", status: 200},
+		"update-workspace": {path: "/v1/workspaces/ws_wide", body: `{"max_concurrent_tasks":7}`, other: `{"max_concurrent_tasks":8}`,
+			status: 200},
+		"create-room": {path: "/v1/rooms", body: `{"title":"lab"}`, other: `{"title":"kitchen"}`, status: 201},
+		"create-thread": {path: "/v1/rooms/" + string(id.DefaultRoom) + "/threads", body: `{"title":"one"}`, other: `{"title":"two"}`,
+			status: 201},
+		"create-message": {path: talk, body: `{"content_md":"once"}`, other: `{"content_md":"other"}`, status: 201},
+		"sweep-content":  {path: "/v1/content/sweep", body: "", other: "", status: 200},
 		"redact-events": {
 			path: "/v1/audit/redactions", body: `{"run_id":"` + forgotten.Run + `","reason":"a mistake"}`,
 			other: `{"run_id":"` + forgotten.Run + `","reason":"another one"}`, status: 200,
 		},
-		"retain-run":          {path: "/v1/runs/" + wrote.Run + "/retention", body: `{"retention":"30d"}`, other: `{"retention":"none"}`, status: 200},
-		"validate-policy":     {path: "/v1/policies/validate", body: fmt.Sprintf(operation, ""), other: fmt.Sprintf(operation, `,"policy":"permissive"`), status: 200, harmless: true},
-		"explain-policy":      {path: "/v1/policies/explain", body: fmt.Sprintf(operation, ""), other: fmt.Sprintf(operation, `,"policy":"permissive"`), status: 200, harmless: true},
-		"evaluate-policy":     {path: "/v1/policy/evaluate", body: `{"action":"email.send","zone":"high_stakes","target":"ada@example.com","request":{"n":1}}`, other: `{"action":"email.send","zone":"high_stakes","target":"ada@example.com","request":{"n":2}}`, status: 200},
-		"request-approval":    {path: "/v1/approvals", body: `{"action":"email.send","request":{"n":1}}`, other: `{"action":"email.send","request":{"n":2}}`, status: 201},
-		"withdraw-approval":   {path: "/v1/approvals/" + d.request(t, "", `{"action":"email.send","request":{"n":9}}`) + "/withdraw", body: `{"reason":"done"}`, status: 200, harmless: true},
-		"open-incident":       {path: "/v1/incidents", body: `{"title":"one"}`, other: `{"title":"two"}`, status: 201},
-		"analyse-incident":    {path: incident(), body: `{"summary":"one"}`, other: `{"summary":"two"}`, status: 200},
-		"learn-of-incident":   {path: learned, body: `{"note":"one"}`, other: `{"note":"two"}`, status: 200},
-		"close-incident":      {path: closed, body: `{"reason":"one"}`, other: `{"reason":"two"}`, status: 200},
-		"label-resource":      {path: "/v1/resources/labels", body: `{"resource_type":"person","resource_id":"a","label":"confidential"}`, other: `{"resource_type":"person","resource_id":"a","label":"sensitive_pii"}`, status: 201},
-		"request-data-access": {path: "/v1/data/access/requests", body: `{"resource_type":"person","resource_id":"b","action":"read"}`, other: `{"resource_type":"person","resource_id":"b","action":"write"}`, status: 200},
+		"retain-run": {path: "/v1/runs/" + wrote.Run + "/retention", body: `{"retention":"30d"}`, other: `{"retention":"none"}`,
+			status: 200},
+		"validate-policy": {path: "/v1/policies/validate", body: fmt.Sprintf(operation, ""), other: fmt.Sprintf(operation,
+			`,"policy":"permissive"`), status: 200, harmless: true},
+		"explain-policy": {path: "/v1/policies/explain", body: fmt.Sprintf(operation, ""), other: fmt.Sprintf(operation,
+			`,"policy":"permissive"`), status: 200, harmless: true},
+		"evaluate-policy": {path: "/v1/policy/evaluate",
+			body:  `{"action":"email.send","zone":"high_stakes","target":"ada@example.com","request":{"n":1}}`,
+			other: `{"action":"email.send","zone":"high_stakes","target":"ada@example.com","request":{"n":2}}`, status: 200},
+		"request-approval": {path: "/v1/approvals", body: `{"action":"email.send","request":{"n":1}}`,
+			other: `{"action":"email.send","request":{"n":2}}`, status: 201},
+		"withdraw-approval": {path: "/v1/approvals/" + d.request(t, "", `{"action":"email.send","request":{"n":9}}`) + "/withdraw",
+			body: `{"reason":"done"}`, status: 200, harmless: true},
+		"open-incident":     {path: "/v1/incidents", body: `{"title":"one"}`, other: `{"title":"two"}`, status: 201},
+		"analyse-incident":  {path: incident(), body: `{"summary":"one"}`, other: `{"summary":"two"}`, status: 200},
+		"learn-of-incident": {path: learned, body: `{"note":"one"}`, other: `{"note":"two"}`, status: 200},
+		"close-incident":    {path: closed, body: `{"reason":"one"}`, other: `{"reason":"two"}`, status: 200},
+		"label-resource": {path: "/v1/resources/labels", body: `{"resource_type":"person","resource_id":"a","label":"confidential"}`,
+			other: `{"resource_type":"person","resource_id":"a","label":"sensitive_pii"}`, status: 201},
+		"request-data-access": {path: "/v1/data/access/requests", body: `{"resource_type":"person","resource_id":"b","action":"read"}`,
+			other: `{"resource_type":"person","resource_id":"b","action":"write"}`, status: 200},
 		// Not a POST, but a change of which a lost answer would leave one in doubt as well.
-		"update-room":          {path: "/v1/rooms/" + string(id.DefaultRoom), body: `{"topic":"one"}`, other: `{"topic":"other"}`, status: 200},
-		"update-room-defaults": {path: "/v1/room-defaults", body: `{"context":{"system_prompt":"be brief"}}`, other: `{"context":{"system_prompt":"be long"}}`, status: 200},
-		"update-thread":        {path: talked, body: `{"status":"closed"}`, other: `{"status":"open"}`, status: 200},
-		"update-space":         {path: space(), body: `{"name":"renamed"}`, other: `{"name":"other"}`, status: 200},
+		"update-room": {path: "/v1/rooms/" + string(id.DefaultRoom), body: `{"topic":"one"}`, other: `{"topic":"other"}`, status: 200},
+		"update-room-defaults": {path: "/v1/room-defaults", body: `{"context":{"system_prompt":"be brief"}}`,
+			other: `{"context":{"system_prompt":"be long"}}`, status: 200},
+		"update-thread": {path: talked, body: `{"status":"closed"}`, other: `{"status":"open"}`, status: 200},
+		"update-space":  {path: space(), body: `{"name":"renamed"}`, other: `{"name":"other"}`, status: 200},
 	}
 	declared := `{"description":"%s","side_effect":"network","target_kinds":["host"]}`
-	table["put-action-type"] = sent{path: "/v1/action-types/deploy.once", body: fmt.Sprintf(declared, "one"), other: fmt.Sprintf(declared, "two"), status: 200}
-	table["create-engine-run"] = sent{path: "/v1/runs", body: order, other: `{"room_id":"room_00000000000000000000000000","title":"other"}`, status: 201}
+	table["put-action-type"] = sent{path: "/v1/action-types/deploy.once", body: fmt.Sprintf(declared, "one"), other: fmt.Sprintf(declared,
+		"two"), status: 200}
+	table["create-engine-run"] = sent{path: "/v1/runs", body: order, other: `{"room_id":"room_00000000000000000000000000","title":"other"}`,
+		status: 201}
 	table["claim-run"] = sent{path: "/v1/runs/claim", body: `{}`, other: `{"room_id":"room_00000000000000000000000000"}`, status: 200}
-	for op, way := range map[string]string{"renew-claim": "lease/heartbeat", "release-claim": "lease/release", "complete-run": "complete", "fail-run": "fail"} {
+	for op, way := range map[string]string{"renew-claim": "lease/heartbeat", "release-claim": "lease/release", "complete-run": "complete",
+		"fail-run": "fail"} {
 		run, token := claimed()
 		table[op] = sent{path: run + "/" + way, body: `{"claim_token":"` + token + `"}`, other: `{"claim_token":"clm_OTHER"}`, status: 200}
 	}
@@ -221,10 +242,12 @@ func samples(t *testing.T, d *daemon) map[string]sent {
 	}
 	held := func(more string) string { return `{"claim_token":"` + token + `"` + more + `}` }
 	table["create-step"] = sent{path: working + "/steps", body: held(`,"kind":"work"`), other: held(`,"kind":"play"`), status: 201}
-	table["create-tool-call"] = sent{path: "/v1/steps/" + unit.Step + "/toolcalls", body: held(`,"tool_name":"look"`), other: held(`,"tool_name":"leap"`), status: 201}
+	table["create-tool-call"] = sent{path: "/v1/steps/" + unit.Step + "/toolcalls", body: held(`,"tool_name":"look"`),
+		other: held(`,"tool_name":"leap"`), status: 201}
 	table["succeed-tool-call"] = sent{path: call() + "/succeed", body: held(`,"output":1`), other: held(`,"output":2`), status: 200}
 	table["fail-tool-call"] = sent{path: call() + "/fail", body: held(`,"message":"no"`), other: held(`,"message":"yes"`), status: 200}
-	table["create-artifact"] = sent{path: "/v1/steps/" + unit.Step + "/artifacts", body: held(`,"kind":"note"`), other: held(`,"kind":"other"`), status: 201}
+	table["create-artifact"] = sent{path: "/v1/steps/" + unit.Step + "/artifacts", body: held(`,"kind":"note"`),
+		other: held(`,"kind":"other"`), status: 201}
 	ordered() // for whoever claims next
 	table["finalize-evidence"] = sent{path: "/v1/runs/" + wrote.Run + "/evidence/finalize", status: 200}
 	table["start-run"] = sent{path: ordered() + "/start", body: `{}`, other: `{"claim_token":"clm_OTHER"}`, status: 200}
@@ -234,9 +257,11 @@ func samples(t *testing.T, d *daemon) map[string]sent {
 	}
 	grant := `{"issued_to_principal_id":"` + string(d.app.Owner) + `","scopes":{"rooms":["%s"],"action_types":["run.start"]}}`
 	d.succeed(t, "POST", "/v1/capabilities/grant", fmt.Sprintf(grant, "*"), &granted)
-	table["grant-capability"] = sent{path: "/v1/capabilities/grant", body: fmt.Sprintf(grant, "one"), other: fmt.Sprintf(grant, "two"), status: 201}
+	table["grant-capability"] = sent{path: "/v1/capabilities/grant", body: fmt.Sprintf(grant, "one"), other: fmt.Sprintf(grant, "two"),
+		status: 201}
 	table["revoke-capability"] = sent{
-		path: "/v1/capabilities/revoke", body: `{"token_id":"` + granted.Token + `","reason":"enough"}`, other: `{"token_id":"` + granted.Token + `"}`, status: 200,
+		path: "/v1/capabilities/revoke", body: `{"token_id":"` + granted.Token + `","reason":"enough"}`, other: `{"token_id":"` + granted.Token +
+			`"}`, status: 200,
 	}
 	var worker, stray, person struct {
 		ID string `json:"principal_id"`
@@ -249,11 +274,14 @@ func samples(t *testing.T, d *daemon) map[string]sent {
 	table["quarantine-agent"] = sent{path: "/v1/agents/" + worker.ID + "/quarantine", body: `{"reason":"odd"}`, other: `{}`, status: 200}
 	table["unquarantine-agent"] = sent{path: "/v1/agents/" + stray.ID + "/unquarantine", body: `{"reason":"fine"}`, other: `{}`, status: 200}
 	table["add-principal"] = sent{
-		path: "/v1/principals", body: `{"kind":"user","role":"member","display_name":"Mia"}`, other: `{"kind":"service","display_name":"mailer"}`, status: 201,
+		path: "/v1/principals", body: `{"kind":"user","role":"member","display_name":"Mia"}`, other: `{"kind":"service","display_name":"mailer"}`,
+		status: 201,
 	}
-	table["change-role"] = sent{path: "/v1/principals/" + person.ID + "/role", body: `{"role":"member"}`, other: `{"role":"operator"}`, status: 200}
+	table["change-role"] = sent{path: "/v1/principals/" + person.ID + "/role", body: `{"role":"member"}`, other: `{"role":"operator"}`,
+		status: 200}
 	table["ensure-principal"] = sent{
-		path: "/v1/principals/legacy/ensure", body: `{"actor_type":"service","actor_id":"cron"}`, other: `{"actor_type":"agent","actor_id":"cron"}`, status: 200,
+		path: "/v1/principals/legacy/ensure", body: `{"actor_type":"service","actor_id":"cron"}`,
+		other: `{"actor_type":"agent","actor_id":"cron"}`, status: 200,
 	}
 	table["issue-key"] = sent{path: "/v1/keys", body: `{"name":"one"}`, other: `{"name":"two"}`, status: 201}
 	var engine, idle struct {
@@ -267,16 +295,20 @@ func samples(t *testing.T, d *daemon) map[string]sent {
 	d.succeed(t, "POST", "/v1/engines/"+engine.ID+"/tokens/issue", ``, &issued)
 	table["register-engine"] = sent{path: "/v1/engines/register", body: `{"display_name":"one"}`, other: `{"display_name":"two"}`, status: 201}
 	table["deactivate-engine"] = sent{path: "/v1/engines/" + idle.ID + "/deactivate", body: `{"reason":"gone"}`, other: `{}`, status: 200}
-	table["issue-engine-token"] = sent{path: "/v1/engines/" + engine.ID + "/tokens/issue", body: `{}`, other: `{"scopes":{"rooms":["*"],"action_types":["run.claim"]}}`, status: 201}
-	table["revoke-engine-token"] = sent{path: "/v1/engines/" + engine.ID + "/tokens/" + issued.ID + "/revoke", body: `{"reason":"lost"}`, other: `{}`, status: 200}
-	table["bootstrap-owner"] = sent{path: "/v1/auth/bootstrap-owner", body: `{"display_name":"Olga","passphrase":"correct horse battery"}`, keyless: true}
+	table["issue-engine-token"] = sent{path: "/v1/engines/" + engine.ID + "/tokens/issue", body: `{}`,
+		other: `{"scopes":{"rooms":["*"],"action_types":["run.claim"]}}`, status: 201}
+	table["revoke-engine-token"] = sent{path: "/v1/engines/" + engine.ID + "/tokens/" + issued.ID + "/revoke", body: `{"reason":"lost"}`,
+		other: `{}`, status: 200}
+	table["bootstrap-owner"] = sent{path: "/v1/auth/bootstrap-owner", body: `{"display_name":"Olga","passphrase":"correct horse battery"}`,
+		keyless: true}
 	table["login"] = sent{path: "/v1/auth/login", body: `{"passphrase":"correct horse battery"}`, keyless: true}
 	table["set-passphrase"] = sent{path: "/v1/auth/passphrase", body: `{"passphrase":"correct horse battery"}`, keyless: true}
 	table["refresh"] = sent{path: "/v1/auth/refresh", body: `{"refresh_token":"none"}`, keyless: true}
 	table["logout"] = sent{path: "/v1/auth/logout", status: 200, harmless: true}
 	_, transcript := d.ask(t, "", "GET", "/v1/runs/"+wrote.Run+"/transcript?redact=none", "")
 	_, other := d.ask(t, "", "GET", "/v1/runs/"+wrote.Run+"/transcript?redact=output", "")
-	table["import-run"] = sent{path: "/v1/runs/import", body: string(transcript), other: string(other), media: "application/x-ndjson", status: 201}
+	table["import-run"] = sent{path: "/v1/runs/import", body: string(transcript), other: string(other), media: "application/x-ndjson",
+		status: 201}
 	table["import-workspace"] = sent{
 		path: "/v1/workspaces/import", body: parcel(t, "ws_parcel", 3), other: parcel(t, "ws_another", 1), media: "application/gzip", status: 201,
 	}
@@ -360,7 +392,8 @@ func TestEveryPostIsDoneOnceOverARestart(t *testing.T) {
 			if s.other == "" {
 				continue // it takes no body
 			}
-			if status, _, got := ask(op, s.other); s.harmless != (status == 200) || !s.harmless && (status != 409 || !strings.Contains(got, `"idempotency_conflict"`)) {
+			if status, _, got := ask(op, s.other); s.harmless != (status == 200) || !s.harmless && (status != 409 || !strings.Contains(got,
+				`"idempotency_conflict"`)) {
 				t.Errorf("%s %s with another body: %d %s", op, when, status, got)
 			}
 			if now, err := d.app.Log.Head(t.Context(), id.DefaultWorkspace); err != nil || now != head {
@@ -392,7 +425,8 @@ func TestALiftThatIsSentAgainLiftsNothingThrownSince(t *testing.T) {
 		t.Fatalf("the first lift: %s", got)
 	}
 	for range 2 { // a throw is never taken for a repeat
-		if status, _, got := d.keyed(t, "PUT", "/v1/kill-switch", "application/json", "throw", `{"on":true}`); status != 200 || !strings.Contains(got, `"on":true`) {
+		if status, _, got := d.keyed(t, "PUT", "/v1/kill-switch", "application/json", "throw", `{"on":true}`); status != 200 ||
+			!strings.Contains(got, `"on":true`) {
 			t.Fatalf("throw: %d %s", status, got)
 		}
 		if got := lift(); !strings.Contains(got, `"on":true`) {

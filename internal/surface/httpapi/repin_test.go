@@ -9,8 +9,8 @@ import (
 	"agentbox/internal/domain/space"
 )
 
-// TestAStricterPolicyHoldsFromTheNextOperationOn pins another policy to a living space: who may not changes nothing, a run that waits for a person is in
-// the way, and from then on operations are judged under the new one, and what it withholds is out of the view of code.
+// TestAStricterPolicyHoldsFromTheNextOperationOn pins another policy to a living space: who may not changes nothing, a run that waits for
+// a person is in the way, and from then on operations are judged under the new one, and what it withholds is out of the view of code.
 func TestAStricterPolicyHoldsFromTheNextOperationOn(t *testing.T) {
 	d := startDaemon(t)
 	d.populate(t)
@@ -18,7 +18,8 @@ func TestAStricterPolicyHoldsFromTheNextOperationOn(t *testing.T) {
 	path := "/v1/spaces/" + made
 	shell := func(command string) string {
 		t.Helper()
-		_, raw := d.ask(t, "", "POST", path+"/runs", fmt.Sprintf(`{"protocolVersion":"1.0","wait_seconds":20,"operations":[{"type":"shell","command":%q}]}`, command))
+		_, raw := d.ask(t, "", "POST", path+"/runs",
+			fmt.Sprintf(`{"protocolVersion":"1.0","wait_seconds":20,"operations":[{"type":"shell","command":%q}]}`, command))
 		return string(raw)
 	}
 	holds := func(command, want string) {
@@ -87,7 +88,8 @@ func TestAStricterPolicyHoldsFromTheNextOperationOn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if to.Policy != "standard" || to.Withheld != 2 || back.Policy != "permissive" || back.Was != to.Bundle || back.Bundle != to.Was || events[0].Principal != d.app.Owner {
+	if to.Policy != "standard" || to.Withheld != 2 || back.Policy != "permissive" || back.Was != to.Bundle || back.Bundle != to.Was ||
+		events[0].Principal != d.app.Owner {
 		t.Errorf("got %+v and %+v", to, back)
 	}
 }

@@ -125,7 +125,8 @@ func TestRunsEndForMembersAndTheirOwnAgentOnly(t *testing.T) {
 	d := startDaemon(t)
 	d.populate(t)
 	space := "/v1/spaces/" + d.must(t, "POST", "/v1/spaces", `{}`, "id")
-	run := space + "/runs/" + d.must(t, "POST", space+"/runs", `{"protocolVersion":"1.0","agent":{"name":"own"},"operations":[{"type":"shell","command":"mkdir d; rm -r d"}]}`, "runId")
+	run := space + "/runs/" + d.must(t, "POST", space+"/runs",
+		`{"protocolVersion":"1.0","agent":{"name":"own"},"operations":[{"type":"shell","command":"mkdir d; rm -r d"}]}`, "runId")
 	for _, who := range []string{"viewer", "agent"} {
 		if status, raw := d.ask(t, who, "POST", run+"/cancel", `{}`); status != http.StatusForbidden || code(raw) != policy.ReasonRoleTooLow {
 			t.Errorf("%s ended the run: %d %s", who, status, raw)
@@ -135,7 +136,8 @@ func TestRunsEndForMembersAndTheirOwnAgentOnly(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if d.keys["own"], _, err = d.app.Identity.IssueKey(t.Context(), event.Origin{Principal: d.app.Owner}, id.DefaultWorkspace, own, "own"); err != nil {
+	if d.keys["own"], _, err = d.app.Identity.IssueKey(t.Context(), event.Origin{Principal: d.app.Owner}, id.DefaultWorkspace, own,
+		"own"); err != nil {
 		t.Fatal(err)
 	}
 	if status, raw := d.ask(t, "own", "POST", run+"/cancel", `{}`); status != http.StatusAccepted {
@@ -149,7 +151,8 @@ func TestRunsEndForMembersAndTheirOwnAgentOnly(t *testing.T) {
 func TestArchivesLeaveOutWhatMayNotBeRead(t *testing.T) {
 	d := startDaemon(t)
 	d.populate(t)
-	space := "/v1/spaces/" + d.must(t, "POST", "/v1/spaces", `{"policy_overrides":{"deny":{"paths":["*.env","*.key",".git/**"]},"withhold":{"paths":[]}}}`, "id")
+	space := "/v1/spaces/" + d.must(t, "POST", "/v1/spaces",
+		`{"policy_overrides":{"deny":{"paths":["*.env","*.key",".git/**"]},"withhold":{"paths":[]}}}`, "id")
 	d.must(t, "POST", space+"/runs", `{"protocolVersion":"1.0","operations":[
 		{"type":"createFile","path":"make.py","content":"import os\nos.makedirs('a/.git')\nfor n in ('a/x.txt', 'a/my.key', 'a/.git/config', 'b.env'): open(n, 'w').write('SECRET')"},
 		{"type":"shell","command":"python3 make.py"}]}`, "runId")
@@ -178,14 +181,16 @@ func TestArchivesLeaveOutWhatMayNotBeRead(t *testing.T) {
 func TestThreat33RefusedContentIsNotKept(t *testing.T) {
 	d := startDaemon(t)
 	d.populate(t)
-	space := "/v1/spaces/" + d.must(t, "POST", "/v1/spaces", `{"policy_overrides":{"deny":{"paths":["*.env","*.key",".git/**"]},"withhold":{"paths":[]}}}`, "id")
+	space := "/v1/spaces/" + d.must(t, "POST", "/v1/spaces",
+		`{"policy_overrides":{"deny":{"paths":["*.env","*.key",".git/**"]},"withhold":{"paths":[]}}}`, "id")
 	d.must(t, "POST", space+"/runs", `{"protocolVersion":"1.0","operations":[{"type":"message","content":"known"}]}`, "runId")
 	kept := d.kept(t)
 	for _, c := range []struct{ who, method, path, body string }{
 		{"viewer", "PUT", space + "/files/a.txt", "content of a viewer"},
 		{"", "PUT", space + "/files/a.key", "content that policy refuses"},
 		{"viewer", "POST", space + "/runs", `{"protocolVersion":"1.0","operations":[{"type":"message","content":"of a viewer"}]}`},
-		{"agent", "POST", space + "/runs", `{"protocolVersion":"1.0","agent":{"name":"made up"},"operations":[{"type":"message","content":"of an agent"}]}`},
+		{"agent", "POST", space + "/runs",
+			`{"protocolVersion":"1.0","agent":{"name":"made up"},"operations":[{"type":"message","content":"of an agent"}]}`},
 		{"viewer", "POST", "/v1/spaces", `{"policy_overrides":{"limits":{"command_ms":4321}}}`},
 	} {
 		if status, raw := d.ask(t, c.who, c.method, c.path, c.body); status != http.StatusForbidden {
@@ -195,7 +200,8 @@ func TestThreat33RefusedContentIsNotKept(t *testing.T) {
 	if now := d.kept(t); !slices.Equal(now, kept) {
 		t.Errorf("%d contents are kept, want the %d of before", len(now), len(kept))
 	}
-	events, err := d.app.Log.Read(t.Context(), journal.Query{Workspace: id.DefaultWorkspace, Types: []string{principal.RegisteredType, policy.BundlePinnedType}, Limit: 100})
+	events, err := d.app.Log.Read(t.Context(), journal.Query{Workspace: id.DefaultWorkspace, Types: []string{principal.RegisteredType,
+		policy.BundlePinnedType}, Limit: 100})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -243,7 +249,8 @@ func TestUploadsThatBreakOffAreTheSendersFault(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = io.WriteString(conn, "PUT "+space+"/files/a HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nAuthorization: Bearer "+d.keys[""]+"\r\n"+body)
+		_, err = io.WriteString(conn, "PUT "+space+"/files/a HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nAuthorization: Bearer "+
+			d.keys[""]+"\r\n"+body)
 		if err != nil {
 			t.Fatal(err)
 		}

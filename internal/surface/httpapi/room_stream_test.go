@@ -14,8 +14,8 @@ import (
 	"agentbox/internal/domain/room"
 )
 
-// TestTrapTheRoomStreamIgnoresItsCursor follows a room while messages are posted into it and into others, with a connection that is cut after
-// every event and taken up by Last-Event-ID or from_seq: each event of the room comes once and in order, and no other.
+// TestTrapTheRoomStreamIgnoresItsCursor follows a room while messages are posted into it and into others, with a connection that is cut
+// after every event and taken up by Last-Event-ID or from_seq: each event of the room comes once and in order, and no other.
 func TestTrapTheRoomStreamIgnoresItsCursor(t *testing.T) {
 	d := startDaemon(t)
 	lab := d.must(t, "POST", "/v1/rooms", `{"title":"lab"}`, "room_id")
@@ -68,7 +68,8 @@ func TestTrapTheRoomStreamIgnoresItsCursor(t *testing.T) {
 	}
 }
 
-// TestTrapTheRoomStreamDoesNotCheckTheWorkspace asks for a room of another workspace as for one that nobody has made: by stream, and by filters.
+// TestTrapTheRoomStreamDoesNotCheckTheWorkspace asks for a room of another workspace as for one that nobody has made: by stream, and by
+// filters.
 func TestTrapTheRoomStreamDoesNotCheckTheWorkspace(t *testing.T) {
 	d := startDaemon(t)
 	d.populate(t)
@@ -76,7 +77,8 @@ func TestTrapTheRoomStreamDoesNotCheckTheWorkspace(t *testing.T) {
 	unknown := string(id.New[id.Room](id.NewSource(realClock{}.Now, strings.NewReader(strings.Repeat("x", 100)))))
 	for who, rooms := range map[string][]string{"other": {lab, unknown}, "": {unknown, "room_1", "ws_dev"}} {
 		for _, r := range rooms {
-			if status, raw := d.ask(t, who, "GET", "/v1/streams/rooms/"+r+"?from_seq=1", ""); status != http.StatusNotFound || code(raw) != "room_not_found" {
+			if status, raw := d.ask(t, who, "GET", "/v1/streams/rooms/"+r+"?from_seq=1", ""); status != http.StatusNotFound ||
+				code(raw) != "room_not_found" {
 				t.Errorf("%q for %q: %d %s", r, who, status, raw)
 			}
 		}
@@ -92,7 +94,8 @@ func TestTrapTheRoomStreamDoesNotCheckTheWorkspace(t *testing.T) {
 	}
 	// The default rooms of two workspaces have the same name and nothing else in common.
 	d.must(t, "POST", "/v1/rooms/"+string(id.DefaultRoom)+"/threads", `{"title":"mine"}`, "thread_id")
-	if status, raw := d.ask(t, "other", "POST", "/v1/rooms/"+string(id.DefaultRoom)+"/threads", `{"title":"theirs"}`); status != http.StatusCreated {
+	if status, raw := d.ask(t, "other", "POST", "/v1/rooms/"+string(id.DefaultRoom)+"/threads",
+		`{"title":"theirs"}`); status != http.StatusCreated {
 		t.Fatalf("%d %s", status, raw)
 	}
 	for _, f := range d.take(t, "/v1/streams/rooms/"+string(id.DefaultRoom)+"?from_seq=1", "", 1) {
@@ -121,7 +124,8 @@ func TestTrapTheRoomStreamHasNoHeartbeat(t *testing.T) {
 	}
 	defer resp.Body.Close()
 	got := make([]byte, len(": still here\n\n"))
-	if _, err := resp.Body.Read(got); err != nil || string(got) != ": still here\n\n" || resp.Header.Get("Content-Type") != "text/event-stream" {
+	if _, err := resp.Body.Read(got); err != nil || string(got) != ": still here\n\n" ||
+		resp.Header.Get("Content-Type") != "text/event-stream" {
 		t.Errorf("got %q, %v of %s", got, err, resp.Header.Get("Content-Type"))
 	}
 }

@@ -128,13 +128,16 @@ type messageList struct {
 
 func (s *Server) registerRooms() {
 	wire.Handle(s.Server, wire.Operation{
-		ID: "create-room", Needs: wire.DoesThere(policy.RoomCreate), Method: http.MethodPost, Path: "/v1/rooms", Tag: "rooms", Summary: "Make a room", Status: http.StatusCreated, Repeat: wire.RepeatByService,
+		ID: "create-room", Needs: wire.DoesThere(policy.RoomCreate), Method: http.MethodPost, Path: "/v1/rooms", Tag: "rooms",
+		Summary: "Make a room", Status: http.StatusCreated, Repeat: wire.RepeatByService,
 	}, s.createRoom)
 	wire.Handle(s.Server, wire.Operation{
-		ID: "list-rooms", Needs: wire.Shows("room"), Method: http.MethodGet, Path: "/v1/rooms", Tag: "rooms", Summary: "List rooms, the newest first",
-		Detail: "Every workspace has a default room, which is the last.",
+		ID: "list-rooms", Needs: wire.Shows("room"), Method: http.MethodGet, Path: "/v1/rooms", Tag: "rooms",
+		Summary: "List rooms, the newest first",
+		Detail:  "Every workspace has a default room, which is the last.",
 	}, s.listRooms)
-	wire.Handle(s.Server, wire.Operation{ID: "get-room", Needs: wire.Shows("room", "room_id"), Method: http.MethodGet, Path: "/v1/rooms/{room_id}", Tag: "rooms", Summary: "Show a room with the context that holds in it"},
+	wire.Handle(s.Server, wire.Operation{ID: "get-room", Needs: wire.Shows("room", "room_id"), Method: http.MethodGet,
+		Path: "/v1/rooms/{room_id}", Tag: "rooms", Summary: "Show a room with the context that holds in it"},
 		func(ctx context.Context, c wire.Call, in *RoomPath) (*struct{ Body shownRoom }, error) {
 			found, err := s.services.Rooms.Room(ctx, c.Caller.Workspace, id.Room(in.Room))
 			if err != nil {
@@ -144,16 +147,19 @@ func (s *Server) registerRooms() {
 			return &struct{ Body shownRoom }{shownRoom{found, effective}}, err
 		})
 	wire.Handle(s.Server, wire.Operation{
-		ID: "update-room", Needs: wire.Does(policy.RoomUpdate, "room_id"), Method: http.MethodPatch, Path: "/v1/rooms/{room_id}", Tag: "rooms", Summary: "Change a room", Repeat: wire.RepeatRecalled,
+		ID: "update-room", Needs: wire.Does(policy.RoomUpdate, "room_id"), Method: http.MethodPatch, Path: "/v1/rooms/{room_id}", Tag: "rooms",
+		Summary: "Change a room", Repeat: wire.RepeatRecalled,
 		Detail: "A field that is left out stays. The context but for its memory summary, and tool_policy_ref, are for owners and admins.",
 	}, s.updateRoom)
-	wire.Handle(s.Server, wire.Operation{ID: "get-read-cursor", Needs: wire.Shows("room", "room_id"), Method: http.MethodGet, Path: "/v1/rooms/{room_id}/read-cursor", Tag: "rooms", Summary: "Show how far the caller has read a room"},
+	wire.Handle(s.Server, wire.Operation{ID: "get-read-cursor", Needs: wire.Shows("room", "room_id"), Method: http.MethodGet,
+		Path: "/v1/rooms/{room_id}/read-cursor", Tag: "rooms", Summary: "Show how far the caller has read a room"},
 		func(ctx context.Context, c wire.Call, in *RoomPath) (*struct{ Body readCursor }, error) {
 			found, err := s.services.Rooms.ReadCursor(ctx, c.Caller.Workspace, c.Caller.Principal, id.Room(in.Room))
 			return &struct{ Body readCursor }{readCursor(found)}, err
 		})
 	wire.Handle(s.Server, wire.Operation{
-		ID: "put-read-cursor", Needs: wire.Does(policy.RoomRead, "room_id").PastLabels(), Method: http.MethodPut, Path: "/v1/rooms/{room_id}/read-cursor", Tag: "rooms", Summary: "Say how far the caller has read a room",
+		ID: "put-read-cursor", Needs: wire.Does(policy.RoomRead, "room_id").PastLabels(), Method: http.MethodPut,
+		Path: "/v1/rooms/{room_id}/read-cursor", Tag: "rooms", Summary: "Say how far the caller has read a room",
 		Detail: "It never goes back: a place in front of the present one changes nothing.",
 	}, func(ctx context.Context, c wire.Call, in *struct {
 		RoomPath
@@ -162,24 +168,29 @@ func (s *Server) registerRooms() {
 		moved, err := s.services.Rooms.MarkRead(ctx, c.Origin(), c.Caller.Workspace, id.Room(in.Room), in.Body.StreamSeq)
 		return &struct{ Body readCursor }{readCursor(moved)}, err
 	})
-	wire.Handle(s.Server, wire.Operation{ID: "get-room-defaults", Needs: wire.Shows("room"), Method: http.MethodGet, Path: "/v1/room-defaults", Tag: "rooms", Summary: "Show what the rooms of the workspace inherit"},
+	wire.Handle(s.Server, wire.Operation{ID: "get-room-defaults", Needs: wire.Shows("room"), Method: http.MethodGet, Path: "/v1/room-defaults",
+		Tag: "rooms", Summary: "Show what the rooms of the workspace inherit"},
 		func(ctx context.Context, c wire.Call, _ *struct{}) (*struct{ Body room.Defaults }, error) {
 			found, err := s.services.Rooms.Defaults(ctx, c.Caller.Workspace)
 			return &struct{ Body room.Defaults }{found}, err
 		})
 	wire.Handle(s.Server, wire.Operation{
-		ID: "update-room-defaults", Needs: wire.Does(policy.RoomConfigure), Method: http.MethodPatch, Path: "/v1/room-defaults", Tag: "rooms", Summary: "Change what the rooms of the workspace inherit", Repeat: wire.RepeatRecalled,
+		ID: "update-room-defaults", Needs: wire.Does(policy.RoomConfigure), Method: http.MethodPatch, Path: "/v1/room-defaults", Tag: "rooms",
+		Summary: "Change what the rooms of the workspace inherit", Repeat: wire.RepeatRecalled,
 	}, s.updateDefaults)
 	wire.Handle(s.Server, wire.Operation{
-		ID: "create-thread", Needs: wire.Does(policy.ThreadCreate, "room_id").PastLabels(), Method: http.MethodPost, Path: "/v1/rooms/{room_id}/threads", Tag: "rooms", Summary: "Begin a thread", Status: http.StatusCreated, Repeat: wire.RepeatByService,
+		ID: "create-thread", Needs: wire.Does(policy.ThreadCreate, "room_id").PastLabels(), Method: http.MethodPost,
+		Path: "/v1/rooms/{room_id}/threads", Tag: "rooms", Summary: "Begin a thread", Status: http.StatusCreated, Repeat: wire.RepeatByService,
 	}, func(ctx context.Context, c wire.Call, in *struct {
 		RoomPath
 		Body threadRequest
 	}) (*threadAnswer, error) {
-		made, err := s.services.Rooms.CreateThread(ctx, c.Once(), c.Caller.Workspace, id.Room(in.Room), room.ThreadCreated{Title: in.Body.Title, Status: in.Body.Status})
+		made, err := s.services.Rooms.CreateThread(ctx, c.Once(), c.Caller.Workspace, id.Room(in.Room), room.ThreadCreated{Title: in.Body.Title,
+			Status: in.Body.Status})
 		return &threadAnswer{Location: "/v1/threads/" + string(made.ID), Body: made}, err
 	})
-	wire.Handle(s.Server, wire.Operation{ID: "list-threads", Needs: wire.Shows("thread", "room_id"), Method: http.MethodGet, Path: "/v1/rooms/{room_id}/threads", Tag: "rooms", Summary: "List the threads of a room, the newest first"},
+	wire.Handle(s.Server, wire.Operation{ID: "list-threads", Needs: wire.Shows("thread", "room_id"), Method: http.MethodGet,
+		Path: "/v1/rooms/{room_id}/threads", Tag: "rooms", Summary: "List the threads of a room, the newest first"},
 		func(ctx context.Context, c wire.Call, in *struct {
 			RoomPath
 			LongPage[id.Thread]
@@ -190,23 +201,31 @@ func (s *Server) registerRooms() {
 			}
 			out := threadList{}
 			out.Threads, out.Next = cut(found, in.Limit, func(t room.Thread) string { return string(t.ID) })
-			out.Threads, err = visible(ctx, s, c, out.Threads, func(x room.Thread) label.Resource { return label.Resource{Type: label.OfThread, ID: string(x.ID)} })
+			out.Threads, err = visible(ctx, s, c, out.Threads, func(x room.Thread) label.Resource {
+				return label.Resource{Type: label.OfThread, ID: string(x.ID)}
+			})
 			return &struct{ Body threadList }{out}, err
 		})
-	wire.Handle(s.Server, wire.Operation{ID: "get-thread", Needs: wire.Shows("thread", "thread_id"), Method: http.MethodGet, Path: "/v1/threads/{thread_id}", Tag: "rooms", Summary: "Show a thread"},
+	wire.Handle(s.Server, wire.Operation{ID: "get-thread", Needs: wire.Shows("thread", "thread_id"), Method: http.MethodGet,
+		Path: "/v1/threads/{thread_id}", Tag: "rooms", Summary: "Show a thread"},
 		func(ctx context.Context, c wire.Call, in *ThreadPath) (*threadAnswer, error) {
 			found, err := s.services.Rooms.Thread(ctx, c.Caller.Workspace, id.Thread(in.Thread))
 			return &threadAnswer{Body: found}, err
 		})
 	wire.Handle(s.Server, wire.Operation{
-		ID: "update-thread", Needs: wire.Does(policy.ThreadUpdate, "thread_id"), Method: http.MethodPatch, Path: "/v1/threads/{thread_id}", Tag: "rooms", Summary: "Change a thread", Repeat: wire.RepeatRecalled,
+		ID: "update-thread", Needs: wire.Does(policy.ThreadUpdate, "thread_id"), Method: http.MethodPatch, Path: "/v1/threads/{thread_id}",
+		Tag: "rooms", Summary: "Change a thread", Repeat: wire.RepeatRecalled,
 		Detail: "Nothing is posted into a thread that is closed.",
 	}, s.updateThread)
 	wire.Handle(s.Server, wire.Operation{
-		ID: "create-message", Needs: wire.Does(policy.MessageCreate, "thread_id").PastLabels(), Method: http.MethodPost, Path: "/v1/threads/{thread_id}/messages", Tag: "rooms", Summary: "Post a message", Status: http.StatusCreated, Repeat: wire.RepeatByService,
-		Detail: "The sender is the caller. Owners, admins and engines may name an agent of the workspace instead; the event says who spoke and who handed it in.",
+		ID: "create-message", Needs: wire.Does(policy.MessageCreate, "thread_id").PastLabels(), Method: http.MethodPost,
+		Path: "/v1/threads/{thread_id}/messages", Tag: "rooms", Summary: "Post a message", Status: http.StatusCreated,
+		Repeat: wire.RepeatByService,
+		Detail: "The sender is the caller. Owners, admins and engines may name an agent of the workspace instead; the event says who spoke and " +
+			"who handed it in.",
 	}, s.postMessage)
-	wire.Handle(s.Server, wire.Operation{ID: "list-messages", Needs: wire.Shows("message", "thread_id"), Method: http.MethodGet, Path: "/v1/threads/{thread_id}/messages", Tag: "rooms", Summary: "Read a thread, the newest message first"}, s.listMessages)
+	wire.Handle(s.Server, wire.Operation{ID: "list-messages", Needs: wire.Shows("message", "thread_id"), Method: http.MethodGet,
+		Path: "/v1/threads/{thread_id}/messages", Tag: "rooms", Summary: "Read a thread, the newest message first"}, s.listMessages)
 }
 
 func (s *Server) createRoom(ctx context.Context, c wire.Call, in *struct{ Body roomRequest }) (*roomAnswer, error) {
@@ -226,7 +245,9 @@ func (s *Server) listRooms(ctx context.Context, c wire.Call, in *LongPage[id.Roo
 	}
 	out := roomList{Rooms: []listedRoom{}}
 	found, out.Next = cut(found, in.Limit, func(r room.Room) string { return string(r.ID) })
-	if found, err = visible(ctx, s, c, found, func(x room.Room) label.Resource { return label.Resource{Type: label.OfRoom, ID: string(x.ID)} }); err != nil {
+	if found, err = visible(ctx, s, c, found, func(x room.Room) label.Resource {
+		return label.Resource{Type: label.OfRoom, ID: string(x.ID)}
+	}); err != nil {
 		return nil, err
 	}
 	for _, r := range found {
@@ -234,7 +255,8 @@ func (s *Server) listRooms(ctx context.Context, c wire.Call, in *LongPage[id.Roo
 		if err != nil {
 			return nil, err
 		}
-		out.Rooms = append(out.Rooms, listedRoom{Unread: read.Unread, Room: r.ID, Title: r.Title, Topic: r.Topic, Mode: r.Mode, CreatedAt: r.CreatedAt, UpdatedAt: r.UpdatedAt})
+		out.Rooms = append(out.Rooms, listedRoom{Unread: read.Unread, Room: r.ID, Title: r.Title, Topic: r.Topic, Mode: r.Mode,
+			CreatedAt: r.CreatedAt, UpdatedAt: r.UpdatedAt})
 	}
 	return &struct{ Body roomList }{out}, nil
 }
@@ -244,7 +266,8 @@ func (s *Server) updateRoom(ctx context.Context, c wire.Call, in *struct {
 	Body roomChange
 }) (*roomAnswer, error) {
 	if c.Repeated > 0 {
-		then, err := query.Past[room.Room](ctx, s.services.Query, c.Caller.Workspace, query.Subject{Projection: room.Projection, EntityType: room.EntityType, Key: in.Room}, c.Repeated)
+		then, err := query.Past[room.Room](ctx, s.services.Query, c.Caller.Workspace, query.Subject{Projection: room.Projection,
+			EntityType: room.EntityType, Key: in.Room}, c.Repeated)
 		return &roomAnswer{Body: then}, err
 	}
 	b := in.Body
@@ -256,7 +279,8 @@ func (s *Server) updateRoom(ctx context.Context, c wire.Call, in *struct {
 	return &roomAnswer{Body: changed}, err
 }
 
-func (s *Server) updateDefaults(ctx context.Context, c wire.Call, in *struct{ Body defaultsChange }) (*struct{ Body room.Defaults }, error) {
+func (s *Server) updateDefaults(ctx context.Context, c wire.Call, in *struct{ Body defaultsChange }) (*struct{ Body room.Defaults },
+	error) {
 	ws := c.Caller.Workspace
 	if c.Repeated > 0 {
 		subject := query.Subject{Projection: room.DefaultsProjection, EntityType: room.DefaultsEntity, Key: string(ws)}
@@ -280,7 +304,8 @@ func (s *Server) updateThread(ctx context.Context, c wire.Call, in *struct {
 		then, err := query.Past[room.Thread](ctx, s.services.Query, c.Caller.Workspace, subject, c.Repeated)
 		return &threadAnswer{Body: then}, err
 	}
-	changed, err := s.services.Rooms.UpdateThread(ctx, c.Once(), c.Caller.Workspace, id.Thread(in.Thread), room.ThreadUpdated{Title: in.Body.Title, Status: in.Body.Status})
+	changed, err := s.services.Rooms.UpdateThread(ctx, c.Once(), c.Caller.Workspace, id.Thread(in.Thread),
+		room.ThreadUpdated{Title: in.Body.Title, Status: in.Body.Status})
 	return &threadAnswer{Body: changed}, err
 }
 
@@ -290,7 +315,8 @@ func (s *Server) postMessage(ctx context.Context, c wire.Call, in *struct {
 }) (*struct{ Body room.Message }, error) {
 	b := in.Body
 	posted, err := s.services.Rooms.Post(ctx, c.Once(), c.Caller, id.Thread(in.Thread), room.MessageCreated{
-		Content: b.Content, Lang: b.Lang, SenderType: b.SenderType, Sender: b.Sender, Parent: b.Parent, Labels: b.Labels, SchemaVersion: b.SchemaVersion,
+		Content: b.Content, Lang: b.Lang, SenderType: b.SenderType, Sender: b.Sender, Parent: b.Parent, Labels: b.Labels,
+		SchemaVersion: b.SchemaVersion,
 	})
 	return &struct{ Body room.Message }{posted}, err
 }
@@ -310,6 +336,8 @@ func (s *Server) listMessages(ctx context.Context, c wire.Call, in *struct {
 	}
 	out := messageList{}
 	out.Messages, out.Next = cut(found, in.Limit, func(m room.Message) string { return string(m.ID) })
-	out.Messages, err = visible(ctx, s, c, out.Messages, func(x room.Message) label.Resource { return label.Resource{Type: label.OfMessage, ID: string(x.ID)} })
+	out.Messages, err = visible(ctx, s, c, out.Messages, func(x room.Message) label.Resource {
+		return label.Resource{Type: label.OfMessage, ID: string(x.ID)}
+	})
 	return &struct{ Body messageList }{out}, err
 }

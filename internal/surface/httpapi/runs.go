@@ -110,14 +110,17 @@ func (s *Server) registerRuns() {
 		Token string `header:"X-Claim-Token" maxLength:"200" doc:"The token of the claim of that engine's run"`
 		Body  runRequest
 	}](s.Server, wire.Operation{
-		ID: "create-run", Home: wire.AtSpace, Needs: wire.Does(policy.RunStart, "space_id"), Method: http.MethodPost, Path: "/v1/spaces/{space_id}/runs", Tag: "runs", Summary: "Run operations in a space",
+		ID: "create-run", Home: wire.AtSpace, Needs: wire.Does(policy.RunStart, "space_id"), Method: http.MethodPost,
+		Path: "/v1/spaces/{space_id}/runs", Tag: "runs", Summary: "Run operations in a space",
 		Rate: wire.RateRuns, Waits: true, MaxBody: maxRunBody, Repeat: wire.RepeatByService, Reads: reflect.TypeFor[runSent](),
 		Answers: map[int]any{http.StatusCreated: message, http.StatusOK: message, http.StatusAccepted: message},
-		Detail: "Answers with the events message when the run has ended (201), waits for a person (200) or still goes on after `wait_seconds` (202). " +
+		Detail: "Answers with the events message when the run has ended (201), waits for a person (200) or still goes on after `wait_seconds` " +
+			"(202). " +
 			"An operation that policy refuses is a result in it, not an error.",
 	}, s.createRun)
 	for _, where := range []struct{ id, path string }{{"list-space-runs", "/v1/spaces/{space_id}/runs"}, {"list-runs", "/v1/runs"}} {
-		op := wire.Operation{ID: where.id, Needs: wire.Shows("run", "space_id"), Method: http.MethodGet, Path: where.path, Tag: "runs", Summary: "List runs, the newest first"}
+		op := wire.Operation{ID: where.id, Needs: wire.Shows("run", "space_id"), Method: http.MethodGet, Path: where.path, Tag: "runs",
+			Summary: "List runs, the newest first"}
 		if where.id == "list-runs" {
 			op.Summary += ", of the whole workspace"
 			op.Needs.Of = append(op.Needs.Of, "room_id")
@@ -127,7 +130,8 @@ func (s *Server) registerRuns() {
 				Experiment string `query:"experiment_id" doc:"Only runs of this experiment"`
 				RunFilter
 			}) (*struct{ Body runList }, error) {
-				return s.listRuns(ctx, c, runs.Filter{Space: id.Space(in.Space), Room: id.Room(in.Room), Experiment: id.Experiment(in.Experiment)}, in.RunFilter)
+				return s.listRuns(ctx, c, runs.Filter{Space: id.Space(in.Space), Room: id.Room(in.Room), Experiment: id.Experiment(in.Experiment)},
+					in.RunFilter)
 			})
 			continue
 		}
@@ -141,19 +145,27 @@ func (s *Server) registerRuns() {
 			return s.listRuns(ctx, c, runs.Filter{Space: id.Space(in.Space)}, in.RunFilter)
 		})
 	}
-	wire.Handle(s.Server, wire.Operation{ID: "get-space-run", Needs: wire.Shows("run", "space_id", "run_id"), Method: http.MethodGet, Path: "/v1/spaces/{space_id}/runs/{run_id}", Tag: "runs", Summary: "Show a run with its result events"}, s.getRun)
-	wire.Handle(s.Server, wire.Operation{ID: "get-run", Needs: wire.Shows("run", "run_id"), Method: http.MethodGet, Path: "/v1/runs/{run_id}", Tag: "runs", Summary: "Show a run with its result events, whatever its space"},
+	wire.Handle(s.Server, wire.Operation{ID: "get-space-run", Needs: wire.Shows("run", "space_id", "run_id"), Method: http.MethodGet,
+		Path: "/v1/spaces/{space_id}/runs/{run_id}", Tag: "runs", Summary: "Show a run with its result events"}, s.getRun)
+	wire.Handle(s.Server, wire.Operation{ID: "get-run", Needs: wire.Shows("run", "run_id"), Method: http.MethodGet, Path: "/v1/runs/{run_id}",
+		Tag: "runs", Summary: "Show a run with its result events, whatever its space"},
 		func(ctx context.Context, c wire.Call, in *struct {
 			Run string `path:"run_id" doc:"The run"`
 		}) (*struct{ Body runShown }, error) {
 			return s.getRun(ctx, c, &RunPath{Run: in.Run})
 		})
 	wire.Handle(s.Server, wire.Operation{
-		ID: "resume-run", Status: http.StatusCreated, Answers: map[int]any{http.StatusOK: message, http.StatusAccepted: message}, Needs: wire.Does(policy.ApprovalDecide, "space_id", "run_id"), Method: http.MethodPost, Path: "/v1/spaces/{space_id}/runs/{run_id}/resume", Tag: "runs", Repeat: wire.RepeatRecalled, Waits: true, Summary: "Answer the question a run waits for, and wait for the run",
-		Detail: "Approved means that exactly what was shown is done and the run goes on; denied means that the run goes on with the next operation.",
+		ID: "resume-run", Status: http.StatusCreated, Answers: map[int]any{http.StatusOK: message, http.StatusAccepted: message},
+		Needs: wire.Does(policy.ApprovalDecide, "space_id", "run_id"), Method: http.MethodPost,
+		Path: "/v1/spaces/{space_id}/runs/{run_id}/resume", Tag: "runs", Repeat: wire.RepeatRecalled, Waits: true,
+		Summary: "Answer the question a run waits for, and wait for the run",
+		Detail: "Approved means that exactly what was shown is done and the run goes on; denied means that the run goes on with the next " +
+			"operation.",
 	}, s.resumeRun)
 	wire.Handle(s.Server, wire.Operation{
-		ID: "cancel-run", Home: wire.AtSpace, Needs: wire.Does(policy.RunCancel, "space_id", "run_id").PastLabels(), Method: http.MethodPost, Path: "/v1/spaces/{space_id}/runs/{run_id}/cancel", Tag: "runs", Summary: "End a run and every process of it", Repeat: wire.RepeatRecalled,
+		ID: "cancel-run", Home: wire.AtSpace, Needs: wire.Does(policy.RunCancel, "space_id", "run_id").PastLabels(), Method: http.MethodPost,
+		Path: "/v1/spaces/{space_id}/runs/{run_id}/cancel", Tag: "runs", Summary: "End a run and every process of it",
+		Repeat: wire.RepeatRecalled,
 		Status: http.StatusAccepted,
 	}, s.cancelRun)
 	wire.Stream[struct {
@@ -161,13 +173,18 @@ func (s *Server) registerRuns() {
 		From uint64 `query:"from" doc:"The number of the first frame; 1 by default"`
 		Last uint64 `header:"Last-Event-ID" doc:"The last frame that was received; wins over from"`
 	}](s.Server, wire.Operation{
-		ID: "stream-run", Home: wire.AtSpace, Needs: wire.Shows("run", "space_id", "run_id"), Method: http.MethodGet, Path: "/v1/spaces/{space_id}/runs/{run_id}/stream", Tag: "runs", Summary: "Watch a run", Media: "text/event-stream", Frames: runFrames(),
-		Detail: "Server-sent events named operation, event, stdout, stderr, cut and complete; id is the frame's number. The stream ends with complete if and only if the run " +
+		ID: "stream-run", Home: wire.AtSpace, Needs: wire.Shows("run", "space_id", "run_id"), Method: http.MethodGet,
+		Path: "/v1/spaces/{space_id}/runs/{run_id}/stream", Tag: "runs", Summary: "Watch a run", Media: "text/event-stream", Frames: runFrames(),
+		Detail: "Server-sent events named operation, event, stdout, stderr, cut and complete; id is the frame's number. The stream ends with " +
+			"complete if and only if the run " +
 			"has ended; a stream that ends otherwise is resumed with Last-Event-ID.",
 	}, s.streamRun)
 	wire.Handle(s.Server, wire.Operation{
-		ID: "retain-run", Needs: wire.Does(policy.AuditRedact, "run_id").From(principal.Admin).PastLabels(), Method: http.MethodPost, Path: "/v1/runs/{run_id}/retention", Tag: "runs", Summary: "Set how long the data of a run that has ended are kept", Repeat: wire.RepeatRecalled,
-		Detail: "Counted from its end; when that is over, everything of the run that holds text is redacted. Never longer than the operator's rules. Only owners and admins may.",
+		ID: "retain-run", Needs: wire.Does(policy.AuditRedact, "run_id").From(principal.Admin).PastLabels(), Method: http.MethodPost,
+		Path: "/v1/runs/{run_id}/retention", Tag: "runs", Summary: "Set how long the data of a run that has ended are kept",
+		Repeat: wire.RepeatRecalled,
+		Detail: "Counted from its end; when that is over, everything of the run that holds text is redacted. Never longer than the operator's " +
+			"rules. Only owners and admins may.",
 	}, s.retainRun)
 	s.registerTranscripts()
 }
@@ -395,12 +412,15 @@ func (s *Server) bare(ctx context.Context, c wire.Call, doc run.Run) (run.Run, e
 		return doc, err
 	}
 	return run.Run{
-		ID: doc.ID, Workspace: doc.Workspace, Room: doc.Room, Space: doc.Space, Agent: doc.Agent, CreatedBy: doc.CreatedBy, Status: doc.Status, Operations: []run.Progress{},
-		Retention: doc.Retention, KeptUntil: doc.KeptUntil, CreatedAt: doc.CreatedAt, StartedAt: doc.StartedAt, EndedAt: doc.EndedAt, Correlation: doc.Correlation,
+		ID: doc.ID, Workspace: doc.Workspace, Room: doc.Room, Space: doc.Space, Agent: doc.Agent, CreatedBy: doc.CreatedBy, Status: doc.Status,
+		Operations: []run.Progress{},
+		Retention:  doc.Retention, KeptUntil: doc.KeptUntil, CreatedAt: doc.CreatedAt, StartedAt: doc.StartedAt, EndedAt: doc.EndedAt,
+		Correlation: doc.Correlation,
 	}, nil
 }
 
-// cancelChildren ends what the daemon executes in spaces for a run that an engine had. Nothing new can begin: it would expect the run as it was.
+// cancelChildren ends what the daemon executes in spaces for a run that an engine had. Nothing new can begin: it would expect the run as
+// it was.
 func (s *Server) cancelChildren(ctx context.Context, c wire.Call, doc run.Run) error {
 	for after := ""; ; {
 		calls, err := s.services.Engines.Calls(ctx, doc.Workspace, engines.Of{Run: doc.ID}, after, 100)
@@ -412,7 +432,8 @@ func (s *Server) cancelChildren(ctx context.Context, c wire.Call, doc run.Run) e
 			if call.Child == "" || call.Status != step.Running {
 				continue
 			}
-			if err := s.services.Runs.Cancel(ctx, c.Origin(), doc.Workspace, call.Child, "the run for which it was executed was cancelled"); err != nil && !errors.Is(err, runs.ErrEnded) {
+			if err := s.services.Runs.Cancel(ctx, c.Origin(), doc.Workspace, call.Child,
+				"the run for which it was executed was cancelled"); err != nil && !errors.Is(err, runs.ErrEnded) {
 				return err
 			}
 		}
@@ -435,7 +456,8 @@ func (s *Server) retainRun(ctx context.Context, c wire.Call, in *struct {
 		}
 	}
 	if c.Repeated > 0 {
-		doc, err := query.Past[run.Run](ctx, s.services.Query, c.Caller.Workspace, query.Subject{Projection: run.Projection, Key: in.Run}, c.Repeated)
+		doc, err := query.Past[run.Run](ctx, s.services.Query, c.Caller.Workspace, query.Subject{Projection: run.Projection, Key: in.Run},
+			c.Repeated)
 		if err != nil {
 			return nil, err
 		}

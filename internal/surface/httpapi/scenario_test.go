@@ -36,9 +36,10 @@ import (
 //	< STATUS                its answer; then the headers that say something, and the body
 //	! event.type ...        the events that were recorded since the request before
 //
-// Some headers are for the scenario itself: `As: other` asks with the key of another workspace, `As: operator-anna` with that of another person, `As: agent-bob` with that of an agent, `Show: status` leaves the body out, `Read: N`
-// reads N messages of an event stream and goes away, `Events: later` leaves the events to the next request. `> WAIT run_1` waits until the run
-// has ended, or waits for a person anew.
+// Some headers are for the scenario itself: `As: other` asks with the key of another workspace, `As: operator-anna` with that of another
+// person, `As: agent-bob` with that of an agent, `Show: status` leaves the body out, `Read: N` reads N messages of an event stream and
+// goes away, `Events: later` leaves the events to the next request. `> WAIT run_1` waits until the run has ended, or waits for a person
+// anew.
 
 // daemon is a whole daemon with real spaces that a scenario talks to over its port.
 type daemon struct {
@@ -165,7 +166,8 @@ func difference(want, got string) string {
 	for i := range min(len(w), len(g)) {
 		if w[i] != g[i] {
 			from := max(0, i-8)
-			return fmt.Sprintf("line %d\n--- got\n%s\n--- want\n%s", i+1, strings.Join(g[from:min(len(g), i+12)], "\n"), strings.Join(w[from:min(len(w), i+12)], "\n"))
+			return fmt.Sprintf("line %d\n--- got\n%s\n--- want\n%s", i+1, strings.Join(g[from:min(len(g), i+12)], "\n"),
+				strings.Join(w[from:min(len(w), i+12)], "\n"))
 		}
 	}
 	return fmt.Sprintf("got %d lines, want %d", len(g), len(w))
@@ -302,7 +304,8 @@ func (d *daemon) exchange(t *testing.T, asked []string) string {
 	return out.String()
 }
 
-// key returns the key of the owner, of the owner of another workspace, or of a person or an agent named ROLE-NAME, who is made at the first mention.
+// key returns the key of the owner, of the owner of another workspace, or of a person or an agent named ROLE-NAME, who is made at the
+// first mention.
 func (d *daemon) key(t *testing.T, who string) string {
 	t.Helper()
 	role, name, person := strings.Cut(who, "-")
@@ -420,7 +423,8 @@ var (
 	public  = regexp.MustCompile(`("public_key": ?)"[A-Za-z0-9+/]{43}="`)
 	varying = regexp.MustCompile(`("(?:durationMs|commitMs|duration_ms|host_uid|start_ns|seq|stream_seq|pid|appends|decisions|head)": ?)\d+`)
 	salts   = regexp.MustCompile(`("salt": ?)"[^"]*"`)
-	used    = regexp.MustCompile(`\b(?:(?:room|th|msg|usr|agt|svc|run|step|tc|art|rat|evd|clm|prm|appr|stand|spc|node|inc|key|cap|ses|engtok|req|cor|event|hash|secret)_\d+|sha256:#\d+)\b`)
+	used    = regexp.MustCompile(
+		`\b(?:(?:room|th|msg|usr|agt|svc|run|step|tc|art|rat|evd|clm|prm|appr|stand|spc|node|inc|key|cap|ses|engtok|req|cor|event|hash|secret)_\d+|sha256:#\d+)\b`)
 )
 
 // shown replaces what differs from run to run.
@@ -509,6 +513,7 @@ func TestEveryOperationHasAScenario(t *testing.T) {
 
 // lightHas is what the light tier of the scenarios says that it has.
 var lightHas = space.Offer{
-	Programs: strings.Fields("bash cat curl echo ls node npm pip python3 sh sleep sort true"), Modules: strings.Fields("json os re sys"), Packages: []string{}, Node: []string{"fs"},
+	Programs: strings.Fields("bash cat curl echo ls node npm pip python3 sh sleep sort true"), Modules: strings.Fields("json os re sys"),
+	Packages: []string{}, Node: []string{"fs"},
 	Lacks: []string{space.Binaries, space.Processes},
 }

@@ -20,8 +20,10 @@ type searchAnswer struct {
 
 func (s *Server) registerSearch() {
 	wire.Handle(s.Server, wire.Operation{
-		ID: "search", Needs: wire.Shows("message", "room_id", "thread_id"), Method: http.MethodGet, Path: "/v1/search", Tag: "rooms", Summary: "Find messages",
-		Detail: "Those that have every word of q somewhere, also inside of other words, in any language; case does not count. What was posted before the request is found. With room_id or thread_id only what was said there.",
+		ID: "search", Needs: wire.Shows("message", "room_id", "thread_id"), Method: http.MethodGet, Path: "/v1/search", Tag: "rooms",
+		Summary: "Find messages",
+		Detail: "Those that have every word of q somewhere, also inside of other words, in any language; case does not count. What was posted " +
+			"before the request is found. With room_id or thread_id only what was said there.",
 	}, func(ctx context.Context, c wire.Call, in *struct {
 		Q      string `query:"q" doc:"Words with spaces between; at least two characters"`
 		Room   string `query:"room_id" maxLength:"64" doc:"Only what was said in this room"`
@@ -38,7 +40,8 @@ func (s *Server) registerSearch() {
 		shows := func(m room.Message) (bool, error) {
 			return sight.Shows(ctx, label.Resource{Type: label.OfMessage, ID: string(m.ID)})
 		}
-		a, err := s.services.Search.Search(ctx, c.Caller.Workspace, search.Query{Words: in.Q, Room: id.Room(in.Room), Thread: id.Thread(in.Thread), Limit: in.Limit, Shows: shows})
+		a, err := s.services.Search.Search(ctx, c.Caller.Workspace, search.Query{Words: in.Q, Room: id.Room(in.Room),
+			Thread: id.Thread(in.Thread), Limit: in.Limit, Shows: shows})
 		return &struct{ Body searchAnswer }{searchAnswer{a.Results, a.Indexed, a.Head, a.Indexed >= a.Head}}, err
 	})
 }

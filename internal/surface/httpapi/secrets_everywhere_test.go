@@ -76,8 +76,8 @@ func freeTexts(t *testing.T) map[string][]string {
 	return found
 }
 
-// withSecrets returns bodies that are made of one that is good, with secrets in them: in all its free texts, in each of them, and in each text that
-// it has.
+// withSecrets returns bodies that are made of one that is good, with secrets in them: in all its free texts, in each of them, and in each
+// text that it has.
 func withSecrets(t *testing.T, good string, free []string, secret string) (bodies []string) {
 	t.Helper()
 	var object map[string]any
@@ -142,17 +142,19 @@ func withSecrets(t *testing.T, good string, free []string, secret string) (bodie
 
 // countsByItsBytes are the members of events in which a secret is marked and not taken out.
 var countsByItsBytes = map[string][]string{
-	policy.ApprovalRequestedType: {"action", "title", "request", "question"}, policy.BundlePinnedType: {"bundle"}, space.EventCreated: {"env"}, space.EventUpdated: {"env"},
+	policy.ApprovalRequestedType: {"action", "title", "request", "question"}, policy.BundlePinnedType: {"bundle"}, space.EventCreated: {"env"},
+	space.EventUpdated: {"env"},
 	run.EventSucceeded: {"result"}, run.EventErred: {"result"}, run.EventUnknown: {"result"},
 }
 
-// takesNoText are the operations that take a JSON body and no text of anybody that is recorded: they take names that are checked, decide without a
-// record, or, where a name is the key of a document, refuse one that is a secret.
-var takesNoText = strings.Fields(`bootstrap-owner change-role claim-run explain-policy extend-space grant-capability issue-engine-token label-resource login put-read-cursor refresh
+// takesNoText are the operations that take a JSON body and no text of anybody that is recorded: they take names that are checked, decide
+// without a record, or, where a name is the key of a document, refuse one that is a secret.
+var takesNoText = strings.Fields(
+	`bootstrap-owner change-role claim-run explain-policy extend-space grant-capability issue-engine-token label-resource login put-read-cursor refresh
 	register-agent release-claim renew-claim retain-run rewind-space route-command set-passphrase set-space-policy start-run validate-policy`)
 
-// TestNoFreeTextBringsASecretIn sends secrets in every text of every body of the API document: none of them is in the log, but where its bytes
-// count; each event that had one says so, and the log tells of it.
+// TestNoFreeTextBringsASecretIn sends secrets in every text of every body of the API document: none of them is in the log, but where its
+// bytes count; each event that had one says so, and the log tells of it.
 func TestNoFreeTextBringsASecretIn(t *testing.T) {
 	d := startDaemon(t, func(c *app.Config) {
 		c.Rates, c.Light = wire.DefaultRates(), &testkit.Light{}
@@ -160,7 +162,8 @@ func TestNoFreeTextBringsASecretIn(t *testing.T) {
 	})
 	secret := "ghp" + "_" + strings.Repeat("aB3dE6gH9k", 3)
 	table, known, free := samples(t, d), documented(t), freeTexts(t)
-	for op, more := range map[string][2]string{"resume-run": {`"decision"`, `"reason":"fine","decision"`}, "succeed-tool-call": {`"output":1`, `"output":"a result"`}} {
+	for op, more := range map[string][2]string{"resume-run": {`"decision"`, `"reason":"fine","decision"`}, "succeed-tool-call": {`"output":1`,
+		`"output":"a result"`}} {
 		s := table[op]
 		s.body = strings.Replace(s.body, more[0], more[1], 1)
 		table[op] = s
@@ -255,14 +258,17 @@ func TestAToolIsCalledUnderANamedToken(t *testing.T) {
 	}
 	d.succeed(t, "POST", "/v1/runs/claim", `{}`, &got)
 	step := d.must(t, "POST", "/v1/runs/"+got.Run.ID+"/steps", `{"kind":"work","claim_token":"`+got.Token+`"}`, "step_id")
-	token := d.must(t, "POST", "/v1/capabilities/grant", `{"issued_to_principal_id":"`+d.field(t, "/v1/auth/session", "principal_id")+`","scopes":{"rooms":["*"],"tools":["look"],"action_types":["*"],"data_access":{"read":["*"],"write":["*"]}}}`, "token_id")
+	token := d.must(t, "POST", "/v1/capabilities/grant", `{"issued_to_principal_id":"`+d.field(t, "/v1/auth/session", "principal_id")+
+		`","scopes":{"rooms":["*"],"tools":["look"],"action_types":["*"],"data_access":{"read":["*"],"write":["*"]}}}`, "token_id")
 	for _, c := range []struct {
 		tool, token, reason string
 		status              int
 	}{
-		{"look", token, policy.ReasonDefaultAllow, 201}, {"leap", token, policy.ReasonScopeTool, 200}, {"look", "cap_01M7YNAYM0SMK245AEDNVB5CNW", policy.ReasonTokenNotFound, 200}, {"look", "cap_", policy.ReasonTokenNotFound, 200},
+		{"look", token, policy.ReasonDefaultAllow, 201}, {"leap", token, policy.ReasonScopeTool, 200}, {"look", "cap_01M7YNAYM0SMK245AEDNVB5CNW",
+			policy.ReasonTokenNotFound, 200}, {"look", "cap_", policy.ReasonTokenNotFound, 200},
 	} {
-		status, raw := d.ask(t, "", "POST", "/v1/steps/"+step+"/toolcalls", `{"tool_name":"`+c.tool+`","claim_token":"`+got.Token+`","capability_token_id":"`+c.token+`"}`)
+		status, raw := d.ask(t, "", "POST", "/v1/steps/"+step+"/toolcalls", `{"tool_name":"`+c.tool+`","claim_token":"`+got.Token+
+			`","capability_token_id":"`+c.token+`"}`)
 		if status != c.status || !strings.Contains(string(raw), `"reason_code":"`+c.reason+`"`) {
 			t.Errorf("%s under %s: %d %s", c.tool, c.token, status, raw)
 		}
@@ -280,8 +286,10 @@ func TestARepeatThatHeldASecretHasTheFirstAnswer(t *testing.T) {
 	thread := d.must(t, "POST", "/v1/rooms/room_00000000000000000000000000/threads", `{"title":"talk"}`, "thread_id")
 	space := d.must(t, "POST", "/v1/spaces", `{}`, "id")
 	for path, body := range map[string]string{
-		"/v1/threads/" + thread + "/messages": `{"content_md":"it is ` + secret + `"}`, "/v1/incidents": `{"title":"lost ` + secret + `"}`, "/v1/runs": `{"title":"with ` + secret + `","room_id":"room_00000000000000000000000000"}`,
-		"/v1/spaces": `{"name":"of ` + secret + `"}`, "/v1/spaces/" + space + "/runs": `{"protocolVersion":"1.0","operations":[{"type":"shell","command":"echo ` + secret + `"}]}`,
+		"/v1/threads/" + thread + "/messages": `{"content_md":"it is ` + secret + `"}`, "/v1/incidents": `{"title":"lost ` + secret + `"}`,
+		"/v1/runs":   `{"title":"with ` + secret + `","room_id":"room_00000000000000000000000000"}`,
+		"/v1/spaces": `{"name":"of ` + secret + `"}`, "/v1/spaces/" + space +
+			"/runs": `{"protocolVersion":"1.0","operations":[{"type":"shell","command":"echo ` + secret + `"}]}`,
 		"/v1/rooms": `{"title":"of ` + secret + `"}`, "/v1/spaces/" + space + "/extend": `{"duration_seconds":7200}`,
 	} {
 		first, _, want := d.keyed(t, "POST", path, "application/json", "key", body)

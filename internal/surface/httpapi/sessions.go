@@ -12,8 +12,8 @@ import (
 	"agentbox/internal/surface/httpapi/wire"
 )
 
-// The bodies of requests of nobody who is known yet require nothing by their schema: what such a request lacks is told only to whoever has the
-// right token, and a login without a passphrase is a wrong one.
+// The bodies of requests of nobody who is known yet require nothing by their schema: what such a request lacks is told only to whoever
+// has the right token, and a login without a passphrase is a wrong one.
 type bootstrapRequest struct {
 	Workspace  string `json:"workspace_id,omitempty" doc:"ws_dev unless named"`
 	Name       string `json:"display_name" required:"false" doc:"Needed: who the owner is"`
@@ -63,9 +63,11 @@ type loggedOut struct {
 
 func (s *Server) registerSessions() {
 	wire.Handle(s.Server, wire.Operation{
-		ID: "bootstrap-owner", Method: http.MethodPost, Path: "/v1/auth/bootstrap-owner", Tag: "auth", Summary: "Give the owner of a workspace a passphrase",
-		Public: true, Status: http.StatusCreated, Repeat: wire.RepeatRefused,
-		Detail: "Once for each workspace, with the token that lies in bootstrap.key in the daemon's data directory. An owner is made where there is none.",
+		ID: "bootstrap-owner", Method: http.MethodPost, Path: "/v1/auth/bootstrap-owner", Tag: "auth",
+		Summary: "Give the owner of a workspace a passphrase",
+		Public:  true, Status: http.StatusCreated, Repeat: wire.RepeatRefused,
+		Detail: "Once for each workspace, with the token that lies in bootstrap.key in the daemon's data directory. An owner is made where " +
+			"there is none.",
 	}, func(ctx context.Context, c wire.Call, in *struct {
 		Token string `header:"X-Bootstrap-Token" doc:"The daemon's bootstrap token"`
 		Body  bootstrapRequest
@@ -78,8 +80,10 @@ func (s *Server) registerSessions() {
 		return &struct{ Body bootstrapAnswer }{bootstrapAnswer{ws, owner}}, err
 	})
 	wire.Handle(s.Server, wire.Operation{
-		ID: "login", Method: http.MethodPost, Path: "/v1/auth/login", Tag: "auth", Summary: "Open a session", Public: true, Repeat: wire.RepeatRefused,
-		Detail: "After five wrong passphrases in a row the person does not log in for five minutes, and the log says so. There are no cookies: a page of another origin has nothing to send.",
+		ID: "login", Method: http.MethodPost, Path: "/v1/auth/login", Tag: "auth", Summary: "Open a session", Public: true,
+		Repeat: wire.RepeatRefused,
+		Detail: "After five wrong passphrases in a row the person does not log in for five minutes, and the log says so. There are no cookies: " +
+			"a page of another origin has nothing to send.",
 	}, func(ctx context.Context, c wire.Call, in *struct{ Body loginRequest }) (*struct{ Body sessionTokens }, error) {
 		ws, err := workspaceOf(in.Body.Workspace)
 		if err != nil {
@@ -89,21 +93,25 @@ func (s *Server) registerSessions() {
 		return &struct{ Body sessionTokens }{shownSession(opened)}, err
 	})
 	wire.Handle(s.Server, wire.Operation{
-		ID: "refresh", Method: http.MethodPost, Path: "/v1/auth/refresh", Tag: "auth", Summary: "Exchange a refresh token for new tokens", Public: true, Repeat: wire.RepeatRefused,
+		ID: "refresh", Method: http.MethodPost, Path: "/v1/auth/refresh", Tag: "auth", Summary: "Exchange a refresh token for new tokens",
+		Public: true, Repeat: wire.RepeatRefused,
 		Detail: "Both tokens are new; the ones before open nothing. A refresh token that is used twice ends its session.",
 	}, func(ctx context.Context, c wire.Call, in *struct{ Body refreshRequest }) (*struct{ Body sessionTokens }, error) {
 		opened, err := s.services.Identity.Refresh(ctx, in.Body.Token)
 		return &struct{ Body sessionTokens }{shownSession(opened)}, err
 	})
 	wire.Handle(s.Server, wire.Operation{
-		ID: "set-passphrase", Needs: wire.Does(policy.PassphraseSet), Method: http.MethodPost, Path: "/v1/auth/passphrase", Tag: "auth", Summary: "Set the caller's own passphrase", Repeat: wire.RepeatRefused,
-		Detail: "By which the caller, a person, logs in from then on. Whoever has one sends it along. Nobody sets one under a capability token. An Idempotency-Key is refused, for the log would keep a hash of the passphrase with it.",
+		ID: "set-passphrase", Needs: wire.Does(policy.PassphraseSet), Method: http.MethodPost, Path: "/v1/auth/passphrase", Tag: "auth",
+		Summary: "Set the caller's own passphrase", Repeat: wire.RepeatRefused,
+		Detail: "By which the caller, a person, logs in from then on. Whoever has one sends it along. Nobody sets one under a capability " +
+			"token. An Idempotency-Key is refused, for the log would keep a hash of the passphrase with it.",
 	}, func(ctx context.Context, c wire.Call, in *struct{ Body passphraseRequest }) (*struct{ Body passphraseSet }, error) {
 		err := s.services.Identity.SetPassphrase(ctx, c.Origin(), c.Caller.Workspace, in.Body.Current, in.Body.Passphrase)
 		return &struct{ Body passphraseSet }{passphraseSet{OK: err == nil, Principal: c.Caller.Principal}}, err
 	})
 	wire.Handle(s.Server, wire.Operation{
-		ID: "logout", Needs: wire.Own(), Method: http.MethodPost, Path: "/v1/auth/logout", Tag: "auth", Summary: "End the caller's session", Repeat: wire.RepeatHarmless,
+		ID: "logout", Needs: wire.Own(), Method: http.MethodPost, Path: "/v1/auth/logout", Tag: "auth", Summary: "End the caller's session",
+		Repeat: wire.RepeatHarmless,
 	}, func(ctx context.Context, c wire.Call, _ *struct{}) (*struct{ Body loggedOut }, error) {
 		if c.Caller.Session == "" {
 			return &struct{ Body loggedOut }{loggedOut{OK: true}}, nil

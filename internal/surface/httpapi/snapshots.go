@@ -57,21 +57,27 @@ type spaceDiff struct {
 
 func (s *Server) registerSnapshots() {
 	wire.Handle(s.Server, wire.Operation{
-		ID: "list-snapshots", Home: wire.AtSpace, Needs: wire.Shows("snapshot", "space_id"), Method: http.MethodGet, Path: "/v1/spaces/{space_id}/snapshots", Tag: "snapshots", Summary: "List the snapshots of a space, the newest first",
-		Detail: "One is made when a space is ready, before each run and after each operation that can change files. The last 1,000 are kept, of those as many as fit into twice the space's disk limit.",
+		ID: "list-snapshots", Home: wire.AtSpace, Needs: wire.Shows("snapshot", "space_id"), Method: http.MethodGet,
+		Path: "/v1/spaces/{space_id}/snapshots", Tag: "snapshots", Summary: "List the snapshots of a space, the newest first",
+		Detail: "One is made when a space is ready, before each run and after each operation that can change files. The last 1,000 are kept, " +
+			"of those as many as fit into twice the space's disk limit.",
 	}, s.listSnapshots)
 	wire.Handle(s.Server, wire.Operation{
-		ID: "rewind-space", Home: wire.AtSpace, Needs: wire.Does(policy.SpaceRewind, "space_id"), Method: http.MethodPost, Path: "/v1/spaces/{space_id}/rewind", Tag: "snapshots", Summary: "Make a space's files what they were", Rate: wire.RateFiles,
+		ID: "rewind-space", Home: wire.AtSpace, Needs: wire.Does(policy.SpaceRewind, "space_id"), Method: http.MethodPost,
+		Path: "/v1/spaces/{space_id}/rewind", Tag: "snapshots", Summary: "Make a space's files what they were", Rate: wire.RateFiles,
 		Repeat: wire.RepeatRecalled,
-		Detail: "All of them or none. What they are before is kept as a snapshot too. A space of which a run is under way is not rewound: space_busy.",
+		Detail: "All of them or none. What they are before is kept as a snapshot too. A space of which a run is under way is not rewound: " +
+			"space_busy.",
 	}, s.rewindSpace)
 	wire.Handle(s.Server, wire.Operation{
-		ID: "fork-space", Home: wire.AtSpace, Needs: wire.Does(policy.SpaceFork, "space_id"), Method: http.MethodPost, Path: "/v1/spaces/{space_id}/fork", Tag: "snapshots", Summary: "Make a space whose files begin as a snapshot of another's",
+		ID: "fork-space", Home: wire.AtSpace, Needs: wire.Does(policy.SpaceFork, "space_id"), Method: http.MethodPost,
+		Path: "/v1/spaces/{space_id}/fork", Tag: "snapshots", Summary: "Make a space whose files begin as a snapshot of another's",
 		Status: http.StatusCreated, Rate: wire.RateSpaces, Repeat: wire.RepeatByService,
 		Detail: "It has the other's policy, tier, limits and room, and nothing of its environment, its agents or the rest of its past.",
 	}, s.forkSpace)
 	wire.Handle(s.Server, wire.Operation{
-		ID: "diff-space", Home: wire.AtSpace, Needs: wire.Does(policy.SpaceDiff, "space_id"), Method: http.MethodGet, Path: "/v1/spaces/{space_id}/diff", Tag: "snapshots", Summary: "Compare two snapshots of a space", Rate: wire.RateFiles,
+		ID: "diff-space", Home: wire.AtSpace, Needs: wire.Does(policy.SpaceDiff, "space_id"), Method: http.MethodGet,
+		Path: "/v1/spaces/{space_id}/diff", Tag: "snapshots", Summary: "Compare two snapshots of a space", Rate: wire.RateFiles,
 	}, s.diffSpace)
 }
 
@@ -114,8 +120,9 @@ func (s *Server) forkSpace(ctx context.Context, c wire.Call, in *struct {
 }) (*spaceAnswer, error) {
 	b := in.Body
 	made, err := s.services.Spaces.Fork(ctx, c.Origin(), spaces.Fork{
-		Workspace: c.Caller.Workspace, Space: id.Space(in.Space), At: b.At, Name: b.Name, Description: b.Description, Env: b.Env, Metadata: b.Metadata,
-		TTL: time.Duration(b.TTL) * time.Second, Key: c.ServiceKey(),
+		Workspace: c.Caller.Workspace, Space: id.Space(in.Space), At: b.At, Name: b.Name, Description: b.Description, Env: b.Env,
+		Metadata: b.Metadata,
+		TTL:      time.Duration(b.TTL) * time.Second, Key: c.ServiceKey(),
 	})
 	if err != nil {
 		return nil, err

@@ -91,42 +91,58 @@ type SpacePath struct {
 
 func (s *Server) registerSpaces() {
 	wire.Handle(s.Server, wire.Operation{
-		ID: "create-space", Needs: wire.DoesThere(policy.SpaceCreate), Method: http.MethodPost, Path: "/v1/spaces", Tag: "spaces", Summary: "Make a space", Status: http.StatusCreated,
+		ID: "create-space", Needs: wire.DoesThere(policy.SpaceCreate), Method: http.MethodPost, Path: "/v1/spaces", Tag: "spaces",
+		Summary: "Make a space", Status: http.StatusCreated,
 		Rate: wire.RateSpaces, MaxBody: maxSpaceBody, Repeat: wire.RepeatByService,
-		Detail: "Creation fails rather than downgrades: where the host cannot enforce a bound, the answer is bound_not_enforceable unless best_effort is set.",
+		Detail: "Creation fails rather than downgrades: where the host cannot enforce a bound, the answer is bound_not_enforceable unless " +
+			"best_effort is set.",
 	}, s.createSpace)
-	wire.Handle(s.Server, wire.Operation{ID: "list-spaces", Needs: wire.Shows("space"), Method: http.MethodGet, Path: "/v1/spaces", Tag: "spaces", Summary: "List spaces, the newest first"}, s.listSpaces)
-	wire.Handle(s.Server, wire.Operation{ID: "get-space", Needs: wire.Shows("space", "space_id"), Method: http.MethodGet, Path: "/v1/spaces/{space_id}", Tag: "spaces", Summary: "Show a space"}, s.getSpace)
+	wire.Handle(s.Server, wire.Operation{ID: "list-spaces", Needs: wire.Shows("space"), Method: http.MethodGet, Path: "/v1/spaces",
+		Tag: "spaces", Summary: "List spaces, the newest first"}, s.listSpaces)
+	wire.Handle(s.Server, wire.Operation{ID: "get-space", Needs: wire.Shows("space", "space_id"), Method: http.MethodGet,
+		Path: "/v1/spaces/{space_id}", Tag: "spaces", Summary: "Show a space"}, s.getSpace)
 	wire.Handle(s.Server, wire.Operation{
-		ID: "update-space", Needs: wire.Does(policy.SpaceUpdate, "space_id"), Method: http.MethodPatch, Path: "/v1/spaces/{space_id}", Tag: "spaces", Summary: "Change a space", Repeat: wire.RepeatRecalled,
-		Detail: "A field that is left out stays; env and metadata are replaced as a whole. Commands that begin from now on see the new environment.",
+		ID: "update-space", Needs: wire.Does(policy.SpaceUpdate, "space_id"), Method: http.MethodPatch, Path: "/v1/spaces/{space_id}",
+		Tag: "spaces", Summary: "Change a space", Repeat: wire.RepeatRecalled,
+		Detail: "A field that is left out stays; env and metadata are replaced as a whole. Commands that begin from now on see the new " +
+			"environment.",
 	}, s.updateSpace)
 	wire.Handle(s.Server, wire.Operation{
-		ID: "delete-space", Home: wire.AtSpace, Needs: wire.Does(policy.SpaceDestroy, "space_id").PastLabels(), Method: http.MethodDelete, Path: "/v1/spaces/{space_id}", Tag: "spaces", Summary: "Destroy a space",
+		ID: "delete-space", Home: wire.AtSpace, Needs: wire.Does(policy.SpaceDestroy, "space_id").PastLabels(), Method: http.MethodDelete,
+		Path: "/v1/spaces/{space_id}", Tag: "spaces", Summary: "Destroy a space",
 		Detail: "Ends its runs and processes and removes its files. What happened in it stays in the log.",
 	}, s.destroySpace)
 	wire.Handle(s.Server, wire.Operation{
-		ID: "extend-space", Needs: wire.Does(policy.SpaceUpdate, "space_id"), Method: http.MethodPost, Path: "/v1/spaces/{space_id}/extend", Tag: "spaces", Summary: "Set how long a space lives, from now on",
+		ID: "extend-space", Needs: wire.Does(policy.SpaceUpdate, "space_id"), Method: http.MethodPost, Path: "/v1/spaces/{space_id}/extend",
+		Tag: "spaces", Summary: "Set how long a space lives, from now on",
 		Repeat: wire.RepeatRecalled,
 	}, s.extendSpace)
 	wire.Handle(s.Server, wire.Operation{
-		ID: "promote-space", Home: wire.AtSpace, Needs: wire.Does(policy.SpacePromote, "space_id"), Method: http.MethodPost, Path: "/v1/spaces/{space_id}/promote", Tag: "spaces",
+		ID: "promote-space", Home: wire.AtSpace, Needs: wire.Does(policy.SpacePromote, "space_id"), Method: http.MethodPost,
+		Path: "/v1/spaces/{space_id}/promote", Tag: "spaces",
 		Summary: "Run a space's code in a heavier tier from now on", Repeat: wire.RepeatRecalled,
-		Detail: "Its files, its environment and its limits stay; what lies in its private /tmp goes. It never goes back. A space with the runtime auto is promoted by itself when a command needs it; one that was asked to run in one tier stays there. While an operation is under way it is refused: space_busy.",
+		Detail: "Its files, its environment and its limits stay; what lies in its private /tmp goes. It never goes back. A space with the " +
+			"runtime auto is promoted by itself when a command needs it; one that was asked to run in one tier stays there. While an operation is " +
+			"under way it is refused: space_busy.",
 	}, s.promoteSpace)
 	wire.Handle(s.Server, wire.Operation{
-		ID: "get-space-policy", Needs: wire.Shows("space", "space_id"), Method: http.MethodGet, Path: "/v1/spaces/{space_id}/policy", Tag: "spaces", Summary: "Show the policy of a space",
+		ID: "get-space-policy", Needs: wire.Shows("space", "space_id"), Method: http.MethodGet, Path: "/v1/spaces/{space_id}/policy",
+		Tag: "spaces", Summary: "Show the policy of a space",
 		Detail: "Its rules in Cedar, and its limits.",
 	}, s.spacePolicy)
 	wire.Handle(s.Server, wire.Operation{
-		ID: "set-space-policy", Home: wire.AtSpace, Needs: wire.Does(policy.SpacePolicy, "space_id"), Method: http.MethodPost, Path: "/v1/spaces/{space_id}/policy", Tag: "spaces",
+		ID: "set-space-policy", Home: wire.AtSpace, Needs: wire.Does(policy.SpacePolicy, "space_id"), Method: http.MethodPost,
+		Path: "/v1/spaces/{space_id}/policy", Tag: "spaces",
 		Summary: "Pin another policy to a space", Repeat: wire.RepeatRecalled,
-		Detail: "What is done in the space from now on is judged under it. It takes an operator. While a run of the space is under way, or waits for a person, it is refused: space_busy.",
+		Detail: "What is done in the space from now on is judged under it. It takes an operator. While a run of the space is under way, or " +
+			"waits for a person, it is refused: space_busy.",
 	}, s.repinSpace)
 	wire.Handle(s.Server, wire.Operation{
-		ID: "route-command", Home: wire.AtSpace, Needs: wire.Shows("space", "space_id"), Method: http.MethodPost, Path: "/v1/spaces/{space_id}/route", Tag: "spaces",
+		ID: "route-command", Home: wire.AtSpace, Needs: wire.Shows("space", "space_id"), Method: http.MethodPost,
+		Path: "/v1/spaces/{space_id}/route", Tag: "spaces",
 		Summary: "Say in which tier a command would run, and why", Rate: wire.RateFiles, Repeat: wire.RepeatHarmless,
-		Detail: "It reads the command and the files that it names and that the caller may read, and runs nothing. What cannot be seen before is found out while the command runs: then it is run again, in the heavier tier, and has left nothing behind in the lighter one.",
+		Detail: "It reads the command and the files that it names and that the caller may read, and runs nothing. What cannot be seen before " +
+			"is found out while the command runs: then it is run again, in the heavier tier, and has left nothing behind in the lighter one.",
 	}, s.routeCommand)
 }
 
@@ -138,8 +154,10 @@ func (s *Server) createSpace(ctx context.Context, c wire.Call, in *struct{ Body 
 		}
 	}
 	q := spaces.Request{
-		Workspace: c.Caller.Workspace, Room: b.Room, Name: b.Name, Description: b.Description, Preset: b.Policy, Overrides: b.Overrides, Bundle: b.Bundle,
-		Runtime: b.Runtime, Tier: b.Tier, Env: b.Env, Metadata: b.Metadata, TTL: time.Duration(b.TTL) * time.Second, BestEffort: b.BestEffort, Key: c.ServiceKey(),
+		Workspace: c.Caller.Workspace, Room: b.Room, Name: b.Name, Description: b.Description, Preset: b.Policy, Overrides: b.Overrides,
+		Bundle:  b.Bundle,
+		Runtime: b.Runtime, Tier: b.Tier, Env: b.Env, Metadata: b.Metadata, TTL: time.Duration(b.TTL) * time.Second, BestEffort: b.BestEffort,
+		Key: c.ServiceKey(),
 	}
 	if b.Limits != nil {
 		q.Limits = space.Limits(*b.Limits)
@@ -168,7 +186,9 @@ func (s *Server) listSpaces(ctx context.Context, c wire.Call, in *struct {
 	}
 	out := spaceList{}
 	out.Spaces, out.Next = cut(found, in.Limit, func(sp space.Space) string { return string(sp.ID) })
-	out.Spaces, err = visible(ctx, s, c, out.Spaces, func(x space.Space) label.Resource { return label.Resource{Type: label.OfSpace, ID: string(x.ID)} })
+	out.Spaces, err = visible(ctx, s, c, out.Spaces, func(x space.Space) label.Resource {
+		return label.Resource{Type: label.OfSpace, ID: string(x.ID)}
+	})
 	return &struct{ Body spaceList }{out}, err
 }
 
@@ -200,7 +220,8 @@ func (s *Server) destroySpace(ctx context.Context, c wire.Call, in *SpacePath) (
 	}
 	hidden, err := s.hidden(ctx, c, label.Resource{Type: label.OfSpace, ID: in.Space})
 	if hidden {
-		gone = space.Space{ID: gone.ID, SpaceID: gone.ID, Workspace: gone.Workspace, Room: gone.Room, Status: gone.Status, CreatedAt: gone.CreatedAt, UpdatedAt: gone.UpdatedAt}
+		gone = space.Space{ID: gone.ID, SpaceID: gone.ID, Workspace: gone.Workspace, Room: gone.Room, Status: gone.Status,
+			CreatedAt: gone.CreatedAt, UpdatedAt: gone.UpdatedAt}
 	}
 	return &spaceAnswer{Body: gone}, err
 }
@@ -213,7 +234,8 @@ func (s *Server) extendSpace(ctx context.Context, c wire.Call, in *struct {
 		return s.pastSpace(ctx, c, in.Space)
 	}
 	if (in.Body.TTL == 0) == (in.Body.Duration == 0) {
-		return nil, fault.New(fault.Invalid, "missing_field", "the field \"ttl_seconds\" is missing; or send duration_seconds, its older name, and not both")
+		return nil, fault.New(fault.Invalid, "missing_field",
+			"the field \"ttl_seconds\" is missing; or send duration_seconds, its older name, and not both")
 	}
 	by := time.Duration(in.Body.TTL+in.Body.Duration) * time.Second
 	longer, err := s.services.Spaces.Extend(ctx, c.Once(), c.Caller.Workspace, id.Space(in.Space), by)
@@ -260,12 +282,14 @@ func (s *Server) routeCommand(ctx context.Context, c wire.Call, in *struct {
 	SpacePath
 	Body routedCommand
 }) (*struct{ Body space.Route }, error) {
-	found, err := s.services.Spaces.Route(ctx, c.Origin(), c.Caller.Workspace, id.Space(in.Space), space.Command{Text: in.Body.Command, Cwd: in.Body.Cwd})
+	found, err := s.services.Spaces.Route(ctx, c.Origin(), c.Caller.Workspace, id.Space(in.Space), space.Command{Text: in.Body.Command,
+		Cwd: in.Body.Cwd})
 	return &struct{ Body space.Route }{found}, err
 }
 
 // pastSpace is a space as a request left it that is repeated now.
 func (s *Server) pastSpace(ctx context.Context, c wire.Call, sp string) (*spaceAnswer, error) {
-	then, err := query.Past[space.Space](ctx, s.services.Query, c.Caller.Workspace, query.Subject{Projection: space.Projection, EntityType: space.EntityType, Key: sp}, c.Repeated)
+	then, err := query.Past[space.Space](ctx, s.services.Query, c.Caller.Workspace, query.Subject{Projection: space.Projection,
+		EntityType: space.EntityType, Key: sp}, c.Repeated)
 	return &spaceAnswer{Body: then}, err
 }

@@ -137,10 +137,13 @@ type artifactList struct {
 
 func (s *Server) registerSteps() {
 	wire.Handle(s.Server, wire.Operation{
-		ID: "create-step", Engines: true, Needs: wire.Does(policy.StepCreate, "run_id").PastLabels(), Method: http.MethodPost, Path: "/v1/runs/{run_id}/steps", Tag: "engines", Summary: "Record a step of a run", Repeat: wire.RepeatRecalled, Status: http.StatusCreated,
+		ID: "create-step", Engines: true, Needs: wire.Does(policy.StepCreate, "run_id").PastLabels(), Method: http.MethodPost,
+		Path: "/v1/runs/{run_id}/steps", Tag: "engines", Summary: "Record a step of a run", Repeat: wire.RepeatRecalled,
+		Status: http.StatusCreated,
 	}, s.createStep)
 	wire.Handle(s.Server, wire.Operation{
-		ID: "list-steps", Needs: wire.Shows("step", "run_id"), Method: http.MethodGet, Path: "/v1/runs/{run_id}/steps", Tag: "engines", Summary: "The steps of a run, the newest first",
+		ID: "list-steps", Needs: wire.Shows("step", "run_id"), Method: http.MethodGet, Path: "/v1/runs/{run_id}/steps", Tag: "engines",
+		Summary: "The steps of a run, the newest first",
 	}, func(ctx context.Context, c wire.Call, in *struct {
 		Run string `path:"run_id" doc:"The run"`
 		Page[id.Step]
@@ -151,10 +154,13 @@ func (s *Server) registerSteps() {
 		}
 		out := stepList{}
 		out.Steps, out.Next = cut(found, in.Limit, func(x step.Step) string { return string(x.ID) })
-		out.Steps, err = visible(ctx, s, c, out.Steps, func(x step.Step) label.Resource { return label.Resource{Type: label.OfStep, ID: string(x.ID)} })
+		out.Steps, err = visible(ctx, s, c, out.Steps, func(x step.Step) label.Resource {
+			return label.Resource{Type: label.OfStep, ID: string(x.ID)}
+		})
 		return &struct{ Body stepList }{out}, err
 	})
-	wire.Handle(s.Server, wire.Operation{ID: "get-step", Needs: wire.Shows("step", "step_id"), Method: http.MethodGet, Path: "/v1/steps/{step_id}", Tag: "engines", Summary: "Show a step"},
+	wire.Handle(s.Server, wire.Operation{ID: "get-step", Needs: wire.Shows("step", "step_id"), Method: http.MethodGet,
+		Path: "/v1/steps/{step_id}", Tag: "engines", Summary: "Show a step"},
 		func(ctx context.Context, c wire.Call, in *struct {
 			Step string `path:"step_id" doc:"The step"`
 		}) (*struct{ Body step.Step }, error) {
@@ -162,13 +168,16 @@ func (s *Server) registerSteps() {
 			return &struct{ Body step.Step }{doc}, err
 		})
 	wire.Handle(s.Server, wire.Operation{
-		ID: "create-tool-call", Engines: true, Needs: wire.Does(policy.ToolCall, "step_id").PastLabels(), Method: http.MethodPost, Path: "/v1/steps/{step_id}/toolcalls", Tag: "engines", Summary: "Ask to call a tool, and record that it is called",
+		ID: "create-tool-call", Engines: true, Needs: wire.Does(policy.ToolCall, "step_id").PastLabels(), Method: http.MethodPost,
+		Path: "/v1/steps/{step_id}/toolcalls", Tag: "engines", Summary: "Ask to call a tool, and record that it is called",
 		Repeat: wire.RepeatRecalled, Answers: map[int]any{http.StatusCreated: callDecided{}, http.StatusOK: judged{}},
-		Detail: "201 where it may be called; 200 with the policy's decision where it may not, or not before a person has said so: then the same request is sent again. " +
+		Detail: "201 where it may be called; 200 with the policy's decision where it may not, or not before a person has said so: then the " +
+			"same request is sent again. " +
 			"The kill switch stops tool calls. What comes of a call is the engine's word, and recorded as such.",
 	}, s.createCall)
 	wire.Handle(s.Server, wire.Operation{
-		ID: "succeed-tool-call", Engines: true, Needs: wire.Does(policy.ToolReport, "tool_call_id").PastLabels(), Method: http.MethodPost, Path: "/v1/toolcalls/{tool_call_id}/succeed", Tag: "engines", Summary: "Report that a tool call succeeded", Repeat: wire.RepeatRecalled,
+		ID: "succeed-tool-call", Engines: true, Needs: wire.Does(policy.ToolReport, "tool_call_id").PastLabels(), Method: http.MethodPost,
+		Path: "/v1/toolcalls/{tool_call_id}/succeed", Tag: "engines", Summary: "Report that a tool call succeeded", Repeat: wire.RepeatRecalled,
 	}, func(ctx context.Context, c wire.Call, in *struct {
 		CallPath
 		Body *succeedRequest
@@ -178,11 +187,13 @@ func (s *Server) registerSteps() {
 			sent = *in.Body
 		}
 		return s.concluded(ctx, c, in.CallPath, sent.Token, func(token string) (step.Call, error) {
-			return s.services.Engines.Succeed(ctx, c.Once(), c.Caller.Workspace, engines.Shown{Token: token, Permit: sent.Permit}, id.ToolCall(in.Call), sent.Output)
+			return s.services.Engines.Succeed(ctx, c.Once(), c.Caller.Workspace, engines.Shown{Token: token, Permit: sent.Permit},
+				id.ToolCall(in.Call), sent.Output)
 		})
 	})
 	wire.Handle(s.Server, wire.Operation{
-		ID: "fail-tool-call", Engines: true, Needs: wire.Does(policy.ToolReport, "tool_call_id").PastLabels(), Method: http.MethodPost, Path: "/v1/toolcalls/{tool_call_id}/fail", Tag: "engines", Summary: "Report that a tool call failed", Repeat: wire.RepeatRecalled,
+		ID: "fail-tool-call", Engines: true, Needs: wire.Does(policy.ToolReport, "tool_call_id").PastLabels(), Method: http.MethodPost,
+		Path: "/v1/toolcalls/{tool_call_id}/fail", Tag: "engines", Summary: "Report that a tool call failed", Repeat: wire.RepeatRecalled,
 	}, func(ctx context.Context, c wire.Call, in *struct {
 		CallPath
 		Body *failCallRequest
@@ -192,10 +203,12 @@ func (s *Server) registerSteps() {
 			sent = *in.Body
 		}
 		return s.concluded(ctx, c, in.CallPath, sent.Token, func(token string) (step.Call, error) {
-			return s.services.Engines.FailCall(ctx, c.Once(), c.Caller.Workspace, engines.Shown{Token: token, Permit: sent.Permit}, id.ToolCall(in.Call), sent.Error, sent.Message)
+			return s.services.Engines.FailCall(ctx, c.Once(), c.Caller.Workspace, engines.Shown{Token: token, Permit: sent.Permit},
+				id.ToolCall(in.Call), sent.Error, sent.Message)
 		})
 	})
-	wire.Handle(s.Server, wire.Operation{ID: "list-tool-calls", Needs: wire.Shows("tool_call", "run_id", "step_id"), Method: http.MethodGet, Path: "/v1/toolcalls", Tag: "engines", Summary: "Tool calls, the newest first"},
+	wire.Handle(s.Server, wire.Operation{ID: "list-tool-calls", Needs: wire.Shows("tool_call", "run_id", "step_id"), Method: http.MethodGet,
+		Path: "/v1/toolcalls", Tag: "engines", Summary: "Tool calls, the newest first"},
 		func(ctx context.Context, c wire.Call, in *OfRun[id.ToolCall]) (*struct{ Body callList }, error) {
 			of, err := in.of()
 			if err != nil {
@@ -207,10 +220,13 @@ func (s *Server) registerSteps() {
 			}
 			out := callList{}
 			out.Calls, out.Next = cut(found, in.Limit, func(x step.Call) string { return string(x.ID) })
-			out.Calls, err = visible(ctx, s, c, out.Calls, func(x step.Call) label.Resource { return label.Resource{Type: label.OfToolCall, ID: string(x.ID)} })
+			out.Calls, err = visible(ctx, s, c, out.Calls, func(x step.Call) label.Resource {
+				return label.Resource{Type: label.OfToolCall, ID: string(x.ID)}
+			})
 			return &struct{ Body callList }{out}, err
 		})
-	wire.Handle(s.Server, wire.Operation{ID: "get-tool-call", Needs: wire.Shows("tool_call", "tool_call_id"), Method: http.MethodGet, Path: "/v1/toolcalls/{tool_call_id}", Tag: "engines", Summary: "Show a tool call"},
+	wire.Handle(s.Server, wire.Operation{ID: "get-tool-call", Needs: wire.Shows("tool_call", "tool_call_id"), Method: http.MethodGet,
+		Path: "/v1/toolcalls/{tool_call_id}", Tag: "engines", Summary: "Show a tool call"},
 		func(ctx context.Context, c wire.Call, in *struct {
 			Call string `path:"tool_call_id" doc:"The tool call"`
 		}) (*struct{ Body step.Call }, error) {
@@ -232,7 +248,8 @@ func (s *Server) createStep(ctx context.Context, c wire.Call, in *struct {
 		doc, err := told[step.Step](ctx, s, c, step.Projection, step.EntityType)
 		return &struct{ Body step.Step }{doc}, err
 	}
-	doc, err := s.services.Engines.AddStep(ctx, c.Once(), h, engines.StepRequest{Kind: in.Body.Kind, Title: in.Body.Title, Input: in.Body.Input})
+	doc, err := s.services.Engines.AddStep(ctx, c.Once(), h, engines.StepRequest{Kind: in.Body.Kind, Title: in.Body.Title,
+		Input: in.Body.Input})
 	return &struct{ Body step.Step }{doc}, err
 }
 
@@ -243,10 +260,12 @@ func told[T any](ctx context.Context, s *Server, c wire.Call, projection, entity
 		var none T
 		return none, err
 	}
-	return query.Past[T](ctx, s.services.Query, c.Caller.Workspace, query.Subject{Projection: projection, EntityType: entity, Key: last.EntityID}, c.Repeated)
+	return query.Past[T](ctx, s.services.Query, c.Caller.Workspace, query.Subject{Projection: projection, EntityType: entity,
+		Key: last.EntityID}, c.Repeated)
 }
 
-var errOtherActor = fault.New(fault.Denied, "agent_actor_id_mismatch", "the request names somebody else as who acts; only engines, owners and admins act for an agent")
+var errOtherActor = fault.New(fault.Denied, "agent_actor_id_mismatch",
+	"the request names somebody else as who acts; only engines, owners and admins act for an agent")
 
 // actsFor returns the agent for whom a request acts, "" for nobody but its caller.
 func actsFor(c principal.Caller, q callRequest) (id.Principal, error) {
@@ -292,7 +311,8 @@ func (s *Server) createCall(ctx context.Context, c wire.Call, in *struct {
 		call, err = s.calledThen(ctx, c)
 	} else {
 		call, no, err = s.services.Engines.Invoke(ctx, c.Once(), c.Caller.Workspace, claim, engines.CallRequest{
-			Step: id.Step(in.Step), Tool: in.Body.Tool, Title: in.Body.Title, Input: in.Body.Input, Agent: agent, Token: under, Zone: event.Zone(in.Body.Zone),
+			Step: id.Step(in.Step), Tool: in.Body.Tool, Title: in.Body.Title, Input: in.Body.Input, Agent: agent, Token: under,
+			Zone: event.Zone(in.Body.Zone),
 		})
 	}
 	if err != nil {
@@ -304,11 +324,12 @@ func (s *Server) createCall(ctx context.Context, c wire.Call, in *struct {
 			Blocked: true, Decided: d.Outcome.String(), Code: d.ReasonCode, Why: d.Reason, Suggestion: d.Suggestion, Approval: no.Approval,
 		}}, nil
 	}
-	return &callAnswer{http.StatusCreated, callDecided{Call: &call, Permit: s.services.Engines.CallPermit(c.Caller.Workspace, call), Decided: policy.Allow.String(), Code: call.Reason}}, nil
+	return &callAnswer{http.StatusCreated, callDecided{Call: &call, Permit: s.services.Engines.CallPermit(c.Caller.Workspace, call),
+		Decided: policy.Allow.String(), Code: call.Reason}}, nil
 }
 
-// calledUnder returns the capability token under which a tool is called: the one that the body names, else the caller's. Who acts for an agent
-// names the agent's; then his own has to permit the tool as well.
+// calledUnder returns the capability token under which a tool is called: the one that the body names, else the caller's. Who acts for an
+// agent names the agent's; then his own has to permit the tool as well.
 func (s *Server) calledUnder(ctx context.Context, c wire.Call, in *struct {
 	StepPath
 	Body callRequest
@@ -333,10 +354,12 @@ func (s *Server) calledThen(ctx context.Context, c wire.Call) (step.Call, error)
 	if err != nil {
 		return step.Call{}, err
 	}
-	return query.Past[step.Call](ctx, s.services.Query, c.Caller.Workspace, query.Subject{Projection: step.CallProjection, EntityType: step.CallEntity, Key: last.EntityID}, c.Repeated)
+	return query.Past[step.Call](ctx, s.services.Query, c.Caller.Workspace, query.Subject{Projection: step.CallProjection,
+		EntityType: step.CallEntity, Key: last.EntityID}, c.Repeated)
 }
 
-func (s *Server) concluded(ctx context.Context, c wire.Call, p CallPath, sent string, do func(token string) (step.Call, error)) (*struct{ Body step.Call }, error) {
+func (s *Server) concluded(ctx context.Context, c wire.Call, p CallPath, sent string, do func(token string) (step.Call,
+	error)) (*struct{ Body step.Call }, error) {
 	token, err := oneToken(p.Token, sent)
 	if err != nil {
 		return nil, err

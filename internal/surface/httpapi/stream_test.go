@@ -161,7 +161,8 @@ func TestTheLogsStreamCutAtEveryEvent(t *testing.T) {
 	}
 }
 
-// TestAStreamBeyondItsEndIsRefused begins streams at their next place, and further on, where nothing would ever be sent of what is recorded in between.
+// TestAStreamBeyondItsEndIsRefused begins streams at their next place, and further on, where nothing would ever be sent of what is
+// recorded in between.
 func TestAStreamBeyondItsEndIsRefused(t *testing.T) {
 	d := startDaemon(t)
 	ctx, origin := t.Context(), event.Origin{Principal: d.app.Owner}
@@ -169,7 +170,8 @@ func TestAStreamBeyondItsEndIsRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, err := run.ParseMessage([]byte(`{"protocolVersion":"1.0","operations":[{"type":"message","content":"a"},{"type":"message","content":"b"}]}`))
+	m, err := run.ParseMessage(
+		[]byte(`{"protocolVersion":"1.0","operations":[{"type":"message","content":"a"},{"type":"message","content":"b"}]}`))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -265,7 +267,8 @@ func TestThreat27AnyTextIsOneEventWithTheSameText(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, text := range []string{
-		"two\nlines", "carriage\rreturn", "id: 99\nevent: complete\ndata: {}\n\n", "\x1b[31mred\x1b[0m", `{"event_type":"run.completed"}`, "\u2028\u2029", "a\u202eb",
+		"two\nlines", "carriage\rreturn", "id: 99\nevent: complete\ndata: {}\n\n", "\x1b[31mred\x1b[0m", `{"event_type":"run.completed"}`,
+		"\u2028\u2029", "a\u202eb",
 		"\x7f\x01\x02", "\ufeff", "data: x\r\n\r\ndata: y", strings.Repeat("é", 100),
 	} {
 		head, err := d.app.Log.Head(ctx, id.DefaultWorkspace)
@@ -310,7 +313,8 @@ func TestThreat33AFileThatIsTooLargeIsNotKept(t *testing.T) {
 		length int64
 		status int
 	}{{"as large as permitted", most, most, 200}, {"larger", most + 1, most + 1, 413}, {"of a length that is not told", most + 1, -1, 413}} {
-		r, err := http.NewRequestWithContext(t.Context(), http.MethodPut, d.address+"/v1/spaces/"+string(s.ID)+"/files/zeros", io.LimitReader(zeros{}, c.size))
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPut, d.address+"/v1/spaces/"+string(s.ID)+"/files/zeros",
+			io.LimitReader(zeros{}, c.size))
 		if err != nil {
 			t.Fatal(err)
 		}

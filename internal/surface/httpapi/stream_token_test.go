@@ -24,7 +24,8 @@ func TestAStreamEndsWithTheAuthorityOfWhoHandedItsTokenOn(t *testing.T) {
 		t.Fatal(err)
 	}
 	root := d.granted(t, "first", first, token.All(), "", d.app.Owner)
-	made, err := d.app.Identity.Grant(t.Context(), event.Origin{Principal: first}, id.DefaultWorkspace, token.Grant{IssuedTo: second, Scopes: token.All(), Parent: root})
+	made, err := d.app.Identity.Grant(t.Context(), event.Origin{Principal: first}, id.DefaultWorkspace, token.Grant{IssuedTo: second,
+		Scopes: token.All(), Parent: root})
 	if err != nil {
 		t.Fatal(err)
 	}

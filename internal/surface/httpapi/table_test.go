@@ -18,8 +18,8 @@ import (
 	"agentbox/internal/domain/token"
 )
 
-// rightsFile is the table of who may what: a row per operation of the API document, a column per credential. `go test -run TableOfRights -update`
-// writes it anew; read the difference as a change of rights.
+// rightsFile is the table of who may what: a row per operation of the API document, a column per credential. `go test -run TableOfRights
+// -update` writes it anew; read the difference as a change of rights.
 const rightsFile = "testdata/rights.txt"
 
 const rightsHead = `# Who may what: each operation of the API document, asked with each credential, with a body and ids that fit. Each of the columns that may do
@@ -28,7 +28,8 @@ const rightsHead = `# Who may what: each operation of the API document, asked wi
 # A body that is not valid gets the same refusal as one that is: only a caller who may ask learns whether a body is valid. But for:
 `
 
-// bodyDecides are the operations of which a refusal may rest on the body, or on what the path names, so that a body that is not valid is told first, and why.
+// bodyDecides are the operations of which a refusal may rest on the body, or on what the path names, so that a body that is not valid is
+// told first, and why.
 var bodyDecides = map[string]string{
 	"create-space":      "the policy that the body names is asked, and a policy can permit it to agents",
 	"create-run":        "the policy of the space is asked, together with the agent and the token that the body names",
@@ -68,7 +69,8 @@ func (m *matrix) credentials(t *testing.T) []credential {
 	if err != nil {
 		t.Fatal(err)
 	}
-	expired, err := m.app.Identity.Grant(ctx, owner, ws, token.Grant{IssuedTo: m.app.Owner, Scopes: token.All(), ValidUntil: time.Now().Add(50 * time.Millisecond)})
+	expired, err := m.app.Identity.Grant(ctx, owner, ws, token.Grant{IssuedTo: m.app.Owner, Scopes: token.All(),
+		ValidUntil: time.Now().Add(50 * time.Millisecond)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,19 +87,22 @@ func (m *matrix) credentials(t *testing.T) []credential {
 	every := `{"scopes":` + string(raw) + `}`
 	engine := m.must(t, "POST", "/v1/engines/register", `{"display_name":"of the table"}`, "engine_id")
 	engineToken := m.must(t, "POST", "/v1/engines/"+engine+"/tokens/issue", every, "token")
-	narrow, _ := m.bearer(t, m.app.Owner, token.Scopes{Rooms: []string{token.Any}, Actions: []string{policy.MessageSend}, Data: token.Data{Read: []string{"message"}, Write: []string{"message"}}})
+	narrow, _ := m.bearer(t, m.app.Owner, token.Scopes{Rooms: []string{token.Any}, Actions: []string{policy.MessageSend},
+		Data: token.Data{Read: []string{"message"}, Write: []string{"message"}}})
 	return []credential{
-		{"none", http.Header{}}, bearer("garbage", "garbage"), bearer("revoked", revoked), bearer("expired", expired.Bearer), bearer("foreign", m.keys["other"]),
+		{"none", http.Header{}}, bearer("garbage", "garbage"), bearer("revoked", revoked), bearer("expired", expired.Bearer), bearer("foreign",
+			m.keys["other"]),
 		{"narrow", http.Header{"Authorization": {narrow}}},
 		bearer("viewer", m.keys["viewer"]),
-		{"engine", http.Header{"X-Engine-Id": {engine}, "X-Engine-Token": {engineToken}}}, bearer("service", worker), bearer("agent", m.keys["agent"]),
+		{"engine", http.Header{"X-Engine-Id": {engine}, "X-Engine-Token": {engineToken}}}, bearer("service", worker), bearer("agent",
+			m.keys["agent"]),
 		bearer("member", m.keys["member"]), bearer("operator", m.key(t, "operator-ole")), bearer("admin", m.key(t, "admin-ada")),
 		bearer("overlord", m.keys[""]),
 	}
 }
 
-// cell asks an operation with a credential, first with a body that is not valid where it takes JSON, and says what comes of it, and the code of a
-// refusal.
+// cell asks an operation with a credential, first with a body that is not valid where it takes JSON, and says what comes of it, and the
+// code of a refusal.
 func (m *matrix) cell(t *testing.T, e endpoint, c credential, json bool) (says, code string) {
 	t.Helper()
 	path, fits := m.request(t, e)
@@ -122,7 +127,8 @@ func (m *matrix) cell(t *testing.T, e endpoint, c credential, json bool) (says, 
 	case refused && bodyDecides[e.id] != "" && invalid.status == http.StatusBadRequest:
 		m.excused[e.id] = true
 	case refused && (invalid.status != got.status || invalid.code != got.code):
-		t.Errorf("%s: a body that fits is refused with %d %s, and one that is not valid with %d %s", cell, got.status, got.code, invalid.status, invalid.code)
+		t.Errorf("%s: a body that fits is refused with %d %s, and one that is not valid with %d %s", cell, got.status, got.code, invalid.status,
+			invalid.code)
 	case !refused && invalid.status != http.StatusBadRequest && invalid.status != got.status:
 		t.Errorf("%s: a body that is not valid: %d %s", cell, invalid.status, invalid.raw)
 	}
@@ -172,7 +178,8 @@ func (m *matrix) prepared(t *testing.T, c credential) {
 	m.must(t, "PUT", "/v1/spaces/"+m.things["space_id"]+"/files/.agentbox/contexts/c.py", "a context", "path")
 	m.must(t, "PUT", "/v1/spaces/"+m.things["space_id"]+"/files/f", "a file", "path")
 	asked := m.daemon.request(t, "agent", mail)
-	m.decide(t, asked, `{"decision":"approve","scope":"workspace","uses":2,"expires_at":"`+time.Now().Add(time.Hour).UTC().Format(time.RFC3339)+`"}`)
+	m.decide(t, asked, `{"decision":"approve","scope":"workspace","uses":2,"expires_at":"`+
+		time.Now().Add(time.Hour).UTC().Format(time.RFC3339)+`"}`)
 	var standing struct {
 		Approvals []policy.Standing `json:"standing_approvals"`
 	}
@@ -190,7 +197,8 @@ func (m *matrix) prepared(t *testing.T, c credential) {
 	}
 }
 
-// TestTableOfRights compares what each credential may with the one written table. An operation without a row fails, and so does a row without one.
+// TestTableOfRights compares what each credential may with the one written table. An operation without a row fails, and so does a row
+// without one.
 func TestTableOfRights(t *testing.T) {
 	takesJSON, all := documentedExamples(t), endpoints(t)
 	legend, cells, names := map[string]bool{}, map[string][]string{}, []string{}

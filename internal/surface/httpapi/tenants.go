@@ -51,8 +51,9 @@ type WorkspacePath struct {
 
 func (s *Server) registerTenants() {
 	wire.Handle(s.Server, wire.Operation{
-		ID: "create-workspace", Needs: wire.Does(policy.WorkspaceCreate), Method: http.MethodPost, Path: "/v1/workspaces", Tag: "service", Summary: "Make a workspace",
-		Status: http.StatusCreated, Repeat: wire.RepeatByService,
+		ID: "create-workspace", Needs: wire.Does(policy.WorkspaceCreate), Method: http.MethodPost, Path: "/v1/workspaces", Tag: "service",
+		Summary: "Make a workspace",
+		Status:  http.StatusCreated, Repeat: wire.RepeatByService,
 		Detail: "Only owners and admins of ws_dev may. The answer has the first key of the new workspace's owner, which is shown once.",
 	}, func(ctx context.Context, c wire.Call, in *struct{ Body workspaceRequest }) (*struct{ Body madeWorkspace }, error) {
 		b := in.Body
@@ -62,23 +63,27 @@ func (s *Server) registerTenants() {
 		return &struct{ Body madeWorkspace }{madeWorkspace{made.Workspace, made.Owner, made.Key.ID, made.Text}}, err
 	})
 	wire.Handle(s.Server, wire.Operation{
-		ID: "list-workspaces", Needs: wire.Shows("workspace"), Method: http.MethodGet, Path: "/v1/workspaces", Tag: "service", Summary: "List workspaces, by name",
-		Detail: "The owners and admins of ws_dev see every workspace of the installation, everybody else his own.",
+		ID: "list-workspaces", Needs: wire.Shows("workspace"), Method: http.MethodGet, Path: "/v1/workspaces", Tag: "service",
+		Summary: "List workspaces, by name",
+		Detail:  "The owners and admins of ws_dev see every workspace of the installation, everybody else his own.",
 	}, func(ctx context.Context, c wire.Call, in *Page[id.Workspace]) (*struct{ Body workspaceList }, error) {
 		found, err := s.services.Workspaces.List(ctx, c.Caller, in.Cursor.After, in.Limit+1)
 		out := workspaceList{}
 		out.Workspaces, out.Next = cut(found, in.Limit, func(w workspace.Workspace) string { return string(w.ID) })
 		return &struct{ Body workspaceList }{out}, err
 	})
-	wire.Handle(s.Server, wire.Operation{ID: "get-workspace", Needs: wire.Shows("workspace"), Method: http.MethodGet, Path: "/v1/workspaces/{workspace_id}", Tag: "service", Summary: "Show a workspace"},
+	wire.Handle(s.Server, wire.Operation{ID: "get-workspace", Needs: wire.Shows("workspace"), Method: http.MethodGet,
+		Path: "/v1/workspaces/{workspace_id}", Tag: "service", Summary: "Show a workspace"},
 		func(ctx context.Context, c wire.Call, in *WorkspacePath) (*struct{ Body workspace.Workspace }, error) {
 			found, err := s.services.Workspaces.Workspace(ctx, c.Caller, id.Workspace(in.Workspace))
 			return &struct{ Body workspace.Workspace }{found}, err
 		})
 	wire.Handle(s.Server, wire.Operation{
-		ID: "archive-workspace", Needs: wire.Does(policy.WorkspaceArchive).From(principal.Admin), Method: http.MethodPost, Path: "/v1/workspaces/{workspace_id}/archive", Tag: "service", Summary: "Archive a workspace",
+		ID: "archive-workspace", Needs: wire.Does(policy.WorkspaceArchive).From(principal.Admin), Method: http.MethodPost,
+		Path: "/v1/workspaces/{workspace_id}/archive", Tag: "service", Summary: "Archive a workspace",
 		Repeat: wire.RepeatByService,
-		Detail: "Nothing is done or said in it any more; everything in it can be read, redacted, and ended. Its own owners and admins may, and those of ws_dev, who may unarchive it.",
+		Detail: "Nothing is done or said in it any more; everything in it can be read, redacted, and ended. Its own owners and admins may, and " +
+			"those of ws_dev, who may unarchive it.",
 	}, func(ctx context.Context, c wire.Call, in *struct {
 		WorkspacePath
 		Body archiveRequest
@@ -87,7 +92,8 @@ func (s *Server) registerTenants() {
 		return &struct{ Body workspace.Workspace }{done}, err
 	})
 	wire.Handle(s.Server, wire.Operation{
-		ID: "unarchive-workspace", Needs: wire.Does(policy.WorkspaceUnarchive).From(principal.Admin), Method: http.MethodPost, Path: "/v1/workspaces/{workspace_id}/unarchive", Tag: "service", Summary: "Unarchive a workspace",
+		ID: "unarchive-workspace", Needs: wire.Does(policy.WorkspaceUnarchive).From(principal.Admin), Method: http.MethodPost,
+		Path: "/v1/workspaces/{workspace_id}/unarchive", Tag: "service", Summary: "Unarchive a workspace",
 		Repeat: wire.RepeatByService,
 		Detail: "Everything in it goes on as it was. Only owners and admins of ws_dev may.",
 	}, func(ctx context.Context, c wire.Call, in *struct {
@@ -98,13 +104,16 @@ func (s *Server) registerTenants() {
 		return &struct{ Body workspace.Workspace }{done}, err
 	})
 	wire.Handle(s.Server, wire.Operation{
-		ID: "update-workspace", Needs: wire.Does(policy.WorkspaceUpdate).From(principal.Admin), Method: http.MethodPatch, Path: "/v1/workspaces/{workspace_id}", Tag: "service", Summary: "Change a workspace", Repeat: wire.RepeatByService,
-		Detail: "How it is called and how many of its runs run at the same time; what is left out stays. A lower number ends nothing: what runs goes on, and nothing else starts before there is room. Only owners and admins of ws_dev may.",
+		ID: "update-workspace", Needs: wire.Does(policy.WorkspaceUpdate).From(principal.Admin), Method: http.MethodPatch,
+		Path: "/v1/workspaces/{workspace_id}", Tag: "service", Summary: "Change a workspace", Repeat: wire.RepeatByService,
+		Detail: "How it is called and how many of its runs run at the same time; what is left out stays. A lower number ends nothing: what " +
+			"runs goes on, and nothing else starts before there is room. Only owners and admins of ws_dev may.",
 	}, func(ctx context.Context, c wire.Call, in *struct {
 		WorkspacePath
 		Body workspaceChange
 	}) (*struct{ Body workspace.Workspace }, error) {
-		done, err := s.services.Workspaces.Update(ctx, c.Once(), c.Caller, workspace.Updated{Workspace: id.Workspace(in.Workspace), Name: in.Body.Name, Tasks: in.Body.Tasks})
+		done, err := s.services.Workspaces.Update(ctx, c.Once(), c.Caller, workspace.Updated{Workspace: id.Workspace(in.Workspace),
+			Name: in.Body.Name, Tasks: in.Body.Tasks})
 		return &struct{ Body workspace.Workspace }{done}, err
 	})
 }

@@ -27,8 +27,8 @@ func (d *daemon) refusedTools(t *testing.T) (n int) {
 	return n
 }
 
-// TestARoomsListOfToolsHolds sets which tools a room allows, and uses others there: as an engine, in a space of the room, by way of an engine in
-// that space, and as a program that asks before it acts.
+// TestARoomsListOfToolsHolds sets which tools a room allows, and uses others there: as an engine, in a space of the room, by way of an
+// engine in that space, and as a program that asks before it acts.
 func TestARoomsListOfToolsHolds(t *testing.T) {
 	d := startDaemon(t)
 	d.populate(t)
@@ -53,7 +53,8 @@ func TestARoomsListOfToolsHolds(t *testing.T) {
 			Code       string `json:"reason_code"`
 			Suggestion string `json:"suggestion"`
 		}
-		if err := json.Unmarshal(raw, &answer); err != nil || status != c.status || answer.Code != c.code || (c.status == http.StatusOK) == (answer.Suggestion == "") {
+		if err := json.Unmarshal(raw, &answer); err != nil || status != c.status || answer.Code != c.code ||
+			(c.status == http.StatusOK) == (answer.Suggestion == "") {
 			t.Errorf("%s: got %d %s, want %d %s", c.tool, status, raw, c.status, c.code)
 		}
 	}
@@ -73,9 +74,11 @@ func TestARoomsListOfToolsHolds(t *testing.T) {
 		}
 		d.ended(t, id.Run(started.Run))
 	}
-	d.ended(t, id.Run(d.must(t, "POST", "/v1/runs", `{"room_id":"`+room+`","input":{"protocolVersion":"1.0","space_id":"`+space+`","operations":[`+write+`]}}`, "run_id")))
+	d.ended(t, id.Run(d.must(t, "POST", "/v1/runs", `{"room_id":"`+room+`","input":{"protocolVersion":"1.0","space_id":"`+space+
+		`","operations":[`+write+`]}}`, "run_id")))
 	// And one that an engine of another room has executed in the space: what counts is whose the space is.
-	d.ended(t, id.Run(d.must(t, "POST", "/v1/runs", `{"room_id":"`+string(id.DefaultRoom)+`","input":{"protocolVersion":"1.0","space_id":"`+space+`","operations":[`+write+`]}}`, "run_id")))
+	d.ended(t, id.Run(d.must(t, "POST", "/v1/runs", `{"room_id":"`+string(id.DefaultRoom)+`","input":{"protocolVersion":"1.0","space_id":"`+
+		space+`","operations":[`+write+`]}}`, "run_id")))
 	if after := d.refusedTools(t); after != before+4 {
 		t.Errorf("four runs left %d refusals, want 4: %s", after-before, d.failures(t))
 	}
@@ -85,13 +88,15 @@ func TestARoomsListOfToolsHolds(t *testing.T) {
 	if status, raw := d.ask(t, "", "PUT", "/v1/spaces/"+space+"/files/b.txt", "hello"); status >= 300 {
 		t.Errorf("a person's own upload: %d %s", status, raw)
 	}
-	if status, raw := d.ask(t, "agent", "PUT", "/v1/spaces/"+space+"/files/c.txt", "hello"); status != http.StatusForbidden || !strings.Contains(string(raw), policy.ReasonToolNotAllowed) {
+	if status, raw := d.ask(t, "agent", "PUT", "/v1/spaces/"+space+"/files/c.txt", "hello"); status != http.StatusForbidden ||
+		!strings.Contains(string(raw), policy.ReasonToolNotAllowed) {
 		t.Errorf("an agent's upload: %d %s", status, raw)
 	}
 
 	// A program that asks before it acts.
 	for tool, want := range map[string]string{"saw": policy.ReasonDefaultAllow, "drill": policy.ReasonToolNotAllowed} {
-		if got := d.evaluate(t, "agent", `{"action":"tool.call","room_id":"`+room+`","tool_name":"`+tool+`"}`); got.Code != want || got.Blocked != (want == policy.ReasonToolNotAllowed) {
+		if got := d.evaluate(t, "agent", `{"action":"tool.call","room_id":"`+room+`","tool_name":"`+tool+`"}`); got.Code != want ||
+			got.Blocked != (want == policy.ReasonToolNotAllowed) {
 			t.Errorf("evaluate %s: got %+v, want %s", tool, got, want)
 		}
 	}
@@ -100,7 +105,8 @@ func TestARoomsListOfToolsHolds(t *testing.T) {
 // failures are what results of operations and of runs say.
 func (d *daemon) failures(t *testing.T) (said []string) {
 	t.Helper()
-	found, err := d.app.Log.Read(t.Context(), journal.Query{Workspace: id.DefaultWorkspace, Types: []string{run.EventFailed, policy.DeniedType}, Limit: journal.MaxRead})
+	found, err := d.app.Log.Read(t.Context(), journal.Query{Workspace: id.DefaultWorkspace, Types: []string{run.EventFailed,
+		policy.DeniedType}, Limit: journal.MaxRead})
 	if err != nil {
 		t.Fatal(err)
 	}

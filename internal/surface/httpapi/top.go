@@ -63,12 +63,16 @@ type topRun struct {
 
 func (s *Server) registerTop() {
 	wire.Handle(s.Server, wire.Operation{
-		ID: "get-top", Needs: wire.Shows("host"), Method: http.MethodGet, Path: "/v1/top", Tag: "service", Summary: "What happens now: spaces, their runs and what they use",
-		Detail: "Counters come as they stand, so that whoever asks twice has rates. Nothing is measured that takes longer than reading a few small files for each space.",
+		ID: "get-top", Needs: wire.Shows("host"), Method: http.MethodGet, Path: "/v1/top", Tag: "service",
+		Summary: "What happens now: spaces, their runs and what they use",
+		Detail: "Counters come as they stand, so that whoever asks twice has rates. Nothing is measured that takes longer than reading a few " +
+			"small files for each space.",
 	}, s.top)
 	wire.Stream[struct{}](s.Server, wire.Operation{
-		ID: "get-metrics", Needs: wire.Shows("host").From(principal.Operator), Method: http.MethodGet, Path: "/metrics", Tag: "service", Summary: "The metrics, for Prometheus", Media: "text/plain",
-		Detail: "In Prometheus's text format; docs/METRICS.md lists them. They are those of the whole daemon, so that an operator's key is needed.",
+		ID: "get-metrics", Needs: wire.Shows("host").From(principal.Operator), Method: http.MethodGet, Path: "/metrics", Tag: "service",
+		Summary: "The metrics, for Prometheus", Media: "text/plain",
+		Detail: "In Prometheus's text format; docs/METRICS.md lists them. They are those of the whole daemon, so that an operator's key is " +
+			"needed.",
 	}, s.metrics)
 }
 
@@ -107,11 +111,14 @@ func (s *Server) top(ctx context.Context, c wire.Call, _ *struct{}) (*struct{ Bo
 	if err != nil {
 		return nil, err
 	}
-	if living, err = visible(ctx, s, c, living, func(x space.Space) label.Resource { return label.Resource{Type: label.OfSpace, ID: string(x.ID)} }); err != nil {
+	if living, err = visible(ctx, s, c, living, func(x space.Space) label.Resource {
+		return label.Resource{Type: label.OfSpace, ID: string(x.ID)}
+	}); err != nil {
 		return nil, err
 	}
 	for _, sp := range living {
-		one := topSpace{ID: sp.ID, Name: sp.Name, Status: sp.Status, Tier: sp.Tier, Policy: sp.Policy, Memory: sp.Limits.MemoryBytes, CPU: sp.Limits.CPUMillis}
+		one := topSpace{ID: sp.ID, Name: sp.Name, Status: sp.Status, Tier: sp.Tier, Policy: sp.Policy, Memory: sp.Limits.MemoryBytes,
+			CPU: sp.Limits.CPUMillis}
 		if load, ok := s.services.Spaces.Load(sp.ID); ok {
 			one.Load = &load
 		}
@@ -135,7 +142,8 @@ func (s *Server) top(ctx context.Context, c wire.Call, _ *struct{}) (*struct{ Bo
 
 // atNow says which operation a run is at.
 func atNow(doc run.Run) *topRun {
-	at := &topRun{ID: doc.ID, Title: doc.Title, Status: doc.Status, Number: min(doc.Next+1, len(doc.Operations)), Of: len(doc.Operations), Since: doc.CreatedAt}
+	at := &topRun{ID: doc.ID, Title: doc.Title, Status: doc.Status, Number: min(doc.Next+1, len(doc.Operations)), Of: len(doc.Operations),
+		Since: doc.CreatedAt}
 	if !doc.StartedAt.IsZero() {
 		at.Since = doc.StartedAt
 	}

@@ -14,7 +14,8 @@ import (
 // caller's and without: what is answered, also a refusal, names the request.
 func TestEveryOperationTakesAndGivesTraces(t *testing.T) {
 	d := startDaemon(t)
-	asked := map[string][2]string{"no operation": {"GET", "/v1/nothing"}, "no method": {"DELETE", "/v1/spaces"}, "a bad path": {"GET", "/v1//x"}, "the page": {"GET", "/v1/docs"}}
+	asked := map[string][2]string{"no operation": {"GET", "/v1/nothing"}, "no method": {"DELETE", "/v1/spaces"}, "a bad path": {"GET",
+		"/v1//x"}, "the page": {"GET", "/v1/docs"}}
 	for op, where := range documented(t) {
 		asked[op] = where
 	}
@@ -41,17 +42,20 @@ func TestEveryOperationTakesAndGivesTraces(t *testing.T) {
 	for op, where := range asked {
 		path := regexp.MustCompile(`\{[a-z_]+\}`).ReplaceAllString(where[1], "x")
 		h := ask(where[0], path, map[string]string{
-			"Traceparent": "00-" + trace + "-" + span + "-01", "Tracestate": "vendor=1,other=2", "X-Request-Id": "mine-1", "X-Correlation-Id": "mine-2",
+			"Traceparent": "00-" + trace + "-" + span + "-01", "Tracestate": "vendor=1,other=2", "X-Request-Id": "mine-1",
+			"X-Correlation-Id": "mine-2",
 		})
 		parent := h.Get("Traceparent")
-		if !strings.HasPrefix(parent, "00-"+trace+"-") || !strings.HasSuffix(parent, "-01") || strings.Contains(parent, span) || !form.MatchString(parent) {
+		if !strings.HasPrefix(parent, "00-"+trace+"-") || !strings.HasSuffix(parent, "-01") || strings.Contains(parent, span) ||
+			!form.MatchString(parent) {
 			t.Errorf("%s: traceparent %q", op, parent)
 		}
 		if h.Get("Tracestate") != "vendor=1,other=2" || h.Get("X-Request-Id") != "mine-1" || h.Get("X-Correlation-Id") != "mine-2" {
 			t.Errorf("%s: got %v", op, h)
 		}
 		h = ask(where[0], path, nil)
-		if !form.MatchString(h.Get("Traceparent")) || h.Get("Tracestate") != "" || h.Get("X-Request-Id") == "" || h.Get("X-Correlation-Id") == "" {
+		if !form.MatchString(h.Get("Traceparent")) || h.Get("Tracestate") != "" || h.Get("X-Request-Id") == "" ||
+			h.Get("X-Correlation-Id") == "" {
 			t.Errorf("%s without identifiers: got %v", op, h)
 		}
 	}

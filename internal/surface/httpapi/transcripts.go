@@ -21,17 +21,23 @@ func (s *Server) registerTranscripts() {
 		Redact string `query:"redact" default:"env" doc:"What is taken out, separated by commas: env, content, output; or none"`
 		Files  bool   `query:"files" doc:"Carry the files with which the run began, at most 16 MiB of them and none that the caller may not read, so that it can be replayed elsewhere"`
 	}](s.Server, wire.Operation{
-		ID: "export-run", Home: wire.AtRun, Needs: wire.Shows("run", "run_id"), Method: http.MethodGet, Path: "/v1/runs/{run_id}/transcript", Tag: "runs", Summary: "Export a run as a transcript", Media: "application/x-ndjson",
-		Detail: "JSON Lines: a header, the operations, their outcomes, the events of the run, the files it began with, the proof of the events, and an end line that holds the " +
-			"SHA-256 of all before it; a transcript without its end is cut off. Events have their data only with redact=none. Of an imported run it is the transcript with which it came.",
+		ID: "export-run", Home: wire.AtRun, Needs: wire.Shows("run", "run_id"), Method: http.MethodGet, Path: "/v1/runs/{run_id}/transcript",
+		Tag: "runs", Summary: "Export a run as a transcript", Media: "application/x-ndjson",
+		Detail: "JSON Lines: a header, the operations, their outcomes, the events of the run, the files it began with, the proof of the " +
+			"events, and an end line that holds the " +
+			"SHA-256 of all before it; a transcript without its end is cut off. Events have their data only with redact=none. Of an imported run " +
+			"it is the transcript with which it came.",
 	}, s.exportRun)
 	wire.Stream[struct {
 		RawBody []byte `contentType:"application/x-ndjson"`
 	}](s.Server, wire.Operation{
-		ID: "import-run", Needs: wire.Does(policy.RunImport), Method: http.MethodPost, Path: "/v1/runs/import", Tag: "runs", Summary: "Import a transcript of a run that was executed elsewhere",
-		Repeat: wire.RepeatByService, Rate: wire.RateFiles, Answers: map[int]any{http.StatusCreated: run.Run{}},
-		Detail: "The run becomes a record of its own, with an id of its own, marked as imported: what it says was not done here. Its events are held against their hashes, their chain and " +
-			"the proof that came with them, and what contradicts itself is refused. The same file again is answered with the first record. At most 256 MiB, one import at a time.",
+		ID: "import-run", Needs: wire.Does(policy.RunImport), Method: http.MethodPost, Path: "/v1/runs/import", Tag: "runs",
+		Summary: "Import a transcript of a run that was executed elsewhere",
+		Repeat:  wire.RepeatByService, Rate: wire.RateFiles, Answers: map[int]any{http.StatusCreated: run.Run{}},
+		Detail: "The run becomes a record of its own, with an id of its own, marked as imported: what it says was not done here. Its events " +
+			"are held against their hashes, their chain and " +
+			"the proof that came with them, and what contradicts itself is refused. The same file again is answered with the first record. At " +
+			"most 256 MiB, one import at a time.",
 	}, s.importRun)
 }
 
@@ -128,7 +134,8 @@ func (s *Server) importRun(w http.ResponseWriter, r *http.Request, c wire.Call) 
 	if err := again(spooled); err != nil {
 		return err
 	}
-	doc, err := s.services.Runs.Import(context.WithoutCancel(r.Context()), c.Origin(), c.Caller.Workspace, t, run.Input{Digest: ref.Digest, Size: ref.Size}, spooled, attested, c.ServiceKey())
+	doc, err := s.services.Runs.Import(context.WithoutCancel(r.Context()), c.Origin(), c.Caller.Workspace, t, run.Input{Digest: ref.Digest,
+		Size: ref.Size}, spooled, attested, c.ServiceKey())
 	if err != nil {
 		return err
 	}

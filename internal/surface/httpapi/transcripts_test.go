@@ -18,7 +18,8 @@ import (
 func TestATranscriptProvesItsEvents(t *testing.T) {
 	d := startDaemon(t)
 	space := d.must(t, "POST", "/v1/spaces", `{"name":"proven"}`, "id")
-	made := d.must(t, "POST", "/v1/spaces/"+space+"/runs", `{"protocolVersion":"1.0","operations":[{"type":"createFile","id":"a","path":"f","content":"<x>"}]}`, "runId")
+	made := d.must(t, "POST", "/v1/spaces/"+space+"/runs",
+		`{"protocolVersion":"1.0","operations":[{"type":"createFile","id":"a","path":"f","content":"<x>"}]}`, "runId")
 	if err := d.app.Signer.Step(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -32,7 +33,8 @@ func TestATranscriptProvesItsEvents(t *testing.T) {
 		return audit.Attest(&told)
 	}
 	a, err := read(raw)
-	if err != nil || a.Proven != a.Events || a.Whole != a.Events || a.Bound != 1 || a.Size == 0 || a.PublicKey != string(d.app.Prover.PublicKey()) {
+	if err != nil || a.Proven != a.Events || a.Whole != a.Events || a.Bound != 1 || a.Size == 0 ||
+		a.PublicKey != string(d.app.Prover.PublicKey()) {
 		t.Fatalf("got %+v, %v", a, err)
 	}
 	for name, change := range map[string]func(*run.Proof){
@@ -60,7 +62,8 @@ func TestATranscriptProvesItsEvents(t *testing.T) {
 func TestWhatIsNotImported(t *testing.T) {
 	d := startDaemon(t)
 	space := d.must(t, "POST", "/v1/spaces", `{"name":"here"}`, "id")
-	made := d.must(t, "POST", "/v1/spaces/"+space+"/runs", `{"protocolVersion":"1.0","operations":[{"type":"shell","id":"a","command":"echo one"}]}`, "runId")
+	made := d.must(t, "POST", "/v1/spaces/"+space+"/runs",
+		`{"protocolVersion":"1.0","operations":[{"type":"shell","id":"a","command":"echo one"}]}`, "runId")
 	_, raw := d.ask(t, "", "GET", "/v1/runs/"+made+"/transcript?redact=none", "")
 	changed := bytes.Replace(raw, []byte(`"stdout":"one\n"`), []byte(`"stdout":"two\n"`), 1)
 	at := bytes.LastIndexByte(changed[:len(changed)-1], '\n') + 1
@@ -74,7 +77,8 @@ func TestWhatIsNotImported(t *testing.T) {
 		t.Fatal(err)
 	}
 	changed = append(append(bytes.Clone(changed[:at]), last...), '\n')
-	if status, _, got := d.keyed(t, "POST", "/v1/runs/import", "application/x-ndjson", "k", string(changed)); status != 400 || !strings.Contains(got, `"transcript_forged"`) {
+	if status, _, got := d.keyed(t, "POST", "/v1/runs/import", "application/x-ndjson", "k", string(changed)); status != 400 ||
+		!strings.Contains(got, `"transcript_forged"`) {
 		t.Errorf("a forged one: %d %s", status, got)
 	}
 
@@ -104,7 +108,8 @@ func TestWhatIsNotImported(t *testing.T) {
 		t.Fatal(err)
 	}
 	feed.Close()
-	if one := <-first; !(status == 503 && strings.Contains(got, `"busy"`) && one == 201 || status == 201 && (one == 503 || one == 0 || one == 201)) {
+	if one := <-first; !(status == 503 && strings.Contains(got, `"busy"`) && one == 201 || status == 201 && (one == 503 || one == 0 ||
+		one == 201)) {
 		t.Errorf("the second: %d %s; the first: %d", status, got, one)
 	}
 }

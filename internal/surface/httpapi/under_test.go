@@ -15,7 +15,8 @@ import (
 // granted issues a capability token of the owner's; its bearer is the key of that name.
 func (d *daemon) granted(t *testing.T, name string, to id.Principal, s token.Scopes, parent id.Token, by id.Principal) id.Token {
 	t.Helper()
-	made, err := d.app.Identity.Grant(t.Context(), event.Origin{Principal: by}, id.DefaultWorkspace, token.Grant{IssuedTo: to, Scopes: s, Parent: parent})
+	made, err := d.app.Identity.Grant(t.Context(), event.Origin{Principal: by}, id.DefaultWorkspace, token.Grant{IssuedTo: to, Scopes: s,
+		Parent: parent})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,12 +57,18 @@ func TestAToolIsCalledUnderTheTokenThatTheBodyNames(t *testing.T) {
 		{"one's own", "", "saw", `"capability_token_id":"` + string(own) + `"`, 201, policy.ReasonDefaultAllow, own},
 		{"one's own that does not permit it", "", "drill", `"capability_token_id":"` + string(own) + `"`, 200, policy.ReasonScopeTool, ""},
 		{"somebody else's", "member", "saw", `"capability_token_id":"` + string(own) + `"`, 200, policy.ReasonTokenMismatch, ""},
-		{"an agent's", "", "saw", `"agent_id":"` + string(agent) + `","capability_token_id":"` + string(derived) + `"`, 201, policy.ReasonDefaultAllow, derived},
-		{"an agent's that does not permit it", "", "drill", `"agent_id":"` + string(agent) + `","capability_token_id":"` + string(derived) + `"`, 200, policy.ReasonScopeTool, ""},
-		{"an agent's, by an engine under its own", "engine", "saw", `"agent_id":"` + string(agent) + `","capability_token_id":"` + string(agents) + `"`, 201, policy.ReasonDefaultAllow, agents},
-		{"an agent's, by an engine whose own does not permit it", "engine", "drill", `"agent_id":"` + string(agent) + `","capability_token_id":"` + string(agents) + `"`, 403, policy.ReasonScopeTool, ""},
-		{"one that was derived from the caller's", "agents", "saw", `"capability_token_id":"` + string(derived) + `"`, 201, policy.ReasonDefaultAllow, derived},
-		{"one from which the caller's was derived", "derived", "drill", `"capability_token_id":"` + string(agents) + `"`, 403, policy.ReasonTokenMismatch, ""},
+		{"an agent's", "", "saw", `"agent_id":"` + string(agent) + `","capability_token_id":"` + string(derived) + `"`, 201,
+			policy.ReasonDefaultAllow, derived},
+		{"an agent's that does not permit it", "", "drill", `"agent_id":"` + string(agent) + `","capability_token_id":"` + string(derived) + `"`,
+			200, policy.ReasonScopeTool, ""},
+		{"an agent's, by an engine under its own", "engine", "saw", `"agent_id":"` + string(agent) + `","capability_token_id":"` +
+			string(agents) + `"`, 201, policy.ReasonDefaultAllow, agents},
+		{"an agent's, by an engine whose own does not permit it", "engine", "drill", `"agent_id":"` + string(agent) +
+			`","capability_token_id":"` + string(agents) + `"`, 403, policy.ReasonScopeTool, ""},
+		{"one that was derived from the caller's", "agents", "saw", `"capability_token_id":"` + string(derived) + `"`, 201,
+			policy.ReasonDefaultAllow, derived},
+		{"one from which the caller's was derived", "derived", "drill", `"capability_token_id":"` + string(agents) + `"`, 403,
+			policy.ReasonTokenMismatch, ""},
 	} {
 		status, raw := d.ask(t, c.who, "POST", path, `{"tool_name":"`+c.tool+`",`+c.more+`}`)
 		var got struct {
@@ -83,7 +90,8 @@ func TestAToolIsCalledUnderTheTokenThatTheBodyNames(t *testing.T) {
 	}
 }
 
-// TestWhoActsUnderATokenAsksUnderOneThatWasDerivedFromIt asks before it acts outside, under the bearer of one token and in the name of another.
+// TestWhoActsUnderATokenAsksUnderOneThatWasDerivedFromIt asks before it acts outside, under the bearer of one token and in the name of
+// another.
 func TestWhoActsUnderATokenAsksUnderOneThatWasDerivedFromIt(t *testing.T) {
 	d := startDaemon(t)
 	d.populate(t)
@@ -106,7 +114,8 @@ func TestWhoActsUnderATokenAsksUnderOneThatWasDerivedFromIt(t *testing.T) {
 		{"narrow", "evil.example", wide, policy.ReasonTokenMismatch},
 		{"agent", "https://evil.example?@good.example", narrow, policy.ReasonScopeDomain},
 	} {
-		got := d.evaluate(t, c.who, `{"action":"api.call.idempotent","method":"GET","target":"`+c.target+`","capability_token_id":"`+string(c.named)+`"}`)
+		got := d.evaluate(t, c.who, `{"action":"api.call.idempotent","method":"GET","target":"`+c.target+`","capability_token_id":"`+
+			string(c.named)+`"}`)
 		if got.Code+got.Error != c.want {
 			t.Errorf("%s, %s under %s: got %+v, want %s", c.who, c.target, c.named, got, c.want)
 		}

@@ -48,7 +48,8 @@ func (d *daemon) populated(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	all := token.Scopes{Rooms: []string{token.Any}, Tools: []string{token.Any}, Actions: []string{token.Any}, Data: token.Data{Read: []string{token.Any}, Write: []string{token.Any}}}
+	all := token.Scopes{Rooms: []string{token.Any}, Tools: []string{token.Any}, Actions: []string{token.Any},
+		Data: token.Data{Read: []string{token.Any}, Write: []string{token.Any}}}
 	d.granted(t, "token", agent, all, "", d.app.Owner)
 	person, err := d.app.Identity.AddPerson(ctx, owner, ws, "under a token", principal.Member)
 	if err != nil {
@@ -78,7 +79,8 @@ func unzipped(t *testing.T, raw []byte) (names []string, holds bool) {
 	return names, holds
 }
 
-// TestWhoSeesWhatIsWithheld asks for withheld files, for their names and for archives of them as each role and kind: persons see them, and nobody else.
+// TestWhoSeesWhatIsWithheld asks for withheld files, for their names and for archives of them as each role and kind: persons see them,
+// and nobody else.
 func TestWhoSeesWhatIsWithheld(t *testing.T) {
 	d := startDaemon(t)
 	d.populated(t)
@@ -86,7 +88,8 @@ func TestWhoSeesWhatIsWithheld(t *testing.T) {
 	d.must(t, "PUT", in+"/files/deep/.env", secretText, "")
 	d.must(t, "PUT", in+"/files/deep/notes.txt", "plain", "")
 	for who, sees := range map[string]bool{
-		"": true, "admin": true, "operator": true, "member": true, "viewer": true, "person's token": true, "agent": false, "service": false, "token": false,
+		"": true, "admin": true, "operator": true, "member": true, "viewer": true, "person's token": true, "agent": false, "service": false,
+		"token": false,
 	} {
 		for _, path := range []string{"/files?recursive=true", "/files?path=deep"} {
 			status, raw := d.ask(t, who, "GET", in+path, "")
@@ -111,11 +114,13 @@ func TestWhoSeesWhatIsWithheld(t *testing.T) {
 		status, raw = d.ask(t, who, "GET", in+"/files/archive", "")
 		if status != 200 {
 			t.Errorf("%q asks for the archive: %d %.200s", who, status, raw)
-		} else if names, holds := unzipped(t, raw); holds || strings.Contains(strings.Join(names, " "), ".env") || !strings.Contains(strings.Join(names, " "), "notes.txt") {
+		} else if names, holds := unzipped(t, raw); holds || strings.Contains(strings.Join(names, " "), ".env") ||
+			!strings.Contains(strings.Join(names, " "), "notes.txt") {
 			t.Errorf("%q: the archive has %q", who, names)
 		}
 	}
-	for who, removes := range map[string]bool{"viewer": false, "agent": false, "service": false, "token": false, "person's token": true, "member": true, "operator": true, "admin": true, "": true} {
+	for who, removes := range map[string]bool{"viewer": false, "agent": false, "service": false, "token": false, "person's token": true,
+		"member": true, "operator": true, "admin": true, "": true} {
 		d.must(t, "PUT", in+"/files/deep/.env", secretText, "")
 		status, raw := d.ask(t, who, "DELETE", in+"/files/deep/.env?withheld=true", "")
 		left, _ := d.ask(t, "", "GET", in+"/files/deep/.env?withheld=true", "")
@@ -125,7 +130,8 @@ func TestWhoSeesWhatIsWithheld(t *testing.T) {
 	}
 	// What agents and services write is code's own, and what persons write then stands beside it.
 	d.must(t, "PUT", in+"/files/deep/.env", secretText, "")
-	if status, raw := d.ask(t, "agent", "PUT", in+"/files/deep/.env", "code's own"); status != 200 || strings.Contains(string(raw), "withheld") {
+	if status, raw := d.ask(t, "agent", "PUT", in+"/files/deep/.env", "code's own"); status != 200 || strings.Contains(string(raw),
+		"withheld") {
 		t.Errorf("an agent writes one: %d %s", status, raw)
 	}
 	for path, want := range map[string]string{"/files/deep/.env": "code's own", "/files/deep/.env?withheld=true": secretText} {
@@ -135,15 +141,16 @@ func TestWhoSeesWhatIsWithheld(t *testing.T) {
 	}
 }
 
-// TestNothingThatLeavesHoldsWithheldFiles exports a run with its files and the workspace: neither holds what is withheld, whether it was so from the
-// beginning or by a later policy, and whoever asks.
+// TestNothingThatLeavesHoldsWithheldFiles exports a run with its files and the workspace: neither holds what is withheld, whether it was
+// so from the beginning or by a later policy, and whoever asks.
 func TestNothingThatLeavesHoldsWithheldFiles(t *testing.T) {
 	d := startDaemon(t)
 	d.populated(t)
 	in := "/v1/spaces/" + d.must(t, "POST", "/v1/spaces", `{}`, "id")
 	d.must(t, "PUT", in+"/files/.env", secretText, "")
 	d.must(t, "PUT", in+"/files/notes.txt", "plain", "")
-	run := d.must(t, "POST", in+"/runs", `{"protocolVersion":"1.0","wait_seconds":20,"operations":[{"type":"shell","command":"cat notes.txt; cat .env"}]}`, "runId")
+	run := d.must(t, "POST", in+"/runs",
+		`{"protocolVersion":"1.0","wait_seconds":20,"operations":[{"type":"shell","command":"cat notes.txt; cat .env"}]}`, "runId")
 	carried := func(who, run string) string {
 		t.Helper()
 		status, raw := d.ask(t, who, "GET", "/v1/runs/"+run+"/transcript?files=true", "")
@@ -160,7 +167,8 @@ func TestNothingThatLeavesHoldsWithheldFiles(t *testing.T) {
 	// An older policy let code see it, so that a snapshot has it. That is shown to persons, and to nobody else any more.
 	open := "/v1/spaces/" + d.must(t, "POST", "/v1/spaces", `{"policy":"permissive"}`, "id")
 	d.must(t, "PUT", open+"/files/.env", secretText, "")
-	old := d.must(t, "POST", open+"/runs", `{"protocolVersion":"1.0","wait_seconds":20,"operations":[{"type":"shell","command":"true"}]}`, "runId")
+	old := d.must(t, "POST", open+"/runs", `{"protocolVersion":"1.0","wait_seconds":20,"operations":[{"type":"shell","command":"true"}]}`,
+		"runId")
 	if got := carried("agent", old); !strings.Contains(got, secretText) {
 		t.Errorf("before the policy changes an agent is carried all: %.2000s", got)
 	}

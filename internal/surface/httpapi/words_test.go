@@ -11,11 +11,13 @@ func TestOlderWordsAreTakenForAVersion(t *testing.T) {
 	d := startDaemon(t)
 	space := "/v1/spaces/" + d.must(t, "POST", "/v1/spaces", `{}`, "space_id")
 	asking := func(words string) string {
-		return d.must(t, "POST", space+"/runs", `{"protocolVersion":"1.0","operations":[{"type":"shell","id":"a","command":"mkdir d; rm -r d"}],`+words+`}`, "runId")
+		return d.must(t, "POST", space+"/runs", `{"protocolVersion":"1.0","operations":[{"type":"shell","id":"a","command":"mkdir d; rm -r d"}],`+
+			words+`}`, "runId")
 	}
 	for _, decision := range []string{"approve", "deny", "approved", "denied"} {
 		run := asking(`"wait_seconds":30`)
-		if status, raw := d.ask(t, "", "POST", space+"/runs/"+run+"/resume", `{"approval":{"operationId":"a","decision":"`+decision+`"},"wait":30}`); status != http.StatusCreated {
+		if status, raw := d.ask(t, "", "POST", space+"/runs/"+run+"/resume", `{"approval":{"operationId":"a","decision":"`+decision+
+			`"},"wait":30}`); status != http.StatusCreated {
 			t.Errorf("resume with %s: %d %s", decision, status, raw)
 		}
 		run = asking(`"wait":30`)
@@ -27,14 +29,16 @@ func TestOlderWordsAreTakenForAVersion(t *testing.T) {
 		}
 	}
 	for path, bodies := range map[string]map[string]int{
-		space + "/extend": {`{"ttl_seconds":60}`: 200, `{"duration_seconds":60}`: 200, `{"ttl_seconds":60,"duration_seconds":60}`: 400, `{}`: 400, `{"ttl_seconds":9}`: 400},
-		"/v1/runs/claim":  {`{"wait_seconds":0}`: 200, `{"wait":0}`: 200, `{"wait_seconds":61}`: 400},
+		space + "/extend": {`{"ttl_seconds":60}`: 200, `{"duration_seconds":60}`: 200, `{"ttl_seconds":60,"duration_seconds":60}`: 400, `{}`: 400,
+			`{"ttl_seconds":9}`: 400},
+		"/v1/runs/claim": {`{"wait_seconds":0}`: 200, `{"wait":0}`: 200, `{"wait_seconds":61}`: 400},
 		space + "/runs": {
 			`{"protocolVersion":"1.0","operations":[{"type":"message","content":"x"}],"wait":1,"wait_seconds":1}`: 400,
 			`{"protocolVersion":"1.0","operations":[{"type":"message","content":"x"}],"wait_seconds":301}`:        400,
 			`{"protocolVersion":"1.0","operations":[{"type":"message","content":"x"}],"wait_seconds":300}`:        201,
 		},
-		space + "/contexts/c/cells": {`{"language":"python","code":"1","timeout":1000,"timeout_ms":1000}`: 400, `{"language":"python","code":"1","timeout_ms":0}`: 400},
+		space + "/contexts/c/cells": {`{"language":"python","code":"1","timeout":1000,"timeout_ms":1000}`: 400,
+			`{"language":"python","code":"1","timeout_ms":0}`: 400},
 	} {
 		for body, want := range bodies {
 			if status, raw := d.ask(t, "", "POST", path, body); status != want {

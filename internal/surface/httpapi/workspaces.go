@@ -39,10 +39,13 @@ func (s *Server) registerWorkspaces() {
 		Key     string `query:"public_key" maxLength:"1000" doc:"The key that must have signed the checkpoint in the file; the one that came along unless given"`
 		RawBody []byte `contentType:"application/gzip"`
 	}](s.Server, wire.Operation{
-		ID: "import-workspace", Home: wire.AtLeader, Needs: wire.Does(policy.WorkspaceImport).From(principal.Admin), Method: http.MethodPost, Path: "/v1/workspaces/import", Tag: "service", Summary: "Take in a workspace of another installation",
+		ID: "import-workspace", Home: wire.AtLeader, Needs: wire.Does(policy.WorkspaceImport).From(principal.Admin), Method: http.MethodPost,
+		Path: "/v1/workspaces/import", Tag: "service", Summary: "Take in a workspace of another installation",
 		Repeat: wire.RepeatByService, Rate: wire.RateFiles, Waits: true, Answers: map[int]any{http.StatusCreated: importedWorkspace{}},
-		Detail: "The file is what `agentbox export` writes. Its events are recorded exactly as they were, so that what was proven elsewhere holds here: all of them in one step, when the " +
-			"whole file was held against its hashes and its checkpoint, or none. The workspace must have no events here. Its spaces end as moved. Whoever writes to the log waits meanwhile. " +
+		Detail: "The file is what `agentbox export` writes. Its events are recorded exactly as they were, so that what was proven elsewhere " +
+			"holds here: all of them in one step, when the " +
+			"whole file was held against its hashes and its checkpoint, or none. The workspace must have no events here. Its spaces end as moved. " +
+			"Whoever writes to the log waits meanwhile. " +
 			"Only owners and admins of ws_dev may, one at a time.",
 	}, s.importWorkspace)
 }
@@ -89,7 +92,8 @@ func (s *Server) importWorkspace(w http.ResponseWriter, r *http.Request, c wire.
 
 func imported(i workspace.Import) importedWorkspace {
 	return importedWorkspace{
-		Workspace: i.Workspace, File: i.File, Made: i.Made, Events: i.Events, Contents: i.Contents, Missing: i.Missing, Root: i.Root, Signed: i.Signed,
+		Workspace: i.Workspace, File: i.File, Made: i.Made, Events: i.Events, Contents: i.Contents, Missing: i.Missing, Root: i.Root,
+		Signed:    i.Signed,
 		PublicKey: i.PublicKey, Spaces: i.Spaces,
 	}
 }

@@ -50,13 +50,15 @@ func TestAWorkspaceIsSentToADaemon(t *testing.T) {
 	if status, _, got := d.keyed(t, "POST", path, media, "", file+"x"); status != 413 || !strings.Contains(got, "workspace_file_too_large") {
 		t.Errorf("a byte more than it may have: %d %s", status, got)
 	}
-	if status, _, got := d.keyed(t, "POST", path, "application/json", "", "{}"); status != 415 || !strings.Contains(got, "unsupported_media_type") {
+	if status, _, got := d.keyed(t, "POST", path, "application/json", "", "{}"); status != 415 || !strings.Contains(got,
+		"unsupported_media_type") {
 		t.Errorf("JSON: %d %s", status, got)
 	}
 	if status, _, got := d.keyed(t, "POST", path+"?public_key=x", media, "", file); status != 400 {
 		t.Errorf("a key that is none: %d %s", status, got)
 	}
-	if status, _, got := d.keyed(t, "POST", path, media, "", file[:len(file)/2]); status != 400 || !strings.Contains(got, "workspace_file_invalid") {
+	if status, _, got := d.keyed(t, "POST", path, media, "", file[:len(file)/2]); status != 400 || !strings.Contains(got,
+		"workspace_file_invalid") {
 		t.Errorf("half of it: %d %s", status, got)
 	}
 	if workspaces, err := d.app.Log.Workspaces(t.Context()); err != nil || slices.Contains(workspaces, "ws_parcel") {

@@ -23,14 +23,15 @@ import (
 // The ways are those of a call graph over the module's own functions: static calls, functions that are mentioned at all, every
 // implementation of an interface that the module declares, and the types that can flow to any other dynamic call.
 type Effects struct {
-	Sinks    []string          // functions of others that touch the world: full names, or "pkg.*", "(pkg.T).*" for all of a package or type
-	Harmless []string          // exceptions from Sinks, in the same form
-	Pure     []string          // patterns of third-party packages that touch nothing; every other one is a sink
-	Permit   string            // the type, relative to the module: internal/domain/policy.Permit
-	From     []string          // patterns of packages
-	Drivers  []string          // patterns of packages
-	Inner    []string          // patterns of drivers' packages that nobody but their own driver imports: what they export is judged where the driver itself exports it
-	Allowed  map[string]string // functions, relative to the module, "(*pkg.T).*" or "pkg.*", and why they need no permit
+	Sinks    []string // functions of others that touch the world: full names, or "pkg.*", "(pkg.T).*" for all of a package or type
+	Harmless []string // exceptions from Sinks, in the same form
+	Pure     []string // patterns of third-party packages that touch nothing; every other one is a sink
+	Permit   string   // the type, relative to the module: internal/domain/policy.Permit
+	From     []string // patterns of packages
+	Drivers  []string // patterns of packages
+	// patterns of drivers' packages that nobody but their own driver imports: what they export is judged where the driver itself exports it
+	Inner   []string
+	Allowed map[string]string // functions, relative to the module, "(*pkg.T).*" or "pkg.*", and why they need no permit
 }
 
 // Check reports the places where the proof fails, and entries of Allowed that nothing needs.
@@ -112,7 +113,8 @@ func (p *proof) ways(instruction ssa.Instruction, byClass, byFlow *callgraph.Nod
 	}
 	node := byFlow
 	if common := call.Common(); common.IsInvoke() {
-		if named, ok := types.Unalias(common.Value.Type()).(*types.Named); ok && named.Obj().Pkg() != nil && p.module.Ours(named.Obj().Pkg().Path()) {
+		if named, ok := types.Unalias(common.Value.Type()).(*types.Named); ok && named.Obj().Pkg() != nil &&
+			p.module.Ours(named.Obj().Pkg().Path()) {
 			node = byClass
 		}
 	}
@@ -276,7 +278,8 @@ func (p *proof) exported() []Finding {
 			continue
 		}
 		if p.reaches[f] && !p.guarded(f) && !p.allowed(f) {
-			found = append(found, Finding{"permit", p.module.at(f.Pos()), fmt.Sprintf("%s touches the world (%s) and takes no permit", p.name(f), p.why(f))})
+			found = append(found, Finding{"permit", p.module.at(f.Pos()), fmt.Sprintf("%s touches the world (%s) and takes no permit", p.name(f),
+				p.why(f))})
 		}
 	}
 	return found
@@ -325,7 +328,8 @@ func (p *proof) redeemed() []Finding {
 				if name == "" || slices.ContainsFunc(granted, func(g *ssa.BasicBlock) bool { return g.Dominates(block) }) {
 					continue
 				}
-				found = append(found, Finding{"permit", p.module.at(instruction.Pos()), fmt.Sprintf("%s reaches %s before its permit is redeemed", p.name(f), name)})
+				found = append(found, Finding{"permit", p.module.at(instruction.Pos()), fmt.Sprintf("%s reaches %s before its permit is redeemed",
+					p.name(f), name)})
 			}
 		}
 	}

@@ -50,7 +50,8 @@ func Logs(m *Module, exempt []string) ([]LogLine, []Finding) {
 				}
 				switch same := slices.IndexFunc(lines, func(l LogLine) bool { return l.Code == line.Code }); {
 				case line.Code == "" || line.Message == "":
-					found = append(found, Finding{"logs", m.at(call.Pos()), `a line of the log has a message and, first of all, a "code" with a stable word, both as literal texts`})
+					found = append(found, Finding{"logs", m.at(call.Pos()),
+						`a line of the log has a message and, first of all, a "code" with a stable word, both as literal texts`})
 				case strings.Trim(line.Code, "abcdefghijklmnopqrstuvwxyz_") != "":
 					found = append(found, Finding{"logs", m.at(call.Pos()), fmt.Sprintf("the code %q is not snake_case", line.Code)})
 				case same >= 0 && (lines[same].Message != line.Message || lines[same].Package != rel):

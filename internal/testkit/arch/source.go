@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"go/ast"
 	"go/doc"
+	"go/scanner"
 	"go/token"
 	"go/types"
 	"os"
@@ -12,12 +13,14 @@ import (
 	"slices"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 
 	"golang.org/x/tools/go/packages"
 )
 
-// Sizes checks that no Go file, test or not, is longer than lines. Generated files are exempt.
-func Sizes(m *Module, lines int) ([]Finding, error) {
+// Sizes checks that no Go file, test or not, is longer than lines, and that no line of one is wider than columns. Generated files are exempt,
+// and so are lines with a raw string, which is a struct tag or a text that stands as it is.
+func Sizes(m *Module, lines, columns int) ([]Finding, error) {
 	var found []Finding
 	seen := map[string]bool{}
 	for _, p := range m.Packages {
@@ -40,8 +43,14 @@ func Sizes(m *Module, lines int) ([]Finding, error) {
 				if err != nil {
 					return nil, err
 				}
-				if n := bytes.Count(text, []byte("\n")); n > lines && !generated(text) {
+				if generated(text) {
+					continue
+				}
+				if n := bytes.Count(text, []byte("\n")); n > lines {
 					found = append(found, Finding{"size", filepath.ToSlash(rel), fmt.Sprintf("%d lines; at most %d", n, lines)})
+				}
+				for _, n := range wide(text, columns) {
+					found = append(found, Finding{"size", fmt.Sprintf("%s:%d", filepath.ToSlash(rel), n), fmt.Sprintf("wider than %d columns", columns)})
 				}
 			}
 		}
@@ -81,7 +90,8 @@ func Comments(m *Module) []Finding {
 		case comment == "":
 			found = append(found, Finding{"comment", rel, "no package comment; one sentence that says its purpose"})
 		case !strings.HasPrefix(paragraph, start):
-			found = append(found, Finding{"comment", rel, fmt.Sprintf("the package comment begins with %q, not with %q", firstWords(paragraph), start)})
+			found = append(found, Finding{"comment", rel, fmt.Sprintf("the package comment begins with %q, not with %q", firstWords(paragraph),
+				start)})
 		case new(doc.Package).Synopsis(paragraph) != paragraph || !strings.HasSuffix(paragraph, "."):
 			found = append(found, Finding{"comment", rel, "the first paragraph of the package comment is not one sentence with a full stop"})
 		}
@@ -124,7 +134,8 @@ func Globals(m *Module, compiled []string) []Finding {
 	return found
 }
 
-func (m *Module) variable(p *packages.Package, d *ast.GenDecl, spec *ast.ValueSpec, vars map[types.Object]bool, compiled []string) []Finding {
+func (m *Module) variable(p *packages.Package, d *ast.GenDecl, spec *ast.ValueSpec, vars map[types.Object]bool,
+	compiled []string) []Finding {
 	var found []Finding
 	embedded := embeds(d.Doc) || embeds(spec.Doc)
 	for i, name := range spec.Names {
@@ -135,7 +146,8 @@ func (m *Module) variable(p *packages.Package, d *ast.GenDecl, spec *ast.ValueSp
 		if embedded || i < len(spec.Values) && constant(p.TypesInfo, spec.Values[i], compiled) {
 			continue
 		}
-		found = append(found, Finding{"globals", m.at(name.Pos()), fmt.Sprintf("package variable %s is neither a sentinel nor a table nor an embed", name.Name)})
+		found = append(found, Finding{"globals", m.at(name.Pos()),
+			fmt.Sprintf("package variable %s is neither a sentinel nor a table nor an embed", name.Name)})
 	}
 	return found
 }
@@ -296,4 +308,26 @@ func words(name string) []string {
 		}
 	}
 	return append(split, strings.ToLower(strings.Trim(string(runes[start:]), "_")))
+}
+
+// wide returns the numbers of the lines that are wider than columns and have no part of a raw string.
+func wide(text []byte, columns int) (numbers []int) {
+	raw := map[int]bool{}
+	file := token.NewFileSet().AddFile("", -1, len(text))
+	var s scanner.Scanner
+	s.Init(file, text, nil, 0)
+	for pos, tok, lit := s.Scan(); tok != token.EOF; pos, tok, lit = s.Scan() {
+		if tok == token.STRING && lit[0] == '`' {
+			first := file.Line(pos)
+			for n := range strings.Count(lit, "\n") + 1 {
+				raw[first+n] = true
+			}
+		}
+	}
+	for n, line := range bytes.Split(text, []byte("\n")) {
+		if utf8.RuneCount(line) > columns && !raw[n+1] {
+			numbers = append(numbers, n+1)
+		}
+	}
+	return numbers
 }

@@ -151,7 +151,8 @@ func listed(text string) []string {
 	return strings.FieldsFunc(text, func(r rune) bool { return r == ',' })
 }
 
-func mutatePackage(module string, pkg *packages.Package, files, others []string, explained map[string]string, wanted *regexp.Regexp, out io.Writer) (int, error) {
+func mutatePackage(module string, pkg *packages.Package, files, others []string, explained map[string]string, wanted *regexp.Regexp,
+	out io.Writer) (int, error) {
 	began := time.Now()
 	t, err := build(module, pkg, files, others)
 	if err != nil || t == nil {
@@ -197,7 +198,8 @@ func mutatePackage(module string, pkg *packages.Package, files, others []string,
 			fmt.Fprintf(out, "%s: the list explains it, but there is no such mutant: take it out\n", strings.ReplaceAll(key, "\t", ": "))
 		}
 	}
-	fmt.Fprintf(out, "%s: %d mutants: %d killed, %d timed out, %d survived, %d never differ, %d not reached; %d explained, %d open; %d lines refused; %s\n",
+	fmt.Fprintf(out, "%s: %d mutants: %d killed, %d timed out, %d survived, %d never differ, %d not reached; %d explained, %d open; %d "+
+		"lines refused; %s\n",
 		t.folder, tried, counts[killed], counts[timedOut], counts[survived], counts[same], counts[unreached], known, open, len(t.refused),
 		time.Since(began).Round(time.Second))
 	return open, nil

@@ -20,14 +20,15 @@ func list(t *testing.T, text string) (map[string]string, error) {
 	return readExplained(name)
 }
 
-// TestSurvivors tries the mutants of a package whose tests have gaps: first all of them, then those of one function, with a list that explains two of
-// its survivors, one that is killed, and one that is not there.
+// TestSurvivors tries the mutants of a package whose tests have gaps: first all of them, then those of one function, with a list that
+// explains two of its survivors, one that is killed, and one that is not there.
 func TestSurvivors(t *testing.T) {
 	nothing, err := list(t, "# nothing\n")
 	if err != nil {
 		t.Fatal(err)
 	}
-	some, err := list(t, "purse.go Rich\n\tlen(held) > 0 -> true\n\tlen(held) > 0 -> >=\n\t\tnobody is rich with nothing\n\n\tlen(held) > 0 -> false\n\t\tno reason\n"+
+	some, err := list(t, "purse.go Rich\n\tlen(held) > 0 -> true\n\tlen(held) > 0 -> >=\n\t\tnobody is rich with nothing\n\n\tlen(held) > 0 "+
+		"-> false\n\t\tno reason\n"+
 		"\tlen(hold) > 0 -> true\n\t\tit was renamed\npurse.go Spend\n\tnothing like it\n\t\tnot looked at\n")
 	if err != nil {
 		t.Fatal(err)

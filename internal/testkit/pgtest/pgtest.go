@@ -1,4 +1,5 @@
-// Package pgtest runs servers of PostgreSQL for tests: real ones, of the programs that Debian's package installs, each in a folder of its own.
+// Package pgtest runs servers of PostgreSQL for tests: real ones, of the programs that Debian's package installs, each in a folder of its
+// own.
 package pgtest
 
 import (
@@ -26,8 +27,8 @@ const patience = time.Minute
 // User is who owns the databases of a server.
 const User = "agentbox"
 
-// Server is a server that only a socket in its folder and a port of the loopback interface lead to. It keeps what is committed on the disk, as
-// PostgreSQL does where nobody told it otherwise.
+// Server is a server that only a socket in its folder and a port of the loopback interface lead to. It keeps what is committed on the
+// disk, as PostgreSQL does where nobody told it otherwise.
 type Server struct {
 	t        testing.TB
 	programs string
@@ -150,7 +151,8 @@ func (s *Server) run(program string, args ...string) error {
 func (s *Server) Restart() {
 	s.t.Helper()
 	s.Kill()
-	args := []string{"-D", s.data(), "-c", "listen_addresses=127.0.0.1", "-p", strconv.Itoa(s.port), "-c", "unix_socket_directories=" + s.dir, "-c", "max_connections=200"}
+	args := []string{"-D", s.data(), "-c", "listen_addresses=127.0.0.1", "-p", strconv.Itoa(s.port), "-c", "unix_socket_directories=" + s.dir,
+		"-c", "max_connections=200"}
 	for _, setting := range s.settings {
 		args = append(args, "-c", setting)
 	}

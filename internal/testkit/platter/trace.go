@@ -112,8 +112,8 @@ func (t *tracer) run(cmd *exec.Cmd) error {
 	}
 }
 
-// next waits until one of the program's threads has stopped or ended. It only looks, and only in the program's own group: this thread of ours may
-// have started other programs, whose ends belong to those who wait for them, and may be left lying by those who do not.
+// next waits until one of the program's threads has stopped or ended. It only looks, and only in the program's own group: this thread of
+// ours may have started other programs, whose ends belong to those who wait for them, and may be left lying by those who do not.
 func (t *tracer) next(main int) (thread int, err error) {
 	for {
 		var info [128]byte // siginfo_t, whose fifth word is the process
@@ -135,7 +135,8 @@ func (t *tracer) next(main int) (thread int, err error) {
 // stopped looks at a thread that has begun or ended a system call.
 func (t *tracer) stopped(thread int) error {
 	var info [88]byte
-	if _, _, errno := unix.Syscall6(unix.SYS_PTRACE, getSyscallInfo, uintptr(thread), uintptr(len(info)), uintptr(unsafe.Pointer(&info)), 0, 0); errno == unix.ESRCH {
+	if _, _, errno := unix.Syscall6(unix.SYS_PTRACE, getSyscallInfo, uintptr(thread), uintptr(len(info)), uintptr(unsafe.Pointer(&info)), 0,
+		0); errno == unix.ESRCH {
 		return nil // the program has ended meanwhile, and the thread with it
 	} else if errno != 0 {
 		return fmt.Errorf("look at a system call: %w", errno)

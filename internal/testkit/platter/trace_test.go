@@ -46,7 +46,8 @@ func work(dir string) error {
 	step(os.Mkdir(filepath.Join(dir, "a"), 0o700), top.MkdirAll("a/b", 0o700), wrote, again, file.Sync())
 	fmt.Println("said so")
 	step(os.Rename(filepath.Join(dir, "x"), filepath.Join(dir, "a", "z")), file.Truncate(7), unix.Fallocate(int(file.Fd()), 0, 0, 20))
-	step(os.WriteFile(filepath.Join(dir, "y"), []byte("gone"), 0o600), top.Remove("y"), os.Mkdir(filepath.Join(dir, "c"), 0o700), os.Remove(filepath.Join(dir, "c")))
+	step(os.WriteFile(filepath.Join(dir, "y"), []byte("gone"), 0o600), top.Remove("y"), os.Mkdir(filepath.Join(dir, "c"), 0o700),
+		os.Remove(filepath.Join(dir, "c")))
 	step(os.Link(filepath.Join(dir, "a", "z"), filepath.Join(dir, "linked")))
 	_, later := file.WriteAt([]byte("both"), 0)
 	step(later)

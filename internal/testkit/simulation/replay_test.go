@@ -25,8 +25,8 @@ import (
 	"agentbox/internal/testkit/simulation"
 )
 
-// The same log is the same wherever it is kept: every document of every store has the same bytes, as it is folded and as it is folded anew, and
-// the log is proven with the same result.
+// The same log is the same wherever it is kept: every document of every store has the same bytes, as it is folded and as it is folded
+// anew, and the log is proven with the same result.
 func TestTheSameLogInEveryStore(t *testing.T) {
 	server := pgtest.Start(t)
 	documents := 0
@@ -48,7 +48,8 @@ func TestTheSameLogInEveryStore(t *testing.T) {
 					}
 				}
 			}
-			if head, err := store.log.Adopt(t.Context(), simulation.WS, iter.Seq2[[]event.Event, error](chunks), nil); err != nil || head != uint64(len(events)) {
+			if head, err := store.log.Adopt(t.Context(), simulation.WS, iter.Seq2[[]event.Event, error](chunks), nil); err != nil ||
+				head != uint64(len(events)) {
 				t.Fatalf("seed %d, %s: %d, %v, want %d events", seed, store.name, head, err, len(events))
 			}
 			folded := everything(t, store.log)
@@ -126,7 +127,8 @@ func inMemory(t *testing.T) journaltest.Log {
 func inFile(t *testing.T) journaltest.Log {
 	t.Helper()
 	j, err := sqlite.Open(t.Context(), sqlite.Options{
-		Path: filepath.Join(t.TempDir(), "log.db"), Definitions: app.Definitions(), Clock: app.Clock{}, IDs: ids(), Entropy: rand.Reader, Keys: memory.NewKeys(rand.Reader),
+		Path: filepath.Join(t.TempDir(), "log.db"), Definitions: app.Definitions(), Clock: app.Clock{}, IDs: ids(), Entropy: rand.Reader,
+		Keys: memory.NewKeys(rand.Reader),
 	})
 	return kept(t, j, err)
 }
@@ -134,7 +136,8 @@ func inFile(t *testing.T) journaltest.Log {
 func inDatabase(t *testing.T, server *pgtest.Server) journaltest.Log {
 	t.Helper()
 	j, err := postgres.Open(t.Context(), postgres.Options{
-		Address: server.Database(), Definitions: app.Definitions(), Clock: app.Clock{}, IDs: ids(), Entropy: rand.Reader, Keys: memory.NewKeys(rand.Reader),
+		Address: server.Database(), Definitions: app.Definitions(), Clock: app.Clock{}, IDs: ids(), Entropy: rand.Reader,
+		Keys: memory.NewKeys(rand.Reader),
 	})
 	return kept(t, j, err)
 }

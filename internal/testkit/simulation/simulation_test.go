@@ -21,8 +21,8 @@ var (
 	seeds = flag.Uint64("seeds", 200, "how many seeds are played")
 )
 
-// TestMain leaves one processor to the simulations, and lets no goroutine be interrupted, so that those that are ready at the same moment go
-// on in the order in which they became so. The runtime reads that only at its start.
+// TestMain leaves one processor to the simulations, and lets no goroutine be interrupted, so that those that are ready at the same moment
+// go on in the order in which they became so. The runtime reads that only at its start.
 func TestMain(m *testing.M) {
 	const undisturbed = "asyncpreemptoff=1"
 	if !strings.Contains(os.Getenv("GODEBUG"), undisturbed) {
@@ -67,7 +67,8 @@ func TestSeeds(t *testing.T) {
 		for _, wrong := range h.Wrong {
 			t.Errorf("seed %d: %s", seed, wrong)
 		}
-		t.Errorf("the history of seed %d is in %s; repeat it with\n\tgo test ./internal/testkit/simulation -run TestSeeds -seed %d -seeds 1", seed, file, seed)
+		t.Errorf("the history of seed %d is in %s; repeat it with\n\tgo test ./internal/testkit/simulation -run TestSeeds -seed %d -seeds 1",
+			seed, file, seed)
 	}
 	t.Logf("%d seeds: %d daemons, %d runs, %d effects, %d unknown, %d approvals used, %d times the kill switch, %d promotions",
 		*seeds, sum.Daemons, sum.Runs, sum.Effects, sum.Unknown, sum.Used, sum.Switched, sum.Promoted)

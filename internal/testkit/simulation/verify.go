@@ -75,7 +75,8 @@ func (s *simulation) holds(ctx context.Context, doc run.Run, events []event.Even
 		if e.Type != run.EventUnknown {
 			continue
 		}
-		if i+1 == len(events) || events[i+1].Type != run.EventSuspended && events[i+1].Type != run.EventCancelled && events[i+1].Type != run.EventFailed {
+		if i+1 == len(events) || events[i+1].Type != run.EventSuspended && events[i+1].Type != run.EventCancelled &&
+			events[i+1].Type != run.EventFailed {
 			s.wrong("run %s has an unknown result at %d and asks nobody", doc.ID, e.Seq)
 		}
 	}
@@ -97,7 +98,8 @@ func (s *simulation) holds(ctx context.Context, doc run.Run, events []event.Even
 	}
 	for _, status := range []policy.ApprovalStatus{policy.Pending, policy.Held} {
 		open, err := projection.List[policy.Approval](ctx, s.log, projection.Query{
-			Workspace: WS, Name: policy.ApprovalProjection, Index: projection.Index{Name: "run_status", Value: string(doc.ID) + " " + string(status)}, Limit: 10,
+			Workspace: WS, Name: policy.ApprovalProjection, Index: projection.Index{Name: "run_status", Value: string(doc.ID) + " " +
+				string(status)}, Limit: 10,
 		})
 		if err != nil || len(open) > 0 {
 			s.wrong("run %s is %s and has %d open questions; %v", doc.ID, doc.Status, len(open), err)

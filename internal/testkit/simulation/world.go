@@ -450,7 +450,8 @@ type spaceFiles struct {
 }
 
 // change redeems a permit, takes a moment, and changes the files in one step.
-func (f *spaceFiles) change(ctx context.Context, p policy.Permit, typ string, do func(files map[string]string, a policy.Action) error) (space.Entry, error) {
+func (f *spaceFiles) change(ctx context.Context, p policy.Permit, typ string, do func(files map[string]string,
+	a policy.Action) error) (space.Entry, error) {
 	a, err := p.Redeem(typ)
 	if err != nil {
 		return space.Entry{}, err

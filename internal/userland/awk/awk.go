@@ -58,7 +58,8 @@ const (
 )
 
 var specials = []string{
-	"NF", "NR", "FNR", "FS", "OFS", "ORS", "RS", "SUBSEP", "CONVFMT", "OFMT", "FILENAME", "RSTART", "RLENGTH", "IGNORECASE", "FPAT", "FIELDWIDTHS", "RT",
+	"NF", "NR", "FNR", "FS", "OFS", "ORS", "RS", "SUBSEP", "CONVFMT", "OFMT", "FILENAME", "RSTART", "RLENGTH", "IGNORECASE", "FPAT",
+	"FIELDWIDTHS", "RT",
 	"ENVIRON", "ARGC", "ARGV", "PROCINFO", "SYMTAB", "FUNCTAB", "ERRNO", "LINT", "BINMODE", "TEXTDOMAIN", "ARGIND", "PREC", "ROUNDMODE",
 }
 
@@ -146,8 +147,10 @@ func run(p *program.Process) int {
 		p: p, fs: " ", rs: "\n", ofs: " ", ors: "\n", subsep: "\x1c", convfmt: "%.6g", ofmt: "%.6g", argument: 1, out: p.Out(),
 		builtins: builtins, writers: map[string]*writer{}, readers: map[string]*reader{}, regexps: map[string]*posix.Regexp{},
 	}
-	opts, operands := p.Options(exitFatal, "+F:v:f:e:i:E:W:bcCd::D::ghIkl:L::MNnOo::Pp::rsStV", "field-separator= F", "assign= v", "file= f", "source= e", "posix P", "traditional c",
-		"re-interval r", "lint=?", "characters-as-bytes b", "sandbox S", "non-decimal-data n", "use-lc-numeric N", "optimize O", "version V", "help h", "include= i", "exec= E", "no-optimize s", "bignum M", "lint-old t",
+	opts, operands := p.Options(exitFatal, "+F:v:f:e:i:E:W:bcCd::D::ghIkl:L::MNnOo::Pp::rsStV", "field-separator= F", "assign= v", "file= f",
+		"source= e", "posix P", "traditional c",
+		"re-interval r", "lint=?", "characters-as-bytes b", "sandbox S", "non-decimal-data n", "use-lc-numeric N", "optimize O", "version V",
+		"help h", "include= i", "exec= E", "no-optimize s", "bignum M", "lint-old t",
 		"csv k")
 	var src strings.Builder
 	var sources []origin
@@ -267,7 +270,8 @@ func isName(s string) bool {
 
 func (e *engine) setUp(operands []string) {
 	for i, v := range map[int]string{
-		vFS: " ", vRS: "\n", vOFS: " ", vORS: "\n", vSUBSEP: "\x1c", vCONVFMT: "%.6g", vOFMT: "%.6g", vFILENAME: "", vRT: "", vFPAT: "[^[:space:]]+", vFIELDWIDTHS: "",
+		vFS: " ", vRS: "\n", vOFS: " ", vORS: "\n", vSUBSEP: "\x1c", vCONVFMT: "%.6g", vOFMT: "%.6g", vFILENAME: "", vRT: "",
+		vFPAT: "[^[:space:]]+", vFIELDWIDTHS: "",
 	} {
 		e.globals[i].v = str(v)
 	}

@@ -43,7 +43,9 @@ func TestArraysWithGaps(t *testing.T) {
 
 // Whatever a script says, it ends, and nothing but a bound ends it from outside.
 func FuzzAwk(f *testing.F) {
-	for _, s := range []string{`{print $2}`, `BEGIN{for(i in a)x=a[i]}`, `function f(a){return a*f(a-1)}{f(1)}`, `{gsub(/[a-z]+/,"<&>");NF=2}1`, `BEGIN{printf "%5.2f%c%s\n",1,65,"x"}`, `BEGIN{while(("echo a"|getline l)>0)print l}`, `/a/,/b/{next}{$5=1;print substr($0,2)}`} {
+	for _, s := range []string{`{print $2}`, `BEGIN{for(i in a)x=a[i]}`, `function f(a){return a*f(a-1)}{f(1)}`,
+		`{gsub(/[a-z]+/,"<&>");NF=2}1`, `BEGIN{printf "%5.2f%c%s\n",1,65,"x"}`, `BEGIN{while(("echo a"|getline l)>0)print l}`,
+		`/a/,/b/{next}{$5=1;print substr($0,2)}`} {
 		f.Add(s, "a b c\nxyx yy\n\nlast")
 	}
 	limits := shelltest.Limits
@@ -62,10 +64,11 @@ func TestArraysInArraysAreBounded(t *testing.T) {
 	l := shelltest.Limits
 	l.MemoryBytes, l.Depth = 8<<20, 100
 	for script, want := range map[string]string{
-		`awk 'function f(a, n) { if (n > 0) f(a[1], n - 1); else a[1] = 1 } BEGIN { while (1) f(b[i++ % 7], 90) }'`:                   "",
-		`awk 'BEGIN { for (;;) a[i++][1] = 1 }'; echo $?`:                                                                             "137\n",
-		`awk 'BEGIN { for (i = 0; i < 100; i++) { for (k = 0; k < 1000; k++) a[1][k] = k; delete a[1] } print length(a) }'`:           "0\n",
-		`awk 'BEGIN { a` + strings.Repeat("[1]", 1100) + ` = 1 }' 2>&1 | tail -c 60`:                                                  "fatal: arrays lie in each other deeper than 1000 times\n",
+		`awk 'function f(a, n) { if (n > 0) f(a[1], n - 1); else a[1] = 1 } BEGIN { while (1) f(b[i++ % 7], 90) }'`:         "",
+		`awk 'BEGIN { for (;;) a[i++][1] = 1 }'; echo $?`:                                                                   "137\n",
+		`awk 'BEGIN { for (i = 0; i < 100; i++) { for (k = 0; k < 1000; k++) a[1][k] = k; delete a[1] } print length(a) }'`: "0\n",
+		`awk 'BEGIN { a` + strings.Repeat("[1]", 1100) +
+			` = 1 }' 2>&1 | tail -c 60`: "fatal: arrays lie in each other deeper than 1000 times\n",
 		`awk 'function f(a, n) { a[1] = 1; if (n) delete b[1]; return a[1] + 0 } BEGIN { b[1][1] = 5; print f(b[1], 1), length(b) }'`: "0 0\n",
 	} {
 		l.Gas = 200_000_000

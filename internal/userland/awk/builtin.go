@@ -14,16 +14,23 @@ type builtin func(e *engine, args []expr) value
 
 // arity is how many arguments the functions take.
 var arity = map[string][2]int{
-	"length": {0, 1}, "substr": {2, 3}, "index": {2, 2}, "split": {2, 4}, "sub": {2, 3}, "gsub": {2, 3}, "gensub": {3, 4}, "match": {2, 3}, "sprintf": {1, 1 << 16},
-	"sin": {1, 1}, "cos": {1, 1}, "atan2": {2, 2}, "exp": {1, 1}, "log": {1, 1}, "sqrt": {1, 1}, "int": {1, 1}, "rand": {0, 0}, "srand": {0, 1},
-	"tolower": {1, 1}, "toupper": {1, 1}, "system": {1, 1}, "close": {1, 2}, "fflush": {0, 1}, "strftime": {0, 3}, "systime": {0, 0}, "mktime": {1, 2},
-	"and": {2, 1 << 16}, "or": {2, 1 << 16}, "xor": {2, 1 << 16}, "lshift": {2, 2}, "rshift": {2, 2}, "compl": {1, 1}, "asort": {1, 3}, "asorti": {1, 3},
+	"length": {0, 1}, "substr": {2, 3}, "index": {2, 2}, "split": {2, 4}, "sub": {2, 3}, "gsub": {2, 3}, "gensub": {3, 4}, "match": {2, 3},
+	"sprintf": {1, 1 << 16},
+	"sin":     {1, 1}, "cos": {1, 1}, "atan2": {2, 2}, "exp": {1, 1}, "log": {1, 1}, "sqrt": {1, 1}, "int": {1, 1}, "rand": {0, 0},
+	"srand":   {0, 1},
+	"tolower": {1, 1}, "toupper": {1, 1}, "system": {1, 1}, "close": {1, 2}, "fflush": {0, 1}, "strftime": {0, 3}, "systime": {0, 0},
+	"mktime": {1, 2},
+	"and":    {2, 1 << 16}, "or": {2, 1 << 16}, "xor": {2, 1 << 16}, "lshift": {2, 2}, "rshift": {2, 2}, "compl": {1, 1}, "asort": {1, 3},
+	"asorti":   {1, 3},
 	"strtonum": {1, 1}, "typeof": {1, 1}, "isarray": {1, 1}, "patsplit": {2, 4},
 }
 
 var builtins map[string]builtin = map[string]builtin{
-	"length": length, "substr": substr, "index": index, "split": split, "sub": sub, "gsub": gsub, "gensub": gensub, "match": matchOf, "sprintf": sprintf,
-	"sin": float(math.Sin), "cos": float(math.Cos), "exp": exponential, "log": positive("log", math.Log), "sqrt": positive("sqrt", math.Sqrt), "int": float(math.Trunc),
+	"length": length, "substr": substr, "index": index, "split": split, "sub": sub, "gsub": gsub, "gensub": gensub, "match": matchOf,
+	"sprintf": sprintf,
+	"sin":     float(math.Sin), "cos": float(math.Cos), "exp": exponential, "log": positive("log", math.Log), "sqrt": positive("sqrt",
+		math.Sqrt),
+	"int":     float(math.Trunc),
 	"atan2":   func(e *engine, a []expr) value { y := e.number(a[0]); return num(math.Atan2(y, e.number(a[1]))) },
 	"rand":    random,
 	"srand":   seedChance,
@@ -320,7 +327,8 @@ func (e *engine) expand(b []byte, with, s string, m []int, groups bool) []byte {
 			b = append(b, s[m[0]:m[1]]...)
 		case c == '\\' && i+1 < len(with):
 			d := with[i+1]
-			if run := len(with[i:]) - len(strings.TrimLeft(with[i:], `\`)); !groups && run > 1 && strings.HasPrefix(with[i+run:], "&") { // each two are one
+			if run := len(with[i:]) - len(strings.TrimLeft(with[i:], `\`)); !groups && run > 1 && strings.HasPrefix(with[i+run:], "&") {
+				// each two are one
 				for range run / 2 {
 					b = append(b, '\\')
 				}

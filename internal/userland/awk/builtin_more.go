@@ -237,7 +237,8 @@ func (e *engine) sorted(a *array) []string {
 	return keys
 }
 
-// sort sorts keys of an array as a word of gawk's says, or as a function of the program compares. What is unsorted stays in the order in which it was made.
+// sort sorts keys of an array as a word of gawk's says, or as a function of the program compares. What is unsorted stays in the order in
+// which it was made.
 func (e *engine) sort(a *array, keys []string, how string) {
 	own := e.comparison(how)
 	if own == nil && (how == "" || how == "@unsorted") {

@@ -14,7 +14,8 @@ func TestWhatIsGawksIsSaidToBe(t *testing.T) {
 		`awk '@include "x"; BEGIN { }'`: "lines of @include",
 	} {
 		r := shelltest.Execute(programs(), shelltest.Limits, script)
-		if r.Code != 2 || len(r.Lacks) != 1 || r.Lacks[0].Detail != want || !strings.Contains(r.Err, want+" are gawk's, and not supported in a nano space") {
+		if r.Code != 2 || len(r.Lacks) != 1 || r.Lacks[0].Detail != want || !strings.Contains(r.Err,
+			want+" are gawk's, and not supported in a nano space") {
 			t.Errorf("%s: got %d, %v, %q; want %s", script, r.Code, r.Lacks, r.Err, want)
 		}
 	}

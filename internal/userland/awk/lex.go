@@ -21,8 +21,10 @@ const (
 )
 
 var keywords = map[string]bool{
-	"BEGIN": true, "END": true, "BEGINFILE": true, "ENDFILE": true, "function": true, "func": true, "if": true, "else": true, "while": true, "for": true, "do": true,
-	"break": true, "continue": true, "next": true, "nextfile": true, "exit": true, "return": true, "delete": true, "in": true, "getline": true, "print": true,
+	"BEGIN": true, "END": true, "BEGINFILE": true, "ENDFILE": true, "function": true, "func": true, "if": true, "else": true, "while": true,
+	"for": true, "do": true,
+	"break": true, "continue": true, "next": true, "nextfile": true, "exit": true, "return": true, "delete": true, "in": true, "getline": true,
+	"print":  true,
 	"printf": true, "switch": true, "case": true, "default": true,
 }
 
@@ -168,7 +170,8 @@ func (l *lexer) next() {
 		l.at += size
 	case c == '_' || c|0x20 >= 'a' && c|0x20 <= 'z':
 		end := l.at
-		for end < len(l.src) && (l.src[end] == '_' || l.src[end]|0x20 >= 'a' && l.src[end]|0x20 <= 'z' || l.src[end] >= '0' && l.src[end] <= '9') {
+		for end < len(l.src) && (l.src[end] == '_' || l.src[end]|0x20 >= 'a' && l.src[end]|0x20 <= 'z' || l.src[end] >= '0' &&
+			l.src[end] <= '9') {
 			end++
 		}
 		l.text = l.src[l.at:end]

@@ -184,7 +184,8 @@ var errUndefined = errors.New("not defined")
 // parse reads a program. Warnings and the mistakes that do not end the reading are told by warn.
 func parse(src string, sources []origin, warn func(line int, text string)) (s *script, err error) {
 	p := &parser{lexer: lexer{src: src, line: 1, sources: sources, warned: map[string]bool{}, warn: warn},
-		s: &script{functions: map[string]*function{}, globals: map[string]int{}, names: slices.Clone(specials), sources: sources}, seen: map[string]int{}}
+		s:    &script{functions: map[string]*function{}, globals: map[string]int{}, names: slices.Clone(specials), sources: sources},
+		seen: map[string]int{}}
 	for i, name := range specials {
 		p.s.globals[name] = i
 	}

@@ -174,7 +174,8 @@ func (p *parser) postfix() expr {
 	case p.is("--"):
 		p.next()
 		return &step{to: x, delta: -1}
-	case p.tok == tOp && (p.text == "=" || p.text == "+=" || p.text == "-=" || p.text == "*=" || p.text == "/=" || p.text == "%=" || p.text == "^="):
+	case p.tok == tOp && (p.text == "=" || p.text == "+=" || p.text == "-=" || p.text == "*=" || p.text == "/=" || p.text == "%=" ||
+		p.text == "^="):
 		op := p.text[:len(p.text)-1]
 		p.next()
 		p.newlines()

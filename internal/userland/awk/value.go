@@ -118,8 +118,8 @@ func formatG(n float64, precision int) string {
 	return s
 }
 
-// array is what subscripts lead into. Its elements stay in the order in which they were made. They lie in pieces, so that it never grows by copying all of
-// them in one step.
+// array is what subscripts lead into. Its elements stay in the order in which they were made. They lie in pieces, so that it never grows
+// by copying all of them in one step.
 type array struct {
 	at     map[string]int
 	pieces [][]entry

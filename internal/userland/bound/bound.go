@@ -33,8 +33,8 @@ const (
 	Depth  = "depth"
 )
 
-// Stopped is why an execution was ended from outside of its code. It is returned as an error through Go code and thrown through WASM; nothing
-// that runs on behalf of the execution may swallow it.
+// Stopped is why an execution was ended from outside of its code. It is returned as an error through Go code and thrown through WASM;
+// nothing that runs on behalf of the execution may swallow it.
 type Stopped struct {
 	Limit    string // the bound that was hit, if it was one of this package's
 	TimedOut bool   // its time ran out, on the wall or by sleeping
@@ -57,7 +57,8 @@ var ErrMemory = errors.New("out of memory")
 // nanosecondsPerGas is how far the virtual clock moves for a unit of gas.
 const nanosecondsPerGas = 1
 
-// Account is what one execution has used of its limits. All of an execution runs on one fiber at a time, so only Stop may be called from elsewhere.
+// Account is what one execution has used of its limits. All of an execution runs on one fiber at a time, so only Stop may be called from
+// elsewhere.
 type Account struct {
 	limits Limits
 	start  time.Time
@@ -114,8 +115,8 @@ func (a *Account) Stop(cause *Stopped) {
 // Promise says that Finish will be called when the end of the execution was told of.
 func (a *Account) Promise() { a.promised = true }
 
-// Afterwards calls f: at once, or by Finish where that was promised and the execution was stopped. It is for what gives back what the execution has held, and takes longer
-// than who waits for its end should wait.
+// Afterwards calls f: at once, or by Finish where that was promised and the execution was stopped. It is for what gives back what the
+// execution has held, and takes longer than who waits for its end should wait.
 func (a *Account) Afterwards(f func()) {
 	if !a.promised || a.Stopped() == nil {
 		f()
@@ -177,8 +178,8 @@ func (a *Account) Charge(gas int64) error {
 	return nil
 }
 
-// Slice takes up to want units of gas in advance, for code that counts by itself, and fails where none is left. What was not used is given back with
-// Return; in between, Used and Now count it as used.
+// Slice takes up to want units of gas in advance, for code that counts by itself, and fails where none is left. What was not used is
+// given back with Return; in between, Used and Now count it as used.
 func (a *Account) Slice(want int64) (int64, error) {
 	if s := a.stop.Load(); s != nil {
 		return 0, s
@@ -201,8 +202,8 @@ func (a *Account) Late() int64 { return a.late }
 // Used returns the gas that was used.
 func (a *Account) Used() int64 { return a.gas }
 
-// Now returns the virtual time: the start, what was slept since, and a nanosecond for each unit of gas. unused is what code that counts by itself holds
-// of its slices.
+// Now returns the virtual time: the start, what was slept since, and a nanosecond for each unit of gas. unused is what code that counts
+// by itself holds of its slices.
 func (a *Account) Now(unused int64) time.Time {
 	return a.start.Add(a.slept + time.Duration(min(max(a.gas-unused, 0), math.MaxInt64/2)*nanosecondsPerGas))
 }

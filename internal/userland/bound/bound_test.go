@@ -171,7 +171,8 @@ func TestChanceIsTheSeeds(t *testing.T) {
 	}
 }
 
-// TestWhatIsLeftForAfterwardsIsDoneOnce has something given back at once where nobody waits, and by Finish where somebody waits for the end of an execution that was stopped.
+// TestWhatIsLeftForAfterwardsIsDoneOnce has something given back at once where nobody waits, and by Finish where somebody waits for the
+// end of an execution that was stopped.
 func TestWhatIsLeftForAfterwardsIsDoneOnce(t *testing.T) {
 	for _, x := range []struct {
 		name          string

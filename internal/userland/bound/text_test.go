@@ -9,7 +9,8 @@ import (
 	"agentbox/internal/userland/bound"
 )
 
-// TestLongTextsAreCopiedPieceByPiece appends, joins and copies long texts: they are what append makes of them, cost something for each byte, and end where the account does.
+// TestLongTextsAreCopiedPieceByPiece appends, joins and copies long texts: they are what append makes of them, cost something for each
+// byte, and end where the account does.
 func TestLongTextsAreCopiedPieceByPiece(t *testing.T) {
 	long := strings.Repeat("abcdefg", bound.Piece)
 	for name, f := range map[string]func(a *bound.Account) (string, error){

@@ -28,7 +28,8 @@ func ended(p *program.Process, name string, in *program.Input) bool {
 }
 
 func cat(p *program.Process) int {
-	opts, files := p.Options(1, "AbeEnstTuv", "show-all A", "number-nonblank b", "show-ends E", "number n", "squeeze-blank s", "show-tabs T", "show-nonprinting v")
+	opts, files := p.Options(1, "AbeEnstTuv", "show-all A", "number-nonblank b", "show-ends E", "number n", "squeeze-blank s", "show-tabs T",
+		"show-nonprinting v")
 	number, nonblank, ends, tabs, squeeze, visible := false, false, false, false, false, false
 	for _, o := range opts {
 		switch o.Name {

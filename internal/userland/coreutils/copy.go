@@ -19,8 +19,10 @@ type copier struct {
 }
 
 func cp(p *program.Process) int {
-	opts, names := p.Options(1, "abdfHilLnPprRst:TuvxS:", "archive a", "force f", "dereference L", "no-dereference P", "no-clobber n", "preserve=?", "recursive r", "symbolic-link s",
-		"target-directory t", "no-target-directory T", "update=?", "verbose v", "link l", "interactive i", "parents", "reflink=?", "sparse=", "remove-destination", "backup=?",
+	opts, names := p.Options(1, "abdfHilLnPprRst:TuvxS:", "archive a", "force f", "dereference L", "no-dereference P", "no-clobber n",
+		"preserve=?", "recursive r", "symbolic-link s",
+		"target-directory t", "no-target-directory T", "update=?", "verbose v", "link l", "interactive i", "parents", "reflink=?", "sparse=",
+		"remove-destination", "backup=?",
 		"no-preserve=", "strip-trailing-slashes", "attributes-only", "one-file-system x")
 	c := copier{p: p}
 	target, noTarget, parents, follow := "", false, false, false
@@ -286,7 +288,8 @@ func (c *copier) folder(from, to string, n, old *vfs.Node, depth int) {
 }
 
 func mv(p *program.Process) int {
-	opts, names := p.Options(1, "bfint:TuvS:", "force f", "interactive i", "no-clobber n", "target-directory t", "no-target-directory T", "update=?", "verbose v", "backup=?",
+	opts, names := p.Options(1, "bfint:TuvS:", "force f", "interactive i", "no-clobber n", "target-directory t", "no-target-directory T",
+		"update=?", "verbose v", "backup=?",
 		"strip-trailing-slashes")
 	c := copier{p: p, recursive: true, links: true, keepTimes: true, keepMode: true, force: true}
 	target, noTarget := "", false

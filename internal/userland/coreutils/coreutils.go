@@ -1,4 +1,5 @@
-// Package coreutils is the part of GNU's coreutils, and of what lies beside it in /bin, that scripts use for files, text and their surroundings.
+// Package coreutils is the part of GNU's coreutils, and of what lies beside it in /bin, that scripts use for files, text and their
+// surroundings.
 package coreutils
 
 import (
@@ -12,15 +13,20 @@ import (
 func Programs() program.Table {
 	t := program.Table{}
 	for name, f := range map[string]program.Func{
-		"cat": cat, "head": head, "tail": tail, "wc": wc, "sort": sortCommand, "uniq": uniq, "tr": tr, "cut": cut, "seq": seq, "yes": yes, "tee": tee,
-		"ls": ls, "dir": ls, "mkdir": mkdir, "rmdir": rmdir, "rm": rm, "unlink": unlink, "cp": cp, "mv": mv, "ln": ln, "touch": touch, "chmod": chmod, "chown": chown, "chgrp": chown,
+		"cat": cat, "head": head, "tail": tail, "wc": wc, "sort": sortCommand, "uniq": uniq, "tr": tr, "cut": cut, "seq": seq, "yes": yes,
+		"tee": tee,
+		"ls":  ls, "dir": ls, "mkdir": mkdir, "rmdir": rmdir, "rm": rm, "unlink": unlink, "cp": cp, "mv": mv, "ln": ln, "touch": touch,
+		"chmod": chmod, "chown": chown, "chgrp": chown,
 		"stat": stat, "readlink": readlink, "realpath": realpath, "basename": basename, "dirname": dirname, "mktemp": mktemp, "pwd": pwd,
-		"sleep": sleep, "env": env, "printenv": printenv, "date": date, "timeout": timeout, "id": id, "whoami": whoami, "uname": uname, "hostname": hostname, "nproc": nproc,
-		"which": which, "xargs": xargs, "base32": basenc, "base64": basenc, "basenc": basenc, "nice": wrapper("n:"), "nohup": wrapper(""), "setsid": wrapper("cfw"), "stdbuf": wrapper("i:o:e:"),
+		"sleep": sleep, "env": env, "printenv": printenv, "date": date, "timeout": timeout, "id": id, "whoami": whoami, "uname": uname,
+		"hostname": hostname, "nproc": nproc,
+		"which": which, "xargs": xargs, "base32": basenc, "base64": basenc, "basenc": basenc, "nice": wrapper("n:"), "nohup": wrapper(""),
+		"setsid": wrapper("cfw"), "stdbuf": wrapper("i:o:e:"),
 		"tree": tree, "ps": ps, "who": nobody, "users": nobody, "pinky": nobody, "hostid": hostid, "vdir": vdir, "link": link,
 		"arch": arch, "logname": whoami, "groups": groups, "tty": tty, "sync": sync,
-		"md5sum": sums("md5"), "sha1sum": sums("sha1"), "sha224sum": sums("sha224"), "sha256sum": sums("sha256"), "sha384sum": sums("sha384"), "sha512sum": sums("sha512"),
-		"b2sum": b2sum, "cksum": cksum, "sum": sum,
+		"md5sum": sums("md5"), "sha1sum": sums("sha1"), "sha224sum": sums("sha224"), "sha256sum": sums("sha256"), "sha384sum": sums("sha384"),
+		"sha512sum": sums("sha512"),
+		"b2sum":     b2sum, "cksum": cksum, "sum": sum,
 	} {
 		t[name] = f
 	}

@@ -58,7 +58,8 @@ func ranges(p *program.Process, list, kind string) []span {
 }
 
 func cut(p *program.Process) int {
-	opts, files := p.Options(1, "b:c:d:f:nsz", "bytes b", "characters c", "delimiter d", "fields f", "only-delimited s", "zero-terminated z", "complement", "output-delimiter=")
+	opts, files := p.Options(1, "b:c:d:f:nsz", "bytes b", "characters c", "delimiter d", "fields f", "only-delimited s", "zero-terminated z",
+		"complement", "output-delimiter=")
 	var list []span
 	kind, delim, only, complement, end := "", "\t", false, false, byte('\n')
 	output, hasOutput := "", false

@@ -20,7 +20,8 @@ type dateCommand struct {
 }
 
 func date(p *program.Process) int {
-	opts, args := p.Options(1, "d:f:I::Rr:s:u", "date d", "file f", "iso-8601=?", "rfc-email R", "rfc-2822 R", "rfc-822 R", "rfc-3339=", "reference r", "set s", "universal u",
+	opts, args := p.Options(1, "d:f:I::Rr:s:u", "date d", "file f", "iso-8601=?", "rfc-email R", "rfc-2822 R", "rfc-822 R", "rfc-3339=",
+		"reference r", "set s", "universal u",
 		"utc u", "uct u", "debug", "resolution")
 	c := &dateCommand{p: p, zone: p.Zone()}
 	for _, kv := range p.Env {
@@ -95,7 +96,8 @@ func (c *dateCommand) operands(args []string, source string) {
 	case ok:
 		c.layout, c.given = format, true
 	case source != "":
-		usage(c.p, 1, "the argument ‘%s’ lacks a leading '+';\nwhen using an option to specify date(s), any non-option\nargument must be a format string beginning with '+'", args[0])
+		usage(c.p, 1, "the argument ‘%s’ lacks a leading '+';\nwhen using an option to specify date(s), any non-option\nargument must be a "+
+			"format string beginning with '+'", args[0])
 	default:
 		c.p.Errorf("invalid date ‘%s’", args[0])
 		c.p.Exit(1)

@@ -7,7 +7,8 @@ import (
 	"agentbox/internal/userland/posix"
 )
 
-// ParseDate reads a date as date -d does, in the zone of now: absolute forms, @seconds, and what is added to or taken from a time. TZ="..." in front sets another zone.
+// ParseDate reads a date as date -d does, in the zone of now: absolute forms, @seconds, and what is added to or taken from a time.
+// TZ="..." in front sets another zone.
 func ParseDate(s string, now time.Time) (time.Time, bool) { return parseDate(s, now, nil) }
 
 // parseDate is ParseDate, and tells how it reads the date where there is a trace.
@@ -28,7 +29,8 @@ func parseDate(s string, now time.Time, trace *dateTrace) (time.Time, bool) {
 	if s == "" { // which is 0
 		words = []dateToken{{kind: unsignedWord, digits: 1}}
 	}
-	d := &dateParser{trace: trace, rest: words, now: now, hour: now.Hour(), minute: now.Minute(), second: now.Second(), nanosecond: now.Nanosecond()}
+	d := &dateParser{trace: trace, rest: words, now: now, hour: now.Hour(), minute: now.Minute(), second: now.Second(),
+		nanosecond: now.Nanosecond()}
 	if d.is(0, '@') {
 		return d.seconds()
 	}

@@ -41,7 +41,8 @@ func zoneOffset(seconds int) string {
 // dayText writes a day of the week with its ordinal.
 func (d *dateParser) dayText() string {
 	name := time.Weekday(d.weekday).String()[:3]
-	ordinals := []string{"last", "this", "next/first", "(SECOND)", "third", "fourth", "fifth", "sixth", "seventh", "eight", "ninth", "tenth", "eleventh", "twelfth"}
+	ordinals := []string{"last", "this", "next/first", "(SECOND)", "third", "fourth", "fifth", "sixth", "seventh", "eight", "ninth", "tenth",
+		"eleventh", "twelfth"}
 	switch at := d.ordinal + 1; {
 	case !d.hasOrdinal:
 		return name
@@ -94,7 +95,8 @@ func (d *dateParser) tellRelative() {
 	for _, x := range []struct {
 		n    int64
 		unit string
-	}{{d.years, "year(s)"}, {d.months, "month(s)"}, {d.daysBy, "day(s)"}, {d.hours, "hour(s)"}, {d.minutes, "minutes"}, {d.secondsBy, "seconds"}, {d.nanosecondsBy, "nanoseconds"}} {
+	}{{d.years, "year(s)"}, {d.months, "month(s)"}, {d.daysBy, "day(s)"}, {d.hours, "hour(s)"}, {d.minutes, "minutes"},
+		{d.secondsBy, "seconds"}, {d.nanosecondsBy, "nanoseconds"}} {
 		if x.n != 0 {
 			parts = append(parts, fmt.Sprintf("%+d %s", x.n, x.unit))
 		}
@@ -152,7 +154,8 @@ func (d *dateParser) tellInvalid(year, month, day, hour, minute, second int, nor
 	var marks strings.Builder
 	marks.WriteString(strings.Repeat(" ", 32))
 	other := 0
-	for i, x := range [][2]int{{year, normal.Year()}, {month, int(normal.Month())}, {day, normal.Day()}, {hour, normal.Hour()}, {minute, normal.Minute()}, {second, normal.Second()}} {
+	for i, x := range [][2]int{{year, normal.Year()}, {month, int(normal.Month())}, {day, normal.Day()}, {hour, normal.Hour()},
+		{minute, normal.Minute()}, {second, normal.Second()}} {
 		width := 2
 		if i == 0 {
 			width = 4

@@ -133,22 +133,33 @@ func dateNumber(s string) (t dateToken, size int, ok bool) {
 
 // dateWords are the words that mean one thing only.
 var dateWords = map[string]dateToken{
-	"am": {kind: halfWord, n: 'a'}, "a.m.": {kind: halfWord, n: 'a'}, "pm": {kind: halfWord, n: 'p'}, "p.m.": {kind: halfWord, n: 'p'}, "dst": {kind: summerWord}, "t": {kind: letterT, n: -7 * 3600},
-	"tues": {kind: weekdayWord, n: 2}, "wednes": {kind: weekdayWord, n: 3}, "thur": {kind: weekdayWord, n: 4}, "thurs": {kind: weekdayWord, n: 4}, "sept": {kind: monthWord, n: 9},
-	"year": {kind: unitWord, unit: 'Y', n: 1}, "month": {kind: unitWord, unit: 'm', n: 1}, "fortnight": {kind: unitWord, unit: 'd', n: 14}, "week": {kind: unitWord, unit: 'd', n: 7},
-	"day": {kind: unitWord, unit: 'd', n: 1}, "hour": {kind: unitWord, unit: 'H', n: 1}, "minute": {kind: unitWord, unit: 'M', n: 1}, "min": {kind: unitWord, unit: 'M', n: 1},
+	"am": {kind: halfWord, n: 'a'}, "a.m.": {kind: halfWord, n: 'a'}, "pm": {kind: halfWord, n: 'p'}, "p.m.": {kind: halfWord, n: 'p'},
+	"dst": {kind: summerWord}, "t": {kind: letterT, n: -7 * 3600},
+	"tues": {kind: weekdayWord, n: 2}, "wednes": {kind: weekdayWord, n: 3}, "thur": {kind: weekdayWord, n: 4}, "thurs": {kind: weekdayWord,
+		n: 4}, "sept": {kind: monthWord, n: 9},
+	"year": {kind: unitWord, unit: 'Y', n: 1}, "month": {kind: unitWord, unit: 'm', n: 1}, "fortnight": {kind: unitWord, unit: 'd', n: 14},
+	"week": {kind: unitWord, unit: 'd', n: 7},
+	"day":  {kind: unitWord, unit: 'd', n: 1}, "hour": {kind: unitWord, unit: 'H', n: 1}, "minute": {kind: unitWord, unit: 'M', n: 1},
+	"min":    {kind: unitWord, unit: 'M', n: 1},
 	"second": {kind: unitWord, unit: 's', n: 1}, "sec": {kind: unitWord, unit: 's', n: 1},
-	"tomorrow": {kind: shiftWord, n: 1}, "yesterday": {kind: shiftWord, n: -1}, "today": {kind: shiftWord}, "now": {kind: shiftWord}, "ago": {kind: agoWord, n: -1}, "hence": {kind: agoWord, n: 1},
-	"last": {kind: ordinalWord, n: -1}, "this": {kind: ordinalWord}, "next": {kind: ordinalWord, n: 1}, "first": {kind: ordinalWord, n: 1}, "third": {kind: ordinalWord, n: 3},
-	"fourth": {kind: ordinalWord, n: 4}, "fifth": {kind: ordinalWord, n: 5}, "sixth": {kind: ordinalWord, n: 6}, "seventh": {kind: ordinalWord, n: 7}, "eighth": {kind: ordinalWord, n: 8},
-	"ninth": {kind: ordinalWord, n: 9}, "tenth": {kind: ordinalWord, n: 10}, "eleventh": {kind: ordinalWord, n: 11}, "twelfth": {kind: ordinalWord, n: 12},
+	"tomorrow": {kind: shiftWord, n: 1}, "yesterday": {kind: shiftWord, n: -1}, "today": {kind: shiftWord}, "now": {kind: shiftWord},
+	"ago": {kind: agoWord, n: -1}, "hence": {kind: agoWord, n: 1},
+	"last": {kind: ordinalWord, n: -1}, "this": {kind: ordinalWord}, "next": {kind: ordinalWord, n: 1}, "first": {kind: ordinalWord, n: 1},
+	"third":  {kind: ordinalWord, n: 3},
+	"fourth": {kind: ordinalWord, n: 4}, "fifth": {kind: ordinalWord, n: 5}, "sixth": {kind: ordinalWord, n: 6}, "seventh": {kind: ordinalWord,
+		n: 7}, "eighth": {kind: ordinalWord, n: 8},
+	"ninth": {kind: ordinalWord, n: 9}, "tenth": {kind: ordinalWord, n: 10}, "eleventh": {kind: ordinalWord, n: 11},
+	"twelfth": {kind: ordinalWord, n: 12},
 }
 
 // dateZones are zones by their abbreviations, in minutes east of Greenwich.
 var dateZones = map[string]int64{
-	"gmt": 0, "ut": 0, "utc": 0, "wet": 0, "west": 60, "bst": 60, "art": -180, "brt": -180, "brst": -120, "nst": -210, "ndt": -150, "ast": -240, "adt": -180, "clt": -240,
-	"clst": -180, "est": -300, "edt": -240, "cst": -360, "cdt": -300, "mst": -420, "mdt": -360, "pst": -480, "pdt": -420, "akst": -540, "akdt": -480, "hst": -600, "hast": -600,
-	"hadt": -540, "sst": -720, "wat": 60, "cet": 60, "cest": 120, "met": 60, "mez": 60, "mest": 120, "mesz": 120, "eet": 120, "eest": 180, "cat": 120, "sast": 120, "eat": 180,
+	"gmt": 0, "ut": 0, "utc": 0, "wet": 0, "west": 60, "bst": 60, "art": -180, "brt": -180, "brst": -120, "nst": -210, "ndt": -150,
+	"ast": -240, "adt": -180, "clt": -240,
+	"clst": -180, "est": -300, "edt": -240, "cst": -360, "cdt": -300, "mst": -420, "mdt": -360, "pst": -480, "pdt": -420, "akst": -540,
+	"akdt": -480, "hst": -600, "hast": -600,
+	"hadt": -540, "sst": -720, "wat": 60, "cet": 60, "cest": 120, "met": 60, "mez": 60, "mest": 120, "mesz": 120, "eet": 120, "eest": 180,
+	"cat": 120, "sast": 120, "eat": 180,
 	"msk": 180, "msd": 240, "ist": 330, "sgt": 480, "kst": 540, "jst": 540, "gst": 600, "nzst": 720, "nzdt": 780,
 }
 

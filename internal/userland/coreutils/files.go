@@ -241,7 +241,8 @@ func chmod(p *program.Process) int {
 		args = append(args, a)
 	}
 	p.Args = args
-	opts, names := p.Options(1, "cfRv", "changes c", "silent f", "quiet f", "recursive R", "verbose v", "reference=", "preserve-root", "no-preserve-root")
+	opts, names := p.Options(1, "cfRv", "changes c", "silent f", "quiet f", "recursive R", "verbose v", "reference=", "preserve-root",
+		"no-preserve-root")
 	changes, silent, recursive, verbose, reference := false, false, false, false, ""
 	for _, o := range opts {
 		switch o.Name {
@@ -328,7 +329,8 @@ func chmod(p *program.Process) int {
 
 // chown knows one user only: what gives the files to somebody else is refused.
 func chown(p *program.Process) int {
-	_, names := p.Options(1, "cfhRvHLP", "changes c", "quiet f", "silent f", "recursive R", "verbose v", "no-dereference h", "reference=", "from=")
+	_, names := p.Options(1, "cfhRvHLP", "changes c", "quiet f", "silent f", "recursive R", "verbose v", "no-dereference h", "reference=",
+		"from=")
 	if len(names) < 2 {
 		usage(p, 1, "missing operand")
 	}

@@ -9,7 +9,8 @@ import (
 )
 
 func ln(p *program.Process) int {
-	opts, names := p.Options(1, "sfnvt:TrbiLPS:", "symbolic s", "force f", "no-dereference n", "verbose v", "target-directory t", "no-target-directory T", "relative r", "logical L", "physical P")
+	opts, names := p.Options(1, "sfnvt:TrbiLPS:", "symbolic s", "force f", "no-dereference n", "verbose v", "target-directory t",
+		"no-target-directory T", "relative r", "logical L", "physical P")
 	symbolic, force, noFollow, verbose, relative, target, noTarget := false, false, false, false, false, "", false
 	for _, o := range opts {
 		switch o.Name {
@@ -122,7 +123,8 @@ func relativePath(path, from string) string {
 }
 
 func readlink(p *program.Process) int {
-	opts, names := p.Options(1, "efmnqsvz", "canonicalize f", "canonicalize-existing e", "canonicalize-missing m", "no-newline n", "quiet q", "silent s", "verbose v", "zero z")
+	opts, names := p.Options(1, "efmnqsvz", "canonicalize f", "canonicalize-existing e", "canonicalize-missing m", "no-newline n", "quiet q",
+		"silent s", "verbose v", "zero z")
 	mode, newline, end, verbose := byte(0), true, "\n", false
 	for _, o := range opts {
 		switch o.Name {
@@ -164,7 +166,8 @@ func readlink(p *program.Process) int {
 	return status
 }
 
-// canonical resolves all links of a path. mode is 'e' where everything has to be there, 'f' where the last element need not, 'm' where nothing has to.
+// canonical resolves all links of a path. mode is 'e' where everything has to be there, 'f' where the last element need not, 'm' where
+// nothing has to.
 func canonical(p *program.Process, path string, mode byte) (string, error) {
 	if path == "" {
 		return "", vfs.ENOENT
@@ -243,7 +246,8 @@ func physical(p *program.Process, path string) string {
 }
 
 func realpath(p *program.Process) int {
-	opts, names := p.Options(1, "eLmPqsz", "canonicalize-existing e", "canonicalize-missing m", "quiet q", "strip s", "no-symlinks s", "zero z", "relative-to=", "relative-base=")
+	opts, names := p.Options(1, "eLmPqsz", "canonicalize-existing e", "canonicalize-missing m", "quiet q", "strip s", "no-symlinks s",
+		"zero z", "relative-to=", "relative-base=")
 	mode, quiet, end, strip, relative := byte('f'), false, "\n", false, ""
 	for _, o := range opts {
 		switch o.Name {

@@ -80,9 +80,12 @@ type lister struct {
 }
 
 func ls(p *program.Process) int {
-	opts, names := p.Options(2, "aAbBcCdfFghGiklLmnNopqQrRsSt1uUvw:XxT:I:HZ", "all a", "almost-all A", "author", "escape b", "block-size=", "ignore-backups B", "color=?", "directory d",
-		"classify=?", "file-type", "format=", "full-time", "group-directories-first", "no-group G", "human-readable h", "si", "inode i", "literal N", "numeric-uid-gid n",
-		"quote-name Q", "quoting-style=", "reverse r", "recursive R", "size s", "sort=", "time=", "time-style=", "width w", "hide=", "ignore I", "dereference L", "show-control-chars",
+	opts, names := p.Options(2, "aAbBcCdfFghGiklLmnNopqQrRsSt1uUvw:XxT:I:HZ", "all a", "almost-all A", "author", "escape b", "block-size=",
+		"ignore-backups B", "color=?", "directory d",
+		"classify=?", "file-type", "format=", "full-time", "group-directories-first", "no-group G", "human-readable h", "si", "inode i",
+		"literal N", "numeric-uid-gid n",
+		"quote-name Q", "quoting-style=", "reverse r", "recursive R", "size s", "sort=", "time=", "time-style=", "width w", "hide=", "ignore I",
+		"dereference L", "show-control-chars",
 		"indicator-style=", "zero")
 	l := &lister{p: p, field: 'm', zone: p.Zone()}
 	first := false
@@ -305,7 +308,8 @@ func (l *lister) hidden(name string) bool {
 
 func (l *lister) quoted(name string) string {
 	if l.escape {
-		return strings.NewReplacer(`\`, `\\`, " ", `\ `, "\n", `\n`, "\t", `\t`, "\r", `\r`, "\a", `\a`, "\b", `\b`, "\f", `\f`, "\v", `\v`).Replace(name)
+		return strings.NewReplacer(`\`, `\\`, " ", `\ `, "\n", `\n`, "\t", `\t`, "\r", `\r`, "\a", `\a`, "\b", `\b`, "\f", `\f`, "\v",
+			`\v`).Replace(name)
 	}
 	if l.quote {
 		return strconv.Quote(name)

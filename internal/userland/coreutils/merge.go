@@ -13,7 +13,8 @@ func (s *sorter) charged(p *program.Process) func(a, b []byte) int {
 	}
 }
 
-// merge calls put with the lines of sorted blocks in their order; of those that are equal, with that of an earlier block first. The blocks are used up.
+// merge calls put with the lines of sorted blocks in their order; of those that are equal, with that of an earlier block first. The
+// blocks are used up.
 func merge(blocks [][][]byte, compare func(a, b []byte) int, put func(line []byte)) {
 	var heap []int // of blocks, by their first lines
 	less := func(i, j int) bool {

@@ -58,7 +58,8 @@ func unlink(p *program.Process) int {
 }
 
 func rm(p *program.Process) int {
-	opts, names := p.Options(1, "dfiIrRv", "dir d", "force f", "recursive r", "verbose v", "interactive=?", "one-file-system", "no-preserve-root", "preserve-root=?")
+	opts, names := p.Options(1, "dfiIrRv", "dir d", "force f", "recursive r", "verbose v", "interactive=?", "one-file-system",
+		"no-preserve-root", "preserve-root=?")
 	force, recursive, verbose, folders := false, false, false, false
 	for _, o := range opts {
 		switch o.Name {

@@ -332,7 +332,8 @@ func (c *seqCommand) infinite(first, step, last seqNumber) {
 			text = "-inf"
 		}
 		down := step.negative || step.exact != nil && step.exact.Sign() < 0
-		for first.negative && !down && last.exact == nil || !first.negative && down || last.exact == nil && last.negative == first.negative || first.negative && !down {
+		for first.negative && !down && last.exact == nil || !first.negative && down || last.exact == nil && last.negative == first.negative ||
+			first.negative && !down {
 			c.put(text)
 		}
 		return

@@ -81,7 +81,8 @@ func (d *sm3) mix() {
 		ss1 := bits.RotateLeft32(a+s[4]+bits.RotateLeft32(t, i%32), 7)
 		tt1 := ff + s[3] + (ss1 ^ a) + (w[i] ^ w[i+4])
 		tt2 := gg + s[7] + ss1 + w[i]
-		s = [8]uint32{tt1, s[0], bits.RotateLeft32(s[1], 9), s[2], tt2 ^ bits.RotateLeft32(tt2, 9) ^ bits.RotateLeft32(tt2, 17), s[4], bits.RotateLeft32(s[5], 19), s[6]}
+		s = [8]uint32{tt1, s[0], bits.RotateLeft32(s[1], 9), s[2], tt2 ^ bits.RotateLeft32(tt2, 9) ^ bits.RotateLeft32(tt2, 17), s[4],
+			bits.RotateLeft32(s[5], 19), s[6]}
 	}
 	for i := range s {
 		d.state[i] ^= s[i]

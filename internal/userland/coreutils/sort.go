@@ -401,9 +401,12 @@ func month(s []byte) int {
 
 func sortCommand(p *program.Process) int {
 	p.Args = withoutOldKeys(p.Args)
-	opts, files := p.Options(2, "bdfghik:MnrRsVcCmo:S:t:T:uz", "ignore-leading-blanks b", "dictionary-order d", "ignore-case f", "general-numeric-sort g", "human-numeric-sort h",
-		"ignore-nonprinting i", "key k", "month-sort M", "numeric-sort n", "reverse r", "random-sort R", "stable s", "version-sort V", "check=?", "merge m", "output o",
-		"buffer-size S", "field-separator t", "temporary-directory T", "unique u", "zero-terminated z", "parallel=", "sort=", "debug", "batch-size=", "files0-from=", "random-source=", "compress-program=")
+	opts, files := p.Options(2, "bdfghik:MnrRsVcCmo:S:t:T:uz", "ignore-leading-blanks b", "dictionary-order d", "ignore-case f",
+		"general-numeric-sort g", "human-numeric-sort h",
+		"ignore-nonprinting i", "key k", "month-sort M", "numeric-sort n", "reverse r", "random-sort R", "stable s", "version-sort V", "check=?",
+		"merge m", "output o",
+		"buffer-size S", "field-separator t", "temporary-directory T", "unique u", "zero-terminated z", "parallel=", "sort=", "debug",
+		"batch-size=", "files0-from=", "random-source=", "compress-program=")
 	s := sorter{tab: -1}
 	source := ""
 	list := ""
@@ -441,7 +444,8 @@ func sortCommand(p *program.Process) int {
 		case "check":
 			check, quiet = true, o.Value == "quiet" || o.Value == "silent"
 		case "sort":
-			c, ok := map[string]byte{"general-numeric": 'g', "human-numeric": 'h', "month": 'M', "numeric": 'n', "random": 'R', "version": 'V'}[o.Value]
+			c, ok := map[string]byte{"general-numeric": 'g', "human-numeric": 'h', "month": 'M', "numeric": 'n', "random": 'R',
+				"version": 'V'}[o.Value]
 			if !ok {
 				usage(p, 2, "invalid argument ‘%s’ for ‘--sort’", o.Value)
 			}
@@ -563,7 +567,8 @@ func (s *sorter) check1(p *program.Process, o ordering) {
 	for _, x := range []struct {
 		on bool
 		c  string
-	}{{o.dictionary, "d"}, {o.fold, "f"}, {o.general, "g"}, {o.human, "h"}, {o.printing && !o.dictionary, "i"}, {o.month, "M"}, {o.numeric, "n"}, {o.random, "R"}, {o.version, "V"}} {
+	}{{o.dictionary, "d"}, {o.fold, "f"}, {o.general, "g"}, {o.human, "h"}, {o.printing && !o.dictionary, "i"}, {o.month, "M"},
+		{o.numeric, "n"}, {o.random, "R"}, {o.version, "V"}} {
 		if x.on {
 			letters += x.c
 		}

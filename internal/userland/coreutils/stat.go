@@ -41,7 +41,8 @@ func stat(p *program.Process) int {
 		}
 		f := format
 		if f == "" {
-			f = "  File: %N\n  Size: %-10s\tBlocks: %-10b IO Block: %-6o %F\nDevice: %Hd,%Ld\tInode: %-11i Links: %h\nAccess: (%04a/%10.10A)  Uid: (%5u/%8U)   Gid: (%5g/%8G)\n" +
+			f = "  File: %N\n  Size: %-10s\tBlocks: %-10b IO Block: %-6o %F\nDevice: %Hd,%Ld\tInode: %-11i Links: %h\nAccess: (%04a/%10.10A)  " +
+				"Uid: (%5u/%8U)   Gid: (%5g/%8G)\n" +
 				"Access: %x\nModify: %y\nChange: %z\n Birth: %w"
 			if n.Kind() != vfs.Symlink {
 				f = strings.Replace(f, "%N", "%n", 1)
@@ -129,7 +130,8 @@ func statFormat(name string, n *vfs.Node, format, owner string, zone *time.Locat
 		case 'D':
 			text = strconv.FormatUint(i.Device, 16)
 		case 'f':
-			text = strconv.FormatUint(uint64(i.Mode)|map[vfs.Kind]uint64{vfs.Regular: 0o100000, vfs.Directory: 0o40000, vfs.Symlink: 0o120000, vfs.Device: 0o20000, vfs.Pipe: 0o10000}[i.Kind], 16)
+			text = strconv.FormatUint(uint64(i.Mode)|map[vfs.Kind]uint64{vfs.Regular: 0o100000, vfs.Directory: 0o40000, vfs.Symlink: 0o120000,
+				vfs.Device: 0o20000, vfs.Pipe: 0o10000}[i.Kind], 16)
 		case 'F':
 			text = kindName(i)
 		case 'g', 'u':

@@ -152,7 +152,8 @@ func timeout(p *program.Process) int {
 
 func env(p *program.Process) int {
 	splitStrings(p)
-	opts, args := p.Options(125, "+iu:C:0vS:a:", "ignore-environment i", "unset u", "chdir C", "null 0", "split-string S", "debug v", "list-signal-handling", "block-signal=?", "default-signal=?", "ignore-signal=?", "argv0 a")
+	opts, args := p.Options(125, "+iu:C:0vS:a:", "ignore-environment i", "unset u", "chdir C", "null 0", "split-string S", "debug v",
+		"list-signal-handling", "block-signal=?", "default-signal=?", "ignore-signal=?", "argv0 a")
 	c := p.Child()
 	c.Env = slices.Clone(p.Env)
 	end := "\n"
@@ -236,8 +237,10 @@ func tty(p *program.Process) int {
 }
 
 func uname(p *program.Process) int {
-	opts, _ := p.Options(1, "amnoprsvi", "all a", "machine m", "nodename n", "operating-system o", "processor p", "kernel-release r", "kernel-name s", "kernel-version v", "hardware-platform i")
-	fields := []struct{ letter, text string }{{"s", "Linux"}, {"n", hostName(p)}, {"r", "6.1.0"}, {"v", "#1 SMP"}, {"m", "x86_64"}, {"p", "unknown"}, {"i", "unknown"}, {"o", "GNU/Linux"}}
+	opts, _ := p.Options(1, "amnoprsvi", "all a", "machine m", "nodename n", "operating-system o", "processor p", "kernel-release r",
+		"kernel-name s", "kernel-version v", "hardware-platform i")
+	fields := []struct{ letter, text string }{{"s", "Linux"}, {"n", hostName(p)}, {"r", "6.1.0"}, {"v", "#1 SMP"}, {"m", "x86_64"},
+		{"p", "unknown"}, {"i", "unknown"}, {"o", "GNU/Linux"}}
 	want := ""
 	for _, o := range opts {
 		if o.Name == "a" {

@@ -216,7 +216,8 @@ func oldTail(p *program.Process) {
 
 func tail(p *program.Process) int {
 	oldTail(p)
-	opts, files := p.Options(1, "c:n:qvzfFs:0123456789", "bytes c", "lines n", "quiet q", "silent q", "verbose v", "zero-terminated z", "follow=?", "pid=", "retry", "sleep-interval s")
+	opts, files := p.Options(1, "c:n:qvzfFs:0123456789", "bytes c", "lines n", "quiet q", "silent q", "verbose v", "zero-terminated z",
+		"follow=?", "pid=", "retry", "sleep-interval s")
 	count, byBytes, from, quiet, verbose, delim := int64(10), false, false, false, false, byte('\n')
 	for _, o := range opts {
 		switch o.Name {

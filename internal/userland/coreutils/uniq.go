@@ -25,7 +25,8 @@ type uniqCommand struct {
 
 func uniq(p *program.Process) int {
 	old := uniqObsolete(p)
-	opts, files := p.Options(1, "cdDuif:s:w:z", "count c", "repeated d", "all-repeated=?", "unique u", "ignore-case i", "skip-fields f", "skip-chars s", "check-chars w",
+	opts, files := p.Options(1, "cdDuif:s:w:z", "count c", "repeated d", "all-repeated=?", "unique u", "ignore-case i", "skip-fields f",
+		"skip-chars s", "check-chars w",
 		"zero-terminated z", "group=?")
 	u := &uniqCommand{p: p, compare: -1, delim: '\n', chars: old.chars, fields: old.fields}
 	for _, o := range opts {

@@ -7,7 +7,8 @@ import (
 	"agentbox/internal/userland/program"
 )
 
-// user is who the programs run as. There is one, whose number is 0; their name is what the variable USER says, so that all commands say the same.
+// user is who the programs run as. There is one, whose number is 0; their name is what the variable USER says, so that all commands say
+// the same.
 func user(p *program.Process) string {
 	if name := p.Getenv("USER"); name != "" {
 		return name

@@ -13,7 +13,8 @@ import (
 
 // xargs builds command lines from its input.
 func xargs(p *program.Process) int {
-	opts, command := p.Options(1, "+0a:d:E:e::I:i::L:l::n:oP:prs:txe::", "null 0", "arg-file a", "delimiter d", "eof=?", "replace=?", "max-lines=?", "max-args n", "max-procs P", "interactive p",
+	opts, command := p.Options(1, "+0a:d:E:e::I:i::L:l::n:oP:prs:txe::", "null 0", "arg-file a", "delimiter d", "eof=?", "replace=?",
+		"max-lines=?", "max-args n", "max-procs P", "interactive p",
 		"no-run-if-empty r", "max-chars s", "verbose t", "exit x", "open-tty o", "show-limits", "process-slot-var=")
 	delim, quoted, replace, maxArgs, maxLines, empty, verbose, file, maxChars, eof := byte('\n'), true, "", 0, 0, true, false, "", 128<<10, ""
 	number := func(o program.Option) int {
@@ -43,7 +44,8 @@ func xargs(p *program.Process) int {
 			case len(o.Value) == 1:
 				delim = o.Value[0]
 			default:
-				p.Errorf("Invalid input delimiter specification %s: the delimiter must be either a single character or an escape sequence starting with \\.", o.Value)
+				p.Errorf("Invalid input delimiter specification %s: the delimiter must be either a single character or an escape sequence starting "+
+					"with \\.", o.Value)
 				return 1
 			}
 		case "I":

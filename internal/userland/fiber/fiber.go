@@ -1,7 +1,8 @@
-// Package fiber runs the goroutines of one execution one at a time and switches between them only where one waits, always in the same order.
+// Package fiber runs the goroutines of one execution one at a time and switches between them only where one waits, always in the same
+// order.
 //
-// The stages of a pipeline are fibers: since nothing but what they do decides who runs next, their output, their effects on files and the gas that they use
-// are the same each time, and what they share needs no lock.
+// The stages of a pipeline are fibers: since nothing but what they do decides who runs next, their output, their effects on files and the
+// gas that they use are the same each time, and what they share needs no lock.
 package fiber
 
 import (
@@ -88,9 +89,9 @@ func Run(main func(g *Group)) {
 	Begin(func() bool { return false }, main)()
 }
 
-// Begin calls main as the first fiber and returns when that has returned. The others stay where they are until rest is called, which returns when they have. When
-// stopped says that everything is to end, main has the next turn, and where it waits it is told ErrDeadlock, so that it need not wait for the others. A panic
-// of any of them is Begin's, or that of rest.
+// Begin calls main as the first fiber and returns when that has returned. The others stay where they are until rest is called, which
+// returns when they have. When stopped says that everything is to end, main has the next turn, and where it waits it is told ErrDeadlock,
+// so that it need not wait for the others. A panic of any of them is Begin's, or that of rest.
 func Begin(stopped func() bool, main func(g *Group)) (rest func()) {
 	g := &Group{done: make(chan struct{}), begun: make(chan struct{}), stopped: stopped}
 	g.first = g.add(func() { main(g) })
@@ -157,8 +158,8 @@ func (g *Group) Yield() {
 	<-me.wake
 }
 
-// WaitUntil waits in any number of queues until one of them is woken. Where everybody waits, the one with the earliest deadline is woken with ErrTimeout;
-// it is his to move the clock there.
+// WaitUntil waits in any number of queues until one of them is woken. Where everybody waits, the one with the earliest deadline is woken
+// with ErrTimeout; it is his to move the clock there.
 func (g *Group) WaitUntil(deadline time.Time, queues ...*Queue) error {
 	g.came++
 	g.current.deadline, g.current.came = deadline, g.came
@@ -192,7 +193,8 @@ func (g *Group) rouse(f *fiber, err error) {
 	g.ready = append(g.ready, f)
 }
 
-// next hands the turn to the first fiber that can run. Where none can, time passes up to the first deadline; without one, those that wait are told so.
+// next hands the turn to the first fiber that can run. Where none can, time passes up to the first deadline; without one, those that wait
+// are told so.
 func (g *Group) next() {
 	if g.living == 0 {
 		close(g.done)

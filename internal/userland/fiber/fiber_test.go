@@ -135,8 +135,8 @@ func TestAFiberMayEndAsATestDoes(t *testing.T) {
 	}
 }
 
-// TestTheFirstIsNextWhenEverythingIsToEnd stops a group in which others could run and wait: the first fiber has the next turn, wherever it is, and Begin returns when it has
-// ended; the others come to their ends when they are asked to.
+// TestTheFirstIsNextWhenEverythingIsToEnd stops a group in which others could run and wait: the first fiber has the next turn, wherever
+// it is, and Begin returns when it has ended; the others come to their ends when they are asked to.
 func TestTheFirstIsNextWhenEverythingIsToEnd(t *testing.T) {
 	for name, park := range map[string]func(g *fiber.Group, q *fiber.Queue) error{
 		"it waits":              func(_ *fiber.Group, q *fiber.Queue) error { return q.Wait() },
@@ -181,7 +181,8 @@ func TestWhatTheRestPanicsWithIsTheRests(t *testing.T) {
 	t.Error("it is lost")
 }
 
-// TestManyWaitWithoutLookingAtEachOther makes so many queues, and has so many fibers wait with a deadline, that looking at all of them for each would take minutes.
+// TestManyWaitWithoutLookingAtEachOther makes so many queues, and has so many fibers wait with a deadline, that looking at all of them
+// for each would take minutes.
 func TestManyWaitWithoutLookingAtEachOther(t *testing.T) {
 	const queues, sleepers = 300_000, 20_000
 	woken := 0

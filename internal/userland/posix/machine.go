@@ -16,8 +16,9 @@ const (
 	gasToBuild  = 400     // of an instruction of a program
 )
 
-// Machine is a regular expression in Go's words, whose work is charged while it is done. Texts that are short for it are matched by Go's engines, which cannot be
-// stopped; what could take longer, by a machine of threads as theirs is, that charges its steps. It may be used by one fiber at a time.
+// Machine is a regular expression in Go's words, whose work is charged while it is done. Texts that are short for it are matched by Go's
+// engines, which cannot be stopped; what could take longer, by a machine of threads as theirs is, that charges its steps. It may be used
+// by one fiber at a time.
 type Machine struct {
 	re      *regexp.Regexp
 	prog    *syntax.Prog
@@ -161,7 +162,8 @@ func (m *Machine) FindString(text string) ([]int, error) {
 	return m.find(text, 0, m.prog.NumCap)
 }
 
-// FindAllString returns the first n matches that do not overlap, all of them for -1. An empty match right behind another one does not count.
+// FindAllString returns the first n matches that do not overlap, all of them for -1. An empty match right behind another one does not
+// count.
 func (m *Machine) FindAllString(text string, n int) ([][]int, error) {
 	// Each match may look at all that is left.
 	if size := len(text) * len(m.prog.Inst); size <= shortWork && (m.literal || m.begins || size*len(text) <= shortWork) {
@@ -412,7 +414,8 @@ func (m *Machine) step(run, next *threads, at, end int, c rune, follows syntax.E
 	run.dense = run.dense[:0]
 }
 
-// add puts the threads in which an instruction ends that looks at no character. t is one that may be used again; it is returned where it was not.
+// add puts the threads in which an instruction ends that looks at no character. t is one that may be used again; it is returned where it
+// was not.
 func (m *Machine) add(q *threads, pc uint32, at int, caps []int, here syntax.EmptyOp, t *thread) *thread {
 	for {
 		if j := q.sparse[pc]; j < uint32(len(q.dense)) && q.dense[j].pc == pc {

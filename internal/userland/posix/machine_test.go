@@ -39,7 +39,8 @@ func compare(t *testing.T, expr, text string, longest bool) {
 // TestTheMachineAgreesWithGo matches generated expressions by the machine and by Go's engines.
 func TestTheMachineAgreesWithGo(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
-	atoms := []string{"a", "b", "ab", ".", "[ab]", "[^a]", "ä", "x", `\b`, "^", "$", `\B`, "(?m:^)", "(?m:$)", "", "(a)", "(?i:A)", `\w`, "\\n"}
+	atoms := []string{"a", "b", "ab", ".", "[ab]", "[^a]", "ä", "x", `\b`, "^", "$", `\B`, "(?m:^)", "(?m:$)", "", "(a)", "(?i:A)", `\w`,
+		"\\n"}
 	var expr func(depth int) string
 	expr = func(depth int) string {
 		if depth == 0 {
@@ -117,7 +118,8 @@ func TestProgramsOfExpressionsAreBounded(t *testing.T) {
 		t.Error(err)
 	}
 	gas = 0
-	if _, err := NewMachine("(?:"+strings.Repeat("a", maxProgram/1000-2)+"){1000}", false, charge); err != nil || gas < maxProgram*gasToBuild*9/10 {
+	if _, err := NewMachine("(?:"+strings.Repeat("a", maxProgram/1000-2)+"){1000}", false, charge); err != nil ||
+		gas < maxProgram*gasToBuild*9/10 {
 		t.Errorf("almost %d instructions: got %v for %d gas", maxProgram, err, gas)
 	}
 	if _, err := NewMachine("(?:"+strings.Repeat("a", maxProgram/1000+1)+"){1000}", false, charge); !errors.Is(err, ErrTooBig) {

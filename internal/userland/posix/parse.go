@@ -105,7 +105,8 @@ func (p *parser) concat() (*node, error) {
 	return n, nil
 }
 
-// wordy reports whether what the node matches surely begins, or ends, with a letter of ASCII or the like, so that an edge there is that of a word.
+// wordy reports whether what the node matches surely begins, or ends, with a letter of ASCII or the like, so that an edge there is that
+// of a word.
 func (n *node) wordy(first bool) bool {
 	switch n.op {
 	case opRune:
@@ -113,7 +114,8 @@ func (n *node) wordy(first bool) bool {
 	case opSet:
 		inside := strings.TrimSuffix(strings.TrimPrefix(n.class, "["), "]")
 		switch inside {
-		case "a-z", "A-Z", "a-zA-Z", "A-Za-z", "0-9", "a-z0-9", "a-zA-Z0-9", "A-Za-z0-9", "a-zA-Z0-9_", "A-Za-z0-9_", "a-zA-Z_", "A-Za-z_", `_\p{L}\p{Nl}\p{Nd}`:
+		case "a-z", "A-Z", "a-zA-Z", "A-Za-z", "0-9", "a-z0-9", "a-zA-Z0-9", "A-Za-z0-9", "a-zA-Z0-9_", "A-Za-z0-9_", "a-zA-Z_", "A-Za-z_",
+			`_\p{L}\p{Nl}\p{Nd}`:
 			return true
 		}
 	case opGroup:
@@ -171,7 +173,8 @@ func (p *parser) atom(first bool) (*node, error) {
 	case c == '^' && (p.extended() || first):
 		p.at++
 		return &node{op: opLineStart}, nil
-	case c == '$' && (p.extended() || p.at+1 == len(p.src) || strings.HasPrefix(p.src[p.at+1:], `\)`) || strings.HasPrefix(p.src[p.at+1:], `\|`)):
+	case c == '$' && (p.extended() || p.at+1 == len(p.src) || strings.HasPrefix(p.src[p.at+1:], `\)`) || strings.HasPrefix(p.src[p.at+1:],
+		`\|`)):
 		p.at++
 		return &node{op: opLineEnd}, nil
 	case c == '\\':
@@ -381,7 +384,8 @@ func (p *parser) braces() (low, high, size int, err error) {
 
 // classes are the named ones, in Go's words.
 var classes = map[string]string{
-	"alpha": `\p{L}\p{Nl}`, "digit": "0-9", "alnum": `\p{L}\p{Nl}\p{Nd}`, "upper": `\p{Lu}`, "lower": `\p{Ll}`, "space": `\s\v`, "blank": ` \t`,
+	"alpha": `\p{L}\p{Nl}`, "digit": "0-9", "alnum": `\p{L}\p{Nl}\p{Nd}`, "upper": `\p{Lu}`, "lower": `\p{Ll}`, "space": `\s\v`,
+	"blank": ` \t`,
 	"punct": "!-/:-@\\[-`{-~\u00a1-\u00a9\u00ab-\u00b4\u00b6-\u00b9\u00bb-\u00bf\u00d7\u00f7\u2010-\u2027\u2030-\u205e\u20a0-\u20c0\u2190-\u2bff\u3001-\u3003\u3008-\u3020",
 	"print": ` -~\p{L}\p{M}\p{N}\p{P}\p{S}`, "graph": `!-~\p{L}\p{M}\p{N}\p{P}\p{S}`, "cntrl": `\x00-\x1f\x7f`, "xdigit": "0-9A-Fa-f",
 }

@@ -9,7 +9,8 @@ import (
 // ErrPerl says that an expression of Perl uses what is not known here.
 const ErrPerl Error = "this regular expression of Perl is not supported here: write it as an extended one (-E)"
 
-// perl reads the expressions of Perl that Go does not know: with looks ahead and behind, references, \K and \h. They are matched by the backtracker.
+// perl reads the expressions of Perl that Go does not know: with looks ahead and behind, references, \K and \h. They are matched by the
+// backtracker.
 type perl struct {
 	parser
 	names map[string]int

@@ -1,6 +1,7 @@
 // Package posix compiles the regular expressions of POSIX and GNU, basic and extended, to Go's, which match in linear time.
 //
-// What those cannot say, which is references back and the edges of words at odd places, is matched by a backtracker of its own, whose every step is charged.
+// What those cannot say, which is references back and the edges of words at odd places, is matched by a backtracker of its own, whose
+// every step is charged.
 package posix
 
 import (

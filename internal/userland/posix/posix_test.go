@@ -83,8 +83,9 @@ func spans(all [][]int) string {
 
 func TestErrorsAreThoseOfTheLibrary(t *testing.T) {
 	for pattern, want := range map[string]error{
-		`\(`: posix.ErrOpen, `\)`: posix.ErrClose, `[a`: posix.ErrBracket, `a\{1`: posix.ErrBrace, `a\{x\}`: posix.ErrContent, `[b-a]`: posix.ErrRange,
-		`a\`: posix.ErrBackslash, `\1`: posix.ErrReference, `[[:foo:]]`: posix.ErrClass, `a\{1001\}`: posix.ErrTooBig,
+		`\(`: posix.ErrOpen, `\)`: posix.ErrClose, `[a`: posix.ErrBracket, `a\{1`: posix.ErrBrace, `a\{x\}`: posix.ErrContent,
+		`[b-a]`: posix.ErrRange,
+		`a\`:    posix.ErrBackslash, `\1`: posix.ErrReference, `[[:foo:]]`: posix.ErrClass, `a\{1001\}`: posix.ErrTooBig,
 	} {
 		if _, err := posix.Compile(pattern, 0, free); !errors.Is(err, want) {
 			t.Errorf("%s: got %v, want %v", pattern, err, want)

@@ -16,8 +16,8 @@ type Verb struct {
 	Letter                          byte
 }
 
-// ParseVerb reads the conversion with which a format begins, and returns how long it is. star returns the next argument, for a width or precision of *. Where
-// there is none that C knows it returns false.
+// ParseVerb reads the conversion with which a format begins, and returns how long it is. star returns the next argument, for a width or
+// precision of *. Where there is none that C knows it returns false.
 func ParseVerb(s string, star func() int) (v Verb, size int, ok bool) {
 	v.Precision = -1
 	i := 1

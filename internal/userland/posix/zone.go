@@ -96,8 +96,8 @@ func zoneOffset(s string) (east int, rest string, ok bool) {
 	return sign * east, s, ok
 }
 
-// ruleZone makes a zone whose summer time follows a rule. It writes the rule as the footer of a file of the zone database that has no transitions. It returns nil
-// where the rule is not one.
+// ruleZone makes a zone whose summer time follows a rule. It writes the rule as the footer of a file of the zone database that has no
+// transitions. It returns nil where the rule is not one.
 func ruleZone(tz, name, rest string, offset int) *time.Location {
 	summer, after := zoneName(rest)
 	if after == "" || after[0] != ',' {

@@ -24,14 +24,16 @@ func (d *Defect) Error() string { return "internal error: " + d.What + " (" + d.
 // module begins the names of all functions of this program.
 const module = "agentbox/"
 
-// own are the packages whose code works for one command only: what one of its functions leaves half done is forgotten with the command. A panic that has come through
-// any other code of this program, of the file system, of an interpreter or of the worker, ends the execution: what those share may be broken.
+// own are the packages whose code works for one command only: what one of its functions leaves half done is forgotten with the command. A
+// panic that has come through any other code of this program, of the file system, of an interpreter or of the worker, ends the execution:
+// what those share may be broken.
 var own = map[string]bool{"awk": true, "coreutils": true, "posix": true, "program": true, "sed": true, "shell": true, "tools": true}
 
 // maxFrames bounds how far the origin of a panic is followed.
 const maxFrames = 4096
 
-// CatchDefect is Catch for code of one command. It returns a *Defect for a panic of Go's own that has gone only through packages whose state ends with the command.
+// CatchDefect is Catch for code of one command. It returns a *Defect for a panic of Go's own that has gone only through packages whose
+// state ends with the command.
 func CatchDefect(f func()) (thrown any) {
 	defer func() {
 		x := recover()

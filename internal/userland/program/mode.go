@@ -5,7 +5,8 @@ import (
 	"strings"
 )
 
-// Mode returns the permission bits that a mode of chmod makes of old: octal, or symbolic like u+x,go=r. umask counts where a symbolic mode names nobody.
+// Mode returns the permission bits that a mode of chmod makes of old: octal, or symbolic like u+x,go=r. umask counts where a symbolic
+// mode names nobody.
 func Mode(spec string, old, umask uint32, dir bool) (uint32, bool) {
 	if spec == "" {
 		return 0, false

@@ -2,8 +2,8 @@ package program
 
 import "agentbox/internal/userland/vfs"
 
-// NamesFrom returns the names of files that a list holds, which --files0-from names; each ends with a NUL. Names that cannot be are told, counted and left out. It ends
-// the program with the code bad where there are operands as well, or where the list cannot be read.
+// NamesFrom returns the names of files that a list holds, which --files0-from names; each ends with a NUL. Names that cannot be are told,
+// counted and left out. It ends the program with the code bad where there are operands as well, or where the list cannot be read.
 func (p *Process) NamesFrom(bad int, list string, operands []string) (names []string, wrong int) {
 	if len(operands) > 0 {
 		p.Errorf("extra operand ‘%s’\nfile operands cannot be combined with --files0-from", operands[0])

@@ -1,5 +1,5 @@
-// Package program says what a command of the userland is: something that runs with arguments, an environment, a working folder and open files, under an
-// account.
+// Package program says what a command of the userland is: something that runs with arguments, an environment, a working folder and open
+// files, under an account.
 //
 // The virtual shell starts programs; commands written in Go, the guests' interpreters and WASI modules are programs alike.
 package program
@@ -17,8 +17,9 @@ import (
 	"agentbox/internal/userland/vfs"
 )
 
-// Program is a command. Run returns its exit code, 0 to 255. It ends at once, by a panic that Execute knows, where a helper of Process says so: Exit, a write
-// into a pipe that nobody reads, the end of the execution's bounds. It keeps nothing of p when it has returned and has no state of its own.
+// Program is a command. Run returns its exit code, 0 to 255. It ends at once, by a panic that Execute knows, where a helper of Process
+// says so: Exit, a write into a pipe that nobody reads, the end of the execution's bounds. It keeps nothing of p when it has returned and
+// has no state of its own.
 type Program interface {
 	Run(p *Process) int
 }
@@ -120,8 +121,8 @@ type Process struct {
 	Umask   uint32
 	PID     int
 	PPID    int
-	// Deadline is when a program that Go code runs ends by SIGTERM on the virtual clock; the zero time is never. Charge and Sleep look at it; a guest's runner
-	// has to.
+	// Deadline is when a program that Go code runs ends by SIGTERM on the virtual clock; the zero time is never. Charge and Sleep look at
+	// it; a guest's runner has to.
 	Deadline time.Time
 	// Signal returns the signal that is to end the program, 0 for none. Charge and Sleep look at it. It may be nil.
 	Signal func() int
@@ -138,7 +139,8 @@ type exit struct{ code int }
 // Killed is thrown by a program that a signal ends.
 type Killed struct{ Signal int }
 
-// Run runs a program to its end, flushes its output, closes what it left open and gives back the memory that it held. A *bound.Stopped goes on as a panic.
+// Run runs a program to its end, flushes its output, closes what it left open and gives back the memory that it held. A *bound.Stopped
+// goes on as a panic.
 func Run(prog Program, p *Process) (s Status) {
 	thrown := Catch(func() {
 		defer func() {
@@ -163,8 +165,9 @@ func Run(prog Program, p *Process) (s Status) {
 	return s
 }
 
-// Catch calls f and returns what it throws; nil where it returns. Who does not know that throws it on himself: where a deferred function does so, all that it has come
-// through lies on the stack still, and each of many that are in each other goes through all of it again. A defect of Go's own goes on, so that its trace is not lost.
+// Catch calls f and returns what it throws; nil where it returns. Who does not know that throws it on himself: where a deferred function
+// does so, all that it has come through lies on the stack still, and each of many that are in each other goes through all of it again. A
+// defect of Go's own goes on, so that its trace is not lost.
 func Catch(f func()) (thrown any) {
 	defer func() {
 		x := recover()
@@ -257,7 +260,8 @@ func (p *Process) Zone() *time.Location {
 	return posix.Zone(p.Getenv("TZ"))
 }
 
-// Charge counts work, a unit for about as much as an instruction of a guest. It ends the program where the bound is reached or its deadline is over.
+// Charge counts work, a unit for about as much as an instruction of a guest. It ends the program where the bound is reached or its
+// deadline is over.
 func (p *Process) Charge(gas int) {
 	p.stop(p.Account.Charge(int64(gas)))
 	if !p.Deadline.IsZero() && p.Now().After(p.Deadline) {
@@ -337,8 +341,8 @@ func (p *Process) Lack(kind, detail string) {
 	p.Host.Report(Lack{Kind: kind, Name: name[strings.LastIndexByte(name, '/')+1:], Detail: detail})
 }
 
-// Open opens a file as the program sees it: relative to its folder, with /dev/stdin, /dev/stdout, /dev/stderr and /dev/fd/N for its own. It is closed by Close or
-// when the program ends. New files get 0666 without the mask's bits.
+// Open opens a file as the program sees it: relative to its folder, with /dev/stdin, /dev/stdout, /dev/stderr and /dev/fd/N for its own.
+// It is closed by Close or when the program ends. New files get 0666 without the mask's bits.
 func (p *Process) Open(path string, flags vfs.Flags) (*vfs.Handle, error) {
 	return p.OpenAs(path, flags, 0o666)
 }

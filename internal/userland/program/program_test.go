@@ -10,11 +10,12 @@ import (
 )
 
 func account() *bound.Account {
-	return bound.New(bound.Limits{Gas: 1 << 40, Time: time.Hour, MemoryBytes: 1 << 30, OutputBytes: 1 << 20, FileBytes: 1 << 20, OpenFiles: 16, Depth: 1000}, [32]byte{1}, time.Unix(1e9, 0))
+	return bound.New(bound.Limits{Gas: 1 << 40, Time: time.Hour, MemoryBytes: 1 << 30, OutputBytes: 1 << 20, FileBytes: 1 << 20, OpenFiles: 16,
+		Depth: 1000}, [32]byte{1}, time.Unix(1e9, 0))
 }
 
-// TestAStopComesDownTheStack stops the last of many programs that have started each other. On its way down, the stop leaves behind it what it has come through: else
-// each level would go through all the others again.
+// TestAStopComesDownTheStack stops the last of many programs that have started each other. On its way down, the stop leaves behind it
+// what it has come through: else each level would go through all the others again.
 func TestAStopComesDownTheStack(t *testing.T) {
 	a := account()
 	const levels = 200

@@ -12,8 +12,8 @@ import (
 
 const bufferBytes = 8 << 10
 
-// Output is a buffered writer of a program. It never fails: a pipe without a reader ends the program by SIGPIPE, a bound ends the execution, and what else does
-// not succeed is told, and ends the program with 1.
+// Output is a buffered writer of a program. It never fails: a pipe without a reader ends the program by SIGPIPE, a bound ends the
+// execution, and what else does not succeed is told, and ends the program with 1.
 type Output struct {
 	p   *Process
 	h   *vfs.Handle
@@ -179,8 +179,8 @@ func (in *Input) Chunk() []byte {
 	return b
 }
 
-// Line returns the next line without its delimiter. ended says that the delimiter was there, ok that there is a line at all. It is valid until the next call. A
-// line in memory counts as held by the program.
+// Line returns the next line without its delimiter. ended says that the delimiter was there, ok that there is a line at all. It is valid
+// until the next call. A line in memory counts as held by the program.
 func (in *Input) Line(delim byte) (line []byte, ended, ok bool) {
 	in.p.Charge(20)
 	in.p.Drop(in.held)

@@ -56,7 +56,8 @@ func (s Subprocess) Find(p *Process) error {
 	return err
 }
 
-// Run runs the command to its end. An error means that it could not be started. What is captured counts to the account of p while Run lasts.
+// Run runs the command to its end. An error means that it could not be started. What is captured counts to the account of p while Run
+// lasts.
 func (s Subprocess) Run(p *Process) (Ended, error) {
 	c, err := s.child(p)
 	if err != nil {

@@ -221,7 +221,8 @@ func (e *editor) inRange(c *command) bool {
 	return true
 }
 
-// begins reports whether the range of a command begins at the line. One that begins with a number does so at the first line from there that the command sees.
+// begins reports whether the range of a command begins at the line. One that begins with a number does so at the first line from there
+// that the command sees.
 func (e *editor) begins(c *command) bool {
 	switch {
 	case c.from.kind != byNumber:

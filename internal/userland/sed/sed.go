@@ -30,7 +30,8 @@ type piece struct {
 
 func run(p *program.Process) int {
 	e := &editor{p: p, delim: '\n', wrap: 70, outputs: map[string]*output{}, reads: map[string]*program.Input{}}
-	opts, operands := p.Options(exitUsage, "ne:f:ErsuzbVi::l:", "quiet n", "silent n", "expression= e", "file= f", "regexp-extended E", "in-place=? i", "line-length= l",
+	opts, operands := p.Options(exitUsage, "ne:f:ErsuzbVi::l:", "quiet n", "silent n", "expression= e", "file= f", "regexp-extended E",
+		"in-place=? i", "line-length= l",
 		"separate s", "unbuffered u", "null-data z", "zero-terminated z", "posix", "debug", "sandbox", "follow-symlinks", "binary b")
 	var script strings.Builder
 	var pieces []piece

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// aliaser puts the values of aliases into a text where commands begin, before the text is parsed, as bash does while it reads. So an alias may open a loop, or a quote
-// that the text closes.
+// aliaser puts the values of aliases into a text where commands begin, before the text is parsed, as bash does while it reads. So an
+// alias may open a loop, or a quote that the text closes.
 type aliaser struct {
 	sh      *shell
 	src     string

@@ -147,7 +147,8 @@ func (a *arithmetic) next() {
 		return
 	case c >= '0' && c <= '9':
 		j := i
-		for j < len(s) && (s[j] == '_' || s[j] == '#' || s[j] == '@' || s[j] >= 'a' && s[j] <= 'z' || s[j] >= 'A' && s[j] <= 'Z' || s[j] >= '0' && s[j] <= '9') {
+		for j < len(s) && (s[j] == '_' || s[j] == '#' || s[j] == '@' || s[j] >= 'a' && s[j] <= 'z' || s[j] >= 'A' && s[j] <= 'Z' || s[j] >= '0' &&
+			s[j] <= '9') {
 			j++
 		}
 		a.pos = j

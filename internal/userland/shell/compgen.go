@@ -8,15 +8,18 @@ import (
 	"agentbox/internal/userland/vfs"
 )
 
-const compgenUsage = "compgen: usage: compgen [-abcdefgjksuv] [-o option] [-A action] [-G globpat] [-W wordlist] [-F function] [-C command] [-X filterpat] [-P prefix] [-S suffix] [word]\n"
+const compgenUsage = "compgen: usage: compgen [-abcdefgjksuv] [-o option] [-A action] [-G globpat] [-W wordlist] [-F function] [-C " +
+	"command] [-X filterpat] [-P prefix] [-S suffix] [word]\n"
 
 // compgenActions are the letters of compgen as actions.
 var compgenActions = map[byte]string{
-	'a': "alias", 'b': "builtin", 'c': "command", 'd': "directory", 'e': "export", 'f': "file", 'g': "group", 'j': "job", 'k': "keyword", 's': "service", 'u': "user", 'v': "variable",
+	'a': "alias", 'b': "builtin", 'c': "command", 'd': "directory", 'e': "export", 'f': "file", 'g': "group", 'j': "job", 'k': "keyword",
+	's': "service", 'u': "user", 'v': "variable",
 }
 
 // reserved are the words of the language in the order in which bash has them.
-var reserved = []string{"if", "then", "else", "elif", "fi", "case", "esac", "for", "select", "while", "until", "do", "done", "in", "function", "time", "{", "}", "!", "[[", "]]", "coproc"}
+var reserved = []string{"if", "then", "else", "elif", "fi", "case", "esac", "for", "select", "while", "until", "do", "done", "in",
+	"function", "time", "{", "}", "!", "[[", "]]", "coproc"}
 
 // biCompgen is the builtin compgen: it prints what may complete a word.
 func biCompgen(sh *shell, args []string) int {
@@ -138,7 +141,8 @@ func (sh *shell) completions(action, word string) (names []string, ok bool) {
 	case "disabled":
 		names = slices.Sorted(maps.Keys(sh.disabled))
 	case "command":
-		names = slices.Concat(slices.Sorted(maps.Keys(sh.aliases)), reserved, slices.Sorted(maps.Keys(sh.funcs)), builtinNames(), slices.Sorted(maps.Keys(sh.w.programs)))
+		names = slices.Concat(slices.Sorted(maps.Keys(sh.aliases)), reserved, slices.Sorted(maps.Keys(sh.funcs)), builtinNames(),
+			slices.Sorted(maps.Keys(sh.w.programs)))
 	case "function":
 		names = slices.Sorted(maps.Keys(sh.funcs))
 	case "keyword":

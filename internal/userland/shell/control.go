@@ -274,7 +274,9 @@ func (sh *shell) caseClause(c *syntax.CaseClause) {
 	}
 	through, matched := false, false
 	for _, item := range c.Items {
-		if !through && !slices.ContainsFunc(item.Patterns, func(w *syntax.Word) bool { return sh.match(sh.pattern(w), word, sh.shopts["nocasematch"]) }) {
+		if !through && !slices.ContainsFunc(item.Patterns, func(w *syntax.Word) bool {
+			return sh.match(sh.pattern(w), word, sh.shopts["nocasematch"])
+		}) {
 			continue
 		}
 		if matched = true; len(item.Stmts) == 0 {

@@ -8,8 +8,8 @@ import (
 	"agentbox/internal/userland/vfs"
 )
 
-// coproc runs a command beside the shell with a pipe to its input and one from its output, whose descriptors are the elements of an array. Its programs write out what
-// they hold before they read on, so that the shell can ask and be answered.
+// coproc runs a command beside the shell with a pipe to its input and one from its output, whose descriptors are the elements of an
+// array. Its programs write out what they hold before they read on, so that the shell can ask and be answered.
 func (sh *shell) coproc(s *syntax.Stmt, c *syntax.CoprocClause) {
 	sh.lineOf(s)
 	sh.tick()

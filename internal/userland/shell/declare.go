@@ -185,7 +185,8 @@ func (sh *shell) declareOne(by string, on, off map[byte]bool, d declared) bool {
 		target = sh.resolve(target)
 	}
 	old := sh.vars[target]
-	if len(sh.frames) > 0 && !on['g'] && by != "export" && by != "readonly" && (old == nil || !old.readonly || by == "local" && !old.readonly) {
+	if len(sh.frames) > 0 && !on['g'] && by != "export" && by != "readonly" && (old == nil || !old.readonly || by == "local" &&
+		!old.readonly) {
 		if sh.local(target) {
 			v := sh.mine(target)
 			v.exported = old != nil && old.exported

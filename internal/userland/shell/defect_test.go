@@ -31,8 +31,10 @@ func TestADefectEndsTheCommandOnly(t *testing.T) {
 		programs := program.Table{"broken": broken}.Add(shell.Programs(), coreutils.Programs())
 		l := shelltest.Limits
 		l.OpenFiles, l.MemoryBytes = 32, 16<<20
-		r := shelltest.Execute(programs, l, `for i in $(seq 100); do broken 2>/dev/null; done; broken; echo $?; echo a | broken | cat; (broken); ls`)
-		if r.Stopped != nil || r.Code != 0 || !strings.HasPrefix(r.Out, "70\n") || !strings.Contains(r.Err, "broken: internal error: ") || !strings.Contains(r.Err, "_test.go:") {
+		r := shelltest.Execute(programs, l,
+			`for i in $(seq 100); do broken 2>/dev/null; done; broken; echo $?; echo a | broken | cat; (broken); ls`)
+		if r.Stopped != nil || r.Code != 0 || !strings.HasPrefix(r.Out, "70\n") || !strings.Contains(r.Err, "broken: internal error: ") ||
+			!strings.Contains(r.Err, "_test.go:") {
 			t.Errorf("%s: got %d, %v, %q, %q", name, r.Code, r.Stopped, r.Out, r.Err)
 		}
 		if len(r.Lacks) != 103 || r.Lacks[0].Kind != program.LackFeature {

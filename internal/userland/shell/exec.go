@@ -11,8 +11,8 @@ import (
 	"agentbox/internal/userland/program"
 )
 
-// script runs a text of lines. An error of an expansion ends the line that it is in, one of the syntax everything from its line on. Where a line changes the aliases, what
-// follows it is read again.
+// script runs a text of lines. An error of an expansion ends the line that it is in, one of the syntax everything from its line on. Where
+// a line changes the aliases, what follows it is read again.
 func (sh *shell) script(code, where string) {
 	before := sh.source
 	sh.hold(int64(20 * len(code)))
@@ -26,7 +26,8 @@ func (sh *shell) script(code, where string) {
 	}
 }
 
-// lines runs a text up to a line that changes the aliases. It returns what follows that, the number of the lines before it, and whether there is any.
+// lines runs a text up to a line that changes the aliases. It returns what follows that, the number of the lines before it, and whether
+// there is any.
 func (sh *shell) lines(source, where string, base int) (rest string, after int, again bool) {
 	stmts, code, err := sh.parse(source)
 	sh.source = &text{code: code, name: sh.source.name, base: base}
@@ -430,7 +431,8 @@ func (sh *shell) simple(s *syntax.Stmt, c *syntax.CallExpr) {
 		if sh.fromText {
 			name += ": -c"
 		}
-		sh.stderr(fmt.Sprintf("%[1]s: line %[2]d: syntax error near unexpected token `%[3]s'\n%[1]s: line %[2]d: `%[4]s'\n", name, sh.line, args[1], args[2]))
+		sh.stderr(fmt.Sprintf("%[1]s: line %[2]d: syntax error near unexpected token `%[3]s'\n%[1]s: line %[2]d: `%[4]s'\n", name, sh.line,
+			args[1], args[2]))
 		panic(discard{1})
 	}
 	if len(c.Assigns) == 0 && len(s.Redirs) == 0 {

@@ -40,7 +40,8 @@ type execution struct {
 }
 
 func newExecution(testing.TB) *execution {
-	return &execution{limits: bound.Limits{Gas: 2_000_000_000, Time: time.Hour, MemoryBytes: 64 << 20, OutputBytes: 4 << 20, FileBytes: 16 << 20, OpenFiles: 128, Depth: 200}}
+	return &execution{limits: bound.Limits{Gas: 2_000_000_000, Time: time.Hour, MemoryBytes: 64 << 20, OutputBytes: 4 << 20,
+		FileBytes: 16 << 20, OpenFiles: 128, Depth: 200}}
 }
 
 // run runs a script and returns its transcript.
@@ -66,8 +67,11 @@ func (x *execution) run(t testing.TB, script string) string {
 		if x.stdin != "" {
 			in = &text{rest: x.stdin}
 		}
-		sh := shell.New(shell.Options{FS: fs, Account: x.account, Programs: programs, Env: []string{"PATH=/usr/bin:/bin", "HOME=/root", "LC_ALL=C.UTF-8", "TZ=UTC"}, Cwd: "/w",
-			Stdin: fs.Stream(in, vfs.Read), Stdout: h, Stderr: h, Umask: 0o022, Args: x.args, Report: func(l program.Lack) { x.lacks = append(x.lacks, l) }})
+		sh := shell.New(shell.Options{FS: fs, Account: x.account, Programs: programs, Env: []string{"PATH=/usr/bin:/bin", "HOME=/root",
+			"LC_ALL=C.UTF-8", "TZ=UTC"}, Cwd: "/w",
+			Stdin: fs.Stream(in, vfs.Read), Stdout: h, Stderr: h, Umask: 0o022, Args: x.args, Report: func(l program.Lack) {
+				x.lacks = append(x.lacks, l)
+			}})
 		x.result = sh.Run(script)
 	})
 	return transcript(string(out.out), x.result.Code)

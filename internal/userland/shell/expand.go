@@ -130,7 +130,8 @@ func (k *sink) split(s string) {
 	}
 }
 
-// hardIFS reports whether the first character of IFS is none of the blanks, so that what it joins keeps its empty parts when it is split again.
+// hardIFS reports whether the first character of IFS is none of the blanks, so that what it joins keeps its empty parts when it is split
+// again.
 func (sh *shell) hardIFS() bool { return sh.ifsSet && sh.ifs != "" && !isSpace(sh.ifs[0]) }
 
 func isSpace(c byte) bool { return c == ' ' || c == '\t' || c == '\n' }
@@ -365,7 +366,8 @@ func (sh *shell) doubleQuoted(k *sink, s string, document bool) {
 	}
 }
 
-// tilde expands home folders at the beginning of literal text, and behind colons in assignments. It appends what it has read and returns the rest.
+// tilde expands home folders at the beginning of literal text, and behind colons in assignments. It appends what it has read and returns
+// the rest.
 func (sh *shell) tilde(k *sink, s string, first, last bool) string {
 	for {
 		if first && strings.HasPrefix(s, "~") {
@@ -512,7 +514,8 @@ func (sh *shell) extendedText(s string) string {
 					end += close + 1
 				}
 			default:
-				for end < len(s) && (s[end] == '_' || s[end] >= 'a' && s[end] <= 'z' || s[end] >= 'A' && s[end] <= 'Z' || s[end] >= '0' && s[end] <= '9') {
+				for end < len(s) && (s[end] == '_' || s[end] >= 'a' && s[end] <= 'z' || s[end] >= 'A' && s[end] <= 'Z' || s[end] >= '0' &&
+					s[end] <= '9') {
 					end++
 				}
 			}

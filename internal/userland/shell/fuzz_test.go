@@ -22,8 +22,10 @@ func FuzzScripts(f *testing.F) {
 			}
 		}
 	}
-	for _, s := range []string{"${", "$((", "`", "a[", "[[", "{1..", "<<E", "|&", "$'\\x", "\x00", "!(", "${!", "${a[@]@A}", "f(){ f|f;};f", ": & : & wait -n", "exec <&-; read", "kill 0", "trap : 0; exec true",
-		"declare -n a=a; a=1", "IFS=; echo $*", "cd ..;pwd", "exec 1>&-; echo", "set -eux; x=$(", "printf %9999999999d", "${x:1:-2}", "a=([9999999999]=1)", "unset PATH; x", "wait $$", "kill -9 $$"} {
+	for _, s := range []string{"${", "$((", "`", "a[", "[[", "{1..", "<<E", "|&", "$'\\x", "\x00", "!(", "${!", "${a[@]@A}", "f(){ f|f;};f",
+		": & : & wait -n", "exec <&-; read", "kill 0", "trap : 0; exec true",
+		"declare -n a=a; a=1", "IFS=; echo $*", "cd ..;pwd", "exec 1>&-; echo", "set -eux; x=$(", "printf %9999999999d", "${x:1:-2}",
+		"a=([9999999999]=1)", "unset PATH; x", "wait $$", "kill -9 $$"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, script string) {

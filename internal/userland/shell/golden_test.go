@@ -17,8 +17,8 @@ import (
 
 var update = flag.Bool("update", false, "write the transcripts again by what the machine's bash and coreutils print")
 
-// TestTranscripts compares what scripts print with what bash and GNU's coreutils print. In the archives x.sh is a script, x.out is what the real ones print, their errors
-// included, and x.ours is what the virtual shell prints instead where it differs on purpose.
+// TestTranscripts compares what scripts print with what bash and GNU's coreutils print. In the archives x.sh is a script, x.out is what
+// the real ones print, their errors included, and x.ours is what the virtual shell prints instead where it differs on purpose.
 func TestTranscripts(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txtar")
 	if err != nil || len(files) == 0 {

@@ -10,7 +10,8 @@ import (
 	"agentbox/internal/userland/vfs"
 )
 
-const readUsage = "read: usage: read [-ers] [-a array] [-d delim] [-i text] [-n nchars] [-N nchars] [-p prompt] [-t timeout] [-u fd] [name ...]\n"
+const readUsage = "read: usage: read [-ers] [-a array] [-d delim] [-i text] [-n nchars] [-N nchars] [-p prompt] [-t timeout] [-u fd] " +
+	"[name ...]\n"
 
 // biRead is the builtin read.
 func biRead(sh *shell, args []string) int {
@@ -309,7 +310,8 @@ func biMapfile(sh *shell, args []string) int {
 		}
 		if strings.IndexByte("dnOsuCc", c) < 0 {
 			sh.complain(args[0], "-%c: invalid option", c)
-			sh.stderr(args[0] + ": usage: " + args[0] + " [-d delim] [-n count] [-O origin] [-s count] [-t] [-u fd] [-C callback] [-c quantum] [array]\n")
+			sh.stderr(args[0] + ": usage: " + args[0] +
+				" [-d delim] [-n count] [-O origin] [-s count] [-t] [-u fd] [-C callback] [-c quantum] [array]\n")
 			return 2
 		}
 		val := rest[1:]
@@ -348,7 +350,8 @@ func biMapfile(sh *shell, args []string) int {
 			quantum = n
 		}
 		if n < 0 || n == 0 && c == 'c' {
-			what := map[byte]string{'n': "line count", 'O': "array origin", 's': "line count", 'u': "file descriptor specification", 'c': "callback quantum"}[c]
+			what := map[byte]string{'n': "line count", 'O': "array origin", 's': "line count", 'u': "file descriptor specification",
+				'c': "callback quantum"}[c]
 			sh.complain(args[0], "%s: invalid %s", val, what)
 			return 1
 		}

@@ -204,7 +204,9 @@ func biDisown(sh *shell, args []string) int {
 		if a == "-a" {
 			sh.jobs = nil
 		}
-		sh.jobs = slices.DeleteFunc(slices.Clone(sh.jobs), func(p *proc) bool { return strconv.Itoa(p.pid) == a || sh.job(a) == p && strings.HasPrefix(a, "%") })
+		sh.jobs = slices.DeleteFunc(slices.Clone(sh.jobs), func(p *proc) bool {
+			return strconv.Itoa(p.pid) == a || sh.job(a) == p && strings.HasPrefix(a, "%")
+		})
 	}
 	return 0
 }

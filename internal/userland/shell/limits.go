@@ -14,9 +14,12 @@ func biUlimit(sh *shell, args []string) int {
 		text   string
 		val    string
 	}
-	rows := []row{{'c', "core file size              (blocks, -c) ", "0"}, {'f', "file size                   (blocks, -f) ", strconv.FormatInt(l.FileBytes/1024, 10)},
-		{'n', "open files                          (-n) ", strconv.FormatInt(l.OpenFiles, 10)}, {'s', "stack size                  (kbytes, -s) ", "8192"},
-		{'t', "cpu time                   (seconds, -t) ", strconv.Itoa(int(l.Time.Seconds()))}, {'u', "max user processes                  (-u) ", strconv.FormatInt(l.Depth, 10)},
+	rows := []row{{'c', "core file size              (blocks, -c) ", "0"}, {'f', "file size                   (blocks, -f) ",
+		strconv.FormatInt(l.FileBytes/1024, 10)},
+		{'n', "open files                          (-n) ", strconv.FormatInt(l.OpenFiles, 10)}, {'s', "stack size                  (kbytes, -s) ",
+			"8192"},
+		{'t', "cpu time                   (seconds, -t) ", strconv.Itoa(int(l.Time.Seconds()))},
+		{'u', "max user processes                  (-u) ", strconv.FormatInt(l.Depth, 10)},
 		{'v', "virtual memory              (kbytes, -v) ", strconv.FormatInt(l.MemoryBytes/1024, 10)}}
 	letter := byte('f')
 	set, soft, hard := "", false, false
@@ -101,7 +104,8 @@ func (sh *shell) lower(letter byte, text, now, set string, soft, hard bool) int 
 	}
 	sh.ulimits[letter] = limit
 	if n < most && strings.IndexByte("tvuf", letter) >= 0 { // those by which scripts bound what they run
-		sh.complain("ulimit", "warning: %s: the lower limit is told but not enforced in a nano space", strings.TrimSpace(text[:strings.IndexByte(text, '(')]))
+		sh.complain("ulimit", "warning: %s: the lower limit is told but not enforced in a nano space",
+			strings.TrimSpace(text[:strings.IndexByte(text, '(')]))
 	}
 	return 0
 }

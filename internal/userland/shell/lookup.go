@@ -127,7 +127,8 @@ func biBuiltin(sh *shell, args []string) int {
 }
 
 func isKeyword(s string) bool {
-	return slices.Contains([]string{"if", "then", "else", "elif", "fi", "case", "esac", "for", "select", "while", "until", "do", "done", "in", "function", "time", "{", "}", "!", "[[", "]]", "coproc"}, s)
+	return slices.Contains([]string{"if", "then", "else", "elif", "fi", "case", "esac", "for", "select", "while", "until", "do", "done", "in",
+		"function", "time", "{", "}", "!", "[[", "]]", "coproc"}, s)
 }
 
 // describe says what a command name means, as command -v (short) and type do.

@@ -46,7 +46,8 @@ func (sh *shell) mend(code string, err error) (string, bool) {
 		return separateParentheses(code, pos)
 	case strings.HasPrefix(message, "ternary operator missing") && inExpansion(code, pos):
 		return quoteLength(code, pos)
-	case strings.HasPrefix(message, "not a valid arithmetic operator"), strings.HasPrefix(message, "floating point arithmetic"), strings.HasSuffix(message, "must follow a name"),
+	case strings.HasPrefix(message, "not a valid arithmetic operator"), strings.HasPrefix(message, "floating point arithmetic"),
+		strings.HasSuffix(message, "must follow a name"),
 		strings.HasSuffix(message, "must be followed by a literal"), strings.HasPrefix(message, "ternary operator missing"):
 		return sh.mendArithmetic(code, pos)
 	case strings.HasSuffix(message, "must be followed by an expression"):
@@ -125,8 +126,8 @@ func negateTime(code string, at int) (string, bool) {
 	return code[:begin] + "! " + code[begin:at] + code[at+1:], true
 }
 
-// enclosing returns the innermost (( ... before an offset that is not closed before it: where it opens and where its second parenthesis closes. Where that is not closed
-// the end is -1.
+// enclosing returns the innermost (( ... before an offset that is not closed before it: where it opens and where its second parenthesis
+// closes. Where that is not closed the end is -1.
 func (sh *shell) enclosing(code string, at int) (open, end int) {
 	for i := min(at, len(code)) - 2; i >= 0 && i >= at-maxMended; i-- {
 		if code[i] != '(' || code[i+1] != '(' {
@@ -199,7 +200,8 @@ func (sh *shell) mendEmpty(code string, at int) (string, bool) {
 		if inner == "" || inner[0] != '}' && inner[0] != ':' {
 			return "", false
 		}
-		if length := len(inner) < len(rest)-1 || strings.LastIndexByte(code[:at], ':') > strings.LastIndexByte(code[:at], '{'); length || inner[0] == ':' {
+		if length := len(inner) < len(rest)-1 || strings.LastIndexByte(code[:at], ':') > strings.LastIndexByte(code[:at], '{'); length ||
+			inner[0] == ':' {
 			return code[:at+1] + "0" + code[at+1:], true
 		}
 		return refuseExpansion(code, at)
@@ -252,7 +254,8 @@ func refuseExpansion(code string, at int) (string, bool) {
 	return code[:begin] + "$(" + badExpansion + " '" + code[begin:begin+end+1] + "')" + code[begin+end+1:], true
 }
 
-// refuseElement puts notAName in the place of the element of an array that is assigned before a command; that is an error, but the command runs.
+// refuseElement puts notAName in the place of the element of an array that is assigned before a command; that is an error, but the
+// command runs.
 func refuseElement(code string, at int) (string, bool) {
 	i := strings.IndexByte(code[at:], '=')
 	if i < 0 {
@@ -320,7 +323,8 @@ var documentWord = regexp.MustCompile(`<<(-?)[ \t]*$`)
 // plainDelimiter gives a here-document whose delimiter has a $ or a ` another one. They mean nothing there.
 func plainDelimiter(code string, at int) (string, bool) {
 	begin := at
-	for begin > 0 && !isSpace(code[begin-1]) && strings.IndexByte(";|&<>", code[begin-1]) < 0 && (code[begin-1] != '-' || begin < 3 || code[begin-3:begin-1] != "<<") {
+	for begin > 0 && !isSpace(code[begin-1]) && strings.IndexByte(";|&<>", code[begin-1]) < 0 && (code[begin-1] != '-' || begin < 3 ||
+		code[begin-3:begin-1] != "<<") {
 		begin--
 	}
 	m := documentWord.FindStringSubmatch(code[:begin])
@@ -414,7 +418,8 @@ func quoteArithmetic(code string, at int) (string, bool) {
 				return "", false
 			}
 			stripped := strings.ReplaceAll(inner, `"`, "")
-			if code[open-1] == '[' || len(stripped) > len(inner)-2 || strings.HasPrefix(inner, `"`) && strings.HasSuffix(inner, `"`) && len(inner)-len(stripped) == 2 {
+			if code[open-1] == '[' || len(stripped) > len(inner)-2 || strings.HasPrefix(inner, `"`) && strings.HasSuffix(inner, `"`) &&
+				len(inner)-len(stripped) == 2 {
 				return "", false
 			}
 			inner = stripped

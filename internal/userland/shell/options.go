@@ -45,9 +45,12 @@ type option struct {
 
 // optionTable returns the options of set in the order of their constants, which is that of their names.
 func optionTable() []option {
-	return []option{{"allexport", 'a'}, {"braceexpand", 'B'}, {"emacs", 0}, {"errexit", 'e'}, {"errtrace", 'E'}, {"functrace", 'T'}, {"hashall", 'h'}, {"histexpand", 'H'},
-		{"history", 0}, {"ignoreeof", 0}, {"interactive-comments", 0}, {"keyword", 'k'}, {"monitor", 'm'}, {"noclobber", 'C'}, {"noexec", 'n'}, {"noglob", 'f'}, {"nolog", 0},
-		{"notify", 'b'}, {"nounset", 'u'}, {"onecmd", 't'}, {"physical", 'P'}, {"pipefail", 0}, {"posix", 0}, {"privileged", 'p'}, {"verbose", 'v'}, {"vi", 0}, {"xtrace", 'x'}}
+	return []option{{"allexport", 'a'}, {"braceexpand", 'B'}, {"emacs", 0}, {"errexit", 'e'}, {"errtrace", 'E'}, {"functrace", 'T'},
+		{"hashall", 'h'}, {"histexpand", 'H'},
+		{"history", 0}, {"ignoreeof", 0}, {"interactive-comments", 0}, {"keyword", 'k'}, {"monitor", 'm'}, {"noclobber", 'C'}, {"noexec", 'n'},
+		{"noglob", 'f'}, {"nolog", 0},
+		{"notify", 'b'}, {"nounset", 'u'}, {"onecmd", 't'}, {"physical", 'P'}, {"pipefail", 0}, {"posix", 0}, {"privileged", 'p'},
+		{"verbose", 'v'}, {"vi", 0}, {"xtrace", 'x'}}
 }
 
 // optionLetters is $-.
@@ -75,7 +78,8 @@ func defaultShopts() map[string]bool {
 	for _, n := range names {
 		m[n] = false
 	}
-	for _, n := range []string{"checkwinsize", "cmdhist", "complete_fullquote", "extquote", "force_fignore", "globasciiranges", "globskipdots", "hostcomplete",
+	for _, n := range []string{"checkwinsize", "cmdhist", "complete_fullquote", "extquote", "force_fignore", "globasciiranges", "globskipdots",
+		"hostcomplete",
 		"interactive_comments", "patsub_replacement", "progcomp", "promptvars", "sourcepath"} {
 		m[n] = true
 	}
@@ -83,11 +87,16 @@ func defaultShopts() map[string]bool {
 }
 
 func shoptNames() []string {
-	return []string{"autocd", "assoc_expand_once", "cdable_vars", "cdspell", "checkhash", "checkjobs", "checkwinsize", "cmdhist", "compat31", "compat32",
-		"compat40", "compat41", "compat42", "compat43", "compat44", "complete_fullquote", "direxpand", "dirspell", "dotglob", "execfail", "expand_aliases", "extdebug",
-		"extglob", "extquote", "failglob", "force_fignore", "globasciiranges", "globskipdots", "globstar", "gnu_errfmt", "histappend", "histreedit", "histverify",
-		"hostcomplete", "huponexit", "inherit_errexit", "interactive_comments", "lastpipe", "lithist", "localvar_inherit", "localvar_unset", "login_shell", "mailwarn",
-		"no_empty_cmd_completion", "nocaseglob", "nocasematch", "noexpand_translation", "nullglob", "patsub_replacement", "progcomp", "progcomp_alias", "promptvars",
+	return []string{"autocd", "assoc_expand_once", "cdable_vars", "cdspell", "checkhash", "checkjobs", "checkwinsize", "cmdhist", "compat31",
+		"compat32",
+		"compat40", "compat41", "compat42", "compat43", "compat44", "complete_fullquote", "direxpand", "dirspell", "dotglob", "execfail",
+		"expand_aliases", "extdebug",
+		"extglob", "extquote", "failglob", "force_fignore", "globasciiranges", "globskipdots", "globstar", "gnu_errfmt", "histappend",
+		"histreedit", "histverify",
+		"hostcomplete", "huponexit", "inherit_errexit", "interactive_comments", "lastpipe", "lithist", "localvar_inherit", "localvar_unset",
+		"login_shell", "mailwarn",
+		"no_empty_cmd_completion", "nocaseglob", "nocasematch", "noexpand_translation", "nullglob", "patsub_replacement", "progcomp",
+		"progcomp_alias", "promptvars",
 		"restricted_shell", "shift_verbose", "sourcepath", "varredir_close", "xpg_echo"}
 }
 

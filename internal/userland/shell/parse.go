@@ -19,7 +19,8 @@ const maxFrames = 20_000
 // errNested refuses text that nests deeper than the parser's stack is allowed to be.
 var errNested = errors.New("maximum nesting level exceeded")
 
-// shallow reads text for the parser and refuses to go on where that has gone too deep: the stack of a goroutine ends the process when it is full.
+// shallow reads text for the parser and refuses to go on where that has gone too deep: the stack of a goroutine ends the process when it
+// is full.
 type shallow struct {
 	sh *shell
 	r  *strings.Reader
@@ -38,7 +39,8 @@ func (s *shallow) Read(p []byte) (int, error) {
 // maxMends is how many places of a text are written otherwise at most; each costs another reading of the text.
 const maxMends = 1000
 
-// parse reads all statements up to the first error. What bash understands and the parser does not is written otherwise first; the code is returned as it was read.
+// parse reads all statements up to the first error. What bash understands and the parser does not is written otherwise first; the code is
+// returned as it was read.
 func (sh *shell) parse(code string) (stmts []*syntax.Stmt, read string, err error) {
 	sh.charge(100)
 	sh.aliasLines = nil
@@ -88,8 +90,8 @@ func (sh *shell) endComments(code string) string {
 	}
 }
 
-// isComment reports whether the parser takes what begins at an offset for a comment. What it refuses before that offset, it does not know. The command that is put behind
-// the text is there for a comment at its end, which belongs to the next command.
+// isComment reports whether the parser takes what begins at an offset for a comment. What it refuses before that offset, it does not
+// know. The command that is put behind the text is there for a comment at its end, which belongs to the next command.
 func (sh *shell) isComment(code string, at int) bool {
 	found := false
 	look := func(list []syntax.Comment) {
@@ -143,7 +145,8 @@ func (sh *shell) syntaxError(code, where string, err error) {
 		return
 	case strings.HasPrefix(text, "reached EOF without matching `"):
 		parts := strings.Split(text, "`")
-		if closer := parts[len(parts)-2]; closer == "}" && strings.HasPrefix(parts[1], "{") || closer == ")" && parts[1] == "(" && !afterEqual(code, err) {
+		if closer := parts[len(parts)-2]; closer == "}" && strings.HasPrefix(parts[1], "{") || closer == ")" && parts[1] == "(" &&
+			!afterEqual(code, err) {
 			say(total, "syntax error: unexpected end of file")
 		} else {
 			if strings.Contains(text, "`$(`") {
@@ -165,7 +168,8 @@ func (sh *shell) syntaxError(code, where string, err error) {
 	case nearToken.MatchString(text):
 		token = nearToken.FindStringSubmatch(text)[1]
 	}
-	if m := nearToken.FindStringSubmatch(text); m != nil && !strings.HasSuffix(text, "a statement list") && (strings.Contains(text, "must be followed") || strings.Contains(text, "must end with") || strings.Contains(text, "must be ended")) {
+	if m := nearToken.FindStringSubmatch(text); m != nil && !strings.HasSuffix(text, "a statement list") &&
+		(strings.Contains(text, "must be followed") || strings.Contains(text, "must end with") || strings.Contains(text, "must be ended")) {
 		say(total, "syntax error: unexpected end of file")
 		return
 	}

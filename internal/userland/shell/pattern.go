@@ -400,7 +400,8 @@ func (sh *shell) trimSuffix(s, pat string, longest bool) string {
 	return s
 }
 
-// replace is ${x/pat/with} and ${x//pat/with}; anchor is '#' or '%' where the pattern begins with it. An & in with stands for what was matched.
+// replace is ${x/pat/with} and ${x//pat/with}; anchor is '#' or '%' where the pattern begins with it. An & in with stands for what was
+// matched.
 func (sh *shell) replace(s, pat, with string, all bool) string {
 	anchor := byte(0)
 	if pat != "" && !all && (pat[0] == '#' || pat[0] == '%') {

@@ -13,7 +13,8 @@ import (
 
 // bare calls f with a shell without files.
 func bare(f func(sh *shell)) {
-	account := bound.New(bound.Limits{Gas: 1 << 32, Time: time.Hour, MemoryBytes: 16 << 20, OutputBytes: 1 << 20, FileBytes: 1 << 20, OpenFiles: 10, Depth: 100}, [32]byte{}, time.Unix(0, 0))
+	account := bound.New(bound.Limits{Gas: 1 << 32, Time: time.Hour, MemoryBytes: 16 << 20, OutputBytes: 1 << 20, FileBytes: 1 << 20,
+		OpenFiles: 10, Depth: 100}, [32]byte{}, time.Unix(0, 0))
 	fiber.Run(func(g *fiber.Group) {
 		fs := vfs.New(account, g)
 		s := New(Options{FS: fs, Account: account})
@@ -26,8 +27,10 @@ func bare(f func(sh *shell)) {
 
 // FuzzPatterns compares the two ways in which a pattern is matched: by the matcher, and by the regular expression that it is translated to.
 func FuzzPatterns(f *testing.F) {
-	for _, s := range [][2]string{{"a*b?c", "axxbyc"}, {"[a-c]*", "bcd"}, {"[!x]", "y"}, {"+(a|b)c", "abac"}, {"*(x)y", "xxy"}, {"?(a)b", "b"}, {"@(a|bc)d", "bcd"}, {`\*`, "*"}, {"[[:alpha:]]*", "q1"},
-		{"*é?", "xéy"}, {"[]a]", "]"}, {"[a", "[a"}, {"a[b-]", "a-"}, {"**", ""}, {"[^a]b", "cb"}, {`[\]]`, "]"}, {"[[:]:]]", "0"}, {"[[::]]", ":"}} {
+	for _, s := range [][2]string{{"a*b?c", "axxbyc"}, {"[a-c]*", "bcd"}, {"[!x]", "y"}, {"+(a|b)c", "abac"}, {"*(x)y", "xxy"}, {"?(a)b", "b"},
+		{"@(a|bc)d", "bcd"}, {`\*`, "*"}, {"[[:alpha:]]*", "q1"},
+		{"*é?", "xéy"}, {"[]a]", "]"}, {"[a", "[a"}, {"a[b-]", "a-"}, {"**", ""}, {"[^a]b", "cb"}, {`[\]]`, "]"}, {"[[:]:]]", "0"},
+		{"[[::]]", ":"}} {
 		f.Add(s[0], s[1])
 	}
 	f.Fuzz(func(t *testing.T, pat, s string) {
@@ -52,7 +55,8 @@ func FuzzPatterns(f *testing.F) {
 
 // FuzzArithmetic evaluates any text: it has a value or an error.
 func FuzzArithmetic(f *testing.F) {
-	for _, s := range []string{"1+2*3", "a=b=3", "x++ + ++x", "1?2:3", "a[1]", "((((1", "1 << 99", "-9223372036854775808 / -1", "2**-1", "08", "64#_", "a[a[a[0]]]++", "1,2", "!~-+1", "x?y", "a[]"} {
+	for _, s := range []string{"1+2*3", "a=b=3", "x++ + ++x", "1?2:3", "a[1]", "((((1", "1 << 99", "-9223372036854775808 / -1", "2**-1", "08",
+		"64#_", "a[a[a[0]]]++", "1,2", "!~-+1", "x?y", "a[]"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, expr string) {

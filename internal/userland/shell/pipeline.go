@@ -43,7 +43,8 @@ func (sh *shell) enter() bool {
 	return true
 }
 
-// maxFibers is how many processes and stages of pipelines live at once, whether they wait or not: each has a stack, and is looked at where another ends.
+// maxFibers is how many processes and stages of pipelines live at once, whether they wait or not: each has a stack, and is looked at
+// where another ends.
 const maxFibers = 4096
 
 // crowded reports that no more processes fit beside those that live, and says so.
@@ -57,7 +58,8 @@ func (sh *shell) refuse() bool {
 
 // stages returns the commands of a pipeline, and for each whether its errors go into the pipe too.
 func stages(s *syntax.Stmt, list []*syntax.Stmt, all []bool) ([]*syntax.Stmt, []bool) {
-	if b, ok := s.Cmd.(*syntax.BinaryCmd); ok && (b.Op == syntax.Pipe || b.Op == syntax.PipeAll) && !s.Negated && !s.Background && len(s.Redirs) == 0 {
+	if b, ok := s.Cmd.(*syntax.BinaryCmd); ok && (b.Op == syntax.Pipe || b.Op == syntax.PipeAll) && !s.Negated && !s.Background &&
+		len(s.Redirs) == 0 {
 		list, all = stages(b.X, list, all)
 		all[len(all)-1] = b.Op == syntax.PipeAll
 		return stages(b.Y, list, all)

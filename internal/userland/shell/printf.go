@@ -443,7 +443,8 @@ func biPrintf(sh *shell, args []string) int {
 	}
 	if len(args) > 0 && args[0] == "--" {
 		args = args[1:]
-	} else if len(args) > 0 && len(args[0]) > 1 && args[0][0] == '-' && args[0][1] != '-' && variable == "" && args[0][1] >= 'a' && args[0][1] <= 'z' {
+	} else if len(args) > 0 && len(args[0]) > 1 && args[0][0] == '-' && args[0][1] != '-' && variable == "" && args[0][1] >= 'a' &&
+		args[0][1] <= 'z' {
 		sh.complain("printf", "%s: invalid option", args[0][:2])
 		sh.stderr("printf: usage: printf [-v var] format [arguments]\n")
 		return 2
@@ -452,7 +453,10 @@ func biPrintf(sh *shell, args []string) int {
 		sh.stderr("printf: usage: printf [-v var] format [arguments]\n")
 		return 2
 	}
-	f := &format{args: args[1:], now: sh.p.Now, start: sh.started, zone: sh.zone, warn: func(text string) { sh.complain("printf", "%s", text) }}
+	f := &format{args: args[1:], now: sh.p.Now, start: sh.started, zone: sh.zone, warn: func(text string) {
+		sh.complain("printf", "%s",
+			text)
+	}}
 	held := 0
 	f.grow = func(n int) {
 		sh.charge(20 + n/16)

@@ -129,7 +129,8 @@ func quoteTrace(s string) string {
 	return s
 }
 
-// unescape resolves backslashes. mode is 'e' for echo -e, 'b' for printf %b, 'f' for a format of printf and '$' for $'...'. stop says that \c ends all output.
+// unescape resolves backslashes. mode is 'e' for echo -e, 'b' for printf %b, 'f' for a format of printf and '$' for $'...'. stop says
+// that \c ends all output.
 func unescape(s string, mode byte) (out string, stop bool) {
 	if strings.IndexByte(s, '\\') < 0 {
 		return s, false

@@ -160,7 +160,8 @@ func (sh *shell) assignTo(variable, val string) error {
 	return nil
 }
 
-// elementDescriptor is the end of a word like {a[1]}, which names a descriptor where a redirection follows at once. The parser knows plain names only.
+// elementDescriptor is the end of a word like {a[1]}, which names a descriptor where a redirection follows at once. The parser knows
+// plain names only.
 var elementDescriptor = regexp.MustCompile(`^\{[A-Za-z_][A-Za-z_0-9]*\[[^\]\s]+\]\}$`)
 
 // withDescriptor takes such a word from a command and gives it to the redirection.

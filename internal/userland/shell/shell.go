@@ -1,9 +1,9 @@
-// Package shell is the virtual shell: an evaluator of bash's language over the syntax trees of mvdan.cc/sh, whose processes are fibers of one
-// execution, whose files are those of vfs and whose commands are programs.
+// Package shell is the virtual shell: an evaluator of bash's language over the syntax trees of mvdan.cc/sh, whose processes are fibers of
+// one execution, whose files are those of vfs and whose commands are programs.
 //
-// It differs from mvdan.cc/sh/v3/interp in that the stages of a pipeline run one at a time and in the same order each time, in that every statement and every
-// expansion is charged to the execution's account, and in that words are expanded by rules of its own: those of expand look at the machine's users and folders,
-// evaluate arithmetic statically and count no memory.
+// It differs from mvdan.cc/sh/v3/interp in that the stages of a pipeline run one at a time and in the same order each time, in that every
+// statement and every expansion is charged to the execution's account, and in that words are expanded by rules of its own: those of
+// expand look at the machine's users and folders, evaluate arithmetic statically and count no memory.
 package shell
 
 import (
@@ -87,7 +87,8 @@ const firstPID = 1000
 
 // New makes a shell.
 func New(o Options) *Shell {
-	w := &world{fs: o.FS, account: o.Account, group: o.FS.Group(), programs: o.Programs, module: o.Module, report: o.Report, show: o.Show, pids: firstPID,
+	w := &world{fs: o.FS, account: o.Account, group: o.FS.Group(), programs: o.Programs, module: o.Module, report: o.Report, show: o.Show,
+		pids:  firstPID,
 		words: map[string]parsed{}, regexps: map[string]*posix.Machine{}}
 	if o.Name == "" {
 		o.Name = "bash"
@@ -111,8 +112,9 @@ func (s *Shell) Run(script string) (r Result) {
 			r = Result{Code: 128 + program.SIGKILL, Signal: "KILL", Err: err}
 		}
 	}()
-	p := &program.Process{Args: []string{s.opts.Name}, Env: s.opts.Env, Cwd: w.folder(s.opts.Cwd), Stdin: s.opts.Stdin, Stdout: s.opts.Stdout, Stderr: s.opts.Stderr,
-		FS: w.fs, Account: w.account, Umask: s.opts.Umask, PID: w.pid(), PPID: 1, Host: host{w, nil}}
+	p := &program.Process{Args: []string{s.opts.Name}, Env: s.opts.Env, Cwd: w.folder(s.opts.Cwd), Stdin: s.opts.Stdin, Stdout: s.opts.Stdout,
+		Stderr: s.opts.Stderr,
+		FS:     w.fs, Account: w.account, Umask: s.opts.Umask, PID: w.pid(), PPID: 1, Host: host{w, nil}}
 	sh := w.shell(p, nil)
 	sh.name, sh.params, sh.fromText = s.opts.Name, s.opts.Args, true
 	sh.proc = w.start(p.PID, "bash", sh, nil)
@@ -346,8 +348,10 @@ func (sh *shell) hold(n int64) {
 
 // shell makes one for a process of its own.
 func (w *world) shell(p *program.Process, from *proc) *shell {
-	sh := &shell{w: w, p: p, proc: from, own: &owner{}, vars: map[string]*variable{}, funcs: map[string]*function{}, aliases: map[string]string{},
-		cwd: p.Cwd, umask: p.Umask, traps: map[int]string{}, inTrap: map[int]bool{}, shopts: maps.Clone(defaultShopts()), pid: p.PID, root: p.PID,
+	sh := &shell{w: w, p: p, proc: from, own: &owner{}, vars: map[string]*variable{}, funcs: map[string]*function{},
+		aliases: map[string]string{},
+		cwd:     p.Cwd, umask: p.Umask, traps: map[int]string{}, inTrap: map[int]bool{}, shopts: maps.Clone(defaultShopts()), pid: p.PID,
+		root:   p.PID,
 		source: &text{}, hash: map[string]string{}, started: p.Now(), line: 1, optind: 1}
 	sh.fds = []*vfs.Handle{p.Stdin, p.Stdout, p.Stderr}
 	for n, h := range p.Files {

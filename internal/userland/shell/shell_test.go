@@ -26,13 +26,19 @@ func (x *execution) stopped() string {
 // TestGasEndsAnything runs what never ends by itself: every way to go on for ever has to reach the bound.
 func TestGasEndsAnything(t *testing.T) {
 	for _, script := range []string{
-		`while :; do :; done`, `until false; do :; done`, `for ((;;)); do :; done`, `yes > /dev/null`, `yes | cat > /dev/null`, `f() { while :; do :; done; }; f | cat`,
-		`x=a; while :; do x=${x//a/a}; done`, `while :; do echo x; done > /dev/null`, `while :; do (:); done`, `while :; do x=$(:); done`, `while :; do true | true; done`,
-		`while :; do [[ a == a* ]]; done`, `while :; do ((1)); done`, `while :; do eval :; done`, `trap 'while :; do :; done' EXIT; exit`, `cat /dev/zero > /dev/null`,
-		`while :; do continue; done`, `while :; do : & done`, `while :; do cat < /dev/null; done`, `echo {1..1000000000} > /dev/null`, `for i in {1..1000000000}; do :; done`,
-		`seq 100000000000 > /dev/null`, `tr a b < /dev/zero > /dev/null`, `wc < /dev/zero`, `sha256sum /dev/zero`, `base64 /dev/zero > /dev/null`, `while read -N 1 x; do :; done < /dev/zero`,
+		`while :; do :; done`, `until false; do :; done`, `for ((;;)); do :; done`, `yes > /dev/null`, `yes | cat > /dev/null`,
+		`f() { while :; do :; done; }; f | cat`,
+		`x=a; while :; do x=${x//a/a}; done`, `while :; do echo x; done > /dev/null`, `while :; do (:); done`, `while :; do x=$(:); done`,
+		`while :; do true | true; done`,
+		`while :; do [[ a == a* ]]; done`, `while :; do ((1)); done`, `while :; do eval :; done`, `trap 'while :; do :; done' EXIT; exit`,
+		`cat /dev/zero > /dev/null`,
+		`while :; do continue; done`, `while :; do : & done`, `while :; do cat < /dev/null; done`, `echo {1..1000000000} > /dev/null`,
+		`for i in {1..1000000000}; do :; done`,
+		`seq 100000000000 > /dev/null`, `tr a b < /dev/zero > /dev/null`, `wc < /dev/zero`, `sha256sum /dev/zero`, `base64 /dev/zero > /dev/null`,
+		`while read -N 1 x; do :; done < /dev/zero`,
 		`a=$(printf '%0100000d' 0); [[ $a == *0*0*0*0*0*0*0*0*1 ]]`,
-		"shopt -s extglob\na=$(printf '%01000d' 0); [[ $a == +(+(0)|+(0))1 ]]", `while :; do timeout 1 true; done`, `bash -c 'while :; do :; done'`, `while :; do echo | xargs true; done`,
+		"shopt -s extglob\na=$(printf '%01000d' 0); [[ $a == +(+(0)|+(0))1 ]]", `while :; do timeout 1 true; done`,
+		`bash -c 'while :; do :; done'`, `while :; do echo | xargs true; done`,
 	} {
 		t.Run(script, func(t *testing.T) {
 			x := newExecution(t)
@@ -73,12 +79,18 @@ func TestDepthIsBounded(t *testing.T) {
 	for _, c := range []struct{ script, want string }{
 		{`f() { f; }; f; echo after`, "environment: line 1: f: maximum function nesting level exceeded (50)\n[1]\n"},
 		{`f() { [ $1 = 0 ] || f $(($1-1)); }; f 40 && echo fits`, "fits\n"},
-		{`f() { (f); }; f; echo $?`, ""}, {`f() { eval f; }; f; echo $?`, ""}, {`f() { echo $(f); }; f > /dev/null; echo $?`, ""}, {`f() { f | f; }; f; echo $?`, ""},
-		{`echo 'bash ./s' > s; bash ./s; echo $?`, ""}, {`echo '. ./s' > s; . ./s; echo $?`, ""}, {`x='x+1'; echo $((x))`, ""}, {`a=b b=a; echo $((a))`, ""},
-		{`echo $((` + strings.Repeat("(", 3000) + "1" + strings.Repeat(")", 3000) + `))`, ""}, {`[ ` + strings.Repeat("! ", 3000) + ` x ]; echo $?`, ""},
-		{strings.Repeat("(", 100_000), ""}, {strings.Repeat("if ", 100_000), ""}, {strings.Repeat("$(", 100_000), ""}, {strings.Repeat("a |", 20_000) + "a", ""},
-		{"echo " + strings.Repeat("{a,", 2000) + strings.Repeat("}", 2000), ""}, {"echo $((" + strings.Repeat("-", 100_000) + "1))", ""}, {"[[ " + strings.Repeat("! ", 100_000) + " x ]]", ""},
-		{"f() { g; }; g() { f; }; trap f EXIT; f", ""}, {"trap 'false' ERR; false; echo ok", ""}, {"trap 'kill -TERM $$' TERM; kill -TERM $$; echo ok", ""},
+		{`f() { (f); }; f; echo $?`, ""}, {`f() { eval f; }; f; echo $?`, ""}, {`f() { echo $(f); }; f > /dev/null; echo $?`, ""},
+		{`f() { f | f; }; f; echo $?`, ""},
+		{`echo 'bash ./s' > s; bash ./s; echo $?`, ""}, {`echo '. ./s' > s; . ./s; echo $?`, ""}, {`x='x+1'; echo $((x))`, ""},
+		{`a=b b=a; echo $((a))`, ""},
+		{`echo $((` + strings.Repeat("(", 3000) + "1" + strings.Repeat(")", 3000) + `))`, ""}, {`[ ` + strings.Repeat("! ", 3000) +
+			` x ]; echo $?`, ""},
+		{strings.Repeat("(", 100_000), ""}, {strings.Repeat("if ", 100_000), ""}, {strings.Repeat("$(", 100_000), ""},
+		{strings.Repeat("a |", 20_000) + "a", ""},
+		{"echo " + strings.Repeat("{a,", 2000) + strings.Repeat("}", 2000), ""}, {"echo $((" + strings.Repeat("-", 100_000) + "1))", ""},
+		{"[[ " + strings.Repeat("! ", 100_000) + " x ]]", ""},
+		{"f() { g; }; g() { f; }; trap f EXIT; f", ""}, {"trap 'false' ERR; false; echo ok", ""},
+		{"trap 'kill -TERM $$' TERM; kill -TERM $$; echo ok", ""},
 	} {
 		x := newExecution(t)
 		x.limits.Depth = 50
@@ -96,7 +108,8 @@ func TestDepthIsBounded(t *testing.T) {
 func TestProcessesAreBounded(t *testing.T) {
 	x := newExecution(t)
 	x.limits.OpenFiles, x.limits.Depth = 1<<20, 1<<20 // those that have started count as calls
-	got := x.run(t, `for i in {1..5000}; do sleep 100 & done 2>/w/errors; read -r said </w/errors; echo "$said"; wait; echo alive & wait; echo a | cat`)
+	got := x.run(t, `for i in {1..5000}; do sleep 100 & done 2>/w/errors; read -r said </w/errors; echo "$said"; wait; echo alive & wait; `+
+		`echo a | cat`)
 	if got != "bash: line 1: fork: Resource temporarily unavailable\nalive\na\n" {
 		t.Errorf("got %.300q", got)
 	}
@@ -104,11 +117,16 @@ func TestProcessesAreBounded(t *testing.T) {
 
 func TestMemoryIsBounded(t *testing.T) {
 	for _, script := range []string{
-		`x=aaaaaaaaaaaaaaaa; while :; do x=$x$x; done`, `while :; do a+=(aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa); done`, `declare -A m; while :; do m[$((i++))]=aaaaaaaaaaaaaaa; done`,
-		`x=$(yes)`, `x=$(cat /dev/zero)`, `sort /dev/zero`, `yes | sort`, `yes | tail -n 100000000`, `head -c -1 /dev/zero`, `read -r x < /dev/zero; read -rd x y < /dev/zero`, `mapfile a < <(yes)`,
-		`printf -v x '%0100000000d' 1`, `printf '%0100000000d' 1 > /dev/null; yes | tr -d '\n' | cat -n`, `yes | tr -d '\n' | sort`, `x=$(seq 100000); while :; do x=${x//1/11111}; done`,
-		`f() { local x$((i++))=aaaaaaaaaaaaaaaaaaaaaaaaa; f; }; while :; do export "v$((i++))=aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"; done`, `yes | xargs -n 100000000 -s 1000000000`,
-		`x=$(printf '%01000000d' 0); y=; while :; do y+="$x"; done`, `tail -c 10000000000 /dev/zero`, `while :; do alias a$((i++))=bbbbbbbbbbbbbbbbbbbbbbbbbbbb; done`,
+		`x=aaaaaaaaaaaaaaaa; while :; do x=$x$x; done`, `while :; do a+=(aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa); done`,
+		`declare -A m; while :; do m[$((i++))]=aaaaaaaaaaaaaaa; done`,
+		`x=$(yes)`, `x=$(cat /dev/zero)`, `sort /dev/zero`, `yes | sort`, `yes | tail -n 100000000`, `head -c -1 /dev/zero`,
+		`read -r x < /dev/zero; read -rd x y < /dev/zero`, `mapfile a < <(yes)`,
+		`printf -v x '%0100000000d' 1`, `printf '%0100000000d' 1 > /dev/null; yes | tr -d '\n' | cat -n`, `yes | tr -d '\n' | sort`,
+		`x=$(seq 100000); while :; do x=${x//1/11111}; done`,
+		`f() { local x$((i++))=aaaaaaaaaaaaaaaaaaaaaaaaa; f; }; while :; do export "v$((i++))=aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"; done`,
+		`yes | xargs -n 100000000 -s 1000000000`,
+		`x=$(printf '%01000000d' 0); y=; while :; do y+="$x"; done`, `tail -c 10000000000 /dev/zero`,
+		`while :; do alias a$((i++))=bbbbbbbbbbbbbbbbbbbbbbbbbbbb; done`,
 		`set -- {1..100000}; while :; do set -- "$@" "$@"; done`,
 	} {
 		t.Run(script, func(t *testing.T) {
@@ -131,7 +149,8 @@ func TestMemoryIsBounded(t *testing.T) {
 func TestMemoryIsGivenBack(t *testing.T) {
 	x := newExecution(t)
 	x.limits.MemoryBytes = 2 << 20
-	got := x.run(t, `big=$(seq 20000); f() { local y=$big; }; for i in {1..200}; do x=$(echo "$big"); f; y=("$x"); (x=$x$x); unset y; echo "$x" | cat >/dev/null; declare -A m=([a]=$x); done; echo done`)
+	got := x.run(t, `big=$(seq 20000); f() { local y=$big; }; for i in {1..200}; do x=$(echo "$big"); f; y=("$x"); (x=$x$x); unset y; echo `+
+		`"$x" | cat >/dev/null; declare -A m=([a]=$x); done; echo done`)
 	if got != "done\n" {
 		t.Errorf("got %.200q", got)
 	}
@@ -162,7 +181,8 @@ func TestOpenFilesAreBounded(t *testing.T) {
 	}
 	x = newExecution(t)
 	x.limits.OpenFiles = 40
-	if got := x.run(t, `for i in {1..300}; do echo $i > f; x=$(cat f | cat); cat <(echo a) f < f | cat >/dev/null; exec 5<f; exec 5<&-; read y <<< a; (exec 6>g); done; echo $x`); got != "300\n" {
+	if got := x.run(t, `for i in {1..300}; do echo $i > f; x=$(cat f | cat); cat <(echo a) f < f | cat >/dev/null; exec 5<f; exec 5<&-; `+
+		`read y <<< a; (exec 6>g); done; echo $x`); got != "300\n" {
 		t.Errorf("handles leak: %.300q", got)
 	}
 }
@@ -199,7 +219,8 @@ func TestWaitingForNobodyRunsOutOfTime(t *testing.T) {
 
 // TestBackgroundEndsWithTheScript leaves what would run for ever, or waits at a pipe.
 func TestBackgroundEndsWithTheScript(t *testing.T) {
-	for _, script := range []string{`while :; do sleep 1; done & echo ok`, `cat <(sleep 100) & echo ok`, `(while :; do :; done) & sleep 0; echo ok`, `sleep 100 | cat & echo ok`,
+	for _, script := range []string{`while :; do sleep 1; done & echo ok`, `cat <(sleep 100) & echo ok`,
+		`(while :; do :; done) & sleep 0; echo ok`, `sleep 100 | cat & echo ok`,
 		`exec 3> >(cat > f); echo ok`, `yes > >(head -1 > f) & echo ok`, `coproc_() { cat | cat; }; coproc_ & echo ok`} {
 		x := newExecution(t)
 		x.limits.Gas = 100_000_000
@@ -232,10 +253,13 @@ ls -la /tmp > f; wc -c f; f() { echo $SRANDOM | cat; }; f; echo $EPOCHREALTIME; 
 
 func TestLacksAreReported(t *testing.T) {
 	for _, c := range []struct{ script, want string }{
-		{`git status`, "command git"}, {`curl http://x`, "command curl"}, {`command wget x`, "command wget"}, {`xargs nope </dev/null`, "command nope"}, {`env zork`, "command zork"},
+		{`git status`, "command git"}, {`curl http://x`, "command curl"}, {`command wget x`, "command wget"}, {`xargs nope </dev/null`,
+			"command nope"}, {`env zork`, "command zork"},
 		{`ls --hyperlink`, "option ls --hyperlink"}, {`sort --debug /dev/null`, "option sort --debug"},
-		{`exec 3<>/dev/tcp/x/80`, "feature bash network"}, {`exec rustc`, "command rustc"}, {"printf '#!/usr/bin/perl\\n' > p; chmod +x p; ./p", "command perl"},
-		{`printf '\0asm' > m; chmod +x m; ./m`, "feature ./m wasm module"}, {`printf '\x7fELF' > m; chmod +x m; ./m`, "feature ./m native program"}, {`rm -i x`, "option rm -i"},
+		{`exec 3<>/dev/tcp/x/80`, "feature bash network"}, {`exec rustc`, "command rustc"}, {"printf '#!/usr/bin/perl\\n' > p; chmod +x p; ./p",
+			"command perl"},
+		{`printf '\0asm' > m; chmod +x m; ./m`, "feature ./m wasm module"}, {`printf '\x7fELF' > m; chmod +x m; ./m`,
+			"feature ./m native program"}, {`rm -i x`, "option rm -i"},
 		{`tail -f x`, "option tail -f"},
 	} {
 		x := newExecution(t)
@@ -275,10 +299,13 @@ func TestProgramsOfTheTier(t *testing.T) {
 			t.Fatal(err)
 		}
 		h := fs.Stream(out, vfs.Write)
-		sh := shell.New(shell.Options{FS: fs, Account: account, Programs: programs, Module: guest, Env: []string{"PATH=/usr/bin"}, Cwd: "/w", Stdout: h, Stderr: h})
-		x.result = sh.Run("echo in | python3 -c x; echo $?\nprintf '#!/usr/bin/env python3\\n' > s; chmod +x s; ./s a < /dev/null\nprintf '\\0asm' > m.wasm; chmod +x m.wasm; ./m.wasm q </dev/null; cp /bin/python3 p; ./p </dev/null")
+		sh := shell.New(shell.Options{FS: fs, Account: account, Programs: programs, Module: guest, Env: []string{"PATH=/usr/bin"}, Cwd: "/w",
+			Stdout: h, Stderr: h})
+		x.result = sh.Run("echo in | python3 -c x; echo $?\nprintf '#!/usr/bin/env python3\\n' > s; chmod +x s; ./s a < /dev/null\nprintf " +
+			"'\\0asm' > m.wasm; chmod +x m.wasm; ./m.wasm q </dev/null; cp /bin/python3 p; ./p </dev/null")
 	})
-	want := strings.Join([]string{`guest ["python3" "-c" "x"] stdin "in\n"from guest`, "child 0 <nil>", "missing No such file or directory", "5",
+	want := strings.Join([]string{`guest ["python3" "-c" "x"] stdin "in\n"from guest`, "child 0 <nil>", "missing No such file or directory",
+		"5",
 		`guest ["python3" "./s" "a"] stdin ""from guest`, "child 0 <nil>", "missing No such file or directory",
 		`guest ["./m.wasm" "q"] stdin ""from guest`, "child 0 <nil>", "missing No such file or directory",
 		`guest ["./p"] stdin ""from guest`, "child 0 <nil>", "missing No such file or directory", ""}, "\n")

@@ -12,7 +12,8 @@ import (
 // special are variables that are made when they are read.
 func special(name string) bool {
 	switch name {
-	case "LINENO", "RANDOM", "SECONDS", "EPOCHSECONDS", "EPOCHREALTIME", "SRANDOM", "BASHPID", "BASH_COMMAND", "BASH_SUBSHELL", "FUNCNAME", "BASH_SOURCE", "BASH_LINENO",
+	case "LINENO", "RANDOM", "SECONDS", "EPOCHSECONDS", "EPOCHREALTIME", "SRANDOM", "BASHPID", "BASH_COMMAND", "BASH_SUBSHELL", "FUNCNAME",
+		"BASH_SOURCE", "BASH_LINENO",
 		"PIPESTATUS", "DIRSTACK", "BASHOPTS", "SHELLOPTS", "GROUPS", "BASH_ARGV0", "BASH_ALIASES":
 		return true
 	}

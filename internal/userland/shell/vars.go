@@ -499,8 +499,10 @@ func (sh *shell) setup(p *program.Process) {
 		}
 	}
 	level, _ := strconv.Atoi(sh.str("SHLVL"))
-	for _, kv := range [][2]string{{"PATH", defaultPath}, {"IFS", " \t\n"}, {"PS4", "+ "}, {"OPTIND", "1"}, {"OPTERR", "1"}, {"SHLVL", strconv.Itoa(level + 1)},
-		{"BASH", "/bin/bash"}, {"BASH_VERSION", "5.2.15(1)-release"}, {"HOSTTYPE", "x86_64"}, {"OSTYPE", "linux-gnu"}, {"MACHTYPE", "x86_64-pc-linux-gnu"},
+	for _, kv := range [][2]string{{"PATH", defaultPath}, {"IFS", " \t\n"}, {"PS4", "+ "}, {"OPTIND", "1"}, {"OPTERR", "1"},
+		{"SHLVL", strconv.Itoa(level + 1)},
+		{"BASH", "/bin/bash"}, {"BASH_VERSION", "5.2.15(1)-release"}, {"HOSTTYPE", "x86_64"}, {"OSTYPE", "linux-gnu"},
+		{"MACHTYPE", "x86_64-pc-linux-gnu"},
 		{"HOSTNAME", "agentbox"}, {"TERM", "dumb"}} {
 		if _, has := sh.vars[kv[0]]; !has || kv[0] == "SHLVL" || kv[0] == "IFS" {
 			sh.set(kv[0], kv[1])
@@ -524,7 +526,8 @@ func (v *variable) flags() string {
 	for _, f := range []struct {
 		on bool
 		c  string
-	}{{v.kind == indexed, "a"}, {v.kind == associative, "A"}, {v.capital, "c"}, {v.integer, "i"}, {v.lower, "l"}, {v.ref, "n"}, {v.readonly, "r"}, {v.upper, "u"}, {v.exported, "x"}} {
+	}{{v.kind == indexed, "a"}, {v.kind == associative, "A"}, {v.capital, "c"}, {v.integer, "i"}, {v.lower, "l"}, {v.ref, "n"},
+		{v.readonly, "r"}, {v.upper, "u"}, {v.exported, "x"}} {
 		if f.on {
 			b += f.c
 		}

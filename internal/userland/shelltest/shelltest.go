@@ -21,7 +21,8 @@ import (
 )
 
 // Limits are those under which cases run.
-var Limits = bound.Limits{Gas: 2_000_000_000, Time: time.Hour, MemoryBytes: 256 << 20, OutputBytes: 16 << 20, FileBytes: 64 << 20, OpenFiles: 256, Depth: 256}
+var Limits = bound.Limits{Gas: 2_000_000_000, Time: time.Hour, MemoryBytes: 256 << 20, OutputBytes: 16 << 20, FileBytes: 64 << 20,
+	OpenFiles: 256, Depth: 256}
 
 // Start is where the virtual clock of cases begins.
 func Start() time.Time { return time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC) }
@@ -82,7 +83,9 @@ func ExecuteWith(a *bound.Account, programs program.Table, script string) (r Res
 		out, errs := &sink{a: a}, &sink{a: a}
 		sh := shell.New(shell.Options{
 			FS: fs, Account: a, Programs: programs, Env: environment("/proj"), Cwd: "/proj", Umask: 0o022,
-			Stdin: in, Stdout: fs.Stream(out, vfs.Write), Stderr: fs.Stream(errs, vfs.Write), Report: func(l program.Lack) { r.Lacks = append(r.Lacks, l) },
+			Stdin: in, Stdout: fs.Stream(out, vfs.Write), Stderr: fs.Stream(errs, vfs.Write), Report: func(l program.Lack) {
+				r.Lacks = append(r.Lacks, l)
+			},
 		})
 		ready = true
 		result := sh.Run(script)
@@ -134,8 +137,9 @@ func (r Result) transcript() string {
 	return b.String()
 }
 
-// Transcripts runs the cases of the archives that a pattern names. A case is a script NAME and what the real programs do with it, NAME.real, which an update writes.
-// Where the virtual shell does something else on purpose, that is NAME.ours, whose first line says why.
+// Transcripts runs the cases of the archives that a pattern names. A case is a script NAME and what the real programs do with it,
+// NAME.real, which an update writes. Where the virtual shell does something else on purpose, that is NAME.ours, whose first line says
+// why.
 func Transcripts(t *testing.T, programs program.Table, pattern string, update bool) {
 	t.Helper()
 	files, err := filepath.Glob(pattern)

@@ -81,10 +81,14 @@ func tarCommand(p *program.Process) int {
 		}
 	}
 	p.Args = args
-	opts, operands := p.Options(2, "cxtruf:vzjJZOkpPhmT:X:awC:b:Ss", "create c", "extract x", "get x", "list t", "append r", "update u", "file= f", "verbose v", "gzip z", "gunzip z",
-		"bzip2 j", "xz J", "zstd", "to-stdout O", "keep-old-files k", "preserve-permissions p", "same-permissions p", "absolute-names P", "dereference h", "touch m", "files-from= T",
-		"exclude-from= X", "auto-compress a", "strip-components=", "strip=", "exclude=", "transform=", "owner=", "group=", "numeric-owner", "sort=", "mtime=", "no-same-owner",
-		"no-same-permissions", "wildcards", "no-recursion", "overwrite", "format=", "null", "exclude-vcs", "warning=", "same-owner", "mode=", "totals", "one-file-system", "anchored",
+	opts, operands := p.Options(2, "cxtruf:vzjJZOkpPhmT:X:awC:b:Ss", "create c", "extract x", "get x", "list t", "append r", "update u",
+		"file= f", "verbose v", "gzip z", "gunzip z",
+		"bzip2 j", "xz J", "zstd", "to-stdout O", "keep-old-files k", "preserve-permissions p", "same-permissions p", "absolute-names P",
+		"dereference h", "touch m", "files-from= T",
+		"exclude-from= X", "auto-compress a", "strip-components=", "strip=", "exclude=", "transform=", "owner=", "group=", "numeric-owner",
+		"sort=", "mtime=", "no-same-owner",
+		"no-same-permissions", "wildcards", "no-recursion", "overwrite", "format=", "null", "exclude-vcs", "warning=", "same-owner", "mode=",
+		"totals", "one-file-system", "anchored",
 		"no-anchored", "no-wildcards", "skip-old-files", "use-compress-program= I", "delete")
 	file, mode, packing := "-", "", byte(0)
 	auto := false
@@ -407,7 +411,8 @@ func (s *packer) line(h *tar.Header) string {
 	}
 	sizeText := strconv.FormatInt(h.Size, 10)
 	pad := max(19-len(owner)-1, len(sizeText))
-	return mode + " " + owner + " " + strings.Repeat(" ", pad-len(sizeText)) + sizeText + " " + h.ModTime.UTC().Format("2006-01-02 15:04") + " " + name
+	return mode + " " + owner + " " + strings.Repeat(" ", pad-len(sizeText)) + sizeText + " " + h.ModTime.UTC().Format("2006-01-02 15:04") +
+		" " + name
 }
 
 func (s *packer) read(file string, packing byte, mode string, operands, folders []string) error {

@@ -94,8 +94,9 @@ const (
 
 func bc(p *program.Process) int {
 	opts, operands := p.Options(1, "hilqsvwe:", "interactive i", "mathlib l", "quiet q", "standard s", "warn w", "expression= e")
-	c := &calculator{p: p, out: p.Out(), ibase: 10, obase: 10, vars: map[string]decimal{}, arrays: map[string]map[int]decimal{}, functions: map[string]*calcFunction{},
-		last: whole64(0), result: whole64(0)}
+	c := &calculator{p: p, out: p.Out(), ibase: 10, obase: 10, vars: map[string]decimal{}, arrays: map[string]map[int]decimal{},
+		functions: map[string]*calcFunction{},
+		last:      whole64(0), result: whole64(0)}
 	var given []string
 	for _, o := range opts {
 		switch o.Name {
@@ -240,7 +241,8 @@ func (c *calculator) advance() {
 		}
 		c.tok, c.text = "str", s[c.at+1:c.at+1+end]
 		c.at += end + 2
-	case ch >= '0' && ch <= '9' || ch >= 'A' && ch <= 'Z' || ch == '.' && c.at+1 < len(s) && (s[c.at+1] >= '0' && s[c.at+1] <= '9' || s[c.at+1] >= 'A' && s[c.at+1] <= 'Z'):
+	case ch >= '0' && ch <= '9' || ch >= 'A' && ch <= 'Z' || ch == '.' && c.at+1 < len(s) && (s[c.at+1] >= '0' && s[c.at+1] <= '9' ||
+		s[c.at+1] >= 'A' && s[c.at+1] <= 'Z'):
 		var b strings.Builder
 		point := false
 		for c.at < len(s) {

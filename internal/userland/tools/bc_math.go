@@ -48,7 +48,8 @@ func (c *calculator) library(name string, d decimal) decimal {
 		v = f.exp(x)
 	case "l":
 		if x.Sign() <= 0 { // as bc has it
-			return decimal{new(big.Int).Quo(new(big.Int).Mul(big.NewInt(1), new(big.Int).Neg(new(big.Int).Sub(power10(c.scale), big.NewInt(1)))), big.NewInt(1)), 0}.divided(c)
+			return decimal{new(big.Int).Quo(new(big.Int).Mul(big.NewInt(1), new(big.Int).Neg(new(big.Int).Sub(power10(c.scale), big.NewInt(1)))),
+				big.NewInt(1)), 0}.divided(c)
 		}
 		v = f.log(x)
 	case "s":

@@ -72,7 +72,8 @@ func TestGreedyCommandsEndAtTheBoundOfMemory(t *testing.T) {
 // TestModulesOfJQAreBounded: one that imports itself, many large ones, and the clock, which is the space's.
 func TestModulesOfJQAreBounded(t *testing.T) {
 	for script, want := range map[string]string{
-		`mkdir m; echo 'import "a" as a; def f: 1;' > m/a.jq; jq -n -L m 'import "a" as a; 1' 2>&1`:                                           "error: the program imports more than 64 modules",
+		`mkdir m; echo 'import "a" as a; def f: 1;' > m/a.jq; jq -n -L m 'import "a" as a; 1' 2>&1`: "error: the program " +
+			"imports more than 64 modules",
 		`for i in a b; do { printf '# '; head -c 40000 /dev/zero | tr '\0' x; } > $i.jq; done; jq -n -L . 'include "a"; include "b"; 1' 2>&1`: "bytes",
 		`echo 'def f: now | floor;' > a.jq; jq -n -L . 'import "a" as a; a::f'`:                                                               "1772366400",
 		`jq -n -L / 'import "../../../../../../etc/hostname" as a; 1' 2>&1`:                                                                   "error: module not found",
@@ -114,7 +115,8 @@ func TestArchivesStayInTheirFolder(t *testing.T) {
 mkdir in out; cd in; ln -s /tmp escape; tar cf ../a.tar escape; rm escape; mkdir escape; echo bad > escape/f; tar cf ../b.tar escape/f; cd ../out
 tar xf ../a.tar; tar xf ../b.tar; ls /tmp
 printf 'x' > ../evil; tar cf ../c.tar -P ../evil; mkdir deep; cd deep; tar xf ../../c.tar; ls ..`)
-	if strings.Contains(r.Out, "f\n") || strings.Contains(r.Out, "evil") || !strings.Contains(r.Err, "Cannot open") || !strings.Contains(r.Err, "'..'") {
+	if strings.Contains(r.Out, "f\n") || strings.Contains(r.Out, "evil") || !strings.Contains(r.Err, "Cannot open") || !strings.Contains(r.Err,
+		"'..'") {
 		t.Errorf("out %q, err %q", r.Out, r.Err)
 	}
 }
@@ -130,7 +132,8 @@ jq -n -c '{b: now, a: [range(3)]}'; diff -r d d/e; date; echo 'l(2)' | bc -l; aw
 		t.Fatalf("it does not run: %+v", first)
 	}
 	for range 3 {
-		if again := shelltest.Execute(programs(), shelltest.Limits, script); again.Out != first.Out || again.Err != first.Err || again.Gas != first.Gas {
+		if again := shelltest.Execute(programs(), shelltest.Limits, script); again.Out != first.Out || again.Err != first.Err ||
+			again.Gas != first.Gas {
 			t.Fatalf("got %d gas and\n%s%s\nwant %d gas and\n%s%s", again.Gas, again.Out, again.Err, first.Gas, first.Out, first.Err)
 		}
 	}

@@ -26,7 +26,8 @@ type unbzip2 struct {
 // bzip2Command is bzip2, bunzip2 and bzcat. It only unpacks.
 func bzip2Command(p *program.Process) int {
 	called := lastName(p.Name())
-	opts, operands := p.Options(1, "cdfkqstvz123456789", "stdout c", "decompress d", "force f", "keep k", "quiet q", "small s", "test t", "verbose v", "compress z", "fast 1", "best 9")
+	opts, operands := p.Options(1, "cdfkqstvz123456789", "stdout c", "decompress d", "force f", "keep k", "quiet q", "small s", "test t",
+		"verbose v", "compress z", "fast 1", "best 9")
 	u := &unbzip2{p: p, stdout: called == "bzcat"}
 	unpack := called != "bzip2"
 	for _, o := range opts {

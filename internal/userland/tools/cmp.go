@@ -81,7 +81,8 @@ func cmp(p *program.Process) int {
 				case verbose:
 					out.Printf("%d %3o %3o\n", at-skip, a[i], b[i])
 				case shown:
-					out.Printf("%s %s differ: byte %d, line %d is %3o %s %3o %s\n", operands[0], operands[1], at-skip, line, a[i], visible(a[i]), b[i], visible(b[i]))
+					out.Printf("%s %s differ: byte %d, line %d is %3o %s %3o %s\n", operands[0], operands[1], at-skip, line, a[i], visible(a[i]), b[i],
+						visible(b[i]))
 					return 1
 				default:
 					out.Printf("%s %s differ: byte %d, line %d\n", operands[0], operands[1], at-skip, line)

@@ -12,7 +12,8 @@ import (
 
 // column formats a list into columns or a table.
 func column(p *program.Process) int {
-	opts, operands := p.Options(1, "ts:o:c:xN:R:nLH:dJe", "table t", "separator= s", "output-separator= o", "output-width= c", "fillrows x", "table-columns= N", "table-right= R",
+	opts, operands := p.Options(1, "ts:o:c:xN:R:nLH:dJe", "table t", "separator= s", "output-separator= o", "output-width= c", "fillrows x",
+		"table-columns= N", "table-right= R",
 		"keep-empty-lines L", "table-noheadings d", "table-hide= H")
 	table, sep, between, width, rows := false, "", "  ", 80, false
 	keep, noHead := false, false

@@ -38,10 +38,14 @@ type comparer struct {
 
 func diff(p *program.Process) int {
 	c := &comparer{p: p, out: p.Out(), unified: -1, context: -1}
-	opts, operands := p.Options(2, "uU:cC:qsrNwbiBaZEtnyepF:I:x:X:L:W:dHT", "unified=?", "brief q", "report-identical-files s", "recursive r", "new-file N",
-		"ignore-all-space w", "ignore-space-change b", "ignore-case i", "ignore-blank-lines B", "text a", "ignore-trailing-space Z", "ignore-matching-lines= I",
-		"exclude= x", "label= L", "strip-trailing-cr", "color=?", "context=?", "normal", "minimal d", "speed-large-files H", "side-by-side y", "no-dereference",
-		"show-c-function p", "show-function-line= F", "expand-tabs t", "initial-tab T", "suppress-common-lines", "unidirectional-new-file", "from-file=", "to-file=", "width= W", "left-column")
+	opts, operands := p.Options(2, "uU:cC:qsrNwbiBaZEtnyepF:I:x:X:L:W:dHT", "unified=?", "brief q", "report-identical-files s", "recursive r",
+		"new-file N",
+		"ignore-all-space w", "ignore-space-change b", "ignore-case i", "ignore-blank-lines B", "text a", "ignore-trailing-space Z",
+		"ignore-matching-lines= I",
+		"exclude= x", "label= L", "strip-trailing-cr", "color=?", "context=?", "normal", "minimal d", "speed-large-files H", "side-by-side y",
+		"no-dereference",
+		"show-c-function p", "show-function-line= F", "expand-tabs t", "initial-tab T", "suppress-common-lines", "unidirectional-new-file",
+		"from-file=", "to-file=", "width= W", "left-column")
 	number := func(s string) int {
 		n, err := strconv.Atoi(s)
 		if err != nil || n < 0 {

@@ -152,8 +152,10 @@ func (s *sides) part(line []byte, indent int) int {
 
 // sdiff is diff -y.
 func sdiff(p *program.Process) int {
-	opts, operands := p.Options(2, "slw:tabBdEiHWZI:o:", "suppress-common-lines s", "left-column l", "width= w", "expand-tabs t", "text a", "ignore-space-change b", "ignore-blank-lines B",
-		"minimal d", "ignore-tab-expansion E", "ignore-case i", "speed-large-files H", "ignore-all-space W", "ignore-trailing-space Z", "ignore-matching-lines= I", "output= o")
+	opts, operands := p.Options(2, "slw:tabBdEiHWZI:o:", "suppress-common-lines s", "left-column l", "width= w", "expand-tabs t", "text a",
+		"ignore-space-change b", "ignore-blank-lines B",
+		"minimal d", "ignore-tab-expansion E", "ignore-case i", "speed-large-files H", "ignore-all-space W", "ignore-trailing-space Z",
+		"ignore-matching-lines= I", "output= o")
 	args := []string{"diff", "-y"}
 	for _, o := range opts {
 		switch o.Name {

@@ -8,23 +8,31 @@ import (
 
 // colorCodes are the keywords of a database of dircolors, and what LS_COLORS calls them.
 var colorCodes = map[string]string{
-	"NORMAL": "no", "NORM": "no", "FILE": "fi", "RESET": "rs", "DIR": "di", "LNK": "ln", "LINK": "ln", "SYMLINK": "ln", "ORPHAN": "or", "MISSING": "mi", "FIFO": "pi",
-	"PIPE": "pi", "SOCK": "so", "BLK": "bd", "BLOCK": "bd", "CHR": "cd", "CHAR": "cd", "DOOR": "do", "EXEC": "ex", "LEFT": "lc", "LEFTCODE": "lc", "RIGHT": "rc",
-	"RIGHTCODE": "rc", "END": "ec", "ENDCODE": "ec", "SUID": "su", "SETUID": "su", "SGID": "sg", "SETGID": "sg", "STICKY": "st", "OTHER_WRITABLE": "ow", "OWR": "ow",
+	"NORMAL": "no", "NORM": "no", "FILE": "fi", "RESET": "rs", "DIR": "di", "LNK": "ln", "LINK": "ln", "SYMLINK": "ln", "ORPHAN": "or",
+	"MISSING": "mi", "FIFO": "pi",
+	"PIPE": "pi", "SOCK": "so", "BLK": "bd", "BLOCK": "bd", "CHR": "cd", "CHAR": "cd", "DOOR": "do", "EXEC": "ex", "LEFT": "lc",
+	"LEFTCODE": "lc", "RIGHT": "rc",
+	"RIGHTCODE": "rc", "END": "ec", "ENDCODE": "ec", "SUID": "su", "SETUID": "su", "SGID": "sg", "SETGID": "sg", "STICKY": "st",
+	"OTHER_WRITABLE": "ow", "OWR": "ow",
 	"STICKY_OTHER_WRITABLE": "tw", "OWT": "tw", "CAPABILITY": "ca", "MULTIHARDLINK": "mh", "CLRTOEOL": "cl",
 }
 
 // defaultColors is the database for who names none: terminals, kinds of files, and endings of names by their color.
 var defaultColors = []struct{ value, keys string }{
 	{"", "COLORTERM ?*"},
-	{"", "TERM Eterm ansi *color* con[0-9]*x[0-9]* cons25 console cygwin *direct* dtterm gnome hurd jfbterm konsole kterm linux linux-c mlterm putty rxvt* screen* st terminator tmux* " +
+	{"", "TERM Eterm ansi *color* con[0-9]*x[0-9]* cons25 console cygwin *direct* dtterm gnome hurd jfbterm konsole kterm linux linux-c " +
+		"mlterm putty rxvt* screen* st terminator tmux* " +
 		"vt100 xterm*"},
-	{"0", "RESET"}, {"01;34", "DIR"}, {"01;36", "LINK"}, {"00", "MULTIHARDLINK"}, {"40;33", "FIFO"}, {"01;35", "SOCK DOOR"}, {"40;33;01", "BLK CHR"}, {"40;31;01", "ORPHAN"},
-	{"00", "MISSING"}, {"37;41", "SETUID"}, {"30;43", "SETGID"}, {"00", "CAPABILITY"}, {"30;42", "STICKY_OTHER_WRITABLE"}, {"34;42", "OTHER_WRITABLE"}, {"37;44", "STICKY"},
+	{"0", "RESET"}, {"01;34", "DIR"}, {"01;36", "LINK"}, {"00", "MULTIHARDLINK"}, {"40;33", "FIFO"}, {"01;35", "SOCK DOOR"},
+	{"40;33;01", "BLK CHR"}, {"40;31;01", "ORPHAN"},
+	{"00", "MISSING"}, {"37;41", "SETUID"}, {"30;43", "SETGID"}, {"00", "CAPABILITY"}, {"30;42", "STICKY_OTHER_WRITABLE"},
+	{"34;42", "OTHER_WRITABLE"}, {"37;44", "STICKY"},
 	{"01;32", "EXEC"},
-	{"01;31", ".tar .tgz .arc .arj .taz .lha .lz4 .lzh .lzma .tlz .txz .tzo .t7z .zip .z .dz .gz .lrz .lz .lzo .xz .zst .tzst .bz2 .bz .tbz .tbz2 .tz .deb .rpm .jar .war .ear .sar " +
+	{"01;31", ".tar .tgz .arc .arj .taz .lha .lz4 .lzh .lzma .tlz .txz .tzo .t7z .zip .z .dz .gz .lrz .lz .lzo .xz .zst .tzst .bz2 .bz .tbz " +
+		".tbz2 .tz .deb .rpm .jar .war .ear .sar " +
 		".rar .alz .ace .zoo .cpio .7z .rz .cab .wim .swm .dwm .esd"},
-	{"01;35", ".avif .jpg .jpeg .mjpg .mjpeg .gif .bmp .pbm .pgm .ppm .tga .xbm .xpm .tif .tiff .png .svg .svgz .mng .pcx .mov .mpg .mpeg .m2v .mkv .webm .webp .ogm .mp4 .m4v .mp4v " +
+	{"01;35", ".avif .jpg .jpeg .mjpg .mjpeg .gif .bmp .pbm .pgm .ppm .tga .xbm .xpm .tif .tiff .png .svg .svgz .mng .pcx .mov .mpg .mpeg " +
+		".m2v .mkv .webm .webp .ogm .mp4 .m4v .mp4v " +
 		".vob .qt .nuv .wmv .asf .rm .rmvb .flc .avi .fli .flv .gl .dl .xcf .xwd .yuv .cgm .emf .ogv .ogx"},
 	{"00;36", ".aac .au .flac .m4a .mid .midi .mka .mp3 .mpc .ogg .ra .wav .oga .opus .spx .xspf"},
 	{"00;90", "*~ *# .bak .old .orig .part .rej .swp .tmp .dpkg-dist .dpkg-old .ucf-dist .ucf-new .ucf-old .rpmnew .rpmorig .rpmsave"},

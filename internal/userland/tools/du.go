@@ -22,7 +22,8 @@ type usage struct {
 
 func du(p *program.Process) int {
 	u := &usage{p: p, depth: 1 << 30, block: 1024, seen: map[*vfs.Node]bool{}}
-	opts, operands := p.Options(1, "0abB:cd:DhHkLlmPsSt:xX:", "all a", "apparent-size", "bytes b", "block-size= B", "total c", "max-depth= d", "human-readable h", "si", "summarize s",
+	opts, operands := p.Options(1, "0abB:cd:DhHkLlmPsSt:xX:", "all a", "apparent-size", "bytes b", "block-size= B", "total c", "max-depth= d",
+		"human-readable h", "si", "summarize s",
 		"exclude=", "separate-dirs S", "dereference L", "one-file-system x", "threshold= t", "null 0", "files0-from=")
 	list := ""
 	for _, o := range opts {
@@ -164,7 +165,8 @@ func sized(n, block int64, human, si bool) string {
 
 // df tells how much room there is, as far as the execution knows.
 func df(p *program.Process) int {
-	opts, operands := p.Options(1, "aB:hHikPTt:x:l", "human-readable h", "si H", "block-size= B", "portability P", "print-type T", "inodes i", "output=?", "total", "all a")
+	opts, operands := p.Options(1, "aB:hHikPTt:x:l", "human-readable h", "si H", "block-size= B", "portability P", "print-type T", "inodes i",
+		"output=?", "total", "all a")
 	human, si, block := false, false, int64(1024)
 	for _, o := range opts {
 		switch o.Name {
@@ -203,9 +205,11 @@ func df(p *program.Process) int {
 			used = (room - free) * 100 / room
 		}
 		if human {
-			out.Printf("%-14s %5s %5s %5s %3d%% %s\n", "space", sized(room, block, true, si), sized(room-free, block, true, si), sized(free, block, true, si), used, "/")
+			out.Printf("%-14s %5s %5s %5s %3d%% %s\n", "space", sized(room, block, true, si), sized(room-free, block, true, si), sized(free, block,
+				true, si), used, "/")
 		} else {
-			out.Printf("%-14s %9s %9s %9s %3d%% %s\n", "space", sized(room, block, false, si), sized(room-free, block, false, si), sized(free, block, false, si), used, "/")
+			out.Printf("%-14s %9s %9s %9s %3d%% %s\n", "space", sized(room, block, false, si), sized(room-free, block, false, si), sized(free, block,
+				false, si), used, "/")
 		}
 	}
 	return 0

@@ -21,7 +21,8 @@ type odType struct {
 
 // od shows data in numbers.
 func od(p *program.Process) int {
-	opts, operands := p.Options(1, "A:j:N:t:vw::abcdfiloxsS:", "address-radix= A", "skip-bytes= j", "read-bytes= N", "format= t", "output-duplicates v", "width=? w", "endian=", "strings= S", "traditional")
+	opts, operands := p.Options(1, "A:j:N:t:vw::abcdfiloxsS:", "address-radix= A", "skip-bytes= j", "read-bytes= N", "format= t",
+		"output-duplicates v", "width=? w", "endian=", "strings= S", "traditional")
 	radix, skip, limit, width, every := byte('o'), int64(0), int64(-1), 16, false
 	var types []odType
 	order := binary.ByteOrder(binary.LittleEndian)

@@ -17,15 +17,16 @@ import (
 // endless are inputs that do not end: a line without an end, and short lines.
 var endless = []string{"/dev/zero", "<(yes)"}
 
-// heldBytes is the memory that each command may hold in TestEachCommandKeepsItsBounds, and spareBytes what the process may take besides: what the collector has not taken
-// back yet, and the buffers and stacks of the pipes.
+// heldBytes is the memory that each command may hold in TestEachCommandKeepsItsBounds, and spareBytes what the process may take besides:
+// what the collector has not taken back yet, and the buffers and stacks of the pipes.
 const (
 	heldBytes  = 16 << 20
 	spareBytes = 64 << 20
 )
 
-// TestEachCommandKeepsItsBounds runs every command that there is on inputs that do not end. Whatever it makes of them, it ends by itself, by its gas or by its memory; it
-// tries to do nothing after its stop for more than 5 ms; it holds no more than its bound; and the process does not take more than that either.
+// TestEachCommandKeepsItsBounds runs every command that there is on inputs that do not end. Whatever it makes of them, it ends by itself,
+// by its gas or by its memory; it tries to do nothing after its stop for more than 5 ms; it holds no more than its bound; and the process
+// does not take more than that either.
 func TestEachCommandKeepsItsBounds(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it runs every command until its gas is used up")

@@ -7,9 +7,11 @@ import (
 	"agentbox/internal/userland/vfs"
 )
 
-// fallocate makes a file at least so long, and writes zeros where -p or -z says. Files here have no holes, so that there is nothing to take or to give back.
+// fallocate makes a file at least so long, and writes zeros where -p or -z says. Files here have no holes, so that there is nothing to
+// take or to give back.
 func fallocate(p *program.Process) int {
-	opts, operands := p.Options(1, "cdil:no:pvxz", "collapse-range c", "dig-holes d", "insert-range i", "length= l", "keep-size n", "offset= o", "punch-hole p", "verbose v",
+	opts, operands := p.Options(1, "cdil:no:pvxz", "collapse-range c", "dig-holes d", "insert-range i", "length= l", "keep-size n",
+		"offset= o", "punch-hole p", "verbose v",
 		"posix x", "zero-range z")
 	length, offset, keep, zero, verbose, dig := int64(-1), int64(0), false, false, false, false
 	for _, o := range opts {

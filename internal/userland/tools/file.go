@@ -14,7 +14,8 @@ import (
 
 // fileCommand tells what files hold, by their first bytes.
 func fileCommand(p *program.Process) int {
-	opts, operands := p.Options(1, "bikLhf:F:m:z0s", "brief b", "mime i", "mime-type", "mime-encoding", "dereference L", "no-dereference h", "separator= F", "extension")
+	opts, operands := p.Options(1, "bikLhf:F:m:z0s", "brief b", "mime i", "mime-type", "mime-encoding", "dereference L", "no-dereference h",
+		"separator= F", "extension")
 	brief, mime, kindOnly, encodingOnly, follow, sep := false, false, false, false, false, ":"
 	for _, o := range opts {
 		switch o.Name {
@@ -61,14 +62,22 @@ func fileCommand(p *program.Process) int {
 
 // magics are the files that their first bytes tell.
 var magics = []struct{ at, magic, text, kind string }{
-	{"", "\x89PNG\r\n\x1a\n", "PNG image data", "image/png"}, {"", "\xff\xd8\xff", "JPEG image data", "image/jpeg"}, {"", "GIF87a", "GIF image data, version 87a,", "image/gif"},
-	{"", "GIF89a", "GIF image data, version 89a,", "image/gif"}, {"", "%PDF-", "PDF document", "application/pdf"}, {"", "PK\x03\x04", "Zip archive data, at least v2.0 to extract, compression method=deflate", "application/zip"},
-	{"", "PK\x05\x06", "Zip archive data (empty)", "application/zip"}, {"", "\x1f\x8b", "gzip compressed data", "application/gzip"}, {"", "BZh", "bzip2 compressed data", "application/x-bzip2"},
-	{"", "\xfd7zXZ\x00", "XZ compressed data", "application/x-xz"}, {"", "\x28\xb5\x2f\xfd", "Zstandard compressed data", "application/zstd"}, {"", "\x7fELF", "ELF", "application/x-executable"},
-	{"", "\x00asm", "WebAssembly (wasm) binary module version 0x1 (MVP)", "application/wasm"}, {"", "SQLite format 3\x00", "SQLite 3.x database", "application/vnd.sqlite3"},
-	{"", "RIFF", "RIFF (little-endian) data", "application/octet-stream"}, {"", "OggS", "Ogg data", "application/ogg"}, {"", "ID3", "Audio file with ID3 version 2", "audio/mpeg"},
-	{"", "7z\xbc\xaf\x27\x1c", "7-zip archive data", "application/x-7z-compressed"}, {"", "Rar!\x1a\x07", "RAR archive data", "application/x-rar"}, {"", "\xca\xfe\xba\xbe", "compiled Java class data", "application/x-java-applet"},
-	{"", "!<arch>\n", "current ar archive", "application/x-archive"}, {"", "wOFF", "Web Open Font Format", "font/woff"}, {"", "wOF2", "Web Open Font Format (Version 2)", "font/woff2"},
+	{"", "\x89PNG\r\n\x1a\n", "PNG image data", "image/png"}, {"", "\xff\xd8\xff", "JPEG image data", "image/jpeg"}, {"", "GIF87a",
+		"GIF image data, version 87a,", "image/gif"},
+	{"", "GIF89a", "GIF image data, version 89a,", "image/gif"}, {"", "%PDF-", "PDF document", "application/pdf"}, {"", "PK\x03\x04",
+		"Zip archive data, at least v2.0 to extract, compression method=deflate", "application/zip"},
+	{"", "PK\x05\x06", "Zip archive data (empty)", "application/zip"}, {"", "\x1f\x8b", "gzip compressed data", "application/gzip"},
+	{"", "BZh", "bzip2 compressed data", "application/x-bzip2"},
+	{"", "\xfd7zXZ\x00", "XZ compressed data", "application/x-xz"}, {"", "\x28\xb5\x2f\xfd", "Zstandard compressed data", "application/zstd"},
+	{"", "\x7fELF", "ELF", "application/x-executable"},
+	{"", "\x00asm", "WebAssembly (wasm) binary module version 0x1 (MVP)", "application/wasm"}, {"", "SQLite format 3\x00",
+		"SQLite 3.x database", "application/vnd.sqlite3"},
+	{"", "RIFF", "RIFF (little-endian) data", "application/octet-stream"}, {"", "OggS", "Ogg data", "application/ogg"},
+	{"", "ID3", "Audio file with ID3 version 2", "audio/mpeg"},
+	{"", "7z\xbc\xaf\x27\x1c", "7-zip archive data", "application/x-7z-compressed"}, {"", "Rar!\x1a\x07", "RAR archive data",
+		"application/x-rar"}, {"", "\xca\xfe\xba\xbe", "compiled Java class data", "application/x-java-applet"},
+	{"", "!<arch>\n", "current ar archive", "application/x-archive"}, {"", "wOFF", "Web Open Font Format", "font/woff"},
+	{"", "wOF2", "Web Open Font Format (Version 2)", "font/woff2"},
 }
 
 func describe(p *program.Process, name string, follow bool) (text, kind, encoding string) {

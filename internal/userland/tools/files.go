@@ -15,7 +15,8 @@ import (
 func dd(p *program.Process) int {
 	from, to := "", ""
 	ibs, obs, blockCount, skip, seek := int64(512), int64(512), int64(-1), int64(0), int64(0)
-	notrunc, appends, quiet, noxfer, upper, lower, swab, sync, excl, nocreat, bytesCount, bytesSkip, bytesSeek := false, false, false, false, false, false, false, false, false, false, false, false, false
+	notrunc, appends, quiet, noxfer, upper, lower, swab, sync, excl, nocreat, bytesCount, bytesSkip, bytesSeek := false, false, false, false,
+		false, false, false, false, false, false, false, false, false
 	fail := func(format string, args ...any) int {
 		p.Errorf(format, args...)
 		return 1
@@ -392,7 +393,8 @@ func truncate(p *program.Process) int {
 
 // install copies files and sets their modes.
 func install(p *program.Process) int {
-	opts, operands := p.Options(1, "bcCdDg:m:o:pst:TvS:", "directory d", "mode= m", "preserve-timestamps p", "target-directory= t", "no-target-directory T", "verbose v",
+	opts, operands := p.Options(1, "bcCdDg:m:o:pst:TvS:", "directory d", "mode= m", "preserve-timestamps p", "target-directory= t",
+		"no-target-directory T", "verbose v",
 		"group= g", "owner= o", "compare C", "strip s")
 	dirs, parents, mode, keep, verbose, target, noTarget := false, false, "755", false, false, "", false
 	for _, o := range opts {

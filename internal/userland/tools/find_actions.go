@@ -310,7 +310,8 @@ func moment(s string, now time.Time) (time.Time, bool) {
 	case "yesterday":
 		return now.AddDate(0, 0, -1), true
 	}
-	for _, layout := range []string{"2006-01-02 15:04:05", "2006-01-02T15:04:05", "2006-01-02 15:04", "2006-01-02T15:04", "2006-01-02", time.RFC3339, "2006/01/02", "20060102", "Jan 2 2006", "2 Jan 2006"} {
+	for _, layout := range []string{"2006-01-02 15:04:05", "2006-01-02T15:04:05", "2006-01-02 15:04", "2006-01-02T15:04", "2006-01-02",
+		time.RFC3339, "2006/01/02", "20060102", "Jan 2 2006", "2 Jan 2006"} {
 		if t, err := time.Parse(layout, s); err == nil {
 			return t.UTC(), true
 		}
@@ -476,7 +477,8 @@ func (s *seeker) directive(c byte, v *visit) (string, bool) {
 	case 'U', 'G':
 		return "0", true
 	case 't':
-		return i.Modified.UTC().Format("Mon Jan _2 15:04:05") + fmt.Sprintf(".%09d0 ", i.Modified.Nanosecond()) + i.Modified.UTC().Format("2006"), true
+		return i.Modified.UTC().Format("Mon Jan _2 15:04:05") + fmt.Sprintf(".%09d0 ", i.Modified.Nanosecond()) + i.Modified.UTC().Format("2006"),
+			true
 	}
 	return "", false
 }

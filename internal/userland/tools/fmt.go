@@ -56,7 +56,8 @@ func fmtCommand(p *program.Process) int {
 			return 1
 		}
 	}
-	opts, operands := p.Options(1, "cp:stug:w:", "crown-margin c", "prefix= p", "split-only s", "tagged-paragraph t", "uniform-spacing u", "goal= g", "width= w")
+	opts, operands := p.Options(1, "cp:stug:w:", "crown-margin c", "prefix= p", "split-only s", "tagged-paragraph t", "uniform-spacing u",
+		"goal= g", "width= w")
 	f := &filler{p: p, width: 75}
 	width, goal := "", ""
 	for _, o := range opts {
@@ -327,7 +328,8 @@ func (w *fillWord) punctuation() {
 	w.period = strings.IndexByte(".?!", last) >= 0
 }
 
-// flush writes the best part of a paragraph that is longer than what is held; text is the word that is being read, which is all where there is no other.
+// flush writes the best part of a paragraph that is longer than what is held; text is the word that is being read, which is all where
+// there is no other.
 func (f *filler) flush(text []byte) []byte {
 	if len(f.words) == 0 {
 		_, _ = f.out.Write(text)

@@ -9,7 +9,8 @@ import (
 	"agentbox/internal/userland/shelltest"
 )
 
-// fuzz runs a command with arguments that nobody has thought of. It may end in any way, but not by a panic, and not later than its bound of gas.
+// fuzz runs a command with arguments that nobody has thought of. It may end in any way, but not by a panic, and not later than its bound
+// of gas.
 func fuzz(f *testing.F, command func(text string) string, seeds ...string) {
 	for _, s := range seeds {
 		f.Add(s)
@@ -32,8 +33,10 @@ func word(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "
 
 func FuzzAwk(f *testing.F) {
 	fuzz(f, func(s string) string { return `printf 'a b 1\nc,d 2\n' | awk ` + word(s) },
-		`{ print $1; x[$2]++ } END { for (k in x) print k, x[k] }`, `BEGIN { printf "%5.2f|%-5s|%c\n", 1, "a", 65; print substr("hello", 0, 3) }`, `BEGIN { while (i++ < 3) print strftime("%c", i) }`,
-		`/a/,/b/ { gsub(/./, "&&"); print toupper($0) | "cat" }`, `function f(a) { return a ? f(a - 1) + 1 : 0 } BEGIN { print f(10), length(), split("a:b", q, ":") }`)
+		`{ print $1; x[$2]++ } END { for (k in x) print k, x[k] }`, `BEGIN { printf "%5.2f|%-5s|%c\n", 1, "a", 65; print substr("hello", 0, 3) }`,
+		`BEGIN { while (i++ < 3) print strftime("%c", i) }`,
+		`/a/,/b/ { gsub(/./, "&&"); print toupper($0) | "cat" }`,
+		`function f(a) { return a ? f(a - 1) + 1 : 0 } BEGIN { print f(10), length(), split("a:b", q, ":") }`)
 }
 
 func FuzzSed(f *testing.F) {
@@ -43,20 +46,24 @@ func FuzzSed(f *testing.F) {
 
 func FuzzJQ(f *testing.F) {
 	fuzz(f, func(s string) string { return `echo '{"a":[1,2,{"b":"c"}],"d":null}' | jq -c ` + word(s) },
-		`.a[] | tostring`, `$ARGS.named, $__loc__`, `[.. | numbers] | add`, `.a | map(select(type == "number")) | @csv`, `"a,b" | test("A(?=,)"; "xi"), sub("(?<x>.)"; "\(.x)!"; "g")`,
-		`reduce range(5) as $i (0; . + $i), (0 | strflocaltime("%c")), try error("x") catch .`, `.[999999999] = 0`, `path(..), limit(3; repeat(1)), input?`)
+		`.a[] | tostring`, `$ARGS.named, $__loc__`, `[.. | numbers] | add`, `.a | map(select(type == "number")) | @csv`,
+		`"a,b" | test("A(?=,)"; "xi"), sub("(?<x>.)"; "\(.x)!"; "g")`,
+		`reduce range(5) as $i (0; . + $i), (0 | strflocaltime("%c")), try error("x") catch .`, `.[999999999] = 0`,
+		`path(..), limit(3; repeat(1)), input?`)
 }
 
 func FuzzDate(f *testing.F) {
 	fuzz(f, func(s string) string {
 		return `date -d ` + word(s) + `; date -u -d @0 +` + word(s) + `; TZ=` + word(s) + ` date`
 	},
-		"next friday 10:00 EST", "@1.5", "2020-01-01T10:00:00.123+05:30 + 3 days ago", "%Y %_10d %^a %:::z %-H %N", "CET-1CEST,M3.5.0,M10.5.0/3", `TZ="Asia/Tokyo" 17-Jun-1992`)
+		"next friday 10:00 EST", "@1.5", "2020-01-01T10:00:00.123+05:30 + 3 days ago", "%Y %_10d %^a %:::z %-H %N", "CET-1CEST,M3.5.0,M10.5.0/3",
+		`TZ="Asia/Tokyo" 17-Jun-1992`)
 }
 
 func FuzzNumfmt(f *testing.F) {
 	fuzz(f, func(s string) string {
-		return `numfmt --from=auto ` + word(s) + `; numfmt --to=si --invalid=ignore --field=` + word(s) + ` '1 2000 3'; numfmt --format=` + word(s) + ` 1; seq -f ` + word(s) + ` 2; seq -- ` + word(s) + ` 3`
+		return `numfmt --from=auto ` + word(s) + `; numfmt --to=si --invalid=ignore --field=` + word(s) + ` '1 2000 3'; numfmt --format=` +
+			word(s) + ` 1; seq -f ` + word(s) + ` 2; seq -- ` + word(s) + ` 3`
 	}, "1.5K", "12Qi", "-3", "1-3,5", "%'010.3f%%", "0x1p-3", "1e-3", "nan")
 }
 

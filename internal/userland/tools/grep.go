@@ -44,10 +44,14 @@ func grep(p *program.Process) int {
 		args = append(args, a)
 	}
 	p.Args = args
-	opts, operands := p.Options(2, "EFGPe:f:ivwxcLlm:oqsbHhnTZzA:B:C:rRaIUd:D:y", "extended-regexp E", "fixed-strings F", "basic-regexp G", "perl-regexp P", "regexp= e",
-		"file= f", "ignore-case i", "no-ignore-case", "invert-match v", "word-regexp w", "line-regexp x", "count c", "files-without-match L", "files-with-matches l",
-		"max-count= m", "only-matching o", "quiet q", "silent q", "no-messages s", "byte-offset b", "with-filename H", "no-filename h", "line-number n", "initial-tab T",
-		"null Z", "null-data z", "after-context= A", "before-context= B", "context= C", "recursive r", "dereference-recursive R", "text a", "binary U",
+	opts, operands := p.Options(2, "EFGPe:f:ivwxcLlm:oqsbHhnTZzA:B:C:rRaIUd:D:y", "extended-regexp E", "fixed-strings F", "basic-regexp G",
+		"perl-regexp P", "regexp= e",
+		"file= f", "ignore-case i", "no-ignore-case", "invert-match v", "word-regexp w", "line-regexp x", "count c", "files-without-match L",
+		"files-with-matches l",
+		"max-count= m", "only-matching o", "quiet q", "silent q", "no-messages s", "byte-offset b", "with-filename H", "no-filename h",
+		"line-number n", "initial-tab T",
+		"null Z", "null-data z", "after-context= A", "before-context= B", "context= C", "recursive r", "dereference-recursive R", "text a",
+		"binary U",
 		"include=", "exclude=", "exclude-dir=", "color=?", "colour=?", "line-buffered", "binary-files=", "directories= d", "devices= D", "label=")
 	kind := byte('G')
 	switch lastName(p.Name()) {

@@ -15,7 +15,8 @@ import (
 func gzipCommand(p *program.Process) int {
 	called := lastName(p.Name())
 	p.Args[0] = "gzip" // that is what its messages call it
-	opts, operands := p.Options(1, "cdfhklLnNqrS:tv123456789", "stdout c", "to-stdout c", "decompress d", "uncompress d", "force f", "keep k", "list l", "no-name n", "name N", "quiet q",
+	opts, operands := p.Options(1, "cdfhklLnNqrS:tv123456789", "stdout c", "to-stdout c", "decompress d", "uncompress d", "force f", "keep k",
+		"list l", "no-name n", "name N", "quiet q",
 		"recursive r", "suffix= S", "test t", "verbose v", "fast 1", "best 9")
 	unpack, stdout, keep, force, test, list := false, false, false, false, false, false
 	level := gzip.DefaultCompression

@@ -104,7 +104,8 @@ func hexdump(p *program.Process) int {
 				}
 			}
 		default:
-			format, blank := map[byte]string{'n': " %04x", 'x': "    %04x", 'd': "   %05d", 'o': "  %06o"}[mode], map[byte]int{'n': 5, 'x': 8, 'd': 8, 'o': 8}[mode]
+			format, blank := map[byte]string{'n': " %04x", 'x': "    %04x", 'd': "   %05d", 'o': "  %06o"}[mode], map[byte]int{'n': 5, 'x': 8,
+				'd': 8, 'o': 8}[mode]
 			for i := 0; i < 16; i += 2 {
 				if i >= len(row) {
 					out.WriteString(strings.Repeat(" ", blank))

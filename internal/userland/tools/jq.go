@@ -66,8 +66,8 @@ func (s *steps) Done() <-chan struct{} {
 	return nil
 }
 
-// jqOwn takes the place of what would ask the clock and the time zone of the machine, of what jq answers where the library has an error, and of what goes through an object
-// in the order of its keys.
+// jqOwn takes the place of what would ask the clock and the time zone of the machine, of what jq answers where the library has an error,
+// and of what goes through an object in the order of its keys.
 const jqOwn = `def now: _clock; def localtime: _localtime; def leaf_paths: paths(scalars); def strflocaltime($f): _strflocaltime($f);
 def ltrimstr($x): if type == "string" and ($x | type) == "string" and startswith($x) then .[($x | length):] end;
 def _each: if _unordered then .[keys_unsorted[]] else .[] end; def map(f): [_each | f]; def map_values(f): _each |= f;
@@ -96,7 +96,8 @@ type jqInput struct {
 func jq(p *program.Process) int {
 	q := &querier{p: p, out: p.Out(), indent: "  ", order: map[uintptr][]string{}, rank: map[string]int{}, shapes: map[string][]string{
 		"key\x00value": {"key", "value"}, "captures\x00length\x00offset\x00string": {"offset", "length", "string", "captures"},
-		"length\x00name\x00offset\x00string": {"offset", "length", "string", "name"}, "name\x00value": {"name", "value"}, "named\x00positional": {"positional", "named"},
+		"length\x00name\x00offset\x00string": {"offset", "length", "string", "name"}, "name\x00value": {"name", "value"},
+		"named\x00positional": {"positional", "named"},
 	}, texts: map[string]int{}, regexps: map[string]jqExpression{}}
 	var files []string
 	filter, hasFilter := "", false
@@ -225,8 +226,9 @@ func jq(p *program.Process) int {
 		letters := a[1:]
 		if strings.HasPrefix(a, "--") {
 			letters = map[string]string{
-				"--null-input": "n", "--raw-output": "r", "--join-output": "j", "--compact-output": "c", "--slurp": "s", "--sort-keys": "S", "--exit-status": "e",
-				"--raw-input": "R", "--ascii-output": "a", "--color-output": "C", "--monochrome-output": "M", "--help": "h", "--version": "V",
+				"--null-input": "n", "--raw-output": "r", "--join-output": "j", "--compact-output": "c", "--slurp": "s", "--sort-keys": "S",
+				"--exit-status": "e",
+				"--raw-input":   "R", "--ascii-output": "a", "--color-output": "C", "--monochrome-output": "M", "--help": "h", "--version": "V",
 			}[a]
 			if letters == "" {
 				letters = "?"
@@ -264,7 +266,8 @@ func jq(p *program.Process) int {
 			default:
 				p.Lack(program.LackOption, a)
 				p.Errorf("Unknown option: %s", a)
-				p.Stderrf("Use jq --help for help with command-line options,\nor see the jq manpage, or online docs  at https://stedolan.github.io/jq\n")
+				p.Stderrf("Use jq --help for help with command-line options,\nor see the jq manpage, or online docs  at " +
+					"https://stedolan.github.io/jq\n")
 				return 2
 			}
 		}

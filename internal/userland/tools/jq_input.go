@@ -140,7 +140,8 @@ func (r *jsonReader) pay() {
 }
 
 func (r *jsonReader) blanks() {
-	for r.at < len(r.data) && (r.data[r.at] == ' ' || r.data[r.at] == '\n' || r.data[r.at] == '\t' || r.data[r.at] == '\r' || r.data[r.at] == 0x1e) {
+	for r.at < len(r.data) && (r.data[r.at] == ' ' || r.data[r.at] == '\n' || r.data[r.at] == '\t' || r.data[r.at] == '\r' ||
+		r.data[r.at] == 0x1e) {
 		r.at++
 	}
 	if r.at == 0 && strings.HasPrefix(string(r.data[:min(3, len(r.data))]), "\ufeff") {
@@ -375,7 +376,8 @@ func characterBytes(b []byte) int {
 	if len(b) < 6 || b[1] != 'u' {
 		return 2
 	}
-	if b[2]|0x20 == 'd' && strings.IndexByte("89abAB", b[3]) >= 0 && len(b) >= 12 && b[6] == '\\' && b[7] == 'u' && b[8]|0x20 == 'd' && strings.IndexByte("cdefCDEF", b[9]) >= 0 {
+	if b[2]|0x20 == 'd' && strings.IndexByte("89abAB", b[3]) >= 0 && len(b) >= 12 && b[6] == '\\' && b[7] == 'u' && b[8]|0x20 == 'd' &&
+		strings.IndexByte("cdefCDEF", b[9]) >= 0 {
 		return 12
 	}
 	return 6

@@ -191,7 +191,8 @@ func (q *querier) matches(m jqExpression, s string, found [][]int, all bool) any
 				continue
 			}
 			text := s[x[2*j]:x[2*j+1]]
-			captures = append(captures, map[string]any{"name": name, "offset": place(x[2*j]), "length": utf8.RuneCountInString(text), "string": text})
+			captures = append(captures, map[string]any{"name": name, "offset": place(x[2*j]), "length": utf8.RuneCountInString(text),
+				"string": text})
 		}
 		text := s[x[0]:x[1]]
 		return map[string]any{"offset": place(x[0]), "length": utf8.RuneCountInString(text), "string": text, "captures": captures}

@@ -7,8 +7,8 @@ import (
 	"unsafe"
 )
 
-// What the library makes has no owner who could say when it is let go. So its bytes are estimated while they are made, and when there may be many, all that the machine can
-// still reach is weighed.
+// What the library makes has no owner who could say when it is let go. So its bytes are estimated while they are made, and when there may
+// be many, all that the machine can still reach is weighed.
 const (
 	bytesPerStep = 32      // of an instruction: an object or a list that is made of what lies on the stack
 	weighAt      = 4 << 20 // bytes that are made between two weighings, at least
@@ -18,7 +18,8 @@ const (
 )
 
 // returnsParts are the functions that make nothing: they return a part of what they get.
-var returnsParts = map[string]bool{"_index": true, "getpath": true, "first": true, "last": true, "min": true, "max": true, "_min_by": true, "_max_by": true}
+var returnsParts = map[string]bool{"_index": true, "getpath": true, "first": true, "last": true, "min": true, "max": true, "_min_by": true,
+	"_max_by": true}
 
 // madeBy estimates how many bytes a call has made.
 func madeBy(name string, v any, args []any, result any) int {
@@ -191,7 +192,8 @@ func (s *scale) object(v map[string]any) {
 // stack weighs a list of structures, which hold values in fields of any depth.
 func (s *scale) stack(list reflect.Value) {
 	size := list.Type().Elem().Size()
-	if list.Cap() == 0 || s.seen(list.Pointer(), uintptr(list.Len()), uintptr(list.Cap()), size) || list.Type().Elem().Kind() != reflect.Struct {
+	if list.Cap() == 0 || s.seen(list.Pointer(), uintptr(list.Len()), uintptr(list.Cap()), size) ||
+		list.Type().Elem().Kind() != reflect.Struct {
 		return
 	}
 	for i := range list.Len() {

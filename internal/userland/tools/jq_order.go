@@ -110,7 +110,8 @@ func iterate(v reflect.Value, depth int) {
 				before := *t
 				before.SuffixList = t.SuffixList[:i:i]
 				each := &gojq.Query{Term: &gojq.Term{Type: gojq.TermTypeFunc, Func: &gojq.Func{Name: "_each"}}}
-				*t = gojq.Term{Type: gojq.TermTypeQuery, Query: &gojq.Query{Left: &gojq.Query{Term: &before}, Op: gojq.OpPipe, Right: each}, SuffixList: t.SuffixList[i+1:]}
+				*t = gojq.Term{Type: gojq.TermTypeQuery, Query: &gojq.Query{Left: &gojq.Query{Term: &before}, Op: gojq.OpPipe, Right: each},
+					SuffixList: t.SuffixList[i+1:]}
 			}
 		}
 	case reflect.Struct:
@@ -131,8 +132,8 @@ func isIteration(s *gojq.Suffix) bool { return s.Iter }
 // groupName is the name of a part of a regular expression, of which capture makes a key.
 var groupName = regexp.MustCompile(`\(\?<([A-Za-z_][A-Za-z0-9_]*)>`)
 
-// keys returns the keys of an object in the order in which jq would have them, as far as that is known: that of the input, or of the program where it writes
-// just such an object; else what the input has first, then what the program names.
+// keys returns the keys of an object in the order in which jq would have them, as far as that is known: that of the input, or of the
+// program where it writes just such an object; else what the input has first, then what the program names.
 func (q *querier) keys(v map[string]any) []string {
 	if !q.sorted {
 		if keys, ok := q.order[reflect.ValueOf(v).Pointer()]; ok && len(keys) == len(v) {
@@ -154,7 +155,8 @@ func (q *querier) keys(v map[string]any) []string {
 	return keys
 }
 
-// shape remembers the keys of an object of the input, where their order is not that in which they were first seen: for an object of the same keys that the program makes of it.
+// shape remembers the keys of an object of the input, where their order is not that in which they were first seen: for an object of the
+// same keys that the program makes of it.
 func (q *querier) shape(keys []string) {
 	if slices.IsSortedFunc(keys, func(a, b string) int { return q.rank[a] - q.rank[b] }) {
 		return
@@ -232,7 +234,8 @@ func (q *querier) study(src string) {
 			}
 		case c == '_' || c == '$' || c|0x20 >= 'a' && c|0x20 <= 'z':
 			start := i
-			for i < len(src) && (src[i] == '_' || src[i] == '$' || src[i] == ':' && i+2 < len(src) && src[i+1] == ':' || src[i]|0x20 >= 'a' && src[i]|0x20 <= 'z' || src[i] >= '0' && src[i] <= '9') {
+			for i < len(src) && (src[i] == '_' || src[i] == '$' || src[i] == ':' && i+2 < len(src) && src[i+1] == ':' || src[i]|0x20 >= 'a' &&
+				src[i]|0x20 <= 'z' || src[i] >= '0' && src[i] <= '9') {
 				i++
 			}
 			note(strings.TrimPrefix(src[start:i], "$"))

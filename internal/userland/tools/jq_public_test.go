@@ -15,8 +15,9 @@ type asked struct {
 
 func (a *asked) Done() <-chan struct{} { a.n++; return nil }
 
-// TestJQCannotBeBoundedByThePublicInterface shows why the machine of jq is reached by reflection. A function that is given to the compiler does not take the place of the
-// library's own; one call of that asks no context, however long it works; and what a list collects is nowhere to be seen. Where this fails, there is a better way now.
+// TestJQCannotBeBoundedByThePublicInterface shows why the machine of jq is reached by reflection. A function that is given to the
+// compiler does not take the place of the library's own; one call of that asks no context, however long it works; and what a list
+// collects is nowhere to be seen. Where this fails, there is a better way now.
 func TestJQCannotBeBoundedByThePublicInterface(t *testing.T) {
 	query, err := gojq.Parse(`("a" * 100000000 | length), ([range(300000)] | length)`)
 	if err != nil {

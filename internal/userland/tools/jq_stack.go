@@ -9,8 +9,9 @@ import (
 	"agentbox/internal/userland/bound"
 )
 
-// What grows is copied by us, piece by piece, before the library would do it at once: from growAt bytes on, when no more than ahead elements fit any more. It is looked at
-// after each growEvery instructions, each of which adds two at most; of variables, each function that is called adds a few.
+// What grows is copied by us, piece by piece, before the library would do it at once: from growAt bytes on, when no more than ahead
+// elements fit any more. It is looked at after each growEvery instructions, each of which adds two at most; of variables, each function
+// that is called adds a few.
 const (
 	growAt    = 1 << 20
 	ahead     = 4096
@@ -77,7 +78,8 @@ func (q *querier) machineOf(code *gojq.Code, iter gojq.Iter) (*machine, error) {
 	m.values, isList = values.Addr().Interface().(*[]any)
 	m.offset = number(env.Elem(), "offset")
 	scope := reflect.New(m.scopes.Type().Elem()).Elem()
-	if !isList || m.offset == nil || m.top == nil || number(scope, "next") == nil || number(field(scope, "value"), "id") == nil || number(field(scope, "value"), "offset") == nil {
+	if !isList || m.offset == nil || m.top == nil || number(scope, "next") == nil || number(field(scope, "value"), "id") == nil ||
+		number(field(scope, "value"), "offset") == nil {
 		return nil, errJQ
 	}
 	return m, m.study(code)

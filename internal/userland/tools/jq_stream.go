@@ -1,6 +1,7 @@
 package tools
 
-// jqEvents are the parts of one value, as --stream has them: [PATH, LEAF] for what has no parts, and [PATH] at the end of each list or object that is not empty.
+// jqEvents are the parts of one value, as --stream has them: [PATH, LEAF] for what has no parts, and [PATH] at the end of each list or
+// object that is not empty.
 type jqEvents struct {
 	q    *querier
 	open []jqOpen // the lists and objects that the next part lies in

@@ -11,23 +11,36 @@ import (
 
 // jqApplied is what jq says where a function cannot be applied to a value, which stands for %.
 var jqApplied = map[string]string{
-	"keys": "% has no keys", "keys_unsorted": "% has no keys", "to_entries": "% has no keys", "length": "% has no length", "sort": "% cannot be sorted, as it is not an array",
-	"utf8bytelength": "% only strings have UTF-8 byte length", "explode": "explode input must be a string", "ascii_downcase": "explode input must be a string",
-	"ascii_upcase": "explode input must be a string", "implode": "implode input must be an array", "split": "split input and separator must be strings",
-	"startswith": "startswith() requires string inputs", "endswith": "endswith() requires string inputs", "tonumber": "% cannot be parsed as a number",
-	"fromjson": "% only strings can be parsed", "match": "% cannot be matched, as it is not a string", "test": "% cannot be matched, as it is not a string",
-	"_match": "% cannot be matched, as it is not a string", "unique": "Cannot iterate over %", "add": "Cannot iterate over %", "flatten": "Cannot iterate over %",
-	"_group_by": "Cannot iterate over %", "_sort_by": "Cannot iterate over %", "delpaths": "Paths must be specified as an array", "mktime": "mktime requires array inputs",
-	"@csv": "% cannot be csv-formatted, only array", "@tsv": "% cannot be tsv-formatted, only array", "transpose": "Cannot iterate over %", "range": "Range bounds must be numeric",
-	"min": "% and % cannot be iterated over", "max": "% and % cannot be iterated over", "_min_by": "Cannot iterate over %", "_max_by": "Cannot iterate over %",
-	"setpath": "Path must be specified as an array", "gmtime": "gmtime() requires a number", "strftime": "strftime/1 requires parsed datetime inputs",
+	"keys": "% has no keys", "keys_unsorted": "% has no keys", "to_entries": "% has no keys", "length": "% has no length",
+	"sort":           "% cannot be sorted, as it is not an array",
+	"utf8bytelength": "% only strings have UTF-8 byte length", "explode": "explode input must be a string",
+	"ascii_downcase": "explode input must be a string",
+	"ascii_upcase":   "explode input must be a string", "implode": "implode input must be an array",
+	"split":      "split input and separator must be strings",
+	"startswith": "startswith() requires string inputs", "endswith": "endswith() requires string inputs",
+	"tonumber": "% cannot be parsed as a number",
+	"fromjson": "% only strings can be parsed", "match": "% cannot be matched, as it is not a string",
+	"test":   "% cannot be matched, as it is not a string",
+	"_match": "% cannot be matched, as it is not a string", "unique": "Cannot iterate over %", "add": "Cannot iterate over %",
+	"flatten":   "Cannot iterate over %",
+	"_group_by": "Cannot iterate over %", "_sort_by": "Cannot iterate over %", "delpaths": "Paths must be specified as an array",
+	"mktime": "mktime requires array inputs",
+	"@csv":   "% cannot be csv-formatted, only array", "@tsv": "% cannot be tsv-formatted, only array", "transpose": "Cannot iterate over %",
+	"range": "Range bounds must be numeric",
+	"min":   "% and % cannot be iterated over", "max": "% and % cannot be iterated over", "_min_by": "Cannot iterate over %",
+	"_max_by": "Cannot iterate over %",
+	"setpath": "Path must be specified as an array", "gmtime": "gmtime() requires a number",
+	"strftime": "strftime/1 requires parsed datetime inputs",
 }
 
 // jqPrefixes are the messages whose beginning says all.
 var jqPrefixes = [][2]string{
-	{"expected \"start\" and \"end\" for slicing", "Array/string slice indices must be integers"}, {"flatten depth should not be negative", "flatten depth must not be negative"},
-	{"repeat string result too large", "Repeat string result too long"}, {"length mismatch", "Length mismatch"}, {"array index too large", "Array index too large"},
-	{"array index should not be negative", "Out of bounds negative array index"}, {"nth doesn't support negative index", "nth doesn't support negative indices"},
+	{"expected \"start\" and \"end\" for slicing", "Array/string slice indices must be integers"}, {"flatten depth should not be negative",
+		"flatten depth must not be negative"},
+	{"repeat string result too large", "Repeat string result too long"}, {"length mismatch", "Length mismatch"}, {"array index too large",
+		"Array index too large"},
+	{"array index should not be negative", "Out of bounds negative array index"}, {"nth doesn't support negative index",
+		"nth doesn't support negative indices"},
 }
 
 // jqMessage writes what the library says about mistakes in the words of jq. key is the name that an object was asked for, if that is known.
@@ -61,7 +74,8 @@ func jqMessage(s, key string) string {
 // computedKey is a key of an object that is an expression.
 var computedKey = regexp.MustCompile(`[{,]\s*\(`)
 
-// keyed reports whether a program computes keys of objects, and indexes nothing by an expression: only then it is known what the library complains of.
+// keyed reports whether a program computes keys of objects, and indexes nothing by an expression: only then it is known what the library
+// complains of.
 func keyed(filter string) bool {
 	return computedKey.MatchString(filter) && !strings.Contains(filter, "[")
 }
@@ -76,7 +90,8 @@ func (q *querier) words(s, key string) string {
 
 // jqOperation is what went wrong with an operator.
 func jqOperation(s string) (string, bool) {
-	for _, verb := range [][2]string{{"add", "added"}, {"subtract", "subtracted"}, {"multiply", "multiplied"}, {"divide", "divided"}, {"negate", "negated"}} {
+	for _, verb := range [][2]string{{"add", "added"}, {"subtract", "subtracted"}, {"multiply", "multiplied"}, {"divide", "divided"},
+		{"negate", "negated"}} {
 		if rest, ok := strings.CutPrefix(s, "cannot "+verb[0]+": "); ok {
 			return shownPair(rest, " and ") + " cannot be " + verb[1], true
 		}
@@ -150,7 +165,8 @@ func jqCall(s string) string {
 		}
 		return s
 	}
-	for _, x := range []string{"array index should not be negative: ", "array index too large: ", "expected an object but got: ", "expected an array but got: "} {
+	for _, x := range []string{"array index should not be negative: ", "array index too large: ", "expected an object but got: ",
+		"expected an array but got: "} {
 		if _, what, ok := strings.Cut(rest, ": "+x); ok {
 			return jqMessage(x+what, "")
 		}
@@ -165,7 +181,8 @@ func jqCall(s string) string {
 		return "date " + value + " does not match format " + strings.TrimSuffix(args, ")")
 	}
 	if name == "mktime" || name == "strftime" {
-		return map[string]string{"mktime": "mktime requires parsed datetime inputs", "strftime": "strftime/1 requires parsed datetime inputs"}[name]
+		return map[string]string{"mktime": "mktime requires parsed datetime inputs",
+			"strftime": "strftime/1 requires parsed datetime inputs"}[name]
 	}
 	return s
 }

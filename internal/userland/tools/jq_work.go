@@ -26,8 +26,8 @@ const (
 // native is a function of jq's machine.
 type native = func(v any, args []any) any
 
-// meter has every function that a program calls count its work. The library has no place for that: its instructions are reached by reflection, and where they are not as
-// they are known, the program is not run.
+// meter has every function that a program calls count its work. The library has no place for that: its instructions are reached by
+// reflection, and where they are not as they are known, the program is not run.
 func (q *querier) meter(code *gojq.Code) error {
 	list := reflect.ValueOf(code).Elem().FieldByName("codes")
 	if list.Kind() != reflect.Slice {
@@ -80,14 +80,21 @@ var errJQ = errors.New("this build's jq cannot be bounded")
 // metered is a function that is charged, and whose long work can be stopped on the way.
 func (q *querier) metered(name string, f native) native {
 	own := map[string]native{
-		"_add": q.add, "_multiply": q.multiply, "_subtract": q.subtract, "add": q.sum(f), "join": q.join, "contains": q.contains, "inside": q.inside, "indices": q.indices(everywhere),
-		"index": q.indices(first), "rindex": q.indices(last), "_index": q.index, "sort": q.sorts(sorted), "_sort_by": q.sorts(sorted), "unique": q.sorts(unique), "_unique_by": q.sorts(unique),
-		"_group_by": q.sorts(grouped), "min": q.extreme(true), "_min_by": q.extreme(true), "max": q.extreme(false), "_max_by": q.extreme(false), "keys": q.sortedKeys,
-		"_equal": q.compares(func(o int) bool { return o == 0 }), "_notequal": q.compares(func(o int) bool { return o != 0 }), "_greater": q.compares(func(o int) bool { return o > 0 }),
-		"_less": q.compares(func(o int) bool { return o < 0 }), "_greatereq": q.compares(func(o int) bool { return o >= 0 }), "_lesseq": q.compares(func(o int) bool { return o <= 0 }),
+		"_add": q.add, "_multiply": q.multiply, "_subtract": q.subtract, "add": q.sum(f), "join": q.join, "contains": q.contains,
+		"inside": q.inside, "indices": q.indices(everywhere),
+		"index": q.indices(first), "rindex": q.indices(last), "_index": q.index, "sort": q.sorts(sorted), "_sort_by": q.sorts(sorted),
+		"unique": q.sorts(unique), "_unique_by": q.sorts(unique),
+		"_group_by": q.sorts(grouped), "min": q.extreme(true), "_min_by": q.extreme(true), "max": q.extreme(false), "_max_by": q.extreme(false),
+		"keys":   q.sortedKeys,
+		"_equal": q.compares(func(o int) bool { return o == 0 }), "_notequal": q.compares(func(o int) bool { return o != 0 }),
+		"_greater": q.compares(func(o int) bool { return o > 0 }),
+		"_less":    q.compares(func(o int) bool { return o < 0 }), "_greatereq": q.compares(func(o int) bool { return o >= 0 }),
+		"_lesseq": q.compares(func(o int) bool { return o <= 0 }),
 		"reverse": q.reverse, "delpaths": q.deletes, "_delpaths": q.deletes, "setpath": q.set, "_setpath": q.set,
-		"ascii_downcase": q.piecewise(f, false), "ascii_upcase": q.piecewise(f, false), "_tohtml": q.piecewise(f, false), "_touri": q.piecewise(f, false), "_tobase64": q.piecewise(f, true),
-		"_match": q.match, "tojson": q.toJSON, "tostring": q.toString, "length": q.length, "explode": q.explode, "implode": q.implode, "split": q.split,
+		"ascii_downcase": q.piecewise(f, false), "ascii_upcase": q.piecewise(f, false), "_tohtml": q.piecewise(f, false), "_touri": q.piecewise(f,
+			false), "_tobase64": q.piecewise(f, true),
+		"_match": q.match, "tojson": q.toJSON, "tostring": q.toString, "length": q.length, "explode": q.explode, "implode": q.implode,
+		"split":     q.split,
 		"transpose": q.transpose, "flatten": q.flatten, "fromjson": q.fromJSON, "getpath": q.getPath(f),
 	}[name]
 	if name == "_add" || name == "_subtract" || name == "_multiply" || name == "_divide" {
@@ -273,7 +280,8 @@ next:
 	return all
 }
 
-// sum is add of an array; the elements of objects are few. Of what are neither texts nor lists, some are added at once to what came of those before, by the library's own f.
+// sum is add of an array; the elements of objects are few. Of what are neither texts nor lists, some are added at once to what came of
+// those before, by the library's own f.
 func (q *querier) sum(f native) native {
 	return func(v any, args []any) any {
 		list, ok := v.([]any)

@@ -20,8 +20,10 @@ import (
 )
 
 func newQuerier() *querier {
-	l := bound.Limits{Gas: 1 << 40, Time: time.Hour, MemoryBytes: 128 << 20, OutputBytes: 1 << 20, FileBytes: 1 << 20, OpenFiles: 16, Depth: 16}
-	return &querier{p: &program.Process{Args: []string{"jq"}, Account: bound.New(l, [32]byte{}, time.Unix(0, 0))}, regexps: map[string]jqExpression{}}
+	l := bound.Limits{Gas: 1 << 40, Time: time.Hour, MemoryBytes: 128 << 20, OutputBytes: 1 << 20, FileBytes: 1 << 20, OpenFiles: 16,
+		Depth: 16}
+	return &querier{p: &program.Process{Args: []string{"jq"}, Account: bound.New(l, [32]byte{}, time.Unix(0, 0))},
+		regexps: map[string]jqExpression{}}
 }
 
 // results runs a program of jq on a value, metered or as the library does it.
@@ -60,7 +62,8 @@ func resultsOf(t *testing.T, q *querier, source string, v any) string {
 func TestMeteredFunctionsOfJQDoTheSame(t *testing.T) {
 	long := strings.Repeat("aäb,\n\"\\\x01", bound.Piece/4)
 	values := []any{
-		nil, true, 7, 2.5, "", "abcabc", "aäb x", long, []any{}, []any{1, 2, 3, 2}, []any{"b", "a", nil, "c"}, []any{nil, nil}, []any{"x", 1, true, 2.5}, []any{[]any{1}, []any{2, 3}},
+		nil, true, 7, 2.5, "", "abcabc", "aäb x", long, []any{}, []any{1, 2, 3, 2}, []any{"b", "a", nil, "c"}, []any{nil, nil},
+		[]any{"x", 1, true, 2.5}, []any{[]any{1}, []any{2, 3}},
 		[]any{map[string]any{"a": 1}, map[string]any{"a": 2, "b": 3}}, map[string]any{"a": 1, "b": "x"}, []any{long, "x", long},
 	}
 	many := make([]any, 300)
@@ -69,18 +72,32 @@ func TestMeteredFunctionsOfJQDoTheSame(t *testing.T) {
 	}
 	values = append(values, many)
 	for _, source := range []string{
-		`. + .`, `. + "x"`, `"x" + .`, `. + [1]`, `. + {"z": 1}`, `. * 3`, `3 * .`, `. * 0.5`, `. * 70000`, `. * -1`, `. * .`, `. - .`, `. - [2]`, `. - 1`, `add`, `add(.[]?)`, `join(",")`, `join("")`,
-		`join(1)`, `contains("b")`, `contains(.)`, `contains([2])`, `contains({a: 1})`, `inside(.)`, `indices("b")`, `indices(2)`, `indices([2, 3])`, `index("b")`, `rindex("b")`, `sort`, `sort_by(tostring)`,
-		`unique`, `unique_by(type)`, `group_by(type)`, `min_by(type)`, `setpath([3]; 1)`, `setpath(["a"]; 1)`, `.[5] = 1`, `.a |= 1`, `tojson`, `tostring`, `explode | length`, `explode | implode`, `split(",")`, `split("")`, `[., .] | map(tostring) | add | split(",") | length`,
-		`split(", *"; null)`, `test("B"; "i")`, `[match("a*"; "g")]`, `[match("(?<n>a)(x)?"; "g")]`, `[match("b|"; "g")] | length`, `capture("(?<x>[a-z]+)")`, `[scan("[ab]")] | length`, `sub("b"; "<\(.)>") | length`,
-		`gsub("(?<x>a)"; "\(.x)\(.x)") | length`, `gsub("^"; ">") | length`, `gsub("\\b"; "|") | length`, `[splits("b")] | length`, `test("(")`, `test("a"; "q")`, `test(1)`, `ascii_downcase`, `ltrimstr("a")`, `@base64`, `@json`, `@text`,
-		`"\(.)\(.)"`, `length`, `keys`, `to_entries`, `walk(.)`, `paths`, `[limit(3; .[]?)]`, `tojson | fromjson`, `any`, `flatten`, `flatten(1)`, `flatten(-1)`, `flatten("a")`, `flatten(infinite)`, `transpose`, `flatten("a")`, `flatten(null)`, `[range(5000)] | add`, `[range(5000) | {a: .}] | add`, `[range(5000), "x"] | add`, `[range(5000) | if . == 4999 then "x" else {(tostring): .} end] | add`, `[{a: 1}, null, {b: 2}] | add`,
-		`[[range(5000)] | .[] | tostring | [.]] | add`, `[[range(3)][] | {a: [.]}] | flatten`, `@base64 | length`, `. == .`, `. != [1, 2, 3, 2]`, `. < "b"`, `[.[]? < 2]`, `. > [1, 2]`, `. >= {a: 1}`, `. <= {a: 1, b: "y"}`, `{b: 1} < {a: 2}`, `{a: 1} < {a: [2]}`, `nan < nan`, `[nan] == [nan]`, `[1.0] == [1]`,
-		`min`, `max`, `max_by(type)`, `[.[]? | type] | min, max`, `unique_by(length?)`, `sort_by(nan)`, `[., .] | unique`, `.[[2]]`, `.[[2, 3]]`, `.[[]]`, `indices([])`, `index([3, 2])`, `rindex([2])`,
-		`rindex(2)`, `index("")`, `rindex("")`, `indices("")`, `indices("ab", "ä")`, `index(["x"])`, `del(.[0]?)`, `delpaths([["a"], [0]])`, `delpaths(1)`, `ascii_upcase`, `@html`, `@uri`, `_sort_by(1)`, `_sort_by([])`, `_group_by([range(300)])`, `.[3] |= 1`, `.[2] += 1`, `reverse`,
+		`. + .`, `. + "x"`, `"x" + .`, `. + [1]`, `. + {"z": 1}`, `. * 3`, `3 * .`, `. * 0.5`, `. * 70000`, `. * -1`, `. * .`, `. - .`, `. - [2]`,
+		`. - 1`, `add`, `add(.[]?)`, `join(",")`, `join("")`,
+		`join(1)`, `contains("b")`, `contains(.)`, `contains([2])`, `contains({a: 1})`, `inside(.)`, `indices("b")`, `indices(2)`,
+		`indices([2, 3])`, `index("b")`, `rindex("b")`, `sort`, `sort_by(tostring)`,
+		`unique`, `unique_by(type)`, `group_by(type)`, `min_by(type)`, `setpath([3]; 1)`, `setpath(["a"]; 1)`, `.[5] = 1`, `.a |= 1`, `tojson`,
+		`tostring`, `explode | length`, `explode | implode`, `split(",")`, `split("")`, `[., .] | map(tostring) | add | split(",") | length`,
+		`split(", *"; null)`, `test("B"; "i")`, `[match("a*"; "g")]`, `[match("(?<n>a)(x)?"; "g")]`, `[match("b|"; "g")] | length`,
+		`capture("(?<x>[a-z]+)")`, `[scan("[ab]")] | length`, `sub("b"; "<\(.)>") | length`,
+		`gsub("(?<x>a)"; "\(.x)\(.x)") | length`, `gsub("^"; ">") | length`, `gsub("\\b"; "|") | length`, `[splits("b")] | length`, `test("(")`,
+		`test("a"; "q")`, `test(1)`, `ascii_downcase`, `ltrimstr("a")`, `@base64`, `@json`, `@text`,
+		`"\(.)\(.)"`, `length`, `keys`, `to_entries`, `walk(.)`, `paths`, `[limit(3; .[]?)]`, `tojson | fromjson`, `any`, `flatten`, `flatten(1)`,
+		`flatten(-1)`, `flatten("a")`, `flatten(infinite)`, `transpose`, `flatten("a")`, `flatten(null)`, `[range(5000)] | add`,
+		`[range(5000) | {a: .}] | add`, `[range(5000), "x"] | add`, `[range(5000) | if . == 4999 then "x" else {(tostring): .} end] | add`,
+		`[{a: 1}, null, {b: 2}] | add`,
+		`[[range(5000)] | .[] | tostring | [.]] | add`, `[[range(3)][] | {a: [.]}] | flatten`, `@base64 | length`, `. == .`, `. != [1, 2, 3, 2]`,
+		`. < "b"`, `[.[]? < 2]`, `. > [1, 2]`, `. >= {a: 1}`, `. <= {a: 1, b: "y"}`, `{b: 1} < {a: 2}`, `{a: 1} < {a: [2]}`, `nan < nan`,
+		`[nan] == [nan]`, `[1.0] == [1]`,
+		`min`, `max`, `max_by(type)`, `[.[]? | type] | min, max`, `unique_by(length?)`, `sort_by(nan)`, `[., .] | unique`, `.[[2]]`, `.[[2, 3]]`,
+		`.[[]]`, `indices([])`, `index([3, 2])`, `rindex([2])`,
+		`rindex(2)`, `index("")`, `rindex("")`, `indices("")`, `indices("ab", "ä")`, `index(["x"])`, `del(.[0]?)`, `delpaths([["a"], [0]])`,
+		`delpaths(1)`, `ascii_upcase`, `@html`, `@uri`, `_sort_by(1)`, `_sort_by([])`, `_group_by([range(300)])`, `.[3] |= 1`, `.[2] += 1`,
+		`reverse`,
 	} {
 		for _, v := range values {
-			if s, ok := v.(string); ok && len(s) > 100 && (strings.Contains(source, `"g"`) || strings.Contains(source, "sub(") || strings.Contains(source, "scan") || strings.Contains(source, "split")) {
+			if s, ok := v.(string); ok && len(s) > 100 && (strings.Contains(source, `"g"`) || strings.Contains(source, "sub(") ||
+				strings.Contains(source, "scan") || strings.Contains(source, "split")) {
 				v = s[:400] // the library takes the square of its length
 			}
 			got, want := results(t, source, v, true), results(t, source, v, false)
@@ -95,7 +112,8 @@ func TestMeteredFunctionsOfJQDoTheSame(t *testing.T) {
 func TestJQMakesNoArrayBeyondItsMemory(t *testing.T) {
 	for _, source := range []string{
 		`setpath([400000000]; 1)`, `.[400000000] = 1`, `.[400000000] |= 1`, `.[400000000] += 1`, `.[400000000] //= 1`, `{} | .a[400000000] |= 1`,
-		`[[range(100000)], (range(1000) | [])] | transpose`, `reduce range(27) as $i ([1]; [., .]) | flatten`, `reduce range(27) as $i ([1]; [., .]) | {a: .} | flatten(30)`,
+		`[[range(100000)], (range(1000) | [])] | transpose`, `reduce range(27) as $i ([1]; [., .]) | flatten`,
+		`reduce range(27) as $i ([1]; [., .]) | {a: .} | flatten(30)`,
 		`reduce range(27) as $i ([1]; [., .]) | flatten(0.5)`,
 	} {
 		func() {
@@ -146,8 +164,10 @@ const shared = `reduce range(80) as $i ([1]; [., .]) | `
 // TestWhatIsSharedIsStoppedByItsGas has jq look at all of such lists.
 func TestWhatIsSharedIsStoppedByItsGas(t *testing.T) {
 	for _, source := range []string{
-		`. == [.[0], .[1]]`, `. as $x | [[$x], [$x]] | .[0] < .[1]`, `{a: .} >= {a: [.[0], .[1]]}`, `[., [.[0], .[1]]] | sort`, `[., [.[0], .[1]]] | unique`, `[., [.[0], .[1]]] | group_by(.)`,
-		`[., [.[0], .[1]]] | min`, `[., [.[0], .[1]]] | max_by(.)`, `[.] - [[.[0], .[1]]]`, `[.] | index([[.[0][0], .[0][1]]])`, `[.] | .[[[.[0][0], .[0][1]]]]`, `contains([.[0], .[1]])`, `tojson`,
+		`. == [.[0], .[1]]`, `. as $x | [[$x], [$x]] | .[0] < .[1]`, `{a: .} >= {a: [.[0], .[1]]}`, `[., [.[0], .[1]]] | sort`,
+		`[., [.[0], .[1]]] | unique`, `[., [.[0], .[1]]] | group_by(.)`,
+		`[., [.[0], .[1]]] | min`, `[., [.[0], .[1]]] | max_by(.)`, `[.] - [[.[0], .[1]]]`, `[.] | index([[.[0][0], .[0][1]]])`,
+		`[.] | .[[[.[0][0], .[0][1]]]]`, `contains([.[0], .[1]])`, `tojson`,
 		`flatten`, `"\(.)"`,
 	} {
 		ended := func() (ended any) {
@@ -217,10 +237,11 @@ func compiled(t *testing.T, source string) *gojq.Code {
 const every = `def f($x; g): if $x > 0 then f($x - 1; g) else g end; [f(2; .a?, "x") // 1] | {a: .[0], ("b" + "c"): [.[]?]} | try error("x") catch . | label $out | first(.[]?, 1) | .[1:2]? |
 	. as [$p, {q: $q}] ?// $p | path(.) | reduce range(3) as $i (0; . + $i) | foreach range(2) as $j (0; . + $j) | limit(1; repeat(1)) | .. | .a |= 1 | .b = 2 | del(.c) | [1, 2, [3]] | input | 0 | (def g: . as $y | if $y > 3 then $y else $y + 1 | g end; g) | isempty(empty) | null, true, [.[]?]`
 
-// TestEveryInstructionOfJQIsKnown goes through the instructions of the library's version. One that is new, or that has another number, needs a look: can it take long, or call
-// what does?
+// TestEveryInstructionOfJQIsKnown goes through the instructions of the library's version. One that is new, or that has another number,
+// needs a look: can it take long, or call what does?
 func TestEveryInstructionOfJQIsKnown(t *testing.T) {
-	known := strings.Fields(`nop push pop dup const load store object append fork forktrybegin forktryend forkalt forklabel backtrack jump jumpifnot index indexarray call callrec pushpc callpc
+	known := strings.Fields(
+		`nop push pop dup const load store object append fork forktrybegin forktryend forkalt forklabel backtrack jump jumpifnot index indexarray call callrec pushpc callpc
 		scope ret iter expbegin expend pathbegin pathend`)
 	code := compiled(t, every)
 	ops, names, _ := codesOf(t, code)

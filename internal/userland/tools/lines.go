@@ -33,7 +33,8 @@ func rev(p *program.Process) int {
 
 // nl numbers lines.
 func nl(p *program.Process) int {
-	opts, operands := p.Options(1, "b:f:h:n:s:v:w:i:l:d:p", "body-numbering= b", "footer-numbering= f", "header-numbering= h", "number-format= n", "number-separator= s",
+	opts, operands := p.Options(1, "b:f:h:n:s:v:w:i:l:d:p", "body-numbering= b", "footer-numbering= f", "header-numbering= h",
+		"number-format= n", "number-separator= s",
 		"starting-line-number= v", "number-width= w", "line-increment= i", "join-blank-lines= l", "section-delimiter= d", "no-renumber p")
 	style := map[byte]string{'b': "t", 'f': "n", 'h': "n"}
 	format, sep, start, width, step, delim, blanks, keep := "rn", "\t", 1, 6, 1, `\:`, 1, false

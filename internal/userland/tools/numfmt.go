@@ -43,8 +43,10 @@ const (
 
 func numfmt(p *program.Process) int {
 	one := big.NewFloat(1).SetPrec(numberBits)
-	f := &numberFormat{p: p, from: "none", to: "none", fromUnit: one, toUnit: one, round: "from-zero", invalid: "abort", precision: -1, end: '\n'}
-	opts, operands := p.Options(1, "d:z", "from=", "to=", "from-unit=", "to-unit=", "round=", "suffix=", "padding=", "format=", "grouping", "invalid=", "field=", "delimiter= d",
+	f := &numberFormat{p: p, from: "none", to: "none", fromUnit: one, toUnit: one, round: "from-zero", invalid: "abort", precision: -1,
+		end: '\n'}
+	opts, operands := p.Options(1, "d:z", "from=", "to=", "from-unit=", "to-unit=", "round=", "suffix=", "padding=", "format=", "grouping",
+		"invalid=", "field=", "delimiter= d",
 		"header=?", "zero-terminated z", "debug", "-debug")
 	for _, o := range opts {
 		f.option(o)

@@ -10,7 +10,8 @@ import (
 
 // TestTheUserIsTheSameEverywhere asks each command that names the user.
 func TestTheUserIsTheSameEverywhere(t *testing.T) {
-	const script = `export USER=agent; id; id -un; whoami; groups; logname; touch f; ls -l f | cut -d' ' -f3,4; stat -c '%U %G' f; find f -printf '%u\n'`
+	const script = `export USER=agent; id; id -un; whoami; groups; logname; touch f; ls -l f | cut -d' ' -f3,4; stat -c '%U %G' f; find f ` +
+		`-printf '%u\n'`
 	r := shelltest.Execute(programs(), shelltest.Limits, script)
 	const want = "uid=0(agent) gid=0(agent) groups=0(agent)\nagent\nagent\nagent\nagent\nagent agent\nagent agent\nagent\n"
 	if r.Out != want || r.Err != "" {
@@ -21,7 +22,8 @@ func TestTheUserIsTheSameEverywhere(t *testing.T) {
 // TestHelpShowsTheOptions looks at what an agent reads first.
 func TestHelpShowsTheOptions(t *testing.T) {
 	r := shelltest.Execute(programs(), shelltest.Limits, `uniq --help; date --help`)
-	for _, want := range []string{"Usage: uniq [OPTION]...", "  -c, --count\n", "  -f, --skip-fields=ARG\n", "--group[=ARG]\n", "Usage: date ", "  -d, --date=ARG\n", "  -I[=ARG]\n"} {
+	for _, want := range []string{"Usage: uniq [OPTION]...", "  -c, --count\n", "  -f, --skip-fields=ARG\n", "--group[=ARG]\n", "Usage: date ",
+		"  -d, --date=ARG\n", "  -I[=ARG]\n"} {
 		if !strings.Contains(r.Out, want) {
 			t.Errorf("%q is missing in %s", want, r.Out)
 		}

@@ -57,8 +57,10 @@ type hunkLine struct {
 
 func patch(p *program.Process) int {
 	s := &patcher{p: p, out: p.Out(), strip: -1, fuzz: 2, mismatch: true}
-	opts, operands := p.Options(2, "p:i:RNfsEbo:r:d:F:tulncZTV:z:B:x:", "strip= p", "input= i", "reverse R", "dry-run", "forward N", "force f", "batch t", "silent s", "quiet s",
-		"remove-empty-files E", "backup b", "output= o", "reject-file= r", "directory= d", "fuzz= F", "unified u", "no-backup-if-mismatch", "verbose", "binary",
+	opts, operands := p.Options(2, "p:i:RNfsEbo:r:d:F:tulncZTV:z:B:x:", "strip= p", "input= i", "reverse R", "dry-run", "forward N", "force f",
+		"batch t", "silent s", "quiet s",
+		"remove-empty-files E", "backup b", "output= o", "reject-file= r", "directory= d", "fuzz= F", "unified u", "no-backup-if-mismatch",
+		"verbose", "binary",
 		"ignore-whitespace l", "suffix= z", "posix", "merge=?", "follow-symlinks")
 	source := "-"
 	for _, o := range opts {
@@ -411,7 +413,8 @@ func (s *patcher) file(f *filePatch) {
 		}
 	}
 	if name == "" || name == "/dev/null" {
-		s.out.WriteString("can't find file to patch at input line 1\nPerhaps you used the wrong -p or --strip option?\nNo file to patch.  Skipping patch.\n")
+		s.out.WriteString("can't find file to patch at input line 1\nPerhaps you used the wrong -p or --strip option?\nNo file to patch.  " +
+			"Skipping patch.\n")
 		if n := len(f.hunks); n > 0 {
 			s.out.Printf("%d out of %d hunk%s ignored\n", n, n, plural(n))
 		}

@@ -9,10 +9,13 @@ import (
 
 // prOptions reads the arguments of pr.
 func prOptions(p *program.Process) (*prLayout, []string) {
-	opts, operands := p.Options(1, "0123456789abcdD:e::fFh:i::Jl:mn::N:o:rs::S::tTvw:W:", "across a", "columns=", "show-control-chars c", "double-space d", "date-format D", "expand-tabs e",
-		"form-feed F", "header h", "output-tabs i", "join-lines J", "length l", "merge m", "number-lines n", "first-line-number N", "indent o", "no-file-warnings r",
+	opts, operands := p.Options(1, "0123456789abcdD:e::fFh:i::Jl:mn::N:o:rs::S::tTvw:W:", "across a", "columns=", "show-control-chars c",
+		"double-space d", "date-format D", "expand-tabs e",
+		"form-feed F", "header h", "output-tabs i", "join-lines J", "length l", "merge m", "number-lines n", "first-line-number N", "indent o",
+		"no-file-warnings r",
 		"separator s", "sep-string S", "omit-header t", "omit-pagination T", "show-nonprinting v", "width w", "page-width W", "pages=")
-	l := &prLayout{columns: 1, length: prLength, width: prWidth, digits: 5, numberEnd: '\t', tabIn: '\t', tabOut: '\t', first: 1, dates: "%Y-%m-%d %H:%M"}
+	l := &prLayout{columns: 1, length: prLength, width: prWidth, digits: 5, numberEnd: '\t', tabIn: '\t', tabOut: '\t', first: 1,
+		dates: "%Y-%m-%d %H:%M"}
 	digits := ""
 	for _, o := range opts {
 		if len(o.Name) == 1 && o.Name[0] >= '0' && o.Name[0] <= '9' {

@@ -58,8 +58,10 @@ type stretch struct{ from, to int }
 
 // ptx writes a permuted index.
 func ptx(p *program.Process) int {
-	opts, operands := p.Options(1, "AF:GM:ORS:TW:b:i:fg:o:trw:", "auto-reference A", "break-file b", "flag-truncation F", "ignore-case f", "gap-size g", "ignore-file i", "macro-name M",
-		"only-file o", "references r", "right-side-refs R", "format=", "sentence-regexp S", "traditional G", "typeset-mode t", "width w", "word-regexp W")
+	opts, operands := p.Options(1, "AF:GM:ORS:TW:b:i:fg:o:trw:", "auto-reference A", "break-file b", "flag-truncation F", "ignore-case f",
+		"gap-size g", "ignore-file i", "macro-name M",
+		"only-file o", "references r", "right-side-refs R", "format=", "sentence-regexp S", "traditional G", "typeset-mode t", "width w",
+		"word-regexp W")
 	x := &index{p: p, out: p.Out(), gnu: true, gap: 3, width: 72, truncation: "/", macro: "xx", format: 'd'}
 	sentence, word, breaks, ignore, only := "", "", "", "", ""
 	hasSentence := false
@@ -84,7 +86,8 @@ func ptx(p *program.Process) int {
 			case o.Value != "" && strings.HasPrefix("tex", o.Value):
 				x.format = 't'
 			default:
-				p.Errorf("invalid argument %s for %s\nValid arguments are:\n  - %s\n  - %s", quote(o.Value), quote("--format"), quote("roff"), quote("tex"))
+				p.Errorf("invalid argument %s for %s\nValid arguments are:\n  - %s\n  - %s", quote(o.Value), quote("--format"), quote("roff"),
+					quote("tex"))
 				p.Stderrf("Try '%s --help' for more information.\n", p.Name())
 				return 1
 			}

@@ -29,7 +29,8 @@ type shredder struct {
 
 // shred writes over files, and removes them.
 func shred(p *program.Process) int {
-	opts, operands := p.Options(1, "fn:s:uvxz", "force f", "iterations n", "size s", "remove=?", "verbose v", "exact x", "zero z", "random-source=")
+	opts, operands := p.Options(1, "fn:s:uvxz", "force f", "iterations n", "size s", "remove=?", "verbose v", "exact x", "zero z",
+		"random-source=")
 	s := &shredder{p: p, passes: shredPasses, size: -1, how: "wipesync"}
 	for _, o := range opts {
 		switch o.Name {
@@ -91,7 +92,8 @@ func (s *shredder) setHow(how string) bool {
 			return true
 		}
 	}
-	s.p.Errorf("invalid argument %s for %s\nValid arguments are:\n  - %s\n  - %s\n  - %s", quote(how), quote("--remove"), quote("unlink"), quote("wipe"), quote("wipesync"))
+	s.p.Errorf("invalid argument %s for %s\nValid arguments are:\n  - %s\n  - %s\n  - %s", quote(how), quote("--remove"), quote("unlink"),
+		quote("wipe"), quote("wipesync"))
 	s.p.Stderrf("Try '%s --help' for more information.\n", s.p.Name())
 	return false
 }

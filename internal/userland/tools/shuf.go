@@ -13,7 +13,8 @@ import (
 
 // shuf writes lines in an order that the execution's seed decides.
 func shuf(p *program.Process) int {
-	opts, operands := p.Options(1, "ei:n:o:rz", "echo e", "input-range= i", "head-count= n", "output= o", "random-source=", "repeat r", "zero-terminated z")
+	opts, operands := p.Options(1, "ei:n:o:rz", "echo e", "input-range= i", "head-count= n", "output= o", "random-source=", "repeat r",
+		"zero-terminated z")
 	limit, repeat, end, echo := -1, false, byte('\n'), false
 	output := ""
 	var lines []string
@@ -221,7 +222,8 @@ func loopOf(order []string, after map[string][]string, done map[string]bool) []s
 
 // csplit cuts a file where lines match.
 func csplit(p *program.Process) int {
-	opts, operands := p.Options(1, "b:f:kn:sqz", "suffix-format= b", "prefix= f", "keep-files k", "digits= n", "quiet s", "silent s", "elide-empty-files z", "suppress-matched")
+	opts, operands := p.Options(1, "b:f:kn:sqz", "suffix-format= b", "prefix= f", "keep-files k", "digits= n", "quiet s", "silent s",
+		"elide-empty-files z", "suppress-matched")
 	prefix, digits, silent, elide, suppress := "xx", 2, false, false, false
 	format := ""
 	for _, o := range opts {

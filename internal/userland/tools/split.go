@@ -20,7 +20,8 @@ func splitCommand(p *program.Process) int {
 		args = append(args, a)
 	}
 	p.Args = args
-	opts, operands := p.Options(1, "l:b:C:n:a:dxe", "lines= l", "bytes= b", "line-bytes= C", "number= n", "suffix-length= a", "numeric-suffixes=?", "hex-suffixes=?",
+	opts, operands := p.Options(1, "l:b:C:n:a:dxe", "lines= l", "bytes= b", "line-bytes= C", "number= n", "suffix-length= a",
+		"numeric-suffixes=?", "hex-suffixes=?",
 		"additional-suffix=", "elide-empty-files e", "verbose", "filter=", "separator= t", "unbuffered u")
 	perFile, byBytes, chunks, width, extra := int64(1000), false, 0, 2, ""
 	digits, from := "abcdefghijklmnopqrstuvwxyz", 0

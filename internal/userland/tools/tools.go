@@ -18,12 +18,18 @@ import (
 func Programs() program.Table {
 	t := program.Table{"sed": sed.Program(), "awk": awk.Program(), "gawk": awk.Program(), "mawk": awk.Program()}
 	for name, f := range map[string]program.Func{
-		"bc": bc, "bunzip2": bzip2Command, "bzcat": bzip2Command, "bzip2": bzip2Command, "chgrp": refuses("there are no other owners here"), "chown": refuses("there are no other owners here"), "cmp": cmp,
-		"column": column, "comm": comm, "csplit": csplit, "dd": dd, "dircolors": dircolors, "df": df, "diff": diff, "du": du, "egrep": grep, "expand": expand, "expr": expr, "factor": factor, "fallocate": fallocate,
-		"fgrep": grep, "file": fileCommand, "find": find, "fmt": fmtCommand, "fold": fold, "grep": grep, "gunzip": gzipCommand, "gzip": gzipCommand, "hd": hexdump,
-		"hexdump": hexdump, "install": install, "ionice": runs, "join": joinCommand, "jq": jq, "mkfifo": refuses("pipes with names are not supported here: use |"),
-		"mknod": refuses("devices cannot be made here"), "nice": runs, "nl": nl, "nohup": runs, "numfmt": numfmt, "od": od, "paste": paste, "patch": patch, "pathchk": pathchk, "pr": pr, "ptx": ptx, "rev": rev,
-		"sdiff": sdiff, "setsid": runs, "shred": shred, "shuf": shuf, "split": splitCommand, "stdbuf": runs, "strings": stringsCommand, "tac": tac, "tar": tarCommand, "truncate": truncate,
+		"bc": bc, "bunzip2": bzip2Command, "bzcat": bzip2Command, "bzip2": bzip2Command, "chgrp": refuses("there are no other owners here"),
+		"chown": refuses("there are no other owners here"), "cmp": cmp,
+		"column": column, "comm": comm, "csplit": csplit, "dd": dd, "dircolors": dircolors, "df": df, "diff": diff, "du": du, "egrep": grep,
+		"expand": expand, "expr": expr, "factor": factor, "fallocate": fallocate,
+		"fgrep": grep, "file": fileCommand, "find": find, "fmt": fmtCommand, "fold": fold, "grep": grep, "gunzip": gzipCommand,
+		"gzip": gzipCommand, "hd": hexdump,
+		"hexdump": hexdump, "install": install, "ionice": runs, "join": joinCommand, "jq": jq,
+		"mkfifo": refuses("pipes with names are not supported here: use |"),
+		"mknod":  refuses("devices cannot be made here"), "nice": runs, "nl": nl, "nohup": runs, "numfmt": numfmt, "od": od, "paste": paste,
+		"patch": patch, "pathchk": pathchk, "pr": pr, "ptx": ptx, "rev": rev,
+		"sdiff": sdiff, "setsid": runs, "shred": shred, "shuf": shuf, "split": splitCommand, "stdbuf": runs, "strings": stringsCommand,
+		"tac": tac, "tar": tarCommand, "truncate": truncate,
 		"tsort": tsort, "tty": tty, "unexpand": unexpand, "unzip": unzip, "xxd": xxd, "zcat": gzipCommand, "zip": zipCommand,
 	} {
 		t[name] = f
@@ -124,8 +130,10 @@ func size(s string) (int64, error) {
 }
 
 var units = map[string]int64{
-	"": 1, "c": 1, "w": 2, "b": 512, "k": 1 << 10, "K": 1 << 10, "KiB": 1 << 10, "kB": 1000, "KB": 1000, "m": 1 << 20, "M": 1 << 20, "MiB": 1 << 20, "MB": 1000_000,
-	"g": 1 << 30, "G": 1 << 30, "GiB": 1 << 30, "GB": 1000_000_000, "T": 1 << 40, "TiB": 1 << 40, "TB": 1000_000_000_000, "P": 1 << 50, "PB": 1000_000_000_000_000,
+	"": 1, "c": 1, "w": 2, "b": 512, "k": 1 << 10, "K": 1 << 10, "KiB": 1 << 10, "kB": 1000, "KB": 1000, "m": 1 << 20, "M": 1 << 20,
+	"MiB": 1 << 20, "MB": 1000_000,
+	"g": 1 << 30, "G": 1 << 30, "GiB": 1 << 30, "GB": 1000_000_000, "T": 1 << 40, "TiB": 1 << 40, "TB": 1000_000_000_000, "P": 1 << 50,
+	"PB": 1000_000_000_000_000,
 }
 
 // count reads a whole number that is not negative, or ends the program.

@@ -95,7 +95,8 @@ func unzip(p *program.Process) int {
 		if !quiet {
 			out.Printf("Archive:  %s\n", file)
 		}
-		p.Stderrf("  End-of-central-directory signature not found.  Either this file is not\n  a zipfile, or it constitutes one disk of a multi-part archive.\n")
+		p.Stderrf("  End-of-central-directory signature not found.  Either this file is not\n  a zipfile, or it constitutes one disk of a " +
+			"multi-part archive.\n")
 		p.Stderrf("unzip:  cannot find zipfile directory in one of %s or\n        %s.zip, and cannot find %s.ZIP, period.\n", file, file, file)
 		return 9
 	}
@@ -174,7 +175,8 @@ func listZip(p *program.Process, z *zip.Reader, wanted func(string) bool, quiet,
 	out := p.Out()
 	total, files, packed := uint64(0), 0, uint64(0)
 	if verbose {
-		out.WriteString(" Length   Method    Size  Cmpr    Date    Time   CRC-32   Name\n--------  ------  ------- ---- ---------- ----- --------  ----\n")
+		out.WriteString(" Length   Method    Size  Cmpr    Date    Time   CRC-32   Name\n--------  ------  ------- ---- ---------- ----- " +
+			"--------  ----\n")
 	} else if !quiet {
 		out.WriteString("  Length      Date    Time    Name\n---------  ---------- -----   ----\n")
 	}
@@ -194,7 +196,8 @@ func listZip(p *program.Process, z *zip.Reader, wanted func(string) bool, quiet,
 			if f.Method == zip.Store {
 				method = "Stored"
 			}
-			out.Printf("%8d  %s %8d %3d%% %s %08x  %s\n", f.UncompressedSize64, method, f.CompressedSize64, ratio(f.UncompressedSize64, f.CompressedSize64), when, f.CRC32, f.Name)
+			out.Printf("%8d  %s %8d %3d%% %s %08x  %s\n", f.UncompressedSize64, method, f.CompressedSize64, ratio(f.UncompressedSize64,
+				f.CompressedSize64), when, f.CRC32, f.Name)
 		} else {
 			out.Printf("%9d  %s   %s\n", f.UncompressedSize64, when, f.Name)
 		}
@@ -207,7 +210,8 @@ func listZip(p *program.Process, z *zip.Reader, wanted func(string) bool, quiet,
 		unit = "file"
 	}
 	if verbose {
-		out.Printf("--------          -------  ---                            -------\n%8d         %8d %3d%%                            %d %s\n", total, packed, ratio(total, packed), files, unit)
+		out.Printf("--------          -------  ---                            -------\n%8d         %8d %3d%%                            %d %s\n",
+			total, packed, ratio(total, packed), files, unit)
 	} else if !quiet {
 		out.Printf("---------                     -------\n%9d                     %d %s\n", total, files, unit)
 	}

@@ -78,7 +78,8 @@ func zipCommand(p *program.Process) int {
 		file += ".zip"
 	}
 	out := p.Out()
-	z := &zipper{p: p, method: method, recursive: recursive, flat: flat, quiet: quiet || file == "-", links: links, exclude: exclude, include: include, verb: "  adding", done: map[string]bool{}}
+	z := &zipper{p: p, method: method, recursive: recursive, flat: flat, quiet: quiet || file == "-", links: links, exclude: exclude,
+		include: include, verb: "  adding", done: map[string]bool{}}
 	var buf bytes.Buffer
 	z.w = zip.NewWriter(&charger{p: p, w: &held2{p: p, b: &buf}, n: 1})
 	var old *zip.Reader

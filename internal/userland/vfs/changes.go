@@ -9,9 +9,9 @@ import (
 // Op is one kind of change.
 type Op uint8
 
-// The changes of a mount, in the order in which they are applied: files that keep other names are written first, where they were; then what is gone is
-// removed and what has moved is taken away, the deepest first; then everything is put where it belongs, from the top; then times and modes are set, the
-// deepest first.
+// The changes of a mount, in the order in which they are applied: files that keep other names are written first, where they were; then
+// what is gone is removed and what has moved is taken away, the deepest first; then everything is put where it belongs, from the top;
+// then times and modes are set, the deepest first.
 const (
 	Remove    Op = iota + 1 // Path is no name of a file any more
 	RemoveDir               // Path is no folder any more; it is empty by now
@@ -27,8 +27,9 @@ const (
 
 // Change is one step from the files as they were at the source to those that an execution has left.
 type Change struct {
-	Op       Op
-	Path     string // relative, with slashes; of Remove, RemoveDir, Take and WriteFile with Keep as it was before the first change, else as it is in the end
+	Op Op
+	// relative, with slashes; of Remove, RemoveDir, Take and WriteFile with Keep as it was before the first change, else as it is in the end
+	Path     string
 	Slot     int
 	Mode     uint32
 	Modified time.Time
@@ -39,8 +40,8 @@ type Change struct {
 	Size     int64    // of WriteFile; what Content lacks is zero
 }
 
-// Changes returns what has become different in the mount at a path, in the order in which it has to be applied; two that begin with the same files and do
-// the same return the same.
+// Changes returns what has become different in the mount at a path, in the order in which it has to be applied; two that begin with the
+// same files and do the same return the same.
 func (f *FS) Changes(path string) ([]Change, error) {
 	for _, m := range f.mounts {
 		if m.path == path {

@@ -8,8 +8,8 @@ import (
 // chunk is how much of a file is fetched from its source at once, and what each piece but the last holds of what is in memory.
 const chunk = 256 << 10
 
-// content is what a file holds: bytes in memory, and those which its source has still. What is in memory lies in pieces, so that a file which grows is never
-// copied: memory that is new costs more than what is written into it.
+// content is what a file holds: bytes in memory, and those which its source has still. What is in memory lies in pieces, so that a file
+// which grows is never copied: memory that is new costs more than what is written into it.
 type content struct {
 	size    int64
 	data    []byte   // of a file of the host's, instead of pieces
@@ -143,8 +143,8 @@ func (n *Node) readAt(p []byte, off int64) (int, error) {
 	return int(length), nil
 }
 
-// writeAt copies into the file. Of what does not fit into the bound of a file it writes the beginning and says why no more; what does not fit otherwise is
-// not written at all.
+// writeAt copies into the file. Of what does not fit into the bound of a file it writes the beginning and says why no more; what does not
+// fit otherwise is not written at all.
 func (n *Node) writeAt(p []byte, off int64) (int, error) {
 	if err := n.fs.charge(len(p)); err != nil || len(p) == 0 {
 		return 0, err

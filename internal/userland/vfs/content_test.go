@@ -36,7 +36,8 @@ func TestWhatIsReadAsAWholeIsHeldOnce(t *testing.T) {
 	want(t, h.Close(), nil)
 }
 
-// TestAFileThatGrowsIsNotCopied counts the memory that is made while a file of 64 MiB is written in small parts, and while it is read from its source.
+// TestAFileThatGrowsIsNotCopied counts the memory that is made while a file of 64 MiB is written in small parts, and while it is read
+// from its source.
 func TestAFileThatGrowsIsNotCopied(t *testing.T) {
 	const size, part = 64 << 20, 64 << 10
 	roomy := limits
@@ -135,7 +136,8 @@ func TestContentInPieces(t *testing.T) {
 			r.Fatalf("got %d changes", len(changes))
 		}
 		told := bytes.Join(changes[0].Content, nil)
-		if rest := model[min(len(told), len(model)):]; len(told) > len(model) || !bytes.Equal(told, model[:len(told)]) || len(bytes.Trim(rest, "\x00")) > 0 {
+		if rest := model[min(len(told), len(model)):]; len(told) > len(model) || !bytes.Equal(told, model[:len(told)]) ||
+			len(bytes.Trim(rest, "\x00")) > 0 {
 			r.Fatalf("what is told has %d bytes of %d, or others", len(told), len(model))
 		}
 		want(t, h.Close(), nil)

@@ -35,7 +35,8 @@ const (
 )
 
 var messages = [...]string{
-	EACCES: "Permission denied", EBADF: "Bad file descriptor", EBUSY: "Device or resource busy", EEXIST: "File exists", EFBIG: "File too large",
+	EACCES: "Permission denied", EBADF: "Bad file descriptor", EBUSY: "Device or resource busy", EEXIST: "File exists",
+	EFBIG:  "File too large",
 	EINVAL: "Invalid argument", EIO: "Input/output error", EISDIR: "Is a directory", ELOOP: "Too many levels of symbolic links",
 	EMFILE: "Too many open files", EMLINK: "Too many links", ENAMETOOLONG: "File name too long", ENOENT: "No such file or directory",
 	ENOMEM: "Cannot allocate memory", ENOSPC: "No space left on device", ENOTDIR: "Not a directory", ENOTEMPTY: "Directory not empty",

@@ -318,7 +318,8 @@ func (n *Node) above(dir *Node) bool {
 	return true
 }
 
-// moveable reports whether a folder may move into another one: its own name for that, .., has to be written, and nothing in it may come to lie too deep.
+// moveable reports whether a folder may move into another one: its own name for that, .., has to be written, and nothing in it may come
+// to lie too deep.
 func (f *FS) moveable(n, dir *Node) error {
 	if n.mode&0o200 == 0 {
 		return EACCES

@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// Source is where the files of a mount come from: a folder on the other side of a pipe. Paths are relative, with slashes; "." is the folder itself.
+// Source is where the files of a mount come from: a folder on the other side of a pipe. Paths are relative, with slashes; "." is the
+// folder itself.
 type Source interface {
 	// List returns what is in a folder.
 	List(dir string) ([]Found, error)

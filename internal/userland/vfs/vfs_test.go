@@ -16,8 +16,9 @@ import (
 )
 
 var (
-	limits = bound.Limits{Gas: 1 << 40, Time: time.Hour, MemoryBytes: 16 << 20, OutputBytes: 1 << 20, FileBytes: 4 << 20, OpenFiles: 16, Depth: 8}
-	began  = time.Unix(1_700_000_000, 0)
+	limits = bound.Limits{Gas: 1 << 40, Time: time.Hour, MemoryBytes: 16 << 20, OutputBytes: 1 << 20, FileBytes: 4 << 20, OpenFiles: 16,
+		Depth: 8}
+	began = time.Unix(1_700_000_000, 0)
 )
 
 // disk is a source in memory: what is in each folder, and what each file holds.
@@ -48,7 +49,8 @@ func (d *disk) file(path, content string) vfs.Found {
 		d.files = map[string]string{}
 	}
 	d.files[path] = content
-	return vfs.Found{Name: path[strings.LastIndexByte(path, '/')+1:], Kind: vfs.Regular, Mode: 0o644, Size: int64(len(content)), Modified: began}
+	return vfs.Found{Name: path[strings.LastIndexByte(path, '/')+1:], Kind: vfs.Regular, Mode: 0o644, Size: int64(len(content)),
+		Modified: began}
 }
 
 // made is a file system with a folder at /w.
@@ -324,7 +326,8 @@ func TestRightsOfTheOwnerHold(t *testing.T) {
 	want(t, f.MakeFile("/etc/os", 0o644, []byte("x")), nil)
 	root := vfs.At{Dir: f.Root()}
 	for _, err := range []error{
-		f.Unlink(root, "/etc/os"), f.Mkdir(root, "/etc/x", 0o755), f.Rename(root, "/etc/os", root, "/etc/so"), f.Chmod(root, "/etc/os", 0o666, true),
+		f.Unlink(root, "/etc/os"), f.Mkdir(root, "/etc/x", 0o755), f.Rename(root, "/etc/os", root, "/etc/so"), f.Chmod(root, "/etc/os", 0o666,
+			true),
 		f.Utimes(root, "/etc/os", true, began, began), f.Rmdir(root, "/etc"), f.Mkdir(root, "/x", 0o755),
 	} {
 		want(t, err, vfs.EROFS)
@@ -430,8 +433,9 @@ func steps(t testing.TB, f *vfs.FS) []string {
 	changes, err := f.Changes("/w")
 	want(t, err, nil)
 	names := map[vfs.Op]string{
-		vfs.Remove: "remove", vfs.RemoveDir: "rmdir", vfs.Take: "take", vfs.Put: "put", vfs.MakeDir: "mkdir", vfs.WriteFile: "write", vfs.MakeLink: "symlink",
-		vfs.Link: "link", vfs.SetTime: "time", vfs.SetMode: "mode",
+		vfs.Remove: "remove", vfs.RemoveDir: "rmdir", vfs.Take: "take", vfs.Put: "put", vfs.MakeDir: "mkdir", vfs.WriteFile: "write",
+		vfs.MakeLink: "symlink",
+		vfs.Link:     "link", vfs.SetTime: "time", vfs.SetMode: "mode",
 	}
 	var all []string
 	for _, c := range changes {
@@ -469,12 +473,14 @@ func TestChangesSayWhatIsDifferent(t *testing.T) {
 		{"there and back", func(f *vfs.FS, at vfs.At) error {
 			return errors.Join(f.Rename(at, "d", at, "t"), f.Rename(at, "t", at, "d"), f.Mkdir(at, "x", 0o755), f.Rmdir(at, "x"))
 		}, nil},
-		{"a file over another", func(f *vfs.FS, at vfs.At) error { return f.Rename(at, "a", at, "b") }, []string{"take a slot=1", "remove b", "put b slot=1"}},
+		{"a file over another", func(f *vfs.FS, at vfs.At) error { return f.Rename(at, "a", at, "b") }, []string{"take a slot=1", "remove b",
+			"put b slot=1"}},
 		{"out of a folder that goes", func(f *vfs.FS, at vfs.At) error {
 			return errors.Join(f.Rename(at, "d/f", at, "x"), f.Rmdir(at, "d"))
 		}, []string{"take d/f slot=1", "rmdir d", "put x slot=1"}},
 		{"into a new folder that moves", func(f *vfs.FS, at vfs.At) error {
-			return errors.Join(f.Mkdir(at, "n", 0o500), f.Chmod(at, "n", 0o700, true), f.Rename(at, "d", at, "n/d"), f.Rename(at, "n", at, "m"), f.Chmod(at, "m", 0o500, true))
+			return errors.Join(f.Mkdir(at, "n", 0o500), f.Chmod(at, "n", 0o700, true), f.Rename(at, "d", at, "n/d"), f.Rename(at, "n", at, "m"),
+				f.Chmod(at, "m", 0o500, true))
 		}, []string{"take d slot=1", "mkdir m", "put m/d slot=1", "mode m 500"}},
 		{"a file with other names that is written", func(f *vfs.FS, at vfs.At) error {
 			h, err := f.Open(at, "h1", vfs.Write|vfs.Append, 0)

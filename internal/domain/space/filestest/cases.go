@@ -58,7 +58,8 @@ var writing = map[string]func(*testing.T, *House){
 			t.Fatal(err)
 		}
 		for _, c := range []struct{ path, mode, want string }{
-			{"a/run", "0755", "0755"}, {"a/run", "", "0755"}, {"a/run", "0644", "0644"}, {"a/run", "", "0644"}, {"old", "0644", "0644"}, {"plain", "0644", "0644"},
+			{"a/run", "0755", "0755"}, {"a/run", "", "0755"}, {"a/run", "0644", "0644"}, {"a/run", "", "0644"}, {"old", "0644", "0644"},
+			{"plain", "0644", "0644"},
 		} {
 			a := Action(policy.FileCreate, c.path)
 			a.Content, a.Size, a.Overwrite, a.Mode = event.DigestOf([]byte("new")), 3, true, c.mode
@@ -287,7 +288,8 @@ var deleting = map[string]func(*testing.T, *House){
 	"removes nothing else": func(t *testing.T, h *House) {
 		h.Host(t, "dir/f", "x")
 		h.Link(t, "folder", "dir")
-		for path, code := range map[string]string{"dir": "not_a_file", "none": "file_not_found", "folder/f": "link_refused", ".": "invalid_path"} {
+		for path, code := range map[string]string{"dir": "not_a_file", "none": "file_not_found", "folder/f": "link_refused",
+			".": "invalid_path"} {
 			wantCode(t, path, h.Delete(t, path), code)
 		}
 		wantText(t, h, "dir/f", "x")
@@ -313,7 +315,8 @@ var listing = map[string]func(*testing.T, *House){
 		h.Link(t, "up", "..")
 		h.Link(t, "same", ".")
 		entries, err := h.Files.List(t.Context(), h.Issue(Action(policy.FileList, ".")), true, 0)
-		if err != nil || len(entries) != 4 || entries[3].Type != "symlink" || entries[3].Target != ".." || entries[0].Type != "directory" || entries[1].Size != 1 {
+		if err != nil || len(entries) != 4 || entries[3].Type != "symlink" || entries[3].Target != ".." || entries[0].Type != "directory" ||
+			entries[1].Size != 1 {
 			t.Errorf("listed %+v, %v", entries, err)
 		}
 		_, err = h.List(t, "up", false, 0)
@@ -438,7 +441,8 @@ var storing = map[string]func(*testing.T, *House){
 		}
 	},
 	"keeps spaces apart, lists them, and removes them whole": func(t *testing.T, h *House) {
-		if _, err := h.Store.Create(t.Context(), h.Issue(policy.Action{Type: policy.SpaceCreate, Space: Two}), h.UID, Limits, space.Seed{}); err != nil {
+		if _, err := h.Store.Create(t.Context(), h.Issue(policy.Action{Type: policy.SpaceCreate, Space: Two}), h.UID, Limits,
+			space.Seed{}); err != nil {
 			t.Fatal(err)
 		}
 		if got, err := h.Store.List(t.Context()); err != nil || len(got) != 2 || got[0] != One || got[1] != Two {

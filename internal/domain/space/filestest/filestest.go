@@ -61,7 +61,8 @@ type House struct {
 // NewHouse makes space One of a subject.
 func NewHouse(t testing.TB, s Subject) *House {
 	t.Helper()
-	if _, err := s.Store.Create(t.Context(), s.Issue(policy.Action{Type: policy.SpaceCreate, Space: One}), s.UID, Limits, space.Seed{}); err != nil {
+	if _, err := s.Store.Create(t.Context(), s.Issue(policy.Action{Type: policy.SpaceCreate, Space: One}), s.UID, Limits,
+		space.Seed{}); err != nil {
 		t.Fatal(err)
 	}
 	files, dir, err := s.Store.Open(One, s.UID, Limits)

@@ -113,7 +113,8 @@ func mixed(t testing.TB, dir string) {
 		os.WriteFile(filepath.Join(dir, "run.sh"), []byte("#!/bin/sh\n"), 0o755), os.WriteFile(filepath.Join(dir, "nothing"), nil, 0o644),
 		os.WriteFile(filepath.Join(dir, "line\nbreak \xff"), []byte("odd name"), 0o644),
 		os.WriteFile(filepath.Join(dir, "large"), []byte(strings.Repeat("0123456789abcdef", 1<<17)), 0o644), // 2 MiB: more than is held in memory
-		os.Symlink("a/one", filepath.Join(dir, "link")), os.Symlink("/etc/passwd", filepath.Join(dir, "out")), os.Symlink("a", filepath.Join(dir, "dirlink")),
+		os.Symlink("a/one", filepath.Join(dir, "link")), os.Symlink("/etc/passwd", filepath.Join(dir, "out")), os.Symlink("a", filepath.Join(dir,
+			"dirlink")),
 		os.Chmod(filepath.Join(dir, "run.sh"), 0o755), os.Chmod(filepath.Join(dir, "a/one"), 0o644),
 	)
 }
@@ -130,15 +131,18 @@ var travelling = map[string]func(*testing.T, *House){
 			t.Errorf("got %d files with %d bytes", first.Files, first.Bytes)
 		}
 		must(t, os.RemoveAll(filepath.Join(h.Dir, "a")), os.MkdirAll(filepath.Join(h.Dir, "a/b/c"), 0o755))
-		must(t, os.WriteFile(filepath.Join(h.Dir, "a/one"), []byte("one"), 0o644), os.WriteFile(filepath.Join(h.Dir, "a/b/two"), []byte("two"), 0o600))
+		must(t, os.WriteFile(filepath.Join(h.Dir, "a/one"), []byte("one"), 0o644), os.WriteFile(filepath.Join(h.Dir, "a/b/two"), []byte("two"),
+			0o600))
 		if again := h.Keep(t); again != first {
 			t.Errorf("made anew: %+v, want %+v", again, first)
 		}
 	},
 	"the hash is the one that is documented": func(t *testing.T, h *House) {
-		must(t, os.WriteFile(filepath.Join(h.Dir, "b"), []byte("hi\n"), 0o644), os.Mkdir(filepath.Join(h.Dir, "a"), 0o755), os.Symlink("b", filepath.Join(h.Dir, "c")))
+		must(t, os.WriteFile(filepath.Join(h.Dir, "b"), []byte("hi\n"), 0o644), os.Mkdir(filepath.Join(h.Dir, "a"), 0o755), os.Symlink("b",
+			filepath.Join(h.Dir, "c")))
 		inner := event.DigestOf([]byte("agentbox folder 1\n"))
-		text := "agentbox folder 1\nfolder 0755 " + inner.Hex() + " \"a\"\nfile 0644 " + event.DigestOf([]byte("hi\n")).Hex() + " 3 \"b\"\nlink \"b\" \"c\"\n"
+		text := "agentbox folder 1\nfolder 0755 " + inner.Hex() + " \"a\"\nfile 0644 " + event.DigestOf([]byte("hi\n")).Hex() +
+			" 3 \"b\"\nlink \"b\" \"c\"\n"
 		if got, want := h.Keep(t).Root, event.DigestOf([]byte(text)); got != want {
 			t.Errorf("got %v, want %v", got, want)
 		}
@@ -213,7 +217,8 @@ var travelling = map[string]func(*testing.T, *House){
 	},
 	"special files go and are counted": func(t *testing.T, h *House) {
 		old := h.Keep(t)
-		must(t, syscall.Mkfifo(filepath.Join(h.Dir, "pipe"), 0o644), os.Mkdir(filepath.Join(h.Dir, "d"), 0o755), syscall.Mkfifo(filepath.Join(h.Dir, "d/pipe"), 0o644))
+		must(t, syscall.Mkfifo(filepath.Join(h.Dir, "pipe"), 0o644), os.Mkdir(filepath.Join(h.Dir, "d"), 0o755),
+			syscall.Mkfifo(filepath.Join(h.Dir, "d/pipe"), 0o644))
 		if s := h.Keep(t); s.Omitted != 2 {
 			t.Errorf("%d pipes were counted, want 2", s.Omitted)
 		}
@@ -297,7 +302,8 @@ var travelling = map[string]func(*testing.T, *House){
 		h.Keep(t)
 		archive := func(most int64, may func(string) bool) (string, int, error) {
 			var b bytes.Buffer
-			omitted, err := h.Past.Archive(t.Context(), h.Issue(policy.Action{Type: policy.FileArchive, Space: One, Path: ".", Content: s.Root, MaxBytes: most}), &b, may)
+			omitted, err := h.Past.Archive(t.Context(), h.Issue(policy.Action{Type: policy.FileArchive, Space: One, Path: ".", Content: s.Root,
+				MaxBytes: most}), &b, may)
 			return b.String(), omitted, err
 		}
 		all := func(string) bool { return true }
@@ -346,7 +352,8 @@ var travelling = map[string]func(*testing.T, *House){
 		h.Keep(t)
 		must(t, os.WriteFile(filepath.Join(h.Dir, "more"), []byte("x"), 0o644))
 		h.Past.Disturb()
-		if _, err := h.Past.Keep(t.Context()); !errors.Is(err, space.ErrSnapshotTooLarge) || !strings.Contains(err.Error(), fmt.Sprint(Limits.DiskBytes)) {
+		if _, err := h.Past.Keep(t.Context()); !errors.Is(err, space.ErrSnapshotTooLarge) || !strings.Contains(err.Error(),
+			fmt.Sprint(Limits.DiskBytes)) {
 			t.Errorf("one byte more than %d: %v", Limits.DiskBytes, err)
 		}
 		must(t, os.Remove(filepath.Join(h.Dir, "more")))
@@ -370,7 +377,8 @@ var travelling = map[string]func(*testing.T, *House){
 		s := h.Keep(t)
 		a := policy.Action{Type: policy.SpaceFork, Space: Two, Target: string(One), Content: s.Root}
 		seed := space.Seed{Space: One, Snapshot: s.Root}
-		if _, err := h.Store.Create(t.Context(), h.Issue(policy.Action{Type: policy.SpaceFork, Space: Two, Target: string(One), Content: earlier.Root}), h.UID, Limits, seed); !errors.Is(err, policy.ErrPermitMismatch) {
+		if _, err := h.Store.Create(t.Context(), h.Issue(policy.Action{Type: policy.SpaceFork, Space: Two, Target: string(One),
+			Content: earlier.Root}), h.UID, Limits, seed); !errors.Is(err, policy.ErrPermitMismatch) {
 			t.Errorf("another snapshot than was decided: %v", err)
 		}
 		n, err := h.Store.Create(t.Context(), h.Issue(a), h.UID, Limits, seed)
@@ -390,7 +398,8 @@ var travelling = map[string]func(*testing.T, *House){
 				t.Errorf("its files belong to %d, want %d", st.Uid, h.UID)
 			}
 		}
-		if _, _, err := past.Rewind(t.Context(), h.Issue(policy.Action{Type: policy.SpaceRewind, Space: Two, Content: earlier.Root})); !errors.Is(err, space.ErrSnapshotNotFound) {
+		if _, _, err := past.Rewind(t.Context(), h.Issue(policy.Action{Type: policy.SpaceRewind, Space: Two, Content: earlier.Root})); !errors.Is(
+			err, space.ErrSnapshotNotFound) {
 			t.Errorf("the past of the other space: %v, want %v", err, space.ErrSnapshotNotFound)
 		}
 		// What is written in one is not seen in the other, in place or not; and the other may go.
@@ -410,7 +419,8 @@ var travelling = map[string]func(*testing.T, *House){
 		a := policy.Action{Type: policy.SpaceFork, Space: Two, Target: string(One), Content: s.Root}
 		small := Limits
 		small.DiskBytes = 1<<20 - 1
-		if _, err := h.Store.Create(t.Context(), h.Issue(a), h.UID, small, space.Seed{Space: One, Snapshot: s.Root}); !errors.Is(err, space.ErrQuota) {
+		if _, err := h.Store.Create(t.Context(), h.Issue(a), h.UID, small, space.Seed{Space: One, Snapshot: s.Root}); !errors.Is(err,
+			space.ErrQuota) {
 			t.Errorf("a byte too little: %v, want %v", err, space.ErrQuota)
 		}
 		if found, err := h.Store.List(t.Context()); err != nil || len(found) != 1 {
@@ -434,7 +444,8 @@ var travelling = map[string]func(*testing.T, *House){
 		_, before, err := h.Past.Kept(t.Context())
 		must(t, err)
 		allowed := policy.Action{Type: policy.ContentSweep, Space: One}
-		for name, p := range map[string]policy.Permit{"none": {}, "another's": h.Issue(policy.Action{Type: policy.ContentSweep, Space: Two}), "another": h.Issue(policy.Action{Type: policy.SpaceRewind, Space: One})} {
+		for name, p := range map[string]policy.Permit{"none": {}, "another's": h.Issue(policy.Action{Type: policy.ContentSweep, Space: Two}),
+			"another": h.Issue(policy.Action{Type: policy.SpaceRewind, Space: One})} {
 			if _, err := h.Past.Sweep(t.Context(), p, digests); err == nil {
 				t.Errorf("swept with the permit %s", name)
 			}

@@ -33,7 +33,8 @@ var commandCases = []testCase{
 	{"no such program", "", func(t *testing.T, h Host) {
 		spec := h.Spec(t)
 		s := h.Create(t, spec)
-		for _, argv := range [][]string{{"no-such-program"}, {"/usr/bin/no-such-program"}, {"/etc/passwd"}, {"/workspace"}, {""}, nil, {"sh\x00"}} {
+		for _, argv := range [][]string{{"no-such-program"}, {"/usr/bin/no-such-program"}, {"/etc/passwd"}, {"/workspace"}, {""}, nil,
+			{"sh\x00"}} {
 			_, err := h.TryExec(t.Context(), s, Command{Space: spec.ID, Argv: argv, MS: 60_000})
 			if fault.KindOf(err) != fault.Invalid {
 				t.Errorf("%q: got %v, want a fault of kind invalid", argv, err)
@@ -162,7 +163,8 @@ var commandCases = []testCase{
 		const n = 8
 		waits := make([]func() (Result, error), n)
 		for i := range waits {
-			waits[i] = h.start(t, t.Context(), s, Shell(spec.ID, fmt.Sprintf("echo %d; while [ ! -e go%d ]; do sleep 0.01; done; (sleep 1000 &) ; exit %d", i, i, i)))
+			waits[i] = h.start(t, t.Context(), s, Shell(spec.ID,
+				fmt.Sprintf("echo %d; while [ ! -e go%d ]; do sleep 0.01; done; (sleep 1000 &) ; exit %d", i, i, i)))
 		}
 		// In the opposite order: each ends alone and takes only its own process with it.
 		for i := n - 1; i >= 0; i-- {

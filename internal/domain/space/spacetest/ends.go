@@ -49,7 +49,8 @@ var endCases = []testCase{
 	{"nothing is left when it ends beside another", space.Processes, func(t *testing.T, h Host) {
 		spec := h.Spec(t)
 		s := h.Create(t, spec)
-		wait := h.start(t, t.Context(), s, Shell(spec.ID, "(sleep 2000 &); echo up; while [ ! -e go ]; do sleep 0.01; done; pgrep -f 'sleep 2000' >/dev/null && echo mine lives"))
+		wait := h.start(t, t.Context(), s, Shell(spec.ID,
+			"(sleep 2000 &); echo up; while [ ! -e go ]; do sleep 0.01; done; pgrep -f 'sleep 2000' >/dev/null && echo mine lives"))
 		h.Exec(t, s, Shell(spec.ID, daemons))
 		h.Exec(t, s, Shell(spec.ID, "touch go"))
 		if r, err := wait(); err != nil || !strings.Contains(r.Stdout, "mine lives") {
@@ -151,7 +152,8 @@ var endCases = []testCase{
 	{"a command that kills what it can", space.Processes, func(t *testing.T, h Host) {
 		spec := h.Spec(t)
 		s := h.Create(t, spec)
-		h.Exec(t, s, Shell(spec.ID, "trap '' TERM HUP INT QUIT USR1 PIPE; for s in HUP INT QUIT TERM USR1 PIPE SEGV KILL; do kill -$s 1; done; kill -KILL -1"))
+		h.Exec(t, s, Shell(spec.ID,
+			"trap '' TERM HUP INT QUIT USR1 PIPE; for s in HUP INT QUIT TERM USR1 PIPE SEGV KILL; do kill -$s 1; done; kill -KILL -1"))
 		if r := h.Exec(t, s, Shell(spec.ID, "echo alive")); r.Stdout != "alive\n" {
 			t.Errorf("got %+v", r)
 		}
@@ -160,7 +162,8 @@ var endCases = []testCase{
 		spec := h.Spec(t)
 		s := h.Create(t, spec)
 		// The second command gets the first one's stdout through /proc and keeps it; the first ends all the same.
-		keeper := h.start(t, t.Context(), s, Shell(spec.ID, "echo up; while [ ! -s pid ]; do sleep 0.01; done; exec 9>/proc/$(cat pid)/fd/1; touch have; while [ ! -e go ]; do sleep 0.01; done"))
+		keeper := h.start(t, t.Context(), s, Shell(spec.ID,
+			"echo up; while [ ! -s pid ]; do sleep 0.01; done; exec 9>/proc/$(cat pid)/fd/1; touch have; while [ ! -e go ]; do sleep 0.01; done"))
 		r := h.Exec(t, s, Shell(spec.ID, "echo $$ >pid.new; mv pid.new pid; while [ ! -e have ]; do sleep 0.01; done; echo mine"))
 		if r.Stdout != "mine\n" || r.Code != 0 {
 			t.Errorf("got %+v", r)

@@ -10,13 +10,16 @@ import (
 	"agentbox/internal/domain/space"
 )
 
-// features is what a tier may say that it lacks, how its refusal looks, and what has to work where it does not say so. Each is a text for bash that prints
-// "has" or "refused".
+// features is what a tier may say that it lacks, how its refusal looks, and what has to work where it does not say so. Each is a text for
+// bash that prints "has" or "refused".
 var features = map[string]string{
-	space.Processes:    `if [ -e /proc/self/stat ]; then sleep 1000 & kill -0 $! && echo has; else echo refused; fi`,
-	space.Binaries:     `printf '\177ELF\002\001\001\000\000\000\000\000\000\000\000\000\002\000\076\000\001\000\000\000' >p; chmod +x p; ./p 2>/dev/null; [ $? = 126 ] && [ ! -e /proc/self/exe ] && echo refused || echo has`,
-	space.Contexts:     `python3 --context=c -c 'x = "has"' 2>why && python3 --context=c -c 'print(x)' || { grep -q context why && echo refused; }`,
-	space.Sockets:      `python3 -c 'import socket; a, b = socket.socketpair(); a.send(b"has"); print(b.recv(3).decode())' 2>/dev/null || echo refused`,
+	space.Processes: `if [ -e /proc/self/stat ]; then sleep 1000 & kill -0 $! && echo has; else echo refused; fi`,
+	space.Binaries: `printf '\177ELF\002\001\001\000\000\000\000\000\000\000\000\000\002\000\076\000\001\000\000\000' >p; chmod +x p; ` +
+		`./p 2>/dev/null; [ $? = 126 ] && [ ! -e /proc/self/exe ] && echo refused || echo has`,
+	space.Contexts: `python3 --context=c -c 'x = "has"' 2>why && python3 --context=c -c 'print(x)' || { grep -q context why && echo ` +
+		`refused; }`,
+	space.Sockets: `python3 -c 'import socket; a, b = socket.socketpair(); a.send(b"has"); print(b.recv(3).decode())' 2>/dev/null || ` +
+		`echo refused`,
 	space.Ownership:    `touch f; [ "$(stat -c %u f)" = "$(id -u)" ] && chgrp "$(id -g)" f 2>/dev/null && echo has || echo refused`,
 	space.SpecialFiles: `mkfifo pipe 2>/dev/null && [ -p pipe ] && echo has || echo refused`,
 }
@@ -34,7 +37,8 @@ var lackCases = []testCase{
 			}
 		}
 	}},
-	lackCase(space.Processes), lackCase(space.Binaries), lackCase(space.Contexts), lackCase(space.Sockets), lackCase(space.Ownership), lackCase(space.SpecialFiles),
+	lackCase(space.Processes), lackCase(space.Binaries), lackCase(space.Contexts), lackCase(space.Sockets), lackCase(space.Ownership),
+	lackCase(space.SpecialFiles),
 	{"a space goes on after a refusal", "", func(t *testing.T, h Host) {
 		spec := h.Spec(t)
 		s := h.Create(t, spec)
@@ -78,7 +82,8 @@ var lackCases = []testCase{
 		spec := h.Spec(t)
 		s := h.Create(t, spec)
 		for _, argv := range [][]string{{"sh", "-c", "echo begun; while :; do :; done"}, {"awk", `BEGIN { print "begun"; for (;;) x++ }`}} {
-			if r := h.Exec(t, s, Command{Space: spec.ID, Argv: argv, MS: 300}); r.Code != 124 || !r.TimedOut || !strings.HasPrefix(r.Stdout+"begun\n", "begun\n") {
+			if r := h.Exec(t, s, Command{Space: spec.ID, Argv: argv, MS: 300}); r.Code != 124 || !r.TimedOut || !strings.HasPrefix(r.Stdout+
+				"begun\n", "begun\n") {
 				t.Errorf("%q: got %+v, want 124 and timed out", argv, r)
 			}
 		}

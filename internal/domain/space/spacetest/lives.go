@@ -141,7 +141,8 @@ var lifeCases = []testCase{
 		a, b := h.Spec(t), h.Spec(t)
 		one, two := h.Create(t, a), h.Create(t, b)
 		wait := h.start(t, t.Context(), one, Shell(a.ID, "echo secret >/tmp/s; echo secret >s; echo up; while [ ! -e go ]; do sleep 0.01; done"))
-		r := h.Exec(t, two, Shell(b.ID, "cat /tmp/s s 2>/dev/null; ls /workspace /tmp; for p in /proc/[0-9]*; do tr '\\0' ' ' <$p/cmdline; echo; done"))
+		r := h.Exec(t, two, Shell(b.ID,
+			"cat /tmp/s s 2>/dev/null; ls /workspace /tmp; for p in /proc/[0-9]*; do tr '\\0' ' ' <$p/cmdline; echo; done"))
 		if strings.Contains(r.Stdout, "secret") || strings.Contains(r.Stdout, "go ]") {
 			t.Errorf("the neighbour shows:\n%s", r.Stdout)
 		}
@@ -206,7 +207,9 @@ var lifeCases = []testCase{
 		spec := h.Spec(t)
 		spec.BestEffort = false
 		s, err := h.Tier.Create(t.Context(), h.CreatePermit(t, spec), spec)
-		if fault.CodeOf(err) != "bound_not_enforceable" || !slices.ContainsFunc(h.Unenforced, func(b string) bool { return strings.Contains(err.Error(), b) }) {
+		if fault.CodeOf(err) != "bound_not_enforceable" || !slices.ContainsFunc(h.Unenforced, func(b string) bool {
+			return strings.Contains(err.Error(), b)
+		}) {
 			t.Errorf("got %v, %v, want bound_not_enforceable with the name of one of %v", s, err, h.Unenforced)
 		}
 	}},

@@ -48,7 +48,8 @@ func limits() space.Limits {
 func (h Host) Spec(t *testing.T) space.Spec {
 	t.Helper()
 	dir, uid := h.Place(t)
-	return space.Spec{ID: id.New[id.Space](h.IDs), Dir: dir, UID: uid, Env: map[string]string{"OWN": "space"}, Limits: limits(), BestEffort: len(h.Unenforced) > 0}
+	return space.Spec{ID: id.New[id.Space](h.IDs), Dir: dir, UID: uid, Env: map[string]string{"OWN": "space"}, Limits: limits(),
+		BestEffort: len(h.Unenforced) > 0}
 }
 
 // CreatePermit is the permit that a specification needs.

@@ -323,7 +323,8 @@ func open(in io.Reader) (io.Reader, *tar.Reader, Header, error) {
 		return nil, nil, h, damaged("its header cannot be read")
 	}
 	if h.Version != Version {
-		return nil, nil, h, fault.New(fault.Invalid, "backup_version", "the backup has version %d, and version %d is read here", h.Version, Version).
+		return nil, nil, h, fault.New(fault.Invalid, "backup_version", "the backup has version %d, and version %d is read here", h.Version,
+			Version).
 			With("restore it with the version of agentbox that made it, " + h.Program)
 	}
 	return uncompressed, archive, h, nil

@@ -75,7 +75,8 @@ func (r *restorer) entry(h *tar.Header, content io.Reader) error {
 		return damaged("it holds %+q, which is no path below a data directory", h.Name)
 	}
 	if !r.root && h.Uid != os.Geteuid() {
-		return fault.New(fault.Denied, "backup_of_root", "the backup was made by a daemon that gives each space a host user of its own (%s belongs to user %d)", below, h.Uid).
+		return fault.New(fault.Denied, "backup_of_root",
+			"the backup was made by a daemon that gives each space a host user of its own (%s belongs to user %d)", below, h.Uid).
 			With("restore it as root")
 	}
 	e := Entry{Path: below, Mode: uint32(h.Mode) & 0o7777, UID: h.Uid, GID: h.Gid}

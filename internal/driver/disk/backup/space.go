@@ -10,7 +10,8 @@ import (
 	"agentbox/internal/driver/disk/internal/overlay"
 )
 
-// shared reports whether a path is of what spaces share files with: in a backup each space has all its files, so that it is restored on any host.
+// shared reports whether a path is of what spaces share files with: in a backup each space has all its files, so that it is restored on
+// any host.
 func shared(below string) bool {
 	if below == path.Join(spacesFolder, overlay.Frozen) {
 		return true

@@ -33,7 +33,8 @@ const (
 	indexEvery = 64
 )
 
-// Store is a livestream.Store in a folder: `<dir>/<run>.frames`, or of earlier versions `<dir>/<run>/frames`. Memory holds the place of every 64th frame of the runs in use.
+// Store is a livestream.Store in a folder: `<dir>/<run>.frames`, or of earlier versions `<dir>/<run>/frames`. Memory holds the place of
+// every 64th frame of the runs in use.
 type Store struct {
 	dir     string
 	keys    vault.Keys
@@ -261,7 +262,8 @@ func (s *Store) use(run id.Run) (*output, func(), error) {
 	r := s.runs[run]
 	known := r != nil
 	if !known {
-		r = &output{path: filepath.Join(s.dir, string(run)+".frames"), earlier: filepath.Join(s.dir, string(run), "frames"), grown: make(chan struct{})}
+		r = &output{path: filepath.Join(s.dir, string(run)+".frames"), earlier: filepath.Join(s.dir, string(run), "frames"),
+			grown: make(chan struct{})}
 		r.mu.Lock() // until the file was read; who comes second waits for that
 		s.runs[run] = r
 	}
@@ -309,11 +311,12 @@ func (s *Store) closeIdle() {
 }
 
 // errDamaged is about a file that the disk or somebody has changed. It is left as it is: what lies behind the damage may still be whole.
-var errDamaged = fault.New(fault.Internal, "stream_damaged", "the kept output of the run was changed on the disk; its results are in the log")
+var errDamaged = fault.New(fault.Internal, "stream_damaged",
+	"the kept output of the run was changed on the disk; its results are in the log")
 
 // open reads the file, if there is one, and cuts off what is not a whole frame at its end: it was being written when an earlier daemon
-// ended. But what has the next whole frame behind it was whole once: that is errDamaged, unless the mark says that the disk was never told to
-// keep it. After a power cut it may have kept any part of that.
+// ended. But what has the next whole frame behind it was whole once: that is errDamaged, unless the mark says that the disk was never
+// told to keep it. After a power cut it may have kept any part of that.
 func (r *output) open() error {
 	file, err := os.OpenFile(r.path, os.O_RDWR, 0)
 	if errors.Is(err, os.ErrNotExist) {

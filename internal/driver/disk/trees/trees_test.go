@@ -29,7 +29,8 @@ func TestFiles(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "proofs")
 	s := trees.Open(dir, clock{})
 	for _, err := range []error{
-		s.Keep(t.Context(), "ws_a", []byte("note")), s.WriteHashes(t.Context(), "ws_a", 0, []merkle.Hash{{1}}), s.Abandon(t.Context(), "ws_a", "because"),
+		s.Keep(t.Context(), "ws_a", []byte("note")), s.WriteHashes(t.Context(), "ws_a", 0, []merkle.Hash{{1}}), s.Abandon(t.Context(), "ws_a",
+			"because"),
 		s.Keep(t.Context(), "ws_a", []byte("again")),
 	} {
 		if err != nil {
@@ -37,7 +38,8 @@ func TestFiles(t *testing.T) {
 		}
 	}
 	for name, want := range map[string]string{
-		"ws_a/abandoned/20260102T030405.000000Z.checkpoint": "note", "ws_a/abandoned/20260102T030405.000000Z.reason": "because\n", "ws_a/checkpoint": "again",
+		"ws_a/abandoned/20260102T030405.000000Z.checkpoint": "note", "ws_a/abandoned/20260102T030405.000000Z.reason": "because\n",
+		"ws_a/checkpoint": "again",
 	} {
 		text, err := os.ReadFile(filepath.Join(dir, name))
 		if err != nil || string(text) != want {

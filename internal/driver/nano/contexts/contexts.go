@@ -1,7 +1,8 @@
-// Package contexts keeps the state that an interpreter is left in between the pieces of code that it runs, its cells, in a file of the space.
+// Package contexts keeps the state that an interpreter is left in between the pieces of code that it runs, its cells, in a file of the
+// space.
 //
-// So a context is forked, rewound and removed with the files. Code of the space can write such a file: what it says is checked where it is about the file, and no more
-// trusted than the memory of a guest.
+// So a context is forked, rewound and removed with the files. Code of the space can write such a file: what it says is checked where it
+// is about the file, and no more trusted than the memory of a guest.
 package contexts
 
 import (
@@ -102,7 +103,8 @@ func (c *Context) Close() {
 func (c *Context) Path() string { return c.path }
 
 func (c *Context) broken() error {
-	return fault.New(ErrBroken.Kind, ErrBroken.Code, "%s is damaged, or no context of this language; remove it to begin anew, or use another name", c.path)
+	return fault.New(ErrBroken.Kind, ErrBroken.Code,
+		"%s is damaged, or no context of this language; remove it to begin anew, or use another name", c.path)
 }
 
 func (c *Context) decode(raw []byte, image [sha256.Size]byte) error {
@@ -111,7 +113,8 @@ func (c *Context) decode(raw []byte, image [sha256.Size]byte) error {
 	}
 	head, rest := raw[len(magic):headBytes], raw[headBytes:]
 	state := &wasm.Delta{}
-	if string(head[:languageAt]) != c.language.field() || binary.LittleEndian.Uint32(head[languageAt+8:]) != sum(rest) || state.UnmarshalBinary(rest) != nil {
+	if string(head[:languageAt]) != c.language.field() || binary.LittleEndian.Uint32(head[languageAt+8:]) != sum(rest) ||
+		state.UnmarshalBinary(rest) != nil {
 		return c.broken()
 	}
 	if state.Base != image {
@@ -151,7 +154,8 @@ func (c *Context) Keep(state *wasm.Delta) error {
 	case err != nil && !errors.Is(err, vfs.ENOENT):
 		return fmt.Errorf("%s: %w", c.path, err)
 	case err == nil && node != c.node, err != nil && c.node != nil:
-		return fault.New(ErrChanged.Kind, ErrChanged.Code, "%s was changed while the cell ran; run the cells of a context one after the other", c.path)
+		return fault.New(ErrChanged.Kind, ErrChanged.Code, "%s was changed while the cell ran; run the cells of a context one after the other",
+			c.path)
 	}
 	for _, dir := range []string{path.Dir(Folder), Folder} {
 		if err := c.p.FS.Mkdir(at, dir, 0o755); err != nil && !errors.Is(err, vfs.EEXIST) {
@@ -180,7 +184,8 @@ func (c *Context) write(path string, content []byte) error {
 	return errors.Join(err, h.Close())
 }
 
-// Failed prints why the state of a context could not be read, or not be kept, and returns the exit code of that. It ends the program where the execution ended.
+// Failed prints why the state of a context could not be read, or not be kept, and returns the exit code of that. It ends the program
+// where the execution ended.
 func Failed(p *program.Process, err error) int {
 	if s, ok := errors.AsType[*bound.Stopped](err); ok {
 		panic(s)

@@ -49,7 +49,8 @@ type Showing struct {
 // NewShowing returns the showing of a cell that has shown nothing yet.
 func NewShowing(p *program.Process) *Showing { return &Showing{p: p} }
 
-// Show shows a value in all its forms, as its guest describes it in JSON. What the guest says is bounded, and else believed: it is about its own value.
+// Show shows a value in all its forms, as its guest describes it in JSON. What the guest says is bounded, and else believed: it is about
+// its own value.
 func (s *Showing) Show(raw []byte, result bool) {
 	s.p.Charge(len(raw) / bytesPerGas)
 	held := int64(2 * len(raw))
@@ -73,7 +74,8 @@ const maxValue = 32 << 20
 // End says how much of what the cell has shown there was no room for.
 func (s *Showing) End() {
 	if s.left > 0 {
-		s.p.Errorf("%d of the forms of what the cell shows are left out: there is room for %d of %d bytes each, %d together; write what is more to files",
+		s.p.Errorf("%d of the forms of what the cell shows are left out: there is room for %d of %d bytes each, %d together; write what is "+
+			"more to files",
 			s.left, space.MaxDisplays, space.MaxDisplayBytes, space.MaxDisplaysBytes)
 	}
 }

@@ -14,7 +14,8 @@ const (
 // Script is a program that takes what it can.
 type Script struct{ Name, Text, End string }
 
-// Shells are scripts of a shell in a space with the bounds of the conformance suite: 96 MiB of memory, 24 of disk, 16 of a file, 1 of output.
+// Shells are scripts of a shell in a space with the bounds of the conformance suite: 96 MiB of memory, 24 of disk, 16 of a file, 1 of
+// output.
 var Shells = []Script{
 	// The shell.
 	{"loop", `while :; do :; done`, ByTime},
@@ -29,7 +30,9 @@ var Shells = []Script{
 	{"alias of itself", `shopt -s expand_aliases; alias a='a b'; a`, ByCode},
 	{"source of itself", `echo '. ./s' >s; . ./s`, ByAny},
 	{"brace expansion", `echo {1..1000000000}`, ByAny},
-	{"braces in braces", `echo {a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b} | wc -c`, ByAny},
+	{"braces in braces", `echo ` +
+		`{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b} ` +
+		`| wc -c`, ByAny},
 	{"doubling text", `x=xxxxxxxx; while :; do x=$x$x; done`, ByAny},
 	{"growing array", `i=0; while :; do a[i++]=xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx; done`, ByAny},
 	{"sparse array", `a[4611686018427387904]=1; a[9223372036854775807]=1; echo ${!a[@]}`, ByCode},
@@ -63,16 +66,20 @@ var Shells = []Script{
 	{"wait for nobody", `mkfifo p; cat <p`, ByAny},
 	{"nested substitutions", `eval "$(printf 'echo %s' "$(yes '$(' | head -n 20000 | tr -d '\n')")"`, ByAny},
 	{"nested subshells", `eval "$(yes '(' | head -n 100000 | tr -d '\n')"`, ByAny},
-	{"nested braces of arithmetic", `eval "echo \$(($(yes '(' | head -n 200000 | tr -d '\n')1$(yes ')' | head -n 200000 | tr -d '\n')))"`, ByAny},
+	{"nested braces of arithmetic", `eval "echo \$(($(yes '(' | head -n 200000 | tr -d '\n')1$(yes ')' | head -n 200000 | tr -d '\n')))"`,
+		ByAny},
 	{"nested signs of arithmetic", `eval "echo \$(($(yes '- ' | head -n 200000 | tr -d '\n')1))"`, ByAny},
 	{"nested ifs", `eval "$(yes 'if true; then' | head -n 100000)"`, ByAny},
 	{"nested parameters", `eval "echo $(yes '${x:-' | head -n 50000 | tr -d '\n')"`, ByAny},
 	{"arithmetic that never ends", `x=x; echo $((x))`, ByAny},
-	{"arithmetic that doubles", `a=b+b b=c+c c=d+d d=e+e e=f+f f=g+g g=h+h h=i+i i=j+j j=k+k k=l+l l=m+m m=n+n n=o+o o=p+p p=q+q q=r+r r=s+s s=t+t t=u+u u=v+v v=w+w w=x+x x=y+y y=z+z z=1; echo $((a*a*a))`, ByAny},
+	{"arithmetic that doubles",
+		`a=b+b b=c+c c=d+d d=e+e e=f+f f=g+g g=h+h h=i+i i=j+j j=k+k k=l+l l=m+m m=n+n n=o+o o=p+p p=q+q q=r+r r=s+s s=t+t t=u+u u=v+v v=w+w ` +
+			`w=x+x x=y+y y=z+z z=1; echo $((a*a*a))`, ByAny},
 	{"power", `echo $((2**9223372036854775807)) $((9223372036854775807%-1)) $((-9223372036854775808/-1))`, ByAny},
 	{"deep test", `[ $(yes '(' | head -n 100000) ]`, ByAny},
 	{"deep nots of test", `test $(yes '!' | head -n 200000)`, ByAny},
-	{"pattern that goes back", `x=$(yes a | head -n 5000 | tr -d '\n'); case $x in *a*a*a*a*a*a*a*a*a*b) ;; esac; echo ${x//*a*a*a*a*b/}`, ByAny},
+	{"pattern that goes back", `x=$(yes a | head -n 5000 | tr -d '\n'); case $x in *a*a*a*a*a*a*a*a*a*b) ;; esac; echo ${x//*a*a*a*a*b/}`,
+		ByAny},
 	{"extended pattern that goes back", `shopt -s extglob; x=$(yes a | head -n 500 | tr -d '\n'); case $x in +(+(+(a)))b) ;; esac`, ByAny},
 	{"replacing in a long text", `x=$(yes a | head -n 200000 | tr -d '\n'); while :; do y=${x//a/bb}; done`, ByAny},
 	// Files.
@@ -81,16 +88,23 @@ var Shells = []Script{
 	{"deep folders", `while mkdir d && cd d; do :; done`, ByAny},
 	{"many links", `i=0; while :; do ln -s x l$((i++)); done`, ByAny},
 	{"many hard links", `: >f; i=0; while :; do ln f l$((i++)); done`, ByAny},
-	{"links in circles", `ln -s a b; ln -s b a; cat a; cd a; ls -L a; find -L . ; mkdir d; ln -s ../d d/d; ls -R d; find -L d; cp -rL d e; du -L d; rm -rf d`, ByCode},
+	{"links in circles", `ln -s a b; ln -s b a; cat a; cd a; ls -L a; find -L . ; mkdir d; ln -s ../d d/d; ls -R d; find -L d; cp -rL d e; ` +
+		`du -L d; rm -rf d`, ByCode},
 	{"links that grow", `ln -s x/x x; cat x; i=0; p=.; while [ $i -lt 45 ]; do ln -s $p l$i; p=l$i/.; i=$((i+1)); done; cat l44/f`, ByCode},
 	{"folder into itself", `mkdir d; cp -r d d/d; cp -r . d; mv d d/e; cp -r d d/d/d`, ByCode},
 	{"holes", `truncate -s 100000000000 f; dd if=/dev/null of=g bs=1 seek=100000000000; echo x | dd of=h bs=1 seek=268435455`, ByAny},
 	{"a long name", `n=$(printf %0300d 1); : >$n; mkdir $n; ln -s $n x; p=$(printf %05000d 1); cat $p; ln -s $p y; cd $p`, ByCode},
-	{"tree in a glob", `mkdir -p a/a/a/a/a/a/a b; echo */*/*/*/*/*/*/*/../../../../../../../*/*/*/*/*/*/*; echo /*/*/*/*/*/*; echo {a,b}/../{a,b}/../{a,b}/../{a,b}/../{a,b}/../{a,b}/../{a,b}/../{a,b}/../{a,b}/../{a,b} | wc -c`, ByAny},
-	{"paths out", `cat ../../../../etc/shadow /proc/self/environ /proc/1/root/etc/passwd /dev/mem /dev/sda /sys/kernel; ls /root /home /var/lib; echo x >/etc/passwd; echo x >/usr/bin/ls; rm -rf /usr /etc; echo x >/dev/tcp/127.0.0.1/80; mknod d b 8 0; mount x y; chroot /`, ByCode},
-	{"the whole tree removed", `rm -rf --no-preserve-root / /workspace /tmp /usr /dev; rm -rf /workspace; cd /; rmdir workspace tmp; mv /workspace /x; mv /tmp /workspace`, ByCode},
+	{"tree in a glob", `mkdir -p a/a/a/a/a/a/a b; echo */*/*/*/*/*/*/*/../../../../../../../*/*/*/*/*/*/*; echo /*/*/*/*/*/*; echo ` +
+		`{a,b}/../{a,b}/../{a,b}/../{a,b}/../{a,b}/../{a,b}/../{a,b}/../{a,b}/../{a,b}/../{a,b} | wc -c`, ByAny},
+	{"paths out", `cat ../../../../etc/shadow /proc/self/environ /proc/1/root/etc/passwd /dev/mem /dev/sda /sys/kernel; ls /root /home ` +
+		`/var/lib; echo x >/etc/passwd; echo x >/usr/bin/ls; rm -rf /usr /etc; echo x >/dev/tcp/127.0.0.1/80; mknod d b 8 0; mount x y; chroot ` +
+		`/`, ByCode},
+	{"the whole tree removed",
+		`rm -rf --no-preserve-root / /workspace /tmp /usr /dev; rm -rf /workspace; cd /; rmdir workspace tmp; mv /workspace /x; mv /tmp ` +
+			`/workspace`, ByCode},
 	// Commands.
-	{"grep that goes back", `yes a | head -n 3000 | tr -d '\n' >f; grep -E '(a*)*(a*)*(a*)*b' f; grep -E '\(a*\)*\1b' f; grep '\(a*\)*\(a*\)*\1\2b' f; grep -P '(a+)+(a+)+(a+)+$b' f`, ByAny},
+	{"grep that goes back", `yes a | head -n 3000 | tr -d '\n' >f; grep -E '(a*)*(a*)*(a*)*b' f; grep -E '\(a*\)*\1b' f; grep ` +
+		`'\(a*\)*\(a*\)*\1\2b' f; grep -P '(a+)+(a+)+(a+)+$b' f`, ByAny},
 	{"grep of back references", `yes a | head -n 2000 | tr -d '\n' >f; grep '\(a*\)\(a*\)\(a*\)\(a*\)\1\2\3\4b' f`, ByAny},
 	{"grep with a large count", `echo a | grep -E '((a{1,1000}){1,1000}){1,1000}'; echo a | grep -E 'a{1000000000}'`, ByAny},
 	{"grep with deep groups", `echo a | grep -E "$(yes '(' | head -n 100000 | tr -d '\n')a$(yes ')' | head -n 100000 | tr -d '\n')"`, ByAny},
@@ -105,7 +119,8 @@ var Shells = []Script{
 	{"awk that hoards", `awk 'BEGIN { while (1) a[i++] = i "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx" }'`, ByAny},
 	{"awk with wide numbers", `awk 'BEGIN { printf "%1000000000d", 1; x = sprintf("%*d", 1000000000, 1) }' | wc -c`, ByAny},
 	{"awk with a far field", `echo a | awk '{ $1000000000 = 1; NF = 1000000000; print }' | wc -c`, ByAny},
-	{"awk with a deep expression", `awk "BEGIN { x = $(yes '(' | head -n 100000 | tr -d '\n')1$(yes ')' | head -n 100000 | tr -d '\n') }"`, ByAny},
+	{"awk with a deep expression", `awk "BEGIN { x = $(yes '(' | head -n 100000 | tr -d '\n')1$(yes ')' | head -n 100000 | tr -d '\n') }"`,
+		ByAny},
 	{"awk with deep signs", `awk "BEGIN { x = $(yes '- ' | head -n 200000 | tr -d '\n')1 }"`, ByAny},
 	{"awk with deep blocks", `awk "BEGIN $(yes '{' | head -n 100000 | tr -d '\n') x $(yes '}' | head -n 100000 | tr -d '\n')"`, ByAny},
 	{"awk that starts itself", `echo 'BEGIN { system("awk -f s") }' >s; awk -f s`, ByAny},
@@ -120,7 +135,8 @@ var Shells = []Script{
 	{"jq that builds a deep value", `jq -n 'reduce range(3000000) as $i (0; [.]) | tojson | length'`, ByAny},
 	{"jq with a deep program", `jq -n "$(yes '[' | head -n 100000 | tr -d '\n')1$(yes ']' | head -n 100000 | tr -d '\n')"`, ByAny},
 	{"jq that goes back", `jq -n '("a" * 100000) | test("(a*)*(a*)*(a*)*b")'`, ByAny},
-	{"jq with a large number", `jq -n '1e1000000000, pow(10;308)*10'; echo 1e999999999 | jq .; yes 1 | head -n 3000000 | tr -d '\n' | jq .`, ByAny},
+	{"jq with a large number", `jq -n '1e1000000000, pow(10;308)*10'; echo 1e999999999 | jq .; yes 1 | head -n 3000000 | tr -d '\n' | jq .`,
+		ByAny},
 	{"jq with combinations", `jq -n '[[range(100)] | combinations(100)] | length'`, ByAny},
 	{"bc that loops", `echo 'while (1) {}' | bc`, ByTime},
 	{"bc with a large power", `echo '9^9^9^9' | bc`, ByAny},
@@ -135,7 +151,8 @@ var Shells = []Script{
 	{"expr that goes back", `expr $(yes a | head -n 3000 | tr -d '\n') : '\(a*\)*\(a*\)*\(a*\)*\1b'`, ByAny},
 	{"find with deep parentheses", `find . $(yes '(' | head -n 100000) -name x $(yes ')' | head -n 100000)`, ByAny},
 	{"find with deep nots", `find . $(yes '!' | head -n 200000) -name x`, ByAny},
-	{"find that starts itself", `find . -exec find . -exec find . -exec find . ';' ';' ';' ';'; find / -exec sh -c 'find / -exec true ";"' ';'`, ByAny},
+	{"find that starts itself",
+		`find . -exec find . -exec find . -exec find . ';' ';' ';' ';'; find / -exec sh -c 'find / -exec true ";"' ';'`, ByAny},
 	{"xargs of everything", `yes | xargs -n 1 echo >/dev/null`, ByTime},
 	{"xargs that starts itself", `echo 'echo x | xargs ./s' >s; chmod +x s; ./s`, ByAny},
 	{"factor", `factor 340282366920938463463374607431768211297 18446744073709551557 $(yes 9 | head -n 5000 | tr -d '\n')`, ByAny},
@@ -143,24 +160,32 @@ var Shells = []Script{
 	{"sort of numbers without an end", `seq 1 100000000 | sort -n`, ByAny},
 	{"shuf", `shuf -i 1-100000000000; shuf -r -i 1-2`, ByAny},
 	{"split into many", `seq 1 1000000 | split -l 1 -a 6`, ByAny},
-	{"paste, pr, column, fold of one line", `cat /dev/zero | head -c 50000000 | tr '\0' a | fold -w 1 | wc -l; head -c 50000000 /dev/zero | column | wc -c`, ByAny},
+	{"paste, pr, column, fold of one line",
+		`cat /dev/zero | head -c 50000000 | tr '\0' a | fold -w 1 | wc -l; head -c 50000000 /dev/zero | column | wc -c`, ByAny},
 	{"tr with large sets", `echo x | tr 'a-z' '[x*1000000000000]' ; echo x | tr '\0-\377' '[a*0]'`, ByCode},
 	{"od, xxd, base64, md5sum without an end", `od /dev/zero | md5sum; xxd /dev/urandom | sha512sum`, ByTime},
-	{"date far away", `date -d '@99999999999999999' ; date -d '1000000000 years'; date -d 'now + 9999999999999 days'; date +%1000000000s`, ByAny},
+	{"date far away", `date -d '@99999999999999999' ; date -d '1000000000 years'; date -d 'now + 9999999999999 days'; date +%1000000000s`,
+		ByAny},
 	{"numfmt, printf, seq of strange numbers", `seq 1 1e-300 2 | head -n 1; seq inf; seq 1 0 2; printf '%*d' 999999999999 1`, ByAny},
 	{"env of a large size", `export x=$(yes a | head -n 3000000 | tr -d '\n'); while :; do sh -c 'env | wc -c'; done`, ByAny},
-	{"archive of itself", `yes | head -c 1000000 >a; tar cf t.tar .; tar cf - . | tar cf - . | wc -c; tar cf d.tar / | wc -c; zip -r z.zip . >/dev/null`, ByAny},
+	{"archive of itself", `yes | head -c 1000000 >a; tar cf t.tar .; tar cf - . | tar cf - . | wc -c; tar cf d.tar / | wc -c; zip -r z.zip ` +
+		`. >/dev/null`, ByAny},
 	{"gzip of gzip", `head -c 300000000 /dev/zero | gzip | gzip >g; while :; do gzip -dc g | gzip -dc | wc -c; done`, ByAny},
-	{"patch with far lines", "echo a >f; printf -- '--- f\\n+++ f\\n@@ -1000000000,1000000000 +1,1 @@\\n-a\\n+b\\n' | patch; printf -- '--- ../../etc/passwd\\n+++ ../../../etc/passwd\\n@@ -0,0 +1 @@\\n+b\\n' | patch -p0", ByCode},
+	{"patch with far lines",
+		"echo a >f; printf -- '--- f\\n+++ f\\n@@ -1000000000,1000000000 +1,1 @@\\n-a\\n+b\\n' | patch; printf -- '--- ../../etc/passwd\\n+++ " +
+			"../../../etc/passwd\\n@@ -0,0 +1 @@\\n+b\\n' | patch -p0", ByCode},
 }
 
 // Pythons are programs of Python.
 var Pythons = []Script{
 	{"python loop", `while True: pass`, ByTime},
 	{"python that catches everything", "while True:\n try:\n  while True: pass\n except BaseException: pass", ByTime},
-	{"python that catches memory errors", "l=[]\nwhile True:\n try:\n  while True: l.append(bytearray(1<<20))\n except BaseException: l.clear()", ByAny},
+	{"python that catches memory errors",
+		"l=[]\nwhile True:\n try:\n  while True: l.append(bytearray(1<<20))\n except BaseException: l.clear()", ByAny},
 	{"python that catches recursion errors", "def f():\n try: f()\n except BaseException: f()\n finally: f()\nf()", ByAny},
-	{"python with signal handlers", "import signal\nfor s in range(1,65):\n try: signal.signal(s, lambda *a: None)\n except Exception: pass\nsignal.pthread_sigmask(signal.SIG_BLOCK, range(1,65)) if hasattr(signal,'pthread_sigmask') else None\nwhile True: pass", ByTime},
+	{"python with signal handlers",
+		"import signal\nfor s in range(1,65):\n try: signal.signal(s, lambda *a: None)\n except Exception: " +
+			"pass\nsignal.pthread_sigmask(signal.SIG_BLOCK, range(1,65)) if hasattr(signal,'pthread_sigmask') else None\nwhile True: pass", ByTime},
 	{"python with atexit", "import atexit\n@atexit.register\ndef f():\n while True: pass", ByTime},
 	{"python with a finalizer", "class A:\n def __del__(self):\n  while True: pass\na=A(); del a", ByTime},
 	{"python with a deep expression", `eval("("*100000 + "1" + ")"*100000)`, ByAny},
@@ -173,22 +198,31 @@ var Pythons = []Script{
 	{"python with deep pickle", "import pickle\nx=[]\nfor i in range(1000000): x=[x]\npickle.dumps(x); repr(x)", ByAny},
 	{"python with a deep list freed", "x=[]\nfor i in range(2000000): x=[x]\ndel x\nprint(1)", ByCode},
 	{"python with iterators in iterators", "import itertools\ni=iter([])\nfor _ in range(1000000): i=itertools.chain(i,[1])\nnext(i)", ByAny},
-	{"python with threads", "import threading\ndef f():\n while True: pass\nfor i in range(1000):\n try: threading.Thread(target=f).start()\n except Exception: break\nf()", ByAny},
+	{"python with threads", "import threading\ndef f():\n while True: pass\nfor i in range(1000):\n try: " +
+		"threading.Thread(target=f).start()\n except Exception: break\nf()", ByAny},
 	{"python with many files", "i=0\nl=[]\nwhile True:\n l.append(open(f'f{i}','w')); i+=1", ByAny},
 	{"python with a file of holes", "f=open('f','wb'); f.seek(1<<50); f.write(b'x')", ByAny},
 	{"python with small writes", "import os\nwhile True: os.write(1,b'x')", ByAny},
 	{"python with small writes to nowhere", "import os\nf=os.open('/dev/null',os.O_WRONLY)\nwhile True: os.write(f,b'x')", ByTime},
 	{"python that reads itself", "import sys\nwhile True:\n try: sys.stdin.read(1)\n except Exception: pass", ByAny},
-	{"python with subprocesses", "import subprocess\nwhile True: subprocess.run(['python3','-c','import subprocess; subprocess.run([\"sh\",\"-c\",\"true\"])'])", ByAny},
-	{"python that starts itself", "open('s.py','w').write('import subprocess; subprocess.run([\"python3\",\"s.py\"])'); exec(open('s.py').read())", ByAny},
+	{"python with subprocesses",
+		"import subprocess\nwhile True: subprocess.run(['python3','-c','import subprocess; subprocess.run([\"sh\",\"-c\",\"true\"])'])", ByAny},
+	{"python that starts itself",
+		"open('s.py','w').write('import subprocess; subprocess.run([\"python3\",\"s.py\"])'); exec(open('s.py').read())", ByAny},
 	{"python with os._exit and abort", "import os; os.abort()", ByCode},
 	{"python that breaks its interpreter", "import ctypes", ByCode},
-	{"python that breaks its code", "import types\nc=(lambda:0).__code__\nexec(c.replace(co_code=bytes(range(256))*100, co_stacksize=0))", ByAny},
+	{"python that breaks its code", "import types\nc=(lambda:0).__code__\nexec(c.replace(co_code=bytes(range(256))*100, co_stacksize=0))",
+		ByAny},
 	{"python with a socket", "import socket; s=socket.socket(); s.connect(('127.0.0.1',80))", ByCode},
 	{"python with many sleeps", "import time\nwhile True: time.sleep(0)", ByTime},
-	{"python with zip bombs", "import zlib\nd=zlib.compressobj(9); b=b''.join(d.compress(bytes(1<<20)) for _ in range(200))+d.flush()\nwhile True: zlib.decompress(b)", ByAny},
-	{"python with sqlite", "import sqlite3\nc=sqlite3.connect(':memory:'); c.execute('with recursive t(x) as (select 1 union all select x+1 from t) select count(*) from t').fetchall()", ByAny},
-	{"python with sqlite blobs", "import sqlite3\nc=sqlite3.connect(':memory:'); print(c.execute('select length(zeroblob(1000000000)), length(printf(\"%.*c\",1000000000,\"x\"))').fetchall())", ByAny},
+	{"python with zip bombs",
+		"import zlib\nd=zlib.compressobj(9); b=b''.join(d.compress(bytes(1<<20)) for _ in range(200))+d.flush()\nwhile True: zlib.decompress(b)",
+		ByAny},
+	{"python with sqlite", "import sqlite3\nc=sqlite3.connect(':memory:'); c.execute('with recursive t(x) as (select 1 union all select x+1 " +
+		"from t) select count(*) from t').fetchall()", ByAny},
+	{"python with sqlite blobs",
+		"import sqlite3\nc=sqlite3.connect(':memory:'); print(c.execute('select length(zeroblob(1000000000)), " +
+			"length(printf(\"%.*c\",1000000000,\"x\"))').fetchall())", ByAny},
 	{"python with decimals", "import decimal\ndecimal.getcontext().prec=decimal.MAX_PREC\ndecimal.Decimal(1)/3", ByAny},
 	{"python with int text", "import sys\nsys.set_int_max_str_digits(0)\nint('9'*10000000)", ByAny},
 	{"python with hashes", "import hashlib; hashlib.pbkdf2_hmac('sha256',b'x',b'y',10**12)", ByAny},
@@ -233,9 +267,13 @@ var JavaScripts = []Script{
 	{"js with symbols", `const m = new Map(); for (let i = 0; ; i++) m.set(Symbol(i), i)`, ByAny},
 	{"js with output", `for (;;) console.log("x".repeat(1000))`, ByOutput},
 	{"js with small writes", `for (;;) process.stdout.write("x")`, ByAny},
-	{"js with imports of itself", `require("fs").writeFileSync("a.mjs", "await import('./a.mjs?' + Math.random())"); import("./a.mjs")`, ByAny},
+	{"js with imports of itself", `require("fs").writeFileSync("a.mjs", "await import('./a.mjs?' + Math.random())"); import("./a.mjs")`,
+		ByAny},
 	{"js with children", `const { execSync } = require("child_process"); for (;;) execSync("true")`, ByAny},
 	{"js that exits in exit", `process.on("exit", () => { for (;;); }); process.exit(0)`, ByAny},
-	{"js with uncaught handlers", `process.on("uncaughtException", () => { throw 1 }); process.on("unhandledRejection", () => { throw 2 }); setInterval(() => { throw 3 }, 0)`, ByAny},
-	{"js with a socket", `require("net").connect(80, "127.0.0.1"); fetch("http://127.0.0.1/").then(r => console.log("reached"), e => process.exit(3))`, ByAny},
+	{"js with uncaught handlers",
+		`process.on("uncaughtException", () => { throw 1 }); process.on("unhandledRejection", () => { throw 2 }); setInterval(() => { throw 3 ` +
+			`}, 0)`, ByAny},
+	{"js with a socket", `require("net").connect(80, "127.0.0.1"); fetch("http://127.0.0.1/").then(r => console.log("reached"), e => ` +
+		`process.exit(3))`, ByAny},
 }

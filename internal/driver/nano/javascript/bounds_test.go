@@ -24,7 +24,8 @@ func TestTheSameTwice(t *testing.T) {
 	`}}
 	first, again := execute(t, w), execute(t, w)
 	if first.code != 0 || first.out != again.out || first.gas != again.gas || first.files["out"] != again.files["out"] {
-		t.Errorf("the same program did something else: %d and %d gas, exit %d %s\n%s\n%s", first.gas, again.gas, first.code, first.err, first.out, again.out)
+		t.Errorf("the same program did something else: %d and %d gas, exit %d %s\n%s\n%s", first.gas, again.gas, first.code, first.err, first.out,
+			again.out)
 	}
 	w.seed = 1
 	if other := execute(t, w); other.out == first.out || other.files["out"] == first.files["out"] {
@@ -39,7 +40,8 @@ func TestTheSameTwice(t *testing.T) {
 func TestRunsAreApart(t *testing.T) {
 	spoil := `globalThis.leak = "secret"; Array.prototype.leak = 1; Object.prototype.leak = 2; JSON.parse = () => 3; process.env.LEAK = "x"; console.log = () => {};
 		require("fs").readFileSync = () => 4; Math.random = () => 5; Promise.prototype.then = null; Error.prepareStackTrace = null; const big = "secret".repeat(1e5);`
-	look := `console.log(typeof leak, [].leak, ({}).leak, JSON.parse("1"), process.env.LEAK, typeof fs.readFileSync("/space/f", "utf8"), Math.random() !== 5, typeof Promise.resolve().then);`
+	look := `console.log(typeof leak, [].leak, ({}).leak, JSON.parse("1"), process.env.LEAK, typeof fs.readFileSync("/space/f", "utf8"), ` +
+		`Math.random() !== 5, typeof Promise.resolve().then);`
 	const want = "undefined undefined undefined 1 undefined string true function\n"
 	runs := 30
 	if testing.Short() {
@@ -57,20 +59,23 @@ func TestRunsAreApart(t *testing.T) {
 	}
 }
 
-// TestWhatARunIsTold: its arguments and its environment come as they are given, whatever is in them, and whatever is done with the environment first.
+// TestWhatARunIsTold: its arguments and its environment come as they are given, whatever is in them, and whatever is done with the
+// environment first.
 func TestWhatARunIsTold(t *testing.T) {
 	env := []string{"Z=1", "A=", "EQ=a=b=c", "__proto__=p", "LINES=a\nb", "UTF=ä😀", "BAD=a\xffb", "Z=2", "no pair", "10=ten"}
 	whole := `{"10":"ten","A":"","BAD":"a\ufffdb","EQ":"a=b=c","HOME":"/space","LINES":"a\nb","PATH":"/bin","UTF":"ä😀","Z":"2","__proto__":"p"}`
 	for code, want := range map[string]string{
-		"console.log(JSON.stringify(process.env).replace('\ufffd', '\\\\ufffd'))":                                  whole,
-		"console.log(JSON.stringify(process.argv))":                                                                `["/bin/node","","two words","a\nb","--","ä"]`,
+		"console.log(JSON.stringify(process.env).replace('\ufffd', '\\\\ufffd'))": whole,
+		"console.log(JSON.stringify(process.argv))": `["/bin/node","","two ` +
+			`words","a\nb","--","ä"]`,
 		"console.log('A' in process.env, 'B' in process.env)":                                                      "true false",
 		"process.env.N = 7; console.log(typeof process.env.N, process.env.Z)":                                      "string 2",
 		"delete process.env.Z; console.log(process.env.Z, Object.keys(process.env).length)":                        "undefined 9",
 		"console.log(Object.getOwnPropertyDescriptor(process.env, 'Z').value)":                                     "2",
 		"console.log(Object.getPrototypeOf(process.env), Reflect.ownKeys(process.env).length)":                     "null 10",
 		"Object.defineProperty(process.env, 'D', {value: '1', enumerable: true}); console.log({...process.env}.D)": "1",
-		"console.log(process.version, Object.keys(process.versions).join(), process.title, process.cwd())":         NodeVersion + " node,quickjs node /space",
+		"console.log(process.version, Object.keys(process.versions).join(), process.title, process.cwd())": NodeVersion +
+			" node,quickjs node /space",
 	} {
 		got := execute(t, world{args: []string{"node", "-e", code, "", "two words", "a\nb", "--", "ä"}, env: env})
 		if got.out != want+"\n" {
@@ -116,19 +121,31 @@ func TestBounds(t *testing.T) {
 		err     string
 		out     string
 	}{
-		"gas":           {code: "for (;;);", limit: limited(func(l *bound.Limits) { l.Gas = 50_000_000 }), stopped: bound.Stopped{Limit: bound.Gas}},
-		"gas in a job":  {code: "const f = () => Promise.resolve().then(f); f()", limit: limited(func(l *bound.Limits) { l.Gas = 50_000_000 }), stopped: bound.Stopped{Limit: bound.Gas}},
-		"gas, caught":   {code: "for (;;) { try { for (;;); } catch {} finally { continue; } }", limit: limited(func(l *bound.Limits) { l.Gas = 50_000_000 }), stopped: bound.Stopped{Limit: bound.Gas}},
-		"a regexp":      {code: "/^(a+)+$/.test('a'.repeat(40) + 'b')", limit: limited(func(l *bound.Limits) { l.Gas = 100_000_000 }), stopped: bound.Stopped{Limit: bound.Gas}},
-		"a host's work": {code: "const b = Buffer.alloc(1e6); for (;;) require('crypto').createHash('sha256').update(b).digest()", limit: limited(func(l *bound.Limits) { l.Gas = 200_000_000 }), stopped: bound.Stopped{Limit: bound.Gas}},
-		"time":          {code: "setTimeout(() => {}, 2e9)", stopped: bound.Stopped{TimedOut: true}},
-		"an interval":   {code: "setInterval(() => {}, 1000)", stopped: bound.Stopped{TimedOut: true}},
-		"output":        {code: "for (;;) console.log('x'.repeat(1000))", limit: limited(func(l *bound.Limits) { l.OutputBytes = 100_000 }), stopped: bound.Stopped{Limit: bound.Output}},
-		"memory":        {code: "const all = []; for (;;) all.push(new Array(10000).fill(7))", limit: limited(func(l *bound.Limits) { l.MemoryBytes = 32 << 20 }), exit: 134, err: "JavaScript heap out of memory", hit: bound.Memory},
+		"gas": {code: "for (;;);", limit: limited(func(l *bound.Limits) { l.Gas = 50_000_000 }),
+			stopped: bound.Stopped{Limit: bound.Gas}},
+		"gas in a job": {code: "const f = () => Promise.resolve().then(f); f()", limit: limited(func(l *bound.Limits) { l.Gas = 50_000_000 }),
+			stopped: bound.Stopped{Limit: bound.Gas}},
+		"gas, caught": {code: "for (;;) { try { for (;;); } catch {} finally { continue; } }", limit: limited(func(l *bound.Limits) {
+			l.Gas = 50_000_000
+		}), stopped: bound.Stopped{Limit: bound.Gas}},
+		"a regexp": {code: "/^(a+)+$/.test('a'.repeat(40) + 'b')", limit: limited(func(l *bound.Limits) { l.Gas = 100_000_000 }),
+			stopped: bound.Stopped{Limit: bound.Gas}},
+		"a host's work": {code: "const b = Buffer.alloc(1e6); for (;;) require('crypto').createHash('sha256').update(b).digest()",
+			limit: limited(func(l *bound.Limits) { l.Gas = 200_000_000 }), stopped: bound.Stopped{Limit: bound.Gas}},
+		"time":        {code: "setTimeout(() => {}, 2e9)", stopped: bound.Stopped{TimedOut: true}},
+		"an interval": {code: "setInterval(() => {}, 1000)", stopped: bound.Stopped{TimedOut: true}},
+		"output": {code: "for (;;) console.log('x'.repeat(1000))", limit: limited(func(l *bound.Limits) { l.OutputBytes = 100_000 }),
+			stopped: bound.Stopped{Limit: bound.Output}},
+		"memory": {code: "const all = []; for (;;) all.push(new Array(10000).fill(7))", limit: limited(func(l *bound.Limits) {
+			l.MemoryBytes = 32 << 20
+		}), exit: 134, err: "JavaScript heap out of memory", hit: bound.Memory},
 		"memory, caught": {
-			code: "try { new Uint8Array(1e9); } catch (e) { console.log(e.name); }", limit: limited(func(l *bound.Limits) { l.MemoryBytes = 32 << 20 }), out: "InternalError\n",
+			code: "try { new Uint8Array(1e9); } catch (e) { console.log(e.name); }", limit: limited(func(l *bound.Limits) {
+				l.MemoryBytes = 32 << 20
+			}), out: "InternalError\n",
 		},
-		"files": {code: "for (let i = 0; ; i++) try { fs.openSync('/space/f' + i, 'w') } catch (e) { console.log(e.code); break }", out: "EMFILE\n", hit: "open_files"},
+		"files": {code: "for (let i = 0; ; i++) try { fs.openSync('/space/f' + i, 'w') } catch (e) { console.log(e.code); break }",
+			out: "EMFILE\n", hit: "open_files"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			code := c.code
@@ -158,7 +175,8 @@ func TestBounds(t *testing.T) {
 
 // TestDeadline ends programs that go on, by work and by waiting.
 func TestDeadline(t *testing.T) {
-	for _, code := range []string{"for (;;);", "const f = () => Promise.resolve().then(f); f()", "setInterval(() => {}, 10)", "try { for (;;); } catch {} finally { for (;;); }"} {
+	for _, code := range []string{"for (;;);", "const f = () => Promise.resolve().then(f); f()", "setInterval(() => {}, 10)",
+		"try { for (;;); } catch {} finally { for (;;); }"} {
 		got := execute(t, world{args: []string{"node", "-e", code}, until: 100 * time.Millisecond})
 		if got.signal != 15 || got.stopped != nil || got.gas > 200_000_000 {
 			t.Errorf("%s ended by signal %d with %d, %v and %d gas", code, got.signal, got.code, got.stopped, got.gas)
@@ -169,10 +187,12 @@ func TestDeadline(t *testing.T) {
 // TestDepth nests everything that recurses in the interpreter: whatever is the end of it, it is an error or a crash and never success.
 func TestDepth(t *testing.T) {
 	for name, code := range map[string]string{
-		"functions":  "const f = () => f() + 1; try { f(); } catch (e) { console.log(e.name); }",
-		"getters":    "const o = { get a() { return this.a; } }; try { o.a; } catch (e) { console.log(e.name); }",
-		"json":       "try { JSON.parse('['.repeat(1e5)); } catch (e) { console.log(e.name === 'SyntaxError' || e.name === 'RangeError' ? 'RangeError' : e.name); }",
-		"stringify":  "let o = []; for (let i = 0; i < 4e3; i++) o = [o]; try { JSON.stringify(o); console.log('RangeError'); } catch (e) { console.log(e.name); }",
+		"functions": "const f = () => f() + 1; try { f(); } catch (e) { console.log(e.name); }",
+		"getters":   "const o = { get a() { return this.a; } }; try { o.a; } catch (e) { console.log(e.name); }",
+		"json": "try { JSON.parse('['.repeat(1e5)); } catch (e) { console.log(e.name === 'SyntaxError' || e.name === 'RangeError' ? " +
+			"'RangeError' : e.name); }",
+		"stringify": "let o = []; for (let i = 0; i < 4e3; i++) o = [o]; try { JSON.stringify(o); console.log('RangeError'); } catch (e) { " +
+			"console.log(e.name); }",
 		"parser":     "try { eval('('.repeat(1e5)); } catch (e) { console.log(e.name === 'SyntaxError' ? 'RangeError' : e.name); }",
 		"regexp":     "try { new RegExp('('.repeat(1e5)); } catch (e) { console.log(e.name === 'SyntaxError' ? 'RangeError' : e.name); }",
 		"proxies":    "let p = {}; for (let i = 0; i < 1e5; i++) p = new Proxy(p, {}); try { p.x; } catch (e) { console.log(e.name); }",
@@ -210,13 +230,16 @@ func TestTheImageIsTheSame(t *testing.T) {
 }
 
 func BenchmarkPrograms(b *testing.B) {
-	typescript := "interface Row { name: string; n: number }\nconst rows: Row[] = [{ name: 'a', n: 1 }, { name: 'b', n: 2 }];\nconst sum = (r: readonly Row[]): number => r.reduce((s, x) => s + x.n, 0);\nenum E { A, B }\nconsole.log(sum(rows), E.B);\n"
+	typescript := "interface Row { name: string; n: number }\nconst rows: Row[] = [{ name: 'a', n: 1 }, { name: 'b', n: 2 }];\nconst sum = " +
+		"(r: readonly Row[]): number => r.reduce((s, x) => s + x.n, 0);\nenum E { A, B }\nconsole.log(sum(rows), E.B);\n"
 	for name, w := range map[string]world{
 		"fresh":      {args: []string{"node", "-e", "console.log(1+1)"}},
 		"typescript": {args: []string{"bun", "/space/a.ts"}, files: map[string]string{"/space/a.ts": typescript}},
-		"objects":    {args: []string{"node", "-e", "const a = []; for (let i = 0; i < 1000; i++) a.push({ id: i, name: 'n' + i }); a.sort((x, y) => y.id - x.id); console.log(JSON.stringify(a).length)"}},
-		"lines":      {args: []string{"node", "-e", "for (let i = 0; i < 1000; i++) console.log('line', i)"}},
-		"loop":       {args: []string{"node", "-e", "let x = 0; for (let i = 0; i < 3e6; i++) x += i % 7; console.log(x)"}},
+		"objects": {args: []string{"node", "-e",
+			"const a = []; for (let i = 0; i < 1000; i++) a.push({ id: i, name: 'n' + i }); a.sort((x, y) => y.id - x.id); " +
+				"console.log(JSON.stringify(a).length)"}},
+		"lines": {args: []string{"node", "-e", "for (let i = 0; i < 1000; i++) console.log('line', i)"}},
+		"loop":  {args: []string{"node", "-e", "let x = 0; for (let i = 0; i < 3e6; i++) x += i % 7; console.log(x)"}},
 	} {
 		b.Run(name, func(b *testing.B) {
 			var gas int64

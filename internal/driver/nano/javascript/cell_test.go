@@ -19,7 +19,9 @@ func TestCells(t *testing.T) {
 		{code: "y", text: "{ a: [ 1, 2 ] }", value: `{"a":[1,2]}`},
 		{code: "const x = 'again'; x", text: "'again'"},
 		{code: "await new Promise((r) => setTimeout(r, 5, 'waited'))", text: "'waited'"},
-		{code: "import { join as j } from 'path';\nimport fs from 'fs';\nimport * as os from 'os';\n[j('a', 'b'), typeof fs.readFileSync, os.EOL]", text: "[ 'a/b', 'function', '\\n' ]", value: `["a/b","function","\n"]`},
+		{code: "import { join as j } from 'path';\nimport fs from 'fs';\nimport * as os from 'os';\n[j('a', 'b'), typeof fs.readFileSync, " +
+			"os.EOL]", text: "[ 'a/b', 'function', " +
+			"'\\n' ]", value: `["a/b","function","\n"]`},
 		{code: "throw new Error('no')", exit: 1},
 		{code: "const z = ;", exit: 1},
 		{code: "j(x, 'c') + new P().n", text: "'again/c3'"},

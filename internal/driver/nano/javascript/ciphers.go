@@ -19,7 +19,8 @@ const (
 
 var errIV = &thrown{"ERR_CRYPTO_INVALID_IV", "Invalid initialization vector"}
 
-// cipher encrypts or decrypts whole blocks of AES in the modes cbc and ecb, and any bytes in ctr, whose counter is moved on by what was encrypted before.
+// cipher encrypts or decrypts whole blocks of AES in the modes cbc and ecb, and any bytes in ctr, whose counter is moved on by what was
+// encrypted before.
 func (r *run) cipher(a *arguments) (any, error) {
 	mode, encrypts := a.text(), a.int() != 0
 	key := append([]byte(nil), a.bytes()...)
@@ -72,8 +73,8 @@ func (r *run) cipher(a *arguments) (any, error) {
 	return b, nil
 }
 
-// gcm returns what AES in the mode gcm makes of a whole text, with its tag of 16 bytes behind it. Where it decrypts, the ciphertext is what is returned of the text,
-// so that the tag can be compared.
+// gcm returns what AES in the mode gcm makes of a whole text, with its tag of 16 bytes behind it. Where it decrypts, the ciphertext is
+// what is returned of the text, so that the tag can be compared.
 func (r *run) gcm(a *arguments) (any, error) {
 	encrypts := a.int() != 0
 	key := append([]byte(nil), a.bytes()...)
@@ -149,7 +150,8 @@ func (r *run) scrypt(a *arguments) (any, error) {
 	if a.err != nil {
 		return nil, a.err
 	}
-	if cost < 2 || cost&(cost-1) != 0 || blocks < 1 || parallel < 1 || cost > mostScrypt/128 || blocks > mostScrypt/128 || parallel > 16 || cost*blocks*128 > mostScrypt {
+	if cost < 2 || cost&(cost-1) != 0 || blocks < 1 || parallel < 1 || cost > mostScrypt/128 || blocks > mostScrypt/128 || parallel > 16 ||
+		cost*blocks*128 > mostScrypt {
 		return nil, &thrown{"ERR_CRYPTO_INVALID_SCRYPT_PARAMS", "Invalid scrypt params: memory limit exceeded"}
 	}
 	size := int64(cost) * int64(blocks) * 128

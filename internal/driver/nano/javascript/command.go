@@ -36,14 +36,18 @@ func (c *command) words(r *run, cwd string) (all []string) {
 
 // harmless are options that change nothing here.
 var harmless = map[string]bool{
-	"--no-warnings": true, "--experimental-strip-types": true, "--experimental-transform-types": true, "--enable-source-maps": true, "--trace-warnings": true,
-	"--use-strict": true, "--no-deprecation": true, "--silent": true, "--smol": true, "--bun": true, "-b": true, "--experimental-vm-modules": true, "--module": true,
-	"--experimental-default-type=module": true, "--input-type=module": true, "--input-type=commonjs": true, "--expose-gc": true, "--no-install": true,
+	"--no-warnings": true, "--experimental-strip-types": true, "--experimental-transform-types": true, "--enable-source-maps": true,
+	"--trace-warnings": true,
+	"--use-strict":     true, "--no-deprecation": true, "--silent": true, "--smol": true, "--bun": true, "-b": true,
+	"--experimental-vm-modules": true, "--module": true,
+	"--experimental-default-type=module": true, "--input-type=module": true, "--input-type=commonjs": true, "--expose-gc": true,
+	"--no-install": true,
 }
 
 // ofTests are the options of the test runner.
 var ofTests = map[string]bool{
-	"--test-reporter": true, "--test-only": true, "--test-name-pattern": true, "--test-skip-pattern": true, "--test-timeout": true, "--test-concurrency": true, "--test-isolation": true,
+	"--test-reporter": true, "--test-only": true, "--test-name-pattern": true, "--test-skip-pattern": true, "--test-timeout": true,
+	"--test-concurrency": true, "--test-isolation": true,
 	"--test-force-exit": true, "--test-reporter-destination": true,
 }
 
@@ -56,7 +60,8 @@ func parse(p *program.Process) (*command, int) {
 		switch rest[0] {
 		case "run":
 			rest = rest[1:]
-		case "install", "i", "add", "remove", "rm", "update", "link", "x", "create", "init", "build", "test", "pm", "upgrade", "publish", "repl", "exec", "patch", "outdated", "audit":
+		case "install", "i", "add", "remove", "rm", "update", "link", "x", "create", "init", "build", "test", "pm", "upgrade", "publish", "repl",
+			"exec", "patch", "outdated", "audit":
 			p.Lack(program.LackFeature, "bun "+rest[0])
 			p.Errorf("a nano space runs files; bun %s is not available", rest[0])
 			return nil, 1
@@ -92,13 +97,15 @@ func parse(p *program.Process) (*command, int) {
 				return nil, 9
 			}
 			c.context = &name
-		case option == "-e" || option == "-c" && c.context != nil || option == "--eval" || option == "-p" || option == "--print" || option == "-pe":
+		case option == "-e" || option == "-c" && c.context != nil || option == "--eval" || option == "-p" || option == "--print" ||
+			option == "-pe":
 			text, ok := next()
 			if !ok {
 				return nil, 9
 			}
 			c.code, c.print = &text, option[1] == 'p' || option == "--print"
-		case option == "-r" || option == "--require" || option == "--import" || option == "--loader" || option == "--inspect" || option == "--watch" ||
+		case option == "-r" || option == "--require" || option == "--import" || option == "--loader" || option == "--inspect" ||
+			option == "--watch" ||
 			option == "-i" || option == "--interactive" || option == "-c" || option == "--check":
 			p.Lack(program.LackOption, option)
 			p.Errorf("the option %s is not available in a nano space", option)
@@ -114,7 +121,8 @@ func parse(p *program.Process) (*command, int) {
 				word = option + "=" + text
 			}
 			c.options = append(c.options, word)
-		case harmless[word] || strings.HasPrefix(word, "--max-old-space-size") || strings.HasPrefix(word, "--stack-size") || option == "--input-type":
+		case harmless[word] || strings.HasPrefix(word, "--max-old-space-size") || strings.HasPrefix(word, "--stack-size") ||
+			option == "--input-type":
 			if word == "--input-type" {
 				_, _ = next()
 			}

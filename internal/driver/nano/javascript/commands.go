@@ -55,7 +55,8 @@ func (r *run) execute(a *arguments) (any, error) {
 		}
 		return nil, err
 	}
-	head, err := json.Marshal(endedWith{Code: ended.Status.Code, Signal: ended.Status.Signal, TimedOut: ended.TimedOut, Out: len(ended.Stdout)})
+	head, err := json.Marshal(endedWith{Code: ended.Status.Code, Signal: ended.Status.Signal, TimedOut: ended.TimedOut,
+		Out: len(ended.Stdout)})
 	if err != nil {
 		return nil, err
 	}

@@ -54,7 +54,8 @@ func (r *run) pack(a *arguments) (any, error) {
 		}
 		w = brotli.NewWriterLevel(&out, level)
 	case "zstd":
-		w, err = zstd.NewWriter(&out, zstd.WithEncoderLevel(zstd.EncoderLevelFromZstd(level)), zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(1<<20))
+		w, err = zstd.NewWriter(&out, zstd.WithEncoderLevel(zstd.EncoderLevelFromZstd(level)), zstd.WithEncoderConcurrency(1),
+			zstd.WithWindowSize(1<<20))
 	case "gzip":
 		w, err = gzip.NewWriterLevel(&out, level)
 	case "deflate":
@@ -150,7 +151,8 @@ func unpacker(format string, data []byte) (*ending, error) {
 	case "br":
 		in = brotli.NewReader(bytes.NewReader(data))
 	case "zstd":
-		in, err = zstd.NewReader(bytes.NewReader(data), zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(mostWindow), zstd.WithDecoderLowmem(true))
+		in, err = zstd.NewReader(bytes.NewReader(data), zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(mostWindow),
+			zstd.WithDecoderLowmem(true))
 	default:
 		in = flate.NewReader(bytes.NewReader(data))
 	}

@@ -31,7 +31,8 @@ func (r *run) encodingName(a *arguments) (any, error) {
 	return name, nil
 }
 
-// decodeAs makes text of bytes in an old encoding. Before it stands how many of them it has used, and a colon: where more will come, a character may be left in part.
+// decodeAs makes text of bytes in an old encoding. Before it stands how many of them it has used, and a colon: where more will come, a
+// character may be left in part.
 func (r *run) decodeAs(a *arguments) (any, error) {
 	name, more, fatal := a.text(), a.int() != 0, a.int() != 0
 	b := a.bytes()
@@ -76,7 +77,8 @@ func undecodable(name string) error {
 	return &thrown{"ERR_ENCODING_INVALID_ENCODED_DATA", "The encoded data was not valid for encoding " + name}
 }
 
-// ofPage makes text of bytes that are a character each, and says whether all are. As on the web, controls that a page does not name are themselves.
+// ofPage makes text of bytes that are a character each, and says whether all are. As on the web, controls that a page does not name are
+// themselves.
 func ofPage(page *charmap.Charmap, b []byte) (text string, whole bool) {
 	var out strings.Builder
 	whole = true

@@ -35,10 +35,13 @@ func known(err error) (code, message string, ok bool) {
 
 // errnoNames are the names of the file system's errors.
 var errnoNames = map[vfs.Errno]string{
-	vfs.EACCES: "EACCES", vfs.EBADF: "EBADF", vfs.EBUSY: "EBUSY", vfs.EEXIST: "EEXIST", vfs.EFBIG: "EFBIG", vfs.EINVAL: "EINVAL", vfs.EIO: "EIO",
-	vfs.EISDIR: "EISDIR", vfs.ELOOP: "ELOOP", vfs.EMFILE: "EMFILE", vfs.EMLINK: "EMLINK", vfs.ENAMETOOLONG: "ENAMETOOLONG", vfs.ENOENT: "ENOENT",
+	vfs.EACCES: "EACCES", vfs.EBADF: "EBADF", vfs.EBUSY: "EBUSY", vfs.EEXIST: "EEXIST", vfs.EFBIG: "EFBIG", vfs.EINVAL: "EINVAL",
+	vfs.EIO:    "EIO",
+	vfs.EISDIR: "EISDIR", vfs.ELOOP: "ELOOP", vfs.EMFILE: "EMFILE", vfs.EMLINK: "EMLINK", vfs.ENAMETOOLONG: "ENAMETOOLONG",
+	vfs.ENOENT: "ENOENT",
 	vfs.ENOMEM: "ENOMEM", vfs.ENOSPC: "ENOSPC", vfs.ENOTDIR: "ENOTDIR", vfs.ENOTEMPTY: "ENOTEMPTY", vfs.ENOTSUP: "ENOTSUP", vfs.ENXIO: "ENXIO",
-	vfs.EPERM: "EPERM", vfs.EPIPE: "EPIPE", vfs.EROFS: "EROFS", vfs.ESPIPE: "ESPIPE", vfs.ETXTBSY: "ETXTBSY", vfs.EXDEV: "EXDEV", vfs.EAGAIN: "EAGAIN",
+	vfs.EPERM: "EPERM", vfs.EPIPE: "EPIPE", vfs.EROFS: "EROFS", vfs.ESPIPE: "ESPIPE", vfs.ETXTBSY: "ETXTBSY", vfs.EXDEV: "EXDEV",
+	vfs.EAGAIN: "EAGAIN",
 }
 
 // define provides what the interpreter imports.
@@ -53,7 +56,9 @@ func define(ctx context.Context, e *wasm.Engine) error {
 			}
 			s[0] = 0
 		}},
-		wasm.Function{Name: "host_promise_rejection", Params: types("iii"), Call: func(in *wasm.Instance, s []uint64) { in.State.(*run).rejection(whole("iii", s)) }},
+		wasm.Function{Name: "host_promise_rejection", Params: types("iii"), Call: func(in *wasm.Instance, s []uint64) {
+			in.State.(*run).rejection(whole("iii", s))
+		}},
 		function("host_module_normalize", "ii", (*run).normalize),
 		function("host_module_load", "ii", (*run).load),
 		function("host_get_timezone_offset", "ii", (*run).zoneOffset),
@@ -75,7 +80,8 @@ func define(ctx context.Context, e *wasm.Engine) error {
 			r.account.Entropy(b)
 			return 0
 		}),
-		function("fd_close", "i", refuse), function("fd_fdstat_get", "ii", refuse), function("fd_seek", "iIii", refuse), function("fd_write", "iiii", refuse),
+		function("fd_close", "i", refuse), function("fd_fdstat_get", "ii", refuse), function("fd_seek", "iIii", refuse), function("fd_write",
+			"iiii", refuse),
 	))
 }
 

@@ -180,7 +180,8 @@ func (r *run) local() *time.Location {
 	return r.zone
 }
 
-// zoneName returns a zone by its name as the database writes it, whatever the case of its letters: the program's own for none, nothing where there is no such zone.
+// zoneName returns a zone by its name as the database writes it, whatever the case of its letters: the program's own for none, nothing
+// where there is no such zone.
 func (r *run) zoneName(a *arguments) (any, error) {
 	name := a.text()
 	if a.err != nil {

@@ -1,7 +1,8 @@
-// Package javascript is the guest for JavaScript and TypeScript: QuickJS-ng in metered WebAssembly, with what programs expect of Node and Bun.
+// Package javascript is the guest for JavaScript and TypeScript: QuickJS-ng in metered WebAssembly, with what programs expect of Node and
+// Bun.
 //
-// The interpreter begins once and loads the prelude; what it is then is an image, of which every run has a fresh copy. TypeScript loses its types
-// before the interpreter sees it. Files, time, chance and output are those of the program's process.
+// The interpreter begins once and loads the prelude; what it is then is an image, of which every run has a fresh copy. TypeScript loses
+// its types before the interpreter sees it. Files, time, chance and output are those of the program's process.
 package javascript
 
 import (
@@ -47,18 +48,20 @@ var prelude embed.FS
 func Module() ([]byte, error) {
 	b, err := embedded.ReadFile("embedded/quickjs.wasm")
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fault.New(fault.Unavailable, "runtime_unavailable", "this build of agentbox holds no JavaScript for nano spaces; build it with `make build`")
+		return nil, fault.New(fault.Unavailable, "runtime_unavailable",
+			"this build of agentbox holds no JavaScript for nano spaces; build it with `make build`")
 	}
 	return b, err
 }
 
 // The limits of the interpreter itself.
 const (
-	stackBytes   = 480 << 10           // of calls: beyond it a RangeError is thrown
-	depth        = 8 * meter.SafeDepth // of the engine's stack; the interpreter's main loop is charged as a large function and takes little, so its own bound is met first
-	collectBytes = 8 << 20             // of the heap from which on it looks for garbage in cycles: most runs end before
-	heapBytes    = 4 << 20             // of the heap that the image has free
-	spareBytes   = 4 << 20             // of the memory of an execution that the heap leaves to files and commands
+	stackBytes = 480 << 10 // of calls: beyond it a RangeError is thrown
+	// of the engine's stack; the interpreter's main loop is charged as a large function and takes little, so its own bound is met first
+	depth        = 8 * meter.SafeDepth
+	collectBytes = 8 << 20 // of the heap from which on it looks for garbage in cycles: most runs end before
+	heapBytes    = 4 << 20 // of the heap that the image has free
+	spareBytes   = 4 << 20 // of the memory of an execution that the heap leaves to files and commands
 )
 
 // Runtime is the interpreter, ready to run programs. It may be used by many goroutines.
@@ -87,7 +90,8 @@ func New(ctx context.Context, o wasm.Options) (*Runtime, error) {
 	return Open(ctx, o, prepared, nil)
 }
 
-// Open is New with a module that was metered before, and with what MarshalBinary has returned, where that is not empty and belongs to this build.
+// Open is New with a module that was metered before, and with what MarshalBinary has returned, where that is not empty and belongs to
+// this build.
 func Open(ctx context.Context, o wasm.Options, prepared *wasm.Prepared, kept []byte) (_ *Runtime, err error) {
 	r := &Runtime{exports: map[string][]string{}, zones: sync.OnceValues(readZones)}
 	defer func() {
@@ -169,14 +173,16 @@ func (r *Runtime) load(kept []byte) error {
 // making is the version of how an image is made, beside the files and names that Key looks at. It changes with begin.
 const making = 1
 
-// Key tells the interpreter that this build holds, with its prelude and what the host offers it, from that of another build. It fails as Module does.
+// Key tells the interpreter that this build holds, with its prelude and what the host offers it, from that of another build. It fails as
+// Module does.
 func Key() (key [8]byte, err error) {
 	module, err := Module()
 	if err != nil {
 		return key, err
 	}
 	h := sha256.New()
-	fmt.Fprintln(h, making, Version, NodeVersion, BunVersion, stackBytes, collectBytes, heapBytes, entries, slices.Sorted(mapKeys(operations)), len(module))
+	fmt.Fprintln(h, making, Version, NodeVersion, BunVersion, stackBytes, collectBytes, heapBytes, entries, slices.Sorted(mapKeys(operations)),
+		len(module))
 	h.Write(module)
 	names, err := fs.Glob(prelude, "prelude/*.js")
 	if err != nil {
@@ -264,7 +270,8 @@ func (r *Runtime) begin(ctx context.Context, in *wasm.Instance) error {
 			return err
 		}
 	}
-	if v, thrown, err := vm.eval(fmt.Sprintf("__agentbox.about(%q, %q, %q)", strings.TrimPrefix(NodeVersion, "v"), Version, BunVersion), "node:internal/about", 0); err != nil || thrown {
+	if v, thrown, err := vm.eval(fmt.Sprintf("__agentbox.about(%q, %q, %q)", strings.TrimPrefix(NodeVersion, "v"), Version, BunVersion),
+		"node:internal/about", 0); err != nil || thrown {
 		return errors.Join(err, fault.New(fault.Internal, "prelude_invalid", "the prelude takes no versions"))
 	} else if err := vm.free(v); err != nil {
 		return err

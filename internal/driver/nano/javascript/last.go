@@ -9,8 +9,9 @@ import (
 // maxStarts is how many places are tried at which the last expression of a cell may begin.
 const maxStarts = 64
 
-// keepLast returns a cell whose last expression is an argument, where it is one that esbuild leaves out because it has worked out its value, as of !0 or 'a'+'b'. text is
-// what was made of the cell. Where an expression may begin, and whether it is a statement of its own there, esbuild's own parser says.
+// keepLast returns a cell whose last expression is an argument, where it is one that esbuild leaves out because it has worked out its
+// value, as of !0 or 'a'+'b'. text is what was made of the cell. Where an expression may begin, and whether it is a statement of its own
+// there, esbuild's own parser says.
 func (r *run) keepLast(code, text string) (kept string, lost bool) {
 	starts := r.starts(code)
 	for _, at := range starts[:min(len(starts), maxStarts)] {
@@ -79,8 +80,8 @@ func offset(code string, line, column int) int {
 	return len(code)
 }
 
-// supported is what the text of a cell is not lowered from: where declarations are looked for by their lines, the lines of a text are none. Templates with a tag keep
-// theirs, for what they would become is kept for the next cell.
+// supported is what the text of a cell is not lowered from: where declarations are looked for by their lines, the lines of a text are
+// none. Templates with a tag keep theirs, for what they would become is kept for the next cell.
 func supported(text string) map[string]bool {
 	if !strings.Contains(text, "`") {
 		return lowered
@@ -118,11 +119,13 @@ func lines(text string) string {
 	return b.String()
 }
 
-// awaitsAtTop reports whether a text is none of CommonJS because it awaits outside of functions: the parser says so, where a line only looks like it.
+// awaitsAtTop reports whether a text is none of CommonJS because it awaits outside of functions: the parser says so, where a line only
+// looks like it.
 func awaitsAtTop(text string) bool {
 	if !strings.Contains(text, "require(") {
 		return true
 	}
-	result := api.Transform(text, api.TransformOptions{Loader: api.LoaderJS, Target: api.ESNext, Format: api.FormatCommonJS, LogLevel: api.LogLevelSilent})
+	result := api.Transform(text, api.TransformOptions{Loader: api.LoaderJS, Target: api.ESNext, Format: api.FormatCommonJS,
+		LogLevel: api.LogLevelSilent})
 	return len(result.Errors) > 0
 }

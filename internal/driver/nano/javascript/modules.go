@@ -46,19 +46,23 @@ const maxSource = 32 << 20
 const syntaxError = "SyntaxError"
 
 // typed are the extensions that need a transformation, and how.
-var typed = map[string]api.Loader{".ts": api.LoaderTS, ".mts": api.LoaderTS, ".cts": api.LoaderTS, ".tsx": api.LoaderTSX, ".jsx": api.LoaderJSX}
+var typed = map[string]api.Loader{".ts": api.LoaderTS, ".mts": api.LoaderTS, ".cts": api.LoaderTS, ".tsx": api.LoaderTSX,
+	".jsx": api.LoaderJSX}
 
 // tried are the extensions that an import may leave out.
 var tried = []string{".ts", ".tsx", ".mts", ".cts", ".js", ".mjs", ".cjs", ".jsx", ".json"}
 
 // written matches what only a module holds, at the beginning of a line.
-var written = regexp.MustCompile(`(?m)^[ \t]*(?:import\s*(?:[\w$*{"']|\{)|export\s*(?:[{*]|default\b|const\b|let\b|var\b|function\b|class\b|async\b|type\b|enum\b|interface\b))|\bimport\.meta\b`)
+var written = regexp.MustCompile(
+	`(?m)^[ ` +
+		`\t]*(?:import\s*(?:[\w$*{"']|\{)|export\s*(?:[{*]|default\b|const\b|let\b|var\b|function\b|class\b|async\b|type\b|enum\b|interface\b))|\bimport\.meta\b`)
 
 // imported matches an import that is an expression, which a script may have as well.
 var imported = regexp.MustCompile(`^[ \t]*import\s*\(`)
 
 // awaits matches text that may await at its top.
-var awaits = regexp.MustCompile(`(?m)^(?:(?:const|let|var)\s[^=\n]*=\s*|[\w.$\[\]]+\s*=\s*|console\.\w+\(.*|\w+\(.*|if\s*\(.*|for\s+)?\s*await\b`)
+var awaits = regexp.MustCompile(
+	`(?m)^(?:(?:const|let|var)\s[^=\n]*=\s*|[\w.$\[\]]+\s*=\s*|console\.\w+\(.*|\w+\(.*|if\s*\(.*|for\s+)?\s*await\b`)
 
 // source reads a file of the program and makes of it what can be evaluated.
 func (r *run) source(file string) (source, error) {
@@ -99,7 +103,8 @@ func (r *run) withTopAwaits(text string, options api.TransformOptions, failed ap
 	lines := strings.SplitAfter(text, "\n")
 	for n := len(failed.Errors) - 1; n >= 0; n-- {
 		at := failed.Errors[n].Location
-		if at == nil || at.Line > len(lines) || !strings.HasPrefix(lines[at.Line-1][at.Column:], "await") || strings.HasSuffix(strings.TrimSpace(lines[at.Line-1][:at.Column]), "for") {
+		if at == nil || at.Line > len(lines) || !strings.HasPrefix(lines[at.Line-1][at.Column:], "await") ||
+			strings.HasSuffix(strings.TrimSpace(lines[at.Line-1][:at.Column]), "for") {
 			break
 		}
 		line := lines[at.Line-1]
@@ -188,7 +193,8 @@ func introduce(file, text string) string {
 		fmt.Fprintf(&b, "const require=__agentbox.requireFrom(%s);", name)
 	}
 	for _, n := range [...]string{"__dirname", "__filename"} {
-		if strings.Contains(text, n) && !strings.Contains(text, "const "+n) && !strings.Contains(text, "let "+n) && !strings.Contains(text, "var "+n) {
+		if strings.Contains(text, n) && !strings.Contains(text, "const "+n) && !strings.Contains(text, "let "+n) && !strings.Contains(text,
+			"var "+n) {
 			value := file
 			if n == "__dirname" {
 				value = path.Dir(file)
@@ -215,7 +221,8 @@ var plain = map[string]bool{"using": false, "decorators": false, "import-attribu
 func (r *run) transform(text, file string, loader api.Loader, to api.Format) (string, error) {
 	r.p.Charge(len(text) * transformPerByte)
 	options := api.TransformOptions{
-		Loader: loader, Format: to, Sourcefile: file, Sourcemap: api.SourceMapExternal, SourcesContent: api.SourcesContentExclude, Target: api.ESNext,
+		Loader: loader, Format: to, Sourcefile: file, Sourcemap: api.SourceMapExternal, SourcesContent: api.SourcesContentExclude,
+		Target:   api.ESNext,
 		LogLevel: api.LogLevelSilent, Supported: lowered,
 	}
 	if r.cell { // a later cell may use what this one imports
@@ -375,7 +382,8 @@ func (r *run) resolve(from, specifier string, isImport bool) (string, error) {
 	if file, ok := strings.CutPrefix(specifier, "file://"); ok {
 		specifier = file
 	}
-	if strings.HasPrefix(specifier, "/") || specifier == "." || specifier == ".." || strings.HasPrefix(specifier, "./") || strings.HasPrefix(specifier, "../") {
+	if strings.HasPrefix(specifier, "/") || specifier == "." || specifier == ".." || strings.HasPrefix(specifier, "./") ||
+		strings.HasPrefix(specifier, "../") {
 		file, _, _ := strings.Cut(specifier, "?")
 		if !path.IsAbs(file) {
 			file = path.Join(folder, file)

@@ -110,7 +110,8 @@ var operations = map[string]operation{
 	},
 	"key":    (*run).key,
 	"cipher": (*run).cipher, "gcm": (*run).gcm, "pbkdf2": (*run).pbkdf2, "scrypt": (*run).scrypt, "hkdf": (*run).hkdf,
-	"locale": (*run).locale, "collate": (*run).collate, "zones": (*run).zoneList, "zoneName": (*run).zoneName, "zoneOffset": (*run).zoneAhead, "zoneText": (*run).zoneText,
+	"locale": (*run).locale, "collate": (*run).collate, "zones": (*run).zoneList, "zoneName": (*run).zoneName, "zoneOffset": (*run).zoneAhead,
+	"zoneText": (*run).zoneText,
 }
 
 // settled returns the state of a promise.
@@ -225,7 +226,8 @@ func (r *run) decode(a *arguments) (any, error) {
 	return s.String(), nil
 }
 
-// spoiled returns how many bytes at the start of a text are one character that was begun and not ended: they become one U+FFFD, as the web's standard says.
+// spoiled returns how many bytes at the start of a text are one character that was begun and not ended: they become one U+FFFD, as the
+// web's standard says.
 func spoiled(text string) int {
 	need, low, high := 0, byte(0x80), byte(0xbf)
 	switch c := text[0]; {
@@ -301,7 +303,8 @@ var hashes = map[string]func() hash.Hash{
 // mostShaken is how many bytes a hash of any length may have.
 const mostShaken = 1 << 20
 
-// shaken returns what SHAKE makes of bytes where the name asks for it, as shake128 or shake256/64: the length in bytes stands behind the slash.
+// shaken returns what SHAKE makes of bytes where the name asks for it, as shake128 or shake256/64: the length in bytes stands behind the
+// slash.
 func shaken(name string, b []byte) ([]byte, bool) {
 	base, length, given := strings.Cut(strings.ToLower(name), "/")
 	n := map[string]int{"shake128": 16, "shake256": 32}[base]
@@ -521,7 +524,8 @@ func statOf(h *vfs.Handle, err error) (any, error) {
 
 func stated(i vfs.Info) (any, error) {
 	raw, err := json.Marshal([]any{
-		kindNumber(i.Kind), i.Mode, i.Size, i.Links, i.ID, i.Device, float64(i.Accessed.UnixNano()) / 1e6, float64(i.Modified.UnixNano()) / 1e6, float64(i.Changed.UnixNano()) / 1e6,
+		kindNumber(i.Kind), i.Mode, i.Size, i.Links, i.ID, i.Device, float64(i.Accessed.UnixNano()) / 1e6, float64(i.Modified.UnixNano()) / 1e6,
+		float64(i.Changed.UnixNano()) / 1e6,
 	})
 	return string(raw), err
 }

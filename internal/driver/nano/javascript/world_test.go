@@ -21,7 +21,8 @@ import (
 )
 
 // plenty are the limits of programs whose bounds are not in question.
-var plenty = bound.Limits{Gas: 20_000_000_000, Time: time.Hour, MemoryBytes: 256 << 20, OutputBytes: 16 << 20, FileBytes: 64 << 20, OpenFiles: 64, Depth: 16}
+var plenty = bound.Limits{Gas: 20_000_000_000, Time: time.Hour, MemoryBytes: 256 << 20, OutputBytes: 16 << 20, FileBytes: 64 << 20,
+	OpenFiles: 64, Depth: 16}
 
 // begin is where the virtual clock of programs begins.
 var begin = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
@@ -134,8 +135,9 @@ func execute(t testing.TB, w world) (r result) {
 			return
 		}
 		p := &program.Process{
-			Args: w.args, Env: append([]string{"HOME=/space", "PATH=/bin"}, w.env...), Cwd: cwd, Stdin: in, Stdout: fs.Stream(out, vfs.Write), Stderr: fs.Stream(errs, vfs.Write),
-			FS: fs, Account: a, Umask: 0o022, PID: 7, PPID: 1, Host: host{fs: fs, lacks: &r.lacks, displays: &[]space.Display{}},
+			Args: w.args, Env: append([]string{"HOME=/space", "PATH=/bin"}, w.env...), Cwd: cwd, Stdin: in, Stdout: fs.Stream(out, vfs.Write),
+			Stderr: fs.Stream(errs, vfs.Write),
+			FS:     fs, Account: a, Umask: 0o022, PID: 7, PPID: 1, Host: host{fs: fs, lacks: &r.lacks, displays: &[]space.Display{}},
 		}
 		if w.until > 0 {
 			p.Deadline = begin.Add(w.until)

@@ -96,7 +96,8 @@ func TestEndlessThingsStop(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			wasm := metered(t, `(module (import "host" "twist" (func $twist (param i32) (result i32))) (memory 1) (table 1 1 funcref) (elem (i32.const 0) $run)
-				(func $leaf %s) (func $straight (local i32) %s) (func $run (export "run") (param i32) %s))`, strings.Repeat("(drop (i32.const 1))", 15), straight, body)
+				(func $leaf %s) (func $straight (local i32) %s) (func $run (export "run") (param i32) %s))`, strings.Repeat("(drop (i32.const 1))", 15),
+				straight, body)
 			onEach(t, func(t *testing.T, h *host) {
 				got := h.call(t, wasm, 1_000_000, "run", 0)
 				if !strings.Contains(got.Trap, errGas.Error()) || h.overshoot > 4*stretch {
@@ -144,8 +145,10 @@ func TestDepth(t *testing.T) {
 		"branch if": `(if (local.get 0) (then (call $run (i32.sub (local.get 0) (i32.const 1))) (br_if 1 (i32.const 1))))`,
 		"table":     `(if (local.get 0) (then (call $run (i32.sub (local.get 0) (i32.const 1))) (br_table 0 1 1 (local.get 0))))`,
 		"indirect":  `(if (local.get 0) (then (call_indirect (param i32) (i32.sub (local.get 0) (i32.const 1)) (i32.const 0))))`,
-		"reference": `(if (local.get 0) (then (table.set 0 (i32.const 0) (ref.func $run)) (call_indirect (param i32) (i32.sub (local.get 0) (i32.const 1)) (i32.const 0))))`,
-		"wide tail": `(if (local.get 0) (then (return_call $wide (i32.sub (local.get 0) (i32.const 1)) (local.get 0) (local.get 0) (local.get 0) (local.get 0) (local.get 0) (local.get 0))))`,
+		"reference": `(if (local.get 0) (then (table.set 0 (i32.const 0) (ref.func $run)) (call_indirect (param i32) (i32.sub (local.get 0) ` +
+			`(i32.const 1)) (i32.const 0))))`,
+		"wide tail": `(if (local.get 0) (then (return_call $wide (i32.sub (local.get 0) (i32.const 1)) (local.get 0) (local.get 0) (local.get ` +
+			`0) (local.get 0) (local.get 0) (local.get 0))))`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			wasm := metered(t, `(module (table 1 1 funcref) (elem (i32.const 0) $run)
@@ -203,8 +206,9 @@ func TestDeepFramesCountMore(t *testing.T) {
 // TestSafeDepthIsSafe goes as deep as it may with frames that are as large as they may be for their units: the compiler's stack suffices.
 func TestSafeDepthIsSafe(t *testing.T) {
 	for name, tc := range map[string]struct{ locals, body string }{
-		"small":  {},
-		"values": {body: strings.Repeat("(f64x2.neg (f64x2.splat (f64.convert_i32_u (local.get 0))))", 90) + `(call $run (i32.sub (local.get 0) (i32.const 1)))` + strings.Repeat("(drop)", 90)},
+		"small": {},
+		"values": {body: strings.Repeat("(f64x2.neg (f64x2.splat (f64.convert_i32_u (local.get 0))))", 90) +
+			`(call $run (i32.sub (local.get 0) (i32.const 1)))` + strings.Repeat("(drop)", 90)},
 		"locals": {locals: "(local " + strings.Repeat("v128 ", 63) + ")", body: func() string {
 			var b strings.Builder
 			for i := range 63 {
@@ -218,7 +222,8 @@ func TestSafeDepthIsSafe(t *testing.T) {
 		}()},
 	} {
 		t.Run(name, func(t *testing.T) {
-			wasm := metered(t, `(module (memory 1) (func $run (export "run") (param i32) %s (if (local.get 0) (then %s (call $run (i32.sub (local.get 0) (i32.const 1)))))))`, tc.locals, tc.body)
+			wasm := metered(t, `(module (memory 1) (func $run (export "run") (param i32) %s (if (local.get 0) (then %s (call $run (i32.sub `+
+				`(local.get 0) (i32.const 1)))))))`, tc.locals, tc.body)
 			h := newHost(t, wazero.NewRuntimeConfigCompiler())
 			if o := h.call(t, wasm, 1<<40, "run", 1<<30); !strings.Contains(o.Trap, errDepth.Error()) {
 				t.Error(o.Trap)
@@ -242,11 +247,12 @@ func depthOf(m api.Module) int64 { return int64(m.ExportedGlobal(Depth).Get()) }
 var (
 	nans64 = []uint64{0x7ff8000000000000, 0xfff8000000000000, 0x7ff0000000000001, 0xfff0000000000001, 0x7ff8dead00000000, 0xffffffffffffffff,
 		0x7ff4000000000000, 0x7ff0000000000000, 0xfff0000000000000, 0, 0x8000000000000000, 0xbff0000000000000, 0x3ff0000000000000}
-	nans32 = []uint32{0x7fc00000, 0xffc00000, 0x7f800001, 0xff800001, 0x7fc0dead, 0xffffffff, 0x7fa00000, 0x7f800000, 0xff800000, 0, 0x80000000, 0xbf800000, 0x3f800000}
+	nans32 = []uint32{0x7fc00000, 0xffc00000, 0x7f800001, 0xff800001, 0x7fc0dead, 0xffffffff, 0x7fa00000, 0x7f800000, 0xff800000, 0,
+		0x80000000, 0xbf800000, 0x3f800000}
 )
 
-// TestNaNs gives each operation that may return any NaN all kinds of them, scalar and in lanes: it returns the canonical one on both engines, also
-// at the end of a chain. The operations that are exact keep every bit.
+// TestNaNs gives each operation that may return any NaN all kinds of them, scalar and in lanes: it returns the canonical one on both
+// engines, also at the end of a chain. The operations that are exact keep every bit.
 func TestNaNs(t *testing.T) {
 	operand := func(code int) byte { // the scalar type that an operation takes
 		switch {
@@ -282,7 +288,8 @@ func TestNaNs(t *testing.T) {
 			for i := range nans64 {
 				for j := range nans64 {
 					a, b := nans64[i], nans64[j]
-					if code < prefixVector && operand(code) == typeF32 || code >= prefixVector && (o.takes == float32x4Result || code&0xff >= 0xe0 && code&0xff <= 0xeb) {
+					if code < prefixVector && operand(code) == typeF32 || code >= prefixVector && (o.takes == float32x4Result || code&0xff >= 0xe0 &&
+						code&0xff <= 0xeb) {
 						a, b = uint64(nans32[i]), uint64(nans32[j])
 						if code >= prefixVector {
 							a, b = a|uint64(nans32[len(nans32)-1-i])<<32, b|b<<32

@@ -12,7 +12,8 @@ import (
 
 var arguments = []uint64{41, 1 << 40, 0x3ff8000000000000}
 
-// TestMeteringChangesNothing runs random modules plain and metered, on both engines: they return the same, trap the same and leave the same memory.
+// TestMeteringChangesNothing runs random modules plain and metered, on both engines: they return the same, trap the same and leave the
+// same memory.
 func TestMeteringChangesNothing(t *testing.T) {
 	const modules = 1000
 	var hosts []*host

@@ -285,8 +285,8 @@ func (w *rewriter) comeBack(raw []byte) {
 	w.block = appendU32(append(w.block, opBr), uint32(len(w.enclosed)-1))
 }
 
-// tailCall rewrites a tail call. The function's stack is given back before. What does not fit into the registers of every machine is no tail
-// call in wazero, which keeps the frame then: so it is none here either.
+// tailCall rewrites a tail call. The function's stack is given back before. What does not fit into the registers of every machine is no
+// tail call in wazero, which keeps the frame then: so it is none here either.
 func (w *rewriter) tailCall(in instruction, raw []byte) {
 	w.exit(true)
 	w.small++
@@ -406,8 +406,8 @@ func (w *rewriter) scratch(kind int) uint32 {
 	return w.scratches[kind] - 1
 }
 
-// consumed reports whether the float that an instruction leaves on the stack is taken, in the same basic block, by an instruction that does not
-// care which NaN it is. So a chain of arithmetic pays once.
+// consumed reports whether the float that an instruction leaves on the stack is taken, in the same basic block, by an instruction that
+// does not care which NaN it is. So a chain of arithmetic pays once.
 func (w *rewriter) consumed(i int) bool {
 	const far = 24
 	shape := w.p.operations[w.code[i].op].nan

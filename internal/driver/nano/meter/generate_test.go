@@ -6,8 +6,8 @@ import (
 	"math/rand/v2"
 )
 
-// generator writes random valid modules: control flow, calls of all kinds, memory, floats, vectors, bulk operations and tables. They end: loops count
-// down, and each call takes one of a number of calls that a global holds.
+// generator writes random valid modules: control flow, calls of all kinds, memory, floats, vectors, bulk operations and tables. They end:
+// loops count down, and each call takes one of a number of calls that a global holds.
 type generator struct {
 	*rand.Rand
 	canonical bool // each result of a float operation is made canonical, so that the plain module depends on no machine's NaN
@@ -154,7 +154,8 @@ func zeroOf(b []byte, t byte) []byte {
 	}
 }
 
-var interesting = []float64{0, math.Copysign(0, -1), 1, -1, 0.5, math.Inf(1), math.Inf(-1), math.NaN(), 1e300, 1e-300, 2147483648, -9223372036854775808, 5e-324, 1e38}
+var interesting = []float64{0, math.Copysign(0, -1), 1, -1, 0.5, math.Inf(1), math.Inf(-1), math.NaN(), 1e300, 1e-300, 2147483648,
+	-9223372036854775808, 5e-324, 1e38}
 
 func (g *generator) constant(b []byte, t byte) []byte {
 	v := int64(g.Uint64())
@@ -226,7 +227,8 @@ func (g *generator) nan(t byte, wide bool) {
 	case t == typeF32:
 		g.emit(0x21, x, opLocalGet, x, opLocalGet, x, opF32Eq, opIf, typeF32, opLocalGet, x, opElse, opF32Const, 0, 0, 0xc0, 0x7f, opEnd)
 	case t == typeF64:
-		g.emit(0x21, x, opLocalGet, x, opLocalGet, x, opF64Eq, opIf, typeF64, opLocalGet, x, opElse, opF64Const, 0, 0, 0, 0, 0, 0, 0xf8, 0x7f, opEnd)
+		g.emit(0x21, x, opLocalGet, x, opLocalGet, x, opF64Eq, opIf, typeF64, opLocalGet, x, opElse, opF64Const, 0, 0, 0, 0, 0, 0, 0xf8, 0x7f,
+			opEnd)
 	default:
 		lanes, equal := []byte{0, 0, 0xc0, 0x7f, 0, 0, 0xc0, 0x7f}, byte(opF32x4Eq&0xff)
 		if wide {

@@ -1,22 +1,23 @@
 // Package meter rewrites WebAssembly so that the code itself counts what it uses, in gas and in the depth of its calls.
 //
-// What a metered module costs and computes is the same on every engine and every machine: bulk operations are charged by their length, the limit of the
-// depth is its own, and each NaN has one form.
+// What a metered module costs and computes is the same on every engine and every machine: bulk operations are charged by their length,
+// the limit of the depth is its own, and each NaN has one form.
 package meter
 
 import (
 	"agentbox/internal/domain/fault"
 )
 
-// Version numbers the pass: whenever one more or one fewer byte comes out of Instrument, or anything costs something else, it rises. It is part
-// of what a replay is keyed by.
+// Version numbers the pass: whenever one more or one fewer byte comes out of Instrument, or anything costs something else, it rises. It
+// is part of what a replay is keyed by.
 const Version = 3
 
 // The names that are reserved. A module that imports from the module Module, or exports a name that begins with "meter.", is refused.
 const (
 	// Namespace is the module from which a metered module imports Yield, a function without parameters and results.
 	Namespace = "meter"
-	// Yield is called when the gas or the depth is below zero. The host either tops up the gas or unwinds; below zero, the depth is never topped up.
+	// Yield is called when the gas or the depth is below zero. The host either tops up the gas or unwinds; below zero, the depth is never
+	// topped up.
 	Yield = "yield"
 	// Gas is the exported i64 global from which what is executed is subtracted. It begins with 0: the first look calls Yield.
 	Gas = "meter.gas"
@@ -68,17 +69,18 @@ const (
 	frameUnit = 1024
 	// SafeDepth is a depth within which no engine's own limit is reached: wazero's interpreter apart, which has 2,000 calls and is for tests.
 	SafeDepth = 16_384
-	// MaxOvershoot is how far below zero the gas may be at most when Yield is called, as long as the depth is no more than SafeDepth. Growing comes
-	// on top, and so do the bulk operations, which are charged in one step before they are done.
+	// MaxOvershoot is how far below zero the gas may be at most when Yield is called, as long as the depth is no more than SafeDepth.
+	// Growing comes on top, and so do the bulk operations, which are charged in one step before they are done.
 	MaxOvershoot = SafeDepth*tail + 4*stretch
 )
 
 // Options say how a module is rewritten. The zero value only meters it.
 type Options struct {
-	// Detach leaves out what happens when a module is instantiated and would have to happen anew in each copy of a running one: its active data
-	// segments (returned as Module.Data), its start function (exported as Start). Its mutable globals are exported (Module.Globals).
+	// Detach leaves out what happens when a module is instantiated and would have to happen anew in each copy of a running one: its active
+	// data segments (returned as Module.Data), its start function (exported as Start). Its mutable globals are exported (Module.Globals).
 	Detach bool
-	// MaxFunction and MaxBlocks are lower bounds than the constants of their names, for modules that are compiled while somebody waits; 0 for those.
+	// MaxFunction and MaxBlocks are lower bounds than the constants of their names, for modules that are compiled while somebody waits; 0
+	// for those.
 	MaxFunction, MaxBlocks int
 	// Check is called between functions. Its error ends the pass. It may be nil.
 	Check func() error
@@ -121,8 +123,9 @@ var (
 	ErrTooLarge    = fault.New(fault.Exhausted, "wasm_too_large", "the WebAssembly module is too large")
 )
 
-// Instrument returns the module with its own metering. It reads a module of WebAssembly 2.0 with tail calls. What it returns is valid if the
-// module was; whether it was is for the engine to say, but no index of a module reaches what the pass has added. Nothing of module is changed.
+// Instrument returns the module with its own metering. It reads a module of WebAssembly 2.0 with tail calls. What it returns is valid if
+// the module was; whether it was is for the engine to say, but no index of a module reaches what the pass has added. Nothing of module is
+// changed.
 func Instrument(module []byte, o Options) (*Module, error) {
 	if len(module) > MaxModule {
 		return nil, tooLarge("the module has %d bytes, and at most %d are taken", len(module), MaxModule)

@@ -33,8 +33,8 @@ const (
 )
 
 // rounding says which operations on floating-point numbers leave open, by the specification, which NaN they return, and in which shape they
-// return it. The others are exact to the bit: constants, loads, reinterpretation, abs, neg, copysign, pmin, pmax (they choose one of two), and what
-// makes floats from integers, which is never a NaN.
+// return it. The others are exact to the bit: constants, loads, reinterpretation, abs, neg, copysign, pmin, pmax (they choose one of
+// two), and what makes floats from integers, which is never a NaN.
 type rounding uint8
 
 const (
@@ -190,7 +190,8 @@ func newInstructions() *instructions {
 	set(memargLane, 1, v+84, v+91)
 	set(memarg, 1, v+92, v+93)
 	set(none, 1, v+94, v+255)
-	for _, hole := range [...]int{0x9a, 0xa2, 0xa5, 0xa6, 0xaf, 0xb0, 0xb2, 0xb3, 0xb4, 0xbb, 0xc2, 0xc5, 0xc6, 0xcf, 0xd0, 0xd2, 0xd3, 0xd4, 0xe2, 0xee} {
+	for _, hole := range [...]int{0x9a, 0xa2, 0xa5, 0xa6, 0xaf, 0xb0, 0xb2, 0xb3, 0xb4, 0xbb, 0xc2, 0xc5, 0xc6, 0xcf, 0xd0, 0xd2, 0xd3, 0xd4,
+		0xe2, 0xee} {
 		t[v+hole] = operation{}
 	}
 

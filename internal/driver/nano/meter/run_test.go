@@ -44,7 +44,8 @@ func newHost(t testing.TB, config wazero.RuntimeConfig) *host {
 	t.Helper()
 	ctx := context.Background()
 	h := &host{slice: 10_000, depth: SafeDepth}
-	h.runtime = wazero.NewRuntimeWithConfig(ctx, config.WithCoreFeatures(api.CoreFeaturesV2|experimental.CoreFeaturesTailCall).WithMemoryLimitPages(64))
+	h.runtime = wazero.NewRuntimeWithConfig(ctx,
+		config.WithCoreFeatures(api.CoreFeaturesV2|experimental.CoreFeaturesTailCall).WithMemoryLimitPages(64))
 	t.Cleanup(func() { h.runtime.Close(ctx) })
 	builder := h.runtime.NewHostModuleBuilder(Namespace)
 	builder.NewFunctionBuilder().WithGoModuleFunction(api.GoModuleFunc(h.yield), nil, nil).Export(Yield)
@@ -52,7 +53,9 @@ func newHost(t testing.TB, config wazero.RuntimeConfig) *host {
 		t.Fatal(err)
 	}
 	builder = h.runtime.NewHostModuleBuilder("host")
-	builder.NewFunctionBuilder().WithGoFunction(api.GoFunc(func(_ context.Context, stack []uint64) { stack[0] = uint64(uint32(stack[0]) ^ 0x5a5a) }),
+	builder.NewFunctionBuilder().WithGoFunction(api.GoFunc(func(_ context.Context, stack []uint64) {
+		stack[0] = uint64(uint32(stack[0]) ^ 0x5a5a)
+	}),
 		[]api.ValueType{api.ValueTypeI32}, []api.ValueType{api.ValueTypeI32}).Export("twist")
 	if _, err := builder.Instantiate(ctx); err != nil {
 		t.Fatal(err)

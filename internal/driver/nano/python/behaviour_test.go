@@ -34,7 +34,8 @@ func TestEnds(t *testing.T) {
 		exit                       int
 	}{
 		{"os._exit does not flush", "import os; print('lost'); os._exit(7)", "", "", 7},
-		{"streams that were replaced", "import io, sys; sys.stdout = io.StringIO(); print('unseen'); print('seen', file=sys.__stdout__)", "seen\n", "", 0},
+		{"streams that were replaced", "import io, sys; sys.stdout = io.StringIO(); print('unseen'); print('seen', file=sys.__stdout__)",
+			"seen\n", "", 0},
 		{"abort", "import os; os.abort()", "", "Fatal Python error: the interpreter crashed: unreachable\n", 134},
 		{"interrupt", "raise KeyboardInterrupt", "", "Traceback…", 130},
 		{"bytes", "import sys; sys.stdout.buffer.write(b'\\xff\\x00')", "\xff\x00", "", 0},
@@ -46,12 +47,15 @@ func TestEnds(t *testing.T) {
 		{"flags", "import sys; f = sys.flags; print(f.isolated, f.safe_path, f.optimize, f.utf8_mode)", "0 False 0 1\n", "", 0},
 		{"virtual clock", "import time; a = time.time(); time.sleep(3600); print(round(time.time() - a))", "3600\n", "", 0},
 		{"monotonic", "import time; a = time.monotonic(); time.sleep(2.5); print(round(time.monotonic() - a, 2))", "2.5\n", "", 0},
-		{"event loop sleeps on it", "import asyncio, time; a = time.time(); asyncio.run(asyncio.sleep(600)); print(round(time.time() - a))", "600\n", "", 0},
+		{"event loop sleeps on it", "import asyncio, time; a = time.time(); asyncio.run(asyncio.sleep(600)); print(round(time.time() - a))",
+			"600\n", "", 0},
 		{"event loop waits for nothing", "import asyncio\nasync def f(): await asyncio.Event().wait()\nasyncio.run(f())", "", "Traceback…", 1},
 		{"date", "import datetime; print(datetime.datetime.now(datetime.UTC).date())", "2026-01-02\n", "", 0},
-		{"modes", "import os; open('a', 'w').close(); os.chmod('a', 0o751); print(oct(os.stat('a').st_mode)); os.mkdir('d'); print(oct(os.stat('d').st_mode))",
+		{"modes", "import os; open('a', 'w').close(); os.chmod('a', 0o751); print(oct(os.stat('a').st_mode)); os.mkdir('d'); " +
+			"print(oct(os.stat('d').st_mode))",
 			"0o100751\n0o40755\n", "", 0},
-		{"uuid", "import uuid; print(len(str(uuid.uuid4())), uuid.uuid5(uuid.NAMESPACE_DNS, 'a'))", "36 4f3f2898-69e3-5a0d-820a-c4e87987dbce\n", "", 0},
+		{"uuid", "import uuid; print(len(str(uuid.uuid4())), uuid.uuid5(uuid.NAMESPACE_DNS, 'a'))", "36 4f3f2898-69e3-5a0d-820a-c4e87987dbce\n",
+			"", 0},
 		{"secrets", "import secrets, os; print(len(secrets.token_hex(8)), len(os.urandom(9)))", "16 9\n", "", 0},
 		{"temporary files", "import tempfile, os\nwith tempfile.TemporaryDirectory() as d: print(os.path.dirname(d))", "/tmp\n", "", 0},
 		{"nothing outside", "open('/etc/shadow')", "", "Traceback…", 1},
@@ -59,7 +63,8 @@ func TestEnds(t *testing.T) {
 		{"lock", "import threading; l = threading.RLock(); l.acquire(); l.acquire(); print(threading.active_count())", "1\n", "", 0},
 		{"devices", "open('/dev/null', 'w').write('x'); print(repr(open('/dev/null').read()))", "''\n", "", 0},
 		{"standard streams by name", "open('/dev/stdout', 'w').write('a\\n'); open('/dev/stderr', 'w').write('b\\n')", "a\n", "b\n", 0},
-		{"key of a password", "import hashlib; print(hashlib.pbkdf2_hmac('sha256', b'a', b'b', 1000, 40).hex())", "a9ad83929ae9ec538bc0f44e36ada66fedb00425310583960ad798a416eec3aa7a246050251cac3b\n", "", 0},
+		{"key of a password", "import hashlib; print(hashlib.pbkdf2_hmac('sha256', b'a', b'b', 1000, 40).hex())",
+			"a9ad83929ae9ec538bc0f44e36ada66fedb00425310583960ad798a416eec3aa7a246050251cac3b\n", "", 0},
 		{"no bytecode is written", "open('m.py', 'w').close(); import m, os; print(os.listdir())", "['m.py']\n", "", 0},
 	} {
 		t.Run(c.name, func(t *testing.T) { expect(t, &world{}, c.code, c.stdout, c.stderr, c.exit) })
@@ -69,30 +74,42 @@ func TestEnds(t *testing.T) {
 // TestSourcesHaveDebiansPatches tries what Debian's security fixes change and the release of CPython does not have.
 func TestSourcesHaveDebiansPatches(t *testing.T) {
 	expect(t, &world{}, "import sys; print(sys.version.split()[0])", "3.13.5\n", "", 0)
-	expect(t, &world{}, "import configparser, io\nc = configparser.ConfigParser()\nc['a'] = {'k': 'x\\ry', 'l': 'x\\r\\ny'}\nb = io.StringIO(newline='')\n"+
+	expect(t, &world{}, "import configparser, io\nc = configparser.ConfigParser()\nc['a'] = {'k': 'x\\ry', 'l': 'x\\r\\ny'}\nb = "+
+		"io.StringIO(newline='')\n"+
 		"c.write(b)\nprint(repr(b.getvalue()))", "'[a]\\nk = x\\n\\ty\\nl = x\\n\\ty\\n\\n'\n", "", 0) // CVE-2026-0864
 }
 
 func TestCompressorsOfTheLibrary(t *testing.T) {
 	for _, c := range []struct{ name, code, stdout string }{
-		{"bz2", "import bz2; d = bytes(range(256)) * 4000; p = bz2.compress(d); print(p[:3], len(p) < 20000, bz2.decompress(p) == d)", "b'BZh' True True\n"},
-		{"a text that bzip2 packed", "import bz2; print(bz2.decompress(bytes.fromhex('425a6839314159265359691b1a33000002d180001040002a68dc0020003100d0010001a0b05cf3935685903878bb9229c2848348d8d198')))", "b'as others pack it\\n'\n"},
-		{"lzma", "import lzma; d = bytes(range(256)) * 4000; p = lzma.compress(d); print(p[:6], len(p) < 2000, lzma.decompress(p) == d)", "b'\\xfd7zXZ\\x00' True True\n"},
+		{"bz2", "import bz2; d = bytes(range(256)) * 4000; p = bz2.compress(d); print(p[:3], len(p) < 20000, bz2.decompress(p) == d)",
+			"b'BZh' True True\n"},
+		{"a text that bzip2 packed",
+			"import bz2; " +
+				"print(bz2.decompress(bytes.fromhex('425a6839314159265359691b1a33000002d180001040002a68dc0020003100d0010001a0b05cf3935685903878bb9229c2848348d8d198')))", "b'as others pack " +
+				"it\\n'\n"},
+		{"lzma", "import lzma; d = bytes(range(256)) * 4000; p = lzma.compress(d); print(p[:6], len(p) < 2000, lzma.decompress(p) == d)",
+			"b'\\xfd7zXZ\\x00' True True\n"},
 		{"lzma of old", "import lzma; d = b'ab' * 9999; print(lzma.decompress(lzma.compress(d, format=lzma.FORMAT_ALONE)) == d)", "True\n"},
-		{"checks", "import lzma; print([lzma.is_check_supported(c) for c in (lzma.CHECK_NONE, lzma.CHECK_CRC32, lzma.CHECK_CRC64, lzma.CHECK_SHA256)])",
+		{"checks", "import lzma; print([lzma.is_check_supported(c) for c in (lzma.CHECK_NONE, lzma.CHECK_CRC32, lzma.CHECK_CRC64, " +
+			"lzma.CHECK_SHA256)])",
 			"[True, True, True, True]\n"},
 		{"filters", "import lzma; d = bytes(5000)\nfor f in 'X86 POWERPC IA64 ARM ARMTHUMB SPARC'.split():\n" +
 			"  fs = [{'id': lzma.FILTER_DELTA, 'dist': 4}, {'id': getattr(lzma, 'FILTER_' + f)}, {'id': lzma.FILTER_LZMA2, 'preset': 1}]\n" +
 			"  assert lzma.decompress(lzma.compress(d, filters=fs)) == d\nprint('all')", "all\n"},
 		{"damaged", "import bz2, lzma\ntry: bz2.decompress(b'BZh9' + bytes(20))\nexcept OSError as e: print(e)\n" +
-			"try: lzma.decompress(lzma.compress(b'abc')[:-9] + bytes(9))\nexcept lzma.LZMAError as e: print(e)", "Invalid data stream\nCorrupt input data\n"},
-		{"archives", "import tarfile, zipfile, io\nfor m in ('bz2', 'xz'):\n  b = io.BytesIO()\n  with tarfile.open(fileobj=b, mode='w:' + m) as t:\n" +
-			"    i = tarfile.TarInfo('f'); i.size = 3; t.addfile(i, io.BytesIO(b'abc'))\n  b.seek(0)\n  print(tarfile.open(fileobj=b).extractfile('f').read())\n" +
-			"for m in (zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA):\n  b = io.BytesIO()\n  with zipfile.ZipFile(b, 'w', m) as z: z.writestr('f', 'abc' * 99)\n" +
+			"try: lzma.decompress(lzma.compress(b'abc')[:-9] + bytes(9))\nexcept lzma.LZMAError as e: print(e)",
+			"Invalid data stream\nCorrupt input data\n"},
+		{"archives", "import tarfile, zipfile, io\nfor m in ('bz2', 'xz'):\n  b = io.BytesIO()\n  with tarfile.open(fileobj=b, mode='w:' + m) " +
+			"as t:\n" +
+			"    i = tarfile.TarInfo('f'); i.size = 3; t.addfile(i, io.BytesIO(b'abc'))\n  b.seek(0)\n  " +
+			"print(tarfile.open(fileobj=b).extractfile('f').read())\n" +
+			"for m in (zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA):\n  b = io.BytesIO()\n  with zipfile.ZipFile(b, 'w', m) as z: z.writestr('f', 'abc' * " +
+			"99)\n" +
 			"  print(len(zipfile.ZipFile(b).read('f')))", "b'abc'\nb'abc'\n297\n297\n"},
 		{"_pyio", "import _pyio\nwith _pyio.open('f', 'w') as f: f.write('é\\n')\nwith _pyio.open('f', 'rb') as f: print(f.read())\n" +
 			"print(_pyio.open('f').read(), end='')", "b'\\xc3\\xa9\\n'\né\n"},
-		{"licences", "import zipfile; z = zipfile.ZipFile('/usr/lib/python313.zip'); print(sorted(n[9:] for n in z.namelist() if n.startswith('LICENSES/')))",
+		{"licences", "import zipfile; z = zipfile.ZipFile('/usr/lib/python313.zip'); print(sorted(n[9:] for n in z.namelist() if " +
+			"n.startswith('LICENSES/')))",
 			"['CPython-incorporated.rst', 'CPython.txt', 'SQLite.txt', 'bzip2.txt', 'liblzma.txt', 'tzdata.txt', 'wasi-libc.txt', 'zlib.txt']\n"},
 	} {
 		t.Run(c.name, func(t *testing.T) { expect(t, &world{}, c.code, c.stdout, "", 0) })
@@ -196,13 +213,16 @@ func TestWorkAndTimeAndOutputAreBounded(t *testing.T) {
 		code  string
 		want  bound.Stopped
 	}{
-		"gas":              {func(l *bound.Limits) { l.Gas = 200_000_000 }, "while True: pass", bound.Stopped{Limit: bound.Gas}},
-		"gas, caught":      {func(l *bound.Limits) { l.Gas = 200_000_000 }, "while True:\n  try:\n    while True: pass\n  except BaseException: pass", bound.Stopped{Limit: bound.Gas}},
-		"gas in C":         {func(l *bound.Limits) { l.Gas = 200_000_000 }, "import itertools; sum(itertools.repeat(1))", bound.Stopped{Limit: bound.Gas}},
-		"gas of a pattern": {func(l *bound.Limits) { l.Gas = 200_000_000 }, "import re; re.match('(a+)+$', 'a' * 40 + 'b')", bound.Stopped{Limit: bound.Gas}},
-		"gas of numbers":   {func(l *bound.Limits) { l.Gas = 200_000_000 }, "print(len(str(7 ** 10**7)))", bound.Stopped{Limit: bound.Gas}},
-		"sleep":            {func(l *bound.Limits) { l.Time = time.Minute }, "import time; time.sleep(61)", bound.Stopped{TimedOut: true}},
-		"output":           {func(l *bound.Limits) { l.OutputBytes = 1000 }, "while True: print('x' * 100)", bound.Stopped{Limit: bound.Output}},
+		"gas": {func(l *bound.Limits) { l.Gas = 200_000_000 }, "while True: pass", bound.Stopped{Limit: bound.Gas}},
+		"gas, caught": {func(l *bound.Limits) { l.Gas = 200_000_000 },
+			"while True:\n  try:\n    while True: pass\n  except BaseException: pass", bound.Stopped{Limit: bound.Gas}},
+		"gas in C": {func(l *bound.Limits) { l.Gas = 200_000_000 }, "import itertools; sum(itertools.repeat(1))",
+			bound.Stopped{Limit: bound.Gas}},
+		"gas of a pattern": {func(l *bound.Limits) { l.Gas = 200_000_000 }, "import re; re.match('(a+)+$', 'a' * 40 + 'b')",
+			bound.Stopped{Limit: bound.Gas}},
+		"gas of numbers": {func(l *bound.Limits) { l.Gas = 200_000_000 }, "print(len(str(7 ** 10**7)))", bound.Stopped{Limit: bound.Gas}},
+		"sleep":          {func(l *bound.Limits) { l.Time = time.Minute }, "import time; time.sleep(61)", bound.Stopped{TimedOut: true}},
+		"output":         {func(l *bound.Limits) { l.OutputBytes = 1000 }, "while True: print('x' * 100)", bound.Stopped{Limit: bound.Output}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := &world{limits: limits}
@@ -298,19 +318,26 @@ func TestCommands(t *testing.T) {
 			"CompletedProcess(args=['upper'], returncode=0, stdout=b'ABC', stderr=b'')\n", ""},
 		{"fails", "import subprocess\ntry: subprocess.run(['fail'], check=True)\nexcept subprocess.CalledProcessError as e: print(e)",
 			"Command '['fail']' returned non-zero exit status 3.\n", "it failed\n"},
-		{"errors to output", "import subprocess; print(subprocess.run('fail', shell=True, stdout=-1, stderr=-2).stdout)", "b'it failed\\n'\n", ""},
+		{"errors to output", "import subprocess; print(subprocess.run('fail', shell=True, stdout=-1, stderr=-2).stdout)", "b'it failed\\n'\n",
+			""},
 		{"system", "import os; print(os.waitstatus_to_exitcode(os.system('fail')))", "3\n", "it failed\n"},
 		{"popen", "import os; print(os.popen('echo x').read())", "x\n\n", ""},
-		{"missing", "import subprocess\ntry: subprocess.run(['nope'])\nexcept FileNotFoundError as e: print(e)", "[Errno 2] No such file or directory: 'nope'\n", ""},
-		{"to a file", "import subprocess\nwith open('o', 'w') as f: subprocess.run(['echo', 'y'], stdout=f)\nprint(open('o').read())", "y\n\n", ""},
-		{"from a file", "import subprocess\nopen('i', 'w').write('z')\nwith open('i') as f: print(subprocess.run(['upper'], stdin=f, stdout=-1).stdout)", "b'Z'\n", ""},
-		{"stream", "import subprocess\np = subprocess.Popen(['upper'], stdin=-1, stdout=-1, text=True)\np.stdin.write('q\\nr\\n'); p.stdin.close()\n" +
+		{"missing", "import subprocess\ntry: subprocess.run(['nope'])\nexcept FileNotFoundError as e: print(e)",
+			"[Errno 2] No such file or directory: 'nope'\n", ""},
+		{"to a file", "import subprocess\nwith open('o', 'w') as f: subprocess.run(['echo', 'y'], stdout=f)\nprint(open('o').read())", "y\n\n",
+			""},
+		{"from a file", "import subprocess\nopen('i', 'w').write('z')\nwith open('i') as f: print(subprocess.run(['upper'], stdin=f, " +
+			"stdout=-1).stdout)", "b'Z'\n", ""},
+		{"stream", "import subprocess\np = subprocess.Popen(['upper'], stdin=-1, stdout=-1, text=True)\np.stdin.write('q\\nr\\n'); " +
+			"p.stdin.close()\n" +
 			"print([l for l in p.stdout], p.wait())", "['Q\\n', 'R\\n'] 0\n", ""},
 		{"timeout", "import subprocess\ntry: subprocess.run(['sleep'], timeout=2)\nexcept subprocess.TimeoutExpired as e: print(e)",
 			"Command '['sleep']' timed out after 2 seconds\n", ""},
-		{"asyncio", "import asyncio\nasync def f():\n  p = await asyncio.create_subprocess_exec('upper', stdin=-1, stdout=-1)\n  print(await p.communicate(b'k'), p.returncode)\nasyncio.run(f())",
+		{"asyncio", "import asyncio\nasync def f():\n  p = await asyncio.create_subprocess_exec('upper', stdin=-1, stdout=-1)\n  print(await " +
+			"p.communicate(b'k'), p.returncode)\nasyncio.run(f())",
 			"(b'K', None) 0\n", ""},
-		{"shell of asyncio", "import asyncio\nasync def f():\n  p = await asyncio.create_subprocess_shell('echo a', stdout=-1)\n  print(await p.stdout.readline(), await p.wait())\nasyncio.run(f())",
+		{"shell of asyncio", "import asyncio\nasync def f():\n  p = await asyncio.create_subprocess_shell('echo a', stdout=-1)\n  print(await " +
+			"p.stdout.readline(), await p.wait())\nasyncio.run(f())",
 			"b'a\\n' 0\n", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) { expect(t, &world{}, c.code, c.stdout, c.stderr, 0) })
@@ -343,7 +370,8 @@ print([n for n, m in sys.modules.items() if hasattr(m, 'SECRET')], hasattr(built
 			t.Fatal(w.stderr.String())
 		}
 		if w := (&world{}).python(t, "-c", probe); w.stdout.String() != fresh.stdout.String() || w.account.Used() != fresh.account.Used() {
-			t.Fatalf("after another execution it prints\n%s, with %d gas; before\n%s, with %d", w.stdout.String(), w.account.Used(), fresh.stdout.String(), fresh.account.Used())
+			t.Fatalf("after another execution it prints\n%s, with %d gas; before\n%s, with %d", w.stdout.String(), w.account.Used(),
+				fresh.stdout.String(), fresh.account.Used())
 		}
 	}
 	if got := fresh.stdout.String(); !strings.Contains(got, "[] False") {

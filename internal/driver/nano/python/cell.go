@@ -24,13 +24,15 @@ type Cell struct {
 	Lacks []Lack
 }
 
-// Cell runs a piece of code in the namespace of a context, with name for tracebacks. What it displays, and the value of its last expression, it prints and shows. before is how the context was left, nil for a new one; after is how it is
-// left now. The interpreter's memory is all that stays: files that the cell has left open are closed. A cell that ends the interpreter leaves the context as it
-// was; the error is then nil. One that the account stops is a *bound.Stopped.
+// Cell runs a piece of code in the namespace of a context, with name for tracebacks. What it displays, and the value of its last
+// expression, it prints and shows. before is how the context was left, nil for a new one; after is how it is left now. The interpreter's
+// memory is all that stays: files that the cell has left open are closed. A cell that ends the interpreter leaves the context as it was;
+// the error is then nil. One that the account stops is a *bound.Stopped.
 func (g *Guest) Cell(p *program.Process, name, source string, before *wasm.Delta) (cell Cell, after *wasm.Delta, err error) {
 	cwd, err := p.Cwd.Path()
 	if err != nil {
-		return cell, before, fault.Wrap(err, fault.NotFound, "folder_missing", "the working folder of the context is gone; make it anew or start another context")
+		return cell, before, fault.Wrap(err, fault.NotFound, "folder_missing",
+			"the working folder of the context is gone; make it anew or start another context")
 	}
 	image := g.image
 	if before != nil {

@@ -99,17 +99,20 @@ func TestACellShowsRichValues(t *testing.T) {
 	n.cell("class R:\n  def _repr_html_(s): return '<b>'\n  def _repr_svg_(s): return '<svg/>'\n  def _repr_markdown_(s): return '*m*'\n" +
 		"  def _repr_png_(s): return b'\\x89PNG'\n  def _repr_json_(s): return {'k': 1}\n  def __repr__(s): return 'R()'")
 	want := shown{
-		"type": "R", space.DisplayText: "R()", space.DisplayHTML: "<b>", space.DisplaySVG: "<svg/>", space.DisplayMarkdown: "*m*", space.DisplayJSON: `{"k":1}`,
+		"type": "R", space.DisplayText: "R()", space.DisplayHTML: "<b>", space.DisplaySVG: "<svg/>", space.DisplayMarkdown: "*m*",
+		space.DisplayJSON: `{"k":1}`,
 	} // its picture is none
 	if v := n.cell("R()").value; !maps.Equal(v, want) {
 		t.Errorf("%q", v)
 	}
 	c := n.cell("display(1, R()); 2")
-	if len(c.displayed) != 2 || c.displayed[0][space.DisplayText] != "1" || c.displayed[1][space.DisplayHTML] != "<b>" || c.value[space.DisplayText] != "2" {
+	if len(c.displayed) != 2 || c.displayed[0][space.DisplayText] != "1" || c.displayed[1][space.DisplayHTML] != "<b>" ||
+		c.value[space.DisplayText] != "2" {
 		t.Errorf("%+v", c)
 	}
 	v := n.cell("[{'a': 1, 'b': 'x'}, {'a': 2.5, 'c': [1]}]").value
-	if v["table"] != "2 3" || !strings.Contains(v[space.DisplayHTML], "<tr><td>1</td><td>x</td><td></td></tr>\n<tr><td>2.5</td><td></td><td>[1]</td></tr>") {
+	if v["table"] != "2 3" || !strings.Contains(v[space.DisplayHTML],
+		"<tr><td>1</td><td>x</td><td></td></tr>\n<tr><td>2.5</td><td></td><td>[1]</td></tr>") {
 		t.Errorf("%q", v)
 	}
 	if v = n.cell("[{'n': i} for i in range(5000)]").value; v["table"] != "5000 1" || strings.Count(v[space.DisplayHTML], "<tr><td>") != 1000 {
@@ -128,7 +131,8 @@ func TestACellThatFailsTellsWhereAndTheNamespaceStays(t *testing.T) {
 	c := n.cell("y = 1\ndef f():\n    return y / 0\nf()")
 	const want = "Traceback (most recent call last):\n  File \"<cell>\", line 4, in <module>\n    f()\n    ~^^\n" +
 		"  File \"<cell>\", line 3, in f\n    return y / 0\n           ~~^~~\nZeroDivisionError: division by zero\n"
-	if c.Code != 1 || c.Error == nil || c.Error.Type != "ZeroDivisionError" || c.Error.Message != "division by zero" || n.last.stderr.String() != want {
+	if c.Code != 1 || c.Error == nil || c.Error.Type != "ZeroDivisionError" || c.Error.Message != "division by zero" ||
+		n.last.stderr.String() != want {
 		t.Errorf("%+v, stderr\n%s\nwant\n%s", c, n.last.stderr.String(), want)
 	}
 	n.ends("y", "1")
@@ -172,7 +176,8 @@ func TestFilesThatACellLeavesOpenAreClosed(t *testing.T) {
 	}
 }
 
-// TestCellsLookAtTheFilesAnew: a module that was written after a cell has looked for it is found by the next, and the library is not read again for that.
+// TestCellsLookAtTheFilesAnew: a module that was written after a cell has looked for it is found by the next, and the library is not read
+// again for that.
 func TestCellsLookAtTheFilesAnew(t *testing.T) {
 	var state *wasm.Delta
 	for i, source := range []string{"try:\n    import late\nexcept ImportError: pass", "1", "import late; assert late.y == 2"} {

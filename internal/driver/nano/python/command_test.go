@@ -30,13 +30,15 @@ func TestCommandLines(t *testing.T) {
 		{args: []string{"-IEsSBbdqPuv", "a.py"}, stdout: "['a.py'] __main__\n"},
 		{args: []string{"-cprint(1)"}, stdout: "1\n"},
 		{args: []string{"-uc", "print(1)", "-x"}, stdout: "1\n"},
-		{args: []string{"-Wignore", "-X", "dev", "-c", "import sys, warnings; warnings.warn('x'); print(sys._xoptions)"}, stdout: "{'dev': True}\n"},
+		{args: []string{"-Wignore", "-X", "dev", "-c", "import sys, warnings; warnings.warn('x'); print(sys._xoptions)"},
+			stdout: "{'dev': True}\n"},
 		{args: []string{"-", "q"}, stdin: "import sys; print(sys.argv)", stdout: "['-', 'q']\n"},
 		{args: nil, stdin: "import sys; print(sys.argv)", stdout: "['']\n"},
 		{args: []string{"-m", "m"}, env: []string{"PYTHONPATH=/proj/lib"}, stdout: "m\n"},
 		{args: []string{"-Em", "m"}, env: []string{"PYTHONPATH=/proj/lib"}, stderr: "/usr/bin/python3: No module named m\n", exit: 1},
 		{args: []string{"-c", "assert 0"}, env: []string{"PYTHONOPTIMIZE=1"}},
-		{args: []string{"-c", "import os; print(os.environ['A'], os.environb[b'B'], os.getcwd())"}, env: []string{"A=ä", "B=\xff", "A=b"}, stdout: "b b'\\xff' /proj\n"},
+		{args: []string{"-c", "import os; print(os.environ['A'], os.environb[b'B'], os.getcwd())"}, env: []string{"A=ä", "B=\xff", "A=b"},
+			stdout: "b b'\\xff' /proj\n"},
 		{args: []string{"-c", "import sys; print(ascii(sys.argv[1]))", "\xffé\n\"\\"}, stdout: "'\\udcff\\xe9\\n\"\\\\'\n"},
 	} {
 		t.Run(strings.Join(c.args, " "), func(t *testing.T) {

@@ -8,7 +8,8 @@ import (
 	"agentbox/internal/userland/vfs"
 )
 
-// runCell runs the code of a command as the next cell of its context and prints what it has shown, the value of its last expression at the end.
+// runCell runs the code of a command as the next cell of its context and prints what it has shown, the value of its last expression at
+// the end.
 func (g *Guest) runCell(p *program.Process, c *command) int {
 	source, err := code(p, c)
 	if err != nil {

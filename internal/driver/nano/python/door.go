@@ -144,8 +144,10 @@ func run(p *program.Process, r *request) reply {
 
 // numbers are Linux's, which programs know errors by.
 var numbers = map[vfs.Errno]int{
-	vfs.EPERM: 1, vfs.ENOENT: 2, vfs.EIO: 5, vfs.EBADF: 9, vfs.EAGAIN: 11, vfs.ENOMEM: 12, vfs.EACCES: 13, vfs.EBUSY: 16, vfs.EEXIST: 17, vfs.EXDEV: 18,
-	vfs.ENOTDIR: 20, vfs.EISDIR: 21, vfs.EINVAL: 22, vfs.EMFILE: 24, vfs.ETXTBSY: 26, vfs.EFBIG: 27, vfs.ENOSPC: 28, vfs.ESPIPE: 29, vfs.EROFS: 30,
+	vfs.EPERM: 1, vfs.ENOENT: 2, vfs.EIO: 5, vfs.EBADF: 9, vfs.EAGAIN: 11, vfs.ENOMEM: 12, vfs.EACCES: 13, vfs.EBUSY: 16, vfs.EEXIST: 17,
+	vfs.EXDEV:   18,
+	vfs.ENOTDIR: 20, vfs.EISDIR: 21, vfs.EINVAL: 22, vfs.EMFILE: 24, vfs.ETXTBSY: 26, vfs.EFBIG: 27, vfs.ENOSPC: 28, vfs.ESPIPE: 29,
+	vfs.EROFS:  30,
 	vfs.EMLINK: 31, vfs.EPIPE: 32, vfs.ENAMETOOLONG: 36, vfs.ENOTEMPTY: 39, vfs.ELOOP: 40, vfs.ENOTSUP: 95,
 }
 

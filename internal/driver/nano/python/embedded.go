@@ -40,8 +40,8 @@ type Runtime struct {
 	Prepared *wasm.Prepared // what engine.Prepare made of Module, which is not needed then; nil for nothing
 }
 
-// Key tells the interpreter that this build holds, with its library and its boot script, from that of another build, without unpacking them: by what packed files
-// say of their content at their end, a checksum and its length. It fails as Load does.
+// Key tells the interpreter that this build holds, with its library and its boot script, from that of another build, without unpacking
+// them: by what packed files say of their content at their end, a checksum and its length. It fails as Load does.
 func Key() (key [8]byte, err error) {
 	h := sha256.New()
 	h.Write(boot)
@@ -95,11 +95,13 @@ func unpack(name string) ([]byte, error) {
 	}
 	r, err := gzip.NewReader(bytes.NewReader(packed))
 	if err != nil {
-		return nil, fault.Wrap(err, fault.Internal, "runtime_damaged", "the Python that this build holds is damaged; run `make nano` and then `make build`")
+		return nil, fault.Wrap(err, fault.Internal, "runtime_damaged",
+			"the Python that this build holds is damaged; run `make nano` and then `make build`")
 	}
 	b, err := io.ReadAll(io.LimitReader(r, maxUnpacked+1))
 	if err != nil || len(b) > maxUnpacked {
-		return nil, fault.Wrap(err, fault.Internal, "runtime_damaged", "the Python that this build holds is damaged; run `make nano` and then `make build`")
+		return nil, fault.Wrap(err, fault.Internal, "runtime_damaged",
+			"the Python that this build holds is damaged; run `make nano` and then `make build`")
 	}
 	return b, nil
 }

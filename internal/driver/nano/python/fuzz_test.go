@@ -9,7 +9,8 @@ import (
 // FuzzCommandLine understands any command line as a command or an answer, and writes each command as JSON.
 func FuzzCommandLine(f *testing.F) {
 	for _, line := range []string{
-		"-c\x00print(1)\x00a", "-Im\x00json.tool", "a.py\x00-V", "-VV", "-", "", "-W\x00error\x00-X\x00dev\x00-", "-c", "--\x00-c", "--check-hash-based-pycs", "-\xff\x00\xc3\x28",
+		"-c\x00print(1)\x00a", "-Im\x00json.tool", "a.py\x00-V", "-VV", "-", "", "-W\x00error\x00-X\x00dev\x00-", "-c", "--\x00-c",
+		"--check-hash-based-pycs", "-\xff\x00\xc3\x28",
 		"-OOuE\x00x", "-h", "--zz", "-Wx-c", "-cx",
 	} {
 		f.Add(line, "PYTHONOPTIMIZE=9")

@@ -11,8 +11,9 @@ import (
 	"golang.org/x/tools/txtar"
 )
 
-// TestPrograms runs the programs of testdata/programs and compares what they print with what CPython 3.13.5 of Debian prints for them, which these files hold.
-// The first line is the command; the word CODE in it stands for the section of that name. A backslash before the end of a section means that no newline is there.
+// TestPrograms runs the programs of testdata/programs and compares what they print with what CPython 3.13.5 of Debian prints for them,
+// which these files hold. The first line is the command; the word CODE in it stands for the section of that name. A backslash before the
+// end of a section means that no newline is there.
 func TestPrograms(t *testing.T) {
 	paths, err := filepath.Glob("testdata/programs/*.txt")
 	if err != nil || len(paths) < 100 {

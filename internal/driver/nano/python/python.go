@@ -1,7 +1,8 @@
 // Package python is CPython as a guest of the nano tier, with a fresh interpreter for each execution.
 //
-// It is a WASI reactor that is initialised once, with the common modules imported, frozen into an image, and thawed for each execution. So each begins in the same
-// state, whatever others have done. See docs/RATIONALE.md, "Why is the Python of nano spaces built here, and how does it start in a millisecond?".
+// It is a WASI reactor that is initialised once, with the common modules imported, frozen into an image, and thawed for each execution.
+// So each begins in the same state, whatever others have done. See docs/RATIONALE.md, "Why is the Python of nano spaces built here, and
+// how does it start in a millisecond?".
 package python
 
 import (
@@ -25,8 +26,8 @@ import (
 // LibraryPath is where every file system in which Python runs has Runtime.Library.
 const LibraryPath = "/usr/lib/python313.zip"
 
-// Depth is the stack that the engine has to give its calls, in units of the metering: with less, a program that recurses through C, as json and sorted do, would
-// be ended as a crash before CPython raises RecursionError. With so much, wazero's own bound is not reached.
+// Depth is the stack that the engine has to give its calls, in units of the metering: with less, a program that recurses through C, as
+// json and sorted do, would be ended as a crash before CPython raises RecursionError. With so much, wazero's own bound is not reached.
 const Depth = 1 << 20
 
 // What starting costs in gas, and bounds of what the guest says of itself.
@@ -44,8 +45,8 @@ type Guest struct {
 	image *wasm.Image
 }
 
-// New compiles the interpreter and makes its image, or takes the image that Encode has returned where encoded is not empty and of this build. It defines what the
-// interpreter imports beside WASI, so it is called once for an engine; WASI is defined there with WASI.
+// New compiles the interpreter and makes its image, or takes the image that Encode has returned where encoded is not empty and of this
+// build. It defines what the interpreter imports beside WASI, so it is called once for an engine; WASI is defined there with WASI.
 func New(ctx context.Context, e *wasm.Engine, r *Runtime, encoded []byte) (*Guest, error) {
 	call := wasm.Function{Name: "call", Params: []byte{wasm.I32, wasm.I32}, Results: []byte{wasm.I32}, Call: ask}
 	take := wasm.Function{Name: "take", Params: []byte{wasm.I32}, Call: take}

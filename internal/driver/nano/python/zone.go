@@ -11,9 +11,9 @@ import (
 // zoneName is how many bytes the guest has for the abbreviation of a zone, with the zero behind it.
 const zoneName = 16
 
-// zone tells the guest's C library what time zone holds at a time. Its parameters are the value of TZ (address, length), seconds since 1970, whether those are
-// seconds of local time, and where the answer goes: as numbers of 32 bits whether summer time holds, the seconds ahead of UTC, the same in the other half of the
-// year, and then the abbreviation.
+// zone tells the guest's C library what time zone holds at a time. Its parameters are the value of TZ (address, length), seconds since
+// 1970, whether those are seconds of local time, and where the answer goes: as numbers of 32 bits whether summer time holds, the seconds
+// ahead of UTC, the same in the other half of the year, and then the abbreviation.
 func zone(in *wasm.Instance, stack []uint64) {
 	s := in.State.(*state)
 	name, ok := in.Bytes(uint32(stack[0]), uint32(stack[1]))

@@ -48,8 +48,10 @@ const (
 )
 
 var errnos = map[vfs.Errno]errno{
-	vfs.EACCES: acces, vfs.EBADF: badf, vfs.EBUSY: busy, vfs.EEXIST: exist, vfs.EFBIG: fbig, vfs.EINVAL: inval, vfs.EIO: ioerr, vfs.EISDIR: isdir,
-	vfs.ELOOP: loop, vfs.EMFILE: mfile, vfs.EMLINK: mlink, vfs.ENAMETOOLONG: nametoolong, vfs.ENOENT: noent, vfs.ENOMEM: nomem, vfs.ENOSPC: nospc,
+	vfs.EACCES: acces, vfs.EBADF: badf, vfs.EBUSY: busy, vfs.EEXIST: exist, vfs.EFBIG: fbig, vfs.EINVAL: inval, vfs.EIO: ioerr,
+	vfs.EISDIR: isdir,
+	vfs.ELOOP:  loop, vfs.EMFILE: mfile, vfs.EMLINK: mlink, vfs.ENAMETOOLONG: nametoolong, vfs.ENOENT: noent, vfs.ENOMEM: nomem,
+	vfs.ENOSPC:  nospc,
 	vfs.ENOTDIR: notdir, vfs.ENOTEMPTY: notempty, vfs.ENOTSUP: notsup, vfs.ENXIO: nxio, vfs.EPERM: perm, vfs.EPIPE: epipe, vfs.EROFS: rofs,
 	vfs.ESPIPE: spipe, vfs.ETXTBSY: txtbsy, vfs.EXDEV: xdev, vfs.ENOTCAPABLE: notcapable, vfs.EAGAIN: again,
 }

@@ -437,7 +437,8 @@ func (c *call) fdRenumber() errno {
 	return numbered(to.handle.Close())
 }
 
-// fdReaddir lists a folder as it was when the list was begun. A cookie is how many entries were read; the first two are the folder itself and the one above.
+// fdReaddir lists a folder as it was when the list was begun. A cookie is how many entries were read; the first two are the folder itself
+// and the one above.
 func (c *call) fdReaddir() errno {
 	d, e := c.fd(c.i(0), fdReaddir)
 	if e != success {

@@ -42,7 +42,8 @@ func TestNoCallBreaksTheHost(t *testing.T) {
 	}
 	known = append(known, fault, ilseq, notsock, overflow)
 	rapid.Check(t, func(t *rapid.T) {
-		account := bound.New(bound.Limits{Gas: 1 << 30, Time: time.Hour, MemoryBytes: 8 << 20, OutputBytes: 1 << 20, FileBytes: 1 << 20, OpenFiles: 20, Depth: 9}, [32]byte{}, time.Unix(1e9, 0))
+		account := bound.New(bound.Limits{Gas: 1 << 30, Time: time.Hour, MemoryBytes: 8 << 20, OutputBytes: 1 << 20, FileBytes: 1 << 20,
+			OpenFiles: 20, Depth: 9}, [32]byte{}, time.Unix(1e9, 0))
 		fs := vfs.New(account, nil)
 		if err := fs.Mount("/w", vfs.Options{Bytes: 4 << 20, Files: 50}); err != nil {
 			t.Fatal(err)

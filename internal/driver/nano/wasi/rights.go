@@ -37,17 +37,20 @@ const (
 	sockShutdown
 	sockAccept
 
-	fileRights = fdDatasync | fdRead | fdSeek | fdFdstatSetFlags | fdSync | fdTell | fdWrite | fdAdvise | fdAllocate | fdFilestatGet | fdFilestatSetSize |
+	fileRights = fdDatasync | fdRead | fdSeek | fdFdstatSetFlags | fdSync | fdTell | fdWrite | fdAdvise | fdAllocate | fdFilestatGet |
+		fdFilestatSetSize |
 		fdFilestatSetTimes | pollFdReadwrite
-	dirRights = fdDatasync | fdFdstatSetFlags | fdSync | fdAdvise | pathCreateDirectory | pathCreateFile | pathLinkSource | pathLinkTarget | pathOpen | fdReaddir |
-		pathReadlink | pathRenameSource | pathRenameTarget | pathFilestatGet | pathFilestatSetSize | pathFilestatSetTimes | fdFilestatGet | fdFilestatSetTimes |
+	dirRights = fdDatasync | fdFdstatSetFlags | fdSync | fdAdvise | pathCreateDirectory | pathCreateFile | pathLinkSource | pathLinkTarget |
+		pathOpen | fdReaddir |
+		pathReadlink | pathRenameSource | pathRenameTarget | pathFilestatGet | pathFilestatSetSize | pathFilestatSetTimes | fdFilestatGet |
+		fdFilestatSetTimes |
 		pathSymlink | pathRemoveDirectory | pathUnlinkFile | pollFdReadwrite
 	streamRights = fdDatasync | fdRead | fdFdstatSetFlags | fdSync | fdWrite | fdFilestatGet | pollFdReadwrite
 	allRights    = fileRights | dirRights
 )
 
-// possible returns the rights that a descriptor of a kind can have. A device has those to seek, though it cannot be done: C libraries take one without them
-// for a terminal.
+// possible returns the rights that a descriptor of a kind can have. A device has those to seek, though it cannot be done: C libraries
+// take one without them for a terminal.
 func possible(k vfs.Kind) rights {
 	switch k {
 	case vfs.Directory:

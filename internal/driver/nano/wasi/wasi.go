@@ -1,8 +1,8 @@
 // Package wasi is a host of WASI preview 1: all of its functions, over a virtual file system, a virtual clock and seeded chance.
 //
-// An engine is given the functions once; the program that they work for is found in the state of the instance that calls. Every pointer and length comes from
-// code that is not trusted: what lies outside of its memory is the error fault. Every call charges gas. proc_exit and proc_raise end the call of the guest
-// with *engine.Exit.
+// An engine is given the functions once; the program that they work for is found in the state of the instance that calls. Every pointer
+// and length comes from code that is not trusted: what lies outside of its memory is the error fault. Every call charges gas. proc_exit
+// and proc_raise end the call of the guest with *engine.Exit.
 package wasi
 
 import (
@@ -39,7 +39,8 @@ type Config struct {
 	Terminal [3]bool // whether those of Stdio are a terminal: C libraries then print line by line
 	Preopens []Preopen
 	Umask    uint32 // what nobody gets of the modes of what the program makes
-	// Deadline is when the program may go on no longer, on the virtual clock; the zero time is never. Late is called then, and ends it by a panic.
+	// Deadline is when the program may go on no longer, on the virtual clock; the zero time is never. Late is called then, and ends it by a
+	// panic.
 	Deadline time.Time
 	Late     func()
 }
@@ -71,7 +72,8 @@ const chosen = 1 << 31
 // SetUmask takes bits of the modes of what the program makes from then on away from everybody.
 func (p *Program) SetUmask(mask uint32) { p.umask = mask & 0o777 }
 
-// SetCreates says the mode of what the next call makes that opens a file or makes a folder: WASI has no word for it. The umask is taken off.
+// SetCreates says the mode of what the next call makes that opens a file or makes a folder: WASI has no word for it. The umask is taken
+// off.
 func (p *Program) SetCreates(mode uint32) { p.creates = mode&0o777 | chosen }
 
 // ForgetCreates forgets what SetCreates has said, where there was no such call.

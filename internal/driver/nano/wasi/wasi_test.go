@@ -72,7 +72,8 @@ func (c counted) Write(p []byte) (int, error) {
 	return n, err
 }
 
-var limits = bound.Limits{Gas: 1 << 40, Time: 24 * time.Hour, MemoryBytes: 1 << 30, OutputBytes: 1 << 20, FileBytes: 1 << 30, OpenFiles: 100, Depth: 64}
+var limits = bound.Limits{Gas: 1 << 40, Time: 24 * time.Hour, MemoryBytes: 1 << 30, OutputBytes: 1 << 20, FileBytes: 1 << 30,
+	OpenFiles: 100, Depth: 64}
 
 // began is where the virtual clock of tests begins.
 var began = time.Unix(1_700_000_000, 0)
@@ -116,7 +117,8 @@ func runCode(t testing.TB, code *wasm.Code, l bound.Limits, seed [32]byte, stdin
 		}
 		var out, stderr bytes.Buffer
 		c.Stdio = [3]*vfs.Handle{
-			fs.Stream(stream{in: strings.NewReader(stdin)}, vfs.Read), fs.Stream(stream{out: counted{account, &out}}, vfs.Write), fs.Stream(stream{out: &stderr}, vfs.Write),
+			fs.Stream(stream{in: strings.NewReader(stdin)}, vfs.Read), fs.Stream(stream{out: counted{account, &out}}, vfs.Write),
+			fs.Stream(stream{out: &stderr}, vfs.Write),
 		}
 		for _, name := range names {
 			c.Preopens = append(c.Preopens, wasi.Preopen{Name: name, Dir: dir})

@@ -92,8 +92,8 @@ func (d *Delta) add(at uint64, b []byte) {
 	d.Pieces = append(d.Pieces, Piece{Offset: at, Bytes: bytes.Clone(b)})
 }
 
-// Freeze returns what With needs to go on later where the instance is now. It compares the memory with the image, where the system tells what was written only
-// that. The instance goes on as it was; it must not be running.
+// Freeze returns what With needs to go on later where the instance is now. It compares the memory with the image, where the system tells
+// what was written only that. The instance goes on as it was; it must not be running.
 func (in *Instance) Freeze() (Delta, error) {
 	if in.body == nil || in.running > 0 {
 		return Delta{}, ErrClosed

@@ -1,5 +1,5 @@
-// Package wasm runs WebAssembly under an account: it compiles metered modules, makes images of initialised ones, and restores fresh instances from
-// them by copy-on-write.
+// Package wasm runs WebAssembly under an account: it compiles metered modules, makes images of initialised ones, and restores fresh
+// instances from them by copy-on-write.
 package wasm
 
 import (
@@ -23,16 +23,18 @@ type Options struct {
 	Interpreter bool
 	// MemoryPages bounds every memory, in pages of 64 KiB; 4,096 (256 MiB) if 0. So much address space is reserved for each instance.
 	MemoryPages uint32
-	// Slice is how much gas is taken from the account at once, and so how far apart the looks at a stop are; 1,000,000 if 0, about a millisecond.
+	// Slice is how much gas is taken from the account at once, and so how far apart the looks at a stop are; 1,000,000 if 0, about a
+	// millisecond.
 	Slice int64
-	// Foreign says that modules are compiled while an execution waits that brings them: their functions are bounded to what takes some tenths of a second, and the context of
-	// Compile ends the compilation between two of them.
+	// Foreign says that modules are compiled while an execution waits that brings them: their functions are bounded to what takes some
+	// tenths of a second, and the context of Compile ends the compilation between two of them.
 	Foreign bool
 	// Depth is the stack that calls may take, in units of the metering; meter.SafeDepth if 0.
 	Depth int64
 }
 
-// What a function of a module may be at most that is compiled while an execution waits. CPython's largest has 160,000 bytes and 3,000 blocks.
+// What a function of a module may be at most that is compiled while an execution waits. CPython's largest has 160,000 bytes and 3,000
+// blocks.
 const (
 	ForeignFunction = 256 << 10
 	ForeignBlocks   = 4096
@@ -78,11 +80,13 @@ func New(ctx context.Context, o Options) (*Engine, error) {
 		var err error
 		if e.cache, err = wazero.NewCompilationCacheWithDir(o.Cache); err != nil {
 			e.marks.close()
-			return nil, fault.Wrap(err, fault.Unavailable, "wasm_cache", "the folder for compiled WebAssembly cannot be used; make it writable for the daemon alone")
+			return nil, fault.Wrap(err, fault.Unavailable, "wasm_cache",
+				"the folder for compiled WebAssembly cannot be used; make it writable for the daemon alone")
 		}
 		config = config.WithCompilationCache(e.cache)
 	}
-	config = config.WithCoreFeatures(api.CoreFeaturesV2 | experimental.CoreFeaturesTailCall).WithMemoryLimitPages(o.MemoryPages).WithDebugInfoEnabled(false)
+	config = config.WithCoreFeatures(api.CoreFeaturesV2 | experimental.CoreFeaturesTailCall).WithMemoryLimitPages(
+		o.MemoryPages).WithDebugInfoEnabled(false)
 	e.runtime = wazero.NewRuntimeWithConfig(ctx, config)
 	yield := Function{Name: meter.Yield, call: (*Instance).yield}
 	if err := e.Define(ctx, meter.Namespace, yield); err != nil {
@@ -114,8 +118,8 @@ type Function struct {
 	Name            string
 	Params, Results []api.ValueType
 	// Call finds its parameters in stack and leaves its results there. While it runs, the account holds all gas that is not used, so that it
-	// charges the account. It ends the guest by a panic: with an error (*bound.Stopped, *Exit, *Trap), which Instance.Call then returns, or with
-	// anything else, which goes on from Instance.Call.
+	// charges the account. It ends the guest by a panic: with an error (*bound.Stopped, *Exit, *Trap), which Instance.Call then returns, or
+	// with anything else, which goes on from Instance.Call.
 	Call func(in *Instance, stack []uint64)
 
 	call func(in *Instance, ctx context.Context) // for what lies below the account
@@ -142,8 +146,8 @@ func (e *Engine) Define(ctx context.Context, module string, functions ...Functio
 
 // Code is a compiled module with the state in which it begins.
 type Code struct {
-	// Depth is the stack that calls may take, instead of what the engine's options say, if it is set before instances are made. Beyond meter.SafeDepth it is
-	// for modules that are our own, of which it was measured that their frames are smaller than they might be.
+	// Depth is the stack that calls may take, instead of what the engine's options say, if it is set before instances are made. Beyond
+	// meter.SafeDepth it is for modules that are our own, of which it was measured that their frames are smaller than they might be.
 	Depth int64
 
 	engine   *Engine
@@ -208,7 +212,8 @@ func (c *Code) begin() (*Image, error) {
 	for _, s := range c.meta.Data {
 		end := uint64(s.Offset) + uint64(len(s.Bytes))
 		if end > im.size {
-			return nil, fault.Wrap(&Trap{Kind: OutOfBounds}, ErrModule.Kind, ErrModule.Code, "the data of the WebAssembly module does not fit into its memory")
+			return nil, fault.Wrap(&Trap{Kind: OutOfBounds}, ErrModule.Kind, ErrModule.Code,
+				"the data of the WebAssembly module does not fit into its memory")
 		}
 		if end > uint64(len(content)) {
 			content = append(content, make([]byte, end-uint64(len(content)))...)

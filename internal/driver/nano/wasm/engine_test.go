@@ -22,7 +22,8 @@ import (
 )
 
 func account(change ...func(*bound.Limits)) *bound.Account {
-	l := bound.Limits{Gas: 1 << 40, Time: time.Hour, MemoryBytes: 256 << 20, OutputBytes: 1 << 20, FileBytes: 1 << 20, OpenFiles: 10, Depth: 10}
+	l := bound.Limits{Gas: 1 << 40, Time: time.Hour, MemoryBytes: 256 << 20, OutputBytes: 1 << 20, FileBytes: 1 << 20, OpenFiles: 10,
+		Depth: 10}
 	for _, c := range change {
 		c(&l)
 	}
@@ -462,7 +463,8 @@ func TestImportsThatAreMissing(t *testing.T) {
 	if _, err := c.Initial().New(ctx, account(), nil); !errors.Is(err, ErrImport) {
 		t.Errorf("got %v, want %v", err, ErrImport)
 	}
-	if _, err := e.Compile(ctx, []byte("\x00asm\x01\x00\x00\x00\x01\x05\x01\x60\x00\x01\x7f\x03\x02\x01\x00\x0a\x04\x01\x02\x00\x0b")); !errors.Is(err, ErrModule) {
+	if _, err := e.Compile(ctx,
+		[]byte("\x00asm\x01\x00\x00\x00\x01\x05\x01\x60\x00\x01\x7f\x03\x02\x01\x00\x0a\x04\x01\x02\x00\x0b")); !errors.Is(err, ErrModule) {
 		t.Errorf("got %v, want %v", err, ErrModule)
 	}
 	if _, err := e.Compile(ctx, []byte("no module")); !errors.Is(err, meter.ErrMalformed) {

@@ -22,7 +22,8 @@ func bodies(all ...[]byte) []byte {
 	for _, b := range all {
 		code = append(code, sized(b)...)
 	}
-	return slices.Concat([]byte("\x00asm\x01\x00\x00\x00"), []byte{1}, sized([]byte{1, 0x60, 0, 0}), []byte{3}, sized(count, make([]byte, len(all))), []byte{10}, sized(code))
+	return slices.Concat([]byte("\x00asm\x01\x00\x00\x00"), []byte{1}, sized([]byte{1, 0x60, 0, 0}), []byte{3},
+		sized(count, make([]byte, len(all))), []byte{10}, sized(code))
 }
 
 // TestFunctionsOfForeignModulesAreBounded compiles functions of just so much as is taken while an execution waits, and of one more.

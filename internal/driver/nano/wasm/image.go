@@ -32,8 +32,8 @@ type Image struct {
 	hot     []bool     // the pages that the first of them have written, as the others will
 }
 
-// Build makes an image: an instance of the module begins, runs its start function and what init calls, and is saved. The same module and the same calls under
-// the same limits and seed make the same image.
+// Build makes an image: an instance of the module begins, runs its start function and what init calls, and is saved. The same module and
+// the same calls under the same limits and seed make the same image.
 func (c *Code) Build(ctx context.Context, account *bound.Account, state any, init func(in *Instance) error) (*Image, error) {
 	if c.meta.Unsaved != "" {
 		return nil, fault.New(ErrUnsaved.Kind, ErrUnsaved.Code, "no image can be made of this WebAssembly module: %s", c.meta.Unsaved)
@@ -57,7 +57,8 @@ func (c *Code) Build(ctx context.Context, account *bound.Account, state any, ini
 // keep stores the memory and computes the hash.
 func (im *Image) keep(memory []byte) (err error) {
 	if im.store, err = newStore(memory, im.size); err != nil {
-		return fault.Wrap(err, fault.Unavailable, "wasm_no_memory", "the system has no room for an image of %d bytes; run fewer guests at once", im.size)
+		return fault.Wrap(err, fault.Unavailable, "wasm_no_memory", "the system has no room for an image of %d bytes; run fewer guests at once",
+			im.size)
 	}
 	im.hash = sync.OnceValue(func() (sum [sha256.Size]byte) {
 		h := sha256.New()
@@ -144,7 +145,8 @@ func (c *Code) Decode(encoded []byte) (*Image, error) {
 // fits reports whether a memory of the module may have that size.
 func (c *Code) fits(size uint64) bool {
 	pages := size / pageSize
-	return size%pageSize == 0 && pages >= uint64(c.meta.MemoryMin) && pages <= uint64(min(c.meta.MemoryMax, c.engine.o.MemoryPages)) && (c.meta.HasMemory || size == 0)
+	return size%pageSize == 0 && pages >= uint64(c.meta.MemoryMin) && pages <= uint64(min(c.meta.MemoryMax, c.engine.o.MemoryPages)) &&
+		(c.meta.HasMemory || size == 0)
 }
 
 // takes reports whether values are those of the mutable globals of the module, each within its type.

@@ -16,7 +16,8 @@ import (
 type Instance struct {
 	// State is what the functions that it imports need. The engine does not look at it.
 	State any
-	// Watch, if it is not nil, is called each time that the guest has used a slice of gas. It ends the guest as a host function does, by a panic.
+	// Watch, if it is not nil, is called each time that the guest has used a slice of gas. It ends the guest as a host function does, by a
+	// panic.
 	Watch func()
 
 	*body   // nil once it is closed
@@ -76,7 +77,8 @@ func (in *Instance) admit() error {
 	}
 	in.linear.begin = size
 	if in.linear.Reallocate(size) == nil {
-		return fault.New(fault.Unavailable, "wasm_no_memory", "the system has no room for %d bytes of memory of a WebAssembly guest; run fewer of them at once", size)
+		return fault.New(fault.Unavailable, "wasm_no_memory",
+			"the system has no room for %d bytes of memory of a WebAssembly guest; run fewer of them at once", size)
 	}
 	return nil
 }
@@ -85,7 +87,8 @@ func (in *Instance) uninstantiable(err error) error {
 	if _, ok := errors.AsType[*bound.Stopped](err); ok {
 		return typed(err)
 	}
-	return fault.Wrap(err, ErrImport.Kind, ErrImport.Code, "the WebAssembly module cannot be instantiated; it may import only what is provided")
+	return fault.Wrap(err, ErrImport.Kind, ErrImport.Code,
+		"the WebAssembly module cannot be instantiated; it may import only what is provided")
 }
 
 // Account returns the account under which the instance runs.
@@ -137,8 +140,9 @@ func (in *Instance) Start(ctx context.Context) error {
 	return err
 }
 
-// Call runs an exported function. It is stopped by the account, and by the end of ctx when the guest next looks. Its error is a *bound.Stopped, a *Trap, an
-// *Exit, or an error that a host function threw; after any of them the instance can be called again, or frozen. A host function may call.
+// Call runs an exported function. It is stopped by the account, and by the end of ctx when the guest next looks. Its error is a
+// *bound.Stopped, a *Trap, an *Exit, or an error that a host function threw; after any of them the instance can be called again, or
+// frozen. A host function may call.
 func (in *Instance) Call(ctx context.Context, name string, args ...uint64) ([]uint64, error) {
 	if in.body == nil {
 		return nil, ErrClosed
@@ -149,7 +153,8 @@ func (in *Instance) Call(ctx context.Context, name string, args ...uint64) ([]ui
 	}
 	t := f.Definition()
 	if len(args) != len(t.ParamTypes()) {
-		return nil, fault.New(ErrExport.Kind, ErrExport.Code, "the function %q takes %d parameters and was given %d", name, len(t.ParamTypes()), len(args))
+		return nil, fault.New(ErrExport.Kind, ErrExport.Code, "the function %q takes %d parameters and was given %d", name, len(t.ParamTypes()),
+			len(args))
 	}
 	stack := make([]uint64, max(len(args), len(t.ResultTypes())))
 	copy(stack, args)
@@ -177,7 +182,8 @@ func (in *Instance) function(name string) (api.Function, error) {
 	}
 	for _, t := range append(f.Definition().ParamTypes(), f.Definition().ResultTypes()...) {
 		if t != I32 && t != I64 && t != F32 && t != F64 && t != api.ValueTypeExternref {
-			return nil, fault.New(ErrExport.Kind, ErrExport.Code, "the function %q takes or returns vectors or references; export one of numbers", name)
+			return nil, fault.New(ErrExport.Kind, ErrExport.Code, "the function %q takes or returns vectors or references; export one of numbers",
+				name)
 		}
 	}
 	if in.running < maxCached {
@@ -242,7 +248,8 @@ func (in *Instance) yield(ctx context.Context) {
 		panic(&Trap{Kind: StackOverflow, Detail: "stack overflow"})
 	}
 	if ctx.Err() != nil {
-		in.account.Stop(&bound.Stopped{TimedOut: errors.Is(ctx.Err(), context.DeadlineExceeded), Canceled: errors.Is(ctx.Err(), context.Canceled)})
+		in.account.Stop(&bound.Stopped{TimedOut: errors.Is(ctx.Err(), context.DeadlineExceeded), Canceled: errors.Is(ctx.Err(),
+			context.Canceled)})
 	}
 	left := int64(in.gas.Get())
 	for left < 0 {
@@ -259,7 +266,8 @@ func (in *Instance) yield(ctx context.Context) {
 	}
 }
 
-// host calls a function of the host: with all gas on the account, and with what it throws kept from the engine, which would make a text of it.
+// host calls a function of the host: with all gas on the account, and with what it throws kept from the engine, which would make a text
+// of it.
 func (in *Instance) host(call func(*Instance, []uint64), stack []uint64) {
 	in.giveBack()
 	defer in.caught()

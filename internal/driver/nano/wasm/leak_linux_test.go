@@ -127,7 +127,8 @@ func TestNothingLeaks(t *testing.T) {
 	}
 }
 
-// TestAStoppedGuestsMemoryIsGivenBackAfterwards closes an instance whose execution was stopped: its memory counts no more, and is unmapped when its end was told of.
+// TestAStoppedGuestsMemoryIsGivenBackAfterwards closes an instance whose execution was stopped: its memory counts no more, and is
+// unmapped when its end was told of.
 func TestAStoppedGuestsMemoryIsGivenBackAfterwards(t *testing.T) {
 	ctx := context.Background()
 	_, c := start(t, "state")

@@ -13,8 +13,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// store holds the memory of an image in a file without a name, of which each instance has a private mapping, and one to read it. A process that may make no
-// file any more has the memory alone, which each instance copies: the images that it makes are of modules before they have run, which hold little.
+// store holds the memory of an image in a file without a name, of which each instance has a private mapping, and one to read it. A
+// process that may make no file any more has the memory alone, which each instance copies: the images that it makes are of modules before
+// they have run, which hold little.
 type store struct {
 	fd   int // -1 for none
 	view []byte
@@ -133,8 +134,9 @@ func (m *mapping) open(image *Image, most uint64) bool {
 	return true
 }
 
-// reset makes a memory that has not grown what the image is. It reports whether it could. Pages that are hot keep their place and are written over, so that the
-// next execution does not wait for them one by one; the others that were written are dropped, and with them what they held.
+// reset makes a memory that has not grown what the image is. It reports whether it could. Pages that are hot keep their place and are
+// written over, so that the next execution does not wait for them one by one; the others that were written are dropped, and with them
+// what they held.
 func (m *mapping) reset(image *Image, k marks) bool {
 	if m.address == nil || image.store.fd < 0 || m.usable != uintptr(image.size) {
 		return false
@@ -197,7 +199,8 @@ func (m *mapping) free() {
 // marks tells which pages of the process were written, from /proc/self/pagemap; nil where that cannot be read.
 type marks struct{ file *os.File }
 
-// openMarks opens the file by a thread that has given up for a moment what root may do: so it does not tell where in the machine's memory the pages lie.
+// openMarks opens the file by a thread that has given up for a moment what root may do: so it does not tell where in the machine's memory
+// the pages lie.
 func openMarks() (k marks) {
 	if os.Getpagesize() != pieceSize {
 		return marks{}
@@ -231,8 +234,8 @@ func (k marks) close() {
 	}
 }
 
-// written returns for each piece of the memory whether it may have been written, or nil if that is not known. A page that was written is one of
-// the process's own; one that only was read, or was not touched, is still one of the image's file, or none.
+// written returns for each piece of the memory whether it may have been written, or nil if that is not known. A page that was written is
+// one of the process's own; one that only was read, or was not touched, is still one of the image's file, or none.
 func (k marks) written(m *mapping, size uint64) []bool {
 	const present, swapped, file = 1 << 63, 1 << 62, 1 << 61
 	entries := make([]byte, size/pieceSize*8)

@@ -33,11 +33,12 @@ func prepare(module []byte, o meter.Options) (*Prepared, error) {
 	return p, nil
 }
 
-// CompilePrepared compiles what Prepare made, as Compile does. What code is made of counts for its own metering, so it comes from where nobody but the daemon
-// writes.
+// CompilePrepared compiles what Prepare made, as Compile does. What code is made of counts for its own metering, so it comes from where
+// nobody but the daemon writes.
 func (e *Engine) CompilePrepared(ctx context.Context, p *Prepared) (*Code, error) {
 	if p.meta.MemoryMin > e.o.MemoryPages {
-		return nil, fault.New(ErrMemory.Kind, ErrMemory.Code, "the module's memory begins with %d pages, and at most %d are given", p.meta.MemoryMin, e.o.MemoryPages)
+		return nil, fault.New(ErrMemory.Kind, ErrMemory.Code, "the module's memory begins with %d pages, and at most %d are given",
+			p.meta.MemoryMin, e.o.MemoryPages)
 	}
 	meta := p.meta
 	c := &Code{engine: e, meta: &meta, Depth: e.o.Depth, hash: p.hash}

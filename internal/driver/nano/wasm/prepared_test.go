@@ -31,7 +31,8 @@ func TestPreparedModules(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if same.Hash() != code.Hash() || same.Initial().Hash() != code.Initial().Hash() || same.meta.MemoryMax != code.meta.MemoryMax || same.meta.Started != code.meta.Started {
+		if same.Hash() != code.Hash() || same.Initial().Hash() != code.Initial().Hash() || same.meta.MemoryMax != code.meta.MemoryMax ||
+			same.meta.Started != code.meta.Started {
 			t.Errorf("%s: got %+v, want %+v", name, same.meta, code.meta)
 		}
 		if len(same.meta.Wasm)+len(same.meta.Data) > 0 {

@@ -10,9 +10,9 @@ import (
 	"agentbox/internal/driver/nano/meter"
 )
 
-// body is what of an instance costs time to make: the module and its address space. A warm image keeps one from an instance to the next, whose memory is mapped
-// afresh and whose globals are set in between. There is nothing else in which a module could keep what it knows: those whose tables or segments can change are
-// not kept (meter.Module.Unsaved), nor is one that has grown or was ended by a trap.
+// body is what of an instance costs time to make: the module and its address space. A warm image keeps one from an instance to the next,
+// whose memory is mapped afresh and whose globals are set in between. There is nothing else in which a module could keep what it knows:
+// those whose tables or segments can change are not kept (meter.Module.Unsaved), nor is one that has grown or was ended by a trap.
 type body struct {
 	module  api.Module // nil until it is instantiated
 	memory  api.Memory // nil if it has none
@@ -61,9 +61,9 @@ func (b *body) close(ctx context.Context) (err error) {
 	return err
 }
 
-// Warm gets ready what the next instance of the image needs, or of one that stands on it, so that its New takes little time. From then on the image keeps what an
-// instance leaves for the one after it, and has those pages ready that the first of them have written, up to Settle; who closes one calls Warm again when there is time.
-// It does nothing for an image that stands on another.
+// Warm gets ready what the next instance of the image needs, or of one that stands on it, so that its New takes little time. From then on
+// the image keeps what an instance leaves for the one after it, and has those pages ready that the first of them have written, up to
+// Settle; who closes one calls Warm again when there is time. It does nothing for an image that stands on another.
 func (im *Image) Warm(ctx context.Context) error {
 	if im.under != nil || im.code.meta.Unsaved != "" || !im.code.meta.HasMemory || len(im.globals) != len(im.code.meta.Globals) {
 		return nil
@@ -94,7 +94,8 @@ func (im *Image) Warm(ctx context.Context) error {
 	return nil
 }
 
-// Settle ends the time in which it is learned which pages instances write: those before were rehearsals, and what the later ones do decides nothing.
+// Settle ends the time in which it is learned which pages instances write: those before were rehearsals, and what the later ones do
+// decides nothing.
 func (im *Image) Settle() {
 	im.mu.Lock()
 	defer im.mu.Unlock()
@@ -137,7 +138,8 @@ func (im *Image) takeSpare() *body {
 	return b
 }
 
-// keepSpare keeps what an instance leaves, if the image is warm and nothing speaks against it. Its account is free of it in any case that it reports.
+// keepSpare keeps what an instance leaves, if the image is warm and nothing speaks against it. Its account is free of it in any case that
+// it reports.
 func (im *Image) keepSpare(b *body) bool {
 	root := im.root()
 	root.mu.Lock()

@@ -76,7 +76,8 @@ func TestWarm(t *testing.T) {
 	}
 }
 
-// TestWarmSettles: the pages that are kept at hand are those of all instances before Settle and of none after it, and an instance is the same either way.
+// TestWarmSettles: the pages that are kept at hand are those of all instances before Settle and of none after it, and an instance is the
+// same either way.
 func TestWarmSettles(t *testing.T) {
 	ctx := context.Background()
 	_, c := start(t, "state")
@@ -156,7 +157,8 @@ func TestWarmBelow(t *testing.T) {
 	}
 }
 
-// TestWarmKeepsNothingOfTheBroken: an instance that was ended by a trap, by its account or by what the host threw leaves nothing, one that exits may.
+// TestWarmKeepsNothingOfTheBroken: an instance that was ended by a trap, by its account or by what the host threw leaves nothing, one
+// that exits may.
 func TestWarmKeepsNothingOfTheBroken(t *testing.T) {
 	ctx := context.Background()
 	_, c := start(t, "ends")
@@ -169,7 +171,8 @@ func TestWarmKeepsNothingOfTheBroken(t *testing.T) {
 		args []uint64
 		kept bool
 	}{
-		"unreachable": {nil, false}, "load": {[]uint64{1 << 20}, false}, "throw": {[]uint64{1}, false}, "forever": {nil, false}, "exit": {[]uint64{3}, true}, "spin": {[]uint64{3}, true},
+		"unreachable": {nil, false}, "load": {[]uint64{1 << 20}, false}, "throw": {[]uint64{1}, false}, "forever": {nil, false},
+		"exit": {[]uint64{3}, true}, "spin": {[]uint64{3}, true},
 	} {
 		if err := im.Warm(ctx); err != nil {
 			t.Fatal(err)

@@ -21,8 +21,9 @@ type Owner struct{ UID, GID int }
 
 // Apply makes the changes in the folder, in their order. Each file is there as a whole or not at all.
 //
-// What is on its way lies in a folder of its own in staging, which has to be on the same file system and should not be seen by code; with "" it lies in the
-// folder itself. What cannot be applied, because the folder was changed meanwhile or the host refuses it, does not hinder the rest; the error names it.
+// What is on its way lies in a folder of its own in staging, which has to be on the same file system and should not be seen by code; with
+// "" it lies in the folder itself. What cannot be applied, because the folder was changed meanwhile or the host refuses it, does not
+// hinder the rest; the error names it.
 func (f *Folder) Apply(changes []vfs.Change, staging string, owner *Owner) error {
 	if len(changes) == 0 {
 		return nil
@@ -86,8 +87,9 @@ func (s *Stage) Apply(changes []vfs.Change) error {
 }
 
 var verbs = [...]string{
-	vfs.Remove: "remove", vfs.RemoveDir: "remove folder", vfs.Take: "move", vfs.Put: "move to", vfs.MakeDir: "make folder", vfs.WriteFile: "write",
-	vfs.MakeLink: "make link", vfs.Link: "make name", vfs.SetTime: "set time of", vfs.SetMode: "set mode of",
+	vfs.Remove: "remove", vfs.RemoveDir: "remove folder", vfs.Take: "move", vfs.Put: "move to", vfs.MakeDir: "make folder",
+	vfs.WriteFile: "write",
+	vfs.MakeLink:  "make link", vfs.Link: "make name", vfs.SetTime: "set time of", vfs.SetMode: "set mode of",
 }
 
 // verb says what a change does; that of a worker that was taken over may be none.
@@ -341,7 +343,8 @@ func (a *applier) fill(name string, c vfs.Change) (err error) {
 	return a.place.root.Chmod(name, fs.FileMode(c.Mode&0o777))
 }
 
-// find looks for all the names, in the folder, of the files that are to keep them. Names outside of the folder are none of ours: they keep the old content.
+// find looks for all the names, in the folder, of the files that are to keep them. Names outside of the folder are none of ours: they
+// keep the old content.
 func (a *applier) find(changes []vfs.Change) error {
 	a.names = map[uint64][]string{}
 	for _, c := range changes {

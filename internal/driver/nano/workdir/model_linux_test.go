@@ -57,7 +57,8 @@ var paths = rapid.Custom(func(t *rapid.T) string {
 var steps = rapid.Custom(func(t *rapid.T) step {
 	s := step{
 		op: rapid.SampledFrom([]string{
-			"mkdir", "mkdir", "open", "open", "open", "unlink", "rmdir", "rename", "rename", "rename", "link", "link", "symlink", "chmod", "stat", "list", "readlink",
+			"mkdir", "mkdir", "open", "open", "open", "unlink", "rmdir", "rename", "rename", "rename", "link", "link", "symlink", "chmod", "stat",
+			"list", "readlink",
 			"write", "write", "read", "truncate", "close", "utimes",
 		}).Draw(t, "op"),
 		path: paths.Draw(t, "path"), to: paths.Draw(t, "to"),
@@ -69,7 +70,8 @@ var steps = rapid.Custom(func(t *rapid.T) step {
 	for _, f := range []struct {
 		flag vfs.Flags
 		host int
-	}{{vfs.Create, unix.O_CREAT}, {vfs.Exclusive, unix.O_EXCL}, {vfs.Truncate, unix.O_TRUNC}, {vfs.Append, unix.O_APPEND}, {vfs.NoFollow, unix.O_NOFOLLOW}} {
+	}{{vfs.Create, unix.O_CREAT}, {vfs.Exclusive, unix.O_EXCL}, {vfs.Truncate, unix.O_TRUNC}, {vfs.Append, unix.O_APPEND}, {vfs.NoFollow,
+		unix.O_NOFOLLOW}} {
 		if rapid.IntRange(0, 2).Draw(t, "flag") == 0 || f.flag == vfs.Create && rapid.Bool().Draw(t, "create") {
 			s.flags |= f.flag
 			s.hostFlags |= f.host
@@ -337,7 +339,8 @@ func tree(t rapid.TB, root string) map[string]string {
 	return all
 }
 
-var plenty = bound.Limits{Gas: 1 << 40, Time: time.Hour, MemoryBytes: 1 << 30, OutputBytes: 1 << 20, FileBytes: 1 << 30, OpenFiles: 64, Depth: 64}
+var plenty = bound.Limits{Gas: 1 << 40, Time: time.Hour, MemoryBytes: 1 << 30, OutputBytes: 1 << 20, FileBytes: 1 << 30, OpenFiles: 64,
+	Depth: 64}
 
 func mounted(t rapid.TB, folder *workdir.Folder) (*vfs.FS, vfs.At) {
 	t.Helper()
@@ -357,7 +360,8 @@ func TestTheSameStepsLeaveTheSameFiles(t *testing.T) {
 	run := 0
 	rapid.Check(t, func(t *rapid.T) {
 		run++
-		virtual, real, staging := filepath.Join(base, fmt.Sprint(run), "v"), filepath.Join(base, fmt.Sprint(run), "r"), filepath.Join(base, fmt.Sprint(run), "s")
+		virtual, real, staging := filepath.Join(base, fmt.Sprint(run), "v"), filepath.Join(base, fmt.Sprint(run), "r"), filepath.Join(base,
+			fmt.Sprint(run), "s")
 		defer os.RemoveAll(filepath.Join(base, fmt.Sprint(run)))
 		for _, dir := range []string{virtual, real, staging} {
 			if err := os.MkdirAll(dir, 0o755); err != nil {

@@ -78,7 +78,8 @@ func TestNoLinkIsFollowed(t *testing.T) {
 	// What is written takes the place of the link; a name for it is one for the link.
 	must(t, f.Apply([]vfs.Change{{Op: vfs.Link, Path: "again", Target: "file"}, content("file", "mine")}, "", nil))
 	holds(t, filepath.Join(inside, "file"), "mine")
-	if target, err := os.Readlink(filepath.Join(inside, "again")); runtime.GOOS == "linux" && (err != nil || target != filepath.Join(outside, "secret")) {
+	if target, err := os.Readlink(filepath.Join(inside, "again")); runtime.GOOS == "linux" && (err != nil || target != filepath.Join(outside,
+		"secret")) {
 		t.Errorf("got %q, %v", target, err)
 	}
 	holds(t, filepath.Join(outside, "secret"), "secret")
@@ -151,7 +152,8 @@ func TestNoFileGetsTheRightsOfItsOwner(t *testing.T) {
 	must(t, f.Apply([]vfs.Change{c, {Op: vfs.MakeDir, Path: "d", Mode: 0o7777}}, "", nil))
 	must(t, f.Apply([]vfs.Change{{Op: vfs.SetMode, Path: "f", Mode: 0o7755}, {Op: vfs.SetMode, Path: "d", Mode: 0o7755}}, "", nil))
 	for _, name := range []string{"f", "d"} {
-		if info, err := os.Stat(filepath.Join(inside, name)); err != nil || info.Mode()&(os.ModeSetuid|os.ModeSetgid|os.ModeSticky) != 0 || info.Mode().Perm() != 0o755 {
+		if info, err := os.Stat(filepath.Join(inside, name)); err != nil || info.Mode()&(os.ModeSetuid|os.ModeSetgid|os.ModeSticky) != 0 ||
+			info.Mode().Perm() != 0o755 {
 			t.Errorf("%s: %v, %v", name, info.Mode(), err)
 		}
 	}
@@ -164,7 +166,8 @@ func TestNewFilesBelongToTheOwner(t *testing.T) {
 	outside, inside, f := folders(t)
 	must(t, os.Symlink(filepath.Join(outside, "secret"), filepath.Join(inside, "planted")))
 	must(t, f.Apply([]vfs.Change{
-		{Op: vfs.MakeDir, Path: "d", Mode: 0o755}, content("d/f", "x"), {Op: vfs.MakeLink, Path: "d/l", Target: filepath.Join(outside, "secret")}, content("planted", "x"),
+		{Op: vfs.MakeDir, Path: "d", Mode: 0o755}, content("d/f", "x"), {Op: vfs.MakeLink, Path: "d/l", Target: filepath.Join(outside, "secret")},
+		content("planted", "x"),
 	}, "", &workdir.Owner{UID: 12_345, GID: 23_456}))
 	for _, name := range []string{"d", "d/f", "d/l", "planted"} {
 		info, err := os.Lstat(filepath.Join(inside, name))
@@ -203,7 +206,8 @@ func TestNamesNeedNotBeText(t *testing.T) {
 	}
 	_, inside, f := folders(t)
 	write(t, filepath.Join(inside, "\xff\xfe"), "bytes")
-	fs := vfs.New(bound.New(bound.Limits{Gas: 1 << 30, Time: time.Hour, MemoryBytes: 1 << 20, FileBytes: 1 << 20, OpenFiles: 9, Depth: 9}, [32]byte{}, time.Unix(1e9, 0)), nil)
+	fs := vfs.New(bound.New(bound.Limits{Gas: 1 << 30, Time: time.Hour, MemoryBytes: 1 << 20, FileBytes: 1 << 20, OpenFiles: 9, Depth: 9},
+		[32]byte{}, time.Unix(1e9, 0)), nil)
 	must(t, fs.Mount("/w", vfs.Options{Source: f}))
 	root := vfs.At{Dir: fs.Root()}
 	must(t, fs.Rename(root, "/w/\xff\xfe", root, "/w/\xc3\x28"))
@@ -278,8 +282,10 @@ func TestNoChangesReachOutside(t *testing.T) {
 		})
 		changes := rapid.SliceOfN(rapid.Custom(func(r *rapid.T) vfs.Change {
 			return vfs.Change{
-				Op: vfs.Op(rapid.IntRange(0, 11).Draw(r, "op")), Path: path.Draw(r, "path"), Target: rapid.OneOf(path, rapid.Just(outside)).Draw(r, "target"),
-				Slot: rapid.IntRange(0, 2).Draw(r, "slot"), Mode: rapid.Uint32().Draw(r, "mode"), Modified: time.Unix(1, 0), Keep: rapid.Bool().Draw(r, "keep"),
+				Op: vfs.Op(rapid.IntRange(0, 11).Draw(r, "op")), Path: path.Draw(r, "path"), Target: rapid.OneOf(path, rapid.Just(outside)).Draw(r,
+					"target"),
+				Slot: rapid.IntRange(0, 2).Draw(r, "slot"), Mode: rapid.Uint32().Draw(r, "mode"), Modified: time.Unix(1, 0), Keep: rapid.Bool().Draw(r,
+					"keep"),
 				Content: [][]byte{[]byte("changed")}, Size: rapid.Int64Range(0, 100).Draw(r, "size"),
 			}
 		}), 1, 20).Draw(r, "changes")
@@ -324,7 +330,8 @@ func TestRacingRenamesLeadNowhere(t *testing.T) {
 		}
 		for _, c := range []vfs.Change{
 			content("dir/deep/file", text), content("dir/deep/new", text), {Op: vfs.SetMode, Path: "dir/deep/file", Mode: 0o640},
-			{Op: vfs.SetTime, Path: "dir/deep/file", Modified: time.Unix(int64(i), 0)}, {Op: vfs.Remove, Path: "dir/secret"}, {Op: vfs.MakeLink, Path: "dir/deep/l", Target: "x"},
+			{Op: vfs.SetTime, Path: "dir/deep/file", Modified: time.Unix(int64(i), 0)}, {Op: vfs.Remove, Path: "dir/secret"}, {Op: vfs.MakeLink,
+				Path: "dir/deep/l", Target: "x"},
 			{Op: vfs.Remove, Path: "dir/deep/l"}, {Op: vfs.MakeDir, Path: "dir/deep/d", Mode: 0o700}, {Op: vfs.RemoveDir, Path: "dir/deep/d"},
 		} {
 			if err := f.Apply([]vfs.Change{c}, "", nil); err == nil {

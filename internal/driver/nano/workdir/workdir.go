@@ -1,7 +1,8 @@
 // Package workdir reads a folder of the host as the source of a virtual file system and applies to it what an execution has changed.
 //
-// Code decides what lies in the folder and which paths a change has, and other processes may change the folder meanwhile. So every path is followed name by
-// name from an open folder, no link is ever followed, nothing but regular files is opened, and what is written is written elsewhere and then renamed.
+// Code decides what lies in the folder and which paths a change has, and other processes may change the folder meanwhile. So every path
+// is followed name by name from an open folder, no link is ever followed, nothing but regular files is opened, and what is written is
+// written elsewhere and then renamed.
 package workdir
 
 import (
@@ -16,8 +17,8 @@ import (
 	"agentbox/internal/userland/vfs"
 )
 
-// MaxEntries and MaxListing are how many names a folder may hold that is listed, and how many bytes they and what links point to take: the daemon holds
-// all of them at once, for code that it does not trust.
+// MaxEntries and MaxListing are how many names a folder may hold that is listed, and how many bytes they and what links point to take:
+// the daemon holds all of them at once, for code that it does not trust.
 const (
 	MaxEntries = 1 << 18
 	MaxListing = 64 << 20

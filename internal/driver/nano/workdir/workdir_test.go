@@ -49,7 +49,8 @@ func holds(t *testing.T, path, want string) {
 
 // content is a change that writes a file.
 func content(path, text string) vfs.Change {
-	return vfs.Change{Op: vfs.WriteFile, Path: path, Mode: 0o644, Modified: time.Unix(1e9, 0), Content: [][]byte{[]byte(text)}, Size: int64(len(text))}
+	return vfs.Change{Op: vfs.WriteFile, Path: path, Mode: 0o644, Modified: time.Unix(1e9, 0), Content: [][]byte{[]byte(text)},
+		Size: int64(len(text))}
 }
 
 func TestChangesAreApplied(t *testing.T) {
@@ -59,7 +60,8 @@ func TestChangesAreApplied(t *testing.T) {
 	sparse := content("d/sparse", "x")
 	sparse.Size = 1 << 20
 	if err := f.Apply([]vfs.Change{
-		{Op: vfs.Remove, Path: "gone"}, {Op: vfs.Take, Path: "old", Slot: 1}, {Op: vfs.MakeDir, Path: "d", Mode: 0o700}, content("d/new", "new"), sparse,
+		{Op: vfs.Remove, Path: "gone"}, {Op: vfs.Take, Path: "old", Slot: 1}, {Op: vfs.MakeDir, Path: "d", Mode: 0o700}, content("d/new", "new"),
+		sparse,
 		{Op: vfs.Put, Path: "d/moved", Slot: 1}, {Op: vfs.Link, Path: "name", Target: "d/new"}, {Op: vfs.SetMode, Path: "d/moved", Mode: 0o600},
 		{Op: vfs.SetTime, Path: "d", Modified: time.Unix(2e9, 0)},
 	}, "", nil); err != nil {
@@ -91,7 +93,8 @@ func TestPathsOfChangesAreHostile(t *testing.T) {
 	outside, inside, f := folders(t)
 	write(t, filepath.Join(inside, "file"), "file")
 	for _, path := range []string{
-		"", ".", "..", "../outside/secret", "/etc/hostname", filepath.Join(outside, "secret"), "a/../../outside/secret", "file/..", "./file", "file/", "//file",
+		"", ".", "..", "../outside/secret", "/etc/hostname", filepath.Join(outside, "secret"), "a/../../outside/secret", "file/..", "./file",
+		"file/", "//file",
 		"d//x", "x\x00y", "../outside", "file/x", strings.Repeat("n", 256), strings.Repeat("d/", 5000) + "x",
 	} {
 		for op := vfs.Remove; op <= vfs.SetMode; op++ {
@@ -132,7 +135,8 @@ func TestWhatCannotBeAppliedDoesNotHinderTheRest(t *testing.T) {
 		t.Fatal(err)
 	}
 	err := f.Apply([]vfs.Change{
-		{Op: vfs.RemoveDir, Path: "full"}, {Op: vfs.Remove, Path: "full"}, {Op: vfs.Remove, Path: "not there"}, {Op: vfs.Take, Path: "stays", Slot: 1},
+		{Op: vfs.RemoveDir, Path: "full"}, {Op: vfs.Remove, Path: "full"}, {Op: vfs.Remove, Path: "not there"}, {Op: vfs.Take, Path: "stays",
+			Slot: 1},
 		{Op: vfs.Put, Path: "nowhere/moved", Slot: 1}, {Op: vfs.Put, Path: "x", Slot: 2}, content("new", "new"),
 	}, "", nil)
 	if err == nil || !strings.Contains(err.Error(), `move to "nowhere/moved"`) || !strings.Contains(err.Error(), `remove folder "full"`) ||

@@ -9,7 +9,8 @@ type Confinement struct {
 	DataBytes uint64 // of private writable memory
 }
 
-// Confine does nothing where the host has no filter of system calls: there, what runs in a worker is held by WASM and by its file system in memory.
+// Confine does nothing where the host has no filter of system calls: there, what runs in a worker is held by WASM and by its file system
+// in memory.
 func Confine(Confinement) error { return nil }
 
 // Prepare starts a worker as it is.

@@ -31,7 +31,8 @@ func decodeDisplay(b []byte) (d space.Display, length int, err error) {
 		}
 		return int(n)
 	}
-	d = space.Display{Value: number(), Result: p.bool(), Type: p.string(), Media: p.string(), Rows: number(), Columns: number(), Width: number(), Height: number()}
+	d = space.Display{Value: number(), Result: p.bool(), Type: p.string(), Media: p.string(), Rows: number(), Columns: number(),
+		Width: number(), Height: number()}
 	if length = number(); length > space.MaxDisplayBytes {
 		p.fail()
 	}

@@ -59,7 +59,8 @@ func (c *counted) Commit() error {
 
 // process that is none: what it says is in the hands of the test, and nobody hears what it is told.
 func voice(said io.Reader) *process {
-	return &process{command: &exec.Cmd{Process: &os.Process{Pid: -1}}, out: bufio.NewReaderSize(said, 64<<10), w: bufio.NewWriter(io.Discard), words: &lastWords{}}
+	return &process{command: &exec.Cmd{Process: &os.Process{Pid: -1}}, out: bufio.NewReaderSize(said, 64<<10), w: bufio.NewWriter(io.Discard),
+		words: &lastWords{}}
 }
 
 // hear has a talk hear what a worker says.
@@ -121,27 +122,37 @@ func TestAFloodOfFramesIsBounded(t *testing.T) {
 		want error
 	}{
 		{"changes", [][]byte{frame(frameChange, encodeChange(0, vfs.Change{Op: vfs.MakeDir, Path: "d"}))}, 1 << 22, errHoard},
-		{"changes with long paths", [][]byte{frame(frameChange, encodeChange(0, vfs.Change{Op: vfs.Remove, Path: strings.Repeat("x", 1<<19)}))}, 1 << 12, errHoard},
+		{"changes with long paths", [][]byte{frame(frameChange, encodeChange(0, vfs.Change{Op: vfs.Remove, Path: strings.Repeat("x", 1<<19)}))},
+			1 << 12, errHoard},
 		{"contents", [][]byte{frame(frameChange, written), frame(frameContent, make([]byte, piece))}, 1 << 12, errHoard},
-		{"content of what has none", [][]byte{frame(frameChange, encodeChange(0, vfs.Change{Op: vfs.MakeDir, Path: "d", Size: 1 << 20, Content: [][]byte{make([]byte, piece)}})),
+		{"content of what has none", [][]byte{frame(frameChange, encodeChange(0, vfs.Change{Op: vfs.MakeDir, Path: "d", Size: 1 << 20,
+			Content: [][]byte{make([]byte, piece)}})),
 			frame(frameContent, make([]byte, piece))}, 1 << 12, errWire},
-		{"content that is larger than the file", [][]byte{frame(frameChange, encodeChange(0, vfs.Change{Op: vfs.MakeLink, Path: "d", Content: [][]byte{make([]byte, 1<<30)}}))}, 1, errWire},
-		{"a file that is too large", [][]byte{frame(frameChange, encodeChange(0, vfs.Change{Op: vfs.WriteFile, Path: "d", Size: 1<<20 + 1}))}, 1, errWire},
+		{"content that is larger than the file", [][]byte{frame(frameChange, encodeChange(0, vfs.Change{Op: vfs.MakeLink, Path: "d",
+			Content: [][]byte{make([]byte, 1<<30)}}))}, 1, errWire},
+		{"a file that is too large", [][]byte{frame(frameChange, encodeChange(0, vfs.Change{Op: vfs.WriteFile, Path: "d", Size: 1<<20 + 1}))}, 1,
+			errWire},
 		{"output", [][]byte{frame(frameOutput, append([]byte{1}, make([]byte, 100)...))}, 1 << 12, errFlood},
 		{"a channel that is none", [][]byte{frame(frameOutput, []byte{3, 1})}, 1, errWire},
 		{"another mount", [][]byte{frame(frameList, append([]byte{1}, question(".", 0)[1:]...))}, 1, errWire},
 		{"a read before the beginning", [][]byte{frame(frameRead, question("f", 1, 1))}, 1, errWire},
 		{"a read of too much", [][]byte{frame(frameRead, question("f", 0, 0xff, 0xff, 0xff, 0x7f))}, 1, errWire},
 		{"a listing from behind its end", [][]byte{frame(frameList, question(".", 0xff, 0xff, 0xff, 0x7f))}, 1, errWire},
-		{"a picture that is too large", [][]byte{frame(frameDisplay, encodeDisplay(space.Display{Value: 1, Media: space.DisplayPNG, Data: make([]byte, space.MaxDisplayBytes+1)}))}, 1, errWire},
+		{"a picture that is too large", [][]byte{frame(frameDisplay, encodeDisplay(space.Display{Value: 1, Media: space.DisplayPNG,
+			Data: make([]byte, space.MaxDisplayBytes+1)}))}, 1, errWire},
 		{"a value of another kind", [][]byte{frame(frameDisplay, encodeDisplay(space.Display{Value: 1, Media: "text/javascript"}))}, 1, errWire},
 		{"a value of no number", [][]byte{frame(frameDisplay, encodeDisplay(space.Display{Media: space.DisplayText}))}, 1, errWire},
 		{"values", [][]byte{frame(frameDisplay, encodeDisplay(space.Display{Value: 1, Media: space.DisplayText}))}, 1 << 20, errWire},
-		{"pictures", [][]byte{frame(frameDisplay, encodeDisplay(space.Display{Value: 1, Media: space.DisplayPNG, Data: make([]byte, piece)})), frame(frameContent, make([]byte, piece))}, 1 << 10, errWire},
-		{"a text that is none", [][]byte{frame(frameDisplay, encodeDisplay(space.Display{Value: 1, Media: space.DisplayJSON, Data: make([]byte, 1)})), frame(frameContent, []byte{0xff}), frame(frameEnd, (&Outcome{}).encode())}, 1, errWire},
-		{"a type that is no text", [][]byte{frame(frameDisplay, encodeDisplay(space.Display{Value: 1, Type: "\xff", Media: space.DisplayText})), frame(frameEnd, (&Outcome{}).encode())}, 1, errWire},
-		{"a picture of nothing", [][]byte{frame(frameDisplay, encodeDisplay(space.Display{Value: 1, Media: space.DisplayPNG, Data: make([]byte, 9)})), frame(frameEnd, (&Outcome{}).encode())}, 1, errWire},
-		{"a change before the end", [][]byte{frame(frameOutput, []byte{1, 'x'}), frame(frameChange, encodeChange(0, vfs.Change{Op: vfs.MakeDir, Path: "d"}))}, 1, errWire},
+		{"pictures", [][]byte{frame(frameDisplay, encodeDisplay(space.Display{Value: 1, Media: space.DisplayPNG, Data: make([]byte, piece)})),
+			frame(frameContent, make([]byte, piece))}, 1 << 10, errWire},
+		{"a text that is none", [][]byte{frame(frameDisplay, encodeDisplay(space.Display{Value: 1, Media: space.DisplayJSON, Data: make([]byte,
+			1)})), frame(frameContent, []byte{0xff}), frame(frameEnd, (&Outcome{}).encode())}, 1, errWire},
+		{"a type that is no text", [][]byte{frame(frameDisplay, encodeDisplay(space.Display{Value: 1, Type: "\xff", Media: space.DisplayText})),
+			frame(frameEnd, (&Outcome{}).encode())}, 1, errWire},
+		{"a picture of nothing", [][]byte{frame(frameDisplay, encodeDisplay(space.Display{Value: 1, Media: space.DisplayPNG, Data: make([]byte,
+			9)})), frame(frameEnd, (&Outcome{}).encode())}, 1, errWire},
+		{"a change before the end", [][]byte{frame(frameOutput, []byte{1, 'x'}), frame(frameChange, encodeChange(0, vfs.Change{Op: vfs.MakeDir,
+			Path: "d"}))}, 1, errWire},
 		{"an end that is told twice", [][]byte{frame(frameEnded, nil)}, 2, errWire},
 		{"output after the end", [][]byte{frame(frameEnded, nil), frame(frameOutput, []byte{1, 'x'})}, 1, errWire},
 		{"a question after the end", [][]byte{frame(frameEnded, nil), frame(frameRoom, question(""))}, 1, errWire},
@@ -164,11 +175,13 @@ func TestAFloodOfFramesIsBounded(t *testing.T) {
 	}
 }
 
-// TestWhatAnExecutionShowsComesWithItsEnd has a worker tell of two forms of a value, one of them in more than one frame; what is dropped shows nothing.
+// TestWhatAnExecutionShowsComesWithItsEnd has a worker tell of two forms of a value, one of them in more than one frame; what is dropped
+// shows nothing.
 func TestWhatAnExecutionShowsComesWithItsEnd(t *testing.T) {
 	want := []space.Display{
 		{Value: 1, Result: true, Type: "T", Media: space.DisplayText, Data: []byte("text")},
-		{Value: 1, Result: true, Type: "T", Media: space.DisplayPNG, Data: bytes.Repeat([]byte("p"), piece+1), Rows: 1, Columns: 2, Width: 3, Height: 4},
+		{Value: 1, Result: true, Type: "T", Media: space.DisplayPNG, Data: bytes.Repeat([]byte("p"), piece+1), Rows: 1, Columns: 2, Width: 3,
+			Height: 4},
 	}
 	var said bytes.Buffer
 	s := &server{w: bufio.NewWriter(&said)}
@@ -187,7 +200,8 @@ func TestWhatAnExecutionShowsComesWithItsEnd(t *testing.T) {
 	if diff := cmp.Diff(want, o.Displays); err != nil || diff != "" {
 		t.Errorf("%v, -want +got\n%s", err, diff)
 	}
-	tk := &talk{w: voice(bytes.NewReader(said.Bytes())), files: []Files{&counted{}}, printed: newPrinter(nil, 1<<10, 1<<10), limits: smallLimits(), tentative: true}
+	tk := &talk{w: voice(bytes.NewReader(said.Bytes())), files: []Files{&counted{}}, printed: newPrinter(nil, 1<<10, 1<<10),
+		limits: smallLimits(), tentative: true}
 	if o, err := tk.execute(t.Context(), []byte("order"), time.Hour); err != nil || !o.Dropped || len(o.Displays) > 0 {
 		t.Errorf("what is dropped shows %d forms: %+v, %v", len(o.Displays), o.Dropped, err)
 	}
@@ -222,10 +236,14 @@ func FuzzFrames(f *testing.F) {
 	e.uint(0)
 	ended := (&Outcome{Code: 1}).encode()
 	f.Add(framed(frame(frameEnd, ended)))
-	f.Add(framed(frame(frameOutput, []byte("\x01hi")), frame(frameList, e.b), frame(frameRead, append(e.b, 4)), frame(frameRoom, e.b[:len(e.b)-1]), frame(frameEnd, ended)))
-	f.Add(framed(frame(frameEnded, nil), frame(frameChange, encodeChange(0, vfs.Change{Op: vfs.WriteFile, Path: "../x", Size: 3, Mode: 0o7777, Content: [][]byte{[]byte("abc")}})), frame(frameContent, []byte("abc")), frame(frameEnd, ended)))
-	f.Add(framed(frame(frameEnded, nil), frame(frameChange, encodeChange(0, vfs.Change{Op: vfs.Put, Path: "/etc/passwd", Slot: 1 << 30, Target: "/", Modified: time.Unix(1<<40, 0)})), frame(frameEnd, ended)))
-	f.Add(framed(frame(frameEnded, nil), frame(frameDisplay, encodeDisplay(space.Display{Value: 1, Media: space.DisplayText, Data: []byte("abc")})), frame(frameContent, []byte("abc")), frame(frameEnd, ended)))
+	f.Add(framed(frame(frameOutput, []byte("\x01hi")), frame(frameList, e.b), frame(frameRead, append(e.b, 4)), frame(frameRoom,
+		e.b[:len(e.b)-1]), frame(frameEnd, ended)))
+	f.Add(framed(frame(frameEnded, nil), frame(frameChange, encodeChange(0, vfs.Change{Op: vfs.WriteFile, Path: "../x", Size: 3, Mode: 0o7777,
+		Content: [][]byte{[]byte("abc")}})), frame(frameContent, []byte("abc")), frame(frameEnd, ended)))
+	f.Add(framed(frame(frameEnded, nil), frame(frameChange, encodeChange(0, vfs.Change{Op: vfs.Put, Path: "/etc/passwd", Slot: 1 << 30,
+		Target: "/", Modified: time.Unix(1<<40, 0)})), frame(frameEnd, ended)))
+	f.Add(framed(frame(frameEnded, nil), frame(frameDisplay, encodeDisplay(space.Display{Value: 1, Media: space.DisplayText,
+		Data: []byte("abc")})), frame(frameContent, []byte("abc")), frame(frameEnd, ended)))
 	f.Fuzz(func(t *testing.T, said []byte) {
 		files := &counted{found: []vfs.Found{{Name: "a", Kind: vfs.Regular}}}
 		o, err := hear(bytes.NewReader(said), files, smallLimits())
@@ -248,7 +266,8 @@ func FuzzFrames(f *testing.F) {
 	})
 }
 
-// TestAStopThatComesLateHarmsNobody ends an execution's talk and stops it afterwards, in every order in which that can happen: the worker works for another one.
+// TestAStopThatComesLateHarmsNobody ends an execution's talk and stops it afterwards, in every order in which that can happen: the worker
+// works for another one.
 func TestAStopThatComesLateHarmsNobody(t *testing.T) {
 	var told bytes.Buffer
 	w := voice(bytes.NewReader(framed(frame(frameEnd, (&Outcome{}).encode()))))
@@ -301,11 +320,13 @@ func (s *sinking) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// TestASlowDiskIsNotTheWorkersTime has a disk take longer for what has changed than a worker may take for telling it, and then a worker take as long.
+// TestASlowDiskIsNotTheWorkersTime has a disk take longer for what has changed than a worker may take for telling it, and then a worker
+// take as long.
 func TestASlowDiskIsNotTheWorkersTime(t *testing.T) {
 	const size = 4 * piece
 	limits := smallLimits()
-	written := [][]byte{frame(frameEnded, nil), frame(frameChange, encodeChange(0, vfs.Change{Op: vfs.WriteFile, Path: "f", Size: size, Content: [][]byte{make([]byte, size)}}))}
+	written := [][]byte{frame(frameEnded, nil), frame(frameChange, encodeChange(0, vfs.Change{Op: vfs.WriteFile, Path: "f", Size: size,
+		Content: [][]byte{make([]byte, size)}}))}
 	for range size / piece {
 		written = append(written, frame(frameContent, make([]byte, piece)))
 	}
@@ -325,7 +346,8 @@ func TestASlowDiskIsNotTheWorkersTime(t *testing.T) {
 	})
 	synctest.Test(t, func(t *testing.T) {
 		files := &sinking{}
-		o, err := hearAll(files, io.MultiReader(bytes.NewReader(said[:len(said)/2]), late{telling + time.Second}, bytes.NewReader(said[len(said)/2:])))
+		o, err := hearAll(files, io.MultiReader(bytes.NewReader(said[:len(said)/2]), late{telling + time.Second},
+			bytes.NewReader(said[len(said)/2:])))
 		if err != nil || !o.TimedOut || files.committed != 0 {
 			t.Errorf("a slow worker: got %+v, %v, with %d commits", o, err, files.committed)
 		}

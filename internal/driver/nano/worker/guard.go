@@ -15,8 +15,9 @@ const (
 	guardTime = 10 * time.Millisecond
 )
 
-// guard watches the memory of Go during an execution: what it holds itself is counted in its account, but not all that the commands make of it on the way.
-// It ends the execution that holds many times its bound, and has the rubbish collected early that comes near. The function ends the watch.
+// guard watches the memory of Go during an execution: what it holds itself is counted in its account, but not all that the commands make
+// of it on the way. It ends the execution that holds many times its bound, and has the rubbish collected early that comes near. The
+// function ends the watch.
 func guard(a *bound.Account) (end func()) {
 	limit := a.Limits().MemoryBytes
 	debug.SetMaxStack(maxStack)

@@ -38,8 +38,8 @@ func (l *lateness) note() {
 	l.stopped, l.wall, l.cpu = true, l.pace.wall.elapsed(), l.pace.used()
 }
 
-// end ends the watch, and returns the time on the wall and the processor time since the bound was reached; 0 where none was. Of what ran out of its time that begins at the limit,
-// also where the timer was late.
+// end ends the watch, and returns the time on the wall and the processor time since the bound was reached; 0 where none was. Of what ran
+// out of its time that begins at the limit, also where the timer was late.
 func (l *lateness) end(why *bound.Stopped) (wall, cpu time.Duration) {
 	close(l.done)
 	l.mu.Lock()

@@ -6,7 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// pipeBytes is what a pipe to a worker holds: a file of some megabytes, in frames of a quarter of one, goes through the system's 64 KiB in forty turns of both sides.
+// pipeBytes is what a pipe to a worker holds: a file of some megabytes, in frames of a quarter of one, goes through the system's 64 KiB
+// in forty turns of both sides.
 const pipeBytes = 1 << 20
 
 // widen makes a pipe hold more, where it is one and the system allows it.

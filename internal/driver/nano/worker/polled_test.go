@@ -12,7 +12,8 @@ import (
 	"time"
 )
 
-// TestPolled: who reads a worker's pipe waits where a deadline can end it, and so where no thread waits with him; what is no pipe is read as it was.
+// TestPolled: who reads a worker's pipe waits where a deadline can end it, and so where no thread waits with him; what is no pipe is read
+// as it was.
 func TestPolled(t *testing.T) {
 	var ends [2]int
 	if err := syscall.Pipe(ends[:]); err != nil {

@@ -43,8 +43,9 @@ const maxListings = 1
 // errHoard is more changes than an execution can have made, of which no worker of ours tells.
 var errHoard = errors.New("the worker tells of more changes than the execution can have made")
 
-// How often is looked for workers that nobody needs. While there are executions, one ends when it was too many for shedEvery, at the latest for twice so long; when there were none for
-// lullEvery, all end but for one, which the next execution finds ready: it takes less time than another would take to start.
+// How often is looked for workers that nobody needs. While there are executions, one ends when it was too many for shedEvery, at the
+// latest for twice so long; when there were none for lullEvery, all end but for one, which the next execution finds ready: it takes less
+// time than another would take to start.
 const (
 	shedEvery = 2 * time.Minute
 	lullEvery = 4 * time.Second
@@ -111,7 +112,8 @@ func NewPool(o Options) *Pool {
 	return &Pool{o: o, idle: make(chan *process, o.Workers), base: base, end: end, living: map[*process]bool{}}
 }
 
-// Warm starts a worker in the background, if none was started before. The others start when they are wanted, and end when they were not for a while.
+// Warm starts a worker in the background, if none was started before. The others start when they are wanted, and end when they were not
+// for a while.
 func (p *Pool) Warm() {
 	p.warm.Do(func() {
 		p.add()
@@ -356,7 +358,9 @@ func (l *lastWords) String() string {
 // outOfMemory reports whether a worker says that it has ended because it got no more memory, which is a bound of its execution.
 func (l *lastWords) outOfMemory() bool {
 	words := l.String()
-	return slices.ContainsFunc([]string{"out of memory", "cannot allocate memory", "goroutine stack exceeds"}, func(s string) bool { return strings.Contains(words, s) })
+	return slices.ContainsFunc([]string{"out of memory", "cannot allocate memory", "goroutine stack exceeds"}, func(s string) bool {
+		return strings.Contains(words, s)
+	})
 }
 
 // take waits for a worker that is idle.
@@ -399,7 +403,8 @@ func (p *Pool) take(ctx context.Context) (*process, error) {
 	}
 }
 
-// short reports whether there are fewer idle workers than executions that wait: of those that come together, each has seen the one that is idle.
+// short reports whether there are fewer idle workers than executions that wait: of those that come together, each has seen the one that
+// is idle.
 func (p *Pool) short() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -429,10 +434,12 @@ func (p *Pool) give(w *process) {
 }
 
 // ErrEnded is a worker that ended in the middle of an execution, of which nothing was kept.
-var ErrEnded = fault.New(fault.Unavailable, "worker_ended", "the worker that ran the command has ended; nothing that the command did was kept")
+var ErrEnded = fault.New(fault.Unavailable, "worker_ended",
+	"the worker that ran the command has ended; nothing that the command did was kept")
 
-// Execute has an order executed by the next idle worker. What is printed goes to out as it comes; its error ends the execution and is returned. What has
-// changed in the files is committed before Execute returns, also when a bound was hit; of an execution whose worker had to be killed nothing is kept.
+// Execute has an order executed by the next idle worker. What is printed goes to out as it comes; its error ends the execution and is
+// returned. What has changed in the files is committed before Execute returns, also when a bound was hit; of an execution whose worker
+// had to be killed nothing is kept.
 func (p *Pool) Execute(ctx context.Context, o Order, files []Files, out func(channel string, p []byte) error) (Outcome, error) {
 	o.Mounts = slices.Clone(o.Mounts)
 	for i := range min(len(o.Mounts), len(files)) {
@@ -440,7 +447,8 @@ func (p *Pool) Execute(ctx context.Context, o Order, files []Files, out func(cha
 	}
 	raw := o.encode()
 	if len(raw) > maxOrder {
-		return Outcome{}, fault.New(fault.Exhausted, "command_too_large", "the command with its input has %d bytes; at most %d are taken", len(raw), maxOrder)
+		return Outcome{}, fault.New(fault.Exhausted, "command_too_large", "the command with its input has %d bytes; at most %d are taken",
+			len(raw), maxOrder)
 	}
 	w, err := p.take(ctx)
 	if err != nil {
@@ -463,7 +471,8 @@ func (p *Pool) Execute(ctx context.Context, o Order, files []Files, out func(cha
 		outcome, err = Outcome{Code: 137, Signal: "SIGKILL", Limit: bound.Memory}, nil
 	}
 	if broken {
-		p.o.Logger.Warn("a worker is replaced", "code", "worker_replaced", "error", errors.Join(err, fmt.Errorf("%s: %.1000s", w.command.ProcessState, w.words)))
+		p.o.Logger.Warn("a worker is replaced", "code", "worker_replaced", "error", errors.Join(err, fmt.Errorf("%s: %.1000s",
+			w.command.ProcessState, w.words)))
 	}
 	if o.Done != nil {
 		o.Done()

@@ -28,7 +28,8 @@ func (messy) Execute(Order, *bound.Account, []vfs.Source, func(int, []byte) erro
 	return Outcome{}, nil
 }
 
-// TestAWorkerAtRestGivesRubbishBack has a worker execute something that takes much memory: when nothing came for some seconds the system has it again.
+// TestAWorkerAtRestGivesRubbishBack has a worker execute something that takes much memory: when nothing came for some seconds the system
+// has it again.
 func TestAWorkerAtRestGivesRubbishBack(t *testing.T) {
 	defer debug.SetMemoryLimit(debug.SetMemoryLimit(-1))
 	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // it lies there until somebody collects it

@@ -14,13 +14,16 @@ import (
 	"agentbox/internal/userland/vfs"
 )
 
-// System executes orders. It has everything that it needs before the worker gives up its rights, and keeps nothing of one execution for the next.
+// System executes orders. It has everything that it needs before the worker gives up its rights, and keeps nothing of one execution for
+// the next.
 type System interface {
 	// Version names what decides what comes of an execution besides its order and its files, in a few words.
 	Version() string
-	// Execute runs an order until its code has ended. Its files come from sources, one for each mount; what it prints goes to out, whose channel is 1 or 2. It returns
-	// how it ended and what lists, for each mount, what has changed; nil for nothing. What takes time and changes nothing is left to the account's Finish.
-	Execute(o Order, account *bound.Account, sources []vfs.Source, out func(channel int, p []byte) error) (Outcome, func() ([][]vfs.Change, error))
+	// Execute runs an order until its code has ended. Its files come from sources, one for each mount; what it prints goes to out, whose
+	// channel is 1 or 2. It returns how it ended and what lists, for each mount, what has changed; nil for nothing. What takes time and
+	// changes nothing is left to the account's Finish.
+	Execute(o Order, account *bound.Account, sources []vfs.Source, out func(channel int, p []byte) error) (Outcome, func() ([][]vfs.Change,
+		error))
 	// Rest is called when an execution has ended and was told of. It may get ready for the next one, of which it knows nothing.
 	Rest()
 }
@@ -59,8 +62,8 @@ type work struct {
 	account *bound.Account
 }
 
-// Serve executes the orders that come over r, one after the other, until it ends. It says that it is ready first. Where the other side is gone while an
-// execution does not stop, exit is called, which does not return.
+// Serve executes the orders that come over r, one after the other, until it ends. It says that it is ready first. Where the other side is
+// gone while an execution does not stop, exit is called, which does not return.
 func Serve(r io.Reader, w io.Writer, s System, exit func()) error {
 	srv := &server{system: s, replies: make(chan []byte), orders: make(chan work, 1), w: bufio.NewWriterSize(w, 64<<10), given: taken()}
 	if err := srv.send(frameReady, []byte(cut(s.Version())), true); err != nil {
@@ -94,8 +97,8 @@ func Serve(r io.Reader, w io.Writer, s System, exit func()) error {
 	}
 }
 
-// giveBack gives the memory of rubbish back to the system, where there was so much of it that it is worth it: an execution may have held as much as its bound says,
-// and what it leaves would be this process's until it has made as much again.
+// giveBack gives the memory of rubbish back to the system, where there was so much of it that it is worth it: an execution may have held
+// as much as its bound says, and what it leaves would be this process's until it has made as much again.
 func (s *server) giveBack() {
 	if now := taken(); now-s.given >= worthBytes {
 		debug.FreeOSMemory()

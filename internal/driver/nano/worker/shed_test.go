@@ -32,7 +32,8 @@ func executes(ctx context.Context, t *testing.T, p *Pool, what string, heard fun
 	t.Helper()
 	o := Order{
 		Argv: []string{what}, Cwd: "/", Mounts: []Mount{{Path: "/workspace"}},
-		Limits: bound.Limits{Gas: 1 << 40, Time: time.Minute, MemoryBytes: 64 << 20, OutputBytes: 1 << 10, FileBytes: 1 << 10, OpenFiles: 10, Depth: 10},
+		Limits: bound.Limits{Gas: 1 << 40, Time: time.Minute, MemoryBytes: 64 << 20, OutputBytes: 1 << 10, FileBytes: 1 << 10, OpenFiles: 10,
+			Depth: 10},
 	}
 	if _, err := p.Execute(ctx, o, []Files{&counted{}}, func(string, []byte) error {
 		heard()
@@ -42,8 +43,8 @@ func executes(ctx context.Context, t *testing.T, p *Pool, what string, heard fun
 	}
 }
 
-// TestEachOfThoseWhoWaitCountsForAWorker has an execution come where another one has seen the idle worker, and has not taken it yet: whichever takes it, the other
-// one does not wait until that one has ended.
+// TestEachOfThoseWhoWaitCountsForAWorker has an execution come where another one has seen the idle worker, and has not taken it yet:
+// whichever takes it, the other one does not wait until that one has ended.
 func TestEachOfThoseWhoWaitCountsForAWorker(t *testing.T) {
 	p := threeWorkers(t)
 	executes(t.Context(), t, p, "input", func() {})
@@ -103,7 +104,8 @@ func TestWorkersThatNobodyNeedsEnd(t *testing.T) {
 	execute(t.Context(), "input", func() {})
 }
 
-// TestAllWorkersButOneEndInALull has three executions at once, then none: all end but for one, as soon as nothing was executed between two looks, and not while one works.
+// TestAllWorkersButOneEndInALull has three executions at once, then none: all end but for one, as soon as nothing was executed between
+// two looks, and not while one works.
 func TestAllWorkersButOneEndInALull(t *testing.T) {
 	p := threeWorkers(t)
 	ctx, end := context.WithCancel(t.Context())
@@ -137,8 +139,8 @@ func TestAllWorkersButOneEndInALull(t *testing.T) {
 	living(1)
 }
 
-// TestACloseLeavesNoProcessBehind: a pool that is closed while the program goes on must have taken note of the end of its workers, which else stay in the table of
-// processes.
+// TestACloseLeavesNoProcessBehind: a pool that is closed while the program goes on must have taken note of the end of its workers, which
+// else stay in the table of processes.
 func TestACloseLeavesNoProcessBehind(t *testing.T) {
 	p := threeWorkers(t)
 	executes(t.Context(), t, p, "input", func() {})

@@ -101,7 +101,8 @@ func (t *talk) kill(why *bound.Stopped) {
 	t.w.kill()
 }
 
-// unhurried does what the worker waits for: the time that it takes does not count to the time in which the worker has to tell what has changed.
+// unhurried does what the worker waits for: the time that it takes does not count to the time in which the worker has to tell what has
+// changed.
 func (t *talk) unhurried(do func()) {
 	if !t.overdue.Stop() { // the worker is being killed
 		do()
@@ -133,7 +134,8 @@ func (t *talk) stop() {
 	}
 }
 
-// leave makes the worker free for another execution: it is neither killed nor told to stop for this one any more. It reports false where it was killed.
+// leave makes the worker free for another execution: it is neither killed nor told to stop for this one any more. It reports false where
+// it was killed.
 func (t *talk) leave() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -314,7 +316,8 @@ func (t *talk) change(payload []byte) error {
 	if mount >= len(t.files) || c.Size > t.limits.FileBytes {
 		return errWire
 	}
-	// What an execution has changed it has held in its memory: the content, and the names, of which it is told with the folders that they lie in.
+	// What an execution has changed it has held in its memory: the content, and the names, of which it is told with the folders that they
+	// lie in.
 	if t.told += changeBytes + int64(len(payload)) + length; t.told > 2*t.limits.MemoryBytes+maxNames {
 		return errHoard
 	}

@@ -1,7 +1,9 @@
-// Package worker runs executions in processes of their own: copies of this program that have given up everything but the pipe to the daemon.
+// Package worker runs executions in processes of their own: copies of this program that have given up everything but the pipe to the
+// daemon.
 //
-// An execution is an order; while it runs, the worker asks for the files that it touches and tells what is printed; at its end it tells what has
-// changed in the files. What a worker says is hostile input: it is bounded, and every path in it is followed by who keeps the files, not believed.
+// An execution is an order; while it runs, the worker asks for the files that it touches and tells what is printed; at its end it tells
+// what has changed in the files. What a worker says is hostile input: it is bounded, and every path in it is followed by who keeps the
+// files, not believed.
 package worker
 
 import (
@@ -200,13 +202,14 @@ type Order struct {
 	Millis int64 // thousandths of a processor that it may take
 	Mounts []Mount
 
-	// Done is called when nothing of the execution runs any more and what it changed is in its place, while what it printed may still be on its way to who
-	// takes it slowly. It may be nil, and is the daemon's affair like the next.
+	// Done is called when nothing of the execution runs any more and what it changed is in its place, while what it printed may still be on
+	// its way to who takes it slowly. It may be nil, and is the daemon's affair like the next.
 	Done func()
 
 	// Tentative drops what the execution did, and what it printed, where it wanted something that is lacking.
 	Tentative bool
-	// Elsewhere reports whether another tier has what is lacking; an execution that lacks only what is nowhere is not dropped. A nil one has everything elsewhere.
+	// Elsewhere reports whether another tier has what is lacking; an execution that lacks only what is nowhere is not dropped. A nil one has
+	// everything elsewhere.
 	Elsewhere func(space.Lack) bool
 	// Unprepared says that an interpreter may still be missing: an execution that wants it is dropped, with NotReady.
 	Unprepared bool
@@ -372,7 +375,8 @@ func decodeFound(b []byte) ([]vfs.Found, error) {
 	found := make([]vfs.Found, d.count())
 	for i := range found {
 		found[i] = vfs.Found{
-			Name: d.string(), Kind: vfs.Kind(d.uint()), Mode: uint32(d.uint()), Size: d.int(), Modified: d.time(), Target: d.string(), Same: d.uint(),
+			Name: d.string(), Kind: vfs.Kind(d.uint()), Mode: uint32(d.uint()), Size: d.int(), Modified: d.time(), Target: d.string(),
+			Same:  d.uint(),
 			Links: int(d.uint() & math.MaxInt32),
 		}
 	}

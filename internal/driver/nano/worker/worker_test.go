@@ -50,7 +50,8 @@ func (system) Version() string { return "of a test" }
 
 func (system) Rest() {}
 
-func (system) Execute(o worker.Order, a *bound.Account, sources []vfs.Source, out func(int, []byte) error) (o2 worker.Outcome, changed func() ([][]vfs.Change, error)) {
+func (system) Execute(o worker.Order, a *bound.Account, sources []vfs.Source, out func(int, []byte) error) (o2 worker.Outcome,
+	changed func() ([][]vfs.Change, error)) {
 	fiber.Run(func(g *fiber.Group) {
 		fs := vfs.New(a, g)
 		for i, m := range o.Mounts {
@@ -262,7 +263,8 @@ func newPoolOf(t *testing.T, n int, started func(*os.Process)) *worker.Pool {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := worker.NewPool(worker.Options{Command: []string{self, "serve"}, Workers: n, Hold: time.Hour, Started: started, Prepare: worker.Prepare, Logger: slog.New(slog.DiscardHandler)})
+	p := worker.NewPool(worker.Options{Command: []string{self, "serve"}, Workers: n, Hold: time.Hour, Started: started,
+		Prepare: worker.Prepare, Logger: slog.New(slog.DiscardHandler)})
 	t.Cleanup(func() {
 		if err := p.Close(); err != nil {
 			t.Error(err)
@@ -274,7 +276,8 @@ func newPoolOf(t *testing.T, n int, started func(*os.Process)) *worker.Pool {
 func order(argv ...string) worker.Order {
 	return worker.Order{
 		Argv: argv, Cwd: "/", Start: time.Unix(1_000_000_000, 0), Mounts: []worker.Mount{{Path: "/workspace", Disk: true}},
-		Limits: bound.Limits{Gas: 1 << 40, Time: 20 * time.Second, MemoryBytes: 256 << 20, OutputBytes: 1 << 20, FileBytes: 128 << 20, OpenFiles: 100, Depth: 100},
+		Limits: bound.Limits{Gas: 1 << 40, Time: 20 * time.Second, MemoryBytes: 256 << 20, OutputBytes: 1 << 20, FileBytes: 128 << 20,
+			OpenFiles: 100, Depth: 100},
 	}
 }
 
@@ -326,7 +329,8 @@ func TestAWorkerExecutes(t *testing.T) {
 		t.Errorf("env: got %+v, %v", r, err)
 	}
 	for _, name := range []string{"a", "large"} {
-		if r, err := run(t, p, order("copy", "/workspace/"+name, "/workspace/"+name+".copy"), f); err != nil || r.Code != 0 || f.files[name+".copy"] != f.files[name] {
+		if r, err := run(t, p, order("copy", "/workspace/"+name, "/workspace/"+name+".copy"), f); err != nil || r.Code != 0 ||
+			f.files[name+".copy"] != f.files[name] {
 			t.Errorf("copy %s: got %+v, %v and %d bytes", name, r, err, len(f.files[name+".copy"]))
 		}
 	}
@@ -337,7 +341,8 @@ func TestAWorkerExecutes(t *testing.T) {
 	if r, err := run(t, p, order("list", "/workspace"), f); err != nil || r.out != "20004" {
 		t.Errorf("a folder of 20004: got %+v, %v", r, err)
 	}
-	if r, err := run(t, p, order("lack"), f); err != nil || len(r.Lacks) != 1 || r.Lacks[0] != (space.Lack{Kind: "command", Name: "gcc"}) || r.Code != 127 {
+	if r, err := run(t, p, order("lack"), f); err != nil || len(r.Lacks) != 1 || r.Lacks[0] != (space.Lack{Kind: "command", Name: "gcc"}) ||
+		r.Code != 127 {
 		t.Errorf("a lack: got %+v, %v", r, err)
 	}
 	if f.files["tried"] != "x" {
@@ -388,7 +393,8 @@ func TestAWorkerIsStopped(t *testing.T) {
 		t.Errorf("output: got %d bytes, %+v, %v", len(r.out), r.Outcome, err)
 	}
 	refusal := errors.New("no more")
-	if _, err := p.Execute(t.Context(), order("spin"), []worker.Files{f}, func(string, []byte) error { return refusal }); !errors.Is(err, refusal) {
+	if _, err := p.Execute(t.Context(), order("spin"), []worker.Files{f}, func(string, []byte) error { return refusal }); !errors.Is(err,
+		refusal) {
 		t.Errorf("output that is refused: got %v", err)
 	}
 	if r, err := run(t, p, order("echo", "alive"), f); err != nil || r.out != "alive" {
@@ -409,7 +415,8 @@ func TestAWorkerThatMisbehavesIsReplaced(t *testing.T) {
 	}
 }
 
-// TestAWorkerThatTakesAllMemoryNamesItsBound has code hold what no account counts: at once, piece by piece while it looks, and on the stack.
+// TestAWorkerThatTakesAllMemoryNamesItsBound has code hold what no account counts: at once, piece by piece while it looks, and on the
+// stack.
 func TestAWorkerThatTakesAllMemoryNamesItsBound(t *testing.T) {
 	if raceDetector {
 		t.Skip("the detector's own memory runs out first, in its own words")
@@ -463,8 +470,8 @@ func TestExecutionsWaitForTheirTurn(t *testing.T) {
 	}
 }
 
-// TestWhatWasChangedIsToldAfterTheTime has the daemon take what was changed only when the time of the command has long run out: it ended within it, and is neither killed nor
-// forgotten. Making the changes is told apart.
+// TestWhatWasChangedIsToldAfterTheTime has the daemon take what was changed only when the time of the command has long run out: it ended
+// within it, and is neither killed nor forgotten. Making the changes is told apart.
 func TestWhatWasChangedIsToldAfterTheTime(t *testing.T) {
 	p := newPool(t, 1)
 	o := order("copy", "/workspace/a", "/workspace/b")

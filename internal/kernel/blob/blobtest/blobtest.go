@@ -15,8 +15,10 @@ import (
 	"agentbox/internal/kernel/blob"
 )
 
-// Run tests the store that open makes. Issue makes permits, as the gate does. Where reopen is not nil it closes the store and opens what it has left on its medium.
-func Run(t *testing.T, issue func(policy.Action) policy.Permit, open func(t *testing.T) blob.Store, reopen func(t *testing.T, s blob.Store) blob.Store) {
+// Run tests the store that open makes. Issue makes permits, as the gate does. Where reopen is not nil it closes the store and opens what
+// it has left on its medium.
+func Run(t *testing.T, issue func(policy.Action) policy.Permit, open func(t *testing.T) blob.Store, reopen func(t *testing.T,
+	s blob.Store) blob.Store) {
 	t.Run("returns what was put", func(t *testing.T) {
 		s := open(t)
 		for _, content := range [][]byte{{}, []byte("a"), []byte("forged\nline\x00\xff\x1b[31m"), bytes.Repeat([]byte("0123456789"), 200_000)} {

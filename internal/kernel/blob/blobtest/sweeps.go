@@ -108,7 +108,8 @@ func (h house) sweeps(t *testing.T) {
 		other()
 		h.sweep(t, s, naming())
 		if there(t, s, before) || !there(t, s, held) || !there(t, s, twice) {
-			t.Errorf("before the hold: %t, put under it: %t, put again under it: %t; want only the last two", there(t, s, before), there(t, s, held), there(t, s, twice))
+			t.Errorf("before the hold: %t, put under it: %t, put again under it: %t; want only the last two", there(t, s, before), there(t, s, held),
+				there(t, s, twice))
 		}
 		release()
 		if freed := h.sweep(t, s, naming()); freed.Freed != 2 || there(t, s, held) {
@@ -132,7 +133,9 @@ func (h house) sweeps(t *testing.T) {
 		s := h.open(t)
 		d := put(t, s, []byte("perhaps named")).Digest
 		broken := errors.New("the log cannot be read")
-		if _, err := s.Sweep(t.Context(), h.permit(policy.ContentSweep), func(context.Context, func(event.Digest)) error { return broken }); !errors.Is(err, broken) {
+		if _, err := s.Sweep(t.Context(), h.permit(policy.ContentSweep), func(context.Context, func(event.Digest)) error {
+			return broken
+		}); !errors.Is(err, broken) {
 			t.Errorf("got %v, want %v", err, broken)
 		}
 		for name, p := range map[string]policy.Permit{"no permit": {}, "a permit for something else": h.permit(policy.RunStart)} {

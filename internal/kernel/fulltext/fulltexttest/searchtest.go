@@ -34,7 +34,8 @@ var texts = []string{
 // Run runs the suite.
 func Run(t *testing.T, d Driver) {
 	for name, test := range map[string]func(*testing.T, Driver){
-		"finds what a scan finds": scans, "follows the log": follows, "forgets": forgets, "looks where it is told to": within, "workspaces are apart": apart, "many at once": many,
+		"finds what a scan finds": scans, "follows the log": follows, "forgets": forgets, "looks where it is told to": within,
+		"workspaces are apart": apart, "many at once": many,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, d) })
 	}
@@ -86,8 +87,10 @@ func scans(t *testing.T, d Driver) {
 	}
 	take(t, i, one, 100, entries...)
 	for _, q := range []string{
-		"fox", "FOX", "ox", "own fo", "quick lazy", "lazy quick", "dog fox cat", "日本", "本語", "東京", "京都", "全文", "文搜", "の文", "größe", "ÜBER", "exit code", "17",
-		"a b", "b a", "x x", "100%", `"quoted"`, "and (not)", "near*", "^text", "-minus", "s and", "and lines", "foxes", "🦀 ", "🦀 c", "i̇", "ﬁ", "ne", "zz", "th", "e q",
+		"fox", "FOX", "ox", "own fo", "quick lazy", "lazy quick", "dog fox cat", "日本", "本語", "東京", "京都", "全文", "文搜", "の文", "größe", "ÜBER",
+		"exit code", "17",
+		"a b", "b a", "x x", "100%", `"quoted"`, "and (not)", "near*", "^text", "-minus", "s and", "and lines", "foxes", "🦀 ", "🦀 c", "i̇", "ﬁ",
+		"ne", "zz", "th", "e q",
 	} {
 		words, err := fulltext.Words(q)
 		if err != nil {
@@ -133,7 +136,8 @@ func follows(t *testing.T, d Driver) {
 func forgets(t *testing.T, d Driver) {
 	i := d.Open(t)
 	secret := "MARZIPAN with 秘密 and qqzzqq"
-	take(t, i, one, 5, fulltext.Entry{Place: 3, Key: key(3), Text: "public MARZI"}, fulltext.Entry{Place: 4, Key: key(4), Text: secret}, fulltext.Entry{Place: 5, Key: key(5), Text: "public PAN"})
+	take(t, i, one, 5, fulltext.Entry{Place: 3, Key: key(3), Text: "public MARZI"}, fulltext.Entry{Place: 4, Key: key(4), Text: secret},
+		fulltext.Entry{Place: 5, Key: key(5), Text: "public PAN"})
 	for _, places := range [][]uint64{{4}, {4, 99}, {}} {
 		if err := i.Forget(t.Context(), one, places...); err != nil {
 			t.Fatal(err)
@@ -168,7 +172,8 @@ func within(t *testing.T, d Driver) {
 	entry := func(place uint64, r id.Room, th id.Thread, text string) fulltext.Entry {
 		return fulltext.Entry{Place: place, Key: key(place), Room: r, Thread: th, Text: text}
 	}
-	take(t, i, one, 9, entry(1, a, first, "words of one"), entry(2, a, second, "words of two"), entry(3, b, "", "words of three"), entry(4, "", "", "words of none"))
+	take(t, i, one, 9, entry(1, a, first, "words of one"), entry(2, a, second, "words of two"), entry(3, b, "", "words of three"),
+		entry(4, "", "", "words of none"))
 	take(t, i, two, 9, entry(1, a, first, "words of others"))
 	for _, s := range []struct {
 		what   string
@@ -195,7 +200,8 @@ func within(t *testing.T, d Driver) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		hits, err := i.Search(t.Context(), fulltext.Query{Workspace: one, Room: s.room, Thread: s.thread, Words: words, Before: s.before, Limit: 10})
+		hits, err := i.Search(t.Context(), fulltext.Query{Workspace: one, Room: s.room, Thread: s.thread, Words: words, Before: s.before,
+			Limit: 10})
 		if err != nil {
 			t.Errorf("%s: %v", s.what, err)
 		}
@@ -208,7 +214,8 @@ func within(t *testing.T, d Driver) {
 	if err := i.Forget(t.Context(), one, 1); err != nil {
 		t.Fatal(err)
 	}
-	if hits, err := i.Search(t.Context(), fulltext.Query{Workspace: one, Room: a, Words: []string{"words"}, Limit: 10}); err != nil || len(hits) != 1 || hits[0].Place != 2 {
+	if hits, err := i.Search(t.Context(), fulltext.Query{Workspace: one, Room: a, Words: []string{"words"}, Limit: 10}); err != nil ||
+		len(hits) != 1 || hits[0].Place != 2 {
 		t.Errorf("after one was forgotten: %v, %v", hits, err)
 	}
 }
@@ -249,7 +256,8 @@ func many(t *testing.T, d Driver) {
 				if err := i.Take(t.Context(), ws, from+50, entries); err != nil {
 					t.Error(err)
 				}
-				if hits, err := i.Search(t.Context(), fulltext.Query{Workspace: ws, Words: []string{"common"}, Limit: 10}); err != nil || len(hits) != 10 {
+				if hits, err := i.Search(t.Context(), fulltext.Query{Workspace: ws, Words: []string{"common"}, Limit: 10}); err != nil ||
+					len(hits) != 10 {
 					t.Errorf("%d hits, %v", len(hits), err)
 				}
 			}

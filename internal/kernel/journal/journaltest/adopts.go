@@ -77,7 +77,8 @@ func adoption(t *testing.T, d Driver) {
 		if diff := cmp.Diff(events, read(t, to, journal.Query{Limit: journal.MaxRead})); diff != "" {
 			t.Errorf("in chunks of %d: -was +is\n%s", n, diff)
 		}
-		if diff := cmp.Diff(read(t, from, journal.Query{Stream: event.RoomStream(Workspace, Room)}), read(t, to, journal.Query{Stream: event.RoomStream(Workspace, Room)})); diff != "" {
+		if diff := cmp.Diff(read(t, from, journal.Query{Stream: event.RoomStream(Workspace, Room)}),
+			read(t, to, journal.Query{Stream: event.RoomStream(Workspace, Room)})); diff != "" {
 			t.Errorf("a stream: -was +is\n%s", diff)
 		}
 		q := projection.Query{Workspace: Workspace, Name: "counted", Limit: 10}
@@ -133,17 +134,20 @@ func adoptionsThatFail(t *testing.T, d Driver) {
 		chunks iter.Seq2[[]event.Event, error]
 		code   string
 	}{
-		"nothing":             {inChunks(nil, 4), journal.ErrForeign.Code},
-		"a gap":               {without(12), journal.ErrForeign.Code},
-		"no beginning":        {without(0), journal.ErrForeign.Code},
-		"another order":       {inChunks(swapped, 4), journal.ErrForeign.Code},
-		"twice":               {inChunks(append(append([]event.Event{}, events...), events...), 4), journal.ErrForeign.Code},
-		"a changed byte":      {changed(13, func(e *event.Event) { e.Data = []byte(`{"text":"onf"}`) }), journal.ErrForeign.Code},
-		"another salt":        {changed(13, func(e *event.Event) { e.Chain.Salt = bytes.Repeat([]byte{1}, 16) }), journal.ErrForeign.Code},
-		"another time":        {changed(13, func(e *event.Event) { e.OccurredAt = e.OccurredAt.Add(1e9) }), journal.ErrForeign.Code},
-		"another actor":       {changed(13, func(e *event.Event) { e.Actor.ID = "usr_01ARZ3NDEKTSV4RRFFQ69G5FAX" }), journal.ErrForeign.Code},
-		"another hash":        {changed(13, func(e *event.Event) { e.Chain.Hash[3] ^= 1 }), journal.ErrForeign.Code},
-		"a foreign chain":     {changed(24, func(e *event.Event) { e.Chain.Prev = events[0].Chain.Hash; e.Chain.Hash = journal.HashOf(e) }), journal.ErrForeign.Code},
+		"nothing":        {inChunks(nil, 4), journal.ErrForeign.Code},
+		"a gap":          {without(12), journal.ErrForeign.Code},
+		"no beginning":   {without(0), journal.ErrForeign.Code},
+		"another order":  {inChunks(swapped, 4), journal.ErrForeign.Code},
+		"twice":          {inChunks(append(append([]event.Event{}, events...), events...), 4), journal.ErrForeign.Code},
+		"a changed byte": {changed(13, func(e *event.Event) { e.Data = []byte(`{"text":"onf"}`) }), journal.ErrForeign.Code},
+		"another salt":   {changed(13, func(e *event.Event) { e.Chain.Salt = bytes.Repeat([]byte{1}, 16) }), journal.ErrForeign.Code},
+		"another time":   {changed(13, func(e *event.Event) { e.OccurredAt = e.OccurredAt.Add(1e9) }), journal.ErrForeign.Code},
+		"another actor":  {changed(13, func(e *event.Event) { e.Actor.ID = "usr_01ARZ3NDEKTSV4RRFFQ69G5FAX" }), journal.ErrForeign.Code},
+		"another hash":   {changed(13, func(e *event.Event) { e.Chain.Hash[3] ^= 1 }), journal.ErrForeign.Code},
+		"a foreign chain": {changed(24, func(e *event.Event) {
+			e.Chain.Prev = events[0].Chain.Hash
+			e.Chain.Hash = journal.HashOf(e)
+		}), journal.ErrForeign.Code},
 		"another workspace":   {changed(0, func(e *event.Event) { *e = mine[0] }), "workspace_mismatch"},
 		"no event type":       {changed(24, func(e *event.Event) { e.Type = "X"; e.Chain.Hash = journal.HashOf(e) }), "event_type_invalid"},
 		"an id that is there": {changed(24, func(e *event.Event) { e.ID = mine[0].ID; e.Chain.Hash = journal.HashOf(e) }), "event_exists"},
@@ -158,7 +162,8 @@ func adoptionsThatFail(t *testing.T, d Driver) {
 		if n := head(t, to, Workspace); n != 0 {
 			t.Errorf("%s: it left %d events", name, n)
 		}
-		if docs, err := to.Documents(t.Context(), projection.Query{Workspace: Workspace, Name: "counted", Limit: 10}); err != nil || len(docs) != 0 {
+		if docs, err := to.Documents(t.Context(), projection.Query{Workspace: Workspace, Name: "counted", Limit: 10}); err != nil ||
+			len(docs) != 0 {
 			t.Errorf("%s: it left %d documents, %v", name, len(docs), err)
 		}
 	}
@@ -171,8 +176,8 @@ func adoptionsThatFail(t *testing.T, d Driver) {
 	}
 }
 
-// adoptionOfRedactions moves a log of which events were redacted: they are withheld as they were, documents are the same, and what was recorded
-// and not yet done is done where it came to.
+// adoptionOfRedactions moves a log of which events were redacted: they are withheld as they were, documents are the same, and what was
+// recorded and not yet done is done where it came to.
 func adoptionOfRedactions(t *testing.T, d Driver) {
 	from := open(t, d, Notes(1), Rooms(1))
 	secret := secretNotes(t, from, 60)
@@ -229,13 +234,16 @@ func adoptionsOfRedactionsThatFail(t *testing.T, d Driver) {
 		change func(*event.Event)
 		code   string
 	}{
-		"other remains":             {func(e *event.Event) { e.Data = []byte(`{"n":2}`) }, journal.ErrForeign.Code},
-		"remains that are a text":   {func(e *event.Event) { e.Data = []byte(`[1]`) }, "data_invalid"},
-		"a salt":                    {func(e *event.Event) { e.Chain.Salt = bytes.Repeat([]byte{1}, 16) }, journal.ErrForeign.Code},
-		"another level":             {func(e *event.Event) { e.Redaction = event.RedactNone }, journal.ErrForeign.Code},
-		"another level before":      {func(e *event.Event) { e.Chain.Redaction = event.RedactPartial }, journal.ErrForeign.Code},
-		"no level before":           {func(e *event.Event) { e.Chain.Redaction = "" }, journal.ErrForeign.Code},
-		"a level that is none":      {func(e *event.Event) { e.Chain.Redaction = "some"; e.Chain.Hash = journal.HashOf(e) }, journal.ErrForeign.Code},
+		"other remains":           {func(e *event.Event) { e.Data = []byte(`{"n":2}`) }, journal.ErrForeign.Code},
+		"remains that are a text": {func(e *event.Event) { e.Data = []byte(`[1]`) }, "data_invalid"},
+		"a salt":                  {func(e *event.Event) { e.Chain.Salt = bytes.Repeat([]byte{1}, 16) }, journal.ErrForeign.Code},
+		"another level":           {func(e *event.Event) { e.Redaction = event.RedactNone }, journal.ErrForeign.Code},
+		"another level before":    {func(e *event.Event) { e.Chain.Redaction = event.RedactPartial }, journal.ErrForeign.Code},
+		"no level before":         {func(e *event.Event) { e.Chain.Redaction = "" }, journal.ErrForeign.Code},
+		"a level that is none": {func(e *event.Event) {
+			e.Chain.Redaction = "some"
+			e.Chain.Hash = journal.HashOf(e)
+		}, journal.ErrForeign.Code},
 		"said to have its data":     {func(e *event.Event) { e.Withheld = "" }, journal.ErrForeign.Code},
 		"sealed":                    {func(e *event.Event) { e.Withheld = event.Sealed }, "log_sealed"},
 		"a key that was destroyed":  {func(e *event.Event) { e.Withheld = event.Destroyed }, "log_sealed"},

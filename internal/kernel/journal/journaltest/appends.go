@@ -21,10 +21,12 @@ func stamps(t *testing.T, d Driver) {
 	l := open(t, d)
 	said := time.Date(2025, 5, 5, 5, 5, 5, 123_456_789, time.FixedZone("east", 3600))
 	full := InRoom(Room, "one").About("note", "n1").In("run_01ARZ3NDEKTSV4RRFFQ69G5FAV", "step_01ARZ3NDEKTSV4RRFFQ69G5FAV")
-	full.ID, full.OccurredAt, full.Correlation, full.Causation = "01890a5d-ac96-774b-bcce-b302099a8057", said, "asked by a client", "01890a5d-ac96-774b-bcce-b302099a8058"
+	full.ID, full.OccurredAt, full.Correlation, full.Causation = "01890a5d-ac96-774b-bcce-b302099a8057", said, "asked by a client",
+		"01890a5d-ac96-774b-bcce-b302099a8058"
 	full.Zone, full.Redaction, full.ContainsSecrets = event.HighStakes, event.RedactPartial, true
 	full.Mission, full.Thread, full.IdempotencyKey = "mission", "th_01ARZ3NDEKTSV4RRFFQ69G5FAV", "key"
-	full.PolicyContext, full.ModelContext, full.Display = json.RawMessage(`{ "b": 1.0, "a": "<" }`), json.RawMessage(`{"m":[]}`), json.RawMessage(`{}`)
+	full.PolicyContext, full.ModelContext, full.Display = json.RawMessage(`{ "b": 1.0, "a": "<" }`), json.RawMessage(`{"m":[]}`),
+		json.RawMessage(`{}`)
 	full.Version = 3
 	other := Draft("two")
 	other.Actor, other.Principal = event.Actor{Type: id.Service, ID: "dlp"}, ""
@@ -35,7 +37,8 @@ func stamps(t *testing.T, d Driver) {
 		t.Errorf("the caller's draft was changed: %s", full.PolicyContext)
 	}
 	for i, e := range got {
-		if e.Seq != uint64(i)+1 || e.ID == "" || e.RecordedAt.IsZero() || e.Chain.HashVersion != journal.HashVersion || len(e.Chain.Salt) != journal.SaltBytes {
+		if e.Seq != uint64(i)+1 || e.ID == "" || e.RecordedAt.IsZero() || e.Chain.HashVersion != journal.HashVersion ||
+			len(e.Chain.Salt) != journal.SaltBytes {
 			t.Errorf("event %d: %+v", i+1, e)
 		}
 	}
@@ -119,10 +122,13 @@ func refusesBadBatches(t *testing.T, d Driver) {
 		{"a type of 101 bytes", with(func(d *event.Draft) { d.Type = "n." + strings.Repeat("a", 99) }), "event_type_invalid"},
 		{"version 0", with(func(d *event.Draft) { d.Version = 0 }), "event_version_invalid"},
 		{"another room's stream", with(func(d *event.Draft) { d.Stream.ID = "room_x" }), "stream_mismatch"},
-		{"a room's event in the workspace's stream", with(func(d *event.Draft) { d.Stream = event.WorkspaceStream(Workspace) }), "stream_mismatch"},
+		{"a room's event in the workspace's stream", with(func(d *event.Draft) { d.Stream = event.WorkspaceStream(Workspace) }),
+			"stream_mismatch"},
 		{"an id that is no UUID", with(func(d *event.Draft) { d.ID = "evt_1" }), "event_id_invalid"},
 		{"a UUID in capitals", with(func(d *event.Draft) { d.ID = "01890A5D-ac96-774b-bcce-b302099a8057" }), "event_id_invalid"},
-		{"a time before 1970", with(func(d *event.Draft) { d.OccurredAt = time.Date(1969, 12, 31, 0, 0, 0, 0, time.UTC) }), "occurred_at_invalid"},
+		{"a time before 1970", with(func(d *event.Draft) {
+			d.OccurredAt = time.Date(1969, 12, 31, 0, 0, 0, 0, time.UTC)
+		}), "occurred_at_invalid"},
 		{"a time after 9999", with(func(d *event.Draft) { d.OccurredAt = time.Date(10_000, 1, 1, 0, 0, 0, 0, time.UTC) }), "occurred_at_invalid"},
 		{"no actor", with(func(d *event.Draft) { d.Actor = event.Actor{} }), "actor_invalid"},
 		{"an actor without an id", with(func(d *event.Draft) { d.Actor.ID = "" }), "actor_invalid"},
@@ -141,9 +147,12 @@ func refusesBadBatches(t *testing.T, d Driver) {
 		{"data and more", with(func(d *event.Draft) { d.Data = json.RawMessage(`{}{}`) }), "data_invalid"},
 		{"data that is not UTF-8", with(func(d *event.Draft) { d.Data = json.RawMessage("{\"a\":\"\xff\"}") }), "data_invalid"},
 		{"a context that is a text", with(func(d *event.Draft) { d.Display = json.RawMessage(`"x"`) }), "context_invalid"},
-		{"a context with a number that canonical JSON folds", with(func(d *event.Draft) { d.Display = json.RawMessage(`{"n":9007199254740993}`) }), "number_not_exact"},
+		{"a context with a number that canonical JSON folds", with(func(d *event.Draft) {
+			d.Display = json.RawMessage(`{"n":9007199254740993}`)
+		}), "number_not_exact"},
 		{"a key without a digest", event.Batch{Workspace: Workspace, Drafts: []event.Draft{Draft("x")}, Key: "k"}, "digest_missing"},
-		{"an unknown projection", event.Batch{Workspace: Workspace, Drafts: []event.Draft{Draft("x")}, Documents: []event.DocumentVersion{{Projection: "none", Key: "k"}}}, "unknown_projection"},
+		{"an unknown projection", event.Batch{Workspace: Workspace, Drafts: []event.Draft{Draft("x")},
+			Documents: []event.DocumentVersion{{Projection: "none", Key: "k"}}}, "unknown_projection"},
 		{"one bad event among good ones", Batch(Draft("good"), with(func(d *event.Draft) { d.Data = nil }).Drafts[0]), "data_invalid"},
 	} {
 		if _, err := l.Append(t.Context(), c.batch); fault.CodeOf(err) != c.code {
@@ -266,7 +275,8 @@ func batchKeys(t *testing.T, d Driver) {
 		t.Fatalf("recall: %t, %v, want the first answer", known, err)
 	}
 	sameEvents(t, recalled, first)
-	if _, _, err := journal.Recall(t.Context(), l, Workspace, "k", event.DigestOf([]byte("another"))); !errors.Is(err, journal.ErrKeyConflict) {
+	if _, _, err := journal.Recall(t.Context(), l, Workspace, "k", event.DigestOf([]byte("another"))); !errors.Is(err,
+		journal.ErrKeyConflict) {
 		t.Errorf("recall of another command: %v, want %v", err, journal.ErrKeyConflict)
 	}
 	if _, known, err := journal.Recall(t.Context(), l, Workspace, "new", event.DigestOf([]byte("command"))); err != nil || known {

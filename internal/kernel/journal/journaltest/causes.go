@@ -88,7 +88,8 @@ func causes(t *testing.T, d Driver) {
 	other := Of(OtherWorkspace, draft("x.changed", "a", ""))
 	check("another workspace's thing of the same name", appendAll(t, l, Batch(other))[0], "", "cor_of_x.changed")
 
-	for of, want := range map[id.Event][]id.Event{first.ID: {second.ID}, second.ID: {quiet.ID, third.ID}, run.ID: {batch[0].ID, batch[2].ID}, resumed.ID: {}} {
+	for of, want := range map[id.Event][]id.Event{first.ID: {second.ID}, second.ID: {quiet.ID, third.ID}, run.ID: {batch[0].ID, batch[2].ID},
+		resumed.ID: {}} {
 		got := []id.Event{}
 		for _, e := range read(t, l, journal.Query{Causation: of}) {
 			got = append(got, e.ID)

@@ -135,7 +135,8 @@ func documents(t *testing.T, d Driver) {
 func documentLists(t *testing.T, d Driver) {
 	l := open(t, d, Notes(1))
 	for i := range 30 {
-		draft := event.New("note.written", event.Origin{Principal: User}, Workspace, "", Note{Text: "x", N: i % 3}).About("note", fmt.Sprintf("n%02d", i%12))
+		draft := event.New("note.written", event.Origin{Principal: User}, Workspace, "", Note{Text: "x", N: i % 3}).About("note",
+			fmt.Sprintf("n%02d", i%12))
 		appendAll(t, l, Batch(draft))
 	}
 	appendAll(t, l, Batch(Of(OtherWorkspace, Draft("x").About("note", "n00"))))
@@ -144,7 +145,8 @@ func documentLists(t *testing.T, d Driver) {
 	if len(all) != 12 {
 		t.Fatalf("%d documents, want 12", len(all))
 	}
-	for _, index := range []projection.Index{{}, {Name: "texts", Value: "3"}, {Name: "texts", Value: "2"}, {Name: "sum", Value: "3"}, {Name: "large"}, {Name: "none", Value: "3"}} {
+	for _, index := range []projection.Index{{}, {Name: "texts", Value: "3"}, {Name: "texts", Value: "2"}, {Name: "sum", Value: "3"},
+		{Name: "large"}, {Name: "none", Value: "3"}} {
 		for _, newest := range []bool{false, true} {
 			for _, after := range []string{"", "n", "n05", "n05x", "o"} {
 				for _, limit := range []int{0, 1, 5, 1000} {
@@ -153,7 +155,8 @@ func documentLists(t *testing.T, d Driver) {
 					for _, doc := range all {
 						note, _, err := projection.Load[NoteDoc](t.Context(), l, Workspace, "notes", doc.Key)
 						must(t, err)
-						has := slices.Contains([]projection.Index{{}, {Name: "texts", Value: fmt.Sprint(len(note.Texts))}, {Name: "sum", Value: fmt.Sprint(note.Sum)}}, index) || index.Name == "large" && note.Sum > 10
+						has := slices.Contains([]projection.Index{{}, {Name: "texts", Value: fmt.Sprint(len(note.Texts))},
+							{Name: "sum", Value: fmt.Sprint(note.Sum)}}, index) || index.Name == "large" && note.Sum > 10
 						if has && (after == "" || !newest && doc.Key > after || newest && doc.Key < after) {
 							want = append(want, doc.Key)
 						}
@@ -347,7 +350,8 @@ func restartWithNewFold(t *testing.T, d Driver) {
 	}
 	appendAll(t, l, Batch(Draft("meanwhile").About("note", "n1")))
 	l = d.Reopen(t, l, setup.With(Rooms(1), Notes(2)))
-	if doc, version, err := projection.Load[NoteDoc](t.Context(), l, Workspace, "notes", "n1"); err != nil || version != 9 || doc.Texts[8] != "MEANWHILE" {
+	if doc, version, err := projection.Load[NoteDoc](t.Context(), l, Workspace, "notes", "n1"); err != nil || version != 9 ||
+		doc.Texts[8] != "MEANWHILE" {
 		t.Errorf("a projection that came back: %+v at version %d, %v", doc, version, err)
 	}
 }

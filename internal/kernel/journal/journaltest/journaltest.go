@@ -1,4 +1,5 @@
-// Package journaltest is the conformance suite of logs and of the documents folded from them: whatever passes it can stand in for any other.
+// Package journaltest is the conformance suite of logs and of the documents folded from them: whatever passes it can stand in for any
+// other.
 package journaltest
 
 import (
@@ -226,7 +227,8 @@ func CheckChains(ctx context.Context, l journal.Journal, ws id.Workspace) error 
 			if e.Seq != next || e.StreamSeq != tip.Seq+1 {
 				return fmt.Errorf("event %s has place %d and %d in its stream, want %d and %d", e.ID, e.Seq, e.StreamSeq, next, tip.Seq+1)
 			}
-			if e.Chain.Prev != tip.Hash || e.Chain.Hash != journal.HashOf(e) || (e.Withheld == "" && e.Chain.Commitment != journal.Commit(e.Chain.Salt, e.Data)) {
+			if e.Chain.Prev != tip.Hash || e.Chain.Hash != journal.HashOf(e) || (e.Withheld == "" &&
+				e.Chain.Commitment != journal.Commit(e.Chain.Salt, e.Data)) {
 				return fmt.Errorf("event %d does not continue its chain", e.Seq)
 			}
 			tips[e.Stream] = journal.Tip{Seq: e.StreamSeq, Hash: e.Chain.Hash}

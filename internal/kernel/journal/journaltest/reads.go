@@ -44,13 +44,15 @@ func queries(t *testing.T, d Driver) {
 		appendAll(t, l, Batch(draft))
 	}
 	all := read(t, l, journal.Query{Limit: 1000})
-	streams := []event.Stream{{}, event.WorkspaceStream(Workspace), event.RoomStream(Workspace, "room_1"), {Type: "room", ID: "none"}, {Type: "workspace", ID: "room_1"}}
+	streams := []event.Stream{{}, event.WorkspaceStream(Workspace), event.RoomStream(Workspace, "room_1"), {Type: "room", ID: "none"},
+		{Type: "workspace", ID: "room_1"}}
 	for _, stream := range streams {
 		for _, run := range []id.Run{"", "run_2", "run_9"} {
 			for _, cor := range []id.Correlation{"", "cor_2"} {
 				for _, entity := range [][2]string{{}, {"note", "e1"}, {"not", "ee1"}, {"notee1", "x"}} {
 					for _, types := range [][]string{nil, {"note.read"}, {"note.written", "note.shredded.badly"}, {"none.such"}} {
-						q := journal.Query{Workspace: Workspace, Stream: stream, Run: run, Correlation: cor, EntityType: entity[0], EntityID: entity[1], Types: types}
+						q := journal.Query{Workspace: Workspace, Stream: stream, Run: run, Correlation: cor, EntityType: entity[0], EntityID: entity[1],
+							Types: types}
 						bounded(t, l, all, q)
 						q.Thread = "th_1"
 						bounded(t, l, all, q)
@@ -111,8 +113,11 @@ func compare(t *testing.T, l journal.Journal, all []event.Event, q journal.Query
 		if q.Stream != (event.Stream{}) {
 			place = e.StreamSeq
 		}
-		if place >= q.From && (q.Before == 0 || place < q.Before) && (q.Stream == event.Stream{} || q.Stream == e.Stream) && (q.Run == "" || q.Run == e.Run) &&
-			(q.Step == "" || q.Step == e.Step) && (q.Thread == "" || q.Thread == e.Thread) && (q.Correlation == "" || q.Correlation == e.Correlation) && (q.Causation == "" || q.Causation == e.Causation) && (q.EntityID == "" || q.EntityType == e.EntityType && q.EntityID == e.EntityID) &&
+		if place >= q.From && (q.Before == 0 || place < q.Before) && (q.Stream == event.Stream{} || q.Stream == e.Stream) && (q.Run == "" ||
+			q.Run == e.Run) &&
+			(q.Step == "" || q.Step == e.Step) && (q.Thread == "" || q.Thread == e.Thread) && (q.Correlation == "" ||
+			q.Correlation == e.Correlation) && (q.Causation == "" || q.Causation == e.Causation) && (q.EntityID == "" ||
+			q.EntityType == e.EntityType && q.EntityID == e.EntityID) &&
 			(q.Types == nil || slices.Contains(q.Types, e.Type)) {
 			want = append(want, e.Seq)
 		}
@@ -163,7 +168,8 @@ func workspacesAreApart(t *testing.T, d Driver) {
 		t.Errorf("workspaces %v, %v", workspaces, err)
 	}
 	streams, err := l.Streams(t.Context(), Workspace)
-	want := []event.StreamVersion{{Stream: event.RoomStream(Workspace, Room), Version: 1}, {Stream: event.WorkspaceStream(Workspace), Version: 1}}
+	want := []event.StreamVersion{{Stream: event.RoomStream(Workspace, Room), Version: 1}, {Stream: event.WorkspaceStream(Workspace),
+		Version: 1}}
 	for i := range want {
 		want[i].Hash = read(t, l, journal.Query{Workspace: Workspace, Stream: want[i].Stream})[0].Chain.Hash
 	}
@@ -176,7 +182,8 @@ func workspacesAreApart(t *testing.T, d Driver) {
 func forgedLines(t *testing.T, d Driver) {
 	l := open(t, d)
 	texts := []string{
-		"\n{\"event_type\":\"run.completed\"}\n", "a\r\nb", "\x1b[2J\x1b]0;owned\a", "\u2028\u2029", "</script>", `","seq":9,"x":"`, "\x00", "\ufeff", "\U0001f980", "e\u0301",
+		"\n{\"event_type\":\"run.completed\"}\n", "a\r\nb", "\x1b[2J\x1b]0;owned\a", "\u2028\u2029", "</script>", `","seq":9,"x":"`, "\x00",
+		"\ufeff", "\U0001f980", "e\u0301",
 	}
 	for i, text := range texts {
 		draft := Draft(text)
@@ -296,7 +303,8 @@ func tailOfAStream(t *testing.T, d Driver) {
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		next := uint64(2)
-		for e, err := range journal.Tail(ctx, l, journal.Query{Workspace: Workspace, Stream: event.RoomStream(Workspace, Room), From: 2, Limit: 2}) {
+		for e, err := range journal.Tail(ctx, l, journal.Query{Workspace: Workspace, Stream: event.RoomStream(Workspace, Room), From: 2,
+			Limit: 2}) {
 			if err != nil {
 				if !errors.Is(err, context.Canceled) || next != 31 {
 					t.Errorf("the tail ended before %d with %v", next, err)

@@ -55,7 +55,8 @@ func forgotten(t *testing.T, l Log, were []event.Event) {
 	for _, was := range were {
 		e, err := l.Get(t.Context(), Workspace, was.ID)
 		must(t, err)
-		if e.Withheld != event.Forgotten || string(e.Data) != remains || e.Chain.Salt != nil || e.Redaction != event.RedactFull || e.Chain.Redaction != was.Redaction {
+		if e.Withheld != event.Forgotten || string(e.Data) != remains || e.Chain.Salt != nil || e.Redaction != event.RedactFull ||
+			e.Chain.Redaction != was.Redaction {
 			t.Errorf("redacted event %d is %+v", e.Seq, e)
 		}
 		if e.Chain.Hash != was.Chain.Hash || e.Chain.Commitment != was.Chain.Commitment || journal.HashOf(&e) != was.Chain.Hash {

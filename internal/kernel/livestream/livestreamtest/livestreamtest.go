@@ -27,8 +27,10 @@ func (fixed) NewTimer(time.Duration) (<-chan time.Time, func()) {
 	return make(chan time.Time), func() {}
 }
 
-// Run tests the store that open makes with the given clock. Where reopen is not nil it closes the store and opens what it has left on its medium.
-func Run(t *testing.T, open func(t *testing.T, c event.Clock) livestream.Store, reopen func(t *testing.T, s livestream.Store) livestream.Store) {
+// Run tests the store that open makes with the given clock. Where reopen is not nil it closes the store and opens what it has left on its
+// medium.
+func Run(t *testing.T, open func(t *testing.T, c event.Clock) livestream.Store, reopen func(t *testing.T,
+	s livestream.Store) livestream.Store) {
 	clock := fixed{time.Date(2026, 1, 2, 3, 4, 5, 678_901_234, time.UTC)}
 	t.Run("numbers frames from 1 and returns them as they were", func(t *testing.T) {
 		s := open(t, clock)
@@ -54,7 +56,8 @@ func Run(t *testing.T, open func(t *testing.T, c event.Clock) livestream.Store, 
 			if i == 2 {
 				want.At = said.UTC()
 			}
-			if f.N != want.N || !f.At.Equal(want.At) || f.At.Location() != time.UTC || f.Kind != want.Kind || f.Operation != want.Operation || !bytes.Equal(f.Data, want.Data) || f.Data == nil {
+			if f.N != want.N || !f.At.Equal(want.At) || f.At.Location() != time.UTC || f.Kind != want.Kind || f.Operation != want.Operation ||
+				!bytes.Equal(f.Data, want.Data) || f.Data == nil {
 				t.Errorf("frame %d\n got %+v\nwant %+v", i+1, f, want)
 			}
 		}

@@ -156,12 +156,14 @@ func (s *Service) may(ctx context.Context, origin event.Origin, ws id.Workspace,
 }
 
 // record records what is said of a declared action type.
-func (s *Service) record(ctx context.Context, origin event.Origin, ws id.Workspace, action, typ, name string, data any, expect []event.DocumentVersion) error {
+func (s *Service) record(ctx context.Context, origin event.Origin, ws id.Workspace, action, typ, name string, data any,
+	expect []event.DocumentVersion) error {
 	content, err := json.Marshal(data)
 	if err != nil {
 		return err
 	}
-	a := policy.Action{Type: action, Workspace: ws, Principal: origin.Principal, Token: origin.Token, Subject: name, Content: event.DigestOf(content)}
+	a := policy.Action{Type: action, Workspace: ws, Principal: origin.Principal, Token: origin.Token, Subject: name,
+		Content: event.DigestOf(content)}
 	draft := event.New(typ, origin, ws, "", data).About(policy.ActionTypeEntity, name)
 	draft.OccurredAt = s.Clock.Now().UTC()
 	_, err = s.Gate.Record(ctx, origin, a, origin.Once(event.Batch{Workspace: ws, Drafts: []event.Draft{draft}, Documents: expect}))

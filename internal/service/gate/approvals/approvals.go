@@ -69,14 +69,17 @@ var (
 	// ErrStandingNotFound means that the workspace has no such standing approval.
 	ErrStandingNotFound = fault.New(fault.NotFound, "standing_not_found", "there is no such standing approval in this workspace")
 	// ErrOwnRequest refuses an answer from whoever asked.
-	ErrOwnRequest = fault.New(fault.Denied, "approval_own_request", "nobody approves what they themselves requested; somebody else has to decide")
+	ErrOwnRequest = fault.New(fault.Denied, "approval_own_request",
+		"nobody approves what they themselves requested; somebody else has to decide")
 	// ErrOwnCredential refuses an answer with a credential that whoever asked has issued, for he may know it.
-	ErrOwnCredential = fault.New(fault.Denied, "approval_own_credential", "whoever requested this has issued the key or token that you sent, so that the answer could be his own").
-				With("Answer with a key of your own: one that you, or somebody else than whoever asked, made for you.")
+	ErrOwnCredential = fault.New(fault.Denied, "approval_own_credential",
+		"whoever requested this has issued the key or token that you sent, so that the answer could be his own").
+		With("Answer with a key of your own: one that you, or somebody else than whoever asked, made for you.")
 )
 
 // ErrKillSwitchHolds refuses to approve, while the kill switch is thrown, what would be refused at once.
-var ErrKillSwitchHolds = fault.New(fault.Conflict, policy.ReasonKillSwitch, "the kill switch is on, so what is approved now would be refused; the question stays open").
+var ErrKillSwitchHolds = fault.New(fault.Conflict, policy.ReasonKillSwitch,
+	"the kill switch is on, so what is approved now would be refused; the question stays open").
 	With("Lift it with `agentbox kill-switch off` and approve then; to deny or to hold is possible now.")
 
 // Filter selects approvals. Zero fields do not select; a run goes before a space, and a space before a room.
@@ -127,7 +130,8 @@ func (s *Service) load(ctx context.Context, ws id.Workspace, approval id.Approva
 
 // Decide answers an approval on behalf of origin's principal and returns it. A scope beyond once makes a standing approval in the same
 // commit; then the answer needs an end and a number of uses.
-func (s *Service) Decide(ctx context.Context, origin event.Origin, ws id.Workspace, approval id.Approval, answer policy.Answer) (policy.Approval, error) {
+func (s *Service) Decide(ctx context.Context, origin event.Origin, ws id.Workspace, approval id.Approval,
+	answer policy.Answer) (policy.Approval, error) {
 	err := journal.Again(func() error { return s.decide(ctx, origin, ws, approval, answer) })
 	if err != nil {
 		return policy.Approval{}, err
@@ -178,7 +182,8 @@ func (s *Service) decide(ctx context.Context, origin event.Origin, ws id.Workspa
 	if err != nil {
 		return err
 	}
-	draft := event.New(policy.ApprovalDecidedType, origin, ws, doc.Room, decided).In(doc.Run, doc.Step).About(policy.ApprovalEntity, string(doc.ID))
+	draft := event.New(policy.ApprovalDecidedType, origin, ws, doc.Room, decided).In(doc.Run, doc.Step).About(policy.ApprovalEntity,
+		string(doc.ID))
 	draft.OccurredAt = now
 	batch := event.Batch{Workspace: ws, Drafts: []event.Draft{draft}, Documents: expect}
 	if standing {
@@ -186,7 +191,8 @@ func (s *Service) decide(ctx context.Context, origin event.Origin, ws id.Workspa
 		if err != nil {
 			return err
 		}
-		grant := event.New(policy.StandingGrantedType, origin, ws, doc.Room, granted).In(doc.Run, doc.Step).About(policy.StandingEntity, string(granted.Standing))
+		grant := event.New(policy.StandingGrantedType, origin, ws, doc.Room, granted).In(doc.Run, doc.Step).About(policy.StandingEntity,
+			string(granted.Standing))
 		grant.Follows = event.Subject{Type: policy.ApprovalEntity, ID: string(doc.ID)}
 		grant.OccurredAt = now
 		batch.Drafts = append(batch.Drafts, grant)
@@ -243,8 +249,8 @@ func (s *Service) mayDecide(ctx context.Context, origin event.Origin, doc policy
 	return nil // a single owner is never locked out
 }
 
-// requesters returns those who asked the question: who acts and who sent it. Where policy demands several persons, it is whoever asked for the run
-// as well, for then the question is their own; one person is enough to look at what the agent of their own space does.
+// requesters returns those who asked the question: who acts and who sent it. Where policy demands several persons, it is whoever asked
+// for the run as well, for then the question is their own; one person is enough to look at what the agent of their own space does.
 func (s *Service) requesters(ctx context.Context, doc policy.Approval) ([]id.Principal, error) {
 	asked := []id.Principal{doc.RequestedBy}
 	if doc.Through != "" {
@@ -260,7 +266,8 @@ func (s *Service) requesters(ctx context.Context, doc policy.Approval) ([]id.Pri
 	return append(asked, r.CreatedBy), err
 }
 
-// approvable refuses to approve an effect that the kill switch would stop at once, and what was asked under another declaration than that of now.
+// approvable refuses to approve an effect that the kill switch would stop at once, and what was asked under another declaration than that
+// of now.
 func (s *Service) approvable(ctx context.Context, doc policy.Approval) error {
 	if a, err := policy.ParseAction(doc.Request); err == nil {
 		if err := s.Declarations.Current(ctx, a); err != nil {
@@ -287,7 +294,8 @@ func leastRole(doc policy.Approval, standing bool) principal.Role {
 
 // others reports whether another person than the given ones could decide.
 func (s *Service) others(ctx context.Context, ws id.Workspace, least principal.Role, but ...id.Principal) (bool, error) {
-	q := projection.Query{Workspace: ws, Name: principal.Projection, Index: projection.Index{Name: "kind", Value: string(id.User)}, Limit: 1000}
+	q := projection.Query{Workspace: ws, Name: principal.Projection, Index: projection.Index{Name: "kind", Value: string(id.User)},
+		Limit: 1000}
 	for {
 		people, err := projection.List[principal.Principal](ctx, s.Docs, q)
 		if err != nil {
@@ -332,7 +340,8 @@ func (s *Service) Revoke(ctx context.Context, origin event.Origin, ws id.Workspa
 		if err != nil || !doc.RevokedAt.IsZero() {
 			return err
 		}
-		draft := event.New(policy.StandingRevokedType, origin, ws, "", policy.StandingRevoked{Standing: standing, Reason: reason}).About(policy.StandingEntity, string(standing))
+		draft := event.New(policy.StandingRevokedType, origin, ws, "", policy.StandingRevoked{Standing: standing,
+			Reason: reason}).About(policy.StandingEntity, string(standing))
 		draft.OccurredAt = s.Clock.Now().UTC()
 		_, err = s.Log.Append(ctx, event.Batch{
 			Workspace: ws, Drafts: []event.Draft{draft},
@@ -359,7 +368,8 @@ func (s *Service) Step(ctx context.Context, now time.Time) error {
 }
 
 func (s *Service) expire(ctx context.Context, ws id.Workspace, status policy.ApprovalStatus, now time.Time) error {
-	q := projection.Query{Workspace: ws, Name: policy.ApprovalProjection, Index: projection.Index{Name: "status", Value: string(status)}, Limit: 100}
+	q := projection.Query{Workspace: ws, Name: policy.ApprovalProjection, Index: projection.Index{Name: "status", Value: string(status)},
+		Limit: 100}
 	for {
 		open, err := projection.List[policy.Approval](ctx, s.Docs, q)
 		if err != nil {
@@ -393,7 +403,8 @@ func (s *Service) end(ctx context.Context, ws id.Workspace, approval id.Approval
 	if origin.Principal == "" {
 		origin.Principal = doc.RequestedBy
 	}
-	draft := event.New(policy.ApprovalExpiredType, origin, ws, doc.Room, expired).In(doc.Run, doc.Step).About(policy.ApprovalEntity, string(doc.ID))
+	draft := event.New(policy.ApprovalExpiredType, origin, ws, doc.Room, expired).In(doc.Run, doc.Step).About(policy.ApprovalEntity,
+		string(doc.ID))
 	draft.OccurredAt = now.UTC()
 	_, err = s.Log.Append(ctx, event.Batch{
 		Workspace: ws, Drafts: []event.Draft{draft},

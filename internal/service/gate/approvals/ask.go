@@ -53,7 +53,8 @@ func (s *Service) AskOnce(ctx context.Context, origin event.Origin, r policy.Rul
 // latest returns the latest question about exactly this action, or the zero approval.
 func (s *Service) latest(ctx context.Context, r policy.Ruling) (policy.Approval, error) {
 	found, err := projection.List[policy.Approval](ctx, s.Docs, projection.Query{
-		Workspace: r.Action.Workspace, Name: policy.ApprovalProjection, Index: projection.Index{Name: "request", Value: r.Decision.Action.String()},
+		Workspace: r.Action.Workspace, Name: policy.ApprovalProjection, Index: projection.Index{Name: "request",
+			Value: r.Decision.Action.String()},
 		Newest: true, Limit: 1,
 	})
 	if err != nil || len(found) == 0 {
@@ -63,7 +64,8 @@ func (s *Service) latest(ctx context.Context, r policy.Ruling) (policy.Approval,
 }
 
 // ask records a question. Unique, if not empty, is a key that no other question may have.
-func (s *Service) ask(ctx context.Context, origin event.Origin, r policy.Ruling, q policy.Ask, with event.Batch, unique string) (policy.Approval, error) {
+func (s *Service) ask(ctx context.Context, origin event.Origin, r policy.Ruling, q policy.Ask, with event.Batch,
+	unique string) (policy.Approval, error) {
 	if err := s.Judge.Own(r); err != nil {
 		return policy.Approval{}, err
 	}
@@ -101,7 +103,8 @@ func (s *Service) ask(ctx context.Context, origin event.Origin, r policy.Ruling,
 		}
 		batch := with
 		batch.Drafts = append(slices.Clone(with.Drafts), draft)
-		batch.Documents = append(slices.Clone(with.Documents), open, event.DocumentVersion{Projection: policy.ApprovalProjection, Key: draft.EntityID})
+		batch.Documents = append(slices.Clone(with.Documents), open, event.DocumentVersion{Projection: policy.ApprovalProjection,
+			Key: draft.EntityID})
 		if _, err = s.Log.Append(ctx, batch); err == nil {
 			break
 		}
@@ -180,8 +183,8 @@ func grantable(a policy.Action, asked policy.Scope) (policy.Scope, error) {
 	return scope, err
 }
 
-// askers let one question of a principal be recorded after the other; principals share a few turns. A turn is a channel that has room for one,
-// for it is waited for while somebody records, and not longer than who waits wants to.
+// askers let one question of a principal be recorded after the other; principals share a few turns. A turn is a channel that has room for
+// one, for it is waited for while somebody records, and not longer than who waits wants to.
 type askers [64]chan struct{}
 
 func newAskers() (a askers) {
@@ -202,8 +205,8 @@ func (a *askers) of(ctx context.Context, p id.Principal) (give func(), err error
 	}
 }
 
-// open refuses a question more than a principal may have open, and returns what the log has to expect so that nobody asks in between: that the
-// principal has asked no other question since.
+// open refuses a question more than a principal may have open, and returns what the log has to expect so that nobody asks in between:
+// that the principal has asked no other question since.
 func (s *Service) open(ctx context.Context, ws id.Workspace, p id.Principal) (event.DocumentVersion, error) {
 	asked := event.DocumentVersion{Projection: policy.AskerProjection, Key: string(p)}
 	doc, err := s.Docs.Document(ctx, ws, policy.AskerProjection, string(p))
@@ -215,7 +218,8 @@ func (s *Service) open(ctx context.Context, ws id.Workspace, p id.Principal) (ev
 		Workspace: ws, Name: policy.ApprovalProjection, Index: projection.Index{Name: "open_by", Value: string(p)}, Limit: MaxOpen,
 	})
 	if err == nil && len(found) >= MaxOpen {
-		err = fault.New(fault.Exhausted, policy.ReasonQuotaExceeded, "%d questions of this agent are open already, the most that are allowed; wait for an answer", MaxOpen)
+		err = fault.New(fault.Exhausted, policy.ReasonQuotaExceeded,
+			"%d questions of this agent are open already, the most that are allowed; wait for an answer", MaxOpen)
 	}
 	return asked, err
 }

@@ -15,7 +15,8 @@ func TestTheLeastRoleThatDecides(t *testing.T) {
 		want     principal.Role
 	}{
 		{policy.ShellExec, false, principal.Operator}, {policy.ShellExec, true, principal.Admin}, {policy.FileDelete, false, principal.Operator},
-		{policy.ExternalWrite, false, principal.Admin}, {policy.PaymentExecute, false, principal.Admin}, {policy.EmailSend, false, principal.Admin},
+		{policy.ExternalWrite, false, principal.Admin}, {policy.PaymentExecute, false, principal.Admin}, {policy.EmailSend, false,
+			principal.Admin},
 		{"never.heard.of", false, principal.Admin}, {policy.RunContinue, false, principal.Operator},
 	} {
 		if got := leastRole(policy.Approval{Action: c.action}, c.standing); got != c.want {

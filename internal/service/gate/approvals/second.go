@@ -15,7 +15,8 @@ import (
 // second puts a person's yes together with those that others gave before, where policy demands more than one. Only the assent of somebody
 // who could decide now counts. It is enough when as many as are demanded agree, or when nobody else is there who could: whoever is alone is
 // never locked out. A second person who may decide once, but not grant a standing approval, is there all the same.
-func (s *Service) second(ctx context.Context, origin event.Origin, doc policy.Approval, answer policy.Answer, standing bool, expect []event.DocumentVersion) (policy.Answer, bool, []event.DocumentVersion, error) {
+func (s *Service) second(ctx context.Context, origin event.Origin, doc policy.Approval, answer policy.Answer, standing bool,
+	expect []event.DocumentVersion) (policy.Answer, bool, []event.DocumentVersion, error) {
 	p, least := origin.Principal, leastRole(doc, standing)
 	asked, err := s.requesters(ctx, doc)
 	if err != nil {
@@ -48,7 +49,8 @@ func (s *Service) second(ctx context.Context, origin event.Origin, doc policy.Ap
 }
 
 // assent records one person's yes; the question stays open for another one. What could not be decided cannot be assented to either.
-func (s *Service) assent(ctx context.Context, origin event.Origin, doc policy.Approval, answer policy.Answer, now time.Time, expect []event.DocumentVersion) error {
+func (s *Service) assent(ctx context.Context, origin event.Origin, doc policy.Approval, answer policy.Answer, now time.Time,
+	expect []event.DocumentVersion) error {
 	if _, err := doc.Decide(answer, now); err != nil {
 		return err
 	}
@@ -58,7 +60,8 @@ func (s *Service) assent(ctx context.Context, origin event.Origin, doc policy.Ap
 			return err
 		}
 	}
-	draft := event.New(policy.ApprovalAssentedType, origin, doc.Workspace, doc.Room, assented).In(doc.Run, doc.Step).About(policy.ApprovalEntity, string(doc.ID))
+	draft := event.New(policy.ApprovalAssentedType, origin, doc.Workspace, doc.Room, assented).In(doc.Run,
+		doc.Step).About(policy.ApprovalEntity, string(doc.ID))
 	draft.OccurredAt = now
 	_, err := s.Log.Append(ctx, event.Batch{Workspace: doc.Workspace, Drafts: []event.Draft{draft}, Documents: expect})
 	return err

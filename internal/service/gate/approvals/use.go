@@ -32,7 +32,8 @@ func (s *Service) Use(ctx context.Context, batch *event.Batch, r policy.Ruling, 
 	}
 	draft := event.New(policy.ApprovalUsedType, origin, r.Action.Workspace, doc.Room, used)
 	batch.Drafts = append(batch.Drafts, draft.In(doc.Run, doc.Step).About(policy.ApprovalEntity, string(doc.ID)))
-	batch.Documents = append(batch.Documents, event.DocumentVersion{Projection: policy.ApprovalProjection, Key: string(approval), Version: version})
+	batch.Documents = append(batch.Documents, event.DocumentVersion{Projection: policy.ApprovalProjection, Key: string(approval),
+		Version: version})
 	return nil
 }
 
@@ -46,14 +47,16 @@ func (s *Service) Count(ctx context.Context, batch *event.Batch, r policy.Ruling
 		return journal.ErrConflict // it was used up or revoked a moment ago: judge again
 	}
 	origin := event.Origin{Principal: r.Action.Principal, Token: r.Action.Token, Correlation: batch.Correlation()}
-	draft := event.New(policy.StandingUsedType, origin, r.Action.Workspace, r.Action.Room, policy.StandingUsed{Standing: doc.ID, ActionHash: r.Decision.Action})
+	draft := event.New(policy.StandingUsedType, origin, r.Action.Workspace, r.Action.Room, policy.StandingUsed{Standing: doc.ID,
+		ActionHash: r.Decision.Action})
 	batch.Drafts = append(batch.Drafts, draft.In(r.Action.Run, r.Action.Step).About(policy.StandingEntity, string(doc.ID)))
-	batch.Documents = append(batch.Documents, event.DocumentVersion{Projection: policy.StandingProjection, Key: string(doc.ID), Version: version})
+	batch.Documents = append(batch.Documents, event.DocumentVersion{Projection: policy.StandingProjection, Key: string(doc.ID),
+		Version: version})
 	return nil
 }
 
-// Covering returns a standing approval that covers an action now; false where there is none. Words are those of the one command that the action
-// is, nil where it is none.
+// Covering returns a standing approval that covers an action now; false where there is none. Words are those of the one command that the
+// action is, nil where it is none.
 func (s *Service) Covering(ctx context.Context, a policy.Action, words []string) (policy.Standing, bool, error) {
 	for _, scope := range []policy.Scope{policy.ScopeRun, policy.ScopeRoom, policy.ScopeWorkspace, policy.ScopeTemplate} {
 		cover, err := policy.CoverOf(a, scope, words)
@@ -61,7 +64,8 @@ func (s *Service) Covering(ctx context.Context, a policy.Action, words []string)
 			continue // nothing of this scope can cover it
 		}
 		found, err := projection.List[policy.Standing](ctx, s.Docs, projection.Query{
-			Workspace: a.Workspace, Name: policy.StandingProjection, Index: projection.Index{Name: "match", Value: cover.Match.String()}, Newest: true, Limit: 20,
+			Workspace: a.Workspace, Name: policy.StandingProjection, Index: projection.Index{Name: "match", Value: cover.Match.String()},
+			Newest: true, Limit: 20,
 		})
 		if err != nil {
 			return policy.Standing{}, false, err

@@ -15,7 +15,8 @@ import (
 )
 
 // Withdraw implements policy.Gate.
-func (s *Service) Withdraw(ctx context.Context, origin event.Origin, approval id.Approval, reason string, with event.Batch) (event.Receipt, error) {
+func (s *Service) Withdraw(ctx context.Context, origin event.Origin, approval id.Approval, reason string, with event.Batch) (event.Receipt,
+	error) {
 	for try := 1; ; try++ {
 		receipt, err := s.withdraw(ctx, origin, approval, reason, with)
 		if err == nil || !errors.Is(err, journal.ErrConflict) || try == journal.Tries {
@@ -27,17 +28,20 @@ func (s *Service) Withdraw(ctx context.Context, origin event.Origin, approval id
 	}
 }
 
-func (s *Service) withdraw(ctx context.Context, origin event.Origin, approval id.Approval, reason string, with event.Batch) (event.Receipt, error) {
+func (s *Service) withdraw(ctx context.Context, origin event.Origin, approval id.Approval, reason string, with event.Batch) (event.Receipt,
+	error) {
 	doc, version, err := s.load(ctx, with.Workspace, approval)
 	if err != nil {
 		return event.Receipt{}, err
 	}
 	batch := with
 	if withdrawn, open := doc.Withdraw(reason); open {
-		draft := event.New(policy.ApprovalWithdrawnType, origin, with.Workspace, doc.Room, withdrawn).In(doc.Run, doc.Step).About(policy.ApprovalEntity, string(doc.ID))
+		draft := event.New(policy.ApprovalWithdrawnType, origin, with.Workspace, doc.Room, withdrawn).In(doc.Run,
+			doc.Step).About(policy.ApprovalEntity, string(doc.ID))
 		draft.OccurredAt = s.Clock.Now().UTC()
 		batch.Drafts = append([]event.Draft{draft}, with.Drafts...)
-		batch.Documents = append(slices.Clone(with.Documents), event.DocumentVersion{Projection: policy.ApprovalProjection, Key: string(approval), Version: version})
+		batch.Documents = append(slices.Clone(with.Documents), event.DocumentVersion{Projection: policy.ApprovalProjection, Key: string(approval),
+			Version: version})
 	}
 	if len(batch.Drafts) == 0 {
 		return event.Receipt{}, policy.ErrAlreadyDecided
@@ -48,7 +52,8 @@ func (s *Service) withdraw(ctx context.Context, origin event.Origin, approval id
 // The refusals of one who takes a question back.
 var (
 	// ErrNotRequester refuses anybody but who asked.
-	ErrNotRequester = fault.New(fault.Denied, "not_requester", "only who requested the approval, or sent it for who acts, withdraws it; whoever may decide can deny it")
+	ErrNotRequester = fault.New(fault.Denied, "not_requester",
+		"only who requested the approval, or sent it for who acts, withdraws it; whoever may decide can deny it")
 	// ErrRunAsks refuses to take back what a run in a space waits for.
 	ErrRunAsks = fault.New(fault.Conflict, "run_waits", "a run waits for this answer; cancel the run, or let somebody deny it")
 )
@@ -60,7 +65,8 @@ func outside(doc policy.Approval) bool {
 }
 
 // TakeBack withdraws a question on behalf of who requested it, or sent it for who acts. One that is withdrawn already stays so.
-func (s *Service) TakeBack(ctx context.Context, origin event.Origin, ws id.Workspace, approval id.Approval, reason string) (policy.Approval, error) {
+func (s *Service) TakeBack(ctx context.Context, origin event.Origin, ws id.Workspace, approval id.Approval, reason string) (policy.Approval,
+	error) {
 	doc, err := s.Get(ctx, ws, approval)
 	if err != nil {
 		return doc, err

@@ -25,7 +25,8 @@ func wordsOf(a policy.Action) []string {
 	return reading.Words()
 }
 
-// runsAnything reports whether an action outside names as its tool something that could turn into anything: a shell, an interpreter, a wrapper.
+// runsAnything reports whether an action outside names as its tool something that could turn into anything: a shell, an interpreter, a
+// wrapper.
 func runsAnything(a policy.Action) bool {
 	if a.Tool == "" {
 		return false

@@ -70,7 +70,8 @@ func (r *Reader) Chain(ctx context.Context, ws id.Workspace, t id.Token) ([]toke
 
 // Permits asks a capability token, and every one that it was derived from, whether somebody may do something under it. Whoever handed it on
 // must not be quarantined: what he gave rests with him. Code is "" where it is permitted.
-func (r *Reader) Permits(ctx context.Context, ws id.Workspace, t id.Token, holder func(id.Principal) (bool, error), u token.Use) (code, reason string, err error) {
+func (r *Reader) Permits(ctx context.Context, ws id.Workspace, t id.Token, holder func(id.Principal) (bool, error), u token.Use) (code,
+	reason string, err error) {
 	chain, err := r.Chain(ctx, ws, t)
 	if errors.Is(err, token.ErrNotFound) {
 		return policy.ReasonTokenNotFound, token.ErrNotFound.Msg, nil

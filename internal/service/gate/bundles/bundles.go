@@ -22,7 +22,8 @@ type pin struct {
 }
 
 // ErrNotFound means that no such bundle was pinned in the workspace.
-var ErrNotFound = fault.New(fault.NotFound, policy.ReasonPolicyUnavailable, "the policy bundle is not known in this workspace; nothing is permitted under it")
+var ErrNotFound = fault.New(fault.NotFound, policy.ReasonPolicyUnavailable,
+	"the policy bundle is not known in this workspace; nothing is permitted under it")
 
 // Parts are what the service is made of.
 type Parts struct {

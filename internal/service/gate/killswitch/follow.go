@@ -16,8 +16,8 @@ import (
 // followAgain is how often it is looked for new workspaces, and how long after an error a log is followed again.
 const followAgain = time.Second
 
-// Follow makes this daemon do what other daemons of the log say about kill switches, until ctx ends: where one is thrown effects under way end
-// here too, and where it is lifted what it held goes on. What begins asks the log itself and waits for nobody to be told.
+// Follow makes this daemon do what other daemons of the log say about kill switches, until ctx ends: where one is thrown effects under
+// way end here too, and where it is lifted what it held goes on. What begins asks the log itself and waits for nobody to be told.
 func (s *Service) Follow(ctx context.Context) error {
 	var follows sync.WaitGroup
 	defer follows.Wait()
@@ -53,7 +53,8 @@ func (s *Service) follow(ctx context.Context, ws id.Workspace) {
 		if err != nil || s.learn(ctx, ws) != nil {
 			continue
 		}
-		for _, err := range journal.Tail(ctx, s.Log, journal.Query{Workspace: ws, From: head + 1, Types: []string{policy.KillSwitchThrownType, policy.KillSwitchLiftedType}}) {
+		for _, err := range journal.Tail(ctx, s.Log, journal.Query{Workspace: ws, From: head + 1, Types: []string{policy.KillSwitchThrownType,
+			policy.KillSwitchLiftedType}}) {
 			if err != nil || s.learn(ctx, ws) != nil {
 				break
 			}

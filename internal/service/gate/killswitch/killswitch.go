@@ -17,7 +17,8 @@ import (
 )
 
 // ErrThrown refuses every effect while the kill switch is thrown.
-var ErrThrown = fault.New(fault.Denied, policy.ReasonKillSwitch, "the kill switch is thrown: only reading, and what is only recorded, is permitted").
+var ErrThrown = fault.New(fault.Denied, policy.ReasonKillSwitch,
+	"the kill switch is thrown: only reading, and what is only recorded, is permitted").
 	With("An owner lifts it with `agentbox kill-switch off`.")
 
 // Parts are what the service is made of.
@@ -54,7 +55,8 @@ func New(parts Parts) *Service {
 // anything else. The cause is a policy.Halt.
 func (s *Service) OnHalt(f func(ws id.Workspace, cause error)) { s.halt = f }
 
-// OnLift tells the service whom to call when a kill switch is lifted, so that what it held goes on. It is called once, before anything else.
+// OnLift tells the service whom to call when a kill switch is lifted, so that what it held goes on. It is called once, before anything
+// else.
 func (s *Service) OnLift(f func(ws id.Workspace)) { s.lifted = f }
 
 // On reports whether the switch of a workspace is thrown.
@@ -66,8 +68,8 @@ func (s *Service) On(ctx context.Context, ws id.Workspace) (bool, error) {
 func (s *Service) Check(ws id.Workspace) error { return s.switches.check(ws) }
 
 // switches are the kill switches in memory, one per workspace. Memory decides: a switch is thrown there first and recorded after, and it
-// is read from the log only when the daemon meets a workspace for the first time. Where other daemons throw it too, memory is enough to refuse,
-// and what it says is open is read from the log.
+// is read from the log only when the daemon meets a workspace for the first time. Where other daemons throw it too, memory is enough to
+// refuse, and what it says is open is read from the log.
 type switches struct {
 	docs     projection.Reader
 	together bool
@@ -131,8 +133,8 @@ func (s *switches) on(ctx context.Context, ws id.Workspace) (bool, error) {
 	return doc.On, nil // before Follow has told of it
 }
 
-// learn takes what the log says of a switch now, and by which event, and reports whether that has thrown it, or lifted it, here. What was thrown
-// here and could not be recorded holds.
+// learn takes what the log says of a switch now, and by which event, and reports whether that has thrown it, or lifted it, here. What was
+// thrown here and could not be recorded holds.
 func (s *switches) learn(ws id.Workspace, on bool, by id.Event) (thrown *halt, lifted bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -242,7 +244,8 @@ func (s *Service) Throw(ctx context.Context, origin event.Origin, ws id.Workspac
 	}
 	if err := s.recordThrow(ctx, origin, ws, reason, by); err != nil {
 		return policy.KillSwitch{Workspace: ws, On: true, Reason: reason, By: origin.Principal},
-			fault.Wrap(err, fault.Unavailable, "kill_switch_not_recorded", "the kill switch is thrown, but that could not be recorded; it holds until the daemon ends")
+			fault.Wrap(err, fault.Unavailable, "kill_switch_not_recorded",
+				"the kill switch is thrown, but that could not be recorded; it holds until the daemon ends")
 	}
 	s.switches.recorded(ws)
 	return s.State(ctx, ws)
@@ -274,7 +277,8 @@ func (s *Service) Lift(ctx context.Context, origin event.Origin, ws id.Workspace
 		}
 	} else {
 		// Thrown again while the lift was recorded: the log must end with the throw, whatever order the two took.
-		if err := s.record(ctx, origin, ws, "", policy.KillSwitchThrownType, policy.KillSwitchThrown{Reason: "thrown while it was being lifted"}); err != nil {
+		if err := s.record(ctx, origin, ws, "", policy.KillSwitchThrownType,
+			policy.KillSwitchThrown{Reason: "thrown while it was being lifted"}); err != nil {
 			return policy.KillSwitch{}, err
 		}
 	}

@@ -13,18 +13,22 @@ import (
 func TestActionsOfTheShortForm(t *testing.T) {
 	for _, a := range policy.Givable() {
 		b, err := rules.FromYAML([]byte("allow: {actions: [" + a + ", " + a + "], delegated: [" + a + "]}"))
-		if err != nil || strings.Count(b.Cedar, `@id("actions.`+a+`.allowed")`) != 1 || strings.Count(b.Cedar, `@id("actions.`+a+`.delegated")`) != 1 {
+		if err != nil || strings.Count(b.Cedar, `@id("actions.`+a+`.allowed")`) != 1 || strings.Count(b.Cedar, `@id("actions.`+a+
+			`.delegated")`) != 1 {
 			t.Errorf("%s: %v\n%s", a, err, b.Cedar)
 		}
 	}
-	if b, err := rules.FromYAML([]byte("deny: {actions: [file.delete]}")); err != nil || !strings.Contains(b.Cedar, `@id("actions.file.delete.refused")`) {
+	if b, err := rules.FromYAML([]byte("deny: {actions: [file.delete]}")); err != nil || !strings.Contains(b.Cedar,
+		`@id("actions.file.delete.refused")`) {
 		t.Errorf("got %v\n%s", err, b.Cedar)
 	}
-	b, err := rules.FromYAML([]byte("allow: {actions: [deploy.build, email.send]}\nask: {actions: [deploy.build, payment.execute]}\ndeny: {actions: [deploy.wipe]}"))
+	b, err := rules.FromYAML(
+		[]byte("allow: {actions: [deploy.build, email.send]}\nask: {actions: [deploy.build, payment.execute]}\ndeny: {actions: [deploy.wipe]}"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, rule := range []string{"deploy.build.allowed", "email.send.allowed", "deploy.build.ask", "payment.execute.ask", "deploy.wipe.refused"} {
+	for _, rule := range []string{"deploy.build.allowed", "email.send.allowed", "deploy.build.ask", "payment.execute.ask",
+		"deploy.wipe.refused"} {
 		if !strings.Contains(b.Cedar, `@id("actions.`+rule+`")`) {
 			t.Errorf("there is no rule %s:\n%s", rule, b.Cedar)
 		}

@@ -15,20 +15,26 @@ type text struct{ reason, suggestion string }
 
 // traitTexts explain the traits; their keys are the traits that the short form knows.
 var traitTexts = map[string]text{
-	policy.TraitDeletesTree:    {"it deletes a folder, or files whose number is not known", "Delete single files by name, with deleteFile or rm."},
-	policy.TraitInstalls:       {"it installs packages: code of others that may run at once", "Do without the package, or ask for approval."},
-	policy.TraitRunsFile:       {"it runs a file", "Put the code into the command itself."},
-	policy.TraitUnresolved:     {"what it runs is only known when it runs", "Write the command out, without eval and without variables in its place."},
+	policy.TraitDeletesTree: {"it deletes a folder, or files whose number is not known",
+		"Delete single files by name, with deleteFile or rm."},
+	policy.TraitInstalls: {"it installs packages: code of others that may run at once", "Do without the package, or ask for approval."},
+	policy.TraitRunsFile: {"it runs a file", "Put the code into the command itself."},
+	policy.TraitUnresolved: {"what it runs is only known when it runs",
+		"Write the command out, without eval and without variables in its place."},
 	policy.TraitUnknownOptions: {"its arguments are only known when it runs", "Write the arguments out."},
-	policy.TraitPoisons:        {"it changes what later commands mean", "Set the variable for a single program only, or call the program by its full path."},
-	policy.TraitRecursive:      {"it works on a whole tree", "Name the files."},
-	policy.TraitByPath:         {"it is named by a path", "Call it by its name."},
-	policy.TraitOwnProgram:     {"it is a program that somebody put into the space", "Run it through its interpreter."},
-	policy.TraitFunction:       {"it is a function of the command line", "Write the commands out."},
-	policy.TraitInlineCode:     {"it runs code that stands in its arguments", "Put the code into a file."},
-	policy.TraitNetwork:        {"a space has no network", "Put the data into the space as files: createFile, an upload, or a folder given when the space is made. Packages: use those that the image brings (docs/RUNTIMES.md), or install them from such files."},
-	policy.TraitPrivilege:      {"it exists to gain rights, or to reach another machine or the kernel", "Work as the space's own user on the space's own files; nothing here needs more rights."},
-	policy.TraitInterpreter:    {"it can run anything that it is given", "Use a program that does one thing."},
+	policy.TraitPoisons: {"it changes what later commands mean",
+		"Set the variable for a single program only, or call the program by its full path."},
+	policy.TraitRecursive:  {"it works on a whole tree", "Name the files."},
+	policy.TraitByPath:     {"it is named by a path", "Call it by its name."},
+	policy.TraitOwnProgram: {"it is a program that somebody put into the space", "Run it through its interpreter."},
+	policy.TraitFunction:   {"it is a function of the command line", "Write the commands out."},
+	policy.TraitInlineCode: {"it runs code that stands in its arguments", "Put the code into a file."},
+	policy.TraitNetwork: {"a space has no network",
+		"Put the data into the space as files: createFile, an upload, or a folder given when the space is made. Packages: use those that the " +
+			"image brings (docs/RUNTIMES.md), or install them from such files."},
+	policy.TraitPrivilege: {"it exists to gain rights, or to reach another machine or the kernel",
+		"Work as the space's own user on the space's own files; nothing here needs more rights."},
+	policy.TraitInterpreter: {"it can run anything that it is given", "Use a program that does one thing."},
 }
 
 // Traits returns the traits that the short form knows, in order.
@@ -144,12 +150,16 @@ func Compile(s Spec) (policy.Bundle, error) {
 	w := &writer{conditions: conditionsOfRules()}
 	w.rule("allow", "message.send", "", text{}, `principal, action == Action::"message.send", resource`, "")
 	w.rule("allow", "control.users", "", text{"people may keep spaces and start runs", ""}, `principal is User, action, resource`, w.control)
-	w.rule("allow", "redact.owners", "", text{"an owner may destroy the data of events", ""}, `principal is User, action == Action::"audit.redact", resource`,
+	w.rule("allow", "redact.owners", "", text{"an owner may destroy the data of events", ""},
+		`principal is User, action == Action::"audit.redact", resource`,
 		`context.role == "overlord" || context.role == "admin"`)
-	w.rule("allow", "import.owners", "", text{"an owner may import a workspace", ""}, `principal is User, action == Action::"workspace.import", resource`,
+	w.rule("allow", "import.owners", "", text{"an owner may import a workspace", ""},
+		`principal is User, action == Action::"workspace.import", resource`,
 		`context.role == "overlord" || context.role == "admin"`)
-	w.rule("ask", "run.continue", "", text{"an operation was interrupted and its outcome is not known", ""}, `principal, action == Action::"run.continue", resource`, "")
-	w.rule("deny", "viewers", policy.ReasonRoleTooLow, text{"a viewer only reads", "Ask an owner for the role member."}, anything, `context.role == "viewer" && `+w.effects)
+	w.rule("ask", "run.continue", "", text{"an operation was interrupted and its outcome is not known", ""},
+		`principal, action == Action::"run.continue", resource`, "")
+	w.rule("deny", "viewers", policy.ReasonRoleTooLow, text{"a viewer only reads", "Ask an owner for the role member."}, anything,
+		`context.role == "viewer" && `+w.effects)
 	s.files(w)
 	s.commands(w)
 	s.domains(w)
@@ -179,11 +189,13 @@ func (s Spec) files(w *writer) {
 		w.rule("ask", "paths.ask", "", text{"the policy asks for " + list(s.Ask.Paths), ""}, anything, w.files+" && "+when)
 	}
 	if when := globs(s.Deny.Paths); when != "" {
-		w.rule("deny", "paths.refused", "", text{"the policy refuses " + list(s.Deny.Paths), "Use a file of another name."}, anything, w.files+" && "+when)
+		w.rule("deny", "paths.refused", "", text{"the policy refuses " + list(s.Deny.Paths), "Use a file of another name."}, anything, w.files+
+			" && "+when)
 	}
 	w.rule("deny", "files.outside", "", text{"it would write outside the space's files", "Write to a relative path, or below /tmp."},
 		anything, w.writes+` && context.path like "/*" && !(context.path like "/tmp/*")`)
-	w.rule("deny", "files.size", policy.ReasonLimitExceeded, text{fmt.Sprintf("a file may have at most %d bytes", s.FileBytes), "Write several smaller files."},
+	w.rule("deny", "files.size", policy.ReasonLimitExceeded, text{fmt.Sprintf("a file may have at most %d bytes", s.FileBytes),
+		"Write several smaller files."},
 		anything, fmt.Sprintf("context.size_bytes > %d && ", s.FileBytes)+w.writes)
 }
 
@@ -192,13 +204,15 @@ const execScope = `principal, action == Action::"shell.exec", resource`
 func (s Spec) commands(w *writer) {
 	named, lines, all := split(s.Allow.Commands)
 	if len(s.Allow.Commands) > 0 {
-		w.rule("allow", "commands.builtins", "", text{}, execScope, set(shell.Builtins())+`.contains(context.command) && !context.traits.contains("by_path")`)
+		w.rule("allow", "commands.builtins", "", text{}, execScope, set(shell.Builtins())+
+			`.contains(context.command) && !context.traits.contains("by_path")`)
 	}
 	if all {
 		w.rule("allow", "commands.any", "", text{}, execScope, `context.command != ""`)
 	}
 	if len(named) > 0 {
-		w.rule("allow", "commands.allowed", "", text{}, execScope, set(named)+`.contains(context.command) && !context.traits.contains("own_program")`)
+		w.rule("allow", "commands.allowed", "", text{}, execScope, set(named)+
+			`.contains(context.command) && !context.traits.contains("own_program")`)
 	}
 	if when := starting(lines); when != "" {
 		w.rule("allow", "commands.allowed_lines", "", text{}, execScope, when+` && !context.traits.contains("own_program")`)
@@ -216,7 +230,8 @@ func (s Spec) commands(w *writer) {
 			w.rule(answer, "commands.all."+word, "", text{"the policy " + verb + " every command", ""}, execScope, "")
 		}
 		if len(named) > 0 {
-			w.rule(answer, "commands."+word, "", text{"the policy " + verb + " " + list(named), suggestion(answer)}, execScope, set(named)+`.contains(context.command)`)
+			w.rule(answer, "commands."+word, "", text{"the policy " + verb + " " + list(named), suggestion(answer)}, execScope, set(named)+
+				`.contains(context.command)`)
 		}
 		if when := starting(lines); when != "" {
 			w.rule(answer, "commands."+word+"_lines", "", text{"the policy " + verb + " " + list(lines), suggestion(answer)}, execScope, when)
@@ -225,7 +240,8 @@ func (s Spec) commands(w *writer) {
 			w.rule(answer, "commands."+trait+"."+word, "", traitTexts[trait], execScope, has(trait))
 		}
 	}
-	w.rule("deny", "commands.time", policy.ReasonLimitExceeded, text{fmt.Sprintf("a command may take at most %d ms", s.CommandMS), "Ask for less time, or split the work."},
+	w.rule("deny", "commands.time", policy.ReasonLimitExceeded, text{fmt.Sprintf("a command may take at most %d ms", s.CommandMS),
+		"Ask for less time, or split the work."},
 		execScope, fmt.Sprintf("context.timeout_ms > %d", s.CommandMS))
 }
 
@@ -268,15 +284,17 @@ func (s Spec) tools(w *writer) {
 		w.rule("allow", "tools.allowed", "", text{}, anything, set(s.Allow.Tools)+".contains(context.tool)")
 	}
 	if len(s.Ask.Tools) > 0 {
-		w.rule("ask", "tools.ask", "", text{"the policy asks before " + list(s.Ask.Tools), ""}, anything, set(s.Ask.Tools)+".contains(context.tool)")
+		w.rule("ask", "tools.ask", "", text{"the policy asks before " + list(s.Ask.Tools), ""}, anything, set(s.Ask.Tools)+
+			".contains(context.tool)")
 	}
 	if len(s.Deny.Tools) > 0 {
-		w.rule("deny", "tools.refused", "", text{"the policy refuses " + list(s.Deny.Tools), ""}, anything, set(s.Deny.Tools)+".contains(context.tool)")
+		w.rule("deny", "tools.refused", "", text{"the policy refuses " + list(s.Deny.Tools), ""}, anything, set(s.Deny.Tools)+
+			".contains(context.tool)")
 	}
 }
 
-// actions gives agents and services what they may do without a person, or with a token by which a person handed it on. It permits in a space what is done
-// outside, asks about that, and refuses actions to all.
+// actions gives agents and services what they may do without a person, or with a token by which a person handed it on. It permits in a
+// space what is done outside, asks about that, and refuses actions to all.
 func (s Spec) actions(w *writer) {
 	of := func(action string) string { return "principal, action == Action::" + quote(action) + ", resource" }
 	const noPerson = "(principal is Agent || principal is Service)"
@@ -288,7 +306,8 @@ func (s Spec) actions(w *writer) {
 		w.rule("allow", "actions."+a+".allowed", "", text{"agents and services may " + a, ""}, of(a), noPerson)
 	}
 	for _, a := range unique(s.Allow.Delegated) {
-		w.rule("allow", "actions."+a+".delegated", "", text{"agents and services may " + a + " under a capability token that names it", ""}, of(a), noPerson+" && context.delegated")
+		w.rule("allow", "actions."+a+".delegated", "", text{"agents and services may " + a + " under a capability token that names it", ""},
+			of(a), noPerson+" && context.delegated")
 	}
 	for _, a := range unique(s.Ask.Actions) {
 		w.rule("ask", "actions."+a+".ask", "", text{"the policy asks before " + a, ""}, of(a), "")

@@ -47,12 +47,13 @@ deny:
   actions: [room.create]
 `
 
-// TestCompiledPolicies holds the Cedar text and the limits of the presets, of a policy with every list, of one with stars, and of one with nothing.
-// Read the difference after -update as one of what everybody may do.
+// TestCompiledPolicies holds the Cedar text and the limits of the presets, of a policy with every list, of one with stars, and of one
+// with nothing. Read the difference after -update as one of what everybody may do.
 func TestCompiledPolicies(t *testing.T) {
 	texts := map[string]string{
 		"each": each, "nothing": "{}",
-		"stars": `{name: stars, files: {read: false, write: false}, allow: {commands: ["*"], paths: ["**"], domains: ["*"]}, ask: {commands: ["*"], paths: ["*"]}, deny: {commands: ["*"], paths: ["**/"], domains: ["*"]}}`,
+		"stars": `{name: stars, files: {read: false, write: false}, allow: {commands: ["*"], paths: ["**"], domains: ["*"]}, ask: {commands: ` +
+			`["*"], paths: ["*"]}, deny: {commands: ["*"], paths: ["**/"], domains: ["*"]}}`,
 	}
 	for _, name := range rules.Names() {
 		texts[name] = "preset: " + name

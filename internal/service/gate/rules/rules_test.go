@@ -66,7 +66,8 @@ func TestOverridesReplaceWhatTheyGive(t *testing.T) {
 			return b.Limits.CommandMS == 5000 && b.Limits.FileBytes == base.Limits.FileBytes
 		}},
 		{`{"deny":{"paths":["secret/**"]}}`, func(b policy.Bundle) bool {
-			return strings.Contains(b.Cedar, "secret/*") && !strings.Contains(b.Cedar, "*.env") && strings.Contains(b.Cedar, "commands.privilege.refused")
+			return strings.Contains(b.Cedar, "secret/*") && !strings.Contains(b.Cedar, "*.env") && strings.Contains(b.Cedar,
+				"commands.privilege.refused")
 		}},
 		{`{"weakest_tier":"namespace"}`, func(b policy.Bundle) bool { return b.Limits.Weakest == "namespace" && b.Cedar == base.Cedar }},
 		{`{"weakest_tier":"` + strings.Repeat("x", 32) + `"}`, func(b policy.Bundle) bool { return len(b.Limits.Weakest) == 32 }},
@@ -287,7 +288,8 @@ const agent = "agt_00000000000000000000000001"
 func FuzzFromYAML(f *testing.F) {
 	for _, seed := range []string{
 		"name: a\nallow:\n  commands: [ls]\n", `{"limits":{"file_bytes":1}}`, "preset: standard\n", "deny: {paths: ['*.env', '.git/**']}\n",
-		"allow: {commands: ['*', 'git push \"x\"*']}\n", "a: &a [*a]\n", "ask: {domains: ['*', '*.x', y]}\n", "", "~", "allow: {paths: ['\\\"*']}",
+		"allow: {commands: ['*', 'git push \"x\"*']}\n", "a: &a [*a]\n", "ask: {domains: ['*', '*.x', y]}\n", "", "~",
+		"allow: {paths: ['\\\"*']}",
 	} {
 		f.Add(seed)
 	}
@@ -300,7 +302,8 @@ func FuzzFromYAML(f *testing.F) {
 		if err := e.Validate(b); err != nil {
 			t.Errorf("%q compiles to Cedar that is not valid: %v\n%s", text, err, b.Cedar)
 		}
-		if v, err := e.Evaluate(b, policy.Facts{Principal: agent, Action: "nothing.known"}); err != nil || v.Outcome != policy.Deny && !strings.Contains(text, "tools") {
+		if v, err := e.Evaluate(b, policy.Facts{Principal: agent, Action: "nothing.known"}); err != nil || v.Outcome != policy.Deny &&
+			!strings.Contains(text, "tools") {
 			t.Errorf("%q permits what nobody knows: %v, %v", text, v, err)
 		}
 	})

@@ -32,13 +32,15 @@ func Named(b policy.Bundle) []string {
 	return unique(found)
 }
 
-// EnvironmentWarnings says which variables of a space's own environment change what every command in it means. The gate does not judge them again.
+// EnvironmentWarnings says which variables of a space's own environment change what every command in it means. The gate does not judge
+// them again.
 func EnvironmentWarnings(env map[string]string) []string {
 	var said []string
 	for name, value := range env {
 		switch {
 		case shell.Poisonous(name):
-			said = append(said, name+" changes what every command in the space means, and the gate does not judge it again; set it for single commands")
+			said = append(said, name+
+				" changes what every command in the space means, and the gate does not judge it again; set it for single commands")
 		case shell.Trap(value):
 			said = append(said, name+" holds a command that arithmetic of a shell runs, and the gate does not judge it again")
 		}

@@ -30,7 +30,8 @@ func TestWarningsNameWhatHasNoEffect(t *testing.T) {
 
 // TestEnvironmentWarningsNameWhatChangesCommands looks at variables of a space.
 func TestEnvironmentWarningsNameWhatChangesCommands(t *testing.T) {
-	got := rules.EnvironmentWarnings(map[string]string{"PATH": "/x", "BASH_ENV": "f", "LD_PRELOAD": "f", "Y": "x[$(rm -r y)]", "CI": "true", "LANG": "C"})
+	got := rules.EnvironmentWarnings(map[string]string{"PATH": "/x", "BASH_ENV": "f", "LD_PRELOAD": "f", "Y": "x[$(rm -r y)]", "CI": "true",
+		"LANG": "C"})
 	var names []string
 	for _, said := range got {
 		name, _, _ := strings.Cut(said, " ")

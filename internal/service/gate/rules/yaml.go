@@ -145,7 +145,8 @@ func cmpName(name string) string {
 
 func (s *Spec) read(root *yaml.Node) error {
 	// The preset is what everything else is laid over, wherever it stands.
-	if i := slices.IndexFunc(root.Content, func(n *yaml.Node) bool { return n.Value == "preset" }); root.Kind == yaml.MappingNode && i >= 0 && i%2 == 0 && i+1 < len(root.Content) {
+	if i := slices.IndexFunc(root.Content, func(n *yaml.Node) bool { return n.Value == "preset" }); root.Kind == yaml.MappingNode && i >= 0 &&
+		i%2 == 0 && i+1 < len(root.Content) {
 		base, err := Preset(root.Content[i+1].Value)
 		if err != nil {
 			return refuse(root.Content[i+1], "there is no preset %.64q; use restrictive, standard or permissive", root.Content[i+1].Value)
@@ -246,8 +247,8 @@ func texts(key string, value *yaml.Node) ([]string, error) {
 	return list, nil
 }
 
-// allow reads what is allowed. An action that cannot be given is refused here, so that no policy seems to give it. What is done outside, of the workspace's own
-// types too, can be permitted in a space; of the rest only what can be given to agents and services.
+// allow reads what is allowed. An action that cannot be given is refused here, so that no policy seems to give it. What is done outside,
+// of the workspace's own types too, can be permitted in a space; of the rest only what can be given to agents and services.
 func (s *Spec) allow(key string, value *yaml.Node) error {
 	if err := s.Allow.read(key, value); err != nil || key != "actions" && key != "delegated" {
 		return err
@@ -267,7 +268,8 @@ func (s *Spec) ask(key string, value *yaml.Node) error {
 	}
 	for i, n := range value.Content {
 		if !policy.Outside(n.Value) {
-			return refuse(value.Content[i], "%s is not asked about by its type, for it is done inside; ask about commands, paths or traits, or refuse it in deny", n.Value)
+			return refuse(value.Content[i],
+				"%s is not asked about by its type, for it is done inside; ask about commands, paths or traits, or refuse it in deny", n.Value)
 		}
 	}
 	return nil

@@ -158,7 +158,8 @@ func (r *reader) effects(c *Command, rest []arg, in *stdin, depth int) (inner []
 			r.doubt(policy.TraitPoisons, c.Name)
 			c.Traits = append(c.Traits, policy.TraitPoisons)
 		}
-	case "unset", "read", "mapfile", "readarray", "getopts", "printf", "export", "declare", "typeset", "local", "readonly", "complete", "compgen", "bind", "wait":
+	case "unset", "read", "mapfile", "readarray", "getopts", "printf", "export", "declare", "typeset", "local", "readonly", "complete",
+		"compgen", "bind", "wait":
 		r.variables(c, rest)
 	case "trap":
 		if rest = operand(rest); len(rest) > 0 && rest[0].text != "-" {

@@ -176,7 +176,8 @@ func (r *reader) interpreter(c *Command, rest []arg, in *stdin) {
 			return
 		case a.text == "-" || a.text == "--":
 			continue
-		case strings.HasPrefix(c.Name, "python") && strings.HasPrefix(a.text, "-") && !strings.HasPrefix(a.text, "--") && strings.Contains(a.text, "m"):
+		case strings.HasPrefix(c.Name, "python") && strings.HasPrefix(a.text, "-") && !strings.HasPrefix(a.text, "--") && strings.Contains(a.text,
+			"m"):
 			r.module(c, a.text, rest[i+1:])
 			return
 		case inline(c.Name, a.text):

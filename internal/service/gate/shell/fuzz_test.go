@@ -32,7 +32,8 @@ func FuzzReading(f *testing.F) {
 		"ls -la", "a | b && c || d; e & f", "echo $(sudo ls `rm x`)", "bash -c 'bash -c \"sudo\"'", "cat <<E\n$(a)\nE", "x() { sudo; }; x",
 		"env -i A=b sudo", "find . -exec sudo {} \\;", "xargs -I{} sh -c 'sudo {}'", "{su,}do x", "$'su\\x64o'", "((sudo))", "[[ a =~ $(sudo) ]]",
 		"case x in $(sudo)) a;; esac", "for ((;;)); do sudo; done", "a > $(sudo)", "trap 'sudo' EXIT", "eval sudo", "coproc sudo", "time sudo",
-		"declare x=$(sudo)", "echo {1..3}{a,b}", "echo ${x:-$(sudo)}", "echo \"`sudo`\"", "a <(sudo)", "if ! sudo; then :; fi", "\x00", "\xff", "a\\\nb",
+		"declare x=$(sudo)", "echo {1..3}{a,b}", "echo ${x:-$(sudo)}", "echo \"`sudo`\"", "a <(sudo)", "if ! sudo; then :; fi", "\x00", "\xff",
+		"a\\\nb",
 	} {
 		f.Add(seed)
 	}

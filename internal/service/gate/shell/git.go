@@ -8,20 +8,26 @@ import (
 	"agentbox/internal/domain/policy"
 )
 
-// What git does depends on its verb, and on the configuration and the hooks of the repository, which can name commands. Verbs that work on the
-// repository itself are read here; those that talk to another machine have the trait network; what an option, a configuration or an alias runs is
-// not known.
+// What git does depends on its verb, and on the configuration and the hooks of the repository, which can name commands. Verbs that work
+// on the repository itself are read here; those that talk to another machine have the trait network; what an option, a configuration or
+// an alias runs is not known.
 
 // gitLocal are the verbs that work on a local repository. What is in no table here may be an alias, which runs anything.
-var gitLocal = names(`add am annotate apply archive blame branch bundle cat-file check-attr check-ignore checkout cherry cherry-pick clean commit config
-	count-objects describe diff diff-files diff-index diff-tree for-each-ref format-patch fsck gc grep hash-object init log ls-files ls-tree merge merge-base
-	merge-file merge-tree mv name-rev notes prune range-diff rebase reflog remote repack replace rerere reset restore rev-list rev-parse revert rm shortlog
-	show show-branch show-ref sparse-checkout stash status stripspace switch symbolic-ref tag update-index update-ref var verify-commit verify-tag
+var gitLocal = names(`add am annotate apply archive blame branch bundle cat-file check-attr check-ignore checkout cherry cherry-pick clean
+	commit config
+	count-objects describe diff diff-files diff-index diff-tree for-each-ref format-patch fsck gc grep hash-object init log ls-files ls-tree
+	merge merge-base
+	merge-file merge-tree mv name-rev notes prune range-diff rebase reflog remote repack replace rerere reset restore rev-list rev-parse
+	revert rm shortlog
+	show show-branch show-ref sparse-checkout stash status stripspace switch symbolic-ref tag update-index update-ref var verify-commit
+	verify-tag
 	whatchanged worktree write-tree`)
 
 // gitNetwork are the verbs that talk to another machine, or exist to serve one.
-var gitNetwork = names(`push fetch pull clone ls-remote submodule fetch-pack send-pack upload-pack receive-pack upload-archive http-fetch http-push http-backend
-	remote-http remote-https remote-ftp remote-ext remote-fd daemon send-email imap-send request-pull svn p4 cvsimport cvsserver lfs credential`)
+var gitNetwork = names(`push fetch pull clone ls-remote submodule fetch-pack send-pack upload-pack receive-pack upload-archive http-fetch
+	http-push http-backend
+	remote-http remote-https remote-ftp remote-ext remote-fd daemon send-email imap-send request-pull svn p4 cvsimport cvsserver lfs
+		credential`)
 
 // gitRuns are options of verbs that run a command, or bring files that git runs.
 var gitRuns = map[string][]string{
@@ -36,14 +42,18 @@ var gitRuns = map[string][]string{
 
 // gitHarmless are beginnings of the names of settings that name no command and no file.
 var gitHarmless = []string{
-	"user.name", "user.email", "author.", "committer.", "color.", "advice.", "init.defaultbranch", "core.autocrlf", "core.quotepath", "core.filemode", "core.ignorecase",
-	"core.abbrev", "core.eol", "core.safecrlf", "core.whitespace", "commit.gpgsign", "tag.gpgsign", "pull.", "push.default", "merge.conflictstyle", "merge.ff", "rebase.auto", "log.date",
+	"user.name", "user.email", "author.", "committer.", "color.", "advice.", "init.defaultbranch", "core.autocrlf", "core.quotepath",
+	"core.filemode", "core.ignorecase",
+	"core.abbrev", "core.eol", "core.safecrlf", "core.whitespace", "commit.gpgsign", "tag.gpgsign", "pull.", "push.default",
+	"merge.conflictstyle", "merge.ff", "rebase.auto", "log.date",
 	"diff.renames", "diff.algorithm", "diff.context", "status.", "branch.", "gc.auto", "safe.directory",
 }
 
 // gitTexts are options that take a text or a number, which names no file.
-var gitTexts = names(`-m --message -b -B -c -C -n -S -G -L -U --author --date --since --until --after --before --format --pretty --max-count --skip --grep --cleanup --trailer
-	--orphan --initial-branch --depth --source --onto --strategy -X -s --abbrev --sort --points-at --contains --merged --no-merged --conflict --reason`)
+var gitTexts = names(`-m --message -b -B -c -C -n -S -G -L -U --author --date --since --until --after --before --format --pretty
+	--max-count --skip --grep --cleanup --trailer
+	--orphan --initial-branch --depth --source --onto --strategy -X -s --abbrev --sort --points-at --contains --merged --no-merged --conflict
+		--reason`)
 
 // git reads what git is told to do.
 func (r *reader) git(c *Command, rest []arg) error {
@@ -61,7 +71,8 @@ func (r *reader) git(c *Command, rest []arg) error {
 	}
 	c.Traits = append(c.Traits, policy.TraitRunsFile)
 	r.out.Unsealed = append(r.out.Unsealed, "the configuration and the hooks of the git repository")
-	remote := name == "clone" && gitElsewhere(rest) || name != "clone" && gitNetwork[name] || name == "remote" && gitVerb(rest, "update", "show", "prune") || name == "archive" && gitOption(rest, "--remote")
+	remote := name == "clone" && gitElsewhere(rest) || name != "clone" && gitNetwork[name] || name == "remote" && gitVerb(rest, "update",
+		"show", "prune") || name == "archive" && gitOption(rest, "--remote")
 	switch {
 	case remote:
 		c.Traits = append(c.Traits, policy.TraitNetwork)
@@ -75,9 +86,12 @@ func (r *reader) git(c *Command, rest []arg) error {
 		}
 	}
 	switch {
-	case name == "config" && !gitReadsConfig(rest), name == "remote" && slices.ContainsFunc(rest, func(a arg) bool { return strings.Contains(a.text, "ext::") }):
+	case name == "config" && !gitReadsConfig(rest), name == "remote" && slices.ContainsFunc(rest, func(a arg) bool {
+		return strings.Contains(a.text, "ext::")
+	}):
 		r.unknown(c)
-	case name == "clean" && !gitOption(rest, "-n") && !gitOption(rest, "--dry-run"), name == "rm" && (gitOption(rest, "-r") || slices.ContainsFunc(rest, func(a arg) bool { return !a.known || a.glob })):
+	case name == "clean" && !gitOption(rest, "-n") && !gitOption(rest, "--dry-run"), name == "rm" && (gitOption(rest, "-r") ||
+		slices.ContainsFunc(rest, func(a arg) bool { return !a.known || a.glob })):
 		c.Traits = append(c.Traits, policy.TraitDeletesTree)
 	}
 	if name == "config" {
@@ -111,7 +125,8 @@ func (r *reader) gitGlobals(c *Command, rest []arg) (verb *arg, behind []arg) {
 			if i++; i >= len(rest) || !rest[i].known || !gitSetting(rest[i].text) {
 				r.unknown(c)
 			}
-		case "--no-pager", "--bare", "--version", "--help", "-h", "-v", "--no-replace-objects", "--literal-pathspecs", "--no-optional-locks", "-P", "--html-path", "--man-path", "--info-path":
+		case "--no-pager", "--bare", "--version", "--help", "-h", "-v", "--no-replace-objects", "--literal-pathspecs", "--no-optional-locks",
+			"-P", "--html-path", "--man-path", "--info-path":
 		default: // --exec-path, --config-env, --paginate and what later versions bring
 			r.unknown(c)
 		}
@@ -134,7 +149,8 @@ func gitReadsConfig(rest []arg) bool {
 		switch {
 		case !a.known:
 			return false
-		case a.text == "-e" || a.text == "edit" || strings.HasPrefix(a.text, "--edit") || a.text == "-f" || strings.HasPrefix(a.text, "--file") || strings.HasPrefix(a.text, "--blob"):
+		case a.text == "-e" || a.text == "edit" || strings.HasPrefix(a.text, "--edit") || a.text == "-f" || strings.HasPrefix(a.text, "--file") ||
+			strings.HasPrefix(a.text, "--blob"):
 			return false
 		case !strings.HasPrefix(a.text, "-") && a.text != "set" && a.text != "get" && a.text != "list" && a.text != "unset":
 			names = append(names, a.text)
@@ -143,7 +159,8 @@ func gitReadsConfig(rest []arg) bool {
 	return len(names) == 0 || len(names) == 1 || gitSetting(names[0])
 }
 
-// gitOption reports whether an option is among the arguments: a long one by any beginning that means it alone, a short one in a cluster too.
+// gitOption reports whether an option is among the arguments: a long one by any beginning that means it alone, a short one in a cluster
+// too.
 func gitOption(rest []arg, option string) bool {
 	return slices.ContainsFunc(rest, func(a arg) bool {
 		name, _, _ := strings.Cut(a.text, "=")
@@ -163,7 +180,8 @@ func gitVerb(rest []arg, words ...string) bool {
 // gitElsewhere reports whether git clone may be told to clone from another machine: a URL, host:path, or what is not known.
 func gitElsewhere(rest []arg) bool {
 	return slices.ContainsFunc(rest, func(a arg) bool {
-		return !a.known || !strings.HasPrefix(a.text, "-") && strings.Contains(a.text, ":") && !strings.HasPrefix(a.text, "file://") || strings.HasPrefix(a.text, "--recurse-sub") || a.text == "--recursive"
+		return !a.known || !strings.HasPrefix(a.text, "-") && strings.Contains(a.text, ":") && !strings.HasPrefix(a.text, "file://") ||
+			strings.HasPrefix(a.text, "--recurse-sub") || a.text == "--recursive"
 	})
 }
 

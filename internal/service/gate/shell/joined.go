@@ -7,8 +7,8 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// A word that is put together of parts (x.$a, "$dir/$f", x.$(echo env)) names a file that is not written anywhere in the command line. The reader
-// follows variables to the words that the line gives them, and writes a star for what it cannot know.
+// A word that is put together of parts (x.$a, "$dir/$f", x.$(echo env)) names a file that is not written anywhere in the command line.
+// The reader follows variables to the words that the line gives them, and writes a star for what it cannot know.
 
 // Bounds of what a word of parts may stand for. What exceeds them becomes a star.
 const (
@@ -47,7 +47,8 @@ func (r *reader) join(a arg, write bool) {
 	}
 }
 
-// joinedFiles turns the words of parts into the files and patterns that they may stand for. One that may be anything is left to what the line mentions.
+// joinedFiles turns the words of parts into the files and patterns that they may stand for. One that may be anything is left to what the
+// line mentions.
 func (r *reader) joinedFiles() error {
 	for _, j := range r.joins {
 		names := []string{j.shape}

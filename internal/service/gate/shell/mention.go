@@ -129,7 +129,8 @@ func (r *reader) search(rest []arg) {
 				branch = append(branch, sought(text, rest[i])...)
 			}
 		default:
-			if strings.HasPrefix(text, "-exec") || strings.HasPrefix(text, "-ok") || strings.HasPrefix(text, "-print") || strings.HasPrefix(text, "-fprint") || text == "-delete" || text == "-ls" {
+			if strings.HasPrefix(text, "-exec") || strings.HasPrefix(text, "-ok") || strings.HasPrefix(text, "-print") || strings.HasPrefix(text,
+				"-fprint") || text == "-delete" || text == "-ls" {
 				acts, acted = true, true
 			}
 		}

@@ -10,9 +10,9 @@ import (
 	"agentbox/internal/domain/policy"
 )
 
-// A space keeps what lies below Mount. What is moved elsewhere, such as to /tmp, is in no snapshot, fork or archive, and goes when the processes of
-// the space end. That is deletion in effect, and nobody sees on a command line whether mv moves a file or a folder. So mv out of the space's files
-// counts as the removal of a tree.
+// A space keeps what lies below Mount. What is moved elsewhere, such as to /tmp, is in no snapshot, fork or archive, and goes when the
+// processes of the space end. That is deletion in effect, and nobody sees on a command line whether mv moves a file or a folder. So mv
+// out of the space's files counts as the removal of a tree.
 
 // maxStandings bounds the folders in which a command line may stand.
 const maxStandings = 64
@@ -29,7 +29,8 @@ var unkept = []string{"/tmp", "/var/tmp", "/dev/shm"}
 // home stands for $HOME and ~.
 const home = "/tmp/home"
 
-// writable are the folders of the root in which something may be writable. The root itself is read-only, so that who goes up too far moves nothing.
+// writable are the folders of the root in which something may be writable. The root itself is read-only, so that who goes up too far
+// moves nothing.
 var writable = names("tmp var dev proc run home root")
 
 // leaves gives the commands that move something out of the space's files the trait of those that delete a tree.
@@ -72,13 +73,16 @@ func (r *reader) moved(rest []arg) (to, from []string) {
 		return nil, nil
 	}
 	to = r.mayBe(*target)
-	if n := len(operands); n > 1 && !target.known && target.word == nil && target.shape == "" { // xargs puts it there, or puts what it reads elsewhere
+	if n := len(operands); n > 1 && !target.known && target.word == nil && target.shape == "" {
+		// xargs puts it there, or puts what it reads elsewhere
 		to = append(to, r.mayBe(operands[n-1])...)
 	}
 	for _, a := range operands {
 		may := r.mayBe(a)
 		from = append(from, may...)
-		if !a.known && !a.one && slices.ContainsFunc(may, func(name string) bool { return strings.HasPrefix(name, "-") && strings.Contains(name, "t") }) {
+		if !a.known && !a.one && slices.ContainsFunc(may, func(name string) bool {
+			return strings.HasPrefix(name, "-") && strings.Contains(name, "t")
+		}) {
 			to = append(to, may...) // an option that names the folder, and the folder
 		}
 	}
@@ -100,8 +104,8 @@ func (r *reader) standings() []string {
 	return all
 }
 
-// mayBe returns the names that a word may stand for. What is not known may be any that the command line mentions; a variable to which the line gives
-// no value has it from the environment, such as $TMPDIR, and may name anything.
+// mayBe returns the names that a word may stand for. What is not known may be any that the command line mentions; a variable to which the
+// line gives no value has it from the environment, such as $TMPDIR, and may name anything.
 func (r *reader) mayBe(a arg) []string {
 	if a.known {
 		return []string{a.text}

@@ -9,30 +9,44 @@ import (
 	"agentbox/internal/service/gate/shell"
 )
 
-// TestMovingOutOfTheSpaceIsDeletion holds which command lines take something out of the files that a space keeps, and so count as the removal of a
-// tree, and which only rename.
+// TestMovingOutOfTheSpaceIsDeletion holds which command lines take something out of the files that a space keeps, and so count as the
+// removal of a tree, and which only rename.
 func TestMovingOutOfTheSpaceIsDeletion(t *testing.T) {
 	for line, deletes := range map[string]bool{
 		// to where nothing is kept
-		"mv folder /tmp/gone": true, "mv folder /tmp": true, "mv a b c /tmp/": true, "mv -f -- folder /tmp/gone": true, "mv notes.txt /tmp/x": true,
-		"mv -t /tmp folder": true, "mv --target-directory=/tmp folder": true, "mv --targ /tmp folder": true, "mv -ft/tmp folder": true, "mv -bt /tmp a": true, "mv -T folder /tmp/x": true,
-		"mv folder /dev/shm/x": true, "mv folder /var/tmp": true, "mv folder /dev/null": true, "mv folder /nowhere": true, "mv folder ~": true, "mv folder ~/x": true, "mv folder '/tmp/a b'": true,
-		"mv folder ../tmp/x": true, "mv folder ./a/../../tmp": true, "mv /workspace/folder /tmp/x": true, "mv * /tmp": true, "mv folder /tm*": true, "mv folder ../t*/x": true,
-		"mv folder{,/../../tmp/x}": true, "/bin/mv folder /tmp": true, "command mv folder /tmp": true, "busybox mv folder /tmp": true, "timeout 5 mv folder /tmp": true, "mv /proc/self/cwd/folder /tmp": true,
+		"mv folder /tmp/gone": true, "mv folder /tmp": true, "mv a b c /tmp/": true, "mv -f -- folder /tmp/gone": true,
+		"mv notes.txt /tmp/x": true,
+		"mv -t /tmp folder":   true, "mv --target-directory=/tmp folder": true, "mv --targ /tmp folder": true, "mv -ft/tmp folder": true,
+		"mv -bt /tmp a": true, "mv -T folder /tmp/x": true,
+		"mv folder /dev/shm/x": true, "mv folder /var/tmp": true, "mv folder /dev/null": true, "mv folder /nowhere": true, "mv folder ~": true,
+		"mv folder ~/x": true, "mv folder '/tmp/a b'": true,
+		"mv folder ../tmp/x": true, "mv folder ./a/../../tmp": true, "mv /workspace/folder /tmp/x": true, "mv * /tmp": true,
+		"mv folder /tm*": true, "mv folder ../t*/x": true,
+		"mv folder{,/../../tmp/x}": true, "/bin/mv folder /tmp": true, "command mv folder /tmp": true, "busybox mv folder /tmp": true,
+		"timeout 5 mv folder /tmp": true, "mv /proc/self/cwd/folder /tmp": true,
 		// by way of variables, and of what the line mentions
-		"d=/tmp/gone; mv folder $d": true, `d=/tmp/gone; mv folder "$d"`: true, `mv folder "$TMPDIR"`: true, `mv folder "$TMPDIR/x"`: true, "mv folder $HOME/x": true, `d=$TMPDIR; mv folder "$d/x"`: true,
-		`for f in *; do mv "$f" /tmp; done`: true, "a='folder /tmp/x'; mv $a": true, "o='-t /tmp'; mv $o folder": true, "echo /tmp/gone | xargs mv folder": true, `a=(folder /tmp/x); mv "${a[@]}"`: true,
-		"ls | xargs mv -t /tmp": true, "ls | xargs -I{} mv {} /tmp": true, "find . -name '*.md' -exec mv {} /tmp \\;": true, `f() { mv "$1" "$2"; }; f folder /tmp/x`: true, `mv folder "$(echo /tmp/x)"`: true,
+		"d=/tmp/gone; mv folder $d": true, `d=/tmp/gone; mv folder "$d"`: true, `mv folder "$TMPDIR"`: true, `mv folder "$TMPDIR/x"`: true,
+		"mv folder $HOME/x": true, `d=$TMPDIR; mv folder "$d/x"`: true,
+		`for f in *; do mv "$f" /tmp; done`: true, "a='folder /tmp/x'; mv $a": true, "o='-t /tmp'; mv $o folder": true,
+		"echo /tmp/gone | xargs mv folder": true, `a=(folder /tmp/x); mv "${a[@]}"`: true,
+		"ls | xargs mv -t /tmp": true, "ls | xargs -I{} mv {} /tmp": true, "find . -name '*.md' -exec mv {} /tmp \\;": true,
+		`f() { mv "$1" "$2"; }; f folder /tmp/x`: true, `mv folder "$(echo /tmp/x)"`: true,
 		`sh -c 'mv folder /tmp/x'`: true, `while read f; do mv "$f" /tmp; done < list`: true,
 		// from another folder
-		"cd /tmp; mv /workspace/folder gone": true, "cd /tmp && mv ../workspace/folder gone": true, "cd; mv /workspace/folder gone": true, "cd src; mv a ../../tmp/x": true, `cd "$TMPDIR"; mv /workspace/folder gone`: true,
-		"pushd /tmp; mv /workspace/folder .": true, "env -C /tmp mv /workspace/folder gone": true, "env --chdir=/tmp mv /workspace/folder gone": true, "d=/tmp; cd $d; mv /workspace/folder .": true,
+		"cd /tmp; mv /workspace/folder gone": true, "cd /tmp && mv ../workspace/folder gone": true, "cd; mv /workspace/folder gone": true,
+		"cd src; mv a ../../tmp/x": true, `cd "$TMPDIR"; mv /workspace/folder gone`: true,
+		"pushd /tmp; mv /workspace/folder .": true, "env -C /tmp mv /workspace/folder gone": true,
+		"env --chdir=/tmp mv /workspace/folder gone": true, "d=/tmp; cd $d; mv /workspace/folder .": true,
 
 		// within the files of the space, or of what is not kept anyway
-		"mv a b": false, "mv folder other/": false, "mv -t out a b": false, "mv a /workspace/b": false, "mv /workspace/a /workspace/b": false, "mv * out": false, "mv a .": false, "mv a $PWD/b": false,
-		"mv /tmp/a b": false, "mv /tmp/a /tmp/b": false, "cd /tmp; mv a b": false, "cd src; mv a ../b": false, "cd src && mv a ../../workspace/b": false, "mv a": false, "mv": false, "mv --help": false,
-		`for f in *.txt; do mv "$f" "${f%.txt}.md"; done`: false, `for f in *.txt; do mv "$f" "out/$f"; done`: false, "d=out; mkdir -p $d; mv a $d": false, `find . -name '*.md' -exec mv {} out \;`: false,
-		"ls | xargs -I{} mv {} out/{}": false, "ls | xargs mv -t out": false, `while read f; do mv "$f" "$f.old"; done < list`: false, `f() { mv "$1" "$2"; }; f a b`: false, "mv a \"$(date +%F).log\"": false,
+		"mv a b": false, "mv folder other/": false, "mv -t out a b": false, "mv a /workspace/b": false, "mv /workspace/a /workspace/b": false,
+		"mv * out": false, "mv a .": false, "mv a $PWD/b": false,
+		"mv /tmp/a b": false, "mv /tmp/a /tmp/b": false, "cd /tmp; mv a b": false, "cd src; mv a ../b": false,
+		"cd src && mv a ../../workspace/b": false, "mv a": false, "mv": false, "mv --help": false,
+		`for f in *.txt; do mv "$f" "${f%.txt}.md"; done`: false, `for f in *.txt; do mv "$f" "out/$f"; done`: false,
+		"d=out; mkdir -p $d; mv a $d": false, `find . -name '*.md' -exec mv {} out \;`: false,
+		"ls | xargs -I{} mv {} out/{}": false, "ls | xargs mv -t out": false, `while read f; do mv "$f" "$f.old"; done < list`: false,
+		`f() { mv "$1" "$2"; }; f a b`: false, "mv a \"$(date +%F).log\"": false,
 		"mv $(ls | head -n 1) out": false, "cp -r folder /tmp/x": false, "ln -s /tmp t": false,
 	} {
 		r, err := shell.ReadScript(line, shell.Bash, "")

@@ -35,22 +35,27 @@ func options(text string) map[string]taking {
 }
 
 var grepOptions = options(`A=v B=v C=v m=v d=v D=v e=p f=P --regexp=p --file=P --include=i --exclude=v --exclude-dir=v --exclude-from=f
-	--max-count=v --after-context=v --before-context=v --context=v --label=v --color=o --colour=o --binary-files=v --directories=v --devices=v`)
+	--max-count=v --after-context=v --before-context=v --context=v --label=v --color=o --colour=o --binary-files=v --directories=v
+		--devices=v`)
 
 var copyOptions = options("t=w S=v m=v o=v g=v --target-directory=w --suffix=v --backup=o --mode=v --preserve=o --sparse=o --reflink=o")
 
-// optionTable says what the options of the file tools take. What stands in none is taken for a flag, and what stands behind its = for a file.
+// optionTable says what the options of the file tools take. What stands in none is taken for a flag, and what stands behind its = for a
+// file.
 var optionTable = map[string]map[string]taking{
 	"grep": grepOptions, "egrep": grepOptions, "fgrep": grepOptions,
-	"rg":   options("A=v B=v C=v m=v g=i e=p f=P t=v T=v j=v M=v E=v r=v --regexp=p --file=P --glob=i --iglob=i --type=v --ignore-file=f --color=o --colors=v"),
+	"rg": options("A=v B=v C=v m=v g=i e=p f=P t=v T=v j=v M=v E=v r=v --regexp=p --file=P --glob=i --iglob=i --type=v --ignore-file=f " +
+		"--color=o --colors=v"),
 	"sed":  options("e=p f=P l=v i=o --expression=p --file=P --in-place=o --line-length=v"),
 	"awk":  options("F=v v=v f=P e=p i=f l=v E=P W=v --field-separator=v --assign=v --file=P --source=p --include=f --exec=P"),
 	"gawk": options("F=v v=v f=P e=p i=f l=v E=P W=v --field-separator=v --assign=v --file=P --source=p --include=f --exec=P"),
 	"mawk": options("F=v v=v f=P W=v"),
 	"jq":   options("f=P L=f --from-file=P --arg=2 --argjson=2 --slurpfile=3 --rawfile=3 --indent=v"),
 	"tar": options(`f=f T=f X=f C=f g=f I=v F=v b=v H=v K=v N=v V=v --file=f --files-from=f --exclude-from=f --directory=f --exclude=v
-		--exclude-ignore=v --exclude-tag=v --transform=v --xform=v --owner=v --group=v --mode=v --strip-components=v --format=v --label=v --mtime=v`),
-	"sort":  options("k=v t=v S=v o=w T=f --key=v --field-separator=v --buffer-size=v --sort=v --output=w --temporary-directory=f --files0-from=0 --parallel=v"),
+		--exclude-ignore=v --exclude-tag=v --transform=v --xform=v --owner=v --group=v --mode=v --strip-components=v --format=v --label=v
+			--mtime=v`),
+	"sort": options("k=v t=v S=v o=w T=f --key=v --field-separator=v --buffer-size=v --sort=v --output=w --temporary-directory=f " +
+		"--files0-from=0 --parallel=v"),
 	"head":  options("n=v c=v --lines=v --bytes=v"),
 	"tail":  options("n=v c=v s=v --lines=v --bytes=v --pid=v --sleep-interval=v --follow=o"),
 	"wc":    options("--files0-from=0 --total=v"),
@@ -60,16 +65,20 @@ var optionTable = map[string]map[string]taking{
 	"hexdump": options("n=v s=v e=v f=f"), "strings": options("n=v t=v e=v T=v"), "base64": options("w=v"), "base32": options("w=v"),
 	"split": options("a=v b=v C=v l=v n=v t=v --additional-suffix=v --lines=v --bytes=v --number=v"), "csplit": options("f=w b=v n=v"),
 	"column": options("s=v c=v o=v N=v H=v R=v W=v"), "join": options("1=v 2=v j=v t=v o=v a=v e=v v=v"), "cmp": options("i=v n=v"),
-	"diff": options(`x=v X=f I=v U=v C=v F=v W=v D=v S=v --exclude=v --exclude-from=f --from-file=f --to-file=f --label=v --unified=o --context=o
+	"diff": options(`x=v X=f I=v U=v C=v F=v W=v D=v S=v --exclude=v --exclude-from=f --from-file=f --to-file=f --label=v --unified=o
+		--context=o
 		--color=o --ignore-matching-lines=v`),
 	"cp": copyOptions, "mv": copyOptions, "ln": copyOptions, "install": copyOptions, "mkdir": options("m=v --mode=v"),
 	"truncate": options("s=v r=f --size=v --reference=f"), "touch": options("d=v t=v r=f --date=v --reference=f --time=v"),
-	"date": options("d=v f=f r=f s=v --date=v --file=f --reference=f --set=v"), "file": options("f=f m=f F=v e=v --files-from=f --magic-file=f"),
+	"date":  options("d=v f=f r=f s=v --date=v --file=f --reference=f --set=v"),
+	"file":  options("f=f m=f F=v e=v --files-from=f --magic-file=f"),
 	"shred": options("n=v s=v"), "gzip": options("S=v --suffix=v"), "zip": options("x=X i=i b=f t=v n=v P=v"), "unzip": options("d=w x=X P=v"),
-	"du": options("X=f d=v B=v t=v --exclude=v --exclude-from=f --files0-from=0 --max-depth=v"), "ls": options("I=v w=v T=v --ignore=v --hide=v --color=o"),
+	"du": options("X=f d=v B=v t=v --exclude=v --exclude-from=f --files0-from=0 --max-depth=v"),
+	"ls": options("I=v w=v T=v --ignore=v --hide=v --color=o"),
 	"rsync": options(`e=v f=v B=v T=f --exclude=v --include=v --filter=v --exclude-from=f --include-from=f --files-from=f --password-file=f
 		--backup-dir=w --log-file=w --rsh=v --chmod=v`),
-	"curl": options(`d=f T=f F=f K=f b=f E=f o=w c=w D=w H=v X=v u=v A=v e=v m=v w=v --data=f --data-binary=f --form=f --config=f --key=f --cert=f
+	"curl": options(`d=f T=f F=f K=f b=f E=f o=w c=w D=w H=v X=v u=v A=v e=v m=v w=v --data=f --data-binary=f --form=f --config=f --key=f
+		--cert=f
 		--upload-file=f --output=w --header=v --request=v --user=v`),
 }
 
@@ -185,7 +194,8 @@ func (r *reader) operands(c *Command, rest []arg, skip int) error {
 		}
 	}
 	for _, a := range rest {
-		negative = negative || inverts && a.known && (a.text == "--invert-match" || len(a.text) > 1 && a.text[0] == '-' && a.text[1] != '-' && strings.Contains(a.text, "v"))
+		negative = negative || inverts && a.known && (a.text == "--invert-match" || len(a.text) > 1 && a.text[0] == '-' && a.text[1] != '-' &&
+			strings.Contains(a.text, "v"))
 	}
 	for n, i := range found {
 		switch i.takes {

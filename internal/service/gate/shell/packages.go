@@ -42,7 +42,8 @@ func bunInstalls(rest []arg) bool {
 }
 
 // flags are options of package tools that take no value.
-var flags = names(`-g --global -q -qq -s -d -dd -ddd --quiet --silent -v -vv -vvv --verbose -V --version -h --help -y --yes -f --force -D --save-dev
+var flags = names(`-g --global -q -qq -s -d -dd -ddd --quiet --silent -v -vv -vvv --verbose -V --version -h --help -y --yes -f --force -D
+	--save-dev
 	--no-color --json --long -a --all -u --upgrade --isolated --no-input --disable-pip-version-check --workspaces --offline --if-present`)
 
 // takesValue are options of package tools that take the next argument.
@@ -63,9 +64,11 @@ func installer(name string) bool {
 	return strings.HasPrefix(name, "/") && slices.ContainsFunc(strings.Split(name, "/"), func(part string) bool { return installers[part] })
 }
 
-// fetching are the verbs that fetch packages from another machine, unless each of their operands is a file or an option says to stay offline.
+// fetching are the verbs that fetch packages from another machine, unless each of their operands is a file or an option says to stay
+// offline.
 var fetching = map[string]map[string]bool{
-	"npm":    names("install i in ins inst add ci clean-install install-test it install-ci-test update up upgrade exec x create view info show v search s outdated publish audit"),
+	"npm": names("install i in ins inst add ci clean-install install-test it install-ci-test update up upgrade exec x create view info " +
+		"show v search s outdated publish audit"),
 	"pnpm":   names("install i add ci update up upgrade dlx create fetch outdated publish audit"),
 	"yarn":   names("install add up upgrade dlx create info outdated publish audit"),
 	"bun":    names("install i add a update upgrade x create c outdated publish audit info"),
@@ -102,7 +105,8 @@ func fetches(tool, verb string, rest []arg) bool {
 
 // isPackageFile reports whether an operand of a package tool names a file or a folder.
 func isPackageFile(name string) bool {
-	if name == "." || strings.HasPrefix(name, "./") || strings.HasPrefix(name, "../") || strings.HasPrefix(name, "/") || strings.HasPrefix(name, "file:") {
+	if name == "." || strings.HasPrefix(name, "./") || strings.HasPrefix(name, "../") || strings.HasPrefix(name, "/") ||
+		strings.HasPrefix(name, "file:") {
 		return true
 	}
 	return slices.ContainsFunc([]string{".whl", ".tgz", ".tar.gz", ".zip", ".gem", ".crate"}, func(end string) bool {

@@ -190,8 +190,8 @@ var (
 	awkTexts = regexp.MustCompile(`"(?:[^"\\\n]|\\.)*"`)
 )
 
-// awkFiles reads the names of the files that a program of awk opens: the constant ones, and those that are put together of constants and of what
-// is not known.
+// awkFiles reads the names of the files that a program of awk opens: the constant ones, and those that are put together of constants and
+// of what is not known.
 func (r *reader) awkFiles(program string) {
 	bare := awkTexts.ReplaceAllStringFunc(program, func(text string) string { return `"` + strings.Repeat("x", len(text)-2) + `"` })
 	opens := awkOpens.FindAllStringIndex(bare, -1)
@@ -238,7 +238,8 @@ func (r *reader) deletesByOption(c *Command, rest []arg) {
 		switch {
 		case !a.known:
 		case c.Name == "tar" && long && (strings.HasPrefix("--remove-files", a.text) || strings.HasPrefix("--recursive-unlink", a.text)),
-			c.Name == "zip" && (long && strings.HasPrefix("--move", a.text) || strings.HasPrefix(a.text, "-") && !strings.HasPrefix(a.text, "--") && strings.Contains(a.text, "m")):
+			c.Name == "zip" && (long && strings.HasPrefix("--move", a.text) || strings.HasPrefix(a.text, "-") && !strings.HasPrefix(a.text, "--") &&
+				strings.Contains(a.text, "m")):
 			c.Traits = append(c.Traits, policy.TraitDeletesTree)
 		}
 	}

@@ -206,9 +206,10 @@ func (r *reader) finish() (Reading, error) {
 	r.leaves()
 	slices.Sort(r.out.Unsealed)
 	r.out.Unsealed = slices.Compact(r.out.Unsealed)
-	r.out.Exact = r.exact && len(r.out.Commands) == 1 && len(r.out.Doubts) == 0 && len(r.out.Unsealed) == 0 && !slices.ContainsFunc(r.out.Files, func(f File) bool {
-		return f.Pattern || !f.Argument
-	})
+	r.out.Exact = r.exact && len(r.out.Commands) == 1 && len(r.out.Doubts) == 0 && len(r.out.Unsealed) == 0 &&
+		!slices.ContainsFunc(r.out.Files, func(f File) bool {
+			return f.Pattern || !f.Argument
+		})
 	return r.out, nil
 }
 

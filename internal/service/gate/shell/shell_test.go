@@ -117,7 +117,8 @@ func TestReading(t *testing.T) {
 		{"bash -c 'a; b'", "a | b | bash -c a; b <inline_code,interpreter>"},
 		{"sh -ec 'a'", "a | sh -ec a <inline_code,interpreter>"},
 		{"bash -o pipefail -c a", "a | bash -o pipefail -c a <inline_code,interpreter>"},
-		{"bash -c \"bash -c 'sudo a'\"", "sudo a <privilege> | a | bash -c sudo a <inline_code,interpreter> | bash -c bash -c 'sudo a' <inline_code,interpreter>"},
+		{"bash -c \"bash -c 'sudo a'\"",
+			"sudo a <privilege> | a | bash -c sudo a <inline_code,interpreter> | bash -c bash -c 'sudo a' <inline_code,interpreter>"},
 		{"bash <<'E'\na\nE", "a | bash <interpreter>"},
 		{"bash <<< 'a'", "a | bash <interpreter>"},
 		{"env A=b -i a", "env A=b -i a | -i a"},
@@ -158,10 +159,13 @@ func TestReading(t *testing.T) {
 		{"sudo -u root a", "sudo -u root a <privilege> | a"},
 		{"flock f -c 'a; b'", "a | b | flock f -c a; b"},
 		{"parallel a", "parallel a <unresolved> | doubt:what parallel runs is only known when it runs"},
-		{"tar --checkpoint-action=exec=a x", "tar --checkpoint-action=exec=a x <unresolved> | arg<exec=a | arg<x | doubt:what tar runs is only known when it runs"},
+		{"tar --checkpoint-action=exec=a x",
+			"tar --checkpoint-action=exec=a x <unresolved> | arg<exec=a | arg<x | doubt:what tar runs is only known when it runs"},
 		{"tar --to-com=a -xf x", "tar --to-com=a -xf x <unresolved> | arg<a | arg<x | doubt:what tar runs is only known when it runs"},
-		{"sort --compress-program=a x", "sort --compress-program=a x <unresolved> | arg<a | arg<x | doubt:what sort runs is only known when it runs"},
-		{"split --filter='sh -c x' f", "split --filter=sh -c x f <unresolved> | arg>sh -c x | arg>f | doubt:what split runs is only known when it runs"},
+		{"sort --compress-program=a x",
+			"sort --compress-program=a x <unresolved> | arg<a | arg<x | doubt:what sort runs is only known when it runs"},
+		{"split --filter='sh -c x' f",
+			"split --filter=sh -c x f <unresolved> | arg>sh -c x | arg>f | doubt:what split runs is only known when it runs"},
 
 		// what poisons later commands
 		{"PATH=/x a", "a | doubt:PATH="},
@@ -224,9 +228,11 @@ func TestReading(t *testing.T) {
 		{"python3 -c 'x'", "python3 -c x <inline_code,interpreter>"},
 		{"python3 --context c -c 'x'", "python3 --context c -c x <inline_code,interpreter> | unsealed:the interpreter context c"},
 		{"python3 --context=c -c 'x'", "python3 --context=c -c x <inline_code,interpreter> | unsealed:the interpreter context c"},
-		{"python3 --context=c x.py", "python3 --context=c x.py <interpreter,runs_file> | arg<x.py | unsealed:the interpreter context c | unsealed:x.py"},
+		{"python3 --context=c x.py",
+			"python3 --context=c x.py <interpreter,runs_file> | arg<x.py | unsealed:the interpreter context c | unsealed:x.py"},
 		{`node --context=c -e "$AGENTBOX_CELL"`, "node --context=c -e <inline_code,interpreter> | unsealed:the interpreter context c"},
-		{`python3 --context "$x" -c 1`, "python3 --context -c 1 <inline_code,interpreter> | unsealed:an interpreter context that is only known when it runs"},
+		{`python3 --context "$x" -c 1`,
+			"python3 --context -c 1 <inline_code,interpreter> | unsealed:an interpreter context that is only known when it runs"},
 		{"node -e x; node x.js", "node -e x <inline_code,interpreter> | node x.js <interpreter,runs_file> | arg<x.js | unsealed:x.js"},
 		{"bash x.sh", "bash x.sh <interpreter,runs_file> | arg<x.sh | unsealed:x.sh"},
 		{"bash < x.sh", "bash <interpreter,runs_file> | arg<x.sh | <x.sh | unsealed:x.sh"},
@@ -353,7 +359,8 @@ func TestArgumentVectors(t *testing.T) {
 }
 
 // gtfobins are programs that are known to start a shell or another program when they are asked in the right way.
-var gtfobins = strings.Fields(`ab agetty alpine ansible-playbook ansible-test aoss apache2ctl apt apt-get ar aria2c arj arp as ascii-xfr ascii85
+var gtfobins = strings.Fields(
+	`ab agetty alpine ansible-playbook ansible-test aoss apache2ctl apt apt-get ar aria2c arj arp as ascii-xfr ascii85
 	ash aspell at atobm awk aws base58 basenc bash batcat bc bconsole bpftrace bridge bundle bundler busctl busybox byebug bzip2 c89 c99 cabal
 	capsh cdist certbot check_by_ssh check_cups choom chroot clamscan cobc column comm composer cowsay cowthink cpan cpio cpulimit crash
 	crontab csh csplit csvtool cupsfilter curl dash date dialog dig distcc dmesg dmidecode dmsetup dnf docker dosbox dotnet dpkg dstat dvips
@@ -373,7 +380,8 @@ var gtfobins = strings.Fields(`ab agetty alpine ansible-playbook ansible-test ao
 
 func TestThreat10NothingThatRunsOthersIsExact(t *testing.T) {
 	for _, name := range gtfobins {
-		for _, line := range []string{name, name + " x", name + " -c x", "command " + name + " x", "env " + name + " x", "/usr/bin/" + name + " x", "./" + name} {
+		for _, line := range []string{name, name + " x", name + " -c x", "command " + name + " x", "env " + name + " x", "/usr/bin/" + name +
+			" x", "./" + name} {
 			r, err := shell.ReadScript(line, shell.Bash, "")
 			if err != nil {
 				continue // refused altogether

@@ -35,7 +35,8 @@ var builtins = names(`: true false cd pushd popd dirs pwd export declare local r
 var system = names("/bin /usr/bin /usr/local/bin /sbin /usr/sbin /usr/local/sbin")
 
 // devices are not files.
-var devices = []string{"/dev/null", "/dev/zero", "/dev/full", "/dev/stdin", "/dev/stdout", "/dev/stderr", "/dev/random", "/dev/urandom", "/dev/tty"}
+var devices = []string{"/dev/null", "/dev/zero", "/dev/full", "/dev/stdin", "/dev/stdout", "/dev/stderr", "/dev/random", "/dev/urandom",
+	"/dev/tty"}
 
 // byTrait gives traits by name alone.
 var byTrait = map[string]map[string]bool{
@@ -47,10 +48,12 @@ var byTrait = map[string]map[string]bool{
 	policy.TraitNetwork: names(`curl wget nc ncat netcat socat telnet ftp lftp tftp rsync aria2c axel httpie http https xh dig nslookup host
 		whois ping ping6 traceroute tracepath mtr nmap masscan tcpdump tshark openvpn wg wg-quick ip ifconfig route arp iwconfig
 		w3m lynx links elinks smbclient mail mailx sendmail mutt msmtp swaks gh glab aws gcloud az rclone s3cmd
-		ngrok cloudflared tor torsocks proxychains irssi websocat grpcurl psql mysql mongo redis-cli apt apt-get aptitude dnf yum apk pacman brew snap flatpak`),
+		ngrok cloudflared tor torsocks proxychains irssi websocat grpcurl psql mysql mongo redis-cli apt apt-get aptitude dnf yum apk pacman brew
+			snap flatpak`),
 	policy.TraitInstalls: names(`npx bunx pnpx pipx apt apt-get aptitude dpkg dnf yum rpm apk pacman brew snap flatpak conda mamba
 		easy_install corepack nix nix-env nix-shell guix`),
-	policy.TraitInterpreter: names(`sh bash dash ash rbash zsh ksh mksh fish csh tcsh python python2 python3 node nodejs deno bun tsx ts-node wasm
+	policy.TraitInterpreter: names(
+		`sh bash dash ash rbash zsh ksh mksh fish csh tcsh python python2 python3 node nodejs deno bun tsx ts-node wasm
 		perl ruby php lua tclsh wish expect awk gawk mawk nawk sed ed ex vi vim nvim emacs nano less more man make gmake cmake
 		irb ghci julia R Rscript octave scala groovy java jjs jshell go cargo rustc gcc cc tcc`),
 }
@@ -59,7 +62,8 @@ var byTrait = map[string]map[string]bool{
 var deleters = names("rm unlink shred")
 
 // named are names that a function must not take without being asked about.
-var named = names(`sh bash dash python python3 node bun npm npx cat ls rm cp mv mkdir rmdir touch ln grep egrep fgrep sed awk gawk mawk find sort
+var named = names(`sh bash dash python python3 node bun npm npx cat ls rm cp mv mkdir rmdir touch ln grep egrep fgrep sed awk gawk mawk
+	find sort
 	uniq head tail wc cut tr tee xargs env timeout nice nohup time tar gzip gunzip zip unzip chmod chown curl wget ssh sudo git jq diff
 	date sleep basename dirname realpath readlink stat file du df seq id whoami uname hostname kill test`)
 
@@ -69,7 +73,8 @@ func poisonous(name string) bool {
 	if poisons[name] {
 		return true
 	}
-	if strings.HasPrefix(name, "GIT_AUTHOR_") || strings.HasPrefix(name, "GIT_COMMITTER_") || name == "GIT_TERMINAL_PROMPT" || name == "GIT_OPTIONAL_LOCKS" {
+	if strings.HasPrefix(name, "GIT_AUTHOR_") || strings.HasPrefix(name, "GIT_COMMITTER_") || name == "GIT_TERMINAL_PROMPT" ||
+		name == "GIT_OPTIONAL_LOCKS" {
 		return false // names and dates, and switches
 	}
 	for _, prefix := range []string{"LD_", "BASH_FUNC_", "GIT_", "npm_config_", "NPM_CONFIG_", "DYLD_", "MALLOC_", "GLIBC_"} {
@@ -83,10 +88,13 @@ func poisonous(name string) bool {
 // Poisonous reports whether an environment variable changes what the commands that inherit it mean.
 func Poisonous(name string) bool { return poisonous(name) }
 
-var poisons = names(`PATH BASH_CMDS BASH_ALIASES BASH_ENV ENV SHELLOPTS BASHOPTS PS4 PROMPT_COMMAND SHELL GCONV_PATH LESSOPEN LESSCLOSE PAGER MANPAGER EDITOR VISUAL
+var poisons = names(`PATH BASH_CMDS BASH_ALIASES BASH_ENV ENV SHELLOPTS BASHOPTS PS4 PROMPT_COMMAND SHELL GCONV_PATH LESSOPEN LESSCLOSE
+	PAGER MANPAGER EDITOR VISUAL
 	TAR_OPTIONS NODE_OPTIONS BUN_OPTIONS PYTHONSTARTUP PYTHONHOME PYTHONBREAKPOINT PYTHONINSPECT PERL5OPT PERL5LIB PERL5DB RUBYOPT RUBYLIB
-	BROWSER LOCPATH NLSPATH HOSTALIASES TERMCAP TERMINFO XARGS_OPTIONS CDPATH BASH_LOADABLES_PATH BASH_XTRACEFD GREP_OPTIONS ZIPOPT ZIP UNZIP UNZIPOPT ZIPINFO ZIPINFOOPT GZIP XZ_OPT XZ_DEFAULTS BZIP BZIP2 TAPE RSYNC_RSH LESS MORE LESSKEY LESSKEYIN MAKEFLAGS MAKEFILES GNUMAKEFLAGS
-	GOFLAGS GOENV RUSTC RUSTC_WRAPPER RUSTFLAGS CARGO_BUILD_RUSTC_WRAPPER SSH_ASKPASS JQ_LIBRARY_PATH RIPGREP_CONFIG_PATH INPUTRC PROMPT_DIRTRIM PS0
+	BROWSER LOCPATH NLSPATH HOSTALIASES TERMCAP TERMINFO XARGS_OPTIONS CDPATH BASH_LOADABLES_PATH BASH_XTRACEFD GREP_OPTIONS ZIPOPT ZIP UNZIP
+	UNZIPOPT ZIPINFO ZIPINFOOPT GZIP XZ_OPT XZ_DEFAULTS BZIP BZIP2 TAPE RSYNC_RSH LESS MORE LESSKEY LESSKEYIN MAKEFLAGS MAKEFILES GNUMAKEFLAGS
+	GOFLAGS GOENV RUSTC RUSTC_WRAPPER RUSTFLAGS CARGO_BUILD_RUSTC_WRAPPER SSH_ASKPASS JQ_LIBRARY_PATH RIPGREP_CONFIG_PATH INPUTRC
+	PROMPT_DIRTRIM PS0
 	JAVA_TOOL_OPTIONS _JAVA_OPTIONS LUA_INIT PHPRC AWKPATH AWKLIBPATH FPATH ZDOTDIR POSIXLY_CORRECT EXECIGNORE`)
 
 // wrap says how to find the command within the arguments of one that runs another.
@@ -101,25 +109,28 @@ type wrap struct {
 }
 
 var wrappers = map[string]wrap{
-	"env":      {known: true, short: "uCSa", long: []string{"--unset", "--chdir", "--split-string", "--argv0"}, refuse: []string{"-S", "--split-string"}, assigns: true},
-	"xargs":    {known: true, short: "adEILnPs", long: []string{"--arg-file", "--delimiter", "--max-lines", "--max-args", "--max-procs", "--max-chars", "--process-slot-var", "--replace"}, refuse: []string{"-i", "-e", "-l"}},
-	"timeout":  {known: true, short: "ks", long: []string{"--kill-after", "--signal"}, operands: 1},
-	"nice":     {known: true, short: "n", long: []string{"--adjustment"}},
-	"ionice":   {known: true, short: "cnpPu", long: []string{"--class", "--classdata"}},
-	"nohup":    {known: true},
-	"setsid":   {known: true},
-	"stdbuf":   {known: true, short: "ioe", long: []string{"--input", "--output", "--error"}},
-	"time":     {known: true, short: "fo", long: []string{"--format", "--output"}},
-	"command":  {known: true},
-	"builtin":  {known: true},
-	"exec":     {known: true, short: "a"},
-	"busybox":  {known: true},
-	"toybox":   {known: true},
-	"flock":    {known: true, short: "wE", long: []string{"--timeout", "--conflict-exit-code"}, operands: 1},
-	"taskset":  {known: true, short: "p", operands: 1},
-	"chrt":     {known: true, short: "TPDp", operands: 1},
-	"prlimit":  {known: true, short: "p"},
-	"sudo":     {known: true, short: "ugpCrtTDRUh", long: []string{"--user", "--group", "--prompt", "--chdir", "--host", "--role", "--type"}, assigns: true},
+	"env": {known: true, short: "uCSa", long: []string{"--unset", "--chdir", "--split-string", "--argv0"}, refuse: []string{"-S",
+		"--split-string"}, assigns: true},
+	"xargs": {known: true, short: "adEILnPs", long: []string{"--arg-file", "--delimiter", "--max-lines", "--max-args", "--max-procs",
+		"--max-chars", "--process-slot-var", "--replace"}, refuse: []string{"-i", "-e", "-l"}},
+	"timeout": {known: true, short: "ks", long: []string{"--kill-after", "--signal"}, operands: 1},
+	"nice":    {known: true, short: "n", long: []string{"--adjustment"}},
+	"ionice":  {known: true, short: "cnpPu", long: []string{"--class", "--classdata"}},
+	"nohup":   {known: true},
+	"setsid":  {known: true},
+	"stdbuf":  {known: true, short: "ioe", long: []string{"--input", "--output", "--error"}},
+	"time":    {known: true, short: "fo", long: []string{"--format", "--output"}},
+	"command": {known: true},
+	"builtin": {known: true},
+	"exec":    {known: true, short: "a"},
+	"busybox": {known: true},
+	"toybox":  {known: true},
+	"flock":   {known: true, short: "wE", long: []string{"--timeout", "--conflict-exit-code"}, operands: 1},
+	"taskset": {known: true, short: "p", operands: 1},
+	"chrt":    {known: true, short: "TPDp", operands: 1},
+	"prlimit": {known: true, short: "p"},
+	"sudo": {known: true, short: "ugpCrtTDRUh", long: []string{"--user", "--group", "--prompt", "--chdir", "--host", "--role", "--type"},
+		assigns: true},
 	"doas":     {known: true, short: "uC"},
 	"coproc":   {known: true, opaque: true},
 	"parallel": {known: true, opaque: true}, "watch": {known: true, opaque: true}, "script": {known: true, opaque: true},
@@ -130,14 +141,17 @@ var wrappers = map[string]wrap{
 	"at": {known: true, opaque: true}, "batch": {known: true, opaque: true}, "crontab": {known: true, opaque: true},
 	"run-parts": {known: true, opaque: true}, "start-stop-daemon": {known: true, opaque: true}, "ssh": {known: true, opaque: true},
 	"entr": {known: true, opaque: true}, "unbuffer": {known: true, opaque: true}, "rlwrap": {known: true, opaque: true},
-	"vi": {known: true, opaque: true}, "vim": {known: true, opaque: true}, "nvim": {known: true, opaque: true}, "ex": {known: true, opaque: true},
-	"ed": {known: true, opaque: true}, "emacs": {known: true, opaque: true}, "make": {known: true, opaque: true}, "gmake": {known: true, opaque: true},
+	"vi": {known: true, opaque: true}, "vim": {known: true, opaque: true}, "nvim": {known: true, opaque: true}, "ex": {known: true,
+		opaque: true},
+	"ed": {known: true, opaque: true}, "emacs": {known: true, opaque: true}, "make": {known: true, opaque: true}, "gmake": {known: true,
+		opaque: true},
 	"fc": {known: true, opaque: true}, "history": {known: true, opaque: true}, "dpkg": {known: true, opaque: true},
 }
 
 // runsByOption are programs that are harmless but for these options.
 var runsByOption = map[string][]string{
-	"tar":   {"--checkpoint-action", "--to-command", "--use-compress-program", "-I", "--rsh-command", "-F", "--info-script", "--new-volume-script"},
+	"tar": {"--checkpoint-action", "--to-command", "--use-compress-program", "-I", "--rsh-command", "-F", "--info-script",
+		"--new-volume-script"},
 	"sort":  {"--compress-program"},
 	"split": {"--filter"},
 	"zip":   {"-T", "--unzip-command"},
@@ -152,17 +166,24 @@ var runsByOption = map[string][]string{
 
 // fileTools are the commands whose operands are files, and how many operands before them are not.
 var fileTools = map[string]int{
-	"cat": 0, "tac": 0, "nl": 0, "head": 0, "tail": 0, "less": 0, "more": 0, "wc": 0, "sort": 0, "uniq": 0, "cut": 0, "paste": 0, "join": 0, "comm": 0,
-	"cp": 0, "mv": 0, "ln": 0, "install": 0, "tee": 0, "touch": 0, "truncate": 0, "rm": 0, "unlink": 0, "shred": 0, "dd": 0, "split": 0, "csplit": 0,
-	"diff": 0, "cmp": 0, "od": 0, "xxd": 0, "hexdump": 0, "strings": 0, "base64": 0, "base32": 0, "md5sum": 0, "sha1sum": 0, "sha256sum": 0, "sha512sum": 0,
-	"sha224sum": 0, "sha384sum": 0, "b2sum": 0, "sum": 0, "basenc": 0, "ptx": 0, "dircolors": 0, "pr": 0, "tsort": 0, "shuf": 0, "sdiff": 0, "fallocate": 0,
-	"gzip": 0, "gunzip": 0, "zcat": 0, "bzip2": 0, "xz": 0, "zip": 0, "unzip": 0, "tar": 0, "rev": 0, "fold": 0, "fmt": 0, "expand": 0, "column": 0, "file": 0,
-	"mkdir": 0, "rmdir": 0, "cksum": 0, "unexpand": 0, "rsync": 0, "scp": 0, "curl": 0, "date": 9, "du": maxWords, // of these only options name files
+	"cat": 0, "tac": 0, "nl": 0, "head": 0, "tail": 0, "less": 0, "more": 0, "wc": 0, "sort": 0, "uniq": 0, "cut": 0, "paste": 0, "join": 0,
+	"comm": 0,
+	"cp":   0, "mv": 0, "ln": 0, "install": 0, "tee": 0, "touch": 0, "truncate": 0, "rm": 0, "unlink": 0, "shred": 0, "dd": 0, "split": 0,
+	"csplit": 0,
+	"diff":   0, "cmp": 0, "od": 0, "xxd": 0, "hexdump": 0, "strings": 0, "base64": 0, "base32": 0, "md5sum": 0, "sha1sum": 0, "sha256sum": 0,
+	"sha512sum": 0,
+	"sha224sum": 0, "sha384sum": 0, "b2sum": 0, "sum": 0, "basenc": 0, "ptx": 0, "dircolors": 0, "pr": 0, "tsort": 0, "shuf": 0, "sdiff": 0,
+	"fallocate": 0,
+	"gzip":      0, "gunzip": 0, "zcat": 0, "bzip2": 0, "xz": 0, "zip": 0, "unzip": 0, "tar": 0, "rev": 0, "fold": 0, "fmt": 0, "expand": 0,
+	"column": 0, "file": 0,
+	// of these only options name files
+	"mkdir": 0, "rmdir": 0, "cksum": 0, "unexpand": 0, "rsync": 0, "scp": 0, "curl": 0, "date": 9, "du": maxWords,
 	"chmod": 1, "chown": 1, "grep": 1, "egrep": 1, "fgrep": 1, "sed": 1, "awk": 1, "gawk": 1, "mawk": 1, "jq": 1, "rg": 1,
 }
 
 // writers are those that change the files that they are given.
-var writers = names("mkdir rmdir cp mv ln install tee touch truncate rm unlink shred split csplit chmod chown gzip gunzip bzip2 xz fallocate")
+var writers = names("mkdir rmdir cp mv ln install tee touch truncate rm unlink shred split csplit chmod chown gzip gunzip bzip2 xz " +
+	"fallocate")
 
 // copies are those of which the last operand alone is written, unless an option names the folder.
 var copies = names("cp ln install")
@@ -170,7 +191,8 @@ var copies = names("cp ln install")
 // bunVerbs sorts bun's verbs; anything else is a file that it runs.
 var bunVerbs = map[string]string{
 	"add": "install", "a": "install", "install": "install", "i": "install", "update": "install", "upgrade": "install", "x": "install",
-	"repl": "install", "create": "install", "c": "install", "init": "install", "link": "install", "unlink": "install", "remove": "install", "rm": "install",
+	"repl": "install", "create": "install", "c": "install", "init": "install", "link": "install", "unlink": "install", "remove": "install",
+	"rm":    "install",
 	"patch": "install", "publish": "install", "outdated": "install", "audit": "install", "pm": "install", "info": "install", "exec": "install",
 	"run": "script", "test": "script", "build": "script", "dev": "script", "start": "script",
 }
@@ -201,9 +223,11 @@ var scripts = map[string]map[string]bool{
 }
 
 // manifests are the files that those verbs read.
-var manifests = map[string]string{"npm": "package.json", "pnpm": "package.json", "yarn": "package.json", "cargo": "Cargo.toml", "go": "go.mod"}
+var manifests = map[string]string{"npm": "package.json", "pnpm": "package.json", "yarn": "package.json", "cargo": "Cargo.toml",
+	"go": "go.mod"}
 
 // grantable are the commands for which one exact command line can get a standing approval: they run nothing but themselves. A list of what
 // is allowed, not of what is dangerous, so that what nobody thought of is refused.
-var grantable = names(`rm rmdir unlink mkdir touch cp mv ln chmod chown chgrp cat head tail wc ls stat du df file md5sum sha1sum sha256sum sha512sum
+var grantable = names(`rm rmdir unlink mkdir touch cp mv ln chmod chown chgrp cat head tail wc ls stat du df file md5sum sha1sum sha256sum
+	sha512sum
 	cmp diff basename dirname realpath readlink date id whoami uname hostname truncate gzip gunzip`)

@@ -31,7 +31,8 @@ func (r *reader) words(ws []*syntax.Word) ([]arg, error) {
 		split := &syntax.Word{Parts: append([]syntax.WordPart(nil), w.Parts...)}
 		syntax.SplitBraces(split)
 		if braces := 0; len(args)+spread(split, &braces) > maxWords || braces > maxBraces {
-			return nil, &Error{Line: w.Pos().Line(), Col: w.Pos().Col(), Msg: fmt.Sprintf("the braces expand to more than %d words, or are more than %d in one word", maxWords, maxBraces)}
+			return nil, &Error{Line: w.Pos().Line(), Col: w.Pos().Col(),
+				Msg: fmt.Sprintf("the braces expand to more than %d words, or are more than %d in one word", maxWords, maxBraces)}
 		}
 		for expanded, err := range expand.BracesSeq(nil, split) {
 			if err != nil {
@@ -46,8 +47,8 @@ func (r *reader) words(ws []*syntax.Word) ([]arg, error) {
 	return args, nil
 }
 
-// spread returns how many words a word with braces expands to, without expanding it; what is more than maxWords is maxWords+1. It counts the
-// brace expressions too.
+// spread returns how many words a word with braces expands to, without expanding it; what is more than maxWords is maxWords+1. It counts
+// the brace expressions too.
 func spread(w *syntax.Word, braces *int) int {
 	words := 1
 	for _, part := range w.Parts {

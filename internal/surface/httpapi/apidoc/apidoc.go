@@ -70,7 +70,8 @@ func Page(open *huma.OpenAPI, tags []string) []byte {
 	}
 	var out bytes.Buffer
 	t := template.Must(template.New("docs").Parse(page))
-	if err := t.Execute(&out, map[string]any{"Groups": groups, "Types": types, "Style": template.CSS(style), "Version": open.Info.Version}); err != nil {
+	if err := t.Execute(&out, map[string]any{"Groups": groups, "Types": types, "Style": template.CSS(style),
+		"Version": open.Info.Version}); err != nil {
 		panic(fmt.Sprintf("apidoc: render the page: %v", err)) // the template is the program's own
 	}
 	return out.Bytes()
@@ -79,14 +80,16 @@ func Page(open *huma.OpenAPI, tags []string) []byte {
 // Policy is the Content-Security-Policy that lets the page be shown.
 func Policy() string {
 	hash := sha256.Sum256([]byte(style))
-	return "default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(hash[:]) + "'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
+	return "default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(hash[:]) +
+		"'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
 }
 
 // sections are the operations of a tag, by path and method.
 func sections(open *huma.OpenAPI, tag string) []section {
 	var found []section
 	for path, item := range open.Paths {
-		for method, op := range map[string]*huma.Operation{"GET": item.Get, "POST": item.Post, "PUT": item.Put, "PATCH": item.Patch, "DELETE": item.Delete} {
+		for method, op := range map[string]*huma.Operation{"GET": item.Get, "POST": item.Post, "PUT": item.Put, "PATCH": item.Patch,
+			"DELETE": item.Delete} {
 			if op != nil && slices.Contains(op.Tags, tag) {
 				found = append(found, sectionOf(open, path, method, op))
 			}

@@ -1,4 +1,5 @@
-// Package strictjson reads requests: exactly one JSON value, of a known shape, without anything that two readers could understand differently.
+// Package strictjson reads requests: exactly one JSON value, of a known shape, without anything that two readers could understand
+// differently.
 package strictjson
 
 import (

@@ -29,7 +29,8 @@ func TestCheck(t *testing.T) {
 	deep := func(n int) string { return strings.Repeat("[", n) + strings.Repeat("]", n) }
 	for _, c := range []struct{ name, body, code, says string }{
 		{"empty object", `{}`, "", ""},
-		{"all fields", ` {"name":"a","ttl_seconds":1,"limits":{"memory_bytes":2},"env":{"A":"b"},"list":[{"memory_bytes":1}],"free":{"x":1},"anything":[1,{"y":null}]} `, "", ""},
+		{"all fields", ` {"name":"a","ttl_seconds":1,"limits":{"memory_bytes":2},"env":{"A":"b"},"list":[{"memory_bytes":1}],"free":{"x":1},"anything":[1,{"y":null}]} ` +
+			``, "", ""},
 		{"escapes", `{"name":"a\n\u00e9\ud83d\ude00\"\\"}`, "", ""},
 		{"numbers", `{"anything":[0,-0,1.5,1e9,1E+9,-1.25e-3]}`, "", ""},
 		{"escaped name", `{"n\u0061me":"a"}`, "", ""},
@@ -91,14 +92,16 @@ func TestDecodeNamesTheFieldOfAnotherType(t *testing.T) {
 	if fault.CodeOf(err) != "invalid_field" || !strings.Contains(err.Error(), `limits.memory_bytes`) {
 		t.Errorf("got %v, want invalid_field that names limits.memory_bytes", err)
 	}
-	if err := strictjson.Decode([]byte(`{"name":"a","limits":{"memory_bytes":5}}`), &r); err != nil || r.Name != "a" || r.Limits.MemoryBytes != 5 {
+	if err := strictjson.Decode([]byte(`{"name":"a","limits":{"memory_bytes":5}}`), &r); err != nil || r.Name != "a" ||
+		r.Limits.MemoryBytes != 5 {
 		t.Errorf("got %+v, %v", r, err)
 	}
 	_ = r.hidden
 }
 
 func FuzzCheck(f *testing.F) {
-	for _, seed := range []string{`{}`, `{"name":"a"}`, `{"a":1,"a":2}`, `[[[[`, `{"x":"\ud800"}`, "\"\xff\"", `-0.0e+1`, `{"limits":{"memory_bytes":1}} `, `tru`, `"\u12`} {
+	for _, seed := range []string{`{}`, `{"name":"a"}`, `{"a":1,"a":2}`, `[[[[`, `{"x":"\ud800"}`, "\"\xff\"", `-0.0e+1`,
+		`{"limits":{"memory_bytes":1}} `, `tru`, `"\u12`} {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
@@ -106,7 +109,8 @@ func FuzzCheck(f *testing.F) {
 		if free == nil && !json.Valid(data) {
 			t.Fatalf("accepted %q, which is not JSON", data)
 		}
-		if fault.CodeOf(free) == strictjson.CodeMalformed && json.Valid(data) && !strings.Contains(free.Error(), "UTF-8") && !strings.Contains(free.Error(), "surrogate") {
+		if fault.CodeOf(free) == strictjson.CodeMalformed && json.Valid(data) && !strings.Contains(free.Error(), "UTF-8") &&
+			!strings.Contains(free.Error(), "surrogate") {
 			t.Fatalf("refused %q: %v", data, free)
 		}
 		var r request

@@ -73,7 +73,8 @@ func (s *Server) readBody(w http.ResponseWriter, r *http.Request, rt *route) ([]
 	return body, strictjson.Check(body, rt.shape)
 }
 
-var errMediaType = fault.New(fault.Invalid, "unsupported_media_type", "the body is read as JSON in UTF-8 only; send `Content-Type: application/json`")
+var errMediaType = fault.New(fault.Invalid, "unsupported_media_type",
+	"the body is read as JSON in UTF-8 only; send `Content-Type: application/json`")
 
 // tooLarge refuses a body of more bytes than its operation takes.
 func tooLarge(most int64) error {
@@ -86,8 +87,8 @@ const (
 	discardTime = time.Second
 )
 
-// discard reads and throws away a little of a body that is refused: a connection that is closed on a client that still sends is reset, and the
-// client never sees the answer. Whoever waits to be asked for his body sends nothing.
+// discard reads and throws away a little of a body that is refused: a connection that is closed on a client that still sends is reset,
+// and the client never sees the answer. Whoever waits to be asked for his body sends nothing.
 func (s *Server) discard(w http.ResponseWriter, r *http.Request) {
 	if r.Header.Get("Expect") != "" {
 		return

@@ -42,8 +42,8 @@ func (s *Server) Object(schema, field string) {
 	})
 }
 
-// Finish adds the API document and its page, which tell about every operation that was added before. Each is written when it is asked for first: that takes
-// longer than all the rest of a server, and most daemons are never asked.
+// Finish adds the API document and its page, which tell about every operation that was added before. Each is written when it is asked for
+// first: that takes longer than all the rest of a server, and most daemons are never asked.
 func (s *Server) Finish() {
 	s.later(func(s *Server) {
 		for _, unused := range []string{"ErrorModel", "ErrorDetail"} { // huma's own form of errors
@@ -61,7 +61,8 @@ func (s *Server) Finish() {
 		s.Describe()
 		return apidoc.Page(s.api.OpenAPI(), s.Tags)
 	})
-	s.plain(Operation{ID: "get-docs", Method: http.MethodGet, Path: "/v1/docs", Public: true}, "text/html; charset=utf-8", apidoc.Policy(), page)
+	s.plain(Operation{ID: "get-docs", Method: http.MethodGet, Path: "/v1/docs", Public: true}, "text/html; charset=utf-8", apidoc.Policy(),
+		page)
 }
 
 // plain serves bytes that never change and that the API document does not list.

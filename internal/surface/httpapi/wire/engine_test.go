@@ -23,7 +23,8 @@ func TestAnEngineIsKnownByABodyOfAnyAllowedLength(t *testing.T) {
 			return principal.Caller{Principal: e, Workspace: id.DefaultWorkspace, Engine: true}, nil
 		}
 	})
-	Handle(w.s, Operation{ID: "report", Method: "POST", Path: "/v1/test/reports", Tag: "test", MaxBody: most, Engines: true, Repeat: RepeatHarmless},
+	Handle(w.s, Operation{ID: "report", Method: "POST", Path: "/v1/test/reports", Tag: "test", MaxBody: most, Engines: true,
+		Repeat: RepeatHarmless},
 		func(_ context.Context, c Call, in *struct {
 			Body struct {
 				Text string `json:"text"`
@@ -41,7 +42,8 @@ func TestAnEngineIsKnownByABodyOfAnyAllowedLength(t *testing.T) {
 		want   int
 	}{
 		{100, "engtok_mill", http.StatusOK}, {64 << 10, "engtok_mill", http.StatusOK}, {64<<10 + 1, "engtok_mill", http.StatusOK},
-		{most, "engtok_mill", http.StatusOK}, {most + 1, "engtok_mill", http.StatusRequestEntityTooLarge}, {most, "engtok_else", http.StatusUnauthorized},
+		{most, "engtok_mill", http.StatusOK}, {most + 1, "engtok_mill", http.StatusRequestEntityTooLarge}, {most, "engtok_else",
+			http.StatusUnauthorized},
 	} {
 		resp, got := w.ask("POST", "/v1/test/reports", body(c.length, c.token), "Authorization: ")
 		if resp.StatusCode != c.want || c.want == http.StatusOK && !strings.Contains(got, `"svc_mill"`) {
@@ -54,7 +56,8 @@ func TestAnEngineIsKnownByABodyOfAnyAllowedLength(t *testing.T) {
 	if err := w.s.bodies.take(&Call{route: &route{maxBody: maxBodies}}, maxBodies); err != nil {
 		t.Fatal(err)
 	}
-	if resp, got := w.ask("POST", "/v1/test/reports", body(most, "engtok_mill"), "Authorization: "); resp.StatusCode != http.StatusServiceUnavailable {
+	if resp, got := w.ask("POST", "/v1/test/reports", body(most, "engtok_mill"),
+		"Authorization: "); resp.StatusCode != http.StatusServiceUnavailable {
 		t.Errorf("while there is no room for a body: got %d %s", resp.StatusCode, got)
 	}
 }

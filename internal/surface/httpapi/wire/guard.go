@@ -57,7 +57,8 @@ func (c Call) ServiceKey() string {
 
 // Origin is who causes events, and why.
 func (c Call) Origin() event.Origin {
-	o := event.Origin{Principal: c.Caller.Principal, Token: c.Caller.Token, By: c.Caller.By, Issuer: c.Caller.Issuer, Correlation: c.Correlation}
+	o := event.Origin{Principal: c.Caller.Principal, Token: c.Caller.Token, By: c.Caller.By, Issuer: c.Caller.Issuer,
+		Correlation: c.Correlation}
 	if c.Trace.followed() {
 		o.Trace = c.Trace.Parent()
 	}
@@ -126,7 +127,8 @@ func (s *Server) present(h http.Header, c Call) {
 // rebinding), or an origin that is not this server.
 func (s *Server) checkHost(r *http.Request) error {
 	if !s.ownHost(r.Host) {
-		return fault.New(fault.Denied, "misdirected_request", "this daemon does not answer under that host name; use the address that `agentbox up` printed")
+		return fault.New(fault.Denied, "misdirected_request",
+			"this daemon does not answer under that host name; use the address that `agentbox up` printed")
 	}
 	if origin := r.Header.Get("Origin"); origin != "" {
 		u, err := url.Parse(origin)
@@ -218,7 +220,8 @@ func (s *Server) admit(w http.ResponseWriter, r *http.Request, c *Call) error {
 // workspaceHeader names the workspace that a request is meant for. A key belongs to one, so that it can only agree.
 const workspaceHeader = "X-Workspace-Id"
 
-var errOtherWorkspace = fault.New(fault.Denied, "unauthorized_workspace", "the header x-workspace-id names another workspace than that of the key").
+var errOtherWorkspace = fault.New(fault.Denied, "unauthorized_workspace",
+	"the header x-workspace-id names another workspace than that of the key").
 	With("Send a key of that workspace, or leave the header out.")
 
 func (s *Server) authenticate(r *http.Request) (principal.Caller, error) {
@@ -251,7 +254,8 @@ func (s *Server) narrowed(r *http.Request, caller principal.Caller) (principal.C
 	}
 	t, err := id.Parse[id.Token](named[0])
 	if err != nil || len(named) > 1 || s.Narrow == nil {
-		return principal.Caller{}, fault.New(fault.Invalid, "invalid_capability_token", "%s names one capability token by its id, as cap_ and 26 characters", narrowHeader)
+		return principal.Caller{}, fault.New(fault.Invalid, "invalid_capability_token",
+			"%s names one capability token by its id, as cap_ and 26 characters", narrowHeader)
 	}
 	return s.Narrow(r.Context(), caller, t)
 }

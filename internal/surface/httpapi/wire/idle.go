@@ -7,8 +7,9 @@ import (
 	"sync"
 )
 
-// maxIdle is how many connections may wait for a request, their first or the next one. Beyond it the one that has waited longest is closed: ten
-// thousand clients that ask for nothing take no memory and no descriptors from those who do, and one that comes back connects anew.
+// maxIdle is how many connections may wait for a request, their first or the next one. Beyond it the one that has waited longest is
+// closed: ten thousand clients that ask for nothing take no memory and no descriptors from those who do, and one that comes back connects
+// anew.
 const maxIdle = 1024
 
 // idle are the connections that wait for a request, the one that has waited longest in front. The zero value is ready.

@@ -79,7 +79,8 @@ func TestThreat32IdleConnectionsBeyondTheMostAreClosed(t *testing.T) {
 	second := w.connect(address)
 	waiting(2)
 	streaming := w.connect(address)
-	if _, err := io.WriteString(streaming, "GET /v1/test/endless HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer good\r\n\r\n"); err != nil {
+	if _, err := io.WriteString(streaming,
+		"GET /v1/test/endless HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer good\r\n\r\n"); err != nil {
 		t.Fatal(err)
 	}
 	answer, err := http.ReadResponse(streaming.in, nil)
@@ -115,10 +116,11 @@ func TestRefusedSlowBodiesAreClosed(t *testing.T) {
 	w := newWire(t, nil)
 	address := w.serve()
 	for name, head := range map[string]string{
-		"no such path":   "POST /v1/test/nothing HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer good\r\nContent-Length: 100\r\n\r\n{",
-		"no valid key":   "POST /v1/test/things HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer bad\r\nContent-Length: 100\r\n\r\n{",
-		"another host":   "POST /v1/test/things HTTP/1.1\r\nHost: example.com\r\nAuthorization: Bearer good\r\nContent-Length: 100\r\n\r\n{",
-		"in pieces":      "POST /v1/test/nothing HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer good\r\nTransfer-Encoding: chunked\r\n\r\n1\r\n{\r\n",
+		"no such path": "POST /v1/test/nothing HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer good\r\nContent-Length: 100\r\n\r\n{",
+		"no valid key": "POST /v1/test/things HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer bad\r\nContent-Length: 100\r\n\r\n{",
+		"another host": "POST /v1/test/things HTTP/1.1\r\nHost: example.com\r\nAuthorization: Bearer good\r\nContent-Length: 100\r\n\r\n{",
+		"in pieces": "POST /v1/test/nothing HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer good\r\nTransfer-Encoding: " +
+			"chunked\r\n\r\n1\r\n{\r\n",
 		"another method": "PUT /v1/test/things HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer good\r\nContent-Length: 100\r\n\r\n{",
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -136,7 +138,8 @@ func TestRefusedSlowBodiesAreClosed(t *testing.T) {
 		})
 	}
 	g := w.connect(address)
-	if _, err := io.WriteString(g, "POST /v1/test/nothing HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer good\r\nContent-Length: 2\r\n\r\n{}"); err != nil {
+	if _, err := io.WriteString(g,
+		"POST /v1/test/nothing HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer good\r\nContent-Length: 2\r\n\r\n{}"); err != nil {
 		t.Fatal(err)
 	}
 	if answer, err := http.ReadResponse(g.in, nil); err != nil || answer.StatusCode != 404 {

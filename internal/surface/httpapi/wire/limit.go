@@ -36,19 +36,22 @@ func DefaultRates() Rates {
 // MaxRate is the most of anything that an operator may allow in a minute.
 const MaxRate = 1_000_000
 
-// ParseRates returns the DefaultRates with some of them set by rules like general=5000: a field of Rates in small letters, = and a number from
-// 1 to MaxRate. Anything else is a fault with code rate_invalid.
+// ParseRates returns the DefaultRates with some of them set by rules like general=5000: a field of Rates in small letters, = and a number
+// from 1 to MaxRate. Anything else is a fault with code rate_invalid.
 func ParseRates(rules []string) (Rates, error) {
 	r := DefaultRates()
 	fields := map[string]*int{
-		"spaces": &r.Spaces, "runs": &r.Runs, "files": &r.Files, "claims": &r.Claims, "general": &r.General, "failures": &r.Failures, "streams": &r.Streams,
-		"owner": &r.Owner,
+		"spaces": &r.Spaces, "runs": &r.Runs, "files": &r.Files, "claims": &r.Claims, "general": &r.General, "failures": &r.Failures,
+		"streams": &r.Streams,
+		"owner":   &r.Owner,
 	}
 	for _, rule := range rules {
 		class, text, _ := strings.Cut(rule, "=")
 		n, err := strconv.Atoi(text)
 		if fields[class] == nil || err != nil || n < 1 || n > MaxRate {
-			return Rates{}, fault.New(fault.Invalid, "rate_invalid", "%.100q is no rate: write one of spaces, runs, files, claims, general, failures, streams and owner, =, and a number from 1 to %d, as in general=5000", rule, MaxRate)
+			return Rates{}, fault.New(fault.Invalid, "rate_invalid",
+				"%.100q is no rate: write one of spaces, runs, files, claims, general, failures, streams and owner, =, and a number from 1 to %d, as "+
+					"in general=5000", rule, MaxRate)
 		}
 		*fields[class] = n
 	}
@@ -177,7 +180,8 @@ func (l *limiter) open(who string) (release func(), err error) {
 		With("or have the operator allow more with: agentbox up --rate streams=N")
 }
 
-// mostWaiting is how many requests of one principal wait at the same time for something to happen. Each holds a connection, and looks now and then.
+// mostWaiting is how many requests of one principal wait at the same time for something to happen. Each holds a connection, and looks now
+// and then.
 const mostWaiting = 128
 
 // Waits counts a request of a caller that waits until it is released.

@@ -11,16 +11,17 @@ import (
 	"agentbox/internal/domain/principal"
 )
 
-// Needs is what an operation takes of who asks. Each operation says it, for two reasons: a capability token is asked about it before anything
-// of the request is read, so that no service can forget to; and the matrix of rights is tried by it. An operation that says nothing is closed
-// to whoever acts under a token.
+// Needs is what an operation takes of who asks. Each operation says it, for two reasons: a capability token is asked about it before
+// anything of the request is read, so that no service can forget to; and the matrix of rights is tried by it. An operation that says
+// nothing is closed to whoever acts under a token.
 type Needs struct {
 	Action string         `json:"action,omitempty"` // the type of the action that it is, a name of the registry
 	Reads  string         `json:"reads,omitempty"`  // of what only shows something: the type of what it shows
 	Of     []string       `json:"of,omitempty"`     // the parameters that say whose room counts; where none is sent, the whole workspace's
 	Judged bool           `json:"judged,omitempty"` // the room stands in the body, and the gate is asked about it
 	Least  principal.Role `json:"least,omitempty"`  // of people, where the registry does not say it
-	Own    bool           `json:"own,omitempty"`    // it is about the caller himself, or the gate judges what its body names as the action that it is
+	// it is about the caller himself, or the gate judges what its body names as the action that it is
+	Own bool `json:"own,omitempty"`
 
 	// Unlabelled says that labels of what the parameters name do not hold: nothing of it is shown, or the operation withholds by itself.
 	Unlabelled bool `json:"unlabelled,omitempty"`
@@ -32,11 +33,12 @@ func Shows(typ string, of ...string) Needs { return Needs{Reads: typ, Of: of} }
 // Does is the need of an operation that is an action, in the room of the parameters.
 func Does(action string, of ...string) Needs { return Needs{Action: action, Of: of} }
 
-// DoesThere is the need of an operation that is an action in a room which its body names, so that only the gate can say whether it is permitted.
+// DoesThere is the need of an operation that is an action in a room which its body names, so that only the gate can say whether it is
+// permitted.
 func DoesThere(action string) Needs { return Needs{Action: action, Judged: true} }
 
-// Own is the need of an operation that is about the caller himself, so that no token bounds it, or whose body says which action it is, about
-// which the gate asks the token.
+// Own is the need of an operation that is about the caller himself, so that no token bounds it, or whose body says which action it is,
+// about which the gate asks the token.
 func Own() Needs { return Needs{Own: true} }
 
 // From returns the need with the least role that a person must have.
@@ -45,8 +47,8 @@ func (n Needs) From(least principal.Role) Needs {
 	return n
 }
 
-// PastLabels returns the need of an operation at which the labels of what its parameters name do not hold: because it answers with nothing of
-// that, because it ends something, or because it withholds by itself.
+// PastLabels returns the need of an operation at which the labels of what its parameters name do not hold: because it answers with
+// nothing of that, because it ends something, or because it withholds by itself.
 func (n Needs) PastLabels() Needs {
 	n.Unlabelled = true
 	return n
@@ -57,17 +59,19 @@ func (n Needs) said() bool { return n.Own || (n.Action != "") != (n.Reads != "")
 // Bound refuses what the capability token of a caller does not permit. About are the parameters of the need that were sent.
 type Bound func(ctx context.Context, c Call, n Needs, about map[string]string) error
 
-// Barred refuses what the kind or the role of a caller rules out whatever the body says. About are the parameters of the need that were sent.
+// Barred refuses what the kind or the role of a caller rules out whatever the body says. About are the parameters of the need that were
+// sent.
 type Barred func(ctx context.Context, c Call, n Needs, about map[string]string) error
 
 // Labels refuses what labels keep from a caller. About are the parameters of the need that were sent.
 type Labels func(ctx context.Context, c Call, about map[string]string) error
 
-var errNotForTokens = fault.New(fault.Denied, policy.ReasonScopeAction, "this operation is not open to whoever acts under a capability token").
+var errNotForTokens = fault.New(fault.Denied, policy.ReasonScopeAction,
+	"this operation is not open to whoever acts under a capability token").
 	With("Act without one.")
 
-// bound asks the capability token of a caller about an operation, the labels of what it names, and then the caller's role. All of it comes before
-// the body is read.
+// bound asks the capability token of a caller about an operation, the labels of what it names, and then the caller's role. All of it
+// comes before the body is read.
 func (s *Server) bound(r *http.Request, c Call) error {
 	n := c.route.needs
 	if n.Own {

@@ -20,7 +20,8 @@ func TestWhatPassesIsNoInternalError(t *testing.T) {
 		after  int64
 	}{
 		{&os.PathError{Op: "open", Path: "x", Err: syscall.EMFILE}, "descriptors_exhausted", http.StatusServiceUnavailable, 5},
-		{fault.Wrap(os.NewSyscallError("socket", syscall.ENFILE), fault.Internal, "space_broken", "no"), "descriptors_exhausted", http.StatusServiceUnavailable, 5},
+		{fault.Wrap(os.NewSyscallError("socket", syscall.ENFILE), fault.Internal, "space_broken", "no"), "descriptors_exhausted",
+			http.StatusServiceUnavailable, 5},
 		{fmt.Errorf("read: %w", context.Canceled), "request_abandoned", http.StatusServiceUnavailable, 1},
 		{&os.PathError{Op: "open", Path: "x", Err: syscall.ENOENT}, "internal_error", http.StatusInternalServerError, 0},
 		{context.DeadlineExceeded, "internal_error", http.StatusInternalServerError, 0},

@@ -120,10 +120,12 @@ func ProblemOf(err error, request id.Request) *Problem {
 func passing(err error) error {
 	switch {
 	case errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE):
-		return limited{fault.New(fault.Unavailable, "descriptors_exhausted", "the daemon has as many files and connections open as its host lets it; ask again in a moment").
+		return limited{fault.New(fault.Unavailable, "descriptors_exhausted",
+			"the daemon has as many files and connections open as its host lets it; ask again in a moment").
 			With("close connections that are not needed, or raise the limit with ulimit -n or LimitNOFILE="), descriptorsAgain}
 	case errors.Is(err, context.Canceled):
-		return fault.New(fault.Unavailable, "request_abandoned", "the client closed its end of the connection before the answer was ready; keep it open until the answer has come")
+		return fault.New(fault.Unavailable, "request_abandoned",
+			"the client closed its end of the connection before the answer was ready; keep it open until the answer has come")
 	}
 	return nil
 }

@@ -21,22 +21,25 @@ const (
 	RepeatRecalled Repeat = "recalled"
 	// RepeatByService leaves it to the service, which gets the key with the request.
 	RepeatByService Repeat = "by_service"
-	// RepeatRefused is for requests of nobody who is known yet, whose answers hold secrets: a key is refused, for nobody could tell whose it is. And
-	// for what holds a passphrase, of which the log would keep a hash that could be guessed at.
+	// RepeatRefused is for requests of nobody who is known yet, whose answers hold secrets: a key is refused, for nobody could tell whose it
+	// is. And for what holds a passphrase, of which the log would keep a hash that could be guessed at.
 	RepeatRefused Repeat = "refused"
 	// RepeatHarmless is for what changes nothing: a repeat is answered anew.
 	RepeatHarmless Repeat = "harmless"
 )
 
-// Recall returns the place in the caller's workspace of the last event that bears an idempotency key for a command of that digest, 0 where the key
-// is new. Another command under the key is a conflict.
+// Recall returns the place in the caller's workspace of the last event that bears an idempotency key for a command of that digest, 0
+// where the key is new. Another command under the key is a conflict.
 type Recall func(ctx context.Context, caller principal.Caller, key string, command event.Digest) (uint64, error)
 
-var errKeyBusy = fault.New(fault.Conflict, "idempotency_in_progress", "a request with this idempotency key is under way; ask again when it has ended")
+var errKeyBusy = fault.New(fault.Conflict, "idempotency_in_progress",
+	"a request with this idempotency key is under way; ask again when it has ended")
 
-var errNoKey = fault.New(fault.Invalid, "idempotency_key_not_possible", "this operation takes no Idempotency-Key; send the request without one")
+var errNoKey = fault.New(fault.Invalid, "idempotency_key_not_possible",
+	"this operation takes no Idempotency-Key; send the request without one")
 
-// inHand are the idempotency keys of requests that are worked on now: a repeat that comes before the first has ended is refused, not queued.
+// inHand are the idempotency keys of requests that are worked on now: a repeat that comes before the first has ended is refused, not
+// queued.
 type inHand struct {
 	mu   sync.Mutex
 	keys map[string]bool
@@ -82,8 +85,8 @@ func (s *Server) repeated(w http.ResponseWriter, r *http.Request, c *Call) (give
 	return give, nil
 }
 
-// Known returns the place of the last event of the request, if it has an Idempotency-Key that the log knows, else 0. An operation asks itself
-// that may begin while the log cannot be read.
+// Known returns the place of the last event of the request, if it has an Idempotency-Key that the log knows, else 0. An operation asks
+// itself that may begin while the log cannot be read.
 func (s *Server) Known(ctx context.Context, c Call) (uint64, error) {
 	if c.Key == "" {
 		return 0, nil

@@ -10,11 +10,12 @@ import (
 )
 
 // Resolve returns the identifier of what a parameter names, such as the space of that name for space_id. It returns the value itself for a
-// parameter whose values are no names, for an identifier, and for a name that nothing has; a name of several things is a fault of the kind Conflict.
+// parameter whose values are no names, for an identifier, and for a name that nothing has; a name of several things is a fault of the
+// kind Conflict.
 type Resolve func(ctx context.Context, c Call, parameter, value string) (string, error)
 
-// resolved returns a request whose path and query name things by their identifiers, so that everything behind it, tokens, labels, other daemons
-// and the operation itself, sees identifiers only. A name that several things have is left as it is, and unclear says so.
+// resolved returns a request whose path and query name things by their identifiers, so that everything behind it, tokens, labels, other
+// daemons and the operation itself, sees identifiers only. A name that several things have is left as it is, and unclear says so.
 func (s *Server) resolved(r *http.Request, c Call) (resolved *http.Request, unclear, err error) {
 	if s.Resolve == nil {
 		return r, nil, nil

@@ -44,17 +44,18 @@ type Operation struct {
 	Detail           string
 	Status           int // of success; 0 means 200
 	Public           bool
-	Rate             RateClass    // "" means RateGeneral
-	MaxBody          int64        // bytes of a JSON body; 0 means 1 MiB
-	Needs            Needs        // what it takes of who asks
-	Engines          bool         // it is open to engines, by their own tokens
-	Repeat           Repeat       // how a repeated Idempotency-Key is met; every POST says it
-	Home             Home         // which of several daemons answers it
-	Waits            bool         // it may take long, so that its context ends when the client closes its end; that of a Stream does in any case
-	Media            string       // of an answer that is not JSON
-	Frames           []Frame      // of an event stream: its messages
-	Answers          map[int]any  // values of the types of further answers
-	Reads            reflect.Type // the shape of the JSON body of a Stream operation, which finds it in Call.Body
+	Rate             RateClass // "" means RateGeneral
+	MaxBody          int64     // bytes of a JSON body; 0 means 1 MiB
+	Needs            Needs     // what it takes of who asks
+	Engines          bool      // it is open to engines, by their own tokens
+	Repeat           Repeat    // how a repeated Idempotency-Key is met; every POST says it
+	Home             Home      // which of several daemons answers it
+	// it may take long, so that its context ends when the client closes its end; that of a Stream does in any case
+	Waits   bool
+	Media   string       // of an answer that is not JSON
+	Frames  []Frame      // of an event stream: its messages
+	Answers map[int]any  // values of the types of further answers
+	Reads   reflect.Type // the shape of the JSON body of a Stream operation, which finds it in Call.Body
 }
 
 func (op Operation) document(schemas huma.Registry) huma.Operation {
@@ -131,8 +132,8 @@ func pattern(method, path string) string {
 // later keeps what has to be done before an operation is answered that huma answers, or the document is written. See Describe.
 func (s *Server) later(do func(*Server)) { s.owed = append(s.owed, do) }
 
-// Describe tells huma of the operations, once. Their types are looked at for that, which takes longer than all the rest of a start, so it is done for the first
-// request that needs it, and not before the daemon is ready.
+// Describe tells huma of the operations, once. Their types are looked at for that, which takes longer than all the rest of a start, so it
+// is done for the first request that needs it, and not before the daemon is ready.
 func (s *Server) Describe() {
 	s.described.Do(func() {
 		s.api = huma.NewAPI(s.apiConfig(), adapter{s})
@@ -144,7 +145,8 @@ func (s *Server) Describe() {
 }
 
 func (s *Server) admitRoute(op Operation, input reflect.Type) *route {
-	rt := &route{pattern: pattern(op.Method, op.Path), public: op.Public, rate: op.Rate, repeat: op.Repeat, needs: op.Needs, engines: op.Engines, maxBody: op.MaxBody, home: op.Home, waits: op.Waits || input == nil}
+	rt := &route{pattern: pattern(op.Method, op.Path), public: op.Public, rate: op.Rate, repeat: op.Repeat, needs: op.Needs,
+		engines: op.Engines, maxBody: op.MaxBody, home: op.Home, waits: op.Waits || input == nil}
 	if rt.rate == "" {
 		rt.rate = RateGeneral
 	}
@@ -177,8 +179,8 @@ func (s *Server) admitRoute(op Operation, input reflect.Type) *route {
 	return rt
 }
 
-// Handle adds an operation whose request and answer are described by types: fields with path, query and header tags, and Body. The server detaches
-// its context from the connection, so that what is begun is done and recorded; only an operation that waits does that itself.
+// Handle adds an operation whose request and answer are described by types: fields with path, query and header tags, and Body. The server
+// detaches its context from the connection, so that what is begun is done and recorded; only an operation that waits does that itself.
 func Handle[I, O any](s *Server, op Operation, do func(ctx context.Context, c Call, in *I) (*O, error)) {
 	s.admitRoute(op, reflect.TypeFor[I]())
 	s.later(func(s *Server) {
@@ -195,8 +197,8 @@ func Handle[I, O any](s *Server, op Operation, do func(ctx context.Context, c Ca
 	})
 }
 
-// HandleOnce is Handle for an operation of RepeatRecalled. For a repeat it only calls recall, which finds what the first request made. For any
-// other request it calls do. Show makes the answer of either.
+// HandleOnce is Handle for an operation of RepeatRecalled. For a repeat it only calls recall, which finds what the first request made.
+// For any other request it calls do. Show makes the answer of either.
 func HandleOnce[I, D, O any](
 	s *Server, op Operation, recall func(ctx context.Context, c Call) (D, error),
 	do func(ctx context.Context, c Call, in *I) (D, error), show func(D) *O,
@@ -219,7 +221,8 @@ func HandleOnce[I, D, O any](
 	})
 }
 
-// Tell adds an operation that takes nothing, neither parameters nor a body, and is answered without a description of the others. O documents its answer.
+// Tell adds an operation that takes nothing, neither parameters nor a body, and is answered without a description of the others. O
+// documents its answer.
 func Tell[O any](s *Server, op Operation, do func(ctx context.Context) (status int, body O)) {
 	type answer struct {
 		Status int
@@ -305,7 +308,8 @@ func (s *Server) apiConfig() huma.Config {
 			OpenAPI: "3.1.0",
 			Info: &huma.Info{
 				Title: "Agentbox", Version: apiVersion, License: &huma.License{Name: "Apache-2.0", Identifier: "Apache-2.0"},
-				Description: "Runs AI agents that do real work without having to be trusted. Errors are problem documents (RFC 9457) with a stable `error`.",
+				Description: "Runs AI agents that do real work without having to be trusted. Errors are problem documents (RFC 9457) with a stable " +
+					"`error`.",
 			},
 			Servers: []*huma.Server{{
 				URL: "http://{host}:{port}", Description: "A daemon as `agentbox up` starts it; it says its address",
@@ -314,9 +318,12 @@ func (s *Server) apiConfig() huma.Config {
 			Components: &huma.Components{
 				Schemas: huma.NewMapRegistry("#/components/schemas/", schemaName),
 				SecuritySchemes: map[string]*huma.SecurityScheme{
-					"key":          {Type: "http", Scheme: "bearer", Description: "An API key, the bearer of a capability token, or the access token of a session"},
-					"engine":       {Type: "apiKey", In: "header", Name: engineHeader, Description: "The id of an engine; or the field engine_id of the body"},
-					"engine_token": {Type: "apiKey", In: "header", Name: engineTokenHeader, Description: "Its token; or the field engine_token of the body"},
+					"key": {Type: "http", Scheme: "bearer",
+						Description: "An API key, the bearer of a capability token, or the access token of a session"},
+					"engine": {Type: "apiKey", In: "header", Name: engineHeader,
+						Description: "The id of an engine; or the field engine_id of the body"},
+					"engine_token": {Type: "apiKey", In: "header", Name: engineTokenHeader,
+						Description: "Its token; or the field engine_token of the body"},
 				},
 			},
 		},

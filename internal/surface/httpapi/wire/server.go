@@ -60,8 +60,8 @@ type Observer interface {
 	Begun(t Trace) (followed bool)
 	// Answered is told of each request once it is answered.
 	Answered(Answered)
-	// Stream is told of each event stream that is opened. It returns what is to be told of its end, by one of the causes complete, client_gone,
-	// too_slow, key_revoked, daemon_stopped and broken.
+	// Stream is told of each event stream that is opened. It returns what is to be told of its end, by one of the causes complete,
+	// client_gone, too_slow, key_revoked, daemon_stopped and broken.
 	Stream() (ended func(cause string))
 }
 
@@ -156,7 +156,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.present(a.Header(), c)
 	defer s.finish(a, r, &c)
 	if err := s.serve(a, r, &c); err != nil {
-		if r.ContentLength != 0 { // net/http waits for the rest of a body that nobody read, before it closes the connection or takes the next request
+		if r.ContentLength != 0 {
+			// net/http waits for the rest of a body that nobody read, before it closes the connection or takes the next request
 			_ = a.control.SetReadDeadline(s.Clock.Now().Add(discardTime)) // a writer without deadlines has no slow sender
 		}
 		s.refuse(a, r, c, err)
@@ -243,7 +244,8 @@ func (s *Server) refuse(w http.ResponseWriter, r *http.Request, c Call, err erro
 // Note logs the cause of an answer that does not tell it.
 func (s *Server) Note(c Call, p *Problem, err error) {
 	if p.Status >= http.StatusInternalServerError {
-		s.Log.Error("request failed", slog.String("code", "request_failed"), slog.String("request_id", string(c.Request)), slog.String("trace_id", c.Trace.ID), slog.String("error", p.Code), slog.String("cause", err.Error()))
+		s.Log.Error("request failed", slog.String("code", "request_failed"), slog.String("request_id", string(c.Request)), slog.String("trace_id",
+			c.Trace.ID), slog.String("error", p.Code), slog.String("cause", err.Error()))
 	}
 }
 
@@ -290,7 +292,8 @@ func (s *Server) finish(w *answer, r *http.Request, c *Call) {
 	broken := recover()
 	s.bodies.give(c)
 	if broken != nil && broken != http.ErrAbortHandler {
-		s.Log.Error("request panicked", slog.String("code", "request_panicked"), slog.String("request_id", string(c.Request)), slog.String("trace_id", c.Trace.ID), slog.Any("cause", broken))
+		s.Log.Error("request panicked", slog.String("code", "request_panicked"), slog.String("request_id", string(c.Request)),
+			slog.String("trace_id", c.Trace.ID), slog.Any("cause", broken))
 		if w.status == 0 {
 			ProblemOf(errPanicked, c.Request).write(w)
 			broken = nil
@@ -304,7 +307,8 @@ func (s *Server) finish(w *answer, r *http.Request, c *Call) {
 	}
 	took := s.Clock.Now().Sub(c.begun)
 	s.Observer.Answered(Answered{pattern, w.status, took, c.begun, c.Trace, c.Request, c.Caller.Principal})
-	s.Log.LogAttrs(r.Context(), slog.LevelInfo, "request", slog.String("code", "request"), slog.String("request_id", string(c.Request)), slog.String("trace_id", c.Trace.ID),
+	s.Log.LogAttrs(r.Context(), slog.LevelInfo, "request", slog.String("code", "request"), slog.String("request_id", string(c.Request)),
+		slog.String("trace_id", c.Trace.ID),
 		slog.String("span_id", c.Trace.Span), slog.String("route", pattern),
 		slog.Int("status", w.status), slog.Int64("bytes", w.bytes), slog.String("principal", string(c.Caller.Principal)),
 		slog.Duration("took", took), slog.Bool("cut_off", broken != nil))

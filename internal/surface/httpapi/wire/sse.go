@@ -127,7 +127,8 @@ func (s *Server) broken(c Call, pipe *eventPipe, failed <-chan error) error {
 		if !pipe.open {
 			return err
 		}
-		s.Log.Error("event stream broke", slog.String("code", "stream_broken"), slog.String("request_id", string(c.Request)), slog.String("trace_id", c.Trace.ID), slog.String("cause", err.Error()))
+		s.Log.Error("event stream broke", slog.String("code", "stream_broken"), slog.String("request_id", string(c.Request)),
+			slog.String("trace_id", c.Trace.ID), slog.String("cause", err.Error()))
 		panic(http.ErrAbortHandler)
 	default:
 		if !pipe.open {
@@ -208,12 +209,14 @@ func Cursor(r *http.Request, parameter string) (from uint64, ok bool, err error)
 	return 0, false, nil
 }
 
-// Within refuses to begin a stream beyond the place that comes next on it, where nothing that happens in between would ever be sent: a client
-// that was further is one of a log that is no more, for example of one that was restored from a backup.
+// Within refuses to begin a stream beyond the place that comes next on it, where nothing that happens in between would ever be sent: a
+// client that was further is one of a log that is no more, for example of one that was restored from a backup.
 func Within(from, next uint64) error {
 	if from <= next {
 		return nil
 	}
-	return fault.New(fault.Invalid, "invalid_cursor", "the stream has %d places, and what was asked for begins behind place %d", next-1, from-1).
-		With(fmt.Sprintf("begin at 1 for all of it, or at %d for what comes from now on; whoever has seen more has seen what is no more, as after the restore of an older backup", next))
+	return fault.New(fault.Invalid, "invalid_cursor", "the stream has %d places, and what was asked for begins behind place %d", next-1,
+		from-1).
+		With(fmt.Sprintf("begin at 1 for all of it, or at %d for what comes from now on; whoever has seen more has seen what is no more, as "+
+			"after the restore of an older backup", next))
 }

@@ -7,8 +7,8 @@ import (
 	"agentbox/internal/domain/fault"
 )
 
-// Starting answers while the daemon is not yet able to work: /healthz says that it lives, /readyz what it waits for, and everything else that
-// it is to be asked again in a moment. Health and ready are the bodies of the two.
+// Starting answers while the daemon is not yet able to work: /healthz says that it lives, /readyz what it waits for, and everything else
+// that it is to be asked again in a moment. Health and ready are the bodies of the two.
 func Starting(c Config, health func() any, ready func() any, phase func() string) http.Handler {
 	s := New(c)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -26,7 +26,8 @@ func Starting(c Config, health func() any, ready func() any, phase func() string
 			status, body = http.StatusServiceUnavailable, ready()
 		default:
 			w.Header().Set("Connection", "close") // a body that nobody reads is on its way
-			ProblemOf(fault.New(fault.Unavailable, "starting", "the daemon is starting: it %s; ask again in a moment", phase()), call.Request).write(w)
+			ProblemOf(fault.New(fault.Unavailable, "starting", "the daemon is starting: it %s; ask again in a moment", phase()),
+				call.Request).write(w)
 			return
 		}
 		raw, err := json.Marshal(body)

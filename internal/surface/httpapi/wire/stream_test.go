@@ -49,7 +49,8 @@ func endless(s *Server, sent *atomic.Uint64) {
 	data := strings.Repeat("x", 64<<10)
 	Stream[struct {
 		From uint64 `query:"from"`
-	}](s, Operation{ID: "endless", Method: "GET", Path: "/v1/test/endless", Tag: "test"}, func(w http.ResponseWriter, r *http.Request, c Call) error {
+	}](s, Operation{ID: "endless", Method: "GET", Path: "/v1/test/endless", Tag: "test"}, func(w http.ResponseWriter, r *http.Request,
+		c Call) error {
 		from, _, err := Cursor(r, "from")
 		if err != nil {
 			return err
@@ -239,7 +240,8 @@ func TestASenderThatStopsSendingIsNotWaitedFor(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	fmt.Fprint(conn, "POST /v1/test/things HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer good\r\nContent-Type: application/json\r\nContent-Length: 50\r\n\r\n{\"name\":")
+	fmt.Fprint(conn, "POST /v1/test/things HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer good\r\nContent-Type: "+
+		"application/json\r\nContent-Length: 50\r\n\r\n{\"name\":")
 	resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
 	if err != nil {
 		t.Fatal(err)
@@ -251,8 +253,8 @@ func TestASenderThatStopsSendingIsNotWaitedFor(t *testing.T) {
 	}
 }
 
-// TestARepeatIsRecalledAndNotDoneAgain holds that HandleOnce does a request once, and answers its repeat with what was made, or with why that
-// cannot be found.
+// TestARepeatIsRecalledAndNotDoneAgain holds that HandleOnce does a request once, and answers its repeat with what was made, or with why
+// that cannot be found.
 func TestARepeatIsRecalledAndNotDoneAgain(t *testing.T) {
 	w := newWire(t, nil)
 	var made []string // by their places
@@ -362,7 +364,8 @@ func TestARepeatedKeyIsLookedUpInTheLog(t *testing.T) {
 	}
 	close(release)
 	<-done
-	if resp, got := post("counted", "s", `{"name":"slow"}`); resp.StatusCode != 200 { // it is not asked whether it is under way: that has ended
+	if resp, got := post("counted", "s", `{"name":"slow"}`); resp.StatusCode != 200 {
+		// it is not asked whether it is under way: that has ended
 		t.Errorf("after the first has ended: %d %s", resp.StatusCode, got)
 	}
 }
@@ -408,7 +411,8 @@ func TestLargeBodiesAreHeldWithinABound(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if resp, got := w.ask("POST", "/v1/test/things", `{"name":"a"}`); resp.StatusCode != 503 || resp.Header.Get("Retry-After") != "1" || !strings.Contains(got, `"error":"busy"`) {
+	if resp, got := w.ask("POST", "/v1/test/things", `{"name":"a"}`); resp.StatusCode != 503 || resp.Header.Get("Retry-After") != "1" ||
+		!strings.Contains(got, `"error":"busy"`) {
 		t.Errorf("beyond the bound: %d %s", resp.StatusCode, got)
 	}
 	if resp, got := w.ask("GET", "/v1/test/things/a", ""); resp.StatusCode != 200 {
@@ -436,7 +440,8 @@ func TestWhoStillSendsTooMuchSeesTheRefusal(t *testing.T) {
 		if err := conn.(*net.TCPConn).SetWriteBuffer(4 << 10); err != nil {
 			t.Fatal(err)
 		}
-		fmt.Fprintf(conn, "POST /v1/test/things HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer good\r\nContent-Type: application/json\r\n%s\r\n\r\n", length)
+		fmt.Fprintf(conn, "POST /v1/test/things HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer good\r\nContent-Type: "+
+			"application/json\r\n%s\r\n\r\n", length)
 		for range 1000 {
 			piece := strings.Repeat("x", 1000)
 			if strings.HasPrefix(length, "Transfer") {

@@ -57,7 +57,8 @@ func (s *Server) trace(r *http.Request) Trace {
 	if version != "00" {
 		t.Flags = "00" // what the flags of a later version mean is not known
 	}
-	if state := strings.Join(r.Header.Values("Tracestate"), ","); len(state) <= maxTraceState && !strings.ContainsFunc(state, func(c rune) bool { return c < 0x20 || c > 0x7e }) {
+	if state := strings.Join(r.Header.Values("Tracestate"), ","); len(state) <= maxTraceState && !strings.ContainsFunc(state,
+		func(c rune) bool { return c < 0x20 || c > 0x7e }) {
 		t.State = state
 	}
 	return t

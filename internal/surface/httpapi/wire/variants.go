@@ -29,8 +29,8 @@ type Frame struct {
 	Drop  bool // its data may have been redacted
 }
 
-// Discriminate documents an object as one of several forms. Only the document says so: what is taken and sent is as its Go type and its reader
-// have it.
+// Discriminate documents an object as one of several forms. Only the document says so: what is taken and sent is as its Go type and its
+// reader have it.
 func (s *Server) Discriminate(schema, field string, forms []Variant) {
 	if s.forms == nil {
 		s.forms = map[string]kinds{}
@@ -67,7 +67,8 @@ const inSchemas = "#/components/schemas/"
 func (s *Server) schemasShown() huma.Registry {
 	shown := maps.Clone(s.schemas().Map())
 	for name, schema := range shown {
-		if once := slices.Compact(slices.Sorted(slices.Values(schema.Required))); len(once) < len(schema.Required) { // fields that embedded types share
+		if once := slices.Compact(slices.Sorted(slices.Values(schema.Required))); len(once) < len(schema.Required) {
+			// fields that embedded types share
 			copied := *schema
 			copied.Required = once
 			shown[name] = &copied
@@ -75,7 +76,8 @@ func (s *Server) schemasShown() huma.Registry {
 	}
 	for name, f := range s.forms {
 		flat := shown[name]
-		one := &huma.Schema{Description: flat.Description, Discriminator: &huma.Discriminator{PropertyName: f.field, Mapping: map[string]string{}}}
+		one := &huma.Schema{Description: flat.Description, Discriminator: &huma.Discriminator{PropertyName: f.field,
+			Mapping: map[string]string{}}}
 		for _, form := range f.forms {
 			own := name + strings.ToUpper(form.Value[:1]) + form.Value[1:]
 			properties := map[string]*huma.Schema{f.field: {Type: huma.TypeString, Enum: []any{form.Value}}}
@@ -86,7 +88,8 @@ func (s *Server) schemasShown() huma.Registry {
 				properties[field] = flat.Properties[field]
 			}
 			shown[own] = &huma.Schema{
-				Type: huma.TypeObject, Description: form.Doc, Properties: properties, Required: append([]string{f.field}, form.Required...), AdditionalProperties: false,
+				Type: huma.TypeObject, Description: form.Doc, Properties: properties, Required: append([]string{f.field}, form.Required...),
+				AdditionalProperties: false,
 			}
 			one.OneOf = append(one.OneOf, &huma.Schema{Ref: inSchemas + own})
 			one.Discriminator.Mapping[form.Value] = inSchemas + own
@@ -136,7 +139,8 @@ func framesOf(schemas huma.Registry, operation string, frames []Frame) *huma.Sch
 	schemas.Map()[base+"Frame"] = one
 	return &huma.Schema{
 		Type: huma.TypeArray, Items: &huma.Schema{Ref: inSchemas + base + "Frame"},
-		Description: "The messages of the event stream, in order. `event` is the name of the message, which is message where it bears none; `data` is the JSON of its data.",
+		Description: "The messages of the event stream, in order. `event` is the name of the message, which is message where it bears none; " +
+			"`data` is the JSON of its data.",
 	}
 }
 
@@ -147,11 +151,13 @@ type Dropped struct {
 
 // refusals are the statuses with which operations refuse, with the codes that any operation may have. errors.json lists all codes.
 var refusals = map[int]string{
-	http.StatusBadRequest:            "The request is not accepted: invalid_json, unknown_field, missing_field, invalid_field, invalid_parameter, ...",
-	http.StatusUnauthorized:          "The credential opens nothing: unauthenticated, or a code of engines' tokens",
-	http.StatusForbidden:             "The caller may not: role_too_low, no_policy_allows, capability_scope_*, ...",
-	http.StatusNotFound:              "It is not there, or not yours: a code that ends in _not_found",
-	http.StatusConflict:              "It clashes with the present state: version_conflict, idempotency_conflict, ...; or a person has to decide: approval_required",
+	http.StatusBadRequest: "The request is not accepted: invalid_json, unknown_field, missing_field, invalid_field, " +
+		"invalid_parameter, ...",
+	http.StatusUnauthorized: "The credential opens nothing: unauthenticated, or a code of engines' tokens",
+	http.StatusForbidden:    "The caller may not: role_too_low, no_policy_allows, capability_scope_*, ...",
+	http.StatusNotFound:     "It is not there, or not yours: a code that ends in _not_found",
+	http.StatusConflict: "It clashes with the present state: version_conflict, idempotency_conflict, ...; or a person has to " +
+		"decide: approval_required",
 	http.StatusRequestEntityTooLarge: "The body is too large: body_too_large, ...",
 	http.StatusUnsupportedMediaType:  "The body is of another media type: unsupported_media_type",
 	http.StatusTooManyRequests:       "A limit is used up: rate_limited, quota_exceeded, ...",

@@ -57,13 +57,15 @@ func newWire(t *testing.T, change func(*Config)) wire {
 	var log strings.Builder
 	c := Config{
 		Authenticate: keyTable{"good": {Workspace: "ws_dev", Principal: "usr_01ARZ3NDEKTSV4RRFFQ69G5FAV"}}.find,
-		Clock:        realClock{}, IDs: id.NewSource(time.Now, rand.Reader), Log: slog.New(slog.NewJSONHandler(&log, nil)), Tags: []string{"test"},
+		Clock:        realClock{}, IDs: id.NewSource(time.Now, rand.Reader), Log: slog.New(slog.NewJSONHandler(&log, nil)),
+		Tags: []string{"test"},
 	}
 	if change != nil {
 		change(&c)
 	}
 	s := New(c)
-	Handle(s, Operation{ID: "make-thing", Method: "POST", Path: "/v1/test/things", Tag: "test", Status: 201, MaxBody: 200, Repeat: RepeatHarmless},
+	Handle(s, Operation{ID: "make-thing", Method: "POST", Path: "/v1/test/things", Tag: "test", Status: 201, MaxBody: 200,
+		Repeat: RepeatHarmless},
 		func(_ context.Context, c Call, in *struct {
 			Dry  bool `query:"dry"`
 			Body thing
@@ -156,7 +158,9 @@ func (w wire) ask(method, path, body string, headers ...string) (*http.Response,
 			r.Header.Del(name)
 		}
 	}
-	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, CheckRedirect: func(*http.Request, []*http.Request) error {
+		return http.ErrUseLastResponse
+	}}
 	resp, err := client.Do(r)
 	if err != nil {
 		w.Fatalf("%s %s: %v", method, path, err)
@@ -207,17 +211,23 @@ func TestBadRequestsGetPreciseProblems(t *testing.T) {
 		{"one longer", "POST", "/v1/test/things", `{"name":"0123456789a"}`, nil, 400, "invalid_field", `"name"`},
 		{"body at the limit", "POST", "/v1/test/things", `{"name":"a"}` + strings.Repeat(" ", 188), nil, 201, "", ""},
 		{"body over the limit", "POST", "/v1/test/things", `{"name":"a"}` + strings.Repeat(" ", 189), nil, 413, "body_too_large", "200"},
-		{"other content type", "POST", "/v1/test/things", `{"name":"a"}`, []string{"Content-Type: text/plain"}, 415, "unsupported_media_type", "application/json"},
+		{"other content type", "POST", "/v1/test/things", `{"name":"a"}`, []string{"Content-Type: text/plain"}, 415, "unsupported_media_type",
+			"application/json"},
 		{"no content type", "POST", "/v1/test/things", `{"name":"a"}`, []string{"Content-Type: "}, 415, "unsupported_media_type", ""},
-		{"other charset", "POST", "/v1/test/things", `{"name":"a"}`, []string{"Content-Type: application/json; charset=utf-16"}, 415, "unsupported_media_type", ""},
+		{"other charset", "POST", "/v1/test/things", `{"name":"a"}`, []string{"Content-Type: application/json; charset=utf-16"}, 415,
+			"unsupported_media_type", ""},
 		{"a media type in capitals", "POST", "/v1/test/things", `{"name":"a"}`, []string{"Content-Type: APPLICATION/JSON"}, 201, "", ""},
-		{"capitals and a charset", "POST", "/v1/test/things", `{"name":"a"}`, []string{"Content-Type: Application/Json; Charset=UTF-8"}, 201, "", ""},
-		{"a space before the parameter", "POST", "/v1/test/things", `{"name":"a"}`, []string{"Content-Type: application/json ; charset=utf-8"}, 201, "", ""},
-		{"a relative of JSON", "POST", "/v1/test/things", `{"name":"a"}`, []string{"Content-Type: application/merge-patch+json"}, 415, "unsupported_media_type", ""},
+		{"capitals and a charset", "POST", "/v1/test/things", `{"name":"a"}`, []string{"Content-Type: Application/Json; Charset=UTF-8"}, 201, "",
+			""},
+		{"a space before the parameter", "POST", "/v1/test/things", `{"name":"a"}`, []string{"Content-Type: application/json ; charset=utf-8"},
+			201, "", ""},
+		{"a relative of JSON", "POST", "/v1/test/things", `{"name":"a"}`, []string{"Content-Type: application/merge-patch+json"}, 415,
+			"unsupported_media_type", ""},
 		{"an answer in another form", "POST", "/v1/test/things", `{"name":"a"}`, []string{"Accept: text/csv"}, 201, "", ""},
 		{"charset", "POST", "/v1/test/things", `{"name":"a"}`, []string{"Content-Type: application/json; charset=UTF-8"}, 201, "", ""},
 		{"compressed", "POST", "/v1/test/things", `{"name":"a"}`, []string{"Content-Encoding: gzip"}, 415, "content_encoding_not_supported", ""},
-		{"long key", "POST", "/v1/test/things", `{"name":"a"}`, []string{"Idempotency-Key: " + strings.Repeat("k", 201)}, 400, "invalid_idempotency_key", "200"},
+		{"long key", "POST", "/v1/test/things", `{"name":"a"}`, []string{"Idempotency-Key: " + strings.Repeat("k", 201)}, 400,
+			"invalid_idempotency_key", "200"},
 		{"longest key", "POST", "/v1/test/things", `{"name":"a"}`, []string{"Idempotency-Key: " + strings.Repeat("k", 200)}, 201, "", ""},
 		{"key with a space", "POST", "/v1/test/things", `{"name":"a"}`, []string{"Idempotency-Key: a b"}, 400, "invalid_idempotency_key", ""},
 		{"unknown parameter", "GET", "/v1/test/things/a?limt=5", "", nil, 400, "unknown_parameter", "did you mean limit?"},
@@ -227,7 +237,8 @@ func TestBadRequestsGetPreciseProblems(t *testing.T) {
 		{"no key", "POST", "/v1/test/things", `{"name":"a"}`, []string{"Authorization: "}, 401, "unauthenticated", "Bearer"},
 		{"wrong key", "POST", "/v1/test/things", `{"name":"a"}`, []string{"Authorization: Bearer bad"}, 401, "unauthenticated", "Bearer"},
 		{"other scheme", "POST", "/v1/test/things", `{"name":"a"}`, []string{"Authorization: Basic good"}, 401, "unauthenticated", "Bearer"},
-		{"endless key", "POST", "/v1/test/things", `{"name":"a"}`, []string{"Authorization: Bearer " + strings.Repeat("k", 5000)}, 401, "unauthenticated", ""},
+		{"endless key", "POST", "/v1/test/things", `{"name":"a"}`, []string{"Authorization: Bearer " + strings.Repeat("k", 5000)}, 401,
+			"unauthenticated", ""},
 		{"too large by code", "POST", "/v1/test/things", `{"name":"large"}`, nil, 413, "file_too_large", ""},
 		{"waiting", "POST", "/v1/test/things", `{"name":"wait"}`, nil, 409, "approval_required", "see the approvals"},
 		{"cause", "POST", "/v1/test/things", `{"name":"secret"}`, nil, 500, "internal_error", "request id"},
@@ -255,7 +266,8 @@ func TestBadRequestsGetPreciseProblems(t *testing.T) {
 			if err := json.Unmarshal([]byte(got), &p); err != nil {
 				t.Fatalf("read %q: %v", got, err)
 			}
-			if p.Status != c.status || p.Code != c.code || p.Title == "" || p.Detail == "" || string(p.RequestID) != resp.Header.Get("X-Request-Id") {
+			if p.Status != c.status || p.Code != c.code || p.Title == "" || p.Detail == "" ||
+				string(p.RequestID) != resp.Header.Get("X-Request-Id") {
 				t.Errorf("got %s, want status %d and error %s", got, c.status, c.code)
 			}
 			if !strings.Contains(p.Detail+" "+p.Suggestion, c.says) {
@@ -325,7 +337,8 @@ func TestThreat27IdentifiersFromOutsideAreRepeatedOnlyWhenWellFormed(t *testing.
 			if err != nil {
 				t.Fatal(err)
 			}
-			fmt.Fprintf(conn, "GET /v1/test/things/a HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer good\r\n%s: %s\r\nConnection: close\r\n\r\n", name, c.sent)
+			fmt.Fprintf(conn, "GET /v1/test/things/a HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer good\r\n%s: %s\r\nConnection: "+
+				"close\r\n\r\n", name, c.sent)
 			raw, err := io.ReadAll(conn)
 			conn.Close()
 			if err != nil {
@@ -353,7 +366,8 @@ func TestRates(t *testing.T) {
 		if left := resp.Header.Get("X-RateLimit-Remaining"); want == 200 && left != fmt.Sprint(2-i) {
 			t.Errorf("request %d: %s remain, want %d", i, left, 2-i)
 		}
-		if want == 429 && (resp.Header.Get("Retry-After") != "20" || !strings.Contains(got, `"error":"rate_limited"`) || !strings.Contains(got, `"retry_after":20`)) {
+		if want == 429 && (resp.Header.Get("Retry-After") != "20" || !strings.Contains(got, `"error":"rate_limited"`) || !strings.Contains(got,
+			`"retry_after":20`)) {
 			t.Errorf("request %d: Retry-After %q, %s", i, resp.Header.Get("Retry-After"), got)
 		}
 	}
@@ -366,13 +380,15 @@ func TestRates(t *testing.T) {
 
 func TestRatesAreReadFromRules(t *testing.T) {
 	got, err := ParseRates([]string{"general=1", "streams=1000000", "runs=7", "runs=8", "files=2", "failures=3", "owner=9"})
-	if want := (Rates{Spaces: 10, Runs: 8, Files: 2, Claims: 1000, General: 1, Failures: 3, Streams: 1_000_000, Owner: 9}); err != nil || got != want {
+	if want := (Rates{Spaces: 10, Runs: 8, Files: 2, Claims: 1000, General: 1, Failures: 3, Streams: 1_000_000, Owner: 9}); err != nil ||
+		got != want {
 		t.Errorf("got %+v, %v, want %+v", got, err, want)
 	}
 	if got, err := ParseRates(nil); err != nil || got != DefaultRates() {
 		t.Errorf("without rules: got %+v, %v", got, err)
 	}
-	for _, rule := range []string{"general=0", "general=1000001", "general=-1", "general=1e3", "general", "general=", "=5", "General=5", "all=5", ""} {
+	for _, rule := range []string{"general=0", "general=1000001", "general=-1", "general=1e3", "general", "general=", "=5", "General=5",
+		"all=5", ""} {
 		if _, err := ParseRates([]string{rule}); fault.CodeOf(err) != "rate_invalid" {
 			t.Errorf("%q: got %v", rule, err)
 		}
@@ -455,7 +471,8 @@ func TestAStreamIsResumedAtEveryCut(t *testing.T) {
 
 func TestABrokenStreamDoesNotLookLikeAnEnd(t *testing.T) {
 	w := newWire(t, nil)
-	if _, got := w.ask("GET", "/v1/test/count?break=yes", ""); !strings.Contains(got, "id: 5\n") || !strings.Contains(got, "BROKEN") || strings.Contains(got, "id: 10") {
+	if _, got := w.ask("GET", "/v1/test/count?break=yes", ""); !strings.Contains(got, "id: 5\n") || !strings.Contains(got, "BROKEN") ||
+		strings.Contains(got, "id: 10") {
 		t.Errorf("got %q, want five messages and a broken connection", got)
 	}
 	if resp, got := w.ask("GET", "/v1/test/count?break=first", ""); resp.StatusCode != 404 || !strings.Contains(got, "thing_not_found") {
@@ -463,7 +480,8 @@ func TestABrokenStreamDoesNotLookLikeAnEnd(t *testing.T) {
 	}
 }
 
-// TestTheStatusOfWhatTheRouterRefusesIsThatOfTheAnswer holds the document against the answer's own status, for each status that the router has.
+// TestTheStatusOfWhatTheRouterRefusesIsThatOfTheAnswer holds the document against the answer's own status, for each status that the
+// router has.
 func TestTheStatusOfWhatTheRouterRefusesIsThatOfTheAnswer(t *testing.T) {
 	for _, status := range []int{400, 406, 408, 413, 415, 422, 500} {
 		p := ProblemOf(ofRouter(&huma.ErrorModel{Status: status, Detail: "it says so"}), "req_1")

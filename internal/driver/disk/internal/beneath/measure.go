@@ -60,7 +60,8 @@ func (m *measurer) folder(ctx context.Context, anchor *Folder, rel string, depth
 		return errors.Join(err, dir.Close())
 	}
 	if depth >= MaxDepth {
-		return Closed(dir, fault.New(fault.Exhausted, space.ErrTreeTooDeep.Code, "folders are nested more than %d deep; they cannot be measured", MaxDepth))
+		return Closed(dir, fault.New(fault.Exhausted, space.ErrTreeTooDeep.Code, "folders are nested more than %d deep; they cannot be measured",
+			MaxDepth))
 	}
 	if len(rel) > anchorBytes {
 		defer dir.Close()

@@ -14,9 +14,9 @@ import (
 	"agentbox/internal/domain/space"
 )
 
-// Folder is an open folder, on systems that cannot open a path so that nothing in it leads elsewhere. A path is walked one name at a time: each
-// is looked at, opened through os.Root, which never leaves the folder that it was opened on, and compared with what was looked at. So a link
-// that takes a name's place in between leads nowhere.
+// Folder is an open folder, on systems that cannot open a path so that nothing in it leads elsewhere. A path is walked one name at a
+// time: each is looked at, opened through os.Root, which never leaves the folder that it was opened on, and compared with what was looked
+// at. So a link that takes a name's place in between leads nowhere.
 type Folder struct {
 	*os.File
 	root *os.Root
@@ -248,7 +248,8 @@ func (f *Folder) regular(name string, flags int) (*os.File, Stat, error) {
 			return nil, st, err
 		}
 	}
-	return nil, Stat{}, fault.New(space.ErrFileChanged.Kind, space.ErrFileChanged.Code, "%+q is replaced again and again; try again when the program that does it has ended", name)
+	return nil, Stat{}, fault.New(space.ErrFileChanged.Kind, space.ErrFileChanged.Code,
+		"%+q is replaced again and again; try again when the program that does it has ended", name)
 }
 
 // Lstat describes name in dir without following it.

@@ -10,8 +10,9 @@ import (
 func statOf(info os.FileInfo) Stat {
 	st := info.Sys().(*syscall.Stat_t)
 	return Stat{
-		Dev: uint64(st.Dev), Ino: st.Ino, Nlink: uint64(st.Nlink), Mode: uint32(st.Mode), Uid: st.Uid, Gid: st.Gid, Size: st.Size, Blocks: st.Blocks,
-		Mtim: Time{Sec: st.Mtimespec.Sec, Nsec: st.Mtimespec.Nsec}, Ctim: Time{Sec: st.Ctimespec.Sec, Nsec: st.Ctimespec.Nsec},
+		Dev: uint64(st.Dev), Ino: st.Ino, Nlink: uint64(st.Nlink), Mode: uint32(st.Mode), Uid: st.Uid, Gid: st.Gid, Size: st.Size,
+		Blocks: st.Blocks,
+		Mtim:   Time{Sec: st.Mtimespec.Sec, Nsec: st.Mtimespec.Nsec}, Ctim: Time{Sec: st.Ctimespec.Sec, Nsec: st.Ctimespec.Nsec},
 	}
 }
 

@@ -21,14 +21,14 @@ type Visit func(dir *Folder, rel, name string, st Stat) error
 
 // Walk visits what lies below the folder rel in the order of the paths, byte by byte, down to depth folders, looking at no more than the
 // first limit names of each folder. It holds the folders open that it is in, and no more than limit names of each in memory. It opens a
-// folder by its name in the one around it, so that its cost grows with the entries and not with their depth. A folder that is gone or changed
-// when its turn comes is passed over, except the first.
+// folder by its name in the one around it, so that its cost grows with the entries and not with their depth. A folder that is gone or
+// changed when its turn comes is passed over, except the first.
 func Walk(ctx context.Context, root *Folder, rel string, depth, limit int, see Visit) error {
 	return walk(ctx, root, rel, rel, depth, limit, false, see)
 }
 
-// WalkAll visits what Walk does, in a tree that nobody changes meanwhile, and leaves nothing out: a folder nested deeper than depth, one with
-// more than limit names, and anything that cannot be looked at is an error. A caller that looks for what must not stay needs that.
+// WalkAll visits what Walk does, in a tree that nobody changes meanwhile, and leaves nothing out: a folder nested deeper than depth, one
+// with more than limit names, and anything that cannot be looked at is an error. A caller that looks for what must not stay needs that.
 func WalkAll(ctx context.Context, root *Folder, rel string, depth, limit int, see Visit) error {
 	return walk(ctx, root, rel, rel, depth, limit, true, see)
 }

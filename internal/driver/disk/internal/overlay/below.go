@@ -1,6 +1,7 @@
 // Package overlay lays the changes of one space over a tree of files that others share, by the kernel's file system of that name.
 //
-// A mount made here is a descriptor and nothing else: no table of mounts shows it, no path leads to it, and it ends with the last descriptor.
+// A mount made here is a descriptor and nothing else: no table of mounts shows it, no path leads to it, and it ends with the last
+// descriptor.
 package overlay
 
 import (
@@ -31,8 +32,8 @@ const (
 	Staging = "staging"
 )
 
-// What a space that shares files has in its home instead of a folder of its own: the folders of its overlay, in whose upper one are the staging
-// folder and the one for what rewinds move away, and a link whose text says what is below.
+// What a space that shares files has in its home instead of a folder of its own: the folders of its overlay, in whose upper one are the
+// staging folder and the one for what rewinds move away, and a link whose text says what is below.
 const (
 	Upper = "upper"
 	work  = "work"
@@ -46,8 +47,8 @@ type Below struct {
 	User int      // the host uid of the space that lies over it
 }
 
-// Lay makes in the home of a space what it needs to lie over a tree. The caller makes the names in it durable, and with them the text of the link:
-// it takes one wait for the disk and not two.
+// Lay makes in the home of a space what it needs to lie over a tree. The caller makes the names in it durable, and with them the text of
+// the link: it takes one wait for the disk and not two.
 func Lay(home string, b Below) error {
 	return errors.Join(os.Mkdir(filepath.Join(home, Upper), 0o700), os.Mkdir(filepath.Join(home, work), 0o700),
 		os.Symlink(fmt.Sprintf("%s %d", b.Tree, b.User), filepath.Join(home, link)))
@@ -86,7 +87,8 @@ func Find(home string) (b Below, ok bool, err error) {
 // Layers returns those of the overlay of a space, whose home lies beside the frozen trees.
 func (b Below) Layers(home string) (Layers, error) {
 	l := Layers{
-		Lower: filepath.Join(filepath.Dir(home), Frozen, string(b.Tree)), User: b.User, Upper: filepath.Join(home, Upper), Work: filepath.Join(home, work),
+		Lower: filepath.Join(filepath.Dir(home), Frozen, string(b.Tree)), User: b.User, Upper: filepath.Join(home, Upper),
+		Work: filepath.Join(home, work),
 	}
 	owner, err := owner(filepath.Join(l.Lower, Files))
 	if err != nil {

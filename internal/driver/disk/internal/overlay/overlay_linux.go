@@ -59,7 +59,8 @@ func View(l Layers) (*beneath.Folder, error) {
 		return nil, err
 	}
 	defer upper.Close()
-	return assemble(quiet|unix.MOUNT_ATTR_RDONLY, []int{int(upper.Fd()), int(lower.Fd())}, [][2]string{{"redirect_dir", "follow"}, {"metacopy", "on"}, {"index", "off"}})
+	return assemble(quiet|unix.MOUNT_ATTR_RDONLY, []int{int(upper.Fd()), int(lower.Fd())}, [][2]string{{"redirect_dir", "follow"},
+		{"metacopy", "on"}, {"index", "off"}})
 }
 
 // below returns the lower folder as a mount in which its files belong to the user.

@@ -25,7 +25,8 @@ func newHome(t *testing.T) (home string, b Below) {
 	}
 	home, b = filepath.Join(dir, "home"), Below{Tree: origin, User: probeUser}
 	files := filepath.Join(dir, Frozen, origin, Files)
-	err := errors.Join(os.MkdirAll(files, 0o755), os.WriteFile(filepath.Join(files, "f"), []byte("shared"), 0o600), os.Mkdir(home, 0o700), Lay(home, b))
+	err := errors.Join(os.MkdirAll(files, 0o755), os.WriteFile(filepath.Join(files, "f"), []byte("shared"), 0o600), os.Mkdir(home, 0o700),
+		Lay(home, b))
 	for _, p := range []string{files, filepath.Join(files, "f")} {
 		err = errors.Join(err, os.Chown(p, probeOwner, probeOwner))
 	}

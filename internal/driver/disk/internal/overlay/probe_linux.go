@@ -17,16 +17,18 @@ const (
 	probeUser  = 65534
 )
 
-// Probe tries in an empty folder whether the host and the file system in which it lies can do what spaces that share files need: a tree that
-// belongs to one user is another's in an overlay, folders are renamed in it, changes do not reach the tree, part of it can be mounted
-// elsewhere, and it is what it was when it is made anew. What it leaves is in the folder.
+// Probe tries in an empty folder whether the host and the file system in which it lies can do what spaces that share files need: a tree
+// that belongs to one user is another's in an overlay, folders are renamed in it, changes do not reach the tree, part of it can be
+// mounted elsewhere, and it is what it was when it is made anew. What it leaves is in the folder.
 func Probe(dir string) error {
 	if os.Geteuid() != 0 {
 		return errors.New("the daemon is not root")
 	}
-	l := Layers{Lower: filepath.Join(dir, "lower"), Owner: probeOwner, User: probeUser, Upper: filepath.Join(dir, "upper"), Work: filepath.Join(dir, "work")}
+	l := Layers{Lower: filepath.Join(dir, "lower"), Owner: probeOwner, User: probeUser, Upper: filepath.Join(dir, "upper"),
+		Work: filepath.Join(dir, "work")}
 	shared := filepath.Join(l.Lower, "files", "folder", "file")
-	err := errors.Join(os.MkdirAll(filepath.Dir(shared), 0o755), os.Mkdir(l.Upper, 0o700), os.Mkdir(l.Work, 0o700), os.WriteFile(shared, []byte("shared"), 0o644))
+	err := errors.Join(os.MkdirAll(filepath.Dir(shared), 0o755), os.Mkdir(l.Upper, 0o700), os.Mkdir(l.Work, 0o700), os.WriteFile(shared,
+		[]byte("shared"), 0o644))
 	for _, p := range []string{filepath.Join(l.Lower, "files"), filepath.Dir(shared), shared} {
 		err = errors.Join(err, os.Lchown(p, probeOwner, probeOwner))
 	}

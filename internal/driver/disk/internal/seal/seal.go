@@ -32,8 +32,8 @@ const (
 // errBroken means that sealed content is not what was sealed.
 var errBroken = errors.New("the sealed content was changed")
 
-// Key says under which key content is sealed: the generation of the tree, and the round, which rises each time the content comes back after it
-// was forgotten.
+// Key says under which key content is sealed: the generation of the tree, and the round, which rises each time the content comes back
+// after it was forgotten.
 type Key struct {
 	Generation vault.Generation
 	Round      uint32
@@ -161,8 +161,8 @@ func (c *Cipher) Seal(w io.Writer, content []byte) error {
 	return nil
 }
 
-// Copy seals what r yields, which must be the whole content. It returns how many bytes that were and their hash, for whoever copies what may
-// change under his hands.
+// Copy seals what r yields, which must be the whole content. It returns how many bytes that were and their hash, for whoever copies what
+// may change under his hands.
 func (c *Cipher) Copy(w io.Writer, r io.Reader) (int64, event.Digest, error) {
 	hash := sha256.New()
 	chunk, sealed := make([]byte, min(ChunkBytes, c.size)), make([]byte, 0, min(ChunkBytes, c.size)+overhead)

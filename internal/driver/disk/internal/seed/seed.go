@@ -28,12 +28,14 @@ const (
 )
 
 // Fill fills the folder root of a new space, in which no code runs yet, with what a permit decided on: an archive by its hash, or a folder
-// below one of sources. All of it belongs to uid (0: the daemon's user), but for what is withheld: that goes aside and belongs to the daemon's. After an error the folder
-// holds what was made before it.
+// below one of sources. All of it belongs to uid (0: the daemon's user), but for what is withheld: that goes aside and belongs to the
+// daemon's. After an error the folder holds what was made before it.
 func Fill(
-	ctx context.Context, root *beneath.Folder, aside Aside, uid int, limits space.Limits, from space.Seed, archive event.Digest, sources []string,
+	ctx context.Context, root *beneath.Folder, aside Aside, uid int, limits space.Limits, from space.Seed, archive event.Digest,
+	sources []string,
 ) (space.Sown, error) {
-	s := &sower{ctx: ctx, root: root, uid: uid, limits: limits, apart: &apart{Aside: aside, also: map[string]bool{}, first: map[string]string{}, names: map[string][]string{}}}
+	s := &sower{ctx: ctx, root: root, uid: uid, limits: limits, apart: &apart{Aside: aside, also: map[string]bool{},
+		first: map[string]string{}, names: map[string][]string{}}}
 	defer s.apart.close()
 	if from.Archive != nil {
 		if err := s.archive(from.Archive, archive); err != nil {
@@ -77,7 +79,8 @@ func (s *sower) folder(path string, permitted []string) error {
 	defer top.Close()
 	from, err := beneath.Dir(top, rel)
 	if err != nil {
-		return fault.Wrap(err, fault.NotFound, "seed_not_found", "the folder %+q cannot be opened; it must be a folder, reached through no link", path)
+		return fault.Wrap(err, fault.NotFound, "seed_not_found", "the folder %+q cannot be opened; it must be a folder, reached through no link",
+			path)
 	}
 	defer from.Close()
 	if err := s.scan(from); err != nil {
@@ -151,7 +154,8 @@ func (s *sower) enter() error {
 
 // tooMany refuses a seed of more entries than the space may hold.
 func (s *sower) tooMany(most int64) error {
-	return tooLarge("it holds more than %d files, folders and links, and the space may hold no more with a disk limit of %d bytes", most, s.limits.DiskBytes).
+	return tooLarge("it holds more than %d files, folders and links, and the space may hold no more with a disk limit of %d bytes", most,
+		s.limits.DiskBytes).
 		With("leave files out, such as node_modules, or give the space a larger disk limit: one file for each 4096 bytes")
 }
 

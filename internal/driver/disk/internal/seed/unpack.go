@@ -97,7 +97,8 @@ func (s *sower) tar(from io.Reader) error {
 				err = s.link(name, target)
 			}
 		default:
-			return fault.New(fault.Invalid, space.ErrArchiveInvalid.Code, "the archive holds %+q, a device, a pipe or something else that is not a file", h.Name)
+			return fault.New(fault.Invalid, space.ErrArchiveInvalid.Code,
+				"the archive holds %+q, a device, a pipe or something else that is not a file", h.Name)
 		}
 		if err != nil {
 			return misfit(err, h.Name)
@@ -151,7 +152,8 @@ func (s *sower) zipped(f *zip.File) error {
 		return s.mkdir(name)
 	}
 	if mode.Type()&^fs.ModeSymlink != 0 {
-		return fault.New(fault.Invalid, space.ErrArchiveInvalid.Code, "the archive holds %+q, a device, a pipe or something else that is not a file", f.Name)
+		return fault.New(fault.Invalid, space.ErrArchiveInvalid.Code,
+			"the archive holds %+q, a device, a pipe or something else that is not a file", f.Name)
 	}
 	content, err := f.Open()
 	if err != nil {
@@ -171,7 +173,8 @@ func (s *sower) zipped(f *zip.File) error {
 // archiveLink makes a symbolic link that an archive holds.
 func (s *sower) archiveLink(name, target string) error {
 	if len(target) > maxSeedLinkText || !beneath.StaysInside(name, target) {
-		return fault.New(fault.Invalid, space.ErrArchiveInvalid.Code, "the archive holds a link %+q that points outside, to %+.100q", name, target)
+		return fault.New(fault.Invalid, space.ErrArchiveInvalid.Code, "the archive holds a link %+q that points outside, to %+.100q", name,
+			target)
 	}
 	return s.symlink(name, target)
 }
@@ -179,12 +182,14 @@ func (s *sower) archiveLink(name, target string) error {
 // entryPath judges the name of an archive's entry. It may be longer than the paths of operations are, but not otherwise freer.
 func entryPath(name string) (string, error) {
 	clean := path.Clean(name)
-	refused := name == "" || len(name) > maxSeedPath || !beneath.Portable(name) || name[0] == '/' || strings.Count(clean, "/") >= maxSeedNesting
+	refused := name == "" || len(name) > maxSeedPath || !beneath.Portable(name) || name[0] == '/' || strings.Count(clean,
+		"/") >= maxSeedNesting
 	for part := range strings.SplitSeq(name, "/") {
 		refused = refused || part == ".." || len(part) > space.MaxNameBytes
 	}
 	if refused {
-		return "", fault.New(fault.Invalid, space.ErrArchiveInvalid.Code, "the archive holds the name %+.100q; names are relative, in UTF-8, and never go up", name)
+		return "", fault.New(fault.Invalid, space.ErrArchiveInvalid.Code,
+			"the archive holds the name %+.100q; names are relative, in UTF-8, and never go up", name)
 	}
 	return clean, nil
 }
@@ -199,7 +204,8 @@ func misfit(err error, name string) error {
 			return fault.Wrap(err, fault.Invalid, space.ErrArchiveInvalid.Code, "the archive's entry %+.100q clashes with another one", name)
 		}
 	}
-	for _, e := range [...]error{zip.ErrFormat, zip.ErrChecksum, zip.ErrAlgorithm, tar.ErrHeader, gzip.ErrHeader, gzip.ErrChecksum, io.ErrUnexpectedEOF} {
+	for _, e := range [...]error{zip.ErrFormat, zip.ErrChecksum, zip.ErrAlgorithm, tar.ErrHeader, gzip.ErrHeader, gzip.ErrChecksum,
+		io.ErrUnexpectedEOF} {
 		if errors.Is(err, e) {
 			return malformed(err)
 		}

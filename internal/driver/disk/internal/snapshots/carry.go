@@ -12,10 +12,11 @@ import (
 	"agentbox/internal/driver/disk/internal/beneath"
 )
 
-// Archive writes the files of a snapshot that is kept as a tar.gz file, in the order of their paths, at most limit bytes of content. What may
-// refuses is left out, and so is what a space could not begin with: links that point outside, and names that another system could read as
-// a path. It returns how many entries that were.
-func (p *Past) Archive(ctx context.Context, root event.Digest, to io.Writer, limit int64, may func(rel string) bool) (omitted int, err error) {
+// Archive writes the files of a snapshot that is kept as a tar.gz file, in the order of their paths, at most limit bytes of content. What
+// may refuses is left out, and so is what a space could not begin with: links that point outside, and names that another system could
+// read as a path. It returns how many entries that were.
+func (p *Past) Archive(ctx context.Context, root event.Digest, to io.Writer, limit int64, may func(rel string) bool) (omitted int,
+	err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if err := p.load(ctx); err != nil {
@@ -27,7 +28,8 @@ func (p *Past) Archive(ctx context.Context, root event.Digest, to io.Writer, lim
 		return 0, err
 	}
 	if kept.Bytes > limit {
-		return 0, fault.New(fault.Exhausted, space.ErrArchiveTooLarge.Code, "the snapshot holds %d bytes; an archive of it takes at most %d", kept.Bytes, limit)
+		return 0, fault.New(fault.Exhausted, space.ErrArchiveTooLarge.Code, "the snapshot holds %d bytes; an archive of it takes at most %d",
+			kept.Bytes, limit)
 	}
 	zipped := gzip.NewWriter(to)
 	c := carrier{ctx: ctx, packs: p.packs, to: tar.NewWriter(zipped), may: may, left: limit}

@@ -52,8 +52,8 @@ func (p *Past) gather() error {
 	return err
 }
 
-// drop lets snapshots go, but never the newest, and removes what none needs any more. It returns how many bytes that freed. Should it be cut
-// off, the list is shorter and the content still there, for the next time.
+// drop lets snapshots go, but never the newest, and removes what none needs any more. It returns how many bytes that freed. Should it be
+// cut off, the list is shorter and the content still there, for the next time.
 func (p *Past) drop(goes func(i int, s space.Snapshot) bool) (int64, error) {
 	left := p.without(goes)
 	live, err := p.living(left)
@@ -230,8 +230,8 @@ func (w *writer) copy(from *packs, d event.Digest, at place) error {
 	return errors.Join(err, w.end())
 }
 
-// lend makes what is needed part of another folder of packs, which has none: packs that are mostly of use get a second name there, which costs
-// nothing, and the rest is copied.
+// lend makes what is needed part of another folder of packs, which has none: packs that are mostly of use get a second name there, which
+// costs nothing, and the rest is copied.
 func (p *packs) lend(live map[event.Digest]struct{}, to *packs) error {
 	used := map[*pack]int64{}
 	for d := range live {

@@ -36,8 +36,8 @@ func (h *home) layKept(all map[string]string) {
 	}
 }
 
-// TestASweepThatACrashInterruptsAtEveryStep lays down what each step of a sweep leaves: the shorter list, the new pack that is not durable yet and
-// so may be cut off anywhere, the new pack beside the old ones, and the old ones while they go.
+// TestASweepThatACrashInterruptsAtEveryStep lays down what each step of a sweep leaves: the shorter list, the new pack that is not
+// durable yet and so may be cut off anywhere, the new pack beside the old ones, and the old ones while they go.
 func TestASweepThatACrashInterruptsAtEveryStep(t *testing.T) {
 	h := newHome(t, 1<<30)
 	var gone []event.Digest

@@ -25,10 +25,10 @@ import (
 	"agentbox/internal/kernel/vault"
 )
 
-// A pack is a file of content: records of a hash, a length, the name of a key, the sealed bytes and a CRC-32C of all that, one behind the other.
-// It is written once and never changed. Its name ends in .sealing until it was made durable; what a daemon finds under that name when it starts
-// is read in full and cut off at the first record whose checksum is another. Packs of an earlier version, .pack and .new, have records of a hash,
-// a length and the bytes as they are; they are read all the same, and not written any more.
+// A pack is a file of content: records of a hash, a length, the name of a key, the sealed bytes and a CRC-32C of all that, one behind the
+// other. It is written once and never changed. Its name ends in .sealing until it was made durable; what a daemon finds under that name
+// when it starts is read in full and cut off at the first record whose checksum is another. Packs of an earlier version, .pack and .new,
+// have records of a hash, a length and the bytes as they are; they are read all the same, and not written any more.
 const (
 	packSuffix    = ".sealed"
 	freshSuffix   = ".sealing"
@@ -420,8 +420,8 @@ func (w *writer) add(d event.Digest, raw []byte) error {
 	return errors.Join(c.Seal(to, raw), w.end())
 }
 
-// stream adds content that is read from r and must turn out to have the hash; space.ErrFileChanged if it has not. What was forgotten is there
-// as long as a snapshot names it: it does not come back with the next one.
+// stream adds content that is read from r and must turn out to have the hash; space.ErrFileChanged if it has not. What was forgotten is
+// there as long as a snapshot names it: it does not come back with the next one.
 func (w *writer) stream(ctx context.Context, d event.Digest, r io.Reader, size int64) error {
 	if w.has(d) {
 		return nil

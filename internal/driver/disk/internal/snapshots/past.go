@@ -278,7 +278,8 @@ func (p *Past) keep(ctx context.Context) (space.Snapshot, error) {
 	return s, refusal(p.gather())
 }
 
-// look brings p.now up to date and stores what is new; with only set it looks at no other folders. Known says what was just written, by inode.
+// look brings p.now up to date and stores what is new; with only set it looks at no other folders. Known says what was just written, by
+// inode.
 func (p *Past) look(ctx context.Context, only map[string]bool, known map[uint64]event.Digest) error {
 	if only == nil {
 		only = p.due()

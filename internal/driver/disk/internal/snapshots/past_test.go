@@ -154,7 +154,8 @@ func newQuickHome(t *testing.T, disk int64) *home {
 }
 
 func newHomeIn(t *testing.T, dir string, disk int64) *home {
-	h := &home{t: t, where: Folders{Files: filepath.Join(dir, "files"), Staging: filepath.Join(dir, "staging"), Kept: filepath.Join(dir, "snapshots")}}
+	h := &home{t: t, where: Folders{Files: filepath.Join(dir, "files"), Staging: filepath.Join(dir, "staging"), Kept: filepath.Join(dir,
+		"snapshots")}}
 	h.must(os.Mkdir(h.where.Files, 0o755), os.Mkdir(h.where.Staging, 0o700))
 	h.Past = New(h.where, 0, disk, keys(), newChance(0))
 	return h
@@ -202,7 +203,8 @@ func (h *home) two() (old, now space.Snapshot) {
 	h.put("changed", "after")
 	h.put("deep/er/still", "here")
 	h.put("deep/new", "new")
-	h.must(os.RemoveAll(filepath.Join(h.where.Files, "goes")), os.Remove(filepath.Join(h.where.Files, "file")), os.Remove(filepath.Join(h.where.Files, "link")))
+	h.must(os.RemoveAll(filepath.Join(h.where.Files, "goes")), os.Remove(filepath.Join(h.where.Files, "file")),
+		os.Remove(filepath.Join(h.where.Files, "link")))
 	h.put("file/is/a/folder", "now")
 	h.put("link", "no link")
 	h.must(os.Chmod(filepath.Join(h.where.Files, "same"), 0o755), os.Chmod(filepath.Join(h.where.Files, "deep/er"), 0o700))
@@ -272,7 +274,8 @@ func TestRewindThatFailsOnItsWayIsUndone(t *testing.T) {
 	h.must(h.durably(rewindingFile, old.Root.String()+"\n"))
 	outside := t.TempDir()
 	h.must(os.MkdirAll(filepath.Join(outside, "er"), 0o755), os.WriteFile(filepath.Join(outside, "er/still"), []byte("outside"), 0o644))
-	h.must(os.Rename(filepath.Join(h.where.Files, "deep"), filepath.Join(h.where.Files, "moved")), os.Symlink(outside, filepath.Join(h.where.Files, "deep")))
+	h.must(os.Rename(filepath.Join(h.where.Files, "deep"), filepath.Join(h.where.Files, "moved")), os.Symlink(outside,
+		filepath.Join(h.where.Files, "deep")))
 	root, err := beneath.Root(h.where.Files)
 	h.must(err)
 	defer root.Close()
@@ -337,7 +340,8 @@ func TestPackThatWasCutOff(t *testing.T) {
 		if _, _, err := h.Rewind(t.Context(), now.Root); err != nil {
 			t.Fatalf("cut off at %d of %d: %v", size, len(raw), err)
 		}
-		if _, _, err := h.Rewind(t.Context(), old.Root); err != nil && !errors.Is(err, space.ErrSnapshotNotFound) && !errors.Is(err, space.ErrSnapshotDamaged) {
+		if _, _, err := h.Rewind(t.Context(), old.Root); err != nil && !errors.Is(err, space.ErrSnapshotNotFound) &&
+			!errors.Is(err, space.ErrSnapshotDamaged) {
 			t.Fatalf("cut off at %d of %d, rewound to what was: %v", size, len(raw), err)
 		}
 	}
@@ -533,7 +537,8 @@ func TestThreat18HostileSnapshot(t *testing.T) {
 
 func FuzzFolder(f *testing.F) {
 	d := strings.Repeat("ab", 32)
-	for _, text := range []string{"", header, header + "file 0644 " + d + " 1 \"a\"\n", header + "folder 0755 " + d + " \"a\"\nlink \"x\" \"b\"\n", header + "link \"\\xff\" \"\\n\"\n"} {
+	for _, text := range []string{"", header, header + "file 0644 " + d + " 1 \"a\"\n", header + "folder 0755 " + d +
+		" \"a\"\nlink \"x\" \"b\"\n", header + "link \"\\xff\" \"\\n\"\n"} {
 		f.Add([]byte(text))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {

@@ -96,7 +96,8 @@ func (p *Past) travel(ctx context.Context, to event.Digest, announce bool) error
 		return err
 	}
 	if p.now.digest != to {
-		return fault.New(fault.Conflict, space.ErrFileChanged.Code, "something changed the files while they were rewound; they are %s now", p.now.digest)
+		return fault.New(fault.Conflict, space.ErrFileChanged.Code, "something changed the files while they were rewound; they are %s now",
+			p.now.digest)
 	}
 	return p.arrive()
 }
@@ -124,7 +125,8 @@ func (p *Past) undo(from event.Digest) error {
 	if err != nil {
 		p.packs, p.now = nil, nil // to be opened again, and settled
 		p.unwatch()
-		return fault.Wrap(err, fault.Unavailable, space.ErrRewindIncomplete.Code, "the files lie between two snapshots; the rewind is finished when the space is used again")
+		return fault.Wrap(err, fault.Unavailable, space.ErrRewindIncomplete.Code,
+			"the files lie between two snapshots; the rewind is finished when the space is used again")
 	}
 	return nil
 }
@@ -173,7 +175,8 @@ func (p *Past) Fork(ctx context.Context, from *Past, root event.Digest, shared *
 		return s, err
 	}
 	if s.Bytes > p.bound(1) {
-		return s, fault.New(fault.Exhausted, space.ErrQuota.Code, "the snapshot has %d bytes; the new space's disk limit is %d", s.Bytes, p.bound(1)).
+		return s, fault.New(fault.Exhausted, space.ErrQuota.Code, "the snapshot has %d bytes; the new space's disk limit is %d", s.Bytes,
+			p.bound(1)).
 			With("ask for a larger disk_bytes")
 	}
 	p.mu.Lock()

@@ -117,7 +117,8 @@ func (s *scan) folder(anchor *beneath.Folder, at, rel string, is beneath.Stat, d
 		return &kept, nil
 	}
 	if depth > MaxDepth {
-		return nil, fault.New(fault.Exhausted, space.ErrTreeTooDeep.Code, "folders are nested more than %d deep; no snapshot of them can be made", MaxDepth)
+		return nil, fault.New(fault.Exhausted, space.ErrTreeTooDeep.Code, "folders are nested more than %d deep; no snapshot of them can be made",
+			MaxDepth)
 	}
 	dir, err := beneath.Dir(anchor, at)
 	if err != nil {

@@ -52,9 +52,9 @@ func (t *Tree) Bearing(contents map[event.Digest]bool) map[uint64][]string {
 	return found
 }
 
-// Share moves the files to where other spaces can share them: move does it, and returns where they are found from then on. They are the same
-// before and after. It returns false, and does nothing, where they hold something that no snapshot does, that belongs to another user, or that
-// was forgotten.
+// Share moves the files to where other spaces can share them: move does it, and returns where they are found from then on. They are the
+// same before and after. It returns false, and does nothing, where they hold something that no snapshot does, that belongs to another
+// user, or that was forgotten.
 func (p *Past) Share(ctx context.Context, move func() (Folders, error)) (*Tree, bool, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -110,6 +110,7 @@ func (p *packs) held(live map[event.Digest]struct{}) error {
 
 // forgotten is what is said about a file whose content was.
 func forgotten(err error, name string) error {
-	return fault.Wrap(err, vault.ErrForgotten.Kind, vault.ErrForgotten.Code, "the content of %+.80q was redacted, and its key destroyed: nothing can be made of it any more", name).
+	return fault.Wrap(err, vault.ErrForgotten.Kind, vault.ErrForgotten.Code,
+		"the content of %+.80q was redacted, and its key destroyed: nothing can be made of it any more", name).
 		With("rewind to a snapshot without it; agentbox space diff shows what a snapshot holds")
 }

@@ -20,9 +20,10 @@ const (
 	maxWatched = 4096
 )
 
-// whatChanges are the events that come before a file or a folder differs. A mapping that is written to makes no event, but the file must have
-// been opened before, which does.
-const whatChanges = unix.IN_OPEN | unix.IN_MODIFY | unix.IN_ATTRIB | unix.IN_CREATE | unix.IN_DELETE | unix.IN_MOVED_FROM | unix.IN_MOVED_TO |
+// whatChanges are the events that come before a file or a folder differs. A mapping that is written to makes no event, but the file must
+// have been opened before, which does.
+const whatChanges = unix.IN_OPEN | unix.IN_MODIFY | unix.IN_ATTRIB | unix.IN_CREATE | unix.IN_DELETE | unix.IN_MOVED_FROM |
+	unix.IN_MOVED_TO |
 	unix.IN_DELETE_SELF | unix.IN_MOVE_SELF
 
 // Of those, the ones after which nobody can say any more which folder has which path.

@@ -143,7 +143,8 @@ var changes = map[string]func(dir, file, other string) error{
 		if _, err := unix.Write(fd, []byte("late")); err != nil {
 			return err
 		}
-		return unix.Linkat(unix.AT_FDCWD, fmt.Sprintf("/proc/self/fd/%d", fd), unix.AT_FDCWD, filepath.Join(dir, fmt.Sprint("t", rand.IntN(1e9))), unix.AT_SYMLINK_FOLLOW)
+		return unix.Linkat(unix.AT_FDCWD, fmt.Sprintf("/proc/self/fd/%d", fd), unix.AT_FDCWD, filepath.Join(dir, fmt.Sprint("t", rand.IntN(1e9))),
+			unix.AT_SYMLINK_FOLLOW)
 	},
 	"more than the kernel notes": func(dir, file, _ string) error {
 		for range 10_000 {
@@ -192,7 +193,8 @@ func TestTheWatchMissesNothingOfMany(t *testing.T) {
 		name := names[rand.IntN(len(names))]
 		a, b := rand.IntN(30), rand.IntN(30)
 		dir := filepath.Join(h.where.Files, fmt.Sprintf("d%02d", a))
-		_ = changes[name](dir, filepath.Join(dir, fmt.Sprintf("f%02d", rand.IntN(20))), filepath.Join(h.where.Files, fmt.Sprintf("d%02d/f%02d", b, rand.IntN(20))))
+		_ = changes[name](dir, filepath.Join(dir, fmt.Sprintf("f%02d", rand.IntN(20))), filepath.Join(h.where.Files, fmt.Sprintf("d%02d/f%02d", b,
+			rand.IntN(20))))
 		if got, want := h.keepNow().Root.String(), h.anew(); got != want {
 			t.Fatalf("step %d, %s: got %s, want %s", i, name, got, want)
 		}

@@ -107,7 +107,8 @@ func readDER(der []byte, f Form) (*Key, error) {
 
 // Write writes the key. Chance is what an encrypted one takes its salt from.
 func (k *Key) Write(chance io.Reader, f Form) ([]byte, error) {
-	wrong := &Error{"ERR_CRYPTO_INCOMPATIBLE_KEY_OPTIONS", "The selected key encoding " + f.Type + " can only be used for " + map[string]string{"pkcs1": "RSA keys.", "sec1": "EC keys."}[f.Type]}
+	wrong := &Error{"ERR_CRYPTO_INCOMPATIBLE_KEY_OPTIONS", "The selected key encoding " + f.Type + " can only be used for " +
+		map[string]string{"pkcs1": "RSA keys.", "sec1": "EC keys."}[f.Type]}
 	var der []byte
 	var name string
 	var err error
@@ -170,8 +171,9 @@ var (
 	oidPBES2  = asn1.ObjectIdentifier{1, 2, 840, 113549, 1, 5, 13}
 	oidPBKDF2 = asn1.ObjectIdentifier{1, 2, 840, 113549, 1, 5, 12}
 	oidSHA256 = asn1.ObjectIdentifier{1, 2, 840, 113549, 2, 9}
-	oidHashes = map[string]func() hash.Hash{"1.2.840.113549.2.7": sha1.New, "1.2.840.113549.2.9": sha256.New, "1.2.840.113549.2.10": sha512.New384, "1.2.840.113549.2.11": sha512.New}
-	oidAES    = map[string]int{"2.16.840.1.101.3.4.1.2": 16, "2.16.840.1.101.3.4.1.22": 24, "2.16.840.1.101.3.4.1.42": 32}
+	oidHashes = map[string]func() hash.Hash{"1.2.840.113549.2.7": sha1.New, "1.2.840.113549.2.9": sha256.New,
+		"1.2.840.113549.2.10": sha512.New384, "1.2.840.113549.2.11": sha512.New}
+	oidAES = map[string]int{"2.16.840.1.101.3.4.1.2": 16, "2.16.840.1.101.3.4.1.22": 24, "2.16.840.1.101.3.4.1.42": 32}
 )
 
 // rounds are those of OpenSSL, mostRounds those that a key of someone else's may ask for.
@@ -208,7 +210,8 @@ func encrypted(chance io.Reader, der []byte, f Form) ([]byte, error) {
 	pad := aes.BlockSize - len(der)%aes.BlockSize
 	data := slices.Concat(der, bytes.Repeat([]byte{byte(pad)}, pad))
 	cipher.NewCBCEncrypter(block, iv).CryptBlocks(data, data)
-	derivation, err := asn1.Marshal(kdf{Salt: salt, Rounds: rounds, Hash: pkix.AlgorithmIdentifier{Algorithm: oidSHA256, Parameters: asn1.NullRawValue}})
+	derivation, err := asn1.Marshal(kdf{Salt: salt, Rounds: rounds, Hash: pkix.AlgorithmIdentifier{Algorithm: oidSHA256,
+		Parameters: asn1.NullRawValue}})
 	if err != nil {
 		return nil, err
 	}
@@ -218,7 +221,8 @@ func encrypted(chance io.Reader, der []byte, f Form) ([]byte, error) {
 	}
 	scheme, err := asn1.Marshal(pbes2{
 		pkix.AlgorithmIdentifier{Algorithm: oidPBKDF2, Parameters: asn1.RawValue{FullBytes: derivation}},
-		pkix.AlgorithmIdentifier{Algorithm: asn1.ObjectIdentifier{2, 16, 840, 1, 101, 3, 4, 1, last}, Parameters: asn1.RawValue{FullBytes: vector}},
+		pkix.AlgorithmIdentifier{Algorithm: asn1.ObjectIdentifier{2, 16, 840, 1, 101, 3, 4, 1, last},
+			Parameters: asn1.RawValue{FullBytes: vector}},
 	})
 	if err != nil {
 		return nil, err
@@ -249,7 +253,8 @@ func readEncrypted(der []byte, passphrase string) (*Key, error) {
 	if len(derivation.Hash.Algorithm) > 0 {
 		made = oidHashes[derivation.Hash.Algorithm.String()]
 	}
-	if made == nil || size == 0 || len(iv) != aes.BlockSize || derivation.Rounds < 1 || derivation.Rounds > mostRounds || !scheme.Derivation.Algorithm.Equal(oidPBKDF2) {
+	if made == nil || size == 0 || len(iv) != aes.BlockSize || derivation.Rounds < 1 || derivation.Rounds > mostRounds ||
+		!scheme.Derivation.Algorithm.Equal(oidPBKDF2) {
 		return nil, ErrUnsupported
 	}
 	key, err := pbkdf2.Key(made, passphrase, derivation.Salt, derivation.Rounds, size)

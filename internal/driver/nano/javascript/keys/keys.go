@@ -1,6 +1,7 @@
 // Package keys makes, reads, writes and uses the asymmetric keys of guests: RSA, the NIST curves, Ed25519 and X25519.
 //
-// All chance comes from the reader that the caller gives, so that a seed decides the keys. Keys travel as DER: PKCS #8 for private ones and SPKI for public ones.
+// All chance comes from the reader that the caller gives, so that a seed decides the keys. Keys travel as DER: PKCS #8 for private ones
+// and SPKI for public ones.
 package keys
 
 import (
@@ -64,7 +65,8 @@ func (k *Key) Details() Details {
 
 // curves are the curves by OpenSSL's names and the others that Node takes.
 var curves = map[string]elliptic.Curve{
-	"secp224r1": elliptic.P224(), "P-224": elliptic.P224(), "prime256v1": elliptic.P256(), "secp256r1": elliptic.P256(), "P-256": elliptic.P256(),
+	"secp224r1": elliptic.P224(), "P-224": elliptic.P224(), "prime256v1": elliptic.P256(), "secp256r1": elliptic.P256(),
+	"P-256":     elliptic.P256(),
 	"secp384r1": elliptic.P384(), "P-384": elliptic.P384(), "secp521r1": elliptic.P521(), "P-521": elliptic.P521(),
 }
 
@@ -148,7 +150,8 @@ func generateRSA(chance io.Reader, o Options, step func() error) (*Key, error) {
 		o.Exponent = 65537
 	}
 	if o.Bits < leastBits || o.Bits > mostBits || o.Exponent < 3 || o.Exponent%2 == 0 {
-		return nil, &Error{"ERR_OUT_OF_RANGE", fmt.Sprintf("a key of RSA has %d to %d bits here and an odd exponent; %d bits were asked for", leastBits, mostBits, o.Bits)}
+		return nil, &Error{"ERR_OUT_OF_RANGE", fmt.Sprintf("a key of RSA has %d to %d bits here and an odd exponent; %d bits were asked for",
+			leastBits, mostBits, o.Bits)}
 	}
 	one, e := big.NewInt(1), big.NewInt(int64(o.Exponent))
 	for {

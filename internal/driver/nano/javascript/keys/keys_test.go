@@ -28,7 +28,8 @@ func (s *stream) Read(p []byte) (int, error) {
 
 func free() error { return nil }
 
-var kinds = []Options{{Kind: "rsa", Bits: 1024}, {Kind: "ec", Curve: "P-256"}, {Kind: "ec", Curve: "secp521r1"}, {Kind: "ed25519"}, {Kind: "x25519"}}
+var kinds = []Options{{Kind: "rsa", Bits: 1024}, {Kind: "ec", Curve: "P-256"}, {Kind: "ec", Curve: "secp521r1"}, {Kind: "ed25519"},
+	{Kind: "x25519"}}
 
 // TestTheSeedDecides has the same seed make the same keys, signatures and ciphertexts, and another seed others.
 func TestTheSeedDecides(t *testing.T) {
@@ -85,7 +86,8 @@ func TestFormsAreReadAgain(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		forms := []Form{{Type: "pkcs8", Format: "pem"}, {Type: "pkcs8", Format: "der"}, {Type: "pkcs8", Format: "pem", Cipher: "aes-256-cbc", Passphrase: "secret"}}
+		forms := []Form{{Type: "pkcs8", Format: "pem"}, {Type: "pkcs8", Format: "der"}, {Type: "pkcs8", Format: "pem", Cipher: "aes-256-cbc",
+			Passphrase: "secret"}}
 		switch o.Kind {
 		case "rsa":
 			forms = append(forms, Form{Type: "pkcs1", Format: "pem"}, Form{Type: "pkcs1", Format: "der"})
@@ -133,7 +135,8 @@ func TestWhatIsNoKeyIsRefused(t *testing.T) {
 		text string
 		form Form
 	}{
-		"nothing": {"", Form{}}, "a text": {"no key", Form{}}, "an empty block": {"-----BEGIN PRIVATE KEY-----\n-----END PRIVATE KEY-----\n", Form{}},
+		"nothing": {"", Form{}}, "a text": {"no key", Form{}}, "an empty block": {"-----BEGIN PRIVATE KEY-----\n-----END PRIVATE KEY-----\n",
+			Form{}},
 		"no passphrase": {string(sealed), Form{}}, "a wrong passphrase": {string(sealed), Form{Passphrase: "wrong"}},
 		"damaged DER": {"0\x82\x01", Form{Format: "der", Type: "pkcs8"}}, "no public key": {"xx", Form{Format: "der", Type: "spki"}},
 	} {

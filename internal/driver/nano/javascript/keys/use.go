@@ -36,8 +36,9 @@ type Use struct {
 }
 
 var digests = map[string]crypto.Hash{
-	"md5": crypto.MD5, "sha1": crypto.SHA1, "sha224": crypto.SHA224, "sha256": crypto.SHA256, "sha384": crypto.SHA384, "sha512": crypto.SHA512, "sha512256": crypto.SHA512_256,
-	"sha3256": crypto.SHA3_256, "sha3384": crypto.SHA3_384, "sha3512": crypto.SHA3_512,
+	"md5": crypto.MD5, "sha1": crypto.SHA1, "sha224": crypto.SHA224, "sha256": crypto.SHA256, "sha384": crypto.SHA384, "sha512": crypto.SHA512,
+	"sha512256": crypto.SHA512_256,
+	"sha3256":   crypto.SHA3_256, "sha3384": crypto.SHA3_384, "sha3512": crypto.SHA3_512,
 }
 
 func (u Use) digest(usual string) (crypto.Hash, error) {
@@ -102,7 +103,8 @@ func (k *Key) Sign(chance io.Reader, u Use, data []byte) ([]byte, error) {
 		}
 		return signature, nil
 	}
-	return nil, &Error{"ERR_OSSL_EVP_OPERATION_NOT_SUPPORTED_FOR_THIS_KEYTYPE", "error:03000096:digital envelope routines::operation not supported for this keytype"}
+	return nil, &Error{"ERR_OSSL_EVP_OPERATION_NOT_SUPPORTED_FOR_THIS_KEYTYPE",
+		"error:03000096:digital envelope routines::operation not supported for this keytype"}
 }
 
 // Verify reports whether a signature is that of data.
@@ -135,7 +137,8 @@ func (k *Key) Verify(u Use, data, signature []byte) (bool, error) {
 		}
 		return rsa.VerifyPKCS1v15(p, h, sum(h, data), signature) == nil, nil
 	}
-	return false, &Error{"ERR_OSSL_EVP_OPERATION_NOT_SUPPORTED_FOR_THIS_KEYTYPE", "error:03000096:digital envelope routines::operation not supported for this keytype"}
+	return false, &Error{"ERR_OSSL_EVP_OPERATION_NOT_SUPPORTED_FOR_THIS_KEYTYPE",
+		"error:03000096:digital envelope routines::operation not supported for this keytype"}
 }
 
 type pair struct{ R, S *big.Int }
@@ -157,7 +160,8 @@ var (
 	errTooLarge = &Error{"ERR_OSSL_RSA_DATA_TOO_LARGE_FOR_KEY_SIZE", "error:0200006E:rsa routines::data too large for key size"}
 	errOAEP     = &Error{"ERR_OSSL_RSA_OAEP_DECODING_ERROR", "error:02000079:rsa routines::oaep decoding error"}
 	errPadding  = &Error{"ERR_OSSL_RSA_PADDING_CHECK_FAILED", "error:02000072:rsa routines::padding check failed"}
-	errNotRSA   = &Error{"ERR_OSSL_EVP_OPERATION_NOT_SUPPORTED_FOR_THIS_KEYTYPE", "error:03000096:digital envelope routines::operation not supported for this keytype"}
+	errNotRSA   = &Error{"ERR_OSSL_EVP_OPERATION_NOT_SUPPORTED_FOR_THIS_KEYTYPE",
+		"error:03000096:digital envelope routines::operation not supported for this keytype"}
 )
 
 // Encrypt encrypts data for a key of RSA; with Raw it is the private key that does.

@@ -1,4 +1,5 @@
-// Package wasitest compiles the probes of WASI that are written in C: for each function of preview 1 what it does, what it refuses, and what its flags mean.
+// Package wasitest compiles the probes of WASI that are written in C: for each function of preview 1 what it does, what it refuses, and
+// what its flags mean.
 package wasitest
 
 import (
@@ -14,8 +15,9 @@ import (
 //go:embed probes
 var sources embed.FS
 
-// Probes returns the file of a module that runs the probe of the function that its first argument names. It exits with 1 where something is not as it should
-// be, and says on stderr what. It is compiled for each caller, by clang; without that the test is skipped, but not where CI runs it.
+// Probes returns the file of a module that runs the probe of the function that its first argument names. It exits with 1 where something
+// is not as it should be, and says on stderr what. It is compiled for each caller, by clang; without that the test is skipped, but not
+// where CI runs it.
 func Probes(t testing.TB) string {
 	t.Helper()
 	for _, tool := range []string{"clang", "wasm-ld"} {
@@ -42,7 +44,8 @@ func compile(dir string) (string, error) {
 		return "", err
 	}
 	out := filepath.Join(dir, "probes.wasm")
-	flags := []string{"--target=wasm32", "-nostdlib", "-ffreestanding", "-O1", "-Wall", "-Wextra", "-Werror", "-Wl,--no-entry", "-Wl,--strip-all", "-o", out}
+	flags := []string{"--target=wasm32", "-nostdlib", "-ffreestanding", "-O1", "-Wall", "-Wextra", "-Werror", "-Wl,--no-entry",
+		"-Wl,--strip-all", "-o", out}
 	if said, err := exec.Command("clang", append(flags, files...)...).CombinedOutput(); err != nil {
 		return "", fmt.Errorf("compile the probes: %w", errors.Join(err, errors.New(string(said))))
 	}

@@ -121,3 +121,8 @@ package long
 // 118
 // 119
 // 120
+
+// Wide is described by a line that no screen shows whole, for it goes on and on, without an end that anybody could see, and says nothing that half of it had not said before.
+type Wide struct {
+	Tagged string `json:"tagged" doc:"This line is as wide as the one above, and nobody minds, because a tag of a struct cannot be broken into two lines, whatever anybody wishes for it."`
+}
