@@ -29,6 +29,7 @@ var effects = arch.Effects{
 		"github.com/gowebpki/jcs", "github.com/cedar-policy/cedar-go/**", "mvdan.cc/sh/v3/syntax/**", "golang.org/x/mod/sumdb/note",
 		"golang.org/x/mod/sumdb/tlog", "golang.org/x/time/rate", "golang.org/x/crypto/scrypt", "github.com/danielgtaylor/huma/v2/**",
 		"go.yaml.in/yaml/**", "golang.org/x/text/unicode/norm",
+		"github.com/go-json-experiment/json/jsontext",
 		"github.com/prometheus/client_golang/**", // counts in memory, and reads the figures of its own process
 		"go.opentelemetry.io/otel/trace", "go.opentelemetry.io/otel/attribute", "go.opentelemetry.io/otel/codes",
 		"github.com/google/go-cmp/**", "pgregory.net/rapid", "go.uber.org/goleak", "github.com/bmatcuk/doublestar/**",
@@ -87,6 +88,7 @@ var effects = arch.Effects{
 		"(internal/driver/nano.hostOutput).Write": "shows an operator what their module says",
 		"internal/driver/nano.New":                "makes the daemon's own folder when it starts; workers start with the first space",
 		"internal/driver/nano.Commands":           "names programs, and runs none",
+		"internal/driver/nano.Offer":              "names programs and modules, and runs none",
 		"internal/driver/nano.Prepare":            "compiles the interpreters of this build into the daemon's own folder",
 		"internal/driver/nano.Serve":              "makes its process a worker, which executes what a tier asks for whose permits were redeemed",
 		"internal/driver/nano.Worker":             "makes its process a worker, which executes what a tier asks for whose permits were redeemed",

@@ -85,7 +85,8 @@ func TestACellShowsWhatItsValuesSayOfThemselves(t *testing.T) {
 			t.Errorf("%s: %q, %q, stderr %s; want %q, %q", c.code, r.Stdout, media(r), r.Stderr, c.stdout, c.want)
 		}
 	}
-	const table = "<table>\n<thead><tr><th>a</th><th>b</th></tr></thead>\n<tbody>\n<tr><td>1</td><td>&lt;b&gt;</td></tr>\n<tr><td>2</td><td></td></tr>\n</tbody>\n</table>\n"
+	const table = "<table>\n<thead><tr><th>a</th><th>b</th></tr></thead>\n" +
+		"<tbody>\n<tr><td>1</td><td>&lt;b&gt;</td></tr>\n<tr><td>2</td><td></td></tr>\n</tbody>\n</table>\n"
 	for language, code := range map[string]string{"python": "[{'a': 1, 'b': '<b>'}, {'a': 2}]", "js": "[{ a: 1, b: '<b>' }, { a: 2 }]"} {
 		d := form(n.run(language, code), space.DisplayHTML)
 		if string(d.Data) != table || d.Rows != 2 || d.Columns != 2 {
@@ -202,7 +203,8 @@ func TestACellRunsWhereItsOwnCommandIs(t *testing.T) {
 	n := newNotebook(t, h)
 	n.want("python", "1", "1\n")
 	n.want("js", "typeof require", "'function'\n")
-	if r := n.sh("mkdir -p web; echo 'module.exports = 8' >web/late.js; cd web; js --context c -e 'require(\"./late.js\")'"); r.Stdout != "8\n" {
+	if r := n.sh("mkdir -p web; echo 'module.exports = 8' >web/late.js; " +
+		"cd web; js --context c -e 'require(\"./late.js\")'"); r.Stdout != "8\n" {
 		t.Errorf("a module of JavaScript in the folder that a later cell runs in: %q, %s", r.Stdout, r.Stderr)
 	}
 	if r := n.sh("mkdir -p mods; echo 'x = 7' >mods/late.py; cd mods; python3 --context c -c 'import late; late.x'"); r.Stdout != "7\n" {

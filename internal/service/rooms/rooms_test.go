@@ -346,7 +346,8 @@ func TestWhoConfigures(t *testing.T) {
 				t.Errorf("%s %s, %d: got %v, want allowed: %t", who.Principal, who.Role, i, err, may[i])
 			}
 		}
-		if _, err := h.SetDefaults(t.Context(), origin(*who), ws, room.DefaultsSet{Context: room.Context{Memory: &text}}); may[1] != (err == nil) {
+		if _, err := h.SetDefaults(t.Context(), origin(*who), ws,
+			room.DefaultsSet{Context: room.Context{Memory: &text}}); may[1] != (err == nil) {
 			t.Errorf("%s %s sets the defaults: %v, want allowed: %t", who.Principal, who.Role, err, may[1])
 		}
 	}

@@ -18,8 +18,8 @@ import (
 	"golang.org/x/tools/go/packages"
 )
 
-// Sizes checks that no Go file, test or not, is longer than lines, and that no line of one is wider than columns. Generated files are exempt,
-// and so are lines with a raw string, which is a struct tag or a text that stands as it is.
+// Sizes checks that no Go file, test or not, is longer than lines, and that no line of one is wider than columns. Generated files are
+// exempt. So are lines with a raw string, which is a struct tag or a text that stands as it is.
 func Sizes(m *Module, lines, columns int) ([]Finding, error) {
 	var found []Finding
 	seen := map[string]bool{}

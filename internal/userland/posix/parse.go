@@ -386,7 +386,8 @@ func (p *parser) braces() (low, high, size int, err error) {
 var classes = map[string]string{
 	"alpha": `\p{L}\p{Nl}`, "digit": "0-9", "alnum": `\p{L}\p{Nl}\p{Nd}`, "upper": `\p{Lu}`, "lower": `\p{Ll}`, "space": `\s\v`,
 	"blank": ` \t`,
-	"punct": "!-/:-@\\[-`{-~\u00a1-\u00a9\u00ab-\u00b4\u00b6-\u00b9\u00bb-\u00bf\u00d7\u00f7\u2010-\u2027\u2030-\u205e\u20a0-\u20c0\u2190-\u2bff\u3001-\u3003\u3008-\u3020",
+	"punct": "!-/:-@\\[-`{-~\u00a1-\u00a9\u00ab-\u00b4\u00b6-\u00b9\u00bb-\u00bf\u00d7\u00f7\u2010-\u2027\u2030-\u205e" +
+		"\u20a0-\u20c0\u2190-\u2bff\u3001-\u3003\u3008-\u3020",
 	"print": ` -~\p{L}\p{M}\p{N}\p{P}\p{S}`, "graph": `!-~\p{L}\p{M}\p{N}\p{P}\p{S}`, "cntrl": `\x00-\x1f\x7f`, "xdigit": "0-9A-Fa-f",
 }
 

@@ -85,7 +85,8 @@ func TestCompressorsOfTheLibrary(t *testing.T) {
 			"b'BZh' True True\n"},
 		{"a text that bzip2 packed",
 			"import bz2; " +
-				"print(bz2.decompress(bytes.fromhex('425a6839314159265359691b1a33000002d180001040002a68dc0020003100d0010001a0b05cf3935685903878bb9229c2848348d8d198')))", "b'as others pack " +
+				"print(bz2.decompress(bytes.fromhex('425a6839314159265359691b1a33" +
+				"000002d180001040002a68dc0020003100d0010001a0b05cf3935685903878bb9229c2848348d8d198')))", "b'as others pack " +
 				"it\\n'\n"},
 		{"lzma", "import lzma; d = bytes(range(256)) * 4000; p = lzma.compress(d); print(p[:6], len(p) < 2000, lzma.decompress(p) == d)",
 			"b'\\xfd7zXZ\\x00' True True\n"},
