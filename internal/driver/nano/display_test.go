@@ -76,7 +76,7 @@ func TestACellShowsWhatItsValuesSayOfThemselves(t *testing.T) {
 		{"js", "[{ a: 1, b: '<b>' }, { a: 2 }]", "[ { a: 1, b: '<b>' }, { a: 2 } ]\n", []string{"1* text/plain", "1* text/html",
 			"1* application/json"}},
 		{"js", "({ [Symbol.for('Jupyter.display')]() { return { 'text/html': '<i>', 'image/png': '" +
-			base64.StdEncoding.EncodeToString(picture.Bytes()) + "' } } }); ", "{ [Symbol(Jupyter.display)]: [Function: [Jupyter.display]] }\n",
+			base64.StdEncoding.EncodeToString(picture.Bytes()) + "' } } }); ", "{ Symbol(Jupyter.display): [Function: [Jupyter.display]] }\n",
 			[]string{"1* text/plain", "1* text/html", "1* image/png"}},
 		{"js", "display(1); throw new Error('no')", "1\n", []string{"1 text/plain"}},
 	} {

@@ -122,7 +122,7 @@ func (d *dateParser) tellZone(seconds bool) {
 	if t == nil {
 		return
 	}
-	text := fmt.Sprintf("TZ=\"%s\" environment value", t.zone)
+	text := `TZ="` + t.zone + `" environment value`
 	switch {
 	case seconds:
 		text = "'@timespec' - always UTC"
@@ -131,7 +131,7 @@ func (d *dateParser) tellZone(seconds bool) {
 	case t.zone == "":
 		text = "system default"
 	case t.inText:
-		text = fmt.Sprintf("TZ=\"%s\" in date string", t.zone)
+		text = `TZ="` + t.zone + `" in date string`
 	case t.zone == "UTC0":
 		text += " or -u"
 	}

@@ -192,7 +192,8 @@ func (k *Key) Encrypt(chance io.Reader, u Use, data []byte) ([]byte, error) {
 		return rsa.EncryptOAEP(h.New(), chance, public, data, u.Label)
 	}
 	block := make([]byte, size)
-	if u.Padding == paddingPKCS1 { // written out, for the library's ignores the chance that it is given
+	switch {
+	case u.Padding == paddingPKCS1: // written out, for the library's ignores the chance that it is given
 		if len(data) > size-11 {
 			return nil, errTooLarge
 		}
@@ -209,9 +210,9 @@ func (k *Key) Encrypt(chance io.Reader, u Use, data []byte) ([]byte, error) {
 		}
 		block[1] = 2
 		copy(block[size-len(data):], data)
-	} else if len(data) != size {
+	case len(data) != size:
 		return nil, errTooLarge
-	} else {
+	default:
 		copy(block, data)
 	}
 	m := new(big.Int).SetBytes(block)
