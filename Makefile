@@ -40,6 +40,10 @@ test: guest quickjs rootfs nano dataset ## every test
 sdk-test: build ## the TypeScript and Python SDKs, against bin/agentbox
 	@scripts/sdk test
 
+.PHONY: sdk-packages
+sdk-packages: guest quickjs nano ## the SDKs as packages that bring the program: wheels and packages of npm in dist/sdk, tried in empty folders
+	@scripts/sdk-packages --try
+
 PORTS := linux/arm64 darwin/arm64 darwin/amd64 windows/amd64 windows/arm64
 
 .PHONY: ports

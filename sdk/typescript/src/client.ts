@@ -1,5 +1,7 @@
-import { discover } from './discover.js'
+import { discover, home } from './discover.js'
+import { AgentboxError } from './errors.js'
 import { Transport, type CallOptions, type Request } from './http.js'
+import { start, type Started } from './program.js'
 import type {
   AnswerRequest, ApprovalList, EventList, EventShown, MessageList, MessageRequest, PolicyApproval, PolicyBundle, Room, RoomList, RoomMessage, RoomRequest, RoomThread, ShownRoom,
   Space as SpaceDocument, SpaceBounds, SpaceList, ThreadList,
@@ -25,7 +27,7 @@ export interface ClientOptions {
 }
 
 /** The client of a daemon. */
-export class Agentbox {
+export class Agentbox implements AsyncDisposable {
   readonly spaces: Spaces
   readonly approvals: Approvals
   readonly events: Events
@@ -47,10 +49,39 @@ export class Agentbox {
     this.rooms = new Rooms(this.http)
   }
 
-  /** Connects to the daemon that the options name, else to that of the environment, else to the local one. */
-  static async connect(options: ClientOptions = {}): Promise<Agentbox> {
-    const found = await discover(options)
-    return new Agentbox({ ...options, url: found.url, key: found.key })
+  /** Where the daemon was found, or that it was started. */
+  origin = 'the options'
+
+  private started: Started | undefined
+
+  /**
+   * Connects to the daemon that the options name, else to that of the environment, else to the local one. With `start` it starts one where
+   * none is found; close() ends that one.
+   */
+  static async connect(options: ClientOptions & { start?: boolean } = {}): Promise<Agentbox> {
+    try {
+      const found = await discover(options)
+      const client = new Agentbox({ ...options, url: found.url, key: found.key })
+      client.origin = found.from
+      return client
+    } catch (err) {
+      if (!options.start || !(err instanceof AgentboxError) || err.code !== 'daemon_not_running') throw err
+    }
+    const started = await start({ home: options.home ?? (await home()) })
+    const client = new Agentbox({ ...options, url: started.url, key: started.key })
+    client.started = started
+    client.origin = `started in ${started.home}`
+    return client
+  }
+
+  /** Ends the daemon that connect has started, if it has. */
+  async close(): Promise<void> {
+    await this.started?.stop()
+    this.started = undefined
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close()
   }
 
   /** Sends any request of the API and reads the JSON of its answer: for what has no method here. */

@@ -23,15 +23,34 @@ export async function discover(given: { url?: string | undefined; key?: string |
   if (typeof process === 'undefined' || !process.versions?.node) {
     throw new AgentboxError('there is no local daemon to find here', { code: 'usage', suggestion: 'give the client url and key' })
   }
-  const [fs, os, path] = await Promise.all([import('node:fs/promises'), import('node:os'), import('node:path')])
-  const home = given.home ?? env['AGENTBOX_HOME'] ?? path.join(os.homedir(), '.agentbox')
+  const [fs, path] = await Promise.all([import('node:fs/promises'), import('node:path')])
+  const folder = given.home ?? (await home())
   const read = async (name: string, what: string): Promise<string> => {
     try {
-      return await fs.readFile(path.join(home, name), 'utf8')
+      return await fs.readFile(path.join(folder, name), 'utf8')
     } catch (err) {
-      throw new AgentboxError(`${what} cannot be read from ${home}`, { code: 'daemon_not_running', suggestion: 'start a daemon with: agentbox up', cause: err })
+      throw new AgentboxError(`${what} cannot be read from ${folder}`, { code: 'daemon_not_running', suggestion: 'start a daemon with: agentbox up', cause: err })
     }
   }
-  const state = url ? undefined : (JSON.parse(await read('daemon.json', "the daemon's address")) as { addr: string })
-  return { url: url ?? `http://${state?.addr}`, key: key ?? (await read('owner.key', "the owner's key")).trim(), from: home }
+  const state = url ? undefined : (JSON.parse(await read('daemon.json', "the daemon's address")) as { addr: string; pid: number })
+  if (state && !lives(state.pid)) {
+    throw new AgentboxError(`the daemon of ${folder} (process ${state.pid}) has ended`, { code: 'daemon_not_running', suggestion: 'start a daemon with: agentbox up' })
+  }
+  return { url: url ?? `http://${state?.addr}`, key: key ?? (await read('owner.key', "the owner's key")).trim(), from: folder }
+}
+
+/** home is the data directory of the local daemon. */
+export async function home(): Promise<string> {
+  const [os, path] = await Promise.all([import('node:os'), import('node:path')])
+  return process.env['AGENTBOX_HOME'] ?? path.join(os.homedir(), '.agentbox')
+}
+
+/** lives says whether a process lives. */
+function lives(pid: number): boolean {
+  try {
+    process.kill(pid, 0)
+    return true
+  } catch (err) {
+    return (err as { code?: string }).code === 'EPERM'
+  }
 }

@@ -247,3 +247,18 @@ test('discovery: the environment, a data directory, and clear errors', async () 
   }
   await assert.rejects(discover({ home: '/nonexistent' }), /start a daemon|cannot be read/)
 })
+
+test('a daemon is started where none runs, and ended', async () => {
+  const folder = await mkdtemp(join(tmpdir(), 'sdk-home-'))
+  try {
+    const own = await Agentbox.connect({ home: folder, start: true })
+    assert.match(own.origin, /^started in /)
+    const space = await own.spaces.create()
+    assert.equal((await space.exec('echo hi')).stdout, 'hi\n')
+    await space.destroy()
+    await own.close()
+    await assert.rejects(Agentbox.connect({ home: folder }), /cannot be read|has ended/)
+  } finally {
+    await rm(folder, { recursive: true, force: true })
+  }
+})
