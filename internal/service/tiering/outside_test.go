@@ -32,7 +32,7 @@ func TestWhatNeedsAnotherHost(t *testing.T) {
 		{"cd done && npm ci", "package there"},
 		{"npm i lodash@4 ./own ../other.tgz file:x", "package lodash"},
 		{"npm i --registry http://localhost:4873 lodash", ""},
-		{"npm i --registry https://registry.npmjs.org lodash", "package lodash"},
+		{"npm i --registry https://packages.example.com lodash", "package lodash"},
 		{"npm i --prefix app lodash", ""},
 		{"npm init -y && npm install express", "package express"},
 		{"npm run get", "network example.com"},
