@@ -40,7 +40,8 @@ func Check(data []byte, t reflect.Type) error {
 		return err
 	}
 	if _, err := c.dec.ReadToken(); err != io.EOF {
-		return c.malformed("something after the value", c.dec.InputOffset())
+		at := c.dec.InputOffset()
+		return c.malformed("something after the value", int64(len(data)-len(bytes.TrimLeft(data[at:], " \t\r\n"))))
 	}
 	return nil
 }
@@ -102,17 +103,21 @@ func (c *checker) value(t reflect.Type, depth int) error {
 
 // name reads the name of a field and returns the type of its value.
 func (c *checker) name(shape shape) (reflect.Type, error) {
-	token, err := c.dec.ReadToken()
+	raw, err := c.dec.ReadValue()
 	if err != nil {
 		return nil, c.refusal(err)
 	}
-	name := token.String()
+	unquoted, err := jsontext.AppendUnquote(nil, raw)
+	if err != nil {
+		return nil, c.refusal(err)
+	}
+	name := string(unquoted)
 	t, known := shape.field(name)
 	if known {
 		return t, nil
 	}
 	where := dotted(c.dec.StackPointer())
-	e := fault.New(fault.Invalid, CodeUnknown, "there is no field %s (%s)", quote(where), c.place(c.dec.InputOffset()))
+	e := fault.New(fault.Invalid, CodeUnknown, "there is no field %s (%s)", quote(where), c.place(c.dec.InputOffset()-int64(len(raw))))
 	if near := Nearest(name, shape.order); near != "" {
 		return nil, e.With(fmt.Sprintf("did you mean %s?", quote(strings.TrimSuffix(where, name)+near)))
 	}
