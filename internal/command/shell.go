@@ -1,8 +1,8 @@
-// Package shell reads a command line without running it and says which commands it would run and which files it would open.
+// Package command reads a command line without running it and says which commands it would run and which files it would open.
 //
 // It answers for intent, not for isolation: what a program does once it runs is the business of the space. Whatever cannot be known
 // before it runs is said to be unknown, never guessed.
-package shell
+package command
 
 import (
 	"errors"
