@@ -323,7 +323,7 @@ func (r *reader) node(n syntax.Node, certain map[*syntax.FuncDecl]bool, depth in
 		}
 	case *syntax.FuncDecl:
 		if n.Name != nil {
-			if named[n.Name.Value] || builtins[n.Name.Value] {
+			if named[n.Name.Value] || Builtin(n.Name.Value) {
 				r.doubt(policy.TraitPoisons, "function "+n.Name.Value)
 			}
 			if certain[n] {
