@@ -41,9 +41,13 @@ var floors = []arch.Floor{
 		Name: "a suite of the kernel", Packages: []string{"internal/kernel/*/*"}, Imports: []string{"internal/domain/*", "internal/kernel/*"},
 		Own: true, Depth: 3, ThirdParty: append([]string{"golang.org/x/mod/sumdb/**"}, forTests...),
 	},
+	{ // it reads a command line as a text, and opens nothing
+		Name: "command", Packages: []string{"internal/command"}, Imports: []string{"internal/domain/*"},
+		ThirdParty: []string{"mvdan.cc/sh/v3/syntax", "mvdan.cc/sh/v3/expand"}, Refused: outside,
+	},
 	{
-		Name: "a service", Packages: []string{"internal/service/**"}, Imports: []string{"internal/domain/*", "internal/kernel/*"}, Own: true,
-		Depth: 3,
+		Name: "a service", Packages: []string{"internal/service/**"}, Own: true, Depth: 3,
+		Imports: []string{"internal/domain/*", "internal/kernel/*", "internal/command"},
 		ThirdParty: []string{"mvdan.cc/sh/v3/**", "go.yaml.in/yaml/v3", "golang.org/x/mod/sumdb/**", "golang.org/x/crypto/scrypt",
 			"go.opentelemetry.io/**"},
 		Refused: []string{"os", "os/**", "net", "net/http", "net/http/**", "syscall", "plugin", "unsafe", "database/**", "log"},
@@ -118,6 +122,10 @@ var uses = []arch.Use{
 			"internal/app/**", "cmd/**", "internal/testkit/**", "conformance/**",
 			"internal/userland/bound", // what it draws is decided by the seed that it is given
 		},
+	},
+	{
+		Rule: "command", Why: "only who decides about a command line reads it: the gate and tiering", Names: []string{"internal/command.*"},
+		Allowed: []string{"internal/service/gate/**", "internal/service/tiering"},
 	},
 	{
 		Rule: "issue", Why: "only the gate makes permits", Names: []string{"internal/domain/policy.Issue"},

@@ -3,7 +3,7 @@ package gate
 import (
 	"strings"
 
-	"agentbox/internal/service/gate/shell"
+	"agentbox/internal/command"
 )
 
 // maxCatchWork bounds how many pairs of characters are compared to judge the patterns of one command line. What exceeds it counts as
@@ -33,7 +33,7 @@ func newCatch(blocked []string) *catch {
 
 // finds returns the glob of the policy that a file of a command line may fit, and whether there is one. An exact name is left to the
 // policy itself.
-func (c *catch) finds(f shell.File) (glob string, caught bool) {
+func (c *catch) finds(f command.File) (glob string, caught bool) {
 	if !f.Pattern && !f.Fold && !f.Part {
 		return "", false
 	}

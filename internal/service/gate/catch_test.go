@@ -6,42 +6,42 @@ import (
 	"testing"
 	"time"
 
-	"agentbox/internal/service/gate/shell"
+	"agentbox/internal/command"
 )
 
 // TestCatch holds which patterns may stand for files that a policy refuses.
 func TestCatch(t *testing.T) {
 	globs := []string{"*.env", "*.key", "*.pem", ".git/**", "secret/**"}
 	for _, c := range []struct {
-		file shell.File
+		file command.File
 		want string // the glob, "" for none
 	}{
-		{shell.File{Path: "x.en?", Pattern: true}, "*.env"},
-		{shell.File{Path: "x.e*", Pattern: true}, "*.env"},
-		{shell.File{Path: "x.*", Pattern: true}, "*.env"},
-		{shell.File{Path: "x.en[a-z]", Pattern: true}, "*.env"},
-		{shell.File{Path: "a*", Pattern: true}, "*.env"},
-		{shell.File{Path: "X.EN?", Pattern: true}, ""},
-		{shell.File{Path: "X.EN?", Pattern: true, Fold: true}, "*.env"},
-		{shell.File{Path: "*.txt", Pattern: true}, ""},
-		{shell.File{Path: "src/*.go", Pattern: true}, ""},
-		{shell.File{Path: "*", Pattern: true}, ""},
-		{shell.File{Path: "src/*", Pattern: true}, ""},
-		{shell.File{Path: "*/*", Pattern: true}, ""},
-		{shell.File{Path: "src/*/main.go", Pattern: true}, ""},
-		{shell.File{Path: ".gi?/config", Pattern: true}, ".git/**"},
-		{shell.File{Path: ".g*/config", Pattern: true}, "*.env"},
-		{shell.File{Path: "?git/conf.txt", Pattern: true}, ""}, // a wildcard of the shell stands for no dot at the beginning
-		{shell.File{Path: "?git/conf.txt", Pattern: true, Dots: true}, ".git/**"},
-		{shell.File{Path: "secre?/a.txt", Pattern: true}, "secret/**"},
-		{shell.File{Path: "sec*/a.txt", Pattern: true}, "*.env"},
-		{shell.File{Path: "a/b/se*t/a.txt", Pattern: true}, "secret/**"},
-		{shell.File{Path: "sec*a.txt", Pattern: true}, ""}, // its star stands for no slash
-		{shell.File{Path: "sec*a.txt", Pattern: true, Joined: true}, "*.env"},
-		{shell.File{Path: "a.environment"}, ""},
-		{shell.File{Path: "a.environment", Part: true}, "*.env"},
-		{shell.File{Path: "X.ENV", Fold: true}, "*.env"},
-		{shell.File{Path: "x.env"}, ""}, // an exact name is the policy's own
+		{command.File{Path: "x.en?", Pattern: true}, "*.env"},
+		{command.File{Path: "x.e*", Pattern: true}, "*.env"},
+		{command.File{Path: "x.*", Pattern: true}, "*.env"},
+		{command.File{Path: "x.en[a-z]", Pattern: true}, "*.env"},
+		{command.File{Path: "a*", Pattern: true}, "*.env"},
+		{command.File{Path: "X.EN?", Pattern: true}, ""},
+		{command.File{Path: "X.EN?", Pattern: true, Fold: true}, "*.env"},
+		{command.File{Path: "*.txt", Pattern: true}, ""},
+		{command.File{Path: "src/*.go", Pattern: true}, ""},
+		{command.File{Path: "*", Pattern: true}, ""},
+		{command.File{Path: "src/*", Pattern: true}, ""},
+		{command.File{Path: "*/*", Pattern: true}, ""},
+		{command.File{Path: "src/*/main.go", Pattern: true}, ""},
+		{command.File{Path: ".gi?/config", Pattern: true}, ".git/**"},
+		{command.File{Path: ".g*/config", Pattern: true}, "*.env"},
+		{command.File{Path: "?git/conf.txt", Pattern: true}, ""}, // a wildcard of the shell stands for no dot at the beginning
+		{command.File{Path: "?git/conf.txt", Pattern: true, Dots: true}, ".git/**"},
+		{command.File{Path: "secre?/a.txt", Pattern: true}, "secret/**"},
+		{command.File{Path: "sec*/a.txt", Pattern: true}, "*.env"},
+		{command.File{Path: "a/b/se*t/a.txt", Pattern: true}, "secret/**"},
+		{command.File{Path: "sec*a.txt", Pattern: true}, ""}, // its star stands for no slash
+		{command.File{Path: "sec*a.txt", Pattern: true, Joined: true}, "*.env"},
+		{command.File{Path: "a.environment"}, ""},
+		{command.File{Path: "a.environment", Part: true}, "*.env"},
+		{command.File{Path: "X.ENV", Fold: true}, "*.env"},
+		{command.File{Path: "x.env"}, ""}, // an exact name is the policy's own
 	} {
 		got, _ := newCatch(globs).finds(c.file)
 		want := strings.TrimSuffix(c.want, "/**")
@@ -58,7 +58,7 @@ func TestCatchIsBounded(t *testing.T) {
 	name := strings.Repeat("b*", 1000)
 	caught := 0
 	for range 1000 {
-		if _, ok := c.finds(shell.File{Path: name, Pattern: true}); ok {
+		if _, ok := c.finds(command.File{Path: name, Pattern: true}); ok {
 			caught++
 		}
 	}

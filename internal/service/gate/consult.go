@@ -8,10 +8,10 @@ import (
 	"slices"
 	"strings"
 
+	"agentbox/internal/command"
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/service/gate/approvals"
-	"agentbox/internal/service/gate/shell"
 )
 
 // consult asks the bundle about the action; of a command line it asks about every part, and the strictest answer wins.
@@ -38,7 +38,7 @@ func (g *Gate) consult(ctx context.Context, c *consideration) error {
 	}
 	reading, err := approvals.Read(a)
 	if err != nil {
-		refused := &shell.Error{}
+		refused := &command.Error{}
 		if !errors.As(err, &refused) {
 			return err
 		}
@@ -57,17 +57,17 @@ func (g *Gate) consult(ctx context.Context, c *consideration) error {
 }
 
 // environment doubts variables of the action that change what commands mean, unless the space itself has them: then its owner chose so.
-func (c *consideration) environment(r *shell.Reading) {
+func (c *consideration) environment(r *command.Reading) {
 	env := c.ruling.Action.Env
 	for _, name := range slices.Sorted(maps.Keys(env)) {
 		if value, ok := c.space.Env[name]; ok && value == env[name] {
 			continue
 		}
 		switch {
-		case shell.Poisonous(name):
-			r.Doubts = append(r.Doubts, shell.Doubt{Trait: policy.TraitPoisons, What: "the environment variable " + name})
-		case shell.Trap(env[name]):
-			r.Doubts = append(r.Doubts, shell.Doubt{Trait: policy.TraitUnresolved, What: "the environment variable " + name +
+		case command.Poisonous(name):
+			r.Doubts = append(r.Doubts, command.Doubt{Trait: policy.TraitPoisons, What: "the environment variable " + name})
+		case command.Trap(env[name]):
+			r.Doubts = append(r.Doubts, command.Doubt{Trait: policy.TraitUnresolved, What: "the environment variable " + name +
 				" holds a command that arithmetic of a shell runs"})
 		default:
 			continue
@@ -77,26 +77,26 @@ func (c *consideration) environment(r *shell.Reading) {
 }
 
 // commands judges every simple command; a line without any is judged as the command that does nothing.
-func (c *consideration) commands(e policy.Evaluator, facts policy.Facts, r shell.Reading) {
+func (c *consideration) commands(e policy.Evaluator, facts policy.Facts, r command.Reading) {
 	list := r.Commands
 	if len(list) == 0 {
-		list = []shell.Command{{Name: ":"}}
+		list = []command.Command{{Name: ":"}}
 	}
-	for _, command := range list {
-		facts.Command, facts.Args, facts.Line, facts.Traits = command.Name, command.Args, command.Line(), command.Traits
-		what := command.Line()
+	for _, one := range list {
+		facts.Command, facts.Args, facts.Line, facts.Traits = one.Name, one.Args, one.Line(), one.Traits
+		what := one.Line()
 		switch {
-		case command.Name == "":
+		case one.Name == "":
 			what = "a command that is only known when it runs"
-		case command.Name == "mv" && command.Has(policy.TraitDeletesTree):
-			what = "what leaves " + shell.Mount + " is kept nowhere: " + what
+		case one.Name == "mv" && one.Has(policy.TraitDeletesTree):
+			what = "what leaves " + command.Mount + " is kept nowhere: " + what
 		}
 		c.ask(e, facts, what, false)
 	}
 }
 
 // files judges the files that the shell opens like file operations, and refuses arguments that the bundle names.
-func (c *consideration) files(e policy.Evaluator, facts policy.Facts, r shell.Reading) {
+func (c *consideration) files(e policy.Evaluator, facts policy.Facts, r command.Reading) {
 	facts.Size, facts.MaxBytes = 0, 0
 	catch := newCatch(c.bundle.Limits.Blocked)
 	for _, f := range r.Files {
@@ -113,7 +113,7 @@ func (c *consideration) files(e policy.Evaluator, facts policy.Facts, r shell.Re
 }
 
 // doubts raises the answer to a question where the command line cannot be read to the end.
-func (c *consideration) doubts(r shell.Reading) {
+func (c *consideration) doubts(r command.Reading) {
 	for _, d := range r.Doubts {
 		code, reason, suggestion := policy.ReasonUnresolved, "what runs is only known when it runs: ", "Write the command out."
 		if d.Trait == policy.TraitPoisons {

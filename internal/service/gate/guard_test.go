@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"agentbox/internal/command"
 	"agentbox/internal/domain/policy"
-	"agentbox/internal/service/gate/shell"
 )
 
 // deniedPaths are command lines that read or write a file whose name standard refuses (x.env, n.env, .git/config), by globs and by words
@@ -109,14 +109,14 @@ func TestBracesAreBoundedBeforeTheyExpand(t *testing.T) {
 		strings.Repeat("cat {1..1000} {1..1000};", 160),
 	} {
 		began := time.Now()
-		_, err := shell.ReadScript(line, shell.Bash, "")
+		_, err := command.ReadScript(line, command.Bash, "")
 		if took := time.Since(began); err == nil || took > 500*time.Millisecond {
 			t.Errorf("%.40s...: %v after %v, want a refusal at once", line, err, took)
 		}
 	}
 	for _, line := range []string{"cat {1..1000}", "echo {a,b}{c,d}", "echo " + strings.Repeat("{a,b}", 9), "echo {1..1000000..1000}",
 		"echo {a..z}"} {
-		if _, err := shell.ReadScript(line, shell.Bash, ""); err != nil {
+		if _, err := command.ReadScript(line, command.Bash, ""); err != nil {
 			t.Errorf("%.40s...: %v", line, err)
 		}
 	}

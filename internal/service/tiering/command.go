@@ -6,36 +6,14 @@ import (
 	"slices"
 	"strings"
 
-	"mvdan.cc/sh/v3/expand"
 	"mvdan.cc/sh/v3/syntax"
 
+	"agentbox/internal/command"
 	"agentbox/internal/domain/space"
 )
 
-// builtins are what every shell has itself.
-const builtins = `. : [ alias bg bind break builtin caller cd command compgen complete compopt continue declare dirs disown echo enable
-	eval exec exit
-	export false fc fg getopts hash help history jobs kill let local logout mapfile popd printf pushd pwd read readarray readonly return set
-	shift shopt source
-	suspend test times trap true type typeset ulimit umask unalias unset wait`
-
-// wrappers run the command that their arguments are; letters are those of their options that take an argument of their own, operands how
-// many words of their own come before the command.
-var wrappers = map[string]struct {
-	letters  string
-	operands int
-}{
-	"command": {}, "builtin": {}, "exec": {letters: "a"}, "env": {letters: "uCS"}, "xargs": {letters: "adEILnPs"}, "timeout": {letters: "ks",
-		operands: 1},
-	"nice": {letters: "n"}, "ionice": {letters: "cn"}, "nohup": {}, "setsid": {}, "stdbuf": {letters: "ioe"}, "time": {letters: "fo"},
-	"sudo": {letters: "ug"},
-}
-
 // word is a word of a command: known only where nothing of it is decided when it runs.
-type word struct {
-	text  string
-	known bool
-}
+type word = command.Word
 
 // text looks at a text of a shell. Where names the place in which it stands.
 func (s *look) text(text, where string, depth int) {
@@ -104,8 +82,8 @@ func (s *look) statement(stmt *syntax.Stmt, where string, depth int) {
 	s.count++
 	for _, a := range call.Assigns {
 		if a.Name != nil && a.Value != nil {
-			if value := literal(a.Value); value.known {
-				s.variable(a.Name.Value, value.text)
+			if value := command.Literal(a.Value); value.Known {
+				s.variable(a.Name.Value, value.Text)
 			}
 		}
 	}
@@ -119,31 +97,31 @@ func (s *look) statement(stmt *syntax.Stmt, where string, depth int) {
 				stdin = &text
 			}
 		case syntax.WordHdoc:
-			if w := literal(d.Word); w.known {
-				stdin = &w.text
+			if w := command.Literal(d.Word); w.Known {
+				stdin = &w.Text
 			}
 		case syntax.RdrIn:
-			if w := literal(d.Word); w.known {
-				if at, ok := s.at(w.text); ok {
+			if w := command.Literal(d.Word); w.Known {
+				if at, ok := s.at(w.Text); ok {
 					if text, ok := s.file(at); ok {
 						stdin = &text
 					}
 				}
 			}
 		case syntax.RdrOut, syntax.RdrClob:
-			if w := literal(d.Word); w.known && (d.N == nil || d.N.Value == "1") {
-				into = w.text
+			if w := command.Literal(d.Word); w.Known && (d.N == nil || d.N.Value == "1") {
+				into = w.Text
 			}
 		}
 	}
 	words := make([]word, len(call.Args))
 	for i, w := range call.Args {
-		words[i] = literal(w)
+		words[i] = command.Literal(w)
 	}
 	if len(words) == 0 {
 		return
 	}
-	if at, ok := s.at(into); ok && words[0].text == "cat" && len(words) == 1 && stdin != nil {
+	if at, ok := s.at(into); ok && words[0].Text == "cat" && len(words) == 1 && stdin != nil {
 		s.written[at] = *stdin // a script that is written and then run
 	}
 	if where == "" {
@@ -166,53 +144,17 @@ func raw(w *syntax.Word) string {
 	return text.String()
 }
 
-// literal takes the quotes of a word away.
-func literal(w *syntax.Word) word {
-	var text strings.Builder
-	for _, part := range w.Parts {
-		switch p := part.(type) {
-		case *syntax.Lit:
-			unescape(&text, p.Value, "")
-		case *syntax.SglQuoted:
-			value := p.Value
-			if p.Dollar {
-				value, _, _ = expand.Format(nil, value, nil)
-			}
-			text.WriteString(value)
-		case *syntax.DblQuoted:
-			for _, q := range p.Parts {
-				l, plain := q.(*syntax.Lit)
-				if !plain {
-					return word{}
-				}
-				unescape(&text, l.Value, "$`\"\\\n")
-			}
-		default:
-			return word{}
-		}
-	}
-	return word{text.String(), true}
-}
-
-// unescape writes a text without the backslashes that stand before one of some characters, before any where none are named.
-func unescape(out *strings.Builder, text, before string) {
-	for i := 0; i < len(text); i++ {
-		if text[i] == '\\' && i+1 < len(text) && (before == "" || strings.IndexByte(before, text[i+1]) >= 0) {
-			i++
-			if text[i] == '\n' {
-				continue
-			}
-		}
-		out.WriteByte(text[i])
-	}
-}
-
 // command looks at a command by its words.
 func (s *look) command(words []word, stdin *string, where string, depth int) {
-	if s.count++; len(words) == 0 || !words[0].known || words[0].text == "" || depth > maxDepth || s.count > maxCommands {
+	s.invoked(words, stdin, where, depth, false)
+}
+
+// invoked looks at a command by its words. Held says that the program which runs it has it itself.
+func (s *look) invoked(words []word, stdin *string, where string, depth int, held bool) {
+	if s.count++; len(words) == 0 || !words[0].Known || words[0].Text == "" || depth > maxDepth || s.count > maxCommands {
 		return
 	}
-	name, rest := words[0].text, words[1:]
+	name, rest := words[0].Text, words[1:]
 	if strings.Contains(name, "/") {
 		if folder := path.Dir(path.Clean(name)); !slices.Contains(systemFolders, folder) {
 			if at, ok := s.at(name); ok {
@@ -221,19 +163,31 @@ func (s *look) command(words []word, stdin *string, where string, depth int) {
 			return
 		}
 		name = path.Base(name)
-	} else if s.functions[name] {
+	} else if s.functions[name] && !held {
 		return
 	}
 	switch {
 	case s.heavy(s.rules.Heavy.Commands, name):
 		s.need(space.Need{Kind: space.LackCommand, Name: name, Where: where, Why: "the rules say so"})
-	case !s.shellHas[name] && !s.has.Program(name) && !(s.nano && s.commands[name]):
+	case !held && !command.Builtin(name) && !s.has.Program(name) && !(s.nano && s.commands[name]):
 		s.need(space.Need{Kind: space.LackCommand, Name: name, Where: where})
 	}
+	s.runs(name, rest, stdin, where, depth)
+	inner, line := command.Inner(name, rest)
+	if line != "" {
+		s.text(line, where, depth+1)
+	}
+	if len(inner) > 0 {
+		s.invoked(inner, stdin, where, depth+1, command.Holds(name))
+	}
+}
+
+// runs looks at what a program does with its arguments, but for a command that stands in them as it is.
+func (s *look) runs(name string, rest []word, stdin *string, where string, depth int) {
 	switch name {
 	case "cd":
-		if len(rest) == 1 && rest[0].known {
-			if at, ok := s.at(rest[0].text); ok {
+		if len(rest) == 1 && rest[0].Known {
+			if at, ok := s.at(rest[0].Text); ok {
 				s.cwd = at
 			}
 		}
@@ -242,91 +196,60 @@ func (s *look) command(words []word, stdin *string, where string, depth int) {
 			s.text(text, where, depth+1)
 		}
 	case "source", ".":
-		if len(rest) > 0 && rest[0].known {
-			s.shellFile(rest[0].text, depth)
+		if len(rest) > 0 && rest[0].Known {
+			s.shellFile(rest[0].Text, depth)
 		}
-	case "sh", "bash", "dash":
+	case "sh", "bash", "dash", "ash", "rbash":
 		s.shell(rest, stdin, where, depth)
 	case "python", "python3":
-		s.python(rest, stdin, where)
+		s.python(name, rest, stdin, where)
 	case "node", "nodejs", "bun", "deno", "tsx", "ts-node":
-		s.javascript(rest, stdin, where)
+		s.javascript(name, rest, stdin, where)
 	case "pip", "pip3":
-		s.pip(rest, where)
+		s.pip(name, rest, where)
 	case "npm", "pnpm", "yarn":
 		s.npm(name, rest, where, depth)
 	case "find":
-		s.find(rest, where, depth)
+		for _, found := range command.Found(rest) {
+			s.command(found, nil, where, depth+1)
+		}
 	default:
 		s.outside(name, rest, where)
-	}
-	if w, ok := wrappers[name]; ok && !(name == "command" && len(rest) > 0 && strings.Trim(rest[0].text, "-vV") == "") {
-		s.command(inner(rest, w.letters, w.operands), stdin, where, depth+1)
 	}
 }
 
 // systemFolders are where programs are that are no files of the space.
 var systemFolders = []string{"/bin", "/usr/bin", "/sbin", "/usr/sbin", "/usr/local/bin"}
 
-// inner returns the command within the arguments of one that runs another.
-func inner(rest []word, letters string, operands int) []word {
-	for i := 0; i < len(rest); i++ {
-		text := rest[i].text
-		switch {
-		case !rest[i].known:
-			return nil
-		case text == "--":
-			continue
-		case strings.HasPrefix(text, "--"):
-			continue // as --option=value
-		case len(text) == 2 && text[0] == '-' && strings.ContainsRune(letters, rune(text[1])):
-			i++
-		case len(text) > 1 && text[0] == '-':
-		case strings.Contains(text, "="):
-		case operands > 0:
-			operands--
-		default:
-			return rest[i:]
-		}
-	}
-	return nil
-}
-
 func joined(rest []word) (string, bool) {
 	texts := make([]string, len(rest))
 	for i, w := range rest {
-		if !w.known {
+		if !w.Known {
 			return "", false
 		}
-		texts[i] = w.text
+		texts[i] = w.Text
 	}
 	return strings.Join(texts, " "), true
 }
 
-// operand returns the first word that is no option, and what stands behind it; letters are those of options that take an argument.
-func operand(rest []word, letters string) (first word, behind []word) {
-	found := inner(rest, letters, 0)
-	if len(found) == 0 {
-		return word{}, nil
-	}
-	return found[0], found[1:]
-}
+// operand returns the first word that is no option, where no option takes an argument, and what stands behind it.
+func operand(rest []word) (first word, behind []word) { return command.Options{}.Operand(rest) }
 
 // given returns the argument of the first option for which ask says that what is run stands in it. Ok says that there is one before the
 // first operand, or that what stands there is not known.
-func given(rest []word, letters string, ask func(option string) bool) (argument, option word, ok bool) {
+func given(rest []word, options command.Options, ask func(option string) bool) (argument, option word, ok bool) {
 	for i := 0; i < len(rest); i++ {
 		switch w := rest[i]; {
-		case !w.known:
+		case !w.Known:
 			return word{}, word{}, true
-		case len(w.text) < 2 || w.text[0] != '-' || w.text == "--":
+		case len(w.Text) < 2 || w.Text[0] != '-' || w.Text == "--":
 			return word{}, word{}, false
-		case ask(w.text):
+		case ask(w.Text):
 			if i+1 < len(rest) {
 				argument = rest[i+1]
 			}
 			return argument, w, true
-		case len(w.text) == 2 && strings.ContainsRune(letters, rune(w.text[1])):
+		case options.Takes(w.Text):
 			i++
 		}
 	}
@@ -335,14 +258,13 @@ func given(rest []word, letters string, ask func(option string) bool) (argument,
 
 // shell looks at what a shell is told to run.
 func (s *look) shell(rest []word, stdin *string, where string, depth int) {
-	text, _, ok := given(rest, "oO", func(o string) bool { return o[1] != '-' && strings.Contains(o, "c") })
-	if ok {
-		s.text(text.text, where, depth+1)
-		return
-	}
-	if file, _ := operand(rest, "oO"); file.text != "" {
-		s.shellFile(file.text, depth)
-	} else if stdin != nil {
+	text, file, reads := command.Shell(rest)
+	switch {
+	case text.Text != "":
+		s.text(text.Text, where, depth+1)
+	case file.Text != "":
+		s.shellFile(file.Text, depth)
+	case reads && stdin != nil:
 		s.text(*stdin, where, depth+1)
 	}
 }
@@ -377,32 +299,19 @@ func (s *look) program(at string, rest []word, stdin *string, depth int) {
 		line, _, _ := strings.Cut(text[2:], "\n")
 		var words []word
 		for field := range strings.FieldsSeq(line) {
-			words = append(words, word{field, true})
+			words = append(words, word{Text: field, Known: true})
 		}
-		if len(words) > 1 && path.Base(words[0].text) == "env" && words[1].text == "-S" {
+		if len(words) > 1 && path.Base(words[0].Text) == "env" && words[1].Text == "-S" {
 			words = slices.Delete(words, 1, 2)
 		}
 		if len(words) > 0 {
-			words[0].text = path.Base(words[0].text)
-			s.command(slices.Concat(words, []word{{workspace + at, true}}, rest), stdin, where, depth+1)
+			words[0].Text = path.Base(words[0].Text)
+			s.command(slices.Concat(words, []word{{Text: workspace + at, Known: true}}, rest), stdin, where, depth+1)
 		}
 	default:
 		if !s.seen[at] {
 			s.seen[at] = true
 			s.text(text, where, depth+1)
-		}
-	}
-}
-
-// find looks at what find runs.
-func (s *look) find(rest []word, where string, depth int) {
-	for i, w := range rest {
-		if w.text != "-exec" && w.text != "-execdir" && w.text != "-ok" {
-			continue
-		}
-		end := slices.IndexFunc(rest[i+1:], func(w word) bool { return w.text == ";" || w.text == "+" })
-		if end > 0 {
-			s.command(rest[i+1:i+1+end], nil, where, depth+1)
 		}
 	}
 }

@@ -9,26 +9,29 @@ import (
 	"slices"
 	"strings"
 
+	"agentbox/internal/command"
 	"agentbox/internal/domain/space"
 )
 
 // javascript looks at what Node, or a program like it, is told to run.
-func (s *look) javascript(rest []word, stdin *string, where string) {
+func (s *look) javascript(name string, rest []word, stdin *string, where string) {
 	if contextual(rest) {
 		return
 	}
-	text, _, ok := given(rest, "r", func(o string) bool { return slices.Contains([]string{"-e", "-p", "-pe", "--eval", "--print"}, o) })
+	text, _, ok := given(rest, command.OptionsOf(name), func(o string) bool {
+		return slices.Contains([]string{"-e", "-p", "-pe", "--eval", "--print"}, o)
+	})
 	if ok {
-		s.scriptText(text.text, s.cwd, where)
+		s.scriptText(text.Text, s.cwd, where)
 		return
 	}
-	file, behind := operand(rest, "r")
-	if file.text == "run" || file.text == "test" {
-		file, _ = operand(behind, "")
+	file, behind := command.OptionsOf(name).Operand(rest)
+	if file.Text == "run" || file.Text == "test" {
+		file, _ = operand(behind)
 	}
 	switch {
-	case file.text != "" && file.text != "-":
-		if at, ok := s.at(file.text); ok {
+	case file.Text != "" && file.Text != "-":
+		if at, ok := s.at(file.Text); ok {
 			s.script(at)
 		}
 	case stdin != nil:
@@ -173,30 +176,39 @@ func quoted1(text string) int {
 
 // npm looks at what npm, or a program like it, is told to install or to run.
 func (s *look) npm(program string, rest []word, where string, depth int) {
-	verb, behind := operand(rest, "")
-	switch verb.text {
+	options := command.OptionsOf(program)
+	verb, behind := options.Operand(rest)
+	if slices.ContainsFunc(rest[:len(rest)-len(behind)], func(w word) bool {
+		return options.Takes(w.Text) && w.Text != "--loglevel" && w.Text != "--registry"
+	}) {
+		return // it is about another folder
+	}
+	switch verb.Text {
 	case "":
 		if program == "yarn" && len(rest) == 0 {
 			s.install("install", nil, where)
 		}
 	case "install", "i", "add", "ci", "update", "up", "upgrade":
-		s.install(verb.text, behind, where)
+		before := rest[:len(rest)-len(behind)-1]
+		s.install(verb.Text, slices.Concat(before, behind), where)
 	case "exec", "x", "dlx":
 		s.fetched(behind, where)
-	case "view", "info", "show", "search", "publish", "login", "adduser", "ping", "outdated", "audit", "whoami":
-		s.network(program+" "+verb.text, where)
 	case "create", "init":
-		if first, _ := operand(behind, ""); first.text != "" {
-			s.network("the package create-"+first.text, where)
+		if first, _ := operand(behind); first.Text != "" {
+			s.network("the package create-"+first.Text, where)
 		}
 	case "run", "run-script", "test", "t", "start":
-		name := map[string]string{"test": "test", "t": "test", "start": "start"}[verb.text]
+		name := map[string]string{"test": "test", "t": "test", "start": "start"}[verb.Text]
 		if name == "" && len(behind) > 0 {
-			name = behind[0].text
+			name = behind[0].Text
 		}
 		if m := s.manifest(); m.Scripts[name] != "" && !s.seen["npm run "+name] {
 			s.seen["npm run "+name] = true
 			s.text(m.Scripts[name], "package.json", depth+1)
+		}
+	default:
+		if command.Fetches(program, verb.Text) {
+			s.network(program+" "+verb.Text, where)
 		}
 	}
 }
@@ -213,16 +225,16 @@ func (s *look) install(verb string, behind []word, where string) {
 	var names []string
 	for i := 0; i < len(behind); i++ {
 		w := behind[i]
-		option, value, given := strings.Cut(w.text, "=")
+		option, value, given := strings.Cut(w.Text, "=")
 		switch {
-		case !w.known:
+		case !w.Known:
 			return // what it is, nobody knows
 		case slices.Contains([]string{"--offline", "--prefer-offline", "--dry-run", "--package-lock-only", "--help", "-h"}, option):
 			return // it takes what lies there, or fails by itself
 		case slices.Contains(valued, option):
 			if !given && i+1 < len(behind) {
 				i++
-				value = behind[i].text
+				value = behind[i].Text
 			}
 			if !slices.Contains([]string{"--registry", "--omit", "--include", "--loglevel", "--tag", "--save-prefix"}, option) {
 				return // it is about another folder
@@ -230,9 +242,9 @@ func (s *look) install(verb string, behind []word, where string) {
 			if host, ok := remote(value); option == "--registry" && (!ok || host == "") {
 				return // a registry of the space's own
 			}
-		case strings.HasPrefix(w.text, "-"):
+		case strings.HasPrefix(w.Text, "-"):
 		default:
-			names = append(names, w.text)
+			names = append(names, w.Text)
 		}
 	}
 	for _, name := range names {
@@ -268,12 +280,12 @@ func lies(spec string) bool {
 // fetched looks at a program of a package that is run: where it was not installed, it is fetched.
 func (s *look) fetched(rest []word, where string) {
 	for _, w := range rest {
-		if slices.Contains([]string{"--no", "--no-install", "--offline", "-c", "--call", "-p", "--package"}, w.text) || !w.known {
+		if slices.Contains([]string{"--no", "--no-install", "--offline", "-c", "--call", "-p", "--package"}, w.Text) || !w.Known {
 			return
 		}
 	}
-	first, _ := operand(rest, "")
-	name := nodePackage(first.text)
+	first, _ := operand(rest)
+	name := nodePackage(first.Text)
 	if name == "" || lies(name) {
 		return
 	}

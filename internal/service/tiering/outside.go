@@ -4,35 +4,9 @@ import (
 	"path"
 	"slices"
 	"strings"
-)
 
-// fetchers are programs that fetch what they install, with the verbs with which they do.
-var fetchers = map[string]string{
-	"apt":        "install update upgrade full-upgrade source download",
-	"apt-get":    "install update upgrade dist-upgrade source download build-dep",
-	"aptitude":   "install update upgrade",
-	"dnf":        "install update upgrade",
-	"yum":        "install update upgrade",
-	"apk":        "add update upgrade",
-	"zypper":     "install in refresh update",
-	"brew":       "install update upgrade tap",
-	"snap":       "install refresh",
-	"flatpak":    "install update",
-	"conda":      "install create update",
-	"mamba":      "install create update",
-	"micromamba": "install create update",
-	"cargo":      "install add fetch search publish",
-	"go":         "get install",
-	"gem":        "install update",
-	"bundle":     "install update",
-	"composer":   "install require update",
-	"docker":     "pull push run login",
-	"podman":     "pull push run login",
-	"poetry":     "add install update",
-	"pipenv":     "install update",
-	"pipx":       "install run",
-	"gh":         "api auth clone gist issue pr release repo",
-}
+	"agentbox/internal/command"
+)
 
 // connectors are programs that reach the host that they name, with the letters of their options that take an argument.
 var connectors = map[string]string{
@@ -52,9 +26,9 @@ var connectors = map[string]string{
 func (s *look) outside(name string, rest []word, where string) {
 	switch name {
 	case "curl":
-		s.fetch(rest, curlLetters, curlFlags, where)
+		s.fetch(rest, command.OptionsOf(name), curlFlags, where)
 	case "wget":
-		s.fetch(rest, wgetLetters, wgetFlags, where)
+		s.fetch(rest, command.Options{Letters: wgetLetters}, wgetFlags, where)
 	case "git":
 		s.git(rest, where)
 	case "npx", "bunx", "pnpx":
@@ -62,70 +36,69 @@ func (s *look) outside(name string, rest []word, where string) {
 	case "uv":
 		s.uv(rest, where)
 	case "uvx":
-		s.uv(append([]word{{"tool", true}, {"run", true}}, rest...), where)
+		s.uv(append([]word{{Text: "tool", Known: true}, {Text: "run", Known: true}}, rest...), where)
 	case "scp", "rsync":
 		for _, w := range rest {
-			if host, ok := remote(w.text); w.known && ok && host != "" {
+			if host, ok := remote(w.Text); w.Known && ok && host != "" {
 				s.network(host, where)
 			}
 		}
-	}
-	if verbs, ok := fetchers[name]; ok {
-		verb, behind := operand(rest, "")
+	default:
+		verb, behind := command.OptionsOf(name).Operand(rest)
 		here := len(behind) > 0 && !slices.ContainsFunc(behind, func(w word) bool { // of files that lie in the space
-			return w.known && !strings.HasPrefix(w.text, "-") && !lies(w.text)
+			return w.Known && !strings.HasPrefix(w.Text, "-") && !lies(w.Text)
 		})
-		if verb.known && slices.Contains(strings.Fields(verbs), verb.text) && !here {
-			s.network(name+" "+verb.text, where)
+		if command.Fetches(name, verb.Text) && !here {
+			s.network(name+" "+verb.Text, where)
 		}
 	}
 	if letters, ok := connectors[name]; ok {
-		first, _ := operand(rest, letters)
-		if first.text != "" && !slices.ContainsFunc(rest, func(w word) bool { return !w.known || own(w.text) }) {
-			_, host, at := strings.Cut(first.text, "@")
+		first, _ := command.Options{Letters: letters}.Operand(rest)
+		if first.Text != "" && !slices.ContainsFunc(rest, func(w word) bool { return !w.Known || own(w.Text) }) {
+			_, host, at := strings.Cut(first.Text, "@")
 			if !at || host == "" {
-				host = first.text
+				host = first.Text
 			}
 			s.network(host, where)
 		}
 	}
 }
 
-// The options of curl and wget: letters that take an argument, and long ones that take none. What follows another long one may be its
-// argument.
+// The options of wget that are letters and take an argument, and the long ones of curl and wget that take none. What follows another long
+// one may be its argument.
 const (
-	curlLetters = "AbcCdDeEFhHKmoPQrtTuUwxXyYz"
-	curlFlags   = `--silent --location --fail --fail-with-body --show-error --insecure --head --verbose --compressed --remote-name
-		--remote-header-name --include --get --globoff --http1.1 --http2 --ipv4 --ipv6 --progress-bar --no-progress-meter --create-dirs --location-trusted --no-buffer --parallel --tlsv1.2 --tlsv1.3`
+	curlFlags = `--silent --location --fail --fail-with-body --show-error --insecure --head --verbose --compressed --remote-name
+		--remote-header-name --include --get --globoff --http1.1 --http2 --ipv4 --ipv6 --progress-bar --no-progress-meter
+		--create-dirs --location-trusted --no-buffer --parallel --tlsv1.2 --tlsv1.3`
 	wgetLetters = "oaetOPUBiTwQDIXARl"
 	wgetFlags   = `--quiet --no-check-certificate --spider --continue --recursive --no-parent --mirror --no-verbose --show-progress
 		--content-disposition --timestamping --no-clobber --page-requisites --convert-links --server-response --https-only --inet4-only`
 )
 
 // fetch looks at the addresses that curl or wget is given.
-func (s *look) fetch(rest []word, letters, flags, where string) {
+func (s *look) fetch(rest []word, letters command.Options, flags, where string) {
 	var found []string
 	for i := 0; i < len(rest); i++ {
 		w := rest[i]
 		switch {
-		case !w.known:
-		case strings.HasSuffix(w.text, "unix-socket") || strings.HasPrefix(w.text, "--proxy") || w.text == "-x":
+		case !w.Known:
+		case strings.HasSuffix(w.Text, "unix-socket") || strings.HasPrefix(w.Text, "--proxy") || w.Text == "-x":
 			return // what stands behind that, may be of the space
-		case w.text == "--url" && i+1 < len(rest):
+		case w.Text == "--url" && i+1 < len(rest):
 			i++
-			if host, ok := remote(rest[i].text); ok && host != "" {
+			if host, ok := remote(rest[i].Text); ok && host != "" {
 				found = append(found, host)
 			}
-		case strings.HasPrefix(w.text, "--"):
-			if !strings.Contains(w.text, "=") && !slices.Contains(strings.Fields(flags), w.text) {
+		case strings.HasPrefix(w.Text, "--"):
+			if !strings.Contains(w.Text, "=") && !slices.Contains(strings.Fields(flags), w.Text) {
 				i++
 			}
-		case len(w.text) > 1 && w.text[0] == '-':
-			if strings.ContainsRune(letters, rune(w.text[len(w.text)-1])) && !strings.ContainsAny(w.text[1:len(w.text)-1], letters) {
+		case len(w.Text) > 1 && w.Text[0] == '-':
+			if letters.Takes(w.Text) {
 				i++
 			}
 		default:
-			text := w.text
+			text := w.Text
 			if !strings.Contains(text, "://") && strings.Contains(strings.SplitN(text, "/", 2)[0], ".") && !strings.HasPrefix(text, ".") {
 				text = "http://" + text
 			}
@@ -141,35 +114,35 @@ func (s *look) fetch(rest []word, letters, flags, where string) {
 
 // git looks at the repositories that git is told to reach.
 func (s *look) git(rest []word, where string) {
-	verb, behind := operand(rest, "Cc")
-	switch verb.text {
+	verb, behind := command.OptionsOf("git").Operand(rest)
+	switch verb.Text {
 	case "clone", "ls-remote", "fetch", "pull", "push":
 	default:
 		return
 	}
-	first, _ := operand(behind, "bojcu")
-	if strings.HasPrefix(verb.text, "ls") || verb.text == "clone" {
+	first, _ := command.Options{Letters: "bojcu"}.Operand(behind)
+	if strings.HasPrefix(verb.Text, "ls") || verb.Text == "clone" {
 		for _, w := range behind { // its options have arguments of their own
-			if host, ok := remote(w.text); w.known && ok && host != "" {
+			if host, ok := remote(w.Text); w.Known && ok && host != "" {
 				s.network(host, where)
 				return
 			}
 		}
-		if verb.text == "clone" {
+		if verb.Text == "clone" {
 			return
 		}
 	}
-	if host, ok := remote(first.text); ok {
+	if host, ok := remote(first.Text); ok {
 		if host != "" {
 			s.network(host, where)
 		}
 		return
 	}
-	elsewhere := func(w word) bool { return w.text == "-C" }
-	if slices.ContainsFunc(rest[:len(rest)-len(behind)], elsewhere) || slices.ContainsFunc(behind, func(w word) bool { return !w.known }) {
+	elsewhere := func(w word) bool { return w.Text == "-C" }
+	if slices.ContainsFunc(rest[:len(rest)-len(behind)], elsewhere) || slices.ContainsFunc(behind, func(w word) bool { return !w.Known }) {
 		return
 	}
-	if host := s.origin(first.text); host != "" {
+	if host := s.origin(first.Text); host != "" {
 		s.network(host, where)
 	}
 }
@@ -201,26 +174,26 @@ func (s *look) origin(name string) string {
 // uv looks at what uv is told to install or to run.
 func (s *look) uv(rest []word, where string) {
 	if slices.ContainsFunc(rest, func(w word) bool {
-		return !w.known || slices.Contains([]string{"--offline", "--no-index", "--help", "-h"}, w.text)
+		return !w.Known || slices.Contains([]string{"--offline", "--no-index", "--help", "-h"}, w.Text)
 	}) {
 		return
 	}
-	verb, behind := operand(rest, "")
-	switch verb.text {
+	verb, behind := operand(rest)
+	switch verb.Text {
 	case "pip":
-		s.pip(behind, where)
+		s.pip("pip", behind, where)
 	case "tool":
-		if what, more := operand(behind, ""); (what.text == "run" || what.text == "install") && len(more) > 0 {
-			if first, _ := operand(more, ""); first.text != "" {
-				s.network("the package "+pythonPackage(first.text), where)
+		if what, more := operand(behind); (what.Text == "run" || what.Text == "install") && len(more) > 0 {
+			if first, _ := operand(more); first.Text != "" {
+				s.network("the package "+pythonPackage(first.Text), where)
 			}
 		}
 	case "add":
-		if first, _ := operand(behind, ""); first.text != "" && len(wantedOf(first.text, where)) > 0 {
-			s.network("the package "+pythonPackage(first.text), where)
+		if first, _ := operand(behind); first.Text != "" && len(wantedOf(first.Text, where)) > 0 {
+			s.network("the package "+pythonPackage(first.Text), where)
 		}
 	case "python":
-		if what, _ := operand(behind, ""); what.text == "install" {
+		if what, _ := operand(behind); what.Text == "install" {
 			s.network("uv python install", where)
 		}
 	}

@@ -7,27 +7,28 @@ import (
 	"slices"
 	"strings"
 
+	"agentbox/internal/command"
 	"agentbox/internal/domain/space"
 )
 
 // python looks at what Python is told to run.
-func (s *look) python(rest []word, stdin *string, where string) {
+func (s *look) python(name string, rest []word, stdin *string, where string) {
 	if contextual(rest) {
 		return
 	}
-	text, option, ok := given(rest, "WX", func(o string) bool { return o == "-c" || o == "-m" })
+	text, option, ok := given(rest, command.OptionsOf(name), func(o string) bool { return o == "-c" || o == "-m" })
 	switch {
-	case ok && option.text == "-m" && text.known:
-		s.pythonModule(text.text, where, rest[slices.Index(rest, text)+1:])
+	case ok && option.Text == "-m" && text.Known:
+		s.pythonModule(text.Text, where, rest[slices.Index(rest, text)+1:])
 	case ok:
-		s.pythonText(text.text, s.cwd, where)
+		s.pythonText(text.Text, s.cwd, where)
 	}
 	if ok {
 		return
 	}
-	switch file, _ := operand(rest, "WX"); {
-	case file.text != "" && file.text != "-":
-		if at, ok := s.once(file.text); ok {
+	switch file, _ := command.OptionsOf(name).Operand(rest); {
+	case file.Text != "" && file.Text != "-":
+		if at, ok := s.once(file.Text); ok {
 			if text, ok := s.file(at); ok {
 				s.pythonText(text, path.Dir(at), strings.TrimPrefix(at, "/"))
 			}
@@ -42,9 +43,9 @@ func (s *look) python(rest []word, stdin *string, where string) {
 func contextual(rest []word) bool {
 	for _, w := range rest {
 		switch {
-		case !w.known || len(w.text) < 2 || w.text[0] != '-' || w.text == "-c":
+		case !w.Known || len(w.Text) < 2 || w.Text[0] != '-' || w.Text == "-c":
 			return false
-		case w.text == "--context" || strings.HasPrefix(w.text, "--context="):
+		case w.Text == "--context" || strings.HasPrefix(w.Text, "--context="):
 			return true
 		}
 	}
@@ -54,7 +55,7 @@ func contextual(rest []word) bool {
 // pythonModule looks at a module that is run.
 func (s *look) pythonModule(name, where string, rest []word) {
 	if name == "pip" {
-		s.pip(rest, where)
+		s.pip(name, rest, where)
 		return
 	}
 	s.imported(name, nil, s.cwd, where)
@@ -272,48 +273,48 @@ var pipValued = []string{
 }
 
 // pip looks at what pip, or a program like it, is told to install.
-func (s *look) pip(rest []word, where string) {
-	verb, behind := operand(rest, "")
-	switch verb.text {
+func (s *look) pip(program string, rest []word, where string) {
+	verb, behind := command.OptionsOf(program).Operand(rest)
+	switch verb.Text {
 	case "install", "download", "wheel":
-	case "search", "index":
-		s.network("pip "+verb.text, where)
-		return
 	default:
+		if command.Fetches(program, verb.Text) {
+			s.network("pip "+verb.Text, where)
+		}
 		return
 	}
 	if value := s.env["PIP_NO_INDEX"]; value != "" && value != "0" && value != "false" {
 		return
 	}
-	fresh := verb.text == "download"
+	fresh := verb.Text == "download"
 	var names []space.Need
 	for i := 0; i < len(behind); i++ {
 		w := behind[i]
-		option, value, valued := strings.Cut(w.text, "=")
+		option, value, valued := strings.Cut(w.Text, "=")
 		next := func() word {
 			if !valued && i+1 < len(behind) {
 				i++
 				return behind[i]
 			}
-			return word{value, w.known}
+			return word{Text: value, Known: w.Known}
 		}
 		switch {
-		case !w.known:
+		case !w.Known:
 		case option == "--no-index" || option == "--help" || option == "-h" || option == "-f" || option == "--find-links":
 			return // it takes what lies in the space, or fails by itself
 		case option == "-r" || option == "--requirement":
 			names = append(names, s.requirements(next())...)
 		case slices.Contains([]string{"-i", "--index-url", "--extra-index-url", "--proxy"}, option):
-			if host, ok := remote(next().text); !ok || host == "" {
+			if host, ok := remote(next().Text); !ok || host == "" {
 				return // an index of the space's own
 			}
 		case slices.Contains(pipValued, option):
 			next()
 		case option == "-U" || option == "--upgrade" || option == "--force-reinstall":
 			fresh = true
-		case strings.HasPrefix(w.text, "-"):
+		case strings.HasPrefix(w.Text, "-"):
 		default:
-			names = append(names, wantedOf(w.text, where)...)
+			names = append(names, wantedOf(w.Text, where)...)
 		}
 	}
 	for _, n := range names {
@@ -350,8 +351,8 @@ func wantedOf(text, where string) []space.Need {
 
 // requirements are what a file of requirements asks for.
 func (s *look) requirements(name word) (found []space.Need) {
-	at, ok := s.at(name.text)
-	if !ok || !name.known {
+	at, ok := s.at(name.Text)
+	if !ok || !name.Known {
 		return nil
 	}
 	text, ok := s.file(at)

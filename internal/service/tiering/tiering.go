@@ -30,15 +30,13 @@ type Service struct {
 	modules  map[string]bool
 	packages map[string]bool
 	node     map[string]bool // modules of Node's own, whether a tier has them or not
-	shellHas map[string]bool // what every shell has itself
 }
 
 // New returns a placer.
 func New(rules Rules) *Service {
 	return &Service{
 		rules: rules, commands: set(rules.Nano.Commands), modules: set(rules.Nano.Modules), packages: set(rules.Nano.Packages),
-		node:     set(strings.Fields(nodeModules)),
-		shellHas: set(strings.Fields(builtins)),
+		node: set(strings.Fields(nodeModules)),
 	}
 }
 

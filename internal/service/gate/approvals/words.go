@@ -1,16 +1,16 @@
 package approvals
 
 import (
+	"agentbox/internal/command"
 	"agentbox/internal/domain/policy"
-	"agentbox/internal/service/gate/shell"
 )
 
 // Read reads the command of a shell action, as the gate judges it and as an approval covers it.
-func Read(a policy.Action) (shell.Reading, error) {
+func Read(a policy.Action) (command.Reading, error) {
 	if len(a.Argv) == 0 {
-		return shell.ReadScript(a.Command, shell.Bash, a.Cwd)
+		return command.ReadScript(a.Command, command.Bash, a.Cwd)
 	}
-	return shell.ReadArgv(a.Argv, a.Cwd)
+	return command.ReadArgv(a.Argv, a.Cwd)
 }
 
 // wordsOf returns the words of an action that is one command which a standing approval may cover.
@@ -31,7 +31,7 @@ func runsAnything(a policy.Action) bool {
 	if a.Tool == "" {
 		return false
 	}
-	reading, err := shell.ReadArgv([]string{a.Tool}, "")
+	reading, err := command.ReadArgv([]string{a.Tool}, "")
 	return err != nil || len(reading.Words()) == 0
 }
 

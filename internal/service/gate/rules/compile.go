@@ -6,8 +6,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"agentbox/internal/command"
 	"agentbox/internal/domain/policy"
-	"agentbox/internal/service/gate/shell"
 )
 
 // text is what people read about a rule.
@@ -204,7 +204,7 @@ const execScope = `principal, action == Action::"shell.exec", resource`
 func (s Spec) commands(w *writer) {
 	named, lines, all := split(s.Allow.Commands)
 	if len(s.Allow.Commands) > 0 {
-		w.rule("allow", "commands.builtins", "", text{}, execScope, set(shell.Builtins())+
+		w.rule("allow", "commands.builtins", "", text{}, execScope, set(command.Builtins())+
 			`.contains(context.command) && !context.traits.contains("by_path")`)
 	}
 	if all {

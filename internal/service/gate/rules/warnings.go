@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	"agentbox/internal/command"
 	"agentbox/internal/domain/policy"
-	"agentbox/internal/service/gate/shell"
 )
 
 // Warnings says what of a policy has no effect where a reader may expect one.
@@ -38,10 +38,10 @@ func EnvironmentWarnings(env map[string]string) []string {
 	var said []string
 	for name, value := range env {
 		switch {
-		case shell.Poisonous(name):
+		case command.Poisonous(name):
 			said = append(said, name+
 				" changes what every command in the space means, and the gate does not judge it again; set it for single commands")
-		case shell.Trap(value):
+		case command.Trap(value):
 			said = append(said, name+" holds a command that arithmetic of a shell runs, and the gate does not judge it again")
 		}
 	}

@@ -1,7 +1,6 @@
-package shell
+package command
 
 import (
-	"slices"
 	"strings"
 
 	"agentbox/internal/domain/policy"
@@ -15,21 +14,6 @@ func names(text string) map[string]bool {
 	}
 	return set
 }
-
-// Builtins returns the commands of a shell that change nothing but the shell itself, and print. Policies that permit any command at all
-// permit them too, for no script does without.
-func Builtins() []string {
-	var list []string
-	for name := range builtins {
-		list = append(list, name)
-	}
-	slices.Sort(list)
-	return list
-}
-
-var builtins = names(`: true false cd pushd popd dirs pwd export declare local readonly typeset nameref set shift return exit break continue
-	wait read mapfile readarray test [ [[ let unset getopts umask ulimit jobs times echo printf type trap shopt command builtin exec eval
-	source . alias unalias enable hash`)
 
 // system are the folders of the read-only root. A program in any other folder is a file that somebody made.
 var system = names("/bin /usr/bin /usr/local/bin /sbin /usr/sbin /usr/local/sbin")
@@ -96,57 +80,6 @@ var poisons = names(`PATH BASH_CMDS BASH_ALIASES BASH_ENV ENV SHELLOPTS BASHOPTS
 	GOFLAGS GOENV RUSTC RUSTC_WRAPPER RUSTFLAGS CARGO_BUILD_RUSTC_WRAPPER SSH_ASKPASS JQ_LIBRARY_PATH RIPGREP_CONFIG_PATH INPUTRC
 	PROMPT_DIRTRIM PS0
 	JAVA_TOOL_OPTIONS _JAVA_OPTIONS LUA_INIT PHPRC AWKPATH AWKLIBPATH FPATH ZDOTDIR POSIXLY_CORRECT EXECIGNORE`)
-
-// wrap says how to find the command within the arguments of one that runs another.
-type wrap struct {
-	known    bool
-	opaque   bool     // its grammar is not read: it always asks
-	short    string   // letters of options that take the next argument
-	long     []string // long options that take the next argument
-	refuse   []string // options behind which nothing is known
-	assigns  bool     // NAME=value may stand before the command
-	operands int      // operands of its own before the command
-}
-
-var wrappers = map[string]wrap{
-	"env": {known: true, short: "uCSa", long: []string{"--unset", "--chdir", "--split-string", "--argv0"}, refuse: []string{"-S",
-		"--split-string"}, assigns: true},
-	"xargs": {known: true, short: "adEILnPs", long: []string{"--arg-file", "--delimiter", "--max-lines", "--max-args", "--max-procs",
-		"--max-chars", "--process-slot-var", "--replace"}, refuse: []string{"-i", "-e", "-l"}},
-	"timeout": {known: true, short: "ks", long: []string{"--kill-after", "--signal"}, operands: 1},
-	"nice":    {known: true, short: "n", long: []string{"--adjustment"}},
-	"ionice":  {known: true, short: "cnpPu", long: []string{"--class", "--classdata"}},
-	"nohup":   {known: true},
-	"setsid":  {known: true},
-	"stdbuf":  {known: true, short: "ioe", long: []string{"--input", "--output", "--error"}},
-	"time":    {known: true, short: "fo", long: []string{"--format", "--output"}},
-	"command": {known: true},
-	"builtin": {known: true},
-	"exec":    {known: true, short: "a"},
-	"busybox": {known: true},
-	"toybox":  {known: true},
-	"flock":   {known: true, short: "wE", long: []string{"--timeout", "--conflict-exit-code"}, operands: 1},
-	"taskset": {known: true, short: "p", operands: 1},
-	"chrt":    {known: true, short: "TPDp", operands: 1},
-	"prlimit": {known: true, short: "p"},
-	"sudo": {known: true, short: "ugpCrtTDRUh", long: []string{"--user", "--group", "--prompt", "--chdir", "--host", "--role", "--type"},
-		assigns: true},
-	"doas":     {known: true, short: "uC"},
-	"coproc":   {known: true, opaque: true},
-	"parallel": {known: true, opaque: true}, "watch": {known: true, opaque: true}, "script": {known: true, opaque: true},
-	"expect": {known: true, opaque: true}, "strace": {known: true, opaque: true}, "ltrace": {known: true, opaque: true},
-	"gdb": {known: true, opaque: true}, "unshare": {known: true, opaque: true}, "nsenter": {known: true, opaque: true},
-	"chroot": {known: true, opaque: true}, "setpriv": {known: true, opaque: true}, "runuser": {known: true, opaque: true},
-	"su": {known: true, opaque: true}, "pkexec": {known: true, opaque: true}, "systemd-run": {known: true, opaque: true},
-	"at": {known: true, opaque: true}, "batch": {known: true, opaque: true}, "crontab": {known: true, opaque: true},
-	"run-parts": {known: true, opaque: true}, "start-stop-daemon": {known: true, opaque: true}, "ssh": {known: true, opaque: true},
-	"entr": {known: true, opaque: true}, "unbuffer": {known: true, opaque: true}, "rlwrap": {known: true, opaque: true},
-	"vi": {known: true, opaque: true}, "vim": {known: true, opaque: true}, "nvim": {known: true, opaque: true}, "ex": {known: true,
-		opaque: true},
-	"ed": {known: true, opaque: true}, "emacs": {known: true, opaque: true}, "make": {known: true, opaque: true}, "gmake": {known: true,
-		opaque: true},
-	"fc": {known: true, opaque: true}, "history": {known: true, opaque: true}, "dpkg": {known: true, opaque: true},
-}
 
 // runsByOption are programs that are harmless but for these options.
 var runsByOption = map[string][]string{

@@ -1,4 +1,4 @@
-package shell_test
+package command_test
 
 import (
 	"errors"
@@ -7,11 +7,11 @@ import (
 	"strings"
 	"testing"
 
-	"agentbox/internal/service/gate/shell"
+	"agentbox/internal/command"
 )
 
 // show writes a reading in one line: commands with their traits, files, what is not sealed, doubts.
-func show(r shell.Reading) string {
+func show(r command.Reading) string {
 	var parts []string
 	for _, c := range r.Commands {
 		text := c.Line()
@@ -180,6 +180,8 @@ func TestReading(t *testing.T) {
 		{"env BASH_ENV=x a", "env BASH_ENV=x a | a | doubt:BASH_ENV="},
 		{"alias ls=a", "alias ls=a <poisons_environment> | doubt:alias"},
 		{"ls() { a; }", "a | doubt:function ls"},
+		{"help() { a; }", "a | doubt:function help"},
+		{":() { a; }; :", "a | : <function> | doubt:function :"},
 		{"hash -p /x ls", "hash -p /x ls <poisons_environment> | doubt:hash"},
 		{"enable -n echo", "enable -n echo <poisons_environment> | doubt:enable"},
 		{". x", ". x <poisons_environment,runs_file> | arg<x | unsealed:x | doubt:."},
@@ -207,6 +209,16 @@ func TestReading(t *testing.T) {
 		{"npm run build", "npm run build <runs_file> | unsealed:package.json"},
 		{"npm ls", "npm ls"},
 		{"npm --version", "npm --version"},
+		{"npm whoami", "npm whoami <installs_packages,network>"},
+		{"pnpm view x", "pnpm view x <installs_packages,network>"},
+		{"bundle install", "bundle install <installs_packages,network>"},
+		{"bundle exec x; bundle", "bundle exec x | bundle"},
+		{"bundle $x", "bundle <installs_packages,network>"},
+		{"bundle --gemfile x y", "bundle --gemfile x y <installs_packages,network>"},
+		{"composer require x/y", "composer require x/y <installs_packages,network>"},
+		{"pipenv install $x", "pipenv install <installs_packages,network>"},
+		{"docker pull x", "docker pull x <network,privilege>"},
+		{"apt-get -o a=b install x", "apt-get -o a=b install x <installs_packages,network>"},
 		{"npm frobnicate", "npm frobnicate <installs_packages>"},
 		{"npx x; bunx y", "npx x <installs_packages> | bunx y <installs_packages>"},
 		{"bun add x; bun install", "bun add x <installs_packages,interpreter,network> | bun install <installs_packages,interpreter,network>"},
@@ -261,7 +273,7 @@ func TestReading(t *testing.T) {
 		{"rm -r scratch &", "rm -r scratch <deletes_tree,recursive> | arg>scratch"},
 		{"X=1 rm -r scratch", "rm -r scratch <deletes_tree,recursive> | arg>scratch"},
 	} {
-		r, err := shell.ReadScript(c.script, shell.Bash, "")
+		r, err := command.ReadScript(c.script, command.Bash, "")
 		if err != nil {
 			t.Errorf("%q: %v", c.script, err)
 			continue
@@ -286,7 +298,7 @@ func TestRefusedCommandLines(t *testing.T) {
 		{"quote", "echo 'a", "line 1, column 6"},
 		{"NUL", "ls\x00", "NUL"},
 		{"not UTF-8", "ls \xff", "UTF-8"},
-		{"one character too many", strings.Repeat("é", shell.MaxChars+1), "4097 characters; the limit is 4096"},
+		{"one character too many", strings.Repeat("é", command.MaxChars+1), "4097 characters; the limit is 4096"},
 		{"too many commands", strings.Repeat("a;", 513), "more than 512 commands"},
 		{"too many words by braces", "echo {1..10}{1..10}{1..10}{1..10}", "more than 1024 words"},
 		{"far too many words by braces", "echo {1..99999999}", "braces expand"},
@@ -294,18 +306,18 @@ func TestRefusedCommandLines(t *testing.T) {
 		{"within sh -c", "sh -c 'if a'", "line 1"},
 		{"nested too deep", nest("a", 9), "nested more than 8 deep"},
 	} {
-		_, err := shell.ReadScript(c.script, shell.Bash, "")
-		refused := &shell.Error{}
+		_, err := command.ReadScript(c.script, command.Bash, "")
+		refused := &command.Error{}
 		if !errors.As(err, &refused) || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: got %v, want a refusal with %q", c.name, err, c.want)
 		}
 	}
 	for _, c := range []struct{ name, script string }{
-		{"as many characters as allowed", "echo " + strings.Repeat("é", shell.MaxChars-5)},
+		{"as many characters as allowed", "echo " + strings.Repeat("é", command.MaxChars-5)},
 		{"as many commands as allowed", strings.Repeat("a;", 512)},
 		{"nested as deep as allowed", nest("a", 8)},
 	} {
-		if _, err := shell.ReadScript(c.script, shell.Bash, ""); err != nil {
+		if _, err := command.ReadScript(c.script, command.Bash, ""); err != nil {
 			t.Errorf("%s: %v", c.name, err)
 		}
 	}
@@ -316,14 +328,14 @@ func nest(command string, n int) string { return strings.Repeat("env ", n) + com
 
 func TestTextThatTwoShellsReadDifferently(t *testing.T) {
 	// In sh these are nested subshells, in bash arithmetic.
-	r, err := shell.ReadScript("((sudo x))", shell.POSIX, "")
+	r, err := command.ReadScript("((sudo x))", command.POSIX, "")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !slices.ContainsFunc(r.Commands, func(c shell.Command) bool { return c.Name == "sudo" }) {
+	if !slices.ContainsFunc(r.Commands, func(c command.Command) bool { return c.Name == "sudo" }) {
 		t.Errorf("got %s, want sudo among the commands", show(r))
 	}
-	if _, err := shell.ReadScript("cat <(a)", shell.POSIX, ""); err == nil {
+	if _, err := command.ReadScript("cat <(a)", command.POSIX, ""); err == nil {
 		t.Error("a process substitution is no POSIX shell, and was read as one")
 	}
 }
@@ -342,7 +354,7 @@ func TestArgumentVectors(t *testing.T) {
 		{[]string{"echo", "$(sudo)"}, "echo $(sudo)"},
 		{[]string{"./bash", "-c", "a"}, "a | bash -c a <by_path,inline_code,interpreter,own_program> | arg<bash | unsealed:bash"},
 	} {
-		r, err := shell.ReadArgv(c.argv, "")
+		r, err := command.ReadArgv(c.argv, "")
 		if err != nil {
 			t.Errorf("%q: %v", c.argv, err)
 			continue
@@ -351,8 +363,8 @@ func TestArgumentVectors(t *testing.T) {
 			t.Errorf("%q:\n got %s\nwant %s", c.argv, got, c.want)
 		}
 	}
-	for _, argv := range [][]string{nil, {""}, {"a\x00"}, {"a", "\xff"}, {"echo", strings.Repeat("x", shell.MaxArgBytes)}} {
-		if _, err := shell.ReadArgv(argv, ""); err == nil {
+	for _, argv := range [][]string{nil, {""}, {"a\x00"}, {"a", "\xff"}, {"echo", strings.Repeat("x", command.MaxArgBytes)}} {
+		if _, err := command.ReadArgv(argv, ""); err == nil {
 			t.Errorf("%.20q was not refused", argv)
 		}
 	}
@@ -382,7 +394,7 @@ func TestThreat10NothingThatRunsOthersIsExact(t *testing.T) {
 	for _, name := range gtfobins {
 		for _, line := range []string{name, name + " x", name + " -c x", "command " + name + " x", "env " + name + " x", "/usr/bin/" + name +
 			" x", "./" + name} {
-			r, err := shell.ReadScript(line, shell.Bash, "")
+			r, err := command.ReadScript(line, command.Bash, "")
 			if err != nil {
 				continue // refused altogether
 			}

@@ -1,12 +1,12 @@
-package shell_test
+package command_test
 
 import (
 	"fmt"
 	"slices"
 	"testing"
 
+	"agentbox/internal/command"
 	"agentbox/internal/domain/policy"
-	"agentbox/internal/service/gate/shell"
 )
 
 // TestMovingOutOfTheSpaceIsDeletion holds which command lines take something out of the files that a space keeps, and so count as the
@@ -49,20 +49,20 @@ func TestMovingOutOfTheSpaceIsDeletion(t *testing.T) {
 		`f() { mv "$1" "$2"; }; f a b`: false, "mv a \"$(date +%F).log\"": false,
 		"mv $(ls | head -n 1) out": false, "cp -r folder /tmp/x": false, "ln -s /tmp t": false,
 	} {
-		r, err := shell.ReadScript(line, shell.Bash, "")
+		r, err := command.ReadScript(line, command.Bash, "")
 		if err != nil {
 			t.Errorf("%s: %v", line, err)
 			continue
 		}
-		if got := slices.ContainsFunc(r.Commands, func(c shell.Command) bool { return c.Has(policy.TraitDeletesTree) }); got != deletes {
+		if got := slices.ContainsFunc(r.Commands, func(c command.Command) bool { return c.Has(policy.TraitDeletesTree) }); got != deletes {
 			t.Errorf("%s: got %t, want %t: %s", line, got, deletes, fmt.Sprint(r.Commands))
 		}
 	}
-	r, err := shell.ReadArgv([]string{"mv", "folder", "../../tmp"}, "a/b")
+	r, err := command.ReadArgv([]string{"mv", "folder", "../../tmp"}, "a/b")
 	if err != nil || r.Commands[0].Has(policy.TraitDeletesTree) {
 		t.Errorf("from a folder of the space: got %v, %v, want no trait", r.Commands, err)
 	}
-	r, err = shell.ReadArgv([]string{"mv", "folder", "../../../tmp"}, "a/b")
+	r, err = command.ReadArgv([]string{"mv", "folder", "../../../tmp"}, "a/b")
 	if err != nil || !r.Commands[0].Has(policy.TraitDeletesTree) {
 		t.Errorf("from a folder of the space, out of it: got %v, %v, want the trait", r.Commands, err)
 	}

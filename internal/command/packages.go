@@ -1,8 +1,10 @@
-package shell
+package command
 
 import (
 	"slices"
 	"strings"
+
+	"agentbox/internal/domain/policy"
 )
 
 // verb returns the first argument that is neither an option nor the value of one; "" where there is none or it is not known, and "?" where
@@ -16,7 +18,7 @@ func verb(tool string, rest []arg) string {
 		case !strings.HasPrefix(a.text, "-"):
 			return a.text
 		case strings.Contains(a.text, "=") || flags[a.text]:
-		case takesValue[tool][a.text]:
+		case takes[tool].names(a.text):
 			i++
 		case slices.ContainsFunc(rest[i+1:], func(a arg) bool { return !a.known || !strings.HasPrefix(a.text, "-") }):
 			return "?"
@@ -46,16 +48,6 @@ var flags = names(`-g --global -q -qq -s -d -dd -ddd --quiet --silent -v -vv -vv
 	--save-dev
 	--no-color --json --long -a --all -u --upgrade --isolated --no-input --disable-pip-version-check --workspaces --offline --if-present`)
 
-// takesValue are options of package tools that take the next argument.
-var takesValue = map[string]map[string]bool{
-	"npm":  names("--prefix -C --loglevel -w --workspace --userconfig --globalconfig --cache --registry --script-shell"),
-	"pnpm": names("--dir -C --filter -F"),
-	"yarn": names("--cwd"),
-	"pip":  names("--log --proxy --cache-dir --timeout --retries --python --cert"),
-	"pip3": names("--log --proxy --cache-dir --timeout --retries --python --cert"),
-	"go":   names("-C"),
-}
-
 // installers are the modules and programs of Python and Node that fetch packages.
 var installers = names("pip ensurepip easy_install pipx uv conda npm npx pnpm yarn corepack")
 
@@ -64,21 +56,61 @@ func installer(name string) bool {
 	return strings.HasPrefix(name, "/") && slices.ContainsFunc(strings.Split(name, "/"), func(part string) bool { return installers[part] })
 }
 
-// fetching are the verbs that fetch packages from another machine, unless each of their operands is a file or an option says to stay
-// offline.
+// fetching are the verbs that reach another machine, most of them for packages, unless each of their operands is a file or an option says
+// to stay offline.
 var fetching = map[string]map[string]bool{
 	"npm": names("install i in ins inst add ci clean-install install-test it install-ci-test update up upgrade exec x create view info " +
-		"show v search s outdated publish audit"),
-	"pnpm":   names("install i add ci update up upgrade dlx create fetch outdated publish audit"),
-	"yarn":   names("install add up upgrade dlx create info outdated publish audit"),
-	"bun":    names("install i add a update upgrade x create c outdated publish audit info"),
-	"pip":    names("install download wheel index search"),
-	"pip3":   names("install download wheel index search"),
-	"uv":     names("pip add sync lock tool python publish self"),
-	"poetry": names("install add update lock search publish self"),
-	"cargo":  names("add install update fetch search publish"),
-	"go":     names("get install"),
-	"gem":    names("install update fetch search push"),
+		"show v search s outdated publish audit login adduser ping whoami"),
+	"pnpm": names("install i add ci update up upgrade dlx create fetch outdated publish audit view info show search login adduser ping " +
+		"whoami"),
+	"yarn":       names("install add up upgrade dlx create info outdated publish audit view show search login adduser ping whoami"),
+	"bun":        names("install i add a update upgrade x create c outdated publish audit info"),
+	"pip":        names("install download wheel index search"),
+	"pip3":       names("install download wheel index search"),
+	"uv":         names("pip add sync lock tool python publish self"),
+	"poetry":     names("add install update lock search publish self"),
+	"cargo":      names("add install update fetch search publish"),
+	"go":         names("get install"),
+	"gem":        names("install update fetch search push"),
+	"apt":        names("install update upgrade full-upgrade source download"),
+	"apt-get":    names("install update upgrade dist-upgrade source download build-dep"),
+	"aptitude":   names("install update upgrade"),
+	"dnf":        names("install update upgrade"),
+	"yum":        names("install update upgrade"),
+	"apk":        names("add update upgrade"),
+	"zypper":     names("install in refresh update"),
+	"brew":       names("install update upgrade tap"),
+	"snap":       names("install refresh"),
+	"flatpak":    names("install update"),
+	"conda":      names("install create update"),
+	"mamba":      names("install create update"),
+	"micromamba": names("install create update"),
+	"bundle":     names("install update"),
+	"composer":   names("install require update"),
+	"docker":     names("pull push run login"),
+	"podman":     names("pull push run login"),
+	"pipenv":     names("install update"),
+	"pipx":       names("install run"),
+	"gh":         names("api auth clone gist issue pr release repo"),
+}
+
+// Fetches reports whether a verb of a program reaches another machine, unless all that it is told lies in the space.
+func Fetches(tool, verb string) bool { return fetching[tool][verb] }
+
+// fetcher marks the programs of which nothing is known but the verbs that fetch.
+func (r *reader) fetcher(c *Command, rest []arg) {
+	if fetching[c.Name] == nil {
+		return
+	}
+	v := verb(c.Name, rest)
+	unknown := slices.ContainsFunc(rest, func(a arg) bool { return !a.known })
+	if v != "?" && !(unknown && (v == "" || fetching[c.Name][v])) && !fetches(c.Name, v, rest) {
+		return
+	}
+	c.Traits = append(c.Traits, policy.TraitNetwork)
+	if !byTrait[policy.TraitNetwork][c.Name] && !byTrait[policy.TraitPrivilege][c.Name] {
+		c.Traits = append(c.Traits, policy.TraitInstalls)
+	}
 }
 
 // fetches reports whether a package tool has to reach another machine for what it is told.

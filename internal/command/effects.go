@@ -1,4 +1,4 @@
-package shell
+package command
 
 import (
 	"slices"
@@ -102,7 +102,8 @@ func (r *reader) find(c *Command, rest []arg) ([][]arg, error) {
 			c.Traits = append(c.Traits, policy.TraitDeletesTree)
 		case "-exec", "-execdir", "-ok", "-okdir":
 			var run []arg
-			for i++; i < len(rest) && rest[i].text != ";" && (rest[i].text != "+" || len(run) == 0 || run[len(run)-1].known); i++ {
+			end := foundEnd(rest, i+1)
+			for i++; i < end; i++ {
 				if strings.Contains(rest[i].text, "{}") {
 					run = append(run, arg{text: rest[i].text, one: true, shape: starred(rest[i].text, "{}")})
 				} else {
@@ -131,6 +132,30 @@ func (r *reader) find(c *Command, rest []arg) ([][]arg, error) {
 	return inner, nil
 }
 
+// foundEnd returns where the command ends that find runs and that begins at a place: at a semicolon, or at a plus behind what was found.
+func foundEnd(rest []arg, at int) int {
+	for i := at; i < len(rest); i++ {
+		if rest[i].text == ";" || rest[i].text == "+" && i > at && (!rest[i-1].known || strings.Contains(rest[i-1].text, "{}")) {
+			return i
+		}
+	}
+	return len(rest)
+}
+
+// Found returns the commands that find runs with what it finds.
+func Found(rest []Word) (commands [][]Word) {
+	args := argsOf(rest)
+	for i := 0; i < len(rest); i++ {
+		switch rest[i].Text {
+		case "-exec", "-execdir", "-ok", "-okdir":
+			end := foundEnd(args, i+1)
+			commands = append(commands, rest[min(i+1, end):end])
+			i = end
+		}
+	}
+	return commands
+}
+
 // interpreter reads what an interpreter of another language is told to run.
 func (r *reader) interpreter(c *Command, rest []arg, in *stdin) {
 	if c.Name == "bun" {
@@ -155,15 +180,7 @@ func (r *reader) interpreter(c *Command, rest []arg, in *stdin) {
 			return
 		}
 	}
-	takes := "" // letters of options that take the next argument
-	switch c.Name {
-	case "python", "python2", "python3":
-		takes = "WX"
-	case "node", "nodejs", "bun", "tsx", "ts-node":
-		takes = "rC"
-	case "perl", "ruby", "php", "lua":
-		takes = "IlM"
-	}
+	takes := takes[c.Name].Letters
 	for i := 0; i < len(rest); i++ {
 		a := rest[i]
 		switch {

@@ -1,8 +1,8 @@
-// Package shell reads a command line without running it and says which commands it would run and which files it would open.
+// Package command reads a command line without running it and says which commands it would run and which files it would open.
 //
 // It answers for intent, not for isolation: what a program does once it runs is the business of the space. Whatever cannot be known
 // before it runs is said to be unknown, never guessed.
-package shell
+package command
 
 import (
 	"errors"
@@ -323,7 +323,7 @@ func (r *reader) node(n syntax.Node, certain map[*syntax.FuncDecl]bool, depth in
 		}
 	case *syntax.FuncDecl:
 		if n.Name != nil {
-			if named[n.Name.Value] || builtins[n.Name.Value] {
+			if named[n.Name.Value] || Builtin(n.Name.Value) {
 				r.doubt(policy.TraitPoisons, "function "+n.Name.Value)
 			}
 			if certain[n] {

@@ -1,4 +1,4 @@
-package shell_test
+package command_test
 
 import (
 	"strings"
@@ -6,7 +6,7 @@ import (
 
 	"mvdan.cc/sh/v3/syntax"
 
-	"agentbox/internal/service/gate/shell"
+	"agentbox/internal/command"
 )
 
 // plainNames finds, by a walk of its own, the names of simple commands that stand there without quotes.
@@ -38,8 +38,8 @@ func FuzzReading(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, script string) {
-		r, err := shell.ReadScript(script, shell.Bash, "")
-		again, errAgain := shell.ReadScript(script, shell.Bash, "")
+		r, err := command.ReadScript(script, command.Bash, "")
+		again, errAgain := command.ReadScript(script, command.Bash, "")
 		if (err == nil) != (errAgain == nil) || show(r) != show(again) {
 			t.Errorf("two readings of %q differ", script)
 		}
@@ -58,6 +58,6 @@ func FuzzReading(f *testing.F) {
 		if r.Exact && (len(r.Commands) != 1 || len(r.Doubts) > 0 || len(r.Unsealed) > 0) {
 			t.Errorf("%q is called exact: %s", script, show(r))
 		}
-		_, _ = shell.ReadScript(script, shell.POSIX, "")
+		_, _ = command.ReadScript(script, command.POSIX, "")
 	})
 }

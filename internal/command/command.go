@@ -1,4 +1,4 @@
-package shell
+package command
 
 import (
 	"fmt"
@@ -221,6 +221,7 @@ func (r *reader) effects(c *Command, rest []arg, in *stdin, depth int) (inner []
 		if wrappers[c.Name].known {
 			return r.wrapper(c, rest, depth)
 		}
+		r.fetcher(c, rest)
 		r.options(c, rest)
 	}
 	if skip, ok := fileTools[c.Name]; ok {
@@ -239,14 +240,23 @@ func operand(rest []arg) []arg {
 
 // joined reads arguments as the command line that they are joined to.
 func (r *reader) joined(rest []arg, depth int) error {
-	var words []string
-	for _, a := range rest {
-		if !a.known {
-			return nil // already marked as unknown
-		}
-		words = append(words, a.text)
+	line, ok := joinedText(rest)
+	if !ok {
+		return nil // already marked as unknown
 	}
-	return r.script(strings.Join(words, " "), Bash, depth+1)
+	return r.script(line, Bash, depth+1)
+}
+
+// joinedText returns the command line to which arguments are joined; false where one of them is not known.
+func joinedText(rest []arg) (string, bool) {
+	words := make([]string, len(rest))
+	for i, a := range rest {
+		if !a.known {
+			return "", false
+		}
+		words[i] = a.text
+	}
+	return strings.Join(words, " "), true
 }
 
 // shell reads what a shell is told to run.
@@ -259,46 +269,19 @@ func (r *reader) shell(c *Command, rest []arg, in *stdin, depth int) error {
 	default:
 		r.unknown(c) // another language
 	}
-	script, fromStdin := false, false
-	i := 0
-	for ; i < len(rest); i++ {
-		a := rest[i]
-		if !a.known {
-			r.unknown(c)
-			return nil
-		}
-		if a.text == "--" || a.text == "-" {
-			i++
-			break
-		}
-		if len(a.text) < 2 || a.text[0] != '-' && a.text[0] != '+' {
-			break
-		}
-		if strings.HasPrefix(a.text, "--") {
-			if a.text == "--rcfile" || a.text == "--init-file" {
-				i++
-				if i < len(rest) {
-					r.unseal(rest[i])
-				}
-			}
-			continue
-		}
-		for j, letter := range a.text[1:] {
-			switch letter {
-			case 'c':
-				script = true
-			case 's':
-				fromStdin = true
-			case 'i', 'l':
-				r.out.Unsealed = append(r.out.Unsealed, "the start files of "+c.Name)
-			case 'o', 'O':
-				if j == len(a.text)-2 {
-					r.globs(rest[min(i+1, len(rest)):min(i+2, len(rest))])
-					i++ // the option's name
-				}
-			}
-		}
+	told := invoked(rest)
+	for _, file := range told.files {
+		r.unseal(file)
 	}
+	r.globs(told.sets)
+	if told.starts {
+		r.out.Unsealed = append(r.out.Unsealed, "the start files of "+c.Name)
+	}
+	if !told.known {
+		r.unknown(c)
+		return nil
+	}
+	script, i := told.script, told.at
 	switch {
 	case script && i < len(rest):
 		c.Traits = append(c.Traits, policy.TraitInlineCode)
@@ -309,7 +292,7 @@ func (r *reader) shell(c *Command, rest []arg, in *stdin, depth int) error {
 		return r.script(rest[i].text, dialect, depth+1)
 	case script:
 		return nil // a usage error
-	case i < len(rest) && !fromStdin && !isStdin(resolve(r.cwd, rest[i].text)):
+	case i < len(rest) && !told.stdin && !isStdin(resolve(r.cwd, rest[i].text)):
 		c.Traits = append(c.Traits, policy.TraitRunsFile)
 		r.unseal(rest[i])
 		return nil
@@ -334,41 +317,25 @@ func (r *reader) wrapper(c *Command, rest []arg, depth int) ([][]arg, error) {
 		r.unknown(c)
 		return nil, nil
 	}
-	i, ok := skip(rest, w.short, w.long)
-	if c.Name == "busybox" || c.Name == "toybox" {
-		i, ok = 0, true
-	}
-	if !ok {
-		r.unknown(c)
-		return nil, nil
-	}
-	for _, a := range rest[:i] {
+	options, i, assigned, ok := w.place(rest)
+	for _, a := range rest[:options] {
 		if hides(a.text, w.refuse) {
 			r.unknown(c)
 		}
-		if c.Name == "command" && (strings.HasPrefix(a.text, "-v") || strings.HasPrefix(a.text, "-V")) {
-			return nil, nil // only looks the name up
-		}
+	}
+	if looksUp(c.Name, rest[:options]) {
+		return nil, nil
 	}
 	if c.Name == "env" {
-		r.folders = append(r.folders, chdirs(rest[:i])...)
+		r.folders = append(r.folders, chdirs(rest[:options])...)
 	}
-	if w.assigns {
-		for i < len(rest) {
-			name, _, isAssign := strings.Cut(rest[i].text, "=")
-			if !rest[i].known && !isAssign {
-				r.unknown(c)
-				return nil, nil
-			}
-			if !isAssign {
-				break
-			}
-			r.assigned(name)
-			i++
-		}
+	for _, name := range assigned {
+		r.assigned(name)
 	}
-	i += w.operands
-	if i >= len(rest) {
+	if !ok {
+		r.unknown(c)
+	}
+	if !ok || i >= len(rest) {
 		return nil, nil
 	}
 	run := append([]arg(nil), rest[i:]...)
@@ -385,7 +352,7 @@ func (r *reader) wrapper(c *Command, rest []arg, depth int) ([][]arg, error) {
 		}
 		run = append(run, arg{})
 	}
-	if c.Name == "flock" && len(run) > 1 && (run[0].text == "-c" || run[0].text == "--command") {
+	if takesLine(c.Name, run) {
 		return nil, r.joined(run[1:], depth)
 	}
 	return [][]arg{run}, nil
@@ -481,40 +448,4 @@ func replaced(options []arg) (text string, replaces bool) {
 		}
 	}
 	return text, replaces
-}
-
-// skip returns the place of the first operand behind the options; false where an option is not known. Short and long name the options
-// that take the next argument.
-func skip(rest []arg, short string, long []string) (int, bool) {
-	for i := 0; i < len(rest); i++ {
-		a := rest[i]
-		switch {
-		case !a.known:
-			return i, false
-		case a.text == "--":
-			return i + 1, true
-		case len(a.text) < 2 || a.text[0] != '-':
-			return i, true
-		case strings.HasPrefix(a.text, "--"):
-			if strings.Contains(a.text, "=") {
-				continue
-			}
-			for _, l := range long {
-				if strings.HasPrefix(l, a.text) { // GNU programs take any unique beginning of an option
-					i++
-					break
-				}
-			}
-		default:
-			for j, letter := range a.text[1:] {
-				if strings.ContainsRune(short, letter) {
-					if j == len(a.text)-2 {
-						i++
-					}
-					break
-				}
-			}
-		}
-	}
-	return len(rest), true
 }
