@@ -321,6 +321,10 @@ func (r *reader) node(n syntax.Node, certain map[*syntax.FuncDecl]bool, depth in
 		if call, ok := n.Cmd.(*syntax.CallExpr); ok {
 			return r.call(call, n.Redirs, depth)
 		}
+	case *syntax.CoprocClause:
+		if n.Name != nil && n.Stmt != nil && n.Stmt.Cmd == nil { // coproc bash <<< x: the parser takes the command for a name
+			return r.call(&syntax.CallExpr{Args: []*syntax.Word{n.Name}}, n.Stmt.Redirs, depth)
+		}
 	case *syntax.FuncDecl:
 		if n.Name != nil {
 			if named[n.Name.Value] || Builtin(n.Name.Value) {

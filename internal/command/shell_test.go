@@ -64,6 +64,8 @@ func TestReading(t *testing.T) {
 		{"f() { a; }; b", "a | b"},
 		{"function f { a; }", "a"},
 		{"coproc a", "a"},
+		{"coproc bash <<< 'sudo x'", "sudo x <privilege> | x | bash <interpreter>"},
+		{"coproc N { a; } < x", "a | <x"},
 		{"time a", "a"},
 		{"! a", "a"},
 		{"x=$(a) y=`b` c", "c | a | b"},
