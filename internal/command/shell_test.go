@@ -126,6 +126,8 @@ func TestReading(t *testing.T) {
 		{"env A=b -i a", "env A=b -i a | -i a"},
 		{"env -i A=b a c", "env -i A=b a c | a c"},
 		{"env -u X a", "env -u X a | a"},
+		{`env -u "$x" a`, "env -u a | a"},
+		{"env -u $x a", "env -u a <unresolved> | doubt:what env runs is only known when it runs"},
 		{"env -S 'a b'", "env -S a b <unresolved> | doubt:what env runs is only known when it runs"},
 		{"env --split-string='a b' c", "env --split-string=a b c <unresolved> | c | doubt:what env runs is only known when it runs"},
 		{"env -iS 'sudo a'", "env -iS sudo a <unresolved> | doubt:what env runs is only known when it runs"},

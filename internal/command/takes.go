@@ -87,6 +87,9 @@ func (o Options) skip(rest []arg) (int, bool) {
 			return i, true
 		case o.Takes(a.text):
 			i++
+			if i < len(rest) && !rest[i].known && !rest[i].one {
+				return i, false // it may be several words, of which only the first is the option's
+			}
 		}
 	}
 	return len(rest), true
