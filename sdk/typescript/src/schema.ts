@@ -5184,8 +5184,33 @@ export interface components {
         SpaceNeed: {
             kind: string;
             name: string;
+            /** @description The language of a module or package: python or javascript */
+            of?: string;
+            /** @description Where no tier has it, it comes from another host */
+            remote?: boolean;
+            /** @description Other tiers of this host that have it; absent where none has */
+            tiers?: string[] | null;
+            /** @description The command goes on where it is not there, or may not come to it */
+            tried?: boolean;
             where?: string;
             why?: string;
+        };
+        SpaceOffer: {
+            /** @description Features that the tier does not have */
+            lacks: string[];
+            /** @description Commands reach other hosts. No tier offers that yet */
+            network: boolean;
+            /** @description Of Node's own library, without node: */
+            node_modules: string[];
+            /** @description By the names under which a shell finds them */
+            programs: string[];
+            /** @description What Python imports, at the top */
+            python_modules: string[];
+            /** @description What pip says is installed, by the names as pip compares them */
+            python_packages: string[];
+            /** @description Root file system of the programs: host, or a folder's name; absent where the tier has its own */
+            root?: string;
+            tier: string;
         };
         SpacePromotion: {
             /** @description Why, for whoever reads the log */
@@ -5196,6 +5221,7 @@ export interface components {
         SpaceReport: {
             checks: components["schemas"]["SpaceCheck"][] | null;
             limited: boolean;
+            offer?: components["schemas"]["SpaceOffer"];
             ok: boolean;
             /** Format: int64 */
             start_ns: number;
@@ -5250,10 +5276,15 @@ export interface components {
             space_id: string;
         };
         SpaceRoute: {
+            /** @description What the command was seen to need that its tier does not have */
             needs?: components["schemas"]["SpaceNeed"][] | null;
             runtime: string;
             tier: string;
             to: string;
+            /** @description What it was seen to need that the tier in which it would run does not have: it fails there */
+            unmet?: components["schemas"]["SpaceNeed"][] | null;
+            /** @description What only a network could meet. A command that needs it is refused: no tier has a network */
+            unreachable?: components["schemas"]["SpaceNeed"][] | null;
         };
         SpaceSeed: {
             /** @description A zip, tar or tar.gz file, in base64 */
@@ -6016,6 +6047,7 @@ export type SpaceLimits = components['schemas']['SpaceLimits'];
 export type SpaceList = components['schemas']['SpaceList'];
 export type SpaceLoad = components['schemas']['SpaceLoad'];
 export type SpaceNeed = components['schemas']['SpaceNeed'];
+export type SpaceOffer = components['schemas']['SpaceOffer'];
 export type SpacePromotion = components['schemas']['SpacePromotion'];
 export type SpaceReport = components['schemas']['SpaceReport'];
 export type SpaceRequest = components['schemas']['SpaceRequest'];

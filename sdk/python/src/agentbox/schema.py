@@ -1491,8 +1491,23 @@ class SpaceLoad(TypedDict, closed=True):
 class SpaceNeed(TypedDict, closed=True):
     kind: str
     name: str
+    of: NotRequired[str]
+    remote: NotRequired[bool]
+    tiers: NotRequired[list[str] | None]
+    tried: NotRequired[bool]
     where: NotRequired[str]
     why: NotRequired[str]
+
+
+class SpaceOffer(TypedDict, closed=True):
+    lacks: list[str]
+    network: bool
+    node_modules: list[str]
+    programs: list[str]
+    python_modules: list[str]
+    python_packages: list[str]
+    root: NotRequired[str]
+    tier: str
 
 
 class SpacePromotion(TypedDict, closed=True):
@@ -1503,6 +1518,7 @@ class SpacePromotion(TypedDict, closed=True):
 class SpaceReport(TypedDict, closed=True):
     checks: list[SpaceCheck] | None
     limited: bool
+    offer: NotRequired[SpaceOffer]
     ok: bool
     start_ns: int
     tier: str
@@ -1517,6 +1533,8 @@ class SpaceRoute(TypedDict, closed=True):
     runtime: str
     tier: str
     to: str
+    unmet: NotRequired[list[SpaceNeed] | None]
+    unreachable: NotRequired[list[SpaceNeed] | None]
 
 
 class SpaceSeed(TypedDict, closed=True):
