@@ -31,7 +31,7 @@ type Config struct {
 	Sources   []string // folders of the host from which spaces may be filled; absolute
 	// command that makes a worker of the nano tier by calling Worker: this program and an argument; without it there is no nano tier
 	Worker []string
-	Light  space.Tier // a tier of who runs this package himself, weaker than every other one; nil for none
+	Light  space.Tier // a tier of the program that embeds this package, weaker than every other one; nil for none
 	Shadow bool       // record what policy would refuse, and let it pass
 	Engine string     // who executes runs of operations that wait for an engine: EngineEmbedded or EngineExternal; "" for the first
 

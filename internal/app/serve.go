@@ -300,8 +300,8 @@ func (a *App) tick(ctx context.Context) error {
 	return nil
 }
 
-// owner makes the owner of the default workspace and his key, when the data directory is new. The key lies in a file that only the
-// daemon's user can read, and the local command line finds it there.
+// owner makes the owner of the default workspace and the owner's key if the data directory is new. Only the daemon's user can read the key
+// file. The local command line reads the key from it.
 func (a *App) owner(ctx context.Context) error {
 	ws := id.DefaultWorkspace
 	owner, err := a.Identity.Owner(ctx, ws, "owner")

@@ -37,8 +37,8 @@ func (d Draft) In(run id.Run, step id.Step) Draft {
 	return d
 }
 
-// authority is what the envelope says of how somebody came to act: under which token, and who acts for him; nil where there is nothing to
-// say.
+// authority returns the envelope's record of the authority: the token, and the principal who was authenticated. It is nil if there is
+// neither.
 func (o Origin) authority() json.RawMessage {
 	if o.Token == "" && o.By == "" {
 		return nil

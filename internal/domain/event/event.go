@@ -66,7 +66,7 @@ type Origin struct {
 	Correlation id.Correlation // one per outside cause, kept through everything that follows from it
 	Causation   id.Event       // the event that led to this one, where the caller knows it
 	Follows     Subject        // the thing whose latest event led to this one, where that is not the thing itself; see Draft
-	Token       id.Token       // the capability token under which the principal acts; "" for all that is his
+	Token       id.Token       // the capability token under which the principal acts; "" if they act with their full rights
 	By          id.Principal   // who was authenticated, where that is another one, who acts for the principal
 	Issuer      id.Principal   // who issued the credential that was sent, where that is another one than whom it names
 	Trace       string         // traceparent (W3C) of the request behind it; "" where it belongs to no trace that anybody follows

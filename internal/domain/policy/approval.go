@@ -88,8 +88,11 @@ type Assent struct {
 	Issuer    id.Principal `json:"credential_issued_by,omitempty"` // where that was another one
 }
 
-// Same reports whether the assent may be that of a person who comes with a credential that issuer has issued, "" for one of his own: they
-// are one, or one has issued the credential of the other, or somebody has issued both.
+// Same reports whether the assent may come from the same person as by. Issuer is the principal who issued by's credential; "" if by issued
+// it themselves. The two count as one person in three cases:
+//   - they are the same principal;
+//   - one issued the credential of the other;
+//   - a third principal issued both credentials.
 func (a Assent) Same(by, issuer id.Principal) bool {
 	return a.By == by || a.By == issuer || a.Issuer != "" && (a.Issuer == by || a.Issuer == issuer)
 }

@@ -79,7 +79,7 @@ type Asker struct {
 	Asked     uint64       `json:"asked"`
 }
 
-// Evolve returns the asker after a question of his.
+// Evolve returns the asker after one of their questions.
 func (a Asker) Evolve(e event.Event) Asker { return Asker{Principal: e.Principal, Asked: a.Asked + 1} }
 
 // without returns the assents of all but one person, in a slice of its own.

@@ -30,9 +30,9 @@ var rank = map[Role]int{Overlord: 5, Admin: 4, Operator: 3, Member: 2, Viewer: 1
 // AtLeast reports whether the role is another one or mightier. An unknown role is nothing.
 func (r Role) AtLeast(other Role) bool { return rank[r] >= rank[other] && rank[r] > 0 }
 
-// Issues reports whether a person of the role may be given what lets him act as another person: an owner as everybody but owners, an
-// admin as those who neither keep principals nor answer questions. Nobody comes by the credential of his peer, who could be his second
-// person.
+// Issues reports whether a person of this role may receive a credential that lets them act as a person of the other role. An owner may for
+// everybody except owners. An admin may for those who neither manage principals nor answer questions. So nobody gets the credential of a
+// peer who could be their second person in the two-person rule.
 func (r Role) Issues(other Role) bool {
 	switch r {
 	case Overlord:
@@ -117,15 +117,15 @@ type Caller struct {
 	Key       id.Key       // "" where it was another credential
 	Session   id.Session   // "" where it was another credential
 	Engine    bool         // it is known by the token of an engine
-	Token     id.Token     // the capability token under which he acts; "" for all that is his
+	Token     id.Token     // the capability token under which they act; "" if they act with their full rights
 	By        id.Principal // who was authenticated, where that is another one, who acts for the principal
 	Issuer    id.Principal // who issued the credential, where that is another one than whom it names
 }
 
-// IssuerOf returns who counts as having issued a credential that origin makes, where role is that of origin's own issuer: whoever makes
-// it. One who acts by what another has issued is taken for that other, so that nobody steps out of a credential that he made for somebody
-// into one that this one seems to have made. What an owner has issued is the exception, for otherwise nobody would ever have a credential
-// of his own.
+// IssuerOf returns the principal who counts as the issuer of a credential that origin makes. Role is the role of origin's own issuer.
+// Normally the issuer is the principal who makes the credential. If that principal acts with a credential from somebody else, that issuer
+// counts instead. So nobody can hide the origin of a credential by making a second one with it. Credentials that an owner issued are the
+// exception. Otherwise nobody could ever make a credential that counts as their own.
 func IssuerOf(origin event.Origin, role Role) id.Principal {
 	if origin.Issuer != "" && role != Overlord {
 		return origin.Issuer

@@ -19,7 +19,7 @@ type Kind string
 // The kinds of workspace.
 const (
 	Community Kind = "community" // shared by those who meet in it
-	Private   Kind = "private"   // of one person: his own memory, drafts and tasks
+	Private   Kind = "private"   // of one person: their own memory, drafts and tasks
 )
 
 // State is whether anything is done in a workspace.

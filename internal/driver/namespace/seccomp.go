@@ -73,7 +73,7 @@ func checked() map[uint32][]unix.SockFilter {
 		unix.SYS_SOCKETPAIR: oneOf(0, allow, nosupp, unix.AF_UNIX),
 		// Typing into a terminal that another process reads, and what comes near it.
 		unix.SYS_IOCTL: oneOf(1, eperm, allow, unix.TIOCSTI, unix.TIOCLINUX, unix.TIOCCONS, unix.TIOCSETD),
-		// A command's own process stays the subreaper of what it starts, and nobody moves the parts of his memory image.
+		// A command's own process cannot stop being the subreaper of what it starts, and cannot change its memory layout with PR_SET_MM.
 		unix.SYS_PRCTL: {
 			load(argument(0)), jump(unix.BPF_JEQ, unix.PR_SET_MM, 3, 0), jump(unix.BPF_JEQ, unix.PR_SET_CHILD_SUBREAPER, 0, 3),
 			load(argument(1)), jump(unix.BPF_JEQ, 0, 0, 1), ret(eperm), ret(allow),

@@ -15,8 +15,8 @@ import (
 
 var _ node.Members = (*Journal)(nil)
 
-// Members work on a database together. Each has a row, and holds an advisory lock of its own as long as it lives: no clock says who does.
-// One of them, who holds another lock, is the leader; what may be done by one alone is his.
+// Members work on one database together. Each has a row, and holds an advisory lock of its own while it lives, so no clock decides who
+// lives. One member holds another lock and is the leader. Only the leader does the work that one member alone may do.
 
 // Membership says who a member is.
 type Membership struct {
@@ -41,7 +41,7 @@ var errNodeInUse = fault.New(fault.Conflict, "node_in_use",
 // joinTime is how long a member waits for its own lock, which its lost connection may hold still.
 const joinTime = "10s"
 
-// join makes this daemon a member. The shared lock is held, so that nobody has the database for himself.
+// join makes this daemon a member. It holds the shared lock, so that no daemon has the database exclusively.
 func (j *Journal) join(ctx context.Context) error {
 	m := j.options.Member
 	err := pgx.BeginFunc(ctx, j.writes, func(tx pgx.Tx) error {

@@ -103,7 +103,7 @@ type Checked struct {
 	Kind       string            // event, consistency or export
 	Checkpoint merkle.Checkpoint // under which it holds
 	Old        uint64            // of a consistency: the earlier size
-	OldRoot    string            // and its root, which the reader compares with what he holds
+	OldRoot    string            // and its root, which the reader compares with the root that they hold
 	Events     int               // that were proven
 	Complete   bool              // of an export: no event of the log is missing
 	Event      Proven            // of an event

@@ -14,22 +14,22 @@ import (
 	"agentbox/internal/domain/run"
 )
 
-// How long who waits for a run goes without looking for one: he is told of what this daemon makes claimable, but not of claims that
-// expire, nor of what other daemons record.
+// The intervals after which a waiting engine looks for a run without being woken. This daemon wakes it for runs that it makes claimable
+// itself, but not for expired claims, nor for what other daemons record.
 const (
 	lookAgain         = 2 * time.Second
 	lookAgainTogether = time.Second
 )
 
-// Await is Claim that waits for a run until ctx ends, and then returns errand.ErrNothing. Who came first is served first, with what he
-// wants.
+// Await is Claim that waits for a run until ctx ends, and then returns errand.ErrNothing. It serves waiting callers in the order of
+// arrival, each with a run that fits what they want.
 func (d *Service) Await(ctx context.Context, origin event.Origin, ws id.Workspace, want Wanted) (run.Run, string, error) {
-	record := context.WithoutCancel(ctx) // who has gone away finds the run with his idempotency key
+	record := context.WithoutCancel(ctx) // a caller who has gone away finds the run again with their idempotency key
 	again := lookAgain
 	if d.Together {
 		again = lookAgainTogether
 	}
-	barred := false // there was a run that is not for him
+	barred := false // there was a run that the caller may not have
 	want = want.noting(&barred)
 	b, heard := d.bells.hang(ws, want), Offer{}
 	for waited := false; ; waited = true {
@@ -180,7 +180,7 @@ func (s *bells) put(b *bell) {
 	s.hung[b.ws] = slices.Insert(s.hung[b.ws], at, b)
 }
 
-// takeDown is called by who waits no more. Where he was rung meanwhile the next one is.
+// takeDown removes the bell of a caller that has stopped waiting. If the bell was rung meanwhile, takeDown rings the next one.
 func (s *bells) takeDown(b *bell) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -206,7 +206,7 @@ func (s *bells) remove(b *bell) {
 // offer wakes the first who wants a run that has become claimable.
 func (s *bells) offer(doc run.Run) { s.pass(Offer{workspace: doc.Workspace, run: doc}) }
 
-// pass wakes the next one. Whoever hangs again before him looks for himself.
+// pass wakes the next caller. A caller that hangs a bell again before that looks for a run itself.
 func (s *bells) pass(o Offer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

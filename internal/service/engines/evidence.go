@@ -175,8 +175,8 @@ func (d *Service) settle(ctx context.Context, origin event.Origin, doc run.Run) 
 // Wait returns when the evidence of every run that has ended is collected. It is called before the log is closed.
 func (d *Service) Wait() { d.settling.working.Wait() }
 
-// settlers is how many runs are settled at the same time behind the back of who ends them, and mostSettling how many of them there are,
-// or wait for that: whoever ends one more settles it himself.
+// settlers is how many runs are settled in the background at the same time. mostSettling is how many runs are being settled or wait for it.
+// Beyond that, the goroutine that ends a run settles the run itself.
 const (
 	settlers     = 4
 	mostSettling = 256

@@ -48,8 +48,8 @@ func (g *Gate) delegated(ctx context.Context, c *consideration) (bool, error) {
 
 const suggestToken = "Ask whoever granted the token for one that permits it."
 
-// holder reports whether an action may be done under a token that was issued to p: who acts is p, p may act for him, or the action is
-// part of a run that p asked for under this token.
+// holder reports whether an action may be done under a token that was issued to p. That is so if p acts, if p may act for the one who acts,
+// or if the action is part of a run that p requested under this token.
 func (g *Gate) holder(ctx context.Context, p id.Principal, who principal.Principal, a policy.Action) (bool, error) {
 	if p == a.Principal {
 		return true, nil
@@ -104,8 +104,8 @@ func (c *consideration) use() token.Use {
 	return u
 }
 
-// Bound refuses what the capability token of a caller does not permit, and records the refusal. A caller without one is bound by his role
-// alone, which others judge.
+// Bound refuses what the capability token of a caller does not permit, and records the refusal. It permits a caller without a token; other
+// checks judge their role.
 func (g *Gate) Bound(ctx context.Context, origin event.Origin, c principal.Caller, u token.Use) error {
 	if c.Token == "" {
 		return nil

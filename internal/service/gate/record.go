@@ -20,7 +20,7 @@ func (g *Gate) Record(ctx context.Context, origin event.Origin, a policy.Action,
 		return event.Receipt{}, fault.New(fault.Internal, policy.ReasonActionInvalid, "there is nothing to record of %s", a.Type)
 	}
 	if a.Token == "" {
-		a.Token = origin.Token // whoever records something cannot forget under what he acts
+		a.Token = origin.Token // so no recorder can forget the token under which it acts
 	}
 	if a.Token != origin.Token {
 		return event.Receipt{}, fault.New(fault.Internal, policy.ReasonActionInvalid,

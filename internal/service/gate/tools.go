@@ -65,8 +65,8 @@ func (g *Gate) tools(ctx context.Context, ws id.Workspace, r id.Room) (list *[]s
 	return doc.Context.Tools, own, inherited, err
 }
 
-// tool refuses a tool that the list of the room does not name, whoever uses it and whatever policy says. What a person himself sends or
-// fetches as files is no use of a tool; what an agent or a service does is, by whichever road.
+// tool refuses a tool that the room's list does not name, for every principal and whatever policy says. A person who sends or fetches files
+// directly does not use a tool. An agent or a service that does so uses one, over every interface.
 func (g *Gate) tool(ctx context.Context, c *consideration) (refused bool, err error) {
 	a := c.ruling.Action
 	tool, ok := toolOf(a, c.kind)

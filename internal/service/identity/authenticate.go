@@ -161,9 +161,9 @@ var (
 		With("Leave the field out to act as yourself.")
 )
 
-// ActsFor returns the caller as the principal, and under the capability token, that a request names in its body; empty ones mean his own.
-// An owner, an admin and an engine may act for the agents of their workspace, and whoever acts under a token may narrow it further to one
-// that was derived from it. Events that he causes say both who acts and who was authenticated.
+// ActsFor returns the caller as the principal and under the capability token that a request names in its body. Empty values mean the
+// caller's own. An owner, an admin and an engine may act for the agents of their workspace. A caller who acts under a token may narrow it
+// to one that was derived from it. Events of the returned caller name both who acts and who was authenticated.
 func (r *callers) ActsFor(ctx context.Context, c principal.Caller, p id.Principal, t id.Token) (principal.Caller, error) {
 	if p != "" && p != c.Principal {
 		target, err := r.acting(ctx, c.Workspace, p)

@@ -87,7 +87,7 @@ func (r *core) who(ctx context.Context, ws id.Workspace, p id.Principal) (princi
 	return doc, version, err
 }
 
-// reaches reports whether one principal keeps another: he is a person of the role admin at least, and not below the other.
+// reaches reports whether who manages target: who is a person with the role admin or above, and target's role is not above theirs.
 func reaches(who, target principal.Principal) bool {
 	return who.Kind == id.User && !who.Quarantined && who.Role.AtLeast(principal.Admin) && (target.Kind != id.User ||
 		who.Role.AtLeast(target.Role))
@@ -117,7 +117,7 @@ func (r *core) refused(ctx context.Context, origin event.Origin, a policy.Action
 	return policy.RecordRefusal(ctx, r.Gate, r.Log.Append, origin, a, why)
 }
 
-// mayGive checks that whoever gives a role has it himself and keeps people.
+// mayGive checks that the person who gives a role manages people and has that role or a higher one.
 func (r *core) mayGive(ctx context.Context, p id.Principal, ws id.Workspace, role principal.Role) error {
 	who, err := r.acting(ctx, ws, p)
 	if err != nil {

@@ -160,7 +160,7 @@ func (r *people) one(ctx context.Context, ws id.Workspace, by projection.Index) 
 	return found[0], nil
 }
 
-// ChangeRole gives a person another role. Whoever does it keeps the person, and gives no role above his own; the last owner stays one.
+// ChangeRole gives a person another role. The caller must manage that person and gives no role above their own. The last owner stays one.
 func (r *people) ChangeRole(ctx context.Context, origin event.Origin, ws id.Workspace, p id.Principal,
 	to principal.Role) (principal.Principal, error) {
 	if _, err := principal.ParseRole(string(to)); err != nil {

@@ -109,8 +109,8 @@ func (r *sessions) verifier(ctx context.Context, p id.Principal, passphrase stri
 	return set, err
 }
 
-// SetPassphrase gives the person who asks a passphrase, by which he logs in from then on. Whoever has one shows it; a wrong one counts as
-// a try to log in. It takes what is wholly his own: under a capability token nobody sets one.
+// SetPassphrase sets the passphrase of the person who asks; from then on they log in with it. A person who already has one must give the
+// current one. A wrong one counts as a failed login. A caller under a capability token cannot set one, because it needs their full rights.
 func (r *sessions) SetPassphrase(ctx context.Context, origin event.Origin, ws id.Workspace, current, passphrase string) error {
 	if err := checkPassphrase(passphrase); err != nil {
 		return err
@@ -196,8 +196,8 @@ func (r *sessions) loginKey(ctx context.Context, ws id.Workspace, p id.Principal
 	return string(p), nil
 }
 
-// Login opens a session of a person, or where none is named, of the owner who was given a passphrase with the bootstrap token. After
-// MaxTries wrong passphrases in a row he logs in no more for ShutTime, and the log says so; of many who guess at once none is let in once
+// Login opens a session of a person. Without a person it is the owner, who got a passphrase with the bootstrap token. After MaxTries wrong
+// passphrases in a row, logins of the person are blocked for ShutTime, and the log records it. If many guess at once, none gets in after
 // that number is reached.
 func (r *sessions) Login(ctx context.Context, ws id.Workspace, p id.Principal, passphrase string) (Opened, error) {
 	var opened Opened

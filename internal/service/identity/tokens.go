@@ -143,8 +143,8 @@ func useful(q token.Grant, grant func(id.Principal, time.Time) (token.Granted, e
 	return d, err
 }
 
-// speaksFor reports whether one principal may be given what lets him act as another: himself, an agent that he registered, or whom he
-// keeps and who could not be his second person.
+// speaksFor reports whether who may receive what lets them act as target. That is so for themselves, for an agent that they registered, and
+// for somebody whom they manage and who could not be their second person.
 func speaksFor(who, target principal.Principal) bool {
 	return who.ID == target.ID || target.Kind == id.Agent && target.CreatedBy == who.ID ||
 		reaches(who, target) && (target.Kind != id.User || who.Role.Issues(target.Role))

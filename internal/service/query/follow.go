@@ -13,7 +13,7 @@ import (
 	"agentbox/internal/kernel/journal"
 )
 
-// What is kept of a workspace's last events as long as somebody follows them. Who is further behind reads the log by himself.
+// The limits of the cached last events of a workspace that somebody follows. A follower that is further behind reads the log directly.
 const (
 	keptEvents = 256
 	keptBytes  = 4 << 20 // of their data, which is held a second time as JSON

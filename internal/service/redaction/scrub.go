@@ -22,9 +22,11 @@ import (
 var ErrSecretInHeader = fault.New(fault.Invalid, "secret_in_header",
 	"an id or a key of the request holds a secret, and those are recorded as they are; choose another one")
 
-// verbatim are the members of the data of events whose bytes count, so that a secret in them is told of and marked, and not taken out.
-// What a person approves is shown to him in full, bound by a hash, and done as it was shown; a policy is named by its hash; an
-// environment is what commands get; a result is what an operation found, and an agent that writes back what it read must not write a gap.
+// verbatim lists the members of event data whose bytes count. A secret in them is reported and marked, but not removed:
+//   - what a person approves is shown to them in full, bound by a hash, and done as shown;
+//   - a policy is named by its hash;
+//   - an environment is what commands get;
+//   - a result is what an operation found, and an agent that writes back what it read must not write a gap.
 var verbatim = map[string][]string{
 	policy.ApprovalRequestedType: {"action", "title", "request", "question"},
 	policy.BundlePinnedType:      {"bundle"},

@@ -79,8 +79,8 @@ func (m *Service) read(ctx context.Context, ws id.Workspace, p id.Principal, r i
 	return found, nil
 }
 
-// maxMarks is how many messages behind a cursor are looked at. Whoever has said so much himself since he last read has read it all but in
-// name.
+// maxMarks is how many messages after a cursor are checked for the unread count. Further messages do not count. More are only needed if the
+// reader has sent about that many messages without moving the cursor.
 const maxMarks = 10_000
 
 func (m *Service) cursor(ctx context.Context, ws id.Workspace, p id.Principal, r id.Room) (room.Cursor, uint64, error) {

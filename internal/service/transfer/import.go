@@ -128,7 +128,7 @@ func (m *Importer) Import(ctx context.Context, origin event.Origin, by id.Worksp
 	return m.take(ctx, permit, origin, by, file)
 }
 
-// May refuses who may not import workspaces, before he has sent one. It records nothing.
+// May returns an error if the caller may not import workspaces, before they send one. It records nothing.
 func (m *Importer) May(ctx context.Context, origin event.Origin, by id.Workspace) error {
 	if by != id.DefaultWorkspace {
 		return ErrNotHere

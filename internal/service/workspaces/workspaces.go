@@ -57,8 +57,9 @@ type Made struct {
 	Text  string // of the key; shown once, so that a repeat has none
 }
 
-// Create makes a workspace with an owner and his first key. It is ordered in the installation's own workspace, by who may, and recorded
-// in the new one then; of two who ask for one name, one gets it. A repeat finishes what a crash cut off.
+// Create makes a workspace with an owner and the owner's first key. It records the order in the installation's own workspace, where the
+// caller needs the right, and then the creation in the new workspace. If two callers ask for one name, one gets it. A repeat finishes what
+// a crash cut off.
 func (s *Service) Create(ctx context.Context, origin event.Origin, by id.Workspace, q Request) (Made, error) {
 	if by != id.DefaultWorkspace {
 		return Made{}, workspace.ErrNotHere
@@ -149,7 +150,7 @@ func (s *Service) own(ctx context.Context, ws id.Workspace, order id.Event) erro
 	return err
 }
 
-// admit makes the owner of a new workspace and his first key, where they are not there yet.
+// admit makes the owner of a new workspace and the owner's first key, if they do not exist yet.
 func (s *Service) admit(ctx context.Context, q Request) (Made, error) {
 	name := q.Owner
 	if name == "" {
@@ -189,7 +190,7 @@ func (s *Service) recall(ctx context.Context, origin event.Origin, by id.Workspa
 	return event.Event{}, known, err
 }
 
-// Workspace returns a workspace: his own to everybody, every one to the owners and admins of the installation.
+// Workspace returns a workspace. Callers see their own one; owners and admins of the installation see every one.
 func (s *Service) Workspace(ctx context.Context, who principal.Caller, ws id.Workspace) (workspace.Workspace, error) {
 	if ws != who.Workspace && !seesAll(who) {
 		return workspace.Workspace{}, workspace.ErrNone

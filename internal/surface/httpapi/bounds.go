@@ -109,8 +109,8 @@ func unlessMissing(err error) error {
 	return err
 }
 
-// under returns the capability token about which the gate is asked where a body names one: the caller's own where it names none, and
-// where he acts under one himself, only what was derived from it.
+// under returns the capability token about which the gate is asked. It is the token that the body names, else the caller's own. If the
+// caller acts under a token, the body may name only tokens derived from it.
 func (s *Server) under(ctx context.Context, c wire.Call, named id.Token) (id.Token, error) {
 	if named == "" || c.Caller.Token == "" {
 		return cmp.Or(named, c.Caller.Token), nil

@@ -90,7 +90,7 @@ const doctorAge = 10 * time.Second
 
 // diagnosis is what the doctor found last.
 type diagnosis struct {
-	mu    sync.Mutex // held while he looks: who asks meanwhile is told the same
+	mu    sync.Mutex // held while the doctor looks: other callers wait and get the same answer
 	at    time.Time
 	found doctor
 }

@@ -266,7 +266,7 @@ func (s *Server) waited(ctx context.Context, c wire.Call, doc run.Run, answered 
 			return nil, err
 		}
 	}
-	events, err := s.services.Runs.Events(context.WithoutCancel(ctx), doc) // who closed his end may still read
+	events, err := s.services.Runs.Events(context.WithoutCancel(ctx), doc) // a caller who closed their side may still read
 	if err != nil {
 		return nil, err
 	}

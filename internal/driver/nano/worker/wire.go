@@ -103,7 +103,7 @@ func (d *decoder) int() int64 {
 	return v
 }
 
-// bytes returns a part of the frame, which the caller copies if he keeps it.
+// bytes returns a part of the frame. A caller that keeps it must copy it.
 func (d *decoder) bytes() []byte {
 	n := d.uint()
 	if n > uint64(len(d.b)) {

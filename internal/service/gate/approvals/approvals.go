@@ -71,7 +71,7 @@ var (
 	// ErrOwnRequest refuses an answer from whoever asked.
 	ErrOwnRequest = fault.New(fault.Denied, "approval_own_request",
 		"nobody approves what they themselves requested; somebody else has to decide")
-	// ErrOwnCredential refuses an answer with a credential that whoever asked has issued, for he may know it.
+	// ErrOwnCredential refuses an answer with a credential that the requester has issued, because the requester may know it.
 	ErrOwnCredential = fault.New(fault.Denied, "approval_own_credential",
 		"whoever requested this has issued the key or token that you sent, so that the answer could be his own").
 		With("Answer with a key of your own: one that you, or somebody else than whoever asked, made for you.")

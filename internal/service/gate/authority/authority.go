@@ -68,8 +68,8 @@ func (r *Reader) Chain(ctx context.Context, ws id.Workspace, t id.Token) ([]toke
 	})
 }
 
-// Permits asks a capability token, and every one that it was derived from, whether somebody may do something under it. Whoever handed it on
-// must not be quarantined: what he gave rests with him. Code is "" where it is permitted.
+// Permits checks whether a capability token, and every token that it was derived from, permits a use. It refuses if a principal who handed
+// the token on is quarantined: what they gave is suspended with them. Code is "" if the use is permitted.
 func (r *Reader) Permits(ctx context.Context, ws id.Workspace, t id.Token, holder func(id.Principal) (bool, error), u token.Use) (code,
 	reason string, err error) {
 	chain, err := r.Chain(ctx, ws, t)

@@ -88,7 +88,7 @@ func (s *Server) requestID(r *http.Request) id.Request {
 	return id.New[id.Request](s.IDs)
 }
 
-// correlationID is the caller's, else the trace that he named, so that the events of a request are found by either.
+// correlationID is the caller's correlation id, else the trace that the caller named. So either finds the events of a request.
 func (s *Server) correlationID(r *http.Request, t Trace) id.Correlation {
 	if sent := r.Header.Get("X-Correlation-Id"); wellFormed(sent) {
 		return id.Correlation(sent)

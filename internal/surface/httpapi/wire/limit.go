@@ -21,7 +21,7 @@ type Rates struct {
 	Spaces   int // spaces made
 	Runs     int // runs made
 	Files    int // files read and written
-	Claims   int // claims of runs kept, given back and ended: whoever asks for much does not lose what he works on
+	Claims   int // renewing, giving back and ending claims: a caller with many requests does not lose the runs that they work on
 	General  int // everything else
 	Failures int // unauthenticated attempts of one address
 	Streams  int // event streams of one principal open at once; not per minute
@@ -192,7 +192,7 @@ func (s *Server) Waits(c Call) (release func(), err error) {
 	return nil, fault.New(fault.Exhausted, "too_many_waiting", "%d requests wait already; ask again when one has ended", mostWaiting)
 }
 
-// hold counts one more of what somebody has at the same time; false where he has the most already.
+// hold counts one more thing that a caller has at the same time. It returns false if the caller already has the most.
 func (l *limiter) hold(held map[string]int, who string, most int) (release func(), ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -20,7 +20,7 @@ type Needs struct {
 	Of     []string       `json:"of,omitempty"`     // the parameters that say whose room counts; where none is sent, the whole workspace's
 	Judged bool           `json:"judged,omitempty"` // the room stands in the body, and the gate is asked about it
 	Least  principal.Role `json:"least,omitempty"`  // of people, where the registry does not say it
-	// it is about the caller himself, or the gate judges what its body names as the action that it is
+	// The operation is about the callers themselves, or the gate judges the action that its body names.
 	Own bool `json:"own,omitempty"`
 
 	// Unlabelled says that labels of what the parameters name do not hold: nothing of it is shown, or the operation withholds by itself.
@@ -37,8 +37,8 @@ func Does(action string, of ...string) Needs { return Needs{Action: action, Of: 
 // permitted.
 func DoesThere(action string) Needs { return Needs{Action: action, Judged: true} }
 
-// Own is the need of an operation that is about the caller himself, so that no token bounds it, or whose body says which action it is,
-// about which the gate asks the token.
+// Own is the need of an operation that is about the callers themselves, so that no token bounds it. It is also the need of an operation
+// whose body names the action; then the gate checks the token.
 func Own() Needs { return Needs{Own: true} }
 
 // From returns the need with the least role that a person must have.

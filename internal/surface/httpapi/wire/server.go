@@ -31,7 +31,7 @@ const (
 // Authenticate finds out to whom a key belongs. A key that belongs to nobody is a fault of the kind Denied.
 type Authenticate func(ctx context.Context, bearer string) (principal.Caller, error)
 
-// Narrow returns a caller as one who acts under a capability token, which must be his own.
+// Narrow returns a caller as one who acts under a capability token, which must be their own.
 type Narrow func(ctx context.Context, c principal.Caller, t id.Token) (principal.Caller, error)
 
 // Config is what a server is made of.
