@@ -117,8 +117,7 @@ type Result struct {
 // ErrNothing says that no run waits for an engine.
 var ErrNothing = fault.New(fault.NotFound, "nothing_to_claim", "no run waits for an engine")
 
-// Claims is how an engine comes to own runs. A claim that is lost is refused with a Conflict or a NotFound; what is Unavailable may be
-// tried again.
+// Claims is the contract by which an engine claims runs. A lost claim is a Conflict or a NotFound. After Unavailable the engine may retry.
 type Claims interface {
 	// Claim returns the next run of the kind Operations. It waits up to so long for one, and then returns ErrNothing; it may do so earlier.
 	Claim(ctx context.Context, wait time.Duration) (Work, error)

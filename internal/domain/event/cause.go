@@ -15,7 +15,7 @@ const (
 	StepSubject = "step"
 )
 
-// The types of entities that only say where something happens. What a run does there follows from the run.
+// The types of entities that only say where something happens. The events of a run there follow from the run.
 const (
 	spacePlace     = "space"
 	workspacePlace = "workspace"

@@ -7,8 +7,8 @@ import (
 	"agentbox/internal/domain/id"
 )
 
-// New drafts an event of a workspace's room (or of the workspace itself, where room is empty). The data is marshalled here, once; what
-// cannot be marshalled panics, for the types of data are the program's own. The log stamps ID and OccurredAt where they are left empty.
+// New drafts an event of a room of a workspace, or of the workspace itself if room is empty. It marshals the data once. It panics if that
+// fails, because the types of data are the program's own. The log sets ID and OccurredAt if they are empty.
 func New(typ string, origin Origin, ws id.Workspace, room id.Room, data any) Draft {
 	body, err := json.Marshal(data)
 	if err != nil {

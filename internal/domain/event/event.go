@@ -1,4 +1,4 @@
-// Package event is the envelope of the log: what every entry says about itself, whatever happened.
+// Package event is the envelope of the log: the fields that every entry has, whatever happened.
 package event
 
 import (
@@ -40,7 +40,7 @@ type Actor struct {
 	ID   string           `json:"actor_id"`
 }
 
-// Zone is the posture under which something was done; Supervised where nothing else is said.
+// Zone is the posture under which an action was done; the default is Supervised.
 type Zone string
 
 // The zones, from the freest to the strictest.
@@ -67,8 +67,8 @@ type Origin struct {
 	Causation   id.Event       // the event that led to this one, where the caller knows it
 	Follows     Subject        // the thing whose latest event led to this one, where that is not the thing itself; see Draft
 	Token       id.Token       // the capability token under which the principal acts; "" if they act with their full rights
-	By          id.Principal   // who was authenticated, where that is another one, who acts for the principal
-	Issuer      id.Principal   // who issued the credential that was sent, where that is another one than whom it names
+	By          id.Principal   // the authenticated principal, if that is another one who acts for the principal
+	Issuer      id.Principal   // the issuer of the credential that was sent, if that is not the principal whom it names
 	Trace       string         // traceparent (W3C) of the request behind it; "" where it belongs to no trace that anybody follows
 
 	// Key is the idempotency key of the request behind it, scoped to its principal and endpoint, and Command the digest of what was asked for.
@@ -103,7 +103,7 @@ type Header struct {
 	Run     id.Run    `json:"run_id,omitempty"`
 	Step    id.Step   `json:"step_id,omitempty"`
 
-	EntityType string `json:"entity_type,omitempty"` // what the event is about, when the ids above do not say
+	EntityType string `json:"entity_type,omitempty"` // the thing that the event is about, if the ids above do not say
 	EntityID   string `json:"entity_id,omitempty"`
 
 	Correlation id.Correlation `json:"correlation_id"`
@@ -158,7 +158,7 @@ const (
 	Forgotten Withheld = "redacted"      // the log says that they were destroyed, and by whom
 	Destroyed Withheld = "key_destroyed" // their key was destroyed after this copy of the log was made, which does not say why
 	Sealed    Withheld = "sealed"        // their key is not here, as in a backup that was restored without keys
-	Labelled  Withheld = "labelled"      // they are here, and a label keeps them from who asks
+	Labelled  Withheld = "labelled"      // the data exist, and a label hides them from this reader
 )
 
 // Withhold takes the data out of an event, but for what remains of them, an object or nothing.
@@ -193,8 +193,8 @@ type Chain struct {
 	Redaction Redaction `json:"redaction_level,omitempty"`
 }
 
-// Shown is an event as answers and streams have it. Its hashes stand at the top too, where every client of this contract looks for them;
-// what else ties it to its stream is in its chain.
+// Shown is an event as answers and streams show it. Its hashes are also at the top level, where every client of this contract looks for
+// them. The other fields that tie it to its stream are in its chain.
 type Shown struct {
 	Event
 	Prev *Digest `json:"prev_event_hash" nullable:"true" doc:"Of the event before it in its stream, as in chain; null of the first"`

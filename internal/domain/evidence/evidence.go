@@ -23,15 +23,15 @@ const (
 	EntityType   = "evidence"
 )
 
-// MaxEvents is how many events a manifest points to. Of a run with more, as one that renewed its claim for weeks, it points to the first
-// ones and to the LastEvents of them, and Completeness says between which it has a gap.
+// MaxEvents is how many events a manifest points to. A run can have more, for example if its claim was renewed for weeks. Then the manifest
+// points to the first ones and to the last LastEvents. Completeness names the gap between them.
 const (
 	MaxEvents  = 50_000
 	LastEvents = 1_000
 )
 
-// Manifest says which events tell of a run that has ended. It holds hashes, ids and counts, and nothing of what was said; the hashes of
-// events cover salted commitments, so that it stays true when something is redacted.
+// Manifest lists the events of a run that has ended. It holds hashes, ids and counts, and no text. The hashes of events cover salted
+// commitments, so the manifest stays valid after a redaction.
 type Manifest struct {
 	Workspace    id.Workspace  `json:"workspace_id"`
 	Run          id.Run        `json:"run_id"`
@@ -126,9 +126,8 @@ func Ended(events []event.Event) (int, bool) {
 	return n + 1, n >= 0
 }
 
-// Collect makes the manifest of a run from its events, in the order of the log; what lies behind its end is no part of it. Where there
-// are more than MaxEvents of them, gap says which part of the log they leave out. It is pure, so that whoever has the events makes the
-// same one.
+// Collect makes the manifest of a run from its events, in the order of the log. Events after the end of the run are not part of it. If
+// there are more than MaxEvents, gap says which part of the log is left out. Collect is pure: the same events give the same manifest.
 func Collect(ws id.Workspace, r id.Run, room id.Room, events []event.Event, gap *Gap) (Manifest, error) {
 	m := Manifest{Workspace: ws, Run: r, Room: room, Events: []Pointer{}, Steps: []id.Step{}, Calls: []id.ToolCall{},
 		Artifacts: []id.Artifact{}}

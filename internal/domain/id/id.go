@@ -61,7 +61,7 @@ type (
 	Event string
 )
 
-// DefaultWorkspace is the workspace of a daemon that was told of no other.
+// DefaultWorkspace is the workspace of a daemon that is not configured with another one.
 const DefaultWorkspace Workspace = "ws_dev"
 
 // DefaultRoom is the room that every workspace has, for what was put into no other. Nothing records that it was made.

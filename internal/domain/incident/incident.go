@@ -32,7 +32,7 @@ const (
 	Closed Status = "closed"
 )
 
-// Bounds of what is said about an incident, in bytes unless another unit is named.
+// Bounds of the fields of an incident, in bytes unless another unit is named.
 const (
 	MaxTitle    = 300
 	MaxWord     = 100 // of a category, an entity type and a tag
@@ -44,7 +44,7 @@ const (
 	MaxLearning = 100 // learnings of one incident
 )
 
-// The refusals of what is said about an incident.
+// The errors of checks on the fields of an incident.
 var (
 	// ErrNotFound means that the workspace has no such incident.
 	ErrNotFound = fault.New(fault.NotFound, "incident_not_found", "there is no such incident in this workspace")
@@ -106,7 +106,7 @@ type Incident struct {
 	Room       id.Room         `json:"room_id,omitempty"`
 	Thread     id.Thread       `json:"thread_id,omitempty"`
 	Run        id.Run          `json:"run_id,omitempty"`
-	EntityType string          `json:"entity_type,omitempty"` // what it is about, where the ids above do not say
+	EntityType string          `json:"entity_type,omitempty"` // the thing that it is about, if the ids above do not say
 	EntityID   string          `json:"entity_id,omitempty"`
 	Title      string          `json:"title"`
 	Severity   Severity        `json:"severity"`

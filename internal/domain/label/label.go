@@ -1,4 +1,4 @@
-// Package label is how sensitive a piece of data is, and who may come near it for what purpose.
+// Package label says how sensitive a piece of data is, and who may access it for which purpose.
 package label
 
 import (
@@ -21,7 +21,7 @@ const (
 // Level is how sensitive a resource is.
 type Level string
 
-// The levels, from the freest to the strictest. What bears no label is Internal.
+// The levels, from the least to the most strict. Data without a label are Internal.
 const (
 	Public       Level = "public"
 	Internal     Level = "internal"
@@ -39,7 +39,7 @@ func (l Level) AtLeast(other Level) bool { return rank[l] >= rank[other] }
 // AccessTime is how long what was asked for and allowed may be read.
 const AccessTime = time.Hour
 
-// Bounds of what is said of a resource, in bytes unless another unit is named.
+// Bounds of the fields of a label, in bytes unless another unit is named.
 const (
 	MaxType          = 50 // of a resource's type: small letters, digits and underscores
 	MaxID            = 200
@@ -48,7 +48,7 @@ const (
 	MaxJustification = 2_000
 )
 
-// The refusals of what is said of a resource.
+// The errors of checks on the fields of a label.
 var (
 	// ErrInvalidResource refuses what names no resource.
 	ErrInvalidResource = fault.New(fault.Invalid, "invalid_resource",
@@ -70,8 +70,8 @@ var (
 		MaxJustification)
 )
 
-// The types of resources at which Agentbox itself holds labels, wherever they are shown. What lies in a labelled thing is guarded with
-// it: the messages of a room, the output of a run, the runs and the forks of a space.
+// The types of resources whose labels Agentbox itself enforces, wherever it shows them. A label also guards the contents of the labelled
+// thing: the messages of a room, the output of a run, the runs and the forks of a space.
 const (
 	OfRoom     = "room"
 	OfThread   = "thread"

@@ -23,8 +23,8 @@ type Detected struct {
 // actor is who finds secrets.
 var actor = event.Actor{Type: id.Service, ID: "dlp"}
 
-// Clean returns a draft without the secrets in its data, and drafts the event that says so on behalf of a service, where there were any;
-// without one it is said on behalf of who drafted it. The draft gets an id, for the other event names it.
+// Clean returns a draft without the secrets in its data. If there were secrets, it also drafts the event that reports them, in the name of
+// a service. Without a service, the event is in the name of the draft's author. The draft gets an id, because the other event names it.
 func Clean(d event.Draft, by id.Principal, eventID func() id.Event) (clean event.Draft, said event.Draft, leaked bool) {
 	data, found := Scan(d.Data)
 	if len(found) == 0 {

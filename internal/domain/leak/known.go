@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// Bounds of the values of an environment that are looked for.
+// Bounds of the environment values that the scan searches for.
 const (
 	MinNamed   = 4        // bytes of a value whose name says that it is a secret
 	MinUnnamed = 16       // bytes of another value, which also has to look like one
@@ -107,7 +107,7 @@ func (k Known) Scan(data json.RawMessage) (json.RawMessage, []Match) {
 	d.UseNumber()
 	var v any
 	if d.Decode(&v) != nil {
-		return data, nil // what is no JSON is refused by the log
+		return data, nil // the log refuses what is not JSON
 	}
 	var found []Match
 	var walk func(v any, where string) any

@@ -14,10 +14,10 @@ import (
 	"unicode/utf8"
 )
 
-// Limits of one scan. What lies beyond them and may hold a secret is taken out as a whole: padding hides nothing.
+// Limits of one scan. Text beyond them that may hold a secret is removed as a whole, so padding hides nothing.
 const (
 	MaxCharacters = 256_000 // of texts that may hold a secret
-	MaxMatches    = 20      // that are told one by one
+	MaxMatches    = 20      // reported one by one
 	MaxDepth      = 20      // of nested objects and arrays
 )
 
@@ -70,9 +70,9 @@ var rules = []rule{
 	{BearerToken, regexp.MustCompile(`(?i)bearer[ \t:="']+([A-Za-z0-9._~+/-]{20,}=*)`)},
 }
 
-// Scan returns JSON without the secrets in it, in texts and in names, and what was found. Data without any are returned as they are, byte
-// for byte. What is no JSON is returned as it is, for the log refuses it. Of two members of one name, where there may be a secret, the
-// last is kept: the first is read by nobody.
+// Scan returns JSON without the secrets in its texts and names, and the secrets that it found. Without secrets it returns the same bytes.
+// It returns invalid JSON unchanged, because the log refuses it. If a member name occurs twice and may hold a secret, Scan keeps the last
+// member, because no reader uses the first.
 func Scan(data json.RawMessage) (json.RawMessage, []Match) {
 	if !suspicious(data) {
 		return data, nil
@@ -108,7 +108,7 @@ func twice(data json.RawMessage) bool {
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.UseNumber()
 	var open []map[string]bool // the names of each object that is open, nil for an array
-	name := false              // what comes next is one
+	name := false              // the next string is one
 	for {
 		token, err := d.Token()
 		if err != nil {
@@ -304,7 +304,7 @@ func squeeze(text string) string {
 	for line := range strings.FieldsFuncSeq(text, func(r rune) bool { return r == '\n' || r == '\r' }) {
 		line = strings.Trim(line, " \t")
 		if slices.ContainsFunc(wordBeginnings, func(begin string) bool { return strings.HasPrefix(line, begin) }) {
-			// what stands before it is no part of its word
+			// the character before it is not part of its word
 			out.WriteByte(' ')
 		}
 		out.WriteString(line)

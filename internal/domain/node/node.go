@@ -1,4 +1,4 @@
-// Package node is the daemons that work on one log: what each is, and what becomes of one that never comes back.
+// Package node describes the daemons that work on one log: what each one is, and what happens to one that never comes back.
 package node
 
 import (
@@ -27,7 +27,7 @@ type Member struct {
 
 // Members knows the daemons of a log.
 type Members interface {
-	// Members returns everybody who works on the log, and who has, in the order in which they joined first.
+	// Members returns all daemons that work or have worked on the log, in the order in which they first joined.
 	Members(ctx context.Context) ([]Member, error)
 	// Remove gives one up that does not live: whatever it writes is refused from here on. One that was given up stays so.
 	Remove(ctx context.Context, n id.Node) error

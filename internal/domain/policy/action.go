@@ -22,7 +22,7 @@ type Action struct {
 	Type      string       `json:"type"` // a name of the Registry, for example shell.exec, or one that the workspace declared
 	Workspace id.Workspace `json:"workspace_id"`
 	Room      id.Room      `json:"room_id,omitempty"`
-	Principal id.Principal `json:"principal_id"` // who acts
+	Principal id.Principal `json:"principal_id"` // the acting principal
 	Token     id.Token     `json:"capability_token_id,omitempty"`
 
 	Space     id.Space `json:"space_id,omitempty"`
@@ -53,8 +53,8 @@ type Action struct {
 	Limits   json.RawMessage `json:"limits,omitempty"`       // bounds of a space, as an object
 	Bundle   event.Digest    `json:"policy_bundle,omitzero"` // the bundle under which it was decided
 	Zone     event.Zone      `json:"zone,omitempty"`         // the posture of who acts outside
-	Request  json.RawMessage `json:"request,omitempty"`      // what is done outside, as an object of who does it
-	Declared Declaration     `json:"declaration,omitzero"`   // of a type that the workspace declared: what it said of it; the gate fills it in
+	Request  json.RawMessage `json:"request,omitempty"`      // the action that is done outside, as an object of the principal who does it
+	Declared Declaration     `json:"declaration,omitzero"`   // for a declared type: the workspace's declaration; the gate fills it in
 }
 
 // maxExact is the largest integer that canonical JSON, whose numbers are float64, keeps apart from its neighbours.

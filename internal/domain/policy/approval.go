@@ -17,7 +17,7 @@ const (
 	Approved  ApprovalStatus = "approved"
 	Denied    ApprovalStatus = "denied"
 	Expired   ApprovalStatus = "expired"
-	Withdrawn ApprovalStatus = "withdrawn" // what asked has ended, so nobody needs an answer
+	Withdrawn ApprovalStatus = "withdrawn" // the requesting run has ended, so nobody needs an answer
 )
 
 // Scope says what an answer covers beyond the one action that was asked about.
@@ -70,10 +70,10 @@ func (s *Stored) UnmarshalJSON(raw []byte) error {
 type Question struct {
 	What       string   `json:"what"`                  // the action in full, as Render writes it
 	Why        string   `json:"why"`                   // the rule that asks
-	Impact     string   `json:"impact"`                // what it can change and whether that can be undone
+	Impact     string   `json:"impact"`                // the effects of the action and whether they can be undone
 	Unsealed   []string `json:"unsealed,omitempty"`    // escaped names of what the approval cannot seal
-	Template   string   `json:"template,omitempty"`    // what an approval of scope template would cover, where there is one
-	AgentTitle string   `json:"agent_title,omitempty"` // the title that who asks gave it, escaped
+	Template   string   `json:"template,omitempty"`    // the actions that an approval of scope template would cover, if there is such a scope
+	AgentTitle string   `json:"agent_title,omitempty"` // the title that the requester gave it, escaped
 	AgentWords string   `json:"agent_words,omitempty"` // escaped
 }
 
@@ -119,7 +119,7 @@ type Approval struct {
 	Question   Question     `json:"question"`
 
 	RequestedBy id.Principal   `json:"requested_by"`
-	Through     id.Principal   `json:"through_principal_id,omitempty"` // who sent the question for who acts
+	Through     id.Principal   `json:"through_principal_id,omitempty"` // the principal who sent the question for the acting one
 	RequestedAt time.Time      `json:"requested_at"`
 	ExpiresAt   time.Time      `json:"expires_at"`
 	Status      ApprovalStatus `json:"status"`

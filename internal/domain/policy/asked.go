@@ -34,7 +34,7 @@ func (a Approval) Counts(now time.Time) bool {
 	return false
 }
 
-// Answered returns nil where the question is approved, else the error that tells whoever sent the request how it stands.
+// Answered returns nil if the question is approved. Otherwise it returns the error that tells the requester the state of the question.
 func (a Approval) Answered() error {
 	switch a.Status {
 	case Approved:

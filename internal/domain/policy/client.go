@@ -13,7 +13,7 @@ type Client struct {
 	Gate Gate
 	// Append records refusals. Where it is nil no refusal is recorded.
 	Append func(context.Context, event.Batch) (event.Receipt, error)
-	// Final says that nobody waits for a person: what needs an approval is denied.
+	// Final says that nobody waits for a person: an action that needs an approval is denied.
 	Final bool
 	// Known says that the refusal of a principal whom the workspace does not know is not recorded.
 	Known bool

@@ -21,8 +21,8 @@ type Ruling struct {
 	Seal      any         // the gate's own copy, which nobody else can make or read; a ruling without it, or unlike it, is refused
 }
 
-// Basis says which versions of its documents a decision rests on. Beside them it rests on the bundle, which never changes, and on what is
-// looked at again before anything is begun: the kill switch, approvals, the quota.
+// Basis says on which versions of its documents a decision rests. It also rests on the bundle, which never changes. The gate checks the
+// kill switch, approvals and the quota again before an action begins.
 type Basis struct {
 	Principal uint64 // version of who acts
 	Space     uint64 // version of the space, 0 where there is none or it is about to be made
@@ -37,8 +37,8 @@ type Gate interface {
 	// Judge decides an action. It records nothing and changes nothing, so it also explains. The error is for what kept the gate from
 	// deciding; callers treat it as a refusal.
 	Judge(ctx context.Context, a Action) (Ruling, error)
-	// Glance returns the permit of an allowed action that is pure or only reads. Such actions record one event, after the fact. What a
-	// standing approval allows is begun instead, for its use counts.
+	// Glance returns the permit of an allowed action that is pure or only reads. Such an action records one event, afterwards. An action that
+	// a standing approval allows is begun instead, because its use counts.
 	Glance(r Ruling) (Permit, error)
 	// Begin records the intent of an allowed action and returns its permit. The batch holds the caller's own events, such as
 	// tool.invoked; the use of an approval, if one is named, is recorded in the same commit, so that it is used at most once. An approval
@@ -52,10 +52,10 @@ type Gate interface {
 	Record(ctx context.Context, origin event.Origin, a Action, b event.Batch) (event.Receipt, error)
 	// Ask records the question that a ruling of RequireApproval raises, together with the caller's own events.
 	Ask(ctx context.Context, origin event.Origin, r Ruling, q Ask, with event.Batch) (Approval, error)
-	// AskOnce is Ask for who sends the same request again until it is answered: of what is only recorded, or outside of runs. Who sends it for
-	// somebody else is named in the question. It returns the question about exactly
-	// these canonical bytes that still counts: one that is open, one that is denied and whose time is not over, or one that is approved and
-	// can still be used. Where there is none it asks, and of many at once only one does.
+	// AskOnce is Ask for callers that send the same request again until it is answered. Their actions are only recorded, or happen outside of
+	// runs. If the caller asks for another principal, the question names the caller too. AskOnce returns the valid question about exactly
+	// these canonical bytes. That is one that is open, one that was denied and has not expired, or one that was approved and can still be
+	// used. If there is none, it asks a new one. Concurrent callers get one question.
 	AskOnce(ctx context.Context, origin event.Origin, r Ruling, with event.Batch) (Approval, error)
 	// Withdraw ends a question that nobody needs any more and records the caller's own events in the same commit. A question that has its
 	// answer keeps it; then only the caller's events are recorded. Stopping needs no permission.
@@ -86,12 +86,12 @@ type Ask struct {
 	Approval   id.Approval // the new approval's id, made by the caller so that its own events can name it
 	Thread     id.Thread   // in which it is asked; empty for none
 	AgentTitle string      // the title that the agent gives it, shown apart and marked
-	AgentWords string      // what the agent says about it, shown apart and marked
-	Unsealed   []string    // what cannot be sealed, beyond what the decision names
+	AgentWords string      // the agent's own words about it, shown separately and marked
+	Unsealed   []string    // parts that cannot be sealed, besides those that the decision names
 
-	Scope     Scope        // that is asked for, for whoever answers; empty means once
+	Scope     Scope        // the requested scope, for the person who answers; empty means once
 	ExpiresAt time.Time    // until when the question stays open, at most MaxQuestionTime from now; zero for the gate's own time
-	Through   id.Principal // who asks for the principal, where that is another one; neither of them approves it
+	Through   id.Principal // the principal who asks for the acting one, if that is another; neither of them approves it
 }
 
 // Agents knows the agents of a workspace by their names.

@@ -37,7 +37,7 @@ var (
 	// ErrAlreadyAssented refuses a second yes of the same person where policy demands two.
 	ErrAlreadyAssented = fault.New(fault.Conflict, "approval_already_assented",
 		"you have approved this; the policy demands that another person approves it too")
-	// ErrAssentCredential refuses a yes with a credential that one who has approved before may know, or whose credential it may know.
+	// ErrAssentCredential refuses an approval whose credential an earlier approver may know, or the other way round.
 	ErrAssentCredential = fault.New(fault.Denied, "approval_assent_credential",
 		"you, or whoever issued your key or token, also issued the key or token by which another person has approved this, so that both could "+
 			"be one").
@@ -125,8 +125,8 @@ func (a Approval) Decide(cmd Answer, now time.Time) (ApprovalDecided, error) {
 	return d, nil
 }
 
-// Second puts the answer of one who approves, with a credential that issuer has issued, together with those of others that count. It
-// returns the answer with the narrower bounds of all, and false where it is not enough for what policy demands and there is another
+// Second combines this approval with the earlier ones that count (two-person rule). Issuer is the principal who issued the credential of
+// this one. It returns the answer with the narrowest bounds of all. It returns false if policy demands more approvals and there is another
 // person to ask.
 func (a Approval) Second(cmd Answer, by, issuer id.Principal, others []Assent, more bool) (Answer, bool, error) {
 	for _, o := range others {

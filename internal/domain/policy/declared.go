@@ -19,7 +19,7 @@ const (
 	MaxDescriptionBytes = 200
 )
 
-// The target kinds of a declared action: what its target is or, of the last three, what it is about where it has no target.
+// The target kinds of a declared action: the kind of its target. The last three are for actions without a target and name their subject.
 const (
 	TargetHost      = "host"    // a host, maybe with a port
 	TargetURL       = "url"     // a URL with a host
@@ -61,7 +61,7 @@ type Declaration struct {
 	Targets     string     `json:"target_kinds,omitempty"` // joined by spaces
 }
 
-// kind is what the registry would say of an action type that is declared so. It is done outside, by who asks before.
+// kind returns the registry row for a declared action type. Such an action is done outside, by a principal who asks first.
 func (d Declaration) kind(name string) Kind {
 	return Kind{
 		Type: name, SideEffect: d.SideEffect, Zone: d.Zone, Reversible: d.Reversible, PreApproval: d.Asks, Title: "do " + name, Outside: true,

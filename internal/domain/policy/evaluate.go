@@ -2,9 +2,10 @@ package policy
 
 import "agentbox/internal/domain/id"
 
-// Facts are what a policy may look at. One action yields one or, for a command line, several: each simple command and each file that the
-// shell opens is judged by itself. In Cedar, Principal is `principal` (User, Agent or Service), Action is `action`, the space, else the
-// workspace, is `resource`, and the rest stands in `context` under the names given here; text that does not apply is "", a number 0.
+// Facts are the inputs of a policy. An action gives one; a command line gives several, because policy judges each simple command and each
+// file that the shell opens separately. In Cedar, Principal is `principal` (User, Agent or Service) and Action is `action`. The space is
+// `resource`; without a space the workspace is. The other fields are in `context` under the names given here. A text that does not apply is
+// "", and a number is 0.
 type Facts struct {
 	Principal id.Principal
 	Workspace id.Workspace
@@ -33,7 +34,7 @@ const (
 	TraitDeletesTree    = "deletes_tree"         // removes a folder, or files whose number is not known
 	TraitInstalls       = "installs_packages"    // fetches code of others and may run it
 	TraitRunsFile       = "runs_file"            // runs a file that an approval cannot seal
-	TraitUnresolved     = "unresolved"           // what will run is only known when it runs: eval, $cmd
+	TraitUnresolved     = "unresolved"           // the command is only known when it runs: eval, $cmd
 	TraitPoisons        = "poisons_environment"  // changes what later commands mean: PATH=, LD_PRELOAD=, alias
 	TraitRecursive      = "recursive"            // works on a whole tree: chmod -R
 	TraitByPath         = "by_path"              // was named by a path instead of by its bare name

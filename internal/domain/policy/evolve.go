@@ -73,7 +73,7 @@ func (a Approval) Evolve(e event.Event) (Approval, error) {
 	return a, nil
 }
 
-// Asker is the document of somebody who has asked questions: how many, ever.
+// Asker is the document of a principal who has asked questions: how many in total.
 type Asker struct {
 	Principal id.Principal `json:"principal_id"`
 	Asked     uint64       `json:"asked"`

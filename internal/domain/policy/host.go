@@ -36,7 +36,7 @@ func hostOf(target string) (scheme, name, port string) {
 	}
 	end := strings.IndexAny(rest, "/?#\\")
 	if strings.Trim(scheme, letters+"+") != "" || end >= 0 && !found && strings.Contains(target, "@") {
-		return "", Unreadable, "" // what stands behind an address may name others to whom it goes
+		return "", Unreadable, "" // text after the address may name other recipients
 	}
 	if end >= 0 {
 		rest = rest[:end]

@@ -8,7 +8,7 @@ import (
 	"agentbox/internal/domain/id"
 )
 
-// Cost is how much an action costs who has to bear it: effort, money, trust.
+// Cost is how much an action costs the person who bears it: effort, money, trust.
 type Cost string
 
 // The costs.
@@ -60,7 +60,7 @@ func TypeOf(name string) string {
 	return name
 }
 
-// graded returns the kind with everything said that the registry shows: what nobody grades is graded by its zone and by whether it can be
+// graded returns the kind with all fields that the registry shows. A kind without grades gets them from its zone and from whether it can be
 // undone.
 func (k Kind) graded() Kind {
 	k.PostReview = k.Zone == event.Supervised
@@ -102,7 +102,7 @@ func RefusedOutside(origin event.Origin, r Ruling, approval id.Approval, through
 	}).In(a.Run, a.Step).About(ActionEntity, r.Decision.Action.String())
 }
 
-// shape returns a request with every value replaced by the name of its kind: what stays equal when only values vary.
+// shape returns a request with every value replaced by the name of its kind. Two requests that differ only in values have equal shapes.
 func shape(raw json.RawMessage) (string, error) {
 	var v any
 	if err := json.Unmarshal(raw, &v); err != nil {

@@ -62,9 +62,9 @@ func (p Permit) Redeem(types ...string) (Action, error) {
 	return action, nil
 }
 
-// Try is Redeem for an attempt that may turn out to have no effect: a lighter tier that finds out that it cannot do the action and leaves
-// nothing of it behind. The function back, which is never nil, makes the permit unspent again, so that a heavier tier can redeem it: once
-// in a permit's life; after that, and where the permit was refused, it does nothing. Who has caused any effect does not call it.
+// Try is Redeem for an attempt that may end without effect: a lighter tier may find that it cannot do the action and undo its work. The
+// function back is never nil. It makes the permit unspent again, so that a heavier tier can redeem it. It works once in a permit's life.
+// After that, or if the permit was refused, it does nothing. A caller that has caused any effect must not call it.
 func (p Permit) Try(types ...string) (a Action, back func(), err error) {
 	a, err = p.Redeem(types...)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"agentbox/internal/domain/fault"
 )
 
-// Bounds of what a person is asked to read. What does not fit is refused, never cut: a cut text shows less than what runs.
+// Bounds of the text that a person is asked to read. A longer text is refused, never cut, because a cut text shows less than what runs.
 const (
 	MaxQuestionBytes = 64 << 10
 	MaxQuestionLines = 1_000
@@ -31,9 +31,9 @@ var ErrTooLongToShow = fault.New(fault.Denied, "action_too_long_to_show",
 var first = []string{"type", "declaration", "command", "path", "target", "method", "tool", "request", "argv", "cwd", "env", "timeout_ms",
 	"space_id", "principal_id"}
 
-// Render shows an action's canonical bytes in full, one field per line. It is injective: two different actions never look the same, for
-// every value is quoted and everything but printable ASCII and the accented letters of Latin-1 is written as an escape. A text of several
-// lines stands line by line behind a bar.
+// Render shows an action's canonical bytes in full, one field per line. It is injective: two different actions never look the same. It
+// quotes every value and escapes everything except printable ASCII and the accented letters of Latin-1. A text of several lines is written
+// line by line behind a bar.
 func Render(canonical []byte) (string, error) {
 	dec := json.NewDecoder(bytes.NewReader(canonical))
 	dec.UseNumber()

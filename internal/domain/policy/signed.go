@@ -14,8 +14,8 @@ import (
 )
 
 // SignedPermit is the right of an engine outside of the daemon to do one thing once: to work on a run that it has claimed, or to make one
-// tool call. Whoever it is shown to checks it with the public key alone. It is bound to the fence of the claim, so that it is worth
-// nothing once another engine has the run.
+// tool call. Its receiver checks it with the public key alone. It is bound to the fencing token of the claim, so it is worthless once
+// another engine has the run.
 type SignedPermit struct {
 	Kind      string       `json:"kind"` // run or tool_call
 	Workspace id.Workspace `json:"workspace_id"`
@@ -27,7 +27,7 @@ type SignedPermit struct {
 	Tool      string       `json:"tool_name,omitempty"`
 	Action    event.Digest `json:"action_sha256,omitzero"` // that was decided on
 	IssuedAt  time.Time    `json:"issued_at"`
-	BeginBy   time.Time    `json:"begin_by"` // what is permitted begins before that, or not at all
+	BeginBy   time.Time    `json:"begin_by"` // the permitted action must begin before that
 }
 
 // The kinds of signed permit.

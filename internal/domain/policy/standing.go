@@ -102,7 +102,7 @@ func CoverOf(a Action, scope Scope, words []string) (Cover, error) {
 	}
 	covered := a.within(scope)
 	if c.Kind != CoverCommand {
-		// What is sent may differ from call to call; where it goes, how and by what may not.
+		// The sent content may differ from call to call; the destination, the method and the tool may not.
 		covered.Content, covered.Size, covered.Stdin = event.Digest{}, 0, event.Digest{}
 		if !a.unvaried() {
 			covered.Request = nil

@@ -95,7 +95,7 @@ type Key struct {
 	Principal id.Principal `json:"principal_id"`
 	Hash      event.Digest `json:"secret_sha256"`
 	Name      string       `json:"name,omitempty"`
-	IssuedBy  id.Principal `json:"issued_by,omitempty"` // who may know it besides its principal
+	IssuedBy  id.Principal `json:"issued_by,omitempty"` // a principal who may know it besides its owner
 	CreatedAt time.Time    `json:"created_at"`
 	RevokedAt time.Time    `json:"revoked_at,omitzero"`
 }
@@ -111,15 +111,15 @@ const SpaceAgent = "agent-of-"
 
 // Caller is who a request comes from, as its credentials say.
 type Caller struct {
-	Principal id.Principal // who acts
+	Principal id.Principal // the acting principal
 	Workspace id.Workspace
 	Role      Role         // of a person
 	Key       id.Key       // "" where it was another credential
 	Session   id.Session   // "" where it was another credential
 	Engine    bool         // it is known by the token of an engine
 	Token     id.Token     // the capability token under which they act; "" if they act with their full rights
-	By        id.Principal // who was authenticated, where that is another one, who acts for the principal
-	Issuer    id.Principal // who issued the credential, where that is another one than whom it names
+	By        id.Principal // the authenticated principal, if that is another one who acts for the principal
+	Issuer    id.Principal // the issuer of the credential, if that is not the principal whom it names
 }
 
 // IssuerOf returns the principal who counts as the issuer of a credential that origin makes. Role is the role of origin's own issuer.

@@ -64,7 +64,7 @@ type Login struct {
 	Failures  int          `json:"failures,omitempty"` // in a row
 	ShutUntil time.Time    `json:"shut_until,omitzero"`
 	SetAt     time.Time    `json:"set_at"`
-	IssuedBy  id.Principal `json:"issued_by,omitempty"` // who may know the passphrase besides the person; "" for nobody
+	IssuedBy  id.Principal `json:"issued_by,omitempty"` // a principal who may know the passphrase besides the person; "" for nobody
 }
 
 // LoginSet is the data of login.set.

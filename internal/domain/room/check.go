@@ -8,7 +8,7 @@ import (
 	"agentbox/internal/domain/fault"
 )
 
-// Limits of what is said of a room or thread, and in a message.
+// Limits of the fields of a room, a thread and a message.
 const (
 	MaxTitle   = 200      // bytes, in one line; not empty
 	MaxTopic   = 2_000    // bytes
@@ -22,7 +22,7 @@ const (
 	MaxContent = 64 << 10 // bytes of a message
 )
 
-// The refusals of what is said.
+// The errors of checks on these fields.
 var (
 	ErrTitle     = fault.New(fault.Invalid, "invalid_title", "a title has 1 to %d bytes of text in one line", MaxTitle)
 	ErrNoContent = fault.New(fault.Invalid, "missing_content", "a message says something: content_md is empty")
@@ -80,12 +80,12 @@ func checkWords(topic, mode, lang, policy string) error {
 	return checkWord("tool_policy_ref", policy, MaxRef)
 }
 
-// Configures reports whether the change is one of what agents are told or may use, and not only of words for people.
+// Configures reports whether the change affects what agents are told or may use, and not only words for people.
 func (u Updated) Configures() bool {
 	return u.ToolPolicy != nil || u.Context.Configures() || slices.ContainsFunc(u.Inherit, func(f string) bool { return f != FieldMemory })
 }
 
-// Configures reports whether the context sets what agents are told or may use. A summary of what was said does not.
+// Configures reports whether the context sets what agents are told or may use. A summary of the messages does not.
 func (c Context) Configures() bool { return c.Prompt != nil || c.Tools != nil || c.Models != nil }
 
 // Check refuses what is beyond the limits, and a change of nothing.

@@ -12,7 +12,7 @@ func Remains(e event.Event) (any, error) {
 		return Created{Room: d.Room, Context: d.Context.emptied()}, err
 	case EventUpdated:
 		d, err := event.Decode[Updated](e)
-		// What was set is empty now; what was left alone stays so.
+		// A set text becomes empty; an unset one stays unset.
 		return Updated{
 			Room: d.Room, Title: emptied(d.Title), Topic: emptied(d.Topic), Mode: emptied(d.Mode), Lang: emptied(d.Lang),
 			ToolPolicy: emptied(d.ToolPolicy),

@@ -2,7 +2,7 @@ package run
 
 import "io"
 
-// What a transcript carries of the files that its run began with.
+// Limits of the files that a transcript carries: those with which its run began.
 const (
 	MaxCarriedContent = 16 << 20 // bytes of the files of a snapshot that a transcript carries
 	MaxCarriedArchive = 20 << 20 // bytes of the archive in which they are, as it is read back
@@ -19,7 +19,7 @@ type FilesPiece struct {
 // Proof shows that the events of a transcript are in the log that a checkpoint was signed for.
 type Proof struct {
 	Checkpoint string      `json:"checkpoint"` // the C2SP note
-	PublicKey  string      `json:"public_key"` // that verifies it; whoever wants to be sure has it from elsewhere
+	PublicKey  string      `json:"public_key"` // that verifies it; a careful reader gets it from elsewhere
 	Inclusions []Inclusion `json:"inclusions"` // of the events that the checkpoint covers, in order
 }
 

@@ -17,7 +17,7 @@ const EntityType = "run"
 // CallEntity is what the events of an engine's tool calls are about: they are no operations, and have documents of their own.
 const CallEntity = "tool_call"
 
-// How long an engine owns a run without being heard of, unless the daemon was told otherwise, and the bounds of that.
+// How long an engine owns a run without a renewal, unless the daemon is configured otherwise, and the bounds of that setting.
 const (
 	ClaimTime    = 30 * time.Second
 	MinClaimTime = time.Second
@@ -44,8 +44,8 @@ type Parent struct {
 	Fence uint64      `json:"fence,omitempty"` // of the claim under which it was asked for
 }
 
-// Under is what stands behind a run that is asked for by an engine: its tool call, the run that the call has already, and what the log
-// has to expect so that the claim is the engine's in the moment in which the run is recorded.
+// Under says on whose behalf an engine asks for a run: its tool call, and the run that the call already has. It also holds the document
+// versions that the log must expect, so that the engine still has the claim at the moment in which the run is recorded.
 type Under struct {
 	Parent Parent
 	Child  id.Run
@@ -64,8 +64,8 @@ const (
 	MaxAttempts    = 100      // of one run that are listed
 )
 
-// Reported is what an engine said at the end of a run. That it was permitted says that the engine had the run and its one permit; what
-// came of it is its word in either case.
+// Reported is the report of an engine at the end of a run. Permitted says that the engine had the run and its one permit. The outcome is
+// the engine's own statement in either case.
 type Reported struct {
 	As      string          `json:"recorded_as"` // policy.Permitted where the permit of the claim was shown, else policy.Attested
 	Summary string          `json:"summary,omitempty"`
@@ -167,7 +167,7 @@ func (r Run) Claimable(left time.Duration) bool {
 	return r.Status == Running && r.Claim != nil && left <= 0
 }
 
-// What a run is to engines.
+// How engines relate to a run.
 const (
 	ForEngine  = "waiting" // it waits for one
 	WithEngine = "claimed" // one has claimed it

@@ -72,8 +72,8 @@ const (
 	AtOnceFree = 16
 )
 
-// Ample reports whether there is so much room that a run takes its place side by side with others, of which one daemon has so many: then
-// they are recorded in one commit, and none waits for the other. Else whoever takes a place expects the load as it was.
+// Ample reports whether so many places are free that runs need not wait for each other. AtOnce is how many runs of one daemon take a place
+// at the same time. Then they are recorded in one commit. Otherwise a run that takes a place expects the load to be unchanged.
 func (l Load) Ample(most, atOnce int) bool { return l.Room(most) > AmpleRoom && atOnce <= AtOnceFree }
 
 // Has reports whether the run has its place.

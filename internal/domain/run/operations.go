@@ -17,7 +17,7 @@ const (
 	OpShell      = "shell"
 )
 
-// Change is what of a space an operation can change. The zero value is not a statement; whoever reads it takes it for ChangesSpace.
+// Change is the part of a space that an operation can change. The zero value makes no statement; readers treat it as ChangesSpace.
 type Change string
 
 // The changes.
@@ -37,13 +37,13 @@ type Field struct {
 // Spec says what an operation type is. Parsing, the gate's tools, metrics, the API document and the docs are derived from it.
 type Spec struct {
 	Type    string   // the name on the wire, and the name of the tool in a room's list of allowed tools
-	Doc     string   // what it does, a few words that begin with a verb
+	Doc     string   // its effect, a few words that begin with a verb
 	Fields  []Field  // the required ones come first
 	Action  string   // the action type that the gate judges
 	Also    []string // other action types that count as the same tool
 	Changes Change
 
-	ResultDoc string   // what its result tells
+	ResultDoc string   // the content of its result
 	Result    []string // the fields of its result beside those of every result
 
 	check func(Operation) error // reports the first limit that the values break; nil for none
@@ -166,7 +166,7 @@ func TypeOf(operation json.RawMessage) string {
 	var sent struct {
 		Type string `json:"type"`
 	}
-	_ = json.Unmarshal(operation, &sent) // what is no operation has no type
+	_ = json.Unmarshal(operation, &sent) // invalid JSON has no type
 	if _, ok := SpecOf(sent.Type); !ok {
 		return "unknown"
 	}

@@ -75,8 +75,8 @@ func invalid(format string, args ...any) error {
 	return fault.New(fault.Invalid, "operation_invalid", format, args...)
 }
 
-// ParseMessage reads an operations message. What is no message (no JSON, another version, no operations or too many, a repeated id) is
-// refused as a whole. A malformed operation, and one whose values break a limit, gets its own error event when its turn comes; see
+// ParseMessage reads an operations message. It refuses an invalid message as a whole: no JSON, another version, no operations or too many,
+// a repeated id. A malformed operation, or one whose values break a limit, gets its own error event when its turn comes; see
 // Operation.Check.
 func ParseMessage(raw []byte) (Message, error) {
 	var outer struct {

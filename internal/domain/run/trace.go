@@ -8,9 +8,9 @@ import (
 	"agentbox/internal/domain/id"
 )
 
-// TraceVariable is the variable in which a command finds its place in the trace of its run, where its environment has it and leaves it
-// empty. Who makes the space or sends the operation asks for it: the name of a trace ties together what happens in different spaces, so
-// that no command is told of it that nobody meant to tell.
+// TraceVariable is the environment variable by which a command learns its place in the trace of its run. It is set only if the environment
+// has it and leaves it empty. So the maker of the space or of the operation asks for it. The name of a trace links events of different
+// spaces, and a command must not learn it by accident.
 const TraceVariable = "TRACEPARENT"
 
 // SpanID returns the number of a span, in 16 hex digits, from what it is about: a run, a step, an approval. So those who tell of it at

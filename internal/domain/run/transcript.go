@@ -32,12 +32,12 @@ const MaxTranscriptLine = 64 << 20
 // MaxTranscriptBytes is the longest transcript that is read: it is held in memory as a whole.
 const MaxTranscriptBytes = 256 << 20
 
-// The classes of what is taken out of a transcript. What is taken out leaves its hash and its size, so that a replay can still be held
-// against it.
+// The classes of texts that are removed from a transcript. A removed text leaves its hash and its size, so that a replay can still be
+// compared with it.
 const (
 	RedactEnv      = "env"      // values of environment variables
-	RedactContent  = "content"  // what operations write: messages, files, edits
-	RedactOutput   = "output"   // what operations answer: output of commands, content of files
+	RedactContent  = "content"  // input of operations: messages, files, edits
+	RedactOutput   = "output"   // output of operations: output of commands, content of files
 	RedactCommands = "commands" // command lines
 )
 
@@ -52,7 +52,7 @@ type TranscriptHeader struct {
 	Redacted []string  `json:"redacted"` // the classes that were taken out
 	Run      Run       `json:"run"`
 	Place    Place     `json:"space"`
-	Start    *Snapshot `json:"start,omitempty"` // what the space's files were when the run began; nil where it is not known
+	Start    *Snapshot `json:"start,omitempty"` // the space's files when the run began; nil if not known
 }
 
 // Place is the space of a run as far as another one like it can be made.
@@ -93,7 +93,7 @@ type Outcome struct {
 	Result   Result             `json:"result"`
 	Removed  map[string]Removed `json:"removed,omitempty"`
 
-	// Forgotten says that the event of the result was redacted: what it said is gone, and cannot be compared.
+	// Forgotten says that the event of the result was redacted: its text is gone and cannot be compared.
 	Forgotten bool `json:"forgotten,omitempty"`
 
 	// Snapshot is what the files of the space were behind it; zero where the event that says so is not here with its data.
@@ -106,8 +106,14 @@ type TranscriptEnd struct {
 	Digest event.Digest `json:"sha256"` // of all bytes before this line
 }
 
-// TranscriptLine is one line of a transcript, in JSON Lines: the header, the operations in order, the outcomes in order, the events of the
-// run in the order of the log, the files that the run began with, the proof of the events, and the end. Exactly one field is set.
+// TranscriptLine is one line of a transcript, in JSON Lines. Exactly one field is set. The order of the lines is:
+//   - the header;
+//   - the operations in order;
+//   - the outcomes in order;
+//   - the events of the run in the order of the log;
+//   - the files that the run began with;
+//   - the proof of the events;
+//   - the end.
 type TranscriptLine struct {
 	Header  *TranscriptHeader `json:"header,omitempty"`
 	Asked   *Asked            `json:"operation,omitempty"`
@@ -267,7 +273,7 @@ func (t *TranscriptWriter) takes(class string) bool { return slices.Contains(t.r
 func (t *TranscriptWriter) line(l TranscriptLine) error {
 	var b bytes.Buffer
 	lines := json.NewEncoder(&b)
-	lines.SetEscapeHTML(false) // what the hash of an event covers stays as it is
+	lines.SetEscapeHTML(false) // the bytes that the hash of an event covers stay as they are
 	if err := lines.Encode(l); err != nil {
 		return fmt.Errorf("write a line of a transcript: %w", err)
 	}
@@ -277,7 +283,7 @@ func (t *TranscriptWriter) line(l TranscriptLine) error {
 	return err
 }
 
-// remover returns a function that takes a text out and notes in the map, made when needed, what it was.
+// remover returns a function that removes a text and notes its hash and size in the map. It makes the map when needed.
 func remover(removed *map[string]Removed) func(name string, text *string) {
 	return func(name string, text *string) {
 		if *text == "" {
@@ -381,7 +387,7 @@ func (t *Transcript) snapshots() {
 		if e.Type != EventSucceeded && e.Type != EventErred || len(e.Data) == 0 {
 			continue
 		}
-		if d, err := event.Decode[Ended](e); err == nil && d.Snapshot != nil { // what cannot be read is found where the events are checked
+		if d, err := event.Decode[Ended](e); err == nil && d.Snapshot != nil { // the check of the events reports what cannot be read
 			roots[d.Index] = d.Snapshot.Root
 		}
 	}

@@ -22,7 +22,7 @@ type Tier interface {
 	// Create starts a space. The permit is for space.start of this space with these limits. A bound that cannot be enforced fails the
 	// creation with fault code bound_not_enforceable unless spec.BestEffort; then Instance.Unenforced names it.
 	Create(ctx context.Context, p policy.Permit, spec Spec) (Instance, error)
-	// Lacks names the features that spaces of this tier do not have, in order. Code that wants one is refused: it is told so and goes on.
+	// Lacks names the features that spaces of this tier do not have, in order. Code that uses one gets an error and goes on.
 	Lacks() []string
 	// Offer says what spaces of this tier have on this host. It may read the host's files once, and keeps what it has read.
 	Offer() Offer
@@ -32,7 +32,7 @@ type Tier interface {
 
 // The features that a tier may lack.
 const (
-	Processes    = "processes"     // of their own: signals to others, what runs on in the background, /proc
+	Processes    = "processes"     // of their own: signals to others, background processes, /proc
 	Concurrency  = "concurrency"   // commands of one space at the same time, each of which sees what the other writes
 	Binaries     = "binaries"      // programs of machine code
 	Contexts     = "contexts"      // of interpreters, which keep their variables between calls
@@ -49,7 +49,7 @@ type Spec struct {
 	Env        map[string]string
 	Limits     Limits
 	BestEffort bool // accept a host that cannot enforce every bound
-	// what a command did is dropped when it wanted what the tier lacks, and Exec returns *Lacking; tiers that lack nothing ignore it
+	// drop the effects of a command that wanted what the tier lacks; then Exec returns *Lacking; tiers that lack nothing ignore it
 	Tentative bool
 
 	// Elsewhere reports whether a heavier tier has what this one lacks. A command of a Tentative space that lacks only what is nowhere is
@@ -139,10 +139,10 @@ type Exit struct {
 	Duration time.Duration // wall time until its end, without Commit
 	Commit   time.Duration // wall time after its end in which its changes were written; 0 in tiers whose commands write for themselves
 
-	Gas   int64     // what it computed, in units that are the same on every host; 0 in tiers that do not count
-	Seed  string    // what decided its chance; "" in tiers where chance is the host's
+	Gas   int64     // the amount of computation, in units that are the same on every host; 0 in tiers that do not count
+	Seed  string    // the seed of its randomness; "" in tiers where randomness is the host's
 	Clock time.Time // where its clock began; zero in tiers whose clock is the host's
-	Lacks []Lack    // what it wanted and the tier lacks
+	Lacks []Lack    // the features that it wanted and the tier lacks
 
 	// Displays are what it has shown beside its output, within the bounds of displays.
 	Displays []Display
@@ -171,14 +171,14 @@ type Report struct {
 	Limited bool          `json:"limited"`  // spaces can be made with best_effort only
 	Start   time.Duration `json:"start_ns"` // of the probe's space, to its first byte of output
 	Checks  []Check       `json:"checks"`
-	Offer   *Offer        `json:"offer,omitempty"` // what its spaces have; nil where the tier could not be prepared
+	Offer   *Offer        `json:"offer,omitempty"` // the contents of its spaces; nil if the tier could not be prepared
 }
 
 // Check is one thing that was tried.
 type Check struct {
 	Name   string `json:"name"`
 	OK     bool   `json:"ok"`
-	Detail string `json:"detail"`          // what was seen
+	Detail string `json:"detail"`          // what the check found
 	Mend   string `json:"mend,omitempty"`  // how to mend it, a command where there is one
 	Bound  string `json:"bound,omitempty"` // the limit that cannot be enforced without it
 }
@@ -216,8 +216,8 @@ type Edit struct {
 	New string `json:"newContent"`
 }
 
-// Files are the files of one space, seen from outside. No path leaves the space's directory: not by `..`, by a symbolic or hard link, by
-// a device, or by a race with the code that runs inside. What is done is in the permit; content is checked against its hash.
+// Files are the files of one space, seen from outside. No path leaves the space's directory: not by `..`, by a symbolic or hard link, by a
+// device, or by a race with the code that runs inside. The permit says what is done; content is checked against its hash.
 type Files interface {
 	// Read opens the file of a file.read permit for reading; at most MaxBytes of the action, if set, else a fault file_too_large.
 	Read(ctx context.Context, p policy.Permit) (File, error)

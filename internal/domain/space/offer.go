@@ -99,7 +99,7 @@ func (all Offers) Unreachable(needs []Need) []Need {
 	return found
 }
 
-// What to do where no tier has something.
+// The suggestion if no tier has something.
 const bringIn = "bring the files in (`agentbox space create --from FOLDER`, or upload them); `agentbox doctor` shows what each tier has"
 
 // NoNetworkCode is the code of NoNetwork.

@@ -12,7 +12,7 @@ func Remains(e event.Event) (any, error) {
 		return d, err
 	case EventUpdated:
 		d, err := event.Decode[Updated](e)
-		// What was set is empty now; what was left alone stays so.
+		// A set text becomes empty; an unset one stays unset.
 		emptied(d.Name)
 		emptied(d.Description)
 		emptied(d.Env)

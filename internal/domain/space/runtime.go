@@ -10,7 +10,7 @@ import (
 // Nano is the name of the tier without processes: metered WebAssembly and a virtual shell. It is lighter than every other one.
 const Nano = "nano"
 
-// What a space may be asked to run in, beside the name of a tier.
+// The runtimes that a space may request, besides the name of a tier.
 const (
 	RuntimeAuto  = "auto"  // in nano for as long as that suffices, then in the strongest
 	RuntimeHeavy = "heavy" // in the strongest tier, which is never nano
@@ -145,11 +145,11 @@ type Command struct {
 	Text  string            // of a shell
 	Cwd   string            // relative to the space's files
 	Env   map[string]string // of the command
-	Reach bool              // only what it wants of other hosts is looked for, so that fewer files are read
+	Reach bool              // only the reach to other hosts is asked for, so that fewer files are read
 }
 
-// Read returns the first most bytes of a file of a space, whose path is relative to its files, or an error where it is not there, is
-// none, or may not be read.
+// Read returns the first most bytes of a file of a space. The path is relative to the space's files. It returns an error if the path does
+// not exist, is no file, or may not be read.
 type Read func(path string, most int64) ([]byte, error)
 
 // Place finds what a command needs that a tier has not; nothing where it has all. It decides by what it reads and is bounded.
@@ -157,7 +157,7 @@ type Place func(has Offer, c Command, read Read) []Need
 
 // Route says where a command of a space would run, and why.
 type Route struct {
-	Runtime string `json:"runtime"` // what the space was asked for
+	Runtime string `json:"runtime"` // the runtime that the space requested
 	Tier    string `json:"tier"`    // in which the space is
 	To      string `json:"to"`      // in which the command would run; another one than Tier after the space was promoted
 	Needs   []Need `json:"needs,omitempty" doc:"What the command was seen to need that its tier does not have"`

@@ -17,7 +17,7 @@ const (
 	ArtifactProjection = "artifacts"
 )
 
-// What the events are about, under the ids of steps, tool calls and artifacts.
+// The subjects of the events, under the ids of steps, tool calls and artifacts.
 const (
 	EntityType     = "step"
 	CallEntity     = "tool_call"

@@ -131,7 +131,7 @@ func permits(l list, what string) bool {
 	return slices.ContainsFunc(l.entries, func(e string) bool { return l.covers(e, what) })
 }
 
-// Use is what somebody wants to do under a token. What is empty is not asked about, but for the room.
+// Use is one intended use of a token. An empty field is not checked, except for the room.
 type Use struct {
 	Action   string   // the type of an action; "" for what only shows something
 	Room     id.Room  // in which it is done; "" for what belongs to the whole workspace

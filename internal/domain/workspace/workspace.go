@@ -8,8 +8,8 @@ import (
 	"agentbox/internal/domain/id"
 )
 
-// Projection is the name of the documents of imports. The key of one is the workspace that is imported; it stands in the workspace of
-// whoever asked for it.
+// Projection is the name of the documents of imports. The key of a document is the imported workspace. The document is in the workspace of
+// the requester.
 const Projection = "workspace_imports"
 
 // IndexPending finds the imports that have begun and not ended; its only value is "true".

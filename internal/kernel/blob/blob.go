@@ -25,18 +25,18 @@ type Ref struct {
 	Size   int64        `json:"size_bytes"`
 }
 
-// Store keeps content. What Put has returned is durable and never changes until a sweep finds that nothing names it. The conformance
-// suite is package blobtest.
+// Store keeps content. After Put has returned, the content is durable and does not change, until a sweep finds that nothing names it. The
+// conformance suite is package blobtest.
 type Store interface {
 	// Put stores what r yields, at most max bytes of it; more is ErrTooLarge and nothing is stored.
 	Put(ctx context.Context, r io.Reader, max int64) (Ref, error)
-	// Open returns the content; the caller closes it. What is open can be read to its end whatever is swept meanwhile.
+	// Open returns the content; the caller closes it. Open content can be read to its end, even if it is swept meanwhile.
 	Open(ctx context.Context, d event.Digest) (io.ReadSeekCloser, error)
 	// Forget destroys contents for good: nobody can read them any more, here or in a copy of what lies here that was made before. Content that
 	// is not stored is forgotten too, wherever it is sealed by its hash. The same content can be put again.
 	Forget(ctx context.Context, contents ...event.Digest) error
-	// Hold keeps what is put from now on from being swept until release is called, once. Who puts content and records its name afterwards
-	// holds it in between.
+	// Hold protects later puts from the sweep until release is called, once. A caller that puts content and records its name afterwards holds
+	// it in between.
 	Hold() (release func())
 	// Survey says what a sweep would free now. It changes nothing.
 	Survey(ctx context.Context, mark Mark) (content.Freed, error)

@@ -78,7 +78,7 @@ func (h *Holds) oldest() uint64 {
 	return oldest
 }
 
-// manyRecent is how many puts are remembered before those are looked for that no open hold needs.
+// manyRecent is how many puts are remembered before the holds drop those that no open hold needs.
 const manyRecent = 1024
 
 // prune forgets the puts that no open hold or sweep asks about.

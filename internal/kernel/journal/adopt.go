@@ -12,14 +12,15 @@ import (
 
 // Adopter is a Journal that takes the events of another log as they are.
 type Adopter interface {
-	// Adopt records the whole log of a workspace that has no event here: every event as it comes, with its id, its places, its salt and its
-	// hashes, so that what was signed for it elsewhere holds here too. Each is held against its own hash and the one before it; what does not
-	// continue is ErrForeign, an id that another workspace has is a conflict, and so is a workspace that has events. The documents are
-	// folded as by Append. An event whose data were redacted comes with what remains of them, and is withheld here as it was there: the
-	// redaction is in the log behind it, and says the same of what remains. All of it is recorded in one step after the last chunk: an
-	// error, of the source too, or the end of the process leave nothing. Chunks hold at most MaxBatch events. Keys, which are asked for
-	// behind the last chunk and may be nil, are the idempotency keys of batches, so that what is asked again under one is answered with the
-	// batch. It returns how many events were recorded; others wait meanwhile.
+	// Adopt records the whole log of a workspace that has no event here. Each event keeps its id, its places, its salt and its hashes, so that
+	// signatures from elsewhere hold here too. Adopt checks each event against its own hash and the one before it. An event that does not
+	// continue the chain is ErrForeign. An id of another workspace is a conflict, and so is a workspace that has events. It folds the
+	// documents as Append does. An event with redacted data comes with the remains and stays withheld. Its redaction is later in the log and
+	// names the same remains.
+	//
+	// Adopt records everything in one step after the last chunk. An error, of the source too, or a crash leaves nothing. Chunks hold at most
+	// MaxBatch events. It asks for keys after the last chunk; keys may be nil. They are the idempotency keys of batches, so that a repeated
+	// request is answered with its batch. It returns how many events it recorded. Other writers wait meanwhile.
 	Adopt(ctx context.Context, ws id.Workspace, chunks iter.Seq2[[]event.Event, error], keys iter.Seq2[[]KeyUse, error]) (uint64, error)
 }
 

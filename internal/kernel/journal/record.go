@@ -13,7 +13,7 @@ import (
 	"agentbox/internal/domain/id"
 )
 
-// A record is what of an event has no column of its own in a store, in a form that is read back in a microsecond:
+// A record holds the parts of an event that have no column of their own in a store, in a form that is read back in a microsecond:
 //
 //	byte      1, the form's version
 //	uvarint   mask of what follows and of the two flags
@@ -189,7 +189,7 @@ func DecodeRecord(record []byte, e *event.Event) error {
 	if r.bad {
 		return errRecord
 	}
-	// What is written back in the same bytes was read right, seal and all; there is no second way to write the same event.
+	// The same bytes after writing it back prove a correct read, seal included; there is no second way to write the same event.
 	var room [1024]byte
 	if !bytes.Equal(AppendRecord(room[:0], e), record) {
 		return errRecord
@@ -197,8 +197,8 @@ func DecodeRecord(record []byte, e *event.Event) error {
 	return nil
 }
 
-// RecordHash returns the event's hash as a record has it; false where it is too short to have one. Whoever reads the event finds out
-// whether it is right.
+// RecordHash returns the event's hash from a record; false if the record is too short to have one. It does not check the hash; a read of
+// the event does.
 func RecordHash(record []byte) (hash event.Digest, ok bool) {
 	end := len(record) - sealBytes
 	if end < len(hash) {

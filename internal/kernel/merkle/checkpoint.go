@@ -99,7 +99,7 @@ func Open(signed []byte, key PublicKey) (Checkpoint, error) {
 	return c, nil
 }
 
-// Peek reads a checkpoint without verifying who signed it; what it returns is a claim.
+// Peek reads a checkpoint without verifying its signature; the result is only a claim.
 func Peek(signed []byte) (Checkpoint, error) {
 	text, _, ok := strings.Cut(string(signed[:min(len(signed), MaxCheckpointBytes)]), "\n\n")
 	if !ok {

@@ -1,7 +1,7 @@
 // Package merkle is the tree of hashes over a workspace's log, its signed checkpoints, and the proofs that rest on them.
 //
-// The tree is that of RFC 6962: one leaf for each event, in the order of seq, so that the leaf of seq 1 has the index 0. What is hashed for
-// a leaf is the text of LeafOf, which binds the event's place and its chained hash; the chained hash binds everything else.
+// The tree is that of RFC 6962: one leaf for each event, in the order of seq, so that the leaf of seq 1 has the index 0. A leaf hashes the
+// text of LeafOf. That text binds the event's place and its chained hash; the chained hash binds everything else.
 package merkle
 
 import (

@@ -13,7 +13,7 @@ import (
 	"agentbox/internal/domain/id"
 )
 
-// Inclusion proves that an event is in the log that a checkpoint was signed for. Whoever has the public key needs nothing else.
+// Inclusion proves that an event is in the log that a checkpoint was signed for. A reader with the public key needs nothing else.
 type Inclusion struct {
 	Seq        uint64       `json:"seq"`
 	EventHash  event.Digest `json:"event_hash"`

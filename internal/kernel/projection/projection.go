@@ -65,9 +65,9 @@ func Define[T any](name string, version int, keys func(event.Event) []string, fo
 	}
 }
 
-// Leads returns the definition as the one that knows the causes of what happens to an entity: its documents, whose keys are the ids of the
-// entities, remember their latest event, so that the next event about the entity names it as its cause. An event for which quiet, which
-// may be nil, returns true is not remembered. A definition that begins to lead gets a higher version.
+// Leads marks the definition as the one that knows the causes of events about an entity. The keys of its documents are the ids of the
+// entities. Each document remembers its latest event, so that the next event about the entity names it as its cause. An event for which
+// quiet returns true is not remembered; quiet may be nil. A definition that begins to lead needs a higher version.
 func (d Definition) Leads(entity string, quiet func(event.Event) bool) Definition {
 	d.entity = entity
 	d.moves = func(e event.Event) bool { return quiet == nil || !quiet(e) }
@@ -111,8 +111,8 @@ func (d Definition) Restore(key string, body []byte, version, seq uint64) (State
 // Cause returns what the next event about the document takes over, nothing where its definition does not lead.
 func (s State) Cause() event.Cause { return s.cause }
 
-// Fold returns the state after the event. Where the data of an event were destroyed, what remains of them may not be enough for it or for
-// those that follow: then these leave the document as it is, for a redaction is never undone by a fold that wants more.
+// Fold returns the state after the event. If the data of an event were destroyed, its remains may not be enough for this event or for later
+// ones. Then these leave the document unchanged, because a failing fold must not undo a redaction.
 func (s State) Fold(e event.Event) (State, error) {
 	s.withheld = s.withheld || e.Withheld != ""
 	doc, err := s.def.fold(s.doc, s.key, e)

@@ -13,8 +13,8 @@ const NonceBytes = 12
 // ErrTampered means that bytes are not those that were sealed.
 var ErrTampered = errors.New("these bytes are not those that were sealed")
 
-// Sealer seals and opens pieces of content with AES-256-GCM, each under the key of a leaf. Whoever seals twice under one leaf sees to it
-// that no nonce comes with two texts. Without keys it seals nothing and cannot open what is sealed.
+// Sealer seals and opens pieces of content with AES-256-GCM, each under the key of a leaf. A caller that seals twice under one leaf must
+// use different nonces for different texts. Without keys it seals nothing and cannot open sealed content.
 type Sealer struct {
 	Keys Keys // nil for none
 

@@ -15,7 +15,7 @@ const MaxNameBytes = 128
 
 // The refusals of a keeper of keys.
 var (
-	// ErrForgotten means that the key was destroyed: what it sealed cannot be read by anybody any more.
+	// ErrForgotten means that the key was destroyed: nobody can read the sealed content any more.
 	ErrForgotten = fault.New(fault.NotFound, "content_forgotten", "this was redacted, and its key destroyed: nobody can read it any more")
 	// ErrMissing means that the key is not here, as in a backup that was restored without its keys.
 	ErrMissing = fault.New(fault.Unavailable, "keys_missing",

@@ -402,7 +402,7 @@ var travelling = map[string]func(*testing.T, *House){
 			err, space.ErrSnapshotNotFound) {
 			t.Errorf("the past of the other space: %v, want %v", err, space.ErrSnapshotNotFound)
 		}
-		// What is written in one is not seen in the other, in place or not; and the other may go.
+		// A write in one is not seen in the other, in place or not; and the other may be removed.
 		must(t, os.WriteFile(filepath.Join(dir, "a/one"), []byte("two"), 0o644))
 		past.Disturb()
 		if raw, err := os.ReadFile(filepath.Join(h.Dir, "a/one")); string(raw) != "one" {

@@ -1,4 +1,4 @@
-// Package spacetest is the conformance suite of tiers: what every space promises, whatever it is built on.
+// Package spacetest is the conformance suite of tiers: what every space promises, whichever technology it uses.
 package spacetest
 
 import (
@@ -27,7 +27,7 @@ type Host struct {
 	Place func(t *testing.T) (dir string, uid int)
 	// IDs makes the ids of the suite's spaces.
 	IDs *id.Source
-	// Unenforced names the bounds that this host cannot enforce; what tests them is left out and named in the log.
+	// Unenforced names the bounds that this host cannot enforce. The suite skips their tests and names them in the log.
 	Unenforced []string
 	// Unnamed names the bounds that it enforces without being told when one is hit, so that Exit.Limit cannot name them.
 	Unnamed []string
