@@ -1,8 +1,8 @@
-// Package audit proves that the log is what was recorded and that the documents are what the log says.
+// Package audit proves that the log is as it was recorded and that the documents match the log.
 //
-// The chain alone finds an event that was changed, dropped, put elsewhere or added, and an end of the log that is missing while the heads
-// that are kept apart still name it. A log that was replaced as a whole, or whose end was taken away with every head that names it, is
-// found by a signed checkpoint: by the last one of this installation, or, where that was replaced too, by one that a witness keeps.
+// The chain alone finds an event that was changed, dropped, moved or added. It also finds a missing end of the log if the separately kept
+// heads still name it. A signed checkpoint finds a log that was replaced as a whole, or that lost its end and every head that names it. The
+// last checkpoint of this installation is enough, or, if that was replaced too, one that a witness keeps.
 package audit
 
 import (
@@ -46,7 +46,7 @@ const (
 	SnapshotDamaged    = "snapshot_damaged"    // a snapshot of a space cannot be read, or is not what its hash names
 )
 
-// Finding is one thing that is wrong, as exactly as it can be told.
+// Finding is one error, as exactly as it can be named.
 type Finding struct {
 	Kind      string       `json:"kind"`
 	Seq       uint64       `json:"seq,omitempty"` // place in the workspace
@@ -90,9 +90,9 @@ func (r *Report) found(f Finding) {
 	}
 }
 
-// Verify walks every event of a workspace, holds each against its commitment, its hash and the chain of its stream, the ends of the streams
-// against their recorded heads, and the whole against checkpoints that were read before. Others may append meanwhile. The error is for a
-// log that cannot be read at all.
+// Verify walks every event of a workspace. It checks each one against its commitment, its hash and the chain of its stream. It checks the
+// ends of the streams against their recorded heads, and the whole log against checkpoints that were read before. Others may append
+// meanwhile. It returns an error only if the log cannot be read at all.
 func Verify(ctx context.Context, log journal.Journal, ws id.Workspace, held ...Held) (Report, error) {
 	return verify(ctx, log, ws, held, func([]event.Event) {})
 }
@@ -138,8 +138,8 @@ func verify(ctx context.Context, log journal.Journal, ws id.Workspace, held []He
 	return w.report, nil
 }
 
-// VerifyStream walks one stream of a workspace from its beginning and holds each of its first limit events against its commitment, its hash
-// and the one before it; where it reaches the end, it holds that against the stream's recorded head.
+// VerifyStream walks one stream of a workspace from its beginning. It checks each of the first limit events against its commitment, its
+// hash and the one before it. If it reaches the end, it checks the end against the stream's recorded head.
 func VerifyStream(ctx context.Context, log journal.Journal, ws id.Workspace, stream event.Stream, limit int) (Report, error) {
 	w := newWalk(log, ws)
 	heads, err := log.Streams(ctx, ws)

@@ -51,7 +51,7 @@ func HoldRoots(ctx context.Context, log journal.Journal, docs projection.Reader,
 	}
 }
 
-// holdRoots compares once. What it returns first is what is wrong.
+// holdRoots compares the roots once. The first result lists the errors.
 func holdRoots(ctx context.Context, log journal.Journal, docs projection.Reader, roots []Root, ws id.Workspace) (wrong *fault.Error,
 	err error) {
 	defs := make([]projection.Definition, len(roots))

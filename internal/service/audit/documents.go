@@ -39,7 +39,7 @@ func VerifyProjections(ctx context.Context, log journal.Journal, docs projection
 	return c.finish(ctx, defs)
 }
 
-// Audit is Verify and VerifyProjections in one pass over the log. Where the log is damaged, its documents are told as far as they can be.
+// Audit is Verify and VerifyProjections in one pass over the log. If the log is damaged, it checks the documents as far as possible.
 func Audit(ctx context.Context, log journal.Journal, docs projection.Reader, defs []projection.Definition, ws id.Workspace,
 	held ...Held) (Report, DocumentsReport, error) {
 	c, err := newComparison(log, docs, defs, ws)
@@ -151,7 +151,7 @@ func (c *comparison) compareEntries(ctx context.Context, indexed projection.Inde
 			}
 		}
 	}
-	for _, e := range entries { // what is left of them
+	for _, e := range entries { // the rest of them
 		if stored[e] {
 			ref := projection.Ref{Workspace: c.report.Workspace, Name: name, Key: e.Key}
 			c.found(IndexMismatch, ref, fmt.Sprintf("the document is found by %s %s, which it does not hold", e.Name, e.Value))

@@ -65,7 +65,7 @@ func (p *Prover) Export(ctx context.Context, ws id.Workspace, s Selection, to io
 	n := 0
 	err = p.with(ctx, ws, signed, func(hashes tlog.HashReader) error {
 		if n > 0 {
-			return nil // the export has begun; what is wrong is not mended by reading other hashes
+			return nil // the export has begun; other hashes would not repair it
 		}
 		for q.From < q.Before {
 			events, err := p.log.Read(ctx, q)
@@ -148,7 +148,7 @@ func Check(r io.Reader, key merkle.PublicKey) (Checked, error) {
 	return Checked{}, unreadable(nil)
 }
 
-// strictly reads a document that has no other fields than ours: what is not read is not proven either.
+// strictly reads a document and rejects unknown fields, because a field that we do not read is not proven.
 func strictly(raw []byte, v any) error {
 	decoder := json.NewDecoder(bytes.NewReader(raw))
 	decoder.DisallowUnknownFields()

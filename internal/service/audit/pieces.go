@@ -75,7 +75,7 @@ func pieces(ctx context.Context, log journal.Journal, ws id.Workspace, from, bef
 			select {
 			case <-j.done:
 			case <-ctx.Done():
-				return // whoever asked finds out by the context
+				return // the caller sees the error in the context
 			}
 			if !yield(j.piece) {
 				return

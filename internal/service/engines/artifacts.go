@@ -116,7 +116,7 @@ func (d *Service) Store(ctx context.Context, origin event.Origin, ws id.Workspac
 		return doc, step.ErrUndeclared
 	}
 	h := Hold{Workspace: ws, Run: doc.Run, Token: token}
-	owner, err := d.Find(ctx, ws, doc.Run) // whoever may not write should not send a gigabyte first
+	owner, err := d.Find(ctx, ws, doc.Run) // a caller who may not write should not send a gigabyte first
 	if err != nil {
 		return doc, err
 	}

@@ -75,7 +75,7 @@ func (d *Service) Await(ctx context.Context, origin event.Origin, ws id.Workspac
 	}
 }
 
-// noting returns what is wanted, and notes when a run is not for who wants it.
+// noting returns the wishes with a note: it sets barred when a run exists that this caller may not have.
 func (w Wanted) noting(barred *bool) Wanted {
 	if shows := w.Shows; shows != nil {
 		w.Shows = func(r id.Run) (bool, error) {
@@ -94,14 +94,14 @@ func (w Wanted) noting(barred *bool) Wanted {
 	return w
 }
 
-// Listen returns where it is told, once, that a run of some workspace has become claimable that is of that kind of work, or may have; as
-// far as this daemon knows, and from now on. Who listens no more says so.
+// Listen returns a channel that gets one message when a run of this kind of work may have become claimable, in any workspace. It covers
+// only events that this daemon knows, from now on. The caller calls stop when it stops listening.
 func (d *Service) Listen(work string) (heard <-chan Offer, stop func()) {
 	b := d.bells.hang("", Wanted{Work: work})
 	return b.rung, func() { d.bells.takeDown(b) }
 }
 
-// accept claims a run that has just become claimable, if who waits for one wants it.
+// accept claims a run that has just become claimable, if it fits what the waiting caller wants.
 func (d *Service) accept(ctx context.Context, origin event.Origin, want Wanted, doc run.Run) (run.Run, string, error) {
 	if want.Fits != nil {
 		if fits, err := want.Fits(ctx, doc); err != nil || !fits {
@@ -123,7 +123,7 @@ type bells struct {
 	places map[id.Workspace]*places
 }
 
-// bell is one who waits. It hangs in a workspace, "" for all, in the order in which they came, until it is rung or taken down.
+// bell is one waiting caller. It hangs in a workspace ("" for all), in the order of arrival, until it is rung or taken down.
 type bell struct {
 	kind
 	ws   id.Workspace
@@ -203,7 +203,7 @@ func (s *bells) remove(b *bell) {
 	}
 }
 
-// offer wakes the first who wants a run that has become claimable.
+// offer wakes the first caller that wants a run which has become claimable.
 func (s *bells) offer(doc run.Run) { s.pass(Offer{workspace: doc.Workspace, run: doc}) }
 
 // pass wakes the next caller. A caller that hangs a bell again before that looks for a run itself.
@@ -246,7 +246,7 @@ type places struct {
 	none  bool   // somebody has found that there is none, and none became free since
 }
 
-// mostPlaces is of how many workspaces it is remembered; of which it is not, who waits looks again in a while.
+// mostPlaces is how many workspaces are remembered. Callers that wait in other workspaces look again after an interval.
 const mostPlaces = 10_000
 
 func (s *bells) at(ws id.Workspace) *places {
@@ -269,8 +269,7 @@ func (s *bells) freed(ws id.Workspace) uint64 {
 	return 0
 }
 
-// isFull notes that runs of a workspace wait for a place. Where one became free since freed was asked, before it was looked, those who
-// wait look again.
+// isFull notes that runs of a workspace wait for a place. If a place became free since freed was read, the waiting callers look again.
 func (s *bells) isFull(ws id.Workspace, freed uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -281,7 +280,7 @@ func (s *bells) isFull(ws id.Workspace, freed uint64) {
 	s.wake(ws)
 }
 
-// hasRoom is told that fewer run in a workspace than before: where runs wait for that, those who wait for runs look again.
+// hasRoom is called when fewer runs than before are under way in a workspace. If runs wait for a place, the waiting callers look again.
 func (s *bells) hasRoom(ws id.Workspace) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -1,7 +1,7 @@
-// Package engines hands runs out to engines, which execute them, and keeps what they say of them: claims, steps, tool calls, artifacts.
+// Package engines hands runs out to engines, which execute them, and keeps what engines record: claims, steps, tool calls, artifacts.
 //
-// An engine owns a run as long as its claim lasts. Everything that it records stands under the expectation that the run is as it was when
-// its claim token was looked at, so that an engine which has lost its claim, however late it wakes, changes nothing.
+// An engine owns a run as long as its claim lasts. Each of its records expects the run to be unchanged since its claim token was checked.
+// So an engine that has lost its claim changes nothing, however late it wakes.
 package engines
 
 import (
@@ -129,7 +129,7 @@ type entry struct {
 	expect []event.DocumentVersion // beside the run's own
 }
 
-// record records something of a run by who holds it. Make is called with the run as it is, again each time it has changed meanwhile.
+// record records an event of a run for the principal who holds it. It calls make with the current run, again each time the run has changed.
 func (d *Service) record(ctx context.Context, origin event.Origin, h Hold, make func(run.Run) (entry, error)) (run.Run, event.Receipt,
 	error) {
 	for try := 1; ; try++ {
@@ -213,8 +213,8 @@ func (d *Service) room(ctx context.Context, ws id.Workspace) ([]event.DocumentVe
 	return []event.DocumentVersion{{Projection: run.LoadProjection, Key: string(ws), Version: version}}, err
 }
 
-// contentRoom refuses content that the workspace's quota has no room for, and returns what the log has to expect so that two that come at
-// once do not take the same room.
+// contentRoom refuses content that the workspace's quota has no room for. It returns the document versions that the log must expect, so
+// that two concurrent writers do not take the same room.
 func (d *Service) contentRoom(ctx context.Context, ws id.Workspace, size int64) ([]event.DocumentVersion, error) {
 	used, version, err := projection.Load[content.Usage](ctx, d.Docs, ws, content.Projection, string(ws))
 	if err != nil && !errors.Is(err, projection.ErrNotFound) {
@@ -228,7 +228,7 @@ func (d *Service) contentRoom(ctx context.Context, ws id.Workspace, size int64) 
 
 // digest is what an action says of JSON that is recorded with it.
 func digest(values ...any) event.Digest {
-	raw, _ := json.Marshal(values) // what was decoded from JSON
+	raw, _ := json.Marshal(values) // the values were decoded from JSON
 	return event.DigestOf(raw)
 }
 

@@ -128,8 +128,8 @@ func (d *Service) Invoke(ctx context.Context, origin event.Origin, ws id.Workspa
 	return c, nil, err
 }
 
-// halted refuses a tool call that was refused before, by the kill switch: who waits until it is lifted asks every other second, and the
-// log has to hear of it once.
+// halted refuses a tool call that the kill switch has refused before. A client that waits until the switch is lifted asks every other
+// second, and the log needs the refusal only once.
 func (d *Service) halted(r policy.Ruling) error {
 	if r.Decision.Outcome != policy.Deny || r.Decision.ReasonCode != policy.ReasonKillSwitch {
 		return nil

@@ -10,7 +10,7 @@ import (
 	"agentbox/internal/kernel/projection"
 )
 
-// mostCounted is how many runs are counted at most, where it is said how many there are.
+// mostCounted is the highest count of runs that an answer reports.
 const mostCounted = 1000
 
 // Tasks returns what runs in a workspace at the same time, and how much of it is with engines that were not heard of for longer than

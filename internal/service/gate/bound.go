@@ -28,8 +28,9 @@ func (g *Gate) token(ctx context.Context, c *consideration) (refused bool, err e
 	return true, nil
 }
 
-// delegated reports whether a person handed an action on to who acts: the capability token, and each that it was derived from, names it,
-// and whoever granted the first one may still do it themselves. The scopes of the token were asked before.
+// delegated reports whether a person delegated an action to the acting principal. The capability token and each token that it was derived
+// from must name the action. The person who granted the first one must still have the right themselves. The scopes of the token were
+// checked before.
 func (g *Gate) delegated(ctx context.Context, c *consideration) (bool, error) {
 	a := c.ruling.Action
 	if a.Token == "" || !slices.Contains(policy.Givable(), a.Type) {
@@ -122,7 +123,7 @@ func (g *Gate) Bound(ctx context.Context, origin event.Origin, c principal.Calle
 	return g.refuse(ctx, origin, a, policy.Decision{Outcome: policy.Deny, ReasonCode: code, Reason: reason, Suggestion: suggestToken})
 }
 
-// refuse records a refusal that was decided before anything but the caller was looked at, and returns it.
+// refuse records and returns a refusal that depends on nothing but the caller.
 func (g *Gate) refuse(ctx context.Context, origin event.Origin, a policy.Action, d policy.Decision) error {
 	r := policy.Ruling{Action: a, Decision: d}
 	if canonical, err := a.Canonical(); err == nil {

@@ -30,7 +30,7 @@ type Parts struct {
 	Evaluator policy.Evaluator
 	Clock     event.Clock
 	IDs       *id.Source
-	System    id.Principal // who ends questions that nobody answered; the requester where there is none
+	System    id.Principal // ends questions that nobody answered; without it the requester does
 
 	Together       bool          // other daemons record what this one decides by: nothing of that is remembered
 	Shadow         bool          // record what policy would refuse, and let it pass; the default refuses
@@ -38,8 +38,8 @@ type Parts struct {
 	EffectsPerHour int           // of one principal, counted in the log, over restarts too; 0 means without limit
 }
 
-// Gate implements policy.Gate. What belongs to it but does not judge is a service of its own. Make it with New; any goroutine may call
-// its methods.
+// Gate implements policy.Gate. Related work that does not judge is in services of its own. Make it with New; any goroutine may call its
+// methods.
 type Gate struct {
 	Parts
 
@@ -122,8 +122,8 @@ func (g *Gate) Withdraw(ctx context.Context, origin event.Origin, approval id.Ap
 	return g.Approvals.Withdraw(ctx, origin, approval, reason, with)
 }
 
-// sealed is the gate's own copy of a ruling that it gave away. Nobody else can make one, or reach what is in it; what the two still share,
-// the bytes of slices, is covered by the digest of the decision or decides nothing.
+// sealed is the gate's own copy of a ruling that it returned. Nobody else can make one, or reach its fields. Both still share the bytes of
+// slices. Those are covered by the digest of the decision, or do not affect it.
 type sealed struct {
 	by     *Gate
 	ruling policy.Ruling

@@ -119,8 +119,7 @@ func (g *Gate) weigh(ctx context.Context, c *consideration, trial *policy.Bundle
 	return nil
 }
 
-// declare lays into an action what its workspace says of its type, where that is none of the registry's. What the caller wrote there
-// counts nothing.
+// declare sets the workspace's declaration of the action's type, if the registry does not have the type. It overwrites the caller's value.
 func (g *Gate) declare(ctx context.Context, c *consideration) error {
 	a := &c.ruling.Action
 	a.Declared = policy.Declaration{}

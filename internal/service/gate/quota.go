@@ -31,7 +31,7 @@ type quota struct {
 
 type window struct {
 	start time.Time // as the log has it
-	begun time.Time // with the monotonic clock's reading: what is done to the clock meanwhile makes no window longer or shorter
+	begun time.Time // with the monotonic clock's reading: a changed wall clock makes no window longer or shorter
 	used  int
 }
 

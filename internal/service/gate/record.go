@@ -61,10 +61,9 @@ func roleTooLow(kind policy.Kind, role principal.Role) verdict {
 	}
 }
 
-// Barred refuses an action that the caller's kind or role rules out whatever else is said of it, and records the refusal. So a request is
-// refused before its body is read, and the answer does not tell whether the body was valid. Least is the least role of a person where the
-// registry names none. It rules nothing out where the outcome depends on the policy of a space, or on whom the body says that a service
-// acts for.
+// Barred refuses an action that the caller's kind or role rules out in every case, and records the refusal. So a request is refused before
+// its body is read, and the answer does not tell whether the body was valid. Least is the least role of a person if the registry names
+// none. Barred rules nothing out if the outcome depends on the policy of a space, or on the principal that the body names for a service.
 func (g *Gate) Barred(ctx context.Context, origin event.Origin, c principal.Caller, a policy.Action, least principal.Role) error {
 	kind, known := policy.KindOf(a.Type)
 	if !known {

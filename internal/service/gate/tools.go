@@ -45,9 +45,9 @@ type listed struct {
 	} `json:"context"`
 }
 
-// tools returns the list of tools that holds in a room, its own or that which rooms of the workspace inherit, nil where nobody has set
-// one, and the versions of the documents that say so. What belongs to no room has the list that rooms inherit, else leaving the room out
-// would be a way around it.
+// tools returns the list of tools that holds in a room: the room's own, or the inherited list of the workspace, or nil if neither is set.
+// It also returns the versions of the documents with these lists. An action without a room has the inherited list; otherwise leaving the
+// room out would bypass the list.
 func (g *Gate) tools(ctx context.Context, ws id.Workspace, r id.Room) (list *[]string, own, inherited uint64, err error) {
 	var doc listed
 	if r != "" {

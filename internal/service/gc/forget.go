@@ -29,9 +29,9 @@ type brought struct {
 	missed  []string
 }
 
-// ForgetContent implements vault.Forgetter: content that the events name, what their operations printed, and the files that the snapshots
-// of their operations held first. What an event that stays names too, or a space that is no fork of theirs holds, or an earlier snapshot,
-// is not forgotten. Files of living spaces are left alone.
+// ForgetContent implements vault.Forgetter. It forgets content that the events name, the output of their operations, and files that first
+// appeared in the snapshots of these operations. It keeps content that a remaining event names too, that an earlier snapshot holds, or that
+// a space holds which is no fork of theirs. It does not touch files of living spaces.
 func (s *Service) ForgetContent(ctx context.Context, events []event.Event) (vault.Remains, error) {
 	byWorkspace := map[id.Workspace][]event.Event{}
 	for _, e := range events {
@@ -55,7 +55,7 @@ func (s *Service) forgetIn(ctx context.Context, ws id.Workspace, events []event.
 	for _, e := range events {
 		b.events[e.ID] = true
 		if e.Withheld != "" {
-			continue // what it named was forgotten before its data were
+			continue // its content was forgotten before its data were
 		}
 		if err := s.of(ctx, b, e); err != nil {
 			return err

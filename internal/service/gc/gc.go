@@ -75,8 +75,8 @@ func (s *Service) Survey(ctx context.Context, ws id.Workspace) (content.Swept, e
 	return swept, s.each(ctx, ws, &swept, func(p past) (int64, error) { return p.history.Survey(ctx, p.gone) })
 }
 
-// Sweep frees what nothing names, on behalf of whoever asks, and records what it freed. Content is the whole installation's: it is kept
-// when the log of any workspace names it.
+// Sweep frees content that nothing names, on behalf of the caller, and records how much it freed. Content belongs to the whole
+// installation: it is kept if the log of any workspace names it.
 func (s *Service) Sweep(ctx context.Context, origin event.Origin, ws id.Workspace) (content.Swept, error) {
 	return s.sweep(ctx, origin.Principal, origin, ws, false)
 }

@@ -15,7 +15,7 @@ import (
 	"agentbox/internal/kernel/journal"
 )
 
-// DefaultRemember is how many names of content are remembered where nothing else is said: 64 MiB of memory.
+// DefaultRemember is how many names of content are remembered by default: 64 MiB of memory.
 const DefaultRemember = 4 << 20
 
 // name says that an event names content.

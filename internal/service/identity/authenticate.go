@@ -17,8 +17,8 @@ import (
 // callers knows who sends a request.
 type callers struct{ *core }
 
-// Authenticate returns whose key, or capability token, a bearer is. What it names, principal and role are read anew each time, so that what
-// was revoked opens nothing.
+// Authenticate returns the caller to whom a bearer belongs; a bearer is a key or a capability token. It reads the principal, the role and
+// the named rights each time, so that a revoked credential opens nothing.
 func (r *callers) Authenticate(ctx context.Context, bearer string) (principal.Caller, error) {
 	if principal.TokenForm.Is(bearer) {
 		return r.bearsToken(ctx, bearer)

@@ -57,8 +57,8 @@ func (r *engines) RegisterEngine(ctx context.Context, origin event.Origin, ws id
 	return engine.Engine{}.Evolve(receipt.Events[len(receipt.Events)-1])
 }
 
-// IssueEngineToken makes a token by which an engine is known, bound to a capability token of its own. Whoever issues it under a capability
-// token derives the engine's from that.
+// IssueEngineToken makes a token that identifies an engine, bound to a capability token of its own. If the caller acts under a capability
+// token, the engine's token is derived from that.
 func (r *engines) IssueEngineToken(ctx context.Context, origin event.Origin, ws id.Workspace, e id.Principal, scopes token.Scopes,
 	until time.Time) (EngineToken, error) {
 	var made EngineToken

@@ -1,6 +1,6 @@
-// Package identity keeps who may act: people, agents, services and engines, their keys and capability tokens.
+// Package identity keeps the principals: people, agents, services and engines, with their keys and capability tokens.
 //
-// It decides who may give what to whom; whether somebody may keep principals at all is the gate's to say.
+// It decides who may give what to whom. The gate decides whether a principal may manage principals at all.
 package identity
 
 import (
@@ -32,8 +32,8 @@ type Parts struct {
 	BootstrapToken string // by which the first login of a workspace is set; "" for none
 }
 
-// Service keeps who may act, and with what. Its parts are objects of their own, each in the file of its name. Make it with New; any
-// goroutine may call its methods.
+// Service keeps the principals and their credentials. Its parts are objects of their own, each in the file of its name. Make it with New;
+// any goroutine may call its methods.
 type Service struct {
 	*core
 	*callers

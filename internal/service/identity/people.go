@@ -40,7 +40,7 @@ var ErrMayNotStop = fault.New(fault.Denied, policy.ReasonRoleTooLow,
 	"you may not end this run: a viewer only reads, and an agent ends its own runs only").
 	With("Ask an owner for the role member.")
 
-// people registers who may act, and says what they are.
+// people registers principals and changes their roles and states.
 type people struct{ *core }
 
 var _ policy.Agents = (*people)(nil)
@@ -91,7 +91,7 @@ func (r *people) RegisterAgent(ctx context.Context, origin event.Origin, ws id.W
 	return doc, err
 }
 
-// AddService registers a service, which has no role: what it may do is what its kind may and a capability token names.
+// AddService registers a service. It has no role: its kind and a capability token bound what it may do.
 func (r *people) AddService(ctx context.Context, origin event.Origin, ws id.Workspace, name string) (principal.Principal, error) {
 	p := id.NewPrincipal(r.IDs, id.Service)
 	return r.register(ctx, origin, ws, policy.PrincipalAdd, principal.Registered{Principal: p, Kind: id.Service, Name: name}, string(p))
@@ -186,7 +186,7 @@ func (r *people) ChangeRole(ctx context.Context, origin event.Origin, ws id.Work
 			return nil
 		}
 		expect := []event.DocumentVersion{{Projection: principal.Projection, Key: string(p), Version: version}}
-		if who.ID != p { // whoever gives a role must still have it
+		if who.ID != p { // the person who gives a role must still have it
 			expect = append(expect, event.DocumentVersion{Projection: principal.Projection, Key: string(who.ID), Version: own})
 		}
 		if target.Role == principal.Overlord {
@@ -213,8 +213,8 @@ func (r *people) ChangeRole(ctx context.Context, origin event.Origin, ws id.Work
 	return doc, err
 }
 
-// otherOwners returns the documents of the owners but one, as they are: whoever lowers an owner rests on them, so that of two who lower
-// each other one fails.
+// otherOwners returns the documents of all owners but one, with their versions. A change that lowers an owner expects these versions, so
+// that of two owners who lower each other one fails.
 func (r *people) otherOwners(ctx context.Context, ws id.Workspace, but id.Principal) ([]event.DocumentVersion, error) {
 	found, err := r.Docs.Documents(ctx, projection.Query{
 		Workspace: ws, Name: principal.Projection, Index: projection.Index{Name: "role", Value: string(principal.Overlord)}, Limit: 100,
@@ -316,7 +316,7 @@ func (r *people) Owner(ctx context.Context, ws id.Workspace, name string) (id.Pr
 	return "", journal.ErrConflict
 }
 
-// AddPerson registers a person with a role, which may not be mightier than that of whoever adds it.
+// AddPerson registers a person with a role, which may not be above the caller's own.
 func (r *people) AddPerson(ctx context.Context, origin event.Origin, ws id.Workspace, name string, role principal.Role) (id.Principal,
 	error) {
 	action := policy.Action{Type: policy.PrincipalAdd, Workspace: ws, Principal: origin.Principal, Token: origin.Token, Subject: string(role),

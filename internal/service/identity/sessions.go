@@ -25,7 +25,7 @@ const (
 	scryptR      = 8
 	scryptP      = 1
 	scryptBytes  = 32
-	maxHashing   = 2 // at once, so that whoever guesses does not use up the memory
+	maxHashing   = 2 // at once, so that a guessing client does not use up the memory
 	reasonLogout = "logout"
 	reasonReuse  = "refresh_token_reused"
 )
@@ -80,7 +80,7 @@ func (r *sessions) Bootstrap(ctx context.Context, token string, ws id.Workspace,
 	if err != nil {
 		return "", err
 	}
-	// The document's key is the workspace: there is one owner who logs in, whoever is first.
+	// The document's key is the workspace, so one owner logs in: the first one.
 	_, err = r.Log.Append(ctx, event.Batch{
 		Workspace: ws, Drafts: []event.Draft{r.draft(principal.LoginSetType, event.Origin{Principal: owner}, ws, set, principal.LoginEntity,
 			string(ws))},

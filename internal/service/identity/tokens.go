@@ -16,7 +16,8 @@ import (
 	"agentbox/internal/kernel/projection"
 )
 
-// Issued is a capability token and, where whoever granted it may speak for its holder, its bearer, which is shown once and stored nowhere.
+// Issued is a capability token. If the person who granted it may speak for its holder, it has its bearer text, which is shown once and
+// stored nowhere.
 type Issued struct {
 	token.Token
 	Bearer string
@@ -25,7 +26,7 @@ type Issued struct {
 // tokens hands out authority that can be narrowed, and takes it back.
 type tokens struct{ *core }
 
-// ErrRootNotYours refuses a token that is derived from none to whoever does not keep the one to whom it would be issued.
+// ErrRootNotYours refuses a root token if the caller does not manage the principal who would hold it.
 var ErrRootNotYours = fault.New(fault.Denied, policy.ReasonRoleTooLow,
 	"a token that is derived from none is granted by an owner or an admin, to nobody above himself").
 	With("Name a token of your own as parent_token_id, or ask an owner.")
@@ -38,8 +39,8 @@ func under(origin event.Origin, d token.Granted) event.Origin {
 	return origin
 }
 
-// Grant makes a capability token. Whoever acts under one derives only from that, and from what was derived from it. A delegation that is
-// refused is recorded.
+// Grant makes a capability token. A caller under a token derives only from that token, and from tokens derived from it. A refused
+// delegation is recorded.
 func (r *tokens) Grant(ctx context.Context, origin event.Origin, ws id.Workspace, q token.Grant) (Issued, error) {
 	var made Issued
 	if q.Parent == "" {
@@ -202,8 +203,8 @@ func (r *tokens) attempted(ctx context.Context, origin event.Origin, ws id.Works
 	return err
 }
 
-// Revoke takes a token back, and with it all that were derived from it. Whoever granted or holds it may, whoever granted or holds one
-// that it was derived from, an owner and an admin. One that was revoked before stays as it is.
+// Revoke takes a token back, with all tokens that were derived from it. The grantor and the holder of the token may do so, and those of
+// each token that it was derived from, and owners and admins. A token that was revoked before does not change.
 func (r *tokens) Revoke(ctx context.Context, origin event.Origin, ws id.Workspace, t id.Token, reason string) (token.Token, error) {
 	if len(reason) > policy.MaxReasonBytes {
 		return token.Token{}, policy.ErrReasonTooLong

@@ -74,7 +74,7 @@ var (
 		"the idempotency key was used, and not for an incident that can be found; choose another one")
 )
 
-// Place is where an incident happened. What is left empty is taken from the run.
+// Place is where an incident happened. Empty fields are taken from the run.
 type Place struct {
 	Room   id.Room
 	Thread id.Thread

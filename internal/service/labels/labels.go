@@ -1,4 +1,4 @@
-// Package labels labels data by how sensitive they are, and decides who may come near them.
+// Package labels labels data by how sensitive they are, and decides who may access them.
 package labels
 
 import (
@@ -76,7 +76,7 @@ func Definitions() []projection.Definition {
 // tries bounds how often a label is decided anew because somebody else was first.
 const tries = 16
 
-// Label labels a resource. Whoever would let anybody nearer to it than before has to be an admin.
+// Label labels a resource. A caller who lowers a label, so that more people may access the resource, must be an admin.
 func (c *Service) Label(ctx context.Context, origin event.Origin, ws id.Workspace, next label.Label) (label.Label, error) {
 	if err := next.Check(); err != nil {
 		return label.Label{}, err
@@ -142,7 +142,7 @@ func (c *Service) Labels(ctx context.Context, ws id.Workspace, f Filter) ([]labe
 		}
 		one, _, err := c.label(ctx, ws, f.Resource)
 		if f.Room != "" && one.Room != f.Room {
-			return nil, err // whoever asks about one room is told nothing of the others
+			return nil, err // a caller who asks about one room gets nothing of the others
 		}
 		return []label.Label{one}, err
 	}
@@ -261,7 +261,7 @@ var (
 	ErrRunRoom = fault.New(fault.Invalid, "run_room_mismatch", "the run belongs to another room")
 )
 
-// access is the action of an access; everything that is said about it is in its request, so that an approval is for exactly that.
+// access is the action of an access. Its request holds all the details, so that an approval is for exactly these.
 func access(origin event.Origin, ws id.Workspace, in id.Run, q label.Request, said label.Accessed) (policy.Action, error) {
 	raw, err := json.Marshal(struct {
 		label.Accessed
@@ -289,8 +289,8 @@ func (c *Service) batch(origin event.Origin, ws id.Workspace, room id.Room, in i
 var ErrAccessRequired = fault.New(fault.Denied, "data_access_required", "these data are labelled; ask for access to them first").
 	With("POST /v1/data/access/requests; what is allowed there can be read for " + label.AccessTime.String() + ".")
 
-// MayRead reports whether a principal may read a resource of a room now: what is restricted belongs to that room, and what is
-// confidential was asked for, for reading, within label.AccessTime.
+// MayRead reports whether a principal may read a resource of a room now. A restricted resource must belong to that room. For a confidential
+// one the principal must have asked for read access within label.AccessTime.
 func (c *Service) MayRead(ctx context.Context, ws id.Workspace, p id.Principal, r label.Resource, room id.Room) error {
 	l, _, err := c.label(ctx, ws, r)
 	if err != nil || !l.Level.AtLeast(label.Restricted) {

@@ -32,7 +32,7 @@ type Parts struct {
 
 	Clock   event.Clock
 	Shadow  bool // of the gate
-	Counted bool // the gate counts effects: what is allowed is begun there, so that it counts
+	Counted bool // the gate counts effects: an allowed action is begun there, so that it counts
 
 	// Place refuses a room and a thread that are not there, or not together; either may be empty.
 	Place func(ctx context.Context, ws id.Workspace, in id.Room, thread id.Thread) error
@@ -60,7 +60,7 @@ type Question struct {
 	Method  string
 	Tool    string
 
-	Principal id.Principal // who acts; empty for the caller
+	Principal id.Principal // the acting principal; empty for the caller
 	ActorType string       // the same in words of another system, which have to agree
 	ActorID   string
 }
@@ -73,7 +73,7 @@ type Answer struct {
 	Approval id.Approval  // the one that allows it, or the one that is open about it
 	Standing id.Standing  // the standing approval that allows it
 	Event    id.Event     // of the log: the proof that an approval was used for it, or that it was refused
-	Actor    id.Principal // who acts
+	Actor    id.Principal // the acting principal
 }
 
 // The refusals of a question that cannot be judged at all.
@@ -103,11 +103,11 @@ var (
 	ErrNotRequired = fault.New(fault.Conflict, "approval_not_required", "policy permits it, so there is nothing to approve")
 )
 
-// tries bounds how often an answer is looked for anew because somebody else used what it rested on.
+// tries bounds how often Evaluate judges again because somebody else used what the answer rested on.
 const tries = 16
 
-// Evaluate judges a question. An answer that allows on the strength of an approval has used it up once, unless preview asks only to be
-// told; every other answer changes nothing. A refusal is recorded.
+// Evaluate judges a question. An answer that an approval allows has used it up once, unless preview is set. Every other answer changes
+// nothing. A refusal is recorded.
 func (a *Service) Evaluate(ctx context.Context, origin event.Origin, caller principal.Caller, q Question, preview bool) (Answer, error) {
 	action, reason, err := a.action(ctx, caller, q)
 	if err != nil {
@@ -248,7 +248,7 @@ func through(caller principal.Caller, acts id.Principal) id.Principal {
 	return cmp.Or(caller.By, caller.Principal)
 }
 
-// latest is how many approvals of one request are looked at.
+// latest is how many approvals of one request are checked.
 const latest = 20
 
 // approval returns the newest approval of exactly this action that can be used, true, or else one that is open about it, false.
@@ -295,7 +295,7 @@ func (a *Service) Recall(ctx context.Context, ws id.Workspace, place uint64) (An
 	return Answer{}, fault.New(fault.Internal, "answer_lost", "the answer to the first request is not where it was recorded")
 }
 
-// Words are what who asks says about it: shown to a person apart, and marked.
+// Words are the requester's own words about it: shown to a person separately, and marked.
 type Words struct {
 	Title   string
 	Context json.RawMessage
@@ -382,7 +382,7 @@ func (a *Service) action(ctx context.Context, caller principal.Caller, q Questio
 		return policy.Action{}, "", err
 	}
 	token := cmp.Or(q.Token, caller.Token)
-	if caller.Token != "" && token != caller.Token && reason == "" { // whoever acts under a token does not leave it behind by naming another
+	if caller.Token != "" && token != caller.Token && reason == "" { // a caller under a token cannot escape it by naming another one
 		reason = policy.ReasonTokenMismatch
 	}
 	action := policy.Action{
@@ -410,12 +410,12 @@ func (a *Service) action(ctx context.Context, caller principal.Caller, q Questio
 		return policy.Action{}, "", err
 	}
 	if _, builtIn := policy.KindOf(action.Type); action.Target == "" && (action.Type == policy.QuestionAsk || !builtIn) {
-		action.Subject = cmp.Or(string(action.Run), string(action.Room), string(action.Workspace)) // what it is about
+		action.Subject = cmp.Or(string(action.Run), string(action.Room), string(action.Workspace)) // the subject of the action
 	}
 	return action, reason, nil
 }
 
-// Preview returns the action that a question is about, for who only wants to be told how it would be judged.
+// Preview returns the action that a question is about, for a caller that only wants to know how it would be judged.
 func (a *Service) Preview(ctx context.Context, caller principal.Caller, q Question) (policy.Action, error) {
 	action, reason, err := a.action(ctx, caller, q)
 	if err == nil && reason != "" {
@@ -492,8 +492,8 @@ func (a *Service) house(ctx context.Context, action *policy.Action) error {
 	return nil
 }
 
-// acting returns who acts. Identity comes from the caller; what the question says besides has to agree with it, or the caller has to be
-// one who acts for the agents of the workspace.
+// acting returns the acting principal. Identity comes from the caller. The question must agree with it, or the caller must be one who acts
+// for the agents of the workspace.
 func acting(caller principal.Caller, q Question) (id.Principal, string, error) {
 	who := q.Principal
 	if who == "" {

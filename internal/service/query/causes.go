@@ -27,7 +27,7 @@ type Causes struct {
 	Event   event.Event
 	Path    []event.Event // the first cause first, the event's own cause last; empty where it has none
 	Effects []Effect      // each behind its cause, in the order of the log where they have the same one
-	// Outside is the cause of the first event of Path that this workspace's log does not hold: what the installation ordered there.
+	// Outside is the cause of the first event of Path, if that cause is not in this workspace's log: an order of the installation.
 	Outside id.Event
 	// PathCut and EffectsCut say that there is more than MaxPath and MaxEffects.
 	PathCut, EffectsCut bool

@@ -32,8 +32,8 @@ func newItem(e event.Event) *Item {
 // JSON returns the event as it is shown, as JSON. It is made once, however many ask; the caller may not change it.
 func (i *Item) JSON() ([]byte, error) { return i.encode() }
 
-// Follow yields the events that a query selects, those that are recorded and those that come, each once and in order, until ctx ends. What
-// comes is read from the log once for all who follow the workspace, whatever they select.
+// Follow yields the events that a query selects, both recorded and new ones, each once and in order, until ctx ends. New events are read
+// from the log once for all followers of the workspace, whatever their queries select.
 func (r *Service) Follow(ctx context.Context, ws id.Workspace, q Query) iter.Seq2[*Item, error] {
 	return func(yield func(*Item, error) bool) {
 		jq, err := q.read(ws)
@@ -98,7 +98,7 @@ func (f *follower) run(ctx context.Context) error {
 // catchUp reads what is recorded from the log.
 func (f *follower) catchUp(ctx context.Context) error {
 	for {
-		// The head is asked for first: what is recorded while we read lies beyond it, and is met again with the present and passed over.
+		// Ask for the head first: an event that is recorded while we read lies beyond it. The present yields it again, and the follower skips it.
 		head, err := f.log.Head(ctx, f.query.Workspace)
 		if err != nil {
 			return err
@@ -132,7 +132,7 @@ func (f *follower) pass() {
 	}
 }
 
-// present is the last events of a workspace that is followed. Whoever first finds that the log has grown reads what is new.
+// present is the last events of a followed workspace. The first follower that sees the log grow reads the new events.
 type present struct {
 	log       journal.Journal
 	workspace id.Workspace

@@ -1,7 +1,8 @@
-// Package redaction makes the log forget: it destroys the data of events and of what they brought, and leaves every proof as it is.
+// Package redaction makes the log forget: it destroys the data of events and the content that they brought, and leaves every proof
+// unchanged.
 //
-// A redaction is recorded first, through the gate, and done then; what a crash leaves undone is finished at the next start, because the
-// record decides. The content that an event names, and the live output of its operation, go before its data do, for these name them.
+// A redaction is recorded first, through the gate, and done then. The next start finishes it after a crash, because the record decides. The
+// content that an event names, and the live output of its operation, are destroyed before its data, because the data name them.
 package redaction
 
 import (
@@ -57,7 +58,7 @@ type Parts struct {
 	Contents []vault.Forgetter // of what lies outside the log
 	Clock    event.Clock
 	Logger   *slog.Logger
-	System   id.Principal // who ends what is past its time
+	System   id.Principal // redacts events that are past their time
 
 	Retention Retention
 }
@@ -120,7 +121,7 @@ func Remains(e event.Event) (json.RawMessage, error) {
 	return nil, ErrNotPossible
 }
 
-// Redact records the redaction of an event, or of every event of a run, and does it. What was redacted before is answered as it was then.
+// Redact records the redaction of an event, or of every event of a run, and does it. A repeat returns the earlier answer.
 func (r *Service) Redact(ctx context.Context, origin event.Origin, ws id.Workspace, q Request) (Receipt, error) {
 	if (q.Event == "") == (q.Run == "") {
 		return Receipt{}, ErrTarget

@@ -136,8 +136,8 @@ func (r *Service) sweep(ctx context.Context, ws id.Workspace, pattern string, ke
 	return nil
 }
 
-// overdue redacts events, at most journal.MaxBatch, whose time is over. What was set before needs no further question; a person's
-// redaction goes through the gate.
+// overdue redacts events whose time is over, at most journal.MaxBatch of them. The retention was set before, so the gate is not asked
+// again; a person's redaction goes through the gate.
 func (r *Service) overdue(ctx context.Context, ws id.Workspace, events []event.Event, reason func(event.Event) string) error {
 	if len(events) == 0 {
 		return nil

@@ -49,8 +49,8 @@ var (
 	_ journal.Hasher  = (*Log)(nil)
 )
 
-// Scrub returns a journal through which everything is recorded without the secrets in it, and with an event of leak.EventDetected on
-// behalf of system for each that had any.
+// Scrub returns a journal that removes secrets from everything that it records. For each event that had secrets, it also records an event
+// of leak.EventDetected in the name of system.
 func Scrub(j journal.Journal, system id.Principal, ids *id.Source) *Log { return &Log{j, system, ids} }
 
 // Hashes implements journal.Hasher, as well as the journal underneath can.
@@ -58,9 +58,9 @@ func (l *Log) Hashes(ctx context.Context, ws id.Workspace, from uint64, limit in
 	return journal.Hashes(ctx, l.Journal, ws, from, limit)
 }
 
-// Append implements journal.Journal. What was found is told in the same batch, behind the caller's events, for a cause is always earlier.
-// The receipt has the caller's events only, and so has journal.Recall. Of a batch that has no room for all that would be told, the
-// headers still say which events held secrets.
+// Append implements journal.Journal. It reports the secrets in the same batch, after the caller's events, because a cause is always
+// earlier. The receipt has the caller's events only, and so has journal.Recall. If the batch has no room for all reports, the headers still
+// say which events held secrets.
 func (l *Log) Append(ctx context.Context, b event.Batch) (event.Receipt, error) {
 	var told []event.Draft
 	drafts := slices.Clone(b.Drafts)
@@ -80,7 +80,7 @@ func (l *Log) Append(ctx context.Context, b event.Batch) (event.Receipt, error) 
 			told = append(told, about)
 		}
 	}
-	said := func(d event.Draft) bool { return d.Type == leak.EventDetected } // what the caller tells itself stands behind its events as well
+	said := func(d event.Draft) bool { return d.Type == leak.EventDetected } // the caller's own reports stand after its events as well
 	for _, d := range drafts {
 		if said(d) {
 			told = append(told, d)

@@ -16,7 +16,7 @@ import (
 
 // The refusals of somebody who speaks for another.
 var (
-	// ErrSender refuses to let anybody but an owner, an admin or a service speak for another, and anybody to speak for a person or a service.
+	// ErrSender refuses a caller that speaks for another: only owners, admins and services may do so, and only for agents.
 	ErrSender = fault.New(fault.Denied, "sender_not_permitted",
 		"you may speak as yourself only; owners, admins and engines may speak for agents of the workspace too").
 		With("Leave sender_type and sender_id out.")

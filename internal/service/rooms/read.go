@@ -12,8 +12,8 @@ import (
 	"agentbox/internal/kernel/projection"
 )
 
-// Definitions fold the documents of rooms. A message changes no document but its own, so that posting costs the same in a thread of any
-// length, and a page of a thread is a range of one index.
+// Definitions fold the documents of rooms. A message changes only its own document, so posting costs the same in a thread of any length. A
+// page of a thread is a range of one index.
 func Definitions() []projection.Definition {
 	return append(cursorDefinitions(), []projection.Definition{
 		projection.Define(room.Projection, 2, about(room.EntityType), func(r room.Room, _ string, e event.Event) (room.Room, error) {

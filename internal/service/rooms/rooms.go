@@ -1,4 +1,4 @@
-// Package rooms keeps rooms, threads and messages: who may say what where, and who has read how far.
+// Package rooms keeps rooms, threads and messages: who may post where, and how far each reader has read.
 package rooms
 
 import (
@@ -28,8 +28,8 @@ type Service struct{ Parts }
 // New returns a moderator of the given parts.
 func New(p Parts) *Service { return &Service{Parts: p} }
 
-// CreateRoom makes a room. What agents in it are told and may use takes the right to configure rooms, beside that to make them. A repeat
-// of a request with the key of its origin is answered as it was.
+// CreateRoom makes a room. To set what agents in it are told and may use, the caller also needs the right to configure rooms. A repeat with
+// the same idempotency key returns the first answer.
 func (m *Service) CreateRoom(ctx context.Context, origin event.Origin, ws id.Workspace, c room.Created) (room.Room, error) {
 	if err := c.Check(); err != nil {
 		return room.Room{}, err
@@ -138,8 +138,8 @@ func (m *Service) action(typ string, origin event.Origin, ws id.Workspace, r id.
 	}
 }
 
-// recall returns what the first request with the key of an origin has recorded, and whether there was one. It is asked before anything
-// else: the gate would ask anew about what was approved and done, and what was found then may be gone now.
+// recall returns the event of the first request with the key of an origin, and whether there was one. It comes before any other check: the
+// gate would ask again about an approved and finished action, and the objects found then may be gone now.
 func (m *Service) recall(ctx context.Context, origin event.Origin, ws id.Workspace, typ string) (event.Event, bool, error) {
 	if origin.Key == "" {
 		return event.Event{}, false, nil

@@ -93,9 +93,9 @@ func (r *execution) interrupted(ctx context.Context, index int, s space.Space) e
 	return r.askToContinue(ctx, t, run.EventUnknown, unknownResult(t.progress), why)
 }
 
-// stopped ends an operation that the end of the daemon ended, and asks a person whether the run goes on: what comes next may build on what
-// it did not finish. What only reads is done again after the next start instead. Where nobody can be asked, its intent stays without an
-// outcome, as after a crash.
+// stopped ends an operation that was cut off by the end of the daemon. It asks a person whether the run continues, because the next
+// operation may build on the unfinished one. An operation that only reads is repeated after the next start instead. If nobody can be asked,
+// its intent stays without an outcome, as after a crash.
 func (r *execution) stopped(ctx context.Context, t task, result run.Result) error {
 	if r.doc.Interrupted() != t.index {
 		return ctx.Err()

@@ -14,7 +14,7 @@ import (
 	"agentbox/internal/domain/step"
 )
 
-// maxInlineDisplay is how many bytes of a text stand in the event of its artifact; what is longer, and what is no text, is stored content.
+// maxInlineDisplay is how many bytes of text the event of an artifact holds. Longer texts, and other types, become stored content.
 const maxInlineDisplay = 16 << 10
 
 // The kinds of artifacts that are values of a cell: that of its last expression, and what it has displayed.

@@ -26,7 +26,7 @@ func (r *execution) start(ctx context.Context, s space.Space) error {
 		return nil
 	case r.creation == nil:
 		return err
-	case errors.Is(err, journal.ErrClosed): // it may be recorded, so that it is looked for when the log is open again
+	case errors.Is(err, journal.ErrClosed): // it may be recorded; look for it when the log is open again
 		r.answer(run.Run{}, err)
 		return err
 	}
@@ -117,7 +117,7 @@ func (r *execution) beginFirst(ctx context.Context, t task, started event.Draft)
 	return permit, nil
 }
 
-// announceMeanwhile shows that an operation begins while the disk is waited for. The function that it returns waits until that is shown.
+// announceMeanwhile shows the beginning of an operation while the disk works. The returned function waits until that is shown.
 func (r *execution) announceMeanwhile(ctx context.Context, t task) (wait func()) {
 	if r.entry.announced == t.op.ID {
 		return func() {}

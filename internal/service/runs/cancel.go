@@ -50,8 +50,8 @@ func (x *Service) Cancel(ctx context.Context, origin event.Origin, ws id.Workspa
 	return err
 }
 
-// cancelling says that a run is being cancelled, before anybody looks whether a worker has it. A run that is taken up after that, for the
-// daemon has just begun, comes into its queue as a cancelled one, and no worker begins anything of it. Nil takes it back.
+// cancelling marks a run as being cancelled, before anybody checks whether a worker has it. A daemon that has just started may take the run
+// up after that. Then the run enters its queue as cancelled, and no worker begins anything of it. Nil takes the mark back.
 func (x *Service) cancelling(r id.Run, c *cancellation) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -76,7 +76,7 @@ func (x *Service) end(ctx context.Context, ws id.Workspace, runID id.Run, origin
 	}
 }
 
-// dequeue takes a run out of its queue if no worker has looked at it yet.
+// dequeue takes a run out of its queue if no worker has taken it yet.
 func (x *Service) dequeue(e *entry) bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()

@@ -31,7 +31,7 @@ func (r *execution) exec(ctx context.Context, t *task, p policy.Permit) run.Resu
 			return r.failed(ctx, t, result, err)
 		}
 		if shown {
-			r.x.announce(ctx, r.doc.ID, outline(t.op)) // who watches sees that it begins anew
+			r.x.announce(ctx, r.doc.ID, outline(t.op)) // viewers see that it begins again
 		}
 		result, err = r.attempt(ctx, t, p)
 	}
@@ -41,8 +41,8 @@ func (r *execution) exec(ctx context.Context, t *task, p policy.Permit) run.Resu
 	return result
 }
 
-// route promotes the space of a command first that is seen to need a heavier tier. What cannot be seen now is found out while it runs.
-// A command that wants another host is refused, for no tier has a network.
+// route first promotes the space of a command that visibly needs a heavier tier. Hidden needs show while the command runs. A command that
+// wants another host is refused, because no tier has a network.
 func (r *execution) route(ctx context.Context, t *task) error {
 	found, err := r.look(ctx, *t, t.space.Runtime != space.RuntimeAuto || t.space.Tier != space.Nano)
 	if err != nil {
@@ -83,7 +83,7 @@ func (r *execution) look(ctx context.Context, t task, reach bool) (space.Route, 
 	return found, nil
 }
 
-// promote makes the space one of the strongest tier, on behalf of whoever made it, as its start is.
+// promote moves the space to the strongest tier, in the name of the principal who made the space, as its start is.
 func (r *execution) promote(ctx context.Context, t *task, code string, lacks []space.Lack) error {
 	origin := event.Origin{Principal: t.space.CreatedBy, Correlation: r.doc.Correlation}
 	why := space.Why{Code: code, Reason: "it needs " + space.Names(lacks), Run: r.doc.ID, Operation: t.op.ID}
@@ -157,7 +157,8 @@ func (r *execution) exited(ctx context.Context, t task, exit space.Exit, result 
 	}
 }
 
-// missed finds what a command did not find in a tier that does not tell so itself: what it names, its tier has not, and it complained of.
+// missed finds what a command lacked in a tier that does not report it. Such a thing is named in the command, absent in its tier, and in
+// its error output.
 func (r *execution) missed(ctx context.Context, t task, exit space.Exit, result *run.Result) (lacks []space.Lack) {
 	complaint := ""
 	if result.Stderr != nil {

@@ -21,7 +21,7 @@ import (
 // creation is a run that is not in the log yet.
 type creation struct {
 	request  Request
-	admitted policy.Ruling // whoever asks may start it
+	admitted policy.Ruling // the caller may start it
 	created  run.Created
 	found    []leak.Match // secrets in its operations
 	batch    event.Batch  // with run.created
@@ -31,7 +31,7 @@ type creation struct {
 	answer chan answered // where its worker records it; holds one
 }
 
-// answered is what a caller is told that waits for its run to be recorded.
+// answered is the result for a caller that waits for its run to be recorded.
 type answered struct {
 	doc run.Run
 	err error

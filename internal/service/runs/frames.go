@@ -30,8 +30,8 @@ func (x *Service) required(op run.Operation, a policy.Approval) run.Result {
 	}
 }
 
-// frame shows something to whoever watches the run. The log is the truth; a frame that cannot be written is missed, and Follow makes
-// up for missing results from the log.
+// frame shows something to the viewers of the run. The log is the truth: a frame that cannot be written is lost, and Follow takes missing
+// results from the log.
 func (r *execution) frame(ctx context.Context, kind, operation string, v any) {
 	r.x.frame(ctx, r.doc.ID, kind, operation, v)
 }

@@ -44,7 +44,7 @@ func (x *Service) Import(ctx context.Context, origin event.Origin, ws id.Workspa
 	for _, a := range t.Asked {
 		message.Operations = append(message.Operations, a.Operation)
 	}
-	if err := x.contentRoom(ctx, ws, 2*file.Size); err != nil { // the file, and what is taken out of it to be looked at
+	if err := x.contentRoom(ctx, ws, 2*file.Size); err != nil { // the file, and the contents that are unpacked from it for the check
 		return run.Run{}, err
 	}
 	defer x.Blobs.Hold()() // until the event names them

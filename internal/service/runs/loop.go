@@ -162,7 +162,7 @@ func (r *execution) step(ctx context.Context) error {
 	c := r.x.cancelled(r.entry)
 	switch {
 	case r.creation != nil && (err != nil || c != nil || s.Status == space.Destroyed):
-		return r.create(ctx) // what is in the way is seen again afterwards
+		return r.create(ctx) // the obstacle is checked again afterwards
 	case err != nil:
 		return err
 	case c != nil:
@@ -315,7 +315,7 @@ func (r *execution) begin(ctx context.Context, t task, approval id.Approval) (po
 	return permit, r.fold(receipt)
 }
 
-// intent drafts tool.invoked. The values of the space's environment are not in it: every command has them, so that nothing is told of them.
+// intent drafts tool.invoked. It leaves out the values of the space's environment: every command has them, so they tell nothing new.
 func (r *execution) intent(t task, approval id.Approval) event.Draft {
 	d := t.ruling.Decision
 	draft := r.event(run.EventInvoked, t.action.Step, run.Invoked{

@@ -13,11 +13,11 @@ import (
 	"agentbox/internal/domain/space"
 )
 
-// verb is how operations of a type are executed. What the type is, and which action it needs, says run.Spec.
+// verb says how operations of a type are executed. run.Spec describes the type and the action that it needs.
 type verb struct {
 	// ask completes the action of the operation. Its error is the operation's validation error.
 	ask func(r *execution, t *task, a *policy.Action, s space.Space, limits policy.Limits) error
-	// do does what the permit permits. It never fails: what goes wrong is the result.
+	// do does the permitted action. It never returns an error: an error becomes the result.
 	do func(ctx context.Context, r *execution, t *task, p policy.Permit) run.Result
 }
 

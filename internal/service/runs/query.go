@@ -172,7 +172,7 @@ func (x *Service) Wait(ctx context.Context, ws id.Workspace, runID id.Run) (run.
 	return x.WaitPast(ctx, ws, runID, "")
 }
 
-// WaitPast is Wait for one who has just answered a question of the run: that it still stands there waiting for this answer is not enough.
+// WaitPast is Wait for a caller that has just answered a question of the run. It ignores the state in which the run waits for that answer.
 func (x *Service) WaitPast(ctx context.Context, ws id.Workspace, runID id.Run, answered id.Approval) (run.Run, error) {
 	doc, err := x.await(ctx, ws, runID, func(doc run.Run) bool {
 		_, asked := doc.Pending()

@@ -63,9 +63,9 @@ func (r *execution) reload(ctx context.Context) error {
 	return err
 }
 
-// conclude records the one result event of an operation and shows it to whoever watches.
+// conclude records the one result event of an operation and shows it to the viewers.
 func (r *execution) conclude(ctx context.Context, t task, result run.Result) error {
-	defer r.x.Blobs.Hold()() // what is kept of a long result, until its event names it
+	defer r.x.Blobs.Hold()() // protects the stored parts of a long result until its event names them
 	typ := run.EventErred
 	if result.OK() {
 		typ = run.EventSucceeded
@@ -87,11 +87,11 @@ func (r *execution) conclude(ctx context.Context, t task, result run.Result) err
 	drafts := slices.Concat(shown, told)
 	refused := result.Type == run.ResPolicyDenied || t.glanced && t.ruling.Decision.Shadow // what else shadow let pass, the gate recorded
 	if refused && !t.ruling.Decision.Action.IsZero() {
-		// what has no canonical form has no hash to be found by
+		// an action without a canonical form has no hash to find it by
 		drafts = append(drafts, policy.RefusedDraft(r.origin, t.ruling))
 	}
 	ends := r.endsWith(t)
-	if ends { // what the run comes to is known as well: one commit, and one wait for the disk
+	if ends { // the outcome of the run is known as well: one commit, and one wait for the disk
 		drafts = append(drafts, r.ended(run.EventCompleted, r.origin, "", result.OK()))
 	}
 	if err := r.append(ctx, drafts...); err != nil {
@@ -108,9 +108,9 @@ func (r *execution) conclude(ctx context.Context, t task, result run.Result) err
 	return nil
 }
 
-// worthSyncing is for how long an operation has worked whose live output is made durable before its result is recorded. The result tells
-// all that was printed, so that only the way in which it came is lost with a shorter one's, and only when the host ends before it has
-// written the file by itself.
+// worthSyncing is the least duration of an operation whose live output is made durable before its result is recorded. The result holds all
+// the output. So a shorter operation loses only the order and timing of its output, and only if the host fails before it has written the
+// file.
 const worthSyncing = time.Second
 
 // sync makes what was shown of the run durable.

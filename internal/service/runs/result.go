@@ -10,7 +10,7 @@ import (
 	"agentbox/internal/domain/run"
 )
 
-// do does what the permit permits and returns the operation's result event. It never fails: what goes wrong is the result.
+// do does the permitted action and returns the operation's result event. It never returns an error: an error becomes the result.
 func (r *execution) do(ctx context.Context, t *task, p policy.Permit) run.Result {
 	v, ok := verbs[t.op.Type]
 	if !ok {
@@ -72,7 +72,7 @@ func suggestion(err error) string {
 	return ""
 }
 
-// valid returns bytes as text; what is not UTF-8 is replaced by U+FFFD.
+// valid returns bytes as text. It replaces invalid UTF-8 by U+FFFD.
 func valid(b []byte) string { return strings.ToValidUTF8(string(b), "\uFFFD") }
 
 func ptr[T any](v T) *T { return &v }

@@ -52,7 +52,7 @@ func (r *execution) prepare(ctx context.Context, t *task, s space.Space) error {
 	return r.fill(t, s, bundle)
 }
 
-// Preview returns the action that an operation of whoever asks would be in a space under a bundle. Nothing is done with it.
+// Preview returns the action that an operation of the caller would be in a space under a bundle. It has no effect.
 func (x *Service) Preview(s space.Space, origin event.Origin, bundle policy.Bundle, op run.Operation) (policy.Action, error) {
 	if err := op.Check(); err != nil {
 		return policy.Action{}, err

@@ -44,12 +44,12 @@ type Request struct {
 	ArchiveHash event.Digest
 	Key         string // idempotency key; "" for none
 
-	fork   string // what was asked for, where the space is a fork: the other space and the name of its snapshot
+	fork   string // the request, if the space is a fork: the other space and the name of its snapshot
 	from   space.Seed
 	parent space.Space // the other space
 }
 
-// Create makes a space, fills and starts it. What goes wrong after its creation was recorded destroys it again.
+// Create makes a space, fills and starts it. If a step fails after the creation was recorded, Create destroys the space again.
 func (k *Service) Create(ctx context.Context, origin event.Origin, q Request) (space.Space, error) {
 	if err := k.complete(&q); err != nil {
 		return space.Space{}, err
@@ -60,7 +60,7 @@ func (k *Service) Create(ctx context.Context, origin event.Origin, q Request) (s
 	if _, err := k.begins(q.Runtime, ""); err != nil {
 		return space.Space{}, err
 	}
-	// Under whatever policy, who may make no space leaves no policy in the log either.
+	// Under every policy, a caller who may not make a space leaves no policy in the log either.
 	early := policy.Action{Type: policy.SpaceCreate, Workspace: q.Workspace, Room: q.Room, Principal: origin.Principal, Token: origin.Token}
 	if err := k.through().Early(ctx, origin, early); err != nil {
 		return space.Space{}, err
@@ -219,9 +219,9 @@ func (k *Service) record(ctx context.Context, origin event.Origin, q Request, do
 	return permit, made, receipt.Replayed, err
 }
 
-// make causes what space.created announced: the files, then the processes. That they are about to be started is recorded while the
-// folders of an empty space are made, and the first snapshot is made while they start: who asks for a space waits for the longer of two,
-// not for both.
+// make does what space.created announced: first the files, then the processes. The folders of an empty space are made while the start of
+// the processes is recorded. The first snapshot is made while the processes start. So the caller waits for the longer of two steps, not for
+// both.
 func (k *Service) make(ctx context.Context, origin event.Origin, q Request, doc space.Space, permit policy.Permit) error {
 	held, err := k.withhold(ctx, doc)
 	if err != nil {

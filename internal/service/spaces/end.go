@@ -44,7 +44,7 @@ func (k *Service) Update(ctx context.Context, origin event.Origin, ws id.Workspa
 	if name == doc.Name {
 		name = "" // it has it already
 	}
-	if name != "" { // who may not change the space is not told which names are taken
+	if name != "" { // a caller who may not change the space does not learn which names are taken
 		if _, err := k.through().Allow(ctx, origin, k.action(policy.SpaceUpdate, origin, doc)); err != nil {
 			return doc, err
 		}
@@ -89,7 +89,7 @@ func (k *Service) Extend(ctx context.Context, origin event.Origin, ws id.Workspa
 	return k.Space(ctx, ws, s)
 }
 
-// Destroy ends a space for good: its runs, its processes, its files. What is destroyed already stays so.
+// Destroy ends a space for good: its runs, its processes, its files. A space that is already destroyed does not change.
 func (k *Service) Destroy(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space) (space.Space, error) {
 	doc, err := k.Space(ctx, ws, s)
 	if err != nil || doc.Status == space.Destroyed {
@@ -203,7 +203,7 @@ func (k *Service) expire(ctx context.Context, ws id.Workspace, now time.Time) er
 			}
 			return nil
 		}
-		until = now // whatever becomes of it, it is looked at again
+		until = now // it is checked again in any case
 		if ours, err := k.expires(ctx, doc); err != nil || !ours {
 			return err
 		}

@@ -23,8 +23,8 @@ const MaxUpload = 1 << 30
 // ListEntries is the most entries of one listing.
 const ListEntries = 10_000
 
-// ReadFile opens a file of a space for reading: the one that code sees or, where which says so, the withheld one. To a person
-// who does not say, it is the withheld one where code has none of that name.
+// ReadFile opens a file of a space for reading: the one that code sees or, if which says so, the withheld one. If which is empty and code
+// has no file of that name, a person gets the withheld one.
 func (k *Service) ReadFile(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space, path string, which Which) (space.File,
 	error) {
 	var file space.File
@@ -58,8 +58,8 @@ func (k *Service) ListFiles(ctx context.Context, origin event.Origin, ws id.Work
 	return merged(entries, held), nil
 }
 
-// ArchiveFiles returns a function that writes a folder of a space as a zip file, once. Files that the caller may not read one by one are
-// left out of it, and so are those that are withheld from code, unless which asks for them: then they are all that is in it.
+// ArchiveFiles returns a function that writes a folder of a space as a zip file, once. It leaves out files that the caller may not read one
+// by one, and files that are withheld from code. If which asks for withheld files, it writes only those.
 func (k *Service) ArchiveFiles(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space, path string,
 	which Which) (func(io.Writer) error, error) {
 	if err := which.may(origin); err != nil {
@@ -114,8 +114,8 @@ func (k *Service) look(ctx context.Context, origin event.Origin, ws id.Workspace
 	return err
 }
 
-// RefuseWrite returns the refusal of a file of which, whatever it will hold, is known already that it may not be written, so that nobody
-// has to take its content in first. The size is 0 where it is not known.
+// RefuseWrite returns the refusal of a file that may not be written whatever its content is. So the caller need not read the content first.
+// The size is 0 if it is not known.
 func (k *Service) RefuseWrite(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space, path string, overwrite bool,
 	mode string, size int64) error {
 	aside, err := k.broughtIn(ctx, origin, ws, s, path)
@@ -133,9 +133,9 @@ func (k *Service) RefuseWrite(ctx context.Context, origin event.Origin, ws id.Wo
 	return k.through().Early(ctx, origin, action)
 }
 
-// WriteFile makes a file of a space from content whose hash and size are known. What a request with an idempotency key has written, a
-// repeat of it does not write again, however often the daemon ended in between. The mode is space.ModePlain,
-// space.ModeExecutable or "". What a person writes under a name that policy withholds is withheld from code, and the entry says so.
+// WriteFile makes a file of a space from content whose hash and size are known. It is idempotent: a repeat with the same idempotency key
+// does not write again, also after a restart of the daemon. The mode is space.ModePlain, space.ModeExecutable or "". If policy withholds
+// the name, a file that a person writes is withheld from code, and the entry says so.
 func (k *Service) WriteFile(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space, path string, overwrite bool, mode string,
 	hash event.Digest, size int64, content io.Reader) (space.Entry, error) {
 	if err := space.CheckFileMode(mode); err != nil {

@@ -11,8 +11,8 @@ import (
 	"agentbox/internal/domain/space"
 )
 
-// Mine reports whether a space is this daemon's: where several work on one log, each puts in order, ends and uses only what is its own.
-// One of which the log does not say whose it is belongs to who has its files, and to the leader when it is destroyed.
+// Mine reports whether a space belongs to this daemon. If several daemons work on one log, each repairs, ends and uses only its own spaces.
+// If the log does not name the owner, the space belongs to the daemon that has its files, or to the leader when it is destroyed.
 func (k *Service) Mine(ctx context.Context, doc space.Space) (bool, error) {
 	switch {
 	case k.Together.Leads == nil || doc.Node == k.Node:

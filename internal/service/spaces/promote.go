@@ -51,7 +51,7 @@ func (k *Service) promote(ctx context.Context, origin event.Origin, ws id.Worksp
 	}
 	action := k.action(policy.SpacePromote, origin, doc)
 	tier, err := k.above(ctx, doc, to)
-	if err != nil || tier.Name() == doc.Tier { // there is nothing to do, which only who may do it is told
+	if err != nil || tier.Name() == doc.Tier { // nothing to do, which only a permitted caller may learn
 		return doc, cmp.Or(k.through().Early(ctx, origin, action), err)
 	}
 	action.Target = tier.Name()

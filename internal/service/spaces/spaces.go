@@ -48,7 +48,7 @@ type Parts struct {
 	FirstUID  int          // of the range of host uids for spaces; 0 where the daemon is not root
 	Node      id.Node      // of this daemon, which its spaces bear
 	Together  Together     // the zero value where no other daemon works on the log
-	System    id.Principal // who destroys what has expired
+	System    id.Principal // destroys expired spaces
 }
 
 // Together is what a keeper needs where several daemons work on one log, each with the files of its own spaces.
@@ -202,14 +202,14 @@ func (k *Service) start(ctx context.Context, doc space.Space, may func(space.Spa
 	if err != nil {
 		return nil, err
 	}
-	// The space's environment is part of each command's action, as it is when the command begins: what was taken out of it is gone.
+	// The space's environment is part of each command's action, as it is when the command begins: a removed variable is gone.
 	return tier.Create(ctx, permit, space.Spec{
 		ID: doc.ID, Dir: dir, UID: doc.UID, Limits: doc.Limits, BestEffort: doc.BestEffort, Tentative: k.tentative(doc),
 		Elsewhere: k.elsewhere(doc),
 	})
 }
 
-// mayStart records that the processes of a space are about to be started, on behalf of whoever made it. The start is counted to a cause.
+// mayStart records that the processes of a space are about to start, in the name of its maker. The start is linked to a cause.
 func (k *Service) mayStart(ctx context.Context, cause id.Correlation, doc space.Space) (policy.Permit, error) {
 	origin := event.Origin{Principal: doc.CreatedBy, Correlation: cause}
 	action := k.action(policy.SpaceStart, origin, doc)
@@ -272,7 +272,7 @@ func (l *living) close() error {
 	return l.halt()
 }
 
-// halt is close for who holds the lock.
+// halt is close for a caller that holds the lock.
 func (l *living) halt() error {
 	if l.instance == nil {
 		return nil

@@ -58,8 +58,8 @@ func (k *Service) strongest() (space.Tier, error) {
 	return nil, errNoTier
 }
 
-// begins returns the tier in which a space begins that is asked to run in a runtime, under a policy that accepts no tier weaker than the
-// one that it names. What cannot be is refused: nothing is downgraded.
+// begins returns the tier in which a new space with this runtime begins. Its policy accepts no tier weaker than weakest. An impossible
+// request is refused: nothing is downgraded.
 func (k *Service) begins(runtime, weakest string) (tier space.Tier, err error) {
 	switch runtime {
 	case "", space.RuntimeAuto:

@@ -100,7 +100,7 @@ func code(err error) string {
 	return "internal_error"
 }
 
-// Past is the past of a space: what was recorded, and what of it can be returned to.
+// Past is the past of a space: its records, and the snapshots to which it can return.
 type Past struct {
 	Recorded []space.Recorded
 	Kept     map[event.Digest]bool
@@ -182,7 +182,7 @@ func (k *Service) recordedAt(ctx context.Context, doc space.Space, at string) (e
 	return found[0].Root, nil
 }
 
-// Rewind makes the files of a space what they were in a snapshot. No run of it may be under way. What they are before is kept as well, so
+// Rewind sets the files of a space to a snapshot. No run of the space may be under way. It also keeps a snapshot of the files before, so
 // that a rewind can be rewound.
 func (k *Service) Rewind(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space, to string) (space.Rewound, error) {
 	leave, err := k.Seize(s)
@@ -335,8 +335,8 @@ func (k *Service) Diff(ctx context.Context, origin event.Origin, ws id.Workspace
 	return c, err
 }
 
-// CarrySnapshot writes a snapshot of a space as a tar.gz file of at most most bytes of content, without the files that the caller may not
-// read one by one, and returns how many were left out.
+// CarrySnapshot writes a snapshot of a space as a tar.gz file with at most most bytes of content. It leaves out files that the caller may
+// not read one by one, and returns how many.
 func (k *Service) CarrySnapshot(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space, root event.Digest, most int64,
 	w io.Writer) (omitted int, err error) {
 	doc, err := k.alive(ctx, ws, s)

@@ -152,7 +152,7 @@ func (s *look) statement(stmt *syntax.Stmt, where string, depth int) {
 	s.command(words, stdin, where, depth)
 }
 
-// raw returns a here-document as it stands there; what is expanded in it is left as it is written.
+// raw returns the text of a here-document; expansions in it are left as they are written.
 func raw(w *syntax.Word) string {
 	var text strings.Builder
 	for _, part := range w.Parts {
@@ -333,7 +333,7 @@ func given(rest []word, letters string, ask func(option string) bool) (argument,
 	return word{}, word{}, false
 }
 
-// shell looks at what a shell is told to run.
+// shell checks the code that a shell is asked to run.
 func (s *look) shell(rest []word, stdin *string, where string, depth int) {
 	text, _, ok := given(rest, "oO", func(o string) bool { return o[1] != '-' && strings.Contains(o, "c") })
 	if ok {

@@ -12,7 +12,7 @@ import (
 	"agentbox/internal/domain/space"
 )
 
-// javascript looks at what Node, or a program like it, is told to run.
+// javascript checks the code that Node, or a program like it, is asked to run.
 func (s *look) javascript(rest []word, stdin *string, where string) {
 	if contextual(rest) {
 		return
@@ -171,7 +171,7 @@ func quoted1(text string) int {
 	return len(text)
 }
 
-// npm looks at what npm, or a program like it, is told to install or to run.
+// npm checks the packages or scripts that npm, or a program like it, is asked to install or to run.
 func (s *look) npm(program string, rest []word, where string, depth int) {
 	verb, behind := operand(rest, "")
 	switch verb.text {
@@ -216,7 +216,7 @@ func (s *look) install(verb string, behind []word, where string) {
 		option, value, given := strings.Cut(w.text, "=")
 		switch {
 		case !w.known:
-			return // what it is, nobody knows
+			return // it is unknown
 		case slices.Contains([]string{"--offline", "--prefer-offline", "--dry-run", "--package-lock-only", "--help", "-h"}, option):
 			return // it takes what lies there, or fails by itself
 		case slices.Contains(valued, option):

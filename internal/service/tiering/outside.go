@@ -110,7 +110,7 @@ func (s *look) fetch(rest []word, letters, flags, where string) {
 		switch {
 		case !w.known:
 		case strings.HasSuffix(w.text, "unix-socket") || strings.HasPrefix(w.text, "--proxy") || w.text == "-x":
-			return // what stands behind that, may be of the space
+			return // the text after it may come from the space
 		case w.text == "--url" && i+1 < len(rest):
 			i++
 			if host, ok := remote(rest[i].text); ok && host != "" {
@@ -139,7 +139,7 @@ func (s *look) fetch(rest []word, letters, flags, where string) {
 	}
 }
 
-// git looks at the repositories that git is told to reach.
+// git checks the repositories that git is asked to reach.
 func (s *look) git(rest []word, where string) {
 	verb, behind := operand(rest, "Cc")
 	switch verb.text {
@@ -198,7 +198,7 @@ func (s *look) origin(name string) string {
 	return ""
 }
 
-// uv looks at what uv is told to install or to run.
+// uv checks what uv is asked to install or to run.
 func (s *look) uv(rest []word, where string) {
 	if slices.ContainsFunc(rest, func(w word) bool {
 		return !w.known || slices.Contains([]string{"--offline", "--no-index", "--help", "-h"}, w.text)

@@ -10,7 +10,7 @@ import (
 	"agentbox/internal/domain/space"
 )
 
-// python looks at what Python is told to run.
+// python checks the code that Python is asked to run.
 func (s *look) python(rest []word, stdin *string, where string) {
 	if contextual(rest) {
 		return
@@ -37,8 +37,7 @@ func (s *look) python(rest []word, stdin *string, where string) {
 	}
 }
 
-// contextual reports whether an interpreter is told to run in a context. Only nano has those: whatever else the code needs, a heavier
-// tier has no use for it.
+// contextual reports whether an interpreter is asked to run in a context. Only nano has contexts, so a heavier tier would not help.
 func contextual(rest []word) bool {
 	for _, w := range rest {
 		switch {
@@ -271,7 +270,7 @@ var pipValued = []string{
 	"--only-binary", "--no-binary",
 }
 
-// pip looks at what pip, or a program like it, is told to install.
+// pip checks the packages that pip, or a program like it, is asked to install.
 func (s *look) pip(rest []word, where string) {
 	verb, behind := operand(rest, "")
 	switch verb.text {

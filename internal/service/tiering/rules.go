@@ -53,7 +53,7 @@ var standard []byte
 // Standard returns the rules of a daemon that has none of its own.
 func Standard() (Rules, error) { return ParseRules(standard) }
 
-// ParseRules reads rules. What is left out is empty, and the bounds are the largest.
+// ParseRules reads rules. A missing list is empty, and missing bounds are the largest.
 func ParseRules(text []byte) (Rules, error) {
 	r := Rules{Bounds: Bounds{Files: MaxFiles, FileBytes: MaxFileBytes}}
 	if len(text) > MaxRulesBytes {

@@ -1,7 +1,7 @@
-// Package tiering sees before a command runs whether a tier has what it needs, and whether it wants other hosts.
+// Package tiering checks before a command runs whether a tier has what it needs, and whether it wants other hosts.
 //
-// It reads the command and the files that it names, and is bounded. What it does not see is found out while the command runs, so that
-// nothing of it decides what is permitted: a mistake costs time, not safety.
+// It reads the command and the files that it names, within bounds. Needs that it misses show while the command runs. So nothing in this
+// package decides what is permitted: a mistake costs time, not safety.
 package tiering
 
 import (
@@ -13,9 +13,9 @@ import (
 	"agentbox/internal/domain/space"
 )
 
-// The bounds of one look. What lies beyond is not looked at.
+// The bounds of one check. Text and files beyond them are not checked.
 const (
-	MaxFiles     = 64      // of the space that are read, or looked for in vain
+	MaxFiles     = 64      // of the space that are read, or are missing
 	MaxFileBytes = 1 << 20 // of one file
 	maxText      = 1 << 20 // bytes of one text of a shell
 	maxDepth     = 16      // of texts in texts
@@ -23,7 +23,7 @@ const (
 	maxNeeds     = 32
 )
 
-// Service finds what commands need. What tiers have, they say themselves; the rules add to it for nano. It is safe for concurrent use.
+// Service finds what commands need. Tiers list their own contents; the rules add to them for nano. It is safe for concurrent use.
 type Service struct {
 	rules    Rules
 	commands map[string]bool // of the rules, for nano
@@ -73,13 +73,13 @@ type look struct {
 	nano      bool // the tier is nano, of which the rules speak
 	reach     bool // only what is wanted of other hosts counts
 	env       map[string]string
-	tried     bool // what is looked at now may not come to run, or its failure is dealt with
+	tried     bool // the code may not run, or the command handles its failure
 	read      space.Read
 	cwd       string            // with a slash before it, which is the folder of the space's files
 	left      int               // files that may still be read
-	count     int               // that were looked at
+	count     int               // that were checked
 	seen      map[string]bool   // files that were looked into
-	written   map[string]string // what the command itself puts into files before it uses them
+	written   map[string]string // contents that the command itself writes to files before it uses them
 	functions map[string]bool   // of the command
 	needs     []space.Need
 }

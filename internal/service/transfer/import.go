@@ -25,7 +25,7 @@ const MaxWhole = 64 << 30
 
 // The refusals of an import by a daemon.
 var (
-	// ErrNotHere refuses to import for a workspace other than the daemon's own: who is an owner there owns nothing of the installation.
+	// ErrNotHere refuses to import for a workspace other than the daemon's own: its owners own nothing of the installation.
 	ErrNotHere = fault.New(fault.Denied, "import_not_permitted",
 		"workspaces are imported by the owners of %s, to whom the installation belongs", id.DefaultWorkspace)
 	// ErrUnderWay means that another import is not done yet.
@@ -39,7 +39,7 @@ type Parts struct {
 	Docs     projection.Reader
 	Contents blob.Store
 	Gate     policy.Gate
-	System   id.Principal                                     // who ends spaces that stayed where they were
+	System   id.Principal                                     // ends spaces that stayed on the old host
 	TakeUp   func(ctx context.Context, ws id.Workspace) error // takes up the runs of a workspace that have not ended
 }
 
@@ -78,10 +78,9 @@ type File struct {
 	Key     merkle.PublicKey // that must have signed the checkpoint; "" for the one that came with the file
 }
 
-// Import takes a workspace in, on behalf of a principal of the workspace by. The file is held against itself before anything is asked or
-// changed; then the intent is recorded, with the idempotency key if there is one, and the log is adopted in one step. A repeat of a
-// request that came to its end is answered as it was; of one that a crash cut off it goes on. While the log is adopted whoever appends
-// waits.
+// Import adopts a workspace from a file, in the name of a principal of the workspace by. It first checks the file against its own hashes.
+// Then it records the intent, with the idempotency key if there is one, and adopts the log in one step. A repeat of a finished request
+// returns the same answer; a repeat of one that a crash cut off continues it. Other appends wait while the log is adopted.
 func (m *Importer) Import(ctx context.Context, origin event.Origin, by id.Workspace, file File, key string) (workspace.Import, error) {
 	if by != id.DefaultWorkspace {
 		return workspace.Import{}, ErrNotHere

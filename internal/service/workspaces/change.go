@@ -27,7 +27,7 @@ type change struct {
 	needed func(workspace.Workspace) (bool, error)
 }
 
-// changeTries bounds how often a change is looked at anew because another one came first.
+// changeTries bounds how often a change is tried again because another one came first.
 const changeTries = 16
 
 // Archive ends what is done in a workspace, until it is unarchived. Its own owners and admins may, and those of the installation's. To
@@ -63,8 +63,8 @@ func (s *Service) Unarchive(ctx context.Context, origin event.Origin, who princi
 	})
 }
 
-// Update changes how a workspace is called and how many of its tasks run at the same time; what is zero stays as it is. Only owners and
-// admins of the installation's own workspace may: it is their machine whose share is given.
+// Update changes the name of a workspace and how many of its tasks run at the same time; zero fields stay as they are. Only owners and
+// admins of the installation's own workspace may do so, because the shares are of their machine.
 func (s *Service) Update(ctx context.Context, origin event.Origin, who principal.Caller, u workspace.Updated) (workspace.Workspace, error) {
 	if err := u.Check(); err != nil {
 		return workspace.Workspace{}, err
@@ -97,7 +97,7 @@ func (s *Service) change(ctx context.Context, origin event.Origin, who principal
 	ordering := event.Batch{Workspace: by, Drafts: []event.Draft{event.New(c.ordered, origin, by, "", c.data).About(workspace.EntityType,
 		string(ws))}}
 	if ruling, err := s.Gate.Judge(ctx, a); err != nil || !ruling.Decision.Allowed() && ruling.Decision.ReasonCode != policy.ReasonArchived {
-		if err == nil { // who may not is not told what there is
+		if err == nil { // a caller without the right does not learn which workspaces exist
 			_, err = s.Gate.Record(ctx, origin, a, ordering)
 		}
 		return workspace.Workspace{}, err

@@ -43,7 +43,7 @@ func Definition() projection.Definition {
 	}, func(w workspace.Workspace, _ string, e event.Event) (workspace.Workspace, error) { return w.Evolve(e) }, nil)
 }
 
-// Request asks for a workspace. What is left out takes its default.
+// Request asks for a workspace. Empty fields take their defaults.
 type Request struct {
 	workspace.Created        // a private one with DefaultTasks, of a new id, unless said otherwise
 	Owner             string // the display name of its owner
@@ -122,7 +122,7 @@ func (s *Service) order(ctx context.Context, origin event.Origin, by id.Workspac
 	draft := event.New(workspace.EventCreateOrdered, origin, by, "", q.Created).About(workspace.EntityType, string(q.Workspace))
 	a := policy.Action{Type: policy.WorkspaceCreate, Workspace: by, Principal: origin.Principal, Token: origin.Token,
 		Subject: string(q.Workspace)}
-	if ruling, err := s.Gate.Judge(ctx, a); err == nil && ruling.Decision.Allowed() { // who may not is not told what there is
+	if ruling, err := s.Gate.Judge(ctx, a); err == nil && ruling.Decision.Allowed() { // a caller without the right does not learn which workspaces exist
 		if head, err := s.Log.Head(ctx, q.Workspace); err != nil || head > 0 {
 			return event.Event{}, errors.Join(err, orNil(head > 0, workspace.ErrExists))
 		}

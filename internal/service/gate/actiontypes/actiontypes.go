@@ -128,7 +128,7 @@ func (s *Service) Retire(ctx context.Context, origin event.Origin, ws id.Workspa
 			return err
 		}
 		retired, err := doc.Retire(reason)
-		if errors.Is(err, policy.ErrActionTypeNotFound) { // who may not retire any is told that first
+		if errors.Is(err, policy.ErrActionTypeNotFound) { // a caller who may not retire any gets that error first
 			if refused := s.may(ctx, origin, ws, policy.ActionTypeRetire, name); refused != nil {
 				return refused
 			}
@@ -146,7 +146,7 @@ func (s *Service) Retire(ctx context.Context, origin event.Origin, ws id.Workspa
 	return s.Get(ctx, ws, name)
 }
 
-// may refuses who may not do this to action types, where nothing is recorded.
+// may refuses a caller who may not do this to action types, if nothing is recorded.
 func (s *Service) may(ctx context.Context, origin event.Origin, ws id.Workspace, action, name string) error {
 	r, err := s.Gate.Judge(ctx, policy.Action{Type: action, Workspace: ws, Principal: origin.Principal, Token: origin.Token, Subject: name})
 	if err == nil && !r.Decision.Allowed() {
@@ -155,7 +155,7 @@ func (s *Service) may(ctx context.Context, origin event.Origin, ws id.Workspace,
 	return err
 }
 
-// record records what is said of a declared action type.
+// record records an event about a declared action type.
 func (s *Service) record(ctx context.Context, origin event.Origin, ws id.Workspace, action, typ, name string, data any,
 	expect []event.DocumentVersion) error {
 	content, err := json.Marshal(data)

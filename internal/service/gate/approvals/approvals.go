@@ -24,7 +24,7 @@ type Parts struct {
 	Docs         projection.Reader
 	Clock        event.Clock
 	IDs          *id.Source
-	System       id.Principal  // who ends questions that nobody answered; the requester where there is none
+	System       id.Principal  // ends questions that nobody answered; without it the requester does
 	QuestionTime time.Duration // how long a question stays open
 
 	People       *authority.Reader
@@ -62,13 +62,13 @@ type Service struct {
 // New returns a service of the given parts.
 func New(parts Parts) *Service { return &Service{parts, newAskers()} }
 
-// The refusals of whoever answers.
+// The errors of an answer.
 var (
 	// ErrNotFound means that the workspace has no such approval.
 	ErrNotFound = fault.New(fault.NotFound, "approval_not_found", "there is no such approval in this workspace")
 	// ErrStandingNotFound means that the workspace has no such standing approval.
 	ErrStandingNotFound = fault.New(fault.NotFound, "standing_not_found", "there is no such standing approval in this workspace")
-	// ErrOwnRequest refuses an answer from whoever asked.
+	// ErrOwnRequest refuses an answer from the requester.
 	ErrOwnRequest = fault.New(fault.Denied, "approval_own_request",
 		"nobody approves what they themselves requested; somebody else has to decide")
 	// ErrOwnCredential refuses an answer with a credential that the requester has issued, because the requester may know it.
@@ -218,7 +218,7 @@ func (s *Service) grant(doc policy.Approval, answer policy.Answer, now time.Time
 	return policy.Grant(answer.Standing, doc.ID, cover, answer.ExpiresAt.UTC(), answer.Uses, now)
 }
 
-// mayDecide checks who answers: a person whose role reaches, and not whoever asked, by whatever credential.
+// mayDecide checks the person who answers: their role is high enough, and they are not the requester under any credential.
 func (s *Service) mayDecide(ctx context.Context, origin event.Origin, doc policy.Approval, standing bool) error {
 	p := origin.Principal
 	who, err := s.People.Who(ctx, doc.Workspace, p)
@@ -249,8 +249,9 @@ func (s *Service) mayDecide(ctx context.Context, origin event.Origin, doc policy
 	return nil // a single owner is never locked out
 }
 
-// requesters returns those who asked the question: who acts and who sent it. Where policy demands several persons, it is whoever asked
-// for the run as well, for then the question is their own; one person is enough to look at what the agent of their own space does.
+// requesters returns the principals who asked the question: the acting one and the one who sent it. If policy demands several persons, the
+// person who asked for the run counts too, because then the question is their own. Otherwise one person may approve what the agent of their
+// own space does.
 func (s *Service) requesters(ctx context.Context, doc policy.Approval) ([]id.Principal, error) {
 	asked := []id.Principal{doc.RequestedBy}
 	if doc.Through != "" {
@@ -320,7 +321,7 @@ func (s *Service) Standings(ctx context.Context, ws id.Workspace, after id.Stand
 	})
 }
 
-// Revoke ends a standing approval. Who may decide may revoke, and it never waits for anything but the log.
+// Revoke ends a standing approval. The people who may decide may revoke. It waits only for the log.
 func (s *Service) Revoke(ctx context.Context, origin event.Origin, ws id.Workspace, standing id.Standing, reason string) error {
 	who, err := s.People.Who(ctx, ws, origin.Principal)
 	if err != nil {

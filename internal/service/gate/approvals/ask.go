@@ -18,7 +18,7 @@ import (
 	"agentbox/internal/kernel/projection"
 )
 
-// MaxOpen is how many questions of one principal may be open at once; more would bury whoever answers.
+// MaxOpen is how many questions of one principal may be open at once. More would bury the people who answer.
 const MaxOpen = 100
 
 // Ask implements policy.Gate.
@@ -34,7 +34,7 @@ func (s *Service) AskOnce(ctx context.Context, origin event.Origin, r policy.Rul
 	if kind, _ := r.Action.Kind(); r.Action.Run != "" && kind.SideEffect != policy.Record {
 		return policy.Approval{}, fault.New(fault.Internal, "nothing_to_ask", "a run asks for its effects itself")
 	}
-	if p := r.Action.Principal; origin.Principal != p { // whoever sends it for who acts
+	if p := r.Action.Principal; origin.Principal != p { // the principal who sends it for the acting one
 		origin.Principal, origin.By = p, cmp.Or(origin.By, origin.Principal)
 	}
 	for try := 1; ; try++ {
@@ -183,8 +183,8 @@ func grantable(a policy.Action, asked policy.Scope) (policy.Scope, error) {
 	return scope, err
 }
 
-// askers let one question of a principal be recorded after the other; principals share a few turns. A turn is a channel that has room for
-// one, for it is waited for while somebody records, and not longer than who waits wants to.
+// askers serializes the questions of each principal with 64 striped locks. A lock is a channel with room for one, so that waiting honours
+// the context.
 type askers [64]chan struct{}
 
 func newAskers() (a askers) {

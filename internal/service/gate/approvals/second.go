@@ -12,9 +12,9 @@ import (
 	"agentbox/internal/service/gate/authority"
 )
 
-// second puts a person's yes together with those that others gave before, where policy demands more than one. Only the assent of somebody
-// who could decide now counts. It is enough when as many as are demanded agree, or when nobody else is there who could: whoever is alone is
-// never locked out. A second person who may decide once, but not grant a standing approval, is there all the same.
+// second combines this approval with earlier ones, if policy demands more than one (two-person rule). Only assents of people who could
+// decide now count. Enough people agree, or nobody else is there who could: then it is enough, so a person who is alone is never locked
+// out. A second person who may decide once, but may not grant a standing approval, counts as present.
 func (s *Service) second(ctx context.Context, origin event.Origin, doc policy.Approval, answer policy.Answer, standing bool,
 	expect []event.DocumentVersion) (policy.Answer, bool, []event.DocumentVersion, error) {
 	p, least := origin.Principal, leastRole(doc, standing)

@@ -50,7 +50,7 @@ func (r *Reader) Person(ctx context.Context, ws id.Workspace, p id.Principal) (p
 	return doc, version, err
 }
 
-// Who returns the principal's document, read anew each time: authority is never remembered.
+// Who returns the principal's document. It reads it each time: authority is never cached.
 func (r *Reader) Who(ctx context.Context, ws id.Workspace, p id.Principal) (principal.Principal, error) {
 	doc, _, err := r.Person(ctx, ws, p)
 	return doc, err
@@ -99,8 +99,8 @@ func (r *Reader) Permits(ctx context.Context, ws id.Workspace, t id.Token, holde
 	return code, reason, nil
 }
 
-// Living refuses what is recorded in an archived workspace without a judgement, and returns what the log has to expect so that of it and an
-// archiving one comes first.
+// Living refuses a record in an archived workspace for which no judgement was made. It returns the document versions that the log must
+// expect, so that the record and a concurrent archiving are ordered.
 func (r *Reader) Living(ctx context.Context, ws id.Workspace) ([]event.DocumentVersion, error) {
 	if ws == id.DefaultWorkspace {
 		return nil, nil

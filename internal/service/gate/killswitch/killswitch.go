@@ -29,12 +29,12 @@ type Parts struct {
 	IDs   *id.Source
 	Who   Who
 
-	Together bool // other daemons throw it too: what it says is open is read from the log
+	Together bool // other daemons throw it too, so an open switch is checked in the log
 }
 
-// Who knows who acts.
+// Who finds principals.
 type Who interface {
-	// Who returns a principal of a workspace; authority.ErrNobody where there is none.
+	// Who returns a principal of a workspace; authority.ErrNobody if there is none.
 	Who(ctx context.Context, ws id.Workspace, p id.Principal) (principal.Principal, error)
 }
 
@@ -130,11 +130,11 @@ func (s *switches) on(ctx context.Context, ws id.Workspace) (bool, error) {
 	if st = s.state(ws, doc.On); st.on {
 		return true, nil
 	}
-	return doc.On, nil // before Follow has told of it
+	return doc.On, nil // before Follow has seen it
 }
 
-// learn takes what the log says of a switch now, and by which event, and reports whether that has thrown it, or lifted it, here. What was
-// thrown here and could not be recorded holds.
+// learn applies the state of a switch in the log, and the event that set it. It reports whether that has thrown or lifted the switch here.
+// A throw that could not be recorded here stays in force.
 func (s *switches) learn(ws id.Workspace, on bool, by id.Event) (thrown *halt, lifted bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -150,7 +150,7 @@ func (s *switches) learn(ws id.Workspace, on bool, by id.Event) (thrown *halt, l
 	return nil, was && !st.on
 }
 
-// recorded is told that a throw is in the log.
+// recorded notes that a throw is in the log.
 func (s *switches) recorded(ws id.Workspace) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

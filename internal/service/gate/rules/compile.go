@@ -299,7 +299,7 @@ func (s Spec) actions(w *writer) {
 	of := func(action string) string { return "principal, action == Action::" + quote(action) + ", resource" }
 	const noPerson = "(principal is Agent || principal is Service)"
 	for _, a := range unique(s.Allow.Actions) {
-		if policy.Outside(a) { // who may do it at all says the registry, or the declaration
+		if policy.Outside(a) { // the registry or the declaration says who may do it at all
 			w.rule("allow", "actions."+a+".allowed", "", text{"the policy permits " + a, ""}, of(a), "")
 			continue
 		}

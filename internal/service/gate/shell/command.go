@@ -249,7 +249,7 @@ func (r *reader) joined(rest []arg, depth int) error {
 	return r.script(strings.Join(words, " "), Bash, depth+1)
 }
 
-// shell reads what a shell is told to run.
+// shell reads the code that a shell is asked to run.
 func (r *reader) shell(c *Command, rest []arg, in *stdin, depth int) error {
 	dialect := Bash
 	switch c.Name {
@@ -466,7 +466,7 @@ func hides(option string, refuse []string) bool {
 	return false
 }
 
-// replaced returns the text that xargs replaces by what it reads, "" where it cannot be told, and whether it replaces any.
+// replaced returns the text that xargs replaces by its input, "" if it is not known, and whether it replaces any.
 func replaced(options []arg) (text string, replaces bool) {
 	for i, o := range options {
 		switch {

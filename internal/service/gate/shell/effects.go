@@ -57,7 +57,7 @@ func (r *reader) variables(c *Command, rest []arg) {
 	}
 }
 
-// removes reads what rm and its like are told to remove.
+// removes reads the files that rm and similar commands are asked to remove.
 func (r *reader) removes(c *Command, rest []arg) {
 	options := true
 	for _, a := range rest {
@@ -131,7 +131,7 @@ func (r *reader) find(c *Command, rest []arg) ([][]arg, error) {
 	return inner, nil
 }
 
-// interpreter reads what an interpreter of another language is told to run.
+// interpreter reads the code that an interpreter of another language is asked to run.
 func (r *reader) interpreter(c *Command, rest []arg, in *stdin) {
 	if c.Name == "bun" {
 		if bunInstalls(rest) {
@@ -236,7 +236,7 @@ func (r *reader) wasm(c *Command, rest []arg) {
 	r.unseal(rest[0])
 }
 
-// context reads the name of an interpreter context: what earlier cells have left there decides what the code does.
+// context reads the name of an interpreter context. The state that earlier cells left there affects what the code does.
 func (r *reader) context(name arg) {
 	what := "an interpreter context that is only known when it runs"
 	if name.known {

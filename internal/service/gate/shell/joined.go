@@ -10,7 +10,7 @@ import (
 // A word that is put together of parts (x.$a, "$dir/$f", x.$(echo env)) names a file that is not written anywhere in the command line.
 // The reader follows variables to the words that the line gives them, and writes a star for what it cannot know.
 
-// Bounds of what a word of parts may stand for. What exceeds them becomes a star.
+// Bounds of the texts that a joined word may expand to. A word beyond them becomes a star.
 const (
 	maxAlternatives = 64     // names that one word stands for
 	maxIndirections = 4      // variables whose values name other variables

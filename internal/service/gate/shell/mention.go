@@ -45,7 +45,7 @@ func (r *reader) mentioned() error {
 				return &Error{Msg: fmt.Sprintf("more than %d words may be names of files", maxWords)}
 			}
 			glob := a.glob || strings.ContainsAny(word, "*?[")
-			if !a.known { // what stands before it may be a folder of the space
+			if !a.known { // the text before it may be a folder of the space
 				word = strings.TrimPrefix(word, "/")
 			}
 			if err := r.open(arg{text: word, known: true, glob: glob}, false, true); err != nil {
@@ -92,8 +92,8 @@ func captured(redirs []*syntax.Redirect) bool {
 	return false
 }
 
-// search reads what an expression of find looks for. What is negated is not found, and what is pruned is not handed on, unless nothing else
-// is.
+// search reads the files that an expression of find matches. Negated tests match nothing. Pruned folders are not passed on, unless nothing
+// else is.
 func (r *reader) search(rest []arg) {
 	var branch, held, found []arg
 	pruned, acts, acted := false, false, false

@@ -40,8 +40,8 @@ var grepOptions = options(`A=v B=v C=v m=v d=v D=v e=p f=P --regexp=p --file=P -
 
 var copyOptions = options("t=w S=v m=v o=v g=v --target-directory=w --suffix=v --backup=o --mode=v --preserve=o --sparse=o --reflink=o")
 
-// optionTable says what the options of the file tools take. What stands in none is taken for a flag, and what stands behind its = for a
-// file.
+// optionTable says which values the options of the file tools take. An option that is not listed counts as a flag, and a text after its =
+// as a file.
 var optionTable = map[string]map[string]taking{
 	"grep": grepOptions, "egrep": grepOptions, "fgrep": grepOptions,
 	"rg": options("A=v B=v C=v m=v g=i e=p f=P t=v T=v j=v M=v E=v r=v --regexp=p --file=P --glob=i --iglob=i --type=v --ignore-file=f " +
@@ -186,7 +186,7 @@ func (r *reader) operands(c *Command, rest []arg, skip int) error {
 			written = -1
 		}
 	}
-	negative := false // grep -v: what it prints is not what it looks for
+	negative := false // grep -v: it prints other lines than it searches for
 	inverts := !strings.HasSuffix(c.Name, "awk")
 	for _, i := range found {
 		if i.takes == program || i.takes == script {

@@ -231,7 +231,7 @@ func isStdin(name string) bool {
 	return name == "/dev/stdin" || name == "/dev/fd/0" || name == "/proc/self/fd/0"
 }
 
-// deletesByOption marks the archivers that are told to delete what they have packed, or what lies in their way.
+// deletesByOption marks archivers whose options delete the packed files, or files that are in the way.
 func (r *reader) deletesByOption(c *Command, rest []arg) {
 	for _, a := range rest {
 		long := len(a.text) > 4 && strings.HasPrefix(a.text, "--")

@@ -1,7 +1,7 @@
 // Package shell reads a command line without running it and says which commands it would run and which files it would open.
 //
-// It answers for intent, not for isolation: what a program does once it runs is the business of the space. Whatever cannot be known
-// before it runs is said to be unknown, never guessed.
+// It answers for intent, not for isolation: the space bounds what a program does once it runs. It reports what it cannot know before the
+// run as unknown, and never guesses.
 package shell
 
 import (
@@ -78,7 +78,7 @@ type File struct {
 // Doubt is a reason why a person has to look.
 type Doubt struct {
 	Trait string // TraitUnresolved or TraitPoisons
-	What  string // what stands in the command line
+	What  string // the text in the command line
 }
 
 // Error says why a command line is refused as it stands.
@@ -170,7 +170,7 @@ type reader struct {
 	searches           bool  // find says what may be handed on
 	mentions           []arg // words that may be names of files which are handed on
 	math               arithmetic
-	values             map[string][]*syntax.Word // what the command line gives variables
+	values             map[string][]*syntax.Word // the values that the command line gives to variables
 	joins              []joinedWord
 	followed           int  // variables that were followed
 	fold, dots, alters bool // globs fold letters; globs stand for dots too; values are changed where they are used

@@ -226,8 +226,8 @@ var scripts = map[string]map[string]bool{
 var manifests = map[string]string{"npm": "package.json", "pnpm": "package.json", "yarn": "package.json", "cargo": "Cargo.toml",
 	"go": "go.mod"}
 
-// grantable are the commands for which one exact command line can get a standing approval: they run nothing but themselves. A list of what
-// is allowed, not of what is dangerous, so that what nobody thought of is refused.
+// grantable are the commands for which one exact command line can get a standing approval: they run nothing but themselves. The list names
+// what is allowed, not what is dangerous, so that a command that nobody considered is refused.
 var grantable = names(`rm rmdir unlink mkdir touch cp mv ln chmod chown chgrp cat head tail wc ls stat du df file md5sum sha1sum sha256sum
 	sha512sum
 	cmp diff basename dirname realpath readlink date id whoami uname hostname truncate gzip gunzip`)

@@ -47,8 +47,8 @@ func (r *reader) words(ws []*syntax.Word) ([]arg, error) {
 	return args, nil
 }
 
-// spread returns how many words a word with braces expands to, without expanding it; what is more than maxWords is maxWords+1. It counts
-// the brace expressions too.
+// spread returns how many words a word with braces expands to, without expanding it. For more than maxWords it returns maxWords+1. It
+// counts the brace expressions too.
 func spread(w *syntax.Word, braces *int) int {
 	words := 1
 	for _, part := range w.Parts {
