@@ -122,7 +122,7 @@ func (s *Service) order(ctx context.Context, origin event.Origin, by id.Workspac
 	draft := event.New(workspace.EventCreateOrdered, origin, by, "", q.Created).About(workspace.EntityType, string(q.Workspace))
 	a := policy.Action{Type: policy.WorkspaceCreate, Workspace: by, Principal: origin.Principal, Token: origin.Token,
 		Subject: string(q.Workspace)}
-	if ruling, err := s.Gate.Judge(ctx, a); err == nil && ruling.Decision.Allowed() { // a caller without the right does not learn which workspaces exist
+	if ruling, err := s.Gate.Judge(ctx, a); err == nil && ruling.Decision.Allowed() { // others do not learn which exist
 		if head, err := s.Log.Head(ctx, q.Workspace); err != nil || head > 0 {
 			return event.Event{}, errors.Join(err, orNil(head > 0, workspace.ErrExists))
 		}
