@@ -28,7 +28,7 @@ type Swept struct {
 	Failed    []Miss `json:"failed,omitempty"` // spaces whose snapshots could not be swept
 }
 
-// Freed counts what was freed and what is left, with the bytes that it takes on the disk.
+// Freed counts the freed and the remaining content, with its bytes on disk.
 type Freed struct {
 	Kept       int64 `json:"kept"`
 	KeptBytes  int64 `json:"kept_bytes"`

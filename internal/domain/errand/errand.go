@@ -148,7 +148,7 @@ type Records interface {
 // StepKind is the kind of the step of an operation, and At what its input says.
 const StepKind = "operation"
 
-// At is the input of a step, and of the call in it: which operation of the order it is, and by its hash, which bytes.
+// At is the input of a step and of its call: the number of the operation in the order, and the hash of its bytes.
 type At struct {
 	Index  int          `json:"index"`
 	Type   string       `json:"type,omitempty"`

@@ -1,4 +1,4 @@
-// Package evidence is the manifest of what happened in a run: which events tell of it, under which hashes.
+// Package evidence is the manifest of a run: the list of its events with their hashes.
 package evidence
 
 import (
@@ -76,7 +76,7 @@ type Gap struct {
 	To   uint64 `json:"to_seq"`
 }
 
-// Record is the document of a manifest: where it lies, and what it says in short.
+// Record is the document of a manifest: its place and its summary.
 type Record struct {
 	ID           id.Evidence  `json:"evidence_id"`
 	Run          id.Run       `json:"run_id"`
@@ -120,7 +120,7 @@ var ends = map[string]string{"run.completed": "succeeded", "run.failed": "failed
 // Ends are the types of the events that end a run.
 func Ends() []string { return slices.Sorted(maps.Keys(ends)) }
 
-// Ended returns how many of the events of a run tell of it, up to the one that ends it; false where none does.
+// Ended returns how many of the events of a run belong to it, up to the one that ends it; false if none ends it.
 func Ended(events []event.Event) (int, bool) {
 	n := slices.IndexFunc(events, func(e event.Event) bool { return ends[e.Type] != "" })
 	return n + 1, n >= 0

@@ -30,8 +30,8 @@ func NewSource(now func() time.Time, entropy io.Reader) *Source {
 	return &Source{now: now, entropy: entropy}
 }
 
-// Behind makes every later identifier sort behind an event's, which an earlier source has made, also where the clock was set back since.
-// One that names no time is ignored.
+// Behind makes every later identifier sort after the id of an event that an earlier source made, even if the clock was set back since. It
+// ignores an id that holds no time.
 func (s *Source) Behind(e Event) {
 	at, ok := e.made()
 	s.mu.Lock()

@@ -71,7 +71,7 @@ var (
 	// ErrWithoutRCA refuses to close an incident whose cause nobody has written down.
 	ErrWithoutRCA = fault.New(fault.Conflict, "incident_close_blocked_missing_rca",
 		"write down the cause first: an incident is closed with an analysis of its root cause")
-	// ErrWithoutLearning refuses to close an incident of which nobody learned anything.
+	// ErrWithoutLearning refuses to close an incident without a learning.
 	ErrWithoutLearning = fault.New(fault.Conflict, "incident_close_blocked_missing_learning",
 		"write down what was learned first: an incident is closed with at least one learning")
 )
@@ -84,7 +84,7 @@ type RCA struct {
 	At       time.Time       `json:"at"`
 }
 
-// Same reports whether an incident is the one that would be opened, wherever it happened. Its details do not count.
+// Same reports whether an incident equals the one that would be opened. It ignores the place and the details.
 func (i Incident) Same(o Opened) bool {
 	return i.Title == o.Title && i.Severity == o.Severity && i.Category == o.Category && i.EntityType == o.EntityType &&
 		i.EntityID == o.EntityID

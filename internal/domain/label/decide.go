@@ -67,8 +67,7 @@ func (l Label) Decide(q Request) (resolved Level, d policy.Decision, mismatch bo
 	}, true
 }
 
-// forPurposes reports whether what has the label is for certain purposes only: personal data always are, and what is confidential where
-// it names some.
+// forPurposes reports whether the label limits its data to certain purposes: sensitive_pii always does, confidential if it names some.
 func (l Label) forPurposes(resolved Level) bool {
 	return resolved == SensitivePII || resolved.AtLeast(Confidential) && len(l.Purposes) > 0
 }

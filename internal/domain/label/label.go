@@ -158,8 +158,8 @@ func (l Label) Lowers(next Label) bool {
 	})
 }
 
-// Guards is the document of how many resources of each type bear a label that keeps anybody from them. Where there are none, nobody has
-// to look any further.
+// Guards is the document that counts the resources of each type with a label that hides them from somebody. If there are none, no further
+// check is needed.
 type Guards struct {
 	Types map[string]int `json:"types,omitempty"`
 }

@@ -56,8 +56,8 @@ var withPassword = regexp.MustCompile(`^[a-z][a-z0-9+.-]*://[^:@/\s]*:[^@/\s]+@`
 // keyLike is one word of the letters that keys are written in.
 var keyLike = regexp.MustCompile(`^[A-Za-z0-9_+/=.-]+$`)
 
-// looksSecret reports whether a value is one word with a part that has letters and digits among each other, as keys have and names have
-// not, and is neither a path nor an address.
+// looksSecret reports whether a value looks like a key: one word with a part that mixes letters and digits, and neither a path nor an
+// address.
 func looksSecret(value string) bool {
 	if withPassword.MatchString(value) {
 		return true
@@ -97,8 +97,8 @@ func (k Known) Text(text string) (string, []Match) {
 	return clean, append(found, more[:min(len(more), MaxMatches-len(found))]...)
 }
 
-// Scan returns JSON without the known values in its texts, and what was found. The rules are those of the function Scan, which is not
-// called here: every record passes there.
+// Scan returns JSON without the known values in its texts, and the values that it found. It does not apply the rules of the function Scan,
+// because every record passes there anyway.
 func (k Known) Scan(data json.RawMessage) (json.RawMessage, []Match) {
 	if len(k.values) == 0 {
 		return data, nil

@@ -144,7 +144,7 @@ func Text(text string) (string, []Match) {
 	return text, s.found
 }
 
-// Named reports that something which is recorded apart from an event holds what was found.
+// Named reports that a separately recorded object holds the secrets that were found.
 func Named(found []Match, where string) []Match {
 	out := slices.Clone(found)
 	for i := range out {
@@ -224,7 +224,7 @@ func (s *scan) text(text, where string) string {
 	}
 	if squeezed := squeeze(text); squeezed != text {
 		for _, r := range rules {
-			if m := r.pattern.FindStringSubmatch(squeezed); m != nil { // it was split, so that nobody can say where it ends
+			if m := r.pattern.FindStringSubmatch(squeezed); m != nil { // the secret was split, so its end is not known
 				return s.whole(r.name, where, preview(m[1]))
 			}
 		}

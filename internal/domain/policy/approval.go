@@ -32,7 +32,7 @@ const (
 	ScopeTemplate  Scope = "template"
 )
 
-// Known returns the scope, once where none is named, and refuses one that there is not.
+// Known returns the scope; an empty one becomes once. It returns an error for an unknown scope.
 func (s Scope) Known() (Scope, error) {
 	switch s {
 	case "":

@@ -40,11 +40,10 @@ type Gate interface {
 	// Glance returns the permit of an allowed action that is pure or only reads. Such an action records one event, afterwards. An action that
 	// a standing approval allows is begun instead, because its use counts.
 	Glance(r Ruling) (Permit, error)
-	// Begin records the intent of an allowed action and returns its permit. The batch holds the caller's own events, such as
-	// tool.invoked; the use of an approval, if one is named, is recorded in the same commit, so that it is used at most once. An approval
-	// must be approved, unexpired, unused and for exactly these canonical bytes. With are rulings about other actions that the batch records
-	// as well, such as the start of the run whose first operation is begun: where one of them does not simply hold as it is, nothing is
-	// recorded, and the error is ErrApart.
+	// Begin records the intent of an allowed action and returns its permit. The batch holds the caller's own events, such as tool.invoked. If
+	// an approval is named, its use is recorded in the same commit, so that it is used at most once. The approval must be approved, unexpired,
+	// unused and for exactly these canonical bytes. With holds rulings about other actions that the batch records too, such as the start of
+	// the run whose first operation begins. If one of them does not hold unchanged, nothing is recorded, and the error is ErrApart.
 	Begin(ctx context.Context, r Ruling, approval id.Approval, intent event.Batch, with ...Ruling) (Permit, event.Receipt, error)
 	// Record judges an action whose whole effect is what it records, and appends the batch if it may be done: there is no intent apart from
 	// the outcome. A refusal is recorded too. Where policy asks, the question is made as by AskOnce, and the same request goes through once
@@ -102,7 +101,7 @@ type Agents interface {
 
 // Library keeps the bundles of a workspace.
 type Library interface {
-	// Pin resolves a preset's name and overrides, a JSON object or nil, to a bundle and records it, so that its hash will always find it.
+	// Pin resolves a preset's name and overrides (a JSON object or nil) to a bundle. It records the bundle, so that its hash always finds it.
 	Pin(ctx context.Context, origin event.Origin, ws id.Workspace, preset string, overrides []byte) (Bundle, error)
 	// PinBundle records a bundle that is its own text, whatever it was made from.
 	PinBundle(ctx context.Context, origin event.Origin, ws id.Workspace, b Bundle) error

@@ -195,12 +195,12 @@ func (a Approval) Use(canonical []byte, action Action, now time.Time) (ApprovalU
 	return ApprovalUsed{Approval: a.ID, ActionHash: digest}, nil
 }
 
-// Withdraw ends a question because nobody needs its answer any more; false where it has its answer.
+// Withdraw ends a question because nobody needs its answer any more; false if it is already answered.
 func (a Approval) Withdraw(reason string) (ApprovalWithdrawn, bool) {
 	return ApprovalWithdrawn{Approval: a.ID, Reason: reason}, a.Open()
 }
 
-// Expire ends a question that nobody decided in time; false where it is not yet time or was decided.
+// Expire ends a question that was not decided in time; false if it is not yet time, or if it was decided.
 func (a Approval) Expire(now time.Time) (ApprovalExpired, bool) {
 	return ApprovalExpired{Approval: a.ID}, a.Open() && !now.Before(a.ExpiresAt)
 }

@@ -49,7 +49,7 @@ const (
 	ActionTypeRetiredType  = "action_type.retired"
 )
 
-// Declaration is what a workspace said of an action type of its own. It stands in each action of that type, so that everything that is
+// Declaration is what a workspace declared about an action type of its own. Each action of that type contains it. So everything that is
 // bound to the action is bound to this version: questions, approvals, standing approvals and permits.
 type Declaration struct {
 	Version     int        `json:"version"` // rises with each change, also over a retirement
@@ -69,8 +69,8 @@ func (d Declaration) kind(name string) Kind {
 	}
 }
 
-// Kind returns what is known of the action's type: the registry's entry, or else that of the workspace's own declaration that the gate
-// has laid into the action. False means that nobody declared it; then it is denied.
+// Kind returns the kind of the action's type: the registry's row, or else the workspace's declaration that the gate has set in the action.
+// False means that the type is undeclared; then the action is denied.
 func (a Action) Kind() (Kind, bool) {
 	if k, ok := KindOf(a.Type); ok {
 		return k, true
@@ -87,8 +87,8 @@ func (a Action) Own() bool {
 	return k.Declared > 0
 }
 
-// Misses says which of the declared target kinds the action's target, or what it is about, should have had; "" where it fits. A type
-// without target kinds takes every target and none.
+// Misses returns the declared target kinds that the action's target, or its subject, should have had; "" if it fits. A type without target
+// kinds takes every target and none.
 func (a Action) Misses() string {
 	kinds := strings.Fields(a.Declared.Targets)
 	if len(kinds) == 0 || slices.ContainsFunc(kinds, a.aims) {
@@ -157,7 +157,7 @@ type ActionType struct {
 // Living reports whether the type is declared now.
 func (t ActionType) Living() bool { return t.Status == DeclaredStatus }
 
-// Declaration returns what the type says, as it stands in actions; the zero value where it is not declared now.
+// Declaration returns the type's declaration in the form that actions contain; the zero value if the type is not declared now.
 func (t ActionType) Declaration() Declaration {
 	if !t.Living() {
 		return Declaration{}
@@ -216,7 +216,7 @@ var (
 		"the workspace has changed or retired this action type since it was asked; it must be asked again")
 )
 
-// reserved are the nouns that belong to Agentbox beside those of the registry, so that what it gets later meets no declaration.
+// reserved are nouns that belong to Agentbox besides those of the registry, so that its later action types collide with no declaration.
 var reserved = []string{
 	"action", "action_type", "agentbox", "connector", "egress", "event", "experiment", "hook", "lease", "model", "objective", "policy",
 	"provider", "quota", "secret",

@@ -138,7 +138,7 @@ type BundlePinned struct {
 	Bundle Bundle `json:"bundle"`
 }
 
-// EffectCounted is the data of effect.counted, which stands beside an effect's intent where effects are limited.
+// EffectCounted is the data of effect.counted. That event accompanies an effect's intent if effects are limited.
 type EffectCounted struct {
 	Principal id.Principal `json:"principal_id"`
 	Window    time.Time    `json:"window_started_at"` // of the hour in which it counts

@@ -24,7 +24,7 @@ func (a Approval) Evolve(e event.Event) (Approval, error) {
 			return a, err
 		}
 		if e.Withheld == event.Destroyed {
-			// Nobody knows any more what was asked, so that it cannot be answered.
+			// The text of the question is gone, so it cannot be answered.
 			return Approval{
 				ID: id.Approval(e.EntityID), Workspace: e.Workspace, Room: e.Room, Run: e.Run, Step: e.Step, Thread: e.Thread, RequestedBy: e.Principal,
 				RequestedAt: e.OccurredAt, Status: Expired,

@@ -144,9 +144,8 @@ func EscapeAll(list []string) []string {
 	return escaped
 }
 
-// Escape writes text so that it can only be read one way and cannot steer a terminal: printable ASCII but `"` and `\`, and the accented
-// letters of Latin-1, stand for themselves; everything else becomes \n, \r, \t, \", \\ or \u{code point}. Bytes that are no UTF-8 become
-// \x and two digits.
+// Escape writes text so that it has one reading and cannot control a terminal. Printable ASCII except `"` and `\`, and the accented letters
+// of Latin-1, stay as they are. Everything else becomes \n, \r, \t, \", \\ or \u{code point}. Invalid UTF-8 bytes become \x and two digits.
 func Escape(text string) string {
 	plain := true
 	for i := range len(text) {

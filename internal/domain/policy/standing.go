@@ -121,8 +121,8 @@ func CoverOf(a Action, scope Scope, words []string) (Cover, error) {
 	return c, nil
 }
 
-// unvaried reports whether no standing approval covers another request than the one that was asked about: how much is paid is no detail,
-// and of an action of the workspace's own that cannot be undone nobody knows what is one.
+// unvaried reports whether a standing approval covers only the exact request. That is so for payments, because the amount is essential. It
+// is also so for a declared action that cannot be undone, because its essential parts are unknown.
 func (a Action) unvaried() bool {
 	kind, _ := a.Kind()
 	return a.Type == PaymentExecute || kind.Declared > 0 && !kind.Reversible

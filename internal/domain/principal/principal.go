@@ -1,4 +1,4 @@
-// Package principal is who acts: people, agents and services, the roles that they have, and the keys by which they are known.
+// Package principal describes the principals: people, agents and services, their roles, and the keys that identify them.
 package principal
 
 import (
@@ -137,7 +137,8 @@ func IssuerOf(origin event.Origin, role Role) id.Principal {
 var ErrUnauthenticated = fault.New(fault.Denied, "unauthenticated", "this needs a valid API key").
 	With("Send the header Authorization: Bearer KEY. On the daemon's own machine the key lies in owner.key in its data directory.")
 
-// MayActFor reports whether a principal may act for another: services, owners and admins may act for an agent, and nobody for anybody else.
+// MayActFor reports whether a principal may act for another. Services, owners and admins may act for an agent; nobody acts for anybody
+// else.
 func (p Principal) MayActFor(other Principal) bool {
 	return other.Kind == id.Agent && !p.Quarantined && (p.Kind == id.Service || p.Kind == id.User && p.Role.AtLeast(Admin))
 }

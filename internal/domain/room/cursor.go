@@ -35,7 +35,7 @@ type Read struct {
 	StreamSeq uint64  `json:"stream_seq"`
 }
 
-// Cursor is the document of how far somebody has read a room: up to a place in its stream, which never goes back.
+// Cursor is the document of a reader's progress in a room: a place in its stream, which never goes back.
 type Cursor struct {
 	Room      id.Room      `json:"room_id"`
 	Principal id.Principal `json:"principal_id"`

@@ -9,7 +9,7 @@ const (
 	filesPiece        = 1 << 20  // bytes of the archive in one line
 )
 
-// FilesPiece is a piece of the tar.gz archive of the files with which a run began. The pieces stand in order; the last one has no bytes.
+// FilesPiece is a piece of the tar.gz archive of the files with which a run began. The pieces are in order; the last one is empty.
 type FilesPiece struct {
 	Offset  int64  `json:"offset"`
 	Data    []byte `json:"data,omitempty"`

@@ -27,7 +27,7 @@ const (
 // RenewEvery returns how often an engine should be heard of whose claim lasts so long: often enough that two heartbeats may be lost.
 func RenewEvery(claim time.Duration) time.Duration { return claim / 3 }
 
-// Order is what was asked for of a run that an engine is to execute. The zero Order is that of a run which the daemon executes in a space.
+// Order is the request for a run that an engine executes. The zero Order belongs to a run that the daemon executes in a space.
 type Order struct {
 	Engine     bool          `json:"for_engine,omitempty"` // it waits for an engine that claims it
 	Work       string        `json:"work,omitempty"`       // the kind of its input, where the engine of Agentbox knows it: operations

@@ -135,7 +135,7 @@ func ParseOperations(operations []json.RawMessage) (Message, error) {
 	return m, nil
 }
 
-// malformed returns what stands for something that is no operation. Its id is kept where it has one.
+// malformed returns a placeholder for an invalid operation. It keeps the id if there is one.
 func malformed(raw json.RawMessage, why string) Operation {
 	op := Operation{Type: OpMalformed, Malformed: strings.ToValidUTF8(why[:min(len(why), maxMalformed)], "")}
 	var sent map[string]json.RawMessage

@@ -92,7 +92,7 @@ type Input struct {
 	Inline bool         `json:"inline,omitempty"` // nothing is stored: the message stands in run.created
 }
 
-// State is where one operation stands.
+// State is the progress of one operation.
 type State string
 
 // The states of an operation. Done is final: it has its result event.

@@ -13,14 +13,14 @@ import (
 // spaces, and a command must not learn it by accident.
 const TraceVariable = "TRACEPARENT"
 
-// SpanID returns the number of a span, in 16 hex digits, from what it is about: a run, a step, an approval. So those who tell of it at
-// different times, also before and after a restart, call it the same, and nobody has to remember it.
+// SpanID derives the number of a span, in 16 hex digits, from its subject: a run, a step, an approval. So reports at different times, also
+// before and after a restart, use the same number, and nobody has to store it.
 func SpanID(about string) string {
 	sum := sha256.Sum256([]byte("agentbox span\n" + about))
 	return hex.EncodeToString(sum[:8])
 }
 
-// Traced returns the place in a trace (a W3C traceparent) of a step of the run, and "" for a run that belongs to no trace.
+// Traced returns the place of a step in a trace (a W3C traceparent); "" for a run without a trace.
 func (r Run) Traced(step id.Step) string {
 	parts := strings.Split(r.Trace, "-")
 	if len(parts) != 4 || step == "" {

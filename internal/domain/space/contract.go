@@ -230,8 +230,8 @@ type Files interface {
 	Edit(ctx context.Context, p policy.Permit, edits []Edit) (Entry, error)
 	// Delete removes the file of a file.delete permit; a directory is a fault not_a_file.
 	Delete(ctx context.Context, p policy.Permit) error
-	// Archive writes the folder of a file.archive permit as a zip file to w, without the entries for whose path, relative to the space's
-	// files, may says no; a nil may leaves none out.
+	// Archive writes the folder of a file.archive permit as a zip file to w. It leaves out the entries whose path may rejects; a nil may
+	// leaves none out. Paths are relative to the space's files.
 	Archive(ctx context.Context, p policy.Permit, w io.Writer, may func(path string) bool) error
 }
 

@@ -152,7 +152,7 @@ type Command struct {
 // not exist, is no file, or may not be read.
 type Read func(path string, most int64) ([]byte, error)
 
-// Place finds what a command needs that a tier has not; nothing where it has all. It decides by what it reads and is bounded.
+// Place finds the needs of a command that a tier lacks; none if the tier has all. It decides by what it reads, and its work is bounded.
 type Place func(has Offer, c Command, read Read) []Need
 
 // Route says where a command of a space would run, and why.

@@ -124,8 +124,7 @@ type History interface {
 	Bearing(ctx context.Context, contents map[event.Digest]bool) ([]Bearing, error)
 	// Purge removes what an earlier version kept of contents without sealing it. It ends what a redaction began, and so needs no permit.
 	Purge(ctx context.Context, contents map[event.Digest]bool) error
-	// Diff returns what differs from the snapshot that is the Target of a space.diff permit to the one that is its Content, at most limit
-	// entries.
+	// Diff returns the differences between two snapshots, at most limit entries: from the Target of a space.diff permit to its Content.
 	Diff(ctx context.Context, p policy.Permit, limit int) ([]Difference, error)
 	// Archive writes a snapshot to w as a tar.gz file. The snapshot is the Content of a file.archive permit. If its content exceeds MaxBytes,
 	// it returns a fault archive_too_large before the first byte. It leaves out files that may refuses, links that point outside, and invalid

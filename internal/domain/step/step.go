@@ -166,7 +166,7 @@ func Word(text string) bool {
 	return true
 }
 
-// Bytes returns the content that stands in the event; false where it stands elsewhere.
+// Bytes returns the content that the event itself holds; false if the content is stored elsewhere.
 func (c Content) Bytes() ([]byte, bool) {
 	switch c.Type {
 	case Text:

@@ -1,8 +1,8 @@
 // Package token is capability tokens: authority that is narrowed, handed on and taken back.
 //
-// What a holder may do is what their role and the policy permit, and the scopes of the token, and those of every token that it was
-// derived from, name. A token by itself gives no right. A policy may rest on one: `allow.delegated` lets agents and services do what a
-// person named in a token (Delegates).
+// A holder may do what three things permit together: their role, the policy, and the scopes of the token and of every token that it was
+// derived from. A token by itself gives no right. A policy may refer to one: `allow.delegated` lets agents and services do what a person
+// named in a token (Delegates).
 package token
 
 import (

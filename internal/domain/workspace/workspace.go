@@ -1,4 +1,4 @@
-// Package workspace is what happens to a workspace as a whole: that it is taken in from another installation.
+// Package workspace is the events of a workspace as a whole, such as its import from another installation.
 package workspace
 
 import (

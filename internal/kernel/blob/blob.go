@@ -32,8 +32,8 @@ type Store interface {
 	Put(ctx context.Context, r io.Reader, max int64) (Ref, error)
 	// Open returns the content; the caller closes it. Open content can be read to its end, even if it is swept meanwhile.
 	Open(ctx context.Context, d event.Digest) (io.ReadSeekCloser, error)
-	// Forget destroys contents for good: nobody can read them any more, here or in a copy of what lies here that was made before. Content that
-	// is not stored is forgotten too, wherever it is sealed by its hash. The same content can be put again.
+	// Forget destroys contents for good. After that, nobody can read them, here or in an earlier copy of this store. Content that is not
+	// stored is forgotten too, wherever it is sealed by its hash. The same content can be put again.
 	Forget(ctx context.Context, contents ...event.Digest) error
 	// Hold protects later puts from the sweep until release is called, once. A caller that puts content and records its name afterwards holds
 	// it in between.
@@ -44,6 +44,6 @@ type Store interface {
 	Sweep(ctx context.Context, p policy.Permit, mark Mark) (content.Freed, error)
 }
 
-// Mark calls named for all content that is named anywhere. It is called once in a sweep, after it was noted what is held; content that
-// may be named and is not is lost, so it fails where it cannot read everything.
+// Mark calls named for all content that is named anywhere. A sweep calls it once, after it noted the held content. Named content that Mark
+// misses is lost, so Mark fails if it cannot read everything.
 type Mark func(ctx context.Context, named func(event.Digest)) error

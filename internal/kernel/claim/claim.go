@@ -42,8 +42,8 @@ const most = 10_000
 // NewTerms returns terms whose clock is read with every call.
 func NewTerms(now time.Time) *Terms { return &Terms{begin: now, seen: map[id.Run]seen{}} }
 
-// NewTermsTogether returns the terms of one of several daemons that record claims, whose clocks need not agree: a renewal that another
-// one has recorded lasts its full time from when it is first met here. So no claim ends before its time, and one that nobody renews ends
+// NewTermsTogether returns the terms of one of several daemons that record claims. Their clocks need not agree. A renewal that another
+// daemon recorded lasts its full time from when this daemon first sees it. So no claim ends too early, and a claim without renewals ends
 // everywhere.
 func NewTermsTogether(now time.Time) *Terms {
 	t := NewTerms(now)
@@ -72,7 +72,7 @@ func (t *Terms) saw(h Held, passed time.Duration) {
 	t.keep(h, passed+h.Until.Sub(h.Renewed), passed)
 }
 
-// left takes what the clock says and how much time has passed by the one that nobody sets.
+// left returns the remaining time of a claim, by the wall clock and by the time that has passed on the monotonic clock.
 func (t *Terms) left(h Held, wall time.Time, passed time.Duration) time.Duration {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -113,7 +113,7 @@ func Matches(text string, words []string) bool {
 	return true
 }
 
-// Excerpt returns at most so many characters of a text, in one line, around the first place where one of the words stands.
+// Excerpt returns at most so many characters of a text, in one line, around the first match of one of the words.
 func Excerpt(text string, words []string, most int) string {
 	line := []rune(strings.Join(strings.Fields(text), " "))
 	if len(line) <= most {

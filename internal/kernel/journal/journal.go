@@ -51,7 +51,7 @@ type Query struct {
 	Follows     bool     // the reader follows the log, so recent events need not be read from the disk
 }
 
-// Place returns an event's place in what the query reads: its stream if one is named, else the workspace.
+// Place returns an event's place in the query's stream if it names one, else in the workspace.
 func (q *Query) Place(e *event.Event) uint64 {
 	if q.Stream != (event.Stream{}) {
 		return e.StreamSeq

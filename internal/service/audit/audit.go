@@ -108,7 +108,7 @@ func verify(ctx context.Context, log journal.Journal, ws id.Workspace, held []He
 	if err := w.upTo(ctx, head); err != nil {
 		return Report{}, err
 	}
-	// Whatever is appended from here on lies beyond these heads, and those that follow lie beyond what is walked now.
+	// Later appends lie beyond these heads, and the heads that follow lie beyond the events that are walked now.
 	before, err := log.Streams(ctx, ws)
 	if err != nil {
 		return Report{}, err
@@ -342,7 +342,7 @@ func (w *walk) hold(e *event.Event, sum sums) {
 	s.Events, s.LastSeq, s.LastHash = s.Events+1, e.StreamSeq, e.Chain.Hash
 }
 
-// settleRedactions reports events whose data are gone without a word. What says that they were redacted comes after them.
+// settleRedactions reports events whose data are gone without a redaction. The event of a redaction comes after the redacted event.
 func (w *walk) settleRedactions() {
 	found := slices.SortedFunc(maps.Values(w.gone), func(a, b Finding) int { return cmp.Compare(a.Seq, b.Seq) })
 	for _, f := range found {

@@ -28,9 +28,8 @@ type Root struct {
 // rootTries is how often documents are compared that others change meanwhile.
 const rootTries = 3
 
-// HoldRoots compares the documents that give authority in a workspace with what the log says, and returns fault authority_changed where
-// one is something else. It reads the events of these documents alone, so that it costs nothing for the rest of the log; a full
-// comparison is that of VerifyProjections.
+// HoldRoots compares the documents that give authority in a workspace with the log, and returns fault authority_changed if one differs. It
+// reads only the events of these documents, so the rest of the log costs nothing. VerifyProjections makes the full comparison.
 func HoldRoots(ctx context.Context, log journal.Journal, docs projection.Reader, roots []Root, ws id.Workspace) error {
 	for try := 1; ; try++ {
 		before, err := log.Head(ctx, ws)

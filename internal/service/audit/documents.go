@@ -66,7 +66,7 @@ func Audit(ctx context.Context, log journal.Journal, docs projection.Reader, def
 	if !report.OK {
 		documents, err := VerifyProjections(ctx, log, docs, defs, ws)
 		if err != nil && ctx.Err() == nil {
-			err = nil // what broke the log is in its report
+			err = nil // the report has the cause
 		}
 		return report, documents, err
 	}
@@ -128,7 +128,7 @@ func (c *comparison) finish(ctx context.Context, defs []projection.Definition) (
 	return c.report, nil
 }
 
-// compareEntries compares the entries under which the documents of a projection are found, where they stand still.
+// compareEntries compares the index entries of a projection's documents, if nothing changes them meanwhile.
 func (c *comparison) compareEntries(ctx context.Context, indexed projection.Indexed, name string, refs []projection.Ref) error {
 	entries, still, err := indexed.Entries(ctx, c.report.Workspace, name)
 	if !still || err != nil {

@@ -202,7 +202,7 @@ func (s *Signer) sign(ctx context.Context, ws id.Workspace) error {
 	if head == edge.Size() {
 		return nil
 	}
-	delete(s.edges, ws) // what a failure leaves is read again
+	delete(s.edges, ws) // after a failure, read it again
 	if head < edge.Size() {
 		return fmt.Errorf("the log ends at %d and was signed for %d", head, edge.Size())
 	}

@@ -173,7 +173,7 @@ var (
 	errMismatch = fault.New(step.ErrOtherContent.Kind, step.ErrOtherContent.Code, "%s", step.ErrOtherContent.Msg)
 )
 
-// verified reads content and fails at its end where it is not what was declared, so that nothing else is ever stored.
+// verified reads content and fails at its end if the content differs from the declaration, so that only declared content is stored.
 type verified struct {
 	from io.Reader
 	hash hash.Hash

@@ -79,8 +79,8 @@ func (d *Service) end(ctx context.Context, origin event.Origin, h Hold, action, 
 // lostAtOnce is how many tool calls have their result in the commit that ends their run; those beyond it have it in the next ones.
 const lostAtOnce = 100
 
-// lost returns the results of the tool calls of a run that ends before anybody has said what came of them: nobody knows. They are
-// recorded under the expectation that nobody has meanwhile.
+// lost returns results for the tool calls of a run that ends before their outcomes are known. They are recorded only if nobody has recorded
+// an outcome meanwhile.
 func (d *Service) lost(ctx context.Context, origin event.Origin, doc run.Run) (drafts []event.Draft, expect []event.DocumentVersion,
 	err error) {
 	open, err := d.Docs.Documents(ctx, projection.Query{Workspace: doc.Workspace, Name: step.CallProjection,

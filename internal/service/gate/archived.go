@@ -13,7 +13,7 @@ import (
 	"agentbox/internal/kernel/projection"
 )
 
-// endures are the actions that an archived workspace permits beside reading: what ends something, and what forgets.
+// endures are the actions that an archived workspace permits besides reading: those that end or redact something.
 var endures = []string{policy.SpaceDestroy, policy.RunCancel, policy.AuditRedact, policy.ContentSweep, policy.KillSwitchSet,
 	policy.KeyRevoke, policy.CapabilityRevoke, policy.StandingRevoke}
 

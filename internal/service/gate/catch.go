@@ -6,8 +6,8 @@ import (
 	"agentbox/internal/service/gate/shell"
 )
 
-// maxCatchWork bounds how many pairs of characters are compared to judge the patterns of one command line. What exceeds it counts as
-// caught.
+// maxCatchWork bounds how many pairs of characters are compared for the patterns of one command line. A larger comparison counts as a
+// match.
 const maxCatchWork = 4_000_000
 
 // mere stands for a component of a pattern that is a star alone: such a star names no file, so that only a star of the policy fits it.

@@ -232,7 +232,7 @@ func malformed(a policy.Action) string {
 // policy asks the bundle, then standing approvals, then the quota.
 func (g *Gate) policy(ctx context.Context, c *consideration) error {
 	keeps := c.kind.SideEffect == policy.Control || c.kind.SideEffect == policy.Record
-	c.soft = !keeps && c.who.Role != principal.Viewer // what keeps the house in order is no trial
+	c.soft = !keeps && c.who.Role != principal.Viewer // actions that maintain the workspace are not tried
 	if err := g.consult(ctx, c); err != nil {
 		return err
 	}

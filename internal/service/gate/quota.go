@@ -17,8 +17,8 @@ import (
 // maxWindows is how many windows are kept before those that are over are dropped.
 const maxWindows = 10_000
 
-// quota counts effects per principal in windows of an hour. It counts in memory, for looking and counting must be one step; each effect's
-// intent carries an event that counts it too, so that a daemon that starts anew goes on from the log. Where there is no limit, nothing is
+// quota counts effects per principal in windows of an hour. It counts in memory, because checking and counting must be one step. Each
+// effect's intent also carries an event that counts it, so that a restarted daemon continues from the log. Without a limit, nothing is
 // counted, read or recorded.
 type quota struct {
 	most     int

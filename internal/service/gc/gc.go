@@ -35,7 +35,7 @@ type Parts struct {
 	Rule   content.Rule
 	Clock  event.Clock
 	Logger *slog.Logger
-	System id.Principal // who sweeps by the clock
+	System id.Principal // sweeps by the clock
 
 	// Where several daemons work on one log, each sweeps the snapshots of its own spaces, and their leader the contents, which they share. Nil
 	// where there are no others.

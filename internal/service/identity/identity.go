@@ -55,7 +55,7 @@ func New(parts Parts) *Service {
 	}
 }
 
-// core is what the parts of the service share: they read who acts, and draft what is recorded.
+// core is the shared code of the service's parts: it reads the acting principal and drafts events.
 type core struct {
 	Parts
 	parsed       projection.Known[principal.Principal]
@@ -69,7 +69,7 @@ var (
 	errStranger = fault.New(fault.Denied, policy.ReasonPrincipalNotFound, "there is no such principal in this workspace")
 )
 
-// acting returns the principal who acts, or in whose name somebody does. It is read anew each time: authority is never remembered.
+// acting returns the acting principal, or the one in whose name somebody acts. It reads it each time: authority is never cached.
 func (r *core) acting(ctx context.Context, ws id.Workspace, p id.Principal) (principal.Principal, error) {
 	doc, _, err := r.parsed.Load(ctx, r.Docs, ws, principal.Projection, string(p))
 	if errors.Is(err, projection.ErrNotFound) || err == nil && doc.ID != p {
@@ -132,8 +132,8 @@ func (r *core) mayGive(ctx context.Context, p id.Principal, ws id.Workspace, rol
 	return nil
 }
 
-// derived returns a capability token and those that it was derived from, up to the root. They are read anew each time, so that the
-// revocation of one reaches all below it at once. token.ErrNotFound where one of them is not there.
+// derived returns a capability token and those that it was derived from, up to the root. It reads them each time, so that the revocation of
+// one affects all below it at once. It returns token.ErrNotFound if one of them does not exist.
 func (r *core) derived(ctx context.Context, ws id.Workspace, t id.Token) ([]token.Token, error) {
 	return token.Chain(t, func(t id.Token) (token.Token, error) {
 		doc, _, err := r.parsedTokens.Load(ctx, r.Docs, ws, token.Projection, string(t))

@@ -19,7 +19,7 @@ import (
 	"agentbox/internal/kernel/projection"
 )
 
-// What scrypt costs: 32 MiB and about a tenth of a second for each try.
+// The cost of scrypt: 32 MiB and about a tenth of a second for each try.
 const (
 	scryptN      = 1 << 15
 	scryptR      = 8
@@ -184,7 +184,7 @@ func (r *sessions) login(ctx context.Context, ws id.Workspace, key string) (prin
 	return projection.Load[principal.Login](ctx, r.Docs, ws, principal.LoginProjection, key)
 }
 
-// loginKey returns under which key the login of a person stands, or would stand.
+// loginKey returns the key of a person's login document, which may not exist yet.
 func (r *sessions) loginKey(ctx context.Context, ws id.Workspace, p id.Principal) (string, error) {
 	doc, _, err := r.login(ctx, ws, string(ws))
 	if err != nil && !errors.Is(err, projection.ErrNotFound) {

@@ -97,8 +97,8 @@ type guarded struct {
 	guards label.Guards
 }
 
-// guards returns how much is labelled in a workspace. Everybody who follows its events asks for each of them, so that it is kept as long
-// as the log does not grow; the head is read first, for what is read behind it is as new.
+// guards returns how much is labelled in a workspace. Every follower asks for each event, so the answer is cached while the log does not
+// grow. It reads the head first, so that the cached answer is at least as new as that head.
 func (c *Service) guards(ctx context.Context, ws id.Workspace) (label.Guards, error) {
 	head, err := c.Log.Head(ctx, ws)
 	if err != nil {

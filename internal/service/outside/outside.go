@@ -124,8 +124,8 @@ func (a *Service) Evaluate(ctx context.Context, origin event.Origin, caller prin
 	}
 }
 
-// overtaken reports whether somebody else used what the answer rested on, so that another one has to be found: an approval, the last use
-// of a standing one, the last effect of the hour.
+// overtaken reports whether somebody else used what the answer rested on, so that Evaluate must judge again. That may be an approval, the
+// last use of a standing approval, or the last effect of the hour.
 func overtaken(err error) bool {
 	switch fault.KindOf(err) {
 	case fault.Denied, fault.Waiting, fault.Exhausted:

@@ -92,7 +92,7 @@ type Redaction struct {
 	Type      string       // of it
 	Seq       uint64       // its place in the workspace
 	By        id.Event     // the event.redacted
-	Principal id.Principal // who asked for it
+	Principal id.Principal // the requester
 	Reason    string
 	At        time.Time
 	Run       id.Run
@@ -364,7 +364,7 @@ func (r *Service) before(ctx context.Context, ws id.Workspace, q Request) ([]Red
 	}
 }
 
-// List returns the redactions of a workspace behind a place of the log, in order, at most limit of them, and the place to go on from.
+// List returns redactions of a workspace after a place of the log, in order, at most limit of them, and the place to continue from.
 func (r *Service) List(ctx context.Context, ws id.Workspace, after uint64, limit int) ([]Redaction, uint64, error) {
 	events, err := r.Log.Read(ctx, journal.Query{Workspace: ws, Types: []string{event.RedactedType}, From: after + 1, Limit: limit})
 	if err != nil {

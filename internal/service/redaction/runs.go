@@ -192,8 +192,8 @@ func (r *Service) recount(ctx context.Context, ws id.Workspace, now time.Time) e
 	}
 }
 
-// end redacts everything of runs whose time is over, those of a step together, and then says of each that it has done so: what a crash
-// leaves undone, the next step does.
+// end redacts everything of runs whose time is over; the runs of one step together. Then it records for each that it is done. The next step
+// finishes it after a crash.
 func (r *Service) end(ctx context.Context, ws id.Workspace, over []run.Retention) error {
 	if len(over) == 0 {
 		return nil

@@ -90,8 +90,8 @@ func (m *Service) Post(ctx context.Context, origin event.Origin, who principal.C
 	}
 }
 
-// sender returns who speaks. Identity comes from the key of the request; what its body says is accepted where the caller is that
-// principal, or may speak for it.
+// sender returns the speaker. Identity comes from the key of the request. The body may name a speaker if the caller is that principal, or
+// may speak for it.
 func (m *Service) sender(ctx context.Context, who principal.Caller, typ id.PrincipalKind, named string) (id.Principal, error) {
 	sender := id.Principal(named)
 	if named == "" {

@@ -189,8 +189,8 @@ func wakers() []string {
 	return slices.Concat(policy.AnswerEvents, run.LoadEvents, []string{workspace.EventUpdated})
 }
 
-// follow wakes the workers of a workspace's runs when their questions are answered and when there is room for those that wait for their
-// turn, from a place on, until ctx ends.
+// follow wakes the workers of a workspace's runs when their questions are answered, and when waiting runs can start. It starts from a place
+// of the log and returns when ctx ends.
 func (x *Service) follow(ctx context.Context, ws id.Workspace, head uint64) {
 	for ctx.Err() == nil {
 		for e, err := range journal.Tail(ctx, x.Log, journal.Query{Workspace: ws, From: head + 1, Types: wakers()}) {

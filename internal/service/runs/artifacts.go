@@ -23,8 +23,8 @@ const (
 	kindDisplay = "display"
 )
 
-// artifacts makes artifacts of what a command has shown, names them in its result, and returns the events of them. What cannot be kept is
-// left out of both: the effect has happened, and its outcome is recorded.
+// artifacts makes artifacts of the displays of a command, names them in its result, and returns their events. It leaves out a display that
+// cannot be stored, because the effect has happened and its outcome must be recorded.
 func (r *execution) artifacts(ctx context.Context, t task, result *run.Result) (drafts []event.Draft) {
 	ctx = context.WithoutCancel(ctx)
 	for _, d := range t.shown {

@@ -93,8 +93,8 @@ func (x *Service) dequeue(e *entry) bool {
 	return true
 }
 
-// CancelSpace cancels every run of a space, also those that come meanwhile and those of an earlier daemon that were not taken up yet, and
-// returns when none is left, or when ctx ends.
+// CancelSpace cancels every run of a space. That includes runs that arrive meanwhile, and runs of an earlier daemon that were not taken up
+// yet. It returns when none is left, or when ctx ends.
 func (x *Service) CancelSpace(ctx context.Context, origin event.Origin, s id.Space, reason string) error {
 	origin.Key = "" // it is that of one batch, and there may be many runs
 	c := &cancellation{origin: origin, reason: reason}

@@ -49,7 +49,7 @@ func (x *Service) frame(ctx context.Context, runID id.Run, kind, operation strin
 func (x *Service) output(ctx context.Context, runID id.Run, kind, operation string, data []byte) {
 	f := livestream.Frame{At: x.Clock.Now().UTC(), Kind: kind, Operation: operation, Data: data}
 	if _, err := x.Live.Append(context.WithoutCancel(ctx), runID, f); err != nil && !errors.Is(err, livestream.ErrComplete) {
-		// who follows has completed it, with this
+		// a follower has completed it, with this
 		x.Logger.Warn("live output lost", "code", "output_lost", "run", runID, "error", err)
 	}
 }

@@ -147,7 +147,7 @@ func (x *Service) message(ctx context.Context, doc run.Run) (m run.Message, err 
 	return m, nil
 }
 
-// digestOf returns the hash under which a message is known, wherever it lies; zero for none.
+// digestOf returns the hash of a message, wherever it is stored; zero for none.
 func digestOf(m run.Message) event.Digest {
 	raw, err := json.Marshal(m)
 	if err != nil {
@@ -242,7 +242,7 @@ func (r *execution) approved(ctx context.Context, t task) error {
 	return r.perform(ctx, t, question.ID)
 }
 
-// askedAbout returns the action of a question. The document may have been written with other escapes; what counts is the canonical form.
+// askedAbout returns the action of a question. The document may use other escapes, so the canonical form counts.
 func askedAbout(question policy.Approval) (policy.Action, error) {
 	canonical, err := policy.Canonicalize(question.Request)
 	if err != nil {

@@ -124,8 +124,8 @@ func askShell(r *execution, t *task, a *policy.Action, s space.Space, limits pol
 	return err
 }
 
-// shell makes the action of a command: what runs is bash with the command's text, under the space's environment and the operation's over
-// it. The time that was asked for may only lower the policy's.
+// shell makes the action of a command: bash with the command's text. Its environment is the space's, overlaid by the operation's. A
+// requested time may only lower the policy's.
 func shell(a *policy.Action, op run.Operation, s space.Space, mostMS int64) error {
 	a.Command, a.Argv = op.Command, []string{"/bin/bash", "-c", op.Command}
 	a.TimeoutMS = min(run.DefaultTimeoutMS, mostMS)

@@ -114,8 +114,8 @@ func (x *Service) endOpening(ctx context.Context) error {
 	return nil
 }
 
-// reserve takes a place in the queue of a space for a run that is about to be recorded, or refuses. Looking and taking are one step, so
-// that two at once cannot both be the last. The place is given back once the run stands in the queue, or will never.
+// reserve takes a place in the queue of a space for a run that is about to be recorded, or refuses. Checking and taking are one step, so
+// that two callers cannot both take the last place. The place is given back once the run is in the queue, or will never be.
 func (x *Service) reserve(s id.Space) (giveBack func(), err error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()

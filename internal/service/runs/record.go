@@ -85,7 +85,7 @@ func (r *execution) conclude(ctx context.Context, t task, result run.Result) err
 	}
 	told := r.x.withFindings(found, true, draft)
 	drafts := slices.Concat(shown, told)
-	refused := result.Type == run.ResPolicyDenied || t.glanced && t.ruling.Decision.Shadow // what else shadow let pass, the gate recorded
+	refused := result.Type == run.ResPolicyDenied || t.glanced && t.ruling.Decision.Shadow // the gate recorded the other actions that shadow let pass
 	if refused && !t.ruling.Decision.Action.IsZero() {
 		// an action without a canonical form has no hash to find it by
 		drafts = append(drafts, policy.RefusedDraft(r.origin, t.ruling))
@@ -101,7 +101,7 @@ func (r *execution) conclude(ctx context.Context, t task, result run.Result) err
 		r.frame(ctx, livestream.Result, t.op.ID, result)
 		return nil
 	}
-	r.x.frames.Lock() // who follows may complete the frames as soon as the end is recorded: then the result is among them
+	r.x.frames.Lock() // a follower may complete the frames once the end is recorded: then the result is among them
 	r.frame(ctx, livestream.Result, t.op.ID, result)
 	r.x.frames.Unlock()
 	r.complete(ctx)
@@ -174,8 +174,8 @@ func (r *execution) outcome(ctx context.Context, t task, typ string, result *run
 	return draft, nil
 }
 
-// finish ends the run. An operation whose outcome nobody will learn any more gets its result, and a question that nobody has to answer
-// any more ends, in the same commit.
+// finish ends the run in one commit. An operation whose outcome will never be known gets its result, and a question that nobody needs to
+// answer ends.
 func (r *execution) finish(ctx context.Context, typ string, origin event.Origin, why string) error {
 	defer r.x.Blobs.Hold()()
 	ctx = context.WithoutCancel(ctx)

@@ -29,7 +29,7 @@ func (r *execution) effect(ctx context.Context, t *task, p policy.Permit) run.Re
 	return result
 }
 
-// snapshot makes a snapshot of the space's files. What happened is recorded whether it can be made or not, so its error becomes a code.
+// snapshot makes a snapshot of the space's files. The outcome is recorded even if the snapshot fails, so its error becomes a code.
 func (r *execution) snapshot(ctx context.Context, s space.Space) run.Kept {
 	made, err := r.x.Spaces.Keep(ctx, s)
 	if err == nil {

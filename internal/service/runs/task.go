@@ -27,7 +27,7 @@ type task struct {
 	kept    run.Kept     // the snapshot after it
 
 	halt  policy.Halt // the throw of the kill switch that ended it, if one did
-	cause id.Event    // what its end follows from, where that is not its beginning
+	cause id.Event    // the cause of its end, if that is not its beginning
 
 	shown []space.Display   // beside its output
 	env   map[string]string // of the space, whose values are not shown

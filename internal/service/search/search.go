@@ -198,7 +198,7 @@ func (l *Service) catchUp(ctx context.Context, ws id.Workspace, head uint64, win
 	return place, nil
 }
 
-// take takes in what lies behind one place and up to another, or as much of it as one step holds, and returns how far it has come.
+// take indexes the events after one place and up to another, or as many as one step holds. It returns how far it has come.
 func (l *Service) take(ctx context.Context, ws id.Workspace, from, to uint64) (uint64, error) {
 	events, err := l.Log.Read(ctx, journal.Query{
 		Workspace: ws, From: from + 1, Before: to + 1, Types: []string{room.EventMessageCreated, event.RedactedType}, Limit: atOnce,

@@ -163,8 +163,8 @@ type look struct {
 	until time.Time
 }
 
-// Step destroys the spaces whose time is over at now. One that cannot be destroyed does not keep the others alive. Where nothing was
-// recorded since, it looks again only when the time of one is over: a thousand spaces that nobody uses take nothing of a processor.
+// Step destroys the spaces whose time is over at now. A space that cannot be destroyed does not keep the others alive. If nothing was
+// recorded since, it looks again only when the time of one is over, so a thousand unused spaces cost no processor time.
 func (k *Service) Step(ctx context.Context, now time.Time) error {
 	workspaces, err := k.Log.Workspaces(ctx)
 	if err != nil {
@@ -234,7 +234,7 @@ func (k *Service) Recover(ctx context.Context) error {
 	err := k.each(ctx, func(doc space.Space) error {
 		mine, err := k.Mine(ctx, doc)
 		if err != nil || !mine {
-			alive[doc.ID] = true // what of it may be here is not ours to remove
+			alive[doc.ID] = true // any part of it here is not ours to remove
 			return err
 		}
 		if doc.Status == space.Creating {

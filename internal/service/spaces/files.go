@@ -282,8 +282,8 @@ func begunBy(events []event.Event) (id.Event, error) {
 	return events[i].ID, nil
 }
 
-// tookEffect finds out whether a change that was tried again failed because an earlier try of the same request, of which the daemon's end
-// left it unknown, had succeeded: then the file is there with the same content, or is gone.
+// tookEffect finds out whether a repeated change failed because an earlier try of the same request had succeeded. The end of the daemon may
+// have left that outcome unknown. In that case the file exists with the same content, or is gone.
 func (k *Service) tookEffect(ctx context.Context, origin event.Origin, a policy.Action, failed error) (space.Entry, error) {
 	switch {
 	case a.Type == policy.FileDelete && errors.Is(failed, space.ErrFileNotFound):

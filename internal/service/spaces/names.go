@@ -19,7 +19,7 @@ import (
 // maxNamed is how many living spaces of one name are checked. Only old data have more than one.
 const maxNamed = 20
 
-// claims is how often a space may be given a name that other spaces were given and have no more, since one was destroyed that had it.
+// claims is how often a name may be claimed and given up again since a space with it was destroyed.
 const claims = 1_000
 
 // nameIndex is the entry under which a living space is found by its name. It holds a hash, for an old name may have any bytes.
@@ -110,7 +110,7 @@ func (k *Service) unclaimed(ctx context.Context, ws id.Workspace, own id.Space, 
 		With(fmt.Sprintf("use that space, or choose another name, for example %s", free))
 }
 
-// free returns a name like the one that is taken, which no living space has now.
+// free returns a name similar to the taken one that no living space has now.
 func (k *Service) free(ctx context.Context, ws id.Workspace, name string) (string, error) {
 	runes := []rune(name)
 	for n := 2; ; n++ {

@@ -78,8 +78,8 @@ func (k *Service) begins(runtime, weakest string) (tier space.Tier, err error) {
 	return tier, err
 }
 
-// accepts refuses a tier of this daemon that is weaker than the weakest one that a policy accepts. Nano is the weakest of all, so that a
-// policy which names it accepts every tier, also where this daemon has it not.
+// accepts refuses a tier of this daemon that is weaker than the weakest one that a policy accepts. Nano is the weakest of all. So a policy
+// that names it accepts every tier, also if this daemon has no nano tier.
 func (k *Service) accepts(weakest, name string) error {
 	least := k.place(weakest)
 	switch {
@@ -98,8 +98,7 @@ func (k *Service) accepts(weakest, name string) error {
 // moves reports whether a space is promoted where that is needed.
 func moves(doc space.Space) bool { return doc.Runtime == space.RuntimeAuto && doc.Tier == space.Nano }
 
-// tentative reports whether what a command does in a space is dropped where the tier lacks something, for there is a heavier one that has
-// it.
+// tentative reports whether the effects of a command in a space are dropped if the tier lacks something, because a heavier tier has it.
 func (k *Service) tentative(doc space.Space) bool {
 	_, err := k.strongest()
 	return moves(doc) && err == nil

@@ -133,8 +133,8 @@ func (k *Service) Snapshots(ctx context.Context, ws id.Workspace, s id.Space, af
 	return past, err
 }
 
-// resolve finds the snapshot of a space that a person or a program names: by its hash or the first digits of it, by the step after which it
-// was made, or by the run before whose first step it was.
+// resolve finds the snapshot of a space that a person or a program names. The name is its hash or the first digits of it, the step after
+// which it was made, or the run before whose first step it was made.
 func (k *Service) resolve(ctx context.Context, doc space.Space, history space.History, name string) (event.Digest, error) {
 	for _, prefix := range []string{"step_", "run_"} {
 		if strings.HasPrefix(name, prefix) {

@@ -14,7 +14,7 @@ import (
 	"agentbox/internal/domain/space"
 )
 
-// Which says which of two files of one path is meant: that of code, or the one that is withheld from code.
+// Which names one of two files with the same path: that of code, or the one that is withheld from code.
 type Which int
 
 // The files of one path.

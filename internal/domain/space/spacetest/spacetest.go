@@ -29,7 +29,7 @@ type Host struct {
 	IDs *id.Source
 	// Unenforced names the bounds that this host cannot enforce. The suite skips their tests and names them in the log.
 	Unenforced []string
-	// Unnamed names the bounds that it enforces without being told when one is hit, so that Exit.Limit cannot name them.
+	// Unnamed names the bounds that the tier enforces without learning when one is hit, so that Exit.Limit cannot name them.
 	Unnamed []string
 }
 

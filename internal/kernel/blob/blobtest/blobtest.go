@@ -1,4 +1,4 @@
-// Package blobtest is the conformance suite of stores of content: whatever passes it can stand in for any other.
+// Package blobtest is the conformance suite of stores of content. Every store that passes it can replace any other.
 package blobtest
 
 import (

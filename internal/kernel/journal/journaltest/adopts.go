@@ -176,8 +176,8 @@ func adoptionsThatFail(t *testing.T, d Driver) {
 	}
 }
 
-// adoptionOfRedactions moves a log of which events were redacted: they are withheld as they were, documents are the same, and what was
-// recorded and not yet done is done where it came to.
+// adoptionOfRedactions moves a log with redacted events. They stay withheld, and documents are the same. A redaction that is recorded but
+// not yet done is done in the new place.
 func adoptionOfRedactions(t *testing.T, d Driver) {
 	from := open(t, d, Notes(1), Rooms(1))
 	secret := secretNotes(t, from, 60)

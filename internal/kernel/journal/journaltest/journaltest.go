@@ -1,4 +1,4 @@
-// Package journaltest is the conformance suite of logs and of the documents folded from them: whatever passes it can stand in for any
+// Package journaltest is the conformance suite of logs and of the documents folded from them. Every log that passes it can replace any
 // other.
 package journaltest
 
@@ -211,8 +211,8 @@ func head(t *testing.T, l journal.Journal, ws id.Workspace) uint64 {
 	return n
 }
 
-// CheckChains reads a workspace's whole log and reports whatever does not hold: places without gaps, in the workspace and in every stream,
-// and chains in which every hash is that of the event before.
+// CheckChains reads a workspace's whole log and reports errors. Places must have no gaps, in the workspace and in every stream, and every
+// event must name the hash of the one before.
 func CheckChains(ctx context.Context, l journal.Journal, ws id.Workspace) error {
 	tips := map[event.Stream]journal.Tip{}
 	next := uint64(1)

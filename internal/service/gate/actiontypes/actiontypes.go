@@ -103,7 +103,7 @@ func (s *Service) Declare(ctx context.Context, origin event.Origin, ws id.Worksp
 			return err
 		}
 		typ, declared, err := doc.Declare(cmd, count.Living)
-		if err == nil && typ == "" { // what changes nothing takes the same right
+		if err == nil && typ == "" { // a change without an effect needs the same right
 			return s.may(ctx, origin, ws, policy.ActionTypeDeclare, cmd.Name)
 		}
 		if err != nil {

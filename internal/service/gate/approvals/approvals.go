@@ -77,7 +77,7 @@ var (
 		With("Answer with a key of your own: one that you, or somebody else than whoever asked, made for you.")
 )
 
-// ErrKillSwitchHolds refuses to approve, while the kill switch is thrown, what would be refused at once.
+// ErrKillSwitchHolds refuses to approve an action that the kill switch would stop at once.
 var ErrKillSwitchHolds = fault.New(fault.Conflict, policy.ReasonKillSwitch,
 	"the kill switch is on, so what is approved now would be refused; the question stays open").
 	With("Lift it with `agentbox kill-switch off` and approve then; to deny or to hold is possible now.")
@@ -285,7 +285,7 @@ func (s *Service) approvable(ctx context.Context, doc policy.Approval) error {
 	return err
 }
 
-// leastRole is the least role that decides: what leaves the machine and what holds beyond once takes an admin.
+// leastRole is the least role that may decide. An action that leaves the machine, or an answer that covers more than once, needs an admin.
 func leastRole(doc policy.Approval, standing bool) principal.Role {
 	if kind, ok := kindOf(doc); standing || !ok || kind.Zone == event.HighStakes {
 		return principal.Admin

@@ -205,8 +205,8 @@ func (a *askers) of(ctx context.Context, p id.Principal) (give func(), err error
 	}
 }
 
-// open refuses a question more than a principal may have open, and returns what the log has to expect so that nobody asks in between:
-// that the principal has asked no other question since.
+// open refuses a question beyond the limit of a principal's open questions. It returns the document version that the log must expect, so
+// that the principal has asked no other question meanwhile.
 func (s *Service) open(ctx context.Context, ws id.Workspace, p id.Principal) (event.DocumentVersion, error) {
 	asked := event.DocumentVersion{Projection: policy.AskerProjection, Key: string(p)}
 	doc, err := s.Docs.Document(ctx, ws, policy.AskerProjection, string(p))

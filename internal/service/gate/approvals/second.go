@@ -48,7 +48,7 @@ func (s *Service) second(ctx context.Context, origin event.Origin, doc policy.Ap
 	return answer, enough, expect, err
 }
 
-// assent records one person's yes; the question stays open for another one. What could not be decided cannot be assented to either.
+// assent records one person's approval; the question stays open for another one. It refuses an answer that could not decide the question.
 func (s *Service) assent(ctx context.Context, origin event.Origin, doc policy.Approval, answer policy.Answer, now time.Time,
 	expect []event.DocumentVersion) error {
 	if _, err := doc.Decide(answer, now); err != nil {

@@ -1,6 +1,6 @@
-// Package authority reads who acts, under which capability tokens, and whether the workspace lives.
+// Package authority reads the acting principal, their capability tokens, and whether the workspace is active.
 //
-// It reads everything anew each time: authority is never remembered.
+// It reads everything each time: authority is never cached.
 package authority
 
 import (
@@ -56,8 +56,8 @@ func (r *Reader) Who(ctx context.Context, ws id.Workspace, p id.Principal) (prin
 	return doc, err
 }
 
-// Chain returns a capability token and those that it was derived from, up to the root. They are read anew each time, so that the revocation
-// of one reaches all below it at once. token.ErrNotFound where one of them is not there.
+// Chain returns a capability token and those that it was derived from, up to the root. It reads them each time, so that the revocation of
+// one affects all below it at once. It returns token.ErrNotFound if one of them does not exist.
 func (r *Reader) Chain(ctx context.Context, ws id.Workspace, t id.Token) ([]token.Token, error) {
 	return token.Chain(t, func(t id.Token) (token.Token, error) {
 		doc, _, err := r.tokens.Load(ctx, r.Docs, ws, token.Projection, string(t))

@@ -67,9 +67,9 @@ func (s *Service) On(ctx context.Context, ws id.Workspace) (bool, error) {
 // Check is what a permit asks when it is redeemed. It refuses while the switch is thrown, and for a workspace that was never met.
 func (s *Service) Check(ws id.Workspace) error { return s.switches.check(ws) }
 
-// switches are the kill switches in memory, one per workspace. Memory decides: a switch is thrown there first and recorded after, and it
-// is read from the log only when the daemon meets a workspace for the first time. Where other daemons throw it too, memory is enough to
-// refuse, and what it says is open is read from the log.
+// switches are the kill switches in memory, one per workspace. Memory decides: a switch is thrown there first and recorded after. It is
+// read from the log only when the daemon first sees a workspace. If other daemons throw it too, memory is enough to refuse, but an open
+// switch is checked in the log.
 type switches struct {
 	docs     projection.Reader
 	together bool

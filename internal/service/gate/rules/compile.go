@@ -293,8 +293,8 @@ func (s Spec) tools(w *writer) {
 	}
 }
 
-// actions gives agents and services what they may do without a person, or with a token by which a person handed it on. It permits in a
-// space what is done outside, asks about that, and refuses actions to all.
+// actions permits agents and services some actions with their own key, or under a token that a person handed on. It permits or asks about
+// actions outside in a space, and refuses actions to everybody.
 func (s Spec) actions(w *writer) {
 	of := func(action string) string { return "principal, action == Action::" + quote(action) + ", resource" }
 	const noPerson = "(principal is Agent || principal is Service)"
@@ -377,7 +377,7 @@ func globPattern(glob string) string {
 	return quote(glob)
 }
 
-// pattern writes a Cedar pattern: a text in which every star is itself, between two parts that stand for what they are.
+// pattern writes a Cedar pattern: literal text, with its stars escaped, between two parts that are patterns.
 func pattern(before, literal, after string) string {
 	quoted := quote(literal)
 	return `"` + before + strings.ReplaceAll(quoted[1:len(quoted)-1], "*", `\*`) + after + `"`

@@ -25,7 +25,7 @@ type arithmetic struct {
 	opaque   bool                // something is evaluated that is no variable of the command line
 }
 
-// give notes that a variable is given a word; found says that the word stands for what is found, such as the names of files.
+// give notes that a variable gets a word. Found says that the word stands for search results, such as the names of files.
 func (m *arithmetic) give(name string, w *syntax.Word, found bool) {
 	if m.known == nil {
 		m.known, m.data, m.from, m.used = map[string]bool{}, map[string]bool{}, map[string][]string{}, map[string]bool{}

@@ -47,8 +47,8 @@ func (r *reader) join(a arg, write bool) {
 	}
 }
 
-// joinedFiles turns the words of parts into the files and patterns that they may stand for. One that may be anything is left to what the
-// line mentions.
+// joinedFiles turns joined words into the files and patterns that they may stand for. A word that may be anything stands for the files that
+// the line mentions.
 func (r *reader) joinedFiles() error {
 	for _, j := range r.joins {
 		names := []string{j.shape}

@@ -15,7 +15,7 @@ const (
 	attached taking = 'o' // the same, and only where it stands right behind the option
 	reading  taking = 'f' // a file that is read
 	writing  taking = 'w' // a file, or the folder of files, that is written
-	program  taking = 'p' // what else is the first operand: a pattern, a program
+	program  taking = 'p' // a pattern or a program, otherwise the first operand
 	script   taking = 'P' // the same, from a file
 	pattern  taking = 'i' // the names of files that are read
 	pair     taking = '2' // a name and a value
@@ -143,8 +143,8 @@ func items(tool string, rest []arg) []item {
 	return found
 }
 
-// longTaking is what a long option takes; GNU programs accept any unique beginning of its name. Where it could be several that take
-// different things, it is taken for one that takes a file.
+// longTaking returns what a long option takes. GNU programs accept any unique prefix of its name. If the prefix fits several options that
+// take different things, it counts as one that takes a file.
 func longTaking(table map[string]taking, name string) taking {
 	if takes, ok := table[name]; ok || len(name) < 4 {
 		return takes

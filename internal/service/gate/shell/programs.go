@@ -10,8 +10,8 @@ import (
 	"agentbox/internal/domain/policy"
 )
 
-// foreign reports whether a program that is named by a path lies neither in the folders of the system's programs nor where a space keeps
-// files: a loader that runs its argument, or a link of /proc that stands for any program at all.
+// foreign reports whether a program's path is outside the folders of system programs and of the space's files. Such a program may be a
+// loader that runs its argument, or a link of /proc that stands for any program.
 func foreign(cwd, name string) bool {
 	name = resolve(cwd, name)
 	return strings.HasPrefix(name, "/") && !strings.HasPrefix(name, "/tmp/") && !system[path.Dir(name)]

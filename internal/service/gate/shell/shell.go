@@ -39,7 +39,7 @@ type Reading struct {
 	Files    []File
 	Unsealed []string // files whose content decides what runs, and which are read later
 	Doubts   []Doubt  // why a person has to look, whatever the policy says about the single commands
-	Exact    bool     // one simple command, every word of it known, that runs nothing else; what a standing approval may cover
+	Exact    bool     // one simple command with known words that runs nothing else; a standing approval may cover it
 }
 
 // Words returns the words of the one command, its name first, where the reading is exact; else nil.
@@ -242,7 +242,7 @@ func (r *reader) script(script string, dialect Dialect, depth int) error {
 		// On systems where sh is Bash, the same text means what Bash makes of it.
 		other, err := parse(script, syntax.LangBash)
 		if err != nil || sameShape(file, other) {
-			return nil //nolint:nilerr // what Bash cannot parse, Bash does not run
+			return nil //nolint:nilerr // Bash does not run what it cannot parse
 		}
 		err = r.file(other, depth)
 		r.exact = false // it means two things
@@ -295,7 +295,7 @@ func (r *reader) file(file *syntax.File, depth int) error {
 		r.exact = plain(file.Stmts[0])
 	}
 	var failed error
-	// What a function's name means is only certain where its definition is a statement of its own, before the call.
+	// The meaning of a function's name is only certain if its definition is a statement of its own, before the call.
 	certain := map[*syntax.FuncDecl]bool{}
 	for _, stmt := range file.Stmts {
 		if decl, ok := stmt.Cmd.(*syntax.FuncDecl); ok && !stmt.Negated && !stmt.Background && depth == 0 && decl.Name != nil {
