@@ -85,7 +85,7 @@ func (r *execution) conclude(ctx context.Context, t task, result run.Result) err
 	}
 	told := r.x.withFindings(found, true, draft)
 	drafts := slices.Concat(shown, told)
-	refused := result.Type == run.ResPolicyDenied || t.glanced && t.ruling.Decision.Shadow // the gate recorded the other actions that shadow let pass
+	refused := result.Type == run.ResPolicyDenied || t.glanced && t.ruling.Decision.Shadow // the gate recorded the rest that shadow let pass
 	if refused && !t.ruling.Decision.Action.IsZero() {
 		// an action without a canonical form has no hash to find it by
 		drafts = append(drafts, policy.RefusedDraft(r.origin, t.ruling))
