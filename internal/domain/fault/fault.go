@@ -1,4 +1,4 @@
-// Package fault is the one error type that crosses a floor. It states an error once for the program and once for a person.
+// Package fault is the one error type that crosses a floor: it states an error for the program and for a person.
 package fault
 
 import (

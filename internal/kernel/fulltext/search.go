@@ -1,4 +1,4 @@
-// Package fulltext is the contract of a full-text index. The index follows the log and may lag behind it.
+// Package fulltext is the contract of a full-text index, which follows the log and may lag behind it.
 //
 // A query is words with spaces between them. An entry matches if it contains each of them, also inside of another word. So the search works
 // in languages without spaces between words. Case does not count.

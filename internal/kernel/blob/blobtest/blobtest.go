@@ -1,4 +1,6 @@
-// Package blobtest is the conformance suite of stores of content. Every store that passes it can replace any other.
+// Package blobtest is the conformance suite of stores of content.
+//
+// Every store that passes it can replace any other.
 package blobtest
 
 import (

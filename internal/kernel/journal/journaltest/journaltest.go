@@ -1,4 +1,6 @@
-// Package journaltest is the conformance suite of logs and of the documents folded from them. Every log that passes it can replace any
+// Package journaltest is the conformance suite of logs and of the documents folded from them.
+//
+// Every log that passes it can replace any
 // other.
 package journaltest
 

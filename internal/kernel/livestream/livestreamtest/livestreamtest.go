@@ -1,4 +1,6 @@
-// Package livestreamtest is the conformance suite of stores of live output. Every store that passes it can replace any other.
+// Package livestreamtest is the conformance suite of stores of live output.
+//
+// Every store that passes it can replace any other.
 package livestreamtest
 
 import (
