@@ -1,7 +1,6 @@
 // Package journaltest is the conformance suite of logs and of the documents folded from them.
 //
-// Every log that passes it can replace any
-// other.
+// Every log that passes it can replace any other.
 package journaltest
 
 import (
