@@ -1,4 +1,4 @@
-// Package content is what the log keeps apart from its events, and how much of it a workspace may have.
+// Package content is the content that the log keeps apart from its events, and the quota of a workspace.
 package content
 
 import (
@@ -13,7 +13,7 @@ const DefaultQuota = 64 << 30
 const Projection = "contents"
 
 // Usage is the document of the content that the log of a workspace names: operations of runs, and results that are too long for their
-// event. Content that is named twice counts twice, so that what a workspace may have does not depend on what others keep.
+// event. Content that is named twice counts twice, so that the quota of a workspace does not depend on the content of others.
 type Usage struct {
 	Workspace id.Workspace `json:"workspace_id"`
 	Contents  int64        `json:"contents"`

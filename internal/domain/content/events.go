@@ -44,7 +44,7 @@ func (f *Freed) Add(g Freed) {
 	f.FreedBytes += g.FreedBytes
 }
 
-// Count adds content to what is freed or kept.
+// Count adds content to the freed or the kept.
 func (f *Freed) Count(freed bool, size int64) {
 	if freed {
 		f.Freed++

@@ -42,7 +42,7 @@ func ReadOrder(input json.RawMessage) (Order, bool) {
 	return o, true
 }
 
-// Progress is what was recorded of one operation, by this claim or an earlier one. Fields that are empty did not happen yet.
+// Progress is the record of one operation, by this claim or an earlier one. An empty field has not happened yet.
 type Progress struct {
 	Index int
 	Step  id.Step
@@ -62,7 +62,7 @@ type Call struct {
 	Output, Error json.RawMessage
 }
 
-// Recorded returns what a step with its input and its last tool call tell of an operation; the zero Call is none.
+// Recorded returns the progress of an operation from its step, the step's input and its last tool call; the zero Call is none.
 func Recorded(s id.Step, input json.RawMessage, c Call) Progress {
 	p := Progress{Index: Indexed(input), Step: s, Call: c.ID, Ended: c.ID != "" && c.Status != "running", OK: c.OK}
 	if !p.Ended {
@@ -82,7 +82,7 @@ func Recorded(s id.Step, input json.RawMessage, c Call) Progress {
 	return p
 }
 
-// Verdict is what the gate says of a tool call.
+// Verdict is the gate's answer to a tool call.
 type Verdict struct {
 	Call   id.ToolCall // "" where it may not be made
 	Permit string      // to make it, signed; "" for none
@@ -129,10 +129,10 @@ type Claims interface {
 	End(ctx context.Context, w Work, r Result) error
 }
 
-// Records is how an engine says what it does, and does it. Each of them may be called again for the same operation after it was
-// Unavailable: nothing is recorded, and nothing done, twice.
+// Records is the interface by which an engine reports its work and asks for permission. An engine may call each method again for the same
+// operation after Unavailable. Nothing is recorded or done twice.
 type Records interface {
-	// Past returns what was recorded of the run's operations, in no order.
+	// Past returns the records of the run's operations, in no order.
 	Past(ctx context.Context, w Work) ([]Progress, error)
 	// Step records the step of an operation.
 	Step(ctx context.Context, w Work, index int) (id.Step, error)

@@ -23,8 +23,8 @@ func (b Batch) Correlation() id.Correlation {
 	return b.Drafts[0].Correlation
 }
 
-// StreamVersion expects a stream's head: the place of its last event, 0 for a stream without events. Where a log tells its heads, it says
-// the hash of that event too; an expectation leaves it out.
+// StreamVersion expects a stream's head: the place of its last event, 0 for a stream without events. A log that lists its heads also sets
+// the hash of that event; an expectation leaves it out.
 type StreamVersion struct {
 	Stream  Stream
 	Version uint64

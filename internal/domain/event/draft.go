@@ -25,7 +25,7 @@ func New(typ string, origin Origin, ws id.Workspace, room id.Room, data any) Dra
 	}
 }
 
-// About returns a copy that names what the event is about.
+// About returns a copy that names the subject of the event.
 func (d Draft) About(entityType, entityID string) Draft {
 	d.EntityType, d.EntityID = entityType, entityID
 	return d

@@ -71,8 +71,8 @@ type Origin struct {
 	Issuer      id.Principal   // the issuer of the credential that was sent, if that is not the principal whom it names
 	Trace       string         // traceparent (W3C) of the request behind it; "" where it belongs to no trace that anybody follows
 
-	// Key is the idempotency key of the request behind it, scoped to its principal and endpoint, and Command the digest of what was asked for.
-	// They go into one batch, by Once: that of the intent, or where stopping comes first, that of the outcome. Empty for none.
+	// Key is the idempotency key of the request behind it, scoped to its principal and endpoint. Command is the digest of the request. Once
+	// puts them into one batch: that of the intent, or of the outcome if stopping comes first. Empty for none.
 	Key     string
 	Command Digest
 }
@@ -85,7 +85,7 @@ func (o Origin) Once(b Batch) Batch {
 	return b
 }
 
-// Header is what the author of an event says about it. Empty strings mean "does not apply".
+// Header holds the fields that the author of an event sets. Empty strings mean "does not apply".
 type Header struct {
 	ID         id.Event     `json:"event_id"`
 	Type       string       `json:"event_type"`    // noun.verb, a past participle: run.claimed
@@ -138,7 +138,7 @@ type Event struct {
 
 	Data json.RawMessage `json:"data"`
 
-	// Withheld says why the data are not there; then Data is what a redaction left of them, or {}, and Redaction is RedactFull.
+	// Withheld says why the data are missing. Then Data is the rest that a redaction left, or {}, and Redaction is RedactFull.
 	Withheld Withheld `json:"withheld,omitempty"`
 }
 
@@ -161,7 +161,7 @@ const (
 	Labelled  Withheld = "labelled"      // the data exist, and a label hides them from this reader
 )
 
-// Withhold takes the data out of an event, but for what remains of them, an object or nothing.
+// Withhold removes the data from an event, except for the remains, which are an object or empty.
 func (e *Event) Withhold(why Withheld, remains json.RawMessage) {
 	if len(remains) == 0 {
 		remains = json.RawMessage(`{}`)

@@ -55,7 +55,7 @@ type Pointer struct {
 	Hash      event.Digest `json:"event_hash"`
 }
 
-// Window is the part of the workspace's log that the run lies in.
+// Window is the part of the workspace's log that contains the run.
 type Window struct {
 	From  uint64 `json:"from_seq"`
 	To    uint64 `json:"to_seq"`

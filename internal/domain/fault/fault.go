@@ -9,7 +9,7 @@ import (
 // Kind says what the caller can do about an error.
 type Kind int
 
-// The kinds. The zero value is Internal, so an error nobody thought about is never taken for the caller's mistake.
+// The kinds. The zero value is Internal, so an unclassified error never counts as the caller's mistake.
 const (
 	Internal    Kind = iota // a defect or a broken host; nothing the caller sent caused it
 	Invalid                 // the request is malformed; change it

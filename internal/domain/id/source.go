@@ -59,10 +59,10 @@ func New[T kind](s *Source) T {
 	return T(none.prefix() + s.ulid())
 }
 
-// NewWorkspace makes the identifier of a workspace that nobody has named.
+// NewWorkspace makes the identifier of a workspace without a chosen name.
 func NewWorkspace(s *Source) Workspace { return Workspace("ws_" + strings.ToLower(s.ulid())) }
 
-// NewPrincipal makes a principal of one of the three kinds; any other kind panics, for it is a mistake in the program.
+// NewPrincipal makes a principal of one of the three kinds. It panics for any other kind, because that is a mistake in the program.
 func NewPrincipal(s *Source, kind PrincipalKind) Principal {
 	prefix, ok := principalPrefix[kind]
 	if !ok {

@@ -1,4 +1,4 @@
-// Package incident is something that went wrong, and what was learned from it before it was closed.
+// Package incident is something that went wrong, with its cause and its learnings.
 package incident
 
 import (
@@ -68,7 +68,7 @@ var (
 	ErrClosed = fault.New(fault.Conflict, "incident_closed", "the incident is closed; open another one that names it")
 	// ErrAlreadyClosed refuses to close an incident twice.
 	ErrAlreadyClosed = fault.New(fault.Conflict, "incident_already_closed", "the incident was closed before")
-	// ErrWithoutRCA refuses to close an incident whose cause nobody has written down.
+	// ErrWithoutRCA refuses to close an incident without a root cause.
 	ErrWithoutRCA = fault.New(fault.Conflict, "incident_close_blocked_missing_rca",
 		"write down the cause first: an incident is closed with an analysis of its root cause")
 	// ErrWithoutLearning refuses to close an incident without a learning.

@@ -9,7 +9,7 @@ import (
 	"agentbox/internal/domain/policy"
 )
 
-// Request is what somebody wants to come near, and why.
+// Request is an intended access and its reason.
 type Request struct {
 	Resource
 	Action        string // read or write
@@ -36,8 +36,8 @@ func (q Request) Check() error {
 	return checkTags(q.Purposes)
 }
 
-// Decide says under a label whether what is requested may be done. Resolved is the label's level, or the stricter one of the request.
-// Mismatch reports that the purposes are not those of the label.
+// Decide decides a requested access under a label. Resolved is the label's level, or the stricter one of the request. Mismatch reports that
+// the purposes differ from those of the label.
 func (l Label) Decide(q Request) (resolved Level, d policy.Decision, mismatch bool) {
 	resolved = l.Level
 	if rank[resolved] == 0 {

@@ -36,7 +36,7 @@ var rank = map[Level]int{Public: 1, Internal: 2, Restricted: 3, Confidential: 4,
 // AtLeast reports whether a level is another one or stricter.
 func (l Level) AtLeast(other Level) bool { return rank[l] >= rank[other] }
 
-// AccessTime is how long what was asked for and allowed may be read.
+// AccessTime is how long an allowed access lasts.
 const AccessTime = time.Hour
 
 // Bounds of the fields of a label, in bytes unless another unit is named.
@@ -169,7 +169,7 @@ func (g Guards) On(types ...string) bool {
 	return slices.ContainsFunc(types, func(typ string) bool { return g.Types[typ] > 0 })
 }
 
-// Access is the document of what somebody was last allowed to come near: to read and to write are two things, and neither opens the other.
+// Access is the document of the last allowed accesses of a principal to a resource: reading and writing are separate.
 type Access struct {
 	Resource
 	Principal id.Principal `json:"principal_id"`
@@ -183,7 +183,7 @@ type Nearness struct {
 	Level Level     `json:"label"`
 }
 
-// Holds reports whether what was allowed still opens a resource of a level.
+// Holds reports whether the allowed access still opens a resource of a level.
 func (n Nearness) Holds(l Level, now time.Time) bool {
 	return n.Level.AtLeast(l) && now.Before(n.At.Add(AccessTime))
 }

@@ -48,8 +48,8 @@ func tell(d event.Draft, origin event.Origin, by id.Principal, found []Match) ev
 	return said
 }
 
-// Tell marks a draft beside whose data secrets were found, such as in content that it names, and drafts the event that says so. The draft
-// gets an id, for the other event names it. Taken says that the secrets were taken out of what is recorded.
+// Tell marks a draft for secrets that were found outside its data, such as in content that it names. It also drafts the event that reports
+// them. The draft gets an id, because the other event names it. Taken says that the secrets were removed.
 func Tell(d event.Draft, by id.Principal, eventID func() id.Event, found []Match, taken bool) (marked event.Draft, said event.Draft) {
 	if d.ContainsSecrets = true; taken {
 		d.Redaction = event.RedactPartial

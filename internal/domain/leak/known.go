@@ -19,7 +19,7 @@ const (
 	MaxHeld    = 16 << 10 // bytes of a stream that may be the beginning of a secret and are held back
 )
 
-// Known are texts that are secrets because of where they came from, beside those that the rules find.
+// Known are texts that are secret because of their origin, besides those that the rules find.
 type Known struct{ values []string } // the longest first
 
 // secretName is a name of a variable that says that its value is a secret: one of these words, alone or beside others.
@@ -29,9 +29,9 @@ var secretName = regexp.MustCompile(
 // openValue is a value that is no secret unless its name says so: a path or a list of paths, or an address without a password.
 var openValue = regexp.MustCompile(`^(?:[./~][^=+]*|[a-z][a-z0-9+.-]*://[^@\s]*)$`)
 
-// Values returns the values of an environment that may not be printed: each whose variable's name says that it is a secret, and each that
-// looks like a key. Words, numbers, dates, versions, paths and what is shorter are printed all day, and hide nothing. Variables of the
-// daemon's own (AGENTBOX_...) say how a command runs and are no secrets.
+// Values returns the values of an environment that may not be printed: those of variables with a secret's name, and those that look like a
+// key. Words, numbers, dates, versions, paths and shorter texts are printed all the time, and hide nothing. Variables of the daemon's own
+// (AGENTBOX_...) say how a command runs and are no secrets.
 func Values(envs ...map[string]string) Known {
 	var k Known
 	for _, env := range envs {
@@ -82,7 +82,7 @@ func digitsOnly(r rune) rune {
 	return -1
 }
 
-// Text returns a text without the known values and without what the rules find.
+// Text returns a text without the known values and without the secrets that the rules find.
 func (k Known) Text(text string) (string, []Match) {
 	var found []Match
 	for _, value := range k.values {
@@ -147,17 +147,17 @@ func (k Known) Scan(data json.RawMessage) (json.RawMessage, []Match) {
 	return bytes.TrimSuffix(out.Bytes(), []byte("\n")), found
 }
 
-// Stream cleans a text that comes in pieces, as a command prints it. The beginning of what may be a secret is held back until what
-// follows shows whether it is one, at most MaxHeld bytes.
+// Stream cleans a text that comes in pieces, as a command prints it. It holds back the beginning of a possible secret, at most MaxHeld
+// bytes, until the next text shows whether it is one.
 type Stream struct {
 	known Known
 	held  []byte
 }
 
-// NewStream returns a stream that takes out the known values and what the rules find.
+// NewStream returns a stream that removes the known values and the secrets that the rules find.
 func NewStream(known Known) *Stream { return &Stream{known: known} }
 
-// Next takes a piece and returns what can be shown now, without secrets.
+// Next takes a piece and returns the text that can be shown now, without secrets.
 func (s *Stream) Next(piece []byte) []byte {
 	s.held = append(s.held, piece...)
 	cut := s.cut()
@@ -170,7 +170,7 @@ func (s *Stream) Next(piece []byte) []byte {
 	return s.take(cut)
 }
 
-// Rest returns what was held back, without secrets.
+// Rest returns the text that was held back, without secrets.
 func (s *Stream) Rest() []byte { return s.take(len(s.held)) }
 
 func (s *Stream) take(n int) []byte {

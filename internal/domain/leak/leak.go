@@ -1,4 +1,4 @@
-// Package leak finds secrets in what is about to be recorded, and takes them out.
+// Package leak finds secrets in data that are about to be recorded, and removes them.
 package leak
 
 import (
@@ -21,7 +21,7 @@ const (
 	MaxDepth      = 20      // of nested objects and arrays
 )
 
-// Redacted stands in the place of what was taken out.
+// Redacted replaces a removed secret.
 const Redacted = "[redacted]"
 
 // The rules by which a secret is known.

@@ -60,7 +60,7 @@ var (
 	ErrReason = fault.New(fault.Invalid, "invalid_reason", "a reason has at most %d bytes of UTF-8", MaxReason)
 )
 
-// Away is the fault of what lies on a node that does not answer.
+// Away is the fault for a thing on a node that does not answer.
 func Away(n id.Node, why string) *fault.Error {
 	return fault.New(fault.Unavailable, "node_unavailable", "what was asked for lies on the node %s, %s", n, why).
 		With("start its daemon again; if it never comes back, its owner gives it up with: agentbox node remove " + string(n))

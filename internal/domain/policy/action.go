@@ -15,9 +15,9 @@ import (
 	"agentbox/internal/domain/id"
 )
 
-// Action is everything that decides what an effect will do. Its canonical bytes are hashed, shown, approved, stored and finally
-// executed: a driver takes what it does from the action inside its permit and from nowhere else. Every field is covered by the hash;
-// empty fields mean "does not apply". Integers stay within ±(2^53-1), for canonical JSON folds larger ones.
+// Action is everything that decides the effect. Its canonical bytes are hashed, shown, approved, stored and finally executed. A driver
+// takes its instructions from the action inside its permit and from nowhere else. The hash covers every field; empty fields mean "does not
+// apply". Integers stay within ±(2^53-1), because canonical JSON rounds larger ones.
 type Action struct {
 	Type      string       `json:"type"` // a name of the Registry, for example shell.exec, or one that the workspace declared
 	Workspace id.Workspace `json:"workspace_id"`
@@ -102,7 +102,7 @@ func Canonicalize(raw []byte) ([]byte, error) {
 	return canonical, nil
 }
 
-// ParseAction reads canonical bytes back and refuses bytes that are not the canonical form of what they say.
+// ParseAction reads canonical bytes back and refuses bytes that are not in canonical form.
 func ParseAction(canonical []byte) (Action, error) {
 	var a Action
 	if err := json.Unmarshal(canonical, &a); err != nil {

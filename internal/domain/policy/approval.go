@@ -20,7 +20,7 @@ const (
 	Withdrawn ApprovalStatus = "withdrawn" // the requesting run has ended, so nobody needs an answer
 )
 
-// Scope says what an answer covers beyond the one action that was asked about.
+// Scope says what an answer covers besides the one action of the question.
 type Scope string
 
 // The scopes. Every one but Once makes a standing approval.
@@ -43,7 +43,7 @@ func (s Scope) Known() (Scope, error) {
 	return "", ErrInvalidScope
 }
 
-// Stored is JSON that is canonical again whenever it was read: encoding/json rewrites what it embeds, and an approval is for exact bytes.
+// Stored is JSON that becomes canonical again when it is read: encoding/json rewrites embedded JSON, and an approval is for exact bytes.
 type Stored []byte
 
 // MarshalJSON returns the bytes.
@@ -65,8 +65,8 @@ func (s *Stored) UnmarshalJSON(raw []byte) error {
 	return err
 }
 
-// Question is what a person reads. The daemon renders What, Why and Impact from the action; AgentWords are the agent's own, escaped, and
-// are shown apart and marked as such.
+// Question is the text that a person reads. The daemon renders What, Why and Impact from the action. AgentWords are the agent's own words,
+// escaped, and are shown separately and marked as such.
 type Question struct {
 	What       string   `json:"what"`                  // the action in full, as Render writes it
 	Why        string   `json:"why"`                   // the rule that asks

@@ -10,7 +10,7 @@ import (
 	"agentbox/internal/domain/id"
 )
 
-// Ruling is an action together with the decision on it. The gate made it; passing it back is how a caller says what it wants done.
+// Ruling is an action together with the decision on it. The gate makes it; a caller passes it back to have the action done.
 type Ruling struct {
 	Action    Action // with Bundle filled in
 	Canonical []byte // its canonical bytes, which Decision.Action hashes
@@ -34,8 +34,8 @@ type Basis struct {
 
 // Gate is the one way to a permit. Every method is safe for concurrent use.
 type Gate interface {
-	// Judge decides an action. It records nothing and changes nothing, so it also explains. The error is for what kept the gate from
-	// deciding; callers treat it as a refusal.
+	// Judge decides an action. It records nothing and changes nothing, so it also explains. It returns an error if the gate could not decide;
+	// callers treat that as a refusal.
 	Judge(ctx context.Context, a Action) (Ruling, error)
 	// Glance returns the permit of an allowed action that is pure or only reads. Such an action records one event, afterwards. An action that
 	// a standing approval allows is begun instead, because its use counts.
@@ -45,9 +45,9 @@ type Gate interface {
 	// unused and for exactly these canonical bytes. With holds rulings about other actions that the batch records too, such as the start of
 	// the run whose first operation begins. If one of them does not hold unchanged, nothing is recorded, and the error is ErrApart.
 	Begin(ctx context.Context, r Ruling, approval id.Approval, intent event.Batch, with ...Ruling) (Permit, event.Receipt, error)
-	// Record judges an action whose whole effect is what it records, and appends the batch if it may be done: there is no intent apart from
-	// the outcome. A refusal is recorded too. Where policy asks, the question is made as by AskOnce, and the same request goes through once
-	// it is answered.
+	// Record judges an action whose whole effect is its record, and appends the batch if the action is allowed: there is no intent apart from
+	// the outcome. It records a refusal too. If policy asks, it makes the question as AskOnce does, and the same request succeeds once it is
+	// answered.
 	Record(ctx context.Context, origin event.Origin, a Action, b event.Batch) (event.Receipt, error)
 	// Ask records the question that a ruling of RequireApproval raises, together with the caller's own events.
 	Ask(ctx context.Context, origin event.Origin, r Ruling, q Ask, with event.Batch) (Approval, error)
@@ -56,8 +56,8 @@ type Gate interface {
 	// these canonical bytes. That is one that is open, one that was denied and has not expired, or one that was approved and can still be
 	// used. If there is none, it asks a new one. Concurrent callers get one question.
 	AskOnce(ctx context.Context, origin event.Origin, r Ruling, with event.Batch) (Approval, error)
-	// Withdraw ends a question that nobody needs any more and records the caller's own events in the same commit. A question that has its
-	// answer keeps it; then only the caller's events are recorded. Stopping needs no permission.
+	// Withdraw ends a question that is no longer needed and records the caller's own events in the same commit. An answered question keeps its
+	// answer; then only the caller's events are recorded. Stopping needs no permission.
 	Withdraw(ctx context.Context, origin event.Origin, approval id.Approval, reason string, with event.Batch) (event.Receipt, error)
 }
 
@@ -80,7 +80,7 @@ func Belongs(b event.Batch, ws id.Workspace) error {
 	return nil
 }
 
-// Ask is what the asking side adds to a question.
+// Ask is the requester's addition to a question.
 type Ask struct {
 	Approval   id.Approval // the new approval's id, made by the caller so that its own events can name it
 	Thread     id.Thread   // in which it is asked; empty for none

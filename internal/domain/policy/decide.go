@@ -9,7 +9,7 @@ import (
 	"agentbox/internal/domain/id"
 )
 
-// DecisionWord is what a person answers.
+// DecisionWord is a person's answer.
 type DecisionWord string
 
 // The answers. Hold is not final.
@@ -47,13 +47,13 @@ var (
 		"another person has approved this with another scope; approve with the same, or deny it")
 	// ErrApprovalExpired refuses to decide an approval after its time.
 	ErrApprovalExpired = fault.New(fault.Conflict, ReasonApprovalExpired, "this approval has expired; what it was for must be asked again")
-	// ErrApprovalWithdrawn refuses to decide or to use an approval that nobody needs any more.
+	// ErrApprovalWithdrawn refuses to decide or to use a withdrawn approval.
 	ErrApprovalWithdrawn = fault.New(fault.Conflict, "approval_withdrawn", "this approval was withdrawn; what asked for it has ended")
 	// ErrApprovalLapsed refuses to use an approval after its time; to errors.Is it is ErrApprovalExpired.
 	ErrApprovalLapsed = fault.New(fault.Denied, ReasonApprovalExpired, "this approval has expired; what it was for must be asked again")
 	// ErrApprovalUsed refuses the second use of an approval.
 	ErrApprovalUsed = fault.New(fault.Denied, "approval_used", "this approval was used before; it holds for one start only")
-	// ErrApprovalPending refuses the use of an approval that nobody has decided.
+	// ErrApprovalPending refuses the use of an undecided approval.
 	ErrApprovalPending = fault.New(fault.Waiting, "approval_pending", "nobody has decided this approval yet")
 	// ErrApprovalDenied refuses the use of an approval that was denied.
 	ErrApprovalDenied = fault.New(fault.Denied, ReasonApprovalDenied, "this approval was denied")

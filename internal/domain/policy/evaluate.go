@@ -56,7 +56,7 @@ type Rule struct {
 	Approvers  int // the annotation @approvers: persons who have to approve what it asks about; 0 means one
 }
 
-// Verdict is what a bundle says about facts. The zero value denies, and names no rule: nothing matched.
+// Verdict is a bundle's result for facts. The zero value denies, and names no rule: nothing matched.
 type Verdict struct {
 	Outcome Outcome
 	Rules   []Rule // those that decided, in the order of the bundle
@@ -71,6 +71,6 @@ func (v Verdict) Matched() bool { return len(v.Rules) > 0 }
 type Evaluator interface {
 	// Evaluate decides. An error means that the bundle could not be evaluated; callers treat it as a refusal.
 	Evaluate(b Bundle, f Facts) (Verdict, error)
-	// Validate says what is wrong with a bundle's text, with line and column.
+	// Validate reports the errors in a bundle's text, with line and column.
 	Validate(b Bundle) error
 }

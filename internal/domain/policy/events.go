@@ -27,7 +27,7 @@ const (
 	EffectCountedType     = "effect.counted"
 )
 
-// The names of the documents of permission, beside ApprovalProjection.
+// The names of the documents of permission, besides ApprovalProjection.
 const (
 	StandingProjection   = "standing_approvals"
 	KillSwitchProjection = "kill_switches"

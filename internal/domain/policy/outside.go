@@ -27,7 +27,7 @@ const (
 	HardRecovery Recovery = "hard"
 )
 
-// The actions that are done outside of Agentbox, by programs that ask before they act, beside ExternalWrite.
+// The actions outside of Agentbox, by programs that ask before they act, besides ExternalWrite.
 const (
 	EmailSend         = "email.send"
 	PaymentExecute    = "payment.execute"
@@ -52,7 +52,7 @@ func risky(typ, title string, cost Cost) Kind {
 // aliases are other names under which actions are asked about.
 var aliases = map[string]string{"external_write": ExternalWrite}
 
-// TypeOf returns the action type that a name stands for.
+// TypeOf returns the action type for a name.
 func TypeOf(name string) string {
 	if typ, ok := aliases[name]; ok {
 		return typ
@@ -81,8 +81,8 @@ func (k Kind) graded() Kind {
 	return k
 }
 
-// BegunOutside drafts action.begun of what somebody does outside on the strength of an approval, if any. Through is who sent it for the
-// principal.
+// BegunOutside drafts action.begun for an action outside. Approval allows it; it may be empty. Through is the principal who sent it for the
+// acting one.
 func BegunOutside(origin event.Origin, r Ruling, approval id.Approval, through id.Principal) event.Draft {
 	a := r.Action
 	return event.New(BegunType, origin, a.Workspace, a.Room, Begun{
@@ -90,7 +90,7 @@ func BegunOutside(origin event.Origin, r Ruling, approval id.Approval, through i
 	}).In(a.Run, a.Step).About(ActionEntity, r.Decision.Action.String())
 }
 
-// RefusedOutside drafts the event of a refusal of what somebody would do outside. Approval is the question that is open about it, if any.
+// RefusedOutside drafts the event of a refused action outside. Approval is the open question about it, if any.
 func RefusedOutside(origin event.Origin, r Ruling, approval id.Approval, through id.Principal) event.Draft {
 	typ := DeniedType
 	if r.Decision.Outcome == RequireApproval {

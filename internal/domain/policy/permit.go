@@ -9,7 +9,7 @@ import (
 )
 
 // Permit is the right to do one action once. Only the gate makes one (arch_test.go proves it); the zero value permits nothing. A driver
-// that touches the world takes a permit, redeems it, and does what the redeemed action says.
+// that touches the world takes a permit, redeems it, and does the redeemed action.
 type Permit struct{ grant *grant }
 
 type grant struct {
@@ -26,7 +26,7 @@ var (
 	ErrNoPermit = fault.New(fault.Denied, "permit_missing", "no permit: the gate was not asked")
 	// ErrPermitSpent refuses a permit's second use.
 	ErrPermitSpent = fault.New(fault.Denied, "permit_spent", "the permit was used before; ask the gate again")
-	// ErrPermitMismatch refuses a permit for another action, or whose content differs from what was decided.
+	// ErrPermitMismatch refuses a permit for another action, or with content that differs from the decided one.
 	ErrPermitMismatch = fault.New(fault.Denied, "approval_mismatch", "what is to be done is not what was decided; ask again")
 )
 
@@ -77,7 +77,7 @@ func (p Permit) Try(types ...string) (a Action, back func(), err error) {
 	}, nil
 }
 
-// Digest names the action that the permit is for; zero for the zero Permit.
+// Digest names the action of the permit; zero for the zero Permit.
 func (p Permit) Digest() event.Digest {
 	if p.grant == nil {
 		return event.Digest{}

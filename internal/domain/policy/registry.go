@@ -7,7 +7,7 @@ import (
 	"agentbox/internal/domain/event"
 )
 
-// SideEffect is the class of what an action does to the world, from nothing to everything.
+// SideEffect is the class of an action's effect on the world, from nothing to everything.
 type SideEffect string
 
 // The side effect classes.

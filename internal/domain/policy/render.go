@@ -123,7 +123,7 @@ func name(key string) string {
 // maxBlank is the longest run of spaces that is shown as spaces; longer ones could push text out of sight.
 const maxBlank = 16
 
-// Brief escapes a text that stands in a sentence, and shortens it.
+// Brief escapes and shortens a text for use in a sentence.
 func Brief(text string) string {
 	const most = 120
 	if len(text) > most {
@@ -223,7 +223,7 @@ func Title(a Action) string {
 	return title
 }
 
-// Impact says in sentences what an action can change and whether that can be undone.
+// Impact says in sentences what an action can change and whether it can be undone.
 func Impact(a Action, unsealed []string) string {
 	kind, _ := a.Kind()
 	if kind.Impact != "" {

@@ -9,7 +9,7 @@ import (
 	"agentbox/internal/domain/fault"
 )
 
-// ErrTemplateImpossible refuses a standing approval of scope template for what has no part that may vary.
+// ErrTemplateImpossible refuses a standing approval of scope template for an action without a part that may vary.
 var ErrTemplateImpossible = fault.New(fault.Invalid, "template_not_possible", "nothing in this may vary, so it makes no template").
 	With("A template is made of one exact command of which an operand names a file in a folder, or of reading, writing, changing or " +
 		"deleting a file in a folder. " +

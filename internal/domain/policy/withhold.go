@@ -14,7 +14,7 @@ import (
 const (
 	// Wall is a rule that holds against code: the files that it names are kept where no code can reach them.
 	Wall = "wall"
-	// Guard is a rule that judges operations and what a command line names. Code that opens a file by itself passes it.
+	// Guard is a rule that judges operations and the files that a command line names. It does not stop code that opens a file by itself.
 	Guard = "guard"
 )
 

@@ -13,7 +13,7 @@ import (
 	"agentbox/internal/domain/policy"
 )
 
-// Role is what a person may do in a workspace. Agents and services have none.
+// Role says what a person may do in a workspace. Agents and services have none.
 type Role string
 
 // The roles, from the mightiest to the least. The owner of a workspace is its overlord.
@@ -43,7 +43,7 @@ func (r Role) Issues(other Role) bool {
 	return false
 }
 
-// Principal is the document of one who acts.
+// Principal is the document of a principal.
 type Principal struct {
 	ID          id.Principal     `json:"principal_id"`
 	Workspace   id.Workspace     `json:"workspace_id"`
@@ -65,7 +65,7 @@ func ParseRole(text string) (Role, error) {
 	return "", ErrInvalidRole
 }
 
-// ErrInvalidRole refuses what is no role.
+// ErrInvalidRole refuses an unknown role.
 var ErrInvalidRole = fault.New(fault.Invalid, "invalid_role", "the role must be overlord, admin, operator, member or viewer")
 
 // ErrMayNotGive refuses to give somebody more than one has, or to keep principals without the role for it.

@@ -120,5 +120,5 @@ func ParseToken(bearer string) (id.Workspace, id.Token, bool) {
 	return ws, token, true
 }
 
-// HashBearer returns what is stored of a key.
+// HashBearer returns the stored hash of a key.
 func HashBearer(bearer string) event.Digest { return HashSecret(bearer) }

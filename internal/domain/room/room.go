@@ -53,7 +53,7 @@ type Context struct {
 	Memory *string   `json:"memory_summary,omitempty"`
 }
 
-// Over returns the context that holds: the own fields, and for those that are unset what lies below them.
+// Over returns the effective context: its own fields, and those of below for unset ones.
 func (c Context) Over(below Context) Context {
 	if c.Prompt == nil {
 		c.Prompt = below.Prompt
@@ -70,7 +70,7 @@ func (c Context) Over(below Context) Context {
 	return c
 }
 
-// Defaults is the document of what the rooms of a workspace inherit.
+// Defaults is the document of the values that the rooms of a workspace inherit.
 type Defaults struct {
 	Workspace id.Workspace `json:"workspace_id"`
 	Context   Context      `json:"context"`

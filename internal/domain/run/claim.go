@@ -11,10 +11,10 @@ import (
 	"agentbox/internal/domain/policy"
 )
 
-// EntityType is what the events of a run are about that an engine executes, under the run's id.
+// EntityType is the entity type of the events of a run that an engine executes, under the run's id.
 const EntityType = "run"
 
-// CallEntity is what the events of an engine's tool calls are about: they are no operations, and have documents of their own.
+// CallEntity is the entity type of the events of an engine's tool calls: they are no operations, and have documents of their own.
 const CallEntity = "tool_call"
 
 // How long an engine owns a run without a renewal, unless the daemon is configured otherwise, and the bounds of that setting.
@@ -24,7 +24,7 @@ const (
 	MaxClaimTime = time.Hour
 )
 
-// RenewEvery returns how often an engine should be heard of whose claim lasts so long: often enough that two heartbeats may be lost.
+// RenewEvery returns the heartbeat interval of an engine for claims of this length. Two heartbeats in a row may be lost.
 func RenewEvery(claim time.Duration) time.Duration { return claim / 3 }
 
 // Order is the request for a run that an engine executes. The zero Order belongs to a run that the daemon executes in a space.
@@ -52,7 +52,7 @@ type Under struct {
 	Expect []event.DocumentVersion
 }
 
-// Limits of what is asked for of an engine, and of what it reports.
+// Limits of a request to an engine, and of its report.
 const (
 	MaxTitle       = 200      // characters
 	MaxGoal        = 4_000    // characters
@@ -111,7 +111,7 @@ type Released struct {
 	Reason  string     `json:"reason"`
 }
 
-// The refusals of what is done with a claim. Their codes are those of the API.
+// The errors of calls under a claim. Their codes are those of the API.
 var (
 	ErrNotFound      = fault.New(fault.NotFound, "run_not_found", "there is no such run in this workspace")
 	ErrEnded         = fault.New(fault.Conflict, "run_already_ended", "the run has ended")
@@ -128,7 +128,7 @@ var (
 	ErrInSpace = fault.New(fault.Conflict, "run_in_space", "the daemon executes this run in its space; no engine does")
 )
 
-// HashToken returns what is stored of a claim token.
+// HashToken returns the stored hash of a claim token.
 func HashToken(token string) event.Digest { return event.DigestOf([]byte(token)) }
 
 // Opens reports, in a time that does not depend on where they differ, whether a token is that of the claim.
@@ -173,7 +173,7 @@ const (
 	WithEngine = "claimed" // one has claimed it
 )
 
-// Offered says what the run is to engines, "" for nothing.
+// Offered says how the run relates to engines, "" for not at all.
 func (r Run) Offered() string {
 	switch {
 	case r.Engine && r.Status == Queued:

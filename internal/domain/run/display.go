@@ -8,7 +8,7 @@ import (
 	"agentbox/internal/domain/id"
 )
 
-// Display is one form of a value that an operation has shown beside its output, and the artifact that holds it.
+// Display is one form of a value that an operation has shown besides its output, and the artifact that holds it.
 type Display struct {
 	Artifact id.Artifact  `json:"artifact_id"`
 	Value    int          `json:"value"`            // which of the values that were shown, from 1; the forms of one follow each other

@@ -1,4 +1,4 @@
-// Package run is one execution of a list of operations: the protocol it is written in, and what happens to it.
+// Package run is one execution of a list of operations: its protocol, its events and its document.
 package run
 
 import (

@@ -10,7 +10,7 @@ import (
 	"agentbox/internal/domain/id"
 )
 
-// SpanKind says what a run did in a span of time.
+// SpanKind is the kind of work of a run in a span of time.
 type SpanKind string
 
 // The kinds of span.
@@ -20,7 +20,8 @@ const (
 	SpanWorking SpanKind = "working" // the effect was under way
 )
 
-// Span is a part of a run's time. Index is that of the operation, -1 for the run itself; in a run that engines execute, that of the part.
+// Span is a part of a run's time. Index is that of the operation, or -1 for the run itself. In a run that engines execute, it is that of
+// the part.
 type Span struct {
 	Index int       `json:"index"`
 	Kind  SpanKind  `json:"kind"`
@@ -41,7 +42,8 @@ const (
 	PartCall    = "tool_call" // from its intent to its result
 )
 
-// Spans tells the time of a run from its events, which are in the order of the log. Their data are needed for the names of parts only.
+// Spans derives the time spans of a run from its events, which are in the order of the log. It needs their data only for the names of
+// parts.
 func Spans(r Run, events []event.Event) []Span {
 	if r.Engine {
 		return engineSpans(r, events)

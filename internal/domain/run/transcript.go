@@ -68,7 +68,7 @@ type Place struct {
 	BestEffort bool           `json:"best_effort,omitempty"`
 }
 
-// Removed stands for a text that was taken out. Both fields are zero where even they would tell too much.
+// Removed replaces a removed text. Both fields are zero if even they would reveal too much.
 type Removed struct {
 	Digest event.Digest `json:"sha256,omitzero"`
 	Size   int64        `json:"size_bytes,omitempty"`
@@ -96,7 +96,7 @@ type Outcome struct {
 	// Forgotten says that the event of the result was redacted: its text is gone and cannot be compared.
 	Forgotten bool `json:"forgotten,omitempty"`
 
-	// Snapshot is what the files of the space were behind it; zero where the event that says so is not here with its data.
+	// Snapshot is the state of the space's files after it; zero if the event with it is not here with its data.
 	Snapshot event.Digest `json:"-"`
 }
 
@@ -133,7 +133,7 @@ type TranscriptWriter struct {
 	redact []string
 }
 
-// NewTranscriptWriter returns a writer that takes the named classes out of what it writes.
+// NewTranscriptWriter returns a writer that removes the named classes.
 func NewTranscriptWriter(w io.Writer, redact []string) (*TranscriptWriter, error) {
 	for _, class := range redact {
 		if !slices.Contains(Redactions(), class) {
@@ -144,7 +144,7 @@ func NewTranscriptWriter(w io.Writer, redact []string) (*TranscriptWriter, error
 	return &TranscriptWriter{w: w, sum: sha256.New(), redact: slices.Compact(slices.Sorted(slices.Values(redact)))}, nil
 }
 
-// Header writes the first line. Version is filled in, and Redacted has the classes of the writer beside those that were taken out before.
+// Header writes the first line. It fills in Version. Redacted gets the classes of the writer besides those that were removed before.
 func (t *TranscriptWriter) Header(h TranscriptHeader) error {
 	h.Version, h.Redacted = TranscriptVersion, slices.Compact(slices.Sorted(slices.Values(slices.Concat([]string{}, h.Redacted, t.redact))))
 	if h.Redacted == nil {

@@ -50,9 +50,8 @@ func (p *Prover) ProveRun(ctx context.Context, ws id.Workspace, r id.Run) (*run.
 	return &proof, err
 }
 
-// Attest holds the events of a transcript against their own hashes and the proof that came with them, and its outcomes against the
-// events. It needs nothing but the transcript; whether the key is that of somebody who is trusted is for its reader. A transcript that
-// contradicts itself is refused.
+// Attest checks the events of a transcript against their own hashes and the enclosed proof, and its outcomes against the events. It needs
+// only the transcript. The reader decides whether to trust the key's owner. Attest refuses a transcript that contradicts itself.
 func Attest(t *run.Transcript) (run.Attestation, error) {
 	a := run.Attestation{Events: len(t.Events)}
 	told := fold{doc: run.Run{}, whole: true}

@@ -28,8 +28,8 @@ type DocumentsReport struct {
 }
 
 // VerifyProjections folds a workspace's whole log in memory and compares every document with the stored one, byte for byte. Others may
-// append meanwhile: a document that has moved on is folded to where it is and compared there. Of a log that nobody writes to, the index is
-// compared too.
+// append meanwhile: it folds a changed document up to its present version and compares it there. If nobody writes to the log, it compares
+// the index too.
 func VerifyProjections(ctx context.Context, log journal.Journal, docs projection.Reader, defs []projection.Definition,
 	ws id.Workspace) (DocumentsReport, error) {
 	c, err := newComparison(log, docs, defs, ws)

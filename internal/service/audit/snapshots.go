@@ -31,9 +31,9 @@ type SnapshotsReport struct {
 	opened  int
 }
 
-// Shelves give what is kept of the files of spaces.
+// Shelves find the stored snapshots of spaces.
 type Shelves interface {
-	// Shelf returns what a space keeps of its files; space.ErrFilesMissing where they are not on this host.
+	// Shelf returns the stored snapshots of a space; space.ErrFilesMissing if they are not on this host.
 	Shelf(ctx context.Context, sp id.Space) (space.Shelf, error)
 }
 

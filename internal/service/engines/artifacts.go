@@ -105,7 +105,7 @@ func (d *Service) AddArtifact(ctx context.Context, origin event.Origin, ws id.Wo
 	return step.Artifact{}.Evolve(receipt.Events[0])
 }
 
-// Store keeps the content of an artifact that said its size and hash, if it is what they say. To store it again does nothing.
+// Store keeps the content of an artifact if it matches the declared size and hash. It is idempotent.
 func (d *Service) Store(ctx context.Context, origin event.Origin, ws id.Workspace, token string, a id.Artifact,
 	content io.Reader) (step.Artifact, error) {
 	doc, err := d.Artifact(ctx, ws, a)

@@ -137,8 +137,8 @@ type kind struct {
 	work string
 }
 
-// Offer is what somebody is woken for: a run that has become claimable, or a workspace where it is worth to look again. It goes from one
-// to the next of those who hang in the workspace, and then of those who hang in all.
+// Offer is the reason to wake a waiting caller: a run that has become claimable, or a workspace that is worth another look. It goes from
+// one caller to the next: first those that wait in the workspace, then those that wait in all.
 type Offer struct {
 	workspace id.Workspace
 	run       run.Run // one without an ID for none

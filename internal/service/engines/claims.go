@@ -290,7 +290,7 @@ func (d *Service) claim(ctx context.Context, origin event.Origin, doc run.Run, v
 	return doc, token, err
 }
 
-// Claimed returns the token of a run's claim as it stood when the claim was answered, for who repeats the request.
+// Claimed returns the token of a run's claim as the claim's answer had it, for a repeated request.
 func (d *Service) Claimed(doc run.Run) string {
 	if doc.Claim == nil {
 		return ""

@@ -31,7 +31,7 @@ type Request struct {
 	Tags       []string        // at most run.MaxTags words of run.MaxTag characters
 }
 
-// The refusals of a request for a run.
+// The errors of a request for a run.
 var (
 	ErrExperimentNotFound = fault.New(fault.NotFound, "experiment_not_found", "there is no such experiment in this workspace")
 )

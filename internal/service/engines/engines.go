@@ -26,7 +26,7 @@ import (
 	"agentbox/internal/kernel/projection"
 )
 
-// Parts are what a dispatcher is made of.
+// Parts are the dependencies of the service.
 type Parts struct {
 	Log        journal.Journal
 	Docs       projection.Reader
@@ -75,7 +75,7 @@ func New(parts Parts) *Service {
 	return &Service{Parts: parts, begun: now, terms: terms, settling: newSettling()}
 }
 
-// Hold is a run, and the token by which an engine shows that it has it; "" where nobody has claimed it.
+// Hold names a run, and the token that shows that an engine holds it; "" if nobody has claimed it.
 type Hold struct {
 	Workspace id.Workspace
 	Run       id.Run
@@ -83,7 +83,7 @@ type Hold struct {
 	Permit    string // the text of the permit that was in the answer to the claim, "" for none; of what ends the run
 }
 
-// Shown is what an engine shows when it says what came of a tool call: the token of its claim, and the permit of the call, "" for none.
+// Shown is what an engine shows with the outcome of a tool call: the token of its claim, and the permit of the call, "" for none.
 type Shown struct{ Token, Permit string }
 
 // tries bounds how often something is recorded anew because the run has changed meanwhile.

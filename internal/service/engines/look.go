@@ -67,7 +67,7 @@ func about(entity string) func(event.Event) []string {
 	}
 }
 
-// Of selects what was recorded of a run, or of one of its steps; the zero Of selects all of the workspace.
+// Of selects the records of a run, or of one of its steps. The zero Of selects all of the workspace.
 type Of struct {
 	Run  id.Run
 	Step id.Step

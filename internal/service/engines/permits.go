@@ -28,7 +28,7 @@ func callPermit(ws id.Workspace, c step.Call) policy.SignedPermit {
 	}
 }
 
-// ClaimPermit returns the signed permit of a run's claim as it stood when the claim was answered, also for who repeats the request.
+// ClaimPermit returns the signed permit of a run's claim as the claim's answer had it, also for a repeated request.
 func (d *Service) ClaimPermit(doc run.Run) string {
 	if d.Claimed(doc) == "" {
 		return "" // nobody's, or another installation's

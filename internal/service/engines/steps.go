@@ -63,8 +63,8 @@ type Refused struct {
 	Approval id.Approval // the question that a person has to answer, where one has
 }
 
-// Invoke asks the gate whether a tool may be called, and records the call if it may be. Where it may not, Refused says why; then nothing is
-// recorded but the refusal.
+// Invoke asks the gate whether a tool may be called, and records the call if it may. Otherwise Refused says why, and only the refusal is
+// recorded.
 func (d *Service) Invoke(ctx context.Context, origin event.Origin, ws id.Workspace, token string, q CallRequest) (step.Call, *Refused,
 	error) {
 	if q.Tool == "" {
@@ -236,7 +236,7 @@ func (d *Service) agrees(ctx context.Context, typ string, ws id.Workspace, child
 	return err
 }
 
-// Vouch returns what stands behind a run in a space that an engine asks for under one of its tool calls.
+// Vouch returns the tool call and the claim under which an engine asks for a run in a space.
 func (d *Service) Vouch(ctx context.Context, ws id.Workspace, token string, c id.ToolCall) (run.Under, error) {
 	call, version, err := found[step.Call](ctx, d, ws, step.CallProjection, string(c), step.ErrCallNotFound)
 	if err != nil {

@@ -1,4 +1,4 @@
-// Package gate decides what may be done, asks people where policy says so, and is the only maker of permits.
+// Package gate judges every action, asks people if policy says so, and is the only maker of permits.
 package gate
 
 //go:generate go test -count=1 -run ^TestTheRightsAreTheWrittenOnes$ . -update
@@ -23,7 +23,7 @@ import (
 	"agentbox/internal/service/gate/killswitch"
 )
 
-// Parts are what a gate is made of.
+// Parts are the dependencies of the gate.
 type Parts struct {
 	Log       journal.Journal
 	Docs      projection.Reader // of Definitions and of the spaces, whose policies and environments it looks up
@@ -81,7 +81,7 @@ func New(parts Parts) (*Gate, error) {
 	return g, err
 }
 
-// Warm gets ready what the first decision needs: the rules of the standard policy, which are read before anything is judged by them.
+// Warm prepares the first decision: it compiles the standard policy, which must be read before it can judge anything.
 func (g *Gate) Warm() error { return g.Bundles.Warm() }
 
 // Judge implements policy.Gate.
@@ -90,7 +90,7 @@ func (g *Gate) Judge(ctx context.Context, a policy.Action) (policy.Ruling, error
 	return c.ruling, err
 }
 
-// Explain judges an action in every detail and says what led to the decision. Where bundle is not nil it decides instead of the pinned one.
+// Explain judges an action in full detail and reports how the decision came about. A non-nil bundle replaces the pinned one.
 func (g *Gate) Explain(ctx context.Context, a policy.Action, bundle *policy.Bundle) (policy.Explanation, error) {
 	c, err := g.judge(ctx, a, bundle)
 	if err != nil {

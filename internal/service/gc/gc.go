@@ -24,7 +24,7 @@ import (
 // Every is how long after one sweep the next begins by itself.
 const Every = 6 * time.Hour
 
-// Parts are what a sweeper is made of.
+// Parts are the dependencies of the service.
 type Parts struct {
 	Log    journal.Journal
 	Docs   projection.Reader
@@ -37,8 +37,8 @@ type Parts struct {
 	Logger *slog.Logger
 	System id.Principal // sweeps by the clock
 
-	// Where several daemons work on one log, each sweeps the snapshots of its own spaces, and their leader the contents, which they share. Nil
-	// where there are no others.
+	// If several daemons work on one log, each sweeps the snapshots of its own spaces. Their leader sweeps the contents, which they share. Nil
+	// if there are no other daemons.
 	Mine  func(ctx context.Context, s space.Space) (bool, error)
 	Leads func() bool
 
@@ -61,7 +61,7 @@ func (s *Service) Usage(ctx context.Context, ws id.Workspace) (content.Usage, er
 	return Usage(ctx, s.Docs, ws)
 }
 
-// Survey says what a sweep would free now. It changes nothing.
+// Survey returns what a sweep would free now. It changes nothing.
 func (s *Service) Survey(ctx context.Context, ws id.Workspace) (content.Swept, error) {
 	s.sweeping.Lock()
 	defer s.sweeping.Unlock()
@@ -151,7 +151,7 @@ func draft(typ string, origin event.Origin, ws id.Workspace, data any) event.Dra
 	return event.New(typ, origin, ws, "", data).About(content.EntityType, string(ws))
 }
 
-// Swept returns what the sweep freed whose intent stands at a place of the log.
+// Swept returns the result of the sweep whose intent is at a place of the log.
 func (s *Service) Swept(ctx context.Context, ws id.Workspace, place uint64) (content.Swept, error) {
 	found, err := s.Log.Read(ctx, journal.Query{
 		Workspace: ws, From: place, EntityType: content.EntityType, EntityID: string(ws), Types: []string{content.EventSwept}, Limit: 1,

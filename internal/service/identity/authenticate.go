@@ -93,8 +93,7 @@ func (r *callers) hasSession(ctx context.Context, access string) (principal.Call
 	return c, err
 }
 
-// AuthenticateEngine returns the engine whose id and token were sent, as one who acts under the capability token to which its token is
-// bound.
+// AuthenticateEngine returns the engine with this id and token. It acts under the capability token to which its token is bound.
 func (r *callers) AuthenticateEngine(ctx context.Context, e id.Principal, secret string) (principal.Caller, error) {
 	if e == "" || secret == "" {
 		return principal.Caller{}, engine.ErrMissing

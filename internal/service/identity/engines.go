@@ -16,8 +16,7 @@ import (
 	"agentbox/internal/kernel/projection"
 )
 
-// EngineScopes are what the token of an engine permits where nothing else is asked for: to claim runs, to go on owning them, and to give
-// them back.
+// EngineScopes are the default scopes of an engine's token: to claim runs, to renew the claims, and to give runs back.
 func EngineScopes() token.Scopes {
 	return token.Scopes{Rooms: []string{token.Any}, Actions: []string{policy.RunClaim, policy.RunRenew, policy.RunRelease}}
 }

@@ -19,7 +19,7 @@ import (
 	"agentbox/internal/kernel/projection"
 )
 
-// Parts are what the service is made of.
+// Parts are the dependencies of the service.
 type Parts struct {
 	Log     journal.Journal
 	Docs    projection.Reader // of the gate's definitions

@@ -418,8 +418,8 @@ func (r *people) Quarantine(ctx context.Context, origin event.Origin, ws id.Work
 	return err
 }
 
-// MayStop reports whether a principal may end a run of an agent: every person but a viewer may, and the agent itself. Where the role cannot
-// be read, stopping goes before asking.
+// MayStop reports whether a principal may end a run of an agent. Every person except a viewer may, and the agent itself. If the role cannot
+// be read, stopping is allowed.
 func (r *people) MayStop(ctx context.Context, ws id.Workspace, p, agent id.Principal) error {
 	who, err := r.acting(ctx, ws, p)
 	if err != nil && !errors.Is(err, errStranger) || p == agent || err == nil && who.Kind == id.User && who.Role.AtLeast(principal.Member) {

@@ -54,8 +54,8 @@ func (r *sessions) stretch(ctx context.Context, passphrase string, salt []byte) 
 	return scrypt.Key([]byte(passphrase), salt, scryptN, scryptR, scryptP, scryptBytes)
 }
 
-// Bootstrap gives the owner of a workspace a passphrase, and makes the owner where there is none. Token is the daemon's own; only who can
-// read its data directory has it.
+// Bootstrap gives the owner of a workspace a passphrase, and makes the owner if there is none. Token is the daemon's own; only a user who
+// can read its data directory has it.
 func (r *sessions) Bootstrap(ctx context.Context, token string, ws id.Workspace, name, passphrase string) (id.Principal, error) {
 	if r.BootstrapToken == "" || subtle.ConstantTimeCompare([]byte(token), []byte(r.BootstrapToken)) != 1 {
 		return "", principal.ErrBootstrap

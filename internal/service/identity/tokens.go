@@ -265,7 +265,7 @@ func (r *tokens) Token(ctx context.Context, ws id.Workspace, t id.Token) (token.
 	return doc, err
 }
 
-// InForce returns "active" for a token that is in force, else "revoked" or "expired": it, or one that it was derived from.
+// InForce returns "active" for a token that is in force. It returns "revoked" or "expired" if that is true of it or of one above it.
 func (r *tokens) InForce(ctx context.Context, ws id.Workspace, t token.Token) (string, error) {
 	chain, _, err := r.chain(ctx, ws, t.ID)
 	if err != nil && !errors.Is(err, token.ErrParentNotFound) {

@@ -17,7 +17,7 @@ import (
 	"agentbox/internal/kernel/projection"
 )
 
-// Parts are what a custodian is made of.
+// Parts are the dependencies of the service.
 type Parts struct {
 	Log   journal.Journal
 	Docs  projection.Reader // of Definitions, and of the things that are labelled
@@ -156,7 +156,7 @@ func (c *Service) Labels(ctx context.Context, ws id.Workspace, f Filter) ([]labe
 	return projection.List[label.Label](ctx, c.Docs, q)
 }
 
-// Answer is a decision about an access together with what it rests on.
+// Answer is a decision about an access together with its basis.
 type Answer struct {
 	Decision policy.Decision
 	Label    label.Label // with the level by which it was decided
@@ -164,8 +164,8 @@ type Answer struct {
 	Event    id.Event    // that records it
 }
 
-// Request decides whether origin's principal may come near a resource, and records it where the resource is more than internal. Where a
-// person has to approve, the question is made, and the same request goes through once it is answered.
+// Request decides whether origin's principal may access a resource, and records the decision if the resource is more than internal. If a
+// person has to approve, it asks a question, and the same request succeeds once it is answered.
 func (c *Service) Request(ctx context.Context, origin event.Origin, ws id.Workspace, in id.Run, q label.Request) (Answer, error) {
 	if err := q.Check(); err != nil {
 		return Answer{}, err
@@ -285,7 +285,7 @@ func (c *Service) batch(origin event.Origin, ws id.Workspace, room id.Room, in i
 	return b
 }
 
-// ErrAccessRequired refuses to read what is confidential before the access was asked for.
+// ErrAccessRequired refuses to read a confidential resource before the access was requested.
 var ErrAccessRequired = fault.New(fault.Denied, "data_access_required", "these data are labelled; ask for access to them first").
 	With("POST /v1/data/access/requests; what is allowed there can be read for " + label.AccessTime.String() + ".")
 

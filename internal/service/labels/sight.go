@@ -69,7 +69,7 @@ func (p place) in() []label.Resource {
 	return slices.DeleteFunc(all, func(r label.Resource) bool { return r.Type == "" || r.ID == "" })
 }
 
-// Sight is what one principal may see of a workspace while one answer is made. It is used by one goroutine.
+// Sight tells what one principal may see of a workspace while one answer is made. One goroutine uses it.
 type Sight struct {
 	c         *Service
 	workspace id.Workspace
@@ -130,7 +130,7 @@ func (c *Service) guards(ctx context.Context, ws id.Workspace) (label.Guards, er
 	return now, nil
 }
 
-// Sees refuses what a label keeps from the principal: one of the resources, or something in which it lies.
+// Sees refuses resources that a label hides from the principal, by their own label or by that of a thing that contains them.
 func (s *Sight) Sees(ctx context.Context, resources ...label.Resource) error {
 	if len(s.guards.Types) == 0 {
 		return nil
@@ -254,7 +254,7 @@ func (s *Sight) Event(ctx context.Context, e event.Event) (event.Event, error) {
 	return e, err
 }
 
-// Visible leaves out of a list what the principal may not see. Resource names an element.
+// Visible removes from a list the elements that the principal may not see. Resource names an element.
 func Visible[T any](ctx context.Context, s *Sight, list []T, resource func(T) label.Resource) ([]T, error) {
 	if len(s.guards.Types) == 0 {
 		return list, nil

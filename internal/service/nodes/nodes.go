@@ -13,7 +13,7 @@ import (
 	"agentbox/internal/domain/principal"
 )
 
-// Parts are what a census is made of.
+// Parts are the dependencies of the service.
 type Parts struct {
 	Members node.Members
 	Gate    policy.Gate
@@ -86,7 +86,7 @@ func (c *Service) Remove(ctx context.Context, origin event.Origin, who principal
 	return c.find(ctx, n)
 }
 
-// Recover ends what is left of nodes that were given up, by somebody who did not come to that.
+// Recover finishes the removal of nodes that an earlier call did not finish.
 func (c *Service) Recover(ctx context.Context) error {
 	all, err := c.Members.Members(ctx)
 	if err != nil {

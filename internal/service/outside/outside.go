@@ -24,7 +24,7 @@ import (
 	"agentbox/internal/kernel/projection"
 )
 
-// Parts are what an arbiter is made of.
+// Parts are the dependencies of the service.
 type Parts struct {
 	Log  journal.Journal
 	Docs projection.Reader // of approvals, runs and spaces
@@ -38,13 +38,13 @@ type Parts struct {
 	Place func(ctx context.Context, ws id.Workspace, in id.Room, thread id.Thread) error
 }
 
-// Service judges what is done outside. Make it with New; every method may be called from any goroutine.
+// Service judges actions outside. Make it with New; every method may be called from any goroutine.
 type Service struct{ Parts }
 
 // New returns an arbiter of the given parts.
 func New(p Parts) *Service { return &Service{p} }
 
-// Question is what a caller wants to do, for itself or for somebody whom it names.
+// Question is an action that a caller intends, for itself or for a principal whom it names.
 type Question struct {
 	Action  string   // a name of the registry, or an alias
 	Text    string   // of a plain question, instead of an action
@@ -65,7 +65,7 @@ type Question struct {
 	ActorID   string
 }
 
-// Answer is a decision together with what it rests on.
+// Answer is a decision together with its basis.
 type Answer struct {
 	Decision policy.Decision
 	Blocked  bool         // it must not be done now
@@ -304,7 +304,7 @@ type Words struct {
 // MaxTitle is the most bytes that the title of a question may have.
 const MaxTitle = 200
 
-// Ask asks a person about what a caller wants to do outside.
+// Ask asks a person about an action outside that a caller intends.
 func (a *Service) Ask(ctx context.Context, origin event.Origin, caller principal.Caller, q Question, words Words,
 	ask policy.Ask) (policy.Approval, error) {
 	said, err := words.text()
@@ -544,7 +544,7 @@ func titleOf(typ string) string {
 	return kind.Title
 }
 
-// Know fills in what a question leaves out and its context says: the members tool_name, egress_domain and method.
+// Know fills empty fields of a question from the members tool_name, egress_domain and method of its context.
 func Know(q *Question, context json.RawMessage) error {
 	if len(context) == 0 || string(context) == "null" {
 		return nil

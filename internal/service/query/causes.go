@@ -10,7 +10,7 @@ import (
 	"agentbox/internal/kernel/journal"
 )
 
-// Limits of what is walked from one event.
+// Limits of a walk from one event.
 const (
 	MaxPath    = 1_000 // causes
 	MaxEffects = 200
@@ -22,7 +22,7 @@ type Effect struct {
 	Depth int // 1 for what the other one caused itself
 }
 
-// Causes is what led to an event, and what it led to.
+// Causes holds the events that led to an event, and those that it led to.
 type Causes struct {
 	Event   event.Event
 	Path    []event.Event // the first cause first, the event's own cause last; empty where it has none

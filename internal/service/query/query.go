@@ -41,7 +41,7 @@ type Query struct {
 	Limit          int       // 1 to MaxEvents; 0 means DefaultEvents
 }
 
-// Place returns an event's place in what the query reads: its stream, else the workspace.
+// Place returns an event's place in the query's stream, else in its workspace.
 func (q Query) Place(e event.Event) uint64 {
 	if q.Stream != (event.Stream{}) || q.Room != "" {
 		return e.StreamSeq

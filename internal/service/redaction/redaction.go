@@ -49,7 +49,7 @@ var (
 		MaxEvents)
 )
 
-// Parts are what a redactor is made of.
+// Parts are the dependencies of the service.
 type Parts struct {
 	Log      journal.Journal
 	Bodies   journal.Redactor // of the same log
@@ -79,7 +79,7 @@ func New(p Parts) *Service {
 	return &Service{Parts: p, sweeps: map[sweepRef]*sweep{}, counted: map[id.Workspace]bool{}}
 }
 
-// Request says what is to be redacted, and why.
+// Request names the events to redact, and the reason.
 type Request struct {
 	Event  id.Event
 	Run    id.Run // every event of it that holds text
@@ -98,7 +98,7 @@ type Redaction struct {
 	Run       id.Run
 }
 
-// Receipt is what a request has done.
+// Receipt is the result of a request.
 type Receipt struct {
 	Redactions []Redaction
 	Remains    vault.Remains
@@ -160,7 +160,7 @@ func (r *Service) Redact(ctx context.Context, origin event.Origin, ws id.Workspa
 	return receipt, nil
 }
 
-// Redacted answers a request that was met before, as it was then but for the content.
+// Redacted repeats the answer of an earlier request, except for the content.
 func (r *Service) Redacted(ctx context.Context, ws id.Workspace, q Request) (Receipt, error) {
 	found, err := r.before(ctx, ws, q)
 	return Receipt{Redactions: found}, err
@@ -377,7 +377,7 @@ func (r *Service) List(ctx context.Context, ws id.Workspace, after uint64, limit
 	return found, after, err
 }
 
-// Recover finishes what was recorded and not done.
+// Recover finishes redactions that are recorded and not done.
 func (r *Service) Recover(ctx context.Context) error {
 	workspaces, err := r.Log.Workspaces(ctx)
 	if err != nil {

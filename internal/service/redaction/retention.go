@@ -64,7 +64,7 @@ type sweep struct {
 	late []uint64 // events whose time is over, and which are still needed
 }
 
-// Step redacts what is past its time, a part of it at a time; the rest has its turn at the next step.
+// Step redacts events that are past their time, a part at a time. The next step continues.
 func (r *Service) Step(ctx context.Context, now time.Time) error {
 	workspaces, err := r.Log.Workspaces(ctx)
 	if err != nil {

@@ -18,11 +18,11 @@ import (
 	"agentbox/internal/kernel/projection"
 )
 
-// ErrForgotten refuses to keep what is gone.
+// ErrForgotten refuses to keep data that are gone.
 var ErrForgotten = fault.New(fault.Conflict, "run_forgotten",
 	"the time of this run's data is over, and they were redacted; nothing brings them back")
 
-// ErrImported refuses a time for the data of a run that came from elsewhere, whose one event is never redacted.
+// ErrImported refuses a retention time for an imported run, whose one event is never redacted.
 var ErrImported = fault.New(fault.Invalid, "not_redactable", "the run was imported; what it brought is not redacted")
 
 // ofRuns are the events of a run of which something is redacted.

@@ -37,7 +37,7 @@ var verbatim = map[string][]string{
 	run.EventUnknown:             {"result"},
 }
 
-// Log is a journal that takes the secrets out of what is recorded. Make it with Scrub.
+// Log is a journal that removes secrets from the events that it records. Make it with Scrub.
 type Log struct {
 	journal.Journal
 	system id.Principal

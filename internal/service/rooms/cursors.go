@@ -13,7 +13,7 @@ import (
 	"agentbox/internal/kernel/projection"
 )
 
-// Read says how far somebody has read a room, and how much of what others said lies behind that.
+// Read says how far somebody has read a room, and how many messages of others follow that place.
 type Read struct {
 	room.Cursor
 	Unread int // messages of others, at most room.MaxUnread, which means as many or more

@@ -14,7 +14,7 @@ import (
 	"agentbox/internal/kernel/projection"
 )
 
-// Parts are what a moderator is made of.
+// Parts are the dependencies of the service.
 type Parts struct {
 	Log  journal.Journal
 	Docs projection.Reader
@@ -70,7 +70,7 @@ func (m *Service) UpdateRoom(ctx context.Context, origin event.Origin, ws id.Wor
 	return m.Room(ctx, ws, r)
 }
 
-// SetDefaults changes what the rooms of a workspace inherit.
+// SetDefaults changes the values that the rooms of a workspace inherit.
 func (m *Service) SetDefaults(ctx context.Context, origin event.Origin, ws id.Workspace, d room.DefaultsSet) (room.Defaults, error) {
 	if err := d.Check(); err != nil {
 		return room.Defaults{}, err

@@ -1,7 +1,7 @@
-// Package runner is an engine: it claims runs, executes the operations that they ask for, and reports what came of them.
+// Package runner is an engine: it claims runs, executes their operations, and reports the outcomes.
 //
-// It is the same within a daemon and outside of it; both speak the contract of package engine. It stops writing the moment that it knows
-// its claim to be lost, and what it writes before it knows is refused by the fence.
+// It is the same within a daemon and outside of it; both speak the contract of package engine. It stops writing as soon as it knows that it
+// has lost its claim. The fencing token rejects what it writes before it knows.
 package runner
 
 import (
@@ -20,8 +20,8 @@ import (
 	"agentbox/internal/domain/run"
 )
 
-// The intervals of an engine: how long it waits for work at a time, how often it polls if the daemon does not let it wait, and how long it
-// waits before it retries what was unavailable or waits for an approval.
+// The intervals of an engine. Wait is how long it waits for work at a time. Poll applies if the daemon does not let it wait. Again is the
+// delay before it retries what was unavailable, and Ask the delay while a person is asked.
 const (
 	Wait  = 20 * time.Second
 	Poll  = 1200 * time.Millisecond

@@ -17,7 +17,7 @@ import (
 // maxInlineDisplay is how many bytes of text the event of an artifact holds. Longer texts, and other types, become stored content.
 const maxInlineDisplay = 16 << 10
 
-// The kinds of artifacts that are values of a cell: that of its last expression, and what it has displayed.
+// The kinds of artifacts that hold values of a cell: the value of its last expression, and its displays.
 const (
 	kindResult  = "result"
 	kindDisplay = "display"

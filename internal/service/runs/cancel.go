@@ -16,8 +16,8 @@ import (
 // ErrEnded refuses what only a run that goes on can take.
 var ErrEnded = fault.New(fault.Conflict, "run_already_ended", "the run has ended")
 
-// Cancel ends a run: an effect under way is ended at once, with every process of it, and what has not begun never begins. It is done
-// first and recorded after. Cancel returns when the run has ended, or when ctx ends; then the run ends all the same.
+// Cancel ends a run. It ends an effect under way at once, with every process of it, and no further operation begins. It acts first and
+// records after. It returns when the run has ended, or when ctx ends; then the run still ends.
 func (x *Service) Cancel(ctx context.Context, origin event.Origin, ws id.Workspace, runID id.Run, reason string) error {
 	doc, err := x.Find(ctx, ws, runID)
 	if err != nil {

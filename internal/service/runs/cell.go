@@ -13,7 +13,7 @@ import (
 // the space, and that file is run.
 const MaxCellBytes = 30_000
 
-// Cell is a piece of code that runs in an interpreter context of a space, where what it defines stays.
+// Cell is a piece of code that runs in an interpreter context of a space. Its definitions stay in the context.
 type Cell struct {
 	Context  string
 	Language string // python or javascript

@@ -36,7 +36,7 @@ type Request struct {
 	// Waits says that the caller waits until the run ends, so the creation need not be on disk before the run begins.
 	Waits bool
 
-	// Under says what stands behind the run where an engine asks for it; nil for nothing. It is asked again when something has changed
+	// Under returns the tool call behind the run if an engine asks for it; nil for none. It is called again if something has changed
 	// meanwhile.
 	Under func(context.Context) (run.Under, error)
 

@@ -181,7 +181,7 @@ func (x *Service) completeFrames(ctx context.Context, doc run.Run) error {
 }
 
 // Follow yields the frames of a run from a number on, waits for more, and ends after the complete frame. It ends with an error when ctx
-// does, so a caller never takes a broken stream for a run that ended. From a number behind the complete frame there is nothing to yield.
+// does, so a caller never takes a broken stream for a run that ended. After the complete frame it yields nothing.
 func (x *Service) Follow(ctx context.Context, ws id.Workspace, runID id.Run, from uint64) iter.Seq2[livestream.Frame, error] {
 	return func(yield func(livestream.Frame, error) bool) {
 		if _, err := x.Find(ctx, ws, runID); err != nil {
@@ -228,7 +228,7 @@ func (x *Service) Follow(ctx context.Context, ws id.Workspace, runID id.Run, fro
 	}
 }
 
-// Frames tells how many frames a run has, up to a number: it is at most upTo, and less only where the run has no more.
+// Frames returns how many frames a run has, but at most upTo.
 func (x *Service) Frames(ctx context.Context, runID id.Run, upTo uint64) (uint64, error) {
 	have, none := uint64(0), upTo+1 // frame 0 counts as there, frame none is not asked for or is not there
 	for look := upTo; have+1 < none; look = have + (none-have)/2 {

@@ -16,9 +16,8 @@ import (
 	"agentbox/internal/kernel/projection"
 )
 
-// Import records a run that was executed elsewhere, from its transcript. Content is the file itself, with the digest and size that are
-// given, and attested is what was found when it was checked. The same file again returns the first record, and so does the same key,
-// which may be empty.
+// Import records a run that was executed elsewhere, from its transcript. Content is the file itself with this digest and size. Attested is
+// the result of its check. The same file again returns the first record, and so does the same key, which may be empty.
 func (x *Service) Import(ctx context.Context, origin event.Origin, ws id.Workspace, t run.Transcript, file run.Input, content io.Reader,
 	attested run.Attestation, key string) (run.Run, error) {
 	if err := t.Admissible(); err != nil {

@@ -59,8 +59,8 @@ func (x *Service) List(ctx context.Context, ws id.Workspace, f Filter, after id.
 	return projection.List[run.Run](ctx, x.Docs, q)
 }
 
-// Events returns the events message of a run: one result for every operation that has one, in order, and behind them, while the run waits
-// for a person, the question.
+// Events returns the events message of a run: one result for every finished operation, in order. While the run waits for a person, the
+// question follows.
 func (x *Service) Events(ctx context.Context, doc run.Run) (run.Events, error) {
 	m := run.Events{ProtocolVersion: run.Protocol, RunID: string(doc.ID), Status: doc.Status.Protocol(), Events: []run.Result{}}
 	outcome, err := x.outcomes(ctx, doc)
@@ -167,7 +167,7 @@ func (x *Service) stored(ctx context.Context, at run.Input, into any) error {
 	return nil
 }
 
-// Wait returns the run when it has ended or waits for a person, or as it stands when ctx ends.
+// Wait returns the run when it has ended or waits for a person. When ctx ends, it returns the run in its present state.
 func (x *Service) Wait(ctx context.Context, ws id.Workspace, runID id.Run) (run.Run, error) {
 	return x.WaitPast(ctx, ws, runID, "")
 }

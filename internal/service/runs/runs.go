@@ -31,7 +31,7 @@ const (
 	maxInlineBytes = 64 << 10 // so does a longer result
 )
 
-// Parts are what an executor is made of.
+// Parts are the dependencies of the service.
 type Parts struct {
 	Log        journal.Journal
 	Docs       projection.Reader

@@ -30,7 +30,7 @@ const (
 	waiting = 40    // windows for which a search waits, before it answers from what is there
 )
 
-// Parts are what a librarian is made of.
+// Parts are the dependencies of the service.
 type Parts struct {
 	Log    journal.Journal
 	Bodies journal.Redactor // of the same log
@@ -134,7 +134,7 @@ func (l *Service) Search(ctx context.Context, ws id.Workspace, q Query) (Answer,
 	}
 }
 
-// Step takes what is new into the index, of every workspace, so that a search does not wait for it.
+// Step indexes new events of every workspace, so that a search need not wait for it.
 func (l *Service) Step(ctx context.Context) error {
 	workspaces, err := l.Log.Workspaces(ctx)
 	if err != nil {
@@ -254,7 +254,7 @@ func (l *Service) going(ctx context.Context, ws id.Workspace) (map[uint64]bool, 
 	return found, err
 }
 
-// ForgetContent implements vault.Forgetter. Its redaction is recorded when it is called, so that what is taken out is not taken in again.
+// ForgetContent implements vault.Forgetter. The redaction is recorded before the call, so a removed text is not indexed again.
 func (l *Service) ForgetContent(ctx context.Context, events []event.Event) (vault.Remains, error) {
 	l.turn.Lock()
 	defer l.turn.Unlock()

@@ -21,7 +21,7 @@ type Change struct {
 	Metadata    *map[string]string
 }
 
-// Update changes what a space says about itself, and the environment of the commands that begin from now on.
+// Update changes the name, description and metadata of a space, and the environment of commands that begin from now on.
 func (k *Service) Update(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space, c Change) (space.Space, error) {
 	doc, err := k.alive(ctx, ws, s)
 	if err != nil {
@@ -221,9 +221,9 @@ func (k *Service) expire(ctx context.Context, ws id.Workspace, now time.Time) er
 	return err
 }
 
-// Recover puts in order what an earlier daemon left: processes without a daemon end, spaces that were never finished are destroyed, and
-// directories without a living space are removed. Where several daemons work on the log it is done for this one's. It is called once,
-// before spaces are used.
+// Recover repairs the state that an earlier daemon left. It ends processes without a daemon, destroys unfinished spaces, and removes
+// directories without a living space. If several daemons work on the log, it does so for its own spaces. Call it once, before spaces are
+// used.
 func (k *Service) Recover(ctx context.Context) error {
 	for _, t := range k.Tiers {
 		if err := t.Reap(ctx, nil); err != nil {

@@ -35,7 +35,7 @@ func (k *Service) expires(ctx context.Context, doc space.Space) (bool, error) {
 // nodeRemoved is why a space was destroyed whose daemon was given up.
 const nodeRemoved = "node_removed"
 
-// GiveUp ends every space of a daemon that was given up, with its runs. Its files are where nobody reaches them.
+// GiveUp ends every space of a removed daemon, with its runs. Nobody can reach the files.
 func (k *Service) GiveUp(ctx context.Context, origin event.Origin, node id.Node) error {
 	var failed []error
 	err := k.each(ctx, func(doc space.Space) error {

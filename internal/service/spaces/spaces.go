@@ -17,7 +17,7 @@ import (
 	"agentbox/internal/kernel/projection"
 )
 
-// Limits of what a space may be asked to be.
+// Limits of a request for a space.
 const (
 	DefaultTTL     = 12 * time.Hour
 	MinTTL         = 10 * time.Second
@@ -30,7 +30,7 @@ const (
 	MaxMetaBytes   = 16 << 10            // names and values together
 )
 
-// Parts are what a keeper is made of.
+// Parts are the dependencies of the service.
 type Parts struct {
 	Log     journal.Journal
 	Docs    projection.Reader
@@ -51,7 +51,7 @@ type Parts struct {
 	System    id.Principal // destroys expired spaces
 }
 
-// Together is what a keeper needs where several daemons work on one log, each with the files of its own spaces.
+// Together is what the service needs if several daemons work on one log, each with the files of its own spaces.
 type Together struct {
 	Leads     func() bool                                                         // this daemon is their leader; nil where there are no others
 	Exclusive func(ctx context.Context, name string) (giveBack func(), err error) // waits until nobody else, in any daemon, has what is named
@@ -140,8 +140,8 @@ func inUse(doc space.Space) error {
 // ErrDestroyed refuses to use a space whose time is over.
 var ErrDestroyed = fault.New(fault.Conflict, "space_destroyed", "the space was destroyed; make a new one")
 
-// Instance implements space.Keeping. Where there is none, because the daemon was restarted or the space ended by itself,
-// it is started again with the files that it had.
+// Instance implements space.Keeping. If there is none, because the daemon was restarted or the space ended by itself, it starts one again
+// with the same files.
 func (k *Service) Instance(ctx context.Context, doc space.Space) (space.Instance, error) {
 	return k.instance(ctx, doc, func(doc space.Space) (policy.Permit, error) { return k.mayStart(ctx, "", doc) })
 }

@@ -107,7 +107,7 @@ type Past struct {
 	Bytes    int64 // that the kept ones take
 }
 
-// Snapshots returns what is recorded about the snapshots of a space, the newest first. After is the event behind which to go on.
+// Snapshots returns the records of a space's snapshots, the newest first. After is the event to continue from.
 func (k *Service) Snapshots(ctx context.Context, ws id.Workspace, s id.Space, after id.Event, limit int) (Past, error) {
 	doc, err := k.Space(ctx, ws, s)
 	if err != nil {
@@ -243,7 +243,7 @@ func (k *Service) rewind(ctx context.Context, origin event.Origin, doc space.Spa
 	return done, errors.Join(failed, err)
 }
 
-// Rewinding returns how the rewind of a space went whose intent stands at a place of the log.
+// Rewinding returns the outcome of the rewind whose intent is at a place of the log.
 func (k *Service) Rewinding(ctx context.Context, ws id.Workspace, s id.Space, place uint64) (space.Rewound, error) {
 	found, err := k.Log.Read(ctx, journal.Query{
 		Workspace: ws, From: place, EntityType: space.EntityType, EntityID: string(s), Types: []string{space.EventRewound,
@@ -292,7 +292,7 @@ type Comparison struct {
 	Differences []space.Difference
 }
 
-// Diff compares two snapshots of a space. An empty from is what the files were before the last run, an empty to what they are now.
+// Diff compares two snapshots of a space. An empty from means the files before the last run, an empty to the files now.
 func (k *Service) Diff(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space, from, to string, limit int) (Comparison,
 	error) {
 	doc, err := k.alive(ctx, ws, s)

@@ -21,7 +21,7 @@ const (
 	maxEntry      = 200   // bytes of one entry
 )
 
-// Rules are what an operator decides about where commands run.
+// Rules are an operator's rules about where commands run.
 type Rules struct {
 	Nano   Kinds  `yaml:"nano"`  // beside what the tier says of itself: it has these
 	Heavy  Wants  `yaml:"heavy"` // these need a heavier tier, even where nano has something of the name

@@ -52,7 +52,7 @@ func set(lists ...[]string) map[string]bool {
 	return all
 }
 
-// Place implements space.Place: it finds what a command needs that a tier has not.
+// Place implements space.Place: it finds the needs of a command that a tier lacks.
 func (p *Service) Place(has space.Offer, c space.Command, read space.Read) []space.Need {
 	s := &look{
 		Service: p, has: has, nano: has.Tier == space.Nano, reach: c.Reach, env: c.Env, read: read, cwd: path.Clean("/" + c.Cwd),

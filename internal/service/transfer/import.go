@@ -32,7 +32,7 @@ var (
 	ErrUnderWay = fault.New(fault.Unavailable, "busy", "another workspace is being imported; send it again in a moment")
 )
 
-// Parts are what an importer is made of.
+// Parts are the dependencies of the importer.
 type Parts struct {
 	Log      journal.Journal // where is recorded what is imported
 	Into     journal.Adopter // of the same log
@@ -292,7 +292,7 @@ func LeaveSpaces(ctx context.Context, log journal.Journal, docs projection.Reade
 	}
 }
 
-// Look holds a file against itself, as Read does, and says what it holds. It keeps nothing.
+// Look checks a file against its own hashes, as Read does, and describes its contents. It stores nothing.
 func Look(ctx context.Context, from io.Reader, key merkle.PublicKey) (Moved, error) {
 	return Read(ctx, from, Target{Log: looking{}, Contents: looking{}, Key: key, Most: MaxWhole})
 }

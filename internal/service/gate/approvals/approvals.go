@@ -1,4 +1,4 @@
-// Package approvals asks people, takes their answers, and ends questions that nobody answers.
+// Package approvals asks people, takes their answers, and ends unanswered questions.
 package approvals
 
 import (
@@ -18,7 +18,7 @@ import (
 	"agentbox/internal/service/gate/authority"
 )
 
-// Parts are what the service is made of.
+// Parts are the dependencies of the service.
 type Parts struct {
 	Log          journal.Journal
 	Docs         projection.Reader

@@ -17,7 +17,7 @@ import (
 	"agentbox/internal/kernel/projection"
 )
 
-// Parts are what a reader is made of.
+// Parts are the dependencies of the reader.
 type Parts struct {
 	Docs  projection.Reader
 	Clock event.Clock

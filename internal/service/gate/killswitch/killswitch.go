@@ -21,7 +21,7 @@ var ErrThrown = fault.New(fault.Denied, policy.ReasonKillSwitch,
 	"the kill switch is thrown: only reading, and what is only recorded, is permitted").
 	With("An owner lifts it with `agentbox kill-switch off`.")
 
-// Parts are what the service is made of.
+// Parts are the dependencies of the service.
 type Parts struct {
 	Log   journal.Journal
 	Docs  projection.Reader
@@ -55,7 +55,7 @@ func New(parts Parts) *Service {
 // anything else. The cause is a policy.Halt.
 func (s *Service) OnHalt(f func(ws id.Workspace, cause error)) { s.halt = f }
 
-// OnLift tells the service whom to call when a kill switch is lifted, so that what it held goes on. It is called once, before anything
+// OnLift sets the function that the service calls when a kill switch is lifted, so that held work continues. Call it once, before anything
 // else.
 func (s *Service) OnLift(f func(ws id.Workspace)) { s.lifted = f }
 
@@ -64,7 +64,7 @@ func (s *Service) On(ctx context.Context, ws id.Workspace) (bool, error) {
 	return s.switches.on(ctx, ws)
 }
 
-// Check is what a permit asks when it is redeemed. It refuses while the switch is thrown, and for a workspace that was never met.
+// Check is called when a permit is redeemed. It refuses while the switch is thrown, and for a workspace that the daemon has not seen.
 func (s *Service) Check(ws id.Workspace) error { return s.switches.check(ws) }
 
 // switches are the kill switches in memory, one per workspace. Memory decides: a switch is thrown there first and recorded after. It is
@@ -227,8 +227,8 @@ func (s *Service) State(ctx context.Context, ws id.Workspace) (policy.KillSwitch
 	return doc, errors.Join(err, err2)
 }
 
-// Throw stops every effect of a workspace: it takes hold in memory, ends what is under way, and is recorded then. It holds even
-// if recording it fails; the error says so. Every person but a viewer may throw it.
+// Throw stops every effect of a workspace. It takes effect in memory first, ends effects under way, and is recorded then. It holds even if
+// recording fails; the error says so. Every person except a viewer may throw it.
 func (s *Service) Throw(ctx context.Context, origin event.Origin, ws id.Workspace, reason string) (policy.KillSwitch, error) {
 	who, err := s.Who.Who(ctx, ws, origin.Principal)
 	if err == nil && (who.Kind != id.User || !who.Role.AtLeast(principal.Member)) || errors.Is(err, authority.ErrNobody) {

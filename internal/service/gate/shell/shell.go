@@ -19,7 +19,7 @@ import (
 	"agentbox/internal/domain/policy"
 )
 
-// Limits of what is read.
+// Limits of the input.
 const (
 	MaxChars    = 4_096     // of one command line
 	MaxArgBytes = 128 << 10 // of all arguments together, where no shell is involved
@@ -33,7 +33,7 @@ const (
 // Mount is where a space's files lie inside the space.
 const Mount = "/workspace"
 
-// Reading is what a command line would do, as far as that can be known.
+// Reading is what a command line would do, as far as it can be known.
 type Reading struct {
 	Commands []Command
 	Files    []File
@@ -113,7 +113,7 @@ func ReadScript(script string, dialect Dialect, cwd string) (Reading, error) {
 	return r.finish()
 }
 
-// ReadArgv reads an argument vector. Where it is a shell with -c it reads the script, else it is one simple command.
+// ReadArgv reads an argument vector. For a shell with -c it reads the script; otherwise it is one simple command.
 func ReadArgv(argv []string, cwd string) (Reading, error) {
 	if len(argv) == 3 && argv[1] == "-c" && (!strings.Contains(argv[0], "/") || system[path.Dir(argv[0])]) {
 		switch path.Base(argv[0]) {

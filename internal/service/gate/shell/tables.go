@@ -85,7 +85,7 @@ func poisonous(name string) bool {
 	return false
 }
 
-// Poisonous reports whether an environment variable changes what the commands that inherit it mean.
+// Poisonous reports whether an environment variable changes the meaning of the commands that inherit it.
 func Poisonous(name string) bool { return poisonous(name) }
 
 var poisons = names(`PATH BASH_CMDS BASH_ALIASES BASH_ENV ENV SHELLOPTS BASHOPTS PS4 PROMPT_COMMAND SHELL GCONV_PATH LESSOPEN LESSCLOSE
