@@ -15,16 +15,16 @@ import (
 type Tier interface {
 	// Name returns the tier's word of the glossary: namespace.
 	Name() string
-	// Probe starts a real space, tries what the tier promises and says what the host lacks and how to mend it. It caches nothing.
+	// Probe starts a real space and tries the tier's promises. It reports what the host lacks and how to repair it. It caches nothing.
 	Probe(ctx context.Context) Report
-	// Try starts a real space and runs a program in it, no more: a hundredth of the time that Probe takes.
+	// Try starts a real space and runs one program in it. It takes a hundredth of the time of Probe.
 	Try(ctx context.Context) error
 	// Create starts a space. The permit is for space.start of this space with these limits. A bound that cannot be enforced fails the
 	// creation with fault code bound_not_enforceable unless spec.BestEffort; then Instance.Unenforced names it.
 	Create(ctx context.Context, p policy.Permit, spec Spec) (Instance, error)
 	// Lacks names the features that spaces of this tier do not have, in order. Code that uses one gets an error and goes on.
 	Lacks() []string
-	// Offer says what spaces of this tier have on this host. It may read the host's files once, and keeps what it has read.
+	// Offer returns the contents of this tier's spaces on this host. It may read the host's files once, and caches the result.
 	Offer() Offer
 	// Reap ends whatever an earlier daemon left of spaces that are not in keep: processes, control groups, mounts. Stopping needs no permit.
 	Reap(ctx context.Context, keep []id.Space) error
@@ -41,7 +41,7 @@ const (
 	SpecialFiles = "special_files" // pipes, sockets and devices with a name
 )
 
-// Spec is what a tier needs to start a space.
+// Spec holds the inputs for the start of a space.
 type Spec struct {
 	ID         id.Space
 	Dir        string // host directory of the space's files; exists, is owned by UID
@@ -52,8 +52,8 @@ type Spec struct {
 	// drop the effects of a command that wanted what the tier lacks; then Exec returns *Lacking; tiers that lack nothing ignore it
 	Tentative bool
 
-	// Elsewhere reports whether a heavier tier has what this one lacks. A command of a Tentative space that lacks only what is nowhere is
-	// not dropped. A nil one has everything elsewhere.
+	// Elsewhere reports whether a heavier tier has what this one lacks. A command of a Tentative space keeps its effects if no tier has what
+	// it lacks. Nil means that heavier tiers have everything.
 	Elsewhere func(Lack) bool
 }
 
@@ -108,20 +108,19 @@ func DefaultLimits() Limits {
 type Instance interface {
 	// Exec runs the command of a shell.exec permit: its Argv, Env (over the space's own), Cwd, TimeoutMS and, if its hash is set, stdin.
 	// Output goes to out as it comes, in order per channel. When Exec returns, no process of the command is left. Ending ctx kills the
-	// command. The error is for what kept the command from running; a command that fails is an Exit. In a space whose Spec is Tentative, the
-	// error is a *Lacking where the command wanted what the tier lacks: it has left nothing behind then, and the permit can be redeemed once
-	// more.
+	// command. A command that fails is an Exit; an error means that the command could not run. In a space whose Spec is Tentative, the error
+	// is a *Lacking if the command wanted what the tier lacks. Then it has left nothing behind, and the permit can be redeemed once more.
 	Exec(ctx context.Context, p policy.Permit, stdin []byte, out Output) (Exit, error)
-	// Load returns what the space uses now of memory, processes and processor time. It reads a few small files of the host and no file of the
-	// space, so that it may be asked for often.
+	// Load returns the memory, processes and processor time that the space uses now. It reads a few small files of the host and no file of the
+	// space, so callers may call it often.
 	Load() (Load, error)
-	// Usage returns what the space uses now; its files are measured one by one.
+	// Usage returns what the space uses now. It measures the files one by one.
 	Usage(ctx context.Context) (Usage, error)
 	// Unenforced names the bounds that this host does not enforce, empty unless the space was made with BestEffort.
 	Unenforced() []string
 	// Done is closed when the space has ended, by Close or by itself.
 	Done() <-chan struct{}
-	// Close kills every process of the space and releases what the host gave it, except its files. It needs no permit and never waits for one.
+	// Close kills every process of the space and releases the host's resources, except its files. It needs no permit and never waits for one.
 	Close() error
 }
 
@@ -144,27 +143,27 @@ type Exit struct {
 	Clock time.Time // where its clock began; zero in tiers whose clock is the host's
 	Lacks []Lack    // the features that it wanted and the tier lacks
 
-	// Displays are what it has shown beside its output, within the bounds of displays.
+	// Displays are the displays of the command besides its output, within their bounds.
 	Displays []Display
 
-	// Engine names the versions of what executed it, as far as they decide what comes of it; "" in tiers that promise no repetition.
+	// Engine names the versions of the executing programs, as far as they affect the result; "" in tiers that promise no repetition.
 	Engine string
 }
 
-// Load is what the processes of a space use; -1 where the host does not tell.
+// Load is the resource use of a space's processes; -1 if the host does not report it.
 type Load struct {
 	MemoryBytes int64 `json:"memory_bytes"`
 	Pids        int64 `json:"pids"`
 	CPUMicros   int64 `json:"cpu_micros"` // of processor time since its start
 }
 
-// Usage is what a space uses; -1 where the host does not tell.
+// Usage is the resource use of a space; -1 if the host does not report it.
 type Usage struct {
 	Load
 	DiskBytes int64 `json:"disk_bytes"`
 }
 
-// Report is what a tier found out about its host.
+// Report is a tier's findings about its host.
 type Report struct {
 	Tier    string        `json:"tier"`
 	OK      bool          `json:"ok"`       // spaces can be made, with every bound enforced
@@ -200,7 +199,7 @@ const (
 	ModeExecutable = "0755"
 )
 
-// CheckFileMode refuses what is no mode for a file that is written from outside. None is one: a new file is plain then.
+// CheckFileMode refuses an invalid mode for a file that is written from outside. Empty is valid: a new file then is plain.
 func CheckFileMode(mode string) error {
 	switch mode {
 	case "", ModePlain, ModeExecutable:
@@ -223,8 +222,9 @@ type Files interface {
 	Read(ctx context.Context, p policy.Permit) (File, error)
 	// List returns the entries of the directory of a file.list permit in order of their paths, at most limit of them, recursively if asked.
 	List(ctx context.Context, p policy.Permit, recursive bool, limit int) ([]Entry, error)
-	// Write makes the file of a file.create permit with its content, atomically, and its parent folders. Without Overwrite an existing
-	// file is a fault file_exists. It has the Mode of the action; where that says none, 0644 and what may execute a file that it replaces.
+	// Write makes the file of a file.create permit with its content, atomically, and its parent folders. Without Overwrite an existing file is
+	// a fault file_exists. The file gets the Mode of the action. If that is empty, it gets 0644, plus the execute bits of a file that it
+	// replaces.
 	Write(ctx context.Context, p policy.Permit, content io.Reader) (Entry, error)
 	// Edit applies the edits of a file.edit permit, whose Content is the digest of their canonical JSON, in order: all or none.
 	Edit(ctx context.Context, p policy.Permit, edits []Edit) (Entry, error)

@@ -40,7 +40,7 @@ func DisplayMedia() []string {
 	return []string{DisplayText, DisplayHTML, DisplaySVG, DisplayPNG, DisplayJPEG, DisplayMarkdown, DisplayLaTeX, DisplayJSON}
 }
 
-// Fits reports whether one display more is well-formed and has room beside those that are there.
+// Fits reports whether one more display is well-formed and has room besides the existing ones.
 func (d Display) Fits(there []Display) bool {
 	if len(there) >= MaxDisplays || len(d.Data) > MaxDisplayBytes || len(d.Type) > MaxDisplayType || !slices.Contains(DisplayMedia(),
 		d.Media) ||

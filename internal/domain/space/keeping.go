@@ -10,7 +10,7 @@ import (
 	"agentbox/internal/domain/policy"
 )
 
-// Keeping is what an executor needs of the service that keeps spaces.
+// Keeping is the interface that the service of runs needs from the service of spaces.
 type Keeping interface {
 	// Space returns the document of a space of the workspace.
 	Space(ctx context.Context, ws id.Workspace, s id.Space) (Space, error)
@@ -19,15 +19,15 @@ type Keeping interface {
 	// Instance returns the running instance of a space, which its document says is alive. It starts the space again if the daemon or the space
 	// has ended since.
 	Instance(ctx context.Context, s Space) (Instance, error)
-	// Occupy takes a space's files for one operation and returns the space's document of that moment. Until leave is called, nobody rewinds or
-	// forks the files. It waits until they are free. Runs must be true if the caller will execute code in the space.
+	// Occupy takes a space's files for one operation and returns the space's document of that moment. Nobody rewinds or forks the files until
+	// the caller calls leave. Occupy waits until the files are free. Runs must be true if the caller will execute code in the space.
 	Occupy(ctx context.Context, ws id.Workspace, s id.Space, runs bool) (doc Space, leave func(), err error)
 	// Seize is Occupy without waiting. It fails if somebody else has the files.
 	Seize(s id.Space) (leave func(), err error)
-	// Route says in which tier a command of the origin's would run, by what it and the files that it names say. Only those files are read
-	// that the origin may read.
+	// Route says in which tier a command of the origin's would run, from its text and the files that it names. It reads only files that the
+	// origin may read.
 	Route(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space, c Command) (Route, error)
-	// Offers says what the tiers of this host have, from the weakest to the strongest.
+	// Offers returns the contents of this host's tiers, from the weakest to the strongest.
 	Offers() Offers
 	// PromoteHeld moves a space to a heavier tier; if to is "", to the strongest. The caller must occupy the space. The space loses its memory
 	// and its private /tmp; its files, its environment and its limits stay. The promotion counts once the space has started in that tier, and
@@ -59,7 +59,7 @@ type Store interface {
 	// on, the same happens after a rewind to an earlier snapshot, and in a fork of one. No code may run in the space meanwhile. KeepAside
 	// needs no permit, because it only takes files away from code. The removed files are in the snapshots.
 	KeepAside(ctx context.Context, s id.Space, uid int, limits Limits, w policy.Withhold, other bool) (Swept, error)
-	// History returns what the files of a space were, with the arguments of Open.
+	// History returns the snapshots of a space's files, with the arguments of Open.
 	History(s id.Space, uid int, limits Limits) (History, error)
 	// Sync makes the snapshots of all spaces outlive a power cut. It may be called at any time.
 	Sync(ctx context.Context) error
@@ -69,7 +69,7 @@ type Store interface {
 	List(ctx context.Context) ([]id.Space, error)
 }
 
-// Seed is what a new space's files begin with; the zero Seed is nothing.
+// Seed is the first files of a new space; the zero Seed is empty.
 type Seed struct {
 	Space    id.Space      // another space
 	Snapshot event.Digest  // the snapshot of it
@@ -80,13 +80,13 @@ type Seed struct {
 	Strict   bool             // of a snapshot: its files are judged by Withhold, for the policy of the other space is another one
 }
 
-// Sown says what a seed has left in a space.
+// Sown is the result of a seed in a space.
 type Sown struct {
 	Files    int // that code sees
 	Withheld int // that are kept from it
 }
 
-// Swept says what a policy has taken out of the view of code in a space that lived already.
+// Swept says which files a policy has moved out of the view of code in a living space.
 type Swept struct {
 	Withheld []string // paths of files that are withheld now
 	Contexts int      // interpreter contexts that have ended

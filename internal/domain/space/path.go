@@ -50,7 +50,7 @@ func CleanPath(p string) (string, error) {
 	return path.Clean(p), nil
 }
 
-// CleanFilePath is CleanPath for what must name a file: it also refuses the folder of the files itself.
+// CleanFilePath is CleanPath for the path of a file: it also refuses the root folder of the files.
 func CleanFilePath(p string) (string, error) {
 	clean, err := CleanPath(p)
 	if err == nil && clean == "." {

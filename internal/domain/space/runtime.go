@@ -33,7 +33,7 @@ type Lack struct {
 	Detail string `json:"detail,omitempty"` // for a person: where it was wanted, or why it is not there
 }
 
-// String names it for a person.
+// String describes it to a person.
 func (l Lack) String() string {
 	text := "the " + l.Kind + " " + l.Name
 	if l.Detail != "" {
@@ -60,7 +60,7 @@ func (l *Lacking) fault() *fault.Error {
 // maxNamed bounds how many lacks a sentence names.
 const maxNamed = 5
 
-// Names lists lacks for a person.
+// Names lists lacks in words for a person.
 func Names(lacks []Lack) string {
 	if len(lacks) == 0 {
 		return "something that the command wants"
@@ -103,13 +103,13 @@ type Need struct {
 	Tiers  []string `json:"tiers,omitempty" doc:"Other tiers of this host that have it; absent where none has"`
 }
 
-// String names it for a person.
+// String describes it to a person.
 func (n Need) String() string { return n.Lack().String() }
 
 // short is its name for a person, without where it was seen.
 func (n Need) short() string { return "the " + n.Kind + " " + n.Name }
 
-// Need is what a command needs that a tier says it lacks. The tier nano tells of a module or package as a feature of its interpreter.
+// Need returns the need of a command for a lack of a tier. The tier nano reports a module or package as a feature of its interpreter.
 func (l Lack) Need() Need {
 	if l.Kind != LackFeature {
 		return Need{Kind: l.Kind, Name: l.Name}
@@ -131,7 +131,7 @@ func (l Lack) Need() Need {
 	return Need{Kind: LackFeature, Name: l.Name}
 }
 
-// Lack is what a tier lacks that a command needs.
+// Lack returns the lack of a tier for a need of a command.
 func (n Need) Lack() Lack {
 	detail := n.Where + n.Why
 	if n.Where != "" && n.Why != "" {

@@ -22,7 +22,7 @@ type Snapshot struct {
 	Omitted int64        `json:"omitted,omitempty"` // pipes, sockets and devices that it leaves out
 }
 
-// Kept is what an event says about the snapshot that was made with it: the hash, or the code of what kept it from being made.
+// Kept is the statement of an event about its snapshot: the hash, or the code of the error that prevented it.
 type Kept struct {
 	Snapshot *Snapshot `json:"snapshot,omitempty"`
 	Error    string    `json:"snapshot_error,omitempty"`
@@ -87,7 +87,7 @@ type Difference struct {
 	After  *Version `json:"after,omitempty"`
 }
 
-// Version is what stands under a path in a snapshot.
+// Version is the state of a path in a snapshot.
 type Version struct {
 	Type   string       `json:"type"` // file, directory or symlink
 	Mode   string       `json:"mode,omitempty"`
@@ -102,7 +102,7 @@ type Bearing struct {
 	Files map[event.Digest]string
 }
 
-// History is what the files of one space were. No code may run in the space while it is used.
+// History holds the snapshots of one space's files. No code may run in the space while it is used.
 type History interface {
 	// Disturb says that code is about to run in the space, so that the next snapshot checks every file. Without it, the next snapshot checks
 	// only files that were written through Files or rewound.
@@ -122,7 +122,7 @@ type History interface {
 	Brought(ctx context.Context, before, after event.Digest) (map[event.Digest]string, error)
 	// Bearing returns which of some contents each snapshot that is kept holds, the oldest first.
 	Bearing(ctx context.Context, contents map[event.Digest]bool) ([]Bearing, error)
-	// Purge removes what an earlier version kept of contents without sealing it. It ends what a redaction began, and so needs no permit.
+	// Purge removes unsealed copies of contents that an earlier version stored. It finishes a redaction, and so needs no permit.
 	Purge(ctx context.Context, contents map[event.Digest]bool) error
 	// Diff returns the differences between two snapshots, at most limit entries: from the Target of a space.diff permit to its Content.
 	Diff(ctx context.Context, p policy.Permit, limit int) ([]Difference, error)
@@ -145,7 +145,7 @@ type HeldSnapshot struct {
 	Damage    string // the file that cannot be read or was changed; "" for none. Then not all was read
 }
 
-// Shelf is what one space keeps of its files, as it is examined: nothing is changed.
+// Shelf is one space's stored snapshots, opened for a check: nothing is changed.
 type Shelf interface {
 	// Keeps reports whether a snapshot is kept.
 	Keeps(root event.Digest) bool

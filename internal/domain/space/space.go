@@ -13,7 +13,7 @@ import (
 // Projection is the name of the documents of spaces.
 const Projection = "spaces"
 
-// Status is where a space stands in its life.
+// Status is the phase of a space's life.
 type Status string
 
 // The states of a space. Destroyed is final.

@@ -102,7 +102,7 @@ func UnknownAction(action string) error {
 		With("`agentbox policy actions` lists those that there are.")
 }
 
-// Without returns what was asked for and is not granted, or not in full, each entry with its kind, as "action_types run.start".
+// Without returns the requested scopes that are not granted, or not in full, each entry with its kind, as "action_types run.start".
 func (s Scopes) Without(granted Scopes) (dropped []string) {
 	mine, left := s.lists(), granted.lists()
 	for n, l := range mine {

@@ -51,7 +51,7 @@ type Edge struct {
 	RevokedAt time.Time    `json:"revoked_at,omitzero"` // of the child itself
 }
 
-// Edge returns the step by which the token was derived; false for a root.
+// Edge returns the derivation of the token; false for a root.
 func (t Token) Edge() (Edge, bool) {
 	return Edge{t.Parent, t.ID, t.GrantedBy, t.IssuedTo, t.Depth, t.CreatedAt, t.RevokedAt}, t.Parent != ""
 }

@@ -9,8 +9,8 @@ import (
 	"agentbox/internal/domain/policy"
 )
 
-// Workspaces is the name of the documents of workspaces. The key of one is the workspace; it stands in that workspace itself, and comes
-// along when that is moved.
+// Workspaces is the name of the documents of workspaces. The key of a document is the workspace. The document is in that workspace itself,
+// and moves with it.
 const Workspaces = "workspaces"
 
 // Kind says whose a workspace is.
@@ -58,7 +58,7 @@ var ErrArchived = fault.New(fault.Denied, policy.ReasonArchived,
 // Archived reports whether nothing is done in the workspace any more.
 func (w Workspace) Archived() bool { return w.State == ArchivedState }
 
-// Unsaid is what holds of a workspace that nobody has said anything about.
+// Unsaid returns the default document of a workspace without events about it.
 func Unsaid(ws id.Workspace) Workspace {
 	return Workspace{ID: ws, Kind: Community, Name: string(ws), Tasks: DefaultTasks, State: ActiveState}
 }

@@ -44,7 +44,7 @@ const (
 	EventImportFailed = "workspace.import_failed"
 )
 
-// ImportBegun is the data of workspace.import_begun: the file, and what it was found to hold.
+// ImportBegun is the data of workspace.import_begun: the file and its contents.
 type ImportBegun struct {
 	Workspace id.Workspace `json:"imported_workspace_id"`
 	File      event.Digest `json:"file_sha256"`

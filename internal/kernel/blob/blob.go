@@ -1,4 +1,4 @@
-// Package blob is the contract of content that is too large for an event: bytes kept under the hash of what they are.
+// Package blob is the contract of content that is too large for an event: bytes stored under their hash.
 package blob
 
 import (
@@ -38,9 +38,10 @@ type Store interface {
 	// Hold protects later puts from the sweep until release is called, once. A caller that puts content and records its name afterwards holds
 	// it in between.
 	Hold() (release func())
-	// Survey says what a sweep would free now. It changes nothing.
+	// Survey returns what a sweep would free now. It changes nothing.
 	Survey(ctx context.Context, mark Mark) (content.Freed, error)
-	// Sweep removes what neither the mark names nor a hold keeps, by a permit for content.sweep. A crash leaves some of it for the next.
+	// Sweep removes content that neither the mark names nor a hold protects, by a permit for content.sweep. After a crash the next sweep
+	// continues.
 	Sweep(ctx context.Context, p policy.Permit, mark Mark) (content.Freed, error)
 }
 

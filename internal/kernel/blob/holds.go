@@ -47,7 +47,7 @@ func (h *Holds) Put(d event.Digest) {
 	}
 }
 
-// Sweep begins a sweep. Free calls remove unless the content was put since; nobody puts it meanwhile. The sweep ends with end.
+// Sweep begins a sweep. Free calls remove unless the content was put since; it blocks puts of that content meanwhile. End ends the sweep.
 func (h *Holds) Sweep() (free func(d event.Digest, remove func() error) (bool, error), end func()) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -89,7 +89,7 @@ func Fold(text string) string {
 	return b.String()
 }
 
-// Words reads what somebody asks for, or says why it cannot be asked for.
+// Words reads the words of a query, or returns an error that says why it is invalid.
 func Words(q string) ([]string, error) {
 	folded := Fold(q)
 	words := strings.Fields(folded)

@@ -24,7 +24,7 @@ type Adopter interface {
 	Adopt(ctx context.Context, ws id.Workspace, chunks iter.Seq2[[]event.Event, error], keys iter.Seq2[[]KeyUse, error]) (uint64, error)
 }
 
-// KeyUse is an idempotency key of a batch and what it was used for.
+// KeyUse is an idempotency key of a batch and its use.
 type KeyUse struct {
 	Key string `json:"key"`
 	Use
@@ -56,7 +56,7 @@ type Continuity struct {
 // Head returns the place of the last event.
 func (c *Continuity) Head() uint64 { return c.head }
 
-// End reports what is missing behind the last event.
+// End reports whether events are missing after the last one.
 func (c *Continuity) End() error {
 	if c.head == 0 {
 		return fault.New(fault.Invalid, ErrForeign.Code, "there is no event in this log")
@@ -149,7 +149,7 @@ func (c *Continuity) next(e *event.Event) error {
 	return nil
 }
 
-// Adopted returns the batch that a chunk would have come from, for what checks and records batches.
+// Adopted returns a chunk as a batch, for the code that checks and records batches.
 func Adopted(ws id.Workspace, events []event.Event) event.Batch {
 	b := event.Batch{Workspace: ws, Drafts: make([]event.Draft, len(events))}
 	for i := range events {

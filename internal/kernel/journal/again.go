@@ -2,7 +2,7 @@ package journal
 
 import "errors"
 
-// Tries is how often a change is decided anew because somebody else was first.
+// Tries is how often a change is decided again because another change came first.
 const Tries = 16
 
 // Again repeats a change of documents while it conflicts with another one, at most Tries times. The change reads the documents each time.

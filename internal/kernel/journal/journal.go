@@ -78,11 +78,11 @@ type Journal interface {
 	Get(ctx context.Context, ws id.Workspace, e id.Event) (event.Event, error)
 	// Read returns the events that the query selects, and no more than its limit.
 	Read(ctx context.Context, q Query) ([]event.Event, error)
-	// Used returns what an idempotency key of a batch was used for, false where no batch that is recorded used it.
+	// Used returns the use of a batch's idempotency key; false if no recorded batch used it.
 	Used(ctx context.Context, ws id.Workspace, key string) (Use, bool, error)
 	// Head returns the place of the workspace's last event, 0 if it has none.
 	Head(ctx context.Context, ws id.Workspace) (uint64, error)
-	// Wait returns when the workspace's head lies beyond after, when ctx ends, or with ErrClosed.
+	// Wait returns when the workspace's head is greater than after, when ctx ends, or with ErrClosed.
 	Wait(ctx context.Context, ws id.Workspace, after uint64) error
 	// Streams returns every stream of the workspace with its head, for the verification of the chains.
 	Streams(ctx context.Context, ws id.Workspace) ([]event.StreamVersion, error)

@@ -108,7 +108,7 @@ func (d Definition) Restore(key string, body []byte, version, seq uint64) (State
 	return s, err
 }
 
-// Cause returns what the next event about the document takes over, nothing where its definition does not lead.
+// Cause returns what the next event about the document inherits; nothing if its definition does not lead.
 func (s State) Cause() event.Cause { return s.cause }
 
 // Fold returns the state after the event. If the data of an event were destroyed, its remains may not be enough for this event or for later
@@ -187,9 +187,9 @@ type Reader interface {
 	Documents(ctx context.Context, q Query) ([]Document, error)
 }
 
-// Lender is a Reader that need not copy what it keeps in memory.
+// Lender is a Reader that need not copy the documents in its memory.
 type Lender interface {
-	// Lend is Document, but for the body, which belongs to the store and is never to be changed.
+	// Lend is Document without a copy: the body belongs to the store, and the caller must not change it.
 	Lend(ctx context.Context, ws id.Workspace, name, key string) (Document, error)
 }
 
@@ -209,15 +209,15 @@ type Entry struct {
 
 // Indexed is a Reader that keeps the entries apart from the documents and can tell them, so that they are held against each other.
 type Indexed interface {
-	// Entries returns every entry of one projection in a workspace, in no order. Where others may write meanwhile, still is false and
-	// nothing is returned, for entries carry no place in the log by which they could be compared.
+	// Entries returns every entry of one projection in a workspace, in no order. If others may write meanwhile, still is false and it returns
+	// no entries, because entries have no place in the log by which they could be compared.
 	Entries(ctx context.Context, ws id.Workspace, name string) (entries []Entry, still bool, err error)
 }
 
-// Store is a Reader that can rebuild what it holds.
+// Store is a Reader that can rebuild its documents.
 type Store interface {
 	Reader
-	// Rebuild folds every document of one projection anew from the log and swaps the result in.
+	// Rebuild folds every document of one projection from the log and swaps the result in.
 	Rebuild(ctx context.Context, name string) error
 }
 

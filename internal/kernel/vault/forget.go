@@ -6,7 +6,7 @@ import (
 	"agentbox/internal/domain/event"
 )
 
-// Forgetter makes content that lies outside the log unreadable: blobs, snapshots, live output.
+// Forgetter makes content outside the log unreadable: blobs, snapshots, live output.
 type Forgetter interface {
 	// ForgetContent destroys, for good, the content that the events brought and nothing else names. The caller calls it after the redaction of
 	// the events is recorded and before their data are destroyed. After a crash between the two, it calls it again. Forgotten content is no

@@ -68,7 +68,7 @@ func (s *Sealer) Seal(dst []byte, from int, tree string, leaf uint64, nonce []by
 	return append(dst[:from], aead.Seal(dst[from:from], nonce, dst[from:], nil)...), g, nil
 }
 
-// Open returns what was sealed, in the bytes that it is given. The error is ErrForgotten, ErrMissing or ErrTampered.
+// Open decrypts sealed content into the given bytes. The error is ErrForgotten, ErrMissing or ErrTampered.
 func (s *Sealer) Open(tree string, g Generation, leaf uint64, nonce, sealed []byte) ([]byte, error) {
 	if s.Keys == nil {
 		return nil, ErrMissing

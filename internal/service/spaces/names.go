@@ -33,8 +33,8 @@ func (k *Service) bearers(ctx context.Context, ws id.Workspace, name string) ([]
 		Limit: maxNamed})
 }
 
-// Named returns the identifier of the space that a text names: an identifier names itself, a name the living space that has it. A name that
-// nobody has is not found; one that several have is space.ErrNameAmbiguous and lists their identifiers.
+// Named returns the identifier of the space that a text names. An identifier names itself; a name means the living space with it. An
+// unknown name is not found. A name of several spaces is space.ErrNameAmbiguous, which lists their identifiers.
 func (k *Service) Named(ctx context.Context, ws id.Workspace, text string) (id.Space, error) {
 	if text == "" || space.IsID(text) {
 		return id.Space(text), nil

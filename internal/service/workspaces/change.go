@@ -30,8 +30,8 @@ type change struct {
 // changeTries bounds how often a change is tried again because another one came first.
 const changeTries = 16
 
-// Archive ends what is done in a workspace, until it is unarchived. Its own owners and admins may, and those of the installation's. To
-// archive again what is archived changes nothing.
+// Archive stops the work in a workspace until it is unarchived. Its own owners and admins may do so, and those of the installation. A
+// repeat changes nothing.
 func (s *Service) Archive(ctx context.Context, origin event.Origin, who principal.Caller, ws id.Workspace,
 	reason string) (workspace.Workspace, error) {
 	if err := checkReason(reason); err != nil {
@@ -49,8 +49,8 @@ func (s *Service) Archive(ctx context.Context, origin event.Origin, who principa
 	})
 }
 
-// Unarchive lets things be done in an archived workspace again. Only owners and admins of the installation's own workspace may, for they
-// may have archived it against the will of who is in it. To unarchive what is not archived changes nothing.
+// Unarchive lets work continue in an archived workspace. Only owners and admins of the installation's own workspace may do so, because they
+// may have archived it against the will of its people. A repeat changes nothing.
 func (s *Service) Unarchive(ctx context.Context, origin event.Origin, who principal.Caller, ws id.Workspace,
 	reason string) (workspace.Workspace, error) {
 	if err := checkReason(reason); err != nil {

@@ -14,7 +14,7 @@ import (
 	"agentbox/internal/kernel/projection"
 )
 
-// Parts are what a steward is made of.
+// Parts are the dependencies of the service.
 type Parts struct {
 	Log  journal.Journal
 	Docs projection.Reader

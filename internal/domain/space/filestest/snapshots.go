@@ -32,7 +32,7 @@ func (h *House) Keep(t testing.TB) space.Snapshot {
 	return s
 }
 
-// Rewind makes the house what it was.
+// Rewind restores the house to a snapshot.
 func (h *House) Rewind(t testing.TB, to event.Digest) (from, now space.Snapshot, err error) {
 	h.Past.Disturb()
 	return h.Past.Rewind(t.Context(), h.Issue(policy.Action{Type: policy.SpaceRewind, Space: One, Content: to}))

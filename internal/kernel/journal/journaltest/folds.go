@@ -16,7 +16,7 @@ import (
 	"agentbox/internal/kernel/projection"
 )
 
-// NoteDoc is the document of what an event of the suite is about.
+// NoteDoc is the document of the suite's events.
 type NoteDoc struct {
 	Texts []string `json:"texts"`
 	Sum   int      `json:"sum"`

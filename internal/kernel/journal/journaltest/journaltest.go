@@ -19,7 +19,7 @@ import (
 	"agentbox/internal/kernel/projection"
 )
 
-// Log is what a driver keeps: events, and documents folded from them.
+// Log is a driver's store: events, and documents folded from them.
 type Log interface {
 	journal.Journal
 	journal.Adopter
@@ -29,7 +29,7 @@ type Log interface {
 	Close() error
 }
 
-// Setup is what a log is made from.
+// Setup holds the inputs of a log.
 type Setup struct {
 	Definitions []projection.Definition
 	Clock       event.Clock
