@@ -124,7 +124,7 @@ func read[T any](e *event.Event) (T, error) {
 	return data, err
 }
 
-// genuine reports whether the event is what its hash says, and whether its data are there and what was committed to.
+// genuine reports whether the event matches its hash, and whether its data are present and match the commitment.
 func genuine(e *event.Event, of *run.Run) (whole bool, err error) {
 	if e.Workspace != of.Workspace || e.Run != of.ID {
 		return false, contradicts("event %d is of another run", e.Seq)
@@ -172,7 +172,8 @@ func (f *fold) add(e *event.Event, whole bool) error {
 	return nil
 }
 
-// settle holds what the transcript says of the run against its events: all of it where their data are there, else whether and how it ended.
+// settle checks the transcript's statements about the run against its events. If their data are here it checks all, else whether and how it
+// ended.
 func (f *fold) settle(doc *run.Run) error {
 	if end := run.EndedBy(f.last); end != doc.Status && (end != "" || doc.Status.Ended()) {
 		return contradicts("it says that the run is %s, and its last event is %s", doc.Status, f.last)

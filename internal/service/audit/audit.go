@@ -224,7 +224,7 @@ func (w *walk) upTo(ctx context.Context, head uint64) error {
 	return nil
 }
 
-// carefully verifies as upTo does, and goes around what cannot be read.
+// carefully verifies as upTo does, and skips unreadable entries.
 func (w *walk) carefully(ctx context.Context, head uint64) error {
 	for w.report.Head < head {
 		q := journal.Query{Workspace: w.report.Workspace, From: w.report.Head + 1, Before: head + 1, Limit: journal.MaxRead}
@@ -248,7 +248,7 @@ func (w *walk) carefully(ctx context.Context, head uint64) error {
 	return nil
 }
 
-// around verifies what lies before a damaged entry, reports it, and goes on behind it.
+// around verifies the entries before a damaged one, reports it, and continues after it.
 func (w *walk) around(ctx context.Context, q journal.Query, damage *journal.Damage) error {
 	for w.report.Head+1 < damage.Seq {
 		q.From, q.Before = w.report.Head+1, damage.Seq

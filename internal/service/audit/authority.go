@@ -97,7 +97,7 @@ func holdRoots(ctx context.Context, log journal.Journal, docs projection.Reader,
 	return c.held(stored)
 }
 
-// held compares what was folded with what is stored.
+// held compares the folded documents with the stored ones.
 func (c *comparison) held(stored map[projection.Ref]projection.Document) (*fault.Error, error) {
 	refs := slices.SortedFunc(maps.Keys(stored), func(a, b projection.Ref) int {
 		return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.Key, b.Key))

@@ -85,7 +85,7 @@ func newComparison(log journal.Journal, docs projection.Reader, defs []projectio
 	}, err
 }
 
-// finish folds what is left of the log and compares.
+// finish folds the rest of the log and compares.
 func (c *comparison) finish(ctx context.Context, defs []projection.Definition) (DocumentsReport, error) {
 	ws := c.report.Workspace
 	head, err := c.log.Head(ctx, ws)

@@ -57,7 +57,7 @@ type Evidence struct {
 	Proof  merkle.Inclusion `json:"proof"`
 }
 
-// evidenceOf makes the evidence of an event but for the proof.
+// evidenceOf makes the evidence of an event without the proof.
 func evidenceOf(e *event.Event) Evidence {
 	evidence := Evidence{Header: string(journal.AppendHeader(nil, e))}
 	if e.Withheld == "" {

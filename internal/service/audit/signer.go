@@ -120,7 +120,7 @@ func (s *Signer) recover(ctx context.Context, ws id.Workspace) (*merkle.Edge, er
 	return &edge, err
 }
 
-// again makes the tree of a workspace anew from the log.
+// again rebuilds the tree of a workspace from the log.
 func (s *Signer) again(ctx context.Context, ws id.Workspace, size uint64) error {
 	if err := s.trees.WriteHashes(ctx, ws, 0, nil); err != nil {
 		return err

@@ -115,7 +115,7 @@ func (p *Prover) VisitWitness(ctx context.Context, ws id.Workspace, by string, w
 		return Visit{}, err
 	}
 	visit := Visit{Workspace: ws, New: own.Checkpoint.Size}
-	// The first attempt says that the witness has seen all of it; where it has not, it tells what it has seen.
+	// The first attempt assumes that the witness has seen everything. If it has not, its answer says how much it has seen.
 	lines, err := witness.Add(ctx, own.Checkpoint.Size, nil, []byte(own.Note))
 	visit.Old = own.Checkpoint.Size
 	if stale, ok := errors.AsType[*merkle.Stale](err); ok && stale.Size == own.Checkpoint.Size {

@@ -31,7 +31,7 @@ type ArtifactRequest struct {
 	Metadata json.RawMessage // any JSON of at most step.MaxValue bytes, or nil
 }
 
-// check refuses what is no artifact, and fills in what its content says of itself.
+// check refuses an invalid artifact, and fills in the fields that follow from its content.
 func (q *ArtifactRequest) check() error {
 	if q.Kind == "" {
 		return step.ErrMissingKind

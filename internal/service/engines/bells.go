@@ -131,7 +131,7 @@ type bell struct {
 	rung chan Offer // takes one
 }
 
-// kind is for what one waits.
+// kind is the kind of work that a caller waits for.
 type kind struct {
 	room id.Room
 	work string
@@ -206,7 +206,7 @@ func (s *bells) remove(b *bell) {
 // offer wakes the first caller that wants a run which has become claimable.
 func (s *bells) offer(doc run.Run) { s.pass(Offer{workspace: doc.Workspace, run: doc}) }
 
-// pass wakes the next caller. A caller that hangs a bell again before that looks for a run itself.
+// pass wakes the next caller. A caller that hangs a bell before that looks for a run itself.
 func (s *bells) pass(o Offer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -259,7 +259,7 @@ func (s *bells) at(ws id.Workspace) *places {
 	return s.places[ws]
 }
 
-// freed is how often a place for a run became free in a workspace.
+// freed returns how often a place for a run became free in a workspace.
 func (s *bells) freed(ws id.Workspace) uint64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -64,8 +64,8 @@ func (d *Service) Claim(ctx context.Context, origin event.Origin, ws id.Workspac
 	return run.Run{}, "", errand.ErrNothing
 }
 
-// reach claims a run that is offered. It returns errTaken where the next one is to be tried: the engine may not see this one, another one
-// was first, or no more may run.
+// reach claims an offered run. It returns errTaken if the next run should be tried: the engine may not see this one, another one was first,
+// or no more runs may start.
 func (d *Service) reach(ctx context.Context, origin event.Origin, want Wanted, doc run.Run) (run.Run, string, error) {
 	if want.Shows != nil {
 		if may, err := want.Shows(doc.ID); err != nil || !may {
@@ -87,7 +87,7 @@ func (d *Service) reach(ctx context.Context, origin event.Origin, want Wanted, d
 	return doc, token, err
 }
 
-// denialTime is how long a denial of a claim is not recorded again for the same engine and reason: engines ask every second.
+// denialTime is how long the same denial of the same engine is not recorded again, because engines ask every second.
 const denialTime = time.Hour
 
 // mayClaim refuses an engine that may not claim runs, before a run is taken for it. It leaves the first denial within denialTime to the
@@ -353,7 +353,7 @@ func owned(doc run.Run, h Hold) error {
 	return nil
 }
 
-// ended says of a run that has ended what the routes of claims say: that it does not run.
+// ended turns an error about an ended run into the error of the claim routes: the run is not running.
 func ended(err error) error {
 	if errors.Is(err, run.ErrEnded) {
 		return run.ErrNotRunning

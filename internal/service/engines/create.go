@@ -116,7 +116,7 @@ func (d *Service) Create(ctx context.Context, origin event.Origin, q Request) (r
 	}
 	var room []event.DocumentVersion
 	if len(q.Input) > 0 {
-		// Before anything is kept of what may be refused.
+		// Judge before any content is stored for a request that may be refused.
 		ruling, err := d.Gate.Judge(ctx, action)
 		if err != nil {
 			return run.Run{}, err

@@ -98,8 +98,8 @@ func (d *Service) lost(ctx context.Context, origin event.Origin, doc run.Run) (d
 	return drafts, expect, err
 }
 
-// close records the results of tool calls that were begun while the run ended, or were too many for the commit that ended it. Nothing is
-// begun in a run that has ended.
+// close records the results of tool calls that began while the run ended, or that were too many for the commit that ended it. No call
+// begins in an ended run.
 func (d *Service) close(ctx context.Context, origin event.Origin, doc run.Run) {
 	ctx = context.WithoutCancel(ctx)
 	origin.Key = "" // that of the end

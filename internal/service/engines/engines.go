@@ -86,7 +86,7 @@ type Hold struct {
 // Shown is what an engine shows with the outcome of a tool call: the token of its claim, and the permit of the call, "" for none.
 type Shown struct{ Token, Permit string }
 
-// tries bounds how often something is recorded anew because the run has changed meanwhile.
+// tries bounds how often an event is recorded again because the run has changed meanwhile.
 const tries = 16
 
 // Find returns a run of the workspace.
@@ -122,7 +122,7 @@ func (d *Service) saw(doc run.Run) {
 	}
 }
 
-// entry is what is to be recorded of a run, and the action that it is.
+// entry is a record about a run, and its action.
 type entry struct {
 	action policy.Action // its workspace, room, principal, run and fence are filled in
 	drafts []event.Draft
@@ -192,7 +192,7 @@ func after(doc run.Run, receipt event.Receipt) (run.Run, error) {
 	return doc, nil
 }
 
-// room returns what the log has to expect so that one more run of a workspace runs, or run.ErrFull.
+// room returns the document versions that the log must expect for one more running run of a workspace, or run.ErrFull.
 func (d *Service) room(ctx context.Context, ws id.Workspace) ([]event.DocumentVersion, error) {
 	freed := d.bells.freed(ws)
 	load, version, err := projection.Load[run.Load](ctx, d.Docs, ws, run.LoadProjection, string(ws))
@@ -226,13 +226,13 @@ func (d *Service) contentRoom(ctx context.Context, ws id.Workspace, size int64) 
 	return []event.DocumentVersion{{Projection: content.Projection, Key: string(ws), Version: version}}, nil
 }
 
-// digest is what an action says of JSON that is recorded with it.
+// digest returns the hash that an action contains for the JSON that is recorded with it.
 func digest(values ...any) event.Digest {
 	raw, _ := json.Marshal(values) // the values were decoded from JSON
 	return event.DigestOf(raw)
 }
 
-// inEvent reads content that stands in an event.
+// inEvent reads content that is stored in an event.
 func inEvent(raw []byte) io.ReadSeekCloser { return unclosed{bytes.NewReader(raw)} }
 
 type unclosed struct{ *bytes.Reader }
@@ -242,7 +242,7 @@ func (unclosed) Close() error { return nil }
 
 func asAsked(err error) (*policy.Asked, bool) { return errors.AsType[*policy.Asked](err) }
 
-// message is what an error says to people.
+// message returns the text of an error for people.
 func message(err error) string {
 	if f, ok := errors.AsType[*fault.Error](err); ok {
 		return f.Msg

@@ -53,7 +53,7 @@ func (d *Service) Finalize(ctx context.Context, origin event.Origin, ws id.Works
 	})
 }
 
-// finalize is Finalize with a way to record what was collected.
+// finalize is Finalize with a function that records the evidence.
 func (d *Service) finalize(ctx context.Context, origin event.Origin, ws id.Workspace, r id.Run, record func(context.Context, policy.Action,
 	event.Batch) error) (created bool, err error) {
 	doc, err := d.Find(ctx, ws, r)

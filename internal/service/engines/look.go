@@ -54,7 +54,7 @@ func stepOf(e event.Event) []string {
 	return about(step.EntityType)(e)
 }
 
-// indexOpen finds the tool calls of a run of which nobody has said what came.
+// indexOpen finds the tool calls of a run without an outcome.
 const indexOpen = "open"
 
 // about selects the events about an entity type; its id is the document's key.

@@ -142,7 +142,7 @@ func (d *Service) halted(r policy.Ruling) error {
 	return nil
 }
 
-// refused returns what the gate said of a tool call that it did not let pass, nil where something else was wrong.
+// refused returns the gate's refusal of a tool call; nil if the error has another cause.
 func refused(decided policy.Decision, err error) *Refused {
 	kind := fault.KindOf(err)
 	if err == nil || decided.Allowed() || kind != fault.Denied && kind != fault.Waiting {
@@ -265,7 +265,7 @@ func (d *Service) Vouch(ctx context.Context, ws id.Workspace, token string, c id
 	return u, nil
 }
 
-// running says of a run that has ended what the routes of steps say: that it does not run.
+// running turns an error about an ended run into the error of the step routes: the run is not running.
 func running(err error) error { return ended(err) }
 
 func word(name, sent string) error {

@@ -138,7 +138,7 @@ func (g *Gate) begin(ctx context.Context, r policy.Ruling, approval id.Approval,
 	return policy.Issue(ruling.Canonical, revoked), receipt, nil
 }
 
-// together reports whether two actions may be recorded in one commit: each counts for a principal of its own.
+// together reports whether two actions may be recorded in one commit: each must count for a different principal.
 func together(a, b policy.Action) bool {
 	return a.Workspace == b.Workspace && a.Principal != b.Principal
 }

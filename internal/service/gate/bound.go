@@ -74,7 +74,7 @@ func (g *Gate) holder(ctx context.Context, p id.Principal, who principal.Princip
 // toolCall is the type of the actions that call a tool.
 const toolCall = "tool.call"
 
-// use is what an action does, as a capability token is asked about it. A space says itself to which room it belongs.
+// use returns the action as the use of a capability token. A space determines its room itself.
 func (c *consideration) use() token.Use {
 	a := c.ruling.Action
 	u := token.Use{Action: a.Type, Room: a.Room, Anywhere: c.kind.Anywhere, Tool: a.Tool, NoTool: a.Type == toolCall && a.Tool == ""}
@@ -82,7 +82,7 @@ func (c *consideration) use() token.Use {
 		u.Room = c.space.Room
 	}
 	if a.Type == policy.DataAccess || a.Type == policy.DataAccessUnjustified {
-		// The room is what the asker says, so it is no name of the data.
+		// The requester names the room, so the room is no name of the data.
 		typ, key, _ := strings.Cut(a.Subject, "/")
 		if a.Method == "read" {
 			u.Reads = token.Names(typ, key, "")

@@ -131,7 +131,7 @@ func (g *Gate) declare(ctx context.Context, c *consideration) error {
 	return err
 }
 
-// suggestAction says what to do about an action type that nobody knows.
+// suggestAction suggests what to do about an unknown action type.
 func suggestAction(typ string) string {
 	if policy.Declarable(typ) != nil {
 		return "`agentbox policy actions` lists those that there are."
@@ -139,11 +139,11 @@ func suggestAction(typ string) string {
 	return "`agentbox policy actions` lists those that there are; an admin declares one of your own: agentbox actions declare."
 }
 
-// credible reports whether a reading of the clock may be one. A clock that lost its power says 1970; by it nothing that was granted for a
-// time would ever end.
+// credible reports whether a reading of the clock is plausible. A clock that lost its power says 1970, and then no time-limited grant would
+// ever end.
 func credible(now time.Time) bool { return now.Year() >= 1990 && now.Year() <= 9999 }
 
-// principal checks who acts.
+// principal checks the acting principal.
 func (g *Gate) principal(ctx context.Context, c *consideration) (done bool, err error) {
 	a := c.ruling.Action
 	c.who, c.ruling.Basis.Principal, err = g.authority.Person(ctx, a.Workspace, a.Principal)

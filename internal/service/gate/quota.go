@@ -129,7 +129,7 @@ func (q *quota) giveBack(p id.Principal) {
 	}
 }
 
-// meet reads how far the log has counted for a principal, when it is met for the first time.
+// meet reads how far the log has counted for a principal, when the daemon first sees the principal.
 func (q *quota) meet(ctx context.Context, ws id.Workspace, p id.Principal, now time.Time) error {
 	q.mu.Lock()
 	_, met := q.windows[p]

@@ -34,7 +34,7 @@ func (g *Gate) Record(ctx context.Context, origin event.Origin, a policy.Action,
 	return receipt, err
 }
 
-// entitled reports whether who acts may do what is only recorded, and lays that down as the first part of the decision.
+// entitled reports whether the acting principal may do an action that is only recorded. It writes that as the first part of the decision.
 func (c *consideration) entitled() bool {
 	v := entitlement(c.kind, c.who.Kind, c.who.Role)
 	c.part(policy.Title(c.ruling.Action), nil, v, nil)

@@ -105,7 +105,7 @@ func (b *brought) add(d event.Digest, by event.Event) {
 	}
 }
 
-// of finds what an event has brought.
+// of finds the content that an event has brought.
 func (s *Service) of(ctx context.Context, b *brought, e event.Event) error {
 	contents, err := run.ContentsOf(e)
 	if err != nil {
@@ -314,7 +314,7 @@ func (s *Service) heir(ctx context.Context, b *brought, doc space.Space) (bool, 
 	return false, nil
 }
 
-// purge removes what an earlier version kept without sealing it.
+// purge removes unsealed copies that an earlier version stored.
 func (s *Service) purge(ctx context.Context, gone []event.Digest) error {
 	contents := map[event.Digest]bool{}
 	for _, d := range gone {

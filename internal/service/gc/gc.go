@@ -96,7 +96,7 @@ func (s *Service) Step(ctx context.Context, ws id.Workspace, owner id.Principal)
 	return err
 }
 
-// sweep takes a sweep through the gate, records its intent, sweeps and records what was freed. Each store is given a permit of its own.
+// sweep takes a sweep through the gate, records its intent, sweeps and records the result. Each store gets a permit of its own.
 func (s *Service) sweep(ctx context.Context, by id.Principal, origin event.Origin, ws id.Workspace, scheduled bool) (content.Swept, error) {
 	s.sweeping.Lock()
 	defer s.sweeping.Unlock()
@@ -138,7 +138,7 @@ func (s *Service) sweep(ctx context.Context, by id.Principal, origin event.Origi
 // leads reports whether the contents are this daemon's to sweep.
 func (s *Service) leads() bool { return s.Leads == nil || s.Leads() }
 
-// permit takes an action through the gate and returns what follows from its intent; nobody waits here for a person.
+// permit takes an action through the gate and returns the cause for the events after its intent. It does not wait for a person.
 func (s *Service) permit(ctx context.Context, a policy.Action, intent event.Batch) (permit policy.Permit, begun event.Cause, err error) {
 	permit, receipt, err := policy.Client{Gate: s.Gate, Final: true}.Do(ctx, event.Origin{}, a, intent)
 	if len(receipt.Events) > 0 {
@@ -168,7 +168,7 @@ func (s *Service) Swept(ctx context.Context, ws id.Workspace, place uint64) (con
 var errUnderWay = fault.New(fault.Conflict, "idempotency_in_progress",
 	"a sweep with this idempotency key is under way, or was cut off; ask again, or under another key")
 
-// errSealed refuses to sweep where it cannot be read what is named.
+// errSealed refuses to sweep if the names of content cannot be read.
 var errSealed = fault.New(fault.Unavailable, vault.ErrMissing.Code,
 	"the log holds events whose keys are not here, so that nobody can tell what they name; nothing is swept").
 	With(vault.ErrMissing.Suggestion)

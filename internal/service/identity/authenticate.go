@@ -43,7 +43,7 @@ func (r *callers) Authenticate(ctx context.Context, bearer string) (principal.Ca
 	return c, err
 }
 
-// bearsToken returns who acts under the capability token whose bearer was sent. One that was revoked, or whose time is over, opens nothing.
+// bearsToken returns the principal who acts under the capability token with this bearer. A revoked or expired token opens nothing.
 func (r *callers) bearsToken(ctx context.Context, bearer string) (principal.Caller, error) {
 	ws, name, ok := principal.ParseToken(bearer)
 	if !ok {

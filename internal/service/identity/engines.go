@@ -28,7 +28,7 @@ type EngineToken struct {
 	Secret string
 }
 
-// engines keeps the engines and what they are known by.
+// engines keeps the engines and their credentials.
 type engines struct {
 	*core
 	capabilities *tokens

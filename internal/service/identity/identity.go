@@ -65,7 +65,7 @@ type core struct {
 
 var (
 	errNobody = fault.New(fault.NotFound, "principal_not_found", "there is no such principal in this workspace")
-	// errStranger is errNobody where the principal is the one who acts.
+	// errStranger is errNobody about the acting principal.
 	errStranger = fault.New(fault.Denied, policy.ReasonPrincipalNotFound, "there is no such principal in this workspace")
 )
 
@@ -144,8 +144,8 @@ func (r *core) derived(ctx context.Context, ws id.Workspace, t id.Token) ([]toke
 	})
 }
 
-// living refuses to record anything in an archived workspace. It returns what the log has to expect, so that of the record and an archiving
-// one comes first.
+// living refuses to record anything in an archived workspace. It returns the document versions that the log must expect, so that the record
+// and an archiving are ordered.
 func (r *core) living(ctx context.Context, ws id.Workspace) ([]event.DocumentVersion, error) {
 	if ws == id.DefaultWorkspace {
 		return nil, nil

@@ -88,7 +88,7 @@ func (r *keys) mayIssue(ctx context.Context, p id.Principal, target principal.Pr
 	return nil
 }
 
-// keeps is the role below which nobody keeps the keys of a principal: a person's own.
+// keeps returns the least role that may manage the keys of a principal: a person's own role.
 func keeps(target principal.Principal) principal.Role {
 	if target.Kind != id.User || target.Role == "" {
 		return principal.Viewer

@@ -45,7 +45,7 @@ type people struct{ *core }
 
 var _ policy.Agents = (*people)(nil)
 
-// register records a new principal, by way of the gate; unique is what no other may be registered as.
+// register records a new principal, by way of the gate. Unique is the name that no other principal may be registered under.
 func (r *people) register(ctx context.Context, origin event.Origin, ws id.Workspace, action string, d principal.Registered,
 	unique string) (principal.Principal, error) {
 	if err := principal.CheckName(d.Name); err != nil {
@@ -135,7 +135,7 @@ func (r *people) Ensure(ctx context.Context, origin event.Origin, ws id.Workspac
 	return principal.Principal{}, journal.ErrConflict
 }
 
-// known finds a principal by what another program called it: its id here, an agent's name, or what was registered as that.
+// known finds a principal by another program's name for it: its id here, an agent's name, or the name of its registration.
 func (r *people) known(ctx context.Context, ws id.Workspace, kind id.PrincipalKind, actor, legacy string) (principal.Principal, error) {
 	if p, err := id.ParsePrincipal(actor); err == nil {
 		doc, _, err := r.who(ctx, ws, p)
@@ -235,7 +235,7 @@ func (r *people) otherOwners(ctx context.Context, ws id.Workspace, but id.Princi
 	return others, nil
 }
 
-// unique leaves out what is expected twice.
+// unique removes duplicate expectations.
 func unique(expect []event.DocumentVersion) []event.DocumentVersion {
 	var once []event.DocumentVersion
 	for _, e := range expect {
@@ -336,7 +336,7 @@ func (r *people) AddPerson(ctx context.Context, origin event.Origin, ws id.Works
 	return id.Principal(receipt.Events[0].EntityID), nil
 }
 
-// enrol records a principal, without asking anybody; unique is what no other may be registered as.
+// enrol records a principal without asking anybody. Unique is the name that no other principal may be registered under.
 func (r *people) enrol(ctx context.Context, origin event.Origin, ws id.Workspace, d principal.Registered, unique string) error {
 	batch, err := r.registration(origin, ws, d, unique)
 	if err == nil {

@@ -43,7 +43,7 @@ type sessions struct {
 	hashing chan struct{} // holds those who stretch a passphrase
 }
 
-// stretch makes of a passphrase what is stored.
+// stretch derives the stored bytes from a passphrase.
 func (r *sessions) stretch(ctx context.Context, passphrase string, salt []byte) ([]byte, error) {
 	select {
 	case r.hashing <- struct{}{}:
@@ -99,7 +99,7 @@ func checkPassphrase(text string) error {
 	return nil
 }
 
-// verifier makes of a passphrase what is stored of it.
+// verifier derives the stored verifier from a passphrase.
 func (r *sessions) verifier(ctx context.Context, p id.Principal, passphrase string) (set principal.LoginSet, err error) {
 	set = principal.LoginSet{Principal: p, Salt: make([]byte, principal.SaltBytes)}
 	if _, err := io.ReadFull(r.Entropy, set.Salt); err != nil {

@@ -249,10 +249,10 @@ func (v *Service) Close(ctx context.Context, origin event.Origin, ws id.Workspac
 	})
 }
 
-// tries bounds how often a change is decided anew because somebody else was first.
+// tries bounds how often a change is decided again because another change came first.
 const tries = 16
 
-// change decides one change of an incident on what it is now, and records it if nobody was first.
+// change decides one change of an incident on its present document, and records it if no other change came first.
 func (v *Service) change(ctx context.Context, origin event.Origin, ws id.Workspace, i id.Incident, action, typ string,
 	decide func(incident.Incident) (any, error)) (incident.Incident, error) {
 	for try := 1; ; try++ {

@@ -73,7 +73,7 @@ func Definitions() []projection.Definition {
 	}
 }
 
-// tries bounds how often a label is decided anew because somebody else was first.
+// tries bounds how often a label is decided again because another change came first.
 const tries = 16
 
 // Label labels a resource. A caller who lowers a label, so that more people may access the resource, must be an admin.
@@ -116,7 +116,7 @@ func (c *Service) Label(ctx context.Context, origin event.Origin, ws id.Workspac
 	}
 }
 
-// label returns the label of a resource, internal where nobody has labelled it, and its version.
+// label returns the label of a resource, internal if it has none, and its version.
 func (c *Service) label(ctx context.Context, ws id.Workspace, r label.Resource) (label.Label, uint64, error) {
 	doc, version, err := projection.Load[label.Label](ctx, c.Docs, ws, label.Projection, r.Key())
 	if errors.Is(err, projection.ErrNotFound) {

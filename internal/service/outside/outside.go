@@ -180,7 +180,8 @@ func (a *Service) begun(ctx context.Context, origin event.Origin, caller princip
 	return a.begin(ctx, origin, caller, q, r, approval, d)
 }
 
-// begin records that the action is begun, and with it the use of what allows it. The permit is for nobody: no driver of ours does it.
+// begin records that the action is begun, and with it the use of its approval. Nobody uses the permit, because no driver of ours does the
+// action.
 func (a *Service) begin(ctx context.Context, origin event.Origin, caller principal.Caller, q Question, r policy.Ruling,
 	approval id.Approval, d policy.Decision) (Answer, error) {
 	said := r
@@ -218,7 +219,7 @@ func (a *Service) refuse(ctx context.Context, origin event.Origin, caller princi
 	origin.Principal = by
 	draft := policy.RefusedOutside(origin, r, approval, through(caller, by))
 	draft.Thread = q.Thread
-	// Without the key of the request: a refusal does not use it up, so that the same request is answered anew when something has changed.
+	// Without the key of the request: a refusal does not use it up, so that a repeated request is judged again when something has changed.
 	receipt, err := a.Log.Append(ctx, event.Batch{Workspace: caller.Workspace, Drafts: []event.Draft{draft}})
 	if err != nil {
 		return Answer{}, err
@@ -340,7 +341,7 @@ func (a *Service) Ask(ctx context.Context, origin event.Origin, caller principal
 	return a.Gate.Ask(ctx, origin, r, ask, origin.Once(event.Batch{Workspace: action.Workspace}))
 }
 
-// text is what is shown of the words.
+// text returns the words as they are shown.
 func (w Words) text() (string, error) {
 	if len(w.Title) > MaxTitle {
 		return "", fault.New(fault.Invalid, "invalid_title", "a title has at most %d bytes", MaxTitle)
@@ -362,7 +363,7 @@ func (w Words) text() (string, error) {
 	return text, nil
 }
 
-// action is what is to be judged, or the code that says why it is refused unjudged.
+// action returns the action to judge, or the code of a refusal without judgement.
 func (a *Service) action(ctx context.Context, caller principal.Caller, q Question) (policy.Action, string, error) {
 	if err := q.plain(); err != nil {
 		return policy.Action{}, "", err
@@ -461,7 +462,7 @@ func (q *Question) plain() error {
 	return err
 }
 
-// house fills in the room of what an action names, its run and its space, and refuses those that do not belong together.
+// house fills in the room of the run and the space of an action, and refuses those that do not belong together.
 func (a *Service) house(ctx context.Context, action *policy.Action) error {
 	var in id.Space
 	if action.Run != "" {
@@ -517,7 +518,7 @@ func acting(caller principal.Caller, q Question) (id.Principal, string, error) {
 	return who, "", nil
 }
 
-// unjudged is the refusal of what the gate was not asked about.
+// unjudged is the refusal of an action that the gate did not judge.
 func unjudged(a policy.Action, code string) policy.Ruling {
 	d := policy.Decision{Outcome: policy.Deny, ReasonCode: code}
 	switch code {

@@ -67,7 +67,7 @@ func (r *Service) path(ctx context.Context, ws id.Workspace, c *Causes) error {
 	return nil
 }
 
-// effects adds what an event caused, and what that caused, as a tree is read from its root.
+// effects adds the events that an event caused, and their effects in turn, as a tree is read from its root.
 func (r *Service) effects(ctx context.Context, ws id.Workspace, c *Causes, of id.Event, depth int) error {
 	found, err := r.log.Read(ctx, journal.Query{Workspace: ws, Causation: of, Limit: MaxEffects + 1})
 	if err != nil {

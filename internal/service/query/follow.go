@@ -95,7 +95,7 @@ func (f *follower) run(ctx context.Context) error {
 	}
 }
 
-// catchUp reads what is recorded from the log.
+// catchUp reads recorded events from the log.
 func (f *follower) catchUp(ctx context.Context) error {
 	for {
 		// Ask for the head first: an event that is recorded while we read lies beyond it. The present yields it again, and the follower skips it.
@@ -125,7 +125,7 @@ func (f *follower) take(item *Item) {
 	f.ended = !f.yield(item)
 }
 
-// pass moves From behind what was seen and not selected. Of a stream nobody knows how far it has come.
+// pass moves From past events that were seen and not selected. For a stream, nobody knows how far it has come.
 func (f *follower) pass() {
 	if f.query.Stream == (event.Stream{}) {
 		f.query.From = max(f.query.From, f.seen+1)
@@ -180,7 +180,7 @@ func (p *present) after(ctx context.Context, seen uint64) (items []*Item, near b
 	return p.items[seen+1-first:], true, nil
 }
 
-// read returns what is new, and keeps it.
+// read returns the new events, and keeps them.
 func (p *present) read(ctx context.Context) ([]*Item, bool, error) {
 	events, err := p.log.Read(ctx, journal.Query{Workspace: p.workspace, From: p.last + 1, Limit: keptEvents})
 	if err != nil {

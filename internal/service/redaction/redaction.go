@@ -307,7 +307,7 @@ func redactionsIn(events []event.Event) ([]Redaction, error) {
 	return found, nil
 }
 
-// forget does what was recorded: content first, then data.
+// forget does a recorded redaction: content first, then data.
 func (r *Service) forget(ctx context.Context, ws id.Workspace, targets []event.Event) (vault.Remains, error) {
 	ctx = context.WithoutCancel(ctx) // it is recorded
 	var remains vault.Remains
@@ -332,7 +332,7 @@ func together(a, b vault.Remains) vault.Remains {
 	}
 }
 
-// before returns the redactions of what a request means, as they were recorded.
+// before returns the recorded redactions that a request means.
 func (r *Service) before(ctx context.Context, ws id.Workspace, q Request) ([]Redaction, error) {
 	query := journal.Query{Workspace: ws, Run: q.Run, Types: []string{event.RedactedType}, From: 1, Limit: journal.MaxRead}
 	if q.Event != "" {

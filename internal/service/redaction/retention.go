@@ -58,7 +58,7 @@ type sweepRef struct {
 	pattern   string
 }
 
-// sweep is how far one came. It begins anew with each start of the daemon.
+// sweep is the progress of one sweep. It restarts with each start of the daemon.
 type sweep struct {
 	upTo uint64
 	late []uint64 // events whose time is over, and which are still needed
@@ -87,7 +87,7 @@ func (r *Service) Step(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// sweep redacts what a rule says, from where it stood to the first event whose time is not over.
+// sweep redacts events by a rule, from its last place to the first event whose time is not over.
 func (r *Service) sweep(ctx context.Context, ws id.Workspace, pattern string, keep time.Duration, now time.Time) error {
 	s := r.sweeps[sweepRef{ws, pattern}]
 	if s == nil {

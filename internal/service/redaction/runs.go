@@ -163,8 +163,8 @@ func (r *Service) pending(ctx context.Context, ws id.Workspace, after string, li
 	})
 }
 
-// recount sets anew when the time of runs is over that ended, by the clock as it is now, in the future. They would be kept for as much
-// longer as it was set back.
+// recount sets the retention times of runs again whose end lies in the future of the present clock. Otherwise they would be kept longer, by
+// as much as the clock was set back.
 func (r *Service) recount(ctx context.Context, ws id.Workspace, now time.Time) error {
 	for after := ""; ; {
 		page, err := r.pending(ctx, ws, after, projection.MaxDocuments)

@@ -24,7 +24,7 @@ var (
 	ErrNoSender = fault.New(fault.NotFound, "sender_not_found", "there is no such agent in this workspace")
 )
 
-// tries bounds how often a message is posted anew because its thread has changed meanwhile.
+// tries bounds how often a message is posted again because its thread has changed meanwhile.
 const tries = 8
 
 // Post posts a message into a thread, as its caller or as an agent that the caller may speak for. Both are in the event, and both need the

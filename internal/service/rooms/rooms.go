@@ -125,8 +125,8 @@ func (m *Service) UpdateThread(ctx context.Context, origin event.Origin, ws id.W
 	return m.Thread(ctx, ws, t)
 }
 
-// action is what is asked of the gate: to say the data about a subject. Ids that are made for it are no part of them, so that the same
-// request is the same action.
+// action is the question to the gate: to record the data about a subject. New ids are not part of the data, so that the same request is the
+// same action.
 func (m *Service) action(typ string, origin event.Origin, ws id.Workspace, r id.Room, subject string, data any) policy.Action {
 	body, err := json.Marshal(data)
 	if err != nil {
@@ -177,7 +177,7 @@ func firstOf(events []event.Event, typ string) event.Event {
 	return event.Event{}
 }
 
-// permitted refuses what the gate does not allow at once, and records the refusal. Nobody waits here for a person.
+// permitted refuses an action that the gate does not allow at once, and records the refusal. It does not wait for a person.
 func (m *Service) permitted(ctx context.Context, origin event.Origin, a policy.Action) error {
 	_, err := policy.Client{Gate: m.Gate, Append: m.Log.Append, Final: true, Known: true}.Allow(ctx, origin, a)
 	return err

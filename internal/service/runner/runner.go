@@ -272,8 +272,7 @@ func (r *Runner) operate(ctx context.Context, w errand.Work, index int, operatio
 	return o, r.patiently(ctx, func() error { return r.Records.Conclude(ctx, w, p.Call, permit, o) })
 }
 
-// patiently does something again as long as it is unavailable, for a daemon may be starting again, or the kill switch is thrown, and ctx
-// lasts.
+// patiently repeats a call while it is unavailable and ctx lasts. A daemon may be restarting, or the kill switch may be thrown.
 func (r *Runner) patiently(ctx context.Context, do func() error) error {
 	for {
 		if ctx.Err() != nil {

@@ -43,7 +43,7 @@ func (r *execution) ask(ctx context.Context, t task) error {
 // decisionChanged is the code of a question that was not asked because the decision is another by now.
 const decisionChanged = "decision_changed"
 
-// lastWords are what the agent said right before the operation: its own account of it.
+// lastWords returns the agent's last message before the operation: its own account of it.
 func (r *execution) lastWords(index int) string {
 	if index > 0 && r.ops[index-1].Type == run.OpMessage {
 		return r.ops[index-1].Content

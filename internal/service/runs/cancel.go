@@ -123,7 +123,7 @@ func (x *Service) CancelSpace(ctx context.Context, origin event.Origin, s id.Spa
 	return x.endSpace(context.WithoutCancel(ctx), s, c)
 }
 
-// endSpace records the end of the runs of a space that no worker has. Where that cannot be recorded they go on, and so does the space.
+// endSpace records the end of the runs of a space that no worker has. If that cannot be recorded, they continue, and so does the space.
 func (x *Service) endSpace(ctx context.Context, s id.Space, c *cancellation) error {
 	left := func(status run.Status) projection.Index {
 		return projection.Index{Name: "space_status", Value: string(s) + " " + string(status)}

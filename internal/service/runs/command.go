@@ -15,8 +15,8 @@ import (
 	"agentbox/internal/kernel/livestream"
 )
 
-// exec runs a command in the tier that it needs. Where a lighter tier finds out while it runs that it lacks something, it leaves nothing
-// behind of it; then the space is promoted, and the command runs by the same permit in the heavier tier.
+// exec runs a command in the tier that it needs. A lighter tier may find while it runs that it lacks something; then it leaves no effects.
+// The space is promoted, and the command runs by the same permit in the heavier tier.
 func (r *execution) exec(ctx context.Context, t *task, p policy.Permit) run.Result {
 	result := run.Result{Type: run.OpShell, Command: t.op.Command}
 	if err := r.route(ctx, t); err != nil {
@@ -69,7 +69,8 @@ func (r *execution) reachable(ctx context.Context, t task) error {
 	return err
 }
 
-// look finds out where a command would run and what it needs there; or only what it wants of other hosts. A look that fails says nothing.
+// look finds out where a command would run and what it needs there. With reach it only finds the other hosts. A failed look reports
+// nothing.
 func (r *execution) look(ctx context.Context, t task, reach bool) (space.Route, error) {
 	a := t.action
 	found, err := r.x.Spaces.Route(ctx, r.origin, r.doc.Workspace, r.doc.Space, space.Command{Text: a.Command, Cwd: a.Cwd, Env: a.Env,
@@ -94,7 +95,7 @@ func (r *execution) promote(ctx context.Context, t *task, code string, lacks []s
 	return err
 }
 
-// attempt runs a command in the space as it is and streams what it prints. An error is for what kept it from running.
+// attempt runs a command in the space's present tier and streams its output. An error means that the command could not run.
 func (r *execution) attempt(ctx context.Context, t *task, p policy.Permit) (run.Result, error) {
 	result := run.Result{Type: run.OpShell, Command: t.op.Command}
 	s := t.space

@@ -37,7 +37,7 @@ type answered struct {
 	err error
 }
 
-// opening is what is recorded together with a run: that it begins, and the intent of its first operation.
+// opening is the batch that is recorded with a run: its beginning, and the intent of its first operation.
 type opening struct {
 	ruling policy.Ruling // of the operation
 	drafts []event.Draft
@@ -92,7 +92,7 @@ func (x *Service) create(ctx context.Context, c *creation, with *opening) (polic
 	}
 }
 
-// underTries bounds how often a run is recorded anew because the claim of its engine was renewed meanwhile.
+// underTries bounds how often a run is recorded again because the claim of its engine was renewed meanwhile.
 const underTries = 16
 
 // under returns the batch of a run, with the tool call of the engine that asks for it, if any. The log records it only while the claim is

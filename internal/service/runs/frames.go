@@ -79,7 +79,7 @@ func shortened(result *run.Result) {
 	}
 }
 
-// shown is what the frames of a run have shown already.
+// shown is what the frames of a run already show.
 type shown struct {
 	begun     map[string]bool // by operation
 	results   map[string]bool // by operation
@@ -117,8 +117,8 @@ func (x *Service) shown(ctx context.Context, r id.Run) (shown, error) {
 	}
 }
 
-// makeUp shows what the log holds and the frames do not, because the daemon ended in between: that operations began, results, and the
-// question that is open.
+// makeUp adds frames for events in the log that have none, because the daemon ended in between: beginnings of operations, results, and the
+// open question.
 func (x *Service) makeUp(ctx context.Context, doc run.Run) error {
 	x.frames.Lock()
 	defer x.frames.Unlock()

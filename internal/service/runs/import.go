@@ -79,7 +79,7 @@ func (x *Service) Import(ctx context.Context, origin event.Origin, ws id.Workspa
 	return x.Find(ctx, ws, receipt.Events[i].Run)
 }
 
-// checkKept refuses a file that is not what it was when its hash was decided on.
+// checkKept refuses a file that changed after its hash was decided on.
 func checkKept(kept, file event.Digest) error {
 	if kept == file {
 		return nil
@@ -97,7 +97,7 @@ func (x *Service) store(ctx context.Context, v any, most int64) (run.Input, erro
 	return run.Input{Digest: stored.Digest, Size: stored.Size}, err
 }
 
-// copyImported writes the transcript of an imported run: the one with which it came, less what is to be taken out now.
+// copyImported writes the transcript of an imported run: its original one, without the classes that are to be removed now.
 func (x *Service) copyImported(ctx context.Context, doc run.Run, w *run.TranscriptWriter) error {
 	content, err := x.Blobs.Open(ctx, doc.Imported.Transcript.Digest)
 	if err != nil {

@@ -28,11 +28,11 @@ type execution struct {
 	creation *creation // of a run that is not recorded yet; nil from then on
 }
 
-// errNoRun means that what was asked for did not become a run. The caller has been told why.
+// errNoRun means that the request did not become a run. The caller has its reason.
 var errNoRun = errors.New("there is no such run")
 
-// execute executes operations until the run ends, waits for a person, or ctx ends. The error is for what kept the log from being written or
-// read; whatever else goes wrong is a result.
+// execute executes operations until the run ends, waits for a person, or ctx ends. It returns an error if the log could not be written or
+// read; every other error is a result.
 func (x *Service) execute(ctx context.Context, e *entry) (run.Status, error) {
 	r, err := x.load(ctx, e)
 	if err != nil {
@@ -329,7 +329,7 @@ func (r *execution) intent(t task, approval id.Approval) event.Draft {
 	return draft
 }
 
-// refuse turns what the gate failed with into the operation's result: it was not allowed, so it does not happen. Only a log that cannot
+// refuse turns an error of the gate into the operation's result: the action was not allowed, so it does not happen. Only a log that cannot
 // be written stops the run where it is.
 func (r *execution) refuse(ctx context.Context, t task, err error) error {
 	if errors.Is(err, journal.ErrConflict) {

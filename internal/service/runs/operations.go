@@ -21,7 +21,7 @@ type verb struct {
 	do func(ctx context.Context, r *execution, t *task, p policy.Permit) run.Result
 }
 
-// verbs has a row for each operation type of the protocol. An operation without one is denied, for it has no action.
+// verbs has a row for each operation type of the protocol. An operation without a row is denied, because it has no action.
 var verbs = map[string]verb{
 	run.OpMessage:    {askMessage, say},
 	run.OpCreateFile: {askCreate, inFiles(create)},
@@ -150,7 +150,7 @@ func execute(ctx context.Context, r *execution, t *task, p policy.Permit) run.Re
 // onFiles does something with the files of a space and completes the result.
 type onFiles func(ctx context.Context, files space.Files, p policy.Permit, t *task, result *run.Result) error
 
-// inFiles makes a verb's do of what is done with the files of a space.
+// inFiles makes the do function of a verb from a function on the files of a space.
 func inFiles(do onFiles) func(context.Context, *execution, *task, policy.Permit) run.Result {
 	return func(ctx context.Context, r *execution, t *task, p policy.Permit) run.Result {
 		result := run.Result{Type: t.op.Type, Path: t.action.Path}

@@ -122,7 +122,7 @@ func errNoResult(p run.Progress) error {
 	return fault.New(fault.Internal, "result_missing", "the log holds no result for operation %s", p.ID)
 }
 
-// outcome returns the outcome of an operation that is done. Of one whose event was redacted it says what the run's document says.
+// outcome returns the outcome of a finished operation. If its event was redacted, it returns what the run's document says.
 func (x *Service) outcome(ctx context.Context, doc run.Run, index int) (run.Outcome, error) {
 	p := doc.Operations[index]
 	e, err := x.Log.Get(ctx, doc.Workspace, p.Event)

@@ -210,7 +210,7 @@ func (x *Service) retryLater(ctx context.Context, q *queue) {
 	}
 }
 
-// release records what was cancelled and not recorded before the executor ended. The other runs wait for the next start.
+// release records cancellations that were not recorded before the service ended. The other runs wait for the next start.
 func (x *Service) release(ctx context.Context, rest []*entry) {
 	for _, e := range rest {
 		if e.creation != nil {

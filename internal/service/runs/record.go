@@ -23,7 +23,7 @@ func (r *execution) event(typ string, step id.Step, data any) event.Draft {
 	return event.New(typ, r.origin, r.doc.Workspace, r.doc.Room, data).About(space.EntityType, string(r.doc.Space)).In(r.doc.ID, step)
 }
 
-// batch puts drafts together that are recorded only if nobody else has changed the run.
+// batch combines drafts that are recorded only if nobody else has changed the run.
 func (r *execution) batch(drafts ...event.Draft) event.Batch {
 	return event.Batch{
 		Workspace: r.doc.Workspace, Drafts: drafts,
@@ -113,7 +113,7 @@ func (r *execution) conclude(ctx context.Context, t task, result run.Result) err
 // file.
 const worthSyncing = time.Second
 
-// sync makes what was shown of the run durable.
+// sync makes the frames of the run durable.
 func (r *execution) sync(ctx context.Context) {
 	if err := r.x.Live.Sync(context.WithoutCancel(ctx), r.doc.ID); err != nil {
 		r.x.Logger.Warn("live output may be lost", "code", "output_not_synced", "run", r.doc.ID, "error", err) // the result is what counts
@@ -251,7 +251,7 @@ func (r *execution) unfinished(index int) task {
 	return task{index: index, op: run.Operation{ID: p.ID, Type: p.Type, Context: p.Context}, progress: p}
 }
 
-// unknownResult is the result of an operation whose outcome nobody knows.
+// unknownResult is the result of an operation with an unknown outcome.
 func unknownResult(p run.Progress) *run.Result {
 	return &run.Result{
 		Type: run.ResUnknown, OperationType: p.Type,

@@ -20,8 +20,8 @@ func (r *execution) do(ctx context.Context, t *task, p policy.Permit) run.Result
 	return v.do(ctx, r, t, p)
 }
 
-// failed completes a result with an error. A permit that was refused at the last moment is a denial; an error that carries no words for
-// the agent is the system's, and its cause goes to the daemon's own log.
+// failed completes a result with an error. A permit that was refused at the last moment is a denial. An error without words for the agent
+// is the system's, and its cause goes to the daemon's own log.
 func (r *execution) failed(ctx context.Context, t *task, result run.Result, err error) run.Result {
 	if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, context.Canceled) {
 		err = cause

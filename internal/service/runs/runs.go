@@ -111,7 +111,7 @@ func (x *Service) Run(ctx context.Context) error {
 	return err
 }
 
-// recoverOnce takes up what an earlier daemon left, as soon as the log can be read: a database may be away for a while.
+// recoverOnce takes up the runs of an earlier daemon, as soon as the log can be read: a database may be away for a while.
 func (x *Service) recoverOnce(ctx context.Context) error {
 	for {
 		err := x.requeueAll(ctx)

@@ -9,8 +9,8 @@ import (
 	"agentbox/internal/domain/space"
 )
 
-// effect causes an effect while nobody else may touch the space's files as a whole, and makes a snapshot of them afterwards. No process of
-// the operation is left by then, and the next one has not begun.
+// effect causes an effect while nobody else may use the space's files as a whole, and makes a snapshot of them afterwards. By then no
+// process of the operation is left, and the next one has not begun.
 func (r *execution) effect(ctx context.Context, t *task, p policy.Permit) run.Result {
 	spec, _ := run.SpecOf(t.op.Type)
 	if !spec.InSpace() {

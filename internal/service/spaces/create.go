@@ -76,7 +76,7 @@ func (k *Service) Create(ctx context.Context, origin event.Origin, q Request) (s
 	return k.create(ctx, origin, q, cmp.Or(q.Runtime, space.RuntimeAuto), tier, bundle.Hash)
 }
 
-// roomIsThere refuses a room that nobody has made.
+// roomIsThere refuses a room that does not exist.
 func (k *Service) roomIsThere(ctx context.Context, ws id.Workspace, r id.Room) error {
 	if r == DefaultRoom {
 		return nil
@@ -161,7 +161,7 @@ func (k *Service) admit(ctx context.Context, origin event.Origin, q Request, doc
 	return permit, made, replayed, err
 }
 
-// key returns the batch key of a request. A request whose space could not be made has not used up its key: the next one counts anew.
+// key returns the batch key of a request. A request whose space could not be made has not used up its key: the next one gets a new count.
 func (k *Service) key(ctx context.Context, q Request) (string, error) {
 	if q.Key == "" {
 		return "", nil
@@ -282,7 +282,7 @@ func (k *Service) make(ctx context.Context, origin event.Origin, q Request, doc 
 	return err
 }
 
-// fail destroys a space that could not be made and returns why, for the one who asked.
+// fail destroys a space that could not be made and returns the reason for the caller.
 func (k *Service) fail(ctx context.Context, origin event.Origin, doc space.Space, cause error) error {
 	if err := k.end(ctx, origin, doc, "failed"); err != nil {
 		k.Logger.Error("remove a space that could not be made", "code", "space_not_removed", "space", doc.ID, "error", err)
@@ -290,7 +290,7 @@ func (k *Service) fail(ctx context.Context, origin event.Origin, doc space.Space
 	return cause
 }
 
-// action is the action on a space; its bounds are part of what is decided.
+// action returns an action on a space; its bounds are part of the decision.
 func (k *Service) action(typ string, origin event.Origin, doc space.Space) policy.Action {
 	limits, _ := json.Marshal(doc.Limits)
 	return policy.Action{
@@ -317,7 +317,7 @@ func (k *Service) room(ctx context.Context, ws id.Workspace) error {
 	}
 }
 
-// complete fills in defaults and refuses what is beyond the limits.
+// complete fills in defaults and refuses values beyond the limits.
 func (k *Service) complete(q *Request) error {
 	switch {
 	case q.Bundle != nil && (q.Preset != "" || q.Overrides != nil):
@@ -361,7 +361,7 @@ func (k *Service) complete(q *Request) error {
 // DefaultRoom is the room of spaces that were put into no other.
 const DefaultRoom = id.DefaultRoom
 
-// leastLimits are what a space needs to start at all; one with less of anything would fail as if the host were at fault.
+// leastLimits are the least limits with which a space can start. With less, it would fail as if the host were at fault.
 func leastLimits() space.Limits {
 	return space.Limits{MemoryBytes: 16 << 20, CPUMillis: 1, Pids: 1, DiskBytes: 1, FileBytes: 1 << 10, OutputBytes: 1 << 10, OpenFiles: 16,
 		TmpBytes: 1}

@@ -180,7 +180,7 @@ func (k *Service) change(ctx context.Context, origin event.Origin, ws id.Workspa
 	return k.begin(ctx, origin, before, doc, files, ruling, approval, do)
 }
 
-// begin records the intent of an action, does it and records how it went. Before says what an earlier request with the same key has done.
+// begin records the intent of an action, does it and records the outcome. Before is the result of an earlier request with the same key.
 func (k *Service) begin(ctx context.Context, origin event.Origin, before earlier, doc space.Space, files space.Files, ruling policy.Ruling,
 	approval id.Approval, do func(space.Files, policy.Permit) (space.Entry, error)) (done space.Entry, err error) {
 	ws, a := doc.Workspace, ruling.Action
@@ -223,9 +223,9 @@ const (
 	unknown                // it may have been made: the daemon ended meanwhile
 )
 
-// changed looks for the change that an earlier request with origin's key made. A change that was refused or failed has not used up the
-// key: the origin gets the next one of the request's. One of which the daemon's end left unknown whether it took effect is made again: the
-// whole file appears in one step, so that the outcome is the same.
+// changed looks for the change that an earlier request with origin's key made. A refused or failed change has not used up the key: the
+// origin gets the next key of the request. A change with an unknown outcome, because the daemon ended, is made again: the whole file
+// appears in one step, so the outcome is the same.
 func (k *Service) changed(ctx context.Context, origin *event.Origin, ws id.Workspace) (entry space.Entry, before earlier, err error) {
 	if origin.Key == "" {
 		return entry, unmade, nil
@@ -257,15 +257,15 @@ func (k *Service) changed(ctx context.Context, origin *event.Origin, ws id.Works
 	}
 }
 
-// fileEvent drafts an event of a request about files. It follows from the request, an approval or what it ends, never from what else
-// happened in the space.
+// fileEvent drafts an event of a request about files. It follows from the request, an approval or the event that it ends, never from other
+// events in the space.
 func (k *Service) fileEvent(typ string, origin event.Origin, doc space.Space, data any, follows event.Subject) event.Draft {
 	draft := k.event(typ, origin, doc, data)
 	draft.Follows = follows
 	return draft
 }
 
-// asked returns what an action follows from: the approval that permits it, or nothing that is recorded.
+// asked returns the cause of an action: the approval that permits it, or no recorded event.
 func asked(approval id.Approval) event.Subject {
 	if approval == "" {
 		return event.Beginning

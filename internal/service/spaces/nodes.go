@@ -26,7 +26,7 @@ func (k *Service) Mine(ctx context.Context, doc space.Space) (bool, error) {
 	return slices.Contains(kept, doc.ID), err
 }
 
-// expires reports whether it is this daemon's to end a space whose time is over. Of one that nobody has it is the leader's.
+// expires reports whether this daemon has to end a space whose time is over. The leader ends a space without an owner.
 func (k *Service) expires(ctx context.Context, doc space.Space) (bool, error) {
 	mine, err := k.Mine(ctx, doc)
 	return mine || err == nil && doc.Node == "" && k.Together.Leads(), err
@@ -50,7 +50,7 @@ func (k *Service) GiveUp(ctx context.Context, origin event.Origin, node id.Node)
 	return errors.Join(append(failed, err)...)
 }
 
-// exclusive keeps what is counted from being counted by two daemons at a time.
+// exclusive ensures that only one daemon counts at a time.
 func (k *Service) exclusive(ctx context.Context, ws id.Workspace) (giveBack func(), err error) {
 	if k.Together.Exclusive == nil {
 		return func() {}, nil

@@ -146,7 +146,7 @@ func (k *Service) Instance(ctx context.Context, doc space.Space) (space.Instance
 	return k.instance(ctx, doc, func(doc space.Space) (policy.Permit, error) { return k.mayStart(ctx, "", doc) })
 }
 
-// instance is Instance with how the permit for a start is got.
+// instance is Instance with a function that gets the permit for a start.
 func (k *Service) instance(ctx context.Context, doc space.Space, may func(space.Space) (policy.Permit, error)) (space.Instance, error) {
 	if err := inUse(doc); err != nil {
 		return nil, err

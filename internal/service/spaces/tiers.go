@@ -36,7 +36,7 @@ func (k *Service) tier(name string) (space.Tier, error) {
 	return k.Tiers[i], nil
 }
 
-// runtimes are what a space may ask to run in here.
+// runtimes are the runtimes that a space may request here.
 func (k *Service) runtimes() []string {
 	names := []string{space.RuntimeAuto, space.RuntimeHeavy}
 	for _, t := range k.Tiers {
@@ -113,7 +113,7 @@ func (k *Service) Offers() space.Offers {
 	return all
 }
 
-// elsewhere returns what reports whether a heavier tier has what the tier of a space lacks.
+// elsewhere returns the function that reports whether a heavier tier has what the tier of a space lacks.
 func (k *Service) elsewhere(doc space.Space) func(space.Lack) bool {
 	heavier, err := k.strongest()
 	if err != nil || doc.Tier == heavier.Name() {
@@ -154,7 +154,8 @@ func (k *Service) Route(ctx context.Context, origin event.Origin, ws id.Workspac
 	return r, ctx.Err()
 }
 
-// serves reports whether a tier is worth a promotion: it has something that a command needs, and all but what the command tries.
+// serves reports whether a tier is worth a promotion: it satisfies at least one need of a command, and all except those that the command
+// only tries.
 func serves(has space.Offer, needs []space.Need) bool {
 	some := false
 	for _, n := range needs {
@@ -166,7 +167,7 @@ func serves(has space.Offer, needs []space.Need) bool {
 	return some
 }
 
-// read returns the beginning of a file of a space, if the origin may read it. Like what is read to judge a command, it is not recorded.
+// read returns the beginning of a file of a space, if the origin may read it. Like every read that judges a command, it is not recorded.
 func (k *Service) read(ctx context.Context, origin event.Origin, doc space.Space, files space.Files, path string, most int64) ([]byte,
 	error) {
 	path, err := space.CleanFilePath(path)

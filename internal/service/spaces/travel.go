@@ -85,7 +85,7 @@ func (k *Service) Keep(ctx context.Context, doc space.Space) (space.Snapshot, er
 	return history.Keep(ctx)
 }
 
-// kept is what an event says about a snapshot that was made, or was not.
+// kept returns the statement for an event about a snapshot that was made, or was not.
 func kept(s space.Snapshot, err error) space.Kept {
 	if err != nil {
 		return space.Kept{Error: code(err)}
@@ -416,7 +416,7 @@ func (k *Service) state(ctx context.Context, doc space.Space, history space.Hist
 	return now.Root, err
 }
 
-// beforeLastRun returns what the files were before the last run of a space, or when it was made.
+// beforeLastRun returns the snapshot before the last run of a space, or that of its creation.
 func (k *Service) beforeLastRun(ctx context.Context, doc space.Space) (event.Digest, error) {
 	q := projection.Query{
 		Workspace: doc.Workspace, Name: space.SnapshotProjection, Index: projection.Index{Name: "start", Value: string(doc.ID)}, Newest: true,

@@ -72,7 +72,7 @@ func (k *Service) holds(ctx context.Context, origin event.Origin, ws id.Workspac
 	return err == nil && k.Store.Withholds(doc.ID, doc.UID, doc.Limits, path)
 }
 
-// withhold returns what the policy of a space withholds.
+// withhold returns the rules by which the policy of a space withholds files.
 func (k *Service) withhold(ctx context.Context, doc space.Space) (policy.Withhold, error) {
 	bundle, err := k.Library.Bundle(ctx, doc.Workspace, doc.Bundle)
 	if err != nil || bundle.Limits.Withhold == nil {
@@ -81,7 +81,7 @@ func (k *Service) withhold(ctx context.Context, doc space.Space) (policy.Withhol
 	return *bundle.Limits.Withhold, nil
 }
 
-// stricter returns what is withheld in a fork, and whether that is something else than in the other space.
+// stricter returns the rules of a fork, and whether they differ from those of the other space.
 func (k *Service) stricter(ctx context.Context, parent space.Space, own policy.Withhold) (*policy.Withhold, bool, error) {
 	other, err := k.withhold(ctx, parent)
 	return &own, other.Digest() != own.Digest(), err

@@ -37,7 +37,7 @@ type word struct {
 	known bool
 }
 
-// text looks at a text of a shell. Where names the place in which it stands.
+// text checks a text of a shell. Where names the place that contains it.
 func (s *look) text(text, where string, depth int) {
 	if len(text) > maxText || depth > maxDepth {
 		return
@@ -303,7 +303,7 @@ func joined(rest []word) (string, bool) {
 	return strings.Join(texts, " "), true
 }
 
-// operand returns the first word that is no option, and what stands behind it; letters are those of options that take an argument.
+// operand returns the first word that is no option, and the words after it. Letters are those of options that take an argument.
 func operand(rest []word, letters string) (first word, behind []word) {
 	found := inner(rest, letters, 0)
 	if len(found) == 0 {
@@ -312,8 +312,8 @@ func operand(rest []word, letters string) (first word, behind []word) {
 	return found[0], found[1:]
 }
 
-// given returns the argument of the first option for which ask says that what is run stands in it. Ok says that there is one before the
-// first operand, or that what stands there is not known.
+// given returns the argument of the first option for which ask says that its argument is code. Ok says that there is such an option before
+// the first operand, or that the words there are not known.
 func given(rest []word, letters string, ask func(option string) bool) (argument, option word, ok bool) {
 	for i := 0; i < len(rest); i++ {
 		switch w := rest[i]; {

@@ -36,7 +36,7 @@ func (s *look) javascript(rest []word, stdin *string, where string) {
 	}
 }
 
-// endings are what may be left out of the name of a file that is imported.
+// endings are the suffixes that an import may leave out of a file's name.
 var endings = []string{"", ".js", ".mjs", ".cjs", ".ts", ".mts", ".tsx", ".jsx", ".json", "/index.js", "/index.ts"}
 
 // script looks into a file of JavaScript or TypeScript, if it is there.
@@ -63,7 +63,7 @@ func (s *look) script(at string) bool {
 
 var specifiers = regexp.MustCompile(`(?:\bfrom\s*|\bimport\s*\(?\s*|\brequire\s*\(\s*)(["'])([^"'\n]+)["']`)
 
-// scriptText looks at what a text of JavaScript imports.
+// scriptText checks the imports of a JavaScript text.
 func (s *look) scriptText(text, folder, where string) {
 	if s.reach {
 		return
@@ -99,7 +99,7 @@ const nodeModules = `assert async_hooks buffer child_process cluster console con
 	url util v8 vm
 	wasi worker_threads zlib`
 
-// scriptPackage looks for a package among the files of the space; one that is not there is wanted.
+// scriptPackage looks for a package among the files of the space; a missing one is a need.
 func (s *look) scriptPackage(name, folder, where string) {
 	parts := strings.SplitN(name, "/", 3)
 	if strings.HasPrefix(name, "@") && len(parts) > 1 {
@@ -208,7 +208,7 @@ var valued = []string{
 	"--cwd", "--filter",
 }
 
-// install looks at what is to be installed: the packages that are named, or those of the manifest that are not there.
+// install checks the packages to be installed: the named ones, or those of the manifest that are missing.
 func (s *look) install(verb string, behind []word, where string) {
 	var names []string
 	for i := 0; i < len(behind); i++ {
@@ -254,7 +254,7 @@ func (s *look) install(verb string, behind []word, where string) {
 	}
 }
 
-// lies reports whether what npm is asked for lies in the space.
+// lies reports whether a package argument of npm refers to the space.
 func lies(spec string) bool {
 	for _, start := range []string{"./", "../", "/", "~/", "file:", "link:", "workspace:", "portal:"} {
 		if strings.HasPrefix(spec, start) {
@@ -305,7 +305,7 @@ func (s *look) manifest() (m manifest) {
 	return m
 }
 
-// nodePackage returns the name of a package out of what is asked for: @scope/name@1.0.
+// nodePackage returns the package name from an argument such as @scope/name@1.0.
 func nodePackage(text string) string {
 	if i := strings.LastIndexByte(text, '@'); i > 0 {
 		text = text[:i]

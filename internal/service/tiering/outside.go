@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// fetchers are programs that fetch what they install, with the verbs with which they do.
+// fetchers are programs that fetch packages, with their verbs.
 var fetchers = map[string]string{
 	"apt":        "install update upgrade full-upgrade source download",
 	"apt-get":    "install update upgrade dist-upgrade source download build-dep",
@@ -226,8 +226,7 @@ func (s *look) uv(rest []word, where string) {
 	}
 }
 
-// remote returns the host of an address that names one, without what stands there of a user; the host is "" where it is this one. Not ok
-// is what names none.
+// remote returns the host of an address, without a user name; the host is "" if it is this one. Ok is false for an address without a host.
 func remote(text string) (host string, ok bool) {
 	scheme, rest, url := strings.Cut(text, "://")
 	switch {

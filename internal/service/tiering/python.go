@@ -139,7 +139,7 @@ var (
 	dynamic     = regexp.MustCompile(`(?:__import__|import_module)\(\s*["']([\w.]+)["']`)
 )
 
-// imports returns the imports of a text of Python: those that may fail, for they are tried, are left out.
+// imports returns the imports of a Python text. It leaves out those that may fail, because the text tries them.
 func imports(text string) []pythonImport {
 	var found []pythonImport
 	tried := -1 // the indentation of the try that is open
@@ -323,7 +323,7 @@ func (s *look) pip(rest []word, where string) {
 	}
 }
 
-// wantedOf is what pip is asked for with a word: a package, another host, or nothing where it lies in the space.
+// wantedOf returns the needs of one argument of pip: a package, another host, or none if it refers to the space.
 func wantedOf(text, where string) []space.Need {
 	_, url, direct := strings.Cut(text, " @ ")
 	if !direct {
@@ -347,7 +347,7 @@ func wantedOf(text, where string) []space.Need {
 	return []space.Need{{Kind: space.LackPackage, Name: pythonPackage(text), Of: space.Python, Remote: true, Where: where}}
 }
 
-// requirements are what a file of requirements asks for.
+// requirements returns the needs of a requirements file.
 func (s *look) requirements(name word) (found []space.Need) {
 	at, ok := s.at(name.text)
 	if !ok || !name.known {
@@ -369,7 +369,7 @@ func (s *look) requirements(name word) (found []space.Need) {
 	return found
 }
 
-// pythonPackage returns the name of a package out of what is asked for: name[extra]>=1.0; marker.
+// pythonPackage returns the package name from an argument such as name[extra]>=1.0; marker.
 func pythonPackage(text string) string {
 	if i := strings.IndexAny(text, "[<>=!~; @"); i > 0 {
 		text = text[:i]
@@ -377,7 +377,7 @@ func pythonPackage(text string) string {
 	return text
 }
 
-// wanted notes what is to be installed, unless the tier has it.
+// wanted notes a package to be installed, unless the tier has it.
 func (s *look) wanted(n space.Need) {
 	switch {
 	case n.Kind == space.LackPackage && s.heavy(s.rules.Heavy.Packages, n.Name):

@@ -84,7 +84,7 @@ type look struct {
 	needs     []space.Need
 }
 
-// need notes what a command needs, once.
+// need notes a need of a command, once.
 func (s *look) need(n space.Need) {
 	if n.Tried = s.tried; s.reach && (n.Tried || n.Kind != space.LackNetwork && !n.Remote) {
 		return
@@ -138,7 +138,7 @@ func (s *look) at(name string) (string, bool) {
 	return path.Join(s.cwd, name), true
 }
 
-// variable looks at what a command's environment holds.
+// variable checks a variable of a command's environment.
 func (s *look) variable(name, value string) {
 	if !s.nano {
 		return

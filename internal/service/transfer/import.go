@@ -162,7 +162,7 @@ func draft(typ string, origin event.Origin, by, of id.Workspace, data any) event
 
 func keyOf(key string) string { return "workspace-import:" + key }
 
-// digest is what a repeat under the same key has to send.
+// digest is the hash that a repeat under the same key has to match.
 func (f File) digest() event.Digest {
 	return event.DigestOf([]byte(f.Digest.String() + " " + string(f.Key)))
 }
@@ -189,7 +189,7 @@ func (m *Importer) again(ctx context.Context, origin event.Origin, by id.Workspa
 	return workspace.Import{}, false, fault.New(fault.Internal, "event_missing", "the log did not return the beginning of the import")
 }
 
-// take does what the permit is for, and records how it went.
+// take does the permitted action, and records the outcome.
 func (m *Importer) take(ctx context.Context, permit policy.Permit, origin event.Origin, by id.Workspace, file File) (workspace.Import,
 	error) {
 	allowed, err := permit.Redeem(policy.WorkspaceImport)
@@ -221,8 +221,8 @@ func (m *Importer) take(ctx context.Context, permit policy.Permit, origin event.
 	return doc, err
 }
 
-// finish does what is left of an import that has begun and not ended: where its log was adopted, its spaces end and its runs are taken
-// up; else nothing of it is here.
+// finish finishes an import that has begun and not ended. If its log was adopted, its spaces end and its runs are taken up. Otherwise
+// nothing of it is here.
 func (m *Importer) finish(ctx context.Context, by, ws id.Workspace) error {
 	doc, version, err := projection.Load[workspace.Import](ctx, m.Docs, by, workspace.Projection, string(ws))
 	if err != nil || doc.Status != workspace.Begun {

@@ -89,7 +89,7 @@ func checkReason(reason string) error {
 	return nil
 }
 
-// change orders a change and records what has become of the workspace. A repeat finishes what a crash cut off, and does nothing twice.
+// change orders a change and records its outcome in the workspace. A repeat finishes what a crash cut off, and does nothing twice.
 func (s *Service) change(ctx context.Context, origin event.Origin, who principal.Caller, ws id.Workspace, c change) (workspace.Workspace,
 	error) {
 	by := who.Workspace
@@ -151,7 +151,7 @@ func (s *Service) change(ctx context.Context, origin event.Origin, who principal
 	return workspace.Workspace{}, err
 }
 
-// find returns the document of a workspace and its version, 0 where nobody has said anything of it.
+// find returns the document of a workspace and its version, 0 if no event is about it.
 func (s *Service) find(ctx context.Context, ws id.Workspace) (workspace.Workspace, uint64, error) {
 	doc, version, err := projection.Load[workspace.Workspace](ctx, s.Docs, ws, workspace.Workspaces, string(ws))
 	if errors.Is(err, projection.ErrNotFound) {

@@ -176,7 +176,7 @@ func (s *Service) admit(ctx context.Context, q Request) (Made, error) {
 	return made, err
 }
 
-// recall returns what the first request with the key of an origin has ordered, and whether there was one.
+// recall returns the order of the first request with the key of an origin, and whether there was one.
 func (s *Service) recall(ctx context.Context, origin event.Origin, by id.Workspace, typ string) (event.Event, bool, error) {
 	if origin.Key == "" {
 		return event.Event{}, false, nil

@@ -202,7 +202,8 @@ func (s *Service) decide(ctx context.Context, origin event.Origin, ws id.Workspa
 	return err
 }
 
-// grant checks what a standing approval would cover: never more than the action that was asked about, typed, bounded in time and number.
+// grant checks a standing approval: it must not cover more than the action of the question, and must be typed and bounded in time and
+// number.
 func (s *Service) grant(doc policy.Approval, answer policy.Answer, now time.Time) (policy.StandingGranted, error) {
 	a, err := policy.ParseAction(doc.Request)
 	if err != nil {
@@ -267,8 +268,7 @@ func (s *Service) requesters(ctx context.Context, doc policy.Approval) ([]id.Pri
 	return append(asked, r.CreatedBy), err
 }
 
-// approvable refuses to approve an effect that the kill switch would stop at once, and what was asked under another declaration than that
-// of now.
+// approvable refuses to approve an effect that the kill switch would stop at once, and a question under an older declaration.
 func (s *Service) approvable(ctx context.Context, doc policy.Approval) error {
 	if a, err := policy.ParseAction(doc.Request); err == nil {
 		if err := s.Declarations.Current(ctx, a); err != nil {

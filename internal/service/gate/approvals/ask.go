@@ -42,7 +42,7 @@ func (s *Service) AskOnce(ctx context.Context, origin event.Origin, r policy.Rul
 		if err != nil || latest.Counts(s.Clock.Now()) {
 			return latest, err
 		}
-		// Many may be here at once; the key lets one of them ask after the latest question, and the others find what it asked.
+		// Many callers may be here at once. The key lets one of them ask after the latest question; the others find its question.
 		q, err := s.ask(ctx, origin, r, policy.Ask{}, with, "ask:"+r.Decision.Action.String()+":"+string(latest.ID))
 		if err == nil || !journal.Lost(err) || try == journal.Tries {
 			return q, err
@@ -170,7 +170,7 @@ func (s *Service) question(origin event.Origin, r policy.Ruling, q policy.Ask) (
 	return draft, nil
 }
 
-// grantable returns the scope that is asked for, and refuses one that no answer could grant for the action.
+// grantable returns the requested scope, and refuses one that no answer could grant for the action.
 func grantable(a policy.Action, asked policy.Scope) (policy.Scope, error) {
 	scope, err := asked.Known()
 	if err != nil || scope == policy.ScopeOnce {

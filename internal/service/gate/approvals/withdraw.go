@@ -58,7 +58,7 @@ var (
 	ErrRunAsks = fault.New(fault.Conflict, "run_waits", "a run waits for this answer; cancel the run, or let somebody deny it")
 )
 
-// outside reports whether a question is about what is done outside, so that no run in a space waits for its answer.
+// outside reports whether a question is about an action outside, so that no run in a space waits for its answer.
 func outside(doc policy.Approval) bool {
 	kind, ok := kindOf(doc)
 	return ok && kind.Outside

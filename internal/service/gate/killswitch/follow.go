@@ -68,7 +68,7 @@ type learned struct {
 	Latest event.Cause `json:"latest_event"`
 }
 
-// learn reads a switch from the log and does what it says.
+// learn reads a switch from the log and applies it.
 func (s *Service) learn(ctx context.Context, ws id.Workspace) error {
 	doc, _, err := projection.Load[learned](ctx, s.Docs, ws, policy.KillSwitchProjection, string(ws))
 	if err != nil && !errors.Is(err, projection.ErrNotFound) {

@@ -172,7 +172,7 @@ func (s *switches) state(ws id.Workspace, on bool) *state {
 	return st
 }
 
-// check is what a permit asks when it is redeemed. A workspace that was never met refuses.
+// check is called when a permit is redeemed. It refuses for a workspace that the daemon has not seen.
 func (s *switches) check(ws id.Workspace) error {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -285,7 +285,7 @@ func (s *Service) Lift(ctx context.Context, origin event.Origin, ws id.Workspace
 	return s.State(ctx, ws)
 }
 
-// recordThrow records a throw and tells what it has ended by which event.
+// recordThrow records a throw, and publishes the event by which the effects ended.
 func (s *Service) recordThrow(ctx context.Context, origin event.Origin, ws id.Workspace, reason string, by *halt) (err error) {
 	recorded := false
 	defer func() {

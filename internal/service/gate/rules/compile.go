@@ -47,7 +47,7 @@ func Traits() []string {
 	return list
 }
 
-// entry says what is wrong with an entry of a list.
+// entry returns the error of a list entry.
 func entry(key, value string) error {
 	if len(value) > maxEntry || !utf8.ValidString(value) || strings.ContainsFunc(value, func(r rune) bool { return r < 0x20 || r == 0x7f }) {
 		return fmt.Errorf("an entry of %s has control characters or more than %d bytes", key, maxEntry)
@@ -351,7 +351,7 @@ func starting(lines []string) string {
 	return "(" + strings.Join(when, " || ") + ")"
 }
 
-// globs is the condition that a path fits one of the globs at any depth, or lies below what fits.
+// globs is the condition that a path matches one of the globs at any depth, or is below a match.
 func globs(list []string) string {
 	var when []string
 	for _, g := range list {

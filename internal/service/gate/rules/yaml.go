@@ -23,7 +23,7 @@ const (
 	maxEntry     = 512   // bytes of one entry
 )
 
-// keys are the words of the short form, by the section that they stand in.
+// keys are the words of the short form, by section.
 var keys = map[string][]string{
 	"":       {"name", "preset", "limits", "files", "approvers", "weakest_tier", "withhold", "allow", "ask", "deny"},
 	"limits": {"file_bytes", "command_ms"},
@@ -92,7 +92,7 @@ func shallow(text []byte) error {
 	return nil
 }
 
-// plain refuses what a policy does not need and a bomb does: anchors, aliases, merges, tags of its own, depth.
+// plain refuses YAML features that a policy does not need and an attack does: anchors, aliases, merges, custom tags, depth.
 func plain(n *yaml.Node, depth int) error {
 	switch {
 	case depth > maxYAMLDepth:
@@ -261,7 +261,7 @@ func (s *Spec) allow(key string, value *yaml.Node) error {
 	return nil
 }
 
-// ask reads what is asked about. Only what is done outside asks by its type.
+// ask reads the actions that ask. Only actions outside ask by their type.
 func (s *Spec) ask(key string, value *yaml.Node) error {
 	if err := s.Ask.read(key, value); err != nil || key != "actions" {
 		return err

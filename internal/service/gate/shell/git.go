@@ -100,7 +100,7 @@ func (r *reader) git(c *Command, rest []arg) error {
 	return r.gitFiles(c, name, rest)
 }
 
-// gitGlobals reads the options before the verb, and returns the verb and what stands behind it.
+// gitGlobals reads the options before the verb. It returns the verb and the arguments after it.
 func (r *reader) gitGlobals(c *Command, rest []arg) (verb *arg, behind []arg) {
 	for i := 0; i < len(rest); i++ {
 		a := rest[i]

@@ -23,10 +23,10 @@ type moving struct {
 	rest    []arg
 }
 
-// unkept are the folders that a space can write to and does not keep. $HOME lies in /tmp.
+// unkept are the folders that a space can write to and does not keep. $HOME is in /tmp.
 var unkept = []string{"/tmp", "/var/tmp", "/dev/shm"}
 
-// home stands for $HOME and ~.
+// home is the value of $HOME and ~.
 const home = "/tmp/home"
 
 // writable are the folders of the root in which something may be writable. The root itself is read-only, so that who goes up too far
@@ -74,7 +74,7 @@ func (r *reader) moved(rest []arg) (to, from []string) {
 	}
 	to = r.mayBe(*target)
 	if n := len(operands); n > 1 && !target.known && target.word == nil && target.shape == "" {
-		// xargs puts it there, or puts what it reads elsewhere
+		// xargs puts it there, or puts its input elsewhere
 		to = append(to, r.mayBe(operands[n-1])...)
 	}
 	for _, a := range operands {
@@ -177,10 +177,10 @@ func place(dir, name string) string {
 	return path.Join(dir, name)
 }
 
-// below reports whether a path lies in a folder, or is it.
+// below reports whether a path is a folder, or is inside it.
 func below(at, folder string) bool { return at == folder || strings.HasPrefix(at, folder+"/") }
 
-// keeps reports whether a name, from a folder, may be one of what the space keeps: any that is not certainly elsewhere.
+// keeps reports whether a name, relative to a folder, may be a kept file of the space: any that is not certainly elsewhere.
 func keeps(dir, name string) bool {
 	at := place(dir, name)
 	return !slices.ContainsFunc(unkept, func(folder string) bool { return below(at, folder) })

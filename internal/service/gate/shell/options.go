@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// taking says what an option takes.
+// taking is the kind of value that an option takes.
 type taking byte
 
 const (
@@ -24,7 +24,7 @@ const (
 	without  taking = 'X' // files that are left out, up to the next option
 )
 
-// options makes the table of a tool's options: letters, or long names with their dashes, each with = and what it takes.
+// options makes the table of a tool's options: letters, or long names with their dashes, each with = and the kind of its value.
 func options(text string) map[string]taking {
 	table := map[string]taking{}
 	for _, word := range strings.Fields(text) {
@@ -88,7 +88,7 @@ type item struct {
 	takes taking // nothing for an operand
 }
 
-// items sorts the arguments of a file tool: the values of its options by what they are, and its operands.
+// items sorts the arguments of a file tool: the values of its options by their kinds, and its operands.
 func items(tool string, rest []arg) []item {
 	table := optionTable[tool]
 	var found []item
@@ -162,7 +162,7 @@ func longTaking(table map[string]taking, name string) taking {
 	return takes
 }
 
-// shortTaking is what the first letter of a cluster that takes anything takes, and the text that stands right behind it.
+// shortTaking returns the value kind of the first letter in a cluster that takes a value, and the text right after it.
 func shortTaking(table map[string]taking, letters string) (takes taking, text string, has bool) {
 	for i := range letters {
 		if takes = table[letters[i:i+1]]; takes != nothing {
@@ -172,8 +172,8 @@ func shortTaking(table map[string]taking, letters string) (takes taking, text st
 	return nothing, "", false
 }
 
-// operands notes the files that a command is given. The first skip operands are not files, unless an option gave what they would be:
-// patterns, programs, modes.
+// operands notes the files among the operands of a command. The first skip operands are not files (patterns, programs, modes), unless an
+// option gave them.
 func (r *reader) operands(c *Command, rest []arg, skip int) error {
 	write := writers[c.Name]
 	found := items(c.Name, rest)

@@ -80,7 +80,7 @@ func (r *reader) sedOption(c *Command, option byte, value string, script *[]stri
 	}
 }
 
-// sed reads a program of sed for what runs a command and for the files that it names.
+// sed searches a sed program for commands that it runs and files that it names.
 func (r *reader) sed(c *Command, s string) error {
 	line := func() string {
 		text, rest, _ := strings.Cut(s, "\n")
@@ -139,7 +139,7 @@ func (r *reader) sed(c *Command, s string) error {
 	return nil
 }
 
-// sedAddresses skips what may stand before a command: separators, line numbers and patterns.
+// sedAddresses skips everything that may precede a command: separators, line numbers and patterns.
 func sedAddresses(s string) string {
 	for s != "" {
 		switch ch := s[0]; {
@@ -190,8 +190,7 @@ var (
 	awkTexts = regexp.MustCompile(`"(?:[^"\\\n]|\\.)*"`)
 )
 
-// awkFiles reads the names of the files that a program of awk opens: the constant ones, and those that are put together of constants and
-// of what is not known.
+// awkFiles reads the names of the files that an awk program opens: constant names, and names joined from constants and unknown parts.
 func (r *reader) awkFiles(program string) {
 	bare := awkTexts.ReplaceAllStringFunc(program, func(text string) string { return `"` + strings.Repeat("x", len(text)-2) + `"` })
 	opens := awkOpens.FindAllStringIndex(bare, -1)

@@ -521,7 +521,7 @@ func (r *reader) redirect(d *syntax.Redirect) error {
 // open notes a file, as it is named and as it would be named from every folder that the command line changes into.
 func (r *reader) open(a arg, write, argument bool) error { return r.name(a, write, argument, false) }
 
-// name is open, for a name that may have been put together of parts.
+// name is open, for a name that may be joined from parts.
 func (r *reader) name(a arg, write, argument, joined bool) error {
 	for _, dir := range append([]string{r.cwd}, r.dirs...) {
 		name := resolve(dir, a.text)

@@ -211,7 +211,7 @@ var harmless = map[string]map[string]bool{
 	"gem":    names("list help environment"),
 }
 
-// scripts are the verbs that run what a file of the space says.
+// scripts are the verbs that run commands from a file of the space.
 var scripts = map[string]map[string]bool{
 	"npm":    names("run run-script rum urn test t tst start stop restart"),
 	"pnpm":   names("run test t start"),
