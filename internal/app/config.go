@@ -44,7 +44,7 @@ type Config struct {
 	SigningKey string   // file of the key that signs checkpoints; "" for signing.key in the data directory
 	Witnesses  []string // folders and http addresses to which checkpoints are brought about once a minute
 
-	Traces string // address of the OTLP/HTTP collector to which traces are told; "" leaves it to the variables OTEL_*, without which none are
+	Traces string // address of the OTLP/HTTP collector for traces; "" leaves it to the variables OTEL_*, without which there are none
 
 	Retention []string // how long the data of which events are kept, as redactor.ParseRetention reads it; none means for good
 
@@ -135,7 +135,7 @@ func (c Config) check() error {
 	return nil
 }
 
-// checkAdvertised refuses an address under which nobody should reach the daemon: what is forwarded bears the keys of whoever asks.
+// checkAdvertised refuses an address under which nobody should reach the daemon: forwarded requests carry the callers' keys.
 func (c Config) checkAdvertised() error {
 	if c.Advertise == "" {
 		return nil

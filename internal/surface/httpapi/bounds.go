@@ -61,7 +61,7 @@ func (s *Server) barred(ctx context.Context, c wire.Call, n wire.Needs, about ma
 	return s.services.Gate.Barred(ctx, c.Origin(), c.Caller, a, n.Least)
 }
 
-// engineCodes are what an engine is told where its capability token does not permit something.
+// engineCodes are the errors for an engine whose capability token does not permit an operation.
 var engineCodes = map[string]*fault.Error{
 	policy.ReasonScopeAction: engine.ErrActionNot, policy.ReasonScopeActionRequired: engine.ErrActionNot,
 	policy.ReasonScopeRoom: engine.ErrRoomNot, policy.ReasonScopeRoomRequired: engine.ErrRoomRequired,

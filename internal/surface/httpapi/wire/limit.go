@@ -28,7 +28,7 @@ type Rates struct {
 	Owner    int // spaces, runs and files of an owner, each, where that is more than the number above
 }
 
-// DefaultRates are those of a daemon that was told of no others.
+// DefaultRates are the rates of a daemon without configured ones.
 func DefaultRates() Rates {
 	return Rates{Spaces: 10, Runs: 60, Files: 300, Claims: 1000, General: 1000, Failures: 60, Streams: 32, Owner: 1000}
 }
@@ -144,7 +144,7 @@ func raise(class RateClass) string {
 	return "wait, or have the operator allow more with: agentbox up --rate " + string(class) + "=N"
 }
 
-// seconds writes a span in whole seconds, as they are waited for.
+// seconds writes a duration in whole seconds, rounded up for waiting clients.
 func seconds(d time.Duration) string {
 	if n := int(math.Ceil(d.Seconds())); n != 1 {
 		return strconv.Itoa(n) + " seconds"

@@ -11,9 +11,9 @@ import (
 	"agentbox/internal/domain/principal"
 )
 
-// Needs is what an operation takes of who asks. Each operation says it, for two reasons: a capability token is asked about it before
-// anything of the request is read, so that no service can forget to; and the matrix of rights is tried by it. An operation that says
-// nothing is closed to whoever acts under a token.
+// Needs is what an operation requires of its caller. Each operation declares it, for two reasons. The server checks a capability token
+// against it before it reads the request, so that no service can forget to. And the matrix of rights is tested with it. An operation
+// without it is closed to callers under a token.
 type Needs struct {
 	Action string         `json:"action,omitempty"` // the type of the action that it is, a name of the registry
 	Reads  string         `json:"reads,omitempty"`  // of what only shows something: the type of what it shows
@@ -33,8 +33,7 @@ func Shows(typ string, of ...string) Needs { return Needs{Reads: typ, Of: of} }
 // Does is the need of an operation that is an action, in the room of the parameters.
 func Does(action string, of ...string) Needs { return Needs{Action: action, Of: of} }
 
-// DoesThere is the need of an operation that is an action in a room which its body names, so that only the gate can say whether it is
-// permitted.
+// DoesThere is the need of an operation that is an action in a room which its body names, so that only the gate can judge it.
 func DoesThere(action string) Needs { return Needs{Action: action, Judged: true} }
 
 // Own is the need of an operation that is about the callers themselves, so that no token bounds it. It is also the need of an operation
