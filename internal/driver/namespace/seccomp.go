@@ -9,10 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The system call filter. What is in allowed may be called, what is in denied fails with EPERM, what is in checked depends on its
-// arguments, and what is in none of them, so every call of a future kernel, does not exist (ENOSYS), which is what the C library expects
-// before it falls back to an older call. The numbers are found by a binary search: the kernel runs the filter once per number when it
-// is installed, and that is most of what a filter costs.
+// The system call filter. Calls in allowed may be called, calls in denied fail with EPERM, and calls in checked depend on their arguments.
+// All other calls, including those of future kernels, fail with ENOSYS; then the C library falls back to an older call. The filter finds a
+// number by binary search. The kernel runs the filter once per number when it is installed, and that is most of the cost.
 
 // verdict is what the filter returns for a system call.
 type verdict uint32

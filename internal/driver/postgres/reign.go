@@ -74,7 +74,7 @@ func (j *Journal) shared() string {
 	return ""
 }
 
-// begin begins a reign. Who still writes under the last one is waited for, and nobody does from here on.
+// begin begins a reign. It waits for running writes of the last reign; later ones are rejected.
 func (j *Journal) begin(ctx context.Context) error {
 	return pgx.BeginFunc(ctx, j.writes, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, `LOCK TABLE projections IN EXCLUSIVE MODE`); err != nil {

@@ -46,7 +46,7 @@ const (
 	frameEnd
 	frameOrderPart // what did not fit into frameOrder follows before it
 	frameDisplay   // its content follows in frames of content
-	frameEnded     // the code has ended; what has changed, what is shown and the end follow
+	frameEnded     // the code has ended; the changes, the displays and the end follow
 )
 
 // errWire is a frame that nobody of ours has written.
