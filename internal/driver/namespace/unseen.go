@@ -19,8 +19,8 @@ import (
 //
 //   - a process that hides its list of descriptors: we ask for each by its number (pidfd_getfd);
 //   - a message in a socket that carries descriptors: we read the message and leave it in place (MSG_PEEK);
-//   - a mapping, if the host lets only root follow mappings: the daemon keeps a reference (O_PATH) to each file of the space that it saw mapped,
-//     while the file still has a name or a descriptor.
+//   - a mapping, if the host lets only root follow mappings: the daemon keeps a reference (O_PATH) to each file of the space that it saw
+//     mapped, while the file still has a name or a descriptor.
 //
 // The rest is noted under a key. The watcher ends a command if something stays unseen for longer than patience, because an unmeasurable
 // thing counts as over every bound.
