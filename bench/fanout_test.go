@@ -64,8 +64,8 @@ func BenchmarkFanOut(b *testing.B) {
 	})
 }
 
-// upAPI starts a whole daemon on a fresh data directory, which lets a client open as many streams as he likes, and returns it with its
-// address and the owner's key.
+// upAPI starts a whole daemon on a fresh data directory. It sets no practical limit on the streams of one client. It returns the daemon,
+// its address and the owner's key.
 func upAPI(b *testing.B) (a *app.App, address, key string) {
 	b.Helper()
 	c := app.Default(b.TempDir())

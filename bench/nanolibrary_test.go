@@ -220,9 +220,8 @@ const (
 	rawBatch = 100
 )
 
-// BenchmarkNanoWorkers is how many fresh Pythons two workers run in a second, beside one, each caller with a space of its own: four
-// callers, so that no worker ever waits for one, and as many as there are workers, so that what the caller does himself takes none of the
-// workers' time.
+// BenchmarkNanoWorkers measures how many fresh Pythons start per second with two workers, compared with one worker. Each caller has its own
+// space. Four callers keep every worker busy. With as many callers as workers, the caller's own work takes no time from the workers.
 func BenchmarkNanoWorkers(b *testing.B) {
 	busy := func(b *testing.B, workers, callers int) {
 		n := openNanoTier(b, workers)

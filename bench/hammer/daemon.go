@@ -35,7 +35,7 @@ func newDaemon(program, dir string, store ...string) (*daemon, error) {
 	return &daemon{program: program, dir: dir, address: listener.Addr().String(), store: store}, listener.Close()
 }
 
-// start starts the daemon and waits until it answers. Its rates are those of an operator who lets one principal do what he likes.
+// start starts the daemon and waits until it answers. The rate limits are so high that one principal never meets them.
 func (d *daemon) start(ctx context.Context) error {
 	args := []string{"up", "--data", d.dir, "--listen", d.address}
 	for _, class := range []string{"spaces", "runs", "files", "claims", "general", "failures", "streams"} {

@@ -1,9 +1,8 @@
-// Command trust lets a stranger check what Agentbox promises, against an installation of his own.
+// Command trust lets a stranger check the promises of Agentbox against their own installation.
 //
-// It uses what a stranger has: the HTTP API, the released program, and stock libraries for canonical JSON, signed notes and Merkle trees;
-// of Agentbox's own code it knows nothing but the disk that remembers (internal/testkit/platter). On the live installation it works in a
-// space of its own, which it removes; whatever destroys something happens to daemons that it starts from the same program, in a folder of
-// its own.
+// It uses what a stranger has: the HTTP API, the released program, and stock libraries for canonical JSON, signed notes and Merkle trees.
+// Of Agentbox's own code it uses only the disk that remembers (internal/testkit/platter). On the live installation it works in its own
+// space and removes it afterwards. Destructive checks run against daemons that it starts from the same program, in a folder of its own.
 package main
 
 import (

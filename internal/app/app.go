@@ -60,7 +60,7 @@ const (
 	spacesDir    = "spaces"
 	nanoDir      = "nano"       // temporary files of living nano spaces
 	nanoCacheDir = "nano-cache" // compiled interpreters of nano spaces, where the user has no folder for such things
-	searchFile   = "search.db"  // what finds messages; made anew from the log where it is not there
+	searchFile   = "search.db"  // the search index; rebuilt from the log if missing
 	keysDir      = "keys"       // under which the data of events are sealed
 	stepPeriod   = time.Second  // how often expiry is looked at
 )
@@ -118,7 +118,7 @@ type App struct {
 	closed  error
 }
 
-// Definitions are the documents that the daemon keeps, for whoever opens its log.
+// Definitions are the documents that the daemon keeps, for programs that open its log.
 func Definitions() []projection.Definition {
 	return slices.Concat(
 		gate.Definitions(),
@@ -141,8 +141,8 @@ func Open(ctx context.Context, c Config, clock event.Clock, logger *slog.Logger)
 	return open(ctx, c, clock, logger, false)
 }
 
-// Up opens a data directory and serves it until ctx ends. It listens before it has opened the log: as long as it cannot work yet, /readyz
-// and daemon.json say what it does. Ready is told where it serves, once it can work.
+// Up opens a data directory and serves it until ctx ends. It listens before it has opened the log. Until it can work, /readyz and
+// daemon.json name its current step. It calls ready with its address once it can work.
 func Up(ctx context.Context, c Config, clock event.Clock, logger *slog.Logger, ready func(State)) error {
 	a, err := open(ctx, c, clock, logger, true)
 	if err != nil {

@@ -23,7 +23,7 @@ import (
 // Kept says what a backup holds.
 type Kept = backup.Summary
 
-// isKey reports whether a file of a data directory gives power to whoever has it: to act, to sign, or to read what is sealed.
+// isKey reports whether a file of a data directory gives its reader power: to act, to sign, or to read sealed content.
 func isKey(name string) bool {
 	return name == keyFile || name == signingFile || name == claimsFile || name == permitFile || name == authFile || name == bootstrapFile ||
 		name == keysDir || strings.HasPrefix(name, keysDir+"/")
@@ -167,10 +167,9 @@ func logOptions(source string) sqlite.Options {
 		Entropy: rand.Reader}
 }
 
-// Restore makes a data directory from a backup, proves its log, and only then gives it its name. The directory must not be there yet, or be
-// empty. Keys is the folder of the keys under which the log is sealed, where they are not in the backup; without them the log can be
-// verified and its headers read, and no daemon starts on it. What was redacted since the backup was made is gone in it too, for its keys
-// are.
+// Restore makes a data directory from a backup, proves its log, and only then gives it its name. The directory must not exist yet, or must
+// be empty. Keys is the folder of the keys that seal the log, if they are not in the backup. Without them the log can be verified and its
+// headers read, but no daemon starts on it. Data that were redacted since the backup are gone in it too, because their keys are.
 func Restore(ctx context.Context, c Config, source, keys string, progress func(backup.Summary)) (sum backup.Summary, audits []Audit,
 	err error) {
 	if err := c.offFile("a backup to be restored",

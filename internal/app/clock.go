@@ -57,8 +57,8 @@ func behind(ctx context.Context, log journal.Journal, ids *id.Source) error {
 	return nil
 }
 
-// How a clock that jumps is believed. One that jumps ahead by mistake would else end every space, and redact what is to be kept for years,
-// before anybody could set it right.
+// When a jump of the clock is believed. A mistaken jump ahead would otherwise end every space, and redact data that must be kept for years,
+// before anybody could correct it.
 const (
 	jump         = time.Minute      // ahead of the time that has passed
 	believeAfter = 10 * time.Minute // of such a clock

@@ -31,7 +31,7 @@ type Config struct {
 	Sources   []string // folders of the host from which spaces may be filled; absolute
 	// command that makes a worker of the nano tier by calling Worker: this program and an argument; without it there is no nano tier
 	Worker []string
-	Light  space.Tier // a tier of who runs this package himself, weaker than every other one; nil for none
+	Light  space.Tier // a tier of the program that embeds this package, weaker than every other one; nil for none
 	Shadow bool       // record what policy would refuse, and let it pass
 	Engine string     // who executes runs of operations that wait for an engine: EngineEmbedded or EngineExternal; "" for the first
 
@@ -44,7 +44,7 @@ type Config struct {
 	SigningKey string   // file of the key that signs checkpoints; "" for signing.key in the data directory
 	Witnesses  []string // folders and http addresses to which checkpoints are brought about once a minute
 
-	Traces string // address of the OTLP/HTTP collector to which traces are told; "" leaves it to the variables OTEL_*, without which none are
+	Traces string // address of the OTLP/HTTP collector for traces; "" leaves it to the variables OTEL_*, without which there are none
 
 	Retention []string // how long the data of which events are kept, as redactor.ParseRetention reads it; none means for good
 
@@ -135,7 +135,7 @@ func (c Config) check() error {
 	return nil
 }
 
-// checkAdvertised refuses an address under which nobody should reach the daemon: what is forwarded bears the keys of whoever asks.
+// checkAdvertised refuses an address under which nobody should reach the daemon: forwarded requests carry the callers' keys.
 func (c Config) checkAdvertised() error {
 	if c.Advertise == "" {
 		return nil

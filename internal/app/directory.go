@@ -30,8 +30,8 @@ const storePostgres = "postgres"
 // maxNote is the most that a small file of the data directory may have.
 const maxNote = 1 << 20
 
-// note is directory.json: what a data directory says about its log, so that another log, or an older state of it, is not taken for the one
-// to which everything else in the directory belongs. It is written a moment after the log, never before, so that it never says too much.
+// note is directory.json: a data directory's statement about its log. It prevents that another log, or an older state of it, is taken for
+// the one to which the rest of the directory belongs. It is written shortly after the log, never before, so that it never claims too much.
 type note struct {
 	Version int                     `json:"version"`
 	Store   string                  `json:"store,omitempty"`       // where the log lies: postgres, or "" for log.db beside it
@@ -133,8 +133,8 @@ func anything(dir string, parts []string) (bool, error) {
 	}
 }
 
-// missing refuses to begin a new log beside what belongs to another: what no log knows is removed at the start, and that would be all of
-// it.
+// missing refuses to begin a new log beside the files of another one. The start removes files that the log does not know, and that would be
+// all of them.
 func (d *directory) missing(left string) error {
 	return fault.New(fault.Unavailable, "log_missing", "%s is missing or empty, but what belongs to it is there (%s)", filepath.Join(d.path,
 		logFile), left).
@@ -324,8 +324,8 @@ func (d *directory) signed(ws id.Workspace) bool {
 	return err == nil
 }
 
-// unsign takes the checkpoints that are gone out of the note, for somebody has given them up. What else it says stays: it may be that the
-// log has lost events. A directory without a note gets none.
+// unsign removes the checkpoints that are gone from the note, because an operator gave them up. The rest stays, because the log may have
+// lost events. A directory without a note gets none.
 func (d *directory) unsign() error {
 	if err := d.read(); err != nil || d.note.Version == 0 {
 		return err

@@ -25,7 +25,7 @@ type early struct {
 	phase    atomic.Pointer[string]
 }
 
-// lent is a listener that a server has for a while: when its deadline comes the server is told that it is closed.
+// lent is a listener that a server has for a while: after its deadline the server sees it as closed.
 type lent struct{ *net.TCPListener }
 
 // Accept implements net.Listener.

@@ -103,7 +103,7 @@ func fromLast(all []id.Workspace, last id.Workspace) []id.Workspace {
 	return slices.Concat(all[at:], all[:at])
 }
 
-// origin is who records: the engine. What it does in spaces is done for who asked for the run.
+// origin names the engine as the recording principal. Its work in spaces is done for the requester of the run.
 func (d *desk) origin() event.Origin { return event.Origin{Principal: EngineID} }
 
 func (d *desk) hold(w errand.Work) engines.Hold {
@@ -164,7 +164,7 @@ func (d *desk) next(ctx context.Context) (errand.Work, error) {
 		if errors.Is(err, errand.ErrNothing) {
 			continue
 		}
-		if err != nil { // what is wrong in one workspace keeps nobody else waiting
+		if err != nil { // an error in one workspace does not block the others
 			failed = errors.Join(failed, fmt.Errorf("in %s: %w", ws, err))
 			continue
 		}
@@ -183,7 +183,7 @@ func (d *desk) next(ctx context.Context) (errand.Work, error) {
 	return errand.Work{}, errand.ErrNothing
 }
 
-// fits reports whether an order can be executed by this daemon: its space is here, or nowhere any more, which is to be said.
+// fits reports whether this daemon can execute an order: its space is here, or nowhere any more, which the engine then reports.
 func (a *App) fits(ctx context.Context, doc run.Run) (bool, error) {
 	given, err := a.Engines.Given(ctx, doc)
 	if err != nil {

@@ -125,7 +125,7 @@ func (a *App) forwarding(transport http.RoundTripper, m node.Member, c wire.Call
 			},
 			ModifyResponse: func(res *http.Response) error {
 				for name := range res.Header {
-					w.Header().Del(name) // it is said once, by who has answered
+					w.Header().Del(name) // the answering daemon sets it once
 				}
 				return nil
 			},

@@ -58,7 +58,7 @@ func signingKey(c Config, signed bool, entropy io.Reader) (merkle.PrivateKey, er
 	return merkle.PrivateKey(strings.TrimSpace(string(raw))), nil
 }
 
-// publish writes the public key beside the log, for whoever verifies there and has not got it elsewhere.
+// publish writes the public key beside the log, for readers who verify there and have no other copy.
 func publish(dir string, key merkle.PublicKey) error {
 	path := filepath.Join(dir, publicFile)
 	if raw, err := os.ReadFile(path); err == nil && strings.TrimSpace(string(raw)) == string(key) {

@@ -36,7 +36,7 @@ func claimAll(c Config) (*claimed, error) {
 // claim takes the data directory for this process alone, and makes it if it is not there.
 func claim(dir string) (*claimed, error) { return claimAs(dir, host.Exclusive) }
 
-// claimTogether takes a folder together with others that do, and keeps it from whoever wants it alone.
+// claimTogether takes a folder shared with others, and excludes programs that want it exclusively.
 func claimTogether(dir string) (*claimed, error) { return claimAs(dir, host.Shared) }
 
 func claimAs(dir string, how host.How) (*claimed, error) {
@@ -112,8 +112,8 @@ func unwritable(err error, dir string) error {
 	return e.With("make it yours (chown, chmod 700), or name another directory with --data")
 }
 
-// regular returns what lies under a path, nil where there is nothing, and refuses what is no ordinary file: opening a pipe would wait for
-// ever, and behind a link lies what is somebody else's.
+// regular returns the file at a path, nil if there is none. It refuses anything but an ordinary file: opening a pipe would wait forever,
+// and a link may lead to somebody else's file.
 func regular(path string) (os.FileInfo, error) {
 	info, err := os.Lstat(path)
 	switch {

@@ -27,8 +27,8 @@ import (
 // nodeFile says which node a data directory is.
 const nodeFile = "node"
 
-// leaderFile is locked in the shared folder by the member that leads. The database says who may; this says that the one before has
-// stopped, also where that was cut off from the database and does not know it yet.
+// leaderFile is locked in the shared folder by the leading member. The database says who may lead. This lock says that the previous leader
+// has stopped, even if it was cut off from the database and does not know it yet.
 const leaderFile = "leader.lock"
 
 // uidsOfNode is how many host uids a member has for its spaces, so that two on one host share none.

@@ -158,7 +158,7 @@ func (a *App) measureData(ctx context.Context) error {
 	return nil
 }
 
-// bytesBelow is what the files below a path hold. What vanishes meanwhile does not count.
+// bytesBelow returns the size of the files below a path. Files that vanish meanwhile do not count.
 func bytesBelow(ctx context.Context, path string) (sum int64) {
 	_ = filepath.WalkDir(path, func(_ string, entry fs.DirEntry, err error) error {
 		if err != nil || !entry.Type().IsRegular() {

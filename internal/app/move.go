@@ -64,9 +64,8 @@ func ExportWorkspace(ctx context.Context, c Config, ws id.Workspace, target stri
 	return moved, nil
 }
 
-// ImportWorkspace takes a workspace from a file into a data directory on which no daemon runs, and which is made if it is not there. Its
-// spaces stay where they were: they end here, as moved. An empty key means that whoever signed the checkpoint is not held to be anybody
-// in particular.
+// ImportWorkspace takes a workspace from a file into a data directory on which no daemon runs. It makes the directory if it does not exist.
+// The spaces stay on the old host: they end here, as moved. An empty key accepts any signer of the checkpoint.
 func ImportWorkspace(ctx context.Context, c Config, source, key string) (moved Moved, ended int, err error) {
 	to := transfer.Target{}
 	if key != "" {

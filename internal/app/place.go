@@ -11,7 +11,7 @@ import (
 // maxRulesFile is how much of a file of rules is read: one byte more than is taken.
 const maxRulesFile = tiering.MaxRulesBytes + 1
 
-// place returns what finds the needs of commands, by the operator's rules where he has some.
+// place returns the function that finds the needs of commands. It uses the operator's rules if there are some.
 func place(c Config) (space.Place, error) {
 	rules, err := tiering.Standard()
 	if err == nil && c.RuntimeRules != "" {

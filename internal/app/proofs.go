@@ -141,8 +141,8 @@ type Abandoned struct {
 	Head      uint64 // of the log
 }
 
-// Abandon gives up the checkpoints of a data directory on which no daemon runs: it records in each log what was signed for and why that is
-// given up, and puts the checkpoints aside as evidence. The next start begins to sign anew.
+// Abandon gives up the checkpoints of a data directory on which no daemon runs. It records in each log which checkpoint is given up and
+// why, and puts the checkpoints aside as evidence. The next start signs again.
 func Abandon(ctx context.Context, c Config, reason string) (given []Abandoned, err error) {
 	p, err := OpenProofs(c, "")
 	if err != nil {
@@ -160,7 +160,7 @@ func Abandon(ctx context.Context, c Config, reason string) (given []Abandoned, e
 	return given, err
 }
 
-// abandon gives up every checkpoint of a data directory that is held by whoever calls.
+// abandon gives up every checkpoint of a data directory that the caller holds.
 func (p *Proofs) abandon(ctx context.Context, reason string) (given []Abandoned, err error) {
 	workspaces, err := p.Trees.Workspaces(ctx)
 	if err != nil || len(workspaces) == 0 {

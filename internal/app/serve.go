@@ -25,7 +25,7 @@ type State struct {
 	PID     int       `json:"pid"`
 	Started time.Time `json:"started_at"`
 	Version string    `json:"version"`
-	Phase   string    `json:"phase,omitempty"` // what the daemon does before it can work, as in "opens the log"; "" for one that can
+	Phase   string    `json:"phase,omitempty"` // the daemon's current step before it can work, as in "opens the log"; "" once it can
 	// the interpreters of nano spaces were never compiled on this machine; that begins in the background
 	Cold bool `json:"-"`
 }
@@ -160,7 +160,7 @@ func (a *App) Run(ctx context.Context, ready func(State)) (err error) {
 func (a *App) tellOfSwitches(ctx context.Context) {
 	workspaces, err := a.Log.Workspaces(ctx)
 	if err != nil {
-		return // what is wrong with the log is told where it is used
+		return // the error is reported where the log is used
 	}
 	for _, ws := range workspaces {
 		if k, err := a.Gate.KillSwitch.State(ctx, ws); err == nil && k.On {
@@ -205,7 +205,7 @@ func (a *App) watch(ctx context.Context) error {
 	return nil
 }
 
-// index takes what is new in the log into the index, so that whoever searches need not wait for it.
+// index adds new events of the log to the index, so that searches need not wait for it.
 func (a *App) index(ctx context.Context) error {
 	every(a.clock, ctx.Done(), stepPeriod, func(time.Time) {
 		if err := a.Search.Step(ctx); err != nil && ctx.Err() == nil {
@@ -300,8 +300,8 @@ func (a *App) tick(ctx context.Context) error {
 	return nil
 }
 
-// owner makes the owner of the default workspace and his key, when the data directory is new. The key lies in a file that only the
-// daemon's user can read, and the local command line finds it there.
+// owner makes the owner of the default workspace and the owner's key if the data directory is new. Only the daemon's user can read the key
+// file. The local command line reads the key from it.
 func (a *App) owner(ctx context.Context) error {
 	ws := id.DefaultWorkspace
 	owner, err := a.Identity.Owner(ctx, ws, "owner")
@@ -320,7 +320,7 @@ func (a *App) owner(ctx context.Context) error {
 	return a.dir.put(keyFile, []byte(bearer+"\n"))
 }
 
-// ownerKey reports whether the key file holds a key that is good. One that others could read is refused, for whoever did so is the owner.
+// ownerKey reports whether the key file holds a valid key. It refuses a key that others could read, because its reader is the owner.
 func (a *App) ownerKey(ctx context.Context) (bool, error) {
 	info, err := regular(a.path(keyFile))
 	if err != nil || info == nil {
@@ -345,11 +345,11 @@ func trim(raw []byte) []byte {
 	return raw
 }
 
-// settleTime is how long the evidence of runs that have ended is waited for before the log is closed: the database may be away.
+// settleTime is how long the daemon waits for the evidence of ended runs before it closes the log: the database may be away.
 const settleTime = 5 * time.Second
 
-// settle waits until the evidence of every run that has ended is collected, for as long as settleTime. What it returns is closed when
-// that is so, or when the log was closed.
+// settle waits until the evidence of every ended run is collected, at most settleTime. The returned channel closes when that is so, or when
+// the log is closed.
 func (a *App) settle() <-chan struct{} {
 	settled := make(chan struct{})
 	if a.Engines == nil {

@@ -169,8 +169,8 @@ func databaseOptions(c Config) postgres.Options {
 		Entropy: rand.Reader}
 }
 
-// writeStore opens the log for an operator's own work, where no daemon runs. The database is waited for by nobody: a daemon that has it
-// is a refusal.
+// writeStore opens the log for an operator's own work, while no daemon runs. It does not wait for the database: a daemon that has it is an
+// error.
 func writeStore(ctx context.Context, c Config, existing bool, keys vault.Keys) (Store, error) {
 	if !c.inDatabase() {
 		o := logOptions(filepath.Join(c.DataDir, logFile))

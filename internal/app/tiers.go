@@ -107,8 +107,8 @@ func openNano(c Config, clock event.Clock, logger *slog.Logger) (*nano.Tier, err
 	})
 }
 
-// nanoCache is the folder for compiled interpreters, one for all daemons of a user, since compiling takes seconds. What lies in it is
-// executed: it is closed to others, like the program itself.
+// nanoCache is the folder for compiled interpreters, one for all daemons of a user, because compiling takes seconds. Its files are
+// executed, so it is closed to other users, like the program itself.
 func nanoCache(c Config) string {
 	if cache := cacheDir(); cache != "" {
 		return filepath.Join(cache, "wasm")

@@ -392,8 +392,8 @@ DELETE /v1/spaces/{space_id}/files/{path...}
 	}
 }
 
-// TestWhoseTracesAreTold asks with and without a trace of one's own: a caller who says that his is not followed is not, and one that begins
-// here is as OTEL_TRACES_SAMPLER says.
+// TestWhoseTracesAreTold sends requests with and without a trace header. A caller's trace with the sampled flag off is not exported. A
+// trace that begins here follows OTEL_TRACES_SAMPLER.
 func TestWhoseTracesAreTold(t *testing.T) {
 	for _, c := range []struct {
 		sampler, traceparent string

@@ -11,12 +11,12 @@ import (
 	"agentbox/internal/host"
 )
 
-// gcPercent lets the heap grow to nine times what lives before it is collected. What lives in a daemon is small, and most of what it makes
-// is gone with the request, so collecting less often is nearly free: it gives a third more appends a second on two cores.
+// gcPercent lets the heap grow to nine times the live data before a collection. A daemon has few live data, and most of its garbage is gone
+// with the request. So collecting less often is nearly free: it gives a third more appends per second on two cores.
 const gcPercent = 800
 
-// mostGrowth bounds by how much the heap grows beyond what lives before it is collected: what lives and is not moved keeps whole pages of
-// a heap that was once large, and a thousand spaces that were made in a heap of 300 MB hold 80 of it for 20.
+// mostGrowth bounds how far the heap grows beyond the live data before a collection. Live objects that do not move keep whole pages of a
+// formerly large heap: a thousand spaces made in a heap of 300 MB hold 80 MB of it for 20 MB.
 const mostGrowth = 96 << 20
 
 // percent is how much the heap may grow before it is collected, in hundredths of what lives.
@@ -29,7 +29,7 @@ func percent(lives uint64) int {
 // of them idled a fifth of the time while others wanted to run, and with a spare processor a twentieth.
 const spareProcessors = 1
 
-// Tune sets how the process uses memory and processors, unless whoever started it has said so by GOGC and GOMAXPROCS.
+// Tune sets how the process uses memory and processors, unless the user has set GOGC and GOMAXPROCS.
 func Tune() {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)
@@ -39,13 +39,13 @@ func Tune() {
 	}
 }
 
-// What a daemon may take of new memory in a period and still be at rest, and how much it has to have taken since rubbish was given back
-// last so that it is worth it.
+// How much a resting daemon may allocate in a period, and how much it must have allocated since the last release of memory to make another
+// one worthwhile.
 const (
 	restPeriod = 2 * time.Second
 	restBytes  = 16 << 20 // what it does by itself with a thousand spaces takes a third of it
 	worthBytes = 32 << 20
-	// the same, of the first time: what a start has made is rubbish, and a daemon that nobody uses makes too little to be collected
+	// the same, for the first time: a start makes garbage, and an unused daemon allocates too little to trigger a collection
 	firstBytes = 8 << 20
 )
 
@@ -58,7 +58,7 @@ type rest struct {
 	given uint64 // the same, when rubbish was given back last
 }
 
-// step is told once in a period how many bytes the process has ever taken, and reports whether its rubbish is to be given back now.
+// step is called once in a period with the bytes that the process has ever allocated. It reports whether to release memory now.
 func (r *rest) step(taken uint64) bool {
 	atRest := taken-r.last <= restBytes
 	r.last = taken

@@ -83,8 +83,8 @@ func (a Audit) Unchecked() []string {
 	return said
 }
 
-// Notes says what is not here and may be so: a copy of a log has no files of spaces, other daemons have their own, and a power cut can
-// take a snapshot that nobody has used. The log is intact without them.
+// Notes lists missing things that may be missing. A copy of a log has no files of spaces, other daemons have their own, and a power cut can
+// take an unused snapshot. The log is intact without them.
 func (a Audit) Notes() []string {
 	var said []string
 	if n := a.Snapshots.Lost; n > 0 {
@@ -141,7 +141,7 @@ func OpenProofs(c Config, key string) (*Proofs, error) {
 
 func (p *Proofs) path() string { return filepath.Join(p.dir, logFile) }
 
-// Log opens the log to look at. What it shows is what was recorded by now; checkpoints that it is held against are read before.
+// Log opens the log for reading. It shows the events recorded by now; the checkpoints to compare it with are read before.
 func (p *Proofs) Log(ctx context.Context) (Store, error) {
 	log, err := lookAtStore(ctx, p.c)
 	if err != nil {
@@ -239,8 +239,8 @@ func (p *Proofs) Verify(ctx context.Context, others ...Holder) (audits []Audit, 
 	return audits, nil
 }
 
-// roots are the projections whose documents say who may do what, with the entity types of the events that make them. Approvals are not
-// among them: there may be a great many, and an approval gives nothing without its principal and its action.
+// roots are the projections whose documents say who may do what, with the entity types of their events. Approvals are not among them: there
+// may be very many, and an approval gives nothing without its principal and its action.
 var roots = map[string]audit.Root{
 	principal.Projection:        {Entity: principal.Entity},
 	principal.KeyProjection:     {Entity: principal.KeyEntity},
@@ -324,7 +324,7 @@ func misfiled(ctx context.Context, log Store, ws id.Workspace) ([]audit.Finding,
 	return findings, err
 }
 
-// Holder is who holds checkpoints of the data directory's workspaces.
+// Holder is a holder of checkpoints of the data directory's workspaces.
 type Holder struct {
 	Name        string
 	Checkpoints map[id.Workspace]audit.Held

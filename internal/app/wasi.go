@@ -15,7 +15,7 @@ type ModuleFolder = nano.Folder
 // ModuleEnd is how a module ended.
 type ModuleEnd = nano.End
 
-// RunModule runs a WebAssembly module, without a daemon. Its clock begins now where nothing else is said.
+// RunModule runs a WebAssembly module, without a daemon. Its clock begins now by default.
 func RunModule(ctx context.Context, m Module) (ModuleEnd, error) {
 	if m.Start.IsZero() {
 		m.Start = Clock{}.Now()

@@ -21,7 +21,7 @@ import (
 	"agentbox/internal/service/audit"
 )
 
-// witnessPeriod is how often a daemon brings its checkpoints to the witnesses that it was told of.
+// witnessPeriod is how often a daemon brings its checkpoints to its configured witnesses.
 const witnessPeriod = time.Minute
 
 func isAddress(where string) bool {

@@ -299,8 +299,8 @@ func (c *Client) Ready(ctx context.Context) error {
 // escape makes one element of a path.
 func escape(part string) string { return url.PathEscape(part) }
 
-// escapePath keeps the slashes between the elements of a file's path. What a router on the way would clean or refuse is escaped, so that
-// the daemon judges it.
+// escapePath keeps the slashes between the elements of a file's path. It escapes the parts that a router would clean or refuse, so that the
+// daemon judges them.
 func escapePath(path string) string {
 	parts := strings.Split(path, "/")
 	for i, part := range parts {

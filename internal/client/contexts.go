@@ -29,8 +29,8 @@ func contextPath(s id.Space, name string) string {
 	return join(spacePath(s), "/contexts/", escape(name))
 }
 
-// RunCell runs code in an interpreter context of a space, which is made where it is new, and returns the events message of its run as it
-// is when the run ends, pauses, or the wait is over.
+// RunCell runs code in an interpreter context of a space, and makes the context if it is new. It returns the events message of its run when
+// the run ends or pauses, or when the wait is over.
 func (c *Client) RunCell(ctx context.Context, s id.Space, name string, q CellRequest) (run.Events, error) {
 	var e run.Events
 	err := c.call(ctx, http.MethodPost, join(contextPath(s, name), "/cells"), nil, q, &e, idempotent(q.IdempotencyKey))

@@ -60,7 +60,7 @@ func (c *Client) Incident(ctx context.Context, i id.Incident) (incident.Incident
 	return found, err
 }
 
-// ChangeIncident writes down the root cause (rca), what was learned (learning), or closes an incident (close).
+// ChangeIncident records the root cause (rca) or a learning (learning), or closes an incident (close).
 func (c *Client) ChangeIncident(ctx context.Context, i id.Incident, word string, body map[string]any) (incident.Incident, error) {
 	var changed incident.Incident
 	err := c.post(ctx, join("/v1/incidents/", escape(string(i)), "/", word), body, &changed)

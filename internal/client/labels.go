@@ -8,7 +8,7 @@ import (
 	"agentbox/internal/domain/policy"
 )
 
-// ResourceLabel is what is said of a resource.
+// ResourceLabel is the label of a resource.
 type ResourceLabel struct {
 	Type     string      `json:"resource_type"`
 	ID       string      `json:"resource_id"`

@@ -31,7 +31,7 @@ type ForgottenContents struct {
 	Forgotten int      `json:"contents_forgotten"`
 	Shared    []string `json:"shared,omitempty"`      // something else names it
 	Live      []string `json:"live_files,omitempty"`  // files of living spaces
-	Missed    []string `json:"not_reached,omitempty"` // what could not be told
+	Missed    []string `json:"not_reached,omitempty"` // parts that could not be reached
 }
 
 // Redact destroys the data of an event, or of every event of a run; one of the two is named.

@@ -11,7 +11,7 @@ import (
 	"agentbox/internal/domain/room"
 )
 
-// RoomRequest asks for a room; what is left out of the context is inherited from the workspace.
+// RoomRequest asks for a room; missing fields of the context are inherited from the workspace.
 type RoomRequest struct {
 	Title      string       `json:"title"`
 	Topic      string       `json:"topic,omitempty"`

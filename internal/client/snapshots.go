@@ -29,7 +29,7 @@ type Rewound struct {
 	Snapshot space.Snapshot `json:"snapshot"`             // what they are
 }
 
-// ForkRequest asks for a fork; what is left out is as in the other space, but for the environment, which is empty.
+// ForkRequest asks for a fork; missing fields take the other space's values, except for the environment, which is empty.
 type ForkRequest struct {
 	At          string            `json:"at,omitempty"` // a snapshot; the files as they are now by default
 	Name        string            `json:"name,omitempty"`

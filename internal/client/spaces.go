@@ -11,7 +11,7 @@ import (
 	"agentbox/internal/domain/space"
 )
 
-// SpaceRequest asks for a space; what is left out takes the daemon's default.
+// SpaceRequest asks for a space; missing fields take the daemon's defaults.
 type SpaceRequest struct {
 	Name            string            `json:"name,omitempty"`
 	Description     string            `json:"description,omitempty"`

@@ -35,7 +35,7 @@ func (c *Client) ImportWorkspace(ctx context.Context, file io.Reader, size int64
 	return done, err
 }
 
-// WorkspaceRequest asks for a workspace; what is left out takes the daemon's default.
+// WorkspaceRequest asks for a workspace; missing fields take the daemon's defaults.
 type WorkspaceRequest struct {
 	Workspace id.Workspace `json:"workspace_id,omitempty"`
 	Kind      string       `json:"kind,omitempty"` // community or private
@@ -79,7 +79,7 @@ func (c *Client) Workspace(ctx context.Context, ws id.Workspace) (workspace.Work
 	return found, err
 }
 
-// WorkspaceChange says what changes of a workspace; what is zero stays as it is.
+// WorkspaceChange is a change of a workspace; zero fields stay as they are.
 type WorkspaceChange struct {
 	Name  string `json:"display_name,omitempty"`
 	Tasks int    `json:"max_concurrent_tasks,omitempty"`

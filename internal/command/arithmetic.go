@@ -10,11 +10,11 @@ import (
 	"agentbox/internal/domain/policy"
 )
 
-// Arithmetic of the shell evaluates what stands in variables, and an array's index in it may hold a command: with x=$(cat f), $((x)) runs
-// what f says. So arithmetic over data is read as a script: it is harmless where the policy lets scripts run, and refused where it names
+// Shell arithmetic evaluates the values of variables, and an array index in a value may hold a command: with x=$(cat f), $((x)) runs the
+// code in f. So arithmetic over data counts as a script. It is harmless if the policy lets scripts run, and is refused if the policy names
 // single commands. Values that can only be numbers are no data.
 
-// arithmetic is what is known about the variables that arithmetic evaluates.
+// arithmetic is the known facts about the variables that arithmetic evaluates.
 type arithmetic struct {
 	known    map[string]bool     // given values that stand in the command line
 	data     map[string]bool     // given values from elsewhere
@@ -25,7 +25,7 @@ type arithmetic struct {
 	opaque   bool                // something is evaluated that is no variable of the command line
 }
 
-// give notes that a variable is given a word; found says that the word stands for what is found, such as the names of files.
+// give notes that a variable gets a word. Found says that the word stands for search results, such as the names of files.
 func (m *arithmetic) give(name string, w *syntax.Word, found bool) {
 	if m.known == nil {
 		m.known, m.data, m.from, m.used = map[string]bool{}, map[string]bool{}, map[string][]string{}, map[string]bool{}
@@ -66,7 +66,7 @@ func (m *arithmetic) receive(name string) {
 
 var identifiers = regexp.MustCompile(`[A-Za-z_][A-Za-z0-9_]*`)
 
-// evaluate notes what an expression evaluates.
+// evaluate notes the variables that an expression evaluates.
 func (m *arithmetic) evaluate(n syntax.Node) {
 	if n == nil {
 		return
@@ -154,7 +154,7 @@ func (r *reader) evaluates() error {
 	return r.emit(Command{Name: "bash", Traits: []string{policy.TraitInterpreter, policy.TraitRunsFile}})
 }
 
-// arithmetical notes what a node evaluates and gives.
+// arithmetical notes the variables that a node evaluates and assigns.
 func (r *reader) arithmetical(n syntax.Node) {
 	m := &r.math
 	switch n := n.(type) {

@@ -11,7 +11,7 @@ import (
 	"agentbox/internal/domain/policy"
 )
 
-// stdin is what a command reads, where the command line says so.
+// stdin is the input of a command, if the command line determines it.
 type stdin struct {
 	set    bool
 	script arg // of a here-document or a here-string
@@ -138,7 +138,7 @@ func (r *reader) unknown(c *Command) {
 	r.doubt(policy.TraitUnresolved, "what "+c.Name+" runs is only known when it runs")
 }
 
-// effects finds out what a command does with its arguments: the traits that follow, and the commands that it runs.
+// effects finds out the effects of a command's arguments: the traits that follow, and the commands that it runs.
 func (r *reader) effects(c *Command, rest []arg, in *stdin, depth int) (inner [][]arg, err error) {
 	switch c.Name {
 	case "sh", "bash", "dash", "ash", "rbash", "zsh", "ksh", "mksh", "fish", "csh", "tcsh":
@@ -259,7 +259,7 @@ func joinedText(rest []arg) (string, bool) {
 	return strings.Join(words, " "), true
 }
 
-// shell reads what a shell is told to run.
+// shell reads the code that a shell is asked to run.
 func (r *reader) shell(c *Command, rest []arg, in *stdin, depth int) error {
 	dialect := Bash
 	switch c.Name {
@@ -376,7 +376,8 @@ func chdirs(options []arg) (folders []arg) {
 	return folders
 }
 
-// starred writes a star for what xargs and find put into a word; the whole word is one where the text to replace is not known.
+// starred replaces the text that xargs and find insert into a word by a star. If the replaced text is not known, the whole word becomes a
+// star.
 func starred(word, text string) string {
 	if text == "" {
 		return "*"
@@ -384,7 +385,7 @@ func starred(word, text string) string {
 	return strings.ReplaceAll(word, text, "*")
 }
 
-// globs reads the options that change what the shell's patterns stand for.
+// globs reads the options that change the meaning of the shell's patterns.
 func (r *reader) globs(rest []arg) {
 	for _, a := range rest {
 		r.fold = r.fold || !a.known || a.text == "nocaseglob"
@@ -433,7 +434,7 @@ func hides(option string, refuse []string) bool {
 	return false
 }
 
-// replaced returns the text that xargs replaces by what it reads, "" where it cannot be told, and whether it replaces any.
+// replaced returns the text that xargs replaces by its input, "" if it is not known, and whether it replaces any.
 func replaced(options []arg) (text string, replaces bool) {
 	for i, o := range options {
 		switch {

@@ -8,11 +8,11 @@ import (
 	"agentbox/internal/domain/policy"
 )
 
-// What git does depends on its verb, and on the configuration and the hooks of the repository, which can name commands. Verbs that work
-// on the repository itself are read here; those that talk to another machine have the trait network; what an option, a configuration or
-// an alias runs is not known.
+// The effects of git depend on its verb, and on the configuration and the hooks of the repository, which can name commands. This file reads
+// verbs that work on the repository itself. Verbs that talk to another machine have the trait network. A command from an option, a
+// configuration or an alias is unknown.
 
-// gitLocal are the verbs that work on a local repository. What is in no table here may be an alias, which runs anything.
+// gitLocal are the verbs that work on a local repository. A verb in no table may be an alias, which runs anything.
 var gitLocal = names(`add am annotate apply archive blame branch bundle cat-file check-attr check-ignore checkout cherry cherry-pick clean
 	commit config
 	count-objects describe diff diff-files diff-index diff-tree for-each-ref format-patch fsck gc grep hash-object init log ls-files ls-tree
@@ -55,7 +55,7 @@ var gitTexts = names(`-m --message -b -B -c -C -n -S -G -L -U --author --date --
 	--orphan --initial-branch --depth --source --onto --strategy -X -s --abbrev --sort --points-at --contains --merged --no-merged --conflict
 		--reason`)
 
-// git reads what git is told to do.
+// git reads the arguments of git.
 func (r *reader) git(c *Command, rest []arg) error {
 	verb, rest := r.gitGlobals(c, rest)
 	switch {
@@ -100,7 +100,7 @@ func (r *reader) git(c *Command, rest []arg) error {
 	return r.gitFiles(c, name, rest)
 }
 
-// gitGlobals reads the options before the verb, and returns the verb and what stands behind it.
+// gitGlobals reads the options before the verb. It returns the verb and the arguments after it.
 func (r *reader) gitGlobals(c *Command, rest []arg) (verb *arg, behind []arg) {
 	for i := 0; i < len(rest); i++ {
 		a := rest[i]
@@ -177,7 +177,7 @@ func gitVerb(rest []arg, words ...string) bool {
 	return i >= 0 && (!rest[i].known || slices.Contains(words, rest[i].text))
 }
 
-// gitElsewhere reports whether git clone may be told to clone from another machine: a URL, host:path, or what is not known.
+// gitElsewhere reports whether git clone may clone from another machine: a URL, host:path, or an unknown word.
 func gitElsewhere(rest []arg) bool {
 	return slices.ContainsFunc(rest, func(a arg) bool {
 		return !a.known || !strings.HasPrefix(a.text, "-") && strings.Contains(a.text, ":") && !strings.HasPrefix(a.text, "file://") ||

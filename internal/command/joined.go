@@ -7,17 +7,17 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// A word that is put together of parts (x.$a, "$dir/$f", x.$(echo env)) names a file that is not written anywhere in the command line.
-// The reader follows variables to the words that the line gives them, and writes a star for what it cannot know.
+// A joined word (x.$a, "$dir/$f", x.$(echo env)) names a file that is not written anywhere in the command line. The reader follows
+// variables to the words that the line gives them, and writes a star for unknown parts.
 
-// Bounds of what a word of parts may stand for. What exceeds them becomes a star.
+// Bounds of the texts that a joined word may expand to. A word beyond them becomes a star.
 const (
 	maxAlternatives = 64     // names that one word stands for
 	maxIndirections = 4      // variables whose values name other variables
 	maxFollowed     = 10_000 // variables that are followed in one command line
 )
 
-// unknownPart stands for a part of a word that may be anything, slashes too.
+// unknownPart is a part of a word that may be anything, including slashes.
 const unknownPart = "\x00"
 
 // joinedWord is a word of parts that a command is handed as the name of a file.
@@ -26,7 +26,7 @@ type joinedWord struct {
 	write bool
 }
 
-// gives notes that a variable is given a word, or that the word is put behind what the variable has.
+// gives notes that a variable gets a word, or that the word is appended to its value.
 func (r *reader) gives(name string, w *syntax.Word, behind bool) {
 	if w == nil {
 		w = &syntax.Word{} // an empty text
@@ -47,8 +47,8 @@ func (r *reader) join(a arg, write bool) {
 	}
 }
 
-// joinedFiles turns the words of parts into the files and patterns that they may stand for. One that may be anything is left to what the
-// line mentions.
+// joinedFiles turns joined words into the files and patterns that they may stand for. A word that may be anything stands for the files that
+// the line mentions.
 func (r *reader) joinedFiles() error {
 	for _, j := range r.joins {
 		names := []string{j.shape}
@@ -69,7 +69,7 @@ func (r *reader) joinedFiles() error {
 	return nil
 }
 
-// alternatives returns what the parts of a word may amount to, with a star for what is not known.
+// alternatives returns the possible values of a word from its parts, with a star for unknown parts.
 func (r *reader) alternatives(parts []syntax.WordPart, depth int) []string {
 	all := []string{""}
 	for _, part := range parts {
@@ -140,7 +140,7 @@ func (r *reader) variable(p *syntax.ParamExp, depth int) []string {
 	return altered(p, all)
 }
 
-// altered returns what the operator of an expansion makes of values, as far as that is plain; where it is not, a star.
+// altered applies the operator of an expansion to values if the operator is simple; otherwise it returns a star.
 func altered(p *syntax.ParamExp, values []string) []string {
 	unknown := []string{unknownPart}
 	var change func(string) string

@@ -7,8 +7,8 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// A command line mentions a file where its name stands in it without being handed to a command: in a variable, in what echo prints, in what
-// find looks for. Where a command is handed a file that is not known, it may be any of those.
+// A command line mentions a file if it contains the name without passing it to a command: in a variable, in the output of echo, in an
+// expression of find. If a command gets an unknown file, it may be any of those.
 
 // mention notes a text, as far as it is known; an option is none.
 func (r *reader) mention(a arg) {
@@ -30,10 +30,10 @@ func (r *reader) mentionAll(name string, rest []arg) {
 	}
 }
 
-// fileless are the commands that print nothing of what they are given; find and grep say for themselves what they mention.
+// fileless are the commands that print none of their arguments; find and grep have their own rules for mentions.
 var fileless = names("test [ [[ find true false : cd pushd exit return kill sleep trap let unset alias hash")
 
-// mentioned turns what is mentioned into files, where a command is handed one that is not known.
+// mentioned turns mentions into files, if a command gets an unknown file.
 func (r *reader) mentioned() error {
 	if !r.blind {
 		return nil
@@ -45,7 +45,7 @@ func (r *reader) mentioned() error {
 				return &Error{Msg: fmt.Sprintf("more than %d words may be names of files", maxWords)}
 			}
 			glob := a.glob || strings.ContainsAny(word, "*?[")
-			if !a.known { // what stands before it may be a folder of the space
+			if !a.known { // the text before it may be a folder of the space
 				word = strings.TrimPrefix(word, "/")
 			}
 			if err := r.open(arg{text: word, known: true, glob: glob}, false, true); err != nil {
@@ -64,7 +64,7 @@ func (r *reader) mentioned() error {
 	return nil
 }
 
-// feeds notes the text that a statement reads from a here-document or a here-string, unless what it prints goes to a file.
+// feeds notes the text that a statement reads from a here-document or a here-string, unless its output goes to a file.
 func (r *reader) feeds(redirs []*syntax.Redirect) {
 	if captured(redirs) {
 		return
@@ -79,7 +79,7 @@ func (r *reader) feeds(redirs []*syntax.Redirect) {
 	}
 }
 
-// captured reports whether what a statement prints goes to a file.
+// captured reports whether the output of a statement goes to a file.
 func captured(redirs []*syntax.Redirect) bool {
 	for _, d := range redirs {
 		switch d.Op {
@@ -92,8 +92,8 @@ func captured(redirs []*syntax.Redirect) bool {
 	return false
 }
 
-// search reads what an expression of find looks for. What is negated is not found, and what is pruned is not handed on, unless nothing else
-// is.
+// search reads the files that an expression of find matches. Negated tests match nothing. Pruned folders are not passed on, unless nothing
+// else is.
 func (r *reader) search(rest []arg) {
 	var branch, held, found []arg
 	pruned, acts, acted := false, false, false
@@ -146,7 +146,7 @@ func (r *reader) search(rest []arg) {
 	}
 }
 
-// sought is what a test of find stands for, as names and patterns of the shell.
+// sought returns the operand of a find test, as names and patterns of the shell.
 func sought(test string, a arg) []arg {
 	if strings.HasSuffix(test, "regex") {
 		a.text = strings.NewReplacer(`\`, "", ".*", "*").Replace(a.text)

@@ -10,9 +10,9 @@ import (
 	"agentbox/internal/domain/policy"
 )
 
-// A space keeps what lies below Mount. What is moved elsewhere, such as to /tmp, is in no snapshot, fork or archive, and goes when the
-// processes of the space end. That is deletion in effect, and nobody sees on a command line whether mv moves a file or a folder. So mv
-// out of the space's files counts as the removal of a tree.
+// A space keeps the files below Mount. A file that is moved elsewhere, such as to /tmp, is in no snapshot, fork or archive. It disappears
+// when the processes of the space end. In effect that is a deletion, and a command line does not show whether mv moves a file or a folder.
+// So mv out of the space's files counts as the removal of a tree.
 
 // maxStandings bounds the folders in which a command line may stand.
 const maxStandings = 64
@@ -23,10 +23,10 @@ type moving struct {
 	rest    []arg
 }
 
-// unkept are the folders that a space can write to and does not keep. $HOME lies in /tmp.
+// unkept are the folders that a space can write to and does not keep. $HOME is in /tmp.
 var unkept = []string{"/tmp", "/var/tmp", "/dev/shm"}
 
-// home stands for $HOME and ~.
+// home is the value of $HOME and ~.
 const home = "/tmp/home"
 
 // writable are the folders of the root in which something may be writable. The root itself is read-only, so that who goes up too far
@@ -74,7 +74,7 @@ func (r *reader) moved(rest []arg) (to, from []string) {
 	}
 	to = r.mayBe(*target)
 	if n := len(operands); n > 1 && !target.known && target.word == nil && target.shape == "" {
-		// xargs puts it there, or puts what it reads elsewhere
+		// xargs puts it there, or puts its input elsewhere
 		to = append(to, r.mayBe(operands[n-1])...)
 	}
 	for _, a := range operands {
@@ -104,8 +104,8 @@ func (r *reader) standings() []string {
 	return all
 }
 
-// mayBe returns the names that a word may stand for. What is not known may be any that the command line mentions; a variable to which the
-// line gives no value has it from the environment, such as $TMPDIR, and may name anything.
+// mayBe returns the names that a word may stand for. An unknown word may be any name that the command line mentions. A variable that the
+// line does not set comes from the environment, such as $TMPDIR, and may name anything.
 func (r *reader) mayBe(a arg) []string {
 	if a.known {
 		return []string{a.text}
@@ -128,7 +128,7 @@ func (r *reader) mayBe(a arg) []string {
 			all = append(all, ".")
 			for _, m := range r.mentions {
 				for word := range strings.FieldsSeq(m.text) {
-					if !m.known { // what stands before it may be a folder of the space
+					if !m.known { // the text before it may be a folder of the space
 						word = strings.TrimPrefix(word, "/")
 					}
 					all = append(all, word)
@@ -177,10 +177,10 @@ func place(dir, name string) string {
 	return path.Join(dir, name)
 }
 
-// below reports whether a path lies in a folder, or is it.
+// below reports whether a path is a folder, or is inside it.
 func below(at, folder string) bool { return at == folder || strings.HasPrefix(at, folder+"/") }
 
-// keeps reports whether a name, from a folder, may be one of what the space keeps: any that is not certainly elsewhere.
+// keeps reports whether a name, relative to a folder, may be a kept file of the space: any that is not certainly elsewhere.
 func keeps(dir, name string) bool {
 	at := place(dir, name)
 	return !slices.ContainsFunc(unkept, func(folder string) bool { return below(at, folder) })

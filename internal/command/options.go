@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// taking says what an option takes.
+// taking is the kind of value that an option takes.
 type taking byte
 
 const (
@@ -15,7 +15,7 @@ const (
 	attached taking = 'o' // the same, and only where it stands right behind the option
 	reading  taking = 'f' // a file that is read
 	writing  taking = 'w' // a file, or the folder of files, that is written
-	program  taking = 'p' // what else is the first operand: a pattern, a program
+	program  taking = 'p' // a pattern or a program, otherwise the first operand
 	script   taking = 'P' // the same, from a file
 	pattern  taking = 'i' // the names of files that are read
 	pair     taking = '2' // a name and a value
@@ -24,7 +24,7 @@ const (
 	without  taking = 'X' // files that are left out, up to the next option
 )
 
-// options makes the table of a tool's options: letters, or long names with their dashes, each with = and what it takes.
+// options makes the table of a tool's options: letters, or long names with their dashes, each with = and the kind of its value.
 func options(text string) map[string]taking {
 	table := map[string]taking{}
 	for _, word := range strings.Fields(text) {
@@ -40,8 +40,8 @@ var grepOptions = options(`A=v B=v C=v m=v d=v D=v e=p f=P --regexp=p --file=P -
 
 var copyOptions = options("t=w S=v m=v o=v g=v --target-directory=w --suffix=v --backup=o --mode=v --preserve=o --sparse=o --reflink=o")
 
-// optionTable says what the options of the file tools take. What stands in none is taken for a flag, and what stands behind its = for a
-// file.
+// optionTable says which values the options of the file tools take. An option that is not listed counts as a flag, and a text after its =
+// as a file.
 var optionTable = map[string]map[string]taking{
 	"grep": grepOptions, "egrep": grepOptions, "fgrep": grepOptions,
 	"rg": options("A=v B=v C=v m=v g=i e=p f=P t=v T=v j=v M=v E=v r=v --regexp=p --file=P --glob=i --iglob=i --type=v --ignore-file=f " +
@@ -88,7 +88,7 @@ type item struct {
 	takes taking // nothing for an operand
 }
 
-// items sorts the arguments of a file tool: the values of its options by what they are, and its operands.
+// items sorts the arguments of a file tool: the values of its options by their kinds, and its operands.
 func items(tool string, rest []arg) []item {
 	table := optionTable[tool]
 	var found []item
@@ -143,8 +143,8 @@ func items(tool string, rest []arg) []item {
 	return found
 }
 
-// longTaking is what a long option takes; GNU programs accept any unique beginning of its name. Where it could be several that take
-// different things, it is taken for one that takes a file.
+// longTaking returns what a long option takes. GNU programs accept any unique prefix of its name. If the prefix fits several options that
+// take different things, it counts as one that takes a file.
 func longTaking(table map[string]taking, name string) taking {
 	if takes, ok := table[name]; ok || len(name) < 4 {
 		return takes
@@ -162,7 +162,7 @@ func longTaking(table map[string]taking, name string) taking {
 	return takes
 }
 
-// shortTaking is what the first letter of a cluster that takes anything takes, and the text that stands right behind it.
+// shortTaking returns the value kind of the first letter in a cluster that takes a value, and the text right after it.
 func shortTaking(table map[string]taking, letters string) (takes taking, text string, has bool) {
 	for i := range letters {
 		if takes = table[letters[i:i+1]]; takes != nothing {
@@ -172,8 +172,8 @@ func shortTaking(table map[string]taking, letters string) (takes taking, text st
 	return nothing, "", false
 }
 
-// operands notes the files that a command is given. The first skip operands are not files, unless an option gave what they would be:
-// patterns, programs, modes.
+// operands notes the files among the operands of a command. The first skip operands are not files (patterns, programs, modes), unless an
+// option gave them.
 func (r *reader) operands(c *Command, rest []arg, skip int) error {
 	write := writers[c.Name]
 	found := items(c.Name, rest)
@@ -186,7 +186,7 @@ func (r *reader) operands(c *Command, rest []arg, skip int) error {
 			written = -1
 		}
 	}
-	negative := false // grep -v: what it prints is not what it looks for
+	negative := false // grep -v: it prints other lines than it searches for
 	inverts := !strings.HasSuffix(c.Name, "awk")
 	for _, i := range found {
 		if i.takes == program || i.takes == script {

@@ -7,8 +7,8 @@ import (
 	"agentbox/internal/domain/policy"
 )
 
-// verb returns the first argument that is neither an option nor the value of one; "" where there is none or it is not known, and "?" where
-// an option stands before it of which nobody knows whether it takes a value.
+// verb returns the first argument that is neither an option nor the value of one. It returns "" if there is none or it is not known. It
+// returns "?" if an option precedes it that may or may not take a value.
 func verb(tool string, rest []arg) string {
 	for i := 0; i < len(rest); i++ {
 		a := rest[i]
@@ -27,8 +27,8 @@ func verb(tool string, rest []arg) string {
 	return ""
 }
 
-// bunInstalls reports whether bun is told to fetch packages. With options before it, the verb may be any word: which of them take a value
-// changes with every version.
+// bunInstalls reports whether bun is asked to fetch packages. With options before it, the verb may be any word, because the options that
+// take a value change with every version.
 func bunInstalls(rest []arg) bool {
 	for i, a := range rest {
 		switch {
@@ -113,7 +113,7 @@ func (r *reader) fetcher(c *Command, rest []arg) {
 	}
 }
 
-// fetches reports whether a package tool has to reach another machine for what it is told.
+// fetches reports whether a package tool has to reach another machine for these arguments.
 func fetches(tool, verb string, rest []arg) bool {
 	if !fetching[tool][verb] {
 		return false
@@ -124,7 +124,7 @@ func fetches(tool, verb string, rest []arg) bool {
 		case a.text == "--offline" || a.text == "--no-index" || a.text == "--dry-run":
 			return false
 		case !a.known:
-			return false // what it is told is not known, and asks
+			return false // its arguments are not known, so it asks
 		case strings.HasPrefix(a.text, "-") || i > 0 && rest[i-1].text == "-r" || a.text == verb || tool == "uv" && a.text == "install":
 		default:
 			if operands++; isPackageFile(a.text) {

@@ -10,8 +10,8 @@ import (
 	"agentbox/internal/domain/policy"
 )
 
-// foreign reports whether a program that is named by a path lies neither in the folders of the system's programs nor where a space keeps
-// files: a loader that runs its argument, or a link of /proc that stands for any program at all.
+// foreign reports whether a program's path is outside the folders of system programs and of the space's files. Such a program may be a
+// loader that runs its argument, or a link of /proc that stands for any program.
 func foreign(cwd, name string) bool {
 	name = resolve(cwd, name)
 	return strings.HasPrefix(name, "/") && !strings.HasPrefix(name, "/tmp/") && !system[path.Dir(name)]
@@ -80,7 +80,7 @@ func (r *reader) sedOption(c *Command, option byte, value string, script *[]stri
 	}
 }
 
-// sed reads a program of sed for what runs a command and for the files that it names.
+// sed searches a sed program for commands that it runs and files that it names.
 func (r *reader) sed(c *Command, s string) error {
 	line := func() string {
 		text, rest, _ := strings.Cut(s, "\n")
@@ -139,7 +139,7 @@ func (r *reader) sed(c *Command, s string) error {
 	return nil
 }
 
-// sedAddresses skips what may stand before a command: separators, line numbers and patterns.
+// sedAddresses skips everything that may precede a command: separators, line numbers and patterns.
 func sedAddresses(s string) string {
 	for s != "" {
 		switch ch := s[0]; {
@@ -190,8 +190,7 @@ var (
 	awkTexts = regexp.MustCompile(`"(?:[^"\\\n]|\\.)*"`)
 )
 
-// awkFiles reads the names of the files that a program of awk opens: the constant ones, and those that are put together of constants and
-// of what is not known.
+// awkFiles reads the names of the files that an awk program opens: constant names, and names joined from constants and unknown parts.
 func (r *reader) awkFiles(program string) {
 	bare := awkTexts.ReplaceAllStringFunc(program, func(text string) string { return `"` + strings.Repeat("x", len(text)-2) + `"` })
 	opens := awkOpens.FindAllStringIndex(bare, -1)
@@ -231,7 +230,7 @@ func isStdin(name string) bool {
 	return name == "/dev/stdin" || name == "/dev/fd/0" || name == "/proc/self/fd/0"
 }
 
-// deletesByOption marks the archivers that are told to delete what they have packed, or what lies in their way.
+// deletesByOption marks archivers whose options delete the packed files, or files that are in the way.
 func (r *reader) deletesByOption(c *Command, rest []arg) {
 	for _, a := range rest {
 		long := len(a.text) > 4 && strings.HasPrefix(a.text, "--")

@@ -69,7 +69,7 @@ func poisonous(name string) bool {
 	return false
 }
 
-// Poisonous reports whether an environment variable changes what the commands that inherit it mean.
+// Poisonous reports whether an environment variable changes the meaning of the commands that inherit it.
 func Poisonous(name string) bool { return poisonous(name) }
 
 var poisons = names(`PATH BASH_CMDS BASH_ALIASES BASH_ENV ENV SHELLOPTS BASHOPTS PS4 PROMPT_COMMAND SHELL GCONV_PATH LESSOPEN LESSCLOSE
@@ -144,7 +144,7 @@ var harmless = map[string]map[string]bool{
 	"gem":    names("list help environment"),
 }
 
-// scripts are the verbs that run what a file of the space says.
+// scripts are the verbs that run commands from a file of the space.
 var scripts = map[string]map[string]bool{
 	"npm":    names("run run-script rum urn test t tst start stop restart"),
 	"pnpm":   names("run test t start"),
@@ -159,8 +159,8 @@ var scripts = map[string]map[string]bool{
 var manifests = map[string]string{"npm": "package.json", "pnpm": "package.json", "yarn": "package.json", "cargo": "Cargo.toml",
 	"go": "go.mod"}
 
-// grantable are the commands for which one exact command line can get a standing approval: they run nothing but themselves. A list of what
-// is allowed, not of what is dangerous, so that what nobody thought of is refused.
+// grantable are the commands for which one exact command line can get a standing approval: they run nothing but themselves. The list names
+// what is allowed, not what is dangerous, so that a command that nobody considered is refused.
 var grantable = names(`rm rmdir unlink mkdir touch cp mv ln chmod chown chgrp cat head tail wc ls stat du df file md5sum sha1sum sha256sum
 	sha512sum
 	cmp diff basename dirname realpath readlink date id whoami uname hostname truncate gzip gunzip`)

@@ -47,8 +47,8 @@ func (r *reader) words(ws []*syntax.Word) ([]arg, error) {
 	return args, nil
 }
 
-// spread returns how many words a word with braces expands to, without expanding it; what is more than maxWords is maxWords+1. It counts
-// the brace expressions too.
+// spread returns how many words a word with braces expands to, without expanding it. For more than maxWords it returns maxWords+1. It
+// counts the brace expressions too.
 func spread(w *syntax.Word, braces *int) int {
 	words := 1
 	for _, part := range w.Parts {
@@ -70,7 +70,7 @@ func spread(w *syntax.Word, braces *int) int {
 	return words
 }
 
-// sequence returns how many words {from..to..step} stands for.
+// sequence returns how many words {from..to..step} expands to.
 func sequence(b *syntax.BraceExp) int {
 	from, err1 := strconv.ParseInt(b.Elems[0].Lit(), 10, 64)
 	to, err2 := strconv.ParseInt(b.Elems[1].Lit(), 10, 64)
@@ -130,7 +130,7 @@ func literal(w *syntax.Word) arg {
 	return a
 }
 
-// quoted reads what stands between double quotes.
+// quoted reads the text between double quotes.
 func quoted(parts []syntax.WordPart, text *strings.Builder, a *arg) {
 	for _, part := range parts {
 		switch p := part.(type) {

@@ -1,4 +1,4 @@
-// Package content is what the log keeps apart from its events, and how much of it a workspace may have.
+// Package content is the content that the log keeps apart from its events, and the quota of a workspace.
 package content
 
 import (
@@ -13,7 +13,7 @@ const DefaultQuota = 64 << 30
 const Projection = "contents"
 
 // Usage is the document of the content that the log of a workspace names: operations of runs, and results that are too long for their
-// event. Content that is named twice counts twice, so that what a workspace may have does not depend on what others keep.
+// event. Content that is named twice counts twice, so that the quota of a workspace does not depend on the content of others.
 type Usage struct {
 	Workspace id.Workspace `json:"workspace_id"`
 	Contents  int64        `json:"contents"`
@@ -26,8 +26,8 @@ var ErrQuota = fault.New(fault.Exhausted, "content_quota", "the workspace may ke
 // aside is how many that look at the same room at the same moment are thought of.
 const aside = 256
 
-// Ample reports whether there is room for so many more of the same size that nobody who comes at the same moment need be waited for: all
-// that take no more than this part of what is left cannot fill it together, unless they are more than aside.
+// Ample reports whether there is room for many more contents of this size. Then callers that come at the same moment need not wait for each
+// other. Each takes at most 1/aside of the room that is left, so up to aside of them cannot fill it together.
 func (u Usage) Ample(size, quota int64) bool { return quota <= 0 || size <= (quota-u.Bytes)/aside }
 
 // Room refuses size bytes more where the quota, 0 for none, has no room for them.

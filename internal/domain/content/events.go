@@ -15,20 +15,20 @@ type SweepBegun struct {
 	Rule
 }
 
-// Rule says which snapshots of a space are kept beside the newest. What the store's own bounds let go is gone all the same.
+// Rule says which snapshots of a space are kept besides the newest. Snapshots outside the store's own bounds are removed in any case.
 type Rule struct {
 	Snapshots int   `json:"keep_snapshots"`         // the last so many; 0 for as many as the store keeps
 	Seconds   int64 `json:"keep_seconds,omitempty"` // those that were made, or returned to, within this time; 0 for however long
 }
 
-// Swept is the data of content.swept: what was freed and what is left.
+// Swept is the data of content.swept: how much was freed and how much is left.
 type Swept struct {
 	Contents  Freed  `json:"contents"`
 	Snapshots Freed  `json:"snapshots"`
 	Failed    []Miss `json:"failed,omitempty"` // spaces whose snapshots could not be swept
 }
 
-// Freed counts what was freed and what is left, with the bytes that it takes on the disk.
+// Freed counts the freed and the remaining content, with its bytes on disk.
 type Freed struct {
 	Kept       int64 `json:"kept"`
 	KeptBytes  int64 `json:"kept_bytes"`
@@ -44,7 +44,7 @@ func (f *Freed) Add(g Freed) {
 	f.FreedBytes += g.FreedBytes
 }
 
-// Count adds content to what is freed or kept.
+// Count adds content to the freed or the kept.
 func (f *Freed) Count(freed bool, size int64) {
 	if freed {
 		f.Freed++

@@ -36,7 +36,7 @@ type Token struct {
 	Reason     string         `json:"reason,omitempty"` // of the revocation
 }
 
-// Opens reports, in a time that does not depend on where they differ, whether a seal is that of this token, whatever its state.
+// Opens reports whether a seal belongs to this token, in any state. It compares in constant time.
 func (t Token) Opens(seal event.Digest) bool {
 	return subtle.ConstantTimeCompare(seal[:], t.Seal[:]) == 1 && t.ID != "" && !t.Seal.IsZero()
 }

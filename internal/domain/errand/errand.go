@@ -42,7 +42,7 @@ func ReadOrder(input json.RawMessage) (Order, bool) {
 	return o, true
 }
 
-// Progress is what was recorded of one operation, by this claim or an earlier one. Fields that are empty did not happen yet.
+// Progress is the record of one operation, by this claim or an earlier one. An empty field has not happened yet.
 type Progress struct {
 	Index int
 	Step  id.Step
@@ -62,7 +62,7 @@ type Call struct {
 	Output, Error json.RawMessage
 }
 
-// Recorded returns what a step with its input and its last tool call tell of an operation; the zero Call is none.
+// Recorded returns the progress of an operation from its step, the step's input and its last tool call; the zero Call is none.
 func Recorded(s id.Step, input json.RawMessage, c Call) Progress {
 	p := Progress{Index: Indexed(input), Step: s, Call: c.ID, Ended: c.ID != "" && c.Status != "running", OK: c.OK}
 	if !p.Ended {
@@ -82,7 +82,7 @@ func Recorded(s id.Step, input json.RawMessage, c Call) Progress {
 	return p
 }
 
-// Verdict is what the gate says of a tool call.
+// Verdict is the gate's answer to a tool call.
 type Verdict struct {
 	Call   id.ToolCall // "" where it may not be made
 	Permit string      // to make it, signed; "" for none
@@ -117,8 +117,7 @@ type Result struct {
 // ErrNothing says that no run waits for an engine.
 var ErrNothing = fault.New(fault.NotFound, "nothing_to_claim", "no run waits for an engine")
 
-// Claims is how an engine comes to own runs. A claim that is lost is refused with a Conflict or a NotFound; what is Unavailable may be
-// tried again.
+// Claims is the contract by which an engine claims runs. A lost claim is a Conflict or a NotFound. After Unavailable the engine may retry.
 type Claims interface {
 	// Claim returns the next run of the kind Operations. It waits up to so long for one, and then returns ErrNothing; it may do so earlier.
 	Claim(ctx context.Context, wait time.Duration) (Work, error)
@@ -130,10 +129,10 @@ type Claims interface {
 	End(ctx context.Context, w Work, r Result) error
 }
 
-// Records is how an engine says what it does, and does it. Each of them may be called again for the same operation after it was
-// Unavailable: nothing is recorded, and nothing done, twice.
+// Records is the interface by which an engine reports its work and asks for permission. An engine may call each method again for the same
+// operation after Unavailable. Nothing is recorded or done twice.
 type Records interface {
-	// Past returns what was recorded of the run's operations, in no order.
+	// Past returns the records of the run's operations, in no order.
 	Past(ctx context.Context, w Work) ([]Progress, error)
 	// Step records the step of an operation.
 	Step(ctx context.Context, w Work, index int) (id.Step, error)
@@ -149,7 +148,7 @@ type Records interface {
 // StepKind is the kind of the step of an operation, and At what its input says.
 const StepKind = "operation"
 
-// At is the input of a step, and of the call in it: which operation of the order it is, and by its hash, which bytes.
+// At is the input of a step and of its call: the number of the operation in the order, and the hash of its bytes.
 type At struct {
 	Index  int          `json:"index"`
 	Type   string       `json:"type,omitempty"`

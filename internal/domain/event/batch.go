@@ -9,9 +9,8 @@ type Batch struct {
 	Streams   []StreamVersion   // heads that must be as expected
 	Documents []DocumentVersion // projected documents that must be as expected
 
-	// Key makes the batch idempotent within its workspace: the first batch with this key is recorded, a later one with the same Digest is
-	// answered with the events of the first, and one with another Digest is refused as a conflict. A batch that is refused does not use up
-	// its key.
+	// Key makes the batch idempotent within its workspace. The first batch with this key is recorded. A later one with the same Digest returns
+	// the events of the first; one with another Digest is a conflict. A refused batch does not use up its key.
 	Key    string
 	Digest Digest // of the command behind the batch
 }
@@ -24,8 +23,8 @@ func (b Batch) Correlation() id.Correlation {
 	return b.Drafts[0].Correlation
 }
 
-// StreamVersion expects a stream's head: the place of its last event, 0 for a stream without events. Where a log tells its heads, it says
-// the hash of that event too; an expectation leaves it out.
+// StreamVersion expects a stream's head: the place of its last event, 0 for a stream without events. A log that lists its heads also sets
+// the hash of that event; an expectation leaves it out.
 type StreamVersion struct {
 	Stream  Stream
 	Version uint64

@@ -15,19 +15,19 @@ const (
 	StepSubject = "step"
 )
 
-// The types of entities that only say where something happens. What a run does there follows from the run.
+// The types of entities that only say where something happens. The events of a run there follow from the run.
 const (
 	spacePlace     = "space"
 	workspacePlace = "workspace"
 )
 
-// Cause is what a later event takes over from an earlier one: its id as the causation, and its correlation. The zero Cause is none.
+// Cause is what a later event inherits from an earlier one: its id as the causation, and its correlation. The zero Cause is none.
 type Cause struct {
 	Event       id.Event       `json:"event_id"`
 	Correlation id.Correlation `json:"correlation_id"`
 }
 
-// Cause returns what an event that follows from this one takes over.
+// Cause returns what an event that follows from this one inherits.
 func (h Header) Cause() Cause { return Cause{h.ID, h.Correlation} }
 
 // Subjects returns the things that an event is about, the most precise first: its entity, its step, its run. An entity that only says

@@ -7,8 +7,8 @@ import (
 	"agentbox/internal/domain/id"
 )
 
-// New drafts an event of a workspace's room (or of the workspace itself, where room is empty). The data is marshalled here, once; what
-// cannot be marshalled panics, for the types of data are the program's own. The log stamps ID and OccurredAt where they are left empty.
+// New drafts an event of a room of a workspace, or of the workspace itself if room is empty. It marshals the data once. It panics if that
+// fails, because the types of data are the program's own. The log sets ID and OccurredAt if they are empty.
 func New(typ string, origin Origin, ws id.Workspace, room id.Room, data any) Draft {
 	body, err := json.Marshal(data)
 	if err != nil {
@@ -25,7 +25,7 @@ func New(typ string, origin Origin, ws id.Workspace, room id.Room, data any) Dra
 	}
 }
 
-// About returns a copy that names what the event is about.
+// About returns a copy that names the subject of the event.
 func (d Draft) About(entityType, entityID string) Draft {
 	d.EntityType, d.EntityID = entityType, entityID
 	return d
@@ -37,8 +37,8 @@ func (d Draft) In(run id.Run, step id.Step) Draft {
 	return d
 }
 
-// authority is what the envelope says of how somebody came to act: under which token, and who acts for him; nil where there is nothing to
-// say.
+// authority returns the envelope's record of the authority: the token, and the principal who was authenticated. It is nil if there is
+// neither.
 func (o Origin) authority() json.RawMessage {
 	if o.Token == "" && o.By == "" {
 		return nil

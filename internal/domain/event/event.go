@@ -1,4 +1,4 @@
-// Package event is the envelope of the log: what every entry says about itself, whatever happened.
+// Package event is the envelope of the log: the fields that every entry has, whatever happened.
 package event
 
 import (
@@ -40,7 +40,7 @@ type Actor struct {
 	ID   string           `json:"actor_id"`
 }
 
-// Zone is the posture under which something was done; Supervised where nothing else is said.
+// Zone is the posture under which an action was done; the default is Supervised.
 type Zone string
 
 // The zones, from the freest to the strictest.
@@ -66,13 +66,13 @@ type Origin struct {
 	Correlation id.Correlation // one per outside cause, kept through everything that follows from it
 	Causation   id.Event       // the event that led to this one, where the caller knows it
 	Follows     Subject        // the thing whose latest event led to this one, where that is not the thing itself; see Draft
-	Token       id.Token       // the capability token under which the principal acts; "" for all that is his
-	By          id.Principal   // who was authenticated, where that is another one, who acts for the principal
-	Issuer      id.Principal   // who issued the credential that was sent, where that is another one than whom it names
+	Token       id.Token       // the capability token under which the principal acts; "" if they act with their full rights
+	By          id.Principal   // the authenticated principal, if that is another one who acts for the principal
+	Issuer      id.Principal   // the issuer of the credential that was sent, if that is not the principal whom it names
 	Trace       string         // traceparent (W3C) of the request behind it; "" where it belongs to no trace that anybody follows
 
-	// Key is the idempotency key of the request behind it, scoped to its principal and endpoint, and Command the digest of what was asked for.
-	// They go into one batch, by Once: that of the intent, or where stopping comes first, that of the outcome. Empty for none.
+	// Key is the idempotency key of the request behind it, scoped to its principal and endpoint. Command is the digest of the request. Once
+	// puts them into one batch: that of the intent, or of the outcome if stopping comes first. Empty for none.
 	Key     string
 	Command Digest
 }
@@ -85,7 +85,7 @@ func (o Origin) Once(b Batch) Batch {
 	return b
 }
 
-// Header is what the author of an event says about it. Empty strings mean "does not apply".
+// Header holds the fields that the author of an event sets. Empty strings mean "does not apply".
 type Header struct {
 	ID         id.Event     `json:"event_id"`
 	Type       string       `json:"event_type"`    // noun.verb, a past participle: run.claimed
@@ -103,7 +103,7 @@ type Header struct {
 	Run     id.Run    `json:"run_id,omitempty"`
 	Step    id.Step   `json:"step_id,omitempty"`
 
-	EntityType string `json:"entity_type,omitempty"` // what the event is about, when the ids above do not say
+	EntityType string `json:"entity_type,omitempty"` // the thing that the event is about, if the ids above do not say
 	EntityID   string `json:"entity_id,omitempty"`
 
 	Correlation id.Correlation `json:"correlation_id"`
@@ -138,7 +138,7 @@ type Event struct {
 
 	Data json.RawMessage `json:"data"`
 
-	// Withheld says why the data are not there; then Data is what a redaction left of them, or {}, and Redaction is RedactFull.
+	// Withheld says why the data are missing. Then Data is the rest that a redaction left, or {}, and Redaction is RedactFull.
 	Withheld Withheld `json:"withheld,omitempty"`
 }
 
@@ -158,10 +158,10 @@ const (
 	Forgotten Withheld = "redacted"      // the log says that they were destroyed, and by whom
 	Destroyed Withheld = "key_destroyed" // their key was destroyed after this copy of the log was made, which does not say why
 	Sealed    Withheld = "sealed"        // their key is not here, as in a backup that was restored without keys
-	Labelled  Withheld = "labelled"      // they are here, and a label keeps them from who asks
+	Labelled  Withheld = "labelled"      // the data exist, and a label hides them from this reader
 )
 
-// Withhold takes the data out of an event, but for what remains of them, an object or nothing.
+// Withhold removes the data from an event, except for the remains, which are an object or empty.
 func (e *Event) Withhold(why Withheld, remains json.RawMessage) {
 	if len(remains) == 0 {
 		remains = json.RawMessage(`{}`)
@@ -193,8 +193,8 @@ type Chain struct {
 	Redaction Redaction `json:"redaction_level,omitempty"`
 }
 
-// Shown is an event as answers and streams have it. Its hashes stand at the top too, where every client of this contract looks for them;
-// what else ties it to its stream is in its chain.
+// Shown is an event as answers and streams show it. Its hashes are also at the top level, where every client of this contract looks for
+// them. The other fields that tie it to its stream are in its chain.
 type Shown struct {
 	Event
 	Prev *Digest `json:"prev_event_hash" nullable:"true" doc:"Of the event before it in its stream, as in chain; null of the first"`

@@ -16,10 +16,10 @@ type Redacted struct {
 	Type    string          `json:"event_type"`
 	Seq     uint64          `json:"seq"`
 	Reason  string          `json:"reason"`
-	Remains json.RawMessage `json:"remains"` // what stays of the data: numbers, ids and words of the program, no text of anybody
+	Remains json.RawMessage `json:"remains"` // the rest of the data: numbers, ids and words of the program, no text of a person
 }
 
-// RedactionOf drafts the redaction of an event, in its stream and run. What remains is an object, or nothing.
+// RedactionOf drafts the redaction of an event, in the same stream and run. The remains are an object, or empty.
 func RedactionOf(origin Origin, target Event, reason string, remains json.RawMessage) Draft {
 	if len(remains) == 0 {
 		remains = json.RawMessage(`{}`)

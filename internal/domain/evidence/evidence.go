@@ -1,4 +1,4 @@
-// Package evidence is the manifest of what happened in a run: which events tell of it, under which hashes.
+// Package evidence is the manifest of a run: the list of its events with their hashes.
 package evidence
 
 import (
@@ -23,15 +23,15 @@ const (
 	EntityType   = "evidence"
 )
 
-// MaxEvents is how many events a manifest points to. Of a run with more, as one that renewed its claim for weeks, it points to the first
-// ones and to the LastEvents of them, and Completeness says between which it has a gap.
+// MaxEvents is how many events a manifest points to. A run can have more, for example if its claim was renewed for weeks. Then the manifest
+// points to the first ones and to the last LastEvents. Completeness names the gap between them.
 const (
 	MaxEvents  = 50_000
 	LastEvents = 1_000
 )
 
-// Manifest says which events tell of a run that has ended. It holds hashes, ids and counts, and nothing of what was said; the hashes of
-// events cover salted commitments, so that it stays true when something is redacted.
+// Manifest lists the events of a run that has ended. It holds hashes, ids and counts, and no text. The hashes of events cover salted
+// commitments, so the manifest stays valid after a redaction.
 type Manifest struct {
 	Workspace    id.Workspace  `json:"workspace_id"`
 	Run          id.Run        `json:"run_id"`
@@ -55,7 +55,7 @@ type Pointer struct {
 	Hash      event.Digest `json:"event_hash"`
 }
 
-// Window is the part of the workspace's log that the run lies in.
+// Window is the part of the workspace's log that contains the run.
 type Window struct {
 	From  uint64 `json:"from_seq"`
 	To    uint64 `json:"to_seq"`
@@ -76,7 +76,7 @@ type Gap struct {
 	To   uint64 `json:"to_seq"`
 }
 
-// Record is the document of a manifest: where it lies, and what it says in short.
+// Record is the document of a manifest: its place and its summary.
 type Record struct {
 	ID           id.Evidence  `json:"evidence_id"`
 	Run          id.Run       `json:"run_id"`
@@ -120,15 +120,14 @@ var ends = map[string]string{"run.completed": "succeeded", "run.failed": "failed
 // Ends are the types of the events that end a run.
 func Ends() []string { return slices.Sorted(maps.Keys(ends)) }
 
-// Ended returns how many of the events of a run tell of it, up to the one that ends it; false where none does.
+// Ended returns how many of the events of a run belong to it, up to the one that ends it; false if none ends it.
 func Ended(events []event.Event) (int, bool) {
 	n := slices.IndexFunc(events, func(e event.Event) bool { return ends[e.Type] != "" })
 	return n + 1, n >= 0
 }
 
-// Collect makes the manifest of a run from its events, in the order of the log; what lies behind its end is no part of it. Where there
-// are more than MaxEvents of them, gap says which part of the log they leave out. It is pure, so that whoever has the events makes the
-// same one.
+// Collect makes the manifest of a run from its events, in the order of the log. Events after the end of the run are not part of it. If
+// there are more than MaxEvents, gap says which part of the log is left out. Collect is pure: the same events give the same manifest.
 func Collect(ws id.Workspace, r id.Run, room id.Room, events []event.Event, gap *Gap) (Manifest, error) {
 	m := Manifest{Workspace: ws, Run: r, Room: room, Events: []Pointer{}, Steps: []id.Step{}, Calls: []id.ToolCall{},
 		Artifacts: []id.Artifact{}}

@@ -1,4 +1,4 @@
-// Package fault is the one error type that crosses a floor: what went wrong, said once for the program and once for a person.
+// Package fault is the one error type that crosses a floor: it states an error for the program and for a person.
 package fault
 
 import (
@@ -9,7 +9,7 @@ import (
 // Kind says what the caller can do about an error.
 type Kind int
 
-// The kinds. The zero value is Internal, so an error nobody thought about is never taken for the caller's mistake.
+// The kinds. The zero value is Internal, so an unclassified error never counts as the caller's mistake.
 const (
 	Internal    Kind = iota // a defect or a broken host; nothing the caller sent caused it
 	Invalid                 // the request is malformed; change it

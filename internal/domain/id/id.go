@@ -19,7 +19,7 @@ type (
 	Thread string
 	// Message names a message of a thread (`msg_`).
 	Message string
-	// Principal names who acts: `usr_`, `agt_` or `svc_` and a ULID; see PrincipalKind.
+	// Principal names the acting principal: `usr_`, `agt_` or `svc_` and a ULID; see PrincipalKind.
 	Principal string
 	// Run names one execution (`run_`).
 	Run string
@@ -31,7 +31,7 @@ type (
 	Artifact string
 	// Attempt names one try of an engine to execute a run (`rat_`).
 	Attempt string
-	// Evidence names the manifest of what happened in a run (`evd_`).
+	// Evidence names the manifest of a run (`evd_`).
 	Evidence string
 	// Experiment names what runs are tried for (`exp_`).
 	Experiment string
@@ -61,10 +61,10 @@ type (
 	Event string
 )
 
-// DefaultWorkspace is the workspace of a daemon that was told of no other.
+// DefaultWorkspace is the workspace of a daemon that is not configured with another one.
 const DefaultWorkspace Workspace = "ws_dev"
 
-// DefaultRoom is the room that every workspace has, for what was put into no other. Nothing records that it was made.
+// DefaultRoom is the room that every workspace has, for things without another room. No event records its creation.
 const DefaultRoom Room = "room_00000000000000000000000000"
 
 // kind is an identifier that is made of a prefix and a ULID.
@@ -150,7 +150,7 @@ const (
 
 var principalPrefix = map[PrincipalKind]string{User: "usr_", Agent: "agt_", Service: "svc_"}
 
-// Kind tells what the principal is by its prefix; "" for anything else.
+// Kind returns the kind of the principal by its prefix; "" for anything else.
 func (p Principal) Kind() PrincipalKind {
 	for kind, prefix := range principalPrefix {
 		if rest, ok := strings.CutPrefix(string(p), prefix); ok && isULID(rest) {

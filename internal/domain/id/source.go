@@ -30,8 +30,8 @@ func NewSource(now func() time.Time, entropy io.Reader) *Source {
 	return &Source{now: now, entropy: entropy}
 }
 
-// Behind makes every later identifier sort behind an event's, which an earlier source has made, also where the clock was set back since.
-// One that names no time is ignored.
+// Behind makes every later identifier sort after the id of an event that an earlier source made, even if the clock was set back since. It
+// ignores an id that holds no time.
 func (s *Source) Behind(e Event) {
 	at, ok := e.made()
 	s.mu.Lock()
@@ -59,10 +59,10 @@ func New[T kind](s *Source) T {
 	return T(none.prefix() + s.ulid())
 }
 
-// NewWorkspace makes the identifier of a workspace that nobody has named.
+// NewWorkspace makes the identifier of a workspace without a chosen name.
 func NewWorkspace(s *Source) Workspace { return Workspace("ws_" + strings.ToLower(s.ulid())) }
 
-// NewPrincipal makes a principal of one of the three kinds; any other kind panics, for it is a mistake in the program.
+// NewPrincipal makes a principal of one of the three kinds. It panics for any other kind, because that is a mistake in the program.
 func NewPrincipal(s *Source, kind PrincipalKind) Principal {
 	prefix, ok := principalPrefix[kind]
 	if !ok {

@@ -8,7 +8,7 @@ import (
 	"agentbox/internal/domain/policy"
 )
 
-// Check returns what is to be recorded of a new incident, with its severity filled in: medium unless it is named.
+// Check returns the data to record of a new incident. The severity is medium unless it is set.
 func (o Opened) Check() (Opened, error) {
 	o.Title = strings.TrimSpace(o.Title)
 	if o.Title == "" || len(o.Title) > MaxTitle || !utf8.ValidString(o.Title) {
@@ -38,7 +38,7 @@ func (o Opened) Check() (Opened, error) {
 	return o, nil
 }
 
-// Analyse decides the analysis of the root cause. It may be written anew as long as the incident is open.
+// Analyse decides the analysis of the root cause. It may be rewritten while the incident is open.
 func (i Incident) Analyse(summary string, analysis json.RawMessage) (RCAUpdated, error) {
 	analysis, err := value(analysis)
 	switch {

@@ -24,7 +24,7 @@ type Opened struct {
 	Severity   Severity        `json:"severity"`
 	Category   string          `json:"category,omitempty"`
 	Details    json.RawMessage `json:"details,omitempty"`
-	EntityType string          `json:"about_type,omitempty"` // what it is about; the envelope's entity is the incident
+	EntityType string          `json:"about_type,omitempty"` // the thing that it is about; the envelope's entity is the incident
 	EntityID   string          `json:"about_id,omitempty"`
 	Key        string          `json:"idempotency_key,omitempty"`
 }

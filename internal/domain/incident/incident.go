@@ -1,4 +1,4 @@
-// Package incident is something that went wrong, and what was learned from it before it was closed.
+// Package incident is something that went wrong, with its cause and its learnings.
 package incident
 
 import (
@@ -32,7 +32,7 @@ const (
 	Closed Status = "closed"
 )
 
-// Bounds of what is said about an incident, in bytes unless another unit is named.
+// Bounds of the fields of an incident, in bytes unless another unit is named.
 const (
 	MaxTitle    = 300
 	MaxWord     = 100 // of a category, an entity type and a tag
@@ -44,7 +44,7 @@ const (
 	MaxLearning = 100 // learnings of one incident
 )
 
-// The refusals of what is said about an incident.
+// The errors of checks on the fields of an incident.
 var (
 	// ErrNotFound means that the workspace has no such incident.
 	ErrNotFound = fault.New(fault.NotFound, "incident_not_found", "there is no such incident in this workspace")
@@ -68,10 +68,10 @@ var (
 	ErrClosed = fault.New(fault.Conflict, "incident_closed", "the incident is closed; open another one that names it")
 	// ErrAlreadyClosed refuses to close an incident twice.
 	ErrAlreadyClosed = fault.New(fault.Conflict, "incident_already_closed", "the incident was closed before")
-	// ErrWithoutRCA refuses to close an incident whose cause nobody has written down.
+	// ErrWithoutRCA refuses to close an incident without a root cause.
 	ErrWithoutRCA = fault.New(fault.Conflict, "incident_close_blocked_missing_rca",
 		"write down the cause first: an incident is closed with an analysis of its root cause")
-	// ErrWithoutLearning refuses to close an incident of which nobody learned anything.
+	// ErrWithoutLearning refuses to close an incident without a learning.
 	ErrWithoutLearning = fault.New(fault.Conflict, "incident_close_blocked_missing_learning",
 		"write down what was learned first: an incident is closed with at least one learning")
 )
@@ -84,7 +84,7 @@ type RCA struct {
 	At       time.Time       `json:"at"`
 }
 
-// Same reports whether an incident is the one that would be opened, wherever it happened. Its details do not count.
+// Same reports whether an incident equals the one that would be opened. It ignores the place and the details.
 func (i Incident) Same(o Opened) bool {
 	return i.Title == o.Title && i.Severity == o.Severity && i.Category == o.Category && i.EntityType == o.EntityType &&
 		i.EntityID == o.EntityID
@@ -106,7 +106,7 @@ type Incident struct {
 	Room       id.Room         `json:"room_id,omitempty"`
 	Thread     id.Thread       `json:"thread_id,omitempty"`
 	Run        id.Run          `json:"run_id,omitempty"`
-	EntityType string          `json:"entity_type,omitempty"` // what it is about, where the ids above do not say
+	EntityType string          `json:"entity_type,omitempty"` // the thing that it is about, if the ids above do not say
 	EntityID   string          `json:"entity_id,omitempty"`
 	Title      string          `json:"title"`
 	Severity   Severity        `json:"severity"`

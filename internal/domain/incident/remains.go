@@ -2,8 +2,8 @@ package incident
 
 import "agentbox/internal/domain/event"
 
-// Remains returns what stays of the data of an incident's event when it is redacted: ids and words of the program, by which the incident's
-// document can still be folded, and no text of anybody. It is nil for an event of another kind.
+// Remains returns the part of an incident event's data that stays after a redaction: ids and words of the program, no text of a person. The
+// incident's document can still be folded from it. It is nil for events of other kinds.
 func Remains(e event.Event) (any, error) {
 	switch e.Type {
 	case EventOpened:

@@ -9,7 +9,7 @@ import (
 	"agentbox/internal/domain/policy"
 )
 
-// Request is what somebody wants to come near, and why.
+// Request is an intended access and its reason.
 type Request struct {
 	Resource
 	Action        string // read or write
@@ -36,8 +36,8 @@ func (q Request) Check() error {
 	return checkTags(q.Purposes)
 }
 
-// Decide says under a label whether what is requested may be done. Resolved is the label's level, or the stricter one of the request.
-// Mismatch reports that the purposes are not those of the label.
+// Decide decides a requested access under a label. Resolved is the label's level, or the stricter one of the request. Mismatch reports that
+// the purposes differ from those of the label.
 func (l Label) Decide(q Request) (resolved Level, d policy.Decision, mismatch bool) {
 	resolved = l.Level
 	if rank[resolved] == 0 {
@@ -67,8 +67,7 @@ func (l Label) Decide(q Request) (resolved Level, d policy.Decision, mismatch bo
 	}, true
 }
 
-// forPurposes reports whether what has the label is for certain purposes only: personal data always are, and what is confidential where
-// it names some.
+// forPurposes reports whether the label limits its data to certain purposes: sensitive_pii always does, confidential if it names some.
 func (l Label) forPurposes(resolved Level) bool {
 	return resolved == SensitivePII || resolved.AtLeast(Confidential) && len(l.Purposes) > 0
 }

@@ -39,5 +39,5 @@ type Accessed struct {
 	Decision      policy.Outcome `json:"decision"`
 	Code          string         `json:"reason_code"`
 	Reason        string         `json:"reason,omitempty"`
-	Through       id.Principal   `json:"through_principal_id,omitempty"` // who sent it for the principal
+	Through       id.Principal   `json:"through_principal_id,omitempty"` // the principal who sent the request for the acting one
 }

@@ -12,7 +12,7 @@ import (
 // strictness orders the outcomes by how far they keep somebody away.
 var strictness = map[policy.Outcome]int{policy.Allow: 0, policy.RequireApproval: 1, policy.Deny: 2}
 
-// FuzzLabels holds two labels against each other: one that does not lower another lets nobody do what that one refused, whatever he asks.
+// FuzzLabels compares two labels: if the new label does not lower the old one, it permits nothing that the old one refused.
 func FuzzLabels(f *testing.F) {
 	f.Add("artifact", "a", "confidential", "room_1", "a b", "sensitive_pii", "room_1", "a", "read", "room_1", "a", "because", "public")
 	f.Add("artifact", "a", "restricted", "room_1", "", "restricted", "room_2", "", "write", "room_2", "", "", "")
@@ -61,7 +61,7 @@ func TestWhatLowersNothingLetsNobodyNearer(t *testing.T) {
 			}
 		}
 	}
-	for _, in := range rooms { // a request may claim a stricter level than the label's; who does so keeps himself away
+	for _, in := range rooms { // a request may claim a stricter level than the label's; then the caller only excludes themselves
 		for _, of := range tags {
 			for _, why := range []string{"", "why"} {
 				requests = append(requests, label.Request{Resource: thing, Action: "read", Room: in, Purposes: of, Justification: why})

@@ -1,4 +1,4 @@
-// Package label is how sensitive a piece of data is, and who may come near it for what purpose.
+// Package label says how sensitive a piece of data is, and who may access it for which purpose.
 package label
 
 import (
@@ -21,7 +21,7 @@ const (
 // Level is how sensitive a resource is.
 type Level string
 
-// The levels, from the freest to the strictest. What bears no label is Internal.
+// The levels, from the least to the most strict. Data without a label are Internal.
 const (
 	Public       Level = "public"
 	Internal     Level = "internal"
@@ -36,10 +36,10 @@ var rank = map[Level]int{Public: 1, Internal: 2, Restricted: 3, Confidential: 4,
 // AtLeast reports whether a level is another one or stricter.
 func (l Level) AtLeast(other Level) bool { return rank[l] >= rank[other] }
 
-// AccessTime is how long what was asked for and allowed may be read.
+// AccessTime is how long an allowed access lasts.
 const AccessTime = time.Hour
 
-// Bounds of what is said of a resource, in bytes unless another unit is named.
+// Bounds of the fields of a label, in bytes unless another unit is named.
 const (
 	MaxType          = 50 // of a resource's type: small letters, digits and underscores
 	MaxID            = 200
@@ -48,7 +48,7 @@ const (
 	MaxJustification = 2_000
 )
 
-// The refusals of what is said of a resource.
+// The errors of checks on the fields of a label.
 var (
 	// ErrInvalidResource refuses what names no resource.
 	ErrInvalidResource = fault.New(fault.Invalid, "invalid_resource",
@@ -70,8 +70,8 @@ var (
 		MaxJustification)
 )
 
-// The types of resources at which Agentbox itself holds labels, wherever they are shown. What lies in a labelled thing is guarded with
-// it: the messages of a room, the output of a run, the runs and the forks of a space.
+// The types of resources whose labels Agentbox itself enforces, wherever it shows them. A label also guards the contents of the labelled
+// thing: the messages of a room, the output of a run, the runs and the forks of a space.
 const (
 	OfRoom     = "room"
 	OfThread   = "thread"
@@ -158,8 +158,8 @@ func (l Label) Lowers(next Label) bool {
 	})
 }
 
-// Guards is the document of how many resources of each type bear a label that keeps anybody from them. Where there are none, nobody has
-// to look any further.
+// Guards is the document that counts the resources of each type with a label that hides them from somebody. If there are none, no further
+// check is needed.
 type Guards struct {
 	Types map[string]int `json:"types,omitempty"`
 }
@@ -169,7 +169,7 @@ func (g Guards) On(types ...string) bool {
 	return slices.ContainsFunc(types, func(typ string) bool { return g.Types[typ] > 0 })
 }
 
-// Access is the document of what somebody was last allowed to come near: to read and to write are two things, and neither opens the other.
+// Access is the document of the last allowed accesses of a principal to a resource: reading and writing are separate.
 type Access struct {
 	Resource
 	Principal id.Principal `json:"principal_id"`
@@ -183,7 +183,7 @@ type Nearness struct {
 	Level Level     `json:"label"`
 }
 
-// Holds reports whether what was allowed still opens a resource of a level.
+// Holds reports whether the allowed access still opens a resource of a level.
 func (n Nearness) Holds(l Level, now time.Time) bool {
 	return n.Level.AtLeast(l) && now.Before(n.At.Add(AccessTime))
 }

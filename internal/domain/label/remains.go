@@ -2,8 +2,8 @@ package label
 
 import "agentbox/internal/domain/event"
 
-// Remains returns what stays of the data of an access when they are redacted: what it was and how it was decided, and no text of anybody.
-// It is nil for an event of another kind, and for labels: those say who may do what, and are not redacted.
+// Remains returns the part of an access event's data that stays after a redaction: the resource and the decision, and no text of a person.
+// It is nil for events of other kinds. It is also nil for labels, which are not redacted, because they say who may do what.
 func Remains(e event.Event) (any, error) {
 	switch e.Type {
 	case EventDenied, EventMismatch, EventJustified, EventUnjustified:

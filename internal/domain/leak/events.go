@@ -23,8 +23,8 @@ type Detected struct {
 // actor is who finds secrets.
 var actor = event.Actor{Type: id.Service, ID: "dlp"}
 
-// Clean returns a draft without the secrets in its data, and drafts the event that says so on behalf of a service, where there were any;
-// without one it is said on behalf of who drafted it. The draft gets an id, for the other event names it.
+// Clean returns a draft without the secrets in its data. If there were secrets, it also drafts the event that reports them, in the name of
+// a service. Without a service, the event is in the name of the draft's author. The draft gets an id, because the other event names it.
 func Clean(d event.Draft, by id.Principal, eventID func() id.Event) (clean event.Draft, said event.Draft, leaked bool) {
 	data, found := Scan(d.Data)
 	if len(found) == 0 {
@@ -48,8 +48,8 @@ func tell(d event.Draft, origin event.Origin, by id.Principal, found []Match) ev
 	return said
 }
 
-// Tell marks a draft beside whose data secrets were found, such as in content that it names, and drafts the event that says so. The draft
-// gets an id, for the other event names it. Taken says that the secrets were taken out of what is recorded.
+// Tell marks a draft for secrets that were found outside its data, such as in content that it names. It also drafts the event that reports
+// them. The draft gets an id, because the other event names it. Taken says that the secrets were removed.
 func Tell(d event.Draft, by id.Principal, eventID func() id.Event, found []Match, taken bool) (marked event.Draft, said event.Draft) {
 	if d.ContainsSecrets = true; taken {
 		d.Redaction = event.RedactPartial

@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// Bounds of the values of an environment that are looked for.
+// Bounds of the environment values that the scan searches for.
 const (
 	MinNamed   = 4        // bytes of a value whose name says that it is a secret
 	MinUnnamed = 16       // bytes of another value, which also has to look like one
@@ -19,7 +19,7 @@ const (
 	MaxHeld    = 16 << 10 // bytes of a stream that may be the beginning of a secret and are held back
 )
 
-// Known are texts that are secrets because of where they came from, beside those that the rules find.
+// Known are texts that are secret because of their origin, besides those that the rules find.
 type Known struct{ values []string } // the longest first
 
 // secretName is a name of a variable that says that its value is a secret: one of these words, alone or beside others.
@@ -29,9 +29,9 @@ var secretName = regexp.MustCompile(
 // openValue is a value that is no secret unless its name says so: a path or a list of paths, or an address without a password.
 var openValue = regexp.MustCompile(`^(?:[./~][^=+]*|[a-z][a-z0-9+.-]*://[^@\s]*)$`)
 
-// Values returns the values of an environment that may not be printed: each whose variable's name says that it is a secret, and each that
-// looks like a key. Words, numbers, dates, versions, paths and what is shorter are printed all day, and hide nothing. Variables of the
-// daemon's own (AGENTBOX_...) say how a command runs and are no secrets.
+// Values returns the values of an environment that may not be printed: those of variables with a secret's name, and those that look like a
+// key. Words, numbers, dates, versions, paths and shorter texts are printed all the time, and hide nothing. Variables of the daemon's own
+// (AGENTBOX_...) say how a command runs and are no secrets.
 func Values(envs ...map[string]string) Known {
 	var k Known
 	for _, env := range envs {
@@ -56,8 +56,8 @@ var withPassword = regexp.MustCompile(`^[a-z][a-z0-9+.-]*://[^:@/\s]*:[^@/\s]+@`
 // keyLike is one word of the letters that keys are written in.
 var keyLike = regexp.MustCompile(`^[A-Za-z0-9_+/=.-]+$`)
 
-// looksSecret reports whether a value is one word with a part that has letters and digits among each other, as keys have and names have
-// not, and is neither a path nor an address.
+// looksSecret reports whether a value looks like a key: one word with a part that mixes letters and digits, and neither a path nor an
+// address.
 func looksSecret(value string) bool {
 	if withPassword.MatchString(value) {
 		return true
@@ -82,7 +82,7 @@ func digitsOnly(r rune) rune {
 	return -1
 }
 
-// Text returns a text without the known values and without what the rules find.
+// Text returns a text without the known values and without the secrets that the rules find.
 func (k Known) Text(text string) (string, []Match) {
 	var found []Match
 	for _, value := range k.values {
@@ -97,8 +97,8 @@ func (k Known) Text(text string) (string, []Match) {
 	return clean, append(found, more[:min(len(more), MaxMatches-len(found))]...)
 }
 
-// Scan returns JSON without the known values in its texts, and what was found. The rules are those of the function Scan, which is not
-// called here: every record passes there.
+// Scan returns JSON without the known values in its texts, and the values that it found. It does not apply the rules of the function Scan,
+// because every record passes there anyway.
 func (k Known) Scan(data json.RawMessage) (json.RawMessage, []Match) {
 	if len(k.values) == 0 {
 		return data, nil
@@ -107,7 +107,7 @@ func (k Known) Scan(data json.RawMessage) (json.RawMessage, []Match) {
 	d.UseNumber()
 	var v any
 	if d.Decode(&v) != nil {
-		return data, nil // what is no JSON is refused by the log
+		return data, nil // the log refuses what is not JSON
 	}
 	var found []Match
 	var walk func(v any, where string) any
@@ -147,17 +147,17 @@ func (k Known) Scan(data json.RawMessage) (json.RawMessage, []Match) {
 	return bytes.TrimSuffix(out.Bytes(), []byte("\n")), found
 }
 
-// Stream cleans a text that comes in pieces, as a command prints it. The beginning of what may be a secret is held back until what
-// follows shows whether it is one, at most MaxHeld bytes.
+// Stream cleans a text that comes in pieces, as a command prints it. It holds back the beginning of a possible secret, at most MaxHeld
+// bytes, until the next text shows whether it is one.
 type Stream struct {
 	known Known
 	held  []byte
 }
 
-// NewStream returns a stream that takes out the known values and what the rules find.
+// NewStream returns a stream that removes the known values and the secrets that the rules find.
 func NewStream(known Known) *Stream { return &Stream{known: known} }
 
-// Next takes a piece and returns what can be shown now, without secrets.
+// Next takes a piece and returns the text that can be shown now, without secrets.
 func (s *Stream) Next(piece []byte) []byte {
 	s.held = append(s.held, piece...)
 	cut := s.cut()
@@ -170,7 +170,7 @@ func (s *Stream) Next(piece []byte) []byte {
 	return s.take(cut)
 }
 
-// Rest returns what was held back, without secrets.
+// Rest returns the text that was held back, without secrets.
 func (s *Stream) Rest() []byte { return s.take(len(s.held)) }
 
 func (s *Stream) take(n int) []byte {

@@ -1,4 +1,4 @@
-// Package leak finds secrets in what is about to be recorded, and takes them out.
+// Package leak finds secrets in data that are about to be recorded, and removes them.
 package leak
 
 import (
@@ -14,14 +14,14 @@ import (
 	"unicode/utf8"
 )
 
-// Limits of one scan. What lies beyond them and may hold a secret is taken out as a whole: padding hides nothing.
+// Limits of one scan. Text beyond them that may hold a secret is removed as a whole, so padding hides nothing.
 const (
 	MaxCharacters = 256_000 // of texts that may hold a secret
-	MaxMatches    = 20      // that are told one by one
+	MaxMatches    = 20      // reported one by one
 	MaxDepth      = 20      // of nested objects and arrays
 )
 
-// Redacted stands in the place of what was taken out.
+// Redacted replaces a removed secret.
 const Redacted = "[redacted]"
 
 // The rules by which a secret is known.
@@ -70,9 +70,9 @@ var rules = []rule{
 	{BearerToken, regexp.MustCompile(`(?i)bearer[ \t:="']+([A-Za-z0-9._~+/-]{20,}=*)`)},
 }
 
-// Scan returns JSON without the secrets in it, in texts and in names, and what was found. Data without any are returned as they are, byte
-// for byte. What is no JSON is returned as it is, for the log refuses it. Of two members of one name, where there may be a secret, the
-// last is kept: the first is read by nobody.
+// Scan returns JSON without the secrets in its texts and names, and the secrets that it found. Without secrets it returns the same bytes.
+// It returns invalid JSON unchanged, because the log refuses it. If a member name occurs twice and may hold a secret, Scan keeps the last
+// member, because no reader uses the first.
 func Scan(data json.RawMessage) (json.RawMessage, []Match) {
 	if !suspicious(data) {
 		return data, nil
@@ -108,7 +108,7 @@ func twice(data json.RawMessage) bool {
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.UseNumber()
 	var open []map[string]bool // the names of each object that is open, nil for an array
-	name := false              // what comes next is one
+	name := false              // the next string is one
 	for {
 		token, err := d.Token()
 		if err != nil {
@@ -144,7 +144,7 @@ func Text(text string) (string, []Match) {
 	return text, s.found
 }
 
-// Named reports that something which is recorded apart from an event holds what was found.
+// Named reports that a separately recorded object holds the secrets that were found.
 func Named(found []Match, where string) []Match {
 	out := slices.Clone(found)
 	for i := range out {
@@ -224,7 +224,7 @@ func (s *scan) text(text, where string) string {
 	}
 	if squeezed := squeeze(text); squeezed != text {
 		for _, r := range rules {
-			if m := r.pattern.FindStringSubmatch(squeezed); m != nil { // it was split, so that nobody can say where it ends
+			if m := r.pattern.FindStringSubmatch(squeezed); m != nil { // the secret was split, so its end is not known
 				return s.whole(r.name, where, preview(m[1]))
 			}
 		}
@@ -304,7 +304,7 @@ func squeeze(text string) string {
 	for line := range strings.FieldsFuncSeq(text, func(r rune) bool { return r == '\n' || r == '\r' }) {
 		line = strings.Trim(line, " \t")
 		if slices.ContainsFunc(wordBeginnings, func(begin string) bool { return strings.HasPrefix(line, begin) }) {
-			// what stands before it is no part of its word
+			// the character before it is not part of its word
 			out.WriteByte(' ')
 		}
 		out.WriteString(line)

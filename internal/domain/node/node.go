@@ -1,4 +1,4 @@
-// Package node is the daemons that work on one log: what each is, and what becomes of one that never comes back.
+// Package node describes the daemons that work on one log: what each one is, and what happens to one that never comes back.
 package node
 
 import (
@@ -27,7 +27,7 @@ type Member struct {
 
 // Members knows the daemons of a log.
 type Members interface {
-	// Members returns everybody who works on the log, and who has, in the order in which they joined first.
+	// Members returns all daemons that work or have worked on the log, in the order in which they first joined.
 	Members(ctx context.Context) ([]Member, error)
 	// Remove gives one up that does not live: whatever it writes is refused from here on. One that was given up stays so.
 	Remove(ctx context.Context, n id.Node) error
@@ -60,7 +60,7 @@ var (
 	ErrReason = fault.New(fault.Invalid, "invalid_reason", "a reason has at most %d bytes of UTF-8", MaxReason)
 )
 
-// Away is the fault of what lies on a node that does not answer.
+// Away is the fault for a thing on a node that does not answer.
 func Away(n id.Node, why string) *fault.Error {
 	return fault.New(fault.Unavailable, "node_unavailable", "what was asked for lies on the node %s, %s", n, why).
 		With("start its daemon again; if it never comes back, its owner gives it up with: agentbox node remove " + string(n))

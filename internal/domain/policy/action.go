@@ -15,14 +15,14 @@ import (
 	"agentbox/internal/domain/id"
 )
 
-// Action is everything that decides what an effect will do. Its canonical bytes are hashed, shown, approved, stored and finally
-// executed: a driver takes what it does from the action inside its permit and from nowhere else. Every field is covered by the hash;
-// empty fields mean "does not apply". Integers stay within ±(2^53-1), for canonical JSON folds larger ones.
+// Action is everything that decides the effect. Its canonical bytes are hashed, shown, approved, stored and finally executed. A driver
+// takes its instructions from the action inside its permit and from nowhere else. The hash covers every field; empty fields mean "does not
+// apply". Integers stay within ±(2^53-1), because canonical JSON rounds larger ones.
 type Action struct {
 	Type      string       `json:"type"` // a name of the Registry, for example shell.exec, or one that the workspace declared
 	Workspace id.Workspace `json:"workspace_id"`
 	Room      id.Room      `json:"room_id,omitempty"`
-	Principal id.Principal `json:"principal_id"` // who acts
+	Principal id.Principal `json:"principal_id"` // the acting principal
 	Token     id.Token     `json:"capability_token_id,omitempty"`
 
 	Space     id.Space `json:"space_id,omitempty"`
@@ -53,8 +53,8 @@ type Action struct {
 	Limits   json.RawMessage `json:"limits,omitempty"`       // bounds of a space, as an object
 	Bundle   event.Digest    `json:"policy_bundle,omitzero"` // the bundle under which it was decided
 	Zone     event.Zone      `json:"zone,omitempty"`         // the posture of who acts outside
-	Request  json.RawMessage `json:"request,omitempty"`      // what is done outside, as an object of who does it
-	Declared Declaration     `json:"declaration,omitzero"`   // of a type that the workspace declared: what it said of it; the gate fills it in
+	Request  json.RawMessage `json:"request,omitempty"`      // the action that is done outside, as an object of the principal who does it
+	Declared Declaration     `json:"declaration,omitzero"`   // for a declared type: the workspace's declaration; the gate fills it in
 }
 
 // maxExact is the largest integer that canonical JSON, whose numbers are float64, keeps apart from its neighbours.
@@ -102,7 +102,7 @@ func Canonicalize(raw []byte) ([]byte, error) {
 	return canonical, nil
 }
 
-// ParseAction reads canonical bytes back and refuses bytes that are not the canonical form of what they say.
+// ParseAction reads canonical bytes back and refuses bytes that are not in canonical form.
 func ParseAction(canonical []byte) (Action, error) {
 	var a Action
 	if err := json.Unmarshal(canonical, &a); err != nil {

@@ -17,10 +17,10 @@ const (
 	Approved  ApprovalStatus = "approved"
 	Denied    ApprovalStatus = "denied"
 	Expired   ApprovalStatus = "expired"
-	Withdrawn ApprovalStatus = "withdrawn" // what asked has ended, so nobody needs an answer
+	Withdrawn ApprovalStatus = "withdrawn" // the requesting run has ended, so nobody needs an answer
 )
 
-// Scope says what an answer covers beyond the one action that was asked about.
+// Scope says what an answer covers besides the one action of the question.
 type Scope string
 
 // The scopes. Every one but Once makes a standing approval.
@@ -32,7 +32,7 @@ const (
 	ScopeTemplate  Scope = "template"
 )
 
-// Known returns the scope, once where none is named, and refuses one that there is not.
+// Known returns the scope; an empty one becomes once. It returns an error for an unknown scope.
 func (s Scope) Known() (Scope, error) {
 	switch s {
 	case "":
@@ -43,7 +43,7 @@ func (s Scope) Known() (Scope, error) {
 	return "", ErrInvalidScope
 }
 
-// Stored is JSON that is canonical again whenever it was read: encoding/json rewrites what it embeds, and an approval is for exact bytes.
+// Stored is JSON that becomes canonical again when it is read: encoding/json rewrites embedded JSON, and an approval is for exact bytes.
 type Stored []byte
 
 // MarshalJSON returns the bytes.
@@ -65,15 +65,15 @@ func (s *Stored) UnmarshalJSON(raw []byte) error {
 	return err
 }
 
-// Question is what a person reads. The daemon renders What, Why and Impact from the action; AgentWords are the agent's own, escaped, and
-// are shown apart and marked as such.
+// Question is the text that a person reads. The daemon renders What, Why and Impact from the action. AgentWords are the agent's own words,
+// escaped, and are shown separately and marked as such.
 type Question struct {
 	What       string   `json:"what"`                  // the action in full, as Render writes it
 	Why        string   `json:"why"`                   // the rule that asks
-	Impact     string   `json:"impact"`                // what it can change and whether that can be undone
+	Impact     string   `json:"impact"`                // the effects of the action and whether they can be undone
 	Unsealed   []string `json:"unsealed,omitempty"`    // escaped names of what the approval cannot seal
-	Template   string   `json:"template,omitempty"`    // what an approval of scope template would cover, where there is one
-	AgentTitle string   `json:"agent_title,omitempty"` // the title that who asks gave it, escaped
+	Template   string   `json:"template,omitempty"`    // the actions that an approval of scope template would cover, if there is such a scope
+	AgentTitle string   `json:"agent_title,omitempty"` // the title that the requester gave it, escaped
 	AgentWords string   `json:"agent_words,omitempty"` // escaped
 }
 
@@ -88,8 +88,11 @@ type Assent struct {
 	Issuer    id.Principal `json:"credential_issued_by,omitempty"` // where that was another one
 }
 
-// Same reports whether the assent may be that of a person who comes with a credential that issuer has issued, "" for one of his own: they
-// are one, or one has issued the credential of the other, or somebody has issued both.
+// Same reports whether the assent may come from the same person as by. Issuer is the principal who issued by's credential; "" if by issued
+// it themselves. The two count as one person in three cases:
+//   - they are the same principal;
+//   - one issued the credential of the other;
+//   - a third principal issued both credentials.
 func (a Assent) Same(by, issuer id.Principal) bool {
 	return a.By == by || a.By == issuer || a.Issuer != "" && (a.Issuer == by || a.Issuer == issuer)
 }
@@ -116,7 +119,7 @@ type Approval struct {
 	Question   Question     `json:"question"`
 
 	RequestedBy id.Principal   `json:"requested_by"`
-	Through     id.Principal   `json:"through_principal_id,omitempty"` // who sent the question for who acts
+	Through     id.Principal   `json:"through_principal_id,omitempty"` // the principal who sent the question for the acting one
 	RequestedAt time.Time      `json:"requested_at"`
 	ExpiresAt   time.Time      `json:"expires_at"`
 	Status      ApprovalStatus `json:"status"`

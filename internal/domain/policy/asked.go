@@ -10,7 +10,7 @@ import (
 // CodeApprovalRequired is the code of a request that is not done before a person approves it.
 const CodeApprovalRequired = "approval_required"
 
-// Asked is the error of a request that a question stands for. It wraps the fault that says what to do, and names the question.
+// Asked is the error of a request that became a question. It wraps the fault that says what to do, and names the question.
 type Asked struct {
 	Approval id.Approval
 	Fault    *fault.Error
@@ -22,8 +22,8 @@ func (a *Asked) Error() string { return a.Fault.Error() }
 // Unwrap returns the fault, so that its kind and code are found.
 func (a *Asked) Unwrap() error { return a.Fault }
 
-// Counts reports whether the question still says something about its action: it is open, denied for the time in which it could have been
-// answered, or approved and not yet used.
+// Counts reports whether the question is still valid for its action: it is open, it was denied and its time to answer is not over, or it
+// was approved and not yet used.
 func (a Approval) Counts(now time.Time) bool {
 	switch a.Status {
 	case Pending, Held, Denied:
@@ -34,7 +34,7 @@ func (a Approval) Counts(now time.Time) bool {
 	return false
 }
 
-// Answered returns nil where the question is approved, else the error that tells whoever sent the request how it stands.
+// Answered returns nil if the question is approved. Otherwise it returns the error that tells the requester the state of the question.
 func (a Approval) Answered() error {
 	switch a.Status {
 	case Approved:

@@ -7,13 +7,13 @@ import (
 	"agentbox/internal/domain/id"
 )
 
-// Client takes the actions of a service through the gate. Each method judges the action, and turns what is not allowed into an error. An
+// Client takes the actions of a service through the gate. Each method judges the action, and returns an error if it is not allowed. An
 // action whose whole effect is its record needs no Client: Gate.Record does all of this.
 type Client struct {
 	Gate Gate
-	// Append records refusals. Where it is nil no refusal is recorded.
+	// Append records refusals. If it is nil, no refusal is recorded.
 	Append func(context.Context, event.Batch) (event.Receipt, error)
-	// Final says that nobody waits for a person: what needs an approval is denied.
+	// Final says that nobody waits for a person: an action that needs an approval is denied.
 	Final bool
 	// Known says that the refusal of a principal whom the workspace does not know is not recorded.
 	Known bool
@@ -37,8 +37,8 @@ func (c Client) Allow(ctx context.Context, origin event.Origin, a Action) (Rulin
 	return ruling, c.Refuse(ctx, origin, ruling)
 }
 
-// Ask is Allow for a request that is sent again until a person has answered. Where policy asks, it makes the question, once for the same
-// request. It returns the approval that the action uses up, "" where it needs none.
+// Ask is Allow for a request that is sent again until a person has answered. If policy asks, it makes one question for the same request. It
+// returns the approval that the action uses up, "" if it needs none.
 func (c Client) Ask(ctx context.Context, origin event.Origin, a Action) (Ruling, id.Approval, error) {
 	ruling, err := c.Gate.Judge(ctx, a)
 	if err != nil {
@@ -55,7 +55,7 @@ func (c Client) Ask(ctx context.Context, origin event.Origin, a Action) (Ruling,
 	return ruling, question.ID, err
 }
 
-// Early refuses what no answer of a person can permit, before anything is done for the action. The action is judged again when it begins.
+// Early refuses an action that no person's answer can permit, before any work is done for it. The action is judged again when it begins.
 func (c Client) Early(ctx context.Context, origin event.Origin, a Action) error {
 	ruling, err := c.Gate.Judge(ctx, a)
 	if err != nil || ruling.Decision.Outcome != Deny {

@@ -10,7 +10,7 @@ import (
 	"agentbox/internal/domain/id"
 )
 
-// Ruling is an action together with the decision on it. The gate made it; passing it back is how a caller says what it wants done.
+// Ruling is an action together with the decision on it. The gate makes it; a caller passes it back to have the action done.
 type Ruling struct {
 	Action    Action // with Bundle filled in
 	Canonical []byte // its canonical bytes, which Decision.Action hashes
@@ -21,8 +21,8 @@ type Ruling struct {
 	Seal      any         // the gate's own copy, which nobody else can make or read; a ruling without it, or unlike it, is refused
 }
 
-// Basis says which versions of its documents a decision rests on. Beside them it rests on the bundle, which never changes, and on what is
-// looked at again before anything is begun: the kill switch, approvals, the quota.
+// Basis says on which versions of its documents a decision rests. It also rests on the bundle, which never changes. The gate checks the
+// kill switch, approvals and the quota again before an action begins.
 type Basis struct {
 	Principal uint64 // version of who acts
 	Space     uint64 // version of the space, 0 where there is none or it is about to be made
@@ -34,31 +34,30 @@ type Basis struct {
 
 // Gate is the one way to a permit. Every method is safe for concurrent use.
 type Gate interface {
-	// Judge decides an action. It records nothing and changes nothing, so it also explains. The error is for what kept the gate from
-	// deciding; callers treat it as a refusal.
+	// Judge decides an action. It records nothing and changes nothing, so it also explains. It returns an error if the gate could not decide;
+	// callers treat that as a refusal.
 	Judge(ctx context.Context, a Action) (Ruling, error)
-	// Glance returns the permit of an allowed action that is pure or only reads. Such actions record one event, after the fact. What a
-	// standing approval allows is begun instead, for its use counts.
+	// Glance returns the permit of an allowed action that is pure or only reads. Such an action records one event, afterwards. An action that
+	// a standing approval allows is begun instead, because its use counts.
 	Glance(r Ruling) (Permit, error)
-	// Begin records the intent of an allowed action and returns its permit. The batch holds the caller's own events, such as
-	// tool.invoked; the use of an approval, if one is named, is recorded in the same commit, so that it is used at most once. An approval
-	// must be approved, unexpired, unused and for exactly these canonical bytes. With are rulings about other actions that the batch records
-	// as well, such as the start of the run whose first operation is begun: where one of them does not simply hold as it is, nothing is
-	// recorded, and the error is ErrApart.
+	// Begin records the intent of an allowed action and returns its permit. The batch holds the caller's own events, such as tool.invoked. If
+	// an approval is named, its use is recorded in the same commit, so that it is used at most once. The approval must be approved, unexpired,
+	// unused and for exactly these canonical bytes. With holds rulings about other actions that the batch records too, such as the start of
+	// the run whose first operation begins. If one of them does not hold unchanged, nothing is recorded, and the error is ErrApart.
 	Begin(ctx context.Context, r Ruling, approval id.Approval, intent event.Batch, with ...Ruling) (Permit, event.Receipt, error)
-	// Record judges an action whose whole effect is what it records, and appends the batch if it may be done: there is no intent apart from
-	// the outcome. A refusal is recorded too. Where policy asks, the question is made as by AskOnce, and the same request goes through once
-	// it is answered.
+	// Record judges an action whose whole effect is its record, and appends the batch if the action is allowed: there is no intent apart from
+	// the outcome. It records a refusal too. If policy asks, it makes the question as AskOnce does, and the same request succeeds once it is
+	// answered.
 	Record(ctx context.Context, origin event.Origin, a Action, b event.Batch) (event.Receipt, error)
 	// Ask records the question that a ruling of RequireApproval raises, together with the caller's own events.
 	Ask(ctx context.Context, origin event.Origin, r Ruling, q Ask, with event.Batch) (Approval, error)
-	// AskOnce is Ask for who sends the same request again until it is answered: of what is only recorded, or outside of runs. Who sends it for
-	// somebody else is named in the question. It returns the question about exactly
-	// these canonical bytes that still counts: one that is open, one that is denied and whose time is not over, or one that is approved and
-	// can still be used. Where there is none it asks, and of many at once only one does.
+	// AskOnce is Ask for callers that send the same request again until it is answered. Their actions are only recorded, or happen outside of
+	// runs. If the caller asks for another principal, the question names the caller too. AskOnce returns the valid question about exactly
+	// these canonical bytes. That is one that is open, one that was denied and has not expired, or one that was approved and can still be
+	// used. If there is none, it asks a new one. Concurrent callers get one question.
 	AskOnce(ctx context.Context, origin event.Origin, r Ruling, with event.Batch) (Approval, error)
-	// Withdraw ends a question that nobody needs any more and records the caller's own events in the same commit. A question that has its
-	// answer keeps it; then only the caller's events are recorded. Stopping needs no permission.
+	// Withdraw ends a question that is no longer needed and records the caller's own events in the same commit. An answered question keeps its
+	// answer; then only the caller's events are recorded. Stopping needs no permission.
 	Withdraw(ctx context.Context, origin event.Origin, approval id.Approval, reason string, with event.Batch) (event.Receipt, error)
 }
 
@@ -81,17 +80,17 @@ func Belongs(b event.Batch, ws id.Workspace) error {
 	return nil
 }
 
-// Ask is what the asking side adds to a question.
+// Ask is the requester's addition to a question.
 type Ask struct {
 	Approval   id.Approval // the new approval's id, made by the caller so that its own events can name it
 	Thread     id.Thread   // in which it is asked; empty for none
 	AgentTitle string      // the title that the agent gives it, shown apart and marked
-	AgentWords string      // what the agent says about it, shown apart and marked
-	Unsealed   []string    // what cannot be sealed, beyond what the decision names
+	AgentWords string      // the agent's own words about it, shown separately and marked
+	Unsealed   []string    // parts that cannot be sealed, besides those that the decision names
 
-	Scope     Scope        // that is asked for, for whoever answers; empty means once
+	Scope     Scope        // the requested scope, for the person who answers; empty means once
 	ExpiresAt time.Time    // until when the question stays open, at most MaxQuestionTime from now; zero for the gate's own time
-	Through   id.Principal // who asks for the principal, where that is another one; neither of them approves it
+	Through   id.Principal // the principal who asks for the acting one, if that is another; neither of them approves it
 }
 
 // Agents knows the agents of a workspace by their names.
@@ -102,7 +101,7 @@ type Agents interface {
 
 // Library keeps the bundles of a workspace.
 type Library interface {
-	// Pin resolves a preset's name and overrides, a JSON object or nil, to a bundle and records it, so that its hash will always find it.
+	// Pin resolves a preset's name and overrides (a JSON object or nil) to a bundle. It records the bundle, so that its hash always finds it.
 	Pin(ctx context.Context, origin event.Origin, ws id.Workspace, preset string, overrides []byte) (Bundle, error)
 	// PinBundle records a bundle that is its own text, whatever it was made from.
 	PinBundle(ctx context.Context, origin event.Origin, ws id.Workspace, b Bundle) error

@@ -9,7 +9,7 @@ import (
 	"agentbox/internal/domain/id"
 )
 
-// DecisionWord is what a person answers.
+// DecisionWord is a person's answer.
 type DecisionWord string
 
 // The answers. Hold is not final.
@@ -37,7 +37,7 @@ var (
 	// ErrAlreadyAssented refuses a second yes of the same person where policy demands two.
 	ErrAlreadyAssented = fault.New(fault.Conflict, "approval_already_assented",
 		"you have approved this; the policy demands that another person approves it too")
-	// ErrAssentCredential refuses a yes with a credential that one who has approved before may know, or whose credential it may know.
+	// ErrAssentCredential refuses an approval whose credential an earlier approver may know, or the other way round.
 	ErrAssentCredential = fault.New(fault.Denied, "approval_assent_credential",
 		"you, or whoever issued your key or token, also issued the key or token by which another person has approved this, so that both could "+
 			"be one").
@@ -47,13 +47,13 @@ var (
 		"another person has approved this with another scope; approve with the same, or deny it")
 	// ErrApprovalExpired refuses to decide an approval after its time.
 	ErrApprovalExpired = fault.New(fault.Conflict, ReasonApprovalExpired, "this approval has expired; what it was for must be asked again")
-	// ErrApprovalWithdrawn refuses to decide or to use an approval that nobody needs any more.
+	// ErrApprovalWithdrawn refuses to decide or to use a withdrawn approval.
 	ErrApprovalWithdrawn = fault.New(fault.Conflict, "approval_withdrawn", "this approval was withdrawn; what asked for it has ended")
 	// ErrApprovalLapsed refuses to use an approval after its time; to errors.Is it is ErrApprovalExpired.
 	ErrApprovalLapsed = fault.New(fault.Denied, ReasonApprovalExpired, "this approval has expired; what it was for must be asked again")
 	// ErrApprovalUsed refuses the second use of an approval.
 	ErrApprovalUsed = fault.New(fault.Denied, "approval_used", "this approval was used before; it holds for one start only")
-	// ErrApprovalPending refuses the use of an approval that nobody has decided.
+	// ErrApprovalPending refuses the use of an undecided approval.
 	ErrApprovalPending = fault.New(fault.Waiting, "approval_pending", "nobody has decided this approval yet")
 	// ErrApprovalDenied refuses the use of an approval that was denied.
 	ErrApprovalDenied = fault.New(fault.Denied, ReasonApprovalDenied, "this approval was denied")
@@ -125,8 +125,8 @@ func (a Approval) Decide(cmd Answer, now time.Time) (ApprovalDecided, error) {
 	return d, nil
 }
 
-// Second puts the answer of one who approves, with a credential that issuer has issued, together with those of others that count. It
-// returns the answer with the narrower bounds of all, and false where it is not enough for what policy demands and there is another
+// Second combines this approval with the earlier ones that count (two-person rule). Issuer is the principal who issued the credential of
+// this one. It returns the answer with the narrowest bounds of all. It returns false if policy demands more approvals and there is another
 // person to ask.
 func (a Approval) Second(cmd Answer, by, issuer id.Principal, others []Assent, more bool) (Answer, bool, error) {
 	for _, o := range others {
@@ -195,12 +195,12 @@ func (a Approval) Use(canonical []byte, action Action, now time.Time) (ApprovalU
 	return ApprovalUsed{Approval: a.ID, ActionHash: digest}, nil
 }
 
-// Withdraw ends a question because nobody needs its answer any more; false where it has its answer.
+// Withdraw ends a question because nobody needs its answer any more; false if it is already answered.
 func (a Approval) Withdraw(reason string) (ApprovalWithdrawn, bool) {
 	return ApprovalWithdrawn{Approval: a.ID, Reason: reason}, a.Open()
 }
 
-// Expire ends a question that nobody decided in time; false where it is not yet time or was decided.
+// Expire ends a question that was not decided in time; false if it is not yet time, or if it was decided.
 func (a Approval) Expire(now time.Time) (ApprovalExpired, bool) {
 	return ApprovalExpired{Approval: a.ID}, a.Open() && !now.Before(a.ExpiresAt)
 }

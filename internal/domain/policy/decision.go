@@ -5,7 +5,7 @@ import (
 	"agentbox/internal/domain/fault"
 )
 
-// Outcome is what the gate says to an action. The zero value denies.
+// Outcome is the gate's decision on an action. The zero value denies.
 type Outcome int
 
 // The outcomes.

@@ -19,7 +19,7 @@ const (
 	MaxDescriptionBytes = 200
 )
 
-// The target kinds of a declared action: what its target is or, of the last three, what it is about where it has no target.
+// The target kinds of a declared action: the kind of its target. The last three are for actions without a target and name their subject.
 const (
 	TargetHost      = "host"    // a host, maybe with a port
 	TargetURL       = "url"     // a URL with a host
@@ -49,7 +49,7 @@ const (
 	ActionTypeRetiredType  = "action_type.retired"
 )
 
-// Declaration is what a workspace said of an action type of its own. It stands in each action of that type, so that everything that is
+// Declaration is what a workspace declared about an action type of its own. Each action of that type contains it. So everything that is
 // bound to the action is bound to this version: questions, approvals, standing approvals and permits.
 type Declaration struct {
 	Version     int        `json:"version"` // rises with each change, also over a retirement
@@ -61,7 +61,7 @@ type Declaration struct {
 	Targets     string     `json:"target_kinds,omitempty"` // joined by spaces
 }
 
-// kind is what the registry would say of an action type that is declared so. It is done outside, by who asks before.
+// kind returns the registry row for a declared action type. Such an action is done outside, by a principal who asks first.
 func (d Declaration) kind(name string) Kind {
 	return Kind{
 		Type: name, SideEffect: d.SideEffect, Zone: d.Zone, Reversible: d.Reversible, PreApproval: d.Asks, Title: "do " + name, Outside: true,
@@ -69,8 +69,8 @@ func (d Declaration) kind(name string) Kind {
 	}
 }
 
-// Kind returns what is known of the action's type: the registry's entry, or else that of the workspace's own declaration that the gate
-// has laid into the action. False means that nobody declared it; then it is denied.
+// Kind returns the kind of the action's type: the registry's row, or else the workspace's declaration that the gate has set in the action.
+// False means that the type is undeclared; then the action is denied.
 func (a Action) Kind() (Kind, bool) {
 	if k, ok := KindOf(a.Type); ok {
 		return k, true
@@ -87,8 +87,8 @@ func (a Action) Own() bool {
 	return k.Declared > 0
 }
 
-// Misses says which of the declared target kinds the action's target, or what it is about, should have had; "" where it fits. A type
-// without target kinds takes every target and none.
+// Misses returns the declared target kinds that the action's target, or its subject, should have had; "" if it fits. A type without target
+// kinds takes every target and none.
 func (a Action) Misses() string {
 	kinds := strings.Fields(a.Declared.Targets)
 	if len(kinds) == 0 || slices.ContainsFunc(kinds, a.aims) {
@@ -157,7 +157,7 @@ type ActionType struct {
 // Living reports whether the type is declared now.
 func (t ActionType) Living() bool { return t.Status == DeclaredStatus }
 
-// Declaration returns what the type says, as it stands in actions; the zero value where it is not declared now.
+// Declaration returns the type's declaration in the form that actions contain; the zero value if the type is not declared now.
 func (t ActionType) Declaration() Declaration {
 	if !t.Living() {
 		return Declaration{}
@@ -211,12 +211,12 @@ var (
 	// ErrTargetKinds refuses target kinds that are none, or that are named twice.
 	ErrTargetKinds = fault.New(fault.Invalid, "invalid_target_kinds",
 		"target_kinds are some of host, url, address, name, room, run and workspace, each once")
-	// ErrDeclarationChanged refuses to approve what was asked under another declaration than the one of now.
+	// ErrDeclarationChanged refuses to approve a question that was asked under an older declaration.
 	ErrDeclarationChanged = fault.New(fault.Conflict, "declaration_changed",
 		"the workspace has changed or retired this action type since it was asked; it must be asked again")
 )
 
-// reserved are the nouns that belong to Agentbox beside those of the registry, so that what it gets later meets no declaration.
+// reserved are nouns that belong to Agentbox besides those of the registry, so that its later action types collide with no declaration.
 var reserved = []string{
 	"action", "action_type", "agentbox", "connector", "egress", "event", "experiment", "hook", "lease", "model", "objective", "policy",
 	"provider", "quota", "secret",

@@ -2,9 +2,10 @@ package policy
 
 import "agentbox/internal/domain/id"
 
-// Facts are what a policy may look at. One action yields one or, for a command line, several: each simple command and each file that the
-// shell opens is judged by itself. In Cedar, Principal is `principal` (User, Agent or Service), Action is `action`, the space, else the
-// workspace, is `resource`, and the rest stands in `context` under the names given here; text that does not apply is "", a number 0.
+// Facts are the inputs of a policy. An action gives one; a command line gives several, because policy judges each simple command and each
+// file that the shell opens separately. In Cedar, Principal is `principal` (User, Agent or Service) and Action is `action`. The space is
+// `resource`; without a space the workspace is. The other fields are in `context` under the names given here. A text that does not apply is
+// "", and a number is 0.
 type Facts struct {
 	Principal id.Principal
 	Workspace id.Workspace
@@ -33,7 +34,7 @@ const (
 	TraitDeletesTree    = "deletes_tree"         // removes a folder, or files whose number is not known
 	TraitInstalls       = "installs_packages"    // fetches code of others and may run it
 	TraitRunsFile       = "runs_file"            // runs a file that an approval cannot seal
-	TraitUnresolved     = "unresolved"           // what will run is only known when it runs: eval, $cmd
+	TraitUnresolved     = "unresolved"           // the command is only known when it runs: eval, $cmd
 	TraitPoisons        = "poisons_environment"  // changes what later commands mean: PATH=, LD_PRELOAD=, alias
 	TraitRecursive      = "recursive"            // works on a whole tree: chmod -R
 	TraitByPath         = "by_path"              // was named by a path instead of by its bare name
@@ -55,7 +56,7 @@ type Rule struct {
 	Approvers  int // the annotation @approvers: persons who have to approve what it asks about; 0 means one
 }
 
-// Verdict is what a bundle says about facts. The zero value denies, and names no rule: nothing matched.
+// Verdict is a bundle's result for facts. The zero value denies, and names no rule: nothing matched.
 type Verdict struct {
 	Outcome Outcome
 	Rules   []Rule // those that decided, in the order of the bundle
@@ -70,6 +71,6 @@ func (v Verdict) Matched() bool { return len(v.Rules) > 0 }
 type Evaluator interface {
 	// Evaluate decides. An error means that the bundle could not be evaluated; callers treat it as a refusal.
 	Evaluate(b Bundle, f Facts) (Verdict, error)
-	// Validate says what is wrong with a bundle's text, with line and column.
+	// Validate reports the errors in a bundle's text, with line and column.
 	Validate(b Bundle) error
 }

@@ -27,7 +27,7 @@ const (
 	EffectCountedType     = "effect.counted"
 )
 
-// The names of the documents of permission, beside ApprovalProjection.
+// The names of the documents of permission, besides ApprovalProjection.
 const (
 	StandingProjection   = "standing_approvals"
 	KillSwitchProjection = "kill_switches"
@@ -60,7 +60,7 @@ type ApprovalRequested struct {
 	Scope      Scope        `json:"scope"`
 	ExpiresAt  time.Time    `json:"expires_at"`
 	Approvers  int          `json:"approvers,omitempty"`
-	Through    id.Principal `json:"through_principal_id,omitempty"` // who sent it for the principal
+	Through    id.Principal `json:"through_principal_id,omitempty"` // the principal who sent it for the acting one
 }
 
 // ApprovalAssented is the data of approval.assented: one person approves, and another one has to.
@@ -138,7 +138,7 @@ type BundlePinned struct {
 	Bundle Bundle `json:"bundle"`
 }
 
-// EffectCounted is the data of effect.counted, which stands beside an effect's intent where effects are limited.
+// EffectCounted is the data of effect.counted. That event accompanies an effect's intent if effects are limited.
 type EffectCounted struct {
 	Principal id.Principal `json:"principal_id"`
 	Window    time.Time    `json:"window_started_at"` // of the hour in which it counts
@@ -153,7 +153,7 @@ type Refused struct {
 	Decision  Decision     `json:"decision"`
 	Bundle    event.Digest `json:"policy_bundle,omitzero"`
 	Approval  id.Approval  `json:"approval_id,omitempty"`          // the question that is open about it, of what is done outside
-	Through   id.Principal `json:"through_principal_id,omitempty"` // who sent it for the principal
+	Through   id.Principal `json:"through_principal_id,omitempty"` // the principal who sent it for the acting one
 }
 
 // RefusedDraft drafts the event of a decision that is not allow.
@@ -176,7 +176,7 @@ type Begun struct {
 	Operation string   `json:"operation_id,omitempty"`
 	Decision  Decision `json:"decision"`
 
-	// Of what is done outside: what it rests on, and who sent it for the principal.
+	// For an action that is done outside: the approval that it rests on, and the principal who sent it for the acting one.
 	Approval id.Approval  `json:"approval_id,omitempty"`
 	Standing id.Standing  `json:"standing_id,omitempty"`
 	Through  id.Principal `json:"through_principal_id,omitempty"`

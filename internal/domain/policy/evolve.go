@@ -24,7 +24,7 @@ func (a Approval) Evolve(e event.Event) (Approval, error) {
 			return a, err
 		}
 		if e.Withheld == event.Destroyed {
-			// Nobody knows any more what was asked, so that it cannot be answered.
+			// The text of the question is gone, so it cannot be answered.
 			return Approval{
 				ID: id.Approval(e.EntityID), Workspace: e.Workspace, Room: e.Room, Run: e.Run, Step: e.Step, Thread: e.Thread, RequestedBy: e.Principal,
 				RequestedAt: e.OccurredAt, Status: Expired,
@@ -73,13 +73,13 @@ func (a Approval) Evolve(e event.Event) (Approval, error) {
 	return a, nil
 }
 
-// Asker is the document of somebody who has asked questions: how many, ever.
+// Asker is the document of a principal who has asked questions: how many in total.
 type Asker struct {
 	Principal id.Principal `json:"principal_id"`
 	Asked     uint64       `json:"asked"`
 }
 
-// Evolve returns the asker after a question of his.
+// Evolve returns the asker after one of their questions.
 func (a Asker) Evolve(e event.Event) Asker { return Asker{Principal: e.Principal, Asked: a.Asked + 1} }
 
 // without returns the assents of all but one person, in a slice of its own.

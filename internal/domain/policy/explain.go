@@ -4,12 +4,12 @@ package policy
 type Explanation struct {
 	Decision Decision `json:"decision"`
 	Request  Stored   `json:"request,omitempty"` // the action's canonical bytes
-	Shown    string   `json:"shown,omitempty"`   // what a person would be asked, as Render writes it
+	Shown    string   `json:"shown,omitempty"`   // the question that a person would see, as Render writes it
 	Parts    []Part   `json:"parts"`             // the single judgements, in order; the strictest decides
 	Limits   Limits   `json:"limits"`
 
-	PathRules []PathRule `json:"path_rules,omitempty"` // what protects paths, each a wall or a guard
-	Warnings  []string   `json:"warnings,omitempty"`   // what of the policy has no effect where a reader may expect one
+	PathRules []PathRule `json:"path_rules,omitempty"` // the rules that protect paths, each a wall or a guard
+	Warnings  []string   `json:"warnings,omitempty"`   // parts of the policy without the effect that a reader may expect
 }
 
 // Part is the judgement of one simple command, of one file, or of the whole.

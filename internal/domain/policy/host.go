@@ -5,14 +5,14 @@ import "strings"
 // Unreadable is the host of a target in which two programs could read different ones, or none. No scope of a token names it but *.
 const Unreadable = "?"
 
-// Host returns the host of a target, a URL, a host or an address, in the one way in which a token writes it; Unreadable where it has none.
+// Host returns the host of a target (a URL, a host or an address) in the form that a token uses; Unreadable if it has none.
 func Host(target string) string {
 	_, name, _ := hostOf(target)
 	return name
 }
 
-// place returns where a target lies, without what is asked for there: its scheme, its host and its port as it writes them; "" where it
-// has no readable host.
+// place returns the destination of a target without the path: its scheme, host and port as the target writes them; "" if it has no readable
+// host.
 func place(target string) string {
 	scheme, name, port := hostOf(target)
 	if name == Unreadable {
@@ -36,7 +36,7 @@ func hostOf(target string) (scheme, name, port string) {
 	}
 	end := strings.IndexAny(rest, "/?#\\")
 	if strings.Trim(scheme, letters+"+") != "" || end >= 0 && !found && strings.Contains(target, "@") {
-		return "", Unreadable, "" // what stands behind an address may name others to whom it goes
+		return "", Unreadable, "" // text after the address may name other recipients
 	}
 	if end >= 0 {
 		rest = rest[:end]

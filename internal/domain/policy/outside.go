@@ -8,7 +8,7 @@ import (
 	"agentbox/internal/domain/id"
 )
 
-// Cost is how much an action costs who has to bear it: effort, money, trust.
+// Cost is how much an action costs the person who bears it: effort, money, trust.
 type Cost string
 
 // The costs.
@@ -27,7 +27,7 @@ const (
 	HardRecovery Recovery = "hard"
 )
 
-// The actions that are done outside of Agentbox, by programs that ask before they act, beside ExternalWrite.
+// The actions outside of Agentbox, by programs that ask before they act, besides ExternalWrite.
 const (
 	EmailSend         = "email.send"
 	PaymentExecute    = "payment.execute"
@@ -52,7 +52,7 @@ func risky(typ, title string, cost Cost) Kind {
 // aliases are other names under which actions are asked about.
 var aliases = map[string]string{"external_write": ExternalWrite}
 
-// TypeOf returns the action type that a name stands for.
+// TypeOf returns the action type for a name.
 func TypeOf(name string) string {
 	if typ, ok := aliases[name]; ok {
 		return typ
@@ -60,7 +60,7 @@ func TypeOf(name string) string {
 	return name
 }
 
-// graded returns the kind with everything said that the registry shows: what nobody grades is graded by its zone and by whether it can be
+// graded returns the kind with all fields that the registry shows. A kind without grades gets them from its zone and from whether it can be
 // undone.
 func (k Kind) graded() Kind {
 	k.PostReview = k.Zone == event.Supervised
@@ -81,8 +81,8 @@ func (k Kind) graded() Kind {
 	return k
 }
 
-// BegunOutside drafts action.begun of what somebody does outside on the strength of an approval, if any. Through is who sent it for the
-// principal.
+// BegunOutside drafts action.begun for an action outside. Approval allows it; it may be empty. Through is the principal who sent it for the
+// acting one.
 func BegunOutside(origin event.Origin, r Ruling, approval id.Approval, through id.Principal) event.Draft {
 	a := r.Action
 	return event.New(BegunType, origin, a.Workspace, a.Room, Begun{
@@ -90,7 +90,7 @@ func BegunOutside(origin event.Origin, r Ruling, approval id.Approval, through i
 	}).In(a.Run, a.Step).About(ActionEntity, r.Decision.Action.String())
 }
 
-// RefusedOutside drafts the event of a refusal of what somebody would do outside. Approval is the question that is open about it, if any.
+// RefusedOutside drafts the event of a refused action outside. Approval is the open question about it, if any.
 func RefusedOutside(origin event.Origin, r Ruling, approval id.Approval, through id.Principal) event.Draft {
 	typ := DeniedType
 	if r.Decision.Outcome == RequireApproval {
@@ -102,7 +102,7 @@ func RefusedOutside(origin event.Origin, r Ruling, approval id.Approval, through
 	}).In(a.Run, a.Step).About(ActionEntity, r.Decision.Action.String())
 }
 
-// shape returns a request with every value replaced by the name of its kind: what stays equal when only values vary.
+// shape returns a request with every value replaced by the name of its kind. Two requests that differ only in values have equal shapes.
 func shape(raw json.RawMessage) (string, error) {
 	var v any
 	if err := json.Unmarshal(raw, &v); err != nil {

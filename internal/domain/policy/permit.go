@@ -9,7 +9,7 @@ import (
 )
 
 // Permit is the right to do one action once. Only the gate makes one (arch_test.go proves it); the zero value permits nothing. A driver
-// that touches the world takes a permit, redeems it, and does what the redeemed action says.
+// that touches the world takes a permit, redeems it, and does the redeemed action.
 type Permit struct{ grant *grant }
 
 type grant struct {
@@ -26,7 +26,7 @@ var (
 	ErrNoPermit = fault.New(fault.Denied, "permit_missing", "no permit: the gate was not asked")
 	// ErrPermitSpent refuses a permit's second use.
 	ErrPermitSpent = fault.New(fault.Denied, "permit_spent", "the permit was used before; ask the gate again")
-	// ErrPermitMismatch refuses a permit for another action, or whose content differs from what was decided.
+	// ErrPermitMismatch refuses a permit for another action, or with content that differs from the decided one.
 	ErrPermitMismatch = fault.New(fault.Denied, "approval_mismatch", "what is to be done is not what was decided; ask again")
 )
 
@@ -62,9 +62,9 @@ func (p Permit) Redeem(types ...string) (Action, error) {
 	return action, nil
 }
 
-// Try is Redeem for an attempt that may turn out to have no effect: a lighter tier that finds out that it cannot do the action and leaves
-// nothing of it behind. The function back, which is never nil, makes the permit unspent again, so that a heavier tier can redeem it: once
-// in a permit's life; after that, and where the permit was refused, it does nothing. Who has caused any effect does not call it.
+// Try is Redeem for an attempt that may end without effect: a lighter tier may find that it cannot do the action and undo its work. The
+// function back is never nil. It makes the permit unspent again, so that a heavier tier can redeem it. It works once in a permit's life.
+// After that, or if the permit was refused, it does nothing. A caller that has caused any effect must not call it.
 func (p Permit) Try(types ...string) (a Action, back func(), err error) {
 	a, err = p.Redeem(types...)
 	if err != nil {
@@ -77,7 +77,7 @@ func (p Permit) Try(types ...string) (a Action, back func(), err error) {
 	}, nil
 }
 
-// Digest names the action that the permit is for; zero for the zero Permit.
+// Digest names the action of the permit; zero for the zero Permit.
 func (p Permit) Digest() event.Digest {
 	if p.grant == nil {
 		return event.Digest{}

@@ -16,7 +16,7 @@ var (
 	ErrQuestionEmpty = fault.New(fault.Invalid, "missing_question", "say in `question` what the person is asked")
 	// ErrQuestionTooLong refuses a question of more than MaxQuestionText.
 	ErrQuestionTooLong = fault.New(fault.Invalid, "question_too_long", "a question may have at most %d bytes of UTF-8", MaxQuestionText)
-	// ErrQuestionWithAction refuses a question beside an action.
+	// ErrQuestionWithAction refuses a plain question together with an action.
 	ErrQuestionWithAction = fault.New(fault.Invalid, "question_with_action",
 		"a plain question is an approval of its own; send `question` or an action, not both").
 		With("What the action is for belongs into `title` or `context`.")

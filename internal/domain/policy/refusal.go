@@ -8,9 +8,8 @@ import (
 	"agentbox/internal/domain/fault"
 )
 
-// RecordRefusal records that something was refused for a reason that lies beyond what policy decides, as that nobody gives more than he
-// has, and returns why. Who is nobody here is not even refused, and an archived workspace takes no more records. Where it cannot be
-// recorded, the refusal stands all the same.
+// RecordRefusal records a refusal whose reason lies outside policy, such as "nobody gives more than they have". It returns why. It records
+// nothing if the principal is unknown in the workspace, or if the workspace is archived. If recording fails, the refusal still stands.
 func RecordRefusal(ctx context.Context, g Gate, record func(context.Context, event.Batch) (event.Receipt, error), origin event.Origin,
 	a Action, why error) error {
 	f, ok := errors.AsType[*fault.Error](why)

@@ -7,7 +7,7 @@ import (
 	"agentbox/internal/domain/event"
 )
 
-// SideEffect is the class of what an action does to the world, from nothing to everything.
+// SideEffect is the class of an action's effect on the world, from nothing to everything.
 type SideEffect string
 
 // The side effect classes.
@@ -21,11 +21,11 @@ const (
 	Record     SideEffect = "record"     // says something in the log and does nothing else: rooms, messages, steps, incidents
 )
 
-// Reaches reports whether what has this side effect reaches beyond the log: then the kill switch stops it, and it counts against the quota.
-// What does not know its side effect does.
+// Reaches reports whether an action with this side effect reaches beyond the log. Then the kill switch stops it, and it counts against the
+// quota. An unknown side effect does.
 func (s SideEffect) Reaches() bool { return s != Pure && s != Read && s != Record }
 
-// Kind describes an action type: what it may do and how carefully it is treated.
+// Kind describes an action type: its possible effects and how strictly it is judged.
 type Kind struct {
 	Type        string     `json:"type"`
 	SideEffect  SideEffect `json:"side_effect"`
@@ -35,25 +35,25 @@ type Kind struct {
 	PreApproval bool       `json:"pre_approval"` // asks a person whatever the bundle says
 	Title       string     `json:"title"`        // a few words for people, the verb first
 
-	Outside    bool     `json:"outside,omitempty"` // it is done outside of Agentbox, by who asks before
+	Outside    bool     `json:"outside,omitempty"` // it is done outside of Agentbox, by a principal who asks first
 	PostReview bool     `json:"post_review"`       // a person looks at it afterwards
 	Cost       Cost     `json:"cost,omitempty"`
 	Recovery   Recovery `json:"recovery,omitempty"`
 
-	// Of a Record, and of what is done outside: who may do it. A bundle may forbid it or ask, but need not permit it.
+	// For a Record and for an action outside: who may do it. A bundle may forbid it or ask, but need not permit it.
 	Role     string `json:"role,omitempty"`     // the least role of a person; "" is nobody
 	Agents   bool   `json:"agents,omitempty"`   // agents may
 	Services bool   `json:"services,omitempty"` // services may, engines among them
-	Halts    bool   `json:"halts,omitempty"`    // who records it acts on the world by it, so that the kill switch stops it
+	Halts    bool   `json:"halts,omitempty"`    // the recording principal acts on the world by it, so the kill switch stops it
 
 	Declared int `json:"declared_version,omitempty"` // of a type that the workspace declared: the version of its declaration
 
 	Anywhere bool `json:"anywhere,omitempty"` // belongs to no room by its nature, so that the rooms of a capability token do not bound it
 
 	Rules    Rules    `json:"-"` // which rules of a policy permit it; without any it is denied
-	Template Template `json:"-"` // what may vary under a standing approval of scope template
+	Template Template `json:"-"` // the parts that may vary under a standing approval of scope template
 	Givable  bool     `json:"-"` // a policy can give it to agents and services, although people do it otherwise
-	Impact   string   `json:"-"` // what it changes, in sentences, where the side effect does not say it
+	Impact   string   `json:"-"` // its effects, in sentences, if the side effect does not say them
 }
 
 // Rules is the class of rules by which the short form of a policy permits an action.
@@ -81,7 +81,8 @@ const (
 	TemplateRequest Template = "request" // the values of a request, to the same target
 )
 
-// record describes an action whose whole effect is its event. Who says who may do it beside people of the role: "agents", "services".
+// record describes an action whose whole effect is its event. Who names those who may do it besides people of the role: "agents",
+// "services".
 func record(typ, title, role string, who ...string) Kind {
 	return Kind{
 		Type: typ, SideEffect: Record, Zone: event.Supervised, Reversible: true, Title: title, Rules: RulesRole,
@@ -152,8 +153,8 @@ const (
 	NodeRemove = "node.remove" // give up a daemon of the installation that never comes back
 
 	RoomCreate    = "room.create"
-	RoomUpdate    = "room.update"    // change what a room is called, or the summary of what was said in it
-	RoomConfigure = "room.configure" // set what agents in a room, or in every room, are told and may use
+	RoomUpdate    = "room.update"    // change the name of a room, or the summary of its messages
+	RoomConfigure = "room.configure" // set what agents in one room, or in all rooms, are told and may use
 	RoomRead      = "room.read"      // say how far one has read
 	ThreadCreate  = "thread.create"
 	ThreadUpdate  = "thread.update"
@@ -188,7 +189,7 @@ const (
 	PolicyEvaluate  = "policy.evaluate"  // ask whether something may be done outside
 	ApprovalRequest = "approval.request" // ask a person about what is to be done outside
 
-	ApprovalDecide = "approval.decide" // answer a question; who may follows the question, too
+	ApprovalDecide = "approval.decide" // answer a question; the question also bounds who may
 	StandingRevoke = "standing.revoke"
 
 	ActionTypeDeclare = "action_type.declare" // declare an action type of the workspace's own, or change it
@@ -213,7 +214,7 @@ const (
 	CapabilityRevoke = "capability.revoke"
 )
 
-// table is the registry of actions. A row says everything about an action type; what has no row is denied. A lookup starts at the
+// table is the registry of actions. A row says everything about an action type; a type without a row is denied. A lookup starts at the
 // beginning, so the most frequent actions come first.
 var table = []Kind{
 	{

@@ -2,9 +2,9 @@ package policy
 
 import "agentbox/internal/domain/event"
 
-// Remains returns what stays of the data of an event of permission when it is redacted: ids, numbers and words of the program, by which the
-// approval's document can still be folded, and no text of anybody, nor the hash of one. It is nil for an event of another kind, and for
-// those which say who may do what: these are not redacted.
+// Remains returns the part of a permission event's data that stays after a redaction: ids, numbers and words of the program. It holds no
+// text of a person, nor the hash of one. The approval's document can still be folded from it. It is nil for events of other kinds. It is
+// also nil for events that say who may do what, because these are not redacted.
 func Remains(e event.Event) (any, error) {
 	switch e.Type {
 	case ApprovalRequestedType:

@@ -13,7 +13,7 @@ import (
 	"agentbox/internal/domain/fault"
 )
 
-// Bounds of what a person is asked to read. What does not fit is refused, never cut: a cut text shows less than what runs.
+// Bounds of the text that a person is asked to read. A longer text is refused, never cut, because a cut text shows less than what runs.
 const (
 	MaxQuestionBytes = 64 << 10
 	MaxQuestionLines = 1_000
@@ -31,9 +31,9 @@ var ErrTooLongToShow = fault.New(fault.Denied, "action_too_long_to_show",
 var first = []string{"type", "declaration", "command", "path", "target", "method", "tool", "request", "argv", "cwd", "env", "timeout_ms",
 	"space_id", "principal_id"}
 
-// Render shows an action's canonical bytes in full, one field per line. It is injective: two different actions never look the same, for
-// every value is quoted and everything but printable ASCII and the accented letters of Latin-1 is written as an escape. A text of several
-// lines stands line by line behind a bar.
+// Render shows an action's canonical bytes in full, one field per line. It is injective: two different actions never look the same. It
+// quotes every value and escapes everything except printable ASCII and the accented letters of Latin-1. A text of several lines is written
+// line by line behind a bar.
 func Render(canonical []byte) (string, error) {
 	dec := json.NewDecoder(bytes.NewReader(canonical))
 	dec.UseNumber()
@@ -123,7 +123,7 @@ func name(key string) string {
 // maxBlank is the longest run of spaces that is shown as spaces; longer ones could push text out of sight.
 const maxBlank = 16
 
-// Brief escapes a text that stands in a sentence, and shortens it.
+// Brief escapes and shortens a text for use in a sentence.
 func Brief(text string) string {
 	const most = 120
 	if len(text) > most {
@@ -144,9 +144,8 @@ func EscapeAll(list []string) []string {
 	return escaped
 }
 
-// Escape writes text so that it can only be read one way and cannot steer a terminal: printable ASCII but `"` and `\`, and the accented
-// letters of Latin-1, stand for themselves; everything else becomes \n, \r, \t, \", \\ or \u{code point}. Bytes that are no UTF-8 become
-// \x and two digits.
+// Escape writes text so that it has one reading and cannot control a terminal. Printable ASCII except `"` and `\`, and the accented letters
+// of Latin-1, stay as they are. Everything else becomes \n, \r, \t, \", \\ or \u{code point}. Invalid UTF-8 bytes become \x and two digits.
 func Escape(text string) string {
 	plain := true
 	for i := range len(text) {
@@ -224,7 +223,7 @@ func Title(a Action) string {
 	return title
 }
 
-// Impact says in sentences what an action can change and whether that can be undone.
+// Impact says in sentences what an action can change and whether it can be undone.
 func Impact(a Action, unsealed []string) string {
 	kind, _ := a.Kind()
 	if kind.Impact != "" {

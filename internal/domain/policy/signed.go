@@ -14,8 +14,8 @@ import (
 )
 
 // SignedPermit is the right of an engine outside of the daemon to do one thing once: to work on a run that it has claimed, or to make one
-// tool call. Whoever it is shown to checks it with the public key alone. It is bound to the fence of the claim, so that it is worth
-// nothing once another engine has the run.
+// tool call. Its receiver checks it with the public key alone. It is bound to the fencing token of the claim, so it is worthless once
+// another engine has the run.
 type SignedPermit struct {
 	Kind      string       `json:"kind"` // run or tool_call
 	Workspace id.Workspace `json:"workspace_id"`
@@ -27,7 +27,7 @@ type SignedPermit struct {
 	Tool      string       `json:"tool_name,omitempty"`
 	Action    event.Digest `json:"action_sha256,omitzero"` // that was decided on
 	IssuedAt  time.Time    `json:"issued_at"`
-	BeginBy   time.Time    `json:"begin_by"` // what is permitted begins before that, or not at all
+	BeginBy   time.Time    `json:"begin_by"` // the permitted action must begin before that
 }
 
 // The kinds of signed permit.
@@ -36,7 +36,7 @@ const (
 	PermitCall = "tool_call"
 )
 
-// How what an engine reports is recorded.
+// How the report of an engine is recorded.
 const (
 	Permitted = "permitted" // a signed permit for it was shown
 	Attested  = "attested"  // nobody but the engine vouches for it
@@ -45,13 +45,14 @@ const (
 // MaxSignedPermit is how long the text of a signed permit may be, in bytes.
 const MaxSignedPermit = 2_000
 
-// signedPrefix begins the text of a signed permit, and signedDomain what is signed, so that no other signature of the key is one.
+// signedPrefix begins the text of a signed permit. signedDomain begins the signed bytes, so that no other signature of the key counts as
+// one.
 const (
 	signedPrefix = "prm_"
 	signedDomain = "agentbox permit 1\n"
 )
 
-// ErrPermitInvalid refuses the text of a signed permit that is none of this installation, or not for what it is shown for.
+// ErrPermitInvalid refuses a signed permit of another installation, or one for another purpose.
 var ErrPermitInvalid = fault.New(fault.Denied, "permit_invalid", "the permit is not one of this daemon for what it is shown for").
 	With("send the permit that was in the answer to the claim or to the tool call, or none")
 
@@ -93,8 +94,7 @@ func (s Seal) Sign(p SignedPermit) string {
 // Open reads the text of a permit that was signed with this seal.
 func (s Seal) Open(text string) (SignedPermit, error) { return OpenPermit(s.Public(), text) }
 
-// OpenPermit reads the text of a permit and verifies its signature. Whether it is for what it is shown for, and still in time, is the
-// caller's to ask.
+// OpenPermit reads the text of a permit and verifies its signature. The caller must check its purpose and its time.
 func OpenPermit(key ed25519.PublicKey, text string) (SignedPermit, error) {
 	rest, ok := strings.CutPrefix(text, signedPrefix)
 	body, signed, whole := strings.Cut(rest, ".")

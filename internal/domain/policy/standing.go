@@ -15,7 +15,7 @@ const (
 	MaxStandingUses = 100
 )
 
-// ErrStandingImpossible refuses a standing approval for what could turn into anything: a shell, an interpreter, a wrapper, a pattern.
+// ErrStandingImpossible refuses a standing approval for a command with open effects: a shell, an interpreter, a wrapper, a pattern.
 var ErrStandingImpossible = fault.New(fault.Invalid, "standing_not_possible", "this can only be approved once").
 	With("Approve it with scope once. A standing approval is possible for one exact command that runs nothing else, for a host, a " +
 		"recipient, or a skill, " +
@@ -24,11 +24,11 @@ var ErrStandingImpossible = fault.New(fault.Invalid, "standing_not_possible", "t
 // ErrInvalidScope refuses a scope that is none.
 var ErrInvalidScope = fault.New(fault.Invalid, "invalid_scope", "the scope must be once, run, room, workspace or template")
 
-// ErrScopeMissing refuses a scope that what was asked about does not have: it was asked outside of a run or a room.
+// ErrScopeMissing refuses a scope that the action does not have, because it is outside of a run or a room.
 var ErrScopeMissing = fault.New(fault.Invalid, "scope_not_available", "what is asked about belongs to no such run or room").
 	With("Approve it with scope once, workspace or template.")
 
-// CoverKind is what a standing approval is typed by.
+// CoverKind is the kind of a standing approval.
 type CoverKind string
 
 // The kinds of cover.
@@ -40,7 +40,7 @@ const (
 	CoverTemplate  CoverKind = "template"  // one command or one kind of file operation of one agent in one space, but for the names of files
 )
 
-// Cover says what a standing approval covers: its kind, the scope, and the digest of what must be equal. Nothing in it is a pattern.
+// Cover says what a standing approval covers: its kind, its scope, and the digest of the equal parts. Nothing in it is a pattern.
 type Cover struct {
 	Kind   CoverKind    `json:"kind"`
 	Scope  Scope        `json:"scope"`
@@ -69,8 +69,8 @@ func (s Standing) Holds(now time.Time) bool {
 	return s.ID != "" && s.RevokedAt.IsZero() && now.Before(s.EndsAt) && s.Used < s.Uses
 }
 
-// CoverOf returns what a standing approval of the action would cover within a scope. Words are those of a command that is one simple
-// command, known to the last word, that runs nothing else; without them a command has no cover.
+// CoverOf returns what a standing approval of the action would cover within a scope. Words are those of one simple command with known words
+// that runs nothing else. Without them a command has no cover.
 func CoverOf(a Action, scope Scope, words []string) (Cover, error) {
 	c := Cover{Scope: scope, Action: a.Type}
 	kind, known := a.Kind()
@@ -102,7 +102,7 @@ func CoverOf(a Action, scope Scope, words []string) (Cover, error) {
 	}
 	covered := a.within(scope)
 	if c.Kind != CoverCommand {
-		// What is sent may differ from call to call; where it goes, how and by what may not.
+		// The sent content may differ from call to call; the destination, the method and the tool may not.
 		covered.Content, covered.Size, covered.Stdin = event.Digest{}, 0, event.Digest{}
 		if !a.unvaried() {
 			covered.Request = nil
@@ -121,8 +121,8 @@ func CoverOf(a Action, scope Scope, words []string) (Cover, error) {
 	return c, nil
 }
 
-// unvaried reports whether no standing approval covers another request than the one that was asked about: how much is paid is no detail,
-// and of an action of the workspace's own that cannot be undone nobody knows what is one.
+// unvaried reports whether a standing approval covers only the exact request. That is so for payments, because the amount is essential. It
+// is also so for a declared action that cannot be undone, because its essential parts are unknown.
 func (a Action) unvaried() bool {
 	kind, _ := a.Kind()
 	return a.Type == PaymentExecute || kind.Declared > 0 && !kind.Reversible

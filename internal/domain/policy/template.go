@@ -9,7 +9,7 @@ import (
 	"agentbox/internal/domain/fault"
 )
 
-// ErrTemplateImpossible refuses a standing approval of scope template for what has no part that may vary.
+// ErrTemplateImpossible refuses a standing approval of scope template for an action without a part that may vary.
 var ErrTemplateImpossible = fault.New(fault.Invalid, "template_not_possible", "nothing in this may vary, so it makes no template").
 	With("A template is made of one exact command of which an operand names a file in a folder, or of reading, writing, changing or " +
 		"deleting a file in a folder. " +
@@ -53,9 +53,9 @@ func (s slot) show() string {
 	return Escape(s.Text)
 }
 
-// templateOf returns what a standing approval of scope template covers: what the same agent does in the same space under the same policy,
-// where every word is equal but for the names of files in their folders. Content may differ, for the policy bounds it; whatever the policy
-// refuses stays refused.
+// templateOf returns the actions that a standing approval of scope template covers. The agent, the space and the policy must be the same.
+// Every word must be equal, except for the names of files in their folders. Content may differ, because the policy bounds it. Actions that
+// the policy refuses stay refused.
 func templateOf(a Action, words []string) (Cover, error) {
 	c := Cover{Kind: CoverTemplate, Scope: ScopeTemplate, Action: a.Type}
 	var slots []slot
@@ -104,8 +104,8 @@ func templateOf(a Action, words []string) (Cover, error) {
 	return c, nil
 }
 
-// requestTemplate returns what a standing approval of scope template covers of an action outside: what the same principal does to the same
-// target with a request of the same form, whose values may vary. What is unvaried, such as a payment, has none.
+// requestTemplate returns the actions outside that a standing approval of scope template covers. The principal, the target and the form of
+// the request must be the same; the values may vary. An unvaried action, such as a payment, has no template.
 func requestTemplate(a Action) (Cover, error) {
 	if a.unvaried() || a.Target == "" || len(a.Request) == 0 {
 		return Cover{}, ErrTemplateImpossible

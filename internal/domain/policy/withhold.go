@@ -14,22 +14,22 @@ import (
 const (
 	// Wall is a rule that holds against code: the files that it names are kept where no code can reach them.
 	Wall = "wall"
-	// Guard is a rule that judges operations and what a command line names. Code that opens a file by itself passes it.
+	// Guard is a rule that judges operations and the files that a command line names. It does not stop code that opens a file by itself.
 	Guard = "guard"
 )
 
-// Withhold says which files that a person or an import brings into a space are kept from code: those that one of Paths matches and none of
-// Except does. The zero value withholds nothing.
+// Withhold says which files that a person or an import brings into a space are hidden from code: those that match one of Paths and none of
+// Except. The zero value withholds nothing.
 //
-// A pattern is a glob at any depth, in which * matches everything, also slashes. Letters match in either case, and composed as
-// decomposed. A pattern of Paths also covers what lies in a folder that it matches. A pattern of Except does so only if it ends with /**;
-// else it covers the one file.
+// A pattern is a glob at any depth, in which * matches everything, also slashes. Letters match in either case, composed or decomposed. A
+// pattern of Paths also covers the contents of a folder that it matches. A pattern of Except does so only if it ends with /**; else it
+// covers one file.
 type Withhold struct {
 	Paths  []string `json:"paths,omitempty"`
 	Except []string `json:"except,omitempty"`
 }
 
-// Match returns the pattern by which a path is withheld; false where it is not. The path is relative to the space's files, with slashes.
+// Match returns the pattern that withholds a path; false if none does. The path is relative to the space's files, with slashes.
 func (w Withhold) Match(path string) (pattern string, held bool) {
 	path = folded(path)
 	for _, p := range w.Paths {
@@ -52,7 +52,7 @@ func (w Withhold) Match(path string) (pattern string, held bool) {
 // IsZero reports whether nothing is withheld.
 func (w Withhold) IsZero() bool { return len(w.Paths) == 0 }
 
-// Digest names what is withheld, so that two policies can be compared.
+// Digest is a hash of the rules, so that two policies can be compared.
 func (w Withhold) Digest() event.Digest {
 	return event.DigestOf([]byte(strings.Join(w.Paths, "\x00") + "\x01" + strings.Join(w.Except, "\x00")))
 }

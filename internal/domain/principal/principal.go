@@ -1,4 +1,4 @@
-// Package principal is who acts: people, agents and services, the roles that they have, and the keys by which they are known.
+// Package principal describes the principals: people, agents and services, their roles, and the keys that identify them.
 package principal
 
 import (
@@ -13,7 +13,7 @@ import (
 	"agentbox/internal/domain/policy"
 )
 
-// Role is what a person may do in a workspace. Agents and services have none.
+// Role says what a person may do in a workspace. Agents and services have none.
 type Role string
 
 // The roles, from the mightiest to the least. The owner of a workspace is its overlord.
@@ -30,9 +30,9 @@ var rank = map[Role]int{Overlord: 5, Admin: 4, Operator: 3, Member: 2, Viewer: 1
 // AtLeast reports whether the role is another one or mightier. An unknown role is nothing.
 func (r Role) AtLeast(other Role) bool { return rank[r] >= rank[other] && rank[r] > 0 }
 
-// Issues reports whether a person of the role may be given what lets him act as another person: an owner as everybody but owners, an
-// admin as those who neither keep principals nor answer questions. Nobody comes by the credential of his peer, who could be his second
-// person.
+// Issues reports whether a person of this role may receive a credential that lets them act as a person of the other role. An owner may for
+// everybody except owners. An admin may for those who neither manage principals nor answer questions. So nobody gets the credential of a
+// peer who could be their second person in the two-person rule.
 func (r Role) Issues(other Role) bool {
 	switch r {
 	case Overlord:
@@ -43,7 +43,7 @@ func (r Role) Issues(other Role) bool {
 	return false
 }
 
-// Principal is the document of one who acts.
+// Principal is the document of a principal.
 type Principal struct {
 	ID          id.Principal     `json:"principal_id"`
 	Workspace   id.Workspace     `json:"workspace_id"`
@@ -65,7 +65,7 @@ func ParseRole(text string) (Role, error) {
 	return "", ErrInvalidRole
 }
 
-// ErrInvalidRole refuses what is no role.
+// ErrInvalidRole refuses an unknown role.
 var ErrInvalidRole = fault.New(fault.Invalid, "invalid_role", "the role must be overlord, admin, operator, member or viewer")
 
 // ErrMayNotGive refuses to give somebody more than one has, or to keep principals without the role for it.
@@ -95,7 +95,7 @@ type Key struct {
 	Principal id.Principal `json:"principal_id"`
 	Hash      event.Digest `json:"secret_sha256"`
 	Name      string       `json:"name,omitempty"`
-	IssuedBy  id.Principal `json:"issued_by,omitempty"` // who may know it besides its principal
+	IssuedBy  id.Principal `json:"issued_by,omitempty"` // a principal who may know it besides its owner
 	CreatedAt time.Time    `json:"created_at"`
 	RevokedAt time.Time    `json:"revoked_at,omitzero"`
 }
@@ -111,21 +111,21 @@ const SpaceAgent = "agent-of-"
 
 // Caller is who a request comes from, as its credentials say.
 type Caller struct {
-	Principal id.Principal // who acts
+	Principal id.Principal // the acting principal
 	Workspace id.Workspace
 	Role      Role         // of a person
 	Key       id.Key       // "" where it was another credential
 	Session   id.Session   // "" where it was another credential
 	Engine    bool         // it is known by the token of an engine
-	Token     id.Token     // the capability token under which he acts; "" for all that is his
-	By        id.Principal // who was authenticated, where that is another one, who acts for the principal
-	Issuer    id.Principal // who issued the credential, where that is another one than whom it names
+	Token     id.Token     // the capability token under which they act; "" if they act with their full rights
+	By        id.Principal // the authenticated principal, if that is another one who acts for the principal
+	Issuer    id.Principal // the issuer of the credential, if that is not the principal whom it names
 }
 
-// IssuerOf returns who counts as having issued a credential that origin makes, where role is that of origin's own issuer: whoever makes
-// it. One who acts by what another has issued is taken for that other, so that nobody steps out of a credential that he made for somebody
-// into one that this one seems to have made. What an owner has issued is the exception, for otherwise nobody would ever have a credential
-// of his own.
+// IssuerOf returns the principal who counts as the issuer of a credential that origin makes. Role is the role of origin's own issuer.
+// Normally the issuer is the principal who makes the credential. If that principal acts with a credential from somebody else, that issuer
+// counts instead. So nobody can hide the origin of a credential by making a second one with it. Credentials that an owner issued are the
+// exception. Otherwise nobody could ever make a credential that counts as their own.
 func IssuerOf(origin event.Origin, role Role) id.Principal {
 	if origin.Issuer != "" && role != Overlord {
 		return origin.Issuer
@@ -137,7 +137,8 @@ func IssuerOf(origin event.Origin, role Role) id.Principal {
 var ErrUnauthenticated = fault.New(fault.Denied, "unauthenticated", "this needs a valid API key").
 	With("Send the header Authorization: Bearer KEY. On the daemon's own machine the key lies in owner.key in its data directory.")
 
-// MayActFor reports whether a principal may act for another: services, owners and admins may act for an agent, and nobody for anybody else.
+// MayActFor reports whether a principal may act for another. Services, owners and admins may act for an agent; nobody acts for anybody
+// else.
 func (p Principal) MayActFor(other Principal) bool {
 	return other.Kind == id.Agent && !p.Quarantined && (p.Kind == id.Service || p.Kind == id.User && p.Role.AtLeast(Admin))
 }

@@ -58,11 +58,10 @@ func (f Form) parse(text string) (ws id.Workspace, ulid string, ok bool) {
 	return ws, parts[1], err == nil
 }
 
-// HashSecret returns what is stored of a secret that anybody who reads the log may try to guess.
+// HashSecret returns the stored hash of a secret. Every reader of the log may try to guess the secret, so it must be long and random.
 func HashSecret(text string) event.Digest { return sha256.Sum256([]byte(text)) }
 
-// Seal returns what is stored of a secret where even a guess that is right shall not be told from a wrong one without the installation's
-// key.
+// Seal returns the stored form of a secret that may be easy to guess. Without the installation's key, nobody can check a guess against it.
 func Seal(key []byte, text string) event.Digest {
 	mac := hmac.New(sha256.New, key)
 	mac.Write([]byte(text))
@@ -121,5 +120,5 @@ func ParseToken(bearer string) (id.Workspace, id.Token, bool) {
 	return ws, token, true
 }
 
-// HashBearer returns what is stored of a key.
+// HashBearer returns the stored hash of a key.
 func HashBearer(bearer string) event.Digest { return HashSecret(bearer) }

@@ -64,7 +64,7 @@ type Login struct {
 	Failures  int          `json:"failures,omitempty"` // in a row
 	ShutUntil time.Time    `json:"shut_until,omitzero"`
 	SetAt     time.Time    `json:"set_at"`
-	IssuedBy  id.Principal `json:"issued_by,omitempty"` // who may know the passphrase besides the person; "" for nobody
+	IssuedBy  id.Principal `json:"issued_by,omitempty"` // a principal who may know the passphrase besides the person; "" for nobody
 }
 
 // LoginSet is the data of login.set.
@@ -122,7 +122,7 @@ func (s Session) Opens(seal event.Digest, now time.Time) bool {
 	return same(seal, s.Access) && s.ID != "" && s.EndedAt.IsZero() && now.Before(s.AccessUntil)
 }
 
-// Refreshes reports whether the seal of a refresh token is that of the session, which is in force; again where it was, and was used before.
+// Refreshes reports whether the seal belongs to the session's refresh token that is in force. Again is true if the token was used before.
 func (s Session) Refreshes(seal event.Digest, now time.Time) (ok, again bool) {
 	if s.ID == "" || !s.EndedAt.IsZero() {
 		return false, false

@@ -8,7 +8,7 @@ import (
 	"agentbox/internal/domain/fault"
 )
 
-// Limits of what is said of a room or thread, and in a message.
+// Limits of the fields of a room, a thread and a message.
 const (
 	MaxTitle   = 200      // bytes, in one line; not empty
 	MaxTopic   = 2_000    // bytes
@@ -22,7 +22,7 @@ const (
 	MaxContent = 64 << 10 // bytes of a message
 )
 
-// The refusals of what is said.
+// The errors of checks on these fields.
 var (
 	ErrTitle     = fault.New(fault.Invalid, "invalid_title", "a title has 1 to %d bytes of text in one line", MaxTitle)
 	ErrNoContent = fault.New(fault.Invalid, "missing_content", "a message says something: content_md is empty")
@@ -36,7 +36,7 @@ var (
 	ErrNothingNew = fault.New(fault.Invalid, "nothing_to_change", "nothing is to be changed; name a field")
 )
 
-// Check refuses what is beyond the limits.
+// Check returns an error for values beyond the limits.
 func (c Created) Check() error {
 	if err := checkTitle(c.Title); err != nil {
 		return err
@@ -50,7 +50,7 @@ func (c Created) Check() error {
 	return c.Context.check(nil)
 }
 
-// Check refuses what is beyond the limits, and a change of nothing.
+// Check returns an error for values beyond the limits, and for an update without a change.
 func (u Updated) Check() error {
 	if u.Title == nil && u.Topic == nil && u.Mode == nil && u.Lang == nil && !u.Configures() && u.Context.Memory == nil &&
 		len(u.Inherit) == 0 {
@@ -80,15 +80,15 @@ func checkWords(topic, mode, lang, policy string) error {
 	return checkWord("tool_policy_ref", policy, MaxRef)
 }
 
-// Configures reports whether the change is one of what agents are told or may use, and not only of words for people.
+// Configures reports whether the change affects what agents are told or may use, and not only words for people.
 func (u Updated) Configures() bool {
 	return u.ToolPolicy != nil || u.Context.Configures() || slices.ContainsFunc(u.Inherit, func(f string) bool { return f != FieldMemory })
 }
 
-// Configures reports whether the context sets what agents are told or may use. A summary of what was said does not.
+// Configures reports whether the context sets what agents are told or may use. A summary of the messages does not.
 func (c Context) Configures() bool { return c.Prompt != nil || c.Tools != nil || c.Models != nil }
 
-// Check refuses what is beyond the limits, and a change of nothing.
+// Check returns an error for values beyond the limits, and for an update without a change.
 func (d DefaultsSet) Check() error {
 	if d.Context == (Context{}) && len(d.Inherit) == 0 {
 		return ErrNothingNew
@@ -125,7 +125,7 @@ func (c Context) check(inherit []string) error {
 	return nil
 }
 
-// Check refuses what is beyond the limits.
+// Check returns an error for values beyond the limits.
 func (t ThreadCreated) Check() error {
 	if err := t.Status.check(); err != nil {
 		return err
@@ -133,7 +133,7 @@ func (t ThreadCreated) Check() error {
 	return checkTitle(t.Title)
 }
 
-// Check refuses what is beyond the limits, and a change of nothing.
+// Check returns an error for values beyond the limits, and for an update without a change.
 func (t ThreadUpdated) Check() error {
 	if t.Title == nil && t.Status == nil {
 		return ErrNothingNew
@@ -156,7 +156,7 @@ func (s Status) check() error {
 	return nil
 }
 
-// Check refuses what is beyond the limits.
+// Check returns an error for values beyond the limits.
 func (m MessageCreated) Check() error {
 	switch {
 	case strings.TrimSpace(m.Content) == "":

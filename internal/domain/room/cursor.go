@@ -9,7 +9,7 @@ import (
 	"agentbox/internal/domain/id"
 )
 
-// The documents of what was read: how far somebody has read a room, and where the messages of a room lie.
+// The documents of reading: how far somebody has read a room, and the places of a room's messages.
 const (
 	CursorProjection = "read_cursors"
 	MarkProjection   = "message_marks"
@@ -25,7 +25,7 @@ const CursorEntity = "read_cursor"
 // MaxUnread is how far unread messages are counted; so many means that many or more.
 const MaxUnread = 100
 
-// ErrBeyond refuses to have read what is not there yet: it would hide what comes.
+// ErrBeyond refuses a place after the end of the stream, because the cursor would hide later messages.
 var ErrBeyond = fault.New(fault.Invalid, "invalid_stream_seq",
 	"nothing lies that far in the room's stream yet; send the stream_seq of an event that was read, or none for everything that is there")
 
@@ -35,7 +35,7 @@ type Read struct {
 	StreamSeq uint64  `json:"stream_seq"`
 }
 
-// Cursor is the document of how far somebody has read a room: up to a place in its stream, which never goes back.
+// Cursor is the document of a reader's progress in a room: a place in its stream, which never goes back.
 type Cursor struct {
 	Room      id.Room      `json:"room_id"`
 	Principal id.Principal `json:"principal_id"`
@@ -55,7 +55,7 @@ func (c Cursor) Evolve(e event.Event) (Cursor, error) {
 	return Cursor{Room: d.Room, Principal: e.Principal, StreamSeq: max(c.StreamSeq, d.StreamSeq), UpdatedAt: e.OccurredAt}, err
 }
 
-// Mark is the document of where a message lies in its room. It is as small as can be, for many of them are counted.
+// Mark is the document of a message's place in its room. It is as small as possible, because many of them are counted.
 type Mark struct {
 	Sender string `json:"by"`
 }

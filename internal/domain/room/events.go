@@ -6,7 +6,7 @@ import "agentbox/internal/domain/id"
 const (
 	EventCreated        = "room.created"
 	EventUpdated        = "room.updated"
-	EventDefaultsSet    = "room.defaults_set" // what the rooms of the workspace inherit
+	EventDefaultsSet    = "room.defaults_set" // the values that the rooms of the workspace inherit
 	EventThreadCreated  = "thread.created"
 	EventThreadUpdated  = "thread.updated"
 	EventMessageCreated = "message.created"

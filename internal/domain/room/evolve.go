@@ -50,7 +50,7 @@ func (r Room) Evolve(e event.Event) (Room, error) {
 		if err != nil {
 			return r, err
 		}
-		if r.ID == "" { // the first that is said of the default room
+		if r.ID == "" { // the first event about the default room
 			r = Default(e.Workspace)
 		}
 		set(&r.Title, d.Title)

@@ -2,9 +2,8 @@ package room
 
 import "agentbox/internal/domain/event"
 
-// Remains returns what stays of the data of an event of this package when it is redacted: ids and words of the program, by which the
-// documents can still be folded, and no text of anybody. It is nil for an event of another kind, and for what moves a read cursor, which
-// holds no text.
+// Remains returns the part of an event's data that stays after a redaction: ids and words of the program, no text of a person. The
+// documents can still be folded from it. It is nil for events of other kinds, and for moves of a read cursor, which hold no text.
 func Remains(e event.Event) (any, error) {
 	switch e.Type {
 	case EventCreated:
@@ -12,7 +11,7 @@ func Remains(e event.Event) (any, error) {
 		return Created{Room: d.Room, Context: d.Context.emptied()}, err
 	case EventUpdated:
 		d, err := event.Decode[Updated](e)
-		// What was set is empty now; what was left alone stays so.
+		// A set text becomes empty; an unset one stays unset.
 		return Updated{
 			Room: d.Room, Title: emptied(d.Title), Topic: emptied(d.Topic), Mode: emptied(d.Mode), Lang: emptied(d.Lang),
 			ToolPolicy: emptied(d.ToolPolicy),

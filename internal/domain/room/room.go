@@ -32,7 +32,7 @@ type Room struct {
 	Lang       string       `json:"default_lang,omitempty"` // of its messages, a BCP 47 tag
 	ToolPolicy string       `json:"tool_policy_ref,omitempty"`
 	Mission    string       `json:"mission_id,omitempty"`
-	Context    Context      `json:"context"` // what is set for this room itself
+	Context    Context      `json:"context"` // the values set for this room itself
 	CreatedBy  id.Principal `json:"created_by,omitempty"`
 	CreatedAt  time.Time    `json:"created_at,omitzero"`
 	UpdatedAt  time.Time    `json:"updated_at,omitzero"`
@@ -43,9 +43,9 @@ func Default(ws id.Workspace) Room {
 	return Room{ID: id.DefaultRoom, Workspace: ws, Title: "default"}
 }
 
-// Context is what agents in a room are told and may use. What is nil is inherited from the workspace; where that sets nothing either,
-// there is no prompt and no summary, and what may be used is for policy alone to say. The gate holds the list of tools; that of models is
-// told to engines.
+// Context is what agents in a room are told and may use. A nil field is inherited from the workspace. If the workspace does not set it
+// either, there is no prompt and no summary, and only policy bounds the tools and models. The gate enforces the list of tools; engines are
+// told the list of models.
 type Context struct {
 	Prompt *string   `json:"system_prompt,omitempty"`
 	Tools  *[]string `json:"tool_allowlist,omitempty"`
@@ -53,7 +53,7 @@ type Context struct {
 	Memory *string   `json:"memory_summary,omitempty"`
 }
 
-// Over returns the context that holds: the own fields, and for those that are unset what lies below them.
+// Over returns the effective context: its own fields, and those of below for unset ones.
 func (c Context) Over(below Context) Context {
 	if c.Prompt == nil {
 		c.Prompt = below.Prompt
@@ -70,7 +70,7 @@ func (c Context) Over(below Context) Context {
 	return c
 }
 
-// Defaults is the document of what the rooms of a workspace inherit.
+// Defaults is the document of the values that the rooms of a workspace inherit.
 type Defaults struct {
 	Workspace id.Workspace `json:"workspace_id"`
 	Context   Context      `json:"context"`
@@ -98,7 +98,8 @@ type Thread struct {
 	UpdatedAt time.Time    `json:"updated_at"`
 }
 
-// Message is the document of a message. The sender is who speaks, By who has handed it in: an owner or an engine may speak for an agent.
+// Message is the document of a message. Sender is the speaker. By is the principal who sent it: an owner or an engine may speak for an
+// agent.
 type Message struct {
 	ID            id.Message       `json:"message_id"`
 	Workspace     id.Workspace     `json:"workspace_id"`

@@ -13,7 +13,7 @@ const AttemptProjection = "run_attempts"
 // Why an attempt is over.
 const (
 	ReleasedByHand    = "manual_release"
-	ReleasedSilent    = "engine_silent" // its engine was not heard of for long, and others waited for its place
+	ReleasedSilent    = "engine_silent" // its engine was silent for too long, and others waited for its place
 	ReleasedCompleted = "run_completed"
 	ReleasedFailed    = "run_failed"
 	ReleasedCancelled = "run_cancelled"

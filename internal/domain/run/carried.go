@@ -2,14 +2,14 @@ package run
 
 import "io"
 
-// What a transcript carries of the files that its run began with.
+// Limits of the files that a transcript carries: those with which its run began.
 const (
 	MaxCarriedContent = 16 << 20 // bytes of the files of a snapshot that a transcript carries
 	MaxCarriedArchive = 20 << 20 // bytes of the archive in which they are, as it is read back
 	filesPiece        = 1 << 20  // bytes of the archive in one line
 )
 
-// FilesPiece is a piece of the tar.gz archive of the files with which a run began. The pieces stand in order; the last one has no bytes.
+// FilesPiece is a piece of the tar.gz archive of the files with which a run began. The pieces are in order; the last one is empty.
 type FilesPiece struct {
 	Offset  int64  `json:"offset"`
 	Data    []byte `json:"data,omitempty"`
@@ -19,7 +19,7 @@ type FilesPiece struct {
 // Proof shows that the events of a transcript are in the log that a checkpoint was signed for.
 type Proof struct {
 	Checkpoint string      `json:"checkpoint"` // the C2SP note
-	PublicKey  string      `json:"public_key"` // that verifies it; whoever wants to be sure has it from elsewhere
+	PublicKey  string      `json:"public_key"` // that verifies it; a careful reader gets it from elsewhere
 	Inclusions []Inclusion `json:"inclusions"` // of the events that the checkpoint covers, in order
 }
 

@@ -11,23 +11,23 @@ import (
 	"agentbox/internal/domain/policy"
 )
 
-// EntityType is what the events of a run are about that an engine executes, under the run's id.
+// EntityType is the entity type of the events of a run that an engine executes, under the run's id.
 const EntityType = "run"
 
-// CallEntity is what the events of an engine's tool calls are about: they are no operations, and have documents of their own.
+// CallEntity is the entity type of the events of an engine's tool calls: they are no operations, and have documents of their own.
 const CallEntity = "tool_call"
 
-// How long an engine owns a run without being heard of, unless the daemon was told otherwise, and the bounds of that.
+// How long an engine owns a run without a renewal, unless the daemon is configured otherwise, and the bounds of that setting.
 const (
 	ClaimTime    = 30 * time.Second
 	MinClaimTime = time.Second
 	MaxClaimTime = time.Hour
 )
 
-// RenewEvery returns how often an engine should be heard of whose claim lasts so long: often enough that two heartbeats may be lost.
+// RenewEvery returns the heartbeat interval of an engine for claims of this length. Two heartbeats in a row may be lost.
 func RenewEvery(claim time.Duration) time.Duration { return claim / 3 }
 
-// Order is what was asked for of a run that an engine is to execute. The zero Order is that of a run which the daemon executes in a space.
+// Order is the request for a run that an engine executes. The zero Order belongs to a run that the daemon executes in a space.
 type Order struct {
 	Engine     bool          `json:"for_engine,omitempty"` // it waits for an engine that claims it
 	Work       string        `json:"work,omitempty"`       // the kind of its input, where the engine of Agentbox knows it: operations
@@ -44,15 +44,15 @@ type Parent struct {
 	Fence uint64      `json:"fence,omitempty"` // of the claim under which it was asked for
 }
 
-// Under is what stands behind a run that is asked for by an engine: its tool call, the run that the call has already, and what the log
-// has to expect so that the claim is the engine's in the moment in which the run is recorded.
+// Under says on whose behalf an engine asks for a run: its tool call, and the run that the call already has. It also holds the document
+// versions that the log must expect, so that the engine still has the claim at the moment in which the run is recorded.
 type Under struct {
 	Parent Parent
 	Child  id.Run
 	Expect []event.DocumentVersion
 }
 
-// Limits of what is asked for of an engine, and of what it reports.
+// Limits of a request to an engine, and of its report.
 const (
 	MaxTitle       = 200      // characters
 	MaxGoal        = 4_000    // characters
@@ -64,8 +64,8 @@ const (
 	MaxAttempts    = 100      // of one run that are listed
 )
 
-// Reported is what an engine said at the end of a run. That it was permitted says that the engine had the run and its one permit; what
-// came of it is its word in either case.
+// Reported is the report of an engine at the end of a run. Permitted says that the engine had the run and its one permit. The outcome is
+// the engine's own statement in either case.
 type Reported struct {
 	As      string          `json:"recorded_as"` // policy.Permitted where the permit of the claim was shown, else policy.Attested
 	Summary string          `json:"summary,omitempty"`
@@ -111,7 +111,7 @@ type Released struct {
 	Reason  string     `json:"reason"`
 }
 
-// The refusals of what is done with a claim. Their codes are those of the API.
+// The errors of calls under a claim. Their codes are those of the API.
 var (
 	ErrNotFound      = fault.New(fault.NotFound, "run_not_found", "there is no such run in this workspace")
 	ErrEnded         = fault.New(fault.Conflict, "run_already_ended", "the run has ended")
@@ -128,7 +128,7 @@ var (
 	ErrInSpace = fault.New(fault.Conflict, "run_in_space", "the daemon executes this run in its space; no engine does")
 )
 
-// HashToken returns what is stored of a claim token.
+// HashToken returns the stored hash of a claim token.
 func HashToken(token string) event.Digest { return event.DigestOf([]byte(token)) }
 
 // Opens reports, in a time that does not depend on where they differ, whether a token is that of the claim.
@@ -167,13 +167,13 @@ func (r Run) Claimable(left time.Duration) bool {
 	return r.Status == Running && r.Claim != nil && left <= 0
 }
 
-// What a run is to engines.
+// How engines relate to a run.
 const (
 	ForEngine  = "waiting" // it waits for one
 	WithEngine = "claimed" // one has claimed it
 )
 
-// Offered says what the run is to engines, "" for nothing.
+// Offered says how the run relates to engines, "" for not at all.
 func (r Run) Offered() string {
 	switch {
 	case r.Engine && r.Status == Queued:

@@ -7,7 +7,7 @@ import (
 	"agentbox/internal/domain/event"
 )
 
-// Divergence is the first difference between what was recorded and what a replay brought.
+// Divergence is the first difference between the record and a replay.
 type Divergence struct {
 	Index     int    `json:"index"` // of the operation
 	Operation string `json:"operation_id"`
@@ -20,7 +20,7 @@ type Divergence struct {
 	Text *Divergence `json:"text,omitempty"` // where its output differs too, and the field is another
 }
 
-// Metered is what an operation computed, in units that are the same on every host.
+// Metered is the computation of an operation, in units that are the same on every host.
 type Metered struct {
 	Recorded int64 `json:"recorded"`
 	Replayed int64 `json:"replayed"`

@@ -18,8 +18,8 @@ var naming = []string{EventCreated, EventImported, EventSucceeded, EventErred, E
 // NamingEvents returns the types of the events that name stored contents.
 func NamingEvents() []string { return slices.Clone(naming) }
 
-// ContentsOf returns the stored contents that an event names: the operations of a run, a result that was too long for its event, what an
-// import has kept, artifacts and evidence. An event whose data were redacted names nothing any more.
+// ContentsOf returns the stored contents that an event names: the operations of a run, a result that was too long for its event, the
+// contents of an import, artifacts and evidence. A redacted event names no contents.
 func ContentsOf(e event.Event) ([]Input, error) {
 	if !slices.Contains(naming, e.Type) || e.Redaction == event.RedactFull {
 		return nil, nil

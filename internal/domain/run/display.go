@@ -8,12 +8,12 @@ import (
 	"agentbox/internal/domain/id"
 )
 
-// Display is one form of a value that an operation has shown beside its output, and the artifact that holds it.
+// Display is one form of a value that an operation has shown besides its output, and the artifact that holds it.
 type Display struct {
 	Artifact id.Artifact  `json:"artifact_id"`
 	Value    int          `json:"value"`            // which of the values that were shown, from 1; the forms of one follow each other
 	Result   bool         `json:"result,omitempty"` // the value is that of a cell's last expression
-	Type     string       `json:"type,omitempty"`   // what the language calls the type of the value
+	Type     string       `json:"type,omitempty"`   // the language's name for the type of the value
 	Media    string       `json:"mime_type"`
 	Size     int64        `json:"size_bytes"`
 	Digest   event.Digest `json:"sha256"`

@@ -22,7 +22,7 @@ func Touches(e event.Event) bool {
 // Evolve returns the run after the event. It is pure.
 func Evolve(r Run, e event.Event) (Run, error) {
 	if e.Type == EventCreated && e.Withheld == event.Destroyed {
-		// Nobody knows any more what was asked for, so that it cannot go on.
+		// The text of the request is gone, so the run cannot continue.
 		return Run{
 			ID: e.Run, Workspace: e.Workspace, Room: e.Room, CreatedBy: e.Principal, Status: Cancelled, Error: ReasonRedacted,
 			Operations: []Progress{},
@@ -94,7 +94,7 @@ func evolve(r Run, e event.Event) (Run, error) {
 
 var finalStatus = map[string]Status{EventCompleted: Succeeded, EventFailed: Failed, EventCancelled: Cancelled}
 
-// EndedBy returns the state in which an event of that type leaves a run; "" where it does not end it.
+// EndedBy returns the final state that an event of that type gives a run; "" if it does not end the run.
 func EndedBy(eventType string) Status { return finalStatus[eventType] }
 
 func created(e event.Event) (Run, error) {
@@ -182,8 +182,8 @@ func (r Run) Succeeded() bool {
 	return true
 }
 
-// Interrupted returns the index of an operation whose intent is recorded and whose outcome is not; -1 where there is none. While its effect
-// is under way that is the operation at Next; after a crash it is one whose outcome nobody knows.
+// Interrupted returns the index of an operation whose intent is recorded and whose outcome is not; -1 if there is none. While its effect is
+// under way, that is the operation at Next. After a crash it is an operation with an unknown outcome.
 func (r Run) Interrupted() int {
 	if r.Next < len(r.Operations) && r.Operations[r.Next].State == Begun {
 		return r.Next

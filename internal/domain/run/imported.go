@@ -22,8 +22,8 @@ type Imported struct {
 	At         time.Time    `json:"imported_at"`
 }
 
-// Attestation is what was found when the events of a transcript were held against their own hashes and the proof that came with them. It
-// says that the log of the key's owner holds these events, not that the owner is to be believed.
+// Attestation is the result of checking the events of a transcript against their own hashes and the enclosed proof. It says that the log of
+// the key's owner holds these events. It does not say that the owner is honest.
 type Attestation struct {
 	Events    int    `json:"events"`               // whose hash is that of what is there of them
 	Whole     int    `json:"with_data"`            // of them, those whose data came too and are those that were committed to

@@ -11,8 +11,8 @@ import (
 // LoadProjection is the name of the documents of what runs in a workspace. The key of one is the workspace.
 const LoadProjection = "run_loads"
 
-// Load is what runs in a workspace at the same time. A run takes its place when it starts and gives it back when it ends, when its engine
-// gives it back, and as long as it waits for a person. A run under an engine's tool call runs in the place of the engine's.
+// Load lists the runs that are under way in a workspace. A run takes its place when it starts. It gives the place back when it ends, when
+// its engine gives it back, and while it waits for a person. A run under an engine's tool call uses the place of the engine's run.
 type Load struct {
 	Running []id.Run `json:"running"` // in the order in which they took their places
 }
@@ -65,15 +65,15 @@ type Tasks struct {
 	Silent  int `json:"silent"`  // of those that run, with engines that were not heard of for longer than their claims last
 }
 
-// How far from full a workspace is where runs take their places without a look at who else does so, and how many of one daemon do so at
-// once. As many as 16 daemons, each with so many, cannot fill what is left.
+// AmpleRoom is how far from full a workspace must be so that runs take their places without checking the others. AtOnceFree is how many
+// runs of one daemon do so at once. So 16 daemons with that many runs each cannot fill the rest.
 const (
 	AmpleRoom  = 256
 	AtOnceFree = 16
 )
 
-// Ample reports whether there is so much room that a run takes its place side by side with others, of which one daemon has so many: then
-// they are recorded in one commit, and none waits for the other. Else whoever takes a place expects the load as it was.
+// Ample reports whether so many places are free that runs need not wait for each other. AtOnce is how many runs of one daemon take a place
+// at the same time. Then they are recorded in one commit. Otherwise a run that takes a place expects the load to be unchanged.
 func (l Load) Ample(most, atOnce int) bool { return l.Room(most) > AmpleRoom && atOnce <= AtOnceFree }
 
 // Has reports whether the run has its place.

@@ -17,7 +17,7 @@ const (
 	OpShell      = "shell"
 )
 
-// Change is what of a space an operation can change. The zero value is not a statement; whoever reads it takes it for ChangesSpace.
+// Change is the part of a space that an operation can change. The zero value makes no statement; readers treat it as ChangesSpace.
 type Change string
 
 // The changes.
@@ -27,23 +27,23 @@ const (
 	ChangesSpace   Change = "space" // any file of the space
 )
 
-// Field is a field of an operation beside its type and id.
+// Field is a field of an operation besides its type and id.
 type Field struct {
 	Name     string // in JSON
 	Kind     string // its JSON type: string, boolean, integer, array or object
 	Required bool
 }
 
-// Spec says what an operation type is. Parsing, the gate's tools, metrics, the API document and the docs are derived from it.
+// Spec describes an operation type. Parsing, the gate's tools, metrics, the API document and the docs are derived from it.
 type Spec struct {
 	Type    string   // the name on the wire, and the name of the tool in a room's list of allowed tools
-	Doc     string   // what it does, a few words that begin with a verb
+	Doc     string   // its effect, a few words that begin with a verb
 	Fields  []Field  // the required ones come first
 	Action  string   // the action type that the gate judges
 	Also    []string // other action types that count as the same tool
 	Changes Change
 
-	ResultDoc string   // what its result tells
+	ResultDoc string   // the content of its result
 	Result    []string // the fields of its result beside those of every result
 
 	check func(Operation) error // reports the first limit that the values break; nil for none
@@ -125,8 +125,8 @@ func OpTypes() []string {
 	return types
 }
 
-// Effect returns the class of what an operation of the type does to the world, as the registry of actions says. It is "" for an action
-// that is not in the registry.
+// Effect returns the side effect class of an operation of the type, from the registry of actions. It is "" for an action that is not in the
+// registry.
 func (s Spec) Effect() policy.SideEffect {
 	kind, _ := policy.KindOf(s.Action)
 	return kind.SideEffect
@@ -135,7 +135,7 @@ func (s Spec) Effect() policy.SideEffect {
 // InSpace reports whether an operation of the type is done in a space, by a driver that redeems a permit for it.
 func (s Spec) InSpace() bool { return s.Effect() != policy.Pure }
 
-// Whole reports whether nobody else may touch the space's files while an operation of the type is done.
+// Whole reports whether an operation of the type needs exclusive use of the space's files.
 func (s Spec) Whole() bool { return s.Changes != ChangesNothing && s.Changes != ChangesFile }
 
 // Needed returns the names of the fields that an operation of the type must have.
@@ -158,7 +158,7 @@ func (s Spec) has(field string) bool {
 	return slices.ContainsFunc(s.Fields, func(f Field) bool { return f.Name == field })
 }
 
-// ToolPrefix is what stands before the type of an operation where an engine calls it as a tool.
+// ToolPrefix precedes the type of an operation if an engine calls it as a tool.
 const ToolPrefix = "space."
 
 // TypeOf returns the type of an operation as it was sent; "unknown" where it is not one of the protocol.
@@ -166,7 +166,7 @@ func TypeOf(operation json.RawMessage) string {
 	var sent struct {
 		Type string `json:"type"`
 	}
-	_ = json.Unmarshal(operation, &sent) // what is no operation has no type
+	_ = json.Unmarshal(operation, &sent) // invalid JSON has no type
 	if _, ok := SpecOf(sent.Type); !ok {
 		return "unknown"
 	}

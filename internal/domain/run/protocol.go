@@ -30,8 +30,8 @@ const (
 	MaxContextFiles  = 100
 )
 
-// OpMalformed is the type of what stands among the operations and is none: of an unknown type, or with a field missing or too many. It is
-// skipped with an error event of its own.
+// OpMalformed is the type of an invalid operation: of an unknown type, or with a field missing or too many. It is skipped with an error
+// event of its own.
 const OpMalformed = "malformed"
 
 // maxMalformed is how many bytes of why an operation is malformed are kept.
@@ -58,7 +58,7 @@ type Operation struct {
 	TimeoutMS *int64            `json:"timeout,omitempty" doc:"Milliseconds, 1,000 to 3,600,000; 30,000 by default, and never more than policy allows"`
 	Env       map[string]string `json:"env,omitempty" doc:"Variables beside those of the space"`
 
-	// Context marks an operation that nobody sent: the reading of a context file at the start of a run. Its result carries no id.
+	// Context marks an operation that no client sent: the reading of a context file at the start of a run. Its result has no id.
 	Context bool `json:"context,omitempty"`
 
 	// Malformed says why the operation is none; its type is OpMalformed then. Nobody can send it.
@@ -75,8 +75,8 @@ func invalid(format string, args ...any) error {
 	return fault.New(fault.Invalid, "operation_invalid", format, args...)
 }
 
-// ParseMessage reads an operations message. What is no message (no JSON, another version, no operations or too many, a repeated id) is
-// refused as a whole. A malformed operation, and one whose values break a limit, gets its own error event when its turn comes; see
+// ParseMessage reads an operations message. It refuses an invalid message as a whole: no JSON, another version, no operations or too many,
+// a repeated id. A malformed operation, or one whose values break a limit, gets its own error event when its turn comes; see
 // Operation.Check.
 func ParseMessage(raw []byte) (Message, error) {
 	var outer struct {
@@ -89,7 +89,7 @@ func ParseMessage(raw []byte) (Message, error) {
 	return ParseParts(outer.Version, outer.Operations)
 }
 
-// ParseParts is ParseMessage for a message whose version and operations were taken apart already. A version that is nil is missing.
+// ParseParts is ParseMessage for a message that is already split into version and operations. A nil version is missing.
 func ParseParts(version json.RawMessage, operations []json.RawMessage) (Message, error) {
 	var spoken *string
 	if version != nil {
@@ -110,7 +110,7 @@ func noMessage(err error) error {
 	return invalid("the message is not an operations message: %s", plain(err))
 }
 
-// ParseOperations is ParseMessage for the operations of a message in the version that is spoken here.
+// ParseOperations is ParseMessage for the operations of a message in the current version.
 func ParseOperations(operations []json.RawMessage) (Message, error) {
 	switch {
 	case len(operations) == 0:
@@ -135,7 +135,7 @@ func ParseOperations(operations []json.RawMessage) (Message, error) {
 	return m, nil
 }
 
-// malformed returns what stands for something that is no operation. Its id is kept where it has one.
+// malformed returns a placeholder for an invalid operation. It keeps the id if there is one.
 func malformed(raw json.RawMessage, why string) Operation {
 	op := Operation{Type: OpMalformed, Malformed: strings.ToValidUTF8(why[:min(len(why), maxMalformed)], "")}
 	var sent map[string]json.RawMessage
@@ -145,8 +145,7 @@ func malformed(raw json.RawMessage, why string) Operation {
 	return op
 }
 
-// Refused returns why the first operation that is none is none, nil where every one is an operation. It is for who takes no message in
-// part.
+// Refused returns the error of the first invalid operation; nil if all are valid. It is for callers that accept a message only as a whole.
 func (m Message) Refused() error {
 	for _, op := range m.Operations {
 		if op.Malformed != "" {

@@ -2,8 +2,8 @@ package run
 
 import "agentbox/internal/domain/event"
 
-// Remains returns what stays of the data of a run's event when it is redacted: ids, numbers and words of the program, by which the run's
-// document can still be folded, and no text of anybody. It is nil for an event of another kind.
+// Remains returns the part of a run event's data that stays after a redaction: ids, numbers and words of the program, no text of a person.
+// The run's document can still be folded from it. It is nil for events of other kinds.
 func Remains(e event.Event) (any, error) {
 	if e.EntityType == CallEntity {
 		return nil, nil // of an engine's tool call

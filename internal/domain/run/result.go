@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// The types of result event beside those of the six operations.
+// The types of result events besides those of the six operations.
 const (
 	ResApprovalRequired = "approvalRequired"
 	ResPolicyDenied     = "policyDenied"
@@ -74,7 +74,7 @@ type Lack struct {
 	Detail string `json:"detail,omitempty"`
 }
 
-// OK reports whether the operation did what it was asked.
+// OK reports whether the operation succeeded.
 func (r Result) OK() bool { return r.Success != nil && *r.Success }
 
 // Events is an events message.

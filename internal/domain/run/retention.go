@@ -27,7 +27,7 @@ func (r Retention) Key() string {
 	return r.Until.UTC().Format("2006-01-02T15:04:05.000000000Z") + " " + string(r.Run)
 }
 
-// RetentionsOf returns what an event says about when the time of a run's data is over: usually nothing.
+// RetentionsOf returns the retention times of runs that an event sets: usually none.
 func RetentionsOf(e event.Event) ([]Retention, error) {
 	var said []Retention
 	say := func(until time.Time, seconds int64, over bool) {

@@ -1,4 +1,4 @@
-// Package run is one execution of a list of operations: the protocol it is written in, and what happens to it.
+// Package run is one execution of a list of operations: its protocol, its events and its document.
 package run
 
 import (
@@ -27,8 +27,8 @@ const (
 // Ended reports whether the state is final.
 func (s Status) Ended() bool { return s == Succeeded || s == Failed || s == Cancelled }
 
-// Protocol returns the word of protocol 1.0 for the state. It has none for a run that has not ended: Queued and Running are told by their
-// own.
+// Protocol returns the word of protocol 1.0 for the state. The protocol has no word for a run that has not ended; Queued and Running use
+// their own names.
 func (s Status) Protocol() string {
 	switch s {
 	case Queued:
@@ -51,22 +51,22 @@ type Run struct {
 	Workspace  id.Workspace `json:"workspace_id"`
 	Room       id.Room      `json:"room_id"`
 	Space      id.Space     `json:"space_id"`
-	Agent      id.Principal `json:"agent_id"`     // who acts
-	CreatedBy  id.Principal `json:"requested_by"` // who asked for it
+	Agent      id.Principal `json:"agent_id"`     // the acting principal
+	CreatedBy  id.Principal `json:"requested_by"` // the requester
 	Title      string       `json:"title,omitempty"`
 	Status     Status       `json:"status"`
 	Error      string       `json:"error,omitempty"` // why it failed or was cancelled
-	Order                   // of a run that waits for an engine, what was asked for
+	Order                   // of a run that waits for an engine: the request
 	Input      Input        `json:"input"`
 	Operations []Progress   `json:"operations"`
 	Next       int          `json:"next"`               // index of the first operation without a result
-	Redacted   bool         `json:"redacted,omitempty"` // data of its events were destroyed, so that it is told only as far as they remain
+	Redacted   bool         `json:"redacted,omitempty"` // data of its events were destroyed, so the run shows only the rest
 
 	Parent   *Parent   `json:"parent,omitempty"`   // for which it is executed in its space
 	Attempts int       `json:"attempts,omitempty"` // of engines to execute it
 	Fence    uint64    `json:"fence,omitempty"`    // of the last claim
 	Claim    *Claim    `json:"claim,omitempty"`    // while an engine has it
-	Reported *Reported `json:"reported,omitempty"` // what its engine said at its end
+	Reported *Reported `json:"reported,omitempty"` // the report of its engine at its end
 
 	Retention int64     `json:"retention_seconds,omitempty"` // how long its data are kept once it has ended; 0 for as long as those of others
 	KeptUntil time.Time `json:"kept_until,omitzero"`         // when that is over
@@ -92,7 +92,7 @@ type Input struct {
 	Inline bool         `json:"inline,omitempty"` // nothing is stored: the message stands in run.created
 }
 
-// State is where one operation stands.
+// State is the progress of one operation.
 type State string
 
 // The states of an operation. Done is final: it has its result event.
@@ -123,5 +123,5 @@ type Progress struct {
 	BegunAt  time.Time   `json:"begun_at,omitzero"`
 	EndedAt  time.Time   `json:"ended_at,omitzero"`
 
-	Snapshot event.Digest `json:"snapshot_sha256,omitzero"` // what the space's files were after it
+	Snapshot event.Digest `json:"snapshot_sha256,omitzero"` // the space's files after it
 }

@@ -10,7 +10,7 @@ import (
 	"agentbox/internal/domain/id"
 )
 
-// SpanKind says what a run did in a span of time.
+// SpanKind is the kind of work of a run in a span of time.
 type SpanKind string
 
 // The kinds of span.
@@ -20,7 +20,8 @@ const (
 	SpanWorking SpanKind = "working" // the effect was under way
 )
 
-// Span is a part of a run's time. Index is that of the operation, -1 for the run itself; in a run that engines execute, that of the part.
+// Span is a part of a run's time. Index is that of the operation, or -1 for the run itself. In a run that engines execute, it is that of
+// the part.
 type Span struct {
 	Index int       `json:"index"`
 	Kind  SpanKind  `json:"kind"`
@@ -29,7 +30,7 @@ type Span struct {
 
 	Part   string `json:"part,omitempty"` // of a run that engines execute: see the Part constants
 	ID     string `json:"id,omitempty"`   // of the attempt, the step or the tool call
-	Name   string `json:"name,omitempty"` // what its engine calls it
+	Name   string `json:"name,omitempty"` // its engine's name for it
 	Failed bool   `json:"failed,omitempty"`
 }
 
@@ -41,7 +42,8 @@ const (
 	PartCall    = "tool_call" // from its intent to its result
 )
 
-// Spans tells the time of a run from its events, which are in the order of the log. Their data are needed for the names of parts only.
+// Spans derives the time spans of a run from its events, which are in the order of the log. It needs their data only for the names of
+// parts.
 func Spans(r Run, events []event.Event) []Span {
 	if r.Engine {
 		return engineSpans(r, events)
@@ -103,7 +105,7 @@ func Spans(r Run, events []event.Event) []Span {
 	return spans
 }
 
-// engineSpans tells the time of a run that engines execute: how long it waited for one, and its attempts, steps and tool calls in the
+// engineSpans returns the time spans of a run that engines execute: its wait for an engine, and its attempts, steps and tool calls in the
 // order in which they began.
 func engineSpans(r Run, events []event.Event) []Span {
 	var spans []Span
@@ -131,7 +133,7 @@ func engineSpans(r Run, events []event.Event) []Span {
 			continue
 		}
 		at := e.OccurredAt
-		var said struct { // what a label keeps from the reader is not there
+		var said struct { // fields that a label hides from the reader are absent
 			Attempt id.Attempt `json:"attempt_id"`
 			Kind    string     `json:"kind"`
 			Title   string     `json:"title"`
@@ -164,7 +166,7 @@ func engineSpans(r Run, events []event.Event) []Span {
 		case (e.Type == EventSucceeded || e.Type == EventErred || e.Type == EventUnknown) && call:
 			finish(e.EntityID, at, e.Type != EventSucceeded)
 		case e.Type != EventRenewed && e.Step == "":
-			continue // what is recorded of a run beside its work, such as its evidence, is no time of it
+			continue // records beside the work of a run, such as its evidence, take no time
 		}
 		if i, ok := open[string(e.Step)]; ok && e.Step != "" {
 			spans[i].To = at

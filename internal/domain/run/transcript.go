@@ -32,12 +32,12 @@ const MaxTranscriptLine = 64 << 20
 // MaxTranscriptBytes is the longest transcript that is read: it is held in memory as a whole.
 const MaxTranscriptBytes = 256 << 20
 
-// The classes of what is taken out of a transcript. What is taken out leaves its hash and its size, so that a replay can still be held
-// against it.
+// The classes of texts that are removed from a transcript. A removed text leaves its hash and its size, so that a replay can still be
+// compared with it.
 const (
 	RedactEnv      = "env"      // values of environment variables
-	RedactContent  = "content"  // what operations write: messages, files, edits
-	RedactOutput   = "output"   // what operations answer: output of commands, content of files
+	RedactContent  = "content"  // input of operations: messages, files, edits
+	RedactOutput   = "output"   // output of operations: output of commands, content of files
 	RedactCommands = "commands" // command lines
 )
 
@@ -52,7 +52,7 @@ type TranscriptHeader struct {
 	Redacted []string  `json:"redacted"` // the classes that were taken out
 	Run      Run       `json:"run"`
 	Place    Place     `json:"space"`
-	Start    *Snapshot `json:"start,omitempty"` // what the space's files were when the run began; nil where it is not known
+	Start    *Snapshot `json:"start,omitempty"` // the space's files when the run began; nil if not known
 }
 
 // Place is the space of a run as far as another one like it can be made.
@@ -68,7 +68,7 @@ type Place struct {
 	BestEffort bool           `json:"best_effort,omitempty"`
 }
 
-// Removed stands for a text that was taken out. Both fields are zero where even they would tell too much.
+// Removed replaces a removed text. Both fields are zero if even they would reveal too much.
 type Removed struct {
 	Digest event.Digest `json:"sha256,omitzero"`
 	Size   int64        `json:"size_bytes,omitempty"`
@@ -93,10 +93,10 @@ type Outcome struct {
 	Result   Result             `json:"result"`
 	Removed  map[string]Removed `json:"removed,omitempty"`
 
-	// Forgotten says that the event of the result was redacted: what it said is gone, and cannot be compared.
+	// Forgotten says that the event of the result was redacted: its text is gone and cannot be compared.
 	Forgotten bool `json:"forgotten,omitempty"`
 
-	// Snapshot is what the files of the space were behind it; zero where the event that says so is not here with its data.
+	// Snapshot is the state of the space's files after it; zero if the event with it is not here with its data.
 	Snapshot event.Digest `json:"-"`
 }
 
@@ -106,8 +106,14 @@ type TranscriptEnd struct {
 	Digest event.Digest `json:"sha256"` // of all bytes before this line
 }
 
-// TranscriptLine is one line of a transcript, in JSON Lines: the header, the operations in order, the outcomes in order, the events of the
-// run in the order of the log, the files that the run began with, the proof of the events, and the end. Exactly one field is set.
+// TranscriptLine is one line of a transcript, in JSON Lines. Exactly one field is set. The order of the lines is:
+//   - the header;
+//   - the operations in order;
+//   - the outcomes in order;
+//   - the events of the run in the order of the log;
+//   - the files that the run began with;
+//   - the proof of the events;
+//   - the end.
 type TranscriptLine struct {
 	Header  *TranscriptHeader `json:"header,omitempty"`
 	Asked   *Asked            `json:"operation,omitempty"`
@@ -127,7 +133,7 @@ type TranscriptWriter struct {
 	redact []string
 }
 
-// NewTranscriptWriter returns a writer that takes the named classes out of what it writes.
+// NewTranscriptWriter returns a writer that removes the named classes.
 func NewTranscriptWriter(w io.Writer, redact []string) (*TranscriptWriter, error) {
 	for _, class := range redact {
 		if !slices.Contains(Redactions(), class) {
@@ -138,7 +144,7 @@ func NewTranscriptWriter(w io.Writer, redact []string) (*TranscriptWriter, error
 	return &TranscriptWriter{w: w, sum: sha256.New(), redact: slices.Compact(slices.Sorted(slices.Values(redact)))}, nil
 }
 
-// Header writes the first line. Version is filled in, and Redacted has the classes of the writer beside those that were taken out before.
+// Header writes the first line. It fills in Version. Redacted gets the classes of the writer besides those that were removed before.
 func (t *TranscriptWriter) Header(h TranscriptHeader) error {
 	h.Version, h.Redacted = TranscriptVersion, slices.Compact(slices.Sorted(slices.Values(slices.Concat([]string{}, h.Redacted, t.redact))))
 	if h.Redacted == nil {
@@ -267,7 +273,7 @@ func (t *TranscriptWriter) takes(class string) bool { return slices.Contains(t.r
 func (t *TranscriptWriter) line(l TranscriptLine) error {
 	var b bytes.Buffer
 	lines := json.NewEncoder(&b)
-	lines.SetEscapeHTML(false) // what the hash of an event covers stays as it is
+	lines.SetEscapeHTML(false) // the bytes that the hash of an event covers stay as they are
 	if err := lines.Encode(l); err != nil {
 		return fmt.Errorf("write a line of a transcript: %w", err)
 	}
@@ -277,7 +283,7 @@ func (t *TranscriptWriter) line(l TranscriptLine) error {
 	return err
 }
 
-// remover returns a function that takes a text out and notes in the map, made when needed, what it was.
+// remover returns a function that removes a text and notes its hash and size in the map. It makes the map when needed.
 func remover(removed *map[string]Removed) func(name string, text *string) {
 	return func(name string, text *string) {
 		if *text == "" {
@@ -381,7 +387,7 @@ func (t *Transcript) snapshots() {
 		if e.Type != EventSucceeded && e.Type != EventErred || len(e.Data) == 0 {
 			continue
 		}
-		if d, err := event.Decode[Ended](e); err == nil && d.Snapshot != nil { // what cannot be read is found where the events are checked
+		if d, err := event.Decode[Ended](e); err == nil && d.Snapshot != nil { // the check of the events reports what cannot be read
 			roots[d.Index] = d.Snapshot.Root
 		}
 	}

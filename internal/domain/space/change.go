@@ -67,7 +67,7 @@ type Change struct {
 // ChangeSubject is the type of subject that file changes are.
 const ChangeSubject = "file_change"
 
-// ChangeOn returns the subject of a change: what ends it follows from what began it.
+// ChangeOn returns the subject of a change, so that the event that ends the change follows the event that began it.
 func ChangeOn(change id.Event) event.Subject {
 	return event.Subject{Type: ChangeSubject, ID: string(change)}
 }

@@ -14,9 +14,8 @@ const (
 	Base64 = "base64"
 )
 
-// DecodeContent returns the bytes of content, at most max of them; what counts is the size after decoding, and it is known and judged
-// before anything is decoded. Base64 is taken in its one standard form only: padded, without line breaks or spaces, and with zero bits
-// where bits are left over.
+// DecodeContent returns the bytes of content, at most max of them. It computes the size after decoding, and checks it, before it decodes.
+// It accepts only the standard form of base64: padded, without line breaks or spaces, and with zero bits in unused positions.
 func DecodeContent(content string, as string, max int64) ([]byte, error) {
 	size := int64(len(content))
 	switch as {

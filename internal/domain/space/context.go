@@ -15,7 +15,7 @@ const ContextFolder = ".agentbox/contexts"
 // ContextUnfinished is how the file of a context ends that is being written. It takes the place of the context in one step.
 const ContextUnfinished = ".new"
 
-// CellVariable holds the code of a cell that is too long for a command. The interpreter takes it out of the environment.
+// CellVariable holds the code of a cell that is too long for a command line. The interpreter removes it from the environment.
 const CellVariable = "AGENTBOX_CELL"
 
 // The languages of interpreter contexts.
@@ -58,7 +58,7 @@ type Context struct {
 	Path     string    `json:"path"` // of its file
 }
 
-// ContextName refuses what is no name of a context.
+// ContextName refuses an invalid name of a context.
 func ContextName(name string) error {
 	if !contextNames.MatchString(name) {
 		return ErrContextName

@@ -15,16 +15,16 @@ import (
 type Tier interface {
 	// Name returns the tier's word of the glossary: namespace.
 	Name() string
-	// Probe starts a real space, tries what the tier promises and says what the host lacks and how to mend it. It caches nothing.
+	// Probe starts a real space and tries the tier's promises. It reports what the host lacks and how to repair it. It caches nothing.
 	Probe(ctx context.Context) Report
-	// Try starts a real space and runs a program in it, no more: a hundredth of the time that Probe takes.
+	// Try starts a real space and runs one program in it. It takes a hundredth of the time of Probe.
 	Try(ctx context.Context) error
 	// Create starts a space. The permit is for space.start of this space with these limits. A bound that cannot be enforced fails the
 	// creation with fault code bound_not_enforceable unless spec.BestEffort; then Instance.Unenforced names it.
 	Create(ctx context.Context, p policy.Permit, spec Spec) (Instance, error)
-	// Lacks names the features that spaces of this tier do not have, in order. Code that wants one is refused: it is told so and goes on.
+	// Lacks names the features that spaces of this tier do not have, in order. Code that uses one gets an error and goes on.
 	Lacks() []string
-	// Offer says what spaces of this tier have on this host. It may read the host's files once, and keeps what it has read.
+	// Offer returns the contents of this tier's spaces on this host. It may read the host's files once, and caches the result.
 	Offer() Offer
 	// Reap ends whatever an earlier daemon left of spaces that are not in keep: processes, control groups, mounts. Stopping needs no permit.
 	Reap(ctx context.Context, keep []id.Space) error
@@ -32,7 +32,7 @@ type Tier interface {
 
 // The features that a tier may lack.
 const (
-	Processes    = "processes"     // of their own: signals to others, what runs on in the background, /proc
+	Processes    = "processes"     // of their own: signals to others, background processes, /proc
 	Concurrency  = "concurrency"   // commands of one space at the same time, each of which sees what the other writes
 	Binaries     = "binaries"      // programs of machine code
 	Contexts     = "contexts"      // of interpreters, which keep their variables between calls
@@ -41,7 +41,7 @@ const (
 	SpecialFiles = "special_files" // pipes, sockets and devices with a name
 )
 
-// Spec is what a tier needs to start a space.
+// Spec holds the inputs for the start of a space.
 type Spec struct {
 	ID         id.Space
 	Dir        string // host directory of the space's files; exists, is owned by UID
@@ -49,11 +49,11 @@ type Spec struct {
 	Env        map[string]string
 	Limits     Limits
 	BestEffort bool // accept a host that cannot enforce every bound
-	// what a command did is dropped when it wanted what the tier lacks, and Exec returns *Lacking; tiers that lack nothing ignore it
+	// drop the effects of a command that wanted what the tier lacks; then Exec returns *Lacking; tiers that lack nothing ignore it
 	Tentative bool
 
-	// Elsewhere reports whether a heavier tier has what this one lacks. A command of a Tentative space that lacks only what is nowhere is
-	// not dropped. A nil one has everything elsewhere.
+	// Elsewhere reports whether a heavier tier has what this one lacks. A command of a Tentative space keeps its effects if no tier has what
+	// it lacks. Nil means that heavier tiers have everything.
 	Elsewhere func(Lack) bool
 }
 
@@ -108,20 +108,19 @@ func DefaultLimits() Limits {
 type Instance interface {
 	// Exec runs the command of a shell.exec permit: its Argv, Env (over the space's own), Cwd, TimeoutMS and, if its hash is set, stdin.
 	// Output goes to out as it comes, in order per channel. When Exec returns, no process of the command is left. Ending ctx kills the
-	// command. The error is for what kept the command from running; a command that fails is an Exit. In a space whose Spec is Tentative, the
-	// error is a *Lacking where the command wanted what the tier lacks: it has left nothing behind then, and the permit can be redeemed once
-	// more.
+	// command. A command that fails is an Exit; an error means that the command could not run. In a space whose Spec is Tentative, the error
+	// is a *Lacking if the command wanted what the tier lacks. Then it has left nothing behind, and the permit can be redeemed once more.
 	Exec(ctx context.Context, p policy.Permit, stdin []byte, out Output) (Exit, error)
-	// Load returns what the space uses now of memory, processes and processor time. It reads a few small files of the host and no file of the
-	// space, so that it may be asked for often.
+	// Load returns the memory, processes and processor time that the space uses now. It reads a few small files of the host and no file of the
+	// space, so callers may call it often.
 	Load() (Load, error)
-	// Usage returns what the space uses now; its files are measured one by one.
+	// Usage returns what the space uses now. It measures the files one by one.
 	Usage(ctx context.Context) (Usage, error)
 	// Unenforced names the bounds that this host does not enforce, empty unless the space was made with BestEffort.
 	Unenforced() []string
 	// Done is closed when the space has ended, by Close or by itself.
 	Done() <-chan struct{}
-	// Close kills every process of the space and releases what the host gave it, except its files. It needs no permit and never waits for one.
+	// Close kills every process of the space and releases the host's resources, except its files. It needs no permit and never waits for one.
 	Close() error
 }
 
@@ -139,46 +138,46 @@ type Exit struct {
 	Duration time.Duration // wall time until its end, without Commit
 	Commit   time.Duration // wall time after its end in which its changes were written; 0 in tiers whose commands write for themselves
 
-	Gas   int64     // what it computed, in units that are the same on every host; 0 in tiers that do not count
-	Seed  string    // what decided its chance; "" in tiers where chance is the host's
+	Gas   int64     // the amount of computation, in units that are the same on every host; 0 in tiers that do not count
+	Seed  string    // the seed of its randomness; "" in tiers where randomness is the host's
 	Clock time.Time // where its clock began; zero in tiers whose clock is the host's
-	Lacks []Lack    // what it wanted and the tier lacks
+	Lacks []Lack    // the features that it wanted and the tier lacks
 
-	// Displays are what it has shown beside its output, within the bounds of displays.
+	// Displays are the displays of the command besides its output, within their bounds.
 	Displays []Display
 
-	// Engine names the versions of what executed it, as far as they decide what comes of it; "" in tiers that promise no repetition.
+	// Engine names the versions of the executing programs, as far as they affect the result; "" in tiers that promise no repetition.
 	Engine string
 }
 
-// Load is what the processes of a space use; -1 where the host does not tell.
+// Load is the resource use of a space's processes; -1 if the host does not report it.
 type Load struct {
 	MemoryBytes int64 `json:"memory_bytes"`
 	Pids        int64 `json:"pids"`
 	CPUMicros   int64 `json:"cpu_micros"` // of processor time since its start
 }
 
-// Usage is what a space uses; -1 where the host does not tell.
+// Usage is the resource use of a space; -1 if the host does not report it.
 type Usage struct {
 	Load
 	DiskBytes int64 `json:"disk_bytes"`
 }
 
-// Report is what a tier found out about its host.
+// Report is a tier's findings about its host.
 type Report struct {
 	Tier    string        `json:"tier"`
 	OK      bool          `json:"ok"`       // spaces can be made, with every bound enforced
 	Limited bool          `json:"limited"`  // spaces can be made with best_effort only
 	Start   time.Duration `json:"start_ns"` // of the probe's space, to its first byte of output
 	Checks  []Check       `json:"checks"`
-	Offer   *Offer        `json:"offer,omitempty"` // what its spaces have; nil where the tier could not be prepared
+	Offer   *Offer        `json:"offer,omitempty"` // the contents of its spaces; nil if the tier could not be prepared
 }
 
 // Check is one thing that was tried.
 type Check struct {
 	Name   string `json:"name"`
 	OK     bool   `json:"ok"`
-	Detail string `json:"detail"`          // what was seen
+	Detail string `json:"detail"`          // what the check found
 	Mend   string `json:"mend,omitempty"`  // how to mend it, a command where there is one
 	Bound  string `json:"bound,omitempty"` // the limit that cannot be enforced without it
 }
@@ -200,7 +199,7 @@ const (
 	ModeExecutable = "0755"
 )
 
-// CheckFileMode refuses what is no mode for a file that is written from outside. None is one: a new file is plain then.
+// CheckFileMode refuses an invalid mode for a file that is written from outside. Empty is valid: a new file then is plain.
 func CheckFileMode(mode string) error {
 	switch mode {
 	case "", ModePlain, ModeExecutable:
@@ -216,22 +215,23 @@ type Edit struct {
 	New string `json:"newContent"`
 }
 
-// Files are the files of one space, seen from outside. No path leaves the space's directory: not by `..`, by a symbolic or hard link, by
-// a device, or by a race with the code that runs inside. What is done is in the permit; content is checked against its hash.
+// Files are the files of one space, seen from outside. No path leaves the space's directory: not by `..`, by a symbolic or hard link, by a
+// device, or by a race with the code that runs inside. The permit says what is done; content is checked against its hash.
 type Files interface {
 	// Read opens the file of a file.read permit for reading; at most MaxBytes of the action, if set, else a fault file_too_large.
 	Read(ctx context.Context, p policy.Permit) (File, error)
 	// List returns the entries of the directory of a file.list permit in order of their paths, at most limit of them, recursively if asked.
 	List(ctx context.Context, p policy.Permit, recursive bool, limit int) ([]Entry, error)
-	// Write makes the file of a file.create permit with its content, atomically, and its parent folders. Without Overwrite an existing
-	// file is a fault file_exists. It has the Mode of the action; where that says none, 0644 and what may execute a file that it replaces.
+	// Write makes the file of a file.create permit with its content, atomically, and its parent folders. Without Overwrite an existing file is
+	// a fault file_exists. The file gets the Mode of the action. If that is empty, it gets 0644, plus the execute bits of a file that it
+	// replaces.
 	Write(ctx context.Context, p policy.Permit, content io.Reader) (Entry, error)
 	// Edit applies the edits of a file.edit permit, whose Content is the digest of their canonical JSON, in order: all or none.
 	Edit(ctx context.Context, p policy.Permit, edits []Edit) (Entry, error)
 	// Delete removes the file of a file.delete permit; a directory is a fault not_a_file.
 	Delete(ctx context.Context, p policy.Permit) error
-	// Archive writes the folder of a file.archive permit as a zip file to w, without the entries for whose path, relative to the space's
-	// files, may says no; a nil may leaves none out.
+	// Archive writes the folder of a file.archive permit as a zip file to w. It leaves out the entries whose path may rejects; a nil may
+	// leaves none out. Paths are relative to the space's files.
 	Archive(ctx context.Context, p policy.Permit, w io.Writer, may func(path string) bool) error
 }
 

@@ -2,11 +2,11 @@ package space
 
 import "slices"
 
-// Display is one form of a value that a command has shown beside its output: what a cell of an interpreter context shows.
+// Display is one form of a value that a command has shown besides its output, such as the value of an interpreter cell.
 type Display struct {
 	Value   int    // which of the values that the command has shown, from 1; the forms of one follow each other, its text first
 	Result  bool   // the value is that of a cell's last expression
-	Type    string // what the language calls the type of the value
+	Type    string // the language's name for the type of the value
 	Media   string // the media type of this form, one of DisplayMedia
 	Data    []byte
 	Rows    int // of a table, all that it has; 0 for what is none
@@ -15,7 +15,7 @@ type Display struct {
 	Height  int
 }
 
-// Bounds of what one command shows; what is beyond them is left out, and the command says so.
+// Bounds of the displays of one command. Displays beyond them are left out, and the command reports it.
 const (
 	MaxDisplays      = 64      // forms of values together
 	MaxDisplayBytes  = 4 << 20 // of one
@@ -40,7 +40,7 @@ func DisplayMedia() []string {
 	return []string{DisplayText, DisplayHTML, DisplaySVG, DisplayPNG, DisplayJPEG, DisplayMarkdown, DisplayLaTeX, DisplayJSON}
 }
 
-// Fits reports whether one display more is well-formed and has room beside those that are there.
+// Fits reports whether one more display is well-formed and has room besides the existing ones.
 func (d Display) Fits(there []Display) bool {
 	if len(there) >= MaxDisplays || len(d.Data) > MaxDisplayBytes || len(d.Type) > MaxDisplayType || !slices.Contains(DisplayMedia(),
 		d.Media) ||

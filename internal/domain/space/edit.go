@@ -10,9 +10,9 @@ import (
 // MaxEditWork bounds the bytes that the edits of one file look through, all together: 40 edits of 100 MiB, or 1,000 of 4 MiB.
 const MaxEditWork = 4 << 30
 
-// ApplyEdits returns the text after the edits, done in order: each replaces the first occurrence of its old text in what the ones before
-// it have left. The first edit that finds nothing refuses them all; so does text, old or new, that is not UTF-8, and a text that would
-// have more than max bytes at the end. The path is for the errors only.
+// ApplyEdits returns the text after the edits, in order. Each edit replaces the first occurrence of its old text in the result of the
+// previous ones. It refuses all edits if one finds nothing, if a text (old or new) is not UTF-8, or if the result has more than max bytes.
+// The path is for the errors only.
 func ApplyEdits(path, text string, edits []Edit, max int64) (string, error) {
 	if len(edits) == 0 {
 		return "", fault.New(fault.Invalid, "invalid_edit", "there are no edits; name at least one")

@@ -30,7 +30,7 @@ type Created struct {
 	Space       id.Space          `json:"space_id"`
 	Name        string            `json:"name"`
 	Description string            `json:"description,omitempty"`
-	Runtime     string            `json:"runtime,omitempty"` // what was asked for: auto, nano, heavy or a tier's name
+	Runtime     string            `json:"runtime,omitempty"` // the requested runtime: auto, nano, heavy or a tier's name
 	Tier        string            `json:"tier"`              // in which it begins
 	Policy      string            `json:"policy"`
 	Bundle      event.Digest      `json:"policy_bundle"`
@@ -94,7 +94,7 @@ type RewindBegun struct {
 	Hash  event.Digest `json:"action_sha256"`
 }
 
-// Rewound is the data of space.rewound: what the files were, and what they are.
+// Rewound is the data of space.rewound: the files before and after.
 type Rewound struct {
 	Space     id.Space     `json:"space_id"`
 	From      event.Digest `json:"from_snapshot_sha256,omitzero"` // zero where the daemon ended in between

@@ -47,7 +47,7 @@ func Evolve(s Space, e event.Event) (Space, error) {
 			return s, err
 		}
 		if e.Withheld == event.Destroyed {
-			// Nobody knows any more what it was made of, so that nothing can be run in it.
+			// Its creation data are gone, so nothing can run in it.
 			return Space{
 				ID: id.Space(e.EntityID), SpaceID: id.Space(e.EntityID), Workspace: e.Workspace, Room: e.Room, Status: Destroyed,
 				Reason:    ReasonRedacted,

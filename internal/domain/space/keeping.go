@@ -10,7 +10,7 @@ import (
 	"agentbox/internal/domain/policy"
 )
 
-// Keeping is what an executor needs of the service that keeps spaces.
+// Keeping is the interface that the service of runs needs from the service of spaces.
 type Keeping interface {
 	// Space returns the document of a space of the workspace.
 	Space(ctx context.Context, ws id.Workspace, s id.Space) (Space, error)
@@ -19,47 +19,47 @@ type Keeping interface {
 	// Instance returns the running instance of a space, which its document says is alive. It starts the space again if the daemon or the space
 	// has ended since.
 	Instance(ctx context.Context, s Space) (Instance, error)
-	// Occupy takes a space's files for one operation and returns the space's document of that moment. Until leave is called, nobody rewinds or
-	// forks the files. It waits until they are free. A caller that is going to run code in the space says so here.
+	// Occupy takes a space's files for one operation and returns the space's document of that moment. Nobody rewinds or forks the files until
+	// the caller calls leave. Occupy waits until the files are free. Runs must be true if the caller will execute code in the space.
 	Occupy(ctx context.Context, ws id.Workspace, s id.Space, runs bool) (doc Space, leave func(), err error)
-	// Seize is Occupy for who does not wait: somebody else who has the files is an error.
+	// Seize is Occupy without waiting. It fails if somebody else has the files.
 	Seize(s id.Space) (leave func(), err error)
-	// Route says in which tier a command of the origin's would run, by what it and the files that it names say. Only those files are read
-	// that the origin may read.
+	// Route says in which tier a command of the origin's would run, from its text and the files that it names. It reads only files that the
+	// origin may read.
 	Route(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space, c Command) (Route, error)
-	// Offers says what the tiers of this host have, from the weakest to the strongest.
+	// Offers returns the contents of this host's tiers, from the weakest to the strongest.
 	Offers() Offers
-	// PromoteHeld makes a space one of a heavier tier, by whoever occupies it: the strongest where to is "". What it holds in memory or in its
-	// private /tmp is gone; its files, its environment and its limits stay. It is done when the space has started in that tier, and else not
-	// at all.
+	// PromoteHeld moves a space to a heavier tier; if to is "", to the strongest. The caller must occupy the space. The space loses its memory
+	// and its private /tmp; its files, its environment and its limits stay. The promotion counts once the space has started in that tier, and
+	// else has no effect.
 	PromoteHeld(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space, to string, why Why) (Space, error)
-	// Keep makes a snapshot of a space's files, by whoever occupies it. Its document says that it is alive.
+	// Keep makes a snapshot of a space's files. The caller must occupy the space. The document s must say that it is alive.
 	Keep(ctx context.Context, s Space) (Snapshot, error)
 }
 
 // Store keeps the files of spaces, each space's in a directory of its own. The conformance suite is package filestest.
 type Store interface {
-	// Create makes the directory of a space.create or space.fork permit's space, owned by the host uid, and fills it from the seed, within
-	// the limits. What the seed withholds goes to the withheld files. What goes wrong leaves nothing behind.
+	// Create makes the directory for the space of a space.create or space.fork permit. Uid owns the directory. Create fills it from the seed
+	// within the limits, and puts the withheld files of the seed aside. On an error it leaves nothing behind.
 	Create(ctx context.Context, p policy.Permit, uid int, limits Limits, seed Seed) (Sown, error)
-	// Share prepares the files of a space for forks of it that cost no more than what they change, where the host allows it; where it does
-	// not, or something is being written, it does nothing. The files stay what they are, but lie in another directory, from which what runs
-	// among them must be started anew: halt, which is called before they move, ends it. Nobody else may use the space meanwhile.
+	// Share prepares the files of a space for cheap forks, which cost only what they change. If the host does not allow it, or somebody is
+	// writing, it does nothing. The files do not change, but they move to another directory. So code that runs among them must be restarted:
+	// Share calls halt, which ends it, before the files move. Nobody else may use the space meanwhile.
 	Share(ctx context.Context, s id.Space, uid int, limits Limits, halt func() error) error
 	// Open returns the files of a space that was created, and their host directory for its tier.
 	Open(s id.Space, uid int, limits Limits) (files Files, dir string, err error)
-	// Aside returns the withheld files of a space: those that are kept from code, which Open never shows. Permits for them have
-	// MethodWithheld. What is brought in is withheld under w.
+	// Aside returns the withheld files of a space: those that are hidden from code, which Open never shows. Permits for them have
+	// MethodWithheld. Files that are brought in are withheld under w.
 	Aside(s id.Space, uid int, limits Limits, w policy.Withhold) (Files, error)
 	// Withholds reports whether a space withholds a file or folder from code under a path; "." is anything at all. It tells a person where
 	// to look.
 	Withholds(s id.Space, uid int, limits Limits, path string) bool
-	// KeepAside moves what w withholds from the files that code sees to the withheld ones, whoever made it. Where w withholds other files
-	// than the policy before (other), the interpreter contexts of the space end, for nobody knows what their cells have read. From then on
-	// the same is done after a rewind to a snapshot of before, and in a fork of one. No code may run in the space meanwhile. It needs no
-	// permit, for it only takes away from code; what it removes is in the snapshots.
+	// KeepAside moves the files that w withholds from the code's files to the withheld ones, whoever made them. Other says that the previous
+	// policy withheld other files. Then the interpreter contexts of the space end, because nobody knows what their cells have read. From then
+	// on, the same happens after a rewind to an earlier snapshot, and in a fork of one. No code may run in the space meanwhile. KeepAside
+	// needs no permit, because it only takes files away from code. The removed files are in the snapshots.
 	KeepAside(ctx context.Context, s id.Space, uid int, limits Limits, w policy.Withhold, other bool) (Swept, error)
-	// History returns what the files of a space were, with the arguments of Open.
+	// History returns the snapshots of a space's files, with the arguments of Open.
 	History(s id.Space, uid int, limits Limits) (History, error)
 	// Sync makes the snapshots of all spaces outlive a power cut. It may be called at any time.
 	Sync(ctx context.Context) error
@@ -69,7 +69,7 @@ type Store interface {
 	List(ctx context.Context) ([]id.Space, error)
 }
 
-// Seed is what a new space's files begin with; the zero Seed is nothing.
+// Seed is the first files of a new space; the zero Seed is empty.
 type Seed struct {
 	Space    id.Space      // another space
 	Snapshot event.Digest  // the snapshot of it
@@ -80,13 +80,13 @@ type Seed struct {
 	Strict   bool             // of a snapshot: its files are judged by Withhold, for the policy of the other space is another one
 }
 
-// Sown says what a seed has left in a space.
+// Sown is the result of a seed in a space.
 type Sown struct {
 	Files    int // that code sees
 	Withheld int // that are kept from it
 }
 
-// Swept says what a policy has taken out of the view of code in a space that lived already.
+// Swept says which files a policy has moved out of the view of code in a living space.
 type Swept struct {
 	Withheld []string // paths of files that are withheld now
 	Contexts int      // interpreter contexts that have ended

@@ -28,7 +28,7 @@ var (
 // identifierForm is what the identifiers of this program look like, in any case of their letters.
 var identifierForm = regexp.MustCompile(`(?i)^(spc_.*|[a-z]{1,10}_[0-9a-z]{26})$`)
 
-// CheckName refuses a text that cannot be the name of a space: a name is a line of text that nobody takes for an identifier.
+// CheckName refuses an invalid name of a space. A name is a line of text that does not look like an identifier.
 func CheckName(name string) error {
 	if name == "" || utf8.RuneCountInString(name) > MaxName || !utf8.ValidString(name) || strings.ContainsFunc(name, misleads) ||
 		identifierForm.MatchString(name) {

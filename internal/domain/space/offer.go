@@ -7,8 +7,8 @@ import (
 	"agentbox/internal/domain/fault"
 )
 
-// Offer is what a tier of this host offers to the commands of its spaces. Every list is in order. An offer without programs says nothing:
-// it is read as one that has everything but a network.
+// Offer is what a tier of this host offers to the commands of its spaces. Every list is in order. An offer without programs makes no
+// statement: readers treat it as one that has everything except a network.
 type Offer struct {
 	Tier     string   `json:"tier"`
 	Root     string   `json:"root,omitempty" doc:"Root file system of the programs: host, or a folder's name; absent where the tier has its own"`
@@ -20,7 +20,7 @@ type Offer struct {
 	Lacks    []string `json:"lacks" nullable:"false" doc:"Features that the tier does not have"`
 }
 
-// Known reports whether the offer says what the tier has.
+// Known reports whether the offer makes a statement.
 func (o Offer) Known() bool { return len(o.Programs) > 0 }
 
 // Program reports whether a shell finds a program of a name.
@@ -42,7 +42,7 @@ func (o Offer) Builtin(name string) bool {
 	return !o.Known() || listed(o.Node, name) || listed(o.Node, top)
 }
 
-// Has reports whether the tier has what a command needs.
+// Has reports whether the tier satisfies a need of a command.
 func (o Offer) Has(n Need) bool {
 	switch n.Kind {
 	case LackNetwork:
@@ -77,7 +77,7 @@ func PackageName(name string) string {
 // Offers are those of all tiers of a host, from the weakest to the strongest.
 type Offers []Offer
 
-// With names the tiers that have what a command needs.
+// With names the tiers that satisfy a need of a command.
 func (all Offers) With(n Need) []string {
 	var names []string
 	for _, o := range all {
@@ -99,7 +99,7 @@ func (all Offers) Unreachable(needs []Need) []Need {
 	return found
 }
 
-// What to do where no tier has something.
+// The suggestion if no tier has something.
 const bringIn = "bring the files in (`agentbox space create --from FOLDER`, or upload them); `agentbox doctor` shows what each tier has"
 
 // NoNetworkCode is the code of NoNetwork.
@@ -119,7 +119,7 @@ func NoNetwork(needs []Need) *fault.Error {
 	return fault.New(fault.Unavailable, NoNetworkCode, said, text).With(bringIn)
 }
 
-// Advice says what to do about what a command wanted and its tier lacks; "" for nothing.
+// Advice suggests what to do about features that a command wanted and its tier lacks; "" for nothing.
 func (all Offers) Advice(tier string, lacks []Lack) string {
 	var gone, away []string
 	has := map[string][]string{}

@@ -12,14 +12,16 @@ import (
 // The bounds of a path inside a space.
 const (
 	MaxPathRunes     = 255 // characters of the whole path as it was sent
-	MaxNameBytes     = 255 // bytes of one name in it, what Linux file systems take
+	MaxNameBytes     = 255 // bytes of one name in it, the limit of Linux file systems
 	maxShownPathRune = 80  // of a refused path in the error
 )
 
-// CleanPath is the one place where a path is judged. It returns the path relative to the space's files, with single slashes and without
-// "." and trailing slashes; "." names the folder of the files itself. A path is refused with the code invalid_path when it is empty,
-// absolute, longer than MaxPathRunes characters, not UTF-8, or holds a ".." name, a control character, a backslash or a name longer than
-// MaxNameBytes. Code inside a space may make names that are refused here; they are listed, and reached by commands only.
+// CleanPath is the one place that checks paths. It returns the path relative to the space's files, with single slashes and without "." and
+// trailing slashes; "." names the root folder of the files. It refuses a path with the code invalid_path in these cases:
+//   - it is empty, absolute, not UTF-8, or longer than MaxPathRunes characters;
+//   - it holds a ".." name, a control character, a backslash, or a name longer than MaxNameBytes.
+//
+// Code inside a space may make names that are refused here. They are listed, but only commands can reach them.
 func CleanPath(p string) (string, error) {
 	switch {
 	case p == "":
@@ -48,7 +50,7 @@ func CleanPath(p string) (string, error) {
 	return path.Clean(p), nil
 }
 
-// CleanFilePath is CleanPath for what must name a file: it also refuses the folder of the files itself.
+// CleanFilePath is CleanPath for the path of a file: it also refuses the root folder of the files.
 func CleanFilePath(p string) (string, error) {
 	clean, err := CleanPath(p)
 	if err == nil && clean == "." {

@@ -39,7 +39,7 @@ var (
 	ErrArchiveInvalid = fault.New(fault.Invalid, "archive_invalid", "the archive cannot be taken")
 	// ErrEditNotFound means that the text which an edit replaces is not in the file.
 	ErrEditNotFound = fault.New(fault.Conflict, "edit_not_found", "the text to replace is not in the file")
-	// ErrNotText refuses to treat as text what is not UTF-8.
+	// ErrNotText refuses to treat content as text that is not UTF-8.
 	ErrNotText = fault.New(fault.Conflict, "not_text", "the file is not UTF-8 text")
 	// ErrFileChanged means that code in the space changed the file during the call.
 	ErrFileChanged = fault.New(fault.Conflict, "file_changed", "the file changed during the call; try again")
@@ -51,7 +51,7 @@ var (
 	ErrSnapshotTooLarge = fault.New(fault.Exhausted, "snapshot_too_large", "the files are too many or too large for a snapshot")
 	// ErrFilesMissing means that the files of a space are not on this host: another daemon of the same log made them on its own.
 	ErrFilesMissing = fault.New(fault.NotFound, "space_files_missing", "the files of the space are not on this host")
-	// ErrSnapshotDamaged means that the disk has changed or lost what was stored.
+	// ErrSnapshotDamaged means that the disk has changed or lost stored content.
 	ErrSnapshotDamaged = fault.New(fault.Internal, "snapshot_damaged", "the snapshot cannot be used")
 	// ErrRewindIncomplete means that files are on their way between two snapshots and could be brought to neither.
 	ErrRewindIncomplete = fault.New(fault.Unavailable, "rewind_incomplete", "the files lie between two snapshots")

@@ -2,8 +2,8 @@ package space
 
 import "agentbox/internal/domain/event"
 
-// Remains returns what stays of the data of a space's event when it is redacted: ids, numbers and words of the program, by which the
-// space's document can still be folded, and no text of anybody: no name, no variable, no path. It is nil for an event of another kind.
+// Remains returns the part of a space event's data that stays after a redaction: ids, numbers and words of the program. It holds no text of
+// a person: no name, no variable, no path. The space's document can still be folded from it. It is nil for events of other kinds.
 func Remains(e event.Event) (any, error) {
 	switch e.Type {
 	case EventCreated:
@@ -12,7 +12,7 @@ func Remains(e event.Event) (any, error) {
 		return d, err
 	case EventUpdated:
 		d, err := event.Decode[Updated](e)
-		// What was set is empty now; what was left alone stays so.
+		// A set text becomes empty; an unset one stays unset.
 		emptied(d.Name)
 		emptied(d.Description)
 		emptied(d.Env)

@@ -10,7 +10,7 @@ import (
 // Nano is the name of the tier without processes: metered WebAssembly and a virtual shell. It is lighter than every other one.
 const Nano = "nano"
 
-// What a space may be asked to run in, beside the name of a tier.
+// The runtimes that a space may request, besides the name of a tier.
 const (
 	RuntimeAuto  = "auto"  // in nano for as long as that suffices, then in the strongest
 	RuntimeHeavy = "heavy" // in the strongest tier, which is never nano
@@ -33,7 +33,7 @@ type Lack struct {
 	Detail string `json:"detail,omitempty"` // for a person: where it was wanted, or why it is not there
 }
 
-// String names it for a person.
+// String describes it to a person.
 func (l Lack) String() string {
 	text := "the " + l.Kind + " " + l.Name
 	if l.Detail != "" {
@@ -60,7 +60,7 @@ func (l *Lacking) fault() *fault.Error {
 // maxNamed bounds how many lacks a sentence names.
 const maxNamed = 5
 
-// Names lists lacks for a person.
+// Names lists lacks in words for a person.
 func Names(lacks []Lack) string {
 	if len(lacks) == 0 {
 		return "something that the command wants"
@@ -103,13 +103,13 @@ type Need struct {
 	Tiers  []string `json:"tiers,omitempty" doc:"Other tiers of this host that have it; absent where none has"`
 }
 
-// String names it for a person.
+// String describes it to a person.
 func (n Need) String() string { return n.Lack().String() }
 
 // short is its name for a person, without where it was seen.
 func (n Need) short() string { return "the " + n.Kind + " " + n.Name }
 
-// Need is what a command needs that a tier says it lacks. The tier nano tells of a module or package as a feature of its interpreter.
+// Need returns the need of a command for a lack of a tier. The tier nano reports a module or package as a feature of its interpreter.
 func (l Lack) Need() Need {
 	if l.Kind != LackFeature {
 		return Need{Kind: l.Kind, Name: l.Name}
@@ -131,7 +131,7 @@ func (l Lack) Need() Need {
 	return Need{Kind: LackFeature, Name: l.Name}
 }
 
-// Lack is what a tier lacks that a command needs.
+// Lack returns the lack of a tier for a need of a command.
 func (n Need) Lack() Lack {
 	detail := n.Where + n.Why
 	if n.Where != "" && n.Why != "" {
@@ -145,19 +145,19 @@ type Command struct {
 	Text  string            // of a shell
 	Cwd   string            // relative to the space's files
 	Env   map[string]string // of the command
-	Reach bool              // only what it wants of other hosts is looked for, so that fewer files are read
+	Reach bool              // only the reach to other hosts is asked for, so that fewer files are read
 }
 
-// Read returns the first most bytes of a file of a space, whose path is relative to its files, or an error where it is not there, is
-// none, or may not be read.
+// Read returns the first most bytes of a file of a space. The path is relative to the space's files. It returns an error if the path does
+// not exist, is no file, or may not be read.
 type Read func(path string, most int64) ([]byte, error)
 
-// Place finds what a command needs that a tier has not; nothing where it has all. It decides by what it reads and is bounded.
+// Place finds the needs of a command that a tier lacks; none if the tier has all. It decides by what it reads, and its work is bounded.
 type Place func(has Offer, c Command, read Read) []Need
 
 // Route says where a command of a space would run, and why.
 type Route struct {
-	Runtime string `json:"runtime"` // what the space was asked for
+	Runtime string `json:"runtime"` // the runtime that the space requested
 	Tier    string `json:"tier"`    // in which the space is
 	To      string `json:"to"`      // in which the command would run; another one than Tier after the space was promoted
 	Needs   []Need `json:"needs,omitempty" doc:"What the command was seen to need that its tier does not have"`

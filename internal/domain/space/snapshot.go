@@ -12,9 +12,9 @@ import (
 	"agentbox/internal/domain/policy"
 )
 
-// Snapshot is a state of a space's files, named by the hash of the tree of their folders. What it holds of them is their names, their
-// content, their permission bits, symbolic links as links, and empty folders; not their times, owners and extended attributes. Files with
-// two names become two files, and what is neither file nor folder nor link is left out.
+// Snapshot is a state of a space's files, named by the hash of the tree of their folders. It holds their names, content and permission
+// bits, symbolic links as links, and empty folders. It does not hold times, owners and extended attributes. A file with two names becomes
+// two files. Other kinds of nodes are left out.
 type Snapshot struct {
 	Root    event.Digest `json:"snapshot_sha256"`
 	Files   int64        `json:"files"`
@@ -22,7 +22,7 @@ type Snapshot struct {
 	Omitted int64        `json:"omitted,omitempty"` // pipes, sockets and devices that it leaves out
 }
 
-// Kept is what an event says about the snapshot that was made with it: the hash, or the code of what kept it from being made.
+// Kept is the statement of an event about its snapshot: the hash, or the code of the error that prevented it.
 type Kept struct {
 	Snapshot *Snapshot `json:"snapshot,omitempty"`
 	Error    string    `json:"snapshot_error,omitempty"`
@@ -48,7 +48,7 @@ var keepers = map[string]bool{
 	EventReady: true, EventRewound: true, EventRewindFailed: true, "run.started": true, "tool.succeeded": true, "tool.failed": true,
 }
 
-// KeepingEvents returns the types of the events that may say that a snapshot was made, and of the one after which a space has none, in
+// KeepingEvents returns the types of the events that may report a snapshot, and the type of the event after which a space has none, in
 // order.
 func KeepingEvents() []string {
 	return append(slices.Sorted(maps.Keys(keepers)), EventDestroyed)
@@ -87,7 +87,7 @@ type Difference struct {
 	After  *Version `json:"after,omitempty"`
 }
 
-// Version is what stands under a path in a snapshot.
+// Version is the state of a path in a snapshot.
 type Version struct {
 	Type   string       `json:"type"` // file, directory or symlink
 	Mode   string       `json:"mode,omitempty"`
@@ -102,10 +102,10 @@ type Bearing struct {
 	Files map[event.Digest]string
 }
 
-// History is what the files of one space were. No code may run in the space while it is used.
+// History holds the snapshots of one space's files. No code may run in the space while it is used.
 type History interface {
-	// Disturb says that code is about to run in the space, so that the next snapshot looks at every file. Without it only what was written
-	// through Files, or rewound, is looked at.
+	// Disturb says that code is about to run in the space, so that the next snapshot checks every file. Without it, the next snapshot checks
+	// only files that were written through Files or rewound.
 	Disturb()
 	// Keep records the files as they are now. It changes nothing that the space sees, but for one thing: a rewind that a crash interrupted
 	// is finished first.
@@ -122,17 +122,16 @@ type History interface {
 	Brought(ctx context.Context, before, after event.Digest) (map[event.Digest]string, error)
 	// Bearing returns which of some contents each snapshot that is kept holds, the oldest first.
 	Bearing(ctx context.Context, contents map[event.Digest]bool) ([]Bearing, error)
-	// Purge removes what an earlier version kept of contents without sealing it. It ends what a redaction began, and so needs no permit.
+	// Purge removes unsealed copies of contents that an earlier version stored. It finishes a redaction, and so needs no permit.
 	Purge(ctx context.Context, contents map[event.Digest]bool) error
-	// Diff returns what differs from the snapshot that is the Target of a space.diff permit to the one that is its Content, at most limit
-	// entries.
+	// Diff returns the differences between two snapshots, at most limit entries: from the Target of a space.diff permit to its Content.
 	Diff(ctx context.Context, p policy.Permit, limit int) ([]Difference, error)
-	// Archive writes the snapshot that is the Content of a file.archive permit as a tar.gz file to w: at most MaxBytes of content, else a
-	// fault archive_too_large before the first byte. What may says no to is left out, like links that point outside and names that are no
-	// paths; it returns how many.
+	// Archive writes a snapshot to w as a tar.gz file. The snapshot is the Content of a file.archive permit. If its content exceeds MaxBytes,
+	// it returns a fault archive_too_large before the first byte. It leaves out files that may refuses, links that point outside, and invalid
+	// names. It returns how many it left out.
 	Archive(ctx context.Context, p policy.Permit, w io.Writer, may func(path string) bool) (omitted int, err error)
-	// Rewind makes the files what they were in the snapshot that is the Content of a space.rewind permit, all of them or none. It returns
-	// what they were, which is kept, and what they are.
+	// Rewind sets the files to the snapshot that is the Content of a space.rewind permit, all of them or none. It returns snapshots of the
+	// files before, which is kept, and after.
 	Rewind(ctx context.Context, p policy.Permit) (from, to Snapshot, err error)
 }
 
@@ -143,14 +142,14 @@ type HeldSnapshot struct {
 	Sealed    int    // that cannot be opened, for their keys are not here
 	Forgotten int    // that were redacted
 	Left      int    // that were not read, for the bound was reached
-	Damage    string // what cannot be read or was changed; "" for nothing. Then not all was read
+	Damage    string // the file that cannot be read or was changed; "" for none. Then not all was read
 }
 
-// Shelf is what one space keeps of its files, as it is examined: nothing is changed.
+// Shelf is one space's stored snapshots, opened for a check: nothing is changed.
 type Shelf interface {
 	// Keeps reports whether a snapshot is kept.
 	Keeps(root event.Digest) bool
-	// Hold reads a snapshot that is kept and holds it, each folder and each file, against its hash, at most so many bytes of it. What was
-	// held in an earlier call is not read again.
+	// Hold reads a kept snapshot and checks each folder and each file against its hash. It reads at most so many bytes. It does not read again
+	// what an earlier call has checked.
 	Hold(ctx context.Context, root event.Digest, most int64) (HeldSnapshot, error)
 }

@@ -1,4 +1,4 @@
-// Package space is an isolated place where code runs: what it is, what happens to it, and what its drivers promise.
+// Package space is an isolated place where code runs: its document, its events, and the contract of its drivers.
 package space
 
 import (
@@ -13,7 +13,7 @@ import (
 // Projection is the name of the documents of spaces.
 const Projection = "spaces"
 
-// Status is where a space stands in its life.
+// Status is the phase of a space's life.
 type Status string
 
 // The states of a space. Destroyed is final.
@@ -34,7 +34,7 @@ type Space struct {
 	Name        string            `json:"name"`
 	Description string            `json:"description,omitempty"`
 	Status      Status            `json:"status"`
-	Runtime     string            `json:"runtime,omitempty"` // what was asked for: auto, nano, heavy or a tier's name; "" is the tier
+	Runtime     string            `json:"runtime,omitempty"` // the requested runtime: auto, nano, heavy or a tier's name; "" is the tier
 	Tier        string            `json:"tier"`              // in which it is now
 	Policy      string            `json:"policy"`            // the preset's name
 	Bundle      event.Digest      `json:"policy_bundle"`     // pinned content hash
@@ -56,7 +56,7 @@ type Space struct {
 	Withheld    int               `json:"withheld_files,omitempty"` // how many files of what it began with are withheld from code
 	Rewinding   event.Digest      `json:"rewinding_to,omitzero"`    // the snapshot to which its files are on their way
 	Key         string            `json:"request_key,omitempty"`    // idempotency key of the request that made it
-	// only in the answer to who makes it or changes its policy: what of its environment changes every command, what ended
+	// only in the answer to a create or a change of policy: variables that change every command, and what ended
 	Warnings []string `json:"warnings,omitempty"`
 }
 

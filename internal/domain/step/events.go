@@ -70,7 +70,7 @@ type ArtifactCreated struct {
 	Operation string `json:"operation_id,omitempty"` // that has shown it, in a space; the daemon vouches for that
 }
 
-// ArtifactStored is the data of artifact.stored: the content came, and is what was declared.
+// ArtifactStored is the data of artifact.stored: the content arrived, and it matches the declaration.
 type ArtifactStored struct {
 	Artifact id.Artifact `json:"artifact_id"`
 	Run      id.Run      `json:"run_id"`

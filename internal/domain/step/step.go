@@ -1,4 +1,4 @@
-// Package step is what an engine does in a run: its steps, the tools that it calls in them, and the artifacts that come of them.
+// Package step is the work of an engine in a run: its steps, its tool calls in them, and the artifacts that it makes.
 package step
 
 import (
@@ -17,14 +17,14 @@ const (
 	ArtifactProjection = "artifacts"
 )
 
-// What the events are about, under the ids of steps, tool calls and artifacts.
+// The subjects of the events, under the ids of steps, tool calls and artifacts.
 const (
 	EntityType     = "step"
 	CallEntity     = "tool_call"
 	ArtifactEntity = "artifact"
 )
 
-// Limits of what an engine records.
+// Limits of an engine's records.
 const (
 	MaxWord     = 128      // characters of a kind, and of a tool's name
 	MaxTitle    = 200      // characters
@@ -113,7 +113,7 @@ type Artifact struct {
 	Redacted  bool            `json:"redacted,omitempty"`
 }
 
-// Content is what an artifact holds in its event. Its type is none, text, json or uri, and it has the field of that name.
+// Content is the content of an artifact inside its event. Its type is none, text, json or uri, and it has the field of that name.
 type Content struct {
 	Type string          `json:"type"`
 	Text string          `json:"text,omitempty"`
@@ -129,13 +129,13 @@ const (
 	URI  = "uri" // it lies elsewhere, and nobody looks at it here
 )
 
-// Stored names content that is kept beside the log.
+// Stored names content that is kept outside the log.
 type Stored struct {
 	Digest event.Digest `json:"sha256"`
 	Size   int64        `json:"size_bytes"`
 }
 
-// The refusals of what is done with steps.
+// The errors of calls about steps.
 var (
 	ErrNotFound         = fault.New(fault.NotFound, "step_not_found", "there is no such step in this workspace")
 	ErrCallNotFound     = fault.New(fault.NotFound, "tool_call_not_found", "there is no such tool call in this workspace")
@@ -166,7 +166,7 @@ func Word(text string) bool {
 	return true
 }
 
-// Bytes returns the content that stands in the event; false where it stands elsewhere.
+// Bytes returns the content that the event itself holds; false if the content is stored elsewhere.
 func (c Content) Bytes() ([]byte, bool) {
 	switch c.Type {
 	case Text:

@@ -26,8 +26,8 @@ func (g Grant) Root(by id.Principal, now time.Time) (Granted, error) {
 	return Granted{IssuedTo: g.IssuedTo, GrantedBy: by, Scopes: g.Scopes.Within(All()), ValidUntil: g.ValidUntil}, nil
 }
 
-// Delegate returns the data of a token that is derived from the first of a chain, which is that token and those that it was derived from,
-// up to the root. It permits no more, and ends no later, than any of them.
+// Delegate returns the data of a token that is derived from the first of a chain. The chain is that token and those that it was derived
+// from, up to the root. The new token permits no more, and ends no later, than any of them.
 func (g Grant) Delegate(chain []Token, by id.Principal, now time.Time) (Granted, error) {
 	if err := g.check(now); err != nil {
 		return Granted{}, err
@@ -64,9 +64,12 @@ func (g Grant) check(now time.Time) error {
 	return g.Scopes.Check()
 }
 
-// Useful refuses to grant what would permit nothing: an action that the registry does not know and no workspace can declare, or nothing
-// at all: no action and nothing to see, or none of the rooms that are asked for, because the tokens above do not permit it or nobody
-// asked. Otherwise what is granted is what both permit, and Without says what is not.
+// Useful refuses to grant a token that would permit nothing:
+//   - its action is not in the registry, and no workspace can declare it;
+//   - it has no action and nothing to see;
+//   - it has none of the requested rooms, because the tokens above do not permit them or nobody asked for one.
+//
+// Otherwise the token grants what both permit, and Without lists the rest.
 func (g Grant) Useful(d Granted) error {
 	for _, action := range g.Scopes.Actions {
 		if _, known := policy.KindOf(action); !known && action != Any && policy.Declarable(action) != nil {
@@ -99,7 +102,7 @@ func UnknownAction(action string) error {
 		With("`agentbox policy actions` lists those that there are.")
 }
 
-// Without returns what was asked for and is not granted, or not in full, each entry with its kind, as "action_types run.start".
+// Without returns the requested scopes that are not granted, or not in full, each entry with its kind, as "action_types run.start".
 func (s Scopes) Without(granted Scopes) (dropped []string) {
 	mine, left := s.lists(), granted.lists()
 	for n, l := range mine {
@@ -165,8 +168,8 @@ func Holds(chain []Token, now time.Time) (code, reason string) {
 	return "", ""
 }
 
-// Delegates reports whether every token of a chain names an action by its type. An entry * is not enough: what was granted to narrow a
-// holder must not turn into a right that the holder did not have.
+// Delegates reports whether every token of a chain names an action by its type. An entry * is not enough: a grant that narrows a holder
+// must not become a right that the holder did not have.
 func Delegates(chain []Token, action string) bool {
 	if !whole(chain) {
 		return false

@@ -17,7 +17,7 @@ const (
 	MaxEntryBytes = 200
 )
 
-// Scopes are what may be done under a token. A list that is empty permits nothing of its kind.
+// Scopes are the actions that a token permits. An empty list permits nothing of its kind.
 type Scopes struct {
 	Rooms   []string `json:"rooms,omitempty" doc:"Ids of rooms, or *; what belongs to the whole workspace takes *"`
 	Tools   []string `json:"tools,omitempty" doc:"Names of tools, or *"`
@@ -26,7 +26,7 @@ type Scopes struct {
 	Data    Data     `json:"data_access,omitzero"`
 }
 
-// Data are what may be read and written. An entry is a type (run), resource_type:run, resource:run:ID, room:ID, or *.
+// Data lists the readable and writable data. An entry is a type (run), resource_type:run, resource:run:ID, room:ID, or *.
 type Data struct {
 	Read  []string `json:"read,omitempty"`
 	Write []string `json:"write,omitempty"`
@@ -131,7 +131,7 @@ func permits(l list, what string) bool {
 	return slices.ContainsFunc(l.entries, func(e string) bool { return l.covers(e, what) })
 }
 
-// Use is what somebody wants to do under a token. What is empty is not asked about, but for the room.
+// Use is one intended use of a token. An empty field is not checked, except for the room.
 type Use struct {
 	Action   string   // the type of an action; "" for what only shows something
 	Room     id.Room  // in which it is done; "" for what belongs to the whole workspace
@@ -144,7 +144,7 @@ type Use struct {
 	NoDomain bool     // a host is reached whose name is not said
 }
 
-// Names returns what a thing of the workspace is called in Data.
+// Names returns the entries of Data that name a thing of the workspace.
 func Names(typ, key string, room id.Room) []string {
 	names := []string{typ, "resource_type:" + typ}
 	if key != "" {

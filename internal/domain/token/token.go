@@ -1,8 +1,8 @@
 // Package token is capability tokens: authority that is narrowed, handed on and taken back.
 //
-// What a holder may do is what their role and the policy permit, and the scopes of the token, and those of every token that it was
-// derived from, name. A token by itself gives no right. A policy may rest on one: `allow.delegated` lets agents and services do what a
-// person named in a token (Delegates).
+// A holder may do what three things permit together: their role, the policy, and the scopes of the token and of every token that it was
+// derived from. A token by itself gives no right. A policy may refer to one: `allow.delegated` lets agents and services do what a person
+// named in a token (Delegates).
 package token
 
 import (
@@ -14,14 +14,14 @@ import (
 	"agentbox/internal/domain/policy"
 )
 
-// MaxDepth is how often a token may be handed on: a root has the depth 0, what is derived from it 1, and no token has more than MaxDepth.
+// MaxDepth is how often a token may be handed on. A root has depth 0, a token derived from it 1, and no token has more than MaxDepth.
 const MaxDepth = 3
 
 // Token is the document of a capability token.
 type Token struct {
 	ID         id.Token     `json:"token_id"`
 	Workspace  id.Workspace `json:"workspace_id"`
-	IssuedTo   id.Principal `json:"issued_to_principal_id"` // who may act under it
+	IssuedTo   id.Principal `json:"issued_to_principal_id"` // the principal who may act under it
 	GrantedBy  id.Principal `json:"granted_by_principal_id"`
 	Parent     id.Token     `json:"parent_token_id,omitempty"` // that it was derived from
 	Depth      int          `json:"depth"`
@@ -32,7 +32,7 @@ type Token struct {
 	Reason     string       `json:"reason,omitempty"` // of the revocation
 	CreatedAt  time.Time    `json:"created_at"`
 	Hash       event.Digest `json:"secret_sha256,omitzero"` // of its bearer, where it has one
-	IssuedBy   id.Principal `json:"issued_by,omitempty"`    // who may know its bearer besides its holder
+	IssuedBy   id.Principal `json:"issued_by,omitempty"`    // a principal who may know its bearer text besides its holder
 }
 
 // Expired reports whether the token's time is over. The last moment is the one before ValidUntil.
@@ -51,12 +51,12 @@ type Edge struct {
 	RevokedAt time.Time    `json:"revoked_at,omitzero"` // of the child itself
 }
 
-// Edge returns the step by which the token was derived; false for a root.
+// Edge returns the derivation of the token; false for a root.
 func (t Token) Edge() (Edge, bool) {
 	return Edge{t.Parent, t.ID, t.GrantedBy, t.IssuedTo, t.Depth, t.CreatedAt, t.RevokedAt}, t.Parent != ""
 }
 
-// The refusals to grant a token. What is refused of a delegation is recorded under the same codes.
+// The errors of refused grants. A refused delegation is recorded under the same codes.
 var (
 	ErrNotFound       = fault.New(fault.NotFound, policy.ReasonTokenNotFound, "there is no such capability token in this workspace")
 	ErrParentNotFound = fault.New(fault.NotFound, "parent_token_not_found", "there is no such parent token in this workspace")

@@ -9,8 +9,8 @@ import (
 	"agentbox/internal/domain/policy"
 )
 
-// Workspaces is the name of the documents of workspaces. The key of one is the workspace; it stands in that workspace itself, and comes
-// along when that is moved.
+// Workspaces is the name of the documents of workspaces. The key of a document is the workspace. The document is in that workspace itself,
+// and moves with it.
 const Workspaces = "workspaces"
 
 // Kind says whose a workspace is.
@@ -19,7 +19,7 @@ type Kind string
 // The kinds of workspace.
 const (
 	Community Kind = "community" // shared by those who meet in it
-	Private   Kind = "private"   // of one person: his own memory, drafts and tasks
+	Private   Kind = "private"   // of one person: their own memory, drafts and tasks
 )
 
 // State is whether anything is done in a workspace.
@@ -58,12 +58,12 @@ var ErrArchived = fault.New(fault.Denied, policy.ReasonArchived,
 // Archived reports whether nothing is done in the workspace any more.
 func (w Workspace) Archived() bool { return w.State == ArchivedState }
 
-// Unsaid is what holds of a workspace that nobody has said anything about.
+// Unsaid returns the default document of a workspace without events about it.
 func Unsaid(ws id.Workspace) Workspace {
 	return Workspace{ID: ws, Kind: Community, Name: string(ws), Tasks: DefaultTasks, State: ActiveState}
 }
 
-// The events of a workspace. What is ordered is recorded where it was asked for, what has become of it in the workspace itself.
+// The events of a workspace. An order is recorded in the workspace of the requester, and its outcome in the workspace itself.
 const (
 	EventCreateOrdered    = "workspace.create_ordered"
 	EventCreated          = "workspace.created"
@@ -83,7 +83,7 @@ type Created struct {
 	Tasks     int          `json:"max_concurrent_tasks"`
 }
 
-// Updated is the data of workspace.update_ordered and workspace.updated: what changes. What is empty stays as it is.
+// Updated is the data of workspace.update_ordered and workspace.updated: the changes. Empty fields stay as they are.
 type Updated struct {
 	Workspace id.Workspace `json:"updated_workspace_id"`
 	Name      string       `json:"display_name,omitempty"`
@@ -96,7 +96,7 @@ type Archiving struct {
 	Reason    string       `json:"reason,omitempty"`
 }
 
-// The refusals of what is said of workspaces.
+// The errors of checks on the fields of a workspace.
 var (
 	ErrExists = fault.New(fault.Conflict, "workspace_exists", "there is a workspace of that name in this installation; choose another one")
 	ErrNone   = fault.New(fault.NotFound, "workspace_not_found", "there is no such workspace, or it is not yours")
@@ -109,7 +109,7 @@ var (
 // MaxReason is how long the reason of an archiving may be, in bytes.
 const MaxReason = 1_000
 
-// Check refuses what is beyond the limits. The name is looked at by whoever knows names.
+// Check returns an error for values beyond the limits. The caller checks the name.
 func (c Created) Check() error {
 	if _, err := id.ParseWorkspace(string(c.Workspace)); err != nil {
 		return fault.New(fault.Invalid, "invalid_workspace_id", "%v", err)
@@ -127,7 +127,7 @@ func checkTasks(n int) error {
 	return nil
 }
 
-// Check refuses what is beyond the limits, and what changes nothing. The name is looked at by whoever knows names.
+// Check returns an error for values beyond the limits, and for an update without a change. The caller checks the name.
 func (u Updated) Check() error {
 	switch {
 	case u.Name == "" && u.Tasks == 0:

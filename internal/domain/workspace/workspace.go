@@ -1,4 +1,4 @@
-// Package workspace is what happens to a workspace as a whole: that it is taken in from another installation.
+// Package workspace is the events of a workspace as a whole, such as its import from another installation.
 package workspace
 
 import (
@@ -8,8 +8,8 @@ import (
 	"agentbox/internal/domain/id"
 )
 
-// Projection is the name of the documents of imports. The key of one is the workspace that is imported; it stands in the workspace of
-// whoever asked for it.
+// Projection is the name of the documents of imports. The key of a document is the imported workspace. The document is in the workspace of
+// the requester.
 const Projection = "workspace_imports"
 
 // IndexPending finds the imports that have begun and not ended; its only value is "true".
@@ -44,7 +44,7 @@ const (
 	EventImportFailed = "workspace.import_failed"
 )
 
-// ImportBegun is the data of workspace.import_begun: the file, and what it was found to hold.
+// ImportBegun is the data of workspace.import_begun: the file and its contents.
 type ImportBegun struct {
 	Workspace id.Workspace `json:"imported_workspace_id"`
 	File      event.Digest `json:"file_sha256"`

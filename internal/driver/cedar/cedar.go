@@ -61,7 +61,8 @@ func (c *chapter) All() iter.Seq2[cedar.PolicyID, *cedar.Policy] {
 	}
 }
 
-// Validate implements policy.Evaluator. What it has compiled is kept: a bundle that is checked is mostly one that a space is about to get.
+// Validate implements policy.Evaluator. It caches the compiled bundle, because a checked bundle is usually one that a space is about to
+// pin.
 func (e *Evaluator) Validate(b policy.Bundle) error {
 	if b.Verify() != nil { // it has no hash, or another's, by which nothing may be found
 		_, err := compile(b)

@@ -21,12 +21,13 @@ const (
 	MaxArchiveBytes   = 1 << 30 // of content, where the action names no smaller bound
 )
 
-// Archive writes a folder as a zip file, in the order of the paths. A symbolic link is stored as a link if it points to a place inside
-// the folder; other links, what is neither file nor folder nor link, and names that another system could read as a path (with a backslash,
-// a control character, or not UTF-8) are left out, and the archive's comment says how many. Bounds are judged before the first byte is
-// written; should code in the space make more of it during the call, the archive ends without its directory, so that no reader takes it
-// for whole. What may refuses is left out like that, and counts towards the bounds. Files that change meanwhile are stored as they were
-// read.
+// Archive writes a folder as a zip file, in the order of the paths. It stores a symbolic link if the link points to a place inside the
+// folder. It leaves out other links, special files, and names that another system could read as a path (with a backslash, a control
+// character, or not UTF-8). It also leaves out what may refuses. The archive's comment says how many entries are missing. All of them count
+// towards the bounds.
+//
+// It checks the bounds before the first byte. If code in the space adds more during the call, the archive ends without its directory, so
+// that no reader takes it for complete. Files that change meanwhile are stored as they were read.
 func (f *Files) Archive(ctx context.Context, p policy.Permit, w io.Writer, may func(path string) bool) error {
 	a, root, err := f.begin(ctx, p, policy.FileArchive)
 	if err != nil {

@@ -159,8 +159,8 @@ func (b *Blobs) place(staging *beneath.Folder, name string, d event.Digest) erro
 	return beneath.SyncDir(dir)
 }
 
-// Open returns content after it was read once and found to be what its hash says; anything else is a fault content_corrupt, so that no
-// reader, wherever he starts, gets a byte that was not stored. What was forgotten is vault.ErrForgotten.
+// Open reads the whole content once and checks it against its hash before it returns it. A mismatch is a fault content_corrupt. So no
+// reader gets a byte that was not stored, wherever the reader starts. Forgotten content is vault.ErrForgotten.
 func (b *Blobs) Open(ctx context.Context, d event.Digest) (io.ReadSeekCloser, error) {
 	content, err := b.find(d)
 	if err != nil {

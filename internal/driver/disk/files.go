@@ -17,10 +17,10 @@ import (
 	"agentbox/internal/driver/disk/internal/snapshots"
 )
 
-// Files are the files of one space, seen from outside while code runs inside. They hold nothing open between calls. Symbolic links are
-// never followed, in no part of a path: whoever made them, what a decision names is what is touched. A hard link is a file like any other:
-// code inside sees its files as a mount of its own and so cannot make one to anything outside; what replaces a file makes a new one, so
-// even a link that the host's owner made is never written through.
+// Files are the files of one space, seen from outside while code runs inside. They hold nothing open between calls. They never follow a
+// symbolic link, in any part of a path, whoever made it: the file of the decision is the file that is used. A hard link is an ordinary
+// file. Code inside sees its files as a separate mount, so it cannot link to anything outside. Replacing a file makes a new one, so even a
+// hard link by the host's owner is never written through.
 type Files struct {
 	space   id.Space
 	at      *place // nothing in the way to it is under the space's control

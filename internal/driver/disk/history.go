@@ -105,8 +105,8 @@ func (s *Spaces) withholdInFork(ctx context.Context, files *Files, from space.Se
 	return carried + len(swept.Withheld), err
 }
 
-// Sync makes the snapshots of all spaces durable and removes what rewinds have left over. A power cut takes the snapshots since the last
-// one that was; what it leaves is what it was.
+// Sync makes the snapshots of all spaces durable and removes leftovers of rewinds. A power cut can lose the snapshots since the last Sync.
+// The remaining ones are intact.
 func (s *Spaces) Sync(ctx context.Context) error {
 	s.mu.Lock()
 	pasts := slices.Collect(maps.Values(s.pasts))

@@ -102,7 +102,7 @@ func (p *place) end() {
 	p.retire()
 }
 
-// retire closes the mount of a space that was removed, unless somebody stays: then it is he who does so when he leaves.
+// retire closes the mount of a removed space. If a user remains, the last one to leave closes it.
 func (p *place) retire() {
 	p.mu.Lock()
 	over := p.gone && p.mount != nil

@@ -5,7 +5,7 @@ import (
 	"agentbox/internal/domain/space"
 )
 
-// MinRoom is how many bytes the host's disk has free at least while anything is begun: what happens has to be told afterwards.
+// MinRoom is how many bytes of the host's disk must be free before anything begins, because the outcome must be recorded afterwards.
 const MinRoom = 1 << 20
 
 // Room reports that the disk has no room for what anything that is begun now would leave. Where the disk does not say how much is free,

@@ -18,11 +18,11 @@ import (
 	"agentbox/internal/driver/disk/internal/snapshots"
 )
 
-// Share moves the files of a space to where forks of it share them: what they are now becomes a frozen tree, and the space lies over it
-// from then on, as each fork does. Nothing happens where the host cannot do that, while something writes to the files, and to a space
-// that shares them already. Halt is called before anything moves.
+// Share prepares the files of a space for forks: the present files become a frozen tree, and from then on the space lies over it, as each
+// fork does. Share does nothing if the host cannot do that, while something writes to the files, or if the space shares them already. It
+// calls halt before anything moves.
 //
-// The tree is the folder that the files were in, under another name, so that it costs the same however much is in it.
+// The tree is the old folder of the files under another name, so the cost does not depend on their amount.
 func (s *Spaces) Share(ctx context.Context, sp id.Space, uid int, limits space.Limits, halt func() error) error {
 	s.shared.RLock()
 	defer s.shared.RUnlock()
@@ -304,9 +304,8 @@ func (s *Spaces) discard(tree id.Space) (string, error) {
 	return gone, errors.Join(err, beneath.SyncPath(filepath.Join(s.dir, frozenFolder)), beneath.SyncPath(filepath.Join(s.dir, trashFolder)))
 }
 
-// purge takes contents out of the frozen tree that a space lies over. Every space that shows such a file gets one of its own first, as it
-// would have where it shares none: the files of living spaces are their owner's. A tree of which the daemon's end took only a part is
-// looked at anew.
+// purge removes contents from the frozen tree below a space. Every space that shows such a file first gets a copy of its own, because the
+// files of living spaces belong to their owners. If the daemon ended in the middle of a tree, purge reads the tree again.
 func (s *Spaces) purge(ctx context.Context, sp id.Space, contents map[event.Digest]bool) error {
 	s.shared.Lock()
 	defer s.shared.Unlock()

@@ -44,7 +44,7 @@ type Spaces struct {
 	pasts  map[id.Space]*snapshots.Past
 	places map[id.Space]*place
 	over   map[id.Space]overlay.Below
-	trees  map[id.Space]*snapshots.Tree // what is in frozen trees, of those that were looked at
+	trees  map[id.Space]*snapshots.Tree // the contents of frozen trees that were read
 	able   *bool                        // whether this host can do that; nil until it was tried
 }
 
@@ -175,9 +175,9 @@ func (s *Spaces) fill(ctx context.Context, home string, uid int, limits space.Li
 	return seed.Fill(ctx, root, aside, uid, limits, from, a.Content, s.sources)
 }
 
-// Open returns the files of a space and their folder, for the tier that mounts it. What is made belongs to uid (0: the daemon's user). As
-// long as these arguments stay the same, a space's Files are the same each time, so that all its writers share one account of its disk.
-// The folder is another one after Share.
+// Open returns the files of a space and their folder, for the tier that mounts it. New files belong to uid (0: the daemon's user). While
+// these arguments stay the same, Open returns the same Files each time, so that all writers share one account of the disk. After Share the
+// folder is another one.
 func (s *Spaces) Open(sp id.Space, uid int, limits space.Limits) (space.Files, string, error) {
 	f, err := s.files(sp, uid, limits)
 	if err != nil {

@@ -153,7 +153,7 @@ func TestThreat18GeneratedTrees(t *testing.T) {
 			rapid.Map(path, func(p string) string { return "../" + p }),
 		)
 		for range rapid.IntRange(1, 12).Draw(r, "entries") {
-			// The tree is made through os.Root, so that the maker himself does not get out.
+			// The tree is made through os.Root, so that the test itself does not get out.
 			at := path.Draw(r, "path")
 			switch rapid.IntRange(0, 4).Draw(r, "kind") {
 			case 0:
@@ -447,7 +447,7 @@ func TestThreat08FileSwappedWhileEdited(t *testing.T) {
 	swapper.Wait()
 }
 
-// TestFileHeldByALease: a program that holds a lease on its file keeps whoever opens it waiting for 45 seconds; here he does not wait.
+// TestFileHeldByALease: a program that holds a lease on its file blocks everybody who opens it for 45 seconds. This opener does not wait.
 func TestFileHeldByALease(t *testing.T) {
 	f := newFence(t)
 	f.Host(t, "f", "x")

@@ -1,8 +1,8 @@
 // Package fts is a full-text index in a file of its own, over FTS5 of SQLite.
 //
-// A text is taken in as the pairs of characters that stand side by side in it. A word is then a phrase of pairs, which finds it anywhere
-// and in any language, from two characters on; a single character is the beginning of a pair. Room and thread of a text are words of a
-// column beside it, so that what was said in one of them is found without a look at the others.
+// The index splits a text into its pairs of adjacent characters. A word is then a phrase of pairs. So it is found anywhere and in any
+// language, if it has two characters or more; a single character is the beginning of a pair. The room and the thread of a text are words of
+// another column, so a search in one of them does not read the others.
 package fts
 
 import (

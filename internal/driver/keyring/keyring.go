@@ -1,8 +1,8 @@
-// Package keyring keeps the keys of sealed content in files of their own, apart from what they open, so that destroying a key is final.
+// Package keyring keeps the keys of sealed content in files of their own, apart from the content, so that destroying a key is final.
 //
-// Each tree of keys is one file, readable by its owner only. A key is forgotten by writing the tree without it into a new file that takes
-// the old one's place in one step; then the old one is overwritten and removed. On a disk that writes elsewhere than where it is told to
-// (flash, a copying file system) the overwriting may miss the bytes that were there; then only the disk's own encryption helps.
+// Each tree of keys is one file that only its owner can read. To forget a key, the keyring writes the tree without it into a new file,
+// which replaces the old one in one step. Then it overwrites and removes the old file. Some disks write elsewhere than they are told
+// (flash, a copying file system). There the overwriting may miss the old bytes, and only the disk's own encryption helps.
 package keyring
 
 import (

@@ -26,9 +26,9 @@ const (
 	readTries = 10                    // of a file that is replaced each time
 )
 
-// OpenShared opens keys that several programs have open at the same time. Each finds what another has planted, and drops what another has
-// forgotten within CheckTime, and at once where Refresh tells it; one that stood still looks first. What it writes rests on what is on
-// the disk.
+// OpenShared opens keys that several programs have open at the same time. Each program finds the trees that another has planted. It drops
+// keys that another has forgotten within CheckTime, or at once if Refresh is called; a program that was suspended checks first. Its writes
+// start from the present files on disk.
 func OpenShared(dir string, entropy io.Reader, now func() time.Time) (*Keyring, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("open the keys: %w", err)

@@ -122,7 +122,7 @@ func TestWhatAnotherForgetsIsDropped(t *testing.T) {
 	}
 }
 
-// Whoever forgets does not bring back what others have forgotten meanwhile, however old what he has in memory is.
+// A program that forgets a key does not bring back keys that other programs forgot meanwhile, even if its copy in memory is old.
 func TestForgettingBringsNothingBack(t *testing.T) {
 	dir, still := t.TempDir(), &hand{at: time.Unix(1_000_000_000, 0)}
 	first := shared(t, dir, still.now)

@@ -153,8 +153,8 @@ func (h *hidden) add(st *unix.Stat_t, path string) error {
 	return nil
 }
 
-// refused notes that the host did not let something of a process be looked at. What is gone holds nothing, and neither does for long what
-// has given up its memory: it is ending.
+// refused notes that the host did not let us inspect a part of a process. A process that is gone holds nothing. One that has given up its
+// memory is ending, and will hold nothing soon.
 func (h *hidden) refused(pid int, err error) {
 	if os.IsPermission(err) && !ending(pid) {
 		h.unseen["process "+strconv.Itoa(pid)] = true

@@ -117,7 +117,7 @@ func (r *root) list(dir string) []fs.DirEntry {
 // find returns where on the host a file or folder of the root lies, by its path in a space without the slash before it. Links are
 // followed as a space would, below the root; "" for what no space sees.
 func (r *root) find(name string) string {
-	at := "" // what was looked up so far, in the space
+	at := "" // the resolved part so far, in the space
 	rest := strings.Split(path.Clean("/" + name)[1:], "/")
 	for hops := 0; len(rest) > 0; {
 		next := path.Join(at, rest[0])

@@ -9,10 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The system call filter. What is in allowed may be called, what is in denied fails with EPERM, what is in checked depends on its
-// arguments, and what is in none of them, so every call of a future kernel, does not exist (ENOSYS), which is what the C library expects
-// before it falls back to an older call. The numbers are found by a binary search: the kernel runs the filter once per number when it
-// is installed, and that is most of what a filter costs.
+// The system call filter. Calls in allowed may be called, calls in denied fail with EPERM, and calls in checked depend on their arguments.
+// All other calls, including those of future kernels, fail with ENOSYS; then the C library falls back to an older call. The filter finds a
+// number by binary search. The kernel runs the filter once per number when it is installed, and that is most of the cost.
 
 // verdict is what the filter returns for a system call.
 type verdict uint32
@@ -73,7 +72,7 @@ func checked() map[uint32][]unix.SockFilter {
 		unix.SYS_SOCKETPAIR: oneOf(0, allow, nosupp, unix.AF_UNIX),
 		// Typing into a terminal that another process reads, and what comes near it.
 		unix.SYS_IOCTL: oneOf(1, eperm, allow, unix.TIOCSTI, unix.TIOCLINUX, unix.TIOCCONS, unix.TIOCSETD),
-		// A command's own process stays the subreaper of what it starts, and nobody moves the parts of his memory image.
+		// A command's own process cannot stop being the subreaper of what it starts, and cannot change its memory layout with PR_SET_MM.
 		unix.SYS_PRCTL: {
 			load(argument(0)), jump(unix.BPF_JEQ, unix.PR_SET_MM, 3, 0), jump(unix.BPF_JEQ, unix.PR_SET_CHILD_SUBREAPER, 0, 3),
 			load(argument(1)), jump(unix.BPF_JEQ, 0, 0, 1), ret(eperm), ret(allow),

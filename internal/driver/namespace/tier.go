@@ -38,8 +38,8 @@ type Options struct {
 	// Sharing tries whether forks can share files here; it is one of the checks of Probe, and may be nil.
 	Sharing func() error
 
-	// Phase is told how long each phase of a space's start took, at its end: prepare, launch and set_up. It is called by whoever starts the
-	// space, and may be nil.
+	// Phase is called with the duration of each phase of a space's start, at its end: prepare, launch and set_up. The goroutine that starts
+	// the space calls it. It may be nil.
 	Phase func(s id.Space, name string, took time.Duration)
 }
 

@@ -15,15 +15,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// What a look at /proc cannot see. Three things hold files that no link of /proc leads to:
+// A look at /proc cannot see everything. Three things hold files that no link of /proc leads to:
 //
-//   - a process that lets nobody list its descriptors: each is asked for by its number (pidfd_getfd);
-//   - a message in a socket that carries descriptors: the message is read and left where it is (MSG_PEEK);
-//   - a mapping, where the host lets only root follow mappings: the daemon keeps a reference (O_PATH) to each file of the space that it saw
+//   - a process that hides its list of descriptors: we ask for each by its number (pidfd_getfd);
+//   - a message in a socket that carries descriptors: we read the message and leave it in place (MSG_PEEK);
+//   - a mapping, if the host lets only root follow mappings: the daemon keeps a reference (O_PATH) to each file of the space that it saw
 //     mapped, while the file still has a name or a descriptor.
 //
-// What remains is noted under a key. The watcher ends a command when something remains for longer than patience: what nobody can measure is
-// over every bound.
+// The rest is noted under a key. The watcher ends a command if something stays unseen for longer than patience, because an unmeasurable
+// thing counts as over every bound.
 
 // The bounds of an eye.
 const (

@@ -13,10 +13,10 @@ import (
 	"agentbox/internal/domain/space"
 )
 
-// The disk watcher. No file system that is found everywhere bounds a folder, so while commands run the free space of the whole file system
-// is looked at every tick, which costs a microsecond, and the folder is walked when so much has gone that the space may be over its
-// bound, and from time to time in any case. A command may overshoot by what it writes in a tick and one walk. What processes hold of
-// files without a name is part of each walk (hidden.go).
+// The disk watcher. No common file system bounds a folder. So while commands run, the watcher reads the free space of the whole file system
+// every tick, which costs a microsecond. It walks the folder when so much space has gone that the space may be over its bound, and from
+// time to time in any case. A command may overshoot by its writes in a tick and one walk. Each walk includes files without a name that
+// processes hold (hidden.go).
 const (
 	tick     = 10 * time.Millisecond
 	audit    = time.Second  // a walk is due after so long whatever the free space says

@@ -13,9 +13,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// wazero reads compiled code from its cache into memory of the process, of which every worker has 31 MB for CPython then, most of it
-// never executed. Code does not depend on where it lies, so a file with it at its beginning can take the place of that memory, like the
-// text of a program. Where anything is not as it is expected here, the memory stays what it is.
+// wazero reads compiled code from its cache into process memory. For CPython that is 31 MB in every worker, most of it never executed. The
+// code does not depend on its address. So a file that begins with the code can be mapped over that memory, like the text of a program. If
+// anything differs from the expectations here, the memory stays unchanged.
 
 // compiledCode returns the code of this process that lies in wazero's cache, the largest of it; nil if there is none.
 func compiledCode(cache string) (code []byte, err error) {

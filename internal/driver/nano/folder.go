@@ -55,7 +55,7 @@ func (f *folder) List(dir string) ([]vfs.Found, error) {
 func (f *folder) Few(most int) (found []vfs.Found, ok bool) {
 	d, err := f.get()
 	if err != nil {
-		return nil, false // whoever asks for it is told why
+		return nil, false // the requester gets the reason
 	}
 	return d.Few(most)
 }

@@ -20,9 +20,8 @@ import (
 // memoryPages bounds the memory of one guest, in pages of 64 KiB; the space's own bound is below it or counts in addition.
 const memoryPages = 8192
 
-// Prepare compiles the interpreters and makes their images in a folder, which nobody but the daemon may write: what lies in it is
-// executed. It does nothing where that was done by this build before. Where kept is not nil, it is called with the name of each
-// interpreter that lies there.
+// Prepare compiles the interpreters and makes their images in a folder. Only the daemon may write to the folder, because its files are
+// executed. It does nothing if this build has done it before. A non-nil kept is called with the name of each interpreter in the folder.
 func Prepare(ctx context.Context, cache string, kept func(interpreter string)) error {
 	g := &guests{cache: cache, kept: kept}
 	return errors.Join(g.open(ctx, true), g.close(ctx))

@@ -152,8 +152,8 @@ type mounted struct {
 	folder *workdir.Folder
 }
 
-// mount mounts the folders of a module. One that is named twice or lies in another one is mounted once, so that a module that finds it
-// under several names finds the same files. What is opened is returned with an error too.
+// mount mounts the folders of a module. A folder that is named twice or is inside another one is mounted once, so that the module finds the
+// same files under several names. It returns the opened folders with an error too.
 func (m *Module) mount(fs *vfs.FS) (folders []mounted, err error) {
 	paths := make([]string, len(m.Folders))
 	for i, d := range m.Folders {

@@ -9,7 +9,7 @@ import (
 	"agentbox/internal/driver/nano/worker"
 )
 
-// What Worker is told to do.
+// The commands to Worker.
 const (
 	serves   = "serve"
 	tries    = "try"

@@ -132,7 +132,7 @@ func (l *ledger) prefetch(ctx context.Context, requests []*request) error {
 			}
 			refs, err := l.set.Touched(event.Event{Header: d.Header, Data: d.Data})
 			if err != nil {
-				continue // what is wrong with it is said when it is folded
+				continue // the fold reports the error
 			}
 			for _, ref := range refs {
 				w.document(ref)

@@ -43,7 +43,7 @@ type Options struct {
 	// that bodies and documents are sealed under, the same for every daemon of the database; nil leaves them as they are
 	Keys vault.Keys
 
-	Committed func(batches int, took time.Duration) // is told of each durable commit, and waited for; may be nil
+	Committed func(batches int, took time.Duration) // is called after each durable commit, which waits for it; may be nil
 }
 
 // Journal is a journal and a store of documents in a database. Close it.

@@ -53,7 +53,7 @@ type ledger struct {
 	kept    int // bytes of folios
 
 	// Of the present group.
-	presumes   bool                    // what is said to be new is not looked for: the database finds out when it is written
+	presumes   bool                    // skip the check of new keys: the database finds a duplicate when it is written
 	uses       map[string]*journal.Use // of batch keys; nil for one that is not used
 	taken      map[string]bool         // event keys
 	ids        map[id.Event]bool

@@ -23,7 +23,7 @@ func (j *Journal) listen() {
 		if heard {
 			wait = 10 * time.Millisecond
 		}
-		_ = j.trouble(err) // which notes it; who appends or reads meets it himself
+		_ = j.trouble(err) // it notes the error; the next append or read returns it
 		select {
 		case <-time.After(wait):
 		case <-j.ctx.Done():

@@ -15,15 +15,15 @@ import (
 
 var _ node.Members = (*Journal)(nil)
 
-// Members work on a database together. Each has a row, and holds an advisory lock of its own as long as it lives: no clock says who does.
-// One of them, who holds another lock, is the leader; what may be done by one alone is his.
+// Members work on one database together. Each has a row, and holds an advisory lock of its own while it lives, so no clock decides who
+// lives. One member holds another lock and is the leader. Only the leader does the work that one member alone may do.
 
 // Membership says who a member is.
 type Membership struct {
 	Node    id.Node
 	Address string // where the others reach it, as in http://127.0.0.1:7433
-	// Dropped is called when keys were destroyed and before the other members are told that this one has dropped them: what was read with
-	// them, and is kept elsewhere, goes too. It may be nil.
+	// Dropped is called after keys were destroyed, before this member reports to the others that it has dropped them. It removes copies that
+	// were read with these keys and are kept elsewhere. It may be nil.
 	Dropped func(ctx context.Context) error
 }
 
@@ -41,7 +41,7 @@ var errNodeInUse = fault.New(fault.Conflict, "node_in_use",
 // joinTime is how long a member waits for its own lock, which its lost connection may hold still.
 const joinTime = "10s"
 
-// join makes this daemon a member. The shared lock is held, so that nobody has the database for himself.
+// join makes this daemon a member. It holds the shared lock, so that no daemon has the database exclusively.
 func (j *Journal) join(ctx context.Context) error {
 	m := j.options.Member
 	err := pgx.BeginFunc(ctx, j.writes, func(tx pgx.Tx) error {
@@ -117,11 +117,11 @@ func (j *Journal) Members(ctx context.Context) (found []node.Member, err error) 
 	return found, err
 }
 
-// Remove gives a member up that does not live: what it writes is refused from here on, also where it lives after all and was cut off. One
-// that was given up stays so.
+// Remove removes a member that does not live. From then on its writes are rejected, even if it lives after all and was cut off. A repeat
+// changes nothing.
 func (j *Journal) Remove(ctx context.Context, n id.Node) error {
 	return j.alone(ctx, func(tx pgx.Tx) error {
-		// Who still writes is waited for, as where a reign begins.
+		// Wait for running writes, as at the beginning of a reign.
 		if _, err := tx.Exec(ctx, `LOCK TABLE projections IN EXCLUSIVE MODE`); err != nil {
 			return err
 		}
@@ -241,7 +241,7 @@ func (j *Journal) drop() {
 
 func (j *Journal) dropOnce(ctx context.Context) error {
 	var destroyed, was int64
-	// It is read first: what is destroyed after that is told of again.
+	// Read it first: a later destruction is reported again.
 	if err := j.reads.QueryRow(ctx, `SELECT l.destroyed, m.destroyed FROM log l, members m WHERE m.no = $1`, j.member).Scan(&destroyed,
 		&was); err != nil {
 		return err

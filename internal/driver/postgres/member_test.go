@@ -62,7 +62,8 @@ func members(t *testing.T, j *postgres.Journal) map[id.Node]node.Member {
 	return by
 }
 
-// Members append to one log with keys that they share; who has the database for himself waits for all of them, and they for him.
+// Members append to one log with shared keys. A daemon that wants the database exclusively waits for all members, and the members wait for
+// it.
 func TestMembersShareAReign(t *testing.T) {
 	address, keys := pgtest.Start(t).Database(), filepath.Join(t.TempDir(), "keys")
 	ours, err := keyring.OpenShared(keys, rand.Reader, time.Now)

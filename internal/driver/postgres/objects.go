@@ -114,8 +114,8 @@ func ownSchema(ctx context.Context, db querier) error {
 		With("keep a dump, run `agentbox audit verify`, and load a dump from before into another database")
 }
 
-// Foreign returns what of the triggers, functions, rules, views and row policies in the schema of the log is not as the program makes it,
-// each as a sentence. Of a log of an earlier version, which the next daemon brings up to date, what is missing is not told.
+// Foreign returns the triggers, functions, rules, views and row policies in the log's schema that differ from the program's own, each as a
+// sentence. In a log of an earlier version, which the next daemon upgrades, it does not report missing ones.
 func (j *Journal) Foreign(ctx context.Context) (said []string, err error) {
 	err = j.reading(ctx, func(db querier) error {
 		version, err := schemaOf(ctx, db)

@@ -74,8 +74,8 @@ const (
 	eventTables = ` FROM events e LEFT JOIN bodies b ON b.workspace = e.workspace AND b.seq = e.seq`
 )
 
-// scanEvents reads rows of eventColumns. What cannot be what was written is a journal.Damage. Of events whose data are not there what
-// remains is looked up.
+// scanEvents reads rows of eventColumns. A row that cannot be as it was written is a journal.Damage. For events without data it looks up
+// the remains.
 func (j *Journal) scanEvents(ctx context.Context, db querier, ws id.Workspace, no int64, rows pgx.Rows) ([]event.Event, error) {
 	events := []event.Event{}
 	var gone []int

@@ -41,8 +41,8 @@ func (j *Journal) Unfinished(ctx context.Context, ws id.Workspace) (seqs []uint6
 	return seqs, err
 }
 
-// Redact implements journal.Redactor. Who appends to the workspace waits until the documents are folded anew. What was there stays in dead
-// rows, in the write-ahead log, on standbys and in backups, and cannot be read there: it was sealed, and its keys are destroyed last.
+// Redact implements journal.Redactor. Appends to the workspace wait until the documents are folded again. The old data stay in dead rows,
+// in the write-ahead log, on standbys and in backups. Nobody can read them there: they were sealed, and their keys are destroyed last.
 func (j *Journal) Redact(ctx context.Context, ws id.Workspace, seqs []uint64) error {
 	seqs, err := journal.CheckRedaction(seqs)
 	if err != nil || len(seqs) == 0 {

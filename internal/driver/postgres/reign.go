@@ -16,7 +16,7 @@ import (
 // says that the one before has ended, also to that one, when it was stopped for an hour and goes on. Members hold the lock together, and
 // have one reign together.
 
-// crownLock is the advisory lock of who has the database for himself.
+// crownLock is the advisory lock of the daemon that has the database exclusively.
 const crownLock = 0x41676279
 
 // errDeposed means that another daemon has taken the database.
@@ -24,7 +24,7 @@ var errDeposed = fault.New(journal.ErrClosed.Kind, journal.ErrClosed.Code,
 	"another daemon has taken the database of the log since; this one does nothing more").
 	With("start it again: it stands by until the other one ends")
 
-// standbyPause is how long who stands by leaves a server alone that he lost, so that the daemon which had the database goes on with it.
+// standbyPause is how long a standby daemon waits after it lost the server, so that the active daemon reconnects first.
 const standbyPause = 5 * time.Second
 
 // wait takes the lock, when whoever has it ends.
@@ -74,7 +74,7 @@ func (j *Journal) shared() string {
 	return ""
 }
 
-// begin begins a reign. Who still writes under the last one is waited for, and nobody does from here on.
+// begin begins a reign. It waits for running writes of the last reign; later ones are rejected.
 func (j *Journal) begin(ctx context.Context) error {
 	return pgx.BeginFunc(ctx, j.writes, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, `LOCK TABLE projections IN EXCLUSIVE MODE`); err != nil {

@@ -8,8 +8,8 @@ import (
 	"agentbox/internal/kernel/journal"
 )
 
-// rounds ask the database about workspaces, once for all who want to know at the same time. Whoever asks gets an answer that was read
-// after he asked. The zero value is ready.
+// rounds ask the database about workspaces. All callers that wait at the same time share one query. Every caller gets an answer that was
+// read after its call. The zero value is ready.
 type rounds[T any] struct {
 	mu sync.Mutex // guards of, and every round that nobody has begun to answer
 	of map[id.Workspace]*asking[T]

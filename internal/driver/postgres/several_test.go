@@ -65,7 +65,7 @@ func follow(ctx context.Context, j journal.Journal) (places []uint64, err error)
 	for from := uint64(1); ; from = uint64(len(places)) + 1 {
 		for e, err := range journal.Tail(ctx, j, journal.Query{Workspace: journaltest.Workspace, From: from, Limit: 50}) {
 			if errors.Is(err, journal.ErrClosed) && j.(*postgres.Journal).Writable() != nil {
-				break // the server is away; whoever follows comes back with his cursor, as a client does
+				break // the server is away; the follower comes back with its cursor, as a client does
 			}
 			if err != nil {
 				return places, err
@@ -205,8 +205,8 @@ func TestSeveralDaemons(t *testing.T) {
 	}
 }
 
-// The server ends in the middle of it without warning, and comes back: what was acknowledged is there, what was not is there as a whole
-// or not at all and once at most, and who follows goes on where he was.
+// The server ends without warning during the work, and comes back. Every acknowledged batch is there. Every other batch is there once and
+// whole, or not at all. The follower continues where it stopped.
 func TestServerCrashes(t *testing.T) {
 	server := pgtest.Start(t)
 	address, keys := server.Database(), memory.NewKeys(rand.Reader)

@@ -19,9 +19,9 @@ const (
 	youngBody      = 4 << 10   // of one
 )
 
-// shelf keeps documents that were read, as they are at one place of their workspace's log. Who looks there has proven before how far the
-// log has come: a shelf that lags behind that is of no use to him, however little. Where the database is this daemon's alone nobody else
-// takes the log further, so that the shelf itself is the proof: it is taken along before anybody hears of a commit.
+// shelf caches documents as they are at one place of their workspace's log. The caller has checked before how far the log has come. A shelf
+// that lags behind that place is useless, however little it lags. If this daemon has the database exclusively, nobody else appends. Then
+// the shelf itself is the proof, because each commit updates it before anybody hears of the commit.
 type shelf struct {
 	mu sync.Mutex // guards all below
 	of map[id.Workspace]*shelved

@@ -107,8 +107,8 @@ func TestAppendOnly(t *testing.T) {
 	}
 }
 
-// When a redaction has returned, whoever has every file of the server and the keys cannot find the text: not in dead rows, not in the
-// write-ahead log. Before it, he can with the keys, and without them he cannot.
+// After a redaction has returned, nobody can find the text, even with every file of the server and the keys: neither in dead rows nor in
+// the write-ahead log. Before the redaction, the keys are needed and are enough.
 func TestRedactionLeavesNothingReadable(t *testing.T) {
 	const secret = "a text that is to be forgotten"
 	server := pgtest.Start(t)

@@ -16,10 +16,10 @@ import (
 	"agentbox/internal/kernel/vault"
 )
 
-// The documents, their entries and the ends of streams are in memory what the log says, and in their tables what it said at an earlier
-// event: they change with almost every event, each on a page of its own, and the same ones again and again. So they are written for a
-// thousand events at a time, and when nothing was appended for a moment. Until then readers get them from the shelf. What the tables lag
-// behind is folded again after a crash, from the events that follow workspaces.flushed.
+// The documents, their entries and the ends of streams are up to date in memory, while their tables are as of an earlier event. They change
+// with almost every event, each on a page of its own, and the same ones again and again. So they are written once per thousand events, and
+// when nothing was appended for a moment. Until then readers get them from the shelf. After a crash, the events after workspaces.flushed
+// are folded again.
 const (
 	flushedAtOnce = 1_024                  // events that the tables lag behind before they are written
 	flushedBytes  = 4 << 20                // of documents, each counted as often as it changed
@@ -298,7 +298,7 @@ func (j *Journal) lookAhead(ctx context.Context, ws id.Workspace) error {
 		l.keeps = true
 		written, err := l.catchUp(ctx, []id.Workspace{ws}, func(*group) error { return nil })
 		if err != nil {
-			// What was folded by then is spoilt: whoever asks again gets the same answer.
+			// The partly folded state is invalid: load it again, so that a repeated call gets the same answer.
 			return errors.Join(err, l.load(context.WithoutCancel(ctx), l.r))
 		}
 		for _, g := range written {

@@ -22,9 +22,9 @@ const (
 	maxSeq        = 1<<seqBits - 1
 )
 
-// ledger is the log as the planner sees it: what is in the file, what the committer is writing, and what the present group adds. While
-// group n is planned, group n-1 may be on its way to the file and all before it are there; so what the two last groups changed is never
-// forgotten, and everything else can be read.
+// ledger is the log as the planner sees it: the file, the commit in progress, and the additions of the present group. While group n is
+// planned, group n-1 may be on its way to the file, and all earlier ones are there. So the ledger never forgets the changes of the last two
+// groups, and everything else can be read.
 type ledger struct {
 	r   *connection
 	set *projection.Set
@@ -447,8 +447,8 @@ func (l *ledger) extend(at *line, e *event.Event) {
 	}
 }
 
-// finish adds to the group what its batches change, each document once however many of its events changed it, and when there is enough of
-// it, or when it is asked for, what the tables lag behind.
+// finish adds the changed documents of its batches to the group, each document once however many events changed it. If the tables lag far
+// enough behind, or if flush is set, it adds the pending documents too.
 func (l *ledger) finish(g *group, flush bool) error {
 	if err := l.encode(); err != nil {
 		return err

@@ -117,7 +117,7 @@ func (f *logFile) Sync(flags vfs.SyncFlag) error {
 		f.folder = ""
 	}
 	if f.owed != nil {
-		f.owed(flags) // what the commit changes is told of behind it all the same
+		f.owed(flags) // its changes are reported after it all the same
 	}
 	return nil
 }

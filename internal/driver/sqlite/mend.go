@@ -49,9 +49,8 @@ func (j *Journal) Writable() error {
 	return nil
 }
 
-// Mend opens a log again that a write error has shut, where that is safe: the disk takes a transaction again, and the log ends exactly
-// where those were told who appended. What was not acknowledged is gone. Of a log that is open it asks nothing. The error is why it stays
-// shut.
+// Mend reopens a log that a write error has closed, if that is safe: the disk takes a transaction again, and the log ends exactly where the
+// callers were told. Unacknowledged events are gone. An open log is left alone. The error says why the log stays closed.
 func (j *Journal) Mend(ctx context.Context) error {
 	failed := j.failed.Load()
 	if failed == nil {
@@ -163,8 +162,8 @@ func (j *Journal) countUnindexed() error {
 	return err
 }
 
-// asAcknowledged holds the end of every workspace against what those were told who appended: it lies where they were told, its event is
-// what was chained, and there is none behind it.
+// asAcknowledged compares the end of every workspace with the acknowledgements: the end is at the acknowledged place, its event has the
+// chained hash, and no event follows.
 func (j *Journal) asAcknowledged() error {
 	broken := func(ws id.Workspace, format string, args ...any) error {
 		return fault.New(fault.Internal, "log_damaged", "after a write error the log of %s is not the one that was acknowledged: %s", ws,

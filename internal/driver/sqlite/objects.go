@@ -109,8 +109,8 @@ func ownSchema(conn *sqlite3.Conn) error {
 		With("keep a copy, run `agentbox audit verify`, and put log.db and log.db-wal back from a backup")
 }
 
-// Foreign returns what of the database's tables, indexes, triggers and views is not as the program makes it, each as a sentence. Of a log
-// of an earlier version, which the next daemon brings up to date, only what can run code is looked at.
+// Foreign returns the database's tables, indexes, triggers and views that differ from the program's own, each as a sentence. In a log of an
+// earlier version, which the next daemon upgrades, it checks only objects that can run code.
 func (j *Journal) Foreign(ctx context.Context) (said []string, err error) {
 	err = j.reading(ctx, func(r *connection) error {
 		version, err := schemaOf(r.conn)

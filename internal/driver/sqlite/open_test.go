@@ -160,7 +160,7 @@ func TestReadOnly(t *testing.T) {
 	}
 }
 
-// Somebody outside who reads an old state for long stops nobody: the write-ahead log grows until he is gone, then begins anew.
+// An outside reader that holds an old snapshot for long blocks nobody. The write-ahead log grows until the reader ends, then restarts.
 func TestReaderOutside(t *testing.T) {
 	path := filled(t)
 	log := open(t, path)

@@ -23,7 +23,7 @@ func (j *Journal) reading(ctx context.Context, fn func(*connection) error) error
 	return unopened(err)
 }
 
-// lending is reading for who waits for the disk himself.
+// lending is reading without waiting for durability; the caller waits for the disk.
 func (j *Journal) lending(ctx context.Context, fn func(*connection) error) error {
 	if err := ctx.Err(); err != nil {
 		return err

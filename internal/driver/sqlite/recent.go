@@ -9,7 +9,7 @@ import (
 	"agentbox/internal/kernel/journal"
 )
 
-// What is kept of the last events. Whoever follows the log reads them there, as soon as the disk has them, and leaves the file alone.
+// Bounds of the cached last events. Followers read them there once the disk has them, and do not read the file.
 const (
 	recentEvents = 128       // at least, of a workspace
 	recentBytes  = 512 << 10 // that they take, of a workspace

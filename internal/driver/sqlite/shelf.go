@@ -18,10 +18,10 @@ const (
 	shelvedAbsences  = 1_024    // keys that have no document
 )
 
-// shelf keeps documents in memory: all that the tables lag behind, which can be read nowhere else, and of the others those that were read
-// by their key. It also keeps which keys had no document, for a decision asks for the same absent ones each time. What a commit changes
-// is laid there once the disk has it, before anybody hears of the commit. A reader who puts a document there says so before he reads it,
-// and does it only if nothing has happened to its place since.
+// shelf keeps documents in memory. It holds all documents that the tables lag behind on, which can be read nowhere else. It also caches
+// documents that were read by key. It remembers keys without a document, because decisions ask for the same absent keys each time. A
+// commit's changes go to the shelf once the disk has them, before anybody hears of the commit. A reader that wants to cache a document
+// reserves the place before it reads. It fills the place only if nothing has happened to it since.
 type shelf struct {
 	mu     sync.RWMutex // guards all below
 	places map[projection.Ref]*place
@@ -47,8 +47,8 @@ type place struct {
 	indexes []projection.Index  // of one that the table lags behind
 }
 
-// find returns a document, whose body stays the shelf's; one of version 0 says that the key has none. Where it is not there, mine is the
-// place that the caller may fill with what he reads, or nil if he may not.
+// find returns a document. Its body belongs to the shelf. Version 0 means that the key has no document. If the document is not on the
+// shelf, mine is the place that the caller may fill with what it reads, or nil if it may not.
 func (s *shelf) find(ref projection.Ref) (doc projection.Document, found bool, mine *place) {
 	s.mu.RLock()
 	at, off := s.places[ref], s.off

@@ -59,8 +59,8 @@ func document(t *testing.T, log *sqlite.Journal, key string) (byKey, listed proj
 	return byKey, listed
 }
 
-// Whoever reads, by key or by a list, sees documents grow: never an older one than what was acknowledged or than what he saw before, and
-// one version always with the same bytes.
+// Readers, by key or by list, see documents grow. They never see a version older than the last acknowledged one or than one they saw
+// before. One version always has the same bytes.
 func TestReadersSeeDocumentsGrow(t *testing.T) {
 	log, _ := openNotes(t, "")
 	const keys, events = 3, 60
@@ -114,7 +114,7 @@ func TestReadersSeeDocumentsGrow(t *testing.T) {
 	reading.Wait()
 }
 
-// What a reader does with the bytes of a document is his own business.
+// A reader may change the bytes of the document that it got; other readers do not see the change.
 func TestDocumentsAreTheReadersOwn(t *testing.T) {
 	log, _ := openNotes(t, "")
 	if _, err := log.Append(t.Context(), note("n", "x")); err != nil {

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Whoever started the daemon as one that others go before keeps what he wanted.
+// If the daemon was started with a nice value, it keeps that value.
 func TestSoonStaysNice(t *testing.T) {
 	nice := make(chan int32)
 	go func() { // on a thread that ends with it

@@ -11,9 +11,9 @@ import (
 	"agentbox/internal/kernel/journal"
 )
 
-// durability knows which commits the disk has. A commit is numbered when it has been handed to the operating system, which is before any
-// reader can see it; the syncer waits for the disk while the committer writes the next one. Nobody is told anything that rests on a commit
-// that the disk does not have: whoever appended waits for it, and so does whoever has read.
+// durability knows which commits the disk has. A commit gets its number when it was handed to the operating system, before any reader can
+// see it. The syncer waits for the disk while the committer writes the next one. No answer depends on a commit that the disk does not have:
+// both appends and reads wait for it.
 type durability struct {
 	mu      sync.Mutex    // guards all below
 	written uint64        // the last commit that was handed over

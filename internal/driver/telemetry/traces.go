@@ -22,11 +22,10 @@ import (
 	"agentbox/internal/kernel/projection"
 )
 
-// Tracer tells the traces of a daemon to a collector. A nil Tracer tells nothing.
+// Tracer sends the traces of a daemon to a collector. A nil Tracer sends nothing.
 //
-// What happens to a run is told from the events of the log, when they are recorded: a span begins at the moment of one event and ends at
-// that of another, and its number follows from what it is about. So nothing is lost where a run waits for days, and the daemon is
-// restarted.
+// The spans of a run come from the events of the log, when they are recorded. A span begins with one event and ends with another, and its
+// number follows from its subject. So nothing is lost if a run waits for days and the daemon is restarted.
 type Tracer struct {
 	tracer   trace.Tracer
 	provider *sdk.TracerProvider

@@ -1,4 +1,4 @@
-// Package blob is the contract of content that is too large for an event: bytes kept under the hash of what they are.
+// Package blob is the contract of content that is too large for an event: bytes stored under their hash.
 package blob
 
 import (
@@ -25,25 +25,26 @@ type Ref struct {
 	Size   int64        `json:"size_bytes"`
 }
 
-// Store keeps content. What Put has returned is durable and never changes until a sweep finds that nothing names it. The conformance
-// suite is package blobtest.
+// Store keeps content. After Put has returned, the content is durable and does not change, until a sweep finds that nothing names it. The
+// conformance suite is package blobtest.
 type Store interface {
 	// Put stores what r yields, at most max bytes of it; more is ErrTooLarge and nothing is stored.
 	Put(ctx context.Context, r io.Reader, max int64) (Ref, error)
-	// Open returns the content; the caller closes it. What is open can be read to its end whatever is swept meanwhile.
+	// Open returns the content; the caller closes it. Open content can be read to its end, even if it is swept meanwhile.
 	Open(ctx context.Context, d event.Digest) (io.ReadSeekCloser, error)
-	// Forget destroys contents for good: nobody can read them any more, here or in a copy of what lies here that was made before. Content that
-	// is not stored is forgotten too, wherever it is sealed by its hash. The same content can be put again.
+	// Forget destroys contents for good. After that, nobody can read them, here or in an earlier copy of this store. Content that is not
+	// stored is forgotten too, wherever it is sealed by its hash. The same content can be put again.
 	Forget(ctx context.Context, contents ...event.Digest) error
-	// Hold keeps what is put from now on from being swept until release is called, once. Who puts content and records its name afterwards
-	// holds it in between.
+	// Hold protects later puts from the sweep until release is called, once. A caller that puts content and records its name afterwards holds
+	// it in between.
 	Hold() (release func())
-	// Survey says what a sweep would free now. It changes nothing.
+	// Survey returns what a sweep would free now. It changes nothing.
 	Survey(ctx context.Context, mark Mark) (content.Freed, error)
-	// Sweep removes what neither the mark names nor a hold keeps, by a permit for content.sweep. A crash leaves some of it for the next.
+	// Sweep removes content that neither the mark names nor a hold protects, by a permit for content.sweep. After a crash the next sweep
+	// continues.
 	Sweep(ctx context.Context, p policy.Permit, mark Mark) (content.Freed, error)
 }
 
-// Mark calls named for all content that is named anywhere. It is called once in a sweep, after it was noted what is held; content that
-// may be named and is not is lost, so it fails where it cannot read everything.
+// Mark calls named for all content that is named anywhere. A sweep calls it once, after it noted the held content. Named content that Mark
+// misses is lost, so Mark fails if it cannot read everything.
 type Mark func(ctx context.Context, named func(event.Digest)) error

@@ -6,10 +6,9 @@ import (
 	"agentbox/internal/domain/event"
 )
 
-// Holds is what a store knows of the contents that were put lately: which of them a sweep leaves alone although nothing names them yet.
-// Every put and every hold takes a turn; a sweep begins at the turn of the oldest hold that is open, and what was put since then stays.
-// So content that was put under a hold is either still held, or its name was recorded before the sweep reads what is named. The zero
-// Holds is ready.
+// Holds is a store's record of recent puts: it says which contents a sweep leaves alone although nothing names them yet. Every put and
+// every hold takes a turn. A sweep begins at the turn of the oldest open hold and keeps everything that was put since. So content that was
+// put under a hold is either still held, or its name was recorded before the sweep reads the names. The zero Holds is ready.
 type Holds struct {
 	mu     sync.Mutex // guards what follows
 	turn   uint64
@@ -48,7 +47,7 @@ func (h *Holds) Put(d event.Digest) {
 	}
 }
 
-// Sweep begins a sweep. Free calls remove unless the content was put since; nobody puts it meanwhile. The sweep ends with end.
+// Sweep begins a sweep. Free calls remove unless the content was put since; it blocks puts of that content meanwhile. End ends the sweep.
 func (h *Holds) Sweep() (free func(d event.Digest, remove func() error) (bool, error), end func()) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -78,7 +77,7 @@ func (h *Holds) oldest() uint64 {
 	return oldest
 }
 
-// manyRecent is how many puts are remembered before those are looked for that no open hold needs.
+// manyRecent is how many puts are remembered before the holds drop those that no open hold needs.
 const manyRecent = 1024
 
 // prune forgets the puts that no open hold or sweep asks about.

@@ -1,7 +1,7 @@
 // Package claim is the contract of ownership for a time: until when an engine has a run, and by which token it is known.
 //
-// Who owns a run is decided by the log alone: a claim is recorded under the expectation that nobody else has changed the run, so that of
-// many at once exactly one has it, whichever daemon they ask. This package only says when a claim is over, by a clock that nobody sets.
+// The log alone decides who owns a run. A claim is recorded only if nobody else has changed the run meanwhile. So exactly one of many
+// concurrent claims succeeds, whichever daemon they go to. This package only says when a claim ends, by a monotonic clock that nobody sets.
 package claim
 
 import (
@@ -19,9 +19,9 @@ type Held struct {
 	Until   time.Time
 }
 
-// Terms knows how long claims last. A claim whose renewal it has seen ends by the time that has passed since, whatever the clock was set to
-// meanwhile. One that it has not seen, for another daemon recorded it or an earlier one, ends by its stamp, but never later than if it were
-// renewed now: a clock that was set back makes no claim last longer. Every method is safe for concurrent use.
+// Terms knows how long claims last. A claim whose renewal it has seen ends after the time that has passed since, even if the clock was set
+// meanwhile. A claim may have been recorded by another daemon or before a restart. Such a claim ends by its stamp, but never later than if
+// it were renewed now. So a clock that was set back makes no claim last longer. Every method is safe for concurrent use.
 type Terms struct {
 	together bool // others renew claims too, by clocks of their own
 
@@ -42,8 +42,8 @@ const most = 10_000
 // NewTerms returns terms whose clock is read with every call.
 func NewTerms(now time.Time) *Terms { return &Terms{begin: now, seen: map[id.Run]seen{}} }
 
-// NewTermsTogether returns the terms of one of several daemons that record claims, whose clocks need not agree: a renewal that another
-// one has recorded lasts its full time from when it is first met here. So no claim ends before its time, and one that nobody renews ends
+// NewTermsTogether returns the terms of one of several daemons that record claims. Their clocks need not agree. A renewal that another
+// daemon recorded lasts its full time from when this daemon first sees it. So no claim ends too early, and a claim without renewals ends
 // everywhere.
 func NewTermsTogether(now time.Time) *Terms {
 	t := NewTerms(now)
@@ -72,7 +72,7 @@ func (t *Terms) saw(h Held, passed time.Duration) {
 	t.keep(h, passed+h.Until.Sub(h.Renewed), passed)
 }
 
-// left takes what the clock says and how much time has passed by the one that nobody sets.
+// left returns the remaining time of a claim, by the wall clock and by the time that has passed on the monotonic clock.
 func (t *Terms) left(h Held, wall time.Time, passed time.Duration) time.Duration {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -14,8 +14,8 @@ import (
 // SecretBytes is the length of the secret from which tokens are made.
 const SecretBytes = 32
 
-// Tokens makes the tokens of claims from a secret of the installation, so that the answer to a claim can be given again when it was lost,
-// and no token is stored anywhere.
+// Tokens derives the tokens of claims from a secret of the installation. So the answer to a claim can be repeated if it was lost, and no
+// token is stored.
 type Tokens struct{ secret [SecretBytes]byte }
 
 // NewTokens returns tokens of a secret, SecretBytes of chance.

@@ -1,7 +1,7 @@
 // Package fulltext is the contract of a full-text index, which follows the log and may lag behind it.
 //
-// A query is words with spaces between; an entry matches that has each of them somewhere, also inside of another word, so that it works in
-// languages that put no spaces between words. Case does not count.
+// A query is words with spaces between them. An entry matches if it contains each of them, also inside of another word. So the search works
+// in languages without spaces between words. Case does not count.
 package fulltext
 
 import (
@@ -32,17 +32,17 @@ var (
 // Entry is a text that can be found. Its place is that of the event which brought it, in the workspace.
 type Entry struct {
 	Place  uint64
-	Key    string    // what it is the text of
-	Room   id.Room   // in which it was said
-	Thread id.Thread // in which it was said
+	Key    string    // the key of the thing with this text
+	Room   id.Room   // the room of the text
+	Thread id.Thread // the thread of the text
 	Text   string
 }
 
 // Query asks for the entries of one workspace that have every word.
 type Query struct {
 	Workspace id.Workspace
-	Room      id.Room   // only what was said in it; "" for everywhere
-	Thread    id.Thread // only what was said in it; "" for everywhere
+	Room      id.Room   // only texts of this room; "" for everywhere
+	Thread    id.Thread // only texts of this thread; "" for everywhere
 	Words     []string  // as Words returns them
 	Before    uint64    // only entries in front of this place; 0 for all
 	Limit     int       // 1 to MaxHits
@@ -54,8 +54,8 @@ type Hit struct {
 	Key   string
 }
 
-// Index finds texts. Its methods are safe for concurrent use. It holds nothing that could not be taken in anew from the log, so that it
-// begins empty where it was lost, or was made by another version. The conformance suite is package searchtest.
+// Index finds texts. Its methods are safe for concurrent use. It holds nothing that cannot be rebuilt from the log. So it starts empty if
+// it was lost, or if another version made it. The conformance suite is package searchtest.
 type Index interface {
 	// Place returns the place up to which the log of a workspace was taken in, 0 for nothing.
 	Place(ctx context.Context, ws id.Workspace) (uint64, error)
@@ -63,8 +63,8 @@ type Index interface {
 	Take(ctx context.Context, ws id.Workspace, upTo uint64, entries []Entry) error
 	// Search returns the hits of a query, from the highest place downwards.
 	Search(ctx context.Context, q Query) ([]Hit, error)
-	// Forget removes entries. When it returns, no file of the index has their text, nor anything it could be put together from. What is not
-	// there is no error.
+	// Forget removes entries. When it returns, no file of the index has their text, nor parts from which it could be rebuilt. A missing entry
+	// is no error.
 	Forget(ctx context.Context, ws id.Workspace, places ...uint64) error
 	// Reset removes everything of a workspace, whose Place is 0 again.
 	Reset(ctx context.Context, ws id.Workspace) error
@@ -89,7 +89,7 @@ func Fold(text string) string {
 	return b.String()
 }
 
-// Words reads what somebody asks for, or says why it cannot be asked for.
+// Words reads the words of a query, or returns an error that says why it is invalid.
 func Words(q string) ([]string, error) {
 	folded := Fold(q)
 	words := strings.Fields(folded)
@@ -113,7 +113,7 @@ func Matches(text string, words []string) bool {
 	return true
 }
 
-// Excerpt returns at most so many characters of a text, in one line, around the first place where one of the words stands.
+// Excerpt returns at most so many characters of a text, in one line, around the first match of one of the words.
 func Excerpt(text string, words []string, most int) string {
 	line := []rune(strings.Join(strings.Fields(text), " "))
 	if len(line) <= most {

@@ -12,18 +12,19 @@ import (
 
 // Adopter is a Journal that takes the events of another log as they are.
 type Adopter interface {
-	// Adopt records the whole log of a workspace that has no event here: every event as it comes, with its id, its places, its salt and its
-	// hashes, so that what was signed for it elsewhere holds here too. Each is held against its own hash and the one before it; what does not
-	// continue is ErrForeign, an id that another workspace has is a conflict, and so is a workspace that has events. The documents are
-	// folded as by Append. An event whose data were redacted comes with what remains of them, and is withheld here as it was there: the
-	// redaction is in the log behind it, and says the same of what remains. All of it is recorded in one step after the last chunk: an
-	// error, of the source too, or the end of the process leave nothing. Chunks hold at most MaxBatch events. Keys, which are asked for
-	// behind the last chunk and may be nil, are the idempotency keys of batches, so that what is asked again under one is answered with the
-	// batch. It returns how many events were recorded; others wait meanwhile.
+	// Adopt records the whole log of a workspace that has no event here. Each event keeps its id, its places, its salt and its hashes, so that
+	// signatures from elsewhere hold here too. Adopt checks each event against its own hash and the one before it. An event that does not
+	// continue the chain is ErrForeign. An id of another workspace is a conflict, and so is a workspace that has events. It folds the
+	// documents as Append does. An event with redacted data comes with the remains and stays withheld. Its redaction is later in the log and
+	// names the same remains.
+	//
+	// Adopt records everything in one step after the last chunk. An error, of the source too, or a crash leaves nothing. Chunks hold at most
+	// MaxBatch events. It asks for keys after the last chunk; keys may be nil. They are the idempotency keys of batches, so that a repeated
+	// request is answered with its batch. It returns how many events it recorded. Other writers wait meanwhile.
 	Adopt(ctx context.Context, ws id.Workspace, chunks iter.Seq2[[]event.Event, error], keys iter.Seq2[[]KeyUse, error]) (uint64, error)
 }
 
-// KeyUse is an idempotency key of a batch and what it was used for.
+// KeyUse is an idempotency key of a batch and its use.
 type KeyUse struct {
 	Key string `json:"key"`
 	Use
@@ -55,7 +56,7 @@ type Continuity struct {
 // Head returns the place of the last event.
 func (c *Continuity) Head() uint64 { return c.head }
 
-// End reports what is missing behind the last event.
+// End reports whether events are missing after the last one.
 func (c *Continuity) End() error {
 	if c.head == 0 {
 		return fault.New(fault.Invalid, ErrForeign.Code, "there is no event in this log")
@@ -148,7 +149,7 @@ func (c *Continuity) next(e *event.Event) error {
 	return nil
 }
 
-// Adopted returns the batch that a chunk would have come from, for what checks and records batches.
+// Adopted returns a chunk as a batch, for the code that checks and records batches.
 func Adopted(ws id.Workspace, events []event.Event) event.Batch {
 	b := event.Batch{Workspace: ws, Drafts: make([]event.Draft, len(events))}
 	for i := range events {

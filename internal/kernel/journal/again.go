@@ -2,10 +2,10 @@ package journal
 
 import "errors"
 
-// Tries is how often a change is decided anew because somebody else was first.
+// Tries is how often a change is decided again because another change came first.
 const Tries = 16
 
-// Again runs a change of documents anew while somebody else is first, at most Tries times. The change looks at the documents each time.
+// Again repeats a change of documents while it conflicts with another one, at most Tries times. The change reads the documents each time.
 func Again(change func() error) error {
 	for try := 1; ; try++ {
 		if err := change(); err == nil || !errors.Is(err, ErrConflict) || try == Tries {

@@ -22,18 +22,18 @@ type line struct {
 	cause event.Cause
 }
 
-// follow fills in the cause of an event and its correlation. The cause is, in this order:
-//   - what the draft says;
+// follow fills in the cause and the correlation of an event. The cause is the first of these that exists:
+//   - the cause in the draft;
 //   - the latest event about the subject that the draft follows;
 //   - the latest event about its entity, its step or its run, in this batch or before;
 //   - the first event of its batch.
 //
-// An event takes the correlation of its cause; one of a run that follows something else keeps that of its run, and one that only stands
-// behind another in a batch that of its request. An event without a cause begins something. Before are the events that stand before it in
-// its batch.
+// An event takes the correlation of its cause. There are two exceptions. An event of a run that follows something else keeps the
+// correlation of its run. An event whose only cause is the first of its batch keeps that of its request. An event without a cause begins
+// something. Before holds the events before it in its batch.
 func (s *lines) follow(l Ledger, e *event.Event, follows event.Subject, before []event.Event) error {
 	if e.Causation != "" {
-		// Who drafted it did not know yet which correlation its cause takes over, where that stands in the same batch.
+		// The author did not know yet which correlation its cause takes over, if the cause is in the same batch.
 		for i := range before {
 			if before[i].ID == e.Causation {
 				e.Correlation = before[i].Correlation
@@ -95,7 +95,7 @@ func (s *lines) find(l Ledger, e *event.Event, of event.Subject) (event.Cause, e
 // add notes an event as the latest one about its entity, or where that is none, about its step and its run.
 func (s *lines) add(e *event.Event) {
 	if s.drafts == 1 || e.Type == leak.EventDetected {
-		return // nothing stands behind it; and what is told of a leak leads to nothing
+		return // no event follows it; and the report of a leak causes nothing
 	}
 	cause := e.Cause()
 	if s.first.Event == "" {

@@ -16,8 +16,8 @@ const HashVersion = 2
 // SaltBytes is the length of the salt of a commitment.
 const SaltBytes = 16
 
-// Commit returns the commitment to an event's data: the SHA-256 of the salt and the data. Who has destroyed salt and data can no longer
-// tell, nor let anybody guess, what was committed to.
+// Commit returns the commitment to an event's data: the SHA-256 of the salt and the data. After salt and data are destroyed, nobody can
+// tell or guess the data from it.
 func Commit(salt, data []byte) event.Digest {
 	h := sha256.New()
 	h.Write(salt)

@@ -13,7 +13,7 @@ import (
 	"agentbox/internal/domain/policy"
 )
 
-// Limits of what an event says about itself.
+// Limits of the fields of an event.
 const (
 	MaxBatchBytes   = 64 << 20 // bytes of the data of one batch together
 	MaxTextBytes    = 256      // bytes of one text of the envelope: an id, a key, a name
@@ -21,8 +21,8 @@ const (
 	MaxTypes        = 20       // event types in one query
 )
 
-// Check returns the batch with its contexts in canonical form, or a fault that names the draft and what is wrong with it. A journal
-// calls it before anything else; it looks at the batch alone.
+// Check returns the batch with its contexts in canonical form, or a fault that names the draft and its error. A journal calls it first. It
+// reads only the batch.
 func Check(b event.Batch) (event.Batch, error) {
 	if _, err := id.ParseWorkspace(string(b.Workspace)); err != nil {
 		return b, fault.Wrap(err, fault.Invalid, "workspace_invalid", "the batch names no valid workspace")
@@ -182,7 +182,7 @@ func withCanonicalContexts(b event.Batch) (event.Batch, error) {
 	return b, nil
 }
 
-// Check returns the query with its limit filled in, or a fault that says what is wrong with it. A journal calls it before it reads.
+// Check returns the query with its limit filled in, or a fault that names the error. A journal calls it before it reads.
 func (q Query) Check() (Query, error) {
 	if _, err := id.ParseWorkspace(string(q.Workspace)); err != nil {
 		return q, fault.Wrap(err, fault.Invalid, "workspace_invalid", "the query names no valid workspace")

@@ -8,10 +8,10 @@ import (
 	"agentbox/internal/domain/id"
 )
 
-// Damage is the error of a Read that came upon an entry that cannot be what was recorded. It names the entry as far as it can be told.
+// Damage is the error of a Read that met an entry which differs from what was recorded. It names the entry as far as possible.
 type Damage struct {
 	Workspace id.Workspace
-	Seq       uint64 // 0 if it cannot be told
+	Seq       uint64 // 0 if not known
 	Stream    event.Stream
 	StreamSeq uint64
 	ID        id.Event

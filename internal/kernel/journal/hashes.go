@@ -8,7 +8,7 @@ import (
 	"agentbox/internal/domain/id"
 )
 
-// MaxHashes is how many hashes are told at a time.
+// MaxHashes is how many hashes one call returns at most.
 const MaxHashes = 16 << 10
 
 // Hasher is a Journal that can tell the hashes of events without reading the events.

@@ -118,7 +118,7 @@ func (h *Heads) Close() {
 	}
 }
 
-// Reopen is the opposite of Close, for a log that was shut for a time. The heads are those of before.
+// Reopen is the opposite of Close, for a log that was closed for a time. It keeps the heads.
 func (h *Heads) Reopen() {
 	h.mu.Lock()
 	defer h.mu.Unlock()

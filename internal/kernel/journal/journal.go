@@ -48,10 +48,10 @@ type Query struct {
 	Types       []string // at most 20; filters what the other fields select
 	Last        bool     // the last Limit of them instead of the first; still ascending
 	Limit       int      // 1 to MaxRead; 0 means 100
-	Follows     bool     // the reader follows the log: what was recorded a moment ago need not be read from the disk
+	Follows     bool     // the reader follows the log, so recent events need not be read from the disk
 }
 
-// Place returns an event's place in what the query reads: its stream if one is named, else the workspace.
+// Place returns an event's place in the query's stream if it names one, else in the workspace.
 func (q *Query) Place(e *event.Event) uint64 {
 	if q.Stream != (event.Stream{}) {
 		return e.StreamSeq
@@ -78,11 +78,11 @@ type Journal interface {
 	Get(ctx context.Context, ws id.Workspace, e id.Event) (event.Event, error)
 	// Read returns the events that the query selects, and no more than its limit.
 	Read(ctx context.Context, q Query) ([]event.Event, error)
-	// Used returns what an idempotency key of a batch was used for, false where no batch that is recorded used it.
+	// Used returns the use of a batch's idempotency key; false if no recorded batch used it.
 	Used(ctx context.Context, ws id.Workspace, key string) (Use, bool, error)
 	// Head returns the place of the workspace's last event, 0 if it has none.
 	Head(ctx context.Context, ws id.Workspace) (uint64, error)
-	// Wait returns when the workspace's head lies beyond after, when ctx ends, or with ErrClosed.
+	// Wait returns when the workspace's head is greater than after, when ctx ends, or with ErrClosed.
 	Wait(ctx context.Context, ws id.Workspace, after uint64) error
 	// Streams returns every stream of the workspace with its head, for the verification of the chains.
 	Streams(ctx context.Context, ws id.Workspace) ([]event.StreamVersion, error)
@@ -90,11 +90,11 @@ type Journal interface {
 	Workspaces(ctx context.Context) ([]id.Workspace, error)
 }
 
-// Redactor is a Journal that can destroy data. What is to be destroyed is recorded before, as an event of event.RedactedType for each.
+// Redactor is a Journal that can destroy data. Before that, the caller records an event of event.RedactedType for each event.
 type Redactor interface {
-	// Redact destroys the data of events of which a redaction is recorded, at most MaxBatch of them, and folds every document that they had
-	// touched anew from what is left. When it returns, no file of the log has a byte of the data any more. To redact again what was
-	// redacted does nothing; an event without a recorded redaction is a fault.
+	// Redact destroys the data of events whose redaction is recorded, at most MaxBatch of them. It folds every document that they had touched
+	// again from the rest. When it returns, no file of the log has a byte of the data any more. A repeated redaction does nothing. An event
+	// without a recorded redaction is a fault.
 	Redact(ctx context.Context, ws id.Workspace, seqs []uint64) error
 	// Unfinished returns the places of events whose redaction is recorded and not yet done, at most MaxBatch of them.
 	Unfinished(ctx context.Context, ws id.Workspace) ([]uint64, error)

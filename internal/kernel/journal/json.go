@@ -5,8 +5,8 @@ import "unicode/utf8"
 // maxNesting is how deep JSON may be nested, here as in encoding/json.
 const maxNesting = 10_000
 
-// isObject reports whether raw is a JSON object in UTF-8. Every event passes here: what encoding/json finds out with a call per byte, this
-// does with a comparison. A test holds it to encoding/json.
+// isObject reports whether raw is a JSON object in UTF-8. Every event passes here. It needs one comparison per byte, while encoding/json
+// needs a call. A test compares it with encoding/json.
 func isObject(raw []byte) bool {
 	s := jsonText{raw: raw}
 	s.space()

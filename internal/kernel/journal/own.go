@@ -8,7 +8,7 @@ import (
 )
 
 // Own returns the batch with copies of its data, for a log that keeps them after Append has returned. Back puts the caller's own bytes into
-// the recorded events: the caller may change what it gets, and the log's copies stay as they are.
+// the recorded events. So the caller may change the bytes that it gets, and the log's copies do not change.
 func Own(b event.Batch) (owned event.Batch, back func([]event.Event)) {
 	theirs := make([][]byte, len(b.Drafts))
 	for i := range b.Drafts {

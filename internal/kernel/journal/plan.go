@@ -16,7 +16,7 @@ type Tip struct {
 	Hash event.Digest
 }
 
-// Use is what an idempotency key of a batch was used for.
+// Use is the use of a batch's idempotency key.
 type Use struct {
 	Digest event.Digest `json:"sha256"` // of the command
 	First  uint64       `json:"first"`  // the place of the batch's first event
@@ -30,15 +30,15 @@ type Ledger interface {
 	Head(ws id.Workspace) (uint64, error)
 	// Tip returns the end of a stream.
 	Tip(ws id.Workspace, s event.Stream) (Tip, error)
-	// Used returns what a batch key was used for, and whether it was.
+	// Used returns the use of a batch key, and whether there is one.
 	Used(ws id.Workspace, key string) (Use, bool, error)
 	// Taken reports whether an event of the workspace bears the idempotency key.
 	Taken(ws id.Workspace, key string) (bool, error)
 	// Holds reports whether the log holds an event of that id, in any workspace.
 	Holds(e id.Event) (bool, error)
-	// Folded returns the version of a document, 0 if there is none; a fault for a projection that is not known.
+	// Folded returns the version of a document, 0 if there is none. An unknown projection is a fault.
 	Folded(ws id.Workspace, projection, key string) (uint64, error)
-	// Cause returns what the next event about a subject takes over from the latest one, the zero Cause where the log knows none.
+	// Cause returns what the next event about a subject inherits from the latest one; the zero Cause if the log knows none.
 	Cause(ws id.Workspace, of event.Subject) (event.Cause, error)
 }
 

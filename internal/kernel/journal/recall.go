@@ -9,8 +9,8 @@ import (
 	"agentbox/internal/domain/leak"
 )
 
-// Recall returns the events of the batch that used an idempotency key for a command of that digest, without what is told of secrets in
-// them; false where the key is new. A key that was used for another command is ErrKeyConflict.
+// Recall returns the events of the batch that used an idempotency key for a command with that digest. It leaves out reports of leaked
+// secrets. It returns false if the key is new. A key that was used for another command is ErrKeyConflict.
 func Recall(ctx context.Context, j Journal, ws id.Workspace, key string, digest event.Digest) ([]event.Event, bool, error) {
 	use, known, err := j.Used(ctx, ws, key)
 	if err != nil || !known {
@@ -23,8 +23,8 @@ func Recall(ctx context.Context, j Journal, ws id.Workspace, key string, digest 
 	return Untold(events), err == nil, err
 }
 
-// Untold returns the events of a batch without those that tell of secrets in the others: what the author of the batch recorded. They
-// stand behind the others; in logs of earlier versions they stand before them.
+// Untold returns the events of a batch without the reports of leaked secrets: the events of the batch's author. The reports follow the
+// other events; in logs of earlier versions they precede them.
 func Untold(events []event.Event) []event.Event {
 	tells := func(e event.Event) bool { return e.Type == leak.EventDetected }
 	if !slices.ContainsFunc(events, tells) {

@@ -13,7 +13,7 @@ import (
 	"agentbox/internal/domain/id"
 )
 
-// A record is what of an event has no column of its own in a store, in a form that is read back in a microsecond:
+// A record holds the parts of an event that have no column of their own in a store, in a form that is read back in a microsecond:
 //
 //	byte      1, the form's version
 //	uvarint   mask of what follows and of the two flags
@@ -57,8 +57,8 @@ var (
 
 var errRecord = errors.New("the record cannot be read")
 
-// EntitySeparator stands between an entity's type and its id where they share a column. It cannot be part of a text of an event, for it
-// is a control character.
+// EntitySeparator separates an entity's type and its id in a shared column. It cannot occur in a text of an event, because it is a control
+// character.
 const EntitySeparator = "\x1f"
 
 // EntityText is an event's entity in one text, "" for none.
@@ -143,8 +143,8 @@ func sealOf(e *event.Event) [sealBytes]byte {
 	return [sealBytes]byte(sum[:sealBytes])
 }
 
-// DecodeRecord fills in what a record holds. Of e the columns must be there already: the workspace, the run, the correlation, the entity
-// and recorded_at. An error means that these are not the bytes that AppendRecord makes of the event.
+// DecodeRecord fills in the fields that a record holds. The columns of e must be set already: the workspace, the run, the correlation, the
+// entity and recorded_at. An error means that these are not the bytes that AppendRecord makes of the event.
 func DecodeRecord(record []byte, e *event.Event) error {
 	r := recordReader{rest: string(record)} // one allocation for all texts
 	if r.byte() != recordVersion {
@@ -189,7 +189,7 @@ func DecodeRecord(record []byte, e *event.Event) error {
 	if r.bad {
 		return errRecord
 	}
-	// What is written back in the same bytes was read right, seal and all; there is no second way to write the same event.
+	// The same bytes after writing it back prove a correct read, seal included; there is no second way to write the same event.
 	var room [1024]byte
 	if !bytes.Equal(AppendRecord(room[:0], e), record) {
 		return errRecord
@@ -197,8 +197,8 @@ func DecodeRecord(record []byte, e *event.Event) error {
 	return nil
 }
 
-// RecordHash returns the event's hash as a record has it; false where it is too short to have one. Whoever reads the event finds out
-// whether it is right.
+// RecordHash returns the event's hash from a record; false if the record is too short to have one. It does not check the hash; a read of
+// the event does.
 func RecordHash(record []byte) (hash event.Digest, ok bool) {
 	end := len(record) - sealBytes
 	if end < len(hash) {
@@ -263,7 +263,7 @@ func (r *recordReader) text() string { return r.take(r.uvarint()) }
 
 func (r *recordReader) digest(d *event.Digest) { copy(d[:], r.take(uint64(len(d)))) }
 
-// AppendBody appends what of an event lies apart from its record, to be sealed and destroyed: the salt, then the data.
+// AppendBody appends the part of an event that is stored apart from its record, to be sealed and destroyed: the salt, then the data.
 func AppendBody(dst []byte, e *event.Event) []byte {
 	return append(append(dst, e.Chain.Salt...), e.Data...)
 }
@@ -276,7 +276,7 @@ func SplitBody(body []byte) (salt, data []byte, ok bool) {
 	return body[:SaltBytes:SaltBytes], body[SaltBytes:], true
 }
 
-// UUIDBytes are the 16 bytes of an event's id; false for a text that is no UUID in lower case.
+// UUIDBytes returns the 16 bytes of an event's id; false for a text that is not a UUID in lower case.
 func UUIDBytes(e id.Event) (b [16]byte, ok bool) {
 	text := string(e)
 	if len(text) != 36 || strings.ToLower(text) != text {

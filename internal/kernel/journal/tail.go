@@ -29,7 +29,7 @@ func tail(ctx context.Context, j Journal, q Query, yield func(event.Event, error
 	q.From, q.Follows = max(q.From, 1), true
 	byStream := q.Stream != event.Stream{}
 	for q.Before == 0 || q.From < q.Before {
-		// The head is asked for first: what is recorded while we read lies beyond it, and Wait returns at once.
+		// Ask for the head first: an event that is recorded while we read lies beyond it, and Wait returns at once.
 		head, err := j.Head(ctx, q.Workspace)
 		if err != nil {
 			return err

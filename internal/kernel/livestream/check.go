@@ -17,8 +17,7 @@ const (
 // ErrComplete means that the run has ended; nothing follows its last frame.
 var ErrComplete = fault.New(fault.Conflict, "stream_complete", "the run's output is complete; nothing can follow it")
 
-// Check returns the frame with an output of no bytes made empty, or a fault that says what is wrong with it. A store calls it before it
-// takes a frame.
+// Check returns the frame with a nil output made empty, or a fault that names the error. A store calls it before it takes a frame.
 func Check(run id.Run, f Frame) (Frame, error) {
 	limit := MaxJSONBytes
 	switch f.Kind {

@@ -52,8 +52,8 @@ type Store interface {
 	Read(ctx context.Context, run id.Run, from uint64, limit int) ([]Frame, error)
 	// Wait returns when there is a frame beyond number after, or when ctx ends.
 	Wait(ctx context.Context, run id.Run, after uint64) error
-	// Forget destroys the content of the frames of operations of a run, for good; "" names the frames that belong to none. What they were is
-	// still told, with the content of Forgotten. A run that has no frames is no error.
+	// Forget destroys the content of the frames of operations of a run, for good. "" names the frames that belong to no operation. The frames
+	// stay, with Forgotten as their content. A run without frames is no error.
 	Forget(run id.Run, operations ...string) error
 	// Sync makes all frames of the run durable; the executor calls it before it records the result of an operation that took a while. Frames
 	// that are not durable survive the end of the daemon, but not that of the host.

@@ -16,8 +16,8 @@ import (
 // MaxCheckpointBytes is the most that a signed checkpoint may have: its three lines, the log's signature and those of many witnesses.
 const MaxCheckpointBytes = 64 << 10
 
-// Checkpoint is what a log says about itself at a moment: so many events, and the root of the tree over them. Signed, it is a note of the
-// C2SP form tlog-checkpoint.
+// Checkpoint is a log's statement about itself at a moment: the number of events, and the root of the tree over them. Signed, it is a note
+// of the C2SP form tlog-checkpoint.
 type Checkpoint struct {
 	Origin string // the installation's name, a slash, the workspace
 	Size   uint64
@@ -99,7 +99,7 @@ func Open(signed []byte, key PublicKey) (Checkpoint, error) {
 	return c, nil
 }
 
-// Peek reads a checkpoint without verifying who signed it; what it returns is a claim.
+// Peek reads a checkpoint without verifying its signature; the result is only a claim.
 func Peek(signed []byte) (Checkpoint, error) {
 	text, _, ok := strings.Cut(string(signed[:min(len(signed), MaxCheckpointBytes)]), "\n\n")
 	if !ok {

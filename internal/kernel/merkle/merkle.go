@@ -1,7 +1,7 @@
 // Package merkle is the tree of hashes over a workspace's log, its signed checkpoints, and the proofs that rest on them.
 //
-// The tree is that of RFC 6962: one leaf for each event, in the order of seq, so that the leaf of seq 1 has the index 0. What is hashed for
-// a leaf is the text of LeafOf, which binds the event's place and its chained hash; the chained hash binds everything else.
+// The tree is that of RFC 6962: one leaf for each event, in the order of seq, so that the leaf of seq 1 has the index 0. A leaf hashes the
+// text of LeafOf. That text binds the event's place and its chained hash; the chained hash binds everything else.
 package merkle
 
 import (
@@ -22,8 +22,8 @@ type Hash = tlog.Hash
 var ErrNone = fault.New(fault.NotFound, "checkpoint_not_found",
 	"no checkpoint has been signed yet; a running daemon signs one within a second of the first event")
 
-// Store keeps the trees and the last checkpoint of every workspace, apart from the log. The hashes can be made again from the log; the
-// checkpoint cannot, for it is what the log is held against. One goroutine at a time writes for a workspace; any may read. The conformance
+// Store keeps the trees and the last checkpoint of every workspace, apart from the log. The hashes can be rebuilt from the log. The
+// checkpoint cannot, because the log is checked against it. One goroutine at a time writes for a workspace; any may read. The conformance
 // suite is package merkletest.
 type Store interface {
 	// Workspaces returns every workspace that has a checkpoint, in order.
@@ -36,7 +36,7 @@ type Store interface {
 	Stored(ctx context.Context, ws id.Workspace) (int64, error)
 	// ReadHashes returns the hashes at the given indexes, or an error if one is missing.
 	ReadHashes(ctx context.Context, ws id.Workspace, indexes []int64) ([]Hash, error)
-	// WriteHashes puts hashes at an index, durably, and drops whatever lies behind them. The index is at most Stored.
+	// WriteHashes puts hashes at an index, durably, and drops all hashes after them. The index is at most Stored.
 	WriteHashes(ctx context.Context, ws id.Workspace, at int64, hashes []Hash) error
 	// Abandon puts the checkpoint aside, under a name that tells when, with a reason, and forgets the hashes. ErrNone if there is none.
 	Abandon(ctx context.Context, ws id.Workspace, reason string) error

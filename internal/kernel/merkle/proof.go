@@ -13,7 +13,7 @@ import (
 	"agentbox/internal/domain/id"
 )
 
-// Inclusion proves that an event is in the log that a checkpoint was signed for. Whoever has the public key needs nothing else.
+// Inclusion proves that an event is in the log that a checkpoint was signed for. A reader with the public key needs nothing else.
 type Inclusion struct {
 	Seq        uint64       `json:"seq"`
 	EventHash  event.Digest `json:"event_hash"`
@@ -21,7 +21,7 @@ type Inclusion struct {
 	Index      uint64       `json:"leaf_index"`  // seq - 1
 	Hashes     []string     `json:"hashes"`      // base64, from the leaf's sibling up to the root's child: the audit path of RFC 6962
 	Checkpoint string       `json:"checkpoint"`  // the signed note
-	PublicKey  PublicKey    `json:"public_key"`  // which the reader compares with the one that he was given
+	PublicKey  PublicKey    `json:"public_key"`  // the reader compares it with the key that they were given
 }
 
 // Consistency proves that the log of one checkpoint begins with the log of an earlier size.
@@ -118,7 +118,7 @@ func ProveConsistency(r tlog.HashReader, old uint64, signed []byte, key PublicKe
 	return p, p.Check(key)
 }
 
-// Check verifies the proof with a key that was got elsewhere. The reader compares OldRoot with the checkpoint that he holds.
+// Check verifies the proof with a key that the reader got elsewhere. The reader compares OldRoot with the checkpoint that they hold.
 func (p Consistency) Check(key PublicKey) error {
 	c, err := Open([]byte(p.Checkpoint), key)
 	if err != nil {

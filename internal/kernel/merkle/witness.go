@@ -16,8 +16,8 @@ import (
 	"agentbox/internal/domain/fault"
 )
 
-// Witness takes checkpoints by the C2SP protocol tlog-witness: it keeps the newest of each origin, wants a proof that each continues the
-// one before, and signs what it has seen.
+// Witness takes checkpoints by the C2SP protocol tlog-witness. It keeps the newest of each origin, requires a proof that each continues the
+// one before, and signs the ones that it takes.
 type Witness interface {
 	// Add hands in a checkpoint with the proof that it continues the tree of an earlier size, and returns the witness's signature lines. The
 	// error is a *Stale where the witness holds another size than that, and a fault for every other refusal.
@@ -29,7 +29,7 @@ type Witness interface {
 // Stale is the error of a witness that holds a checkpoint of another size than the one that a proof begins at.
 type Stale struct{ Size uint64 }
 
-// Error says what the witness holds.
+// Error names the checkpoint that the witness holds.
 func (s *Stale) Error() string {
 	return fmt.Sprintf("the witness holds a checkpoint of %d events", s.Size)
 }

@@ -43,7 +43,7 @@ func (d Definition) causeIn(body []byte) (cause event.Cause, err error) {
 	return cause, nil
 }
 
-// Leader returns the definition that knows the causes of what happens to entities of that type, and whether there is one.
+// Leader returns the definition that knows the causes of events about entities of that type, and whether there is one.
 func (s *Set) Leader(entity string) (Definition, bool) {
 	i, ok := s.leaders[entity]
 	if !ok {

@@ -17,9 +17,9 @@ const (
 	maxKnownBody = 16 << 10
 )
 
-// Known reads documents of one type, and parses the same bytes once. It reads the document from the store each time, so that a change
-// shows at once; it remembers only what the bytes mean. What it returns is shared: callers must not change it. The zero value is ready,
-// and any goroutine may call its methods.
+// Known reads documents of one type and parses the same bytes once. It reads the document from the store each time, so that a change shows
+// at once. It caches only the parsed value. The value is shared: callers must not change it. The zero value is ready, and any goroutine may
+// call its methods.
 type Known[T any] struct {
 	mu   sync.RWMutex // guards docs
 	docs map[Ref]parsed[T]

@@ -65,9 +65,9 @@ func Define[T any](name string, version int, keys func(event.Event) []string, fo
 	}
 }
 
-// Leads returns the definition as the one that knows the causes of what happens to an entity: its documents, whose keys are the ids of the
-// entities, remember their latest event, so that the next event about the entity names it as its cause. An event for which quiet, which
-// may be nil, returns true is not remembered. A definition that begins to lead gets a higher version.
+// Leads marks the definition as the one that knows the causes of events about an entity. The keys of its documents are the ids of the
+// entities. Each document remembers its latest event, so that the next event about the entity names it as its cause. An event for which
+// quiet returns true is not remembered; quiet may be nil. A definition that begins to lead needs a higher version.
 func (d Definition) Leads(entity string, quiet func(event.Event) bool) Definition {
 	d.entity = entity
 	d.moves = func(e event.Event) bool { return quiet == nil || !quiet(e) }
@@ -108,11 +108,11 @@ func (d Definition) Restore(key string, body []byte, version, seq uint64) (State
 	return s, err
 }
 
-// Cause returns what the next event about the document takes over, nothing where its definition does not lead.
+// Cause returns what the next event about the document inherits; nothing if its definition does not lead.
 func (s State) Cause() event.Cause { return s.cause }
 
-// Fold returns the state after the event. Where the data of an event were destroyed, what remains of them may not be enough for it or for
-// those that follow: then these leave the document as it is, for a redaction is never undone by a fold that wants more.
+// Fold returns the state after the event. If the data of an event were destroyed, its remains may not be enough for this event or for later
+// ones. Then these leave the document unchanged, because a failing fold must not undo a redaction.
 func (s State) Fold(e event.Event) (State, error) {
 	s.withheld = s.withheld || e.Withheld != ""
 	doc, err := s.def.fold(s.doc, s.key, e)
@@ -187,9 +187,9 @@ type Reader interface {
 	Documents(ctx context.Context, q Query) ([]Document, error)
 }
 
-// Lender is a Reader that need not copy what it keeps in memory.
+// Lender is a Reader that need not copy the documents in its memory.
 type Lender interface {
-	// Lend is Document, but for the body, which belongs to the store and is never to be changed.
+	// Lend is Document without a copy: the body belongs to the store, and the caller must not change it.
 	Lend(ctx context.Context, ws id.Workspace, name, key string) (Document, error)
 }
 
@@ -209,15 +209,15 @@ type Entry struct {
 
 // Indexed is a Reader that keeps the entries apart from the documents and can tell them, so that they are held against each other.
 type Indexed interface {
-	// Entries returns every entry of one projection in a workspace, in no order. Where others may write meanwhile, still is false and
-	// nothing is returned, for entries carry no place in the log by which they could be compared.
+	// Entries returns every entry of one projection in a workspace, in no order. If others may write meanwhile, still is false and it returns
+	// no entries, because entries have no place in the log by which they could be compared.
 	Entries(ctx context.Context, ws id.Workspace, name string) (entries []Entry, still bool, err error)
 }
 
-// Store is a Reader that can rebuild what it holds.
+// Store is a Reader that can rebuild its documents.
 type Store interface {
 	Reader
-	// Rebuild folds every document of one projection anew from the log and swaps the result in.
+	// Rebuild folds every document of one projection from the log and swaps the result in.
 	Rebuild(ctx context.Context, name string) error
 }
 

@@ -25,7 +25,7 @@ type Trace struct {
 type Refolding struct {
 	Set  *Set
 	Seqs []uint64 // the events whose data is destroyed
-	// Read returns events of the workspace in the order of the log, from a place on: Limit of them, or fewer where there are no more.
+	// Read returns events of the workspace in the order of the log, from a place on: Limit of them, or fewer at the end.
 	Read  func(ctx context.Context, t Trace, from uint64) ([]event.Event, error)
 	Limit int
 	// Versions returns the versions of stored documents; one that is not stored has version 0.
@@ -89,7 +89,7 @@ func (r *Refolding) each(ctx context.Context, f func(event.Event, []Ref)) error 
 // Empty reports whether the events touch no document.
 func (r *Refolding) Empty() bool { return len(r.touched) == 0 }
 
-// Fold folds the documents that Look found from what is left of the log.
+// Fold folds the documents that Look found from the rest of the log.
 func (r *Refolding) Fold(ctx context.Context) error {
 	if r.Empty() {
 		return nil

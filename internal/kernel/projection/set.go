@@ -112,7 +112,7 @@ func FoldInto(refs []Ref, e event.Event, load func(Ref) (State, error), save fun
 	return nil
 }
 
-// Check returns the query with its limit filled in, or a fault that says what is wrong with it.
+// Check returns the query with its limit filled in, or a fault that names the error.
 func (q Query) Check() (Query, error) {
 	if _, err := id.ParseWorkspace(string(q.Workspace)); err != nil {
 		return q, fault.Wrap(err, fault.Invalid, "workspace_invalid", "the query names no valid workspace")

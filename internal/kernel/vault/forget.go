@@ -6,17 +6,18 @@ import (
 	"agentbox/internal/domain/event"
 )
 
-// Forgetter makes content that lies outside the log unreadable: blobs, snapshots, live output.
+// Forgetter makes content outside the log unreadable: blobs, snapshots, live output.
 type Forgetter interface {
-	// ForgetContent destroys, for good, what the events brought and nothing else names. It is called once the redaction of the events is
-	// recorded and before their data are destroyed, and again after a crash between the two; what is forgotten already is no error.
+	// ForgetContent destroys, for good, the content that the events brought and nothing else names. The caller calls it after the redaction of
+	// the events is recorded and before their data are destroyed. After a crash between the two, it calls it again. Forgotten content is no
+	// error.
 	ForgetContent(ctx context.Context, events []event.Event) (Remains, error)
 }
 
-// Remains says what a redaction left, with the reason, for whoever asked for it.
+// Remains says what a redaction left, with the reason, for the requester.
 type Remains struct {
 	Forgotten int      `json:"contents_forgotten"`    // pieces of content whose keys were destroyed
 	Shared    []string `json:"shared,omitempty"`      // content that something else names, each with what does
 	Live      []string `json:"live_files,omitempty"`  // files of living spaces, which are their owner's to delete
-	Missed    []string `json:"not_reached,omitempty"` // what could not be told
+	Missed    []string `json:"not_reached,omitempty"` // parts that could not be reached
 }

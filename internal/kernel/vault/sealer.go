@@ -13,8 +13,8 @@ const NonceBytes = 12
 // ErrTampered means that bytes are not those that were sealed.
 var ErrTampered = errors.New("these bytes are not those that were sealed")
 
-// Sealer seals and opens pieces of content with AES-256-GCM, each under the key of a leaf. Whoever seals twice under one leaf sees to it
-// that no nonce comes with two texts. Without keys it seals nothing and cannot open what is sealed.
+// Sealer seals and opens pieces of content with AES-256-GCM, each under the key of a leaf. A caller that seals twice under one leaf must
+// use different nonces for different texts. Without keys it seals nothing and cannot open sealed content.
 type Sealer struct {
 	Keys Keys // nil for none
 
@@ -68,7 +68,7 @@ func (s *Sealer) Seal(dst []byte, from int, tree string, leaf uint64, nonce []by
 	return append(dst[:from], aead.Seal(dst[from:from], nonce, dst[from:], nil)...), g, nil
 }
 
-// Open returns what was sealed, in the bytes that it is given. The error is ErrForgotten, ErrMissing or ErrTampered.
+// Open decrypts sealed content into the given bytes. The error is ErrForgotten, ErrMissing or ErrTampered.
 func (s *Sealer) Open(tree string, g Generation, leaf uint64, nonce, sealed []byte) ([]byte, error) {
 	if s.Keys == nil {
 		return nil, ErrMissing

@@ -10,14 +10,14 @@ import (
 	"sort"
 )
 
-// A Tree derives 2^64 keys from one seed and can lose any of them for good. It is the tree of Goldreich, Goldwasser and Micali: the seed of
-// a node gives those of its two children, by a hash, and nothing leads back up. To forget a leaf is to replace the node above it by the
-// nodes beside the way to it, at most 64, which give every other key and not that one. Adjacent leaves share most of that way, so that to
-// forget a range costs no more than its two ends.
+// A Tree derives 2^64 keys from one seed and can lose any of them for good. It is the tree of Goldreich, Goldwasser and Micali: a hash
+// derives the seeds of the two children of a node from its seed, and nothing leads back up. To forget a leaf, the tree replaces the node
+// above it by the nodes beside the path to it, at most 64. They give every other key and not that one. Adjacent leaves share most of that
+// path, so forgetting a range costs no more than its two ends.
 //
-// A Tree is not safe for concurrent use: Key keeps the ways that it went, so that keys side by side cost two or three hashes each.
+// A Tree is not safe for concurrent use: Key caches the last paths, so that adjacent keys cost two or three hashes each.
 type Tree struct {
-	nodes  []node // what keys are derived from, in the order of their leaves; none covers another's
+	nodes  []node // the nodes that give the keys, in the order of their leaves; none covers another's
 	blocks [keptBlocks]block
 	oldest int // the block that is given up next
 }
@@ -43,7 +43,7 @@ type block struct {
 	way    [blockBits + 1][KeyBytes]byte
 }
 
-// What a seed is hashed with.
+// The constants that seeds are hashed with.
 const (
 	toLeft = iota
 	toRight

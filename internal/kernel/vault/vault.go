@@ -15,7 +15,7 @@ const MaxNameBytes = 128
 
 // The refusals of a keeper of keys.
 var (
-	// ErrForgotten means that the key was destroyed: what it sealed cannot be read by anybody any more.
+	// ErrForgotten means that the key was destroyed: nobody can read the sealed content any more.
 	ErrForgotten = fault.New(fault.NotFound, "content_forgotten", "this was redacted, and its key destroyed: nobody can read it any more")
 	// ErrMissing means that the key is not here, as in a backup that was restored without its keys.
 	ErrMissing = fault.New(fault.Unavailable, "keys_missing",
@@ -23,8 +23,8 @@ var (
 		With("bring the keys with: agentbox restore --keys PATH")
 )
 
-// Generation names one planting of a tree. A tree has another one only where the keys of the former were not at hand, as after a restore
-// without keys: so what is sealed remembers under which one it was. 0 is none.
+// Generation names one planting of a tree. A tree gets another one only if its former keys were missing, as after a restore without keys.
+// So sealed content records its generation. 0 is none.
 type Generation uint32
 
 // Keys derives the key of each leaf of a named tree, until the leaf is forgotten. Methods are safe for concurrent use and Key does no I/O.
@@ -36,12 +36,12 @@ type Keys interface {
 	Key(tree string, g Generation, leaf uint64) ([KeyBytes]byte, error)
 	// Holds says what Key would say of a leaf, at a hundredth of the cost.
 	Holds(tree string, g Generation, leaf uint64) error
-	// Forget destroys the keys of leaves in every generation of a tree that is here. When it returns, no file has what they could be
-	// derived from. To forget again what was forgotten, or a leaf of a tree that is not here, does nothing.
+	// Forget destroys the keys of leaves in every generation of a tree that is here. When it returns, no file holds anything from which they
+	// could be derived. It is idempotent, and a tree that is not here is no error.
 	Forget(tree string, leaves ...uint64) error
 }
 
-// CheckName refuses what cannot name a tree: it is 1 to MaxNameBytes of a-z, A-Z, 0-9, _ - and /.
+// CheckName refuses an invalid name of a tree: it is 1 to MaxNameBytes of a-z, A-Z, 0-9, _ - and /.
 func CheckName(tree string) error {
 	ok := tree != "" && len(tree) <= MaxNameBytes && strings.IndexFunc(tree, func(c rune) bool {
 		return (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '_' && c != '-' && c != '/'

@@ -50,9 +50,8 @@ func (p *Prover) ProveRun(ctx context.Context, ws id.Workspace, r id.Run) (*run.
 	return &proof, err
 }
 
-// Attest holds the events of a transcript against their own hashes and the proof that came with them, and its outcomes against the
-// events. It needs nothing but the transcript; whether the key is that of somebody who is trusted is for its reader. A transcript that
-// contradicts itself is refused.
+// Attest checks the events of a transcript against their own hashes and the enclosed proof, and its outcomes against the events. It needs
+// only the transcript. The reader decides whether to trust the key's owner. Attest refuses a transcript that contradicts itself.
 func Attest(t *run.Transcript) (run.Attestation, error) {
 	a := run.Attestation{Events: len(t.Events)}
 	told := fold{doc: run.Run{}, whole: true}
@@ -125,7 +124,7 @@ func read[T any](e *event.Event) (T, error) {
 	return data, err
 }
 
-// genuine reports whether the event is what its hash says, and whether its data are there and what was committed to.
+// genuine reports whether the event matches its hash, and whether its data are present and match the commitment.
 func genuine(e *event.Event, of *run.Run) (whole bool, err error) {
 	if e.Workspace != of.Workspace || e.Run != of.ID {
 		return false, contradicts("event %d is of another run", e.Seq)
@@ -173,7 +172,8 @@ func (f *fold) add(e *event.Event, whole bool) error {
 	return nil
 }
 
-// settle holds what the transcript says of the run against its events: all of it where their data are there, else whether and how it ended.
+// settle checks the transcript's statements about the run against its events. If their data are here it checks all, else whether and how it
+// ended.
 func (f *fold) settle(doc *run.Run) error {
 	if end := run.EndedBy(f.last); end != doc.Status && (end != "" || doc.Status.Ended()) {
 		return contradicts("it says that the run is %s, and its last event is %s", doc.Status, f.last)

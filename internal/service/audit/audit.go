@@ -1,8 +1,8 @@
-// Package audit proves that the log is what was recorded and that the documents are what the log says.
+// Package audit proves that the log is as it was recorded and that the documents match the log.
 //
-// The chain alone finds an event that was changed, dropped, put elsewhere or added, and an end of the log that is missing while the heads
-// that are kept apart still name it. A log that was replaced as a whole, or whose end was taken away with every head that names it, is
-// found by a signed checkpoint: by the last one of this installation, or, where that was replaced too, by one that a witness keeps.
+// The chain alone finds an event that was changed, dropped, moved or added. It also finds a missing end of the log if the separately kept
+// heads still name it. A signed checkpoint finds a log that was replaced as a whole, or that lost its end and every head that names it. The
+// last checkpoint of this installation is enough, or, if that was replaced too, one that a witness keeps.
 package audit
 
 import (
@@ -46,7 +46,7 @@ const (
 	SnapshotDamaged    = "snapshot_damaged"    // a snapshot of a space cannot be read, or is not what its hash names
 )
 
-// Finding is one thing that is wrong, as exactly as it can be told.
+// Finding is one error, as exactly as it can be named.
 type Finding struct {
 	Kind      string       `json:"kind"`
 	Seq       uint64       `json:"seq,omitempty"` // place in the workspace
@@ -90,9 +90,9 @@ func (r *Report) found(f Finding) {
 	}
 }
 
-// Verify walks every event of a workspace, holds each against its commitment, its hash and the chain of its stream, the ends of the streams
-// against their recorded heads, and the whole against checkpoints that were read before. Others may append meanwhile. The error is for a
-// log that cannot be read at all.
+// Verify walks every event of a workspace. It checks each one against its commitment, its hash and the chain of its stream. It checks the
+// ends of the streams against their recorded heads, and the whole log against checkpoints that were read before. Others may append
+// meanwhile. It returns an error only if the log cannot be read at all.
 func Verify(ctx context.Context, log journal.Journal, ws id.Workspace, held ...Held) (Report, error) {
 	return verify(ctx, log, ws, held, func([]event.Event) {})
 }
@@ -108,7 +108,7 @@ func verify(ctx context.Context, log journal.Journal, ws id.Workspace, held []He
 	if err := w.upTo(ctx, head); err != nil {
 		return Report{}, err
 	}
-	// Whatever is appended from here on lies beyond these heads, and those that follow lie beyond what is walked now.
+	// Later appends lie beyond these heads, and the heads that follow lie beyond the events that are walked now.
 	before, err := log.Streams(ctx, ws)
 	if err != nil {
 		return Report{}, err
@@ -138,8 +138,8 @@ func verify(ctx context.Context, log journal.Journal, ws id.Workspace, held []He
 	return w.report, nil
 }
 
-// VerifyStream walks one stream of a workspace from its beginning and holds each of its first limit events against its commitment, its hash
-// and the one before it; where it reaches the end, it holds that against the stream's recorded head.
+// VerifyStream walks one stream of a workspace from its beginning. It checks each of the first limit events against its commitment, its
+// hash and the one before it. If it reaches the end, it checks the end against the stream's recorded head.
 func VerifyStream(ctx context.Context, log journal.Journal, ws id.Workspace, stream event.Stream, limit int) (Report, error) {
 	w := newWalk(log, ws)
 	heads, err := log.Streams(ctx, ws)
@@ -224,7 +224,7 @@ func (w *walk) upTo(ctx context.Context, head uint64) error {
 	return nil
 }
 
-// carefully verifies as upTo does, and goes around what cannot be read.
+// carefully verifies as upTo does, and skips unreadable entries.
 func (w *walk) carefully(ctx context.Context, head uint64) error {
 	for w.report.Head < head {
 		q := journal.Query{Workspace: w.report.Workspace, From: w.report.Head + 1, Before: head + 1, Limit: journal.MaxRead}
@@ -248,7 +248,7 @@ func (w *walk) carefully(ctx context.Context, head uint64) error {
 	return nil
 }
 
-// around verifies what lies before a damaged entry, reports it, and goes on behind it.
+// around verifies the entries before a damaged one, reports it, and continues after it.
 func (w *walk) around(ctx context.Context, q journal.Query, damage *journal.Damage) error {
 	for w.report.Head+1 < damage.Seq {
 		q.From, q.Before = w.report.Head+1, damage.Seq
@@ -342,7 +342,7 @@ func (w *walk) hold(e *event.Event, sum sums) {
 	s.Events, s.LastSeq, s.LastHash = s.Events+1, e.StreamSeq, e.Chain.Hash
 }
 
-// settleRedactions reports events whose data are gone without a word. What says that they were redacted comes after them.
+// settleRedactions reports events whose data are gone without a redaction. The event of a redaction comes after the redacted event.
 func (w *walk) settleRedactions() {
 	found := slices.SortedFunc(maps.Values(w.gone), func(a, b Finding) int { return cmp.Compare(a.Seq, b.Seq) })
 	for _, f := range found {

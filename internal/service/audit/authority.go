@@ -28,9 +28,8 @@ type Root struct {
 // rootTries is how often documents are compared that others change meanwhile.
 const rootTries = 3
 
-// HoldRoots compares the documents that give authority in a workspace with what the log says, and returns fault authority_changed where
-// one is something else. It reads the events of these documents alone, so that it costs nothing for the rest of the log; a full
-// comparison is that of VerifyProjections.
+// HoldRoots compares the documents that give authority in a workspace with the log, and returns fault authority_changed if one differs. It
+// reads only the events of these documents, so the rest of the log costs nothing. VerifyProjections makes the full comparison.
 func HoldRoots(ctx context.Context, log journal.Journal, docs projection.Reader, roots []Root, ws id.Workspace) error {
 	for try := 1; ; try++ {
 		before, err := log.Head(ctx, ws)
@@ -51,7 +50,7 @@ func HoldRoots(ctx context.Context, log journal.Journal, docs projection.Reader,
 	}
 }
 
-// holdRoots compares once. What it returns first is what is wrong.
+// holdRoots compares the roots once. The first result lists the errors.
 func holdRoots(ctx context.Context, log journal.Journal, docs projection.Reader, roots []Root, ws id.Workspace) (wrong *fault.Error,
 	err error) {
 	defs := make([]projection.Definition, len(roots))
@@ -98,7 +97,7 @@ func holdRoots(ctx context.Context, log journal.Journal, docs projection.Reader,
 	return c.held(stored)
 }
 
-// held compares what was folded with what is stored.
+// held compares the folded documents with the stored ones.
 func (c *comparison) held(stored map[projection.Ref]projection.Document) (*fault.Error, error) {
 	refs := slices.SortedFunc(maps.Keys(stored), func(a, b projection.Ref) int {
 		return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.Key, b.Key))

@@ -33,8 +33,8 @@ type ContentsReport struct {
 	missing int       // contents whose key is not here
 }
 
-// VerifyContents reads the operations of every run and every result that was too long for its event, and holds them against the hashes
-// that the log has of them. Others may append meanwhile.
+// VerifyContents reads the operations of every run, and every result that was too long for its event. It checks them against the hashes in
+// the log. Others may append meanwhile.
 func VerifyContents(ctx context.Context, log journal.Journal, blobs blob.Store, ws id.Workspace) (ContentsReport, error) {
 	report := ContentsReport{Workspace: ws, OK: true, Findings: []Finding{}}
 	q := journal.Query{

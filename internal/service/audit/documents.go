@@ -28,8 +28,8 @@ type DocumentsReport struct {
 }
 
 // VerifyProjections folds a workspace's whole log in memory and compares every document with the stored one, byte for byte. Others may
-// append meanwhile: a document that has moved on is folded to where it is and compared there. Of a log that nobody writes to, the index is
-// compared too.
+// append meanwhile: it folds a changed document up to its present version and compares it there. If nobody writes to the log, it compares
+// the index too.
 func VerifyProjections(ctx context.Context, log journal.Journal, docs projection.Reader, defs []projection.Definition,
 	ws id.Workspace) (DocumentsReport, error) {
 	c, err := newComparison(log, docs, defs, ws)
@@ -39,7 +39,7 @@ func VerifyProjections(ctx context.Context, log journal.Journal, docs projection
 	return c.finish(ctx, defs)
 }
 
-// Audit is Verify and VerifyProjections in one pass over the log. Where the log is damaged, its documents are told as far as they can be.
+// Audit is Verify and VerifyProjections in one pass over the log. If the log is damaged, it checks the documents as far as possible.
 func Audit(ctx context.Context, log journal.Journal, docs projection.Reader, defs []projection.Definition, ws id.Workspace,
 	held ...Held) (Report, DocumentsReport, error) {
 	c, err := newComparison(log, docs, defs, ws)
@@ -66,7 +66,7 @@ func Audit(ctx context.Context, log journal.Journal, docs projection.Reader, def
 	if !report.OK {
 		documents, err := VerifyProjections(ctx, log, docs, defs, ws)
 		if err != nil && ctx.Err() == nil {
-			err = nil // what broke the log is in its report
+			err = nil // the report has the cause
 		}
 		return report, documents, err
 	}
@@ -85,7 +85,7 @@ func newComparison(log journal.Journal, docs projection.Reader, defs []projectio
 	}, err
 }
 
-// finish folds what is left of the log and compares.
+// finish folds the rest of the log and compares.
 func (c *comparison) finish(ctx context.Context, defs []projection.Definition) (DocumentsReport, error) {
 	ws := c.report.Workspace
 	head, err := c.log.Head(ctx, ws)
@@ -128,7 +128,7 @@ func (c *comparison) finish(ctx context.Context, defs []projection.Definition) (
 	return c.report, nil
 }
 
-// compareEntries compares the entries under which the documents of a projection are found, where they stand still.
+// compareEntries compares the index entries of a projection's documents, if nothing changes them meanwhile.
 func (c *comparison) compareEntries(ctx context.Context, indexed projection.Indexed, name string, refs []projection.Ref) error {
 	entries, still, err := indexed.Entries(ctx, c.report.Workspace, name)
 	if !still || err != nil {
@@ -151,7 +151,7 @@ func (c *comparison) compareEntries(ctx context.Context, indexed projection.Inde
 			}
 		}
 	}
-	for _, e := range entries { // what is left of them
+	for _, e := range entries { // the rest of them
 		if stored[e] {
 			ref := projection.Ref{Workspace: c.report.Workspace, Name: name, Key: e.Key}
 			c.found(IndexMismatch, ref, fmt.Sprintf("the document is found by %s %s, which it does not hold", e.Name, e.Value))

@@ -65,7 +65,7 @@ func (p *Prover) Export(ctx context.Context, ws id.Workspace, s Selection, to io
 	n := 0
 	err = p.with(ctx, ws, signed, func(hashes tlog.HashReader) error {
 		if n > 0 {
-			return nil // the export has begun; what is wrong is not mended by reading other hashes
+			return nil // the export has begun; other hashes would not repair it
 		}
 		for q.From < q.Before {
 			events, err := p.log.Read(ctx, q)
@@ -98,12 +98,12 @@ func (p *Prover) Export(ctx context.Context, ws id.Workspace, s Selection, to io
 	return n, errors.Join(err, out.Flush())
 }
 
-// Checked is what a document of proof turned out to prove.
+// Checked is what a proof document has proved.
 type Checked struct {
 	Kind       string            // event, consistency or export
 	Checkpoint merkle.Checkpoint // under which it holds
 	Old        uint64            // of a consistency: the earlier size
-	OldRoot    string            // and its root, which the reader compares with what he holds
+	OldRoot    string            // and its root, which the reader compares with the root that they hold
 	Events     int               // that were proven
 	Complete   bool              // of an export: no event of the log is missing
 	Event      Proven            // of an event
@@ -148,7 +148,7 @@ func Check(r io.Reader, key merkle.PublicKey) (Checked, error) {
 	return Checked{}, unreadable(nil)
 }
 
-// strictly reads a document that has no other fields than ours: what is not read is not proven either.
+// strictly reads a document and rejects unknown fields, because a field that we do not read is not proven.
 func strictly(raw []byte, v any) error {
 	decoder := json.NewDecoder(bytes.NewReader(raw))
 	decoder.DisallowUnknownFields()

@@ -12,7 +12,7 @@ import (
 	"agentbox/internal/kernel/merkle"
 )
 
-// piece is a run of events with what was hashed of each.
+// piece is a sequence of events with the computed hashes of each.
 type piece struct {
 	from, before uint64 // places
 	events       []event.Event
@@ -20,7 +20,7 @@ type piece struct {
 	err          error // of the read
 }
 
-// sums are what an event ought to say about itself.
+// sums are the expected hashes of an event.
 type sums struct {
 	hash, commitment event.Digest
 	leaf             merkle.Hash
@@ -75,7 +75,7 @@ func pieces(ctx context.Context, log journal.Journal, ws id.Workspace, from, bef
 			select {
 			case <-j.done:
 			case <-ctx.Done():
-				return // whoever asked finds out by the context
+				return // the caller sees the error in the context
 			}
 			if !yield(j.piece) {
 				return

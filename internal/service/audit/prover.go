@@ -21,12 +21,12 @@ type Prover struct {
 	key   merkle.PublicKey
 }
 
-// NewProver returns a prover of what the key signs.
+// NewProver returns a prover for the logs that the key signs.
 func NewProver(log journal.Journal, trees merkle.Store, key merkle.PublicKey) *Prover {
 	return &Prover{log, trees, key}
 }
 
-// Signed is a checkpoint as it was signed, and what it says.
+// Signed is a checkpoint in its signed form, and its contents.
 type Signed struct {
 	Checkpoint merkle.Checkpoint
 	Note       string // the C2SP note, byte for byte
@@ -57,7 +57,7 @@ type Evidence struct {
 	Proof  merkle.Inclusion `json:"proof"`
 }
 
-// evidenceOf makes the evidence of an event but for the proof.
+// evidenceOf makes the evidence of an event without the proof.
 func evidenceOf(e *event.Event) Evidence {
 	evidence := Evidence{Header: string(journal.AppendHeader(nil, e))}
 	if e.Withheld == "" {
@@ -167,7 +167,7 @@ func (p *Prover) made(ctx context.Context, ws id.Workspace, c merkle.Checkpoint)
 	}), nil
 }
 
-// Proven is what an evidence proves: the fields of the event that its hash covers.
+// Proven is the proved part of an event: the fields that its hash covers.
 type Proven struct {
 	Workspace  id.Workspace      `json:"workspace_id"`
 	Seq        uint64            `json:"seq"`

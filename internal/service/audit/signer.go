@@ -22,7 +22,7 @@ const lookedBack = 1_000
 // grownAtOnce is how many leaves a tree grows by before they are written.
 const grownAtOnce = 16 << 10
 
-// Signer grows the tree of every workspace behind its log and signs checkpoints. It reads what is committed, and no append waits for it.
+// Signer grows the tree of every workspace after its log and signs checkpoints. It reads committed events, and no append waits for it.
 type Signer struct {
 	log    journal.Journal
 	trees  merkle.Store
@@ -35,7 +35,7 @@ type Signer struct {
 	failed atomic.Pointer[error] // of the last Step; nil while it succeeds
 }
 
-// NewSigner returns a signer. It signs nothing before Recover has found that the log continues what was signed.
+// NewSigner returns a signer. It signs nothing before Recover has found that the log continues the last signed checkpoint.
 func NewSigner(log journal.Journal, trees merkle.Store, key merkle.PrivateKey) (*Signer, error) {
 	signer, public, err := key.Signer()
 	if err != nil {
@@ -44,7 +44,7 @@ func NewSigner(log journal.Journal, trees merkle.Store, key merkle.PrivateKey) (
 	return &Signer{log: log, trees: trees, key: signer, public: public}, nil
 }
 
-// PublicKey returns the key that verifies what the signer signs.
+// PublicKey returns the key that verifies the signer's signatures.
 func (s *Signer) PublicKey() merkle.PublicKey { return s.public }
 
 // advice is what to do when the log is not the one that was signed.
@@ -120,7 +120,7 @@ func (s *Signer) recover(ctx context.Context, ws id.Workspace) (*merkle.Edge, er
 	return &edge, err
 }
 
-// again makes the tree of a workspace anew from the log.
+// again rebuilds the tree of a workspace from the log.
 func (s *Signer) again(ctx context.Context, ws id.Workspace, size uint64) error {
 	if err := s.trees.WriteHashes(ctx, ws, 0, nil); err != nil {
 		return err
@@ -202,7 +202,7 @@ func (s *Signer) sign(ctx context.Context, ws id.Workspace) error {
 	if head == edge.Size() {
 		return nil
 	}
-	delete(s.edges, ws) // what a failure leaves is read again
+	delete(s.edges, ws) // after a failure, read it again
 	if head < edge.Size() {
 		return fmt.Errorf("the log ends at %d and was signed for %d", head, edge.Size())
 	}

@@ -31,13 +31,13 @@ type SnapshotsReport struct {
 	opened  int
 }
 
-// Shelves give what is kept of the files of spaces.
+// Shelves find the stored snapshots of spaces.
 type Shelves interface {
-	// Shelf returns what a space keeps of its files; space.ErrFilesMissing where they are not on this host.
+	// Shelf returns the stored snapshots of a space; space.ErrFilesMissing if they are not on this host.
 	Shelf(ctx context.Context, sp id.Space) (space.Shelf, error)
 }
 
-// SnapshotsBound says how much of snapshots is read, and who is told of it.
+// SnapshotsBound bounds how much of the snapshots is read, and names the function that gets the progress.
 type SnapshotsBound struct {
 	Bytes    int64                           // at most so many; 0 reads none
 	Progress func(snapshots int, read int64) // is called after each snapshot with how many there were so far, and the bytes; nil for nobody
@@ -49,8 +49,8 @@ type named struct {
 	newest event.Digest
 }
 
-// VerifySnapshots reads the snapshots that events of living spaces name and that are kept, the newest of each space first, and holds
-// every folder and file in them against the hash by which it is named. Others may append meanwhile.
+// VerifySnapshots reads the kept snapshots that events of living spaces name, the newest of each space first. It checks every folder and
+// file in them against its hash. Others may append meanwhile.
 func VerifySnapshots(ctx context.Context, log journal.Journal, shelves Shelves, ws id.Workspace, bound SnapshotsBound) (SnapshotsReport,
 	error) {
 	report := SnapshotsReport{Workspace: ws, OK: true, Findings: []Finding{}}

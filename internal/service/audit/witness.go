@@ -27,8 +27,9 @@ func refused(ws id.Workspace, by string, f Finding) error {
 			decimal(f.Seq) + "; agentbox audit verify --against " + by + " says the same")
 }
 
-// VisitStore brings the last checkpoint of a workspace to a witness that is a folder: on another host, or a stick. The witness gets it only
-// with the proof that it continues what it holds, and the hashes below, so that later the first wrong event can be named.
+// VisitStore brings the last checkpoint of a workspace to a witness that is a folder, on another host or on a stick. It also brings the
+// proof that the checkpoint continues the one that the witness holds, and the hashes below it. With them, the first wrong event can be
+// named later.
 func (p *Prover) VisitStore(ctx context.Context, ws id.Workspace, by string, witness merkle.Store) (Visit, error) {
 	own, err := p.Checkpoint(ctx, ws)
 	if err != nil {
@@ -69,7 +70,7 @@ func (p *Prover) continues(ctx context.Context, ws id.Workspace, own Signed, hel
 		}
 	}
 	w := newWalk(p.log, ws)
-	w.report.Head = own.Checkpoint.Size // what the log says about itself; whether it is true, Verify tells
+	w.report.Head = own.Checkpoint.Size // the log's own statement; Verify tells whether it is true
 	f, err := w.differing(ctx, held)
 	if err != nil {
 		return old.Size, err
@@ -114,7 +115,7 @@ func (p *Prover) VisitWitness(ctx context.Context, ws id.Workspace, by string, w
 		return Visit{}, err
 	}
 	visit := Visit{Workspace: ws, New: own.Checkpoint.Size}
-	// The first attempt says that the witness has seen all of it; where it has not, it tells what it has seen.
+	// The first attempt assumes that the witness has seen everything. If it has not, its answer says how much it has seen.
 	lines, err := witness.Add(ctx, own.Checkpoint.Size, nil, []byte(own.Note))
 	visit.Old = own.Checkpoint.Size
 	if stale, ok := errors.AsType[*merkle.Stale](err); ok && stale.Size == own.Checkpoint.Size {

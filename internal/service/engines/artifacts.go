@@ -31,7 +31,7 @@ type ArtifactRequest struct {
 	Metadata json.RawMessage // any JSON of at most step.MaxValue bytes, or nil
 }
 
-// check refuses what is no artifact, and fills in what its content says of itself.
+// check refuses an invalid artifact, and fills in the fields that follow from its content.
 func (q *ArtifactRequest) check() error {
 	if q.Kind == "" {
 		return step.ErrMissingKind
@@ -105,7 +105,7 @@ func (d *Service) AddArtifact(ctx context.Context, origin event.Origin, ws id.Wo
 	return step.Artifact{}.Evolve(receipt.Events[0])
 }
 
-// Store keeps the content of an artifact that said its size and hash, if it is what they say. To store it again does nothing.
+// Store keeps the content of an artifact if it matches the declared size and hash. It is idempotent.
 func (d *Service) Store(ctx context.Context, origin event.Origin, ws id.Workspace, token string, a id.Artifact,
 	content io.Reader) (step.Artifact, error) {
 	doc, err := d.Artifact(ctx, ws, a)
@@ -116,7 +116,7 @@ func (d *Service) Store(ctx context.Context, origin event.Origin, ws id.Workspac
 		return doc, step.ErrUndeclared
 	}
 	h := Hold{Workspace: ws, Run: doc.Run, Token: token}
-	owner, err := d.Find(ctx, ws, doc.Run) // whoever may not write should not send a gigabyte first
+	owner, err := d.Find(ctx, ws, doc.Run) // a caller who may not write should not send a gigabyte first
 	if err != nil {
 		return doc, err
 	}
@@ -173,7 +173,7 @@ var (
 	errMismatch = fault.New(step.ErrOtherContent.Kind, step.ErrOtherContent.Code, "%s", step.ErrOtherContent.Msg)
 )
 
-// verified reads content and fails at its end where it is not what was declared, so that nothing else is ever stored.
+// verified reads content and fails at its end if the content differs from the declaration, so that only declared content is stored.
 type verified struct {
 	from io.Reader
 	hash hash.Hash

@@ -14,22 +14,22 @@ import (
 	"agentbox/internal/domain/run"
 )
 
-// How long who waits for a run goes without looking for one: he is told of what this daemon makes claimable, but not of claims that
-// expire, nor of what other daemons record.
+// The intervals after which a waiting engine looks for a run without being woken. This daemon wakes it for runs that it makes claimable
+// itself, but not for expired claims, nor for what other daemons record.
 const (
 	lookAgain         = 2 * time.Second
 	lookAgainTogether = time.Second
 )
 
-// Await is Claim that waits for a run until ctx ends, and then returns errand.ErrNothing. Who came first is served first, with what he
-// wants.
+// Await is Claim that waits for a run until ctx ends, and then returns errand.ErrNothing. It serves waiting callers in the order of
+// arrival, each with a run that fits what they want.
 func (d *Service) Await(ctx context.Context, origin event.Origin, ws id.Workspace, want Wanted) (run.Run, string, error) {
-	record := context.WithoutCancel(ctx) // who has gone away finds the run with his idempotency key
+	record := context.WithoutCancel(ctx) // a caller who has gone away finds the run again with their idempotency key
 	again := lookAgain
 	if d.Together {
 		again = lookAgainTogether
 	}
-	barred := false // there was a run that is not for him
+	barred := false // there was a run that the caller may not have
 	want = want.noting(&barred)
 	b, heard := d.bells.hang(ws, want), Offer{}
 	for waited := false; ; waited = true {
@@ -75,7 +75,7 @@ func (d *Service) Await(ctx context.Context, origin event.Origin, ws id.Workspac
 	}
 }
 
-// noting returns what is wanted, and notes when a run is not for who wants it.
+// noting returns the wishes with a note: it sets barred when a run exists that this caller may not have.
 func (w Wanted) noting(barred *bool) Wanted {
 	if shows := w.Shows; shows != nil {
 		w.Shows = func(r id.Run) (bool, error) {
@@ -94,14 +94,14 @@ func (w Wanted) noting(barred *bool) Wanted {
 	return w
 }
 
-// Listen returns where it is told, once, that a run of some workspace has become claimable that is of that kind of work, or may have; as
-// far as this daemon knows, and from now on. Who listens no more says so.
+// Listen returns a channel that gets one message when a run of this kind of work may have become claimable, in any workspace. It covers
+// only events that this daemon knows, from now on. The caller calls stop when it stops listening.
 func (d *Service) Listen(work string) (heard <-chan Offer, stop func()) {
 	b := d.bells.hang("", Wanted{Work: work})
 	return b.rung, func() { d.bells.takeDown(b) }
 }
 
-// accept claims a run that has just become claimable, if who waits for one wants it.
+// accept claims a run that has just become claimable, if it fits what the waiting caller wants.
 func (d *Service) accept(ctx context.Context, origin event.Origin, want Wanted, doc run.Run) (run.Run, string, error) {
 	if want.Fits != nil {
 		if fits, err := want.Fits(ctx, doc); err != nil || !fits {
@@ -123,7 +123,7 @@ type bells struct {
 	places map[id.Workspace]*places
 }
 
-// bell is one who waits. It hangs in a workspace, "" for all, in the order in which they came, until it is rung or taken down.
+// bell is one waiting caller. It hangs in a workspace ("" for all), in the order of arrival, until it is rung or taken down.
 type bell struct {
 	kind
 	ws   id.Workspace
@@ -131,14 +131,14 @@ type bell struct {
 	rung chan Offer // takes one
 }
 
-// kind is for what one waits.
+// kind is the kind of work that a caller waits for.
 type kind struct {
 	room id.Room
 	work string
 }
 
-// Offer is what somebody is woken for: a run that has become claimable, or a workspace where it is worth to look again. It goes from one
-// to the next of those who hang in the workspace, and then of those who hang in all.
+// Offer is the reason to wake a waiting caller: a run that has become claimable, or a workspace that is worth another look. It goes from
+// one caller to the next: first those that wait in the workspace, then those that wait in all.
 type Offer struct {
 	workspace id.Workspace
 	run       run.Run // one without an ID for none
@@ -180,7 +180,7 @@ func (s *bells) put(b *bell) {
 	s.hung[b.ws] = slices.Insert(s.hung[b.ws], at, b)
 }
 
-// takeDown is called by who waits no more. Where he was rung meanwhile the next one is.
+// takeDown removes the bell of a caller that has stopped waiting. If the bell was rung meanwhile, takeDown rings the next one.
 func (s *bells) takeDown(b *bell) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -203,10 +203,10 @@ func (s *bells) remove(b *bell) {
 	}
 }
 
-// offer wakes the first who wants a run that has become claimable.
+// offer wakes the first caller that wants a run which has become claimable.
 func (s *bells) offer(doc run.Run) { s.pass(Offer{workspace: doc.Workspace, run: doc}) }
 
-// pass wakes the next one. Whoever hangs again before him looks for himself.
+// pass wakes the next caller. A caller that hangs a bell before that looks for a run itself.
 func (s *bells) pass(o Offer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -246,7 +246,7 @@ type places struct {
 	none  bool   // somebody has found that there is none, and none became free since
 }
 
-// mostPlaces is of how many workspaces it is remembered; of which it is not, who waits looks again in a while.
+// mostPlaces is how many workspaces are remembered. Callers that wait in other workspaces look again after an interval.
 const mostPlaces = 10_000
 
 func (s *bells) at(ws id.Workspace) *places {
@@ -259,7 +259,7 @@ func (s *bells) at(ws id.Workspace) *places {
 	return s.places[ws]
 }
 
-// freed is how often a place for a run became free in a workspace.
+// freed returns how often a place for a run became free in a workspace.
 func (s *bells) freed(ws id.Workspace) uint64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -269,8 +269,7 @@ func (s *bells) freed(ws id.Workspace) uint64 {
 	return 0
 }
 
-// isFull notes that runs of a workspace wait for a place. Where one became free since freed was asked, before it was looked, those who
-// wait look again.
+// isFull notes that runs of a workspace wait for a place. If a place became free since freed was read, the waiting callers look again.
 func (s *bells) isFull(ws id.Workspace, freed uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -281,7 +280,7 @@ func (s *bells) isFull(ws id.Workspace, freed uint64) {
 	s.wake(ws)
 }
 
-// hasRoom is told that fewer run in a workspace than before: where runs wait for that, those who wait for runs look again.
+// hasRoom is called when fewer runs than before are under way in a workspace. If runs wait for a place, the waiting callers look again.
 func (s *bells) hasRoom(ws id.Workspace) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

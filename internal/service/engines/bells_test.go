@@ -308,7 +308,7 @@ func TestWhoListensHearsOfWhatNobodyWants(t *testing.T) {
 	})
 }
 
-// Who came first is served first, also when he was offered what he could not have.
+// The caller that came first is served first, also after it was offered a run that it could not have.
 func TestWhoCameFirstKeepsHisTurn(t *testing.T) {
 	inBubble(t, func(t *testing.T, h *house) {
 		var hidden id.Run
@@ -341,7 +341,7 @@ func TestWhoHasGoneIsGivenNothing(t *testing.T) {
 			return looks > 1, nil
 		}})
 		h.ask("")
-		synctest.Wait() // he looks at it
+		synctest.Wait() // the first one looks at it
 		leave()
 		h.ask("")
 		close(looking)
@@ -354,7 +354,7 @@ func TestWhoHasGoneIsGivenNothing(t *testing.T) {
 	})
 }
 
-// TestWhoCannotTellWhetherARunFitsHearsWhy offers a run to somebody whose look at it fails: he is told of that, and the next one has the
+// TestWhoCannotTellWhetherARunFitsHearsWhy offers a run to a caller whose Fits fails. That caller gets the error, and the next one gets the
 // run.
 func TestWhoCannotTellWhetherARunFitsHearsWhy(t *testing.T) {
 	inBubble(t, func(t *testing.T, h *house) {

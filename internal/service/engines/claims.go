@@ -17,14 +17,14 @@ import (
 	"agentbox/internal/kernel/projection"
 )
 
-// How many runs are looked at for one that can be claimed: at first, and then four times as many each time.
+// How many runs a claim checks: the first number at first, and then four times as many each time.
 const (
 	firstCandidates = 4
 	mostCandidates  = 256
 )
 
-// maxLull is for how long at most it is not looked at claims that other daemons may have recorded meanwhile: they last from when they are
-// met.
+// maxLull is the longest time without a check of claims that other daemons may have recorded. Those claims last from when this daemon first
+// sees them.
 const maxLull = 5 * time.Second
 
 // Wanted says which runs an engine takes; the zero Wanted is any.
@@ -64,8 +64,8 @@ func (d *Service) Claim(ctx context.Context, origin event.Origin, ws id.Workspac
 	return run.Run{}, "", errand.ErrNothing
 }
 
-// reach claims a run that is offered. It returns errTaken where the next one is to be tried: the engine may not see this one, another one
-// was first, or no more may run.
+// reach claims an offered run. It returns errTaken if the next run should be tried: the engine may not see this one, another one was first,
+// or no more runs may start.
 func (d *Service) reach(ctx context.Context, origin event.Origin, want Wanted, doc run.Run) (run.Run, string, error) {
 	if want.Shows != nil {
 		if may, err := want.Shows(doc.ID); err != nil || !may {
@@ -87,11 +87,11 @@ func (d *Service) reach(ctx context.Context, origin event.Origin, want Wanted, d
 	return doc, token, err
 }
 
-// denialTime is how long a denial of a claim is not recorded again for the same engine and reason: engines ask every second.
+// denialTime is how long the same denial of the same engine is not recorded again, because engines ask every second.
 const denialTime = time.Hour
 
-// mayClaim refuses an engine that may not claim runs, before one is taken for it. The first denial within denialTime is left to whoever
-// records it.
+// mayClaim refuses an engine that may not claim runs, before a run is taken for it. It leaves the first denial within denialTime to the
+// code that records it.
 func (d *Service) mayClaim(ctx context.Context, origin event.Origin, doc run.Run) error {
 	r, err := d.Gate.Judge(ctx, policy.Action{Type: policy.RunClaim, Workspace: doc.Workspace, Room: doc.Room, Principal: origin.Principal,
 		Token: origin.Token})
@@ -120,7 +120,7 @@ func (d *Service) eachOffered(ctx context.Context, ws id.Workspace, want Wanted,
 	}
 	switch {
 	case errors.Is(err, run.ErrFull):
-		states = states[1:] // what is claimed has its place already
+		states = states[1:] // a claimed run has its place already
 	case err != nil:
 		yield(run.Run{}, err)
 		return
@@ -175,8 +175,7 @@ func (d *Service) eachOffered(ctx context.Context, ws id.Workspace, want Wanted,
 // passed is how much time has passed since the dispatcher was made.
 func (d *Service) passed() time.Duration { return d.Clock.Now().Sub(d.begun) }
 
-// hands are the runs that somebody is just claiming here: who comes at the same moment reaches for the next one, instead of losing this
-// one.
+// hands are the runs that callers are claiming here at this moment. A concurrent caller tries the next run, instead of losing this one.
 type hands struct {
 	mu  sync.Mutex // guards out
 	out map[id.Run]bool
@@ -206,7 +205,7 @@ func (h *hands) count() int {
 	return len(h.out)
 }
 
-// lulls are until when no claim can be over of those that were looked at. One that is made meanwhile lasts longer than that.
+// lulls hold the times until which no known claim can end. A claim that is made meanwhile lasts longer than that.
 type lulls struct {
 	mu  sync.Mutex // guards end
 	end map[string]time.Duration
@@ -291,7 +290,7 @@ func (d *Service) claim(ctx context.Context, origin event.Origin, doc run.Run, v
 	return doc, token, err
 }
 
-// Claimed returns the token of a run's claim as it stood when the claim was answered, for who repeats the request.
+// Claimed returns the token of a run's claim as the claim's answer had it, for a repeated request.
 func (d *Service) Claimed(doc run.Run) string {
 	if doc.Claim == nil {
 		return ""
@@ -354,7 +353,7 @@ func owned(doc run.Run, h Hold) error {
 	return nil
 }
 
-// ended says of a run that has ended what the routes of claims say: that it does not run.
+// ended turns an error about an ended run into the error of the claim routes: the run is not running.
 func ended(err error) error {
 	if errors.Is(err, run.ErrEnded) {
 		return run.ErrNotRunning

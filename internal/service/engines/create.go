@@ -31,7 +31,7 @@ type Request struct {
 	Tags       []string        // at most run.MaxTags words of run.MaxTag characters
 }
 
-// The refusals of a request for a run.
+// The errors of a request for a run.
 var (
 	ErrExperimentNotFound = fault.New(fault.NotFound, "experiment_not_found", "there is no such experiment in this workspace")
 )
@@ -116,7 +116,7 @@ func (d *Service) Create(ctx context.Context, origin event.Origin, q Request) (r
 	}
 	var room []event.DocumentVersion
 	if len(q.Input) > 0 {
-		// Before anything is kept of what may be refused.
+		// Judge before any content is stored for a request that may be refused.
 		ruling, err := d.Gate.Judge(ctx, action)
 		if err != nil {
 			return run.Run{}, err

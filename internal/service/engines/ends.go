@@ -14,7 +14,7 @@ import (
 	"agentbox/internal/kernel/projection"
 )
 
-// Begin starts a run by hand, without a claim: whoever may record its steps then may do so, and no engine is given it.
+// Begin starts a run by hand, without a claim. Principals who may record its steps may then do so, and no engine gets it.
 func (d *Service) Begin(ctx context.Context, origin event.Origin, h Hold) (run.Run, error) {
 	doc, receipt, err := d.record(ctx, origin, h, func(doc run.Run) (entry, error) {
 		if doc.Status != run.Queued {
@@ -39,8 +39,8 @@ func (d *Service) Complete(ctx context.Context, origin event.Origin, h Hold, sum
 	return d.end(ctx, origin, h, policy.RunComplete, run.EventCompleted, run.Finished{Run: h.Run, Summary: summary, Output: output})
 }
 
-// Fail ends a run badly. Why, a word or a line, and the message have at most run.MaxReportWords characters, what came of it all the same,
-// any JSON or nil, at most run.MaxReport bytes.
+// Fail ends a run as failed. Why is a word or a line. Why and message have at most run.MaxReportWords characters. Output is a partial
+// result: any JSON of at most run.MaxReport bytes, or nil.
 func (d *Service) Fail(ctx context.Context, origin event.Origin, h Hold, why, message string, output json.RawMessage) (run.Run, error) {
 	if err := either(texts(text{"error", why, run.MaxReportWords}, text{"message", message, run.MaxReportWords}), fits("output", output,
 		run.MaxReport)); err != nil {
@@ -79,8 +79,8 @@ func (d *Service) end(ctx context.Context, origin event.Origin, h Hold, action, 
 // lostAtOnce is how many tool calls have their result in the commit that ends their run; those beyond it have it in the next ones.
 const lostAtOnce = 100
 
-// lost returns the results of the tool calls of a run that ends before anybody has said what came of them: nobody knows. They are
-// recorded under the expectation that nobody has meanwhile.
+// lost returns results for the tool calls of a run that ends before their outcomes are known. They are recorded only if nobody has recorded
+// an outcome meanwhile.
 func (d *Service) lost(ctx context.Context, origin event.Origin, doc run.Run) (drafts []event.Draft, expect []event.DocumentVersion,
 	err error) {
 	open, err := d.Docs.Documents(ctx, projection.Query{Workspace: doc.Workspace, Name: step.CallProjection,
@@ -98,8 +98,8 @@ func (d *Service) lost(ctx context.Context, origin event.Origin, doc run.Run) (d
 	return drafts, expect, err
 }
 
-// close records the results of tool calls that were begun while the run ended, or were too many for the commit that ended it. Nothing is
-// begun in a run that has ended.
+// close records the results of tool calls that began while the run ended, or that were too many for the commit that ended it. No call
+// begins in an ended run.
 func (d *Service) close(ctx context.Context, origin event.Origin, doc run.Run) {
 	ctx = context.WithoutCancel(ctx)
 	origin.Key = "" // that of the end
@@ -118,7 +118,7 @@ func (d *Service) close(ctx context.Context, origin event.Origin, doc run.Run) {
 	}
 }
 
-// Cancel ends a run, whoever has it: its engine learns of it with the next thing that it records. Stopping asks nobody.
+// Cancel ends a run, whoever has it. Its engine learns of it with the next thing that it records. Cancelling never waits for an approval.
 func (d *Service) Cancel(ctx context.Context, origin event.Origin, ws id.Workspace, r id.Run, reason string) (run.Run, error) {
 	if err := texts(text{"reason", reason, run.MaxReportWords}); err != nil {
 		return run.Run{}, err

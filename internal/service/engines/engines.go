@@ -1,7 +1,7 @@
-// Package engines hands runs out to engines, which execute them, and keeps what they say of them: claims, steps, tool calls, artifacts.
+// Package engines hands runs out to engines, which execute them, and keeps what engines record: claims, steps, tool calls, artifacts.
 //
-// An engine owns a run as long as its claim lasts. Everything that it records stands under the expectation that the run is as it was when
-// its claim token was looked at, so that an engine which has lost its claim, however late it wakes, changes nothing.
+// An engine owns a run as long as its claim lasts. Each of its records expects the run to be unchanged since its claim token was checked.
+// So an engine that has lost its claim changes nothing, however late it wakes.
 package engines
 
 import (
@@ -26,7 +26,7 @@ import (
 	"agentbox/internal/kernel/projection"
 )
 
-// Parts are what a dispatcher is made of.
+// Parts are the dependencies of the service.
 type Parts struct {
 	Log        journal.Journal
 	Docs       projection.Reader
@@ -75,7 +75,7 @@ func New(parts Parts) *Service {
 	return &Service{Parts: parts, begun: now, terms: terms, settling: newSettling()}
 }
 
-// Hold is a run, and the token by which an engine shows that it has it; "" where nobody has claimed it.
+// Hold names a run, and the token that shows that an engine holds it; "" if nobody has claimed it.
 type Hold struct {
 	Workspace id.Workspace
 	Run       id.Run
@@ -83,10 +83,10 @@ type Hold struct {
 	Permit    string // the text of the permit that was in the answer to the claim, "" for none; of what ends the run
 }
 
-// Shown is what an engine shows when it says what came of a tool call: the token of its claim, and the permit of the call, "" for none.
+// Shown is what an engine shows with the outcome of a tool call: the token of its claim, and the permit of the call, "" for none.
 type Shown struct{ Token, Permit string }
 
-// tries bounds how often something is recorded anew because the run has changed meanwhile.
+// tries bounds how often an event is recorded again because the run has changed meanwhile.
 const tries = 16
 
 // Find returns a run of the workspace.
@@ -122,14 +122,14 @@ func (d *Service) saw(doc run.Run) {
 	}
 }
 
-// entry is what is to be recorded of a run, and the action that it is.
+// entry is a record about a run, and its action.
 type entry struct {
 	action policy.Action // its workspace, room, principal, run and fence are filled in
 	drafts []event.Draft
 	expect []event.DocumentVersion // beside the run's own
 }
 
-// record records something of a run by who holds it. Make is called with the run as it is, again each time it has changed meanwhile.
+// record records an event of a run for the principal who holds it. It calls make with the current run, again each time the run has changed.
 func (d *Service) record(ctx context.Context, origin event.Origin, h Hold, make func(run.Run) (entry, error)) (run.Run, event.Receipt,
 	error) {
 	for try := 1; ; try++ {
@@ -192,7 +192,7 @@ func after(doc run.Run, receipt event.Receipt) (run.Run, error) {
 	return doc, nil
 }
 
-// room returns what the log has to expect so that one more run of a workspace runs, or run.ErrFull.
+// room returns the document versions that the log must expect for one more running run of a workspace, or run.ErrFull.
 func (d *Service) room(ctx context.Context, ws id.Workspace) ([]event.DocumentVersion, error) {
 	freed := d.bells.freed(ws)
 	load, version, err := projection.Load[run.Load](ctx, d.Docs, ws, run.LoadProjection, string(ws))
@@ -213,8 +213,8 @@ func (d *Service) room(ctx context.Context, ws id.Workspace) ([]event.DocumentVe
 	return []event.DocumentVersion{{Projection: run.LoadProjection, Key: string(ws), Version: version}}, err
 }
 
-// contentRoom refuses content that the workspace's quota has no room for, and returns what the log has to expect so that two that come at
-// once do not take the same room.
+// contentRoom refuses content that the workspace's quota has no room for. It returns the document versions that the log must expect, so
+// that two concurrent writers do not take the same room.
 func (d *Service) contentRoom(ctx context.Context, ws id.Workspace, size int64) ([]event.DocumentVersion, error) {
 	used, version, err := projection.Load[content.Usage](ctx, d.Docs, ws, content.Projection, string(ws))
 	if err != nil && !errors.Is(err, projection.ErrNotFound) {
@@ -226,13 +226,13 @@ func (d *Service) contentRoom(ctx context.Context, ws id.Workspace, size int64) 
 	return []event.DocumentVersion{{Projection: content.Projection, Key: string(ws), Version: version}}, nil
 }
 
-// digest is what an action says of JSON that is recorded with it.
+// digest returns the hash that an action contains for the JSON that is recorded with it.
 func digest(values ...any) event.Digest {
-	raw, _ := json.Marshal(values) // what was decoded from JSON
+	raw, _ := json.Marshal(values) // the values were decoded from JSON
 	return event.DigestOf(raw)
 }
 
-// inEvent reads content that stands in an event.
+// inEvent reads content that is stored in an event.
 func inEvent(raw []byte) io.ReadSeekCloser { return unclosed{bytes.NewReader(raw)} }
 
 type unclosed struct{ *bytes.Reader }
@@ -242,7 +242,7 @@ func (unclosed) Close() error { return nil }
 
 func asAsked(err error) (*policy.Asked, bool) { return errors.AsType[*policy.Asked](err) }
 
-// message is what an error says to people.
+// message returns the text of an error for people.
 func message(err error) string {
 	if f, ok := errors.AsType[*fault.Error](err); ok {
 		return f.Msg

@@ -42,8 +42,7 @@ func (d *Service) Evidence(ctx context.Context, ws id.Workspace, r id.Run) (evid
 	return doc, raw, nil
 }
 
-// Finalize collects the evidence of a run that has ended, whoever executed it. What was collected before is not collected again: created
-// is false.
+// Finalize collects the evidence of a run that has ended, with or without an engine. It does not collect it twice; then created is false.
 func (d *Service) Finalize(ctx context.Context, origin event.Origin, ws id.Workspace, r id.Run) (created bool, err error) {
 	if err := d.settling.wait(ctx, r); err != nil {
 		return false, err
@@ -54,7 +53,7 @@ func (d *Service) Finalize(ctx context.Context, origin event.Origin, ws id.Works
 	})
 }
 
-// finalize is Finalize with a way to record what was collected.
+// finalize is Finalize with a function that records the evidence.
 func (d *Service) finalize(ctx context.Context, origin event.Origin, ws id.Workspace, r id.Run, record func(context.Context, policy.Action,
 	event.Batch) error) (created bool, err error) {
 	doc, err := d.Find(ctx, ws, r)
@@ -155,9 +154,9 @@ func (d *Service) abridge(ctx context.Context, doc run.Run, first []event.Event)
 	return evidence.Collect(doc.Workspace, doc.ID, doc.Room, append(first, last...), &evidence.Gap{From: left, To: last[0].Seq - 1})
 }
 
-// settle collects the evidence of a run that an engine or a person has just ended, behind their back: who asks for it meanwhile waits. It
-// belongs to the end, which was judged, and is not judged again: whoever ended the run may be nobody any more. Evidence that cannot be
-// collected now is collected when somebody asks. Where other daemons may be asked for it nobody is answered before.
+// settle collects the evidence of a run in the background, after an engine or a person has ended it. Callers that ask for the evidence
+// meanwhile wait. The end was judged already, and the evidence is not judged again, because the principal may no longer exist. If it cannot
+// be collected now, the next request collects it. If other daemons can be asked for it, settle finishes before the caller gets an answer.
 func (d *Service) settle(ctx context.Context, origin event.Origin, doc run.Run) {
 	origin.Key = "" // that of the end
 	d.settling.begin(doc.ID, d.Together, func() {
@@ -175,8 +174,8 @@ func (d *Service) settle(ctx context.Context, origin event.Origin, doc run.Run) 
 // Wait returns when the evidence of every run that has ended is collected. It is called before the log is closed.
 func (d *Service) Wait() { d.settling.working.Wait() }
 
-// settlers is how many runs are settled at the same time behind the back of who ends them, and mostSettling how many of them there are,
-// or wait for that: whoever ends one more settles it himself.
+// settlers is how many runs are settled in the background at the same time. mostSettling is how many runs are being settled or wait for it.
+// Beyond that, the goroutine that ends a run settles the run itself.
 const (
 	settlers     = 4
 	mostSettling = 256

@@ -54,7 +54,7 @@ func stepOf(e event.Event) []string {
 	return about(step.EntityType)(e)
 }
 
-// indexOpen finds the tool calls of a run of which nobody has said what came.
+// indexOpen finds the tool calls of a run without an outcome.
 const indexOpen = "open"
 
 // about selects the events about an entity type; its id is the document's key.
@@ -67,7 +67,7 @@ func about(entity string) func(event.Event) []string {
 	}
 }
 
-// Of selects what was recorded of a run, or of one of its steps; the zero Of selects all of the workspace.
+// Of selects the records of a run, or of one of its steps. The zero Of selects all of the workspace.
 type Of struct {
 	Run  id.Run
 	Step id.Step

@@ -28,7 +28,7 @@ func callPermit(ws id.Workspace, c step.Call) policy.SignedPermit {
 	}
 }
 
-// ClaimPermit returns the signed permit of a run's claim as it stood when the claim was answered, also for who repeats the request.
+// ClaimPermit returns the signed permit of a run's claim as the claim's answer had it, also for a repeated request.
 func (d *Service) ClaimPermit(doc run.Run) string {
 	if d.Claimed(doc) == "" {
 		return "" // nobody's, or another installation's
@@ -47,8 +47,8 @@ func (d *Service) CallPermit(ws id.Workspace, c step.Call) string {
 // PermitKey returns the public key that verifies the permits.
 func (d *Service) PermitKey() ed25519.PublicKey { return d.Seal.Public() }
 
-// spend refuses a permit that is not exactly the one that was given for something, or that somebody else shows. That it is used once is
-// for the log: what it is for ends once. The time until which the thing had to begin is over, as a rule, when it has ended.
+// spend refuses a permit that does not match exactly, or that another principal shows. The log ensures that a permit is used once, because
+// its subject ends once. The time in which the subject had to begin is normally over when it ends, so spend does not check it.
 func (d *Service) spend(shown string, origin event.Origin, wanted policy.SignedPermit) error {
 	if _, err := d.Seal.Open(shown); err != nil {
 		return err

@@ -14,9 +14,9 @@ import (
 // silentAtOnce is how many runs of silent engines are given back at a time.
 const silentAtOnce = 100
 
-// giveBackSilent gives back the runs of a full workspace whose engines are silent for twice as long as a claim lasts, and returns whether
-// there was one. Until then only an engine that executes the same kind of run can take it over; behind that it would keep its place from
-// every other. The run waits again, and whoever claims it goes on with it.
+// giveBackSilent gives back the runs of a full workspace whose engines are silent for twice as long as a claim lasts. It returns whether
+// there was one. Until then only an engine for the same kind of run can take the run over. After that, the run would keep its place from
+// all other runs. The run waits again, and the engine that claims it continues it.
 func (d *Service) giveBackSilent(ctx context.Context, ws id.Workspace) (gave bool) {
 	lull := "silent " + string(ws)
 	if d.lulls.last(lull, d.passed()) {

@@ -63,8 +63,8 @@ type Refused struct {
 	Approval id.Approval // the question that a person has to answer, where one has
 }
 
-// Invoke asks the gate whether a tool may be called, and records the call if it may be. Where it may not, Refused says why; then nothing is
-// recorded but the refusal.
+// Invoke asks the gate whether a tool may be called, and records the call if it may. Otherwise Refused says why, and only the refusal is
+// recorded.
 func (d *Service) Invoke(ctx context.Context, origin event.Origin, ws id.Workspace, token string, q CallRequest) (step.Call, *Refused,
 	error) {
 	if q.Tool == "" {
@@ -128,8 +128,8 @@ func (d *Service) Invoke(ctx context.Context, origin event.Origin, ws id.Workspa
 	return c, nil, err
 }
 
-// halted refuses a tool call that was refused before, by the kill switch: who waits until it is lifted asks every other second, and the
-// log has to hear of it once.
+// halted refuses a tool call that the kill switch has refused before. A client that waits until the switch is lifted asks every other
+// second, and the log needs the refusal only once.
 func (d *Service) halted(r policy.Ruling) error {
 	if r.Decision.Outcome != policy.Deny || r.Decision.ReasonCode != policy.ReasonKillSwitch {
 		return nil
@@ -142,7 +142,7 @@ func (d *Service) halted(r policy.Ruling) error {
 	return nil
 }
 
-// refused returns what the gate said of a tool call that it did not let pass, nil where something else was wrong.
+// refused returns the gate's refusal of a tool call; nil if the error has another cause.
 func refused(decided policy.Decision, err error) *Refused {
 	kind := fault.KindOf(err)
 	if err == nil || decided.Allowed() || kind != fault.Denied && kind != fault.Waiting {
@@ -236,7 +236,7 @@ func (d *Service) agrees(ctx context.Context, typ string, ws id.Workspace, child
 	return err
 }
 
-// Vouch returns what stands behind a run in a space that an engine asks for under one of its tool calls.
+// Vouch returns the tool call and the claim under which an engine asks for a run in a space.
 func (d *Service) Vouch(ctx context.Context, ws id.Workspace, token string, c id.ToolCall) (run.Under, error) {
 	call, version, err := found[step.Call](ctx, d, ws, step.CallProjection, string(c), step.ErrCallNotFound)
 	if err != nil {
@@ -265,7 +265,7 @@ func (d *Service) Vouch(ctx context.Context, ws id.Workspace, token string, c id
 	return u, nil
 }
 
-// running says of a run that has ended what the routes of steps say: that it does not run.
+// running turns an error about an ended run into the error of the step routes: the run is not running.
 func running(err error) error { return ended(err) }
 
 func word(name, sent string) error {

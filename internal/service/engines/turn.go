@@ -10,11 +10,11 @@ import (
 	"agentbox/internal/kernel/projection"
 )
 
-// mostCounted is how many runs are counted at most, where it is said how many there are.
+// mostCounted is the highest count of runs that an answer reports.
 const mostCounted = 1000
 
-// Tasks returns what runs in a workspace at the same time, and how much of it is with engines that were not heard of for longer than
-// their claims last.
+// Tasks returns how many runs of a workspace are under way, and how many of them have engines that were silent for longer than their claims
+// last.
 func (d *Service) Tasks(ctx context.Context, ws id.Workspace) (run.Tasks, error) {
 	load, _, err := projection.Load[run.Load](ctx, d.Docs, ws, run.LoadProjection, string(ws))
 	if err != nil && !errors.Is(err, projection.ErrNotFound) {

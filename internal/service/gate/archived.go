@@ -13,7 +13,7 @@ import (
 	"agentbox/internal/kernel/projection"
 )
 
-// endures are the actions that an archived workspace permits beside reading: what ends something, and what forgets.
+// endures are the actions that an archived workspace permits besides reading: those that end or redact something.
 var endures = []string{policy.SpaceDestroy, policy.RunCancel, policy.AuditRedact, policy.ContentSweep, policy.KillSwitchSet,
 	policy.KeyRevoke, policy.CapabilityRevoke, policy.StandingRevoke}
 
@@ -40,7 +40,7 @@ func (g *Gate) workspace(ctx context.Context, c *consideration) (done bool, err 
 	return false, nil
 }
 
-// recordRefusal records a refusal where something is recorded at all: an archived workspace does not grow by what is tried in it.
+// recordRefusal records a refusal, except in an archived workspace, which must not grow by attempts.
 func (g *Gate) recordRefusal(ctx context.Context, b event.Batch) (event.Receipt, error) {
 	expect, err := g.authority.Living(ctx, b.Workspace)
 	if errors.Is(err, workspace.ErrArchived) {

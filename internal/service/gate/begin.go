@@ -90,7 +90,7 @@ func (g *Gate) begin(ctx context.Context, r policy.Ruling, approval id.Approval,
 		return none, event.Receipt{}, policy.ErrPermitMismatch
 	}
 	batch := intent
-	batch.Drafts, batch.Documents = slices.Clone(intent.Drafts), slices.Clip(intent.Documents) // what is added goes into copies
+	batch.Drafts, batch.Documents = slices.Clone(intent.Drafts), slices.Clip(intent.Documents) // additions go into copies
 	d := ruling.Decision
 	switch {
 	case d.Outcome == policy.Deny && !d.Shadow:
@@ -138,7 +138,7 @@ func (g *Gate) begin(ctx context.Context, r policy.Ruling, approval id.Approval,
 	return policy.Issue(ruling.Canonical, revoked), receipt, nil
 }
 
-// together reports whether two actions may be recorded in one commit: each counts for a principal of its own.
+// together reports whether two actions may be recorded in one commit: each must count for a different principal.
 func together(a, b policy.Action) bool {
 	return a.Workspace == b.Workspace && a.Principal != b.Principal
 }
@@ -168,10 +168,10 @@ func (g *Gate) takeAll(ctx context.Context, batch *event.Batch, r policy.Ruling,
 	return giveBack, nil
 }
 
-// holds reports whether judging again could only say again what the ruling, which is this gate's own, says: it allows without a standing
-// approval and not under a capability token, the documents of the principal, the space, the declaration of the action and the room's list
-// of tools are those that it rests on, the kill switch is open and the quota has room. The bundle is named by its hash and cannot change;
-// the rest is in the canonical bytes.
+// holds reports whether nothing has changed on which the ruling depends, so that the gate need not judge again. The ruling is this gate's
+// own. It must allow without a standing approval and not under a capability token. These must be unchanged: the documents of the principal
+// and the space, the declaration of the action, and the room's list of tools. The kill switch must be open and the quota must have room.
+// The bundle is named by its hash and cannot change; the rest is in the canonical bytes.
 func (g *Gate) holds(ctx context.Context, r policy.Ruling, kind policy.Kind) (bool, error) {
 	a := r.Action
 	if r.Decision.Outcome != policy.Allow || r.Standing != "" || r.Basis.Principal == 0 || a.Token != "" {

@@ -28,8 +28,9 @@ func (g *Gate) token(ctx context.Context, c *consideration) (refused bool, err e
 	return true, nil
 }
 
-// delegated reports whether a person handed an action on to who acts: the capability token, and each that it was derived from, names it,
-// and whoever granted the first one may still do it themselves. The scopes of the token were asked before.
+// delegated reports whether a person delegated an action to the acting principal. The capability token and each token that it was derived
+// from must name the action. The person who granted the first one must still have the right themselves. The scopes of the token were
+// checked before.
 func (g *Gate) delegated(ctx context.Context, c *consideration) (bool, error) {
 	a := c.ruling.Action
 	if a.Token == "" || !slices.Contains(policy.Givable(), a.Type) {
@@ -48,8 +49,8 @@ func (g *Gate) delegated(ctx context.Context, c *consideration) (bool, error) {
 
 const suggestToken = "Ask whoever granted the token for one that permits it."
 
-// holder reports whether an action may be done under a token that was issued to p: who acts is p, p may act for him, or the action is
-// part of a run that p asked for under this token.
+// holder reports whether an action may be done under a token that was issued to p. That is so if p acts, if p may act for the one who acts,
+// or if the action is part of a run that p requested under this token.
 func (g *Gate) holder(ctx context.Context, p id.Principal, who principal.Principal, a policy.Action) (bool, error) {
 	if p == a.Principal {
 		return true, nil
@@ -73,7 +74,7 @@ func (g *Gate) holder(ctx context.Context, p id.Principal, who principal.Princip
 // toolCall is the type of the actions that call a tool.
 const toolCall = "tool.call"
 
-// use is what an action does, as a capability token is asked about it. A space says itself to which room it belongs.
+// use returns the action as the use of a capability token. A space determines its room itself.
 func (c *consideration) use() token.Use {
 	a := c.ruling.Action
 	u := token.Use{Action: a.Type, Room: a.Room, Anywhere: c.kind.Anywhere, Tool: a.Tool, NoTool: a.Type == toolCall && a.Tool == ""}
@@ -81,7 +82,7 @@ func (c *consideration) use() token.Use {
 		u.Room = c.space.Room
 	}
 	if a.Type == policy.DataAccess || a.Type == policy.DataAccessUnjustified {
-		// The room is what the asker says, so it is no name of the data.
+		// The requester names the room, so the room is no name of the data.
 		typ, key, _ := strings.Cut(a.Subject, "/")
 		if a.Method == "read" {
 			u.Reads = token.Names(typ, key, "")
@@ -104,8 +105,8 @@ func (c *consideration) use() token.Use {
 	return u
 }
 
-// Bound refuses what the capability token of a caller does not permit, and records the refusal. A caller without one is bound by his role
-// alone, which others judge.
+// Bound refuses what the capability token of a caller does not permit, and records the refusal. It permits a caller without a token; other
+// checks judge their role.
 func (g *Gate) Bound(ctx context.Context, origin event.Origin, c principal.Caller, u token.Use) error {
 	if c.Token == "" {
 		return nil
@@ -122,7 +123,7 @@ func (g *Gate) Bound(ctx context.Context, origin event.Origin, c principal.Calle
 	return g.refuse(ctx, origin, a, policy.Decision{Outcome: policy.Deny, ReasonCode: code, Reason: reason, Suggestion: suggestToken})
 }
 
-// refuse records a refusal that was decided before anything but the caller was looked at, and returns it.
+// refuse records and returns a refusal that depends on nothing but the caller.
 func (g *Gate) refuse(ctx context.Context, origin event.Origin, a policy.Action, d policy.Decision) error {
 	r := policy.Ruling{Action: a, Decision: d}
 	if canonical, err := a.Canonical(); err == nil {

@@ -6,14 +6,14 @@ import (
 	"agentbox/internal/command"
 )
 
-// maxCatchWork bounds how many pairs of characters are compared to judge the patterns of one command line. What exceeds it counts as
-// caught.
+// maxCatchWork bounds how many pairs of characters are compared for the patterns of one command line. A larger comparison counts as a
+// match.
 const maxCatchWork = 4_000_000
 
-// mere stands for a component of a pattern that is a star alone: such a star names no file, so that only a star of the policy fits it.
+// mere replaces a component of a pattern that is a single star: it names no particular file, so only a star of the policy matches it.
 const mere = '\x01'
 
-// catch finds out whether patterns may stand for files that a policy refuses.
+// catch finds out whether patterns may match files that a policy refuses.
 type catch struct {
 	globs []string
 	work  int // left
@@ -122,8 +122,7 @@ func (m meeting) meets() bool {
 	return row[len(m.form)]
 }
 
-// token returns what stands at a place of the name: 0 for a character that is itself, '?' for any one, '*' for any text; and how long it
-// is.
+// token returns the element at a place of the name and its length: 0 for a literal character, '?' for any one, '*' for any text.
 func (m meeting) token(i int) (wild byte, width int) {
 	if !m.pattern {
 		return 0, 1
@@ -139,14 +138,14 @@ func (m meeting) token(i int) (wild byte, width int) {
 	return 0, 1
 }
 
-// fits reports whether a wildcard at a place of the name may stand for a character of the form: for no slash, and for no dot where a name
-// begins.
+// fits reports whether a wildcard at a place of the name may match a character of the form. It matches no slash, and no dot at the
+// beginning of a name.
 func (m meeting) fits(i int, ch byte) bool {
 	begins := i == 0 || m.name[i-1] == '/'
 	return (m.deep || ch != '/') && (m.dots || !begins || ch != '.')
 }
 
-// skips lets each star of the form that is reached stand for nothing.
+// skips lets each reached star of the form match the empty text.
 func skips(row []bool, form string) {
 	for j := range form {
 		if row[j] && form[j] == '*' {

@@ -137,8 +137,8 @@ type verdict struct {
 	code, reason, suggestion string
 }
 
-// ask puts one question to the bundle. Where lenient, only a rule that matches counts: that nothing permits a file to be read does not
-// keep a permitted command from getting it as an argument.
+// ask puts one question to the bundle. If lenient is true, only a matching rule counts: a permitted command may get a file as an argument
+// even if no rule permits to read it.
 func (c *consideration) ask(e policy.Evaluator, facts policy.Facts, what string, lenient bool) {
 	answer, err := e.Evaluate(c.bundle, facts)
 	if err != nil {

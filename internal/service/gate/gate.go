@@ -1,4 +1,4 @@
-// Package gate decides what may be done, asks people where policy says so, and is the only maker of permits.
+// Package gate judges every action, asks people if policy says so, and is the only maker of permits.
 package gate
 
 //go:generate go test -count=1 -run ^TestTheRightsAreTheWrittenOnes$ . -update
@@ -23,14 +23,14 @@ import (
 	"agentbox/internal/service/gate/killswitch"
 )
 
-// Parts are what a gate is made of.
+// Parts are the dependencies of the gate.
 type Parts struct {
 	Log       journal.Journal
 	Docs      projection.Reader // of Definitions and of the spaces, whose policies and environments it looks up
 	Evaluator policy.Evaluator
 	Clock     event.Clock
 	IDs       *id.Source
-	System    id.Principal // who ends questions that nobody answered; the requester where there is none
+	System    id.Principal // ends questions that nobody answered; without it the requester does
 
 	Together       bool          // other daemons record what this one decides by: nothing of that is remembered
 	Shadow         bool          // record what policy would refuse, and let it pass; the default refuses
@@ -38,8 +38,8 @@ type Parts struct {
 	EffectsPerHour int           // of one principal, counted in the log, over restarts too; 0 means without limit
 }
 
-// Gate implements policy.Gate. What belongs to it but does not judge is a service of its own. Make it with New; any goroutine may call
-// its methods.
+// Gate implements policy.Gate. Related work that does not judge is in services of its own. Make it with New; any goroutine may call its
+// methods.
 type Gate struct {
 	Parts
 
@@ -81,7 +81,7 @@ func New(parts Parts) (*Gate, error) {
 	return g, err
 }
 
-// Warm gets ready what the first decision needs: the rules of the standard policy, which are read before anything is judged by them.
+// Warm prepares the first decision: it compiles the standard policy, which must be read before it can judge anything.
 func (g *Gate) Warm() error { return g.Bundles.Warm() }
 
 // Judge implements policy.Gate.
@@ -90,7 +90,7 @@ func (g *Gate) Judge(ctx context.Context, a policy.Action) (policy.Ruling, error
 	return c.ruling, err
 }
 
-// Explain judges an action in every detail and says what led to the decision. Where bundle is not nil it decides instead of the pinned one.
+// Explain judges an action in full detail and reports how the decision came about. A non-nil bundle replaces the pinned one.
 func (g *Gate) Explain(ctx context.Context, a policy.Action, bundle *policy.Bundle) (policy.Explanation, error) {
 	c, err := g.judge(ctx, a, bundle)
 	if err != nil {
@@ -122,8 +122,8 @@ func (g *Gate) Withdraw(ctx context.Context, origin event.Origin, approval id.Ap
 	return g.Approvals.Withdraw(ctx, origin, approval, reason, with)
 }
 
-// sealed is the gate's own copy of a ruling that it gave away. Nobody else can make one, or reach what is in it; what the two still share,
-// the bytes of slices, is covered by the digest of the decision or decides nothing.
+// sealed is the gate's own copy of a ruling that it returned. Nobody else can make one, or reach its fields. Both still share the bytes of
+// slices. Those are covered by the digest of the decision, or do not affect it.
 type sealed struct {
 	by     *Gate
 	ruling policy.Ruling
@@ -141,7 +141,7 @@ func (g *Gate) Own(r policy.Ruling) error {
 	return nil
 }
 
-// equal reports whether two rulings say the same of everything but the limits, which bind nobody.
+// equal reports whether two rulings are equal in everything except the limits, which bind nobody.
 func equal(a, b *policy.Ruling) bool {
 	x, y := &a.Action, &b.Action
 	d, e := &a.Decision, &b.Decision

@@ -16,14 +16,14 @@ import (
 	"agentbox/internal/service/gate"
 )
 
-// actor is somebody who acts in steps: each is something that he asks of the log.
+// actor is somebody who acts in steps. Each step is one request to the log.
 type actor struct {
 	name     string
 	act      func(ctx context.Context) error
 	arrived  chan struct{} // is about to take a step
 	goOn     chan struct{}
 	finished chan struct{}
-	saw      []uint64 // the places of the log at which he took his steps: all that he can know
+	saw      []uint64 // the places of the log at which the actor took steps: all that the actor can know
 	err      error
 }
 

@@ -19,7 +19,7 @@ import (
 	"agentbox/internal/service/identity"
 )
 
-// key has one make a key for another and returns how he comes with it.
+// key makes a key for one principal by another, and returns the origin of a request with that key.
 func (h *house) key(by event.Origin, of id.Principal) event.Origin {
 	h.t.Helper()
 	bearer, doc, err := h.IssueKey(context.Background(), by, ws, of, "spare")
@@ -47,7 +47,7 @@ func (h *house) questionOf(p id.Principal, approvers string) policy.Approval {
 	return q
 }
 
-// Nobody answers his own question with a key that he has issued to somebody else.
+// A person cannot answer their own question with a key that they have issued to somebody else.
 func TestNobodyAnswersHimselfWithAKeyThatHeIssued(t *testing.T) {
 	h := build(t, nil)
 	ada, bob := h.person("ada", principal.Admin), h.person("bob", principal.Admin)
@@ -131,7 +131,7 @@ func TestTwoKeysOfOneIssuerAreOnePerson(t *testing.T) {
 	}
 }
 
-// Who makes keys for whom: an owner for everybody but owners, an admin for members, viewers, agents and services, everybody for himself.
+// Who makes keys for whom: owners for everybody but owners; admins for members, viewers, agents and services; everybody for themselves.
 func TestWhoIssuesKeysForWhom(t *testing.T) {
 	h := build(t, nil)
 	people := map[principal.Role]id.Principal{principal.Overlord: h.owner, "agent": h.agent}

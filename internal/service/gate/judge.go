@@ -119,8 +119,7 @@ func (g *Gate) weigh(ctx context.Context, c *consideration, trial *policy.Bundle
 	return nil
 }
 
-// declare lays into an action what its workspace says of its type, where that is none of the registry's. What the caller wrote there
-// counts nothing.
+// declare sets the workspace's declaration of the action's type, if the registry does not have the type. It overwrites the caller's value.
 func (g *Gate) declare(ctx context.Context, c *consideration) error {
 	a := &c.ruling.Action
 	a.Declared = policy.Declaration{}
@@ -132,7 +131,7 @@ func (g *Gate) declare(ctx context.Context, c *consideration) error {
 	return err
 }
 
-// suggestAction says what to do about an action type that nobody knows.
+// suggestAction suggests what to do about an unknown action type.
 func suggestAction(typ string) string {
 	if policy.Declarable(typ) != nil {
 		return "`agentbox policy actions` lists those that there are."
@@ -140,11 +139,11 @@ func suggestAction(typ string) string {
 	return "`agentbox policy actions` lists those that there are; an admin declares one of your own: agentbox actions declare."
 }
 
-// credible reports whether a reading of the clock may be one. A clock that lost its power says 1970; by it nothing that was granted for a
-// time would ever end.
+// credible reports whether a reading of the clock is plausible. A clock that lost its power says 1970, and then no time-limited grant would
+// ever end.
 func credible(now time.Time) bool { return now.Year() >= 1990 && now.Year() <= 9999 }
 
-// principal checks who acts.
+// principal checks the acting principal.
 func (g *Gate) principal(ctx context.Context, c *consideration) (done bool, err error) {
 	a := c.ruling.Action
 	c.who, c.ruling.Basis.Principal, err = g.authority.Person(ctx, a.Workspace, a.Principal)
@@ -233,7 +232,7 @@ func malformed(a policy.Action) string {
 // policy asks the bundle, then standing approvals, then the quota.
 func (g *Gate) policy(ctx context.Context, c *consideration) error {
 	keeps := c.kind.SideEffect == policy.Control || c.kind.SideEffect == policy.Record
-	c.soft = !keeps && c.who.Role != principal.Viewer // what keeps the house in order is no trial
+	c.soft = !keeps && c.who.Role != principal.Viewer // actions that maintain the workspace are not tried
 	if err := g.consult(ctx, c); err != nil {
 		return err
 	}

@@ -7,8 +7,8 @@ import (
 	"agentbox/internal/domain/policy"
 )
 
-// registered lays down what the registry says of an action outside: who may do it, and whether the posture in which it is to be done is
-// strict enough. It reports whether a bundle can still make it stricter.
+// registered applies the registry row of an action outside: who may do it, and whether the requested posture is strict enough. It reports
+// whether a bundle can still make it stricter.
 func (c *consideration) registered() bool {
 	if !c.entitled() {
 		c.soft = false
@@ -36,8 +36,8 @@ func (c *consideration) registered() bool {
 	return v.outcome != policy.Deny
 }
 
-// ownAffair reports whether an action is only recorded, or is done outside by who asks, and not from within a space, or under
-// a policy that is tried, which has to permit it.
+// ownAffair reports whether an action is only recorded, or is done outside by the principal who asks. It is false for an action from within
+// a space, or under a policy that is tried, because that policy has to permit it.
 func (c *consideration) ownAffair() bool {
 	return c.kind.SideEffect == policy.Record || c.kind.Outside && c.ruling.Action.Space == "" && !c.trial
 }

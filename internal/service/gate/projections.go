@@ -144,7 +144,8 @@ func principalIndexes(p principal.Principal) []projection.Index {
 	return found
 }
 
-// tokenIndexes are by who holds a token and who granted it, and, of those that were derived, by that and by both ends of the step.
+// tokenIndexes are by the holder and by the grantor of a token. A derived token is also found by that fact and by both ends of its
+// derivation.
 func tokenIndexes(t token.Token) []projection.Index {
 	found := []projection.Index{{Name: "principal", Value: string(t.IssuedTo)}, {Name: "granted_by", Value: string(t.GrantedBy)}}
 	if t.Parent != "" {

@@ -17,8 +17,8 @@ import (
 // maxWindows is how many windows are kept before those that are over are dropped.
 const maxWindows = 10_000
 
-// quota counts effects per principal in windows of an hour. It counts in memory, for looking and counting must be one step; each effect's
-// intent carries an event that counts it too, so that a daemon that starts anew goes on from the log. Where there is no limit, nothing is
+// quota counts effects per principal in windows of an hour. It counts in memory, because checking and counting must be one step. Each
+// effect's intent also carries an event that counts it, so that a restarted daemon continues from the log. Without a limit, nothing is
 // counted, read or recorded.
 type quota struct {
 	most     int
@@ -31,7 +31,7 @@ type quota struct {
 
 type window struct {
 	start time.Time // as the log has it
-	begun time.Time // with the monotonic clock's reading: what is done to the clock meanwhile makes no window longer or shorter
+	begun time.Time // with the monotonic clock's reading: a changed wall clock makes no window longer or shorter
 	used  int
 }
 
@@ -129,7 +129,7 @@ func (q *quota) giveBack(p id.Principal) {
 	}
 }
 
-// meet reads how far the log has counted for a principal, when it is met for the first time.
+// meet reads how far the log has counted for a principal, when the daemon first sees the principal.
 func (q *quota) meet(ctx context.Context, ws id.Workspace, p id.Principal, now time.Time) error {
 	q.mu.Lock()
 	_, met := q.windows[p]

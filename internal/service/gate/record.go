@@ -20,7 +20,7 @@ func (g *Gate) Record(ctx context.Context, origin event.Origin, a policy.Action,
 		return event.Receipt{}, fault.New(fault.Internal, policy.ReasonActionInvalid, "there is nothing to record of %s", a.Type)
 	}
 	if a.Token == "" {
-		a.Token = origin.Token // whoever records something cannot forget under what he acts
+		a.Token = origin.Token // so no recorder can forget the token under which it acts
 	}
 	if a.Token != origin.Token {
 		return event.Receipt{}, fault.New(fault.Internal, policy.ReasonActionInvalid,
@@ -34,7 +34,7 @@ func (g *Gate) Record(ctx context.Context, origin event.Origin, a policy.Action,
 	return receipt, err
 }
 
-// entitled reports whether who acts may do what is only recorded, and lays that down as the first part of the decision.
+// entitled reports whether the acting principal may do an action that is only recorded. It writes that as the first part of the decision.
 func (c *consideration) entitled() bool {
 	v := entitlement(c.kind, c.who.Kind, c.who.Role)
 	c.part(policy.Title(c.ruling.Action), nil, v, nil)
@@ -61,10 +61,9 @@ func roleTooLow(kind policy.Kind, role principal.Role) verdict {
 	}
 }
 
-// Barred refuses an action that the caller's kind or role rules out whatever else is said of it, and records the refusal. So a request is
-// refused before its body is read, and the answer does not tell whether the body was valid. Least is the least role of a person where the
-// registry names none. It rules nothing out where the outcome depends on the policy of a space, or on whom the body says that a service
-// acts for.
+// Barred refuses an action that the caller's kind or role rules out in every case, and records the refusal. So a request is refused before
+// its body is read, and the answer does not tell whether the body was valid. Least is the least role of a person if the registry names
+// none. Barred rules nothing out if the outcome depends on the policy of a space, or on the principal that the body names for a service.
 func (g *Gate) Barred(ctx context.Context, origin event.Origin, c principal.Caller, a policy.Action, least principal.Role) error {
 	kind, known := policy.KindOf(a.Type)
 	if !known {

@@ -196,7 +196,7 @@ func TestTwoPersonsGrantTogether(t *testing.T) {
 	}
 }
 
-// An admin does not grant alone what an operator could approve with him: he is not the only one there.
+// An admin cannot grant alone what an operator could approve too, because the admin is then not the only person who may approve.
 func TestAnAdminDoesNotGrantAlone(t *testing.T) {
 	h := build(t, nil)
 	otto := h.person("otto", principal.Operator)

@@ -45,9 +45,9 @@ type listed struct {
 	} `json:"context"`
 }
 
-// tools returns the list of tools that holds in a room, its own or that which rooms of the workspace inherit, nil where nobody has set
-// one, and the versions of the documents that say so. What belongs to no room has the list that rooms inherit, else leaving the room out
-// would be a way around it.
+// tools returns the list of tools that holds in a room: the room's own, or the inherited list of the workspace, or nil if neither is set.
+// It also returns the versions of the documents with these lists. An action without a room has the inherited list; otherwise leaving the
+// room out would bypass the list.
 func (g *Gate) tools(ctx context.Context, ws id.Workspace, r id.Room) (list *[]string, own, inherited uint64, err error) {
 	var doc listed
 	if r != "" {
@@ -65,8 +65,8 @@ func (g *Gate) tools(ctx context.Context, ws id.Workspace, r id.Room) (list *[]s
 	return doc.Context.Tools, own, inherited, err
 }
 
-// tool refuses a tool that the list of the room does not name, whoever uses it and whatever policy says. What a person himself sends or
-// fetches as files is no use of a tool; what an agent or a service does is, by whichever road.
+// tool refuses a tool that the room's list does not name, for every principal and whatever policy says. A person who sends or fetches files
+// directly does not use a tool. An agent or a service that does so uses one, over every interface.
 func (g *Gate) tool(ctx context.Context, c *consideration) (refused bool, err error) {
 	a := c.ruling.Action
 	tool, ok := toolOf(a, c.kind)

@@ -29,9 +29,9 @@ type brought struct {
 	missed  []string
 }
 
-// ForgetContent implements vault.Forgetter: content that the events name, what their operations printed, and the files that the snapshots
-// of their operations held first. What an event that stays names too, or a space that is no fork of theirs holds, or an earlier snapshot,
-// is not forgotten. Files of living spaces are left alone.
+// ForgetContent implements vault.Forgetter. It forgets content that the events name, the output of their operations, and files that first
+// appeared in the snapshots of these operations. It keeps content that a remaining event names too, that an earlier snapshot holds, or that
+// a space holds which is no fork of theirs. It does not touch files of living spaces.
 func (s *Service) ForgetContent(ctx context.Context, events []event.Event) (vault.Remains, error) {
 	byWorkspace := map[id.Workspace][]event.Event{}
 	for _, e := range events {
@@ -55,7 +55,7 @@ func (s *Service) forgetIn(ctx context.Context, ws id.Workspace, events []event.
 	for _, e := range events {
 		b.events[e.ID] = true
 		if e.Withheld != "" {
-			continue // what it named was forgotten before its data were
+			continue // its content was forgotten before its data were
 		}
 		if err := s.of(ctx, b, e); err != nil {
 			return err
@@ -105,7 +105,7 @@ func (b *brought) add(d event.Digest, by event.Event) {
 	}
 }
 
-// of finds what an event has brought.
+// of finds the content that an event has brought.
 func (s *Service) of(ctx context.Context, b *brought, e event.Event) error {
 	contents, err := run.ContentsOf(e)
 	if err != nil {
@@ -314,7 +314,7 @@ func (s *Service) heir(ctx context.Context, b *brought, doc space.Space) (bool, 
 	return false, nil
 }
 
-// purge removes what an earlier version kept without sealing it.
+// purge removes unsealed copies that an earlier version stored.
 func (s *Service) purge(ctx context.Context, gone []event.Digest) error {
 	contents := map[event.Digest]bool{}
 	for _, d := range gone {

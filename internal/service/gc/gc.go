@@ -24,7 +24,7 @@ import (
 // Every is how long after one sweep the next begins by itself.
 const Every = 6 * time.Hour
 
-// Parts are what a sweeper is made of.
+// Parts are the dependencies of the service.
 type Parts struct {
 	Log    journal.Journal
 	Docs   projection.Reader
@@ -35,10 +35,10 @@ type Parts struct {
 	Rule   content.Rule
 	Clock  event.Clock
 	Logger *slog.Logger
-	System id.Principal // who sweeps by the clock
+	System id.Principal // sweeps by the clock
 
-	// Where several daemons work on one log, each sweeps the snapshots of its own spaces, and their leader the contents, which they share. Nil
-	// where there are no others.
+	// If several daemons work on one log, each sweeps the snapshots of its own spaces. Their leader sweeps the contents, which they share. Nil
+	// if there are no other daemons.
 	Mine  func(ctx context.Context, s space.Space) (bool, error)
 	Leads func() bool
 
@@ -61,7 +61,7 @@ func (s *Service) Usage(ctx context.Context, ws id.Workspace) (content.Usage, er
 	return Usage(ctx, s.Docs, ws)
 }
 
-// Survey says what a sweep would free now. It changes nothing.
+// Survey returns what a sweep would free now. It changes nothing.
 func (s *Service) Survey(ctx context.Context, ws id.Workspace) (content.Swept, error) {
 	s.sweeping.Lock()
 	defer s.sweeping.Unlock()
@@ -75,8 +75,8 @@ func (s *Service) Survey(ctx context.Context, ws id.Workspace) (content.Swept, e
 	return swept, s.each(ctx, ws, &swept, func(p past) (int64, error) { return p.history.Survey(ctx, p.gone) })
 }
 
-// Sweep frees what nothing names, on behalf of whoever asks, and records what it freed. Content is the whole installation's: it is kept
-// when the log of any workspace names it.
+// Sweep frees content that nothing names, on behalf of the caller, and records how much it freed. Content belongs to the whole
+// installation: it is kept if the log of any workspace names it.
 func (s *Service) Sweep(ctx context.Context, origin event.Origin, ws id.Workspace) (content.Swept, error) {
 	return s.sweep(ctx, origin.Principal, origin, ws, false)
 }
@@ -96,7 +96,7 @@ func (s *Service) Step(ctx context.Context, ws id.Workspace, owner id.Principal)
 	return err
 }
 
-// sweep takes a sweep through the gate, records its intent, sweeps and records what was freed. Each store is given a permit of its own.
+// sweep takes a sweep through the gate, records its intent, sweeps and records the result. Each store gets a permit of its own.
 func (s *Service) sweep(ctx context.Context, by id.Principal, origin event.Origin, ws id.Workspace, scheduled bool) (content.Swept, error) {
 	s.sweeping.Lock()
 	defer s.sweeping.Unlock()
@@ -138,7 +138,7 @@ func (s *Service) sweep(ctx context.Context, by id.Principal, origin event.Origi
 // leads reports whether the contents are this daemon's to sweep.
 func (s *Service) leads() bool { return s.Leads == nil || s.Leads() }
 
-// permit takes an action through the gate and returns what follows from its intent; nobody waits here for a person.
+// permit takes an action through the gate and returns the cause for the events after its intent. It does not wait for a person.
 func (s *Service) permit(ctx context.Context, a policy.Action, intent event.Batch) (permit policy.Permit, begun event.Cause, err error) {
 	permit, receipt, err := policy.Client{Gate: s.Gate, Final: true}.Do(ctx, event.Origin{}, a, intent)
 	if len(receipt.Events) > 0 {
@@ -151,7 +151,7 @@ func draft(typ string, origin event.Origin, ws id.Workspace, data any) event.Dra
 	return event.New(typ, origin, ws, "", data).About(content.EntityType, string(ws))
 }
 
-// Swept returns what the sweep freed whose intent stands at a place of the log.
+// Swept returns the result of the sweep whose intent is at a place of the log.
 func (s *Service) Swept(ctx context.Context, ws id.Workspace, place uint64) (content.Swept, error) {
 	found, err := s.Log.Read(ctx, journal.Query{
 		Workspace: ws, From: place, EntityType: content.EntityType, EntityID: string(ws), Types: []string{content.EventSwept}, Limit: 1,
@@ -168,7 +168,7 @@ func (s *Service) Swept(ctx context.Context, ws id.Workspace, place uint64) (con
 var errUnderWay = fault.New(fault.Conflict, "idempotency_in_progress",
 	"a sweep with this idempotency key is under way, or was cut off; ask again, or under another key")
 
-// errSealed refuses to sweep where it cannot be read what is named.
+// errSealed refuses to sweep if the names of content cannot be read.
 var errSealed = fault.New(fault.Unavailable, vault.ErrMissing.Code,
 	"the log holds events whose keys are not here, so that nobody can tell what they name; nothing is swept").
 	With(vault.ErrMissing.Suggestion)

@@ -15,7 +15,7 @@ import (
 	"agentbox/internal/kernel/journal"
 )
 
-// DefaultRemember is how many names of content are remembered where nothing else is said: 64 MiB of memory.
+// DefaultRemember is how many names of content are remembered by default: 64 MiB of memory.
 const DefaultRemember = 4 << 20
 
 // name says that an event names content.
@@ -24,9 +24,8 @@ type name struct {
 	seq     uint64
 }
 
-// names are the names of content in the logs of all workspaces, as far as they were read. They are made by the first redaction and grow
-// with each, so that a redaction reads what is new instead of everything. They stand in memory alone: an index in the store would cost
-// each append.
+// names are the names of content in the logs of all workspaces, as far as they were read. The first redaction builds them and each one
+// extends them, so that a redaction reads only new events. They are in memory only, because an index in the store would cost each append.
 type names struct {
 	mu   sync.Mutex // guards what follows
 	upTo map[id.Workspace]uint64

@@ -14,7 +14,7 @@ import (
 	"agentbox/internal/kernel/projection"
 )
 
-// past is what the files of a space were, and what of it the rule lets go.
+// past is the snapshots of a space, and those among them that the rule does not keep.
 type past struct {
 	space   space.Space
 	history space.History

@@ -17,8 +17,8 @@ import (
 // callers knows who sends a request.
 type callers struct{ *core }
 
-// Authenticate returns whose key, or capability token, a bearer is. What it names, principal and role are read anew each time, so that what
-// was revoked opens nothing.
+// Authenticate returns the caller to whom a bearer belongs; a bearer is a key or a capability token. It reads the principal, the role and
+// the named rights each time, so that a revoked credential opens nothing.
 func (r *callers) Authenticate(ctx context.Context, bearer string) (principal.Caller, error) {
 	if principal.TokenForm.Is(bearer) {
 		return r.bearsToken(ctx, bearer)
@@ -43,7 +43,7 @@ func (r *callers) Authenticate(ctx context.Context, bearer string) (principal.Ca
 	return c, err
 }
 
-// bearsToken returns who acts under the capability token whose bearer was sent. One that was revoked, or whose time is over, opens nothing.
+// bearsToken returns the principal who acts under the capability token with this bearer. A revoked or expired token opens nothing.
 func (r *callers) bearsToken(ctx context.Context, bearer string) (principal.Caller, error) {
 	ws, name, ok := principal.ParseToken(bearer)
 	if !ok {
@@ -93,8 +93,7 @@ func (r *callers) hasSession(ctx context.Context, access string) (principal.Call
 	return c, err
 }
 
-// AuthenticateEngine returns the engine whose id and token were sent, as one who acts under the capability token to which its token is
-// bound.
+// AuthenticateEngine returns the engine with this id and token. It acts under the capability token to which its token is bound.
 func (r *callers) AuthenticateEngine(ctx context.Context, e id.Principal, secret string) (principal.Caller, error) {
 	if e == "" || secret == "" {
 		return principal.Caller{}, engine.ErrMissing
@@ -161,9 +160,9 @@ var (
 		With("Leave the field out to act as yourself.")
 )
 
-// ActsFor returns the caller as the principal, and under the capability token, that a request names in its body; empty ones mean his own.
-// An owner, an admin and an engine may act for the agents of their workspace, and whoever acts under a token may narrow it further to one
-// that was derived from it. Events that he causes say both who acts and who was authenticated.
+// ActsFor returns the caller as the principal and under the capability token that a request names in its body. Empty values mean the
+// caller's own. An owner, an admin and an engine may act for the agents of their workspace. A caller who acts under a token may narrow it
+// to one that was derived from it. Events of the returned caller name both who acts and who was authenticated.
 func (r *callers) ActsFor(ctx context.Context, c principal.Caller, p id.Principal, t id.Token) (principal.Caller, error) {
 	if p != "" && p != c.Principal {
 		target, err := r.acting(ctx, c.Workspace, p)

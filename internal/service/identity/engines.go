@@ -16,8 +16,7 @@ import (
 	"agentbox/internal/kernel/projection"
 )
 
-// EngineScopes are what the token of an engine permits where nothing else is asked for: to claim runs, to go on owning them, and to give
-// them back.
+// EngineScopes are the default scopes of an engine's token: to claim runs, to renew the claims, and to give runs back.
 func EngineScopes() token.Scopes {
 	return token.Scopes{Rooms: []string{token.Any}, Actions: []string{policy.RunClaim, policy.RunRenew, policy.RunRelease}}
 }
@@ -29,7 +28,7 @@ type EngineToken struct {
 	Secret string
 }
 
-// engines keeps the engines and what they are known by.
+// engines keeps the engines and their credentials.
 type engines struct {
 	*core
 	capabilities *tokens
@@ -57,8 +56,8 @@ func (r *engines) RegisterEngine(ctx context.Context, origin event.Origin, ws id
 	return engine.Engine{}.Evolve(receipt.Events[len(receipt.Events)-1])
 }
 
-// IssueEngineToken makes a token by which an engine is known, bound to a capability token of its own. Whoever issues it under a capability
-// token derives the engine's from that.
+// IssueEngineToken makes a token that identifies an engine, bound to a capability token of its own. If the caller acts under a capability
+// token, the engine's token is derived from that.
 func (r *engines) IssueEngineToken(ctx context.Context, origin event.Origin, ws id.Workspace, e id.Principal, scopes token.Scopes,
 	until time.Time) (EngineToken, error) {
 	var made EngineToken

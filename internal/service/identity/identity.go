@@ -1,6 +1,6 @@
-// Package identity keeps who may act: people, agents, services and engines, their keys and capability tokens.
+// Package identity keeps the principals: people, agents, services and engines, with their keys and capability tokens.
 //
-// It decides who may give what to whom; whether somebody may keep principals at all is the gate's to say.
+// It decides who may give what to whom. The gate decides whether a principal may manage principals at all.
 package identity
 
 import (
@@ -19,7 +19,7 @@ import (
 	"agentbox/internal/kernel/projection"
 )
 
-// Parts are what the service is made of.
+// Parts are the dependencies of the service.
 type Parts struct {
 	Log     journal.Journal
 	Docs    projection.Reader // of the gate's definitions
@@ -32,8 +32,8 @@ type Parts struct {
 	BootstrapToken string // by which the first login of a workspace is set; "" for none
 }
 
-// Service keeps who may act, and with what. Its parts are objects of their own, each in the file of its name. Make it with New; any
-// goroutine may call its methods.
+// Service keeps the principals and their credentials. Its parts are objects of their own, each in the file of its name. Make it with New;
+// any goroutine may call its methods.
 type Service struct {
 	*core
 	*callers
@@ -55,7 +55,7 @@ func New(parts Parts) *Service {
 	}
 }
 
-// core is what the parts of the service share: they read who acts, and draft what is recorded.
+// core is the shared code of the service's parts: it reads the acting principal and drafts events.
 type core struct {
 	Parts
 	parsed       projection.Known[principal.Principal]
@@ -65,11 +65,11 @@ type core struct {
 
 var (
 	errNobody = fault.New(fault.NotFound, "principal_not_found", "there is no such principal in this workspace")
-	// errStranger is errNobody where the principal is the one who acts.
+	// errStranger is errNobody about the acting principal.
 	errStranger = fault.New(fault.Denied, policy.ReasonPrincipalNotFound, "there is no such principal in this workspace")
 )
 
-// acting returns the principal who acts, or in whose name somebody does. It is read anew each time: authority is never remembered.
+// acting returns the acting principal, or the one in whose name somebody acts. It reads it each time: authority is never cached.
 func (r *core) acting(ctx context.Context, ws id.Workspace, p id.Principal) (principal.Principal, error) {
 	doc, _, err := r.parsed.Load(ctx, r.Docs, ws, principal.Projection, string(p))
 	if errors.Is(err, projection.ErrNotFound) || err == nil && doc.ID != p {
@@ -87,7 +87,7 @@ func (r *core) who(ctx context.Context, ws id.Workspace, p id.Principal) (princi
 	return doc, version, err
 }
 
-// reaches reports whether one principal keeps another: he is a person of the role admin at least, and not below the other.
+// reaches reports whether who manages target: who is a person with the role admin or above, and target's role is not above theirs.
 func reaches(who, target principal.Principal) bool {
 	return who.Kind == id.User && !who.Quarantined && who.Role.AtLeast(principal.Admin) && (target.Kind != id.User ||
 		who.Role.AtLeast(target.Role))
@@ -117,7 +117,7 @@ func (r *core) refused(ctx context.Context, origin event.Origin, a policy.Action
 	return policy.RecordRefusal(ctx, r.Gate, r.Log.Append, origin, a, why)
 }
 
-// mayGive checks that whoever gives a role has it himself and keeps people.
+// mayGive checks that the person who gives a role manages people and has that role or a higher one.
 func (r *core) mayGive(ctx context.Context, p id.Principal, ws id.Workspace, role principal.Role) error {
 	who, err := r.acting(ctx, ws, p)
 	if err != nil {
@@ -132,8 +132,8 @@ func (r *core) mayGive(ctx context.Context, p id.Principal, ws id.Workspace, rol
 	return nil
 }
 
-// derived returns a capability token and those that it was derived from, up to the root. They are read anew each time, so that the
-// revocation of one reaches all below it at once. token.ErrNotFound where one of them is not there.
+// derived returns a capability token and those that it was derived from, up to the root. It reads them each time, so that the revocation of
+// one affects all below it at once. It returns token.ErrNotFound if one of them does not exist.
 func (r *core) derived(ctx context.Context, ws id.Workspace, t id.Token) ([]token.Token, error) {
 	return token.Chain(t, func(t id.Token) (token.Token, error) {
 		doc, _, err := r.parsedTokens.Load(ctx, r.Docs, ws, token.Projection, string(t))
@@ -144,8 +144,8 @@ func (r *core) derived(ctx context.Context, ws id.Workspace, t id.Token) ([]toke
 	})
 }
 
-// living refuses to record anything in an archived workspace. It returns what the log has to expect, so that of the record and an archiving
-// one comes first.
+// living refuses to record anything in an archived workspace. It returns the document versions that the log must expect, so that the record
+// and an archiving are ordered.
 func (r *core) living(ctx context.Context, ws id.Workspace) ([]event.DocumentVersion, error) {
 	if ws == id.DefaultWorkspace {
 		return nil, nil

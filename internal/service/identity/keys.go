@@ -30,9 +30,9 @@ var errLastOwnerKey = fault.New(fault.Conflict, "last_owner_key",
 // keys makes API keys and ends them.
 type keys struct{ *core }
 
-// IssueKey makes an API key for a principal and returns its text, which is stored nowhere. People make keys for themselves; for others
-// only who keeps people does, and never for his peers or those above him. Whoever acts under a capability token makes none, for a key is
-// not bound by it.
+// IssueKey makes an API key for a principal and returns its text, which is stored nowhere. People make keys for themselves. Only persons
+// who manage people make keys for others, and never for their peers or for those above them. A caller under a capability token makes none,
+// because the token would not bound the key.
 func (r *keys) IssueKey(ctx context.Context, origin event.Origin, ws id.Workspace, p id.Principal, name string) (string, principal.Key,
 	error) {
 	if origin.Token != "" {
@@ -75,7 +75,7 @@ func (r *keys) IssueKey(ctx context.Context, origin event.Origin, ws id.Workspac
 	return bearer, doc, err
 }
 
-// mayIssue refuses to make a key for somebody whom whoever asks does not keep, or who could be his second person.
+// mayIssue refuses to make a key if the caller does not manage the target, or if the target could be the caller's second person.
 func (r *keys) mayIssue(ctx context.Context, p id.Principal, target principal.Principal) error {
 	who, err := r.acting(ctx, target.Workspace, p)
 	if err != nil {
@@ -88,7 +88,7 @@ func (r *keys) mayIssue(ctx context.Context, p id.Principal, target principal.Pr
 	return nil
 }
 
-// keeps is the role below which nobody keeps the keys of a principal: a person's own.
+// keeps returns the least role that may manage the keys of a principal: a person's own role.
 func keeps(target principal.Principal) principal.Role {
 	if target.Kind != id.User || target.Role == "" {
 		return principal.Viewer

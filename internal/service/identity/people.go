@@ -40,12 +40,12 @@ var ErrMayNotStop = fault.New(fault.Denied, policy.ReasonRoleTooLow,
 	"you may not end this run: a viewer only reads, and an agent ends its own runs only").
 	With("Ask an owner for the role member.")
 
-// people registers who may act, and says what they are.
+// people registers principals and changes their roles and states.
 type people struct{ *core }
 
 var _ policy.Agents = (*people)(nil)
 
-// register records a new principal, by way of the gate; unique is what no other may be registered as.
+// register records a new principal, by way of the gate. Unique is the name that no other principal may be registered under.
 func (r *people) register(ctx context.Context, origin event.Origin, ws id.Workspace, action string, d principal.Registered,
 	unique string) (principal.Principal, error) {
 	if err := principal.CheckName(d.Name); err != nil {
@@ -91,7 +91,7 @@ func (r *people) RegisterAgent(ctx context.Context, origin event.Origin, ws id.W
 	return doc, err
 }
 
-// AddService registers a service, which has no role: what it may do is what its kind may and a capability token names.
+// AddService registers a service. It has no role: its kind and a capability token bound what it may do.
 func (r *people) AddService(ctx context.Context, origin event.Origin, ws id.Workspace, name string) (principal.Principal, error) {
 	p := id.NewPrincipal(r.IDs, id.Service)
 	return r.register(ctx, origin, ws, policy.PrincipalAdd, principal.Registered{Principal: p, Kind: id.Service, Name: name}, string(p))
@@ -135,7 +135,7 @@ func (r *people) Ensure(ctx context.Context, origin event.Origin, ws id.Workspac
 	return principal.Principal{}, journal.ErrConflict
 }
 
-// known finds a principal by what another program called it: its id here, an agent's name, or what was registered as that.
+// known finds a principal by another program's name for it: its id here, an agent's name, or the name of its registration.
 func (r *people) known(ctx context.Context, ws id.Workspace, kind id.PrincipalKind, actor, legacy string) (principal.Principal, error) {
 	if p, err := id.ParsePrincipal(actor); err == nil {
 		doc, _, err := r.who(ctx, ws, p)
@@ -160,7 +160,7 @@ func (r *people) one(ctx context.Context, ws id.Workspace, by projection.Index) 
 	return found[0], nil
 }
 
-// ChangeRole gives a person another role. Whoever does it keeps the person, and gives no role above his own; the last owner stays one.
+// ChangeRole gives a person another role. The caller must manage that person and gives no role above their own. The last owner stays one.
 func (r *people) ChangeRole(ctx context.Context, origin event.Origin, ws id.Workspace, p id.Principal,
 	to principal.Role) (principal.Principal, error) {
 	if _, err := principal.ParseRole(string(to)); err != nil {
@@ -186,7 +186,7 @@ func (r *people) ChangeRole(ctx context.Context, origin event.Origin, ws id.Work
 			return nil
 		}
 		expect := []event.DocumentVersion{{Projection: principal.Projection, Key: string(p), Version: version}}
-		if who.ID != p { // whoever gives a role must still have it
+		if who.ID != p { // the person who gives a role must still have it
 			expect = append(expect, event.DocumentVersion{Projection: principal.Projection, Key: string(who.ID), Version: own})
 		}
 		if target.Role == principal.Overlord {
@@ -213,8 +213,8 @@ func (r *people) ChangeRole(ctx context.Context, origin event.Origin, ws id.Work
 	return doc, err
 }
 
-// otherOwners returns the documents of the owners but one, as they are: whoever lowers an owner rests on them, so that of two who lower
-// each other one fails.
+// otherOwners returns the documents of all owners but one, with their versions. A change that lowers an owner expects these versions, so
+// that of two owners who lower each other one fails.
 func (r *people) otherOwners(ctx context.Context, ws id.Workspace, but id.Principal) ([]event.DocumentVersion, error) {
 	found, err := r.Docs.Documents(ctx, projection.Query{
 		Workspace: ws, Name: principal.Projection, Index: projection.Index{Name: "role", Value: string(principal.Overlord)}, Limit: 100,
@@ -235,7 +235,7 @@ func (r *people) otherOwners(ctx context.Context, ws id.Workspace, but id.Princi
 	return others, nil
 }
 
-// unique leaves out what is expected twice.
+// unique removes duplicate expectations.
 func unique(expect []event.DocumentVersion) []event.DocumentVersion {
 	var once []event.DocumentVersion
 	for _, e := range expect {
@@ -316,7 +316,7 @@ func (r *people) Owner(ctx context.Context, ws id.Workspace, name string) (id.Pr
 	return "", journal.ErrConflict
 }
 
-// AddPerson registers a person with a role, which may not be mightier than that of whoever adds it.
+// AddPerson registers a person with a role, which may not be above the caller's own.
 func (r *people) AddPerson(ctx context.Context, origin event.Origin, ws id.Workspace, name string, role principal.Role) (id.Principal,
 	error) {
 	action := policy.Action{Type: policy.PrincipalAdd, Workspace: ws, Principal: origin.Principal, Token: origin.Token, Subject: string(role),
@@ -336,7 +336,7 @@ func (r *people) AddPerson(ctx context.Context, origin event.Origin, ws id.Works
 	return id.Principal(receipt.Events[0].EntityID), nil
 }
 
-// enrol records a principal, without asking anybody; unique is what no other may be registered as.
+// enrol records a principal without asking anybody. Unique is the name that no other principal may be registered under.
 func (r *people) enrol(ctx context.Context, origin event.Origin, ws id.Workspace, d principal.Registered, unique string) error {
 	batch, err := r.registration(origin, ws, d, unique)
 	if err == nil {
@@ -418,8 +418,8 @@ func (r *people) Quarantine(ctx context.Context, origin event.Origin, ws id.Work
 	return err
 }
 
-// MayStop reports whether a principal may end a run of an agent: every person but a viewer may, and the agent itself. Where the role cannot
-// be read, stopping goes before asking.
+// MayStop reports whether a principal may end a run of an agent. Every person except a viewer may, and the agent itself. If the role cannot
+// be read, stopping is allowed.
 func (r *people) MayStop(ctx context.Context, ws id.Workspace, p, agent id.Principal) error {
 	who, err := r.acting(ctx, ws, p)
 	if err != nil && !errors.Is(err, errStranger) || p == agent || err == nil && who.Kind == id.User && who.Role.AtLeast(principal.Member) {

@@ -19,13 +19,13 @@ import (
 	"agentbox/internal/kernel/projection"
 )
 
-// What scrypt costs: 32 MiB and about a tenth of a second for each try.
+// The cost of scrypt: 32 MiB and about a tenth of a second for each try.
 const (
 	scryptN      = 1 << 15
 	scryptR      = 8
 	scryptP      = 1
 	scryptBytes  = 32
-	maxHashing   = 2 // at once, so that whoever guesses does not use up the memory
+	maxHashing   = 2 // at once, so that a guessing client does not use up the memory
 	reasonLogout = "logout"
 	reasonReuse  = "refresh_token_reused"
 )
@@ -43,7 +43,7 @@ type sessions struct {
 	hashing chan struct{} // holds those who stretch a passphrase
 }
 
-// stretch makes of a passphrase what is stored.
+// stretch derives the stored bytes from a passphrase.
 func (r *sessions) stretch(ctx context.Context, passphrase string, salt []byte) ([]byte, error) {
 	select {
 	case r.hashing <- struct{}{}:
@@ -54,8 +54,8 @@ func (r *sessions) stretch(ctx context.Context, passphrase string, salt []byte) 
 	return scrypt.Key([]byte(passphrase), salt, scryptN, scryptR, scryptP, scryptBytes)
 }
 
-// Bootstrap gives the owner of a workspace a passphrase, and makes the owner where there is none. Token is the daemon's own; only who can
-// read its data directory has it.
+// Bootstrap gives the owner of a workspace a passphrase, and makes the owner if there is none. Token is the daemon's own; only a user who
+// can read its data directory has it.
 func (r *sessions) Bootstrap(ctx context.Context, token string, ws id.Workspace, name, passphrase string) (id.Principal, error) {
 	if r.BootstrapToken == "" || subtle.ConstantTimeCompare([]byte(token), []byte(r.BootstrapToken)) != 1 {
 		return "", principal.ErrBootstrap
@@ -80,7 +80,7 @@ func (r *sessions) Bootstrap(ctx context.Context, token string, ws id.Workspace,
 	if err != nil {
 		return "", err
 	}
-	// The document's key is the workspace: there is one owner who logs in, whoever is first.
+	// The document's key is the workspace, so one owner logs in: the first one.
 	_, err = r.Log.Append(ctx, event.Batch{
 		Workspace: ws, Drafts: []event.Draft{r.draft(principal.LoginSetType, event.Origin{Principal: owner}, ws, set, principal.LoginEntity,
 			string(ws))},
@@ -99,7 +99,7 @@ func checkPassphrase(text string) error {
 	return nil
 }
 
-// verifier makes of a passphrase what is stored of it.
+// verifier derives the stored verifier from a passphrase.
 func (r *sessions) verifier(ctx context.Context, p id.Principal, passphrase string) (set principal.LoginSet, err error) {
 	set = principal.LoginSet{Principal: p, Salt: make([]byte, principal.SaltBytes)}
 	if _, err := io.ReadFull(r.Entropy, set.Salt); err != nil {
@@ -109,8 +109,8 @@ func (r *sessions) verifier(ctx context.Context, p id.Principal, passphrase stri
 	return set, err
 }
 
-// SetPassphrase gives the person who asks a passphrase, by which he logs in from then on. Whoever has one shows it; a wrong one counts as
-// a try to log in. It takes what is wholly his own: under a capability token nobody sets one.
+// SetPassphrase sets the passphrase of the person who asks; from then on they log in with it. A person who already has one must give the
+// current one. A wrong one counts as a failed login. A caller under a capability token cannot set one, because it needs their full rights.
 func (r *sessions) SetPassphrase(ctx context.Context, origin event.Origin, ws id.Workspace, current, passphrase string) error {
 	if err := checkPassphrase(passphrase); err != nil {
 		return err
@@ -184,7 +184,7 @@ func (r *sessions) login(ctx context.Context, ws id.Workspace, key string) (prin
 	return projection.Load[principal.Login](ctx, r.Docs, ws, principal.LoginProjection, key)
 }
 
-// loginKey returns under which key the login of a person stands, or would stand.
+// loginKey returns the key of a person's login document, which may not exist yet.
 func (r *sessions) loginKey(ctx context.Context, ws id.Workspace, p id.Principal) (string, error) {
 	doc, _, err := r.login(ctx, ws, string(ws))
 	if err != nil && !errors.Is(err, projection.ErrNotFound) {
@@ -196,8 +196,8 @@ func (r *sessions) loginKey(ctx context.Context, ws id.Workspace, p id.Principal
 	return string(p), nil
 }
 
-// Login opens a session of a person, or where none is named, of the owner who was given a passphrase with the bootstrap token. After
-// MaxTries wrong passphrases in a row he logs in no more for ShutTime, and the log says so; of many who guess at once none is let in once
+// Login opens a session of a person. Without a person it is the owner, who got a passphrase with the bootstrap token. After MaxTries wrong
+// passphrases in a row, logins of the person are blocked for ShutTime, and the log records it. If many guess at once, none gets in after
 // that number is reached.
 func (r *sessions) Login(ctx context.Context, ws id.Workspace, p id.Principal, passphrase string) (Opened, error) {
 	var opened Opened

@@ -249,8 +249,8 @@ func TestASecretStandsNowhere(t *testing.T) {
 	}
 }
 
-// TestEveryPersonLogsIn gives people passphrases: each logs in by his own, is shut out by his own mistakes, and changes it with the one
-// that he has.
+// TestEveryPersonLogsIn gives people passphrases. Each person logs in with their own one, is blocked only by their own mistakes, and
+// changes it with the current one.
 func TestEveryPersonLogsIn(t *testing.T) {
 	o, ctx := bootstrapped(t), t.Context()
 	const own = "a viewer's passphrase"
@@ -318,8 +318,8 @@ func TestEveryPersonLogsIn(t *testing.T) {
 	}
 }
 
-// TestAPassphraseDoesNotLeaveTheKeyByWhichItWasSet lets an admin set the passphrase of a member with a key that he issued to him: whoever
-// logs in by it comes with the admin's credential, and one whom an owner gave his first key does not.
+// TestAPassphraseDoesNotLeaveTheKeyByWhichItWasSet sets the passphrase of a member with a key that somebody else issued to the member. If
+// an admin issued that key, the login counts as issued by the admin. If an owner issued it, the login does not.
 func TestAPassphraseDoesNotLeaveTheKeyByWhichItWasSet(t *testing.T) {
 	for issuer, want := range map[principal.Role]bool{principal.Admin: true, principal.Overlord: false} {
 		o := open(t)

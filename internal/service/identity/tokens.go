@@ -16,7 +16,8 @@ import (
 	"agentbox/internal/kernel/projection"
 )
 
-// Issued is a capability token and, where whoever granted it may speak for its holder, its bearer, which is shown once and stored nowhere.
+// Issued is a capability token. If the person who granted it may speak for its holder, it has its bearer text, which is shown once and
+// stored nowhere.
 type Issued struct {
 	token.Token
 	Bearer string
@@ -25,7 +26,7 @@ type Issued struct {
 // tokens hands out authority that can be narrowed, and takes it back.
 type tokens struct{ *core }
 
-// ErrRootNotYours refuses a token that is derived from none to whoever does not keep the one to whom it would be issued.
+// ErrRootNotYours refuses a root token if the caller does not manage the principal who would hold it.
 var ErrRootNotYours = fault.New(fault.Denied, policy.ReasonRoleTooLow,
 	"a token that is derived from none is granted by an owner or an admin, to nobody above himself").
 	With("Name a token of your own as parent_token_id, or ask an owner.")
@@ -38,8 +39,8 @@ func under(origin event.Origin, d token.Granted) event.Origin {
 	return origin
 }
 
-// Grant makes a capability token. Whoever acts under one derives only from that, and from what was derived from it. A delegation that is
-// refused is recorded.
+// Grant makes a capability token. A caller under a token derives only from that token, and from tokens derived from it. A refused
+// delegation is recorded.
 func (r *tokens) Grant(ctx context.Context, origin event.Origin, ws id.Workspace, q token.Grant) (Issued, error) {
 	var made Issued
 	if q.Parent == "" {
@@ -118,7 +119,7 @@ func (r *tokens) declared(ctx context.Context, ws id.Workspace, actions []string
 	return nil
 }
 
-// decide says what may be granted.
+// decide decides what may be granted.
 func (r *tokens) decide(origin event.Origin, q token.Grant, who, target principal.Principal, chain []token.Token) (token.Granted, error) {
 	now := r.Clock.Now().UTC()
 	if len(chain) == 0 {
@@ -143,8 +144,8 @@ func useful(q token.Grant, grant func(id.Principal, time.Time) (token.Granted, e
 	return d, err
 }
 
-// speaksFor reports whether one principal may be given what lets him act as another: himself, an agent that he registered, or whom he
-// keeps and who could not be his second person.
+// speaksFor reports whether who may receive what lets them act as target. That is so for themselves, for an agent that they registered, and
+// for somebody whom they manage and who could not be their second person.
 func speaksFor(who, target principal.Principal) bool {
 	return who.ID == target.ID || target.Kind == id.Agent && target.CreatedBy == who.ID ||
 		reaches(who, target) && (target.Kind != id.User || who.Role.Issues(target.Role))
@@ -202,8 +203,8 @@ func (r *tokens) attempted(ctx context.Context, origin event.Origin, ws id.Works
 	return err
 }
 
-// Revoke takes a token back, and with it all that were derived from it. Whoever granted or holds it may, whoever granted or holds one
-// that it was derived from, an owner and an admin. One that was revoked before stays as it is.
+// Revoke takes a token back, with all tokens that were derived from it. The grantor and the holder of the token may do so, and those of
+// each token that it was derived from, and owners and admins. A token that was revoked before does not change.
 func (r *tokens) Revoke(ctx context.Context, origin event.Origin, ws id.Workspace, t id.Token, reason string) (token.Token, error) {
 	if len(reason) > policy.MaxReasonBytes {
 		return token.Token{}, policy.ErrReasonTooLong
@@ -264,7 +265,7 @@ func (r *tokens) Token(ctx context.Context, ws id.Workspace, t id.Token) (token.
 	return doc, err
 }
 
-// InForce returns "active" for a token that is in force, else "revoked" or "expired": it, or one that it was derived from.
+// InForce returns "active" for a token that is in force. It returns "revoked" or "expired" if that is true of it or of one above it.
 func (r *tokens) InForce(ctx context.Context, ws id.Workspace, t token.Token) (string, error) {
 	chain, _, err := r.chain(ctx, ws, t.ID)
 	if err != nil && !errors.Is(err, token.ErrParentNotFound) {

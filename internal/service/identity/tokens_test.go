@@ -23,7 +23,8 @@ func talk(rooms ...string) token.Scopes {
 	return token.Scopes{Rooms: rooms, Actions: []string{policy.MessageCreate, policy.CapabilityGrant}}
 }
 
-// TestThreat17WhoGrantsWhat is the rule of roots: an owner or an admin, to nobody above himself; any session may not.
+// TestThreat17WhoGrantsWhat is the rule of root tokens: an owner or an admin grants them, to nobody above themselves. A plain session may
+// not.
 func TestThreat17WhoGrantsWhat(t *testing.T) {
 	o := open(t)
 	all := token.All()
@@ -315,7 +316,7 @@ func TestABearerIsGivenToWhoMaySpeakForItsHolder(t *testing.T) {
 	}
 }
 
-// TestQuarantineStopsWhatWasHandedOn: what a quarantined principal gave rests with him.
+// TestQuarantineStopsWhatWasHandedOn: tokens that a quarantined principal handed on are suspended too.
 func TestQuarantineStopsWhatWasHandedOn(t *testing.T) {
 	o := open(t)
 	root := o.give(o.as(o.owner), token.Grant{IssuedTo: o.agent, Scopes: token.All()})

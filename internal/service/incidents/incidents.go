@@ -1,4 +1,4 @@
-// Package incidents opens incidents, writes down their causes and what was learned, and closes them.
+// Package incidents opens incidents, records their causes and learnings, and closes them.
 package incidents
 
 import (
@@ -17,7 +17,7 @@ import (
 	"agentbox/internal/kernel/projection"
 )
 
-// Parts are what an investigator is made of.
+// Parts are the dependencies of the service.
 type Parts struct {
 	Docs  projection.Reader // of Definition, and of runs
 	Gate  policy.Gate
@@ -74,14 +74,14 @@ var (
 		"the idempotency key was used, and not for an incident that can be found; choose another one")
 )
 
-// Place is where an incident happened. What is left empty is taken from the run.
+// Place is where an incident happened. Empty fields are taken from the run.
 type Place struct {
 	Room   id.Room
 	Thread id.Thread
 	Run    id.Run
 }
 
-// Open records an incident and returns it. Where one of the same key is there it is returned instead, true.
+// Open records an incident and returns it. If one with the same key exists, it returns that one and true.
 func (v *Service) Open(ctx context.Context, origin event.Origin, ws id.Workspace, at Place, o incident.Opened) (incident.Incident, bool,
 	error) {
 	o, err := o.Check()
@@ -233,7 +233,7 @@ func (v *Service) Analyse(ctx context.Context, origin event.Origin, ws id.Worksp
 	})
 }
 
-// Learn writes down what was learned.
+// Learn records a learning.
 func (v *Service) Learn(ctx context.Context, origin event.Origin, ws id.Workspace, i id.Incident, note string,
 	tags []string) (incident.Incident, error) {
 	return v.change(ctx, origin, ws, i, policy.IncidentLearn, incident.EventLearned, func(doc incident.Incident) (any, error) {
@@ -249,10 +249,10 @@ func (v *Service) Close(ctx context.Context, origin event.Origin, ws id.Workspac
 	})
 }
 
-// tries bounds how often a change is decided anew because somebody else was first.
+// tries bounds how often a change is decided again because another change came first.
 const tries = 16
 
-// change decides one change of an incident on what it is now, and records it if nobody was first.
+// change decides one change of an incident on its present document, and records it if no other change came first.
 func (v *Service) change(ctx context.Context, origin event.Origin, ws id.Workspace, i id.Incident, action, typ string,
 	decide func(incident.Incident) (any, error)) (incident.Incident, error) {
 	for try := 1; ; try++ {

@@ -1,4 +1,4 @@
-// Package labels labels data by how sensitive they are, and decides who may come near them.
+// Package labels labels data by how sensitive they are, and decides who may access them.
 package labels
 
 import (
@@ -17,7 +17,7 @@ import (
 	"agentbox/internal/kernel/projection"
 )
 
-// Parts are what a custodian is made of.
+// Parts are the dependencies of the service.
 type Parts struct {
 	Log   journal.Journal
 	Docs  projection.Reader // of Definitions, and of the things that are labelled
@@ -73,10 +73,10 @@ func Definitions() []projection.Definition {
 	}
 }
 
-// tries bounds how often a label is decided anew because somebody else was first.
+// tries bounds how often a label is decided again because another change came first.
 const tries = 16
 
-// Label labels a resource. Whoever would let anybody nearer to it than before has to be an admin.
+// Label labels a resource. A caller who lowers a label, so that more people may access the resource, must be an admin.
 func (c *Service) Label(ctx context.Context, origin event.Origin, ws id.Workspace, next label.Label) (label.Label, error) {
 	if err := next.Check(); err != nil {
 		return label.Label{}, err
@@ -116,7 +116,7 @@ func (c *Service) Label(ctx context.Context, origin event.Origin, ws id.Workspac
 	}
 }
 
-// label returns the label of a resource, internal where nobody has labelled it, and its version.
+// label returns the label of a resource, internal if it has none, and its version.
 func (c *Service) label(ctx context.Context, ws id.Workspace, r label.Resource) (label.Label, uint64, error) {
 	doc, version, err := projection.Load[label.Label](ctx, c.Docs, ws, label.Projection, r.Key())
 	if errors.Is(err, projection.ErrNotFound) {
@@ -142,7 +142,7 @@ func (c *Service) Labels(ctx context.Context, ws id.Workspace, f Filter) ([]labe
 		}
 		one, _, err := c.label(ctx, ws, f.Resource)
 		if f.Room != "" && one.Room != f.Room {
-			return nil, err // whoever asks about one room is told nothing of the others
+			return nil, err // a caller who asks about one room gets nothing of the others
 		}
 		return []label.Label{one}, err
 	}
@@ -156,7 +156,7 @@ func (c *Service) Labels(ctx context.Context, ws id.Workspace, f Filter) ([]labe
 	return projection.List[label.Label](ctx, c.Docs, q)
 }
 
-// Answer is a decision about an access together with what it rests on.
+// Answer is a decision about an access together with its basis.
 type Answer struct {
 	Decision policy.Decision
 	Label    label.Label // with the level by which it was decided
@@ -164,8 +164,8 @@ type Answer struct {
 	Event    id.Event    // that records it
 }
 
-// Request decides whether origin's principal may come near a resource, and records it where the resource is more than internal. Where a
-// person has to approve, the question is made, and the same request goes through once it is answered.
+// Request decides whether origin's principal may access a resource, and records the decision if the resource is more than internal. If a
+// person has to approve, it asks a question, and the same request succeeds once it is answered.
 func (c *Service) Request(ctx context.Context, origin event.Origin, ws id.Workspace, in id.Run, q label.Request) (Answer, error) {
 	if err := q.Check(); err != nil {
 		return Answer{}, err
@@ -261,7 +261,7 @@ var (
 	ErrRunRoom = fault.New(fault.Invalid, "run_room_mismatch", "the run belongs to another room")
 )
 
-// access is the action of an access; everything that is said about it is in its request, so that an approval is for exactly that.
+// access is the action of an access. Its request holds all the details, so that an approval is for exactly these.
 func access(origin event.Origin, ws id.Workspace, in id.Run, q label.Request, said label.Accessed) (policy.Action, error) {
 	raw, err := json.Marshal(struct {
 		label.Accessed
@@ -285,12 +285,12 @@ func (c *Service) batch(origin event.Origin, ws id.Workspace, room id.Room, in i
 	return b
 }
 
-// ErrAccessRequired refuses to read what is confidential before the access was asked for.
+// ErrAccessRequired refuses to read a confidential resource before the access was requested.
 var ErrAccessRequired = fault.New(fault.Denied, "data_access_required", "these data are labelled; ask for access to them first").
 	With("POST /v1/data/access/requests; what is allowed there can be read for " + label.AccessTime.String() + ".")
 
-// MayRead reports whether a principal may read a resource of a room now: what is restricted belongs to that room, and what is
-// confidential was asked for, for reading, within label.AccessTime.
+// MayRead reports whether a principal may read a resource of a room now. A restricted resource must belong to that room. For a confidential
+// one the principal must have asked for read access within label.AccessTime.
 func (c *Service) MayRead(ctx context.Context, ws id.Workspace, p id.Principal, r label.Resource, room id.Room) error {
 	l, _, err := c.label(ctx, ws, r)
 	if err != nil || !l.Level.AtLeast(label.Restricted) {

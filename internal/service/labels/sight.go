@@ -30,10 +30,10 @@ var documents = map[string]string{
 	label.OfIncident: incident.Projection,
 }
 
-// around are the types of the things in which others lie. An operation of a run is a step in it, and shows what the run shows.
+// around are the types of things that contain others. An operation of a run is a step in it, and shows the same data as the run.
 var around = []string{label.OfRoom, label.OfThread, label.OfSpace, label.OfRun, label.OfStep, label.OfToolCall, label.OfApproval}
 
-// place is where a thing lies, as its document says it, or the data of an event about it.
+// place is the containers of a thing, from its document or from the data of an event about it.
 type place struct {
 	Room     id.Room     `json:"room_id"`
 	Thread   id.Thread   `json:"thread_id"`
@@ -54,7 +54,7 @@ type place struct {
 	} `json:"operations"`
 }
 
-// in returns the things in which it lies.
+// in returns the things that contain it.
 func (p place) in() []label.Resource {
 	all := []label.Resource{
 		{Type: label.OfRoom, ID: string(p.Room)}, {Type: label.OfThread, ID: string(p.Thread)}, {Type: label.OfSpace, ID: string(p.Space)},
@@ -69,7 +69,7 @@ func (p place) in() []label.Resource {
 	return slices.DeleteFunc(all, func(r label.Resource) bool { return r.Type == "" || r.ID == "" })
 }
 
-// Sight is what one principal may see of a workspace while one answer is made. It is used by one goroutine.
+// Sight tells what one principal may see of a workspace while one answer is made. One goroutine uses it.
 type Sight struct {
 	c         *Service
 	workspace id.Workspace
@@ -97,8 +97,8 @@ type guarded struct {
 	guards label.Guards
 }
 
-// guards returns how much is labelled in a workspace. Everybody who follows its events asks for each of them, so that it is kept as long
-// as the log does not grow; the head is read first, for what is read behind it is as new.
+// guards returns how much is labelled in a workspace. Every follower asks for each event, so the answer is cached while the log does not
+// grow. It reads the head first, so that the cached answer is at least as new as that head.
 func (c *Service) guards(ctx context.Context, ws id.Workspace) (label.Guards, error) {
 	head, err := c.Log.Head(ctx, ws)
 	if err != nil {
@@ -130,7 +130,7 @@ func (c *Service) guards(ctx context.Context, ws id.Workspace) (label.Guards, er
 	return now, nil
 }
 
-// Sees refuses what a label keeps from the principal: one of the resources, or something in which it lies.
+// Sees refuses resources that a label hides from the principal, by their own label or by that of a thing that contains them.
 func (s *Sight) Sees(ctx context.Context, resources ...label.Resource) error {
 	if len(s.guards.Types) == 0 {
 		return nil
@@ -181,7 +181,7 @@ func (s *Sight) sees(ctx context.Context, resources []label.Resource, seen map[l
 	return nil
 }
 
-// verdict refuses what the resource's own label keeps from the principal.
+// verdict refuses a resource that its own label hides from the principal.
 func (s *Sight) verdict(ctx context.Context, r label.Resource) error {
 	if !s.guards.On(r.Type) {
 		return nil
@@ -202,7 +202,7 @@ func (s *Sight) verdict(ctx context.Context, r label.Resource) error {
 	return err
 }
 
-// place returns where a thing lies; nowhere where it has no document.
+// place returns the containers of a thing; none if it has no document.
 func (s *Sight) place(ctx context.Context, r label.Resource) (place, error) {
 	if known, ok := s.places[r]; ok {
 		return known, nil
@@ -221,7 +221,7 @@ func (s *Sight) place(ctx context.Context, r label.Resource) (place, error) {
 	return lies, nil
 }
 
-// about returns of what an event tells.
+// about returns the resources that an event is about.
 func (s *Sight) about(ctx context.Context, r label.Resource) ([]label.Resource, error) {
 	e, err := s.c.Log.Get(ctx, s.workspace, id.Event(r.ID))
 	if fault.KindOf(err) == fault.NotFound {
@@ -233,7 +233,7 @@ func (s *Sight) about(ctx context.Context, r label.Resource) ([]label.Resource, 
 	return s.told(&e), nil
 }
 
-// told returns of what an event tells, by its header and by the ids in its data.
+// told returns the resources that an event is about, by its header and by the ids in its data.
 func (s *Sight) told(e *event.Event) []label.Resource {
 	header := place{Room: e.Room, Thread: e.Thread, Run: e.Run, Step: e.Step, EntityType: e.EntityType, EntityID: e.EntityID}
 	var data place
@@ -254,7 +254,7 @@ func (s *Sight) Event(ctx context.Context, e event.Event) (event.Event, error) {
 	return e, err
 }
 
-// Visible leaves out of a list what the principal may not see. Resource names an element.
+// Visible removes from a list the elements that the principal may not see. Resource names an element.
 func Visible[T any](ctx context.Context, s *Sight, list []T, resource func(T) label.Resource) ([]T, error) {
 	if len(s.guards.Types) == 0 {
 		return list, nil

@@ -13,11 +13,11 @@ import (
 	"agentbox/internal/domain/principal"
 )
 
-// Parts are what a census is made of.
+// Parts are the dependencies of the service.
 type Parts struct {
 	Members node.Members
 	Gate    policy.Gate
-	System  id.Principal                                                    // who ends what is left of a node that was given up
+	System  id.Principal                                                    // ends the rest of a node that was removed
 	GiveUp  func(ctx context.Context, origin event.Origin, n id.Node) error // ends its spaces
 }
 
@@ -43,9 +43,9 @@ func (c *Service) find(ctx context.Context, n id.Node) (node.Member, error) {
 	return all[i], nil
 }
 
-// Remove gives up a node that does not live: that is recorded, then nothing that it writes is taken any more, then its spaces end with
-// their runs. What of that was not done yet is done by who is asked next, also of a node that was given up before. Only the owner of the
-// installation may.
+// Remove removes a node that does not live. It records that first. From then on the log refuses the node's writes. Then its spaces end with
+// their runs. If some of that is unfinished, the next call continues it, also for a node that was removed before. Only the owner of the
+// installation may do this.
 func (c *Service) Remove(ctx context.Context, origin event.Origin, who principal.Caller, n id.Node, reason string) (node.Member, error) {
 	if len(reason) > node.MaxReason || !utf8.ValidString(reason) {
 		return node.Member{}, node.ErrReason
@@ -59,7 +59,7 @@ func (c *Service) Remove(ctx context.Context, origin event.Origin, who principal
 		event.New(node.EventRemoved, origin, who.Workspace, "", node.Removed{Node: n, Reason: reason}).About(node.EntityType, string(n)),
 	}}
 	if ruling, err := c.Gate.Judge(ctx, action); err != nil || !ruling.Decision.Allowed() {
-		if err == nil { // who may not is not told what there is
+		if err == nil { // a caller without the right does not learn which nodes exist
 			_, err = c.Gate.Record(ctx, origin, action, record)
 		}
 		return node.Member{}, err
@@ -86,7 +86,7 @@ func (c *Service) Remove(ctx context.Context, origin event.Origin, who principal
 	return c.find(ctx, n)
 }
 
-// Recover ends what is left of nodes that were given up, by somebody who did not come to that.
+// Recover finishes the removal of nodes that an earlier call did not finish.
 func (c *Service) Recover(ctx context.Context) error {
 	all, err := c.Members.Members(ctx)
 	if err != nil {

@@ -75,9 +75,8 @@ func (s *story) evaluate(what string, q outside.Question) (answer outside.Answer
 	return answer
 }
 
-// TestThreat14KilledBetweenEveryTwoEvents lets the daemon die at each append of the life of an approval in turn, once when who asked
-// still learns of the append and once when he does not: nothing is allowed that nobody approved, and what was approved once is allowed
-// once.
+// TestThreat14KilledBetweenEveryTwoEvents kills the daemon at each append in the life of an approval in turn. In one variant the caller
+// still learns of the append, in the other it does not. Nothing is allowed that nobody approved, and each approval allows its action once.
 func TestThreat14KilledBetweenEveryTwoEvents(t *testing.T) {
 	program, err := inittest.Build()
 	if err != nil {

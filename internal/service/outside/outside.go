@@ -24,7 +24,7 @@ import (
 	"agentbox/internal/kernel/projection"
 )
 
-// Parts are what an arbiter is made of.
+// Parts are the dependencies of the service.
 type Parts struct {
 	Log  journal.Journal
 	Docs projection.Reader // of approvals, runs and spaces
@@ -32,19 +32,19 @@ type Parts struct {
 
 	Clock   event.Clock
 	Shadow  bool // of the gate
-	Counted bool // the gate counts effects: what is allowed is begun there, so that it counts
+	Counted bool // the gate counts effects: an allowed action is begun there, so that it counts
 
 	// Place refuses a room and a thread that are not there, or not together; either may be empty.
 	Place func(ctx context.Context, ws id.Workspace, in id.Room, thread id.Thread) error
 }
 
-// Service judges what is done outside. Make it with New; every method may be called from any goroutine.
+// Service judges actions outside. Make it with New; every method may be called from any goroutine.
 type Service struct{ Parts }
 
 // New returns an arbiter of the given parts.
 func New(p Parts) *Service { return &Service{p} }
 
-// Question is what a caller wants to do, for itself or for somebody whom it names.
+// Question is an action that a caller intends, for itself or for a principal whom it names.
 type Question struct {
 	Action  string   // a name of the registry, or an alias
 	Text    string   // of a plain question, instead of an action
@@ -60,12 +60,12 @@ type Question struct {
 	Method  string
 	Tool    string
 
-	Principal id.Principal // who acts; empty for the caller
+	Principal id.Principal // the acting principal; empty for the caller
 	ActorType string       // the same in words of another system, which have to agree
 	ActorID   string
 }
 
-// Answer is a decision together with what it rests on.
+// Answer is a decision together with its basis.
 type Answer struct {
 	Decision policy.Decision
 	Blocked  bool         // it must not be done now
@@ -73,7 +73,7 @@ type Answer struct {
 	Approval id.Approval  // the one that allows it, or the one that is open about it
 	Standing id.Standing  // the standing approval that allows it
 	Event    id.Event     // of the log: the proof that an approval was used for it, or that it was refused
-	Actor    id.Principal // who acts
+	Actor    id.Principal // the acting principal
 }
 
 // The refusals of a question that cannot be judged at all.
@@ -103,11 +103,11 @@ var (
 	ErrNotRequired = fault.New(fault.Conflict, "approval_not_required", "policy permits it, so there is nothing to approve")
 )
 
-// tries bounds how often an answer is looked for anew because somebody else used what it rested on.
+// tries bounds how often Evaluate judges again because somebody else used what the answer rested on.
 const tries = 16
 
-// Evaluate judges a question. An answer that allows on the strength of an approval has used it up once, unless preview asks only to be
-// told; every other answer changes nothing. A refusal is recorded.
+// Evaluate judges a question. An answer that an approval allows has used it up once, unless preview is set. Every other answer changes
+// nothing. A refusal is recorded.
 func (a *Service) Evaluate(ctx context.Context, origin event.Origin, caller principal.Caller, q Question, preview bool) (Answer, error) {
 	action, reason, err := a.action(ctx, caller, q)
 	if err != nil {
@@ -124,8 +124,8 @@ func (a *Service) Evaluate(ctx context.Context, origin event.Origin, caller prin
 	}
 }
 
-// overtaken reports whether somebody else used what the answer rested on, so that another one has to be found: an approval, the last use
-// of a standing one, the last effect of the hour.
+// overtaken reports whether somebody else used what the answer rested on, so that Evaluate must judge again. That may be an approval, the
+// last use of a standing approval, or the last effect of the hour.
 func overtaken(err error) bool {
 	switch fault.KindOf(err) {
 	case fault.Denied, fault.Waiting, fault.Exhausted:
@@ -180,7 +180,8 @@ func (a *Service) begun(ctx context.Context, origin event.Origin, caller princip
 	return a.begin(ctx, origin, caller, q, r, approval, d)
 }
 
-// begin records that the action is begun, and with it the use of what allows it. The permit is for nobody: no driver of ours does it.
+// begin records that the action is begun, and with it the use of its approval. Nobody uses the permit, because no driver of ours does the
+// action.
 func (a *Service) begin(ctx context.Context, origin event.Origin, caller principal.Caller, q Question, r policy.Ruling,
 	approval id.Approval, d policy.Decision) (Answer, error) {
 	said := r
@@ -218,7 +219,7 @@ func (a *Service) refuse(ctx context.Context, origin event.Origin, caller princi
 	origin.Principal = by
 	draft := policy.RefusedOutside(origin, r, approval, through(caller, by))
 	draft.Thread = q.Thread
-	// Without the key of the request: a refusal does not use it up, so that the same request is answered anew when something has changed.
+	// Without the key of the request: a refusal does not use it up, so that a repeated request is judged again when something has changed.
 	receipt, err := a.Log.Append(ctx, event.Batch{Workspace: caller.Workspace, Drafts: []event.Draft{draft}})
 	if err != nil {
 		return Answer{}, err
@@ -248,7 +249,7 @@ func through(caller principal.Caller, acts id.Principal) id.Principal {
 	return cmp.Or(caller.By, caller.Principal)
 }
 
-// latest is how many approvals of one request are looked at.
+// latest is how many approvals of one request are checked.
 const latest = 20
 
 // approval returns the newest approval of exactly this action that can be used, true, or else one that is open about it, false.
@@ -295,7 +296,7 @@ func (a *Service) Recall(ctx context.Context, ws id.Workspace, place uint64) (An
 	return Answer{}, fault.New(fault.Internal, "answer_lost", "the answer to the first request is not where it was recorded")
 }
 
-// Words are what who asks says about it: shown to a person apart, and marked.
+// Words are the requester's own words about it: shown to a person separately, and marked.
 type Words struct {
 	Title   string
 	Context json.RawMessage
@@ -304,7 +305,7 @@ type Words struct {
 // MaxTitle is the most bytes that the title of a question may have.
 const MaxTitle = 200
 
-// Ask asks a person about what a caller wants to do outside.
+// Ask asks a person about an action outside that a caller intends.
 func (a *Service) Ask(ctx context.Context, origin event.Origin, caller principal.Caller, q Question, words Words,
 	ask policy.Ask) (policy.Approval, error) {
 	said, err := words.text()
@@ -340,7 +341,7 @@ func (a *Service) Ask(ctx context.Context, origin event.Origin, caller principal
 	return a.Gate.Ask(ctx, origin, r, ask, origin.Once(event.Batch{Workspace: action.Workspace}))
 }
 
-// text is what is shown of the words.
+// text returns the words as they are shown.
 func (w Words) text() (string, error) {
 	if len(w.Title) > MaxTitle {
 		return "", fault.New(fault.Invalid, "invalid_title", "a title has at most %d bytes", MaxTitle)
@@ -362,7 +363,7 @@ func (w Words) text() (string, error) {
 	return text, nil
 }
 
-// action is what is to be judged, or the code that says why it is refused unjudged.
+// action returns the action to judge, or the code of a refusal without judgement.
 func (a *Service) action(ctx context.Context, caller principal.Caller, q Question) (policy.Action, string, error) {
 	if err := q.plain(); err != nil {
 		return policy.Action{}, "", err
@@ -382,7 +383,7 @@ func (a *Service) action(ctx context.Context, caller principal.Caller, q Questio
 		return policy.Action{}, "", err
 	}
 	token := cmp.Or(q.Token, caller.Token)
-	if caller.Token != "" && token != caller.Token && reason == "" { // whoever acts under a token does not leave it behind by naming another
+	if caller.Token != "" && token != caller.Token && reason == "" { // a caller under a token cannot escape it by naming another one
 		reason = policy.ReasonTokenMismatch
 	}
 	action := policy.Action{
@@ -410,12 +411,12 @@ func (a *Service) action(ctx context.Context, caller principal.Caller, q Questio
 		return policy.Action{}, "", err
 	}
 	if _, builtIn := policy.KindOf(action.Type); action.Target == "" && (action.Type == policy.QuestionAsk || !builtIn) {
-		action.Subject = cmp.Or(string(action.Run), string(action.Room), string(action.Workspace)) // what it is about
+		action.Subject = cmp.Or(string(action.Run), string(action.Room), string(action.Workspace)) // the subject of the action
 	}
 	return action, reason, nil
 }
 
-// Preview returns the action that a question is about, for who only wants to be told how it would be judged.
+// Preview returns the action that a question is about, for a caller that only wants to know how it would be judged.
 func (a *Service) Preview(ctx context.Context, caller principal.Caller, q Question) (policy.Action, error) {
 	action, reason, err := a.action(ctx, caller, q)
 	if err == nil && reason != "" {
@@ -461,7 +462,7 @@ func (q *Question) plain() error {
 	return err
 }
 
-// house fills in the room of what an action names, its run and its space, and refuses those that do not belong together.
+// house fills in the room of the run and the space of an action, and refuses those that do not belong together.
 func (a *Service) house(ctx context.Context, action *policy.Action) error {
 	var in id.Space
 	if action.Run != "" {
@@ -492,8 +493,8 @@ func (a *Service) house(ctx context.Context, action *policy.Action) error {
 	return nil
 }
 
-// acting returns who acts. Identity comes from the caller; what the question says besides has to agree with it, or the caller has to be
-// one who acts for the agents of the workspace.
+// acting returns the acting principal. Identity comes from the caller. The question must agree with it, or the caller must be one who acts
+// for the agents of the workspace.
 func acting(caller principal.Caller, q Question) (id.Principal, string, error) {
 	who := q.Principal
 	if who == "" {
@@ -517,7 +518,7 @@ func acting(caller principal.Caller, q Question) (id.Principal, string, error) {
 	return who, "", nil
 }
 
-// unjudged is the refusal of what the gate was not asked about.
+// unjudged is the refusal of an action that the gate did not judge.
 func unjudged(a policy.Action, code string) policy.Ruling {
 	d := policy.Decision{Outcome: policy.Deny, ReasonCode: code}
 	switch code {
@@ -544,7 +545,7 @@ func titleOf(typ string) string {
 	return kind.Title
 }
 
-// Know fills in what a question leaves out and its context says: the members tool_name, egress_domain and method.
+// Know fills empty fields of a question from the members tool_name, egress_domain and method of its context.
 func Know(q *Question, context json.RawMessage) error {
 	if len(context) == 0 || string(context) == "null" {
 		return nil

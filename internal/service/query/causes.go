@@ -10,7 +10,7 @@ import (
 	"agentbox/internal/kernel/journal"
 )
 
-// Limits of what is walked from one event.
+// Limits of a walk from one event.
 const (
 	MaxPath    = 1_000 // causes
 	MaxEffects = 200
@@ -22,12 +22,12 @@ type Effect struct {
 	Depth int // 1 for what the other one caused itself
 }
 
-// Causes is what led to an event, and what it led to.
+// Causes holds the events that led to an event, and those that it led to.
 type Causes struct {
 	Event   event.Event
 	Path    []event.Event // the first cause first, the event's own cause last; empty where it has none
 	Effects []Effect      // each behind its cause, in the order of the log where they have the same one
-	// Outside is the cause of the first event of Path that this workspace's log does not hold: what the installation ordered there.
+	// Outside is the cause of the first event of Path, if that cause is not in this workspace's log: an order of the installation.
 	Outside id.Event
 	// PathCut and EffectsCut say that there is more than MaxPath and MaxEffects.
 	PathCut, EffectsCut bool
@@ -67,7 +67,7 @@ func (r *Service) path(ctx context.Context, ws id.Workspace, c *Causes) error {
 	return nil
 }
 
-// effects adds what an event caused, and what that caused, as a tree is read from its root.
+// effects adds the events that an event caused, and their effects in turn, as a tree is read from its root.
 func (r *Service) effects(ctx context.Context, ws id.Workspace, c *Causes, of id.Event, depth int) error {
 	found, err := r.log.Read(ctx, journal.Query{Workspace: ws, Causation: of, Limit: MaxEffects + 1})
 	if err != nil {

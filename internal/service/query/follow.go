@@ -13,7 +13,7 @@ import (
 	"agentbox/internal/kernel/journal"
 )
 
-// What is kept of a workspace's last events as long as somebody follows them. Who is further behind reads the log by himself.
+// The limits of the cached last events of a workspace that somebody follows. A follower that is further behind reads the log directly.
 const (
 	keptEvents = 256
 	keptBytes  = 4 << 20 // of their data, which is held a second time as JSON
@@ -32,8 +32,8 @@ func newItem(e event.Event) *Item {
 // JSON returns the event as it is shown, as JSON. It is made once, however many ask; the caller may not change it.
 func (i *Item) JSON() ([]byte, error) { return i.encode() }
 
-// Follow yields the events that a query selects, those that are recorded and those that come, each once and in order, until ctx ends. What
-// comes is read from the log once for all who follow the workspace, whatever they select.
+// Follow yields the events that a query selects, both recorded and new ones, each once and in order, until ctx ends. New events are read
+// from the log once for all followers of the workspace, whatever their queries select.
 func (r *Service) Follow(ctx context.Context, ws id.Workspace, q Query) iter.Seq2[*Item, error] {
 	return func(yield func(*Item, error) bool) {
 		jq, err := q.read(ws)
@@ -95,10 +95,10 @@ func (f *follower) run(ctx context.Context) error {
 	}
 }
 
-// catchUp reads what is recorded from the log.
+// catchUp reads recorded events from the log.
 func (f *follower) catchUp(ctx context.Context) error {
 	for {
-		// The head is asked for first: what is recorded while we read lies beyond it, and is met again with the present and passed over.
+		// Ask for the head first: an event that is recorded while we read lies beyond it. The present yields it again, and the follower skips it.
 		head, err := f.log.Head(ctx, f.query.Workspace)
 		if err != nil {
 			return err
@@ -125,14 +125,14 @@ func (f *follower) take(item *Item) {
 	f.ended = !f.yield(item)
 }
 
-// pass moves From behind what was seen and not selected. Of a stream nobody knows how far it has come.
+// pass moves From past events that were seen and not selected. For a stream, nobody knows how far it has come.
 func (f *follower) pass() {
 	if f.query.Stream == (event.Stream{}) {
 		f.query.From = max(f.query.From, f.seen+1)
 	}
 }
 
-// present is the last events of a workspace that is followed. Whoever first finds that the log has grown reads what is new.
+// present is the last events of a followed workspace. The first follower that sees the log grow reads the new events.
 type present struct {
 	log       journal.Journal
 	workspace id.Workspace
@@ -180,7 +180,7 @@ func (p *present) after(ctx context.Context, seen uint64) (items []*Item, near b
 	return p.items[seen+1-first:], true, nil
 }
 
-// read returns what is new, and keeps it.
+// read returns the new events, and keeps them.
 func (p *present) read(ctx context.Context) ([]*Item, bool, error) {
 	events, err := p.log.Read(ctx, journal.Query{Workspace: p.workspace, From: p.last + 1, Limit: keptEvents})
 	if err != nil {

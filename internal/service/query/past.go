@@ -19,8 +19,8 @@ type Subject struct {
 	Key        string
 }
 
-// Past returns a document as it stood when the event at a place of the workspace had been recorded, folded anew from the log. So the answer
-// to a request can be given again after others have changed what it was about.
+// Past returns a document as it was after the event at a place of the workspace, folded from the log. So a repeated request gets the same
+// answer, even after others have changed the document.
 func Past[T any](ctx context.Context, r *Service, ws id.Workspace, s Subject, place uint64) (T, error) {
 	var doc T
 	i := slices.IndexFunc(r.definitions, func(d projection.Definition) bool { return d.Name == s.Projection })

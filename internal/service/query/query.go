@@ -41,7 +41,7 @@ type Query struct {
 	Limit          int       // 1 to MaxEvents; 0 means DefaultEvents
 }
 
-// Place returns an event's place in what the query reads: its stream, else the workspace.
+// Place returns an event's place in the query's stream, else in its workspace.
 func (q Query) Place(e event.Event) uint64 {
 	if q.Stream != (event.Stream{}) || q.Room != "" {
 		return e.StreamSeq
@@ -84,9 +84,9 @@ func (r *Service) Events(ctx context.Context, ws id.Workspace, q Query) ([]event
 	return r.log.Read(ctx, jq)
 }
 
-// placeAt returns the first place, of the query's stream if it names one, else of its workspace, whose event was recorded at that time or
-// later. It halves what is left at each look, for times rise with places; where the host's clock was set back, it is one of the places
-// where they pass it.
+// placeAt returns the first place whose event was recorded at that time or later. The place is in the query's stream if it names one, else
+// in its workspace. It is a binary search, because times rise with places. If the host's clock was set back, the result is one of the
+// places where the times pass it.
 func (r *Service) placeAt(ctx context.Context, q journal.Query, at time.Time) (uint64, error) {
 	look := journal.Query{Workspace: q.Workspace, Stream: q.Stream, Last: true, Limit: 1}
 	last, err := r.log.Read(ctx, look)

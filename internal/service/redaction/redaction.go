@@ -1,7 +1,8 @@
-// Package redaction makes the log forget: it destroys the data of events and of what they brought, and leaves every proof as it is.
+// Package redaction makes the log forget: it destroys the data of events and the content that they brought, and leaves every proof
+// unchanged.
 //
-// A redaction is recorded first, through the gate, and done then; what a crash leaves undone is finished at the next start, because the
-// record decides. The content that an event names, and the live output of its operation, go before its data do, for these name them.
+// A redaction is recorded first, through the gate, and done then. The next start finishes it after a crash, because the record decides. The
+// content that an event names, and the live output of its operation, are destroyed before its data, because the data name them.
 package redaction
 
 import (
@@ -48,7 +49,7 @@ var (
 		MaxEvents)
 )
 
-// Parts are what a redactor is made of.
+// Parts are the dependencies of the service.
 type Parts struct {
 	Log      journal.Journal
 	Bodies   journal.Redactor // of the same log
@@ -57,7 +58,7 @@ type Parts struct {
 	Contents []vault.Forgetter // of what lies outside the log
 	Clock    event.Clock
 	Logger   *slog.Logger
-	System   id.Principal // who ends what is past its time
+	System   id.Principal // redacts events that are past their time
 
 	Retention Retention
 }
@@ -78,7 +79,7 @@ func New(p Parts) *Service {
 	return &Service{Parts: p, sweeps: map[sweepRef]*sweep{}, counted: map[id.Workspace]bool{}}
 }
 
-// Request says what is to be redacted, and why.
+// Request names the events to redact, and the reason.
 type Request struct {
 	Event  id.Event
 	Run    id.Run // every event of it that holds text
@@ -91,13 +92,13 @@ type Redaction struct {
 	Type      string       // of it
 	Seq       uint64       // its place in the workspace
 	By        id.Event     // the event.redacted
-	Principal id.Principal // who asked for it
+	Principal id.Principal // the requester
 	Reason    string
 	At        time.Time
 	Run       id.Run
 }
 
-// Receipt is what a request has done.
+// Receipt is the result of a request.
 type Receipt struct {
 	Redactions []Redaction
 	Remains    vault.Remains
@@ -120,7 +121,7 @@ func Remains(e event.Event) (json.RawMessage, error) {
 	return nil, ErrNotPossible
 }
 
-// Redact records the redaction of an event, or of every event of a run, and does it. What was redacted before is answered as it was then.
+// Redact records the redaction of an event, or of every event of a run, and does it. A repeat returns the earlier answer.
 func (r *Service) Redact(ctx context.Context, origin event.Origin, ws id.Workspace, q Request) (Receipt, error) {
 	if (q.Event == "") == (q.Run == "") {
 		return Receipt{}, ErrTarget
@@ -159,7 +160,7 @@ func (r *Service) Redact(ctx context.Context, origin event.Origin, ws id.Workspa
 	return receipt, nil
 }
 
-// Redacted answers a request that was met before, as it was then but for the content.
+// Redacted repeats the answer of an earlier request, except for the content.
 func (r *Service) Redacted(ctx context.Context, ws id.Workspace, q Request) (Receipt, error) {
 	found, err := r.before(ctx, ws, q)
 	return Receipt{Redactions: found}, err
@@ -306,7 +307,7 @@ func redactionsIn(events []event.Event) ([]Redaction, error) {
 	return found, nil
 }
 
-// forget does what was recorded: content first, then data.
+// forget does a recorded redaction: content first, then data.
 func (r *Service) forget(ctx context.Context, ws id.Workspace, targets []event.Event) (vault.Remains, error) {
 	ctx = context.WithoutCancel(ctx) // it is recorded
 	var remains vault.Remains
@@ -331,7 +332,7 @@ func together(a, b vault.Remains) vault.Remains {
 	}
 }
 
-// before returns the redactions of what a request means, as they were recorded.
+// before returns the recorded redactions that a request means.
 func (r *Service) before(ctx context.Context, ws id.Workspace, q Request) ([]Redaction, error) {
 	query := journal.Query{Workspace: ws, Run: q.Run, Types: []string{event.RedactedType}, From: 1, Limit: journal.MaxRead}
 	if q.Event != "" {
@@ -363,7 +364,7 @@ func (r *Service) before(ctx context.Context, ws id.Workspace, q Request) ([]Red
 	}
 }
 
-// List returns the redactions of a workspace behind a place of the log, in order, at most limit of them, and the place to go on from.
+// List returns redactions of a workspace after a place of the log, in order, at most limit of them, and the place to continue from.
 func (r *Service) List(ctx context.Context, ws id.Workspace, after uint64, limit int) ([]Redaction, uint64, error) {
 	events, err := r.Log.Read(ctx, journal.Query{Workspace: ws, Types: []string{event.RedactedType}, From: after + 1, Limit: limit})
 	if err != nil {
@@ -376,7 +377,7 @@ func (r *Service) List(ctx context.Context, ws id.Workspace, after uint64, limit
 	return found, after, err
 }
 
-// Recover finishes what was recorded and not done.
+// Recover finishes redactions that are recorded and not done.
 func (r *Service) Recover(ctx context.Context) error {
 	workspaces, err := r.Log.Workspaces(ctx)
 	if err != nil {

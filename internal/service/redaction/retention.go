@@ -58,13 +58,13 @@ type sweepRef struct {
 	pattern   string
 }
 
-// sweep is how far one came. It begins anew with each start of the daemon.
+// sweep is the progress of one sweep. It restarts with each start of the daemon.
 type sweep struct {
 	upTo uint64
 	late []uint64 // events whose time is over, and which are still needed
 }
 
-// Step redacts what is past its time, a part of it at a time; the rest has its turn at the next step.
+// Step redacts events that are past their time, a part at a time. The next step continues.
 func (r *Service) Step(ctx context.Context, now time.Time) error {
 	workspaces, err := r.Log.Workspaces(ctx)
 	if err != nil {
@@ -87,7 +87,7 @@ func (r *Service) Step(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// sweep redacts what a rule says, from where it stood to the first event whose time is not over.
+// sweep redacts events by a rule, from its last place to the first event whose time is not over.
 func (r *Service) sweep(ctx context.Context, ws id.Workspace, pattern string, keep time.Duration, now time.Time) error {
 	s := r.sweeps[sweepRef{ws, pattern}]
 	if s == nil {
@@ -136,8 +136,8 @@ func (r *Service) sweep(ctx context.Context, ws id.Workspace, pattern string, ke
 	return nil
 }
 
-// overdue redacts events, at most journal.MaxBatch, whose time is over. What was set before needs no further question; a person's
-// redaction goes through the gate.
+// overdue redacts events whose time is over, at most journal.MaxBatch of them. The retention was set before, so the gate is not asked
+// again; a person's redaction goes through the gate.
 func (r *Service) overdue(ctx context.Context, ws id.Workspace, events []event.Event, reason func(event.Event) string) error {
 	if len(events) == 0 {
 		return nil

@@ -18,11 +18,11 @@ import (
 	"agentbox/internal/kernel/projection"
 )
 
-// ErrForgotten refuses to keep what is gone.
+// ErrForgotten refuses to keep data that are gone.
 var ErrForgotten = fault.New(fault.Conflict, "run_forgotten",
 	"the time of this run's data is over, and they were redacted; nothing brings them back")
 
-// ErrImported refuses a time for the data of a run that came from elsewhere, whose one event is never redacted.
+// ErrImported refuses a retention time for an imported run, whose one event is never redacted.
 var ErrImported = fault.New(fault.Invalid, "not_redactable", "the run was imported; what it brought is not redacted")
 
 // ofRuns are the events of a run of which something is redacted.
@@ -163,8 +163,8 @@ func (r *Service) pending(ctx context.Context, ws id.Workspace, after string, li
 	})
 }
 
-// recount sets anew when the time of runs is over that ended, by the clock as it is now, in the future. They would be kept for as much
-// longer as it was set back.
+// recount sets the retention times of runs again whose end lies in the future of the present clock. Otherwise they would be kept longer, by
+// as much as the clock was set back.
 func (r *Service) recount(ctx context.Context, ws id.Workspace, now time.Time) error {
 	for after := ""; ; {
 		page, err := r.pending(ctx, ws, after, projection.MaxDocuments)
@@ -192,8 +192,8 @@ func (r *Service) recount(ctx context.Context, ws id.Workspace, now time.Time) e
 	}
 }
 
-// end redacts everything of runs whose time is over, those of a step together, and then says of each that it has done so: what a crash
-// leaves undone, the next step does.
+// end redacts everything of runs whose time is over; the runs of one step together. Then it records for each that it is done. The next step
+// finishes it after a crash.
 func (r *Service) end(ctx context.Context, ws id.Workspace, over []run.Retention) error {
 	if len(over) == 0 {
 		return nil

@@ -22,9 +22,11 @@ import (
 var ErrSecretInHeader = fault.New(fault.Invalid, "secret_in_header",
 	"an id or a key of the request holds a secret, and those are recorded as they are; choose another one")
 
-// verbatim are the members of the data of events whose bytes count, so that a secret in them is told of and marked, and not taken out.
-// What a person approves is shown to him in full, bound by a hash, and done as it was shown; a policy is named by its hash; an
-// environment is what commands get; a result is what an operation found, and an agent that writes back what it read must not write a gap.
+// verbatim lists the members of event data whose bytes count. A secret in them is reported and marked, but not removed:
+//   - what a person approves is shown to them in full, bound by a hash, and done as shown;
+//   - a policy is named by its hash;
+//   - an environment is what commands get;
+//   - a result is what an operation found, and an agent that writes back what it read must not write a gap.
 var verbatim = map[string][]string{
 	policy.ApprovalRequestedType: {"action", "title", "request", "question"},
 	policy.BundlePinnedType:      {"bundle"},
@@ -35,7 +37,7 @@ var verbatim = map[string][]string{
 	run.EventUnknown:             {"result"},
 }
 
-// Log is a journal that takes the secrets out of what is recorded. Make it with Scrub.
+// Log is a journal that removes secrets from the events that it records. Make it with Scrub.
 type Log struct {
 	journal.Journal
 	system id.Principal
@@ -47,8 +49,8 @@ var (
 	_ journal.Hasher  = (*Log)(nil)
 )
 
-// Scrub returns a journal through which everything is recorded without the secrets in it, and with an event of leak.EventDetected on
-// behalf of system for each that had any.
+// Scrub returns a journal that removes secrets from everything that it records. For each event that had secrets, it also records an event
+// of leak.EventDetected in the name of system.
 func Scrub(j journal.Journal, system id.Principal, ids *id.Source) *Log { return &Log{j, system, ids} }
 
 // Hashes implements journal.Hasher, as well as the journal underneath can.
@@ -56,9 +58,9 @@ func (l *Log) Hashes(ctx context.Context, ws id.Workspace, from uint64, limit in
 	return journal.Hashes(ctx, l.Journal, ws, from, limit)
 }
 
-// Append implements journal.Journal. What was found is told in the same batch, behind the caller's events, for a cause is always earlier.
-// The receipt has the caller's events only, and so has journal.Recall. Of a batch that has no room for all that would be told, the
-// headers still say which events held secrets.
+// Append implements journal.Journal. It reports the secrets in the same batch, after the caller's events, because a cause is always
+// earlier. The receipt has the caller's events only, and so has journal.Recall. If the batch has no room for all reports, the headers still
+// say which events held secrets.
 func (l *Log) Append(ctx context.Context, b event.Batch) (event.Receipt, error) {
 	var told []event.Draft
 	drafts := slices.Clone(b.Drafts)
@@ -78,7 +80,7 @@ func (l *Log) Append(ctx context.Context, b event.Batch) (event.Receipt, error) 
 			told = append(told, about)
 		}
 	}
-	said := func(d event.Draft) bool { return d.Type == leak.EventDetected } // what the caller tells itself stands behind its events as well
+	said := func(d event.Draft) bool { return d.Type == leak.EventDetected } // the caller's own reports stand after its events as well
 	for _, d := range drafts {
 		if said(d) {
 			told = append(told, d)

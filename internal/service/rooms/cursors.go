@@ -13,7 +13,7 @@ import (
 	"agentbox/internal/kernel/projection"
 )
 
-// Read says how far somebody has read a room, and how much of what others said lies behind that.
+// Read says how far somebody has read a room, and how many messages of others follow that place.
 type Read struct {
 	room.Cursor
 	Unread int // messages of others, at most room.MaxUnread, which means as many or more
@@ -54,8 +54,7 @@ func (m *Service) read(ctx context.Context, ws id.Workspace, p id.Principal, r i
 		return Read{}, err
 	}
 	found := Read{Cursor: c}
-	// Marks of others' messages are counted; own ones lie between them, so that more are looked at, and many more where they are nothing but
-	// own.
+	// Count the marks of other people's messages. The reader's own marks lie between them, so the loop reads more marks than it counts.
 	q := projection.Query{Workspace: ws, Name: room.MarkProjection, After: room.MarkKey(r, c.StreamSeq), Limit: 2 * room.MaxUnread}
 	own := `{"by":"` + string(p) + `"}`
 	for looked := 0; looked < maxMarks; looked, q.Limit = looked+q.Limit, 1_000 {
@@ -79,8 +78,8 @@ func (m *Service) read(ctx context.Context, ws id.Workspace, p id.Principal, r i
 	return found, nil
 }
 
-// maxMarks is how many messages behind a cursor are looked at. Whoever has said so much himself since he last read has read it all but in
-// name.
+// maxMarks is how many messages after a cursor are checked for the unread count. Further messages do not count. More are only needed if the
+// reader has sent about that many messages without moving the cursor.
 const maxMarks = 10_000
 
 func (m *Service) cursor(ctx context.Context, ws id.Workspace, p id.Principal, r id.Room) (room.Cursor, uint64, error) {
@@ -91,8 +90,8 @@ func (m *Service) cursor(ctx context.Context, ws id.Workspace, p id.Principal, r
 	return doc, version, err
 }
 
-// MarkRead moves the cursor of whoever asks to a place in the room's stream, or without one to its end. It never goes back: what was read
-// stays so, whichever of several clients says so last.
+// MarkRead moves the caller's cursor to a place in the room's stream, or without a place to its end. It never goes back: a read message
+// stays read, whichever of several clients calls last.
 func (m *Service) MarkRead(ctx context.Context, origin event.Origin, ws id.Workspace, r id.Room, to uint64) (Read, error) {
 	if _, err := m.Room(ctx, ws, r); err != nil {
 		return Read{}, err

@@ -16,7 +16,7 @@ import (
 
 // The refusals of somebody who speaks for another.
 var (
-	// ErrSender refuses to let anybody but an owner, an admin or a service speak for another, and anybody to speak for a person or a service.
+	// ErrSender refuses a caller that speaks for another: only owners, admins and services may do so, and only for agents.
 	ErrSender = fault.New(fault.Denied, "sender_not_permitted",
 		"you may speak as yourself only; owners, admins and engines may speak for agents of the workspace too").
 		With("Leave sender_type and sender_id out.")
@@ -24,7 +24,7 @@ var (
 	ErrNoSender = fault.New(fault.NotFound, "sender_not_found", "there is no such agent in this workspace")
 )
 
-// tries bounds how often a message is posted anew because its thread has changed meanwhile.
+// tries bounds how often a message is posted again because its thread has changed meanwhile.
 const tries = 8
 
 // Post posts a message into a thread, as its caller or as an agent that the caller may speak for. Both are in the event, and both need the
@@ -90,8 +90,8 @@ func (m *Service) Post(ctx context.Context, origin event.Origin, who principal.C
 	}
 }
 
-// sender returns who speaks. Identity comes from the key of the request; what its body says is accepted where the caller is that
-// principal, or may speak for it.
+// sender returns the speaker. Identity comes from the key of the request. The body may name a speaker if the caller is that principal, or
+// may speak for it.
 func (m *Service) sender(ctx context.Context, who principal.Caller, typ id.PrincipalKind, named string) (id.Principal, error) {
 	sender := id.Principal(named)
 	if named == "" {

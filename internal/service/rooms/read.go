@@ -12,8 +12,8 @@ import (
 	"agentbox/internal/kernel/projection"
 )
 
-// Definitions fold the documents of rooms. A message changes no document but its own, so that posting costs the same in a thread of any
-// length, and a page of a thread is a range of one index.
+// Definitions fold the documents of rooms. A message changes only its own document, so posting costs the same in a thread of any length. A
+// page of a thread is a range of one index.
 func Definitions() []projection.Definition {
 	return append(cursorDefinitions(), []projection.Definition{
 		projection.Define(room.Projection, 2, about(room.EntityType), func(r room.Room, _ string, e event.Event) (room.Room, error) {
@@ -52,7 +52,7 @@ func about(entity string) func(event.Event) []string {
 	}
 }
 
-// Room returns a room of the workspace, the default one also where nobody has said anything about it.
+// Room returns a room of the workspace. The default room exists even without an event about it.
 func (m *Service) Room(ctx context.Context, ws id.Workspace, r id.Room) (room.Room, error) {
 	doc, _, err := projection.Load[room.Room](ctx, m.Docs, ws, room.Projection, string(r))
 	if errors.Is(err, projection.ErrNotFound) {
@@ -77,7 +77,7 @@ func (m *Service) Rooms(ctx context.Context, ws id.Workspace, after id.Room, lim
 	return found, nil
 }
 
-// Defaults returns what the rooms of the workspace inherit.
+// Defaults returns the values that the rooms of the workspace inherit.
 func (m *Service) Defaults(ctx context.Context, ws id.Workspace) (room.Defaults, error) {
 	doc, _, err := projection.Load[room.Defaults](ctx, m.Docs, ws, room.DefaultsProjection, string(ws))
 	if errors.Is(err, projection.ErrNotFound) {
@@ -86,7 +86,7 @@ func (m *Service) Defaults(ctx context.Context, ws id.Workspace) (room.Defaults,
 	return doc, err
 }
 
-// Context returns the context that holds in a room: its own, and for what is unset that of the workspace.
+// Context returns the effective context of a room: its own fields, and the workspace's for unset ones.
 func (m *Service) Context(ctx context.Context, r room.Room) (room.Context, error) {
 	below, err := m.Defaults(ctx, r.Workspace)
 	return r.Context.Over(below.Context), err

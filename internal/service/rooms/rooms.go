@@ -1,4 +1,4 @@
-// Package rooms keeps rooms, threads and messages: who may say what where, and who has read how far.
+// Package rooms keeps rooms, threads and messages: who may post where, and how far each reader has read.
 package rooms
 
 import (
@@ -14,7 +14,7 @@ import (
 	"agentbox/internal/kernel/projection"
 )
 
-// Parts are what a moderator is made of.
+// Parts are the dependencies of the service.
 type Parts struct {
 	Log  journal.Journal
 	Docs projection.Reader
@@ -28,8 +28,8 @@ type Service struct{ Parts }
 // New returns a moderator of the given parts.
 func New(p Parts) *Service { return &Service{Parts: p} }
 
-// CreateRoom makes a room. What agents in it are told and may use takes the right to configure rooms, beside that to make them. A repeat
-// of a request with the key of its origin is answered as it was.
+// CreateRoom makes a room. To set what agents in it are told and may use, the caller also needs the right to configure rooms. A repeat with
+// the same idempotency key returns the first answer.
 func (m *Service) CreateRoom(ctx context.Context, origin event.Origin, ws id.Workspace, c room.Created) (room.Room, error) {
 	if err := c.Check(); err != nil {
 		return room.Room{}, err
@@ -70,7 +70,7 @@ func (m *Service) UpdateRoom(ctx context.Context, origin event.Origin, ws id.Wor
 	return m.Room(ctx, ws, r)
 }
 
-// SetDefaults changes what the rooms of a workspace inherit.
+// SetDefaults changes the values that the rooms of a workspace inherit.
 func (m *Service) SetDefaults(ctx context.Context, origin event.Origin, ws id.Workspace, d room.DefaultsSet) (room.Defaults, error) {
 	if err := d.Check(); err != nil {
 		return room.Defaults{}, err
@@ -125,8 +125,8 @@ func (m *Service) UpdateThread(ctx context.Context, origin event.Origin, ws id.W
 	return m.Thread(ctx, ws, t)
 }
 
-// action is what is asked of the gate: to say the data about a subject. Ids that are made for it are no part of them, so that the same
-// request is the same action.
+// action is the question to the gate: to record the data about a subject. New ids are not part of the data, so that the same request is the
+// same action.
 func (m *Service) action(typ string, origin event.Origin, ws id.Workspace, r id.Room, subject string, data any) policy.Action {
 	body, err := json.Marshal(data)
 	if err != nil {
@@ -138,8 +138,8 @@ func (m *Service) action(typ string, origin event.Origin, ws id.Workspace, r id.
 	}
 }
 
-// recall returns what the first request with the key of an origin has recorded, and whether there was one. It is asked before anything
-// else: the gate would ask anew about what was approved and done, and what was found then may be gone now.
+// recall returns the event of the first request with the key of an origin, and whether there was one. It comes before any other check: the
+// gate would ask again about an approved and finished action, and the objects found then may be gone now.
 func (m *Service) recall(ctx context.Context, origin event.Origin, ws id.Workspace, typ string) (event.Event, bool, error) {
 	if origin.Key == "" {
 		return event.Event{}, false, nil
@@ -177,7 +177,7 @@ func firstOf(events []event.Event, typ string) event.Event {
 	return event.Event{}
 }
 
-// permitted refuses what the gate does not allow at once, and records the refusal. Nobody waits here for a person.
+// permitted refuses an action that the gate does not allow at once, and records the refusal. It does not wait for a person.
 func (m *Service) permitted(ctx context.Context, origin event.Origin, a policy.Action) error {
 	_, err := policy.Client{Gate: m.Gate, Append: m.Log.Append, Final: true, Known: true}.Allow(ctx, origin, a)
 	return err

@@ -523,7 +523,7 @@ func TestTheDefaultRoomIsListedOnce(t *testing.T) {
 	}
 }
 
-// Nobody who is not known in the workspace says anything in it, and no refusal of his is recorded.
+// A principal who is unknown in the workspace cannot act in it, and no refusal of theirs is recorded.
 func TestNobody(t *testing.T) {
 	h := build(t)
 	nobody := principal.Caller{Principal: id.NewPrincipal(h.ids, id.User), Workspace: ws}

@@ -1,7 +1,7 @@
-// Package runner is an engine: it claims runs, executes the operations that they ask for, and reports what came of them.
+// Package runner is an engine: it claims runs, executes their operations, and reports the outcomes.
 //
-// It is the same within a daemon and outside of it; both speak the contract of package engine. It stops writing the moment that it knows
-// its claim to be lost, and what it writes before it knows is refused by the fence.
+// It is the same within a daemon and outside of it; both speak the contract of package engine. It stops writing as soon as it knows that it
+// has lost its claim. The fencing token rejects what it writes before it knows.
 package runner
 
 import (
@@ -20,8 +20,8 @@ import (
 	"agentbox/internal/domain/run"
 )
 
-// How long an engine waits for work at a time, how often it looks where nobody lets it wait, and how long it waits before it tries again
-// what was unavailable, or asked about.
+// The intervals of an engine. Wait is how long it waits for work at a time. Poll applies if the daemon does not let it wait. Again is the
+// delay before it retries what was unavailable, and Ask the delay while a person is asked.
 const (
 	Wait  = 20 * time.Second
 	Poll  = 1200 * time.Millisecond
@@ -37,18 +37,18 @@ type Runner struct {
 	Logger  *slog.Logger
 	Once    bool                // it ends when there is nothing to claim
 	Hands   int                 // runs that it works on at the same time; 0 means 1
-	Done    func(w errand.Work) // is told of each run that it has worked on, whatever became of it; may be nil
+	Done    func(w errand.Work) // is called after each run that it has worked on, whatever the outcome; may be nil
 }
 
 // errLost ends the work on a run that another engine may have.
 var errLost = errors.New("the claim is lost")
 
-// Run claims and executes runs, as many at the same time as it has hands, until ctx ends; what is under way then is given back.
+// Run claims and executes runs until ctx ends, as many at the same time as it has hands. Then it gives unfinished runs back.
 func (r *Runner) Run(ctx context.Context) error {
 	var working sync.WaitGroup
 	defer working.Wait()
 	hands := make(chan struct{}, max(r.Hands, 1))
-	said := "" // why there was nothing, when that was told last
+	said := "" // the last reported reason for an empty answer
 	for {
 		select {
 		case hands <- struct{}{}:
@@ -93,7 +93,7 @@ func (r *Runner) Run(ctx context.Context) error {
 	}
 }
 
-// waitsFor returns what an answer without a run says of what is waited for, "" where no run waits at all.
+// waitsFor returns the reason in an answer without a run, "" if no run waits at all.
 func waitsFor(err error) string {
 	f, ok := errors.AsType[*fault.Error](err)
 	if !ok || f.Code != errand.ErrNothing.Code || f.Msg == errand.ErrNothing.Msg {
@@ -206,7 +206,7 @@ func (r *Runner) perform(ctx context.Context, w errand.Work) (errand.Result, err
 		}
 	}
 	succeeded := 0
-	outcomes := make([]errand.Outcome, len(order.Operations)) // each in its operation's place, whoever executed it
+	outcomes := make([]errand.Outcome, len(order.Operations)) // each in its operation's place, executed here or elsewhere
 	for i, operation := range order.Operations {
 		outcome, err := r.operate(ctx, w, i, operation, order, done[i])
 		if err != nil {
@@ -251,8 +251,7 @@ func (r *Runner) operate(ctx context.Context, w errand.Work, index int, operatio
 			permit = v.Permit
 			break
 		}
-		// While the kill switch is thrown nothing is done, and nothing is said of what would be done without it: it is waited for, as a person
-		// is.
+		// While the kill switch is thrown, nothing runs and no outcome is reported. The runner waits for it, as it waits for a person.
 		if !v.Asks && v.Code != policy.ReasonKillSwitch {
 			return errand.Outcome{Status: errand.Refused, Code: v.Code, Reason: v.Reason}, nil // which is its result
 		}
@@ -273,12 +272,11 @@ func (r *Runner) operate(ctx context.Context, w errand.Work, index int, operatio
 	return o, r.patiently(ctx, func() error { return r.Records.Conclude(ctx, w, p.Call, permit, o) })
 }
 
-// patiently does something again as long as it is unavailable, for a daemon may be starting again, or the kill switch is thrown, and ctx
-// lasts.
+// patiently repeats a call while it is unavailable and ctx lasts. A daemon may be restarting, or the kill switch may be thrown.
 func (r *Runner) patiently(ctx context.Context, do func() error) error {
 	for {
 		if ctx.Err() != nil {
-			return context.Cause(ctx) // what is done by then is not even asked about
+			return context.Cause(ctx) // the daemon need not be asked about a finished operation
 		}
 		err := do()
 		if ctx.Err() != nil && err != nil {

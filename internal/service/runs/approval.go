@@ -43,7 +43,7 @@ func (r *execution) ask(ctx context.Context, t task) error {
 // decisionChanged is the code of a question that was not asked because the decision is another by now.
 const decisionChanged = "decision_changed"
 
-// lastWords are what the agent said right before the operation: its own account of it.
+// lastWords returns the agent's last message before the operation: its own account of it.
 func (r *execution) lastWords(index int) string {
 	if index > 0 && r.ops[index-1].Type == run.OpMessage {
 		return r.ops[index-1].Content
@@ -93,9 +93,9 @@ func (r *execution) interrupted(ctx context.Context, index int, s space.Space) e
 	return r.askToContinue(ctx, t, run.EventUnknown, unknownResult(t.progress), why)
 }
 
-// stopped ends an operation that the end of the daemon ended, and asks a person whether the run goes on: what comes next may build on what
-// it did not finish. What only reads is done again after the next start instead. Where nobody can be asked, its intent stays without an
-// outcome, as after a crash.
+// stopped ends an operation that was cut off by the end of the daemon. It asks a person whether the run continues, because the next
+// operation may build on the unfinished one. An operation that only reads is repeated after the next start instead. If nobody can be asked,
+// its intent stays without an outcome, as after a crash.
 func (r *execution) stopped(ctx context.Context, t task, result run.Result) error {
 	if r.doc.Interrupted() != t.index {
 		return ctx.Err()
@@ -189,8 +189,8 @@ func wakers() []string {
 	return slices.Concat(policy.AnswerEvents, run.LoadEvents, []string{workspace.EventUpdated})
 }
 
-// follow wakes the workers of a workspace's runs when their questions are answered and when there is room for those that wait for their
-// turn, from a place on, until ctx ends.
+// follow wakes the workers of a workspace's runs when their questions are answered, and when waiting runs can start. It starts from a place
+// of the log and returns when ctx ends.
 func (x *Service) follow(ctx context.Context, ws id.Workspace, head uint64) {
 	for ctx.Err() == nil {
 		for e, err := range journal.Tail(ctx, x.Log, journal.Query{Workspace: ws, From: head + 1, Types: wakers()}) {

@@ -14,17 +14,17 @@ import (
 	"agentbox/internal/domain/step"
 )
 
-// maxInlineDisplay is how many bytes of a text stand in the event of its artifact; what is longer, and what is no text, is stored content.
+// maxInlineDisplay is how many bytes of text the event of an artifact holds. Longer texts, and other types, become stored content.
 const maxInlineDisplay = 16 << 10
 
-// The kinds of artifacts that are values of a cell: that of its last expression, and what it has displayed.
+// The kinds of artifacts that hold values of a cell: the value of its last expression, and its displays.
 const (
 	kindResult  = "result"
 	kindDisplay = "display"
 )
 
-// artifacts makes artifacts of what a command has shown, names them in its result, and returns the events of them. What cannot be kept is
-// left out of both: the effect has happened, and its outcome is recorded.
+// artifacts makes artifacts of the displays of a command, names them in its result, and returns their events. It leaves out a display that
+// cannot be stored, because the effect has happened and its outcome must be recorded.
 func (r *execution) artifacts(ctx context.Context, t task, result *run.Result) (drafts []event.Draft) {
 	ctx = context.WithoutCancel(ctx)
 	for _, d := range t.shown {

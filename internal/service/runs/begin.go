@@ -15,7 +15,7 @@ import (
 // errApart means that the first operation of a run does not begin in the commit in which the run does.
 var errApart = errors.New("the operation begins apart")
 
-// start records that the run begins. Where policy allows the first operation as it stands, start begins it in the same commit and applies
+// start records that the run begins. If policy allows the first operation without asking, start begins it in the same commit and applies
 // it. A run that is not recorded yet is recorded in that commit too, or else alone.
 func (r *execution) start(ctx context.Context, s space.Space) error {
 	t, permit, err := r.open(ctx, s)
@@ -26,7 +26,7 @@ func (r *execution) start(ctx context.Context, s space.Space) error {
 		return nil
 	case r.creation == nil:
 		return err
-	case errors.Is(err, journal.ErrClosed): // it may be recorded, so that it is looked for when the log is open again
+	case errors.Is(err, journal.ErrClosed): // it may be recorded; look for it when the log is open again
 		r.answer(run.Run{}, err)
 		return err
 	}
@@ -117,7 +117,7 @@ func (r *execution) beginFirst(ctx context.Context, t task, started event.Draft)
 	return permit, nil
 }
 
-// announceMeanwhile shows that an operation begins while the disk is waited for. The function that it returns waits until that is shown.
+// announceMeanwhile shows the beginning of an operation while the disk works. The returned function waits until that is shown.
 func (r *execution) announceMeanwhile(ctx context.Context, t task) (wait func()) {
 	if r.entry.announced == t.op.ID {
 		return func() {}
@@ -162,7 +162,7 @@ func (r *execution) answer(doc run.Run, err error) {
 	}
 }
 
-// unannounce forgets what was shown of a run that did not come to be.
+// unannounce removes the frames of a run that was not created.
 func (x *Service) unannounce(e *entry) {
 	if e.announced == "" {
 		return

@@ -16,8 +16,8 @@ import (
 // ErrEnded refuses what only a run that goes on can take.
 var ErrEnded = fault.New(fault.Conflict, "run_already_ended", "the run has ended")
 
-// Cancel ends a run: an effect under way is ended at once, with every process of it, and what has not begun never begins. It is done
-// first and recorded after. Cancel returns when the run has ended, or when ctx ends; then the run ends all the same.
+// Cancel ends a run. It ends an effect under way at once, with every process of it, and no further operation begins. It acts first and
+// records after. It returns when the run has ended, or when ctx ends; then the run still ends.
 func (x *Service) Cancel(ctx context.Context, origin event.Origin, ws id.Workspace, runID id.Run, reason string) error {
 	doc, err := x.Find(ctx, ws, runID)
 	if err != nil {
@@ -50,8 +50,8 @@ func (x *Service) Cancel(ctx context.Context, origin event.Origin, ws id.Workspa
 	return err
 }
 
-// cancelling says that a run is being cancelled, before anybody looks whether a worker has it. A run that is taken up after that, for the
-// daemon has just begun, comes into its queue as a cancelled one, and no worker begins anything of it. Nil takes it back.
+// cancelling marks a run as being cancelled, before anybody checks whether a worker has it. A daemon that has just started may take the run
+// up after that. Then the run enters its queue as cancelled, and no worker begins anything of it. Nil takes the mark back.
 func (x *Service) cancelling(r id.Run, c *cancellation) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -76,7 +76,7 @@ func (x *Service) end(ctx context.Context, ws id.Workspace, runID id.Run, origin
 	}
 }
 
-// dequeue takes a run out of its queue if no worker has looked at it yet.
+// dequeue takes a run out of its queue if no worker has taken it yet.
 func (x *Service) dequeue(e *entry) bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -93,8 +93,8 @@ func (x *Service) dequeue(e *entry) bool {
 	return true
 }
 
-// CancelSpace cancels every run of a space, also those that come meanwhile and those of an earlier daemon that were not taken up yet, and
-// returns when none is left, or when ctx ends.
+// CancelSpace cancels every run of a space. That includes runs that arrive meanwhile, and runs of an earlier daemon that were not taken up
+// yet. It returns when none is left, or when ctx ends.
 func (x *Service) CancelSpace(ctx context.Context, origin event.Origin, s id.Space, reason string) error {
 	origin.Key = "" // it is that of one batch, and there may be many runs
 	c := &cancellation{origin: origin, reason: reason}
@@ -123,7 +123,7 @@ func (x *Service) CancelSpace(ctx context.Context, origin event.Origin, s id.Spa
 	return x.endSpace(context.WithoutCancel(ctx), s, c)
 }
 
-// endSpace records the end of the runs of a space that no worker has. Where that cannot be recorded they go on, and so does the space.
+// endSpace records the end of the runs of a space that no worker has. If that cannot be recorded, they continue, and so does the space.
 func (x *Service) endSpace(ctx context.Context, s id.Space, c *cancellation) error {
 	left := func(status run.Status) projection.Index {
 		return projection.Index{Name: "space_status", Value: string(s) + " " + string(status)}

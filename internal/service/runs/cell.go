@@ -9,11 +9,11 @@ import (
 	"agentbox/internal/domain/space"
 )
 
-// MaxCellBytes bounds the code of one cell: with it a command's environment is not full yet. What is longer is put into a file of the
-// space, and that is run.
+// MaxCellBytes bounds the code of one cell, so that the code leaves room in a command's environment. Longer code is written to a file of
+// the space, and that file is run.
 const MaxCellBytes = 30_000
 
-// Cell is a piece of code that runs in an interpreter context of a space, where what it defines stays.
+// Cell is a piece of code that runs in an interpreter context of a space. Its definitions stay in the context.
 type Cell struct {
 	Context  string
 	Language string // python or javascript

@@ -15,8 +15,8 @@ import (
 	"agentbox/internal/kernel/livestream"
 )
 
-// exec runs a command in the tier that it needs. Where a lighter tier finds out while it runs that it lacks something, it leaves nothing
-// behind of it; then the space is promoted, and the command runs by the same permit in the heavier tier.
+// exec runs a command in the tier that it needs. A lighter tier may find while it runs that it lacks something; then it leaves no effects.
+// The space is promoted, and the command runs by the same permit in the heavier tier.
 func (r *execution) exec(ctx context.Context, t *task, p policy.Permit) run.Result {
 	result := run.Result{Type: run.OpShell, Command: t.op.Command}
 	if err := r.route(ctx, t); err != nil {
@@ -31,7 +31,7 @@ func (r *execution) exec(ctx context.Context, t *task, p policy.Permit) run.Resu
 			return r.failed(ctx, t, result, err)
 		}
 		if shown {
-			r.x.announce(ctx, r.doc.ID, outline(t.op)) // who watches sees that it begins anew
+			r.x.announce(ctx, r.doc.ID, outline(t.op)) // viewers see that it begins again
 		}
 		result, err = r.attempt(ctx, t, p)
 	}
@@ -41,8 +41,8 @@ func (r *execution) exec(ctx context.Context, t *task, p policy.Permit) run.Resu
 	return result
 }
 
-// route promotes the space of a command first that is seen to need a heavier tier. What cannot be seen now is found out while it runs.
-// A command that wants another host is refused, for no tier has a network.
+// route first promotes the space of a command that visibly needs a heavier tier. Hidden needs show while the command runs. A command that
+// wants another host is refused, because no tier has a network.
 func (r *execution) route(ctx context.Context, t *task) error {
 	found, err := r.look(ctx, *t, t.space.Runtime != space.RuntimeAuto || t.space.Tier != space.Nano)
 	if err != nil {
@@ -69,7 +69,8 @@ func (r *execution) reachable(ctx context.Context, t task) error {
 	return err
 }
 
-// look finds out where a command would run and what it needs there; or only what it wants of other hosts. A look that fails says nothing.
+// look finds out where a command would run and what it needs there. With reach it only finds the other hosts. A failed look reports
+// nothing.
 func (r *execution) look(ctx context.Context, t task, reach bool) (space.Route, error) {
 	a := t.action
 	found, err := r.x.Spaces.Route(ctx, r.origin, r.doc.Workspace, r.doc.Space, space.Command{Text: a.Command, Cwd: a.Cwd, Env: a.Env,
@@ -83,7 +84,7 @@ func (r *execution) look(ctx context.Context, t task, reach bool) (space.Route, 
 	return found, nil
 }
 
-// promote makes the space one of the strongest tier, on behalf of whoever made it, as its start is.
+// promote moves the space to the strongest tier, in the name of the principal who made the space, as its start is.
 func (r *execution) promote(ctx context.Context, t *task, code string, lacks []space.Lack) error {
 	origin := event.Origin{Principal: t.space.CreatedBy, Correlation: r.doc.Correlation}
 	why := space.Why{Code: code, Reason: "it needs " + space.Names(lacks), Run: r.doc.ID, Operation: t.op.ID}
@@ -94,7 +95,7 @@ func (r *execution) promote(ctx context.Context, t *task, code string, lacks []s
 	return err
 }
 
-// attempt runs a command in the space as it is and streams what it prints. An error is for what kept it from running.
+// attempt runs a command in the space's present tier and streams its output. An error means that the command could not run.
 func (r *execution) attempt(ctx context.Context, t *task, p policy.Permit) (run.Result, error) {
 	result := run.Result{Type: run.OpShell, Command: t.op.Command}
 	s := t.space
@@ -157,7 +158,8 @@ func (r *execution) exited(ctx context.Context, t task, exit space.Exit, result 
 	}
 }
 
-// missed finds what a command did not find in a tier that does not tell so itself: what it names, its tier has not, and it complained of.
+// missed finds what a command lacked in a tier that does not report it. Such a thing is named in the command, absent in its tier, and in
+// its error output.
 func (r *execution) missed(ctx context.Context, t task, exit space.Exit, result *run.Result) (lacks []space.Lack) {
 	complaint := ""
 	if result.Stderr != nil {

@@ -146,7 +146,7 @@ func TestACommandWhoseSpaceMayNotBePromoted(t *testing.T) {
 	s.Verify()
 }
 
-// What a person approved runs once, with the bytes that he approved, whichever tier it ends up in.
+// A command that a person approved runs once, with the approved bytes, whichever tier it ends up in.
 func TestAnApprovedCommandRunsInTheHeavierTier(t *testing.T) {
 	s := light(t)
 	made := s.Space()

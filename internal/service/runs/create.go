@@ -33,10 +33,10 @@ type Request struct {
 	Context   []string // files whose content opens the run's events
 	Key       string   // idempotency key; "" for none
 
-	// Waits says that whoever asks waits until the run ends, so that it need not be on the disk before it begins.
+	// Waits says that the caller waits until the run ends, so the creation need not be on disk before the run begins.
 	Waits bool
 
-	// Under says what stands behind the run where an engine asks for it; nil for nothing. It is asked again when something has changed
+	// Under returns the tool call behind the run if an engine asks for it; nil for none. It is called again if something has changed
 	// meanwhile.
 	Under func(context.Context) (run.Under, error)
 
@@ -64,7 +64,7 @@ func (x *Service) Start(ctx context.Context, origin event.Origin, q Request) (ru
 	if x.Mine != nil && s.Status != space.Destroyed {
 		mine, err := x.Mine(ctx, s)
 		if err == nil && !mine {
-			err = space.ErrFilesMissing // whoever asks is sent to the daemon whose it is, before
+			err = space.ErrFilesMissing // the caller was sent to the daemon that owns it before
 		}
 		if err != nil {
 			return run.Run{}, err
@@ -155,8 +155,8 @@ func (x *Service) Start(ctx context.Context, origin event.Origin, q Request) (ru
 	return doc, x.enqueue(context.WithoutCancel(ctx), e)
 }
 
-// mayForget refuses a time for a run's data that the operator's rules cut short, and one that is set by somebody who may not redact: who
-// asks for it redacts the run, later.
+// mayForget refuses a retention time that the operator's rules cut short. It also refuses a caller who may not redact, because setting the
+// time redacts the run later.
 func (x *Service) mayForget(ctx context.Context, origin event.Origin, s space.Space, r id.Run, keep time.Duration) error {
 	if keep == 0 {
 		return nil

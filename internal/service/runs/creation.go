@@ -21,7 +21,7 @@ import (
 // creation is a run that is not in the log yet.
 type creation struct {
 	request  Request
-	admitted policy.Ruling // whoever asks may start it
+	admitted policy.Ruling // the caller may start it
 	created  run.Created
 	found    []leak.Match // secrets in its operations
 	batch    event.Batch  // with run.created
@@ -31,13 +31,13 @@ type creation struct {
 	answer chan answered // where its worker records it; holds one
 }
 
-// answered is what a caller is told that waits for its run to be recorded.
+// answered is the result for a caller that waits for its run to be recorded.
 type answered struct {
 	doc run.Run
 	err error
 }
 
-// opening is what is recorded together with a run: that it begins, and the intent of its first operation.
+// opening is the batch that is recorded with a run: its beginning, and the intent of its first operation.
 type opening struct {
 	ruling policy.Ruling // of the operation
 	drafts []event.Draft
@@ -92,7 +92,7 @@ func (x *Service) create(ctx context.Context, c *creation, with *opening) (polic
 	}
 }
 
-// underTries bounds how often a run is recorded anew because the claim of its engine was renewed meanwhile.
+// underTries bounds how often a run is recorded again because the claim of its engine was renewed meanwhile.
 const underTries = 16
 
 // under returns the batch of a run, with the tool call of the engine that asks for it, if any. The log records it only while the claim is

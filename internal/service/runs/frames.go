@@ -30,8 +30,8 @@ func (x *Service) required(op run.Operation, a policy.Approval) run.Result {
 	}
 }
 
-// frame shows something to whoever watches the run. The log is the truth; a frame that cannot be written is missed, and Follow makes
-// up for missing results from the log.
+// frame shows something to the viewers of the run. The log is the truth: a frame that cannot be written is lost, and Follow takes missing
+// results from the log.
 func (r *execution) frame(ctx context.Context, kind, operation string, v any) {
 	r.x.frame(ctx, r.doc.ID, kind, operation, v)
 }
@@ -49,7 +49,7 @@ func (x *Service) frame(ctx context.Context, runID id.Run, kind, operation strin
 func (x *Service) output(ctx context.Context, runID id.Run, kind, operation string, data []byte) {
 	f := livestream.Frame{At: x.Clock.Now().UTC(), Kind: kind, Operation: operation, Data: data}
 	if _, err := x.Live.Append(context.WithoutCancel(ctx), runID, f); err != nil && !errors.Is(err, livestream.ErrComplete) {
-		// who follows has completed it, with this
+		// a follower has completed it, with this
 		x.Logger.Warn("live output lost", "code", "output_lost", "run", runID, "error", err)
 	}
 }
@@ -79,7 +79,7 @@ func shortened(result *run.Result) {
 	}
 }
 
-// shown is what the frames of a run have shown already.
+// shown is what the frames of a run already show.
 type shown struct {
 	begun     map[string]bool // by operation
 	results   map[string]bool // by operation
@@ -117,8 +117,8 @@ func (x *Service) shown(ctx context.Context, r id.Run) (shown, error) {
 	}
 }
 
-// makeUp shows what the log holds and the frames do not, because the daemon ended in between: that operations began, results, and the
-// question that is open.
+// makeUp adds frames for events in the log that have none, because the daemon ended in between: beginnings of operations, results, and the
+// open question.
 func (x *Service) makeUp(ctx context.Context, doc run.Run) error {
 	x.frames.Lock()
 	defer x.frames.Unlock()
@@ -181,7 +181,7 @@ func (x *Service) completeFrames(ctx context.Context, doc run.Run) error {
 }
 
 // Follow yields the frames of a run from a number on, waits for more, and ends after the complete frame. It ends with an error when ctx
-// does, so a caller never takes a broken stream for a run that ended. From a number behind the complete frame there is nothing to yield.
+// does, so a caller never takes a broken stream for a run that ended. After the complete frame it yields nothing.
 func (x *Service) Follow(ctx context.Context, ws id.Workspace, runID id.Run, from uint64) iter.Seq2[livestream.Frame, error] {
 	return func(yield func(livestream.Frame, error) bool) {
 		if _, err := x.Find(ctx, ws, runID); err != nil {
@@ -228,7 +228,7 @@ func (x *Service) Follow(ctx context.Context, ws id.Workspace, runID id.Run, fro
 	}
 }
 
-// Frames tells how many frames a run has, up to a number: it is at most upTo, and less only where the run has no more.
+// Frames returns how many frames a run has, but at most upTo.
 func (x *Service) Frames(ctx context.Context, runID id.Run, upTo uint64) (uint64, error) {
 	have, none := uint64(0), upTo+1 // frame 0 counts as there, frame none is not asked for or is not there
 	for look := upTo; have+1 < none; look = have + (none-have)/2 {

@@ -16,9 +16,8 @@ import (
 	"agentbox/internal/kernel/projection"
 )
 
-// Import records a run that was executed elsewhere, from its transcript. Content is the file itself, with the digest and size that are
-// given, and attested is what was found when it was checked. The same file again returns the first record, and so does the same key,
-// which may be empty.
+// Import records a run that was executed elsewhere, from its transcript. Content is the file itself with this digest and size. Attested is
+// the result of its check. The same file again returns the first record, and so does the same key, which may be empty.
 func (x *Service) Import(ctx context.Context, origin event.Origin, ws id.Workspace, t run.Transcript, file run.Input, content io.Reader,
 	attested run.Attestation, key string) (run.Run, error) {
 	if err := t.Admissible(); err != nil {
@@ -44,7 +43,7 @@ func (x *Service) Import(ctx context.Context, origin event.Origin, ws id.Workspa
 	for _, a := range t.Asked {
 		message.Operations = append(message.Operations, a.Operation)
 	}
-	if err := x.contentRoom(ctx, ws, 2*file.Size); err != nil { // the file, and what is taken out of it to be looked at
+	if err := x.contentRoom(ctx, ws, 2*file.Size); err != nil { // the file, and the contents that are unpacked from it for the check
 		return run.Run{}, err
 	}
 	defer x.Blobs.Hold()() // until the event names them
@@ -80,7 +79,7 @@ func (x *Service) Import(ctx context.Context, origin event.Origin, ws id.Workspa
 	return x.Find(ctx, ws, receipt.Events[i].Run)
 }
 
-// checkKept refuses a file that is not what it was when its hash was decided on.
+// checkKept refuses a file that changed after its hash was decided on.
 func checkKept(kept, file event.Digest) error {
 	if kept == file {
 		return nil
@@ -98,7 +97,7 @@ func (x *Service) store(ctx context.Context, v any, most int64) (run.Input, erro
 	return run.Input{Digest: stored.Digest, Size: stored.Size}, err
 }
 
-// copyImported writes the transcript of an imported run: the one with which it came, less what is to be taken out now.
+// copyImported writes the transcript of an imported run: its original one, without the classes that are to be removed now.
 func (x *Service) copyImported(ctx context.Context, doc run.Run, w *run.TranscriptWriter) error {
 	content, err := x.Blobs.Open(ctx, doc.Imported.Transcript.Digest)
 	if err != nil {

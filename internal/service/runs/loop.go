@@ -28,11 +28,11 @@ type execution struct {
 	creation *creation // of a run that is not recorded yet; nil from then on
 }
 
-// errNoRun means that what was asked for did not become a run. The caller has been told why.
+// errNoRun means that the request did not become a run. The caller has its reason.
 var errNoRun = errors.New("there is no such run")
 
-// execute executes operations until the run ends, waits for a person, or ctx ends. The error is for what kept the log from being written or
-// read; whatever else goes wrong is a result.
+// execute executes operations until the run ends, waits for a person, or ctx ends. It returns an error if the log could not be written or
+// read; every other error is a result.
 func (x *Service) execute(ctx context.Context, e *entry) (run.Status, error) {
 	r, err := x.load(ctx, e)
 	if err != nil {
@@ -147,7 +147,7 @@ func (x *Service) message(ctx context.Context, doc run.Run) (m run.Message, err 
 	return m, nil
 }
 
-// digestOf returns the hash under which a message is known, wherever it lies; zero for none.
+// digestOf returns the hash of a message, wherever it is stored; zero for none.
 func digestOf(m run.Message) event.Digest {
 	raw, err := json.Marshal(m)
 	if err != nil {
@@ -162,7 +162,7 @@ func (r *execution) step(ctx context.Context) error {
 	c := r.x.cancelled(r.entry)
 	switch {
 	case r.creation != nil && (err != nil || c != nil || s.Status == space.Destroyed):
-		return r.create(ctx) // what is in the way is seen again afterwards
+		return r.create(ctx) // the obstacle is checked again afterwards
 	case err != nil:
 		return err
 	case c != nil:
@@ -242,7 +242,7 @@ func (r *execution) approved(ctx context.Context, t task) error {
 	return r.perform(ctx, t, question.ID)
 }
 
-// askedAbout returns the action of a question. The document may have been written with other escapes; what counts is the canonical form.
+// askedAbout returns the action of a question. The document may use other escapes, so the canonical form counts.
 func askedAbout(question policy.Approval) (policy.Action, error) {
 	canonical, err := policy.Canonicalize(question.Request)
 	if err != nil {
@@ -315,7 +315,7 @@ func (r *execution) begin(ctx context.Context, t task, approval id.Approval) (po
 	return permit, r.fold(receipt)
 }
 
-// intent drafts tool.invoked. The values of the space's environment are not in it: every command has them, so that nothing is told of them.
+// intent drafts tool.invoked. It leaves out the values of the space's environment: every command has them, so they tell nothing new.
 func (r *execution) intent(t task, approval id.Approval) event.Draft {
 	d := t.ruling.Decision
 	draft := r.event(run.EventInvoked, t.action.Step, run.Invoked{
@@ -329,7 +329,7 @@ func (r *execution) intent(t task, approval id.Approval) event.Draft {
 	return draft
 }
 
-// refuse turns what the gate failed with into the operation's result: it was not allowed, so it does not happen. Only a log that cannot
+// refuse turns an error of the gate into the operation's result: the action was not allowed, so it does not happen. Only a log that cannot
 // be written stops the run where it is.
 func (r *execution) refuse(ctx context.Context, t task, err error) error {
 	if errors.Is(err, journal.ErrConflict) {

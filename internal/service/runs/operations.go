@@ -13,15 +13,15 @@ import (
 	"agentbox/internal/domain/space"
 )
 
-// verb is how operations of a type are executed. What the type is, and which action it needs, says run.Spec.
+// verb says how operations of a type are executed. run.Spec describes the type and the action that it needs.
 type verb struct {
 	// ask completes the action of the operation. Its error is the operation's validation error.
 	ask func(r *execution, t *task, a *policy.Action, s space.Space, limits policy.Limits) error
-	// do does what the permit permits. It never fails: what goes wrong is the result.
+	// do does the permitted action. It never returns an error: an error becomes the result.
 	do func(ctx context.Context, r *execution, t *task, p policy.Permit) run.Result
 }
 
-// verbs has a row for each operation type of the protocol. An operation without one is denied, for it has no action.
+// verbs has a row for each operation type of the protocol. An operation without a row is denied, because it has no action.
 var verbs = map[string]verb{
 	run.OpMessage:    {askMessage, say},
 	run.OpCreateFile: {askCreate, inFiles(create)},
@@ -124,8 +124,8 @@ func askShell(r *execution, t *task, a *policy.Action, s space.Space, limits pol
 	return err
 }
 
-// shell makes the action of a command: what runs is bash with the command's text, under the space's environment and the operation's over
-// it. The time that was asked for may only lower the policy's.
+// shell makes the action of a command: bash with the command's text. Its environment is the space's, overlaid by the operation's. A
+// requested time may only lower the policy's.
 func shell(a *policy.Action, op run.Operation, s space.Space, mostMS int64) error {
 	a.Command, a.Argv = op.Command, []string{"/bin/bash", "-c", op.Command}
 	a.TimeoutMS = min(run.DefaultTimeoutMS, mostMS)
@@ -150,7 +150,7 @@ func execute(ctx context.Context, r *execution, t *task, p policy.Permit) run.Re
 // onFiles does something with the files of a space and completes the result.
 type onFiles func(ctx context.Context, files space.Files, p policy.Permit, t *task, result *run.Result) error
 
-// inFiles makes a verb's do of what is done with the files of a space.
+// inFiles makes the do function of a verb from a function on the files of a space.
 func inFiles(do onFiles) func(context.Context, *execution, *task, policy.Permit) run.Result {
 	return func(ctx context.Context, r *execution, t *task, p policy.Permit) run.Result {
 		result := run.Result{Type: t.op.Type, Path: t.action.Path}

@@ -59,8 +59,8 @@ func (x *Service) List(ctx context.Context, ws id.Workspace, f Filter, after id.
 	return projection.List[run.Run](ctx, x.Docs, q)
 }
 
-// Events returns the events message of a run: one result for every operation that has one, in order, and behind them, while the run waits
-// for a person, the question.
+// Events returns the events message of a run: one result for every finished operation, in order. While the run waits for a person, the
+// question follows.
 func (x *Service) Events(ctx context.Context, doc run.Run) (run.Events, error) {
 	m := run.Events{ProtocolVersion: run.Protocol, RunID: string(doc.ID), Status: doc.Status.Protocol(), Events: []run.Result{}}
 	outcome, err := x.outcomes(ctx, doc)
@@ -122,7 +122,7 @@ func errNoResult(p run.Progress) error {
 	return fault.New(fault.Internal, "result_missing", "the log holds no result for operation %s", p.ID)
 }
 
-// outcome returns the outcome of an operation that is done. Of one whose event was redacted it says what the run's document says.
+// outcome returns the outcome of a finished operation. If its event was redacted, it returns what the run's document says.
 func (x *Service) outcome(ctx context.Context, doc run.Run, index int) (run.Outcome, error) {
 	p := doc.Operations[index]
 	e, err := x.Log.Get(ctx, doc.Workspace, p.Event)
@@ -167,12 +167,12 @@ func (x *Service) stored(ctx context.Context, at run.Input, into any) error {
 	return nil
 }
 
-// Wait returns the run when it has ended or waits for a person, or as it stands when ctx ends.
+// Wait returns the run when it has ended or waits for a person. When ctx ends, it returns the run in its present state.
 func (x *Service) Wait(ctx context.Context, ws id.Workspace, runID id.Run) (run.Run, error) {
 	return x.WaitPast(ctx, ws, runID, "")
 }
 
-// WaitPast is Wait for one who has just answered a question of the run: that it still stands there waiting for this answer is not enough.
+// WaitPast is Wait for a caller that has just answered a question of the run. It ignores the state in which the run waits for that answer.
 func (x *Service) WaitPast(ctx context.Context, ws id.Workspace, runID id.Run, answered id.Approval) (run.Run, error) {
 	doc, err := x.await(ctx, ws, runID, func(doc run.Run) bool {
 		_, asked := doc.Pending()

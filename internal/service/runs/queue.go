@@ -17,7 +17,7 @@ import (
 type queue struct {
 	space  id.Space
 	runs   []*entry
-	cancel *cancellation // set when the space ends: what comes is cancelled too
+	cancel *cancellation // set when the space ends: later runs are cancelled too
 	full   bool          // the run under way waits for room in its workspace
 	wake   chan struct{} // holds at most one token: look again
 	gone   chan struct{} // closed when its worker has ended
@@ -30,7 +30,7 @@ type entry struct {
 	run       id.Run
 	creation  *creation       // of a run that is not recorded yet; of the worker alone
 	recovered bool            // an earlier daemon may have begun it; of the worker alone
-	ops       []run.Operation // what was asked for, where it was asked for a moment ago; nil for what the log says
+	ops       []run.Operation // the operations of a run that was just created; nil means that the log has them
 	announced string          // the operation that was shown to begin, although it may not be recorded yet; of the worker alone
 	cancel    *cancellation   // set when somebody cancelled it
 	done      chan struct{}   // closed when no worker has it any more
@@ -45,9 +45,9 @@ type cancellation struct {
 	reason string
 }
 
-// enqueue puts a run behind the others of its space and makes sure that a worker is there, and somebody who wakes it when a question is
-// answered. The follower's place is read before the worker starts, so that no answer falls between the two. What is started while the runs
-// of an earlier daemon are taken up comes after them.
+// enqueue appends a run to the queue of its space. It makes sure that a worker runs, and a follower that wakes the worker when a question
+// is answered. It reads the follower's place before the worker starts, so that no answer falls between the two. A run that is started while
+// the runs of an earlier daemon are taken up comes after them.
 func (x *Service) enqueue(ctx context.Context, e *entry) error {
 	head, err := x.Log.Head(ctx, e.workspace)
 	if err != nil {
@@ -114,8 +114,8 @@ func (x *Service) endOpening(ctx context.Context) error {
 	return nil
 }
 
-// reserve takes a place in the queue of a space for a run that is about to be recorded, or refuses. Looking and taking are one step, so
-// that two at once cannot both be the last. The place is given back once the run stands in the queue, or will never.
+// reserve takes a place in the queue of a space for a run that is about to be recorded, or refuses. Checking and taking are one step, so
+// that two callers cannot both take the last place. The place is given back once the run is in the queue, or will never be.
 func (x *Service) reserve(s id.Space) (giveBack func(), err error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -185,9 +185,9 @@ func (x *Service) work(ctx context.Context, q *queue) {
 	}
 }
 
-// retryLater leaves a run as the log has it when the log was shut. After a while the run is taken up like one of an earlier daemon, for
-// what it did meanwhile may not be recorded. Whoever waits for its worker is told that none has it. Where the space ends, the run is not
-// taken up: who ends the space ends it, when that can be recorded.
+// retryLater leaves a run as the log has it, because the log was closed. It retries the run later as if after a restart, because its last
+// effects may be unrecorded. Callers that wait for its worker learn that no worker has it. If the space ends, the run is not taken up; then
+// the goroutine that ends the space ends the run, once that can be recorded.
 func (x *Service) retryLater(ctx context.Context, q *queue) {
 	x.mu.Lock()
 	head := q.runs[0]
@@ -210,7 +210,7 @@ func (x *Service) retryLater(ctx context.Context, q *queue) {
 	}
 }
 
-// release records what was cancelled and not recorded before the executor ended. The other runs wait for the next start.
+// release records cancellations that were not recorded before the service ended. The other runs wait for the next start.
 func (x *Service) release(ctx context.Context, rest []*entry) {
 	for _, e := range rest {
 		if e.creation != nil {

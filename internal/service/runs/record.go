@@ -23,7 +23,7 @@ func (r *execution) event(typ string, step id.Step, data any) event.Draft {
 	return event.New(typ, r.origin, r.doc.Workspace, r.doc.Room, data).About(space.EntityType, string(r.doc.Space)).In(r.doc.ID, step)
 }
 
-// batch puts drafts together that are recorded only if nobody else has changed the run.
+// batch combines drafts that are recorded only if nobody else has changed the run.
 func (r *execution) batch(drafts ...event.Draft) event.Batch {
 	return event.Batch{
 		Workspace: r.doc.Workspace, Drafts: drafts,
@@ -63,9 +63,9 @@ func (r *execution) reload(ctx context.Context) error {
 	return err
 }
 
-// conclude records the one result event of an operation and shows it to whoever watches.
+// conclude records the one result event of an operation and shows it to the viewers.
 func (r *execution) conclude(ctx context.Context, t task, result run.Result) error {
-	defer r.x.Blobs.Hold()() // what is kept of a long result, until its event names it
+	defer r.x.Blobs.Hold()() // protects the stored parts of a long result until its event names them
 	typ := run.EventErred
 	if result.OK() {
 		typ = run.EventSucceeded
@@ -85,13 +85,13 @@ func (r *execution) conclude(ctx context.Context, t task, result run.Result) err
 	}
 	told := r.x.withFindings(found, true, draft)
 	drafts := slices.Concat(shown, told)
-	refused := result.Type == run.ResPolicyDenied || t.glanced && t.ruling.Decision.Shadow // what else shadow let pass, the gate recorded
+	refused := result.Type == run.ResPolicyDenied || t.glanced && t.ruling.Decision.Shadow // the gate recorded the rest that shadow let pass
 	if refused && !t.ruling.Decision.Action.IsZero() {
-		// what has no canonical form has no hash to be found by
+		// an action without a canonical form has no hash to find it by
 		drafts = append(drafts, policy.RefusedDraft(r.origin, t.ruling))
 	}
 	ends := r.endsWith(t)
-	if ends { // what the run comes to is known as well: one commit, and one wait for the disk
+	if ends { // the outcome of the run is known as well: one commit, and one wait for the disk
 		drafts = append(drafts, r.ended(run.EventCompleted, r.origin, "", result.OK()))
 	}
 	if err := r.append(ctx, drafts...); err != nil {
@@ -101,19 +101,19 @@ func (r *execution) conclude(ctx context.Context, t task, result run.Result) err
 		r.frame(ctx, livestream.Result, t.op.ID, result)
 		return nil
 	}
-	r.x.frames.Lock() // who follows may complete the frames as soon as the end is recorded: then the result is among them
+	r.x.frames.Lock() // a follower may complete the frames once the end is recorded: then the result is among them
 	r.frame(ctx, livestream.Result, t.op.ID, result)
 	r.x.frames.Unlock()
 	r.complete(ctx)
 	return nil
 }
 
-// worthSyncing is for how long an operation has worked whose live output is made durable before its result is recorded. The result tells
-// all that was printed, so that only the way in which it came is lost with a shorter one's, and only when the host ends before it has
-// written the file by itself.
+// worthSyncing is the least duration of an operation whose live output is made durable before its result is recorded. The result holds all
+// the output. So a shorter operation loses only the order and timing of its output, and only if the host fails before it has written the
+// file.
 const worthSyncing = time.Second
 
-// sync makes what was shown of the run durable.
+// sync makes the frames of the run durable.
 func (r *execution) sync(ctx context.Context) {
 	if err := r.x.Live.Sync(context.WithoutCancel(ctx), r.doc.ID); err != nil {
 		r.x.Logger.Warn("live output may be lost", "code", "output_not_synced", "run", r.doc.ID, "error", err) // the result is what counts
@@ -174,8 +174,8 @@ func (r *execution) outcome(ctx context.Context, t task, typ string, result *run
 	return draft, nil
 }
 
-// finish ends the run. An operation whose outcome nobody will learn any more gets its result, and a question that nobody has to answer
-// any more ends, in the same commit.
+// finish ends the run in one commit. An operation whose outcome will never be known gets its result, and a question that nobody needs to
+// answer ends.
 func (r *execution) finish(ctx context.Context, typ string, origin event.Origin, why string) error {
 	defer r.x.Blobs.Hold()()
 	ctx = context.WithoutCancel(ctx)
@@ -251,7 +251,7 @@ func (r *execution) unfinished(index int) task {
 	return task{index: index, op: run.Operation{ID: p.ID, Type: p.Type, Context: p.Context}, progress: p}
 }
 
-// unknownResult is the result of an operation whose outcome nobody knows.
+// unknownResult is the result of an operation with an unknown outcome.
 func unknownResult(p run.Progress) *run.Result {
 	return &run.Result{
 		Type: run.ResUnknown, OperationType: p.Type,

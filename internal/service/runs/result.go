@@ -10,7 +10,7 @@ import (
 	"agentbox/internal/domain/run"
 )
 
-// do does what the permit permits and returns the operation's result event. It never fails: what goes wrong is the result.
+// do does the permitted action and returns the operation's result event. It never returns an error: an error becomes the result.
 func (r *execution) do(ctx context.Context, t *task, p policy.Permit) run.Result {
 	v, ok := verbs[t.op.Type]
 	if !ok {
@@ -20,8 +20,8 @@ func (r *execution) do(ctx context.Context, t *task, p policy.Permit) run.Result
 	return v.do(ctx, r, t, p)
 }
 
-// failed completes a result with an error. A permit that was refused at the last moment is a denial; an error that carries no words for
-// the agent is the system's, and its cause goes to the daemon's own log.
+// failed completes a result with an error. A permit that was refused at the last moment is a denial. An error without words for the agent
+// is the system's, and its cause goes to the daemon's own log.
 func (r *execution) failed(ctx context.Context, t *task, result run.Result, err error) run.Result {
 	if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, context.Canceled) {
 		err = cause
@@ -72,7 +72,7 @@ func suggestion(err error) string {
 	return ""
 }
 
-// valid returns bytes as text; what is not UTF-8 is replaced by U+FFFD.
+// valid returns bytes as text. It replaces invalid UTF-8 by U+FFFD.
 func valid(b []byte) string { return strings.ToValidUTF8(string(b), "\uFFFD") }
 
 func ptr[T any](v T) *T { return &v }

@@ -1,7 +1,7 @@
 // Package runs executes the operations of runs: in order, each through the gate, each with exactly one result event.
 //
-// Runs of one space stand in a queue of their own and are driven by one worker, which is the only writer of their documents once they are
-// created; spaces go side by side. What the worker does next it reads from the run's document, so a restart goes on where the log ends.
+// The runs of a space wait in its queue. One worker executes them and is the only writer of their documents once they are created. Spaces
+// work side by side. The worker reads its next operation from the run's document, so a restart continues where the log ends.
 package runs
 
 import (
@@ -31,7 +31,7 @@ const (
 	maxInlineBytes = 64 << 10 // so does a longer result
 )
 
-// Parts are what an executor is made of.
+// Parts are the dependencies of the service.
 type Parts struct {
 	Log        journal.Journal
 	Docs       projection.Reader
@@ -111,7 +111,7 @@ func (x *Service) Run(ctx context.Context) error {
 	return err
 }
 
-// recoverOnce takes up what an earlier daemon left, as soon as the log can be read: a database may be away for a while.
+// recoverOnce takes up the runs of an earlier daemon, as soon as the log can be read: a database may be away for a while.
 func (x *Service) recoverOnce(ctx context.Context) error {
 	for {
 		err := x.requeueAll(ctx)

@@ -11,9 +11,9 @@ import (
 	"agentbox/internal/kernel/livestream"
 )
 
-// hide takes the secrets out of a result before it is recorded or shown, and returns what was found: those that the rules find and the
-// values of the environment of the space and of the command. The content of a file that was read stays as it is, for an agent may write
-// it back. See docs/RATIONALE.md, "Where are secrets taken out of what is recorded?".
+// hide removes the secrets from a result before it is recorded or shown, and returns them: those that the rules find, and the values of the
+// environment of the space and of the command. The content of a file that was read does not change, because an agent may write it back. See
+// docs/RATIONALE.md, "Where are secrets taken out of what is recorded?".
 func (r *execution) hide(t *task, result *run.Result) (found []leak.Match) {
 	known := leak.Values(t.env, t.op.Env)
 	clean := func(name string, text *string) {
@@ -51,7 +51,7 @@ func (r *execution) hide(t *task, result *run.Result) (found []leak.Match) {
 	return found
 }
 
-// withFindings returns the drafts with the event that says what was found beside the data of the first of them.
+// withFindings returns the drafts with the event that reports the secrets found beside the data of the first draft.
 func (x *Service) withFindings(found []leak.Match, taken bool, drafts ...event.Draft) []event.Draft {
 	if len(found) == 0 {
 		return drafts
@@ -84,7 +84,7 @@ func (p *printed) write(kind string, data []byte) {
 	}
 }
 
-// rest shows what was held back, when the command has ended.
+// rest shows the text that was held back, when the command has ended.
 func (p *printed) rest() {
 	for _, kind := range []string{livestream.Stdout, livestream.Stderr} {
 		for piece := range slices.Chunk(p.streams[kind].Rest(), livestream.MaxFrameBytes) {

@@ -15,8 +15,8 @@ import (
 // enterTries bounds how often a run tries to take its place while others take and leave theirs.
 const enterTries = 64
 
-// slot returns what the log has to expect so that the run takes one of its workspace's slots, or run.ErrFull. Where others of this
-// daemon wait longer, the places are theirs first.
+// slot returns the document versions that the log must expect for the run to take one of its workspace's slots, or run.ErrFull. If other
+// runs of this daemon have waited longer, they get the slots first.
 func (r *execution) slot(ctx context.Context) ([]event.DocumentVersion, error) {
 	if r.doc.Parent != nil {
 		return nil, nil

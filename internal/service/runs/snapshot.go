@@ -9,8 +9,8 @@ import (
 	"agentbox/internal/domain/space"
 )
 
-// effect causes an effect while nobody else may touch the space's files as a whole, and makes a snapshot of them afterwards. No process of
-// the operation is left by then, and the next one has not begun.
+// effect causes an effect while nobody else may use the space's files as a whole, and makes a snapshot of them afterwards. By then no
+// process of the operation is left, and the next one has not begun.
 func (r *execution) effect(ctx context.Context, t *task, p policy.Permit) run.Result {
 	spec, _ := run.SpecOf(t.op.Type)
 	if !spec.InSpace() {
@@ -29,7 +29,7 @@ func (r *execution) effect(ctx context.Context, t *task, p policy.Permit) run.Re
 	return result
 }
 
-// snapshot makes a snapshot of the space's files. What happened is recorded whether it can be made or not, so its error becomes a code.
+// snapshot makes a snapshot of the space's files. The outcome is recorded even if the snapshot fails, so its error becomes a code.
 func (r *execution) snapshot(ctx context.Context, s space.Space) run.Kept {
 	made, err := r.x.Spaces.Keep(ctx, s)
 	if err == nil {

@@ -27,7 +27,7 @@ type task struct {
 	kept    run.Kept     // the snapshot after it
 
 	halt  policy.Halt // the throw of the kill switch that ended it, if one did
-	cause id.Event    // what its end follows from, where that is not its beginning
+	cause id.Event    // the cause of its end, if that is not its beginning
 
 	shown []space.Display   // beside its output
 	env   map[string]string // of the space, whose values are not shown
@@ -52,7 +52,7 @@ func (r *execution) prepare(ctx context.Context, t *task, s space.Space) error {
 	return r.fill(t, s, bundle)
 }
 
-// Preview returns the action that an operation of whoever asks would be in a space under a bundle. Nothing is done with it.
+// Preview returns the action that an operation of the caller would be in a space under a bundle. It has no effect.
 func (x *Service) Preview(s space.Space, origin event.Origin, bundle policy.Bundle, op run.Operation) (policy.Action, error) {
 	if err := op.Check(); err != nil {
 		return policy.Action{}, err

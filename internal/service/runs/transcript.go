@@ -12,7 +12,7 @@ import (
 	"agentbox/internal/kernel/journal"
 )
 
-// Export says what a transcript holds beside the run.
+// Export says what a transcript holds besides the run.
 type Export struct {
 	Redact []string // classes of text that are taken out
 
@@ -27,8 +27,8 @@ type Export struct {
 var errOfEngine = fault.New(fault.Invalid, "run_of_engine", "an engine executes this run, so that there is no transcript of operations").
 	With("its steps and its evidence tell of it: agentbox runs show; agentbox runs evidence")
 
-// Transcript writes the transcript of a run. A run that has not ended is told as far as it is. An error after the first byte leaves a
-// transcript without its end, which no reader takes.
+// Transcript writes the transcript of a run. For a run that has not ended, it writes the part so far. An error after the first byte leaves
+// a transcript without its end, which every reader rejects.
 func (x *Service) Transcript(ctx context.Context, ws id.Workspace, runID id.Run, what Export, out io.Writer) error {
 	w, err := run.NewTranscriptWriter(out, what.Redact)
 	if err != nil {

@@ -1,4 +1,4 @@
-// Package search finds what was said: it takes the log into a full-text index, and searches that.
+// Package search finds messages: it reads the log into a full-text index and searches that.
 package search
 
 import (
@@ -23,14 +23,14 @@ const (
 	ExcerptChars   = 280
 )
 
-// What is taken in at once.
+// Bounds of one batch for the index.
 const (
 	window  = 5_000 // places of the log
 	atOnce  = 500   // messages of one step into the index
 	waiting = 40    // windows for which a search waits, before it answers from what is there
 )
 
-// Parts are what a librarian is made of.
+// Parts are the dependencies of the service.
 type Parts struct {
 	Log    journal.Journal
 	Bodies journal.Redactor // of the same log
@@ -61,7 +61,7 @@ type Result struct {
 	Excerpt    string           `json:"excerpt"`
 }
 
-// Answer is what was found, the newest first, and how much of the log was looked at.
+// Answer is the matches, the newest first, and how much of the log is indexed.
 type Answer struct {
 	Results []Result
 	Indexed uint64 // the place up to which the log was taken in
@@ -71,11 +71,11 @@ type Answer struct {
 // Query asks for messages.
 type Query struct {
 	Words  string    // with spaces between
-	Room   id.Room   // only what was said in it; "" for everywhere
-	Thread id.Thread // only what was said in it; "" for everywhere
+	Room   id.Room   // only texts of this room; "" for everywhere
+	Thread id.Thread // only texts of this thread; "" for everywhere
 	Limit  int       // 1 to MaxResults; 0 for DefaultResults
 
-	Shows func(room.Message) (bool, error) // which messages may be shown to who asks, the others are as if they were not there; nil for all
+	Shows func(room.Message) (bool, error) // whether the caller may see a message; hidden ones count as absent; nil shows all
 }
 
 // Search finds messages of a workspace that have every word of a query. It waits until the index has come to where the log was when it was
@@ -134,7 +134,7 @@ func (l *Service) Search(ctx context.Context, ws id.Workspace, q Query) (Answer,
 	}
 }
 
-// Step takes what is new into the index, of every workspace, so that a search does not wait for it.
+// Step indexes new events of every workspace, so that a search need not wait for it.
 func (l *Service) Step(ctx context.Context) error {
 	workspaces, err := l.Log.Workspaces(ctx)
 	if err != nil {
@@ -151,7 +151,7 @@ func (l *Service) Step(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// Through takes everything into the index that was recorded before it was called: what was redacted by then is out of it.
+// Through indexes everything that was recorded before the call. Text that was redacted by then is removed.
 func (l *Service) Through(ctx context.Context) error {
 	workspaces, err := l.Log.Workspaces(ctx)
 	if err != nil {
@@ -198,7 +198,7 @@ func (l *Service) catchUp(ctx context.Context, ws id.Workspace, head uint64, win
 	return place, nil
 }
 
-// take takes in what lies behind one place and up to another, or as much of it as one step holds, and returns how far it has come.
+// take indexes the events after one place and up to another, or as many as one step holds. It returns how far it has come.
 func (l *Service) take(ctx context.Context, ws id.Workspace, from, to uint64) (uint64, error) {
 	events, err := l.Log.Read(ctx, journal.Query{
 		Workspace: ws, From: from + 1, Before: to + 1, Types: []string{room.EventMessageCreated, event.RedactedType}, Limit: atOnce,
@@ -254,7 +254,7 @@ func (l *Service) going(ctx context.Context, ws id.Workspace) (map[uint64]bool, 
 	return found, err
 }
 
-// ForgetContent implements vault.Forgetter. Its redaction is recorded when it is called, so that what is taken out is not taken in again.
+// ForgetContent implements vault.Forgetter. The redaction is recorded before the call, so a removed text is not indexed again.
 func (l *Service) ForgetContent(ctx context.Context, events []event.Event) (vault.Remains, error) {
 	l.turn.Lock()
 	defer l.turn.Unlock()

@@ -298,7 +298,7 @@ func TestThreat09ManyRequestsAndOneApproval(t *testing.T) {
 	s.Verify()
 }
 
-// Nobody approves his own request while another person could; an agent's rights do not grow over the API either.
+// Nobody approves their own request while another person could. An agent's rights do not grow over the API either.
 func TestThreat14OnlySomebodyElseApproves(t *testing.T) {
 	s := open(t)
 	in := asking(s)

@@ -10,8 +10,8 @@ import (
 	"agentbox/internal/domain/space"
 )
 
-// Contexts returns the interpreter contexts of a space, in the order of their files. They are files of it: who may list those sees them,
-// and how many cells one has is told to who may read it.
+// Contexts returns the interpreter contexts of a space, in the order of their files. Contexts are files of the space: a caller who may list
+// the files sees them, and a caller who may read a context sees how many cells it has.
 func (k *Service) Contexts(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space) ([]space.Context, error) {
 	entries, err := k.ListFiles(ctx, origin, ws, s, space.ContextFolder, false)
 	if err != nil && !errors.Is(err, space.ErrFileNotFound) {
@@ -42,7 +42,7 @@ func (k *Service) Contexts(ctx context.Context, origin event.Origin, ws id.Works
 	return all, ctx.Err()
 }
 
-// maxCounted is of how many contexts of a space it is told how many cells they have.
+// maxCounted is how many contexts of a space are listed with their number of cells.
 const maxCounted = 100
 
 // DeleteContext removes an interpreter context of a space: its file. Without a language it is the one that there is of the name.

@@ -44,12 +44,12 @@ type Request struct {
 	ArchiveHash event.Digest
 	Key         string // idempotency key; "" for none
 
-	fork   string // what was asked for, where the space is a fork: the other space and the name of its snapshot
+	fork   string // the request, if the space is a fork: the other space and the name of its snapshot
 	from   space.Seed
 	parent space.Space // the other space
 }
 
-// Create makes a space, fills and starts it. What goes wrong after its creation was recorded destroys it again.
+// Create makes a space, fills and starts it. If a step fails after the creation was recorded, Create destroys the space again.
 func (k *Service) Create(ctx context.Context, origin event.Origin, q Request) (space.Space, error) {
 	if err := k.complete(&q); err != nil {
 		return space.Space{}, err
@@ -60,7 +60,7 @@ func (k *Service) Create(ctx context.Context, origin event.Origin, q Request) (s
 	if _, err := k.begins(q.Runtime, ""); err != nil {
 		return space.Space{}, err
 	}
-	// Under whatever policy, who may make no space leaves no policy in the log either.
+	// Under every policy, a caller who may not make a space leaves no policy in the log either.
 	early := policy.Action{Type: policy.SpaceCreate, Workspace: q.Workspace, Room: q.Room, Principal: origin.Principal, Token: origin.Token}
 	if err := k.through().Early(ctx, origin, early); err != nil {
 		return space.Space{}, err
@@ -76,7 +76,7 @@ func (k *Service) Create(ctx context.Context, origin event.Origin, q Request) (s
 	return k.create(ctx, origin, q, cmp.Or(q.Runtime, space.RuntimeAuto), tier, bundle.Hash)
 }
 
-// roomIsThere refuses a room that nobody has made.
+// roomIsThere refuses a room that does not exist.
 func (k *Service) roomIsThere(ctx context.Context, ws id.Workspace, r id.Room) error {
 	if r == DefaultRoom {
 		return nil
@@ -161,7 +161,7 @@ func (k *Service) admit(ctx context.Context, origin event.Origin, q Request, doc
 	return permit, made, replayed, err
 }
 
-// key returns the batch key of a request. A request whose space could not be made has not used up its key: the next one counts anew.
+// key returns the batch key of a request. A request whose space could not be made has not used up its key: the next one gets a new count.
 func (k *Service) key(ctx context.Context, q Request) (string, error) {
 	if q.Key == "" {
 		return "", nil
@@ -219,9 +219,9 @@ func (k *Service) record(ctx context.Context, origin event.Origin, q Request, do
 	return permit, made, receipt.Replayed, err
 }
 
-// make causes what space.created announced: the files, then the processes. That they are about to be started is recorded while the
-// folders of an empty space are made, and the first snapshot is made while they start: who asks for a space waits for the longer of two,
-// not for both.
+// make does what space.created announced: first the files, then the processes. The folders of an empty space are made while the start of
+// the processes is recorded. The first snapshot is made while the processes start. So the caller waits for the longer of two steps, not for
+// both.
 func (k *Service) make(ctx context.Context, origin event.Origin, q Request, doc space.Space, permit policy.Permit) error {
 	held, err := k.withhold(ctx, doc)
 	if err != nil {
@@ -282,7 +282,7 @@ func (k *Service) make(ctx context.Context, origin event.Origin, q Request, doc 
 	return err
 }
 
-// fail destroys a space that could not be made and returns why, for the one who asked.
+// fail destroys a space that could not be made and returns the reason for the caller.
 func (k *Service) fail(ctx context.Context, origin event.Origin, doc space.Space, cause error) error {
 	if err := k.end(ctx, origin, doc, "failed"); err != nil {
 		k.Logger.Error("remove a space that could not be made", "code", "space_not_removed", "space", doc.ID, "error", err)
@@ -290,7 +290,7 @@ func (k *Service) fail(ctx context.Context, origin event.Origin, doc space.Space
 	return cause
 }
 
-// action is the action on a space; its bounds are part of what is decided.
+// action returns an action on a space; its bounds are part of the decision.
 func (k *Service) action(typ string, origin event.Origin, doc space.Space) policy.Action {
 	limits, _ := json.Marshal(doc.Limits)
 	return policy.Action{
@@ -317,7 +317,7 @@ func (k *Service) room(ctx context.Context, ws id.Workspace) error {
 	}
 }
 
-// complete fills in defaults and refuses what is beyond the limits.
+// complete fills in defaults and refuses values beyond the limits.
 func (k *Service) complete(q *Request) error {
 	switch {
 	case q.Bundle != nil && (q.Preset != "" || q.Overrides != nil):
@@ -361,7 +361,7 @@ func (k *Service) complete(q *Request) error {
 // DefaultRoom is the room of spaces that were put into no other.
 const DefaultRoom = id.DefaultRoom
 
-// leastLimits are what a space needs to start at all; one with less of anything would fail as if the host were at fault.
+// leastLimits are the least limits with which a space can start. With less, it would fail as if the host were at fault.
 func leastLimits() space.Limits {
 	return space.Limits{MemoryBytes: 16 << 20, CPUMillis: 1, Pids: 1, DiskBytes: 1, FileBytes: 1 << 10, OutputBytes: 1 << 10, OpenFiles: 16,
 		TmpBytes: 1}

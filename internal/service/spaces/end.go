@@ -21,7 +21,7 @@ type Change struct {
 	Metadata    *map[string]string
 }
 
-// Update changes what a space says about itself, and the environment of the commands that begin from now on.
+// Update changes the name, description and metadata of a space, and the environment of commands that begin from now on.
 func (k *Service) Update(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space, c Change) (space.Space, error) {
 	doc, err := k.alive(ctx, ws, s)
 	if err != nil {
@@ -44,7 +44,7 @@ func (k *Service) Update(ctx context.Context, origin event.Origin, ws id.Workspa
 	if name == doc.Name {
 		name = "" // it has it already
 	}
-	if name != "" { // who may not change the space is not told which names are taken
+	if name != "" { // a caller who may not change the space does not learn which names are taken
 		if _, err := k.through().Allow(ctx, origin, k.action(policy.SpaceUpdate, origin, doc)); err != nil {
 			return doc, err
 		}
@@ -89,7 +89,7 @@ func (k *Service) Extend(ctx context.Context, origin event.Origin, ws id.Workspa
 	return k.Space(ctx, ws, s)
 }
 
-// Destroy ends a space for good: its runs, its processes, its files. What is destroyed already stays so.
+// Destroy ends a space for good: its runs, its processes, its files. A space that is already destroyed does not change.
 func (k *Service) Destroy(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space) (space.Space, error) {
 	doc, err := k.Space(ctx, ws, s)
 	if err != nil || doc.Status == space.Destroyed {
@@ -163,8 +163,8 @@ type look struct {
 	until time.Time
 }
 
-// Step destroys the spaces whose time is over at now. One that cannot be destroyed does not keep the others alive. Where nothing was
-// recorded since, it looks again only when the time of one is over: a thousand spaces that nobody uses take nothing of a processor.
+// Step destroys the spaces whose time is over at now. A space that cannot be destroyed does not keep the others alive. If nothing was
+// recorded since, it looks again only when the time of one is over, so a thousand unused spaces cost no processor time.
 func (k *Service) Step(ctx context.Context, now time.Time) error {
 	workspaces, err := k.Log.Workspaces(ctx)
 	if err != nil {
@@ -203,7 +203,7 @@ func (k *Service) expire(ctx context.Context, ws id.Workspace, now time.Time) er
 			}
 			return nil
 		}
-		until = now // whatever becomes of it, it is looked at again
+		until = now // it is checked again in any case
 		if ours, err := k.expires(ctx, doc); err != nil || !ours {
 			return err
 		}
@@ -221,9 +221,9 @@ func (k *Service) expire(ctx context.Context, ws id.Workspace, now time.Time) er
 	return err
 }
 
-// Recover puts in order what an earlier daemon left: processes without a daemon end, spaces that were never finished are destroyed, and
-// directories without a living space are removed. Where several daemons work on the log it is done for this one's. It is called once,
-// before spaces are used.
+// Recover repairs the state that an earlier daemon left. It ends processes without a daemon, destroys unfinished spaces, and removes
+// directories without a living space. If several daemons work on the log, it does so for its own spaces. Call it once, before spaces are
+// used.
 func (k *Service) Recover(ctx context.Context) error {
 	for _, t := range k.Tiers {
 		if err := t.Reap(ctx, nil); err != nil {
@@ -234,7 +234,7 @@ func (k *Service) Recover(ctx context.Context) error {
 	err := k.each(ctx, func(doc space.Space) error {
 		mine, err := k.Mine(ctx, doc)
 		if err != nil || !mine {
-			alive[doc.ID] = true // what of it may be here is not ours to remove
+			alive[doc.ID] = true // any part of it here is not ours to remove
 			return err
 		}
 		if doc.Status == space.Creating {

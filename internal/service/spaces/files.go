@@ -23,8 +23,8 @@ const MaxUpload = 1 << 30
 // ListEntries is the most entries of one listing.
 const ListEntries = 10_000
 
-// ReadFile opens a file of a space for reading: the one that code sees or, where which says so, the withheld one. To a person
-// who does not say, it is the withheld one where code has none of that name.
+// ReadFile opens a file of a space for reading: the one that code sees or, if which says so, the withheld one. If which is empty and code
+// has no file of that name, a person gets the withheld one.
 func (k *Service) ReadFile(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space, path string, which Which) (space.File,
 	error) {
 	var file space.File
@@ -58,8 +58,8 @@ func (k *Service) ListFiles(ctx context.Context, origin event.Origin, ws id.Work
 	return merged(entries, held), nil
 }
 
-// ArchiveFiles returns a function that writes a folder of a space as a zip file, once. Files that the caller may not read one by one are
-// left out of it, and so are those that are withheld from code, unless which asks for them: then they are all that is in it.
+// ArchiveFiles returns a function that writes a folder of a space as a zip file, once. It leaves out files that the caller may not read one
+// by one, and files that are withheld from code. If which asks for withheld files, it writes only those.
 func (k *Service) ArchiveFiles(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space, path string,
 	which Which) (func(io.Writer) error, error) {
 	if err := which.may(origin); err != nil {
@@ -114,8 +114,8 @@ func (k *Service) look(ctx context.Context, origin event.Origin, ws id.Workspace
 	return err
 }
 
-// RefuseWrite returns the refusal of a file of which, whatever it will hold, is known already that it may not be written, so that nobody
-// has to take its content in first. The size is 0 where it is not known.
+// RefuseWrite returns the refusal of a file that may not be written whatever its content is. So the caller need not read the content first.
+// The size is 0 if it is not known.
 func (k *Service) RefuseWrite(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space, path string, overwrite bool,
 	mode string, size int64) error {
 	aside, err := k.broughtIn(ctx, origin, ws, s, path)
@@ -133,9 +133,9 @@ func (k *Service) RefuseWrite(ctx context.Context, origin event.Origin, ws id.Wo
 	return k.through().Early(ctx, origin, action)
 }
 
-// WriteFile makes a file of a space from content whose hash and size are known. What a request with an idempotency key has written, a
-// repeat of it does not write again, however often the daemon ended in between. The mode is space.ModePlain,
-// space.ModeExecutable or "". What a person writes under a name that policy withholds is withheld from code, and the entry says so.
+// WriteFile makes a file of a space from content whose hash and size are known. It is idempotent: a repeat with the same idempotency key
+// does not write again, also after a restart of the daemon. The mode is space.ModePlain, space.ModeExecutable or "". If policy withholds
+// the name, a file that a person writes is withheld from code, and the entry says so.
 func (k *Service) WriteFile(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space, path string, overwrite bool, mode string,
 	hash event.Digest, size int64, content io.Reader) (space.Entry, error) {
 	if err := space.CheckFileMode(mode); err != nil {
@@ -180,7 +180,7 @@ func (k *Service) change(ctx context.Context, origin event.Origin, ws id.Workspa
 	return k.begin(ctx, origin, before, doc, files, ruling, approval, do)
 }
 
-// begin records the intent of an action, does it and records how it went. Before says what an earlier request with the same key has done.
+// begin records the intent of an action, does it and records the outcome. Before is the result of an earlier request with the same key.
 func (k *Service) begin(ctx context.Context, origin event.Origin, before earlier, doc space.Space, files space.Files, ruling policy.Ruling,
 	approval id.Approval, do func(space.Files, policy.Permit) (space.Entry, error)) (done space.Entry, err error) {
 	ws, a := doc.Workspace, ruling.Action
@@ -223,9 +223,9 @@ const (
 	unknown                // it may have been made: the daemon ended meanwhile
 )
 
-// changed looks for the change that an earlier request with origin's key made. A change that was refused or failed has not used up the
-// key: the origin gets the next one of the request's. One of which the daemon's end left unknown whether it took effect is made again: the
-// whole file appears in one step, so that the outcome is the same.
+// changed looks for the change that an earlier request with origin's key made. A refused or failed change has not used up the key: the
+// origin gets the next key of the request. A change with an unknown outcome, because the daemon ended, is made again: the whole file
+// appears in one step, so the outcome is the same.
 func (k *Service) changed(ctx context.Context, origin *event.Origin, ws id.Workspace) (entry space.Entry, before earlier, err error) {
 	if origin.Key == "" {
 		return entry, unmade, nil
@@ -257,15 +257,15 @@ func (k *Service) changed(ctx context.Context, origin *event.Origin, ws id.Works
 	}
 }
 
-// fileEvent drafts an event of a request about files. It follows from the request, an approval or what it ends, never from what else
-// happened in the space.
+// fileEvent drafts an event of a request about files. It follows from the request, an approval or the event that it ends, never from other
+// events in the space.
 func (k *Service) fileEvent(typ string, origin event.Origin, doc space.Space, data any, follows event.Subject) event.Draft {
 	draft := k.event(typ, origin, doc, data)
 	draft.Follows = follows
 	return draft
 }
 
-// asked returns what an action follows from: the approval that permits it, or nothing that is recorded.
+// asked returns the cause of an action: the approval that permits it, or no recorded event.
 func asked(approval id.Approval) event.Subject {
 	if approval == "" {
 		return event.Beginning
@@ -282,8 +282,8 @@ func begunBy(events []event.Event) (id.Event, error) {
 	return events[i].ID, nil
 }
 
-// tookEffect finds out whether a change that was tried again failed because an earlier try of the same request, of which the daemon's end
-// left it unknown, had succeeded: then the file is there with the same content, or is gone.
+// tookEffect finds out whether a repeated change failed because an earlier try of the same request had succeeded. The end of the daemon may
+// have left that outcome unknown. In that case the file exists with the same content, or is gone.
 func (k *Service) tookEffect(ctx context.Context, origin event.Origin, a policy.Action, failed error) (space.Entry, error) {
 	switch {
 	case a.Type == policy.FileDelete && errors.Is(failed, space.ErrFileNotFound):

@@ -11,9 +11,9 @@ import (
 	"agentbox/internal/domain/space"
 )
 
-// Fork asks for a space whose files begin as a snapshot of another's. Zero fields take the other's, except for the environment: that is
-// where secrets are, so a fork has only what is given to it here. Nor does it have anything else by which the other one is trusted: its
-// agents are new ones, what was approved for a run of the other is not for its own, and of the other's past it keeps the one snapshot.
+// Fork asks for a space whose files begin as a snapshot of another's. Zero fields take the other's values, except for the environment: it
+// holds secrets, so a fork has only the variables given here. A fork inherits no other trust either. Its agents are new ones. Approvals for
+// a run of the other space do not hold for its own runs. Of the other space's past it keeps the one snapshot.
 type Fork struct {
 	Workspace   id.Workspace
 	Space       id.Space // the other one
@@ -50,7 +50,7 @@ func (k *Service) Fork(ctx context.Context, origin event.Origin, f Fork) (space.
 	if err != nil {
 		return space.Space{}, err
 	}
-	if q.Name != "" { // who may make no fork is not told which names are taken
+	if q.Name != "" { // a caller who may not fork does not learn which names are taken
 		early := policy.Action{Type: policy.SpaceFork, Workspace: q.Workspace, Room: q.Room, Principal: origin.Principal, Token: origin.Token,
 			Space: parent.ID}
 		if err := k.through().Early(ctx, origin, early); err != nil {
@@ -65,9 +65,9 @@ func (k *Service) Fork(ctx context.Context, origin event.Origin, f Fork) (space.
 	return k.create(ctx, origin, q, parent.Runtime, tier, parent.Bundle)
 }
 
-// share prepares the files of a space for being forked, so that the fork costs no more than what it changes. The processes of the space
-// end with that, once, and are started again when they are needed; so it is left out while a run of it is under way or waits, and then
-// the fork may take as long as it takes to make its files.
+// share prepares the files of a space for forks, so that a fork costs only what it changes. That ends the processes of the space once; they
+// are started again when needed. So share does nothing while a run of the space is under way or waits. Then the fork may take as long as it
+// takes to copy the files.
 func (k *Service) share(ctx context.Context, parent space.Space) error {
 	leave, err := k.Seize(parent.ID)
 	if err != nil {

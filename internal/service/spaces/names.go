@@ -16,10 +16,10 @@ import (
 	"agentbox/internal/kernel/projection"
 )
 
-// maxNamed is how many living spaces of one name are looked at. Only old data have more than one.
+// maxNamed is how many living spaces of one name are checked. Only old data have more than one.
 const maxNamed = 20
 
-// claims is how often a space may be given a name that other spaces were given and have no more, since one was destroyed that had it.
+// claims is how often a name may be claimed and given up again since a space with it was destroyed.
 const claims = 1_000
 
 // nameIndex is the entry under which a living space is found by its name. It holds a hash, for an old name may have any bytes.
@@ -33,8 +33,8 @@ func (k *Service) bearers(ctx context.Context, ws id.Workspace, name string) ([]
 		Limit: maxNamed})
 }
 
-// Named returns the identifier of the space that a text names: an identifier names itself, a name the living space that has it. A name that
-// nobody has is not found; one that several have is space.ErrNameAmbiguous and lists their identifiers.
+// Named returns the identifier of the space that a text names. An identifier names itself; a name means the living space with it. An
+// unknown name is not found. A name of several spaces is space.ErrNameAmbiguous, which lists their identifiers.
 func (k *Service) Named(ctx context.Context, ws id.Workspace, text string) (id.Space, error) {
 	if text == "" || space.IsID(text) {
 		return id.Space(text), nil
@@ -58,10 +58,10 @@ func (k *Service) Named(ctx context.Context, ws id.Workspace, text string) (id.S
 	return found[0].ID, nil
 }
 
-// claim records drafts of which one gives a space a name, under a key that must be new in the log: of two that claim a name at once, one is
-// refused. A name is free again when its bearer is destroyed or has another name, so the key names the newest space that has or had it
-// when it was destroyed, and counts from 0 what was claimed since. Every claim tries the lowest number first and looks before each try
-// whether the name is free, so that none passes by a bearer that it has not seen.
+// claim records drafts, one of which gives a space a name. It uses a key that must be new in the log, so that of two concurrent claims of a
+// name one is refused. A name is free again when its space is destroyed or gets another name. So the key names the newest space that has
+// the name, or had it when it was destroyed. The key also counts, from 0, the claims since then. Every claim tries the lowest number first,
+// and checks before each try whether the name is free. So no claim misses a space with that name.
 func (k *Service) claim(ctx context.Context, ws id.Workspace, own id.Space, name, batchKey string, record func(key string) error) error {
 	if name == "" || name == string(own) {
 		return record("") // an identifier is unique by itself
@@ -110,7 +110,7 @@ func (k *Service) unclaimed(ctx context.Context, ws id.Workspace, own id.Space, 
 		With(fmt.Sprintf("use that space, or choose another name, for example %s", free))
 }
 
-// free returns a name like the one that is taken, which no living space has now.
+// free returns a name similar to the taken one that no living space has now.
 func (k *Service) free(ctx context.Context, ws id.Workspace, name string) (string, error) {
 	runes := []rune(name)
 	for n := 2; ; n++ {

@@ -11,8 +11,8 @@ import (
 	"agentbox/internal/domain/space"
 )
 
-// Mine reports whether a space is this daemon's: where several work on one log, each puts in order, ends and uses only what is its own.
-// One of which the log does not say whose it is belongs to who has its files, and to the leader when it is destroyed.
+// Mine reports whether a space belongs to this daemon. If several daemons work on one log, each repairs, ends and uses only its own spaces.
+// If the log does not name the owner, the space belongs to the daemon that has its files, or to the leader when it is destroyed.
 func (k *Service) Mine(ctx context.Context, doc space.Space) (bool, error) {
 	switch {
 	case k.Together.Leads == nil || doc.Node == k.Node:
@@ -26,7 +26,7 @@ func (k *Service) Mine(ctx context.Context, doc space.Space) (bool, error) {
 	return slices.Contains(kept, doc.ID), err
 }
 
-// expires reports whether it is this daemon's to end a space whose time is over. Of one that nobody has it is the leader's.
+// expires reports whether this daemon has to end a space whose time is over. The leader ends a space without an owner.
 func (k *Service) expires(ctx context.Context, doc space.Space) (bool, error) {
 	mine, err := k.Mine(ctx, doc)
 	return mine || err == nil && doc.Node == "" && k.Together.Leads(), err
@@ -35,7 +35,7 @@ func (k *Service) expires(ctx context.Context, doc space.Space) (bool, error) {
 // nodeRemoved is why a space was destroyed whose daemon was given up.
 const nodeRemoved = "node_removed"
 
-// GiveUp ends every space of a daemon that was given up, with its runs. Its files are where nobody reaches them.
+// GiveUp ends every space of a removed daemon, with its runs. Nobody can reach the files.
 func (k *Service) GiveUp(ctx context.Context, origin event.Origin, node id.Node) error {
 	var failed []error
 	err := k.each(ctx, func(doc space.Space) error {
@@ -50,7 +50,7 @@ func (k *Service) GiveUp(ctx context.Context, origin event.Origin, node id.Node)
 	return errors.Join(append(failed, err)...)
 }
 
-// exclusive keeps what is counted from being counted by two daemons at a time.
+// exclusive ensures that only one daemon counts at a time.
 func (k *Service) exclusive(ctx context.Context, ws id.Workspace) (giveBack func(), err error) {
 	if k.Together.Exclusive == nil {
 		return func() {}, nil

@@ -18,8 +18,8 @@ const MaxReason = 500
 var errRuntimeFixed = fault.New(fault.Conflict, "runtime_fixed", "the space was asked to run in one tier and stays in it").
 	With("make one with the runtime auto, or heavy; a fork has the same runtime")
 
-// Promote makes a space one of a heavier tier, while no operation of it is under way. Where to is "", or a runtime that leaves it open,
-// it is the strongest. A space that is there already stays as it is.
+// Promote moves a space to a heavier tier, while no operation of it is under way. If to is "", or a runtime that leaves the tier open, it
+// is the strongest tier. A space that is already there does not change.
 func (k *Service) Promote(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space, to string, why space.Why) (space.Space,
 	error) {
 	leave, err := k.Seize(s)
@@ -30,7 +30,7 @@ func (k *Service) Promote(ctx context.Context, origin event.Origin, ws id.Worksp
 	return k.promote(ctx, origin, ws, s, to, why, k.through().Ask)
 }
 
-// PromoteHeld implements space.Keeping. Nobody waits here for a person: where policy asks, it is refused.
+// PromoteHeld implements space.Keeping. It does not wait for a person: if policy asks, it returns a refusal.
 func (k *Service) PromoteHeld(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space, to string, why space.Why) (space.Space,
 	error) {
 	return k.promote(ctx, origin, ws, s, to, why, func(ctx context.Context, origin event.Origin, a policy.Action) (policy.Ruling, id.Approval,
@@ -51,7 +51,7 @@ func (k *Service) promote(ctx context.Context, origin event.Origin, ws id.Worksp
 	}
 	action := k.action(policy.SpacePromote, origin, doc)
 	tier, err := k.above(ctx, doc, to)
-	if err != nil || tier.Name() == doc.Tier { // there is nothing to do, which only who may do it is told
+	if err != nil || tier.Name() == doc.Tier { // nothing to do, which only a permitted caller may learn
 		return doc, cmp.Or(k.through().Early(ctx, origin, action), err)
 	}
 	action.Target = tier.Name()

@@ -11,10 +11,10 @@ import (
 	"agentbox/internal/domain/space"
 )
 
-// Repin pins another policy to a living space: what is done in it from now on is judged under that. A space of which a run is under way,
-// or waits for a person, is not changed (ErrBusy), for a question is about an action under the policy that asked it. The tier of the
-// space has to be one that the new policy accepts. Files that the new policy withholds are moved out of the view of code, whoever made
-// them, and where it withholds others than the one before, the interpreter contexts of the space end.
+// Repin pins another policy to a living space. From then on the new policy judges actions in it. Repin refuses a space with a run that is
+// under way or waits for a person (ErrBusy), because a question is about an action under the old policy. The new policy must accept the
+// tier of the space. Files that the new policy withholds are moved out of the view of code, whoever made them. If it withholds other files
+// than the old policy, the interpreter contexts of the space end.
 func (k *Service) Repin(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space, b policy.Bundle) (space.Space, error) {
 	leave, err := k.Seize(s)
 	if err != nil {
@@ -34,14 +34,13 @@ func (k *Service) Repin(ctx context.Context, origin event.Origin, ws id.Workspac
 	action := k.action(policy.SpacePolicy, origin, doc)
 	action.Target = b.Hash.String()
 	changed := space.PolicyChanged{Space: s, Policy: b.Name, Bundle: b.Hash, Was: doc.Bundle}
-	if err := k.through().Early(ctx, origin, action); err != nil { // nothing is pinned for who may not
+	if err := k.through().Early(ctx, origin, action); err != nil { // nothing is pinned for a caller who may not
 		return doc, err
 	}
 	if err := k.Library.PinBundle(ctx, origin, ws, b); err != nil {
 		return doc, err
 	}
-	// Files go out of the view of code before anything is judged under the new policy: a crash in between withholds more than is said, never
-	// less.
+	// Files leave the view of code before the new policy judges anything. A crash in between withholds more than is recorded, never less.
 	swept, err := k.KeepAside(ctx, doc, b)
 	if err != nil {
 		return doc, k.unmoved(ctx, doc, err)
@@ -59,7 +58,7 @@ func (k *Service) Repin(ctx context.Context, origin event.Origin, ws id.Workspac
 	return doc, err
 }
 
-// unmoved has a space withhold again what its present policy says, because another one was not pinned. What was moved stays withheld.
+// unmoved applies the withholding of the space's present policy again, because another policy was not pinned. Moved files stay withheld.
 func (k *Service) unmoved(ctx context.Context, doc space.Space, why error) error {
 	ctx = context.WithoutCancel(ctx)
 	present, err := k.Library.Bundle(ctx, doc.Workspace, doc.Bundle)

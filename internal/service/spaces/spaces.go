@@ -17,7 +17,7 @@ import (
 	"agentbox/internal/kernel/projection"
 )
 
-// Limits of what a space may be asked to be.
+// Limits of a request for a space.
 const (
 	DefaultTTL     = 12 * time.Hour
 	MinTTL         = 10 * time.Second
@@ -30,7 +30,7 @@ const (
 	MaxMetaBytes   = 16 << 10            // names and values together
 )
 
-// Parts are what a keeper is made of.
+// Parts are the dependencies of the service.
 type Parts struct {
 	Log     journal.Journal
 	Docs    projection.Reader
@@ -48,10 +48,10 @@ type Parts struct {
 	FirstUID  int          // of the range of host uids for spaces; 0 where the daemon is not root
 	Node      id.Node      // of this daemon, which its spaces bear
 	Together  Together     // the zero value where no other daemon works on the log
-	System    id.Principal // who destroys what has expired
+	System    id.Principal // destroys expired spaces
 }
 
-// Together is what a keeper needs where several daemons work on one log, each with the files of its own spaces.
+// Together is what the service needs if several daemons work on one log, each with the files of its own spaces.
 type Together struct {
 	Leads     func() bool                                                         // this daemon is their leader; nil where there are no others
 	Exclusive func(ctx context.Context, name string) (giveBack func(), err error) // waits until nobody else, in any daemon, has what is named
@@ -140,13 +140,13 @@ func inUse(doc space.Space) error {
 // ErrDestroyed refuses to use a space whose time is over.
 var ErrDestroyed = fault.New(fault.Conflict, "space_destroyed", "the space was destroyed; make a new one")
 
-// Instance implements space.Keeping. Where there is none, because the daemon was restarted or the space ended by itself,
-// it is started again with the files that it had.
+// Instance implements space.Keeping. If there is none, because the daemon was restarted or the space ended by itself, it starts one again
+// with the same files.
 func (k *Service) Instance(ctx context.Context, doc space.Space) (space.Instance, error) {
 	return k.instance(ctx, doc, func(doc space.Space) (policy.Permit, error) { return k.mayStart(ctx, "", doc) })
 }
 
-// instance is Instance with how the permit for a start is got.
+// instance is Instance with a function that gets the permit for a start.
 func (k *Service) instance(ctx context.Context, doc space.Space, may func(space.Space) (policy.Permit, error)) (space.Instance, error) {
 	if err := inUse(doc); err != nil {
 		return nil, err
@@ -202,14 +202,14 @@ func (k *Service) start(ctx context.Context, doc space.Space, may func(space.Spa
 	if err != nil {
 		return nil, err
 	}
-	// The space's environment is part of each command's action, as it is when the command begins: what was taken out of it is gone.
+	// The space's environment is part of each command's action, as it is when the command begins: a removed variable is gone.
 	return tier.Create(ctx, permit, space.Spec{
 		ID: doc.ID, Dir: dir, UID: doc.UID, Limits: doc.Limits, BestEffort: doc.BestEffort, Tentative: k.tentative(doc),
 		Elsewhere: k.elsewhere(doc),
 	})
 }
 
-// mayStart records that the processes of a space are about to be started, on behalf of whoever made it. The start is counted to a cause.
+// mayStart records that the processes of a space are about to start, in the name of its maker. The start is linked to a cause.
 func (k *Service) mayStart(ctx context.Context, cause id.Correlation, doc space.Space) (policy.Permit, error) {
 	origin := event.Origin{Principal: doc.CreatedBy, Correlation: cause}
 	action := k.action(policy.SpaceStart, origin, doc)
@@ -272,7 +272,7 @@ func (l *living) close() error {
 	return l.halt()
 }
 
-// halt is close for who holds the lock.
+// halt is close for a caller that holds the lock.
 func (l *living) halt() error {
 	if l.instance == nil {
 		return nil

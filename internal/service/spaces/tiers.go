@@ -36,7 +36,7 @@ func (k *Service) tier(name string) (space.Tier, error) {
 	return k.Tiers[i], nil
 }
 
-// runtimes are what a space may ask to run in here.
+// runtimes are the runtimes that a space may request here.
 func (k *Service) runtimes() []string {
 	names := []string{space.RuntimeAuto, space.RuntimeHeavy}
 	for _, t := range k.Tiers {
@@ -58,8 +58,8 @@ func (k *Service) strongest() (space.Tier, error) {
 	return nil, errNoTier
 }
 
-// begins returns the tier in which a space begins that is asked to run in a runtime, under a policy that accepts no tier weaker than the
-// one that it names. What cannot be is refused: nothing is downgraded.
+// begins returns the tier in which a new space with this runtime begins. Its policy accepts no tier weaker than weakest. An impossible
+// request is refused: nothing is downgraded.
 func (k *Service) begins(runtime, weakest string) (tier space.Tier, err error) {
 	switch runtime {
 	case "", space.RuntimeAuto:
@@ -78,8 +78,8 @@ func (k *Service) begins(runtime, weakest string) (tier space.Tier, err error) {
 	return tier, err
 }
 
-// accepts refuses a tier of this daemon that is weaker than the weakest one that a policy accepts. Nano is the weakest of all, so that a
-// policy which names it accepts every tier, also where this daemon has it not.
+// accepts refuses a tier of this daemon that is weaker than the weakest one that a policy accepts. Nano is the weakest of all. So a policy
+// that names it accepts every tier, also if this daemon has no nano tier.
 func (k *Service) accepts(weakest, name string) error {
 	least := k.place(weakest)
 	switch {
@@ -98,8 +98,7 @@ func (k *Service) accepts(weakest, name string) error {
 // moves reports whether a space is promoted where that is needed.
 func moves(doc space.Space) bool { return doc.Runtime == space.RuntimeAuto && doc.Tier == space.Nano }
 
-// tentative reports whether what a command does in a space is dropped where the tier lacks something, for there is a heavier one that has
-// it.
+// tentative reports whether the effects of a command in a space are dropped if the tier lacks something, because a heavier tier has it.
 func (k *Service) tentative(doc space.Space) bool {
 	_, err := k.strongest()
 	return moves(doc) && err == nil
@@ -114,7 +113,7 @@ func (k *Service) Offers() space.Offers {
 	return all
 }
 
-// elsewhere returns what reports whether a heavier tier has what the tier of a space lacks.
+// elsewhere returns the function that reports whether a heavier tier has what the tier of a space lacks.
 func (k *Service) elsewhere(doc space.Space) func(space.Lack) bool {
 	heavier, err := k.strongest()
 	if err != nil || doc.Tier == heavier.Name() {
@@ -155,7 +154,8 @@ func (k *Service) Route(ctx context.Context, origin event.Origin, ws id.Workspac
 	return r, ctx.Err()
 }
 
-// serves reports whether a tier is worth a promotion: it has something that a command needs, and all but what the command tries.
+// serves reports whether a tier is worth a promotion: it satisfies at least one need of a command, and all except those that the command
+// only tries.
 func serves(has space.Offer, needs []space.Need) bool {
 	some := false
 	for _, n := range needs {
@@ -167,7 +167,7 @@ func serves(has space.Offer, needs []space.Need) bool {
 	return some
 }
 
-// read returns the beginning of a file of a space, if the origin may read it. Like what is read to judge a command, it is not recorded.
+// read returns the beginning of a file of a space, if the origin may read it. Like every read that judges a command, it is not recorded.
 func (k *Service) read(ctx context.Context, origin event.Origin, doc space.Space, files space.Files, path string, most int64) ([]byte,
 	error) {
 	path, err := space.CleanFilePath(path)

@@ -85,7 +85,7 @@ func (k *Service) Keep(ctx context.Context, doc space.Space) (space.Snapshot, er
 	return history.Keep(ctx)
 }
 
-// kept is what an event says about a snapshot that was made, or was not.
+// kept returns the statement for an event about a snapshot that was made, or was not.
 func kept(s space.Snapshot, err error) space.Kept {
 	if err != nil {
 		return space.Kept{Error: code(err)}
@@ -100,14 +100,14 @@ func code(err error) string {
 	return "internal_error"
 }
 
-// Past is the past of a space: what was recorded, and what of it can be returned to.
+// Past is the past of a space: its records, and the snapshots to which it can return.
 type Past struct {
 	Recorded []space.Recorded
 	Kept     map[event.Digest]bool
 	Bytes    int64 // that the kept ones take
 }
 
-// Snapshots returns what is recorded about the snapshots of a space, the newest first. After is the event behind which to go on.
+// Snapshots returns the records of a space's snapshots, the newest first. After is the event to continue from.
 func (k *Service) Snapshots(ctx context.Context, ws id.Workspace, s id.Space, after id.Event, limit int) (Past, error) {
 	doc, err := k.Space(ctx, ws, s)
 	if err != nil {
@@ -133,8 +133,8 @@ func (k *Service) Snapshots(ctx context.Context, ws id.Workspace, s id.Space, af
 	return past, err
 }
 
-// resolve finds the snapshot of a space that a person or a program names: by its hash or the first digits of it, by the step after which it
-// was made, or by the run before whose first step it was.
+// resolve finds the snapshot of a space that a person or a program names. The name is its hash or the first digits of it, the step after
+// which it was made, or the run before whose first step it was made.
 func (k *Service) resolve(ctx context.Context, doc space.Space, history space.History, name string) (event.Digest, error) {
 	for _, prefix := range []string{"step_", "run_"} {
 		if strings.HasPrefix(name, prefix) {
@@ -182,7 +182,7 @@ func (k *Service) recordedAt(ctx context.Context, doc space.Space, at string) (e
 	return found[0].Root, nil
 }
 
-// Rewind makes the files of a space what they were in a snapshot. No run of it may be under way. What they are before is kept as well, so
+// Rewind sets the files of a space to a snapshot. No run of the space may be under way. It also keeps a snapshot of the files before, so
 // that a rewind can be rewound.
 func (k *Service) Rewind(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space, to string) (space.Rewound, error) {
 	leave, err := k.Seize(s)
@@ -243,7 +243,7 @@ func (k *Service) rewind(ctx context.Context, origin event.Origin, doc space.Spa
 	return done, errors.Join(failed, err)
 }
 
-// Rewinding returns how the rewind of a space went whose intent stands at a place of the log.
+// Rewinding returns the outcome of the rewind whose intent is at a place of the log.
 func (k *Service) Rewinding(ctx context.Context, ws id.Workspace, s id.Space, place uint64) (space.Rewound, error) {
 	found, err := k.Log.Read(ctx, journal.Query{
 		Workspace: ws, From: place, EntityType: space.EntityType, EntityID: string(s), Types: []string{space.EventRewound,
@@ -292,7 +292,7 @@ type Comparison struct {
 	Differences []space.Difference
 }
 
-// Diff compares two snapshots of a space. An empty from is what the files were before the last run, an empty to what they are now.
+// Diff compares two snapshots of a space. An empty from means the files before the last run, an empty to the files now.
 func (k *Service) Diff(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space, from, to string, limit int) (Comparison,
 	error) {
 	doc, err := k.alive(ctx, ws, s)
@@ -335,8 +335,8 @@ func (k *Service) Diff(ctx context.Context, origin event.Origin, ws id.Workspace
 	return c, err
 }
 
-// CarrySnapshot writes a snapshot of a space as a tar.gz file of at most most bytes of content, without the files that the caller may not
-// read one by one, and returns how many were left out.
+// CarrySnapshot writes a snapshot of a space as a tar.gz file with at most most bytes of content. It leaves out files that the caller may
+// not read one by one, and returns how many.
 func (k *Service) CarrySnapshot(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space, root event.Digest, most int64,
 	w io.Writer) (omitted int, err error) {
 	doc, err := k.alive(ctx, ws, s)
@@ -416,7 +416,7 @@ func (k *Service) state(ctx context.Context, doc space.Space, history space.Hist
 	return now.Root, err
 }
 
-// beforeLastRun returns what the files were before the last run of a space, or when it was made.
+// beforeLastRun returns the snapshot before the last run of a space, or that of its creation.
 func (k *Service) beforeLastRun(ctx context.Context, doc space.Space) (event.Digest, error) {
 	q := projection.Query{
 		Workspace: doc.Workspace, Name: space.SnapshotProjection, Index: projection.Index{Name: "start", Value: string(doc.ID)}, Newest: true,

@@ -14,7 +14,7 @@ import (
 	"agentbox/internal/domain/space"
 )
 
-// Which says which of two files of one path is meant: that of code, or the one that is withheld from code.
+// Which names one of two files with the same path: that of code, or the one that is withheld from code.
 type Which int
 
 // The files of one path.
@@ -24,7 +24,7 @@ const (
 	Held              // the withheld one, which only a person may ask for
 )
 
-// may refuses whoever is no person what is withheld.
+// may refuses withheld files to callers who are not people.
 func (w Which) may(origin event.Origin) error {
 	if w == Held && !person(origin) {
 		return fault.New(space.ErrWithheld.Kind, space.ErrWithheld.Code, "what is withheld from code is shown to people only").
@@ -41,7 +41,7 @@ func whichOf(a policy.Action) Which {
 	return Seen
 }
 
-// person reports whether a person acts. What agents and services write is code's own, and what is withheld is kept from them as well.
+// person reports whether a person acts. Files that agents and services write belong to code, and withheld files are hidden from them too.
 func person(origin event.Origin) bool { return origin.Principal.Kind() == id.User }
 
 // absent reports whether an error says that code has no such file.
@@ -62,7 +62,7 @@ func (k *Service) either(ctx context.Context, origin event.Origin, ws id.Workspa
 	return do(true)
 }
 
-// holds reports whether a space withholds something under a path, to whoever may know.
+// holds reports whether a space withholds something under a path. Only permitted callers learn it.
 func (k *Service) holds(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space, path string) bool {
 	path, err := space.CleanPath(path)
 	if err != nil || !person(origin) {
@@ -72,7 +72,7 @@ func (k *Service) holds(ctx context.Context, origin event.Origin, ws id.Workspac
 	return err == nil && k.Store.Withholds(doc.ID, doc.UID, doc.Limits, path)
 }
 
-// withhold returns what the policy of a space withholds.
+// withhold returns the rules by which the policy of a space withholds files.
 func (k *Service) withhold(ctx context.Context, doc space.Space) (policy.Withhold, error) {
 	bundle, err := k.Library.Bundle(ctx, doc.Workspace, doc.Bundle)
 	if err != nil || bundle.Limits.Withhold == nil {
@@ -81,7 +81,7 @@ func (k *Service) withhold(ctx context.Context, doc space.Space) (policy.Withhol
 	return *bundle.Limits.Withhold, nil
 }
 
-// stricter returns what is withheld in a fork, and whether that is something else than in the other space.
+// stricter returns the rules of a fork, and whether they differ from those of the other space.
 func (k *Service) stricter(ctx context.Context, parent space.Space, own policy.Withhold) (*policy.Withhold, bool, error) {
 	other, err := k.withhold(ctx, parent)
 	return &own, other.Digest() != own.Digest(), err
@@ -131,10 +131,10 @@ func merged(seen, held []space.Entry) []space.Entry {
 	return all[:min(len(all), ListEntries)]
 }
 
-// KeepAside applies the path rules of a policy to a space that lives already: what they withhold is moved out of the view of code,
-// whoever made it, for nobody can tell any more. Where they are other ones than those of the space's own policy, its interpreter contexts
+// KeepAside applies the path rules of a policy to a living space. It moves the files that they withhold out of the view of code. It does so
+// whoever made the files, because nobody can tell any more. If they differ from those of the space's own policy, its interpreter contexts
 // end: see docs/RATIONALE.md, "Why does a stricter policy end interpreter contexts?". The caller has the files of the space (Seize). Its
-// processes end first, so that none holds such a file open; they are started again when they are needed.
+// processes end first, so that none holds such a file open; they are started again when needed.
 func (k *Service) KeepAside(ctx context.Context, doc space.Space, under policy.Bundle) (space.Swept, error) {
 	held := cmp.Or(under.Limits.Withhold, &policy.Withhold{})
 	_, other, err := k.stricter(ctx, doc, *held)

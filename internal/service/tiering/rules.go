@@ -21,7 +21,7 @@ const (
 	maxEntry      = 200   // bytes of one entry
 )
 
-// Rules are what an operator decides about where commands run.
+// Rules are an operator's rules about where commands run.
 type Rules struct {
 	Nano   Kinds  `yaml:"nano"`  // beside what the tier says of itself: it has these
 	Heavy  Wants  `yaml:"heavy"` // these need a heavier tier, even where nano has something of the name
@@ -53,7 +53,7 @@ var standard []byte
 // Standard returns the rules of a daemon that has none of its own.
 func Standard() (Rules, error) { return ParseRules(standard) }
 
-// ParseRules reads rules. What is left out is empty, and the bounds are the largest.
+// ParseRules reads rules. A missing list is empty, and missing bounds are the largest.
 func ParseRules(text []byte) (Rules, error) {
 	r := Rules{Bounds: Bounds{Files: MaxFiles, FileBytes: MaxFileBytes}}
 	if len(text) > MaxRulesBytes {

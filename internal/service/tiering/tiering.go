@@ -1,7 +1,7 @@
-// Package tiering sees before a command runs whether a tier has what it needs, and whether it wants other hosts.
+// Package tiering checks before a command runs whether a tier has what it needs, and whether it wants other hosts.
 //
-// It reads the command and the files that it names, and is bounded. What it does not see is found out while the command runs, so that
-// nothing of it decides what is permitted: a mistake costs time, not safety.
+// It reads the command and the files that it names, within bounds. Needs that it misses show while the command runs. So nothing in this
+// package decides what is permitted: a mistake costs time, not safety.
 package tiering
 
 import (
@@ -13,9 +13,9 @@ import (
 	"agentbox/internal/domain/space"
 )
 
-// The bounds of one look. What lies beyond is not looked at.
+// The bounds of one check. Text and files beyond them are not checked.
 const (
-	MaxFiles     = 64      // of the space that are read, or looked for in vain
+	MaxFiles     = 64      // of the space that are read, or are missing
 	MaxFileBytes = 1 << 20 // of one file
 	maxText      = 1 << 20 // bytes of one text of a shell
 	maxDepth     = 16      // of texts in texts
@@ -23,7 +23,7 @@ const (
 	maxNeeds     = 32
 )
 
-// Service finds what commands need. What tiers have, they say themselves; the rules add to it for nano. It is safe for concurrent use.
+// Service finds what commands need. Tiers list their own contents; the rules add to them for nano. It is safe for concurrent use.
 type Service struct {
 	rules    Rules
 	commands map[string]bool // of the rules, for nano
@@ -50,7 +50,7 @@ func set(lists ...[]string) map[string]bool {
 	return all
 }
 
-// Place implements space.Place: it finds what a command needs that a tier has not.
+// Place implements space.Place: it finds the needs of a command that a tier lacks.
 func (p *Service) Place(has space.Offer, c space.Command, read space.Read) []space.Need {
 	s := &look{
 		Service: p, has: has, nano: has.Tier == space.Nano, reach: c.Reach, env: c.Env, read: read, cwd: path.Clean("/" + c.Cwd),
@@ -71,18 +71,18 @@ type look struct {
 	nano      bool // the tier is nano, of which the rules speak
 	reach     bool // only what is wanted of other hosts counts
 	env       map[string]string
-	tried     bool // what is looked at now may not come to run, or its failure is dealt with
+	tried     bool // the code may not run, or the command handles its failure
 	read      space.Read
 	cwd       string            // with a slash before it, which is the folder of the space's files
 	left      int               // files that may still be read
-	count     int               // that were looked at
+	count     int               // that were checked
 	seen      map[string]bool   // files that were looked into
-	written   map[string]string // what the command itself puts into files before it uses them
+	written   map[string]string // contents that the command itself writes to files before it uses them
 	functions map[string]bool   // of the command
 	needs     []space.Need
 }
 
-// need notes what a command needs, once.
+// need notes a need of a command, once.
 func (s *look) need(n space.Need) {
 	if n.Tried = s.tried; s.reach && (n.Tried || n.Kind != space.LackNetwork && !n.Remote) {
 		return
@@ -136,7 +136,7 @@ func (s *look) at(name string) (string, bool) {
 	return path.Join(s.cwd, name), true
 }
 
-// variable looks at what a command's environment holds.
+// variable checks a variable of a command's environment.
 func (s *look) variable(name, value string) {
 	if !s.nano {
 		return

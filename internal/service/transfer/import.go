@@ -25,21 +25,21 @@ const MaxWhole = 64 << 30
 
 // The refusals of an import by a daemon.
 var (
-	// ErrNotHere refuses to import for a workspace other than the daemon's own: who is an owner there owns nothing of the installation.
+	// ErrNotHere refuses to import for a workspace other than the daemon's own: its owners own nothing of the installation.
 	ErrNotHere = fault.New(fault.Denied, "import_not_permitted",
 		"workspaces are imported by the owners of %s, to whom the installation belongs", id.DefaultWorkspace)
 	// ErrUnderWay means that another import is not done yet.
 	ErrUnderWay = fault.New(fault.Unavailable, "busy", "another workspace is being imported; send it again in a moment")
 )
 
-// Parts are what an importer is made of.
+// Parts are the dependencies of the importer.
 type Parts struct {
 	Log      journal.Journal // where is recorded what is imported
 	Into     journal.Adopter // of the same log
 	Docs     projection.Reader
 	Contents blob.Store
 	Gate     policy.Gate
-	System   id.Principal                                     // who ends spaces that stayed where they were
+	System   id.Principal                                     // ends spaces that stayed on the old host
 	TakeUp   func(ctx context.Context, ws id.Workspace) error // takes up the runs of a workspace that have not ended
 }
 
@@ -78,10 +78,9 @@ type File struct {
 	Key     merkle.PublicKey // that must have signed the checkpoint; "" for the one that came with the file
 }
 
-// Import takes a workspace in, on behalf of a principal of the workspace by. The file is held against itself before anything is asked or
-// changed; then the intent is recorded, with the idempotency key if there is one, and the log is adopted in one step. A repeat of a
-// request that came to its end is answered as it was; of one that a crash cut off it goes on. While the log is adopted whoever appends
-// waits.
+// Import adopts a workspace from a file, in the name of a principal of the workspace by. It first checks the file against its own hashes.
+// Then it records the intent, with the idempotency key if there is one, and adopts the log in one step. A repeat of a finished request
+// returns the same answer; a repeat of one that a crash cut off continues it. Other appends wait while the log is adopted.
 func (m *Importer) Import(ctx context.Context, origin event.Origin, by id.Workspace, file File, key string) (workspace.Import, error) {
 	if by != id.DefaultWorkspace {
 		return workspace.Import{}, ErrNotHere
@@ -128,7 +127,7 @@ func (m *Importer) Import(ctx context.Context, origin event.Origin, by id.Worksp
 	return m.take(ctx, permit, origin, by, file)
 }
 
-// May refuses who may not import workspaces, before he has sent one. It records nothing.
+// May returns an error if the caller may not import workspaces, before they send one. It records nothing.
 func (m *Importer) May(ctx context.Context, origin event.Origin, by id.Workspace) error {
 	if by != id.DefaultWorkspace {
 		return ErrNotHere
@@ -163,7 +162,7 @@ func draft(typ string, origin event.Origin, by, of id.Workspace, data any) event
 
 func keyOf(key string) string { return "workspace-import:" + key }
 
-// digest is what a repeat under the same key has to send.
+// digest is the hash that a repeat under the same key has to match.
 func (f File) digest() event.Digest {
 	return event.DigestOf([]byte(f.Digest.String() + " " + string(f.Key)))
 }
@@ -190,7 +189,7 @@ func (m *Importer) again(ctx context.Context, origin event.Origin, by id.Workspa
 	return workspace.Import{}, false, fault.New(fault.Internal, "event_missing", "the log did not return the beginning of the import")
 }
 
-// take does what the permit is for, and records how it went.
+// take does the permitted action, and records the outcome.
 func (m *Importer) take(ctx context.Context, permit policy.Permit, origin event.Origin, by id.Workspace, file File) (workspace.Import,
 	error) {
 	allowed, err := permit.Redeem(policy.WorkspaceImport)
@@ -222,8 +221,8 @@ func (m *Importer) take(ctx context.Context, permit policy.Permit, origin event.
 	return doc, err
 }
 
-// finish does what is left of an import that has begun and not ended: where its log was adopted, its spaces end and its runs are taken
-// up; else nothing of it is here.
+// finish finishes an import that has begun and not ended. If its log was adopted, its spaces end and its runs are taken up. Otherwise
+// nothing of it is here.
 func (m *Importer) finish(ctx context.Context, by, ws id.Workspace) error {
 	doc, version, err := projection.Load[workspace.Import](ctx, m.Docs, by, workspace.Projection, string(ws))
 	if err != nil || doc.Status != workspace.Begun {
@@ -293,7 +292,7 @@ func LeaveSpaces(ctx context.Context, log journal.Journal, docs projection.Reade
 	}
 }
 
-// Look holds a file against itself, as Read does, and says what it holds. It keeps nothing.
+// Look checks a file against its own hashes, as Read does, and describes its contents. It stores nothing.
 func Look(ctx context.Context, from io.Reader, key merkle.PublicKey) (Moved, error) {
 	return Read(ctx, from, Target{Log: looking{}, Contents: looking{}, Key: key, Most: MaxWhole})
 }

@@ -44,9 +44,8 @@ func (n note) checkpoint(key merkle.PublicKey) (merkle.Checkpoint, error) {
 	return c, nil
 }
 
-// Read takes a workspace in from a file. The contents come first, which changes nothing that anybody sees; the log follows in one step,
-// when everything of it was held against its hashes and the checkpoint that came with it, or not at all. It may be repeated after any
-// error.
+// Read adopts a workspace from a file. It stores the contents first, which has no visible effect. It adopts the log in one step after
+// everything matches its hashes and the checkpoint in the file, or not at all. It may be repeated after any error.
 func Read(ctx context.Context, from io.Reader, to Target) (_ Moved, err error) {
 	zipped, err := gzip.NewReader(bufio.NewReaderSize(from, 1<<16))
 	if err != nil {
@@ -178,7 +177,7 @@ func (r *reader) contents() error {
 	}
 }
 
-// source remembers that it could not be read to its end, for whoever keeps what it holds only knows that it could not be kept.
+// source remembers its read error, because a writer of its content only reports that it could not store it.
 type source struct {
 	io.Reader
 	broken bool

@@ -52,7 +52,7 @@ type note struct {
 	PublicKey  merkle.PublicKey `json:"public_key,omitempty"`
 }
 
-// line is one event. Its data stand apart, for their bytes are what was committed to.
+// line is one event. Its data are separate, because the commitment covers their exact bytes.
 type line struct {
 	Event event.Event `json:"event"`
 	Data  []byte      `json:"body"`

@@ -26,8 +26,8 @@ type Contents interface {
 	Open(ctx context.Context, d event.Digest) (io.ReadSeekCloser, error)
 }
 
-// Write writes a workspace as a file: its log as it is now, and the contents that it names. A log that does not hold is refused. Others may
-// append meanwhile; what they do is not in the file.
+// Write writes a workspace as a file: its present log, and the contents that the log names. It refuses a log that fails its checks. Others
+// may append meanwhile; their events are not in the file.
 func Write(ctx context.Context, to io.Writer, from Source, ws id.Workspace, made time.Time, program string) (Moved, error) {
 	head, err := from.Log.Head(ctx, ws)
 	if err != nil {
@@ -160,7 +160,7 @@ func (w *writer) events() error {
 	var log journal.Continuity
 	var file bytes.Buffer
 	lines := json.NewEncoder(&file)
-	lines.SetEscapeHTML(false) // what is canonical stays as it is
+	lines.SetEscapeHTML(false) // canonical bytes stay as they are
 	first, count, data := uint64(1), 0, 0
 	flush := func(next uint64) error {
 		err := w.entry(fmt.Sprintf("events/%012d.jsonl", first), int64(file.Len()), bytes.NewReader(slices.Clone(file.Bytes())))

@@ -27,11 +27,11 @@ type change struct {
 	needed func(workspace.Workspace) (bool, error)
 }
 
-// changeTries bounds how often a change is looked at anew because another one came first.
+// changeTries bounds how often a change is tried again because another one came first.
 const changeTries = 16
 
-// Archive ends what is done in a workspace, until it is unarchived. Its own owners and admins may, and those of the installation's. To
-// archive again what is archived changes nothing.
+// Archive stops the work in a workspace until it is unarchived. Its own owners and admins may do so, and those of the installation. A
+// repeat changes nothing.
 func (s *Service) Archive(ctx context.Context, origin event.Origin, who principal.Caller, ws id.Workspace,
 	reason string) (workspace.Workspace, error) {
 	if err := checkReason(reason); err != nil {
@@ -49,8 +49,8 @@ func (s *Service) Archive(ctx context.Context, origin event.Origin, who principa
 	})
 }
 
-// Unarchive lets things be done in an archived workspace again. Only owners and admins of the installation's own workspace may, for they
-// may have archived it against the will of who is in it. To unarchive what is not archived changes nothing.
+// Unarchive lets work continue in an archived workspace. Only owners and admins of the installation's own workspace may do so, because they
+// may have archived it against the will of its people. A repeat changes nothing.
 func (s *Service) Unarchive(ctx context.Context, origin event.Origin, who principal.Caller, ws id.Workspace,
 	reason string) (workspace.Workspace, error) {
 	if err := checkReason(reason); err != nil {
@@ -63,8 +63,8 @@ func (s *Service) Unarchive(ctx context.Context, origin event.Origin, who princi
 	})
 }
 
-// Update changes how a workspace is called and how many of its tasks run at the same time; what is zero stays as it is. Only owners and
-// admins of the installation's own workspace may: it is their machine whose share is given.
+// Update changes the name of a workspace and how many of its tasks run at the same time; zero fields stay as they are. Only owners and
+// admins of the installation's own workspace may do so, because the shares are of their machine.
 func (s *Service) Update(ctx context.Context, origin event.Origin, who principal.Caller, u workspace.Updated) (workspace.Workspace, error) {
 	if err := u.Check(); err != nil {
 		return workspace.Workspace{}, err
@@ -89,7 +89,7 @@ func checkReason(reason string) error {
 	return nil
 }
 
-// change orders a change and records what has become of the workspace. A repeat finishes what a crash cut off, and does nothing twice.
+// change orders a change and records its outcome in the workspace. A repeat finishes what a crash cut off, and does nothing twice.
 func (s *Service) change(ctx context.Context, origin event.Origin, who principal.Caller, ws id.Workspace, c change) (workspace.Workspace,
 	error) {
 	by := who.Workspace
@@ -97,7 +97,7 @@ func (s *Service) change(ctx context.Context, origin event.Origin, who principal
 	ordering := event.Batch{Workspace: by, Drafts: []event.Draft{event.New(c.ordered, origin, by, "", c.data).About(workspace.EntityType,
 		string(ws))}}
 	if ruling, err := s.Gate.Judge(ctx, a); err != nil || !ruling.Decision.Allowed() && ruling.Decision.ReasonCode != policy.ReasonArchived {
-		if err == nil { // who may not is not told what there is
+		if err == nil { // a caller without the right does not learn which workspaces exist
 			_, err = s.Gate.Record(ctx, origin, a, ordering)
 		}
 		return workspace.Workspace{}, err
@@ -151,7 +151,7 @@ func (s *Service) change(ctx context.Context, origin event.Origin, who principal
 	return workspace.Workspace{}, err
 }
 
-// find returns the document of a workspace and its version, 0 where nobody has said anything of it.
+// find returns the document of a workspace and its version, 0 if no event is about it.
 func (s *Service) find(ctx context.Context, ws id.Workspace) (workspace.Workspace, uint64, error) {
 	doc, version, err := projection.Load[workspace.Workspace](ctx, s.Docs, ws, workspace.Workspaces, string(ws))
 	if errors.Is(err, projection.ErrNotFound) {

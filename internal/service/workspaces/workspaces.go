@@ -14,7 +14,7 @@ import (
 	"agentbox/internal/kernel/projection"
 )
 
-// Parts are what a steward is made of.
+// Parts are the dependencies of the service.
 type Parts struct {
 	Log  journal.Journal
 	Docs projection.Reader
@@ -43,7 +43,7 @@ func Definition() projection.Definition {
 	}, func(w workspace.Workspace, _ string, e event.Event) (workspace.Workspace, error) { return w.Evolve(e) }, nil)
 }
 
-// Request asks for a workspace. What is left out takes its default.
+// Request asks for a workspace. Empty fields take their defaults.
 type Request struct {
 	workspace.Created        // a private one with DefaultTasks, of a new id, unless said otherwise
 	Owner             string // the display name of its owner
@@ -57,8 +57,9 @@ type Made struct {
 	Text  string // of the key; shown once, so that a repeat has none
 }
 
-// Create makes a workspace with an owner and his first key. It is ordered in the installation's own workspace, by who may, and recorded
-// in the new one then; of two who ask for one name, one gets it. A repeat finishes what a crash cut off.
+// Create makes a workspace with an owner and the owner's first key. It records the order in the installation's own workspace, where the
+// caller needs the right, and then the creation in the new workspace. If two callers ask for one name, one gets it. A repeat finishes what
+// a crash cut off.
 func (s *Service) Create(ctx context.Context, origin event.Origin, by id.Workspace, q Request) (Made, error) {
 	if by != id.DefaultWorkspace {
 		return Made{}, workspace.ErrNotHere
@@ -121,7 +122,7 @@ func (s *Service) order(ctx context.Context, origin event.Origin, by id.Workspac
 	draft := event.New(workspace.EventCreateOrdered, origin, by, "", q.Created).About(workspace.EntityType, string(q.Workspace))
 	a := policy.Action{Type: policy.WorkspaceCreate, Workspace: by, Principal: origin.Principal, Token: origin.Token,
 		Subject: string(q.Workspace)}
-	if ruling, err := s.Gate.Judge(ctx, a); err == nil && ruling.Decision.Allowed() { // who may not is not told what there is
+	if ruling, err := s.Gate.Judge(ctx, a); err == nil && ruling.Decision.Allowed() { // others do not learn which exist
 		if head, err := s.Log.Head(ctx, q.Workspace); err != nil || head > 0 {
 			return event.Event{}, errors.Join(err, orNil(head > 0, workspace.ErrExists))
 		}
@@ -149,7 +150,7 @@ func (s *Service) own(ctx context.Context, ws id.Workspace, order id.Event) erro
 	return err
 }
 
-// admit makes the owner of a new workspace and his first key, where they are not there yet.
+// admit makes the owner of a new workspace and the owner's first key, if they do not exist yet.
 func (s *Service) admit(ctx context.Context, q Request) (Made, error) {
 	name := q.Owner
 	if name == "" {
@@ -175,7 +176,7 @@ func (s *Service) admit(ctx context.Context, q Request) (Made, error) {
 	return made, err
 }
 
-// recall returns what the first request with the key of an origin has ordered, and whether there was one.
+// recall returns the order of the first request with the key of an origin, and whether there was one.
 func (s *Service) recall(ctx context.Context, origin event.Origin, by id.Workspace, typ string) (event.Event, bool, error) {
 	if origin.Key == "" {
 		return event.Event{}, false, nil
@@ -189,7 +190,7 @@ func (s *Service) recall(ctx context.Context, origin event.Origin, by id.Workspa
 	return event.Event{}, known, err
 }
 
-// Workspace returns a workspace: his own to everybody, every one to the owners and admins of the installation.
+// Workspace returns a workspace. Callers see their own one; owners and admins of the installation see every one.
 func (s *Service) Workspace(ctx context.Context, who principal.Caller, ws id.Workspace) (workspace.Workspace, error) {
 	if ws != who.Workspace && !seesAll(who) {
 		return workspace.Workspace{}, workspace.ErrNone

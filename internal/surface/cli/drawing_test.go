@@ -88,7 +88,7 @@ func someRun() client.RunShown {
 	return r
 }
 
-// someTime is a run with a queue, work, and a person who took his time.
+// someTime is a run with a queue, work, and a person who took their time.
 func someTime() (client.RunShown, []run.Span) {
 	r := someRun()
 	r.Title = "weather <report> & \x1b[2J"

@@ -61,7 +61,7 @@ func (s *Server) barred(ctx context.Context, c wire.Call, n wire.Needs, about ma
 	return s.services.Gate.Barred(ctx, c.Origin(), c.Caller, a, n.Least)
 }
 
-// engineCodes are what an engine is told where its capability token does not permit something.
+// engineCodes are the errors for an engine whose capability token does not permit an operation.
 var engineCodes = map[string]*fault.Error{
 	policy.ReasonScopeAction: engine.ErrActionNot, policy.ReasonScopeActionRequired: engine.ErrActionNot,
 	policy.ReasonScopeRoom: engine.ErrRoomNot, policy.ReasonScopeRoomRequired: engine.ErrRoomRequired,
@@ -109,8 +109,8 @@ func unlessMissing(err error) error {
 	return err
 }
 
-// under returns the capability token about which the gate is asked where a body names one: the caller's own where it names none, and
-// where he acts under one himself, only what was derived from it.
+// under returns the capability token about which the gate is asked. It is the token that the body names, else the caller's own. If the
+// caller acts under a token, the body may name only tokens derived from it.
 func (s *Server) under(ctx context.Context, c wire.Call, named id.Token) (id.Token, error) {
 	if named == "" || c.Caller.Token == "" {
 		return cmp.Or(named, c.Caller.Token), nil

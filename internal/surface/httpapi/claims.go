@@ -292,7 +292,7 @@ func (s *Server) createEngineRun(ctx context.Context, c wire.Call, in *struct{ B
 const maxClaimBody = 4 << 10
 
 func (s *Server) claimRun(waiting context.Context, c wire.Call, in *struct{ Body *claimRequest }) (*struct{ Body claimAnswer }, error) {
-	ctx := context.WithoutCancel(waiting) // who closed his end may still read
+	ctx := context.WithoutCancel(waiting) // a caller who closed their side may still read
 	var want engines.Wanted
 	var wait time.Duration
 	if in.Body != nil {
@@ -359,7 +359,7 @@ func (s *Server) claimRun(waiting context.Context, c wire.Call, in *struct{ Body
 	return &struct{ Body claimAnswer }{a}, nil
 }
 
-// errStopping is the answer to who waits while the daemon stops: there may be a run for him, which this daemon does not hand out any more.
+// errStopping is the answer to waiting callers while the daemon stops. There may be a run for them, but this daemon hands out no more.
 var errStopping = fault.New(fault.Unavailable, "stopping", "the daemon stops; ask again when it is started again")
 
 // nothing is the answer to a claim of nothing: it says why.
@@ -386,8 +386,8 @@ func (s *Server) nothing(ctx context.Context, c wire.Call, want engines.Wanted, 
 	return &struct{ Body claimAnswer }{a}, nil
 }
 
-// executable refuses an order of operations that no engine could execute, as it is refused where it is sent to its space itself. Any
-// other input is between who asks and his engine.
+// executable refuses an order of operations that no engine could execute. It gives the same errors as a request to the space itself. Any
+// other input is a matter between the caller and their engine.
 func (s *Server) executable(ctx context.Context, c wire.Call, input json.RawMessage) error {
 	order, ok := errand.ReadOrder(input)
 	if !ok {

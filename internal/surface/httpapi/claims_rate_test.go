@@ -7,7 +7,7 @@ import (
 	"agentbox/internal/surface/httpapi/wire"
 )
 
-// TestWhoAsksForMuchKeepsHisClaims uses up what a principal may ask for: the run that he works on is not taken from him for that.
+// TestWhoAsksForMuchKeepsHisClaims uses up the rate limit of a principal. The principal does not lose the run that they work on.
 func TestWhoAsksForMuchKeepsHisClaims(t *testing.T) {
 	d := startDaemon(t, func(c *app.Config) {
 		c.Rates = wire.DefaultRates()

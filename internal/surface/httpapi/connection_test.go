@@ -56,7 +56,7 @@ func TestAClientThatClosesItsEndIsAnswered(t *testing.T) {
 			}
 		}
 	}
-	// A run goes on, and whoever closed his end is told how it stands instead of being waited for.
+	// A run goes on. A caller who closed their side gets the status of the run at once.
 	status, raw := d.halfClosed(t, "POST", "/v1/spaces/"+sp+"/runs",
 		`{"protocolVersion":"1.0","operations":[{"type":"shell","command":"read -t 5 < <(:; read -t 5); echo done"}]}`)
 	var answer struct{ RunID, Status string }
@@ -65,7 +65,7 @@ func TestAClientThatClosesItsEndIsAnswered(t *testing.T) {
 	}
 }
 
-// TestTheDoctorLooksOnce asks many at once, and again: he looks once.
+// TestTheDoctorLooksOnce sends many requests at once, and one more. The doctor looks once.
 func TestTheDoctorLooksOnce(t *testing.T) {
 	d := startDaemon(t)
 	var asking sync.WaitGroup

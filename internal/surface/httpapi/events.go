@@ -204,7 +204,7 @@ func (s *Server) followEvents(w http.ResponseWriter, r *http.Request, c wire.Cal
 	if err != nil {
 		return err
 	}
-	// The head is read before anything is answered: what is recorded after the answer began is on the stream.
+	// Read the head before answering, so that events recorded after the answer began are on the stream.
 	next, err := s.placeAfterHead(r.Context(), c, q)
 	if err != nil {
 		return err
@@ -235,8 +235,8 @@ func (s *Server) followEvents(w http.ResponseWriter, r *http.Request, c wire.Cal
 	})
 }
 
-// shown returns an event that is followed as JSON, with its data withheld where a label keeps them from the caller: its place stays, so
-// that the stream has no gap. What the labels say is read for each event, for they change while somebody follows.
+// shown returns a followed event as JSON. If a label hides its data from the caller, the data are withheld and the event keeps its place,
+// so the stream has no gap. The labels are read for each event, because they may change meanwhile.
 func (s *Server) shown(ctx context.Context, c wire.Call, item *query.Item) ([]byte, error) {
 	sight, err := s.sight(ctx, c)
 	if err != nil {

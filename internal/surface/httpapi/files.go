@@ -219,9 +219,9 @@ func (s *Server) writeFile(w http.ResponseWriter, r *http.Request, c wire.Call) 
 	return wire.AnswerJSON(w, http.StatusOK, entry)
 }
 
-// put writes one file of a length, which is -1 where it is not known. What will be refused anyway is not spooled: the gate judges by the
-// hash of the content, but who asks, the path and the size are known before. The n-th file of a request is known by its path, its
-// content, its mode and whether it replaces.
+// put writes one file of a length, which is -1 if not known. It does not spool content that will be refused: the gate judges by the hash of
+// the content, but the caller, the path and the size are known before. The n-th file of a request is identified by its path, its content,
+// its mode and whether it replaces.
 func (s *Server) put(ctx context.Context, c wire.Call, n int, sp id.Space, to string, overwrite bool, mode string, content io.Reader,
 	length int64) (space.Entry, event.Digest, error) {
 	if _, err := space.CleanFilePath(to); err != nil {
@@ -260,7 +260,7 @@ func (s *Server) put(ctx context.Context, c wire.Call, n int, sp id.Space, to st
 	return entry, ref.Digest, err
 }
 
-// body remembers why it could not be read to its end, for whoever keeps it only knows that it could not be kept.
+// body remembers its read error, because a writer of its content only reports that it could not store it.
 type body struct {
 	io.Reader
 	broken error

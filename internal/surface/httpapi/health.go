@@ -85,12 +85,12 @@ func (s *Server) registerHealth() {
 		})
 }
 
-// doctorAge is how long the findings of the doctor are told again: each look starts spaces, fills memory and starts programs.
+// doctorAge is how long the doctor's findings are cached, because each check starts spaces, fills memory and starts programs.
 const doctorAge = 10 * time.Second
 
 // diagnosis is what the doctor found last.
 type diagnosis struct {
-	mu    sync.Mutex // held while he looks: who asks meanwhile is told the same
+	mu    sync.Mutex // held while the doctor looks: other callers wait and get the same answer
 	at    time.Time
 	found doctor
 }

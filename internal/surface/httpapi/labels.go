@@ -15,7 +15,7 @@ import (
 	"agentbox/internal/surface/httpapi/wire"
 )
 
-// ResourceLabel is what is said of a resource.
+// ResourceLabel is the label of a resource.
 type ResourceLabel struct {
 	Type     string   `json:"resource_type,omitempty" doc:"Small letters, digits and underscores: space, artifact, room, or a word of your own"`
 	ID       string   `json:"resource_id,omitempty" doc:"At most 200 bytes"`
@@ -32,7 +32,7 @@ type accessRequest struct {
 	Justification string `json:"justification,omitempty" doc:"Why, where the purpose is none of the label's; at most 2,000 bytes"`
 }
 
-// accessDecision is the answer to who asks to come near a resource.
+// accessDecision is the answer to a request for access to a resource.
 type accessDecision struct {
 	Decision    policy.Outcome `json:"decision" enum:"allow,deny,require_approval"`
 	Code        string         `json:"reason_code"`

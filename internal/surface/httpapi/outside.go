@@ -50,7 +50,7 @@ type approvalRequest struct {
 	ExpiresAt time.Time       `json:"expires_at,omitzero" doc:"Until when it can be answered, at most 7 days from now"`
 }
 
-// evaluation is what is answered to somebody who asks before he acts.
+// evaluation is the answer to a caller who asks before they act.
 type evaluation struct {
 	Decision    policy.Outcome `json:"decision" enum:"allow,deny,require_approval"`
 	Code        string         `json:"reason_code"`
@@ -136,7 +136,7 @@ func (s *Server) evaluate(ctx context.Context, c wire.Call, in *struct{ Body eva
 		return outside.Answer{}, err
 	}
 	if c.Caller.Token != "" {
-		c.Caller.Token = q.Token // his own, or one that was derived from it: he goes on under that
+		c.Caller.Token = q.Token // the caller's own token, or one derived from it: the caller continues under that
 	}
 	return s.services.Outside.Evaluate(ctx, c.Once(), c.Caller, q, in.Body.Preview)
 }
@@ -164,7 +164,7 @@ func (s *Server) requestApproval(ctx context.Context, c wire.Call, in *struct{ B
 		return policy.Approval{}, err
 	}
 	if c.Caller.Token != "" {
-		c.Caller.Token = q.Token // his own, or one that was derived from it: he goes on under that
+		c.Caller.Token = q.Token // the caller's own token, or one derived from it: the caller continues under that
 	}
 	return s.services.Outside.Ask(ctx, c.Once(), c.Caller, q, outside.Words{Title: b.Title, Context: b.Context},
 		policy.Ask{Scope: policy.Scope(b.Scope), ExpiresAt: b.ExpiresAt})

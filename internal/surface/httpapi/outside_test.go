@@ -236,7 +236,7 @@ func TestThreat15NumbersThatCanonicalJSONFoldsAreRefused(t *testing.T) {
 	}
 }
 
-// Whoever sends a question for an agent has asked it himself: neither of the two approves it.
+// A person who sends a question for an agent counts as a requester too: neither the person nor the agent approves it.
 func TestNobodyApprovesWhatHeSentForAnAgent(t *testing.T) {
 	d := startDaemon(t)
 	d.populate(t)

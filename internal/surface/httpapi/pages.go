@@ -21,8 +21,8 @@ type LongPage[T ~string] struct {
 	Cursor Cursor[T] `query:"cursor" maxLength:"100" doc:"The next_cursor of the page before"`
 }
 
-// Cursor says where a list goes on: behind the entry that it names, "" for the top. One that names no entry of such a list is refused
-// before the operation is asked, for whoever sent it mangled would get the first page again and again.
+// Cursor says where a list continues: after the entry that it names, "" for the top. A cursor that names no entry of such a list is refused
+// before the operation runs. Otherwise a client with a broken cursor would get the first page again and again.
 type Cursor[T ~string] struct{ After T }
 
 // UnmarshalText reads a cursor.

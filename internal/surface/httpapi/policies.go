@@ -22,7 +22,7 @@ type PolicyChoice struct {
 	Cedar     string          `json:"cedar,omitempty" doc:"A policy in Cedar, instead of a preset"`
 }
 
-// validateRequest asks whether a policy is well-formed and, where an operation is named, what it would decide.
+// validateRequest asks whether a policy is well-formed. If it names an operation, it also asks for the decision on it.
 type validateRequest struct {
 	PolicyChoice
 	Operation json.RawMessage `json:"operation,omitempty" doc:"An operation of protocol 1.0"`

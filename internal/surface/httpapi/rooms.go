@@ -25,7 +25,7 @@ type roomRequest struct {
 	Context    *room.Context `json:"context,omitempty" doc:"What agents in it are told and may use; what is left out is inherited from the workspace. The gate holds the list of tools; that of models is a statement to engines"`
 }
 
-// roomChange changes a room; what is left out stays.
+// roomChange changes a room; missing fields stay as they are.
 type roomChange struct {
 	Title      *string       `json:"title,omitempty" minLength:"1"`
 	Topic      *string       `json:"topic,omitempty"`
@@ -36,7 +36,7 @@ type roomChange struct {
 	Inherit    []string      `json:"inherit,omitempty" enum:"system_prompt,tool_allowlist,model_allowlist,memory_summary" doc:"Fields of the context that are inherited from the workspace again"`
 }
 
-// defaultsChange changes what the rooms of a workspace inherit; what is left out stays.
+// defaultsChange changes the values that the rooms of a workspace inherit; missing fields stay as they are.
 type defaultsChange struct {
 	Context *room.Context `json:"context,omitempty"`
 	Inherit []string      `json:"inherit,omitempty" enum:"system_prompt,tool_allowlist,model_allowlist,memory_summary" doc:"Fields that are unset again"`

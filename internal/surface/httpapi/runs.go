@@ -266,7 +266,7 @@ func (s *Server) waited(ctx context.Context, c wire.Call, doc run.Run, answered 
 			return nil, err
 		}
 	}
-	events, err := s.services.Runs.Events(context.WithoutCancel(ctx), doc) // who closed his end may still read
+	events, err := s.services.Runs.Events(context.WithoutCancel(ctx), doc) // a caller who closed their side may still read
 	if err != nil {
 		return nil, err
 	}
@@ -498,7 +498,7 @@ func (s *Server) streamRun(w http.ResponseWriter, r *http.Request, c wire.Call) 
 	return s.Feed(w, r, c, func(ctx context.Context) iter.Seq2[wire.Message, error] {
 		return func(yield func(wire.Message, error) bool) {
 			for f, err := range s.services.Runs.Follow(ctx, doc.Workspace, doc.ID, from) {
-				if err == nil { // it may be labelled while somebody watches: then it ends, and whoever comes back is told why
+				if err == nil { // a label may come meanwhile: then the stream ends, and a new request gets the reason
 					var hidden bool
 					if hidden, err = s.hidden(ctx, c, label.Resource{Type: label.OfRun, ID: string(doc.ID)}); hidden && err == nil {
 						return

@@ -324,7 +324,7 @@ func (d *daemon) key(t *testing.T, who string) string {
 		t.Fatal(err)
 	}
 	if role != string(id.Agent) {
-		origin.Principal = p // a key of his own: with one of the owner's he would count as the owner where he answers a question
+		origin.Principal = p // a key of their own: with a key of the owner's they would count as the owner
 	}
 	if d.keys[who], _, err = d.app.Identity.IssueKey(t.Context(), origin, ws, p, "scenario"); err != nil {
 		t.Fatal(err)

@@ -46,7 +46,7 @@ func (s *Server) registerSearch() {
 	})
 }
 
-// whereIs refuses a room or a thread that is not there, and a thread of another room; what is empty is everywhere.
+// whereIs refuses a room or a thread that does not exist, and a thread of another room; empty means everywhere.
 func (s *Server) whereIs(ctx context.Context, ws id.Workspace, in id.Room, thread id.Thread) error {
 	if in != "" {
 		if _, err := s.services.Rooms.Room(ctx, ws, in); err != nil {

@@ -12,8 +12,8 @@ import (
 	"agentbox/internal/surface/httpapi/wire"
 )
 
-// The bodies of requests of nobody who is known yet require nothing by their schema: what such a request lacks is told only to whoever
-// has the right token, and a login without a passphrase is a wrong one.
+// The schemas for unauthenticated callers require no fields. Only a caller with the right token learns which fields are missing, and a
+// login without a passphrase is a failed one.
 type bootstrapRequest struct {
 	Workspace  string `json:"workspace_id,omitempty" doc:"ws_dev unless named"`
 	Name       string `json:"display_name" required:"false" doc:"Needed: who the owner is"`

@@ -38,7 +38,7 @@ type spaceRewound struct {
 	Snapshot space.Snapshot `json:"snapshot"`
 }
 
-// spaceFork asks for a fork. What is left out is as in the other space, but for the environment.
+// spaceFork asks for a fork. Missing fields take the other space's values, except for the environment.
 type spaceFork struct {
 	At          string            `json:"at,omitempty" maxLength:"80" doc:"The snapshot, as in rewind; the files as they are now by default"`
 	Name        string            `json:"name,omitempty" maxLength:"100"`

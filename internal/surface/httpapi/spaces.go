@@ -21,7 +21,7 @@ import (
 // maxSpaceBody is the most that a request for a space may have; most of it is the archive from which it starts.
 const maxSpaceBody = 32 << 20
 
-// spaceRequest asks for a space. What is left out takes its default.
+// spaceRequest asks for a space. Missing fields take their defaults.
 type spaceRequest struct {
 	Name        string            `json:"name,omitempty" maxLength:"100"`
 	Description string            `json:"description,omitempty" maxLength:"1000"`
@@ -56,7 +56,7 @@ type spaceSeed struct {
 	Archive []byte `json:"archive,omitempty" doc:"A zip, tar or tar.gz file, in base64"`
 }
 
-// spaceChange changes a space; what is left out stays.
+// spaceChange changes a space; missing fields stay as they are.
 type spaceChange struct {
 	Name        *string            `json:"name,omitempty" minLength:"1" maxLength:"100"`
 	Description *string            `json:"description,omitempty" maxLength:"1000"`

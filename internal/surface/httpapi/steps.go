@@ -328,8 +328,8 @@ func (s *Server) createCall(ctx context.Context, c wire.Call, in *struct {
 		Decided: policy.Allow.String(), Code: call.Reason}}, nil
 }
 
-// calledUnder returns the capability token under which a tool is called: the one that the body names, else the caller's. Who acts for an
-// agent names the agent's; then his own has to permit the tool as well.
+// calledUnder returns the capability token under which a tool is called: the one that the body names, else the caller's. A caller who acts
+// for an agent names the agent's token. Then the caller's own token has to permit the tool as well.
 func (s *Server) calledUnder(ctx context.Context, c wire.Call, in *struct {
 	StepPath
 	Body callRequest

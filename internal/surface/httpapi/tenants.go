@@ -12,7 +12,7 @@ import (
 	"agentbox/internal/surface/httpapi/wire"
 )
 
-// workspaceRequest asks for a workspace. What is left out takes its default.
+// workspaceRequest asks for a workspace. Missing fields take their defaults.
 type workspaceRequest struct {
 	Workspace id.Workspace   `json:"workspace_id,omitempty" maxLength:"63" doc:"ws_ and 1 to 60 of a-z, 0-9, - and _; a new one unless given"`
 	Kind      workspace.Kind `json:"kind,omitempty" enum:"community,private" doc:"private unless given"`

@@ -71,8 +71,8 @@ func (s *Server) exportRun(w http.ResponseWriter, r *http.Request, c wire.Call) 
 	return s.services.Runs.Transcript(r.Context(), doc.Workspace, doc.ID, what, w)
 }
 
-// carried returns the archive of the files with which a run began. It is spooled first, for whoever reads slowly must not keep the space's
-// snapshots to himself.
+// carried returns the archive of the files with which a run began. It spools the archive first, so that a slow reader does not block the
+// space's snapshots.
 func (s *Server) carried(ctx context.Context, c wire.Call, doc run.Run, start run.Snapshot) (io.ReadCloser, int, error) {
 	read, write := io.Pipe()
 	done := make(chan int, 1)

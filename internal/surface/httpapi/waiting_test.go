@@ -31,7 +31,8 @@ type claims struct {
 	raw    []byte
 }
 
-// waiting is a daemon whose engines are outside, and a function that lets somebody wait for a run, and returns once he does.
+// waiting starts a daemon whose engines are outside. It also returns a function that makes a caller wait for a run, and returns once it
+// waits.
 func waiting(t *testing.T) (*daemon, func(who string) <-chan claims) {
 	d := startDaemon(t, func(c *app.Config) { c.Engine = app.EngineExternal })
 	d.populate(t)
@@ -117,7 +118,7 @@ func TestWhoClosedHisEndHasTheRunThatHeClaimed(t *testing.T) {
 	}
 }
 
-// TestOnlySoManyWait lets one principal wait as often as he may: he is refused more, and others wait all the same.
+// TestOnlySoManyWait lets one principal wait as often as the limit permits. One more is refused, and other principals still wait.
 func TestOnlySoManyWait(t *testing.T) {
 	d, wait := waiting(t)
 	if status, raw := d.ask(t, "member", "POST", "/v1/runs/claim", `{"wait":0`+strings.Repeat(" ", 1<<16)+`}`); code(raw) != "body_too_large" {

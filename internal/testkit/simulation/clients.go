@@ -70,7 +70,7 @@ func (s *simulation) play() {
 	life.Wait()
 }
 
-// rest lets a time pass that one of those who act draws for himself.
+// rest lets a random time pass, which the acting client draws from its own source.
 func rest(chance *rand.Rand, most time.Duration) {
 	time.Sleep(1 + time.Duration(chance.Int64N(int64(most))))
 }

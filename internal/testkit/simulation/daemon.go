@@ -108,7 +108,7 @@ func (d *daemon) tick() {
 	}
 }
 
-// close ends the daemon: its work, then its processes. Whoever has called it has his answer when it returns.
+// close ends the daemon: its work, then its processes. Every caller has its answer when close returns.
 func (d *daemon) close() {
 	d.stop()
 	d.parts.Wait()

@@ -211,7 +211,7 @@ func (a *Account) Now(unused int64) time.Time {
 // Worked returns how far the virtual clock was moved by gas.
 func (a *Account) Worked(unused int64) time.Duration { return a.Now(unused).Sub(a.start) - a.slept }
 
-// Sleep moves the virtual clock. Who sleeps beyond the execution's time is stopped, for he would not have woken.
+// Sleep moves the virtual clock. A program that sleeps beyond the execution's time limit is stopped at once, because it would never wake.
 func (a *Account) Sleep(d time.Duration) error {
 	if s := a.stop.Load(); s != nil {
 		return s

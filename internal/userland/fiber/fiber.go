@@ -158,8 +158,8 @@ func (g *Group) Yield() {
 	<-me.wake
 }
 
-// WaitUntil waits in any number of queues until one of them is woken. Where everybody waits, the one with the earliest deadline is woken
-// with ErrTimeout; it is his to move the clock there.
+// WaitUntil waits in any number of queues until one of them is woken. If every fiber waits, the one with the earliest deadline is woken
+// with ErrTimeout. That fiber has to move the clock to its deadline.
 func (g *Group) WaitUntil(deadline time.Time, queues ...*Queue) error {
 	g.came++
 	g.current.deadline, g.current.came = deadline, g.came

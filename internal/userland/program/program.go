@@ -165,9 +165,9 @@ func Run(prog Program, p *Process) (s Status) {
 	return s
 }
 
-// Catch calls f and returns what it throws; nil where it returns. Who does not know that throws it on himself: where a deferred function
-// does so, all that it has come through lies on the stack still, and each of many that are in each other goes through all of it again. A
-// defect of Go's own goes on, so that its trace is not lost.
+// Catch calls f and returns what it throws; nil if f returns. A caller that does not handle the value throws it again, after Catch has
+// returned. A deferred function that throws again keeps all the passed frames on the stack, and each outer one goes through them again. A
+// runtime error of Go goes on, so that its trace is not lost.
 func Catch(f func()) (thrown any) {
 	defer func() {
 		x := recover()

@@ -204,8 +204,8 @@ type host struct {
 	proc *proc
 }
 
-// Sleep implements program.Host: who sleeps wakes in the order of time, and time moves only when everybody sleeps or waits. A signal
-// wakes him.
+// Sleep implements program.Host. Processes wake in the order of time, and time moves only when all of them sleep or wait. A signal wakes a
+// process.
 func (h host) Sleep(d time.Duration) error {
 	w := h.world
 	wake := w.fs.Now().Add(d)

@@ -122,7 +122,7 @@ func (f *FS) handle(n *Node, flags Flags) *Handle {
 	return &Handle{fs: f, node: n, flags: written(flags), refs: 1, dev: n.device}
 }
 
-// written is flags with Write where they say Append: who appends writes, also once he does not append any more.
+// written returns flags with Write added if they have Append. A handle opened for appending may write, also after Append is switched off.
 func written(flags Flags) Flags {
 	if flags&Append != 0 {
 		flags |= Write

@@ -148,7 +148,7 @@ func (f *FS) Sleep(d time.Duration) error {
 	if err := f.account.Check(); err != nil || d <= 0 {
 		return err
 	}
-	if d > f.account.Limits().Time { // he would not wake
+	if d > f.account.Limits().Time { // the process would never wake
 		return f.account.Sleep(d)
 	}
 	return f.Poll(nil, f.Now().Add(d))

@@ -1,4 +1,6 @@
-// Package filestest is the conformance suite of stores of spaces' files: whatever passes it can stand in for any other.
+// Package filestest is the conformance suite of stores of spaces' files.
+//
+// Every store that passes it can replace any other.
 package filestest
 
 import (

@@ -32,7 +32,7 @@ func (h *House) Keep(t testing.TB) space.Snapshot {
 	return s
 }
 
-// Rewind makes the house what it was.
+// Rewind restores the house to a snapshot.
 func (h *House) Rewind(t testing.TB, to event.Digest) (from, now space.Snapshot, err error) {
 	h.Past.Disturb()
 	return h.Past.Rewind(t.Context(), h.Issue(policy.Action{Type: policy.SpaceRewind, Space: One, Content: to}))
@@ -402,7 +402,7 @@ var travelling = map[string]func(*testing.T, *House){
 			err, space.ErrSnapshotNotFound) {
 			t.Errorf("the past of the other space: %v, want %v", err, space.ErrSnapshotNotFound)
 		}
-		// What is written in one is not seen in the other, in place or not; and the other may go.
+		// A write in one is not seen in the other, in place or not; and the other may be removed.
 		must(t, os.WriteFile(filepath.Join(dir, "a/one"), []byte("two"), 0o644))
 		past.Disturb()
 		if raw, err := os.ReadFile(filepath.Join(h.Dir, "a/one")); string(raw) != "one" {

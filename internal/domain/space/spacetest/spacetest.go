@@ -1,4 +1,4 @@
-// Package spacetest is the conformance suite of tiers: what every space promises, whatever it is built on.
+// Package spacetest is the conformance suite of tiers: what every space promises, whichever technology it uses.
 package spacetest
 
 import (
@@ -17,19 +17,19 @@ import (
 	"agentbox/internal/domain/space"
 )
 
-// Host is what the suite needs of the driver under test.
+// Host is what the suite needs from the driver under test.
 type Host struct {
 	// Tier is the tier under test.
 	Tier space.Tier
 	// Permit makes a permit for an action.
 	Permit func(policy.Action) policy.Permit
-	// Place makes a folder for the files of a new space and says whose it is; 0 means the daemon's own user.
+	// Place makes a folder for the files of a new space and returns its owner's uid; 0 means the daemon's own user.
 	Place func(t *testing.T) (dir string, uid int)
 	// IDs makes the ids of the suite's spaces.
 	IDs *id.Source
-	// Unenforced names the bounds that this host cannot enforce; what tests them is left out and named in the log.
+	// Unenforced names the bounds that this host cannot enforce. The suite skips their tests and names them in the log.
 	Unenforced []string
-	// Unnamed names the bounds that it enforces without being told when one is hit, so that Exit.Limit cannot name them.
+	// Unnamed names the bounds that the tier enforces without learning when one is hit, so that Exit.Limit cannot name them.
 	Unnamed []string
 }
 
@@ -103,7 +103,7 @@ func (c Command) Action() policy.Action {
 	return a
 }
 
-// Result is what a command did.
+// Result is the result of a command.
 type Result struct {
 	space.Exit
 	Stdout, Stderr string

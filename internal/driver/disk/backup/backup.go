@@ -247,7 +247,7 @@ func (w *writer) header(e Entry, mtime beneath.Time) error {
 	return w.tar.WriteHeader(h)
 }
 
-// file writes a file with the size that it had when it was opened: what it gained meanwhile is left out, what it lost is zeros.
+// file writes a file with the size that it had when it was opened: later growth is left out, and lost bytes become zeros.
 func (w *writer) file(e Entry, content io.Reader, mtime beneath.Time) error {
 	if err := w.header(e, mtime); err != nil {
 		return err

@@ -10,12 +10,13 @@ import (
 	"agentbox/internal/kernel/livestream"
 )
 
-// A file of frames begins with frameMagic and a mark. Each frame is a head of 8 bytes, the length of the body and its CRC-32C, and the
-// body: number, time in microseconds since 1970, length and text of kind and operation, and the content, sealed behind the generation of
-// its key and a nonce. Integers are big-endian. The mark is a size of the file and its CRC-32C: when the disk was last told to keep the
-// file, it was told so of this much, and of the mark too. Files of earlier versions go on as they are to their end: one that begins with
-// unmarkedMagic has no mark, one that begins with plainMagic none either, and holds the content as it is. The first lines differ in two
-// bits at least, so that one flipped bit makes none of them another.
+// A file of frames begins with frameMagic and a mark. Each frame is a head and a body. The head has 8 bytes: the length of the body and its
+// CRC-32C. The body has the number, the time in microseconds since 1970, the length and text of kind and operation, and the content. The
+// content is sealed after the generation of its key and a nonce. Integers are big-endian.
+//
+// The mark is a size of the file and its CRC-32C: the last sync covered that many bytes and the mark. Files of earlier versions keep their
+// format. One that begins with unmarkedMagic has no mark. One that begins with plainMagic has no mark either, and its content is not
+// sealed. The first lines differ in at least two bits, so that one flipped bit makes none of them another.
 const (
 	frameMagic    = "agentbox frames 4\n"
 	unmarkedMagic = "agentbox frames 2\n"

@@ -24,8 +24,8 @@ import (
 
 // Bounds of what is kept of the runs' output.
 const (
-	// MaxRunBytes is how much of one run's stdout and stderr is kept, where Open is told no other number. A frame of kind
-	// livestream.Cut stands where it ends; operations, results and the last frame are kept beyond it.
+	// MaxRunBytes is how many bytes of one run's stdout and stderr are kept by default. A frame of kind livestream.Cut marks the end.
+	// Operations, results and the last frame are kept beyond it.
 	MaxRunBytes = 64 << 20
 	// openRuns is how many runs' files are held open while nobody uses them.
 	openRuns = 64

@@ -1,8 +1,7 @@
-// Package contexts keeps the state that an interpreter is left in between the pieces of code that it runs, its cells, in a file of the
-// space.
+// Package contexts keeps the state of an interpreter between the pieces of code that it runs, its cells, in a file of the space.
 //
-// So a context is forked, rewound and removed with the files. Code of the space can write such a file: what it says is checked where it
-// is about the file, and no more trusted than the memory of a guest.
+// So a context is forked, rewound and removed with the files. Code of the space can write such a file. So its statements about the file are
+// checked, and it is trusted no more than the memory of a guest.
 package contexts
 
 import (

@@ -42,8 +42,8 @@ func persistent(text string) string {
 	return classes.ReplaceAllString(declared.ReplaceAllString(text, "var"), "var $1 = class $1")
 }
 
-// Cell evaluates TypeScript or JavaScript in a context: state is what the cell before left, nil for the first one. What it declares at
-// its top, the next cell finds. What it displays, and the value of its last expression, it prints and shows.
+// Cell evaluates TypeScript or JavaScript in a context. State is the state after the previous cell, nil for the first one. The next cell
+// sees its top-level declarations. The cell prints and shows its displays and the value of its last expression.
 func (r *Runtime) Cell(p *program.Process, state *wasm.Delta, code string) (_ Cell, err error) {
 	ctx := context.Background()
 	run := &run{runtime: r, account: p.Account, p: p, files: map[int]*vfs.Handle{}, maps: map[string]*sourceMap{}, lacks: map[string]bool{},

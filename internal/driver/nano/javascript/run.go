@@ -275,7 +275,7 @@ func (r *run) uncaught() (int, error) {
 	return r.fatal("fatal", e)
 }
 
-// What the prelude makes of an error that nobody caught: a listener has heard of it, it is told, or there is no memory to tell it.
+// The prelude's results for an uncaught error: a listener handled it, it was reported, or there was no memory to report it.
 const (
 	heard     = 0
 	exhausted = 2

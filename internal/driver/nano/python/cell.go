@@ -24,10 +24,10 @@ type Cell struct {
 	Lacks []Lack
 }
 
-// Cell runs a piece of code in the namespace of a context, with name for tracebacks. What it displays, and the value of its last
-// expression, it prints and shows. before is how the context was left, nil for a new one; after is how it is left now. The interpreter's
-// memory is all that stays: files that the cell has left open are closed. A cell that ends the interpreter leaves the context as it was;
-// the error is then nil. One that the account stops is a *bound.Stopped.
+// Cell runs a piece of code in the namespace of a context, with name for tracebacks. The cell prints and shows its displays and the value
+// of its last expression. Before is the state of the context before, nil for a new one; after is the state afterwards. Only the
+// interpreter's memory stays: files that the cell has left open are closed. If a cell ends the interpreter, the context does not change,
+// and the error is nil. If the account stops a cell, the error is a *bound.Stopped.
 func (g *Guest) Cell(p *program.Process, name, source string, before *wasm.Delta) (cell Cell, after *wasm.Delta, err error) {
 	cwd, err := p.Cwd.Path()
 	if err != nil {

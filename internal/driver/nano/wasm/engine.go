@@ -17,7 +17,7 @@ import (
 
 // Options configure an engine. The zero value compiles, keeps nothing on disk and has the defaults that the fields name.
 type Options struct {
-	// Cache is a folder in which compiled code is kept. What lies in it is executed: nobody but the daemon may write there.
+	// Cache is a folder for compiled code. Its files are executed, so only the daemon may write there.
 	Cache string
 	// Interpreter executes without compiling: 60 times slower, at most 2,000 calls deep, for tests and for machines without a compiler.
 	Interpreter bool
@@ -157,7 +157,7 @@ type Code struct {
 	initial  *Image
 }
 
-// Compile meters and compiles a module. What it imports is looked for when an instance is made.
+// Compile meters and compiles a module. Its imports are resolved when an instance is made.
 func (e *Engine) Compile(ctx context.Context, module []byte) (*Code, error) {
 	o := meter.Options{Detach: true, Check: ctx.Err}
 	if e.o.Foreign {

@@ -54,8 +54,8 @@ func (l *linear) leave() {
 	l.account, l.counted = nil, 0
 }
 
-// Free gives the memory back. It may be called more than once. What an execution that was stopped has written is many pages, which are
-// given back when its end was told of.
+// Free releases the memory. It may be called more than once. A stopped execution may have written many pages; they are released after its
+// end was reported.
 func (l *linear) Free() {
 	m := l.mapping
 	l.mapping = mapping{}

@@ -57,7 +57,7 @@ func (e *Engine) CompilePrepared(ctx context.Context, p *Prepared) (*Code, error
 // preparedMagic begins an encoded module; its last character is the version of the format.
 const preparedMagic = "agentbox module 1"
 
-// What of a module is said by a bit.
+// The facts about a module, each a bit.
 const (
 	hasMemory = 1 << iota
 	hasStart

@@ -61,9 +61,9 @@ func (b *body) close(ctx context.Context) (err error) {
 	return err
 }
 
-// Warm gets ready what the next instance of the image needs, or of one that stands on it, so that its New takes little time. From then on
-// the image keeps what an instance leaves for the one after it, and has those pages ready that the first of them have written, up to
-// Settle; who closes one calls Warm again when there is time. It does nothing for an image that stands on another.
+// Warm prepares the next instance of the image, or of one that stands on it, so that its New is fast. From then on the image reuses the
+// memory of an ended instance for the next one, and prepares the pages that the first instances have written, up to Settle. The caller that
+// closes an instance calls Warm again when there is time. Warm does nothing for an image that stands on another.
 func (im *Image) Warm(ctx context.Context) error {
 	if im.under != nil || im.code.meta.Unsaved != "" || !im.code.meta.HasMemory || len(im.globals) != len(im.code.meta.Globals) {
 		return nil

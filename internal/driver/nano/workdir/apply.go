@@ -19,11 +19,11 @@ const maxComplaints = 10
 // Owner is whom new files belong to, where the operating system knows owners.
 type Owner struct{ UID, GID int }
 
-// Apply makes the changes in the folder, in their order. Each file is there as a whole or not at all.
+// Apply makes the changes in the folder, in their order. Each file is written as a whole or not at all.
 //
-// What is on its way lies in a folder of its own in staging, which has to be on the same file system and should not be seen by code; with
-// "" it lies in the folder itself. What cannot be applied, because the folder was changed meanwhile or the host refuses it, does not
-// hinder the rest; the error names it.
+// Unfinished files are in a folder of their own in staging, which has to be on the same file system and should be hidden from code. With ""
+// they are in the folder itself. A change may fail because the folder was changed meanwhile or the host refuses it. It does not hinder the
+// others, and the error names it.
 func (f *Folder) Apply(changes []vfs.Change, staging string, owner *Owner) error {
 	if len(changes) == 0 {
 		return nil

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// TestPolled: who reads a worker's pipe waits where a deadline can end it, and so where no thread waits with him; what is no pipe is read
-// as it was.
+// TestPolled: a read of a worker's pipe can end by a deadline, so the runtime polls it and no thread blocks on it. A source that is no pipe
+// is read as before.
 func TestPolled(t *testing.T) {
 	var ends [2]int
 	if err := syscall.Pipe(ends[:]); err != nil {

@@ -8,9 +8,9 @@ import (
 	"syscall"
 )
 
-// Polled returns the pipe of a worker as one whose reader waits among the goroutines. A reader that waits in a system call keeps a
-// thread, and what it has read is executed by another, which is woken while an execution waits for it. Where it is no pipe that can be
-// waited for so, it is what it was.
+// Polled returns the pipe of a worker so that its reader waits as a goroutine. A reader in a system call holds a thread. Another thread
+// would then execute the order, and would have to be woken while an execution waits for it. Polled returns a source that cannot be polled
+// unchanged.
 func Polled(in io.Reader) io.Reader {
 	f, ok := in.(*os.File)
 	if !ok {

@@ -437,9 +437,8 @@ func (p *Pool) give(w *process) {
 var ErrEnded = fault.New(fault.Unavailable, "worker_ended",
 	"the worker that ran the command has ended; nothing that the command did was kept")
 
-// Execute has an order executed by the next idle worker. What is printed goes to out as it comes; its error ends the execution and is
-// returned. What has changed in the files is committed before Execute returns, also when a bound was hit; of an execution whose worker
-// had to be killed nothing is kept.
+// Execute lets the next idle worker execute an order. It passes output to out as it comes; an error of out ends the execution and is
+// returned. It commits the changed files before it returns, also when a bound was hit. If the worker had to be killed, no change is kept.
 func (p *Pool) Execute(ctx context.Context, o Order, files []Files, out func(channel string, p []byte) error) (Outcome, error) {
 	o.Mounts = slices.Clone(o.Mounts)
 	for i := range min(len(o.Mounts), len(files)) {

@@ -23,8 +23,8 @@ type printer struct {
 	done  chan struct{}
 }
 
-// What a tentative execution prints is held back up to so many bytes and, if nothing else is said, for so long. Then it is shown, and the
-// execution is not tentative any more.
+// Limits for the output of a tentative execution that is held back: a number of bytes and, by default, a time. After either, the output is
+// shown, and the execution is no longer tentative.
 const (
 	heldBytes = 256 << 10
 	heldFor   = time.Second

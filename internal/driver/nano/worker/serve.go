@@ -19,9 +19,9 @@ import (
 type System interface {
 	// Version names what decides what comes of an execution besides its order and its files, in a few words.
 	Version() string
-	// Execute runs an order until its code has ended. Its files come from sources, one for each mount; what it prints goes to out, whose
-	// channel is 1 or 2. It returns how it ended and what lists, for each mount, what has changed; nil for nothing. What takes time and
-	// changes nothing is left to the account's Finish.
+	// Execute runs an order until its code has ended. Its files come from sources, one for each mount; its output goes to out, whose channel
+	// is 1 or 2. It returns the end, and a function that lists the changes of each mount; nil for none. Slow work that changes nothing is left
+	// to the account's Finish.
 	Execute(o Order, account *bound.Account, sources []vfs.Source, out func(channel int, p []byte) error) (Outcome, func() ([][]vfs.Change,
 		error))
 	// Rest is called when an execution has ended and was told of. It may get ready for the next one, of which it knows nothing.
@@ -173,7 +173,7 @@ func (s *server) execute(o Order, account *bound.Account) error {
 	s.running.Unlock()
 	outcome.Gas, outcome.Slept, outcome.CPU = account.Used(), account.Slept(), begun.used()
 	_, outcome.Memory = account.Memory()
-	// Who waits is told at once where it may take a while, or is late already, until it is known what has changed.
+	// If collecting the changes may take a while, or the execution is late already, report the end to the waiting caller at once.
 	if err := s.send(frameEnded, nil, account.Stopped() != nil || account.Used() > longGas); err != nil {
 		return err
 	}

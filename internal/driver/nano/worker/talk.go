@@ -316,8 +316,7 @@ func (t *talk) change(payload []byte) error {
 	if mount >= len(t.files) || c.Size > t.limits.FileBytes {
 		return errWire
 	}
-	// What an execution has changed it has held in its memory: the content, and the names, of which it is told with the folders that they
-	// lie in.
+	// An execution has held its changes in memory: the content, and the names, which it reports with their folders.
 	if t.told += changeBytes + int64(len(payload)) + length; t.told > 2*t.limits.MemoryBytes+maxNames {
 		return errHoard
 	}

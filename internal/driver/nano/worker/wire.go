@@ -46,7 +46,7 @@ const (
 	frameEnd
 	frameOrderPart // what did not fit into frameOrder follows before it
 	frameDisplay   // its content follows in frames of content
-	frameEnded     // the code has ended; what has changed, what is shown and the end follow
+	frameEnded     // the code has ended; the changes, the displays and the end follow
 )
 
 // errWire is a frame that nobody of ours has written.
@@ -103,7 +103,7 @@ func (d *decoder) int() int64 {
 	return v
 }
 
-// bytes returns a part of the frame, which the caller copies if he keeps it.
+// bytes returns a part of the frame. A caller that keeps it must copy it.
 func (d *decoder) bytes() []byte {
 	n := d.uint()
 	if n > uint64(len(d.b)) {

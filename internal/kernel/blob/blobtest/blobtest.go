@@ -1,4 +1,6 @@
-// Package blobtest is the conformance suite of stores of content: whatever passes it can stand in for any other.
+// Package blobtest is the conformance suite of stores of content.
+//
+// Every store that passes it can replace any other.
 package blobtest
 
 import (
@@ -15,8 +17,8 @@ import (
 	"agentbox/internal/kernel/blob"
 )
 
-// Run tests the store that open makes. Issue makes permits, as the gate does. Where reopen is not nil it closes the store and opens what
-// it has left on its medium.
+// Run tests the store that open makes. Issue makes permits, as the gate does. A non-nil reopen closes the store and opens it again on the
+// same medium.
 func Run(t *testing.T, issue func(policy.Action) policy.Permit, open func(t *testing.T) blob.Store, reopen func(t *testing.T,
 	s blob.Store) blob.Store) {
 	t.Run("returns what was put", func(t *testing.T) {

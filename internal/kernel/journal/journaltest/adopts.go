@@ -60,7 +60,7 @@ func inChunks(events []event.Event, n int) iter.Seq2[[]event.Event, error] {
 	}
 }
 
-// adoption moves a log: what was there is there, byte for byte, and goes on.
+// adoption moves a log: the copy has the same bytes and goes on.
 func adoption(t *testing.T, d Driver) {
 	from, events := elsewhere(t, d)
 	for _, n := range []int{1, 7, journal.MaxBatch} {
@@ -176,8 +176,8 @@ func adoptionsThatFail(t *testing.T, d Driver) {
 	}
 }
 
-// adoptionOfRedactions moves a log of which events were redacted: they are withheld as they were, documents are the same, and what was
-// recorded and not yet done is done where it came to.
+// adoptionOfRedactions moves a log with redacted events. They stay withheld, and documents are the same. A redaction that is recorded but
+// not yet done is done in the new place.
 func adoptionOfRedactions(t *testing.T, d Driver) {
 	from := open(t, d, Notes(1), Rooms(1))
 	secret := secretNotes(t, from, 60)
@@ -279,7 +279,7 @@ func adoptionsOfRedactionsThatFail(t *testing.T, d Driver) {
 	}
 }
 
-// adoptionOfKeys moves a log with the idempotency keys of its batches: what was asked there is not done again here.
+// adoptionOfKeys moves a log with the idempotency keys of its batches: a repeated request is not done again here.
 func adoptionOfKeys(t *testing.T, d Driver) {
 	from := open(t, d)
 	for _, key := range []string{"c", "a", "b"} {

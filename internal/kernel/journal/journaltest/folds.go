@@ -16,7 +16,7 @@ import (
 	"agentbox/internal/kernel/projection"
 )
 
-// NoteDoc is the document of what an event of the suite is about.
+// NoteDoc is the document of the suite's events.
 type NoteDoc struct {
 	Texts []string `json:"texts"`
 	Sum   int      `json:"sum"`
@@ -110,7 +110,7 @@ func documents(t *testing.T, d Driver) {
 		t.Errorf("document %+v, %v, want 4 events", all, err)
 	}
 	sameAfterRebuild(t, l, "notes", "rooms")
-	// Whoever reads after an append sees what it changed, while others append.
+	// A reader after an append sees its changes, while others append.
 	var wg sync.WaitGroup
 	for w := range 16 {
 		wg.Go(func() {
@@ -234,7 +234,7 @@ func rebuild(t *testing.T, d Driver) {
 	if err := l.Rebuild(t.Context(), "none"); fault.CodeOf(err) != "unknown_projection" {
 		t.Errorf("no projection: %v, want unknown_projection", err)
 	}
-	// What was rebuilt goes on as if it had not been, also while others append.
+	// A rebuilt document goes on as if it had not been rebuilt, also while others append.
 	var wg sync.WaitGroup
 	for range 4 {
 		wg.Go(func() {

@@ -1,5 +1,6 @@
-// Package journaltest is the conformance suite of logs and of the documents folded from them: whatever passes it can stand in for any
-// other.
+// Package journaltest is the conformance suite of logs and of the documents folded from them.
+//
+// Every log that passes it can replace any other.
 package journaltest
 
 import (
@@ -18,7 +19,7 @@ import (
 	"agentbox/internal/kernel/projection"
 )
 
-// Log is what a driver keeps: events, and documents folded from them.
+// Log is a driver's store: events, and documents folded from them.
 type Log interface {
 	journal.Journal
 	journal.Adopter
@@ -28,7 +29,7 @@ type Log interface {
 	Close() error
 }
 
-// Setup is what a log is made from.
+// Setup holds the inputs of a log.
 type Setup struct {
 	Definitions []projection.Definition
 	Clock       event.Clock
@@ -211,8 +212,8 @@ func head(t *testing.T, l journal.Journal, ws id.Workspace) uint64 {
 	return n
 }
 
-// CheckChains reads a workspace's whole log and reports whatever does not hold: places without gaps, in the workspace and in every stream,
-// and chains in which every hash is that of the event before.
+// CheckChains reads a workspace's whole log and reports errors. Places must have no gaps, in the workspace and in every stream, and every
+// event must name the hash of the one before.
 func CheckChains(ctx context.Context, l journal.Journal, ws id.Workspace) error {
 	tips := map[event.Stream]journal.Tip{}
 	next := uint64(1)

@@ -197,7 +197,7 @@ func forgedLines(t *testing.T, d Driver) {
 	must(t, CheckChains(t.Context(), l, Workspace))
 }
 
-// Nobody who holds an event, or whose bytes it was made of, can change what is recorded.
+// A caller that holds an event, or the bytes from which it was made, cannot change the record.
 func ownBytes(t *testing.T, d Driver) {
 	l := open(t, d, Notes(1))
 	draft := Draft("mine").About("note", "n")

@@ -1,4 +1,6 @@
-// Package livestreamtest is the conformance suite of stores of live output: whatever passes it can stand in for any other.
+// Package livestreamtest is the conformance suite of stores of live output.
+//
+// Every store that passes it can replace any other.
 package livestreamtest
 
 import (
@@ -27,8 +29,7 @@ func (fixed) NewTimer(time.Duration) (<-chan time.Time, func()) {
 	return make(chan time.Time), func() {}
 }
 
-// Run tests the store that open makes with the given clock. Where reopen is not nil it closes the store and opens what it has left on its
-// medium.
+// Run tests the store that open makes with the given clock. A non-nil reopen closes the store and opens it again on the same medium.
 func Run(t *testing.T, open func(t *testing.T, c event.Clock) livestream.Store, reopen func(t *testing.T,
 	s livestream.Store) livestream.Store) {
 	clock := fixed{time.Date(2026, 1, 2, 3, 4, 5, 678_901_234, time.UTC)}

@@ -13,7 +13,7 @@ import (
 	"agentbox/internal/kernel/merkle"
 )
 
-// Run tests a store. Open returns the store anew, with what was kept in it; each call of fresh returns one of its own.
+// Run tests a store. Each call of fresh returns a new, empty store. Open opens that store again, with its contents.
 func Run(t *testing.T, fresh func(t *testing.T) (open func() merkle.Store)) {
 	for name, test := range map[string]func(*testing.T, func() merkle.Store){
 		"checkpoints": checkpoints, "hashes": hashes, "abandon": abandon, "a tree that grows": grows,

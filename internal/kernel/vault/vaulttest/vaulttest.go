@@ -1,4 +1,4 @@
-// Package vaulttest is the conformance suite of keepers of keys: whatever passes it can stand in for any other.
+// Package vaulttest is the conformance suite of key stores.
 package vaulttest
 
 import (
@@ -15,7 +15,7 @@ import (
 
 const tree = "events/ws_dev"
 
-// Run tests the keeper that open makes. Where reopen is not nil it gives that one up and opens what it has left on its medium.
+// Run tests the key store that open makes. A non-nil reopen drops that store and opens it again on the same medium.
 func Run(t *testing.T, open func(t *testing.T) vault.Keys, reopen func(t *testing.T, k vault.Keys) vault.Keys) {
 	t.Run("a leaf has one key, and no two have the same", func(t *testing.T) {
 		k := open(t)
@@ -71,7 +71,7 @@ func Run(t *testing.T, open func(t *testing.T) vault.Keys, reopen func(t *testin
 		}
 		for i, leaf := range gone {
 			forgotten[leaf] = true
-			if err := k.Forget(tree, gone[:i+1]...); err != nil { // what was forgotten before is no harm
+			if err := k.Forget(tree, gone[:i+1]...); err != nil { // forgetting twice is no harm
 				t.Fatal(err)
 			}
 			hold(t, k)

@@ -13,7 +13,7 @@ import (
 	"agentbox/internal/kernel/projection"
 )
 
-// Parts are what the service is made of.
+// Parts are the dependencies of the service.
 type Parts struct {
 	Docs  projection.Reader
 	Clock event.Clock
@@ -24,7 +24,7 @@ type Parts struct {
 type Gate interface {
 	// Judge decides an action, as policy.Gate does.
 	Judge(ctx context.Context, a policy.Action) (policy.Ruling, error)
-	// Record records what an action does, as policy.Gate does.
+	// Record records an action by its event, as policy.Gate does.
 	Record(ctx context.Context, origin event.Origin, a policy.Action, b event.Batch) (event.Receipt, error)
 }
 
@@ -37,7 +37,7 @@ type Service struct {
 // New returns a service of the given parts.
 func New(parts Parts) *Service { return &Service{Parts: parts} }
 
-// Declaration returns what a workspace says of a type now, with the version of the document; the zero one where it was never declared.
+// Declaration returns a workspace's present declaration of a type and the version of its document. It is zero if it was never declared.
 func (s *Service) Declaration(ctx context.Context, ws id.Workspace, typ string) (policy.Declaration, uint64, error) {
 	doc, version, err := s.types.Load(ctx, s.Docs, ws, policy.ActionTypeProjection, typ)
 	if errors.Is(err, projection.ErrNotFound) {
@@ -103,7 +103,7 @@ func (s *Service) Declare(ctx context.Context, origin event.Origin, ws id.Worksp
 			return err
 		}
 		typ, declared, err := doc.Declare(cmd, count.Living)
-		if err == nil && typ == "" { // what changes nothing takes the same right
+		if err == nil && typ == "" { // a change without an effect needs the same right
 			return s.may(ctx, origin, ws, policy.ActionTypeDeclare, cmd.Name)
 		}
 		if err != nil {
@@ -120,7 +120,7 @@ func (s *Service) Declare(ctx context.Context, origin event.Origin, ws id.Worksp
 	return s.Get(ctx, ws, cmd.Name)
 }
 
-// Retire ends an action type of the workspace: from now on what is of it is denied. Its name can be declared anew, under a higher version.
+// Retire ends an action type of the workspace: from now on its actions are denied. Its name can be declared again, under a higher version.
 func (s *Service) Retire(ctx context.Context, origin event.Origin, ws id.Workspace, name, reason string) (policy.ActionType, error) {
 	err := journal.Again(func() error {
 		doc, version, err := s.Find(ctx, ws, name)
@@ -128,7 +128,7 @@ func (s *Service) Retire(ctx context.Context, origin event.Origin, ws id.Workspa
 			return err
 		}
 		retired, err := doc.Retire(reason)
-		if errors.Is(err, policy.ErrActionTypeNotFound) { // who may not retire any is told that first
+		if errors.Is(err, policy.ErrActionTypeNotFound) { // a caller who may not retire any gets that error first
 			if refused := s.may(ctx, origin, ws, policy.ActionTypeRetire, name); refused != nil {
 				return refused
 			}
@@ -146,7 +146,7 @@ func (s *Service) Retire(ctx context.Context, origin event.Origin, ws id.Workspa
 	return s.Get(ctx, ws, name)
 }
 
-// may refuses who may not do this to action types, where nothing is recorded.
+// may refuses a caller who may not do this to action types, if nothing is recorded.
 func (s *Service) may(ctx context.Context, origin event.Origin, ws id.Workspace, action, name string) error {
 	r, err := s.Gate.Judge(ctx, policy.Action{Type: action, Workspace: ws, Principal: origin.Principal, Token: origin.Token, Subject: name})
 	if err == nil && !r.Decision.Allowed() {
@@ -155,7 +155,7 @@ func (s *Service) may(ctx context.Context, origin event.Origin, ws id.Workspace,
 	return err
 }
 
-// record records what is said of a declared action type.
+// record records an event about a declared action type.
 func (s *Service) record(ctx context.Context, origin event.Origin, ws id.Workspace, action, typ, name string, data any,
 	expect []event.DocumentVersion) error {
 	content, err := json.Marshal(data)

@@ -1,4 +1,4 @@
-// Package approvals asks people, takes their answers, and ends questions that nobody answers.
+// Package approvals asks people, takes their answers, and ends unanswered questions.
 package approvals
 
 import (
@@ -18,13 +18,13 @@ import (
 	"agentbox/internal/service/gate/authority"
 )
 
-// Parts are what the service is made of.
+// Parts are the dependencies of the service.
 type Parts struct {
 	Log          journal.Journal
 	Docs         projection.Reader
 	Clock        event.Clock
 	IDs          *id.Source
-	System       id.Principal  // who ends questions that nobody answered; the requester where there is none
+	System       id.Principal  // ends questions that nobody answered; without it the requester does
 	QuestionTime time.Duration // how long a question stays open
 
 	People       *authority.Reader
@@ -62,22 +62,22 @@ type Service struct {
 // New returns a service of the given parts.
 func New(parts Parts) *Service { return &Service{parts, newAskers()} }
 
-// The refusals of whoever answers.
+// The errors of an answer.
 var (
 	// ErrNotFound means that the workspace has no such approval.
 	ErrNotFound = fault.New(fault.NotFound, "approval_not_found", "there is no such approval in this workspace")
 	// ErrStandingNotFound means that the workspace has no such standing approval.
 	ErrStandingNotFound = fault.New(fault.NotFound, "standing_not_found", "there is no such standing approval in this workspace")
-	// ErrOwnRequest refuses an answer from whoever asked.
+	// ErrOwnRequest refuses an answer from the requester.
 	ErrOwnRequest = fault.New(fault.Denied, "approval_own_request",
 		"nobody approves what they themselves requested; somebody else has to decide")
-	// ErrOwnCredential refuses an answer with a credential that whoever asked has issued, for he may know it.
+	// ErrOwnCredential refuses an answer with a credential that the requester has issued, because the requester may know it.
 	ErrOwnCredential = fault.New(fault.Denied, "approval_own_credential",
 		"whoever requested this has issued the key or token that you sent, so that the answer could be his own").
 		With("Answer with a key of your own: one that you, or somebody else than whoever asked, made for you.")
 )
 
-// ErrKillSwitchHolds refuses to approve, while the kill switch is thrown, what would be refused at once.
+// ErrKillSwitchHolds refuses to approve an action that the kill switch would stop at once.
 var ErrKillSwitchHolds = fault.New(fault.Conflict, policy.ReasonKillSwitch,
 	"the kill switch is on, so what is approved now would be refused; the question stays open").
 	With("Lift it with `agentbox kill-switch off` and approve then; to deny or to hold is possible now.")
@@ -202,7 +202,8 @@ func (s *Service) decide(ctx context.Context, origin event.Origin, ws id.Workspa
 	return err
 }
 
-// grant checks what a standing approval would cover: never more than the action that was asked about, typed, bounded in time and number.
+// grant checks a standing approval: it must not cover more than the action of the question, and must be typed and bounded in time and
+// number.
 func (s *Service) grant(doc policy.Approval, answer policy.Answer, now time.Time) (policy.StandingGranted, error) {
 	a, err := policy.ParseAction(doc.Request)
 	if err != nil {
@@ -218,7 +219,7 @@ func (s *Service) grant(doc policy.Approval, answer policy.Answer, now time.Time
 	return policy.Grant(answer.Standing, doc.ID, cover, answer.ExpiresAt.UTC(), answer.Uses, now)
 }
 
-// mayDecide checks who answers: a person whose role reaches, and not whoever asked, by whatever credential.
+// mayDecide checks the person who answers: their role is high enough, and they are not the requester under any credential.
 func (s *Service) mayDecide(ctx context.Context, origin event.Origin, doc policy.Approval, standing bool) error {
 	p := origin.Principal
 	who, err := s.People.Who(ctx, doc.Workspace, p)
@@ -249,8 +250,9 @@ func (s *Service) mayDecide(ctx context.Context, origin event.Origin, doc policy
 	return nil // a single owner is never locked out
 }
 
-// requesters returns those who asked the question: who acts and who sent it. Where policy demands several persons, it is whoever asked
-// for the run as well, for then the question is their own; one person is enough to look at what the agent of their own space does.
+// requesters returns the principals who asked the question: the acting one and the one who sent it. If policy demands several persons, the
+// person who asked for the run counts too, because then the question is their own. Otherwise one person may approve what the agent of their
+// own space does.
 func (s *Service) requesters(ctx context.Context, doc policy.Approval) ([]id.Principal, error) {
 	asked := []id.Principal{doc.RequestedBy}
 	if doc.Through != "" {
@@ -266,8 +268,7 @@ func (s *Service) requesters(ctx context.Context, doc policy.Approval) ([]id.Pri
 	return append(asked, r.CreatedBy), err
 }
 
-// approvable refuses to approve an effect that the kill switch would stop at once, and what was asked under another declaration than that
-// of now.
+// approvable refuses to approve an effect that the kill switch would stop at once, and a question under an older declaration.
 func (s *Service) approvable(ctx context.Context, doc policy.Approval) error {
 	if a, err := policy.ParseAction(doc.Request); err == nil {
 		if err := s.Declarations.Current(ctx, a); err != nil {
@@ -284,7 +285,7 @@ func (s *Service) approvable(ctx context.Context, doc policy.Approval) error {
 	return err
 }
 
-// leastRole is the least role that decides: what leaves the machine and what holds beyond once takes an admin.
+// leastRole is the least role that may decide. An action that leaves the machine, or an answer that covers more than once, needs an admin.
 func leastRole(doc policy.Approval, standing bool) principal.Role {
 	if kind, ok := kindOf(doc); standing || !ok || kind.Zone == event.HighStakes {
 		return principal.Admin
@@ -320,7 +321,7 @@ func (s *Service) Standings(ctx context.Context, ws id.Workspace, after id.Stand
 	})
 }
 
-// Revoke ends a standing approval. Who may decide may revoke, and it never waits for anything but the log.
+// Revoke ends a standing approval. The people who may decide may revoke. It waits only for the log.
 func (s *Service) Revoke(ctx context.Context, origin event.Origin, ws id.Workspace, standing id.Standing, reason string) error {
 	who, err := s.People.Who(ctx, ws, origin.Principal)
 	if err != nil {

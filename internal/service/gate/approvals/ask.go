@@ -18,7 +18,7 @@ import (
 	"agentbox/internal/kernel/projection"
 )
 
-// MaxOpen is how many questions of one principal may be open at once; more would bury whoever answers.
+// MaxOpen is how many questions of one principal may be open at once. More would bury the people who answer.
 const MaxOpen = 100
 
 // Ask implements policy.Gate.
@@ -34,7 +34,7 @@ func (s *Service) AskOnce(ctx context.Context, origin event.Origin, r policy.Rul
 	if kind, _ := r.Action.Kind(); r.Action.Run != "" && kind.SideEffect != policy.Record {
 		return policy.Approval{}, fault.New(fault.Internal, "nothing_to_ask", "a run asks for its effects itself")
 	}
-	if p := r.Action.Principal; origin.Principal != p { // whoever sends it for who acts
+	if p := r.Action.Principal; origin.Principal != p { // the principal who sends it for the acting one
 		origin.Principal, origin.By = p, cmp.Or(origin.By, origin.Principal)
 	}
 	for try := 1; ; try++ {
@@ -42,7 +42,7 @@ func (s *Service) AskOnce(ctx context.Context, origin event.Origin, r policy.Rul
 		if err != nil || latest.Counts(s.Clock.Now()) {
 			return latest, err
 		}
-		// Many may be here at once; the key lets one of them ask after the latest question, and the others find what it asked.
+		// Many callers may be here at once. The key lets one of them ask after the latest question; the others find its question.
 		q, err := s.ask(ctx, origin, r, policy.Ask{}, with, "ask:"+r.Decision.Action.String()+":"+string(latest.ID))
 		if err == nil || !journal.Lost(err) || try == journal.Tries {
 			return q, err
@@ -170,7 +170,7 @@ func (s *Service) question(origin event.Origin, r policy.Ruling, q policy.Ask) (
 	return draft, nil
 }
 
-// grantable returns the scope that is asked for, and refuses one that no answer could grant for the action.
+// grantable returns the requested scope, and refuses one that no answer could grant for the action.
 func grantable(a policy.Action, asked policy.Scope) (policy.Scope, error) {
 	scope, err := asked.Known()
 	if err != nil || scope == policy.ScopeOnce {
@@ -183,8 +183,8 @@ func grantable(a policy.Action, asked policy.Scope) (policy.Scope, error) {
 	return scope, err
 }
 
-// askers let one question of a principal be recorded after the other; principals share a few turns. A turn is a channel that has room for
-// one, for it is waited for while somebody records, and not longer than who waits wants to.
+// askers serializes the questions of each principal with 64 striped locks. A lock is a channel with room for one, so that waiting honours
+// the context.
 type askers [64]chan struct{}
 
 func newAskers() (a askers) {
@@ -205,8 +205,8 @@ func (a *askers) of(ctx context.Context, p id.Principal) (give func(), err error
 	}
 }
 
-// open refuses a question more than a principal may have open, and returns what the log has to expect so that nobody asks in between:
-// that the principal has asked no other question since.
+// open refuses a question beyond the limit of a principal's open questions. It returns the document version that the log must expect, so
+// that the principal has asked no other question meanwhile.
 func (s *Service) open(ctx context.Context, ws id.Workspace, p id.Principal) (event.DocumentVersion, error) {
 	asked := event.DocumentVersion{Projection: policy.AskerProjection, Key: string(p)}
 	doc, err := s.Docs.Document(ctx, ws, policy.AskerProjection, string(p))

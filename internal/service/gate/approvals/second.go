@@ -12,9 +12,9 @@ import (
 	"agentbox/internal/service/gate/authority"
 )
 
-// second puts a person's yes together with those that others gave before, where policy demands more than one. Only the assent of somebody
-// who could decide now counts. It is enough when as many as are demanded agree, or when nobody else is there who could: whoever is alone is
-// never locked out. A second person who may decide once, but not grant a standing approval, is there all the same.
+// second combines this approval with earlier ones, if policy demands more than one (two-person rule). Only assents of people who could
+// decide now count. Enough people agree, or nobody else is there who could: then it is enough, so a person who is alone is never locked
+// out. A second person who may decide once, but may not grant a standing approval, counts as present.
 func (s *Service) second(ctx context.Context, origin event.Origin, doc policy.Approval, answer policy.Answer, standing bool,
 	expect []event.DocumentVersion) (policy.Answer, bool, []event.DocumentVersion, error) {
 	p, least := origin.Principal, leastRole(doc, standing)
@@ -48,7 +48,7 @@ func (s *Service) second(ctx context.Context, origin event.Origin, doc policy.Ap
 	return answer, enough, expect, err
 }
 
-// assent records one person's yes; the question stays open for another one. What could not be decided cannot be assented to either.
+// assent records one person's approval; the question stays open for another one. It refuses an answer that could not decide the question.
 func (s *Service) assent(ctx context.Context, origin event.Origin, doc policy.Approval, answer policy.Answer, now time.Time,
 	expect []event.DocumentVersion) error {
 	if _, err := doc.Decide(answer, now); err != nil {

@@ -26,7 +26,7 @@ func (s *Service) Use(ctx context.Context, batch *event.Batch, r policy.Ruling, 
 	}
 	origin := event.Origin{Principal: r.Action.Principal, Token: r.Action.Token, Correlation: batch.Correlation()}
 	for i := range batch.Drafts {
-		if d := &batch.Drafts[i]; d.Run == "" && d.Follows.ID == "" { // what a run does follows from the run, which the answer let go on
+		if d := &batch.Drafts[i]; d.Run == "" && d.Follows.ID == "" { // events of a run follow from the run, which the answer let continue
 			d.Follows = event.Subject{Type: policy.ApprovalEntity, ID: string(approval)}
 		}
 	}

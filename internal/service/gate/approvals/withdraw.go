@@ -54,17 +54,17 @@ var (
 	// ErrNotRequester refuses anybody but who asked.
 	ErrNotRequester = fault.New(fault.Denied, "not_requester",
 		"only who requested the approval, or sent it for who acts, withdraws it; whoever may decide can deny it")
-	// ErrRunAsks refuses to take back what a run in a space waits for.
+	// ErrRunAsks refuses to withdraw a question that a run in a space waits for.
 	ErrRunAsks = fault.New(fault.Conflict, "run_waits", "a run waits for this answer; cancel the run, or let somebody deny it")
 )
 
-// outside reports whether a question is about what is done outside, so that no run in a space waits for its answer.
+// outside reports whether a question is about an action outside, so that no run in a space waits for its answer.
 func outside(doc policy.Approval) bool {
 	kind, ok := kindOf(doc)
 	return ok && kind.Outside
 }
 
-// TakeBack withdraws a question on behalf of who requested it, or sent it for who acts. One that is withdrawn already stays so.
+// TakeBack withdraws a question in the name of its requester, or of the principal who sent it for the acting one. A repeat changes nothing.
 func (s *Service) TakeBack(ctx context.Context, origin event.Origin, ws id.Workspace, approval id.Approval, reason string) (policy.Approval,
 	error) {
 	doc, err := s.Get(ctx, ws, approval)

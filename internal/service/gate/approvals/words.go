@@ -35,7 +35,7 @@ func runsAnything(a policy.Action) bool {
 	return err != nil || len(reading.Words()) == 0
 }
 
-// kindOf returns what is known of the action that an approval is about; false where that cannot be said.
+// kindOf returns the kind of the action that an approval is about; false if it is not known.
 func kindOf(doc policy.Approval) (policy.Kind, bool) {
 	if k, ok := policy.KindOf(doc.Action); ok {
 		return k, true

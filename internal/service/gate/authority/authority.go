@@ -1,6 +1,6 @@
-// Package authority reads who acts, under which capability tokens, and whether the workspace lives.
+// Package authority reads the acting principal, their capability tokens, and whether the workspace is active.
 //
-// It reads everything anew each time: authority is never remembered.
+// It reads everything each time: authority is never cached.
 package authority
 
 import (
@@ -17,7 +17,7 @@ import (
 	"agentbox/internal/kernel/projection"
 )
 
-// Parts are what a reader is made of.
+// Parts are the dependencies of the reader.
 type Parts struct {
 	Docs  projection.Reader
 	Clock event.Clock
@@ -50,14 +50,14 @@ func (r *Reader) Person(ctx context.Context, ws id.Workspace, p id.Principal) (p
 	return doc, version, err
 }
 
-// Who returns the principal's document, read anew each time: authority is never remembered.
+// Who returns the principal's document. It reads it each time: authority is never cached.
 func (r *Reader) Who(ctx context.Context, ws id.Workspace, p id.Principal) (principal.Principal, error) {
 	doc, _, err := r.Person(ctx, ws, p)
 	return doc, err
 }
 
-// Chain returns a capability token and those that it was derived from, up to the root. They are read anew each time, so that the revocation
-// of one reaches all below it at once. token.ErrNotFound where one of them is not there.
+// Chain returns a capability token and those that it was derived from, up to the root. It reads them each time, so that the revocation of
+// one affects all below it at once. It returns token.ErrNotFound if one of them does not exist.
 func (r *Reader) Chain(ctx context.Context, ws id.Workspace, t id.Token) ([]token.Token, error) {
 	return token.Chain(t, func(t id.Token) (token.Token, error) {
 		doc, _, err := r.tokens.Load(ctx, r.Docs, ws, token.Projection, string(t))
@@ -68,8 +68,8 @@ func (r *Reader) Chain(ctx context.Context, ws id.Workspace, t id.Token) ([]toke
 	})
 }
 
-// Permits asks a capability token, and every one that it was derived from, whether somebody may do something under it. Whoever handed it on
-// must not be quarantined: what he gave rests with him. Code is "" where it is permitted.
+// Permits checks whether a capability token, and every token that it was derived from, permits a use. It refuses if a principal who handed
+// the token on is quarantined: what they gave is suspended with them. Code is "" if the use is permitted.
 func (r *Reader) Permits(ctx context.Context, ws id.Workspace, t id.Token, holder func(id.Principal) (bool, error), u token.Use) (code,
 	reason string, err error) {
 	chain, err := r.Chain(ctx, ws, t)
@@ -99,8 +99,8 @@ func (r *Reader) Permits(ctx context.Context, ws id.Workspace, t id.Token, holde
 	return code, reason, nil
 }
 
-// Living refuses what is recorded in an archived workspace without a judgement, and returns what the log has to expect so that of it and an
-// archiving one comes first.
+// Living refuses a record in an archived workspace for which no judgement was made. It returns the document versions that the log must
+// expect, so that the record and a concurrent archiving are ordered.
 func (r *Reader) Living(ctx context.Context, ws id.Workspace) ([]event.DocumentVersion, error) {
 	if ws == id.DefaultWorkspace {
 		return nil, nil

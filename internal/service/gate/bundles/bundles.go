@@ -25,7 +25,7 @@ type pin struct {
 var ErrNotFound = fault.New(fault.NotFound, policy.ReasonPolicyUnavailable,
 	"the policy bundle is not known in this workspace; nothing is permitted under it")
 
-// Parts are what the service is made of.
+// Parts are the dependencies of the service.
 type Parts struct {
 	Log       journal.Journal
 	Docs      projection.Reader
@@ -37,7 +37,8 @@ type Parts struct {
 
 // Living knows which workspaces live.
 type Living interface {
-	// Living refuses an archived workspace, and returns what the log has to expect so that of a record and an archiving one comes first.
+	// Living refuses an archived workspace. It returns the document versions that the log must expect, so that a record and an archiving are
+	// ordered.
 	Living(ctx context.Context, ws id.Workspace) ([]event.DocumentVersion, error)
 }
 
@@ -70,7 +71,7 @@ func New(parts Parts) (*Service, error) {
 	return &Service{Parts: parts, standard: standard, bundles: map[pin]policy.Bundle{}}, nil
 }
 
-// Warm gets ready what the first decision needs: the rules of the standard policy, which are read before anything is judged by them.
+// Warm prepares the first decision: it compiles the standard policy, which must be read before it can judge anything.
 func (s *Service) Warm() error { return s.Evaluator.Validate(s.standard) }
 
 // Standard returns the bundle of the preset standard, under which actions are judged that belong to no space.

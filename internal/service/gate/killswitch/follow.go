@@ -13,11 +13,11 @@ import (
 	"agentbox/internal/kernel/projection"
 )
 
-// followAgain is how often it is looked for new workspaces, and how long after an error a log is followed again.
+// followAgain is the interval of the search for new workspaces, and the delay after an error before a log is followed again.
 const followAgain = time.Second
 
-// Follow makes this daemon do what other daemons of the log say about kill switches, until ctx ends: where one is thrown effects under
-// way end here too, and where it is lifted what it held goes on. What begins asks the log itself and waits for nobody to be told.
+// Follow applies kill switches that other daemons of the log throw or lift, until ctx ends. A thrown switch ends effects under way here
+// too. A lifted switch lets its held work continue. A new action reads the switch from the log itself, so it does not depend on Follow.
 func (s *Service) Follow(ctx context.Context) error {
 	var follows sync.WaitGroup
 	defer follows.Wait()
@@ -68,7 +68,7 @@ type learned struct {
 	Latest event.Cause `json:"latest_event"`
 }
 
-// learn reads a switch from the log and does what it says.
+// learn reads a switch from the log and applies it.
 func (s *Service) learn(ctx context.Context, ws id.Workspace) error {
 	doc, _, err := projection.Load[learned](ctx, s.Docs, ws, policy.KillSwitchProjection, string(ws))
 	if err != nil && !errors.Is(err, projection.ErrNotFound) {

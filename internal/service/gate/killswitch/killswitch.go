@@ -21,7 +21,7 @@ var ErrThrown = fault.New(fault.Denied, policy.ReasonKillSwitch,
 	"the kill switch is thrown: only reading, and what is only recorded, is permitted").
 	With("An owner lifts it with `agentbox kill-switch off`.")
 
-// Parts are what the service is made of.
+// Parts are the dependencies of the service.
 type Parts struct {
 	Log   journal.Journal
 	Docs  projection.Reader
@@ -29,12 +29,12 @@ type Parts struct {
 	IDs   *id.Source
 	Who   Who
 
-	Together bool // other daemons throw it too: what it says is open is read from the log
+	Together bool // other daemons throw it too, so an open switch is checked in the log
 }
 
-// Who knows who acts.
+// Who finds principals.
 type Who interface {
-	// Who returns a principal of a workspace; authority.ErrNobody where there is none.
+	// Who returns a principal of a workspace; authority.ErrNobody if there is none.
 	Who(ctx context.Context, ws id.Workspace, p id.Principal) (principal.Principal, error)
 }
 
@@ -55,7 +55,7 @@ func New(parts Parts) *Service {
 // anything else. The cause is a policy.Halt.
 func (s *Service) OnHalt(f func(ws id.Workspace, cause error)) { s.halt = f }
 
-// OnLift tells the service whom to call when a kill switch is lifted, so that what it held goes on. It is called once, before anything
+// OnLift sets the function that the service calls when a kill switch is lifted, so that held work continues. Call it once, before anything
 // else.
 func (s *Service) OnLift(f func(ws id.Workspace)) { s.lifted = f }
 
@@ -64,12 +64,12 @@ func (s *Service) On(ctx context.Context, ws id.Workspace) (bool, error) {
 	return s.switches.on(ctx, ws)
 }
 
-// Check is what a permit asks when it is redeemed. It refuses while the switch is thrown, and for a workspace that was never met.
+// Check is called when a permit is redeemed. It refuses while the switch is thrown, and for a workspace that the daemon has not seen.
 func (s *Service) Check(ws id.Workspace) error { return s.switches.check(ws) }
 
-// switches are the kill switches in memory, one per workspace. Memory decides: a switch is thrown there first and recorded after, and it
-// is read from the log only when the daemon meets a workspace for the first time. Where other daemons throw it too, memory is enough to
-// refuse, and what it says is open is read from the log.
+// switches are the kill switches in memory, one per workspace. Memory decides: a switch is thrown there first and recorded after. It is
+// read from the log only when the daemon first sees a workspace. If other daemons throw it too, memory is enough to refuse, but an open
+// switch is checked in the log.
 type switches struct {
 	docs     projection.Reader
 	together bool
@@ -130,11 +130,11 @@ func (s *switches) on(ctx context.Context, ws id.Workspace) (bool, error) {
 	if st = s.state(ws, doc.On); st.on {
 		return true, nil
 	}
-	return doc.On, nil // before Follow has told of it
+	return doc.On, nil // before Follow has seen it
 }
 
-// learn takes what the log says of a switch now, and by which event, and reports whether that has thrown it, or lifted it, here. What was
-// thrown here and could not be recorded holds.
+// learn applies the state of a switch in the log, and the event that set it. It reports whether that has thrown or lifted the switch here.
+// A throw that could not be recorded here stays in force.
 func (s *switches) learn(ws id.Workspace, on bool, by id.Event) (thrown *halt, lifted bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -150,7 +150,7 @@ func (s *switches) learn(ws id.Workspace, on bool, by id.Event) (thrown *halt, l
 	return nil, was && !st.on
 }
 
-// recorded is told that a throw is in the log.
+// recorded notes that a throw is in the log.
 func (s *switches) recorded(ws id.Workspace) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -172,7 +172,7 @@ func (s *switches) state(ws id.Workspace, on bool) *state {
 	return st
 }
 
-// check is what a permit asks when it is redeemed. A workspace that was never met refuses.
+// check is called when a permit is redeemed. It refuses for a workspace that the daemon has not seen.
 func (s *switches) check(ws id.Workspace) error {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -227,8 +227,8 @@ func (s *Service) State(ctx context.Context, ws id.Workspace) (policy.KillSwitch
 	return doc, errors.Join(err, err2)
 }
 
-// Throw stops every effect of a workspace: it takes hold in memory, ends what is under way, and is recorded then. It holds even
-// if recording it fails; the error says so. Every person but a viewer may throw it.
+// Throw stops every effect of a workspace. It takes effect in memory first, ends effects under way, and is recorded then. It holds even if
+// recording fails; the error says so. Every person except a viewer may throw it.
 func (s *Service) Throw(ctx context.Context, origin event.Origin, ws id.Workspace, reason string) (policy.KillSwitch, error) {
 	who, err := s.Who.Who(ctx, ws, origin.Principal)
 	if err == nil && (who.Kind != id.User || !who.Role.AtLeast(principal.Member)) || errors.Is(err, authority.ErrNobody) {
@@ -285,7 +285,7 @@ func (s *Service) Lift(ctx context.Context, origin event.Origin, ws id.Workspace
 	return s.State(ctx, ws)
 }
 
-// recordThrow records a throw and tells what it has ended by which event.
+// recordThrow records a throw, and publishes the event by which the effects ended.
 func (s *Service) recordThrow(ctx context.Context, origin event.Origin, ws id.Workspace, reason string, by *halt) (err error) {
 	recorded := false
 	defer func() {

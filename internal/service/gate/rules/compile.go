@@ -47,7 +47,7 @@ func Traits() []string {
 	return list
 }
 
-// entry says what is wrong with an entry of a list.
+// entry returns the error of a list entry.
 func entry(key, value string) error {
 	if len(value) > maxEntry || !utf8.ValidString(value) || strings.ContainsFunc(value, func(r rune) bool { return r < 0x20 || r == 0x7f }) {
 		return fmt.Errorf("an entry of %s has control characters or more than %d bytes", key, maxEntry)
@@ -293,13 +293,13 @@ func (s Spec) tools(w *writer) {
 	}
 }
 
-// actions gives agents and services what they may do without a person, or with a token by which a person handed it on. It permits in a
-// space what is done outside, asks about that, and refuses actions to all.
+// actions permits agents and services some actions with their own key, or under a token that a person handed on. It permits or asks about
+// actions outside in a space, and refuses actions to everybody.
 func (s Spec) actions(w *writer) {
 	of := func(action string) string { return "principal, action == Action::" + quote(action) + ", resource" }
 	const noPerson = "(principal is Agent || principal is Service)"
 	for _, a := range unique(s.Allow.Actions) {
-		if policy.Outside(a) { // who may do it at all says the registry, or the declaration
+		if policy.Outside(a) { // the registry or the declaration says who may do it at all
 			w.rule("allow", "actions."+a+".allowed", "", text{"the policy permits " + a, ""}, of(a), "")
 			continue
 		}
@@ -351,7 +351,7 @@ func starting(lines []string) string {
 	return "(" + strings.Join(when, " || ") + ")"
 }
 
-// globs is the condition that a path fits one of the globs at any depth, or lies below what fits.
+// globs is the condition that a path matches one of the globs at any depth, or is below a match.
 func globs(list []string) string {
 	var when []string
 	for _, g := range list {
@@ -377,7 +377,7 @@ func globPattern(glob string) string {
 	return quote(glob)
 }
 
-// pattern writes a Cedar pattern: a text in which every star is itself, between two parts that stand for what they are.
+// pattern writes a Cedar pattern: literal text, with its stars escaped, between two parts that are patterns.
 func pattern(before, literal, after string) string {
 	quoted := quote(literal)
 	return `"` + before + strings.ReplaceAll(quoted[1:len(quoted)-1], "*", `\*`) + after + `"`

@@ -23,7 +23,7 @@ const (
 	maxEntry     = 512   // bytes of one entry
 )
 
-// keys are the words of the short form, by the section that they stand in.
+// keys are the words of the short form, by section.
 var keys = map[string][]string{
 	"":       {"name", "preset", "limits", "files", "approvers", "weakest_tier", "withhold", "allow", "ask", "deny"},
 	"limits": {"file_bytes", "command_ms"},
@@ -43,7 +43,7 @@ func refuse(n *yaml.Node, format string, args ...any) error {
 	return fault.New(fault.Invalid, "policy_invalid", "%s", msg)
 }
 
-// parse reads a text in the short form over a spec: what it gives replaces what the spec has.
+// parse reads a text in the short form over a spec: its values replace those of the spec.
 func parse(text []byte, spec Spec) (Spec, error) {
 	if len(text) > MaxYAMLBytes {
 		return Spec{}, fault.New(fault.Invalid, "policy_too_large", "the policy has %d bytes; the limit is %d", len(text), MaxYAMLBytes)
@@ -92,7 +92,7 @@ func shallow(text []byte) error {
 	return nil
 }
 
-// plain refuses what a policy does not need and a bomb does: anchors, aliases, merges, tags of its own, depth.
+// plain refuses YAML features that a policy does not need and an attack does: anchors, aliases, merges, custom tags, depth.
 func plain(n *yaml.Node, depth int) error {
 	switch {
 	case depth > maxYAMLDepth:
@@ -247,8 +247,8 @@ func texts(key string, value *yaml.Node) ([]string, error) {
 	return list, nil
 }
 
-// allow reads what is allowed. An action that cannot be given is refused here, so that no policy seems to give it. What is done outside,
-// of the workspace's own types too, can be permitted in a space; of the rest only what can be given to agents and services.
+// allow reads the allowed actions. It refuses an action that cannot be given, so that no policy seems to give it. Actions outside can be
+// permitted in a space, also the workspace's own types. Of the other actions, only those that can be given to agents and services.
 func (s *Spec) allow(key string, value *yaml.Node) error {
 	if err := s.Allow.read(key, value); err != nil || key != "actions" && key != "delegated" {
 		return err
@@ -261,7 +261,7 @@ func (s *Spec) allow(key string, value *yaml.Node) error {
 	return nil
 }
 
-// ask reads what is asked about. Only what is done outside asks by its type.
+// ask reads the actions that ask. Only actions outside ask by their type.
 func (s *Spec) ask(key string, value *yaml.Node) error {
 	if err := s.Ask.read(key, value); err != nil || key != "actions" {
 		return err

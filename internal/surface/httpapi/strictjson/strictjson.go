@@ -31,9 +31,9 @@ const (
 	CodeType      = "invalid_field"   // a value of another type than the field's
 )
 
-// Check reads data against the shape of a value of type t, which may be nil for any shape. It refuses what is not one JSON value in valid
-// UTF-8, nesting beyond MaxDepth, a field named twice, half a surrogate pair, and a field that t does not have, letter for letter; then it
-// names the nearest field that t has. A field whose type reads itself (json.Unmarshaler) has any shape.
+// Check reads data against the shape of a value of type t, which may be nil for any shape. It refuses anything but one JSON value in valid
+// UTF-8, nesting beyond MaxDepth, a field named twice, half a surrogate pair, and a field that t does not have, letter for letter. In the
+// last case it names the nearest field of t. A field whose type reads itself (json.Unmarshaler) has any shape.
 func Check(data []byte, t reflect.Type) error {
 	c := checker{data, jsontext.NewDecoder(bytes.NewReader(data))}
 	if err := c.value(t, 0); err != nil {

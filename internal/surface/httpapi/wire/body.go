@@ -87,8 +87,8 @@ const (
 	discardTime = time.Second
 )
 
-// discard reads and throws away a little of a body that is refused: a connection that is closed on a client that still sends is reset,
-// and the client never sees the answer. Whoever waits to be asked for his body sends nothing.
+// discard reads and throws away a little of the body of a refused request. If the server closed the connection while the client still
+// sends, the connection would be reset and the client would never see the answer. A client that sent Expect waits, and sends no body.
 func (s *Server) discard(w http.ResponseWriter, r *http.Request) {
 	if r.Header.Get("Expect") != "" {
 		return

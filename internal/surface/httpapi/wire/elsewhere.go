@@ -23,7 +23,7 @@ var parameters = map[Home]string{AtSpace: "space_id", AtRun: "run_id"}
 // Elsewhere returns what answers a request that another daemon has to answer, nil for one that this daemon answers.
 type Elsewhere func(ctx context.Context, r *http.Request, c Call, home Home, value string) (http.Handler, error)
 
-// elsewhere has a request answered by the daemon that can. The caller is admitted; what he sends is read there.
+// elsewhere forwards a request to the daemon that can answer it. This daemon admits the caller; the other one reads the body.
 func (s *Server) elsewhere(w http.ResponseWriter, r *http.Request, c Call) (answered bool, err error) {
 	if s.Elsewhere == nil || c.route.home == AtAny {
 		return false, nil

@@ -57,8 +57,8 @@ func (s *Server) engine(w http.ResponseWriter, r *http.Request, c *Call) (princi
 	return caller, true, err
 }
 
-// engineInBody takes engine_id and engine_token out of a JSON body of at most so many bytes, for which there is room among those that are
-// worked on. What cannot be read is left to whoever reads the body.
+// engineInBody reads engine_id and engine_token from a JSON body of at most so many bytes, if there is room among the bodies in progress.
+// It leaves an unreadable body to the code that reads the body.
 func (s *Server) engineInBody(w http.ResponseWriter, r *http.Request, most int64) (names, tokens []string, err error) {
 	deadline := http.NewResponseController(w)
 	_ = deadline.SetReadDeadline(s.Clock.Now().Add(bodyTimeout))

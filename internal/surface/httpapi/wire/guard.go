@@ -21,7 +21,7 @@ import (
 	"agentbox/internal/domain/principal"
 )
 
-// Call is who asks for what and why; handlers get it as an argument.
+// Call holds the caller, the request and its context; handlers get it as an argument.
 type Call struct {
 	Caller      principal.Caller
 	Request     id.Request
@@ -88,7 +88,7 @@ func (s *Server) requestID(r *http.Request) id.Request {
 	return id.New[id.Request](s.IDs)
 }
 
-// correlationID is the caller's, else the trace that he named, so that the events of a request are found by either.
+// correlationID is the caller's correlation id, else the trace that the caller named. So either finds the events of a request.
 func (s *Server) correlationID(r *http.Request, t Trace) id.Correlation {
 	if sent := r.Header.Get("X-Correlation-Id"); wellFormed(sent) {
 		return id.Correlation(sent)
@@ -235,7 +235,7 @@ func (s *Server) authenticate(r *http.Request) (principal.Caller, error) {
 	}
 	caller, err := s.Authenticate(r.Context(), bearer)
 	if fault.CodeOf(err) == policy.ReasonAgentQuarantined {
-		return principal.Caller{}, err // the key is a valid one: who has it is told, so that nobody looks for another key
+		return principal.Caller{}, err // the key is valid: its owner learns the reason, and nobody searches for another key
 	}
 	if err != nil && (fault.KindOf(err) == fault.Denied || fault.KindOf(err) == fault.NotFound) {
 		return principal.Caller{}, errUnauthenticated // which of the reasons it was is nobody's business

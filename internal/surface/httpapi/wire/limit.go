@@ -21,14 +21,14 @@ type Rates struct {
 	Spaces   int // spaces made
 	Runs     int // runs made
 	Files    int // files read and written
-	Claims   int // claims of runs kept, given back and ended: whoever asks for much does not lose what he works on
+	Claims   int // renewing, giving back and ending claims: a caller with many requests does not lose the runs that they work on
 	General  int // everything else
 	Failures int // unauthenticated attempts of one address
 	Streams  int // event streams of one principal open at once; not per minute
 	Owner    int // spaces, runs and files of an owner, each, where that is more than the number above
 }
 
-// DefaultRates are those of a daemon that was told of no others.
+// DefaultRates are the rates of a daemon without configured ones.
 func DefaultRates() Rates {
 	return Rates{Spaces: 10, Runs: 60, Files: 300, Claims: 1000, General: 1000, Failures: 60, Streams: 32, Owner: 1000}
 }
@@ -144,7 +144,7 @@ func raise(class RateClass) string {
 	return "wait, or have the operator allow more with: agentbox up --rate " + string(class) + "=N"
 }
 
-// seconds writes a span in whole seconds, as they are waited for.
+// seconds writes a duration in whole seconds, rounded up for waiting clients.
 func seconds(d time.Duration) string {
 	if n := int(math.Ceil(d.Seconds())); n != 1 {
 		return strconv.Itoa(n) + " seconds"
@@ -192,7 +192,7 @@ func (s *Server) Waits(c Call) (release func(), err error) {
 	return nil, fault.New(fault.Exhausted, "too_many_waiting", "%d requests wait already; ask again when one has ended", mostWaiting)
 }
 
-// hold counts one more of what somebody has at the same time; false where he has the most already.
+// hold counts one more thing that a caller has at the same time. It returns false if the caller already has the most.
 func (l *limiter) hold(held map[string]int, who string, most int) (release func(), ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

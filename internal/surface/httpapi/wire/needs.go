@@ -11,16 +11,16 @@ import (
 	"agentbox/internal/domain/principal"
 )
 
-// Needs is what an operation takes of who asks. Each operation says it, for two reasons: a capability token is asked about it before
-// anything of the request is read, so that no service can forget to; and the matrix of rights is tried by it. An operation that says
-// nothing is closed to whoever acts under a token.
+// Needs is what an operation requires of its caller. Each operation declares it, for two reasons. The server checks a capability token
+// against it before it reads the request, so that no service can forget to. And the matrix of rights is tested with it. An operation
+// without it is closed to callers under a token.
 type Needs struct {
 	Action string         `json:"action,omitempty"` // the type of the action that it is, a name of the registry
 	Reads  string         `json:"reads,omitempty"`  // of what only shows something: the type of what it shows
 	Of     []string       `json:"of,omitempty"`     // the parameters that say whose room counts; where none is sent, the whole workspace's
 	Judged bool           `json:"judged,omitempty"` // the room stands in the body, and the gate is asked about it
 	Least  principal.Role `json:"least,omitempty"`  // of people, where the registry does not say it
-	// it is about the caller himself, or the gate judges what its body names as the action that it is
+	// The operation is about the callers themselves, or the gate judges the action that its body names.
 	Own bool `json:"own,omitempty"`
 
 	// Unlabelled says that labels of what the parameters name do not hold: nothing of it is shown, or the operation withholds by itself.
@@ -33,12 +33,11 @@ func Shows(typ string, of ...string) Needs { return Needs{Reads: typ, Of: of} }
 // Does is the need of an operation that is an action, in the room of the parameters.
 func Does(action string, of ...string) Needs { return Needs{Action: action, Of: of} }
 
-// DoesThere is the need of an operation that is an action in a room which its body names, so that only the gate can say whether it is
-// permitted.
+// DoesThere is the need of an operation that is an action in a room which its body names, so that only the gate can judge it.
 func DoesThere(action string) Needs { return Needs{Action: action, Judged: true} }
 
-// Own is the need of an operation that is about the caller himself, so that no token bounds it, or whose body says which action it is,
-// about which the gate asks the token.
+// Own is the need of an operation that is about the callers themselves, so that no token bounds it. It is also the need of an operation
+// whose body names the action; then the gate checks the token.
 func Own() Needs { return Needs{Own: true} }
 
 // From returns the need with the least role that a person must have.

@@ -89,7 +89,8 @@ func (l limited) Error() string { return l.fault.Error() }
 // Unwrap returns the fault itself, so that its kind and code are found.
 func (l limited) Unwrap() error { return l.fault }
 
-// ProblemOf says an error to the caller. What is not a fault, and every fault of kind Internal, is said without its cause.
+// ProblemOf turns an error into the answer for the caller. It hides the cause of an error that is not a fault, and of a fault of kind
+// Internal.
 func ProblemOf(err error, request id.Request) *Problem {
 	p := &Problem{
 		Status: http.StatusInternalServerError, Code: "internal_error", RequestID: request,

@@ -21,8 +21,8 @@ const (
 	RepeatRecalled Repeat = "recalled"
 	// RepeatByService leaves it to the service, which gets the key with the request.
 	RepeatByService Repeat = "by_service"
-	// RepeatRefused is for requests of nobody who is known yet, whose answers hold secrets: a key is refused, for nobody could tell whose it
-	// is. And for what holds a passphrase, of which the log would keep a hash that could be guessed at.
+	// RepeatRefused refuses an idempotency key. It is for unauthenticated requests whose answers hold secrets, because nobody could tell whose
+	// key it is. It is also for requests with a passphrase, because the log would keep a hash that somebody could guess.
 	RepeatRefused Repeat = "refused"
 	// RepeatHarmless is for what changes nothing: a repeat is answered anew.
 	RepeatHarmless Repeat = "harmless"

@@ -36,7 +36,7 @@ type route struct {
 	answer    http.HandlerFunc // set when the operations are described
 }
 
-// Operation is a line of the table of operations: what the API document says about it, and how it is guarded.
+// Operation is a row of the table of operations: its text in the API document, and its guards.
 type Operation struct {
 	ID, Method, Path string // the path as documented; {path} behind /files/ matches slashes too
 	Tag              string
@@ -46,7 +46,7 @@ type Operation struct {
 	Public           bool
 	Rate             RateClass // "" means RateGeneral
 	MaxBody          int64     // bytes of a JSON body; 0 means 1 MiB
-	Needs            Needs     // what it takes of who asks
+	Needs            Needs     // what it requires of its caller
 	Engines          bool      // it is open to engines, by their own tokens
 	Repeat           Repeat    // how a repeated Idempotency-Key is met; every POST says it
 	Home             Home      // which of several daemons answers it
@@ -132,8 +132,8 @@ func pattern(method, path string) string {
 // later keeps what has to be done before an operation is answered that huma answers, or the document is written. See Describe.
 func (s *Server) later(do func(*Server)) { s.owed = append(s.owed, do) }
 
-// Describe tells huma of the operations, once. Their types are looked at for that, which takes longer than all the rest of a start, so it
-// is done for the first request that needs it, and not before the daemon is ready.
+// Describe registers the operations with huma, once. Reading their types takes longer than the rest of a start. So the first request that
+// needs it does it, not the start of the daemon.
 func (s *Server) Describe() {
 	s.described.Do(func() {
 		s.api = huma.NewAPI(s.apiConfig(), adapter{s})
@@ -380,7 +380,7 @@ func ofRouter(model *huma.ErrorModel) error {
 	return fault.New(fault.Internal, "internal_error", "unexpected answer of the router: %s", model.Detail)
 }
 
-// ownStatus is the status with which the API says what the router says with its own. What the API has no code for is the daemon's fault.
+// ownStatus is the API's status for a status of the router. A status without a code in the API is the daemon's fault.
 func ownStatus(status int) int {
 	switch status {
 	case http.StatusUnprocessableEntity:

@@ -1,4 +1,4 @@
-// Package wire is the way of every request: who asks, what may be sent, how it is refused, and how the API document is written.
+// Package wire handles every request: authentication, limits, refusals, and the API document.
 package wire
 
 import (
@@ -31,7 +31,7 @@ const (
 // Authenticate finds out to whom a key belongs. A key that belongs to nobody is a fault of the kind Denied.
 type Authenticate func(ctx context.Context, bearer string) (principal.Caller, error)
 
-// Narrow returns a caller as one who acts under a capability token, which must be his own.
+// Narrow returns a caller as one who acts under a capability token, which must be their own.
 type Narrow func(ctx context.Context, c principal.Caller, t id.Token) (principal.Caller, error)
 
 // Config is what a server is made of.
@@ -51,16 +51,16 @@ type Config struct {
 	Rates              Rates     // the zero value means DefaultRates
 	Tags               []string  // the groups of operations, in the order of the docs
 	Elsewhere          Elsewhere // finds the daemon that answers; nil where there is only this one
-	Observer           Observer  // is told of each request; nil for nobody
+	Observer           Observer  // is called for each request; nil for none
 }
 
-// Observer is told what the server does, and has it wait for nothing.
+// Observer receives the events of the server. Its methods must not block.
 type Observer interface {
-	// Begun is told of each request, before anything of it is judged, and says whether its trace, where that begins here, is followed.
+	// Begun is called for each request before it is judged. If its trace begins here, Begun decides whether it is sampled.
 	Begun(t Trace) (followed bool)
-	// Answered is told of each request once it is answered.
+	// Answered is called for each request once it is answered.
 	Answered(Answered)
-	// Stream is told of each event stream that is opened. It returns what is to be told of its end, by one of the causes complete,
+	// Stream is called for each event stream that opens. It returns the function for its end, called with one of the causes complete,
 	// client_gone, too_slow, key_revoked, daemon_stopped and broken.
 	Stream() (ended func(cause string))
 }
@@ -184,7 +184,7 @@ func (s *Server) serve(w *answer, r *http.Request, c *Call) error {
 	waiting := r.Context()
 	// A client may close its end once it has sent everything, and still read the answer: that ends a context of net/http.
 	r = r.WithContext(context.WithoutCancel(waiting))
-	if rt.public && r.Method == http.MethodPost { // who may be anybody, and may guess
+	if rt.public && r.Method == http.MethodPost { // anybody may call it, and may guess
 		if err := s.limiter.allow(w.Header(), address(r.RemoteAddr), rateFailures, s.Rates.Failures); err != nil {
 			return err
 		}

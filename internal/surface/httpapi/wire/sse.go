@@ -32,9 +32,9 @@ type Message struct {
 	Last bool // the stream is complete with it
 }
 
-// Feed sends an event stream until the source ends, the client goes, is too slow, or the server stops. The source is read no further than
-// the client takes it, and every message has a cursor, so a client that was cut off goes on where it was, and slows nobody down meanwhile.
-// A stream whose key was revoked ends within recheck, one whose capability token was within recheckToken.
+// Feed sends an event stream until the source ends, the client goes or is too slow, or the server stops. It reads the source no further
+// than the client takes it. Every message has a cursor, so a client that was cut off continues where it was, and slows nobody down
+// meanwhile. A stream ends within recheck after its key was revoked, or within recheckToken after its capability token was.
 func (s *Server) Feed(w http.ResponseWriter, r *http.Request, c Call, source func(ctx context.Context) iter.Seq2[Message, error]) error {
 	release, err := s.limiter.open(string(c.Caller.Principal))
 	if err != nil {

@@ -23,7 +23,7 @@ type Trace struct {
 	Above   string // the caller's span, 16 hex digits; "" where the trace begins here
 }
 
-// Parent writes the header traceparent for whoever comes next.
+// Parent returns the header traceparent for the next program.
 func (t Trace) Parent() string { return "00-" + t.ID + "-" + t.Span + "-" + t.Flags }
 
 // Traceparent returns the traceparent of the request that a context serves; "" where it serves none.
@@ -34,10 +34,10 @@ func Traceparent(ctx context.Context) string {
 	return ""
 }
 
-// followed reports whether anybody follows the trace: the caller, or whoever is told of it here.
+// followed reports whether the trace is followed: by the caller, or by the collector of this daemon.
 func (t Trace) followed() bool { return t.Foreign || t.Flags == "01" }
 
-// trace goes on with the trace that the caller named, else begins one. What is not well-formed is as if it had not been sent.
+// trace continues the trace that the caller named, or begins one. A malformed header counts as absent.
 func (s *Server) trace(r *http.Request) Trace {
 	fresh := event.DigestOf([]byte(id.New[id.Request](s.IDs)))
 	t := Trace{ID: hex.EncodeToString(fresh[:16]), Span: hex.EncodeToString(fresh[16:24]), Flags: "00"}

@@ -29,8 +29,8 @@ type Frame struct {
 	Drop  bool // its data may have been redacted
 }
 
-// Discriminate documents an object as one of several forms. Only the document says so: what is taken and sent is as its Go type and its
-// reader have it.
+// Discriminate documents an object as one of several forms. It affects only the document: the Go type and its reader decide which forms are
+// accepted and sent.
 func (s *Server) Discriminate(schema, field string, forms []Variant) {
 	if s.forms == nil {
 		s.forms = map[string]kinds{}

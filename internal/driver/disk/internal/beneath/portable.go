@@ -14,9 +14,9 @@ import (
 	"agentbox/internal/domain/space"
 )
 
-// Folder is an open folder, on systems that cannot open a path so that nothing in it leads elsewhere. A path is walked one name at a
-// time: each is looked at, opened through os.Root, which never leaves the folder that it was opened on, and compared with what was looked
-// at. So a link that takes a name's place in between leads nowhere.
+// Folder is an open folder, on systems that cannot open a whole path safely against links. It walks a path one name at a time. For each
+// name it reads the entry, opens it through os.Root, which never leaves its folder, and compares the two. So a link that replaces a name in
+// between leads nowhere.
 type Folder struct {
 	*os.File
 	root *os.Root

@@ -19,10 +19,10 @@ import (
 // Visit receives an entry of a walk: the open folder it lies in, its path from the walk's root, its name, and what it is.
 type Visit func(dir *Folder, rel, name string, st Stat) error
 
-// Walk visits what lies below the folder rel in the order of the paths, byte by byte, down to depth folders, looking at no more than the
-// first limit names of each folder. It holds the folders open that it is in, and no more than limit names of each in memory. It opens a
-// folder by its name in the one around it, so that its cost grows with the entries and not with their depth. A folder that is gone or
-// changed when its turn comes is passed over, except the first.
+// Walk visits the entries below the folder rel in the order of the paths, byte by byte, down to depth folders. It reads at most the first
+// limit names of each folder. It keeps the folders on its path open, and at most limit names of each in memory. It opens a folder by its
+// name in its parent, so that the cost grows with the entries and not with their depth. It skips a folder that is gone or changed when its
+// turn comes, except the first.
 func Walk(ctx context.Context, root *Folder, rel string, depth, limit int, see Visit) error {
 	return walk(ctx, root, rel, rel, depth, limit, false, see)
 }

@@ -16,7 +16,7 @@ import (
 	"agentbox/internal/driver/disk/internal/beneath"
 )
 
-// The life of an overlay whose last descriptor was closed ends a moment later. So long is waited for it, and so often is looked.
+// An overlay ends shortly after its last descriptor was closed. These are the longest wait for that, and the interval of the checks.
 const (
 	patience = 5 * time.Second
 	glance   = 5 * time.Millisecond

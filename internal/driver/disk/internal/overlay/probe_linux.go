@@ -17,9 +17,14 @@ const (
 	probeUser  = 65534
 )
 
-// Probe tries in an empty folder whether the host and the file system in which it lies can do what spaces that share files need: a tree
-// that belongs to one user is another's in an overlay, folders are renamed in it, changes do not reach the tree, part of it can be
-// mounted elsewhere, and it is what it was when it is made anew. What it leaves is in the folder.
+// Probe tests in an empty folder whether the host and its file system can do what shared files need:
+//   - a tree of one user belongs to another one in an overlay;
+//   - folders can be renamed in the overlay;
+//   - changes do not reach the tree;
+//   - part of the overlay can be mounted elsewhere;
+//   - a remounted overlay has the same contents.
+//
+// Its leftovers are in the folder.
 func Probe(dir string) error {
 	if os.Geteuid() != 0 {
 		return errors.New("the daemon is not root")

@@ -161,8 +161,8 @@ func (c *Cipher) Seal(w io.Writer, content []byte) error {
 	return nil
 }
 
-// Copy seals what r yields, which must be the whole content. It returns how many bytes that were and their hash, for whoever copies what
-// may change under his hands.
+// Copy seals what r yields, which must be the whole content. It returns the number of bytes and their hash. Callers need both if the source
+// can change while it is copied.
 func (c *Cipher) Copy(w io.Writer, r io.Reader) (int64, event.Digest, error) {
 	hash := sha256.New()
 	chunk, sealed := make([]byte, min(ChunkBytes, c.size)), make([]byte, 0, min(ChunkBytes, c.size)+overhead)

@@ -72,7 +72,7 @@ func (s *sower) folder(path string, permitted []string) error {
 		return fault.New(fault.Denied, "seed_not_permitted", "spaces may not start from %+q", path).
 			With("start from an archive, or have the operator permit the folder in the configuration")
 	}
-	top, err := beneath.At(source) // the operator's own word: links in it are his
+	top, err := beneath.At(source) // the operator chose this path, so links in it are followed
 	if err != nil {
 		return fault.Wrap(err, fault.NotFound, "seed_not_found", "the folder %+q cannot be opened", path)
 	}

@@ -12,9 +12,9 @@ import (
 	"agentbox/internal/driver/disk/internal/beneath"
 )
 
-// Archive writes the files of a snapshot that is kept as a tar.gz file, in the order of their paths, at most limit bytes of content. What
-// may refuses is left out, and so is what a space could not begin with: links that point outside, and names that another system could
-// read as a path. It returns how many entries that were.
+// Archive writes the files of a stored snapshot as a tar.gz file, in the order of their paths, with at most limit bytes of content. It
+// leaves out what may refuses, links that point outside, and names that another system could read as a path, because no space could begin
+// with them. It returns how many entries it left out.
 func (p *Past) Archive(ctx context.Context, root event.Digest, to io.Writer, limit int64, may func(rel string) bool) (omitted int,
 	err error) {
 	p.mu.Lock()

@@ -66,8 +66,8 @@ type Past struct {
 	dirt dirt
 }
 
-// dirt is what may have changed since the files were last looked at. Nothing else is looked at again: code runs only after Disturb was
-// called, and what is written from outside is named by Touch.
+// dirt is the set of folders that may have changed since the last snapshot. Nothing else is read again: Disturb is called before code runs,
+// and Touch names each write from outside.
 type dirt struct {
 	mu      sync.Mutex
 	all     bool
@@ -102,7 +102,7 @@ func mark(folders map[string]bool, rel string) {
 	}
 }
 
-// take returns the folders that must be looked at, and whether code has run, and takes them for looked at.
+// take returns the folders to read again, and whether code has run. It marks them as read.
 func (d *dirt) take() (folders map[string]bool, all bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -466,7 +466,7 @@ func (p *Past) trash() string {
 	return filepath.Join(p.folders.Kept, "trash")
 }
 
-// Close waits for whoever uses the past and has everybody refused who comes later.
+// Close waits for the users of the past, and refuses later ones.
 func (p *Past) Close() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

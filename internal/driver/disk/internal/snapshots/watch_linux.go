@@ -81,8 +81,8 @@ func (w *watch) add(dir *beneath.Folder, rel string) bool {
 	return true
 }
 
-// touched returns the folders in which something may have changed since they were looked at, and takes them for looked at. It returns false
-// where that cannot be told; then the watch is of no use any more.
+// touched returns the folders in which something may have changed since they were last read, and marks them as read. It returns false if
+// that is not known; then the watch is useless.
 func (w *watch) touched() (map[string]bool, bool) {
 	found := map[string]bool{}
 	buf := make([]byte, 64<<10)
