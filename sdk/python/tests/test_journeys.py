@@ -95,6 +95,8 @@ def test_hello(client: Agentbox) -> None:
         assert space.files.read_text("greeting.txt") == "hello world\n"
         failed = space.exec("echo oops >&2; exit 3")
         assert (failed.exit_code, failed.stderr) == (3, "oops\n")
+        with pytest.raises(OperationError, match="nodir|folder"):
+            space.exec("ls", cwd="nodir")
         with pytest.raises(OperationError, match="ended with 3: oops"):
             failed.check()
     with pytest.raises(AgentboxError):
@@ -130,6 +132,8 @@ def test_approvals(client: Agentbox, home: Path) -> None:
         with pytest.raises(ApprovalRequiredError) as err:
             space.exec("rm -r old")
         assert err.value.approval_id and err.value.run_id
+        with pytest.raises(ApprovalRequiredError, match="an earlier run of the space waits"):
+            space.exec("echo next")
         client.approvals.deny(err.value.approval_id, reason="keep it")
         with pytest.raises(PolicyDeniedError):
             space.exec("rm -r old", on_approval=lambda _: "deny")

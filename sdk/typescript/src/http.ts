@@ -32,7 +32,14 @@ export interface TransportOptions {
 
 /** Transport sends requests, repeats those that may be repeated, and turns problem documents into errors. */
 export class Transport {
-  constructor(readonly options: TransportOptions) {}
+  /** The address of the daemon. */
+  readonly url: string
+  readonly #options: TransportOptions
+
+  constructor(options: TransportOptions) {
+    this.url = options.url
+    this.#options = options // with the key, which nothing shows
+  }
 
   /** json sends a request and reads the JSON of its answer. */
   async json<T>(request: Request): Promise<T> {
@@ -56,7 +63,7 @@ export class Transport {
       body = JSON.stringify(request.json)
     }
     if (method !== 'GET') headers['Idempotency-Key'] = request.idempotencyKey ?? crypto.randomUUID()
-    const timeoutMs = request.timeoutMs ?? this.options.timeoutMs
+    const timeoutMs = request.timeoutMs ?? this.#options.timeoutMs
     const late = AbortSignal.timeout(timeoutMs)
     const signal = request.signal ? AbortSignal.any([request.signal, late]) : late
     for (let failed = 0; ; failed++) {
@@ -67,7 +74,7 @@ export class Transport {
         if (late.aborted) {
           throw new TimeoutError(`${method} ${request.path} was not answered within ${timeoutMs} ms`, { code: 'timeout', cause: err })
         }
-        if (failed >= this.options.retries || !passing(err)) throw err
+        if (failed >= this.#options.retries || !passing(err)) throw err
         await pause(backoff(failed, err), signal).catch(() => undefined) // the next try says why it was aborted
       }
     }
@@ -76,9 +83,9 @@ export class Transport {
   private async once(request: Request, init: RequestInit): Promise<Response> {
     let answer: Response
     try {
-      answer = await this.options.fetch(this.address(request), init)
+      answer = await this.#options.fetch(this.address(request), init)
     } catch (err) {
-      throw new NetworkError(`the daemon at ${this.options.url} cannot be reached: ${why(err)}`, {
+      throw new NetworkError(`the daemon at ${this.#options.url} cannot be reached: ${why(err)}`, {
         code: 'unreachable',
         suggestion: 'start one with: agentbox up',
         cause: err,
@@ -89,7 +96,7 @@ export class Transport {
   }
 
   private address(request: Request): string {
-    const url = new URL(this.options.url.replace(/\/+$/, '') + request.path)
+    const url = new URL(this.#options.url.replace(/\/+$/, '') + request.path)
     for (const [name, value] of Object.entries(request.query ?? {})) {
       if (value !== undefined) url.searchParams.set(name, String(value))
     }
@@ -98,8 +105,8 @@ export class Transport {
 
   private credentials(): Record<string, string> {
     return {
-      Authorization: `Bearer ${this.options.key}`,
-      ...(this.options.capabilityToken ? { 'X-Capability-Token': this.options.capabilityToken } : {}),
+      Authorization: `Bearer ${this.#options.key}`,
+      ...(this.#options.capabilityToken ? { 'X-Capability-Token': this.#options.capabilityToken } : {}),
     }
   }
 
@@ -134,7 +141,7 @@ export class Transport {
         failure = err
       }
       failed = progress ? 1 : failed + 1
-      if (failed > Math.max(this.options.retries, 6)) {
+      if (failed > Math.max(this.#options.retries, 6)) {
         throw failure ?? new UnavailableError('the daemon ends the stream again and again', { code: 'stream_ended' })
       }
       if (failure || !progress) await pause(backoff(failed - 1, failure), request.signal)

@@ -113,7 +113,8 @@ export class Run {
     }
   }
 
-  private async ask(id: string, reason: string, options: WaitOptions): Promise<void> {
+  /** ask puts a question to the caller's onApproval, or ends waiting. */
+  async ask(id: string, reason: string, options: WaitOptions): Promise<void> {
     const approval = await this.http.json<PolicyApproval>({ path: `/v1/approvals/${encodeURIComponent(id)}` })
     if (approval.status !== 'pending' && approval.status !== 'held') return // somebody was faster
     if (!options.onApproval) {

@@ -3,7 +3,7 @@ import { Files } from './files.js'
 import type { CallOptions, Transport } from './http.js'
 import { Run, fromBase64, output, type Operation, type RunFrame, type RunOptions, type WaitOptions } from './run.js'
 import type {
-  ContextList, RunDisplay, RunEvents, RunLack, RunResultShell, SnapshotEntry, SnapshotList, Space as SpaceDocument, SpaceContext, SpaceDiff, SpaceRewound,
+  ApprovalList, ContextList, RunDisplay, RunEvents, RunLack, RunResultShell, SnapshotEntry, SnapshotList, Space as SpaceDocument, SpaceContext, SpaceDiff, SpaceRewound,
 } from './schema.js'
 
 /** Languages of code that is run by itself. */
@@ -31,7 +31,9 @@ export class ExecResult {
   readonly stderr: string
   readonly exitCode: number
   readonly durationMs: number
-  /** The bound that ended the command, such as `timeout` or `memory_bytes`. */
+  /** Whether the command was ended because its time was over. */
+  readonly timedOut: boolean
+  /** The bound that ended the command, such as `timeout_ms` or `memory_bytes`. */
   readonly limit: string | undefined
   /** What the command wanted and the tier has not. */
   readonly lacks: RunLack[]
@@ -47,6 +49,7 @@ export class ExecResult {
     this.stderr = text(raw.stderr, raw.encoding)
     this.exitCode = raw.exitCode ?? -1
     this.durationMs = raw.durationMs ?? 0
+    this.timedOut = raw.timedOut ?? false
     this.limit = raw.limit
     this.lacks = raw.lacks ?? []
     this.tier = raw.tier
@@ -184,8 +187,24 @@ export class Space implements AsyncDisposable {
 
   private async start(path: string, body: object, options: RunOptions): Promise<Run> {
     const live = options.onStdout !== undefined || options.onStderr !== undefined
-    const run = await this.begin(path, body, options, live ? 0 : 30)
+    const run = await this.begin(path, body, options, live ? 0 : 1)
+    if (run.status === 'queued') await this.unblock(run, options)
     return run.wait(options)
+  }
+
+  /** unblock looks whether a run waits behind another one that waits for a person; then that question comes first. */
+  private async unblock(run: Run, options: RunOptions): Promise<void> {
+    const query = { status: 'pending', space_id: this.id, limit: 1 }
+    const found = await this.http.json<ApprovalList>({ signal: options.signal, path: '/v1/approvals', query })
+    const open = found.approvals[0]
+    if (!open?.run_id || open.run_id === run.id) return
+    const first = new Run(this.http, this.id, { protocolVersion: '1.0', runId: open.run_id, status: 'awaiting_approval', events: [] })
+    try {
+      await first.ask(open.approval_id, `an earlier run of the space waits for a person: ${open.title}`, options)
+    } catch (err) {
+      await run.cancel().catch(() => undefined) // what was just asked for is not left behind
+      throw err
+    }
   }
 
   private async begin(path: string, body: object, options: RunOptions & WaitOptions, seconds: number): Promise<Run> {
@@ -306,7 +325,10 @@ export class Contexts {
 /** shell finds the result of the only command of a run. */
 function shell(run: Run): RunResultShell {
   const last = run.results.at(-1)
-  if (last?.type === 'shell') return last
+  if (last?.type === 'shell') {
+    if (last.exitCode !== undefined || !last.error) return last
+    throw new OperationError(last.error, { code: last.reasonCode ?? 'command_not_started', suggestion: last.suggestion })
+  }
   const about = { status: 0, suggestion: last && 'suggestion' in last ? last.suggestion : undefined }
   if (last?.type === 'policyDenied') {
     throw new PolicyDeniedError(last.reason ?? 'policy refused it', { ...about, code: last.reasonCode ?? 'policy_denied', approvalId: last.approvalId })

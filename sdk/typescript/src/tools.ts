@@ -91,7 +91,8 @@ export function tools(space: Space, options: ToolOptions = {}): Tool[] {
       { folder: string('relative to the top of the space; the top unless given') },
       async (i, signal) => {
         const found = await space.files.list(i['folder'] ?? '', { recursive: true, signal })
-        return found.map((e) => `${e.path}${e.type === 'directory' ? '/' : `\t${e.size_bytes}`}`).join('\n') || 'there are no files'
+        const shown = found.filter((e) => !e.path.startsWith('.agentbox'))
+        return shown.map((e) => `${e.path}${e.type === 'directory' ? '/' : `\t${e.size_bytes}`}`).join('\n') || 'there are no files'
       },
       ['folder'],
     ),

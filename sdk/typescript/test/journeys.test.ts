@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { mkdtemp, readFile, rm, writeFile, mkdir } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { inspect } from 'node:util'
 import { after, before, test } from 'node:test'
 import {
   Agentbox, ApprovalRequiredError, AuthenticationError, ConflictError, NetworkError, NotFoundError, PolicyDeniedError, TimeoutError, ValidationError, discover, tools, type schema,
@@ -33,6 +34,8 @@ test('a command that fails is a result, and orThrow makes it an error', async ()
   await using space = await client.spaces.create()
   const done = await space.exec('echo oops >&2; exit 3')
   assert.deepEqual([done.exitCode, done.stderr, done.ok], [3, 'oops\n', false])
+  await assert.rejects(space.exec('ls', { cwd: 'nodir' }), { name: 'OperationError', message: /nodir|folder/ })
+  assert.ok(!inspect(space).includes('abk_') && !inspect(client).includes('abk_') && !JSON.stringify(done).includes('abk_'))
   assert.throws(() => done.orThrow(), { name: 'OperationError', code: 'command_failed', message: /ended with 3: oops/ })
 })
 
@@ -75,6 +78,7 @@ test('approvals: throw, answer by callback, deny, watch', async () => {
     assert.match(err.suggestion ?? '', /approvals\.approve/)
     return true
   })
+  await assert.rejects(space.exec('echo next'), /an earlier run of the space waits/)
   const open: schema.PolicyApproval[] = []
   for await (const a of client.approvals.list({ spaceId: space.id })) open.push(a)
   assert.equal(open.length, 1)

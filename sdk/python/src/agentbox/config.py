@@ -18,7 +18,7 @@ class SandboxConfig:
     runtime: Literal["auto", "nano", "heavy"] = "auto"
     """``nano`` starts in a millisecond and runs everywhere; ``heavy`` has native packages; ``auto`` begins in nano and moves when code needs it."""
     packages: list[str] = field(default_factory=list[str])
-    """Packages that have to be importable; creation fails where the runtime does not have one."""
+    """Modules that code needs, under the names that it imports; the first use fails where the runtime does not have one."""
     timeout_ms: int = 10_000
     """Milliseconds that one run may take, 1 to 3,600,000."""
     memory_limit_mb: int = 512

@@ -97,7 +97,7 @@ class SpaceTools:
         """List a folder of the space with everything in it; the top unless a folder is given."""
 
         def work() -> str:
-            found = self._space.files.list(folder, recursive=True)
+            found = [e for e in self._space.files.list(folder, recursive=True) if not e["path"].startswith(".agentbox")]
             return "\n".join(e["path"] + ("/" if e["type"] == "directory" else f"\t{e['size_bytes']}") for e in found) or "there are no files"
 
         return self._answer(work)

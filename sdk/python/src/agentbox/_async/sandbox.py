@@ -92,10 +92,13 @@ class AsyncSandbox:
         if not self.config.packages:
             return
         names = [p.split("==")[0].split(">")[0].split("<")[0].split("[")[0].strip().replace("-", "_") for p in self.config.packages]
-        code = f"import importlib.util as u; print(*[n for n in {names!r} if u.find_spec(n) is None])"
-        done = await space.exec(f"python3 -c {shlex.quote(code)}")
-        missing = done.check().stdout.split()
+        missing: list[str] = []
+        for name in names:
+            done = await space.exec(f"python3 -c {shlex.quote('import ' + name)}")  # by which auto finds the tier that has it
+            if not done.ok:
+                missing.append(name)
         if missing:
+            await space.refresh()
             raise AgentboxError(
                 f"the runtime {space.tier} does not have {', '.join(missing)}", code="package_missing",
                 suggestion="use runtime='heavy', or upload the wheel and install it with: pip install --no-index FILE",

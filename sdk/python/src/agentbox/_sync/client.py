@@ -342,9 +342,10 @@ class Run:
                 on_stderr(printed(data["data"], data["encoding"]))
             elif frame["event"] == "event" and data.get("type") == "approvalRequired" and data["approvalId"] not in asked:
                 asked.add(data["approvalId"])
-                self._ask(data["approvalId"], data.get("reason") or "a person has to decide first", on_approval)
+                self.ask(data["approvalId"], data.get("reason") or "a person has to decide first", on_approval)
 
-    def _ask(self, approval: str, reason: str, on_approval: Callable[[Json], Answer] | None) -> None:
+    def ask(self, approval: str, reason: str, on_approval: Callable[[Json], Answer] | None) -> None:
+        """Puts a question of the run to ``on_approval``; raises an ApprovalRequiredError where there is none."""
         found = self._t.json("GET", f"/v1/approvals/{part(approval)}")
         if found["status"] not in ("pending", "held"):
             return  # somebody was faster
@@ -454,8 +455,24 @@ class Space:
 
     def _start(self, path: str, body: Json, options: Json) -> Run:
         live = options.get("on_stdout") or options.get("on_stderr")
-        run = self._begin(path, body, options, 0 if live else 30)
+        run = self._begin(path, body, options, 0 if live else 1)
+        if run.status == "queued":
+            self._unblock(run, options)
         return run.wait(**{n: options[n] for n in ("on_approval", "on_stdout", "on_stderr", "timeout") if n in options})
+
+    def _unblock(self, run: Run, options: Json) -> None:
+        """Looks whether a run waits behind another one that waits for a person; then that question comes first."""
+        found = self._t.json("GET", "/v1/approvals", query={"status": "pending", "space_id": self.id, "limit": 1})
+        for question in found["approvals"]:
+            if not question.get("run_id") or question["run_id"] == run.id:
+                continue
+            first = Run(self._t, self.id, {"runId": question["run_id"], "status": "awaiting_approval"})
+            try:
+                reason = f"an earlier run of the space waits for a person: {question['title']}"
+                first.ask(question["approval_id"], reason, options.get("on_approval"))
+            except BaseException:
+                run.cancel()  # what was just asked for is not left behind
+                raise
 
     def _begin(self, path: str, body: Json, options: Json, seconds: int) -> Run:
         agent = {"name": options["agent"]} if options.get("agent") else None
@@ -531,7 +548,9 @@ def shell(run: Run) -> Json:
     last = run.results[-1] if run.results else {}
     kind = last.get("type")
     if kind == "shell":
-        return last
+        if last.get("exitCode") is not None or not last.get("error"):
+            return last
+        raise OperationError(last["error"], code=last.get("reasonCode") or "command_not_started", suggestion=last.get("suggestion"))
     suggestion = last.get("suggestion")
     if kind == "policyDenied":
         raise PolicyDeniedError(
