@@ -41,7 +41,7 @@ var (
 	ErrAssentCredential = fault.New(fault.Denied, "approval_assent_credential",
 		"you, or whoever issued your key or token, also issued the key or token by which another person has approved this, so that both could "+
 			"be one").
-		With("Whose key somebody else has issued makes a key of his own and answers with that.")
+		With("If somebody else issued your key, make a key of your own and answer with that.")
 	// ErrAssentDiffers refuses an approval that covers more or less than the one that another person has given.
 	ErrAssentDiffers = fault.New(fault.Conflict, "approval_scope_differs",
 		"another person has approved this with another scope; approve with the same, or deny it")

@@ -19,8 +19,8 @@ import (
 // token asks the capability token of an action.
 func (g *Gate) token(ctx context.Context, c *consideration) (refused bool, err error) {
 	a := c.ruling.Action
-	his := func(p id.Principal) (bool, error) { return g.holder(ctx, p, c.who, a) }
-	code, reason, err := g.authority.Permits(ctx, a.Workspace, a.Token, his, c.use())
+	holds := func(p id.Principal) (bool, error) { return g.holder(ctx, p, c.who, a) }
+	code, reason, err := g.authority.Permits(ctx, a.Workspace, a.Token, holds, c.use())
 	if err != nil || code == "" {
 		return false, err
 	}

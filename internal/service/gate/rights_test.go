@@ -49,8 +49,8 @@ func TestTheRightsAreTheWrittenOnes(t *testing.T) {
 		"under the policy `standard`. **asks** means that a person\n" +
 		"has to approve it first. Another policy forbids more, or asks; a capability token narrows what its holder may to what it names. " +
 		"**token** means that an agent or a service may do it\nunder a token of a person that names the action, because `standard` says so " +
-		"(docs/POLICY.md, who starts runs); a token gives nothing else. Beyond\nthe table: nobody gives a role above his own or " +
-		"reaches those above him; nobody approves what he himself requested, nor with a key or token that whoever requested it has issued, but " +
+		"(docs/POLICY.md, who starts runs); a token gives nothing else. Beyond\nthe table: nobody gives a role above their own or " +
+		"reaches those above them; nobody approves their own request, nor with a key or token that the requester has issued, but " +
 		"for an owner where nobody else has the role to decide, because otherwise nobody could; a key for another person is made by an owner, " +
 		"but not for owners, or by an admin for members and viewers; an agent ends only its own runs; what\nleaves the machine is approved by " +
 		"admins and owners only; every change of a role is an event, " +

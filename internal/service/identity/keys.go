@@ -15,8 +15,8 @@ import (
 
 // ErrMayNotIssue refuses a key for somebody else.
 var ErrMayNotIssue = fault.New(fault.Denied, policy.ReasonRoleTooLow,
-	"a key for another person is made by an owner, or for members and viewers by an admin; nobody makes one for his peers or those above him").
-	With("Everybody makes keys for himself; ask an owner for the first one.")
+	"a key for another person is made by an owner, or for members and viewers by an admin; nobody makes one for their peers or those above").
+	With("Everybody makes their own keys; ask an owner for the first one.")
 
 var errNoKeyUnderToken = fault.New(fault.Denied, policy.ReasonScopeAction,
 	"a key is not bound by a capability token, so whoever acts under one makes none").

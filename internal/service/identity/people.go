@@ -21,7 +21,7 @@ var (
 	ErrNameTaken  = fault.New(fault.Conflict, "agent_name_taken", "there is an agent of that name in this workspace; choose another one")
 	ErrNotAnAgent = fault.New(fault.NotFound, "agent_not_found", "there is no such agent in this workspace")
 	ErrLastOwner  = fault.New(fault.Conflict, "last_owner",
-		"he is the last owner of the workspace who may act; give somebody else the role overlord first")
+		"this is the last owner of the workspace who may act; give somebody else the role overlord first")
 	ErrNotAPerson = fault.New(fault.Invalid, "principal_not_a_user",
 		"only people have roles; what an agent or a service may do follows from what it is and from capability tokens")
 	ErrRevoked = fault.New(fault.Conflict, "principal_revoked",

@@ -28,7 +28,7 @@ type tokens struct{ *core }
 
 // ErrRootNotYours refuses a root token if the caller does not manage the principal who would hold it.
 var ErrRootNotYours = fault.New(fault.Denied, policy.ReasonRoleTooLow,
-	"a token that is derived from none is granted by an owner or an admin, to nobody above himself").
+	"a token that is derived from none is granted by an owner or an admin, to nobody above themselves").
 	With("Name a token of your own as parent_token_id, or ask an owner.")
 
 // under returns the origin of the grant of a token: one that narrows another follows from that one.

@@ -38,7 +38,7 @@ func (r *Service) Follow(ctx context.Context, ws id.Workspace, q Query) iter.Seq
 	return func(yield func(*Item, error) bool) {
 		jq, err := q.read(ws)
 		if err == nil && q.Last {
-			err = fault.New(fault.Invalid, "query_invalid", "whoever follows begins at a place; he cannot begin with the last events")
+			err = fault.New(fault.Invalid, "query_invalid", "a stream begins at a place; it cannot begin with the last events")
 		}
 		if err == nil {
 			jq, err = jq.Check()

@@ -224,7 +224,7 @@ func login(i *invocation) *cobra.Command {
 			"until agentbox\n" +
 			"logout, unless a key is named. The passphrase is a line of the standard input, which a terminal does not show. The owner gets one " +
 			"with agentbox\n" +
-			"bootstrap, everybody else sets his own with agentbox passphrase.",
+			"bootstrap, everybody else sets their own with agentbox passphrase.",
 		Example: "  agentbox login --as usr_01M7YNAYM0SM228XA4K3G6VDD4",
 	}
 	c.Flags().StringVar(&ws, "workspace", string(id.DefaultWorkspace), "the workspace")

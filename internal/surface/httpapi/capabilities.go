@@ -16,7 +16,7 @@ import (
 type grantRequest struct {
 	IssuedTo   id.Principal `json:"issued_to_principal_id" maxLength:"100" doc:"Who may act under it"`
 	GrantedBy  id.Principal `json:"granted_by_principal_id,omitempty" maxLength:"100" doc:"Who grants it, where that is an agent for whom the caller acts"`
-	Parent     id.Token     `json:"parent_token_id,omitempty" maxLength:"100" doc:"The token that it is derived from; the caller's own where he acts under one, else none"`
+	Parent     id.Token     `json:"parent_token_id,omitempty" maxLength:"100" doc:"The token that it is derived from; the caller's own where they act under one, else none"`
 	Scopes     token.Scopes `json:"scopes" doc:"What may be done under it; where the parent permits less, that"`
 	ValidUntil time.Time    `json:"valid_until,omitzero" doc:"Until when; never longer than the parent"`
 }

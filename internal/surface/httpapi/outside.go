@@ -46,7 +46,7 @@ type approvalRequest struct {
 	OutsideAction
 	Title     string          `json:"title,omitempty" maxLength:"200" doc:"In the asker's words, which are shown apart"`
 	Context   json.RawMessage `json:"context,omitempty" doc:"In the asker's words, which are shown apart"`
-	Scope     string          `json:"scope,omitempty" doc:"The scope that is asked for: once, run, room, workspace or template. Whoever answers names the scope that he grants"`
+	Scope     string          `json:"scope,omitempty" doc:"The scope that is asked for: once, run, room, workspace or template. The answer names the scope that is granted"`
 	ExpiresAt time.Time       `json:"expires_at,omitzero" doc:"Until when it can be answered, at most 7 days from now"`
 }
 

@@ -39,7 +39,7 @@ type APIKey struct {
 	Key       id.Key       `json:"key_id"`
 	Principal id.Principal `json:"principal_id"`
 	Name      string       `json:"name"`
-	IssuedBy  id.Principal `json:"issued_by" doc:"Who made it, or had made that by which it was made; what he requested is not approved with it"`
+	IssuedBy  id.Principal `json:"issued_by" doc:"Who made it, or had made that by which it was made; what that principal requested is not approved with it"`
 	CreatedAt time.Time    `json:"created_at"`
 	RevokedAt time.Time    `json:"revoked_at,omitzero"`
 	Secret    string       `json:"key,omitempty" doc:"What to send as Authorization: Bearer. Shown once"`
@@ -119,7 +119,7 @@ func (s *Server) registerPrincipals() {
 	wire.HandleOnce(s.Server, wire.Operation{
 		ID: "add-principal", Needs: wire.Does(policy.PrincipalAdd), Method: http.MethodPost, Path: "/v1/principals", Tag: "principals",
 		Summary: "Add a person or a service",
-		Status:  http.StatusCreated, Repeat: wire.RepeatRecalled, Detail: "A person gets no role above that of whoever adds him.",
+		Status:  http.StatusCreated, Repeat: wire.RepeatRecalled, Detail: "A person gets no role above that of the person who adds them.",
 	}, recalled[principal.Principal](s, principal.Projection, principal.Entity),
 		func(ctx context.Context, c wire.Call, in *struct{ Body principalRequest }) (principal.Principal, error) {
 			return s.add(ctx, c, in.Body)
@@ -128,7 +128,7 @@ func (s *Server) registerPrincipals() {
 		ID: "change-role", Needs: wire.Does(policy.PrincipalRole), Method: http.MethodPost, Path: "/v1/principals/{principal_id}/role",
 		Tag:     "principals",
 		Summary: "Give a person another role", Repeat: wire.RepeatRecalled,
-		Detail: "Nobody gives a role above his own, or changes that of somebody above him. The last owner stays one.",
+		Detail: "Nobody gives a role above their own, or changes that of somebody above them. The last owner stays one.",
 	}, recalled[principal.Principal](s, principal.Projection, principal.Entity),
 		func(ctx context.Context, c wire.Call, in *struct {
 			PrincipalPath
@@ -226,7 +226,7 @@ func (s *Server) registerKeys() {
 	wire.Handle(s.Server, wire.Operation{
 		ID: "list-keys", Needs: wire.Shows("key"), Method: http.MethodGet, Path: "/v1/keys", Tag: "principals",
 		Summary: "List API keys, the newest first",
-		Detail:  "Whoever is no admin sees his own.",
+		Detail:  "A caller who is no admin sees their own.",
 	}, func(ctx context.Context, c wire.Call, in *ofPrincipal[id.Key]) (*struct{ Body keyList }, error) {
 		of := id.Principal(in.Principal)
 		if !c.Caller.Role.AtLeast(principal.Admin) {
@@ -251,7 +251,7 @@ func (s *Server) registerKeys() {
 		Summary: "Make an API key",
 		Status:  http.StatusCreated, Repeat: wire.RepeatRecalled,
 		Detail: "For oneself; for others an owner does, but not for owners, and an admin for members, viewers, agents and services. Who issued " +
-			"a key does not get his own requests approved with it. Whoever acts under a capability token makes none. A repeat is answered without " +
+			"a key does not get their own requests approved with it. Whoever acts under a capability token makes none. A repeat is answered without " +
 			"the key.",
 	}, func(ctx context.Context, c wire.Call, in *struct{ Body keyRequest }) (*struct{ Body APIKey }, error) {
 		if c.Repeated > 0 {

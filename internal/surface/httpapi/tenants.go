@@ -65,7 +65,7 @@ func (s *Server) registerTenants() {
 	wire.Handle(s.Server, wire.Operation{
 		ID: "list-workspaces", Needs: wire.Shows("workspace"), Method: http.MethodGet, Path: "/v1/workspaces", Tag: "service",
 		Summary: "List workspaces, by name",
-		Detail:  "The owners and admins of ws_dev see every workspace of the installation, everybody else his own.",
+		Detail:  "The owners and admins of ws_dev see every workspace of the installation, everybody else their own.",
 	}, func(ctx context.Context, c wire.Call, in *Page[id.Workspace]) (*struct{ Body workspaceList }, error) {
 		found, err := s.services.Workspaces.List(ctx, c.Caller, in.Cursor.After, in.Limit+1)
 		out := workspaceList{}

@@ -250,7 +250,7 @@ export interface paths {
         put?: never;
         /**
          * Answer a question
-         * @description Decided once: approve and deny are final. Nobody approves what he himself requested, or with a key or token that was issued by whoever requested it or has approved it before.
+         * @description Decided once: approve and deny are final. Nobody approves what they requested themselves, or with a key or token that was issued by whoever requested it or has approved it before.
          */
         post: operations["decide-approval"];
         delete?: never;
@@ -1041,13 +1041,13 @@ export interface paths {
         };
         /**
          * List API keys, the newest first
-         * @description Whoever is no admin sees his own.
+         * @description A caller who is no admin sees their own.
          */
         get: operations["list-keys"];
         put?: never;
         /**
          * Make an API key
-         * @description For oneself; for others an owner does, but not for owners, and an admin for members, viewers, agents and services. Who issued a key does not get his own requests approved with it. Whoever acts under a capability token makes none. A repeat is answered without the key.
+         * @description For oneself; for others an owner does, but not for owners, and an admin for members, viewers, agents and services. Who issued a key does not get their own requests approved with it. Whoever acts under a capability token makes none. A repeat is answered without the key.
          */
         post: operations["issue-key"];
         delete?: never;
@@ -1226,7 +1226,7 @@ export interface paths {
         put?: never;
         /**
          * Add a person or a service
-         * @description A person gets no role above that of whoever adds him.
+         * @description A person gets no role above that of the person who adds them.
          */
         post: operations["add-principal"];
         delete?: never;
@@ -1283,7 +1283,7 @@ export interface paths {
         put?: never;
         /**
          * Give a person another role
-         * @description Nobody gives a role above his own, or changes that of somebody above him. The last owner stays one.
+         * @description Nobody gives a role above their own, or changes that of somebody above them. The last owner stays one.
          */
         post: operations["change-role"];
         delete?: never;
@@ -2399,7 +2399,7 @@ export interface paths {
         };
         /**
          * List workspaces, by name
-         * @description The owners and admins of ws_dev see every workspace of the installation, everybody else his own.
+         * @description The owners and admins of ws_dev see every workspace of the installation, everybody else their own.
          */
         get: operations["list-workspaces"];
         put?: never;
@@ -2502,7 +2502,7 @@ export interface components {
         APIKey: {
             /** Format: date-time */
             created_at: string;
-            /** @description Who made it, or had made that by which it was made; what he requested is not approved with it */
+            /** @description Who made it, or had made that by which it was made; what that principal requested is not approved with it */
             issued_by: string;
             /** @description What to send as Authorization: Bearer. Shown once */
             key?: string;
@@ -2649,7 +2649,7 @@ export interface components {
             request?: unknown;
             room_id?: string;
             run_id?: string;
-            /** @description The scope that is asked for: once, run, room, workspace or template. Whoever answers names the scope that he grants */
+            /** @description The scope that is asked for: once, run, room, workspace or template. The answer names the scope that is granted */
             scope?: string;
             /** @description Judge it under this space's policy, too, which has to permit it (allow.actions) */
             space_id?: string;
@@ -3408,7 +3408,7 @@ export interface components {
             granted_by_principal_id?: string;
             /** @description Who may act under it */
             issued_to_principal_id: string;
-            /** @description The token that it is derived from; the caller's own where he acts under one, else none */
+            /** @description The token that it is derived from; the caller's own where they act under one, else none */
             parent_token_id?: string;
             /** @description What may be done under it; where the parent permits less, that */
             scopes: components["schemas"]["TokenScopes"];

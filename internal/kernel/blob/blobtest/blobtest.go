@@ -83,7 +83,7 @@ func Run(t *testing.T, issue func(policy.Action) policy.Permit, open func(t *tes
 			}
 		}
 	})
-	t.Run("is not changed by who changes his bytes", func(t *testing.T) {
+	t.Run("does not change with the bytes of the caller", func(t *testing.T) {
 		s := open(t)
 		content := []byte("mine")
 		ref := put(t, s, content)

@@ -135,7 +135,7 @@ func Run(t *testing.T, open func(t *testing.T, c event.Clock) livestream.Store, 
 			}
 		}
 	})
-	t.Run("is not changed by who changes his bytes", func(t *testing.T) {
+	t.Run("does not change with the bytes of the caller", func(t *testing.T) {
 		s := open(t, clock)
 		mine := []byte("mine")
 		add(t, s, run, livestream.Frame{Kind: livestream.Stdout, Data: mine})

@@ -73,7 +73,7 @@ var (
 		"nobody approves what they themselves requested; somebody else has to decide")
 	// ErrOwnCredential refuses an answer with a credential that the requester has issued, because the requester may know it.
 	ErrOwnCredential = fault.New(fault.Denied, "approval_own_credential",
-		"whoever requested this has issued the key or token that you sent, so that the answer could be his own").
+		"whoever requested this has issued the key or token that you sent, so that the answer could be their own").
 		With("Answer with a key of your own: one that you, or somebody else than whoever asked, made for you.")
 )
 

@@ -79,11 +79,11 @@ func (r *Reader) Permits(ctx context.Context, ws id.Workspace, t id.Token, holde
 	if err != nil {
 		return "", "", err
 	}
-	his, err := holder(chain[0].IssuedTo)
+	holds, err := holder(chain[0].IssuedTo)
 	if err != nil {
 		return "", "", err
 	}
-	if !his {
+	if !holds {
 		return policy.ReasonTokenMismatch, "the capability token was issued to somebody else", nil
 	}
 	for _, doc := range chain {
