@@ -29,6 +29,15 @@ type Facts struct {
 	Delegated bool     // context.delegated: a capability token that an owner or admin granted names the action, not only with *
 }
 
+// Host is context.host: the host of the target in small letters, without its port and a dot at its end; Unreadable where programs could
+// read different ones, "" where there is no target.
+func (f *Facts) Host() string {
+	if f.Target == "" {
+		return ""
+	}
+	return Host(f.Target)
+}
+
 // The traits of a simple command. Policies are written over them instead of over its text.
 const (
 	TraitDeletesTree    = "deletes_tree"         // removes a folder, or files whose number is not known

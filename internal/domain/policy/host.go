@@ -1,6 +1,10 @@
 package policy
 
-import "strings"
+import (
+	"slices"
+	"strings"
+	"unicode"
+)
 
 // Unreadable is the host of a target in which two programs could read different ones, or none. No scope of a token names it but *.
 const Unreadable = "?"
@@ -27,29 +31,43 @@ func place(target string) string {
 	return name
 }
 
-// hostOf takes a target apart.
+// hostOf takes a target apart. It reads a host only where every program reads the same one. Programs end a host at a backslash or go on,
+// drop a tab or not, and take a name before an @ for the host or not. So no such target has a readable host; only an address has an @.
 func hostOf(target string) (scheme, name, port string) {
 	const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-"
-	scheme, rest, found := strings.Cut(target, "://")
-	if !found {
+	scheme, rest, isURL := strings.Cut(target, "://")
+	if !isURL {
 		scheme, rest = "", target
 	}
-	end := strings.IndexAny(rest, "/?#\\")
-	if strings.Trim(scheme, letters+"+") != "" || end >= 0 && !found && strings.Contains(target, "@") {
-		return "", Unreadable, "" // text after the address may name other recipients
-	}
-	if end >= 0 {
+	end := strings.IndexAny(rest, "/?#")
+	switch {
+	case strings.ContainsFunc(target, readTwice), isURL && (scheme == "" || strings.Trim(scheme, letters+"+") != ""),
+		end >= 0 && !isURL && strings.Contains(target, "@"): // what stands behind an address may name others to whom it goes
+		return "", Unreadable, ""
+	case end >= 0:
 		rest = rest[:end]
 	}
 	if at := strings.LastIndexByte(rest, '@'); at >= 0 {
-		if strings.Trim(rest[:at], letters+"_+%~!$&'*=:") != "" {
+		user := rest[:at]
+		if first, after, found := strings.Cut(user, ":"); found && strings.EqualFold(first, "mailto") {
+			user = after
+		}
+		if isURL || strings.Trim(user, letters+"_+%~!$&'*=") != "" {
 			return "", Unreadable, ""
 		}
 		rest = rest[at+1:]
 	}
-	name, port, _ = strings.Cut(rest, ":")
-	if name = strings.TrimSuffix(name, "."); name == "" || strings.Trim(name, letters+"_") != "" || strings.Trim(port, "0123456789") != "" {
+	name, port, colon := strings.Cut(rest, ":")
+	name = strings.ToLower(strings.TrimSuffix(name, "."))
+	if strings.Trim(name, letters+"_") != "" || slices.Contains(strings.Split(name, "."), "") || strings.Trim(port, "0123456789") != "" ||
+		colon && !isURL && (port == "" || slices.Contains(schemes, name)) {
 		return "", Unreadable, ""
 	}
-	return scheme, strings.ToLower(name), port
+	return scheme, name, port
 }
+
+// schemes are those behind whose colon some programs read a host without slashes: https:/evil.example, http:2130706433.
+var schemes = []string{"http", "https", "ws", "wss", "ftp", "file"}
+
+// readTwice reports whether one program drops a character, or ends a host at it, and another does not.
+func readTwice(r rune) bool { return r == '\\' || unicode.IsControl(r) || unicode.IsSpace(r) }

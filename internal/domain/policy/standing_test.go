@@ -24,10 +24,9 @@ func TestAStandingApprovalOfAHostCoversTheHost(t *testing.T) {
 	}
 	for target, want := range map[string]bool{
 		"https://api.example.com/v2/b": true, "https://api.example.com": true, "https://api.example.com.": true, "HTTPS://api.example.com/": true,
-		"https://u@api.example.com/x": true,
 		"http://api.example.com/v1/a": false, "https://api.example.com:8443/": false, "https://evil.example/api.example.com": false,
 		"https://api.example.com.evil.example/": false,
-		"https://api.example.com@evil.example/": false, "https://evil.example#@api.example.com": false, "api.example.com": false,
+		"https://evil.example#@api.example.com": false, "api.example.com": false,
 	} {
 		if got, err := policy.CoverOf(of("POST", target), policy.ScopeWorkspace, nil); err != nil || (got == one) != want {
 			t.Errorf("%s: covered %t, %v, want %t", target, got == one, err, want)
@@ -35,6 +34,12 @@ func TestAStandingApprovalOfAHostCoversTheHost(t *testing.T) {
 	}
 	if got, _ := policy.CoverOf(of("DELETE", "https://api.example.com/"), policy.ScopeWorkspace, nil); got == one {
 		t.Error("another method is covered")
+	}
+	for _, target := range []string{"https://api.example.com@evil.example/", "https://u@api.example.com/x",
+		`https://api.example.com\@evil.example/`} {
+		if _, err := policy.CoverOf(of("POST", target), policy.ScopeWorkspace, nil); !errors.Is(err, policy.ErrStandingImpossible) {
+			t.Errorf("%s: got %v, want %v", target, err, policy.ErrStandingImpossible)
+		}
 	}
 	if _, err := policy.CoverOf(of("POST", "https://a.example,b.example/"), policy.ScopeWorkspace, nil); !errors.Is(err,
 		policy.ErrStandingImpossible) {

@@ -56,7 +56,8 @@ type Space struct {
 	Withheld    int               `json:"withheld_files,omitempty"` // how many files of what it began with are withheld from code
 	Rewinding   event.Digest      `json:"rewinding_to,omitzero"`    // the snapshot to which its files are on their way
 	Key         string            `json:"request_key,omitempty"`    // idempotency key of the request that made it
-	// only in the answer to a create or a change of policy: variables that change every command, and what ended
+	// only in the answer to who makes it or changes its policy: what of its environment changes every command, what of the policy has no
+	// effect, what ended
 	Warnings []string `json:"warnings,omitempty"`
 }
 

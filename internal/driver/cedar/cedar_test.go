@@ -75,8 +75,8 @@ func TestFactsReachThePolicy(t *testing.T) {
 	f := policy.Facts{
 		Principal: agent, Workspace: "ws_dev", Space: "spc_1", Action: "shell.exec", Role: "member", Path: "a/b", Size: 1, MaxBytes: 2,
 		Overwrite: true, Mode: "0755",
-		Command: "ls", Args: []string{"-l"}, Line: "ls -l", Traits: []string{"network"}, TimeoutMS: 3, Tool: "t", Method: "GET", Target: "h",
-		Delegated: true,
+		Command: "ls", Args: []string{"-l"}, Line: "ls -l", Traits: []string{"network"}, TimeoutMS: 3, Tool: "t", Method: "GET",
+		Target: "https://H.:1/", Delegated: true,
 	}
 	for _, when := range []string{
 		`principal == Agent::"agt_00000000000000000000000001"`, `principal is Agent`, `action == Action::"shell.exec"`,
@@ -85,7 +85,8 @@ func TestFactsReachThePolicy(t *testing.T) {
 		`context.max_bytes == 2`,
 		`context.overwrite`, `context.mode == "0755"`, `context.command == "ls"`, `context.args.contains("-l")`, `context.line == "ls -l"`,
 		`context.traits.contains("network")`,
-		`context.timeout_ms == 3`, `context.tool == "t"`, `context.method == "GET"`, `context.target == "h"`, `context.delegated`,
+		`context.timeout_ms == 3`, `context.tool == "t"`, `context.method == "GET"`, `context.target == "https://H.:1/"`,
+		`context.host == "h"`, `context.delegated`,
 	} {
 		b := bundle(t, `permit (principal, action, resource) when { `+when+` };`)
 		if v, err := cedar.New().Evaluate(b, f); err != nil || v.Outcome != policy.Allow {

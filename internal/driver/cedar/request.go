@@ -14,7 +14,7 @@ import (
 var attributes = []string{
 	"workspace", "role", "path", "size_bytes", "max_bytes", "overwrite", "mode", "command", "args", "line", "traits", "timeout_ms", "tool",
 	"method",
-	"target", "delegated",
+	"target", "host", "delegated",
 }
 
 // attribute returns what stands in the context under one of those names.
@@ -48,6 +48,8 @@ func attribute(f *policy.Facts, name string) types.Value {
 		return types.String(f.Tool)
 	case "method":
 		return types.String(f.Method)
+	case "host":
+		return types.String(f.Host())
 	case "delegated":
 		return types.Boolean(f.Delegated)
 	}

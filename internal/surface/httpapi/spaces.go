@@ -173,6 +173,17 @@ func (s *Server) createSpace(ctx context.Context, c wire.Call, in *struct{ Body 
 		return nil, err
 	}
 	made.Warnings = s.services.Gate.Bundles.EnvironmentWarnings(made.Env)
+	if b.Overrides != nil || b.Bundle != nil { // of a preset as it is, nobody wrote what has no effect
+		own, err := s.services.Gate.Bundles.Bundle(ctx, c.Caller.Workspace, made.Bundle)
+		if err != nil {
+			return nil, err
+		}
+		said, err := s.services.Gate.Bundles.Warnings(ctx, c.Caller.Workspace, own)
+		if err != nil {
+			return nil, err
+		}
+		made.Warnings = append(made.Warnings, said...)
+	}
 	return &spaceAnswer{Location: "/v1/spaces/" + string(made.ID), Body: made}, nil
 }
 
@@ -274,7 +285,14 @@ func (s *Server) repinSpace(ctx context.Context, c wire.Call, in *struct {
 	if err != nil {
 		return nil, err
 	}
+	var said []string
+	if p := in.Body; p.Overrides != nil || p.YAML != "" || p.Cedar != "" {
+		if said, err = s.services.Gate.Bundles.Warnings(ctx, c.Caller.Workspace, b); err != nil {
+			return nil, err
+		}
+	}
 	changed, err := s.services.Spaces.Repin(ctx, c.Once(), c.Caller.Workspace, id.Space(in.Space), b)
+	changed.Warnings = append(changed.Warnings, said...)
 	return &spaceAnswer{Body: changed}, err
 }
 

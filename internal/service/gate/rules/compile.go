@@ -63,9 +63,8 @@ func entry(key, value string) error {
 			return fmt.Errorf("%q is not a path glob: relative, with * for anything", value)
 		}
 	case "domains":
-		rest := strings.TrimPrefix(value, "*.")
-		if value != "*" && (rest == "" || strings.Trim(rest, "abcdefghijklmnopqrstuvwxyz0123456789.-_:") != "") {
-			return fmt.Errorf("%q is not a domain: a host in small letters, *.host, or *", value)
+		if host, _ := domain(value); value != "*" && (host == policy.Unreadable || policy.Host(host) != host) {
+			return fmt.Errorf("%q is not a domain: a host in small letters without a port, *.host, or *", value)
 		}
 	case "actions", "delegated":
 		if _, ok := policy.KindOf(value); !ok && policy.Declarable(value) != nil {
@@ -253,6 +252,7 @@ func suggestion(answer string) string {
 }
 
 func (s Spec) domains(w *writer) {
+	const scope = `principal, action == Action::"external.write", resource`
 	for _, a := range []struct {
 		answer, id string
 		list       []string
@@ -264,19 +264,40 @@ func (s Spec) domains(w *writer) {
 	} {
 		var when []string
 		for _, d := range a.list {
-			switch rest, sub := strings.CutPrefix(d, "*."); {
+			switch host, sub := domain(d); {
+			case d == "*" && a.answer == "allow":
+				when = append(when, `context.host != "" && `+readable)
 			case d == "*":
 				when = append(when, `context.target != ""`)
 			case sub:
-				when = append(when, "context.target == "+quote(rest), "context.target like "+pattern("*", "."+rest, ""))
+				when = append(when, "context.host == "+quote(host), "context.host like "+pattern("*", "."+host, ""))
 			default:
-				when = append(when, "context.target == "+quote(d))
+				when = append(when, "context.host == "+quote(host))
 			}
 		}
+		// What has no host that every program reads could go to each of them.
+		if len(when) > 0 && a.answer == "ask" && !slices.Contains(a.list, "*") {
+			when = append(when, unreadable)
+		}
 		if len(when) > 0 {
-			w.rule(a.answer, a.id, "", a.t, `principal, action == Action::"external.write", resource`, strings.Join(when, " || "))
+			w.rule(a.answer, a.id, "", a.t, scope, strings.Join(when, " || "))
 		}
 	}
+	if len(s.Deny.Domains) > 0 && !slices.Contains(s.Deny.Domains, "*") {
+		w.rule("deny", "domains.unreadable", "", text{"the target has no host that every program reads alike, so it could be a refused one",
+			"Write a target as https://host/path, without a user, spaces and backslashes."}, scope, unreadable)
+	}
+}
+
+var (
+	readable   = "context.host != " + quote(policy.Unreadable)
+	unreadable = "context.host == " + quote(policy.Unreadable)
+)
+
+// domain is the host of an entry of domains, as a target has it, and whether the entry stands for its subdomains, too.
+func domain(entry string) (host string, sub bool) {
+	host, sub = strings.CutPrefix(entry, "*.")
+	return strings.TrimSuffix(host, "."), sub
 }
 
 func (s Spec) tools(w *writer) {
