@@ -205,11 +205,12 @@ func (r *reader) effects(c *Command, rest []arg, in *stdin, depth int) (inner []
 	case "find":
 		return r.find(c, rest)
 	case "sed":
-		if err := r.streamEditor(c, rest); err != nil {
+		if err := r.streamEditor(c, rest, in); err != nil {
 			return nil, err
 		}
 	case "awk", "gawk", "mawk", "nawk":
 		r.awk(c, rest)
+		r.awkProgram(rest)
 		r.options(c, rest)
 	case "python", "python2", "python3", "node", "nodejs", "deno", "perl", "ruby", "php", "lua", "bun", "tsx", "ts-node":
 		r.interpreter(c, rest, in)

@@ -50,6 +50,9 @@ func (r *reader) variables(c *Command, rest []arg) {
 		case c.Name == "unset" && strings.HasPrefix(a.text, "-") && strings.Contains(a.text, "f"):
 			r.doubt(policy.TraitPoisons, "unset -f")
 		}
+		if c.Name == "unset" {
+			r.loosens(a.text)
+		}
 		if strings.Contains(name, "[") {
 			r.arith = true
 			r.text(name)

@@ -12,8 +12,13 @@ import (
 
 // mention notes a text, as far as it is known; an option is none.
 func (r *reader) mention(a arg) {
-	if a.text != "" && a.text[0] != '-' {
+	switch {
+	case a.text == "":
+	case a.text[0] != '-':
 		r.mentions = append(r.mentions, a)
+		r.dashed = r.dashed || strings.Contains(a.text, "\n-") // a line of a here-document
+	default:
+		r.dashed = r.dashed || len(a.text) > 2
 	}
 }
 
@@ -25,9 +30,25 @@ func (r *reader) mentionAll(name string, rest []arg) {
 	if _, ok := fileTools[name]; ok {
 		return
 	}
-	for _, a := range rest {
+	for i, a := range rest {
+		if strings.HasPrefix(a.text, "-") && !r.handsOn(name, i, a.text) {
+			continue // an option of its own
+		}
 		r.mention(a)
 	}
+}
+
+// handsOn reports whether a word of a command that looks like an option may be handed on to another.
+func (r *reader) handsOn(name string, i int, text string) bool {
+	switch name {
+	case "echo":
+		return strings.Trim(text, "-neE") != ""
+	case "printf", "set":
+		return true
+	case "sh", "bash", "dash":
+		return i > 1 // behind -c and the script
+	}
+	return r.functions[name]
 }
 
 // fileless are the commands that print nothing of what they are given; find and grep say for themselves what they mention.

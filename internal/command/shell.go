@@ -172,13 +172,20 @@ type reader struct {
 	math               arithmetic
 	values             map[string][]*syntax.Word // what the command line gives variables
 	joins              []joinedWord
-	followed           int  // variables that were followed
-	fold, dots, alters bool // globs fold letters; globs stand for dots too; values are changed where they are used
-	traps              bool // some text holds a substitution that arithmetic would run
-	arith              bool // there is arithmetic
+	followed           int // variables that were followed
+	lates              []late
+	sure               []span          // of the script that is being read
+	loose              map[string]bool // variables that may have values which the line does not show
+	dashed             bool            // the line mentions a text that looks like an option
+	fold, dots, alters bool            // globs fold letters; globs stand for dots too; values are changed where they are used
+	traps              bool            // some text holds a substitution that arithmetic would run
+	arith              bool            // there is arithmetic
 }
 
 func (r *reader) finish() (Reading, error) {
+	if err := r.postponed(); err != nil {
+		return Reading{}, err
+	}
 	if err := r.joinedFiles(); err != nil {
 		return Reading{}, err
 	}
@@ -294,6 +301,9 @@ func (r *reader) file(file *syntax.File, depth int) error {
 	if depth == 0 && len(file.Stmts) == 1 {
 		r.exact = plain(file.Stmts[0])
 	}
+	outer := r.sure
+	defer func() { r.sure = outer }()
+	r.sure = nil // places are those of this text, and its variables may be those of another shell
 	var failed error
 	// What a function's name means is only certain where its definition is a statement of its own, before the call.
 	certain := map[*syntax.FuncDecl]bool{}
@@ -315,6 +325,7 @@ func (r *reader) file(file *syntax.File, depth int) error {
 // node reads one node; its children come by themselves.
 func (r *reader) node(n syntax.Node, certain map[*syntax.FuncDecl]bool, depth int) error {
 	r.arithmetical(n)
+	r.lists(n)
 	switch n := n.(type) {
 	case *syntax.Stmt:
 		r.feeds(n.Redirs)
@@ -345,6 +356,7 @@ func (r *reader) node(n syntax.Node, certain map[*syntax.FuncDecl]bool, depth in
 		}
 		if n.Name != nil && n.Array == nil && !n.Naked {
 			r.gives(n.Name.Value, n.Value, n.Append)
+			r.gets(n.Name.Value, n.Value, false)
 		}
 		if n.Index != nil {
 			r.arith = true
@@ -368,15 +380,19 @@ func (r *reader) node(n syntax.Node, certain map[*syntax.FuncDecl]bool, depth in
 			r.assigned(w.Lit())
 		}
 	case *syntax.WordIter:
-		if n.Name != nil {
-			r.assigned(n.Name.Value)
-			for _, w := range n.Items {
-				r.gives(n.Name.Value, w, false)
-			}
-		}
 		items, err := r.words(n.Items)
 		if err != nil {
 			return err
+		}
+		if n.Name != nil {
+			r.assigned(n.Name.Value)
+			if !n.InPos.IsValid() {
+				r.loosens(n.Name.Value) // it runs through the arguments
+			}
+			for _, a := range items {
+				r.gives(n.Name.Value, a.word, false)
+				r.gets(n.Name.Value, a.word, true)
+			}
 		}
 		for _, a := range items {
 			r.mention(a)
@@ -466,6 +482,9 @@ func (r *reader) declare(d *syntax.DeclClause, depth int) error {
 		}
 		if strings.HasPrefix(a.text, "-") && strings.Contains(a.text, "i") {
 			r.arith, r.math.integer = true, true
+		}
+		if d.Variant.Value != "export" && d.Variant.Value != "readonly" {
+			r.loosens(name) // it may be empty again, or change what it is given
 		}
 		if strings.HasPrefix(a.text, "-") && strings.Contains(a.text, "n") || d.Variant.Value == "nameref" {
 			r.doubt(policy.TraitPoisons, "a name that stands for another")
