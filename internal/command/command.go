@@ -105,6 +105,9 @@ func (r *reader) command(args []arg, in *stdin, depth int, lookup bool) error {
 	if err := r.emit(c); err != nil {
 		return err
 	}
+	if c.Name == "ln" {
+		r.links = append(r.links, rest)
+	}
 	if c.Name == "mv" {
 		r.moves = append(r.moves, moving{len(r.out.Commands) - 1, rest})
 	}

@@ -165,6 +165,7 @@ type reader struct {
 	dirs               []string        // folders that the command line changes into
 	folders            []arg           // the same, as they stand there
 	moves              []moving
+	links              [][]arg // what each ln is given
 	exact              bool
 	blind              bool  // some command is handed a file that is not known
 	searches           bool  // find says what may be handed on
