@@ -12,8 +12,8 @@ import (
 
 // A space keeps what lies below Mount. What is moved elsewhere, such as to /tmp, is in no snapshot, fork or archive, and goes when the
 // processes of the space end. That is deletion in effect, and nobody sees on a command line whether mv moves a file or a folder. So mv
-// out of the space's files counts as the removal of a tree, and so does mv into a link that the command line makes and that leads out. Links
-// that are there already are not looked at: the command line alone is read.
+// out of the space's files counts as the removal of a tree, and so does mv into a link that the command line makes and that leads out.
+// Links that are there already are not looked at: the command line alone is read.
 
 // maxStandings bounds the folders in which a command line may stand.
 const maxStandings = 64
@@ -49,12 +49,13 @@ func (r *reader) leaves() {
 		}) {
 			c := &r.out.Commands[m.command]
 			c.Traits = add(c.Traits, policy.TraitDeletesTree)
+			r.out.Leaves = true
 		}
 	}
 }
 
-// linksOut returns the names of the links that the command line makes, where one of them may lead out of the space's files: another may lead
-// to that one.
+// linksOut returns the names of the links that the command line makes, where one of them may lead out of the space's files: another may
+// lead to that one.
 func (r *reader) linksOut(standings []string) (names []string) {
 	var targets, at []string
 	for _, rest := range r.links {

@@ -65,6 +65,9 @@ func TestMovingOutOfTheSpaceIsDeletion(t *testing.T) {
 		if got := slices.ContainsFunc(r.Commands, func(c command.Command) bool { return c.Has(policy.TraitDeletesTree) }); got != deletes {
 			t.Errorf("%s: got %t, want %t: %s", line, got, deletes, fmt.Sprint(r.Commands))
 		}
+		if r.Leaves != deletes {
+			t.Errorf("%s: leaves is %t, want %t", line, r.Leaves, deletes)
+		}
 	}
 	r, err := command.ReadArgv([]string{"mv", "folder", "../../tmp"}, "a/b")
 	if err != nil || r.Commands[0].Has(policy.TraitDeletesTree) {

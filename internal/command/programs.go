@@ -210,8 +210,9 @@ func (r *reader) awk(c *Command, rest []arg) {
 }
 
 var (
-	awkOpens = regexp.MustCompile(`getline[^;}\n|]*<|\bprintf?\b[^;}\n|]*?>>?`)
-	awkTexts = regexp.MustCompile(`"(?:[^"\\\n]|\\.)*"`)
+	awkOpens     = regexp.MustCompile(`getline[^;}\n|]*<|\bprintf?\b[^;}\n|]*?>>?`)
+	awkArguments = regexp.MustCompile(`\bARGV\b(?:\s*\[[^;}\n=]*\]\s*=)?`)
+	awkTexts     = regexp.MustCompile(`"(?:[^"\\\n]|\\.)*"`)
 )
 
 // awkProgram finds the program of awk where it is not known yet. What stands behind the program are no options.
@@ -277,6 +278,12 @@ func awkValue(a arg) bool {
 func (r *reader) awkFiles(program string) {
 	bare := awkTexts.ReplaceAllStringFunc(program, func(text string) string { return `"` + strings.Repeat("x", len(text)-2) + `"` })
 	opens := awkOpens.FindAllStringIndex(bare, -1)
+	for _, at := range awkArguments.FindAllStringIndex(bare, -1) { // what awk is to read: ARGV[1] = "x"
+		r.blind = true
+		if bare[at[1]-1] == '=' && !strings.HasPrefix(bare[at[1]:], "=") {
+			opens = append(opens, at)
+		}
+	}
 	for _, at := range opens {
 		name := program[at[1]:]
 		shape, end := "", 0
@@ -293,7 +300,7 @@ func (r *reader) awkFiles(program string) {
 		r.blind = r.blind || strings.Contains(shape, "*")
 		r.joins = append(r.joins, joinedWord{arg{shape: shape}, program[at[1]-1] == '>'})
 	}
-	if len(opens) > 0 {
+	if len(opens) > 0 || awkArguments.MatchString(bare) {
 		for _, text := range awkTexts.FindAllString(program, -1) {
 			r.mention(arg{text: awkText(text), known: true})
 		}

@@ -39,6 +39,7 @@ type Reading struct {
 	Files    []File
 	Unsealed []string // files whose content decides what runs, and which are read later
 	Doubts   []Doubt  // why a person has to look, whatever the policy says about the single commands
+	Leaves   bool     // some command moves files out of the space's files
 	Exact    bool     // one simple command, every word of it known, that runs nothing else; what a standing approval may cover
 }
 
@@ -458,40 +459,6 @@ func (r *reader) assigned(name string) {
 		r.doubt(policy.TraitPoisons, name+"=")
 	}
 	r.dots = r.dots || name == "GLOBIGNORE"
-}
-
-func (r *reader) declare(d *syntax.DeclClause, depth int) error {
-	var args []arg
-	for _, a := range d.Args {
-		if a.Naked && a.Name == nil && a.Value != nil {
-			more, err := r.words([]*syntax.Word{a.Value})
-			if err != nil {
-				return err
-			}
-			args = append(args, more...)
-		} else if a.Name != nil {
-			args = append(args, arg{text: a.Name.Value, known: true})
-		}
-	}
-	for _, a := range args {
-		name, _, _ := strings.Cut(a.text, "=")
-		switch {
-		case !a.known:
-			r.doubt(policy.TraitUnresolved, d.Variant.Value+" of a name that is not known")
-		case poisonous(name):
-			r.assigned(name)
-		}
-		if strings.HasPrefix(a.text, "-") && strings.Contains(a.text, "i") {
-			r.arith, r.math.integer = true, true
-		}
-		if d.Variant.Value != "export" && d.Variant.Value != "readonly" {
-			r.loosens(name) // it may be empty again, or change what it is given
-		}
-		if strings.HasPrefix(a.text, "-") && strings.Contains(a.text, "n") || d.Variant.Value == "nameref" {
-			r.doubt(policy.TraitPoisons, "a name that stands for another")
-		}
-	}
-	return r.emit(Command{Name: d.Variant.Value, Args: known(args)})
 }
 
 // emit adds a simple command.
