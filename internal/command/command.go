@@ -105,6 +105,9 @@ func (r *reader) command(args []arg, in *stdin, depth int, lookup bool) error {
 	if err := r.emit(c); err != nil {
 		return err
 	}
+	if c.Name == "ln" {
+		r.links = append(r.links, rest)
+	}
 	if c.Name == "mv" {
 		r.moves = append(r.moves, moving{len(r.out.Commands) - 1, rest})
 	}
@@ -205,11 +208,12 @@ func (r *reader) effects(c *Command, rest []arg, in *stdin, depth int) (inner []
 	case "find":
 		return r.find(c, rest)
 	case "sed":
-		if err := r.streamEditor(c, rest); err != nil {
+		if err := r.streamEditor(c, rest, in); err != nil {
 			return nil, err
 		}
 	case "awk", "gawk", "mawk", "nawk":
 		r.awk(c, rest)
+		r.awkProgram(rest)
 		r.options(c, rest)
 	case "python", "python2", "python3", "node", "nodejs", "deno", "perl", "ruby", "php", "lua", "bun", "tsx", "ts-node":
 		r.interpreter(c, rest, in)

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 
+	"mvdan.cc/sh/v3/syntax"
+
 	"agentbox/internal/domain/policy"
 )
 
@@ -50,11 +52,49 @@ func (r *reader) variables(c *Command, rest []arg) {
 		case c.Name == "unset" && strings.HasPrefix(a.text, "-") && strings.Contains(a.text, "f"):
 			r.doubt(policy.TraitPoisons, "unset -f")
 		}
+		if c.Name == "unset" {
+			r.loosens(a.text)
+		}
 		if strings.Contains(name, "[") {
 			r.arith = true
 			r.text(name)
 		}
 	}
+}
+
+// declare reads a builtin that declares variables.
+func (r *reader) declare(d *syntax.DeclClause, depth int) error {
+	var args []arg
+	for _, a := range d.Args {
+		if a.Naked && a.Name == nil && a.Value != nil {
+			more, err := r.words([]*syntax.Word{a.Value})
+			if err != nil {
+				return err
+			}
+			args = append(args, more...)
+		} else if a.Name != nil {
+			args = append(args, arg{text: a.Name.Value, known: true})
+		}
+	}
+	for _, a := range args {
+		name, _, _ := strings.Cut(a.text, "=")
+		switch {
+		case !a.known:
+			r.doubt(policy.TraitUnresolved, d.Variant.Value+" of a name that is not known")
+		case poisonous(name):
+			r.assigned(name)
+		}
+		if strings.HasPrefix(a.text, "-") && strings.Contains(a.text, "i") {
+			r.arith, r.math.integer = true, true
+		}
+		if d.Variant.Value != "export" && d.Variant.Value != "readonly" {
+			r.loosens(name) // it may be empty again, or change what it is given
+		}
+		if strings.HasPrefix(a.text, "-") && strings.Contains(a.text, "n") || d.Variant.Value == "nameref" {
+			r.doubt(policy.TraitPoisons, "a name that stands for another")
+		}
+	}
+	return r.emit(Command{Name: d.Variant.Value, Args: known(args)})
 }
 
 // removes reads what rm and its like are told to remove.

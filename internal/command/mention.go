@@ -2,8 +2,10 @@ package command
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 
+	"mvdan.cc/sh/v3/expand"
 	"mvdan.cc/sh/v3/syntax"
 )
 
@@ -12,8 +14,13 @@ import (
 
 // mention notes a text, as far as it is known; an option is none.
 func (r *reader) mention(a arg) {
-	if a.text != "" && a.text[0] != '-' {
+	switch {
+	case a.text == "":
+	case a.text[0] != '-':
 		r.mentions = append(r.mentions, a)
+		r.dashed = r.dashed || strings.Contains(a.text, "\n-") // a line of a here-document
+	default:
+		r.dashed = r.dashed || len(a.text) > 2
 	}
 }
 
@@ -25,12 +32,61 @@ func (r *reader) mentionAll(name string, rest []arg) {
 	if _, ok := fileTools[name]; ok {
 		return
 	}
-	for _, a := range rest {
+	if name == "printf" {
+		r.mention(printed(rest))
+	}
+	for i, a := range rest {
+		if strings.HasPrefix(a.text, "-") && !r.handsOn(name, i, a.text) {
+			continue // an option of its own
+		}
 		r.mention(a)
 	}
 }
 
-// fileless are the commands that print none of their arguments; find and grep have their own rules for mentions.
+// conversion is a place of a format of printf where an argument stands.
+var conversion = regexp.MustCompile(`%[-+ #0-9.*']*[A-Za-z]`)
+
+// printed is what printf prints, with a star for what is not known.
+func printed(rest []arg) arg {
+	if len(rest) > 0 && strings.HasPrefix(rest[0].text, "-v") { // into a variable
+		if len(rest[0].text) == 2 {
+			rest = rest[1:]
+		}
+		rest = rest[min(1, len(rest)):]
+	}
+	if rest = operand(rest); len(rest) == 0 || !rest[0].known {
+		return arg{}
+	}
+	format, given := rest[0].text, known(rest[1:])
+	if len(given) == len(rest)-1 {
+		var text strings.Builder
+		for {
+			part, n, err := expand.Format(nil, format, given)
+			if text.WriteString(part); err != nil {
+				break
+			}
+			if given = given[min(n, len(given)):]; n == 0 || len(given) == 0 || text.Len() > MaxChars {
+				return arg{text: text.String(), known: true}
+			}
+		}
+	}
+	return arg{text: strings.NewReplacer(`\n`, "\n", `\t`, "\t", `\0`, "\n").Replace(conversion.ReplaceAllString(format, "*")), known: true}
+}
+
+// handsOn reports whether a word of a command that looks like an option may be handed on to another.
+func (r *reader) handsOn(name string, i int, text string) bool {
+	switch name {
+	case "echo":
+		return strings.Trim(text, "-neE") != ""
+	case "printf", "set":
+		return true
+	case "sh", "bash", "dash":
+		return i > 1 // behind -c and the script
+	}
+	return r.functions[name]
+}
+
+// fileless are the commands that print nothing of what they are given; find and grep say for themselves what they mention.
 var fileless = names("test [ [[ find true false : cd pushd exit return kill sleep trap let unset alias hash")
 
 // mentioned turns mentions into files, if a command gets an unknown file.

@@ -10,9 +10,10 @@ import (
 	"agentbox/internal/domain/policy"
 )
 
-// A space keeps the files below Mount. A file that is moved elsewhere, such as to /tmp, is in no snapshot, fork or archive. It disappears
-// when the processes of the space end. In effect that is a deletion, and a command line does not show whether mv moves a file or a folder.
-// So mv out of the space's files counts as the removal of a tree.
+// A space keeps what lies below Mount. What is moved elsewhere, such as to /tmp, is in no snapshot, fork or archive, and goes when the
+// processes of the space end. That is deletion in effect, and nobody sees on a command line whether mv moves a file or a folder. So mv
+// out of the space's files counts as the removal of a tree, and so does mv into a link that the command line makes and that leads out.
+// Links that are there already are not looked at: the command line alone is read.
 
 // maxStandings bounds the folders in which a command line may stand.
 const maxStandings = 64
@@ -39,16 +40,69 @@ func (r *reader) leaves() {
 		return
 	}
 	standings := r.standings()
+	links := r.linksOut(slices.Clone(standings))
 	for _, m := range r.moves {
 		to, from := r.moved(m.rest)
 		if slices.ContainsFunc(standings, func(dir string) bool {
-			return slices.ContainsFunc(to, func(name string) bool { return leaves(dir, name) }) &&
+			return slices.ContainsFunc(to, func(name string) bool { return leaves(dir, name) || passes(dir, name, links) }) &&
 				slices.ContainsFunc(from, func(name string) bool { return keeps(dir, name) })
 		}) {
 			c := &r.out.Commands[m.command]
 			c.Traits = add(c.Traits, policy.TraitDeletesTree)
+			r.out.Leaves = true
 		}
 	}
+}
+
+// linksOut returns the names of the links that the command line makes, where one of them may lead out of the space's files: another may
+// lead to that one.
+func (r *reader) linksOut(standings []string) (names []string) {
+	var targets, at []string
+	for _, rest := range r.links {
+		to, links := r.linked(rest)
+		targets, at = append(targets, to...), append(at, links...)
+	}
+	slices.Sort(targets)
+	slices.Sort(at)
+	targets, at = slices.Compact(targets), slices.Compact(at)
+	for _, link := range at {
+		if len(standings) == maxStandings {
+			break
+		}
+		standings = append(standings, path.Dir(place(standings[0], link))) // from there it leads on
+	}
+	if !slices.ContainsFunc(standings, func(dir string) bool {
+		return slices.ContainsFunc(targets, func(target string) bool { return leaves(dir, target) })
+	}) {
+		return nil
+	}
+	for _, link := range at {
+		if base := path.Base(link); base != "." && base != "/" && base != ".." {
+			names = append(names, base)
+		}
+	}
+	return names
+}
+
+// linked returns to what ln may make links, and where: within a folder, or where nothing else is said, a link has its target's name.
+func (r *reader) linked(rest []arg) (targets, at []string) {
+	for _, i := range items("ln", rest) {
+		switch i.takes {
+		case nothing:
+			targets = append(targets, r.mayBe(i.arg)...)
+		case writing:
+			at = append(at, r.mayBe(i.arg)...)
+		}
+	}
+	return targets, append(at, targets...)
+}
+
+// passes reports whether a name leads through one of the links.
+func passes(dir, name string, links []string) bool {
+	if len(links) == 0 {
+		return false
+	}
+	return slices.ContainsFunc(strings.Split(place(dir, name), "/"), func(part string) bool { return slices.Contains(links, part) })
 }
 
 // moved returns what mv may move, and where to.

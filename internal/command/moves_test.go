@@ -37,6 +37,14 @@ func TestMovingOutOfTheSpaceIsDeletion(t *testing.T) {
 		"cd src; mv a ../../tmp/x": true, `cd "$TMPDIR"; mv /workspace/folder gone`: true,
 		"pushd /tmp; mv /workspace/folder .": true, "env -C /tmp mv /workspace/folder gone": true,
 		"env --chdir=/tmp mv /workspace/folder gone": true, "d=/tmp; cd $d; mv /workspace/folder .": true,
+		// by way of a link that the same line makes
+		"ln -sfn /tmp t; mv victim t/": true, "ln -s /tmp t && mv victim t": true, "ln -s /tmp; mv victim tmp/x": true,
+		"ln -s /tmp src/t; mv victim src/t/x": true, "ln -s ../../tmp src/t; mv victim src/t": true, "ln -st src /tmp; mv victim src/tmp": true,
+		"ln -s / r; mv victim r/tmp/x": true, "ln -s /tmp t; cd t; mv /workspace/victim .": true, `d=/tmp; ln -s "$d" t; mv victim t`: true,
+		`ln -s "$TMPDIR" t; mv victim t`: true, "mv victim t; ln -s /tmp t": true, "ln -s /tmp t; ls | xargs mv -t t": true,
+		"ln -s ../tmp/x t; mv -t t victim": true, "ln -s /tmp t; ln -s t u; mv victim u": true,
+		"ln -s src t; mv victim t": false, "ln -s /tmp t; mv a b": false, "ln -s ../src out/t; mv victim out/t": false,
+		"ln a b; mv b c": false,
 
 		// within the files of the space, or of what is not kept anyway
 		"mv a b": false, "mv folder other/": false, "mv -t out a b": false, "mv a /workspace/b": false, "mv /workspace/a /workspace/b": false,
@@ -56,6 +64,9 @@ func TestMovingOutOfTheSpaceIsDeletion(t *testing.T) {
 		}
 		if got := slices.ContainsFunc(r.Commands, func(c command.Command) bool { return c.Has(policy.TraitDeletesTree) }); got != deletes {
 			t.Errorf("%s: got %t, want %t: %s", line, got, deletes, fmt.Sprint(r.Commands))
+		}
+		if r.Leaves != deletes {
+			t.Errorf("%s: leaves is %t, want %t", line, r.Leaves, deletes)
 		}
 	}
 	r, err := command.ReadArgv([]string{"mv", "folder", "../../tmp"}, "a/b")

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 
+	"mvdan.cc/sh/v3/syntax"
+
 	"agentbox/internal/domain/policy"
 )
 
@@ -23,27 +25,31 @@ func loader(name string) bool {
 }
 
 // streamEditor reads the program of sed: it can run commands and open files of its own.
-func (r *reader) streamEditor(c *Command, rest []arg) error {
-	var script []string
-	var operand *arg
+func (r *reader) streamEditor(c *Command, rest []arg, in *stdin) error {
+	var script, operands []arg
 	given := false
 	for i := 0; i < len(rest); i++ {
 		a := rest[i]
-		if !a.known || len(a.text) < 2 || a.text[0] != '-' {
-			if operand == nil {
-				operand = &rest[i]
+		next := func(text string) arg {
+			if text == "" && i+1 < len(rest) {
+				i++
+				return rest[i]
 			}
+			return arg{text: text, known: true}
+		}
+		if !a.known || len(a.text) < 2 || a.text[0] != '-' {
+			operands = append(operands, a)
 			continue
 		}
 		name, value, attached := strings.Cut(a.text, "=")
 		if strings.HasPrefix(name, "--") {
 			if len(name) > 3 && (strings.HasPrefix("--expression", name) || strings.HasPrefix("--file", name)) {
 				given = true
-				if !attached && i+1 < len(rest) {
-					i++
-					value = rest[i].text
+				text := arg{text: value, known: true}
+				if !attached {
+					text = next("")
 				}
-				r.sedOption(c, name[2], value, &script)
+				r.sedOption(c, name[2], text, &script, in)
 			}
 			continue
 		}
@@ -51,32 +57,50 @@ func (r *reader) streamEditor(c *Command, rest []arg) error {
 		for j, letter := range a.text[1:] {
 			switch letter {
 			case 'e', 'f', 'l':
-				value := a.text[j+2:]
-				if value == "" && i+1 < len(rest) {
-					i++
-					value = rest[i].text
-				}
 				given = given || letter != 'l'
-				r.sedOption(c, byte(letter), value, &script)
+				r.sedOption(c, byte(letter), next(a.text[j+2:]), &script, in)
 				break letters
 			case 'i':
 				break letters // the rest is a suffix
 			}
 		}
 	}
-	if !given && operand != nil && operand.known {
-		script = append(script, operand.text)
+	if !given && len(operands) > 0 {
+		script, operands = operands[:1], operands[1:]
 	}
-	return r.sed(c, strings.Join(script, "\n"))
+	unknown := func(a arg) bool { return !a.known }
+	if operands = slices.DeleteFunc(slices.Clone(operands), func(a arg) bool { return a.known }); len(operands) > 0 ||
+		slices.ContainsFunc(script, unknown) {
+		r.postpone(late{program: script, operands: operands})
+	}
+	if slices.ContainsFunc(script, unknown) {
+		return nil
+	}
+	return r.sed(c, strings.Join(known(script), "\n"))
 }
 
-func (r *reader) sedOption(c *Command, option byte, value string, script *[]string) {
+func (r *reader) sedOption(c *Command, option byte, value arg, script *[]arg, in *stdin) {
 	switch option {
 	case 'e':
 		*script = append(*script, value)
 	case 'f':
 		c.Traits = append(c.Traits, policy.TraitRunsFile)
-		r.unseal(arg{text: value, known: true})
+		switch {
+		case value.known && (value.text == "-" || isStdin(resolve(r.cwd, value.text))):
+			switch {
+			case in.set && in.file.known && in.file.text != "":
+				r.unseal(in.file)
+			case in.set && in.file.word == nil:
+				*script = append(*script, in.script)
+			default:
+				r.unknown(c) // it reads its program from a pipe
+			}
+		default:
+			r.unseal(value)
+			if !value.known { // it may be the standard input
+				r.unknown(c)
+			}
+		}
 	}
 }
 
@@ -186,14 +210,80 @@ func (r *reader) awk(c *Command, rest []arg) {
 }
 
 var (
-	awkOpens = regexp.MustCompile(`getline[^;}\n|]*<|\bprintf?\b[^;}\n|]*?>>?`)
-	awkTexts = regexp.MustCompile(`"(?:[^"\\\n]|\\.)*"`)
+	awkOpens     = regexp.MustCompile(`getline[^;}\n|]*<|\bprintf?\b[^;}\n|]*?>>?`)
+	awkArguments = regexp.MustCompile(`\bARGV\b(?:\s*\[[^;}\n=]*\]\s*=)?`)
+	awkTexts     = regexp.MustCompile(`"(?:[^"\\\n]|\\.)*"`)
 )
 
-// awkFiles reads the names of the files that an awk program opens: constant names, and names joined from constants and unknown parts.
+// awkProgram finds the program of awk where it is not known yet. What stands behind the program are no options.
+func (r *reader) awkProgram(rest []arg) {
+	var program []arg
+	given, flags, shifts := false, true, 0
+	for i := 0; i < len(rest); i++ {
+		a := rest[i]
+		if flags && a.known && a.text == "--" {
+			flags = false
+			continue
+		}
+		if flags && len(a.text) > 1 && a.text[0] == '-' && (a.known || awkValue(a)) {
+			takes, text, has := nothing, "", false
+			if name, value, is := strings.Cut(a.text, "="); strings.HasPrefix(name, "--") {
+				takes, text, has = longTaking(optionTable["gawk"], name), value, is
+			} else {
+				takes, text, has = shortTaking(optionTable["gawk"], a.text[1:])
+			}
+			part := arg{text: text, known: true}
+			if !a.known {
+				shifts++ // the value may be empty, and then is the next word
+			}
+			if takes != nothing && !has && a.known && i+1 < len(rest) {
+				i++
+				part = rest[i]
+			}
+			if takes == script {
+				given = true // options says that it is not known
+			}
+			if takes == taking('p') {
+				given, program = true, append(program, part)
+			}
+			continue
+		}
+		if !given {
+			program = append(program, a)
+		}
+		if shifts--; shifts < 0 {
+			break
+		}
+	}
+	if slices.ContainsFunc(program, func(a arg) bool { return !a.known }) {
+		r.postpone(late{awk: true, program: program})
+	}
+}
+
+// awkValue reports whether a word that is not known is an option with a value behind it: -F"$x".
+func awkValue(a arg) bool {
+	if a.word == nil || !a.one {
+		return false
+	}
+	parts := a.word.Parts
+	if q, ok := parts[0].(*syntax.DblQuoted); ok {
+		parts = q.Parts
+	}
+	lit, ok := parts[0].(*syntax.Lit)
+	return ok && (strings.HasPrefix(lit.Value, "-F") || strings.HasPrefix(lit.Value, "-v"))
+}
+
+// awkFiles reads the names of the files that a program of awk opens: the constant ones, and those that are put together of constants and
+// of what is not known.
 func (r *reader) awkFiles(program string) {
 	bare := awkTexts.ReplaceAllStringFunc(program, func(text string) string { return `"` + strings.Repeat("x", len(text)-2) + `"` })
 	opens := awkOpens.FindAllStringIndex(bare, -1)
+	for _, at := range awkArguments.FindAllStringIndex(bare, -1) { // what awk is to read: ARGV[1] = "x"
+		r.blind = true
+		if bare[at[1]-1] == '=' && !strings.HasPrefix(bare[at[1]:], "=") {
+			opens = append(opens, at)
+		}
+	}
 	for _, at := range opens {
 		name := program[at[1]:]
 		shape, end := "", 0
@@ -210,7 +300,7 @@ func (r *reader) awkFiles(program string) {
 		r.blind = r.blind || strings.Contains(shape, "*")
 		r.joins = append(r.joins, joinedWord{arg{shape: shape}, program[at[1]-1] == '>'})
 	}
-	if len(opens) > 0 {
+	if len(opens) > 0 || awkArguments.MatchString(bare) {
 		for _, text := range awkTexts.FindAllString(program, -1) {
 			r.mention(arg{text: awkText(text), known: true})
 		}

@@ -39,6 +39,7 @@ type Reading struct {
 	Files    []File
 	Unsealed []string // files whose content decides what runs, and which are read later
 	Doubts   []Doubt  // why a person has to look, whatever the policy says about the single commands
+	Leaves   bool     // some command moves files out of the space's files
 	Exact    bool     // one simple command, every word of it known, that runs nothing else; what a standing approval may cover
 }
 
@@ -165,6 +166,7 @@ type reader struct {
 	dirs               []string        // folders that the command line changes into
 	folders            []arg           // the same, as they stand there
 	moves              []moving
+	links              [][]arg // what each ln is given
 	exact              bool
 	blind              bool  // some command is handed a file that is not known
 	searches           bool  // find says what may be handed on
@@ -172,13 +174,20 @@ type reader struct {
 	math               arithmetic
 	values             map[string][]*syntax.Word // what the command line gives variables
 	joins              []joinedWord
-	followed           int  // variables that were followed
-	fold, dots, alters bool // globs fold letters; globs stand for dots too; values are changed where they are used
-	traps              bool // some text holds a substitution that arithmetic would run
-	arith              bool // there is arithmetic
+	followed           int // variables that were followed
+	lates              []late
+	sure               []span          // of the script that is being read
+	loose              map[string]bool // variables that may have values which the line does not show
+	dashed             bool            // the line mentions a text that looks like an option
+	fold, dots, alters bool            // globs fold letters; globs stand for dots too; values are changed where they are used
+	traps              bool            // some text holds a substitution that arithmetic would run
+	arith              bool            // there is arithmetic
 }
 
 func (r *reader) finish() (Reading, error) {
+	if err := r.postponed(); err != nil {
+		return Reading{}, err
+	}
 	if err := r.joinedFiles(); err != nil {
 		return Reading{}, err
 	}
@@ -294,6 +303,9 @@ func (r *reader) file(file *syntax.File, depth int) error {
 	if depth == 0 && len(file.Stmts) == 1 {
 		r.exact = plain(file.Stmts[0])
 	}
+	outer := r.sure
+	defer func() { r.sure = outer }()
+	r.sure = nil // places are those of this text, and its variables may be those of another shell
 	var failed error
 	// What a function's name means is only certain where its definition is a statement of its own, before the call.
 	certain := map[*syntax.FuncDecl]bool{}
@@ -315,6 +327,7 @@ func (r *reader) file(file *syntax.File, depth int) error {
 // node reads one node; its children come by themselves.
 func (r *reader) node(n syntax.Node, certain map[*syntax.FuncDecl]bool, depth int) error {
 	r.arithmetical(n)
+	r.lists(n)
 	switch n := n.(type) {
 	case *syntax.Stmt:
 		r.feeds(n.Redirs)
@@ -345,6 +358,7 @@ func (r *reader) node(n syntax.Node, certain map[*syntax.FuncDecl]bool, depth in
 		}
 		if n.Name != nil && n.Array == nil && !n.Naked {
 			r.gives(n.Name.Value, n.Value, n.Append)
+			r.gets(n.Name.Value, n.Value, false)
 		}
 		if n.Index != nil {
 			r.arith = true
@@ -368,15 +382,19 @@ func (r *reader) node(n syntax.Node, certain map[*syntax.FuncDecl]bool, depth in
 			r.assigned(w.Lit())
 		}
 	case *syntax.WordIter:
-		if n.Name != nil {
-			r.assigned(n.Name.Value)
-			for _, w := range n.Items {
-				r.gives(n.Name.Value, w, false)
-			}
-		}
 		items, err := r.words(n.Items)
 		if err != nil {
 			return err
+		}
+		if n.Name != nil {
+			r.assigned(n.Name.Value)
+			if !n.InPos.IsValid() {
+				r.loosens(n.Name.Value) // it runs through the arguments
+			}
+			for _, a := range items {
+				r.gives(n.Name.Value, a.word, false)
+				r.gets(n.Name.Value, a.word, true)
+			}
 		}
 		for _, a := range items {
 			r.mention(a)
@@ -441,37 +459,6 @@ func (r *reader) assigned(name string) {
 		r.doubt(policy.TraitPoisons, name+"=")
 	}
 	r.dots = r.dots || name == "GLOBIGNORE"
-}
-
-func (r *reader) declare(d *syntax.DeclClause, depth int) error {
-	var args []arg
-	for _, a := range d.Args {
-		if a.Naked && a.Name == nil && a.Value != nil {
-			more, err := r.words([]*syntax.Word{a.Value})
-			if err != nil {
-				return err
-			}
-			args = append(args, more...)
-		} else if a.Name != nil {
-			args = append(args, arg{text: a.Name.Value, known: true})
-		}
-	}
-	for _, a := range args {
-		name, _, _ := strings.Cut(a.text, "=")
-		switch {
-		case !a.known:
-			r.doubt(policy.TraitUnresolved, d.Variant.Value+" of a name that is not known")
-		case poisonous(name):
-			r.assigned(name)
-		}
-		if strings.HasPrefix(a.text, "-") && strings.Contains(a.text, "i") {
-			r.arith, r.math.integer = true, true
-		}
-		if strings.HasPrefix(a.text, "-") && strings.Contains(a.text, "n") || d.Variant.Value == "nameref" {
-			r.doubt(policy.TraitPoisons, "a name that stands for another")
-		}
-	}
-	return r.emit(Command{Name: d.Variant.Value, Args: known(args)})
 }
 
 // emit adds a simple command.

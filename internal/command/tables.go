@@ -94,7 +94,9 @@ var runsByOption = map[string][]string{
 	"ssh":   {"-o"},
 	"diff":  {},
 	"cpio":  {"--rsh-command"},
-	"awk":   {"-f", "--file", "-i", "--include"}, "gawk": {"-f", "--file", "-l", "--load", "-i", "--include"}, "mawk": {"-f", "--file"},
+	"awk":   {"-f", "--file", "-i", "--include", "-E", "--exec"},
+	"gawk":  {"-f", "--file", "-l", "--load", "-i", "--include", "-E", "--exec"},
+	"mawk":  {"-f", "--file"},
 }
 
 // fileTools are the commands whose operands are files, and how many operands before them are not.

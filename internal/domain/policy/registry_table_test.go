@@ -233,9 +233,16 @@ func TestWhatAnActionCanChange(t *testing.T) {
 		{policy.Action{Type: policy.SpaceCreate}, nil, "Changes spaces, runs or policy. Can be undone."},
 		{policy.Action{Type: "never.heard"}, nil, "Its effect is not known. Cannot be undone."},
 	} {
-		if got := policy.Impact(c.a, c.unsealed); got != c.want {
+		if got := policy.Impact(c.a, c.unsealed, false); got != c.want {
 			t.Errorf("%s: got %q, want %q", c.a.Type, got, c.want)
 		}
+	}
+	got := policy.Impact(policy.Action{Type: policy.ShellExec, Space: "spc_1"}, nil, true)
+	want := "Runs code in the space; it can change every file of the space. It moves files out of the space, to where nothing is kept. " +
+		"A rewind brings back what the snapshot before it has of them, unless the space is too large for snapshots; what changed since is lost, and " +
+		"nothing outside of the space's files is undone."
+	if got != want {
+		t.Errorf("a command that moves files out: got %q, want %q", got, want)
 	}
 }
 

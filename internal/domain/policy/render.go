@@ -223,8 +223,9 @@ func Title(a Action) string {
 	return title
 }
 
-// Impact says in sentences what an action can change and whether it can be undone.
-func Impact(a Action, unsealed []string) string {
+// Impact says in sentences what an action can change and whether that can be undone. Leaves says that its command moves files out of those
+// of the space.
+func Impact(a Action, unsealed []string, leaves bool) string {
 	kind, _ := a.Kind()
 	if kind.Impact != "" {
 		return kind.Impact
@@ -252,6 +253,9 @@ func Impact(a Action, unsealed []string) string {
 		switch {
 		case kind.Reversible:
 			text += " Can be undone."
+		case a.Space != "" && leaves:
+			text += " It moves files out of the space, to where nothing is kept. A rewind brings back what the snapshot before it has of them, " +
+				"unless the space is too large for snapshots; what changed since is lost, and nothing outside of the space's files is undone."
 		case a.Space != "" && (kind.SideEffect == Process || kind.SideEffect == Filesystem):
 			text += " A rewind to the snapshot before it puts the space's files back, unless the space is too large for snapshots."
 		default:

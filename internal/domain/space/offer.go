@@ -119,7 +119,28 @@ func NoNetwork(needs []Need) *fault.Error {
 	return fault.New(fault.Unavailable, NoNetworkCode, said, text).With(bringIn)
 }
 
-// Advice suggests what to do about features that a command wanted and its tier lacks; "" for nothing.
+// Absent returns those of the needs without which a command does nothing, and which no tier has.
+func (all Offers) Absent(needs []Need) []Need {
+	var found []Need
+	for _, n := range needs {
+		if n.Alone && !n.Tried && n.Kind == LackCommand && len(all.With(n)) == 0 {
+			found = append(found, n)
+		}
+	}
+	return found
+}
+
+// NoProgramCode is the code of NoProgram.
+const NoProgramCode = "program_unavailable"
+
+// NoProgram is the refusal of a command that calls a program which no tier has. It is a fault of kind Unavailable and code
+// program_unavailable.
+func NoProgram(n Need) *fault.Error {
+	return fault.New(fault.Unavailable, NoProgramCode, "no tier of this host has %s, so that nobody was asked and nothing was run", n.short()).
+		With(bringIn)
+}
+
+// Advice says what to do about what a command wanted and its tier lacks; "" for nothing.
 func (all Offers) Advice(tier string, lacks []Lack) string {
 	var gone, away []string
 	has := map[string][]string{}

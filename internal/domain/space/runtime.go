@@ -100,6 +100,7 @@ type Need struct {
 	Why    string   `json:"why,omitempty"`   // for a person, where the name does not say it
 	Tried  bool     `json:"tried,omitempty" doc:"The command goes on where it is not there, or may not come to it"`
 	Remote bool     `json:"remote,omitempty" doc:"Where no tier has it, it comes from another host"`
+	Alone  bool     `json:"-"` // the command is nothing but a call of this program
 	Tiers  []string `json:"tiers,omitempty" doc:"Other tiers of this host that have it; absent where none has"`
 }
 
@@ -145,7 +146,7 @@ type Command struct {
 	Text  string            // of a shell
 	Cwd   string            // relative to the space's files
 	Env   map[string]string // of the command
-	Reach bool              // only the reach to other hosts is asked for, so that fewer files are read
+	Reach bool              // only what keeps it from doing anything is looked for, such as a network, so that fewer files are read
 }
 
 // Read returns the first most bytes of a file of a space. The path is relative to the space's files. It returns an error if the path does

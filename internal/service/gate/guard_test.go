@@ -29,6 +29,9 @@ var deniedPaths = []string{
 	"a=x.env; cat < $a", "a=env; cat < x.$a", "declare e=env; cat x.$e", "export e=env; cat x.$e", "f() { cat x.$1; }; f env",
 	"printf -v e env; cat x.$e", "GLOBIGNORE=a; cat ?git/config",
 	"e=(env); cat x.${e[0]}", "e=env; r=e; cat x.${!r}", "mapfile -t e <<< env; cat x.$e", "tar cf o.tar x.en?", "grep -r S x.en?",
+	`awk 'BEGIN{ARGV[1]="x.env";ARGC=2}{print}'`, `awk 'BEGIN{ARGV[1]="x." "env";ARGC=2}{print}'`, `awk 'BEGIN{f="x.env";ARGV[ARGC++]=f}1'`,
+	`awk 'BEGIN{split("a x.env",ARGV);ARGC=2}1'`, `printf "x.e%s" nv | xargs cat`, `printf -v a "x.%s" env; cat $a`,
+	`printf '%s%s\n' a b x. env | xargs cat`, `b=nv; printf "x.e%s" "$b" | xargs cat`, `cat "$(printf 'x.e%s' "$b")"`,
 	"cut -c1- x.e?v", "cat {x,y}.e{nv,f}", "cat ~/x.en?", "(cd .; cat x.en?)",
 }
 
@@ -41,6 +44,8 @@ var harmlessPaths = []string{
 	`awk '{print $1 " > " $2}' f.txt`, `awk '{s+=$1} END {print s}' f.txt`, `awk '{print > "out.txt"}' f.txt`, "du -sh *", "du -sh .git",
 	"cat file[0-9].txt", "find . -name '*.py' -exec cat {} +",
 	"shopt -s nullglob; for f in *.md; do wc -l \"$f\"; done", "for ((i=0; i<3; i++)); do touch part$i; done", "head -n $((2+3)) a.txt",
+	`printf '%s\n' a.txt b.txt | xargs cat`, `printf '%s\n' "$f" | xargs cat`, "printf -v n '%03d' 7; echo $n",
+	`awk 'FILENAME==ARGV[1]{n++} END{print n}' a.txt b.txt`, `awk 'BEGIN{ARGV[1]="a.txt";ARGC=2}1'`,
 	`printf "a -> %s\n" x`, `awk '{printf "a > %s\n", "x"}' f.txt`,
 }
 

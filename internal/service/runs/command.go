@@ -57,7 +57,7 @@ func (r *execution) route(ctx context.Context, t *task) error {
 	return r.promote(ctx, t, space.WhyRouted, found.Lacks())
 }
 
-// reachable refuses a command that wants another host.
+// reachable refuses a command that wants another host, or that is a call of a program which no tier has.
 func (r *execution) reachable(ctx context.Context, t task) error {
 	if t.op.Type != run.OpShell {
 		return nil
@@ -65,12 +65,13 @@ func (r *execution) reachable(ctx context.Context, t task) error {
 	found, err := r.look(ctx, t, true)
 	if err == nil && len(found.Unreachable) > 0 {
 		err = space.NoNetwork(found.Unreachable)
+	} else if absent := r.x.Spaces.Offers().Absent(found.Needs); err == nil && len(absent) > 0 {
+		err = space.NoProgram(absent[0])
 	}
 	return err
 }
 
-// look finds out where a command would run and what it needs there. With reach it only finds the other hosts. A failed look reports
-// nothing.
+// look finds out where a command would run and what it needs there; or only what keeps it from doing anything. A look that fails says nothing.
 func (r *execution) look(ctx context.Context, t task, reach bool) (space.Route, error) {
 	a := t.action
 	found, err := r.x.Spaces.Route(ctx, r.origin, r.doc.Workspace, r.doc.Space, space.Command{Text: a.Command, Cwd: a.Cwd, Env: a.Env,

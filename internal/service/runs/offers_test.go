@@ -156,6 +156,45 @@ func TestNobodyIsAskedAboutWhatNeedsANetwork(t *testing.T) {
 	}
 }
 
+// Nobody is asked about a program that no tier has. Where a command does something beside, a person is asked about that.
+func TestNobodyIsAskedAboutAProgramThatNoTierHas(t *testing.T) {
+	for _, c := range []struct {
+		command string
+		heavy   *space.Offer
+		asks    bool
+	}{
+		{"pip install --no-index ./x", nil, false}, {"cd lib && pip install --no-index ./x", nil, false},
+		{"pip install --no-index ./x", &smallHas, false}, {"pip install --no-index ./x", &fullHas, true},
+		{"pip install --no-index ./x || true", nil, true}, {"mkdir d; rm -r d; pip install --no-index ./x", nil, true},
+		{"pip install --no-index ./x > f", nil, true}, {"pip install --no-index $(ls)", nil, true},
+	} {
+		s := offering(t, &nanoHas, c.heavy)
+		standard, err := s.Gate.Bundles.Resolve("standard", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		made := s.SpaceOf(spaces.Request{Bundle: &standard})
+		r := s.Rest(s.Start(made.ID, `[{"id":"m","type":"createFile","path":"x/pyproject.toml","content":""},`+
+			`{"id":"a","type":"shell","command":"`+c.command+`"},{"id":"b","type":"shell","command":"echo on"}]`).ID)
+		if asked := r.Status == run.AwaitingApproval; asked != c.asks {
+			t.Errorf("%s: asked is %t, want %t", c.command, asked, c.asks)
+			continue
+		}
+		if c.asks {
+			continue
+		}
+		got := s.Results(r.ID)[1]
+		if got.OK() || got.ExitCode != nil || got.ReasonCode != space.NoProgramCode || !strings.Contains(got.Error, "no tier of this host has") ||
+			!strings.Contains(got.Error, "pip") || got.Suggestion == "" {
+			t.Errorf("%s: got %+v", c.command, got)
+		}
+		if ran := s.Options.Light.Ran(); !slices.Equal(ran, []string{"echo on"}) {
+			t.Errorf("%s: ran %q", c.command, ran)
+		}
+		s.Verify()
+	}
+}
+
 // Policy comes first: what it denies, it denies for its own reason.
 func TestWhatIsDeniedIsNotSaidToNeedANetwork(t *testing.T) {
 	s := offering(t, &nanoHas, &fullHas)

@@ -41,6 +41,41 @@ func (s *look) text(text, where string, depth int) {
 	s.cwd, s.tried = cwd, tried
 }
 
+// quiet are builtins beside which a program is still all that a command does.
+var quiet = []string{":", "cd", "echo", "export", "set", "true", "umask"}
+
+// alone returns the one program that a command line calls, "" where it calls several, or does something else.
+func alone(text string) string {
+	file, err := syntax.NewParser(syntax.Variant(syntax.LangBash)).Parse(strings.NewReader(text), "")
+	if err != nil || len(text) > maxText {
+		return ""
+	}
+	name, several := "", false
+	syntax.Walk(file, func(n syntax.Node) bool {
+		switch n := n.(type) {
+		case *syntax.CallExpr:
+			if len(n.Args) == 0 {
+				break
+			}
+			w := command.Literal(n.Args[0])
+			if w.Known && slices.Contains(quiet, w.Text) {
+				break
+			}
+			several = several || !w.Known || name != ""
+			name = path.Base(w.Text)
+		case *syntax.Redirect: // it writes a file, whether there is a program or not
+			several = several || n.Op != syntax.RdrIn && n.Op != syntax.DplOut && n.Op != syntax.WordHdoc && n.Op != syntax.Hdoc
+		case *syntax.FuncDecl, *syntax.ProcSubst, *syntax.CoprocClause, *syntax.ArithmCmd, *syntax.LetClause:
+			several = true
+		}
+		return true
+	})
+	if several || name == "." {
+		return ""
+	}
+	return name
+}
+
 // uncertain returns the statements that may not run, or whose failure the text deals with.
 func uncertain(file *syntax.File) map[*syntax.Stmt]bool {
 	found := map[*syntax.Stmt]bool{}
@@ -170,7 +205,7 @@ func (s *look) invoked(words []word, stdin *string, where string, depth int, hel
 	case s.heavy(s.rules.Heavy.Commands, name):
 		s.need(space.Need{Kind: space.LackCommand, Name: name, Where: where, Why: "the rules say so"})
 	case !held && !command.Builtin(name) && !s.has.Program(name) && !(s.nano && s.commands[name]):
-		s.need(space.Need{Kind: space.LackCommand, Name: name, Where: where})
+		s.need(space.Need{Kind: space.LackCommand, Name: name, Where: where, Alone: depth == 0 && name == s.alone})
 	}
 	s.runs(name, rest, stdin, where, depth)
 	inner, line := command.Inner(name, rest)

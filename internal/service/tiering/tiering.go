@@ -60,6 +60,7 @@ func (p *Service) Place(has space.Offer, c space.Command, read space.Read) []spa
 	for _, name := range slices.Sorted(maps.Keys(c.Env)) {
 		s.variable(name, c.Env[name])
 	}
+	s.alone = alone(c.Text)
 	s.text(c.Text, "", 0)
 	return s.needs
 }
@@ -68,8 +69,9 @@ func (p *Service) Place(has space.Offer, c space.Command, read space.Read) []spa
 type look struct {
 	*Service
 	has       space.Offer
-	nano      bool // the tier is nano, of which the rules speak
-	reach     bool // only what is wanted of other hosts counts
+	nano      bool   // the tier is nano, of which the rules speak
+	reach     bool   // only what is wanted of other hosts counts, and the one program that the command is
+	alone     string // the program that is all of the command
 	env       map[string]string
 	tried     bool // the code may not run, or the command handles its failure
 	read      space.Read
@@ -84,7 +86,7 @@ type look struct {
 
 // need notes a need of a command, once.
 func (s *look) need(n space.Need) {
-	if n.Tried = s.tried; s.reach && (n.Tried || n.Kind != space.LackNetwork && !n.Remote) {
+	if n.Tried = s.tried; s.reach && (n.Tried || n.Kind != space.LackNetwork && !n.Remote && !n.Alone) {
 		return
 	}
 	if len(n.Name) > maxEntry {

@@ -25,6 +25,15 @@ func wordsOf(a policy.Action) []string {
 	return reading.Words()
 }
 
+// leaves reports whether the command of an action moves files out of those of the space.
+func leaves(a policy.Action) bool {
+	if a.Type != policy.ShellExec {
+		return false
+	}
+	reading, err := Read(a)
+	return err == nil && reading.Leaves
+}
+
 // runsAnything reports whether an action outside names as its tool something that could turn into anything: a shell, an interpreter, a
 // wrapper.
 func runsAnything(a policy.Action) bool {
