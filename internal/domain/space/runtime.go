@@ -107,8 +107,8 @@ type Need struct {
 // String describes it to a person.
 func (n Need) String() string { return n.Lack().String() }
 
-// short is its name for a person, without where it was seen.
-func (n Need) short() string { return "the " + n.Kind + " " + n.Name }
+// short is its name for a person, without where it was seen. A network has no name where the host is not known.
+func (n Need) short() string { return strings.TrimSuffix("the "+n.Kind+" "+n.Name, " ") }
 
 // Need returns the need of a command for a lack of a tier. The tier nano reports a module or package as a feature of its interpreter.
 func (l Lack) Need() Need {
@@ -126,8 +126,11 @@ func (l Lack) Need() Need {
 	if name, ok := strings.CutPrefix(what, "package "); ok {
 		return Need{Kind: LackPackage, Name: name, Of: language}
 	}
-	if what == "network" || what == "modules of the network" {
-		return Need{Kind: LackNetwork, Name: l.Name}
+	if what == "networks" || what == "modules of the network" {
+		what = LackNetwork
+	}
+	if kind, host, _ := strings.Cut(what, " "); kind == LackNetwork {
+		return Need{Kind: LackNetwork, Name: host}
 	}
 	return Need{Kind: LackFeature, Name: l.Name}
 }

@@ -77,3 +77,32 @@ func TestAPromotionSetsTheTier(t *testing.T) {
 		t.Errorf("one that says nothing: %+v, %v", now, err)
 	}
 }
+
+// TestANetworkIsANetwork: however an interpreter of nano says that it has none, no other tier of the host is named for it.
+func TestANetworkIsANetwork(t *testing.T) {
+	offers := space.Offers{{Tier: space.Nano, Lacks: []string{"node"}}, {Tier: "sandbox", Programs: []string{"bash", "python3"}}}
+	for lack, want := range map[space.Lack]string{
+		{Kind: "feature", Name: "python3", Detail: "network example.com"}:    "example.com",
+		{Kind: "feature", Name: "bash", Detail: "network 1.2.3.4"}:           "1.2.3.4",
+		{Kind: "feature", Name: "bash", Detail: "network"}:                   "",
+		{Kind: "feature", Name: "node", Detail: "the network"}:               "",
+		{Kind: "feature", Name: "bun", Detail: "the modules of the network"}: "",
+		{Kind: "feature", Name: "gawk", Detail: "networks"}:                  "",
+		{Kind: space.LackNetwork, Name: "example.com"}:                       "example.com",
+	} {
+		n := lack.Need()
+		if n.Kind != space.LackNetwork || n.Name != want {
+			t.Errorf("%v: it needs %+v, want the network %q", lack, n, want)
+		}
+		if all := offers.With(n); len(all) > 0 {
+			t.Errorf("%v: %v have it", lack, all)
+		}
+		says := strings.TrimSuffix("no tier of this host has the network "+want, " ")
+		if got := offers.Advice(space.Nano, []space.Lack{lack}); !strings.Contains(got, says) {
+			t.Errorf("%v: the advice is %q, want %q", lack, got, says)
+		}
+	}
+	if n := (space.Lack{Kind: "feature", Name: "python3", Detail: "networking"}).Need(); n.Kind != space.LackFeature {
+		t.Errorf("it needs %+v", n)
+	}
+}

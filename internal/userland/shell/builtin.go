@@ -470,7 +470,7 @@ func (sh *shell) readFile(path string) (string, error) {
 func biLet(sh *shell, args []string) int {
 	if len(args) < 2 {
 		sh.complain("let", "expression expected")
-		return 2
+		return 1
 	}
 	status := 0
 	for _, a := range args[1:] {

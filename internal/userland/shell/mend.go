@@ -189,6 +189,9 @@ func (sh *shell) mendArithmetic(code string, at int) (string, bool) {
 // mendEmpty writes a zero where an expression is empty.
 func (sh *shell) mendEmpty(code string, at int) (string, bool) {
 	rest := strings.TrimPrefix(code[at:], "$")
+	if strings.HasPrefix(rest, "let") { // the parser's clause has expressions; the builtin says what is wrong when it is reached
+		return code[:at] + `\` + code[at:], true
+	}
 	if strings.HasPrefix(rest, "((") {
 		if inner := strings.TrimLeft(rest[2:], " \t\n"); strings.HasPrefix(inner, "))") {
 			begin := len(code) - len(rest) + 2

@@ -244,8 +244,9 @@ func (sh *shell) target(r *redirections, rd *syntax.Redirect, fd *int) (*vfs.Han
 	h, err := sh.open(path, flags)
 	if err != nil {
 		sh.w.stop(err)
-		if strings.HasPrefix(path, "/dev/tcp/") || strings.HasPrefix(path, "/dev/udp/") {
-			sh.w.Report(program.Lack{Kind: program.LackFeature, Name: "bash", Detail: "network"})
+		if rest, ok := strings.CutPrefix(path, "/dev/"); ok && (strings.HasPrefix(rest, "tcp/") || strings.HasPrefix(rest, "udp/")) {
+			host, _, _ := strings.Cut(rest[len("tcp/"):], "/")
+			sh.w.Report(program.Lack{Kind: program.LackFeature, Name: "bash", Detail: strings.TrimSuffix("network "+host, " ")})
 		}
 		sh.complain("", "%s: %s", path, err)
 		return nil, false

@@ -256,7 +256,7 @@ func TestLacksAreReported(t *testing.T) {
 		{`git status`, "command git"}, {`curl http://x`, "command curl"}, {`command wget x`, "command wget"}, {`xargs nope </dev/null`,
 			"command nope"}, {`env zork`, "command zork"},
 		{`ls --hyperlink`, "option ls --hyperlink"}, {`sort --debug /dev/null`, "option sort --debug"},
-		{`exec 3<>/dev/tcp/x/80`, "feature bash network"}, {`exec rustc`, "command rustc"}, {"printf '#!/usr/bin/perl\\n' > p; chmod +x p; ./p",
+		{`exec 3<>/dev/tcp/x/80`, "feature bash network x"}, {`exec rustc`, "command rustc"}, {"printf '#!/usr/bin/perl\\n' > p; chmod +x p; ./p",
 			"command perl"},
 		{`printf '\0asm' > m; chmod +x m; ./m`, "feature ./m wasm module"}, {`printf '\x7fELF' > m; chmod +x m; ./m`,
 			"feature ./m native program"}, {`rm -i x`, "option rm -i"},

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"agentbox/internal/userland/bound"
 	"agentbox/internal/userland/shelltest"
@@ -36,6 +37,73 @@ func TestEndlessCommandsEndAtTheBoundOfGas(t *testing.T) {
 		stopped, ok := errors.AsType[*bound.Stopped](r.Stopped)
 		if !ok || stopped.Limit != bound.Gas {
 			t.Errorf("%s: ended with %d, %v, %q %q; want the bound of gas", script, r.Code, r.Stopped, cut(r.Out), cut(r.Err))
+		}
+	}
+}
+
+// The indentation of deep values is paid for by its bytes, and a stop ends it.
+func TestTheIndentationOfDeepValuesIsCharged(t *testing.T) {
+	l := small()
+	l.Gas, l.MemoryBytes = 2_000_000_000, 64<<20
+	var gas [2]int64
+	for i, option := range []string{"-c", ""} {
+		r := shelltest.Execute(programs(), l, "jq -n "+option+" 'reduce range(9000) as $i (0; [.])' > /dev/null; echo $?")
+		if gas[i] = r.Gas; r.Stopped != nil || r.Out != "0\n" {
+			t.Fatalf("%q ended with %q, %v, %q", option, r.Out, r.Stopped, cut(r.Err))
+		}
+	}
+	const bytes = 2 * 9000 * 9000
+	if gas[1]-gas[0] < bytes/8 {
+		t.Errorf("compact: %d, indented: %d; %d bytes of indentation were not paid for", gas[0], gas[1], bytes)
+	}
+	l.Gas = gas[0] + bytes/16
+	r := shelltest.Execute(programs(), l, "jq -n 'reduce range(9000) as $i (0; [.])' > /dev/null")
+	if stopped, ok := errors.AsType[*bound.Stopped](r.Stopped); !ok || stopped.Limit != bound.Gas || r.Late > 100_000 {
+		t.Errorf("it ended with %d, %v, late by %d", r.Code, r.Stopped, r.Late)
+	}
+}
+
+// A width or a step of nothing is an error, or the least that fits; no command waits for ever for something to fit into it.
+func TestWidthsOfNothingEnd(t *testing.T) {
+	for _, script := range []string{
+		`od -w0`, `od --width=0`, `od -w0 -t x1`, `od -N0`, `od -S0`, `xxd -c0`, `xxd -g0`, `xxd -l0`, `xxd -ps -c0`, `xxd -b -c0`,
+		`xxd -i -c0`,
+		`hexdump -n0`, `hexdump -e '0/1 "%02x"'`, `hexdump -e '1/0 "%02x"'`, `hexdump -e '0/0 "x"'`, `hexdump -e '"x"'`, `hexdump -e ''`,
+		`fold -w0`, `fold -0`, `fold -bw0`, `fmt -w0`, `fmt -g0`, `fmt -0`, `pr -l0`, `pr -w0`, `pr -0`, `pr -l0 -2`, `pr -w0 -2`, `pr -n0`,
+		`pr -e0`, `pr -i0`, `pr -o0`, `pr -W1 -a -3`, `pr -W0 -m - -`, `column -c0`, `column -x -c0`, `column -t -l0`, `split -b0`, `split -l0`,
+		`split -n0`, `split -C0`, `split -a0`, `split -n l/0`, `csplit - 0`, `csplit - 1 '{*}'`, `csplit - /x/0 '{*}'`, `csplit -n0 - 1`,
+		`csplit - '//' '{*}'`, `csplit - '/$/-1' '{*}'`, `csplit - '%^%' '{*}'`,
+		`seq 1 0 2 | head -n3`, `seq 0 0 0 | head -n3`, `seq -w 1 0 2 | head -n3`, `seq -f %g 1 1e-30 2 | head -n3`, `head -n0`, `head -c0`,
+		`tail -n0`, `tail -c0`, `tail -n+0`, `cut -c0`, `cut -f0`, `cut -b0-`, `expand -t0`, `unexpand -t0`, `expand -t /0`, `expand -t +0`,
+		`expand -t 4,/0`, `unexpand -a -t /0`, `nl -l0`, `nl -w0`, `nl -i0`, `tabs -0`, `tabs 0`, `paste -d ''`, `base64 -w0`, `base32 -w0`,
+		`dd bs=0`, `dd ibs=0`, `dd count=0`, `dd cbs=0 conv=block`, `dd cbs=0 conv=unblock`, `dd bs=1 seek=0 skip=0`, `ptx -w0`, `ptx -g0`,
+		`shuf -n0`, `shuf -r -n0`, `tac -s ''`, `tac -r -s 'x*'`, `ls -w0`, `ls -x -w0`, `ls -C -T0`, `ls -w1 -T0`, `xargs -n0`, `xargs -L0`,
+		`xargs -s0`, `xargs -P0 echo`, `numfmt --header=0`, `numfmt --padding=0`, `uniq -w0`, `uniq -f0`, `truncate -s /0 f`,
+		`truncate -s %0 f`,
+		`shred -n0 -s0 f`, `grep -m0 a`, `grep -o ''`, `grep -A0 a`, `jq --indent 0 .`, `jq -n '[range(0; 3; 0)] | length'`,
+		`jq -n '[limit(3; range(0; 1; 0))] | length'`, `jq -n '"abc" | [splits("")] | length'`, `jq -n '[1] | _nwise(0)'`,
+		`awk -v n=0 '{ print substr($0, n, n) }'`,
+		`sed -n '0~0p'`, `sed -n '1~0p'`, `sed -n '2,~0p'`, `sed -l0 -n l`, `sed 's/x*/-/g'`, `strings -n0`, `sort -S0`, `sort --parallel=0`,
+		`split -l1 -a1 --numeric-suffixes=0`, `diff -U0 - f`, `diff -y -W0 - f`, `sdiff -w0 - f`, `sdiff -w1 - f`, `diff -y -t --tabsize=0 - f`,
+		`timeout 0 true`, `sleep 0`, `printf '%0s%.0s%*d' a b 0 1`, `printf ''`, `factor 0`, `bc <<<'scale=0; 1/3'`,
+		`BC_LINE_LENGTH=0 bc <<<'2^300'`,
+		`BC_LINE_LENGTH=1 bc <<<'2^300'`, `BC_LINE_LENGTH=2 bc <<<'2^300'`, `echo {1..3..0}`, `comm --output-delimiter=`, `join -t ''`,
+		`tr -d ''`,
+		`tr '' ''`, `rev`, `cmp -n0 - f`, `fallocate -l0 f`, `tar -b0 -cf x.tar f`, `stdbuf -o0 cat`, `tree -L0`, `du -B0`, `df -B0`,
+		`ls -l --block-size=0`,
+		`wc --files0-from=/dev/null`, `COLUMNS=0 ls`, `COLUMNS=0 column`, `TABSIZE=0 ls -C`,
+	} {
+		done := make(chan shelltest.Result, 1)
+		go func() {
+			done <- shelltest.Execute(programs(), small(), "echo abc > f; printf 'a b\\tc\\n\\nabcdef\\n' | "+script+" > /dev/null 2>&1")
+		}()
+		select {
+		case r := <-done:
+			if r.Stopped != nil {
+				t.Errorf("%s: ended by %v", script, r.Stopped)
+			}
+		case <-time.After(20 * time.Second):
+			t.Errorf("%s: it goes on without a charge", script)
 		}
 	}
 }

@@ -23,7 +23,8 @@ type odType struct {
 func od(p *program.Process) int {
 	opts, operands := p.Options(1, "A:j:N:t:vw::abcdfiloxsS:", "address-radix= A", "skip-bytes= j", "read-bytes= N", "format= t",
 		"output-duplicates v", "width=? w", "endian=", "strings= S", "traditional")
-	radix, skip, limit, width, every := byte('o'), int64(0), int64(-1), 16, false
+	radix, skip, limit, width, every := byte('o'), int64(0), int64(-1), 0, false
+	given := false // a width, which may not fit
 	var types []odType
 	order := binary.ByteOrder(binary.LittleEndian)
 	add := func(kind byte, size int) { types = append(types, newOdType(kind, size)) }
@@ -50,7 +51,7 @@ func od(p *program.Process) int {
 		case "v":
 			every = true
 		case "w":
-			width = 32
+			width, given = 32, true
 			if o.Given {
 				width = min(count(p, 1, o.Value, "invalid -w argument"), 4096)
 			}
@@ -91,9 +92,16 @@ func od(p *program.Process) int {
 	if len(types) == 0 {
 		add('o', 2)
 	}
-	perByte := 0.0 // the widest cell decides how cells are set
+	perByte, least := 0.0, 1 // the widest cell decides how cells are set, and a row holds a whole number of each
 	for _, t := range types {
-		perByte = max(perByte, float64(t.width)/float64(t.size))
+		perByte, least = max(perByte, float64(t.width)/float64(t.size)), max(least, t.size)
+	}
+	switch {
+	case !given:
+		width = 16
+	case width == 0 || width%least != 0:
+		p.Errorf("warning: invalid width %d; using %d instead", width, least)
+		width = least
 	}
 	if len(operands) == 0 {
 		operands = []string{"-"}

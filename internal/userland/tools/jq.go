@@ -26,6 +26,7 @@ type querier struct {
 	out    *program.Output
 	indent string
 	packed bool
+	live   bool // what is encoded is printed, so that it may leave before it is whole
 	raw    bool
 	joined bool
 	nul    bool
@@ -498,7 +499,9 @@ func (q *querier) print(v any) {
 		q.p.Charge(len(s) / 8)
 		q.out.WriteString(s)
 	} else {
+		q.live = true
 		b := q.encode(nil, v, 0)
+		q.live = false
 		_, _ = q.out.Write(b)
 	}
 	switch {
@@ -513,6 +516,7 @@ func (q *querier) newline(b []byte, depth int) []byte {
 	if q.packed {
 		return b
 	}
+	q.p.Charge(1 + depth*len(q.indent)/8)
 	b = append(b, '\n')
 	for range depth {
 		b = append(b, q.indent...)
@@ -520,7 +524,12 @@ func (q *querier) newline(b []byte, depth int) []byte {
 	return b
 }
 
+// encode appends a value. What is printed leaves in between: the indentation of deep values is long.
 func (q *querier) encode(b []byte, v any, depth int) []byte {
+	if len(b) > 1<<16 && q.live {
+		_, _ = q.out.Write(b)
+		b = b[:0]
+	}
 	if len(b) > 1<<16 && int64(len(b)) > q.p.Account.Spare() {
 		q.p.Hold(len(b))
 	}

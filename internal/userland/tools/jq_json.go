@@ -28,6 +28,7 @@ func (q *querier) toString(v any, _ []any) any {
 func (q *querier) json(b []byte, v any) []byte {
 	switch v := v.(type) {
 	case []any:
+		q.p.Charge(gasPerElement)
 		b = append(b, '[')
 		for i, x := range v {
 			if i > 0 {
@@ -37,6 +38,7 @@ func (q *querier) json(b []byte, v any) []byte {
 		}
 		return append(b, ']')
 	case map[string]any:
+		q.p.Charge(gasPerElement)
 		b = append(b, '{')
 		for i, k := range q.keys(v) {
 			if i > 0 {

@@ -105,8 +105,14 @@ func TestAFileIsTransformedOnce(t *testing.T) {
 	}
 }
 
-// TestBounds meets each bound.
+// TestBounds meets each bound. What was printed before has arrived.
 func TestBounds(t *testing.T) {
+	said := "a\nb\n" + `┌─────────┬────────┐
+│ (index) │ Values │
+├─────────┼────────┤
+│ 0       │ 'c'    │
+└─────────┴────────┘
+`
 	limited := func(change func(*bound.Limits)) bound.Limits {
 		l := plenty
 		change(&l)
@@ -123,6 +129,8 @@ func TestBounds(t *testing.T) {
 	}{
 		"gas": {code: "for (;;);", limit: limited(func(l *bound.Limits) { l.Gas = 50_000_000 }),
 			stopped: bound.Stopped{Limit: bound.Gas}},
+		"gas, said before": {code: "console.log('a'); process.stdout.write('b\\n'); console.table(['c']); for (;;);",
+			limit: limited(func(l *bound.Limits) { l.Gas = 200_000_000 }), stopped: bound.Stopped{Limit: bound.Gas}, out: said},
 		"gas in a job": {code: "const f = () => Promise.resolve().then(f); f()", limit: limited(func(l *bound.Limits) { l.Gas = 50_000_000 }),
 			stopped: bound.Stopped{Limit: bound.Gas}},
 		"gas, caught": {code: "for (;;) { try { for (;;); } catch {} finally { continue; } }", limit: limited(func(l *bound.Limits) {

@@ -143,7 +143,9 @@ func (r *run) print(fd int, text []byte, err error) (any, error) {
 		r.p.Stderrf("%s", text)
 		return nil, nil
 	}
-	_, err = r.p.Out().Write(text)
+	out := r.p.Out()
+	_, err = out.Write(text)
+	out.Flush() // as Node does: what was printed has arrived, whatever ends the program after that
 	return nil, err
 }
 
