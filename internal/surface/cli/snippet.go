@@ -319,7 +319,7 @@ func (s *snippet) within(ctx context.Context, api *client.Client, in space.Space
 			return err
 		},
 		asks:   func(ctx context.Context, approval id.Approval) error { return s.i.tellQuestion(ctx, api, approval) },
-		queued: func(ctx context.Context, r id.Run) func() { return s.i.tellOfQueue(ctx, api, in.ID, r) },
+		queued: func(ctx context.Context, r id.Run) func() { return s.i.tellOfQueue(ctx, api, in.ID, r, "") },
 	}
 	result, r, err := o.do(ctx, op)
 	if err != nil {
