@@ -28,6 +28,10 @@ var floors = []arch.Floor{
 		Imports:    []string{"internal/domain/id", "internal/domain/fault", "internal/domain/event"},
 		ThirdParty: []string{"github.com/gowebpki/jcs", "golang.org/x/text/unicode/norm"},
 	},
+	{
+		Name: "space", Packages: []string{"internal/domain/space"}, Imports: cornerstones, Refused: outside,
+		ThirdParty: []string{"golang.org/x/text/unicode/norm"},
+	},
 	{Name: "a domain package", Packages: []string{"internal/domain/*"}, Imports: cornerstones, Refused: outside},
 	{
 		Name: "a suite of a domain package", Packages: []string{"internal/domain/*/*"}, Imports: cornerstones, Own: true, Depth: 3,

@@ -1,7 +1,9 @@
 package main_test
 
 import (
+	"bufio"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -71,6 +73,55 @@ func TestShellOnATerminal(t *testing.T) {
 		"\ny\n") {
 		t.Errorf("got the history %q (%v), want what was typed, less what was to be forgotten and what was answered", raw, err)
 	}
+}
+
+// TestAShellBehindAQuestion opens shells in a space whose run waits for a person: each says what it waits for, is given up, and leaves no
+// run behind.
+func TestAShellBehindAQuestion(t *testing.T) {
+	t.Setenv("HOME", t.TempDir())
+	t.Setenv("AGENTBOX_CACHE", cache())
+	t.Setenv("NO_COLOR", "1")
+	c := &victim{t: t, bin: "agentbox", dir: filepath.Join(t.TempDir(), "data"), seen: map[string]string{}}
+	c.start()
+	space, _ := c.post("/v1/spaces", `{"name":"weather","runtime":"heavy","best_effort":true}`)["id"].(string)
+	c.post("/v1/spaces/"+space+"/runs", `{"protocolVersion":"1.0","operations":[{"type":"shell","command":"rm -r *"}]}`)
+	idle := func(how string) {
+		t.Helper()
+		_, answer, _ := c.call("GET", "/v1/runs?status=queued&space_id="+space, "")
+		if runs, ok := answer["runs"].([]any); !ok || len(runs) > 0 {
+			t.Errorf("%s: got the queued runs %v, want none", how, answer)
+		}
+	}
+	const waits = "of the same space waits for a person; see agentbox approvals"
+
+	x := openTerminal(t, 100, 30, "shell", "weather", "--data", c.dir)
+	x.sees(waits + "; Ctrl-C gives it up")
+	x.press("\x03")
+	for more := range x.output {
+		x.seen += more
+	}
+	if _ = x.cmd.Wait(); x.cmd.ProcessState.ExitCode() != 130 {
+		t.Errorf("it ended with %d, want 130:\n%s", x.cmd.ProcessState.ExitCode(), x.seen)
+	}
+	if now := x.mode(); *now != *x.before {
+		t.Errorf("the terminal is left as %+v, it was %+v", *now, *x.before)
+	}
+	idle("at a terminal")
+
+	piped := exec.Command("agentbox", "shell", "weather", "--data", c.dir, "--json")
+	piped.Stdin = strings.NewReader("echo never\n")
+	said, err := piped.StderrPipe()
+	x.check(err)
+	x.check(piped.Start())
+	t.Cleanup(func() { _ = piped.Process.Kill() })
+	if line, err := bufio.NewReader(said).ReadString('\n'); err != nil || !strings.HasSuffix(line, waits+"\n") {
+		t.Errorf("it says %q (%v), want what it waits for", line, err)
+	}
+	x.check(piped.Process.Signal(os.Interrupt))
+	if _ = piped.Wait(); piped.ProcessState.ExitCode() != 130 {
+		t.Errorf("it ended with %d, want 130", piped.ProcessState.ExitCode())
+	}
+	idle("piped")
 }
 
 // sees waits until a text is shown behind what was seen before.

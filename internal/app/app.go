@@ -316,7 +316,7 @@ func (a *App) wire(ctx context.Context, ids *id.Source, secret []byte, tiers []s
 	a.Transfer = transfer.NewImporter(transfer.Parts{
 		Log: a.counted, Into: a.Log, Docs: a.Log, Contents: blobs, Gate: asked, System: System, TakeUp: a.Runs.Recover,
 	})
-	a.Outside = outside.New(outside.Parts{Log: a.counted, Docs: a.Log, Gate: asked, Clock: a.clock, Shadow: a.Config.Shadow,
+	a.Outside = outside.New(outside.Parts{Log: a.counted, Docs: a.Log, Gate: asked, Clock: a.clock,
 		Counted: a.Config.EffectsPerHour > 0, Place: a.named})
 	a.Incidents = incidents.New(incidents.Parts{Docs: a.Log, Gate: asked, Clock: a.clock, IDs: ids, Place: a.named})
 	a.Labels = labels.New(labels.Parts{Log: a.counted, Docs: a.Log, Gate: asked, Clock: a.clock, Place: a.named})

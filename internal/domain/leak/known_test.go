@@ -38,11 +38,15 @@ func TestPrivateKeys(t *testing.T) {
 }
 
 func TestValuesOfAnEnvironment(t *testing.T) {
-	secret := map[string]string{"API_KEY": "hunter", "x": "s3cr3tvalue-of-mine", "DB": "postgres://u:pw0rd@h/db", "aws_secret": "/AbC+d=fgh12"}
+	secret := map[string]string{"API_KEY": "hunter", "x": "s3cr3tvalue-of-mine", "DB": "postgres://u:pw0rd@h/db", "aws_secret": "/AbC+d=fgh12",
+		"MYTOK": "correct-horse-battery-77", "gh_tok": "plain-words", "DBPW": "open-sesame", "PGPASSWD": "swordfish", "ADMINPWD": "letmein",
+		"AWS_CREDS": "two-words", "MYCRED": "one-word", "MYAPIKEY": "someword",
+	}
 	open := map[string]string{
 		"PATH": "/usr/bin:/bin2", "NODE_ENV": "production", "PORT": "80808080", "HOME2": "/workspace/v2", "URL": "https://example.com/v1",
 		"TOKEN": "abc", "SHORT": "ab12cd3",
-		"KEY_FILE": "/etc/key1", "AUTHOR": "somebody", "KEYBOARD": "dvorak-de", "BUILD": "2026-01-01T00:00:00Z", "REGION": "eu-central-1-zone-2b",
+		"KEY_FILE": "/etc/key1", "AUTHOR": "somebody", "STOKE": "firewood", "PWD": "/workspace/a1", "CREDIT": "someone-else",
+		"KEYBOARD": "dvorak-de", "BUILD": "2026-01-01T00:00:00Z", "REGION": "eu-central-1-zone-2b",
 		"RELEASE": "project-2026-report-final", "AGENTBOX_SEED": "a1b2c3d4e5f6g7h8", "LANG": "en_US.UTF-8"[:5],
 	}
 	known := leak.Values(secret, open)

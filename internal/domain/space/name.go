@@ -6,6 +6,8 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"golang.org/x/text/unicode/norm"
+
 	"agentbox/internal/domain/fault"
 )
 
@@ -22,20 +24,24 @@ var (
 	// ErrName means that a text cannot be a name.
 	ErrName = fault.New(fault.Invalid, "space_name_invalid",
 		"a name has 1 to %d characters in one line, without control characters, characters that show nothing, and marks that change the "+
-			"direction of text; it does not look like an identifier", MaxName)
+			"direction of text; it does not look like an identifier, and is neither . nor ..", MaxName)
 )
 
 // identifierForm is what the identifiers of this program look like, in any case of their letters.
 var identifierForm = regexp.MustCompile(`(?i)^(spc_.*|[a-z]{1,10}_[0-9a-z]{26})$`)
 
-// CheckName refuses an invalid name of a space. A name is a line of text that does not look like an identifier.
+// CheckName refuses a text that cannot be the name of a space: a name is a line of text that nobody takes for an identifier, and that
+// an address can hold as a part of its path: clients resolve . and .. there.
 func CheckName(name string) error {
-	if name == "" || utf8.RuneCountInString(name) > MaxName || !utf8.ValidString(name) || strings.ContainsFunc(name, misleads) ||
-		identifierForm.MatchString(name) {
+	if name == "" || name == "." || name == ".." || utf8.RuneCountInString(name) > MaxName || !utf8.ValidString(name) ||
+		strings.ContainsFunc(name, misleads) || identifierForm.MatchString(name) {
 		return ErrName
 	}
 	return nil
 }
+
+// NameKey is what is the same for two names that are one: letters with marks are composed in more than one way, and look the same.
+func NameKey(name string) string { return norm.NFC.String(name) }
 
 // misleads reports whether a character makes a text look like another one, or like several lines. Characters that show nothing do (Cf);
 // the two joiners are allowed, for scripts and emoji need them.

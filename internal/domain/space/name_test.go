@@ -15,6 +15,7 @@ func TestNames(t *testing.T) {
 		"a\u2028b": false,
 		"a\u202eb": false, "a\u2066b": false, "a\u200eb": false, "a\u061cb": false, "a\u200bb": false, "a\u00adb": false, "a\u2060b": false,
 		"👩\u200d💻": true, "\ufeffa": false, "a\xffb": false,
+		".": false, "..": false, "...": true, ".a": true,
 		"spc_1": false, "SPC_x": false, "spc_01M7YNAYM0SMK245AEDNVB5CNW": false, "run_01M7YNAYM0SMK245AEDNVB5CNW": false,
 		"Run_01m7ynaym0smk245aednvb5cnw": false,
 	} {
@@ -23,6 +24,16 @@ func TestNames(t *testing.T) {
 		}
 		if ok && space.IsID(name) {
 			t.Errorf("%q is a name and taken for an identifier", name)
+		}
+	}
+	for _, pair := range [][2]string{{"caf\u00e9", "cafe\u0301"}, {"\u1e69", "s\u0307\u0323"}, {"\uac00", "\u1100\u1161"}, {"a", "a"}} {
+		if a, b := space.NameKey(pair[0]), space.NameKey(pair[1]); a != b {
+			t.Errorf("%+q and %+q are two names", pair[0], pair[1])
+		}
+	}
+	for _, pair := range [][2]string{{"e", "\u00e9"}, {"a", "A"}, {"a\xff", "a\xfe"}, {"\ufb01", "fi"}} {
+		if space.NameKey(pair[0]) == space.NameKey(pair[1]) {
+			t.Errorf("%+q and %+q are one name", pair[0], pair[1])
 		}
 	}
 	own := space.Space{ID: "spc_01M7YNAYM0SMK245AEDNVB5CNW"}

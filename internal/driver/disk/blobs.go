@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -247,6 +248,9 @@ func stored(err error) error {
 		return err
 	}
 	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
+		if at, ok := errors.AsType[*fs.PathError](err); ok && filepath.IsAbs(at.Path) {
+			return full(filepath.Dir(at.Path), err)
+		}
 		return fault.Wrap(err, fault.Unavailable, "disk_full", "the disk that holds the data directory is full").
 			With(space.ErrDiskFull.Suggestion)
 	}

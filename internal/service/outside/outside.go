@@ -31,8 +31,7 @@ type Parts struct {
 	Gate policy.Gate
 
 	Clock   event.Clock
-	Shadow  bool // of the gate
-	Counted bool // the gate counts effects: an allowed action is begun there, so that it counts
+	Counted bool // the gate counts effects: what is allowed is begun there, so that it counts
 
 	// Place refuses a room and a thread that are not there, or not together; either may be empty.
 	Place func(ctx context.Context, ws id.Workspace, in id.Room, thread id.Thread) error

@@ -495,7 +495,7 @@ func Definition() projection.Definition {
 		return []string{e.EntityID}
 	}
 	fold := func(s space.Space, _ string, e event.Event) (space.Space, error) { return space.Evolve(s, e) }
-	return projection.Define(space.Projection, 4, keys, fold, func(s space.Space) []projection.Index {
+	return projection.Define(space.Projection, 5, keys, fold, func(s space.Space) []projection.Index {
 		name := nameIndex(s.Name)
 		found := []projection.Index{{Name: "status", Value: string(s.Status)}, {Name: "named", Value: name.Value}}
 		if s.Status != space.Destroyed {

@@ -24,7 +24,7 @@ const claims = 1_000
 
 // nameIndex is the entry under which a living space is found by its name. It holds a hash, for an old name may have any bytes.
 func nameIndex(name string) projection.Index {
-	return projection.Index{Name: "name", Value: event.DigestOf([]byte(name)).Hex()}
+	return projection.Index{Name: "name", Value: event.DigestOf([]byte(space.NameKey(name))).Hex()}
 }
 
 // bearers returns the living spaces that have a name, the oldest first.
@@ -75,7 +75,7 @@ func (k *Service) claim(ctx context.Context, ws id.Workspace, own id.Space, name
 		if since != before {
 			before, n = since, 0
 		}
-		err = record("space_name:" + event.DigestOf([]byte(name+"\n"+since)).Hex() + "#" + strconv.Itoa(n))
+		err = record("space_name:" + event.DigestOf([]byte(space.NameKey(name)+"\n"+since)).Hex() + "#" + strconv.Itoa(n))
 		if !errors.Is(err, journal.ErrKeyConflict) {
 			return err
 		}

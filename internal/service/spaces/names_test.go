@@ -85,6 +85,25 @@ func TestANameBelongsToOneLivingSpace(t *testing.T) {
 	}
 }
 
+// TestANameIsOneHoweverItIsComposed makes a space and another one whose name is written with other characters and looks the same.
+func TestANameIsOneHoweverItIsComposed(t *testing.T) {
+	s := open(t)
+	const composed, apart = "caf\u00e9", "cafe\u0301"
+	made, err := s.Spaces.Create(s.Context(), s.Origin, spaces.Request{Workspace: testkit.WS, Name: apart})
+	if err != nil || made.Name != apart {
+		t.Fatalf("got %+q (%v), want it as it was written", made.Name, err)
+	}
+	if _, err := s.Spaces.Create(s.Context(), s.Origin, spaces.Request{Workspace: testkit.WS, Name: composed}); fault.CodeOf(err) !=
+		"space_name_taken" {
+		t.Errorf("the other form: %v, want it taken", err)
+	}
+	for _, name := range []string{composed, apart} {
+		if got, err := s.Spaces.Named(s.Context(), testkit.WS, name); got != made.ID || err != nil {
+			t.Errorf("%+q is %q (%v), want %q", name, got, err, made.ID)
+		}
+	}
+}
+
 // TestARepeatIsAnsweredWhateverHasTheName repeats the making of a space, whose name is its own and so taken.
 func TestARepeatIsAnsweredWhateverHasTheName(t *testing.T) {
 	s := open(t)

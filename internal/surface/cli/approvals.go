@@ -162,7 +162,7 @@ func decide(i *invocation, verb, short string) *cobra.Command {
 	)
 	c := &cobra.Command{Use: verb + " APPROVAL", Short: short, Args: cobra.ExactArgs(1), ValidArgsFunction: i.completeApprovals}
 	c.Flags().StringVar(&reason, "reason", "", "why; the agent reads it")
-	c.Flags().StringVar(&saw, "action", "", "the hash of the action that you read, as `approvals show` prints it; another one is refused")
+	c.Flags().StringVar(&saw, "action", "", "the hash of the action that you read, as approvals show prints it; another one is refused")
 	if verb == "approve" {
 		c.Flags().StringVar(&scope, "scope", "", "what else it covers: once, run, room, workspace or template (default once)")
 		c.Flags().StringVar(&expires, "for", "", "how long a standing approval lasts, for example 8h")

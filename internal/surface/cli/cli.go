@@ -5,6 +5,7 @@ package cli
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -139,6 +140,7 @@ func Run(ctx context.Context, host Host, args []string) int {
 	i := &invocation{Host: host}
 	root := i.root()
 	shells(root)
+	helps(root)
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
 	if _, silent := errors.AsType[*ended](err); err != nil && !silent {
@@ -196,7 +198,7 @@ func (i *invocation) root() *cobra.Command {
 		SilenceErrors: true, SilenceUsage: true, Version: i.Version,
 		Args:              onlyCommands,
 		RunE:              func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error { return i.refuseEmpty(cmd) },
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error { return cmp.Or(i.refuseEmpty(cmd), refuseLimit(cmd)) },
 	}
 	root.SetVersionTemplate("agentbox {{.Version}}\n")
 	root.SetIn(i.In)
@@ -233,7 +235,10 @@ func wrapArgs(cmd *cobra.Command) {
 	if check := cmd.Args; check != nil {
 		cmd.Args = func(cmd *cobra.Command, args []string) error {
 			err := check(cmd, args)
-			if _, said := asFault(err); err == nil || said {
+			if err == nil {
+				return refuseNothing(cmd, args)
+			}
+			if _, said := asFault(err); said {
 				return err
 			}
 			_, takes, _ := strings.Cut(cmd.Use, " ")

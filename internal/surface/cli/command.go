@@ -140,6 +140,7 @@ func (i *invocation) patience(what string) func(ctx context.Context, l *client.L
 		if !said {
 			said = true
 			p := i.printer(i.Err)
+			p.json = false
 			p.line("%s", p.paint(faint,
 				fmt.Sprintf("%s come faster than the daemon takes runs of this key; waiting %s, and again where it has to be", what, l.After)))
 		}

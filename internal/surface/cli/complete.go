@@ -52,6 +52,26 @@ func shells(root *cobra.Command) {
 	}
 }
 
+// helps has the command that shows the help of others refuse a word that is no command.
+func helps(root *cobra.Command) {
+	root.InitDefaultHelpCmd()
+	for _, c := range root.Commands() {
+		if c.Name() == "help" {
+			c.Run, c.RunE = nil, func(_ *cobra.Command, args []string) error {
+				of, rest, err := root.Find(args)
+				if err != nil {
+					return usage("%s", err).With("see: agentbox --help")
+				}
+				if len(rest) > 0 && of.HasSubCommands() {
+					return onlyCommands(of, rest)
+				}
+				of.InitDefaultHelpFlag()
+				return of.Help()
+			}
+		}
+	}
+}
+
 // soon ends what is asked of a daemon in time.
 func (i *invocation) soon(of offer) offer {
 	return func(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {

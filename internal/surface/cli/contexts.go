@@ -250,7 +250,7 @@ func (r *cellRun) run(ctx context.Context, api *client.Client) error {
 			return err
 		},
 		asks:   func(ctx context.Context, approval id.Approval) error { return r.i.tellQuestion(ctx, api, approval) },
-		queued: func(ctx context.Context, run id.Run) func() { return r.i.tellOfQueue(ctx, api, r.space, run) },
+		queued: func(ctx context.Context, run id.Run) func() { return r.i.tellOfQueue(ctx, api, r.space, run, "") },
 		wait:   r.i.patience("the cells"),
 	}
 	result, of, err := o.made(ctx, func() (run.Events, error) { return api.RunCell(ctx, r.space, r.name, r.q) })

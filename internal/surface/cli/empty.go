@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -24,6 +25,35 @@ func (i *invocation) refuseEmpty(cmd *cobra.Command) error {
 			err = fault.New(fault.Invalid, "empty_setting", "--%s is empty", f.Name).With("give it a value, or leave it out")
 		}
 	})
+	return err
+}
+
+// things are the names of arguments that say which thing of a daemon is meant. None of them may be empty: the address of nothing is that of
+// all things.
+var things = map[string]bool{
+	"ACTION": true, "AGENT": true, "APPROVAL": true, "ARTIFACT": true, "CONTEXT": true, "ENGINE": true, "EVENT": true, "ID": true,
+	"INCIDENT": true, "KEY": true, "LABEL": true, "NODE": true, "PERMIT": true, "PRINCIPAL": true, "ROOM": true, "RUN": true, "SPACE": true,
+	"STEP": true, "THREAD": true, "TOKEN": true, "TYPE": true, "WORKSPACE": true,
+}
+
+// refuseNothing rejects an argument that names a thing and is empty, as the unset variable of a script is.
+func refuseNothing(cmd *cobra.Command, args []string) error {
+	names := strings.Fields(cmd.Use)[1:]
+	for n, arg := range args[:min(len(args), len(names))] {
+		if name := strings.Trim(names[n], "[]."); things[name] && strings.TrimSpace(arg) == "" {
+			return usage("%s: %s is empty", within(cmd), name).With("see: " + cmd.CommandPath() + " --help")
+		}
+	}
+	return nil
+}
+
+// refuseLimit rejects a number of entries that is none: the daemon reads its absence as its own default.
+func refuseLimit(cmd *cobra.Command) (err error) {
+	if f := cmd.Flags().Lookup("limit"); f != nil && f.Changed && f.Value.Type() == "int" {
+		if n, wrong := strconv.Atoi(f.Value.String()); wrong != nil || n < 1 {
+			err = usage("%s: --limit is %s; it is 1 at least", within(cmd), f.Value).With("see: " + cmd.CommandPath() + " --help")
+		}
+	}
 	return err
 }
 

@@ -127,7 +127,7 @@ func (i *invocation) execute(ctx context.Context, api *client.Client, s id.Space
 // attend follows a run until it ends, or waits for a person whom nobody asks here.
 func (i *invocation) attend(ctx context.Context, api *client.Client, s id.Space, r id.Run, e execution) (client.RunShown, error) {
 	w := &watch{i: i, p: i.printer(i.Out), quiet: !e.stream}
-	begun := i.tellOfQueue(ctx, api, s, r)
+	begun := i.tellOfQueue(ctx, api, s, r, "")
 	defer begun()
 	for {
 		pending, err := w.follow(ctx, api, s, r)
@@ -162,8 +162,8 @@ func (i *invocation) attend(ctx context.Context, api *client.Client, s id.Space,
 }
 
 // tellOfQueue says on standard error what a run waits for that is still queued after a second: an earlier run of its space, or a place in
-// its workspace. The caller ends it with stop.
-func (i *invocation) tellOfQueue(ctx context.Context, api *client.Client, in id.Space, r id.Run) (stop func()) {
+// its workspace. The caller ends it with stop, and says in end how the waiting is ended, if that is not the usual way.
+func (i *invocation) tellOfQueue(ctx context.Context, api *client.Client, in id.Space, r id.Run, end string) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	told := make(chan struct{})
 	go func() {
@@ -181,7 +181,8 @@ func (i *invocation) tellOfQueue(ctx context.Context, api *client.Client, in id.
 		}
 		if why := i.queued(ctx, api, in, r); why != "" {
 			p := i.printer(i.Err)
-			p.line("%s", p.paint(yellow, fmt.Sprintf("the run %s is queued: %s", r, why)))
+			p.json = false // without a word a program seems to hang
+			p.line("%s", p.paint(yellow, fmt.Sprintf("the run %s is queued: %s%s", r, why, end)))
 		}
 	}()
 	return func() {

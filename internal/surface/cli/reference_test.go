@@ -51,6 +51,9 @@ func TestEveryCommandExplainsItself(t *testing.T) {
 			if f.Usage == "" {
 				t.Errorf("%s --%s says nothing about itself", c.CommandPath(), f.Name)
 			}
+			if name, _ := pflag.UnquoteUsage(f); strings.ContainsAny(name, " `") {
+				t.Errorf("%s --%s: its value is called %q; words between backticks name the value", c.CommandPath(), f.Name, name)
+			}
 		})
 	})
 }

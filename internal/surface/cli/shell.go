@@ -266,20 +266,26 @@ func (s *session) begin(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if !s.allowed(ctx, op) {
+	within, cancel := context.WithCancel(ctx)
+	defer cancel()
+	if s.keys != nil {
+		defer s.keys.watch(cancel)()
+	}
+	if !s.allowed(within, op) && within.Err() == nil {
 		s.say(fault.New(fault.Denied, "not_read_back",
 			"the policy of this space does not let a shell say at its end where it is: each line begins in the top folder, with no variables of "+
 				"the one before"))
 		return ctx.Err()
 	}
 	var printed []byte
-	o := ordered{api: s.api, space: s.space.ID, title: "agentbox shell", asks: unasked, output: func(channel string, data []byte) error {
-		if channel == client.FrameStdout {
-			printed = append(printed, data...)
-		}
-		return nil
-	}}
-	result, _, err := o.do(ctx, op)
+	o := ordered{api: s.api, space: s.space.ID, title: "agentbox shell", asks: unasked, queued: s.queued, wait: s.wait,
+		output: func(channel string, data []byte) error {
+			if channel == client.FrameStdout {
+				printed = append(printed, data...)
+			}
+			return nil
+		}}
+	result, _, err := o.do(within, op)
 	if err != nil {
 		return err
 	}
@@ -296,6 +302,15 @@ func (s *session) begin(ctx context.Context) error {
 	}
 	s.carried.learn(left)
 	return nil
+}
+
+// queued says what a run of the session waits for, and how a person gives it up.
+func (s *session) queued(ctx context.Context, r id.Run) (stop func()) {
+	end := ""
+	if s.editor != nil {
+		end = "; Ctrl-C gives it up"
+	}
+	return s.i.tellOfQueue(ctx, s.api, s.space.ID, r, end)
 }
 
 // unasked is what happens where a person would have to decide on something that nobody has asked for.
@@ -347,7 +362,7 @@ func (s *session) line(ctx context.Context, text string) error {
 	a.watch()
 	s.i.asking = func(a policy.Approval) policy.Approval { return lineAsked(a, op.Command, text) }
 	o := ordered{api: s.api, space: s.space.ID, title: "agentbox shell", output: a.output, asks: a.asks, wait: s.wait,
-		queued: func(ctx context.Context, r id.Run) func() { return s.i.tellOfQueue(ctx, s.api, s.space.ID, r) }}
+		queued: s.queued}
 	result, r, err := o.do(within, op)
 	a.leave()
 	if err != nil {

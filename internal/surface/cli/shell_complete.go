@@ -6,8 +6,10 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"sync"
 	"unicode/utf8"
 
+	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/run"
 )
 
@@ -164,11 +166,19 @@ func (s *session) commandsLike(ctx context.Context, text string) (found []string
 		op := run.Operation{Type: run.OpShell, Command: "ls /usr/local/bin /usr/bin /bin"}
 		if s.allowed(ctx, op) {
 			var out strings.Builder
+			within, cancel := context.WithCancel(ctx)
+			defer cancel()
+			if s.keys != nil {
+				defer s.keys.watch(cancel)()
+			}
 			o := ordered{api: s.api, space: s.space.ID, title: "agentbox shell", output: func(_ string, data []byte) error {
 				out.Write(data)
 				return nil
-			}, asks: unasked}
-			if _, _, err := o.do(ctx, op); err == nil {
+			}, asks: unasked, queued: s.unlessQueued(cancel)}
+			_, _, err := o.do(within, op)
+			if err != nil {
+				defer func() { s.programs = nil }() // it is asked again
+			} else {
 				for name := range strings.FieldsSeq(out.String()) {
 					if !strings.HasPrefix(name, "/") && !strings.HasSuffix(name, ":") && plain(name) == name {
 						s.programs = append(s.programs, name)
@@ -185,6 +195,30 @@ func (s *session) commandsLike(ctx context.Context, text string) (found []string
 		}
 	}
 	return found
+}
+
+// unlessQueued gives a run up that is still queued after a moment: nobody waits for another run to have a word completed.
+func (s *session) unlessQueued(cancel func()) func(ctx context.Context, r id.Run) (stop func()) {
+	return func(ctx context.Context, r id.Run) func() {
+		late, stopTimer := s.i.Clock.NewTimer(queuedLong)
+		ctx, stop := context.WithCancel(ctx)
+		var looking sync.WaitGroup
+		looking.Go(func() {
+			defer stopTimer()
+			select {
+			case <-late:
+			case <-ctx.Done():
+				return
+			}
+			if shown, err := s.api.Run(ctx, r); err == nil && shown.Status == run.Queued {
+				cancel()
+			}
+		})
+		return func() {
+			stop()
+			looking.Wait()
+		}
+	}
 }
 
 // offer shows what a word may become.

@@ -89,6 +89,9 @@ func snippets(i *invocation) *cobra.Command {
 	f.StringVar(&s.clock, "clock", "", "where the clock of the nano tier begins, as in 2026-01-02T15:04:05Z (default: now)")
 	f.BoolVar(&s.q.BestEffort, "best-effort", false, "accept a host that cannot enforce every limit")
 	c.RunE = func(cmd *cobra.Command, args []string) error {
+		if cmd.Flags().Changed("seed") && s.seed == "" {
+			return usage("--seed is empty; give any text, or leave it out")
+		}
 		from, args := "", args
 		if !cmd.Flags().Changed("code") {
 			if dash := cmd.ArgsLenAtDash(); len(args) == 0 || dash == 0 {
@@ -319,7 +322,7 @@ func (s *snippet) within(ctx context.Context, api *client.Client, in space.Space
 			return err
 		},
 		asks:   func(ctx context.Context, approval id.Approval) error { return s.i.tellQuestion(ctx, api, approval) },
-		queued: func(ctx context.Context, r id.Run) func() { return s.i.tellOfQueue(ctx, api, in.ID, r) },
+		queued: func(ctx context.Context, r id.Run) func() { return s.i.tellOfQueue(ctx, api, in.ID, r, "") },
 	}
 	result, r, err := o.do(ctx, op)
 	if err != nil {
@@ -329,6 +332,12 @@ func (s *snippet) within(ctx context.Context, api *client.Client, in space.Space
 	said.Stdout, said.Stderr, said.Code, said.Run = strings.ToValidUTF8(stdout.String(), "\uFFFD"), strings.ToValidUTF8(stderr.String(),
 		"\uFFFD"), code, r
 	said.tell(in, result)
+	if text := s.undecided(said.Tier, result); text != "" {
+		said.Undecided = text
+		p := s.i.printer(s.i.Err)
+		p.json = false
+		p.line("%s", p.paint(yellow, text))
+	}
 	if changed, err := api.DiffSpace(ctx, in.ID, "", ""); err == nil { // a space without snapshots has nothing to compare
 		said.Files = append(said.Files, changed.Differences...)
 	}
@@ -355,11 +364,12 @@ type executed struct {
 	Limit      string             `json:"limit,omitempty"` // the bound that ended it
 	DurationMS int64              `json:"duration_ms"`
 	Tier       string             `json:"tier"`
-	Gas        int64              `json:"gas,omitempty"`   // what it computed, where the tier counts it
-	Seed       string             `json:"seed,omitempty"`  // what decided its chance
-	Clock      *time.Time         `json:"clock,omitempty"` // where its clock began
-	Lacks      []run.Lack         `json:"lacks,omitempty"` // what it wanted and the tier has not
-	Files      []space.Difference `json:"files"`           // that it changed
+	Gas        int64              `json:"gas,omitempty"`       // what it computed, where the tier counts it
+	Seed       string             `json:"seed,omitempty"`      // what decided its chance
+	Clock      *time.Time         `json:"clock,omitempty"`     // where its clock began
+	Undecided  string             `json:"undecided,omitempty"` // what was to decide its chance or its clock, and does not in this tier
+	Lacks      []run.Lack         `json:"lacks,omitempty"`     // what it wanted and the tier has not
+	Files      []space.Difference `json:"files"`               // that it changed
 	Space      id.Space           `json:"space_id"`
 	Run        id.Run             `json:"run_id"`
 }
@@ -372,6 +382,27 @@ func (x *executed) tell(in space.Space, e run.Result) {
 		x.DurationMS = *e.DurationMS
 	}
 	x.TimedOut = e.TimedOut != nil && *e.TimedOut
+}
+
+// undecided says what was to decide the program's chance or its clock and did not, since the tier in which it ran has its own; "" where
+// all was heeded, or nothing was run.
+func (s *snippet) undecided(tier string, e run.Result) string {
+	var unheeded []string
+	if s.seed != "" && e.Seed == "" {
+		unheeded = append(unheeded, "--seed")
+	}
+	if s.clock != "" && e.Clock == nil {
+		unheeded = append(unheeded, "--clock")
+	}
+	if len(unheeded) == 0 || e.Type != run.OpShell {
+		return ""
+	}
+	decides := "decides"
+	if len(unheeded) > 1 {
+		decides = "decide"
+	}
+	return fmt.Sprintf("%s %s nothing: the program ran in the tier %s, which has a chance and a clock of its own; with --runtime nano it "+
+		"runs where the flags are heeded, or not at all", strings.Join(unheeded, " and "), decides, tier)
 }
 
 // fetch copies a file that the program left to this machine.

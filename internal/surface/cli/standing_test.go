@@ -63,7 +63,7 @@ func TestWhatAQueuedRunWaitsForIsSaid(t *testing.T) {
 		var said told
 		i := &invocation{Host: Host{Err: &said, Clock: soon{}, Getenv: func(string) string { return "" }}}
 		said.done = make(chan struct{})
-		stop := i.tellOfQueue(context.Background(), client.New(server.URL, "key"), "spc_1", "run_1")
+		stop := i.tellOfQueue(context.Background(), client.New(server.URL, "key"), "spc_1", "run_1", "")
 		<-asked
 		if want != "" {
 			<-said.done
@@ -76,7 +76,7 @@ func TestWhatAQueuedRunWaitsForIsSaid(t *testing.T) {
 	}
 }
 
-// TestARunBehindAQuestionSaysSo watches a run of a space whose earlier run waits for a person.
+// TestARunBehindAQuestionSaysSo watches a run of a space whose earlier run waits for a person, with --json too.
 func TestARunBehindAQuestionSaysSo(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
@@ -88,8 +88,8 @@ func TestARunBehindAQuestionSaysSo(t *testing.T) {
 	}))
 	defer server.Close()
 	said := told{done: make(chan struct{})}
-	i := &invocation{Host: Host{Err: &said, Clock: soon{}, Getenv: func(string) string { return "" }}}
-	stop := i.tellOfQueue(context.Background(), client.New(server.URL, "key"), "spc_1", "run_1")
+	i := &invocation{json: true, Host: Host{Err: &said, Clock: soon{}, Getenv: func(string) string { return "" }}}
+	stop := i.tellOfQueue(context.Background(), client.New(server.URL, "key"), "spc_1", "run_1", "")
 	<-said.done
 	stop()
 	want := "the run run_1 is queued: run_0 of the same space waits for a person; see agentbox approvals\n"

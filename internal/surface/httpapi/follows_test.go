@@ -71,6 +71,11 @@ func TestAStoryHasOneCorrelation(t *testing.T) {
 	if status := d.field(t, "/v1/steps/"+unit, "status"); status != "running" {
 		t.Errorf("a step with an open tool call is %s", status)
 	}
+	const plain = `{"protocolVersion":"1.0","operations":[{"type":"message","content":"x"}]}`
+	if status, raw := d.under(t, "/v1/spaces/"+space+"/runs", "", got.Token, plain); status != http.StatusBadRequest ||
+		!strings.Contains(string(raw), "X-Tool-Call-Id is empty") {
+		t.Errorf("a run for a call that is not named: %d %s", status, raw)
+	}
 	status, raw := d.under(t, "/v1/spaces/"+space+"/runs", call, got.Token,
 		`{"protocolVersion":"1.0","operations":[{"type":"shell","id":"rm","command":"rm -r x"}]}`)
 	if status >= 300 {

@@ -148,7 +148,7 @@ func (s *Server) evaluated(a outside.Answer) *struct{ Body evaluation } {
 		Preview:   a.Preview,
 		Principal: a.Actor, Approval: a.Approval, Standing: a.Standing, Event: a.Event, Action: d.Action, Bundle: d.Bundle, Policies: d.Policies,
 	}
-	if s.services.Outside.Shadow {
+	if d.Shadow {
 		e.Enforcement = "shadow"
 	}
 	return &struct{ Body evaluation }{e}

@@ -315,7 +315,7 @@ func TestScopesOfApprovalsOutside(t *testing.T) {
 	}
 }
 
-// Mode shadow says what it would have said; what always takes a person takes one in it too, and both callers read the same field.
+// What is done outside is decided in mode shadow as it is without it, and the answer says so: it is enforced.
 func TestShadowModeBlocksOnlyWhatAlwaysTakesAPerson(t *testing.T) {
 	d := startDaemon(t, func(c *app.Config) { c.Shadow = true })
 	d.populate(t)
@@ -329,7 +329,7 @@ func TestShadowModeBlocksOnlyWhatAlwaysTakesAPerson(t *testing.T) {
 			asked
 			Mode string `json:"enforcement_mode"`
 		}
-		if err := json.Unmarshal(raw, &a); err != nil || status != 200 || a.Mode != "shadow" || a.Blocked != blocked {
+		if err := json.Unmarshal(raw, &a); err != nil || status != 200 || a.Mode != "enforce" || a.Blocked != blocked {
 			t.Errorf("%s: %d %s", body, status, raw)
 		}
 	}

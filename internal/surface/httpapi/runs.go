@@ -226,7 +226,12 @@ func (s *Server) startRun(r *http.Request, c wire.Call, sp id.Space) (*eventsAns
 			return nil, err
 		}
 	}
-	if call := id.ToolCall(r.Header.Get("X-Tool-Call-Id")); call != "" {
+	if r.Header["X-Tool-Call-Id"] != nil {
+		call := id.ToolCall(r.Header.Get("X-Tool-Call-Id"))
+		if call == "" { // a plain run would not be the call's, and a repeat would be a second one
+			return nil, fault.New(fault.Invalid, "invalid_field", "the header X-Tool-Call-Id is empty").
+				With("name the tool call, or leave the header out")
+		}
 		token := r.Header.Get("X-Claim-Token")
 		q.Under = func(ctx context.Context) (run.Under, error) {
 			return s.services.Engines.Vouch(ctx, c.Caller.Workspace, token, call)
