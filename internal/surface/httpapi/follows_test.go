@@ -72,7 +72,7 @@ func TestAStoryHasOneCorrelation(t *testing.T) {
 		t.Errorf("a step with an open tool call is %s", status)
 	}
 	status, raw := d.under(t, "/v1/spaces/"+space+"/runs", call, got.Token,
-		`{"protocolVersion":"1.0","operations":[{"type":"shell","id":"rm","command":"rm -r x"}]}`)
+		`{"protocolVersion":"1.0","operations":[{"type":"shell","id":"rm","command":"rm -rf x"}]}`)
 	if status >= 300 {
 		t.Fatalf("%d %s", status, raw)
 	}
