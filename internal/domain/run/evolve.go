@@ -182,8 +182,31 @@ func (r Run) Succeeded() bool {
 	return true
 }
 
-// Interrupted returns the index of an operation whose intent is recorded and whose outcome is not; -1 if there is none. While its effect is
-// under way, that is the operation at Next. After a crash it is an operation with an unknown outcome.
+// Unmet returns the operations that did not do what they were asked, or not yet.
+func (r Run) Unmet() (unmet []Progress) {
+	for _, p := range r.Operations {
+		if p.State != Done || !p.OK {
+			unmet = append(unmet, p)
+		}
+	}
+	return unmet
+}
+
+// Ended says how an operation came out, for people: by the type of its result where that is not the operation's own.
+func (p Progress) Ended() string {
+	switch {
+	case p.State != Done:
+		return string(p.State)
+	case p.OK:
+		return "succeeded"
+	case p.Kind == ResPolicyDenied || p.Kind == ResUnknown:
+		return p.Kind
+	}
+	return "failed"
+}
+
+// Interrupted returns the index of an operation whose intent is recorded and whose outcome is not; -1 where there is none. While its effect
+// is under way that is the operation at Next; after a crash it is one whose outcome nobody knows.
 func (r Run) Interrupted() int {
 	if r.Next < len(r.Operations) && r.Operations[r.Next].State == Begun {
 		return r.Next

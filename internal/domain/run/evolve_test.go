@@ -135,3 +135,30 @@ func TestAnAnsweredOperationThatIsInterruptedAsksAnew(t *testing.T) {
 		t.Errorf("with its result, operation %d is interrupted", i)
 	}
 }
+
+// An operation has done what it was asked only where it has a result, and a good one.
+func TestWhichOperationsDidNotDoWhatTheyWereAsked(t *testing.T) {
+	for name, c := range map[string]struct {
+		p    run.Progress
+		want string // "" where it did
+	}{
+		"good":      {run.Progress{State: run.Done, OK: true, Kind: run.OpShell}, ""},
+		"exit 1":    {run.Progress{State: run.Done, Kind: run.OpShell}, "failed"},
+		"an error":  {run.Progress{State: run.Done, Kind: run.ResError}, "failed"},
+		"refused":   {run.Progress{State: run.Done, Kind: run.ResPolicyDenied}, "policyDenied"},
+		"unknown":   {run.Progress{State: run.Done, Kind: run.ResUnknown}, "unknown"},
+		"not yet":   {run.Progress{State: run.Waiting}, "waiting"},
+		"asks":      {run.Progress{State: run.Asking}, "asking"},
+		"under way": {run.Progress{State: run.Begun, OK: true}, "begun"},
+	} {
+		c.p.ID = "x"
+		unmet := run.Run{Operations: []run.Progress{{ID: "a", State: run.Done, OK: true}, c.p}}.Unmet()
+		got := ""
+		for _, p := range unmet {
+			got += p.ID + " " + p.Ended()
+		}
+		if want := strings.TrimSpace("x " + c.want); c.want == "" && got != "" || c.want != "" && got != want {
+			t.Errorf("%s: got %q, want %q", name, got, want)
+		}
+	}
+}

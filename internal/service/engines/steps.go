@@ -3,6 +3,8 @@ package engines
 import (
 	"context"
 	"encoding/json"
+	"strconv"
+	"strings"
 
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/fault"
@@ -222,21 +224,41 @@ func (d *Service) conclude(ctx context.Context, origin event.Origin, ws id.Works
 }
 
 // agrees refuses to record that a tool call succeeded where the daemon knows better: its child run, which the daemon executes, has not
-// succeeded.
+// succeeded, or an operation of it did not do what it was asked. A run of operations succeeds when each has a result, a bad one too.
 func (d *Service) agrees(ctx context.Context, typ string, ws id.Workspace, child id.Run) error {
 	if typ != step.EventSucceeded {
 		return nil // an engine may give up
 	}
 	doc, _, err := d.load(ctx, ws, child)
-	if err == nil && doc.Status != run.Succeeded {
-		err = fault.New(fault.Conflict, step.ErrChildOpen.Code, "the run %s of this tool call is %s; the call succeeds only where its run does",
+	if err != nil {
+		return err
+	}
+	if doc.Status != run.Succeeded {
+		return fault.New(fault.Conflict, step.ErrChildOpen.Code, "the run %s of this tool call is %s; the call succeeds only where its run does",
 			child, doc.Status).
 			With("Wait until that run has ended, or report that the tool call failed.")
 	}
-	return err
+	unmet := doc.Unmet()
+	if len(unmet) == 0 {
+		return nil
+	}
+	names := make([]string, 0, mostUnmet)
+	for _, p := range unmet[:min(len(unmet), mostUnmet)] {
+		names = append(names, policy.Escape(p.ID)+" ("+p.Ended()+")")
+	}
+	if more := len(unmet) - len(names); more > 0 {
+		names = append(names, strconv.Itoa(more)+" more")
+	}
+	return fault.New(fault.Conflict, step.ErrChildOpen.Code,
+		"not every operation in the run %s of this tool call did what it was asked: %s; the call succeeds only where all of them did", child,
+		strings.Join(names, ", ")).
+		With("Report that the tool call failed; the run tells the results.")
 }
 
-// Vouch returns the tool call and the claim under which an engine asks for a run in a space.
+// mostUnmet is how many operations are named that did not do what they were asked.
+const mostUnmet = 5
+
+// Vouch returns what stands behind a run in a space that an engine asks for under one of its tool calls.
 func (d *Service) Vouch(ctx context.Context, ws id.Workspace, token string, c id.ToolCall) (run.Under, error) {
 	call, version, err := found[step.Call](ctx, d, ws, step.CallProjection, string(c), step.ErrCallNotFound)
 	if err != nil {

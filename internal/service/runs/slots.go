@@ -15,11 +15,11 @@ import (
 // enterTries bounds how often a run tries to take its place while others take and leave theirs.
 const enterTries = 64
 
-// slot returns the document versions that the log must expect for the run to take one of its workspace's slots, or run.ErrFull. If other
-// runs of this daemon have waited longer, they get the slots first.
+// slot returns what the log has to expect so that the run takes one of its workspace's slots, or run.ErrFull. Where others of this
+// daemon wait longer, the places are theirs first. A child has the place of its parent, for as long as that has not ended.
 func (r *execution) slot(ctx context.Context) ([]event.DocumentVersion, error) {
 	if r.doc.Parent != nil {
-		return nil, nil
+		return r.alive(ctx)
 	}
 	ws := r.doc.Workspace
 	load, version, err := projection.Load[run.Load](ctx, r.x.Docs, ws, run.LoadProjection, string(ws))

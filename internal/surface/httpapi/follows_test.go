@@ -77,7 +77,7 @@ func TestAStoryHasOneCorrelation(t *testing.T) {
 		t.Errorf("a run for a call that is not named: %d %s", status, raw)
 	}
 	status, raw := d.under(t, "/v1/spaces/"+space+"/runs", call, got.Token,
-		`{"protocolVersion":"1.0","operations":[{"type":"shell","id":"rm","command":"rm -r x"}]}`)
+		`{"protocolVersion":"1.0","operations":[{"type":"shell","id":"rm","command":"rm -rf x"}]}`)
 	if status >= 300 {
 		t.Fatalf("%d %s", status, raw)
 	}
