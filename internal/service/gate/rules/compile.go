@@ -289,9 +289,9 @@ func (s Spec) domains(w *writer) {
 	}
 }
 
-var (
-	readable   = "context.host != " + quote(policy.Unreadable)
-	unreadable = "context.host == " + quote(policy.Unreadable)
+const (
+	readable   = `context.host != "` + policy.Unreadable + `"`
+	unreadable = `context.host == "` + policy.Unreadable + `"`
 )
 
 // domain is the host of an entry of domains, as a target has it, and whether the entry stands for its subdomains, too.
