@@ -352,6 +352,7 @@ func TestDaemonsWorkTogether(t *testing.T) {
 		for n, m := range []*member{a, b} {
 			space := m.must("POST", "/v1/spaces", fmt.Sprintf(`{"name":"for engine %d","runtime":"heavy"}`, n))["id"].(string)
 			order := fmt.Sprintf(`{"room_id":"room_00000000000000000000000000","input":{"protocolVersion":"1.0","space_id":%q,"operations":[{"type":"shell","command":"echo `+
+				``+
 				`done"}]}}`, space)
 			run := a.must("POST", "/v1/runs", order)["run_id"].(string)
 			a.until("the order is executed", func() bool {

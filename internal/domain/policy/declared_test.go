@@ -189,7 +189,8 @@ func TestAnOwnActionReadsLikeNoOther(t *testing.T) {
 	if got, want := policy.Title(own(nil)), "this workspace's own action deploy.it, version 3: web1.example.com"; got != want {
 		t.Errorf("got the title %s, want %s", got, want)
 	}
-	if got := policy.Impact(own(nil), nil, false); got != "As this workspace declared it, by itself: Reaches out of this machine. Can be undone." {
+	if got := policy.Impact(own(nil), nil,
+		false); got != "As this workspace declared it, by itself: Reaches out of this machine. Can be undone." {
 		t.Errorf("got the impact %s", got)
 	}
 	seen := map[string]string{}

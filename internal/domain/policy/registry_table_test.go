@@ -239,7 +239,8 @@ func TestWhatAnActionCanChange(t *testing.T) {
 	}
 	got := policy.Impact(policy.Action{Type: policy.ShellExec, Space: "spc_1"}, nil, true)
 	want := "Runs code in the space; it can change every file of the space. It moves files out of the space, to where nothing is kept. " +
-		"A rewind brings back what the snapshot before it has of them, unless the space is too large for snapshots; what changed since is lost, and " +
+		"A rewind brings back what the snapshot before it has of them, unless the space is too large for snapshots; what changed since is " +
+		"lost, and " +
 		"nothing outside of the space's files is undone."
 	if got != want {
 		t.Errorf("a command that moves files out: got %q, want %q", got, want)

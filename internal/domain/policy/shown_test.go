@@ -19,6 +19,7 @@ import (
 func TestAnActionIsShownInOrder(t *testing.T) {
 	canonical := []byte(`{"a":null,"b":[],"argv":["x","y"],"env":{"B ` +
 		`c":"1","A":"2","":"3"},"cwd":"d","command":"ls","n":1,"o":{},"path":"p","principal_id":"q","request":{"z":true,"path":"w"},"text":"one\ntwo ` +
+		`` +
 		` ","type":"t"}`)
 	want := fmt.Sprintf("%d bytes, %s\n", len(canonical), event.DigestOf(canonical)) + `type: "t"
 command: "ls"

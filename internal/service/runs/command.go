@@ -71,7 +71,8 @@ func (r *execution) reachable(ctx context.Context, t task) error {
 	return err
 }
 
-// look finds out where a command would run and what it needs there; or only what keeps it from doing anything. A look that fails says nothing.
+// look finds out where a command would run and what it needs there; or only what keeps it from doing anything. A look that fails says
+// nothing.
 func (r *execution) look(ctx context.Context, t task, reach bool) (space.Route, error) {
 	a := t.action
 	found, err := r.x.Spaces.Route(ctx, r.origin, r.doc.Workspace, r.doc.Space, space.Command{Text: a.Command, Cwd: a.Cwd, Env: a.Env,

@@ -64,7 +64,8 @@ func (s *Server) registerApprovals() {
 		ID: "decide-approval", Needs: wire.Does(policy.ApprovalDecide, "approval_id"), Method: http.MethodPost,
 		Path: "/v1/approvals/{approval_id}/decide", Tag: "approvals", Summary: "Answer a question",
 		Repeat: wire.RepeatRecalled,
-		Detail: "Decided once: approve and deny are final. Nobody approves what they requested themselves, or with a key or token that was issued " +
+		Detail: "Decided once: approve and deny are final. Nobody approves what they requested themselves, or with a key or token that was " +
+			"issued " +
 			"by whoever requested it or has approved it before.",
 	}, func(ctx context.Context, c wire.Call, in *struct {
 		ApprovalPath

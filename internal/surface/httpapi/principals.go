@@ -251,7 +251,8 @@ func (s *Server) registerKeys() {
 		Summary: "Make an API key",
 		Status:  http.StatusCreated, Repeat: wire.RepeatRecalled,
 		Detail: "For oneself; for others an owner does, but not for owners, and an admin for members, viewers, agents and services. Who issued " +
-			"a key does not get their own requests approved with it. Whoever acts under a capability token makes none. A repeat is answered without " +
+			"a key does not get their own requests approved with it. Whoever acts under a capability token makes none. A repeat is answered " +
+			"without " +
 			"the key.",
 	}, func(ctx context.Context, c wire.Call, in *struct{ Body keyRequest }) (*struct{ Body APIKey }, error) {
 		if c.Repeated > 0 {

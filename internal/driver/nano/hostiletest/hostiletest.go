@@ -32,6 +32,7 @@ var Shells = []Script{
 	{"brace expansion", `echo {1..1000000000}`, ByAny},
 	{"braces in braces", `echo ` +
 		`{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b} ` +
+		`` +
 		`| wc -c`, ByAny},
 	{"doubling text", `x=xxxxxxxx; while :; do x=$x$x; done`, ByAny},
 	{"growing array", `i=0; while :; do a[i++]=xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx; done`, ByAny},

@@ -162,7 +162,8 @@ func (s *Service) question(origin event.Origin, r policy.Ruling, q policy.Ask) (
 		ActionHash: r.Decision.Action, Bundle: a.Bundle, Scope: scope, ExpiresAt: expires,
 		Approvers: r.Decision.Approvers, Through: cmp.Or(q.Through, origin.By),
 		Question: policy.Question{
-			What: policy.Title(a) + "\n" + what, Why: why, Impact: policy.Impact(a, unsealed, leaves(a)), Unsealed: unsealed, Template: template.Text,
+			What: policy.Title(a) + "\n" + what, Why: why, Impact: policy.Impact(a, unsealed, leaves(a)), Unsealed: unsealed,
+			Template:   template.Text,
 			AgentTitle: policy.Escape(title), AgentWords: policy.Escape(words),
 		},
 	}).In(a.Run, a.Step).About(policy.ApprovalEntity, string(q.Approval))

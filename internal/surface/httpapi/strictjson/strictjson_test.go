@@ -30,6 +30,7 @@ func TestCheck(t *testing.T) {
 	for _, c := range []struct{ name, body, code, says string }{
 		{"empty object", `{}`, "", ""},
 		{"all fields", ` {"name":"a","ttl_seconds":1,"limits":{"memory_bytes":2},"env":{"A":"b"},"list":[{"memory_bytes":1}],"free":{"x":1},"anything":[1,{"y":null}]} ` +
+			`` +
 			``, "", ""},
 		{"escapes", `{"name":"a\n\u00e9\ud83d\ude00\"\\"}`, "", ""},
 		{"numbers", `{"anything":[0,-0,1.5,1e9,1E+9,-1.25e-3]}`, "", ""},
