@@ -3,12 +3,14 @@ package gate_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/principal"
@@ -16,6 +18,7 @@ import (
 	"agentbox/internal/kernel/journal"
 	"agentbox/internal/kernel/projection"
 	"agentbox/internal/service/gate"
+	"agentbox/internal/service/gate/authority"
 	"agentbox/internal/service/gate/killswitch"
 )
 
@@ -113,7 +116,8 @@ func newTwoSwitches(t *testing.T, together bool) *twoSwitches {
 		t.Fatal(err)
 	}
 	owner := id.NewPrincipal(ids, id.User)
-	two := &twoSwitches{t: t, log: &watched{Journal: log, docs: log}, clock: c, origin: event.Origin{Principal: owner, Correlation: "cor_test"}}
+	two := &twoSwitches{t: t, log: &watched{Journal: log, docs: log}, clock: c,
+		origin: event.Origin{Principal: owner, Correlation: "cor_test"}}
 	draft := event.New("test.said", two.origin, ws, "", struct{}{})
 	if _, err := log.Append(t.Context(), event.Batch{Workspace: ws, Drafts: []event.Draft{draft}}); err != nil {
 		t.Fatal(err)
@@ -299,6 +303,9 @@ func TestAThrowThatIsNotRecordedHolds(t *testing.T) {
 		if on, err := s.told.On(t.Context(), ws); !on || err != nil {
 			t.Errorf("got %t, %v, want it to hold", on, err)
 		}
+		if doc, err := s.told.State(t.Context(), ws); !doc.On || err != nil {
+			t.Errorf("got %+v, %v, want it to hold", doc, err)
+		}
 		if _, err := s.told.Lift(t.Context(), s.origin, ws, ""); !errors.Is(err, errFrail) {
 			t.Errorf("lifted over a log that is full: got %v", err)
 		}
@@ -364,4 +371,116 @@ func TestASwitchThatIsThrownWhileTheLogIsRead(t *testing.T) {
 	if on, err := s.told.On(t.Context(), ws); !on || !errors.Is(err, errUnreadable) {
 		t.Errorf("unreadable: got %t, %v, want it thrown", on, err)
 	}
+}
+
+// Lifting is for those who may, and who say why in bounds; what is not thrown is not lifted. A throw that comes while the lift is recorded
+// wins, and the log ends with it.
+func TestLiftingTheKillSwitch(t *testing.T) {
+	ctx := t.Context()
+	h, log, other := rivals(t)
+	lifts := 0
+	h.KillSwitch.OnLift(func(id.Workspace) { lifts++ })
+	reason := strings.Repeat("x", policy.MaxReasonBytes)
+	if doc, err := h.KillSwitch.Lift(ctx, h.origin(h.owner), ws, ""); err != nil || doc.On || doc.Workspace != ws ||
+		h.count(policy.KillSwitchLiftedType) != 0 || lifts != 0 {
+		t.Errorf("nobody has thrown it: got %+v, %v", doc, err)
+	}
+	if _, err := h.KillSwitch.Throw(ctx, h.origin(h.owner), ws, reason+"x"); !errors.Is(err, policy.ErrReasonTooLong) ||
+		h.count(policy.KillSwitchThrownType) != 0 {
+		t.Errorf("thrown for a long reason: got %v", err)
+	}
+	if doc, err := h.KillSwitch.Throw(ctx, h.origin(h.owner), ws, reason); err != nil || !doc.On || doc.Reason != reason ||
+		doc.By != h.owner {
+		t.Fatalf("got %+v, %v", doc, err)
+	}
+	bad := h.person("bad", principal.Admin)
+	if err := h.Quarantine(ctx, h.origin(h.owner), ws, bad, true, ""); err != nil {
+		t.Fatal(err)
+	}
+	engine := id.NewPrincipal(h.ids, id.Service)
+	registered := event.New(principal.RegisteredType, h.origin(h.owner), ws, "", principal.Registered{Principal: engine, Kind: id.Service,
+		Role: principal.Admin, Name: "engine"})
+	if _, err := h.log.Append(ctx, event.Batch{Workspace: ws, Drafts: []event.Draft{registered.About(principal.Entity,
+		string(engine))}}); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		by     id.Principal
+		reason string
+		code   string
+	}{
+		"quarantined": {bad, "", policy.ReasonRoleTooLow}, "a service of that role": {engine, "", policy.ReasonRoleTooLow},
+		"a long reason": {h.owner, reason + "x", policy.ErrReasonTooLong.Code},
+		"a stranger":    {"usr_00000000000000000000000009", "", policy.ReasonPrincipalNotFound},
+	} {
+		if _, err := h.KillSwitch.Lift(ctx, h.origin(c.by), ws, c.reason); fault.CodeOf(err) != c.code {
+			t.Errorf("%s: got %v, want %s", name, err, c.code)
+		}
+	}
+	log.before = func() {
+		if _, err := h.KillSwitch.Throw(ctx, h.origin(h.owner), ws, "again"); err != nil {
+			t.Error(err)
+		}
+	}
+	doc, err := h.KillSwitch.Lift(ctx, h.origin(h.owner), ws, reason)
+	if err != nil || !doc.On || lifts != 0 || h.last(policy.KillSwitchThrownType).Seq < h.last(policy.KillSwitchLiftedType).Seq {
+		t.Errorf("thrown while it is lifted: got %+v, %v, told of %d lifts", doc, err, lifts)
+	}
+	if on, err := other.KillSwitch.On(ctx, ws); !on || err != nil {
+		t.Errorf("another daemon: got %t, %v", on, err)
+	}
+	doc, err = h.KillSwitch.Lift(ctx, h.origin(h.owner), ws, reason)
+	if err != nil || doc.On || doc.Reason != reason || lifts != 1 {
+		t.Errorf("lifted: got %+v, %v, told of %d lifts", doc, err, lifts)
+	}
+	// The log fails when the throw is to follow the lift that it met.
+	if _, err := h.KillSwitch.Throw(ctx, h.origin(h.owner), ws, ""); err != nil {
+		t.Fatal(err)
+	}
+	log.before = func() {
+		if _, err := h.KillSwitch.Throw(ctx, h.origin(h.owner), ws, ""); err != nil {
+			t.Error(err)
+		}
+		log.after = func() { log.always = true }
+	}
+	if _, err := h.KillSwitch.Lift(ctx, h.origin(h.owner), ws, ""); !errors.Is(err, journal.ErrConflict) || lifts != 1 {
+		t.Errorf("the throw could not follow: got %v, told of %d lifts", err, lifts)
+	}
+}
+
+// Who cannot be read may throw the switch, who is not there may not; and a permit holds only where the switch is known to be open.
+func TestStoppingGoesBeforeAsking(t *testing.T) {
+	h := build(t, nil)
+	s := newTwoSwitches(t, false)
+	for err, want := range map[error]error{errUnreadable: nil, authority.ErrNobody: authority.ErrNotDecider} {
+		s = newTwoSwitches(t, false)
+		s.told.Parts.Who = nobody{err}
+		if _, got := s.told.Throw(t.Context(), s.origin, ws, ""); !errors.Is(got, want) {
+			t.Errorf("%v: got %v, want %v", err, got, want)
+		}
+		if on, err := s.told.On(t.Context(), ws); err != nil || on != (want == nil) {
+			t.Errorf("%v: thrown %t, %v", err, on, err)
+		}
+	}
+	if err := h.KillSwitch.Check("ws_never"); !errors.Is(err, killswitch.ErrThrown) {
+		t.Errorf("a workspace that was never met: got %v", err)
+	}
+	if _, err := h.KillSwitch.Throw(t.Context(), h.origin(h.owner), ws, ""); err != nil {
+		t.Fatal(err)
+	}
+	h.restart()
+	if on, err := h.KillSwitch.On(t.Context(), ws); !on || err != nil {
+		t.Errorf("after a restart: got %t, %v", on, err)
+	}
+	err := h.KillSwitch.Check(ws)
+	if _, known := errors.AsType[policy.Halt](err); !errors.Is(err, killswitch.ErrThrown) || known {
+		t.Errorf("thrown before this daemon began, by an event that it does not know: got %v", err)
+	}
+}
+
+// nobody knows nobody.
+type nobody struct{ err error }
+
+func (n nobody) Who(context.Context, id.Workspace, id.Principal) (principal.Principal, error) {
+	return principal.Principal{}, n.err
 }
