@@ -448,6 +448,28 @@ func TestLiftingTheKillSwitch(t *testing.T) {
 	}
 }
 
+// A lift that is sent again is one lift; a throw is never taken for a repeat.
+func TestOnlyALiftIsTakenForARepeat(t *testing.T) {
+	h := build(t, nil)
+	origin := h.origin(h.owner)
+	origin.Key, origin.Command = "once", event.DigestOf([]byte("lift"))
+	for round := range 2 {
+		if doc, err := h.KillSwitch.Throw(t.Context(), origin, ws, ""); err != nil || !doc.On ||
+			h.count(policy.KillSwitchThrownType) != round+1 {
+			t.Errorf("thrown: got %+v, %v", doc, err)
+		}
+	}
+	if doc, err := h.KillSwitch.Lift(t.Context(), origin, ws, ""); err != nil || doc.On {
+		t.Errorf("lifted: got %+v, %v", doc, err)
+	}
+	if use, known, err := h.log.Used(t.Context(), ws, "once"); err != nil || !known {
+		t.Errorf("the key of the lift is %+v, known: %t, %v", use, known, err)
+	}
+	if doc, err := h.KillSwitch.Throw(t.Context(), origin, ws, ""); err != nil || !doc.On || h.count(policy.KillSwitchThrownType) != 3 {
+		t.Errorf("thrown again: got %+v, %v", doc, err)
+	}
+}
+
 // Who cannot be read may throw the switch, who is not there may not; and a permit holds only where the switch is known to be open.
 func TestStoppingGoesBeforeAsking(t *testing.T) {
 	h := build(t, nil)

@@ -1,0 +1,147 @@
+package gate_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/policy"
+	"agentbox/internal/domain/principal"
+	"agentbox/internal/service/gate"
+	"agentbox/internal/service/gate/approvals"
+	"agentbox/internal/service/gate/authority"
+)
+
+// An operator answers once, in words or without; a scope says something only where somebody approves.
+func TestAnOperatorAnswersOnce(t *testing.T) {
+	h := build(t, nil)
+	otto := h.person("otto", principal.Operator)
+	until := h.clock.Now().Add(time.Hour)
+	for name, c := range map[string]struct {
+		answer policy.Answer
+		want   policy.ApprovalStatus
+	}{
+		"once":              {policy.Answer{Decision: policy.Approve, Scope: policy.ScopeOnce}, policy.Approved},
+		"refused for a run": {policy.Answer{Decision: policy.Refuse, Scope: policy.ScopeRun, Uses: 1, ExpiresAt: until}, policy.Denied},
+		"held for a run":    {policy.Answer{Decision: policy.Hold, Scope: policy.ScopeRun, Uses: 1, ExpiresAt: until}, policy.Held},
+	} {
+		_, q := h.asked(h.shell("standard", "rm -r scratch"))
+		doc, err := h.Approvals.Decide(t.Context(), h.origin(otto), ws, q.ID, c.answer)
+		if err != nil || doc.Status != c.want || doc.Standing != "" {
+			t.Errorf("%s: got %s, %s, %v, want %s", name, doc.Status, doc.Standing, err, c.want)
+		}
+	}
+	if n := h.count(policy.StandingGrantedType); n != 0 {
+		t.Errorf("%d standing approvals were granted", n)
+	}
+}
+
+// What two persons have decided is decided, also for who was the first of them; and the assent of somebody whose role is too low now for
+// what is granted does not count.
+func TestAnAssentAndItsEnd(t *testing.T) {
+	h := build(t, nil)
+	anna, otto := h.person("anna", principal.Admin), h.person("otto", principal.Admin)
+	_, q := h.twoPersons("rm -r scratch")
+	for _, p := range []id.Principal{anna, otto} {
+		if _, err := h.decide(q, p, policy.Approve); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := h.decide(q, anna, policy.Approve); !errors.Is(err, policy.ErrAlreadyDecided) {
+		t.Errorf("the first one again: got %v, want %v", err, policy.ErrAlreadyDecided)
+	}
+	_, q = h.twoPersons("rm -r other")
+	grant := policy.Answer{Decision: policy.Approve, Scope: policy.ScopeRun, Uses: 1, ExpiresAt: h.clock.Now().Add(time.Hour)}
+	if doc, err := h.Approvals.Decide(t.Context(), h.origin(anna), ws, q.ID, grant); err != nil || doc.Status != policy.Pending {
+		t.Fatalf("got %s, %v", doc.Status, err)
+	}
+	lower := event.New(principal.RoleChangedType, h.origin(h.owner), ws, "", principal.RoleChanged{Principal: anna, From: principal.Admin,
+		To: principal.Operator})
+	if _, err := h.log.Append(t.Context(), event.Batch{Workspace: ws, Drafts: []event.Draft{lower.About(principal.Entity,
+		string(anna))}}); err != nil {
+		t.Fatal(err)
+	}
+	if doc, err := h.Approvals.Decide(t.Context(), h.origin(otto), ws, q.ID, grant); err != nil || doc.Status != policy.Pending {
+		t.Errorf("with the assent of one who may not grant any more: got %s, %v", doc.Status, err)
+	}
+}
+
+// A run of which nobody says who asked for it is asked about by the agent alone.
+func TestARunThatNobodyAskedFor(t *testing.T) {
+	of := &asker{}
+	h := build(t, func(p *gate.Parts) { of.Reader, p.Docs = p.Docs, of })
+	otto := h.person("otto", principal.Operator)
+	_, q := h.twoPersons("rm -r scratch")
+	for i, p := range []id.Principal{otto, h.owner} {
+		want := []policy.ApprovalStatus{policy.Pending, policy.Approved}[i]
+		if doc, err := h.decide(q, p, policy.Approve); err != nil || doc.Status != want {
+			t.Errorf("person %d: got %s, %v, want %s", i+1, doc.Status, err, want)
+		}
+	}
+}
+
+// What could turn into anything is not granted beyond once, and cannot be asked for so.
+func TestNoStandingApprovalOfAToolThatRunsAnything(t *testing.T) {
+	h := build(t, nil)
+	until := h.clock.Now().Add(time.Hour)
+	for tool, want := range map[string]error{"bash": policy.ErrStandingImpossible, "mailer": nil, "": nil} {
+		a := h.file("permissive", policy.ExternalWrite, "")
+		a.Target, a.Tool = "example.com", tool
+		r, q := h.asked(a)
+		_, err := h.Approvals.Decide(t.Context(), h.origin(h.owner), ws, q.ID, policy.Answer{Decision: policy.Approve,
+			Scope: policy.ScopeRun, Uses: 1, ExpiresAt: until})
+		if !errors.Is(err, want) {
+			t.Errorf("the tool %q is granted: got %v, want %v", tool, err, want)
+		}
+		if want != nil {
+			_, err = h.Ask(t.Context(), h.origin(h.agent), r, policy.Ask{Scope: policy.ScopeRun}, event.Batch{Workspace: ws})
+			if !errors.Is(err, want) {
+				t.Errorf("the tool %q is asked for: got %v, want %v", tool, err, want)
+			}
+		}
+	}
+}
+
+// Only persons decide, whatever role somebody else has.
+func TestOnlyPersonsDecide(t *testing.T) {
+	h := build(t, nil)
+	engine := id.NewPrincipal(h.ids, id.Service)
+	registered := event.New(principal.RegisteredType, h.origin(h.owner), ws, "", principal.Registered{Principal: engine, Kind: id.Service,
+		Role: principal.Admin, Name: "engine"})
+	if _, err := h.log.Append(t.Context(), event.Batch{Workspace: ws, Drafts: []event.Draft{registered.About(principal.Entity,
+		string(engine))}}); err != nil {
+		t.Fatal(err)
+	}
+	_, q := h.asked(h.shell("standard", "rm -r scratch"))
+	if _, err := h.decide(q, engine, policy.Approve); !errors.Is(err, authority.ErrNotDecider) {
+		t.Errorf("decides: got %v, want %v", err, authority.ErrNotDecider)
+	}
+	standing, _ := h.granted(t, 1)
+	if err := h.Approvals.Revoke(t.Context(), h.origin(engine), ws, standing, ""); !errors.Is(err, authority.ErrNotDecider) {
+		t.Errorf("revokes: got %v, want %v", err, authority.ErrNotDecider)
+	}
+	if _, err := h.KillSwitch.Throw(t.Context(), h.origin(engine), ws, ""); !errors.Is(err, authority.ErrNotDecider) {
+		t.Errorf("throws: got %v, want %v", err, authority.ErrNotDecider)
+	}
+}
+
+// A standing approval follows from the answer that made it, also outside of a run.
+func TestAStandingApprovalOutsideOfARunFollowsFromItsAnswer(t *testing.T) {
+	h := build(t, nil)
+	a := h.shell("standard", "rm -r scratch")
+	a.Run = ""
+	_, q := h.asked(a)
+	if _, err := h.Approvals.Decide(t.Context(), h.origin(h.owner), ws, q.ID, policy.Answer{Decision: policy.Approve,
+		Scope: policy.ScopeRoom, Uses: 1, ExpiresAt: h.clock.Now().Add(time.Hour)}); err != nil {
+		t.Fatal(err)
+	}
+	granted, decided := h.last(policy.StandingGrantedType), h.last(policy.ApprovalDecidedType)
+	if granted.Causation != decided.ID {
+		t.Errorf("it is caused by %s, want %s", granted.Causation, decided.ID)
+	}
+	if _, err := h.Approvals.Get(t.Context(), ws, id.New[id.Approval](h.ids)); !errors.Is(err, approvals.ErrNotFound) {
+		t.Errorf("another one: got %v", err)
+	}
+}
