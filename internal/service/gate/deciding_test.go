@@ -86,9 +86,9 @@ func TestARunThatNobodyAskedFor(t *testing.T) {
 func TestNoStandingApprovalOfAToolThatRunsAnything(t *testing.T) {
 	h := build(t, nil)
 	until := h.clock.Now().Add(time.Hour)
-	for tool, want := range map[string]error{"bash": policy.ErrStandingImpossible, "mailer": nil, "": nil} {
+	for tool, want := range map[string]error{"bash": policy.ErrStandingImpossible, "ls": nil, "": nil} {
 		a := h.file("permissive", policy.ExternalWrite, "")
-		a.Target, a.Tool = "example.com", tool
+		a.Target, a.Tool, a.ToolHash = "example.com", tool, event.DigestOf([]byte(tool))
 		r, q := h.asked(a)
 		_, err := h.Approvals.Decide(t.Context(), h.origin(h.owner), ws, q.ID, policy.Answer{Decision: policy.Approve,
 			Scope: policy.ScopeRun, Uses: 1, ExpiresAt: until})
