@@ -9,6 +9,7 @@ import (
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/principal"
+	"agentbox/internal/kernel/journal"
 	"agentbox/internal/service/gate"
 	"agentbox/internal/service/gate/approvals"
 	"agentbox/internal/service/gate/authority"
@@ -143,5 +144,33 @@ func TestAStandingApprovalOutsideOfARunFollowsFromItsAnswer(t *testing.T) {
 	}
 	if _, err := h.Approvals.Get(t.Context(), ws, id.New[id.Approval](h.ids)); !errors.Is(err, approvals.ErrNotFound) {
 		t.Errorf("another one: got %v", err)
+	}
+}
+
+// Of many who ask once at the same time one asks, and the others find what it asked; whoever is always behind is told so.
+func TestAskingOnceBehindSomebodyElse(t *testing.T) {
+	h, log, other := rivals(t)
+	a := policy.Action{Type: policy.ExternalWrite, Workspace: ws, Room: room, Principal: h.agent, Target: "example.com",
+		Bundle: h.bundles["permissive"].Hash}
+	plain := event.Batch{Workspace: ws}
+	var first policy.Approval
+	log.before = func() {
+		r, err := other.Judge(t.Context(), a)
+		if err == nil {
+			first, err = other.AskOnce(t.Context(), h.origin(h.agent), r, plain)
+		}
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	q, err := h.AskOnce(t.Context(), h.origin(h.agent), h.judge(a), plain)
+	if err != nil || q.ID != first.ID || h.count(policy.ApprovalRequestedType) != 1 {
+		t.Errorf("got %s, %v, want %s, and %d questions", q.ID, err, first.ID, h.count(policy.ApprovalRequestedType))
+	}
+	a.Target = "example.org"
+	log.always, log.appends = true, 0
+	if _, err := h.AskOnce(t.Context(), h.origin(h.agent), h.judge(a), plain); !errors.Is(err, journal.ErrConflict) ||
+		log.appends != journal.Tries*journal.Tries {
+		t.Errorf("in vain: got %v after %d appends", err, log.appends)
 	}
 }
