@@ -1,11 +1,13 @@
 package gate_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"agentbox/internal/domain/event"
@@ -151,7 +153,14 @@ func TestWhatIsNoQuestion(t *testing.T) {
 		if n := h.count(policy.ApprovalRequestedType) - before; (n == 1) != (c.code == "") {
 			t.Errorf("%s: %d questions were recorded", name, n)
 		}
-		if until := c.ask.ExpiresAt; err == nil && !until.IsZero() && !q.ExpiresAt.Equal(until) {
+		if err != nil {
+			continue
+		}
+		requested, err := event.Decode[policy.ApprovalRequested](h.last(policy.ApprovalRequestedType))
+		if err != nil || requested.Scope != cmp.Or(c.ask.Scope, policy.ScopeOnce) {
+			t.Errorf("%s: it asks for %q, %v", name, requested.Scope, err)
+		}
+		if until := c.ask.ExpiresAt; !until.IsZero() && !q.ExpiresAt.Equal(until) {
 			t.Errorf("%s: it is open until %s, want %s", name, q.ExpiresAt, until)
 		}
 	}
@@ -546,18 +555,20 @@ func TestStandingApprovalsAreListed(t *testing.T) {
 
 // Who waits for their turn to ask waits no longer than they want to.
 func TestWhoeverWaitsToAskWaitsNoLongerThanTheyWant(t *testing.T) {
-	h, log, _ := rivals(t)
-	r := h.judge(h.shell("standard", "rm -r scratch"))
-	gone, cancel := context.WithCancel(t.Context())
-	cancel()
-	log.before = func() {
-		if _, err := h.Ask(gone, h.origin(h.agent), r, policy.Ask{}, event.Batch{Workspace: ws}); !errors.Is(err, context.Canceled) {
-			t.Errorf("while another question is recorded: got %v, want %v", err, context.Canceled)
+	synctest.Test(t, func(t *testing.T) {
+		h, log, _ := rivals(t)
+		r := h.judge(h.shell("standard", "rm -r scratch"))
+		log.before = func() {
+			soon, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			if _, err := h.Ask(soon, h.origin(h.agent), r, policy.Ask{}, event.Batch{Workspace: ws}); !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("while another question is recorded: got %v, want %v", err, context.DeadlineExceeded)
+			}
 		}
-	}
-	for range 2 {
-		if _, err := h.Ask(t.Context(), h.origin(h.agent), r, policy.Ask{}, event.Batch{Workspace: ws}); err != nil {
-			t.Error(err)
+		for range 2 {
+			if _, err := h.Ask(t.Context(), h.origin(h.agent), r, policy.Ask{}, event.Batch{Workspace: ws}); err != nil {
+				t.Error(err)
+			}
 		}
-	}
+	})
 }
