@@ -2,6 +2,7 @@ package gate_test
 
 import (
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -172,5 +173,71 @@ func TestAskingOnceBehindSomebodyElse(t *testing.T) {
 	if _, err := h.AskOnce(t.Context(), h.origin(h.agent), h.judge(a), plain); !errors.Is(err, journal.ErrConflict) ||
 		log.appends != journal.Tries*journal.Tries {
 		t.Errorf("in vain: got %v after %d appends", err, log.appends)
+	}
+}
+
+// The first yes of two is held to the same bounds as an answer, is told where it could not be recorded, and counts no more where its
+// person is quarantined while the second one is recorded.
+func TestTheFirstYesOfTwo(t *testing.T) {
+	h, log, _ := rivals(t)
+	anna, otto := h.person("anna", principal.Operator), h.person("otto", principal.Operator)
+	_, q := h.twoPersons("rm -r scratch")
+	yes := func(by id.Principal, change func(*policy.Answer)) (policy.Approval, error) {
+		answer := policy.Answer{Decision: policy.Approve}
+		change(&answer)
+		return h.Approvals.Decide(t.Context(), h.origin(by), ws, q.ID, answer)
+	}
+	plain := func(*policy.Answer) {}
+	long := strings.Repeat("x", policy.MaxReasonBytes+1)
+	if _, err := yes(anna, func(a *policy.Answer) { a.Reason = long }); !errors.Is(err, policy.ErrReasonTooLong) {
+		t.Errorf("for a long reason: got %v", err)
+	}
+	if _, err := yes(anna, func(a *policy.Answer) { a.ExpiresAt = h.clock.Now() }); !errors.Is(err, policy.ErrInvalidExpiry) {
+		t.Errorf("until now: got %v", err)
+	}
+	log.always, log.appends = true, 0
+	if _, err := yes(anna, plain); !errors.Is(err, journal.ErrConflict) || log.appends != journal.Tries {
+		t.Errorf("in vain: got %v after %d appends", err, log.appends)
+	}
+	log.always = false
+	if n := h.count(policy.ApprovalAssentedType); n != 0 {
+		t.Errorf("%d assents were recorded", n)
+	}
+	if doc, err := yes(anna, plain); err != nil || doc.Status != policy.Pending || len(doc.Assents) != 1 {
+		t.Fatalf("got %s, %v", doc.Status, err)
+	}
+	log.before = func() {
+		if err := h.Quarantine(t.Context(), h.origin(h.owner), ws, anna, true, ""); err != nil {
+			t.Error(err)
+		}
+	}
+	if doc, err := yes(otto, plain); err != nil || doc.Status != policy.Pending {
+		t.Errorf("while the first one is quarantined: got %s, %v, want it pending", doc.Status, err)
+	}
+}
+
+// Of two standing approvals that cover the same the newest is used.
+func TestTheNewestStandingApprovalIsUsed(t *testing.T) {
+	h := build(t, nil)
+	a := h.shell("standard", "rm -r scratch")
+	_, one := h.asked(a)
+	_, two := h.asked(a)
+	var granted [2]id.Standing
+	for i, q := range []policy.Approval{one, two} {
+		doc, err := h.Approvals.Decide(t.Context(), h.origin(h.owner), ws, q.ID, policy.Answer{Decision: policy.Approve,
+			Scope: policy.ScopeRun, Uses: 1, ExpiresAt: h.clock.Now().Add(time.Hour)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		granted[i] = doc.Standing
+	}
+	for _, want := range []id.Standing{granted[1], granted[0], ""} {
+		r := h.judge(a)
+		if r.Standing != want {
+			t.Errorf("got %s, want %s", r.Standing, want)
+		}
+		if err := begin(h, r, ""); (err == nil) != (want != "") {
+			t.Errorf("begun: %v", err)
+		}
 	}
 }
