@@ -241,3 +241,36 @@ func TestTheNewestStandingApprovalIsUsed(t *testing.T) {
 		}
 	}
 }
+
+// Who answers about an action of the workspace's own is said by its declaration, and the kill switch holds what it stops.
+func TestWhoAnswersAboutAnOwnAction(t *testing.T) {
+	for zone, least := range map[event.Zone]principal.Role{event.Supervised: principal.Operator, event.HighStakes: principal.Admin} {
+		h := build(t, nil)
+		h.declare(func(d *policy.Declare) { d.Asks, d.Zone = true, zone })
+		_, q := h.asked(h.deploys())
+		if _, err := h.decide(q, h.person("mia", principal.Member), policy.Approve); !errors.Is(err, authority.ErrNotDecider) {
+			t.Errorf("%s: a member: got %v", zone, err)
+		}
+		if least == principal.Admin {
+			if _, err := h.decide(q, h.person("ina", principal.Operator), policy.Approve); !errors.Is(err, authority.ErrNotDecider) {
+				t.Errorf("%s: an operator: got %v", zone, err)
+			}
+		}
+		if doc, err := h.decide(q, h.person("otto", least), policy.Approve); err != nil || doc.Status != policy.Approved {
+			t.Errorf("%s: the role %s: got %s, %v", zone, least, doc.Status, err)
+		}
+	}
+}
+
+// A command that is a vector alone is judged by the vector.
+func TestAVectorAloneIsJudged(t *testing.T) {
+	h := build(t, nil)
+	for want, argv := range map[policy.Outcome][]string{policy.Allow: {"ls"}, policy.Deny: {"sudo", "ls"},
+		policy.RequireApproval: {"rm", "-r", "x"}} {
+		a := h.shell("standard", "")
+		a.Argv = argv
+		if d := h.judge(a).Decision; d.Outcome != want {
+			t.Errorf("%q: got %s (%s), want %s", argv, d.Outcome, d.Reason, want)
+		}
+	}
+}
