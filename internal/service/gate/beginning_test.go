@@ -154,6 +154,7 @@ func TestWhatIsNotBegun(t *testing.T) {
 	forged.Decision.Reason += "!"
 	elsewhere := h.intent(a)
 	elsewhere.Workspace = "ws_other"
+	foreign := event.Batch{Workspace: "ws_other", Drafts: []event.Draft{event.New("test.said", h.origin(h.agent), "ws_other", room, struct{}{})}}
 	vector := a
 	vector.Argv = nil
 	for name, c := range map[string]struct {
@@ -168,6 +169,7 @@ func TestWhatIsNotBegun(t *testing.T) {
 		"with one that is denied":    {r, h.intent(a), []policy.Ruling{denied}, policy.ErrApart.Code},
 		"changed, with another":      {forged, h.intent(a), []policy.Ruling{r}, policy.ErrPermitMismatch.Code},
 		"in another workspace":       {r, elsewhere, nil, codeOf(policy.Belongs(elsewhere, ws))},
+		"wholly in another one":      {r, foreign, nil, codeOf(policy.Belongs(elsewhere, ws))},
 		"a command without a vector": {h.judge(vector), h.intent(a), nil, policy.ReasonActionInvalid},
 		"with nothing of its own":    {r, event.Batch{Workspace: ws}, nil, ""},
 	} {

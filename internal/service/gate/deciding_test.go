@@ -135,13 +135,15 @@ func TestAStandingApprovalOutsideOfARunFollowsFromItsAnswer(t *testing.T) {
 	a := h.shell("standard", "rm -r scratch")
 	a.Run = ""
 	_, q := h.asked(a)
-	if _, err := h.Approvals.Decide(t.Context(), h.origin(h.owner), ws, q.ID, policy.Answer{Decision: policy.Approve,
+	later := h.origin(h.owner)
+	later.Correlation = "cor_later"
+	if _, err := h.Approvals.Decide(t.Context(), later, ws, q.ID, policy.Answer{Decision: policy.Approve,
 		Scope: policy.ScopeRoom, Uses: 1, ExpiresAt: h.clock.Now().Add(time.Hour)}); err != nil {
 		t.Fatal(err)
 	}
 	granted, decided := h.last(policy.StandingGrantedType), h.last(policy.ApprovalDecidedType)
-	if granted.Causation != decided.ID {
-		t.Errorf("it is caused by %s, want %s", granted.Causation, decided.ID)
+	if granted.Causation != decided.ID || granted.Correlation != decided.Correlation || decided.Correlation != "cor_test" {
+		t.Errorf("it is caused by %s in %s, want %s in %s", granted.Causation, granted.Correlation, decided.ID, decided.Correlation)
 	}
 	if _, err := h.Approvals.Get(t.Context(), ws, id.New[id.Approval](h.ids)); !errors.Is(err, approvals.ErrNotFound) {
 		t.Errorf("another one: got %v", err)
