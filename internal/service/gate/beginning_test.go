@@ -154,7 +154,8 @@ func TestWhatIsNotBegun(t *testing.T) {
 	forged.Decision.Reason += "!"
 	elsewhere := h.intent(a)
 	elsewhere.Workspace = "ws_other"
-	foreign := event.Batch{Workspace: "ws_other", Drafts: []event.Draft{event.New("test.said", h.origin(h.agent), "ws_other", room, struct{}{})}}
+	foreign := event.Batch{Workspace: "ws_other", Drafts: []event.Draft{event.New("test.said", h.origin(h.agent), "ws_other", room,
+		struct{}{})}}
 	vector := a
 	vector.Argv = nil
 	for name, c := range map[string]struct {
@@ -279,5 +280,38 @@ func TestWhatDecisionsSay(t *testing.T) {
 		if !strings.HasPrefix(d.Reason, c.reason) || !strings.Contains(d.Suggestion, c.suggestion) {
 			t.Errorf("%s: got %q, %q", name, d.Reason, d.Suggestion)
 		}
+	}
+}
+
+// What the caller wants recorded stays as they said it, also where more is recorded with it; and the kill switch ends only effects.
+func TestBeginningChangesNothingOfTheCallers(t *testing.T) {
+	h := build(t, func(p *gate.Parts) { p.EffectsPerHour = 10 })
+	r, q := h.asked(h.shell("standard", "rm -r scratch"))
+	h.approve(q, h.owner)
+	intent := event.Batch{Workspace: ws, Drafts: make([]event.Draft, 1, 8), Documents: make([]event.DocumentVersion, 0, 8)}
+	intent.Drafts[0] = event.New("test.said", h.origin(h.agent), ws, room, struct{}{})
+	if _, _, err := h.Begin(t.Context(), r, q.ID, intent); err != nil {
+		t.Fatal(err)
+	}
+	if intent.Drafts[0].Follows != (event.Subject{}) || intent.Drafts[:2][1].Type != "" || intent.Documents[:1][0].Key != "" {
+		t.Errorf("the caller has %+v and %+v now", intent.Drafts[:2], intent.Documents[:1])
+	}
+	read, write := h.judge(h.file("standard", policy.FileRead, "a")), h.judge(h.file("standard", policy.FileCreate, "a"))
+	var permits []policy.Permit
+	for _, ruling := range []policy.Ruling{read, write} {
+		permit, _, err := h.Begin(t.Context(), ruling, "", h.intent(ruling.Action))
+		if err != nil {
+			t.Fatal(err)
+		}
+		permits = append(permits, permit)
+	}
+	if _, err := h.KillSwitch.Throw(t.Context(), h.origin(h.owner), ws, ""); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := permits[0].Redeem(policy.FileRead); err != nil {
+		t.Errorf("reading: %v", err)
+	}
+	if _, err := permits[1].Redeem(policy.FileCreate); fault.CodeOf(err) != policy.ReasonKillSwitch {
+		t.Errorf("writing: got %v", err)
 	}
 }
