@@ -11,6 +11,7 @@ import (
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/principal"
+	"agentbox/internal/domain/workspace"
 	"agentbox/internal/kernel/journal"
 	"agentbox/internal/service/gate"
 	"agentbox/internal/service/gate/approvals"
@@ -313,5 +314,63 @@ func TestBeginningChangesNothingOfTheCallers(t *testing.T) {
 	}
 	if _, err := permits[1].Redeem(policy.FileCreate); fault.CodeOf(err) != policy.ReasonKillSwitch {
 		t.Errorf("writing: got %v", err)
+	}
+}
+
+// An effect that begins while another one is begun is the last one of the hour for one of them only.
+func TestTheLastEffectOfAnHourIsOne(t *testing.T) {
+	w := &watched{}
+	h := build(t, func(p *gate.Parts) {
+		w.Journal, w.docs = p.Log, p.Docs
+		p.Log, p.Docs, p.EffectsPerHour = w, w, 1
+	})
+	r := h.judge(h.shell("standard", "ls"))
+	w.meanwhile = func() {
+		if err := begin(h, r, ""); err != nil {
+			t.Error(err)
+		}
+	}
+	if err := begin(h, r, ""); fault.CodeOf(err) != policy.ReasonQuotaExceeded || h.count(policy.EffectCountedType) != 1 {
+		t.Errorf("got %v, and %d effects are counted", err, h.count(policy.EffectCountedType))
+	}
+}
+
+// The workspace of the installation is not looked up, whatever its document says.
+func TestBeginningInTheWorkspaceOfTheInstallation(t *testing.T) {
+	g := newGrants(t)
+	g.record(ws, workspace.EventArchived, workspace.EntityType, string(ws), workspace.Archiving{Workspace: ws})
+	if err := begin(g.house, g.judge(g.shell("standard", "ls")), ""); err != nil {
+		t.Error(err)
+	}
+}
+
+// What was allowed under one declaration does not begin under another one, also where that comes while it is recorded.
+func TestNothingBeginsUnderAnotherDeclaration(t *testing.T) {
+	h, log, _ := rivals(t)
+	h.declare(nil)
+	other := func(text string) { h.declare(func(d *policy.Declare) { d.Description = text }) }
+	r := h.judge(h.deploys())
+	other("deploy anything")
+	if err := begin(h, r, ""); !errors.Is(err, policy.ErrPermitMismatch) {
+		t.Errorf("declared anew before: got %v, want %v", err, policy.ErrPermitMismatch)
+	}
+	r = h.judge(h.deploys())
+	log.before = func() { other("deploy something") }
+	if err := begin(h, r, ""); !errors.Is(err, policy.ErrPermitMismatch) || h.count("tool.invoked") != 0 {
+		t.Errorf("declared anew meanwhile: got %v, want %v", err, policy.ErrPermitMismatch)
+	}
+	if err := begin(h, h.judge(h.deploys()), ""); err != nil {
+		t.Errorf("as it is declared: %v", err)
+	}
+}
+
+// Two actions of two workspaces are not recorded in one commit.
+func TestTwoWorkspacesInOneCommit(t *testing.T) {
+	g := newGrants(t)
+	_, agent := g.elsewhere()
+	r := g.judge(g.shell("standard", "ls"))
+	other := g.judge(policy.Action{Type: policy.FileCreate, Workspace: otherWS, Room: room, Principal: agent, Path: "a"})
+	if _, _, err := g.Begin(t.Context(), r, "", g.intent(r.Action), other); !errors.Is(err, policy.ErrApart) {
+		t.Errorf("got %v, want %v", err, policy.ErrApart)
 	}
 }
