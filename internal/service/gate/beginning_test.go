@@ -374,3 +374,34 @@ func TestTwoWorkspacesInOneCommit(t *testing.T) {
 		t.Errorf("got %v, want %v", err, policy.ErrApart)
 	}
 }
+
+// Of two effects in one commit both are counted or none; and what was allowed under a token does not begin when that was revoked.
+func TestWhatIsNotBegunCountsForNobody(t *testing.T) {
+	w := &watched{}
+	g := newGrantsOver(t, func(p *gate.Parts) {
+		w.Journal, w.docs = p.Log, p.Docs
+		p.Log, p.Docs, p.EffectsPerHour = w, w, 1
+	})
+	a := g.shell("standard", "ls")
+	mine := g.judge(a)
+	a.Principal = g.other
+	theirs := g.judge(a)
+	w.meanwhile = func() {
+		if err := begin(g.house, theirs, ""); err != nil {
+			t.Error(err)
+		}
+	}
+	if _, _, err := g.Begin(t.Context(), mine, "", g.intent(mine.Action), theirs); fault.CodeOf(err) != policy.ReasonQuotaExceeded {
+		t.Errorf("with an effect that is none any more: got %v", err)
+	}
+	if err := begin(g.house, mine, ""); err != nil {
+		t.Errorf("what was not begun has counted: %v", err)
+	}
+	write := g.file("standard", policy.FileRead, "a")
+	write.Token = g.grant(g.agent)
+	r := g.judge(write)
+	g.revoke(write.Token)
+	if err := begin(g.house, r, ""); fault.CodeOf(err) != policy.ReasonTokenRevoked {
+		t.Errorf("under a token that was revoked: got %v", err)
+	}
+}
