@@ -405,3 +405,39 @@ func TestWhatIsNotBegunCountsForNobody(t *testing.T) {
 		t.Errorf("under a token that was revoked: got %v", err)
 	}
 }
+
+// The list of tools that holds is that of the room in which something is done: the space's own, and that of the action where the space is
+// about to be made. It is asked again before the effect.
+func TestTheListThatHoldsBeforeTheEffect(t *testing.T) {
+	for _, housed := range []bool{true, false} {
+		h := build(t, nil)
+		a := h.shell("standard", "ls")
+		if housed {
+			h.housed()
+			a.Room = "room_00000000000000000000000009"
+		}
+		r := h.judge(a)
+		if r.Decision.Outcome != policy.Allow {
+			t.Fatalf("got %+v", r.Decision)
+		}
+		h.roomLists("readFile")
+		if err := begin(h, r, ""); fault.CodeOf(err) != policy.ReasonToolNotAllowed {
+			t.Errorf("in a space that is there, %t: got %v", housed, err)
+		}
+	}
+}
+
+// A workspace of which there is no document lives.
+func TestBeginningInAWorkspaceWithoutADocument(t *testing.T) {
+	g := newGrants(t)
+	const bare = id.Workspace("ws_bare")
+	owner, err := g.Owner(t.Context(), bare, "Olaf")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := g.judge(policy.Action{Type: policy.FileCreate, Workspace: bare, Room: room, Principal: owner, Path: "a"})
+	intent := event.Batch{Workspace: bare, Drafts: []event.Draft{event.New("tool.invoked", g.origin(owner), bare, room, struct{}{})}}
+	if _, _, err := g.Begin(t.Context(), r, "", intent); err != nil {
+		t.Error(err)
+	}
+}
