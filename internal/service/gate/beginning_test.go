@@ -317,21 +317,63 @@ func TestBeginningChangesNothingOfTheCallers(t *testing.T) {
 	}
 }
 
-// An effect that begins while another one is begun is the last one of the hour for one of them only.
+// An effect that begins while another one is judged, begun or recorded is the last one of the hour for one of them only.
 func TestTheLastEffectOfAnHourIsOne(t *testing.T) {
-	w := &watched{}
-	h := build(t, func(p *gate.Parts) {
-		w.Journal, w.docs = p.Log, p.Docs
-		p.Log, p.Docs, p.EffectsPerHour = w, w, 1
-	})
+	for _, together := range []bool{false, true} {
+		for _, of := range []string{"", policy.QuotaProjection} {
+			w := &watched{}
+			h := build(t, func(p *gate.Parts) {
+				w.Journal, w.docs = p.Log, p.Docs
+				p.Log, p.Docs, p.EffectsPerHour, p.Together = w, w, 1, together
+			})
+			r := h.judge(h.shell("standard", "ls"))
+			if of != "" && !together {
+				h.restart() // so that it reads how far the log has counted
+				r = policy.Ruling{}
+			}
+			nested := func() {
+				if err := begin(h, h.judge(h.shell("standard", "ls")), ""); err != nil {
+					t.Error(err)
+				}
+			}
+			w.of, w.meanwhile = of, nested
+			if r.Canonical == nil {
+				r, _ = h.Judge(t.Context(), h.shell("standard", "ls"))
+			}
+			if err := begin(h, r, ""); fault.CodeOf(err) != policy.ReasonQuotaExceeded || h.count(policy.EffectCountedType) != 1 {
+				t.Errorf("together %t, %q: got %v, and %d effects are counted", together, of, err, h.count(policy.EffectCountedType))
+			}
+		}
+	}
+	h, log, _ := rivals(t)
+	h.parts.EffectsPerHour, h.parts.Together = 1, true
+	h.restart()
 	r := h.judge(h.shell("standard", "ls"))
-	w.meanwhile = func() {
+	log.before = func() {
 		if err := begin(h, r, ""); err != nil {
 			t.Error(err)
 		}
 	}
 	if err := begin(h, r, ""); fault.CodeOf(err) != policy.ReasonQuotaExceeded || h.count(policy.EffectCountedType) != 1 {
-		t.Errorf("got %v, and %d effects are counted", err, h.count(policy.EffectCountedType))
+		t.Errorf("while another one is recorded: got %v", err)
+	}
+}
+
+// An hour begins with its first effect, also for a daemon that begins in the middle of it.
+func TestAnHourOutlivesARestart(t *testing.T) {
+	h := build(t, func(p *gate.Parts) { p.EffectsPerHour = 1 })
+	a := h.shell("standard", "ls")
+	if err := begin(h, h.judge(a), ""); err != nil {
+		t.Fatal(err)
+	}
+	h.clock.move(30 * time.Minute)
+	h.restart()
+	if d := h.judge(a).Decision; d.ReasonCode != policy.ReasonQuotaExceeded {
+		t.Errorf("in the middle: got %s", d.ReasonCode)
+	}
+	h.clock.move(30 * time.Minute)
+	if err := begin(h, h.judge(a), ""); err != nil {
+		t.Errorf("an hour after its first effect: %v", err)
 	}
 }
 

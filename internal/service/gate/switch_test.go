@@ -42,6 +42,7 @@ type watched struct {
 	broken              atomic.Int64
 	full                atomic.Bool
 	meanwhile           func() // happens once, after a document was read and before it is returned
+	of                  string // of which projection that document has to be; "" for any
 	recorded            func() // happens once, after something was recorded and before that is told
 }
 
@@ -76,7 +77,7 @@ func (w *watched) Document(ctx context.Context, ws id.Workspace, name, key strin
 		return projection.Document{}, errUnreadable
 	}
 	doc, err := w.docs.Document(ctx, ws, name, key)
-	if do := w.meanwhile; do != nil {
+	if do := w.meanwhile; do != nil && (w.of == "" || w.of == name) {
 		w.meanwhile = nil
 		do()
 	}
