@@ -98,12 +98,12 @@ func TestABundleForbidsWhatIsRecorded(t *testing.T) {
 func TestRecordIsForWhatIsOnlyRecorded(t *testing.T) {
 	h := build(t, nil)
 	a, b := h.said(h.owner, policy.SpaceCreate)
-	if _, err := h.Record(context.Background(), h.origin(h.owner), a, b); fault.KindOf(err) != fault.Internal {
+	if _, err := h.Record(context.Background(), h.origin(h.owner), a, b); err == nil || fault.CodeOf(err) != policy.ReasonActionInvalid {
 		t.Errorf("an effect: got %v", err)
 	}
 	a, b = h.said(h.owner, policy.MessageCreate)
 	b.Drafts = nil
-	if _, err := h.Record(context.Background(), h.origin(h.owner), a, b); fault.KindOf(err) != fault.Internal {
+	if _, err := h.Record(context.Background(), h.origin(h.owner), a, b); err == nil || fault.CodeOf(err) != policy.ReasonActionInvalid {
 		t.Errorf("nothing: got %v", err)
 	}
 	a.Type = "message.invented"

@@ -60,6 +60,18 @@ func TestNothingIsDecidedOverAStoreThatCannotBeRead(t *testing.T) {
 				return err
 			}
 		}},
+		{"the second of two", 6, 1, func(h *house) func() error {
+			otto := h.person("otto", principal.Operator)
+			ina := h.person("ina", principal.Operator)
+			_, q := h.twoPersons("rm -r scratch")
+			if _, err := h.decide(q, ina, policy.Approve); err != nil {
+				t.Fatal(err)
+			}
+			return func() error {
+				_, err := h.decide(q, otto, policy.Approve)
+				return err
+			}
+		}},
 		{"the answer of who asked", 4, 1, func(h *house) func() error {
 			a := h.shell("standard", "rm -r scratch")
 			a.Principal = h.owner
