@@ -226,7 +226,9 @@ func (r *reader) awkProgram(rest []arg) {
 			continue
 		}
 		if flags && len(a.text) > 1 && a.text[0] == '-' && (a.known || awkValue(a)) {
-			takes, text, has := nothing, "", false
+			var takes taking
+			var text string
+			var has bool
 			if name, value, is := strings.Cut(a.text, "="); strings.HasPrefix(name, "--") {
 				takes, text, has = longTaking(optionTable["gawk"], name), value, is
 			} else {
