@@ -474,9 +474,8 @@ func TestOnlyALiftIsTakenForARepeat(t *testing.T) {
 // Who cannot be read may throw the switch, who is not there may not; and a permit holds only where the switch is known to be open.
 func TestStoppingGoesBeforeAsking(t *testing.T) {
 	h := build(t, nil)
-	s := newTwoSwitches(t, false)
 	for err, want := range map[error]error{errUnreadable: nil, authority.ErrNobody: authority.ErrNotDecider} {
-		s = newTwoSwitches(t, false)
+		s := newTwoSwitches(t, false)
 		s.told.Parts.Who = nobody{err}
 		if _, got := s.told.Throw(t.Context(), s.origin, ws, ""); !errors.Is(got, want) {
 			t.Errorf("%v: got %v, want %v", err, got, want)
