@@ -57,8 +57,8 @@ type Spec struct {
 	Elsewhere func(Lack) bool
 }
 
-// MaxFolderDepth is how many folders a command may nest in a space's own. Of deeper ones no snapshot is made.
-const MaxFolderDepth = 255
+// MaxFolderDepth is how many folders a command may nest in a space. Of deeper ones no snapshot is made.
+const MaxFolderDepth = 256
 
 // Limits bound a space. All are positive.
 type Limits struct {

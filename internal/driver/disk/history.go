@@ -109,25 +109,11 @@ func (s *Spaces) withholdInFork(ctx context.Context, files *Files, from space.Se
 // The remaining ones are intact.
 func (s *Spaces) Sync(ctx context.Context) error {
 	s.mu.Lock()
-	pasts := maps.Clone(s.pasts)
+	pasts := slices.Collect(maps.Values(s.pasts))
 	s.mu.Unlock()
-	return s.sync(ctx, pasts)
-}
-
-// sync is Sync of some spaces. One that was removed meanwhile has nothing that could be lost.
-func (s *Spaces) sync(ctx context.Context, pasts map[id.Space]*snapshots.Past) error {
 	var all error
-	for sp, p := range pasts {
-		err := p.Sync(ctx)
-		if err == nil {
-			continue
-		}
-		s.mu.Lock()
-		there := s.pasts[sp] == p
-		s.mu.Unlock()
-		if there {
-			all = errors.Join(all, err)
-		}
+	for _, p := range pasts {
+		all = errors.Join(all, p.Sync(ctx))
 	}
 	return all
 }

@@ -39,22 +39,6 @@ func TestFunctionsCallEachOtherSoDeep(t *testing.T) {
 	}
 }
 
-// TestFoldersNestAsDeepAsIsTold: the bound of the virtual file system counts the space's own folder, the message does not.
-func TestFoldersNestAsDeepAsIsTold(t *testing.T) {
-	h := host(t)
-	spec := h.Spec(t)
-	s := h.Create(t, spec)
-	deep := spacetest.Shell(spec.ID, fmt.Sprintf(`i=0; while [ $i -lt %d ]; do mkdir d && cd d; i=$((i+1)); done; echo bottom`,
-		space.MaxFolderDepth))
-	if r := h.Exec(t, s, deep); r.Stdout != "bottom\n" || r.Limit != "" {
-		t.Errorf("%d folders: got %+v", space.MaxFolderDepth, r)
-	}
-	deep = spacetest.Shell(spec.ID, "while cd d 2>/dev/null; do :; done; mkdir d; echo more")
-	if r := h.Exec(t, s, deep); r.Limit != "folder_depth" || r.Stdout != "" {
-		t.Errorf("one more: got %+v", r)
-	}
-}
-
 // padded makes a module as long as is asked for.
 func padded(module []byte, size int) []byte {
 	const head = 1 + 5 + 2 // a section's kind, its length in as many bytes as there may be, its name of one character
