@@ -174,11 +174,7 @@ func (x *Service) requeueAll(ctx context.Context) error {
 	if err := x.each(ctx, byStatus, x.requeue(ctx)); err != nil {
 		return err
 	}
-	late, err := x.endOpening(ctx)
-	for _, e := range late {
-		x.endOrphan(ctx, e)
-	}
-	return err
+	return x.endOpening(ctx)
 }
 
 // Recover puts the runs of a workspace that have not ended into their queues: of one whose log came from elsewhere.
@@ -200,12 +196,7 @@ func (x *Service) requeue(ctx context.Context) func(run.Run) error {
 		if mine, err := x.mine(ctx, doc); err != nil || !mine {
 			return err // another daemon drives it, or will when it comes back
 		}
-		e := newEntry(doc, true)
-		if err := x.enqueue(ctx, e); err != nil {
-			return err
-		}
-		x.endOrphan(ctx, e)
-		return nil
+		return x.enqueue(ctx, newEntry(doc, true))
 	}
 }
 

@@ -152,11 +152,7 @@ func (x *Service) Start(ctx context.Context, origin event.Origin, q Request) (ru
 	if named.Inline { // longer ones are not kept in memory while the run waits for its turn
 		e.ops = c.ops
 	}
-	if err := x.enqueue(context.WithoutCancel(ctx), e); err != nil {
-		return doc, err
-	}
-	x.endOrphan(ctx, e)
-	return doc, nil
+	return doc, x.enqueue(context.WithoutCancel(ctx), e)
 }
 
 // mayForget refuses a retention time that the operator's rules cut short. It also refuses a caller who may not redact, because setting the
