@@ -322,7 +322,7 @@ var contextCells = []struct {
 // BenchmarkNanoContext keeps the memory of an interpreter and forks it. A snapshot is a whole cell that adds to a number, over the
 // library path: the memory is restored from the file of the context, the cell runs, the memory is kept in the file, and a snapshot is
 // made of the space. Beside it stands the same in a fresh interpreter that keeps nothing. A fork is another space made of that snapshot,
-// ready for its first cell; that this finds the memory is looked at out of the clock. Of a snapshot, space-p50-ms is the part that the
+// ready for its first cell; the check of the memory is not timed. Of a snapshot, space-p50-ms is the part that the
 // space's takes, the cell's is the rest; context-MB is the size of the file.
 func BenchmarkNanoContext(b *testing.B) {
 	for _, x := range contextCells {

@@ -20,7 +20,7 @@ const claimTime = 3 * time.Second
 // its run needs no place beside it.
 func shop(t *testing.T) *victim {
 	t.Helper()
-	// who waits here asks often, by the key of the engines
+	// this test asks often, by the key of the engines
 	c := &victim{t: t, bin: "agentbox", dir: filepath.Join(t.TempDir(), "data"), seen: map[string]string{}, flags: []string{"--engine",
 		"external", "--claim-time", claimTime.String(), "--rate", "general=1000000"}}
 	c.start()

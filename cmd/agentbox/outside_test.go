@@ -12,7 +12,7 @@ import (
 )
 
 // TestThreat14KilledWhileAnApprovalLives kills the real daemon with SIGKILL at each request of the life of an approval: once as soon as
-// its event can be read, while its answer may still be on the way, and once behind its answer. Whoever asked sends the request again,
+// its event can be read, while its answer may still be on the way, and once behind its answer. The client sends the request again,
 // under the same key. Nothing is allowed that nobody approved, and what was approved once is allowed once.
 func TestThreat14KilledWhileAnApprovalLives(t *testing.T) {
 	c := &victim{t: t, bin: "agentbox", dir: filepath.Join(t.TempDir(), "data")}

@@ -55,7 +55,7 @@ func (c *victim) command(args ...string) {
 	}
 }
 
-// cell runs a cell and returns all that is told of it.
+// cell runs a cell and returns its whole answer.
 func (c *victim) cell(in, language, code string) string {
 	c.t.Helper()
 	body, err := json.Marshal(map[string]string{"language": language, "code": code})
