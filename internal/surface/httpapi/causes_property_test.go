@@ -245,7 +245,7 @@ func begun(seen map[id.Event]event.Event, ended event.Event) bool {
 func TestEachEventFollowsFromAnEarlierOne(t *testing.T) {
 	d := startDaemon(t, func(c *app.Config) {
 		c.Rates, c.Light = wire.DefaultRates(), &testkit.Light{}
-		c.Rates.Spaces, c.Rates.Runs, c.Rates.Files = 1_000_000, 1_000_000, 1_000_000
+		c.Rates.Spaces, c.Rates.Runs, c.Rates.Files, c.Rates.General = 1_000_000, 1_000_000, 1_000_000, 1_000_000
 	})
 	d.succeed(t, "PATCH", "/v1/workspaces/"+string(id.DefaultWorkspace), `{"max_concurrent_tasks":100}`, nil)
 	names := make([]string, 0, len(deeds))
