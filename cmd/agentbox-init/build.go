@@ -117,7 +117,7 @@ func plant(s *spaceinit.Setup) error {
 		}
 	}
 	for i, m := range s.Mounts {
-		if err := attach(m, trees[i]); err != nil {
+		if err := attach(m, trees[i]); err != nil && m.Type != "devpts" { // a kernel without terminals runs what needs none
 			return fmt.Errorf("mount %s: %w", m.Target, err)
 		}
 	}
@@ -285,7 +285,7 @@ func setCapabilities(sets *[2]unix.CapUserData) error {
 // outside. The other threads of the init open nothing that a command names.
 func confine(writable []string, abi int) error {
 	const (
-		files    = ll.AccessFSExecute | ll.AccessFSWriteFile | ll.AccessFSReadFile | ll.AccessFSTruncate
+		files    = ll.AccessFSExecute | ll.AccessFSWriteFile | ll.AccessFSReadFile | ll.AccessFSTruncate | ll.AccessFSIoctlDev
 		read     = ll.AccessFSExecute | ll.AccessFSReadFile | ll.AccessFSReadDir
 		version2 = ll.AccessFSRefer<<1 - 1
 		version3 = ll.AccessFSTruncate<<1 - 1
@@ -326,7 +326,11 @@ func confine(writable []string, abi int) error {
 		return err
 	}
 	for _, w := range writable {
-		if err := grant(w, version3); err != nil {
+		rights := uint64(version3)
+		if w == "/"+spaceinit.Terminals || w == "/dev/"+spaceinit.Terminal {
+			rights = version5 // the size and the mode of a terminal are set by ioctl
+		}
+		if err := grant(w, rights); err != nil {
 			return err
 		}
 	}

@@ -32,6 +32,7 @@ type program struct {
 	env   []*byte
 	cwd   *byte
 	files [3]uintptr // descriptors, all above 2, for stdin, stdout and stderr
+	tty   bool       // they are the terminal of the session
 }
 
 // spawn starts a program as a child that is the leader of a new session and the subreaper of all its descendants, with no descriptors but
@@ -60,7 +61,7 @@ func spawn(p *program) (int, error) {
 //go:norace
 //go:nocheckptr
 func forkExec(p *program, failed *uintptr) (pid, errno uintptr) {
-	path, argv, env, cwd, files := p.path, &p.argv[0], &p.env[0], p.cwd, p.files
+	path, argv, env, cwd, files, tty := p.path, &p.argv[0], &p.env[0], p.cwd, p.files, p.tty
 	beforeFork()
 	pid, errno = vfork(uintptr(unix.SIGCHLD) | unix.CLONE_VFORK | unix.CLONE_VM)
 	if errno != 0 || pid != 0 {
@@ -76,6 +77,11 @@ func forkExec(p *program, failed *uintptr) (pid, errno uintptr) {
 	}
 	for i := range files {
 		if _, _, e = syscall.RawSyscall(unix.SYS_DUP3, files[i], uintptr(i), 0); e != 0 {
+			goto fail
+		}
+	}
+	if tty {
+		if _, _, e = syscall.RawSyscall(unix.SYS_IOCTL, 0, unix.TIOCSCTTY, 0); e != 0 {
 			goto fail
 		}
 	}

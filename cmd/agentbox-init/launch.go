@@ -222,7 +222,8 @@ func retreat() error {
 	trees := make([]int, len(sources))
 	for i, source := range sources {
 		var err error
-		if trees[i], err = unix.OpenTree(unix.AT_FDCWD, source, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_RECURSIVE); err != nil {
+		trees[i], err = unix.OpenTree(unix.AT_FDCWD, source, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_RECURSIVE)
+		if err != nil && (err != unix.ENOENT || source != "/dev/"+spaceinit.Terminal) {
 			return fmt.Errorf("open %s: %w", source, err)
 		}
 	}
@@ -238,6 +239,9 @@ func retreat() error {
 		}
 	}
 	for i, source := range sources {
+		if trees[i] < 0 {
+			continue
+		}
 		if err := attach(spaceinit.Mount{Target: source[1:], File: i > 0}, trees[i]); err != nil {
 			return fmt.Errorf("mount %s: %w", source, err)
 		}

@@ -23,6 +23,7 @@ type pump struct {
 	credit    int      // output: bytes that may be sent
 	queue     [][]byte // input: what came and was not written yet
 	eof       bool     // input: nothing will follow
+	last      []byte   // input: what is written at its end
 	finishing bool     // output: no writer is left that counts; input: the reader is gone
 }
 
@@ -39,9 +40,14 @@ func newPump(input bool) (theirs int, p *pump, err error) {
 	if err := unix.SetNonblock(ours, true); err != nil {
 		return -1, nil, err
 	}
-	p = &pump{file: os.NewFile(uintptr(ours), "pipe"), credit: spaceinit.Window}
+	return theirs, pumpOf(ours), nil
+}
+
+// pumpOf returns the pump on a descriptor that does not block. It owns the descriptor.
+func pumpOf(fd int) *pump {
+	p := &pump{file: os.NewFile(uintptr(fd), "pipe"), credit: spaceinit.Window}
 	p.changed = sync.NewCond(&p.mu)
-	return theirs, p, nil
+	return p
 }
 
 // allow adds credit for output.
@@ -64,6 +70,9 @@ func (p *pump) room() int {
 
 // drain sends what the command writes until nobody can write any more.
 func (p *pump) drain(w *spaceinit.Writer, id uint32, channel spaceinit.Channel) {
+	if p == nil {
+		return
+	}
 	defer p.close()
 	var buf []byte
 	for {
@@ -111,6 +120,9 @@ func (p *pump) read(buf []byte) (int, error) {
 
 // finish says that all that counts is in the pipe by now.
 func (p *pump) finish() {
+	if p == nil {
+		return
+	}
 	p.mu.Lock()
 	p.finishing = true
 	p.mu.Unlock()
@@ -124,9 +136,11 @@ func (p *pump) give(data []byte) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if len(data) == 0 {
+	switch {
+	case p.finishing:
+	case len(data) == 0:
 		p.eof = true
-	} else {
+	default:
 		p.queue = append(p.queue, bytes.Clone(data))
 	}
 	p.changed.Signal()
@@ -141,13 +155,18 @@ func (p *pump) pour(w *spaceinit.Writer, id uint32) {
 			p.changed.Wait()
 		}
 		if p.finishing || len(p.queue) == 0 {
+			finishing := p.finishing
 			p.mu.Unlock()
+			if !finishing && len(p.last) > 0 {
+				_, _ = p.file.Write(p.last)
+			}
 			return
 		}
 		data := p.queue[0]
 		p.queue = p.queue[1:]
 		p.mu.Unlock()
 		if _, err := p.file.Write(data); err != nil {
+			_ = w.Write(spaceinit.KindShut, id) // what is queued, and what is still under way, is dropped
 			return
 		}
 		if w.Write(spaceinit.KindCredit, id, spaceinit.EncodeCredit(spaceinit.Stdin, len(data))) != nil {

@@ -37,6 +37,7 @@ type command struct {
 	pid    int
 	in     *pump // nil without input
 	out    [2]*pump
+	tty    *terminal               // nil without a terminal
 	ended  chan syscall.WaitStatus // its own process ended
 	kill   chan time.Duration      // the daemon wants its end, after that grace
 	killed bool
@@ -92,6 +93,20 @@ func (t *table) handle(f spaceinit.Frame) error {
 		}
 		c.in.give(data)
 		return nil
+	case spaceinit.KindSignal:
+		number, err := spaceinit.DecodeSignal(f.Body)
+		if err != nil {
+			return err
+		}
+		t.signal(c, unix.Signal(number))
+		return nil
+	case spaceinit.KindResize:
+		size, err := spaceinit.DecodeResize(f.Body)
+		if err != nil {
+			return err
+		}
+		c.tty.resize(size)
+		return nil
 	case spaceinit.KindCredit:
 		channel, n, err := spaceinit.DecodeCredit(f.Body)
 		if err != nil {
@@ -122,8 +137,20 @@ func (t *table) start(id uint32, x spaceinit.Exec) (err error) {
 			for _, p := range []*pump{c.in, c.out[0], c.out[1]} {
 				p.close()
 			}
+			c.tty.close()
 		}
 	}()
+	if x.Terminal != nil {
+		if c.tty, err = newTerminal(*x.Terminal); err != nil {
+			return err
+		}
+		if c.in, c.out[0], err = c.tty.pumps(); err != nil {
+			return err
+		}
+		slave := uintptr(c.tty.slave)
+		p.files, p.tty = [3]uintptr{slave, slave, slave}, true
+		return t.begin(c, p, x)
+	}
 	p.files[0] = t.null
 	if x.Stdin {
 		var r int
@@ -139,6 +166,11 @@ func (t *table) start(id uint32, x spaceinit.Exec) (err error) {
 		}
 		theirs, p.files[i+1] = append(theirs, w), uintptr(w)
 	}
+	return t.begin(c, p, x)
+}
+
+// begin forks a command whose streams are made.
+func (t *table) begin(c *command, p *program, x spaceinit.Exec) error {
 	<-t.manned
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -150,7 +182,7 @@ func (t *table) start(id uint32, x spaceinit.Exec) (err error) {
 		return refusal(x, err)
 	}
 	c.pid = pid
-	t.byID[id], t.byPID[pid] = c, c
+	t.byID[c.id], t.byPID[pid] = c, c
 	go t.follow(c)
 	return nil
 }
@@ -243,6 +275,7 @@ func (t *table) follow(c *command) {
 	}
 	// Whoever still holds an end of these belongs to another command and may not keep this one open.
 	c.in.close()
+	c.tty.close()
 	for _, p := range c.out {
 		p.finish()
 	}

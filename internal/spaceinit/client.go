@@ -24,7 +24,7 @@ var (
 	ErrBusy = fmt.Errorf("%w: %d commands of this space are under way", ErrRefused, MaxCommands)
 )
 
-// Output takes a piece of a command's output; the slice is valid during the call. An error kills the command and is returned by Run.
+// Output takes a piece of a command's output; the slice is valid during the call. An error kills the command and is returned by Wait.
 type Output func(c Channel, piece []byte) error
 
 // Client is the daemon's side of the connection to one init. Every frame that it gets is treated as hostile: a frame that breaks the
@@ -42,17 +42,20 @@ type Client struct {
 	err   error           // why it ended
 }
 
-// call is a command under way. The reader fills it; the goroutine of Run empties it.
+// call is a command under way. The reader fills it; the goroutine of Wait empties it.
 type call struct {
 	wake chan struct{} // holds at most one token: something changed
 
 	mu      sync.Mutex
 	pieces  []piece
 	started bool
-	waiting int // bytes of output that came and were not credited yet
-	credit  int // bytes of input that may be sent
+	waiting int  // bytes of output that came and were not credited yet
+	credit  int  // bytes of input that may be sent
+	shut    bool // the command takes no more input
 	exit    *Exit
 	refused error
+
+	room chan struct{} // holds at most one token: there is more credit, or none will come
 }
 
 type piece struct {
@@ -101,7 +104,7 @@ func (c *Client) greet() (Ready, *Reader, error) {
 	}
 }
 
-// Ended is closed when the connection has ended and every Run is about to return.
+// Ended is closed when the connection has ended and every Wait is about to return.
 func (c *Client) Ended() <-chan struct{} { return c.ended }
 
 // Close ends the connection, and with it the space, and waits for the reader. It may be called again.
@@ -119,66 +122,6 @@ func (c *Client) Drain(d time.Duration) {
 	case <-timer.C: // somebody else has its end of the connection
 	}
 	c.Close()
-}
-
-// Run starts a command, sends its input, passes its output on as it comes and returns how it ended. When it returns without an error, no
-// process of the command is left. Ending ctx kills the command at once; a value or the closing of expire gives it Grace first. Both let
-// Run wait for the end of the command, whose Exit then says Killed.
-func (c *Client) Run(ctx context.Context, x Exec, stdin []byte, expire <-chan time.Time, out Output) (Exit, error) {
-	x.Stdin = len(stdin) > 0
-	id, call, err := c.start(x)
-	if err != nil {
-		return Exit{}, err
-	}
-	defer c.forget(id)
-	done := ctx.Done()
-	var fault error // of out; the command is being killed for it
-	ended := false
-	for {
-		p, exit, err := call.next()
-		switch {
-		case err != nil:
-			return Exit{}, err
-		case p.bytes != nil:
-			if fault == nil {
-				if fault = out(p.channel, p.bytes); fault != nil {
-					done, expire = nil, nil
-					if err := c.w.Write(KindKill, id, EncodeKill(0)); err != nil {
-						return Exit{}, c.gone(err)
-					}
-				}
-			}
-			call.taken(len(p.bytes))
-			// An init that is gone takes none. What it said before still counts, and the reader finds its end.
-			_ = c.w.Write(KindCredit, id, EncodeCredit(p.channel, len(p.bytes)))
-			continue
-		case exit != nil:
-			return *exit, fault
-		case ended:
-			return Exit{}, c.gone(nil)
-		}
-		if x.Stdin {
-			if stdin, err = c.feed(id, call, stdin); err != nil {
-				return Exit{}, c.gone(err)
-			}
-			x.Stdin = stdin != nil
-		}
-		select {
-		case <-call.wake:
-		case <-done:
-			done, expire = nil, nil
-			if err := c.w.Write(KindKill, id, EncodeKill(0)); err != nil {
-				return Exit{}, c.gone(err)
-			}
-		case <-expire:
-			expire = nil
-			if err := c.w.Write(KindKill, id, EncodeKill(Grace)); err != nil {
-				return Exit{}, c.gone(err)
-			}
-		case <-c.ended:
-			ended = true // what came before the end still counts
-		}
-	}
 }
 
 // Ping waits until the init answers, ctx ends or the connection does.
@@ -222,7 +165,7 @@ func (c *Client) start(x Exec) (uint32, *call, error) {
 	if len(body) > MaxRequest {
 		return 0, nil, fmt.Errorf("%w: arguments and environment take %d bytes, more than %d", ErrRefused, len(body), MaxRequest)
 	}
-	call := &call{wake: make(chan struct{}, 1), credit: Window}
+	call := &call{wake: make(chan struct{}, 1), room: make(chan struct{}, 1), credit: Window}
 	c.mu.Lock()
 	if c.err != nil {
 		c.mu.Unlock()
@@ -261,23 +204,6 @@ func (c *Client) gone(err error) error {
 		return fmt.Errorf("%w: %w", ErrEnded, err)
 	default:
 		return ErrEnded
-	}
-}
-
-// feed sends as much input as there is credit for, and the end of it; it returns what is left, nil when the end was sent.
-func (c *Client) feed(id uint32, call *call, stdin []byte) ([]byte, error) {
-	for {
-		n := call.spend(min(len(stdin), MaxData))
-		if n == 0 && len(stdin) > 0 {
-			return stdin, nil
-		}
-		if err := c.w.Write(KindData, id, []byte{byte(Stdin)}, stdin[:n]); err != nil {
-			return nil, err
-		}
-		if n == 0 {
-			return nil, nil
-		}
-		stdin = stdin[n:]
 	}
 }
 
@@ -377,6 +303,11 @@ func (k *call) take(f Frame) error {
 			return err
 		}
 		k.exit = &exit
+	case KindShut:
+		if len(f.Body) > 0 || k.shut {
+			return fmt.Errorf("%w: an end of the input that cannot be", ErrProtocol)
+		}
+		k.shut = true
 	case KindRefused:
 		if k.started {
 			return fmt.Errorf("%w: a command that was refused after it had started", ErrProtocol)
@@ -385,9 +316,11 @@ func (k *call) take(f Frame) error {
 	default:
 		return fmt.Errorf("%w: frame %d is not for the daemon", ErrProtocol, f.Kind)
 	}
-	select {
-	case k.wake <- struct{}{}:
-	default:
+	for _, waiting := range []chan struct{}{k.wake, k.room} {
+		select {
+		case waiting <- struct{}{}:
+		default:
+		}
 	}
 	return nil
 }

@@ -10,7 +10,7 @@ import (
 )
 
 // Version is the number of this protocol. It is the first thing an init says, so that a daemon never talks to an init of another build.
-const Version = 1
+const Version = 2
 
 // The bounds of the protocol. Both sides refuse what is larger and end the connection.
 const (
@@ -35,6 +35,8 @@ const (
 	KindExec    Kind = 2  // daemon: start a command; its id is new
 	KindKill    Kind = 3  // daemon: end a command, with a grace in milliseconds
 	KindPing    Kind = 4  // daemon: answer with KindPong
+	KindSignal  Kind = 5  // daemon: send a signal to a command
+	KindResize  Kind = 6  // daemon: the terminal of a command has another size
 	KindData    Kind = 16 // a piece of a channel; an empty one of stdin ends it
 	KindCredit  Kind = 17 // that many bytes of a channel were taken
 	KindReady   Kind = 32 // init: the space stands
@@ -43,6 +45,7 @@ const (
 	KindRefused Kind = 35 // init: the command was not started, and why
 	KindPong    Kind = 36 // init: the answer to KindPing
 	KindFailed  Kind = 37 // init: the space could not be set up, and why
+	KindShut    Kind = 38 // init: the command takes no more input
 )
 
 // Channel is one of a command's three standard streams.

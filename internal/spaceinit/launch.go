@@ -89,5 +89,12 @@ func DecodeLaunched(message []byte) (Launched, error) {
 	return l, d.end("answer of the launcher")
 }
 
-// Devices are the nodes of a space's /dev, and of a launcher's. There is no terminal and no disk.
-var Devices = []string{"null", "zero", "full", "random", "urandom"}
+// Devices are the nodes of a space's /dev, and of a launcher's. There is no disk. A host need not have Terminal.
+var Devices = []string{"null", "zero", "full", "random", "urandom", Terminal}
+
+// Terminal is the device that stands for the terminal of the session of the process that opens it. Every command has a session of its own.
+// So it is a terminal of the space's own, or none.
+const Terminal = "tty"
+
+// Terminals is where a space has its own terminals, below its root.
+const Terminals = "dev/pts"

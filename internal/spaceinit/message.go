@@ -3,6 +3,7 @@ package spaceinit
 import (
 	"encoding/binary"
 	"fmt"
+	"math"
 	"time"
 )
 
@@ -12,7 +13,14 @@ type Exec struct {
 	Env   []string // NAME=value
 	Cwd   string   // absolute, in the space
 	Stdin bool     // input follows in frames; otherwise it is empty
+
+	// Terminal is the size of the terminal that the three standard streams are; nil for none. Then all output comes on Stdout, and the end of
+	// the input is typed as Ctrl-D.
+	Terminal *Size
 }
+
+// Size is the size of a terminal in characters. Neither side is 0.
+type Size struct{ Cols, Rows uint16 }
 
 // Ready is the body of KindReady: what the init could apply.
 type Ready struct {
@@ -91,6 +99,11 @@ func (e *encoder) texts(v []string) {
 	}
 }
 
+func (e *encoder) size(s Size) {
+	e.u32(uint32(s.Cols))
+	e.u32(uint32(s.Rows))
+}
+
 type decoder struct {
 	b   []byte
 	bad bool
@@ -137,6 +150,14 @@ func (d *decoder) flag() bool {
 
 func (d *decoder) text() string { return string(d.take(int(d.u32()))) }
 
+func (d *decoder) size() Size {
+	cols, rows := d.u32(), d.u32()
+	if cols == 0 || rows == 0 || cols > math.MaxUint16 || rows > math.MaxUint16 {
+		d.bad = true
+	}
+	return Size{uint16(cols), uint16(rows)}
+}
+
 // count reads the length of a list whose items take at least size bytes each, so that a lying length allocates nothing.
 func (d *decoder) count(size int) int {
 	n := int(d.u32())
@@ -173,6 +194,10 @@ func (x Exec) Encode() []byte {
 	e.texts(x.Env)
 	e.text(x.Cwd)
 	e.flag(x.Stdin)
+	e.flag(x.Terminal != nil)
+	if x.Terminal != nil {
+		e.size(*x.Terminal)
+	}
 	return e.b
 }
 
@@ -180,6 +205,10 @@ func (x Exec) Encode() []byte {
 func DecodeExec(body []byte) (Exec, error) {
 	d := decoder{b: body}
 	x := Exec{Argv: d.texts(), Env: d.texts(), Cwd: d.text(), Stdin: d.flag()}
+	if d.flag() {
+		size := d.size()
+		x.Terminal = &size
+	}
 	if len(x.Argv) == 0 {
 		d.bad = true
 	}
@@ -213,7 +242,7 @@ func (x Exit) Encode() []byte {
 func DecodeExit(body []byte) (Exit, error) {
 	d := decoder{b: body}
 	x := Exit{Code: d.byte(), Signal: d.byte(), Killed: d.flag()}
-	if x.Signal > 64 {
+	if x.Signal > LastSignal {
 		d.bad = true
 	}
 	return x, d.end("exit")
@@ -229,6 +258,36 @@ func DecodeKill(body []byte) (time.Duration, error) {
 	d := decoder{b: body}
 	ms := d.u32()
 	return time.Duration(ms) * time.Millisecond, d.end("kill")
+}
+
+// LastSignal is the highest number of a signal.
+const LastSignal = 64
+
+// EncodeSignal returns the body of KindSignal.
+func EncodeSignal(number uint8) []byte { return []byte{number} }
+
+// DecodeSignal reads the body of KindSignal.
+func DecodeSignal(body []byte) (uint8, error) {
+	d := decoder{b: body}
+	number := d.byte()
+	if number == 0 || number > LastSignal {
+		d.bad = true
+	}
+	return number, d.end("signal")
+}
+
+// EncodeResize returns the body of KindResize.
+func EncodeResize(s Size) []byte {
+	var e encoder
+	e.size(s)
+	return e.b
+}
+
+// DecodeResize reads the body of KindResize.
+func DecodeResize(body []byte) (Size, error) {
+	d := decoder{b: body}
+	s := d.size()
+	return s, d.end("size")
 }
 
 // EncodeCredit returns the body of KindCredit.

@@ -141,6 +141,16 @@ func (s *lightSpace) Exec(ctx context.Context, p policy.Permit, _ []byte, out sp
 	return exit, nil
 }
 
+// Start implements space.Instance.
+func (s *lightSpace) Start(_ context.Context, p policy.Permit, _ space.TerminalSize) (space.Process, error) {
+	_, back, err := p.Try(policy.ShellExec)
+	if err != nil {
+		return nil, err
+	}
+	back()
+	return nil, space.LacksProcesses("a command that gets input or signals while it runs")
+}
+
 // lightCell is what a command in an interpreter context shows.
 func lightCell() []space.Display {
 	return []space.Display{

@@ -46,6 +46,10 @@ type Action struct {
 	Stdin     event.Digest      `json:"stdin_sha256,omitzero"`
 	TimeoutMS int64             `json:"timeout_ms,omitempty"`
 
+	// Background says that the command runs beside the space's other operations. Without TimeoutMS, it has no time limit.
+	Background bool   `json:"background,omitempty"`
+	Attach     string `json:"attach,omitempty"` // how a background command gets input while it runs: AttachX; "" for none
+
 	Tool     string          `json:"tool,omitempty"`
 	ToolHash event.Digest    `json:"tool_sha256,omitzero"`
 	Method   string          `json:"method,omitempty"`
@@ -56,6 +60,12 @@ type Action struct {
 	Request  json.RawMessage `json:"request,omitempty"`      // the action that is done outside, as an object of the principal who does it
 	Declared Declaration     `json:"declaration,omitzero"`   // for a declared type: the workspace's declaration; the gate fills it in
 }
+
+// The ways in which a background command gets input while it runs.
+const (
+	AttachStdin    = "stdin"    // a pipe
+	AttachTerminal = "terminal" // a terminal, which is its output too
+)
 
 // maxExact is the largest integer that canonical JSON, whose numbers are float64, keeps apart from its neighbours.
 const maxExact = 1<<53 - 1
@@ -71,7 +81,7 @@ func (a Action) isText() bool {
 	for _, text := range []string{
 		a.Type, string(a.Workspace), string(a.Room), string(a.Principal), string(a.Token), string(a.Space), string(a.Run), string(a.Step),
 		a.Operation, a.Subject, a.Path, a.Mode, a.Command, a.Cwd, a.Tool, a.Method, a.Target, string(a.Limits), string(a.Zone), string(a.Request),
-		a.Declared.Description,
+		a.Declared.Description, a.Attach,
 	} {
 		if !utf8.ValidString(text) {
 			return false

@@ -47,6 +47,8 @@ func (a Action) canonicalSlow() ([]byte, error) {
 func (a Action) canonicalFast() []byte {
 	w := writer{make([]byte, 0, 640+len(a.Command)*2+len(a.Path))}
 	w.list("argv", a.Argv)
+	w.text("attach", a.Attach, false)
+	w.truth("background", a.Background)
 	w.text("capability_token_id", string(a.Token), false)
 	w.text("command", a.Command, false)
 	w.digest("content_sha256", a.Content)
@@ -57,10 +59,7 @@ func (a Action) canonicalFast() []byte {
 	w.text("method", a.Method, false)
 	w.text("mode", a.Mode, false)
 	w.text("operation_id", a.Operation, false)
-	if a.Overwrite {
-		w.key("overwrite")
-		w.b = append(w.b, "true"...)
-	}
+	w.truth("overwrite", a.Overwrite)
 	w.text("path", a.Path, false)
 	w.digest("policy_bundle", a.Bundle)
 	w.text("principal_id", string(a.Principal), true)
@@ -99,6 +98,13 @@ func (w *writer) text(name, value string, always bool) {
 	if value != "" || always {
 		w.key(name)
 		w.quote(value)
+	}
+}
+
+func (w *writer) truth(name string, value bool) {
+	if value {
+		w.key(name)
+		w.b = append(w.b, "true"...)
 	}
 }
 

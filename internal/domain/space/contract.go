@@ -111,6 +111,10 @@ type Instance interface {
 	// command. A command that fails is an Exit; an error means that the command could not run. In a space whose Spec is Tentative, the error
 	// is a *Lacking if the command wanted what the tier lacks. Then it has left nothing behind, and the permit can be redeemed once more.
 	Exec(ctx context.Context, p policy.Permit, stdin []byte, out Output) (Exit, error)
+	// Start begins the command of a shell.exec permit, as Exec does, and returns while it runs. The caller calls Wait at once, which returns
+	// the errors of a command that cannot run. Ending ctx kills the command. If the action says Attach, input comes by the Process. Size is
+	// that of a terminal. A tier that lacks Processes returns a *Lacking; then the permit can be redeemed once more.
+	Start(ctx context.Context, p policy.Permit, size TerminalSize) (Process, error)
 	// Load returns the memory, processes and processor time that the space uses now. It reads a few small files of the host and no file of the
 	// space, so callers may call it often.
 	Load() (Load, error)

@@ -38,6 +38,9 @@ func (s *instance) Exec(ctx context.Context, p policy.Permit, stdin []byte, out 
 	if err != nil {
 		return space.Exit{}, err
 	}
+	if action.Attach != "" {
+		return space.Exit{}, policy.ErrPermitMismatch // who approved it was told that it gets input
+	}
 	var input event.Digest
 	if len(stdin) > 0 {
 		input = event.DigestOf(stdin)
@@ -50,7 +53,15 @@ func (s *instance) Exec(ctx context.Context, p policy.Permit, stdin []byte, out 
 	if err != nil {
 		return space.Exit{}, err
 	}
-	return s.run(ctx, x, time.Duration(action.TimeoutMS)*time.Millisecond, stdin, out)
+	return s.run(ctx, x, timeOf(action), stdin, out)
+}
+
+// run runs a command within its bounds and says how it ended.
+func (s *instance) run(ctx context.Context, x spaceinit.Exec, limit time.Duration, stdin []byte, out space.Output) (space.Exit, error) {
+	return s.follow(ctx, s.begin(limit), out, func(within context.Context, expire <-chan time.Time, out spaceinit.Output) (spaceinit.Exit,
+		error) {
+		return s.client.Run(within, x, stdin, expire, out)
+	})
 }
 
 // command turns an action into what the init takes.
@@ -69,9 +80,26 @@ func (s *instance) command(a policy.Action) (spaceinit.Exec, error) {
 	return spaceinit.Exec{Argv: a.Argv, Env: environment(s.spec.Env, a.Env), Cwd: path.Join(workdir, a.Cwd)}, nil
 }
 
-// run runs a command within its bounds and says how it ended.
-func (s *instance) run(ctx context.Context, x spaceinit.Exec, limit time.Duration, stdin []byte, out space.Output) (space.Exit, error) {
-	began, before := s.tier.clock.Now(), s.group.hits()
+// beginning is the state of the space before a command.
+type beginning struct {
+	at    time.Time
+	hits  hits
+	limit time.Duration // of the command; 0 for none
+}
+
+func (s *instance) begin(limit time.Duration) beginning {
+	return beginning{s.tier.clock.Now(), s.group.hits(), limit}
+}
+
+// timeOf is how long the command of an action may take; 0 for as long as it likes.
+func timeOf(a policy.Action) time.Duration { return time.Duration(a.TimeoutMS) * time.Millisecond }
+
+// runner runs a command: it kills it when ctx ends, ends it when a value comes from expire, and returns when nothing of it is left.
+type runner func(ctx context.Context, expire <-chan time.Time, out spaceinit.Output) (spaceinit.Exit, error)
+
+// follow has a command run within its bounds and says how it ended.
+func (s *instance) follow(ctx context.Context, b beginning, out space.Output, run runner) (space.Exit, error) {
+	began, before, limit := b.at, b.hits, b.limit
 	within, end := context.WithCancelCause(ctx)
 	defer end(nil)
 	defer s.watch.join(func(bound string) { end(overrun{bound}) })()
@@ -86,7 +114,7 @@ func (s *instance) run(ctx context.Context, x spaceinit.Exec, limit time.Duratio
 		defer s.abandon(limit+spaceinit.Grace+stubborn, &overdue)()
 	}
 	room := s.spec.Limits.OutputBytes
-	exit, err := s.client.Run(within, x, stdin, expire, func(c spaceinit.Channel, piece []byte) (err error) {
+	exit, err := run(within, expire, func(c spaceinit.Channel, piece []byte) (err error) {
 		defer func() {
 			if err != nil {
 				end(err) // from here on the init has to end the command
@@ -122,7 +150,7 @@ func (s *instance) run(ctx context.Context, x spaceinit.Exec, limit time.Duratio
 		result.TimedOut, result.Limit = overdue.Load(), hit.bound
 		return s.lost(ctx, result, starved)
 	case errors.Is(err, spaceinit.ErrRefused):
-		return space.Exit{}, fault.Wrap(err, fault.Invalid, "command_not_started", "the command could not be started")
+		return space.Exit{}, s.refusal(err)
 	case err != nil:
 		return result, err
 	}
@@ -139,6 +167,14 @@ func (s *instance) run(ctx context.Context, x spaceinit.Exec, limit time.Duratio
 		result.Limit = "pids"
 	}
 	return result, nil
+}
+
+// refusal is the error of a command that the init did not start.
+func (s *instance) refusal(err error) error {
+	if errors.Is(err, spaceinit.ErrEnded) {
+		return errEnded()
+	}
+	return fault.Wrap(err, fault.Invalid, "command_not_started", "the command could not be started")
 }
 
 // lost says what became of a command whose space ended under it, once no process of it is left and the space can be started again. The

@@ -21,6 +21,9 @@ const (
 	homedir = "/tmp/home"  // private, gone with the space
 	insider = 1000         // its one user and group
 
+	// maxTerminals bounds the terminals of a space, those that its programs make for themselves included.
+	maxTerminals = 2 * spaceinit.MaxCommands
+
 	// initThreads is what the init itself takes of the bound on processes: its own threads.
 	initThreads = 24
 )
@@ -46,7 +49,7 @@ func (t *Tier) layout(spec space.Spec) (s *spaceinit.Setup, files []*os.File, er
 		Namespace: true,
 		Filter:    t.filter,
 		Folders:   []string{strings.TrimPrefix(homedir, "/")},
-		Writable:  []string{workdir, "/tmp"},
+		Writable:  []string{workdir, "/tmp", "/" + spaceinit.Terminals},
 	}
 	for _, dir := range spaceinit.Scratches {
 		if st, err := os.Stat(dir); err == nil && st.IsDir() {
@@ -73,6 +76,9 @@ func (t *Tier) layout(spec space.Spec) (s *spaceinit.Setup, files []*os.File, er
 	}
 	err = errors.Join(err, mount(spec.Dir, strings.TrimPrefix(workdir, "/"), false, quiet))
 	for _, d := range spaceinit.Devices {
+		if _, missing := os.Stat("/dev/" + d); missing != nil && d == spaceinit.Terminal {
+			continue
+		}
 		err = errors.Join(err, mount("/dev/"+d, "dev/"+d, true, 0))
 		s.Writable = append(s.Writable, "/dev/"+d)
 	}
@@ -89,6 +95,10 @@ func (t *Tier) layout(spec space.Spec) (s *spaceinit.Setup, files []*os.File, er
 			FD: -1, Type: "tmpfs", Target: "tmp", Attr: quiet,
 			Option: fmt.Sprintf("size=%d,nr_inodes=%d,mode=1777", spec.Limits.TmpBytes, inodes),
 		})
+	s.Mounts = append(s.Mounts, spaceinit.Mount{
+		FD: -1, Type: "devpts", Target: spaceinit.Terminals, Attr: unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NOEXEC,
+		Option: fmt.Sprintf("newinstance,mode=0600,ptmxmode=0666,max=%d", maxTerminals),
+	})
 	s.Masks = append(s.Masks, t.root.masks...)
 	for _, m := range masks {
 		s.Masks = append(s.Masks, "proc/"+m)
@@ -122,6 +132,7 @@ func etcLinks() []spaceinit.Link {
 		{Path: "dev/stdin", Target: "/proc/self/fd/0"},
 		{Path: "dev/stdout", Target: "/proc/self/fd/1"},
 		{Path: "dev/stderr", Target: "/proc/self/fd/2"},
+		{Path: "dev/ptmx", Target: "pts/ptmx"},
 		{Path: "dev/shm", Target: "/tmp"}, // shared memory is bounded like the rest of /tmp
 		{Path: "var/tmp", Target: "/tmp"},
 		{Path: "etc/mtab", Target: "/proc/self/mounts"},

@@ -106,7 +106,7 @@ func (s *instance) Exec(ctx context.Context, p policy.Permit, stdin []byte, out 
 		input = event.DigestOf(stdin)
 	}
 	empty := event.DigestOf(nil)
-	if action.Space != s.spec.ID || action.Stdin != input && !(action.Stdin == empty && len(stdin) == 0) {
+	if action.Attach != "" || action.Space != s.spec.ID || action.Stdin != input && !(action.Stdin == empty && len(stdin) == 0) {
 		return space.Exit{}, policy.ErrPermitMismatch
 	}
 	order, seed, err := s.order(action, stdin)
@@ -133,6 +133,16 @@ func (s *instance) Exec(ctx context.Context, p policy.Permit, stdin []byte, out 
 		back() // it has had no effect
 	}
 	return exit, err
+}
+
+// Start refuses a command that runs while others do: this tier has no processes.
+func (s *instance) Start(_ context.Context, p policy.Permit, _ space.TerminalSize) (space.Process, error) {
+	_, back, err := p.Try(policy.ShellExec)
+	if err != nil {
+		return nil, err
+	}
+	back() // it has had no effect
+	return nil, space.LacksProcesses("a command that gets input or signals while it runs")
 }
 
 // ended is an exit, or the error of a space that has ended meanwhile.

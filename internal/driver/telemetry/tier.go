@@ -55,14 +55,47 @@ type instance struct {
 
 // Exec implements space.Instance.
 func (i *instance) Exec(ctx context.Context, p policy.Permit, stdin []byte, out space.Output) (space.Exit, error) {
-	m, began, permit := i.tier.metrics, i.tier.clock.Now(), p.Digest()
+	began, permit := i.tier.clock.Now(), p.Digest()
 	exit, err := i.Instance.Exec(ctx, p, stdin, out)
+	i.counted(ctx, permit, began, exit, err)
+	return exit, err
+}
+
+// counted counts a command that has ended.
+func (i *instance) counted(ctx context.Context, permit event.Digest, began time.Time, exit space.Exit, err error) {
+	m := i.tier.metrics
 	m.commands.WithLabelValues(i.tier.Name(), exitClass(exit, err)).Inc()
 	ended := i.tier.clock.Now()
 	m.commanding.Observe(ended.Sub(began).Seconds())
 	if at, ok := i.tier.tracer.redeem(ctx, permit); ok {
 		i.tier.tracer.commanded(at, i.tier.Name(), began, ended, exit, err)
 	}
+}
+
+// Start implements space.Instance.
+func (i *instance) Start(ctx context.Context, p policy.Permit, size space.TerminalSize) (space.Process, error) {
+	made := &process{instance: i, ctx: ctx, began: i.tier.clock.Now(), permit: p.Digest()}
+	var err error
+	if made.Process, err = i.Instance.Start(ctx, p, size); err != nil {
+		i.tier.metrics.commands.WithLabelValues(i.tier.Name(), exitClass(space.Exit{}, err)).Inc()
+		return nil, err
+	}
+	return made, nil
+}
+
+// process is a command in the background that is counted when it has ended.
+type process struct {
+	space.Process
+	instance *instance
+	ctx      context.Context
+	began    time.Time
+	permit   event.Digest
+}
+
+// Wait implements space.Process.
+func (p *process) Wait(out space.Output) (space.Exit, error) {
+	exit, err := p.Process.Wait(out)
+	p.instance.counted(p.ctx, p.permit, p.began, exit, err)
 	return exit, err
 }
 

@@ -198,7 +198,7 @@ func (g *Gate) under(ctx context.Context, c *consideration, trial *policy.Bundle
 	a.Bundle, c.ruling.Limits = c.bundle.Hash, c.bundle.Limits
 	switch a.Type {
 	case policy.ShellExec:
-		if a.TimeoutMS <= 0 || a.TimeoutMS > c.bundle.Limits.CommandMS {
+		if !a.Background && (a.TimeoutMS <= 0 || a.TimeoutMS > c.bundle.Limits.CommandMS) {
 			a.TimeoutMS = c.bundle.Limits.CommandMS
 		}
 	case policy.FileRead, policy.FileEdit:
@@ -222,6 +222,18 @@ func malformed(a policy.Action) string {
 	}
 	if a.Mode != "" && (a.Type != policy.FileCreate || space.CheckFileMode(a.Mode) != nil) {
 		return "the mode " + policy.Brief(a.Mode) + " is none that a file is made with"
+	}
+	if (a.Background || a.Attach != "") && a.Type != policy.ShellExec {
+		return "only a command runs in the background, or gets input while it runs"
+	}
+	switch a.Attach {
+	case "":
+	case policy.AttachStdin, policy.AttachTerminal:
+		if !a.Background {
+			return "only a command in the background gets input while it runs"
+		}
+	default:
+		return "a command gets its input by " + policy.AttachStdin + " or " + policy.AttachTerminal + ", not by " + policy.Brief(a.Attach)
 	}
 	if a.Type == policy.ShellExec && a.Command != "" && len(a.Argv) > 0 && (len(a.Argv) != 3 || a.Argv[1] != "-c" || a.Argv[2] != a.Command) {
 		return "the command that is shown is not the one that would run"

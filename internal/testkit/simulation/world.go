@@ -296,11 +296,16 @@ type instance struct {
 
 // Exec implements space.Instance. A command takes its time, has its effect at some moment of it, prints, and may be ended before or after.
 func (i *instance) Exec(ctx context.Context, p policy.Permit, _ []byte, out space.Output) (space.Exit, error) {
-	s := i.h.w.s
 	a, back, err := p.Try(policy.ShellExec)
 	if err != nil {
 		return space.Exit{}, err
 	}
+	return i.perform(ctx, a, back, out)
+}
+
+// perform does what a command does whose permit was redeemed.
+func (i *instance) perform(ctx context.Context, a policy.Action, back func(), out space.Output) (space.Exit, error) {
+	s := i.h.w.s
 	what := i.h.w.deed(a)
 	before, after, dies := s.moment(what, commandTime), s.moment(what, commandTime), s.happens(what, 0.03)
 	if !i.passes(ctx, before) {
@@ -333,6 +338,38 @@ func (i *instance) Exec(ctx context.Context, p policy.Permit, _ []byte, out spac
 	}
 	return exit, nil
 }
+
+// Start implements space.Instance.
+func (i *instance) Start(ctx context.Context, p policy.Permit, _ space.TerminalSize) (space.Process, error) {
+	a, back, err := p.Try(policy.ShellExec)
+	if err != nil {
+		return nil, err
+	}
+	return &process{i, ctx, a, back}, nil
+}
+
+// process is a command in the background. It reads all of its input and ends by itself, whatever it is told.
+type process struct {
+	in     *instance
+	ctx    context.Context
+	action policy.Action
+	back   func()
+}
+
+func (p *process) Wait(out space.Output) (space.Exit, error) {
+	return p.in.perform(p.ctx, p.action, p.back, out)
+}
+
+func (p *process) Send(_ context.Context, _ []byte, before func() error) error {
+	if before != nil {
+		return before()
+	}
+	return nil
+}
+
+func (p *process) Signal(name string) error { return space.CheckSignal(name) }
+
+func (p *process) Resize(size space.TerminalSize) error { return size.Check() }
 
 // passes lets time pass; false where the command or the space ends before it is over.
 func (i *instance) passes(ctx context.Context, d time.Duration) bool {

@@ -183,7 +183,7 @@ func Run(t *testing.T, h Host) {
 		name  string
 		cases []testCase
 	}{{"commands", commandCases}, {"ends", endCases}, {"bounds", boundCases}, {"permits", permitCases}, {"lives", lifeCases},
-		{"shell", shellCases}, {"streams", streamCases}, {"files", fileCases}, {"lacks", lackCases}} {
+		{"shell", shellCases}, {"streams", streamCases}, {"processes", processCases}, {"files", fileCases}, {"lacks", lackCases}} {
 		t.Run(group.name, func(t *testing.T) {
 			for _, c := range group.cases {
 				t.Run(c.name, func(t *testing.T) {
