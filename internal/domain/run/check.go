@@ -67,6 +67,9 @@ func (op Operation) checkShell() error {
 	if t := op.TimeoutMS; t != nil && (*t < MinTimeoutMS || *t > MaxTimeoutMS) {
 		return invalid("timeout is %d ms; it may be %d to %d", *t, MinTimeoutMS, MaxTimeoutMS)
 	}
+	if err := op.checkSide(); err != nil {
+		return err
+	}
 	if len(op.Env) > MaxEnv {
 		return invalid("env has %d variables; at most %d are allowed", len(op.Env), MaxEnv)
 	}

@@ -43,6 +43,7 @@ type Created struct {
 	// how long its data are kept once it has ended; 0 for as long as those of others
 	Retention int64   `json:"retention_seconds,omitempty"`
 	Parent    *Parent `json:"parent,omitempty"`
+	Side
 	Order
 
 	Token id.Token `json:"capability_token_id,omitempty"` // under which it was asked for, and is executed
@@ -60,6 +61,8 @@ type Outline struct {
 type Started struct {
 	Run   id.Run `json:"run_id"`
 	Child bool   `json:"child,omitempty"` // it runs in the place of the run of its engine: see Load
+
+	Background bool `json:"background,omitempty"` // it runs beside the others of its space, and takes no place: see Load
 	Kept
 }
 
@@ -114,6 +117,8 @@ type Suspended struct {
 	Index     int         `json:"index"`
 	Approval  id.Approval `json:"approval_id"`
 	Reason    string      `json:"reason_code"`
+
+	Background bool `json:"background,omitempty"`
 }
 
 // Resumed is the data of run.resumed.
@@ -124,6 +129,8 @@ type Resumed struct {
 	Approval  id.Approval `json:"approval_id"`
 	Answer    string      `json:"answer"` // approved, denied or expired
 	Child     bool        `json:"child,omitempty"`
+
+	Background bool `json:"background,omitempty"`
 }
 
 // Finished is the data of run.completed, run.failed and run.cancelled.

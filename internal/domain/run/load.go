@@ -12,7 +12,8 @@ import (
 const LoadProjection = "run_loads"
 
 // Load lists the runs that are under way in a workspace. A run takes its place when it starts. It gives the place back when it ends, when
-// its engine gives it back, and while it waits for a person. A run under an engine's tool call uses the place of the engine's run.
+// its engine gives it back, and while it waits for a person. A run under an engine's tool call uses the place of the engine's run. A
+// background run takes none.
 type Load struct {
 	Running []id.Run `json:"running"` // in the order in which they took their places
 }
@@ -35,13 +36,13 @@ func (l Load) Evolve(e event.Event) (Load, error) {
 		if err != nil {
 			return l, err
 		}
-		enters, child = true, d.Child
+		enters, child = true, d.Child || d.Background
 	case EventResumed:
 		d, err := event.Decode[Resumed](e)
 		if err != nil {
 			return l, err
 		}
-		enters, child = true, d.Child
+		enters, child = true, d.Child || d.Background
 	}
 	left := make([]id.Run, 0, len(l.Running)+1)
 	for _, r := range l.Running {

@@ -82,7 +82,10 @@ var operations = []Spec{
 	},
 	{
 		Type: OpShell, Doc: "Runs a command", Action: policy.ShellExec, Changes: ChangesSpace,
-		Fields:    []Field{{"command", "string", true}, {"cwd", "string", false}, {"timeout", "integer", false}, {"env", "object", false}},
+		Fields: []Field{
+			{"command", "string", true}, {"cwd", "string", false}, {"timeout", "integer", false}, {"env", "object", false},
+			{"stdin", "boolean", false}, {"pty", "object", false}, {"tag", "string", false},
+		},
 		ResultDoc: "What became of a command",
 		Result: []string{
 			"path", "command", "exitCode", "stdout", "stderr", "encoding", "durationMs", "commitMs", "timedOut", "limit", "tier", "gas", "seed",

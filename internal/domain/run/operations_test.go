@@ -33,7 +33,7 @@ func jsonFields(v any) map[string]string {
 			fields[name] = "boolean"
 		case reflect.Slice:
 			fields[name] = "array"
-		case reflect.Map:
+		case reflect.Map, reflect.Struct:
 			fields[name] = "object"
 		case reflect.Int, reflect.Int64:
 			fields[name] = "integer"
@@ -87,6 +87,9 @@ func TestEveryOperationHasACompleteRow(t *testing.T) {
 			whole[f.Name] = json.RawMessage(map[string]string{
 				"string": `"x"`, "boolean": "true", "integer": "7", "array": `[{"oldContent":"a","newContent":"b"}]`, "object": `{"A":"b"}`,
 			}[f.Kind])
+			if f.Name == "pty" {
+				whole[f.Name] = json.RawMessage(`{"cols":80,"rows":24}`)
+			}
 		}
 		all, err := json.Marshal(whole)
 		if err != nil {

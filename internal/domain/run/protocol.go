@@ -58,6 +58,10 @@ type Operation struct {
 	TimeoutMS *int64            `json:"timeout,omitempty" doc:"Milliseconds, 1,000 to 3,600,000; 30,000 by default, and never more than policy allows"`
 	Env       map[string]string `json:"env,omitempty" doc:"Variables beside those of the space"`
 
+	Stdin bool      `json:"stdin,omitempty" doc:"Of a background run: the command gets input while it runs"`
+	PTY   *Terminal `json:"pty,omitempty" doc:"Of a background run: the command runs in a terminal of this size"`
+	Tag   string    `json:"tag,omitempty" doc:"Of a background run: the caller's own name for it, at most 100 characters"`
+
 	// Context marks an operation that no client sent: the reading of a context file at the start of a run. Its result has no id.
 	Context bool `json:"context,omitempty"`
 
@@ -240,6 +244,12 @@ func (op *Operation) field(name string) any {
 		return &op.TimeoutMS
 	case "env":
 		return &op.Env
+	case "stdin":
+		return &op.Stdin
+	case "pty":
+		return &op.PTY
+	case "tag":
+		return &op.Tag
 	}
 	return nil
 }

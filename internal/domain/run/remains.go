@@ -14,6 +14,7 @@ func Remains(e event.Event) (any, error) {
 		left := Created{Run: d.Run, Space: d.Space, Agent: d.Agent, Retention: d.Retention, Token: d.Token, Operations: make([]Outline,
 			len(d.Operations))}
 		left.Parent = d.Parent
+		left.Side = Side{Background: d.Background, Stdin: d.Stdin, PTY: d.PTY}
 		left.Order = Order{Engine: d.Engine, Work: d.Work, Thread: d.Thread, Experiment: d.Experiment}
 		for i, o := range d.Operations {
 			left.Operations[i] = Outline{Type: o.Type, Context: o.Context}
@@ -41,6 +42,10 @@ func Remains(e event.Event) (any, error) {
 	case EventResumed:
 		d, err := event.Decode[Resumed](e)
 		d.Operation = ""
+		return d, err
+	case EventInput:
+		d, err := event.Decode[Given](e)
+		d.Digest = nil
 		return d, err
 	case EventCompleted, EventFailed, EventCancelled:
 		d, err := event.Decode[Finished](e)

@@ -47,20 +47,21 @@ func (s Status) Protocol() string {
 
 // Run is the document of a run.
 type Run struct {
-	ID         id.Run       `json:"run_id"`
-	Workspace  id.Workspace `json:"workspace_id"`
-	Room       id.Room      `json:"room_id"`
-	Space      id.Space     `json:"space_id"`
-	Agent      id.Principal `json:"agent_id"`     // the acting principal
-	CreatedBy  id.Principal `json:"requested_by"` // the requester
-	Title      string       `json:"title,omitempty"`
-	Status     Status       `json:"status"`
-	Error      string       `json:"error,omitempty"` // why it failed or was cancelled
-	Order                   // of a run that waits for an engine: the request
-	Input      Input        `json:"input"`
-	Operations []Progress   `json:"operations"`
-	Next       int          `json:"next"`               // index of the first operation without a result
-	Redacted   bool         `json:"redacted,omitempty"` // data of its events were destroyed, so the run shows only the rest
+	ID        id.Run       `json:"run_id"`
+	Workspace id.Workspace `json:"workspace_id"`
+	Room      id.Room      `json:"room_id"`
+	Space     id.Space     `json:"space_id"`
+	Agent     id.Principal `json:"agent_id"`     // the acting principal
+	CreatedBy id.Principal `json:"requested_by"` // the requester
+	Title     string       `json:"title,omitempty"`
+	Status    Status       `json:"status"`
+	Error     string       `json:"error,omitempty"` // why it failed or was cancelled
+	Side
+	Order                 // of a run that waits for an engine: the request
+	Input      Input      `json:"input"`
+	Operations []Progress `json:"operations"`
+	Next       int        `json:"next"`               // index of the first operation without a result
+	Redacted   bool       `json:"redacted,omitempty"` // data of its events were destroyed, so the run shows only the rest
 
 	Parent   *Parent   `json:"parent,omitempty"`   // for which it is executed in its space
 	Attempts int       `json:"attempts,omitempty"` // of engines to execute it

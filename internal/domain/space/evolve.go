@@ -37,6 +37,11 @@ func Evolve(s Space, e event.Event) (Space, error) {
 		return s, nil
 	}
 	if status, ok := activity[e.Type]; ok {
+		if beside, err := event.Decode[struct {
+			Background bool `json:"background"`
+		}](e); err != nil || beside.Background {
+			return s, err
+		}
 		return s.during(e, status), nil
 	}
 	s.UpdatedAt = e.OccurredAt

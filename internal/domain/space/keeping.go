@@ -24,6 +24,9 @@ type Keeping interface {
 	Occupy(ctx context.Context, ws id.Workspace, s id.Space, runs bool) (doc Space, leave func(), err error)
 	// Seize is Occupy without waiting. It fails if somebody else has the files.
 	Seize(s id.Space) (leave func(), err error)
+	// Beside is for code that runs while others use the space's files. It waits only while the files are rewound or moved. Until the caller
+	// calls leave, nobody rewinds the files, and no snapshot trusts that a file is unchanged.
+	Beside(ctx context.Context, ws id.Workspace, s id.Space) (doc Space, leave func(), err error)
 	// Route says in which tier a command of the origin's would run, from its text and the files that it names. It reads only files that the
 	// origin may read.
 	Route(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space, c Command) (Route, error)

@@ -24,6 +24,7 @@ func (r *execution) ask(ctx context.Context, t task) error {
 	d := t.ruling.Decision
 	suspended := r.event(run.EventSuspended, t.action.Step, run.Suspended{
 		Run: r.doc.ID, Operation: t.op.ID, Index: t.index, Approval: approval, Reason: d.ReasonCode,
+		Background: r.doc.Background,
 	})
 	question, err := r.x.Gate.Ask(ctx, r.origin, t.ruling, policy.Ask{Approval: approval, AgentWords: r.lastWords(t.index)},
 		r.batch(suspended))
@@ -72,7 +73,7 @@ func (r *execution) resume(ctx context.Context) (bool, error) {
 	}
 	p := r.doc.Operations[index]
 	resumed := run.Resumed{Run: r.doc.ID, Operation: p.ID, Index: index, Approval: approval, Answer: string(question.Status),
-		Child: r.doc.Parent != nil}
+		Child: r.doc.Parent != nil, Background: r.doc.Background}
 	draft := event.New(run.EventResumed, origin, r.doc.Workspace, r.doc.Room, resumed).About(entitySpace, string(r.doc.Space)).In(r.doc.ID,
 		p.Step)
 	draft.Follows = event.Subject{Type: policy.ApprovalEntity, ID: string(approval)}
@@ -87,6 +88,9 @@ var errHeld = fault.New(fault.Waiting, policy.ReasonKillSwitch, "the kill switch
 
 // interrupted ends an operation whose outcome a crash hid, and asks a person whether the run goes on.
 func (r *execution) interrupted(ctx context.Context, index int, s space.Space) error {
+	if r.doc.Background { // nothing follows that a person could decide about
+		return r.finish(ctx, run.EventFailed, r.origin, "the daemon stopped while the command ran")
+	}
 	t := r.unfinished(index)
 	t.action.Bundle = s.Bundle
 	why := "the outcome of " + t.op.Type + " " + t.op.ID + " is not known: " + policy.Escape(t.progress.Summary)
@@ -103,6 +107,10 @@ func (r *execution) stopped(ctx context.Context, t task, result run.Result) erro
 	late := context.WithoutCancel(ctx)
 	r.sync(late)
 	t.progress = r.doc.Operations[t.index]
+	if r.doc.Background {
+		t.fails = result.Error
+		return errors.Join(r.conclude(late, t, result), ctx.Err())
+	}
 	why := t.op.Type + " " + t.op.ID + " was ended before it was done, because the daemon was stopped: " + policy.Escape(t.progress.Summary)
 	if err := r.askToContinue(late, t, run.EventErred, &result, why); err != nil {
 		r.x.Logger.Warn("ask whether a run goes on; the next start does", "code", "run_not_asked_about", "run", r.doc.ID, "error", err)

@@ -42,12 +42,16 @@ func (r *execution) open(ctx context.Context, s space.Space) (t task, permit pol
 	if _, err := r.slot(ctx); err != nil {
 		return t, permit, err
 	}
-	s, leave, err := r.occupy(ctx, s)
-	if err != nil {
-		return t, permit, err
+	begun := run.Started{Run: r.doc.ID, Child: r.doc.Parent != nil, Background: r.doc.Background}
+	if !r.doc.Background { // else nobody would know what of the files was its own
+		now, leave, err := r.occupy(ctx, s)
+		if err != nil {
+			return t, permit, err
+		}
+		defer leave()
+		s, begun.Kept = now, r.snapshot(ctx, now)
 	}
-	defer leave()
-	started := r.event(run.EventStarted, "", run.Started{Run: r.doc.ID, Child: r.doc.Parent != nil, Kept: r.snapshot(ctx, s)})
+	started := r.event(run.EventStarted, "", begun)
 	t, err = r.allowed(ctx, s)
 	if err == nil {
 		permit, err = r.beginFirst(ctx, t, started)

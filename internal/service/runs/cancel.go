@@ -80,7 +80,7 @@ func (x *Service) end(ctx context.Context, ws id.Workspace, runID id.Run, origin
 func (x *Service) dequeue(e *entry) bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	q := x.queues[e.space]
+	q := x.queues[e.lane()]
 	if q == nil {
 		return false
 	}
@@ -100,9 +100,11 @@ func (x *Service) CancelSpace(ctx context.Context, origin event.Origin, s id.Spa
 	c := &cancellation{origin: origin, reason: reason}
 	x.mu.Lock()
 	x.ending[s] = c
-	q := x.queues[s]
-	if q != nil {
-		q.cancel = c
+	var workers []*queue
+	for at, q := range x.queues {
+		if at.space == s {
+			q.cancel, workers = c, append(workers, q)
+		}
 	}
 	x.mu.Unlock()
 	defer func() {
@@ -112,8 +114,8 @@ func (x *Service) CancelSpace(ctx context.Context, origin event.Origin, s id.Spa
 			delete(x.ending, s)
 		}
 	}()
-	if q != nil {
-		x.mark(func(e *entry) bool { return e.space == s }, origin, reason)
+	x.mark(func(e *entry) bool { return e.space == s }, origin, reason)
+	for _, q := range workers {
 		select {
 		case <-q.gone:
 		case <-ctx.Done():

@@ -40,6 +40,9 @@ type Request struct {
 	// meanwhile.
 	Under func(context.Context) (run.Under, error)
 
+	// Background asks for a background run: one shell operation that does not wait in the space's queue. Its command may get input by Give.
+	Background bool
+
 	// Unless refuses a space that cannot execute it; nil refuses none.
 	Unless func(space.Space) error
 
@@ -87,6 +90,12 @@ func (x *Service) Start(ctx context.Context, origin event.Origin, q Request) (ru
 			run.MaxContextFiles)
 	}
 	message := withContext(q.Message, q.Context)
+	var side run.Side
+	if q.Background {
+		if side, err = run.SideOf(message); err != nil {
+			return run.Run{}, err
+		}
+	}
 	input, err := json.Marshal(message)
 	if err != nil {
 		return run.Run{}, err
@@ -94,7 +103,7 @@ func (x *Service) Start(ctx context.Context, origin event.Origin, q Request) (ru
 	if s.Status == space.Destroyed || s.Status == space.Creating {
 		return x.repeated(ctx, origin, q, input, ErrSpaceNotReady)
 	}
-	giveBack, err := x.reserve(q.Space)
+	giveBack, err := x.reserve(q.Space, q.Background)
 	if err != nil {
 		return x.repeated(ctx, origin, q, input, err)
 	}
@@ -135,7 +144,7 @@ func (x *Service) Start(ctx context.Context, origin event.Origin, q Request) (ru
 			return run.Run{}, err
 		}
 	}
-	c := &creation{request: q, admitted: ruling, ops: message.Operations, found: found}
+	c := &creation{request: q, admitted: ruling, ops: message.Operations, found: found, side: side}
 	x.draft(c, origin, s, agent, message, named)
 	if doc, recorded, err := x.handOver(ctx, c); recorded {
 		return doc, err
@@ -231,6 +240,9 @@ func startDigest(q Request, input event.Digest) event.Digest {
 	asked := []string{string(q.Space), q.Agent, q.Title, input.String()}
 	if q.Retention != 0 {
 		asked = append(asked, q.Retention.String())
+	}
+	if q.Background {
+		asked = append(asked, "background")
 	}
 	raw, _ := json.Marshal(asked)
 	return event.DigestOf(raw)

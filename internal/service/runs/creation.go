@@ -26,6 +26,7 @@ type creation struct {
 	found    []leak.Match // secrets in its operations
 	batch    event.Batch  // with run.created
 	ops      []run.Operation
+	side     run.Side
 	child    id.Run // the run that its tool call had already; "" for none
 
 	answer chan answered // where its worker records it; holds one
@@ -56,7 +57,7 @@ func (x *Service) draft(c *creation, origin event.Origin, s space.Space, agent i
 	}
 	c.created = run.Created{
 		Run: r, Space: s.ID, Agent: agent, Title: q.Title, Input: input, Operations: outlines, Trace: origin.Trace,
-		Retention: int64(q.Retention / time.Second), Token: origin.Token,
+		Retention: int64(q.Retention / time.Second), Token: origin.Token, Side: c.side,
 	}
 	if input.Inline {
 		c.created.Message = &m
@@ -156,7 +157,8 @@ func (x *Service) handOver(ctx context.Context, c *creation) (doc run.Run, recor
 	}
 	c.answer = make(chan answered, 1)
 	e := &entry{
-		workspace: c.request.Workspace, space: c.request.Space, run: c.created.Run, ops: c.ops, creation: c, done: make(chan struct{}),
+		workspace: c.request.Workspace, space: c.request.Space, beside: c.side.Background, run: c.created.Run, ops: c.ops, creation: c,
+		done: make(chan struct{}),
 	}
 	if !x.insertFirst(e, head) {
 		return doc, false, nil

@@ -118,6 +118,9 @@ func askPath(_ *execution, t *task, a *policy.Action, _ space.Space, _ policy.Li
 
 func askShell(r *execution, t *task, a *policy.Action, s space.Space, limits policy.Limits) error {
 	err := shell(a, t.op, s, limits.CommandMS)
+	if r.doc.Background {
+		beside(a, t.op)
+	}
 	if place, wanted := a.Env[run.TraceVariable]; wanted && place == "" {
 		a.Env[run.TraceVariable] = r.doc.Traced(a.Step)
 	}

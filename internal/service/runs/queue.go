@@ -15,7 +15,7 @@ import (
 
 // queue holds the runs of one space that have not ended, the one under way first. The executor's mutex guards it.
 type queue struct {
-	space  id.Space
+	lane   lane
 	runs   []*entry
 	cancel *cancellation // set when the space ends: later runs are cancelled too
 	full   bool          // the run under way waits for room in its workspace
@@ -23,10 +23,20 @@ type queue struct {
 	gone   chan struct{} // closed when its worker has ended
 }
 
+// lane names a queue: that of a space, or that of one background run of it, which has no other.
+type lane struct {
+	space id.Space
+	run   id.Run // "" for the queue of the space
+}
+
+// anyRun stands for every background run of a space.
+const anyRun id.Run = "*"
+
 // entry is a run in its queue.
 type entry struct {
 	workspace id.Workspace
 	space     id.Space
+	beside    bool // it is a background run
 	run       id.Run
 	creation  *creation       // of a run that is not recorded yet; of the worker alone
 	recovered bool            // an earlier daemon may have begun it; of the worker alone
@@ -37,7 +47,16 @@ type entry struct {
 }
 
 func newEntry(doc run.Run, recovered bool) *entry {
-	return &entry{workspace: doc.Workspace, space: doc.Space, run: doc.ID, recovered: recovered, done: make(chan struct{})}
+	return &entry{workspace: doc.Workspace, space: doc.Space, run: doc.ID, beside: doc.Background, recovered: recovered,
+		done: make(chan struct{})}
+}
+
+// lane returns the queue of the run.
+func (e *entry) lane() lane {
+	if e.beside {
+		return lane{e.space, e.run}
+	}
+	return lane{space: e.space}
 }
 
 type cancellation struct {
@@ -69,7 +88,10 @@ func (x *Service) enqueue(ctx context.Context, e *entry) error {
 func (x *Service) insertFirst(e *entry, head uint64) bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if x.base == nil || x.base.Err() != nil || x.opening || x.queues[e.space] != nil || x.ending[e.space] != nil || x.coming[e.space] != 1 {
+	if x.base == nil || x.base.Err() != nil || x.opening || x.queues[e.lane()] != nil || x.ending[e.space] != nil {
+		return false
+	}
+	if !e.beside && x.coming[e.lane()] != 1 {
 		return false
 	}
 	x.insert(e, head)
@@ -83,10 +105,10 @@ func (x *Service) insert(e *entry, head uint64) {
 		x.follows[e.workspace] = true
 		x.workers.Go(func() { x.follow(base, e.workspace, head) })
 	}
-	q := x.queues[e.space]
+	q := x.queues[e.lane()]
 	if q == nil {
-		q = &queue{space: e.space, cancel: x.ending[e.space], wake: make(chan struct{}, 1), gone: make(chan struct{})}
-		x.queues[e.space] = q
+		q = &queue{lane: e.lane(), cancel: x.ending[e.space], wake: make(chan struct{}, 1), gone: make(chan struct{})}
+		x.queues[e.lane()] = q
 		x.workers.Go(func() { x.work(base, q) })
 	}
 	if !slices.ContainsFunc(q.runs, func(other *entry) bool { return other.run == e.run }) {
@@ -116,23 +138,33 @@ func (x *Service) endOpening(ctx context.Context) error {
 
 // reserve takes a place in the queue of a space for a run that is about to be recorded, or refuses. Checking and taking are one step, so
 // that two callers cannot both take the last place. The place is given back once the run is in the queue, or will never be.
-func (x *Service) reserve(s id.Space) (giveBack func(), err error) {
+func (x *Service) reserve(s id.Space, beside bool) (giveBack func(), err error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	n := x.coming[s]
-	if q := x.queues[s]; q != nil {
-		n += len(q.runs)
+	to := lane{space: s}
+	if beside {
+		to.run = anyRun
 	}
-	if n >= MaxQueued {
+	n := x.coming[to]
+	for at, q := range x.queues {
+		if at == to || beside && at.space == s && at.run != "" {
+			n += len(q.runs)
+		}
+	}
+	switch {
+	case beside && n >= run.MaxBackground:
+		return nil, fault.New(fault.Exhausted, "quota_exceeded",
+			"%d background runs of this space have not ended, the most that may be; end one: agentbox runs cancel", n)
+	case !beside && n >= MaxQueued:
 		return nil, fault.New(fault.Exhausted, "quota_exceeded",
 			"%d runs of this space have not ended, the most that may be; wait for one to end", n)
 	}
-	x.coming[s]++
+	x.coming[to]++
 	return func() {
 		x.mu.Lock()
 		defer x.mu.Unlock()
-		if x.coming[s]--; x.coming[s] == 0 {
-			delete(x.coming, s)
+		if x.coming[to]--; x.coming[to] == 0 {
+			delete(x.coming, to)
 		}
 	}, nil
 }
@@ -143,7 +175,7 @@ func (x *Service) work(ctx context.Context, q *queue) {
 		x.mu.Lock()
 		if len(q.runs) == 0 || ctx.Err() != nil {
 			rest := q.runs
-			delete(x.queues, q.space)
+			delete(x.queues, q.lane)
 			x.mu.Unlock()
 			x.release(ctx, rest)
 			close(q.gone)
@@ -198,8 +230,8 @@ func (x *Service) retryLater(ctx context.Context, q *queue) {
 		x.mu.Unlock()
 		return
 	}
-	q.runs[0] = &entry{workspace: head.workspace, space: head.space, run: head.run, recovered: true, announced: head.announced,
-		cancel: head.cancel, done: make(chan struct{})}
+	q.runs[0] = &entry{workspace: head.workspace, space: head.space, run: head.run, beside: head.beside, recovered: true,
+		announced: head.announced, cancel: head.cancel, done: make(chan struct{})}
 	x.mu.Unlock()
 	again, stop := x.Clock.NewTimer(followAgain)
 	defer stop()

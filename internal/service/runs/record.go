@@ -92,7 +92,11 @@ func (r *execution) conclude(ctx context.Context, t task, result run.Result) err
 	}
 	ends := r.endsWith(t)
 	if ends { // the outcome of the run is known as well: one commit, and one wait for the disk
-		drafts = append(drafts, r.ended(run.EventCompleted, r.origin, "", result.OK()))
+		outcome := run.EventCompleted
+		if t.fails != "" {
+			outcome = run.EventFailed
+		}
+		drafts = append(drafts, r.ended(outcome, r.origin, t.fails, result.OK()))
 	}
 	if err := r.append(ctx, drafts...); err != nil {
 		return err

@@ -63,10 +63,11 @@ type Service struct {
 	base    context.Context // ends when Run's context ends; nil before Run
 	opening bool            // the runs of an earlier daemon are being taken up
 	late    []*entry        // runs that were started meanwhile
-	queues  map[id.Space]*queue
-	coming  map[id.Space]int // runs that have their place in a queue and are not recorded yet
+	queues  map[lane]*queue
+	coming  map[lane]int // runs that have their place in a queue and are not recorded yet
 	follows map[id.Workspace]bool
 	effects map[id.Run]underway        // the effect under way of each run
+	live    map[id.Run]*attached       // the commands of background runs
 	cancels map[id.Run]*cancellation   // of runs that are being cancelled and may yet come into a queue
 	ending  map[id.Space]*cancellation // spaces whose runs are being cancelled
 	workers sync.WaitGroup
@@ -87,7 +88,8 @@ var (
 // New returns an executor of the given parts.
 func New(parts Parts) *Service {
 	return &Service{
-		Parts: parts, queues: map[id.Space]*queue{}, coming: map[id.Space]int{}, follows: map[id.Workspace]bool{}, effects: map[id.Run]underway{},
+		Parts: parts, queues: map[lane]*queue{}, coming: map[lane]int{}, follows: map[id.Workspace]bool{}, effects: map[id.Run]underway{},
+		live:    map[id.Run]*attached{},
 		cancels: map[id.Run]*cancellation{}, ending: map[id.Space]*cancellation{},
 	}
 }

@@ -18,7 +18,7 @@ const enterTries = 64
 // slot returns what the log has to expect so that the run takes one of its workspace's slots, or run.ErrFull. Where others of this
 // daemon wait longer, the places are theirs first.
 func (r *execution) slot(ctx context.Context) ([]event.DocumentVersion, error) {
-	if r.doc.Parent != nil {
+	if r.doc.Parent != nil || r.doc.Background {
 		return nil, nil
 	}
 	ws := r.doc.Workspace
@@ -89,7 +89,7 @@ func (x *Service) setFull(q *queue, full bool) (was bool) {
 func (x *Service) queueOf(e *entry) *queue {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	return x.queues[e.space]
+	return x.queues[e.lane()]
 }
 
 // ahead counts the runs of the same workspace that wait for room and were asked for earlier.

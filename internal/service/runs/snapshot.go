@@ -16,6 +16,9 @@ func (r *execution) effect(ctx context.Context, t *task, p policy.Permit) run.Re
 	if !spec.InSpace() {
 		return r.do(ctx, t, p)
 	}
+	if r.doc.Background {
+		return r.beside(ctx, t, p)
+	}
 	s, leave, err := r.x.Spaces.Occupy(ctx, r.doc.Workspace, r.doc.Space, spec.Whole())
 	if err != nil {
 		return r.failed(ctx, t, run.Result{Type: t.op.Type, Path: t.action.Path, Command: t.op.Command}, err)

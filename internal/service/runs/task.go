@@ -29,6 +29,8 @@ type task struct {
 	halt  policy.Halt // the throw of the kill switch that ended it, if one did
 	cause id.Event    // the cause of its end, if that is not its beginning
 
+	fails string // why the run fails with this operation; "" if it does not
+
 	shown []space.Display   // beside its output
 	env   map[string]string // of the space, whose values are not shown
 }
@@ -44,6 +46,9 @@ func (r *execution) prepare(ctx context.Context, t *task, s space.Space) error {
 	t.env = s.Env
 	if err := t.op.Check(); err != nil {
 		return err
+	}
+	if t.op.Attached() && !r.doc.Background {
+		return run.ErrNotAttached
 	}
 	bundle, err := r.x.Bundles.Bundle(ctx, r.doc.Workspace, s.Bundle)
 	if err != nil {

@@ -69,7 +69,7 @@ func (k *Service) Fork(ctx context.Context, origin event.Origin, f Fork) (space.
 // are started again when needed. So share does nothing while a run of the space is under way or waits. Then the fork may take as long as it
 // takes to copy the files.
 func (k *Service) share(ctx context.Context, parent space.Space) error {
-	leave, err := k.Seize(parent.ID)
+	leave, err := k.alone(parent.ID)
 	if err != nil {
 		return nil //nolint:nilerr // it is being used
 	}

@@ -22,7 +22,7 @@ var errRuntimeFixed = fault.New(fault.Conflict, "runtime_fixed", "the space was 
 // is the strongest tier. A space that is already there does not change.
 func (k *Service) Promote(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space, to string, why space.Why) (space.Space,
 	error) {
-	leave, err := k.Seize(s)
+	leave, err := k.alone(s)
 	if err != nil {
 		return space.Space{}, err
 	}

@@ -16,7 +16,7 @@ import (
 // tier of the space. Files that the new policy withholds are moved out of the view of code, whoever made them. If it withholds other files
 // than the old policy, the interpreter contexts of the space end.
 func (k *Service) Repin(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space, b policy.Bundle) (space.Space, error) {
-	leave, err := k.Seize(s)
+	leave, err := k.alone(s)
 	if err != nil {
 		return space.Space{}, err
 	}

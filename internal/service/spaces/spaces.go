@@ -6,6 +6,7 @@ import (
 	"errors"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"agentbox/internal/domain/event"
@@ -73,6 +74,8 @@ type Service struct {
 // living is a space that runs on this daemon, or is being started.
 type living struct {
 	turn     chan struct{} // holds a token while an operation, a rewind or a fork has its files
+	whole    chan struct{} // holds a token while what needs the files as a whole has them, and while other code begins
+	beside   atomic.Int64  // how much code runs beside the operations
 	ending   sync.Mutex    // held while it is destroyed
 	mu       sync.Mutex    // held while it is started or closed
 	instance space.Instance
@@ -182,7 +185,7 @@ func (k *Service) of(s id.Space) *living {
 	defer k.mu.Unlock()
 	l := k.living[s]
 	if l == nil {
-		l = &living{turn: make(chan struct{}, 1)}
+		l = &living{turn: make(chan struct{}, 1), whole: make(chan struct{}, 1)}
 		k.living[s] = l
 	}
 	return l

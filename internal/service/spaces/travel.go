@@ -19,6 +19,10 @@ import (
 var ErrBusy = fault.New(fault.Conflict, "space_busy", "a run of the space is under way or waits for a person").
 	With("wait for it, or end it: agentbox runs cancel")
 
+// ErrBackground refuses to touch the files of a space as a whole while a background run of it is under way.
+var ErrBackground = fault.New(ErrBusy.Kind, ErrBusy.Code, "a background run of the space is under way").
+	With("end it: agentbox runs list --space SPACE shows it, agentbox runs cancel ends it")
+
 // minShortSnapshot is how many digits of a snapshot's hash name it at least.
 const minShortSnapshot = 8
 
@@ -37,6 +41,51 @@ func (k *Service) Occupy(ctx context.Context, ws id.Workspace, s id.Space, runs 
 		return doc, nil, err
 	}
 	return doc, leave, nil
+}
+
+// Beside implements space.Keeping.
+func (k *Service) Beside(ctx context.Context, ws id.Workspace, s id.Space) (doc space.Space, leave func(), err error) {
+	l := k.of(s)
+	select {
+	case l.whole <- struct{}{}: // so that it does not begin while the files are rewound or moved
+		l.beside.Add(1)
+		<-l.whole
+	case <-ctx.Done():
+		return doc, nil, ctx.Err()
+	}
+	doc, err = k.Space(ctx, ws, s)
+	if err == nil {
+		err = k.disturb(doc)
+	}
+	if err != nil {
+		l.beside.Add(-1)
+		return doc, nil, err
+	}
+	return doc, func() {
+		if err := k.disturb(doc); err != nil && !errors.Is(err, ErrDestroyed) {
+			k.Logger.Warn("look at the files of a space again", "code", "space_not_looked_at", "space", s, "error", err)
+		}
+		l.beside.Add(-1)
+	}, nil
+}
+
+// alone is Seize for what needs the files as a whole: also no code may run beside the operations until the caller calls leave.
+func (k *Service) alone(s id.Space) (leave func(), err error) {
+	free, err := k.Seize(s)
+	if err != nil {
+		return nil, err
+	}
+	l := k.of(s)
+	l.whole <- struct{}{} // held by others for a moment only, for whoever holds it longer has the files
+	leave = func() {
+		<-l.whole
+		free()
+	}
+	if l.beside.Load() > 0 {
+		leave()
+		return nil, ErrBackground
+	}
+	return leave, nil
 }
 
 // disturb says that code is going to run among the files of a space, which may change any of them.
@@ -81,6 +130,9 @@ func (k *Service) Keep(ctx context.Context, doc space.Space) (space.Snapshot, er
 	history, err := k.Store.History(doc.ID, doc.UID, doc.Limits)
 	if err != nil {
 		return space.Snapshot{}, err
+	}
+	if k.of(doc.ID).beside.Load() > 0 {
+		history.Disturb() // that code may have changed any file since the last snapshot
 	}
 	return history.Keep(ctx)
 }
@@ -185,7 +237,7 @@ func (k *Service) recordedAt(ctx context.Context, doc space.Space, at string) (e
 // Rewind sets the files of a space to a snapshot. No run of the space may be under way. It also keeps a snapshot of the files before, so
 // that a rewind can be rewound.
 func (k *Service) Rewind(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space, to string) (space.Rewound, error) {
-	leave, err := k.Seize(s)
+	leave, err := k.alone(s)
 	if err != nil {
 		return space.Rewound{}, err
 	}

@@ -1,0 +1,300 @@
+package runs
+
+import (
+	"context"
+	"errors"
+
+	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/fault"
+	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/leak"
+	"agentbox/internal/domain/policy"
+	"agentbox/internal/domain/run"
+	"agentbox/internal/domain/space"
+	"agentbox/internal/kernel/livestream"
+)
+
+// mostShown is how many bytes of each channel of a background run its result holds. Its frames have all that the live output keeps.
+const mostShown = 256 << 10
+
+// beside makes the action of a background run from that of a command. Policy bounds the time of commands for which something waits. Nothing
+// waits for this one, so it takes as long as it was asked to, or as long as the space lives.
+func beside(a *policy.Action, op run.Operation) {
+	a.Background, a.TimeoutMS = true, 0
+	if op.TimeoutMS != nil {
+		a.TimeoutMS = *op.TimeoutMS
+	}
+	switch {
+	case op.PTY != nil:
+		a.Attach = policy.AttachTerminal
+		if a.Env["TERM"] == "" {
+			a.Env["TERM"] = "xterm-256color"
+		}
+	case op.Stdin:
+		a.Attach = policy.AttachStdin
+	}
+}
+
+// beside executes the command of a background run while other operations use the space. In a tier whose commands run one after the other,
+// it takes its turn with them.
+func (r *execution) beside(ctx context.Context, t *task, p policy.Permit) run.Result {
+	result := run.Result{Type: run.OpShell, Command: t.op.Command}
+	s, err := r.x.Spaces.Space(ctx, r.doc.Workspace, r.doc.Space)
+	if err == nil && s.Tier == space.Nano {
+		var ended bool
+		if result, ended, err = r.inTurn(ctx, t, p); ended && err == nil {
+			return result
+		}
+	}
+	if err != nil {
+		return r.failed(ctx, t, result, err)
+	}
+	s, leave, err := r.x.Spaces.Beside(ctx, r.doc.Workspace, r.doc.Space)
+	if err != nil {
+		return r.failed(ctx, t, result, err)
+	}
+	defer leave()
+	t.space = s
+	if err := r.reachable(ctx, *t); err != nil {
+		return r.failed(ctx, t, result, err)
+	}
+	if result, err = r.follow(ctx, t, p); err != nil {
+		return r.failed(ctx, t, result, err)
+	}
+	return result
+}
+
+// inTurn executes the command in the tier nano, if that has what it needs. Otherwise it promotes the space, or returns the refusal.
+func (r *execution) inTurn(ctx context.Context, t *task, p policy.Permit) (result run.Result, ended bool, err error) {
+	result = run.Result{Type: run.OpShell, Command: t.op.Command}
+	s, leave, err := r.x.Spaces.Occupy(ctx, r.doc.Workspace, r.doc.Space, true)
+	if err != nil {
+		return result, false, err
+	}
+	defer leave()
+	t.space = s
+	if err := r.route(ctx, t); err != nil || t.space.Tier != space.Nano {
+		return result, false, err
+	}
+	err = space.LacksProcesses("a command that gets input while it runs")
+	if !t.op.Attached() {
+		result, err = r.attempt(ctx, t, p)
+	} else if s.Runtime != space.RuntimeAuto {
+		return result, false, err
+	}
+	lacking, ok := errors.AsType[*space.Lacking](err)
+	if !ok {
+		t.kept = r.snapshot(context.WithoutCancel(ctx), t.space)
+		return result, true, err
+	}
+	result.Stdout, result.Stderr = nil, nil
+	return result, false, r.promote(ctx, t, space.WhyTierLacks, lacking.Lacks)
+}
+
+// follow starts the command and shows its output until it ends.
+func (r *execution) follow(ctx context.Context, t *task, p policy.Permit) (run.Result, error) {
+	result := run.Result{Type: run.OpShell, Command: t.op.Command, Tier: t.space.Tier}
+	instance, err := r.x.Spaces.Instance(ctx, t.space)
+	if err != nil {
+		return result, err
+	}
+	t.env = t.space.Env
+	var size space.TerminalSize
+	if t.op.PTY != nil {
+		size = space.TerminalSize(*t.op.PTY)
+	}
+	process, err := instance.Start(ctx, p, size)
+	if err != nil {
+		return result, err
+	}
+	defer r.x.attach(r.doc.ID, &attached{process, t.op})()
+	shows := newPrinted(leak.Values(t.space.Env, t.op.Env), func(kind string, data []byte) {
+		r.x.output(ctx, r.doc.ID, kind, t.op.ID, data)
+	})
+	var stdout, stderr beginning
+	exit, err := process.Wait(func(channel string, data []byte) error {
+		kind, text := livestream.Stdout, &stdout
+		if channel == "stderr" {
+			kind, text = livestream.Stderr, &stderr
+		}
+		text.add(data)
+		shows.write(kind, data)
+		return nil
+	})
+	shows.rest()
+	result.Stdout, result.Stderr = ptr(valid(stdout.bytes)), ptr(valid(stderr.bytes))
+	for name, text := range map[string]beginning{"stdout": stdout, "stderr": stderr} {
+		if text.more {
+			result.Omitted = append(result.Omitted, name)
+		}
+	}
+	if err != nil {
+		return result, err
+	}
+	r.exited(ctx, *t, exit, &result)
+	return result, nil
+}
+
+// beginning is the first part of a long output.
+type beginning struct {
+	bytes []byte
+	more  bool // it is not all
+}
+
+func (b *beginning) add(data []byte) {
+	n := min(len(data), mostShown-len(b.bytes))
+	b.bytes, b.more = append(b.bytes, data[:n]...), b.more || n < len(data)
+}
+
+// attached is the command of a background run.
+type attached struct {
+	process space.Process
+	op      run.Operation
+}
+
+// attach lets callers reach the command of a background run until the returned function is called.
+func (x *Service) attach(r id.Run, a *attached) (detach func()) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.live[r] = a
+	return func() {
+		x.mu.Lock()
+		defer x.mu.Unlock()
+		delete(x.live, r)
+	}
+}
+
+// Given is what the command of a background run is given: exactly one field is set.
+type Given struct {
+	Stdin  []byte        // bytes for its standard input
+	PTY    []byte        // bytes for its terminal
+	Close  bool          // the end of its input
+	Signal string        // a signal, one of space.Signals
+	Resize *run.Terminal // another size of its terminal
+}
+
+// The refusals of Give.
+var (
+	// ErrInputInvalid refuses an input that is none, or two.
+	ErrInputInvalid = fault.New(fault.Invalid, "input_invalid", "an input is one of stdin, pty, close, signal and resize").
+			With("send one of them; stdin and pty are not empty, and have at most 65536 bytes")
+	// ErrNotBackground refuses input for a run that takes none.
+	ErrNotBackground = fault.New(fault.Conflict, "run_takes_no_input", "the run takes no such input").
+				With("start it with background: true and an operation that has stdin or pty")
+	// ErrNotStarted refuses input for a command that does not run yet.
+	ErrNotStarted = fault.New(fault.Conflict, "run_not_started", "the command of the run has not started").
+			With("wait until the run is running; a question may be open")
+)
+
+// kind checks what is given and returns its kind.
+func (g Given) kind() (string, error) {
+	var kinds []string
+	for kind, set := range map[string]bool{run.InputStdin: len(g.Stdin) > 0, run.InputPTY: len(g.PTY) > 0, run.InputClose: g.Close,
+		run.InputSignal: g.Signal != "", run.InputResize: g.Resize != nil} {
+		if set {
+			kinds = append(kinds, kind)
+		}
+	}
+	if len(kinds) != 1 || len(g.Stdin)+len(g.PTY) > space.MaxInputBytes {
+		return "", ErrInputInvalid
+	}
+	if g.Signal != "" {
+		return kinds[0], space.CheckSignal(g.Signal)
+	}
+	if g.Resize != nil {
+		return kinds[0], space.TerminalSize(*g.Resize).Check()
+	}
+	return kinds[0], nil
+}
+
+// Give gives the command of a background run input, a signal or another size of its terminal. Who may start the run may do so. It is
+// recorded before it is done. It waits for room until ctx ends; then it returns space.ErrInputFull, and nothing was given.
+func (x *Service) Give(ctx context.Context, origin event.Origin, ws id.Workspace, runID id.Run, g Given) error {
+	doc, err := x.Find(ctx, ws, runID)
+	if err != nil {
+		return err
+	}
+	kind, err := g.kind()
+	if err != nil {
+		return err
+	}
+	input := g.Stdin
+	if kind == run.InputPTY {
+		input = g.PTY
+	}
+	s, err := x.mayGive(ctx, origin, doc, input)
+	if err != nil {
+		return err
+	}
+	a, err := x.reach(doc, s, kind)
+	if err != nil {
+		return err
+	}
+	record := func() error { return x.given(ctx, origin, doc, kind, input, g) }
+	switch kind {
+	case run.InputSignal:
+		if err = record(); err == nil {
+			err = a.process.Signal(g.Signal)
+		}
+	case run.InputResize:
+		if err = record(); err == nil {
+			err = a.process.Resize(space.TerminalSize(*g.Resize))
+		}
+	default:
+		err = a.process.Send(ctx, input, record)
+	}
+	switch {
+	case errors.Is(err, space.ErrCommandEnded):
+		return ErrEnded
+	case errors.Is(err, errGiven):
+		return nil
+	}
+	return err
+}
+
+// errGiven means that this input was given before: it is a repeat of the same request.
+var errGiven = errors.New("the input was given before")
+
+// mayGive asks the gate whether the principal may give input: who may start the run may.
+func (x *Service) mayGive(ctx context.Context, origin event.Origin, doc run.Run, input []byte) (space.Space, error) {
+	s, err := x.Spaces.Space(ctx, doc.Workspace, doc.Space)
+	if err == nil {
+		_, err = x.admit(ctx, origin, s, doc.ID, input)
+	}
+	return s, err
+}
+
+// reach returns the command of a background run that takes an input of that kind.
+func (x *Service) reach(doc run.Run, s space.Space, kind string) (*attached, error) {
+	if doc.Status.Ended() {
+		return nil, ErrEnded
+	}
+	terminal := kind == run.InputPTY || kind == run.InputResize
+	if !doc.Background || terminal && doc.PTY == nil || kind == run.InputStdin && !doc.Stdin || kind == run.InputClose && !doc.Stdin &&
+		doc.PTY == nil {
+		return nil, ErrNotBackground
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if a := x.live[doc.ID]; a != nil {
+		return a, nil
+	}
+	if _, begun := x.effects[doc.ID]; begun && s.Tier == space.Nano {
+		return nil, space.LacksProcesses("a command that gets signals while it runs; cancel the run to end it")
+	}
+	return nil, ErrNotStarted
+}
+
+// given records what is given. Of bytes, it records how many there are, and their hash where that does not tell what they are.
+func (x *Service) given(ctx context.Context, origin event.Origin, doc run.Run, kind string, input []byte, g Given) error {
+	told := run.Given{Run: doc.ID, Kind: kind, Size: int64(len(input)), Signal: g.Signal, PTY: g.Resize}
+	if len(input) >= run.HashedInput {
+		told.Digest = ptr(event.DigestOf(input))
+	}
+	draft := event.New(run.EventInput, origin, doc.Workspace, doc.Room, told).About(space.EntityType, string(doc.Space)).In(doc.ID, "")
+	receipt, err := x.Log.Append(context.WithoutCancel(ctx), origin.Once(event.Batch{Workspace: doc.Workspace, Drafts: []event.Draft{draft}}))
+	if err == nil && receipt.Replayed {
+		err = errGiven
+	}
+	return err
+}
