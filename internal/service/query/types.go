@@ -33,7 +33,7 @@ var eventTypes = []string{
 	engine.RegisteredType, engine.DeactivatedType, engine.TokenIssuedType, engine.TokenRevokedType,
 	token.GrantedType, token.RevokedType, token.AttemptedType,
 	run.EventCreated, run.EventStarted, run.EventSuspended, run.EventResumed, run.EventCompleted, run.EventFailed, run.EventCancelled,
-	run.EventImported, run.EventRetained, run.EventForgotten,
+	run.EventImported, run.EventRetained, run.EventForgotten, run.EventInput,
 	run.EventClaimed, run.EventRenewed, run.EventReleased,
 	step.EventCreated, step.EventArtifactCreated, step.EventArtifactStored, evidence.EventCreated,
 	run.EventInvoked, run.EventSucceeded, run.EventErred, run.EventUnknown,

@@ -11,7 +11,9 @@ import (
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/run"
 	"agentbox/internal/domain/space"
+	"agentbox/internal/kernel/journal"
 	"agentbox/internal/kernel/livestream"
+	"agentbox/internal/kernel/projection"
 )
 
 // mostShown is how many bytes of each channel of a background run its result holds. Its frames have all that the live output keeps.
@@ -291,10 +293,27 @@ func (x *Service) given(ctx context.Context, origin event.Origin, doc run.Run, k
 	if len(input) >= run.HashedInput {
 		told.Digest = ptr(event.DigestOf(input))
 	}
-	draft := event.New(run.EventInput, origin, doc.Workspace, doc.Room, told).About(space.EntityType, string(doc.Space)).In(doc.ID, "")
-	receipt, err := x.Log.Append(context.WithoutCancel(ctx), origin.Once(event.Batch{Workspace: doc.Workspace, Drafts: []event.Draft{draft}}))
-	if err == nil && receipt.Replayed {
-		err = errGiven
+	if origin.Correlation == "" {
+		origin.Correlation = doc.Correlation
 	}
-	return err
+	draft := event.New(run.EventInput, origin, doc.Workspace, doc.Room, told).About(space.EntityType, string(doc.Space)).In(doc.ID, "")
+	for {
+		now, version, err := projection.Load[run.Run](ctx, x.Docs, doc.Workspace, run.Projection, string(doc.ID))
+		if err != nil {
+			return err
+		}
+		if now.Status.Ended() { // nothing of a run follows its end
+			return ErrEnded
+		}
+		receipt, err := x.Log.Append(context.WithoutCancel(ctx), origin.Once(event.Batch{
+			Workspace: doc.Workspace, Drafts: []event.Draft{draft},
+			Documents: []event.DocumentVersion{{Projection: run.Projection, Key: string(doc.ID), Version: version}},
+		}))
+		switch {
+		case err == nil && receipt.Replayed:
+			return errGiven
+		case !errors.Is(err, journal.ErrConflict):
+			return err
+		}
+	}
 }

@@ -32,10 +32,11 @@ type Filter struct {
 	Room       id.Room
 	Experiment id.Experiment
 	Status     run.Status
+	Background bool // only background runs: those of a space, or all
 }
 
 var errFilter = fault.New(fault.Invalid, "invalid_filter",
-	"runs are listed by their space, by their room or by their experiment; name one of them")
+	"runs are listed by their space, by their room or by their experiment; name one of them, and of background runs only the space")
 
 // List returns runs of the workspace, newest first. After is the run behind which to go on.
 func (x *Service) List(ctx context.Context, ws id.Workspace, f Filter, after id.Run, limit int) ([]run.Run, error) {
@@ -49,6 +50,16 @@ func (x *Service) List(ctx context.Context, ws id.Workspace, f Filter, after id.
 			return nil, errFilter
 		}
 		q.Index = by
+	}
+	if f.Background {
+		switch q.Index.Name {
+		case "":
+			q.Index = projection.Index{Name: "background", Value: "true"}
+		case "space":
+			q.Index.Name = "space_background"
+		default:
+			return nil, errFilter
+		}
 	}
 	switch {
 	case f.Status != "" && q.Index.Name != "":
@@ -261,6 +272,10 @@ func indexes(r run.Run) []projection.Index {
 		return append(found, projection.Index{Name: "transcript", Value: r.Imported.Transcript.Digest.String()})
 	}
 	by("space", string(r.Space))
+	if r.Background {
+		by("background", "true")
+		by("space_background", string(r.Space))
+	}
 	by("experiment", string(r.Experiment))
 	if state := r.Offered(); state != "" {
 		found = append(found, projection.Index{Name: "engine", Value: state}, projection.Index{Name: "engine_room", Value: string(r.Room) + " " +

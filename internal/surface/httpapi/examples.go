@@ -53,6 +53,7 @@ var examples = map[string]string{
 	"fail-run":             `{"error":"station_silent","message":"Kew has sent nothing"}`,
 	"cancel-engine-run":    `{"reason":"it is not needed any more"}`,
 	"retain-run":           `{"retention":"30d"}`,
+	"give-input":           `{"stdin":"aGVsbG8K"}`,
 	"create-step":          `{"kind":"fetch","title":"Read the station"}`,
 	"create-tool-call":     `{"tool_name":"fetch","input":{"station":"kew"}}`,
 	"succeed-tool-call":    `{"output":{"mean":8.1}}`,

@@ -39,6 +39,7 @@ type runRequest struct {
 	Context         *runContext     `json:"context,omitempty" doc:"What the agent is to see first"`
 	Agent           *runAgent       `json:"agent,omitempty" doc:"Who acts; the space's own agent unless named"`
 	Title           string          `json:"title,omitempty" maxLength:"200"`
+	Background      bool            `json:"background,omitempty" doc:"The run is one shell operation that does not wait for the other runs of its space, nor they for it; wait_seconds is 0 by default then"`
 	Retention       string          `json:"retention,omitempty" maxLength:"40" doc:"How long what the run's events hold is kept once it has ended, as in 30d or 36h; then it is redacted. Only who may redact may ask for it; as long as the operator's rules say unless given"`
 	Waiting
 }
@@ -56,6 +57,7 @@ type runSent struct {
 	Context         *runContext       `json:"context"`
 	Agent           *runAgent         `json:"agent"`
 	Title           string            `json:"title"`
+	Background      bool              `json:"background"`
 	Retention       string            `json:"retention"`
 	Waiting
 }
@@ -186,6 +188,7 @@ func (s *Server) registerRuns() {
 		Detail: "Counted from its end; when that is over, everything of the run that holds text is redacted. Never longer than the operator's " +
 			"rules. Only owners and admins may.",
 	}, s.retainRun)
+	s.registerInput()
 	s.registerTranscripts()
 }
 
@@ -237,6 +240,9 @@ func (s *Server) startRun(r *http.Request, c wire.Call, sp id.Space) (*eventsAns
 			return s.services.Engines.Vouch(ctx, c.Caller.Workspace, token, call)
 		}
 	}
+	if q.Background = sent.Background; q.Background && sent.Wait == nil && sent.WaitSeconds == nil {
+		wait = 0
+	}
 	q.Waits = wait > 0
 	doc, err := s.services.Runs.Start(context.WithoutCancel(ctx), c.Origin(), q)
 	if err != nil {
@@ -287,7 +293,8 @@ func (s *Server) waited(ctx context.Context, c wire.Call, doc run.Run, answered 
 
 // RunFilter are the parameters that select runs.
 type RunFilter struct {
-	Status string `query:"status" enum:"queued,running,awaiting_approval,succeeded,failed,cancelled" doc:"Only runs in this state"`
+	Status     string `query:"status" enum:"queued,running,awaiting_approval,succeeded,failed,cancelled" doc:"Only runs in this state"`
+	Background bool   `query:"background" doc:"Only background runs"`
 	Page[id.Run]
 }
 
@@ -297,7 +304,7 @@ type runList struct {
 }
 
 func (s *Server) listRuns(ctx context.Context, c wire.Call, in runs.Filter, f RunFilter) (*struct{ Body runList }, error) {
-	in.Status = run.Status(f.Status)
+	in.Status, in.Background = run.Status(f.Status), f.Background
 	found, err := s.services.Runs.List(ctx, c.Caller.Workspace, in, f.Cursor.After, f.Limit+1)
 	if err != nil {
 		return nil, err

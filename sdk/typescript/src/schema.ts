@@ -1601,6 +1601,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/runs/{run_id}/input": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Give the command of a background run input, a signal or a size of its terminal
+         * @description The body has one of its fields. The input is taken as a whole or not at all: 429 input_full says that the command has not read what it was given before. Who may start a run in the space may give it input. What is recorded is the number of bytes and, from 16 bytes on, their hash.
+         */
+        post: operations["give-input"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/runs/{run_id}/lease/heartbeat": {
         parameters: {
             query?: never;
@@ -3531,6 +3551,29 @@ export interface components {
             /** Format: int64 */
             seq: number;
         };
+        InputRequest: {
+            /** @description The end of its input; a terminal gets a Ctrl-D */
+            close?: boolean;
+            /** @description Bytes for its terminal, in base64; at most 65,536 of them */
+            pty?: string;
+            /** @description Another size of its terminal */
+            resize?: components["schemas"]["RunTerminal"];
+            /**
+             * @description A signal for its processes; SIGKILL ends them all
+             * @enum {string}
+             */
+            signal?: "SIGALRM" | "SIGCONT" | "SIGHUP" | "SIGINT" | "SIGKILL" | "SIGQUIT" | "SIGSTOP" | "SIGTERM" | "SIGTSTP" | "SIGUSR1" | "SIGUSR2" | "SIGWINCH";
+            /** @description Bytes for its standard input, in base64; at most 65,536 of them */
+            stdin?: string;
+        };
+        InputTaken: {
+            run_id: string;
+            /**
+             * Format: int64
+             * @description Bytes of input that the command was given
+             */
+            size_bytes: number;
+        };
         Judged: {
             /** @description The question that a person has to answer before the same request is let pass */
             approval_id?: string;
@@ -4286,6 +4329,8 @@ export interface components {
             agent_id: string;
             /** Format: int64 */
             attempts?: number;
+            /** @description It runs beside the other runs of its space */
+            background?: boolean;
             capability_token_id?: string;
             claim?: components["schemas"]["RunClaim"];
             correlation_id: string;
@@ -4309,6 +4354,8 @@ export interface components {
             next: number;
             operations: components["schemas"]["RunProgress"][] | null;
             parent?: components["schemas"]["RunParent"];
+            /** @description The size with which the terminal of its command began */
+            pty?: components["schemas"]["RunTerminal"];
             redacted?: boolean;
             reported?: components["schemas"]["RunReported"];
             requested_by: string;
@@ -4320,6 +4367,10 @@ export interface components {
             /** Format: date-time */
             started_at?: string;
             status: string;
+            /** @description Its command gets input while it runs */
+            stdin?: boolean;
+            /** @description The caller's own name for it */
+            tag?: string;
             tags?: string[] | null;
             thread_id?: string;
             title?: string;
@@ -4516,6 +4567,12 @@ export interface components {
             };
             /** @description The agent's own name for it, at most 128 bytes; made up where it gave none */
             id?: string;
+            /** @description Of a background run: the command runs in a terminal of this size */
+            pty?: components["schemas"]["RunTerminal"];
+            /** @description Of a background run: the command gets input while it runs */
+            stdin?: boolean;
+            /** @description Of a background run: the caller's own name for it, at most 100 characters */
+            tag?: string;
             /**
              * Format: int64
              * @description Milliseconds, 1,000 to 3,600,000; 30,000 by default, and never more than policy allows
@@ -4562,6 +4619,8 @@ export interface components {
         RunRequest: {
             /** @description Who acts; the space's own agent unless named */
             agent?: components["schemas"]["RunAgent"];
+            /** @description The run is one shell operation that does not wait for the other runs of its space, nor they for it; wait_seconds is 0 by default then */
+            background?: boolean;
             /** @description What the agent is to see first */
             context?: components["schemas"]["RunContext"];
             /** @description The operations, in order */
@@ -4838,6 +4897,8 @@ export interface components {
             agent_id: string;
             /** Format: int64 */
             attempts?: number;
+            /** @description It runs beside the other runs of its space */
+            background?: boolean;
             capability_token_id?: string;
             claim?: components["schemas"]["RunClaim"];
             correlation_id: string;
@@ -4863,6 +4924,8 @@ export interface components {
             next: number;
             operations: components["schemas"]["RunProgress"][] | null;
             parent?: components["schemas"]["RunParent"];
+            /** @description The size with which the terminal of its command began */
+            pty?: components["schemas"]["RunTerminal"];
             redacted?: boolean;
             reported?: components["schemas"]["RunReported"];
             requested_by: string;
@@ -4876,6 +4939,10 @@ export interface components {
             /** Format: date-time */
             started_at?: string;
             status: string;
+            /** @description Its command gets input while it runs */
+            stdin?: boolean;
+            /** @description The caller's own name for it */
+            tag?: string;
             tags?: string[] | null;
             thread_id?: string;
             title?: string;
@@ -4895,6 +4962,12 @@ export interface components {
             running: number;
             /** Format: int64 */
             silent: number;
+        };
+        RunTerminal: {
+            /** Format: int64 */
+            cols: number;
+            /** Format: int64 */
+            rows: number;
         };
         SearchAnswer: {
             /** @description Everything up to head_seq was searched; false while the index is made anew */
@@ -5918,6 +5991,8 @@ export type IncidentList = components['schemas']['IncidentList'];
 export type IncidentRca = components['schemas']['IncidentRCA'];
 export type IncidentRequest = components['schemas']['IncidentRequest'];
 export type Inclusion = components['schemas']['Inclusion'];
+export type InputRequest = components['schemas']['InputRequest'];
+export type InputTaken = components['schemas']['InputTaken'];
 export type Judged = components['schemas']['Judged'];
 export type KeyList = components['schemas']['KeyList'];
 export type KeyRequest = components['schemas']['KeyRequest'];
@@ -6027,6 +6102,7 @@ export type RunResultUnknown = components['schemas']['RunResultUnknown'];
 export type RunShown = components['schemas']['RunShown'];
 export type RunState = components['schemas']['RunState'];
 export type RunTasks = components['schemas']['RunTasks'];
+export type RunTerminal = components['schemas']['RunTerminal'];
 export type SearchAnswer = components['schemas']['SearchAnswer'];
 export type Session = components['schemas']['Session'];
 export type SessionTokens = components['schemas']['SessionTokens'];
@@ -9977,6 +10053,8 @@ export interface operations {
                 experiment_id?: string;
                 /** @description Only runs in this state */
                 status?: "queued" | "running" | "awaiting_approval" | "succeeded" | "failed" | "cancelled";
+                /** @description Only background runs */
+                background?: boolean;
                 /** @description How many at most */
                 limit?: number;
                 /** @description The next_cursor of the page before */
@@ -10443,6 +10521,56 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["RunState"];
+                };
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            404: components["responses"]["Problem404"];
+            409: components["responses"]["Problem409"];
+            413: components["responses"]["Problem413"];
+            415: components["responses"]["Problem415"];
+            429: components["responses"]["Problem429"];
+            503: components["responses"]["Problem503"];
+            /** @description A problem document; `error` says which */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    "give-input": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The run */
+                run_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "stdin": "aGVsbG8K"
+                 *     }
+                 */
+                "application/json": components["schemas"]["InputRequest"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["InputTaken"];
                 };
             };
             400: components["responses"]["Problem400"];
@@ -11913,6 +12041,8 @@ export interface operations {
             query?: {
                 /** @description Only runs in this state */
                 status?: "queued" | "running" | "awaiting_approval" | "succeeded" | "failed" | "cancelled";
+                /** @description Only background runs */
+                background?: boolean;
                 /** @description How many at most */
                 limit?: number;
                 /** @description The next_cursor of the page before */

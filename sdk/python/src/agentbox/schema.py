@@ -460,6 +460,11 @@ class Inclusion(TypedDict, closed=True):
     seq: int
 
 
+class InputTaken(TypedDict, closed=True):
+    run_id: str
+    size_bytes: int
+
+
 class Judged(TypedDict, closed=True):
     approval_id: NotRequired[str]
     blocked: bool
@@ -1102,19 +1107,6 @@ class RunOperationReadFile(TypedDict, closed=True):
     type: Literal['readFile']
 
 
-class RunOperationShell(TypedDict, closed=True):
-    """
-    Runs a command
-    """
-
-    command: str
-    cwd: NotRequired[str]
-    env: NotRequired[dict[str, str]]
-    id: NotRequired[str]
-    timeout: NotRequired[int]
-    type: Literal['shell']
-
-
 class RunParent(TypedDict, closed=True):
     fence: NotRequired[int]
     run_id: str
@@ -1348,6 +1340,11 @@ class RunTasks(TypedDict, closed=True):
     most: int
     running: int
     silent: int
+
+
+class RunTerminal(TypedDict, closed=True):
+    cols: int
+    rows: int
 
 
 class SearchAnswer(TypedDict, closed=True):
@@ -2014,6 +2011,29 @@ class IncidentList(TypedDict, closed=True):
     next_cursor: NotRequired[str]
 
 
+class InputRequest(TypedDict, closed=True):
+    close: NotRequired[bool]
+    pty: NotRequired[str]
+    resize: NotRequired[RunTerminal]
+    signal: NotRequired[
+        Literal[
+            'SIGALRM',
+            'SIGCONT',
+            'SIGHUP',
+            'SIGINT',
+            'SIGKILL',
+            'SIGQUIT',
+            'SIGSTOP',
+            'SIGTERM',
+            'SIGTSTP',
+            'SIGUSR1',
+            'SIGUSR2',
+            'SIGWINCH',
+        ]
+    ]
+    stdin: NotRequired[str]
+
+
 class Listing(TypedDict, closed=True):
     entries: list[SpaceEntry]
     path: str
@@ -2118,25 +2138,20 @@ class RunImported(TypedDict, closed=True):
     workspace_id: str
 
 
-RunOperation: TypeAlias = (
-    RunOperationCreateFile
-    | RunOperationDeleteFile
-    | RunOperationEditFile
-    | RunOperationMessage
-    | RunOperationReadFile
-    | RunOperationShell
-)
+class RunOperationShell(TypedDict, closed=True):
+    """
+    Runs a command
+    """
 
-
-class RunRequest(TypedDict, closed=True):
-    agent: NotRequired[RunAgent]
-    context: NotRequired[RunContext]
-    operations: list[RunOperation] | None
-    protocolVersion: Literal['1.0']
-    retention: NotRequired[str]
-    title: NotRequired[str]
-    wait: NotRequired[int]
-    wait_seconds: NotRequired[int]
+    command: str
+    cwd: NotRequired[str]
+    env: NotRequired[dict[str, str]]
+    id: NotRequired[str]
+    pty: NotRequired[RunTerminal]
+    stdin: NotRequired[bool]
+    tag: NotRequired[str]
+    timeout: NotRequired[int]
+    type: Literal['shell']
 
 
 RunResult: TypeAlias = (
@@ -2342,6 +2357,7 @@ class PresetList(TypedDict, closed=True):
 class Run(TypedDict, closed=True):
     agent_id: str
     attempts: NotRequired[int]
+    background: NotRequired[bool]
     capability_token_id: NotRequired[str]
     claim: NotRequired[RunClaim]
     correlation_id: str
@@ -2359,6 +2375,7 @@ class Run(TypedDict, closed=True):
     next: int
     operations: list[RunProgress] | None
     parent: NotRequired[RunParent]
+    pty: NotRequired[RunTerminal]
     redacted: NotRequired[bool]
     reported: NotRequired[RunReported]
     requested_by: str
@@ -2368,6 +2385,8 @@ class Run(TypedDict, closed=True):
     space_id: str
     started_at: NotRequired[str]
     status: str
+    stdin: NotRequired[bool]
+    tag: NotRequired[str]
     tags: NotRequired[list[str] | None]
     thread_id: NotRequired[str]
     title: NotRequired[str]
@@ -2388,9 +2407,32 @@ class RunList(TypedDict, closed=True):
     runs: list[Run]
 
 
+RunOperation: TypeAlias = (
+    RunOperationCreateFile
+    | RunOperationDeleteFile
+    | RunOperationEditFile
+    | RunOperationMessage
+    | RunOperationReadFile
+    | RunOperationShell
+)
+
+
+class RunRequest(TypedDict, closed=True):
+    agent: NotRequired[RunAgent]
+    background: NotRequired[bool]
+    context: NotRequired[RunContext]
+    operations: list[RunOperation] | None
+    protocolVersion: Literal['1.0']
+    retention: NotRequired[str]
+    title: NotRequired[str]
+    wait: NotRequired[int]
+    wait_seconds: NotRequired[int]
+
+
 class RunShown(TypedDict, closed=True):
     agent_id: str
     attempts: NotRequired[int]
+    background: NotRequired[bool]
     capability_token_id: NotRequired[str]
     claim: NotRequired[RunClaim]
     correlation_id: str
@@ -2409,6 +2451,7 @@ class RunShown(TypedDict, closed=True):
     next: int
     operations: list[RunProgress] | None
     parent: NotRequired[RunParent]
+    pty: NotRequired[RunTerminal]
     redacted: NotRequired[bool]
     reported: NotRequired[RunReported]
     requested_by: str
@@ -2419,6 +2462,8 @@ class RunShown(TypedDict, closed=True):
     space_id: str
     started_at: NotRequired[str]
     status: str
+    stdin: NotRequired[bool]
+    tag: NotRequired[str]
     tags: NotRequired[list[str] | None]
     thread_id: NotRequired[str]
     title: NotRequired[str]
