@@ -159,6 +159,8 @@ func (x *Service) attach(r id.Run, a *attached) (detach func()) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.live[r] = a
+	close(x.starts)
+	x.starts = make(chan struct{})
 	return func() {
 		x.mu.Lock()
 		defer x.mu.Unlock()
@@ -228,7 +230,7 @@ func (x *Service) Give(ctx context.Context, origin event.Origin, ws id.Workspace
 	if err != nil {
 		return err
 	}
-	a, err := x.reach(doc, s, kind)
+	a, err := x.reach(ctx, doc, s, kind)
 	if err != nil {
 		return err
 	}
@@ -266,25 +268,60 @@ func (x *Service) mayGive(ctx context.Context, origin event.Origin, doc run.Run,
 	return s, err
 }
 
-// reach returns the command of a background run that takes an input of that kind.
-func (x *Service) reach(doc run.Run, s space.Space, kind string) (*attached, error) {
-	if doc.Status.Ended() {
-		return nil, ErrEnded
-	}
+// reach returns the command of a background run that takes an input of that kind. It waits until the command of a run that is under way has
+// started.
+func (x *Service) reach(ctx context.Context, doc run.Run, s space.Space, kind string) (*attached, error) {
 	terminal := kind == run.InputPTY || kind == run.InputResize
-	if !doc.Background || terminal && doc.PTY == nil || kind == run.InputStdin && !doc.Stdin || kind == run.InputClose && !doc.Stdin &&
-		doc.PTY == nil {
-		return nil, ErrNotBackground
+	for {
+		head, err := x.Log.Head(ctx, doc.Workspace)
+		if err != nil {
+			return nil, err
+		}
+		if doc, err = x.Find(ctx, doc.Workspace, doc.ID); err != nil {
+			return nil, err
+		}
+		a, begun, more := x.reached(doc.ID)
+		switch {
+		case doc.Status.Ended():
+			return nil, ErrEnded
+		case !doc.Background || terminal && doc.PTY == nil || kind == run.InputStdin && !doc.Stdin || kind == run.InputClose && !doc.Stdin &&
+			doc.PTY == nil:
+			return nil, ErrNotBackground
+		case a != nil:
+			return a, nil
+		case begun && s.Tier == space.Nano:
+			return nil, space.LacksProcesses("a command that gets signals while it runs; cancel the run to end it")
+		case doc.Status == run.AwaitingApproval:
+			return nil, ErrNotStarted
+		}
+		if x.waits(ctx, doc.Workspace, head, more); ctx.Err() != nil {
+			return nil, ErrNotStarted
+		}
 	}
+}
+
+// reached returns the command of a run, or nil; whether an effect of the run is under way; and what is closed when another command starts.
+func (x *Service) reached(r id.Run) (a *attached, begun bool, more <-chan struct{}) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if a := x.live[doc.ID]; a != nil {
-		return a, nil
+	_, begun = x.effects[r]
+	return x.live[r], begun, x.starts
+}
+
+// waits returns when something is recorded behind a place of the log, when more is closed, or when ctx ends.
+func (x *Service) waits(ctx context.Context, ws id.Workspace, head uint64, more <-chan struct{}) {
+	within, end := context.WithCancel(ctx)
+	recorded := make(chan struct{})
+	go func() {
+		defer close(recorded)
+		_ = x.Log.Wait(within, ws, head) // the caller looks again, whatever came
+	}()
+	select {
+	case <-recorded:
+	case <-more:
 	}
-	if _, begun := x.effects[doc.ID]; begun && s.Tier == space.Nano {
-		return nil, space.LacksProcesses("a command that gets signals while it runs; cancel the run to end it")
-	}
-	return nil, ErrNotStarted
+	end()
+	<-recorded
 }
 
 // given records what is given. Of bytes, it records how many there are, and their hash where that does not tell what they are.

@@ -68,6 +68,7 @@ type Service struct {
 	follows map[id.Workspace]bool
 	effects map[id.Run]underway        // the effect under way of each run
 	live    map[id.Run]*attached       // the commands of background runs
+	starts  chan struct{}              // closed when another one of them starts
 	cancels map[id.Run]*cancellation   // of runs that are being cancelled and may yet come into a queue
 	ending  map[id.Space]*cancellation // spaces whose runs are being cancelled
 	workers sync.WaitGroup
@@ -89,7 +90,7 @@ var (
 func New(parts Parts) *Service {
 	return &Service{
 		Parts: parts, queues: map[lane]*queue{}, coming: map[lane]int{}, follows: map[id.Workspace]bool{}, effects: map[id.Run]underway{},
-		live:    map[id.Run]*attached{},
+		live: map[id.Run]*attached{}, starts: make(chan struct{}),
 		cancels: map[id.Run]*cancellation{}, ending: map[id.Space]*cancellation{},
 	}
 }

@@ -103,6 +103,11 @@ func samples(t *testing.T, d *daemon) map[string]sent {
 		Run string `json:"runId"`
 	}
 	d.succeed(t, "POST", space()+"/runs", `{"protocolVersion":"1.0","operations":[{"type":"message","content":"private"}]}`, &forgotten)
+	var beside struct {
+		Run string `json:"runId"`
+	}
+	d.succeed(t, "POST", space()+"/runs", `{"protocolVersion":"1.0","background":true,"operations":[{"type":"shell","command":"cat","stdin":`+
+		`true}]}`, &beside)
 	incident := func() string {
 		var opened struct {
 			ID string `json:"incident_id"`
@@ -189,6 +194,7 @@ func samples(t *testing.T, d *daemon) map[string]sent {
 			path: "/v1/audit/redactions", body: `{"run_id":"` + forgotten.Run + `","reason":"a mistake"}`,
 			other: `{"run_id":"` + forgotten.Run + `","reason":"another one"}`, status: 200,
 		},
+		"give-input": {path: "/v1/runs/" + beside.Run + "/input", body: `{"stdin":"aGVsbG8K"}`, other: `{"signal":"SIGTERM"}`, status: 200},
 		"retain-run": {path: "/v1/runs/" + wrote.Run + "/retention", body: `{"retention":"30d"}`, other: `{"retention":"none"}`,
 			status: 200},
 		"validate-policy": {path: "/v1/policies/validate", body: fmt.Sprintf(operation, ""), other: fmt.Sprintf(operation,

@@ -34,6 +34,7 @@ var bodyDecides = map[string]string{
 	"create-space":      "the policy that the body names is asked, and a policy can permit it to agents",
 	"create-run":        "the policy of the space is asked, together with the agent and the token that the body names",
 	"run-cell":          "the policy of the space is asked, together with the token that the body names",
+	"give-input":        "the policy of the space is asked, as it is to start the run",
 	"update-space":      "the policy of the space is asked about the whole change",
 	"extend-space":      "the policy of the space is asked about the whole change",
 	"fork-space":        "the policy of the space is asked about the whole fork",
