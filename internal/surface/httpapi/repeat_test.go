@@ -88,6 +88,11 @@ func samples(t *testing.T, d *daemon) map[string]sent {
 		d.succeed(t, "GET", "/v1/approvals?run_id="+message.Run, "", &open)
 		return in, in + "/runs/" + message.Run, open.Approvals[0].ID
 	}
+	var beside struct {
+		Run string `json:"runId"`
+	}
+	d.succeed(t, "POST", space()+"/runs", `{"protocolVersion":"1.0","background":true,"operations":[{"type":"shell","command":"cat","stdin":`+
+		`true}]}`, &beside)
 	_, resumed, _ := asking()
 	_, cancelled, _ := asking()
 	_, _, decided := asking()
@@ -103,11 +108,6 @@ func samples(t *testing.T, d *daemon) map[string]sent {
 		Run string `json:"runId"`
 	}
 	d.succeed(t, "POST", space()+"/runs", `{"protocolVersion":"1.0","operations":[{"type":"message","content":"private"}]}`, &forgotten)
-	var beside struct {
-		Run string `json:"runId"`
-	}
-	d.succeed(t, "POST", space()+"/runs", `{"protocolVersion":"1.0","background":true,"operations":[{"type":"shell","command":"cat","stdin":`+
-		`true}]}`, &beside)
 	incident := func() string {
 		var opened struct {
 			ID string `json:"incident_id"`
