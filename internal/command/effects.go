@@ -196,6 +196,17 @@ func Found(rest []Word) (commands [][]Word) {
 	return commands
 }
 
+// InputOf precedes the name of an interpreter that reads its code from its standard input, in Reading.Unsealed.
+const InputOf = "the standard input of "
+
+// Interactive reports whether an option asks an interpreter to take code from its input, beside what it is given. It knows the option, and
+// not its place: an argument of a script that looks like it counts too.
+func Interactive(c Command) bool {
+	return slices.ContainsFunc(c.Args, func(word string) bool {
+		return word == "--interactive" || word == "--repl" || len(word) > 1 && word[0] == '-' && word[1] != '-' && strings.Contains(word, "i")
+	})
+}
+
 // interpreter reads what an interpreter of another language is told to run.
 func (r *reader) interpreter(c *Command, rest []arg, in *stdin) {
 	if c.Name == "bun" {
@@ -277,7 +288,7 @@ func (r *reader) interpreter(c *Command, rest []arg, in *stdin) {
 		c.Traits = append(c.Traits, policy.TraitInlineCode)
 	case len(rest) == 0 || rest[len(rest)-1].text == "-":
 		c.Traits = append(c.Traits, policy.TraitRunsFile)
-		r.out.Unsealed = append(r.out.Unsealed, "the standard input of "+c.Name)
+		r.out.Unsealed = append(r.out.Unsealed, InputOf+c.Name)
 	}
 }
 

@@ -22,6 +22,9 @@ func (g *Gate) consult(ctx context.Context, c *consideration) error {
 		MaxBytes: a.MaxBytes, Overwrite: a.Overwrite, Mode: a.Mode, TimeoutMS: a.TimeoutMS, Tool: a.Tool, Method: a.Method, Target: a.Target,
 	}
 	var err error
+	if a.Background {
+		facts.TimeoutMS = 0 // nothing waits for it, so that the rule about time says nothing of it
+	}
 	if facts.Delegated, err = g.delegated(ctx, c); err != nil {
 		return err
 	}
@@ -48,6 +51,7 @@ func (g *Gate) consult(ctx context.Context, c *consideration) error {
 		return nil
 	}
 	c.environment(&reading)
+	c.attached(&reading)
 	c.words = reading.Words()
 	c.commands(g.Evaluator, facts, reading)
 	c.files(g.Evaluator, facts, reading)
@@ -73,6 +77,20 @@ func (c *consideration) environment(r *command.Reading) {
 			continue
 		}
 		r.Exact = false
+	}
+}
+
+// attached doubts shells and interpreters that take what they run from an input which comes while they run: nobody reads that. (A shell
+// without a script is doubted whether or not it has such an input.) No standing approval covers a command with such an input.
+func (c *consideration) attached(r *command.Reading) {
+	if c.ruling.Action.Attach == "" {
+		return
+	}
+	r.Exact = false
+	for _, one := range r.Commands {
+		if one.Has(policy.TraitInterpreter) && (slices.Contains(r.Unsealed, command.InputOf+one.Name) || command.Interactive(one)) {
+			r.Doubts = append(r.Doubts, command.Doubt{Trait: policy.TraitUnresolved, What: "what is typed into " + one.Name + " while it runs"})
+		}
 	}
 }
 
