@@ -24,6 +24,7 @@ type RunRequest struct {
 	Context     *RunContext `json:"context,omitempty"`
 	Agent       *RunAgent   `json:"agent,omitempty"`
 	Title       string      `json:"title,omitempty"`
+	Background  bool        `json:"background,omitempty"`
 	Retention   string      `json:"retention,omitempty"` // as in 30d or 36h; empty for as long as the operator's rules say
 	WaitSeconds int64       `json:"wait_seconds"`        // 0 answers at once
 
@@ -79,8 +80,9 @@ type RunAgent struct {
 
 // RunFilter selects runs.
 type RunFilter struct {
-	Space  id.Space
-	Status string
+	Space      id.Space
+	Status     string
+	Background bool // only background runs
 	Page
 }
 
@@ -107,7 +109,11 @@ func (c *Client) CreateRun(ctx context.Context, s id.Space, q RunRequest) (run.E
 // Runs lists runs.
 func (c *Client) Runs(ctx context.Context, f RunFilter) (RunList, error) {
 	var l RunList
-	err := c.get(ctx, "/v1/runs", f.values("space_id", string(f.Space), "status", f.Status), &l)
+	beside := ""
+	if f.Background {
+		beside = "true"
+	}
+	err := c.get(ctx, "/v1/runs", f.values("space_id", string(f.Space), "status", f.Status, "background", beside), &l)
 	return l, err
 }
 

@@ -119,7 +119,8 @@ func TestWhatIsNoBackgroundRun(t *testing.T) {
 	in := s.Space()
 	for _, operations := range []string{
 		`[{"type":"message","content":"x"}]`, `[{"type":"shell","command":"true"},{"type":"shell","command":"true"}]`,
-		`[{"type":"shell","command":"true","pty":{"cols":0,"rows":1}}]`, `[{"type":"shell","command":"true","stdin":true,"pty":{"cols":1,"rows":1}}]`,
+		`[{"type":"shell","command":"true","pty":{"cols":0,"rows":1}}]`,
+		`[{"type":"shell","command":"true","stdin":true,"pty":{"cols":1,"rows":1}}]`,
 		`[{"type":"shell","command":"true","tag":"` + strings.Repeat("x", 101) + `"}]`,
 	} {
 		_, err := s.Runs.Start(s.Context(), s.Origin, runs.Request{Workspace: testkit.WS, Space: in.ID, Message: s.Message(operations),

@@ -22,17 +22,23 @@ func execute(i *invocation) *cobra.Command {
 		e      execution
 		agent  string
 		detach bool
+		b      beside
 	)
 	c := &cobra.Command{
-		Use: "run SPACE OPERATIONS.json", Short: "Run operations in a space", Args: cobra.ExactArgs(2), ValidArgsFunction: i.completeSpaces,
+		Use: "run SPACE OPERATIONS.json", Short: "Run operations in a space", Args: b.args, ValidArgsFunction: i.completeSpaces,
 		Long: "Run sends an operations message of protocol 1.0 (- reads it from standard input), waits for the run, and shows its timeline.\n" +
+			"With --background, a command stands in the place of the file: it runs beside the other runs of the space, until it ends, is " +
+			"cancelled, or the space is destroyed.\n" +
 			"SPACE is, here and everywhere, the id of a space, or its name where no other has it.\n" +
 			"It exits with 0 when the run is completed, 6 when all of it was refused, 7 when it waits for a person, 1 when it failed; see also " +
 			"--strict.",
 		Example: "  agentbox run spc_... operations.json --stream\n  agentbox run spc_... operations.json --ask\n  generate | agentbox run " +
-			"spc_... - --json",
+			"spc_... - --json\n  agentbox run --background --tty spc_... -- python3",
 	}
 	c.RunE = func(cmd *cobra.Command, args []string) error {
+		if b.background {
+			return b.start(cmd.Context(), i, client.RunRequest{Title: e.title, Retention: e.retention, IdempotencyKey: e.key}, args[0], args[1:])
+		}
 		message, err := i.operations(args[1])
 		if err != nil {
 			return err
@@ -68,6 +74,7 @@ func execute(i *invocation) *cobra.Command {
 		}
 		return i.conclude(shown, e)
 	}
+	b.flags(c)
 	f := c.Flags()
 	f.BoolVar(&e.stream, "stream", false, "show operations and output as they come; with --json one frame per line")
 	f.BoolVar(&detach, "detach", false, "print the run's id and do not wait for it")

@@ -16,14 +16,16 @@ import (
 
 // runs are the commands about runs.
 func runs(i *invocation) *cobra.Command {
-	own := []*cobra.Command{runList(i), runShow(i), runWatch(i), runCancel(i), runRetain(i), runExport(i), runImport(i), runReplay(i)}
-	return group("runs", "List, show, watch, cancel, export and replay runs", append(own, engineRuns(i)...)...)
+	own := []*cobra.Command{runList(i), runShow(i), runWatch(i), runCancel(i), runRetain(i), runExport(i), runImport(i), runReplay(i),
+		runAttach(i), runSignal(i)}
+	return group("runs", "List, show, watch, attach to, cancel, export and replay runs", append(own, engineRuns(i)...)...)
 }
 
 func runList(i *invocation) *cobra.Command {
 	var (
 		in, status string
 		most       int
+		background bool
 	)
 	c := &cobra.Command{Use: "list", Aliases: []string{"ls"}, Short: "List runs, the newest first", Args: cobra.NoArgs}
 	c.RunE = func(cmd *cobra.Command, _ []string) error {
@@ -35,7 +37,8 @@ func runList(i *invocation) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		page, err := api.Runs(cmd.Context(), client.RunFilter{Space: named, Status: status, Page: client.Page{Limit: most}})
+		page, err := api.Runs(cmd.Context(), client.RunFilter{Space: named, Status: status, Background: background,
+			Page: client.Page{Limit: most}})
 		if err != nil {
 			return err
 		}
@@ -51,6 +54,7 @@ func runList(i *invocation) *cobra.Command {
 	}
 	c.Flags().StringVar(&in, "space", "", "only runs of this space")
 	c.Flags().StringVar(&status, "status", "", "only those: queued, running, awaiting_approval, succeeded, failed or cancelled")
+	c.Flags().BoolVar(&background, "background", false, "only background runs")
 	c.Flags().IntVar(&most, "limit", 20, "how many at most, 1 to 100")
 	return c
 }

@@ -255,7 +255,8 @@ var processCases = []testCase{
 		spec := h.Spec(t)
 		s := h.Create(t, spec)
 		r := h.background(t, t.Context(), s, Shell(spec.ID,
-			`test -t 0 && test -t 1 && test -t 2 && echo terminal; stty size; trap 'stty size; exit' WINCH; echo ready; while :; do sleep 0.02; done`),
+			`test -t 0 && test -t 1 && test -t 2 && echo terminal; stty size; trap 'stty size; exit' WINCH; echo ready; `+
+				`while :; do sleep 0.02; done`),
 			policy.AttachTerminal)
 		r.expect("ready")
 		if err := r.Resize(space.TerminalSize{Cols: 81, Rows: 25}); err != nil {
