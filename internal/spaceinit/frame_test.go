@@ -57,6 +57,23 @@ func TestMessages(t *testing.T) {
 	if _, err := DecodeExec(Exec{Cwd: "/"}.Encode()); err == nil {
 		t.Error("a command without a program was read")
 	}
+	x.Terminal = &Size{Cols: 80, Rows: 65535}
+	if got, err := DecodeExec(x.Encode()); err != nil || cmp.Diff(got, x) != "" {
+		t.Errorf("command in a terminal: got %+v, %v, want %+v", got, err, x)
+	}
+	for _, size := range []Size{{}, {Cols: 1}, {Rows: 1}} {
+		if _, err := DecodeResize(EncodeResize(size)); !errors.Is(err, ErrProtocol) {
+			t.Errorf("size %+v: got %v, want a breach", size, err)
+		}
+	}
+	if s, err := DecodeResize(EncodeResize(Size{132, 43})); err != nil || s != (Size{132, 43}) {
+		t.Errorf("size: got %+v, %v", s, err)
+	}
+	for number, want := range map[uint8]bool{0: false, 1: true, LastSignal: true, LastSignal + 1: false} {
+		if got, err := DecodeSignal(EncodeSignal(number)); (err == nil) != want || err == nil && got != number {
+			t.Errorf("signal %d: got %d, %v", number, got, err)
+		}
+	}
 	r := Ready{Version: 7, Landlock: 4, Missing: []string{"x"}}
 	if got, err := DecodeReady(r.Encode()); err != nil || cmp.Diff(got, r) != "" {
 		t.Errorf("greeting: got %+v, %v, want %+v", got, err, r)
@@ -95,7 +112,8 @@ func FuzzDecode(f *testing.F) {
 	for _, seed := range [][]byte{
 		Exec{Argv: []string{"sh"}, Env: []string{"A=b"}, Cwd: "/"}.Encode(), Ready{Version: 1}.Encode(), Exit{Code: 1}.Encode(),
 		(&Setup{Mounts: []Mount{{Target: "x"}}}).Encode(), EncodeCredit(Stdout, 5), EncodeKill(0), {}, {0xff, 0xff, 0xff, 0xff},
-		{1, 0, 0, 0, 0xff, 0xff, 0xff, 0x7f},
+		{1, 0, 0, 0, 0xff, 0xff, 0xff, 0x7f}, EncodeSignal(9), EncodeResize(Size{80, 24}),
+		Exec{Argv: []string{"sh"}, Cwd: "/", Terminal: &Size{80, 24}}.Encode(),
 	} {
 		f.Add(seed)
 	}
@@ -114,6 +132,12 @@ func FuzzDecode(f *testing.F) {
 		}
 		if c, n, err := DecodeCredit(body); err == nil && !bytes.Equal(EncodeCredit(c, n), body) {
 			t.Errorf("credit: %q is read as %d, %d", body, c, n)
+		}
+		if n, err := DecodeSignal(body); err == nil && !bytes.Equal(EncodeSignal(n), body) {
+			t.Errorf("signal: %q is read as %d", body, n)
+		}
+		if s, err := DecodeResize(body); err == nil && !bytes.Equal(EncodeResize(s), body) {
+			t.Errorf("size: %q is read as %+v", body, s)
 		}
 		if c, data, err := DecodeData(body); err == nil && (c > Stderr || len(data) != len(body)-1) {
 			t.Errorf("data: %q is read as %d, %q", body, c, data)

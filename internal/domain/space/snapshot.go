@@ -102,11 +102,14 @@ type Bearing struct {
 	Files map[event.Digest]string
 }
 
-// History holds the snapshots of one space's files. No code may run in the space while it is used.
+// History holds the snapshots of one space's files. No code may run in the space while it is used, unless Distrust was called before.
 type History interface {
 	// Disturb says that code is about to run in the space, so that the next snapshot checks every file. Without it, the next snapshot checks
 	// only files that were written through Files or rewound.
 	Disturb()
+	// Distrust is Disturb for code that goes on running while snapshots are made, and when it has ended. It may have mapped files, and writes
+	// through a mapping leave no note: every file is looked at.
+	Distrust()
 	// Keep records the files as they are now. It changes nothing that the space sees, but for one thing: a rewind that a crash interrupted
 	// is finished first.
 	Keep(ctx context.Context) (Snapshot, error)

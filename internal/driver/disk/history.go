@@ -121,6 +121,9 @@ func (s *Spaces) Sync(ctx context.Context) error {
 // Disturb says that code is about to run in the space.
 func (h *History) Disturb() { h.past.Disturb() }
 
+// Distrust says that code runs in the space and goes on.
+func (h *History) Distrust() { h.past.Distrust() }
+
 // Keep records the files as they are now.
 func (h *History) Keep(ctx context.Context) (space.Snapshot, error) {
 	h.files.tree.Lock()

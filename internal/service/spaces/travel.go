@@ -53,18 +53,16 @@ func (k *Service) Beside(ctx context.Context, ws id.Workspace, s id.Space) (doc 
 	case <-ctx.Done():
 		return doc, nil, ctx.Err()
 	}
-	doc, err = k.Space(ctx, ws, s)
-	if err == nil {
-		err = k.disturb(doc)
+	var history space.History
+	if doc, err = k.alive(ctx, ws, s); err == nil {
+		history, err = k.Store.History(doc.ID, doc.UID, doc.Limits)
 	}
 	if err != nil {
 		l.beside.Add(-1)
 		return doc, nil, err
 	}
 	return doc, func() {
-		if err := k.disturb(doc); err != nil && !errors.Is(err, ErrDestroyed) {
-			k.Logger.Warn("look at the files of a space again", "code", "space_not_looked_at", "space", s, "error", err)
-		}
+		history.Distrust()
 		l.beside.Add(-1)
 	}, nil
 }
@@ -132,7 +130,7 @@ func (k *Service) Keep(ctx context.Context, doc space.Space) (space.Snapshot, er
 		return space.Snapshot{}, err
 	}
 	if k.of(doc.ID).beside.Load() > 0 {
-		history.Disturb() // that code may have changed any file since the last snapshot
+		history.Distrust()
 	}
 	return history.Keep(ctx)
 }

@@ -39,6 +39,9 @@ func (f *hostFiles) Sync(context.Context) error { return nil }
 // Disturb implements space.History: everything is looked at each time.
 func (p *spaceHistory) Disturb() {}
 
+// Distrust implements space.History.
+func (p *spaceHistory) Distrust() {}
+
 // Keep implements space.History.
 func (p *spaceHistory) Keep(ctx context.Context) (space.Snapshot, error) {
 	if err := p.h.gone(ctx); err != nil {

@@ -71,6 +71,7 @@ type Past struct {
 type dirt struct {
 	mu      sync.Mutex
 	all     bool
+	blind   bool            // code may have changed files that it had opened before they were looked at last
 	folders map[string]bool // and those above them
 }
 
@@ -79,6 +80,14 @@ func (p *Past) Disturb() {
 	p.dirt.mu.Lock()
 	defer p.dirt.mu.Unlock()
 	p.dirt.all = true
+}
+
+// Distrust says that code runs among the files, and may have mapped some of them: writes through a mapping leave no note. All files must be
+// looked at again, whatever the watch of the folders says.
+func (p *Past) Distrust() {
+	p.dirt.mu.Lock()
+	defer p.dirt.mu.Unlock()
+	p.dirt.all, p.dirt.blind = true, true
 }
 
 // Touch says that something in a folder is about to change.
@@ -102,23 +111,26 @@ func mark(folders map[string]bool, rel string) {
 	}
 }
 
-// take returns the folders to read again, and whether code has run. It marks them as read.
-func (d *dirt) take() (folders map[string]bool, all bool) {
+// take returns the folders to read again, whether code has run, and whether it may have left no note. It marks them as read.
+func (d *dirt) take() (folders map[string]bool, all, blind bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	all, folders = d.all, d.folders
-	d.all, d.folders = false, nil
+	all, blind, folders = d.all, d.blind, d.folders
+	d.all, d.blind, d.folders = false, false, nil
 	if folders == nil {
 		folders = map[string]bool{}
 	}
-	return folders, all
+	return folders, all, blind
 }
 
 // due returns the folders that must be looked at, nil for all of them.
 func (p *Past) due() map[string]bool {
-	folders, all := p.dirt.take()
+	folders, all, blind := p.dirt.take()
 	if !all {
 		return folders
+	}
+	if blind {
+		p.unwatch()
 	}
 	if p.now == nil || p.watch == nil {
 		return nil
