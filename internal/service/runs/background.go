@@ -3,6 +3,8 @@ package runs
 import (
 	"context"
 	"errors"
+	"sync"
+	"time"
 
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/fault"
@@ -113,6 +115,10 @@ func (r *execution) follow(ctx context.Context, t *task, p policy.Permit) (run.R
 	shows := newPrinted(leak.Values(t.space.Env, t.op.Env), func(kind string, data []byte) {
 		r.x.output(ctx, r.doc.ID, kind, t.op.ID, data)
 	})
+	write, rest := shows.write, shows.rest
+	if t.op.PTY != nil {
+		write, rest = r.x.promptly(shows)
+	}
 	var stdout, stderr beginning
 	exit, err := process.Wait(func(channel string, data []byte) error {
 		kind, text := livestream.Stdout, &stdout
@@ -120,10 +126,10 @@ func (r *execution) follow(ctx context.Context, t *task, p policy.Permit) (run.R
 			kind, text = livestream.Stderr, &stderr
 		}
 		text.add(data)
-		shows.write(kind, data)
+		write(kind, data)
 		return nil
 	})
-	shows.rest()
+	rest()
 	result.Stdout, result.Stderr = ptr(valid(stdout.bytes)), ptr(valid(stderr.bytes))
 	for name, text := range map[string]beginning{"stdout": stdout, "stderr": stderr} {
 		if text.more {
@@ -135,6 +141,49 @@ func (r *execution) follow(ctx context.Context, t *task, p policy.Permit) (run.R
 	}
 	r.exited(ctx, *t, exit, &result)
 	return result, nil
+}
+
+// heldBack is how long the output of a terminal is held back because it may be the beginning of a secret. A program prints a secret faster,
+// and a person who types waits for each character.
+const heldBack = 200 * time.Millisecond
+
+// promptly returns how to write to the viewers of a terminal, and how to end that. What is held back is shown when nothing follows.
+func (x *Service) promptly(shows *printed) (write func(kind string, data []byte), rest func()) {
+	var mu sync.Mutex
+	wrote, done := make(chan struct{}, 1), make(chan struct{})
+	var showing sync.WaitGroup
+	showing.Go(func() {
+		var over <-chan time.Time
+		stop := func() {}
+		for {
+			select {
+			case <-wrote:
+				stop()
+				over, stop = x.Clock.NewTimer(heldBack)
+			case <-over:
+				over = nil
+				mu.Lock()
+				shows.rest()
+				mu.Unlock()
+			case <-done:
+				stop()
+				return
+			}
+		}
+	})
+	return func(kind string, data []byte) {
+			mu.Lock()
+			shows.write(kind, data)
+			mu.Unlock()
+			select {
+			case wrote <- struct{}{}:
+			default:
+			}
+		}, func() {
+			close(done)
+			showing.Wait()
+			shows.rest()
+		}
 }
 
 // beginning is the first part of a long output.

@@ -376,3 +376,33 @@ func TestInputThatNobodyReads(t *testing.T) {
 }
 
 func roomy(l space.Limits) spaces.Request { return spaces.Request{Limits: l} }
+
+// What looks like the beginning of a secret is shown soon in a terminal, where somebody waits for it; a secret is not.
+func TestATerminalShowsWhatIsHeldBack(t *testing.T) {
+	s := open(t)
+	in := s.SpaceOf(spaces.Request{Preset: "permissive"})
+	const secret = "ghp_aB3dE6gH9kaB3dE6gH9kaB3dE6gH9kaB3d"
+	doc := background(t, s, in.ID, `{"type":"shell","command":"printf 'your ghp_'; read x; printf 'g''hp_%s\\n' aB3dE6gH9kaB3dE6gH9kaB3dE6gH9kaB3d",`+
+		`"pty":{"cols":80,"rows":24}}`)
+	for seen := ""; !strings.Contains(seen, "your ghp_"); s.Clock.Move(time.Second) {
+		frames, err := s.Live.Read(s.Context(), doc.ID, 1, 100)
+		if err != nil {
+			t.Fatal(err)
+		}
+		seen = ""
+		for _, f := range frames {
+			if f.Kind == livestream.Stdout {
+				seen += string(f.Data)
+			}
+		}
+	}
+	if err := give(s, doc.ID, runs.Given{PTY: []byte("\r")}); err != nil {
+		t.Fatal(err)
+	}
+	s.Ended(doc.ID)
+	for f, err := range s.Runs.Follow(s.Context(), testkit.WS, doc.ID, 1) {
+		if err != nil || strings.Contains(string(f.Data), secret) {
+			t.Errorf("frame %d shows the secret, %v: %s", f.N, err, f.Data)
+		}
+	}
+}
