@@ -41,6 +41,15 @@ func (t Table) Add(others ...Table) Table {
 	return t
 }
 
+// Functions returns a table of programs that are functions.
+func Functions(functions map[string]Func) Table {
+	t := make(Table, len(functions))
+	for name, f := range functions {
+		t[name] = f
+	}
+	return t
+}
+
 // Lack is something that the nano tier does not have and that a heavier one does.
 type Lack struct {
 	Kind   string // LackCommand, LackOption or LackFeature

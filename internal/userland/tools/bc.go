@@ -7,6 +7,11 @@ import (
 	"agentbox/internal/userland/program"
 )
 
+// programsCalc returns the commands of this package by their names.
+func programsCalc() program.Table {
+	return program.Functions(map[string]program.Func{"bc": bc, "expr": expr, "factor": factor, "numfmt": numfmt})
+}
+
 // decimal is a number of bc: v is its value times 10 to the power of scale.
 type decimal struct {
 	v     *big.Int

@@ -11,6 +11,11 @@ import (
 	"agentbox/internal/userland/vfs"
 )
 
+// programsTextdiff returns the commands of this package by their names.
+func programsTextdiff() program.Table {
+	return program.Functions(map[string]program.Func{"cmp": cmp, "diff": diff, "patch": patch, "sdiff": sdiff})
+}
+
 // comparer is a diff that runs.
 type comparer struct {
 	p          *program.Process

@@ -11,6 +11,14 @@ import (
 	"agentbox/internal/userland/program"
 )
 
+// programsDump returns the commands of this package by their names.
+func programsDump() program.Table {
+	return program.Functions(map[string]program.Func{
+		"hd": hexdump, "hexdump": hexdump,
+		"od": od, "strings": stringsCommand, "xxd": xxd,
+	})
+}
+
 // odType is one way in which od shows data.
 type odType struct {
 	kind  byte // a, c, d, u, o, x or f

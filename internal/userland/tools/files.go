@@ -11,6 +11,14 @@ import (
 	"agentbox/internal/userland/vfs"
 )
 
+// programsFiles returns the commands of this package by their names.
+func programsFiles() program.Table {
+	return program.Functions(map[string]program.Func{
+		"dd": dd, "df": df, "dircolors": dircolors, "du": du, "fallocate": fallocate,
+		"file": fileCommand, "install": install, "pathchk": pathchk, "shred": shred, "truncate": truncate,
+	})
+}
+
 // dd copies blocks.
 func dd(p *program.Process) int {
 	from, to := "", ""

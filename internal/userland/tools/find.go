@@ -11,6 +11,11 @@ import (
 	"agentbox/internal/userland/vfs"
 )
 
+// programsFind returns the commands of this package by their names.
+func programsFind() program.Table {
+	return program.Functions(map[string]program.Func{"find": find})
+}
+
 // seeker is a find that runs.
 type seeker struct {
 	p        *program.Process

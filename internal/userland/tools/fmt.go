@@ -6,6 +6,14 @@ import (
 	"agentbox/internal/userland/program"
 )
 
+// programsLayout returns the commands of this package by their names.
+func programsLayout() program.Table {
+	return program.Functions(map[string]program.Func{
+		"column": column, "expand": expand, "fmt": fmtCommand, "fold": fold,
+		"nl": nl, "pr": pr, "ptx": ptx, "rev": rev, "unexpand": unexpand,
+	})
+}
+
 // What fmt holds of one paragraph at most: a longer one is written in parts.
 const (
 	fillWords = 1000

@@ -12,6 +12,11 @@ import (
 	"agentbox/internal/userland/vfs"
 )
 
+// programsGrep returns the commands of this package by their names.
+func programsGrep() program.Table {
+	return program.Functions(map[string]program.Func{"egrep": grep, "fgrep": grep, "grep": grep})
+}
+
 // searcher is a grep that runs.
 type searcher struct {
 	p   *program.Process

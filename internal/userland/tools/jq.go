@@ -14,6 +14,11 @@ import (
 	"agentbox/internal/userland/program"
 )
 
+// programsJq returns the commands of this package by their names.
+func programsJq() program.Table {
+	return program.Functions(map[string]program.Func{"jq": jq})
+}
+
 // gasPerJQ is what an instruction of jq's machine costs.
 const gasPerJQ = 150
 

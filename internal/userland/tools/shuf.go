@@ -11,6 +11,14 @@ import (
 	"agentbox/internal/userland/program"
 )
 
+// programsLines returns the commands of this package by their names.
+func programsLines() program.Table {
+	return program.Functions(map[string]program.Func{
+		"comm": comm, "csplit": csplit, "join": joinCommand, "paste": paste,
+		"shuf": shuf, "split": splitCommand, "tac": tac, "tsort": tsort,
+	})
+}
+
 // shuf writes lines in an order that the execution's seed decides.
 func shuf(p *program.Process) int {
 	opts, operands := p.Options(1, "ei:n:o:rz", "echo e", "input-range= i", "head-count= n", "output= o", "random-source=", "repeat r",

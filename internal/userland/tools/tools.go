@@ -16,25 +16,14 @@ import (
 
 // Programs returns the commands by their names, with sed and awk.
 func Programs() program.Table {
-	t := program.Table{"sed": sed.Program(), "awk": awk.Program(), "gawk": awk.Program(), "mawk": awk.Program()}
-	for name, f := range map[string]program.Func{
-		"bc": bc, "bunzip2": bzip2Command, "bzcat": bzip2Command, "bzip2": bzip2Command, "chgrp": refuses("there are no other owners here"),
-		"chown": refuses("there are no other owners here"), "cmp": cmp,
-		"column": column, "comm": comm, "csplit": csplit, "dd": dd, "dircolors": dircolors, "df": df, "diff": diff, "du": du, "egrep": grep,
-		"expand": expand, "expr": expr, "factor": factor, "fallocate": fallocate,
-		"fgrep": grep, "file": fileCommand, "find": find, "fmt": fmtCommand, "fold": fold, "grep": grep, "gunzip": gzipCommand,
-		"gzip": gzipCommand, "hd": hexdump,
-		"hexdump": hexdump, "install": install, "ionice": runs, "join": joinCommand, "jq": jq,
-		"mkfifo": refuses("pipes with names are not supported here: use |"),
-		"mknod":  refuses("devices cannot be made here"), "nice": runs, "nl": nl, "nohup": runs, "numfmt": numfmt, "od": od, "paste": paste,
-		"patch": patch, "pathchk": pathchk, "pr": pr, "ptx": ptx, "rev": rev,
-		"sdiff": sdiff, "setsid": runs, "shred": shred, "shuf": shuf, "split": splitCommand, "stdbuf": runs, "strings": stringsCommand,
-		"tac": tac, "tar": tarCommand, "truncate": truncate,
-		"tsort": tsort, "tty": tty, "unexpand": unexpand, "unzip": unzip, "xxd": xxd, "zcat": gzipCommand, "zip": zipCommand,
-	} {
-		t[name] = f
-	}
-	return t
+	return program.Functions(map[string]program.Func{
+		"bunzip2": bzip2Command, "bzcat": bzip2Command, "bzip2": bzip2Command, "gunzip": gzipCommand, "gzip": gzipCommand, "tar": tarCommand,
+		"unzip": unzip, "zcat": gzipCommand, "zip": zipCommand, "chgrp": refuses("there are no other owners here"),
+		"chown": refuses("there are no other owners here"), "mkfifo": refuses("pipes with names are not supported here: use |"),
+		"mknod": refuses("devices cannot be made here"), "ionice": runs, "nice": runs, "nohup": runs, "setsid": runs, "stdbuf": runs, "tty": tty,
+	}).Add(program.Table{"sed": sed.Program(), "awk": awk.Program(), "gawk": awk.Program(), "mawk": awk.Program()},
+		programsTextdiff(), programsCalc(), programsJq(), programsFind(), programsGrep(), programsFiles(),
+		programsDump(), programsLayout(), programsLines())
 }
 
 // each calls f with every operand as an input, - and none being the standard input. What cannot be read is told, and makes the code 1.
