@@ -5,6 +5,7 @@ import (
 	"io"
 	"strings"
 
+	"agentbox/internal/userland/gnu"
 	"agentbox/internal/userland/program"
 	"agentbox/internal/userland/vfs"
 )
@@ -70,11 +71,11 @@ func cp(p *program.Process) int {
 		if !noTarget && isDir(p, target) {
 			if parents {
 				if d := dir(name); d != "." {
-					mkdirAll(p, join(target, d), 0o777&^p.Umask, false)
+					mkdirAll(p, gnu.Join(target, d), 0o777&^p.Umask, false)
 				}
-				to = join(target, name)
+				to = gnu.Join(target, name)
 			} else {
-				to = join(target, lastPart(name))
+				to = gnu.Join(target, lastPart(name))
 			}
 		}
 		c.copy(name, to, 0)
@@ -282,7 +283,7 @@ func (c *copier) folder(from, to string, n, old *vfs.Node, depth int) {
 		d = up
 	}
 	for _, e := range entries {
-		c.copy(join(from, e.Name), join(to, e.Name), depth+1)
+		c.copy(gnu.Join(from, e.Name), gnu.Join(to, e.Name), depth+1)
 	}
 	c.attributes(to, n)
 }
@@ -314,7 +315,7 @@ func mv(p *program.Process) int {
 	for _, name := range names {
 		to := target
 		if !noTarget && isDir(p, target) {
-			to = join(target, lastPart(name))
+			to = gnu.Join(target, lastPart(name))
 		}
 		c.move(name, to)
 	}

@@ -9,28 +9,17 @@ import (
 	"agentbox/internal/userland/program"
 )
 
-// Programs returns the programs of this package.
+// Programs returns the commands by their names.
 func Programs() program.Table {
-	t := program.Table{}
-	for name, f := range map[string]program.Func{
-		"cat": cat, "head": head, "tail": tail, "wc": wc, "sort": sortCommand, "uniq": uniq, "tr": tr, "cut": cut, "seq": seq, "yes": yes,
-		"tee": tee,
-		"ls":  ls, "dir": ls, "mkdir": mkdir, "rmdir": rmdir, "rm": rm, "unlink": unlink, "cp": cp, "mv": mv, "ln": ln, "touch": touch,
-		"chmod": chmod, "chown": chown, "chgrp": chown,
+	return program.Functions(map[string]program.Func{
+		"ls": ls, "dir": ls, "vdir": vdir, "tree": tree, "mkdir": mkdir, "rmdir": rmdir, "rm": rm, "unlink": unlink, "cp": cp, "mv": mv,
+		"ln": ln, "link": link, "touch": touch, "chmod": chmod, "chown": chown, "chgrp": chown,
 		"stat": stat, "readlink": readlink, "realpath": realpath, "basename": basename, "dirname": dirname, "mktemp": mktemp, "pwd": pwd,
-		"sleep": sleep, "env": env, "printenv": printenv, "date": date, "timeout": timeout, "id": id, "whoami": whoami, "uname": uname,
-		"hostname": hostname, "nproc": nproc,
-		"which": which, "xargs": xargs, "base32": basenc, "base64": basenc, "basenc": basenc, "nice": wrapper("n:"), "nohup": wrapper(""),
-		"setsid": wrapper("cfw"), "stdbuf": wrapper("i:o:e:"),
-		"tree": tree, "ps": ps, "who": nobody, "users": nobody, "pinky": nobody, "hostid": hostid, "vdir": vdir, "link": link,
-		"arch": arch, "logname": whoami, "groups": groups, "tty": tty, "sync": sync,
-		"md5sum": sums("md5"), "sha1sum": sums("sha1"), "sha224sum": sums("sha224"), "sha256sum": sums("sha256"), "sha384sum": sums("sha384"),
-		"sha512sum": sums("sha512"),
-		"b2sum":     b2sum, "cksum": cksum, "sum": sum,
-	} {
-		t[name] = f
-	}
-	return t
+		"sleep": sleep, "env": env, "printenv": printenv, "timeout": timeout, "which": which, "xargs": xargs, "nice": wrapper("n:"),
+		"nohup": wrapper(""), "setsid": wrapper("cfw"), "stdbuf": wrapper("i:o:e:"), "sync": sync, "tty": tty, "ps": ps,
+		"arch": arch, "hostname": hostname, "hostid": hostid, "nproc": nproc, "uname": uname,
+		"id": id, "groups": groups, "logname": whoami, "whoami": whoami, "who": nobody, "users": nobody, "pinky": nobody,
+	}).Add(programsDates(), programsDigest(), programsSorting(), programsText())
 }
 
 // usage tells that the arguments are wrong and ends the program.

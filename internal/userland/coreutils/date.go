@@ -9,6 +9,11 @@ import (
 	"agentbox/internal/userland/vfs"
 )
 
+// programsDates returns the commands of this package by their names.
+func programsDates() program.Table {
+	return program.Functions(map[string]program.Func{"date": date})
+}
+
 // dateCommand is what date is asked for.
 type dateCommand struct {
 	p      *program.Process

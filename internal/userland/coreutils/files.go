@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"agentbox/internal/userland/gnu"
 	"agentbox/internal/userland/program"
 	"agentbox/internal/userland/vfs"
 )
@@ -29,13 +30,6 @@ func try(p *program.Process, err error, format string, args ...any) bool {
 	p.Check(err)
 	p.Errorf(format+": %s", append(args, program.Message(err))...)
 	return false
-}
-
-func join(dir, name string) string {
-	if strings.HasSuffix(dir, "/") {
-		return dir + name
-	}
-	return dir + "/" + name
 }
 
 // lastPart returns the last element of a path.
@@ -308,7 +302,7 @@ func chmod(p *program.Process) int {
 			}
 			for _, e := range entries {
 				if e.Node.Kind() != vfs.Symlink {
-					change(join(name, e.Name), e.Node)
+					change(gnu.Join(name, e.Name), e.Node)
 				}
 			}
 		}

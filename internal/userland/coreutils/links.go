@@ -4,6 +4,7 @@ import (
 	"errors"
 	"strings"
 
+	"agentbox/internal/userland/gnu"
 	"agentbox/internal/userland/program"
 	"agentbox/internal/userland/vfs"
 )
@@ -44,7 +45,7 @@ func ln(p *program.Process) int {
 	for _, name := range names {
 		to := target
 		if n, err := lookup(p, target, !noFollow); !noTarget && err == nil && n.Kind() == vfs.Directory {
-			to = join(target, lastPart(name))
+			to = gnu.Join(target, lastPart(name))
 		}
 		source := name
 		if !symbolic {
@@ -190,7 +191,7 @@ func canonical(p *program.Process, path string, mode byte) (string, error) {
 			at = dir(at)
 			continue
 		}
-		full := join(at, name)
+		full := gnu.Join(at, name)
 		if missing {
 			at = full
 			continue
@@ -272,7 +273,7 @@ func realpath(p *program.Process) int {
 		if strip && err == nil {
 			s = name
 			if !strings.HasPrefix(s, "/") {
-				s = join(physicalCwd(p), s)
+				s = gnu.Join(physicalCwd(p), s)
 			}
 			s = clean(s)
 		}

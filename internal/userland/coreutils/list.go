@@ -10,6 +10,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"agentbox/internal/userland/gnu"
 	"agentbox/internal/userland/program"
 	"agentbox/internal/userland/vfs"
 )
@@ -232,12 +233,12 @@ func (l *lister) folder(f listed, title bool, first bool) {
 	if l.all {
 		all = append(all, l.entry(".", f.path, f.node))
 		if up, err := p.FS.Lookup(vfs.At{Dir: f.node}, "..", true); err == nil {
-			all = append(all, l.entry("..", join(f.path, ".."), up))
+			all = append(all, l.entry("..", gnu.Join(f.path, ".."), up))
 		}
 	}
 	for _, e := range entries {
 		if (e.Name[0] != '.' || l.all || l.almost) && !l.hidden(e.Name) {
-			all = append(all, l.entry(e.Name, join(f.path, e.Name), e.Node))
+			all = append(all, l.entry(e.Name, gnu.Join(f.path, e.Name), e.Node))
 		}
 	}
 	l.sort(all, first)

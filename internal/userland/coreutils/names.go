@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 
+	"agentbox/internal/userland/gnu"
 	"agentbox/internal/userland/program"
 	"agentbox/internal/userland/vfs"
 )
@@ -102,7 +103,7 @@ func mktemp(p *program.Process) int {
 		return 1
 	}
 	if useDir {
-		head = join(where, head)
+		head = gnu.Join(where, head)
 	}
 	for range 100 {
 		random := make([]byte, count)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"strings"
 
+	"agentbox/internal/userland/gnu"
 	"agentbox/internal/userland/program"
 	"agentbox/internal/userland/vfs"
 )
@@ -134,7 +135,7 @@ func remove(p *program.Process, name string, n *vfs.Node, recursive, folders, ve
 			return false
 		}
 		for _, e := range entries {
-			ok = remove(p, join(name, e.Name), e.Node, true, false, verbose) && ok
+			ok = remove(p, gnu.Join(name, e.Name), e.Node, true, false, verbose) && ok
 		}
 	}
 	if !ok {

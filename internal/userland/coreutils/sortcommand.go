@@ -11,6 +11,11 @@ import (
 	"agentbox/internal/userland/vfs"
 )
 
+// programsSorting returns the commands of this package by their names.
+func programsSorting() program.Table {
+	return program.Functions(map[string]program.Func{"sort": sortCommand, "uniq": uniq})
+}
+
 func sortCommand(p *program.Process) int {
 	p.Args = withoutOldKeys(p.Args)
 	opts, files := p.Options(2, "bdfghik:MnrRsVcCmo:S:t:T:uz", "ignore-leading-blanks b", "dictionary-order d", "ignore-case f",

@@ -20,6 +20,14 @@ import (
 	"agentbox/internal/userland/vfs"
 )
 
+// programsDigest returns the commands of this package by their names.
+func programsDigest() program.Table {
+	return program.Functions(map[string]program.Func{
+		"base32": basenc, "base64": basenc, "basenc": basenc, "b2sum": b2sum, "cksum": cksum, "sum": sum,
+		"md5sum": sums("md5"), "sha1sum": sums("sha1"), "sha224sum": sums("sha224"), "sha256sum": sums("sha256"), "sha384sum": sums("sha384"), "sha512sum": sums("sha512"),
+	})
+}
+
 // gasPerHashedByte is what a byte that is hashed costs.
 const gasPerHashedByte = 4
 

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"agentbox/internal/userland/gnu"
 	"agentbox/internal/userland/program"
 	"agentbox/internal/userland/vfs"
 )
@@ -315,7 +316,7 @@ func which(p *program.Process) int {
 		for _, d := range dirs {
 			path := name
 			if d != "" {
-				path = join(d, name)
+				path = gnu.Join(d, name)
 			}
 			n, err := lookup(p, path, true)
 			if err != nil || n.Kind() != vfs.Regular || n.Info().Mode&0o111 == 0 {

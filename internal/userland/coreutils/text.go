@@ -10,6 +10,14 @@ import (
 	"agentbox/internal/userland/vfs"
 )
 
+// programsText returns the commands of this package by their names.
+func programsText() program.Table {
+	return program.Functions(map[string]program.Func{
+		"cat": cat, "cut": cut, "head": head, "seq": seq,
+		"tail": tail, "tee": tee, "tr": tr, "wc": wc, "yes": yes,
+	})
+}
+
 // obsolete writes an option like -5 as -n 5, and one like -2k as -c 2k.
 func obsolete(p *program.Process) {
 	if len(p.Args) < 2 {

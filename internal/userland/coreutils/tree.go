@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"agentbox/internal/userland/gnu"
 	"agentbox/internal/userland/program"
 	"agentbox/internal/userland/vfs"
 )
@@ -140,9 +141,9 @@ func (t *treeCommand) folder(path, lead string, depth int) {
 		if t.plain {
 			branch, below = "", ""
 		}
-		t.entry(e, join(path, e.Name), lead+branch)
+		t.entry(e, gnu.Join(path, e.Name), lead+branch)
 		if e.Node.Kind() == vfs.Directory {
-			t.folder(join(path, e.Name), lead+below, depth+1)
+			t.folder(gnu.Join(path, e.Name), lead+below, depth+1)
 		}
 	}
 }
