@@ -57,7 +57,7 @@ func tree(p *program.Process) int {
 	}
 	status := 0
 	for _, name := range names {
-		n, err := lookup(p, name, true)
+		n, err := gnu.Lookup(p, name, true)
 		if err != nil || n.Kind() != vfs.Directory {
 			p.Out().WriteString(name + "  [error opening dir]\n")
 			status = 2

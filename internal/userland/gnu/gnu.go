@@ -53,6 +53,7 @@ func EmacsSyntax(s string) string {
 	return b.String()
 }
 
+// Letter returns the letter of a kind of file, as find -type and ls write it.
 func Letter(k vfs.Kind) string {
 	switch k {
 	case vfs.Regular:
@@ -114,6 +115,7 @@ func SafeName(name string) bool {
 	return true
 }
 
+// Plural returns the ending of a noun of which there are n.
 func Plural(n int) string {
 	if n == 1 {
 		return ""
@@ -121,7 +123,8 @@ func Plural(n int) string {
 	return "s"
 }
 
-// EachInput calls f with every operand as an input, - and none being the standard input. What cannot be read is told, and makes the code 1.
+// EachInput calls f with each operand as an input. The operand -, and no operand at all, mean the standard input. It writes an error for
+// each operand that it cannot read, and then returns 1.
 func EachInput(p *program.Process, operands []string, f func(name string, in *program.Input)) (code int) {
 	if len(operands) == 0 {
 		operands = []string{"-"}
@@ -173,7 +176,7 @@ func Create(p *program.Process, name string) (*vfs.Handle, *program.Output, erro
 	return h, p.Writer(h), nil
 }
 
-// Charger returns what counts the work of expressions.
+// Charger returns the function by which a regular expression charges its work to a process.
 func Charger(p *program.Process) func(int64) error {
 	return func(gas int64) error { p.Charge(int(gas)); return nil }
 }
@@ -188,7 +191,7 @@ func Compile(p *program.Process, bad int, pattern string, flags posix.Flags) *po
 	return re
 }
 
-// Check ends the program for an error of matching.
+// Check ends the program with the code bad if matching returned an error.
 func Check(p *program.Process, bad int, err error) {
 	if err != nil {
 		p.Errorf("%s", err.Error())
@@ -308,6 +311,7 @@ func globOne(pat []rune, c rune) (int, bool) {
 	return 1, pat[0] == c
 }
 
+// InClass reports whether a character is in a class of patterns, such as digit.
 func InClass(name string, c rune) bool {
 	switch name {
 	case "digit":
@@ -332,7 +336,7 @@ func InClass(name string, c rune) bool {
 	return false
 }
 
-// Apostrophes quotes a name as messages have it that name a file in the middle.
+// Apostrophes quotes a name for a message with the name in the middle.
 func Apostrophes(s string) string {
 	if strings.Contains(s, "'") && !strings.ContainsAny(s, "\"$`\\") {
 		return `"` + s + `"`
@@ -348,14 +352,14 @@ func BareOrQuoted(s string) string {
 	return s
 }
 
-// WrongUsage tells that the arguments are wrong, and returns 1.
+// WrongUsage writes that the arguments are wrong, and returns 1.
 func WrongUsage(p *program.Process, format string, args ...any) int {
 	p.Errorf(format, args...)
 	p.Stderrf("Try '%s --help' for more information.\n", p.Name())
 	return 1
 }
 
-// TooLong begins the message about a name of n bytes where there is room for most.
+// TooLong begins the message about a name of n bytes, where the most is allowed.
 func TooLong(most, n int) string {
 	return "limit " + strconv.Itoa(most) + " exceeded by length " + strconv.Itoa(n) + " of "
 }
@@ -374,5 +378,5 @@ func Join(dir, name string) string {
 	return dir + "/" + name
 }
 
-// Ended reports whether an error is the end of an input.
+// Ended reports whether an error means the end of an input.
 func Ended(err error) bool { return errors.Is(err, io.EOF) }

@@ -1,4 +1,4 @@
-package coreutils
+package sorting
 
 import (
 	"bytes"
@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"agentbox/internal/userland/gnu"
 	"agentbox/internal/userland/program"
 )
 
@@ -246,7 +247,7 @@ func (o ordering) compare(a, b []byte) int {
 	case o.month:
 		return cmp.Compare(month(a), month(b))
 	case o.version:
-		return compareVersion(string(a), string(b))
+		return gnu.CompareVersion(string(a), string(b))
 	}
 	if o.random {
 		x, y := md5.Sum(append(bytes.Clone(o.seed), a...)), md5.Sum(append(bytes.Clone(o.seed), b...))
@@ -259,7 +260,7 @@ func (o ordering) compare(a, b []byte) int {
 	}
 	i, j := 0, 0
 	skip := func(c byte) bool {
-		return o.dictionary && !byteClass("alnum", c) && !isBlank(c) || o.printing && (c < 32 || c > 126)
+		return o.dictionary && !gnu.ByteClass("alnum", c) && !isBlank(c) || o.printing && (c < 32 || c > 126)
 	}
 	for {
 		for i < len(a) && skip(a[i]) {

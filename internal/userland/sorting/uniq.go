@@ -1,10 +1,11 @@
-package coreutils
+package sorting
 
 import (
 	"bytes"
 	"strconv"
 	"strings"
 
+	"agentbox/internal/userland/gnu"
 	"agentbox/internal/userland/program"
 	"agentbox/internal/userland/vfs"
 )
@@ -35,17 +36,17 @@ func uniq(p *program.Process) int {
 	filtered := u.repeated || u.unique
 	switch {
 	case u.whole && (u.counting || filtered):
-		usage(p, 1, "--group is mutually exclusive with -c/-d/-D/-u")
+		gnu.FailUsage(p, 1, "--group is mutually exclusive with -c/-d/-D/-u")
 	case u.all && u.counting:
-		usage(p, 1, "printing all duplicated lines and repeat counts is meaningless")
+		gnu.FailUsage(p, 1, "printing all duplicated lines and repeat counts is meaningless")
 	case len(files) > 2:
-		usage(p, 1, "extra operand ‘%s’", files[2])
+		gnu.FailUsage(p, 1, "extra operand ‘%s’", files[2])
 	}
 	name := "-"
 	if len(files) > 0 {
 		name = files[0]
 	}
-	if u.in = input(p, name); u.in == nil {
+	if u.in = gnu.OpenOrTell(p, name); u.in == nil {
 		return 1
 	}
 	u.out = p.Out()
@@ -63,7 +64,7 @@ func uniq(p *program.Process) int {
 		u.singly()
 	}
 	u.out.Flush()
-	if !ended(p, name, u.in) {
+	if !gnu.EndedWell(p, name, u.in) {
 		return 1
 	}
 	return 0
@@ -207,9 +208,9 @@ func (u *uniqCommand) singly() {
 		case n == 0, u.repeated && n < 2, u.unique && n > 1:
 		case u.counting:
 			u.out.Printf("%7d ", n)
-			writeLine(u.out, previous, u.delim, true)
+			gnu.WriteLine(u.out, previous, u.delim, true)
 		default:
-			writeLine(u.out, previous, u.delim, true)
+			gnu.WriteLine(u.out, previous, u.delim, true)
 		}
 	}
 	for {
@@ -238,22 +239,22 @@ func (u *uniqCommand) inGroups() {
 		}
 		if n > 0 && u.same(line, previous) {
 			if n++; u.whole {
-				writeLine(u.out, line, u.delim, true)
+				gnu.WriteLine(u.out, line, u.delim, true)
 				continue
 			}
 			if n == 2 && !u.unique {
 				u.begin()
-				writeLine(u.out, previous, u.delim, true)
+				gnu.WriteLine(u.out, previous, u.delim, true)
 			}
 			if !u.unique {
-				writeLine(u.out, line, u.delim, true)
+				gnu.WriteLine(u.out, line, u.delim, true)
 			}
 			continue
 		}
 		n, previous = 1, u.p.Append(previous[:0], line)
 		if u.whole {
 			u.begin()
-			writeLine(u.out, line, u.delim, true)
+			gnu.WriteLine(u.out, line, u.delim, true)
 		}
 	}
 	if u.whole && u.groups > 0 && (u.between == "append" || u.between == "both") {

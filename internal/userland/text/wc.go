@@ -1,4 +1,4 @@
-package coreutils
+package text
 
 import (
 	"bytes"
@@ -7,6 +7,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"agentbox/internal/userland/gnu"
 	"agentbox/internal/userland/program"
 	"agentbox/internal/userland/vfs"
 )
@@ -46,13 +47,13 @@ func wc(p *program.Process) int {
 			}
 		default:
 			p.Lack(program.LackOption, "--"+o.Name)
-			usage(p, 1, "option '--%s' is not supported in a nano space", o.Name)
+			gnu.FailUsage(p, 1, "option '--%s' is not supported in a nano space", o.Name)
 		}
 	}
 	if !lines && !words && !chars && !size && !longest {
 		lines, words, size = true, true, true
 	}
-	status, wrong, inputs := 0, 0, orStdin(files)
+	status, wrong, inputs := 0, 0, gnu.OrStdin(files)
 	if list != "" {
 		if files, wrong = p.NamesFrom(1, list, files); wrong > 0 {
 			status = 1
@@ -65,7 +66,7 @@ func wc(p *program.Process) int {
 	sizes := int64(0)
 	for _, name := range inputs {
 		var c counts
-		in := input(p, name)
+		in := gnu.OpenOrTell(p, name)
 		if in != nil {
 			c = count(p, in, words || chars || longest)
 			if h := in.Handle(); h != nil && h.Kind() == vfs.Regular {
@@ -74,7 +75,7 @@ func wc(p *program.Process) int {
 				sizes = math.MinInt64
 			}
 		}
-		if in == nil || !ended(p, quoteIfNeeded(name), in) {
+		if in == nil || !gnu.EndedWell(p, gnu.QuoteIfNeeded(name), in) {
 			status = 1
 		}
 		opened = append(opened, in != nil)
@@ -135,7 +136,7 @@ func wc(p *program.Process) int {
 
 func quoteIfNeededNewline(s string) string {
 	if strings.Contains(s, "\n") {
-		return quoteName(s)
+		return gnu.QuoteName(s)
 	}
 	return s
 }

@@ -1,10 +1,11 @@
-package coreutils
+package text
 
 import (
 	"slices"
 	"strconv"
 	"strings"
 
+	"agentbox/internal/userland/gnu"
 	"agentbox/internal/userland/program"
 )
 
@@ -83,7 +84,7 @@ func parseSet(p *program.Process, s string) trSet {
 					}
 					before := len(set.bytes)
 					for c := range 256 {
-						if byteClass(name, byte(c)) {
+						if gnu.ByteClass(name, byte(c)) {
 							set.bytes = append(set.bytes, byte(c))
 						}
 					}
@@ -161,37 +162,6 @@ func printable(c byte) string {
 	return string(rune(c))
 }
 
-func byteClass(name string, c byte) bool {
-	lower, upper, digit := c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9'
-	switch name {
-	case "alpha":
-		return lower || upper
-	case "digit":
-		return digit
-	case "alnum":
-		return lower || upper || digit
-	case "upper":
-		return upper
-	case "lower":
-		return lower
-	case "space":
-		return c == ' ' || c >= 9 && c <= 13
-	case "blank":
-		return c == ' ' || c == '\t'
-	case "punct":
-		return c > 32 && c < 127 && !lower && !upper && !digit
-	case "print":
-		return c >= 32 && c < 127
-	case "graph":
-		return c > 32 && c < 127
-	case "cntrl":
-		return c < 32 || c == 127
-	case "xdigit":
-		return digit || c >= 'a' && c <= 'f' || c >= 'A' && c <= 'F'
-	}
-	return false
-}
-
 func tr(p *program.Process) int {
 	opts, sets := p.Options(1, "+cCdst", "complement c", "delete d", "squeeze-repeats s", "truncate-set1 t")
 	complement, remove, squeeze, truncate := false, false, false, false
@@ -209,7 +179,7 @@ func tr(p *program.Process) int {
 	}
 	switch {
 	case len(sets) == 0:
-		usage(p, 1, "missing operand")
+		gnu.FailUsage(p, 1, "missing operand")
 	case len(sets) == 1 && !remove && !squeeze:
 		p.Errorf("missing operand after ‘%s’", sets[0])
 		p.Stderrf("Two strings must be given when translating.\n")
@@ -226,7 +196,7 @@ func tr(p *program.Process) int {
 		p.Stderrf("Try '%s --help' for more information.\n", p.Name())
 		return 1
 	case len(sets) > 2:
-		usage(p, 1, "extra operand ‘%s’", sets[2])
+		gnu.FailUsage(p, 1, "extra operand ‘%s’", sets[2])
 	}
 	first := parseSet(p, sets[0])
 	if first.repeat {

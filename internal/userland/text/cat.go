@@ -1,31 +1,9 @@
-package coreutils
+package text
 
 import (
+	"agentbox/internal/userland/gnu"
 	"agentbox/internal/userland/program"
-	"agentbox/internal/userland/vfs"
 )
-
-// input opens an operand; - is the standard input. What does not succeed is told.
-func input(p *program.Process, name string) *program.Input {
-	if name == "-" {
-		return p.Reader(p.Stdin)
-	}
-	h, err := p.Open(name, vfs.Read)
-	if err != nil {
-		p.Errorf("%s: %s", name, program.Message(err))
-		return nil
-	}
-	return p.Reader(h)
-}
-
-// ended tells why an input ended, and reports whether it was its end.
-func ended(p *program.Process, name string, in *program.Input) bool {
-	if err := in.Err(); err != nil {
-		p.Errorf("%s: %s", name, program.Message(err))
-		return false
-	}
-	return true
-}
 
 func cat(p *program.Process) int {
 	opts, files := p.Options(1, "AbeEnstTuv", "show-all A", "number-nonblank b", "show-ends E", "number n", "squeeze-blank s", "show-tabs T",
@@ -59,7 +37,7 @@ func cat(p *program.Process) int {
 	status, line, begin, blank := 0, 0, true, 0
 	out := p.Out()
 	for _, name := range files {
-		in := input(p, name)
+		in := gnu.OpenOrTell(p, name)
 		if in == nil {
 			status = 1
 			continue
@@ -107,7 +85,7 @@ func cat(p *program.Process) int {
 				}
 			}
 		}
-		if !ended(p, name, in) {
+		if !gnu.EndedWell(p, name, in) {
 			status = 1
 		}
 	}

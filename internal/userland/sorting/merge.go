@@ -1,6 +1,8 @@
-package coreutils
+package sorting
 
-import "agentbox/internal/userland/program"
+import (
+	"agentbox/internal/userland/program"
+)
 
 // charged is the order of lines, charged to a process.
 func (s *sorter) charged(p *program.Process) func(a, b []byte) int {

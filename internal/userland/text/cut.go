@@ -1,4 +1,4 @@
-package coreutils
+package text
 
 import (
 	"bytes"
@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"agentbox/internal/userland/gnu"
 	"agentbox/internal/userland/program"
 )
 
@@ -17,9 +18,9 @@ func ranges(p *program.Process, list, kind string) []span {
 	var all []span
 	bad := func(s string) {
 		if kind == "field" {
-			usage(p, 1, "invalid field value ‘%s’", s)
+			gnu.FailUsage(p, 1, "invalid field value ‘%s’", s)
 		}
-		usage(p, 1, "invalid byte/character position ‘%s’", s)
+		gnu.FailUsage(p, 1, "invalid byte/character position ‘%s’", s)
 	}
 	for _, item := range strings.FieldsFunc(list, func(r rune) bool { return r == ',' || r == ' ' }) {
 		a, b, dash := strings.Cut(item, "-")
@@ -38,16 +39,16 @@ func ranges(p *program.Process, list, kind string) []span {
 				bad(item)
 			}
 		case a == "":
-			usage(p, 1, "invalid range with no endpoint: -")
+			gnu.FailUsage(p, 1, "invalid range with no endpoint: -")
 		}
 		if s.from < 1 || s.to < 1 {
 			if kind == "field" {
-				usage(p, 1, "fields are numbered from 1")
+				gnu.FailUsage(p, 1, "fields are numbered from 1")
 			}
-			usage(p, 1, "byte/character positions are numbered from 1")
+			gnu.FailUsage(p, 1, "byte/character positions are numbered from 1")
 		}
 		if s.to < s.from {
-			usage(p, 1, "invalid decreasing range")
+			gnu.FailUsage(p, 1, "invalid decreasing range")
 		}
 		all = append(all, s)
 	}
@@ -68,13 +69,13 @@ func cut(p *program.Process) int {
 		switch o.Name {
 		case "b", "c", "f":
 			if kind != "" {
-				usage(p, 1, "only one list may be specified")
+				gnu.FailUsage(p, 1, "only one list may be specified")
 			}
 			kind = map[string]string{"b": "byte", "c": "byte", "f": "field"}[o.Name]
 			list = ranges(p, o.Value, kind)
 		case "d":
 			if len(o.Value) > 1 {
-				usage(p, 1, "the delimiter must be a single character")
+				gnu.FailUsage(p, 1, "the delimiter must be a single character")
 			}
 			delim, delimited = o.Value, true
 			if delim == "" {
@@ -93,13 +94,13 @@ func cut(p *program.Process) int {
 		}
 	}
 	if kind == "" {
-		usage(p, 1, "you must specify a list of bytes, characters, or fields")
+		gnu.FailUsage(p, 1, "you must specify a list of bytes, characters, or fields")
 	}
 	if kind != "field" && delimited {
-		usage(p, 1, "an input delimiter may be specified only when operating on fields")
+		gnu.FailUsage(p, 1, "an input delimiter may be specified only when operating on fields")
 	}
 	if kind != "field" && only {
-		usage(p, 1, "suppressing non-delimited lines makes sense\n\tonly when operating on fields")
+		gnu.FailUsage(p, 1, "suppressing non-delimited lines makes sense\n\tonly when operating on fields")
 	}
 	if !hasOutput && kind == "field" {
 		output = delim
@@ -113,8 +114,8 @@ func cut(p *program.Process) int {
 		return complement
 	}
 	status, out := 0, p.Out()
-	for _, name := range orStdin(files) {
-		r := input(p, name)
+	for _, name := range gnu.OrStdin(files) {
+		r := gnu.OpenOrTell(p, name)
 		if r == nil {
 			status = 1
 			continue
@@ -150,7 +151,7 @@ func cut(p *program.Process) int {
 			}
 			if bytes.IndexByte(line, delim[0]) < 0 {
 				if !only {
-					writeLine(out, line, end, true)
+					gnu.WriteLine(out, line, end, true)
 				}
 				continue
 			}
@@ -171,7 +172,7 @@ func cut(p *program.Process) int {
 			}
 			_ = out.WriteByte(end)
 		}
-		if !ended(p, name, r) {
+		if !gnu.EndedWell(p, name, r) {
 			status = 1
 		}
 	}

@@ -1,4 +1,4 @@
-package coreutils
+package digest
 
 import (
 	"encoding/binary"

@@ -1,4 +1,5 @@
-package coreutils
+// Package sorting has the commands sort and uniq.
+package sorting
 
 import (
 	"bytes"
@@ -7,12 +8,13 @@ import (
 	"slices"
 	"strconv"
 
+	"agentbox/internal/userland/gnu"
 	"agentbox/internal/userland/program"
 	"agentbox/internal/userland/vfs"
 )
 
-// programsSorting returns the commands of this package by their names.
-func programsSorting() program.Table {
+// Programs returns the commands of this package by their names.
+func Programs() program.Table {
 	return program.Functions(map[string]program.Func{"sort": sortCommand, "uniq": uniq})
 }
 
@@ -64,7 +66,7 @@ func sortCommand(p *program.Process) int {
 			c, ok := map[string]byte{"general-numeric": 'g', "human-numeric": 'h', "month": 'M', "numeric": 'n', "random": 'R',
 				"version": 'V'}[o.Value]
 			if !ok {
-				usage(p, 2, "invalid argument ‘%s’ for ‘--sort’", o.Value)
+				gnu.FailUsage(p, 2, "invalid argument ‘%s’ for ‘--sort’", o.Value)
 			}
 			s.global.letter(c)
 		case "files0-from":
@@ -80,7 +82,7 @@ func sortCommand(p *program.Process) int {
 		case "m", "S", "T", "parallel", "compress-program":
 		case "debug":
 			p.Lack(program.LackOption, "--debug")
-			usage(p, 2, "option '--debug' is not supported in a nano space")
+			gnu.FailUsage(p, 2, "option '--debug' is not supported in a nano space")
 		default:
 			s.global.letter(o.Name[0])
 		}
@@ -118,10 +120,10 @@ func sortCommand(p *program.Process) int {
 		}
 	}
 	if check {
-		return s.check(p, orStdin(files)[0], delim, quiet)
+		return s.check(p, gnu.OrStdin(files)[0], delim, quiet)
 	}
 	var lines program.List[[]byte]
-	for _, name := range orStdin(files) {
+	for _, name := range gnu.OrStdin(files) {
 		in := p.Reader(p.Stdin)
 		if name != "-" {
 			h, err := p.Open(name, vfs.Read)
@@ -163,7 +165,7 @@ func sortCommand(p *program.Process) int {
 			return
 		}
 		previous, first = line, false
-		writeLine(out, line, delim, true)
+		gnu.WriteLine(out, line, delim, true)
 	})
 	out.Flush()
 	return 0
@@ -196,7 +198,7 @@ func (s *sorter) check1(p *program.Process, o ordering) {
 
 // check says whether an input is sorted.
 func (s *sorter) check(p *program.Process, name string, delim byte, quiet bool) int {
-	in := input(p, name)
+	in := gnu.OpenOrTell(p, name)
 	if in == nil {
 		return 2
 	}

@@ -1,4 +1,5 @@
-package coreutils
+// Package text has the commands that pass text on or change it: cat, head, tail, tee, cut, tr, wc and seq.
+package text
 
 import (
 	"bytes"
@@ -6,12 +7,13 @@ import (
 	"slices"
 	"strings"
 
+	"agentbox/internal/userland/gnu"
 	"agentbox/internal/userland/program"
 	"agentbox/internal/userland/vfs"
 )
 
-// programsText returns the commands of this package by their names.
-func programsText() program.Table {
+// Programs returns the commands of this package by their names.
+func Programs() program.Table {
 	return program.Functions(map[string]program.Func{
 		"cat": cat, "cut": cut, "head": head, "seq": seq,
 		"tail": tail, "tee": tee, "tr": tr, "wc": wc, "yes": yes,
@@ -41,7 +43,7 @@ func obsolete(p *program.Process) {
 		case 'q', 'v', 'z':
 			others = append(others, "-"+string(c))
 		default:
-			usage(p, 1, "invalid trailing option -- %c", c)
+			gnu.FailUsage(p, 1, "invalid trailing option -- %c", c)
 		}
 	}
 	p.Args = slices.Concat([]string{p.Args[0], option, n + unit}, others, p.Args[2:])
@@ -56,7 +58,7 @@ func head(p *program.Process) int {
 		case "c", "n":
 			byBytes = o.Name == "c"
 			digits, but := strings.CutPrefix(o.Value, "-")
-			n, ok := suffixed(strings.TrimPrefix(digits, "+"))
+			n, ok := gnu.ParseSuffixed(strings.TrimPrefix(digits, "+"))
 			if !ok {
 				kind := "lines"
 				if byBytes {
@@ -76,7 +78,7 @@ func head(p *program.Process) int {
 	}
 	status := 0
 	show := headers(p, files, quiet, verbose)
-	for i, name := range orStdin(files) {
+	for i, name := range gnu.OrStdin(files) {
 		in := openFor(p, name)
 		if in == nil {
 			status = 1
@@ -98,7 +100,7 @@ func head(p *program.Process) int {
 				p.Hold(len(line) + 32)
 				kept, ends = append(kept, bytes.Clone(line)), append(ends, end)
 				if int64(len(kept)) > count {
-					writeLine(p.Out(), kept[0], delim, ends[0])
+					gnu.WriteLine(p.Out(), kept[0], delim, ends[0])
 					p.Drop(len(kept[0]) + 32)
 					kept, ends = kept[1:], ends[1:]
 				}
@@ -122,37 +124,16 @@ func head(p *program.Process) int {
 				if !ok {
 					break
 				}
-				writeLine(p.Out(), line, delim, end)
+				gnu.WriteLine(p.Out(), line, delim, end)
 			}
 			in.Unread()
 		}
 		if err := in.Err(); err != nil {
-			p.Errorf("error reading %s: %s", quoteName(stdinName(name)), program.Message(err))
+			p.Errorf("error reading %s: %s", gnu.QuoteName(gnu.StdinName(name)), program.Message(err))
 			status = 1
 		}
 	}
 	return status
-}
-
-func writeLine(out *program.Output, line []byte, delim byte, end bool) {
-	_, _ = out.Write(line)
-	if end {
-		_ = out.WriteByte(delim)
-	}
-}
-
-func orStdin(files []string) []string {
-	if len(files) == 0 {
-		return []string{"-"}
-	}
-	return files
-}
-
-func stdinName(name string) string {
-	if name == "-" {
-		return "standard input"
-	}
-	return name
 }
 
 // openFor opens an operand of head and tail.
@@ -162,7 +143,7 @@ func openFor(p *program.Process, name string) *program.Input {
 	}
 	h, err := p.Open(name, vfs.Read)
 	if err != nil {
-		p.Errorf("cannot open %s for reading: %s", quoteName(name), program.Message(err))
+		p.Errorf("cannot open %s for reading: %s", gnu.QuoteName(name), program.Message(err))
 		return nil
 	}
 	return p.Reader(h)
@@ -176,7 +157,7 @@ func headers(p *program.Process, files []string, quiet, verbose bool) func(i int
 			if !first {
 				_ = p.Out().WriteByte('\n')
 			}
-			p.Out().Printf("==> %s <==\n", stdinName(name))
+			p.Out().Printf("==> %s <==\n", gnu.StdinName(name))
 		}
 		first = false
 	}
@@ -232,7 +213,7 @@ func tail(p *program.Process) int {
 		case "c", "n":
 			byBytes = o.Name == "c"
 			digits, plus := strings.CutPrefix(o.Value, "+")
-			n, ok := suffixed(strings.TrimPrefix(digits, "-"))
+			n, ok := gnu.ParseSuffixed(strings.TrimPrefix(digits, "-"))
 			if !ok {
 				kind := "lines"
 				if byBytes {
@@ -259,7 +240,7 @@ func tail(p *program.Process) int {
 	}
 	status := 0
 	show := headers(p, files, quiet, verbose)
-	for i, name := range orStdin(files) {
+	for i, name := range gnu.OrStdin(files) {
 		in := openFor(p, name)
 		if in == nil {
 			status = 1
@@ -286,7 +267,7 @@ func tail(p *program.Process) int {
 					break
 				}
 				if n >= count {
-					writeLine(p.Out(), line, delim, end)
+					gnu.WriteLine(p.Out(), line, delim, end)
 				}
 			}
 		case byBytes:
@@ -310,7 +291,7 @@ func tail(p *program.Process) int {
 			lastLines(p, in, count, delim)
 		}
 		if err := in.Err(); err != nil {
-			p.Errorf("error reading %s: %s", quoteName(stdinName(name)), program.Message(err))
+			p.Errorf("error reading %s: %s", gnu.QuoteName(gnu.StdinName(name)), program.Message(err))
 			status = 1
 		}
 	}
@@ -347,7 +328,7 @@ func lastLines(p *program.Process, in *program.Input, count int64, delim byte) {
 	for i := range ring.Len() {
 		p.Charge(10)
 		line := *ring.At((at + i) % ring.Len())
-		writeLine(p.Out(), line, delim, i+1 < ring.Len() || last)
+		gnu.WriteLine(p.Out(), line, delim, i+1 < ring.Len() || last)
 		p.Drop(len(line) + 32)
 	}
 }

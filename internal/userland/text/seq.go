@@ -1,4 +1,4 @@
-package coreutils
+package text
 
 import (
 	"math"
@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"agentbox/internal/userland/gnu"
 	"agentbox/internal/userland/posix"
 	"agentbox/internal/userland/program"
 )
@@ -49,11 +50,11 @@ func seq(p *program.Process) int {
 	}
 	switch {
 	case len(args) == 0:
-		usage(p, 1, "missing operand")
+		gnu.FailUsage(p, 1, "missing operand")
 	case len(args) > 3:
-		usage(p, 1, "extra operand ‘%s’", args[3])
+		gnu.FailUsage(p, 1, "extra operand ‘%s’", args[3])
 	case format != "" && c.equal:
-		usage(p, 1, "format string may not be specified when printing equal width strings")
+		gnu.FailUsage(p, 1, "format string may not be specified when printing equal width strings")
 	}
 	if format != "" {
 		c.layout(format)
@@ -65,7 +66,7 @@ func seq(p *program.Process) int {
 	}
 	if len(args) > 2 {
 		if step = c.number(args[1]); step.exact != nil && step.exact.Sign() == 0 {
-			usage(p, 1, "invalid Zero increment value: ‘%s’", args[1])
+			gnu.FailUsage(p, 1, "invalid Zero increment value: ‘%s’", args[1])
 		}
 	}
 	c.write(first, step, last)
@@ -101,10 +102,10 @@ func (c *seqCommand) number(s string) seqNumber {
 	}
 	f, err := strconv.ParseFloat(hex, 64)
 	if strings.ContainsAny(text, "_") || err != nil && !math.IsInf(f, 0) {
-		usage(c.p, 1, "invalid floating point argument: ‘%s’", s)
+		gnu.FailUsage(c.p, 1, "invalid floating point argument: ‘%s’", s)
 	}
 	if math.IsNaN(f) {
-		usage(c.p, 1, "invalid ‘not-a-number’ argument: ‘%s’", s)
+		gnu.FailUsage(c.p, 1, "invalid ‘not-a-number’ argument: ‘%s’", s)
 	}
 	mantissa, exponent, _ := strings.Cut(strings.ToLower(text), "e")
 	if hex != text {

@@ -1,8 +1,9 @@
-package coreutils
+package digest
 
 import (
 	"strings"
 
+	"agentbox/internal/userland/gnu"
 	"agentbox/internal/userland/program"
 )
 
@@ -50,7 +51,7 @@ func basenc(p *program.Process) int {
 		case "i":
 			garbage = true
 		case "w":
-			n, ok := suffixed(o.Value)
+			n, ok := gnu.ParseSuffixed(o.Value)
 			if !ok || strings.Trim(o.Value, "0123456789") != "" {
 				p.Errorf("invalid wrap size: ‘%s’", o.Value)
 				return 1
@@ -61,14 +62,14 @@ func basenc(p *program.Process) int {
 		}
 	}
 	if kind == "" {
-		usage(p, 1, "missing encoding type")
+		gnu.FailUsage(p, 1, "missing encoding type")
 	}
 	if len(operands) > 1 {
-		usage(p, 1, "extra operand ‘%s’", operands[1])
+		gnu.FailUsage(p, 1, "extra operand ‘%s’", operands[1])
 	}
 	c := codings[kind]
-	name := orStdin(operands)[0]
-	in := input(p, name)
+	name := gnu.OrStdin(operands)[0]
+	in := gnu.OpenOrTell(p, name)
 	if in == nil {
 		return 1
 	}

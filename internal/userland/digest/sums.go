@@ -1,4 +1,5 @@
-package coreutils
+// Package digest has the commands for checksums and encodings: cksum, md5sum and its like, base64 and base32.
+package digest
 
 import (
 	"crypto/md5"
@@ -16,15 +17,17 @@ import (
 
 	"golang.org/x/crypto/blake2b"
 
+	"agentbox/internal/userland/gnu"
 	"agentbox/internal/userland/program"
 	"agentbox/internal/userland/vfs"
 )
 
-// programsDigest returns the commands of this package by their names.
-func programsDigest() program.Table {
+// Programs returns the commands of this package by their names.
+func Programs() program.Table {
 	return program.Functions(map[string]program.Func{
 		"base32": basenc, "base64": basenc, "basenc": basenc, "b2sum": b2sum, "cksum": cksum, "sum": sum,
-		"md5sum": sums("md5"), "sha1sum": sums("sha1"), "sha224sum": sums("sha224"), "sha256sum": sums("sha256"), "sha384sum": sums("sha384"), "sha512sum": sums("sha512"),
+		"md5sum": sums("md5"), "sha1sum": sums("sha1"), "sha224sum": sums("sha224"), "sha256sum": sums("sha256"), "sha384sum": sums("sha384"),
+		"sha512sum": sums("sha512"),
 	})
 }
 
@@ -156,19 +159,19 @@ func (s *summer) run(short string, long ...string) int {
 		p.Errorf("--check is not supported with --algorithm={bsd,sysv,crc,crc32b}")
 		return 1
 	case s.base64 && s.raw:
-		usage(p, 1, "the --base64 and --raw options are mutually exclusive")
+		gnu.FailUsage(p, 1, "the --base64 and --raw options are mutually exclusive")
 	case tagged && text && !s.cksum:
-		usage(p, 1, "--tag does not support --text mode")
+		gnu.FailUsage(p, 1, "--tag does not support --text mode")
 	case s.zero && check:
-		usage(p, 1, "the --zero option is not supported when verifying checksums")
+		gnu.FailUsage(p, 1, "the --zero option is not supported when verifying checksums")
 	case check && tagged:
-		usage(p, 1, "the --tag option is meaningless when verifying checksums")
+		gnu.FailUsage(p, 1, "the --tag option is meaningless when verifying checksums")
 	case check && s.mark == "*":
-		usage(p, 1, "the --binary and --text options are meaningless when verifying checksums")
+		gnu.FailUsage(p, 1, "the --binary and --text options are meaningless when verifying checksums")
 	case check && text:
-		usage(p, 1, "the --binary and --text options are meaningless when verifying checksums")
+		gnu.FailUsage(p, 1, "the --binary and --text options are meaningless when verifying checksums")
 	case only != "" && !check:
-		usage(p, 1, "the --%s option is meaningful only when verifying checksums", only)
+		gnu.FailUsage(p, 1, "the --%s option is meaningful only when verifying checksums", only)
 	case s.raw && len(files) > 1:
 		p.Errorf("the --raw option is not supported with multiple files")
 		return 1
@@ -177,7 +180,7 @@ func (s *summer) run(short string, long ...string) int {
 		return s.print(files)
 	}
 	code := 0
-	for _, file := range orStdin(files) {
+	for _, file := range gnu.OrStdin(files) {
 		if !c.check(file) {
 			code = 1
 		}
@@ -188,7 +191,8 @@ func (s *summer) run(short string, long ...string) int {
 // algorithm returns the one of a name, or ends the program.
 func (s *summer) algorithm(name string) string {
 	if !slices.Contains(algorithms, name) {
-		usage(s.p, 1, "invalid argument ‘%s’ for ‘--algorithm’\nValid arguments are:\n  - ‘%s’", name, strings.Join(algorithms, "’\n  - ‘"))
+		gnu.FailUsage(s.p, 1, "invalid argument ‘%s’ for ‘--algorithm’\nValid arguments are:\n  - ‘%s’", name,
+			strings.Join(algorithms, "’\n  - ‘"))
 	}
 	return name
 }
@@ -230,7 +234,7 @@ func (s *summer) print(files []string) int {
 		p.Errorf("using generic hardware support")
 	}
 	code := 0
-	for _, file := range orStdin(files) {
+	for _, file := range gnu.OrStdin(files) {
 		if !isDigest {
 			if !s.checksum(file, len(files) > 0) {
 				code = 1
@@ -284,7 +288,7 @@ func open(p *program.Process, name string) (*program.Input, *vfs.Handle) {
 	}
 	file, err := p.Open(name, vfs.Read)
 	if err != nil {
-		p.Errorf("%s: %s", quoteIfNeeded(name), program.Message(err))
+		p.Errorf("%s: %s", gnu.QuoteIfNeeded(name), program.Message(err))
 		return nil, nil
 	}
 	return p.Reader(file), file
@@ -303,7 +307,7 @@ func digest(p *program.Process, name string, h hash.Hash) ([]byte, bool) {
 		p.Charge(gasPerHashedByte * len(chunk))
 		_, _ = h.Write(chunk)
 	}
-	if !ended(p, name, in) {
+	if !gnu.EndedWell(p, name, in) {
 		return nil, false
 	}
 	return h.Sum(nil), true
@@ -359,7 +363,7 @@ func (s *summer) checksum(name string, named bool) bool {
 			}
 		}
 	}
-	if !ended(p, name, in) {
+	if !gnu.EndedWell(p, name, in) {
 		return false
 	}
 	out := p.Out()

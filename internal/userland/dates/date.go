@@ -1,16 +1,18 @@
-package coreutils
+// Package dates reads and writes dates as GNU does, and has the command date.
+package dates
 
 import (
 	"fmt"
 	"strings"
 	"time"
 
+	"agentbox/internal/userland/gnu"
 	"agentbox/internal/userland/program"
 	"agentbox/internal/userland/vfs"
 )
 
-// programsDates returns the commands of this package by their names.
-func programsDates() program.Table {
+// Programs returns the commands of this package by their names.
+func Programs() program.Table {
 	return program.Functions(map[string]program.Func{"date": date})
 }
 
@@ -43,7 +45,7 @@ func date(p *program.Process) int {
 			c.debug = true
 		case "d", "f", "r", "s", "resolution":
 			if source.Name != "" && source.Name != o.Name {
-				usage(p, 1, "the options to specify dates for printing are mutually exclusive")
+				gnu.FailUsage(p, 1, "the options to specify dates for printing are mutually exclusive")
 			}
 			source = o
 		case "R", "I", "iso-8601", "rfc-3339":
@@ -66,8 +68,8 @@ func date(p *program.Process) int {
 	case "f":
 		return c.file(source.Value)
 	case "r":
-		n, err := lookup(p, source.Value, true)
-		if !try(p, err, "%s", source.Value) {
+		n, err := gnu.Lookup(p, source.Value, true)
+		if !gnu.Try(p, err, "%s", source.Value) {
 			return 1
 		}
 		at = n.Info().Modified
@@ -88,7 +90,7 @@ func date(p *program.Process) int {
 // operands reads +FORMAT.
 func (c *dateCommand) operands(args []string, source string) {
 	if len(args) > 1 {
-		usage(c.p, 1, "extra operand ‘%s’", args[1])
+		gnu.FailUsage(c.p, 1, "extra operand ‘%s’", args[1])
 	}
 	if len(args) == 0 {
 		return
@@ -101,8 +103,9 @@ func (c *dateCommand) operands(args []string, source string) {
 	case ok:
 		c.layout, c.given = format, true
 	case source != "":
-		usage(c.p, 1, "the argument ‘%s’ lacks a leading '+';\nwhen using an option to specify date(s), any non-option\nargument must be a "+
-			"format string beginning with '+'", args[0])
+		gnu.FailUsage(c.p, 1,
+			"the argument ‘%s’ lacks a leading '+';\nwhen using an option to specify date(s), any non-option\nargument must be a "+
+				"format string beginning with '+'", args[0])
 	default:
 		c.p.Errorf("invalid date ‘%s’", args[0])
 		c.p.Exit(1)
@@ -153,7 +156,7 @@ func (c *dateCommand) file(name string) int {
 	h := c.p.Stdin
 	if name != "-" {
 		var err error
-		if h, err = c.p.Open(name, vfs.Read); !try(c.p, err, "%s", name) {
+		if h, err = c.p.Open(name, vfs.Read); !gnu.Try(c.p, err, "%s", name) {
 			return 1
 		}
 	}

@@ -1,4 +1,4 @@
-package coreutils
+package digest
 
 import (
 	"bytes"
@@ -6,6 +6,8 @@ import (
 	"encoding/hex"
 	"strconv"
 	"strings"
+
+	"agentbox/internal/userland/gnu"
 )
 
 // checker compares files with lists of digests.
@@ -28,11 +30,11 @@ type sumLine struct {
 // check compares files with a list of digests, and reports whether all is well.
 func (c *checker) check(list string) bool {
 	p := c.p
-	in := input(p, list)
+	in := gnu.OpenOrTell(p, list)
 	if in == nil {
 		return false
 	}
-	shown := stdinName(list)
+	shown := gnu.StdinName(list)
 	c.last = c.kind
 	c.good, c.bad, c.failed, c.unread, c.verified = 0, 0, 0, 0, 0
 	for n := 1; ; n++ {
@@ -53,18 +55,18 @@ func (c *checker) check(list string) bool {
 				if l.kind == "crc" {
 					tag = "CRC"
 				}
-				p.Errorf("%s: %d: improperly formatted %s checksum line", quoteIfNeeded(shown), n, tag)
+				p.Errorf("%s: %d: improperly formatted %s checksum line", gnu.QuoteIfNeeded(shown), n, tag)
 			}
 			continue
 		}
 		c.good++
 		c.one(l)
 	}
-	if !ended(p, list, in) {
+	if !gnu.EndedWell(p, list, in) {
 		return false
 	}
 	if c.good == 0 {
-		p.Errorf("%s: no properly formatted checksum lines found", quoteIfNeeded(shown))
+		p.Errorf("%s: no properly formatted checksum lines found", gnu.QuoteIfNeeded(shown))
 		return false
 	}
 	if !c.silent {
@@ -72,7 +74,7 @@ func (c *checker) check(list string) bool {
 		c.warning(c.unread, "listed file could not be read", "listed files could not be read")
 		c.warning(c.failed, "computed checksum did NOT match", "computed checksums did NOT match")
 		if c.ignore && c.verified == 0 {
-			p.Errorf("%s: no file was verified", quoteIfNeeded(shown))
+			p.Errorf("%s: no file was verified", gnu.QuoteIfNeeded(shown))
 		}
 	}
 	return c.failed == 0 && c.unread == 0 && (!c.strict || c.bad == 0) && (!c.ignore || c.verified > 0)
@@ -92,7 +94,7 @@ func (c *checker) warning(n int, one, many string) {
 func (c *checker) one(l sumLine) {
 	p := c.p
 	if c.ignore {
-		if _, err := lookup(p, l.file, true); err != nil {
+		if _, err := gnu.Lookup(p, l.file, true); err != nil {
 			return
 		}
 	}

@@ -1,12 +1,12 @@
-package coreutils
+package gnu
 
 import (
 	"cmp"
 	"strings"
 )
 
-// compareVersion orders as GNU's version sort: runs of digits by their value, ~ before everything, letters before other characters.
-func compareVersion(a, b string) int {
+// CompareVersion orders as GNU's version sort: runs of digits by their value, ~ before everything, letters before other characters.
+func CompareVersion(a, b string) int {
 	if c := versionRuns(trimExtension(a), trimExtension(b)); c != 0 {
 		return c
 	}
@@ -17,11 +17,11 @@ func trimExtension(s string) string {
 	end := len(s)
 	for {
 		dot := strings.LastIndexByte(s[:end], '.')
-		if dot <= 0 || dot+1 >= end || !(byteClass("alpha", s[dot+1]) || s[dot+1] == '~') {
+		if dot <= 0 || dot+1 >= end || !(ByteClass("alpha", s[dot+1]) || s[dot+1] == '~') {
 			return s[:end]
 		}
 		for _, c := range []byte(s[dot+1 : end]) {
-			if !byteClass("alnum", c) && c != '~' {
+			if !ByteClass("alnum", c) && c != '~' {
 				return s[:end]
 			}
 		}
@@ -34,9 +34,9 @@ func versionOrder(s string, i int) int {
 		return -1
 	}
 	switch c := s[i]; {
-	case byteClass("digit", c):
+	case ByteClass("digit", c):
 		return 0
-	case byteClass("alpha", c):
+	case ByteClass("alpha", c):
 		return int(c)
 	case c == '~':
 		return -2
@@ -48,7 +48,7 @@ func versionOrder(s string, i int) int {
 func versionRuns(a, b string) int {
 	i, j := 0, 0
 	for i < len(a) || j < len(b) {
-		for i < len(a) && !byteClass("digit", a[i]) || j < len(b) && !byteClass("digit", b[j]) {
+		for i < len(a) && !ByteClass("digit", a[i]) || j < len(b) && !ByteClass("digit", b[j]) {
 			x, y := versionOrder(a, i), versionOrder(b, j)
 			if x != y {
 				return cmp.Compare(x, y)
@@ -62,10 +62,10 @@ func versionRuns(a, b string) int {
 			j++
 		}
 		x, y := i, j
-		for i < len(a) && byteClass("digit", a[i]) {
+		for i < len(a) && ByteClass("digit", a[i]) {
 			i++
 		}
-		for j < len(b) && byteClass("digit", b[j]) {
+		for j < len(b) && ByteClass("digit", b[j]) {
 			j++
 		}
 		if c := cmp.Or(cmp.Compare(i-x, j-y), strings.Compare(a[x:i], b[y:j])); c != 0 {
