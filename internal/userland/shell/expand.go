@@ -144,12 +144,13 @@ func (sh *shell) fields(words []*syntax.Word) []string {
 	k := sink{sh: sh, mode: modeFields, out: make([]string, 0, len(words))}
 	sh.charge(gasPerWord * len(words))
 	for _, w := range words {
-		sh.field(&k, w)
+		k.field(w)
 	}
 	return k.out
 }
 
-func (sh *shell) field(k *sink, w *syntax.Word) {
+func (k *sink) field(w *syntax.Word) {
+	sh := k.sh
 	if len(w.Parts) == 1 {
 		if lit, ok := w.Parts[0].(*syntax.Lit); ok && !strings.ContainsAny(lit.Value, "\\~{*?[+@!") {
 			k.out = append(k.out, lit.Value)
@@ -160,13 +161,13 @@ func (sh *shell) field(k *sink, w *syntax.Word) {
 		split := *w
 		if syntax.SplitBraces(&split) {
 			for _, parts := range sh.braces(split.Parts) {
-				sh.walk(k, parts, false)
+				k.walk(parts, false)
 				k.end()
 			}
 			return
 		}
 	}
-	sh.walk(k, w.Parts, false)
+	k.walk(w.Parts, false)
 	k.end()
 }
 
@@ -187,7 +188,7 @@ func (sh *shell) one(w *syntax.Word, mode byte, assign bool) string {
 	}
 	sh.charge(gasPerWord)
 	k := sink{sh: sh, mode: mode, assign: assign}
-	sh.walk(&k, w.Parts, false)
+	k.walk(w.Parts, false)
 	return string(k.text)
 }
 
@@ -199,10 +200,10 @@ func (sh *shell) document(w *syntax.Word) string {
 	k := sink{sh: sh, mode: modeLiteral}
 	for _, p := range w.Parts {
 		if lit, ok := p.(*syntax.Lit); ok {
-			sh.doubleQuoted(&k, lit.Value, true)
+			k.doubleQuoted(lit.Value, true)
 			continue
 		}
-		sh.part(&k, p, true)
+		k.part(p, true)
 	}
 	return string(k.text)
 }
@@ -303,27 +304,27 @@ func oneWord(raw string) string {
 }
 
 // walk expands the parts of a word.
-func (sh *shell) walk(k *sink, parts []syntax.WordPart, quoted bool) {
+func (k *sink) walk(parts []syntax.WordPart, quoted bool) {
 	for i, p := range parts {
 		lit, ok := p.(*syntax.Lit)
 		if !ok {
-			sh.part(k, p, quoted)
+			k.part(p, quoted)
 			continue
 		}
 		if quoted {
-			sh.doubleQuoted(k, lit.Value, false)
+			k.doubleQuoted(lit.Value, false)
 			continue
 		}
 		s := lit.Value
 		if strings.IndexByte(s, '~') >= 0 && (i == 0 || k.assign) {
-			s = sh.tilde(k, s, i == 0, i+1 == len(parts))
+			s = k.tilde(s, i == 0, i+1 == len(parts))
 		}
-		sh.unquoted(k, s)
+		k.unquoted(s)
 	}
 }
 
 // unquoted appends literal text outside of quotes.
-func (sh *shell) unquoted(k *sink, s string) {
+func (k *sink) unquoted(s string) {
 	for {
 		i := strings.IndexByte(s, '\\')
 		if i < 0 || i+1 == len(s) {
@@ -341,7 +342,7 @@ func (sh *shell) unquoted(k *sink, s string) {
 }
 
 // doubleQuoted appends literal text within double quotes or a here-document.
-func (sh *shell) doubleQuoted(k *sink, s string, document bool) {
+func (k *sink) doubleQuoted(s string, document bool) {
 	for {
 		i := strings.IndexByte(s, '\\')
 		if i < 0 || i+1 == len(s) {
@@ -368,7 +369,8 @@ func (sh *shell) doubleQuoted(k *sink, s string, document bool) {
 
 // tilde expands home folders at the beginning of literal text, and behind colons in assignments. It appends what it has read and returns
 // the rest.
-func (sh *shell) tilde(k *sink, s string, first, last bool) string {
+func (k *sink) tilde(s string, first, last bool) string {
+	sh := k.sh
 	for {
 		if first && strings.HasPrefix(s, "~") {
 			end := strings.IndexAny(s, "/:")
@@ -391,7 +393,7 @@ func (sh *shell) tilde(k *sink, s string, first, last bool) string {
 		if i < 0 {
 			return s
 		}
-		sh.unquoted(k, s[:i+1])
+		k.unquoted(s[:i+1])
 		s, first = s[i+1:], true
 	}
 }
@@ -414,13 +416,14 @@ func (sh *shell) home(user string) (string, bool) {
 }
 
 // part expands one part of a word that is no literal.
-func (sh *shell) part(k *sink, p syntax.WordPart, quoted bool) {
+func (k *sink) part(p syntax.WordPart, quoted bool) {
+	sh := k.sh
 	switch p := p.(type) {
 	case *syntax.Lit:
 		if quoted {
-			sh.doubleQuoted(k, p.Value, false)
+			k.doubleQuoted(p.Value, false)
 		} else {
-			sh.unquoted(k, p.Value)
+			k.unquoted(p.Value)
 		}
 	case *syntax.SglQuoted:
 		if quoted && !p.Dollar {
@@ -438,10 +441,10 @@ func (sh *shell) part(k *sink, p syntax.WordPart, quoted bool) {
 			k.add("", true)
 		}
 		for _, inner := range p.Parts {
-			sh.part(k, inner, true)
+			k.part(inner, true)
 		}
 	case *syntax.ParamExp:
-		sh.param(k, p, quoted)
+		k.param(p, quoted)
 	case *syntax.CmdSubst:
 		sh.refused(p)
 		s := sh.commandSubst(p)

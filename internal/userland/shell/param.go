@@ -133,7 +133,8 @@ func (sh *shell) code(n syntax.Node) string {
 }
 
 // param expands a parameter.
-func (sh *shell) param(k *sink, pe *syntax.ParamExp, quoted bool) {
+func (k *sink) param(pe *syntax.ParamExp, quoted bool) {
+	sh := k.sh
 	name := pe.Param.Value
 	if pe.Short || !pe.Excl && !pe.Length && pe.Index == nil && pe.Slice == nil && pe.Repl == nil && pe.Exp == nil && pe.Names == 0 {
 		if name == "LINENO" {
@@ -164,7 +165,7 @@ func (sh *shell) param(k *sink, pe *syntax.ParamExp, quoted bool) {
 				names = append(names, n)
 			}
 		}
-		sh.emit(k, value{list: names, isList: true, star: pe.Names == syntax.NamesPrefix}, quoted)
+		k.emit(value{list: names, isList: true, star: pe.Names == syntax.NamesPrefix}, quoted)
 		return
 	}
 	e := sh.paramValue(pe)
@@ -183,7 +184,7 @@ func (sh *shell) param(k *sink, pe *syntax.ParamExp, quoted bool) {
 		}
 		return
 	}
-	if pe.Exp != nil && sh.conditional(k, pe, e, quoted) {
+	if pe.Exp != nil && k.conditional(pe, e, quoted) {
 		return
 	}
 	if !e.set && !e.isList && sh.on[optNounset] && !(pe.Excl && pe.Index != nil) {
@@ -213,7 +214,7 @@ func (sh *shell) param(k *sink, pe *syntax.ParamExp, quoted bool) {
 	case pe.Exp != nil:
 		e = sh.operate(pe, e)
 	}
-	sh.emit(k, e, quoted)
+	k.emit(e, quoted)
 }
 
 // anchored returns the anchor with which a replacement's pattern begins in the source, 0 for none.
@@ -240,13 +241,13 @@ func (sh *shell) replacement(w *syntax.Word) string {
 				k.add(strings.ReplaceAll(q.Value, `\/`, `/`), true)
 				continue
 			}
-			sh.walk(&inner, []syntax.WordPart{p}, false)
+			inner.walk([]syntax.WordPart{p}, false)
 			k.add(strings.ReplaceAll(string(inner.text), `\`, `\\`), true)
 		case *syntax.SglQuoted, *syntax.DblQuoted:
-			sh.part(&inner, p, false)
+			inner.part(p, false)
 			k.add(strings.NewReplacer(`\`, `\\`, `&`, `\&`).Replace(string(inner.text)), true)
 		default:
-			sh.part(&inner, p, false)
+			inner.part(p, false)
 			k.add(string(inner.text), true)
 		}
 	}
@@ -347,7 +348,8 @@ func (e value) each(f func(string) string) value {
 }
 
 // conditional does the operators that look at whether the parameter is set, and reports whether that was all.
-func (sh *shell) conditional(k *sink, pe *syntax.ParamExp, e value, quoted bool) bool {
+func (k *sink) conditional(pe *syntax.ParamExp, e value, quoted bool) bool {
+	sh := k.sh
 	null := false
 	switch pe.Exp.Op {
 	case syntax.DefaultUnsetOrNull, syntax.AlternateUnsetOrNull, syntax.AssignUnsetOrNull, syntax.ErrorUnsetOrNull:
@@ -360,23 +362,23 @@ func (sh *shell) conditional(k *sink, pe *syntax.ParamExp, e value, quoted bool)
 	switch pe.Exp.Op {
 	case syntax.DefaultUnset, syntax.DefaultUnsetOrNull:
 		if there {
-			sh.emit(k, e, quoted)
+			k.emit(e, quoted)
 			return true
 		}
-		sh.alternative(k, pe.Exp.Word, quoted)
+		k.alternative(pe.Exp.Word, quoted)
 	case syntax.AlternateUnset, syntax.AlternateUnsetOrNull:
 		if there {
-			sh.alternative(k, pe.Exp.Word, quoted)
+			k.alternative(pe.Exp.Word, quoted)
 		} else if quoted && !e.isList {
 			k.add("", true)
 		}
 	case syntax.AssignUnset, syntax.AssignUnsetOrNull:
 		if there {
-			sh.emit(k, e, quoted)
+			k.emit(e, quoted)
 			return true
 		}
 		inner := sink{sh: sh, mode: modeLiteral}
-		sh.alternative(&inner, pe.Exp.Word, quoted)
+		inner.alternative(pe.Exp.Word, quoted)
 		s := string(inner.text)
 		var err error
 		base, sub, isElement := splitSubscript(e.name)
@@ -400,7 +402,7 @@ func (sh *shell) conditional(k *sink, pe *syntax.ParamExp, e value, quoted bool)
 		}
 	case syntax.ErrorUnset, syntax.ErrorUnsetOrNull:
 		if there {
-			sh.emit(k, e, quoted)
+			k.emit(e, quoted)
 			return true
 		}
 		message := "parameter not set"
@@ -417,7 +419,7 @@ func (sh *shell) conditional(k *sink, pe *syntax.ParamExp, e value, quoted bool)
 }
 
 // alternative expands the word that stands behind an operator.
-func (sh *shell) alternative(k *sink, w *syntax.Word, quoted bool) {
+func (k *sink) alternative(w *syntax.Word, quoted bool) {
 	if w == nil || len(w.Parts) == 0 {
 		if quoted {
 			k.add("", true)
@@ -425,21 +427,21 @@ func (sh *shell) alternative(k *sink, w *syntax.Word, quoted bool) {
 		return
 	}
 	if quoted {
-		sh.walk(k, w.Parts, true)
+		k.walk(w.Parts, true)
 		return
 	}
 	for i, p := range w.Parts {
 		lit, ok := p.(*syntax.Lit)
 		if !ok {
-			sh.part(k, p, false)
+			k.part(p, false)
 			continue
 		}
 		s := lit.Value
 		if i == 0 && strings.HasPrefix(s, "~") {
-			s = sh.tilde(k, s, true, len(w.Parts) == 1)
+			s = k.tilde(s, true, len(w.Parts) == 1)
 		}
 		if k.mode != modeFields {
-			sh.unquoted(k, s)
+			k.unquoted(s)
 			continue
 		}
 		// Literal text is split as what is expanded is.
@@ -541,7 +543,8 @@ func (sh *shell) slice(pe *syntax.ParamExp, e value) value {
 }
 
 // emit appends a value to a word.
-func (sh *shell) emit(k *sink, e value, quoted bool) {
+func (k *sink) emit(e value, quoted bool) {
+	sh := k.sh
 	if !e.isList {
 		if quoted {
 			k.add(e.s, true)
