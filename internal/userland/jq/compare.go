@@ -199,7 +199,7 @@ func (q *querier) deletes(_ any, args []any) any {
 	w := work{q: q}
 	defer w.end()
 	for _, path := range list {
-		if n := 0; q.parts(path, &n, maxPath, &w) {
+		if n := 0; partsOf(q, path, &n, maxPath, &w) {
 			return errPath
 		}
 	}
@@ -207,8 +207,8 @@ func (q *querier) deletes(_ any, args []any) any {
 	return nil
 }
 
-// parts counts what a value has, up to a number; it reports whether it has more.
-func (q *querier) parts(v any, n *int, most int, w *work) bool {
+// partsOf counts what a value has, up to a number; it reports whether it has more.
+func partsOf(q *querier, v any, n *int, most int, w *work) bool {
 	w.step(1)
 	if *n++; *n > most {
 		return true
@@ -216,13 +216,13 @@ func (q *querier) parts(v any, n *int, most int, w *work) bool {
 	switch v := v.(type) {
 	case []any:
 		for _, x := range v {
-			if q.parts(x, n, most, w) {
+			if partsOf(q, x, n, most, w) {
 				return true
 			}
 		}
 	case map[string]any:
 		for _, x := range v {
-			if q.parts(x, n, most, w) {
+			if partsOf(q, x, n, most, w) {
 				return true
 			}
 		}
@@ -230,22 +230,22 @@ func (q *querier) parts(v any, n *int, most int, w *work) bool {
 	return false
 }
 
-// large reports whether a value is so large that it is not written at once.
-func (q *querier) large(v any, w *work) bool {
+// isLarge reports whether a value is so large that it is not written at once.
+func isLarge(q *querier, v any, w *work) bool {
 	n := 0
-	return q.parts(v, &n, 256, w) || q.longText(v)
+	return partsOf(q, v, &n, 256, w) || isLongText(v)
 }
 
-// longText reports whether there is a long text in a value of few parts.
-func (q *querier) longText(v any) bool {
+// isLongText reports whether there is a long text in a value of few parts.
+func isLongText(v any) bool {
 	switch v := v.(type) {
 	case string:
 		return len(v) > bound.Piece/8
 	case []any:
-		return slices.ContainsFunc(v, q.longText)
+		return slices.ContainsFunc(v, isLongText)
 	case map[string]any:
 		for k, x := range v {
-			if len(k) > bound.Piece/8 || q.longText(x) {
+			if len(k) > bound.Piece/8 || isLongText(x) {
 				return true
 			}
 		}

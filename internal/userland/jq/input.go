@@ -61,7 +61,7 @@ func (in *jqInput) Next() (any, bool) {
 	if _, failed := v.(error); !ok || failed || !in.stream || in.raw {
 		return v, ok
 	}
-	in.events = in.q.events(v)
+	in.events = eventsOf(in.q, v)
 	return in.events.next()
 }
 
@@ -101,11 +101,11 @@ func (in *jqInput) value() (any, bool) {
 	}
 }
 
-// all reads every value of a text.
-func (q *querier) all(b []byte) ([]any, error) { return q.every(&jsonReader{q: q, data: b}) }
+// allValues reads every value of a text.
+func allValues(q *querier, b []byte) ([]any, error) { return everyValue(&jsonReader{q: q, data: b}) }
 
-// every reads every value that a reader has.
-func (q *querier) every(r *jsonReader) ([]any, error) {
+// everyValue reads every value that a reader has.
+func everyValue(r *jsonReader) ([]any, error) {
 	defer r.pay()
 	var all []any
 	for {
@@ -305,7 +305,7 @@ func (r *jsonReader) object() (any, error) {
 				return m, nil
 			}
 			r.q.order[reflect.ValueOf(m).Pointer()] = keys
-			r.q.shape(keys)
+			noteShape(r.q, keys)
 			r.q.keep = append(r.q.keep, m)
 			return m, nil
 		default:

@@ -23,7 +23,7 @@ const gasPerJQ = 150
 // maxFilter is how many bytes a program may have: what is nested in it, and what is named, takes time with the square of its number.
 const maxFilter = 64 << 10
 
-// querier is a jq that runs.
+// querier is a jq that runs. Its methods are the builtins whose work and memory it counts, and what those share.
 type querier struct {
 	p      *program.Process
 	out    *program.Output
@@ -127,7 +127,7 @@ func jq(p *program.Process) int {
 		return took
 	}
 	parse := func(text, what string) any {
-		vs, err := q.all([]byte(text))
+		vs, err := allValues(q, []byte(text))
 		if err != nil || len(vs) != 1 {
 			p.Errorf("Invalid JSON text passed to --%s", what)
 			p.Stderrf("Use jq --help for help with command-line options,\nor see the jq manpage, or online docs  at https://stedolan.github.io/jq\n")
@@ -177,7 +177,7 @@ func jq(p *program.Process) int {
 				set(v[0], string(b))
 				continue
 			}
-			all, err := q.all(b)
+			all, err := allValues(q, b)
 			if err != nil {
 				p.Errorf("error: Bad JSON in --slurpfile %s %s: %s", v[0], v[1], err.Error())
 				return 2
@@ -301,7 +301,7 @@ func jq(p *program.Process) int {
 		p.Errorf("1 compile error")
 		return 3
 	}
-	q.study(filter)
+	studyKeys(q, filter)
 	q.name, q.keyed = onlyName(query), keyed(filter)
 	jqAdapted(query)
 	inOrder(query)
@@ -324,7 +324,7 @@ func jq(p *program.Process) int {
 		library = []string{"~/.jq"}
 	}
 	modules := &jqModules{q: q, folders: library, bytes: len(filter)}
-	code, err := gojq.Compile(query, append(q.options(in, names), gojq.WithModuleLoader(modules))...)
+	code, err := gojq.Compile(query, append(compilerOptions(q, in, names), gojq.WithModuleLoader(modules))...)
 	if err != nil {
 		if label, ok := strings.CutPrefix(err.Error(), "label not defined: $"); ok {
 			err = errors.New("$*label-" + label + " is not defined")
@@ -333,7 +333,7 @@ func jq(p *program.Process) int {
 		p.Errorf("1 compile error")
 		return 3
 	}
-	if err := q.meter(code); err != nil {
+	if err := meterFunctions(q, code); err != nil {
 		p.Errorf("error: %s", err.Error())
 		return 3
 	}
@@ -341,7 +341,7 @@ func jq(p *program.Process) int {
 	last := any(nil)
 	any1 := false
 	work := func(v any) {
-		c, l, some := q.run(code, v, values, in)
+		c, l, some := runQuery(q, code, v, values, in)
 		if some {
 			last, any1 = l, true
 		}
@@ -402,7 +402,7 @@ func jq(p *program.Process) int {
 	return exit
 }
 
-func (q *querier) options(in *jqInput, names []string) []gojq.CompilerOption {
+func compilerOptions(q *querier, in *jqInput, names []string) []gojq.CompilerOption {
 	p := q.p
 	return []gojq.CompilerOption{
 		gojq.WithVariables(names),
@@ -415,11 +415,11 @@ func (q *querier) options(in *jqInput, names []string) []gojq.CompilerOption {
 			if !ok {
 				return v
 			}
-			return q.words(s, key)
+			return wordsOf(q, s, key)
 		}),
-		gojq.WithFunction("keys_unsorted", 0, 0, q.unsortedKeys),
-		gojq.WithFunction("_unordered", 0, 0, q.unordered),
-		gojq.WithFunction("_ordered", 1, 1, q.ordered),
+		gojq.WithFunction("keys_unsorted", 0, 0, func(v any, _ []any) any { return unsortedKeysOf(q, v) }),
+		gojq.WithFunction("_unordered", 0, 0, func(v any, _ []any) any { return unorderedFunction(q, v) }),
+		gojq.WithFunction("_ordered", 1, 1, func(v any, args []any) any { return orderedFunction(q, v, args) }),
 		gojq.WithFunction("_localtime", 0, 0, func(v any, _ []any) any { return localTime(p, v) }),
 		gojq.WithFunction("_strflocaltime", 1, 1, func(v any, args []any) any { return formatLocalTime(p, v, args[0]) }),
 		gojq.WithFunction("input_filename", 0, 0, func(any, []any) any {
@@ -434,31 +434,31 @@ func (q *querier) options(in *jqInput, names []string) []gojq.CompilerOption {
 			if len(args) > 0 {
 				x = args[0]
 			}
-			p.Stderrf(`["DEBUG:",%s]`+"\n", q.text(x))
+			p.Stderrf(`["DEBUG:",%s]`+"\n", textOf(q, x))
 			return v
 		}),
 		gojq.WithFunction("stderr", 0, 0, func(v any, _ []any) any {
-			p.Stderrf("%s", q.text(v))
+			p.Stderrf("%s", textOf(q, v))
 			return v
 		}),
 	}
 }
 
-// text writes a value without blanks.
-func (q *querier) text(v any) string {
+// textOf writes a value without blanks.
+func textOf(q *querier, v any) string {
 	was := q.packed
 	q.packed = true
-	b := q.encode(nil, v, 0)
+	b := appendValue(q, nil, v, 0)
 	q.packed = was
 	return string(b)
 }
 
-// run runs the program on one value.
-func (q *querier) run(code *gojq.Code, v any, values []any, in *jqInput) (exit int, last any, some bool) {
+// runQuery runs the program on one value.
+func runQuery(q *querier, code *gojq.Code, v any, values []any, in *jqInput) (exit int, last any, some bool) {
 	s := &steps{Context: context.Background(), p: q.p}
 	iter := code.RunWithContext(s, v, values...)
 	var err error
-	if s.machine, err = q.machineOf(code, iter); err != nil {
+	if s.machine, err = machineFor(q, code, iter); err != nil {
 		q.p.Errorf("error: %s", err.Error())
 		return 3, nil, false
 	}
@@ -475,26 +475,26 @@ func (q *querier) run(code *gojq.Code, v any, values []any, in *jqInput) (exit i
 					if s, isText := x.(string); isText {
 						q.p.Stderrf("%s", s)
 					} else {
-						q.p.Stderrf("%s\n", q.text(x))
+						q.p.Stderrf("%s\n", textOf(q, x))
 					}
 				}
 				q.p.Exit(halt.ExitCode())
 			}
 			if of, ok := errors.AsType[gojq.ValueError](err); ok {
 				if _, isText := of.Value().(string); !isText {
-					q.p.Errorf("error (at %s) (not a string): %s", in.where(), q.text(of.Value()))
+					q.p.Errorf("error (at %s) (not a string): %s", in.where(), textOf(q, of.Value()))
 					return 5, last, some
 				}
 			}
-			q.p.Errorf("error (at %s): %s", in.where(), q.words(strings.TrimPrefix(err.Error(), "error: "), q.name))
+			q.p.Errorf("error (at %s): %s", in.where(), wordsOf(q, strings.TrimPrefix(err.Error(), "error: "), q.name))
 			return 5, last, some
 		}
 		last, some = v, true
-		q.print(v)
+		printValue(q, v)
 	}
 }
 
-func (q *querier) print(v any) {
+func printValue(q *querier, v any) {
 	if q.seq {
 		_ = q.out.WriteByte(0x1e)
 	}
@@ -503,7 +503,7 @@ func (q *querier) print(v any) {
 		q.out.WriteString(s)
 	} else {
 		q.live = true
-		b := q.encode(nil, v, 0)
+		b := appendValue(q, nil, v, 0)
 		q.live = false
 		_, _ = q.out.Write(b)
 	}

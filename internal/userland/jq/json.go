@@ -14,8 +14,8 @@ import (
 // toJSON writes large values part by part.
 func (q *querier) toJSON(v any, _ []any) any {
 	w := work{q: q}
-	if _, leaf := v.(string); q.large(v, &w) || !leaf {
-		return q.p.Text(q.json(nil, v))
+	if _, leaf := v.(string); isLarge(q, v, &w) || !leaf {
+		return q.p.Text(appendJSON(q, nil, v))
 	}
 	return nil
 }
@@ -27,8 +27,8 @@ func (q *querier) toString(v any, _ []any) any {
 	return q.toJSON(v, nil)
 }
 
-// json appends a value as the library writes it, with the keys in their order.
-func (q *querier) json(b []byte, v any) []byte {
+// appendJSON appends a value as the library writes it, with the keys in their order.
+func appendJSON(q *querier, b []byte, v any) []byte {
 	switch v := v.(type) {
 	case []any:
 		q.p.Charge(gasPerElement)
@@ -37,7 +37,7 @@ func (q *querier) json(b []byte, v any) []byte {
 			if i > 0 {
 				b = append(b, ',')
 			}
-			b = q.json(b, x)
+			b = appendJSON(q, b, x)
 		}
 		return append(b, ']')
 	case map[string]any:
@@ -47,16 +47,16 @@ func (q *querier) json(b []byte, v any) []byte {
 			if i > 0 {
 				b = append(b, ',')
 			}
-			b = append(q.json(b, k), ':')
-			b = q.json(b, v[k])
+			b = append(appendJSON(q, b, k), ':')
+			b = appendJSON(q, b, v[k])
 		}
 		return append(b, '}')
 	}
-	return q.leaf(b, v)
+	return appendLeaf(q, b, v)
 }
 
-// leaf appends a value that has no parts. A long text is written piece by piece.
-func (q *querier) leaf(b []byte, v any) []byte {
+// appendLeaf appends a value that has no parts. A long text is written piece by piece.
+func appendLeaf(q *querier, b []byte, v any) []byte {
 	s, ok := v.(string)
 	if !ok || len(s) <= bound.Piece {
 		q.p.Charge(gasPerElement + len(s))
@@ -82,7 +82,7 @@ func (q *querier) leaf(b []byte, v any) []byte {
 	return append(b, '"')
 }
 
-func (q *querier) newline(b []byte, depth int) []byte {
+func appendNewline(q *querier, b []byte, depth int) []byte {
 	if q.packed {
 		return b
 	}
@@ -94,8 +94,8 @@ func (q *querier) newline(b []byte, depth int) []byte {
 	return b
 }
 
-// encode appends a value. What is printed leaves in between: the indentation of deep values is long.
-func (q *querier) encode(b []byte, v any, depth int) []byte {
+// appendValue appends a value. What is printed leaves in between: the indentation of deep values is long.
+func appendValue(q *querier, b []byte, v any, depth int) []byte {
 	if len(b) > 1<<16 && q.live {
 		_, _ = q.out.Write(b)
 		b = b[:0]
@@ -113,14 +113,14 @@ func (q *querier) encode(b []byte, v any, depth int) []byte {
 			if i > 0 {
 				b = append(b, ',')
 			}
-			b = q.newline(b, depth+1)
-			b = q.scalar(b, k)
+			b = appendNewline(q, b, depth+1)
+			b = appendScalar(q, b, k)
 			if b = append(b, ':'); !q.packed {
 				b = append(b, ' ')
 			}
-			b = q.encode(b, v[k], depth+1)
+			b = appendValue(q, b, v[k], depth+1)
 		}
-		return append(q.newline(b, depth), '}')
+		return append(appendNewline(q, b, depth), '}')
 	case []any:
 		if len(v) == 0 {
 			return append(b, "[]"...)
@@ -130,19 +130,19 @@ func (q *querier) encode(b []byte, v any, depth int) []byte {
 			if i > 0 {
 				b = append(b, ',')
 			}
-			b = q.encode(q.newline(b, depth+1), x, depth+1)
+			b = appendValue(q, appendNewline(q, b, depth+1), x, depth+1)
 		}
-		return append(q.newline(b, depth), ']')
+		return append(appendNewline(q, b, depth), ']')
 	}
-	return q.scalar(b, v)
+	return appendScalar(q, b, v)
 }
 
-func (q *querier) scalar(b []byte, v any) []byte {
+func appendScalar(q *querier, b []byte, v any) []byte {
 	if f, ok := v.(float64); ok && f == math.Trunc(f) && math.Abs(f) < 1e17 {
 		return strconv.AppendInt(b, int64(f), 10)
 	}
 	if _, ok := v.(string); !ok || !q.ascii {
-		return q.leaf(b, v)
+		return appendLeaf(q, b, v)
 	}
 	text, err := gojq.Marshal(v)
 	if err != nil {

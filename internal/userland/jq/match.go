@@ -26,7 +26,7 @@ func (q *querier) match(v any, args []any) any {
 	m, known := q.regexps[key]
 	if !known {
 		var err error
-		if m, err = q.expression(expr, flags); err != nil {
+		if m, err = compileExpression(q, expr, flags); err != nil {
 			return err
 		}
 		if m == nil {
@@ -61,7 +61,7 @@ func (q *querier) match(v any, args []any) any {
 	if args[2] == true {
 		return len(found) > 0
 	}
-	return q.matches(m, s, found, n != 1 && !nonEmpty)
+	return matchesOf(q, m, s, found, n != 1 && !nonEmpty)
 }
 
 // jqExpression is an expression of jq that is compiled.
@@ -72,8 +72,8 @@ type jqExpression interface {
 	Names() []string
 }
 
-// expression compiles an expression. What looks around, or back, is for the engine that goes back.
-func (q *querier) expression(expr, flags string) (jqExpression, error) {
+// compileExpression compiles an expression. What looks around, or back, is for the engine that goes back.
+func compileExpression(q *querier, expr, flags string) (jqExpression, error) {
 	source := expr
 	if strings.Contains(flags, "x") {
 		source = withoutBlanks(source)
@@ -169,8 +169,8 @@ func withoutBlanks(s string) string {
 	return b.String()
 }
 
-// matches are the objects that jq makes of matches, with their places counted in characters.
-func (q *querier) matches(m jqExpression, s string, found [][]int, all bool) any {
+// matchesOf are the objects that jq makes of matches, with their places counted in characters.
+func matchesOf(q *querier, m jqExpression, s string, found [][]int, all bool) any {
 	at, chars := 0, 0 // of the last match
 	place := func(from int) int {
 		if from < at { // a group that matched before, as none does in Go

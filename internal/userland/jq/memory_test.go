@@ -29,7 +29,7 @@ func heldBy(t *testing.T, memory int64, source string) (got string) {
 		if err, failed := v.(error); failed {
 			return got + err.Error()
 		}
-		got += string(q.json(nil, v))
+		got += string(appendJSON(q, nil, v))
 	}
 	return got
 }

@@ -37,7 +37,7 @@ func (m *jqModules) LoadModuleWithMeta(name string, meta map[string]any) (*gojq.
 	if err != nil {
 		return nil, errors.New(file + ": " + err.Error())
 	}
-	m.q.study(string(text))
+	studyKeys(m.q, string(text))
 	m.q.name = "" // objects are asked for more names than those of the program
 	jqAdapted(query)
 	own, err := gojq.Parse(jqOwn)
@@ -65,7 +65,7 @@ func (m *jqModules) LoadJSONWithMeta(name string, meta map[string]any) (any, err
 	if err != nil {
 		return nil, err
 	}
-	all, err := m.q.all(text)
+	all, err := allValues(m.q, text)
 	if err != nil {
 		return nil, errors.New(file + ": " + err.Error())
 	}

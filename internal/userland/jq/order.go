@@ -10,8 +10,8 @@ import (
 	"github.com/itchyny/gojq"
 )
 
-// unsortedKeys is keys_unsorted.
-func (q *querier) unsortedKeys(v any, _ []any) any {
+// unsortedKeysOf is keys_unsorted.
+func unsortedKeysOf(q *querier, v any) any {
 	switch v := v.(type) {
 	case map[string]any:
 		q.p.Charge(len(v) * gasPerElement * 4)
@@ -29,15 +29,15 @@ func (q *querier) unsortedKeys(v any, _ []any) any {
 		}
 		return list
 	}
-	text := q.text(v)
+	text := textOf(q, v)
 	if len(text) > 14 {
 		text = text[:11] + "..."
 	}
 	return fmt.Errorf("%s (%s) has no keys", gojq.TypeOf(v), text)
 }
 
-// unordered reports whether a value is an object that the library would go through in another order than jq.
-func (q *querier) unordered(v any, _ []any) any {
+// unorderedFunction reports whether a value is an object that the library would go through in another order than jq.
+func unorderedFunction(q *querier, v any) any {
 	m, ok := v.(map[string]any)
 	if !ok || len(m) < 2 || q.sorted {
 		return false
@@ -46,8 +46,8 @@ func (q *querier) unordered(v any, _ []any) any {
 	return !slices.IsSorted(q.keys(m))
 }
 
-// ordered gives an object the order of a list of objects of which it was put together.
-func (q *querier) ordered(v any, args []any) any {
+// orderedFunction gives an object the order of a list of objects of which it was put together.
+func orderedFunction(q *querier, v any, args []any) any {
 	m, isMap := v.(map[string]any)
 	list, isList := args[0].([]any)
 	if !isMap || !isList || len(m) == 0 {
@@ -151,13 +151,13 @@ func (q *querier) keys(v map[string]any) []string {
 	if shape, ok := q.shapes[strings.Join(keys, "\x00")]; ok {
 		return shape
 	}
-	slices.SortStableFunc(keys, func(a, b string) int { return q.place(a) - q.place(b) })
+	slices.SortStableFunc(keys, func(a, b string) int { return placeOf(q, a) - placeOf(q, b) })
 	return keys
 }
 
-// shape remembers the keys of an object of the input, where their order is not that in which they were first seen: for an object of the
+// noteShape remembers the keys of an object of the input, where their order is not that in which they were first seen: for an object of the
 // same keys that the program makes of it.
-func (q *querier) shape(keys []string) {
+func noteShape(q *querier, keys []string) {
 	if slices.IsSortedFunc(keys, func(a, b string) int { return q.rank[a] - q.rank[b] }) {
 		return
 	}
@@ -168,7 +168,7 @@ func (q *querier) shape(keys []string) {
 	}
 }
 
-func (q *querier) place(key string) int {
+func placeOf(q *querier, key string) int {
 	if i, ok := q.rank[key]; ok {
 		return i
 	}
@@ -178,8 +178,8 @@ func (q *querier) place(key string) int {
 	return 1 << 31
 }
 
-// study finds the objects that the program writes, for the order of their keys.
-func (q *querier) study(src string) {
+// studyKeys finds the objects that the program writes, for the order of their keys.
+func studyKeys(q *querier, src string) {
 	type open struct {
 		brace bool
 		keys  []string

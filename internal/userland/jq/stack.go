@@ -32,8 +32,8 @@ type machine struct {
 	appends map[int][]int // the variables that are lists to which a function adds
 }
 
-// machineOf reaches the stacks by reflection, as the instructions are. Where they are not as they are known, the program is not run.
-func (q *querier) machineOf(code *gojq.Code, iter gojq.Iter) (*machine, error) {
+// machineFor reaches the stacks by reflection, as the instructions are. Where they are not as they are known, the program is not run.
+func machineFor(q *querier, code *gojq.Code, iter gojq.Iter) (*machine, error) {
 	env := reflect.ValueOf(iter)
 	if env.Kind() != reflect.Pointer || env.Elem().Kind() != reflect.Struct {
 		return nil, errJQ

@@ -17,8 +17,8 @@ type jqOpen struct {
 	at   int
 }
 
-// events begins to divide a value.
-func (q *querier) events(v any) *jqEvents {
+// eventsOf begins to divide a value.
+func eventsOf(q *querier, v any) *jqEvents {
 	e := &jqEvents{q: q}
 	if !e.enter(v) {
 		e.leaf, e.has = v, true

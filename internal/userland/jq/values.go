@@ -44,7 +44,7 @@ func (q *querier) fromJSON(v any, _ []any) any {
 	if !ok {
 		return nil
 	}
-	all, err := q.every(&jsonReader{q: q, data: []byte(s), loose: true})
+	all, err := everyValue(&jsonReader{q: q, data: []byte(s), loose: true})
 	switch {
 	case err != nil:
 		text := err.Error()

@@ -80,8 +80,8 @@ func keyed(filter string) bool {
 	return computedKey.MatchString(filter) && !strings.Contains(filter, "[")
 }
 
-// words writes what the library says about mistakes in the words of jq.
-func (q *querier) words(s, key string) string {
+// wordsOf writes what the library says about mistakes in the words of jq.
+func wordsOf(q *querier, s, key string) string {
 	if rest, ok := strings.CutPrefix(s, "expected a string for object key but got: "); ok && q.keyed {
 		return "Cannot use " + shown(rest) + " as object key"
 	}

@@ -26,9 +26,9 @@ const (
 // native is a function of jq's machine.
 type native = func(v any, args []any) any
 
-// meter has every function that a program calls count its work. The library has no place for that: its instructions are reached by
+// meterFunctions has every function that a program calls count its work. The library has no place for that: its instructions are reached by
 // reflection, and where they are not as they are known, the program is not run.
-func (q *querier) meter(code *gojq.Code) error {
+func meterFunctions(q *querier, code *gojq.Code) error {
 	list := reflect.ValueOf(code).Elem().FieldByName("codes")
 	if list.Kind() != reflect.Slice {
 		return errJQ
@@ -57,7 +57,7 @@ func (q *querier) meter(code *gojq.Code) error {
 		if !ok || !named {
 			return errJQ
 		}
-		call[0] = q.metered(name, f)
+		call[0] = meteredFunctions(q, name, f)
 		*at = call
 	}
 	return nil
@@ -77,8 +77,8 @@ func isData(v any) bool {
 
 var errJQ = errors.New("this build's jq cannot be bounded")
 
-// metered is a function that is charged, and whose long work can be stopped on the way.
-func (q *querier) metered(name string, f native) native {
+// meteredFunctions is a function that is charged, and whose long work can be stopped on the way.
+func meteredFunctions(q *querier, name string, f native) native {
 	own := map[string]native{
 		"_add": q.add, "_multiply": q.multiply, "_subtract": q.subtract, "add": q.sum(f), "join": q.join, "contains": q.contains,
 		"inside": q.inside, "indices": q.indices(everywhere),
@@ -104,9 +104,9 @@ func (q *querier) metered(name string, f native) native {
 		switch {
 		case name == "length", name == "_add", name == "_multiply", name == "_match": // they count for themselves
 		case strings.HasPrefix(name, "_") && len(args) > 1: // an operator, which does not look at v
-			q.touched(nil, args)
+			touchedParts(q, nil, args)
 		default:
-			q.touched(v, args)
+			touchedParts(q, v, args)
 		}
 		result := resultOf(own, f, v, args)
 		if !returnsParts[name] {
@@ -130,8 +130,8 @@ func resultOf(own, f native, v any, args []any) any {
 	return f(v, args)
 }
 
-// touched charges the texts that a function looks at.
-func (q *querier) touched(v any, args []any) {
+// touchedParts charges the texts that a function looks at.
+func touchedParts(q *querier, v any, args []any) {
 	n := 0
 	if s, ok := v.(string); ok {
 		n = len(s)

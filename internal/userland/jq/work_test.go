@@ -39,7 +39,7 @@ func resultsOf(t *testing.T, q *querier, source string, v any) string {
 	t.Helper()
 	code := compiled(t, source)
 	if q != nil {
-		if err := q.meter(code); err != nil {
+		if err := meterFunctions(q, code); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -147,13 +147,13 @@ func TestLongTextsOfJSON(t *testing.T) {
 			if err := json.Unmarshal(raw, &want); err != nil {
 				t.Fatal(err)
 			}
-			all, err := newQuerier().all(raw)
+			all, err := allValues(newQuerier(), raw)
 			if err != nil || len(all) != 1 || all[0] != want {
 				t.Fatalf("%q after %d: %v, %d values", unit, shift, err, len(all))
 			}
 		}
 	}
-	if _, err := newQuerier().all([]byte(`"` + strings.Repeat("x", bound.Piece) + `\q"`)); err == nil {
+	if _, err := allValues(newQuerier(), []byte(`"`+strings.Repeat("x", bound.Piece)+`\q"`)); err == nil {
 		t.Error("an escape that is none is taken")
 	}
 }
@@ -198,11 +198,11 @@ func TestValuesOfManySmallPartsAreWrittenPieceByPiece(t *testing.T) {
 		for range depth {
 			v = []any{v, map[string]any{"x": v}}
 		}
-		if got := q.large(v, &work{q: q}); got != want {
+		if got := isLarge(q, v, &work{q: q}); got != want {
 			t.Errorf("a tree of depth %d is large: %t", depth, got)
 		}
 	}
-	if !q.large([]any{map[string]any{strings.Repeat("k", bound.Piece): 1}}, &work{q: q}) {
+	if !isLarge(q, []any{map[string]any{strings.Repeat("k", bound.Piece): 1}}, &work{q: q}) {
 		t.Error("a long key is not large")
 	}
 }
@@ -296,7 +296,7 @@ func TestEveryFunctionOfJQIsMetered(t *testing.T) {
 				before[i] = reflect.ValueOf(call[0]).Pointer()
 			}
 		}
-		if err := newQuerier().meter(code); err != nil {
+		if err := meterFunctions(newQuerier(), code); err != nil {
 			t.Errorf("%s: %v", source, err)
 			continue
 		}
@@ -329,7 +329,7 @@ func TestWhatJQDoesNotSayIsNotRun(t *testing.T) {
 		for i := range names {
 			spoiled = spoiled || spoil(names[i], operands[i])
 		}
-		if err := newQuerier().meter(code); !spoiled || !errors.Is(err, errJQ) {
+		if err := meterFunctions(newQuerier(), code); !spoiled || !errors.Is(err, errJQ) {
 			t.Errorf("%s (%t): got %v", name, spoiled, err)
 		}
 	}
@@ -344,12 +344,12 @@ func set(at *any, v any) bool {
 func running(t *testing.T, q *querier, source string, v any) (gojq.Iter, *machine) {
 	t.Helper()
 	code := compiled(t, source)
-	if err := q.meter(code); err != nil {
+	if err := meterFunctions(q, code); err != nil {
 		t.Fatal(err)
 	}
 	s := &steps{Context: context.Background(), p: q.p}
 	iter := code.RunWithContext(s, v)
-	m, err := q.machineOf(code, iter)
+	m, err := machineFor(q, code, iter)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -211,8 +211,8 @@ func (w *world) random() uint32 {
 	return binary.LittleEndian.Uint32(b[:])
 }
 
-// shell is one process of bash, or a subshell of one. Its methods are what every part of the shell needs: messages, variables, expansion and
-// the running of statements. All else is functions that take a shell.
+// shell is one process of bash, or a subshell of one. Its methods are what every part of the shell needs: messages,
+// variables, expansion and the running of statements. All else is functions that take a shell.
 type shell struct {
 	w          *world
 	p          *program.Process
