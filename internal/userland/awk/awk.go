@@ -76,7 +76,7 @@ const (
 	returned
 )
 
-// engine runs a program.
+// engine runs a program. Its methods evaluate and execute. What only one builtin, stream or kind of array needs is a function.
 type engine struct {
 	p        *program.Process
 	builtins map[string]builtin
@@ -248,15 +248,15 @@ func run(p *program.Process) int {
 	}
 	e.s = s
 	e.globals = make([]cell, len(s.globals))
-	e.setUp(operands)
+	setUpGlobals(e, operands)
 	if hasFS {
-		e.assign(vFS, str(unescape(fs)))
+		assignSpecial(e, vFS, str(unescape(fs)))
 	}
 	for _, a := range assigns {
-		e.assignText(a)
+		assignText(e, a)
 	}
 	defer e.abandon()
-	return e.run()
+	return runProgram(e)
 }
 
 func isName(s string) bool {
@@ -268,7 +268,7 @@ func isName(s string) bool {
 	return s != ""
 }
 
-func (e *engine) setUp(operands []string) {
+func setUpGlobals(e *engine, operands []string) {
 	for i, v := range map[int]string{
 		vFS: " ", vRS: "\n", vOFS: " ", vORS: "\n", vSUBSEP: "\x1c", vCONVFMT: "%.6g", vOFMT: "%.6g", vFILENAME: "", vRT: "",
 		vFPAT: "[^[:space:]]+", vFIELDWIDTHS: "",
@@ -317,7 +317,7 @@ func (e *engine) setUp(operands []string) {
 }
 
 // assignText does what var=value says.
-func (e *engine) assignText(a string) {
+func assignText(e *engine, a string) {
 	name, v, _ := strings.Cut(a, "=")
 	if name == "INPLACE_SUFFIX" || name == "inplace::suffix" {
 		e.suffix = unescape(v)
@@ -326,22 +326,22 @@ func (e *engine) assignText(a string) {
 	if !ok {
 		return // the program does not know it
 	}
-	e.assign(i, in(unescape(v)))
+	assignSpecial(e, i, in(unescape(v)))
 }
 
 // fatal ends the program for a mistake.
 func (e *engine) fatal(format string, args ...any) {
-	e.p.Errorf("%sfatal: %s", e.where(), fmt.Sprintf(format, args...))
+	e.p.Errorf("%sfatal: %s", position(e), fmt.Sprintf(format, args...))
 	e.finish()
 	e.p.Exit(exitFatal)
 }
 
 func (e *engine) warn(format string, args ...any) {
-	e.p.Errorf("%swarning: %s", e.where(), fmt.Sprintf(format, args...))
+	e.p.Errorf("%swarning: %s", position(e), fmt.Sprintf(format, args...))
 }
 
-// where says which statement runs, and on which record.
-func (e *engine) where() string {
+// position says which statement runs, and on which record.
+func position(e *engine) string {
 	if e.line == 0 {
 		return ""
 	}
@@ -373,8 +373,8 @@ func (e *engine) hold(n int) {
 	}
 }
 
-// append appends to a text that may be long.
-func (e *engine) append(dst []byte, s string) []byte {
+// appendText appends to a text that may be long.
+func appendText(e *engine, dst []byte, s string) []byte {
 	dst, err := bound.Append(e.p.Account, dst, s)
 	e.p.Check(err)
 	return dst
@@ -391,8 +391,8 @@ func (e *engine) fit(size int) {
 // unwind is thrown where next or exit stands in a function.
 type unwind struct{ to flow }
 
-// guarded runs statements and catches an unwind.
-func (e *engine) guarded(body func() flow) (f flow) {
+// runGuarded runs statements and catches an unwind.
+func runGuarded(e *engine, body func() flow) (f flow) {
 	depth, frame := e.depth, e.frame
 	thrown := program.Catch(func() { f = body() })
 	if thrown == nil {
@@ -409,13 +409,13 @@ func (e *engine) guarded(body func() flow) (f flow) {
 	return u.to
 }
 
-func (e *engine) run() int {
-	f := e.guarded(func() flow { return e.block(e.s.begin) })
+func runProgram(e *engine) int {
+	f := runGuarded(e, func() flow { return e.block(e.s.begin) })
 	if f != exited && (len(e.s.rules) > 0 || len(e.s.end) > 0 || len(e.s.beginFile) > 0 || len(e.s.endFile) > 0) {
 		for {
-			f = e.guarded(e.records)
+			f = runGuarded(e, func() flow { return runRecords(e) })
 			if f == nextFile {
-				e.closeInput()
+				closeMainInput(e)
 				continue
 			}
 			if f != nextRecord {
@@ -424,24 +424,24 @@ func (e *engine) run() int {
 		}
 	}
 	e.inEnd = true
-	if f != exited || len(e.s.end) > 0 && !e.skipEnd() {
-		e.guarded(func() flow { return e.block(e.s.end) })
+	if f != exited || len(e.s.end) > 0 && !skipsEnd(e) {
+		runGuarded(e, func() flow { return e.block(e.s.end) })
 	}
 	e.tick(4096)
 	e.finish()
 	return e.code
 }
 
-// skipEnd reports whether exit was called in an END.
-func (e *engine) skipEnd() bool { return false }
+// skipsEnd reports whether exit was called in an END.
+func skipsEnd(e *engine) bool { return false }
 
-// records reads the input and runs the rules, until an unwind.
-func (e *engine) records() flow {
-	for e.nextMain() {
+// runRecords reads the input and runs the rules, until an unwind.
+func runRecords(e *engine) flow {
+	for nextMainRecord(e) {
 		for _, r := range e.s.rules {
 			e.tick(20)
 			e.line = r.line
-			if !e.applies(r) {
+			if !ruleApplies(e, r) {
 				continue
 			}
 			if r.bare {
@@ -462,7 +462,7 @@ func (e *engine) records() flow {
 	return normal
 }
 
-func (e *engine) applies(r *rule) bool {
+func ruleApplies(e *engine, r *rule) bool {
 	switch {
 	case r.from == nil:
 		return true
@@ -508,10 +508,10 @@ func (e *engine) exec(s stmt) flow {
 	case *block:
 		return e.block(s.body)
 	case *loop:
-		return e.loop(s)
+		return runLoop(e, s)
 	case *forIn:
 		a := e.array(s.array)
-		for _, key := range e.sorted(a) {
+		for _, key := range sortedKeysOf(e, a) {
 			e.tick(20)
 			if _, ok := a.at[key]; !ok {
 				continue
@@ -526,11 +526,11 @@ func (e *engine) exec(s stmt) flow {
 			}
 		}
 	case *deleteAll:
-		e.fixed(s.array, "`delete' is not allowed with %s")
-		e.empty(e.array(s.array))
+		refuseFixed(e, s.array, "`delete' is not allowed with %s")
+		emptyArray(e, e.array(s.array))
 	case *deleteOne:
-		e.fixed(s.array, "`delete' is not allowed with %s")
-		e.remove(e.array(s.array), e.subscript(s.subs))
+		refuseFixed(e, s.array, "`delete' is not allowed with %s")
+		removeElement(e, e.array(s.array), e.subscript(s.subs))
 	case *jump:
 		return s.to
 	case *ret:
@@ -545,12 +545,12 @@ func (e *engine) exec(s stmt) flow {
 		}
 		return exited
 	case *choose:
-		return e.choose(s)
+		return runSwitch(e, s)
 	}
 	return normal
 }
 
-func (e *engine) loop(s *loop) flow {
+func runLoop(e *engine, s *loop) flow {
 	if s.init != nil {
 		e.exec(s.init)
 	}
@@ -570,7 +570,7 @@ func (e *engine) loop(s *loop) flow {
 	return normal
 }
 
-func (e *engine) choose(s *choose) flow {
+func runSwitch(e *engine, s *choose) flow {
 	v := e.eval(s.x)
 	at := -1
 	for i, c := range s.cases {

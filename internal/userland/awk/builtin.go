@@ -31,7 +31,7 @@ var builtins map[string]builtin = map[string]builtin{
 	"sin":     float(math.Sin), "cos": float(math.Cos), "exp": exponential, "log": positive("log", math.Log), "sqrt": positive("sqrt",
 		math.Sqrt),
 	"int":     float(math.Trunc),
-	"atan2":   func(e *engine, a []expr) value { y := e.number(a[0]); return num(math.Atan2(y, e.number(a[1]))) },
+	"atan2":   func(e *engine, a []expr) value { y := numberOf(e, a[0]); return num(math.Atan2(y, numberOf(e, a[1]))) },
 	"rand":    random,
 	"srand":   seedChance,
 	"tolower": func(e *engine, a []expr) value { return str(strings.ToLower(e.text(a[0]))) },
@@ -53,16 +53,16 @@ var builtins map[string]builtin = map[string]builtin{
 	"xor":      bits(func(a, b uint64) uint64 { return a ^ b }),
 	"lshift":   bits(func(a, b uint64) uint64 { return a << b }),
 	"rshift":   bits(func(a, b uint64) uint64 { return a >> b }),
-	"compl":    func(e *engine, a []expr) value { return num(float64(^uint64(e.number(a[0])) & (1<<53 - 1))) },
-	"asort":    func(e *engine, a []expr) value { return e.asort(a, false) },
-	"asorti":   func(e *engine, a []expr) value { return e.asort(a, true) },
+	"compl":    func(e *engine, a []expr) value { return num(float64(^uint64(numberOf(e, a[0])) & (1<<53 - 1))) },
+	"asort":    func(e *engine, a []expr) value { return sortInto(e, a, false) },
+	"asorti":   func(e *engine, a []expr) value { return sortInto(e, a, true) },
 	"strtonum": strtonum,
 	"typeof":   typeOf,
-	"isarray":  func(e *engine, a []expr) value { return truth(e.isArray(a[0])) },
+	"isarray":  func(e *engine, a []expr) value { return truth(isKnownArray(e, a[0])) },
 	"patsplit": patsplit,
 }
 
-func (e *engine) number(x expr) float64 { return e.eval(x).num() }
+func numberOf(e *engine, x expr) float64 { return e.eval(x).num() }
 
 func (e *engine) text(x expr) string {
 	s := e.str(e.eval(x))
@@ -71,13 +71,13 @@ func (e *engine) text(x expr) string {
 }
 
 func float(f func(float64) float64) builtin {
-	return func(e *engine, a []expr) value { return num(f(e.number(a[0]))) }
+	return func(e *engine, a []expr) value { return num(f(numberOf(e, a[0]))) }
 }
 
 // positive is a function of numbers that are not negative.
 func positive(name string, f func(float64) float64) builtin {
 	return func(e *engine, a []expr) value {
-		n := e.number(a[0])
+		n := numberOf(e, a[0])
 		if n < 0 {
 			e.warn("%s: received negative argument %s", name, formatG(n, 6))
 			return num(math.Copysign(math.NaN(), -1))
@@ -87,7 +87,7 @@ func positive(name string, f func(float64) float64) builtin {
 }
 
 func exponential(e *engine, a []expr) value {
-	n := e.number(a[0])
+	n := numberOf(e, a[0])
 	v := math.Exp(n)
 	if math.IsInf(v, 0) && !math.IsInf(n, 0) {
 		e.warn("exp: argument %s is out of range", formatG(n, 6))
@@ -104,18 +104,18 @@ func closing(e *engine, a []expr) value {
 			e.fatal("close: second argument must be `to' or `from'")
 		}
 	}
-	return num(e.closeStream(name, which))
+	return num(closeStream(e, name, which))
 }
 
-// lower is a text as it is compared where IGNORECASE is set.
-func (e *engine) lower(s string) string {
+// lowerCase is a text as it is compared where IGNORECASE is set.
+func lowerCase(e *engine, s string) string {
 	e.tick(len(s) / 8)
 	e.fit(len(s))
 	return strings.ToLower(s)
 }
 
-// characters counts those of a text.
-func (e *engine) characters(s string) int {
+// charactersOf counts those of a text.
+func charactersOf(e *engine, s string) int {
 	if e.octets {
 		return len(s)
 	}
@@ -124,10 +124,10 @@ func (e *engine) characters(s string) int {
 
 func bits(f func(a, b uint64) uint64) builtin {
 	return func(e *engine, a []expr) value {
-		n := e.number(a[0])
+		n := numberOf(e, a[0])
 		v := uint64(n)
 		for _, x := range a[1:] {
-			m := e.number(x)
+			m := numberOf(e, x)
 			if n < 0 || m < 0 {
 				e.fatal("negative values are not allowed in operations on bits")
 			}
@@ -137,8 +137,8 @@ func bits(f func(a, b uint64) uint64) builtin {
 	}
 }
 
-func (e *engine) isArray(x expr) bool {
-	return e.known(x) != nil
+func isKnownArray(e *engine, x expr) bool {
+	return knownArray(e, x) != nil
 }
 
 func ascii(s string) bool {
@@ -153,21 +153,21 @@ func ascii(s string) bool {
 func length(e *engine, a []expr) value {
 	if len(a) == 0 {
 		e.refresh()
-		return num(float64(e.characters(e.record)))
+		return num(float64(charactersOf(e, e.record)))
 	}
-	if e.isArray(a[0]) {
+	if isKnownArray(e, a[0]) {
 		return num(float64(len(e.array(a[0]).at)))
 	}
-	return num(float64(e.characters(e.text(a[0]))))
+	return num(float64(charactersOf(e, e.text(a[0]))))
 }
 
 // round rounds half to even, as the C library does.
 func substr(e *engine, a []expr) value {
 	s := e.text(a[0])
-	from := max(math.Trunc(e.number(a[1])), 1) // what begins before the first character is no shorter for that
+	from := max(math.Trunc(numberOf(e, a[1])), 1) // what begins before the first character is no shorter for that
 	to := math.Inf(1)
 	if len(a) > 2 {
-		to = from + math.Trunc(e.number(a[2]))
+		to = from + math.Trunc(numberOf(e, a[2]))
 	}
 	if math.IsNaN(from) || math.IsNaN(to) {
 		return str("")
@@ -190,7 +190,7 @@ func substr(e *engine, a []expr) value {
 func index(e *engine, a []expr) value {
 	s, part := e.text(a[0]), e.text(a[1])
 	if e.fold {
-		s, part = e.lower(s), e.lower(part)
+		s, part = lowerCase(e, s), lowerCase(e, part)
 	}
 	i := strings.Index(s, part)
 	if i < 0 {
@@ -203,7 +203,7 @@ func split(e *engine, a []expr) value {
 	s := e.text(a[0])
 	fs := e.fs
 	if len(a) > 2 {
-		fs = e.regex(a[2])
+		fs = regexText(e, a[2])
 		if m, ok := a[2].(*match); ok {
 			if fs = m.source; fs == " " {
 				fs = "[ ]"
@@ -214,11 +214,11 @@ func split(e *engine, a []expr) value {
 	if len(a) > 3 {
 		seps = []string{}
 	}
-	parts, seps := e.cut(nil, seps, s, fs)
-	e.fill(e.array(a[1]), parts)
+	parts, seps := cutFields(e, nil, seps, s, fs)
+	fillArray(e, e.array(a[1]), parts)
 	if len(a) > 3 {
 		to := e.array(a[3])
-		e.empty(to)
+		emptyArray(e, to)
 		for i, x := range seps {
 			if fs != " " {
 				i++
@@ -231,8 +231,8 @@ func split(e *engine, a []expr) value {
 	return num(float64(len(parts)))
 }
 
-func (e *engine) fill(to *array, parts []string) {
-	e.empty(to)
+func fillArray(e *engine, to *array, parts []string) {
+	emptyArray(e, to)
 	for i, x := range parts {
 		e.tick(30)
 		e.set(to, strconv.Itoa(i+1), in(x))
@@ -243,7 +243,7 @@ func patsplit(e *engine, a []expr) value {
 	s := e.text(a[0])
 	pattern := e.fpat
 	if len(a) > 2 {
-		pattern = e.regex(a[2])
+		pattern = regexText(e, a[2])
 	}
 	all, err := e.compile(pattern).FindAllString(s, -1)
 	e.check(err)
@@ -255,10 +255,10 @@ func patsplit(e *engine, a []expr) value {
 		last = m[1]
 	}
 	seps = append(seps, s[last:])
-	e.fill(e.array(a[1]), parts)
+	fillArray(e, e.array(a[1]), parts)
 	if len(a) > 3 {
 		to := e.array(a[3])
-		e.empty(to)
+		emptyArray(e, to)
 		for i, x := range seps {
 			e.set(to, strconv.Itoa(i), str(x))
 		}
@@ -266,8 +266,8 @@ func patsplit(e *engine, a []expr) value {
 	return num(float64(len(parts)))
 }
 
-// target returns the text that sub and gsub change, and where it goes.
-func (e *engine) target(a []expr) (expr, string) {
+// substitutionTarget returns the text that sub and gsub change, and where it goes.
+func substitutionTarget(e *engine, a []expr) (expr, string) {
 	if len(a) < 3 {
 		e.refresh()
 		return &dollar{&number{num(0)}}, e.record
@@ -279,13 +279,13 @@ func (e *engine) target(a []expr) (expr, string) {
 	return to, e.str(e.eval(to))
 }
 
-func sub(e *engine, a []expr) value  { return e.substitute(a, 1) }
-func gsub(e *engine, a []expr) value { return e.substitute(a, -1) }
+func sub(e *engine, a []expr) value  { return substitute(e, a, 1) }
+func gsub(e *engine, a []expr) value { return substitute(e, a, -1) }
 
-func (e *engine) substitute(a []expr, n int) value {
-	re := e.compile(e.regex(a[0]))
+func substitute(e *engine, a []expr, n int) value {
+	re := e.compile(regexText(e, a[0]))
 	with := e.text(a[1])
-	to, s := e.target(a)
+	to, s := substitutionTarget(e, a)
 	all, err := re.FindAllString(s, n)
 	e.check(err)
 	if len(all) == 0 {
@@ -295,13 +295,13 @@ func (e *engine) substitute(a []expr, n int) value {
 	last, fitted := 0, 0
 	plain := !strings.ContainsAny(with, `\&`)
 	for _, m := range all {
-		b = e.append(b, s[last:m[0]])
+		b = appendText(e, b, s[last:m[0]])
 		last = m[1]
 		if plain {
 			b = append(b, with...)
 			e.tick(10)
 		} else {
-			b = e.expand(b, with, s, m, false)
+			b = expandReplacement(e, b, with, s, m, false)
 		}
 		e.fit(len(with))
 		if len(b)-fitted > 1<<20 {
@@ -309,7 +309,7 @@ func (e *engine) substitute(a []expr, n int) value {
 			fitted = len(b)
 		}
 	}
-	b = e.append(b, s[last:])
+	b = appendText(e, b, s[last:])
 	e.fit(len(b))
 	if isLvalue(to) {
 		e.store(to, str(e.p.Text(b)))
@@ -317,8 +317,8 @@ func (e *engine) substitute(a []expr, n int) value {
 	return num(float64(len(all)))
 }
 
-// expand appends a replacement: & is what matched, and, where groups may be referred to, \1 and the like.
-func (e *engine) expand(b []byte, with, s string, m []int, groups bool) []byte {
+// expandReplacement appends a replacement: & is what matched, and, where groups may be referred to, \1 and the like.
+func expandReplacement(e *engine, b []byte, with, s string, m []int, groups bool) []byte {
 	e.tick(len(with))
 	for i := 0; i < len(with); i++ {
 		c := with[i]
@@ -359,7 +359,7 @@ func (e *engine) expand(b []byte, with, s string, m []int, groups bool) []byte {
 }
 
 func gensub(e *engine, a []expr) value {
-	re := e.compile(e.regex(a[0]))
+	re := e.compile(regexText(e, a[0]))
 	with := e.text(a[1])
 	how := e.eval(a[2])
 	nth := 1
@@ -389,30 +389,30 @@ func gensub(e *engine, a []expr) value {
 	var b []byte
 	last := 0
 	for _, m := range all[nth-1:] {
-		b = e.append(b, s[last:m[0]])
+		b = appendText(e, b, s[last:m[0]])
 		last = m[1]
-		b = e.expand(b, with, s, m, true)
+		b = expandReplacement(e, b, with, s, m, true)
 		e.fit(len(with))
 	}
-	b = e.append(b, s[last:])
+	b = appendText(e, b, s[last:])
 	e.fit(len(b))
 	return str(e.p.Text(b))
 }
 
 func matchOf(e *engine, a []expr) value {
 	s := e.text(a[0])
-	m, err := e.compile(e.regex(a[1])).FindString(s)
+	m, err := e.compile(regexText(e, a[1])).FindString(s)
 	e.check(err)
 	start, size := 0, -1
 	if m != nil {
 		start = utf8.RuneCountInString(s[:m[0]]) + 1
 		size = utf8.RuneCountInString(s[m[0]:m[1]])
 	}
-	e.assign(vRSTART, num(float64(start)))
-	e.assign(vRLENGTH, num(float64(size)))
+	assignSpecial(e, vRSTART, num(float64(start)))
+	assignSpecial(e, vRLENGTH, num(float64(size)))
 	if len(a) > 2 {
 		to := e.array(a[2])
-		e.empty(to)
+		emptyArray(e, to)
 		for g := 0; 2*g < len(m); g++ {
 			if m[2*g] < 0 {
 				continue
@@ -432,10 +432,10 @@ func sprintf(e *engine, a []expr) value {
 	for i, x := range a[1:] {
 		args[i] = e.eval(x)
 	}
-	return str(e.sprintf(format, args))
+	return str(formatText(e, format, args))
 }
 
-func (e *engine) sprintf(format string, args []value) string {
+func formatText(e *engine, format string, args []value) string {
 	given, at := args, 0
 	next := func() value {
 		if len(args) == 0 {

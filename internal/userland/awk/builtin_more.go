@@ -24,7 +24,7 @@ func random(e *engine, _ []expr) value {
 func seedChance(e *engine, a []expr) value {
 	old := e.seed
 	if len(a) > 0 {
-		e.seed = uint64(int64(e.number(a[0])))
+		e.seed = uint64(int64(numberOf(e, a[0])))
 	} else {
 		e.seed = uint64(e.p.Now().Unix())
 	}
@@ -55,11 +55,11 @@ func strftime(e *engine, a []expr) value {
 		format = e.text(a[0])
 	}
 	if len(a) > 1 {
-		t = time.Unix(int64(e.number(a[1])), 0)
+		t = time.Unix(int64(numberOf(e, a[1])), 0)
 	}
 	zone := time.UTC
 	if len(a) < 3 || !e.eval(a[2]).truth() {
-		zone = e.zone()
+		zone = zoneOf(e)
 	}
 	return str(program.Strftime(format, t.In(zone)))
 }
@@ -79,13 +79,13 @@ func mktime(e *engine, a []expr) value {
 	}
 	zone := time.UTC
 	if len(a) < 2 || !e.eval(a[1]).truth() {
-		zone = e.zone()
+		zone = zoneOf(e)
 	}
 	return num(float64(time.Date(n[0], time.Month(n[1]), n[2], n[3], n[4], n[5], 0, zone).Unix()))
 }
 
-// zone returns the time zone, which ENVIRON["TZ"] says.
-func (e *engine) zone() *time.Location {
+// zoneOf returns the time zone, which ENVIRON["TZ"] says.
+func zoneOf(e *engine) *time.Location {
 	v, _ := e.globals[vENVIRON].arr.get("TZ")
 	if name := e.str(v); e.local == nil || name != e.localName {
 		e.tick(10_000)
@@ -127,7 +127,7 @@ func strtonum(e *engine, a []expr) value {
 }
 
 func typeOf(e *engine, a []expr) value {
-	if e.isArray(a[0]) {
+	if isKnownArray(e, a[0]) {
 		return str("array")
 	}
 	used := false
@@ -163,8 +163,8 @@ func typeOf(e *engine, a []expr) value {
 	return str("untyped")
 }
 
-// less orders numbers before texts, as asort does.
-func (e *engine) less(a, b value) int {
+// lessThan orders numbers before texts, as asort does.
+func lessThan(e *engine, a, b value) int {
 	x, okX := a.numeric()
 	y, okY := b.numeric()
 	switch {
@@ -183,15 +183,15 @@ func (e *engine) less(a, b value) int {
 	}
 	s, t := e.str(a), e.str(b)
 	if e.fold {
-		s, t = e.lower(s), e.lower(t)
+		s, t = lowerCase(e, s), lowerCase(e, t)
 	}
 	return strings.Compare(s, t)
 }
 
-// asort sorts the values of an array, or its keys, and numbers them.
-func (e *engine) asort(a []expr, keys bool) value {
+// sortInto sorts the values of an array, or its keys, and numbers them.
+func sortInto(e *engine, a []expr, keys bool) value {
 	from := e.array(a[0])
-	names := e.list(from)
+	names := elementsOf(e, from)
 	e.tick(len(names) * 80)
 	how := "@val_type_asc"
 	if keys {
@@ -200,7 +200,7 @@ func (e *engine) asort(a []expr, keys bool) value {
 	if len(a) > 2 {
 		how = e.text(a[2])
 	}
-	e.sort(from, names, how)
+	sortValues(e, from, names, how)
 	vals := make([]value, len(names))
 	for i, k := range names {
 		if keys {
@@ -213,16 +213,16 @@ func (e *engine) asort(a []expr, keys bool) value {
 	if len(a) > 1 {
 		to = e.array(a[1])
 	}
-	e.empty(to)
+	emptyArray(e, to)
 	for i, v := range vals {
 		e.set(to, strconv.Itoa(i+1), v)
 	}
 	return num(float64(len(vals)))
 }
 
-// sorted returns the keys of an array in the order of for: that in which they were made, or what PROCINFO["sorted_in"] says.
-func (e *engine) sorted(a *array) []string {
-	keys := e.list(a)
+// sortedKeysOf returns the keys of an array in the order of for: that in which they were made, or what PROCINFO["sorted_in"] says.
+func sortedKeysOf(e *engine, a *array) []string {
+	keys := elementsOf(e, a)
 	e.tick(len(keys) * 10)
 	info := e.globals[vPROCINFO].arr
 	if info == nil {
@@ -233,21 +233,21 @@ func (e *engine) sorted(a *array) []string {
 		return keys
 	}
 	e.tick(len(keys) * 40)
-	e.sort(a, keys, e.str(v))
+	sortValues(e, a, keys, e.str(v))
 	return keys
 }
 
-// sort sorts keys of an array as a word of gawk's says, or as a function of the program compares. What is unsorted stays in the order in
-// which it was made.
-func (e *engine) sort(a *array, keys []string, how string) {
-	own := e.comparison(how)
+// sortValues sorts the keys of an array. The order is a word of gawk's, or the name of a function of the program that compares. Without
+// one the keys stay in the order of their making.
+func sortValues(e *engine, a *array, keys []string, how string) {
+	own := comparisonOf(e, how)
 	if own == nil && (how == "" || how == "@unsorted") {
 		return
 	}
 	number := func(s string) float64 { n, _ := prefix(s); return n }
 	text := func(v value) string {
 		if e.fold {
-			return e.lower(e.str(v))
+			return lowerCase(e, e.str(v))
 		}
 		return e.str(v)
 	}
@@ -265,7 +265,7 @@ func (e *engine) sort(a *array, keys []string, how string) {
 		case strings.HasPrefix(how, "@val_str"):
 			c = strings.Compare(text(vx), text(vy))
 		case strings.HasPrefix(how, "@val_type"):
-			c = e.less(vx, vy)
+			c = lessThan(e, vx, vy)
 		}
 		if c == 0 {
 			c = strings.Compare(text(str(x)), text(str(y)))

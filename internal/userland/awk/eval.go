@@ -28,25 +28,25 @@ func (e *engine) variable(x expr) *cell {
 func (e *engine) array(x expr) *array {
 	switch x := x.(type) {
 	case *element:
-		return e.elementArray(x)
+		return elementArray(e, x)
 	case *global, *local:
 	default:
 		e.fatal("a value stands where an array is wanted")
 	}
 	if g, ok := x.(*global); ok && g.index == vSYMTAB {
-		return e.symbols()
+		return fillSymbols(e)
 	}
 	c := e.variable(x)
 	if c.arr == nil {
 		ok := c.v.kind == none && !c.used
 		switch {
 		case ok && c.at.in != nil:
-			c.arr, ok = e.inner(c.at.in, c.at.key)
+			c.arr, ok = innerArray(e, c.at.in, c.at.key)
 		case ok:
 			c.arr = newArray()
 		}
 		if !ok {
-			e.scalarAsArray(x)
+			scalarAsArray(e, x)
 		}
 	}
 	return c.arr
@@ -54,19 +54,19 @@ func (e *engine) array(x expr) *array {
 
 func (e *engine) subscript(subs []expr) string {
 	if len(subs) == 1 {
-		return e.key(e.eval(subs[0]))
+		return subscriptText(e, e.eval(subs[0]))
 	}
 	var b strings.Builder
 	for i, s := range subs {
 		if i > 0 {
 			b.WriteString(e.subsep)
 		}
-		b.WriteString(e.key(e.eval(s)))
+		b.WriteString(subscriptText(e, e.eval(s)))
 	}
 	return b.String()
 }
 
-func (e *engine) key(v value) string { return e.write(v, e.convfmt) }
+func subscriptText(e *engine, v value) string { return e.write(v, e.convfmt) }
 
 // eval evaluates an expression.
 func (e *engine) eval(x expr) value {
@@ -78,23 +78,23 @@ func (e *engine) eval(x expr) value {
 		return x.v
 	case *global:
 		if x.index <= vFNR {
-			return e.special(x.index)
+			return specialValue(e, x.index)
 		}
 		c := &e.globals[x.index]
 		if c.arr != nil {
-			e.arrayAsScalar(x)
+			arrayAsScalar(e, x)
 		}
 		c.used = true
 		return c.v
 	case *local:
 		c := e.variable(x)
 		if c.arr != nil {
-			e.arrayAsScalar(x)
+			arrayAsScalar(e, x)
 		}
 		c.used = true
 		return c.v
 	case *dollar:
-		return e.field(e.fieldNumber(x.index))
+		return e.field(fieldNumberOf(e, x.index))
 	case *element:
 		if g, ok := x.array.(*global); ok && g.index == vSYMTAB {
 			return e.symbol(e.subscript(x.subs))
@@ -103,7 +103,7 @@ func (e *engine) eval(x expr) value {
 		key := e.subscript(x.subs)
 		at := e.slot(a, key)
 		if at.arr != nil {
-			e.fatal("attempt to use array `%s[\"%s\"]' in a scalar context", e.called(x.array), key)
+			e.fatal("attempt to use array `%s[\"%s\"]' in a scalar context", calledWith(e, x.array), key)
 		}
 		return at.val
 	case *group:
@@ -116,7 +116,7 @@ func (e *engine) eval(x expr) value {
 		return truth(e.matches(e.record, x.source))
 	case *matches:
 		s := e.str(e.eval(x.x))
-		return truth(e.matches(s, e.regex(x.r)) != x.not)
+		return truth(e.matches(s, regexText(e, x.r)) != x.not)
 	case *inArray:
 		_, ok := e.array(x.array).at[e.subscript(x.subs)]
 		return truth(ok)
@@ -146,7 +146,7 @@ func (e *engine) eval(x expr) value {
 	case *assign:
 		v := e.eval(x.from)
 		if x.op != "" {
-			v = num(e.arithmetic(x.op, e.eval(x.to).num(), v.num()))
+			v = num(arithmeticOf(e, x.op, e.eval(x.to).num(), v.num()))
 		}
 		if v.kind == none {
 			v = value{kind: none}
@@ -165,7 +165,7 @@ func (e *engine) eval(x expr) value {
 	case *builtinCall:
 		return x.fn(e, x.args)
 	case *indirect:
-		return e.callIndirect(x)
+		return callIndirect(e, x)
 	case *getline:
 		return e.getline(x)
 	}
@@ -184,7 +184,7 @@ func (e *engine) binary(x *binary) value {
 	case "<", "<=", "==", "!=", ">", ">=":
 		return truth(e.compare(x.op, a, b))
 	}
-	return num(e.arithmetic(x.op, a.num(), b.num()))
+	return num(arithmeticOf(e, x.op, a.num(), b.num()))
 }
 
 func (e *engine) compare(op string, a, b value) bool {
@@ -205,7 +205,7 @@ func (e *engine) compare(op string, a, b value) bool {
 		s, t := e.str(a), e.str(b)
 		e.tick(min(len(s), len(t)) / 8)
 		if e.fold {
-			s, t = e.lower(s), e.lower(t)
+			s, t = lowerCase(e, s), lowerCase(e, t)
 		}
 		c = strings.Compare(s, t)
 	}
@@ -224,7 +224,7 @@ func (e *engine) compare(op string, a, b value) bool {
 	return c >= 0
 }
 
-func (e *engine) arithmetic(op string, a, b float64) float64 {
+func arithmeticOf(e *engine, op string, a, b float64) float64 {
 	switch op {
 	case "+":
 		return a + b
@@ -250,25 +250,25 @@ func (e *engine) arithmetic(op string, a, b float64) float64 {
 func (e *engine) store(to expr, v value) {
 	switch to := to.(type) {
 	case *global:
-		e.assign(to.index, v)
+		assignSpecial(e, to.index, v)
 	case *local:
 		c := e.variable(to)
 		if c.arr != nil {
-			e.arrayAsScalar(to)
+			arrayAsScalar(e, to)
 		}
 		c.v = v
 	case *dollar:
-		e.setField(e.fieldNumber(to.index), e.str(v), v.kind != isStr)
+		e.setField(fieldNumberOf(e, to.index), e.str(v), v.kind != isStr)
 	case *element:
 		if g, ok := to.array.(*global); ok && g.index == vSYMTAB {
-			e.setSymbol(e.subscript(to.subs), v)
+			setSymbol(e, e.subscript(to.subs), v)
 			return
 		}
-		e.fixed(to.array, "cannot assign to elements of %s")
+		refuseFixed(e, to.array, "cannot assign to elements of %s")
 		a := e.array(to.array)
 		key := e.subscript(to.subs)
 		if i, ok := a.at[key]; ok && a.entry(i).arr != nil {
-			e.fatal("attempt to use array `%s[\"%s\"]' in a scalar context", e.called(to.array), key)
+			e.fatal("attempt to use array `%s[\"%s\"]' in a scalar context", calledWith(e, to.array), key)
 		}
 		e.set(a, key, v)
 	case *group:
@@ -276,8 +276,8 @@ func (e *engine) store(to expr, v value) {
 	}
 }
 
-// special returns a variable that is kept elsewhere.
-func (e *engine) special(i int) value {
+// specialValue returns a variable that is kept elsewhere.
+func specialValue(e *engine, i int) value {
 	switch i {
 	case vNF:
 		e.splitRecord()
@@ -288,8 +288,8 @@ func (e *engine) special(i int) value {
 	return num(e.fnr)
 }
 
-// assign sets a global variable.
-func (e *engine) assign(i int, v value) {
+// assignSpecial sets a global variable.
+func assignSpecial(e *engine, i int, v value) {
 	c := &e.globals[i]
 	if c.arr != nil {
 		e.fatal("attempt to use an array in a scalar context")
@@ -309,14 +309,14 @@ func (e *engine) assign(i int, v value) {
 		if n > maxFields {
 			e.fatal("NF set to a value that is not possible")
 		}
-		e.resize(n)
+		resizeFields(e, n)
 		e.stale = true
 	case vNR:
 		e.nr = v.num()
 	case vFNR:
 		e.fnr = v.num()
 	case vFS:
-		e.keepFields()
+		keepFields(e)
 		e.fs, e.widths, e.byFPAT = e.str(v), nil, false
 	case vOFS:
 		e.refresh()
@@ -335,13 +335,13 @@ func (e *engine) assign(i int, v value) {
 		e.fold = v.truth()
 		clear(e.regexps)
 	case vFPAT:
-		e.keepFields()
+		keepFields(e)
 		e.fpat, e.byFPAT, e.widths = e.str(v), true, nil
 	case vFIELDWIDTHS:
-		e.keepFields()
+		keepFields(e)
 		e.widths, e.byFPAT = nil, false
 		for _, w := range strings.Fields(e.str(v)) {
-			e.widths = append(e.widths, e.width(w))
+			e.widths = append(e.widths, readWidths(e, w))
 		}
 	}
 }
@@ -359,18 +359,18 @@ func (e *engine) call(x *call) value {
 		}
 		switch arg := arg.(type) {
 		case *element:
-			frame[i] = e.passElement(arg)
+			frame[i] = passElement(e, arg)
 		case *global, *local:
 			if g, ok := arg.(*global); ok && g.index <= vFNR {
-				frame[i].v = e.special(g.index)
+				frame[i].v = specialValue(e, g.index)
 				continue
 			}
 			c := e.variable(arg)
 			switch {
 			case c.arr != nil:
-				frame[i].arr, frame[i].from = c.arr, e.called(arg)
+				frame[i].arr, frame[i].from = c.arr, calledWith(e, arg)
 			case c.v.kind == none:
-				frame[i].ref, frame[i].from = c, e.called(arg) // with its place, if it has one
+				frame[i].ref, frame[i].from = c, calledWith(e, arg) // with its place, if it has one
 			default:
 				frame[i].v = c.v
 			}
@@ -389,7 +389,7 @@ func (e *engine) call(x *call) value {
 	f := e.block(x.fn.body)
 	for i := range frame {
 		if c := &frame[i]; c.arr != nil && i >= len(x.args) {
-			e.empty(c.arr)
+			emptyArray(e, c.arr)
 		}
 	}
 	e.frame, e.line = old, line
@@ -411,8 +411,8 @@ func (e *engine) matches(s, source string) bool {
 	return ok
 }
 
-// regex returns the source of the expression that an argument is.
-func (e *engine) regex(x expr) string {
+// regexText returns the source of the expression that an argument is.
+func regexText(e *engine, x expr) string {
 	if m, ok := x.(*match); ok {
 		return m.source
 	}

@@ -156,7 +156,7 @@ type script struct {
 	functab            bool // it is named
 }
 
-// parser reads a program.
+// parser reads a program by recursive descent. It has more than 40 methods because it has one for each rule of the grammar.
 type parser struct {
 	lexer
 	s      *script

@@ -25,7 +25,7 @@ func (e *engine) read(s *source) (string, bool) {
 	switch {
 	case s.all:
 	case e.rs == "":
-		return e.paragraph(s)
+		return readParagraph(e, s)
 	case len(e.rs) == 1:
 		line, ended, ok := s.in.Line(e.rs[0])
 		e.globals[vRT].v = str("")
@@ -53,8 +53,8 @@ func (e *engine) read(s *source) (string, bool) {
 	return record, true
 }
 
-// paragraph reads lines up to an empty one.
-func (e *engine) paragraph(s *source) (string, bool) {
+// readParagraph reads lines up to an empty one.
+func readParagraph(e *engine, s *source) (string, bool) {
 	var b strings.Builder
 	any := false
 	for {
@@ -84,7 +84,7 @@ func (e *engine) setRecord(s string) {
 }
 
 // keepFields splits the record before what splits it changes.
-func (e *engine) keepFields() {
+func keepFields(e *engine) {
 	if !e.split && e.record != "" {
 		e.splitRecord()
 	}
@@ -109,13 +109,13 @@ func (e *engine) splitRecord() {
 	case e.widths != nil:
 		rest := e.record
 		for _, w := range e.widths {
-			rest = rest[e.bytes(rest, w.skip):]
+			rest = rest[bytesOf(e, rest, w.skip):]
 			if rest == "" {
 				break
 			}
 			n := len(rest)
 			if w.size >= 0 {
-				n = e.bytes(rest, w.size)
+				n = bytesOf(e, rest, w.size)
 			}
 			e.fields = append(e.fields, rest[:n])
 			rest = rest[n:]
@@ -134,7 +134,7 @@ func (e *engine) splitRecord() {
 			}
 			fs = "(" + fs + ")|\n"
 		}
-		e.fields, _ = e.cut(e.fields, nil, e.record, fs)
+		e.fields, _ = cutFields(e, e.fields, nil, e.record, fs)
 	}
 	for len(e.isInput) < len(e.fields) {
 		e.isInput = append(e.isInput, true)
@@ -147,8 +147,8 @@ func (e *engine) splitRecord() {
 // width is a field of FIELDWIDTHS: how many characters are left out before it, and how many it has; -1 for the rest.
 type width struct{ skip, size int }
 
-// width reads a word of FIELDWIDTHS.
-func (e *engine) width(word string) (w width) {
+// readWidths reads a word of FIELDWIDTHS.
+func readWidths(e *engine, word string) (w width) {
 	skip, size, ok := strings.Cut(word, ":")
 	if !ok {
 		skip, size = "0", word
@@ -164,8 +164,8 @@ func (e *engine) width(word string) (w width) {
 	return w
 }
 
-// bytes returns how many bytes the first n characters of a text take.
-func (e *engine) bytes(s string, n int) int {
+// bytesOf returns how many bytes the first n characters of a text take.
+func bytesOf(e *engine, s string, n int) int {
 	at := 0
 	for ; n > 0 && at < len(s); n-- {
 		_, size := utf8.DecodeRuneInString(s[at:])
@@ -177,15 +177,15 @@ func (e *engine) bytes(s string, n int) int {
 	return at
 }
 
-// some counts the work of many fields, some of them at once.
-func (e *engine) some(fields int) {
+// someWork counts the work of many fields, some of them at once.
+func someWork(e *engine, fields int) {
 	if fields%1024 == 0 {
 		e.tick(1024 * 10)
 	}
 }
 
-// cut splits a text as FS says, and keeps the separators if seps is not nil.
-func (e *engine) cut(fields, seps []string, s, fs string) ([]string, []string) {
+// cutFields splits a text as FS says, and keeps the separators if seps is not nil.
+func cutFields(e *engine, fields, seps []string, s, fs string) ([]string, []string) {
 	switch {
 	case s == "":
 		return fields, seps
@@ -207,13 +207,13 @@ func (e *engine) cut(fields, seps []string, s, fs string) ([]string, []string) {
 				i++
 			}
 			fields = append(fields, s[start:i])
-			e.some(len(fields))
+			someWork(e, len(fields))
 		}
 	case fs == "":
 		for len(s) > 0 {
 			_, size := utf8.DecodeRuneInString(s)
 			fields = append(fields, s[:size])
-			e.some(len(fields))
+			someWork(e, len(fields))
 			if s = s[size:]; seps != nil && s != "" {
 				seps = append(seps, "")
 			}
@@ -226,7 +226,7 @@ func (e *engine) cut(fields, seps []string, s, fs string) ([]string, []string) {
 				return append(fields, s), seps
 			}
 			fields = append(fields, s[:i])
-			e.some(len(fields))
+			someWork(e, len(fields))
 			if seps != nil {
 				seps = append(seps, fs)
 			}
@@ -252,7 +252,7 @@ func (e *engine) cut(fields, seps []string, s, fs string) ([]string, []string) {
 	return append(fields, s[last:]), seps
 }
 
-func (e *engine) fieldNumber(x expr) int {
+func fieldNumberOf(e *engine, x expr) int {
 	n := e.eval(x).num()
 	if n < 0 || n > maxFields || n != n {
 		e.fatal("attempt to access field %s", e.str(num(n)))
@@ -278,8 +278,8 @@ func (e *engine) field(i int) value {
 	return in(e.fields[i-1])
 }
 
-// resize sets how many fields there are.
-func (e *engine) resize(n int) {
+// resizeFields sets how many fields there are.
+func resizeFields(e *engine, n int) {
 	for len(e.fields) < n {
 		e.fields = append(e.fields, "")
 	}
@@ -298,7 +298,7 @@ func (e *engine) setField(i int, s string, fromInput bool) {
 	}
 	e.splitRecord()
 	if i > len(e.fields) {
-		e.resize(i)
+		resizeFields(e, i)
 	}
 	e.fields[i-1] = s
 	e.isInput[i-1] = fromInput
@@ -326,14 +326,14 @@ func (e *engine) refresh() {
 			all = e.p.Append(all, []byte(e.ofs))
 		}
 		all = e.p.Append(all, []byte(f))
-		e.some(i)
+		someWork(e, i)
 	}
 	e.record, e.stale = e.p.Text(all), false
 }
 
-// nextMain reads the next record of the input and reports whether there is one.
-func (e *engine) nextMain() bool {
-	s, ok := e.readMain()
+// nextMainRecord reads the next record of the input and reports whether there is one.
+func nextMainRecord(e *engine) bool {
+	s, ok := readMainInput(e)
 	if !ok {
 		return false
 	}
@@ -343,9 +343,9 @@ func (e *engine) nextMain() bool {
 	return true
 }
 
-func (e *engine) readMain() (string, bool) {
+func readMainInput(e *engine) (string, bool) {
 	for {
-		if e.main.in == nil && !e.openNext() {
+		if e.main.in == nil && !openNextInput(e) {
 			return "", false
 		}
 		if s, ok := e.read(&e.main); ok {
@@ -355,11 +355,11 @@ func (e *engine) readMain() (string, bool) {
 			e.p.Errorf("warning: cannot read file `%s': %s", e.str(e.globals[vFILENAME].v), program.Message(err))
 			e.code = exitFatal
 		}
-		e.closeInput()
+		closeMainInput(e)
 	}
 }
 
-func (e *engine) closeInput() {
+func closeMainInput(e *engine) {
 	if e.main.in == nil {
 		return
 	}
@@ -371,11 +371,11 @@ func (e *engine) closeInput() {
 	if len(e.s.endFile) > 0 {
 		e.block(e.s.endFile)
 	}
-	e.endInplace()
+	endInplace(e)
 }
 
-// openNext opens the next operand that is a file.
-func (e *engine) openNext() bool {
+// openNextInput opens the next operand that is a file.
+func openNextInput(e *engine) bool {
 	argv := e.globals[vARGV].arr
 	for ; e.argument < int(e.globals[vARGC].v.num()); e.argument++ {
 		v, ok := argv.get(strconv.Itoa(e.argument))
@@ -384,12 +384,12 @@ func (e *engine) openNext() bool {
 			continue
 		}
 		if name, _, ok := strings.Cut(arg, "="); ok && isName(name) {
-			e.assignText(arg)
+			assignText(e, arg)
 			continue
 		}
 		e.opened = true
 		if arg == "-" {
-			e.begin("-", e.p.Stdin)
+			beginFile(e, "-", e.p.Stdin)
 			e.argument++
 			return true
 		}
@@ -403,7 +403,7 @@ func (e *engine) openNext() bool {
 			e.globals[vERRNO].v = str(program.Message(err))
 			e.fnr = 0
 			e.globals[vFILENAME].v = str(arg)
-			if f := e.guarded(func() flow { return e.block(e.s.beginFile) }); f == nextFile {
+			if f := runGuarded(e, func() flow { return e.block(e.s.beginFile) }); f == nextFile {
 				continue
 			} else if f == exited {
 				panic(unwind{f})
@@ -416,7 +416,7 @@ func (e *engine) openNext() bool {
 		e.globals[vERRNO].v = str("")
 		e.handle = h
 		e.globals[vARGIND].v = num(float64(e.argument))
-		e.begin(arg, h)
+		beginFile(e, arg, h)
 		e.argument++
 		return true
 	}
@@ -424,16 +424,16 @@ func (e *engine) openNext() bool {
 		return false
 	}
 	e.opened = true
-	e.begin("-", e.p.Stdin)
+	beginFile(e, "-", e.p.Stdin)
 	return true
 }
 
-func (e *engine) begin(name string, h *vfs.Handle) {
+func beginFile(e *engine, name string, h *vfs.Handle) {
 	e.main = source{in: e.p.Reader(h)}
 	e.fnr = 0
 	e.globals[vFILENAME].v = str(name)
 	if e.inplace != "" && h != e.p.Stdin {
-		e.beginInplace(name, h)
+		beginInplace(e, name, h)
 	}
 	if len(e.s.beginFile) > 0 {
 		e.block(e.s.beginFile)
@@ -441,20 +441,20 @@ func (e *engine) begin(name string, h *vfs.Handle) {
 }
 
 // beginInplace has print write the file anew that is read, which is in memory until it was read.
-func (e *engine) beginInplace(name string, h *vfs.Handle) {
+func beginInplace(e *engine, name string, h *vfs.Handle) {
 	text, mode := string(e.main.in.All()), h.Node().Info().Mode
 	e.p.Hold(len(text))
 	e.main.in = e.p.Reader(e.p.FS.Stream(&given{strings.NewReader(text)}, vfs.Read))
 	e.out.Flush()
 	if e.suffix != "" {
-		e.rewrite(name+e.suffix, mode).WriteString(text)
-		e.endInplace()
+		rewriteFile(e, name+e.suffix, mode).WriteString(text)
+		endInplace(e)
 	}
-	e.rewrite(name, mode)
+	rewriteFile(e, name, mode)
 }
 
-// rewrite has print write a file.
-func (e *engine) rewrite(name string, mode uint32) *program.Output {
+// rewriteFile has print write a file.
+func rewriteFile(e *engine, name string, mode uint32) *program.Output {
 	out, err := e.p.OpenAs(name, vfs.Write|vfs.Create|vfs.Truncate, mode)
 	if err != nil {
 		e.fatal("inplace::begin: cannot open `%s': %s", name, program.Message(err))
@@ -465,7 +465,7 @@ func (e *engine) rewrite(name string, mode uint32) *program.Output {
 }
 
 // endInplace gives the standard output back.
-func (e *engine) endInplace() {
+func endInplace(e *engine) {
 	if e.changed == nil {
 		return
 	}

@@ -16,8 +16,8 @@ type command struct {
 	over   *fiber.Queue
 }
 
-// start runs a command beside with one end of a pipe as its input or output.
-func (e *engine) start(text string, reads bool) (*vfs.Handle, *command) {
+// startProgram runs a command beside with one end of a pipe as its input or output.
+func startProgram(e *engine, text string, reads bool) (*vfs.Handle, *command) {
 	r, w, err := e.p.FS.Pipe()
 	if err != nil {
 		e.fatal("cannot open pipe `%s': %s", text, program.Message(err))
@@ -43,7 +43,7 @@ func (e *engine) start(text string, reads bool) (*vfs.Handle, *command) {
 }
 
 // startBoth runs a command beside that is written to and read from.
-func (e *engine) startBoth(text string) (to, from *vfs.Handle, c *command) {
+func startBoth(e *engine, text string) (to, from *vfs.Handle, c *command) {
 	if strings.HasPrefix(text, "/inet") {
 		e.p.Lack(program.LackFeature, "networks")
 		e.fatal("cannot open two way pipe `%s' for input/output: there is no network here", text)
@@ -70,10 +70,10 @@ func (e *engine) startBoth(text string) (to, from *vfs.Handle, c *command) {
 	return to, from, c
 }
 
-// both opens the streams of a command that is written to and read from.
-func (e *engine) both(name string) {
+// bothWays opens the streams of a command that is written to and read from.
+func bothWays(e *engine, name string) {
 	e.flush()
-	to, from, c := e.startBoth(name)
+	to, from, c := startBoth(e, name)
 	e.writers[name] = &writer{out: e.p.Writer(to), h: to, cmd: c, both: true}
 	e.readers[name] = &reader{source: source{in: e.p.Reader(from)}, h: from, cmd: c, both: true}
 	e.order = append(e.order, name)
@@ -121,14 +121,14 @@ func (e *engine) writer(kind, name string) *program.Output {
 		if e.readers[name] != nil {
 			e.fatal("print: attempt to write to closed write end of two-way pipe")
 		}
-		e.both(name)
+		bothWays(e, name)
 		return e.writers[name].out
 	}
 	w := &writer{}
 	switch {
 	case kind == "|":
 		e.flush()
-		w.h, w.cmd = e.start(name, true)
+		w.h, w.cmd = startProgram(e, name, true)
 	case name == "/dev/stdout" || name == "-":
 		return e.out
 	case name == "/dev/stderr":
@@ -160,7 +160,7 @@ func (e *engine) reader(kind byte, name string) *reader {
 		if e.writers[name] != nil {
 			e.fatal("getline: attempt to read from closed read end of two-way pipe")
 		}
-		e.both(name)
+		bothWays(e, name)
 	}
 	if r := e.readers[name]; r != nil {
 		if w := e.writers[name]; r.both && w != nil {
@@ -175,7 +175,7 @@ func (e *engine) reader(kind byte, name string) *reader {
 	switch {
 	case kind == '|':
 		e.flush()
-		r.h, r.cmd = e.start(name, false)
+		r.h, r.cmd = startProgram(e, name, false)
 		r.in = e.p.Reader(r.h)
 	case name == "-" || name == "/dev/stdin":
 		if e.main.in != nil && e.handle == nil {
@@ -200,7 +200,7 @@ func (e *engine) reader(kind byte, name string) *reader {
 }
 
 // closeStream closes the streams of a name, or one end of those that go in both directions, and returns what close returns.
-func (e *engine) closeStream(name, which string) float64 {
+func closeStream(e *engine, name, which string) float64 {
 	status := -1.0
 	w, r := e.writers[name], e.readers[name]
 	if w != nil && which != "from" {
@@ -248,7 +248,7 @@ func (e *engine) flush() {
 func (e *engine) finish() {
 	e.out.Flush()
 	for _, name := range e.order {
-		e.closeStream(name, "")
+		closeStream(e, name, "")
 	}
 	e.order = nil
 }
@@ -281,13 +281,13 @@ func (e *engine) abandon() {
 // getline reads a record in one of its forms: 1 for one, 0 at the end, -1 for an error.
 func (e *engine) getline(x *getline) value {
 	if x.kind == 0 {
-		s, ok := e.readMain()
+		s, ok := readMainInput(e)
 		if !ok {
 			return num(0)
 		}
 		e.nr++
 		e.fnr++
-		e.got(x.to, s)
+		storeRead(e, x.to, s)
 		return num(1)
 	}
 	name := e.str(e.eval(x.from))
@@ -302,11 +302,11 @@ func (e *engine) getline(x *getline) value {
 		}
 		return num(0)
 	}
-	e.got(x.to, s)
+	storeRead(e, x.to, s)
 	return num(1)
 }
 
-func (e *engine) got(to expr, s string) {
+func storeRead(e *engine, to expr, s string) {
 	if to == nil {
 		e.setRecord(s)
 		return
@@ -323,13 +323,13 @@ func (e *engine) print(s *output) {
 		for i, a := range s.args[1:] {
 			args[i] = e.eval(a)
 		}
-		line = e.sprintf(format, args)
+		line = formatText(e, format, args)
 		if s.kind != "" {
 			out = e.writer(s.kind, e.str(e.eval(s.to)))
 		}
 		out.WriteString(line)
 		e.tick(len(line) / 8)
-		e.pass(s.kind, out)
+		passOn(e, s.kind, out)
 		return
 	}
 	if len(s.args) == 0 {
@@ -351,11 +351,11 @@ func (e *engine) print(s *output) {
 	out.WriteString(line)
 	out.WriteString(e.ors)
 	e.tick(10 + len(line)/8)
-	e.pass(s.kind, out)
+	passOn(e, s.kind, out)
 }
 
-// pass shows at once what goes to the standard error.
-func (e *engine) pass(kind string, out *program.Output) {
+// passOn shows at once what goes to the standard error.
+func passOn(e *engine, kind string, out *program.Output) {
 	if kind == ">" || kind == ">>" {
 		if w := e.writers["/dev/stderr"]; w != nil && w.out == out {
 			out.Flush()

@@ -11,8 +11,8 @@ type place struct {
 	key string
 }
 
-// called returns what messages call a variable or an element.
-func (e *engine) called(x expr) string {
+// calledWith returns what messages call a variable or an element.
+func calledWith(e *engine, x expr) string {
 	switch x := x.(type) {
 	case *global:
 		return x.name
@@ -26,27 +26,27 @@ func (e *engine) called(x expr) string {
 		}
 		return x.name
 	case *element:
-		return e.called(x.array)
+		return calledWith(e, x.array)
 	}
 	return "?"
 }
 
 // scalarAsArray ends the program because a variable that holds a value is used as an array.
-func (e *engine) scalarAsArray(x expr) {
+func scalarAsArray(e *engine, x expr) {
 	what := "scalar"
 	if _, ok := x.(*local); ok {
 		what = "scalar parameter"
 	}
-	e.fatal("attempt to use %s `%s' as an array", what, e.called(x))
+	e.fatal("attempt to use %s `%s' as an array", what, calledWith(e, x))
 }
 
 // arrayAsScalar ends the program because an array is used as a value.
-func (e *engine) arrayAsScalar(x expr) {
-	e.fatal("attempt to use array `%s' in a scalar context", e.called(x))
+func arrayAsScalar(e *engine, x expr) {
+	e.fatal("attempt to use array `%s' in a scalar context", calledWith(e, x))
 }
 
 // elementArray returns the array that an element of an array is, making it of one without a value.
-func (e *engine) elementArray(x *element) *array {
+func elementArray(e *engine, x *element) *array {
 	if g, ok := x.array.(*global); ok && g.index == vSYMTAB {
 		if i, ok := e.s.globals[e.subscript(x.subs)]; ok && i != vSYMTAB {
 			return e.array(&global{i, e.s.names[i]})
@@ -54,15 +54,15 @@ func (e *engine) elementArray(x *element) *array {
 	}
 	outer := e.array(x.array)
 	key := e.subscript(x.subs)
-	inner, ok := e.inner(outer, key)
+	inner, ok := innerArray(e, outer, key)
 	if !ok {
-		e.fatal("attempt to use scalar `%s[\"%s\"]' as an array", e.called(x.array), key)
+		e.fatal("attempt to use scalar `%s[\"%s\"]' as an array", calledWith(e, x.array), key)
 	}
 	return inner
 }
 
-// inner returns the array that an element is, and false for one that has a value.
-func (e *engine) inner(outer *array, key string) (*array, bool) {
+// innerArray returns the array that an element is, and false for one that has a value.
+func innerArray(e *engine, outer *array, key string) (*array, bool) {
 	at := e.slot(outer, key)
 	if at.arr == nil {
 		if at.val.kind != none {
@@ -78,8 +78,8 @@ func (e *engine) inner(outer *array, key string) (*array, bool) {
 	return at.arr, true
 }
 
-// known returns the array that a variable or an element is, nil where it is none. It makes nothing.
-func (e *engine) known(x expr) *array {
+// knownArray returns the array that a variable or an element is, nil where it is none. It makes nothing.
+func knownArray(e *engine, x expr) *array {
 	switch x := x.(type) {
 	case *global:
 		return e.globals[x.index].arr
@@ -98,7 +98,7 @@ func (e *engine) known(x expr) *array {
 			}
 			return nil
 		}
-		if outer := e.known(x.array); outer != nil {
+		if outer := knownArray(e, x.array); outer != nil {
 			if i, ok := outer.at[e.subscript(x.subs)]; ok {
 				return outer.entry(i).arr
 			}
@@ -107,17 +107,17 @@ func (e *engine) known(x expr) *array {
 	return nil
 }
 
-// drop forgets the array that an element is.
-func (e *engine) drop(at *entry) {
+// dropElement forgets the array that an element is.
+func dropElement(e *engine, at *entry) {
 	if at.arr != nil {
-		e.empty(at.arr)
+		emptyArray(e, at.arr)
 		e.hold(-96)
 		at.arr = nil
 	}
 }
 
 // passElement gives an element to a parameter: its array, its value, or its place where it has neither.
-func (e *engine) passElement(x *element) cell {
+func passElement(e *engine, x *element) cell {
 	outer := e.array(x.array)
 	key := e.subscript(x.subs)
 	at := e.slot(outer, key)
@@ -137,7 +137,7 @@ type indirect struct {
 	line int
 }
 
-func (e *engine) callIndirect(x *indirect) value {
+func callIndirect(e *engine, x *indirect) value {
 	name := e.str(e.eval(x.name))
 	if fn := e.s.functions[name]; fn != nil {
 		return e.call(&call{fn: fn, name: name, args: x.args, line: x.line})
@@ -152,8 +152,8 @@ func (e *engine) callIndirect(x *indirect) value {
 	return fn(e, x.args)
 }
 
-// comparison returns how a function of the program orders elements, nil where how names one of awk's own orders.
-func (e *engine) comparison(how string) func(k1 string, v1 value, k2 string, v2 value) int {
+// comparisonOf returns how a function of the program orders elements, nil where how names one of awk's own orders.
+func comparisonOf(e *engine, how string) func(k1 string, v1 value, k2 string, v2 value) int {
 	if how == "" || how[0] == '@' {
 		return nil
 	}

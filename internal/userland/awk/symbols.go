@@ -1,15 +1,15 @@
 package awk
 
-// symbols returns SYMTAB as an array of what the variables are now: for loops over it, and for those that look whether a name is in it.
-func (e *engine) symbols() *array {
+// fillSymbols returns SYMTAB as an array of what the variables are now: for loops over it, and for those that look whether a name is in it.
+func fillSymbols(e *engine) *array {
 	all := e.globals[vSYMTAB].arr
-	e.empty(all)
+	emptyArray(e, all)
 	for i, name := range e.s.names {
 		if e.tick(20); i == vSYMTAB || i == vFUNCTAB {
 			continue
 		}
 		if c := &e.globals[i]; c.arr == nil {
-			e.set(all, name, e.value(i))
+			e.set(all, name, symbolValue(e, i))
 		} else {
 			e.slot(all, name)
 		}
@@ -17,10 +17,10 @@ func (e *engine) symbols() *array {
 	return all
 }
 
-// value returns a global variable that is no array.
-func (e *engine) value(i int) value {
+// symbolValue returns a global variable that is no array.
+func symbolValue(e *engine, i int) value {
 	if i <= vFNR {
-		return e.special(i)
+		return specialValue(e, i)
 	}
 	return e.globals[i].v
 }
@@ -34,20 +34,20 @@ func (e *engine) symbol(name string) value {
 	case e.globals[i].arr != nil:
 		e.fatal("attempt to use array `SYMTAB[\"%s\"]' in a scalar context", name)
 	}
-	return e.value(i)
+	return symbolValue(e, i)
 }
 
 // setSymbol sets the variable that SYMTAB has under a name.
-func (e *engine) setSymbol(name string, v value) {
+func setSymbol(e *engine, name string, v value) {
 	i, ok := e.s.globals[name]
 	if !ok {
 		e.fatal("cannot assign to arbitrary elements of SYMTAB")
 	}
-	e.assign(i, v)
+	assignSpecial(e, i, v)
 }
 
-// fixed ends the program where an array is one of awk's own that may not be changed.
-func (e *engine) fixed(array expr, message string) {
+// refuseFixed ends the program where an array is one of awk's own that may not be changed.
+func refuseFixed(e *engine, array expr, message string) {
 	if g, ok := array.(*global); ok && (g.index == vSYMTAB || g.index == vFUNCTAB) {
 		e.fatal(message, g.name)
 	}

@@ -101,7 +101,7 @@ func (e *engine) write(v value, format string) string {
 	if format == "%.6g" {
 		return formatG(v.n, 6)
 	}
-	return e.sprintf(format, []value{v})
+	return formatText(e, format, []value{v})
 }
 
 func formatG(n float64, precision int) string {
@@ -176,13 +176,13 @@ func (e *engine) set(a *array, key string, v value) {
 	at.val = v
 }
 
-func (e *engine) remove(a *array, key string) {
+func removeElement(e *engine, a *array, key string) {
 	i, ok := a.at[key]
 	if !ok {
 		return
 	}
 	at := a.entry(i)
-	e.drop(at)
+	dropElement(e, at)
 	e.hold(-len(key) - 104 - len(at.val.s))
 	delete(a.at, key)
 	*at = entry{}
@@ -221,11 +221,11 @@ func (a *array) live(e *engine) iter.Seq[[]entry] {
 	}
 }
 
-func (e *engine) empty(a *array) {
+func emptyArray(e *engine, a *array) {
 	for piece := range a.live(e) {
 		for i := range piece {
 			if piece[i].live {
-				e.drop(&piece[i])
+				dropElement(e, &piece[i])
 				e.hold(-len(piece[i].key) - 104 - len(piece[i].val.s))
 			}
 		}
@@ -235,8 +235,8 @@ func (e *engine) empty(a *array) {
 	a.depth = depth
 }
 
-// list returns the keys in order.
-func (e *engine) list(a *array) []string {
+// elementsOf returns the keys in order.
+func elementsOf(e *engine, a *array) []string {
 	keys := make([]string, 0, len(a.at))
 	for piece := range a.live(e) {
 		for i := range piece {

@@ -5,6 +5,7 @@ import (
 	"io"
 	"strings"
 
+	"agentbox/internal/userland/gnu"
 	"agentbox/internal/userland/program"
 	"agentbox/internal/userland/vfs"
 )
@@ -58,7 +59,7 @@ func cp(p *program.Process) int {
 			parents = true
 		case "i", "b", "backup", "S", "attributes-only":
 			p.Lack(program.LackOption, "-"+o.Name)
-			usage(p, 1, "option -%s is not supported in a nano space", o.Name)
+			gnu.FailUsage(p, 1, "option -%s is not supported in a nano space", o.Name)
 		}
 	}
 	if c.recursive && !follow {
@@ -67,14 +68,14 @@ func cp(p *program.Process) int {
 	names, target = operands(p, names, target, noTarget)
 	for _, name := range names {
 		to := target
-		if !noTarget && isDir(p, target) {
+		if !noTarget && gnu.IsDir(p, target) {
 			if parents {
-				if d := dir(name); d != "." {
-					mkdirAll(p, join(target, d), 0o777&^p.Umask, false)
+				if d := gnu.Dir(name); d != "." {
+					mkdirAll(p, gnu.Join(target, d), 0o777&^p.Umask, false)
 				}
-				to = join(target, name)
+				to = gnu.Join(target, name)
 			} else {
-				to = join(target, lastPart(name))
+				to = gnu.Join(target, gnu.LastPart(name))
 			}
 		}
 		c.copy(name, to, 0)
@@ -86,35 +87,35 @@ func cp(p *program.Process) int {
 func operands(p *program.Process, names []string, target string, noTarget bool) (from []string, to string) {
 	switch {
 	case len(names) == 0:
-		usage(p, 1, "missing file operand")
+		gnu.FailUsage(p, 1, "missing file operand")
 	case target != "":
-		if !isDir(p, target) {
-			p.Errorf("target directory %s: %s", quoteName(target), absence(p, target))
+		if !gnu.IsDir(p, target) {
+			p.Errorf("target directory %s: %s", gnu.QuoteName(target), absence(p, target))
 			p.Exit(1)
 		}
 		return names, target
 	case len(names) == 1:
-		usage(p, 1, "missing destination file operand after %s", quoteName(names[0]))
+		gnu.FailUsage(p, 1, "missing destination file operand after %s", gnu.QuoteName(names[0]))
 	case noTarget && len(names) > 2:
-		usage(p, 1, "extra operand %s", quoteName(names[2]))
+		gnu.FailUsage(p, 1, "extra operand %s", gnu.QuoteName(names[2]))
 	}
 	to = names[len(names)-1]
-	if len(names) > 2 && !isDir(p, to) {
-		p.Errorf("target %s: %s", quoteName(to), absence(p, to))
+	if len(names) > 2 && !gnu.IsDir(p, to) {
+		p.Errorf("target %s: %s", gnu.QuoteName(to), absence(p, to))
 		p.Exit(1)
 	}
 	return names[:len(names)-1], to
 }
 
 func absence(p *program.Process, path string) string {
-	if _, err := lookup(p, path, true); err != nil {
+	if _, err := gnu.Lookup(p, path, true); err != nil {
 		return program.Message(err)
 	}
 	return vfs.ENOTDIR.Error()
 }
 
 func (c *copier) fail(err error, format string, args ...any) {
-	try(c.p, err, format, args...)
+	gnu.Try(c.p, err, format, args...)
 	c.status = 1
 }
 
@@ -122,26 +123,26 @@ func (c *copier) fail(err error, format string, args ...any) {
 func (c *copier) copy(from, to string, depth int) {
 	p := c.p
 	p.Charge(100)
-	n, err := lookup(p, from, !c.links)
+	n, err := gnu.Lookup(p, from, !c.links)
 	if err != nil {
-		c.fail(err, "cannot stat %s", quoteName(from))
+		c.fail(err, "cannot stat %s", gnu.QuoteName(from))
 		return
 	}
 	info := n.Info()
 	if info.IsDir() && !c.recursive {
-		p.Errorf("-r not specified; omitting directory %s", quoteName(from))
+		p.Errorf("-r not specified; omitting directory %s", gnu.QuoteName(from))
 		c.status = 1
 		return
 	}
-	old, err := lookup(p, to, !c.links || !info.IsDir())
+	old, err := gnu.Lookup(p, to, !c.links || !info.IsDir())
 	if err != nil && !errors.Is(err, vfs.ENOENT) {
-		c.fail(err, "cannot stat %s", quoteName(to))
+		c.fail(err, "cannot stat %s", gnu.QuoteName(to))
 		return
 	}
 	if err == nil {
 		switch {
 		case old == n:
-			p.Errorf("%s and %s are the same file", quoteName(from), quoteName(to))
+			p.Errorf("%s and %s are the same file", gnu.QuoteName(from), gnu.QuoteName(to))
 			c.status = 1
 			return
 		case c.noClobber && !info.IsDir():
@@ -149,11 +150,11 @@ func (c *copier) copy(from, to string, depth int) {
 		case c.update && !info.IsDir() && !info.Modified.After(old.Info().Modified):
 			return
 		case info.IsDir() && old.Kind() != vfs.Directory:
-			p.Errorf("cannot overwrite non-directory %s with directory %s", quoteName(to), quoteName(from))
+			p.Errorf("cannot overwrite non-directory %s with directory %s", gnu.QuoteName(to), gnu.QuoteName(from))
 			c.status = 1
 			return
 		case !info.IsDir() && old.Kind() == vfs.Directory:
-			p.Errorf("cannot overwrite directory %s with non-directory", quoteName(to))
+			p.Errorf("cannot overwrite directory %s with non-directory", gnu.QuoteName(to))
 			c.status = 1
 			return
 		}
@@ -161,7 +162,7 @@ func (c *copier) copy(from, to string, depth int) {
 		old = nil
 	}
 	if c.verbose && (!info.IsDir() || old == nil) {
-		p.Out().Printf("%s -> %s\n", quoteName(from), quoteName(to))
+		p.Out().Printf("%s -> %s\n", gnu.QuoteName(from), gnu.QuoteName(to))
 	}
 	switch {
 	case info.IsDir():
@@ -169,12 +170,12 @@ func (c *copier) copy(from, to string, depth int) {
 		return
 	case c.symbolic:
 		if err := p.FS.Symlink(from, p.At(), to); err != nil {
-			c.fail(err, "cannot create symbolic link %s to %s", quoteName(to), quoteName(from))
+			c.fail(err, "cannot create symbolic link %s to %s", gnu.QuoteName(to), gnu.QuoteName(from))
 		}
 		return
 	case c.hard:
 		if err := p.FS.Link(p.At(), from, false, p.At(), to); err != nil {
-			c.fail(err, "cannot create hard link %s to %s", quoteName(to), quoteName(from))
+			c.fail(err, "cannot create hard link %s to %s", gnu.QuoteName(to), gnu.QuoteName(from))
 		}
 		return
 	case info.Kind == vfs.Symlink:
@@ -182,7 +183,7 @@ func (c *copier) copy(from, to string, depth int) {
 			_ = p.FS.Unlink(p.At(), to)
 		}
 		if err := p.FS.Symlink(n.Target(), p.At(), to); err != nil {
-			c.fail(err, "cannot create symbolic link %s", quoteName(to))
+			c.fail(err, "cannot create symbolic link %s", gnu.QuoteName(to))
 		}
 		return
 	}
@@ -194,7 +195,7 @@ func (c *copier) file(from, to string, n, old *vfs.Node) {
 	info := n.Info()
 	in, err := p.FS.OpenNode(n, vfs.Read)
 	if err != nil {
-		c.fail(err, "cannot open %s for reading", quoteName(from))
+		c.fail(err, "cannot open %s for reading", gnu.QuoteName(from))
 		return
 	}
 	defer func() { _ = in.Close() }()
@@ -212,12 +213,12 @@ func (c *copier) file(from, to string, n, old *vfs.Node) {
 		if strings.HasSuffix(to, "/") && errors.Is(err, vfs.EISDIR) {
 			err = vfs.ENOTDIR
 		}
-		c.fail(err, "cannot create regular file %s", quoteName(to))
+		c.fail(err, "cannot create regular file %s", gnu.QuoteName(to))
 		return
 	}
 	defer func() { _ = out.Close() }()
 	if err := c.bytes(in, out); err != nil {
-		c.fail(err, "error copying %s to %s", quoteName(from), quoteName(to))
+		c.fail(err, "error copying %s to %s", gnu.QuoteName(from), gnu.QuoteName(to))
 		return
 	}
 	c.attributes(to, n)
@@ -257,21 +258,21 @@ func (c *copier) folder(from, to string, n, old *vfs.Node, depth int) {
 	p := c.p
 	entries, err := n.List()
 	if err != nil {
-		c.fail(err, "cannot access %s", quoteName(from))
+		c.fail(err, "cannot access %s", gnu.QuoteName(from))
 		return
 	}
 	if old == nil {
 		if err := p.FS.Mkdir(p.At(), to, n.Info().Mode&^p.Umask|0o300); err != nil {
-			c.fail(err, "cannot create directory %s", quoteName(to))
+			c.fail(err, "cannot create directory %s", gnu.QuoteName(to))
 			return
 		}
-		if old, err = lookup(p, to, true); err != nil {
+		if old, err = gnu.Lookup(p, to, true); err != nil {
 			return
 		}
 	}
 	for d := old; ; {
 		if d == n {
-			p.Errorf("cannot copy a directory, %s, into itself, %s", quoteName(from), quoteName(to))
+			p.Errorf("cannot copy a directory, %s, into itself, %s", gnu.QuoteName(from), gnu.QuoteName(to))
 			c.status = 1
 			return
 		}
@@ -282,7 +283,7 @@ func (c *copier) folder(from, to string, n, old *vfs.Node, depth int) {
 		d = up
 	}
 	for _, e := range entries {
-		c.copy(join(from, e.Name), join(to, e.Name), depth+1)
+		c.copy(gnu.Join(from, e.Name), gnu.Join(to, e.Name), depth+1)
 	}
 	c.attributes(to, n)
 }
@@ -307,14 +308,14 @@ func mv(p *program.Process) int {
 			c.verbose = true
 		case "i", "b", "backup", "S":
 			p.Lack(program.LackOption, "-"+o.Name)
-			usage(p, 1, "option -%s is not supported in a nano space", o.Name)
+			gnu.FailUsage(p, 1, "option -%s is not supported in a nano space", o.Name)
 		}
 	}
 	names, target = operands(p, names, target, noTarget)
 	for _, name := range names {
 		to := target
-		if !noTarget && isDir(p, target) {
-			to = join(target, lastPart(name))
+		if !noTarget && gnu.IsDir(p, target) {
+			to = gnu.Join(target, gnu.LastPart(name))
 		}
 		c.move(name, to)
 	}
@@ -323,15 +324,15 @@ func mv(p *program.Process) int {
 
 func (c *copier) move(from, to string) {
 	p := c.p
-	n, err := lookup(p, from, false)
+	n, err := gnu.Lookup(p, from, false)
 	if err != nil {
-		c.fail(err, "cannot stat %s", quoteName(from))
+		c.fail(err, "cannot stat %s", gnu.QuoteName(from))
 		return
 	}
-	if old, err := lookup(p, to, false); err == nil {
+	if old, err := gnu.Lookup(p, to, false); err == nil {
 		switch {
 		case old == n:
-			p.Errorf("%s and %s are the same file", quoteName(from), quoteName(to))
+			p.Errorf("%s and %s are the same file", gnu.QuoteName(from), gnu.QuoteName(to))
 			c.status = 1
 			return
 		case c.noClobber:
@@ -339,11 +340,11 @@ func (c *copier) move(from, to string) {
 		case c.update && !n.Info().Modified.After(old.Info().Modified):
 			return
 		case n.Kind() == vfs.Directory && old.Kind() != vfs.Directory:
-			p.Errorf("cannot overwrite non-directory %s with directory %s", quoteName(to), quoteName(from))
+			p.Errorf("cannot overwrite non-directory %s with directory %s", gnu.QuoteName(to), gnu.QuoteName(from))
 			c.status = 1
 			return
 		case n.Kind() != vfs.Directory && old.Kind() == vfs.Directory:
-			p.Errorf("cannot overwrite directory %s with non-directory", quoteName(to))
+			p.Errorf("cannot overwrite directory %s with non-directory", gnu.QuoteName(to))
 			c.status = 1
 			return
 		}
@@ -363,14 +364,14 @@ func (c *copier) move(from, to string) {
 		}
 		c.verbose, c.status = verbose, max(c.status, status)
 	case errors.Is(err, vfs.EINVAL):
-		p.Errorf("cannot move %s to a subdirectory of itself, %s", quoteName(from), quoteName(to))
+		p.Errorf("cannot move %s to a subdirectory of itself, %s", gnu.QuoteName(from), gnu.QuoteName(to))
 		c.status = 1
 		return
 	case err != nil:
-		c.fail(err, "cannot move %s to %s", quoteName(from), quoteName(to))
+		c.fail(err, "cannot move %s to %s", gnu.QuoteName(from), gnu.QuoteName(to))
 		return
 	}
 	if c.verbose {
-		p.Out().Printf("renamed %s -> %s\n", quoteName(from), quoteName(to))
+		p.Out().Printf("renamed %s -> %s\n", gnu.QuoteName(from), gnu.QuoteName(to))
 	}
 }

@@ -5,66 +5,11 @@ import (
 	"strings"
 	"time"
 
+	"agentbox/internal/userland/dates"
+	"agentbox/internal/userland/gnu"
 	"agentbox/internal/userland/program"
 	"agentbox/internal/userland/vfs"
 )
-
-// lookup returns what a path leads to.
-func lookup(p *program.Process, path string, follow bool) (*vfs.Node, error) {
-	n, err := p.FS.Lookup(p.At(), path, follow)
-	p.Check(err)
-	return n, err
-}
-
-func isDir(p *program.Process, path string) bool {
-	n, err := lookup(p, path, true)
-	return err == nil && n.Kind() == vfs.Directory
-}
-
-// try does an operation of the file system and tells what was wrong.
-func try(p *program.Process, err error, format string, args ...any) bool {
-	if err == nil {
-		return true
-	}
-	p.Check(err)
-	p.Errorf(format+": %s", append(args, program.Message(err))...)
-	return false
-}
-
-func join(dir, name string) string {
-	if strings.HasSuffix(dir, "/") {
-		return dir + name
-	}
-	return dir + "/" + name
-}
-
-// lastPart returns the last element of a path.
-func lastPart(path string) string {
-	trimmed := strings.TrimRight(path, "/")
-	if trimmed == "" {
-		if path == "" {
-			return ""
-		}
-		return "/"
-	}
-	return trimmed[strings.LastIndexByte(trimmed, '/')+1:]
-}
-
-// dir returns what stands before the last element of a path.
-func dir(path string) string {
-	trimmed := strings.TrimRight(path, "/")
-	i := strings.LastIndexByte(trimmed, '/')
-	switch {
-	case trimmed == "" && path != "":
-		return "/"
-	case i < 0:
-		return "."
-	}
-	if d := strings.TrimRight(trimmed[:i], "/"); d != "" {
-		return d
-	}
-	return "/"
-}
 
 func mkdir(p *program.Process) int {
 	opts, names := p.Options(1, "m:pvZ", "mode m", "parents p", "verbose v")
@@ -80,7 +25,7 @@ func mkdir(p *program.Process) int {
 		}
 	}
 	if len(names) == 0 {
-		usage(p, 1, "missing operand")
+		gnu.FailUsage(p, 1, "missing operand")
 	}
 	perm := 0o777 &^ p.Umask
 	if mode != "" {
@@ -99,10 +44,10 @@ func mkdir(p *program.Process) int {
 			}
 			continue
 		}
-		if !try(p, p.FS.Mkdir(p.At(), name, perm), "cannot create directory ‘%s’", name) {
+		if !gnu.Try(p, p.FS.Mkdir(p.At(), name, perm), "cannot create directory ‘%s’", name) {
 			status = 1
 		} else if verbose {
-			p.Out().Printf("%s: created directory %s\n", p.Name(), quoteName(name))
+			p.Out().Printf("%s: created directory %s\n", p.Name(), gnu.QuoteName(name))
 		}
 	}
 	return status
@@ -125,18 +70,18 @@ func mkdirAll(p *program.Process, name string, perm uint32, verbose bool) bool {
 		}
 		err := p.FS.Mkdir(p.At(), part, mode)
 		if errors.Is(err, vfs.EEXIST) || errors.Is(err, vfs.EROFS) {
-			if isDir(p, part) {
+			if gnu.IsDir(p, part) {
 				continue
 			}
 			if !last && errors.Is(err, vfs.EEXIST) {
 				err = vfs.ENOTDIR
 			}
 		}
-		if !try(p, err, "cannot create directory ‘%s’", part) {
+		if !gnu.Try(p, err, "cannot create directory ‘%s’", part) {
 			return false
 		}
 		if verbose {
-			p.Out().Printf("%s: created directory %s\n", p.Name(), quoteName(part))
+			p.Out().Printf("%s: created directory %s\n", p.Name(), gnu.QuoteName(part))
 		}
 		if last {
 			break
@@ -168,7 +113,7 @@ func touch(p *program.Process) int {
 		case "h":
 			follow = false
 		case "d":
-			t, ok := ParseDate(o.Value, p.Now().In(p.Zone()))
+			t, ok := dates.ParseDate(o.Value, p.Now().In(p.Zone()))
 			if !ok {
 				p.Errorf("invalid date format ‘%s’", o.Value)
 				return 1
@@ -182,8 +127,8 @@ func touch(p *program.Process) int {
 			}
 			at = t
 		case "r":
-			n, err := lookup(p, o.Value, true)
-			if !try(p, err, "failed to get attributes of %s", quoteName(o.Value)) {
+			n, err := gnu.Lookup(p, o.Value, true)
+			if !gnu.Try(p, err, "failed to get attributes of %s", gnu.QuoteName(o.Value)) {
 				return 1
 			}
 			at, accessed = n.Info().Modified, n.Info().Accessed
@@ -193,14 +138,14 @@ func touch(p *program.Process) int {
 		access, modified = strings.Contains(only, "a"), strings.Contains(only, "m")
 	}
 	if len(names) == 0 {
-		usage(p, 1, "missing file operand")
+		gnu.FailUsage(p, 1, "missing file operand")
 	}
 	if accessed.IsZero() {
 		accessed = at
 	}
 	status := 0
 	for _, name := range names {
-		n, err := lookup(p, name, follow)
+		n, err := gnu.Lookup(p, name, follow)
 		if errors.Is(err, vfs.ENOENT) {
 			if !create {
 				continue
@@ -211,7 +156,7 @@ func touch(p *program.Process) int {
 				_ = h.Close()
 			}
 		}
-		if !try(p, err, "cannot touch %s", quoteName(name)) {
+		if !gnu.Try(p, err, "cannot touch %s", gnu.QuoteName(name)) {
 			status = 1
 			continue
 		}
@@ -222,7 +167,7 @@ func touch(p *program.Process) int {
 		if !modified {
 			m = time.Time{}
 		}
-		if n != nil && !try(p, n.Utimes(a, m), "setting times of %s", quoteName(name)) {
+		if n != nil && !gnu.Try(p, n.Utimes(a, m), "setting times of %s", gnu.QuoteName(name)) {
 			status = 1
 		}
 	}
@@ -260,22 +205,22 @@ func chmod(p *program.Process) int {
 	}
 	exact := uint32(0)
 	if reference != "" {
-		n, err := lookup(p, reference, true)
-		if !try(p, err, "failed to get attributes of %s", quoteName(reference)) {
+		n, err := gnu.Lookup(p, reference, true)
+		if !gnu.Try(p, err, "failed to get attributes of %s", gnu.QuoteName(reference)) {
 			return 1
 		}
 		exact = n.Info().Mode
 	} else if mode == "" {
 		if len(names) == 0 {
-			usage(p, 1, "missing operand")
+			gnu.FailUsage(p, 1, "missing operand")
 		}
 		mode, names = names[0], names[1:]
 	}
 	if _, ok := program.Mode(mode, 0, 0, false); reference == "" && !ok {
-		usage(p, 1, "invalid mode: ‘%s’", mode)
+		gnu.FailUsage(p, 1, "invalid mode: ‘%s’", mode)
 	}
 	if len(names) == 0 {
-		usage(p, 1, "missing operand after ‘%s’", mode)
+		gnu.FailUsage(p, 1, "missing operand after ‘%s’", mode)
 	}
 	status := 0
 	var change func(name string, n *vfs.Node)
@@ -289,35 +234,35 @@ func chmod(p *program.Process) int {
 		if err := n.Chmod(m); err != nil {
 			p.Check(err)
 			if !silent {
-				try(p, err, "changing permissions of %s", quoteName(name))
+				gnu.Try(p, err, "changing permissions of %s", gnu.QuoteName(name))
 			}
 			status = 1
 			return
 		}
 		switch {
 		case (verbose || changes) && m != old:
-			p.Out().Printf("mode of %s changed from %04o (%s) to %04o (%s)\n", quoteName(name), old, permissions(old), m, permissions(m))
+			p.Out().Printf("mode of %s changed from %04o (%s) to %04o (%s)\n", gnu.QuoteName(name), old, permissions(old), m, permissions(m))
 		case verbose:
-			p.Out().Printf("mode of %s retained as %04o (%s)\n", quoteName(name), m, permissions(m))
+			p.Out().Printf("mode of %s retained as %04o (%s)\n", gnu.QuoteName(name), m, permissions(m))
 		}
 		if recursive && n.Kind() == vfs.Directory {
 			entries, err := n.List()
-			if !try(p, err, "cannot read directory %s", quoteName(name)) {
+			if !gnu.Try(p, err, "cannot read directory %s", gnu.QuoteName(name)) {
 				status = 1
 				return
 			}
 			for _, e := range entries {
 				if e.Node.Kind() != vfs.Symlink {
-					change(join(name, e.Name), e.Node)
+					change(gnu.Join(name, e.Name), e.Node)
 				}
 			}
 		}
 	}
 	for _, name := range names {
-		n, err := lookup(p, name, true)
+		n, err := gnu.Lookup(p, name, true)
 		if err != nil {
 			if !silent {
-				try(p, err, "cannot access %s", quoteName(name))
+				gnu.Try(p, err, "cannot access %s", gnu.QuoteName(name))
 			}
 			status = 1
 			continue
@@ -332,7 +277,7 @@ func chown(p *program.Process) int {
 	_, names := p.Options(1, "cfhRvHLP", "changes c", "quiet f", "silent f", "recursive R", "verbose v", "no-dereference h", "reference=",
 		"from=")
 	if len(names) < 2 {
-		usage(p, 1, "missing operand")
+		gnu.FailUsage(p, 1, "missing operand")
 	}
 	switch strings.Trim(names[0], ":.0123456789") {
 	case "", "root", "root:root", "root.root":
@@ -342,13 +287,13 @@ func chown(p *program.Process) int {
 	}
 	status := 0
 	for _, name := range names[1:] {
-		if _, err := lookup(p, name, true); !try(p, err, "cannot access %s", quoteName(name)) {
+		if _, err := gnu.Lookup(p, name, true); !gnu.Try(p, err, "cannot access %s", gnu.QuoteName(name)) {
 			status = 1
 		}
 	}
 	if strings.ContainsAny(names[0], "123456789") {
 		p.Lack(program.LackFeature, "owners of files")
-		p.Errorf("changing ownership of %s: Operation not permitted", quoteName(names[1]))
+		p.Errorf("changing ownership of %s: Operation not permitted", gnu.QuoteName(names[1]))
 		return 1
 	}
 	return status

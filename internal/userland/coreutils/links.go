@@ -4,6 +4,7 @@ import (
 	"errors"
 	"strings"
 
+	"agentbox/internal/userland/gnu"
 	"agentbox/internal/userland/program"
 	"agentbox/internal/userland/vfs"
 )
@@ -30,27 +31,27 @@ func ln(p *program.Process) int {
 			noTarget = true
 		case "b", "i", "S":
 			p.Lack(program.LackOption, "-"+o.Name)
-			usage(p, 1, "option -%s is not supported in a nano space", o.Name)
+			gnu.FailUsage(p, 1, "option -%s is not supported in a nano space", o.Name)
 		}
 	}
 	if len(names) == 1 && target == "" && !noTarget {
 		names = append(names, ".")
 	}
 	if len(names) == 0 {
-		usage(p, 1, "missing file operand")
+		gnu.FailUsage(p, 1, "missing file operand")
 	}
 	names, target = operands(p, names, target, noTarget)
 	status := 0
 	for _, name := range names {
 		to := target
-		if n, err := lookup(p, target, !noFollow); !noTarget && err == nil && n.Kind() == vfs.Directory {
-			to = join(target, lastPart(name))
+		if n, err := gnu.Lookup(p, target, !noFollow); !noTarget && err == nil && n.Kind() == vfs.Directory {
+			to = gnu.Join(target, gnu.LastPart(name))
 		}
 		source := name
 		if !symbolic {
-			n, err := lookup(p, name, false)
+			n, err := gnu.Lookup(p, name, false)
 			if err != nil {
-				try(p, err, "failed to access %s", quoteName(name))
+				gnu.Try(p, err, "failed to access %s", gnu.QuoteName(name))
 				status = 1
 				continue
 			}
@@ -60,12 +61,12 @@ func ln(p *program.Process) int {
 				continue
 			}
 		} else if relative {
-			source = relativePath(physical(p, name), physical(p, dir(to)))
+			source = relativePath(physical(p, name), physical(p, gnu.Dir(to)))
 		}
 		if force {
-			if old, err := lookup(p, to, false); err == nil && old.Kind() != vfs.Directory {
-				if n, err := lookup(p, name, false); !symbolic && err == nil && n == old {
-					p.Errorf("%s and %s are the same file", quoteName(name), quoteName(to))
+			if old, err := gnu.Lookup(p, to, false); err == nil && old.Kind() != vfs.Directory {
+				if n, err := gnu.Lookup(p, name, false); !symbolic && err == nil && n == old {
+					p.Errorf("%s and %s are the same file", gnu.QuoteName(name), gnu.QuoteName(to))
 					status = 1
 					continue
 				}
@@ -75,18 +76,18 @@ func ln(p *program.Process) int {
 		var err error
 		if symbolic {
 			err = p.FS.Symlink(source, p.At(), to)
-			if !try(p, err, "failed to create symbolic link %s", quoteName(to)) {
+			if !gnu.Try(p, err, "failed to create symbolic link %s", gnu.QuoteName(to)) {
 				status = 1
 				continue
 			}
 		} else {
 			err = p.FS.Link(p.At(), source, false, p.At(), to)
 			if errors.Is(err, vfs.EEXIST) {
-				try(p, err, "failed to create hard link %s", quoteName(to))
+				gnu.Try(p, err, "failed to create hard link %s", gnu.QuoteName(to))
 				status = 1
 				continue
 			}
-			if !try(p, err, "failed to create hard link %s => %s", quoteName(to), quoteName(source)) {
+			if !gnu.Try(p, err, "failed to create hard link %s => %s", gnu.QuoteName(to), gnu.QuoteName(source)) {
 				status = 1
 				continue
 			}
@@ -96,7 +97,7 @@ func ln(p *program.Process) int {
 			if !symbolic {
 				arrow = "=>"
 			}
-			p.Out().Printf("%s %s %s\n", quoteName(to), arrow, quoteName(source))
+			p.Out().Printf("%s %s %s\n", gnu.QuoteName(to), arrow, gnu.QuoteName(source))
 		}
 	}
 	return status
@@ -139,7 +140,7 @@ func readlink(p *program.Process) int {
 		}
 	}
 	if len(names) == 0 {
-		usage(p, 1, "missing operand")
+		gnu.FailUsage(p, 1, "missing operand")
 	}
 	status := 0
 	for _, name := range names {
@@ -153,7 +154,7 @@ func readlink(p *program.Process) int {
 		}
 		if err != nil {
 			if verbose {
-				try(p, err, "%s", name)
+				gnu.Try(p, err, "%s", name)
 			}
 			status = 1
 			continue
@@ -187,15 +188,15 @@ func canonical(p *program.Process, path string, mode byte) (string, error) {
 		case "", ".":
 			continue
 		case "..":
-			at = dir(at)
+			at = gnu.Dir(at)
 			continue
 		}
-		full := join(at, name)
+		full := gnu.Join(at, name)
 		if missing {
 			at = full
 			continue
 		}
-		n, err := lookup(p, full, false)
+		n, err := gnu.Lookup(p, full, false)
 		last := strings.Trim(rest, "/") == ""
 		switch {
 		case errors.Is(err, vfs.ENOENT) && (mode == 'm' || mode == 'f' && last):
@@ -264,7 +265,7 @@ func realpath(p *program.Process) int {
 		}
 	}
 	if len(names) == 0 {
-		usage(p, 1, "missing operand")
+		gnu.FailUsage(p, 1, "missing operand")
 	}
 	status := 0
 	for _, name := range names {
@@ -272,13 +273,13 @@ func realpath(p *program.Process) int {
 		if strip && err == nil {
 			s = name
 			if !strings.HasPrefix(s, "/") {
-				s = join(physicalCwd(p), s)
+				s = gnu.Join(physicalCwd(p), s)
 			}
 			s = clean(s)
 		}
 		if err != nil {
 			if !quiet {
-				try(p, err, "%s", name)
+				gnu.Try(p, err, "%s", name)
 			}
 			status = 1
 			continue
@@ -310,11 +311,11 @@ func link(p *program.Process) int {
 	_, names := p.Options(1, "")
 	switch {
 	case len(names) == 0:
-		usage(p, 1, "missing operand")
+		gnu.FailUsage(p, 1, "missing operand")
 	case len(names) == 1:
-		usage(p, 1, "missing operand after ‘%s’", names[0])
+		gnu.FailUsage(p, 1, "missing operand after ‘%s’", names[0])
 	case len(names) > 2:
-		usage(p, 1, "extra operand ‘%s’", names[2])
+		gnu.FailUsage(p, 1, "extra operand ‘%s’", names[2])
 	}
 	p.Args = []string{p.Args[0], "-T", "--", names[0], names[1]}
 	return ln(p)

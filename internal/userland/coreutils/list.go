@@ -10,6 +10,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"agentbox/internal/userland/gnu"
 	"agentbox/internal/userland/program"
 	"agentbox/internal/userland/vfs"
 )
@@ -172,7 +173,7 @@ func ls(p *program.Process) int {
 			l.ignore = append(l.ignore, "*~")
 		case "Z":
 			p.Lack(program.LackOption, "-Z")
-			usage(p, 2, "invalid option -- 'Z'")
+			gnu.FailUsage(p, 2, "invalid option -- 'Z'")
 		}
 	}
 	if len(names) == 0 {
@@ -180,12 +181,12 @@ func ls(p *program.Process) int {
 	}
 	var files, folders []listed
 	for _, name := range names {
-		n, err := lookup(p, name, !l.long && !l.folders || strings.HasSuffix(name, "/"))
+		n, err := gnu.Lookup(p, name, !l.long && !l.folders || strings.HasSuffix(name, "/"))
 		if err != nil && !l.long && !l.folders {
-			n, err = lookup(p, name, false)
+			n, err = gnu.Lookup(p, name, false)
 		}
 		if err != nil {
-			try(p, err, "cannot access %s", quoteName(name))
+			gnu.Try(p, err, "cannot access %s", gnu.QuoteName(name))
 			l.status = 2
 			continue
 		}
@@ -217,7 +218,7 @@ func (l *lister) folder(f listed, title bool, first bool) {
 	p := l.p
 	entries, err := f.node.List()
 	if err != nil {
-		try(p, err, "cannot open directory %s", quoteName(f.path))
+		gnu.Try(p, err, "cannot open directory %s", gnu.QuoteName(f.path))
 		l.status = max(l.status, 1)
 		return
 	}
@@ -232,12 +233,12 @@ func (l *lister) folder(f listed, title bool, first bool) {
 	if l.all {
 		all = append(all, l.entry(".", f.path, f.node))
 		if up, err := p.FS.Lookup(vfs.At{Dir: f.node}, "..", true); err == nil {
-			all = append(all, l.entry("..", join(f.path, ".."), up))
+			all = append(all, l.entry("..", gnu.Join(f.path, ".."), up))
 		}
 	}
 	for _, e := range entries {
 		if (e.Name[0] != '.' || l.all || l.almost) && !l.hidden(e.Name) {
-			all = append(all, l.entry(e.Name, join(f.path, e.Name), e.Node))
+			all = append(all, l.entry(e.Name, gnu.Join(f.path, e.Name), e.Node))
 		}
 	}
 	l.sort(all, first)
@@ -275,7 +276,7 @@ func (l *lister) sort(all []listed, foldersFirst bool) {
 		case 'X':
 			c = cmp.Compare(extension(a.name), extension(b.name))
 		case 'v':
-			c = compareVersion(a.name, b.name)
+			c = gnu.CompareVersion(a.name, b.name)
 		}
 		if c == 0 {
 			c = strings.Compare(a.name, b.name)
@@ -410,7 +411,7 @@ func (l *lister) show(all []listed, total bool) {
 		}
 		if l.long {
 			out.Printf("%s%s %*d ", letter(e.info.Kind), permissions(e.info.Mode), links, e.info.Links)
-			owner := user(l.p)
+			owner := gnu.User(l.p)
 			if l.numeric {
 				owner = "0"
 			}
@@ -430,7 +431,7 @@ func (l *lister) show(all []listed, total bool) {
 		_, _ = out.WriteString(l.quoted(e.name))
 		if l.long && e.info.Kind == vfs.Symlink {
 			_, _ = out.WriteString(" -> " + l.quoted(e.target))
-			if n, err := lookup(p, e.path, true); err == nil && (l.classify || l.slash) {
+			if n, err := gnu.Lookup(p, e.path, true); err == nil && (l.classify || l.slash) {
 				_, _ = out.WriteString(l.mark(n.Info()))
 			}
 		} else {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 
+	"agentbox/internal/userland/gnu"
 	"agentbox/internal/userland/program"
 	"agentbox/internal/userland/vfs"
 )
@@ -24,14 +25,14 @@ func basename(p *program.Process) int {
 	}
 	switch {
 	case len(names) == 0:
-		usage(p, 1, "missing operand")
+		gnu.FailUsage(p, 1, "missing operand")
 	case !multiple && len(names) > 2:
-		usage(p, 1, "extra operand ‘%s’", names[2])
+		gnu.FailUsage(p, 1, "extra operand ‘%s’", names[2])
 	case !multiple && len(names) == 2:
 		names, suffix = names[:1], names[1]
 	}
 	for _, name := range names {
-		b := lastPart(name)
+		b := gnu.LastPart(name)
 		if b != suffix {
 			b = strings.TrimSuffix(b, suffix)
 		}
@@ -47,10 +48,10 @@ func dirname(p *program.Process) int {
 		end = "\x00"
 	}
 	if len(names) == 0 {
-		usage(p, 1, "missing operand")
+		gnu.FailUsage(p, 1, "missing operand")
 	}
 	for _, name := range names {
-		_, _ = p.Out().WriteString(dir(name) + end)
+		_, _ = p.Out().WriteString(gnu.Dir(name) + end)
 	}
 	return 0
 }
@@ -81,7 +82,7 @@ func mktemp(p *program.Process) int {
 	case 1:
 		template = names[0]
 	default:
-		usage(p, 1, "too many templates")
+		gnu.FailUsage(p, 1, "too many templates")
 	}
 	if where == "" && useDir {
 		if where = p.Getenv("TMPDIR"); where == "" {
@@ -102,7 +103,7 @@ func mktemp(p *program.Process) int {
 		return 1
 	}
 	if useDir {
-		head = join(where, head)
+		head = gnu.Join(where, head)
 	}
 	for range 100 {
 		random := make([]byte, count)
@@ -111,7 +112,7 @@ func mktemp(p *program.Process) int {
 		var err error
 		switch {
 		case dry:
-			if _, lerr := lookup(p, name, false); lerr == nil {
+			if _, lerr := gnu.Lookup(p, name, false); lerr == nil {
 				err = vfs.EEXIST
 			}
 		case folder:
@@ -148,7 +149,7 @@ func pwd(p *program.Process) int {
 	path := physicalCwd(p)
 	for _, o := range opts {
 		if logical := p.Getenv("PWD"); o.Name == "L" && logical != "" {
-			if n, err := lookup(p, logical, true); err == nil && n == p.Cwd {
+			if n, err := gnu.Lookup(p, logical, true); err == nil && n == p.Cwd {
 				path = logical
 			}
 		}

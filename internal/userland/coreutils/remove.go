@@ -4,6 +4,7 @@ import (
 	"errors"
 	"strings"
 
+	"agentbox/internal/userland/gnu"
 	"agentbox/internal/userland/program"
 	"agentbox/internal/userland/vfs"
 )
@@ -22,23 +23,23 @@ func rmdir(p *program.Process) int {
 		}
 	}
 	if len(names) == 0 {
-		usage(p, 1, "missing operand")
+		gnu.FailUsage(p, 1, "missing operand")
 	}
 	status := 0
 	for _, name := range names {
 		for {
 			if verbose {
-				p.Out().Printf("%s: removing directory, %s\n", p.Name(), quoteName(name))
+				p.Out().Printf("%s: removing directory, %s\n", p.Name(), gnu.QuoteName(name))
 			}
 			err := p.FS.Rmdir(p.At(), name)
 			if ignore && errors.Is(err, vfs.ENOTEMPTY) {
 				break
 			}
-			if !try(p, err, "failed to remove %s", quoteName(name)) {
+			if !gnu.Try(p, err, "failed to remove %s", gnu.QuoteName(name)) {
 				status = 1
 				break
 			}
-			if name = dir(name); !parents || name == "." || name == "/" {
+			if name = gnu.Dir(name); !parents || name == "." || name == "/" {
 				break
 			}
 		}
@@ -49,9 +50,9 @@ func rmdir(p *program.Process) int {
 func unlink(p *program.Process) int {
 	_, names := p.Options(1, "")
 	if len(names) != 1 {
-		usage(p, 1, "missing operand")
+		gnu.FailUsage(p, 1, "missing operand")
 	}
-	if !try(p, p.FS.Unlink(p.At(), names[0]), "cannot unlink %s", quoteName(names[0])) {
+	if !gnu.Try(p, p.FS.Unlink(p.At(), names[0]), "cannot unlink %s", gnu.QuoteName(names[0])) {
 		return 1
 	}
 	return 0
@@ -81,12 +82,12 @@ func rm(p *program.Process) int {
 		if force {
 			return 0
 		}
-		usage(p, 1, "missing operand")
+		gnu.FailUsage(p, 1, "missing operand")
 	}
 	status := 0
 	for _, name := range names {
-		if b := lastPart(name); recursive && (b == "." || b == "..") {
-			p.Errorf("refusing to remove '.' or '..' directory: skipping %s", quoteName(name))
+		if b := gnu.LastPart(name); recursive && (b == "." || b == "..") {
+			p.Errorf("refusing to remove '.' or '..' directory: skipping %s", gnu.QuoteName(name))
 			status = 1
 			continue
 		}
@@ -96,10 +97,10 @@ func rm(p *program.Process) int {
 			status = 1
 			continue
 		}
-		n, err := lookup(p, strings.TrimRight(name, "/"), false)
+		n, err := gnu.Lookup(p, strings.TrimRight(name, "/"), false)
 		if err != nil {
 			if !force || !errors.Is(err, vfs.ENOENT) && !errors.Is(err, vfs.ENOTDIR) {
-				try(p, err, "cannot remove %s", quoteName(name))
+				gnu.Try(p, err, "cannot remove %s", gnu.QuoteName(name))
 				status = 1
 			}
 			continue
@@ -115,36 +116,36 @@ func rm(p *program.Process) int {
 func remove(p *program.Process, name string, n *vfs.Node, recursive, folders, verbose bool) bool {
 	p.Charge(50)
 	if n.Kind() != vfs.Directory {
-		if !try(p, p.FS.Unlink(p.At(), name), "cannot remove %s", quoteName(name)) {
+		if !gnu.Try(p, p.FS.Unlink(p.At(), name), "cannot remove %s", gnu.QuoteName(name)) {
 			return false
 		}
 		if verbose {
-			p.Out().Printf("removed %s\n", quoteName(name))
+			p.Out().Printf("removed %s\n", gnu.QuoteName(name))
 		}
 		return true
 	}
 	if !recursive && !folders {
-		p.Errorf("cannot remove %s: Is a directory", quoteName(name))
+		p.Errorf("cannot remove %s: Is a directory", gnu.QuoteName(name))
 		return false
 	}
 	ok := true
 	if recursive {
 		entries, err := n.List()
-		if !try(p, err, "cannot remove %s", quoteName(name)) {
+		if !gnu.Try(p, err, "cannot remove %s", gnu.QuoteName(name)) {
 			return false
 		}
 		for _, e := range entries {
-			ok = remove(p, join(name, e.Name), e.Node, true, false, verbose) && ok
+			ok = remove(p, gnu.Join(name, e.Name), e.Node, true, false, verbose) && ok
 		}
 	}
 	if !ok {
 		return false
 	}
-	if !try(p, p.FS.Rmdir(p.At(), name), "cannot remove %s", quoteName(name)) {
+	if !gnu.Try(p, p.FS.Rmdir(p.At(), name), "cannot remove %s", gnu.QuoteName(name)) {
 		return false
 	}
 	if verbose {
-		p.Out().Printf("removed directory %s\n", quoteName(name))
+		p.Out().Printf("removed directory %s\n", gnu.QuoteName(name))
 	}
 	return true
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"agentbox/internal/userland/gnu"
 	"agentbox/internal/userland/program"
 	"agentbox/internal/userland/vfs"
 )
@@ -24,18 +25,18 @@ func stat(p *program.Process) int {
 			format, newline, escapes = o.Value, false, true
 		case "f":
 			p.Lack(program.LackOption, "-f")
-			usage(p, 1, "option -f is not supported in a nano space")
+			gnu.FailUsage(p, 1, "option -f is not supported in a nano space")
 		case "t":
 			format = "%n %s %b %f %u %g %D %i %h %t %T %X %Y %Z %W %o"
 		}
 	}
 	if len(names) == 0 {
-		usage(p, 1, "missing operand")
+		gnu.FailUsage(p, 1, "missing operand")
 	}
 	status := 0
 	for _, name := range names {
-		n, err := lookup(p, name, follow)
-		if !try(p, err, "cannot statx %s", quoteName(name)) {
+		n, err := gnu.Lookup(p, name, follow)
+		if !gnu.Try(p, err, "cannot statx %s", gnu.QuoteName(name)) {
 			status = 1
 			continue
 		}
@@ -53,7 +54,7 @@ func stat(p *program.Process) int {
 		if escapes {
 			f = unescaped(f)
 		}
-		_, _ = p.Out().WriteString(statFormat(name, n, f, user(p), p.Zone()))
+		_, _ = p.Out().WriteString(statFormat(name, n, f, gnu.User(p), p.Zone()))
 		if newline {
 			_ = p.Out().WriteByte('\n')
 		}
@@ -147,8 +148,8 @@ func statFormat(name string, n *vfs.Node, format, owner string, zone *time.Locat
 		case 'n':
 			text = name
 		case 'N':
-			if text = quoteName(name); i.Kind == vfs.Symlink {
-				text += " -> " + quoteName(n.Target())
+			if text = gnu.QuoteName(name); i.Kind == vfs.Symlink {
+				text += " -> " + gnu.QuoteName(n.Target())
 			}
 		case 'o':
 			isText, number = false, 4096
@@ -203,7 +204,7 @@ func unescaped(s string) string {
 			begin, base, most = i+1, 16, 2
 		}
 		end := begin
-		for end < len(s) && end < begin+most && (s[end] >= '0' && s[end] <= '7' || base == 16 && byteClass("xdigit", s[end])) {
+		for end < len(s) && end < begin+most && (s[end] >= '0' && s[end] <= '7' || base == 16 && gnu.ByteClass("xdigit", s[end])) {
 			end++
 		}
 		if end == begin {

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"agentbox/internal/userland/gnu"
 	"agentbox/internal/userland/program"
 	"agentbox/internal/userland/vfs"
 )
@@ -43,13 +44,13 @@ func duration(s string) (time.Duration, bool) {
 func sleep(p *program.Process) int {
 	_, args := p.Options(1, "")
 	if len(args) == 0 {
-		usage(p, 1, "missing operand")
+		gnu.FailUsage(p, 1, "missing operand")
 	}
 	total := time.Duration(0)
 	for _, a := range args {
 		d, ok := duration(a)
 		if !ok {
-			usage(p, 1, "invalid time interval ‘%s’", a)
+			gnu.FailUsage(p, 1, "invalid time interval ‘%s’", a)
 		}
 		total = min(total+min(d, 1<<61), 1<<61)
 	}
@@ -94,7 +95,7 @@ func wrapper(short string) program.Func {
 				_, _ = p.Out().WriteString("0\n")
 				return 0
 			}
-			usage(p, 125, "missing operand")
+			gnu.FailUsage(p, 125, "missing operand")
 		}
 		return finish(p, run(p, p.Child(args...)))
 	}
@@ -113,7 +114,7 @@ func timeout(p *program.Process) int {
 			}
 		case "k":
 			if _, ok := duration(o.Value); !ok {
-				usage(p, 125, "invalid time interval ‘%s’", o.Value)
+				gnu.FailUsage(p, 125, "invalid time interval ‘%s’", o.Value)
 			}
 		}
 	}
@@ -127,7 +128,7 @@ func timeout(p *program.Process) int {
 	}
 	d, ok := duration(args[0])
 	if !ok {
-		usage(p, 125, "invalid time interval ‘%s’", args[0])
+		gnu.FailUsage(p, 125, "invalid time interval ‘%s’", args[0])
 	}
 	c := p.Child(args[1:]...)
 	deadline := time.Time{}
@@ -166,7 +167,7 @@ func env(p *program.Process) int {
 		case "0":
 			end = "\x00"
 		case "C":
-			n, err := lookup(p, o.Value, true)
+			n, err := gnu.Lookup(p, o.Value, true)
 			if err == nil && n.Kind() != vfs.Directory {
 				err = vfs.ENOTDIR
 			}
@@ -290,7 +291,7 @@ func hostname(p *program.Process) int {
 func nproc(p *program.Process) int {
 	_, args := p.Options(1, "", "all", "ignore=")
 	if len(args) > 0 {
-		usage(p, 1, "extra operand ‘%s’", args[0])
+		gnu.FailUsage(p, 1, "extra operand ‘%s’", args[0])
 	}
 	_, _ = p.Out().WriteString("1\n")
 	return 0
@@ -315,9 +316,9 @@ func which(p *program.Process) int {
 		for _, d := range dirs {
 			path := name
 			if d != "" {
-				path = join(d, name)
+				path = gnu.Join(d, name)
 			}
-			n, err := lookup(p, path, true)
+			n, err := gnu.Lookup(p, path, true)
 			if err != nil || n.Kind() != vfs.Regular || n.Info().Mode&0o111 == 0 {
 				continue
 			}

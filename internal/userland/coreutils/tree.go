@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"agentbox/internal/userland/gnu"
 	"agentbox/internal/userland/program"
 	"agentbox/internal/userland/vfs"
 )
@@ -56,7 +57,7 @@ func tree(p *program.Process) int {
 	}
 	status := 0
 	for _, name := range names {
-		n, err := lookup(p, name, true)
+		n, err := gnu.Lookup(p, name, true)
 		if err != nil || n.Kind() != vfs.Directory {
 			p.Out().WriteString(name + "  [error opening dir]\n")
 			status = 2
@@ -140,9 +141,9 @@ func (t *treeCommand) folder(path, lead string, depth int) {
 		if t.plain {
 			branch, below = "", ""
 		}
-		t.entry(e, join(path, e.Name), lead+branch)
+		t.entry(e, gnu.Join(path, e.Name), lead+branch)
 		if e.Node.Kind() == vfs.Directory {
-			t.folder(join(path, e.Name), lead+below, depth+1)
+			t.folder(gnu.Join(path, e.Name), lead+below, depth+1)
 		}
 	}
 }

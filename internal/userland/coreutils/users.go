@@ -4,22 +4,14 @@ import (
 	"strconv"
 	"strings"
 
+	"agentbox/internal/userland/gnu"
 	"agentbox/internal/userland/program"
 )
-
-// user is who the programs run as. There is one, whose number is 0; their name is what the variable USER says, so that all commands say
-// the same.
-func user(p *program.Process) string {
-	if name := p.Getenv("USER"); name != "" {
-		return name
-	}
-	return "root"
-}
 
 func id(p *program.Process) int {
 	opts, names := p.Options(1, "agGnruzZ", "group g", "groups G", "name n", "real r", "user u", "zero z")
 	for _, name := range names {
-		if name != user(p) && name != "root" && name != "0" {
+		if name != gnu.User(p) && name != "root" && name != "0" {
 			p.Errorf("‘%s’: no such user", name)
 			return 1
 		}
@@ -56,9 +48,9 @@ func id(p *program.Process) int {
 		p.Errorf("option --zero not permitted in default format")
 		return 1
 	case which == "":
-		p.Out().Printf("uid=0(%[1]s) gid=0(%[1]s) groups=0(%[1]s)\n", user(p))
+		p.Out().Printf("uid=0(%[1]s) gid=0(%[1]s) groups=0(%[1]s)\n", gnu.User(p))
 	case name:
-		p.Out().WriteString(user(p) + end)
+		p.Out().WriteString(gnu.User(p) + end)
 	default:
 		p.Out().WriteString("0" + end)
 	}
@@ -68,15 +60,15 @@ func id(p *program.Process) int {
 func whoami(p *program.Process) int {
 	_, args := p.Options(1, "")
 	if len(args) > 0 {
-		usage(p, 1, "extra operand ‘%s’", args[0])
+		gnu.FailUsage(p, 1, "extra operand ‘%s’", args[0])
 	}
-	p.Out().WriteString(user(p) + "\n")
+	p.Out().WriteString(gnu.User(p) + "\n")
 	return 0
 }
 
 func groups(p *program.Process) int {
 	_, _ = p.Options(1, "")
-	p.Out().WriteString(user(p) + "\n")
+	p.Out().WriteString(gnu.User(p) + "\n")
 	return 0
 }
 
@@ -89,7 +81,7 @@ func nobody(p *program.Process) int {
 func hostid(p *program.Process) int {
 	_, args := p.Options(1, "")
 	if len(args) > 0 {
-		usage(p, 1, "extra operand ‘%s’", args[0])
+		gnu.FailUsage(p, 1, "extra operand ‘%s’", args[0])
 	}
 	p.Out().WriteString("00000000\n")
 	return 0
@@ -106,7 +98,7 @@ func ps(p *program.Process) int {
 			if i > 0 {
 				parent = rows[0][0]
 			}
-			p.Out().Printf("%-8s %7s %7s %s\n", user(p), r[0], parent, r[1])
+			p.Out().Printf("%-8s %7s %7s %s\n", gnu.User(p), r[0], parent, r[1])
 		}
 		return 0
 	}

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"agentbox/internal/userland/gnu"
 	"agentbox/internal/userland/program"
 	"agentbox/internal/userland/vfs"
 )
@@ -76,7 +77,7 @@ func xargs(p *program.Process) int {
 		case "P", "x", "o", "process-slot-var":
 		case "p", "show-limits":
 			p.Lack(program.LackOption, "-"+o.Name)
-			usage(p, 1, "option -%s is not supported in a nano space", o.Name)
+			gnu.FailUsage(p, 1, "option -%s is not supported in a nano space", o.Name)
 		}
 	}
 	if len(command) == 0 {

@@ -2,8 +2,8 @@ package program
 
 import "strings"
 
-// help prints how the program is called, with all its options, and ends it.
-func (p *Process) help(short string, long []string) {
+// writeHelp prints how the program is called, with all its options, and ends it.
+func writeHelp(p *Process, short string, long []string) {
 	var b strings.Builder
 	name := p.Name()
 	b.WriteString("Usage: " + name[strings.LastIndexByte(name, '/')+1:] + " [OPTION]... [ARGUMENT]...\n")

@@ -22,7 +22,7 @@ func (p *Process) Options(bad int, short string, long ...string) (opts []Option,
 		case a == "--":
 			return opts, append(operands, args[i+1:]...)
 		case strings.HasPrefix(a, "--"):
-			opts, i = p.long(bad, opts, short, long, args, i)
+			opts, i = longOption(p, bad, opts, short, long, args, i)
 		case len(a) > 1 && a[0] == '-':
 			for a = a[1:]; a != ""; {
 				c := a[:1]
@@ -62,8 +62,8 @@ func (p *Process) Options(bad int, short string, long ...string) (opts []Option,
 	return opts, operands
 }
 
-// long parses the long option args[i].
-func (p *Process) long(bad int, opts []Option, short string, long, args []string, i int) ([]Option, int) {
+// longOption parses the long option args[i].
+func longOption(p *Process, bad int, opts []Option, short string, long, args []string, i int) ([]Option, int) {
 	name, value, given := strings.Cut(args[i][2:], "=")
 	spec, same := "", []string(nil)
 	for _, s := range long {
@@ -85,7 +85,7 @@ func (p *Process) long(bad int, opts []Option, short string, long, args []string
 	if spec == "" {
 		switch name {
 		case "help":
-			p.help(short, long)
+			writeHelp(p, short, long)
 		case "version":
 			p.Out().Printf("%s (agentbox)\n", p.Name())
 			p.Exit(0)

@@ -41,6 +41,15 @@ func (t Table) Add(others ...Table) Table {
 	return t
 }
 
+// Functions returns a table of programs that are functions.
+func Functions(functions map[string]Func) Table {
+	t := make(Table, len(functions))
+	for name, f := range functions {
+		t[name] = f
+	}
+	return t
+}
+
 // Lack is something that the nano tier does not have and that a heavier one does.
 type Lack struct {
 	Kind   string // LackCommand, LackOption or LackFeature
@@ -186,7 +195,7 @@ func (p *Process) guard(f func() int) (s Status) {
 	switch x := thrown.(type) {
 	case nil:
 	case *Defect:
-		return p.broken(x)
+		return reportDefect(p, x)
 	case exit:
 		return Status{Code: x.code}
 	case Killed:
@@ -197,8 +206,8 @@ func (p *Process) guard(f func() int) (s Status) {
 	return s
 }
 
-// broken tells of a defect of the program's own, of which a heavier tier may be free.
-func (p *Process) broken(d *Defect) Status {
+// reportDefect tells of a defect of the program's own, of which a heavier tier may be free.
+func reportDefect(p *Process, d *Defect) Status {
 	p.Lack(LackFeature, d.Error())
 	p.out = nil // nobody knows what it holds
 	if thrown := Catch(func() { p.message(d.Error()) }); thrown != nil {

@@ -33,7 +33,7 @@ type aliasText struct {
 const maxAliased = 1 << 20
 
 // expandAliases returns a text with the values of aliases in their places, and for each line of the result the line of the text.
-func (sh *shell) expandAliases(code string) (string, []int) {
+func expandAliases(sh *shell, code string) (string, []int) {
 	sh.charge(len(code))
 	a := &aliaser{sh: sh, src: code, command: true, lines: []int{1}, line: 1}
 	for a.pos < len(a.src) {
@@ -259,10 +259,10 @@ func (a *aliaser) copyWord(end int) {
 		}
 		a.emit(i + 1)
 		close := closingParenthesis(a.src[:end], a.pos)
-		if close < 0 || !a.sh.enter() {
+		if close < 0 || !enterLevel(a.sh) {
 			break
 		}
-		inner, lines := a.sh.expandAliases(a.src[a.pos+1 : close])
+		inner, lines := expandAliases(a.sh, a.src[a.pos+1:close])
 		a.sh.w.account.Leave()
 		a.out.WriteString("(" + inner)
 		for _, l := range lines[1:] {

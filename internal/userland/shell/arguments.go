@@ -105,8 +105,8 @@ func biGetopts(sh *shell, args []string) int {
 	return status("?", "", false)
 }
 
-// arguments runs bash with the arguments of its command line.
-func (sh *shell) arguments(args []string) {
+// readArguments runs bash with the arguments of its command line.
+func readArguments(sh *shell, args []string) {
 	sh.name = args[0]
 	sh.line = 0
 	command, stdin := false, false
@@ -147,7 +147,7 @@ func (sh *shell) arguments(args []string) {
 			case c == 'l' || c == 'i' || c == 'r':
 			case c == 'o' || c == 'O':
 				if i++; i < len(args) {
-					if c == 'o' && !sh.setOption(args[i], a[0] == '-') {
+					if c == 'o' && !setOption(sh, args[i], a[0] == '-') {
 						sh.stderr(sh.name + ": line 0: " + sh.name + ": " + args[i] + ": invalid option name\n")
 						sh.status = 2
 						return
@@ -156,7 +156,7 @@ func (sh *shell) arguments(args []string) {
 						sh.shopts[args[i]] = a[0] == '-'
 					}
 				}
-			case sh.setLetter(c, a[0] == '-'):
+			case setLetter(sh, c, a[0] == '-'):
 			default:
 				sh.stderr(sh.name + ": " + a + ": invalid option\n")
 				sh.status = 2
@@ -177,12 +177,12 @@ func (sh *shell) arguments(args []string) {
 		if len(rest) > 1 {
 			sh.name, sh.params = rest[1], rest[2:]
 		}
-		sh.script(rest[0], "")
+		runScript(sh, rest[0], "")
 	case stdin || len(rest) == 0:
 		sh.params = rest
-		sh.fromStdin()
+		fromStdin(sh)
 	default:
-		code, err := sh.readFile(rest[0])
+		code, err := readFile(sh, rest[0])
 		if err != nil {
 			sh.stderr(sh.name + ": " + rest[0] + ": " + program.Message(err) + "\n")
 			if sh.status = 126; errors.Is(err, vfs.ENOENT) {
@@ -191,12 +191,12 @@ func (sh *shell) arguments(args []string) {
 			return
 		}
 		sh.name, sh.params = rest[0], rest[1:]
-		sh.script(code, "")
+		runScript(sh, code, "")
 	}
 }
 
 // fromStdin runs a script that the standard input is. A file is read only as far as the commands are run, since they may read it too.
-func (sh *shell) fromStdin() {
+func fromStdin(sh *shell) {
 	h := sh.fd(0)
 	if h == nil {
 		return
@@ -207,5 +207,5 @@ func (sh *shell) fromStdin() {
 		return
 	}
 	sh.w.account.Release(int64(len(all)))
-	sh.script(string(all), "")
+	runScript(sh, string(all), "")
 }

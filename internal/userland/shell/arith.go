@@ -51,7 +51,7 @@ const maxArithDepth = 1024
 
 // arith evaluates an expression; an error is told and discards the command line.
 func (sh *shell) arith(expr string) int64 {
-	n, err := sh.tryArith(expr)
+	n, err := tryArith(sh, expr)
 	if err != nil {
 		sh.complain("", "%s", err.text)
 		sh.status = 1
@@ -61,7 +61,7 @@ func (sh *shell) arith(expr string) int64 {
 }
 
 // tryArith evaluates an expression.
-func (sh *shell) tryArith(expr string) (n int64, err *arithError) {
+func tryArith(sh *shell, expr string) (n int64, err *arithError) {
 	if n, ok := plainNumber(expr); ok {
 		return n, nil
 	}
@@ -74,10 +74,10 @@ func (sh *shell) tryArith(expr string) (n int64, err *arithError) {
 			n, err = 0, e
 		}
 	}()
-	return sh.evalArith(expr), nil
+	return evalArith(sh, expr), nil
 }
 
-func (sh *shell) evalArith(expr string) int64 {
+func evalArith(sh *shell, expr string) int64 {
 	sh.charge(20 + len(expr))
 	sh.arithmetic++
 	defer func() { sh.arithmetic-- }()
@@ -409,7 +409,7 @@ func truth(b bool) int64 {
 }
 
 // arithExpr returns the text of an expression as it is evaluated: with what stands behind $ expanded.
-func (sh *shell) arithExpr(x syntax.ArithmExpr) string {
+func arithExpr(sh *shell, x syntax.ArithmExpr) string {
 	if x == nil {
 		return ""
 	}
@@ -418,11 +418,11 @@ func (sh *shell) arithExpr(x syntax.ArithmExpr) string {
 			return lit
 		}
 	}
-	return sh.arithText(sh.code(x))
+	return arithText(sh, codeOf(sh, x))
 }
 
 // arithText expands the source text of an expression.
-func (sh *shell) arithText(raw string) string {
+func arithText(sh *shell, raw string) string {
 	if strings.ContainsRune(raw, '"') {
 		raw = strings.ReplaceAll(raw, `"`, "")
 	}

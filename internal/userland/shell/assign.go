@@ -13,8 +13,8 @@ type assigned struct {
 	add  bool
 }
 
-// assignments runs a command that has no words.
-func (sh *shell) assignments(s *syntax.Stmt, c *syntax.CallExpr, substs int) {
+// runAssignments runs a command that has no words.
+func runAssignments(sh *shell, s *syntax.Stmt, c *syntax.CallExpr, substs int) {
 	if len(s.Redirs) > 0 {
 		undo, ok := sh.redirect(s.Redirs)
 		undo.restore(sh)
@@ -24,7 +24,7 @@ func (sh *shell) assignments(s *syntax.Stmt, c *syntax.CallExpr, substs int) {
 		}
 	}
 	for _, a := range c.Assigns {
-		if err := sh.assignNode(a); err != nil {
+		if err := assignNode(sh, a); err != nil {
 			sh.complain("", "%s", err)
 			panic(discard{1})
 		}
@@ -36,18 +36,18 @@ func (sh *shell) assignments(s *syntax.Stmt, c *syntax.CallExpr, substs int) {
 }
 
 // assignNode does one assignment of a script.
-func (sh *shell) assignNode(a *syntax.Assign) error {
+func assignNode(sh *shell, a *syntax.Assign) error {
 	name := a.Name.Value
 	if a.Array != nil {
-		return sh.assignArray(name, a.Array, a.Append, scalar)
+		return assignArray(sh, name, a.Array, a.Append, scalar)
 	}
 	if a.Index != nil {
-		sub := sh.code(a.Index)
+		sub := codeOf(sh, a.Index)
 		val := sh.one(a.Value, modeLiteral, true)
 		if sh.on[optXtrace] {
 			sh.trace(name + "[" + sub + "]" + assignOperator(a.Append) + quoteTrace(val))
 		}
-		return sh.assignElement(name, sub, val, a.Append)
+		return assignElement(sh, name, sub, val, a.Append)
 	}
 	val := sh.one(a.Value, modeLiteral, true)
 	if sh.on[optXtrace] {
@@ -64,7 +64,7 @@ func assignOperator(add bool) string {
 }
 
 // assignArray is name=( ... ). want is the kind that a declaration asks for, scalar for none.
-func (sh *shell) assignArray(name string, array *syntax.ArrayExpr, add bool, want kind) error {
+func assignArray(sh *shell, name string, array *syntax.ArrayExpr, add bool, want kind) error {
 	name = sh.resolve(name)
 	old := sh.vars[name]
 	if old != nil && old.readonly {
@@ -80,10 +80,10 @@ func (sh *shell) assignArray(name string, array *syntax.ArrayExpr, add bool, wan
 	sh.charge(gasPerWord * len(array.Elems))
 	for _, e := range array.Elems {
 		if e.Index != nil {
-			sub, add := strings.CutSuffix(sh.code(e.Index), appendElement)
+			sub, add := strings.CutSuffix(codeOf(sh, e.Index), appendElement)
 			el := element{key: sub, add: add, val: sh.one(e.Value, modeLiteral, true), keyed: true}
 			if assoc {
-				el.key = sh.subscriptKey(sub)
+				el.key = subscriptKey(sh, sub)
 			}
 			elements = append(elements, el)
 			continue
@@ -98,7 +98,7 @@ func (sh *shell) assignArray(name string, array *syntax.ArrayExpr, add bool, wan
 	if sh.on[optXtrace] {
 		raw := make([]string, 0, len(array.Elems))
 		for _, e := range array.Elems {
-			raw = append(raw, sh.code(e))
+			raw = append(raw, codeOf(sh, e))
 		}
 		sh.trace(name + assignOperator(add) + "(" + strings.Join(raw, " ") + ")")
 	}
@@ -129,7 +129,7 @@ func (sh *shell) assignArray(name string, array *syntax.ArrayExpr, add bool, wan
 			if e.key == "" {
 				return fmt.Errorf("%s: bad array subscript", name)
 			}
-			if err := sh.assignKey(name, e.key, e.val, e.add); err != nil {
+			if err := assignKey(sh, name, e.key, e.val, e.add); err != nil {
 				return err
 			}
 		}
@@ -139,13 +139,13 @@ func (sh *shell) assignArray(name string, array *syntax.ArrayExpr, add bool, wan
 	next := v.top()
 	for _, e := range elements {
 		if e.keyed {
-			i, ok := sh.subscriptIndex(v, e.key)
+			i, ok := subscriptIndex(sh, v, e.key)
 			if !ok {
 				return fmt.Errorf("[%s]=%s: bad array subscript", e.key, e.val)
 			}
 			next = i
 		}
-		if err := sh.assignIndex(name, next, e.val, e.add); err != nil {
+		if err := assignIndex(sh, name, next, e.val, e.add); err != nil {
 			return err
 		}
 		next++
@@ -153,8 +153,8 @@ func (sh *shell) assignArray(name string, array *syntax.ArrayExpr, add bool, wan
 	return nil
 }
 
-// temporary sets variables for one command and returns what they were.
-func (sh *shell) temporary(assigns []assigned) []savedVar {
+// assignTemporarily sets variables for one command and returns what they were.
+func assignTemporarily(sh *shell, assigns []assigned) []savedVar {
 	saved := make([]savedVar, 0, len(assigns))
 	for _, a := range assigns {
 		old := sh.vars[a.name]
@@ -162,7 +162,7 @@ func (sh *shell) temporary(assigns []assigned) []savedVar {
 			sh.complain("", "%s: readonly variable", a.name)
 			continue
 		}
-		saved = append(saved, sh.hide(a.name))
+		saved = append(saved, hideVariable(sh, a.name))
 		val := a.val
 		if a.add && old != nil {
 			val = old.str + val

@@ -14,12 +14,12 @@ func (r readonlyError) Error() string { return r.name + ": readonly variable" }
 
 // assign sets a scalar, or the first element of an array.
 func (sh *shell) assign(name, val string, add bool) error {
-	if v := sh.vars[name]; v != nil && v.ref && sh.circles(name) {
+	if v := sh.vars[name]; v != nil && v.ref && refersToItself(sh, name) {
 		return fmt.Errorf("warning: %s: circular name reference", name)
 	}
 	target := sh.resolve(name)
 	if base, sub, ok := splitSubscript(target); ok {
-		return sh.assignElement(base, sub, val, add)
+		return assignElement(sh, base, sub, val, add)
 	}
 	if v := sh.vars[target]; v != nil && v.readonly {
 		return readonlyError{target}
@@ -30,15 +30,15 @@ func (sh *shell) assign(name, val string, add bool) error {
 			return fmt.Errorf("`%s': not a valid identifier", val)
 		}
 	case v != nil && v.kind == indexed:
-		return sh.assignIndex(target, 0, val, add)
+		return assignIndex(sh, target, 0, val, add)
 	case v != nil && v.kind == associative:
-		return sh.assignKey(target, "0", val, add)
+		return assignKey(sh, target, "0", val, add)
 	}
-	if special(target) && sh.assignDynamic(target, val) {
+	if special(target) && assignDynamic(sh, target, val) {
 		return nil
 	}
 	v := sh.mine(target)
-	val = sh.convert(v, v.str, val, add)
+	val = convertValue(sh, v, v.str, val, add)
 	sh.grow(v, len(val)-len(v.str))
 	if add && !v.integer && len(val) > 4096 {
 		sh.charge(len(val) / 8)
@@ -54,8 +54,8 @@ func (sh *shell) assign(name, val string, add bool) error {
 // set is assign of the shell's own values, which cannot fail.
 func (sh *shell) set(name, val string) { _ = sh.assign(name, val, false) }
 
-// convert applies the attributes of a variable to a value.
-func (sh *shell) convert(v *variable, old, val string, add bool) string {
+// convertValue applies the attributes of a variable to a value.
+func convertValue(sh *shell, v *variable, old, val string, add bool) string {
 	switch {
 	case v.integer:
 		n := sh.arith(val)
@@ -78,7 +78,7 @@ func (sh *shell) convert(v *variable, old, val string, add bool) string {
 }
 
 // assignDynamic sets what a variable that is made when it is read begins with; it reports whether that is all.
-func (sh *shell) assignDynamic(name, val string) bool {
+func assignDynamic(sh *shell, name, val string) bool {
 	switch name {
 	case "RANDOM":
 		n, _ := strconv.ParseInt(val, 10, 64)
@@ -109,7 +109,7 @@ func (sh *shell) changed(name string) {
 }
 
 // assignIndex sets an element of an indexed array; a scalar becomes one.
-func (sh *shell) assignIndex(name string, i int, val string, add bool) error {
+func assignIndex(sh *shell, name string, i int, val string, add bool) error {
 	v := sh.vars[name]
 	if v != nil && v.readonly {
 		return readonlyError{name}
@@ -126,7 +126,7 @@ func (sh *shell) assignIndex(name string, i int, val string, add bool) error {
 		v.str = ""
 	}
 	old, had := v.at(i)
-	val = sh.convert(v, old, val, add)
+	val = convertValue(sh, v, old, val, add)
 	more := len(val) - len(old)
 	if !had {
 		more += 16
@@ -141,7 +141,7 @@ func (sh *shell) assignIndex(name string, i int, val string, add bool) error {
 }
 
 // assignKey sets an element of an associative array.
-func (sh *shell) assignKey(name, key, val string, add bool) error {
+func assignKey(sh *shell, name, key, val string, add bool) error {
 	v := sh.mine(name)
 	if v.readonly {
 		return readonlyError{name}
@@ -150,7 +150,7 @@ func (sh *shell) assignKey(name, key, val string, add bool) error {
 		v.m = map[string]item{}
 	}
 	old, had := v.m[key]
-	val = sh.convert(v, old.val, val, add)
+	val = convertValue(sh, v, old.val, val, add)
 	more := len(val) - len(old.val)
 	if !had {
 		more += variableBytes + len(key)
@@ -162,7 +162,7 @@ func (sh *shell) assignKey(name, key, val string, add bool) error {
 }
 
 // assignElement sets name[sub], sub being source text.
-func (sh *shell) assignElement(name, sub, val string, add bool) error {
+func assignElement(sh *shell, name, sub, val string, add bool) error {
 	name = sh.resolve(name)
 	if sub == emptySubscript {
 		sub = ""
@@ -171,25 +171,25 @@ func (sh *shell) assignElement(name, sub, val string, add bool) error {
 		if v.readonly {
 			return readonlyError{name}
 		}
-		key := sh.subscriptKey(sub)
+		key := subscriptKey(sh, sub)
 		if key == "" {
 			return fmt.Errorf("%s[%s]: bad array subscript", name, sub)
 		}
-		return sh.assignKey(name, key, val, add)
+		return assignKey(sh, name, key, val, add)
 	}
 	if sub == "" || sub == "@" || sub == "*" {
 		return fmt.Errorf("%s[%s]: bad array subscript", name, sub)
 	}
-	i, ok := sh.subscriptIndex(sh.vars[name], sub)
+	i, ok := subscriptIndex(sh, sh.vars[name], sub)
 	if !ok {
 		return fmt.Errorf("%s[%s]: bad array subscript", name, sub)
 	}
-	return sh.assignIndex(name, i, val, add)
+	return assignIndex(sh, name, i, val, add)
 }
 
 // subscriptIndex evaluates a subscript of an indexed array; a negative one counts from the end.
-func (sh *shell) subscriptIndex(v *variable, sub string) (int, bool) {
-	i := sh.arith(sh.arithText(sub))
+func subscriptIndex(sh *shell, v *variable, sub string) (int, bool) {
+	i := sh.arith(arithText(sh, sub))
 	if i < 0 {
 		top := 0
 		if v != nil {

@@ -16,8 +16,8 @@ func hasBrace(parts []syntax.WordPart) bool {
 	return false
 }
 
-// braces returns the words that one with brace expressions stands for.
-func (sh *shell) braces(parts []syntax.WordPart) [][]syntax.WordPart {
+// expandBraces returns the words that one with brace expressions stands for.
+func expandBraces(sh *shell, parts []syntax.WordPart) [][]syntax.WordPart {
 	for i, p := range parts {
 		b, ok := p.(*syntax.BraceExp)
 		if !ok {
@@ -25,16 +25,16 @@ func (sh *shell) braces(parts []syntax.WordPart) [][]syntax.WordPart {
 		}
 		var middle [][]syntax.WordPart
 		if b.Sequence {
-			for _, s := range sh.sequence(b) {
+			for _, s := range braceSequence(sh, b) {
 				middle = append(middle, []syntax.WordPart{&syntax.Lit{Value: s}})
 			}
 		} else {
 			for _, e := range b.Elems {
-				middle = append(middle, sh.braces(e.Parts)...)
+				middle = append(middle, expandBraces(sh, e.Parts)...)
 			}
 		}
-		rest := sh.braces(parts[i+1:])
-		sh.spare((48 + 16*len(parts)) * len(middle) * len(rest)) // each has the parts that the others have too
+		rest := expandBraces(sh, parts[i+1:])
+		spareMemory(sh, (48+16*len(parts))*len(middle)*len(rest)) // each has the parts that the others have too
 		all := make([][]syntax.WordPart, 0, len(middle)*len(rest))
 		for _, m := range middle {
 			for j, r := range rest {
@@ -51,8 +51,8 @@ func (sh *shell) braces(parts []syntax.WordPart) [][]syntax.WordPart {
 	return [][]syntax.WordPart{parts}
 }
 
-// sequence returns what {a..b..c} stands for.
-func (sh *shell) sequence(b *syntax.BraceExp) []string {
+// braceSequence returns what {a..b..c} stands for.
+func braceSequence(sh *shell, b *syntax.BraceExp) []string {
 	from, to := b.Elems[0].Lit(), b.Elems[1].Lit()
 	step := int64(0)
 	if len(b.Elems) > 2 {
@@ -82,7 +82,7 @@ func (sh *shell) sequence(b *syntax.BraceExp) []string {
 		}
 		return []string{s + "}"}
 	}
-	sh.spare(int(min(count, 1<<34)) * 64)
+	spareMemory(sh, int(min(count, 1<<34))*64)
 	all := make([]string, 0, count)
 	for n := x; ; {
 		if len(all)%1024 == 0 {

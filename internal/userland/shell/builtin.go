@@ -13,8 +13,8 @@ import (
 
 type builtin func(sh *shell, args []string) int
 
-// builtin returns a command of the shell itself, nil for what is none.
-func (sh *shell) builtin(name string) builtin {
+// builtinNamed returns a command of the shell itself, nil for what is none.
+func builtinNamed(sh *shell, name string) builtin {
 	if sh.disabled[name] {
 		return nil
 	}
@@ -106,7 +106,7 @@ func (sh *shell) builtin(name string) builtin {
 	case "history":
 		return biHistory
 	case "complete", "compopt", "bind", "fc", "suspend":
-		return func(sh *shell, args []string) int { sh.unsupported(args[0]); return 1 }
+		return func(sh *shell, args []string) int { unsupported(sh, args[0]); return 1 }
 	}
 	return nil
 }
@@ -281,7 +281,7 @@ func biUnset(sh *shell, args []string) int {
 			continue
 		}
 		if base, sub, ok := splitSubscript(name); ok {
-			if !sh.unsetElement(base, sub) {
+			if !unsetElement(sh, base, sub) {
 				status = 1
 			}
 			continue
@@ -301,7 +301,7 @@ func biUnset(sh *shell, args []string) int {
 		if !ref {
 			target = sh.resolve(name)
 			if base, sub, ok := splitSubscript(target); ok {
-				sh.unsetElement(base, sub)
+				unsetElement(sh, base, sub)
 				continue
 			}
 		}
@@ -317,7 +317,7 @@ func biUnset(sh *shell, args []string) int {
 	return status
 }
 
-func (sh *shell) unsetElement(name, sub string) bool {
+func unsetElement(sh *shell, name, sub string) bool {
 	name = sh.resolve(name)
 	v := sh.vars[name]
 	if v == nil {
@@ -328,7 +328,7 @@ func (sh *shell) unsetElement(name, sub string) bool {
 		return false
 	}
 	if v.kind == associative && sub != "@" && sub != "*" {
-		key := sh.subscriptKey(sub)
+		key := subscriptKey(sh, sub)
 		v = sh.mine(name)
 		if old, ok := v.m[key]; ok {
 			sh.grow(v, -(len(old.val) + variableBytes + len(key)))
@@ -342,14 +342,14 @@ func (sh *shell) unsetElement(name, sub string) bool {
 		return true
 	}
 	if v.kind == scalar {
-		if n := sh.arith(sh.arithText(sub)); n != 0 {
+		if n := sh.arith(arithText(sh, sub)); n != 0 {
 			sh.complain("unset", "%s: not an array variable", name)
 			return false
 		}
 		_ = sh.unset(name)
 		return true
 	}
-	i, ok := sh.subscriptIndex(v, sub)
+	i, ok := subscriptIndex(sh, v, sub)
 	if !ok {
 		sh.complain("unset", "[%s]: bad array subscript", sub)
 		return false
@@ -372,13 +372,13 @@ func biEval(sh *shell, args []string) int {
 	if strings.TrimSpace(code) == "" {
 		return 0
 	}
-	if !sh.enter() {
+	if !enterLevel(sh) {
 		panic(discard{1})
 	}
 	defer sh.w.account.Leave()
 	sh.evals++
 	defer func() { sh.evals-- }()
-	sh.runText(code, "eval")
+	runText(sh, code, "eval")
 	return sh.status
 }
 
@@ -401,7 +401,7 @@ func biSource(sh *shell, args []string) int {
 			}
 		}
 	}
-	code, err := sh.readFile(path)
+	code, err := readFile(sh, path)
 	if err != nil {
 		if errors.Is(err, vfs.EISDIR) {
 			sh.complain(args[0], "%s: is a directory", name)
@@ -410,7 +410,7 @@ func biSource(sh *shell, args []string) int {
 		}
 		return 1
 	}
-	if !sh.enter() {
+	if !enterLevel(sh) {
 		panic(discard{1})
 	}
 	defer sh.w.account.Leave()
@@ -434,25 +434,25 @@ func biSource(sh *shell, args []string) int {
 		sh.setParams = sh.setParams || changed
 	}()
 	sh.status = 0
-	stmts, code, err := sh.parse(code)
+	stmts, code, err := parseSource(sh, code)
 	sh.source.code = code
 	if err == nil {
 		sh.stmts(stmts)
 	} else {
-		sh.script(code, name)
+		runScript(sh, code, name)
 	}
 	if sh.flow == flowReturn {
 		sh.flow = flowNone
 	}
 	if len(sh.frames) == 0 || sh.on[optFunctrace] {
-		sh.returnTrap()
+		returnTrap(sh)
 	}
 	return sh.status
 }
 
 // readFile reads a script.
-func (sh *shell) readFile(path string) (string, error) {
-	h, err := sh.open(path, vfs.Read)
+func readFile(sh *shell, path string) (string, error) {
+	h, err := openFile(sh, path, vfs.Read)
 	if err != nil {
 		sh.w.stop(err)
 		return "", err
@@ -474,7 +474,7 @@ func biLet(sh *shell, args []string) int {
 	}
 	status := 0
 	for _, a := range args[1:] {
-		status = sh.arithmCommand("let", a)
+		status = arithmCommand(sh, "let", a)
 	}
 	return status
 }

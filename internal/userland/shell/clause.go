@@ -10,8 +10,8 @@ import (
 )
 
 // testClause evaluates [[ ... ]].
-func (sh *shell) testClause(c *syntax.TestClause) int {
-	r, err := sh.tryTest(c.X)
+func testClause(sh *shell, c *syntax.TestClause) int {
+	r, err := tryTest(sh, c.X)
 	if err != nil {
 		sh.complain("[[", "%s", err.text)
 		return 1
@@ -24,7 +24,7 @@ func (sh *shell) testClause(c *syntax.TestClause) int {
 
 const badRegexp = 2
 
-func (sh *shell) tryTest(x syntax.TestExpr) (r int, err *arithError) {
+func tryTest(sh *shell, x syntax.TestExpr) (r int, err *arithError) {
 	defer func() {
 		if x := recover(); x != nil {
 			e, ok := x.(*arithError)
@@ -34,10 +34,10 @@ func (sh *shell) tryTest(x syntax.TestExpr) (r int, err *arithError) {
 			err = e
 		}
 	}()
-	return sh.testExpr(x), nil
+	return testExpr(sh, x), nil
 }
 
-func (sh *shell) testExpr(x syntax.TestExpr) int {
+func testExpr(sh *shell, x syntax.TestExpr) int {
 	switch x := x.(type) {
 	case *syntax.Word:
 		s := sh.literal(x)
@@ -46,20 +46,20 @@ func (sh *shell) testExpr(x syntax.TestExpr) int {
 		}
 		return int(truth(s != ""))
 	case *syntax.ParenTest:
-		return sh.testExpr(x.X)
+		return testExpr(sh, x.X)
 	case *syntax.UnaryTest:
 		if x.Op == syntax.TsNot {
 			if b, ok := x.X.(*syntax.BinaryTest); ok && (b.Op == syntax.AndTest || b.Op == syntax.OrTest) {
 				// The parser lets ! reach over what binds less tightly.
-				return sh.testExpr(&syntax.BinaryTest{OpPos: b.OpPos, Op: b.Op, X: &syntax.UnaryTest{OpPos: x.OpPos, Op: x.Op, X: b.X}, Y: b.Y})
+				return testExpr(sh, &syntax.BinaryTest{OpPos: b.OpPos, Op: b.Op, X: &syntax.UnaryTest{OpPos: x.OpPos, Op: x.Op, X: b.X}, Y: b.Y})
 			}
-			if r := sh.testExpr(x.X); r != badRegexp {
+			if r := testExpr(sh, x.X); r != badRegexp {
 				return 1 - r
 			}
 			return badRegexp
 		}
 		if x.Op == syntax.TsParen {
-			return sh.testExpr(x.X)
+			return testExpr(sh, x.X)
 		}
 		w, ok := x.X.(*syntax.Word)
 		if !ok {
@@ -67,7 +67,7 @@ func (sh *shell) testExpr(x syntax.TestExpr) int {
 		}
 		s := ""
 		if x.Op == syntax.TsVarSet {
-			s = sh.code(w)
+			s = codeOf(sh, w)
 			if strings.ContainsAny(s, "\"'") || !strings.Contains(s, "[") {
 				s = sh.literal(w)
 			}
@@ -80,32 +80,32 @@ func (sh *shell) testExpr(x syntax.TestExpr) int {
 		if sh.on[optXtrace] {
 			sh.trace("[[ " + x.Op.String() + " " + plainTrace(s) + " ]]")
 		}
-		r, _ := sh.conditions().unary(x.Op.String(), s)
+		r, _ := conditionsOf(sh).unary(x.Op.String(), s)
 		return int(truth(r))
 	case *syntax.BinaryTest:
 		switch x.Op {
 		case syntax.AndTest:
-			if r := sh.testExpr(x.X); r != 1 {
+			if r := testExpr(sh, x.X); r != 1 {
 				return r
 			}
-			return sh.testExpr(x.Y)
+			return testExpr(sh, x.Y)
 		case syntax.OrTest:
-			if r := sh.testExpr(x.X); r == 1 {
+			if r := testExpr(sh, x.X); r == 1 {
 				return r
 			}
-			return sh.testExpr(x.Y)
+			return testExpr(sh, x.Y)
 		}
 		a, okA := x.X.(*syntax.Word)
 		b, okB := x.Y.(*syntax.Word)
 		if !okA || !okB {
 			return 0
 		}
-		return sh.testBinary(x, a, b)
+		return testBinary(sh, x, a, b)
 	}
 	return 0
 }
 
-func (sh *shell) testBinary(x *syntax.BinaryTest, a, b *syntax.Word) int {
+func testBinary(sh *shell, x *syntax.BinaryTest, a, b *syntax.Word) int {
 	left := sh.literal(a)
 	show := func(right string) {
 		if sh.on[optXtrace] {
@@ -116,18 +116,18 @@ func (sh *shell) testBinary(x *syntax.BinaryTest, a, b *syntax.Word) int {
 	case syntax.TsMatch, syntax.TsMatchShort, syntax.TsNoMatch:
 		pat := sh.pattern(b)
 		if sh.on[optXtrace] {
-			show(sh.tracedPattern(b, pat))
+			show(patternForTrace(sh, b, pat))
 		}
 		hit := sh.match(pat, left, sh.shopts["nocasematch"])
 		return int(truth(hit == (x.Op != syntax.TsNoMatch)))
 	case syntax.TsReMatch:
 		expr := sh.one(b, modeRegexp, false)
 		show(expr)
-		return sh.matchRegexp(left, expr)
+		return matchRegexp(sh, left, expr)
 	case syntax.TsEql, syntax.TsNeq, syntax.TsLeq, syntax.TsGeq, syntax.TsLss, syntax.TsGtr:
 		right := sh.literal(b)
 		show(right)
-		m, n := sh.evalArith(left), sh.evalArith(right)
+		m, n := evalArith(sh, left), evalArith(sh, right)
 		hit := false
 		switch x.Op {
 		case syntax.TsEql:
@@ -147,7 +147,7 @@ func (sh *shell) testBinary(x *syntax.BinaryTest, a, b *syntax.Word) int {
 	}
 	right := sh.literal(b)
 	show(right)
-	r, _ := sh.conditions().binary(left, x.Op.String(), right)
+	r, _ := conditionsOf(sh).binary(left, x.Op.String(), right)
 	return int(truth(r))
 }
 
@@ -159,8 +159,8 @@ func plainTrace(s string) string {
 	return s
 }
 
-// tracedPattern is how set -x writes a pattern of [[: what is quoted has a backslash before each of its letters.
-func (sh *shell) tracedPattern(w *syntax.Word, pattern string) string {
+// patternForTrace is how set -x writes a pattern of [[: what is quoted has a backslash before each of its letters.
+func patternForTrace(sh *shell, w *syntax.Word, pattern string) string {
 	var b strings.Builder
 	for _, p := range w.Parts {
 		switch p := p.(type) {
@@ -188,18 +188,18 @@ func (sh *shell) tracedPattern(w *syntax.Word, pattern string) string {
 }
 
 // matchRegexp is =~ : an extended regular expression, by linear time. BASH_REMATCH holds what the groups have matched.
-func (sh *shell) matchRegexp(s, expr string) int {
+func matchRegexp(sh *shell, s, expr string) int {
 	sh.charge(50 + len(s) + len(expr))
 	translated := posixClasses(expr)
 	if sh.shopts["nocasematch"] {
 		translated = "(?i)" + translated
 	}
-	re := sh.compiled("(?s)"+translated, true)
+	re := compilePattern(sh, "(?s)"+translated, true)
 	if re == nil {
 		sh.w.Report(program.Lack{Kind: program.LackFeature, Name: "bash", Detail: "regular expression " + expr})
 		return badRegexp
 	}
-	loc := sh.located(re, s)
+	loc := locate(sh, re, s)
 	sh.drop("BASH_REMATCH")
 	v := sh.mine("BASH_REMATCH")
 	v.kind, v.set = indexed, true
@@ -208,7 +208,7 @@ func (sh *shell) matchRegexp(s, expr string) int {
 		if loc[i] >= 0 {
 			group = s[loc[i]:loc[i+1]]
 		}
-		_ = sh.assignIndex("BASH_REMATCH", i/2, group, false)
+		_ = assignIndex(sh, "BASH_REMATCH", i/2, group, false)
 	}
 	return int(truth(loc != nil))
 }

@@ -75,7 +75,7 @@ func biCompgen(sh *shell, args []string) int {
 	}
 	var all []string
 	for _, action := range actions {
-		names, ok := sh.completions(action, word)
+		names, ok := completionsOf(sh, action, word)
 		if !ok {
 			sh.complain("compgen", "%s: invalid action name", action)
 			return 2
@@ -83,10 +83,10 @@ func biCompgen(sh *shell, args []string) int {
 		all = append(all, names...)
 	}
 	if glob != "" {
-		all = append(all, sh.glob(glob)...)
+		all = append(all, expandGlob(sh, glob)...)
 	}
 	if words != "" {
-		for _, w := range strings.FieldsFunc(words, func(r rune) bool { return strings.ContainsRune(sh.separators(), r) }) {
+		for _, w := range strings.FieldsFunc(words, func(r rune) bool { return strings.ContainsRune(separatorsOf(sh), r) }) {
 			if strings.HasPrefix(w, word) {
 				all = append(all, w)
 			}
@@ -123,16 +123,16 @@ func biCompgen(sh *shell, args []string) int {
 	return status
 }
 
-// separators are those of IFS.
-func (sh *shell) separators() string {
+// separatorsOf are those of IFS.
+func separatorsOf(sh *shell) string {
 	if ifs, ok := sh.get("IFS"); ok {
 		return ifs
 	}
 	return " \t\n"
 }
 
-// completions returns the names of an action that begin with a word.
-func (sh *shell) completions(action, word string) (names []string, ok bool) {
+// completionsOf returns the names of an action that begin with a word.
+func completionsOf(sh *shell, action, word string) (names []string, ok bool) {
 	switch action {
 	case "alias":
 		names = slices.Sorted(maps.Keys(sh.aliases))
@@ -178,7 +178,7 @@ func (sh *shell) completions(action, word string) (names []string, ok bool) {
 			}
 		}
 	case "file", "directory":
-		for _, name := range sh.glob(quotePattern(word) + "*") {
+		for _, name := range expandGlob(sh, quotePattern(word)+"*") {
 			if n, err := sh.w.fs.Lookup(sh.at(), name, true); action == "file" || err == nil && n.Kind() == vfs.Directory {
 				names = append(names, name)
 			}

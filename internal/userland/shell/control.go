@@ -10,14 +10,14 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-func (sh *shell) ifClause(c *syntax.IfClause) {
+func ifClause(sh *shell, c *syntax.IfClause) {
 	for ; c != nil; c = c.Else {
 		if !c.ThenPos.IsValid() {
 			sh.stmts(c.Then)
 			return
 		}
 		sh.charge(20)
-		ok := sh.condition(c.Cond)
+		ok := runCondition(sh, c.Cond)
 		if sh.flow != flowNone {
 			return
 		}
@@ -29,8 +29,8 @@ func (sh *shell) ifClause(c *syntax.IfClause) {
 	sh.status = 0
 }
 
-// loop handles a jump out of the body of a loop; it reports whether the loop ends.
-func (sh *shell) loop() bool {
+// leavesLoop handles a jump out of the body of a loop; it reports whether the loop ends.
+func leavesLoop(sh *shell) bool {
 	switch sh.flow {
 	case flowBreak:
 		if sh.levels--; sh.levels == 0 {
@@ -47,15 +47,15 @@ func (sh *shell) loop() bool {
 	return sh.flow != flowNone
 }
 
-func (sh *shell) whileClause(c *syntax.WhileClause) {
+func whileClause(sh *shell, c *syntax.WhileClause) {
 	sh.loops++
 	defer func() { sh.loops-- }()
 	status := 0
 	for {
 		sh.charge(20)
-		ok := sh.condition(c.Cond)
+		ok := runCondition(sh, c.Cond)
 		if sh.flow != flowNone {
-			if sh.loop() {
+			if leavesLoop(sh) {
 				break
 			}
 			continue
@@ -65,7 +65,7 @@ func (sh *shell) whileClause(c *syntax.WhileClause) {
 		}
 		sh.stmts(c.Do)
 		status = sh.status
-		if sh.loop() {
+		if leavesLoop(sh) {
 			break
 		}
 	}
@@ -74,23 +74,23 @@ func (sh *shell) whileClause(c *syntax.WhileClause) {
 	}
 }
 
-func (sh *shell) forClause(c *syntax.ForClause) {
+func forClause(sh *shell, c *syntax.ForClause) {
 	sh.loops++
 	defer func() { sh.loops-- }()
 	if c.Select {
-		sh.selectClause(c)
+		selectClause(sh, c)
 		return
 	}
 	if l, ok := c.Loop.(*syntax.CStyleLoop); ok {
-		sh.cLoop(c, l)
+		cLoop(sh, c, l)
 		return
 	}
 	l := c.Loop.(*syntax.WordIter)
 	words := sh.params
 	if l.InPos.IsValid() {
-		sh.lineOf(c)
+		lineOf(sh, c)
 		words = sh.fields(l.Items)
-		defer sh.release(sh.holdWords(words))
+		defer releaseWords(sh, holdWords(sh, words))
 	}
 	if !validName(l.Name.Value) {
 		sh.complain("", "`%s': not a valid identifier", l.Name.Value)
@@ -99,11 +99,11 @@ func (sh *shell) forClause(c *syntax.ForClause) {
 	}
 	sh.status = 0
 	for _, w := range words {
-		sh.lineOf(c)
+		lineOf(sh, c)
 		sh.tick()
-		sh.debugTrap(c)
+		debugTrap(sh, c)
 		if sh.on[optXtrace] {
-			sh.traceFor(l, words)
+			traceFor(sh, l, words)
 		}
 		name := l.Name.Value
 		if v := sh.vars[name]; v != nil && v.ref {
@@ -115,30 +115,30 @@ func (sh *shell) forClause(c *syntax.ForClause) {
 			return
 		}
 		sh.stmts(c.Do)
-		if sh.loop() {
+		if leavesLoop(sh) {
 			return
 		}
 	}
 }
 
 // selectClause lets whoever writes the input choose among words, until it ends.
-func (sh *shell) selectClause(c *syntax.ForClause) {
+func selectClause(sh *shell, c *syntax.ForClause) {
 	l := c.Loop.(*syntax.WordIter)
 	words := sh.params
 	if l.InPos.IsValid() {
-		sh.lineOf(c)
+		lineOf(sh, c)
 		words = sh.fields(l.Items)
-		defer sh.release(sh.holdWords(words))
+		defer releaseWords(sh, holdWords(sh, words))
 	}
 	sh.status = 0
 	if len(words) == 0 {
 		return
 	}
 	for menu := true; ; {
-		sh.lineOf(c)
+		lineOf(sh, c)
 		sh.tick()
 		if menu {
-			sh.menu(words)
+			writeMenu(sh, words)
 		}
 		prompt := "#? "
 		if v := sh.vars["PS3"]; v != nil {
@@ -164,15 +164,15 @@ func (sh *shell) selectClause(c *syntax.ForClause) {
 			return
 		}
 		sh.stmts(c.Do)
-		if sh.loop() {
+		if leavesLoop(sh) {
 			return
 		}
 		menu = sh.str("REPLY") == ""
 	}
 }
 
-// menu writes words and their numbers in columns, as bash does.
-func (sh *shell) menu(words []string) {
+// writeMenu writes words and their numbers in columns, as bash does.
+func writeMenu(sh *shell, words []string) {
 	width := 80
 	if n, err := strconv.Atoi(sh.str("COLUMNS")); err == nil && n > 0 {
 		width = n
@@ -217,17 +217,17 @@ func (sh *shell) menu(words []string) {
 	}
 }
 
-func (sh *shell) cLoop(c *syntax.ForClause, l *syntax.CStyleLoop) {
-	sh.lineOf(c)
+func cLoop(sh *shell, c *syntax.ForClause, l *syntax.CStyleLoop) {
+	lineOf(sh, c)
 	eval := func(x syntax.ArithmExpr) (int64, bool) {
 		if x == nil {
 			return 1, true
 		}
-		text := sh.arithExpr(x)
+		text := arithExpr(sh, x)
 		if sh.on[optXtrace] {
 			sh.trace("(( " + strings.TrimSpace(text) + " ))")
 		}
-		n, err := sh.tryArith(text)
+		n, err := tryArith(sh, text)
 		if err != nil {
 			name := "(("
 			if err.plain {
@@ -254,7 +254,7 @@ func (sh *shell) cLoop(c *syntax.ForClause, l *syntax.CStyleLoop) {
 		sh.status = status
 		sh.stmts(c.Do)
 		status = sh.status
-		if sh.loop() {
+		if leavesLoop(sh) {
 			break
 		}
 		if _, ok := eval(l.Post); !ok {
@@ -264,13 +264,13 @@ func (sh *shell) cLoop(c *syntax.ForClause, l *syntax.CStyleLoop) {
 	sh.status = status
 }
 
-func (sh *shell) caseClause(c *syntax.CaseClause) {
-	sh.lineOf(c)
+func caseClause(sh *shell, c *syntax.CaseClause) {
+	lineOf(sh, c)
 	sh.tick()
-	sh.debugTrap(c)
+	debugTrap(sh, c)
 	word := sh.literal(c.Word)
 	if sh.on[optXtrace] {
-		sh.trace("case " + sh.code(c.Word) + " in")
+		sh.trace("case " + codeOf(sh, c.Word) + " in")
 	}
 	through, matched := false, false
 	for _, item := range c.Items {

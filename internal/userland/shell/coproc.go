@@ -8,10 +8,10 @@ import (
 	"agentbox/internal/userland/vfs"
 )
 
-// coproc runs a command beside the shell with a pipe to its input and one from its output, whose descriptors are the elements of an
+// runCoproc runs a command beside the shell with a pipe to its input and one from its output, whose descriptors are the elements of an
 // array. Its programs write out what they hold before they read on, so that the shell can ask and be answered.
-func (sh *shell) coproc(s *syntax.Stmt, c *syntax.CoprocClause) {
-	sh.lineOf(s)
+func runCoproc(sh *shell, s *syntax.Stmt, c *syntax.CoprocClause) {
+	lineOf(sh, s)
 	sh.tick()
 	name := "COPROC"
 	if c.Name != nil {
@@ -22,14 +22,14 @@ func (sh *shell) coproc(s *syntax.Stmt, c *syntax.CoprocClause) {
 		sh.status = 1
 		return
 	}
-	if sh.crowded() {
+	if isCrowded(sh) {
 		return
 	}
 	theirIn, to, err := sh.w.fs.Pipe()
 	if err == nil {
 		var from, theirOut *vfs.Handle
 		if from, theirOut, err = sh.w.fs.Pipe(); err == nil {
-			sh.startCoproc(s, c, name, [2]*vfs.Handle{theirIn, theirOut}, [2]*vfs.Handle{from, to})
+			startCoproc(sh, s, c, name, [2]*vfs.Handle{theirIn, theirOut}, [2]*vfs.Handle{from, to})
 			return
 		}
 		_, _ = theirIn.Close(), to.Close()
@@ -39,12 +39,12 @@ func (sh *shell) coproc(s *syntax.Stmt, c *syntax.CoprocClause) {
 	sh.status = 1
 }
 
-func (sh *shell) startCoproc(s *syntax.Stmt, c *syntax.CoprocClause, name string, theirs, mine [2]*vfs.Handle) {
+func startCoproc(sh *shell, s *syntax.Stmt, c *syntax.CoprocClause, name string, theirs, mine [2]*vfs.Handle) {
 	child := sh.fork(nil)
 	child.p.Eager = true
-	child.replace0(0, theirs[0])
-	child.replace0(1, theirs[1])
-	p := sh.spawn(child, sh.code(s), func() {
+	replace0(child, 0, theirs[0])
+	replace0(child, 1, theirs[1])
+	p := spawnShell(sh, child, codeOf(sh, s), func() {
 		child.loops = 0
 		child.stmt(c.Stmt)
 	})
@@ -60,7 +60,7 @@ func (sh *shell) startCoproc(s *syntax.Stmt, c *syntax.CoprocClause, name string
 			sh.fds = append(sh.fds, nil)
 		}
 		sh.fds[n] = h
-		if err := sh.assignIndex(name, i, strconv.Itoa(n), false); err != nil {
+		if err := assignIndex(sh, name, i, strconv.Itoa(n), false); err != nil {
 			sh.complain("", "%s", err)
 		}
 	}

@@ -21,7 +21,7 @@ type declared struct {
 }
 
 // declClause runs a declaration of the syntax, in which arrays can stand.
-func (sh *shell) declClause(c *syntax.DeclClause) {
+func declClause(sh *shell, c *syntax.DeclClause) {
 	args := []string{c.Variant.Value}
 	var items []declared
 	options := true
@@ -46,7 +46,7 @@ func (sh *shell) declClause(c *syntax.DeclClause) {
 		options = false
 		d := declared{name: a.Name.Value, add: a.Append, array: a.Array}
 		if a.Index != nil {
-			d.elem, d.sub = true, sh.code(a.Index)
+			d.elem, d.sub = true, codeOf(sh, a.Index)
 		}
 		switch {
 		case !a.Naked && a.Array == nil:
@@ -55,14 +55,14 @@ func (sh *shell) declClause(c *syntax.DeclClause) {
 		case a.Naked:
 			trace += " " + d.name
 		default:
-			trace += " " + quoteTrace(d.name+assignOperator(d.add)+strings.TrimPrefix(sh.code(a), d.name+assignOperator(d.add)))
+			trace += " " + quoteTrace(d.name+assignOperator(d.add)+strings.TrimPrefix(codeOf(sh, a), d.name+assignOperator(d.add)))
 		}
 		items = append(items, d)
 	}
 	if sh.on[optXtrace] {
 		sh.trace(trace)
 	}
-	sh.status = sh.declare(args, items)
+	sh.status = declareNames(sh, args, items)
 	sh.last = c.Variant.Value
 }
 
@@ -93,7 +93,7 @@ func biDeclare(sh *shell, args []string) int {
 	for _, a := range args[i:] {
 		items = append(items, parseDeclared(a))
 	}
-	return sh.declare(opts, items)
+	return declareNames(sh, opts, items)
 }
 
 func declareUsage(name string) string {
@@ -108,8 +108,8 @@ func declareUsage(name string) string {
 	return name + ": usage: " + name + " [-aAfFgiIlnrtux] [name[=value] ...] or " + name + " -p [-aAfFilnrtux] [name ...]\n"
 }
 
-// declare gives attributes and values to variables. args are the command's name and its options.
-func (sh *shell) declare(args []string, items []declared) int {
+// declareNames gives attributes and values to variables. args are the command's name and its options.
+func declareNames(sh *shell, args []string, items []declared) int {
 	name := args[0]
 	on, off := map[byte]bool{}, map[byte]bool{}
 	for _, a := range args[1:] {
@@ -150,13 +150,13 @@ func (sh *shell) declare(args []string, items []declared) int {
 		}
 	}
 	if on['f'] || on['F'] {
-		return sh.declareFunctions(name, on, off, items)
+		return declareFunctions(sh, name, on, off, items)
 	}
 	if len(items) == 0 {
-		return sh.listDeclared(name, on)
+		return listDeclared(sh, name, on)
 	}
 	if on['p'] && name != "export" && name != "readonly" {
-		return sh.printDeclared(name, items)
+		return printDeclared(sh, name, items)
 	}
 	status := 0
 	for _, d := range items {
@@ -172,14 +172,14 @@ func (sh *shell) declare(args []string, items []declared) int {
 			status = 1
 			continue
 		}
-		if !sh.declareOne(name, on, off, d) {
+		if !declareOne(sh, name, on, off, d) {
 			status = 1
 		}
 	}
 	return status
 }
 
-func (sh *shell) declareOne(by string, on, off map[byte]bool, d declared) bool {
+func declareOne(sh *shell, by string, on, off map[byte]bool, d declared) bool {
 	target := d.name
 	if old := sh.vars[target]; old != nil && old.ref && !on['n'] && !off['n'] && by != "local" {
 		target = sh.resolve(target)
@@ -221,7 +221,7 @@ func (sh *shell) declareOne(by string, on, off map[byte]bool, d declared) bool {
 	}
 	if special(target) && old == nil {
 		if d.has {
-			sh.assignDynamic(target, d.val)
+			assignDynamic(sh, target, d.val)
 		}
 		return true
 	}
@@ -259,7 +259,7 @@ func (sh *shell) declareOne(by string, on, off map[byte]bool, d declared) bool {
 		if d.has {
 			if d.val == target && len(sh.frames) > 0 && !on['g'] {
 				sh.complain(by, "warning: %s: circular name reference", target)
-				sh.unhide(target)
+				unhideVariable(sh, target)
 				return true
 			}
 			if d.val == target {
@@ -283,11 +283,11 @@ func (sh *shell) declareOne(by string, on, off map[byte]bool, d declared) bool {
 	var err error
 	switch {
 	case d.array != nil:
-		err = sh.assignArray(target, d.array, d.add, want)
+		err = assignArray(sh, target, d.array, d.add, want)
 	case d.elem && d.has:
-		err = sh.assignElement(target, d.sub, d.val, d.add)
+		err = assignElement(sh, target, d.sub, d.val, d.add)
 	case d.has && v.kind != scalar && strings.HasPrefix(d.val, "(") && strings.HasSuffix(d.val, ")"):
-		err = sh.assignText(target, d, v.kind)
+		err = assignText(sh, target, d, v.kind)
 	case d.has:
 		err = sh.assign(target, d.val, d.add)
 	}
@@ -315,8 +315,8 @@ func (sh *shell) declareOne(by string, on, off map[byte]bool, d declared) bool {
 }
 
 // assignText is declare -a "name=(a b)": the value is source text.
-func (sh *shell) assignText(name string, d declared, want kind) error {
-	stmts, code, err := sh.parse(name + "=" + d.val)
+func assignText(sh *shell, name string, d declared, want kind) error {
+	stmts, code, err := parseSource(sh, name+"="+d.val)
 	if err != nil || len(stmts) != 1 {
 		return sh.assign(name, d.val, d.add)
 	}
@@ -327,10 +327,10 @@ func (sh *shell) assignText(name string, d declared, want kind) error {
 	before := sh.source
 	sh.source = &text{code: code, name: before.name}
 	defer func() { sh.source = before }()
-	return sh.assignArray(name, call.Assigns[0].Array, d.add, want)
+	return assignArray(sh, name, call.Assigns[0].Array, d.add, want)
 }
 
-func (sh *shell) declareFunctions(by string, on, off map[byte]bool, items []declared) int {
+func declareFunctions(sh *shell, by string, on, off map[byte]bool, items []declared) int {
 	if len(items) == 0 {
 		var b strings.Builder
 		for _, n := range slices.Sorted(maps.Keys(sh.funcs)) {
@@ -357,7 +357,7 @@ func (sh *shell) declareFunctions(by string, on, off map[byte]bool, items []decl
 			sh.funcs[d.name] = &exported
 		case by == "readonly":
 		case on['F'] && sh.shopts["extdebug"]:
-			sh.stdout(by, d.name+" "+strconv.Itoa(f.line)+" "+sh.sourceOf(f)+"\n")
+			sh.stdout(by, d.name+" "+strconv.Itoa(f.line)+" "+sourceOf(sh, f)+"\n")
 		case on['F']:
 			sh.stdout(by, d.name+"\n")
 		default:
@@ -367,10 +367,10 @@ func (sh *shell) declareFunctions(by string, on, off map[byte]bool, items []decl
 	return status
 }
 
-func (sh *shell) printDeclared(by string, items []declared) int {
+func printDeclared(sh *shell, by string, items []declared) int {
 	status := 0
 	for _, d := range items {
-		v := sh.raw(d.name)
+		v := rawVariable(sh, d.name)
 		if v == nil {
 			sh.complain(by, "%s: not found", d.name)
 			status = 1
@@ -381,7 +381,7 @@ func (sh *shell) printDeclared(by string, items []declared) int {
 	return status
 }
 
-func (sh *shell) listDeclared(by string, on map[byte]bool) int {
+func listDeclared(sh *shell, by string, on map[byte]bool) int {
 	if by == "declare" && len(on) == 0 || by == "typeset" && len(on) == 0 {
 		return biSet(sh, []string{"set"})
 	}

@@ -9,7 +9,7 @@ import (
 )
 
 // startFolder sets PWD when a shell begins: what it inherits counts if it leads to the folder.
-func (sh *shell) startFolder() {
+func startFolder(sh *shell) {
 	if pwd := sh.str("PWD"); strings.HasPrefix(pwd, "/") {
 		if n, err := sh.w.fs.Lookup(vfs.At{Dir: sh.w.fs.Root()}, pwd, true); err == nil && n == sh.cwd && cleanPath(pwd) == pwd {
 			return
@@ -24,7 +24,7 @@ func (sh *shell) startFolder() {
 }
 
 // pwd returns the folder's path as it was reached.
-func (sh *shell) pwd() string {
+func pwd(sh *shell) string {
 	if s, ok := sh.get("PWD"); ok {
 		return s
 	}
@@ -53,10 +53,10 @@ func cleanPath(path string) string {
 }
 
 // chdir goes to a folder.
-func (sh *shell) chdir(path string, physical bool) error {
+func chdir(sh *shell, path string, physical bool) error {
 	logical := path
 	if !strings.HasPrefix(path, "/") {
-		logical = strings.TrimSuffix(sh.pwd(), "/") + "/" + path
+		logical = strings.TrimSuffix(pwd(sh), "/") + "/" + path
 	}
 	target := path
 	if !physical {
@@ -87,7 +87,7 @@ func (sh *shell) chdir(path string, physical bool) error {
 			logical = p
 		}
 	}
-	old := sh.pwd()
+	old := pwd(sh)
 	sh.cwd = n
 	sh.set("OLDPWD", old)
 	sh.set("PWD", logical)
@@ -145,13 +145,13 @@ func biCd(sh *shell, args []string) int {
 			}
 		}
 	}
-	if err := sh.chdir(path, physical); err != nil {
+	if err := chdir(sh, path, physical); err != nil {
 		sh.w.stop(err)
 		sh.complain("cd", "%s: %s", path, err)
 		return 1
 	}
 	if show {
-		return sh.stdout("cd", sh.pwd()+"\n")
+		return sh.stdout("cd", pwd(sh)+"\n")
 	}
 	return 0
 }
@@ -172,7 +172,7 @@ func biPwd(sh *shell, args []string) int {
 			}
 		}
 	}
-	path := sh.pwd()
+	path := pwd(sh)
 	if physical {
 		p, err := sh.cwd.Path()
 		if err != nil {
@@ -192,7 +192,7 @@ func biDirs(sh *shell, args []string) int {
 	if name != "dirs" && len(args) > 0 && args[0] == "-n" {
 		quiet, args = true, args[1:]
 	}
-	stack := append([]string{sh.pwd()}, sh.dirs...)
+	stack := append([]string{pwd(sh)}, sh.dirs...)
 	at := func(s string) (int, bool) {
 		n, err := strconv.Atoi(s[1:])
 		if err != nil || (s[0] != '+' && s[0] != '-') {
@@ -218,7 +218,7 @@ func biDirs(sh *shell, args []string) int {
 				return fail("no other directory")
 			}
 			top := sh.dirs[0]
-			if err := sh.chdir(top, false); err != nil {
+			if err := chdir(sh, top, false); err != nil {
 				return fail("%s: %s", top, err)
 			}
 			sh.dirs = append([]string{stack[0]}, sh.dirs[1:]...)
@@ -231,14 +231,14 @@ func biDirs(sh *shell, args []string) int {
 				return 0
 			}
 			stack = slices.Concat(stack[n:], stack[:n])
-			if err := sh.chdir(stack[0], false); err != nil {
+			if err := chdir(sh, stack[0], false); err != nil {
 				return fail("%s: %s", stack[0], err)
 			}
 			sh.dirs = stack[1:]
 		case quiet:
 			sh.dirs = append([]string{args[0]}, sh.dirs...)
 		default:
-			if err := sh.chdir(args[0], false); err != nil {
+			if err := chdir(sh, args[0], false); err != nil {
 				return fail("%s: %s", args[0], err)
 			}
 			sh.dirs = append([]string{stack[0]}, sh.dirs...)
@@ -255,7 +255,7 @@ func biDirs(sh *shell, args []string) int {
 			}
 		}
 		if n == 0 && !quiet {
-			if err := sh.chdir(sh.dirs[0], false); err != nil {
+			if err := chdir(sh, sh.dirs[0], false); err != nil {
 				return fail("%s: %s", sh.dirs[0], err)
 			}
 			sh.dirs = slices.Clone(sh.dirs[1:])
@@ -281,12 +281,12 @@ func biDirs(sh *shell, args []string) int {
 				if !ok || n < 0 || n >= len(stack) {
 					return fail("%s: directory stack index out of range", strings.TrimLeft(a, "+-"))
 				}
-				return sh.stdout(name, sh.shortHome(stack[n], full)+"\n")
+				return sh.stdout(name, shortHome(sh, stack[n], full)+"\n")
 			}
 		}
 		var b strings.Builder
 		for i, d := range stack {
-			d = sh.shortHome(d, full)
+			d = shortHome(sh, d, full)
 			switch {
 			case numbered:
 				b.WriteString(" " + strconv.Itoa(i) + "  " + d + "\n")
@@ -303,14 +303,14 @@ func biDirs(sh *shell, args []string) int {
 		}
 		return sh.stdout(name, b.String())
 	}
-	stack = append([]string{sh.pwd()}, sh.dirs...)
+	stack = append([]string{pwd(sh)}, sh.dirs...)
 	for i := range stack {
-		stack[i] = sh.shortHome(stack[i], false)
+		stack[i] = shortHome(sh, stack[i], false)
 	}
 	return sh.stdout(name, strings.Join(stack, " ")+"\n")
 }
 
-func (sh *shell) shortHome(path string, full bool) string {
+func shortHome(sh *shell, path string, full bool) string {
 	home := sh.str("HOME")
 	if !full && home != "" && home != "/" && (path == home || strings.HasPrefix(path, home+"/")) {
 		return "~" + path[len(home):]

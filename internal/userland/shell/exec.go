@@ -11,9 +11,9 @@ import (
 	"agentbox/internal/userland/program"
 )
 
-// script runs a text of lines. An error of an expansion ends the line that it is in, one of the syntax everything from its line on. Where
-// a line changes the aliases, what follows it is read again.
-func (sh *shell) script(code, where string) {
+// runScript runs a text of lines. An error of an expansion ends its line. An error of the syntax ends the text at its line. If a line
+// changes the aliases, the shell parses the lines after it again.
+func runScript(sh *shell, code, where string) {
 	before := sh.source
 	sh.hold(int64(20 * len(code)))
 	defer func() {
@@ -22,14 +22,14 @@ func (sh *shell) script(code, where string) {
 	}()
 	rest, base := code, before.base
 	for again := true; again; {
-		rest, base, again = sh.lines(rest, where, base)
+		rest, base, again = runLines(sh, rest, where, base)
 	}
 }
 
-// lines runs a text up to a line that changes the aliases. It returns what follows that, the number of the lines before it, and whether
+// runLines runs a text up to a line that changes the aliases. It returns what follows that, the number of the lines before it, and whether
 // there is any.
-func (sh *shell) lines(source, where string, base int) (rest string, after int, again bool) {
-	stmts, code, err := sh.parse(source)
+func runLines(sh *shell, source, where string, base int) (rest string, after int, again bool) {
+	stmts, code, err := parseSource(sh, source)
 	sh.source = &text{code: code, name: sh.source.name, base: base}
 	bad := -1
 	if e, ok := errors.AsType[syntax.ParseError](err); ok {
@@ -37,7 +37,7 @@ func (sh *shell) lines(source, where string, base int) (rest string, after int, 
 	}
 	origin := sh.aliasLines
 	shown := 0 // lines
-	defer func() { sh.verbose(code, shown, len(code)) }()
+	defer func() { echoSource(sh, code, shown, len(code)) }()
 	for len(stmts) > 0 && sh.flow == flowNone {
 		end := stmts[0].End().Line()
 		n := 1
@@ -49,9 +49,9 @@ func (sh *shell) lines(source, where string, base int) (rest string, after int, 
 			break
 		}
 		state := sh.aliasState
-		sh.verbose(code, shown, int(end))
+		echoSource(sh, code, shown, int(end))
 		shown = max(shown, int(end))
-		sh.group(stmts[:n])
+		runGroup(sh, stmts[:n])
 		if sh.aliasState != state && sh.flow == flowNone {
 			line := int(end)
 			if n < len(stmts) {
@@ -67,7 +67,7 @@ func (sh *shell) lines(source, where string, base int) (rest string, after int, 
 		if where == "" && sh.fromText {
 			where = "-c"
 		}
-		sh.syntaxError(code, where, err)
+		syntaxError(sh, code, where, err)
 		sh.status = 2
 	}
 	return "", base, false
@@ -96,8 +96,8 @@ func afterLines(s string, n int) string {
 	return s
 }
 
-// group runs the commands of a line.
-func (sh *shell) group(stmts []*syntax.Stmt) {
+// runGroup runs the commands of a line.
+func runGroup(sh *shell, stmts []*syntax.Stmt) {
 	quiet, loops, frames, sourcing := sh.quiet, sh.loops, len(sh.frames), sh.sourcing
 	source := sh.source
 	thrown := program.Catch(func() { sh.stmts(stmts) })
@@ -116,17 +116,17 @@ func (sh *shell) group(stmts []*syntax.Stmt) {
 }
 
 // lineOf notes the line of a command.
-func (sh *shell) lineOf(n syntax.Node) { sh.line = int(n.Pos().Line()) + sh.source.base }
+func lineOf(sh *shell, n syntax.Node) { sh.line = int(n.Pos().Line()) + sh.source.base }
 
-// ran notes the status of a single command for PIPESTATUS, and does what its failing brings about.
-func (sh *shell) ran() {
+// afterCommand notes the status of a single command for PIPESTATUS, and does what its failing brings about.
+func afterCommand(sh *shell) {
 	sh.pipes, sh.single, sh.ranAny = nil, sh.status, true
-	sh.failed()
+	afterFailure(sh)
 }
 
 // runText runs a text within the shell: of eval, of a trap. Its lines are counted from the current one, but for the traps of signals.
-func (sh *shell) runText(code, where string) {
-	stmts, code, err := sh.parse(code)
+func runText(sh *shell, code, where string) {
+	stmts, code, err := parseSource(sh, code)
 	before, line := sh.source, sh.line
 	base := 0
 	if where != "signal" {
@@ -147,7 +147,7 @@ func (sh *shell) runText(code, where string) {
 	}
 	sh.stmts(stmts)
 	if sh.flow == flowNone {
-		sh.syntaxError(code, where, err)
+		syntaxError(sh, code, where, err)
 		sh.status = 2
 	}
 }
@@ -161,8 +161,8 @@ func (sh *shell) stmts(list []*syntax.Stmt) {
 	}
 }
 
-// condition runs statements whose failing is an answer.
-func (sh *shell) condition(list []*syntax.Stmt) bool {
+// runCondition runs statements whose failing is an answer.
+func runCondition(sh *shell, list []*syntax.Stmt) bool {
 	sh.quiet++
 	sh.stmts(list)
 	sh.quiet--
@@ -174,11 +174,11 @@ func (sh *shell) stmt(s *syntax.Stmt) {
 		return
 	}
 	if s.Coprocess || s.Disown {
-		sh.unsupported("coprocess")
+		unsupported(sh, "coprocess")
 		return
 	}
 	if s.Background {
-		sh.background(s)
+		runBackground(sh, s)
 		return
 	}
 	mark := len(sh.hidden)
@@ -193,12 +193,12 @@ func (sh *shell) stmt(s *syntax.Stmt) {
 		sh.run(s)
 	}
 	if len(sh.hidden) > mark {
-		sh.closeSubsts(mark)
+		closeSubsts(sh, mark)
 	}
 }
 
 // unsupported refuses what the shell cannot do.
-func (sh *shell) unsupported(what string) {
+func unsupported(sh *shell, what string) {
 	sh.w.Report(program.Lack{Kind: program.LackFeature, Name: "bash", Detail: what})
 	sh.complain("", "%s: not supported in a nano space", what)
 	sh.status = 1
@@ -209,23 +209,23 @@ func (sh *shell) run(s *syntax.Stmt) {
 	switch c := s.Cmd.(type) {
 	case *syntax.CallExpr:
 		sh.simple(s, c)
-		sh.ran()
+		afterCommand(sh)
 		return
 	case *syntax.Subshell:
-		sh.lineOf(s)
+		lineOf(sh, s)
 		sh.tick()
-		sh.subshell(s, c)
-		sh.ran()
+		runSubshell(sh, s, c)
+		afterCommand(sh)
 		return
 	}
 	checks := false
 	if len(s.Redirs) > 0 {
-		sh.lineOf(s)
+		lineOf(sh, s)
 		undo, ok := sh.redirect(s.Redirs)
 		defer undo.restore(sh)
 		if !ok {
 			sh.status = 1
-			sh.ran()
+			afterCommand(sh)
 			return
 		}
 	}
@@ -243,74 +243,74 @@ func (sh *shell) run(s *syntax.Stmt) {
 			}
 			return
 		}
-		sh.pipeline(s)
-		sh.failed()
+		runPipeline(sh, s)
+		afterFailure(sh)
 	case *syntax.Block:
 		sh.stmts(c.Stmts)
 	case *syntax.IfClause:
-		sh.ifClause(c)
+		ifClause(sh, c)
 	case *syntax.WhileClause:
-		sh.whileClause(c)
+		whileClause(sh, c)
 	case *syntax.ForClause:
-		sh.forClause(c)
+		forClause(sh, c)
 	case *syntax.CaseClause:
-		sh.caseClause(c)
+		caseClause(sh, c)
 	case *syntax.FuncDecl:
-		sh.declareFunction(c)
+		declareFunction(sh, c)
 	case *syntax.ArithmCmd:
-		sh.lineOf(s)
+		lineOf(sh, s)
 		sh.tick()
-		sh.debugTrap(c)
-		if expr := sh.arithExpr(c.X); sh.on[optXtrace] {
-			sh.trace("(( " + sh.spaced(c, expr) + " ))")
-			sh.status = sh.arithmCommand("", expr)
+		debugTrap(sh, c)
+		if expr := arithExpr(sh, c.X); sh.on[optXtrace] {
+			sh.trace("(( " + spacedExpression(sh, c, expr) + " ))")
+			sh.status = arithmCommand(sh, "", expr)
 		} else {
-			sh.status = sh.arithmCommand("((", expr)
+			sh.status = arithmCommand(sh, "((", expr)
 		}
 		checks = true
 	case *syntax.TestClause:
-		sh.lineOf(s)
+		lineOf(sh, s)
 		sh.tick()
-		sh.debugTrap(c)
-		sh.status = sh.testClause(c)
+		debugTrap(sh, c)
+		sh.status = testClause(sh, c)
 		checks = true
 	case *syntax.DeclClause:
-		sh.lineOf(s)
+		lineOf(sh, s)
 		sh.tick()
-		sh.debugTrap(c)
-		sh.declClause(c)
+		debugTrap(sh, c)
+		declClause(sh, c)
 		checks = true
 	case *syntax.LetClause:
-		sh.lineOf(s)
+		lineOf(sh, s)
 		sh.tick()
 		exprs := make([]string, len(c.Exprs))
 		trace := "let"
 		for i, x := range c.Exprs {
-			exprs[i] = sh.letText(x)
+			exprs[i] = letText(sh, x)
 			trace += " " + quoteTrace(exprs[i])
 		}
 		if sh.on[optXtrace] {
 			sh.trace(trace)
 		}
 		for _, x := range exprs {
-			sh.status = sh.arithmCommand("let", x)
+			sh.status = arithmCommand(sh, "let", x)
 		}
 		checks = true
 	case *syntax.TimeClause:
-		sh.timeClause(c)
+		timeClause(sh, c)
 	case *syntax.CoprocClause:
-		sh.coproc(s, c)
+		runCoproc(sh, s, c)
 		checks = true
 	default:
-		sh.unsupported(fmt.Sprintf("%T", c))
+		unsupported(sh, fmt.Sprintf("%T", c))
 	}
 	if checks {
-		sh.ran()
+		afterCommand(sh)
 	}
 }
 
-// spaced is the expression of (( with the blanks that stand around it.
-func (sh *shell) spaced(c *syntax.ArithmCmd, expr string) string {
+// spacedExpression is the expression of (( with the blanks that stand around it.
+func spacedExpression(sh *shell, c *syntax.ArithmCmd, expr string) string {
 	from, to := int(c.Left.Offset())+2, int(c.Right.Offset())
 	if from > to || to > len(sh.source.code) {
 		return expr
@@ -324,8 +324,8 @@ func (sh *shell) spaced(c *syntax.ArithmCmd, expr string) string {
 	return raw[:at] + strings.Trim(expr, " \t\n") + raw[at+len(inner):]
 }
 
-// verbose shows the lines of a text that are read, as set -v has it.
-func (sh *shell) verbose(code string, from, to int) {
+// echoSource shows the lines of a text that are read, as set -v has it.
+func echoSource(sh *shell, code string, from, to int) {
 	if !sh.on[optVerbose] || from >= to {
 		return
 	}
@@ -338,19 +338,19 @@ func (sh *shell) verbose(code string, from, to int) {
 }
 
 // letText returns an expression of let: the quotes of the word are gone.
-func (sh *shell) letText(x syntax.ArithmExpr) string {
-	raw := sh.code(x)
+func letText(sh *shell, x syntax.ArithmExpr) string {
+	raw := codeOf(sh, x)
 	if strings.ContainsRune(raw, '\'') {
 		raw = strings.ReplaceAll(raw, "'", "")
 	}
-	return sh.arithText(raw)
+	return arithText(sh, raw)
 }
 
-func (sh *shell) arithmCommand(name, expr string) int {
+func arithmCommand(sh *shell, name, expr string) int {
 	if sh.on[optXtrace] && name == "((" {
 		sh.trace("(( " + expr + " ))")
 	}
-	n, err := sh.tryArith(expr)
+	n, err := tryArith(sh, expr)
 	if err != nil {
 		if err.plain {
 			name = ""
@@ -361,20 +361,20 @@ func (sh *shell) arithmCommand(name, expr string) int {
 	return int(truth(n == 0))
 }
 
-// failed does what a command that has failed brings about: the trap ERR, and the end of the shell with set -e.
-func (sh *shell) failed() {
+// afterFailure does what a command that has failed brings about: the trap ERR, and the end of the shell with set -e.
+func afterFailure(sh *shell) {
 	if sh.status == 0 || sh.quiet > 0 || sh.flow != flowNone {
 		return
 	}
 	if t, ok := sh.traps[trapErr]; ok && t != "" && (len(sh.frames) == 0 || sh.on[optErrtrace]) && !sh.inTrap[trapErr] {
-		sh.runTrap(trapErr, t)
+		runTrap(sh, trapErr, t)
 	}
 	if sh.on[optErrexit] {
 		panic(exitShell{sh.status})
 	}
 }
 
-func (sh *shell) timeClause(c *syntax.TimeClause) {
+func timeClause(sh *shell, c *syntax.TimeClause) {
 	begin, gas := sh.p.Now(), sh.w.account.Used()
 	if c.Stmt != nil {
 		sh.stmt(c.Stmt)
@@ -391,7 +391,7 @@ func (sh *shell) timeClause(c *syntax.TimeClause) {
 }
 
 // holdWords counts the memory of many words; release gives it back.
-func (sh *shell) holdWords(words []string) int64 {
+func holdWords(sh *shell, words []string) int64 {
 	n := 0
 	for _, w := range words {
 		n += len(w) + 16
@@ -404,26 +404,26 @@ func (sh *shell) holdWords(words []string) int64 {
 	return int64(n)
 }
 
-func (sh *shell) release(n int64) { sh.hold(-n) }
+func releaseWords(sh *shell, n int64) { sh.hold(-n) }
 
 // simple runs a simple command.
 func (sh *shell) simple(s *syntax.Stmt, c *syntax.CallExpr) {
-	sh.lineOf(c)
+	lineOf(sh, c)
 	sh.tick()
 	if len(sh.inTrap) == 0 {
-		sh.command = sh.code(c)
+		sh.command = codeOf(sh, c)
 	}
-	sh.debugTrap(c)
+	debugTrap(sh, c)
 	substs := sh.substs
-	s, c = sh.withDescriptor(s, c)
+	s, c = withDescriptor(sh, s, c)
 	args := sh.fields(c.Args)
 	held := int64(0)
 	if len(args) > 64 || len(args) == 1 && len(args[0]) > 4096 {
-		held = sh.holdWords(args)
-		defer sh.release(held)
+		held = holdWords(sh, args)
+		defer releaseWords(sh, held)
 	}
 	if len(args) == 0 {
-		sh.assignments(s, c, substs)
+		runAssignments(sh, s, c, substs)
 		return
 	}
 	if args[0] == badArray && len(args) == 3 {
@@ -437,7 +437,7 @@ func (sh *shell) simple(s *syntax.Stmt, c *syntax.CallExpr) {
 	}
 	if len(c.Assigns) == 0 && len(s.Redirs) == 0 {
 		if sh.on[optXtrace] {
-			sh.traceWords(args)
+			traceWords(sh, args)
 		}
 		sh.status = sh.dispatch(args, nil)
 		sh.last = args[len(args)-1]
@@ -481,13 +481,13 @@ func (sh *shell) simple(s *syntax.Stmt, c *syntax.CallExpr) {
 		assigns = append(assigns, assigned{a.Name.Value, val, a.Append})
 		if i+1 < len(c.Assigns) {
 			if v := sh.vars[a.Name.Value]; v == nil || !v.readonly {
-				seen = append(seen, sh.temporary(assigns[len(assigns)-1:])...)
+				seen = append(seen, assignTemporarily(sh, assigns[len(assigns)-1:])...)
 			}
 		}
 	}
 	sh.restore(seen)
 	if sh.on[optXtrace] {
-		sh.traceWords(args)
+		traceWords(sh, args)
 	}
 	sh.status = sh.dispatch(args, assigns)
 	sh.last = args[len(args)-1]
@@ -497,14 +497,14 @@ func (sh *shell) simple(s *syntax.Stmt, c *syntax.CallExpr) {
 func (sh *shell) dispatch(args []string, assigns []assigned) int {
 	name := args[0]
 	if f := sh.funcs[name]; f != nil {
-		return sh.call(f, args, sh.temporary(assigns))
+		return sh.call(f, args, assignTemporarily(sh, assigns))
 	}
-	if b := sh.builtin(name); b != nil {
+	if b := builtinNamed(sh, name); b != nil {
 		if len(assigns) == 0 {
 			return b(sh, args)
 		}
-		defer sh.restore(sh.temporary(assigns))
+		defer sh.restore(assignTemporarily(sh, assigns))
 		return b(sh, args)
 	}
-	return sh.program(args, assigns, false)
+	return runProgram(sh, args, assigns, false)
 }

@@ -57,9 +57,9 @@ func (k *sink) add(s string, quoted bool) {
 		}
 	}
 	if len(s) > 4096 {
-		k.sh.spare(len(k.text) + len(s))
+		spareMemory(k.sh, len(k.text)+len(s))
 	}
-	k.text = k.sh.extend(k.text, s)
+	k.text = extendText(k.sh, k.text, s)
 }
 
 // end ends the field, if there is one.
@@ -71,8 +71,8 @@ func (k *sink) end() {
 	if k.ended++; k.ended%256 == 0 {
 		sh.charge(256 * gasPerWord)
 	}
-	if k.glob && !sh.on[optNoglob] && sh.hasGlob(string(k.esc)) {
-		found := sh.glob(string(k.esc))
+	if k.glob && !sh.on[optNoglob] && hasGlob(sh, string(k.esc)) {
+		found := expandGlob(sh, string(k.esc))
 		switch {
 		case len(found) > 0:
 			k.out = append(k.out, found...)
@@ -83,7 +83,7 @@ func (k *sink) end() {
 			k.out = append(k.out, string(k.text))
 		}
 	} else {
-		k.out = append(k.out, sh.text(k.text))
+		k.out = append(k.out, countedText(sh, k.text))
 	}
 	k.text, k.esc, k.glob, k.started = k.text[:0], k.esc[:0], false, false
 }
@@ -132,7 +132,7 @@ func (k *sink) split(s string) {
 
 // hardIFS reports whether the first character of IFS is none of the blanks, so that what it joins keeps its empty parts when it is split
 // again.
-func (sh *shell) hardIFS() bool { return sh.ifsSet && sh.ifs != "" && !isSpace(sh.ifs[0]) }
+func hardIFS(sh *shell) bool { return sh.ifsSet && sh.ifs != "" && !isSpace(sh.ifs[0]) }
 
 func isSpace(c byte) bool { return c == ' ' || c == '\t' || c == '\n' }
 
@@ -144,12 +144,13 @@ func (sh *shell) fields(words []*syntax.Word) []string {
 	k := sink{sh: sh, mode: modeFields, out: make([]string, 0, len(words))}
 	sh.charge(gasPerWord * len(words))
 	for _, w := range words {
-		sh.field(&k, w)
+		k.field(w)
 	}
 	return k.out
 }
 
-func (sh *shell) field(k *sink, w *syntax.Word) {
+func (k *sink) field(w *syntax.Word) {
+	sh := k.sh
 	if len(w.Parts) == 1 {
 		if lit, ok := w.Parts[0].(*syntax.Lit); ok && !strings.ContainsAny(lit.Value, "\\~{*?[+@!") {
 			k.out = append(k.out, lit.Value)
@@ -159,14 +160,14 @@ func (sh *shell) field(k *sink, w *syntax.Word) {
 	if sh.on[optBraceexpand] && hasBrace(w.Parts) {
 		split := *w
 		if syntax.SplitBraces(&split) {
-			for _, parts := range sh.braces(split.Parts) {
-				sh.walk(k, parts, false)
+			for _, parts := range expandBraces(sh, split.Parts) {
+				k.walk(parts, false)
 				k.end()
 			}
 			return
 		}
 	}
-	sh.walk(k, w.Parts, false)
+	k.walk(w.Parts, false)
 	k.end()
 }
 
@@ -187,22 +188,22 @@ func (sh *shell) one(w *syntax.Word, mode byte, assign bool) string {
 	}
 	sh.charge(gasPerWord)
 	k := sink{sh: sh, mode: mode, assign: assign}
-	sh.walk(&k, w.Parts, false)
+	k.walk(w.Parts, false)
 	return string(k.text)
 }
 
-// document expands the body of a here-document.
-func (sh *shell) document(w *syntax.Word) string {
+// expandDocument expands the body of a here-document.
+func expandDocument(sh *shell, w *syntax.Word) string {
 	if w == nil {
 		return ""
 	}
 	k := sink{sh: sh, mode: modeLiteral}
 	for _, p := range w.Parts {
 		if lit, ok := p.(*syntax.Lit); ok {
-			sh.doubleQuoted(&k, lit.Value, true)
+			k.doubleQuoted(lit.Value, true)
 			continue
 		}
-		sh.part(&k, p, true)
+		k.part(p, true)
 	}
 	return string(k.text)
 }
@@ -213,7 +214,7 @@ func (sh *shell) documentText(raw string) string {
 	if !ok {
 		sh.charge(200 + 20*len(raw))
 		p.word, p.err = newParser().Document(strings.NewReader(raw))
-		sh.remember("d"+raw, p)
+		remember(sh, "d"+raw, p)
 	}
 	if p.err != nil {
 		sh.complain("", "%s: bad substitution", raw)
@@ -222,7 +223,7 @@ func (sh *shell) documentText(raw string) string {
 	before := sh.source
 	sh.source = &text{code: raw, name: before.name}
 	defer func() { sh.source = before }()
-	return sh.document(p.word)
+	return expandDocument(sh, p.word)
 }
 
 type parsed struct {
@@ -231,7 +232,7 @@ type parsed struct {
 }
 
 // remember keeps a parsed word for the next time.
-func (sh *shell) remember(key string, p parsed) {
+func remember(sh *shell, key string, p parsed) {
 	if len(sh.w.words) >= 1024 {
 		clear(sh.w.words)
 	}
@@ -241,7 +242,7 @@ func (sh *shell) remember(key string, p parsed) {
 }
 
 // subscriptKey expands the source text of an associative array's subscript.
-func (sh *shell) subscriptKey(raw string) string {
+func subscriptKey(sh *shell, raw string) string {
 	if !strings.ContainsAny(raw, "$`\\'\"") {
 		return raw
 	}
@@ -254,7 +255,7 @@ func (sh *shell) subscriptKey(raw string) string {
 				p.word, p.err = w, err
 			}
 		}
-		sh.remember("k"+raw, p)
+		remember(sh, "k"+raw, p)
 	}
 	if p.err != nil || p.word == nil {
 		return raw
@@ -303,27 +304,27 @@ func oneWord(raw string) string {
 }
 
 // walk expands the parts of a word.
-func (sh *shell) walk(k *sink, parts []syntax.WordPart, quoted bool) {
+func (k *sink) walk(parts []syntax.WordPart, quoted bool) {
 	for i, p := range parts {
 		lit, ok := p.(*syntax.Lit)
 		if !ok {
-			sh.part(k, p, quoted)
+			k.part(p, quoted)
 			continue
 		}
 		if quoted {
-			sh.doubleQuoted(k, lit.Value, false)
+			k.doubleQuoted(lit.Value, false)
 			continue
 		}
 		s := lit.Value
 		if strings.IndexByte(s, '~') >= 0 && (i == 0 || k.assign) {
-			s = sh.tilde(k, s, i == 0, i+1 == len(parts))
+			s = k.tilde(s, i == 0, i+1 == len(parts))
 		}
-		sh.unquoted(k, s)
+		k.unquoted(s)
 	}
 }
 
 // unquoted appends literal text outside of quotes.
-func (sh *shell) unquoted(k *sink, s string) {
+func (k *sink) unquoted(s string) {
 	for {
 		i := strings.IndexByte(s, '\\')
 		if i < 0 || i+1 == len(s) {
@@ -341,7 +342,7 @@ func (sh *shell) unquoted(k *sink, s string) {
 }
 
 // doubleQuoted appends literal text within double quotes or a here-document.
-func (sh *shell) doubleQuoted(k *sink, s string, document bool) {
+func (k *sink) doubleQuoted(s string, document bool) {
 	for {
 		i := strings.IndexByte(s, '\\')
 		if i < 0 || i+1 == len(s) {
@@ -368,7 +369,8 @@ func (sh *shell) doubleQuoted(k *sink, s string, document bool) {
 
 // tilde expands home folders at the beginning of literal text, and behind colons in assignments. It appends what it has read and returns
 // the rest.
-func (sh *shell) tilde(k *sink, s string, first, last bool) string {
+func (k *sink) tilde(s string, first, last bool) string {
+	sh := k.sh
 	for {
 		if first && strings.HasPrefix(s, "~") {
 			end := strings.IndexAny(s, "/:")
@@ -379,7 +381,7 @@ func (sh *shell) tilde(k *sink, s string, first, last bool) string {
 			if whole {
 				end = len(s)
 			}
-			if home, ok := sh.home(s[1:end]); ok && (!whole || last) {
+			if home, ok := homeOf(sh, s[1:end]); ok && (!whole || last) {
 				k.add(home, true)
 				s = s[end:]
 			}
@@ -391,12 +393,12 @@ func (sh *shell) tilde(k *sink, s string, first, last bool) string {
 		if i < 0 {
 			return s
 		}
-		sh.unquoted(k, s[:i+1])
+		k.unquoted(s[:i+1])
 		s, first = s[i+1:], true
 	}
 }
 
-func (sh *shell) home(user string) (string, bool) {
+func homeOf(sh *shell, user string) (string, bool) {
 	switch user {
 	case "":
 		if h, ok := sh.get("HOME"); ok {
@@ -414,13 +416,14 @@ func (sh *shell) home(user string) (string, bool) {
 }
 
 // part expands one part of a word that is no literal.
-func (sh *shell) part(k *sink, p syntax.WordPart, quoted bool) {
+func (k *sink) part(p syntax.WordPart, quoted bool) {
+	sh := k.sh
 	switch p := p.(type) {
 	case *syntax.Lit:
 		if quoted {
-			sh.doubleQuoted(k, p.Value, false)
+			k.doubleQuoted(p.Value, false)
 		} else {
-			sh.unquoted(k, p.Value)
+			k.unquoted(p.Value)
 		}
 	case *syntax.SglQuoted:
 		if quoted && !p.Dollar {
@@ -438,13 +441,13 @@ func (sh *shell) part(k *sink, p syntax.WordPart, quoted bool) {
 			k.add("", true)
 		}
 		for _, inner := range p.Parts {
-			sh.part(k, inner, true)
+			k.part(inner, true)
 		}
 	case *syntax.ParamExp:
-		sh.param(k, p, quoted)
+		k.param(p, quoted)
 	case *syntax.CmdSubst:
-		sh.refused(p)
-		s := sh.commandSubst(p)
+		refuseSubstitution(sh, p)
+		s := commandSubst(sh, p)
 		if quoted {
 			k.add(s, true)
 		} else {
@@ -452,18 +455,18 @@ func (sh *shell) part(k *sink, p syntax.WordPart, quoted bool) {
 		}
 		sh.charge(len(s) / 8)
 	case *syntax.ArithmExp:
-		s := strconv.FormatInt(sh.arith(sh.arithExpr(p.X)), 10)
+		s := strconv.FormatInt(sh.arith(arithExpr(sh, p.X)), 10)
 		if quoted {
 			k.add(s, true)
 		} else {
 			k.split(s)
 		}
 	case *syntax.ProcSubst:
-		k.add(sh.processSubst(p), true)
+		k.add(processSubst(sh, p), true)
 	case *syntax.ExtGlob:
 		s := p.Pattern.Value
 		if strings.ContainsAny(s, "$`'\"") {
-			s = sh.extendedText(s)
+			s = extendedText(sh, s)
 		}
 		k.add(p.Op.String()+s+")", false)
 	default:
@@ -472,8 +475,8 @@ func (sh *shell) part(k *sink, p syntax.WordPart, quoted bool) {
 	}
 }
 
-// refused discards the command line where a command substitution stands for an expansion that there is not.
-func (sh *shell) refused(c *syntax.CmdSubst) {
+// refuseSubstitution discards the command line where a command substitution stands for an expansion that there is not.
+func refuseSubstitution(sh *shell, c *syntax.CmdSubst) {
 	if len(c.Stmts) != 1 {
 		return
 	}
@@ -486,7 +489,7 @@ func (sh *shell) refused(c *syntax.CmdSubst) {
 }
 
 // extendedText expands what stands within an extended glob operator: variables, and quotes that make characters plain.
-func (sh *shell) extendedText(s string) string {
+func extendedText(sh *shell, s string) string {
 	var b strings.Builder
 	for i := 0; i < len(s); i++ {
 		if c := s[i]; c == '\'' || c == '"' {
@@ -528,8 +531,8 @@ func (sh *shell) extendedText(s string) string {
 	return b.String()
 }
 
-// join joins a list with the first character of IFS.
-func (sh *shell) join(list []string) string {
+// joinFields joins a list with the first character of IFS.
+func joinFields(sh *shell, list []string) string {
 	sep := " "
 	if sh.ifsSet {
 		sep = ""

@@ -13,9 +13,9 @@ type function struct {
 	exported bool
 }
 
-func (sh *shell) declareFunction(c *syntax.FuncDecl) {
+func declareFunction(sh *shell, c *syntax.FuncDecl) {
 	if c.Name == nil {
-		sh.unsupported("function without a name")
+		unsupported(sh, "function without a name")
 		return
 	}
 	if old := sh.funcs[c.Name.Value]; old != nil && old.name == "readonly" {
@@ -27,8 +27,8 @@ func (sh *shell) declareFunction(c *syntax.FuncDecl) {
 	sh.status = 0
 }
 
-func (sh *shell) importFunction(name, body string) {
-	stmts, code, err := sh.parse(name + " " + body)
+func importFunction(sh *shell, name, body string) {
+	stmts, code, err := parseSource(sh, name+" "+body)
 	if err != nil || len(stmts) != 1 {
 		return
 	}
@@ -38,7 +38,7 @@ func (sh *shell) importFunction(name, body string) {
 }
 
 // sourceOf returns the name of what defined a function.
-func (sh *shell) sourceOf(f *function) string {
+func sourceOf(sh *shell, f *function) string {
 	switch {
 	case f.source.name != "":
 		return f.source.name
@@ -55,7 +55,7 @@ func (sh *shell) call(f *function, args []string, saved []savedVar) int {
 		sh.complain("", "%s: maximum function nesting level exceeded (%d)", f.name, sh.w.account.Limits().Depth)
 		panic(discard{1})
 	}
-	fr := &frame{name: f.name, source: sh.sourceOf(f), line: sh.line, params: sh.params, saved: saved}
+	fr := &frame{name: f.name, source: sourceOf(sh, f), line: sh.line, params: sh.params, saved: saved}
 	for _, s := range saved {
 		fr.temps = append(fr.temps, s.name)
 	}
@@ -76,7 +76,7 @@ func (sh *shell) call(f *function, args []string, saved []savedVar) int {
 	if sh.flow == flowReturn {
 		sh.flow = flowNone
 	}
-	sh.returnTrap()
+	returnTrap(sh)
 	if _, set := sh.traps[trapReturn]; trapped && !set && !sh.on[optFunctrace] {
 		sh.traps[trapReturn] = hidden
 	}

@@ -8,7 +8,7 @@ import (
 )
 
 // hasGlob reports whether a pattern has a special character that is not escaped.
-func (sh *shell) hasGlob(p string) bool {
+func hasGlob(sh *shell, p string) bool {
 	for i := 0; i < len(p); i++ {
 		switch p[i] {
 		case '\\':
@@ -28,8 +28,8 @@ func (sh *shell) hasGlob(p string) bool {
 	return false
 }
 
-// glob returns the paths that a pattern matches, in order.
-func (sh *shell) glob(pat string) []string {
+// expandGlob returns the paths that a pattern matches, in order.
+func expandGlob(sh *shell, pat string) []string {
 	matches := []string{""}
 	rest := pat
 	if strings.HasPrefix(rest, "/") {
@@ -47,15 +47,15 @@ func (sh *shell) glob(pat string) []string {
 				slashes = "/"
 			}
 		}
-		matches = sh.globPart(matches, part, slashes, after == "")
+		matches = globPart(sh, matches, part, slashes, after == "")
 		rest = after
 	}
 	slices.Sort(matches)
-	return sh.ignored(matches)
+	return withoutIgnored(sh, matches)
 }
 
-// ignored leaves out what the patterns of GLOBIGNORE match, and then . and .. too.
-func (sh *shell) ignored(matches []string) []string {
+// withoutIgnored leaves out what the patterns of GLOBIGNORE match, and then . and .. too.
+func withoutIgnored(sh *shell, matches []string) []string {
 	if sh.ignore == "" {
 		return matches
 	}
@@ -132,7 +132,7 @@ func cutSlash(p string) (part, rest string, more bool) {
 	return p, "", false
 }
 
-func (sh *shell) globPart(dirs []string, part, slashes string, last bool) []string {
+func globPart(sh *shell, dirs []string, part, slashes string, last bool) []string {
 	var found []string
 	folders := slashes != "" // what matches has to be one
 	if lit, ok := plain(part); ok {
@@ -155,7 +155,7 @@ func (sh *shell) globPart(dirs []string, part, slashes string, last bool) []stri
 			} else if d != "" || !last {
 				found = append(found, d)
 			}
-			found = sh.globAll(found, d, last && !folders)
+			found = globAll(sh, found, d, last && !folders)
 		}
 		return found
 	}
@@ -181,7 +181,7 @@ func (sh *shell) globPart(dirs []string, part, slashes string, last bool) []stri
 			if !m.match(part, e.Name) {
 				continue
 			}
-			if folders && !sh.isFolder(e.Node, d+e.Name) {
+			if folders && !isFolder(sh, e.Node, d+e.Name) {
 				continue
 			}
 			found = append(found, d+e.Name+slashes)
@@ -191,7 +191,7 @@ func (sh *shell) globPart(dirs []string, part, slashes string, last bool) []stri
 	return found
 }
 
-func (sh *shell) isFolder(n *vfs.Node, path string) bool {
+func isFolder(sh *shell, n *vfs.Node, path string) bool {
 	if n.Kind() == vfs.Symlink {
 		target, err := sh.w.fs.Lookup(sh.at(), path, true)
 		sh.w.stop(err)
@@ -201,7 +201,7 @@ func (sh *shell) isFolder(n *vfs.Node, path string) bool {
 }
 
 // globAll finds everything below a folder, without following links.
-func (sh *shell) globAll(found []string, dir string, files bool) []string {
+func globAll(sh *shell, found []string, dir string, files bool) []string {
 	entries, err := sh.w.fs.List(sh.at(), orDot(dir))
 	sh.w.stop(err)
 	if err != nil {
@@ -218,7 +218,7 @@ func (sh *shell) globAll(found []string, dir string, files bool) []string {
 			} else {
 				found = append(found, path+"/")
 			}
-			found = sh.globAll(found, path+"/", files)
+			found = globAll(sh, found, path+"/", files)
 		} else if files {
 			found = append(found, path)
 		}

@@ -54,7 +54,7 @@ func biHelp(sh *shell, args []string) int {
 	var b strings.Builder
 	for _, p := range patterns {
 		for _, s := range synopses() {
-			if name, _, _ := strings.Cut(s, " "); strings.HasPrefix(name, p) && (name == p || sh.builtin(p) == nil) || sh.hasGlob(p) &&
+			if name, _, _ := strings.Cut(s, " "); strings.HasPrefix(name, p) && (name == p || builtinNamed(sh, p) == nil) || hasGlob(sh, p) &&
 				sh.match(p, name, false) {
 				b.WriteString(name + ": " + s + "\n")
 			}

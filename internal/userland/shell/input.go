@@ -101,7 +101,7 @@ options:
 		}
 	}
 	stop := delim
-	line, ended, err := sh.readDelimited(h, stop, limit, exact, raw)
+	line, ended, err := readDelimited(sh, h, stop, limit, exact, raw)
 	if err != nil {
 		if errors.Is(err, vfs.EISDIR) || errors.Is(err, vfs.EBADF) {
 			sh.complain("read", "read error: %d: %s", fd, program.Message(err))
@@ -113,14 +113,14 @@ options:
 		status = 1
 	}
 	sh.charge(50 + len(line))
-	if !sh.assignRead(names, array, line, raw, exact) {
+	if !assignRead(sh, names, array, line, raw, exact) {
 		return 1
 	}
 	return status
 }
 
 // readDelimited reads what read takes at once; where backslashes are resolved, a line that ends in one goes on.
-func (sh *shell) readDelimited(h *vfs.Handle, delim byte, limit int, exact, raw bool) (string, bool, error) {
+func readDelimited(sh *shell, h *vfs.Handle, delim byte, limit int, exact, raw bool) (string, bool, error) {
 	if exact {
 		var all []byte
 		for len(all) < limit {
@@ -140,7 +140,7 @@ func (sh *shell) readDelimited(h *vfs.Handle, delim byte, limit int, exact, raw 
 	if !raw {
 		escape = func(c byte) bool { return c == '\\' }
 	}
-	line, ended, err := sh.readLine(h, delim, limit, escape)
+	line, ended, err := readLine(sh, h, delim, limit, escape)
 	if limit > 0 && len(line) >= limit {
 		ended = true
 	}
@@ -152,11 +152,11 @@ func (sh *shell) readDelimited(h *vfs.Handle, delim byte, limit int, exact, raw 
 }
 
 // assignRead splits a line and assigns the fields.
-func (sh *shell) assignRead(names []string, array, line string, raw, whole bool) bool {
+func assignRead(sh *shell, names []string, array, line string, raw, whole bool) bool {
 	set := func(name, val string) bool {
 		var err error
 		if base, sub, ok := splitSubscript(name); ok {
-			err = sh.assignElement(base, sub, val, false)
+			err = assignElement(sh, base, sub, val, false)
 		} else {
 			err = sh.assign(name, val, false)
 		}
@@ -199,7 +199,7 @@ func (sh *shell) assignRead(names []string, array, line string, raw, whole bool)
 		v = sh.mine(array)
 		v.kind, v.set = indexed, true
 		for i, f := range fields {
-			_ = sh.assignIndex(array, i, f, false)
+			_ = assignIndex(sh, array, i, f, false)
 		}
 		return true
 	}
@@ -380,7 +380,7 @@ func biMapfile(sh *shell, args []string) int {
 	v := sh.mine(name)
 	v.kind, v.set = indexed, true
 	for got := 0; count == 0 || got < count; {
-		line, ended, err := sh.readLine(h, delim, 0, func(byte) bool { return false })
+		line, ended, err := readLine(sh, h, delim, 0, func(byte) bool { return false })
 		if err != nil || len(line) == 0 && !ended {
 			break
 		}
@@ -394,9 +394,9 @@ func biMapfile(sh *shell, args []string) int {
 			s += string(rune(delim))
 		}
 		if callback != "" && (got+1)%quantum == 0 {
-			sh.runText(callback+" "+strconv.Itoa(origin+got)+" "+quoteShell(s), "")
+			runText(sh, callback+" "+strconv.Itoa(origin+got)+" "+quoteShell(s), "")
 		}
-		_ = sh.assignIndex(name, origin+got, s, false)
+		_ = assignIndex(sh, name, origin+got, s, false)
 		got++
 	}
 	return 0

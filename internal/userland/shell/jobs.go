@@ -10,8 +10,8 @@ import (
 	"agentbox/internal/userland/program"
 )
 
-// job returns the job that %n, %% or %name means.
-func (sh *shell) job(spec string) *proc {
+// jobNamed returns the job that %n, %% or %name means.
+func jobNamed(sh *shell, spec string) *proc {
 	s := strings.TrimPrefix(spec, "%")
 	if len(sh.jobs) == 0 {
 		return nil
@@ -57,11 +57,11 @@ func biWait(sh *shell, args []string) int {
 	}
 	ids := args[i:]
 	if any {
-		return sh.waitAny(ids, variable)
+		return waitAny(sh, ids, variable)
 	}
 	if len(ids) == 0 {
 		for _, p := range sh.jobs {
-			sh.waitJob(p)
+			waitJob(sh, p)
 		}
 		sh.jobs = nil
 		return 0
@@ -70,7 +70,7 @@ func biWait(sh *shell, args []string) int {
 	for _, id := range ids {
 		var p *proc
 		if strings.HasPrefix(id, "%") {
-			if p = sh.job(id); p == nil {
+			if p = jobNamed(sh, id); p == nil {
 				sh.complain("wait", "%s: no such job", id)
 				status = 127
 				continue
@@ -100,8 +100,8 @@ func biWait(sh *shell, args []string) int {
 				continue
 			}
 		}
-		sh.waitJob(p)
-		sh.forget(p)
+		waitJob(sh, p)
+		forgetJob(sh, p)
 		status = p.status
 		if variable != "" {
 			sh.set(variable, strconv.Itoa(p.pid))
@@ -111,15 +111,15 @@ func biWait(sh *shell, args []string) int {
 }
 
 // waitJob waits for a job; signals that have a trap are handled meanwhile.
-func (sh *shell) waitJob(p *proc) {
+func waitJob(sh *shell, p *proc) {
 	sh.w.wait(p)
 	if signal := sh.proc.dying(); signal != 0 {
 		panic(program.Killed{Signal: signal})
 	}
 }
 
-// forget takes a job that has ended out of the list and remembers its status.
-func (sh *shell) forget(p *proc) {
+// forgetJob takes a job that has ended out of the list and remembers its status.
+func forgetJob(sh *shell, p *proc) {
 	sh.jobs = slices.DeleteFunc(slices.Clone(sh.jobs), func(j *proc) bool { return j == p })
 	if sh.ended == nil {
 		sh.ended = map[int]int{}
@@ -129,13 +129,13 @@ func (sh *shell) forget(p *proc) {
 }
 
 // waitAny waits for the first job that ends.
-func (sh *shell) waitAny(ids []string, variable string) int {
+func waitAny(sh *shell, ids []string, variable string) int {
 	jobs := sh.jobs
 	if len(ids) > 0 {
 		jobs = nil
 		for _, id := range ids {
 			for _, p := range sh.jobs {
-				if strconv.Itoa(p.pid) == id || sh.job(id) == p && id[0] == '%' {
+				if strconv.Itoa(p.pid) == id || jobNamed(sh, id) == p && id[0] == '%' {
 					jobs = append(jobs, p)
 				}
 			}
@@ -205,7 +205,7 @@ func biDisown(sh *shell, args []string) int {
 			sh.jobs = nil
 		}
 		sh.jobs = slices.DeleteFunc(slices.Clone(sh.jobs), func(p *proc) bool {
-			return strconv.Itoa(p.pid) == a || sh.job(a) == p && strings.HasPrefix(a, "%")
+			return strconv.Itoa(p.pid) == a || jobNamed(sh, a) == p && strings.HasPrefix(a, "%")
 		})
 	}
 	return 0

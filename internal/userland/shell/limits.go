@@ -58,7 +58,7 @@ func biUlimit(sh *shell, args []string) int {
 		if i < 0 || set == "hard" || set == "soft" {
 			return 0
 		}
-		return sh.lower(letter, rows[i].text, rows[i].val, set, soft, hard)
+		return lowerLimit(sh, letter, rows[i].text, rows[i].val, set, soft, hard)
 	}
 	if letter == 0 {
 		return sh.stdout("ulimit", "unlimited\n")
@@ -74,8 +74,8 @@ func biUlimit(sh *shell, args []string) int {
 	return sh.stdout("ulimit", b.String())
 }
 
-// lower sets a limit that is not above the hard one. The bounds of the execution hold besides: none is raised. A lower one is only told.
-func (sh *shell) lower(letter byte, text, now, set string, soft, hard bool) int {
+// lowerLimit sets a limit that is not above the hard one. It changes only what ulimit prints: the bounds of the execution stay as they are.
+func lowerLimit(sh *shell, letter byte, text, now, set string, soft, hard bool) int {
 	n, err := strconv.ParseInt(set, 10, 64)
 	if set != "unlimited" && (err != nil || n < 0) {
 		sh.complain("ulimit", "%s: invalid number", set)

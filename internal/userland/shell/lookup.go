@@ -34,11 +34,11 @@ func biExec(sh *shell, args []string) int {
 	if len(args) == 0 {
 		return 0
 	}
-	p := sh.processFor(args, nil)
+	p := processFor(sh, args, nil)
 	if clear {
 		p.Env = nil
 	}
-	path, err := sh.find(p, args[0], false)
+	path, err := findProgram(sh, p, args[0], false)
 	if err == nil {
 		if name != "" {
 			p.Args = append([]string{name}, args[1:]...)
@@ -99,16 +99,16 @@ func biCommand(sh *shell, args []string) int {
 	if short || verbose {
 		status := 1
 		for _, a := range args {
-			if sh.describe(a, short, false, "command") {
+			if describeName(sh, a, short, false, "command") {
 				status = 0
 			}
 		}
 		return status
 	}
-	if b := sh.builtin(args[0]); b != nil {
+	if b := builtinNamed(sh, args[0]); b != nil {
 		return b(sh, args)
 	}
-	return sh.program(args, nil, standard)
+	return runProgram(sh, args, nil, standard)
 }
 
 func biBuiltin(sh *shell, args []string) int {
@@ -119,7 +119,7 @@ func biBuiltin(sh *shell, args []string) int {
 	if len(args) == 0 {
 		return 0
 	}
-	if b := sh.builtin(args[0]); b != nil {
+	if b := builtinNamed(sh, args[0]); b != nil {
 		return b(sh, args)
 	}
 	sh.complain("builtin", "%s: not a shell builtin", args[0])
@@ -131,8 +131,8 @@ func isKeyword(s string) bool {
 		"function", "time", "{", "}", "!", "[[", "]]", "coproc"}, s)
 }
 
-// describe says what a command name means, as command -v (short) and type do.
-func (sh *shell) describe(name string, short, all bool, by string) bool {
+// describeName says what a command name means, as command -v (short) and type do.
+func describeName(sh *shell, name string, short, all bool, by string) bool {
 	found := false
 	say := func(brief, long string) bool {
 		found = true
@@ -153,7 +153,7 @@ func (sh *shell) describe(name string, short, all bool, by string) bool {
 	if f := sh.funcs[name]; f != nil && say(name, name+" is a function\n"+name+" () \n"+f.print()) {
 		return true
 	}
-	if sh.builtin(name) != nil && say(name, name+" is a shell builtin") {
+	if builtinNamed(sh, name) != nil && say(name, name+" is a shell builtin") {
 		return true
 	}
 	if path, hashed := sh.hash[name]; hashed && !all && by == "type" {
@@ -203,7 +203,7 @@ func biType(sh *shell, args []string) int {
 	status := 0
 	for _, name := range args[i:] {
 		if !kinds && !paths && !force {
-			if !sh.describe(name, false, all, "type") {
+			if !describeName(sh, name, false, all, "type") {
 				status = 1
 			}
 			continue
@@ -217,7 +217,7 @@ func biType(sh *shell, args []string) int {
 			kind = "keyword"
 		case sh.funcs[name] != nil:
 			kind = "function"
-		case sh.builtin(name) != nil:
+		case builtinNamed(sh, name) != nil:
 			kind = "builtin"
 		}
 		if kind == "" {

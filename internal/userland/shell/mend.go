@@ -22,8 +22,8 @@ const (
 	appendElement  = "__append"           // a subscript ends with it: [x]+=y in a list
 )
 
-// mend writes what the parser has refused in another way, where bash understands it.
-func (sh *shell) mend(code string, err error) (string, bool) {
+// mendSource writes what the parser has refused in another way, where bash understands it.
+func mendSource(sh *shell, code string, err error) (string, bool) {
 	pos, message := 0, ""
 	if e, ok := errors.AsType[syntax.ParseError](err); ok {
 		pos, message = int(e.Pos.Offset()), e.Text
@@ -49,9 +49,9 @@ func (sh *shell) mend(code string, err error) (string, bool) {
 	case strings.HasPrefix(message, "not a valid arithmetic operator"), strings.HasPrefix(message, "floating point arithmetic"),
 		strings.HasSuffix(message, "must follow a name"),
 		strings.HasSuffix(message, "must be followed by a literal"), strings.HasPrefix(message, "ternary operator missing"):
-		return sh.mendArithmetic(code, pos)
+		return mendArithmetic(sh, code, pos)
 	case strings.HasSuffix(message, "must be followed by an expression"):
-		return sh.mendEmpty(code, pos)
+		return mendEmpty(sh, code, pos)
 	case strings.HasPrefix(message, "cannot combine multiple parameter expansion operators"):
 		return countExpansion(code, pos)
 	case strings.HasPrefix(message, "not a valid parameter expansion operator: `~`"):
@@ -126,9 +126,9 @@ func negateTime(code string, at int) (string, bool) {
 	return code[:begin] + "! " + code[begin:at] + code[at+1:], true
 }
 
-// enclosing returns the innermost (( ... before an offset that is not closed before it: where it opens and where its second parenthesis
-// closes. Where that is not closed the end is -1.
-func (sh *shell) enclosing(code string, at int) (open, end int) {
+// enclosingArithmetic returns the innermost (( that is open at an offset: where it opens, and where its second parenthesis closes. The end
+// is -1 where nothing closes it.
+func enclosingArithmetic(sh *shell, code string, at int) (open, end int) {
 	for i := min(at, len(code)) - 2; i >= 0 && i >= at-maxMended; i-- {
 		if code[i] != '(' || code[i+1] != '(' {
 			continue
@@ -179,15 +179,15 @@ func separateParentheses(code string, at int) (string, bool) {
 }
 
 // mendArithmetic is for what is wrong within "((": that is a command, or an expression of which only its evaluation tells what it is.
-func (sh *shell) mendArithmetic(code string, at int) (string, bool) {
-	if open, end := sh.enclosing(code, at); open >= 0 && end >= 0 && !strings.HasPrefix(code[end+1:], ")") {
+func mendArithmetic(sh *shell, code string, at int) (string, bool) {
+	if open, end := enclosingArithmetic(sh, code, at); open >= 0 && end >= 0 && !strings.HasPrefix(code[end+1:], ")") {
 		return separateParentheses(code, open)
 	}
 	return quoteArithmetic(code, at)
 }
 
 // mendEmpty writes a zero where an expression is empty.
-func (sh *shell) mendEmpty(code string, at int) (string, bool) {
+func mendEmpty(sh *shell, code string, at int) (string, bool) {
 	rest := strings.TrimPrefix(code[at:], "$")
 	if strings.HasPrefix(rest, "let") { // the parser's clause has expressions; the builtin says what is wrong when it is reached
 		return code[:at] + `\` + code[at:], true
@@ -221,7 +221,7 @@ func (sh *shell) mendEmpty(code string, at int) (string, bool) {
 		}
 		return "", false
 	}
-	return sh.mendArithmetic(code, at)
+	return mendArithmetic(sh, code, at)
 }
 
 // countExpansion writes the operators of $# so that the parser tells them from the length of a parameter: ${##x} and the like.

@@ -90,7 +90,7 @@ func (sh *shell) trace(s string) {
 	sh.stderr(prefix + s + "\n")
 }
 
-func (sh *shell) traceWords(args []string) {
+func traceWords(sh *shell, args []string) {
 	words := make([]string, len(args))
 	for i, a := range args {
 		words[i] = quoteTrace(a)
@@ -98,12 +98,12 @@ func (sh *shell) traceWords(args []string) {
 	sh.trace(strings.Join(words, " "))
 }
 
-func (sh *shell) traceFor(l *syntax.WordIter, words []string) {
+func traceFor(sh *shell, l *syntax.WordIter, words []string) {
 	s := "for " + l.Name.Value
 	if l.InPos.IsValid() {
 		var raw []string
 		for _, w := range l.Items {
-			raw = append(raw, sh.code(w))
+			raw = append(raw, codeOf(sh, w))
 		}
 		s += " in " + strings.Join(raw, " ")
 	} else {

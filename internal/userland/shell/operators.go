@@ -218,10 +218,10 @@ func (a *arithmetic) load(name string) int64 {
 		switch {
 		case v == nil:
 		case v.kind == associative:
-			i, has := v.m[sh.subscriptKey(sub)]
+			i, has := v.m[subscriptKey(sh, sub)]
 			s, ok = i.val, has
 		default:
-			i := sh.evalArith(sub)
+			i := evalArith(sh, sub)
 			if i < 0 {
 				i += int64(v.top())
 			}
@@ -235,7 +235,7 @@ func (a *arithmetic) load(name string) int64 {
 		s, ok = sh.get(name)
 	}
 	if !ok && sh.on[optNounset] {
-		sh.unbound(name)
+		unboundVariable(sh, name)
 	}
 	if n, plain := plainNumber(s); plain {
 		return n
@@ -243,7 +243,7 @@ func (a *arithmetic) load(name string) int64 {
 	if s == "" {
 		return 0
 	}
-	return sh.evalArith(s)
+	return evalArith(sh, s)
 }
 
 func (a *arithmetic) store(name string, n int64) {
@@ -253,7 +253,7 @@ func (a *arithmetic) store(name string, n int64) {
 	val := strconv.FormatInt(n, 10)
 	var err error
 	if base, sub, element := splitSubscript(name); element {
-		err = a.sh.assignElement(base, sub, val, false)
+		err = assignElement(a.sh, base, sub, val, false)
 	} else {
 		err = a.sh.assign(name, val, false)
 	}

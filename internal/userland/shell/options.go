@@ -54,7 +54,7 @@ func optionTable() []option {
 }
 
 // optionLetters is $-.
-func (sh *shell) optionLetters() string {
+func optionLetters(sh *shell) string {
 	var b []byte
 	for i, o := range optionTable() {
 		if o.letter != 0 && sh.on[i] {
@@ -101,7 +101,7 @@ func shoptNames() []string {
 }
 
 // setOption sets an option of set by its name.
-func (sh *shell) setOption(name string, on bool) bool {
+func setOption(sh *shell, name string, on bool) bool {
 	for i, o := range optionTable() {
 		if o.name == name {
 			sh.on[i] = on
@@ -112,7 +112,7 @@ func (sh *shell) setOption(name string, on bool) bool {
 }
 
 // setLetter sets an option of set by its letter.
-func (sh *shell) setLetter(c byte, on bool) bool {
+func setLetter(sh *shell, c byte, on bool) bool {
 	for i, o := range optionTable() {
 		if o.letter == c && c != 0 {
 			sh.on[i] = on
@@ -150,7 +150,7 @@ func biSet(sh *shell, args []string) int {
 		}
 		return sh.stdout("set", b.String())
 	}
-	rest, params, ok := sh.setOptions("set", args[1:])
+	rest, params, ok := setOptions(sh, "set", args[1:])
 	if !ok {
 		return 2
 	}
@@ -161,7 +161,7 @@ func biSet(sh *shell, args []string) int {
 }
 
 // setOptions reads options as set has them; it returns what follows and whether that are parameters.
-func (sh *shell) setOptions(name string, args []string) (rest []string, params, ok bool) {
+func setOptions(sh *shell, name string, args []string) (rest []string, params, ok bool) {
 	for i := 0; i < len(args); i++ {
 		a := args[i]
 		switch {
@@ -176,17 +176,17 @@ func (sh *shell) setOptions(name string, args []string) (rest []string, params, 
 			for _, c := range []byte(a[1:]) {
 				if c == 'o' {
 					if i+1 >= len(args) {
-						sh.printOptions(a[0] == '+')
+						printOptions(sh, a[0] == '+')
 						continue
 					}
 					i++
-					if !sh.setOption(args[i], a[0] == '-') {
+					if !setOption(sh, args[i], a[0] == '-') {
 						sh.complain(name, "%s: invalid option name", args[i])
 						return nil, false, false
 					}
 					continue
 				}
-				if !sh.setLetter(c, a[0] == '-') {
+				if !setLetter(sh, c, a[0] == '-') {
 					sh.complain(name, "%c%c: invalid option", a[0], c)
 					if name == "set" {
 						sh.stderr(setUsage)
@@ -201,7 +201,7 @@ func (sh *shell) setOptions(name string, args []string) (rest []string, params, 
 	return nil, false, true
 }
 
-func (sh *shell) printOptions(commands bool) {
+func printOptions(sh *shell, commands bool) {
 	var b strings.Builder
 	for i, o := range optionTable() {
 		state := "off"
@@ -299,7 +299,7 @@ func biShopt(sh *shell, args []string) int {
 		switch {
 		case set || unset:
 			if options {
-				sh.setOption(n, set)
+				setOption(sh, n, set)
 			} else {
 				sh.shopts[n] = set
 				if n == "expand_aliases" {

@@ -26,15 +26,15 @@ func (e value) join(sh *shell) string {
 		return e.s
 	}
 	if e.star {
-		return sh.join(e.list)
+		return joinFields(sh, e.list)
 	}
 	return strings.Join(e.list, " ")
 }
 
-// parameter returns the value of a parameter by its text: a name, a number, a special character, a name with a subscript.
-func (sh *shell) parameter(name string) value {
+// parameterOf returns the value of a parameter by its text: a name, a number, a special character, a name with a subscript.
+func parameterOf(sh *shell, name string) value {
 	if base, sub, ok := splitSubscript(name); ok {
-		return sh.element(base, sub, false)
+		return elementOf(sh, base, sub, false)
 	}
 	e := value{name: name}
 	switch name {
@@ -51,13 +51,13 @@ func (sh *shell) parameter(name string) value {
 			e.s, e.set = strconv.Itoa(sh.lastJob), true
 		}
 	case "-":
-		e.s, e.set = sh.optionLetters(), true
+		e.s, e.set = optionLetters(sh), true
 	case "_":
 		e.s, e.set = sh.last, true
 	case "0":
 		e.s, e.set = sh.name, true
 	case countParameter:
-		return sh.parameter("#")
+		return parameterOf(sh, "#")
 	default:
 		if name != "" && name[0] >= '0' && name[0] <= '9' {
 			if n, err := strconv.Atoi(name); err == nil && n <= len(sh.params) {
@@ -71,15 +71,15 @@ func (sh *shell) parameter(name string) value {
 	return e
 }
 
-// element returns the value of name[sub], sub being source text.
-func (sh *shell) element(name, sub string, expanded bool) value {
+// elementOf returns the value of name[sub], sub being source text.
+func elementOf(sh *shell, name, sub string, expanded bool) value {
 	e := value{name: name + "[" + sub + "]"}
-	if v := sh.vars[name]; v != nil && v.ref && sh.circles(name) {
+	if v := sh.vars[name]; v != nil && v.ref && refersToItself(sh, name) {
 		sh.complain("", "warning: %s: circular name reference", name)
 		return value{name: name}
 	}
 	target := sh.resolve(name)
-	v := sh.raw(target)
+	v := rawVariable(sh, target)
 	e.v = v
 	if sub == "@" || sub == "*" {
 		e.isList, e.star = true, sub == "*"
@@ -92,13 +92,13 @@ func (sh *shell) element(name, sub string, expanded bool) value {
 	if v != nil && v.kind == associative {
 		key := sub
 		if !expanded {
-			key = sh.subscriptKey(sub)
+			key = subscriptKey(sh, sub)
 		}
 		i, ok := v.m[key]
 		e.s, e.set = i.val, ok
 		return e
 	}
-	i := sh.arith(sh.arithText(sub))
+	i := sh.arith(arithText(sh, sub))
 	if v == nil {
 		return e
 	}
@@ -121,8 +121,8 @@ func (sh *shell) element(name, sub string, expanded bool) value {
 	return e
 }
 
-// code returns the source text of a node.
-func (sh *shell) code(n syntax.Node) string {
+// codeOf returns the source text of a node.
+func codeOf(sh *shell, n syntax.Node) string {
 	from, to := int(n.Pos().Offset()), int(n.End().Offset())
 	if from >= 0 && from <= to && to <= len(sh.source.code) {
 		return sh.source.code[from:to]
@@ -133,17 +133,18 @@ func (sh *shell) code(n syntax.Node) string {
 }
 
 // param expands a parameter.
-func (sh *shell) param(k *sink, pe *syntax.ParamExp, quoted bool) {
+func (k *sink) param(pe *syntax.ParamExp, quoted bool) {
+	sh := k.sh
 	name := pe.Param.Value
 	if pe.Short || !pe.Excl && !pe.Length && pe.Index == nil && pe.Slice == nil && pe.Repl == nil && pe.Exp == nil && pe.Names == 0 {
 		if name == "LINENO" {
-			sh.lineOf(pe)
+			lineOf(sh, pe)
 		}
 		if c := name[0]; c == '_' && len(name) > 1 || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' {
 			if pe.Index == nil {
 				s, ok := sh.get(name)
 				if !ok && sh.on[optNounset] {
-					sh.unbound(name)
+					unboundVariable(sh, name)
 				}
 				if quoted {
 					k.add(s, true)
@@ -155,7 +156,7 @@ func (sh *shell) param(k *sink, pe *syntax.ParamExp, quoted bool) {
 		}
 	}
 	if pe.Width || pe.IsSet || pe.Flags != nil || len(pe.Modifiers) > 0 {
-		sh.badSubstitution(pe)
+		badSubstitution(sh, pe)
 	}
 	if pe.Excl && pe.Names != 0 {
 		var names []string
@@ -164,13 +165,13 @@ func (sh *shell) param(k *sink, pe *syntax.ParamExp, quoted bool) {
 				names = append(names, n)
 			}
 		}
-		sh.emit(k, value{list: names, isList: true, star: pe.Names == syntax.NamesPrefix}, quoted)
+		k.emit(value{list: names, isList: true, star: pe.Names == syntax.NamesPrefix}, quoted)
 		return
 	}
-	e := sh.paramValue(pe)
+	e := paramValue(sh, pe)
 	if pe.Length {
 		if !e.set && !e.isList && sh.on[optNounset] {
-			sh.unbound(e.name)
+			unboundVariable(sh, e.name)
 		}
 		n := len(e.list)
 		if !e.isList {
@@ -183,41 +184,41 @@ func (sh *shell) param(k *sink, pe *syntax.ParamExp, quoted bool) {
 		}
 		return
 	}
-	if pe.Exp != nil && sh.conditional(k, pe, e, quoted) {
+	if pe.Exp != nil && k.conditional(pe, e, quoted) {
 		return
 	}
 	if !e.set && !e.isList && sh.on[optNounset] && !(pe.Excl && pe.Index != nil) {
-		sh.unbound(e.name)
+		unboundVariable(sh, e.name)
 	}
 	switch {
 	case pe.Slice != nil:
-		e = sh.slice(pe, e)
+		e = sliceOf(sh, pe, e)
 	case pe.Repl != nil && !e.set && !e.isList:
 	case pe.Repl != nil:
 		pat := sh.pattern(pe.Repl.Orig)
-		with := sh.replacement(pe.Repl.With)
-		if pe.Repl.All && pat == "" && strings.HasPrefix(sh.code(pe), "${"+name+"///") { // the pattern begins with the third slash
+		with := replacementText(sh, pe.Repl.With)
+		if pe.Repl.All && pat == "" && strings.HasPrefix(codeOf(sh, pe), "${"+name+"///") { // the pattern begins with the third slash
 			rest := ""
 			rest, with, _ = strings.Cut(with, "/")
 			pat = "/" + rest
 		}
 		if pe.Repl.All {
 			// An anchor means nothing with //.
-			e = e.each(func(s string) string { return sh.replace(s, pat, with, true) })
+			e = e.each(func(s string) string { return replaceAll(sh, s, pat, with, true) })
 		} else {
-			if raw := sh.anchored(pe); raw == 0 && pat != "" && (pat[0] == '#' || pat[0] == '%') {
+			if raw := anchorOf(pe); raw == 0 && pat != "" && (pat[0] == '#' || pat[0] == '%') {
 				pat = `\` + pat
 			}
-			e = e.each(func(s string) string { return sh.replace(s, pat, with, false) })
+			e = e.each(func(s string) string { return replaceAll(sh, s, pat, with, false) })
 		}
 	case pe.Exp != nil:
-		e = sh.operate(pe, e)
+		e = operateOn(sh, pe, e)
 	}
-	sh.emit(k, e, quoted)
+	k.emit(e, quoted)
 }
 
-// anchored returns the anchor with which a replacement's pattern begins in the source, 0 for none.
-func (sh *shell) anchored(pe *syntax.ParamExp) byte {
+// anchorOf returns the anchor with which a replacement's pattern begins in the source, 0 for none.
+func anchorOf(pe *syntax.ParamExp) byte {
 	if pe.Repl.Orig != nil && len(pe.Repl.Orig.Parts) > 0 {
 		if lit, ok := pe.Repl.Orig.Parts[0].(*syntax.Lit); ok && lit.Value != "" && (lit.Value[0] == '#' || lit.Value[0] == '%') {
 			return lit.Value[0]
@@ -226,8 +227,8 @@ func (sh *shell) anchored(pe *syntax.ParamExp) byte {
 	return 0
 }
 
-// replacement expands the text that is put in by a replacement: an & that is quoted stands for itself.
-func (sh *shell) replacement(w *syntax.Word) string {
+// replacementText expands the text that is put in by a replacement: an & that is quoted stands for itself.
+func replacementText(sh *shell, w *syntax.Word) string {
 	if w == nil {
 		return ""
 	}
@@ -240,31 +241,31 @@ func (sh *shell) replacement(w *syntax.Word) string {
 				k.add(strings.ReplaceAll(q.Value, `\/`, `/`), true)
 				continue
 			}
-			sh.walk(&inner, []syntax.WordPart{p}, false)
+			inner.walk([]syntax.WordPart{p}, false)
 			k.add(strings.ReplaceAll(string(inner.text), `\`, `\\`), true)
 		case *syntax.SglQuoted, *syntax.DblQuoted:
-			sh.part(&inner, p, false)
+			inner.part(p, false)
 			k.add(strings.NewReplacer(`\`, `\\`, `&`, `\&`).Replace(string(inner.text)), true)
 		default:
-			sh.part(&inner, p, false)
+			inner.part(p, false)
 			k.add(string(inner.text), true)
 		}
 	}
 	return string(k.text)
 }
 
-func (sh *shell) badSubstitution(pe *syntax.ParamExp) {
-	sh.complain("", "%s: bad substitution", sh.code(pe))
+func badSubstitution(sh *shell, pe *syntax.ParamExp) {
+	sh.complain("", "%s: bad substitution", codeOf(sh, pe))
 	panic(discard{1})
 }
 
-func (sh *shell) unbound(name string) {
+func unboundVariable(sh *shell, name string) {
 	sh.complain("", "%s: unbound variable", name)
-	sh.fatal()
+	endExpansion(sh)
 }
 
-// fatal ends the shell because of an expansion.
-func (sh *shell) fatal() {
+// endExpansion ends the shell because of an expansion.
+func endExpansion(sh *shell) {
 	if sh.fromText && !sh.on[optErrexit] {
 		panic(exitShell{127})
 	}
@@ -272,11 +273,11 @@ func (sh *shell) fatal() {
 }
 
 // paramValue returns the value that the operators of an expansion begin with.
-func (sh *shell) paramValue(pe *syntax.ParamExp) value {
+func paramValue(sh *shell, pe *syntax.ParamExp) value {
 	name := pe.Param.Value
 	if pe.Excl {
 		if pe.Index != nil {
-			sub := sh.code(pe.Index)
+			sub := codeOf(sh, pe.Index)
 			if sub == "@" || sub == "*" {
 				e := value{isList: true, star: sub == "*", set: true}
 				if v := sh.lookup(name); v != nil {
@@ -290,9 +291,9 @@ func (sh *shell) paramValue(pe *syntax.ParamExp) value {
 		}
 		var e value
 		if pe.Index != nil {
-			e = sh.element(name, sh.code(pe.Index), false)
+			e = elementOf(sh, name, codeOf(sh, pe.Index), false)
 		} else {
-			e = sh.parameter(name)
+			e = parameterOf(sh, name)
 		}
 		target := e.join(sh)
 		if target == "" {
@@ -312,12 +313,12 @@ func (sh *shell) paramValue(pe *syntax.ParamExp) value {
 			panic(discard{1})
 		}
 		_ = base
-		return sh.parameter(target)
+		return parameterOf(sh, target)
 	}
 	if pe.Index != nil {
-		return sh.element(name, sh.code(pe.Index), false)
+		return elementOf(sh, name, codeOf(sh, pe.Index), false)
 	}
-	e := sh.parameter(name)
+	e := parameterOf(sh, name)
 	if e.v != nil && e.v.kind != scalar && (pe.Slice == nil || e.v.kind == associative) {
 		e.name = name
 	}
@@ -347,7 +348,8 @@ func (e value) each(f func(string) string) value {
 }
 
 // conditional does the operators that look at whether the parameter is set, and reports whether that was all.
-func (sh *shell) conditional(k *sink, pe *syntax.ParamExp, e value, quoted bool) bool {
+func (k *sink) conditional(pe *syntax.ParamExp, e value, quoted bool) bool {
+	sh := k.sh
 	null := false
 	switch pe.Exp.Op {
 	case syntax.DefaultUnsetOrNull, syntax.AlternateUnsetOrNull, syntax.AssignUnsetOrNull, syntax.ErrorUnsetOrNull:
@@ -360,29 +362,29 @@ func (sh *shell) conditional(k *sink, pe *syntax.ParamExp, e value, quoted bool)
 	switch pe.Exp.Op {
 	case syntax.DefaultUnset, syntax.DefaultUnsetOrNull:
 		if there {
-			sh.emit(k, e, quoted)
+			k.emit(e, quoted)
 			return true
 		}
-		sh.alternative(k, pe.Exp.Word, quoted)
+		k.alternative(pe.Exp.Word, quoted)
 	case syntax.AlternateUnset, syntax.AlternateUnsetOrNull:
 		if there {
-			sh.alternative(k, pe.Exp.Word, quoted)
+			k.alternative(pe.Exp.Word, quoted)
 		} else if quoted && !e.isList {
 			k.add("", true)
 		}
 	case syntax.AssignUnset, syntax.AssignUnsetOrNull:
 		if there {
-			sh.emit(k, e, quoted)
+			k.emit(e, quoted)
 			return true
 		}
 		inner := sink{sh: sh, mode: modeLiteral}
-		sh.alternative(&inner, pe.Exp.Word, quoted)
+		inner.alternative(pe.Exp.Word, quoted)
 		s := string(inner.text)
 		var err error
 		base, sub, isElement := splitSubscript(e.name)
 		switch {
 		case isElement:
-			err = sh.assignElement(base, sub, s, false)
+			err = assignElement(sh, base, sub, s, false)
 		case !validName(e.name):
 			sh.complain("", "$%s: cannot assign in this way", e.name)
 			panic(discard{1})
@@ -400,7 +402,7 @@ func (sh *shell) conditional(k *sink, pe *syntax.ParamExp, e value, quoted bool)
 		}
 	case syntax.ErrorUnset, syntax.ErrorUnsetOrNull:
 		if there {
-			sh.emit(k, e, quoted)
+			k.emit(e, quoted)
 			return true
 		}
 		message := "parameter not set"
@@ -411,13 +413,13 @@ func (sh *shell) conditional(k *sink, pe *syntax.ParamExp, e value, quoted bool)
 			message = sh.literal(pe.Exp.Word)
 		}
 		sh.complain("", "%s: %s", e.name, message)
-		sh.fatal()
+		endExpansion(sh)
 	}
 	return true
 }
 
 // alternative expands the word that stands behind an operator.
-func (sh *shell) alternative(k *sink, w *syntax.Word, quoted bool) {
+func (k *sink) alternative(w *syntax.Word, quoted bool) {
 	if w == nil || len(w.Parts) == 0 {
 		if quoted {
 			k.add("", true)
@@ -425,21 +427,21 @@ func (sh *shell) alternative(k *sink, w *syntax.Word, quoted bool) {
 		return
 	}
 	if quoted {
-		sh.walk(k, w.Parts, true)
+		k.walk(w.Parts, true)
 		return
 	}
 	for i, p := range w.Parts {
 		lit, ok := p.(*syntax.Lit)
 		if !ok {
-			sh.part(k, p, false)
+			k.part(p, false)
 			continue
 		}
 		s := lit.Value
 		if i == 0 && strings.HasPrefix(s, "~") {
-			s = sh.tilde(k, s, true, len(w.Parts) == 1)
+			s = k.tilde(s, true, len(w.Parts) == 1)
 		}
 		if k.mode != modeFields {
-			sh.unquoted(k, s)
+			k.unquoted(s)
 			continue
 		}
 		// Literal text is split as what is expanded is.
@@ -456,15 +458,15 @@ func (sh *shell) alternative(k *sink, w *syntax.Word, quoted bool) {
 	}
 }
 
-// slice is ${x:offset:length}.
-func (sh *shell) slice(pe *syntax.ParamExp, e value) value {
+// sliceOf is ${x:offset:length}.
+func sliceOf(sh *shell, pe *syntax.ParamExp, e value) value {
 	offset, length := int64(0), int64(-1)
 	if pe.Slice.Offset != nil {
-		offset = sh.sliceArith(pe, pe.Slice.Offset)
+		offset = sliceArith(sh, pe, pe.Slice.Offset)
 	}
 	limited := pe.Slice.Length != nil
 	if limited {
-		length = sh.sliceArith(pe, pe.Slice.Length)
+		length = sliceArith(sh, pe, pe.Slice.Length)
 	}
 	if !e.isList {
 		runes := []rune(e.s)
@@ -484,7 +486,7 @@ func (sh *shell) slice(pe *syntax.ParamExp, e value) value {
 		if limited {
 			if length < 0 {
 				if end = n + length; end < offset {
-					sh.complain("", "%s: substring expression < 0", sh.code(pe.Slice.Length))
+					sh.complain("", "%s: substring expression < 0", codeOf(sh, pe.Slice.Length))
 					panic(discard{1})
 				}
 			} else if length < n-offset {
@@ -499,7 +501,7 @@ func (sh *shell) slice(pe *syntax.ParamExp, e value) value {
 		return e
 	}
 	if limited && length < 0 {
-		sh.complain("", "%s: substring expression < 0", sh.code(pe.Slice.Length))
+		sh.complain("", "%s: substring expression < 0", codeOf(sh, pe.Slice.Length))
 		panic(discard{1})
 	}
 	list := e.list
@@ -541,7 +543,8 @@ func (sh *shell) slice(pe *syntax.ParamExp, e value) value {
 }
 
 // emit appends a value to a word.
-func (sh *shell) emit(k *sink, e value, quoted bool) {
+func (k *sink) emit(e value, quoted bool) {
+	sh := k.sh
 	if !e.isList {
 		if quoted {
 			k.add(e.s, true)
@@ -556,10 +559,10 @@ func (sh *shell) emit(k *sink, e value, quoted bool) {
 		return
 	}
 	if quoted && e.star {
-		k.add(sh.join(e.list), true)
+		k.add(joinFields(sh, e.list), true)
 		return
 	}
-	hard := !quoted && sh.hardIFS()
+	hard := !quoted && hardIFS(sh)
 	for i, s := range e.list {
 		if i > 0 {
 			k.started = k.started || hard
@@ -574,8 +577,8 @@ func (sh *shell) emit(k *sink, e value, quoted bool) {
 }
 
 // sliceArith evaluates the offset or the length of ${x:offset:length}; an error names the variable.
-func (sh *shell) sliceArith(pe *syntax.ParamExp, x syntax.ArithmExpr) int64 {
-	n, err := sh.tryArith(sh.arithExpr(x))
+func sliceArith(sh *shell, pe *syntax.ParamExp, x syntax.ArithmExpr) int64 {
+	n, err := tryArith(sh, arithExpr(sh, x))
 	if err != nil {
 		sh.complain(pe.Param.Value, "%s", err.text)
 		sh.status = 1

@@ -39,15 +39,15 @@ func (s *shallow) Read(p []byte) (int, error) {
 // maxMends is how many places of a text are written otherwise at most; each costs another reading of the text.
 const maxMends = 1000
 
-// parse reads all statements up to the first error. What bash understands and the parser does not is written otherwise first; the code is
-// returned as it was read.
-func (sh *shell) parse(code string) (stmts []*syntax.Stmt, read string, err error) {
+// parseSource reads all statements up to the first error. It first rewrites what bash understands and the parser does not. It returns the
+// code as the parser read it.
+func parseSource(sh *shell, code string) (stmts []*syntax.Stmt, read string, err error) {
 	sh.charge(100)
 	sh.aliasLines = nil
 	if len(sh.aliases) > 0 && sh.shopts["expand_aliases"] {
-		code, sh.aliasLines = sh.expandAliases(code)
+		code, sh.aliasLines = expandAliases(sh, code)
 	}
-	code = sh.endComments(code)
+	code = endComments(sh, code)
 	for range maxMends {
 		stmts = stmts[:0]
 		err = nil
@@ -61,7 +61,7 @@ func (sh *shell) parse(code string) (stmts []*syntax.Stmt, read string, err erro
 				stmts = append(stmts, s)
 			}
 		}
-		fixed, ok := sh.mend(code, err)
+		fixed, ok := mendSource(sh, code, err)
 		if !ok {
 			return stmts, code, err
 		}
@@ -75,7 +75,7 @@ func (sh *shell) parse(code string) (stmts []*syntax.Stmt, read string, err erro
 var longComment = regexp.MustCompile(`(?m)(^|[\s;&|()])#.*\\$`)
 
 // endComments takes the backslashes from the ends of comments. In bash a comment ends with its line; the parser goes on in the next one.
-func (sh *shell) endComments(code string) string {
+func endComments(sh *shell, code string) string {
 	for at := 0; ; {
 		m := longComment.FindStringSubmatchIndex(code[at:])
 		if m == nil {
@@ -83,7 +83,7 @@ func (sh *shell) endComments(code string) string {
 		}
 		hash, end := at+m[3], at+m[1]
 		sh.charge(len(code))
-		if sh.isComment(code, hash) {
+		if isComment(sh, code, hash) {
 			code = code[:end-1] + " " + code[end:]
 		}
 		at = end
@@ -92,7 +92,7 @@ func (sh *shell) endComments(code string) string {
 
 // isComment reports whether the parser takes what begins at an offset for a comment. What it refuses before that offset, it does not
 // know. The command that is put behind the text is there for a comment at its end, which belongs to the next command.
-func (sh *shell) isComment(code string, at int) bool {
+func isComment(sh *shell, code string, at int) bool {
 	found := false
 	look := func(list []syntax.Comment) {
 		for _, c := range list {
@@ -119,7 +119,7 @@ func (sh *shell) isComment(code string, at int) bool {
 var nearToken = regexp.MustCompile("^`(.+?)` (?:can only|must|is not)")
 
 // syntaxError tells what is wrong with a text.
-func (sh *shell) syntaxError(code, where string, err error) {
+func syntaxError(sh *shell, code, where string, err error) {
 	line, text := 1, err.Error()
 	if e, ok := errors.AsType[syntax.ParseError](err); ok {
 		line, text = int(e.Pos.Line()), e.Text

@@ -343,14 +343,14 @@ func (m *matcher) extended(p, s string) bool {
 }
 
 // trimPrefix and trimSuffix are ${x#pat}, ${x##pat}, ${x%pat} and ${x%%pat}.
-func (sh *shell) trimPrefix(s, pat string, longest bool) string {
+func trimPrefix(sh *shell, s, pat string, longest bool) string {
 	if lit, ok := plain(pat); ok {
 		return strings.TrimPrefix(s, lit)
 	}
 	sh.charge(20 + len(s))
 	if x, ok := patternRegexp(pat, !longest); ok {
-		if re := sh.compiled("^(?:"+x+")", longest); re != nil {
-			if loc := sh.located(re, s); loc != nil {
+		if re := compilePattern(sh, "^(?:"+x+")", longest); re != nil {
+			if loc := locate(sh, re, s); loc != nil {
 				return s[loc[1]:]
 			}
 			return s
@@ -368,21 +368,21 @@ func (sh *shell) trimPrefix(s, pat string, longest bool) string {
 	return s
 }
 
-func (sh *shell) trimSuffix(s, pat string, longest bool) string {
+func trimSuffix(sh *shell, s, pat string, longest bool) string {
 	if lit, ok := plain(pat); ok {
 		return strings.TrimSuffix(s, lit)
 	}
 	sh.charge(20 + len(s))
 	if x, ok := patternRegexp(pat, false); ok {
 		if longest {
-			if re := sh.compiled("(?:"+x+`)\z`, true); re != nil {
-				if loc := sh.located(re, s); loc != nil {
+			if re := compilePattern(sh, "(?:"+x+`)\z`, true); re != nil {
+				if loc := locate(sh, re, s); loc != nil {
 					return s[:loc[0]]
 				}
 				return s
 			}
-		} else if re := sh.compiled("^((?s:.*))(?:"+x+`)\z`, false); re != nil {
-			if loc := sh.located(re, s); loc != nil {
+		} else if re := compilePattern(sh, "^((?s:.*))(?:"+x+`)\z`, false); re != nil {
+			if loc := locate(sh, re, s); loc != nil {
 				return s[:loc[3]]
 			}
 			return s
@@ -400,9 +400,9 @@ func (sh *shell) trimSuffix(s, pat string, longest bool) string {
 	return s
 }
 
-// replace is ${x/pat/with} and ${x//pat/with}; anchor is '#' or '%' where the pattern begins with it. An & in with stands for what was
+// replaceAll is ${x/pat/with} and ${x//pat/with}; anchor is '#' or '%' where the pattern begins with it. An & in with stands for what was
 // matched.
-func (sh *shell) replace(s, pat, with string, all bool) string {
+func replaceAll(sh *shell, s, pat, with string, all bool) string {
 	anchor := byte(0)
 	if pat != "" && !all && (pat[0] == '#' || pat[0] == '%') {
 		anchor, pat = pat[0], pat[1:]
@@ -454,14 +454,14 @@ func (sh *shell) replace(s, pat, with string, all bool) string {
 				}
 				sh.charge(20 + i/8)
 				spans = append(spans, []int{at + i, at + i + len(lit)})
-				sh.w.stop(sh.listRoom(len(spans) * spanBytes))
+				sh.w.stop(listRoom(sh, len(spans)*spanBytes))
 				if at += i + len(lit); !all || lit == "" {
 					break
 				}
 			}
 		}
 	} else {
-		spans = sh.spans(s, pat, all, anchor)
+		spans = findSpans(sh, s, pat, all, anchor)
 	}
 	if len(spans) == 0 {
 		return s
@@ -469,34 +469,34 @@ func (sh *shell) replace(s, pat, with string, all bool) string {
 	var b []byte
 	last, size := 0, 0
 	for _, p := range spans {
-		b = sh.extend(b, s[last:p[0]])
-		b = sh.extend(b, fill(s[p[0]:p[1]]))
+		b = extendText(sh, b, s[last:p[0]])
+		b = extendText(sh, b, fill(s[p[0]:p[1]]))
 		last = p[1]
 		if len(b)-size > 1<<16 {
-			sh.spare(len(b))
+			spareMemory(sh, len(b))
 			sh.charge(len(b) - size)
 			size = len(b)
 		}
 	}
-	return sh.text(sh.extend(b, s[last:]))
+	return countedText(sh, extendText(sh, b, s[last:]))
 }
 
-// text returns a text of its own.
-func (sh *shell) text(b []byte) string {
+// countedText returns a text of its own.
+func countedText(sh *shell, b []byte) string {
 	s, err := bound.Text(sh.w.account, b)
 	sh.w.stop(err)
 	return s
 }
 
-// extend appends to a text that may be long.
-func (sh *shell) extend(dst []byte, s string) []byte {
+// extendText appends to a text that may be long.
+func extendText(sh *shell, dst []byte, s string) []byte {
 	dst, err := bound.Append(sh.w.account, dst, s)
 	sh.w.stop(err)
 	return dst
 }
 
-// spare ends the shell where so much memory could not be held.
-func (sh *shell) spare(n int) {
+// spareMemory ends the shell where so much memory could not be held.
+func spareMemory(sh *shell, n int) {
 	sh.hold(int64(n))
 	sh.hold(-int64(n))
 }
@@ -505,14 +505,14 @@ func (sh *shell) spare(n int) {
 const spanBytes = 40
 
 // listRoom ends the shell where a list of matches of so many bytes could not be held. It holds none.
-func (sh *shell) listRoom(bytes int) error {
+func listRoom(sh *shell, bytes int) error {
 	if bytes > 1<<16 && int64(bytes) > sh.w.account.Spare() {
-		sh.spare(bytes)
+		spareMemory(sh, bytes)
 	}
 	return nil
 }
 
-func (sh *shell) spans(s, pat string, all bool, anchor byte) [][]int {
+func findSpans(sh *shell, s, pat string, all bool, anchor byte) [][]int {
 	if x, ok := patternRegexp(pat, false); ok {
 		switch anchor {
 		case '#':
@@ -520,12 +520,12 @@ func (sh *shell) spans(s, pat string, all bool, anchor byte) [][]int {
 		case '%':
 			x = "(?:" + x + `)\z`
 		}
-		if re := sh.compiled(x, true); re != nil {
+		if re := compilePattern(sh, x, true); re != nil {
 			n := 1
 			if all {
 				n = -1
 			}
-			re.Bound(sh.listRoom)
+			re.Bound(func(bytes int) error { return listRoom(sh, bytes) })
 			spans, err := re.FindAllString(s, n)
 			sh.w.stop(err)
 			for i := range spans {
@@ -550,7 +550,7 @@ func (sh *shell) spans(s, pat string, all bool, anchor byte) [][]int {
 		}
 		if hit >= 0 && (hit > i || anchor != 0) {
 			spans = append(spans, []int{i, hit})
-			sh.w.stop(sh.listRoom(len(spans) * spanBytes))
+			sh.w.stop(listRoom(sh, len(spans)*spanBytes))
 			if !all {
 				break
 			}

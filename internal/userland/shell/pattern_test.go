@@ -61,7 +61,7 @@ func FuzzArithmetic(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, expr string) {
 		bare(func(sh *shell) {
-			_ = sh.guard(func() { _, _ = sh.tryArith(expr) })
+			_ = sh.guard(func() { _, _ = tryArith(sh, expr) })
 		})
 	})
 }
@@ -70,7 +70,7 @@ func TestQuotedTextComesBackFromTheParser(t *testing.T) {
 	bare(func(sh *shell) {
 		for _, s := range []string{"", "a", "a b", "it's", "a\nb", "\x01\x7f", "é", "\xff", `\`, `"`, "$x `y`", "~", "#", "!", "*?[", "a\tb'c"} {
 			for name, quote := range map[string]func(string) string{"Q": quoteShell, "q": quoteBackslash, "declare": quoteDouble} {
-				sh.runText("x="+quote(s), "")
+				runText(sh, "x="+quote(s), "")
 				if got := sh.str("x"); got != s {
 					t.Errorf("%s of %q is %s, which reads as %q", name, s, quote(s), got)
 				}
@@ -84,7 +84,7 @@ func TestClassesThatEndWhereTheyBegin(t *testing.T) {
 	bare(func(sh *shell) {
 		for _, pat := range []string{"[[:]:]]", "[[:]", "[[::]]", "[[:]]", "[[:", "[[:]:"} {
 			sh.match(pat, "0", false)
-			sh.replace("a0", pat, "x", true)
+			replaceAll(sh, "a0", pat, "x", true)
 		}
 	})
 }

@@ -10,9 +10,9 @@ import (
 	"agentbox/internal/userland/vfs"
 )
 
-// subshell runs ( ... ) on the same fiber.
-func (sh *shell) subshell(s *syntax.Stmt, c *syntax.Subshell) {
-	if !sh.enter() {
+// runSubshell runs ( ... ) on the same fiber.
+func runSubshell(sh *shell, s *syntax.Stmt, c *syntax.Subshell) {
+	if !enterLevel(sh) {
 		return
 	}
 	defer sh.w.account.Leave()
@@ -36,9 +36,9 @@ func (sh *shell) subshell(s *syntax.Stmt, c *syntax.Subshell) {
 	sh.status = status.Exit()
 }
 
-func (sh *shell) enter() bool {
+func enterLevel(sh *shell) bool {
 	if err := sh.w.account.Enter(); err != nil {
-		return sh.refuse()
+		return refuseFork(sh)
 	}
 	return true
 }
@@ -47,10 +47,10 @@ func (sh *shell) enter() bool {
 // where another ends.
 const maxFibers = 4096
 
-// crowded reports that no more processes fit beside those that live, and says so.
-func (sh *shell) crowded() bool { return sh.w.group.Living() >= maxFibers && !sh.refuse() }
+// isCrowded reports that no more processes fit beside those that live, and says so.
+func isCrowded(sh *shell) bool { return sh.w.group.Living() >= maxFibers && !refuseFork(sh) }
 
-func (sh *shell) refuse() bool {
+func refuseFork(sh *shell) bool {
 	sh.complain("", "fork: Resource temporarily unavailable")
 	sh.status = 254
 	return false
@@ -67,12 +67,12 @@ func stages(s *syntax.Stmt, list []*syntax.Stmt, all []bool) ([]*syntax.Stmt, []
 	return append(list, s), append(all, false)
 }
 
-// pipeline runs the stages of a pipeline, each on a fiber of its own, and waits for all.
-func (sh *shell) pipeline(s *syntax.Stmt) {
+// runPipeline runs the stages of a pipeline, each on a fiber of its own, and waits for all.
+func runPipeline(sh *shell, s *syntax.Stmt) {
 	plain := *s
 	plain.Negated, plain.Redirs = false, nil
 	list, all := stages(&plain, nil, nil)
-	if sh.crowded() || !sh.enter() {
+	if isCrowded(sh) || !enterLevel(sh) {
 		return
 	}
 	defer sh.w.account.Leave()
@@ -102,17 +102,17 @@ func (sh *shell) pipeline(s *syntax.Stmt) {
 		}
 		child := sh.fork(nil)
 		if in != nil {
-			child.replace0(0, in)
+			replace0(child, 0, in)
 			child.piped = true
 		}
 		if w != nil {
 			if all[i] {
-				child.replace0(2, w.Dup())
+				replace0(child, 2, w.Dup())
 			}
-			child.replace0(1, w)
+			replace0(child, 1, w)
 		}
 		in = r
-		procs[i] = sh.spawn(child, "", func() {
+		procs[i] = spawnShell(sh, child, "", func() {
 			child.loops = 0
 			child.stmt(stage)
 		})
@@ -120,7 +120,7 @@ func (sh *shell) pipeline(s *syntax.Stmt) {
 	failed := len(procs) < len(list)-int(truth(here))
 	codes := make([]int, len(procs), len(list))
 	if here && !failed {
-		sh.lastStage(list[len(list)-1], in)
+		lastStage(sh, list[len(list)-1], in)
 		codes = append(codes, sh.status)
 	}
 	for i, p := range procs {
@@ -147,7 +147,7 @@ func (sh *shell) pipeline(s *syntax.Stmt) {
 }
 
 // lastStage runs the last stage of a pipeline in the shell itself, as the option lastpipe wants it.
-func (sh *shell) lastStage(s *syntax.Stmt, in *vfs.Handle) {
+func lastStage(sh *shell, s *syntax.Stmt, in *vfs.Handle) {
 	var undo redirections
 	undo.put(sh, 0, in)
 	defer undo.restore(sh)
@@ -160,15 +160,15 @@ func (sh *shell) lastStage(s *syntax.Stmt, in *vfs.Handle) {
 }
 
 // replace0 puts a handle in the place of a descriptor. It belongs to the shell then.
-func (sh *shell) replace0(fd int, h *vfs.Handle) {
+func replace0(sh *shell, fd int, h *vfs.Handle) {
 	if old := sh.fds[fd]; old != nil {
 		_ = old.Close()
 	}
 	sh.fds[fd] = h
 }
 
-// spawn runs a shell's process on a fiber of its own.
-func (sh *shell) spawn(child *shell, text string, body func()) *proc {
+// spawnShell runs a shell's process on a fiber of its own.
+func spawnShell(sh *shell, child *shell, text string, body func()) *proc {
 	p := sh.w.start(child.pid, text, child, nil)
 	sh.lastProc = p
 	p.reader = child.proc != nil && child.proc.reader
@@ -190,20 +190,20 @@ func (sh *shell) spawn(child *shell, text string, body func()) *proc {
 	return p
 }
 
-// background runs a statement beside the shell.
-func (sh *shell) background(s *syntax.Stmt) {
-	sh.lineOf(s)
+// runBackground runs a statement beside the shell.
+func runBackground(sh *shell, s *syntax.Stmt) {
+	lineOf(sh, s)
 	sh.tick()
-	if sh.crowded() {
+	if isCrowded(sh) {
 		return
 	}
 	plain := *s
 	plain.Background = false
 	child := sh.fork(nil)
 	if !sh.piped {
-		child.replace0(0, sh.w.fs.Stream(empty{}, vfs.Read))
+		replace0(child, 0, sh.w.fs.Stream(empty{}, vfs.Read))
 	}
-	p := sh.spawn(child, strings.TrimSuffix(strings.TrimSpace(sh.code(s)), "&"), func() {
+	p := spawnShell(sh, child, strings.TrimSuffix(strings.TrimSpace(codeOf(sh, s)), "&"), func() {
 		child.loops = 0
 		child.stmt(&plain)
 	})

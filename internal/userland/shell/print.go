@@ -368,7 +368,7 @@ func (p *printer) condition(x syntax.TestExpr) string {
 }
 
 // headOf returns what a command is called in BASH_COMMAND: of a loop or a case what stands before its body.
-func (sh *shell) headOf(c syntax.Command) string {
+func headOf(sh *shell, c syntax.Command) string {
 	p := printer{code: sh.source.code}
 	switch c := c.(type) {
 	case *syntax.ForClause:

@@ -453,7 +453,7 @@ func biPrintf(sh *shell, args []string) int {
 		sh.stderr("printf: usage: printf [-v var] format [arguments]\n")
 		return 2
 	}
-	f := &format{args: args[1:], now: sh.p.Now, start: sh.started, zone: sh.zone, warn: func(text string) {
+	f := &format{args: args[1:], now: sh.p.Now, start: sh.started, zone: func() *time.Location { return zoneOf(sh) }, warn: func(text string) {
 		sh.complain("printf", "%s",
 			text)
 	}}
@@ -461,7 +461,7 @@ func biPrintf(sh *shell, args []string) int {
 	f.grow = func(n int) {
 		sh.charge(20 + n/16)
 		if n > held+1<<16 {
-			sh.spare(n)
+			spareMemory(sh, n)
 			held = n
 		}
 	}
@@ -475,7 +475,7 @@ func biPrintf(sh *shell, args []string) int {
 	var err error
 	s, _, _ := strings.Cut(f.out.String(), "\x00")
 	if base, sub, ok := splitSubscript(variable); ok {
-		err = sh.assignElement(base, sub, s, false)
+		err = assignElement(sh, base, sub, s, false)
 	} else {
 		err = sh.assign(variable, s, false)
 	}

@@ -7,8 +7,8 @@ import (
 	"agentbox/internal/userland/program"
 )
 
-// prompt expands the escapes of prompts, and then parameters and commands as within double quotes.
-func (sh *shell) prompt(s string) string {
+// expandPrompt expands the escapes of prompts, and then parameters and commands as within double quotes.
+func expandPrompt(sh *shell, s string) string {
 	sh.charge(20 + len(s))
 	var b strings.Builder
 	for i := 0; i < len(s); i++ {
@@ -31,7 +31,7 @@ func (sh *shell) prompt(s string) string {
 			if layout == "" {
 				layout = "%X"
 			}
-			b.WriteString(promptQuote(sh.promptTime(layout)))
+			b.WriteString(promptQuote(promptTime(sh, layout)))
 		case '0', '1', '2', '3', '4', '5', '6', '7':
 			end := i + 1
 			for end < len(s) && end < i+3 && s[end] >= '0' && s[end] <= '7' {
@@ -41,7 +41,7 @@ func (sh *shell) prompt(s string) string {
 			b.WriteByte(byte(n))
 			i = end - 1
 		default:
-			b.WriteString(sh.promptEscape(c))
+			b.WriteString(promptEscape(sh, c))
 		}
 	}
 	if !sh.shopts["promptvars"] {
@@ -55,7 +55,7 @@ func (sh *shell) prompt(s string) string {
 }
 
 // promptEscape returns what a letter behind a backslash stands for.
-func (sh *shell) promptEscape(c byte) string {
+func promptEscape(sh *shell, c byte) string {
 	switch c {
 	case 'a':
 		return "\a"
@@ -102,7 +102,7 @@ func (sh *shell) promptEscape(c byte) string {
 	case '!':
 		return "1"
 	case 'w', 'W':
-		path := sh.pwd()
+		path := pwd(sh)
 		home, ok := sh.get("HOME")
 		if ok && home != "" && home != "/" && (path == home || strings.HasPrefix(path, home+"/")) {
 			path = "~" + path[len(home):]
@@ -113,13 +113,13 @@ func (sh *shell) promptEscape(c byte) string {
 		return promptQuote(path)
 	}
 	if layout := map[byte]string{'t': "%H:%M:%S", 'T': "%I:%M:%S", '@': "%I:%M %p", 'A': "%H:%M", 'd': "%a %b %d"}[c]; layout != "" {
-		return sh.promptTime(layout)
+		return promptTime(sh, layout)
 	}
 	return `\` + string(rune(c))
 }
 
-func (sh *shell) promptTime(layout string) string {
-	return program.Strftime(layout, sh.p.Now().In(sh.zone()))
+func promptTime(sh *shell, layout string) string {
+	return program.Strftime(layout, sh.p.Now().In(zoneOf(sh)))
 }
 
 // promptQuote escapes what the expansion of a prompt would take for its own.

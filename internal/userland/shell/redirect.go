@@ -85,14 +85,14 @@ func (r *redirections) put(sh *shell, fd int, h *vfs.Handle) {
 func (sh *shell) redirect(list []*syntax.Redirect) (redirections, bool) {
 	var r redirections
 	for _, rd := range list {
-		if !sh.redirectOne(&r, rd) {
+		if !redirectOne(sh, &r, rd) {
 			return r, false
 		}
 	}
 	return r, true
 }
 
-func (sh *shell) redirectOne(r *redirections, rd *syntax.Redirect) bool {
+func redirectOne(sh *shell, r *redirections, rd *syntax.Redirect) bool {
 	fd, variable := 1, ""
 	switch rd.Op {
 	case syntax.RdrIn, syntax.RdrInOut, syntax.DplIn, syntax.Hdoc, syntax.DashHdoc, syntax.WordHdoc:
@@ -105,7 +105,7 @@ func (sh *shell) redirectOne(r *redirections, rd *syntax.Redirect) bool {
 			variable = strings.Trim(rd.N.Value, "{}")
 			if fd = 10; rd.Op == syntax.DplIn || rd.Op == syntax.DplOut {
 				if target := sh.literal(rd.Word); target == "-" {
-					n, err := strconv.Atoi(sh.descriptor(variable))
+					n, err := strconv.Atoi(redirectDescriptor(sh, variable))
 					if err == nil && n < len(sh.fds) && sh.fds[n] != nil {
 						_ = sh.fds[n].Close()
 						sh.fds[n] = nil
@@ -123,7 +123,7 @@ func (sh *shell) redirectOne(r *redirections, rd *syntax.Redirect) bool {
 			fd = n
 		}
 	}
-	h, ok := sh.target(r, rd, &fd)
+	h, ok := redirectTarget(sh, r, rd, &fd)
 	if !ok {
 		return false
 	}
@@ -135,7 +135,7 @@ func (sh *shell) redirectOne(r *redirections, rd *syntax.Redirect) bool {
 	r.put(sh, fd, h)
 	if variable != "" {
 		r.saved[len(r.saved)-1].keep = true
-		if err := sh.assignTo(variable, strconv.Itoa(fd)); err != nil {
+		if err := assignTo(sh, variable, strconv.Itoa(fd)); err != nil {
 			sh.complain("", "%s", err)
 			return false
 		}
@@ -143,18 +143,18 @@ func (sh *shell) redirectOne(r *redirections, rd *syntax.Redirect) bool {
 	return true
 }
 
-// descriptor returns the value of a variable or an element that names a descriptor.
-func (sh *shell) descriptor(variable string) string {
+// redirectDescriptor returns the value of a variable or an element that names a descriptor.
+func redirectDescriptor(sh *shell, variable string) string {
 	if base, sub, ok := splitSubscript(variable); ok {
-		return sh.element(base, sub, false).s
+		return elementOf(sh, base, sub, false).s
 	}
 	return sh.str(variable)
 }
 
 // assignTo sets a variable or an element.
-func (sh *shell) assignTo(variable, val string) error {
+func assignTo(sh *shell, variable, val string) error {
 	if base, sub, ok := splitSubscript(variable); ok {
-		return sh.assignElement(base, sub, val, false)
+		return assignElement(sh, base, sub, val, false)
 	}
 	sh.set(variable, val)
 	return nil
@@ -165,32 +165,32 @@ func (sh *shell) assignTo(variable, val string) error {
 var elementDescriptor = regexp.MustCompile(`^\{[A-Za-z_][A-Za-z_0-9]*\[[^\]\s]+\]\}$`)
 
 // withDescriptor takes such a word from a command and gives it to the redirection.
-func (sh *shell) withDescriptor(s *syntax.Stmt, c *syntax.CallExpr) (*syntax.Stmt, *syntax.CallExpr) {
+func withDescriptor(sh *shell, s *syntax.Stmt, c *syntax.CallExpr) (*syntax.Stmt, *syntax.CallExpr) {
 	if len(c.Args) == 0 || len(s.Redirs) == 0 || s.Redirs[0].N != nil {
 		return s, c
 	}
 	last := c.Args[len(c.Args)-1]
-	if last.End() != s.Redirs[0].OpPos || !elementDescriptor.MatchString(sh.code(last)) {
+	if last.End() != s.Redirs[0].OpPos || !elementDescriptor.MatchString(codeOf(sh, last)) {
 		return s, c
 	}
 	rd, stmt, call := *s.Redirs[0], *s, *c
-	rd.N = &syntax.Lit{Value: sh.code(last)}
+	rd.N = &syntax.Lit{Value: codeOf(sh, last)}
 	stmt.Redirs = append([]*syntax.Redirect{&rd}, s.Redirs[1:]...)
 	call.Args = c.Args[:len(c.Args)-1]
 	return &stmt, &call
 }
 
-// target returns what a redirection leads to; nil is closed. *fd becomes -1 where both outputs are meant.
-func (sh *shell) target(r *redirections, rd *syntax.Redirect, fd *int) (*vfs.Handle, bool) {
+// redirectTarget returns what a redirection leads to; nil is closed. *fd becomes -1 where both outputs are meant.
+func redirectTarget(sh *shell, r *redirections, rd *syntax.Redirect, fd *int) (*vfs.Handle, bool) {
 	switch rd.Op {
 	case syntax.Hdoc, syntax.DashHdoc:
-		return sh.here(r, sh.hereDocument(rd)), true
+		return hereFile(sh, r, hereDocument(sh, rd)), true
 	case syntax.WordHdoc:
-		return sh.here(r, sh.one(rd.Word, modeLiteral, false)+"\n"), true
+		return hereFile(sh, r, sh.one(rd.Word, modeLiteral, false)+"\n"), true
 	}
 	words := sh.fields([]*syntax.Word{rd.Word})
 	if len(words) != 1 {
-		sh.complain("", "%s: ambiguous redirect", sh.code(rd.Word))
+		sh.complain("", "%s: ambiguous redirect", codeOf(sh, rd.Word))
 		return nil, false
 	}
 	path := words[0]
@@ -220,7 +220,7 @@ func (sh *shell) target(r *redirections, rd *syntax.Redirect, fd *int) (*vfs.Han
 		n, err := strconv.Atoi(digits)
 		if err != nil || n < 0 {
 			if rd.Op == syntax.DplIn || rd.N != nil {
-				sh.complain("", "%s: ambiguous redirect", sh.code(rd.Word))
+				sh.complain("", "%s: ambiguous redirect", codeOf(sh, rd.Word))
 				return nil, false
 			}
 			*fd = -1
@@ -238,10 +238,10 @@ func (sh *shell) target(r *redirections, rd *syntax.Redirect, fd *int) (*vfs.Han
 		}
 		return h, true
 	default:
-		sh.unsupported("redirection " + rd.Op.String())
+		unsupported(sh, "redirection "+rd.Op.String())
 		return nil, false
 	}
-	h, err := sh.open(path, flags)
+	h, err := openFile(sh, path, flags)
 	if err != nil {
 		sh.w.stop(err)
 		if rest, ok := strings.CutPrefix(path, "/dev/"); ok && (strings.HasPrefix(rest, "tcp/") || strings.HasPrefix(rest, "udp/")) {
@@ -254,8 +254,8 @@ func (sh *shell) target(r *redirections, rd *syntax.Redirect, fd *int) (*vfs.Han
 	return h, true
 }
 
-// open opens a path for the shell itself.
-func (sh *shell) open(path string, flags vfs.Flags) (*vfs.Handle, error) {
+// openFile opens a path for the shell itself.
+func openFile(sh *shell, path string, flags vfs.Flags) (*vfs.Handle, error) {
 	if n, ok := program.Descriptor(path); ok {
 		if h := sh.fd(n); h != nil {
 			return h.Dup(), nil
@@ -265,8 +265,8 @@ func (sh *shell) open(path string, flags vfs.Flags) (*vfs.Handle, error) {
 	return sh.w.fs.Open(sh.at(), path, flags, 0o666&^sh.umask)
 }
 
-// here returns a handle that reads a text.
-func (sh *shell) here(r *redirections, s string) *vfs.Handle {
+// hereFile returns a handle that reads a text.
+func hereFile(sh *shell, r *redirections, s string) *vfs.Handle {
 	sh.hold(int64(len(s)))
 	r.held += int64(len(s))
 	return sh.w.fs.Stream(&document{rest: s}, vfs.Read)
@@ -286,7 +286,7 @@ func (d *document) Read(p []byte) (int, error) {
 func (d *document) Write([]byte) (int, error) { return 0, vfs.EBADF }
 
 // hereDocument returns the body of a here-document.
-func (sh *shell) hereDocument(rd *syntax.Redirect) string {
+func hereDocument(sh *shell, rd *syntax.Redirect) string {
 	if rd.Hdoc == nil {
 		return ""
 	}
@@ -303,7 +303,7 @@ func (sh *shell) hereDocument(rd *syntax.Redirect) string {
 		}
 		return b.String()
 	}
-	return sh.document(body)
+	return expandDocument(sh, body)
 }
 
 func quotedWord(w *syntax.Word) bool {
@@ -357,7 +357,7 @@ func readByte(h *vfs.Handle) (byte, error) {
 }
 
 // readLine reads up to a delimiter; ended says that it was there. Where the file has a position it reads more at once and goes back.
-func (sh *shell) readLine(h *vfs.Handle, delim byte, limit int, more func(c byte) bool) (line []byte, ended bool, err error) {
+func readLine(sh *shell, h *vfs.Handle, delim byte, limit int, more func(c byte) bool) (line []byte, ended bool, err error) {
 	_, seekErr := h.Seek(0, io.SeekCurrent)
 	seekable := seekErr == nil && h.Kind() == vfs.Regular
 	var buf [512]byte
@@ -383,7 +383,7 @@ func (sh *shell) readLine(h *vfs.Handle, delim byte, limit int, more func(c byte
 			}
 		}
 		if len(line) > 1<<16 && len(line)%(1<<14) < got {
-			sh.spare(len(line))
+			spareMemory(sh, len(line))
 		}
 		if got == 0 || err != nil {
 			if errors.Is(err, io.EOF) || err == nil {

@@ -118,7 +118,7 @@ func (s *Shell) Run(script string) (r Result) {
 	sh := w.shell(p, nil)
 	sh.name, sh.params, sh.fromText = s.opts.Name, s.opts.Args, true
 	sh.proc = w.start(p.PID, "bash", sh, nil)
-	status := sh.process(func() { sh.script(script, "") })
+	status := sh.process(func() { runScript(sh, script, "") })
 	w.end(sh.proc, status.Exit())
 	r = Result{Code: status.Exit()}
 	if status.Signal != 0 {
@@ -211,7 +211,8 @@ func (w *world) random() uint32 {
 	return binary.LittleEndian.Uint32(b[:])
 }
 
-// shell is one process of bash, or a subshell of one.
+// shell is one process of bash, or a subshell of one. Its methods are what every part of the shell needs: messages,
+// variables, expansion and the running of statements. All else is functions that take a shell.
 type shell struct {
 	w          *world
 	p          *program.Process
@@ -329,7 +330,7 @@ func (sh *shell) tick() {
 		sh.w.stop(host{sh.w, sh.proc}.Sleep(time.Microsecond)) // a loop may wait for what another process does
 	}
 	if len(sh.proc.pending) > 0 && sh.proc.shell == sh {
-		sh.signals()
+		runSignals(sh)
 	}
 }
 
@@ -366,7 +367,7 @@ func (w *world) shell(p *program.Process, from *proc) *shell {
 		}
 	}
 	sh.on[optHashall], sh.on[optBraceexpand], sh.on[optInteractiveComments] = true, true, true
-	sh.setup(p)
+	setVariables(sh, p)
 	return sh
 }
 
@@ -425,7 +426,7 @@ func (sh *shell) process(body func()) (s program.Status) {
 		sh.status = s.Exit()
 		sh.inTrap[trapExit], sh.leaving = true, s.Exit()
 		after := sh.guard(func() {
-			sh.runText(t, "signal")
+			runText(sh, t, "signal")
 			sh.status = s.Exit()
 		})
 		if after.Signal != 0 || s.Signal == 0 {

@@ -20,14 +20,14 @@ func special(name string) bool {
 	return false
 }
 
-// dynamic returns a variable that is made when it is read.
-func (sh *shell) dynamic(name string) *variable {
+// dynamicVariable returns a variable that is made when it is read.
+func dynamicVariable(sh *shell, name string) *variable {
 	s := ""
 	switch name {
 	case "LINENO":
 		s = strconv.Itoa(sh.line)
 	case "RANDOM":
-		s = strconv.Itoa(sh.nextRandom())
+		s = strconv.Itoa(nextRandom(sh))
 	case "SRANDOM":
 		s = strconv.FormatUint(uint64(sh.w.random()), 10)
 	case "SECONDS":
@@ -69,7 +69,7 @@ func (sh *shell) dynamic(name string) *variable {
 		case "GROUPS":
 			v.vals = []string{"0"}
 		case "DIRSTACK":
-			v.vals = append([]string{sh.pwd()}, sh.dirs...)
+			v.vals = append([]string{pwd(sh)}, sh.dirs...)
 		case "BASH_ALIASES":
 			v = &variable{kind: associative, set: true, m: map[string]item{}}
 			for _, k := range slices.Sorted(maps.Keys(sh.aliases)) {
@@ -114,7 +114,7 @@ func (sh *shell) dynamic(name string) *variable {
 }
 
 // nextRandom is bash's generator.
-func (sh *shell) nextRandom() int {
+func nextRandom(sh *shell) int {
 	if !sh.seeded {
 		sh.seed, sh.seeded = sh.w.random(), true
 	}

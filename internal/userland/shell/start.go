@@ -9,16 +9,16 @@ import (
 )
 
 // process returns what a program that the shell starts gets.
-func (sh *shell) processFor(args []string, assigns []assigned) *program.Process {
+func processFor(sh *shell, args []string, assigns []assigned) *program.Process {
 	p := *sh.p
 	c := p.Child(args...)
 	c.Cwd, c.Umask = sh.cwd, sh.umask
 	if len(assigns) > 0 {
-		saved := sh.temporary(assigns)
-		c.Env = sh.environ()
+		saved := assignTemporarily(sh, assigns)
+		c.Env = environOf(sh)
 		sh.restore(saved)
 	} else {
-		c.Env = sh.environ()
+		c.Env = environOf(sh)
 	}
 	c.PPID = sh.pid
 	c.Stdin, c.Stdout, c.Stderr = sh.fd(0), sh.fd(1), sh.fd(2)
@@ -42,17 +42,17 @@ func (sh *shell) fd(n int) *vfs.Handle {
 	return nil
 }
 
-// program runs a program and waits for it.
-func (sh *shell) program(args []string, assigns []assigned, standard bool) int {
+// runProgram runs a program and waits for it.
+func runProgram(sh *shell, args []string, assigns []assigned, standard bool) int {
 	name := args[0]
-	p := sh.processFor(args, assigns)
-	path, err := sh.find(p, name, standard)
+	p := processFor(sh, args, assigns)
+	path, err := findProgram(sh, p, name, standard)
 	if err != nil {
-		return sh.notFound(name, err)
+		return notFound(sh, name, err)
 	}
 	status, err := sh.w.execute(p, path)
 	if err != nil {
-		return sh.notStarted(name, path, err)
+		return notStarted(sh, name, path, err)
 	}
 	if signal := sh.proc.dying(); signal != 0 {
 		panic(program.Killed{Signal: signal})
@@ -68,8 +68,8 @@ func (sh *shell) program(args []string, assigns []assigned, standard bool) int {
 	return status.Exit()
 }
 
-// find looks for a program as the shell does: it remembers where it was.
-func (sh *shell) find(p *program.Process, name string, standard bool) (string, error) {
+// findProgram looks for a program as the shell does: it remembers where it was.
+func findProgram(sh *shell, p *program.Process, name string, standard bool) (string, error) {
 	if strings.Contains(name, "/") {
 		return name, sh.w.executable(p.At(), name)
 	}
@@ -99,7 +99,7 @@ func (sh *shell) find(p *program.Process, name string, standard bool) (string, e
 }
 
 // notFound tells that there is no such program and returns the status that this is.
-func (sh *shell) notFound(name string, err error) int {
+func notFound(sh *shell, name string, err error) int {
 	if strings.Contains(name, "/") {
 		n, lookErr := sh.w.fs.Lookup(sh.at(), name, true)
 		sh.w.stop(lookErr)
@@ -131,7 +131,7 @@ func (sh *shell) notFound(name string, err error) int {
 	return 127
 }
 
-func (sh *shell) notStarted(name, path string, err error) int {
+func notStarted(sh *shell, name, path string, err error) int {
 	if _, ok := errors.AsType[badInterpreter](err); ok {
 		sh.complain("", "%s: %s", path, err)
 		return 127

@@ -13,9 +13,9 @@ import (
 )
 
 // commandSubst runs $( ... ) and returns what it has printed.
-func (sh *shell) commandSubst(c *syntax.CmdSubst) string {
+func commandSubst(sh *shell, c *syntax.CmdSubst) string {
 	if c.TempFile || c.ReplyVar {
-		sh.unsupported("${ command; }")
+		unsupported(sh, "${ command; }")
 		return ""
 	}
 	sh.substs++
@@ -24,9 +24,9 @@ func (sh *shell) commandSubst(c *syntax.CmdSubst) string {
 		return ""
 	}
 	if s := c.Stmts[0]; len(c.Stmts) == 1 && s.Cmd == nil && len(s.Redirs) == 1 && s.Redirs[0].Op == syntax.RdrIn && s.Redirs[0].N == nil {
-		return sh.fileSubst(s)
+		return fileSubst(sh, s)
 	}
-	if !sh.enter() {
+	if !enterLevel(sh) {
 		panic(discard{1})
 	}
 	defer sh.w.account.Leave()
@@ -34,7 +34,7 @@ func (sh *shell) commandSubst(c *syntax.CmdSubst) string {
 	out := &capture{account: sh.w.account}
 	child := sh.fork(nil)
 	h := sh.w.fs.Stream(out, vfs.Write)
-	child.replace0(1, h)
+	replace0(child, 1, h)
 	child.evals++
 	if !sh.shopts["inherit_errexit"] {
 		child.on[optErrexit] = false
@@ -53,10 +53,10 @@ func (sh *shell) commandSubst(c *syntax.CmdSubst) string {
 	}
 	sh.substCode = status.Exit()
 	sh.w.account.Release(out.held)
-	return sh.captured(out.buf)
+	return capturedText(sh, out.buf)
 }
 
-func (sh *shell) fileSubst(s *syntax.Stmt) string {
+func fileSubst(sh *shell, s *syntax.Stmt) string {
 	undo, ok := sh.redirect(s.Redirs)
 	defer undo.restore(sh)
 	if !ok {
@@ -71,11 +71,11 @@ func (sh *shell) fileSubst(s *syntax.Stmt) string {
 		return ""
 	}
 	sh.w.account.Release(int64(len(all)))
-	return sh.captured(all)
+	return capturedText(sh, all)
 }
 
-// captured is what a command substitution stands for.
-func (sh *shell) captured(out []byte) string {
+// capturedText is what a command substitution stands for.
+func capturedText(sh *shell, out []byte) string {
 	if bytes.IndexByte(out, 0) >= 0 {
 		sh.complain("", "warning: command substitution: ignored null byte in input")
 		var kept []byte
@@ -89,7 +89,7 @@ func (sh *shell) captured(out []byte) string {
 		}
 		out = kept
 	}
-	return strings.TrimRight(sh.text(out), "\n")
+	return strings.TrimRight(countedText(sh, out), "\n")
 }
 
 // capture keeps what is written to it.
@@ -114,7 +114,7 @@ func (c *capture) Write(p []byte) (int, error) {
 }
 
 // processSubst starts <( ... ) or >( ... ) and returns the path of its pipe.
-func (sh *shell) processSubst(c *syntax.ProcSubst) string {
+func processSubst(sh *shell, c *syntax.ProcSubst) string {
 	r, w, err := sh.w.fs.Pipe()
 	if err != nil {
 		sh.w.stop(err)
@@ -126,8 +126,8 @@ func (sh *shell) processSubst(c *syntax.ProcSubst) string {
 	if c.Op == syntax.CmdOut {
 		mine, theirs, fd = w, r, 0
 	}
-	child.replace0(fd, theirs)
-	p := sh.spawn(child, "", func() {
+	replace0(child, fd, theirs)
+	p := spawnShell(sh, child, "", func() {
 		child.loops = 0
 		child.stmts(c.Stmts)
 	})
@@ -150,7 +150,7 @@ func (sh *shell) processSubst(c *syntax.ProcSubst) string {
 }
 
 // closeSubsts closes the pipes of process substitutions when their command has ended, and waits for those that read.
-func (sh *shell) closeSubsts(mark int) {
+func closeSubsts(sh *shell, mark int) {
 	wait := sh.producers[mark:]
 	for i, h := range sh.hidden[mark:] {
 		for fd := 63; fd > 9; fd-- {

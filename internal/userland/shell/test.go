@@ -20,7 +20,7 @@ type conditions struct {
 	number func(s string) (int64, bool)
 }
 
-func (sh *shell) conditions() *conditions {
+func conditionsOf(sh *shell) *conditions {
 	return &conditions{fs: sh.w.fs, at: sh.at(), stop: sh.w.stop, file: sh.fd, number: testNumber,
 		option: func(name string) bool {
 			for i, o := range optionTable() {
@@ -30,17 +30,17 @@ func (sh *shell) conditions() *conditions {
 			}
 			return false
 		},
-		isSet: sh.isSet,
+		isSet: func(name string) bool { return isSet(sh, name) },
 		isRef: func(name string) bool { v := sh.vars[name]; return v != nil && v.ref },
 	}
 }
 
-func (sh *shell) isSet(name string) bool {
+func isSet(sh *shell, name string) bool {
 	if base, sub, ok := splitSubscript(name); ok {
-		e := sh.element(base, sub, false)
+		e := elementOf(sh, base, sub, false)
 		return e.set
 	}
-	return sh.parameter(name).set
+	return parameterOf(sh, name).set
 }
 
 func testNumber(s string) (int64, bool) {
@@ -329,5 +329,5 @@ func (c *conditions) run(args []string, complain func(text string)) (status int)
 }
 
 func biTest(sh *shell, args []string) int {
-	return sh.conditions().run(args, func(text string) { sh.complain(args[0], "%s", text) })
+	return conditionsOf(sh).run(args, func(text string) { sh.complain(args[0], "%s", text) })
 }

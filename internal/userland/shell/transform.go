@@ -8,8 +8,8 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// operate does the operators that change the value.
-func (sh *shell) operate(pe *syntax.ParamExp, e value) value {
+// operateOn does the operators that change the value.
+func operateOn(sh *shell, pe *syntax.ParamExp, e value) value {
 	op := pe.Exp.Op
 	switch op {
 	case syntax.RemSmallPrefix, syntax.RemLargePrefix, syntax.RemSmallSuffix, syntax.RemLargeSuffix:
@@ -17,9 +17,9 @@ func (sh *shell) operate(pe *syntax.ParamExp, e value) value {
 		return e.each(func(s string) string {
 			switch op {
 			case syntax.RemSmallPrefix, syntax.RemLargePrefix:
-				return sh.trimPrefix(s, pat, op == syntax.RemLargePrefix)
+				return trimPrefix(sh, s, pat, op == syntax.RemLargePrefix)
 			}
-			return sh.trimSuffix(s, pat, op == syntax.RemLargeSuffix)
+			return trimSuffix(sh, s, pat, op == syntax.RemLargeSuffix)
 		})
 	case syntax.UpperFirst, syntax.UpperAll, syntax.LowerFirst, syntax.LowerAll:
 		pat := sh.pattern(pe.Exp.Word)
@@ -45,14 +45,14 @@ func (sh *shell) operate(pe *syntax.ParamExp, e value) value {
 			return b.String()
 		})
 	case syntax.OtherParamOps:
-		return sh.transform(pe, e, sh.literal(pe.Exp.Word))
+		return transformValue(sh, pe, e, sh.literal(pe.Exp.Word))
 	}
-	sh.badSubstitution(pe)
+	badSubstitution(sh, pe)
 	return e
 }
 
-// transform is ${x@op}.
-func (sh *shell) transform(pe *syntax.ParamExp, e value, op string) value {
+// transformValue is ${x@op}.
+func transformValue(sh *shell, pe *syntax.ParamExp, e value, op string) value {
 	name, _, _ := splitSubscript(e.name)
 	switch op {
 	case "Q":
@@ -75,7 +75,7 @@ func (sh *shell) transform(pe *syntax.ParamExp, e value, op string) value {
 	case "E":
 		return e.each(func(s string) string { s, _ = unescape(s, '$'); return s })
 	case "P":
-		return e.each(sh.prompt)
+		return e.each(func(s string) string { return expandPrompt(sh, s) })
 	case "a":
 		flags := ""
 		if e.v != nil {
@@ -132,7 +132,7 @@ func (sh *shell) transform(pe *syntax.ParamExp, e value, op string) value {
 		}
 		return value{s: s, set: true}
 	}
-	sh.badSubstitution(pe)
+	badSubstitution(sh, pe)
 	return e
 }
 

@@ -126,8 +126,8 @@ func escapeInSet(r rune) string {
 	return string(r)
 }
 
-// compiled returns a regular expression, from those that were compiled before if it is there; nil for one that is none.
-func (sh *shell) compiled(expr string, longest bool) *posix.Machine {
+// compilePattern returns a regular expression, from those that were compiled before if it is there; nil for one that is none.
+func compilePattern(sh *shell, expr string, longest bool) *posix.Machine {
 	key := expr
 	if longest {
 		key = "L" + expr
@@ -148,8 +148,8 @@ func (sh *shell) compiled(expr string, longest bool) *posix.Machine {
 	return m
 }
 
-// located returns the first match of an expression and of its groups.
-func (sh *shell) located(re *posix.Machine, s string) []int {
+// locate returns the first match of an expression and of its groups.
+func locate(sh *shell, re *posix.Machine, s string) []int {
 	loc, err := re.FindString(s)
 	sh.w.stop(err)
 	return loc

@@ -75,19 +75,19 @@ func signalNumber(s string) (int, bool) {
 	return 0, false
 }
 
-// signals runs the traps of the signals that have come.
-func (sh *shell) signals() {
+// runSignals runs the traps of the signals that have come.
+func runSignals(sh *shell) {
 	for len(sh.proc.pending) > 0 {
 		s := sh.proc.pending[0]
 		sh.proc.pending = sh.proc.pending[1:]
 		if t := sh.traps[s]; t != "" {
-			sh.runTrap(s, t)
+			runTrap(sh, s, t)
 		}
 	}
 }
 
 // runTrap runs a trap; $? is afterwards what it was.
-func (sh *shell) runTrap(trap int, code string) {
+func runTrap(sh *shell, trap int, code string) {
 	if sh.inTrap[trap] {
 		return
 	}
@@ -98,27 +98,27 @@ func (sh *shell) runTrap(trap int, code string) {
 	if trap >= 0 {
 		where = "signal"
 	}
-	sh.runText(code, where)
+	runText(sh, code, where)
 	if sh.flow == flowNone {
 		sh.status, sh.pipes, sh.single = status, pipes, single
 	}
 }
 
 // returnTrap runs the trap RETURN when a function or a sourced file has ended.
-func (sh *shell) returnTrap() {
+func returnTrap(sh *shell) {
 	if t := sh.traps[trapReturn]; t != "" {
-		sh.runTrap(trapReturn, t)
+		runTrap(sh, trapReturn, t)
 	}
 }
 
 // debugTrap runs the trap DEBUG before a command.
-func (sh *shell) debugTrap(c syntax.Command) {
+func debugTrap(sh *shell, c syntax.Command) {
 	if t, ok := sh.traps[trapDebug]; ok && t != "" && (len(sh.frames) == 0 || sh.on[optFunctrace]) && !sh.inTrap[trapDebug] {
 		if len(sh.inTrap) == 0 {
-			sh.command = sh.headOf(c)
+			sh.command = headOf(sh, c)
 		}
 		line := sh.line
-		sh.runTrap(trapDebug, t)
+		runTrap(sh, trapDebug, t)
 		sh.line = line
 	}
 }
@@ -137,7 +137,7 @@ func biTrap(sh *shell, args []string) int {
 		args = args[1:]
 	}
 	if print {
-		return sh.printTraps(args)
+		return printTraps(sh, args)
 	}
 	action, signals := args[0], args[1:]
 	if len(signals) == 0 {
@@ -168,7 +168,7 @@ func biTrap(sh *shell, args []string) int {
 	return status
 }
 
-func (sh *shell) printTraps(names []string) int {
+func printTraps(sh *shell, names []string) int {
 	status := 0
 	var wanted []int
 	for _, name := range names {
@@ -270,17 +270,17 @@ func biKill(sh *shell, args []string) int {
 	}
 	status := 0
 	for _, a := range args[i:] {
-		if !sh.kill(a, signal) {
+		if !killTarget(sh, a, signal) {
 			status = 1
 		}
 	}
 	return status
 }
 
-// kill sends a signal to what a word names.
-func (sh *shell) kill(who string, signal int) bool {
+// killTarget sends a signal to what a word names.
+func killTarget(sh *shell, who string, signal int) bool {
 	if strings.HasPrefix(who, "%") {
-		p := sh.job(who)
+		p := jobNamed(sh, who)
 		if p == nil {
 			sh.complain("kill", "%s: no such job", who)
 			return false
@@ -298,7 +298,7 @@ func (sh *shell) kill(who string, signal int) bool {
 	if pid == sh.pid && sh.proc.shell != sh { // a subshell that has no process of its own
 		if t, ok := sh.traps[signal]; ok {
 			if t != "" {
-				sh.runTrap(signal, t)
+				runTrap(sh, signal, t)
 			}
 			return true
 		}
@@ -316,7 +316,7 @@ func (sh *shell) kill(who string, signal int) bool {
 		case p == sh.proc && p.shell == sh:
 			if t, ok := sh.traps[signal]; ok && signal != program.SIGKILL {
 				if t != "" {
-					sh.runTrap(signal, t)
+					runTrap(sh, signal, t)
 				}
 				return true
 			}

@@ -27,7 +27,7 @@ func biUmask(sh *shell, args []string) int {
 		args = args[1:]
 	}
 	if len(args) == 0 {
-		s := sh.umaskText(symbolic)
+		s := umaskText(sh, symbolic)
 		if print {
 			s = "umask " + map[bool]string{true: "-S "}[symbolic] + s
 		}
@@ -50,13 +50,13 @@ func biUmask(sh *shell, args []string) int {
 		sh.umask = 0o777 &^ allowed
 	}
 	if symbolic {
-		return sh.stdout("umask", sh.umaskText(true)+"\n")
+		return sh.stdout("umask", umaskText(sh, true)+"\n")
 	}
 	return 0
 }
 
 // umaskText writes the mask in octal, or what it allows as symbols.
-func (sh *shell) umaskText(symbolic bool) string {
+func umaskText(sh *shell, symbolic bool) string {
 	if !symbolic {
 		return fmt.Sprintf("%04o", sh.umask)
 	}

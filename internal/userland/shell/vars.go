@@ -71,13 +71,13 @@ type savedVar struct {
 
 const variableBytes = 96 // that a variable or an element takes besides its text
 
-// raw returns a variable without following references.
-func (sh *shell) raw(name string) *variable {
+// rawVariable returns a variable without following references.
+func rawVariable(sh *shell, name string) *variable {
 	if v := sh.vars[name]; v != nil {
 		return v
 	}
 	if special(name) {
-		return sh.dynamic(name)
+		return dynamicVariable(sh, name)
 	}
 	return nil
 }
@@ -94,8 +94,8 @@ func (sh *shell) resolve(name string) string {
 	return name
 }
 
-// circles reports whether the references of a name lead back to it.
-func (sh *shell) circles(name string) bool {
+// refersToItself reports whether the references of a name lead back to it.
+func refersToItself(sh *shell, name string) bool {
 	at := name
 	for range 10 {
 		v := sh.vars[at]
@@ -111,32 +111,32 @@ func (sh *shell) circles(name string) bool {
 
 // lookup returns a variable, nil where there is none.
 func (sh *shell) lookup(name string) *variable {
-	v := sh.raw(name)
+	v := rawVariable(sh, name)
 	if v != nil && v.ref && v.str != "" {
 		name = sh.resolve(name)
 		base, _, _ := strings.Cut(name, "[")
-		v = sh.raw(base)
+		v = rawVariable(sh, base)
 	}
 	return v
 }
 
 // get returns the value of a scalar or of the first element, and whether there is one.
 func (sh *shell) get(name string) (string, bool) {
-	v := sh.raw(name)
+	v := rawVariable(sh, name)
 	if v == nil {
 		return "", false
 	}
 	if v.ref && v.str != "" {
-		if sh.circles(name) {
+		if refersToItself(sh, name) {
 			sh.complain("", "warning: %s: circular name reference", name)
 			return "", false
 		}
 		target := sh.resolve(name)
 		if strings.Contains(target, "[") {
-			e := sh.parameter(target)
+			e := parameterOf(sh, target)
 			return e.join(sh), e.set
 		}
-		if v = sh.raw(target); v == nil {
+		if v = rawVariable(sh, target); v == nil {
 			return "", false
 		}
 	}
@@ -368,13 +368,13 @@ func (sh *shell) unset(name string) error {
 		return fmt.Errorf("%s: cannot unset: readonly variable", name)
 	}
 	sh.drop(name)
-	sh.reveal(name)
+	revealVariable(sh, name)
 	sh.changed(name)
 	return nil
 }
 
-// reveal gives back the variable that a local one of a caller hid; one of the function that runs stays local.
-func (sh *shell) reveal(name string) {
+// revealVariable gives back the variable that a local one of a caller hid; one of the function that runs stays local.
+func revealVariable(sh *shell, name string) {
 	for i := len(sh.frames) - 1; i >= 0; i-- {
 		f := sh.frames[i]
 		for j, s := range f.saved {
@@ -407,12 +407,12 @@ func (sh *shell) local(name string) bool {
 			return false
 		}
 	}
-	f.saved = append(f.saved, sh.hide(name))
+	f.saved = append(f.saved, hideVariable(sh, name))
 	return true
 }
 
-// hide takes a variable away until restore gives it back.
-func (sh *shell) hide(name string) savedVar {
+// hideVariable takes a variable away until restore gives it back.
+func hideVariable(sh *shell, name string) savedVar {
 	s := savedVar{name: name, old: sh.vars[name]}
 	delete(sh.vars, name)
 	if name == "OPTIND" {
@@ -422,8 +422,8 @@ func (sh *shell) hide(name string) savedVar {
 	return s
 }
 
-// unhide undoes that a variable is local to the function that runs.
-func (sh *shell) unhide(name string) {
+// unhideVariable undoes that a variable is local to the function that runs.
+func unhideVariable(sh *shell, name string) {
 	f := sh.frames[len(sh.frames)-1]
 	i := slices.IndexFunc(f.saved, func(s savedVar) bool { return s.name == name })
 	if i < 0 {
@@ -452,8 +452,8 @@ func (sh *shell) restore(saved []savedVar) {
 	}
 }
 
-// environ returns what programs that are started get.
-func (sh *shell) environ() []string {
+// environOf returns what programs that are started get.
+func environOf(sh *shell) []string {
 	names := make([]string, 0, len(sh.vars))
 	for name, v := range sh.vars {
 		if v.exported && v.set && v.kind == scalar {
@@ -474,8 +474,8 @@ func (sh *shell) environ() []string {
 	return env
 }
 
-// zone returns the time zone of the variable TZ, which counts only where it is exported.
-func (sh *shell) zone() *time.Location {
+// zoneOf returns the time zone of the variable TZ, which counts only where it is exported.
+func zoneOf(sh *shell) *time.Location {
 	v := sh.vars["TZ"]
 	if v == nil || !v.exported {
 		return time.UTC
@@ -484,12 +484,12 @@ func (sh *shell) zone() *time.Location {
 	return posix.Zone(v.str)
 }
 
-// setup sets the variables with which a shell begins.
-func (sh *shell) setup(p *program.Process) {
+// setVariables sets the variables with which a shell begins.
+func setVariables(sh *shell, p *program.Process) {
 	for _, kv := range p.Env {
 		name, val, ok := strings.Cut(kv, "=")
 		if ok && strings.HasPrefix(name, "BASH_FUNC_") && strings.HasSuffix(name, "%%") {
-			sh.importFunction(name[10:len(name)-2], val)
+			importFunction(sh, name[10:len(name)-2], val)
 			continue
 		}
 		if ok && validName(name) {
@@ -510,14 +510,14 @@ func (sh *shell) setup(p *program.Process) {
 	}
 	sh.vars["SHLVL"].exported = true
 	for i, s := range []string{"5", "2", "15", "1", "release", "x86_64-pc-linux-gnu"} {
-		_ = sh.assignIndex("BASH_VERSINFO", i, s, false)
+		_ = assignIndex(sh, "BASH_VERSINFO", i, s, false)
 	}
 	for _, kv := range [][2]string{{"UID", "0"}, {"EUID", "0"}, {"PPID", strconv.Itoa(p.PPID)}} {
 		sh.set(kv[0], kv[1])
 		sh.vars[kv[0]].readonly, sh.vars[kv[0]].integer = true, true
 	}
 	sh.vars["BASH_VERSINFO"].readonly = true
-	sh.startFolder()
+	startFolder(sh)
 }
 
 // flags returns the attributes of a variable as declare -p writes them.

@@ -239,7 +239,7 @@ func (w *world) main(p *program.Process) int {
 	sh := w.shell(p, nil)
 	sh.proc = w.start(p.PID, "bash", sh, parent)
 	sh.p.Host = host{w, sh.proc}
-	status := sh.process(func() { sh.arguments(p.Args) })
+	status := sh.process(func() { readArguments(sh, p.Args) })
 	w.end(sh.proc, status.Exit())
 	if status.Signal != 0 {
 		panic(program.Killed{Signal: status.Signal})

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"agentbox/internal/userland/gnu"
 	"agentbox/internal/userland/program"
 	"agentbox/internal/userland/vfs"
 )
@@ -132,7 +133,7 @@ func tarCommand(p *program.Process) int {
 		case "wildcards":
 			s.wildcard = true
 		case "T", "X":
-			b, err := whole(p, o.Value)
+			b, err := gnu.ReadWhole(p, o.Value)
 			if err != nil {
 				p.Errorf("%s: Cannot open: %s", o.Value, program.Message(err))
 				return 2
@@ -145,7 +146,7 @@ func tarCommand(p *program.Process) int {
 				}
 			}
 		case "strip-components", "strip":
-			s.strip = count(p, 2, o.Value, "Invalid number of elements")
+			s.strip = gnu.ParseCount(p, 2, o.Value, "Invalid number of elements")
 		case "exclude":
 			s.exclude = append(s.exclude, o.Value)
 		case "exclude-vcs":
@@ -220,15 +221,15 @@ func (s *packer) excluded(name string) bool {
 	name = strings.TrimSuffix(name, "/")
 	for _, x := range s.exclude {
 		x = strings.TrimSuffix(x, "/")
-		if glob(x, name, false) {
+		if gnu.Glob(x, name, false) {
 			return true
 		}
 		for i := 0; i < len(name); i++ { // not anchored: it may match behind any slash
-			if name[i] == '/' && glob(x, name[i+1:], false) {
+			if name[i] == '/' && gnu.Glob(x, name[i+1:], false) {
 				return true
 			}
 		}
-		if glob(x+"/*", name, false) {
+		if gnu.Glob(x+"/*", name, false) {
 			return true
 		}
 	}
@@ -263,7 +264,7 @@ func (s *packer) create(file string, packing byte, operands, folders []string) e
 		defer o.Flush()
 		archive, w = h, o
 	} else if file != "-" {
-		h, o, err := create(s.p, file)
+		h, o, err := gnu.Create(s.p, file)
 		if err != nil {
 			return errors.New(file + ": Cannot open: " + program.Message(err))
 		}
@@ -397,7 +398,7 @@ func (s *packer) line(h *tar.Header) string {
 	if kind == 0 {
 		kind = vfs.Regular
 	}
-	mode := symbols(kind, uint32(h.Mode))
+	mode := gnu.Symbols(kind, uint32(h.Mode))
 	switch h.Typeflag {
 	case tar.TypeLink:
 		mode = "h" + mode[1:]
@@ -499,7 +500,7 @@ func (s *packer) selected(name string, names []string) bool {
 	}
 	name = strings.TrimSuffix(name, "/")
 	for _, n := range names {
-		if name == n || strings.HasPrefix(name, n+"/") || s.wildcard && glob(n, name, false) {
+		if name == n || strings.HasPrefix(name, n+"/") || s.wildcard && gnu.Glob(n, name, false) {
 			s.matched[n] = true
 			return true
 		}

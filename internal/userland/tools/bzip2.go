@@ -6,6 +6,7 @@ import (
 	"io"
 	"strings"
 
+	"agentbox/internal/userland/gnu"
 	"agentbox/internal/userland/program"
 	"agentbox/internal/userland/vfs"
 )
@@ -25,7 +26,7 @@ type unbzip2 struct {
 
 // bzip2Command is bzip2, bunzip2 and bzcat. It only unpacks.
 func bzip2Command(p *program.Process) int {
-	called := lastName(p.Name())
+	called := gnu.LastName(p.Name())
 	opts, operands := p.Options(1, "cdfkqstvz123456789", "stdout c", "decompress d", "force f", "keep k", "quiet q", "small s", "test t",
 		"verbose v", "compress z", "fast 1", "best 9")
 	u := &unbzip2{p: p, stdout: called == "bzcat"}
@@ -108,7 +109,7 @@ func (u *unbzip2) file(name string) int {
 		}
 		_ = p.FS.Unlink(p.At(), to)
 	}
-	out, w, err := create(p, to)
+	out, w, err := gnu.Create(p, to)
 	if err != nil {
 		return u.fail(1, "Can't create output file %s: %s.", to, program.Message(err))
 	}

@@ -7,6 +7,7 @@ import (
 	"path"
 	"strings"
 
+	"agentbox/internal/userland/gnu"
 	"agentbox/internal/userland/program"
 	"agentbox/internal/userland/vfs"
 )
@@ -21,7 +22,7 @@ func (s *packer) extract(r io.Reader, h *tar.Header) error {
 		}
 		name = strings.TrimLeft(name, "/")
 	}
-	if !safe(name) {
+	if !gnu.SafeName(name) {
 		s.messages.Flush()
 		s.p.Errorf("%s: Member name contains '..'", h.Name)
 		s.code = 2
@@ -75,7 +76,7 @@ func (s *packer) extract(r io.Reader, h *tar.Header) error {
 		}
 		return nil
 	case tar.TypeLink:
-		if !safe(h.Linkname) {
+		if !gnu.SafeName(h.Linkname) {
 			s.p.Errorf("%s: Member name contains '..'", h.Linkname)
 			s.code = 2
 			return nil

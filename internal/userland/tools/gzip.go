@@ -7,13 +7,14 @@ import (
 	"io"
 	"strings"
 
+	"agentbox/internal/userland/gnu"
 	"agentbox/internal/userland/program"
 	"agentbox/internal/userland/vfs"
 )
 
 // gzipCommand is gzip, gunzip and zcat.
 func gzipCommand(p *program.Process) int {
-	called := lastName(p.Name())
+	called := gnu.LastName(p.Name())
 	p.Args[0] = "gzip" // that is what its messages call it
 	opts, operands := p.Options(1, "cdfhklLnNqrS:tv123456789", "stdout c", "to-stdout c", "decompress d", "uncompress d", "force f", "keep k",
 		"list l", "no-name n", "name N", "quiet q",
@@ -122,7 +123,7 @@ func packOne(p *program.Process, name, suffix string, level int, unpack, stdout,
 			return tell(2, "%s already exists;\tnot overwritten", to)
 		}
 		var err error
-		if out, w, err = create(p, to); err != nil {
+		if out, w, err = gnu.Create(p, to); err != nil {
 			return fail("%s: %s", to, program.Message(err))
 		}
 	}
@@ -178,7 +179,7 @@ func packOne(p *program.Process, name, suffix string, level int, unpack, stdout,
 	} else {
 		z, _ := gzip.NewWriterLevel(w, level)
 		if name != "-" {
-			z.Name = lastName(name)
+			z.Name = gnu.LastName(name)
 			z.ModTime = info.Modified
 		}
 		z.OS = 3

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"agentbox/internal/userland/bound"
+	"agentbox/internal/userland/gnu"
 	"agentbox/internal/userland/program"
 	"agentbox/internal/userland/vfs"
 )
@@ -103,12 +104,12 @@ func unzip(p *program.Process) int {
 	p.Hold(len(z.File) * 256)
 	wanted := func(name string) bool {
 		for _, x := range exclude {
-			if glob(x, name, false) {
+			if gnu.Glob(x, name, false) {
 				return false
 			}
 		}
 		for _, x := range names {
-			if glob(x, name, false) {
+			if gnu.Glob(x, name, false) {
 				return true
 			}
 		}
@@ -250,7 +251,7 @@ func unzipOne(p *program.Process, f *zip.File, dir string, isDir, flat, overwrit
 		}
 		name = path.Base(name)
 	}
-	if !safe(f.Name) && !flat || name == ".." || strings.HasPrefix(name, "../") {
+	if !gnu.SafeName(f.Name) && !flat || name == ".." || strings.HasPrefix(name, "../") {
 		p.Stderrf("warning:  skipped \"../\" path component(s) in %s\n", f.Name)
 		return 1
 	}
@@ -271,7 +272,7 @@ func unzipOne(p *program.Process, f *zip.File, dir string, isDir, flat, overwrit
 	}
 	shown := name
 	if dir != "" {
-		shown = join(dir, name)
+		shown = gnu.Join(dir, name)
 	}
 	fail := func(err error) int {
 		p.Charge(0)

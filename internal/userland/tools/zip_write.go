@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"agentbox/internal/userland/gnu"
 	"agentbox/internal/userland/program"
 	"agentbox/internal/userland/vfs"
 )
@@ -74,7 +75,7 @@ func zipCommand(p *program.Process) int {
 		p.Errorf("error: Nothing to do! (%s)", file)
 		return 12
 	}
-	if !strings.Contains(lastName(file), ".") && file != "-" {
+	if !strings.Contains(gnu.LastName(file), ".") && file != "-" {
 		file += ".zip"
 	}
 	out := p.Out()
@@ -84,7 +85,7 @@ func zipCommand(p *program.Process) int {
 	z.w = zip.NewWriter(&charger{p: p, w: &held2{p: p, b: &buf}, n: 1})
 	var old *zip.Reader
 	if file != "-" {
-		if data, err := whole(p, file); err == nil {
+		if data, err := gnu.ReadWhole(p, file); err == nil {
 			if old, err = zip.NewReader(bytes.NewReader(data), int64(len(data))); err != nil {
 				p.Errorf("error: Zip file structure invalid (%s)", file)
 				return 3
@@ -140,7 +141,7 @@ func zipCommand(p *program.Process) int {
 		_, _ = out.Write(buf.Bytes())
 		return 0
 	}
-	_, w, err := create(p, file)
+	_, w, err := gnu.Create(p, file)
 	if err != nil {
 		p.Errorf("I/O error: %s", program.Message(err))
 		p.Errorf("error: Could not create output file (%s)", file)
@@ -176,12 +177,12 @@ type zipper struct {
 
 func (z *zipper) wanted(name string) bool {
 	for _, x := range z.exclude {
-		if glob(x, name, false) || glob(x, strings.TrimSuffix(name, "/"), false) {
+		if gnu.Glob(x, name, false) || gnu.Glob(x, strings.TrimSuffix(name, "/"), false) {
 			return false
 		}
 	}
 	for _, x := range z.include {
-		if glob(x, name, false) {
+		if gnu.Glob(x, name, false) {
 			return true
 		}
 	}

@@ -17,8 +17,8 @@ func (f *FS) attach(dir *Node, name string, n *Node) *entry {
 	return e
 }
 
-// detach takes a name away. Nothing is checked.
-func (f *FS) detach(dir *Node, name string) *entry {
+// detachNode takes a name away. Nothing is checked.
+func detachNode(dir *Node, name string) *entry {
 	e := dir.entries[name]
 	delete(dir.entries, name)
 	dir.listed = nil
@@ -28,9 +28,9 @@ func (f *FS) detach(dir *Node, name string) *entry {
 	return e
 }
 
-// lose detaches a name for good and gives back what it took.
-func (f *FS) lose(dir *Node, name string) {
-	e := f.detach(dir, name)
+// loseLink detaches a name for good and gives back what it took.
+func loseLink(f *FS, dir *Node, name string) {
+	e := detachNode(dir, name)
 	n := e.node
 	if e.old { // the record takes the place of the entry
 		n.mount.gone = append(n.mount.gone, gone{e.origin, n})
@@ -64,14 +64,14 @@ func (n *Node) writable() error {
 	return nil
 }
 
-func (f *FS) touch(dir *Node) {
+func touchNode(f *FS, dir *Node) {
 	dir.modified = f.Now()
 	dir.changed = dir.modified
 	dir.dirtyTimes = true
 }
 
-// make is what every call does that makes a new name.
-func (f *FS) make(at At, path string, kind Kind, perm uint32) (*Node, error) {
+// makeNode is what every call does that makes a new name.
+func makeNode(f *FS, at At, path string, kind Kind, perm uint32) (*Node, error) {
 	if err := f.charge(0); err != nil {
 		return nil, err
 	}
@@ -85,11 +85,11 @@ func (f *FS) make(at At, path string, kind Kind, perm uint32) (*Node, error) {
 	if p.slash && kind != Directory {
 		return nil, ENOENT
 	}
-	return f.place(p, kind, perm)
+	return placeNode(f, p, kind, perm)
 }
 
-// place makes a node where a walk has found nothing.
-func (f *FS) place(p place, kind Kind, perm uint32) (*Node, error) {
+// placeNode makes a node where a walk has found nothing.
+func placeNode(f *FS, p place, kind Kind, perm uint32) (*Node, error) {
 	if err := p.dir.writable(); err != nil {
 		return nil, err
 	}
@@ -106,13 +106,13 @@ func (f *FS) place(p place, kind Kind, perm uint32) (*Node, error) {
 	}
 	n := f.node(kind, perm&0o7777, p.dir.mount)
 	f.attach(p.dir, p.name, n)
-	f.touch(p.dir)
+	touchNode(f, p.dir)
 	return n, nil
 }
 
 // Mkdir makes a folder.
 func (f *FS) Mkdir(at At, path string, perm uint32) error {
-	_, err := f.make(at, path, Directory, perm)
+	_, err := makeNode(f, at, path, Directory, perm)
 	return err
 }
 
@@ -129,7 +129,7 @@ func (f *FS) Symlink(target string, at At, path string) error {
 	if err := f.account.Allocate(int64(len(target))); err != nil {
 		return ENOMEM
 	}
-	n, err := f.make(at, path, Symlink, 0o777)
+	n, err := makeNode(f, at, path, Symlink, 0o777)
 	if err != nil {
 		f.account.Release(int64(len(target)))
 		return err
@@ -183,7 +183,7 @@ func (f *FS) Link(at At, old string, followed bool, to At, path string) error {
 	f.attach(p.dir, p.name, from.node)
 	from.node.nlink++
 	from.node.changed = f.Now()
-	f.touch(p.dir)
+	touchNode(f, p.dir)
 	return nil
 }
 
@@ -204,8 +204,8 @@ func (f *FS) Unlink(at At, path string) error {
 	if err := p.dir.writable(); err != nil {
 		return err
 	}
-	f.lose(p.dir, p.name)
-	f.touch(p.dir)
+	loseLink(f, p.dir, p.name)
+	touchNode(f, p.dir)
 	return nil
 }
 
@@ -236,8 +236,8 @@ func (f *FS) Rmdir(at At, path string) error {
 	if len(p.node.entries) > 0 {
 		return ENOTEMPTY
 	}
-	f.lose(p.dir, p.name)
-	f.touch(p.dir)
+	loseLink(f, p.dir, p.name)
+	touchNode(f, p.dir)
 	return nil
 }
 
@@ -279,12 +279,12 @@ func (f *FS) Rename(at At, old string, to At, path string) error {
 		return nil
 	}
 	if p.node != nil {
-		if err := f.replaceable(from.node, p.node); err != nil {
+		if err := replaceable(f, from.node, p.node); err != nil {
 			return err
 		}
 	}
 	if from.node.kind == Directory && from.dir != p.dir {
-		if err := f.moveable(from.node, p.dir); err != nil {
+		if err := checkMove(f, from.node, p.dir); err != nil {
 			return err
 		}
 	}
@@ -297,14 +297,14 @@ func (f *FS) Rename(at At, old string, to At, path string) error {
 		f.account.Release(-more)
 	}
 	if p.node != nil {
-		f.lose(p.dir, p.name)
+		loseLink(f, p.dir, p.name)
 	}
-	e := f.detach(from.dir, from.name)
+	e := detachNode(from.dir, from.name)
 	moved := f.attach(p.dir, p.name, e.node)
 	moved.origin, moved.old = e.origin, e.old
 	e.node.changed = f.Now()
-	f.touch(from.dir)
-	f.touch(p.dir)
+	touchNode(f, from.dir)
+	touchNode(f, p.dir)
 	return nil
 }
 
@@ -318,9 +318,9 @@ func (n *Node) above(dir *Node) bool {
 	return true
 }
 
-// moveable reports whether a folder may move into another one: its own name for that, .., has to be written, and nothing in it may come
+// checkMove reports whether a folder may move into another one: its own name for that, .., has to be written, and nothing in it may come
 // to lie too deep.
-func (f *FS) moveable(n, dir *Node) error {
+func checkMove(f *FS, n, dir *Node) error {
 	if n.mode&0o200 == 0 {
 		return EACCES
 	}
@@ -328,11 +328,11 @@ func (f *FS) moveable(n, dir *Node) error {
 	if deeper <= 0 {
 		return nil
 	}
-	return f.within(n, MaxDepth-1-deeper)
+	return isWithin(f, n, MaxDepth-1-deeper)
 }
 
-// within fails where a folder, or one below it, lies deeper than most.
-func (f *FS) within(n *Node, most int) error {
+// isWithin fails where a folder, or one below it, lies deeper than most.
+func isWithin(f *FS, n *Node, most int) error {
 	if n.depth() > most {
 		f.account.Hit("folder_depth")
 		return ENAMETOOLONG
@@ -342,7 +342,7 @@ func (f *FS) within(n *Node, most int) error {
 	}
 	for _, name := range n.names() {
 		if child := n.entries[name].node; child.kind == Directory {
-			if err := f.within(child, most); err != nil {
+			if err := isWithin(f, child, most); err != nil {
 				return err
 			}
 		}
@@ -351,7 +351,7 @@ func (f *FS) within(n *Node, most int) error {
 }
 
 // replaceable reports whether a node may take the place of another.
-func (f *FS) replaceable(n, old *Node) error {
+func replaceable(f *FS, n, old *Node) error {
 	switch {
 	case n.kind == Directory && old.kind != Directory:
 		return ENOTDIR
@@ -484,7 +484,7 @@ func (f *FS) MakeDir(path string) (*Node, error) {
 
 // MakeFile makes a read-only file of the host's; data is shared, not copied, and counts for nothing.
 func (f *FS) MakeFile(path string, mode uint32, data []byte) error {
-	n, err := f.fixed(path, Regular, mode)
+	n, err := attachFixed(f, path, Regular, mode)
 	if err == nil {
 		n.content = content{size: int64(len(data)), data: data}
 	}
@@ -527,7 +527,7 @@ func (f *FS) MakeFiles(path string, files []File) error {
 
 // MakeLink makes a symbolic link of the host's.
 func (f *FS) MakeLink(path, target string) error {
-	n, err := f.fixed(path, Symlink, 0o777)
+	n, err := attachFixed(f, path, Symlink, 0o777)
 	if err == nil {
 		n.target = target
 	}
@@ -536,14 +536,14 @@ func (f *FS) MakeLink(path, target string) error {
 
 // MakeDevice makes a device of the host's.
 func (f *FS) MakeDevice(path string, s Stream) error {
-	n, err := f.fixed(path, Device, 0o666)
+	n, err := attachFixed(f, path, Device, 0o666)
 	if err == nil {
 		n.device = s
 	}
 	return err
 }
 
-func (f *FS) fixed(path string, kind Kind, mode uint32) (*Node, error) {
+func attachFixed(f *FS, path string, kind Kind, mode uint32) (*Node, error) {
 	names := split(path)
 	if len(names) == 0 {
 		return nil, EINVAL

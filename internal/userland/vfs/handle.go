@@ -56,18 +56,18 @@ func (f *FS) Open(at At, path string, flags Flags, perm uint32) (*Handle, error)
 		if p.slash || flags&MustDir != 0 {
 			return nil, EISDIR
 		}
-		if err := f.room(); err != nil {
+		if err := checkRoom(f); err != nil {
 			return nil, err
 		}
-		if p.node, err = f.place(p, Regular, perm); err != nil {
+		if p.node, err = placeNode(f, p, Regular, perm); err != nil {
 			return nil, err
 		}
-		return f.handle(p.node, flags), nil
+		return newHandle(f, p.node, flags), nil
 	}
-	if err := f.mayOpen(p.node, flags); err != nil {
+	if err := mayOpen(p.node, flags); err != nil {
 		return nil, err
 	}
-	if err := f.room(); err != nil {
+	if err := checkRoom(f); err != nil {
 		return nil, err
 	}
 	if flags&Truncate != 0 && p.node.kind == Regular {
@@ -81,10 +81,10 @@ func (f *FS) Open(at At, path string, flags Flags, perm uint32) (*Handle, error)
 			return nil, err
 		}
 	}
-	return f.handle(p.node, flags), nil
+	return newHandle(f, p.node, flags), nil
 }
 
-func (f *FS) mayOpen(n *Node, flags Flags) error {
+func mayOpen(n *Node, flags Flags) error {
 	writes := flags&(Write|Append|Truncate) != 0
 	switch {
 	case flags&Create != 0 && flags&Exclusive != 0:
@@ -107,8 +107,8 @@ func (f *FS) mayOpen(n *Node, flags Flags) error {
 	return nil
 }
 
-// room counts a handle more.
-func (f *FS) room() error {
+// checkRoom counts a handle more.
+func checkRoom(f *FS) error {
 	if f.handles >= f.account.Limits().OpenFiles {
 		f.account.Hit("open_files")
 		return EMFILE
@@ -116,7 +116,7 @@ func (f *FS) room() error {
 	return nil
 }
 
-func (f *FS) handle(n *Node, flags Flags) *Handle {
+func newHandle(f *FS, n *Node, flags Flags) *Handle {
 	f.handles++
 	n.opens++
 	return &Handle{fs: f, node: n, flags: written(flags), refs: 1, dev: n.device}
@@ -132,16 +132,16 @@ func written(flags Flags) Flags {
 
 // OpenNode opens a node that was found, as Open does.
 func (f *FS) OpenNode(n *Node, flags Flags) (*Handle, error) {
-	if err := f.mayOpen(n, flags&^(Create|Exclusive)); err != nil {
+	if err := mayOpen(n, flags&^(Create|Exclusive)); err != nil {
 		return nil, err
 	}
-	if err := f.room(); err != nil {
+	if err := checkRoom(f); err != nil {
 		return nil, err
 	}
 	if err := f.load(n); err != nil {
 		return nil, err
 	}
-	return f.handle(n, flags), nil
+	return newHandle(f, n, flags), nil
 }
 
 // Stream opens a device that has no name: the standard streams.

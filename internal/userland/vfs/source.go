@@ -117,7 +117,7 @@ func (f *FS) load(n *Node) error {
 		origin := join(n.source, x.Name)
 		child := n.mount.same[x.Same]
 		if x.Same == 0 || child == nil {
-			child = f.found(n, x, origin)
+			child = attachFound(f, n, x, origin)
 			if x.Same != 0 {
 				n.mount.same[x.Same] = child
 			}
@@ -130,7 +130,7 @@ func (f *FS) load(n *Node) error {
 	return nil
 }
 
-func (f *FS) found(dir *Node, x Found, origin string) *Node {
+func attachFound(f *FS, dir *Node, x Found, origin string) *Node {
 	child := f.node(x.Kind, x.Mode&0o7777, dir.mount)
 	child.sealed = dir.sealed
 	child.modified, child.accessed, child.changed = x.Modified, x.Modified, x.Modified

@@ -1,0 +1,537 @@
+// Package files has the commands that fill, measure and describe files: dd, install, truncate, shred, du, file and more.
+package files
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"strconv"
+	"strings"
+
+	"agentbox/internal/userland/gnu"
+	"agentbox/internal/userland/program"
+	"agentbox/internal/userland/vfs"
+)
+
+// Programs returns the commands of this package by their names.
+func Programs() program.Table {
+	return program.Functions(map[string]program.Func{
+		"dd": dd, "df": df, "dircolors": dircolors, "du": du, "fallocate": fallocate,
+		"file": fileCommand, "install": install, "pathchk": pathchk, "shred": shred, "truncate": truncate,
+	})
+}
+
+// dd copies blocks.
+func dd(p *program.Process) int {
+	from, to := "", ""
+	ibs, obs, blockCount, skip, seek := int64(512), int64(512), int64(-1), int64(0), int64(0)
+	notrunc, appends, quiet, noxfer, upper, lower, swab, sync, excl, nocreat, bytesCount, bytesSkip, bytesSeek := false, false, false, false,
+		false, false, false, false, false, false, false, false, false
+	fail := func(format string, args ...any) int {
+		p.Errorf(format, args...)
+		return 1
+	}
+	number := func(s string) int64 {
+		total := int64(1)
+		for _, part := range strings.Split(s, "x") {
+			n, err := gnu.ParseSize(part)
+			if err != nil {
+				p.Errorf("invalid number: %s", gnu.Quote(s))
+				p.Exit(1)
+			}
+			total *= n
+		}
+		return total
+	}
+	for _, a := range p.Args[1:] {
+		k, v, ok := strings.Cut(a, "=")
+		if !ok {
+			if a == "--" {
+				continue
+			}
+			p.Errorf("unrecognized operand %s", gnu.Quote(a))
+			p.Stderrf("Try 'dd --help' for more information.\n")
+			return 1
+		}
+		switch k {
+		case "if":
+			from = v
+		case "of":
+			to = v
+		case "bs":
+			ibs = number(v)
+			obs = ibs
+		case "ibs":
+			ibs = number(v)
+		case "obs":
+			obs = number(v)
+		case "count":
+			if s, ok := strings.CutSuffix(v, "B"); ok && strings.Trim(s, "0123456789") == "" {
+				v, bytesCount = s, true
+			}
+			blockCount = number(v)
+		case "skip", "iseek":
+			skip = number(v)
+		case "seek", "oseek":
+			seek = number(v)
+		case "status":
+			quiet, noxfer = v == "none", v == "noxfer"
+		case "conv":
+			for _, c := range strings.Split(v, ",") {
+				switch c {
+				case "notrunc":
+					notrunc = true
+				case "ucase":
+					upper = true
+				case "lcase":
+					lower = true
+				case "swab":
+					swab = true
+				case "sync":
+					sync = true
+				case "excl":
+					excl = true
+				case "nocreat":
+					nocreat = true
+				case "noerror", "fsync", "fdatasync", "sparse":
+				default:
+					p.Lack(program.LackOption, "conv="+c)
+					return fail("invalid conversion: %s", gnu.Quote(c))
+				}
+			}
+		case "iflag", "oflag":
+			for _, f := range strings.Split(v, ",") {
+				switch f {
+				case "append":
+					appends = true
+				case "count_bytes":
+					bytesCount = true
+				case "skip_bytes":
+					bytesSkip = true
+				case "seek_bytes":
+					bytesSeek = true
+				}
+			}
+		default:
+			p.Errorf("unrecognized operand %s", gnu.Quote(a))
+			p.Stderrf("Try 'dd --help' for more information.\n")
+			return 1
+		}
+	}
+	if ibs <= 0 || obs <= 0 || ibs > 64<<20 || obs > 64<<20 {
+		return fail("invalid number: %s", gnu.Quote("0"))
+	}
+	in, out := p.Stdin, p.Stdout
+	if from != "" {
+		var err error
+		if in, err = p.Open(from, vfs.Read); err != nil {
+			return fail("failed to open '%s': %s", from, program.Message(err))
+		}
+	}
+	if to != "" {
+		flags := vfs.Write | vfs.Create
+		if nocreat {
+			flags = vfs.Write
+		}
+		if excl {
+			flags |= vfs.Exclusive
+		}
+		if !notrunc && seek == 0 && !appends {
+			flags |= vfs.Truncate
+		}
+		if appends {
+			flags |= vfs.Append
+		}
+		var err error
+		if out, err = p.Open(to, flags); err != nil {
+			return fail("failed to open '%s': %s", to, program.Message(err))
+		}
+		if seek > 0 {
+			at := seek * obs
+			if bytesSeek {
+				at = seek
+			}
+			if !notrunc && out.Kind() == vfs.Regular {
+				if err := out.Truncate(at); err != nil {
+					return fail("failed to truncate to %d bytes in output file '%s': %s", at, to, program.Message(err))
+				}
+			}
+			if _, err := out.Seek(at, io.SeekStart); err != nil {
+				return fail("'%s': cannot seek: %s", to, program.Message(err))
+			}
+		}
+	}
+	if in == nil || out == nil {
+		return fail("error reading 'standard input': %s", vfs.EBADF.Error())
+	}
+	p.Hold(int(ibs + obs))
+	buf := make([]byte, ibs)
+	left := skip * ibs
+	if bytesSkip {
+		left = skip
+	}
+	for left > 0 {
+		n, err := in.Read(buf[:min(left, ibs)])
+		left -= int64(n)
+		if err != nil || n == 0 {
+			break
+		}
+	}
+	var fullIn, partIn, fullOut, partOut, copied int64
+	var pending []byte
+	code := 0
+	write := func(b []byte) bool {
+		n, err := out.Write(b)
+		copied += int64(n)
+		if err != nil {
+			p.Charge(0)
+			if errors.Is(err, vfs.EPIPE) {
+				p.Kill(program.SIGPIPE)
+			}
+			name := to
+			if name == "" {
+				name = "standard output"
+			}
+			p.Errorf("error writing '%s': %s", name, program.Message(err))
+			code = 1
+			return false
+		}
+		if int64(len(b)) == obs {
+			fullOut++
+		} else {
+			partOut++
+		}
+		return true
+	}
+	limit := blockCount
+	for code == 0 && (blockCount < 0 || (!bytesCount && fullIn+partIn < blockCount) || bytesCount && limit > 0) {
+		want := ibs
+		if bytesCount && blockCount >= 0 {
+			want = min(want, limit)
+		}
+		n, err := in.Read(buf[:want])
+		if n == 0 {
+			if err != nil && !gnu.Ended(err) {
+				p.Charge(0)
+				name := from
+				if name == "" {
+					name = "standard input"
+				}
+				p.Errorf("error reading '%s': %s", name, program.Message(err))
+				code = 1
+			}
+			break
+		}
+		limit -= int64(n)
+		if int64(n) == ibs {
+			fullIn++
+		} else {
+			partIn++
+		}
+		b := buf[:n]
+		if sync && int64(n) < ibs {
+			clear(buf[n:])
+			b = buf
+		}
+		p.Charge(n / 8)
+		switch {
+		case upper:
+			b = bytes.ToUpper(b)
+		case lower:
+			b = bytes.ToLower(b)
+		}
+		if swab {
+			b = bytes.Clone(b)
+			for i := 0; i+1 < len(b); i += 2 {
+				b[i], b[i+1] = b[i+1], b[i]
+			}
+		}
+		if ibs == obs {
+			if !write(b) {
+				break
+			}
+			continue
+		}
+		pending = append(pending, b...)
+		for int64(len(pending)) >= obs {
+			if !write(pending[:obs]) {
+				break
+			}
+			pending = pending[obs:]
+		}
+	}
+	if len(pending) > 0 && code == 0 {
+		write(pending)
+	}
+	if !quiet {
+		p.Stderrf("%d+%d records in\n%d+%d records out\n", fullIn, partIn, fullOut, partOut)
+		if !noxfer {
+			unit := "bytes"
+			if copied == 1 {
+				unit = "byte"
+			}
+			human := ""
+			if copied >= 1000 {
+				human = " (" + humanSize(copied, 1000, " ", "B")
+				if copied >= 1024 {
+					human += ", " + humanSize(copied, 1024, " ", "iB")
+				}
+				human += ")"
+			}
+			p.Stderrf("%d %s%s copied, 0.001 s, %s/s\n", copied, unit, human, humanSize(copied*1000, 1000, " ", "B"))
+		}
+	}
+	return code
+}
+
+// humanSize writes a size with a unit, rounded as dd does.
+func humanSize(n, factor int64, sep, unit string) string {
+	v, i := float64(n), 0
+	for v >= float64(factor) && i < len(gnu.UnitLetters) {
+		v /= float64(factor)
+		i++
+	}
+	letter := ""
+	if i > 0 {
+		if letter = gnu.UnitLetters[i-1 : i]; factor == 1000 && i == 1 {
+			letter = "k"
+		}
+	} else {
+		unit = "B"
+	}
+	if i == 0 || v >= 10 {
+		return strconv.FormatFloat(v, 'f', 0, 64) + sep + letter + unit
+	}
+	return strconv.FormatFloat(v, 'f', 1, 64) + sep + letter + unit
+}
+
+// truncate sets the sizes of files.
+func truncate(p *program.Process) int {
+	opts, operands := p.Options(1, "cor:s:", "no-create c", "io-blocks o", "reference= r", "size= s")
+	spec, create, reference := "", true, ""
+	for _, o := range opts {
+		switch o.Name {
+		case "c":
+			create = false
+		case "s":
+			spec = strings.TrimSpace(o.Value)
+		case "r":
+			reference = o.Value
+		}
+	}
+	try := func() int {
+		p.Stderrf("Try 'truncate --help' for more information.\n")
+		return 1
+	}
+	if spec == "" && reference == "" {
+		p.Errorf("you must specify either ‘--size’ or ‘--reference’")
+		return try()
+	}
+	if len(operands) == 0 {
+		p.Errorf("missing file operand")
+		return try()
+	}
+	mode := byte(0)
+	n := int64(0)
+	if reference != "" {
+		i, err := p.FS.Stat(p.At(), reference, true)
+		if err != nil {
+			p.Errorf("cannot stat '%s': %s", reference, program.Message(err))
+			return 1
+		}
+		n = i.Size
+	}
+	if spec != "" {
+		digits := spec
+		if strings.IndexByte("+-<>/%", spec[0]) >= 0 {
+			mode, digits = spec[0], spec[1:]
+		}
+		v, err := gnu.ParseSize(digits)
+		if err != nil || mode == '/' && v == 0 || mode == '%' && v == 0 {
+			p.Errorf("Invalid number: %s", gnu.Quote(spec))
+			return 1
+		}
+		if reference != "" && mode != 0 {
+			if mode == '-' {
+				v = -v
+			}
+			n, mode = max(n+v, 0), 0
+		} else {
+			n = v
+		}
+	}
+	code := 0
+	for _, name := range operands {
+		flags := vfs.Write
+		if create {
+			flags |= vfs.Create
+		}
+		h, err := p.Open(name, flags)
+		if err != nil {
+			if !create && errors.Is(err, vfs.ENOENT) {
+				continue
+			}
+			p.Errorf("cannot open '%s' for writing: %s", name, program.Message(err))
+			code = 1
+			continue
+		}
+		old := h.Info().Size
+		to := n
+		switch mode {
+		case '+':
+			to = old + n
+		case '-':
+			to = max(old-n, 0)
+		case '<':
+			to = min(old, n)
+		case '>':
+			to = max(old, n)
+		case '/':
+			to = old / n * n
+		case '%':
+			to = (old + n - 1) / n * n
+		}
+		if err := h.Truncate(to); err != nil {
+			p.Charge(0)
+			p.Errorf("failed to truncate '%s' at %d bytes: %s", name, to, program.Message(err))
+			code = 1
+		}
+		_ = p.Close(h)
+	}
+	return code
+}
+
+// install copies files and sets their modes.
+func install(p *program.Process) int {
+	opts, operands := p.Options(1, "bcCdDg:m:o:pst:TvS:", "directory d", "mode= m", "preserve-timestamps p", "target-directory= t",
+		"no-target-directory T", "verbose v",
+		"group= g", "owner= o", "compare C", "strip s")
+	dirs, parents, mode, keep, verbose, target, noTarget := false, false, "755", false, false, "", false
+	for _, o := range opts {
+		switch o.Name {
+		case "d":
+			dirs = true
+		case "D":
+			parents = true
+		case "m":
+			mode = o.Value
+		case "p":
+			keep = true
+		case "v":
+			verbose = true
+		case "t":
+			target = o.Value
+		case "T":
+			noTarget = true
+		}
+	}
+	bits, ok := program.Mode(mode, 0, 0, false)
+	if !ok {
+		p.Errorf("invalid mode %s", gnu.Quote(mode))
+		return 1
+	}
+	out := p.Out()
+	at := p.At()
+	makeDirs := func(path string, perm uint32) error {
+		for i := range path + "/" {
+			if (path + "/")[i] != '/' || i == 0 {
+				continue
+			}
+			err := p.FS.Mkdir(at, path[:i], 0o755)
+			if err == nil && verbose {
+				out.Printf("install: creating directory '%s'\n", path[:i])
+			}
+			if err != nil && !errors.Is(err, vfs.EEXIST) {
+				return err
+			}
+		}
+		return p.FS.Chmod(at, path, perm, true)
+	}
+	code := 0
+	if dirs {
+		for _, d := range operands {
+			if err := makeDirs(strings.TrimRight(d, "/"), bits); err != nil {
+				p.Errorf("cannot create directory '%s': %s", d, program.Message(err))
+				code = 1
+			}
+		}
+		return code
+	}
+	isDir := false
+	if target == "" {
+		if len(operands) < 2 {
+			if len(operands) == 0 {
+				p.Errorf("missing file operand")
+			} else {
+				p.Errorf("missing destination file operand after '%s'", operands[0])
+			}
+			p.Stderrf("Try 'install --help' for more information.\n")
+			return 1
+		}
+		target = operands[len(operands)-1]
+		operands = operands[:len(operands)-1]
+		i, err := p.FS.Stat(at, target, true)
+		isDir = err == nil && i.IsDir() && !noTarget
+		if !isDir && len(operands) > 1 {
+			p.Errorf("target '%s' is not a directory", target)
+			return 1
+		}
+		if parents && !isDir {
+			if i := strings.LastIndexByte(target, '/'); i > 0 {
+				if err := makeDirs(target[:i], 0o755); err != nil {
+					p.Errorf("cannot create directory '%s': %s", target[:i], program.Message(err))
+					return 1
+				}
+			}
+		}
+	} else {
+		isDir = true
+		if parents {
+			if err := makeDirs(target, 0o755); err != nil {
+				p.Errorf("cannot create directory '%s': %s", target, program.Message(err))
+				return 1
+			}
+		}
+	}
+	for _, name := range operands {
+		to := target
+		if isDir {
+			to = gnu.Join(target, gnu.LastName(name))
+		}
+		in, done, err := gnu.OpenInput(p, name)
+		if err != nil {
+			p.Errorf("cannot stat '%s': %s", name, program.Message(err))
+			code = 1
+			continue
+		}
+		info, _ := p.FS.Stat(at, name, true)
+		if info.IsDir() {
+			p.Errorf("omitting directory '%s'", name)
+			code = 1
+			done()
+			continue
+		}
+		_ = p.FS.Unlink(at, to)
+		h, w, err := gnu.Create(p, to)
+		if err != nil {
+			p.Errorf("cannot create regular file '%s': %s", to, program.Message(err))
+			code = 1
+			done()
+			continue
+		}
+		for b := in.Chunk(); b != nil; b = in.Chunk() {
+			_, _ = w.Write(b)
+		}
+		w.Flush()
+		_ = h.Node().Chmod(bits)
+		if keep {
+			_ = h.Node().Utimes(info.Accessed, info.Modified)
+		}
+		if verbose {
+			out.Printf("'%s' -> '%s'\n", name, to)
+		}
+		_ = p.Close(h)
+		done()
+	}
+	return code
+}

@@ -1,0 +1,299 @@
+package text
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"agentbox/internal/userland/gnu"
+	"agentbox/internal/userland/program"
+)
+
+// trSet is what an operand of tr stands for.
+type trSet struct {
+	bytes  []byte
+	fill   int // where [c*] stands, -1 for nowhere
+	char   byte
+	upper  []int // where [:upper:] and [:lower:] begin
+	lower  []int
+	class  bool // there is a class other than those
+	repeat bool
+}
+
+// parseSet reads an operand of tr.
+func parseSet(p *program.Process, s string) trSet {
+	set := trSet{fill: -1}
+	type unit struct {
+		c       byte
+		escaped bool
+	}
+	var units []unit
+	for i := 0; i < len(s); i++ {
+		c := s[i]
+		if c != '\\' || i+1 == len(s) {
+			units = append(units, unit{c, false})
+			continue
+		}
+		i++
+		switch c = s[i]; c {
+		case 'a':
+			c = '\a'
+		case 'b':
+			c = '\b'
+		case 'f':
+			c = '\f'
+		case 'n':
+			c = '\n'
+		case 'r':
+			c = '\r'
+		case 't':
+			c = '\t'
+		case 'v':
+			c = '\v'
+		case '0', '1', '2', '3', '4', '5', '6', '7':
+			n, j := 0, i
+			for ; j < len(s) && j < i+3 && s[j] >= '0' && s[j] <= '7' && n*8+int(s[j]-'0') < 256; j++ {
+				n = n*8 + int(s[j]-'0')
+			}
+			c = byte(n)
+			i = j - 1
+		}
+		units = append(units, unit{c, true})
+	}
+	text := func(i, n int) string {
+		var b strings.Builder
+		for _, u := range units[i:min(i+n, len(units))] {
+			b.WriteByte(u.c)
+		}
+		return b.String()
+	}
+	for i := 0; i < len(units); i++ {
+		u := units[i]
+		if u.c == '[' && !u.escaped && i+1 < len(units) {
+			rest := text(i, len(units)-i)
+			if strings.HasPrefix(rest, "[:") {
+				if end := strings.Index(rest[2:], ":]"); end >= 0 {
+					name := rest[2 : 2+end]
+					switch name {
+					case "upper":
+						set.upper = append(set.upper, len(set.bytes))
+					case "lower":
+						set.lower = append(set.lower, len(set.bytes))
+					default:
+						set.class = true
+					}
+					before := len(set.bytes)
+					for c := range 256 {
+						if gnu.ByteClass(name, byte(c)) {
+							set.bytes = append(set.bytes, byte(c))
+						}
+					}
+					if len(set.bytes) == before {
+						p.Errorf("invalid character class ‘%s’", name)
+						p.Exit(1)
+					}
+					i += end + 3
+					continue
+				}
+			}
+			if strings.HasPrefix(rest, "[=") && len(rest) >= 5 && rest[3:5] == "=]" {
+				set.bytes = append(set.bytes, rest[2])
+				i += 4
+				continue
+			}
+			if len(rest) > 3 && rest[2] == '*' && !(units[i+2].escaped) {
+				if end := strings.IndexByte(rest[3:], ']'); end >= 0 {
+					digits := rest[3 : 3+end]
+					base := 10
+					if strings.HasPrefix(digits, "0") {
+						base = 8
+					}
+					n, err := strconv.ParseUint(digits, base, 16)
+					if digits == "" || err == nil {
+						if digits == "" || n == 0 {
+							set.fill, set.char = len(set.bytes), rest[1]
+						} else {
+							for range n {
+								set.bytes = append(set.bytes, rest[1])
+							}
+						}
+						set.repeat = true
+						i += end + 3
+						continue
+					}
+				}
+			}
+		}
+		if i+2 < len(units) && units[i+1].c == '-' && !units[i+1].escaped {
+			hi := units[i+2].c
+			if hi < u.c {
+				p.Errorf("range-endpoints of '%s' are in reverse collating sequence order", printable(u.c)+"-"+printable(hi))
+				p.Exit(1)
+			}
+			for c := int(u.c); c <= int(hi); c++ {
+				set.bytes = append(set.bytes, byte(c))
+			}
+			i += 2
+			continue
+		}
+		set.bytes = append(set.bytes, u.c)
+	}
+	return set
+}
+
+// fits ends the program where the classes of the second operand stand for nothing.
+func (second trSet) fits(p *program.Process, first trSet) {
+	if second.class {
+		p.Errorf("when translating, the only character classes that may appear in\nstring2 are 'upper' and 'lower'")
+		p.Exit(1)
+	}
+	for _, at := range slices.Concat(second.upper, second.lower) {
+		if second.fill < 0 && !slices.Contains(first.upper, at) && !slices.Contains(first.lower, at) {
+			p.Errorf("misaligned [:upper:] and/or [:lower:] construct")
+			p.Exit(1)
+		}
+	}
+}
+
+func printable(c byte) string {
+	if c < 32 || c > 126 {
+		return "\\" + strconv.FormatInt(int64(c)+512, 8)[1:]
+	}
+	return string(rune(c))
+}
+
+func tr(p *program.Process) int {
+	opts, sets := p.Options(1, "+cCdst", "complement c", "delete d", "squeeze-repeats s", "truncate-set1 t")
+	complement, remove, squeeze, truncate := false, false, false, false
+	for _, o := range opts {
+		switch o.Name {
+		case "c", "C":
+			complement = true
+		case "d":
+			remove = true
+		case "s":
+			squeeze = true
+		case "t":
+			truncate = true
+		}
+	}
+	switch {
+	case len(sets) == 0:
+		gnu.FailUsage(p, 1, "missing operand")
+	case len(sets) == 1 && !remove && !squeeze:
+		p.Errorf("missing operand after ‘%s’", sets[0])
+		p.Stderrf("Two strings must be given when translating.\n")
+		p.Stderrf("Try '%s --help' for more information.\n", p.Name())
+		return 1
+	case len(sets) == 1 && remove && squeeze:
+		p.Errorf("missing operand after ‘%s’", sets[0])
+		p.Stderrf("Two strings must be given when both deleting and squeezing repeats.\n")
+		p.Stderrf("Try '%s --help' for more information.\n", p.Name())
+		return 1
+	case len(sets) == 2 && remove && !squeeze:
+		p.Errorf("extra operand ‘%s’", sets[1])
+		p.Stderrf("Only one string may be given when deleting without squeezing repeats.\n")
+		p.Stderrf("Try '%s --help' for more information.\n", p.Name())
+		return 1
+	case len(sets) > 2:
+		gnu.FailUsage(p, 1, "extra operand ‘%s’", sets[2])
+	}
+	first := parseSet(p, sets[0])
+	if first.repeat {
+		p.Errorf("the [c*] repeat construct may not appear in string1")
+		return 1
+	}
+	var second trSet
+	if len(sets) > 1 {
+		second = parseSet(p, sets[1])
+	}
+	var member, squeezed [256]bool
+	for _, c := range first.bytes {
+		member[c] = true
+	}
+	from := first.bytes
+	if complement {
+		from = nil
+		for c := range 256 {
+			if member[c] = !member[c]; member[c] {
+				from = append(from, byte(c))
+			}
+		}
+	}
+	if !remove && len(sets) == 2 {
+		second.fits(p, first)
+	}
+	var to [256]byte
+	for c := range 256 {
+		to[c] = byte(c)
+	}
+	if !remove && len(sets) == 2 {
+		target := second.bytes
+		if second.fill >= 0 {
+			missing := len(from) - len(target)
+			var grown []byte
+			grown = append(grown, target[:second.fill]...)
+			for range max(missing, 0) {
+				grown = append(grown, second.char)
+			}
+			target = append(grown, target[second.fill:]...)
+		}
+		if len(target) == 0 {
+			if !truncate && len(from) > 0 {
+				p.Errorf("when not truncating set1, string2 must be non-empty")
+				return 1
+			}
+		} else {
+			last := target[len(target)-1]
+			for i, c := range from {
+				switch {
+				case i < len(target):
+					to[c] = target[i]
+				case !truncate:
+					to[c] = last
+				}
+			}
+		}
+	}
+	if squeeze {
+		set := first
+		if len(sets) == 2 {
+			set = second
+			for _, c := range set.bytes {
+				squeezed[c] = true
+			}
+			if set.fill >= 0 {
+				squeezed[set.char] = true
+			}
+		} else {
+			squeezed = member
+		}
+	}
+	in, out := p.Reader(p.Stdin), p.Out()
+	last := -1
+	for {
+		chunk := in.Chunk()
+		if chunk == nil {
+			break
+		}
+		p.Charge(10 + len(chunk))
+		kept := chunk[:0]
+		for _, c := range chunk {
+			if remove && member[c] {
+				continue
+			}
+			c = to[c]
+			if squeeze && squeezed[c] && int(c) == last {
+				continue
+			}
+			last = int(c)
+			kept = append(kept, c)
+		}
+		_, _ = out.Write(kept)
+	}
+	if err := in.Err(); err != nil {
+		p.Errorf("read error: %s", program.Message(err))
+		return 1
+	}
+	return 0
+}
