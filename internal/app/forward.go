@@ -69,7 +69,7 @@ func (a *App) home(ctx context.Context, ws id.Workspace, home wire.Home, value s
 		}
 		value = string(doc.Space)
 	}
-	s, err := a.Spaces.Space(ctx, ws, id.Space(value))
+	s, err := a.Spaces.Catalog.Space(ctx, ws, id.Space(value))
 	if fault.KindOf(err) == fault.NotFound || err == nil && (s.Status == space.Destroyed || s.Node == "" || s.Node == a.node) {
 		return node.Member{}, nil
 	}

@@ -192,7 +192,7 @@ func (s single) Remove(_ context.Context, n id.Node) error {
 
 // takeCensus wires what knows the nodes.
 func (a *App) takeCensus() {
-	a.Nodes = nodes.New(nodes.Parts{Members: a.members(), Gate: a.Gate, System: System, GiveUp: a.Spaces.GiveUp})
+	a.Nodes = nodes.New(nodes.Parts{Members: a.members(), Gate: a.Gate, System: System, GiveUp: a.Spaces.Ending.GiveUp})
 }
 
 // shares is what the keeper needs to know of other daemons.
