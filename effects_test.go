@@ -73,6 +73,8 @@ var effects = arch.Effects{
 		"internal/driver/postgres.Open":          "opens the log when the daemon starts",
 		"internal/driver/postgres.OpenReadOnly":  "opens the log to verify it",
 		"(*internal/driver/postgres.Journal).*":  "the log itself and the documents folded from it",
+		"(*internal/driver/postgres.Members).*":  "says which daemons have the log, and who of them leads",
+		"(*internal/driver/postgres.events).*":   "reads the log itself",
 		"(*internal/driver/postgres.adoption).*": "a workspace's log that is taken in as it is",
 		"(*internal/driver/postgres.ledger).*":   "the log as a batch sees it before it is recorded",
 		"(*internal/driver/memory.Journal).*":    "the log in memory, which plans a batch through the same contract as the one on disk",

@@ -127,7 +127,7 @@ func (a *App) Run(ctx context.Context, ready func(State)) (err error) {
 	if a.member != nil {
 		part("follow what other daemons say", a.Gate.KillSwitch.Follow)
 		part("lead", a.lead)
-		if err := a.member.Advertise(ctx, a.advertised()); err != nil {
+		if err := a.member.Together.Advertise(ctx, a.advertised()); err != nil {
 			stop(err)
 		}
 	} else {
