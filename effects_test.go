@@ -67,6 +67,8 @@ var effects = arch.Effects{
 		"internal/driver/sqlite.OpenReadOnly":    "opens the log to verify it",
 		"internal/driver/sqlite.Snapshot":        "copies the log for a backup, which an operator makes without a daemon",
 		"(*internal/driver/sqlite.Journal).*":    "the log itself and the documents folded from it",
+		"(*internal/driver/sqlite.redaction).*":  "takes data out of the log itself, which only a recorded redaction asks for",
+		"(*internal/driver/sqlite.adoption).*":   "a workspace's log that is taken in as it is",
 		"(*internal/driver/sqlite.ledger).*":     "the log as a batch sees it before it is recorded",
 		"(internal/driver/sqlite.gathering).*":   "the file layer of the log",
 		"(*internal/driver/sqlite.logFile).*":    "the file layer of the log",

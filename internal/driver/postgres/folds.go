@@ -19,7 +19,6 @@ import (
 // folds keeps the documents: it folds the log into their tables when a definition is new, and says how they are folded now.
 type folds struct {
 	db       *database
-	events   *events
 	reign    *reign
 	together *Members
 	blank    func() *ledger // makes a ledger of this log

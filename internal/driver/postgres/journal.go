@@ -79,7 +79,7 @@ func newJournal(o Options, set *projection.Set) *Journal {
 	j.queue = &queue{db: db, lanes: map[id.Workspace]*lane{}, open: func(ws id.Workspace) *lane { return newLane(j, ws) }}
 	j.reign = &reign{db: db}
 	j.Together = &Members{db: db, drops: make(chan struct{}, 1), reign: j.reign, shelf: &j.shelf}
-	j.folds = &folds{db: db, set: set, blank: blank, events: j.events, reign: j.reign, together: j.Together}
+	j.folds = &folds{db: db, set: set, blank: blank, reign: j.reign, together: j.Together}
 	j.listener = &listener{db: db, reign: j.reign, together: j.Together}
 	j.redaction = &redaction{db: db, blank: blank, events: j.events, folds: j.folds, together: j.Together}
 	j.reign.folds, j.reign.together = j.folds, j.Together
