@@ -294,7 +294,8 @@ func (a *App) wire(ctx context.Context, ids *id.Source, secret []byte, tiers []s
 		return err
 	}
 	a.Runs = runs.New(runs.Parts{
-		Log: a.counted, Docs: a.Log, Blobs: blobs, Live: telemetry.WrapOutput(live, a.metrics), Gate: asked, Agents: a.Identity, Spaces: a.Spaces,
+		Log: a.counted, Docs: a.Log, Blobs: blobs, Live: telemetry.WrapOutput(live,
+			a.metrics), Gate: asked, Agents: a.Identity, Spaces: a.Spaces.Living, Routes: a.Spaces.Routing,
 		Bundles: a.Gate.Bundles,
 		Room:    blobs.Room, Clock: a.clock, IDs: ids, Logger: a.logger, MaxContent: a.Config.ContentQuota, MaxKeep: retention.OfRuns(),
 	})
@@ -327,7 +328,7 @@ func (a *App) wire(ctx context.Context, ids *id.Source, secret []byte, tiers []s
 		IssueKey: a.Identity.IssueKey})
 	a.Rooms = rooms.New(rooms.Parts{Log: a.counted, Docs: a.Log, Gate: asked, IDs: ids})
 	if a.member != nil {
-		a.Runs.Mine, a.GC.Mine, a.GC.Leads = a.Spaces.Mine, a.Spaces.Mine, a.leads.Load
+		a.Runs.Mine, a.GC.Mine, a.GC.Leads = a.Spaces.Ownership.Mine, a.Spaces.Ownership.Mine, a.leads.Load
 	}
 	a.Spaces.SetOccupants(a.Runs)
 	a.Gate.KillSwitch.OnHalt(a.Runs.Halt)

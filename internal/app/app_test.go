@@ -51,7 +51,7 @@ func TestOperationsFromBeginningToEnd(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	origin := event.Origin{Principal: a.Owner}
-	s, err := a.Spaces.Create(ctx, origin, spaces.Request{Workspace: id.DefaultWorkspace, Name: "test"})
+	s, err := a.Spaces.Creation.Create(ctx, origin, spaces.Request{Workspace: id.DefaultWorkspace, Name: "test"})
 	if err != nil {
 		t.Fatal(err)
 	}

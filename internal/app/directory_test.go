@@ -58,7 +58,7 @@ func serve(t *testing.T, dir string) (*app.App, func() error) {
 func busy(t *testing.T, a *app.App) {
 	t.Helper()
 	origin := event.Origin{Principal: a.Owner}
-	s, err := a.Spaces.Create(t.Context(), origin, spaces.Request{Workspace: id.DefaultWorkspace})
+	s, err := a.Spaces.Creation.Create(t.Context(), origin, spaces.Request{Workspace: id.DefaultWorkspace})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -193,14 +193,14 @@ func (a *App) fits(ctx context.Context, doc run.Run) (bool, error) {
 	if !ok {
 		return true, nil
 	}
-	s, err := a.Spaces.Space(ctx, doc.Workspace, order.Space)
+	s, err := a.Spaces.Catalog.Space(ctx, doc.Workspace, order.Space)
 	if fault.KindOf(err) == fault.NotFound || err == nil && s.Status == space.Destroyed {
 		return true, nil
 	}
 	if err != nil {
 		return false, err
 	}
-	return a.Spaces.Mine(ctx, s)
+	return a.Spaces.Ownership.Mine(ctx, s)
 }
 
 // mayClaim makes the engine known in a workspace, and reports whether it may claim runs there. Where the workspace is archived, or the

@@ -69,14 +69,14 @@ func (a *App) home(ctx context.Context, ws id.Workspace, home wire.Home, value s
 		}
 		value = string(doc.Space)
 	}
-	s, err := a.Spaces.Space(ctx, ws, id.Space(value))
+	s, err := a.Spaces.Catalog.Space(ctx, ws, id.Space(value))
 	if fault.KindOf(err) == fault.NotFound || err == nil && (s.Status == space.Destroyed || s.Node == "" || s.Node == a.node) {
 		return node.Member{}, nil
 	}
 	if err != nil {
 		return node.Member{}, err
 	}
-	all, err := a.member.Members(ctx)
+	all, err := a.member.Together.Members(ctx)
 	if err != nil {
 		return node.Member{}, err
 	}
@@ -93,7 +93,7 @@ func (a *App) home(ctx context.Context, ws id.Workspace, home wire.Home, value s
 
 // leader is the member that does what only one may.
 func (a *App) leader(ctx context.Context) (node.Member, error) {
-	all, err := a.member.Members(ctx)
+	all, err := a.member.Together.Members(ctx)
 	if err != nil {
 		return node.Member{}, err
 	}

@@ -93,7 +93,7 @@ func (a *App) shareSecrets(ctx context.Context) error {
 	if a.member == nil {
 		return nil
 	}
-	giveBack, err := a.member.Exclusive(ctx, "secrets of the members")
+	giveBack, err := a.member.Together.Exclusive(ctx, "secrets of the members")
 	if err != nil {
 		return err
 	}
@@ -169,7 +169,7 @@ func (a *App) dropped(ctx context.Context) error {
 // members are the daemons of the log; of one that works alone it is the only one.
 func (a *App) members() node.Members {
 	if a.member != nil {
-		return a.member
+		return a.member.Together
 	}
 	return single{a}
 }
@@ -192,7 +192,7 @@ func (s single) Remove(_ context.Context, n id.Node) error {
 
 // takeCensus wires what knows the nodes.
 func (a *App) takeCensus() {
-	a.Nodes = nodes.New(nodes.Parts{Members: a.members(), Gate: a.Gate, System: System, GiveUp: a.Spaces.GiveUp})
+	a.Nodes = nodes.New(nodes.Parts{Members: a.members(), Gate: a.Gate, System: System, GiveUp: a.Spaces.Ending.GiveUp})
 }
 
 // shares is what the keeper needs to know of other daemons.
@@ -200,14 +200,14 @@ func (a *App) shares() spaces.Together {
 	if a.member == nil {
 		return spaces.Together{}
 	}
-	return spaces.Together{Leads: a.leads.Load, Exclusive: a.member.Exclusive}
+	return spaces.Together{Leads: a.leads.Load, Exclusive: a.member.Together.Exclusive}
 }
 
 // uids is where the host uids of this daemon's spaces begin.
 func (a *App) uids() int {
 	first := firstUID()
 	if first != 0 && a.member != nil {
-		first += (a.member.Number() - 1) * uidsOfNode % (1<<31 - 1 - first - uidsOfNode)
+		first += (a.member.Together.Number() - 1) * uidsOfNode % (1<<31 - 1 - first - uidsOfNode)
 	}
 	return first
 }
@@ -235,7 +235,7 @@ func (a *App) recoverAlone(ctx context.Context) error {
 
 // lead does what only the leader may, whenever this daemon is the leader, until ctx ends.
 func (a *App) lead(ctx context.Context) error {
-	return a.member.Lead(ctx, func(ctx context.Context) error {
+	return a.member.Together.Lead(ctx, func(ctx context.Context) error {
 		err := a.leadOnce(ctx)
 		if errors.Is(err, journal.ErrClosed) && fault.CodeOf(err) != node.ErrRemoved.Code || ctx.Err() != nil {
 			if err != nil {

@@ -127,7 +127,7 @@ func (a *App) Run(ctx context.Context, ready func(State)) (err error) {
 	if a.member != nil {
 		part("follow what other daemons say", a.Gate.KillSwitch.Follow)
 		part("lead", a.lead)
-		if err := a.member.Advertise(ctx, a.advertised()); err != nil {
+		if err := a.member.Together.Advertise(ctx, a.advertised()); err != nil {
 			stop(err)
 		}
 	} else {
@@ -239,7 +239,7 @@ func (a *App) mend(ctx context.Context) error {
 // syncSnapshots makes the snapshots of spaces durable, beside the operations that make them.
 func (a *App) syncSnapshots(ctx context.Context) error {
 	every(a.clock, ctx.Done(), stepPeriod, func(time.Time) {
-		if err := a.Spaces.Sync(ctx); err != nil && ctx.Err() == nil {
+		if err := a.Spaces.Snapshots.Sync(ctx); err != nil && ctx.Err() == nil {
 			a.logger.Error("make snapshots durable", "code", "snapshots_not_durable", "error", err)
 		}
 	})
@@ -293,7 +293,7 @@ func (a *App) expire(ctx context.Context) error {
 // tick ends the spaces that have expired.
 func (a *App) tick(ctx context.Context) error {
 	a.steadily(ctx.Done(), func(now time.Time) {
-		if err := a.Spaces.Step(ctx, now); err != nil && ctx.Err() == nil {
+		if err := a.Spaces.Ending.Step(ctx, now); err != nil && ctx.Err() == nil {
 			a.logger.Error("end what has expired", "code", "spaces_not_expired", "error", err)
 		}
 	})
@@ -380,7 +380,7 @@ func (a *App) Close() error {
 		}
 		settled := a.settle()
 		if a.Spaces != nil {
-			errs = append(errs, a.Spaces.Close())
+			errs = append(errs, a.Spaces.Living.Close())
 		}
 		for _, close := range a.closers {
 			errs = append(errs, close())

@@ -79,7 +79,7 @@ func TestLogInADatabase(t *testing.T) {
 	go func() { ended <- a.Run(ctx, func(app.State) { close(ready) }) }()
 	<-ready
 	origin := event.Origin{Principal: a.Owner}
-	s, err := a.Spaces.Create(t.Context(), origin, spaces.Request{Workspace: id.DefaultWorkspace, Name: "test"})
+	s, err := a.Spaces.Creation.Create(t.Context(), origin, spaces.Request{Workspace: id.DefaultWorkspace, Name: "test"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -246,7 +246,8 @@ func TestSpacesElsewhere(t *testing.T) {
 	}
 	mine, theirs := t.TempDir(), t.TempDir()
 	a := open(mine)
-	s, err := a.Spaces.Create(t.Context(), event.Origin{Principal: a.Owner}, spaces.Request{Workspace: id.DefaultWorkspace, Name: "mine"})
+	s, err := a.Spaces.Creation.Create(t.Context(), event.Origin{Principal: a.Owner}, spaces.Request{Workspace: id.DefaultWorkspace,
+		Name: "mine"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -255,10 +256,10 @@ func TestSpacesElsewhere(t *testing.T) {
 		doc.Status == space.Destroyed {
 		t.Errorf("the space is %+v, %v", doc, err)
 	}
-	if _, err := b.Spaces.Keep(t.Context(), s); !errors.Is(err, space.ErrFilesMissing) {
+	if _, err := b.Spaces.Living.Keep(t.Context(), s); !errors.Is(err, space.ErrFilesMissing) {
 		t.Errorf("its files: %v, want %v", err, space.ErrFilesMissing)
 	}
-	if err := b.Spaces.Step(t.Context(), time.Now().Add(365*24*time.Hour)); err != nil {
+	if err := b.Spaces.Ending.Step(t.Context(), time.Now().Add(365*24*time.Hour)); err != nil {
 		t.Errorf("its time is over, elsewhere: %v", err)
 	}
 	if err := b.GC.Step(t.Context(), id.DefaultWorkspace, b.Owner); err != nil {
@@ -278,10 +279,10 @@ func TestSpacesElsewhere(t *testing.T) {
 		t.Fatal(err)
 	}
 	a = open(mine) // and again, while the other one works
-	if _, err := a.Spaces.Keep(t.Context(), s); err != nil {
+	if _, err := a.Spaces.Living.Keep(t.Context(), s); err != nil {
 		t.Errorf("back where the files are: %v", err)
 	}
-	if doc, err := a.Spaces.Space(t.Context(), id.DefaultWorkspace, s.ID); err != nil || doc.Status != space.Ready {
+	if doc, err := a.Spaces.Catalog.Space(t.Context(), id.DefaultWorkspace, s.ID); err != nil || doc.Status != space.Ready {
 		t.Errorf("the space is %+v, %v", doc, err)
 	}
 	for _, one := range []*app.App{a, b} {

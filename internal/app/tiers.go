@@ -92,7 +92,7 @@ func (a *App) tryTiers(ctx context.Context) error {
 			return ctx.Err()
 		}
 	}
-	return a.Spaces.Try(ctx)
+	return a.Spaces.Tiers.Try(ctx)
 }
 
 // Worker makes this process one of the nano tier, which does what the daemon that started it asks for, until that is gone.

@@ -127,7 +127,7 @@ func holdsWhatItHeld(t *testing.T, a *app.App) {
 		fault.CodeOf(err) != "approval_expired" {
 		t.Errorf("answer the old question: %v", err)
 	}
-	file, err := a.Spaces.ReadFile(ctx, owner, ws, report.Space, "report.md", spaces.Any)
+	file, err := a.Spaces.Files.Read(ctx, owner, ws, report.Space, "report.md", spaces.Any)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -37,7 +37,7 @@ func (s *Stack) Space() space.Space {
 func (s *Stack) SpaceOf(q spaces.Request) space.Space {
 	s.T.Helper()
 	q.Workspace = WS
-	doc, err := s.Spaces.Create(s.Context(), s.Origin, q)
+	doc, err := s.Spaces.Creation.Create(s.Context(), s.Origin, q)
 	s.must(err)
 	return doc
 }
@@ -153,7 +153,7 @@ func (s *Stack) Decide(r id.Run, word policy.DecisionWord, reason string) {
 func (s *Stack) Tick(d time.Duration) {
 	s.T.Helper()
 	s.Clock.Move(d)
-	s.must(s.Spaces.Step(s.Context(), s.Clock.Now()))
+	s.must(s.Spaces.Ending.Step(s.Context(), s.Clock.Now()))
 	s.must(s.Gate.Approvals.Step(s.Context(), s.Clock.Now()))
 }
 
@@ -182,7 +182,7 @@ func (s *Stack) Events(after uint64) []event.Event {
 // File returns the content of a file of a space, as the owner reads it.
 func (s *Stack) File(in id.Space, path string) string {
 	s.T.Helper()
-	f, err := s.Spaces.ReadFile(s.Context(), s.Origin, WS, in, path, spaces.Any)
+	f, err := s.Spaces.Files.Read(s.Context(), s.Origin, WS, in, path, spaces.Any)
 	s.must(err)
 	defer f.Close()
 	var text strings.Builder

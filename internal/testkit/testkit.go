@@ -144,7 +144,8 @@ func (s *Stack) open() {
 		Logger: logger, MaxSpaces: s.Options.MaxSpaces, MaxLimits: s.Options.MaxLimits, FirstUID: s.first, System: app.System,
 	})
 	s.Runs = runs.New(runs.Parts{
-		Log: s.Log, Docs: s.Docs, Blobs: s.Blobs, Live: s.Live, Gate: s.Gate, Agents: s.Identity, Spaces: s.Spaces, Bundles: s.Gate.Bundles,
+		Log: s.Log, Docs: s.Docs, Blobs: s.Blobs, Live: s.Live, Gate: s.Gate, Agents: s.Identity,
+		Spaces: s.Spaces.Living, Routes: s.Spaces.Routing, Bundles: s.Gate.Bundles,
 		Clock: s.Clock, IDs: s.IDs, Logger: logger, MaxContent: s.Options.Content,
 	})
 	s.GC = gc.New(gc.Parts{
@@ -256,7 +257,7 @@ func (s *Stack) end() {
 		s.stop()
 	}
 	s.Engines.Wait()
-	if err := s.Spaces.Close(); err != nil {
+	if err := s.Spaces.Living.Close(); err != nil {
 		s.T.Errorf("close the spaces: %v", err)
 	}
 	if err := s.Tier.Close(); err != nil {

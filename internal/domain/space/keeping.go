@@ -27,6 +27,12 @@ type Keeping interface {
 	// Beside is for code that runs while others use the space's files. It waits only while the files are rewound or moved. Until the caller
 	// calls leave, nobody rewinds the files, and no snapshot trusts that a file is unchanged.
 	Beside(ctx context.Context, ws id.Workspace, s id.Space) (doc Space, leave func(), err error)
+	// Keep makes a snapshot of a space's files. The caller must occupy the space. The document s must say that it is alive.
+	Keep(ctx context.Context, s Space) (Snapshot, error)
+}
+
+// Routing says in which tier of the host a command runs, for the service of runs.
+type Routing interface {
 	// Route says in which tier a command of the origin's would run, from its text and the files that it names. It reads only files that the
 	// origin may read.
 	Route(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space, c Command) (Route, error)
@@ -36,8 +42,6 @@ type Keeping interface {
 	// and its private /tmp; its files, its environment and its limits stay. The promotion counts once the space has started in that tier, and
 	// else has no effect.
 	PromoteHeld(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space, to string, why Why) (Space, error)
-	// Keep makes a snapshot of a space's files. The caller must occupy the space. The document s must say that it is alive.
-	Keep(ctx context.Context, s Space) (Snapshot, error)
 }
 
 // Store keeps the files of spaces, each space's in a directory of its own. The conformance suite is package filestest.

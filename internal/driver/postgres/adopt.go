@@ -21,8 +21,8 @@ func (j *Journal) Adopt(ctx context.Context, ws id.Workspace, chunks iter.Seq2[[
 		return 0, fault.Wrap(err, fault.Invalid, "workspace_invalid", "that is no workspace")
 	}
 	var s standing
-	err = j.alone(ctx, func(tx pgx.Tx) error {
-		a := &adoption{l: &ledger{j: j, ws: ws, set: j.set, db: tx.Conn(), ctx: ctx}}
+	err = j.folds.alone(ctx, func(tx pgx.Tx) error {
+		a := &adoption{l: &ledger{j: j, ws: ws, set: j.folds.set, db: tx.Conn(), ctx: ctx}}
 		if err := a.begin(); err != nil {
 			return err
 		}
@@ -47,7 +47,7 @@ func (j *Journal) Adopt(ctx context.Context, ws id.Workspace, chunks iter.Seq2[[
 		return 0, err
 	}
 	j.shelf.begins(ws, s)
-	j.heads.Advance(ws, s.head)
+	j.listener.heads.Advance(ws, s.head)
 	return head, nil
 }
 
@@ -60,7 +60,7 @@ type adoption struct {
 // begin takes the row of the workspace, and finds out how documents are folded for as long as the transaction lasts.
 func (a *adoption) begin() error {
 	l := a.l
-	if err := l.j.enter(l.ctx, l.db); err != nil {
+	if err := l.j.folds.enter(l.ctx, l.db); err != nil {
 		return err
 	}
 	if err := l.look(l.ctx, l.db, true); err != nil {

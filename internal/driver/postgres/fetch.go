@@ -276,7 +276,7 @@ func (l *ledger) restore(f *folio, d document) error {
 	if f == nil {
 		return fmt.Errorf("a document that nobody has asked for")
 	}
-	body, err := l.j.unseal(l.ws, d)
+	body, err := l.j.events.unseal(l.ws, d)
 	if err != nil {
 		return err
 	}

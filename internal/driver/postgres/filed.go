@@ -14,9 +14,9 @@ import (
 // Misfiled compares what the events of a workspace are filed under beside their records: the stream, and the keys by which repeats are
 // known. It returns what differs in the order of the log, at most limit of it; keys of no event come last.
 func (j *Journal) Misfiled(ctx context.Context, ws id.Workspace, limit int) (found []journal.Misfiled, err error) {
-	err = j.reading(ctx, func(db querier) error {
+	err = j.db.reading(ctx, func(db querier) error {
 		found = nil
-		s, err := j.stand(ctx, db, ws, false)
+		s, err := j.events.stand(ctx, db, ws, false)
 		if err != nil {
 			return err
 		}

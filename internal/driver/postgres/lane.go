@@ -41,13 +41,14 @@ type lane struct {
 }
 
 func newLane(j *Journal, ws id.Workspace) *lane {
-	return &lane{j: j, ws: ws, planner: journal.NewPlanner(j.options.Clock, j.options.IDs, j.options.Entropy), ledger: ledger{j: j, ws: ws,
-		set: j.set}}
+	return &lane{j: j, ws: ws, planner: journal.NewPlanner(j.db.options.Clock, j.db.options.IDs, j.db.options.Entropy), ledger: ledger{j: j,
+		ws:  ws,
+		set: j.folds.set}}
 }
 
 // work appends what waits, until nothing does.
 func (l *lane) work() {
-	for taken := l.j.take(l); len(taken) > 0; taken = l.j.take(l) {
+	for taken := l.j.queue.take(l); len(taken) > 0; taken = l.j.queue.take(l) {
 		err := l.together(taken)
 		l.gather(len(taken))
 		if err == nil {
@@ -75,7 +76,7 @@ func (l *lane) gather(answered int) {
 	if answered < 2 {
 		return
 	}
-	full := l.j.awaits(l, 2*answered)
+	full := l.j.queue.awaits(l, 2*answered)
 	if full == nil {
 		return
 	}
@@ -110,7 +111,7 @@ func (l *lane) together(requests []*request) error {
 	for n := 0; ; n++ {
 		err := l.try(requests, n > 0)
 		if err == nil {
-			l.j.failed.Store(nil)
+			l.j.db.failed.Store(nil)
 			return nil
 		}
 		l.ledger.known = false // what it has taken is in the database or is not
@@ -123,15 +124,15 @@ func (l *lane) together(requests []*request) error {
 			again = n == 0 // it may be because the log was not as it was believed to be
 		case lost(err):
 			again = n == 0 // nothing was recorded, which was found out; the connection may be one of before the server was started again
-			l.j.writes.Reset()
+			l.j.db.writes.Reset()
 		case code == codeSuperseded:
-			if err := l.j.refold(l.j.ctx); err != nil {
-				return l.j.trouble(err)
+			if err := l.j.folds.refold(l.j.db.ctx); err != nil {
+				return l.j.db.trouble(err)
 			}
 			again = true
 		}
 		if !again || n == retries {
-			return l.j.trouble(err)
+			return l.j.db.trouble(err)
 		}
 	}
 }
@@ -141,8 +142,8 @@ var errMoved = errors.New("the workspace has moved on")
 
 // try plans requests and records them. Where hold is set the workspace's row is taken before and nobody else can append meanwhile.
 func (l *lane) try(requests []*request, hold bool) error {
-	ctx, j := l.j.ctx, l.j
-	conn, err := j.writes.Acquire(ctx)
+	ctx, j := l.j.db.ctx, l.j
+	conn, err := j.db.writes.Acquire(ctx)
 	if err != nil {
 		return err
 	}
@@ -160,7 +161,7 @@ func (l *lane) try(requests []*request, hold bool) error {
 	if err := l.plan(ctx, g, requests, !hold); err != nil {
 		return err
 	}
-	began := j.options.Clock.Now()
+	began := j.db.options.Clock.Now()
 	switch {
 	case len(g.batches) > 0:
 		j.shelf.expect(l.ws, l.ledger.head)
@@ -169,12 +170,12 @@ func (l *lane) try(requests []*request, hold bool) error {
 		if err != nil {
 			return err
 		}
-		if l.took = j.options.Clock.Now().Sub(began); j.options.Committed != nil {
-			j.options.Committed(len(g.batches), l.took)
+		if l.took = j.db.options.Clock.Now().Sub(began); j.db.options.Committed != nil {
+			j.db.options.Committed(len(g.batches), l.took)
 		}
 		l.ledger.settled()
 		j.shelf.lay(l.ws, l.ledger.was, l.ledger.standing, g)
-		j.heads.Advance(l.ws, l.ledger.head)
+		j.listener.heads.Advance(l.ws, l.ledger.head)
 		j.grew(int(l.ledger.head - l.ledger.was.head))
 	case hold:
 		if _, err := db.Exec(ctx, `ROLLBACK`); err != nil {
@@ -243,7 +244,7 @@ func (l *lane) commit(ctx context.Context, db *pgx.Conn, g *group, held bool) er
 		return err
 	}
 	_ = db.Close(ctx)
-	committed, unknown := l.j.outcome(l.ws, g.batches[0].events[0].ID)
+	committed, unknown := l.j.events.outcome(l.ws, g.batches[0].events[0].ID)
 	switch {
 	case unknown != nil:
 		return unknown
@@ -256,39 +257,6 @@ func (l *lane) commit(ctx context.Context, db *pgx.Conn, g *group, held bool) er
 // errUnknown means that a connection was lost while it committed, and the log was closed before anybody could find out what became of it.
 var errUnknown = fault.New(journal.ErrClosed.Kind, journal.ErrClosed.Code,
 	"the database was lost while it recorded this, and whether it did is not known; ask again with the same idempotency key")
-
-// outcome finds out whether a transaction was committed of which no answer came: it waits until nobody holds the workspace's row any
-// more, for as long as the database is away.
-func (j *Journal) outcome(ws id.Workspace, first id.Event) (committed bool, err error) {
-	for wait := 10 * time.Millisecond; ; wait = min(2*wait, time.Second) {
-		if err := j.ctx.Err(); err != nil {
-			return false, errUnknown
-		}
-		committed, err := j.has(ws, first)
-		if err == nil {
-			return committed, nil
-		}
-		if err := j.trouble(err); !errors.Is(err, journal.ErrClosed) {
-			return false, err
-		}
-		select {
-		case <-time.After(wait):
-		case <-j.ctx.Done():
-		}
-	}
-}
-
-func (j *Journal) has(ws id.Workspace, e id.Event) (found bool, err error) {
-	err = pgx.BeginFunc(j.ctx, j.writes, func(tx pgx.Tx) error {
-		uuid, _ := journal.UUIDBytes(e)
-		var head int64
-		if err := tx.QueryRow(j.ctx, `SELECT head FROM workspaces WHERE name = $1 FOR UPDATE`, string(ws)).Scan(&head); err != nil {
-			return err
-		}
-		return tx.QueryRow(j.ctx, `SELECT EXISTS (SELECT 1 FROM events WHERE id = $1)`, uuid).Scan(&found)
-	})
-	return found, err
-}
 
 // group is what one transaction writes.
 type group struct {

@@ -98,39 +98,26 @@ func (l *ledger) forget() {
 // look finds out how the workspace stands, and holds its row where it is asked to. Where that is as it was, what is in memory is of now.
 func (l *ledger) look(ctx context.Context, db *pgx.Conn, hold bool) error {
 	l.ctx, l.db, l.broken = ctx, db, nil
-	if folding := l.j.folding.Load(); l.folding != folding {
+	if folding := l.j.folds.folding.Load(); l.folding != folding {
 		l.folding, l.known = folding, false
 	}
 	if l.known && !hold {
 		return nil
 	}
 	l.forget()
-	s, err := l.j.stand(ctx, db, l.ws, hold)
+	s, err := l.j.events.stand(ctx, db, l.ws, hold)
 	if err == nil && s.no == 0 {
 		if _, err = db.Exec(ctx, `INSERT INTO workspaces (name) VALUES ($1) ON CONFLICT DO NOTHING`, string(l.ws)); err == nil {
-			s, err = l.j.stand(ctx, db, l.ws, hold)
+			s, err = l.j.events.stand(ctx, db, l.ws, hold)
 		}
 	}
 	l.standing, l.known = s, err == nil
 	return err
 }
 
-// stand reads how a workspace stands.
-func (j *Journal) stand(ctx context.Context, db querier, ws id.Workspace, hold bool) (s standing, err error) {
-	sql := `SELECT no, head, epoch FROM workspaces WHERE name = $1`
-	if hold {
-		sql += ` FOR UPDATE`
-	}
-	err = db.QueryRow(ctx, sql, string(ws)).Scan(&s.no, &s.head, &s.epoch)
-	if errors.Is(err, pgx.ErrNoRows) {
-		err = nil
-	}
-	return s, err
-}
-
 // still returns errMoved where the workspace has moved on.
 func (l *ledger) still(ctx context.Context, db *pgx.Conn) error {
-	s, err := l.j.stand(ctx, db, l.ws, false)
+	s, err := l.j.events.stand(ctx, db, l.ws, false)
 	if err == nil && s != l.standing {
 		err = errMoved
 	}
@@ -364,7 +351,7 @@ func (l *ledger) finish(g *group) error {
 	if l.unnumbered == 0 {
 		return nil
 	}
-	numbers, err := l.j.nos.next(l.ctx, l.db, l.unnumbered)
+	numbers, err := l.j.events.nos.next(l.ctx, l.db, l.unnumbered)
 	if err != nil {
 		return err
 	}

@@ -10,65 +10,74 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"agentbox/internal/domain/id"
+	"agentbox/internal/kernel/journal"
 )
+
+// listener hears how far the workspaces have come.
+type listener struct {
+	db       *database
+	reign    *reign
+	together *Members
+	heads    journal.Heads
+}
 
 // lookPeriod is how long nothing may be heard before the heads are looked at all the same: a connection may be dead without a word.
 const lookPeriod = 10 * time.Second
 
 // listen hears how far the workspaces have come, from every daemon of the database, until the journal is closed. Who hears first and looks
 // then misses nothing; so a connection that was lost costs time and no event.
-func (j *Journal) listen() {
-	for wait := 10 * time.Millisecond; j.ctx.Err() == nil; wait = min(2*wait, time.Second) {
-		heard, err := j.hear()
+func (li *listener) listen() {
+	for wait := 10 * time.Millisecond; li.db.ctx.Err() == nil; wait = min(2*wait, time.Second) {
+		heard, err := li.hear()
 		if heard {
 			wait = 10 * time.Millisecond
 		}
-		_ = j.trouble(err) // it notes the error; the next append or read returns it
+		_ = li.db.trouble(err) // it notes the error; the next append or read returns it
 		select {
 		case <-time.After(wait):
-		case <-j.ctx.Done():
+		case <-li.db.ctx.Done():
 		}
 	}
 }
 
 // hear listens on one connection until that is lost. It reports whether it was able to.
-func (j *Journal) hear() (heard bool, err error) {
-	conn, err := pgx.ConnectConfig(j.ctx, j.reads.Config().ConnConfig)
+func (li *listener) hear() (heard bool, err error) {
+	conn, err := pgx.ConnectConfig(li.db.ctx, li.db.reads.Config().ConnConfig)
 	if err != nil {
 		return false, err
 	}
-	defer func() { err = errors.Join(err, conn.Close(context.WithoutCancel(j.ctx))) }()
-	if _, err := conn.Exec(j.ctx, `LISTEN `+channel); err != nil {
+	defer func() { err = errors.Join(err, conn.Close(context.WithoutCancel(li.db.ctx))) }()
+	if _, err := conn.Exec(li.db.ctx, `LISTEN `+channel); err != nil {
 		return false, err
 	}
 	for {
 		// A redaction somewhere may have been missed too: what it has destroyed is destroyed here as well.
-		if err := j.told(); err != nil {
+		if err := li.told(); err != nil {
 			return heard, err
 		}
-		if !j.options.Alone {
-			if err := j.lookAround(j.ctx, conn); err != nil {
+		if !li.db.options.Alone {
+			if err := li.lookAround(li.db.ctx, conn); err != nil {
 				return heard, err
 			}
-		} else if err := conn.Ping(j.ctx); err != nil {
+		} else if err := conn.Ping(li.db.ctx); err != nil {
 			return heard, err
 		}
 		heard = true
-		if err := j.Mend(j.ctx); err != nil {
+		if err := li.reign.mend(li.db.ctx); err != nil {
 			return heard, err
 		}
-		if err := j.follow(conn); err != nil {
+		if err := li.follow(conn); err != nil {
 			return heard, err
 		}
 	}
 }
 
 // follow takes what is told, until nothing is for a while.
-func (j *Journal) follow(conn *pgx.Conn) error {
+func (li *listener) follow(conn *pgx.Conn) error {
 	for {
-		ctx, cancel := context.WithTimeout(j.ctx, lookPeriod)
+		ctx, cancel := context.WithTimeout(li.db.ctx, lookPeriod)
 		told, err := conn.WaitForNotification(ctx)
-		quiet := ctx.Err() != nil && j.ctx.Err() == nil
+		quiet := ctx.Err() != nil && li.db.ctx.Err() == nil
 		cancel()
 		if err != nil && quiet {
 			return nil
@@ -78,14 +87,14 @@ func (j *Journal) follow(conn *pgx.Conn) error {
 		}
 		ws, place, _ := strings.Cut(told.Payload, " ")
 		if place == redacted {
-			if err := j.told(); err != nil {
+			if err := li.told(); err != nil {
 				return err
 			}
 			continue
 		}
 		head, err := strconv.ParseUint(place, 10, 64)
-		if err == nil && !j.options.Alone {
-			j.heads.Advance(id.Workspace(ws), head)
+		if err == nil && !li.db.options.Alone {
+			li.heads.Advance(id.Workspace(ws), head)
 		}
 	}
 }
@@ -100,20 +109,20 @@ type Refresher interface {
 }
 
 // told is called when keys may have been destroyed. A member drops them beside the listening, for it has more to do than that.
-func (j *Journal) told() error {
-	if j.member == 0 {
-		return j.refresh()
+func (li *listener) told() error {
+	if li.together.no == 0 {
+		return li.refresh()
 	}
 	select {
-	case j.drops <- struct{}{}:
+	case li.together.drops <- struct{}{}:
 	default:
 	}
 	return nil
 }
 
 // refresh drops the keys that another daemon has destroyed.
-func (j *Journal) refresh() error {
-	if r, ok := j.options.Keys.(Refresher); ok {
+func (li *listener) refresh() error {
+	if r, ok := li.db.options.Keys.(Refresher); ok {
 		return r.Refresh()
 	}
 	return nil
@@ -122,7 +131,7 @@ func (j *Journal) refresh() error {
 // lookAround finds out how far every workspace has come. Where the database is this daemon's alone it is done once, when it is opened: from
 // then on a lane tells it, after it has laid on the shelf what it has changed, so that nobody hears of an event and then reads an older
 // document.
-func (j *Journal) lookAround(ctx context.Context, conn querier) error {
+func (li *listener) lookAround(ctx context.Context, conn querier) error {
 	heads := map[id.Workspace]uint64{}
 	rows, err := conn.Query(ctx, `SELECT name, head FROM workspaces`)
 	if err != nil {
@@ -137,16 +146,16 @@ func (j *Journal) lookAround(ctx context.Context, conn querier) error {
 		return err
 	}
 	for ws, head := range heads {
-		j.heads.Advance(ws, head)
+		li.heads.Advance(ws, head)
 	}
 	return nil
 }
 
 // settled returns when this daemon knows of an event that was read: a commit is seen in the database a moment before its documents are on
 // the shelf. Where others append too, whoever reads a document proves that it is of now.
-func (j *Journal) settled(ctx context.Context, ws id.Workspace, seq uint64) error {
-	if !j.options.Alone || seq == 0 {
+func (li *listener) settled(ctx context.Context, ws id.Workspace, seq uint64) error {
+	if !li.db.options.Alone || seq == 0 {
 		return nil
 	}
-	return j.heads.Wait(ctx, ws, seq-1)
+	return li.heads.Wait(ctx, ws, seq-1)
 }

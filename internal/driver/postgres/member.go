@@ -13,7 +13,18 @@ import (
 	"agentbox/internal/domain/node"
 )
 
-var _ node.Members = (*Journal)(nil)
+// Members is this daemon as one of several that work on the database together.
+type Members struct {
+	db       *database
+	folds    *folds
+	listener *listener
+	reign    *reign
+	shelf    *shelf
+	no       int64         // this member's number; 0 for none
+	drops    chan struct{} // holds a token while a member has yet to drop what was destroyed
+}
+
+var _ node.Members = (*Members)(nil)
 
 // Members work on one database together. Each has a row, and holds an advisory lock of its own while it lives, so no clock decides who
 // lives. One member holds another lock and is the leader. Only the leader does the work that one member alone may do.
@@ -42,25 +53,25 @@ var errNodeInUse = fault.New(fault.Conflict, "node_in_use",
 const joinTime = "10s"
 
 // join makes this daemon a member. It holds the shared lock, so that no daemon has the database exclusively.
-func (j *Journal) join(ctx context.Context) error {
-	m := j.options.Member
-	err := pgx.BeginFunc(ctx, j.writes, func(tx pgx.Tx) error {
+func (t *Members) join(ctx context.Context) error {
+	m := t.db.options.Member
+	err := pgx.BeginFunc(ctx, t.db.writes, func(tx pgx.Tx) error {
 		var together bool
-		if err := tx.QueryRow(ctx, `SELECT together, reign FROM log`).Scan(&together, &j.reign); err != nil {
+		if err := tx.QueryRow(ctx, `SELECT together, reign FROM log`).Scan(&together, &t.reign.no); err != nil {
 			return err
 		}
 		if !together {
 			if _, err := tx.Exec(ctx, `LOCK TABLE projections IN EXCLUSIVE MODE`); err != nil {
 				return err
 			}
-			if err := tx.QueryRow(ctx, `UPDATE log SET reign = reign + 1, together = true RETURNING reign`).Scan(&j.reign); err != nil {
+			if err := tx.QueryRow(ctx, `UPDATE log SET reign = reign + 1, together = true RETURNING reign`).Scan(&t.reign.no); err != nil {
 				return err
 			}
 		}
 		err := tx.QueryRow(ctx, `INSERT INTO members (node, address, since, destroyed) SELECT $1, $2, $3, destroyed FROM log
 			ON CONFLICT (node) DO UPDATE SET address = excluded.address, since = excluded.since, destroyed = excluded.destroyed, epoch =
 			members.epoch + 1 WHERE NOT members.removed
-			RETURNING no`, string(m.Node), m.Address, j.options.Clock.Now().UnixMicro()).Scan(&j.member)
+			RETURNING no`, string(m.Node), m.Address, t.db.options.Clock.Now().UnixMicro()).Scan(&t.no)
 		if errors.Is(err, pgx.ErrNoRows) {
 			return node.ErrRemoved
 		}
@@ -69,26 +80,26 @@ func (j *Journal) join(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	_, err = j.crown.Exec(ctx, `SET lock_timeout = '`+joinTime+`'`)
+	_, err = t.reign.crown.Exec(ctx, `SET lock_timeout = '`+joinTime+`'`)
 	if err == nil {
-		_, err = j.crown.Exec(ctx, `SELECT pg_advisory_lock($1, $2)`, memberLock, int32(j.member))
+		_, err = t.reign.crown.Exec(ctx, `SELECT pg_advisory_lock($1, $2)`, memberLock, int32(t.no))
 	}
 	if codeOf(err) == "55P03" {
 		return errNodeInUse
 	}
 	if err == nil {
-		_, err = j.crown.Exec(ctx, `SET lock_timeout = 0`)
+		_, err = t.reign.crown.Exec(ctx, `SET lock_timeout = 0`)
 	}
 	return err
 }
 
 // Number is this member's number among all that there ever were, from 1; 0 for who is none.
-func (j *Journal) Number() int { return int(j.member) }
+func (t *Members) Number() int { return int(t.no) }
 
 // Advertise says where the others reach this member from now on.
-func (j *Journal) Advertise(ctx context.Context, address string) error {
-	_, err := j.writes.Exec(ctx, `UPDATE members SET address = $2 WHERE no = $1`, j.member, address)
-	return j.trouble(err)
+func (t *Members) Advertise(ctx context.Context, address string) error {
+	_, err := t.db.writes.Exec(ctx, `UPDATE members SET address = $2 WHERE no = $1`, t.no, address)
+	return t.db.trouble(err)
 }
 
 // memberColumns are those of node.Member.
@@ -97,8 +108,8 @@ const memberColumns = `m.node, m.address, m.since, m.epoch, m.leads, m.removed, 
 	AND l.classid = 1097294458 AND l.objid = m.no::oid AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database()))`
 
 // Members returns everybody who works on the database together with others, and who has, in the order in which they joined first.
-func (j *Journal) Members(ctx context.Context) (found []node.Member, err error) {
-	err = j.reading(ctx, func(db querier) error {
+func (t *Members) Members(ctx context.Context) (found []node.Member, err error) {
+	err = t.db.reading(ctx, func(db querier) error {
 		found = nil
 		rows, err := db.Query(ctx, `SELECT `+memberColumns+` FROM members m ORDER BY m.no`)
 		if err != nil {
@@ -119,13 +130,13 @@ func (j *Journal) Members(ctx context.Context) (found []node.Member, err error) 
 
 // Remove removes a member that does not live. From then on its writes are rejected, even if it lives after all and was cut off. A repeat
 // changes nothing.
-func (j *Journal) Remove(ctx context.Context, n id.Node) error {
-	return j.alone(ctx, func(tx pgx.Tx) error {
+func (t *Members) Remove(ctx context.Context, n id.Node) error {
+	return t.folds.alone(ctx, func(tx pgx.Tx) error {
 		// Wait for running writes, as at the beginning of a reign.
 		if _, err := tx.Exec(ctx, `LOCK TABLE projections IN EXCLUSIVE MODE`); err != nil {
 			return err
 		}
-		if err := j.enter(ctx, tx); err != nil {
+		if err := t.folds.enter(ctx, tx); err != nil {
 			return err
 		}
 		var m node.Member
@@ -148,13 +159,13 @@ func (j *Journal) Remove(ctx context.Context, n id.Node) error {
 // Lead calls lead whenever this member is the leader, until ctx ends. The context of lead ends with the leadership, of which the
 // connection that holds the lock is the measure; the next one may have begun by then, so that what may never be done by two has to be
 // held by more than that. It returns the error of lead.
-func (j *Journal) Lead(ctx context.Context, lead func(ctx context.Context) error) error {
+func (t *Members) Lead(ctx context.Context, lead func(ctx context.Context) error) error {
 	for ctx.Err() == nil {
-		led, err := j.leadOnce(ctx, lead)
+		led, err := t.leadOnce(ctx, lead)
 		if led && err != nil && ctx.Err() == nil {
 			return err
 		}
-		_ = j.trouble(err)
+		_ = t.db.trouble(err)
 		select {
 		case <-time.After(reignPeriod):
 		case <-ctx.Done():
@@ -163,8 +174,8 @@ func (j *Journal) Lead(ctx context.Context, lead func(ctx context.Context) error
 	return nil
 }
 
-func (j *Journal) leadOnce(ctx context.Context, lead func(ctx context.Context) error) (led bool, err error) {
-	conn, err := pgx.ConnectConfig(ctx, j.reads.Config().ConnConfig)
+func (t *Members) leadOnce(ctx context.Context, lead func(ctx context.Context) error) (led bool, err error) {
+	conn, err := pgx.ConnectConfig(ctx, t.db.reads.Config().ConnConfig)
 	if err != nil {
 		return false, err
 	}
@@ -174,7 +185,7 @@ func (j *Journal) leadOnce(ctx context.Context, lead func(ctx context.Context) e
 	}
 	for _, sql := range []string{`UPDATE members SET leads = false WHERE leads AND no <> $1`,
 		`UPDATE members SET leads = true WHERE no = $1`} {
-		if _, err := conn.Exec(ctx, sql, j.member); err != nil {
+		if _, err := conn.Exec(ctx, sql, t.no); err != nil {
 			return false, err
 		}
 	}
@@ -193,10 +204,10 @@ func (j *Journal) leadOnce(ctx context.Context, lead func(ctx context.Context) e
 }
 
 // Exclusive waits until nobody else, in any daemon of the database, has what the name stands for, and keeps it until it is given back.
-func (j *Journal) Exclusive(ctx context.Context, name string) (giveBack func(), err error) {
-	conn, err := pgx.ConnectConfig(ctx, j.reads.Config().ConnConfig)
+func (t *Members) Exclusive(ctx context.Context, name string) (giveBack func(), err error) {
+	conn, err := pgx.ConnectConfig(ctx, t.db.reads.Config().ConnConfig)
 	if err != nil {
-		return nil, j.trouble(err)
+		return nil, t.db.trouble(err)
 	}
 	if _, err = conn.Exec(ctx, `SET lock_timeout = '`+joinTime+`'`); err == nil {
 		_, err = conn.Exec(ctx, `SELECT pg_advisory_lock(hashtextextended($1, $2))`, name, turn)
@@ -208,7 +219,7 @@ func (j *Journal) Exclusive(ctx context.Context, name string) (giveBack func(), 
 	if codeOf(err) == "55P03" {
 		return nil, fault.New(fault.Unavailable, "busy", "another daemon of the database is doing the same and takes long; ask again in a moment")
 	}
-	return nil, j.trouble(err)
+	return nil, t.db.trouble(err)
 }
 
 // What a redaction waits for.
@@ -218,52 +229,52 @@ const (
 )
 
 // drop drops what was destroyed, each time that this member is told, and then says so.
-func (j *Journal) drop() {
+func (t *Members) drop() {
 	for {
 		select {
-		case <-j.drops:
-		case <-j.ctx.Done():
+		case <-t.drops:
+		case <-t.db.ctx.Done():
 			return
 		}
 		for wait := 10 * time.Millisecond; ; wait = min(2*wait, time.Second) {
-			err := j.dropOnce(j.ctx)
-			if j.trouble(err) == nil {
+			err := t.dropOnce(t.db.ctx)
+			if t.db.trouble(err) == nil {
 				break
 			}
 			select {
 			case <-time.After(wait):
-			case <-j.ctx.Done():
+			case <-t.db.ctx.Done():
 				return
 			}
 		}
 	}
 }
 
-func (j *Journal) dropOnce(ctx context.Context) error {
+func (t *Members) dropOnce(ctx context.Context) error {
 	var destroyed, was int64
 	// Read it first: a later destruction is reported again.
-	if err := j.reads.QueryRow(ctx, `SELECT l.destroyed, m.destroyed FROM log l, members m WHERE m.no = $1`, j.member).Scan(&destroyed,
+	if err := t.db.reads.QueryRow(ctx, `SELECT l.destroyed, m.destroyed FROM log l, members m WHERE m.no = $1`, t.no).Scan(&destroyed,
 		&was); err != nil {
 		return err
 	}
-	if err := j.refresh(); err != nil || destroyed == was {
+	if err := t.listener.refresh(); err != nil || destroyed == was {
 		return err
 	}
-	j.shelf.clear()
-	if j.options.Member.Dropped != nil {
-		if err := j.options.Member.Dropped(ctx); err != nil {
+	t.shelf.clear()
+	if t.db.options.Member.Dropped != nil {
+		if err := t.db.options.Member.Dropped(ctx); err != nil {
 			return err
 		}
 	}
-	_, err := j.writes.Exec(ctx, `UPDATE members SET destroyed = greatest(destroyed, $2) WHERE no = $1`, j.member, destroyed)
+	_, err := t.db.writes.Exec(ctx, `UPDATE members SET destroyed = greatest(destroyed, $2) WHERE no = $1`, t.no, destroyed)
 	return err
 }
 
 // dropped waits until every member that lives has dropped what was destroyed.
-func (j *Journal) dropped(ctx context.Context, destroyed int64) error {
-	for begun := j.options.Clock.Now(); ; {
+func (t *Members) dropped(ctx context.Context, destroyed int64) error {
+	for begun := t.db.options.Clock.Now(); ; {
 		var late []string
-		err := j.reading(ctx, func(db querier) error {
+		err := t.db.reading(ctx, func(db querier) error {
 			rows, err := db.Query(ctx, `SELECT node FROM (SELECT m.destroyed, `+memberColumns+
 				` AS alive FROM members m) m WHERE alive AND NOT removed AND destroyed < $1 ORDER BY node`, destroyed)
 			if err == nil {
@@ -274,7 +285,7 @@ func (j *Journal) dropped(ctx context.Context, destroyed int64) error {
 		if err != nil || len(late) == 0 {
 			return err
 		}
-		if j.options.Clock.Now().Sub(begun) >= dropTime {
+		if t.db.options.Clock.Now().Sub(begun) >= dropTime {
 			return fault.New(fault.Unavailable, "redaction_open",
 				"the data are gone from the disk, but the redaction is not done: %s has not said that it has dropped the keys from memory",
 				strings.Join(late, ", ")).

@@ -51,7 +51,7 @@ func openMember(ctx context.Context, address, keys string, n id.Node, dropped fu
 
 func members(t *testing.T, j *postgres.Journal) map[id.Node]node.Member {
 	t.Helper()
-	found, err := j.Members(t.Context())
+	found, err := j.Together.Members(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -169,7 +169,7 @@ func TestOneLeads(t *testing.T) {
 		defer stop()
 		stops[n], ended[n], last = stop, make(chan error, 1), j
 		go func() {
-			ended[n] <- j.Lead(ctx, func(ctx context.Context) error {
+			ended[n] <- j.Together.Lead(ctx, func(ctx context.Context) error {
 				leads <- n
 				<-ctx.Done()
 				return nil
@@ -267,16 +267,16 @@ func TestAMemberIsGivenUp(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := a.Remove(t.Context(), nodeB); !errors.Is(err, node.ErrAlive) {
+	if err := a.Together.Remove(t.Context(), nodeB); !errors.Is(err, node.ErrAlive) {
 		t.Errorf("one that lives: %v, want %v", err, node.ErrAlive)
 	}
-	if err := a.Remove(t.Context(), nodeC); !errors.Is(err, node.ErrNone) {
+	if err := a.Together.Remove(t.Context(), nodeC); !errors.Is(err, node.ErrNone) {
 		t.Errorf("one that never was: %v, want %v", err, node.ErrNone)
 	}
 	// Its connections are cut, and it does not come back by itself, for nobody calls Reign: so it is held to be dead, and is not.
 	cut(t, address)
 	for n := 0; ; n++ {
-		if err = a.Remove(t.Context(), nodeB); !errors.Is(err, node.ErrAlive) {
+		if err = a.Together.Remove(t.Context(), nodeB); !errors.Is(err, node.ErrAlive) {
 			break
 		}
 	}
@@ -307,18 +307,18 @@ func TestAMemberIsGivenUp(t *testing.T) {
 func TestExclusive(t *testing.T) {
 	address, keys := pgtest.Start(t).Database(), filepath.Join(t.TempDir(), "keys")
 	a, b := memberOf(t, address, keys, nodeA, nil), memberOf(t, address, keys, nodeB, nil)
-	giveBack, err := a.Exclusive(t.Context(), "spaces of ws_dev")
+	giveBack, err := a.Together.Exclusive(t.Context(), "spaces of ws_dev")
 	if err != nil {
 		t.Fatal(err)
 	}
-	other, err := b.Exclusive(t.Context(), "spaces of ws_two")
+	other, err := b.Together.Exclusive(t.Context(), "spaces of ws_two")
 	if err != nil {
 		t.Fatal(err)
 	}
 	other()
 	got := make(chan error, 1)
 	go func() {
-		mine, err := b.Exclusive(t.Context(), "spaces of ws_dev")
+		mine, err := b.Together.Exclusive(t.Context(), "spaces of ws_dev")
 		if err == nil {
 			mine()
 		}

@@ -117,7 +117,7 @@ func ownSchema(ctx context.Context, db querier) error {
 // Foreign returns the triggers, functions, rules, views and row policies in the log's schema that differ from the program's own, each as a
 // sentence. In a log of an earlier version, which the next daemon upgrades, it does not report missing ones.
 func (j *Journal) Foreign(ctx context.Context) (said []string, err error) {
-	err = j.reading(ctx, func(db querier) error {
+	err = j.db.reading(ctx, func(db querier) error {
 		version, err := schemaOf(ctx, db)
 		if err != nil {
 			return err

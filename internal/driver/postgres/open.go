@@ -2,23 +2,16 @@ package postgres
 
 import (
 	"context"
-	"crypto/sha256"
 	"embed"
 	"errors"
-	"fmt"
-	"io/fs"
 	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
-	"github.com/jackc/pgx/v5/stdlib"
-	"github.com/pressly/goose/v3"
 
 	"agentbox/internal/domain/fault"
-	"agentbox/internal/domain/id"
 	"agentbox/internal/kernel/projection"
-	"agentbox/internal/kernel/vault"
 )
 
 // schemaName is where all tables of the log lie.
@@ -89,7 +82,8 @@ func configure(o Options, conns int32) (*pgxpool.Config, error) {
 func durable(ctx context.Context, conn *pgx.Conn) error {
 	var fsync, full, commit string
 	err := conn.QueryRow(ctx, `SELECT current_setting('fsync'), current_setting('full_page_writes'),
-		set_config('synchronous_commit', CASE current_setting('synchronous_commit') WHEN 'off' THEN 'on' ELSE current_setting('synchronous_commit') END, false)`).Scan(&fsync, &full, &commit)
+		set_config('synchronous_commit',
+			CASE current_setting('synchronous_commit') WHEN 'off' THEN 'on' ELSE current_setting('synchronous_commit') END, false)`).Scan(&fsync, &full, &commit)
 	if err != nil {
 		return err
 	}
@@ -114,14 +108,14 @@ func Open(ctx context.Context, o Options) (*Journal, error) {
 	}
 	j := newJournal(o, set)
 	if err := j.open(ctx); err != nil {
-		j.mu.Lock()
-		j.closed = true
-		j.mu.Unlock()
-		return nil, errors.Join(j.trouble(err), j.release())
+		j.queue.mu.Lock()
+		j.queue.closed = true
+		j.queue.mu.Unlock()
+		return nil, errors.Join(j.db.trouble(err), j.release())
 	}
-	j.goes(j.listen)
-	if j.member != 0 {
-		j.goes(j.drop)
+	j.queue.goes(j.listener.listen)
+	if j.Together.no != 0 {
+		j.queue.goes(j.Together.drop)
 	}
 	return j, nil
 }
@@ -130,179 +124,58 @@ func (j *Journal) open(ctx context.Context) error {
 	for _, pool := range []struct {
 		to    **pgxpool.Pool
 		conns int32
-	}{{&j.reads, readers}, {&j.writes, writers}} {
-		config, err := configure(j.options, pool.conns)
+	}{{&j.db.reads, readers}, {&j.db.writes, writers}} {
+		config, err := configure(j.db.options, pool.conns)
 		if err != nil {
 			return err
 		}
-		if *pool.to, err = pgxpool.NewWithConfig(j.ctx, config); err != nil {
+		if *pool.to, err = pgxpool.NewWithConfig(j.db.ctx, config); err != nil {
 			return ErrAddress
 		}
 	}
-	if j.options.Alone && j.options.Member != nil {
+	if j.db.options.Alone && j.db.options.Member != nil {
 		return errors.New("a daemon has the database alone or is a member")
 	}
-	if j.options.Alone || j.options.Member != nil {
-		if err := j.wait(ctx); err != nil {
+	if j.db.options.Alone || j.db.options.Member != nil {
+		if err := j.reign.wait(ctx); err != nil {
 			return err
 		}
 	}
 	// One daemon after the other opens: what the first one makes the others find.
-	return j.inTurn(ctx, func() error {
-		if err := j.migrate(ctx); err != nil {
+	return j.db.inTurn(ctx, func() error {
+		if err := j.schema.migrate(ctx); err != nil {
 			return err
 		}
-		if err := ownSchema(ctx, j.reads); err != nil {
+		if err := ownSchema(ctx, j.db.reads); err != nil {
 			return err
 		}
-		if j.options.Alone {
-			if err := j.begin(ctx); err != nil {
+		if j.db.options.Alone {
+			if err := j.reign.begin(ctx); err != nil {
 				return err
 			}
 		}
-		if j.options.Member != nil {
-			if err := j.join(ctx); err != nil {
+		if j.db.options.Member != nil {
+			if err := j.Together.join(ctx); err != nil {
 				return err
 			}
 		}
-		if j.options.Unlock != nil {
-			keys, err := j.options.Unlock()
+		if j.db.options.Unlock != nil {
+			keys, err := j.db.options.Unlock()
 			if err != nil {
 				return err
 			}
-			j.options.Keys, j.seals.Keys = keys, keys
+			j.db.options.Keys, j.db.seals.Keys = keys, keys
 		}
-		if err := j.sameKeys(ctx); err != nil {
+		if err := j.schema.sameKeys(ctx); err != nil {
 			return err
 		}
-		if err := j.holdsKeys(ctx); err != nil {
+		if err := j.schema.holdsKeys(ctx); err != nil {
 			return err
 		}
-		if err := j.openProjections(ctx); err != nil {
+		if err := j.folds.open(ctx); err != nil {
 			return err
 		}
-		return j.reading(ctx, func(db querier) error { return errors.Join(j.lookAround(ctx, db), j.survey.begin(ctx, db)) })
-	})
-}
-
-// turn is the advisory lock of opening.
-const turn = 0x41676278 // "Agbx"
-
-func (j *Journal) inTurn(ctx context.Context, do func() error) (err error) {
-	conn, err := pgx.ConnectConfig(ctx, j.reads.Config().ConnConfig) // the lock ends with it
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, conn.Close(context.WithoutCancel(ctx))) }()
-	if _, err := conn.Exec(ctx, `SELECT pg_advisory_lock($1)`, turn); err != nil {
-		return err
-	}
-	return do()
-}
-
-// migrate brings the tables to this program's version.
-func (j *Journal) migrate(ctx context.Context) error {
-	version, err := schemaOf(ctx, j.reads)
-	switch {
-	case err != nil:
-		return err
-	case version > schemaVersion:
-		return ErrNewer
-	case version == schemaVersion:
-		return nil
-	case version == 0 && j.options.Existing:
-		return ErrEmpty
-	}
-	if _, err := j.writes.Exec(ctx, `CREATE SCHEMA IF NOT EXISTS `+schemaName); err != nil {
-		return err
-	}
-	files, err := fs.Sub(migrations, "migrations")
-	if err != nil {
-		return err
-	}
-	db := stdlib.OpenDB(*j.writes.Config().ConnConfig)
-	steps, err := goose.NewProvider(goose.DialectPostgres, db, files, goose.WithDisableGlobalRegistry(true))
-	if err != nil {
-		return errors.Join(err, db.Close())
-	}
-	_, err = steps.Up(ctx)
-	if err = errors.Join(err, db.Close()); err != nil {
-		return fmt.Errorf("make the tables of the log: %w", err)
-	}
-	return nil
-}
-
-// schemaOf returns the version of the tables, 0 for a database without any.
-func schemaOf(ctx context.Context, db querier) (version int64, err error) {
-	var there bool
-	if err := db.QueryRow(ctx, `SELECT to_regclass($1) IS NOT NULL`, schemaName+".goose_db_version").Scan(&there); err != nil || !there {
-		return 0, err
-	}
-	err = db.QueryRow(ctx, `SELECT coalesce(max(version_id), 0) FROM goose_db_version WHERE is_applied`).Scan(&version)
-	return version, err
-}
-
-// keyringTree is the tree of which one key shows that two daemons have the same keys.
-const keyringTree = "database"
-
-// sameKeys refuses keys that are not those by which the log is sealed; the first daemon decides which those are.
-func (j *Journal) sameKeys(ctx context.Context) error {
-	var sealed *bool
-	var g *int64
-	var proof []byte
-	if err := j.reads.QueryRow(ctx, `SELECT sealed, generation, proof FROM log`).Scan(&sealed, &g, &proof); err != nil {
-		return err
-	}
-	keys := j.options.Keys
-	if keys == nil && (sealed == nil || !*sealed) {
-		_, err := j.writes.Exec(ctx, `UPDATE log SET sealed = false`)
-		return err
-	}
-	if sealed == nil || !*sealed {
-		planted, err := keys.Plant(keyringTree)
-		if err != nil {
-			return err
-		}
-		key, err := keys.Key(keyringTree, planted, 1)
-		if err != nil {
-			return err
-		}
-		sum := sha256.Sum256(key[:])
-		_, err = j.writes.Exec(ctx, `UPDATE log SET sealed = true, generation = $1, proof = $2`, generation(planted), sum[:])
-		return err
-	}
-	if keys == nil || g == nil {
-		return vault.ErrMissing
-	}
-	key, err := keys.Key(keyringTree, vault.Generation(*g), 1)
-	if sum := sha256.Sum256(key[:]); errors.Is(err, vault.ErrMissing) || err == nil && string(sum[:]) != string(proof) {
-		return ErrForeignKeys
-	}
-	return err
-}
-
-// holdsKeys refuses a log whose keys are not here: what was decided in it would be unknown.
-func (j *Journal) holdsKeys(ctx context.Context) error {
-	return j.reading(ctx, func(db querier) error {
-		rows, err := db.Query(ctx, `SELECT w.name, b.seq, b.generation FROM workspaces w CROSS JOIN LATERAL
-			(SELECT seq, generation FROM bodies WHERE workspace = w.no ORDER BY seq DESC LIMIT 1) b WHERE b.generation IS NOT NULL`)
-		if err != nil {
-			return err
-		}
-		var name string
-		var seq uint64
-		var g int64
-		_, err = pgx.ForEachRow(rows, []any{&name, &seq, &g}, func() error {
-			if j.options.Keys == nil {
-				return vault.ErrMissing
-			}
-			err := j.options.Keys.Holds(eventTree(id.Workspace(name)), vault.Generation(g), seq)
-			if errors.Is(err, vault.ErrForgotten) {
-				err = nil
-			}
-			return err
-		})
-		return err
+		return j.db.reading(ctx, func(db querier) error { return errors.Join(j.listener.lookAround(ctx, db), j.survey.begin(ctx, db)) })
 	})
 }
 
@@ -314,15 +187,15 @@ func OpenReadOnly(ctx context.Context, o Options) (*Journal, error) {
 		return nil, err
 	}
 	j := newJournal(o, set)
-	j.readOnly = true
+	j.db.readOnly = true
 	if err := j.openReadOnly(ctx); err != nil {
-		return nil, errors.Join(j.trouble(err), j.Close())
+		return nil, errors.Join(j.db.trouble(err), j.Close())
 	}
 	return j, nil
 }
 
 func (j *Journal) openReadOnly(ctx context.Context) error {
-	config, err := configure(j.options, 1)
+	config, err := configure(j.db.options, 1)
 	if err != nil {
 		return err
 	}
@@ -332,7 +205,7 @@ func (j *Journal) openReadOnly(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	j.view.conn = conn
+	j.db.view.conn = conn
 	version, err := schemaOf(ctx, conn)
 	switch {
 	case err != nil:

@@ -18,17 +18,17 @@ func (j *Journal) prove(ctx context.Context, ws id.Workspace) (standing, error) 
 	if err := ctx.Err(); err != nil {
 		return standing{}, err
 	}
-	if j.ctx.Err() != nil {
+	if j.db.ctx.Err() != nil {
 		return standing{}, journal.ErrClosed
 	}
-	if j.options.Alone {
+	if j.db.options.Alone {
 		if now, known := j.shelf.knows(ws); known {
 			return now, nil
 		}
 	}
-	p, err := j.prover.ask(ctx, j, ws, func(*proof) {}, func(p *proof) {
-		p.err = j.reading(j.ctx, func(db querier) (err error) {
-			p.standing, err = j.stand(j.ctx, db, ws, false)
+	p, err := j.prover.ask(ctx, j.queue, ws, func(*proof) {}, func(p *proof) {
+		p.err = j.db.reading(j.db.ctx, func(db querier) (err error) {
+			p.standing, err = j.events.stand(j.db.ctx, db, ws, false)
 			return err
 		})
 		if p.err == nil {

@@ -31,15 +31,18 @@ func (j *Journal) Used(ctx context.Context, ws id.Workspace, key string) (journa
 	if !storable(key) {
 		return journal.Use{}, false, nil
 	}
-	if j.readOnly {
+	if j.db.readOnly {
 		mine := &recollection{keys: []string{key}}
 		j.recall(ws, mine)
 		return mine.of(key)
 	}
-	if j.ctx.Err() != nil {
+	if j.db.ctx.Err() != nil {
 		return journal.Use{}, false, journal.ErrClosed
 	}
-	r, err := j.recaller.ask(ctx, j, ws, func(r *recollection) { r.keys = append(r.keys, key) }, func(r *recollection) { j.recall(ws, r) })
+	r, err := j.recaller.ask(ctx, j.queue, ws, func(r *recollection) { r.keys = append(r.keys, key) }, func(r *recollection) {
+		j.recall(ws,
+			r)
+	})
 	if err != nil {
 		return journal.Use{}, false, err
 	}
@@ -48,12 +51,12 @@ func (j *Journal) Used(ctx context.Context, ws id.Workspace, key string) (journa
 
 // recall reads what keys were used for.
 func (j *Journal) recall(ws id.Workspace, r *recollection) {
-	r.err = j.reading(j.ctx, func(db querier) error {
-		no, err := j.number(j.ctx, db, ws)
+	r.err = j.db.reading(j.db.ctx, func(db querier) error {
+		no, err := j.events.number(j.db.ctx, db, ws)
 		if err != nil || no == 0 {
 			return err
 		}
-		rows, err := db.Query(j.ctx, selectUses, no, r.keys)
+		rows, err := db.Query(j.db.ctx, selectUses, no, r.keys)
 		if err != nil {
 			return err
 		}

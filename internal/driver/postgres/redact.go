@@ -12,6 +12,15 @@ import (
 	"agentbox/internal/kernel/projection"
 )
 
+// redaction takes the data of events out of the database.
+type redaction struct {
+	db       *database
+	events   *events
+	folds    *folds
+	together *Members
+	blank    func() *ledger // makes a ledger of this log
+}
+
 // The steps of a redaction, as its row says.
 const (
 	redactionRecorded = iota
@@ -21,9 +30,9 @@ const (
 
 // Unfinished implements journal.Redactor.
 func (j *Journal) Unfinished(ctx context.Context, ws id.Workspace) (seqs []uint64, err error) {
-	err = j.reading(ctx, func(db querier) error {
+	err = j.db.reading(ctx, func(db querier) error {
 		seqs = nil
-		no, err := j.number(ctx, db, ws)
+		no, err := j.events.number(ctx, db, ws)
 		if err != nil {
 			return err
 		}
@@ -50,23 +59,23 @@ func (j *Journal) Redact(ctx context.Context, ws id.Workspace, seqs []uint64) er
 	}
 	done := true
 	var now standing
-	if err := j.alone(ctx, func(tx pgx.Tx) (err error) {
-		done, now, err = j.replace(ctx, tx, ws, seqs)
+	if err := j.folds.alone(ctx, func(tx pgx.Tx) (err error) {
+		done, now, err = j.redaction.replace(ctx, tx, ws, seqs)
 		return err
 	}); err != nil || done {
 		return err
 	}
 	j.shelf.begins(ws, now)
-	return j.destroy(context.WithoutCancel(ctx), ws, seqs)
+	return j.redaction.destroy(context.WithoutCancel(ctx), ws, seqs)
 }
 
 // replace deletes bodies and replaces what documents had of them. It reports whether nothing is left to be done, else how the workspace
 // then stands.
-func (j *Journal) replace(ctx context.Context, tx pgx.Tx, ws id.Workspace, seqs []uint64) (done bool, now standing, err error) {
-	if err := j.enter(ctx, tx); err != nil {
+func (rd *redaction) replace(ctx context.Context, tx pgx.Tx, ws id.Workspace, seqs []uint64) (done bool, now standing, err error) {
+	if err := rd.folds.enter(ctx, tx); err != nil {
 		return false, now, err
 	}
-	if now, err = j.stand(ctx, tx, ws, true); err != nil {
+	if now, err = rd.events.stand(ctx, tx, ws, true); err != nil {
 		return false, now, err
 	}
 	if now.no == 0 {
@@ -76,7 +85,8 @@ func (j *Journal) replace(ctx context.Context, tx pgx.Tx, ws id.Workspace, seqs 
 	if err != nil || len(open) == 0 {
 		return left == 0, now, err
 	}
-	l := &ledger{j: j, ws: ws, set: j.set, db: tx.Conn(), ctx: ctx, standing: now, folding: j.folding.Load()}
+	l := rd.blank()
+	l.ws, l.db, l.ctx, l.set, l.standing, l.folding = ws, tx.Conn(), ctx, rd.folds.set, now, rd.folds.folding.Load()
 	l.forget()
 	r := newRefolding(l, open)
 	if err := r.run(); err != nil {
@@ -120,17 +130,17 @@ func recordedOf(ctx context.Context, tx pgx.Tx, no int64, seqs []uint64) (open [
 
 // destroy destroys the keys of what was replaced, here and, by the word that is passed, in every daemon that has them in memory. Where
 // members work together a redaction is done when each of them has said that it has dropped them.
-func (j *Journal) destroy(ctx context.Context, ws id.Workspace, seqs []uint64) error {
+func (rd *redaction) destroy(ctx context.Context, ws id.Workspace, seqs []uint64) error {
 	var no, destroyed int64
 	done := func(tx pgx.Tx) error {
 		_, err := tx.Exec(ctx, `UPDATE redactions SET done = $3 WHERE workspace = $1 AND seq = ANY($2)`, no, seqs, redactionDone)
 		return err
 	}
-	err := j.alone(ctx, func(tx pgx.Tx) (err error) {
-		if err := j.enter(ctx, tx); err != nil {
+	err := rd.folds.alone(ctx, func(tx pgx.Tx) (err error) {
+		if err := rd.folds.enter(ctx, tx); err != nil {
 			return err
 		}
-		if no, err = j.number(ctx, tx, ws); err != nil {
+		if no, err = rd.events.number(ctx, tx, ws); err != nil {
 			return err
 		}
 		rows, err := tx.Query(ctx, `DELETE FROM condemned WHERE workspace = $1 RETURNING leaf`, no)
@@ -145,16 +155,16 @@ func (j *Journal) destroy(ctx context.Context, ws id.Workspace, seqs []uint64) e
 		for i, leaf := range leaves {
 			forget[i] = uint64(leaf)
 		}
-		if err := j.seals.Forget(eventTree(ws), seqs...); err != nil {
+		if err := rd.db.seals.Forget(eventTree(ws), seqs...); err != nil {
 			return err
 		}
-		if err := j.seals.Forget(documentTree(ws), forget...); err != nil {
+		if err := rd.db.seals.Forget(documentTree(ws), forget...); err != nil {
 			return err
 		}
 		if err := tx.QueryRow(ctx, `UPDATE log SET destroyed = destroyed + 1 RETURNING destroyed`).Scan(&destroyed); err != nil {
 			return err
 		}
-		if j.member == 0 {
+		if rd.together.no == 0 {
 			if err := done(tx); err != nil {
 				return err
 			}
@@ -162,14 +172,14 @@ func (j *Journal) destroy(ctx context.Context, ws id.Workspace, seqs []uint64) e
 		_, err = tx.Exec(ctx, `SELECT pg_notify($1, $2)`, channel, string(ws)+" "+redacted)
 		return err
 	})
-	if err != nil || j.member == 0 {
+	if err != nil || rd.together.no == 0 {
 		return err
 	}
-	if err := j.dropped(ctx, destroyed); err != nil {
+	if err := rd.together.dropped(ctx, destroyed); err != nil {
 		return err
 	}
-	return j.alone(ctx, func(tx pgx.Tx) error {
-		if err := j.enter(ctx, tx); err != nil {
+	return rd.folds.alone(ctx, func(tx pgx.Tx) error {
+		if err := rd.folds.enter(ctx, tx); err != nil {
 			return err
 		}
 		return done(tx)
@@ -186,7 +196,7 @@ func newRefolding(l *ledger, seqs []uint64) *refolding {
 	return &refolding{l: l, Refolding: projection.Refolding{
 		Set: l.set, Seqs: seqs, Limit: journal.MaxRead,
 		Read: func(ctx context.Context, t projection.Trace, from uint64) ([]event.Event, error) {
-			return l.j.read(ctx, l.db, traced(l.ws, t, from), l.no)
+			return l.j.events.read(ctx, l.db, traced(l.ws, t, from), l.no)
 		},
 		Versions: func(ctx context.Context, refs []projection.Ref) (map[projection.Ref]uint64, error) {
 			if err := l.readFolios(ctx, refs); err != nil {

@@ -11,6 +11,15 @@ import (
 	"agentbox/internal/kernel/journal"
 )
 
+// reign is what gives this daemon the right to write: it has the database alone, or is one of the members that have it.
+type reign struct {
+	db       *database
+	folds    *folds
+	together *Members
+	no       int64     // of this daemon, or of the members of which it is one; 0 for neither
+	crown    *pgx.Conn // with the locks that go with it
+}
+
 // A daemon that takes the database for itself holds an advisory lock for as long as its connection lasts, and has a number that stands in
 // the row of the log: its reign. The lock says when the next one may begin; the number, which every transaction that writes compares,
 // says that the one before has ended, also to that one, when it was stopped for an hour and goes on. Members hold the lock together, and
@@ -28,10 +37,10 @@ var errDeposed = fault.New(journal.ErrClosed.Kind, journal.ErrClosed.Code,
 const standbyPause = 5 * time.Second
 
 // wait takes the lock, when whoever has it ends.
-func (j *Journal) wait(ctx context.Context) error {
+func (rg *reign) wait(ctx context.Context) error {
 	told := false
 	for {
-		err := j.crownOnce(ctx, &told)
+		err := rg.crownOnce(ctx, &told)
 		if err == nil || !told || !lost(err) || ctx.Err() != nil {
 			return err
 		}
@@ -43,44 +52,44 @@ func (j *Journal) wait(ctx context.Context) error {
 	}
 }
 
-func (j *Journal) crownOnce(ctx context.Context, told *bool) (err error) {
-	conn, err := pgx.ConnectConfig(ctx, j.reads.Config().ConnConfig)
+func (rg *reign) crownOnce(ctx context.Context, told *bool) (err error) {
+	conn, err := pgx.ConnectConfig(ctx, rg.db.reads.Config().ConnConfig)
 	if err != nil {
 		return err
 	}
 	defer func() {
-		if j.crown = conn; err != nil {
-			j.crown = nil
+		if rg.crown = conn; err != nil {
+			rg.crown = nil
 			err = errors.Join(err, conn.Close(context.WithoutCancel(ctx)))
 		}
 	}()
 	free := false
-	if err := conn.QueryRow(ctx, `SELECT pg_try_advisory_lock`+j.shared()+`($1)`, crownLock).Scan(&free); err != nil || free {
+	if err := conn.QueryRow(ctx, `SELECT pg_try_advisory_lock`+rg.shared()+`($1)`, crownLock).Scan(&free); err != nil || free {
 		return err
 	}
-	if !*told && j.options.Waits != nil {
-		j.options.Waits()
+	if !*told && rg.db.options.Waits != nil {
+		rg.db.options.Waits()
 	}
 	*told = true
-	_, err = conn.Exec(ctx, `SELECT pg_advisory_lock`+j.shared()+`($1)`, crownLock)
+	_, err = conn.Exec(ctx, `SELECT pg_advisory_lock`+rg.shared()+`($1)`, crownLock)
 	return err
 }
 
 // shared is what distinguishes the lock of a member from that of a daemon that has the database for itself.
-func (j *Journal) shared() string {
-	if j.options.Member != nil {
+func (rg *reign) shared() string {
+	if rg.db.options.Member != nil {
 		return "_shared"
 	}
 	return ""
 }
 
 // begin begins a reign. It waits for running writes of the last reign; later ones are rejected.
-func (j *Journal) begin(ctx context.Context) error {
-	return pgx.BeginFunc(ctx, j.writes, func(tx pgx.Tx) error {
+func (rg *reign) begin(ctx context.Context) error {
+	return pgx.BeginFunc(ctx, rg.db.writes, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, `LOCK TABLE projections IN EXCLUSIVE MODE`); err != nil {
 			return err
 		}
-		return tx.QueryRow(ctx, `UPDATE log SET reign = reign + 1, together = false RETURNING reign`).Scan(&j.reign)
+		return tx.QueryRow(ctx, `UPDATE log SET reign = reign + 1, together = false RETURNING reign`).Scan(&rg.no)
 	})
 }
 
@@ -92,25 +101,25 @@ const reignPeriod = 200 * time.Millisecond
 // member's.
 func (j *Journal) Reign(ctx context.Context) error {
 	for ctx.Err() == nil {
-		if j.crown != nil {
-			_, err := j.crown.WaitForNotification(ctx) // which comes never; it ends with the connection
+		if j.reign.crown != nil {
+			_, err := j.reign.crown.WaitForNotification(ctx) // which comes never; it ends with the connection
 			if ctx.Err() != nil {
 				return nil
 			}
-			_ = errors.Join(err, j.crown.Close(context.WithoutCancel(ctx)))
-			j.crown = nil
+			_ = errors.Join(err, j.reign.crown.Close(context.WithoutCancel(ctx)))
+			j.reign.crown = nil
 		}
-		deposed, err := j.again(ctx)
-		err = j.trouble(err)
+		deposed, err := j.reign.again(ctx)
+		err = j.db.trouble(err)
 		if deposed && err == nil {
-			j.failed.Store(errDeposed)
+			j.db.failed.Store(errDeposed)
 			err = errDeposed
 		}
 		if deposed {
 			return err
 		}
-		if err == nil && j.member != 0 {
-			_ = j.told() // keys may have been destroyed while nobody waited for this member, which drops them beside this
+		if err == nil && j.Together.no != 0 {
+			_ = j.listener.told() // keys may have been destroyed while nobody waited for this member, which drops them beside this
 		}
 		select {
 		case <-time.After(reignPeriod):
@@ -121,22 +130,46 @@ func (j *Journal) Reign(ctx context.Context) error {
 }
 
 // again tries to take the locks once more, under the same reign. It reports whether another one has begun.
-func (j *Journal) again(ctx context.Context) (deposed bool, err error) {
-	conn, err := pgx.ConnectConfig(ctx, j.reads.Config().ConnConfig)
+func (rg *reign) again(ctx context.Context) (deposed bool, err error) {
+	conn, err := pgx.ConnectConfig(ctx, rg.db.reads.Config().ConnConfig)
 	if err != nil {
 		return false, err
 	}
 	free, reign := false, int64(0)
-	err = conn.QueryRow(ctx, `SELECT pg_try_advisory_lock`+j.shared()+`($1), reign FROM log`, crownLock).Scan(&free, &reign)
-	if err == nil && free && reign == j.reign && j.member != 0 {
-		if err = conn.QueryRow(ctx, `SELECT pg_try_advisory_lock($1, $2)`, memberLock, int32(j.member)).Scan(&free); err == nil && free {
-			err = j.enter(ctx, conn) // an operator may have given this member up
+	err = conn.QueryRow(ctx, `SELECT pg_try_advisory_lock`+rg.shared()+`($1), reign FROM log`, crownLock).Scan(&free, &reign)
+	if err == nil && free && reign == rg.no && rg.together.no != 0 {
+		if err = conn.QueryRow(ctx, `SELECT pg_try_advisory_lock($1, $2)`, memberLock, int32(rg.together.no)).Scan(&free); err == nil && free {
+			err = rg.folds.enter(ctx, conn) // an operator may have given this member up
 		}
 	}
-	if err == nil && free && reign == j.reign {
-		j.crown = conn
+	if err == nil && free && reign == rg.no {
+		rg.crown = conn
 		return false, nil
 	}
 	// The lock may be held by our own lost connection, of which the server does not know yet that it is lost.
-	return err == nil && reign != j.reign || codeOf(err) == codeRemoved, errors.Join(err, conn.Close(context.WithoutCancel(ctx)))
+	return err == nil && reign != rg.no || codeOf(err) == codeRemoved, errors.Join(err, conn.Close(context.WithoutCancel(ctx)))
+}
+
+// mend tries whether the database takes a transaction again; see Journal.Mend.
+func (rg *reign) mend(ctx context.Context) error {
+	if rg.db.failed.Load() == nil {
+		return nil
+	}
+	conn, err := rg.db.writes.Acquire(ctx)
+	if err != nil {
+		return rg.db.trouble(err)
+	}
+	defer conn.Release()
+	err = pgx.BeginFunc(ctx, conn.Conn(), func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, `SELECT enter(0, $1, $2)`, rg.no, rg.together.no); err != nil {
+			return err
+		}
+		_, err := tx.Exec(ctx, `UPDATE log SET one = one`)
+		return err
+	})
+	if err != nil {
+		return rg.db.trouble(err)
+	}
+	rg.db.failed.Store(nil)
+	return nil
 }

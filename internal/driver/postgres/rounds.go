@@ -28,7 +28,7 @@ type round[T any] struct {
 
 // ask adds to the next round of a workspace, and returns it when it is answered. Answer is called by one goroutine for each round, and is
 // the same whoever asks.
-func (r *rounds[T]) ask(ctx context.Context, j *Journal, ws id.Workspace, add, answer func(*T)) (*T, error) {
+func (r *rounds[T]) ask(ctx context.Context, q *queue, ws id.Workspace, add, answer func(*T)) (*T, error) {
 	r.mu.Lock()
 	if r.of == nil {
 		r.of = map[id.Workspace]*asking[T]{}
@@ -44,7 +44,7 @@ func (r *rounds[T]) ask(ctx context.Context, j *Journal, ws id.Workspace, add, a
 	mine := at.next
 	add(&mine.asked)
 	if !at.busy {
-		at.busy = j.goes(func() { r.run(ws, at, answer) })
+		at.busy = q.goes(func() { r.run(ws, at, answer) })
 	}
 	busy := at.busy
 	r.mu.Unlock()

@@ -36,11 +36,11 @@ func (j *Journal) grew(events int) {
 	if s.grown.Add(int64(events)) < s.next.Load() || !s.busy.CompareAndSwap(false, true) {
 		return
 	}
-	if !j.goes(func() {
+	if !j.queue.goes(func() {
 		defer s.busy.Store(false)
 		at := s.grown.Load()
-		_ = j.reading(j.ctx, func(db querier) error { // the server does so itself in a while
-			_, err := db.Exec(j.ctx,
+		_ = j.db.reading(j.db.ctx, func(db querier) error { // the server does so itself in a while
+			_, err := db.Exec(j.db.ctx,
 				`ANALYZE events (workspace, seq, stream, stream_seq, type, id, correlation, run, step, thread, entity), bodies (workspace, seq),
 					batches (workspace, key),
 				streams (no, workspace, type, id), documents (projection, workspace, key), entries (projection, workspace, name, value, key)`)

@@ -3,70 +3,18 @@ package postgres
 import (
 	"errors"
 	"fmt"
-	"io"
 	"strconv"
-	"sync"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
 
 	"agentbox/internal/domain/event"
-	"agentbox/internal/domain/id"
 	"agentbox/internal/kernel/journal"
 	"agentbox/internal/kernel/vault"
 )
 
 // channel is what every commit is told on: the workspace, a blank, and the place of its last event.
 const channel = "agentbox"
-
-// nonces draws numbers that are used once, for many at a time.
-type nonces struct {
-	mu    sync.Mutex // guards drawn
-	drawn []byte
-}
-
-func (n *nonces) next(entropy io.Reader) ([]byte, error) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if len(n.drawn) < vault.NonceBytes {
-		n.drawn = make([]byte, 256*vault.NonceBytes)
-		if _, err := io.ReadFull(entropy, n.drawn); err != nil {
-			n.drawn = nil
-			return nil, fmt.Errorf("draw a nonce: %w", err)
-		}
-	}
-	nonce := n.drawn[:vault.NonceBytes:vault.NonceBytes]
-	n.drawn = n.drawn[vault.NonceBytes:]
-	return nonce, nil
-}
-
-// seal returns the body of a document as its row has it: the nonce, and what it seals. The same document is sealed under the same key
-// with each event, hence the nonce is drawn.
-func (j *Journal) seal(ws id.Workspace, leaf int64, body []byte) ([]byte, *int64, error) {
-	if j.seals.Keys == nil {
-		return body, nil, nil
-	}
-	nonce, err := j.nonces.next(j.options.Entropy)
-	if err != nil {
-		return nil, nil, err
-	}
-	dst := make([]byte, 0, len(nonce)+len(body)+16)
-	dst = append(append(dst, nonce...), body...)
-	sealed, g, err := j.seals.Seal(dst, len(nonce), documentTree(ws), uint64(leaf), nonce)
-	return sealed, generation(g), err
-}
-
-// unseal is the opposite of seal.
-func (j *Journal) unseal(ws id.Workspace, d document) ([]byte, error) {
-	if d.generation == nil {
-		return d.body, nil
-	}
-	if len(d.body) < vault.NonceBytes {
-		return nil, vault.ErrTampered
-	}
-	return j.seals.Open(documentTree(ws), vault.Generation(*d.generation), uint64(d.leaf), d.body[:vault.NonceBytes],
-		d.body[vault.NonceBytes:])
-}
 
 func generation(g vault.Generation) *int64 {
 	if g == 0 {
@@ -96,7 +44,8 @@ func (l *ledger) write(b *pgx.Batch, g *group) error {
 	if err := l.fits(); err != nil {
 		return err
 	}
-	b.Queue(`SELECT advance($1, $2, $3, $4, $5, $6, $7, $8)`, l.no, l.was.head, l.was.epoch, l.folding.folds, l.j.reign, l.j.member, l.head,
+	b.Queue(`SELECT advance($1, $2, $3, $4, $5, $6, $7, $8)`, l.no, l.was.head, l.was.epoch, l.folding.folds, l.j.reign.no, l.j.Together.no,
+		l.head,
 		l.last[:])
 	l.writeStreams(b)
 	l.writeBatches(b, g)
@@ -214,7 +163,7 @@ func (l *ledger) add(r *rows, e *event.Event) error {
 	if e.Withheld != "" {
 		return nil
 	}
-	body, g, err := l.j.seals.Seal(journal.AppendBody(make([]byte, 0, journal.SaltBytes+len(e.Data)+16), e), 0, eventTree(l.ws), e.Seq,
+	body, g, err := l.j.db.seals.Seal(journal.AppendBody(make([]byte, 0, journal.SaltBytes+len(e.Data)+16), e), 0, eventTree(l.ws), e.Seq,
 		e.Chain.Commitment[:vault.NonceBytes])
 	if err != nil {
 		return err
@@ -235,7 +184,7 @@ func (l *ledger) writeDocuments(b *pgx.Batch, g *group) error {
 		if no == 0 {
 			return errors.New("a document of a projection that the database does not have")
 		}
-		body, g, err := l.j.seal(l.ws, f.leaf, f.body)
+		body, g, err := l.j.events.seal(l.ws, f.leaf, f.body)
 		if err != nil {
 			return err
 		}

@@ -12,6 +12,12 @@ import (
 	"agentbox/internal/kernel/journal"
 )
 
+// adoption takes in the log of a workspace as it is.
+type adoption struct {
+	committer *committer
+	folds     *folds
+}
+
 var (
 	_ journal.Adopter = (*Journal)(nil)
 	_ journal.Keyed   = (*Journal)(nil)
@@ -19,8 +25,8 @@ var (
 
 // Keys implements journal.Keyed.
 func (j *Journal) Keys(ctx context.Context, ws id.Workspace, after string, limit int) (keys []journal.KeyUse, err error) {
-	no := j.watch.number(ws)
-	err = j.reading(ctx, func(r *connection) error {
+	no := j.views.watch.number(ws)
+	err = j.views.reading(ctx, func(r *connection) error {
 		rows, err := r.rows(`SELECT key, digest, first, count FROM batches WHERE workspace = ? AND key > ? ORDER BY key LIMIT ? + 0`, no, after,
 			int64(min(limit, journal.MaxBatch)))
 		if err != nil {
@@ -42,41 +48,41 @@ func (j *Journal) Adopt(ctx context.Context, ws id.Workspace, chunks iter.Seq2[[
 	if _, err := id.ParseWorkspace(string(ws)); err != nil {
 		return 0, fault.Wrap(err, fault.Invalid, "workspace_invalid", "that is no workspace")
 	}
-	err = j.do(&request{ctx: ctx, task: func(ctx context.Context) error {
-		j.unshelve(false)
-		defer func() { j.unshelve(j.failed.Load() == nil) }()
-		head, err = j.adopt(ctx, ws, chunks, keys)
+	err = j.planning.do(&request{ctx: ctx, task: func(ctx context.Context) error {
+		j.views.unshelve(false)
+		defer func() { j.views.unshelve(j.health.failed.Load() == nil) }()
+		head, err = j.adoption.run(ctx, ws, chunks, keys)
 		// What the ledger has taken is in the file or is not: it is read anew.
-		if failed := j.ledger.load(context.WithoutCancel(ctx), j.ledger.r); failed != nil {
-			return j.fail(failed)
+		if failed := j.planning.ledger.load(context.WithoutCancel(ctx), j.planning.ledger.r); failed != nil {
+			return j.health.fail(failed)
 		}
 		if err == nil {
-			t := j.ledger.tenants[ws]
-			j.watch.set(ws, t.no, t.head)
+			t := j.planning.ledger.tenants[ws]
+			j.views.watch.set(ws, t.no, t.head)
 		}
 		return err
 	}})
 	return head, err
 }
 
-// adopt records the chunks in one transaction.
-func (j *Journal) adopt(ctx context.Context, ws id.Workspace, chunks iter.Seq2[[]event.Event, error], keys iter.Seq2[[]journal.KeyUse,
+// run records the chunks in one transaction.
+func (ad *adoption) run(ctx context.Context, ws id.Workspace, chunks iter.Seq2[[]event.Event, error], keys iter.Seq2[[]journal.KeyUse,
 	error]) (head uint64, err error) {
-	fresh, unindexed := slices.Clone(j.fresh), j.unindexed
-	err = j.transact(func() error {
-		head, err = j.adoptAll(ctx, ws, chunks, keys)
+	fresh, unindexed := slices.Clone(ad.committer.fresh), ad.committer.unindexed
+	err = ad.committer.transact(func() error {
+		head, err = ad.all(ctx, ws, chunks, keys)
 		return err
 	})
 	if err != nil {
-		j.fresh, j.unindexed = fresh, unindexed
+		ad.committer.fresh, ad.committer.unindexed = fresh, unindexed
 	}
 	return head, err
 }
 
-func (j *Journal) adoptAll(ctx context.Context, ws id.Workspace, chunks iter.Seq2[[]event.Event, error], keys iter.Seq2[[]journal.KeyUse,
+func (ad *adoption) all(ctx context.Context, ws id.Workspace, chunks iter.Seq2[[]event.Event, error], keys iter.Seq2[[]journal.KeyUse,
 	error]) (uint64, error) {
-	l := &ledger{set: j.set}
-	if err := l.load(ctx, j.w); err != nil { // by the committer's connection, which sees what it has not committed yet
+	l := &ledger{set: ad.folds.set}
+	if err := l.load(ctx, ad.committer.w); err != nil { // by the committer's connection, which sees what it has not committed yet
 		return 0, err
 	}
 	if l.tenants[ws] != nil {
@@ -96,10 +102,10 @@ func (j *Journal) adoptAll(ctx context.Context, ws id.Workspace, chunks iter.Seq
 				withheld[events[i].ID] = events[i].Seq
 			}
 		}
-		if err := j.adoptChunk(l, ws, events); err != nil {
+		if err := ad.chunk(l, ws, events); err != nil {
 			return 0, err
 		}
-		if err := j.adoptRedactions(l.tenants[ws].no, events, withheld); err != nil {
+		if err := ad.redactions(l.tenants[ws].no, events, withheld); err != nil {
 			return 0, err
 		}
 	}
@@ -114,7 +120,8 @@ func (j *Journal) adoptAll(ctx context.Context, ws id.Workspace, chunks iter.Seq
 			return 0, err
 		}
 		for _, k := range some {
-			if err := j.w.exec(`INSERT INTO batches (workspace, key, digest, first, count) VALUES (?, ?, ?, ?, ?)`, l.tenants[ws].no, k.Key,
+			if err := ad.committer.w.exec(`INSERT INTO batches (workspace, key, digest, first, count) VALUES (?, ?, ?, ?, ?)`, l.tenants[ws].no,
+				k.Key,
 				k.Digest[:], k.First, int64(k.Count)); err != nil {
 				return 0, err
 			}
@@ -123,7 +130,7 @@ func (j *Journal) adoptAll(ctx context.Context, ws id.Workspace, chunks iter.Seq
 	return log.Head(), nil
 }
 
-func (j *Journal) adoptChunk(l *ledger, ws id.Workspace, events []event.Event) error {
+func (ad *adoption) chunk(l *ledger, ws id.Workspace, events []event.Event) error {
 	l.begin()
 	for i := range events {
 		held, err := l.Holds(events[i].ID)
@@ -149,17 +156,17 @@ func (j *Journal) adoptChunk(l *ledger, ws id.Workspace, events []event.Event) e
 	if err := l.finish(g, true); err != nil {
 		return err
 	}
-	return j.put(g)
+	return ad.committer.put(g)
 }
 
-// adoptRedactions notes the redactions of a chunk, of which the event that they are about may be in it too, and takes away what stood in
+// redactions notes the redactions of a chunk, of which the event that they are about may be in it too, and takes away what stood in
 // the place of data that came redacted: only then a body may go.
-func (j *Journal) adoptRedactions(no int64, events []event.Event, withheld map[id.Event]uint64) error {
+func (ad *adoption) redactions(no int64, events []event.Event, withheld map[id.Event]uint64) error {
 	for i := range events {
 		if events[i].Type != event.RedactedType {
 			continue
 		}
-		if err := j.w.insertRedaction(placeOf(no, events[i].Seq), &events[i]); err != nil {
+		if err := ad.committer.w.insertRedaction(placeOf(no, events[i].Seq), &events[i]); err != nil {
 			return err
 		}
 		seq, ok := withheld[events[i].Causation]
@@ -167,10 +174,10 @@ func (j *Journal) adoptRedactions(no int64, events []event.Event, withheld map[i
 			continue
 		}
 		delete(withheld, events[i].Causation)
-		if err := j.w.exec(`DELETE FROM bodies WHERE place = ?`, placeOf(no, seq)); err != nil {
+		if err := ad.committer.w.exec(`DELETE FROM bodies WHERE place = ?`, placeOf(no, seq)); err != nil {
 			return err
 		}
-		if err := j.w.exec(`UPDATE redactions SET done = ? WHERE place = ?`, int64(redactionDone), placeOf(no, seq)); err != nil {
+		if err := ad.committer.w.exec(`UPDATE redactions SET done = ? WHERE place = ?`, int64(redactionDone), placeOf(no, seq)); err != nil {
 			return err
 		}
 	}

@@ -2,7 +2,6 @@ package sqlite
 
 import (
 	"context"
-	"maps"
 	"slices"
 
 	"github.com/ncruces/go-sqlite3"
@@ -31,34 +30,34 @@ func (j *Journal) Document(ctx context.Context, ws id.Workspace, name, key strin
 
 // Lend implements projection.Lender.
 func (j *Journal) Lend(ctx context.Context, ws id.Workspace, name, key string) (projection.Document, error) {
-	if _, err := j.set.Lookup(name); err != nil {
+	if _, err := j.folds.set.Lookup(name); err != nil {
 		return projection.Document{}, err
 	}
 	if err := ctx.Err(); err != nil {
 		return projection.Document{}, err
 	}
 	select {
-	case <-j.done:
+	case <-j.views.done:
 		return projection.Document{}, journal.ErrClosed
 	default:
 	}
-	if err := j.lookAhead(ctx, ws); err != nil {
+	if err := j.folds.lookAhead(ctx, ws); err != nil {
 		return projection.Document{}, err
 	}
 	ref := projection.Ref{Workspace: ws, Name: name, Key: key}
-	d, found, mine := j.shelf.find(ref)
+	d, found, mine := j.views.shelf.find(ref)
 	if found {
 		return present(d)
 	}
-	no := j.watch.number(ws)
-	err := j.reading(ctx, func(r *connection) error {
+	no := j.views.watch.number(ws)
+	err := j.views.reading(ctx, func(r *connection) error {
 		_, err := r.one(func(s *sqlite3.Stmt) { d = scanDocument(s) },
 			`SELECT d.key, d.version, d.seq, d.body FROM projections p JOIN documents d ON d.projection = p.no AND d.workspace = ? AND d.key = ? `+
 				`WHERE p.name = ?`,
 			no, key, name)
 		return err
 	})
-	j.shelf.fill(ref, mine, d, err)
+	j.views.shelf.fill(ref, mine, d, err)
 	if err != nil {
 		return projection.Document{}, err
 	}
@@ -79,16 +78,16 @@ func (j *Journal) Documents(ctx context.Context, q projection.Query) ([]projecti
 	if err != nil {
 		return nil, err
 	}
-	if _, err := j.set.Lookup(q.Name); err != nil {
+	if _, err := j.folds.set.Lookup(q.Name); err != nil {
 		return nil, err
 	}
-	if err := j.lookAhead(ctx, q.Workspace); err != nil {
+	if err := j.folds.lookAhead(ctx, q.Workspace); err != nil {
 		return nil, err
 	}
 	var docs []projection.Document
-	no := j.watch.number(q.Workspace)
-	newer := j.shelf.newer(q)
-	err = j.reading(ctx, func(r *connection) error {
+	no := j.views.watch.number(q.Workspace)
+	newer := j.views.shelf.newer(q)
+	err = j.views.reading(ctx, func(r *connection) error {
 		return r.snapshot(func() error {
 			docs, err = r.list(q, no, newer)
 			return err
@@ -99,20 +98,20 @@ func (j *Journal) Documents(ctx context.Context, q projection.Query) ([]projecti
 
 // Entries implements projection.Indexed.
 func (j *Journal) Entries(ctx context.Context, ws id.Workspace, name string) (entries []projection.Entry, still bool, err error) {
-	if !j.readOnly {
+	if !j.file.readOnly {
 		return nil, false, ctx.Err()
 	}
-	if err := j.lookAhead(ctx, ws); err != nil {
+	if err := j.folds.lookAhead(ctx, ws); err != nil {
 		return nil, false, err
 	}
-	no := j.watch.number(ws)
-	newer := j.shelf.newer(projection.Query{Workspace: ws, Name: name})
+	no := j.views.watch.number(ws)
+	newer := j.views.shelf.newer(projection.Query{Workspace: ws, Name: name})
 	for _, c := range newer.docs {
 		for _, index := range c.indexes {
 			entries = append(entries, projection.Entry{Index: index, Key: c.ref.Key})
 		}
 	}
-	err = j.reading(ctx, func(r *connection) error {
+	err = j.views.reading(ctx, func(r *connection) error {
 		rows, err := r.rows(`SELECT name, value, key FROM entries WHERE projection = (SELECT no FROM projections WHERE name = ?) AND workspace `+
 			`= ?`, name, no)
 		if err != nil {
@@ -160,18 +159,18 @@ func scanDocument(row *sqlite3.Stmt) projection.Document {
 
 // Rebuild implements projection.Store. Appends wait until it is done.
 func (j *Journal) Rebuild(ctx context.Context, name string) error {
-	def, err := j.set.Lookup(name)
+	def, err := j.folds.set.Lookup(name)
 	if err != nil {
 		return err
 	}
-	return j.do(&request{ctx: ctx, task: func(ctx context.Context) error {
-		j.unshelve(false)
-		defer func() { j.unshelve(j.failed.Load() == nil) }()
-		if err := j.rebuild(ctx, []projection.Definition{def}, nil); err != nil {
+	return j.planning.do(&request{ctx: ctx, task: func(ctx context.Context) error {
+		j.views.unshelve(false)
+		defer func() { j.views.unshelve(j.health.failed.Load() == nil) }()
+		if err := j.folds.rebuild(ctx, []projection.Definition{def}, nil); err != nil {
 			return err
 		}
-		if err := j.ledger.load(context.WithoutCancel(ctx), j.ledger.r); err != nil {
-			return j.fail(err)
+		if err := j.planning.ledger.load(context.WithoutCancel(ctx), j.planning.ledger.r); err != nil {
+			return j.health.fail(err)
 		}
 		return nil
 	}})
@@ -180,17 +179,7 @@ func (j *Journal) Rebuild(ctx context.Context, name string) error {
 // Current returns those of the definitions whose documents the file holds in their version. All of them, unless an earlier program wrote
 // the log and none has opened it for writing since.
 func (j *Journal) Current(ctx context.Context) ([]projection.Definition, error) {
-	var current []projection.Definition
-	err := j.reading(ctx, func(r *connection) error {
-		live, err := r.projections()
-		for _, def := range j.set.Definitions() {
-			if live[def.Name] == int64(def.Version) {
-				current = append(current, def)
-			}
-		}
-		return err
-	})
-	return current, err
+	return j.folds.current(ctx)
 }
 
 // projections returns the versions of those that the file holds.
@@ -204,88 +193,6 @@ func (c *connection) projections() (map[string]int64, error) {
 		live[rows.ColumnText(0)] = rows.ColumnInt64(1)
 	}
 	return live, finish(rows)
-}
-
-// openProjections makes the documents agree with the definitions: it rebuilds what has a new version and drops what nobody defines any
-// more.
-func (j *Journal) openProjections(ctx context.Context) error {
-	live, err := j.w.projections()
-	if err != nil {
-		return err
-	}
-	var current, changed []projection.Definition
-	for _, def := range j.set.Definitions() {
-		if live[def.Name] == int64(def.Version) {
-			current = append(current, def)
-		} else {
-			changed = append(changed, def)
-		}
-		delete(live, def.Name)
-	}
-	if j.ledger.set, err = projection.NewSet(current); err != nil {
-		return err
-	}
-	unfolded := slices.Collect(maps.Keys(live))
-	for _, def := range changed {
-		unfolded = append(unfolded, def.Name)
-	}
-	if err := j.recover(ctx, unfolded...); err != nil {
-		return err
-	}
-	j.ledger.set = j.set
-	if len(changed)+len(live) == 0 {
-		return nil
-	}
-	var dropped []string
-	for name := range live {
-		dropped = append(dropped, name)
-	}
-	return j.rebuild(ctx, changed, dropped)
-}
-
-// rebuild folds the projections anew beside the live ones, swaps them in, and drops the live ones and those named, all in one transaction.
-func (j *Journal) rebuild(ctx context.Context, defs []projection.Definition, dropped []string) error {
-	return j.transact(func() error { return j.swap(ctx, defs, dropped) })
-}
-
-func (j *Journal) swap(ctx context.Context, defs []projection.Definition, dropped []string) (err error) {
-	beside := ledger{}
-	if beside.set, err = projection.NewSet(defs); err != nil {
-		return err
-	}
-	if err := beside.load(ctx, j.w); err != nil {
-		return err
-	}
-	old := beside.projections
-	if err := beside.number(defs); err != nil {
-		return err
-	}
-	for ws, t := range beside.tenants {
-		if err := beside.foldAll(ctx, ws, t); err != nil {
-			return err
-		}
-	}
-	for _, def := range defs {
-		dropped = append(dropped, def.Name)
-	}
-	for _, name := range dropped {
-		if old[name] == 0 {
-			continue
-		}
-		for _, sql := range []string{`DELETE FROM projections WHERE no = ?`, `DELETE FROM entries WHERE projection = ?`,
-			`DELETE FROM documents WHERE projection = ?`} {
-			if err := j.w.exec(sql, old[name]); err != nil {
-				return err
-			}
-		}
-	}
-	for _, def := range defs {
-		if err := j.w.exec(`INSERT INTO projections (no, name, version) VALUES (?, ?, ?)`, beside.projections[def.Name], def.Name,
-			int64(def.Version)); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // number gives each definition a new number, beyond all that were ever given to rows that may still be there.

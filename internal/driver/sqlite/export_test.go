@@ -11,12 +11,12 @@ const FlushedAtOnce = flushedAtOnce
 
 // Flush brings the tables up to the log.
 func (j *Journal) Flush() error {
-	return j.do(&request{ctx: context.Background(), task: func(context.Context) error { return nil }})
+	return j.planning.do(&request{ctx: context.Background(), task: func(context.Context) error { return nil }})
 }
 
 // TryRoom reports whether there is the room that has to be free before a log is opened again, beside a log of that path.
 func TryRoom(path string) error {
-	return (&Journal{options: Options{Path: path}}).tryRoom()
+	return (&mending{file: &file{options: Options{Path: path}}}).tryRoom()
 }
 
 // MendingRoom is that room, in bytes.
@@ -31,12 +31,12 @@ const (
 
 // Recent returns how many of the last events of a workspace are in memory, and how many bytes count for them; of all workspaces for none.
 func (j *Journal) Recent(ws id.Workspace) (events, bytes int) {
-	j.recent.mu.RLock()
-	defer j.recent.mu.RUnlock()
+	j.views.recent.mu.RLock()
+	defer j.views.recent.mu.RUnlock()
 	if ws == "" {
-		return 0, j.recent.bytes
+		return 0, j.views.recent.bytes
 	}
-	if at := j.recent.of[ws]; at != nil {
+	if at := j.views.recent.of[ws]; at != nil {
 		return len(at.events), at.bytes
 	}
 	return 0, 0
@@ -44,15 +44,15 @@ func (j *Journal) Recent(ws id.Workspace) (events, bytes int) {
 
 // Absences returns how many keys without a document the log keeps in memory, and checks the count.
 func Absences(j *Journal) int {
-	j.shelf.mu.RLock()
-	defer j.shelf.mu.RUnlock()
+	j.views.shelf.mu.RLock()
+	defer j.views.shelf.mu.RUnlock()
 	n := 0
-	for _, at := range j.shelf.places {
+	for _, at := range j.views.shelf.places {
 		if at.full && at.doc.Version == 0 {
 			n++
 		}
 	}
-	if n != j.shelf.absent {
+	if n != j.views.shelf.absent {
 		return -1
 	}
 	return n

@@ -15,11 +15,11 @@ import (
 // Misfiled compares what the events of a workspace are filed under beside their records: the stream, and the keys by which repeats are
 // known. It returns what differs in the order of the log, at most limit of it; keys of no event come last.
 func (j *Journal) Misfiled(ctx context.Context, ws id.Workspace, limit int) (found []journal.Misfiled, err error) {
-	no := j.watch.number(ws)
+	no := j.views.watch.number(ws)
 	if no == 0 {
 		return nil, ctx.Err()
 	}
-	err = j.reading(ctx, func(r *connection) error {
+	err = j.views.reading(ctx, func(r *connection) error {
 		found, err = r.misfiled(ws, no, limit)
 		return err
 	})

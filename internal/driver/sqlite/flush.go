@@ -86,15 +86,6 @@ func (l *ledger) flush() *flush {
 	return f
 }
 
-// flush hands the committer what the tables lag behind, alone.
-func (j *Journal) flush() {
-	if j.ledger.behind.events == 0 {
-		return
-	}
-	j.ledger.begin()
-	j.hand(&group{flush: j.ledger.flush()})
-}
-
 // flush writes what the tables lag behind. The heads of the workspaces are there already.
 func (c *connection) flush(f *flush) error {
 	for i := range f.docs {
@@ -108,47 +99,6 @@ func (c *connection) flush(f *flush) error {
 		}
 	}
 	return c.exec(`UPDATE workspaces SET flushed = head WHERE flushed <> head`)
-}
-
-// recover loads the ledger and brings the tables up to the log, in the committer's place. Those of the projections that are named are not
-// folded and have to be rebuilt, by this program or by another.
-func (j *Journal) recover(ctx context.Context, unfolded ...string) error {
-	l, r := &j.ledger, j.ledger.r
-	if err := l.load(ctx, r); err != nil {
-		return err
-	}
-	for ws, t := range l.tenants {
-		if t.flushed > t.head {
-			return fault.New(fault.Internal, "log_damaged",
-				"workspace %s ends at event %d, and its tables are said to know event %d: a row of it was changed; run agentbox audit verify", ws,
-				t.head, t.flushed)
-		}
-	}
-	lagging := l.lagging()
-	if len(lagging) == 0 {
-		return nil
-	}
-	if err := j.w.exec(`BEGIN IMMEDIATE`); err != nil {
-		return err
-	}
-	l.r = j.w // which sees what it has not committed yet
-	written, err := l.catchUp(ctx, lagging, j.put)
-	l.r = r
-	for _, name := range unfolded {
-		if err == nil {
-			err = j.w.exec(`UPDATE projections SET version = 0 WHERE name = ?`, name)
-		}
-	}
-	if err == nil {
-		err = j.w.exec(`COMMIT`)
-	}
-	if err != nil {
-		return errors.Join(err, j.w.exec(`ROLLBACK`))
-	}
-	for _, g := range written {
-		j.shelf.lay(g)
-	}
-	return nil
 }
 
 // lagging returns the workspaces with events that the tables lag behind. The ledger has just been loaded.
@@ -275,38 +225,6 @@ func (c *connection) snapshot(fn func() error) (err error) {
 		defer func() { err = errors.Join(err, c.exec(`COMMIT`)) }()
 	}
 	return fn()
-}
-
-// lookAhead folds what the tables of a workspace lag behind, once, where nobody writes: a daemon did not end in good order, or is at work.
-func (j *Journal) lookAhead(ctx context.Context, ws id.Workspace) error {
-	if !j.readOnly {
-		return nil
-	}
-	current, err := j.Current(ctx)
-	if err != nil {
-		return err
-	}
-	return j.reading(ctx, func(*connection) error {
-		l := &j.ledger
-		t := l.tenants[ws]
-		if t == nil || t.flushed >= t.head {
-			return nil
-		}
-		if l.set, err = projection.NewSet(current); err != nil {
-			return err
-		}
-		l.keeps = true
-		written, err := l.catchUp(ctx, []id.Workspace{ws}, func(*group) error { return nil })
-		if err != nil {
-			// The partly folded state is invalid: load it again, so that a repeated call gets the same answer.
-			return errors.Join(err, l.load(context.WithoutCancel(ctx), l.r))
-		}
-		for _, g := range written {
-			j.shelf.lay(g)
-		}
-		t.flushed = t.head
-		return nil
-	})
 }
 
 // newer is what the table of a projection lags behind.

@@ -322,7 +322,8 @@ func TestLaggingDocumentsNeedTheKeys(t *testing.T) {
 // A log of version 2, whose tables never lag behind, is read as it is and goes on as one of version 3.
 func TestLogOfVersion2(t *testing.T) {
 	path := filled(t)
-	if err := raw(t, path, `ALTER TABLE workspaces DROP COLUMN flushed; ALTER TABLE workspaces DROP COLUMN last; PRAGMA user_version = 2`); err != nil {
+	if err := raw(t, path,
+		`ALTER TABLE workspaces DROP COLUMN flushed; ALTER TABLE workspaces DROP COLUMN last; PRAGMA user_version = 2`); err != nil {
 		t.Fatal(err)
 	}
 	look, err := sqlite.OpenReadOnly(t.Context(), options(path, journaltest.Notes(1)))

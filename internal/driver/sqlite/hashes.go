@@ -14,7 +14,7 @@ var _ journal.Hasher = (*Journal)(nil)
 
 // Hashes implements journal.Hasher: a record ends with the hash and the seal, so that nothing else of an event has to be read.
 func (j *Journal) Hashes(ctx context.Context, ws id.Workspace, from uint64, limit int) ([]event.Digest, error) {
-	no, head := j.watch.number(ws), j.watch.Head(ws)
+	no, head := j.views.watch.number(ws), j.views.watch.Head(ws)
 	if no == 0 || from > head || limit < 1 {
 		return nil, ctx.Err()
 	}
@@ -24,7 +24,7 @@ func (j *Journal) Hashes(ctx context.Context, ws id.Workspace, from uint64, limi
 	damaged := func(detail string) error {
 		return &journal.Damage{Workspace: ws, Seq: from + uint64(len(hashes)), Detail: detail}
 	}
-	err := j.reading(ctx, func(r *connection) error {
+	err := j.views.reading(ctx, func(r *connection) error {
 		rows, err := r.rows(`SELECT place, record FROM events NOT INDEXED WHERE place BETWEEN ? AND ? ORDER BY place`, placeOf(no, from),
 			placeOf(no, last))
 		if err != nil {

@@ -9,16 +9,10 @@ package sqlite
 import (
 	"context"
 	"errors"
-	"sync"
-	"sync/atomic"
-
-	"github.com/ncruces/go-sqlite3"
 
 	"agentbox/internal/domain/event"
-	"agentbox/internal/domain/fault"
 	"agentbox/internal/kernel/journal"
 	"agentbox/internal/kernel/projection"
-	"agentbox/internal/kernel/vault"
 )
 
 // maxGroup is how many batches one transaction takes.
@@ -26,112 +20,85 @@ const maxGroup = 1_024
 
 // Journal is a journal and a store of documents in a SQLite file. Close it.
 type Journal struct {
-	options  Options
-	set      *projection.Set
-	planner  *journal.Planner
-	readOnly bool
-	seals    vault.Sealer
-
-	lock   *sqlite3.Conn
-	w      *connection // the committer's, or the one of a log that is only read
-	ledger ledger      // the planner's, with a connection to read
-	wal    walState    // the committer's
-	mover  mover
-	moving sync.WaitGroup
-	watch  watch
-	shelf  shelf
-	recent recent
-
-	durable durability
-	pool    chan *connection // idle readers; nil for one that is not open yet
-	reads   sync.RWMutex     // held for reading by readers, for writing by a checkpoint that must not meet any
-
-	queue     chan *request
-	unindexed int       // events that the postings do not know; the committer's
-	fresh     []located // those of them that were written since the log was opened
-
-	ready   chan struct{} // holds one when the committer waits for a group
-	groups  chan *group   // from the planner to the committer, one at a time
-	written chan *group   // from the committer to the syncer; closed when the committer ends
-	working sync.WaitGroup
-	stop    chan struct{} // closed when the planner is to end
-	done    chan struct{} // closed when readers are to end
-
-	gate   sync.RWMutex // guards closed; held for reading while a request is put into the queue
-	closed bool
-	failed atomic.Pointer[fault.Error] // why nothing is accepted, until Mend takes it away
-	unsure atomic.Bool                 // what is on the disk is known again only after a restart
-}
-
-// request is work for the planner: a batch, or a task that needs the log to stand still.
-type request struct {
-	ctx    context.Context
-	batch  event.Batch
-	task   func(ctx context.Context) error
-	mends  bool          // the task is to be run although the log is shut
-	answer chan struct{} // closed when what follows is decided
-
-	events []event.Event
-	use    *journal.Use
-	err    error
+	file      *file
+	health    *health
+	views     *views
+	planning  *planning
+	committer *committer
+	syncer    *syncer
+	mending   *mending
+	folds     *folds
+	redaction *redaction
+	adoption  *adoption
 }
 
 func newJournal(o Options, set *projection.Set) *Journal {
-	j := &Journal{
-		options: o, set: set, planner: journal.NewPlanner(o.Clock, o.IDs, o.Entropy),
-		pool: make(chan *connection, readers), queue: make(chan *request, maxGroup), groups: make(chan *group), written: make(chan *group, 1),
-		ready: make(chan struct{}, 1),
-		stop:  make(chan struct{}), done: make(chan struct{}),
+	fl := &file{options: o}
+	fl.seals.Keys = o.Keys
+	v := &views{file: fl, pool: make(chan *connection, readers), done: make(chan struct{})}
+	h := &health{views: v}
+	cm := &committer{file: fl, health: h, views: v, groups: make(chan *group), written: make(chan *group, 1), ready: make(chan struct{}, 1)}
+	sy := &syncer{committer: cm, file: fl, health: h, views: v}
+	p := &planning{
+		committer: cm, file: fl, health: h, syncer: sy, planner: journal.NewPlanner(o.Clock, o.IDs, o.Entropy),
+		queue: make(chan *request, maxGroup), stop: make(chan struct{}),
 	}
-	j.ledger.set, j.seals.Keys = set, o.Keys
+	p.ledger.set = set
+	fl.committer, v.syncer, h.syncer, cm.syncer, cm.planning = cm, sy, sy, sy, p
+	folded := &folds{committer: cm, file: fl, planning: p, views: v, set: set}
 	for range readers {
-		j.pool <- nil
+		v.pool <- nil
 	}
-	return j
+	return &Journal{
+		file: fl, health: h, views: v, planning: p, committer: cm, syncer: sy, folds: folded,
+		mending:   &mending{committer: cm, file: fl, health: h, planning: p, syncer: sy, views: v},
+		redaction: &redaction{committer: cm, file: fl, folds: folded, health: h, planning: p, views: v},
+		adoption:  &adoption{committer: cm, folds: folded},
+	}
 }
 
 // Close records what waits, then shuts the log. It waits for readers to end.
 func (j *Journal) Close() error {
-	j.gate.Lock()
-	was := j.closed
-	j.closed = true
-	j.gate.Unlock()
+	j.planning.gate.Lock()
+	was := j.planning.closed
+	j.planning.closed = true
+	j.planning.gate.Unlock()
 	if was {
 		return nil
 	}
-	close(j.stop)
-	j.working.Wait()
-	if j.mover.ask != nil {
-		close(j.mover.ask) // by now nobody asks any more
-		j.moving.Wait()
+	close(j.planning.stop)
+	j.planning.working.Wait()
+	if j.committer.mover.ask != nil {
+		close(j.committer.mover.ask) // by now nobody asks any more
+		j.committer.moving.Wait()
 	}
 	return j.release()
 }
 
 // release gives back everything that open took, also after an open that failed half-way.
 func (j *Journal) release() error {
-	j.gate.Lock()
-	j.closed = true
-	j.gate.Unlock()
-	close(j.done)
-	j.watch.Close()
+	j.planning.gate.Lock()
+	j.planning.closed = true
+	j.planning.gate.Unlock()
+	close(j.views.done)
+	j.views.watch.Close()
 	var errs []error
-	for range cap(j.pool) {
-		if r := <-j.pool; r != nil && r != j.w {
+	for range cap(j.views.pool) {
+		if r := <-j.views.pool; r != nil && r != j.committer.w {
 			errs = append(errs, r.close())
 		}
 	}
-	if j.ledger.r != nil && j.ledger.r != j.w {
-		errs = append(errs, j.ledger.r.close())
+	if j.planning.ledger.r != nil && j.planning.ledger.r != j.committer.w {
+		errs = append(errs, j.planning.ledger.r.close())
 	}
-	if j.mover.conn != nil {
-		errs = append(errs, j.mover.conn.Close())
+	if j.committer.mover.conn != nil {
+		errs = append(errs, j.committer.mover.conn.Close())
 	}
-	if j.w != nil {
-		errs = append(errs, j.w.close())
+	if j.committer.w != nil {
+		errs = append(errs, j.committer.w.close())
 	}
-	if j.lock != nil {
-		errs = append(errs, j.lock.Close())
+	if j.file.lock != nil {
+		errs = append(errs, j.file.lock.Close())
 	}
 	return errors.Join(errs...)
 }
@@ -144,7 +111,7 @@ func (j *Journal) Append(ctx context.Context, b event.Batch) (event.Receipt, err
 	}
 	b, back := journal.Own(b)
 	r := &request{ctx: ctx, batch: b}
-	if err := j.do(r); err != nil {
+	if err := j.planning.do(r); err != nil {
 		return event.Receipt{}, err
 	}
 	if r.use != nil {
@@ -153,31 +120,4 @@ func (j *Journal) Append(ctx context.Context, b event.Batch) (event.Receipt, err
 	}
 	back(r.events)
 	return event.Receipt{Events: r.events}, nil
-}
-
-// do hands a request over and waits until it is decided: from then on nothing is in doubt, whatever becomes of its context.
-func (j *Journal) do(r *request) error {
-	r.answer = make(chan struct{})
-	if err := j.enqueue(r); err != nil {
-		return err
-	}
-	<-r.answer
-	return r.err
-}
-
-func (j *Journal) enqueue(r *request) error {
-	j.gate.RLock()
-	defer j.gate.RUnlock()
-	if j.closed || j.readOnly {
-		return journal.ErrClosed
-	}
-	if failed := j.failed.Load(); failed != nil && !r.mends {
-		return failed
-	}
-	select {
-	case j.queue <- r:
-		return nil
-	case <-r.ctx.Done():
-		return r.ctx.Err()
-	}
 }

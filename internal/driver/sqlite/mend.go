@@ -7,12 +7,20 @@ import (
 	"os"
 	"strconv"
 
-	"github.com/ncruces/go-sqlite3"
-
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
 	"agentbox/internal/kernel/journal"
 )
+
+// mending opens the log again after a write that failed.
+type mending struct {
+	committer *committer
+	file      *file
+	health    *health
+	planning  *planning
+	syncer    *syncer
+	views     *views
+}
 
 // mendingRoom is how many bytes have to be free before a log that was shut is opened again, so that the next append does not shut it.
 const mendingRoom = 4 << 20
@@ -26,24 +34,9 @@ var (
 			"again")
 )
 
-// fail shuts the log after a write that failed, until Mend has found out what is on the disk. Where the disk was told to keep what was
-// written and did not, nobody in this process can: it may have forgotten that it did not, and a second try would succeed.
-func (j *Journal) fail(err error) *fault.Error {
-	if errors.Is(err, sqlite3.IOERR_FSYNC) || errors.Is(err, sqlite3.IOERR_DIR_FSYNC) || j.durable.isLost() {
-		j.unsure.Store(true)
-	}
-	why := errShut
-	if j.unsure.Load() {
-		why = errUnsure
-	}
-	j.failed.CompareAndSwap(nil, fault.Wrap(err, why.Kind, why.Code, "%s", why.Msg))
-	j.watch.Close()
-	return j.failed.Load()
-}
-
 // Writable returns nil while the log takes events, else why it does not.
 func (j *Journal) Writable() error {
-	if failed := j.failed.Load(); failed != nil {
+	if failed := j.health.failed.Load(); failed != nil {
 		return failed
 	}
 	return nil
@@ -52,22 +45,22 @@ func (j *Journal) Writable() error {
 // Mend reopens a log that a write error has closed, if that is safe: the disk takes a transaction again, and the log ends exactly where the
 // callers were told. Unacknowledged events are gone. An open log is left alone. The error says why the log stays closed.
 func (j *Journal) Mend(ctx context.Context) error {
-	failed := j.failed.Load()
+	failed := j.health.failed.Load()
 	if failed == nil {
 		return nil
 	}
-	if j.unsure.Load() {
+	if j.health.unsure.Load() {
 		return failed
 	}
-	if err := j.tryRoom(); err != nil {
+	if err := j.mending.tryRoom(); err != nil {
 		return err
 	}
-	return j.do(&request{ctx: ctx, mends: true, task: j.mend})
+	return j.planning.do(&request{ctx: ctx, mends: true, task: j.mending.run})
 }
 
 // tryRoom writes as much as has to be free, durably, and takes it away again.
-func (j *Journal) tryRoom() error {
-	name := j.options.Path + ".room"
+func (m *mending) tryRoom() error {
+	name := m.file.options.Path + ".room"
 	file, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		return fmt.Errorf("try whether the log has room: %w", err)
@@ -82,39 +75,39 @@ func (j *Journal) tryRoom() error {
 	return nil
 }
 
-// mend runs in the committer's place, while the planner waits and the syncer has told of everything.
-func (j *Journal) mend(ctx context.Context) error {
-	if j.wal.moving {
-		j.wal.moving = false
-		<-j.mover.tells // it is asked again when there is need
+// run runs in the committer's place, while the planner waits and the syncer has told of everything.
+func (m *mending) run(ctx context.Context) error {
+	if m.committer.wal.moving {
+		m.committer.wal.moving = false
+		<-m.committer.mover.tells // it is asked again when there is need
 	}
-	if err := j.durable.settle(); err != nil {
-		return j.fail(err)
+	if err := m.syncer.durable.settle(); err != nil {
+		return m.health.fail(err)
 	}
-	if err := j.renewWriter(); err != nil {
+	if err := m.committer.renewWriter(); err != nil {
 		return err
 	}
 	// A transaction that changes nothing takes the place of what the one that failed has left in the write-ahead log.
-	if err := j.w.conn.Exec(`BEGIN IMMEDIATE; PRAGMA user_version = ` + strconv.Itoa(schemaVersion) + `; COMMIT`); err != nil {
-		if !j.w.conn.GetAutocommit() {
-			_ = j.w.exec(`ROLLBACK`)
+	if err := m.committer.w.conn.Exec(`BEGIN IMMEDIATE; PRAGMA user_version = ` + strconv.Itoa(schemaVersion) + `; COMMIT`); err != nil {
+		if !m.committer.w.conn.GetAutocommit() {
+			_ = m.committer.w.exec(`ROLLBACK`)
 		}
 		return fmt.Errorf("try whether the log can be written: %w", err)
 	}
-	if err := j.countUnindexed(); err != nil {
+	if err := m.committer.countUnindexed(); err != nil {
 		return err
 	}
-	if err := j.recover(ctx); err != nil { // the planner has planned on what was lost
+	if err := m.committer.recover(ctx); err != nil { // the planner has planned on what was lost
 		return err
 	}
-	if err := j.asAcknowledged(); err != nil {
-		j.unsure.Store(true)
+	if err := m.asAcknowledged(); err != nil {
+		m.health.unsure.Store(true)
 		return err
 	}
-	j.unshelve(true)
-	j.durable.resume()
-	j.failed.Store(nil)
-	j.watch.Reopen()
+	m.views.unshelve(true)
+	m.syncer.durable.resume()
+	m.health.failed.Store(nil)
+	m.views.watch.Reopen()
 	return nil
 }
 
@@ -138,51 +131,27 @@ func (d *durability) resume() {
 	d.ended = false
 }
 
-// renewWriter gives the committer a connection that knows nothing of what failed.
-func (j *Journal) renewWriter() error {
-	conn, err := j.connectWriter()
-	if err != nil {
-		return err
-	}
-	if err := j.durable.open(conn); err != nil {
-		return errors.Join(err, conn.Close())
-	}
-	old := j.w
-	j.w = newConnection(conn, &j.seals)
-	if !old.conn.GetAutocommit() {
-		_ = old.exec(`ROLLBACK`) // the transaction is lost either way
-	}
-	return old.close()
-}
-
-// countUnindexed finds out how far the postings lie behind.
-func (j *Journal) countUnindexed() error {
-	j.fresh = nil
-	_, err := j.w.one(func(s *sqlite3.Stmt) { j.unindexed = s.ColumnInt(0) }, `SELECT sum(head - indexed) FROM workspaces`)
-	return err
-}
-
 // asAcknowledged compares the end of every workspace with the acknowledgements: the end is at the acknowledged place, its event has the
 // chained hash, and no event follows.
-func (j *Journal) asAcknowledged() error {
+func (m *mending) asAcknowledged() error {
 	broken := func(ws id.Workspace, format string, args ...any) error {
 		return fault.New(fault.Internal, "log_damaged", "after a write error the log of %s is not the one that was acknowledged: %s", ws,
 			fmt.Sprintf(format, args...)).
 			With("start the daemon again; agentbox audit verify says what is there")
 	}
-	for ws, t := range j.ledger.tenants {
-		no, head := j.watch.number(ws), j.watch.Head(ws)
+	for ws, t := range m.planning.ledger.tenants {
+		no, head := m.views.watch.number(ws), m.views.watch.Head(ws)
 		if no != t.no || head != t.head {
 			return broken(ws, "it ends at %d and was acknowledged up to %d", t.head, head)
 		}
-		last, err := j.w.read(journal.Query{Workspace: ws, From: head, Limit: 2}, no)
+		last, err := m.committer.w.read(journal.Query{Workspace: ws, From: head, Limit: 2}, no)
 		if err != nil {
 			return err
 		}
 		if len(last) != 1 || last[0].Seq != head {
 			return broken(ws, "%d events lie from %d on", len(last), head)
 		}
-		tip, err := j.ledger.Tip(ws, last[0].Stream)
+		tip, err := m.planning.ledger.Tip(ws, last[0].Stream)
 		if err != nil {
 			return err
 		}
@@ -190,8 +159,8 @@ func (j *Journal) asAcknowledged() error {
 			return broken(ws, "event %d is not the last of its chain", head)
 		}
 	}
-	for _, ws := range j.watch.Workspaces() {
-		if j.ledger.tenants[ws] == nil {
+	for _, ws := range m.views.watch.Workspaces() {
+		if m.planning.ledger.tenants[ws] == nil {
 			return broken(ws, "it is not there")
 		}
 	}

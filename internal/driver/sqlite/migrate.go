@@ -13,7 +13,7 @@ import (
 )
 
 // migrate brings the tables to this program's version, in one transaction.
-func (j *Journal) migrate(conn *sqlite3.Conn) error {
+func (fl *file) migrate(conn *sqlite3.Conn) error {
 	version, err := schemaOf(conn)
 	if err != nil {
 		return err
@@ -22,7 +22,7 @@ func (j *Journal) migrate(conn *sqlite3.Conn) error {
 		return nil
 	}
 	if version == 0 {
-		if j.options.Existing {
+		if fl.options.Existing {
 			return ErrEmpty
 		}
 		script := fmt.Sprintf("BEGIN IMMEDIATE;\n%s\nPRAGMA application_id = %d;\nPRAGMA user_version = %d;\nCOMMIT;", schema, applicationID,
@@ -33,7 +33,7 @@ func (j *Journal) migrate(conn *sqlite3.Conn) error {
 		return nil
 	}
 	if version == 1 {
-		if err := j.sealAll(conn); err != nil {
+		if err := fl.sealAll(conn); err != nil {
 			return fmt.Errorf("seal the log of an earlier version: %w", err)
 		}
 	}
@@ -42,7 +42,7 @@ func (j *Journal) migrate(conn *sqlite3.Conn) error {
 			return errors.Join(fmt.Errorf("add to the tables of an earlier version: %w", err), undo(conn))
 		}
 	}
-	if err := j.postMore(conn, version); err != nil {
+	if err := fl.postMore(conn, version); err != nil {
 		return errors.Join(fmt.Errorf("add to the postings of an earlier version: %w", err), undo(conn))
 	}
 	return nil
@@ -80,7 +80,7 @@ var laidOver = map[int]string{
 const postedAtOnce = 16 << 10
 
 // postMore writes the postings that versions 3 and 4 have not: those of steps and threads, and those of causes.
-func (j *Journal) postMore(conn *sqlite3.Conn, version int) error {
+func (fl *file) postMore(conn *sqlite3.Conn, version int) error {
 	missing := int64(postedStep)
 	if version == 4 {
 		missing = postedCausation
@@ -89,7 +89,7 @@ func (j *Journal) postMore(conn *sqlite3.Conn, version int) error {
 		return err
 	}
 	posted := map[int64]int64{}
-	rows, err := j.w.rows(`SELECT no, indexed FROM workspaces`)
+	rows, err := fl.committer.w.rows(`SELECT no, indexed FROM workspaces`)
 	if err != nil {
 		return err
 	}
@@ -102,7 +102,7 @@ func (j *Journal) postMore(conn *sqlite3.Conn, version int) error {
 	for no, indexed := range posted {
 		for first := int64(1); first <= indexed; first += postedAtOnce {
 			from, to := placeOf(no, uint64(first)), placeOf(no, uint64(min(indexed, first+postedAtOnce-1)))
-			events, err := j.w.located(from, to)
+			events, err := fl.committer.w.located(from, to)
 			if err != nil {
 				return err
 			}
@@ -110,7 +110,7 @@ func (j *Journal) postMore(conn *sqlite3.Conn, version int) error {
 			if err != nil {
 				return err
 			}
-			if err := j.w.post(slices.DeleteFunc(postings, func(p *posting) bool { return p.kind < missing })); err != nil {
+			if err := fl.committer.w.post(slices.DeleteFunc(postings, func(p *posting) bool { return p.kind < missing })); err != nil {
 				return err
 			}
 		}
@@ -146,7 +146,7 @@ CREATE TRIGGER redactions_no_delete BEFORE DELETE ON redactions BEGIN SELECT RAI
 
 // sealAll seals every body of a log of version 1. The gaps of the file are cleared before, for that version left in them what documents had
 // held; what is overwritten now leaves nothing.
-func (j *Journal) sealAll(conn *sqlite3.Conn) (err error) {
+func (fl *file) sealAll(conn *sqlite3.Conn) (err error) {
 	if err := conn.Exec(`VACUUM; BEGIN IMMEDIATE;` + toVersion2); err != nil {
 		return err
 	}
@@ -156,7 +156,7 @@ func (j *Journal) sealAll(conn *sqlite3.Conn) (err error) {
 		}
 	}()
 	names := map[int64]id.Workspace{}
-	workspaces, err := j.w.rows(`SELECT no, name FROM workspaces`)
+	workspaces, err := fl.committer.w.rows(`SELECT no, name FROM workspaces`)
 	if err != nil {
 		return err
 	}
@@ -166,8 +166,8 @@ func (j *Journal) sealAll(conn *sqlite3.Conn) (err error) {
 	if err := finish(workspaces); err != nil {
 		return err
 	}
-	for last := int64(0); j.seals.Keys != nil; {
-		rows, err := j.w.rows(`SELECT place, body FROM bodies WHERE place > ? ORDER BY place LIMIT 1000`, last)
+	for last := int64(0); fl.seals.Keys != nil; {
+		rows, err := fl.committer.w.rows(`SELECT place, body FROM bodies WHERE place > ? ORDER BY place LIMIT 1000`, last)
 		if err != nil {
 			return err
 		}
@@ -196,11 +196,12 @@ func (j *Journal) sealAll(conn *sqlite3.Conn) (err error) {
 			if p.event.Workspace == "" || p.event.Chain.Salt == nil {
 				continue // it is damaged, and stays so
 			}
-			body, generation, err := seal(&j.seals, nil, &p.event)
+			body, generation, err := seal(&fl.seals, nil, &p.event)
 			if err != nil {
 				return err
 			}
-			if err := j.w.exec(`UPDATE bodies SET body = ?, generation = ? WHERE place = ?`, body, int64(generation), p.place); err != nil {
+			if err := fl.committer.w.exec(`UPDATE bodies SET body = ?, generation = ? WHERE place = ?`, body, int64(generation),
+				p.place); err != nil {
 				return err
 			}
 		}

@@ -35,7 +35,8 @@ func ownObjects() (map[object]string, error) {
 func objectsOf(conn *sqlite3.Conn) (map[object]string, error) {
 	found := map[object]string{}
 	rows, _, err := conn.Prepare(`SELECT s.type, s.name, s.tbl_name, coalesce(s.sql, ''),
-		coalesce((SELECT group_concat(c.name || ' ' || c.type || ' ' || c."notnull" || c.pk || c.hidden, ', ') FROM pragma_table_xinfo(s.name) c), '')
+		coalesce((SELECT group_concat(c.name || ' ' || c.type || ' ' || c."notnull" || c.pk || c.hidden,
+			', ') FROM pragma_table_xinfo(s.name) c), '')
 		FROM main.sqlite_schema s WHERE s.name NOT LIKE 'sqlite_stat%'`)
 	if err != nil {
 		return nil, err
@@ -112,7 +113,7 @@ func ownSchema(conn *sqlite3.Conn) error {
 // Foreign returns the database's tables, indexes, triggers and views that differ from the program's own, each as a sentence. In a log of an
 // earlier version, which the next daemon upgrades, it checks only objects that can run code.
 func (j *Journal) Foreign(ctx context.Context) (said []string, err error) {
-	err = j.reading(ctx, func(r *connection) error {
+	err = j.views.reading(ctx, func(r *connection) error {
 		version, err := schemaOf(r.conn)
 		if err != nil {
 			return err

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/url"
 	"os"
 	"strconv"
 	"strings"
@@ -83,14 +82,14 @@ func Open(ctx context.Context, o Options) (*Journal, error) {
 		return nil, err
 	}
 	j := newJournal(o, set)
-	j.lock = lock
+	j.file.lock = lock
 	if err := j.open(ctx); err != nil {
 		return nil, errors.Join(err, j.release())
 	}
-	j.working.Go(j.plan)
-	j.working.Go(j.commit)
-	j.working.Go(j.syncer)
-	j.moving.Go(j.move)
+	j.planning.working.Go(j.planning.run)
+	j.planning.working.Go(j.committer.run)
+	j.planning.working.Go(j.syncer.run)
+	j.committer.moving.Go(j.committer.move)
 	return j, nil
 }
 
@@ -102,7 +101,7 @@ func OpenReadOnly(ctx context.Context, o Options) (*Journal, error) {
 		return nil, err
 	}
 	j := newJournal(o, set)
-	j.readOnly, j.shelf.off = true, true // another process may write what would be kept
+	j.file.readOnly, j.views.shelf.off = true, true // another process may write what would be kept
 	if err := j.openReadOnly(ctx); err != nil {
 		return nil, errors.Join(err, j.release())
 	}
@@ -111,55 +110,55 @@ func OpenReadOnly(ctx context.Context, o Options) (*Journal, error) {
 
 func (j *Journal) open(ctx context.Context) error {
 	// The write-ahead log gets the mode of this file; what events hold is nobody else's business.
-	file, err := os.OpenFile(j.options.Path, os.O_RDWR|os.O_CREATE, 0o600)
+	file, err := os.OpenFile(j.file.options.Path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return fmt.Errorf("open the log: %w", err)
 	}
 	if err := file.Close(); err != nil {
 		return fmt.Errorf("open the log: %w", err)
 	}
-	conn, err := j.connectWriter()
+	conn, err := j.file.writer()
 	if err != nil {
 		return err
 	}
-	j.w = newConnection(conn, &j.seals)
-	if err := j.migrate(conn); err != nil {
+	j.committer.w = newConnection(conn, &j.file.seals)
+	if err := j.file.migrate(conn); err != nil {
 		return err
 	}
 	if err := ownSchema(conn); err != nil {
 		return err
 	}
-	if err := j.countUnindexed(); err != nil {
+	if err := j.committer.countUnindexed(); err != nil {
 		return err
 	}
-	if err := j.holdsKeys(); err != nil {
+	if err := j.file.holdsKeys(); err != nil {
 		return err
 	}
-	if j.ledger.r, err = j.connectReader(); err != nil {
+	if j.planning.ledger.r, err = j.file.reader(); err != nil {
 		return err
 	}
-	if err := j.openProjections(ctx); err != nil {
+	if err := j.folds.open(ctx); err != nil {
 		return err
 	}
-	if err := j.ledger.load(ctx, j.ledger.r); err != nil {
+	if err := j.planning.ledger.load(ctx, j.planning.ledger.r); err != nil {
 		return err
 	}
-	j.watch.load(j.ledger.tenants)
-	if err := j.durable.open(conn); err != nil {
+	j.views.watch.load(j.planning.ledger.tenants)
+	if err := j.syncer.durable.open(conn); err != nil {
 		return err
 	}
-	return j.openMover()
+	return j.committer.openMover()
 }
 
 func (j *Journal) openReadOnly(ctx context.Context) error {
-	conn, err := j.connect(sqlite3.OPEN_READWRITE)
+	conn, err := j.file.connect(sqlite3.OPEN_READWRITE)
 	if host.ReadOnly(err) {
-		conn, err = j.connectUnwritable()
+		conn, err = j.file.connectUnwritable()
 	}
 	if err != nil {
 		return err
 	}
-	j.w = newConnection(conn, &j.seals)
+	j.committer.w = newConnection(conn, &j.file.seals)
 	if _, err := conn.Config(sqlite3.DBCONFIG_NO_CKPT_ON_CLOSE, true); err != nil {
 		return fmt.Errorf("keep the log as it is: %w", err)
 	}
@@ -183,85 +182,13 @@ func (j *Journal) openReadOnly(ctx context.Context) error {
 	if err := conn.Exec(`BEGIN; SELECT count(*) FROM workspaces`); err != nil {
 		return fmt.Errorf("open the log for reading: %w", err)
 	}
-	if err := j.ledger.load(ctx, j.w); err != nil {
+	if err := j.planning.ledger.load(ctx, j.committer.w); err != nil {
 		return err
 	}
-	j.watch.load(j.ledger.tenants)
-	j.pool = make(chan *connection, 1)
-	j.pool <- j.w
+	j.views.watch.load(j.planning.ledger.tenants)
+	j.views.pool = make(chan *connection, 1)
+	j.views.pool <- j.committer.w
 	return nil
-}
-
-// connectUnwritable opens a log that lies on a medium which nobody can write, so that it does not change either. What a daemon that was
-// killed has left in a write-ahead log cannot be seen there without writing; then it is refused.
-func (j *Journal) connectUnwritable() (*sqlite3.Conn, error) {
-	if left, err := os.Stat(j.options.Path + "-wal"); err == nil && left.Size() > 0 {
-		return nil, fault.New(fault.Conflict, "log_unwritable",
-			"the log was not closed, and its disk cannot be written; copy the data directory to another disk and look at the copy")
-	}
-	return j.connect(sqlite3.OPEN_READONLY, "immutable=1")
-}
-
-// connect opens one connection to the log, with further parameters of SQLite's URI.
-func (j *Journal) connect(flags sqlite3.OpenFlag, more ...string) (*sqlite3.Conn, error) {
-	name := "file:" + (&url.URL{Path: j.options.Path}).EscapedPath()
-	name += "?modeof=" + url.QueryEscape(j.options.Path) + "&vfs=" + url.QueryEscape(layer(j.options.VFS))
-	name = strings.Join(append([]string{name}, more...), "&")
-	conn, err := sqlite3.OpenFlags(name, flags|sqlite3.OPEN_URI|sqlite3.OPEN_EXRESCODE)
-	if err != nil {
-		return nil, fmt.Errorf("open the log: %w", err)
-	}
-	return conn, nil
-}
-
-// connectWriter opens the committer's connection.
-func (j *Journal) connectWriter() (*sqlite3.Conn, error) {
-	conn, err := j.connect(sqlite3.OPEN_READWRITE | sqlite3.OPEN_CREATE)
-	if err != nil {
-		return nil, err
-	}
-	if err := newEnough(conn); err != nil {
-		return nil, errors.Join(err, conn.Close())
-	}
-	if err := settle(conn); err != nil {
-		return nil, errors.Join(err, conn.Close())
-	}
-	j.wal.hook(conn)
-	if err := conn.BusyTimeout(busyTimeout); err != nil {
-		return nil, errors.Join(fmt.Errorf("set the time to wait for a lock: %w", err), conn.Close())
-	}
-	return conn, nil
-}
-
-// connectReader opens a connection that cannot write.
-func (j *Journal) connectReader() (*connection, error) {
-	conn, err := j.connect(sqlite3.OPEN_READONLY)
-	if err != nil {
-		return nil, err
-	}
-	if err := conn.Exec(`PRAGMA query_only = ON; PRAGMA mmap_size = 0; PRAGMA trusted_schema = OFF; PRAGMA cache_size = -` +
-		strconv.Itoa(readerCachePgs)); err != nil {
-		return nil, errors.Join(fmt.Errorf("open the log for reading: %w", err), conn.Close())
-	}
-	return newConnection(conn, &j.seals), nil
-}
-
-// lockFile holds a lock in a file of its own until it is closed; the operating system lets go of it when the process ends, however it does.
-func lockFile(path string) (*sqlite3.Conn, error) {
-	lock, err := sqlite3.OpenFlags("file:"+(&url.URL{Path: path}).EscapedPath(), sqlite3.OPEN_READWRITE|sqlite3.OPEN_CREATE|sqlite3.OPEN_URI)
-	if err != nil {
-		return nil, fmt.Errorf("open the lock of the log: %w", err)
-	}
-	err = lock.Exec(`PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE`)
-	if err == nil {
-		return lock, nil
-	}
-	if errors.Is(err, sqlite3.BUSY) {
-		err = ErrInUse
-	} else {
-		err = fmt.Errorf("lock the log: %w", err)
-	}
-	return nil, errors.Join(err, lock.Close())
 }
 
 // newEnough refuses a SQLite that is known to lose transactions.

@@ -2,12 +2,30 @@ package sqlite
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/id"
 	"agentbox/internal/kernel/journal"
 )
+
+// planning takes what waits and turns it into groups for the committer.
+type planning struct {
+	committer *committer
+	file      *file
+	health    *health
+	syncer    *syncer
+
+	planner *journal.Planner
+	ledger  ledger // with a connection to read
+	queue   chan *request
+	working sync.WaitGroup
+	stop    chan struct{} // closed when the planner is to end
+
+	gate   sync.RWMutex // guards closed; held for reading while a request is put into the queue
+	closed bool
+}
 
 // group is what one transaction writes: requests, and everything that they become. Once the committer has it nobody else touches it.
 type group struct {
@@ -52,47 +70,47 @@ type plannedTenant struct {
 	fresh bool         // has no row yet
 }
 
-// plan is the planner's loop.
-func (j *Journal) plan() {
-	defer close(j.groups)
-	for r := j.next(); r != nil; r = j.next() {
+// run is the planner's loop.
+func (p *planning) run() {
+	defer close(p.committer.groups)
+	for r := p.next(); r != nil; r = p.next() {
 		for r != nil {
 			if r.task != nil {
-				r = j.perform(r)
+				r = p.perform(r)
 			} else {
-				r = j.together(r)
+				r = p.together(r)
 			}
 		}
 	}
 }
 
 // next returns the next request, nil when there will be none. When nothing comes for a while it flushes.
-func (j *Journal) next() *request {
+func (p *planning) next() *request {
 	for {
 		select {
-		case r := <-j.queue:
+		case r := <-p.queue:
 			return r
 		default:
 		}
 		var quiet <-chan time.Time
 		release := func() {}
-		if j.ledger.behind.events > 0 {
-			quiet, release = j.options.Clock.NewTimer(flushQuiet)
+		if p.ledger.behind.events > 0 {
+			quiet, release = p.file.options.Clock.NewTimer(flushQuiet)
 		}
 		select {
-		case r := <-j.queue:
+		case r := <-p.queue:
 			release()
 			return r
 		case <-quiet:
-			j.flush()
-		case <-j.stop:
+			p.flush()
+		case <-p.stop:
 			release()
 			// Nobody can enqueue any more; what waits is still recorded.
 			select {
-			case r := <-j.queue:
+			case r := <-p.queue:
 				return r
 			default:
-				j.flush()
+				p.flush()
 				return nil
 			}
 		}
@@ -100,10 +118,10 @@ func (j *Journal) next() *request {
 }
 
 // perform runs a task in the committer's place, between the batches before and after it.
-func (j *Journal) perform(r *request) *request {
-	j.flush() // so that the tables hold everything
-	j.between(func() {
-		if failed := j.failed.Load(); failed != nil && !r.mends {
+func (p *planning) perform(r *request) *request {
+	p.flush() // so that the tables hold everything
+	p.between(func() {
+		if failed := p.health.failed.Load(); failed != nil && !r.mends {
 			r.err = failed
 		} else {
 			r.err = r.task(r.ctx)
@@ -114,29 +132,29 @@ func (j *Journal) perform(r *request) *request {
 }
 
 // between runs a task when everything that the committer was handed is written, and before anything else is.
-func (j *Journal) between(task func()) {
+func (p *planning) between(task func()) {
 	g := &group{task: task, done: make(chan struct{})}
-	j.hand(g)
+	p.hand(g)
 	<-g.done
 }
 
 // hand gives a group to the committer as soon as that one is ready for it.
-func (j *Journal) hand(g *group) {
-	<-j.ready
-	j.groups <- g
+func (p *planning) hand(g *group) {
+	<-p.committer.ready
+	p.committer.groups <- g
 }
 
 // later waits until it is time to hand over a group of so many requests. It returns a request that came before.
-func (j *Journal) later(requests int) *request {
-	ready := j.ready
+func (p *planning) later(requests int) *request {
+	ready := p.committer.ready
 	var done <-chan struct{}
 	for {
 		select {
-		case r := <-j.queue:
+		case r := <-p.queue:
 			return r
 		case <-ready:
-			j.ready <- struct{}{} // hand takes it
-			if done = j.durable.worthIt(requests); done == nil {
+			p.committer.ready <- struct{}{} // hand takes it
+			if done = p.syncer.durable.worthIt(requests); done == nil {
 				return nil
 			}
 			ready = nil
@@ -148,54 +166,54 @@ func (j *Journal) later(requests int) *request {
 
 // together plans a request, what waits behind it, and what comes until the committer is ready, as one group: it is closed as late as can
 // be, so that one write to the disk serves as many as can be. It returns a task that ended the group, nil if nothing did.
-func (j *Journal) together(r *request) *request {
-	l := &j.ledger
+func (p *planning) together(r *request) *request {
+	l := &p.ledger
 	l.begin()
 	g := &group{}
 	for {
 		g.requests = append(g.requests, r)
-		if err := j.add(g, r); err != nil {
-			j.apart(g.requests, err)
+		if err := p.add(g, r); err != nil {
+			p.apart(g.requests, err)
 			return nil
 		}
 		r = nil
 		if len(g.requests) < maxGroup {
 			select {
-			case r = <-j.queue:
+			case r = <-p.queue:
 			default:
 				if err := l.encode(); err != nil { // now, while there is nothing else to do
-					j.apart(g.requests, err)
+					p.apart(g.requests, err)
 					return nil
 				}
-				r = j.later(len(g.requests))
+				r = p.later(len(g.requests))
 			}
 		}
 		if r != nil && r.task == nil {
 			continue
 		}
 		if err := l.finish(g, false); err != nil {
-			j.apart(g.requests, err)
+			p.apart(g.requests, err)
 		} else {
-			j.hand(g)
+			p.hand(g)
 		}
 		return r
 	}
 }
 
 // apart plans requests anew, each alone, after one of them could not be folded: that may have spoilt what it shares with others.
-func (j *Journal) apart(requests []*request, err error) {
-	l := &j.ledger
+func (p *planning) apart(requests []*request, err error) {
+	l := &p.ledger
 	if l.broken == nil {
-		j.between(func() {
-			if failed := j.recover(context.Background()); failed != nil {
+		p.between(func() {
+			if failed := p.committer.recover(context.Background()); failed != nil {
 				l.broken = failed
 			}
 		})
 	}
 	if l.broken != nil {
-		err = j.fail(l.broken)
+		err = p.health.fail(l.broken)
 	}
-	if len(requests) == 1 || j.failed.Load() != nil {
+	if len(requests) == 1 || p.health.failed.Load() != nil {
 		answer(requests, err)
 		return
 	}
@@ -203,14 +221,14 @@ func (j *Journal) apart(requests []*request, err error) {
 		r.events, r.use, r.err = nil, nil, nil
 		l.begin()
 		g := &group{requests: requests[i : i+1]}
-		err := j.add(g, r)
+		err := p.add(g, r)
 		if err == nil {
 			err = l.finish(g, false)
 		}
 		if err != nil {
-			j.apart(g.requests, err)
+			p.apart(g.requests, err)
 		} else {
-			j.hand(g)
+			p.hand(g)
 		}
 	}
 }
@@ -225,12 +243,12 @@ func answer(requests []*request, err error) {
 }
 
 // add plans a request. A batch that is refused leaves no trace; the error is for one that was found bad after it had left some.
-func (j *Journal) add(g *group, r *request) error {
-	l := &j.ledger
+func (p *planning) add(g *group, r *request) error {
+	l := &p.ledger
 	if r.err = r.ctx.Err(); r.err != nil {
 		return nil
 	}
-	r.events, r.use, r.err = j.planner.Plan(r.batch, l)
+	r.events, r.use, r.err = p.planner.Plan(r.batch, l)
 	if l.broken != nil {
 		return l.broken
 	}
@@ -246,4 +264,53 @@ func (j *Journal) add(g *group, r *request) error {
 	}
 	g.batches = append(g.batches, planned)
 	return nil
+}
+
+// request is work for the planner: a batch, or a task that needs the log to stand still.
+type request struct {
+	ctx    context.Context
+	batch  event.Batch
+	task   func(ctx context.Context) error
+	mends  bool          // the task is to be run although the log is shut
+	answer chan struct{} // closed when what follows is decided
+
+	events []event.Event
+	use    *journal.Use
+	err    error
+}
+
+// do hands a request over and waits until it is decided: from then on nothing is in doubt, whatever becomes of its context.
+func (p *planning) do(r *request) error {
+	r.answer = make(chan struct{})
+	if err := p.enqueue(r); err != nil {
+		return err
+	}
+	<-r.answer
+	return r.err
+}
+
+func (p *planning) enqueue(r *request) error {
+	p.gate.RLock()
+	defer p.gate.RUnlock()
+	if p.closed || p.file.readOnly {
+		return journal.ErrClosed
+	}
+	if failed := p.health.failed.Load(); failed != nil && !r.mends {
+		return failed
+	}
+	select {
+	case p.queue <- r:
+		return nil
+	case <-r.ctx.Done():
+		return r.ctx.Err()
+	}
+}
+
+// flush hands the committer what the tables lag behind, alone.
+func (p *planning) flush() {
+	if p.ledger.behind.events == 0 {
+		return
+	}
+	p.ledger.begin()
+	p.hand(&group{flush: p.ledger.flush()})
 }

@@ -51,10 +51,10 @@ func (p *posting) add(place int64) {
 }
 
 // index writes the postings up to the last event of every workspace.
-func (j *Journal) index() error {
+func (cm *committer) index() error {
 	type tail struct{ no, first, last int64 }
 	var tails []tail
-	rows, err := j.w.rows(`SELECT no, indexed, head FROM workspaces WHERE indexed < head`)
+	rows, err := cm.w.rows(`SELECT no, indexed, head FROM workspaces WHERE indexed < head`)
 	if err != nil {
 		return err
 	}
@@ -66,10 +66,10 @@ func (j *Journal) index() error {
 		return err
 	}
 	for _, t := range tails {
-		events := j.fresh
-		if len(events) != j.unindexed {
+		events := cm.fresh
+		if len(events) != cm.unindexed {
 			// Some lie behind from before the log was opened.
-			if events, err = j.w.located(t.first, t.last); err != nil {
+			if events, err = cm.w.located(t.first, t.last); err != nil {
 				return err
 			}
 		}
@@ -77,14 +77,14 @@ func (j *Journal) index() error {
 		if err != nil {
 			return err
 		}
-		if err := j.w.post(postings); err != nil {
+		if err := cm.w.post(postings); err != nil {
 			return err
 		}
-		if err := j.w.exec(`UPDATE workspaces SET indexed = head WHERE no = ?`, t.no); err != nil {
+		if err := cm.w.exec(`UPDATE workspaces SET indexed = head WHERE no = ?`, t.no); err != nil {
 			return err
 		}
 	}
-	j.unindexed, j.fresh = 0, j.fresh[:0]
+	cm.unindexed, cm.fresh = 0, cm.fresh[:0]
 	return nil
 }
 

@@ -14,56 +14,6 @@ import (
 	"agentbox/internal/kernel/journal"
 )
 
-// reading lends a connection to fn, within which it sees what was committed before. It returns when the disk has what fn may have seen.
-func (j *Journal) reading(ctx context.Context, fn func(*connection) error) error {
-	err := j.lending(ctx, fn)
-	if late := j.durable.wait(ctx); err == nil {
-		err = late
-	}
-	return unopened(err)
-}
-
-// lending is reading without waiting for durability; the caller waits for the disk.
-func (j *Journal) lending(ctx context.Context, fn func(*connection) error) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	var r *connection
-	select {
-	case <-j.done:
-		return journal.ErrClosed
-	default:
-	}
-	select {
-	case r = <-j.pool:
-	case <-j.done:
-		return journal.ErrClosed
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-	defer func() { j.pool <- r }()
-	if r == nil {
-		opened, err := j.connectReader()
-		if err != nil {
-			return unopened(err)
-		}
-		r = opened
-	}
-	j.reads.RLock()
-	defer j.reads.RUnlock()
-	r.conn.SetInterrupt(ctx)
-	err := fn(r)
-	r.conn.SetInterrupt(context.Background())
-	if !j.readOnly && !r.conn.GetAutocommit() {
-		// The context ended before the snapshot was given back; whoever reads next must not get it.
-		err = errors.Join(err, r.exec(`ROLLBACK`))
-	}
-	if err != nil && ctx.Err() != nil {
-		return ctx.Err()
-	}
-	return err
-}
-
 // unopened names the error of a read for which a file could not be opened, mostly because the process has as many open as it may.
 func unopened(err error) error {
 	for _, code := range []sqlite3.ExtendedErrorCode{sqlite3.IOERR_SHMOPEN, sqlite3.IOERR_SHMMAP, sqlite3.IOERR_GETTEMPPATH} {
@@ -82,13 +32,13 @@ var errUnopened = fault.New(fault.Unavailable, "log_not_opened", "a file of the 
 
 // Get implements journal.Journal.
 func (j *Journal) Get(ctx context.Context, ws id.Workspace, e id.Event) (event.Event, error) {
-	no := j.watch.number(ws)
+	no := j.views.watch.number(ws)
 	uuid, ok := journal.UUIDBytes(e)
 	if no == 0 || !ok {
 		return event.Event{}, errors.Join(ctx.Err(), journal.ErrNotFound)
 	}
 	found := event.Event{}
-	err := j.reading(ctx, func(r *connection) error {
+	err := j.views.reading(ctx, func(r *connection) error {
 		var bad error
 		ok, err := r.one(func(s *sqlite3.Stmt) { bad = r.scanEvent(s, ws, &found) },
 			`SELECT `+eventColumns+` FROM events e INDEXED BY events_id`+eventTables+` WHERE e.id = ? AND e.place BETWEEN ? AND ?`,
@@ -107,17 +57,17 @@ func (j *Journal) Read(ctx context.Context, q journal.Query) ([]event.Event, err
 	if err != nil {
 		return nil, err
 	}
-	no := j.watch.number(q.Workspace)
+	no := j.views.watch.number(q.Workspace)
 	if no == 0 {
 		return []event.Event{}, ctx.Err()
 	}
 	if q.Follows {
-		if found, ok := j.recent.read(q); ok {
+		if found, ok := j.views.recent.read(q); ok {
 			return found, ctx.Err()
 		}
 	}
 	var events []event.Event
-	err = j.reading(ctx, func(r *connection) error {
+	err = j.views.reading(ctx, func(r *connection) error {
 		events, err = r.read(q, no)
 		return err
 	})
@@ -154,42 +104,42 @@ func (c *connection) scanEvent(row *sqlite3.Stmt, ws id.Workspace, e *event.Even
 
 // Used implements journal.Journal. That a key is new waits for no disk.
 func (j *Journal) Used(ctx context.Context, ws id.Workspace, key string) (use journal.Use, known bool, err error) {
-	no := j.watch.number(ws)
+	no := j.views.watch.number(ws)
 	if no == 0 {
 		return use, false, ctx.Err()
 	}
-	err = j.lending(ctx, func(r *connection) (err error) {
+	err = j.views.lending(ctx, func(r *connection) (err error) {
 		known, err = r.one(scanUse(&use), selectUse, no, key)
 		return err
 	})
 	if known && err == nil {
-		err = j.durable.wait(ctx)
+		err = j.syncer.durable.wait(ctx)
 	}
 	return use, known && err == nil, unopened(err)
 }
 
 // Head implements journal.Journal.
 func (j *Journal) Head(ctx context.Context, ws id.Workspace) (uint64, error) {
-	head := j.watch.Head(ws)
+	head := j.views.watch.Head(ws)
 	return head, ctx.Err()
 }
 
 // Wait implements journal.Journal.
 func (j *Journal) Wait(ctx context.Context, ws id.Workspace, after uint64) error {
-	if j.readOnly {
+	if j.file.readOnly {
 		return journal.ErrClosed
 	}
-	return j.watch.Wait(ctx, ws, after)
+	return j.views.watch.Wait(ctx, ws, after)
 }
 
 // Streams implements journal.Journal.
 func (j *Journal) Streams(ctx context.Context, ws id.Workspace) ([]event.StreamVersion, error) {
 	streams := []event.StreamVersion{}
-	no := j.watch.number(ws)
+	no := j.views.watch.number(ws)
 	if no == 0 {
 		return streams, ctx.Err()
 	}
-	err := j.reading(ctx, func(r *connection) error {
+	err := j.views.reading(ctx, func(r *connection) error {
 		return r.snapshot(func() error {
 			ends, err := r.ends(no)
 			if err != nil {
@@ -216,5 +166,5 @@ func (j *Journal) Streams(ctx context.Context, ws id.Workspace) ([]event.StreamV
 
 // Workspaces implements journal.Journal.
 func (j *Journal) Workspaces(ctx context.Context) ([]id.Workspace, error) {
-	return j.watch.Workspaces(), ctx.Err()
+	return j.views.watch.Workspaces(), ctx.Err()
 }

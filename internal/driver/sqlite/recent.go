@@ -129,9 +129,3 @@ func (r *recent) clear(keep bool) {
 func takes(e *event.Event) int {
 	return recentHeader + len(e.Data) + len(e.PolicyContext) + len(e.ModelContext) + len(e.Display)
 }
-
-// unshelve takes everything out of memory that can be read from the file; keep says whether anything of it may be kept from now on.
-func (j *Journal) unshelve(keep bool) {
-	j.shelf.clear(keep)
-	j.recent.clear(keep)
-}

@@ -15,6 +15,16 @@ import (
 	"agentbox/internal/kernel/projection"
 )
 
+// redaction takes the data of events out of the file, and out of the documents that were folded from them.
+type redaction struct {
+	committer *committer
+	file      *file
+	folds     *folds
+	health    *health
+	planning  *planning
+	views     *views
+}
+
 var _ journal.Redactor = (*Journal)(nil)
 
 // truncateTimeout is how long a redaction waits for other programs that read the log, which hold back what it wants to clear.
@@ -38,9 +48,9 @@ func (c *connection) insertRedaction(by int64, e *event.Event) error {
 
 // Unfinished implements journal.Redactor.
 func (j *Journal) Unfinished(ctx context.Context, ws id.Workspace) ([]uint64, error) {
-	no := j.watch.number(ws)
+	no := j.views.watch.number(ws)
 	var seqs []uint64
-	err := j.reading(ctx, func(r *connection) error {
+	err := j.views.reading(ctx, func(r *connection) error {
 		rows, err := r.rows(`SELECT place FROM redactions INDEXED BY redactions_open WHERE done < 2 AND place BETWEEN ? AND ? ORDER BY place `+
 			`LIMIT ? + 0`,
 			placeOf(no, 1), placeOf(no, maxSeq), int64(journal.MaxBatch))
@@ -57,7 +67,7 @@ func (j *Journal) Unfinished(ctx context.Context, ws id.Workspace) ([]uint64, er
 
 // Redact implements journal.Redactor. Appends wait until it is done.
 func (j *Journal) Redact(ctx context.Context, ws id.Workspace, seqs []uint64) error {
-	no := j.watch.number(ws)
+	no := j.views.watch.number(ws)
 	switch {
 	case len(seqs) == 0:
 		return nil
@@ -68,55 +78,55 @@ func (j *Journal) Redact(ctx context.Context, ws id.Workspace, seqs []uint64) er
 	if err != nil {
 		return err
 	}
-	return j.do(&request{ctx: ctx, task: func(ctx context.Context) error {
-		open, uncleared, err := j.recorded(no, seqs)
+	return j.planning.do(&request{ctx: ctx, task: func(ctx context.Context) error {
+		open, uncleared, err := j.redaction.recorded(no, seqs)
 		if err != nil || len(open)+len(uncleared) == 0 {
 			return err
 		}
 		if len(open) > 0 {
-			if err := j.forget(context.WithoutCancel(ctx), ws, no, open); err != nil {
+			if err := j.redaction.forget(context.WithoutCancel(ctx), ws, no, open); err != nil {
 				return err
 			}
 		}
-		if err := j.truncate(); err != nil {
+		if err := j.redaction.truncate(); err != nil {
 			return err
 		}
-		return j.mark(no, append(open, uncleared...))
+		return j.redaction.mark(no, append(open, uncleared...))
 	}})
 }
 
 // forget destroys the keys of bodies, then the bodies and what was made of them.
-func (j *Journal) forget(ctx context.Context, ws id.Workspace, no int64, seqs []uint64) error {
+func (ra *redaction) forget(ctx context.Context, ws id.Workspace, no int64, seqs []uint64) error {
 	// The documents that the data touched are found while the data can be read.
-	r := j.refolding(ws, no, seqs)
+	r := ra.refolding(ws, no, seqs)
 	unknown, err := r.Look(ctx)
 	if err != nil {
 		return err
 	}
-	if j.seals.Keys != nil {
-		if err := j.seals.Keys.Forget(treeOf(ws), seqs...); err != nil {
+	if ra.file.seals.Keys != nil {
+		if err := ra.file.seals.Keys.Forget(treeOf(ws), seqs...); err != nil {
 			return err
 		}
 	}
-	j.unshelve(false)
-	defer func() { j.unshelve(j.failed.Load() == nil) }()
+	ra.views.unshelve(false)
+	defer func() { ra.views.unshelve(ra.health.failed.Load() == nil) }()
 	if unknown {
-		if err := j.rebuild(ctx, j.set.Definitions(), nil); err != nil {
+		if err := ra.folds.rebuild(ctx, ra.folds.set.Definitions(), nil); err != nil {
 			return err
 		}
 		// From here on no document has anything of the data. Those that this folds anew are the same again.
 		if _, err := r.Look(ctx); err != nil {
 			return err
 		}
-		if err := j.ledger.load(ctx, j.ledger.r); err != nil {
-			return j.fail(err)
+		if err := ra.planning.ledger.load(ctx, ra.planning.ledger.r); err != nil {
+			return ra.health.fail(err)
 		}
 	}
-	if err := j.transact(func() error { return j.destroy(ctx, no, r) }); err != nil {
+	if err := ra.committer.transact(func() error { return ra.destroy(ctx, no, r) }); err != nil {
 		return err
 	}
-	if err := j.ledger.load(ctx, j.ledger.r); err != nil {
-		return j.fail(err)
+	if err := ra.planning.ledger.load(ctx, ra.planning.ledger.r); err != nil {
+		return ra.health.fail(err)
 	}
 	return nil
 }
@@ -129,27 +139,28 @@ const (
 )
 
 // mark notes that redactions are done.
-func (j *Journal) mark(no int64, seqs []uint64) error {
-	err := j.transact(func() error {
+func (ra *redaction) mark(no int64, seqs []uint64) error {
+	err := ra.committer.transact(func() error {
 		for _, seq := range seqs {
-			if err := j.w.exec(`UPDATE redactions SET done = ? WHERE place = ?`, int64(redactionDone), placeOf(no, seq)); err != nil {
+			if err := ra.committer.w.exec(`UPDATE redactions SET done = ? WHERE place = ?`, int64(redactionDone), placeOf(no, seq)); err != nil {
 				return err
 			}
 		}
 		return nil
 	})
 	if err != nil {
-		return j.fail(err)
+		return ra.health.fail(err)
 	}
 	return nil
 }
 
 // recorded returns those of the events whose data are there, and those of which only something in the write-ahead log may be left. The
 // redaction of all has to be recorded.
-func (j *Journal) recorded(no int64, seqs []uint64) (open, uncleared []uint64, err error) {
+func (ra *redaction) recorded(no int64, seqs []uint64) (open, uncleared []uint64, err error) {
 	for _, seq := range seqs {
 		step := int64(0)
-		found, err := j.w.one(func(s *sqlite3.Stmt) { step = s.ColumnInt64(0) }, `SELECT done FROM redactions WHERE place = ?`, placeOf(no, seq))
+		found, err := ra.committer.w.one(func(s *sqlite3.Stmt) { step = s.ColumnInt64(0) }, `SELECT done FROM redactions WHERE place = ?`,
+			placeOf(no, seq))
 		switch {
 		case err != nil:
 			return nil, nil, err
@@ -165,18 +176,18 @@ func (j *Journal) recorded(no int64, seqs []uint64) (open, uncleared []uint64, e
 }
 
 // refolding returns what folds the documents again that events have touched.
-func (j *Journal) refolding(ws id.Workspace, no int64, seqs []uint64) *projection.Refolding {
+func (ra *redaction) refolding(ws id.Workspace, no int64, seqs []uint64) *projection.Refolding {
 	return &projection.Refolding{
-		Set: j.set, Seqs: seqs, Limit: journal.MaxRead,
+		Set: ra.folds.set, Seqs: seqs, Limit: journal.MaxRead,
 		Read: func(_ context.Context, t projection.Trace, from uint64) ([]event.Event, error) {
-			return j.w.read(traced(ws, t, from), no)
+			return ra.committer.w.read(traced(ws, t, from), no)
 		},
 		Versions: func(_ context.Context, refs []projection.Ref) (map[projection.Ref]uint64, error) {
 			versions := make(map[projection.Ref]uint64, len(refs))
 			for _, ref := range refs {
-				if _, err := j.w.one(func(s *sqlite3.Stmt) { versions[ref] = uint64(s.ColumnInt64(0)) },
+				if _, err := ra.committer.w.one(func(s *sqlite3.Stmt) { versions[ref] = uint64(s.ColumnInt64(0)) },
 					`SELECT version FROM documents WHERE projection = ? AND workspace = ? AND key = ?`,
-					j.ledger.projections[ref.Name], no, ref.Key); err != nil {
+					ra.planning.ledger.projections[ref.Name], no, ref.Key); err != nil {
 					return nil, err
 				}
 			}
@@ -186,12 +197,12 @@ func (j *Journal) refolding(ws id.Workspace, no int64, seqs []uint64) *projectio
 }
 
 // destroy deletes bodies and folds what they had touched again. It runs in a transaction.
-func (j *Journal) destroy(ctx context.Context, no int64, r *projection.Refolding) error {
+func (ra *redaction) destroy(ctx context.Context, no int64, r *projection.Refolding) error {
 	for _, seq := range r.Seqs {
-		if err := j.w.exec(`DELETE FROM bodies WHERE place = ?`, placeOf(no, seq)); err != nil {
+		if err := ra.committer.w.exec(`DELETE FROM bodies WHERE place = ?`, placeOf(no, seq)); err != nil {
 			return err
 		}
-		if err := j.w.exec(`UPDATE redactions SET done = ? WHERE place = ?`, int64(redactionDestroyed), placeOf(no, seq)); err != nil {
+		if err := ra.committer.w.exec(`UPDATE redactions SET done = ? WHERE place = ?`, int64(redactionDestroyed), placeOf(no, seq)); err != nil {
 			return err
 		}
 	}
@@ -199,19 +210,19 @@ func (j *Journal) destroy(ctx context.Context, no int64, r *projection.Refolding
 		return err
 	}
 	return r.Documents(func(ref projection.Ref, state projection.State, gone bool) error {
-		return j.replaceDocument(no, ref, state, gone)
+		return ra.replaceDocument(no, ref, state, gone)
 	})
 }
 
 // replaceDocument puts what was folded in the place of what was there.
-func (j *Journal) replaceDocument(no int64, ref projection.Ref, state projection.State, gone bool) error {
-	def, err := j.set.Lookup(ref.Name)
+func (ra *redaction) replaceDocument(no int64, ref projection.Ref, state projection.State, gone bool) error {
+	def, err := ra.folds.set.Lookup(ref.Name)
 	if err != nil {
 		return err
 	}
-	d := plannedDocument{projection: j.ledger.projections[ref.Name], tenantNo: no, ref: ref}
+	d := plannedDocument{projection: ra.planning.ledger.projections[ref.Name], tenantNo: no, ref: ref}
 	var was projection.Document
-	found, err := j.w.one(func(s *sqlite3.Stmt) { d.no, was = s.ColumnInt64(4), scanDocument(s) },
+	found, err := ra.committer.w.one(func(s *sqlite3.Stmt) { d.no, was = s.ColumnInt64(4), scanDocument(s) },
 		`SELECT key, version, seq, body, no FROM documents WHERE projection = ? AND workspace = ? AND key = ?`, d.projection, no, ref.Key)
 	if err != nil {
 		return err
@@ -229,42 +240,42 @@ func (j *Journal) replaceDocument(no int64, ref projection.Ref, state projection
 	}
 	if gone {
 		d.removed = removed
-		if err := j.w.writeDocument(&d); err != nil {
+		if err := ra.committer.w.writeDocument(&d); err != nil {
 			return err
 		}
-		return j.w.exec(`DELETE FROM documents WHERE no = ?`, d.no)
+		return ra.committer.w.exec(`DELETE FROM documents WHERE no = ?`, d.no)
 	}
 	var entries []projection.Index
 	if d.body, entries, err = state.Encode(); err != nil {
 		return err
 	}
 	d.version, d.seq, d.added, d.removed = state.Version, state.Seq, without(entries, removed), without(removed, entries)
-	return j.w.writeDocument(&d)
+	return ra.committer.w.writeDocument(&d)
 }
 
 // truncate moves the whole write-ahead log into the database and makes it empty, for it holds the documents as they were. It runs in the
 // committer's place.
-func (j *Journal) truncate() error {
-	if j.wal.moving {
-		j.wal.moving = false
-		j.wal.take(j, <-j.mover.tells)
+func (ra *redaction) truncate() error {
+	if ra.committer.wal.moving {
+		ra.committer.wal.moving = false
+		ra.committer.wal.take(ra.committer, <-ra.committer.mover.tells)
 	}
-	j.reads.Lock()
-	defer j.reads.Unlock()
-	if err := j.w.conn.BusyTimeout(truncateTimeout); err != nil {
+	ra.views.reads.Lock()
+	defer ra.views.reads.Unlock()
+	if err := ra.committer.w.conn.BusyTimeout(truncateTimeout); err != nil {
 		return err
 	}
-	_, _, err := j.w.conn.WALCheckpoint("main", sqlite3.CHECKPOINT_TRUNCATE)
-	if again := j.w.conn.BusyTimeout(busyTimeout); again != nil {
+	_, _, err := ra.committer.w.conn.WALCheckpoint("main", sqlite3.CHECKPOINT_TRUNCATE)
+	if again := ra.committer.w.conn.BusyTimeout(busyTimeout); again != nil {
 		return errors.Join(err, again)
 	}
 	if errors.Is(err, sqlite3.BUSY) {
 		return errHeld
 	}
 	if err != nil {
-		return j.fail(err)
+		return ra.health.fail(err)
 	}
-	j.wal.pages, j.wal.moved = 0, 0
+	ra.committer.wal.pages, ra.committer.wal.moved = 0, 0
 	return nil
 }
 

@@ -89,9 +89,9 @@ func (c *connection) remains(ws id.Workspace, place int64) ([]byte, bool, error)
 }
 
 // holdsKeys refuses a log whose keys are not here: what was decided in it would be unknown.
-func (j *Journal) holdsKeys() error {
+func (fl *file) holdsKeys() error {
 	names := map[int64]id.Workspace{}
-	rows, err := j.w.rows(`SELECT no, name FROM workspaces`)
+	rows, err := fl.committer.w.rows(`SELECT no, name FROM workspaces`)
 	if err != nil {
 		return err
 	}
@@ -103,10 +103,10 @@ func (j *Journal) holdsKeys() error {
 	}
 	for no, ws := range names {
 		var missing error
-		_, err := j.w.one(func(s *sqlite3.Stmt) {
-			if j.seals.Keys == nil {
+		_, err := fl.committer.w.one(func(s *sqlite3.Stmt) {
+			if fl.seals.Keys == nil {
 				missing = vault.ErrMissing
-			} else if _, err := j.seals.Keys.Key(treeOf(ws), vault.Generation(s.ColumnInt64(1)), uint64(s.ColumnInt64(0))&maxSeq); errors.Is(err,
+			} else if _, err := fl.seals.Keys.Key(treeOf(ws), vault.Generation(s.ColumnInt64(1)), uint64(s.ColumnInt64(0))&maxSeq); errors.Is(err,
 				vault.ErrMissing) {
 				missing = err
 			}

@@ -36,7 +36,7 @@ func TestEveryQueryUsesAnIndex(t *testing.T) {
 	explain := func(sql string, args []any) string {
 		t.Helper()
 		var plan []string
-		err := log.reading(t.Context(), func(c *connection) error {
+		err := log.views.reading(t.Context(), func(c *connection) error {
 			rows, err := c.rows("EXPLAIN QUERY PLAN "+sql, args...)
 			if err != nil {
 				return err
@@ -157,7 +157,7 @@ func TestQueriesAcrossTheIndex(t *testing.T) {
 		}
 	}
 	var indexed, head int64
-	if err := log.reading(t.Context(), func(c *connection) error {
+	if err := log.views.reading(t.Context(), func(c *connection) error {
 		rows, err := c.rows(`SELECT indexed, head FROM workspaces`)
 		if err != nil {
 			return err
@@ -231,7 +231,7 @@ func TestInterruptedReader(t *testing.T) {
 	appendOne()
 	for range readers {
 		ctx, cancel := context.WithCancel(t.Context())
-		err := log.reading(ctx, func(c *connection) error {
+		err := log.views.reading(ctx, func(c *connection) error {
 			if err := c.exec(`BEGIN`); err != nil {
 				return err
 			}

@@ -23,7 +23,7 @@ var copied = []string{"workspaces", "streams", "types", "events", "postings", "b
 // made of it. The documents are folded anew when the copy is opened with its keys.
 func Snapshot(ctx context.Context, o Options, target string) error {
 	j := newJournal(o, nil)
-	conn, err := j.connect(sqlite3.OPEN_READWRITE) // a log without a daemon may have to be put in order before it can be read
+	conn, err := j.file.connect(sqlite3.OPEN_READWRITE) // a log without a daemon may have to be put in order before it can be read
 	if err != nil {
 		return err
 	}
@@ -74,9 +74,9 @@ func snapshot(conn *sqlite3.Conn, target string) (err error) {
 // emptyLog makes a log without events.
 func emptyLog(path string) error {
 	j := newJournal(Options{Path: path}, nil)
-	conn, err := j.connect(sqlite3.OPEN_READWRITE | sqlite3.OPEN_CREATE)
+	conn, err := j.file.connect(sqlite3.OPEN_READWRITE | sqlite3.OPEN_CREATE)
 	if err != nil {
 		return err
 	}
-	return errors.Join(j.migrate(conn), conn.Close())
+	return errors.Join(j.file.migrate(conn), conn.Close())
 }

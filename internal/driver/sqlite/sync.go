@@ -11,6 +11,15 @@ import (
 	"agentbox/internal/kernel/journal"
 )
 
+// syncer waits until the disk has what was written, then answers.
+type syncer struct {
+	committer *committer
+	file      *file
+	health    *health
+	views     *views
+	durable   durability
+}
+
 // durability knows which commits the disk has. A commit gets its number when it was handed to the operating system, before any reader can
 // see it. The syncer waits for the disk while the committer writes the next one. No answer depends on a commit that the disk does not have:
 // both appends and reads wait for it.
@@ -150,16 +159,16 @@ func (d *durability) wait(ctx context.Context) error {
 	return nil
 }
 
-// syncer is the loop of what comes after a commit: it waits for the disk, once for all groups that are there, and then tells whoever is to
+// run is the loop of what comes after a commit: it waits for the disk, once for all groups that are there, and then tells whoever is to
 // hear of them.
-func (j *Journal) syncer() {
+func (sy *syncer) run() {
 	soon()
 	var groups []*group
-	for g := range j.written {
+	for g := range sy.committer.written {
 		groups = append(groups[:0], g)
 		for more := true; more; {
 			select {
-			case g, more = <-j.written:
+			case g, more = <-sy.committer.written:
 				if more {
 					groups = append(groups, g)
 				}
@@ -167,34 +176,34 @@ func (j *Journal) syncer() {
 				more = false
 			}
 		}
-		err := j.durable.sync(groups, func() {
+		err := sy.durable.sync(groups, func() {
 			for _, g := range groups {
-				j.shelf.lay(g)
-				j.recent.lay(g)
+				sy.views.shelf.lay(g)
+				sy.views.recent.lay(g)
 			}
 		})
 		if err != nil {
-			err = j.fail(err)
-			j.unshelve(false)
+			err = sy.health.fail(err)
+			sy.views.unshelve(false)
 		}
 		for _, g := range groups {
-			j.tell(g, err)
+			sy.tell(g, err)
 		}
 	}
 }
 
 // tell answers whoever waits for a group.
-func (j *Journal) tell(g *group, err error) {
+func (sy *syncer) tell(g *group, err error) {
 	if g.done != nil {
 		close(g.done)
 		return
 	}
 	if err == nil && len(g.batches) > 0 && !g.began.IsZero() {
-		j.options.Committed(len(g.batches), j.options.Clock.Now().Sub(g.began))
+		sy.file.options.Committed(len(g.batches), sy.file.options.Clock.Now().Sub(g.began))
 	}
 	if err == nil {
 		for _, t := range g.tenants {
-			j.watch.set(t.name, t.no, t.head)
+			sy.views.watch.set(t.name, t.no, t.head)
 		}
 	}
 	answer(g.requests, err)

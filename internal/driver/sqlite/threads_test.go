@@ -56,7 +56,8 @@ func TestLogOfVersion3(t *testing.T) {
 	if err := log.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if err := raw(t, path, `CREATE TEMP TABLE found (n INTEGER CHECK (n > 0)); INSERT INTO found SELECT count(*) FROM postings WHERE kind = 5 AND key = 'step_1';
+	if err := raw(t, path,
+		`CREATE TEMP TABLE found (n INTEGER CHECK (n > 0)); INSERT INTO found SELECT count(*) FROM postings WHERE kind = 5 AND key = 'step_1';
 		INSERT INTO found SELECT count(*) FROM postings WHERE kind = 6 AND key = 'th_1';
 		INSERT INTO found SELECT count(*) FROM postings WHERE kind = 7 AND key = '01890a5d-ac96-774b-bcce-b302099a8058'`); err != nil {
 		t.Errorf("there are no postings of the step and the thread: %v", err)

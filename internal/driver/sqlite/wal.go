@@ -38,18 +38,18 @@ type moveReply struct {
 	err   error
 }
 
-func (j *Journal) openMover() (err error) {
-	j.mover.ask, j.mover.tells = make(chan struct{}, 1), make(chan moveReply, 1)
-	if j.mover.conn, err = j.connect(sqlite3.OPEN_READWRITE); err != nil {
+func (cm *committer) openMover() (err error) {
+	cm.mover.ask, cm.mover.tells = make(chan struct{}, 1), make(chan moveReply, 1)
+	if cm.mover.conn, err = cm.file.connect(sqlite3.OPEN_READWRITE); err != nil {
 		return err
 	}
-	return settle(j.mover.conn)
+	return settle(cm.mover.conn)
 }
 
 // move works until the journal is closed.
-func (j *Journal) move() {
-	for range j.mover.ask {
-		j.mover.tells <- passive(j.mover.conn)
+func (cm *committer) move() {
+	for range cm.mover.ask {
+		cm.mover.tells <- passive(cm.mover.conn)
 	}
 }
 
@@ -79,51 +79,51 @@ func (s *walState) waiting() int {
 }
 
 // afterGroup keeps the log short while appends come without a pause.
-func (s *walState) afterGroup(j *Journal) {
-	s.hear(j)
+func (s *walState) afterGroup(c *committer) {
+	s.hear(c)
 	if s.moving && s.pages >= walMost {
 		s.moving = false
-		s.take(j, <-j.mover.tells)
+		s.take(c, <-c.mover.tells)
 	}
 	switch {
 	case s.moving:
 	case s.pages >= walMost, s.pages >= walHard && s.waiting() <= walRest:
-		s.checkpoint(j, true)
+		s.checkpoint(c, true)
 	case s.waiting() >= walSoft, s.pages >= walHard:
 		s.moving = true
-		j.mover.ask <- struct{}{}
+		c.mover.ask <- struct{}{}
 	}
 }
 
 // checkpoint moves pages into the database, those that no reader holds back. When all are moved the next commit begins the log anew, unless
 // somebody reads it then. A reader outside of this process is never waited for: the log grows until it is gone.
-func (s *walState) checkpoint(j *Journal, readersOut bool) {
-	s.hear(j)
-	if j.failed.Load() != nil || s.moving {
+func (s *walState) checkpoint(c *committer, readersOut bool) {
+	s.hear(c)
+	if c.health.failed.Load() != nil || s.moving {
 		return
 	}
 	if readersOut {
-		j.reads.Lock()
-		defer j.reads.Unlock()
+		c.views.reads.Lock()
+		defer c.views.reads.Unlock()
 	}
-	s.take(j, passive(j.w.conn))
+	s.take(c, passive(c.w.conn))
 }
 
 // hear takes the mover's answer if there is one.
-func (s *walState) hear(j *Journal) {
+func (s *walState) hear(c *committer) {
 	select {
-	case r := <-j.mover.tells:
+	case r := <-c.mover.tells:
 		s.moving = false
-		s.take(j, r)
+		s.take(c, r)
 	default:
 	}
 }
 
 // take notes what a checkpoint has done. What readers hold back is tried again after as many pages again, not after every commit.
-func (s *walState) take(j *Journal, r moveReply) {
+func (s *walState) take(c *committer, r moveReply) {
 	switch {
 	case r.err != nil:
-		_ = j.fail(r.err)
+		_ = c.health.fail(r.err)
 	case r.busy:
 		s.moved = s.pages
 	default:

@@ -62,7 +62,7 @@ func redact(t *testing.T, s *testkit.Stack, q redaction.Request) vault.Remains {
 }
 
 func rewind(s *testkit.Stack, in id.Space, to id.Run) error {
-	_, err := s.Spaces.Rewind(s.Context(), s.Origin, testkit.WS, in, string(to))
+	_, err := s.Spaces.Snapshots.Rewind(s.Context(), s.Origin, testkit.WS, in, string(to))
 	return err
 }
 
@@ -75,11 +75,11 @@ func TestForgetWhatARunHasBrought(t *testing.T) {
 		{"type":"shell","id":"b","command":"cat secret.txt; for i in $(seq 3000); do cat secret.txt; done; cp secret.txt other.txt; echo more >> other.txt; cp old.txt copy.txt"}
 	`)).ID)
 	later := s.Ended(s.Start(in, stored(`{"type":"createFile","path":"later.txt","content":"later"}`)).ID)
-	fork, err := s.Spaces.Fork(s.Context(), s.Origin, spaces.Fork{Workspace: testkit.WS, Space: in})
+	fork, err := s.Spaces.Creation.Fork(s.Context(), s.Origin, spaces.Fork{Workspace: testkit.WS, Space: in})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Spaces.Sync(s.Context()); err != nil {
+	if err := s.Spaces.Snapshots.Sync(s.Context()); err != nil {
 		t.Fatal(err)
 	}
 	for _, part := range []string{"blobs", "live", "spaces"} {

@@ -120,7 +120,7 @@ func TestRuleOfSnapshots(t *testing.T) {
 		s.Ended(s.Start(in, `[{"type":"createFile","path":"f","overwrite":true,"content":"`+strings.Repeat(text, 1000)+`"}]`).ID)
 	}
 	kept := func(s *testkit.Stack, in id.Space) int {
-		past, err := s.Spaces.Snapshots(s.Context(), testkit.WS, in, "", 100)
+		past, err := s.Spaces.Snapshots.List(s.Context(), testkit.WS, in, "", 100)
 		if err != nil {
 			t.Fatal(err)
 		}

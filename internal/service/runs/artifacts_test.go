@@ -12,6 +12,7 @@ import (
 	"agentbox/internal/domain/space"
 	"agentbox/internal/domain/step"
 	"agentbox/internal/service/runs"
+	"agentbox/internal/service/spaces"
 	"agentbox/internal/testkit"
 )
 
@@ -80,14 +81,14 @@ func TestARunThatIsRefusedByItsSpaceIsGivenAgain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	q := runs.Request{Workspace: made.Workspace, Space: made.ID, Message: message, Key: "once", Unless: s.Spaces.HasContexts}
+	q := runs.Request{Workspace: made.Workspace, Space: made.ID, Message: message, Key: "once", Unless: spaces.HasContexts}
 	origin := event.Origin{Principal: made.CreatedBy}
 	first, err := s.Runs.Start(t.Context(), origin, q)
 	if err != nil {
 		t.Fatal(err)
 	}
 	s.Rest(first.ID)
-	if _, err := s.Spaces.Promote(t.Context(), origin, made.Workspace, made.ID, "", space.Why{Code: space.WhyRequested}); err != nil {
+	if _, err := s.Spaces.Routing.Promote(t.Context(), origin, made.Workspace, made.ID, "", space.Why{Code: space.WhyRequested}); err != nil {
 		t.Fatal(err)
 	}
 	if again, err := s.Runs.Start(t.Context(), origin, q); err != nil || again.ID != first.ID {

@@ -227,7 +227,7 @@ func TestSnapshotsBesideABackgroundRun(t *testing.T) {
 	s.Prints(doc.ID, "written")
 	second := s.Start(in.ID, `[{"type":"createFile","path":"c","content":"3"}]`)
 	second = s.Ended(second.ID)
-	if _, err := s.Spaces.Rewind(s.Context(), s.Origin, testkit.WS, in.ID, "run_"); fault.CodeOf(err) != "space_busy" {
+	if _, err := s.Spaces.Snapshots.Rewind(s.Context(), s.Origin, testkit.WS, in.ID, "run_"); fault.CodeOf(err) != "space_busy" {
 		t.Errorf("a rewind under a background run: got %v, want space_busy", err)
 	}
 	if err := give(s, doc.ID, runs.Given{Close: true}); err != nil {

@@ -47,11 +47,11 @@ func TestThreat30ClockThatJumps(t *testing.T) {
 	if fault.CodeOf(err) != policy.ReasonApprovalExpired {
 		t.Errorf("an expired question was answered: %v", err)
 	}
-	if doc, err := s.Spaces.Space(t.Context(), testkit.WS, in); err != nil || doc.Status != space.Ready {
+	if doc, err := s.Spaces.Catalog.Space(t.Context(), testkit.WS, in); err != nil || doc.Status != space.Ready {
 		t.Errorf("the space, whose time is not over, is %s, %v", doc.Status, err)
 	}
 	s.Tick(12 * time.Hour)
-	if doc, err := s.Spaces.Space(t.Context(), testkit.WS, in); err != nil || doc.Status != space.Destroyed {
+	if doc, err := s.Spaces.Catalog.Space(t.Context(), testkit.WS, in); err != nil || doc.Status != space.Destroyed {
 		t.Errorf("the space, whose time is over, is %s, %v", doc.Status, err)
 	}
 	report, err := audit.Verify(t.Context(), s.Log, testkit.WS)

@@ -65,7 +65,7 @@ func (r *execution) reachable(ctx context.Context, t task) error {
 	found, err := r.look(ctx, t, true)
 	if err == nil && len(found.Unreachable) > 0 {
 		err = space.NoNetwork(found.Unreachable)
-	} else if absent := r.x.Spaces.Offers().Absent(found.Needs); err == nil && len(absent) > 0 {
+	} else if absent := r.x.Routes.Offers().Absent(found.Needs); err == nil && len(absent) > 0 {
 		err = space.NoProgram(absent[0])
 	}
 	return err
@@ -75,7 +75,7 @@ func (r *execution) reachable(ctx context.Context, t task) error {
 // nothing.
 func (r *execution) look(ctx context.Context, t task, reach bool) (space.Route, error) {
 	a := t.action
-	found, err := r.x.Spaces.Route(ctx, r.origin, r.doc.Workspace, r.doc.Space, space.Command{Text: a.Command, Cwd: a.Cwd, Env: a.Env,
+	found, err := r.x.Routes.Route(ctx, r.origin, r.doc.Workspace, r.doc.Space, space.Command{Text: a.Command, Cwd: a.Cwd, Env: a.Env,
 		Reach: reach})
 	if err != nil {
 		if ctx.Err() == nil {
@@ -90,7 +90,7 @@ func (r *execution) look(ctx context.Context, t task, reach bool) (space.Route, 
 func (r *execution) promote(ctx context.Context, t *task, code string, lacks []space.Lack) error {
 	origin := event.Origin{Principal: t.space.CreatedBy, Correlation: r.doc.Correlation}
 	why := space.Why{Code: code, Reason: "it needs " + space.Names(lacks), Run: r.doc.ID, Operation: t.op.ID}
-	s, err := r.x.Spaces.PromoteHeld(ctx, origin, r.doc.Workspace, r.doc.Space, "", why)
+	s, err := r.x.Routes.PromoteHeld(ctx, origin, r.doc.Workspace, r.doc.Space, "", why)
 	if err == nil {
 		t.space = s
 	}
@@ -143,7 +143,7 @@ func (r *execution) exited(ctx context.Context, t task, exit space.Exit, result 
 		lacks = r.missed(ctx, t, exit, result)
 	}
 	if result.Lacks = lacksOf(lacks); len(lacks) > 0 {
-		result.Suggestion = r.x.Spaces.Offers().Advice(result.Tier, lacks)
+		result.Suggestion = r.x.Routes.Offers().Advice(result.Tier, lacks)
 	}
 	switch {
 	case exit.Canceled:

@@ -179,7 +179,7 @@ func startsAreApproved(t *testing.T, s *testkit.Stack, doc run.Run, when string)
 
 func list(t *testing.T, s *testkit.Stack, doc run.Run) []string {
 	t.Helper()
-	entries, err := s.Spaces.ListFiles(s.Context(), s.Origin, testkit.WS, doc.Space, ".", false)
+	entries, err := s.Spaces.Files.List(s.Context(), s.Origin, testkit.WS, doc.Space, ".", false)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -85,7 +85,7 @@ func hostileCommands(t *testing.T, s *testkit.Stack, neighbour space.Space) {
 				t.Errorf("the one after: got %.300s", brief(r[2]))
 			}
 			oneResultEach(t, s, doc)
-			if _, err := s.Spaces.Destroy(s.Context(), s.Origin, testkit.WS, in.ID); err != nil {
+			if _, err := s.Spaces.Ending.Destroy(s.Context(), s.Origin, testkit.WS, in.ID); err != nil {
 				t.Error(err)
 			}
 		})
@@ -118,7 +118,7 @@ func hostileCancels(t *testing.T, s *testkit.Stack) {
 			if r := s.Results(next.ID); !r[0].OK() {
 				t.Errorf("the next run: got %s", brief(r[0]))
 			}
-			if _, err := s.Spaces.Destroy(s.Context(), s.Origin, testkit.WS, in.ID); err != nil {
+			if _, err := s.Spaces.Ending.Destroy(s.Context(), s.Origin, testkit.WS, in.ID); err != nil {
 				t.Error(err)
 			}
 		})
@@ -131,14 +131,15 @@ func hostileStarts(t *testing.T, s *testkit.Stack) {
 		"hangs up at once"} {
 		t.Run(does, func(t *testing.T) {
 			t.Parallel()
-			_, err := s.Spaces.Create(s.Context(), s.Origin, spaces.Request{Workspace: testkit.WS, Name: does, Folder: hostileFolder(s, does)})
+			_, err := s.Spaces.Creation.Create(s.Context(), s.Origin, spaces.Request{Workspace: testkit.WS, Name: does, Folder: hostileFolder(s,
+				does)})
 			if fault.CodeOf(err) != "space_not_started" {
 				t.Errorf("got %v, want space_not_started", err)
 			}
 		})
 	}
 	t.Cleanup(func() {
-		if left, err := s.Spaces.List(context.Background(), testkit.WS, "", "", 100); err != nil || len(left) != 1 { // the neighbour
+		if left, err := s.Spaces.Catalog.List(context.Background(), testkit.WS, "", "", 100); err != nil || len(left) != 1 { // the neighbour
 			t.Errorf("spaces left: %v, %v", left, err)
 		}
 	})

@@ -70,7 +70,7 @@ func TestWhereACommandRunsFollowsWhatTheTiersHave(t *testing.T) {
 			s := offering(t, c.nano, c.heavy)
 			made := s.Space()
 			for i, command := range commands {
-				r, err := s.Spaces.Route(t.Context(), s.Origin, testkit.WS, made.ID, space.Command{Text: command})
+				r, err := s.Spaces.Routing.Route(t.Context(), s.Origin, testkit.WS, made.ID, space.Command{Text: command})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -125,7 +125,7 @@ func TestNobodyIsAskedAboutWhatNeedsANetwork(t *testing.T) {
 		}
 		if c.asks { // the case is one of which a person would be asked
 			s := offering(t, &nanoHas, &fullHas)
-			s.Spaces.Place = nil
+			s.Spaces.Routing.Place = nil
 			if r := s.Rest(s.Start(s.SpaceOf(bundle(s)).ID, ops).ID); r.Status != run.AwaitingApproval {
 				t.Fatalf("%s under %s: the run is %s, want a question: %+v", c.command, c.policy, r.Status, s.Results(r.ID))
 			}

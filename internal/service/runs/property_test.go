@@ -99,7 +99,7 @@ func happens(rt *rapid.T, s *testkit.Stack) {
 	revive(s)
 	cancels.Wait()
 	judge(rt, s, doc, names)
-	if _, err := s.Spaces.Destroy(s.Context(), s.Origin, testkit.WS, in); err != nil {
+	if _, err := s.Spaces.Ending.Destroy(s.Context(), s.Origin, testkit.WS, in); err != nil {
 		rt.Fatalf("destroy: %v", err)
 	}
 }
@@ -150,7 +150,7 @@ func judge(rt *rapid.T, s *testkit.Stack, doc run.Run, names []string) {
 		rt.Fatalf("the run succeeded with %d results of %d", len(results), len(names))
 	}
 	ledger := ""
-	if _, err := s.Spaces.ReadFile(s.Context(), s.Origin, testkit.WS, doc.Space, "ledger", spaces.Any); err == nil {
+	if _, err := s.Spaces.Files.Read(s.Context(), s.Origin, testkit.WS, doc.Space, "ledger", spaces.Any); err == nil {
 		ledger = s.File(doc.Space, "ledger")
 	}
 	last := -1

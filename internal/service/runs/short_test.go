@@ -181,7 +181,7 @@ func TestARunThatCannotBeginAtOnceIsRecordedFirst(t *testing.T) {
 		}
 		s.Ended(doc.ID)
 	}
-	leave, err := s.Spaces.Seize(in)
+	leave, err := s.Spaces.Living.Seize(in)
 	if err != nil {
 		t.Fatal(err)
 	}

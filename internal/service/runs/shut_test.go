@@ -96,11 +96,11 @@ func TestRemoveASpaceWhileTheLogIsShut(t *testing.T) {
 	doc, _ := blocked(t, s, in)
 	second := s.Start(in.ID, `[{"type":"shell","command":"echo second"}]`)
 	reopened(t, s, func() {
-		if _, err := s.Spaces.Destroy(s.Context(), s.Origin, testkit.WS, in.ID); !errors.Is(err, journal.ErrClosed) {
+		if _, err := s.Spaces.Ending.Destroy(s.Context(), s.Origin, testkit.WS, in.ID); !errors.Is(err, journal.ErrClosed) {
 			t.Errorf("destroy: got %v, want %v", err, journal.ErrClosed)
 		}
 	})
-	if _, err := s.Spaces.Destroy(s.Context(), s.Origin, testkit.WS, in.ID); err != nil {
+	if _, err := s.Spaces.Ending.Destroy(s.Context(), s.Origin, testkit.WS, in.ID); err != nil {
 		t.Fatal(err)
 	}
 	for _, r := range []id.Run{doc.ID, second.ID} {
@@ -134,7 +134,7 @@ func TestRemoveASpaceInTheRecoveryGap(t *testing.T) {
 			s.Options.Idle = true
 			s.Crash()
 			gap(func() {
-				if _, err := s.Spaces.Destroy(s.Context(), s.Origin, testkit.WS, in.ID); err != nil {
+				if _, err := s.Spaces.Ending.Destroy(s.Context(), s.Origin, testkit.WS, in.ID); err != nil {
 					t.Error(err)
 				}
 			})

@@ -41,7 +41,8 @@ func TestThreat13StandingApprovalThatEndsBeforeTheEffectAsks(t *testing.T) {
 		}
 	}}
 	s.Runs = runs.New(runs.Parts{
-		Log: s.Log, Docs: s.Docs, Blobs: s.Blobs, Live: s.Live, Gate: gate, Agents: s.Identity, Spaces: s.Spaces, Bundles: s.Gate.Bundles,
+		Log: s.Log, Docs: s.Docs, Blobs: s.Blobs, Live: s.Live, Gate: gate, Agents: s.Identity,
+		Spaces: s.Spaces.Living, Routes: s.Spaces.Routing, Bundles: s.Gate.Bundles,
 		Clock: s.Clock, IDs: s.IDs, Logger: slog.New(slog.NewTextHandler(t.Output(), nil)),
 	})
 	s.Spaces.SetOccupants(s.Runs)

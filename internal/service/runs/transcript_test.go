@@ -146,7 +146,7 @@ func (p *player) do(words []string, operations string) []string {
 	case "cancel":
 		return append(p.try(p.Runs.Cancel(ctx, p.Origin, testkit.WS, p.run, rest)), p.rest()...)
 	case "destroy":
-		_, err := p.Spaces.Destroy(ctx, p.Origin, testkit.WS, p.space)
+		_, err := p.Spaces.Ending.Destroy(ctx, p.Origin, testkit.WS, p.space)
 		return p.try(err)
 	case "restart":
 		p.Restart()
@@ -178,9 +178,9 @@ func (p *player) do(words []string, operations string) []string {
 		}
 		return append(p.try(err), p.rest()...)
 	case "kill-init": // the space ends by itself
-		doc, err := p.Spaces.Space(ctx, testkit.WS, p.space)
+		doc, err := p.Spaces.Catalog.Space(ctx, testkit.WS, p.space)
 		p.must(err)
-		instance, err := p.Spaces.Instance(ctx, doc)
+		instance, err := p.Spaces.Living.Instance(ctx, doc)
 		p.must(err)
 		p.must(instance.Close())
 	case "look": // look N: the run that was the Nth to be named

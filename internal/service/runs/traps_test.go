@@ -176,7 +176,7 @@ func TestTrapIdempotencyKeyBurntByARejection(t *testing.T) {
 		t.Fatalf("the corrected request: %v", err)
 	}
 	s.Ended(first.ID)
-	if _, err := s.Spaces.Destroy(s.Context(), s.Origin, testkit.WS, in); err != nil {
+	if _, err := s.Spaces.Ending.Destroy(s.Context(), s.Origin, testkit.WS, in); err != nil {
 		t.Fatal(err)
 	}
 	again, err := s.Runs.Start(s.Context(), s.Origin, q)
@@ -219,7 +219,7 @@ func TestTrapQueueQuotaUnderConcurrency(t *testing.T) {
 		t.Errorf("%d runs were taken and %d refused; want %d and %d", taken, full, runs.MaxQueued, runs.MaxQueued+1)
 	}
 	// Destroying the space ends them all.
-	if _, err := s.Spaces.Destroy(s.Context(), s.Origin, testkit.WS, in); err != nil {
+	if _, err := s.Spaces.Ending.Destroy(s.Context(), s.Origin, testkit.WS, in); err != nil {
 		t.Fatal(err)
 	}
 	cancelled, err := s.Runs.List(s.Context(), testkit.WS, runs.Filter{Space: in, Status: run.Cancelled}, "", 1000)
@@ -245,7 +245,7 @@ func TestRunsQueueInOrderAndSpacesGoSideBySide(t *testing.T) {
 	if doc := s.Find(others[0]); doc.Status != run.Queued {
 		t.Errorf("the second run is %s while the first is under way", doc.Status)
 	}
-	if _, err := s.Spaces.WriteFile(s.Context(), s.Origin, testkit.WS, a, "go", false, "", event.DigestOf(nil), 0,
+	if _, err := s.Spaces.Files.Write(s.Context(), s.Origin, testkit.WS, a, "go", false, "", event.DigestOf(nil), 0,
 		bytes.NewReader(nil)); err != nil {
 		t.Fatal(err)
 	}
@@ -386,7 +386,8 @@ func TestEnvironmentOfTheSpace(t *testing.T) {
 	if got := *s.Results(doc.ID)[0].Stdout; got != "1 2 3\n" {
 		t.Errorf("got %q", got)
 	}
-	if _, err := s.Spaces.Update(s.Context(), s.Origin, testkit.WS, in, spaces.Change{Env: &map[string]string{"B": "4"}}); err != nil {
+	if _, err := s.Spaces.Settings.Update(s.Context(), s.Origin, testkit.WS, in,
+		spaces.Change{Env: &map[string]string{"B": "4"}}); err != nil {
 		t.Fatal(err)
 	}
 	doc = s.Start(in, print)

@@ -114,7 +114,7 @@ func TestLongResultThatCannotBeKept(t *testing.T) {
 		`[{"type":"shell","command":"while ! test -e go; do sleep 0.01; done; head -c 200000 /dev/zero | tr '\\0' `+
 			`x"},{"type":"message","content":"end"}]`)
 	contents.now.Store(true)
-	if _, err := s.Spaces.WriteFile(s.Context(), s.Origin, testkit.WS, doc.Space, "go", false, "", event.DigestOf(nil), 0,
+	if _, err := s.Spaces.Files.Write(s.Context(), s.Origin, testkit.WS, doc.Space, "go", false, "", event.DigestOf(nil), 0,
 		strings.NewReader("")); err != nil {
 		t.Fatal(err)
 	}
@@ -162,7 +162,7 @@ func TestNoProcessIsLeftBehind(t *testing.T) {
 		`[{"type":"shell","command":"(trap '' TERM INT HUP; setsid sleep 3600) & echo begun; sleep 3600","timeout":3600000}]`)
 	s.Prints(doc.ID, "begun")
 	var uid int
-	living, err := s.Spaces.List(s.Context(), testkit.WS, "", "", 1)
+	living, err := s.Spaces.Catalog.List(s.Context(), testkit.WS, "", "", 1)
 	if err != nil {
 		t.Fatal(err)
 	}

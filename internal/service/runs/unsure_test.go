@@ -99,7 +99,7 @@ func TestAnOperationIsShownToBeginOnce(t *testing.T) {
 	doc, err := s.Runs.Start(s.Context(), s.Origin, runs.Request{
 		Workspace: testkit.WS, Space: in, Message: s.Message(`[{"type":"shell","command":"true"}]`), Waits: true,
 		Unless: func(space.Space) error {
-			_, err := s.Spaces.Extend(s.Context(), s.Origin, testkit.WS, in, time.Minute)
+			_, err := s.Spaces.Settings.Extend(s.Context(), s.Origin, testkit.WS, in, time.Minute)
 			return err
 		},
 	})

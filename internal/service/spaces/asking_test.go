@@ -32,7 +32,7 @@ func asking(s *testkit.Stack) id.Space {
 // put writes a text over the API.
 func put(s *testkit.Stack, in id.Space, by id.Principal, path, text string) error {
 	origin := event.Origin{Principal: by}
-	_, err := s.Spaces.WriteFile(s.Context(), origin, testkit.WS, in, path, true, "", event.DigestOf([]byte(text)), int64(len(text)),
+	_, err := s.Spaces.Files.Write(s.Context(), origin, testkit.WS, in, path, true, "", event.DigestOf([]byte(text)), int64(len(text)),
 		strings.NewReader(text))
 	return err
 }
@@ -71,7 +71,7 @@ func TestQuestionsEndWithTheirSpace(t *testing.T) {
 	one, two, stays := question(t, put(s, in, s.Owner, "docs/a", "one")), question(t, put(s, in, s.Owner, "docs/b", "two")),
 		question(t, put(s, other, s.Owner, "docs/a", "one"))
 	answer(t, s, two, policy.Hold)
-	if _, err := s.Spaces.Destroy(s.Context(), s.Origin, testkit.WS, in); err != nil {
+	if _, err := s.Spaces.Ending.Destroy(s.Context(), s.Origin, testkit.WS, in); err != nil {
 		t.Fatal(err)
 	}
 	withdrawn(one)
@@ -84,7 +84,7 @@ func TestQuestionsEndWithTheirSpace(t *testing.T) {
 		}
 		return testkit.Survive
 	})
-	_, _ = s.Spaces.Destroy(s.Context(), s.Origin, testkit.WS, other)
+	_, _ = s.Spaces.Ending.Destroy(s.Context(), s.Origin, testkit.WS, other)
 	if doc, err := s.Gate.Approvals.Get(s.Context(), testkit.WS, stays); err != nil || doc.Status != policy.Pending {
 		t.Fatalf("before the next start the question is %s, %v", doc.Status, err)
 	}
@@ -140,7 +140,7 @@ func TestAFileThatPolicyAsksAboutIsReadOnceApproved(t *testing.T) {
 		t.Fatal(err)
 	}
 	read := func() (string, error) {
-		file, err := s.Spaces.ReadFile(s.Context(), s.Origin, testkit.WS, in, "docs/a", spaces.Any)
+		file, err := s.Spaces.Files.Read(s.Context(), s.Origin, testkit.WS, in, "docs/a", spaces.Any)
 		if err != nil {
 			return "", err
 		}
@@ -159,12 +159,14 @@ func TestAFileThatPolicyAsksAboutIsReadOnceApproved(t *testing.T) {
 	question(t, err)
 	for name, do := range map[string]func() error{
 		"list": func() error {
-			_, err := s.Spaces.ListFiles(s.Context(), s.Origin, testkit.WS, in, "docs", false)
+			_, err := s.Spaces.Files.List(s.Context(), s.Origin, testkit.WS, in, "docs", false)
 			return err
 		},
-		"delete": func() error { return s.Spaces.DeleteFile(s.Context(), s.Origin, testkit.WS, in, "docs/a", spaces.Any) },
+		"delete": func() error {
+			return s.Spaces.Files.Delete(s.Context(), s.Origin, testkit.WS, in, "docs/a", spaces.Any)
+		},
 		"archive": func() error {
-			write, err := s.Spaces.ArchiveFiles(s.Context(), s.Origin, testkit.WS, in, "docs", spaces.Any)
+			write, err := s.Spaces.Files.Archive(s.Context(), s.Origin, testkit.WS, in, "docs", spaces.Any)
 			if err == nil {
 				err = write(io.Discard)
 			}
@@ -198,11 +200,13 @@ func TestThreat06AnotherRequestIsNotWhatWasApproved(t *testing.T) {
 		"space":   func() error { return put(s, elsewhere, s.Owner, "docs/a", "one") },
 		"person":  func() error { return put(s, in, other, "docs/a", "one") },
 		"overwrite": func() error {
-			_, err := s.Spaces.WriteFile(s.Context(), s.Origin, testkit.WS, in, "docs/a", false, "", event.DigestOf([]byte("one")), 3,
+			_, err := s.Spaces.Files.Write(s.Context(), s.Origin, testkit.WS, in, "docs/a", false, "", event.DigestOf([]byte("one")), 3,
 				strings.NewReader("one"))
 			return err
 		},
-		"action": func() error { return s.Spaces.DeleteFile(s.Context(), s.Origin, testkit.WS, in, "docs/a", spaces.Any) },
+		"action": func() error {
+			return s.Spaces.Files.Delete(s.Context(), s.Origin, testkit.WS, in, "docs/a", spaces.Any)
+		},
 	} {
 		if asked := question(t, do()); asked == q {
 			t.Errorf("another %s: the same question", name)
@@ -221,14 +225,14 @@ func TestThreat08ContentThatChangesUnderWayIsRefused(t *testing.T) {
 	s := open(t)
 	in := asking(s)
 	answer(t, s, question(t, put(s, in, s.Owner, "docs/a", "one")), policy.Approve)
-	_, err := s.Spaces.WriteFile(s.Context(), s.Origin, testkit.WS, in, "docs/a", true, "", event.DigestOf([]byte("one")), 3,
+	_, err := s.Spaces.Files.Write(s.Context(), s.Origin, testkit.WS, in, "docs/a", true, "", event.DigestOf([]byte("one")), 3,
 		bytes.NewReader([]byte("two")))
 	if err == nil {
 		t.Fatal("other bytes are written")
 	}
 	question(t, put(s, in, s.Owner, "docs/a", "one")) // the approval is used up all the same
-	answer(t, s, question(t, s.Spaces.DeleteFile(s.Context(), s.Origin, testkit.WS, in, "docs/a", spaces.Any)), policy.Approve)
-	if err := s.Spaces.DeleteFile(s.Context(), s.Origin, testkit.WS, in, "docs/a", spaces.Any); !errors.Is(err, space.ErrFileNotFound) {
+	answer(t, s, question(t, s.Spaces.Files.Delete(s.Context(), s.Origin, testkit.WS, in, "docs/a", spaces.Any)), policy.Approve)
+	if err := s.Spaces.Files.Delete(s.Context(), s.Origin, testkit.WS, in, "docs/a", spaces.Any); !errors.Is(err, space.ErrFileNotFound) {
 		t.Errorf("got %v, want %v", err, space.ErrFileNotFound)
 	}
 }

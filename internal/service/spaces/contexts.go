@@ -7,13 +7,22 @@ import (
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/space"
 )
 
-// Contexts returns the interpreter contexts of a space, in the order of their files. Contexts are files of the space: a caller who may list
+// Contexts are the interpreter contexts of spaces.
+type Contexts struct {
+	catalog *Catalog
+	files   *Files
+	gate    policy.Gate
+	store   space.Store
+}
+
+// List returns the interpreter contexts of a space, in the order of their files. Contexts are files of the space: a caller who may list
 // the files sees them, and a caller who may read a context sees how many cells it has.
-func (k *Service) Contexts(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space) ([]space.Context, error) {
-	entries, err := k.ListFiles(ctx, origin, ws, s, space.ContextFolder, false)
+func (cs *Contexts) List(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space) ([]space.Context, error) {
+	entries, err := cs.files.List(ctx, origin, ws, s, space.ContextFolder, false)
 	if err != nil && !errors.Is(err, space.ErrFileNotFound) {
 		return nil, err
 	}
@@ -26,16 +35,16 @@ func (k *Service) Contexts(ctx context.Context, origin event.Origin, ws id.Works
 	if len(all) == 0 {
 		return all, nil
 	}
-	doc, err := k.alive(ctx, ws, s)
+	doc, err := cs.catalog.alive(ctx, ws, s)
 	if err != nil {
 		return nil, err
 	}
-	files, _, err := k.Store.Open(doc.ID, doc.UID, doc.Limits)
+	files, _, err := cs.store.Open(doc.ID, doc.UID, doc.Limits)
 	if err != nil {
 		return nil, err
 	}
 	for i := range all[:min(len(all), maxCounted)] {
-		if head, err := k.read(ctx, origin, doc, files, all[i].Path, int64(space.ContextHead)); err == nil {
+		if head, err := read(ctx, cs.gate, origin, doc, files, all[i].Path, int64(space.ContextHead)); err == nil {
 			all[i].Cells = space.ContextCells(head)
 		}
 	}
@@ -45,13 +54,13 @@ func (k *Service) Contexts(ctx context.Context, origin event.Origin, ws id.Works
 // maxCounted is how many contexts of a space are listed with their number of cells.
 const maxCounted = 100
 
-// DeleteContext removes an interpreter context of a space: its file. Without a language it is the one that there is of the name.
-func (k *Service) DeleteContext(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space, name, language string) error {
+// Delete removes an interpreter context of a space: its file. Without a language it is the one that there is of the name.
+func (cs *Contexts) Delete(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space, name, language string) error {
 	if err := space.ContextName(name); err != nil {
 		return err
 	}
 	if language == "" {
-		all, err := k.Contexts(ctx, origin, ws, s)
+		all, err := cs.List(ctx, origin, ws, s)
 		if err != nil {
 			return err
 		}
@@ -72,14 +81,14 @@ func (k *Service) DeleteContext(ctx context.Context, origin event.Origin, ws id.
 	if err != nil {
 		return err
 	}
-	if err = k.DeleteFile(ctx, origin, ws, s, path, Seen); errors.Is(err, space.ErrFileNotFound) {
+	if err = cs.files.Delete(ctx, origin, ws, s, path, Seen); errors.Is(err, space.ErrFileNotFound) {
 		return space.ErrContextNotFound
 	}
 	return err
 }
 
 // HasContexts refuses a space whose tier has no interpreter contexts.
-func (k *Service) HasContexts(doc space.Space) error {
+func HasContexts(doc space.Space) error {
 	if doc.Tier == space.Nano {
 		return nil
 	}

@@ -23,6 +23,23 @@ import (
 	"agentbox/internal/kernel/projection"
 )
 
+// Creation makes spaces: new ones, and forks of others.
+type Creation struct {
+	Parts
+	acts      policy.Client
+	tiers     Tiers
+	catalog   *Catalog
+	ownership *Ownership
+	names     *names
+	uids      *uids
+	living    *Living
+	withheld  *withheld
+	snapshots *Snapshots
+	ending    *Ending
+
+	creating sync.Mutex // held while the spaces of a workspace are counted
+}
+
 // Request asks for a space. Zero fields take the defaults.
 type Request struct {
 	Workspace   id.Workspace
@@ -50,38 +67,38 @@ type Request struct {
 }
 
 // Create makes a space, fills and starts it. If a step fails after the creation was recorded, Create destroys the space again.
-func (k *Service) Create(ctx context.Context, origin event.Origin, q Request) (space.Space, error) {
-	if err := k.complete(&q); err != nil {
+func (c *Creation) Create(ctx context.Context, origin event.Origin, q Request) (space.Space, error) {
+	if err := c.complete(&q); err != nil {
 		return space.Space{}, err
 	}
-	if err := k.roomIsThere(ctx, q.Workspace, q.Room); err != nil {
+	if err := c.roomIsThere(ctx, q.Workspace, q.Room); err != nil {
 		return space.Space{}, err
 	}
-	if _, err := k.begins(q.Runtime, ""); err != nil {
+	if _, err := c.tiers.begins(q.Runtime, ""); err != nil {
 		return space.Space{}, err
 	}
 	// Under every policy, a caller who may not make a space leaves no policy in the log either.
 	early := policy.Action{Type: policy.SpaceCreate, Workspace: q.Workspace, Room: q.Room, Principal: origin.Principal, Token: origin.Token}
-	if err := k.through().Early(ctx, origin, early); err != nil {
+	if err := c.acts.Early(ctx, origin, early); err != nil {
 		return space.Space{}, err
 	}
-	bundle, err := k.pin(ctx, origin, q)
+	bundle, err := c.pin(ctx, origin, q)
 	if err != nil {
 		return space.Space{}, err
 	}
-	tier, err := k.begins(q.Runtime, bundle.Limits.Weakest)
+	tier, err := c.tiers.begins(q.Runtime, bundle.Limits.Weakest)
 	if err != nil {
 		return space.Space{}, err
 	}
-	return k.create(ctx, origin, q, cmp.Or(q.Runtime, space.RuntimeAuto), tier, bundle.Hash)
+	return c.create(ctx, origin, q, cmp.Or(q.Runtime, space.RuntimeAuto), tier, bundle.Hash)
 }
 
 // roomIsThere refuses a room that does not exist.
-func (k *Service) roomIsThere(ctx context.Context, ws id.Workspace, r id.Room) error {
+func (c *Creation) roomIsThere(ctx context.Context, ws id.Workspace, r id.Room) error {
 	if r == DefaultRoom {
 		return nil
 	}
-	_, err := k.Docs.Document(ctx, ws, room.Projection, string(r))
+	_, err := c.Docs.Document(ctx, ws, room.Projection, string(r))
 	if errors.Is(err, projection.ErrNotFound) {
 		return room.ErrNoRoom
 	}
@@ -89,60 +106,60 @@ func (k *Service) roomIsThere(ctx context.Context, ws id.Workspace, r id.Room) e
 }
 
 // pin records the policy of a space and returns it.
-func (k *Service) pin(ctx context.Context, origin event.Origin, q Request) (policy.Bundle, error) {
+func (c *Creation) pin(ctx context.Context, origin event.Origin, q Request) (policy.Bundle, error) {
 	if q.Bundle != nil {
-		return *q.Bundle, k.Library.PinBundle(ctx, origin, q.Workspace, *q.Bundle)
+		return *q.Bundle, c.Library.PinBundle(ctx, origin, q.Workspace, *q.Bundle)
 	}
-	return k.Library.Pin(ctx, origin, q.Workspace, q.Preset, q.Overrides)
+	return c.Library.Pin(ctx, origin, q.Workspace, q.Preset, q.Overrides)
 }
 
 // create makes a space whose request is complete.
-func (k *Service) create(ctx context.Context, origin event.Origin, q Request, runtime string, tier space.Tier,
+func (c *Creation) create(ctx context.Context, origin event.Origin, q Request, runtime string, tier space.Tier,
 	bundle event.Digest) (space.Space, error) {
-	s := id.New[id.Space](k.IDs)
-	uid, err := k.takeUID(ctx, s)
+	s := id.New[id.Space](c.IDs)
+	uid, err := c.uids.take(ctx, s)
 	if err != nil {
 		return space.Space{}, err
 	}
 	doc := space.Space{
 		ID: s, Workspace: q.Workspace, Room: q.Room, Name: q.Name, Runtime: runtime, Tier: tier.Name(), Bundle: bundle, Limits: q.Limits,
 		UID:  uid,
-		Node: k.Node, CreatedBy: origin.Principal,
+		Node: c.Node, CreatedBy: origin.Principal,
 	}
 	if doc.Name == "" {
 		doc.Name = string(s)
 	}
-	permit, first, replayed, err := k.admit(ctx, origin, q, doc)
+	permit, first, replayed, err := c.admit(ctx, origin, q, doc)
 	if err != nil || replayed {
-		k.giveUID(uid, s)
+		c.uids.give(uid, s)
 		if err != nil {
 			return space.Space{}, err
 		}
-		return k.Space(ctx, q.Workspace, first)
+		return c.catalog.Space(ctx, q.Workspace, first)
 	}
-	if err := k.make(ctx, origin, q, doc, permit); err != nil {
-		k.Logger.Warn("space could not be made", "code", "space_not_made", "space", s, "error", err)
-		return space.Space{}, k.fail(context.WithoutCancel(ctx), origin, doc, err)
+	if err := c.make(ctx, origin, q, doc, permit); err != nil {
+		c.Logger.Warn("space could not be made", "code", "space_not_made", "space", s, "error", err)
+		return space.Space{}, c.fail(context.WithoutCancel(ctx), origin, doc, err)
 	}
-	return k.Space(ctx, q.Workspace, s)
+	return c.catalog.Space(ctx, q.Workspace, s)
 }
 
 // admit counts the spaces of the workspace and records a new one, in one step, so that two requests cannot both be the last.
-func (k *Service) admit(ctx context.Context, origin event.Origin, q Request, doc space.Space) (permit policy.Permit, made id.Space,
+func (c *Creation) admit(ctx context.Context, origin event.Origin, q Request, doc space.Space) (permit policy.Permit, made id.Space,
 	replayed bool, err error) {
-	k.creating.Lock()
-	defer k.creating.Unlock()
-	giveBack, err := k.exclusive(ctx, q.Workspace)
+	c.creating.Lock()
+	defer c.creating.Unlock()
+	giveBack, err := c.ownership.exclusive(ctx, q.Workspace)
 	if err != nil {
 		return permit, "", false, err
 	}
 	defer giveBack()
-	key, err := k.key(ctx, q)
+	key, err := c.key(ctx, q)
 	if err != nil {
 		return permit, "", false, err
 	}
 	if key != "" { // a repeat is answered whatever has become of the name and of the room for spaces since
-		events, known, err := journal.Recall(ctx, k.Log, q.Workspace, key, q.digest())
+		events, known, err := journal.Recall(ctx, c.Log, q.Workspace, key, q.digest())
 		if err != nil {
 			return permit, "", false, err
 		}
@@ -151,22 +168,22 @@ func (k *Service) admit(ctx context.Context, origin event.Origin, q Request, doc
 			return permit, made, true, err
 		}
 	}
-	if err := k.room(ctx, q.Workspace); err != nil {
+	if err := c.room(ctx, q.Workspace); err != nil {
 		return permit, "", false, err
 	}
-	err = k.claim(ctx, q.Workspace, doc.ID, doc.Name, key, func(unique string) error {
-		permit, made, replayed, err = k.record(ctx, origin, q, doc, key, unique)
+	err = c.names.claim(ctx, q.Workspace, doc.ID, doc.Name, key, func(unique string) error {
+		permit, made, replayed, err = c.record(ctx, origin, q, doc, key, unique)
 		return err
 	})
 	return permit, made, replayed, err
 }
 
 // key returns the batch key of a request. A request whose space could not be made has not used up its key: the next one gets a new count.
-func (k *Service) key(ctx context.Context, q Request) (string, error) {
+func (c *Creation) key(ctx context.Context, q Request) (string, error) {
 	if q.Key == "" {
 		return "", nil
 	}
-	failed, err := k.Docs.Documents(ctx, projection.Query{
+	failed, err := c.Docs.Documents(ctx, projection.Query{
 		Workspace: q.Workspace, Name: space.Projection, Index: projection.Index{Name: "failed_key", Value: q.Key}, Limit: 1000,
 	})
 	if err != nil || len(failed) == 0 {
@@ -186,22 +203,22 @@ func createdBy(events []event.Event) (id.Space, error) {
 
 // record puts space.created into the log, under a key that must be new, and returns the permit to make it. A repeat of an earlier request
 // returns the space of that one.
-func (k *Service) record(ctx context.Context, origin event.Origin, q Request, doc space.Space, key, unique string) (permit policy.Permit,
+func (c *Creation) record(ctx context.Context, origin event.Origin, q Request, doc space.Space, key, unique string) (permit policy.Permit,
 	made id.Space, replayed bool, err error) {
-	action := k.action(policy.SpaceCreate, origin, doc)
+	action := actionOn(policy.SpaceCreate, origin, doc)
 	action.Content, action.Target = q.ArchiveHash, q.Folder
 	if q.fork != "" {
 		action.Type, action.Content, action.Target = policy.SpaceFork, q.from.Snapshot, string(q.from.Space)
 	}
-	ruling, err := k.through().Allow(ctx, origin, action)
+	ruling, err := c.acts.Allow(ctx, origin, action)
 	if err != nil {
 		return permit, "", false, err
 	}
-	now := k.Clock.Now().UTC()
+	now := c.Clock.Now().UTC()
 	if q.from.Space != "" {
 		origin.Follows = event.Subject{Type: space.EntityType, ID: string(q.from.Space)}
 	}
-	batch := event.Batch{Workspace: q.Workspace, Drafts: []event.Draft{k.event(space.EventCreated, origin, doc, space.Created{
+	batch := event.Batch{Workspace: q.Workspace, Drafts: []event.Draft{draftOf(space.EventCreated, origin, doc, space.Created{
 		Space: doc.ID, Name: doc.Name, Description: q.Description, Runtime: doc.Runtime, Tier: doc.Tier, Policy: q.Preset, Bundle: doc.Bundle,
 		Env:      q.Env,
 		Metadata: q.Metadata, Limits: doc.Limits, BestEffort: q.BestEffort, UID: doc.UID, Node: doc.Node, ExpiresAt: now.Add(q.TTL), Key: q.Key,
@@ -211,7 +228,7 @@ func (k *Service) record(ctx context.Context, origin event.Origin, q Request, do
 	if key != "" {
 		batch.Key, batch.Digest = key, q.digest()
 	}
-	permit, receipt, err := k.Gate.Begin(ctx, ruling, "", batch)
+	permit, receipt, err := c.Gate.Begin(ctx, ruling, "", batch)
 	if err != nil {
 		return permit, "", false, err
 	}
@@ -222,22 +239,22 @@ func (k *Service) record(ctx context.Context, origin event.Origin, q Request, do
 // make does what space.created announced: first the files, then the processes. The folders of an empty space are made while the start of
 // the processes is recorded. The first snapshot is made while the processes start. So the caller waits for the longer of two steps, not for
 // both.
-func (k *Service) make(ctx context.Context, origin event.Origin, q Request, doc space.Space, permit policy.Permit) error {
-	held, err := k.withhold(ctx, doc)
+func (c *Creation) make(ctx context.Context, origin event.Origin, q Request, doc space.Space, permit policy.Permit) error {
+	held, err := c.withheld.rules(ctx, doc)
 	if err != nil {
 		return err
 	}
 	seed := space.Seed{Folder: q.Folder, Archive: q.Archive, Withhold: &held}
 	if q.fork != "" {
 		seed = q.from
-		if seed.Withhold, seed.Strict, err = k.stricter(ctx, q.parent, held); err != nil {
+		if seed.Withhold, seed.Strict, err = c.withheld.stricter(ctx, q.parent, held); err != nil {
 			return err
 		}
-		if err := k.share(ctx, q.parent); err != nil {
+		if err := c.share(ctx, q.parent); err != nil {
 			return err
 		}
 	}
-	may := func(space.Space) (policy.Permit, error) { return k.mayStart(ctx, origin.Correlation, doc) }
+	may := func(space.Space) (policy.Permit, error) { return c.living.mayStart(ctx, origin.Correlation, doc) }
 	var beside sync.WaitGroup
 	defer beside.Wait()                                     // nothing of it is left when the space is given up
 	if q.fork == "" && q.Folder == "" && q.Archive == nil { // else the files may be refused, and nothing is about to be started
@@ -253,7 +270,7 @@ func (k *Service) make(ctx context.Context, origin event.Origin, q Request, doc 
 			return start, refused
 		}
 	}
-	sown, err := k.Store.Create(ctx, permit, doc.UID, doc.Limits, seed)
+	sown, err := c.Store.Create(ctx, permit, doc.UID, doc.Limits, seed)
 	if err != nil {
 		return err
 	}
@@ -261,54 +278,45 @@ func (k *Service) make(ctx context.Context, origin event.Origin, q Request, doc 
 	keeping := make(chan struct{})
 	beside.Go(func() {
 		defer close(keeping)
-		first = kept(k.Keep(ctx, doc))
+		first = kept(c.living.Keep(ctx, doc))
 	})
-	instance, err := k.instance(ctx, doc, may)
+	instance, err := c.living.instance(ctx, doc, may)
 	if err != nil {
 		return err
 	}
 	<-keeping
 	drafts := []event.Draft{
-		k.event(space.EventReady, origin, doc, space.Made{Space: doc.ID, Unenforced: instance.Unenforced(), Seeded: sown.Files,
+		draftOf(space.EventReady, origin, doc, space.Made{Space: doc.ID, Unenforced: instance.Unenforced(), Seeded: sown.Files,
 			Withheld: sown.Withheld, Kept: first}),
 	}
 	if q.fork != "" {
 		parent := space.Space{ID: q.from.Space, Workspace: q.Workspace, Room: q.Room}
-		forked := k.event(space.EventForked, origin, parent, space.Forked{Space: parent.ID, Fork: doc.ID, At: q.from.Snapshot})
+		forked := draftOf(space.EventForked, origin, parent, space.Forked{Space: parent.ID, Fork: doc.ID, At: q.from.Snapshot})
 		forked.Follows = event.Subject{Type: space.EntityType, ID: string(doc.ID)}
 		drafts = append(drafts, forked)
 	}
-	_, err = k.Log.Append(ctx, event.Batch{Workspace: q.Workspace, Drafts: drafts})
+	_, err = c.Log.Append(ctx, event.Batch{Workspace: q.Workspace, Drafts: drafts})
 	return err
 }
 
 // fail destroys a space that could not be made and returns the reason for the caller.
-func (k *Service) fail(ctx context.Context, origin event.Origin, doc space.Space, cause error) error {
-	if err := k.end(ctx, origin, doc, "failed"); err != nil {
-		k.Logger.Error("remove a space that could not be made", "code", "space_not_removed", "space", doc.ID, "error", err)
+func (c *Creation) fail(ctx context.Context, origin event.Origin, doc space.Space, cause error) error {
+	if err := c.ending.end(ctx, origin, doc, "failed"); err != nil {
+		c.Logger.Error("remove a space that could not be made", "code", "space_not_removed", "space", doc.ID, "error", err)
 	}
 	return cause
 }
 
-// action returns an action on a space; its bounds are part of the decision.
-func (k *Service) action(typ string, origin event.Origin, doc space.Space) policy.Action {
-	limits, _ := json.Marshal(doc.Limits)
-	return policy.Action{
-		Type: typ, Workspace: doc.Workspace, Room: doc.Room, Principal: origin.Principal, Token: origin.Token, Space: doc.ID, Limits: limits,
-		Bundle: doc.Bundle,
-	}
-}
-
 // room refuses a space more than the workspace may have.
-func (k *Service) room(ctx context.Context, ws id.Workspace) error {
+func (c *Creation) room(ctx context.Context, ws id.Workspace) error {
 	q := projection.Query{Workspace: ws, Name: space.Projection, Index: projection.Index{Name: "living", Value: "true"}, Limit: 1000}
 	for n := 0; ; {
-		found, err := k.Docs.Documents(ctx, q)
+		found, err := c.Docs.Documents(ctx, q)
 		if err != nil {
 			return err
 		}
-		if n += len(found); n >= k.MaxSpaces {
-			return fault.New(fault.Exhausted, "quota_exceeded", "the workspace has %d spaces, the most it may have; remove one", k.MaxSpaces)
+		if n += len(found); n >= c.MaxSpaces {
+			return fault.New(fault.Exhausted, "quota_exceeded", "the workspace has %d spaces, the most it may have; remove one", c.MaxSpaces)
 		}
 		if len(found) < q.Limit {
 			return nil
@@ -318,7 +326,7 @@ func (k *Service) room(ctx context.Context, ws id.Workspace) error {
 }
 
 // complete fills in defaults and refuses values beyond the limits.
-func (k *Service) complete(q *Request) error {
+func (c *Creation) complete(q *Request) error {
 	switch {
 	case q.Bundle != nil && (q.Preset != "" || q.Overrides != nil):
 		return fault.New(fault.Invalid, "policy_ambiguous", "name one policy: a preset with overrides, or a bundle")
@@ -355,7 +363,7 @@ func (k *Service) complete(q *Request) error {
 	if err := checkMaps(q.Env, q.Metadata); err != nil {
 		return err
 	}
-	return k.bound(&q.Limits)
+	return c.bound(&q.Limits)
 }
 
 // DefaultRoom is the room of spaces that were put into no other.
@@ -367,8 +375,8 @@ func leastLimits() space.Limits {
 		TmpBytes: 1}
 }
 
-func (k *Service) bound(l *space.Limits) error {
-	d, most, least := space.DefaultLimits(), k.MaxLimits, leastLimits()
+func (c *Creation) bound(l *space.Limits) error {
+	d, most, least := space.DefaultLimits(), c.MaxLimits, leastLimits()
 	for _, b := range []struct {
 		name                      string
 		value                     *int64
@@ -457,34 +465,6 @@ func (q Request) digest() event.Digest {
 		q.ArchiveHash, q.fork, q.Bundle})
 	return event.DigestOf(raw)
 }
-
-// takeUID finds a host uid that no living space has.
-func (k *Service) takeUID(ctx context.Context, s id.Space) (int, error) {
-	if k.FirstUID == 0 {
-		return 0, nil
-	}
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	for uid := k.FirstUID; uid < k.FirstUID+uidRange; uid++ {
-		if k.uids[uid] == "" {
-			k.uids[uid] = s
-			return uid, ctx.Err()
-		}
-	}
-	return 0, fault.New(fault.Exhausted, "quota_exceeded", "the daemon has no host uid left for a space; %d are in use", uidRange)
-}
-
-// giveUID gives back the host uid of a space, which by then may be another's.
-func (k *Service) giveUID(uid int, s id.Space) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.uids[uid] == s {
-		delete(k.uids, uid)
-	}
-}
-
-// uidRange is how many host uids a daemon uses for spaces.
-const uidRange = 10_000
 
 // Definition folds the documents of spaces.
 func Definition() projection.Definition {

@@ -4,14 +4,34 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
+	"sync"
 	"time"
 
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/space"
-	"agentbox/internal/kernel/projection"
+	"agentbox/internal/kernel/journal"
 )
+
+// Ending destroys spaces: on request, when their time is over, and those of a daemon that was given up.
+type Ending struct {
+	catalog   *Catalog
+	ownership *Ownership
+	living    *Living
+	questions *questions
+	uids      *uids
+	acts      policy.Client
+	log       journal.Journal
+	store     space.Store
+	logger    *slog.Logger
+	system    id.Principal
+	occupants space.Occupants
+
+	mu     sync.Mutex
+	looked map[id.Workspace]look
+}
 
 // Change asks for a change of a space; nil means unchanged.
 type Change struct {
@@ -22,8 +42,8 @@ type Change struct {
 }
 
 // Update changes the name, description and metadata of a space, and the environment of commands that begin from now on.
-func (k *Service) Update(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space, c Change) (space.Space, error) {
-	doc, err := k.alive(ctx, ws, s)
+func (st *Settings) Update(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space, c Change) (space.Space, error) {
+	doc, err := st.catalog.alive(ctx, ws, s)
 	if err != nil {
 		return doc, err
 	}
@@ -38,27 +58,27 @@ func (k *Service) Update(ctx context.Context, origin event.Origin, ws id.Workspa
 	if err := checkMaps(value(c.Env), value(c.Metadata)); err != nil {
 		return doc, err
 	}
-	draft := k.event(space.EventUpdated, origin, doc, space.Updated{Space: s, Name: c.Name, Description: c.Description, Env: c.Env,
+	draft := draftOf(space.EventUpdated, origin, doc, space.Updated{Space: s, Name: c.Name, Description: c.Description, Env: c.Env,
 		Metadata: c.Metadata})
 	name := value(c.Name)
 	if name == doc.Name {
 		name = "" // it has it already
 	}
 	if name != "" { // a caller who may not change the space does not learn which names are taken
-		if _, err := k.through().Allow(ctx, origin, k.action(policy.SpaceUpdate, origin, doc)); err != nil {
+		if _, err := st.acts.Allow(ctx, origin, actionOn(policy.SpaceUpdate, origin, doc)); err != nil {
 			return doc, err
 		}
 	}
-	err = k.claim(ctx, ws, doc.ID, name, origin.Key, func(unique string) error {
+	err = st.names.claim(ctx, ws, doc.ID, name, origin.Key, func(unique string) error {
 		draft.IdempotencyKey = unique
-		_, _, err := k.through().Do(ctx, origin, k.action(policy.SpaceUpdate, origin, doc), origin.Once(event.Batch{Workspace: ws,
+		_, _, err := st.acts.Do(ctx, origin, actionOn(policy.SpaceUpdate, origin, doc), origin.Once(event.Batch{Workspace: ws,
 			Drafts: []event.Draft{draft}}))
 		return err
 	})
 	if err != nil {
 		return doc, err
 	}
-	return k.Space(ctx, ws, s)
+	return st.catalog.Space(ctx, ws, s)
 }
 
 func value[T any](p *T) T {
@@ -70,43 +90,43 @@ func value[T any](p *T) T {
 }
 
 // Extend sets the end of a space's life to the given time from now.
-func (k *Service) Extend(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space, by time.Duration) (space.Space, error) {
-	doc, err := k.alive(ctx, ws, s)
+func (st *Settings) Extend(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space, by time.Duration) (space.Space, error) {
+	doc, err := st.catalog.alive(ctx, ws, s)
 	if err != nil {
 		return doc, err
 	}
 	if err := checkTTL(by); err != nil {
 		return doc, err
 	}
-	ends := k.Clock.Now().UTC().Add(by)
-	_, _, err = k.through().Do(ctx, origin, k.action(policy.SpaceUpdate, origin, doc), origin.Once(event.Batch{Workspace: ws,
+	ends := st.clock.Now().UTC().Add(by)
+	_, _, err = st.acts.Do(ctx, origin, actionOn(policy.SpaceUpdate, origin, doc), origin.Once(event.Batch{Workspace: ws,
 		Drafts: []event.Draft{
-			k.event(space.EventExtended, origin, doc, space.Extended{Space: s, ExpiresAt: ends}),
+			draftOf(space.EventExtended, origin, doc, space.Extended{Space: s, ExpiresAt: ends}),
 		}}))
 	if err != nil {
 		return doc, err
 	}
-	return k.Space(ctx, ws, s)
+	return st.catalog.Space(ctx, ws, s)
 }
 
 // Destroy ends a space for good: its runs, its processes, its files. A space that is already destroyed does not change.
-func (k *Service) Destroy(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space) (space.Space, error) {
-	doc, err := k.Space(ctx, ws, s)
+func (e *Ending) Destroy(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space) (space.Space, error) {
+	doc, err := e.catalog.Space(ctx, ws, s)
 	if err != nil || doc.Status == space.Destroyed {
 		return doc, err
 	}
-	if _, _, err := k.through().Do(ctx, origin, k.action(policy.SpaceDestroy, origin, doc), event.Batch{Workspace: ws}); err != nil {
+	if _, _, err := e.acts.Do(ctx, origin, actionOn(policy.SpaceDestroy, origin, doc), event.Batch{Workspace: ws}); err != nil {
 		return doc, err
 	}
-	if err := k.end(ctx, origin, doc, "requested"); err != nil {
+	if err := e.end(ctx, origin, doc, "requested"); err != nil {
 		return doc, err
 	}
-	return k.Space(ctx, ws, s)
+	return e.catalog.Space(ctx, ws, s)
 }
 
 // end stops everything of a space first, then records it, then removes its files; a crash in between is made up for by Recover.
-func (k *Service) end(ctx context.Context, origin event.Origin, doc space.Space, reason string) error {
-	if k.occupants != nil {
+func (e *Ending) end(ctx context.Context, origin event.Origin, doc space.Space, reason string) error {
+	if e.occupants != nil {
 		why := "the space was destroyed"
 		if reason == "expired" {
 			why = "the space's time was over"
@@ -114,43 +134,41 @@ func (k *Service) end(ctx context.Context, origin event.Origin, doc space.Space,
 		if reason == nodeRemoved {
 			why = "the daemon that had the space was given up"
 		}
-		if err := k.occupants.CancelSpace(ctx, origin, doc.ID, why); err != nil {
+		if err := e.occupants.CancelSpace(ctx, origin, doc.ID, why); err != nil {
 			return err
 		}
 	}
-	l := k.of(doc.ID)
+	l := e.living.of(doc.ID)
 	l.ending.Lock()
 	defer l.ending.Unlock()
-	leave, err := k.await(ctx, doc.ID) // a rewind or a fork ends first; they take milliseconds and wait for nobody
+	leave, err := e.living.await(ctx, doc.ID) // a rewind or a fork ends first; they take milliseconds and wait for nobody
 	if err != nil {
 		return err
 	}
 	defer leave()
-	if now, err := k.Space(ctx, doc.Workspace, doc.ID); err != nil || now.Status == space.Destroyed {
+	if now, err := e.catalog.Space(ctx, doc.Workspace, doc.ID); err != nil || now.Status == space.Destroyed {
 		return err // somebody else was first
 	}
 	if err := l.close(); err != nil {
-		k.Logger.Warn("close a space", "code", "space_not_closed", "space", doc.ID, "error", err)
+		e.logger.Warn("close a space", "code", "space_not_closed", "space", doc.ID, "error", err)
 	}
-	_, err = k.Log.Append(ctx, event.Batch{Workspace: doc.Workspace, Drafts: []event.Draft{
-		k.event(space.EventDestroyed, origin, doc, space.Ended{Space: doc.ID, Reason: reason}),
+	_, err = e.log.Append(ctx, event.Batch{Workspace: doc.Workspace, Drafts: []event.Draft{
+		draftOf(space.EventDestroyed, origin, doc, space.Ended{Space: doc.ID, Reason: reason}),
 	}})
 	if err != nil {
 		return err
 	}
-	if err := k.withdraw(ctx, origin, doc); err != nil { // the next start makes up for it
-		k.Logger.Error("withdraw the questions about a space", "code", "questions_not_withdrawn", "space", doc.ID, "error", err)
+	if err := e.questions.withdraw(ctx, origin, doc); err != nil { // the next start makes up for it
+		e.logger.Error("withdraw the questions about a space", "code", "questions_not_withdrawn", "space", doc.ID, "error", err)
 	}
 	if err := l.close(); err != nil { // started again between the two
-		k.Logger.Warn("close a space", "code", "space_not_closed", "space", doc.ID, "error", err)
+		e.logger.Warn("close a space", "code", "space_not_closed", "space", doc.ID, "error", err)
 	}
-	if err := k.Store.Remove(ctx, doc.ID); err != nil {
+	if err := e.store.Remove(ctx, doc.ID); err != nil {
 		return err // its host uid stays taken until the next start has removed them
 	}
-	k.mu.Lock()
-	delete(k.living, doc.ID)
-	k.mu.Unlock()
-	k.giveUID(doc.UID, doc.ID)
+	e.living.forget(doc.ID)
+	e.uids.give(doc.UID, doc.ID)
 	return nil
 }
 
@@ -165,14 +183,14 @@ type look struct {
 
 // Step destroys the spaces whose time is over at now. A space that cannot be destroyed does not keep the others alive. If nothing was
 // recorded since, it looks again only when the time of one is over, so a thousand unused spaces cost no processor time.
-func (k *Service) Step(ctx context.Context, now time.Time) error {
-	workspaces, err := k.Log.Workspaces(ctx)
+func (e *Ending) Step(ctx context.Context, now time.Time) error {
+	workspaces, err := e.log.Workspaces(ctx)
 	if err != nil {
 		return err
 	}
 	var failed []error
 	for _, ws := range workspaces {
-		if err := k.expire(ctx, ws, now); err != nil {
+		if err := e.expire(ctx, ws, now); err != nil {
 			failed = append(failed, err)
 		}
 		if ctx.Err() != nil {
@@ -183,20 +201,20 @@ func (k *Service) Step(ctx context.Context, now time.Time) error {
 }
 
 // expire does what Step does, of one workspace.
-func (k *Service) expire(ctx context.Context, ws id.Workspace, now time.Time) error {
-	head, err := k.Log.Head(ctx, ws)
+func (e *Ending) expire(ctx context.Context, ws id.Workspace, now time.Time) error {
+	head, err := e.log.Head(ctx, ws)
 	if err != nil {
 		return err
 	}
-	k.mu.Lock()
-	seen, ok := k.looked[ws]
-	k.mu.Unlock()
+	e.mu.Lock()
+	seen, ok := e.looked[ws]
+	e.mu.Unlock()
 	if ok && seen.head == head && now.Before(seen.until) {
 		return nil
 	}
 	var failed []error
 	until := now.Add(lookEvery)
-	err = k.eachOf(ctx, ws, func(doc space.Space) error {
+	err = e.catalog.eachOf(ctx, ws, func(doc space.Space) error {
 		if doc.ExpiresAt.After(now) {
 			if doc.ExpiresAt.Before(until) {
 				until = doc.ExpiresAt
@@ -204,19 +222,19 @@ func (k *Service) expire(ctx context.Context, ws id.Workspace, now time.Time) er
 			return nil
 		}
 		until = now // it is checked again in any case
-		if ours, err := k.expires(ctx, doc); err != nil || !ours {
+		if ours, err := e.ownership.expires(ctx, doc); err != nil || !ours {
 			return err
 		}
-		k.Logger.Info("space expired", "code", "space_expired", "space", doc.ID)
-		if err := k.end(ctx, event.Origin{Principal: k.System}, doc, "expired"); err != nil {
+		e.logger.Info("space expired", "code", "space_expired", "space", doc.ID)
+		if err := e.end(ctx, event.Origin{Principal: e.system}, doc, "expired"); err != nil {
 			failed = append(failed, fmt.Errorf("end space %s: %w", doc.ID, err))
 		}
 		return ctx.Err()
 	})
 	if err = errors.Join(append(failed, err)...); err == nil {
-		k.mu.Lock()
-		k.looked[ws] = look{head, until}
-		k.mu.Unlock()
+		e.mu.Lock()
+		e.looked[ws] = look{head, until}
+		e.mu.Unlock()
 	}
 	return err
 }
@@ -231,45 +249,43 @@ func (k *Service) Recover(ctx context.Context) error {
 		}
 	}
 	alive := map[id.Space]bool{}
-	err := k.each(ctx, func(doc space.Space) error {
-		mine, err := k.Mine(ctx, doc)
+	err := k.Catalog.each(ctx, func(doc space.Space) error {
+		mine, err := k.Ownership.Mine(ctx, doc)
 		if err != nil || !mine {
 			alive[doc.ID] = true // any part of it here is not ours to remove
 			return err
 		}
 		if doc.Status == space.Creating {
-			return k.end(ctx, event.Origin{Principal: k.System}, doc, "failed")
+			return k.Ending.end(ctx, event.Origin{Principal: k.parts.System}, doc, "failed")
 		}
-		if err := k.settle(ctx, doc); err != nil {
+		if err := k.Snapshots.settle(ctx, doc); err != nil {
 			return err
 		}
 		alive[doc.ID] = true
 		if doc.UID != 0 {
-			k.mu.Lock()
-			k.uids[doc.UID] = doc.ID
-			k.mu.Unlock()
+			k.uids.keep(doc.UID, doc.ID)
 		}
 		return nil
 	})
 	if err != nil {
 		return err
 	}
-	workspaces, err := k.Log.Workspaces(ctx)
+	workspaces, err := k.parts.Log.Workspaces(ctx)
 	if err != nil {
 		return err
 	}
 	for _, ws := range workspaces {
-		if err := errors.Join(k.closeChanges(ctx, ws), k.withdrawLeft(ctx, ws)); err != nil {
+		if err := errors.Join(k.Files.closeChanges(ctx, ws), k.questions.withdrawLeft(ctx, ws)); err != nil {
 			return err
 		}
 	}
-	kept, err := k.Store.List(ctx)
+	kept, err := k.parts.Store.List(ctx)
 	if err != nil {
 		return err
 	}
 	for _, s := range kept {
 		if !alive[s] {
-			if err := k.Store.Remove(ctx, s); err != nil {
+			if err := k.parts.Store.Remove(ctx, s); err != nil {
 				return err
 			}
 		}
@@ -277,36 +293,20 @@ func (k *Service) Recover(ctx context.Context) error {
 	return nil
 }
 
-// each calls f for every space of every workspace that is not destroyed.
-func (k *Service) each(ctx context.Context, f func(space.Space) error) error {
-	workspaces, err := k.Log.Workspaces(ctx)
-	if err != nil {
-		return err
-	}
-	for _, ws := range workspaces {
-		if err := k.eachOf(ctx, ws, f); err != nil {
-			return err
-		}
-	}
-	return nil
-}
+// nodeRemoved is why a space was destroyed whose daemon was given up.
+const nodeRemoved = "node_removed"
 
-// eachOf calls f for every space of a workspace that is not destroyed.
-func (k *Service) eachOf(ctx context.Context, ws id.Workspace, f func(space.Space) error) error {
-	q := projection.Query{Workspace: ws, Name: space.Projection, Index: projection.Index{Name: "living", Value: "true"}, Limit: 1000}
-	for {
-		docs, err := projection.List[space.Space](ctx, k.Docs, q)
-		if err != nil {
-			return err
-		}
-		for _, doc := range docs {
-			if err := f(doc); err != nil {
-				return err
-			}
-			q.After = string(doc.ID)
-		}
-		if len(docs) < q.Limit {
+// GiveUp ends every space of a removed daemon, with its runs. Nobody can reach the files.
+func (e *Ending) GiveUp(ctx context.Context, origin event.Origin, node id.Node) error {
+	var failed []error
+	err := e.catalog.each(ctx, func(doc space.Space) error {
+		if doc.Node != node {
 			return nil
 		}
-	}
+		if err := e.end(ctx, origin, doc, nodeRemoved); err != nil {
+			failed = append(failed, fmt.Errorf("end space %s: %w", doc.ID, err))
+		}
+		return ctx.Err()
+	})
+	return errors.Join(append(failed, err)...)
 }

@@ -17,19 +17,32 @@ import (
 	"agentbox/internal/kernel/projection"
 )
 
+// Files reads and changes the files of spaces for callers: people, agents and services. Each action passes the gate.
+type Files struct {
+	catalog   *Catalog
+	ownership *Ownership
+	withheld  *withheld
+	acts      policy.Client
+	gate      policy.Gate
+	log       journal.Journal
+	docs      projection.Reader
+	store     space.Store
+	system    id.Principal
+}
+
 // MaxUpload is the most that one file may have that is written over the API; policy may say less.
 const MaxUpload = 1 << 30
 
 // ListEntries is the most entries of one listing.
 const ListEntries = 10_000
 
-// ReadFile opens a file of a space for reading: the one that code sees or, if which says so, the withheld one. If which is empty and code
+// Read opens a file of a space for reading: the one that code sees or, if which says so, the withheld one. If which is empty and code
 // has no file of that name, a person gets the withheld one.
-func (k *Service) ReadFile(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space, path string, which Which) (space.File,
+func (f *Files) Read(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space, path string, which Which) (space.File,
 	error) {
 	var file space.File
-	err := k.either(ctx, origin, ws, s, path, which, func(aside bool) error {
-		return k.look(ctx, origin, ws, s, policy.FileRead, path, aside, func(files space.Files, p policy.Permit) (err error) {
+	err := f.either(ctx, origin, ws, s, path, which, func(aside bool) error {
+		return f.look(ctx, origin, ws, s, policy.FileRead, path, aside, func(files space.Files, p policy.Permit) (err error) {
 			file, err = files.Read(ctx, p)
 			return err
 		})
@@ -37,18 +50,18 @@ func (k *Service) ReadFile(ctx context.Context, origin event.Origin, ws id.Works
 	return file, err
 }
 
-// ListFiles returns the entries of a folder of a space; "." is its top. A person is shown those that are withheld from code as well.
-func (k *Service) ListFiles(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space, path string,
+// List returns the entries of a folder of a space; "." is its top. A person is shown those that are withheld from code as well.
+func (f *Files) List(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space, path string,
 	recursive bool) ([]space.Entry, error) {
 	list := func(aside bool) (entries []space.Entry, err error) {
-		err = k.look(ctx, origin, ws, s, policy.FileList, path, aside, func(files space.Files, p policy.Permit) (err error) {
+		err = f.look(ctx, origin, ws, s, policy.FileList, path, aside, func(files space.Files, p policy.Permit) (err error) {
 			entries, err = files.List(ctx, p, recursive, ListEntries)
 			return err
 		})
 		return entries, err
 	}
 	entries, err := list(false)
-	if err != nil && !absent(err) || !k.holds(ctx, origin, ws, s, path) {
+	if err != nil && !absent(err) || !f.withheld.holds(ctx, origin, ws, s, path) {
 		return entries, err
 	}
 	held, failed := list(true)
@@ -58,17 +71,17 @@ func (k *Service) ListFiles(ctx context.Context, origin event.Origin, ws id.Work
 	return merged(entries, held), nil
 }
 
-// ArchiveFiles returns a function that writes a folder of a space as a zip file, once. It leaves out files that the caller may not read one
+// Archive returns a function that writes a folder of a space as a zip file, once. It leaves out files that the caller may not read one
 // by one, and files that are withheld from code. If which asks for withheld files, it writes only those.
-func (k *Service) ArchiveFiles(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space, path string,
+func (f *Files) Archive(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space, path string,
 	which Which) (func(io.Writer) error, error) {
 	if err := which.may(origin); err != nil {
 		return nil, err
 	}
 	var write func(io.Writer) error
-	err := k.look(ctx, origin, ws, s, policy.FileArchive, path, which == Held, func(files space.Files, p policy.Permit) error {
+	err := f.look(ctx, origin, ws, s, policy.FileArchive, path, which == Held, func(files space.Files, p policy.Permit) error {
 		may := func(path string) bool {
-			ruling, err := k.Gate.Judge(ctx, policy.Action{Type: policy.FileRead, Workspace: ws, Principal: origin.Principal, Token: origin.Token,
+			ruling, err := f.gate.Judge(ctx, policy.Action{Type: policy.FileRead, Workspace: ws, Principal: origin.Principal, Token: origin.Token,
 				Space: s, Path: path})
 			return err == nil && ruling.Decision.Allowed()
 		}
@@ -79,24 +92,24 @@ func (k *Service) ArchiveFiles(ctx context.Context, origin event.Origin, ws id.W
 }
 
 // look takes a reading action through the gate, does it and records it.
-func (k *Service) look(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space, typ, path string, aside bool,
+func (f *Files) look(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space, typ, path string, aside bool,
 	do func(space.Files, policy.Permit) error) error {
 	origin.Key = "" // looking changes nothing; a key is that of a change
-	doc, files, action, err := k.reach(ctx, origin, ws, s, typ, path, aside)
+	doc, files, action, err := f.reach(ctx, origin, ws, s, typ, path, aside)
 	if err != nil {
 		return err
 	}
-	ruling, approval, err := k.through().Ask(ctx, origin, action)
+	ruling, approval, err := f.acts.Ask(ctx, origin, action)
 	if err != nil {
 		return err
 	}
 	if approval != "" || ruling.Standing != "" { // the use of an approval is an intent
-		_, err := k.begin(ctx, origin, unmade, doc, files, ruling, approval, func(files space.Files, p policy.Permit) (space.Entry, error) {
+		_, err := f.begin(ctx, origin, unmade, doc, files, ruling, approval, func(files space.Files, p policy.Permit) (space.Entry, error) {
 			return space.Entry{}, do(files, p)
 		})
 		return err
 	}
-	permit, err := k.Gate.Glance(ruling)
+	permit, err := f.gate.Glance(ruling)
 	if err != nil {
 		return err
 	}
@@ -104,25 +117,25 @@ func (k *Service) look(ctx context.Context, origin event.Origin, ws id.Workspace
 		return err
 	}
 	drafts := []event.Draft{
-		k.fileEvent(space.EventFileRead, origin, doc, space.FileRead{Space: s, Action: typ, Path: action.Path, Hash: ruling.Decision.Action,
+		fileDraft(space.EventFileRead, origin, doc, space.FileRead{Space: s, Action: typ, Path: action.Path, Hash: ruling.Decision.Action,
 			Withheld: aside}, event.Beginning),
 	}
 	if ruling.Decision.Shadow {
 		drafts = append(drafts, policy.RefusedDraft(origin, ruling))
 	}
-	_, err = k.Log.Append(ctx, event.Batch{Workspace: ws, Drafts: drafts})
+	_, err = f.log.Append(ctx, event.Batch{Workspace: ws, Drafts: drafts})
 	return err
 }
 
 // RefuseWrite returns the refusal of a file that may not be written whatever its content is. So the caller need not read the content first.
 // The size is 0 if it is not known.
-func (k *Service) RefuseWrite(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space, path string, overwrite bool,
+func (f *Files) RefuseWrite(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space, path string, overwrite bool,
 	mode string, size int64) error {
-	aside, err := k.broughtIn(ctx, origin, ws, s, path)
+	aside, err := f.withheld.broughtIn(ctx, origin, ws, s, path)
 	if err != nil {
 		return err
 	}
-	_, _, action, err := k.reach(ctx, origin, ws, s, policy.FileCreate, path, aside)
+	_, _, action, err := f.reach(ctx, origin, ws, s, policy.FileCreate, path, aside)
 	if err != nil {
 		return err
 	}
@@ -130,30 +143,30 @@ func (k *Service) RefuseWrite(ctx context.Context, origin event.Origin, ws id.Wo
 		return err
 	}
 	action.Size, action.Overwrite, action.Mode = size, overwrite, mode
-	return k.through().Early(ctx, origin, action)
+	return f.acts.Early(ctx, origin, action)
 }
 
-// WriteFile makes a file of a space from content whose hash and size are known. It is idempotent: a repeat with the same idempotency key
+// Write makes a file of a space from content whose hash and size are known. It is idempotent: a repeat with the same idempotency key
 // does not write again, also after a restart of the daemon. The mode is space.ModePlain, space.ModeExecutable or "". If policy withholds
 // the name, a file that a person writes is withheld from code, and the entry says so.
-func (k *Service) WriteFile(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space, path string, overwrite bool, mode string,
+func (f *Files) Write(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space, path string, overwrite bool, mode string,
 	hash event.Digest, size int64, content io.Reader) (space.Entry, error) {
 	if err := space.CheckFileMode(mode); err != nil {
 		return space.Entry{}, err
 	}
-	aside, err := k.broughtIn(ctx, origin, ws, s, path)
+	aside, err := f.withheld.broughtIn(ctx, origin, ws, s, path)
 	if err != nil {
 		return space.Entry{}, err
 	}
-	return k.change(ctx, origin, ws, s, policy.FileCreate, path, aside, func(a *policy.Action) {
+	return f.change(ctx, origin, ws, s, policy.FileCreate, path, aside, func(a *policy.Action) {
 		a.Content, a.Size, a.Overwrite, a.Mode = hash, size, overwrite, mode
 	}, func(files space.Files, p policy.Permit) (space.Entry, error) { return files.Write(ctx, p, content) })
 }
 
-// DeleteFile removes a file of a space, which one as ReadFile has it.
-func (k *Service) DeleteFile(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space, path string, which Which) error {
-	return k.either(ctx, origin, ws, s, path, which, func(aside bool) error {
-		_, err := k.change(ctx, origin, ws, s, policy.FileDelete, path, aside, func(*policy.Action) {}, func(files space.Files,
+// Delete removes a file of a space, which one as ReadFile has it.
+func (f *Files) Delete(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space, path string, which Which) error {
+	return f.either(ctx, origin, ws, s, path, which, func(aside bool) error {
+		_, err := f.change(ctx, origin, ws, s, policy.FileDelete, path, aside, func(*policy.Action) {}, func(files space.Files,
 			p policy.Permit) (space.Entry, error) {
 			return space.Entry{}, files.Delete(ctx, p)
 		})
@@ -162,32 +175,32 @@ func (k *Service) DeleteFile(ctx context.Context, origin event.Origin, ws id.Wor
 }
 
 // change takes a changing action through the gate, records its intent, does it and records how it went.
-func (k *Service) change(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space, typ, path string, aside bool,
+func (f *Files) change(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space, typ, path string, aside bool,
 	fill func(*policy.Action), do func(space.Files, policy.Permit) (space.Entry, error)) (space.Entry, error) {
-	done, before, err := k.changed(ctx, &origin, ws)
+	done, before, err := f.changed(ctx, &origin, ws)
 	if err != nil || before == made {
 		return done, err
 	}
-	doc, files, action, err := k.reach(ctx, origin, ws, s, typ, path, aside)
+	doc, files, action, err := f.reach(ctx, origin, ws, s, typ, path, aside)
 	if err != nil {
 		return done, err
 	}
 	fill(&action)
-	ruling, approval, err := k.through().Ask(ctx, origin, action)
+	ruling, approval, err := f.acts.Ask(ctx, origin, action)
 	if err != nil {
 		return done, err
 	}
-	return k.begin(ctx, origin, before, doc, files, ruling, approval, do)
+	return f.begin(ctx, origin, before, doc, files, ruling, approval, do)
 }
 
 // begin records the intent of an action, does it and records the outcome. Before is the result of an earlier request with the same key.
-func (k *Service) begin(ctx context.Context, origin event.Origin, before earlier, doc space.Space, files space.Files, ruling policy.Ruling,
+func (f *Files) begin(ctx context.Context, origin event.Origin, before earlier, doc space.Space, files space.Files, ruling policy.Ruling,
 	approval id.Approval, do func(space.Files, policy.Permit) (space.Entry, error)) (done space.Entry, err error) {
 	ws, a := doc.Workspace, ruling.Action
 	begun := space.FileBegun{Space: doc.ID, Action: a.Type, Path: a.Path, Content: a.Content, Size: a.Size, Mode: a.Mode,
 		Hash: ruling.Decision.Action, Withheld: a.Method == space.MethodWithheld}
-	permit, receipt, err := k.Gate.Begin(ctx, ruling, approval, origin.Once(event.Batch{Workspace: ws,
-		Drafts: []event.Draft{k.fileEvent(space.EventFileBegun, origin, doc, begun, asked(approval))}}))
+	permit, receipt, err := f.gate.Begin(ctx, ruling, approval, origin.Once(event.Batch{Workspace: ws,
+		Drafts: []event.Draft{fileDraft(space.EventFileBegun, origin, doc, begun, asked(approval))}}))
 	if err != nil {
 		return done, err
 	}
@@ -201,12 +214,12 @@ func (k *Service) begin(ctx context.Context, origin event.Origin, before earlier
 	ended := space.FileEnded{Space: doc.ID, Change: change}
 	entry, failed := do(files, permit)
 	if failed != nil && before == unknown {
-		entry, failed = k.tookEffect(ctx, origin, a, failed)
+		entry, failed = f.tookEffect(ctx, origin, a, failed)
 	}
 	if ended.OK, ended.Error = failed == nil, fault.CodeOf(failed); ended.OK && entry.Path != "" {
 		ended.Entry = &entry
 	}
-	_, err = k.Log.Append(context.WithoutCancel(ctx), event.Batch{Workspace: ws, Drafts: []event.Draft{k.fileEvent(space.EventFileEnded,
+	_, err = f.log.Append(context.WithoutCancel(ctx), event.Batch{Workspace: ws, Drafts: []event.Draft{fileDraft(space.EventFileEnded,
 		origin, doc, ended, space.ChangeOn(change))}})
 	return entry, errors.Join(failed, err)
 }
@@ -226,13 +239,13 @@ const (
 // changed looks for the change that an earlier request with origin's key made. A refused or failed change has not used up the key: the
 // origin gets the next key of the request. A change with an unknown outcome, because the daemon ended, is made again: the whole file
 // appears in one step, so the outcome is the same.
-func (k *Service) changed(ctx context.Context, origin *event.Origin, ws id.Workspace) (entry space.Entry, before earlier, err error) {
+func (f *Files) changed(ctx context.Context, origin *event.Origin, ws id.Workspace) (entry space.Entry, before earlier, err error) {
 	if origin.Key == "" {
 		return entry, unmade, nil
 	}
 	first := origin.Key
 	for try := 1; ; try++ {
-		events, known, err := journal.Recall(ctx, k.Log, ws, origin.Key, origin.Command)
+		events, known, err := journal.Recall(ctx, f.log, ws, origin.Key, origin.Command)
 		if err != nil || !known {
 			return entry, before, err
 		}
@@ -240,7 +253,7 @@ func (k *Service) changed(ctx context.Context, origin *event.Origin, ws id.Works
 		if err != nil {
 			return entry, before, err
 		}
-		c, _, err := projection.Load[space.Change](ctx, k.Docs, ws, space.ChangeProjection, string(change))
+		c, _, err := projection.Load[space.Change](ctx, f.docs, ws, space.ChangeProjection, string(change))
 		switch {
 		case err != nil:
 			return entry, before, err
@@ -255,14 +268,6 @@ func (k *Service) changed(ctx context.Context, origin *event.Origin, ws id.Works
 		}
 		origin.Key = first + "~" + strconv.Itoa(try)
 	}
-}
-
-// fileEvent drafts an event of a request about files. It follows from the request, an approval or the event that it ends, never from other
-// events in the space.
-func (k *Service) fileEvent(typ string, origin event.Origin, doc space.Space, data any, follows event.Subject) event.Draft {
-	draft := k.event(typ, origin, doc, data)
-	draft.Follows = follows
-	return draft
 }
 
 // asked returns the cause of an action: the approval that permits it, or no recorded event.
@@ -284,12 +289,12 @@ func begunBy(events []event.Event) (id.Event, error) {
 
 // tookEffect finds out whether a repeated change failed because an earlier try of the same request had succeeded. The end of the daemon may
 // have left that outcome unknown. In that case the file exists with the same content, or is gone.
-func (k *Service) tookEffect(ctx context.Context, origin event.Origin, a policy.Action, failed error) (space.Entry, error) {
+func (f *Files) tookEffect(ctx context.Context, origin event.Origin, a policy.Action, failed error) (space.Entry, error) {
 	switch {
 	case a.Type == policy.FileDelete && errors.Is(failed, space.ErrFileNotFound):
 		return space.Entry{}, nil
 	case a.Type == policy.FileCreate && errors.Is(failed, space.ErrFileExists):
-		file, err := k.ReadFile(ctx, origin, a.Workspace, a.Space, a.Path, whichOf(a))
+		file, err := f.Read(ctx, origin, a.Workspace, a.Space, a.Path, whichOf(a))
 		if err != nil {
 			return space.Entry{}, failed
 		}
@@ -303,7 +308,7 @@ func (k *Service) tookEffect(ctx context.Context, origin event.Origin, a policy.
 }
 
 // reach returns a living space, its files, or those that are withheld, and the action on one of their paths.
-func (k *Service) reach(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space, typ, path string, aside bool) (space.Space,
+func (f *Files) reach(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space, typ, path string, aside bool) (space.Space,
 	space.Files, policy.Action, error) {
 	clean := space.CleanFilePath
 	if typ == policy.FileList || typ == policy.FileArchive {
@@ -313,25 +318,25 @@ func (k *Service) reach(ctx context.Context, origin event.Origin, ws id.Workspac
 	if err != nil {
 		return space.Space{}, nil, policy.Action{}, err
 	}
-	doc, err := k.alive(ctx, ws, s)
+	doc, err := f.catalog.alive(ctx, ws, s)
 	if err != nil {
 		return doc, nil, policy.Action{}, err
 	}
-	files, _, err := k.Store.Open(doc.ID, doc.UID, doc.Limits)
+	files, _, err := f.store.Open(doc.ID, doc.UID, doc.Limits)
 	action := policy.Action{
 		Type: typ, Workspace: ws, Room: doc.Room, Principal: origin.Principal, Token: origin.Token, Space: s, Path: path, Bundle: doc.Bundle,
 	}
 	if aside && err == nil {
 		action.Method = space.MethodWithheld
-		files, err = k.aside(ctx, doc)
+		files, err = f.withheld.files(ctx, doc)
 	}
 	return doc, files, action, err
 }
 
 // closeChanges ends the changes that an earlier daemon began and did not finish: whether they took effect is not known.
-func (k *Service) closeChanges(ctx context.Context, ws id.Workspace) error {
+func (f *Files) closeChanges(ctx context.Context, ws id.Workspace) error {
 	for after := ""; ; {
-		open, err := k.Docs.Documents(ctx, projection.Query{
+		open, err := f.docs.Documents(ctx, projection.Query{
 			Workspace: ws, Name: space.ChangeProjection, Index: projection.Index{Name: "open", Value: "true"}, After: after, Limit: 100,
 		})
 		if err != nil || len(open) == 0 {
@@ -339,20 +344,20 @@ func (k *Service) closeChanges(ctx context.Context, ws id.Workspace) error {
 		}
 		for _, d := range open {
 			after = d.Key
-			c, _, err := projection.Load[space.Change](ctx, k.Docs, ws, space.ChangeProjection, d.Key)
+			c, _, err := projection.Load[space.Change](ctx, f.docs, ws, space.ChangeProjection, d.Key)
 			if err != nil {
 				return err
 			}
-			if mine, err := k.mineNow(ctx, ws, c.Space); err != nil || !mine {
+			if mine, err := f.ownership.mineNow(ctx, ws, c.Space); err != nil || !mine {
 				if err != nil {
 					return err
 				}
 				continue
 			}
 			ended := space.FileEnded{Space: c.Space, Change: id.Event(d.Key), Unknown: true, Error: "daemon_stopped"}
-			draft := event.New(space.EventFileEnded, event.Origin{Principal: k.System, Follows: space.ChangeOn(ended.Change)}, ws, c.Room,
+			draft := event.New(space.EventFileEnded, event.Origin{Principal: f.system, Follows: space.ChangeOn(ended.Change)}, ws, c.Room,
 				ended).About(space.EntityType, string(c.Space))
-			if _, err := k.Log.Append(ctx, event.Batch{Workspace: ws, Drafts: []event.Draft{draft}}); err != nil {
+			if _, err := f.log.Append(ctx, event.Batch{Workspace: ws, Drafts: []event.Draft{draft}}); err != nil {
 				return err
 			}
 		}

@@ -28,12 +28,12 @@ type Fork struct {
 
 // Fork makes the space. The other one may be in use: only a snapshot of it is read, and one of its files as they are now is made only
 // while no operation is under way.
-func (k *Service) Fork(ctx context.Context, origin event.Origin, f Fork) (space.Space, error) {
-	parent, err := k.alive(ctx, f.Workspace, f.Space)
+func (c *Creation) Fork(ctx context.Context, origin event.Origin, f Fork) (space.Space, error) {
+	parent, err := c.catalog.alive(ctx, f.Workspace, f.Space)
 	if err != nil {
 		return space.Space{}, err
 	}
-	history, err := k.Store.History(parent.ID, parent.UID, parent.Limits)
+	history, err := c.Store.History(parent.ID, parent.UID, parent.Limits)
 	if err != nil {
 		return space.Space{}, err
 	}
@@ -43,43 +43,43 @@ func (k *Service) Fork(ctx context.Context, origin event.Origin, f Fork) (space.
 		Metadata: f.Metadata, TTL: f.TTL, Limits: parent.Limits, BestEffort: parent.BestEffort, Key: f.Key,
 		fork: string(parent.ID) + " " + f.At,
 	}
-	if err := k.complete(&q); err != nil {
+	if err := c.complete(&q); err != nil {
 		return space.Space{}, err
 	}
-	tier, err := k.tier(parent.Tier)
+	tier, err := c.tiers.tier(parent.Tier)
 	if err != nil {
 		return space.Space{}, err
 	}
 	if q.Name != "" { // a caller who may not fork does not learn which names are taken
 		early := policy.Action{Type: policy.SpaceFork, Workspace: q.Workspace, Room: q.Room, Principal: origin.Principal, Token: origin.Token,
 			Space: parent.ID}
-		if err := k.through().Early(ctx, origin, early); err != nil {
+		if err := c.acts.Early(ctx, origin, early); err != nil {
 			return space.Space{}, err
 		}
 	}
-	root, err := k.state(ctx, parent, history, f.At)
+	root, err := c.snapshots.state(ctx, parent, history, f.At)
 	if err != nil {
 		return space.Space{}, err
 	}
 	q.from, q.parent = space.Seed{Space: parent.ID, Snapshot: root}, parent
-	return k.create(ctx, origin, q, parent.Runtime, tier, parent.Bundle)
+	return c.create(ctx, origin, q, parent.Runtime, tier, parent.Bundle)
 }
 
 // share prepares the files of a space for forks, so that a fork costs only what it changes. That ends the processes of the space once; they
 // are started again when needed. So share does nothing while a run of the space is under way or waits. Then the fork may take as long as it
 // takes to copy the files.
-func (k *Service) share(ctx context.Context, parent space.Space) error {
-	leave, err := k.alone(parent.ID)
+func (c *Creation) share(ctx context.Context, parent space.Space) error {
+	leave, err := c.living.alone(parent.ID)
 	if err != nil {
 		return nil //nolint:nilerr // it is being used
 	}
 	defer leave()
-	now, err := k.alive(ctx, parent.Workspace, parent.ID)
+	now, err := c.catalog.alive(ctx, parent.Workspace, parent.ID)
 	if err != nil || now.Status != space.Ready {
 		return err
 	}
-	l := k.of(parent.ID)
+	l := c.living.of(parent.ID)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return k.Store.Share(ctx, now.ID, now.UID, now.Limits, l.halt)
+	return c.Store.Share(ctx, now.ID, now.UID, now.Limits, l.halt)
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/fault"
@@ -15,6 +14,13 @@ import (
 	"agentbox/internal/kernel/journal"
 	"agentbox/internal/kernel/projection"
 )
+
+// names gives spaces their names, each of which only one living space of a workspace has.
+type names struct {
+	catalog *Catalog
+	log     journal.Journal
+	docs    projection.Reader
+}
 
 // maxNamed is how many living spaces of one name are checked. Only old data have more than one.
 const maxNamed = 20
@@ -27,48 +33,17 @@ func nameIndex(name string) projection.Index {
 	return projection.Index{Name: "name", Value: event.DigestOf([]byte(space.NameKey(name))).Hex()}
 }
 
-// bearers returns the living spaces that have a name, the oldest first.
-func (k *Service) bearers(ctx context.Context, ws id.Workspace, name string) ([]space.Space, error) {
-	return projection.List[space.Space](ctx, k.Docs, projection.Query{Workspace: ws, Name: space.Projection, Index: nameIndex(name),
-		Limit: maxNamed})
-}
-
-// Named returns the identifier of the space that a text names. An identifier names itself; a name means the living space with it. An
-// unknown name is not found. A name of several spaces is space.ErrNameAmbiguous, which lists their identifiers.
-func (k *Service) Named(ctx context.Context, ws id.Workspace, text string) (id.Space, error) {
-	if text == "" || space.IsID(text) {
-		return id.Space(text), nil
-	}
-	found, err := k.bearers(ctx, ws, text)
-	switch {
-	case err != nil:
-		return "", err
-	case len(found) == 0:
-		return "", fault.New(fault.NotFound, "space_not_found", "there is no space %.64q in this workspace", text).
-			With("a space is named by its id, or while it lives by its name")
-	case len(found) > 1:
-		ids := make([]string, len(found))
-		for i, s := range found {
-			ids[i] = string(s.ID)
-		}
-		return "", fault.New(space.ErrNameAmbiguous.Kind, space.ErrNameAmbiguous.Code, "%d living spaces have the name %.64q; name one by its id",
-			len(found), text).
-			With("name one by its id: " + strings.Join(ids, ", "))
-	}
-	return found[0].ID, nil
-}
-
 // claim records drafts, one of which gives a space a name. It uses a key that must be new in the log, so that of two concurrent claims of a
 // name one is refused. A name is free again when its space is destroyed or gets another name. So the key names the newest space that has
 // the name, or had it when it was destroyed. The key also counts, from 0, the claims since then. Every claim tries the lowest number first,
 // and checks before each try whether the name is free. So no claim misses a space with that name.
-func (k *Service) claim(ctx context.Context, ws id.Workspace, own id.Space, name, batchKey string, record func(key string) error) error {
+func (na *names) claim(ctx context.Context, ws id.Workspace, own id.Space, name, batchKey string, record func(key string) error) error {
 	if name == "" || name == string(own) {
 		return record("") // an identifier is unique by itself
 	}
 	before := ""
 	for n := 0; n < claims; n++ {
-		since, err := k.unclaimed(ctx, ws, own, name)
+		since, err := na.unclaimed(ctx, ws, own, name)
 		if err != nil {
 			return err
 		}
@@ -79,7 +54,7 @@ func (k *Service) claim(ctx context.Context, ws id.Workspace, own id.Space, name
 		if !errors.Is(err, journal.ErrKeyConflict) {
 			return err
 		}
-		if _, used, lookErr := k.Log.Used(ctx, ws, batchKey); batchKey != "" && (used || lookErr != nil) {
+		if _, used, lookErr := na.log.Used(ctx, ws, batchKey); batchKey != "" && (used || lookErr != nil) {
 			return errors.Join(lookErr, err) // it is the key of the request that was used before, for something else
 		}
 	}
@@ -88,21 +63,21 @@ func (k *Service) claim(ctx context.Context, ws id.Workspace, own id.Space, name
 
 // unclaimed returns the newest space that has had a name, "" for none; where a living one has it that is not the caller's own, it is
 // space.ErrNameTaken, with a name that is free.
-func (k *Service) unclaimed(ctx context.Context, ws id.Workspace, own id.Space, name string) (since string, err error) {
+func (na *names) unclaimed(ctx context.Context, ws id.Workspace, own id.Space, name string) (since string, err error) {
 	q := projection.Query{Workspace: ws, Name: space.Projection, Index: projection.Index{Name: "named", Value: nameIndex(name).Value},
 		Newest: true, Limit: 1}
-	newest, err := k.Docs.Documents(ctx, q)
+	newest, err := na.docs.Documents(ctx, q)
 	if err != nil {
 		return "", err
 	}
 	if len(newest) > 0 {
 		since = newest[0].Key
 	}
-	found, err := k.bearers(ctx, ws, name)
+	found, err := na.catalog.bearers(ctx, ws, name)
 	if err != nil || !slices.ContainsFunc(found, func(s space.Space) bool { return s.ID != own }) {
 		return since, err
 	}
-	free, err := k.free(ctx, ws, name)
+	free, err := na.free(ctx, ws, name)
 	if err != nil {
 		return "", err
 	}
@@ -111,12 +86,12 @@ func (k *Service) unclaimed(ctx context.Context, ws id.Workspace, own id.Space, 
 }
 
 // free returns a name similar to the taken one that no living space has now.
-func (k *Service) free(ctx context.Context, ws id.Workspace, name string) (string, error) {
+func (na *names) free(ctx context.Context, ws id.Workspace, name string) (string, error) {
 	runes := []rune(name)
 	for n := 2; ; n++ {
 		tail := "-" + strconv.Itoa(n)
 		other := string(runes[:min(len(runes), space.MaxName-len(tail))]) + tail
-		found, err := k.bearers(ctx, ws, other)
+		found, err := na.catalog.bearers(ctx, ws, other)
 		if err != nil || len(found) == 0 || n == maxNamed {
 			return other, err
 		}

@@ -23,15 +23,15 @@ func TestANameBelongsToOneLivingSpace(t *testing.T) {
 		return ok && f.Code == "space_name_taken" && strings.Contains(f.Suggestion, "demo-2")
 	}
 	create := func() (space.Space, error) {
-		return s.Spaces.Create(s.Context(), s.Origin, spaces.Request{Workspace: testkit.WS, Name: "demo"})
+		return s.Spaces.Creation.Create(s.Context(), s.Origin, spaces.Request{Workspace: testkit.WS, Name: "demo"})
 	}
 	rename := func(which id.Space, to string) error {
-		_, err := s.Spaces.Update(s.Context(), s.Origin, testkit.WS, which, spaces.Change{Name: &to})
+		_, err := s.Spaces.Settings.Update(s.Context(), s.Origin, testkit.WS, which, spaces.Change{Name: &to})
 		return err
 	}
 	named := func(want id.Space, code string) {
 		t.Helper()
-		if got, err := s.Spaces.Named(s.Context(), testkit.WS, "demo"); got != want || fault.CodeOf(err) != code {
+		if got, err := s.Spaces.Catalog.Named(s.Context(), testkit.WS, "demo"); got != want || fault.CodeOf(err) != code {
 			t.Errorf("demo is %q, %v; want %q %s", got, err, want, code)
 		}
 	}
@@ -44,7 +44,8 @@ func TestANameBelongsToOneLivingSpace(t *testing.T) {
 	if _, err := create(); !taken(err) {
 		t.Errorf("a second one: %v", err)
 	}
-	if _, err := s.Spaces.Fork(s.Context(), s.Origin, spaces.Fork{Workspace: testkit.WS, Space: first.ID, Name: "demo"}); !taken(err) {
+	if _, err := s.Spaces.Creation.Fork(s.Context(), s.Origin, spaces.Fork{Workspace: testkit.WS, Space: first.ID,
+		Name: "demo"}); !taken(err) {
 		t.Errorf("a fork of that name: %v", err)
 	}
 	other := s.SpaceOf(spaces.Request{}).ID
@@ -72,7 +73,7 @@ func TestANameBelongsToOneLivingSpace(t *testing.T) {
 	}
 	last := first.ID
 	for range 5 {
-		if _, err := s.Spaces.Destroy(s.Context(), s.Origin, testkit.WS, last); err != nil {
+		if _, err := s.Spaces.Ending.Destroy(s.Context(), s.Origin, testkit.WS, last); err != nil {
 			t.Fatal(err)
 		}
 		named("", "space_not_found")
@@ -89,16 +90,16 @@ func TestANameBelongsToOneLivingSpace(t *testing.T) {
 func TestANameIsOneHoweverItIsComposed(t *testing.T) {
 	s := open(t)
 	const composed, apart = "caf\u00e9", "cafe\u0301"
-	made, err := s.Spaces.Create(s.Context(), s.Origin, spaces.Request{Workspace: testkit.WS, Name: apart})
+	made, err := s.Spaces.Creation.Create(s.Context(), s.Origin, spaces.Request{Workspace: testkit.WS, Name: apart})
 	if err != nil || made.Name != apart {
 		t.Fatalf("got %+q (%v), want it as it was written", made.Name, err)
 	}
-	if _, err := s.Spaces.Create(s.Context(), s.Origin, spaces.Request{Workspace: testkit.WS, Name: composed}); fault.CodeOf(err) !=
+	if _, err := s.Spaces.Creation.Create(s.Context(), s.Origin, spaces.Request{Workspace: testkit.WS, Name: composed}); fault.CodeOf(err) !=
 		"space_name_taken" {
 		t.Errorf("the other form: %v, want it taken", err)
 	}
 	for _, name := range []string{composed, apart} {
-		if got, err := s.Spaces.Named(s.Context(), testkit.WS, name); got != made.ID || err != nil {
+		if got, err := s.Spaces.Catalog.Named(s.Context(), testkit.WS, name); got != made.ID || err != nil {
 			t.Errorf("%+q is %q (%v), want %q", name, got, err, made.ID)
 		}
 	}
@@ -108,15 +109,15 @@ func TestANameIsOneHoweverItIsComposed(t *testing.T) {
 func TestARepeatIsAnsweredWhateverHasTheName(t *testing.T) {
 	s := open(t)
 	q := spaces.Request{Workspace: testkit.WS, Name: "demo", Key: "k"}
-	made, err := s.Spaces.Create(s.Context(), s.Origin, q)
+	made, err := s.Spaces.Creation.Create(s.Context(), s.Origin, q)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if again, err := s.Spaces.Create(s.Context(), s.Origin, q); err != nil || again.ID != made.ID {
+	if again, err := s.Spaces.Creation.Create(s.Context(), s.Origin, q); err != nil || again.ID != made.ID {
 		t.Errorf("a repeat: %s %v, want %s", again.ID, err, made.ID)
 	}
 	q.Description = "another request"
-	if _, err := s.Spaces.Create(s.Context(), s.Origin, q); fault.CodeOf(err) != "idempotency_conflict" {
+	if _, err := s.Spaces.Creation.Create(s.Context(), s.Origin, q); fault.CodeOf(err) != "idempotency_conflict" {
 		t.Errorf("another request under the key: %v", err)
 	}
 }
@@ -135,7 +136,7 @@ func TestOfManyWhoClaimANameOneGetsIt(t *testing.T) {
 		errs := make([]error, rivals)
 		for i, one := range all {
 			wait.Go(func() {
-				_, errs[i] = s.Spaces.Update(s.Context(), s.Origin, testkit.WS, one, spaces.Change{Name: &name})
+				_, errs[i] = s.Spaces.Settings.Update(s.Context(), s.Origin, testkit.WS, one, spaces.Change{Name: &name})
 			})
 		}
 		wait.Wait()
@@ -153,11 +154,11 @@ func TestOfManyWhoClaimANameOneGetsIt(t *testing.T) {
 		if winner < 0 {
 			t.Fatalf("round %d: nobody got the name", round)
 		}
-		if got, err := s.Spaces.Named(s.Context(), testkit.WS, name); err != nil || got != all[winner] {
+		if got, err := s.Spaces.Catalog.Named(s.Context(), testkit.WS, name); err != nil || got != all[winner] {
 			t.Errorf("round %d: the name is of %s, %v; want %s", round, got, err, all[winner])
 		}
 		free := string(all[winner])
-		if _, err := s.Spaces.Update(s.Context(), s.Origin, testkit.WS, all[winner], spaces.Change{Name: &free}); err != nil {
+		if _, err := s.Spaces.Settings.Update(s.Context(), s.Origin, testkit.WS, all[winner], spaces.Change{Name: &free}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -177,21 +178,21 @@ func TestOldDoublesAreReachedByTheirIdentifier(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	_, err := s.Spaces.Named(s.Context(), testkit.WS, "double")
+	_, err := s.Spaces.Catalog.Named(s.Context(), testkit.WS, "double")
 	f, ok := err.(*fault.Error)
 	if !ok || f.Code != "name_ambiguous" || f.Kind != fault.Conflict || !strings.Contains(f.Suggestion, strings.Join(ids, ", ")) {
 		t.Errorf("the name of two: %v, want their identifiers", err)
 	}
 	for _, one := range ids {
-		if got, err := s.Spaces.Named(s.Context(), testkit.WS, one); err != nil || string(got) != one {
+		if got, err := s.Spaces.Catalog.Named(s.Context(), testkit.WS, one); err != nil || string(got) != one {
 			t.Errorf("%s is %s, %v", one, got, err)
 		}
 	}
 	name := "single"
-	if _, err := s.Spaces.Update(s.Context(), s.Origin, testkit.WS, id.Space(ids[0]), spaces.Change{Name: &name}); err != nil {
+	if _, err := s.Spaces.Settings.Update(s.Context(), s.Origin, testkit.WS, id.Space(ids[0]), spaces.Change{Name: &name}); err != nil {
 		t.Errorf("one of them is renamed: %v", err)
 	}
-	if got, err := s.Spaces.Named(s.Context(), testkit.WS, "double"); err != nil || string(got) != ids[1] {
+	if got, err := s.Spaces.Catalog.Named(s.Context(), testkit.WS, "double"); err != nil || string(got) != ids[1] {
 		t.Errorf("the name is of %s, %v; want the other one", got, err)
 	}
 }

@@ -71,7 +71,7 @@ func TestWhereASpaceBegins(t *testing.T) {
 			if c.overrides != "" {
 				q.Overrides = []byte(c.overrides)
 			}
-			made, err := c.on.Spaces.Create(c.on.Context(), c.on.Origin, q)
+			made, err := c.on.Spaces.Creation.Create(c.on.Context(), c.on.Origin, q)
 			if fault.CodeOf(err) != c.code {
 				t.Fatalf("got %v, want %q", err, c.code)
 			}
@@ -85,7 +85,7 @@ func TestWhereASpaceBegins(t *testing.T) {
 			if made.Tier != c.want || made.Runtime != runtime {
 				t.Errorf("got %s in %s, want %s in %s", made.Runtime, made.Tier, runtime, c.want)
 			}
-			if _, err := c.on.Spaces.Destroy(c.on.Context(), c.on.Origin, testkit.WS, made.ID); err != nil {
+			if _, err := c.on.Spaces.Ending.Destroy(c.on.Context(), c.on.Origin, testkit.WS, made.ID); err != nil {
 				t.Error(err)
 			}
 		})
@@ -97,7 +97,7 @@ func TestASpaceIsPromoted(t *testing.T) {
 	made := s.SpaceOf(spaces.Request{Env: map[string]string{"A": "b"}})
 	s.Rest(s.Start(made.ID, `[{"type":"createFile","path":"a","content":"one"}]`).ID)
 	why := space.Why{Code: space.WhyRequested, Reason: strings.Repeat("ä", spaces.MaxReason+1)}
-	got, err := s.Spaces.Promote(s.Context(), s.Origin, testkit.WS, made.ID, "", why)
+	got, err := s.Spaces.Routing.Promote(s.Context(), s.Origin, testkit.WS, made.ID, "", why)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -116,16 +116,17 @@ func TestASpaceIsPromoted(t *testing.T) {
 		t.Errorf("got %+v", done)
 	}
 	// Again it does nothing, and back it does not go.
-	if again, err := s.Spaces.Promote(s.Context(), s.Origin, testkit.WS, made.ID, "namespace", why); err != nil || again.Tier != "namespace" {
+	if again, err := s.Spaces.Routing.Promote(s.Context(), s.Origin, testkit.WS, made.ID, "namespace", why); err != nil ||
+		again.Tier != "namespace" {
 		t.Errorf("again: %+v, %v", again, err)
 	}
-	if _, err := s.Spaces.Promote(s.Context(), s.Origin, testkit.WS, made.ID, "nano", why); fault.CodeOf(err) != "tier_not_heavier" {
+	if _, err := s.Spaces.Routing.Promote(s.Context(), s.Origin, testkit.WS, made.ID, "nano", why); fault.CodeOf(err) != "tier_not_heavier" {
 		t.Errorf("back: %v, want tier_not_heavier", err)
 	}
 	if n := len(promotions(t, s)); n != 1 {
 		t.Errorf("%d promotions, want 1", n)
 	}
-	fork, err := s.Spaces.Fork(s.Context(), s.Origin, spaces.Fork{Workspace: testkit.WS, Space: made.ID})
+	fork, err := s.Spaces.Creation.Fork(s.Context(), s.Origin, spaces.Fork{Workspace: testkit.WS, Space: made.ID})
 	if err != nil || fork.Tier != "namespace" || fork.Runtime != space.RuntimeAuto {
 		t.Errorf("a fork: %+v, %v", fork, err)
 	}
@@ -135,12 +136,12 @@ func TestWhatIsNotPromoted(t *testing.T) {
 	s := light(t)
 	why := space.Why{Code: space.WhyRequested}
 	promote := func(ws id.Workspace, sp id.Space, to string) error {
-		_, err := s.Spaces.Promote(s.Context(), s.Origin, ws, sp, to, why)
+		_, err := s.Spaces.Routing.Promote(s.Context(), s.Origin, ws, sp, to, why)
 		return err
 	}
 	auto, fixed := s.Space(), s.SpaceOf(spaces.Request{Runtime: "nano"})
 	gone := s.SpaceOf(spaces.Request{})
-	if _, err := s.Spaces.Destroy(s.Context(), s.Origin, testkit.WS, gone.ID); err != nil {
+	if _, err := s.Spaces.Ending.Destroy(s.Context(), s.Origin, testkit.WS, gone.ID); err != nil {
 		t.Fatal(err)
 	}
 	for name, c := range map[string]struct {
@@ -156,7 +157,7 @@ func TestWhatIsNotPromoted(t *testing.T) {
 			t.Errorf("%s: got %v, want %s", name, c.err, c.code)
 		}
 	}
-	_, leave, err := s.Spaces.Occupy(s.Context(), testkit.WS, auto.ID, true)
+	_, leave, err := s.Spaces.Living.Occupy(s.Context(), testkit.WS, auto.ID, true)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -188,11 +189,11 @@ func TestAPolicyRefusesAPromotion(t *testing.T) {
 		t.Fatal(err)
 	}
 	made := s.SpaceOf(spaces.Request{Bundle: &own})
-	_, err = s.Spaces.Promote(s.Context(), s.Origin, testkit.WS, made.ID, "", space.Why{Code: space.WhyRequested})
+	_, err = s.Spaces.Routing.Promote(s.Context(), s.Origin, testkit.WS, made.ID, "", space.Why{Code: space.WhyRequested})
 	if fault.KindOf(err) != fault.Denied || !strings.Contains(err.Error(), "it stays") {
 		t.Errorf("got %v, want a denial", err)
 	}
-	if now, err := s.Spaces.Space(s.Context(), testkit.WS, made.ID); err != nil || now.Tier != space.Nano {
+	if now, err := s.Spaces.Catalog.Space(s.Context(), testkit.WS, made.ID); err != nil || now.Tier != space.Nano {
 		t.Errorf("the space is in %s, %v", now.Tier, err)
 	}
 }
@@ -219,16 +220,16 @@ func TestACrashWhileASpaceIsPromoted(t *testing.T) {
 				}
 				return testkit.Survive
 			})
-			_, err := s.Spaces.Promote(s.Context(), s.Origin, testkit.WS, made.ID, "", space.Why{Code: space.WhyRequested})
+			_, err := s.Spaces.Routing.Promote(s.Context(), s.Origin, testkit.WS, made.ID, "", space.Why{Code: space.WhyRequested})
 			if confirmed := c.want == "namespace" && c.death == testkit.Recorded; (err == nil) != confirmed {
 				t.Errorf("it is confirmed: %v", err)
 			}
 			s.Crash()
-			now, err := s.Spaces.Space(s.Context(), testkit.WS, made.ID)
+			now, err := s.Spaces.Catalog.Space(s.Context(), testkit.WS, made.ID)
 			if err != nil || now.Tier != c.want {
 				t.Fatalf("the space is in %s, want %s, %v", now.Tier, c.want, err)
 			}
-			if _, err := s.Spaces.Instance(s.Context(), now); err != nil {
+			if _, err := s.Spaces.Living.Instance(s.Context(), now); err != nil {
 				t.Errorf("it does not start: %v", err)
 			}
 			if living := s.Options.Light.Living(); living != map[string]int{"nano": 1}[c.want] {

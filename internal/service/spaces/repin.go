@@ -11,46 +11,59 @@ import (
 	"agentbox/internal/domain/space"
 )
 
+// Settings changes what a living space is: its name, its variables, the end of its life, its policy.
+type Settings struct {
+	catalog  *Catalog
+	names    *names
+	living   *Living
+	withheld *withheld
+	tiers    Tiers
+	acts     policy.Client
+	gate     policy.Gate
+	library  policy.Library
+	clock    event.Clock
+}
+
 // Repin pins another policy to a living space. From then on the new policy judges actions in it. Repin refuses a space with a run that is
 // under way or waits for a person (ErrBusy), because a question is about an action under the old policy. The new policy must accept the
 // tier of the space. Files that the new policy withholds are moved out of the view of code, whoever made them. If it withholds other files
 // than the old policy, the interpreter contexts of the space end.
-func (k *Service) Repin(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space, b policy.Bundle) (space.Space, error) {
-	leave, err := k.alone(s)
+func (st *Settings) Repin(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space, b policy.Bundle) (space.Space, error) {
+	leave, err := st.living.alone(s)
 	if err != nil {
 		return space.Space{}, err
 	}
 	defer leave()
-	doc, err := k.alive(ctx, ws, s)
+	doc, err := st.catalog.alive(ctx, ws, s)
 	if err != nil {
 		return doc, err
 	}
 	if doc.ActiveRun != "" {
 		return doc, ErrBusy
 	}
-	if err := k.accepts(b.Limits.Weakest, doc.Tier); err != nil {
+	if err := st.tiers.accepts(b.Limits.Weakest, doc.Tier); err != nil {
 		return doc, err
 	}
-	action := k.action(policy.SpacePolicy, origin, doc)
+	action := actionOn(policy.SpacePolicy, origin, doc)
 	action.Target = b.Hash.String()
 	changed := space.PolicyChanged{Space: s, Policy: b.Name, Bundle: b.Hash, Was: doc.Bundle}
-	if err := k.through().Early(ctx, origin, action); err != nil { // nothing is pinned for a caller who may not
+	if err := st.acts.Early(ctx, origin, action); err != nil { // nothing is pinned for a caller who may not
 		return doc, err
 	}
-	if err := k.Library.PinBundle(ctx, origin, ws, b); err != nil {
+	if err := st.library.PinBundle(ctx, origin, ws, b); err != nil {
 		return doc, err
 	}
 	// Files leave the view of code before the new policy judges anything. A crash in between withholds more than is recorded, never less.
-	swept, err := k.KeepAside(ctx, doc, b)
+	swept, err := st.withheld.sweep(ctx, doc, b)
 	if err != nil {
-		return doc, k.unmoved(ctx, doc, err)
+		return doc, st.unmoved(ctx, doc, err)
 	}
 	changed.Withheld, changed.Contexts = len(swept.Withheld), swept.Contexts
-	batch := origin.Once(event.Batch{Workspace: ws, Drafts: []event.Draft{k.event(space.EventPolicy, origin, doc, changed)}})
-	if _, err := k.Gate.Record(ctx, origin, action, batch); err != nil {
-		return doc, k.unmoved(ctx, doc, err)
+	batch := origin.Once(event.Batch{Workspace: ws, Drafts: []event.Draft{draftOf(space.EventPolicy, origin, doc, changed)}})
+	if _, err := st.gate.Record(ctx, origin, action, batch); err != nil {
+		return doc, st.unmoved(ctx, doc, err)
 	}
-	if doc, err = k.Space(ctx, ws, s); err == nil && swept.Contexts > 0 {
+	if doc, err = st.catalog.Space(ctx, ws, s); err == nil && swept.Contexts > 0 {
 		doc.Warnings = append(doc.Warnings,
 			fmt.Sprintf("interpreter contexts that ended: %d. Their cells may have read files that are withheld now. "+
 				"The next cell of each begins a new context", swept.Contexts))
@@ -59,11 +72,11 @@ func (k *Service) Repin(ctx context.Context, origin event.Origin, ws id.Workspac
 }
 
 // unmoved applies the withholding of the space's present policy again, because another policy was not pinned. Moved files stay withheld.
-func (k *Service) unmoved(ctx context.Context, doc space.Space, why error) error {
+func (st *Settings) unmoved(ctx context.Context, doc space.Space, why error) error {
 	ctx = context.WithoutCancel(ctx)
-	present, err := k.Library.Bundle(ctx, doc.Workspace, doc.Bundle)
+	present, err := st.library.Bundle(ctx, doc.Workspace, doc.Bundle)
 	if err == nil {
-		_, err = k.KeepAside(ctx, doc, present)
+		_, err = st.withheld.sweep(ctx, doc, present)
 	}
 	return errors.Join(why, err)
 }

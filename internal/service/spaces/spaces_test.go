@@ -113,12 +113,12 @@ func TestCreateLimits(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			c.q.Workspace = testkit.WS
-			doc, err := s.Spaces.Create(s.Context(), s.Origin, c.q)
+			doc, err := s.Spaces.Creation.Create(s.Context(), s.Origin, c.q)
 			switch kind := fault.KindOf(err); {
 			case c.ok && err != nil:
 				t.Fatalf("it is refused: %v", err)
 			case c.ok:
-				if _, err := s.Spaces.Destroy(s.Context(), s.Origin, testkit.WS, doc.ID); err != nil {
+				if _, err := s.Spaces.Ending.Destroy(s.Context(), s.Origin, testkit.WS, doc.ID); err != nil {
 					t.Error(err)
 				}
 			case err == nil:
@@ -128,7 +128,7 @@ func TestCreateLimits(t *testing.T) {
 			}
 		})
 	}
-	left, err := s.Spaces.List(s.Context(), testkit.WS, "", "", 10)
+	left, err := s.Spaces.Catalog.List(s.Context(), testkit.WS, "", "", 10)
 	if err != nil || len(left) > 0 {
 		t.Errorf("%d spaces are left, %v", len(left), err)
 	}
@@ -143,7 +143,7 @@ func nothingLeft(t *testing.T, s *testkit.Stack) {
 		t.Fatal(err)
 	}
 	for _, one := range kept {
-		doc, err := s.Spaces.Space(s.Context(), testkit.WS, one)
+		doc, err := s.Spaces.Catalog.Space(s.Context(), testkit.WS, one)
 		if err != nil || doc.Status == space.Destroyed {
 			t.Errorf("the directory of %s is left; %s %v", one, doc.Status, err)
 		}
@@ -154,40 +154,43 @@ func TestUpdateAndExtend(t *testing.T) {
 	s := open(t)
 	doc := s.SpaceOf(spaces.Request{Name: "one", Description: "d", Env: map[string]string{"A": "1"}, Metadata: map[string]string{"m": "1"}})
 	name, long := "two", strings.Repeat("x", spaces.MaxName+1)
-	got, err := s.Spaces.Update(s.Context(), s.Origin, testkit.WS, doc.ID, spaces.Change{Name: &name, Metadata: &map[string]string{"n": "2"}})
+	got, err := s.Spaces.Settings.Update(s.Context(), s.Origin, testkit.WS, doc.ID, spaces.Change{Name: &name,
+		Metadata: &map[string]string{"n": "2"}})
 	if err != nil || got.Name != "two" || got.Description != "d" || !maps.Equal(got.Env, doc.Env) || !maps.Equal(got.Metadata,
 		map[string]string{"n": "2"}) {
 		t.Errorf("got %+v, %v", got, err)
 	}
-	if _, err := s.Spaces.Update(s.Context(), s.Origin, testkit.WS, doc.ID, spaces.Change{Name: &long}); fault.KindOf(err) != fault.Invalid {
+	if _, err := s.Spaces.Settings.Update(s.Context(), s.Origin, testkit.WS, doc.ID,
+		spaces.Change{Name: &long}); fault.KindOf(err) != fault.Invalid {
 		t.Errorf("a name that is too long: %v", err)
 	}
 	for _, by := range []time.Duration{spaces.MinTTL - 1, spaces.MaxTTL + 1, 0, -time.Hour} {
-		if _, err := s.Spaces.Extend(s.Context(), s.Origin, testkit.WS, doc.ID, by); fault.KindOf(err) != fault.Invalid {
+		if _, err := s.Spaces.Settings.Extend(s.Context(), s.Origin, testkit.WS, doc.ID, by); fault.KindOf(err) != fault.Invalid {
 			t.Errorf("extended by %s: %v", by, err)
 		}
 	}
 	before := s.Clock.Now()
-	got, err = s.Spaces.Extend(s.Context(), s.Origin, testkit.WS, doc.ID, spaces.MaxTTL)
+	got, err = s.Spaces.Settings.Extend(s.Context(), s.Origin, testkit.WS, doc.ID, spaces.MaxTTL)
 	if err != nil || got.ExpiresAt.Before(before.Add(spaces.MaxTTL)) || got.ExpiresAt.After(s.Clock.Now().Add(spaces.MaxTTL)) {
 		t.Errorf("ends at %s, %v", got.ExpiresAt, err)
 	}
 	s.Tick(spaces.MaxTTL - time.Hour)
-	if doc, _ := s.Spaces.Space(s.Context(), testkit.WS, doc.ID); doc.Status != space.Ready {
+	if doc, _ := s.Spaces.Catalog.Space(s.Context(), testkit.WS, doc.ID); doc.Status != space.Ready {
 		t.Errorf("before its time is over it is %s", doc.Status)
 	}
 	s.Tick(2 * time.Hour)
-	doc, err = s.Spaces.Space(s.Context(), testkit.WS, doc.ID)
+	doc, err = s.Spaces.Catalog.Space(s.Context(), testkit.WS, doc.ID)
 	if err != nil || doc.Status != space.Destroyed || doc.Reason != "expired" {
 		t.Errorf("after its time it is %s (%s), %v", doc.Status, doc.Reason, err)
 	}
-	if _, err := s.Spaces.Update(s.Context(), s.Origin, testkit.WS, doc.ID, spaces.Change{Name: &name}); !errors.Is(err, spaces.ErrDestroyed) {
+	if _, err := s.Spaces.Settings.Update(s.Context(), s.Origin, testkit.WS, doc.ID, spaces.Change{Name: &name}); !errors.Is(err,
+		spaces.ErrDestroyed) {
 		t.Errorf("update of what is gone: %v", err)
 	}
-	if _, err := s.Spaces.Extend(s.Context(), s.Origin, testkit.WS, doc.ID, time.Hour); !errors.Is(err, spaces.ErrDestroyed) {
+	if _, err := s.Spaces.Settings.Extend(s.Context(), s.Origin, testkit.WS, doc.ID, time.Hour); !errors.Is(err, spaces.ErrDestroyed) {
 		t.Errorf("extension of what is gone: %v", err)
 	}
-	if _, err := s.Spaces.ReadFile(s.Context(), s.Origin, testkit.WS, doc.ID, "x", spaces.Any); !errors.Is(err, spaces.ErrDestroyed) {
+	if _, err := s.Spaces.Files.Read(s.Context(), s.Origin, testkit.WS, doc.ID, "x", spaces.Any); !errors.Is(err, spaces.ErrDestroyed) {
 		t.Errorf("a file of what is gone: %v", err)
 	}
 	nothingLeft(t, s)
@@ -231,7 +234,7 @@ func archive(t *testing.T, name, content string) []byte {
 func TestTrapIdempotencyKeyBurntByAFailure(t *testing.T) {
 	s := testkit.Open(t, testkit.Options{Program: program, MaxSpaces: 1})
 	create := func(packed []byte) (space.Space, error) {
-		return s.Spaces.Create(s.Context(), s.Origin, spaces.Request{
+		return s.Spaces.Creation.Create(s.Context(), s.Origin, spaces.Request{
 			Workspace: testkit.WS, Archive: bytes.NewReader(packed), ArchiveHash: event.DigestOf(packed), Key: "k",
 		})
 	}
@@ -268,7 +271,7 @@ func TestTrapSpaceQuotaUnderConcurrency(t *testing.T) {
 	made, full := 0, 0
 	for range 50 {
 		wait.Go(func() {
-			_, err := s.Spaces.Create(s.Context(), s.Origin, spaces.Request{Workspace: testkit.WS})
+			_, err := s.Spaces.Creation.Create(s.Context(), s.Origin, spaces.Request{Workspace: testkit.WS})
 			mu.Lock()
 			defer mu.Unlock()
 			switch {
@@ -291,7 +294,7 @@ func TestTrapSpaceQuotaUnderConcurrency(t *testing.T) {
 // distinct checks that no two living spaces share a host uid, and returns the uids.
 func distinct(t *testing.T, s *testkit.Stack) []int {
 	t.Helper()
-	living, err := s.Spaces.List(s.Context(), testkit.WS, "", "", 1000)
+	living, err := s.Spaces.Catalog.List(s.Context(), testkit.WS, "", "", 1000)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -316,19 +319,19 @@ func TestHostUIDsAreNotShared(t *testing.T) {
 		var wait sync.WaitGroup
 		for range 4 {
 			wait.Go(func() {
-				if _, err := s.Spaces.Create(s.Context(), s.Origin, spaces.Request{Workspace: testkit.WS}); err != nil {
+				if _, err := s.Spaces.Creation.Create(s.Context(), s.Origin, spaces.Request{Workspace: testkit.WS}); err != nil {
 					t.Errorf("create: %v", err)
 				}
 			})
 		}
-		living, err := s.Spaces.List(s.Context(), testkit.WS, space.Ready, "", 1000)
+		living, err := s.Spaces.Catalog.List(s.Context(), testkit.WS, space.Ready, "", 1000)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, doc := range living[:len(living)/2] {
 			for range 3 { // at once
 				wait.Go(func() {
-					if _, err := s.Spaces.Destroy(s.Context(), s.Origin, testkit.WS, doc.ID); err != nil {
+					if _, err := s.Spaces.Ending.Destroy(s.Context(), s.Origin, testkit.WS, doc.ID); err != nil {
 						t.Errorf("destroy: %v", err)
 					}
 				})
@@ -370,7 +373,7 @@ func TestCrashInTheMiddleOfCreate(t *testing.T) {
 				}
 				return testkit.Survive
 			})
-			_, err := s.Spaces.Create(s.Context(), s.Origin, spaces.Request{Workspace: testkit.WS, Key: fmt.Sprint("k", n)})
+			_, err := s.Spaces.Creation.Create(s.Context(), s.Origin, spaces.Request{Workspace: testkit.WS, Key: fmt.Sprint("k", n)})
 			select {
 			case <-s.Log.Gone():
 				died++
@@ -380,7 +383,7 @@ func TestCrashInTheMiddleOfCreate(t *testing.T) {
 					t.Fatalf("create: %v", err)
 				}
 			}
-			living, err := s.Spaces.List(s.Context(), testkit.WS, "", "", 10)
+			living, err := s.Spaces.Catalog.List(s.Context(), testkit.WS, "", "", 10)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -419,7 +422,7 @@ func TestCrashInTheMiddleOfAFileChange(t *testing.T) {
 		return testkit.Survive
 	})
 	content := []byte("x")
-	_, err := s.Spaces.WriteFile(s.Context(), s.Origin, testkit.WS, doc.ID, "f", false, "", event.DigestOf(content), 1,
+	_, err := s.Spaces.Files.Write(s.Context(), s.Origin, testkit.WS, doc.ID, "f", false, "", event.DigestOf(content), 1,
 		bytes.NewReader(content))
 	if fault.KindOf(err) != fault.Unavailable {
 		t.Errorf("the write that could not be recorded: %v", err)
@@ -456,7 +459,7 @@ func TestCrashInTheMiddleOfAFileChangeThatIsSentAgain(t *testing.T) {
 			origin := s.Origin
 			origin.Key, origin.Command = "key", event.DigestOf(content)
 			write := func() (space.Entry, error) {
-				return s.Spaces.WriteFile(s.Context(), origin, testkit.WS, doc.ID, "f", false, "", event.DigestOf(content), int64(len(content)),
+				return s.Spaces.Files.Write(s.Context(), origin, testkit.WS, doc.ID, "f", false, "", event.DigestOf(content), int64(len(content)),
 					bytes.NewReader(content))
 			}
 			s.Log.DieAt(func(r event.Receipt) testkit.Death {
@@ -501,14 +504,14 @@ func TestTrapFilesSkipPolicy(t *testing.T) {
 	s := open(t)
 	doc := s.SpaceOf(spaces.Request{Preset: "restrictive"})
 	content := []byte("x")
-	_, err := s.Spaces.WriteFile(s.Context(), s.Origin, testkit.WS, doc.ID, "f", false, "", event.DigestOf(content), 1,
+	_, err := s.Spaces.Files.Write(s.Context(), s.Origin, testkit.WS, doc.ID, "f", false, "", event.DigestOf(content), 1,
 		bytes.NewReader(content))
 	if fault.KindOf(err) != fault.Denied {
 		t.Errorf("a write under the restrictive policy: %v", err)
 	}
 	standard := s.Space()
 	for _, path := range []string{".git/hooks/pre-commit", "a/.git/HEAD", ".git/config"} {
-		if _, err := s.Spaces.WriteFile(s.Context(), s.Origin, testkit.WS, standard.ID, path, false, "", event.DigestOf(content), 1,
+		if _, err := s.Spaces.Files.Write(s.Context(), s.Origin, testkit.WS, standard.ID, path, false, "", event.DigestOf(content), 1,
 			bytes.NewReader(content)); fault.KindOf(err) != fault.Denied {
 			t.Errorf("a write of %s: %v", path, err)
 		}
@@ -536,7 +539,7 @@ func TestTrapSpacesAreLostAtRestart(t *testing.T) {
 	if got := s.File(doc.ID, "f"); got != "abc" {
 		t.Errorf("the file holds %q", got)
 	}
-	again, err := s.Spaces.Space(s.Context(), testkit.WS, doc.ID)
+	again, err := s.Spaces.Catalog.Space(s.Context(), testkit.WS, doc.ID)
 	if err != nil || again.Name != "kept" || again.Bundle != doc.Bundle {
 		t.Errorf("got %+v, %v", again, err)
 	}
@@ -552,16 +555,16 @@ func TestTrapSpaceIsReachedAcrossWorkspaces(t *testing.T) {
 	s := open(t)
 	doc := s.Space()
 	const other = id.Workspace("ws_other")
-	if _, err := s.Spaces.Space(s.Context(), other, doc.ID); fault.CodeOf(err) != "space_not_found" {
+	if _, err := s.Spaces.Catalog.Space(s.Context(), other, doc.ID); fault.CodeOf(err) != "space_not_found" {
 		t.Errorf("look: %v", err)
 	}
-	if _, err := s.Spaces.Destroy(s.Context(), s.Origin, other, doc.ID); fault.CodeOf(err) != "space_not_found" {
+	if _, err := s.Spaces.Ending.Destroy(s.Context(), s.Origin, other, doc.ID); fault.CodeOf(err) != "space_not_found" {
 		t.Errorf("destroy: %v", err)
 	}
-	if _, err := s.Spaces.ListFiles(s.Context(), s.Origin, other, doc.ID, ".", false); fault.CodeOf(err) != "space_not_found" {
+	if _, err := s.Spaces.Files.List(s.Context(), s.Origin, other, doc.ID, ".", false); fault.CodeOf(err) != "space_not_found" {
 		t.Errorf("files: %v", err)
 	}
-	if _, _, err := s.Spaces.Occupy(s.Context(), other, doc.ID, false); fault.CodeOf(err) != "space_not_found" {
+	if _, _, err := s.Spaces.Living.Occupy(s.Context(), other, doc.ID, false); fault.CodeOf(err) != "space_not_found" {
 		t.Errorf("occupy: %v", err)
 	}
 }

@@ -41,7 +41,7 @@ func TestStepLooksWhereItHasTo(t *testing.T) {
 	step := func(after time.Duration, looks bool) {
 		t.Helper()
 		before := docs.lists
-		if err := k.Step(t.Context(), now.Add(after)); err != nil {
+		if err := k.Ending.Step(t.Context(), now.Add(after)); err != nil {
 			t.Fatal(err)
 		}
 		if looked := docs.lists > before; looked != looks {
@@ -52,7 +52,7 @@ func TestStepLooksWhereItHasTo(t *testing.T) {
 	step(time.Second, false)
 	step(59*time.Second, false)
 	step(time.Minute, true)
-	if _, err := s.Spaces.Extend(t.Context(), s.Origin, testkit.WS, late.ID, time.Hour); err != nil { // it ends before the other one
+	if _, err := s.Spaces.Settings.Extend(t.Context(), s.Origin, testkit.WS, late.ID, time.Hour); err != nil { // it ends before the other one
 		t.Fatal(err)
 	}
 	step(61*time.Second, true)
@@ -60,14 +60,14 @@ func TestStepLooksWhereItHasTo(t *testing.T) {
 	step(59*time.Minute+50*time.Second, true)
 	step(90*time.Minute, true)
 	for doc, want := range map[*space.Space]space.Status{&late: space.Destroyed, &soon: soon.Status} {
-		if got, err := s.Spaces.Space(t.Context(), testkit.WS, doc.ID); err != nil || got.Status != want {
+		if got, err := s.Spaces.Catalog.Space(t.Context(), testkit.WS, doc.ID); err != nil || got.Status != want {
 			t.Errorf("after 90 minutes the space that ends %s is %s, %v; want %s", doc.ExpiresAt, got.Status, err, want)
 		}
 	}
 	step(90*time.Minute+time.Second, true) // that the space has ended was recorded
 	step(90*time.Minute+2*time.Second, false)
 	step(2*time.Hour, true)
-	if got, err := s.Spaces.Space(t.Context(), testkit.WS, soon.ID); err != nil || got.Status != space.Destroyed {
+	if got, err := s.Spaces.Catalog.Space(t.Context(), testkit.WS, soon.ID); err != nil || got.Status != space.Destroyed {
 		t.Errorf("after two hours it is %s, %v", got.Status, err)
 	}
 }

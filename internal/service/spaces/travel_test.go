@@ -46,17 +46,17 @@ func (s told) step(operation string) string {
 }
 
 func (s told) rewind(to string) (space.Rewound, error) {
-	return s.Spaces.Rewind(s.Context(), s.Origin, testkit.WS, s.in, to)
+	return s.Spaces.Snapshots.Rewind(s.Context(), s.Origin, testkit.WS, s.in, to)
 }
 
 // now is the hash of the files as they are.
 func (s told) now(t *testing.T) event.Digest {
 	t.Helper()
-	doc, err := s.Spaces.Space(s.Context(), testkit.WS, s.in)
+	doc, err := s.Spaces.Catalog.Space(s.Context(), testkit.WS, s.in)
 	if err != nil {
 		t.Fatal(err)
 	}
-	kept, err := s.Spaces.Keep(s.Context(), doc)
+	kept, err := s.Spaces.Living.Keep(s.Context(), doc)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,7 +81,7 @@ func TestSnapshotOfEachOperation(t *testing.T) {
 	if ops[0].Snapshot.IsZero() || ops[0].Snapshot == ops[1].Snapshot || !ops[2].Snapshot.IsZero() || ops[3].Snapshot != s.now(t) {
 		t.Errorf("the operations have %v, %v, %v, %v", ops[0].Snapshot, ops[1].Snapshot, ops[2].Snapshot, ops[3].Snapshot)
 	}
-	past, err := s.Spaces.Snapshots(s.Context(), testkit.WS, s.in, "", 100)
+	past, err := s.Spaces.Snapshots.List(s.Context(), testkit.WS, s.in, "", 100)
 	if err != nil || len(past.Recorded) != 5 || past.Recorded[0].Operation != "d" || past.Recorded[0].Step != id.Step(s.step("d")) ||
 		past.Bytes == 0 {
 		t.Errorf("%d are listed, %v", len(past.Recorded), err)
@@ -91,7 +91,7 @@ func TestSnapshotOfEachOperation(t *testing.T) {
 			t.Errorf("%s after %q is not kept", r.Root, r.Operation)
 		}
 	}
-	page, err := s.Spaces.Snapshots(s.Context(), testkit.WS, s.in, past.Recorded[1].Event, 2)
+	page, err := s.Spaces.Snapshots.List(s.Context(), testkit.WS, s.in, past.Recorded[1].Event, 2)
 	if err != nil || len(page.Recorded) != 2 || page.Recorded[0] != past.Recorded[2] {
 		t.Errorf("the list goes on with %v, %v", page.Recorded, err)
 	}
@@ -136,16 +136,18 @@ func TestRewindWaitsForNoRun(t *testing.T) {
 	if _, err := s.rewind(s.step("a")); !errors.Is(err, spaces.ErrBusy) {
 		t.Errorf("while a command runs: %v, want %v", err, spaces.ErrBusy)
 	}
-	if _, err := s.Spaces.Diff(s.Context(), s.Origin, testkit.WS, s.in, "", "", 10); !errors.Is(err, spaces.ErrBusy) {
+	if _, err := s.Spaces.Snapshots.Diff(s.Context(), s.Origin, testkit.WS, s.in, "", "", 10); !errors.Is(err, spaces.ErrBusy) {
 		t.Errorf("what the files are while a command runs: %v, want %v", err, spaces.ErrBusy)
 	}
-	if _, err := s.Spaces.Fork(s.Context(), s.Origin, spaces.Fork{Workspace: testkit.WS, Space: s.in}); !errors.Is(err, spaces.ErrBusy) {
+	if _, err := s.Spaces.Creation.Fork(s.Context(), s.Origin, spaces.Fork{Workspace: testkit.WS, Space: s.in}); !errors.Is(err,
+		spaces.ErrBusy) {
 		t.Errorf("a fork of what the files are while a command runs: %v, want %v", err, spaces.ErrBusy)
 	}
-	if c, err := s.Spaces.Diff(s.Context(), s.Origin, testkit.WS, s.in, s.step("a"), s.step("b"), 10); err != nil || len(c.Differences) != 2 {
+	if c, err := s.Spaces.Snapshots.Diff(s.Context(), s.Origin, testkit.WS, s.in, s.step("a"), s.step("b"), 10); err != nil ||
+		len(c.Differences) != 2 {
 		t.Errorf("two snapshots can be compared all the same: %v, %v", c.Differences, err)
 	}
-	if _, err := s.Spaces.Fork(s.Context(), s.Origin, spaces.Fork{Workspace: testkit.WS, Space: s.in, At: s.step("a")}); err != nil {
+	if _, err := s.Spaces.Creation.Fork(s.Context(), s.Origin, spaces.Fork{Workspace: testkit.WS, Space: s.in, At: s.step("a")}); err != nil {
 		t.Errorf("a fork of a snapshot can be made all the same: %v", err)
 	}
 	if err := s.Runs.Cancel(s.Context(), s.Origin, testkit.WS, busy.ID, ""); err != nil {
@@ -167,7 +169,7 @@ func TestRewindWaitsForNoRun(t *testing.T) {
 
 func TestDiffShowsNoHashOfWhatMayNotBeRead(t *testing.T) {
 	s := tell(t)
-	doc, err := s.Spaces.Space(s.Context(), testkit.WS, s.in)
+	doc, err := s.Spaces.Catalog.Space(s.Context(), testkit.WS, s.in)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -183,12 +185,12 @@ func TestDiffShowsNoHashOfWhatMayNotBeRead(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	_, leave, err := s.Spaces.Occupy(s.Context(), testkit.WS, s.in, true)
+	_, leave, err := s.Spaces.Living.Occupy(s.Context(), testkit.WS, s.in, true)
 	if err != nil {
 		t.Fatal(err)
 	}
 	leave()
-	c, err := s.Spaces.Diff(s.Context(), s.Origin, testkit.WS, s.in, s.step("d"), "", 100)
+	c, err := s.Spaces.Snapshots.Diff(s.Context(), s.Origin, testkit.WS, s.in, s.step("d"), "", 100)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -205,10 +207,11 @@ func TestWhoMayRewind(t *testing.T) {
 	s := tell(t)
 	before := s.now(t)
 	agent := event.Origin{Principal: s.run.Agent}
-	if _, err := s.Spaces.Rewind(s.Context(), agent, testkit.WS, s.in, s.step("a")); fault.KindOf(err) != fault.Denied {
+	if _, err := s.Spaces.Snapshots.Rewind(s.Context(), agent, testkit.WS, s.in, s.step("a")); fault.KindOf(err) != fault.Denied {
 		t.Errorf("an agent rewinds its own space: %v", err)
 	}
-	if _, err := s.Spaces.Fork(s.Context(), agent, spaces.Fork{Workspace: testkit.WS, Space: s.in}); fault.KindOf(err) != fault.Denied {
+	if _, err := s.Spaces.Creation.Fork(s.Context(), agent, spaces.Fork{Workspace: testkit.WS,
+		Space: s.in}); fault.KindOf(err) != fault.Denied {
 		t.Errorf("an agent forks its own space: %v", err)
 	}
 	if _, err := s.Gate.KillSwitch.Throw(s.Context(), s.Origin, testkit.WS, "test"); err != nil {
@@ -217,13 +220,13 @@ func TestWhoMayRewind(t *testing.T) {
 	if _, err := s.rewind(s.step("a")); fault.CodeOf(err) != policy.ReasonKillSwitch {
 		t.Errorf("with the kill switch thrown: %v", err)
 	}
-	if _, err := s.Spaces.Diff(s.Context(), s.Origin, testkit.WS, s.in, s.step("a"), s.step("b"), 10); err != nil {
+	if _, err := s.Spaces.Snapshots.Diff(s.Context(), s.Origin, testkit.WS, s.in, s.step("a"), s.step("b"), 10); err != nil {
 		t.Errorf("looking goes on: %v", err)
 	}
 	if now := s.now(t); now != before {
 		t.Errorf("the files are %v, want %v", now, before)
 	}
-	if doc, err := s.Spaces.Space(s.Context(), testkit.WS, s.in); err != nil || !doc.Rewinding.IsZero() {
+	if doc, err := s.Spaces.Catalog.Space(s.Context(), testkit.WS, s.in); err != nil || !doc.Rewinding.IsZero() {
 		t.Errorf("the space says that it is being rewound: %+v, %v", doc, err)
 	}
 	s.Verify()
@@ -248,7 +251,7 @@ func TestRewindAndDeath(t *testing.T) {
 			if now != old && now != s.run.Operations[0].Snapshot {
 				t.Errorf("death %v at append %d: the files are %v, neither old nor new", death, n, now)
 			}
-			doc, err := s.Spaces.Space(s.Context(), testkit.WS, s.in)
+			doc, err := s.Spaces.Catalog.Space(s.Context(), testkit.WS, s.in)
 			if err != nil || !doc.Rewinding.IsZero() {
 				t.Errorf("death %v at append %d: the space is still being rewound: %v", death, n, err)
 			}
@@ -280,7 +283,7 @@ func TestRewindAndDeath(t *testing.T) {
 func TestForkInheritsNoSecret(t *testing.T) {
 	s := tell(t)
 	q := spaces.Fork{Workspace: testkit.WS, Space: s.in, At: s.step("b"), Name: "fork", Key: "once"}
-	fork, err := s.Spaces.Fork(s.Context(), s.Origin, q)
+	fork, err := s.Spaces.Creation.Fork(s.Context(), s.Origin, q)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -288,12 +291,12 @@ func TestForkInheritsNoSecret(t *testing.T) {
 		fork.UID == s.uid(t) {
 		t.Errorf("the fork is %+v", fork)
 	}
-	again, err := s.Spaces.Fork(s.Context(), s.Origin, q)
+	again, err := s.Spaces.Creation.Fork(s.Context(), s.Origin, q)
 	if err != nil || again.ID != fork.ID {
 		t.Errorf("the same request again: %v, %v, want %v", again.ID, err, fork.ID)
 	}
 	q.At = s.step("a")
-	if _, err := s.Spaces.Fork(s.Context(), s.Origin, q); fault.KindOf(err) != fault.Conflict {
+	if _, err := s.Spaces.Creation.Fork(s.Context(), s.Origin, q); fault.KindOf(err) != fault.Conflict {
 		t.Errorf("another request under the same key: %v", err)
 	}
 	doc := s.Ended(s.Start(fork.ID, `[{"type":"shell","command":"env; cat f; echo fork > f"}]`).ID)
@@ -301,18 +304,19 @@ func TestForkInheritsNoSecret(t *testing.T) {
 	if !strings.HasSuffix(out, "second\n") || strings.Contains(out, "secret") || doc.Agent == s.run.Agent {
 		t.Errorf("in the fork %s sees %q", doc.Agent, out)
 	}
-	if _, err := s.Spaces.Rewind(s.Context(), s.Origin, testkit.WS, fork.ID, s.run.Operations[0].Snapshot.String()); fault.CodeOf(
+	if _, err := s.Spaces.Snapshots.Rewind(s.Context(), s.Origin, testkit.WS, fork.ID, s.run.Operations[0].Snapshot.String()); fault.CodeOf(
 		err) != "snapshot_not_found" {
 		t.Errorf("the fork is rewound to the other space's past: %v", err)
 	}
-	if _, err := s.Spaces.Destroy(s.Context(), s.Origin, testkit.WS, s.in); err != nil {
+	if _, err := s.Spaces.Ending.Destroy(s.Context(), s.Origin, testkit.WS, s.in); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Spaces.Rewind(s.Context(), s.Origin, testkit.WS, fork.ID, string(doc.ID)); err != nil ||
+	if _, err := s.Spaces.Snapshots.Rewind(s.Context(), s.Origin, testkit.WS, fork.ID, string(doc.ID)); err != nil ||
 		s.File(fork.ID, "f") != "second\n" {
 		t.Errorf("the fork without the other space: %v", err)
 	}
-	if _, err := s.Spaces.Fork(s.Context(), s.Origin, spaces.Fork{Workspace: testkit.WS, Space: s.in, At: s.step("a")}); !errors.Is(err,
+	if _, err := s.Spaces.Creation.Fork(s.Context(), s.Origin, spaces.Fork{Workspace: testkit.WS, Space: s.in,
+		At: s.step("a")}); !errors.Is(err,
 		spaces.ErrDestroyed) {
 		t.Errorf("a fork of what is gone: %v", err)
 	}
@@ -322,7 +326,7 @@ func TestForkInheritsNoSecret(t *testing.T) {
 
 func (s told) uid(t *testing.T) int {
 	t.Helper()
-	doc, err := s.Spaces.Space(s.Context(), testkit.WS, s.in)
+	doc, err := s.Spaces.Catalog.Space(s.Context(), testkit.WS, s.in)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -341,15 +345,15 @@ func TestForkAndDeath(t *testing.T) {
 			return testkit.Survive
 		})
 		q := spaces.Fork{Workspace: testkit.WS, Space: s.in, At: s.step("a"), Key: "k"}
-		if _, err := s.Spaces.Fork(s.Context(), s.Origin, q); err == nil {
+		if _, err := s.Spaces.Creation.Fork(s.Context(), s.Origin, q); err == nil {
 			t.Fatalf("append %d: the daemon did not die", n)
 		}
 		s.Crash()
-		fork, err := s.Spaces.Fork(s.Context(), s.Origin, q)
+		fork, err := s.Spaces.Creation.Fork(s.Context(), s.Origin, q)
 		if err != nil || fork.Status != space.Ready || s.File(fork.ID, "f") != "first" {
 			t.Errorf("append %d: again: %+v, %v", n, fork.Status, err)
 		}
-		living, err := s.Spaces.List(s.Context(), testkit.WS, "", "", 10)
+		living, err := s.Spaces.Catalog.List(s.Context(), testkit.WS, "", "", 10)
 		if err != nil || len(living) != 2 {
 			t.Errorf("append %d: %d spaces live, %v", n, len(living), err)
 		}
@@ -366,18 +370,18 @@ func TestForksShareFiles(t *testing.T) {
 	waits := s.Start(s.in, `[{"type":"shell","command":"echo busy > x; echo begun; while test ! -e go; do sleep 0.01; `+
 		`done"},{"type":"shell","command":"cat x"}]`)
 	s.Prints(waits.ID, "begun")
-	busy, err := s.Spaces.Fork(s.Context(), s.Origin, spaces.Fork{Workspace: testkit.WS, Space: s.in, At: s.step("b")})
+	busy, err := s.Spaces.Creation.Fork(s.Context(), s.Origin, spaces.Fork{Workspace: testkit.WS, Space: s.in, At: s.step("b")})
 	if err != nil || s.File(busy.ID, "f") != "second\n" {
 		t.Errorf("a fork of a space that is at work: %v", err)
 	}
 	if _, err := os.Lstat(frozen); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the files of a space that is at work were moved: %v", err)
 	}
-	doc, err := s.Spaces.Space(s.Context(), testkit.WS, s.in)
+	doc, err := s.Spaces.Catalog.Space(s.Context(), testkit.WS, s.in)
 	if err != nil {
 		t.Fatal(err)
 	}
-	living, err := s.Spaces.Instance(s.Context(), doc)
+	living, err := s.Spaces.Living.Instance(s.Context(), doc)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -387,7 +391,7 @@ func TestForksShareFiles(t *testing.T) {
 	}
 	forks := make([]id.Space, 2)
 	for i := range forks {
-		fork, err := s.Spaces.Fork(s.Context(), s.Origin, spaces.Fork{Workspace: testkit.WS, Space: s.in, At: s.step("b")})
+		fork, err := s.Spaces.Creation.Fork(s.Context(), s.Origin, spaces.Fork{Workspace: testkit.WS, Space: s.in, At: s.step("b")})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -14,6 +14,14 @@ import (
 	"agentbox/internal/domain/space"
 )
 
+// withheld are the files of spaces that policy hides from code.
+type withheld struct {
+	catalog *Catalog
+	living  *Living
+	library policy.Library
+	store   space.Store
+}
+
 // Which names one of two files with the same path: that of code, or the one that is withheld from code.
 type Which int
 
@@ -50,31 +58,31 @@ func absent(err error) bool {
 }
 
 // either does something to the file that is meant.
-func (k *Service) either(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space, path string, which Which,
+func (f *Files) either(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space, path string, which Which,
 	do func(aside bool) error) error {
 	if err := which.may(origin); err != nil {
 		return err
 	}
 	err := do(which == Held)
-	if which != Any || !absent(err) || !k.holds(ctx, origin, ws, s, path) {
+	if which != Any || !absent(err) || !f.withheld.holds(ctx, origin, ws, s, path) {
 		return err
 	}
 	return do(true)
 }
 
 // holds reports whether a space withholds something under a path. Only permitted callers learn it.
-func (k *Service) holds(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space, path string) bool {
+func (wh *withheld) holds(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space, path string) bool {
 	path, err := space.CleanPath(path)
 	if err != nil || !person(origin) {
 		return false
 	}
-	doc, err := k.alive(ctx, ws, s)
-	return err == nil && k.Store.Withholds(doc.ID, doc.UID, doc.Limits, path)
+	doc, err := wh.catalog.alive(ctx, ws, s)
+	return err == nil && wh.store.Withholds(doc.ID, doc.UID, doc.Limits, path)
 }
 
-// withhold returns the rules by which the policy of a space withholds files.
-func (k *Service) withhold(ctx context.Context, doc space.Space) (policy.Withhold, error) {
-	bundle, err := k.Library.Bundle(ctx, doc.Workspace, doc.Bundle)
+// rules returns the rules by which the policy of a space withholds files.
+func (wh *withheld) rules(ctx context.Context, doc space.Space) (policy.Withhold, error) {
+	bundle, err := wh.library.Bundle(ctx, doc.Workspace, doc.Bundle)
 	if err != nil || bundle.Limits.Withhold == nil {
 		return policy.Withhold{}, err
 	}
@@ -82,14 +90,14 @@ func (k *Service) withhold(ctx context.Context, doc space.Space) (policy.Withhol
 }
 
 // stricter returns the rules of a fork, and whether they differ from those of the other space.
-func (k *Service) stricter(ctx context.Context, parent space.Space, own policy.Withhold) (*policy.Withhold, bool, error) {
-	other, err := k.withhold(ctx, parent)
+func (wh *withheld) stricter(ctx context.Context, parent space.Space, own policy.Withhold) (*policy.Withhold, bool, error) {
+	other, err := wh.rules(ctx, parent)
 	return &own, other.Digest() != own.Digest(), err
 }
 
 // broughtIn reports whether a file that is about to be written is withheld from code: a person writes it, under a name that policy
 // withholds.
-func (k *Service) broughtIn(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space, path string) (bool, error) {
+func (wh *withheld) broughtIn(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space, path string) (bool, error) {
 	if !person(origin) {
 		return false, nil
 	}
@@ -97,22 +105,22 @@ func (k *Service) broughtIn(ctx context.Context, origin event.Origin, ws id.Work
 	if err != nil {
 		return false, err
 	}
-	doc, err := k.alive(ctx, ws, s)
+	doc, err := wh.catalog.alive(ctx, ws, s)
 	if err != nil {
 		return false, err
 	}
-	held, err := k.withhold(ctx, doc)
+	held, err := wh.rules(ctx, doc)
 	_, match := held.Match(path)
 	return match, err
 }
 
-// aside returns the withheld files of a space.
-func (k *Service) aside(ctx context.Context, doc space.Space) (space.Files, error) {
-	held, err := k.withhold(ctx, doc)
+// files returns the withheld files of a space.
+func (wh *withheld) files(ctx context.Context, doc space.Space) (space.Files, error) {
+	held, err := wh.rules(ctx, doc)
 	if err != nil {
 		return nil, err
 	}
-	return k.Store.Aside(doc.ID, doc.UID, doc.Limits, held)
+	return wh.store.Aside(doc.ID, doc.UID, doc.Limits, held)
 }
 
 // merged returns the entries of a folder with those that are withheld, in the order of their paths. A folder that both have is listed once.
@@ -131,21 +139,21 @@ func merged(seen, held []space.Entry) []space.Entry {
 	return all[:min(len(all), ListEntries)]
 }
 
-// KeepAside applies the path rules of a policy to a living space. It moves the files that they withhold out of the view of code. It does so
+// sweep applies the path rules of a policy to a living space. It moves the files that they withhold out of the view of code. It does so
 // whoever made the files, because nobody can tell any more. If they differ from those of the space's own policy, its interpreter contexts
 // end: see docs/RATIONALE.md, "Why does a stricter policy end interpreter contexts?". The caller has the files of the space (Seize). Its
 // processes end first, so that none holds such a file open; they are started again when needed.
-func (k *Service) KeepAside(ctx context.Context, doc space.Space, under policy.Bundle) (space.Swept, error) {
+func (wh *withheld) sweep(ctx context.Context, doc space.Space, under policy.Bundle) (space.Swept, error) {
 	held := cmp.Or(under.Limits.Withhold, &policy.Withhold{})
-	_, other, err := k.stricter(ctx, doc, *held)
+	_, other, err := wh.stricter(ctx, doc, *held)
 	if err != nil {
 		return space.Swept{}, err
 	}
-	l := k.of(doc.ID)
+	l := wh.living.of(doc.ID)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if err := l.halt(); err != nil {
 		return space.Swept{}, err
 	}
-	return k.Store.KeepAside(ctx, doc.ID, doc.UID, doc.Limits, *held, other)
+	return wh.store.KeepAside(ctx, doc.ID, doc.UID, doc.Limits, *held, other)
 }

@@ -167,7 +167,7 @@ func (c *causal) look(t rapid.TB, ctx *testing.T) {
 // busy reports whether a run of a space has not ended.
 func (c *causal) busy(t *testing.T, in id.Space) bool {
 	t.Helper()
-	doc, err := c.d.app.Spaces.Space(t.Context(), id.DefaultWorkspace, in)
+	doc, err := c.d.app.Spaces.Catalog.Space(t.Context(), id.DefaultWorkspace, in)
 	return err != nil || doc.ActiveRun != ""
 }
 

@@ -400,7 +400,7 @@ func (s *Server) executable(ctx context.Context, c wire.Call, input json.RawMess
 	if err != nil {
 		return err
 	}
-	sp, err := s.services.Spaces.Space(ctx, c.Caller.Workspace, order.Space)
+	sp, err := s.services.Spaces.Catalog.Space(ctx, c.Caller.Workspace, order.Space)
 	if err == nil && sp.Status == space.Destroyed {
 		err = runs.ErrSpaceNotReady
 	}

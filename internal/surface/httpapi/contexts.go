@@ -11,6 +11,7 @@ import (
 	"agentbox/internal/domain/run"
 	"agentbox/internal/domain/space"
 	"agentbox/internal/service/runs"
+	"agentbox/internal/service/spaces"
 	"agentbox/internal/surface/httpapi/wire"
 )
 
@@ -57,7 +58,7 @@ func (s *Server) registerContexts() {
 		Path: "/v1/spaces/{space_id}/contexts", Tag: "contexts",
 		Summary: "List the interpreter contexts of a space", Rate: wire.RateFiles,
 	}, func(ctx context.Context, c wire.Call, in *SpacePath) (*struct{ Body contextList }, error) {
-		found, err := s.services.Spaces.Contexts(ctx, c.Origin(), c.Caller.Workspace, id.Space(in.Space))
+		found, err := s.services.Spaces.Contexts.List(ctx, c.Origin(), c.Caller.Workspace, id.Space(in.Space))
 		return &struct{ Body contextList }{contextList{found}}, err
 	})
 	wire.Handle(s.Server, wire.Operation{
@@ -69,7 +70,7 @@ func (s *Server) registerContexts() {
 		ContextPath
 		Language string `query:"language" enum:"python,javascript" doc:"Needed where there is a context of the name in both"`
 	}) (*struct{}, error) {
-		return nil, s.services.Spaces.DeleteContext(ctx, c.Once(), c.Caller.Workspace, id.Space(in.Space), in.Context, in.Language)
+		return nil, s.services.Spaces.Contexts.Delete(ctx, c.Once(), c.Caller.Workspace, id.Space(in.Space), in.Context, in.Language)
 	})
 }
 
@@ -78,7 +79,7 @@ func (s *Server) runCell(ctx context.Context, c wire.Call, in *struct {
 	Body cellRequest
 }) (*eventsAnswer, error) {
 	q := runs.Request{Workspace: c.Caller.Workspace, Space: id.Space(in.Space), Title: in.Body.Title, Key: c.ServiceKey(),
-		Unless: s.services.Spaces.HasContexts}
+		Unless: spaces.HasContexts}
 	wait, err := in.Body.Waiting.time()
 	if err != nil {
 		return nil, err

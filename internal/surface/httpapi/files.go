@@ -113,7 +113,7 @@ func (s *Server) registerFiles() {
 		Path: "/v1/spaces/{space_id}/files/{path}", Tag: "files", Summary: "Delete a file", Rate: wire.RateFiles,
 		Status: http.StatusNoContent,
 	}, func(ctx context.Context, c wire.Call, in *withheldPath) (*struct{}, error) {
-		err := s.services.Spaces.DeleteFile(ctx, c.Once(), c.Caller.Workspace, id.Space(in.Space), in.Path, which(in.Withheld))
+		err := s.services.Spaces.Files.Delete(ctx, c.Once(), c.Caller.Workspace, id.Space(in.Space), in.Path, which(in.Withheld))
 		return nil, err
 	})
 }
@@ -127,7 +127,7 @@ func (s *Server) listFiles(ctx context.Context, c wire.Call, in *struct {
 	if folder == "" {
 		folder = "."
 	}
-	entries, err := s.services.Spaces.ListFiles(ctx, c.Origin(), c.Caller.Workspace, id.Space(in.Space), folder, in.Recursive)
+	entries, err := s.services.Spaces.Files.List(ctx, c.Origin(), c.Caller.Workspace, id.Space(in.Space), folder, in.Recursive)
 	if entries == nil {
 		entries = []space.Entry{}
 	}
@@ -139,7 +139,7 @@ func (s *Server) readFile(w http.ResponseWriter, r *http.Request, c wire.Call) e
 	if err != nil {
 		return err
 	}
-	file, err := s.services.Spaces.ReadFile(r.Context(), c.Origin(), c.Caller.Workspace, id.Space(r.PathValue("space_id")),
+	file, err := s.services.Spaces.Files.Read(r.Context(), c.Origin(), c.Caller.Workspace, id.Space(r.PathValue("space_id")),
 		r.PathValue("path"), which(withheld))
 	if err != nil {
 		return err
@@ -235,7 +235,7 @@ func (s *Server) put(ctx context.Context, c wire.Call, n int, sp id.Space, to st
 	if length > most {
 		return space.Entry{}, event.Digest{}, tooLarge
 	}
-	if err := s.services.Spaces.RefuseWrite(ctx, c.Origin(), c.Caller.Workspace, sp, to, overwrite, mode, max(length, 0)); err != nil {
+	if err := s.services.Spaces.Files.RefuseWrite(ctx, c.Origin(), c.Caller.Workspace, sp, to, overwrite, mode, max(length, 0)); err != nil {
 		return space.Entry{}, event.Digest{}, err
 	}
 	read := &body{Reader: content}
@@ -255,7 +255,7 @@ func (s *Server) put(ctx context.Context, c wire.Call, n int, sp id.Space, to st
 		command = append(command, " "+mode...)
 	}
 	origin := c.Part(n, event.DigestOf(command))
-	entry, err := s.services.Spaces.WriteFile(context.WithoutCancel(ctx), origin, c.Caller.Workspace, sp, to, overwrite, mode, ref.Digest,
+	entry, err := s.services.Spaces.Files.Write(context.WithoutCancel(ctx), origin, c.Caller.Workspace, sp, to, overwrite, mode, ref.Digest,
 		ref.Size, spooled)
 	return entry, ref.Digest, err
 }
@@ -277,7 +277,7 @@ func (b *body) Read(p []byte) (int, error) {
 
 // largest is the most that a file of a space may have, by its policy and by its bounds.
 func (s *Server) largest(ctx context.Context, c wire.Call, sp id.Space) (int64, error) {
-	doc, err := s.services.Spaces.Space(ctx, c.Caller.Workspace, sp)
+	doc, err := s.services.Spaces.Catalog.Space(ctx, c.Caller.Workspace, sp)
 	if err != nil {
 		return 0, err
 	}
@@ -305,7 +305,7 @@ func (s *Server) uploadFiles(w http.ResponseWriter, r *http.Request, c wire.Call
 		io.Reader
 		io.Closer
 	}{s.Patient(w, r), r.Body}, spaces.MaxUpload)
-	if _, err := s.services.Spaces.Space(r.Context(), c.Caller.Workspace, id.Space(r.PathValue("space_id"))); err != nil {
+	if _, err := s.services.Spaces.Catalog.Space(r.Context(), c.Caller.Workspace, id.Space(r.PathValue("space_id"))); err != nil {
 		return err
 	}
 	parts, err := r.MultipartReader()
@@ -381,7 +381,7 @@ func (s *Server) archiveFiles(w http.ResponseWriter, r *http.Request, c wire.Cal
 	if err != nil {
 		return err
 	}
-	write, err := s.services.Spaces.ArchiveFiles(r.Context(), c.Origin(), c.Caller.Workspace, id.Space(r.PathValue("space_id")), folder,
+	write, err := s.services.Spaces.Files.Archive(r.Context(), c.Origin(), c.Caller.Workspace, id.Space(r.PathValue("space_id")), folder,
 		which(withheld))
 	if err != nil {
 		return err

@@ -101,7 +101,7 @@ func (s *Server) diagnose(ctx context.Context) doctor {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.at.IsZero() || s.Clock.Now().Sub(d.at) >= doctorAge {
-		d.found = doctor{Version: s.version, Tiers: s.services.Spaces.Probe(ctx)}
+		d.found = doctor{Version: s.version, Tiers: s.services.Spaces.Tiers.Probe(ctx)}
 		for _, r := range d.found.Tiers {
 			d.found.OK = d.found.OK || r.OK || r.Limited
 		}

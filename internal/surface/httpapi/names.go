@@ -18,7 +18,7 @@ func (s *Server) resolve(ctx context.Context, c wire.Call, parameter, value stri
 	if parameter != "space_id" || value == "" || space.IsID(value) {
 		return value, nil
 	}
-	found, err := s.services.Spaces.Named(ctx, c.Caller.Workspace, value)
+	found, err := s.services.Spaces.Catalog.Named(ctx, c.Caller.Workspace, value)
 	if fault.KindOf(err) == fault.NotFound {
 		return value, nil
 	}

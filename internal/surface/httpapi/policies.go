@@ -166,7 +166,7 @@ func (s *Server) explain(ctx context.Context, c wire.Call, in *struct{ Body expl
 		if err := s.labelled(ctx, c, map[string]string{"space_id": string(named)}); err != nil {
 			return nil, err
 		}
-		if sp, err = s.services.Spaces.Space(ctx, c.Caller.Workspace, named); err == nil {
+		if sp, err = s.services.Spaces.Catalog.Space(ctx, c.Caller.Workspace, named); err == nil {
 			b, err = s.services.Gate.Bundles.Bundle(ctx, c.Caller.Workspace, sp.Bundle)
 		}
 	}

@@ -141,7 +141,7 @@ func (s *Server) registerRuns() {
 			SpacePath
 			RunFilter
 		}) (*struct{ Body runList }, error) {
-			if _, err := s.services.Spaces.Space(ctx, c.Caller.Workspace, id.Space(in.Space)); err != nil {
+			if _, err := s.services.Spaces.Catalog.Space(ctx, c.Caller.Workspace, id.Space(in.Space)); err != nil {
 				return nil, err
 			}
 			return s.listRuns(ctx, c, runs.Filter{Space: id.Space(in.Space)}, in.RunFilter)

@@ -85,7 +85,7 @@ func (s *Server) listSnapshots(ctx context.Context, c wire.Call, in *struct {
 	SpacePath
 	Page[id.Event]
 }) (*struct{ Body snapshotList }, error) {
-	past, err := s.services.Spaces.Snapshots(ctx, c.Caller.Workspace, id.Space(in.Space), in.Cursor.After, in.Limit+1)
+	past, err := s.services.Spaces.Snapshots.List(ctx, c.Caller.Workspace, id.Space(in.Space), in.Cursor.After, in.Limit+1)
 	if err != nil {
 		return nil, err
 	}
@@ -104,9 +104,9 @@ func (s *Server) rewindSpace(ctx context.Context, c wire.Call, in *struct {
 	var done space.Rewound
 	var err error
 	if c.Repeated > 0 {
-		done, err = s.services.Spaces.Rewinding(ctx, c.Caller.Workspace, id.Space(in.Space), c.Repeated)
+		done, err = s.services.Spaces.Snapshots.Rewinding(ctx, c.Caller.Workspace, id.Space(in.Space), c.Repeated)
 	} else {
-		done, err = s.services.Spaces.Rewind(ctx, c.Once(), c.Caller.Workspace, id.Space(in.Space), in.Body.To)
+		done, err = s.services.Spaces.Snapshots.Rewind(ctx, c.Once(), c.Caller.Workspace, id.Space(in.Space), in.Body.To)
 	}
 	if err != nil {
 		return nil, err
@@ -119,7 +119,7 @@ func (s *Server) forkSpace(ctx context.Context, c wire.Call, in *struct {
 	Body spaceFork
 }) (*spaceAnswer, error) {
 	b := in.Body
-	made, err := s.services.Spaces.Fork(ctx, c.Origin(), spaces.Fork{
+	made, err := s.services.Spaces.Creation.Fork(ctx, c.Origin(), spaces.Fork{
 		Workspace: c.Caller.Workspace, Space: id.Space(in.Space), At: b.At, Name: b.Name, Description: b.Description, Env: b.Env,
 		Metadata: b.Metadata,
 		TTL:      time.Duration(b.TTL) * time.Second, Key: c.ServiceKey(),
@@ -135,7 +135,7 @@ func (s *Server) diffSpace(ctx context.Context, c wire.Call, in *struct {
 	From string `query:"from" maxLength:"80" doc:"A snapshot, as in rewind; what the files were before the last run by default"`
 	To   string `query:"to" maxLength:"80" doc:"A snapshot, as in rewind; what the files are now by default"`
 }) (*struct{ Body spaceDiff }, error) {
-	found, err := s.services.Spaces.Diff(ctx, c.Origin(), c.Caller.Workspace, id.Space(in.Space), in.From, in.To, maxDifferences)
+	found, err := s.services.Spaces.Snapshots.Diff(ctx, c.Origin(), c.Caller.Workspace, id.Space(in.Space), in.From, in.To, maxDifferences)
 	if err != nil {
 		return nil, err
 	}

@@ -168,7 +168,7 @@ func (s *Server) createSpace(ctx context.Context, c wire.Call, in *struct{ Body 
 			q.Archive, q.ArchiveHash = bytes.NewReader(b.From.Archive), event.DigestOf(b.From.Archive)
 		}
 	}
-	made, err := s.services.Spaces.Create(ctx, c.Origin(), q)
+	made, err := s.services.Spaces.Creation.Create(ctx, c.Origin(), q)
 	if err != nil {
 		return nil, err
 	}
@@ -191,7 +191,7 @@ func (s *Server) listSpaces(ctx context.Context, c wire.Call, in *struct {
 	Status string `query:"status" enum:"creating,ready,running,paused,destroyed" doc:"Only those; without it, all that are not destroyed"`
 	Page[id.Space]
 }) (*struct{ Body spaceList }, error) {
-	found, err := s.services.Spaces.List(ctx, c.Caller.Workspace, space.Status(in.Status), in.Cursor.After, in.Limit+1)
+	found, err := s.services.Spaces.Catalog.List(ctx, c.Caller.Workspace, space.Status(in.Status), in.Cursor.After, in.Limit+1)
 	if err != nil {
 		return nil, err
 	}
@@ -209,7 +209,7 @@ type spaceList struct {
 }
 
 func (s *Server) getSpace(ctx context.Context, c wire.Call, in *SpacePath) (*spaceAnswer, error) {
-	found, err := s.services.Spaces.Space(ctx, c.Caller.Workspace, id.Space(in.Space))
+	found, err := s.services.Spaces.Catalog.Space(ctx, c.Caller.Workspace, id.Space(in.Space))
 	return &spaceAnswer{Body: found}, err
 }
 
@@ -220,12 +220,12 @@ func (s *Server) updateSpace(ctx context.Context, c wire.Call, in *struct {
 	if c.Repeated > 0 {
 		return s.pastSpace(ctx, c, in.Space)
 	}
-	changed, err := s.services.Spaces.Update(ctx, c.Once(), c.Caller.Workspace, id.Space(in.Space), spaces.Change(in.Body))
+	changed, err := s.services.Spaces.Settings.Update(ctx, c.Once(), c.Caller.Workspace, id.Space(in.Space), spaces.Change(in.Body))
 	return &spaceAnswer{Body: changed}, err
 }
 
 func (s *Server) destroySpace(ctx context.Context, c wire.Call, in *SpacePath) (*spaceAnswer, error) {
-	gone, err := s.services.Spaces.Destroy(ctx, c.Origin(), c.Caller.Workspace, id.Space(in.Space))
+	gone, err := s.services.Spaces.Ending.Destroy(ctx, c.Origin(), c.Caller.Workspace, id.Space(in.Space))
 	if err != nil {
 		return nil, err
 	}
@@ -249,7 +249,7 @@ func (s *Server) extendSpace(ctx context.Context, c wire.Call, in *struct {
 			"the field \"ttl_seconds\" is missing; or send duration_seconds, its older name, and not both")
 	}
 	by := time.Duration(in.Body.TTL+in.Body.Duration) * time.Second
-	longer, err := s.services.Spaces.Extend(ctx, c.Once(), c.Caller.Workspace, id.Space(in.Space), by)
+	longer, err := s.services.Spaces.Settings.Extend(ctx, c.Once(), c.Caller.Workspace, id.Space(in.Space), by)
 	return &spaceAnswer{Body: longer}, err
 }
 
@@ -261,12 +261,12 @@ func (s *Server) promoteSpace(ctx context.Context, c wire.Call, in *struct {
 		return s.pastSpace(ctx, c, in.Space)
 	}
 	why := space.Why{Code: space.WhyRequested, Reason: in.Body.Reason}
-	promoted, err := s.services.Spaces.Promote(ctx, c.Once(), c.Caller.Workspace, id.Space(in.Space), in.Body.Tier, why)
+	promoted, err := s.services.Spaces.Routing.Promote(ctx, c.Once(), c.Caller.Workspace, id.Space(in.Space), in.Body.Tier, why)
 	return &spaceAnswer{Body: promoted}, err
 }
 
 func (s *Server) spacePolicy(ctx context.Context, c wire.Call, in *SpacePath) (*struct{ Body policy.Bundle }, error) {
-	found, err := s.services.Spaces.Space(ctx, c.Caller.Workspace, id.Space(in.Space))
+	found, err := s.services.Spaces.Catalog.Space(ctx, c.Caller.Workspace, id.Space(in.Space))
 	if err != nil {
 		return nil, err
 	}
@@ -291,7 +291,7 @@ func (s *Server) repinSpace(ctx context.Context, c wire.Call, in *struct {
 			return nil, err
 		}
 	}
-	changed, err := s.services.Spaces.Repin(ctx, c.Once(), c.Caller.Workspace, id.Space(in.Space), b)
+	changed, err := s.services.Spaces.Settings.Repin(ctx, c.Once(), c.Caller.Workspace, id.Space(in.Space), b)
 	changed.Warnings = append(changed.Warnings, said...)
 	return &spaceAnswer{Body: changed}, err
 }
@@ -300,7 +300,7 @@ func (s *Server) routeCommand(ctx context.Context, c wire.Call, in *struct {
 	SpacePath
 	Body routedCommand
 }) (*struct{ Body space.Route }, error) {
-	found, err := s.services.Spaces.Route(ctx, c.Origin(), c.Caller.Workspace, id.Space(in.Space), space.Command{Text: in.Body.Command,
+	found, err := s.services.Spaces.Routing.Route(ctx, c.Origin(), c.Caller.Workspace, id.Space(in.Space), space.Command{Text: in.Body.Command,
 		Cwd: in.Body.Cwd})
 	return &struct{ Body space.Route }{found}, err
 }

@@ -78,7 +78,7 @@ func TestARunsStreamCutAtEveryFrame(t *testing.T) {
 	d := startDaemon(t)
 	ctx := t.Context()
 	origin := event.Origin{Principal: d.app.Owner}
-	s, err := d.app.Spaces.Create(ctx, origin, spaces.Request{Workspace: id.DefaultWorkspace})
+	s, err := d.app.Spaces.Creation.Create(ctx, origin, spaces.Request{Workspace: id.DefaultWorkspace})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -128,7 +128,7 @@ func TestTheLogsStreamCutAtEveryEvent(t *testing.T) {
 	d := startDaemon(t)
 	ctx := t.Context()
 	origin := event.Origin{Principal: d.app.Owner}
-	s, err := d.app.Spaces.Create(ctx, origin, spaces.Request{Workspace: id.DefaultWorkspace})
+	s, err := d.app.Spaces.Creation.Create(ctx, origin, spaces.Request{Workspace: id.DefaultWorkspace})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -141,7 +141,7 @@ func TestTheLogsStreamCutAtEveryEvent(t *testing.T) {
 	go func() {
 		for i := range events {
 			name := fmt.Sprint("name ", i)
-			if _, err := d.app.Spaces.Update(ctx, origin, id.DefaultWorkspace, s.ID, spaces.Change{Name: &name}); err != nil {
+			if _, err := d.app.Spaces.Settings.Update(ctx, origin, id.DefaultWorkspace, s.ID, spaces.Change{Name: &name}); err != nil {
 				failed <- err
 				return
 			}
@@ -166,7 +166,7 @@ func TestTheLogsStreamCutAtEveryEvent(t *testing.T) {
 func TestAStreamBeyondItsEndIsRefused(t *testing.T) {
 	d := startDaemon(t)
 	ctx, origin := t.Context(), event.Origin{Principal: d.app.Owner}
-	s, err := d.app.Spaces.Create(ctx, origin, spaces.Request{Workspace: id.DefaultWorkspace})
+	s, err := d.app.Spaces.Creation.Create(ctx, origin, spaces.Request{Workspace: id.DefaultWorkspace})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -262,7 +262,7 @@ func TestADaemonThatCannotMakeSpacesSaysSoAndStops(t *testing.T) {
 func TestThreat27AnyTextIsOneEventWithTheSameText(t *testing.T) {
 	d := startDaemon(t)
 	ctx := t.Context()
-	s, err := d.app.Spaces.Create(ctx, event.Origin{Principal: d.app.Owner}, spaces.Request{Workspace: id.DefaultWorkspace})
+	s, err := d.app.Spaces.Creation.Create(ctx, event.Origin{Principal: d.app.Owner}, spaces.Request{Workspace: id.DefaultWorkspace})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -302,7 +302,7 @@ func TestThreat27AnyTextIsOneEventWithTheSameText(t *testing.T) {
 // Row 33: a file that is too large for its space is refused before it is kept, whether its length is known or not.
 func TestThreat33AFileThatIsTooLargeIsNotKept(t *testing.T) {
 	d := startDaemon(t)
-	s, err := d.app.Spaces.Create(t.Context(), event.Origin{Principal: d.app.Owner}, spaces.Request{Workspace: id.DefaultWorkspace})
+	s, err := d.app.Spaces.Creation.Create(t.Context(), event.Origin{Principal: d.app.Owner}, spaces.Request{Workspace: id.DefaultWorkspace})
 	if err != nil {
 		t.Fatal(err)
 	}

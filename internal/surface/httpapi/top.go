@@ -107,7 +107,7 @@ func (s *Server) top(ctx context.Context, c wire.Call, _ *struct{}) (*struct{ Bo
 	if out.Tasks, err = s.services.Engines.Tasks(ctx, ws); err != nil {
 		return nil, err
 	}
-	living, err := s.services.Spaces.List(ctx, ws, "", "", maxTop)
+	living, err := s.services.Spaces.Catalog.List(ctx, ws, "", "", maxTop)
 	if err != nil {
 		return nil, err
 	}
@@ -119,7 +119,7 @@ func (s *Server) top(ctx context.Context, c wire.Call, _ *struct{}) (*struct{ Bo
 	for _, sp := range living {
 		one := topSpace{ID: sp.ID, Name: sp.Name, Status: sp.Status, Tier: sp.Tier, Policy: sp.Policy, Memory: sp.Limits.MemoryBytes,
 			CPU: sp.Limits.CPUMillis}
-		if load, ok := s.services.Spaces.Load(sp.ID); ok {
+		if load, ok := s.services.Spaces.Living.Load(sp.ID); ok {
 			one.Load = &load
 		}
 		if sp.ActiveRun != "" {

@@ -77,7 +77,7 @@ func (s *Server) carried(ctx context.Context, c wire.Call, doc run.Run, start ru
 	read, write := io.Pipe()
 	done := make(chan int, 1)
 	go func() {
-		omitted, err := s.services.Spaces.CarrySnapshot(ctx, c.Origin(), doc.Workspace, doc.Space, start.Root, run.MaxCarriedContent, write)
+		omitted, err := s.services.Spaces.Snapshots.Carry(ctx, c.Origin(), doc.Workspace, doc.Space, start.Root, run.MaxCarriedContent, write)
 		write.CloseWithError(err)
 		done <- omitted
 	}()

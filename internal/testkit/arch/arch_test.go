@@ -55,6 +55,15 @@ func TestEveryRuleCanBeBroken(t *testing.T) {
 		{Rule: "act", Type: "internal/domain/policy.Act", Has: "Who", Wants: "Under", Mention: "internal/domain/policy.Nothing",
 			Why: "nobody mentions it"},
 	})...)
+	bulk, err := arch.Bulk{
+		Methods: 2, Lines: 100, Free: []string{"internal/domain/thing"},
+		Types:    map[string]string{"internal/domain/large.Explained": "a list", "internal/domain/large.part": "it was larger"},
+		Packages: map[string]int{"internal/domain/long": 110, "internal/domain/noun": 200},
+	}.Check(module)
+	if err != nil {
+		t.Fatal(err)
+	}
+	found = append(found, bulk...)
 	lines, unsaid := arch.Logs(module, nil)
 	want := []arch.LogLine{{Code: "also_well", Level: "error", Message: "also well", Package: "internal/app"}, {Code: "well_said",
 		Level: "info", Message: "it is well said", Package: "internal/app"}}

@@ -65,7 +65,8 @@ func (s *simulation) open(left int, how death) (*daemon, error) {
 		Logger: logger, MaxSpaces: 20, MaxLimits: space.DefaultLimits(), System: app.System,
 	})
 	d.runs = runs.New(runs.Parts{
-		Log: d.wire, Docs: s.log, Blobs: store{s.blobs, s}, Live: output{s.live, s}, Gate: d.gate, Agents: d.people, Spaces: d.keeper,
+		Log: d.wire, Docs: s.log, Blobs: store{s.blobs, s}, Live: output{s.live,
+			s}, Gate: d.gate, Agents: d.people, Spaces: d.keeper.Living, Routes: d.keeper.Routing,
 		Bundles: d.gate.Bundles,
 		Clock:   s.clock, IDs: ids, Logger: logger,
 	})
@@ -100,7 +101,7 @@ func (d *daemon) tick() {
 			return
 		}
 		now := d.s.clock.Now()
-		for _, err := range []error{d.keeper.Step(d.ctx, now), d.gate.Approvals.Step(d.ctx, now)} {
+		for _, err := range []error{d.keeper.Ending.Step(d.ctx, now), d.gate.Approvals.Step(d.ctx, now)} {
 			if err != nil && d.ctx.Err() == nil && !d.wire.gone() {
 				d.s.note("a step failed: %v", err)
 			}
@@ -114,7 +115,7 @@ func (d *daemon) close() {
 	d.parts.Wait()
 	d.calls.Wait()
 	if d.keeper != nil {
-		if err := d.keeper.Close(); err != nil {
+		if err := d.keeper.Living.Close(); err != nil {
 			d.s.wrong("close the spaces: %v", err)
 		}
 	}

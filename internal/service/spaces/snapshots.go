@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"log/slog"
 	"strings"
 
 	"agentbox/internal/domain/event"
@@ -15,6 +16,20 @@ import (
 	"agentbox/internal/kernel/projection"
 )
 
+// Snapshots compares, carries and restores the snapshots of spaces.
+type Snapshots struct {
+	catalog  *Catalog
+	living   *Living
+	withheld *withheld
+	acts     policy.Client
+	gate     policy.Gate
+	log      journal.Journal
+	docs     projection.Reader
+	store    space.Store
+	logger   *slog.Logger
+	system   id.Principal
+}
+
 // ErrBusy refuses to touch the files of a space as a whole while a run or an operation of it is under way.
 var ErrBusy = fault.New(fault.Conflict, "space_busy", "a run of the space is under way or waits for a person").
 	With("wait for it, or end it: agentbox runs cancel")
@@ -25,115 +40,6 @@ var ErrBackground = fault.New(ErrBusy.Kind, ErrBusy.Code, "a background run of t
 
 // minShortSnapshot is how many digits of a snapshot's hash name it at least.
 const minShortSnapshot = 8
-
-// Occupy implements space.Keeping.
-func (k *Service) Occupy(ctx context.Context, ws id.Workspace, s id.Space, runs bool) (doc space.Space, leave func(), err error) {
-	leave, err = k.await(ctx, s)
-	if err != nil {
-		return doc, nil, err
-	}
-	doc, err = k.Space(ctx, ws, s)
-	if err == nil && runs {
-		err = k.disturb(doc)
-	}
-	if err != nil {
-		leave()
-		return doc, nil, err
-	}
-	return doc, leave, nil
-}
-
-// Beside implements space.Keeping.
-func (k *Service) Beside(ctx context.Context, ws id.Workspace, s id.Space) (doc space.Space, leave func(), err error) {
-	l := k.of(s)
-	select {
-	case l.whole <- struct{}{}: // so that it does not begin while the files are rewound or moved
-		l.beside.Add(1)
-		<-l.whole
-	case <-ctx.Done():
-		return doc, nil, ctx.Err()
-	}
-	var history space.History
-	if doc, err = k.alive(ctx, ws, s); err == nil {
-		history, err = k.Store.History(doc.ID, doc.UID, doc.Limits)
-	}
-	if err != nil {
-		l.beside.Add(-1)
-		return doc, nil, err
-	}
-	return doc, func() {
-		history.Distrust()
-		l.beside.Add(-1)
-	}, nil
-}
-
-// alone is Seize for what needs the files as a whole: also no code may run beside the operations until the caller calls leave.
-func (k *Service) alone(s id.Space) (leave func(), err error) {
-	free, err := k.Seize(s)
-	if err != nil {
-		return nil, err
-	}
-	l := k.of(s)
-	l.whole <- struct{}{} // held by others for a moment only, for whoever holds it longer has the files
-	leave = func() {
-		<-l.whole
-		free()
-	}
-	if l.beside.Load() > 0 {
-		leave()
-		return nil, ErrBackground
-	}
-	return leave, nil
-}
-
-// disturb says that code is going to run among the files of a space, which may change any of them.
-func (k *Service) disturb(doc space.Space) error {
-	if err := inUse(doc); err != nil {
-		return err
-	}
-	history, err := k.Store.History(doc.ID, doc.UID, doc.Limits)
-	if err == nil {
-		history.Disturb()
-	}
-	return err
-}
-
-// await takes the files of a space and waits for its turn.
-func (k *Service) await(ctx context.Context, s id.Space) (leave func(), err error) {
-	l := k.of(s)
-	select {
-	case l.turn <- struct{}{}:
-		return func() { <-l.turn }, nil
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-}
-
-// Seize implements space.Keeping.
-func (k *Service) Seize(s id.Space) (leave func(), err error) {
-	l := k.of(s)
-	select {
-	case l.turn <- struct{}{}:
-		return func() { <-l.turn }, nil
-	default:
-		return nil, ErrBusy
-	}
-}
-
-// Keep implements space.Keeping.
-func (k *Service) Keep(ctx context.Context, doc space.Space) (space.Snapshot, error) {
-	if err := inUse(doc); err != nil {
-		return space.Snapshot{}, err
-	}
-	history, err := k.Store.History(doc.ID, doc.UID, doc.Limits)
-	if err != nil {
-		return space.Snapshot{}, err
-	}
-	if k.of(doc.ID).beside.Load() > 0 {
-		history.Distrust()
-	}
-	return history.Keep(ctx)
-}
 
 // kept returns the statement for an event about a snapshot that was made, or was not.
 func kept(s space.Snapshot, err error) space.Kept {
@@ -157,13 +63,13 @@ type Past struct {
 	Bytes    int64 // that the kept ones take
 }
 
-// Snapshots returns the records of a space's snapshots, the newest first. After is the event to continue from.
-func (k *Service) Snapshots(ctx context.Context, ws id.Workspace, s id.Space, after id.Event, limit int) (Past, error) {
-	doc, err := k.Space(ctx, ws, s)
+// List returns the records of a space's snapshots, the newest first. After is the event to continue from.
+func (sn *Snapshots) List(ctx context.Context, ws id.Workspace, s id.Space, after id.Event, limit int) (Past, error) {
+	doc, err := sn.catalog.Space(ctx, ws, s)
 	if err != nil {
 		return Past{}, err
 	}
-	found, err := projection.List[space.Recorded](ctx, k.Docs, projection.Query{
+	found, err := projection.List[space.Recorded](ctx, sn.docs, projection.Query{
 		Workspace: ws, Name: space.SnapshotProjection, Index: projection.Index{Name: "space", Value: string(s)}, After: string(after),
 		Newest: true, Limit: limit,
 	})
@@ -171,7 +77,7 @@ func (k *Service) Snapshots(ctx context.Context, ws id.Workspace, s id.Space, af
 	if err != nil || doc.Status == space.Destroyed || doc.Status == space.Creating {
 		return past, err
 	}
-	history, err := k.Store.History(doc.ID, doc.UID, doc.Limits)
+	history, err := sn.store.History(doc.ID, doc.UID, doc.Limits)
 	if err != nil {
 		return past, err
 	}
@@ -185,10 +91,10 @@ func (k *Service) Snapshots(ctx context.Context, ws id.Workspace, s id.Space, af
 
 // resolve finds the snapshot of a space that a person or a program names. The name is its hash or the first digits of it, the step after
 // which it was made, or the run before whose first step it was made.
-func (k *Service) resolve(ctx context.Context, doc space.Space, history space.History, name string) (event.Digest, error) {
+func (sn *Snapshots) resolve(ctx context.Context, doc space.Space, history space.History, name string) (event.Digest, error) {
 	for _, prefix := range []string{"step_", "run_"} {
 		if strings.HasPrefix(name, prefix) {
-			return k.recordedAt(ctx, doc, name)
+			return sn.recordedAt(ctx, doc, name)
 		}
 	}
 	digits := strings.TrimPrefix(name, "sha256:")
@@ -218,8 +124,8 @@ func (k *Service) resolve(ctx context.Context, doc space.Space, history space.Hi
 }
 
 // recordedAt returns the snapshot that was made after a step or before a run.
-func (k *Service) recordedAt(ctx context.Context, doc space.Space, at string) (event.Digest, error) {
-	found, err := projection.List[space.Recorded](ctx, k.Docs, projection.Query{
+func (sn *Snapshots) recordedAt(ctx context.Context, doc space.Space, at string) (event.Digest, error) {
+	found, err := projection.List[space.Recorded](ctx, sn.docs, projection.Query{
 		Workspace: doc.Workspace, Name: space.SnapshotProjection, Index: projection.Index{Name: "at", Value: at}, Limit: 1,
 	})
 	if err != nil {
@@ -234,13 +140,13 @@ func (k *Service) recordedAt(ctx context.Context, doc space.Space, at string) (e
 
 // Rewind sets the files of a space to a snapshot. No run of the space may be under way. It also keeps a snapshot of the files before, so
 // that a rewind can be rewound.
-func (k *Service) Rewind(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space, to string) (space.Rewound, error) {
-	leave, err := k.alone(s)
+func (sn *Snapshots) Rewind(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space, to string) (space.Rewound, error) {
+	leave, err := sn.living.alone(s)
 	if err != nil {
 		return space.Rewound{}, err
 	}
 	defer leave()
-	doc, version, err := k.load(ctx, ws, s)
+	doc, version, err := sn.catalog.load(ctx, ws, s)
 	if err != nil {
 		return space.Rewound{}, err
 	}
@@ -251,30 +157,30 @@ func (k *Service) Rewind(ctx context.Context, origin event.Origin, ws id.Workspa
 	default:
 		return space.Rewound{}, ErrBusy
 	}
-	history, err := k.Store.History(doc.ID, doc.UID, doc.Limits)
+	history, err := sn.store.History(doc.ID, doc.UID, doc.Limits)
 	if err != nil {
 		return space.Rewound{}, err
 	}
-	root, err := k.resolve(ctx, doc, history, to)
+	root, err := sn.resolve(ctx, doc, history, to)
 	if err != nil {
 		return space.Rewound{}, err
 	}
-	return k.rewind(ctx, origin, doc, version, history, root)
+	return sn.rewind(ctx, origin, doc, version, history, root)
 }
 
 // rewind takes the rewind through the gate, records its intent, does it and records how it went.
-func (k *Service) rewind(ctx context.Context, origin event.Origin, doc space.Space, version uint64, history space.History,
+func (sn *Snapshots) rewind(ctx context.Context, origin event.Origin, doc space.Space, version uint64, history space.History,
 	root event.Digest) (space.Rewound, error) {
-	action := k.action(policy.SpaceRewind, origin, doc)
+	action := actionOn(policy.SpaceRewind, origin, doc)
 	action.Content = root
-	ruling, approval, err := k.through().Ask(ctx, origin, action)
+	ruling, approval, err := sn.acts.Ask(ctx, origin, action)
 	if err != nil {
 		return space.Rewound{}, err
 	}
 	begun := space.RewindBegun{Space: doc.ID, To: root, Hash: ruling.Decision.Action}
-	permit, _, err := k.Gate.Begin(ctx, ruling, approval, origin.Once(event.Batch{
+	permit, _, err := sn.gate.Begin(ctx, ruling, approval, origin.Once(event.Batch{
 		Workspace: doc.Workspace,
-		Drafts:    []event.Draft{k.event(space.EventRewindBegun, origin, doc, begun)},
+		Drafts:    []event.Draft{draftOf(space.EventRewindBegun, origin, doc, begun)},
 		Documents: []event.DocumentVersion{{Projection: space.Projection, Key: string(doc.ID), Version: version}},
 	}))
 	if errors.Is(err, journal.ErrConflict) {
@@ -285,17 +191,17 @@ func (k *Service) rewind(ctx context.Context, origin event.Origin, doc space.Spa
 	}
 	from, now, failed := history.Rewind(ctx, permit)
 	done := space.Rewound{Space: doc.ID, From: from.Root, Kept: kept(now, nil)}
-	draft := k.event(space.EventRewound, origin, doc, done)
+	draft := draftOf(space.EventRewound, origin, doc, done)
 	if failed != nil {
-		draft = k.event(space.EventRewindFailed, origin, doc, space.RewindFailed{Space: doc.ID, Error: code(failed)})
+		draft = draftOf(space.EventRewindFailed, origin, doc, space.RewindFailed{Space: doc.ID, Error: code(failed)})
 	}
-	_, err = k.Log.Append(context.WithoutCancel(ctx), event.Batch{Workspace: doc.Workspace, Drafts: []event.Draft{draft}})
+	_, err = sn.log.Append(context.WithoutCancel(ctx), event.Batch{Workspace: doc.Workspace, Drafts: []event.Draft{draft}})
 	return done, errors.Join(failed, err)
 }
 
 // Rewinding returns the outcome of the rewind whose intent is at a place of the log.
-func (k *Service) Rewinding(ctx context.Context, ws id.Workspace, s id.Space, place uint64) (space.Rewound, error) {
-	found, err := k.Log.Read(ctx, journal.Query{
+func (sn *Snapshots) Rewinding(ctx context.Context, ws id.Workspace, s id.Space, place uint64) (space.Rewound, error) {
+	found, err := sn.log.Read(ctx, journal.Query{
 		Workspace: ws, From: place, EntityType: space.EntityType, EntityID: string(s), Types: []string{space.EventRewound,
 			space.EventRewindFailed}, Limit: 1,
 	})
@@ -316,22 +222,22 @@ func (k *Service) Rewinding(ctx context.Context, ws id.Workspace, s id.Space, pl
 }
 
 // settle records how a rewind went that an earlier daemon began: opening the space's history finishes it, or finds that it never began.
-func (k *Service) settle(ctx context.Context, doc space.Space) error {
+func (sn *Snapshots) settle(ctx context.Context, doc space.Space) error {
 	if doc.Rewinding.IsZero() {
 		return nil
 	}
-	origin := event.Origin{Principal: k.System}
-	now, err := k.Keep(ctx, doc)
-	draft := k.event(space.EventRewound, origin, doc, space.Rewound{Space: doc.ID, Recovered: true, Kept: kept(now, err)})
+	origin := event.Origin{Principal: sn.system}
+	now, err := sn.living.Keep(ctx, doc)
+	draft := draftOf(space.EventRewound, origin, doc, space.Rewound{Space: doc.ID, Recovered: true, Kept: kept(now, err)})
 	if err != nil || now.Root != doc.Rewinding {
 		why := "daemon_stopped"
 		if err != nil {
 			why = code(err)
-			k.Logger.Error("finish a rewind", "code", "rewind_not_finished", "space", doc.ID, "error", err)
+			sn.logger.Error("finish a rewind", "code", "rewind_not_finished", "space", doc.ID, "error", err)
 		}
-		draft = k.event(space.EventRewindFailed, origin, doc, space.RewindFailed{Space: doc.ID, Error: why, Kept: kept(now, err)})
+		draft = draftOf(space.EventRewindFailed, origin, doc, space.RewindFailed{Space: doc.ID, Error: why, Kept: kept(now, err)})
 	}
-	_, err = k.Log.Append(ctx, event.Batch{Workspace: doc.Workspace, Drafts: []event.Draft{draft}})
+	_, err = sn.log.Append(ctx, event.Batch{Workspace: doc.Workspace, Drafts: []event.Draft{draft}})
 	return err
 }
 
@@ -343,24 +249,24 @@ type Comparison struct {
 }
 
 // Diff compares two snapshots of a space. An empty from means the files before the last run, an empty to the files now.
-func (k *Service) Diff(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space, from, to string, limit int) (Comparison,
+func (sn *Snapshots) Diff(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space, from, to string, limit int) (Comparison,
 	error) {
-	doc, err := k.alive(ctx, ws, s)
+	doc, err := sn.catalog.alive(ctx, ws, s)
 	if err != nil {
 		return Comparison{}, err
 	}
-	history, err := k.Store.History(doc.ID, doc.UID, doc.Limits)
+	history, err := sn.store.History(doc.ID, doc.UID, doc.Limits)
 	if err != nil {
 		return Comparison{}, err
 	}
 	var c Comparison
-	if c.To, err = k.state(ctx, doc, history, to); err != nil {
+	if c.To, err = sn.state(ctx, doc, history, to); err != nil {
 		return c, err
 	}
 	if from == "" {
-		c.From, err = k.beforeLastRun(ctx, doc)
+		c.From, err = sn.beforeLastRun(ctx, doc)
 	} else {
-		c.From, err = k.resolve(ctx, doc, history, from)
+		c.From, err = sn.resolve(ctx, doc, history, from)
 	}
 	if err != nil {
 		return c, err
@@ -369,7 +275,7 @@ func (k *Service) Diff(ctx context.Context, origin event.Origin, ws id.Workspace
 		Type: policy.SpaceDiff, Workspace: ws, Room: doc.Room, Principal: origin.Principal, Token: origin.Token, Space: s, Content: c.To,
 		Target: c.From.String(), Bundle: doc.Bundle,
 	}
-	permit, hash, err := k.glance(ctx, origin, action)
+	permit, hash, err := sn.glance(ctx, origin, action)
 	if err != nil {
 		return c, err
 	}
@@ -377,23 +283,23 @@ func (k *Service) Diff(ctx context.Context, origin event.Origin, ws id.Workspace
 		return c, err
 	}
 	for i := range c.Differences {
-		k.veil(ctx, origin, doc, &c.Differences[i])
+		sn.veil(ctx, origin, doc, &c.Differences[i])
 	}
-	_, err = k.Log.Append(ctx, event.Batch{Workspace: ws, Drafts: []event.Draft{
-		k.fileEvent(space.EventFileRead, origin, doc, space.FileRead{Space: s, Action: action.Type, Path: ".", Hash: hash}, event.Beginning),
+	_, err = sn.log.Append(ctx, event.Batch{Workspace: ws, Drafts: []event.Draft{
+		fileDraft(space.EventFileRead, origin, doc, space.FileRead{Space: s, Action: action.Type, Path: ".", Hash: hash}, event.Beginning),
 	}})
 	return c, err
 }
 
-// CarrySnapshot writes a snapshot of a space as a tar.gz file with at most most bytes of content. It leaves out files that the caller may
+// Carry writes a snapshot of a space as a tar.gz file with at most most bytes of content. It leaves out files that the caller may
 // not read one by one, and returns how many.
-func (k *Service) CarrySnapshot(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space, root event.Digest, most int64,
+func (sn *Snapshots) Carry(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space, root event.Digest, most int64,
 	w io.Writer) (omitted int, err error) {
-	doc, err := k.alive(ctx, ws, s)
+	doc, err := sn.catalog.alive(ctx, ws, s)
 	if err != nil {
 		return 0, err
 	}
-	history, err := k.Store.History(doc.ID, doc.UID, doc.Limits)
+	history, err := sn.store.History(doc.ID, doc.UID, doc.Limits)
 	if err != nil {
 		return 0, err
 	}
@@ -402,37 +308,37 @@ func (k *Service) CarrySnapshot(ctx context.Context, origin event.Origin, ws id.
 		Content: root, MaxBytes: most,
 		Bundle: doc.Bundle,
 	}
-	permit, hash, err := k.glance(ctx, origin, action)
+	permit, hash, err := sn.glance(ctx, origin, action)
 	if err != nil {
 		return 0, err
 	}
-	omitted, err = history.Archive(ctx, permit, w, func(path string) bool { return k.mayRead(ctx, origin, doc, path) })
+	omitted, err = history.Archive(ctx, permit, w, func(path string) bool { return sn.mayRead(ctx, origin, doc, path) })
 	if err != nil {
 		return omitted, err
 	}
 	origin.Key = "" // looking changes nothing; a key is that of a change
-	_, err = k.Log.Append(ctx, event.Batch{Workspace: ws, Drafts: []event.Draft{
-		k.fileEvent(space.EventFileRead, origin, doc, space.FileRead{Space: s, Action: action.Type, Path: ".", Hash: hash}, event.Beginning),
+	_, err = sn.log.Append(ctx, event.Batch{Workspace: ws, Drafts: []event.Draft{
+		fileDraft(space.EventFileRead, origin, doc, space.FileRead{Space: s, Action: action.Type, Path: ".", Hash: hash}, event.Beginning),
 	}})
 	return omitted, err
 }
 
 // mayRead reports whether policy lets the caller read a file of a space.
-func (k *Service) mayRead(ctx context.Context, origin event.Origin, doc space.Space, path string) bool {
+func (sn *Snapshots) mayRead(ctx context.Context, origin event.Origin, doc space.Space, path string) bool {
 	if !person(origin) { // a snapshot may be older than the policy
-		held, err := k.withhold(ctx, doc)
+		held, err := sn.withheld.rules(ctx, doc)
 		if _, match := held.Match(path); err != nil || match {
 			return false
 		}
 	}
-	ruling, err := k.Gate.Judge(ctx, policy.Action{Type: policy.FileRead, Workspace: doc.Workspace, Principal: origin.Principal,
+	ruling, err := sn.gate.Judge(ctx, policy.Action{Type: policy.FileRead, Workspace: doc.Workspace, Principal: origin.Principal,
 		Token: origin.Token, Space: doc.ID, Path: path})
 	return err == nil && ruling.Decision.Allowed()
 }
 
 // veil takes the hashes of content out of a difference in a file that the caller may not read: short content could be found by trying.
-func (k *Service) veil(ctx context.Context, origin event.Origin, doc space.Space, d *space.Difference) {
-	if k.mayRead(ctx, origin, doc, d.Path) {
+func (sn *Snapshots) veil(ctx context.Context, origin event.Origin, doc space.Space, d *space.Difference) {
+	if sn.mayRead(ctx, origin, doc, d.Path) {
 		return
 	}
 	for _, v := range []*space.Version{d.Before, d.After} {
@@ -443,21 +349,21 @@ func (k *Service) veil(ctx context.Context, origin event.Origin, doc space.Space
 }
 
 // glance takes a reading action through the gate and returns its permit and its hash.
-func (k *Service) glance(ctx context.Context, origin event.Origin, a policy.Action) (policy.Permit, event.Digest, error) {
-	ruling, err := k.through().Allow(ctx, origin, a)
+func (sn *Snapshots) glance(ctx context.Context, origin event.Origin, a policy.Action) (policy.Permit, event.Digest, error) {
+	ruling, err := sn.acts.Allow(ctx, origin, a)
 	if err != nil {
 		return policy.Permit{}, event.Digest{}, err
 	}
-	permit, err := k.Gate.Glance(ruling)
+	permit, err := sn.gate.Glance(ruling)
 	return permit, ruling.Decision.Action, err
 }
 
 // state returns the snapshot that is named, or makes one of the files as they are now.
-func (k *Service) state(ctx context.Context, doc space.Space, history space.History, name string) (event.Digest, error) {
+func (sn *Snapshots) state(ctx context.Context, doc space.Space, history space.History, name string) (event.Digest, error) {
 	if name != "" {
-		return k.resolve(ctx, doc, history, name)
+		return sn.resolve(ctx, doc, history, name)
 	}
-	leave, err := k.Seize(doc.ID)
+	leave, err := sn.living.Seize(doc.ID)
 	if err != nil {
 		return event.Digest{}, ErrBusy.With("wait for it, or name one of the snapshots of: agentbox space snapshots SPACE")
 	}
@@ -467,12 +373,12 @@ func (k *Service) state(ctx context.Context, doc space.Space, history space.Hist
 }
 
 // beforeLastRun returns the snapshot before the last run of a space, or that of its creation.
-func (k *Service) beforeLastRun(ctx context.Context, doc space.Space) (event.Digest, error) {
+func (sn *Snapshots) beforeLastRun(ctx context.Context, doc space.Space) (event.Digest, error) {
 	q := projection.Query{
 		Workspace: doc.Workspace, Name: space.SnapshotProjection, Index: projection.Index{Name: "start", Value: string(doc.ID)}, Newest: true,
 		Limit: 1,
 	}
-	found, err := projection.List[space.Recorded](ctx, k.Docs, q)
+	found, err := projection.List[space.Recorded](ctx, sn.docs, q)
 	if err != nil {
 		return event.Digest{}, err
 	}
@@ -483,7 +389,7 @@ func (k *Service) beforeLastRun(ctx context.Context, doc space.Space) (event.Dig
 }
 
 // Sync makes the snapshots of all spaces outlive a power cut.
-func (k *Service) Sync(ctx context.Context) error { return k.Store.Sync(ctx) }
+func (sn *Snapshots) Sync(ctx context.Context) error { return sn.store.Sync(ctx) }
 
 // SnapshotDefinition keeps the documents of snapshots.
 func SnapshotDefinition() projection.Definition {

@@ -11,30 +11,38 @@ import (
 	"agentbox/internal/kernel/projection"
 )
 
+// questions are those about spaces that people have not answered yet.
+type questions struct {
+	catalog *Catalog
+	docs    projection.Reader
+	gate    policy.Gate
+	system  id.Principal
+}
+
 // withdraw ends the questions about a space that was destroyed: whatever somebody answered, nothing could be done any more.
-func (k *Service) withdraw(ctx context.Context, origin event.Origin, doc space.Space) error {
-	return k.eachQuestion(ctx, doc.Workspace, "space_status", string(doc.ID)+" ", func(a policy.Approval) error {
-		return k.withdrawOne(ctx, origin, a)
+func (qs *questions) withdraw(ctx context.Context, origin event.Origin, doc space.Space) error {
+	return qs.eachQuestion(ctx, doc.Workspace, "space_status", string(doc.ID)+" ", func(a policy.Approval) error {
+		return qs.withdrawOne(ctx, origin, a)
 	})
 }
 
 // withdrawLeft ends the questions about spaces of a workspace that were destroyed by a daemon which did not come to that.
-func (k *Service) withdrawLeft(ctx context.Context, ws id.Workspace) error {
-	return k.eachQuestion(ctx, ws, "status", "", func(a policy.Approval) error {
+func (qs *questions) withdrawLeft(ctx context.Context, ws id.Workspace) error {
+	return qs.eachQuestion(ctx, ws, "status", "", func(a policy.Approval) error {
 		if a.Space == "" || a.Run != "" {
 			return nil // a run's question ends with its run
 		}
-		doc, err := k.Space(ctx, ws, a.Space)
+		doc, err := qs.catalog.Space(ctx, ws, a.Space)
 		if err != nil || doc.Status != space.Destroyed {
 			return err
 		}
-		return k.withdrawOne(ctx, event.Origin{Principal: k.System}, a)
+		return qs.withdrawOne(ctx, event.Origin{Principal: qs.system}, a)
 	})
 }
 
-func (k *Service) withdrawOne(ctx context.Context, origin event.Origin, a policy.Approval) error {
+func (qs *questions) withdrawOne(ctx context.Context, origin event.Origin, a policy.Approval) error {
 	origin.Key = "" // it is that of one batch, and there may be many questions
-	_, err := k.Gate.Withdraw(ctx, origin, a.ID, "the space was destroyed", event.Batch{Workspace: a.Workspace})
+	_, err := qs.gate.Withdraw(ctx, origin, a.ID, "the space was destroyed", event.Batch{Workspace: a.Workspace})
 	if errors.Is(err, policy.ErrAlreadyDecided) {
 		return nil
 	}
@@ -42,13 +50,13 @@ func (k *Service) withdrawOne(ctx context.Context, origin event.Origin, a policy
 }
 
 // eachQuestion calls f for every open question under the values of an index that begin so and end with a status.
-func (k *Service) eachQuestion(ctx context.Context, ws id.Workspace, index, begins string, f func(policy.Approval) error) error {
+func (qs *questions) eachQuestion(ctx context.Context, ws id.Workspace, index, begins string, f func(policy.Approval) error) error {
 	for _, status := range []policy.ApprovalStatus{policy.Pending, policy.Held} {
 		q := projection.Query{
 			Workspace: ws, Name: policy.ApprovalProjection, Index: projection.Index{Name: index, Value: begins + string(status)}, Limit: 100,
 		}
 		for {
-			found, err := projection.List[policy.Approval](ctx, k.Docs, q)
+			found, err := projection.List[policy.Approval](ctx, qs.docs, q)
 			if err != nil {
 				return err
 			}
