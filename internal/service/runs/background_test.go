@@ -236,7 +236,7 @@ func TestSnapshotsBesideABackgroundRun(t *testing.T) {
 	if doc = s.Ended(doc.ID); !doc.Operations[0].Snapshot.IsZero() {
 		t.Error("a background run has a snapshot of its own")
 	}
-	diff, err := s.Spaces.Diff(s.Context(), s.Origin, testkit.WS, in.ID, first.Operations[0].Snapshot.String(),
+	diff, err := s.Spaces.Snapshots.Diff(s.Context(), s.Origin, testkit.WS, in.ID, first.Operations[0].Snapshot.String(),
 		second.Operations[0].Snapshot.String(), 10)
 	if err != nil {
 		t.Fatal(err)
@@ -277,7 +277,7 @@ func TestBackgroundRunsAtTheBound(t *testing.T) {
 	for i, doc := range all[1:] {
 		s.Prints(doc.ID, fmt.Sprintf("line %d\n", i))
 	}
-	if _, err := s.Spaces.Destroy(s.Context(), s.Origin, testkit.WS, in.ID); err != nil {
+	if _, err := s.Spaces.Ending.Destroy(s.Context(), s.Origin, testkit.WS, in.ID); err != nil {
 		t.Fatal(err)
 	}
 	for _, doc := range all {

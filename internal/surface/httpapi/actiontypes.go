@@ -7,6 +7,7 @@ import (
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/policy"
+	"agentbox/internal/service/gate"
 	"agentbox/internal/service/query"
 	"agentbox/internal/surface/httpapi/wire"
 )
@@ -36,7 +37,14 @@ type ActionTypePath struct {
 	Type string `path:"action_type" maxLength:"64" doc:"The action type, as deploy.production"`
 }
 
-func (s *Server) registerActionTypes() {
+// actionTypesAPI are the operations for action types of a workspace.
+type actionTypesAPI struct {
+	part
+	gate  *gate.Gate
+	query *query.Service
+}
+
+func (s *actionTypesAPI) register() {
 	wire.Handle(s.Server, wire.Operation{
 		ID: "list-action-types", Needs: wire.Shows("policy"), Method: http.MethodGet, Path: "/v1/action-types", Tag: "policies",
 		Summary: "List the action types that the workspace declared, by name",
@@ -46,7 +54,7 @@ func (s *Server) registerActionTypes() {
 		ID: "get-action-type", Needs: wire.Shows("policy"), Method: http.MethodGet, Path: "/v1/action-types/{action_type}", Tag: "policies",
 		Summary: "Show an action type that the workspace declared",
 	}, func(ctx context.Context, c wire.Call, in *ActionTypePath) (*actionTypeAnswer, error) {
-		found, err := s.services.Gate.ActionTypes.Get(ctx, c.Caller.Workspace, in.Type)
+		found, err := s.gate.ActionTypes.Get(ctx, c.Caller.Workspace, in.Type)
 		return &actionTypeAnswer{found}, err
 	})
 	wire.Handle(s.Server, wire.Operation{
@@ -61,11 +69,11 @@ func (s *Server) registerActionTypes() {
 	}) (*actionTypeAnswer, error) {
 		if c.Repeated > 0 {
 			subject := query.Subject{Projection: policy.ActionTypeProjection, EntityType: policy.ActionTypeEntity, Key: in.Type}
-			then, err := query.Past[policy.ActionType](ctx, s.services.Query, c.Caller.Workspace, subject, c.Repeated)
+			then, err := query.Past[policy.ActionType](ctx, s.query, c.Caller.Workspace, subject, c.Repeated)
 			return &actionTypeAnswer{then}, err
 		}
 		b := in.Body
-		made, err := s.services.Gate.ActionTypes.Declare(ctx, c.Once(), c.Caller.Workspace, policy.Declare{
+		made, err := s.gate.ActionTypes.Declare(ctx, c.Once(), c.Caller.Workspace, policy.Declare{
 			Name: in.Type, Description: b.Description, SideEffect: b.SideEffect, Zone: b.Zone, Reversible: b.Reversible, Asks: b.Asks,
 			Targets: b.Targets,
 		})
@@ -83,17 +91,17 @@ func (s *Server) registerActionTypes() {
 		if c.Repeated > 0 {
 			return nil, nil
 		}
-		_, err := s.services.Gate.ActionTypes.Retire(ctx, c.Once(), c.Caller.Workspace, in.Type, in.Reason)
+		_, err := s.gate.ActionTypes.Retire(ctx, c.Once(), c.Caller.Workspace, in.Type, in.Reason)
 		return nil, err
 	})
 }
 
-func (s *Server) listActionTypes(ctx context.Context, c wire.Call, in *struct {
+func (s *actionTypesAPI) listActionTypes(ctx context.Context, c wire.Call, in *struct {
 	Retired bool                  `query:"retired" doc:"The retired ones, too"`
 	Limit   int                   `query:"limit" minimum:"1" maximum:"200" default:"100" doc:"How many at most"`
 	After   Cursor[actionTypeKey] `query:"cursor" maxLength:"256" doc:"The next_cursor of the page before"`
 }) (*struct{ Body actionTypeList }, error) {
-	found, err := s.services.Gate.ActionTypes.List(ctx, c.Caller.Workspace, in.Retired, string(in.After.After), in.Limit+1)
+	found, err := s.gate.ActionTypes.List(ctx, c.Caller.Workspace, in.Retired, string(in.After.After), in.Limit+1)
 	if err != nil {
 		return nil, err
 	}
@@ -103,9 +111,9 @@ func (s *Server) listActionTypes(ctx context.Context, c wire.Call, in *struct {
 }
 
 // registry returns the actions that there are: those that come with the program, and behind them those that the workspace declared.
-func (s *Server) registry(ctx context.Context, ws id.Workspace) ([]policy.Kind, error) {
+func registry(ctx context.Context, g *gate.Gate, ws id.Workspace) ([]policy.Kind, error) {
 	all := policy.Registry()
-	own, err := s.services.Gate.ActionTypes.List(ctx, ws, false, "", policy.MaxActionTypes)
+	own, err := g.ActionTypes.List(ctx, ws, false, "", policy.MaxActionTypes)
 	for _, t := range own {
 		all = append(all, t.Kind())
 	}

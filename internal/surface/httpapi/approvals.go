@@ -11,6 +11,7 @@ import (
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/label"
 	"agentbox/internal/domain/policy"
+	"agentbox/internal/service/gate"
 	"agentbox/internal/service/gate/approvals"
 	"agentbox/internal/service/query"
 	"agentbox/internal/surface/httpapi/wire"
@@ -49,7 +50,14 @@ type ApprovalPath struct {
 	Approval string `path:"approval_id" doc:"The approval"`
 }
 
-func (s *Server) registerApprovals() {
+// approvalsAPI are the operations for approvals.
+type approvalsAPI struct {
+	part
+	gate  *gate.Gate
+	query *query.Service
+}
+
+func (s *approvalsAPI) register() {
 	wire.Handle(s.Server, wire.Operation{ID: "list-approvals", Needs: wire.Shows("approval", "run_id", "space_id", "room_id"),
 		Method: http.MethodGet, Path: "/v1/approvals", Tag: "approvals", Summary: "List approvals, the newest first"}, s.listApprovals)
 	wire.Handle(s.Server, wire.Operation{
@@ -57,7 +65,7 @@ func (s *Server) registerApprovals() {
 		Tag: "approvals", Summary: "Show an approval",
 		Detail: "`question` is what the daemon wrote about the action: what, why and impact. `agent_words` are the agent's own.",
 	}, func(ctx context.Context, c wire.Call, in *ApprovalPath) (*approvalAnswer, error) {
-		found, err := s.services.Gate.Approvals.Get(ctx, c.Caller.Workspace, id.Approval(in.Approval))
+		found, err := s.gate.Approvals.Get(ctx, c.Caller.Workspace, id.Approval(in.Approval))
 		return &approvalAnswer{found}, err
 	})
 	wire.Handle(s.Server, wire.Operation{
@@ -73,7 +81,7 @@ func (s *Server) registerApprovals() {
 	}) (*approvalAnswer, error) {
 		if c.Repeated > 0 {
 			subject := query.Subject{Projection: policy.ApprovalProjection, EntityType: policy.ApprovalEntity, Key: in.Approval}
-			then, err := query.Past[policy.Approval](ctx, s.services.Query, c.Caller.Workspace, subject, c.Repeated)
+			then, err := query.Past[policy.Approval](ctx, s.query, c.Caller.Workspace, subject, c.Repeated)
 			return &approvalAnswer{then}, err
 		}
 		decided, err := s.decide(ctx, c, id.Approval(in.Approval), in.Body)
@@ -93,20 +101,20 @@ func (s *Server) registerApprovals() {
 		if in.Body != nil {
 			reason = in.Body.Reason
 		}
-		found, err := s.services.Gate.Approvals.TakeBack(ctx, c.Origin(), c.Caller.Workspace, id.Approval(in.Approval), reason)
+		found, err := s.gate.Approvals.TakeBack(ctx, c.Origin(), c.Caller.Workspace, id.Approval(in.Approval), reason)
 		return &approvalAnswer{found}, err
 	})
 	wire.Handle(s.Server, wire.Operation{
 		ID: "list-standing-approvals", Needs: wire.Shows("standing_approval"), Method: http.MethodGet, Path: "/v1/standing-approvals",
 		Tag: "approvals", Summary: "List standing approvals, the newest first",
 	}, func(ctx context.Context, c wire.Call, in *Page[id.Standing]) (*struct{ Body standingList }, error) {
-		found, err := s.services.Gate.Approvals.Standings(ctx, c.Caller.Workspace, in.Cursor.After, in.Limit+1)
+		found, err := s.gate.Approvals.Standings(ctx, c.Caller.Workspace, in.Cursor.After, in.Limit+1)
 		if err != nil {
 			return nil, err
 		}
 		out := standingList{}
 		out.Standing, out.Next = cut(found, in.Limit, func(a policy.Standing) string { return string(a.ID) })
-		out.Standing, err = visible(ctx, s, c, out.Standing, func(x policy.Standing) label.Resource {
+		out.Standing, err = visible(ctx, s.access, c, out.Standing, func(x policy.Standing) label.Resource {
 			return label.Resource{Type: label.OfApproval, ID: string(x.Approval)}
 		})
 		return &struct{ Body standingList }{out}, err
@@ -119,18 +127,18 @@ func (s *Server) registerApprovals() {
 		Standing string `path:"standing_id" doc:"The standing approval"`
 		Reason   string `query:"reason" maxLength:"2000"`
 	}) (*struct{}, error) {
-		return nil, s.services.Gate.Approvals.Revoke(ctx, c.Origin(), c.Caller.Workspace, id.Standing(in.Standing), in.Reason)
+		return nil, s.gate.Approvals.Revoke(ctx, c.Origin(), c.Caller.Workspace, id.Standing(in.Standing), in.Reason)
 	})
 }
 
-func (s *Server) listApprovals(ctx context.Context, c wire.Call, in *struct {
+func (s *approvalsAPI) listApprovals(ctx context.Context, c wire.Call, in *struct {
 	Status string `query:"status" enum:"pending,held,approved,denied,expired,withdrawn" doc:"Only approvals in this state"`
 	Run    string `query:"run_id" maxLength:"100"`
 	Space  string `query:"space_id" maxLength:"100"`
 	Room   string `query:"room_id" maxLength:"100" doc:"Only approvals of this room: its inbox, with status=pending"`
 	Page[id.Approval]
 }) (*struct{ Body approvalList }, error) {
-	found, err := s.services.Gate.Approvals.List(ctx, c.Caller.Workspace, approvals.Filter{
+	found, err := s.gate.Approvals.List(ctx, c.Caller.Workspace, approvals.Filter{
 		Status: policy.ApprovalStatus(in.Status), Run: id.Run(in.Run), Space: id.Space(in.Space), Room: id.Room(in.Room), After: in.Cursor.After,
 		Limit: in.Limit + 1,
 	})
@@ -142,7 +150,7 @@ func (s *Server) listApprovals(ctx context.Context, c wire.Call, in *struct {
 	out.Approvals = slices.DeleteFunc(out.Approvals, func(a policy.Approval) bool { // of a run or a space of another room
 		return in.Room != "" && string(a.Room) != in.Room
 	})
-	out.Approvals, err = visible(ctx, s, c, out.Approvals, func(x policy.Approval) label.Resource {
+	out.Approvals, err = visible(ctx, s.access, c, out.Approvals, func(x policy.Approval) label.Resource {
 		return label.Resource{Type: label.OfApproval, ID: string(x.ID)}
 	})
 	return &struct{ Body approvalList }{out}, err
@@ -152,8 +160,8 @@ func (s *Server) listApprovals(ctx context.Context, c wire.Call, in *struct {
 var olderDecision = map[string]string{"approved": "approve", "denied": "deny"}
 
 // decide answers an approval on behalf of the caller.
-func (s *Server) decide(ctx context.Context, c wire.Call, approval id.Approval, a answerRequest) (policy.Approval, error) {
-	return s.services.Gate.Approvals.Decide(ctx, c.Once(), c.Caller.Workspace, approval, policy.Answer{
+func (s *approvalsAPI) decide(ctx context.Context, c wire.Call, approval id.Approval, a answerRequest) (policy.Approval, error) {
+	return s.gate.Approvals.Decide(ctx, c.Once(), c.Caller.Workspace, approval, policy.Answer{
 		Decision: policy.DecisionWord(cmp.Or(olderDecision[a.Decision], a.Decision)), Reason: a.Reason, Scope: policy.Scope(a.Scope),
 		ExpiresAt: a.ExpiresAt, Uses: a.Uses, Saw: a.Saw,
 	})

@@ -21,7 +21,13 @@ type ArtifactPath struct {
 	Artifact string `path:"artifact_id" doc:"The artifact"`
 }
 
-func (s *Server) registerArtifacts() {
+// artifactsAPI are the operations for artifacts.
+type artifactsAPI struct {
+	part
+	engines *engines.Service
+}
+
+func (s *artifactsAPI) register() {
 	wire.Handle(s.Server, wire.Operation{
 		ID: "create-artifact", Engines: true, Needs: wire.Does(policy.ArtifactCreate, "step_id").PastLabels(), Method: http.MethodPost,
 		Path: "/v1/steps/{step_id}/artifacts", Tag: "engines", Summary: "Record an output of a run", Repeat: wire.RepeatRecalled,
@@ -34,13 +40,13 @@ func (s *Server) registerArtifacts() {
 			if err != nil {
 				return nil, err
 			}
-			found, err := s.services.Engines.Artifacts(ctx, c.Caller.Workspace, of, string(in.Cursor.After), in.Limit+1)
+			found, err := s.engines.Artifacts(ctx, c.Caller.Workspace, of, string(in.Cursor.After), in.Limit+1)
 			if err != nil {
 				return nil, err
 			}
 			out := artifactList{}
 			out.Artifacts, out.Next = cut(found, in.Limit, func(x step.Artifact) string { return string(x.ID) })
-			out.Artifacts, err = visible(ctx, s, c, out.Artifacts, func(x step.Artifact) label.Resource {
+			out.Artifacts, err = visible(ctx, s.access, c, out.Artifacts, func(x step.Artifact) label.Resource {
 				return label.Resource{Type: label.OfArtifact, ID: string(x.ID)}
 			})
 			return &struct{ Body artifactList }{out}, err
@@ -48,7 +54,7 @@ func (s *Server) registerArtifacts() {
 	wire.Handle(s.Server, wire.Operation{ID: "get-artifact", Needs: wire.Shows("artifact", "artifact_id"), Method: http.MethodGet,
 		Path: "/v1/artifacts/{artifact_id}", Tag: "engines", Summary: "Show an artifact"},
 		func(ctx context.Context, c wire.Call, in *ArtifactPath) (*struct{ Body step.Artifact }, error) {
-			doc, err := s.services.Engines.Artifact(ctx, c.Caller.Workspace, id.Artifact(in.Artifact))
+			doc, err := s.engines.Artifact(ctx, c.Caller.Workspace, id.Artifact(in.Artifact))
 			return &struct{ Body step.Artifact }{doc}, err
 		})
 	wire.Stream[struct {
@@ -68,7 +74,7 @@ func (s *Server) registerArtifacts() {
 	}, s.readArtifact)
 }
 
-func (s *Server) createArtifact(ctx context.Context, c wire.Call, in *struct {
+func (s *artifactsAPI) createArtifact(ctx context.Context, c wire.Call, in *struct {
 	StepPath
 	Body artifactRequest
 }) (*struct{ Body step.Artifact }, error) {
@@ -77,7 +83,7 @@ func (s *Server) createArtifact(ctx context.Context, c wire.Call, in *struct {
 		return nil, err
 	}
 	if c.Repeated > 0 {
-		doc, err := told[step.Artifact](ctx, s, c, step.ArtifactProjection, step.ArtifactEntity)
+		doc, err := told[step.Artifact](ctx, s.access, c, step.ArtifactProjection, step.ArtifactEntity)
 		return &struct{ Body step.Artifact }{doc}, err
 	}
 	q := engines.ArtifactRequest{Step: id.Step(in.Step), Kind: in.Body.Kind, Title: in.Body.Title, Media: in.Body.Media, Size: in.Body.Size,
@@ -90,16 +96,16 @@ func (s *Server) createArtifact(ctx context.Context, c wire.Call, in *struct {
 			return nil, fault.New(fault.Invalid, "invalid_field", "sha256 is no hash of 64 hexadecimal digits")
 		}
 	}
-	doc, err := s.services.Engines.AddArtifact(ctx, c.Once(), c.Caller.Workspace, token, q)
+	doc, err := s.engines.AddArtifact(ctx, c.Once(), c.Caller.Workspace, token, q)
 	return &struct{ Body step.Artifact }{doc}, err
 }
 
-func (s *Server) writeArtifact(w http.ResponseWriter, r *http.Request, c wire.Call) error {
+func (s *artifactsAPI) writeArtifact(w http.ResponseWriter, r *http.Request, c wire.Call) error {
 	if r.ContentLength > step.MaxArtifact {
 		return fault.New(fault.Exhausted, "artifact_too_large", "an artifact may have %d bytes", step.MaxArtifact)
 	}
 	sent := &body{Reader: s.Patient(w, r)}
-	doc, err := s.services.Engines.Store(r.Context(), c.Origin(), c.Caller.Workspace, r.Header.Get("X-Claim-Token"),
+	doc, err := s.engines.Store(r.Context(), c.Origin(), c.Caller.Workspace, r.Header.Get("X-Claim-Token"),
 		id.Artifact(r.PathValue("artifact_id")), sent)
 	if err != nil && sent.broken != nil {
 		err = unreadable(sent.broken)
@@ -110,8 +116,8 @@ func (s *Server) writeArtifact(w http.ResponseWriter, r *http.Request, c wire.Ca
 	return wire.AnswerJSON(w, http.StatusOK, doc)
 }
 
-func (s *Server) readArtifact(w http.ResponseWriter, r *http.Request, c wire.Call) error {
-	doc, content, err := s.services.Engines.Open(r.Context(), c.Caller.Workspace, id.Artifact(r.PathValue("artifact_id")))
+func (s *artifactsAPI) readArtifact(w http.ResponseWriter, r *http.Request, c wire.Call) error {
+	doc, content, err := s.engines.Open(r.Context(), c.Caller.Workspace, id.Artifact(r.PathValue("artifact_id")))
 	if err != nil {
 		return err
 	}

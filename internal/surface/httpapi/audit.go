@@ -7,8 +7,10 @@ import (
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
+	"agentbox/internal/kernel/journal"
 	"agentbox/internal/kernel/merkle"
 	"agentbox/internal/service/audit"
+	"agentbox/internal/service/query"
 	"agentbox/internal/surface/httpapi/wire"
 )
 
@@ -48,7 +50,15 @@ type verifiedChain struct {
 	LastHash event.Digest `json:"last_event_hash"`
 }
 
-func (s *Server) registerAudit() {
+// auditAPI are the operations for the proofs of the log.
+type auditAPI struct {
+	part
+	query  *query.Service
+	log    journal.Journal
+	prover *audit.Prover
+}
+
+func (s *auditAPI) register() {
 	wire.Handle(s.Server, wire.Operation{
 		ID: "verify-hash-chain", Needs: wire.Shows("audit", "stream_id").PastLabels(), Method: http.MethodGet,
 		Path: "/v1/audit/hash-chain/verify", Tag: "audit", Summary: "Verify the log", Waits: true,
@@ -93,13 +103,13 @@ type auditCheckpoint struct {
 	PublicKey string `json:"public_key"`
 }
 
-func (s *Server) auditKey(context.Context, wire.Call, *struct{}) (*struct{ Body auditKey }, error) {
-	key := s.services.Prover.PublicKey()
+func (s *auditAPI) auditKey(context.Context, wire.Call, *struct{}) (*struct{ Body auditKey }, error) {
+	key := s.prover.PublicKey()
 	return &struct{ Body auditKey }{auditKey{key.Name(), string(key), key.Raw()}}, nil
 }
 
-func (s *Server) checkpoint(ctx context.Context, c wire.Call, _ *struct{}) (*struct{ Body auditCheckpoint }, error) {
-	signed, err := s.services.Prover.Checkpoint(ctx, c.Caller.Workspace)
+func (s *auditAPI) checkpoint(ctx context.Context, c wire.Call, _ *struct{}) (*struct{ Body auditCheckpoint }, error) {
+	signed, err := s.prover.Checkpoint(ctx, c.Caller.Workspace)
 	if err != nil {
 		return nil, err
 	}
@@ -114,21 +124,21 @@ type InclusionQuery struct {
 	Seq   uint64   `query:"seq" doc:"The event's place in the workspace"`
 }
 
-func (s *Server) inclusion(ctx context.Context, c wire.Call, in *InclusionQuery) (_ *struct{ Body audit.Evidence }, err error) {
+func (s *auditAPI) inclusion(ctx context.Context, c wire.Call, in *InclusionQuery) (_ *struct{ Body audit.Evidence }, err error) {
 	var evidence audit.Evidence
 	switch {
 	case (in.Event == "") == (in.Seq == 0):
 		return nil, fault.New(fault.Invalid, "event_required", "name the event by event_id or by seq")
 	case in.Event != "":
-		evidence, err = s.services.Prover.Evidence(ctx, c.Caller.Workspace, in.Event)
+		evidence, err = s.prover.Evidence(ctx, c.Caller.Workspace, in.Event)
 	default:
-		evidence, err = s.services.Prover.EvidenceAt(ctx, c.Caller.Workspace, in.Seq)
+		evidence, err = s.prover.EvidenceAt(ctx, c.Caller.Workspace, in.Seq)
 	}
 	if err != nil {
 		return nil, err
 	}
 	// The proof holds without the data, which stay where a label keeps them.
-	e, err := s.services.Query.At(ctx, c.Caller.Workspace, evidence.Proof.Seq)
+	e, err := s.query.At(ctx, c.Caller.Workspace, evidence.Proof.Seq)
 	if err != nil {
 		return nil, err
 	}
@@ -147,15 +157,15 @@ type ConsistencyQuery struct {
 	Old uint64 `query:"old_size" required:"true" doc:"Events that the earlier checkpoint was signed for"`
 }
 
-func (s *Server) consistency(ctx context.Context, c wire.Call, in *ConsistencyQuery) (*struct{ Body merkle.Consistency }, error) {
-	proof, err := s.services.Prover.Consistency(ctx, c.Caller.Workspace, in.Old)
+func (s *auditAPI) consistency(ctx context.Context, c wire.Call, in *ConsistencyQuery) (*struct{ Body merkle.Consistency }, error) {
+	proof, err := s.prover.Consistency(ctx, c.Caller.Workspace, in.Old)
 	if err != nil {
 		return nil, err
 	}
 	return &struct{ Body merkle.Consistency }{proof}, nil
 }
 
-func (s *Server) verifyChain(ctx context.Context, c wire.Call, in *AuditQuery) (*struct{ Body auditReport }, error) {
+func (s *auditAPI) verifyChain(ctx context.Context, c wire.Call, in *AuditQuery) (*struct{ Body auditReport }, error) {
 	var report audit.Report
 	var err error
 	switch {
@@ -163,9 +173,9 @@ func (s *Server) verifyChain(ctx context.Context, c wire.Call, in *AuditQuery) (
 		return nil, fault.New(fault.Invalid, "stream_type_and_stream_id_required_together",
 			"stream_type and stream_id name a stream together; send both or none")
 	case in.StreamType == "":
-		report, err = audit.Verify(ctx, s.services.Log, c.Caller.Workspace)
+		report, err = audit.Verify(ctx, s.log, c.Caller.Workspace)
 	default:
-		report, err = audit.VerifyStream(ctx, s.services.Log, c.Caller.Workspace, event.Stream{Type: in.StreamType, ID: in.StreamID}, in.Limit)
+		report, err = audit.VerifyStream(ctx, s.log, c.Caller.Workspace, event.Stream{Type: in.StreamType, ID: in.StreamID}, in.Limit)
 	}
 	if err != nil {
 		return nil, err

@@ -24,17 +24,17 @@ var housed = map[string]string{
 }
 
 // bound asks the capability token of a caller about an operation, before it begins: once for each parameter that says whose room counts.
-func (s *Server) bound(ctx context.Context, c wire.Call, n wire.Needs, about map[string]string) error {
+func (a *access) bound(ctx context.Context, c wire.Call, n wire.Needs, about map[string]string) error {
 	kind, _ := policy.KindOf(n.Action)
 	use := token.Use{Action: n.Action, Anywhere: n.Judged || kind.Anywhere}
 	if n.Reads != "" {
 		use.Reads = token.Names(n.Reads, "", "")
 	}
 	if len(about) == 0 {
-		return s.permitted(ctx, c, use)
+		return a.permitted(ctx, c, use)
 	}
 	for name, value := range about {
-		room, err := s.roomOf(ctx, c.Caller.Workspace, name, value)
+		room, err := a.roomOf(ctx, c.Caller.Workspace, name, value)
 		if err != nil {
 			return err
 		}
@@ -42,7 +42,7 @@ func (s *Server) bound(ctx context.Context, c wire.Call, n wire.Needs, about map
 		if n.Reads != "" {
 			use.Reads = token.Names(n.Reads, value, room)
 		}
-		if err := s.permitted(ctx, c, use); err != nil {
+		if err := a.permitted(ctx, c, use); err != nil {
 			return err
 		}
 	}
@@ -50,15 +50,15 @@ func (s *Server) bound(ctx context.Context, c wire.Call, n wire.Needs, about map
 }
 
 // barred refuses an operation that the caller's kind or role rules out, before its body is read.
-func (s *Server) barred(ctx context.Context, c wire.Call, n wire.Needs, about map[string]string) error {
-	a := policy.Action{Type: n.Action, Workspace: c.Caller.Workspace, Principal: c.Caller.Principal, Token: c.Caller.Token}
+func (a *access) barred(ctx context.Context, c wire.Call, n wire.Needs, about map[string]string) error {
+	act := policy.Action{Type: n.Action, Workspace: c.Caller.Workspace, Principal: c.Caller.Principal, Token: c.Caller.Token}
 	if in, err := id.Parse[id.Space](about["space_id"]); err == nil {
-		a.Space = in
+		act.Space = in
 	}
 	if n.Action == policy.WorkspaceCreate && c.Caller.Workspace != id.DefaultWorkspace {
 		return workspace.ErrNotHere
 	}
-	return s.services.Gate.Barred(ctx, c.Origin(), c.Caller, a, n.Least)
+	return a.gate.Barred(ctx, c.Origin(), c.Caller, act, n.Least)
 }
 
 // engineCodes are the errors for an engine whose capability token does not permit an operation.
@@ -68,8 +68,8 @@ var engineCodes = map[string]*fault.Error{
 }
 
 // permitted asks the capability token of a caller about a use.
-func (s *Server) permitted(ctx context.Context, c wire.Call, use token.Use) error {
-	err := s.services.Gate.Bound(ctx, c.Origin(), c.Caller, use)
+func (a *access) permitted(ctx context.Context, c wire.Call, use token.Use) error {
+	err := a.gate.Bound(ctx, c.Origin(), c.Caller, use)
 	told, ok := engineCodes[fault.CodeOf(err)]
 	switch {
 	case !ok || !c.Caller.Engine:
@@ -81,7 +81,7 @@ func (s *Server) permitted(ctx context.Context, c wire.Call, use token.Use) erro
 }
 
 // roomOf returns the room of what a parameter names; none for what belongs to the whole workspace, and for what is not there.
-func (s *Server) roomOf(ctx context.Context, ws id.Workspace, name, value string) (id.Room, error) {
+func (a *access) roomOf(ctx context.Context, ws id.Workspace, name, value string) (id.Room, error) {
 	switch name {
 	case "room_id":
 		return id.Room(value), nil
@@ -92,12 +92,12 @@ func (s *Server) roomOf(ctx context.Context, ws id.Workspace, name, value string
 		}
 		return room, nil
 	case "event_id":
-		e, err := s.services.Query.Event(ctx, ws, id.Event(value))
+		e, err := a.query.Event(ctx, ws, id.Event(value))
 		return e.Room, unlessMissing(err)
 	}
 	doc, _, err := projection.Load[struct {
 		Room id.Room `json:"room_id"`
-	}](ctx, s.services.Docs, ws, housed[name], value)
+	}](ctx, a.docs, ws, housed[name], value)
 	return doc.Room, unlessMissing(err)
 }
 
@@ -111,10 +111,10 @@ func unlessMissing(err error) error {
 
 // under returns the capability token about which the gate is asked. It is the token that the body names, else the caller's own. If the
 // caller acts under a token, the body may name only tokens derived from it.
-func (s *Server) under(ctx context.Context, c wire.Call, named id.Token) (id.Token, error) {
+func (a *access) under(ctx context.Context, c wire.Call, named id.Token) (id.Token, error) {
 	if named == "" || c.Caller.Token == "" {
 		return cmp.Or(named, c.Caller.Token), nil
 	}
-	narrowed, err := s.services.Identity.ActsFor(ctx, c.Caller, "", named)
+	narrowed, err := a.identity.ActsFor(ctx, c.Caller, "", named)
 	return narrowed.Token, err
 }

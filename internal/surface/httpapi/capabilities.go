@@ -59,7 +59,13 @@ type ofPrincipal[T ~string] struct {
 	Page[T]
 }
 
-func (s *Server) registerCapabilities() {
+// capabilitiesAPI are the operations for capability tokens.
+type capabilitiesAPI struct {
+	part
+	identity *identity.Service
+}
+
+func (s *capabilitiesAPI) register() {
 	wire.Handle(s.Server, wire.Operation{
 		ID: "list-capabilities", Needs: wire.Shows("capability_token"), Method: http.MethodGet, Path: "/v1/capabilities", Tag: "principals",
 		Summary: "List capability tokens, the newest first",
@@ -77,12 +83,12 @@ func (s *Server) registerCapabilities() {
 		var made identity.Issued
 		var err error
 		if c.Repeated > 0 {
-			made.Token, err = past[token.Token](ctx, s, c, token.Projection, token.Entity)
+			made.Token, err = past[token.Token](ctx, s.access, c, token.Projection, token.Entity)
 		} else {
-			if c.Caller, err = s.services.Identity.ActsFor(ctx, c.Caller, in.Body.GrantedBy, ""); err != nil {
+			if c.Caller, err = s.identity.ActsFor(ctx, c.Caller, in.Body.GrantedBy, ""); err != nil {
 				return nil, err
 			}
-			made, err = s.services.Identity.Grant(ctx, c.Once(), c.Caller.Workspace, token.Grant{
+			made, err = s.identity.Grant(ctx, c.Once(), c.Caller.Workspace, token.Grant{
 				IssuedTo: in.Body.IssuedTo, Parent: in.Body.Parent, Scopes: in.Body.Scopes, ValidUntil: in.Body.ValidUntil.UTC(),
 			})
 		}
@@ -99,9 +105,9 @@ func (s *Server) registerCapabilities() {
 		Summary: "Revoke a capability token", Repeat: wire.RepeatRecalled,
 		Detail: "With all that were derived from it, at once. Whoever granted or holds it, or one that it was derived from, may, and so may " +
 			"owners and admins.",
-	}, recalled[token.Token](s, token.Projection, token.Entity),
+	}, recalled[token.Token](s.access, token.Projection, token.Entity),
 		func(ctx context.Context, c wire.Call, in *struct{ Body revokeRequest }) (token.Token, error) {
-			return s.services.Identity.Revoke(ctx, c.Once(), c.Caller.Workspace, in.Body.Token, in.Body.Reason)
+			return s.identity.Revoke(ctx, c.Once(), c.Caller.Workspace, in.Body.Token, in.Body.Reason)
 		}, func(t token.Token) *struct{ Body CapabilityToken } {
 			return &struct{ Body CapabilityToken }{shownToken(t, "revoked")}
 		})
@@ -110,7 +116,7 @@ func (s *Server) registerCapabilities() {
 		Tag:     "principals",
 		Summary: "List by which steps authority was handed on, the newest first",
 	}, func(ctx context.Context, c wire.Call, in *ofPrincipal[id.Token]) (*struct{ Body edgeList }, error) {
-		found, err := s.services.Identity.Edges(ctx, c.Caller.Workspace, id.Principal(in.Principal), in.Cursor.After, in.Limit+1)
+		found, err := s.identity.Edges(ctx, c.Caller.Workspace, id.Principal(in.Principal), in.Cursor.After, in.Limit+1)
 		if err != nil {
 			return nil, err
 		}
@@ -120,15 +126,15 @@ func (s *Server) registerCapabilities() {
 	})
 }
 
-func (s *Server) listCapabilities(ctx context.Context, c wire.Call, in *ofPrincipal[id.Token]) (*struct{ Body capabilityList }, error) {
-	found, err := s.services.Identity.Tokens(ctx, c.Caller.Workspace, id.Principal(in.Principal), in.Cursor.After, in.Limit+1)
+func (s *capabilitiesAPI) listCapabilities(ctx context.Context, c wire.Call, in *ofPrincipal[id.Token]) (*struct{ Body capabilityList }, error) {
+	found, err := s.identity.Tokens(ctx, c.Caller.Workspace, id.Principal(in.Principal), in.Cursor.After, in.Limit+1)
 	if err != nil {
 		return nil, err
 	}
 	out := capabilityList{Tokens: []CapabilityToken{}}
 	found, out.Next = cut(found, in.Limit, func(t token.Token) string { return string(t.ID) })
 	for _, t := range found {
-		status, err := s.services.Identity.InForce(ctx, c.Caller.Workspace, t)
+		status, err := s.identity.InForce(ctx, c.Caller.Workspace, t)
 		if err != nil {
 			return nil, err
 		}

@@ -6,6 +6,7 @@ import (
 
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/id"
+	"agentbox/internal/service/query"
 	"agentbox/internal/surface/httpapi/wire"
 )
 
@@ -23,7 +24,13 @@ type effect struct {
 	Event event.Shown `json:"event"`
 }
 
-func (s *Server) registerCauses() {
+// causesAPI are the operations for causes of an event.
+type causesAPI struct {
+	part
+	query *query.Service
+}
+
+func (s *causesAPI) register() {
 	wire.Handle(s.Server, wire.Operation{
 		ID: "get-event-causes", Needs: wire.Shows("event", "event_id").PastLabels(), Method: http.MethodGet, Path: "/v1/events/{event_id}/causes",
 		Tag:     "events",
@@ -34,10 +41,10 @@ func (s *Server) registerCauses() {
 	}, s.getCauses)
 }
 
-func (s *Server) getCauses(ctx context.Context, c wire.Call, in *struct {
+func (s *causesAPI) getCauses(ctx context.Context, c wire.Call, in *struct {
 	Event string `path:"event_id" doc:"The event"`
 }) (*struct{ Body causeTree }, error) {
-	found, err := s.services.Query.Causes(ctx, c.Caller.Workspace, id.Event(in.Event))
+	found, err := s.query.Causes(ctx, c.Caller.Workspace, id.Event(in.Event))
 	if err != nil {
 		return nil, err
 	}

@@ -21,6 +21,7 @@ import (
 	"agentbox/internal/service/labels"
 	"agentbox/internal/service/query"
 	"agentbox/internal/service/runs"
+	"agentbox/internal/service/spaces"
 	"agentbox/internal/surface/httpapi/wire"
 )
 
@@ -151,7 +152,16 @@ func oneToken(header, body string) (string, error) {
 	return header, nil
 }
 
-func (s *Server) registerClaims() {
+// claimsAPI are the operations for runs of engines, which engines claim.
+type claimsAPI struct {
+	part
+	spaces  *spaces.Service
+	engines *engines.Service
+	query   *query.Service
+	of      *runsAPI
+}
+
+func (s *claimsAPI) register() {
 	wire.Handle(s.Server, wire.Operation{
 		ID: "create-engine-run", Needs: wire.DoesThere(policy.RunCreate), Method: http.MethodPost, Path: "/v1/runs", Tag: "engines",
 		Summary: "Ask for a run that an engine executes", Rate: wire.RateRuns,
@@ -188,7 +198,7 @@ func (s *Server) registerClaims() {
 			sent = in.Body.Token
 		}
 		return s.moved(ctx, c, in.EngineRunPath, sent, func(h engines.Hold) (run.Run, error) {
-			return s.services.Engines.Begin(ctx, c.Once(), h)
+			return s.engines.Begin(ctx, c.Once(), h)
 		})
 	})
 	wire.Handle(s.Server, wire.Operation{
@@ -205,7 +215,7 @@ func (s *Server) registerClaims() {
 		}
 		return s.moved(ctx, c, in.EngineRunPath, sent.Token, func(h engines.Hold) (run.Run, error) {
 			h.Permit = sent.Permit
-			return s.services.Engines.Complete(ctx, c.Once(), h, sent.Summary, sent.Output)
+			return s.engines.Complete(ctx, c.Once(), h, sent.Summary, sent.Output)
 		})
 	})
 	wire.Handle(s.Server, wire.Operation{
@@ -225,7 +235,7 @@ func (s *Server) registerClaims() {
 			if err != nil {
 				return run.Run{}, err
 			}
-			return s.services.Engines.Fail(ctx, c.Once(), h, why, message, output)
+			return s.engines.Fail(ctx, c.Once(), h, why, message, output)
 		})
 	})
 	wire.Handle(s.Server, wire.Operation{
@@ -240,7 +250,7 @@ func (s *Server) registerClaims() {
 	}, func(ctx context.Context, c wire.Call, in *struct {
 		Run string `path:"run_id" doc:"The run"`
 	}) (*struct{ Body attemptList }, error) {
-		found, err := s.services.Engines.Attempts(ctx, c.Caller.Workspace, id.Run(in.Run))
+		found, err := s.engines.Attempts(ctx, c.Caller.Workspace, id.Run(in.Run))
 		return &struct{ Body attemptList }{attemptList{found}}, err
 	})
 }
@@ -250,21 +260,21 @@ type attemptList struct {
 }
 
 // then returns a run as it stood when a request was answered for the first time.
-func (s *Server) then(ctx context.Context, c wire.Call, r id.Run) (run.Run, error) {
-	return query.Past[run.Run](ctx, s.services.Query, c.Caller.Workspace, query.Subject{Projection: run.Projection, Key: string(r)},
+func (s *claimsAPI) then(ctx context.Context, c wire.Call, r id.Run) (run.Run, error) {
+	return query.Past[run.Run](ctx, s.query, c.Caller.Workspace, query.Subject{Projection: run.Projection, Key: string(r)},
 		c.Repeated)
 }
 
 // spoken returns the run that a repeated request was about, which its path does not name.
-func (s *Server) spoken(ctx context.Context, c wire.Call) (run.Run, error) {
-	first, err := s.services.Query.At(ctx, c.Caller.Workspace, c.Repeated)
+func (s *claimsAPI) spoken(ctx context.Context, c wire.Call) (run.Run, error) {
+	first, err := s.query.At(ctx, c.Caller.Workspace, c.Repeated)
 	if err != nil {
 		return run.Run{}, err
 	}
 	return s.then(ctx, c, first.Run)
 }
 
-func (s *Server) createEngineRun(ctx context.Context, c wire.Call, in *struct{ Body orderRequest }) (out *struct{ Body run.Run },
+func (s *claimsAPI) createEngineRun(ctx context.Context, c wire.Call, in *struct{ Body orderRequest }) (out *struct{ Body run.Run },
 	err error) {
 	out = &struct{ Body run.Run }{}
 	if c.Repeated > 0 {
@@ -281,7 +291,7 @@ func (s *Server) createEngineRun(ctx context.Context, c wire.Call, in *struct{ B
 	if q.Correlation != "" {
 		origin.Correlation = id.Correlation(q.Correlation)
 	}
-	out.Body, err = s.services.Engines.Create(ctx, origin, engines.Request{
+	out.Body, err = s.engines.Create(ctx, origin, engines.Request{
 		Workspace: c.Caller.Workspace, Room: q.Room, Thread: q.Thread, Experiment: q.Experiment, Title: q.Title, Goal: q.Goal, Input: q.Input,
 		Tags: q.Tags,
 	})
@@ -291,7 +301,7 @@ func (s *Server) createEngineRun(ctx context.Context, c wire.Call, in *struct{ B
 // maxClaimBody is how many bytes a claim takes, which holds room among the bodies that are worked on for as long as it waits.
 const maxClaimBody = 4 << 10
 
-func (s *Server) claimRun(waiting context.Context, c wire.Call, in *struct{ Body *claimRequest }) (*struct{ Body claimAnswer }, error) {
+func (s *claimsAPI) claimRun(waiting context.Context, c wire.Call, in *struct{ Body *claimRequest }) (*struct{ Body claimAnswer }, error) {
 	ctx := context.WithoutCancel(waiting) // a caller who closed their side may still read
 	var want engines.Wanted
 	var wait time.Duration
@@ -303,7 +313,7 @@ func (s *Server) claimRun(waiting context.Context, c wire.Call, in *struct{ Body
 		return nil, err
 	}
 	if want.Room != "" && c.Repeated == 0 {
-		if err := s.services.Engines.Place(ctx, c.Caller.Workspace, want.Room, ""); err != nil {
+		if err := s.engines.Place(ctx, c.Caller.Workspace, want.Room, ""); err != nil {
 			return nil, err // nothing would ever come
 		}
 	}
@@ -312,7 +322,7 @@ func (s *Server) claimRun(waiting context.Context, c wire.Call, in *struct{ Body
 	var err error
 	if c.Repeated > 0 {
 		doc, err = s.spoken(ctx, c)
-		token = s.services.Engines.Claimed(doc)
+		token = s.engines.Claimed(doc)
 	} else {
 		var sight *labels.Sight
 		if sight, err = s.sight(ctx, c); err != nil {
@@ -330,7 +340,7 @@ func (s *Server) claimRun(waiting context.Context, c wire.Call, in *struct{ Body
 			return sight.Shows(ctx, label.Resource{Type: label.OfRun, ID: string(r)})
 		}
 		if wait == 0 {
-			doc, token, err = s.services.Engines.Claim(ctx, c.Once(), c.Caller.Workspace, want)
+			doc, token, err = s.engines.Claim(ctx, c.Once(), c.Caller.Workspace, want)
 		} else {
 			var release func()
 			if release, err = s.Waits(c); err != nil {
@@ -338,7 +348,7 @@ func (s *Server) claimRun(waiting context.Context, c wire.Call, in *struct{ Body
 			}
 			defer release()
 			limited, stop := s.Within(waiting, wait, s.Stopping())
-			doc, token, err = s.services.Engines.Await(limited, c.Once(), c.Caller.Workspace, want)
+			doc, token, err = s.engines.Await(limited, c.Once(), c.Caller.Workspace, want)
 			stop()
 		}
 	}
@@ -348,11 +358,11 @@ func (s *Server) claimRun(waiting context.Context, c wire.Call, in *struct{ Body
 	if err != nil {
 		return nil, err
 	}
-	given, err := s.services.Engines.Given(ctx, doc)
+	given, err := s.engines.Given(ctx, doc)
 	if err != nil {
 		return nil, err
 	}
-	a := claimAnswer{Claimed: true, Run: &doc, Input: given, Token: token, Permit: s.services.Engines.ClaimPermit(doc), Fence: doc.Fence}
+	a := claimAnswer{Claimed: true, Run: &doc, Input: given, Token: token, Permit: s.engines.ClaimPermit(doc), Fence: doc.Fence}
 	if doc.Claim != nil {
 		a.Expires = doc.Claim.Until
 	}
@@ -363,7 +373,7 @@ func (s *Server) claimRun(waiting context.Context, c wire.Call, in *struct{ Body
 var errStopping = fault.New(fault.Unavailable, "stopping", "the daemon stops; ask again when it is started again")
 
 // nothing is the answer to a claim of nothing: it says why.
-func (s *Server) nothing(ctx context.Context, c wire.Call, want engines.Wanted, waited time.Duration) (*struct{ Body claimAnswer }, error) {
+func (s *claimsAPI) nothing(ctx context.Context, c wire.Call, want engines.Wanted, waited time.Duration) (*struct{ Body claimAnswer }, error) {
 	select {
 	case <-s.Stopping():
 		if waited > 0 {
@@ -372,12 +382,12 @@ func (s *Server) nothing(ctx context.Context, c wire.Call, want engines.Wanted, 
 	default:
 	}
 	ctx = context.WithoutCancel(ctx) // who waited may be gone, which is nothing to tell of
-	full, err := s.services.Engines.Tasks(ctx, c.Caller.Workspace)
+	full, err := s.engines.Tasks(ctx, c.Caller.Workspace)
 	if err != nil {
 		return nil, err
 	}
 	a := claimAnswer{Reason: "nothing_waits"}
-	if a.Waiting, err = s.services.Engines.Behind(ctx, c.Caller.Workspace, want, full); err != nil {
+	if a.Waiting, err = s.engines.Behind(ctx, c.Caller.Workspace, want, full); err != nil {
 		return nil, err
 	}
 	if a.Waiting > 0 {
@@ -388,7 +398,7 @@ func (s *Server) nothing(ctx context.Context, c wire.Call, want engines.Wanted, 
 
 // executable refuses an order of operations that no engine could execute. It gives the same errors as a request to the space itself. Any
 // other input is a matter between the caller and their engine.
-func (s *Server) executable(ctx context.Context, c wire.Call, input json.RawMessage) error {
+func (s *claimsAPI) executable(ctx context.Context, c wire.Call, input json.RawMessage) error {
 	order, ok := errand.ReadOrder(input)
 	if !ok {
 		return nil
@@ -400,18 +410,18 @@ func (s *Server) executable(ctx context.Context, c wire.Call, input json.RawMess
 	if err != nil {
 		return err
 	}
-	sp, err := s.services.Spaces.Catalog.Space(ctx, c.Caller.Workspace, order.Space)
+	sp, err := s.spaces.Catalog.Space(ctx, c.Caller.Workspace, order.Space)
 	if err == nil && sp.Status == space.Destroyed {
 		err = runs.ErrSpaceNotReady
 	}
 	return err
 }
 
-func (s *Server) renewClaim(ctx context.Context, c wire.Call, in *struct {
+func (s *claimsAPI) renewClaim(ctx context.Context, c wire.Call, in *struct {
 	EngineRunPath
 	Body *tokenBody
 }) (*struct{ Body claimState }, error) {
-	doc, err := s.claimed(ctx, c, in.EngineRunPath, in.Body, s.services.Engines.Renew)
+	doc, err := s.claimed(ctx, c, in.EngineRunPath, in.Body, s.engines.Renew)
 	if err != nil {
 		return nil, err
 	}
@@ -422,18 +432,18 @@ func (s *Server) renewClaim(ctx context.Context, c wire.Call, in *struct {
 	return &struct{ Body claimState }{a}, nil
 }
 
-func (s *Server) releaseClaim(ctx context.Context, c wire.Call, in *struct {
+func (s *claimsAPI) releaseClaim(ctx context.Context, c wire.Call, in *struct {
 	EngineRunPath
 	Body *tokenBody
 }) (*struct{ Body releasedAnswer }, error) {
-	if _, err := s.claimed(ctx, c, in.EngineRunPath, in.Body, s.services.Engines.Release); err != nil {
+	if _, err := s.claimed(ctx, c, in.EngineRunPath, in.Body, s.engines.Release); err != nil {
 		return nil, err
 	}
 	return &struct{ Body releasedAnswer }{releasedAnswer{true}}, nil
 }
 
 // claimed does what takes the token of a claim.
-func (s *Server) claimed(ctx context.Context, c wire.Call, p EngineRunPath, sent *tokenBody, do doing) (run.Run, error) {
+func (s *claimsAPI) claimed(ctx context.Context, c wire.Call, p EngineRunPath, sent *tokenBody, do doing) (run.Run, error) {
 	body := ""
 	if sent != nil {
 		body = sent.Token
@@ -455,7 +465,7 @@ func (s *Server) claimed(ctx context.Context, c wire.Call, p EngineRunPath, sent
 type doing func(context.Context, event.Origin, engines.Hold) (run.Run, error)
 
 // moved does what brings a run into another state.
-func (s *Server) moved(ctx context.Context, c wire.Call, p EngineRunPath, sent string, do func(engines.Hold) (run.Run,
+func (s *claimsAPI) moved(ctx context.Context, c wire.Call, p EngineRunPath, sent string, do func(engines.Hold) (run.Run,
 	error)) (*struct{ Body runState }, error) {
 	h, err := p.hold(c, sent)
 	if err != nil {
@@ -473,7 +483,7 @@ func (s *Server) moved(ctx context.Context, c wire.Call, p EngineRunPath, sent s
 	return &struct{ Body runState }{runState{true, doc.ID, doc.Status}}, nil
 }
 
-func (s *Server) cancelAnyRun(ctx context.Context, c wire.Call, in *struct {
+func (s *claimsAPI) cancelAnyRun(ctx context.Context, c wire.Call, in *struct {
 	Run  string `path:"run_id" doc:"The run"`
 	Body *cancelRequest
 }) (*struct{ Body run.Run }, error) {
@@ -481,5 +491,5 @@ func (s *Server) cancelAnyRun(ctx context.Context, c wire.Call, in *struct {
 		RunPath
 		Body *cancelRequest
 	}{RunPath{Run: in.Run}, in.Body}
-	return s.cancelRun(ctx, c, &p)
+	return s.of.cancelRun(ctx, c, &p)
 }

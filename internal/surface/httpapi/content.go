@@ -6,6 +6,8 @@ import (
 
 	"agentbox/internal/domain/content"
 	"agentbox/internal/domain/policy"
+	"agentbox/internal/service/gc"
+	"agentbox/internal/service/runs"
 	"agentbox/internal/surface/httpapi/wire"
 )
 
@@ -17,7 +19,14 @@ type contentState struct {
 	Sweep content.Swept `json:"sweep" doc:"What a sweep would free now"`
 }
 
-func (s *Server) registerContent() {
+// contentAPI are the operations for the content that the log names.
+type contentAPI struct {
+	part
+	runs *runs.Service
+	gc   *gc.Service
+}
+
+func (s *contentAPI) register() {
 	wire.Handle(s.Server, wire.Operation{
 		ID: "get-content", Home: wire.AtLeader, Needs: wire.Shows("content"), Method: http.MethodGet, Path: "/v1/content", Tag: "content",
 		Summary: "What is kept beside the log, and what a sweep would free", Rate: wire.RateFiles,
@@ -30,24 +39,24 @@ func (s *Server) registerContent() {
 		Detail: "Content that no event names goes, and snapshots that the operator's rule lets go. The daemon does the same by itself every " +
 			"six hours.",
 	}, s.swept, func(ctx context.Context, c wire.Call, _ *struct{}) (content.Swept, error) {
-		return s.services.GC.Sweep(ctx, c.Once(), c.Caller.Workspace)
+		return s.gc.Sweep(ctx, c.Once(), c.Caller.Workspace)
 	}, func(swept content.Swept) *struct{ Body content.Swept } { return &struct{ Body content.Swept }{swept} })
 }
 
-func (s *Server) getContent(ctx context.Context, c wire.Call, _ *struct{}) (*struct{ Body contentState }, error) {
-	used, err := s.services.GC.Usage(ctx, c.Caller.Workspace)
+func (s *contentAPI) getContent(ctx context.Context, c wire.Call, _ *struct{}) (*struct{ Body contentState }, error) {
+	used, err := s.gc.Usage(ctx, c.Caller.Workspace)
 	if err != nil {
 		return nil, err
 	}
-	found, err := s.services.GC.Survey(ctx, c.Caller.Workspace)
+	found, err := s.gc.Survey(ctx, c.Caller.Workspace)
 	if err != nil {
 		return nil, err
 	}
-	return &struct{ Body contentState }{contentState{Usage: used, Quota: s.services.Runs.MaxContent, Rule: s.services.GC.Rule, Sweep: found}},
+	return &struct{ Body contentState }{contentState{Usage: used, Quota: s.runs.MaxContent, Rule: s.gc.Rule, Sweep: found}},
 		nil
 }
 
 // swept finds what the sweep of an earlier request freed.
-func (s *Server) swept(ctx context.Context, c wire.Call) (content.Swept, error) {
-	return s.services.GC.Swept(ctx, c.Caller.Workspace, c.Repeated)
+func (s *contentAPI) swept(ctx context.Context, c wire.Call) (content.Swept, error) {
+	return s.gc.Swept(ctx, c.Caller.Workspace, c.Repeated)
 }

@@ -39,7 +39,15 @@ type contextList struct {
 	Contexts []space.Context `json:"contexts" nullable:"false"`
 }
 
-func (s *Server) registerContexts() {
+// contextsAPI are the operations for interpreter contexts.
+type contextsAPI struct {
+	part
+	spaces *spaces.Service
+	runs   *runs.Service
+	of     *runsAPI
+}
+
+func (s *contextsAPI) register() {
 	wire.Handle(s.Server, wire.Operation{
 		ID: "run-cell", Home: wire.AtSpace, Needs: wire.Does(policy.RunStart, "space_id"), Method: http.MethodPost,
 		Path: "/v1/spaces/{space_id}/contexts/{context}/cells", Tag: "contexts",
@@ -58,7 +66,7 @@ func (s *Server) registerContexts() {
 		Path: "/v1/spaces/{space_id}/contexts", Tag: "contexts",
 		Summary: "List the interpreter contexts of a space", Rate: wire.RateFiles,
 	}, func(ctx context.Context, c wire.Call, in *SpacePath) (*struct{ Body contextList }, error) {
-		found, err := s.services.Spaces.Contexts.List(ctx, c.Origin(), c.Caller.Workspace, id.Space(in.Space))
+		found, err := s.spaces.Contexts.List(ctx, c.Origin(), c.Caller.Workspace, id.Space(in.Space))
 		return &struct{ Body contextList }{contextList{found}}, err
 	})
 	wire.Handle(s.Server, wire.Operation{
@@ -70,11 +78,11 @@ func (s *Server) registerContexts() {
 		ContextPath
 		Language string `query:"language" enum:"python,javascript" doc:"Needed where there is a context of the name in both"`
 	}) (*struct{}, error) {
-		return nil, s.services.Spaces.Contexts.Delete(ctx, c.Once(), c.Caller.Workspace, id.Space(in.Space), in.Context, in.Language)
+		return nil, s.spaces.Contexts.Delete(ctx, c.Once(), c.Caller.Workspace, id.Space(in.Space), in.Context, in.Language)
 	})
 }
 
-func (s *Server) runCell(ctx context.Context, c wire.Call, in *struct {
+func (s *contextsAPI) runCell(ctx context.Context, c wire.Call, in *struct {
 	ContextPath
 	Body cellRequest
 }) (*eventsAnswer, error) {
@@ -98,9 +106,9 @@ func (s *Server) runCell(ctx context.Context, c wire.Call, in *struct {
 		return nil, err
 	}
 	q.Waits = wait > 0
-	doc, err := s.services.Runs.Start(context.WithoutCancel(ctx), c.Origin(), q)
+	doc, err := s.runs.Start(context.WithoutCancel(ctx), c.Origin(), q)
 	if err != nil {
 		return nil, err
 	}
-	return s.waited(ctx, c, doc, "", wait)
+	return s.of.waited(ctx, c, doc, "", wait)
 }

@@ -12,7 +12,7 @@ import (
 )
 
 // describe completes the API document: the forms of operations and results, and an example of each body.
-func (s *Server) describe() {
+func describe(s *wire.Server) {
 	s.Discriminate("RunOperation", "type", operationForms())
 	s.Discriminate("RunResult", "type", resultForms())
 	for _, op := range slices.Sorted(maps.Keys(examples)) {

@@ -9,6 +9,7 @@ import (
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/token"
+	"agentbox/internal/service/engines"
 	"agentbox/internal/service/identity"
 	"agentbox/internal/surface/httpapi/wire"
 )
@@ -69,20 +70,27 @@ type permitKey struct {
 
 func answerEngine(e engine.Engine) *engineAnswer { return &engineAnswer{e} }
 
-func (s *Server) registerEngines() {
+// enginesAPI are the operations for engines and their tokens.
+type enginesAPI struct {
+	part
+	engines  *engines.Service
+	identity *identity.Service
+}
+
+func (s *enginesAPI) register() {
 	wire.Handle(s.Server, wire.Operation{
 		ID: "get-permit-key", Engines: true, Needs: wire.Shows("engine"), Method: http.MethodGet, Path: "/v1/engines/permit-key", Tag: "engines",
 		Summary: "The public key of the permits of engines",
 		Detail: "A permit is prm_, JSON in base64url, a dot, and in base64url the Ed25519 signature over the line `agentbox permit 1` with " +
 			"its line feed, and the JSON.",
 	}, func(context.Context, wire.Call, *struct{}) (*struct{ Body permitKey }, error) {
-		return &struct{ Body permitKey }{permitKey{"ed25519", s.services.Engines.PermitKey()}}, nil
+		return &struct{ Body permitKey }{permitKey{"ed25519", s.engines.PermitKey()}}, nil
 	})
 	wire.Handle(s.Server, wire.Operation{
 		ID: "list-engines", Needs: wire.Shows("engine"), Method: http.MethodGet, Path: "/v1/engines", Tag: "engines",
 		Summary: "List engines, the newest first",
 	}, func(ctx context.Context, c wire.Call, in *Page[id.Principal]) (*struct{ Body engineList }, error) {
-		found, err := s.services.Identity.Engines(ctx, c.Caller.Workspace, in.Cursor.After, in.Limit+1)
+		found, err := s.identity.Engines(ctx, c.Caller.Workspace, in.Cursor.After, in.Limit+1)
 		out := engineList{}
 		out.Engines, out.Next = cut(found, in.Limit, func(e engine.Engine) string { return string(e.ID) })
 		return &struct{ Body engineList }{out}, err
@@ -92,19 +100,19 @@ func (s *Server) registerEngines() {
 		Summary: "Register an engine",
 		Status:  http.StatusCreated, Repeat: wire.RepeatRecalled,
 		Detail: "A program elsewhere that executes runs. It is a service; what it may do is what its tokens permit.",
-	}, recalled[engine.Engine](s, engine.Projection, engine.Entity),
+	}, recalled[engine.Engine](s.access, engine.Projection, engine.Entity),
 		func(ctx context.Context, c wire.Call, in *struct{ Body engineRequest }) (engine.Engine, error) {
-			return s.services.Identity.RegisterEngine(ctx, c.Once(), c.Caller.Workspace, in.Body.Name)
+			return s.identity.RegisterEngine(ctx, c.Once(), c.Caller.Workspace, in.Body.Name)
 		}, answerEngine)
 	wire.HandleOnce(s.Server, wire.Operation{
 		ID: "deactivate-engine", Needs: wire.Does(policy.EngineRegister), Method: http.MethodPost, Path: "/v1/engines/{engine_id}/deactivate",
 		Tag:     "engines",
 		Summary: "End an engine for good", Repeat: wire.RepeatRecalled, Detail: "None of its tokens opens anything any more.",
-	}, recalled[engine.Engine](s, engine.Projection, engine.Entity), func(ctx context.Context, c wire.Call, in *struct {
+	}, recalled[engine.Engine](s.access, engine.Projection, engine.Entity), func(ctx context.Context, c wire.Call, in *struct {
 		EnginePath
 		Body *reasonBody
 	}) (engine.Engine, error) {
-		return s.services.Identity.DeactivateEngine(ctx, c.Once(), c.Caller.Workspace, id.Principal(in.Engine), in.Body.text())
+		return s.identity.DeactivateEngine(ctx, c.Once(), c.Caller.Workspace, id.Principal(in.Engine), in.Body.text())
 	}, answerEngine)
 	wire.Handle(s.Server, wire.Operation{
 		ID: "list-engine-tokens", Needs: wire.Shows("engine"), Method: http.MethodGet, Path: "/v1/engines/{engine_id}/tokens", Tag: "engines",
@@ -113,7 +121,7 @@ func (s *Server) registerEngines() {
 		EnginePath
 		Page[id.EngineToken]
 	}) (*struct{ Body engineTokenList }, error) {
-		found, err := s.services.Identity.EngineTokens(ctx, c.Caller.Workspace, id.Principal(in.Engine), in.Cursor.After, in.Limit+1)
+		found, err := s.identity.EngineTokens(ctx, c.Caller.Workspace, id.Principal(in.Engine), in.Cursor.After, in.Limit+1)
 		if err != nil {
 			return nil, err
 		}
@@ -131,7 +139,7 @@ func (s *Server) registerEngines() {
 		Detail: "Bound to a capability token of its own, which says what the engine may do by it. It opens the operations of engines only. A " +
 			"repeat is answered without the token.",
 	}, func(ctx context.Context, c wire.Call) (made identity.EngineToken, err error) {
-		made.Token, err = past[engine.Token](ctx, s, c, engine.TokenProjection, engine.TokenEntity)
+		made.Token, err = past[engine.Token](ctx, s.access, c, engine.TokenProjection, engine.TokenEntity)
 		return made, err
 	}, func(ctx context.Context, c wire.Call, in *struct {
 		EnginePath
@@ -144,7 +152,7 @@ func (s *Server) registerEngines() {
 		if in.Body != nil {
 			until = in.Body.ExpiresAt.UTC()
 		}
-		return s.services.Identity.IssueEngineToken(ctx, c.Once(), c.Caller.Workspace, id.Principal(in.Engine), scopes, until)
+		return s.identity.IssueEngineToken(ctx, c.Once(), c.Caller.Workspace, id.Principal(in.Engine), scopes, until)
 	}, func(made identity.EngineToken) *struct{ Body EngineToken } {
 		return &struct{ Body EngineToken }{shownEngineToken(made.Token, made.Secret)}
 	})
@@ -152,14 +160,14 @@ func (s *Server) registerEngines() {
 		ID: "revoke-engine-token", Needs: wire.Does(policy.EngineToken), Method: http.MethodPost,
 		Path: "/v1/engines/{engine_id}/tokens/{engine_token_id}/revoke", Tag: "engines",
 		Summary: "Revoke a token of an engine", Repeat: wire.RepeatRecalled, Detail: "At once, with the capability token to which it is bound.",
-	}, recalled[engine.Token](s, engine.TokenProjection, engine.TokenEntity),
+	}, recalled[engine.Token](s.access, engine.TokenProjection, engine.TokenEntity),
 		func(ctx context.Context, c wire.Call, in *struct {
 			EnginePath
 			Token string `path:"engine_token_id" doc:"The token"`
 			Body  *reasonBody
 		}) (engine.Token, error) {
 			e, t := id.Principal(in.Engine), id.EngineToken(in.Token)
-			return s.services.Identity.RevokeEngineToken(ctx, c.Once(), c.Caller.Workspace, e, t, in.Body.text())
+			return s.identity.RevokeEngineToken(ctx, c.Once(), c.Caller.Workspace, e, t, in.Body.text())
 		}, func(t engine.Token) *struct{ Body EngineToken } {
 			return &struct{ Body EngineToken }{shownEngineToken(t, "")}
 		})

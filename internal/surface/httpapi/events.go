@@ -16,6 +16,7 @@ import (
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
 	"agentbox/internal/service/query"
+	"agentbox/internal/service/rooms"
 	"agentbox/internal/surface/httpapi/strictjson"
 	"agentbox/internal/surface/httpapi/wire"
 )
@@ -100,7 +101,14 @@ type StreamParameters struct {
 	Last uint64 `header:"Last-Event-ID" doc:"The last event that was received; wins over from_seq"`
 }
 
-func (s *Server) registerEvents() {
+// eventsAPI are the operations for events of the log.
+type eventsAPI struct {
+	part
+	rooms *rooms.Service
+	query *query.Service
+}
+
+func (s *eventsAPI) register() {
 	wire.Handle(s.Server, wire.Operation{
 		ID: "list-events", Needs: wire.Shows("event", "stream_id", "room_id", "thread_id", "run_id", "step_id", "space_id").PastLabels(),
 		Method: http.MethodGet, Path: "/v1/events", Tag: "events", Summary: "Read the log",
@@ -112,7 +120,7 @@ func (s *Server) registerEvents() {
 		func(ctx context.Context, c wire.Call, in *struct {
 			Event string `path:"event_id" doc:"The event"`
 		}) (*struct{ Body event.Shown }, error) {
-			e, err := s.services.Query.Event(ctx, c.Caller.Workspace, id.Event(in.Event))
+			e, err := s.query.Event(ctx, c.Caller.Workspace, id.Event(in.Event))
 			if err != nil {
 				return nil, err
 			}
@@ -123,7 +131,6 @@ func (s *Server) registerEvents() {
 			e, err = sight.Event(ctx, e)
 			return &struct{ Body event.Shown }{event.Show(e)}, err
 		})
-	s.registerCauses()
 	const detail = "Server-sent events; data is the event, id its place. A client that sends the last id back as Last-Event-ID misses " +
 		"nothing and gets nothing twice. " +
 		"Where a label keeps an event's data from the caller, they are withheld, and the event keeps its place."
@@ -148,7 +155,7 @@ func (s *Server) registerEvents() {
 		ID: "stream-room", Needs: wire.Shows("event", "room_id").PastLabels(), Method: http.MethodGet, Path: "/v1/streams/rooms/{room_id}",
 		Tag: "events", Summary: "Follow a room", Media: "text/event-stream", Frames: eventFrames(), Detail: detail,
 	}, func(w http.ResponseWriter, r *http.Request, c wire.Call) error {
-		in, err := s.services.Rooms.Room(r.Context(), c.Caller.Workspace, id.Room(r.PathValue("room_id")))
+		in, err := s.rooms.Room(r.Context(), c.Caller.Workspace, id.Room(r.PathValue("room_id")))
 		if err != nil {
 			return err
 		}
@@ -156,7 +163,7 @@ func (s *Server) registerEvents() {
 	})
 }
 
-func (s *Server) listEvents(ctx context.Context, c wire.Call, in *struct {
+func (s *eventsAPI) listEvents(ctx context.Context, c wire.Call, in *struct {
 	EventFilter
 	From           uint64 `query:"from_seq" doc:"The place of the first event"`
 	Before         uint64 `query:"before" doc:"Only events in front of this place"`
@@ -174,7 +181,7 @@ func (s *Server) listEvents(ctx context.Context, c wire.Call, in *struct {
 		}
 	}
 	q.From, q.Before, q.Limit, q.Last = in.From, in.Before, in.Limit, in.From == 0
-	found, err := s.services.Query.Events(ctx, c.Caller.Workspace, q)
+	found, err := s.query.Events(ctx, c.Caller.Workspace, q)
 	if err != nil {
 		return nil, err
 	}
@@ -199,7 +206,7 @@ func (s *Server) listEvents(ctx context.Context, c wire.Call, in *struct {
 	return &struct{ Body eventList }{out}, nil
 }
 
-func (s *Server) followEvents(w http.ResponseWriter, r *http.Request, c wire.Call, q query.Query) error {
+func (s *eventsAPI) followEvents(w http.ResponseWriter, r *http.Request, c wire.Call, q query.Query) error {
 	from, given, err := wire.Cursor(r, "from_seq")
 	if err != nil {
 		return err
@@ -221,7 +228,7 @@ func (s *Server) followEvents(w http.ResponseWriter, r *http.Request, c wire.Cal
 			if !given && !yield(wire.Message{ID: q.From - 1}, nil) {
 				return
 			}
-			for e, err := range s.services.Query.Follow(ctx, c.Caller.Workspace, q) {
+			for e, err := range s.query.Follow(ctx, c.Caller.Workspace, q) {
 				if err != nil {
 					yield(wire.Message{}, err)
 					return
@@ -237,7 +244,7 @@ func (s *Server) followEvents(w http.ResponseWriter, r *http.Request, c wire.Cal
 
 // shown returns a followed event as JSON. If a label hides its data from the caller, the data are withheld and the event keeps its place,
 // so the stream has no gap. The labels are read for each event, because they may change meanwhile.
-func (s *Server) shown(ctx context.Context, c wire.Call, item *query.Item) ([]byte, error) {
+func (s *eventsAPI) shown(ctx context.Context, c wire.Call, item *query.Item) ([]byte, error) {
 	sight, err := s.sight(ctx, c)
 	if err != nil {
 		return nil, err
@@ -251,12 +258,12 @@ func (s *Server) shown(ctx context.Context, c wire.Call, item *query.Item) ([]by
 }
 
 // placeAfterHead is the place of the next event of what a query reads.
-func (s *Server) placeAfterHead(ctx context.Context, c wire.Call, q query.Query) (uint64, error) {
+func (s *eventsAPI) placeAfterHead(ctx context.Context, c wire.Call, q query.Query) (uint64, error) {
 	if q.Stream == (event.Stream{}) && q.Room == "" {
-		head, err := s.services.Query.Head(ctx, c.Caller.Workspace)
+		head, err := s.query.Head(ctx, c.Caller.Workspace)
 		return head + 1, err
 	}
-	last, err := s.services.Query.Events(ctx, c.Caller.Workspace, query.Query{Stream: q.Stream, Room: q.Room, Last: true, Limit: 1})
+	last, err := s.query.Events(ctx, c.Caller.Workspace, query.Query{Stream: q.Stream, Room: q.Room, Last: true, Limit: 1})
 	if err != nil || len(last) == 0 {
 		return 1, err
 	}

@@ -8,6 +8,7 @@ import (
 	"agentbox/internal/domain/evidence"
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/policy"
+	"agentbox/internal/service/engines"
 	"agentbox/internal/surface/httpapi/wire"
 )
 
@@ -26,7 +27,13 @@ type finalizedAnswer struct {
 	Created  bool      `json:"created" doc:"Whether this request has collected it"`
 }
 
-func (s *Server) registerEvidence() {
+// evidenceAPI are the operations for the evidence of runs.
+type evidenceAPI struct {
+	part
+	engines *engines.Service
+}
+
+func (s *evidenceAPI) register() {
 	type runPath struct {
 		Run string `path:"run_id" doc:"The run"`
 	}
@@ -46,7 +53,7 @@ func (s *Server) registerEvidence() {
 	}, func(ctx context.Context, c wire.Call, in *runPath) (*struct{ Body finalizedAnswer }, error) {
 		created, err := c.Repeated > 0, error(nil)
 		if !created {
-			if created, err = s.services.Engines.Finalize(ctx, c.Once(), c.Caller.Workspace, id.Run(in.Run)); err != nil {
+			if created, err = s.engines.Finalize(ctx, c.Once(), c.Caller.Workspace, id.Run(in.Run)); err != nil {
 				return nil, err
 			}
 		}
@@ -55,7 +62,7 @@ func (s *Server) registerEvidence() {
 	})
 }
 
-func (s *Server) collected(ctx context.Context, c wire.Call, r id.Run) (collected, error) {
-	doc, manifest, err := s.services.Engines.Evidence(ctx, c.Caller.Workspace, r)
+func (s *evidenceAPI) collected(ctx context.Context, c wire.Call, r id.Run) (collected, error) {
+	doc, manifest, err := s.engines.Evidence(ctx, c.Caller.Workspace, r)
 	return collected{doc, manifest}, err
 }

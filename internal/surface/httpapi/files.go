@@ -20,6 +20,7 @@ import (
 	"agentbox/internal/domain/space"
 	"agentbox/internal/kernel/blob"
 	"agentbox/internal/kernel/journal"
+	"agentbox/internal/service/gate"
 	"agentbox/internal/service/spaces"
 	"agentbox/internal/surface/httpapi/wire"
 )
@@ -59,7 +60,15 @@ type listing struct {
 	Truncated bool          `json:"truncated" doc:"There are more entries than one listing holds; list the folders one by one"`
 }
 
-func (s *Server) registerFiles() {
+// filesAPI are the operations for files of spaces.
+type filesAPI struct {
+	part
+	gate   *gate.Gate
+	spaces *spaces.Service
+	spool  Spool
+}
+
+func (s *filesAPI) register() {
 	wire.Handle(s.Server, wire.Operation{ID: "list-files", Home: wire.AtSpace, Needs: wire.Does(policy.FileList, "space_id"),
 		Method: http.MethodGet, Path: "/v1/spaces/{space_id}/files", Tag: "files", Summary: "List files", Rate: wire.RateFiles}, s.listFiles)
 	wire.Stream[struct {
@@ -113,12 +122,12 @@ func (s *Server) registerFiles() {
 		Path: "/v1/spaces/{space_id}/files/{path}", Tag: "files", Summary: "Delete a file", Rate: wire.RateFiles,
 		Status: http.StatusNoContent,
 	}, func(ctx context.Context, c wire.Call, in *withheldPath) (*struct{}, error) {
-		err := s.services.Spaces.Files.Delete(ctx, c.Once(), c.Caller.Workspace, id.Space(in.Space), in.Path, which(in.Withheld))
+		err := s.spaces.Files.Delete(ctx, c.Once(), c.Caller.Workspace, id.Space(in.Space), in.Path, which(in.Withheld))
 		return nil, err
 	})
 }
 
-func (s *Server) listFiles(ctx context.Context, c wire.Call, in *struct {
+func (s *filesAPI) listFiles(ctx context.Context, c wire.Call, in *struct {
 	SpacePath
 	Path      string `query:"path" doc:"The folder; the top by default"`
 	Recursive bool   `query:"recursive" doc:"Also what is in its folders"`
@@ -127,19 +136,19 @@ func (s *Server) listFiles(ctx context.Context, c wire.Call, in *struct {
 	if folder == "" {
 		folder = "."
 	}
-	entries, err := s.services.Spaces.Files.List(ctx, c.Origin(), c.Caller.Workspace, id.Space(in.Space), folder, in.Recursive)
+	entries, err := s.spaces.Files.List(ctx, c.Origin(), c.Caller.Workspace, id.Space(in.Space), folder, in.Recursive)
 	if entries == nil {
 		entries = []space.Entry{}
 	}
 	return &struct{ Body listing }{listing{folder, entries, len(entries) >= spaces.ListEntries}}, err
 }
 
-func (s *Server) readFile(w http.ResponseWriter, r *http.Request, c wire.Call) error {
+func (s *filesAPI) readFile(w http.ResponseWriter, r *http.Request, c wire.Call) error {
 	withheld, err := wire.Boolean(r, "withheld", false)
 	if err != nil {
 		return err
 	}
-	file, err := s.services.Spaces.Files.Read(r.Context(), c.Origin(), c.Caller.Workspace, id.Space(r.PathValue("space_id")),
+	file, err := s.spaces.Files.Read(r.Context(), c.Origin(), c.Caller.Workspace, id.Space(r.PathValue("space_id")),
 		r.PathValue("path"), which(withheld))
 	if err != nil {
 		return err
@@ -195,7 +204,7 @@ func (w *rangeWriter) Write(p []byte) (int, error) {
 	return w.ResponseWriter.Write(p)
 }
 
-func (s *Server) writeFile(w http.ResponseWriter, r *http.Request, c wire.Call) error {
+func (s *filesAPI) writeFile(w http.ResponseWriter, r *http.Request, c wire.Call) error {
 	overwrite, err := wire.Boolean(r, "overwrite", true)
 	if err != nil {
 		return err
@@ -222,7 +231,7 @@ func (s *Server) writeFile(w http.ResponseWriter, r *http.Request, c wire.Call) 
 // put writes one file of a length, which is -1 if not known. It does not spool content that will be refused: the gate judges by the hash of
 // the content, but the caller, the path and the size are known before. The n-th file of a request is identified by its path, its content,
 // its mode and whether it replaces.
-func (s *Server) put(ctx context.Context, c wire.Call, n int, sp id.Space, to string, overwrite bool, mode string, content io.Reader,
+func (s *filesAPI) put(ctx context.Context, c wire.Call, n int, sp id.Space, to string, overwrite bool, mode string, content io.Reader,
 	length int64) (space.Entry, event.Digest, error) {
 	if _, err := space.CleanFilePath(to); err != nil {
 		return space.Entry{}, event.Digest{}, err
@@ -235,11 +244,11 @@ func (s *Server) put(ctx context.Context, c wire.Call, n int, sp id.Space, to st
 	if length > most {
 		return space.Entry{}, event.Digest{}, tooLarge
 	}
-	if err := s.services.Spaces.Files.RefuseWrite(ctx, c.Origin(), c.Caller.Workspace, sp, to, overwrite, mode, max(length, 0)); err != nil {
+	if err := s.spaces.Files.RefuseWrite(ctx, c.Origin(), c.Caller.Workspace, sp, to, overwrite, mode, max(length, 0)); err != nil {
 		return space.Entry{}, event.Digest{}, err
 	}
 	read := &body{Reader: content}
-	spooled, ref, err := s.services.Spool(ctx, read, most)
+	spooled, ref, err := s.spool(ctx, read, most)
 	switch {
 	case fault.CodeOf(err) == "content_too_large":
 		err = tooLarge
@@ -255,7 +264,7 @@ func (s *Server) put(ctx context.Context, c wire.Call, n int, sp id.Space, to st
 		command = append(command, " "+mode...)
 	}
 	origin := c.Part(n, event.DigestOf(command))
-	entry, err := s.services.Spaces.Files.Write(context.WithoutCancel(ctx), origin, c.Caller.Workspace, sp, to, overwrite, mode, ref.Digest,
+	entry, err := s.spaces.Files.Write(context.WithoutCancel(ctx), origin, c.Caller.Workspace, sp, to, overwrite, mode, ref.Digest,
 		ref.Size, spooled)
 	return entry, ref.Digest, err
 }
@@ -276,12 +285,12 @@ func (b *body) Read(p []byte) (int, error) {
 }
 
 // largest is the most that a file of a space may have, by its policy and by its bounds.
-func (s *Server) largest(ctx context.Context, c wire.Call, sp id.Space) (int64, error) {
-	doc, err := s.services.Spaces.Catalog.Space(ctx, c.Caller.Workspace, sp)
+func (s *filesAPI) largest(ctx context.Context, c wire.Call, sp id.Space) (int64, error) {
+	doc, err := s.spaces.Catalog.Space(ctx, c.Caller.Workspace, sp)
 	if err != nil {
 		return 0, err
 	}
-	bundle, err := s.services.Gate.Bundles.Bundle(ctx, c.Caller.Workspace, doc.Bundle)
+	bundle, err := s.gate.Bundles.Bundle(ctx, c.Caller.Workspace, doc.Bundle)
 	return min(spaces.MaxUpload, bundle.Limits.FileBytes, doc.Limits.FileBytes), err
 }
 
@@ -296,7 +305,7 @@ type uploadedFile struct {
 	Error *wire.Problem `json:"error,omitempty"`
 }
 
-func (s *Server) uploadFiles(w http.ResponseWriter, r *http.Request, c wire.Call) error {
+func (s *filesAPI) uploadFiles(w http.ResponseWriter, r *http.Request, c wire.Call) error {
 	overwrite, err := wire.Boolean(r, "overwrite", false)
 	if err != nil {
 		return err
@@ -305,7 +314,7 @@ func (s *Server) uploadFiles(w http.ResponseWriter, r *http.Request, c wire.Call
 		io.Reader
 		io.Closer
 	}{s.Patient(w, r), r.Body}, spaces.MaxUpload)
-	if _, err := s.services.Spaces.Catalog.Space(r.Context(), c.Caller.Workspace, id.Space(r.PathValue("space_id"))); err != nil {
+	if _, err := s.spaces.Catalog.Space(r.Context(), c.Caller.Workspace, id.Space(r.PathValue("space_id"))); err != nil {
 		return err
 	}
 	parts, err := r.MultipartReader()
@@ -372,7 +381,7 @@ func unreadable(err error) error {
 	return fault.Wrap(err, errBodyUnreadable.Kind, errBodyUnreadable.Code, "%s", errBodyUnreadable.Msg)
 }
 
-func (s *Server) archiveFiles(w http.ResponseWriter, r *http.Request, c wire.Call) error {
+func (s *filesAPI) archiveFiles(w http.ResponseWriter, r *http.Request, c wire.Call) error {
 	folder := r.URL.Query().Get("path")
 	if folder == "" {
 		folder = "."
@@ -381,7 +390,7 @@ func (s *Server) archiveFiles(w http.ResponseWriter, r *http.Request, c wire.Cal
 	if err != nil {
 		return err
 	}
-	write, err := s.services.Spaces.Files.Archive(r.Context(), c.Origin(), c.Caller.Workspace, id.Space(r.PathValue("space_id")), folder,
+	write, err := s.spaces.Files.Archive(r.Context(), c.Origin(), c.Caller.Workspace, id.Space(r.PathValue("space_id")), folder,
 		which(withheld))
 	if err != nil {
 		return err

@@ -3,7 +3,6 @@ package httpapi
 import (
 	"context"
 	"errors"
-	"net"
 	"net/http"
 	"sync"
 	"time"
@@ -11,6 +10,7 @@ import (
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/space"
+	"agentbox/internal/service/spaces"
 	"agentbox/internal/surface/httpapi/wire"
 )
 
@@ -60,7 +60,25 @@ func Starting(c wire.Config, version string, phase func() string) http.Handler {
 	}, phase)
 }
 
-func (s *Server) registerHealth() {
+// healthAPI are the operations for the health of the daemon.
+type healthAPI struct {
+	part
+	spaces    *spaces.Service
+	version   string
+	probers   []*prober
+	diagnosis diagnosis
+	trying    sync.WaitGroup // checks under way
+}
+
+func newHealthAPI(p part, of *spaces.Service, version string, checks []Check) *healthAPI {
+	s := &healthAPI{part: p, spaces: of, version: version}
+	for _, check := range checks {
+		s.probers = append(s.probers, &prober{check: check})
+	}
+	return s
+}
+
+func (s *healthAPI) register() {
 	wire.Tell(s.Server, wire.Operation{ID: "healthz", Method: http.MethodGet, Path: "/healthz", Tag: "service", Summary: "Is the daemon alive",
 		Public: true},
 		func(context.Context) (int, Health) { return http.StatusOK, Health{"ok", s.version} })
@@ -96,12 +114,12 @@ type diagnosis struct {
 }
 
 // diagnose looks what the host supports, unless that was done a moment ago.
-func (s *Server) diagnose(ctx context.Context) doctor {
+func (s *healthAPI) diagnose(ctx context.Context) doctor {
 	d := &s.diagnosis
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.at.IsZero() || s.Clock.Now().Sub(d.at) >= doctorAge {
-		d.found = doctor{Version: s.version, Tiers: s.services.Spaces.Tiers.Probe(ctx)}
+		d.found = doctor{Version: s.version, Tiers: s.spaces.Tiers.Probe(ctx)}
 		for _, r := range d.found.Tiers {
 			d.found.OK = d.found.OK || r.OK || r.Limited
 		}
@@ -124,13 +142,7 @@ type session struct {
 	Key       id.Key       `json:"key_id,omitempty" doc:"With which the caller was authenticated, where it was a key"`
 }
 
-// Run serves until ctx ends, and returns when also no check is tried any more.
-func (s *Server) Run(ctx context.Context, l net.Listener) error {
-	defer s.trying.Wait()
-	return s.Server.Run(ctx, l)
-}
-
-func (s *Server) ready(ctx context.Context) (status int, body readiness) {
+func (s *healthAPI) ready(ctx context.Context) (status int, body readiness) {
 	found := make([]checked, len(s.probers))
 	for i, p := range s.probers {
 		found[i] = p.ask(ctx, s)
@@ -149,7 +161,7 @@ const patience = 2 * time.Second
 
 // ask returns the last result of the check, and begins to try it again where that is too old. A result that is too old is no reason to say
 // that the daemon is not ready; to have none is.
-func (p *prober) ask(ctx context.Context, s *Server) checked {
+func (p *prober) ask(ctx context.Context, s *healthAPI) checked {
 	p.mu.Lock()
 	keep := checkAge
 	if p.known && p.last.OK && p.check.Keep > 0 {
@@ -174,7 +186,7 @@ func (p *prober) ask(ctx context.Context, s *Server) checked {
 	return p.last
 }
 
-func (p *prober) try(ctx context.Context, s *Server) {
+func (p *prober) try(ctx context.Context, s *healthAPI) {
 	err := p.check.Try(ctx)
 	one := checked{Name: p.check.Name, OK: err == nil}
 	if f, ok := errors.AsType[*fault.Error](err); ok && f.Kind != fault.Internal {

@@ -62,7 +62,13 @@ type IncidentPath struct {
 	Incident string `path:"incident_id" doc:"The incident"`
 }
 
-func (s *Server) registerIncidents() {
+// incidentsAPI are the operations for incidents.
+type incidentsAPI struct {
+	part
+	incidents *incidents.Service
+}
+
+func (s *incidentsAPI) register() {
 	wire.Handle(s.Server, wire.Operation{
 		ID: "open-incident", Needs: wire.DoesThere(policy.IncidentOpen), Method: http.MethodPost, Path: "/v1/incidents", Tag: "incidents",
 		Summary: "Open an incident", Status: http.StatusCreated,
@@ -74,32 +80,32 @@ func (s *Server) registerIncidents() {
 	wire.Handle(s.Server, wire.Operation{ID: "get-incident", Needs: wire.Shows("incident", "incident_id"), Method: http.MethodGet,
 		Path: "/v1/incidents/{incident_id}", Tag: "incidents", Summary: "Show an incident"},
 		func(ctx context.Context, c wire.Call, in *IncidentPath) (*incidentAnswer, error) {
-			found, err := s.services.Incidents.Incident(ctx, c.Caller.Workspace, id.Incident(in.Incident))
+			found, err := s.incidents.Incident(ctx, c.Caller.Workspace, id.Incident(in.Incident))
 			return &incidentAnswer{found}, err
 		})
 	changeIncident(s, "analyse-incident", policy.IncidentRCA, "rca", "Write down the root cause",
 		"It may be written anew as long as the incident is open; the last one counts.",
 		func(ctx context.Context, c wire.Call, i id.Incident, b rcaRequest) (incident.Incident, error) {
-			return s.services.Incidents.Analyse(ctx, c.Once(), c.Caller.Workspace, i, b.Summary, b.Analysis)
+			return s.incidents.Analyse(ctx, c.Once(), c.Caller.Workspace, i, b.Summary, b.Analysis)
 		})
 	changeIncident(s, "learn-of-incident", policy.IncidentLearn, "learning", "Write down what was learned", "",
 		func(ctx context.Context, c wire.Call, i id.Incident, b learningRequest) (incident.Incident, error) {
-			return s.services.Incidents.Learn(ctx, c.Once(), c.Caller.Workspace, i, b.Note, b.Tags)
+			return s.incidents.Learn(ctx, c.Once(), c.Caller.Workspace, i, b.Note, b.Tags)
 		})
 	changeIncident(s, "close-incident", policy.IncidentClose, "close", "Close an incident",
 		"It takes an analysis of the root cause and at least one learning. Operators close incidents.",
 		func(ctx context.Context, c wire.Call, i id.Incident, b closeRequest) (incident.Incident, error) {
-			return s.services.Incidents.Close(ctx, c.Once(), c.Caller.Workspace, i, b.Reason)
+			return s.incidents.Close(ctx, c.Once(), c.Caller.Workspace, i, b.Reason)
 		})
 }
 
 // changeIncident adds an operation that changes an incident and answers with it.
-func changeIncident[B any](s *Server, op, action, word, summary, detail string, change func(ctx context.Context, c wire.Call, i id.Incident,
+func changeIncident[B any](s *incidentsAPI, op, action, word, summary, detail string, change func(ctx context.Context, c wire.Call, i id.Incident,
 	body B) (incident.Incident, error)) {
 	wire.HandleOnce(s.Server, wire.Operation{
 		ID: op, Needs: wire.Does(action, "incident_id"), Method: http.MethodPost, Path: "/v1/incidents/{incident_id}/" + word, Tag: "incidents",
 		Summary: summary, Detail: detail, Repeat: wire.RepeatRecalled,
-	}, recalled[incident.Incident](s, incident.Projection, incident.Entity),
+	}, recalled[incident.Incident](s.access, incident.Projection, incident.Entity),
 		func(ctx context.Context, c wire.Call, in *struct {
 			IncidentPath
 			Body B
@@ -114,15 +120,15 @@ type openIncidentAnswer struct {
 	Body     openedIncident
 }
 
-func (s *Server) openIncident(ctx context.Context, c wire.Call, in *struct{ Body incidentRequest }) (*openIncidentAnswer, error) {
+func (s *incidentsAPI) openIncident(ctx context.Context, c wire.Call, in *struct{ Body incidentRequest }) (*openIncidentAnswer, error) {
 	var found incident.Incident
 	var deduped bool
 	var err error
 	if c.Repeated > 0 {
-		found, err = past[incident.Incident](ctx, s, c, incident.Projection, incident.Entity)
+		found, err = past[incident.Incident](ctx, s.access, c, incident.Projection, incident.Entity)
 	} else {
 		b := in.Body
-		found, deduped, err = s.services.Incidents.Open(ctx, c.Once(), c.Caller.Workspace, incidents.Place{Room: b.Room, Thread: b.Thread,
+		found, deduped, err = s.incidents.Open(ctx, c.Once(), c.Caller.Workspace, incidents.Place{Room: b.Room, Thread: b.Thread,
 			Run: b.Run}, incident.Opened{
 			Title: cmp.Or(b.Title, b.Summary), Severity: incident.Severity(b.Severity), Category: b.Category, Details: b.Details,
 			EntityType: b.EntityType, EntityID: b.EntityID, Key: b.Key,
@@ -141,13 +147,13 @@ func (s *Server) openIncident(ctx context.Context, c wire.Call, in *struct{ Body
 	return out, nil
 }
 
-func (s *Server) listIncidents(ctx context.Context, c wire.Call, in *struct {
+func (s *incidentsAPI) listIncidents(ctx context.Context, c wire.Call, in *struct {
 	Status string `query:"status" enum:"open,closed" doc:"Only incidents in this state"`
 	Room   string `query:"room_id" maxLength:"100"`
 	Run    string `query:"run_id" maxLength:"100"`
 	Page[id.Incident]
 }) (*struct{ Body incidentList }, error) {
-	found, err := s.services.Incidents.Incidents(ctx, c.Caller.Workspace, incidents.Filter{
+	found, err := s.incidents.Incidents(ctx, c.Caller.Workspace, incidents.Filter{
 		Status: incident.Status(in.Status), Room: id.Room(in.Room), Run: id.Run(in.Run), After: in.Cursor.After, Limit: in.Limit + 1,
 	})
 	if err != nil {
@@ -155,7 +161,7 @@ func (s *Server) listIncidents(ctx context.Context, c wire.Call, in *struct {
 	}
 	out := incidentList{}
 	out.Incidents, out.Next = cut(found, in.Limit, func(i incident.Incident) string { return string(i.ID) })
-	out.Incidents, err = visible(ctx, s, c, out.Incidents, func(x incident.Incident) label.Resource {
+	out.Incidents, err = visible(ctx, s.access, c, out.Incidents, func(x incident.Incident) label.Resource {
 		return label.Resource{Type: label.OfIncident, ID: string(x.ID)}
 	})
 	return &struct{ Body incidentList }{out}, err

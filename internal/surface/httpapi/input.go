@@ -32,7 +32,7 @@ type inputTaken struct {
 	Size int    `json:"size_bytes" doc:"Bytes of input that the command was given"`
 }
 
-func (s *Server) registerInput() {
+func (s *runsAPI) registerInput() {
 	wire.Handle(s.Server, wire.Operation{
 		ID: "give-input", Home: wire.AtRun, Needs: wire.Does(policy.RunStart, "run_id"), Method: http.MethodPost,
 		Path: "/v1/runs/{run_id}/input", Tag: "runs", Summary: "Give the command of a background run input, a signal or a size of its terminal",
@@ -43,7 +43,7 @@ func (s *Server) registerInput() {
 	}, s.giveInput)
 }
 
-func (s *Server) giveInput(ctx context.Context, c wire.Call, in *struct {
+func (s *runsAPI) giveInput(ctx context.Context, c wire.Call, in *struct {
 	Run  string `path:"run_id" doc:"The run"`
 	Body inputRequest
 }) (*struct{ Body inputTaken }, error) {
@@ -64,7 +64,7 @@ func (s *Server) giveInput(ctx context.Context, c wire.Call, in *struct {
 	}
 	limited, cancel := s.Within(ctx, inputWait, s.Stopping())
 	defer cancel()
-	if err := s.services.Runs.Give(limited, c.Once(), c.Caller.Workspace, id.Run(in.Run), g); err != nil {
+	if err := s.runs.Give(limited, c.Once(), c.Caller.Workspace, id.Run(in.Run), g); err != nil {
 		return nil, err
 	}
 	return &struct{ Body inputTaken }{taken}, nil

@@ -2,10 +2,7 @@ package httpapi
 
 import (
 	"context"
-	"maps"
 	"net/http"
-	"slices"
-	"strings"
 
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
@@ -50,20 +47,26 @@ type labelList struct {
 	Next   string        `json:"next_cursor,omitempty" doc:"Where the list goes on; absent at its end"`
 }
 
-func (s *Server) registerLabels() {
+// labelsAPI are the operations for labels.
+type labelsAPI struct {
+	part
+	labels *labels.Service
+}
+
+func (s *labelsAPI) register() {
 	wire.HandleOnce(s.Server, wire.Operation{
 		ID: "label-resource", Needs: wire.DoesThere(policy.LabelSet), Method: http.MethodPost, Path: "/v1/resources/labels", Tag: "labels",
 		Summary: "Label a resource", Status: http.StatusCreated, Repeat: wire.RepeatRecalled,
 		Detail: "What bears no label is internal. Whoever would let anybody nearer than before, by a lower label, another room or more " +
 			"purposes, has to be an admin.",
-	}, recalled[label.Label](s, label.Projection, label.Entity),
+	}, recalled[label.Label](s.access, label.Projection, label.Entity),
 		func(ctx context.Context, c wire.Call, in *struct{ Body ResourceLabel }) (label.Label, error) {
 			b := in.Body
 			about, err := s.resource(ctx, c, b.Type, b.ID)
 			if err != nil {
 				return label.Label{}, err
 			}
-			return s.services.Labels.Label(ctx, c.Once(), c.Caller.Workspace, label.Label{
+			return s.labels.Label(ctx, c.Once(), c.Caller.Workspace, label.Label{
 				Resource: about, Level: label.Level(b.Label), Room: b.Room, Purposes: b.Purposes,
 			})
 		}, func(l label.Label) *struct{ Body label.Label } { return &struct{ Body label.Label }{l} })
@@ -79,17 +82,17 @@ func (s *Server) registerLabels() {
 			"principal read it for an hour. Personal data are for the purposes of " +
 			"their label; for another one it takes a justification, and without that a person decides.",
 	}, func(ctx context.Context, c wire.Call) (labels.Answer, error) {
-		return s.services.Labels.Recall(ctx, c.Caller.Workspace, c.Repeated)
+		return s.labels.Recall(ctx, c.Caller.Workspace, c.Repeated)
 	}, s.requestAccess, shownAccess)
 }
 
-func (s *Server) requestAccess(ctx context.Context, c wire.Call, in *struct{ Body accessRequest }) (labels.Answer, error) {
+func (s *labelsAPI) requestAccess(ctx context.Context, c wire.Call, in *struct{ Body accessRequest }) (labels.Answer, error) {
 	b := in.Body
 	about, err := s.resource(ctx, c, b.Type, b.ID)
 	if err != nil {
 		return labels.Answer{}, err
 	}
-	return s.services.Labels.Request(ctx, c.Once(), c.Caller.Workspace, b.Run, label.Request{
+	return s.labels.Request(ctx, c.Once(), c.Caller.Workspace, b.Run, label.Request{
 		Resource: about, Action: b.Action, Level: label.Level(b.Label), Room: b.Room, Purposes: b.Purposes, Justification: b.Justification,
 	})
 }
@@ -103,7 +106,7 @@ func shownAccess(a labels.Answer) *struct{ Body accessDecision } {
 	}}
 }
 
-func (s *Server) listLabels(ctx context.Context, c wire.Call, in *struct {
+func (s *labelsAPI) listLabels(ctx context.Context, c wire.Call, in *struct {
 	Type  string           `query:"resource_type" maxLength:"50" doc:"With resource_id"`
 	ID    string           `query:"resource_id" maxLength:"200"`
 	Label string           `query:"label" enum:"public,internal,restricted,confidential,sensitive_pii" doc:"Only these"`
@@ -118,7 +121,7 @@ func (s *Server) listLabels(ctx context.Context, c wire.Call, in *struct {
 	if err != nil {
 		return nil, err
 	}
-	found, err := s.services.Labels.Labels(ctx, c.Caller.Workspace, labels.Filter{
+	found, err := s.labels.Labels(ctx, c.Caller.Workspace, labels.Filter{
 		Resource: about, Level: label.Level(in.Label), Room: id.Room(in.Room), After: string(in.After.After), Limit: in.Limit + 1,
 	})
 	if err != nil {
@@ -127,46 +130,4 @@ func (s *Server) listLabels(ctx context.Context, c wire.Call, in *struct {
 	out := labelList{}
 	out.Labels, out.Next = cut(found, in.Limit, func(l label.Label) string { return l.Key() })
 	return &struct{ Body labelList }{out}, nil
-}
-
-// labelled refuses what the labels of what is named keep from a caller.
-func (s *Server) labelled(ctx context.Context, c wire.Call, about map[string]string) error {
-	sight, err := s.sight(ctx, c)
-	if err != nil {
-		return err
-	}
-	for _, name := range slices.Sorted(maps.Keys(about)) {
-		if about[name] == "" {
-			continue
-		}
-		if err := sight.Sees(ctx, label.Resource{Type: strings.TrimSuffix(name, "_id"), ID: about[name]}); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// sight is what a caller may see now.
-func (s *Server) sight(ctx context.Context, c wire.Call) (*labels.Sight, error) {
-	return s.services.Labels.Sight(ctx, c.Caller.Workspace, c.Caller.Principal)
-}
-
-// hidden reports whether a label keeps something from a caller.
-func (s *Server) hidden(ctx context.Context, c wire.Call, r label.Resource) (bool, error) {
-	sight, err := s.sight(ctx, c)
-	if err != nil {
-		return true, err
-	}
-	shows, err := sight.Shows(ctx, r)
-	return !shows, err
-}
-
-// visible leaves out of a page what labels keep from a caller. A page may so have fewer entries than were asked for; where the list goes on
-// stays as it is.
-func visible[T any](ctx context.Context, s *Server, c wire.Call, page []T, resource func(T) label.Resource) ([]T, error) {
-	sight, err := s.sight(ctx, c)
-	if err != nil {
-		return nil, err
-	}
-	return labels.Visible(ctx, sight, page, resource)
 }

@@ -14,11 +14,11 @@ import (
 
 // resolve returns the identifier of what a parameter of a request names; see wire.Resolve. A name that nothing has stays, and the
 // operation says that it is not found.
-func (s *Server) resolve(ctx context.Context, c wire.Call, parameter, value string) (string, error) {
+func (a *access) resolve(ctx context.Context, c wire.Call, parameter, value string) (string, error) {
 	if parameter != "space_id" || value == "" || space.IsID(value) {
 		return value, nil
 	}
-	found, err := s.services.Spaces.Catalog.Named(ctx, c.Caller.Workspace, value)
+	found, err := a.spaces.Catalog.Named(ctx, c.Caller.Workspace, value)
 	if fault.KindOf(err) == fault.NotFound {
 		return value, nil
 	}
@@ -26,28 +26,28 @@ func (s *Server) resolve(ctx context.Context, c wire.Call, parameter, value stri
 }
 
 // spaceNamed returns the identifier of the space that a field of a body names.
-func (s *Server) spaceNamed(ctx context.Context, c wire.Call, named id.Space) (id.Space, error) {
-	found, err := s.resolve(ctx, c, "space_id", string(named))
+func (a *access) spaceNamed(ctx context.Context, c wire.Call, named id.Space) (id.Space, error) {
+	found, err := a.resolve(ctx, c, "space_id", string(named))
 	return id.Space(found), err
 }
 
 // resource is a resource of a label, by its identifier where it is a space that is called by its name.
-func (s *Server) resource(ctx context.Context, c wire.Call, typ, named string) (label.Resource, error) {
+func (a *access) resource(ctx context.Context, c wire.Call, typ, named string) (label.Resource, error) {
 	if typ != label.OfSpace {
 		return label.Resource{Type: typ, ID: named}, nil
 	}
-	found, err := s.resolve(ctx, c, "space_id", named)
+	found, err := a.resolve(ctx, c, "space_id", named)
 	return label.Resource{Type: typ, ID: found}, err
 }
 
 // orderNamed returns the input of a run with the identifier of its space in place of the space's name, so that it means the same space
 // for as long as the run waits. Any other input stays as it is.
-func (s *Server) orderNamed(ctx context.Context, c wire.Call, input json.RawMessage) (json.RawMessage, error) {
+func (a *access) orderNamed(ctx context.Context, c wire.Call, input json.RawMessage) (json.RawMessage, error) {
 	order, ok := errand.ReadOrder(input)
 	if !ok {
 		return input, nil
 	}
-	in, err := s.spaceNamed(ctx, c, order.Space)
+	in, err := a.spaceNamed(ctx, c, order.Space)
 	if err != nil || in == order.Space {
 		return input, err
 	}

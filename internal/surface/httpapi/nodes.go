@@ -7,6 +7,7 @@ import (
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/node"
 	"agentbox/internal/domain/policy"
+	"agentbox/internal/service/nodes"
 	"agentbox/internal/surface/httpapi/wire"
 )
 
@@ -19,14 +20,20 @@ type NodePath struct {
 	Node string `path:"node_id" doc:"The node"`
 }
 
-func (s *Server) registerNodes() {
+// nodesAPI are the operations for the daemons of a log.
+type nodesAPI struct {
+	part
+	nodes *nodes.Service
+}
+
+func (s *nodesAPI) register() {
 	wire.Handle(s.Server, wire.Operation{
 		ID: "list-nodes", Needs: wire.Shows("host"), Method: http.MethodGet, Path: "/v1/nodes", Tag: "service",
 		Summary: "List the daemons that work on the log",
 		Detail: "In the order in which they joined first, with those that do not work now and those that were given up. Of a daemon that " +
 			"works alone it is the only one.",
 	}, func(ctx context.Context, _ wire.Call, _ *struct{}) (*struct{ Body nodeList }, error) {
-		found, err := s.services.Nodes.List(ctx)
+		found, err := s.nodes.List(ctx)
 		for i := range found {
 			found[i].NodeID = found[i].Node
 		}
@@ -42,7 +49,7 @@ func (s *Server) registerNodes() {
 		NodePath
 		Reason string `query:"reason" maxLength:"1000" doc:"Why"`
 	}) (*struct{ Body node.Member }, error) {
-		done, err := s.services.Nodes.Remove(ctx, c.Once(), c.Caller, id.Node(in.Node), in.Reason)
+		done, err := s.nodes.Remove(ctx, c.Once(), c.Caller, id.Node(in.Node), in.Reason)
 		done.NodeID = done.Node
 		return &struct{ Body node.Member }{done}, err
 	})

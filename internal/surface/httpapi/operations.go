@@ -3,8 +3,8 @@ package httpapi
 
 import (
 	"context"
+	"net"
 	"net/http"
-	"sync"
 
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/id"
@@ -64,13 +64,24 @@ type Services struct {
 // Server answers the HTTP API. Make it with New, then Run it.
 type Server struct {
 	*wire.Server
-	services  Services
-	version   string
-	probers   []*prober
-	diagnosis diagnosis
-	trying    sync.WaitGroup // checks under way
+	health *healthAPI
+}
 
-	importing chan struct{} // holds one: a transcript is read into memory as a whole
+// access says what a caller may reach, and finds what a request names. The operations of all subjects use it.
+type access struct {
+	gate     *gate.Gate
+	spaces   *spaces.Service
+	query    *query.Service
+	log      journal.Journal
+	identity *identity.Service
+	docs     projection.Reader
+	labels   *labels.Service
+}
+
+// part is what the operations of each subject have.
+type part struct {
+	*wire.Server
+	*access
 }
 
 // New makes a server of the daemon's version; it listens nowhere yet.
@@ -82,49 +93,69 @@ func New(c wire.Config, services Services, version string) *Server {
 		}
 		return found[len(found)-1].Seq, nil
 	}
-	s := &Server{services: services, version: version, importing: make(chan struct{}, 1)}
-	c.Bound, c.Barred, c.Labels, c.Resolve = s.bound, s.barred, s.labelled, s.resolve
+	a := &access{services.Gate, services.Spaces, services.Query, services.Log, services.Identity, services.Docs, services.Labels}
+	c.Bound, c.Barred, c.Labels, c.Resolve = a.bound, a.barred, a.labelled, a.resolve
 	c.Narrow = func(ctx context.Context, who principal.Caller, t id.Token) (principal.Caller, error) {
 		return services.Identity.ActsFor(ctx, who, "", t)
 	}
 	c.Tags = []string{"service", "auth", "principals", "rooms", "spaces", "snapshots", "runs", "engines", "files", "contexts", "approvals",
 		"policies", "incidents", "labels", "events", "audit", "content"}
-	s.Server = wire.New(c)
-	for _, check := range services.Checks {
-		s.probers = append(s.probers, &prober{check: check})
-	}
-	s.registerHealth()
-	s.registerTop()
-	s.registerSessions()
-	s.registerPrincipals()
-	s.registerCapabilities()
-	s.registerEngines()
-	s.registerRooms()
-	s.registerSearch()
-	s.registerSpaces()
-	s.registerSnapshots()
-	s.registerRuns()
-	s.registerClaims()
-	s.registerSteps()
-	s.registerEvidence()
-	s.registerFiles()
-	s.registerContexts()
-	s.registerApprovals()
-	s.registerPolicies()
-	s.registerArbiter()
-	s.registerActionTypes()
-	s.registerIncidents()
-	s.registerLabels()
-	s.registerEvents()
-	s.registerAudit()
-	s.registerContent()
-	s.registerRedactions()
-	s.registerWorkspaces()
-	s.registerTenants()
-	s.registerNodes()
-	s.describe()
+	s := &Server{Server: wire.New(c)}
+	p := part{s.Server, a}
+	s.health = newHealthAPI(p, services.Spaces, version, services.Checks)
+	register(p, s.health, services)
+	describe(s.Server)
 	s.Object("PolicyApproval", "request")
 	s.Object("PolicyExplanation", "request")
 	s.Finish()
 	return s
+}
+
+// register adds the operations of all subjects, in the order in which the API document lists them.
+func register(p part, health *healthAPI, of Services) {
+	answers := &approvalsAPI{p, of.Gate, of.Query}
+	arbiter := &outsideAPI{p, of.Outside, of.Gate}
+	spaceRuns := &runsAPI{p, of.Gate, of.Spaces, of.Runs, of.Engines, of.Query, of.Redaction, of.Identity, answers}
+	for _, subject := range []interface{ register() }{
+		health,
+		&topAPI{p, of.Gate, of.Spaces, of.Runs, of.Engines, of.Log, of.Metrics, of.Tally},
+		&sessionsAPI{p, of.Identity},
+		&principalsAPI{p, of.Identity},
+		&capabilitiesAPI{p, of.Identity},
+		&enginesAPI{p, of.Engines, of.Identity},
+		&roomsAPI{p, of.Rooms, of.Query},
+		&searchAPI{p, of.Rooms, of.Search},
+		&spacesAPI{p, of.Gate, of.Spaces, of.Query},
+		&snapshotsAPI{p, of.Spaces},
+		spaceRuns,
+		&transcriptsAPI{p, of.Spaces, of.Runs, of.Prover, of.Spool, spaceRuns, make(chan struct{}, 1)},
+		&claimsAPI{p, of.Spaces, of.Engines, of.Query, spaceRuns},
+		&stepsAPI{p, of.Engines, of.Query},
+		&artifactsAPI{p, of.Engines},
+		&evidenceAPI{p, of.Engines},
+		&filesAPI{p, of.Gate, of.Spaces, of.Spool},
+		&contextsAPI{p, of.Spaces, of.Runs, spaceRuns},
+		answers,
+		&policiesAPI{p, of.Gate, of.Spaces, of.Runs, of.Outside, arbiter},
+		arbiter,
+		&actionTypesAPI{p, of.Gate, of.Query},
+		&incidentsAPI{p, of.Incidents},
+		&labelsAPI{p, of.Labels},
+		&eventsAPI{p, of.Rooms, of.Query},
+		&causesAPI{p, of.Query},
+		&auditAPI{p, of.Query, of.Log, of.Prover},
+		&contentAPI{p, of.Runs, of.GC},
+		&redactionsAPI{p, of.Redaction},
+		&workspacesAPI{p, of.Transfer, of.Spool, of.MaxWorkspace},
+		&tenantsAPI{p, of.Workspaces},
+		&nodesAPI{p, of.Nodes},
+	} {
+		subject.register()
+	}
+}
+
+// Run serves until ctx ends, and returns when also no check is tried any more.
+func (s *Server) Run(ctx context.Context, l net.Listener) error {
+	defer s.health.trying.Wait()
+	return s.Server.Run(ctx, l)
 }

@@ -9,6 +9,7 @@ import (
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/policy"
+	"agentbox/internal/service/gate"
 	"agentbox/internal/service/outside"
 	"agentbox/internal/surface/httpapi/wire"
 )
@@ -72,7 +73,14 @@ type actionList struct {
 	Actions []policy.Kind `json:"actions" nullable:"false"`
 }
 
-func (s *Server) registerArbiter() {
+// outsideAPI are the operations for what is done outside of Agentbox.
+type outsideAPI struct {
+	part
+	outside *outside.Service
+	gate    *gate.Gate
+}
+
+func (s *outsideAPI) register() {
 	wire.HandleOnce(s.Server, wire.Operation{
 		ID: "evaluate-policy", Needs: wire.DoesThere(policy.PolicyEvaluate), Method: http.MethodPost, Path: "/v1/policy/evaluate",
 		Tag: "policies", Summary: "Ask whether something may be done outside of Agentbox",
@@ -82,7 +90,7 @@ func (s *Server) registerArbiter() {
 			"that ask at once with one approval, one is allowed. Every other answer changes nothing; refusals are recorded. An action that is " +
 			"neither in the registry nor declared by the workspace is denied.",
 	}, func(ctx context.Context, c wire.Call) (outside.Answer, error) {
-		return s.services.Outside.Recall(ctx, c.Caller.Workspace, c.Repeated)
+		return s.outside.Recall(ctx, c.Caller.Workspace, c.Repeated)
 	}, s.evaluate, s.evaluated)
 	wire.HandleOnce(s.Server, wire.Operation{
 		ID: "request-approval", Needs: wire.DoesThere(policy.ApprovalRequest), Method: http.MethodPost, Path: "/v1/approvals", Tag: "approvals",
@@ -91,12 +99,12 @@ func (s *Server) registerArbiter() {
 		Detail: "`question` is what the daemon writes about it, in full; `title` and `context` stand in `agent_words`, apart. Once it is " +
 			"approved, POST /v1/policy/evaluate allows the same action and request. " +
 			"Without a target it is about the run, else the room, else the workspace; `question` alone asks about it in plain words.",
-	}, recalled[policy.Approval](s, policy.ApprovalProjection, policy.ApprovalEntity), s.requestApproval, shownRequest)
+	}, recalled[policy.Approval](s.access, policy.ApprovalProjection, policy.ApprovalEntity), s.requestApproval, shownRequest)
 	wire.Handle(s.Server, wire.Operation{
 		ID: "list-actions", Needs: wire.Shows("policy"), Method: http.MethodGet, Path: "/v1/action-registry", Tag: "policies",
 		Summary: "List the actions that there are, and how carefully each is treated",
 	}, func(ctx context.Context, c wire.Call, _ *struct{}) (*struct{ Body actionList }, error) {
-		found, err := s.registry(ctx, c.Caller.Workspace)
+		found, err := registry(ctx, s.gate, c.Caller.Workspace)
 		return &struct{ Body actionList }{actionList{found}}, err
 	})
 }
@@ -112,7 +120,7 @@ func (a OutsideAction) question() outside.Question {
 
 // asked is what the arbiter is asked, with the identifier of its space where that is called by its name. A space that a label keeps from
 // the caller is none to ask about.
-func (s *Server) asked(ctx context.Context, c wire.Call, a OutsideAction) (outside.Question, error) {
+func (s *outsideAPI) asked(ctx context.Context, c wire.Call, a OutsideAction) (outside.Question, error) {
 	q := a.question()
 	if q.Space == "" {
 		return q, nil
@@ -124,7 +132,7 @@ func (s *Server) asked(ctx context.Context, c wire.Call, a OutsideAction) (outsi
 	return q, s.labelled(ctx, c, map[string]string{"space_id": string(q.Space)})
 }
 
-func (s *Server) evaluate(ctx context.Context, c wire.Call, in *struct{ Body evaluateRequest }) (outside.Answer, error) {
+func (s *outsideAPI) evaluate(ctx context.Context, c wire.Call, in *struct{ Body evaluateRequest }) (outside.Answer, error) {
 	q, err := s.asked(ctx, c, in.Body.OutsideAction)
 	if err != nil {
 		return outside.Answer{}, err
@@ -138,10 +146,10 @@ func (s *Server) evaluate(ctx context.Context, c wire.Call, in *struct{ Body eva
 	if c.Caller.Token != "" {
 		c.Caller.Token = q.Token // the caller's own token, or one derived from it: the caller continues under that
 	}
-	return s.services.Outside.Evaluate(ctx, c.Once(), c.Caller, q, in.Body.Preview)
+	return s.outside.Evaluate(ctx, c.Once(), c.Caller, q, in.Body.Preview)
 }
 
-func (s *Server) evaluated(a outside.Answer) *struct{ Body evaluation } {
+func (s *outsideAPI) evaluated(a outside.Answer) *struct{ Body evaluation } {
 	d := a.Decision
 	e := evaluation{
 		Decision: d.Outcome, Code: d.ReasonCode, Reason: d.Reason, Suggestion: d.Suggestion, Enforcement: "enforce", Blocked: a.Blocked,
@@ -154,7 +162,7 @@ func (s *Server) evaluated(a outside.Answer) *struct{ Body evaluation } {
 	return &struct{ Body evaluation }{e}
 }
 
-func (s *Server) requestApproval(ctx context.Context, c wire.Call, in *struct{ Body approvalRequest }) (policy.Approval, error) {
+func (s *outsideAPI) requestApproval(ctx context.Context, c wire.Call, in *struct{ Body approvalRequest }) (policy.Approval, error) {
 	b := in.Body
 	q, err := s.asked(ctx, c, b.OutsideAction)
 	if err != nil {
@@ -166,7 +174,7 @@ func (s *Server) requestApproval(ctx context.Context, c wire.Call, in *struct{ B
 	if c.Caller.Token != "" {
 		c.Caller.Token = q.Token // the caller's own token, or one derived from it: the caller continues under that
 	}
-	return s.services.Outside.Ask(ctx, c.Once(), c.Caller, q, outside.Words{Title: b.Title, Context: b.Context},
+	return s.outside.Ask(ctx, c.Once(), c.Caller, q, outside.Words{Title: b.Title, Context: b.Context},
 		policy.Ask{Scope: policy.Scope(b.Scope), ExpiresAt: b.ExpiresAt})
 }
 

@@ -11,6 +11,10 @@ import (
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/run"
 	"agentbox/internal/domain/space"
+	"agentbox/internal/service/gate"
+	"agentbox/internal/service/outside"
+	"agentbox/internal/service/runs"
+	"agentbox/internal/service/spaces"
 	"agentbox/internal/surface/httpapi/wire"
 )
 
@@ -58,11 +62,21 @@ type switchRequest struct {
 
 type switchAnswer struct{ Body policy.KillSwitch }
 
-func (s *Server) registerPolicies() {
+// policiesAPI are the operations for policies and the kill switch.
+type policiesAPI struct {
+	part
+	gate    *gate.Gate
+	spaces  *spaces.Service
+	runs    *runs.Service
+	outside *outside.Service
+	arbiter *outsideAPI
+}
+
+func (s *policiesAPI) register() {
 	wire.Handle(s.Server, wire.Operation{ID: "list-presets", Needs: wire.Shows("policy"), Method: http.MethodGet, Path: "/v1/policies/presets",
 		Tag: "policies", Summary: "List the policy presets, the strictest first"},
 		func(context.Context, wire.Call, *struct{}) (*struct{ Body presetList }, error) {
-			found, err := s.services.Gate.Bundles.Presets()
+			found, err := s.gate.Bundles.Presets()
 			return &struct{ Body presetList }{presetList{found}}, err
 		})
 	wire.Handle(s.Server, wire.Operation{
@@ -80,7 +94,7 @@ func (s *Server) registerPolicies() {
 	wire.Handle(s.Server, wire.Operation{ID: "get-kill-switch", Needs: wire.Shows("kill_switch"), Method: http.MethodGet,
 		Path: "/v1/kill-switch", Tag: "policies", Summary: "Show the kill switch"},
 		func(ctx context.Context, c wire.Call, _ *struct{}) (*switchAnswer, error) {
-			found, err := s.services.Gate.KillSwitch.State(ctx, c.Caller.Workspace)
+			found, err := s.gate.KillSwitch.State(ctx, c.Caller.Workspace)
 			return &switchAnswer{found}, err
 		})
 	wire.Handle(s.Server, wire.Operation{
@@ -94,7 +108,7 @@ func (s *Server) registerPolicies() {
 			"lifts nothing that was thrown since; a throw always throws.",
 	}, func(ctx context.Context, c wire.Call, in *struct{ Body switchRequest }) (*switchAnswer, error) {
 		if in.Body.On {
-			now, err := s.services.Gate.KillSwitch.Throw(ctx, c.Origin(), c.Caller.Workspace, in.Body.Reason)
+			now, err := s.gate.KillSwitch.Throw(ctx, c.Origin(), c.Caller.Workspace, in.Body.Reason)
 			return &switchAnswer{now}, err
 		}
 		// A lift that is sent again must not lift what was thrown since.
@@ -103,33 +117,33 @@ func (s *Server) registerPolicies() {
 			return nil, err
 		}
 		if known > 0 {
-			now, err := s.services.Gate.KillSwitch.State(ctx, c.Caller.Workspace)
+			now, err := s.gate.KillSwitch.State(ctx, c.Caller.Workspace)
 			return &switchAnswer{now}, err
 		}
-		now, err := s.services.Gate.KillSwitch.Lift(ctx, c.Once(), c.Caller.Workspace, in.Body.Reason)
+		now, err := s.gate.KillSwitch.Lift(ctx, c.Once(), c.Caller.Workspace, in.Body.Reason)
 		return &switchAnswer{now}, err
 	})
 }
 
 // bundle returns the policy that was named.
-func (s *Server) bundle(p PolicyChoice) (policy.Bundle, error) {
+func bundle(g *gate.Gate, p PolicyChoice) (policy.Bundle, error) {
 	switch {
 	case p.YAML != "" && p.Cedar != "" || (p.YAML != "" || p.Cedar != "") && (p.Policy != "" || p.Overrides != nil):
 		return policy.Bundle{}, fault.New(fault.Invalid, "policy_ambiguous", "name one policy: a preset with overrides, yaml, or cedar")
 	case p.YAML != "":
-		return s.services.Gate.Bundles.ReadPolicy([]byte(p.YAML), false)
+		return g.Bundles.ReadPolicy([]byte(p.YAML), false)
 	case p.Cedar != "":
-		return s.services.Gate.Bundles.ReadPolicy([]byte(p.Cedar), true)
+		return g.Bundles.ReadPolicy([]byte(p.Cedar), true)
 	}
-	return s.services.Gate.Bundles.Resolve(p.Policy, p.Overrides)
+	return g.Bundles.Resolve(p.Policy, p.Overrides)
 }
 
-func (s *Server) validate(ctx context.Context, c wire.Call, in *struct{ Body validateRequest }) (*struct{ Body validated }, error) {
-	b, err := s.bundle(in.Body.PolicyChoice)
+func (s *policiesAPI) validate(ctx context.Context, c wire.Call, in *struct{ Body validateRequest }) (*struct{ Body validated }, error) {
+	b, err := bundle(s.gate, in.Body.PolicyChoice)
 	if err != nil {
 		return nil, err
 	}
-	warnings, err := s.services.Gate.Bundles.Warnings(ctx, c.Caller.Workspace, b)
+	warnings, err := s.gate.Bundles.Warnings(ctx, c.Caller.Workspace, b)
 	if err != nil {
 		return nil, err
 	}
@@ -145,7 +159,7 @@ func (s *Server) validate(ctx context.Context, c wire.Call, in *struct{ Body val
 	return &struct{ Body validated }{out}, nil
 }
 
-func (s *Server) explain(ctx context.Context, c wire.Call, in *struct{ Body explainRequest }) (*struct{ Body policy.Explanation }, error) {
+func (s *policiesAPI) explain(ctx context.Context, c wire.Call, in *struct{ Body explainRequest }) (*struct{ Body policy.Explanation }, error) {
 	choice := in.Body.PolicyChoice
 	if (in.Body.Operation == nil) == (in.Body.Action == nil) {
 		return nil, fault.New(fault.Invalid, "missing_field", "name an operation, or an action that is done outside")
@@ -154,7 +168,7 @@ func (s *Server) explain(ctx context.Context, c wire.Call, in *struct{ Body expl
 	var b policy.Bundle
 	var err error
 	if in.Body.Space == "" {
-		b, err = s.bundle(choice)
+		b, err = bundle(s.gate, choice)
 	} else {
 		if choice.Policy != "" || choice.Overrides != nil || choice.YAML != "" || choice.Cedar != "" {
 			return nil, fault.New(fault.Invalid, "policy_ambiguous", "name a space or a policy, not both")
@@ -166,8 +180,8 @@ func (s *Server) explain(ctx context.Context, c wire.Call, in *struct{ Body expl
 		if err := s.labelled(ctx, c, map[string]string{"space_id": string(named)}); err != nil {
 			return nil, err
 		}
-		if sp, err = s.services.Spaces.Catalog.Space(ctx, c.Caller.Workspace, named); err == nil {
-			b, err = s.services.Gate.Bundles.Bundle(ctx, c.Caller.Workspace, sp.Bundle)
+		if sp, err = s.spaces.Catalog.Space(ctx, c.Caller.Workspace, named); err == nil {
+			b, err = s.gate.Bundles.Bundle(ctx, c.Caller.Workspace, sp.Bundle)
 		}
 	}
 	if err != nil {
@@ -182,31 +196,31 @@ func (s *Server) explain(ctx context.Context, c wire.Call, in *struct{ Body expl
 	if err != nil {
 		return nil, err
 	}
-	e.Warnings, err = s.services.Gate.Bundles.Warnings(ctx, c.Caller.Workspace, b)
+	e.Warnings, err = s.gate.Bundles.Warnings(ctx, c.Caller.Workspace, b)
 	return &struct{ Body policy.Explanation }{e}, err
 }
 
 // previewOutside explains what would be decided about an action outside: as in the space of that policy, where one is named.
-func (s *Server) previewOutside(ctx context.Context, c wire.Call, in explainRequest, sp id.Space, b *policy.Bundle) (policy.Explanation,
+func (s *policiesAPI) previewOutside(ctx context.Context, c wire.Call, in explainRequest, sp id.Space, b *policy.Bundle) (policy.Explanation,
 	error) {
 	asks := *in.Action
 	asks.Space = cmp.Or(sp, asks.Space)
-	q, err := s.asked(ctx, c, asks)
+	q, err := s.arbiter.asked(ctx, c, asks)
 	if err != nil {
 		return policy.Explanation{}, err
 	}
-	action, err := s.services.Outside.Preview(ctx, c.Caller, q)
+	action, err := s.outside.Preview(ctx, c.Caller, q)
 	if err != nil {
 		return policy.Explanation{}, err
 	}
 	if p := in.PolicyChoice; sp == "" && p.Policy == "" && p.Overrides == nil && p.YAML == "" && p.Cedar == "" {
 		b = nil
 	}
-	return s.services.Gate.Explain(ctx, action, b)
+	return s.gate.Explain(ctx, action, b)
 }
 
 // preview explains what would be decided if the caller's agent sent the operation.
-func (s *Server) preview(ctx context.Context, c wire.Call, sp space.Space, b policy.Bundle, raw json.RawMessage) (policy.Explanation,
+func (s *policiesAPI) preview(ctx context.Context, c wire.Call, sp space.Space, b policy.Bundle, raw json.RawMessage) (policy.Explanation,
 	error) {
 	m, err := run.ParseOperations([]json.RawMessage{raw})
 	if err == nil {
@@ -215,9 +229,9 @@ func (s *Server) preview(ctx context.Context, c wire.Call, sp space.Space, b pol
 	if err != nil {
 		return policy.Explanation{}, err
 	}
-	action, err := s.services.Runs.Preview(sp, c.Origin(), b, m.Operations[0])
+	action, err := s.runs.Preview(sp, c.Origin(), b, m.Operations[0])
 	if err != nil {
 		return policy.Explanation{}, err
 	}
-	return s.services.Gate.Explain(ctx, action, &b)
+	return s.gate.Explain(ctx, action, &b)
 }

@@ -91,7 +91,13 @@ type PrincipalPath struct {
 
 type principalAnswer struct{ Body principal.Principal }
 
-func (s *Server) registerPrincipals() {
+// principalsAPI are the operations for people, agents and their keys.
+type principalsAPI struct {
+	part
+	identity *identity.Service
+}
+
+func (s *principalsAPI) register() {
 	s.registerAgents()
 	wire.Handle(s.Server, wire.Operation{
 		ID: "list-principals", Needs: wire.Shows("principal"), Method: http.MethodGet, Path: "/v1/principals", Tag: "principals",
@@ -102,7 +108,7 @@ func (s *Server) registerPrincipals() {
 		Named bool   `query:"named" doc:"Leave out the agents that spaces have for themselves"`
 		Page[id.Principal]
 	}) (*struct{ Body principalList }, error) {
-		found, err := s.services.Identity.Principals(ctx, c.Caller.Workspace, identity.Filter{
+		found, err := s.identity.Principals(ctx, c.Caller.Workspace, identity.Filter{
 			Kind: id.PrincipalKind(in.Kind), Name: in.Name, After: in.Cursor.After, Limit: in.Limit + 1, Named: in.Named,
 		})
 		out := principalList{}
@@ -113,14 +119,14 @@ func (s *Server) registerPrincipals() {
 		ID: "get-principal", Needs: wire.Shows("principal"), Method: http.MethodGet, Path: "/v1/principals/{principal_id}", Tag: "principals",
 		Summary: "Show a principal",
 	}, func(ctx context.Context, c wire.Call, in *PrincipalPath) (*principalAnswer, error) {
-		found, err := s.services.Identity.Principal(ctx, c.Caller.Workspace, id.Principal(in.Principal))
+		found, err := s.identity.Principal(ctx, c.Caller.Workspace, id.Principal(in.Principal))
 		return &principalAnswer{found}, err
 	})
 	wire.HandleOnce(s.Server, wire.Operation{
 		ID: "add-principal", Needs: wire.Does(policy.PrincipalAdd), Method: http.MethodPost, Path: "/v1/principals", Tag: "principals",
 		Summary: "Add a person or a service",
 		Status:  http.StatusCreated, Repeat: wire.RepeatRecalled, Detail: "A person gets no role above that of the person who adds them.",
-	}, recalled[principal.Principal](s, principal.Projection, principal.Entity),
+	}, recalled[principal.Principal](s.access, principal.Projection, principal.Entity),
 		func(ctx context.Context, c wire.Call, in *struct{ Body principalRequest }) (principal.Principal, error) {
 			return s.add(ctx, c, in.Body)
 		}, answerPrincipal)
@@ -129,28 +135,28 @@ func (s *Server) registerPrincipals() {
 		Tag:     "principals",
 		Summary: "Give a person another role", Repeat: wire.RepeatRecalled,
 		Detail: "Nobody gives a role above their own, or changes that of somebody above them. The last owner stays one.",
-	}, recalled[principal.Principal](s, principal.Projection, principal.Entity),
+	}, recalled[principal.Principal](s.access, principal.Projection, principal.Entity),
 		func(ctx context.Context, c wire.Call, in *struct {
 			PrincipalPath
 			Body roleRequest
 		}) (principal.Principal, error) {
-			return s.services.Identity.ChangeRole(ctx, c.Once(), c.Caller.Workspace, id.Principal(in.Principal), principal.Role(in.Body.Role))
+			return s.identity.ChangeRole(ctx, c.Once(), c.Caller.Workspace, id.Principal(in.Principal), principal.Role(in.Body.Role))
 		}, answerPrincipal)
 	wire.HandleOnce(s.Server, wire.Operation{
 		ID: "ensure-principal", Needs: wire.Does(policy.PrincipalEnsure), Method: http.MethodPost, Path: "/v1/principals/legacy/ensure",
 		Tag:     "principals",
 		Summary: "Find or register whom another program knows", Repeat: wire.RepeatRecalled,
 		Detail: "An agent is found by its name. A person who is not known is registered as a viewer.",
-	}, recalled[principal.Principal](s, principal.Projection, principal.Entity),
+	}, recalled[principal.Principal](s.access, principal.Projection, principal.Entity),
 		func(ctx context.Context, c wire.Call, in *struct{ Body ensureRequest }) (principal.Principal, error) {
-			return s.services.Identity.Ensure(ctx, c.Once(), c.Caller.Workspace, id.PrincipalKind(in.Body.Type), in.Body.ID, in.Body.Name)
+			return s.identity.Ensure(ctx, c.Once(), c.Caller.Workspace, id.PrincipalKind(in.Body.Type), in.Body.ID, in.Body.Name)
 		}, answerPrincipal)
 	s.registerKeys()
 }
 
 func answerPrincipal(p principal.Principal) *principalAnswer { return &principalAnswer{p} }
 
-func (s *Server) registerAgents() {
+func (s *principalsAPI) registerAgents() {
 	wire.Handle(s.Server, wire.Operation{
 		ID: "list-agents", Needs: wire.Shows("agent"), Method: http.MethodGet, Path: "/v1/agents", Tag: "principals",
 		Summary: "List agents, the newest first",
@@ -158,7 +164,7 @@ func (s *Server) registerAgents() {
 		Name string `query:"q" maxLength:"200" doc:"A part of the name"`
 		Page[id.Principal]
 	}) (*struct{ Body agentList }, error) {
-		found, err := s.services.Identity.Principals(ctx, c.Caller.Workspace, identity.Filter{Kind: id.Agent, Name: in.Name,
+		found, err := s.identity.Principals(ctx, c.Caller.Workspace, identity.Filter{Kind: id.Agent, Name: in.Name,
 			After: in.Cursor.After, Limit: in.Limit + 1})
 		if err != nil {
 			return nil, err
@@ -182,9 +188,9 @@ func (s *Server) registerAgents() {
 		Summary: "Register an agent",
 		Status:  http.StatusCreated, Repeat: wire.RepeatRecalled,
 		Detail: "An agent that registers another one may be given what lets it act as that one, as the bearer of a capability token.",
-	}, recalled[principal.Principal](s, principal.Projection, principal.Entity),
+	}, recalled[principal.Principal](s.access, principal.Projection, principal.Entity),
 		func(ctx context.Context, c wire.Call, in *struct{ Body agentRequest }) (principal.Principal, error) {
-			return s.services.Identity.RegisterAgent(ctx, c.Once(), c.Caller.Workspace, in.Body.Name)
+			return s.identity.RegisterAgent(ctx, c.Once(), c.Caller.Workspace, in.Body.Name)
 		}, func(p principal.Principal) *struct{ Body Agent } {
 			return &struct{ Body Agent }{shownAgent(p)}
 		})
@@ -203,7 +209,7 @@ func (s *Server) registerAgents() {
 			Body *quarantineRequest
 		}) (*struct{ Body Agent }, error) {
 			if c.Repeated > 0 {
-				doc, err := past[principal.Principal](ctx, s, c, principal.Projection, principal.Entity)
+				doc, err := past[principal.Principal](ctx, s.access, c, principal.Projection, principal.Entity)
 				return &struct{ Body Agent }{shownAgent(doc)}, err
 			}
 			if _, err := s.agent(ctx, c, in.Agent); err != nil {
@@ -213,7 +219,7 @@ func (s *Server) registerAgents() {
 			if in.Body != nil {
 				reason = in.Body.Reason
 			}
-			if err := s.services.Identity.Quarantine(ctx, c.Once(), c.Caller.Workspace, id.Principal(in.Agent), on, reason); err != nil {
+			if err := s.identity.Quarantine(ctx, c.Once(), c.Caller.Workspace, id.Principal(in.Agent), on, reason); err != nil {
 				return nil, err
 			}
 			found, err := s.agent(ctx, c, in.Agent)
@@ -222,7 +228,7 @@ func (s *Server) registerAgents() {
 	}
 }
 
-func (s *Server) registerKeys() {
+func (s *principalsAPI) registerKeys() {
 	wire.Handle(s.Server, wire.Operation{
 		ID: "list-keys", Needs: wire.Shows("key"), Method: http.MethodGet, Path: "/v1/keys", Tag: "principals",
 		Summary: "List API keys, the newest first",
@@ -235,7 +241,7 @@ func (s *Server) registerKeys() {
 			}
 			of = c.Caller.Principal
 		}
-		found, err := s.services.Identity.Keys(ctx, c.Caller.Workspace, of, in.Cursor.After, in.Limit+1)
+		found, err := s.identity.Keys(ctx, c.Caller.Workspace, of, in.Cursor.After, in.Limit+1)
 		if err != nil {
 			return nil, err
 		}
@@ -256,14 +262,14 @@ func (s *Server) registerKeys() {
 			"the key.",
 	}, func(ctx context.Context, c wire.Call, in *struct{ Body keyRequest }) (*struct{ Body APIKey }, error) {
 		if c.Repeated > 0 {
-			doc, err := past[principal.Key](ctx, s, c, principal.KeyProjection, principal.KeyEntity)
+			doc, err := past[principal.Key](ctx, s.access, c, principal.KeyProjection, principal.KeyEntity)
 			return &struct{ Body APIKey }{shownKey(doc, "")}, err
 		}
 		of := in.Body.Principal
 		if of == "" {
 			of = c.Caller.Principal
 		}
-		secret, doc, err := s.services.Identity.IssueKey(ctx, c.Once(), c.Caller.Workspace, of, in.Body.Name)
+		secret, doc, err := s.identity.IssueKey(ctx, c.Once(), c.Caller.Workspace, of, in.Body.Name)
 		return &struct{ Body APIKey }{shownKey(doc, secret)}, err
 	})
 	wire.Handle(s.Server, wire.Operation{
@@ -275,28 +281,28 @@ func (s *Server) registerKeys() {
 		Reason string `query:"reason" maxLength:"2000"`
 		Last   bool   `query:"last" doc:"Revoke it even where it is the last key in force of an owner; without it that is refused with last_owner_key"`
 	}) (*struct{}, error) {
-		return nil, s.services.Identity.RevokeKey(ctx, c.Once(), c.Caller.Workspace, id.Key(in.Key), in.Reason, in.Last)
+		return nil, s.identity.RevokeKey(ctx, c.Once(), c.Caller.Workspace, id.Key(in.Key), in.Reason, in.Last)
 	})
 }
 
 // add registers a person or a service.
-func (s *Server) add(ctx context.Context, c wire.Call, q principalRequest) (principal.Principal, error) {
+func (s *principalsAPI) add(ctx context.Context, c wire.Call, q principalRequest) (principal.Principal, error) {
 	switch {
 	case q.Kind == string(id.Service) && q.Role != "":
 		return principal.Principal{}, identity.ErrNotAPerson
 	case q.Kind == string(id.Service):
-		return s.services.Identity.AddService(ctx, c.Once(), c.Caller.Workspace, q.Name)
+		return s.identity.AddService(ctx, c.Once(), c.Caller.Workspace, q.Name)
 	}
-	p, err := s.services.Identity.AddPerson(ctx, c.Once(), c.Caller.Workspace, q.Name, principal.Role(q.Role))
+	p, err := s.identity.AddPerson(ctx, c.Once(), c.Caller.Workspace, q.Name, principal.Role(q.Role))
 	if err != nil {
 		return principal.Principal{}, err
 	}
-	return s.services.Identity.Principal(ctx, c.Caller.Workspace, p)
+	return s.identity.Principal(ctx, c.Caller.Workspace, p)
 }
 
 // agent returns an agent of the caller's workspace.
-func (s *Server) agent(ctx context.Context, c wire.Call, name string) (Agent, error) {
-	found, err := s.services.Identity.Principal(ctx, c.Caller.Workspace, id.Principal(name))
+func (s *principalsAPI) agent(ctx context.Context, c wire.Call, name string) (Agent, error) {
+	found, err := s.identity.Principal(ctx, c.Caller.Workspace, id.Principal(name))
 	if fault.KindOf(err) == fault.NotFound && err != nil || err == nil && found.Kind != id.Agent {
 		err = identity.ErrNotAnAgent
 	}

@@ -41,7 +41,13 @@ type redactions struct {
 	Next       string         `json:"next_cursor,omitempty" doc:"Where the list goes on; absent at its end"`
 }
 
-func (s *Server) registerRedactions() {
+// redactionsAPI are the operations for redactions.
+type redactionsAPI struct {
+	part
+	redaction *redacting.Service
+}
+
+func (s *redactionsAPI) register() {
 	wire.Handle(s.Server, wire.Operation{
 		ID: "redact-events", Home: wire.AtLeader, Needs: wire.Does(policy.AuditRedact).From(principal.Admin), Method: http.MethodPost,
 		Path: "/v1/audit/redactions", Tag: "audit", Summary: "Destroy the data of events, for good",
@@ -57,14 +63,14 @@ func (s *Server) registerRedactions() {
 	}, s.listRedactions)
 }
 
-func (s *Server) redact(ctx context.Context, c wire.Call, in *struct{ Body redactionRequest }) (*struct{ Body redactions }, error) {
+func (s *redactionsAPI) redact(ctx context.Context, c wire.Call, in *struct{ Body redactionRequest }) (*struct{ Body redactions }, error) {
 	q := redacting.Request{Event: in.Body.Event, Run: in.Body.Run, Reason: in.Body.Reason}
 	var receipt redacting.Receipt
 	var err error
 	if c.Repeated > 0 {
-		receipt, err = s.services.Redaction.Redacted(ctx, c.Caller.Workspace, q)
+		receipt, err = s.redaction.Redacted(ctx, c.Caller.Workspace, q)
 	} else {
-		receipt, err = s.services.Redaction.Redact(ctx, c.Once(), c.Caller.Workspace, q)
+		receipt, err = s.redaction.Redact(ctx, c.Once(), c.Caller.Workspace, q)
 	}
 	if err != nil {
 		return nil, err
@@ -76,8 +82,8 @@ func (s *Server) redact(ctx context.Context, c wire.Call, in *struct{ Body redac
 	return &struct{ Body redactions }{out}, nil
 }
 
-func (s *Server) listRedactions(ctx context.Context, c wire.Call, in *struct{ Page[logPlace] }) (*struct{ Body redactions }, error) {
-	found, upTo, err := s.services.Redaction.List(ctx, c.Caller.Workspace, in.Cursor.After.number(), in.Limit)
+func (s *redactionsAPI) listRedactions(ctx context.Context, c wire.Call, in *struct{ Page[logPlace] }) (*struct{ Body redactions }, error) {
+	found, upTo, err := s.redaction.List(ctx, c.Caller.Workspace, in.Cursor.After.number(), in.Limit)
 	if err != nil {
 		return nil, err
 	}
@@ -85,7 +91,7 @@ func (s *Server) listRedactions(ctx context.Context, c wire.Call, in *struct{ Pa
 	if len(found) == in.Limit {
 		out.Next = strconv.FormatUint(upTo, 10)
 	}
-	out.Redactions, err = visible(ctx, s, c, out.Redactions, func(x redaction) label.Resource {
+	out.Redactions, err = visible(ctx, s.access, c, out.Redactions, func(x redaction) label.Resource {
 		return label.Resource{Type: leak.Entity, ID: string(x.Event)}
 	})
 	return &struct{ Body redactions }{out}, err

@@ -126,7 +126,14 @@ type messageList struct {
 	Next     string         `json:"next_before,omitempty" doc:"The before of the next page; absent at the beginning of the thread"`
 }
 
-func (s *Server) registerRooms() {
+// roomsAPI are the operations for rooms, threads and messages.
+type roomsAPI struct {
+	part
+	rooms *rooms.Service
+	query *query.Service
+}
+
+func (s *roomsAPI) register() {
 	wire.Handle(s.Server, wire.Operation{
 		ID: "create-room", Needs: wire.DoesThere(policy.RoomCreate), Method: http.MethodPost, Path: "/v1/rooms", Tag: "rooms",
 		Summary: "Make a room", Status: http.StatusCreated, Repeat: wire.RepeatByService,
@@ -139,11 +146,11 @@ func (s *Server) registerRooms() {
 	wire.Handle(s.Server, wire.Operation{ID: "get-room", Needs: wire.Shows("room", "room_id"), Method: http.MethodGet,
 		Path: "/v1/rooms/{room_id}", Tag: "rooms", Summary: "Show a room with the context that holds in it"},
 		func(ctx context.Context, c wire.Call, in *RoomPath) (*struct{ Body shownRoom }, error) {
-			found, err := s.services.Rooms.Room(ctx, c.Caller.Workspace, id.Room(in.Room))
+			found, err := s.rooms.Room(ctx, c.Caller.Workspace, id.Room(in.Room))
 			if err != nil {
 				return nil, err
 			}
-			effective, err := s.services.Rooms.Context(ctx, found)
+			effective, err := s.rooms.Context(ctx, found)
 			return &struct{ Body shownRoom }{shownRoom{found, effective}}, err
 		})
 	wire.Handle(s.Server, wire.Operation{
@@ -154,7 +161,7 @@ func (s *Server) registerRooms() {
 	wire.Handle(s.Server, wire.Operation{ID: "get-read-cursor", Needs: wire.Shows("room", "room_id"), Method: http.MethodGet,
 		Path: "/v1/rooms/{room_id}/read-cursor", Tag: "rooms", Summary: "Show how far the caller has read a room"},
 		func(ctx context.Context, c wire.Call, in *RoomPath) (*struct{ Body readCursor }, error) {
-			found, err := s.services.Rooms.ReadCursor(ctx, c.Caller.Workspace, c.Caller.Principal, id.Room(in.Room))
+			found, err := s.rooms.ReadCursor(ctx, c.Caller.Workspace, c.Caller.Principal, id.Room(in.Room))
 			return &struct{ Body readCursor }{readCursor(found)}, err
 		})
 	wire.Handle(s.Server, wire.Operation{
@@ -165,13 +172,13 @@ func (s *Server) registerRooms() {
 		RoomPath
 		Body readRequest
 	}) (*struct{ Body readCursor }, error) {
-		moved, err := s.services.Rooms.MarkRead(ctx, c.Origin(), c.Caller.Workspace, id.Room(in.Room), in.Body.StreamSeq)
+		moved, err := s.rooms.MarkRead(ctx, c.Origin(), c.Caller.Workspace, id.Room(in.Room), in.Body.StreamSeq)
 		return &struct{ Body readCursor }{readCursor(moved)}, err
 	})
 	wire.Handle(s.Server, wire.Operation{ID: "get-room-defaults", Needs: wire.Shows("room"), Method: http.MethodGet, Path: "/v1/room-defaults",
 		Tag: "rooms", Summary: "Show what the rooms of the workspace inherit"},
 		func(ctx context.Context, c wire.Call, _ *struct{}) (*struct{ Body room.Defaults }, error) {
-			found, err := s.services.Rooms.Defaults(ctx, c.Caller.Workspace)
+			found, err := s.rooms.Defaults(ctx, c.Caller.Workspace)
 			return &struct{ Body room.Defaults }{found}, err
 		})
 	wire.Handle(s.Server, wire.Operation{
@@ -185,7 +192,7 @@ func (s *Server) registerRooms() {
 		RoomPath
 		Body threadRequest
 	}) (*threadAnswer, error) {
-		made, err := s.services.Rooms.CreateThread(ctx, c.Once(), c.Caller.Workspace, id.Room(in.Room), room.ThreadCreated{Title: in.Body.Title,
+		made, err := s.rooms.CreateThread(ctx, c.Once(), c.Caller.Workspace, id.Room(in.Room), room.ThreadCreated{Title: in.Body.Title,
 			Status: in.Body.Status})
 		return &threadAnswer{Location: "/v1/threads/" + string(made.ID), Body: made}, err
 	})
@@ -195,13 +202,13 @@ func (s *Server) registerRooms() {
 			RoomPath
 			LongPage[id.Thread]
 		}) (*struct{ Body threadList }, error) {
-			found, err := s.services.Rooms.Threads(ctx, c.Caller.Workspace, id.Room(in.Room), in.Cursor.After, in.Limit+1)
+			found, err := s.rooms.Threads(ctx, c.Caller.Workspace, id.Room(in.Room), in.Cursor.After, in.Limit+1)
 			if err != nil {
 				return nil, err
 			}
 			out := threadList{}
 			out.Threads, out.Next = cut(found, in.Limit, func(t room.Thread) string { return string(t.ID) })
-			out.Threads, err = visible(ctx, s, c, out.Threads, func(x room.Thread) label.Resource {
+			out.Threads, err = visible(ctx, s.access, c, out.Threads, func(x room.Thread) label.Resource {
 				return label.Resource{Type: label.OfThread, ID: string(x.ID)}
 			})
 			return &struct{ Body threadList }{out}, err
@@ -209,7 +216,7 @@ func (s *Server) registerRooms() {
 	wire.Handle(s.Server, wire.Operation{ID: "get-thread", Needs: wire.Shows("thread", "thread_id"), Method: http.MethodGet,
 		Path: "/v1/threads/{thread_id}", Tag: "rooms", Summary: "Show a thread"},
 		func(ctx context.Context, c wire.Call, in *ThreadPath) (*threadAnswer, error) {
-			found, err := s.services.Rooms.Thread(ctx, c.Caller.Workspace, id.Thread(in.Thread))
+			found, err := s.rooms.Thread(ctx, c.Caller.Workspace, id.Thread(in.Thread))
 			return &threadAnswer{Body: found}, err
 		})
 	wire.Handle(s.Server, wire.Operation{
@@ -228,30 +235,30 @@ func (s *Server) registerRooms() {
 		Path: "/v1/threads/{thread_id}/messages", Tag: "rooms", Summary: "Read a thread, the newest message first"}, s.listMessages)
 }
 
-func (s *Server) createRoom(ctx context.Context, c wire.Call, in *struct{ Body roomRequest }) (*roomAnswer, error) {
+func (s *roomsAPI) createRoom(ctx context.Context, c wire.Call, in *struct{ Body roomRequest }) (*roomAnswer, error) {
 	b := in.Body
 	asked := room.Created{Title: b.Title, Topic: b.Topic, Mode: b.Mode, Lang: b.Lang, ToolPolicy: b.ToolPolicy, Mission: b.Mission}
 	if b.Context != nil {
 		asked.Context = *b.Context
 	}
-	made, err := s.services.Rooms.CreateRoom(ctx, c.Once(), c.Caller.Workspace, asked)
+	made, err := s.rooms.CreateRoom(ctx, c.Once(), c.Caller.Workspace, asked)
 	return &roomAnswer{Location: "/v1/rooms/" + string(made.ID), Body: made}, err
 }
 
-func (s *Server) listRooms(ctx context.Context, c wire.Call, in *LongPage[id.Room]) (*struct{ Body roomList }, error) {
-	found, err := s.services.Rooms.Rooms(ctx, c.Caller.Workspace, in.Cursor.After, in.Limit+1)
+func (s *roomsAPI) listRooms(ctx context.Context, c wire.Call, in *LongPage[id.Room]) (*struct{ Body roomList }, error) {
+	found, err := s.rooms.Rooms(ctx, c.Caller.Workspace, in.Cursor.After, in.Limit+1)
 	if err != nil {
 		return nil, err
 	}
 	out := roomList{Rooms: []listedRoom{}}
 	found, out.Next = cut(found, in.Limit, func(r room.Room) string { return string(r.ID) })
-	if found, err = visible(ctx, s, c, found, func(x room.Room) label.Resource {
+	if found, err = visible(ctx, s.access, c, found, func(x room.Room) label.Resource {
 		return label.Resource{Type: label.OfRoom, ID: string(x.ID)}
 	}); err != nil {
 		return nil, err
 	}
 	for _, r := range found {
-		read, err := s.services.Rooms.ReadCursor(ctx, c.Caller.Workspace, c.Caller.Principal, r.ID)
+		read, err := s.rooms.ReadCursor(ctx, c.Caller.Workspace, c.Caller.Principal, r.ID)
 		if err != nil {
 			return nil, err
 		}
@@ -261,12 +268,12 @@ func (s *Server) listRooms(ctx context.Context, c wire.Call, in *LongPage[id.Roo
 	return &struct{ Body roomList }{out}, nil
 }
 
-func (s *Server) updateRoom(ctx context.Context, c wire.Call, in *struct {
+func (s *roomsAPI) updateRoom(ctx context.Context, c wire.Call, in *struct {
 	RoomPath
 	Body roomChange
 }) (*roomAnswer, error) {
 	if c.Repeated > 0 {
-		then, err := query.Past[room.Room](ctx, s.services.Query, c.Caller.Workspace, query.Subject{Projection: room.Projection,
+		then, err := query.Past[room.Room](ctx, s.query, c.Caller.Workspace, query.Subject{Projection: room.Projection,
 			EntityType: room.EntityType, Key: in.Room}, c.Repeated)
 		return &roomAnswer{Body: then}, err
 	}
@@ -275,53 +282,53 @@ func (s *Server) updateRoom(ctx context.Context, c wire.Call, in *struct {
 	if b.Context != nil {
 		change.Context = *b.Context
 	}
-	changed, err := s.services.Rooms.UpdateRoom(ctx, c.Once(), c.Caller.Workspace, id.Room(in.Room), change)
+	changed, err := s.rooms.UpdateRoom(ctx, c.Once(), c.Caller.Workspace, id.Room(in.Room), change)
 	return &roomAnswer{Body: changed}, err
 }
 
-func (s *Server) updateDefaults(ctx context.Context, c wire.Call, in *struct{ Body defaultsChange }) (*struct{ Body room.Defaults },
+func (s *roomsAPI) updateDefaults(ctx context.Context, c wire.Call, in *struct{ Body defaultsChange }) (*struct{ Body room.Defaults },
 	error) {
 	ws := c.Caller.Workspace
 	if c.Repeated > 0 {
 		subject := query.Subject{Projection: room.DefaultsProjection, EntityType: room.DefaultsEntity, Key: string(ws)}
-		then, err := query.Past[room.Defaults](ctx, s.services.Query, ws, subject, c.Repeated)
+		then, err := query.Past[room.Defaults](ctx, s.query, ws, subject, c.Repeated)
 		return &struct{ Body room.Defaults }{then}, err
 	}
 	change := room.DefaultsSet{Inherit: in.Body.Inherit}
 	if in.Body.Context != nil {
 		change.Context = *in.Body.Context
 	}
-	changed, err := s.services.Rooms.SetDefaults(ctx, c.Once(), ws, change)
+	changed, err := s.rooms.SetDefaults(ctx, c.Once(), ws, change)
 	return &struct{ Body room.Defaults }{changed}, err
 }
 
-func (s *Server) updateThread(ctx context.Context, c wire.Call, in *struct {
+func (s *roomsAPI) updateThread(ctx context.Context, c wire.Call, in *struct {
 	ThreadPath
 	Body threadChange
 }) (*threadAnswer, error) {
 	if c.Repeated > 0 {
 		subject := query.Subject{Projection: room.ThreadProjection, EntityType: room.ThreadEntity, Key: in.Thread}
-		then, err := query.Past[room.Thread](ctx, s.services.Query, c.Caller.Workspace, subject, c.Repeated)
+		then, err := query.Past[room.Thread](ctx, s.query, c.Caller.Workspace, subject, c.Repeated)
 		return &threadAnswer{Body: then}, err
 	}
-	changed, err := s.services.Rooms.UpdateThread(ctx, c.Once(), c.Caller.Workspace, id.Thread(in.Thread),
+	changed, err := s.rooms.UpdateThread(ctx, c.Once(), c.Caller.Workspace, id.Thread(in.Thread),
 		room.ThreadUpdated{Title: in.Body.Title, Status: in.Body.Status})
 	return &threadAnswer{Body: changed}, err
 }
 
-func (s *Server) postMessage(ctx context.Context, c wire.Call, in *struct {
+func (s *roomsAPI) postMessage(ctx context.Context, c wire.Call, in *struct {
 	ThreadPath
 	Body messageRequest
 }) (*struct{ Body room.Message }, error) {
 	b := in.Body
-	posted, err := s.services.Rooms.Post(ctx, c.Once(), c.Caller, id.Thread(in.Thread), room.MessageCreated{
+	posted, err := s.rooms.Post(ctx, c.Once(), c.Caller, id.Thread(in.Thread), room.MessageCreated{
 		Content: b.Content, Lang: b.Lang, SenderType: b.SenderType, Sender: b.Sender, Parent: b.Parent, Labels: b.Labels,
 		SchemaVersion: b.SchemaVersion,
 	})
 	return &struct{ Body room.Message }{posted}, err
 }
 
-func (s *Server) listMessages(ctx context.Context, c wire.Call, in *struct {
+func (s *roomsAPI) listMessages(ctx context.Context, c wire.Call, in *struct {
 	ThreadPath
 	Limit  int    `query:"limit" minimum:"1" maximum:"200" default:"50" doc:"How many at most"`
 	Before string `query:"before" maxLength:"100" doc:"Only messages in front of this one, or posted before this time (RFC 3339)"`
@@ -330,13 +337,13 @@ func (s *Server) listMessages(ctx context.Context, c wire.Call, in *struct {
 	if err != nil {
 		return nil, err
 	}
-	found, err := s.services.Rooms.Messages(ctx, c.Caller.Workspace, id.Thread(in.Thread), before, in.Limit+1)
+	found, err := s.rooms.Messages(ctx, c.Caller.Workspace, id.Thread(in.Thread), before, in.Limit+1)
 	if err != nil {
 		return nil, err
 	}
 	out := messageList{}
 	out.Messages, out.Next = cut(found, in.Limit, func(m room.Message) string { return string(m.ID) })
-	out.Messages, err = visible(ctx, s, c, out.Messages, func(x room.Message) label.Resource {
+	out.Messages, err = visible(ctx, s.access, c, out.Messages, func(x room.Message) label.Resource {
 		return label.Resource{Type: label.OfMessage, ID: string(x.ID)}
 	})
 	return &struct{ Body messageList }{out}, err

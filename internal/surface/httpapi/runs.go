@@ -23,8 +23,12 @@ import (
 	"agentbox/internal/domain/step"
 	"agentbox/internal/kernel/livestream"
 	"agentbox/internal/service/engines"
+	"agentbox/internal/service/gate"
+	"agentbox/internal/service/identity"
 	"agentbox/internal/service/query"
+	redacting "agentbox/internal/service/redaction"
 	"agentbox/internal/service/runs"
+	"agentbox/internal/service/spaces"
 	"agentbox/internal/surface/httpapi/strictjson"
 	"agentbox/internal/surface/httpapi/wire"
 )
@@ -104,7 +108,20 @@ const (
 	maxWait     = 300 // seconds
 )
 
-func (s *Server) registerRuns() {
+// runsAPI are the operations for runs in spaces.
+type runsAPI struct {
+	part
+	gate      *gate.Gate
+	spaces    *spaces.Service
+	runs      *runs.Service
+	engines   *engines.Service
+	query     *query.Service
+	redaction *redacting.Service
+	identity  *identity.Service
+	approvals *approvalsAPI
+}
+
+func (s *runsAPI) register() {
 	message := run.Events{}
 	wire.Stream[struct {
 		SpacePath
@@ -141,7 +158,7 @@ func (s *Server) registerRuns() {
 			SpacePath
 			RunFilter
 		}) (*struct{ Body runList }, error) {
-			if _, err := s.services.Spaces.Catalog.Space(ctx, c.Caller.Workspace, id.Space(in.Space)); err != nil {
+			if _, err := s.spaces.Catalog.Space(ctx, c.Caller.Workspace, id.Space(in.Space)); err != nil {
 				return nil, err
 			}
 			return s.listRuns(ctx, c, runs.Filter{Space: id.Space(in.Space)}, in.RunFilter)
@@ -189,10 +206,9 @@ func (s *Server) registerRuns() {
 			"rules. Only owners and admins may.",
 	}, s.retainRun)
 	s.registerInput()
-	s.registerTranscripts()
 }
 
-func (s *Server) createRun(w http.ResponseWriter, r *http.Request, c wire.Call) error {
+func (s *runsAPI) createRun(w http.ResponseWriter, r *http.Request, c wire.Call) error {
 	out, err := s.startRun(r, c, id.Space(r.PathValue("space_id")))
 	if err != nil {
 		return err
@@ -201,7 +217,7 @@ func (s *Server) createRun(w http.ResponseWriter, r *http.Request, c wire.Call) 
 	return wire.AnswerJSON(w, out.Status, out.Body)
 }
 
-func (s *Server) startRun(r *http.Request, c wire.Call, sp id.Space) (*eventsAnswer, error) {
+func (s *runsAPI) startRun(r *http.Request, c wire.Call, sp id.Space) (*eventsAnswer, error) {
 	ctx := r.Context()
 	var sent runSent
 	if err := strictjson.Decode(c.Body, &sent); err != nil {
@@ -237,14 +253,14 @@ func (s *Server) startRun(r *http.Request, c wire.Call, sp id.Space) (*eventsAns
 		}
 		token := r.Header.Get("X-Claim-Token")
 		q.Under = func(ctx context.Context) (run.Under, error) {
-			return s.services.Engines.Vouch(ctx, c.Caller.Workspace, token, call)
+			return s.engines.Vouch(ctx, c.Caller.Workspace, token, call)
 		}
 	}
 	if q.Background = sent.Background; q.Background && sent.Wait == nil && sent.WaitSeconds == nil {
 		wait = 0
 	}
 	q.Waits = wait > 0
-	doc, err := s.services.Runs.Start(context.WithoutCancel(ctx), c.Origin(), q)
+	doc, err := s.runs.Start(context.WithoutCancel(ctx), c.Origin(), q)
 	if err != nil {
 		return nil, err
 	}
@@ -268,16 +284,16 @@ func (w Waiting) time() (time.Duration, error) {
 
 // waited answers with the events message of a run when it has ended, waits for a person (about another question than the one that was just
 // answered), or the time is over.
-func (s *Server) waited(ctx context.Context, c wire.Call, doc run.Run, answered id.Approval, wait time.Duration) (*eventsAnswer, error) {
+func (s *runsAPI) waited(ctx context.Context, c wire.Call, doc run.Run, answered id.Approval, wait time.Duration) (*eventsAnswer, error) {
 	if wait > 0 {
 		limited, cancel := s.Within(ctx, wait, s.Stopping())
 		defer cancel()
 		var err error
-		if doc, err = s.services.Runs.WaitPast(limited, doc.Workspace, doc.ID, answered); err != nil {
+		if doc, err = s.runs.WaitPast(limited, doc.Workspace, doc.ID, answered); err != nil {
 			return nil, err
 		}
 	}
-	events, err := s.services.Runs.Events(context.WithoutCancel(ctx), doc) // a caller who closed their side may still read
+	events, err := s.runs.Events(context.WithoutCancel(ctx), doc) // a caller who closed their side may still read
 	if err != nil {
 		return nil, err
 	}
@@ -303,15 +319,15 @@ type runList struct {
 	Next string    `json:"next_cursor,omitempty" doc:"Where the list goes on; absent at its end"`
 }
 
-func (s *Server) listRuns(ctx context.Context, c wire.Call, in runs.Filter, f RunFilter) (*struct{ Body runList }, error) {
+func (s *runsAPI) listRuns(ctx context.Context, c wire.Call, in runs.Filter, f RunFilter) (*struct{ Body runList }, error) {
 	in.Status, in.Background = run.Status(f.Status), f.Background
-	found, err := s.services.Runs.List(ctx, c.Caller.Workspace, in, f.Cursor.After, f.Limit+1)
+	found, err := s.runs.List(ctx, c.Caller.Workspace, in, f.Cursor.After, f.Limit+1)
 	if err != nil {
 		return nil, err
 	}
 	out := runList{}
 	out.Runs, out.Next = cut(found, f.Limit, func(r run.Run) string { return string(r.ID) })
-	out.Runs, err = visible(ctx, s, c, out.Runs, func(x run.Run) label.Resource { return label.Resource{Type: label.OfRun, ID: string(x.ID)} })
+	out.Runs, err = visible(ctx, s.access, c, out.Runs, func(x run.Run) label.Resource { return label.Resource{Type: label.OfRun, ID: string(x.ID)} })
 	return &struct{ Body runList }{out}, err
 }
 
@@ -322,33 +338,33 @@ type runShown struct {
 }
 
 // find returns a run of the caller's workspace and, where one is named, of the space: a run under another space is not found.
-func (s *Server) find(ctx context.Context, c wire.Call, p RunPath) (run.Run, error) {
-	doc, err := s.services.Runs.Find(ctx, c.Caller.Workspace, id.Run(p.Run))
+func (s *runsAPI) find(ctx context.Context, c wire.Call, p RunPath) (run.Run, error) {
+	doc, err := s.runs.Find(ctx, c.Caller.Workspace, id.Run(p.Run))
 	if err == nil && p.Space != "" && doc.Space != id.Space(p.Space) {
 		err = fault.New(fault.NotFound, "run_not_found", "there is no run %.64q in this space", p.Run)
 	}
 	return doc, err
 }
 
-func (s *Server) getRun(ctx context.Context, c wire.Call, in *RunPath) (*struct{ Body runShown }, error) {
+func (s *runsAPI) getRun(ctx context.Context, c wire.Call, in *RunPath) (*struct{ Body runShown }, error) {
 	doc, err := s.find(ctx, c, *in)
 	if err != nil {
 		return nil, err
 	}
-	events, err := s.services.Runs.Events(ctx, doc)
+	events, err := s.runs.Events(ctx, doc)
 	if err != nil {
 		return nil, err
 	}
 	shown := runShown{Run: doc, Result: events}
 	if doc.Engine {
-		if shown.Given, err = s.services.Engines.Given(ctx, doc); err == nil {
+		if shown.Given, err = s.engines.Given(ctx, doc); err == nil {
 			shown.Given, _ = leak.Scan(shown.Given) // an order is kept as it was sent, and shown without secrets
 		}
 	}
 	return &struct{ Body runShown }{shown}, err
 }
 
-func (s *Server) resumeRun(ctx context.Context, c wire.Call, in *struct {
+func (s *runsAPI) resumeRun(ctx context.Context, c wire.Call, in *struct {
 	RunPath
 	Body resumeRequest
 }) (*eventsAnswer, error) {
@@ -372,9 +388,9 @@ func (s *Server) resumeRun(ctx context.Context, c wire.Call, in *struct {
 	}
 	var decided policy.Approval
 	if c.Repeated > 0 {
-		decided, err = s.services.Gate.Approvals.Get(lasting, c.Caller.Workspace, approval)
+		decided, err = s.gate.Approvals.Get(lasting, c.Caller.Workspace, approval)
 	} else {
-		decided, err = s.decide(lasting, c, approval, answerRequest{Decision: in.Body.Approval.Decision, Reason: in.Body.Approval.Reason})
+		decided, err = s.approvals.decide(lasting, c, approval, answerRequest{Decision: in.Body.Approval.Decision, Reason: in.Body.Approval.Reason})
 	}
 	if err != nil {
 		return nil, err
@@ -385,7 +401,7 @@ func (s *Server) resumeRun(ctx context.Context, c wire.Call, in *struct {
 	return s.waited(ctx, c, doc, approval, wait)
 }
 
-func (s *Server) cancelRun(ctx context.Context, c wire.Call, in *struct {
+func (s *runsAPI) cancelRun(ctx context.Context, c wire.Call, in *struct {
 	RunPath
 	Body *cancelRequest
 }) (*struct{ Body run.Run }, error) {
@@ -393,7 +409,7 @@ func (s *Server) cancelRun(ctx context.Context, c wire.Call, in *struct {
 	if err != nil {
 		return nil, err
 	}
-	if err := s.services.Identity.MayStop(ctx, doc.Workspace, c.Caller.Principal, doc.Agent); err != nil {
+	if err := s.identity.MayStop(ctx, doc.Workspace, c.Caller.Principal, doc.Agent); err != nil {
 		return nil, err
 	}
 	reason := ""
@@ -401,11 +417,11 @@ func (s *Server) cancelRun(ctx context.Context, c wire.Call, in *struct {
 		reason = in.Body.Reason
 	}
 	if c.Repeated == 0 && doc.Engine {
-		if doc, err = s.services.Engines.Cancel(ctx, c.Once(), doc.Workspace, doc.ID, reason); err == nil {
+		if doc, err = s.engines.Cancel(ctx, c.Once(), doc.Workspace, doc.ID, reason); err == nil {
 			err = s.cancelChildren(ctx, c, doc)
 		}
 	} else if c.Repeated == 0 {
-		if err := s.services.Runs.Cancel(ctx, c.Once(), doc.Workspace, doc.ID, reason); err != nil {
+		if err := s.runs.Cancel(ctx, c.Once(), doc.Workspace, doc.ID, reason); err != nil {
 			return nil, err
 		}
 		doc, err = s.find(ctx, c, in.RunPath)
@@ -418,7 +434,7 @@ func (s *Server) cancelRun(ctx context.Context, c wire.Call, in *struct {
 }
 
 // bare returns a run that was ended or is to be forgotten, with nothing of what it says where a label keeps that from the caller.
-func (s *Server) bare(ctx context.Context, c wire.Call, doc run.Run) (run.Run, error) {
+func (s *runsAPI) bare(ctx context.Context, c wire.Call, doc run.Run) (run.Run, error) {
 	hidden, err := s.hidden(ctx, c, label.Resource{Type: label.OfRun, ID: string(doc.ID)})
 	if err != nil || !hidden {
 		return doc, err
@@ -433,9 +449,9 @@ func (s *Server) bare(ctx context.Context, c wire.Call, doc run.Run) (run.Run, e
 
 // cancelChildren ends what the daemon executes in spaces for a run that an engine had. Nothing new can begin: it would expect the run as
 // it was.
-func (s *Server) cancelChildren(ctx context.Context, c wire.Call, doc run.Run) error {
+func (s *runsAPI) cancelChildren(ctx context.Context, c wire.Call, doc run.Run) error {
 	for after := ""; ; {
-		calls, err := s.services.Engines.Calls(ctx, doc.Workspace, engines.Of{Run: doc.ID}, after, 100)
+		calls, err := s.engines.Calls(ctx, doc.Workspace, engines.Of{Run: doc.ID}, after, 100)
 		if err != nil || len(calls) == 0 {
 			return err
 		}
@@ -444,7 +460,7 @@ func (s *Server) cancelChildren(ctx context.Context, c wire.Call, doc run.Run) e
 			if call.Child == "" || call.Status != step.Running {
 				continue
 			}
-			if err := s.services.Runs.Cancel(ctx, c.Origin(), doc.Workspace, call.Child,
+			if err := s.runs.Cancel(ctx, c.Origin(), doc.Workspace, call.Child,
 				"the run for which it was executed was cancelled"); err != nil && !errors.Is(err, runs.ErrEnded) {
 				return err
 			}
@@ -456,7 +472,7 @@ type retainRequest struct {
 	Retention string `json:"retention" minLength:"1" maxLength:"40" doc:"As in 30d or 36h; none for as long as the operator's rules say"`
 }
 
-func (s *Server) retainRun(ctx context.Context, c wire.Call, in *struct {
+func (s *runsAPI) retainRun(ctx context.Context, c wire.Call, in *struct {
 	Run  string `path:"run_id" doc:"The run"`
 	Body retainRequest
 }) (*struct{ Body run.Run }, error) {
@@ -468,7 +484,7 @@ func (s *Server) retainRun(ctx context.Context, c wire.Call, in *struct {
 		}
 	}
 	if c.Repeated > 0 {
-		doc, err := query.Past[run.Run](ctx, s.services.Query, c.Caller.Workspace, query.Subject{Projection: run.Projection, Key: in.Run},
+		doc, err := query.Past[run.Run](ctx, s.query, c.Caller.Workspace, query.Subject{Projection: run.Projection, Key: in.Run},
 			c.Repeated)
 		if err != nil {
 			return nil, err
@@ -476,7 +492,7 @@ func (s *Server) retainRun(ctx context.Context, c wire.Call, in *struct {
 		doc, err = s.bare(ctx, c, doc)
 		return &struct{ Body run.Run }{doc}, err
 	}
-	doc, err := s.services.Redaction.Retain(ctx, c.Once(), c.Caller.Workspace, id.Run(in.Run), keep)
+	doc, err := s.redaction.Retain(ctx, c.Once(), c.Caller.Workspace, id.Run(in.Run), keep)
 	if err != nil {
 		return nil, err
 	}
@@ -492,7 +508,7 @@ type output struct {
 	Time      string `json:"timestamp" format:"date-time"`
 }
 
-func (s *Server) streamRun(w http.ResponseWriter, r *http.Request, c wire.Call) error {
+func (s *runsAPI) streamRun(w http.ResponseWriter, r *http.Request, c wire.Call) error {
 	doc, err := s.find(r.Context(), c, RunPath{r.PathValue("space_id"), r.PathValue("run_id")})
 	if err != nil {
 		return err
@@ -500,7 +516,7 @@ func (s *Server) streamRun(w http.ResponseWriter, r *http.Request, c wire.Call) 
 	from, _, err := wire.Cursor(r, "from")
 	if err == nil && from > 1 {
 		var there uint64
-		if there, err = s.services.Runs.Frames(r.Context(), doc.ID, from-1); err == nil {
+		if there, err = s.runs.Frames(r.Context(), doc.ID, from-1); err == nil {
 			err = wire.Within(from, there+1)
 		}
 	}
@@ -509,7 +525,7 @@ func (s *Server) streamRun(w http.ResponseWriter, r *http.Request, c wire.Call) 
 	}
 	return s.Feed(w, r, c, func(ctx context.Context) iter.Seq2[wire.Message, error] {
 		return func(yield func(wire.Message, error) bool) {
-			for f, err := range s.services.Runs.Follow(ctx, doc.Workspace, doc.ID, from) {
+			for f, err := range s.runs.Follow(ctx, doc.Workspace, doc.ID, from) {
 				if err == nil { // a label may come meanwhile: then the stream ends, and a new request gets the reason
 					var hidden bool
 					if hidden, err = s.hidden(ctx, c, label.Resource{Type: label.OfRun, ID: string(doc.ID)}); hidden && err == nil {

@@ -7,6 +7,7 @@ import (
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/label"
 	"agentbox/internal/domain/room"
+	"agentbox/internal/service/rooms"
 	"agentbox/internal/service/search"
 	"agentbox/internal/surface/httpapi/wire"
 )
@@ -18,7 +19,14 @@ type searchAnswer struct {
 	Whole   bool            `json:"complete" doc:"Everything up to head_seq was searched; false while the index is made anew"`
 }
 
-func (s *Server) registerSearch() {
+// searchAPI are the operations for the search of messages.
+type searchAPI struct {
+	part
+	rooms  *rooms.Service
+	search *search.Service
+}
+
+func (s *searchAPI) register() {
 	wire.Handle(s.Server, wire.Operation{
 		ID: "search", Needs: wire.Shows("message", "room_id", "thread_id"), Method: http.MethodGet, Path: "/v1/search", Tag: "rooms",
 		Summary: "Find messages",
@@ -40,23 +48,23 @@ func (s *Server) registerSearch() {
 		shows := func(m room.Message) (bool, error) {
 			return sight.Shows(ctx, label.Resource{Type: label.OfMessage, ID: string(m.ID)})
 		}
-		a, err := s.services.Search.Search(ctx, c.Caller.Workspace, search.Query{Words: in.Q, Room: id.Room(in.Room),
+		a, err := s.search.Search(ctx, c.Caller.Workspace, search.Query{Words: in.Q, Room: id.Room(in.Room),
 			Thread: id.Thread(in.Thread), Limit: in.Limit, Shows: shows})
 		return &struct{ Body searchAnswer }{searchAnswer{a.Results, a.Indexed, a.Head, a.Indexed >= a.Head}}, err
 	})
 }
 
 // whereIs refuses a room or a thread that does not exist, and a thread of another room; empty means everywhere.
-func (s *Server) whereIs(ctx context.Context, ws id.Workspace, in id.Room, thread id.Thread) error {
+func (s *searchAPI) whereIs(ctx context.Context, ws id.Workspace, in id.Room, thread id.Thread) error {
 	if in != "" {
-		if _, err := s.services.Rooms.Room(ctx, ws, in); err != nil {
+		if _, err := s.rooms.Room(ctx, ws, in); err != nil {
 			return err
 		}
 	}
 	if thread == "" {
 		return nil
 	}
-	doc, err := s.services.Rooms.Thread(ctx, ws, thread)
+	doc, err := s.rooms.Thread(ctx, ws, thread)
 	if err == nil && in != "" && doc.Room != in {
 		err = room.ErrNoThread
 	}

@@ -61,7 +61,13 @@ type loggedOut struct {
 	Ended bool `json:"ended" doc:"Whether there was a session; a key has none"`
 }
 
-func (s *Server) registerSessions() {
+// sessionsAPI are the operations for sessions of people.
+type sessionsAPI struct {
+	part
+	identity *identity.Service
+}
+
+func (s *sessionsAPI) register() {
 	wire.Handle(s.Server, wire.Operation{
 		ID: "bootstrap-owner", Method: http.MethodPost, Path: "/v1/auth/bootstrap-owner", Tag: "auth",
 		Summary: "Give the owner of a workspace a passphrase",
@@ -76,7 +82,7 @@ func (s *Server) registerSessions() {
 		if err != nil {
 			return nil, err
 		}
-		owner, err := s.services.Identity.Bootstrap(ctx, in.Token, ws, in.Body.Name, in.Body.Passphrase)
+		owner, err := s.identity.Bootstrap(ctx, in.Token, ws, in.Body.Name, in.Body.Passphrase)
 		return &struct{ Body bootstrapAnswer }{bootstrapAnswer{ws, owner}}, err
 	})
 	wire.Handle(s.Server, wire.Operation{
@@ -89,7 +95,7 @@ func (s *Server) registerSessions() {
 		if err != nil {
 			return nil, err
 		}
-		opened, err := s.services.Identity.Login(ctx, ws, id.Principal(in.Body.Principal), in.Body.Passphrase)
+		opened, err := s.identity.Login(ctx, ws, id.Principal(in.Body.Principal), in.Body.Passphrase)
 		return &struct{ Body sessionTokens }{shownSession(opened)}, err
 	})
 	wire.Handle(s.Server, wire.Operation{
@@ -97,7 +103,7 @@ func (s *Server) registerSessions() {
 		Public: true, Repeat: wire.RepeatRefused,
 		Detail: "Both tokens are new; the ones before open nothing. A refresh token that is used twice ends its session.",
 	}, func(ctx context.Context, c wire.Call, in *struct{ Body refreshRequest }) (*struct{ Body sessionTokens }, error) {
-		opened, err := s.services.Identity.Refresh(ctx, in.Body.Token)
+		opened, err := s.identity.Refresh(ctx, in.Body.Token)
 		return &struct{ Body sessionTokens }{shownSession(opened)}, err
 	})
 	wire.Handle(s.Server, wire.Operation{
@@ -106,7 +112,7 @@ func (s *Server) registerSessions() {
 		Detail: "By which the caller, a person, logs in from then on. Whoever has one sends it along. Nobody sets one under a capability " +
 			"token. An Idempotency-Key is refused, for the log would keep a hash of the passphrase with it.",
 	}, func(ctx context.Context, c wire.Call, in *struct{ Body passphraseRequest }) (*struct{ Body passphraseSet }, error) {
-		err := s.services.Identity.SetPassphrase(ctx, c.Origin(), c.Caller.Workspace, in.Body.Current, in.Body.Passphrase)
+		err := s.identity.SetPassphrase(ctx, c.Origin(), c.Caller.Workspace, in.Body.Current, in.Body.Passphrase)
 		return &struct{ Body passphraseSet }{passphraseSet{OK: err == nil, Principal: c.Caller.Principal}}, err
 	})
 	wire.Handle(s.Server, wire.Operation{
@@ -116,7 +122,7 @@ func (s *Server) registerSessions() {
 		if c.Caller.Session == "" {
 			return &struct{ Body loggedOut }{loggedOut{OK: true}}, nil
 		}
-		err := s.services.Identity.Logout(ctx, c.Caller.Workspace, c.Caller.Session)
+		err := s.identity.Logout(ctx, c.Caller.Workspace, c.Caller.Session)
 		return &struct{ Body loggedOut }{loggedOut{OK: true, Ended: true}}, err
 	})
 }

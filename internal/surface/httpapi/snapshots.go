@@ -55,7 +55,13 @@ type spaceDiff struct {
 	Truncated   bool               `json:"truncated" doc:"There are more differences than one answer holds"`
 }
 
-func (s *Server) registerSnapshots() {
+// snapshotsAPI are the operations for snapshots of spaces.
+type snapshotsAPI struct {
+	part
+	spaces *spaces.Service
+}
+
+func (s *snapshotsAPI) register() {
 	wire.Handle(s.Server, wire.Operation{
 		ID: "list-snapshots", Home: wire.AtSpace, Needs: wire.Shows("snapshot", "space_id"), Method: http.MethodGet,
 		Path: "/v1/spaces/{space_id}/snapshots", Tag: "snapshots", Summary: "List the snapshots of a space, the newest first",
@@ -81,11 +87,11 @@ func (s *Server) registerSnapshots() {
 	}, s.diffSpace)
 }
 
-func (s *Server) listSnapshots(ctx context.Context, c wire.Call, in *struct {
+func (s *snapshotsAPI) listSnapshots(ctx context.Context, c wire.Call, in *struct {
 	SpacePath
 	Page[id.Event]
 }) (*struct{ Body snapshotList }, error) {
-	past, err := s.services.Spaces.Snapshots.List(ctx, c.Caller.Workspace, id.Space(in.Space), in.Cursor.After, in.Limit+1)
+	past, err := s.spaces.Snapshots.List(ctx, c.Caller.Workspace, id.Space(in.Space), in.Cursor.After, in.Limit+1)
 	if err != nil {
 		return nil, err
 	}
@@ -97,16 +103,16 @@ func (s *Server) listSnapshots(ctx context.Context, c wire.Call, in *struct {
 	return &struct{ Body snapshotList }{out}, nil
 }
 
-func (s *Server) rewindSpace(ctx context.Context, c wire.Call, in *struct {
+func (s *snapshotsAPI) rewindSpace(ctx context.Context, c wire.Call, in *struct {
 	SpacePath
 	Body spaceRewind
 }) (*struct{ Body spaceRewound }, error) {
 	var done space.Rewound
 	var err error
 	if c.Repeated > 0 {
-		done, err = s.services.Spaces.Snapshots.Rewinding(ctx, c.Caller.Workspace, id.Space(in.Space), c.Repeated)
+		done, err = s.spaces.Snapshots.Rewinding(ctx, c.Caller.Workspace, id.Space(in.Space), c.Repeated)
 	} else {
-		done, err = s.services.Spaces.Snapshots.Rewind(ctx, c.Once(), c.Caller.Workspace, id.Space(in.Space), in.Body.To)
+		done, err = s.spaces.Snapshots.Rewind(ctx, c.Once(), c.Caller.Workspace, id.Space(in.Space), in.Body.To)
 	}
 	if err != nil {
 		return nil, err
@@ -114,12 +120,12 @@ func (s *Server) rewindSpace(ctx context.Context, c wire.Call, in *struct {
 	return &struct{ Body spaceRewound }{spaceRewound{Space: done.Space, From: done.From, Snapshot: *done.Snapshot}}, nil
 }
 
-func (s *Server) forkSpace(ctx context.Context, c wire.Call, in *struct {
+func (s *snapshotsAPI) forkSpace(ctx context.Context, c wire.Call, in *struct {
 	SpacePath
 	Body spaceFork
 }) (*spaceAnswer, error) {
 	b := in.Body
-	made, err := s.services.Spaces.Creation.Fork(ctx, c.Origin(), spaces.Fork{
+	made, err := s.spaces.Creation.Fork(ctx, c.Origin(), spaces.Fork{
 		Workspace: c.Caller.Workspace, Space: id.Space(in.Space), At: b.At, Name: b.Name, Description: b.Description, Env: b.Env,
 		Metadata: b.Metadata,
 		TTL:      time.Duration(b.TTL) * time.Second, Key: c.ServiceKey(),
@@ -130,12 +136,12 @@ func (s *Server) forkSpace(ctx context.Context, c wire.Call, in *struct {
 	return &spaceAnswer{Location: "/v1/spaces/" + string(made.ID), Body: made}, nil
 }
 
-func (s *Server) diffSpace(ctx context.Context, c wire.Call, in *struct {
+func (s *snapshotsAPI) diffSpace(ctx context.Context, c wire.Call, in *struct {
 	SpacePath
 	From string `query:"from" maxLength:"80" doc:"A snapshot, as in rewind; what the files were before the last run by default"`
 	To   string `query:"to" maxLength:"80" doc:"A snapshot, as in rewind; what the files are now by default"`
 }) (*struct{ Body spaceDiff }, error) {
-	found, err := s.services.Spaces.Snapshots.Diff(ctx, c.Origin(), c.Caller.Workspace, id.Space(in.Space), in.From, in.To, maxDifferences)
+	found, err := s.spaces.Snapshots.Diff(ctx, c.Origin(), c.Caller.Workspace, id.Space(in.Space), in.From, in.To, maxDifferences)
 	if err != nil {
 		return nil, err
 	}

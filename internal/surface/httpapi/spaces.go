@@ -13,6 +13,7 @@ import (
 	"agentbox/internal/domain/label"
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/space"
+	"agentbox/internal/service/gate"
 	"agentbox/internal/service/query"
 	"agentbox/internal/service/spaces"
 	"agentbox/internal/surface/httpapi/wire"
@@ -89,7 +90,15 @@ type SpacePath struct {
 	Space string `path:"space_id" doc:"The space"`
 }
 
-func (s *Server) registerSpaces() {
+// spacesAPI are the operations for spaces.
+type spacesAPI struct {
+	part
+	gate   *gate.Gate
+	spaces *spaces.Service
+	query  *query.Service
+}
+
+func (s *spacesAPI) register() {
 	wire.Handle(s.Server, wire.Operation{
 		ID: "create-space", Needs: wire.DoesThere(policy.SpaceCreate), Method: http.MethodPost, Path: "/v1/spaces", Tag: "spaces",
 		Summary: "Make a space", Status: http.StatusCreated,
@@ -146,7 +155,7 @@ func (s *Server) registerSpaces() {
 	}, s.routeCommand)
 }
 
-func (s *Server) createSpace(ctx context.Context, c wire.Call, in *struct{ Body spaceRequest }) (*spaceAnswer, error) {
+func (s *spacesAPI) createSpace(ctx context.Context, c wire.Call, in *struct{ Body spaceRequest }) (*spaceAnswer, error) {
 	b := in.Body
 	if b.Room != "" {
 		if _, err := id.Parse[id.Room](string(b.Room)); err != nil {
@@ -168,17 +177,17 @@ func (s *Server) createSpace(ctx context.Context, c wire.Call, in *struct{ Body 
 			q.Archive, q.ArchiveHash = bytes.NewReader(b.From.Archive), event.DigestOf(b.From.Archive)
 		}
 	}
-	made, err := s.services.Spaces.Creation.Create(ctx, c.Origin(), q)
+	made, err := s.spaces.Creation.Create(ctx, c.Origin(), q)
 	if err != nil {
 		return nil, err
 	}
-	made.Warnings = s.services.Gate.Bundles.EnvironmentWarnings(made.Env)
+	made.Warnings = s.gate.Bundles.EnvironmentWarnings(made.Env)
 	if b.Overrides != nil || b.Bundle != nil { // of a preset as it is, nobody wrote what has no effect
-		own, err := s.services.Gate.Bundles.Bundle(ctx, c.Caller.Workspace, made.Bundle)
+		own, err := s.gate.Bundles.Bundle(ctx, c.Caller.Workspace, made.Bundle)
 		if err != nil {
 			return nil, err
 		}
-		said, err := s.services.Gate.Bundles.Warnings(ctx, c.Caller.Workspace, own)
+		said, err := s.gate.Bundles.Warnings(ctx, c.Caller.Workspace, own)
 		if err != nil {
 			return nil, err
 		}
@@ -187,17 +196,17 @@ func (s *Server) createSpace(ctx context.Context, c wire.Call, in *struct{ Body 
 	return &spaceAnswer{Location: "/v1/spaces/" + string(made.ID), Body: made}, nil
 }
 
-func (s *Server) listSpaces(ctx context.Context, c wire.Call, in *struct {
+func (s *spacesAPI) listSpaces(ctx context.Context, c wire.Call, in *struct {
 	Status string `query:"status" enum:"creating,ready,running,paused,destroyed" doc:"Only those; without it, all that are not destroyed"`
 	Page[id.Space]
 }) (*struct{ Body spaceList }, error) {
-	found, err := s.services.Spaces.Catalog.List(ctx, c.Caller.Workspace, space.Status(in.Status), in.Cursor.After, in.Limit+1)
+	found, err := s.spaces.Catalog.List(ctx, c.Caller.Workspace, space.Status(in.Status), in.Cursor.After, in.Limit+1)
 	if err != nil {
 		return nil, err
 	}
 	out := spaceList{}
 	out.Spaces, out.Next = cut(found, in.Limit, func(sp space.Space) string { return string(sp.ID) })
-	out.Spaces, err = visible(ctx, s, c, out.Spaces, func(x space.Space) label.Resource {
+	out.Spaces, err = visible(ctx, s.access, c, out.Spaces, func(x space.Space) label.Resource {
 		return label.Resource{Type: label.OfSpace, ID: string(x.ID)}
 	})
 	return &struct{ Body spaceList }{out}, err
@@ -208,24 +217,24 @@ type spaceList struct {
 	Next   string        `json:"next_cursor,omitempty" doc:"Where the list goes on; absent at its end"`
 }
 
-func (s *Server) getSpace(ctx context.Context, c wire.Call, in *SpacePath) (*spaceAnswer, error) {
-	found, err := s.services.Spaces.Catalog.Space(ctx, c.Caller.Workspace, id.Space(in.Space))
+func (s *spacesAPI) getSpace(ctx context.Context, c wire.Call, in *SpacePath) (*spaceAnswer, error) {
+	found, err := s.spaces.Catalog.Space(ctx, c.Caller.Workspace, id.Space(in.Space))
 	return &spaceAnswer{Body: found}, err
 }
 
-func (s *Server) updateSpace(ctx context.Context, c wire.Call, in *struct {
+func (s *spacesAPI) updateSpace(ctx context.Context, c wire.Call, in *struct {
 	SpacePath
 	Body spaceChange
 }) (*spaceAnswer, error) {
 	if c.Repeated > 0 {
 		return s.pastSpace(ctx, c, in.Space)
 	}
-	changed, err := s.services.Spaces.Settings.Update(ctx, c.Once(), c.Caller.Workspace, id.Space(in.Space), spaces.Change(in.Body))
+	changed, err := s.spaces.Settings.Update(ctx, c.Once(), c.Caller.Workspace, id.Space(in.Space), spaces.Change(in.Body))
 	return &spaceAnswer{Body: changed}, err
 }
 
-func (s *Server) destroySpace(ctx context.Context, c wire.Call, in *SpacePath) (*spaceAnswer, error) {
-	gone, err := s.services.Spaces.Ending.Destroy(ctx, c.Origin(), c.Caller.Workspace, id.Space(in.Space))
+func (s *spacesAPI) destroySpace(ctx context.Context, c wire.Call, in *SpacePath) (*spaceAnswer, error) {
+	gone, err := s.spaces.Ending.Destroy(ctx, c.Origin(), c.Caller.Workspace, id.Space(in.Space))
 	if err != nil {
 		return nil, err
 	}
@@ -237,7 +246,7 @@ func (s *Server) destroySpace(ctx context.Context, c wire.Call, in *SpacePath) (
 	return &spaceAnswer{Body: gone}, err
 }
 
-func (s *Server) extendSpace(ctx context.Context, c wire.Call, in *struct {
+func (s *spacesAPI) extendSpace(ctx context.Context, c wire.Call, in *struct {
 	SpacePath
 	Body spaceExtension
 }) (*spaceAnswer, error) {
@@ -249,11 +258,11 @@ func (s *Server) extendSpace(ctx context.Context, c wire.Call, in *struct {
 			"the field \"ttl_seconds\" is missing; or send duration_seconds, its older name, and not both")
 	}
 	by := time.Duration(in.Body.TTL+in.Body.Duration) * time.Second
-	longer, err := s.services.Spaces.Settings.Extend(ctx, c.Once(), c.Caller.Workspace, id.Space(in.Space), by)
+	longer, err := s.spaces.Settings.Extend(ctx, c.Once(), c.Caller.Workspace, id.Space(in.Space), by)
 	return &spaceAnswer{Body: longer}, err
 }
 
-func (s *Server) promoteSpace(ctx context.Context, c wire.Call, in *struct {
+func (s *spacesAPI) promoteSpace(ctx context.Context, c wire.Call, in *struct {
 	SpacePath
 	Body spacePromotion
 }) (*spaceAnswer, error) {
@@ -261,53 +270,53 @@ func (s *Server) promoteSpace(ctx context.Context, c wire.Call, in *struct {
 		return s.pastSpace(ctx, c, in.Space)
 	}
 	why := space.Why{Code: space.WhyRequested, Reason: in.Body.Reason}
-	promoted, err := s.services.Spaces.Routing.Promote(ctx, c.Once(), c.Caller.Workspace, id.Space(in.Space), in.Body.Tier, why)
+	promoted, err := s.spaces.Routing.Promote(ctx, c.Once(), c.Caller.Workspace, id.Space(in.Space), in.Body.Tier, why)
 	return &spaceAnswer{Body: promoted}, err
 }
 
-func (s *Server) spacePolicy(ctx context.Context, c wire.Call, in *SpacePath) (*struct{ Body policy.Bundle }, error) {
-	found, err := s.services.Spaces.Catalog.Space(ctx, c.Caller.Workspace, id.Space(in.Space))
+func (s *spacesAPI) spacePolicy(ctx context.Context, c wire.Call, in *SpacePath) (*struct{ Body policy.Bundle }, error) {
+	found, err := s.spaces.Catalog.Space(ctx, c.Caller.Workspace, id.Space(in.Space))
 	if err != nil {
 		return nil, err
 	}
-	b, err := s.services.Gate.Bundles.Bundle(ctx, c.Caller.Workspace, found.Bundle)
+	b, err := s.gate.Bundles.Bundle(ctx, c.Caller.Workspace, found.Bundle)
 	return &struct{ Body policy.Bundle }{b}, err
 }
 
-func (s *Server) repinSpace(ctx context.Context, c wire.Call, in *struct {
+func (s *spacesAPI) repinSpace(ctx context.Context, c wire.Call, in *struct {
 	SpacePath
 	Body PolicyChoice
 }) (*spaceAnswer, error) {
 	if c.Repeated > 0 {
 		return s.pastSpace(ctx, c, in.Space)
 	}
-	b, err := s.bundle(in.Body)
+	b, err := bundle(s.gate, in.Body)
 	if err != nil {
 		return nil, err
 	}
 	var said []string
 	if p := in.Body; p.Overrides != nil || p.YAML != "" || p.Cedar != "" {
-		if said, err = s.services.Gate.Bundles.Warnings(ctx, c.Caller.Workspace, b); err != nil {
+		if said, err = s.gate.Bundles.Warnings(ctx, c.Caller.Workspace, b); err != nil {
 			return nil, err
 		}
 	}
-	changed, err := s.services.Spaces.Settings.Repin(ctx, c.Once(), c.Caller.Workspace, id.Space(in.Space), b)
+	changed, err := s.spaces.Settings.Repin(ctx, c.Once(), c.Caller.Workspace, id.Space(in.Space), b)
 	changed.Warnings = append(changed.Warnings, said...)
 	return &spaceAnswer{Body: changed}, err
 }
 
-func (s *Server) routeCommand(ctx context.Context, c wire.Call, in *struct {
+func (s *spacesAPI) routeCommand(ctx context.Context, c wire.Call, in *struct {
 	SpacePath
 	Body routedCommand
 }) (*struct{ Body space.Route }, error) {
-	found, err := s.services.Spaces.Routing.Route(ctx, c.Origin(), c.Caller.Workspace, id.Space(in.Space), space.Command{Text: in.Body.Command,
+	found, err := s.spaces.Routing.Route(ctx, c.Origin(), c.Caller.Workspace, id.Space(in.Space), space.Command{Text: in.Body.Command,
 		Cwd: in.Body.Cwd})
 	return &struct{ Body space.Route }{found}, err
 }
 
 // pastSpace is a space as a request left it that is repeated now.
-func (s *Server) pastSpace(ctx context.Context, c wire.Call, sp string) (*spaceAnswer, error) {
-	then, err := query.Past[space.Space](ctx, s.services.Query, c.Caller.Workspace, query.Subject{Projection: space.Projection,
+func (s *spacesAPI) pastSpace(ctx context.Context, c wire.Call, sp string) (*spaceAnswer, error) {
+	then, err := query.Past[space.Space](ctx, s.query, c.Caller.Workspace, query.Subject{Projection: space.Projection,
 		EntityType: space.EntityType, Key: sp}, c.Repeated)
 	return &spaceAnswer{Body: then}, err
 }

@@ -135,7 +135,14 @@ type artifactList struct {
 	Next      string          `json:"next_cursor,omitempty" doc:"Where the list goes on; absent at its end"`
 }
 
-func (s *Server) registerSteps() {
+// stepsAPI are the operations for steps and tool calls.
+type stepsAPI struct {
+	part
+	engines *engines.Service
+	query   *query.Service
+}
+
+func (s *stepsAPI) register() {
 	wire.Handle(s.Server, wire.Operation{
 		ID: "create-step", Engines: true, Needs: wire.Does(policy.StepCreate, "run_id").PastLabels(), Method: http.MethodPost,
 		Path: "/v1/runs/{run_id}/steps", Tag: "engines", Summary: "Record a step of a run", Repeat: wire.RepeatRecalled,
@@ -148,13 +155,13 @@ func (s *Server) registerSteps() {
 		Run string `path:"run_id" doc:"The run"`
 		Page[id.Step]
 	}) (*struct{ Body stepList }, error) {
-		found, err := s.services.Engines.Steps(ctx, c.Caller.Workspace, engines.Of{Run: id.Run(in.Run)}, string(in.Cursor.After), in.Limit+1)
+		found, err := s.engines.Steps(ctx, c.Caller.Workspace, engines.Of{Run: id.Run(in.Run)}, string(in.Cursor.After), in.Limit+1)
 		if err != nil {
 			return nil, err
 		}
 		out := stepList{}
 		out.Steps, out.Next = cut(found, in.Limit, func(x step.Step) string { return string(x.ID) })
-		out.Steps, err = visible(ctx, s, c, out.Steps, func(x step.Step) label.Resource {
+		out.Steps, err = visible(ctx, s.access, c, out.Steps, func(x step.Step) label.Resource {
 			return label.Resource{Type: label.OfStep, ID: string(x.ID)}
 		})
 		return &struct{ Body stepList }{out}, err
@@ -164,7 +171,7 @@ func (s *Server) registerSteps() {
 		func(ctx context.Context, c wire.Call, in *struct {
 			Step string `path:"step_id" doc:"The step"`
 		}) (*struct{ Body step.Step }, error) {
-			doc, err := s.services.Engines.Step(ctx, c.Caller.Workspace, id.Step(in.Step))
+			doc, err := s.engines.Step(ctx, c.Caller.Workspace, id.Step(in.Step))
 			return &struct{ Body step.Step }{doc}, err
 		})
 	wire.Handle(s.Server, wire.Operation{
@@ -187,7 +194,7 @@ func (s *Server) registerSteps() {
 			sent = *in.Body
 		}
 		return s.concluded(ctx, c, in.CallPath, sent.Token, func(token string) (step.Call, error) {
-			return s.services.Engines.Succeed(ctx, c.Once(), c.Caller.Workspace, engines.Shown{Token: token, Permit: sent.Permit},
+			return s.engines.Succeed(ctx, c.Once(), c.Caller.Workspace, engines.Shown{Token: token, Permit: sent.Permit},
 				id.ToolCall(in.Call), sent.Output)
 		})
 	})
@@ -203,7 +210,7 @@ func (s *Server) registerSteps() {
 			sent = *in.Body
 		}
 		return s.concluded(ctx, c, in.CallPath, sent.Token, func(token string) (step.Call, error) {
-			return s.services.Engines.FailCall(ctx, c.Once(), c.Caller.Workspace, engines.Shown{Token: token, Permit: sent.Permit},
+			return s.engines.FailCall(ctx, c.Once(), c.Caller.Workspace, engines.Shown{Token: token, Permit: sent.Permit},
 				id.ToolCall(in.Call), sent.Error, sent.Message)
 		})
 	})
@@ -214,13 +221,13 @@ func (s *Server) registerSteps() {
 			if err != nil {
 				return nil, err
 			}
-			found, err := s.services.Engines.Calls(ctx, c.Caller.Workspace, of, string(in.Cursor.After), in.Limit+1)
+			found, err := s.engines.Calls(ctx, c.Caller.Workspace, of, string(in.Cursor.After), in.Limit+1)
 			if err != nil {
 				return nil, err
 			}
 			out := callList{}
 			out.Calls, out.Next = cut(found, in.Limit, func(x step.Call) string { return string(x.ID) })
-			out.Calls, err = visible(ctx, s, c, out.Calls, func(x step.Call) label.Resource {
+			out.Calls, err = visible(ctx, s.access, c, out.Calls, func(x step.Call) label.Resource {
 				return label.Resource{Type: label.OfToolCall, ID: string(x.ID)}
 			})
 			return &struct{ Body callList }{out}, err
@@ -230,13 +237,12 @@ func (s *Server) registerSteps() {
 		func(ctx context.Context, c wire.Call, in *struct {
 			Call string `path:"tool_call_id" doc:"The tool call"`
 		}) (*struct{ Body step.Call }, error) {
-			doc, err := s.services.Engines.Call(ctx, c.Caller.Workspace, id.ToolCall(in.Call))
+			doc, err := s.engines.Call(ctx, c.Caller.Workspace, id.ToolCall(in.Call))
 			return &struct{ Body step.Call }{doc}, err
 		})
-	s.registerArtifacts()
 }
 
-func (s *Server) createStep(ctx context.Context, c wire.Call, in *struct {
+func (s *stepsAPI) createStep(ctx context.Context, c wire.Call, in *struct {
 	EngineRunPath
 	Body stepRequest
 }) (*struct{ Body step.Step }, error) {
@@ -245,23 +251,12 @@ func (s *Server) createStep(ctx context.Context, c wire.Call, in *struct {
 		return nil, err
 	}
 	if c.Repeated > 0 {
-		doc, err := told[step.Step](ctx, s, c, step.Projection, step.EntityType)
+		doc, err := told[step.Step](ctx, s.access, c, step.Projection, step.EntityType)
 		return &struct{ Body step.Step }{doc}, err
 	}
-	doc, err := s.services.Engines.AddStep(ctx, c.Once(), h, engines.StepRequest{Kind: in.Body.Kind, Title: in.Body.Title,
+	doc, err := s.engines.AddStep(ctx, c.Once(), h, engines.StepRequest{Kind: in.Body.Kind, Title: in.Body.Title,
 		Input: in.Body.Input})
 	return &struct{ Body step.Step }{doc}, err
-}
-
-// told returns the document that the last event of a repeated request was about, as it stood then.
-func told[T any](ctx context.Context, s *Server, c wire.Call, projection, entity string) (T, error) {
-	last, err := s.services.Query.At(ctx, c.Caller.Workspace, c.Repeated)
-	if err != nil {
-		var none T
-		return none, err
-	}
-	return query.Past[T](ctx, s.services.Query, c.Caller.Workspace, query.Subject{Projection: projection, EntityType: entity,
-		Key: last.EntityID}, c.Repeated)
 }
 
 var errOtherActor = fault.New(fault.Denied, "agent_actor_id_mismatch",
@@ -289,7 +284,7 @@ func actsFor(c principal.Caller, q callRequest) (id.Principal, error) {
 	return named, nil
 }
 
-func (s *Server) createCall(ctx context.Context, c wire.Call, in *struct {
+func (s *stepsAPI) createCall(ctx context.Context, c wire.Call, in *struct {
 	StepPath
 	Body callRequest
 }) (*callAnswer, error) {
@@ -310,7 +305,7 @@ func (s *Server) createCall(ctx context.Context, c wire.Call, in *struct {
 	if c.Repeated > 0 {
 		call, err = s.calledThen(ctx, c)
 	} else {
-		call, no, err = s.services.Engines.Invoke(ctx, c.Once(), c.Caller.Workspace, claim, engines.CallRequest{
+		call, no, err = s.engines.Invoke(ctx, c.Once(), c.Caller.Workspace, claim, engines.CallRequest{
 			Step: id.Step(in.Step), Tool: in.Body.Tool, Title: in.Body.Title, Input: in.Body.Input, Agent: agent, Token: under,
 			Zone: event.Zone(in.Body.Zone),
 		})
@@ -324,13 +319,13 @@ func (s *Server) createCall(ctx context.Context, c wire.Call, in *struct {
 			Blocked: true, Decided: d.Outcome.String(), Code: d.ReasonCode, Why: d.Reason, Suggestion: d.Suggestion, Approval: no.Approval,
 		}}, nil
 	}
-	return &callAnswer{http.StatusCreated, callDecided{Call: &call, Permit: s.services.Engines.CallPermit(c.Caller.Workspace, call),
+	return &callAnswer{http.StatusCreated, callDecided{Call: &call, Permit: s.engines.CallPermit(c.Caller.Workspace, call),
 		Decided: policy.Allow.String(), Code: call.Reason}}, nil
 }
 
 // calledUnder returns the capability token under which a tool is called: the one that the body names, else the caller's. A caller who acts
 // for an agent names the agent's token. Then the caller's own token has to permit the tool as well.
-func (s *Server) calledUnder(ctx context.Context, c wire.Call, in *struct {
+func (s *stepsAPI) calledUnder(ctx context.Context, c wire.Call, in *struct {
 	StepPath
 	Body callRequest
 }, agent id.Principal) (id.Token, error) {
@@ -346,19 +341,19 @@ func (s *Server) calledUnder(ctx context.Context, c wire.Call, in *struct {
 }
 
 // calledThen returns the tool call that a repeated request has begun. The use of an approval may stand behind it in the batch.
-func (s *Server) calledThen(ctx context.Context, c wire.Call) (step.Call, error) {
-	last, err := s.services.Query.At(ctx, c.Caller.Workspace, c.Repeated)
+func (s *stepsAPI) calledThen(ctx context.Context, c wire.Call) (step.Call, error) {
+	last, err := s.query.At(ctx, c.Caller.Workspace, c.Repeated)
 	for err == nil && last.Type != step.EventInvoked {
-		last, err = s.services.Query.At(ctx, c.Caller.Workspace, last.Seq-1)
+		last, err = s.query.At(ctx, c.Caller.Workspace, last.Seq-1)
 	}
 	if err != nil {
 		return step.Call{}, err
 	}
-	return query.Past[step.Call](ctx, s.services.Query, c.Caller.Workspace, query.Subject{Projection: step.CallProjection,
+	return query.Past[step.Call](ctx, s.query, c.Caller.Workspace, query.Subject{Projection: step.CallProjection,
 		EntityType: step.CallEntity, Key: last.EntityID}, c.Repeated)
 }
 
-func (s *Server) concluded(ctx context.Context, c wire.Call, p CallPath, sent string, do func(token string) (step.Call,
+func (s *stepsAPI) concluded(ctx context.Context, c wire.Call, p CallPath, sent string, do func(token string) (step.Call,
 	error)) (*struct{ Body step.Call }, error) {
 	token, err := oneToken(p.Token, sent)
 	if err != nil {
@@ -366,7 +361,7 @@ func (s *Server) concluded(ctx context.Context, c wire.Call, p CallPath, sent st
 	}
 	var doc step.Call
 	if c.Repeated > 0 {
-		doc, err = told[step.Call](ctx, s, c, step.CallProjection, step.CallEntity)
+		doc, err = told[step.Call](ctx, s.access, c, step.CallProjection, step.CallEntity)
 	} else {
 		doc, err = do(token)
 	}

@@ -49,7 +49,13 @@ type WorkspacePath struct {
 	Workspace string `path:"workspace_id" doc:"The workspace"`
 }
 
-func (s *Server) registerTenants() {
+// tenantsAPI are the operations for workspaces.
+type tenantsAPI struct {
+	part
+	workspaces *workspaces.Service
+}
+
+func (s *tenantsAPI) register() {
 	wire.Handle(s.Server, wire.Operation{
 		ID: "create-workspace", Needs: wire.Does(policy.WorkspaceCreate), Method: http.MethodPost, Path: "/v1/workspaces", Tag: "service",
 		Summary: "Make a workspace",
@@ -57,7 +63,7 @@ func (s *Server) registerTenants() {
 		Detail: "Only owners and admins of ws_dev may. The answer has the first key of the new workspace's owner, which is shown once.",
 	}, func(ctx context.Context, c wire.Call, in *struct{ Body workspaceRequest }) (*struct{ Body madeWorkspace }, error) {
 		b := in.Body
-		made, err := s.services.Workspaces.Create(ctx, c.Once(), c.Caller.Workspace, workspaces.Request{
+		made, err := s.workspaces.Create(ctx, c.Once(), c.Caller.Workspace, workspaces.Request{
 			Created: workspace.Created{Workspace: b.Workspace, Kind: b.Kind, Name: b.Name, Tasks: b.Tasks}, Owner: b.Owner,
 		})
 		return &struct{ Body madeWorkspace }{madeWorkspace{made.Workspace, made.Owner, made.Key.ID, made.Text}}, err
@@ -67,7 +73,7 @@ func (s *Server) registerTenants() {
 		Summary: "List workspaces, by name",
 		Detail:  "The owners and admins of ws_dev see every workspace of the installation, everybody else their own.",
 	}, func(ctx context.Context, c wire.Call, in *Page[id.Workspace]) (*struct{ Body workspaceList }, error) {
-		found, err := s.services.Workspaces.List(ctx, c.Caller, in.Cursor.After, in.Limit+1)
+		found, err := s.workspaces.List(ctx, c.Caller, in.Cursor.After, in.Limit+1)
 		out := workspaceList{}
 		out.Workspaces, out.Next = cut(found, in.Limit, func(w workspace.Workspace) string { return string(w.ID) })
 		return &struct{ Body workspaceList }{out}, err
@@ -75,7 +81,7 @@ func (s *Server) registerTenants() {
 	wire.Handle(s.Server, wire.Operation{ID: "get-workspace", Needs: wire.Shows("workspace"), Method: http.MethodGet,
 		Path: "/v1/workspaces/{workspace_id}", Tag: "service", Summary: "Show a workspace"},
 		func(ctx context.Context, c wire.Call, in *WorkspacePath) (*struct{ Body workspace.Workspace }, error) {
-			found, err := s.services.Workspaces.Workspace(ctx, c.Caller, id.Workspace(in.Workspace))
+			found, err := s.workspaces.Workspace(ctx, c.Caller, id.Workspace(in.Workspace))
 			return &struct{ Body workspace.Workspace }{found}, err
 		})
 	wire.Handle(s.Server, wire.Operation{
@@ -88,7 +94,7 @@ func (s *Server) registerTenants() {
 		WorkspacePath
 		Body archiveRequest
 	}) (*struct{ Body workspace.Workspace }, error) {
-		done, err := s.services.Workspaces.Archive(ctx, c.Once(), c.Caller, id.Workspace(in.Workspace), in.Body.Reason)
+		done, err := s.workspaces.Archive(ctx, c.Once(), c.Caller, id.Workspace(in.Workspace), in.Body.Reason)
 		return &struct{ Body workspace.Workspace }{done}, err
 	})
 	wire.Handle(s.Server, wire.Operation{
@@ -100,7 +106,7 @@ func (s *Server) registerTenants() {
 		WorkspacePath
 		Body archiveRequest
 	}) (*struct{ Body workspace.Workspace }, error) {
-		done, err := s.services.Workspaces.Unarchive(ctx, c.Once(), c.Caller, id.Workspace(in.Workspace), in.Body.Reason)
+		done, err := s.workspaces.Unarchive(ctx, c.Once(), c.Caller, id.Workspace(in.Workspace), in.Body.Reason)
 		return &struct{ Body workspace.Workspace }{done}, err
 	})
 	wire.Handle(s.Server, wire.Operation{
@@ -112,7 +118,7 @@ func (s *Server) registerTenants() {
 		WorkspacePath
 		Body workspaceChange
 	}) (*struct{ Body workspace.Workspace }, error) {
-		done, err := s.services.Workspaces.Update(ctx, c.Once(), c.Caller, workspace.Updated{Workspace: id.Workspace(in.Workspace),
+		done, err := s.workspaces.Update(ctx, c.Once(), c.Caller, workspace.Updated{Workspace: id.Workspace(in.Workspace),
 			Name: in.Body.Name, Tasks: in.Body.Tasks})
 		return &struct{ Body workspace.Workspace }{done}, err
 	})

@@ -12,7 +12,12 @@ import (
 	"agentbox/internal/domain/principal"
 	"agentbox/internal/domain/run"
 	"agentbox/internal/domain/space"
+	"agentbox/internal/kernel/journal"
+	"agentbox/internal/service/engines"
+	"agentbox/internal/service/gate"
 	"agentbox/internal/service/gate/approvals"
+	"agentbox/internal/service/runs"
+	"agentbox/internal/service/spaces"
 	"agentbox/internal/surface/httpapi/wire"
 )
 
@@ -61,7 +66,19 @@ type topRun struct {
 	Since     time.Time  `json:"since" doc:"When the operation began; where it has not, when the run was started"`
 }
 
-func (s *Server) registerTop() {
+// topAPI are the operations for what happens now, and the metrics.
+type topAPI struct {
+	part
+	gate    *gate.Gate
+	spaces  *spaces.Service
+	runs    *runs.Service
+	engines *engines.Service
+	log     journal.Journal
+	shows   http.Handler
+	tally   func(ws id.Workspace) Tally
+}
+
+func (s *topAPI) register() {
 	wire.Handle(s.Server, wire.Operation{
 		ID: "get-top", Needs: wire.Shows("host"), Method: http.MethodGet, Path: "/v1/top", Tag: "service",
 		Summary: "What happens now: spaces, their runs and what they use",
@@ -76,42 +93,42 @@ func (s *Server) registerTop() {
 	}, s.metrics)
 }
 
-func (s *Server) metrics(w http.ResponseWriter, r *http.Request, c wire.Call) error {
+func (s *topAPI) metrics(w http.ResponseWriter, r *http.Request, c wire.Call) error {
 	if !c.Caller.Role.AtLeast(principal.Operator) {
 		return fault.New(fault.Denied, policy.ReasonRoleTooLow, "the metrics tell of the whole daemon; an operator's key reads them").
 			With("use the key of a person who is an operator, an admin or the owner")
 	}
-	s.services.Metrics.ServeHTTP(w, r)
+	s.shows.ServeHTTP(w, r)
 	return nil
 }
 
-func (s *Server) top(ctx context.Context, c wire.Call, _ *struct{}) (*struct{ Body top }, error) {
+func (s *topAPI) top(ctx context.Context, c wire.Call, _ *struct{}) (*struct{ Body top }, error) {
 	ws := c.Caller.Workspace
-	out := top{At: s.Clock.Now().UTC(), Tally: s.services.Tally(ws), Spaces: []topSpace{}}
+	out := top{At: s.Clock.Now().UTC(), Tally: s.tally(ws), Spaces: []topSpace{}}
 	var err error
-	if out.Head, err = s.services.Log.Head(ctx, ws); err != nil {
+	if out.Head, err = s.log.Head(ctx, ws); err != nil {
 		return nil, err
 	}
 	for _, status := range []policy.ApprovalStatus{policy.Pending, policy.Held} {
-		open, err := s.services.Gate.Approvals.List(ctx, ws, approvals.Filter{Status: status, Limit: 1000})
+		open, err := s.gate.Approvals.List(ctx, ws, approvals.Filter{Status: status, Limit: 1000})
 		if err != nil {
 			return nil, err
 		}
 		out.Waiting += len(open)
 	}
-	thrown, err := s.services.Gate.KillSwitch.State(ctx, ws)
+	thrown, err := s.gate.KillSwitch.State(ctx, ws)
 	if err != nil {
 		return nil, err
 	}
 	out.Thrown = thrown.On
-	if out.Tasks, err = s.services.Engines.Tasks(ctx, ws); err != nil {
+	if out.Tasks, err = s.engines.Tasks(ctx, ws); err != nil {
 		return nil, err
 	}
-	living, err := s.services.Spaces.Catalog.List(ctx, ws, "", "", maxTop)
+	living, err := s.spaces.Catalog.List(ctx, ws, "", "", maxTop)
 	if err != nil {
 		return nil, err
 	}
-	if living, err = visible(ctx, s, c, living, func(x space.Space) label.Resource {
+	if living, err = visible(ctx, s.access, c, living, func(x space.Space) label.Resource {
 		return label.Resource{Type: label.OfSpace, ID: string(x.ID)}
 	}); err != nil {
 		return nil, err
@@ -119,11 +136,11 @@ func (s *Server) top(ctx context.Context, c wire.Call, _ *struct{}) (*struct{ Bo
 	for _, sp := range living {
 		one := topSpace{ID: sp.ID, Name: sp.Name, Status: sp.Status, Tier: sp.Tier, Policy: sp.Policy, Memory: sp.Limits.MemoryBytes,
 			CPU: sp.Limits.CPUMillis}
-		if load, ok := s.services.Spaces.Living.Load(sp.ID); ok {
+		if load, ok := s.spaces.Living.Load(sp.ID); ok {
 			one.Load = &load
 		}
 		if sp.ActiveRun != "" {
-			doc, err := s.services.Runs.Find(ctx, ws, sp.ActiveRun)
+			doc, err := s.runs.Find(ctx, ws, sp.ActiveRun)
 			if err != nil {
 				return nil, err
 			}

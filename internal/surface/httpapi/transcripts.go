@@ -12,10 +12,22 @@ import (
 	"agentbox/internal/domain/run"
 	"agentbox/internal/service/audit"
 	"agentbox/internal/service/runs"
+	"agentbox/internal/service/spaces"
 	"agentbox/internal/surface/httpapi/wire"
 )
 
-func (s *Server) registerTranscripts() {
+// transcriptsAPI are the operations for transcripts of runs.
+type transcriptsAPI struct {
+	part
+	spaces    *spaces.Service
+	runs      *runs.Service
+	prover    *audit.Prover
+	spool     Spool
+	of        *runsAPI
+	importing chan struct{} // holds one: a transcript is read into memory as a whole
+}
+
+func (s *transcriptsAPI) register() {
 	wire.Stream[struct {
 		Run    string `path:"run_id" doc:"The run"`
 		Redact string `query:"redact" default:"env" doc:"What is taken out, separated by commas: env, content, output; or none"`
@@ -41,7 +53,7 @@ func (s *Server) registerTranscripts() {
 	}, s.importRun)
 }
 
-func (s *Server) exportRun(w http.ResponseWriter, r *http.Request, c wire.Call) error {
+func (s *transcriptsAPI) exportRun(w http.ResponseWriter, r *http.Request, c wire.Call) error {
 	what := runs.Export{Redact: []string{run.RedactEnv}}
 	switch asked := r.URL.Query().Get("redact"); asked {
 	case "":
@@ -54,7 +66,7 @@ func (s *Server) exportRun(w http.ResponseWriter, r *http.Request, c wire.Call) 
 	if err != nil {
 		return err
 	}
-	doc, err := s.find(r.Context(), c, RunPath{Run: r.PathValue("run_id")})
+	doc, err := s.of.find(r.Context(), c, RunPath{Run: r.PathValue("run_id")})
 	if err != nil {
 		return err
 	}
@@ -64,25 +76,25 @@ func (s *Server) exportRun(w http.ResponseWriter, r *http.Request, c wire.Call) 
 		}
 	}
 	what.Prove = func(ctx context.Context, doc run.Run) (*run.Proof, error) {
-		return s.services.Prover.ProveRun(ctx, doc.Workspace, doc.ID)
+		return s.prover.ProveRun(ctx, doc.Workspace, doc.ID)
 	}
 	w.Header().Set("Content-Type", "application/x-ndjson")
 	w.Header().Set("Content-Disposition", mime.FormatMediaType("attachment", map[string]string{"filename": string(doc.ID) + ".jsonl"}))
-	return s.services.Runs.Transcript(r.Context(), doc.Workspace, doc.ID, what, w)
+	return s.runs.Transcript(r.Context(), doc.Workspace, doc.ID, what, w)
 }
 
 // carried returns the archive of the files with which a run began. It spools the archive first, so that a slow reader does not block the
 // space's snapshots.
-func (s *Server) carried(ctx context.Context, c wire.Call, doc run.Run, start run.Snapshot) (io.ReadCloser, int, error) {
+func (s *transcriptsAPI) carried(ctx context.Context, c wire.Call, doc run.Run, start run.Snapshot) (io.ReadCloser, int, error) {
 	read, write := io.Pipe()
 	done := make(chan int, 1)
 	go func() {
-		omitted, err := s.services.Spaces.Snapshots.Carry(ctx, c.Origin(), doc.Workspace, doc.Space, start.Root, run.MaxCarriedContent, write)
+		omitted, err := s.spaces.Snapshots.Carry(ctx, c.Origin(), doc.Workspace, doc.Space, start.Root, run.MaxCarriedContent, write)
 		write.CloseWithError(err)
 		done <- omitted
 	}()
 	source := &body{Reader: read}
-	spooled, _, err := s.services.Spool(ctx, source, run.MaxCarriedArchive)
+	spooled, _, err := s.spool(ctx, source, run.MaxCarriedArchive)
 	read.CloseWithError(err) // where the spool gave up, the archive ends too
 	omitted := <-done
 	if source.broken != nil {
@@ -97,7 +109,7 @@ func again(spooled io.Seeker) error {
 	return err
 }
 
-func (s *Server) importRun(w http.ResponseWriter, r *http.Request, c wire.Call) error {
+func (s *transcriptsAPI) importRun(w http.ResponseWriter, r *http.Request, c wire.Call) error {
 	if media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || media != "application/x-ndjson" {
 		return fault.New(fault.Invalid, "unsupported_media_type", "a transcript is sent with `Content-Type: application/x-ndjson`")
 	}
@@ -112,7 +124,7 @@ func (s *Server) importRun(w http.ResponseWriter, r *http.Request, c wire.Call) 
 		return tooLarge
 	}
 	sent := &body{Reader: s.Patient(w, r)}
-	spooled, ref, err := s.services.Spool(r.Context(), sent, run.MaxTranscriptBytes)
+	spooled, ref, err := s.spool(r.Context(), sent, run.MaxTranscriptBytes)
 	switch {
 	case fault.CodeOf(err) == "content_too_large":
 		err = tooLarge
@@ -134,7 +146,7 @@ func (s *Server) importRun(w http.ResponseWriter, r *http.Request, c wire.Call) 
 	if err := again(spooled); err != nil {
 		return err
 	}
-	doc, err := s.services.Runs.Import(context.WithoutCancel(r.Context()), c.Origin(), c.Caller.Workspace, t, run.Input{Digest: ref.Digest,
+	doc, err := s.runs.Import(context.WithoutCancel(r.Context()), c.Origin(), c.Caller.Workspace, t, run.Input{Digest: ref.Digest,
 		Size: ref.Size}, spooled, attested, c.ServiceKey())
 	if err != nil {
 		return err

@@ -34,7 +34,15 @@ type importedWorkspace struct {
 	Spaces    int          `json:"spaces_ended" doc:"That lived there; their files stayed there"`
 }
 
-func (s *Server) registerWorkspaces() {
+// workspacesAPI are the operations for the file of a whole workspace.
+type workspacesAPI struct {
+	part
+	transfer *transfer.Importer
+	spool    Spool
+	most     int64
+}
+
+func (s *workspacesAPI) register() {
 	wire.Stream[struct {
 		Key     string `query:"public_key" maxLength:"1000" doc:"The key that must have signed the checkpoint in the file; the one that came along unless given"`
 		RawBody []byte `contentType:"application/gzip"`
@@ -50,7 +58,7 @@ func (s *Server) registerWorkspaces() {
 	}, s.importWorkspace)
 }
 
-func (s *Server) importWorkspace(w http.ResponseWriter, r *http.Request, c wire.Call) error {
+func (s *workspacesAPI) importWorkspace(w http.ResponseWriter, r *http.Request, c wire.Call) error {
 	if media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || media != workspaceMedia {
 		return fault.New(fault.Invalid, "unsupported_media_type", "a workspace is sent with `Content-Type: %s`", workspaceMedia)
 	}
@@ -61,17 +69,17 @@ func (s *Server) importWorkspace(w http.ResponseWriter, r *http.Request, c wire.
 			return err
 		}
 	}
-	most := s.services.MaxWorkspace
+	most := s.most
 	tooLarge := fault.New(fault.Exhausted, "workspace_file_too_large", "the file of a workspace that is sent may have %d bytes", most).
 		With("stop the daemon and import it into its data directory: agentbox import FILE")
 	if r.ContentLength > most {
 		return tooLarge
 	}
-	if err := s.services.Transfer.May(r.Context(), c.Origin(), c.Caller.Workspace); err != nil {
+	if err := s.transfer.May(r.Context(), c.Origin(), c.Caller.Workspace); err != nil {
 		return err // before anything of it is kept
 	}
 	sent := &body{Reader: s.Patient(w, r)}
-	spooled, ref, err := s.services.Spool(r.Context(), sent, most)
+	spooled, ref, err := s.spool(r.Context(), sent, most)
 	switch {
 	case fault.CodeOf(err) == "content_too_large":
 		err = tooLarge
@@ -83,7 +91,7 @@ func (s *Server) importWorkspace(w http.ResponseWriter, r *http.Request, c wire.
 	}
 	defer spooled.Close()
 	file.Ref, file.Content = ref, spooled
-	doc, err := s.services.Transfer.Import(context.WithoutCancel(r.Context()), c.Origin(), c.Caller.Workspace, file, c.ServiceKey())
+	doc, err := s.transfer.Import(context.WithoutCancel(r.Context()), c.Origin(), c.Caller.Workspace, file, c.ServiceKey())
 	if err != nil {
 		return err
 	}
