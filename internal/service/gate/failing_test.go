@@ -271,6 +271,36 @@ func TestEveryFailureOfTheStoreIsTold(t *testing.T) {
 			owner, _ := g.elsewhere()
 			return func() error { _, err := g.Bundles.Pin(ctx, g.origin(owner), otherWS, "permissive", nil); return err }
 		}},
+		{"a change of an action type", 5, versions, func(g *grants) func() error {
+			g.declare(nil)
+			return func() error { _, err := g.ActionTypes.Declare(ctx, g.origin(g.owner), ws, deploy(asks)); return err }
+		}},
+		{"a declaration that holds already", 3, "", func(g *grants) func() error {
+			g.declare(nil)
+			return func() error { _, err := g.ActionTypes.Declare(ctx, g.origin(g.owner), ws, deploy(nil)); return err }
+		}},
+		{"the end of an action type", 5, versions, func(g *grants) func() error {
+			g.declare(nil)
+			return func() error {
+				_, err := g.ActionTypes.Retire(ctx, g.origin(g.owner), ws, "deploy.production", "")
+				return err
+			}
+		}},
+		{"the end of an action type that there is not", 2, "", func(g *grants) func() error {
+			return func() error {
+				_, err := g.ActionTypes.Retire(ctx, g.origin(g.owner), ws, "deploy.production", "")
+				return told(err, policy.ErrActionTypeNotFound.Code)
+			}
+		}},
+		{"a declaration as of now", 1, "", func(g *grants) func() error {
+			g.declare(nil)
+			return ruled(g, g.deploys(), func(r policy.Ruling) error { return g.ActionTypes.Current(ctx, r.Action) })
+		}},
+		{"what a policy names", 1, "", func(g *grants) func() error {
+			g.declare(nil)
+			b := g.bundle("allow: {actions: [deploy.production]}", false)
+			return func() error { _, err := g.Bundles.Warnings(ctx, ws, b); return err }
+		}},
 		{"the kill switch", 1, "", func(g *grants) func() error {
 			return func() error { _, err := g.KillSwitch.State(ctx, ws); return err }
 		}},
