@@ -53,6 +53,8 @@ func TestTheStrictestPartDecides(t *testing.T) {
 			policy.Allow, policy.ReasonDefaultAllow, "the policy standard permits it", []string{"a"}, 0},
 		"the persons of a question": {"ls; pwd", map[string]policy.Verdict{"ls": rule(policy.RequireApproval, 2, "a"),
 			"pwd": rule(policy.Allow, 3, "b")}, policy.RequireApproval, policy.ReasonPolicyAsks, "ls: because of a", []string{"a"}, 2},
+		"one person": {"ls", map[string]policy.Verdict{"ls": rule(policy.RequireApproval, 1, "a")}, policy.RequireApproval,
+			policy.ReasonPolicyAsks, "ls: because of a", []string{"a"}, 0},
 		"the most persons": {"ls; pwd", map[string]policy.Verdict{"ls": rule(policy.RequireApproval, 2, "a"),
 			"pwd": rule(policy.RequireApproval, 3, "b")}, policy.RequireApproval, policy.ReasonPolicyAsks, "ls: because of a", []string{"a", "b"}, 3},
 		"a refusal behind a question": {"ls; pwd", map[string]policy.Verdict{"ls": rule(policy.RequireApproval, 2, "a"),

@@ -137,6 +137,9 @@ func TestEveryFailureOfTheStoreIsTold(t *testing.T) {
 			a.Token = g.grant(g.owner)
 			return func() error { _, err := g.Judge(ctx, a); return err }
 		}},
+		{"the judgement under a pinned policy", 2, "", func(g *grants) func() error {
+			return func() error { _, err := g.Judge(ctx, g.shell("permissive", "ls")); return err }
+		}},
 		{"a caller who is bound", 2, "", func(g *grants) func() error {
 			c := principal.Caller{Principal: g.agent, Workspace: ws, Token: g.grant(g.agent)}
 			return func() error { return g.Bound(ctx, g.origin(g.agent), c, everything(g)) }
