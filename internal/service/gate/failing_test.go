@@ -242,6 +242,8 @@ func TestEveryFailureOfTheStoreIsTold(t *testing.T) {
 			g.clock.move(policy.DefaultQuestionTime)
 			return func() error { return g.Approvals.Step(ctx, g.clock.Now()) }
 		}},
+		{"an effect that is counted", 6, versions, counted(false)},
+		{"an effect that other daemons count too", 7, versions, counted(true)},
 		{"the use of an approval", 3, "", func(g *grants) func() error {
 			a := g.shell("standard", "rm -r scratch")
 			_, q := g.asked(a)
@@ -370,6 +372,22 @@ func ruled(g *grants, a policy.Action, do func(policy.Ruling) error) func() erro
 			return err
 		}
 		return do(r)
+	}
+}
+
+// counted judges and begins the second effect of an hour.
+func counted(together bool) func(g *grants) func() error {
+	return func(g *grants) func() error {
+		g.parts.EffectsPerHour, g.parts.Together = 5, together
+		g.restart()
+		a := g.shell("standard", "ls")
+		if err := begin(g.house, g.judge(a), ""); err != nil {
+			g.t.Fatal(err)
+		}
+		return ruled(g, a, func(r policy.Ruling) error {
+			_, _, err := g.Begin(context.Background(), r, "", g.intent(a))
+			return err
+		})
 	}
 }
 
