@@ -127,3 +127,33 @@ func TestWhatADecisionSuggests(t *testing.T) {
 		}
 	}
 }
+
+// An agent is told to ask for a token only where the policy surely permits the action under one.
+func TestATokenIsSuggestedWhereItHelps(t *testing.T) {
+	rules := []policy.Rule{{ID: "a"}}
+	for name, c := range map[string]struct {
+		verdict policy.Verdict
+		err     error
+		helps   bool
+	}{
+		"permitted":            {policy.Verdict{Outcome: policy.Allow, Rules: rules}, nil, true},
+		"permitted by no rule": {policy.Verdict{Outcome: policy.Allow}, nil, false},
+		"asked about":          {policy.Verdict{Outcome: policy.RequireApproval, Rules: rules}, nil, false},
+		"not to be evaluated":  {policy.Verdict{Outcome: policy.Allow, Rules: rules}, errors.New("broken"), false},
+		"forbidden":            {policy.Verdict{Outcome: policy.Deny, Rules: rules}, nil, false},
+	} {
+		h := build(t, func(p *gate.Parts) {
+			p.Evaluator = answering(func(f policy.Facts) (policy.Verdict, error) {
+				if f.Delegated {
+					return c.verdict, c.err
+				}
+				return policy.Verdict{}, nil
+			})
+		})
+		d := h.judge(policy.Action{Type: policy.RunStart, Workspace: ws, Room: room, Principal: h.agent}).Decision
+		if d.Outcome != policy.Deny || strings.HasPrefix(d.Suggestion, "Ask a person for a capability token") != c.helps ||
+			strings.HasPrefix(d.Suggestion, "Let a person do it.") == c.helps {
+			t.Errorf("%s: got %s, %q", name, d.Outcome, d.Suggestion)
+		}
+	}
+}
