@@ -132,12 +132,14 @@ func TestShadowModeTriesOnlyEffects(t *testing.T) {
 
 // What no person could read is not asked, but what needs no person may be of any length.
 func TestWhatIsTooLongToShow(t *testing.T) {
-	h := build(t, nil)
-	for line, want := range map[string]string{"ls": policy.ReasonDefaultAllow, "rm -r x": policy.ErrTooLongToShow.Code} {
-		a := h.shell("permissive", line)
-		a.Env = map[string]string{"LANG": strings.Repeat("x", policy.MaxQuestionBytes)}
-		if d := h.judge(a).Decision; d.ReasonCode != want {
-			t.Errorf("%s: got %s (%.80s), want %s", line, d.ReasonCode, d.Reason, want)
+	for _, shadow := range []bool{false, true} {
+		h := build(t, func(p *gate.Parts) { p.Shadow = shadow })
+		for line, want := range map[string]string{"ls": policy.ReasonDefaultAllow, "rm -r x": policy.ErrTooLongToShow.Code} {
+			a := h.shell("permissive", line)
+			a.Env = map[string]string{"LANG": strings.Repeat("x", policy.MaxQuestionBytes)}
+			if d := h.judge(a).Decision; d.ReasonCode != want || d.Shadow {
+				t.Errorf("%s: got %s (%.80s), want %s", line, d.ReasonCode, d.Reason, want)
+			}
 		}
 	}
 }

@@ -31,6 +31,11 @@ func TestQuotaCountsEffects(t *testing.T) {
 	if d := h.judge(a).Decision; d.ReasonCode != policy.ReasonQuotaExceeded {
 		t.Errorf("got %s, want quota_exceeded", d.ReasonCode)
 	}
+	for line, want := range map[string]policy.Outcome{"sudo ls": policy.Deny, "rm -r scratch": policy.RequireApproval} {
+		if d := h.judge(h.shell("standard", line)).Decision; d.Outcome != want || d.ReasonCode == policy.ReasonQuotaExceeded {
+			t.Errorf("%s, which is not allowed anyhow: got %s %s", line, d.Outcome, d.ReasonCode)
+		}
+	}
 	if d := h.judge(h.file("standard", policy.FileRead, "a")).Decision; d.Outcome != policy.Allow {
 		t.Errorf("reading: got %s", d.Outcome)
 	}
