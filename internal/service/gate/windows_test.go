@@ -2,6 +2,7 @@ package gate
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -12,17 +13,20 @@ import (
 	"agentbox/internal/kernel/projection"
 )
 
-// uncounted is a log that has counted nothing.
-type uncounted struct{ projection.Reader }
+// unreadable is a log of which nothing can be read, for one reason.
+type unreadable struct {
+	projection.Reader
+	err error
+}
 
-func (uncounted) Document(context.Context, id.Workspace, string, string) (projection.Document, error) {
-	return projection.Document{}, projection.ErrNotFound
+func (u unreadable) Document(context.Context, id.Workspace, string, string) (projection.Document, error) {
+	return projection.Document{}, u.err
 }
 
 // Windows that are over are dropped when there are many, and others stay: what was taken and is not in the log yet counts.
 func TestWindowsThatAreOverAreDropped(t *testing.T) {
 	now := time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
-	q := quota{most: 1, docs: uncounted{}}
+	q := quota{most: 1, docs: unreadable{err: projection.ErrNotFound}}
 	take := func(n int, want bool) {
 		t.Helper()
 		a := policy.Action{Principal: id.Principal(fmt.Sprint("agt_", n)), Workspace: id.DefaultWorkspace}
@@ -43,4 +47,17 @@ func TestWindowsThatAreOverAreDropped(t *testing.T) {
 		t.Errorf("got %d windows, want those of this hour", len(q.windows))
 	}
 	take(maxWindows-1, false)
+}
+
+// An effect that nobody could count is not taken.
+func TestAnEffectThatCannotBeCountedIsNotTaken(t *testing.T) {
+	broken := errors.New("the disk has failed")
+	for _, together := range []bool{false, true} {
+		q := quota{most: 1, docs: unreadable{err: broken}, together: together}
+		batch := &event.Batch{}
+		ok, err := q.take(t.Context(), batch, policy.Action{Principal: "agt_1", Workspace: id.DefaultWorkspace}, time.Now())
+		if ok || !errors.Is(err, broken) || len(batch.Drafts) != 0 {
+			t.Errorf("got %t, %v, and %d events", ok, err, len(batch.Drafts))
+		}
+	}
 }
