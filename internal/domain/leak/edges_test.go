@@ -215,3 +215,90 @@ func TestEveryBeginningIsHeldBack(t *testing.T) {
 		t.Errorf("what is no beginning waits: %q", got)
 	}
 }
+
+// A stream shows what is whole at once and without its secrets, also where it knows no values, and keeps what may go on behind a long text.
+func TestAStreamShowsWhatIsWhole(t *testing.T) {
+	one, long := secret(t, leak.GitHubToken), strings.Repeat("plain text ", leak.MaxHeld/8)
+	for name, values := range map[string]map[string]string{"no values": {}, "a value": {"TOKEN": "moonlight-77"}} {
+		s := leak.NewStream(leak.Values(values))
+		if got := string(s.Next([]byte("a " + one + "\nb "))); got != "a "+leak.Redacted+"\nb " {
+			t.Errorf("%s, a line: got %q", name, got)
+		}
+		if got := string(s.Next([]byte(pem("PRIVATE KEY") + "\nafter "))); got != leak.Redacted+"\nafter " {
+			t.Errorf("%s, a key: got %q", name, got)
+		}
+		if got := string(s.Next([]byte(long + one[:12]))); got != long {
+			t.Errorf("%s, a long text: got %d bytes of %d", name, len(got), len(long))
+		}
+		if got := string(s.Next([]byte(one[12:]+"\n"))) + string(s.Rest()); got != leak.Redacted+"\n" {
+			t.Errorf("%s, what went on: got %q", name, got)
+		}
+	}
+	s := leak.NewStream(leak.Values(map[string]string{"TOKEN": "moonlight-77"}))
+	if got := string(s.Next([]byte("x moonlight-77"))); got != "x "+leak.Redacted {
+		t.Errorf("a whole value: got %q", got)
+	}
+	if got := string(s.Next([]byte("x moonlight-7"))); got != "x " {
+		t.Errorf("a part of a value: got %q", got)
+	}
+	if got := string(s.Rest()); got != "moonlight-7" {
+		t.Errorf("the rest: got %q", got)
+	}
+}
+
+// Values that overlap are held back together, and what lies whole before them is shown.
+func TestValuesThatOverlapAreHeldBackTogether(t *testing.T) {
+	known := leak.Values(map[string]string{"A_TOKEN": "aa11-bb22-cc33x", "B_TOKEN": "cc33x-dd44-ee55y", "C_TOKEN": "ee55y-ff66-gg77zz"})
+	for _, c := range []struct{ piece, shown, rest string }{
+		{"x aa11-bb22-cc33x-dd44-ee55y", "x ", leak.Redacted},
+		{"a longer text before it, x aa11-bb22-cc33x-dd44-ee55y", "a longer text before it, x ", leak.Redacted},
+		{"a longer text before it, x aa11-bb22-cc33x", "a longer text before it, x ", leak.Redacted},
+		{"a longer text before aa11-bb22-cc33x sk-", "a longer text before " + leak.Redacted + " ", "sk-"},
+		{"aa11-bb22-cc33x ee55y-ff66-gg77zz sk-", leak.Redacted + " " + leak.Redacted + " ", "sk-"},
+		{"aa11-bb22-cc33x.", leak.Redacted + ".", ""},
+	} {
+		s := leak.NewStream(known)
+		shown, rest := string(s.Next([]byte(c.piece))), string(s.Rest())
+		if shown != c.shown || !strings.HasPrefix(rest, c.rest) || c.rest == "" && rest != "" || strings.Contains(rest, "aa11") ||
+			strings.Contains(rest, "cc33x") {
+			t.Errorf("%s: shown %q, then %q", c.piece, shown, rest)
+		}
+	}
+}
+
+// A secret that is split within its beginning is found, by each character that nobody sees, written as itself or escaped.
+func TestASecretThatIsSplitInItsBeginning(t *testing.T) {
+	one := secret(t, leak.GitHubToken)
+	for _, c := range "\u00ad\u200b\u200c\u200d\u200e\u200f\u2060\ufeff" {
+		split := one[:2] + string(c) + one[2:]
+		if clean, found := leak.Text(split); len(found) != 1 || strings.Contains(clean, one[12:]) {
+			t.Errorf("%U: %q, %+v", c, clean, found)
+		}
+		for _, data := range []string{string(quote(t, split)), fmt.Sprintf(`{"a":"%s\u%04x%s"}`, one[:2], c, one[2:]),
+			fmt.Sprintf(`{"a":"%s\u%04X%s"}`, one[:2], c, one[2:])} {
+			if clean, found := leak.Scan([]byte(data)); len(found) != 1 || strings.Contains(string(clean), one[12:]) {
+				t.Errorf("%s: %s, %+v", data, clean, found)
+			}
+		}
+	}
+	for _, c := range []string{"\r", "\n", "\r\n", " \r\t", "\u200b\r\u200b"} { // a line break is looked for behind the beginning
+		if clean, found := leak.Text(one[:12] + c + one[12:]); len(found) != 1 || strings.Contains(clean, one[12:]) {
+			t.Errorf("%q: %q, %+v", c, clean, found)
+		}
+	}
+	run := strings.Repeat("aB3dE6gH9k", 3)
+	for _, begin := range []string{"bearer ", "BEARER ", "Bearer:", `bearer="`} {
+		if clean, found := leak.Text(begin + run); len(found) != 1 || strings.Contains(clean, run) {
+			t.Errorf("%s: %q, %+v", begin, clean, found)
+		}
+	}
+	escaped := fmt.Sprintf(`{"a":"\u%04x%s"}`, one[0], one[1:])
+	if clean, found := leak.Scan([]byte(escaped)); len(found) != 1 || strings.Contains(string(clean), one[12:]) {
+		t.Errorf("%s: %s, %+v", escaped, clean, found)
+	}
+	for _, cut := range []string{`a\u`, `a\u1`, `a\u12`, `a\u123`, `a\u1234`} {
+		if clean, found := leak.Text(cut); clean != cut || len(found) != 0 {
+			t.Errorf("%s: %s, %+v", cut, clean, found)
+		}
+	}
+}
