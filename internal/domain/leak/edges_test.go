@@ -50,6 +50,9 @@ func TestLongerValuesComeFirst(t *testing.T) {
 		}
 	}
 	known := leak.Values(map[string]string{"TOKEN": "hunter"})
+	if clean, found := known.Text("hunterhunter hunter"); clean != leak.Redacted+leak.Redacted+" "+leak.Redacted || len(found) != 3 {
+		t.Errorf("side by side: %q, %+v", clean, found)
+	}
 	text := strings.Repeat("hunter ", leak.MaxMatches-1) + strings.Repeat(secret(t, leak.GitHubToken)+" ", 3)
 	if clean, found := known.Text(text); len(found) != leak.MaxMatches || found[leak.MaxMatches-1].Rule != leak.GitHubToken ||
 		strings.Contains(clean, "ghp") {
@@ -300,5 +303,45 @@ func TestASecretThatIsSplitInItsBeginning(t *testing.T) {
 		if clean, found := leak.Text(cut); clean != cut || len(found) != 0 {
 			t.Errorf("%s: %s, %+v", cut, clean, found)
 		}
+	}
+}
+
+// What lies too deep is taken out where it may hold a secret, in arrays and in objects, and what holds none stays.
+func TestWhatLiesTooDeep(t *testing.T) {
+	one := secret(t, leak.GitHubToken)
+	nested := func(v string, open, shut string, n int) string {
+		return strings.Repeat(open, n) + v + strings.Repeat(shut, n)
+	}
+	for name, c := range map[string]struct{ open, shut string }{"arrays": {"[", "]"}, "objects": {`{"a":`, "}"}} {
+		plain := nested(`"plain"`, c.open, c.shut, leak.MaxDepth+3)
+		clean, found := leak.Scan([]byte(`{"b":` + plain + `,"c":"` + one + `"}`))
+		if want := `{"b":` + plain + `,"c":"[redacted]"}`; string(clean) != want || len(found) != 1 {
+			t.Errorf("%s: %s, %+v", name, clean, found)
+		}
+		clean, found = leak.Scan([]byte(nested(`"`+one+`"`, c.open, c.shut, leak.MaxDepth+3)))
+		if len(found) != 1 || found[0].Rule != leak.Unscanned || strings.Contains(string(clean), one) {
+			t.Errorf("%s, a secret: %s, %+v", name, clean, found)
+		}
+	}
+}
+
+// What is no JSON comes back as it was, a text of too many secrets goes as a whole, and other secrets between its pieces hide none.
+func TestTheEdgesOfAScan(t *testing.T) {
+	one, other := secret(t, leak.GitHubToken), secret(t, leak.SlackToken)
+	for _, data := range []string{`{"a":"` + one, `"` + one + `" 1`, `{"a":"` + one + `"}}`, one} {
+		if clean, found := leak.Scan([]byte(data)); string(clean) != data || len(found) != 0 {
+			t.Errorf("%s: %s, %+v", data, clean, found)
+		}
+	}
+	if clean, found := leak.Text(strings.Repeat(one+" ", leak.MaxMatches+1)); clean != leak.Redacted || len(found) != 1 {
+		t.Errorf("too many: %q, %+v", clean, found)
+	}
+	list := fmt.Sprintf(`[%q,%q,%q," plain"]`, one[:12], other, one[12:])
+	if clean, _ := leak.Scan([]byte(list)); string(clean) != `["[redacted]","[redacted]","[redacted]"," plain"]` {
+		t.Errorf("between its pieces: %s", clean)
+	}
+	key := "ASIA" + strings.ToUpper(strings.Repeat("aB3dE6gH", 2))
+	if clean, found := leak.Text("key " + key); clean != "key "+leak.Redacted || len(found) != 1 {
+		t.Errorf("a key for a while: %q, %+v", clean, found)
 	}
 }

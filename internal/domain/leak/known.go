@@ -107,7 +107,7 @@ func (k Known) take(text string) (string, int) {
 	var out strings.Builder
 	n, end := 0, 0
 	for _, p := range places {
-		if n == 0 || p.from >= end {
+		if p.from >= end {
 			out.WriteString(text[end:p.from] + Redacted)
 			n++
 		}

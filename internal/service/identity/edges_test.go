@@ -133,9 +133,11 @@ func TestActingForAnotherIsNotHandedOn(t *testing.T) {
 func TestACredentialSaysWhoIssuedIt(t *testing.T) {
 	o := open(t)
 	ctx := t.Context()
+	late := &clock{now: o.clock.Now().Add(time.Minute)} // the log has another clock
+	o.Service.Clock = late
 	at := func(typ string) {
 		t.Helper()
-		if e := o.last(typ); !e.OccurredAt.Equal(o.clock.Now()) {
+		if e := o.last(typ); !e.OccurredAt.Equal(late.Now()) {
 			t.Errorf("%s occurred at %s", typ, e.OccurredAt)
 		}
 	}
@@ -143,7 +145,7 @@ func TestACredentialSaysWhoIssuedIt(t *testing.T) {
 		"their own": {"", o.admin}, "an admin's": {o.viewer, o.viewer}, "an owner's": {o.owner, o.admin},
 		"a stranger's": {numbered[id.Principal]("usr", 9), numbered[id.Principal]("usr", 9)},
 	} {
-		o.clock.move(time.Second)
+		late.move(time.Second)
 		origin := o.as(o.admin)
 		origin.Issuer = c.issuer
 		text, key, err := o.IssueKey(ctx, origin, ws, o.admin, "key")
@@ -159,7 +161,12 @@ func TestACredentialSaysWhoIssuedIt(t *testing.T) {
 		}
 		at(principal.KeyRevokedType)
 	}
-	o.give(o.as(o.owner), token.Grant{IssuedTo: o.agent, Scopes: token.All()})
+	if _, key, err := o.IssueKey(ctx, o.as(o.owner), ws, o.member, "key"); err != nil || key.IssuedBy != o.owner || key.Principal != o.member {
+		t.Errorf("of another one: got %+v, %v", key, err)
+	}
+	if made := o.give(o.as(o.owner), token.Grant{IssuedTo: o.agent, Scopes: token.All()}); made.IssuedBy != o.owner {
+		t.Errorf("a token: got %+v", made.Token)
+	}
 	at(token.GrantedType)
 	if err := o.Quarantine(ctx, o.as(o.owner), ws, o.member, true, strings.Repeat("x", policy.MaxReasonBytes)); err != nil {
 		t.Error(err)
