@@ -299,7 +299,8 @@ func TestASecretThatIsSplitInItsBeginning(t *testing.T) {
 	if clean, found := leak.Scan([]byte(escaped)); len(found) != 1 || strings.Contains(string(clean), one[12:]) {
 		t.Errorf("%s: %s, %+v", escaped, clean, found)
 	}
-	for _, cut := range []string{`a\u`, `a\u1`, `a\u12`, `a\u123`, `a\u1234`} {
+	for _, cut := range []string{`a\u`, `a\u1`, `a\u12`, `a\u123`, `a\u1234`, `\u1234`, `\u12345`,
+		strings.Repeat("x", 43) + `\u123`} {
 		if clean, found := leak.Text(cut); clean != cut || len(found) != 0 {
 			t.Errorf("%s: %s, %+v", cut, clean, found)
 		}
