@@ -2,7 +2,6 @@ package leak
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -20,7 +19,7 @@ const (
 )
 
 // Known are texts that are secret because of their origin, besides those that the rules find.
-type Known struct{ values []string } // the longest first
+type Known struct{ values []string }
 
 // secretName is a name of a variable that says that its value is a secret: one of these words, alone or beside others.
 var secretName = regexp.MustCompile(
@@ -46,7 +45,6 @@ func Values(envs ...map[string]string) Known {
 			}
 		}
 	}
-	slices.SortFunc(k.values, func(a, b string) int { return cmp.Or(len(b)-len(a), strings.Compare(a, b)) })
 	return k
 }
 
@@ -84,17 +82,46 @@ func digitsOnly(r rune) rune {
 
 // Text returns a text without the known values and without the secrets that the rules find.
 func (k Known) Text(text string) (string, []Match) {
-	var found []Match
-	for _, value := range k.values {
-		if n := strings.Count(text, value); n > 0 {
-			text = strings.ReplaceAll(text, value, Redacted)
-			for range min(n, MaxMatches-len(found)) {
-				found = append(found, Match{EnvValue, "", strings.Repeat("*", 8)})
-			}
-		}
-	}
+	text, n := k.take(text)
+	found := matches(nil, n, "")
 	clean, more := Text(text)
 	return clean, append(found, more[:min(len(more), MaxMatches-len(found))]...)
+}
+
+// take returns a text without the known values, and in how many places they stood. Values that overlap are one place: taking one of them
+// out first would leave a part of the other.
+func (k Known) take(text string) (string, int) {
+	type place struct{ from, to int }
+	var places []place
+	for _, value := range k.values {
+		for from := 0; ; from++ {
+			at := strings.Index(text[from:], value)
+			if at < 0 {
+				break
+			}
+			from += at
+			places = append(places, place{from, from + len(value)})
+		}
+	}
+	slices.SortFunc(places, func(a, b place) int { return a.from - b.from })
+	var out strings.Builder
+	n, end := 0, 0
+	for _, p := range places {
+		if p.from >= end {
+			out.WriteString(text[end:p.from] + Redacted)
+			n++
+		}
+		end = max(end, p.to)
+	}
+	return out.String() + text[end:], n
+}
+
+// matches adds n finds of known values to those that were found, up to the bound.
+func matches(found []Match, n int, where string) []Match {
+	for range min(n, MaxMatches-len(found)) {
+		found = append(found, Match{EnvValue, where, strings.Repeat("*", 8)})
+	}
+	return found
 }
 
 // Scan returns JSON without the known values in its texts, and the values that it found. It does not apply the rules of the function Scan,
@@ -114,15 +141,9 @@ func (k Known) Scan(data json.RawMessage) (json.RawMessage, []Match) {
 	walk = func(v any, where string) any {
 		switch v := v.(type) {
 		case string:
-			for _, value := range k.values {
-				if n := strings.Count(v, value); n > 0 {
-					v = strings.ReplaceAll(v, value, Redacted)
-					for range min(n, MaxMatches-len(found)) {
-						found = append(found, Match{EnvValue, where, strings.Repeat("*", 8)})
-					}
-				}
-			}
-			return v
+			clean, n := k.take(v)
+			found = matches(found, n, where)
+			return clean
 		case []any:
 			for i := range v {
 				v[i] = walk(v[i], fmt.Sprintf("%s[%d]", where, i))

@@ -212,7 +212,12 @@ func TestWhatIsBarred(t *testing.T) {
 		{policy.ExternalWrite, user, principal.Member, "", false},
 		{policy.ExternalWrite, user, principal.Viewer, "", true},
 		{policy.ExternalWrite, h.agent, "", "", false},
+		{policy.RunCancel, service, "", "", false}, // nor is this for services, but it may act for an agent
+		{policy.QuestionAsk, user, principal.Viewer, "", true},
+		{policy.QuestionAsk, user, principal.Member, "", false},
+		{policy.QuestionAsk, service, "", "", false},
 		{policy.FileRead, user, principal.Viewer, "", false},
+		{policy.FileRead, user, "", "", false},
 		{policy.FileRead, user, principal.Viewer, principal.Member, true},
 		{policy.FileRead, user, principal.Member, principal.Member, false},
 		{policy.FileRead, h.agent, "", principal.Member, false},

@@ -2,7 +2,6 @@ package gate
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -41,12 +40,8 @@ func (g *Gate) consult(ctx context.Context, c *consideration) error {
 	}
 	reading, err := approvals.Read(a)
 	if err != nil {
-		refused := &command.Error{}
-		if !errors.As(err, &refused) {
-			return err
-		}
 		c.soft = false
-		c.deny(policy.ReasonCommandInvalid, "the command is refused: "+policy.Brief(refused.Error()),
+		c.deny(policy.ReasonCommandInvalid, "the command is refused: "+policy.Brief(err.Error()),
 			"Correct the command, or put it into a script file and run that.")
 		return nil
 	}

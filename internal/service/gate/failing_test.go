@@ -137,6 +137,9 @@ func TestEveryFailureOfTheStoreIsTold(t *testing.T) {
 			a.Token = g.grant(g.owner)
 			return func() error { _, err := g.Judge(ctx, a); return err }
 		}},
+		{"the judgement under a pinned policy", 2, "", func(g *grants) func() error {
+			return func() error { _, err := g.Judge(ctx, g.shell("permissive", "ls")); return err }
+		}},
 		{"a caller who is bound", 2, "", func(g *grants) func() error {
 			c := principal.Caller{Principal: g.agent, Workspace: ws, Token: g.grant(g.agent)}
 			return func() error { return g.Bound(ctx, g.origin(g.agent), c, everything(g)) }
@@ -239,6 +242,8 @@ func TestEveryFailureOfTheStoreIsTold(t *testing.T) {
 			g.clock.move(policy.DefaultQuestionTime)
 			return func() error { return g.Approvals.Step(ctx, g.clock.Now()) }
 		}},
+		{"an effect that is counted", 6, versions, counted(false)},
+		{"an effect that other daemons count too", 7, versions, counted(true)},
 		{"the use of an approval", 3, "", func(g *grants) func() error {
 			a := g.shell("standard", "rm -r scratch")
 			_, q := g.asked(a)
@@ -270,6 +275,36 @@ func TestEveryFailureOfTheStoreIsTold(t *testing.T) {
 		{"a policy that is pinned elsewhere", 3, "", func(g *grants) func() error {
 			owner, _ := g.elsewhere()
 			return func() error { _, err := g.Bundles.Pin(ctx, g.origin(owner), otherWS, "permissive", nil); return err }
+		}},
+		{"a change of an action type", 5, versions, func(g *grants) func() error {
+			g.declare(nil)
+			return func() error { _, err := g.ActionTypes.Declare(ctx, g.origin(g.owner), ws, deploy(asks)); return err }
+		}},
+		{"a declaration that holds already", 3, "", func(g *grants) func() error {
+			g.declare(nil)
+			return func() error { _, err := g.ActionTypes.Declare(ctx, g.origin(g.owner), ws, deploy(nil)); return err }
+		}},
+		{"the end of an action type", 5, versions, func(g *grants) func() error {
+			g.declare(nil)
+			return func() error {
+				_, err := g.ActionTypes.Retire(ctx, g.origin(g.owner), ws, "deploy.production", "")
+				return err
+			}
+		}},
+		{"the end of an action type that there is not", 2, "", func(g *grants) func() error {
+			return func() error {
+				_, err := g.ActionTypes.Retire(ctx, g.origin(g.owner), ws, "deploy.production", "")
+				return told(err, policy.ErrActionTypeNotFound.Code)
+			}
+		}},
+		{"a declaration as of now", 1, "", func(g *grants) func() error {
+			g.declare(nil)
+			return ruled(g, g.deploys(), func(r policy.Ruling) error { return g.ActionTypes.Current(ctx, r.Action) })
+		}},
+		{"what a policy names", 1, "", func(g *grants) func() error {
+			g.declare(nil)
+			b := g.bundle("allow: {actions: [deploy.production]}", false)
+			return func() error { _, err := g.Bundles.Warnings(ctx, ws, b); return err }
 		}},
 		{"the kill switch", 1, "", func(g *grants) func() error {
 			return func() error { _, err := g.KillSwitch.State(ctx, ws); return err }
@@ -337,6 +372,22 @@ func ruled(g *grants, a policy.Action, do func(policy.Ruling) error) func() erro
 			return err
 		}
 		return do(r)
+	}
+}
+
+// counted judges and begins the second effect of an hour.
+func counted(together bool) func(g *grants) func() error {
+	return func(g *grants) func() error {
+		g.parts.EffectsPerHour, g.parts.Together = 5, together
+		g.restart()
+		a := g.shell("standard", "ls")
+		if err := begin(g.house, g.judge(a), ""); err != nil {
+			g.t.Fatal(err)
+		}
+		return ruled(g, a, func(r policy.Ruling) error {
+			_, _, err := g.Begin(context.Background(), r, "", g.intent(a))
+			return err
+		})
 	}
 }
 

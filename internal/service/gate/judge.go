@@ -75,10 +75,10 @@ func (g *Gate) weigh(ctx context.Context, c *consideration, trial *policy.Bundle
 		c.deny(policy.ReasonActionInvalid, reason, "")
 		return nil
 	}
-	if done, err := g.principal(ctx, c); done || err != nil {
+	if done, err := g.principal(ctx, c); done {
 		return err
 	}
-	if done, err := g.workspace(ctx, c); done || err != nil {
+	if done, err := g.workspace(ctx, c); done {
 		return err
 	}
 	if c.kind.Stops() {
@@ -101,7 +101,7 @@ func (g *Gate) weigh(ctx context.Context, c *consideration, trial *policy.Bundle
 			return err
 		}
 	}
-	if refused, err := g.tool(ctx, c); refused || err != nil {
+	if done, err := g.tool(ctx, c); done {
 		return err
 	}
 	switch {
@@ -143,7 +143,7 @@ func suggestAction(typ string) string {
 // ever end.
 func credible(now time.Time) bool { return now.Year() >= 1990 && now.Year() <= 9999 }
 
-// principal checks the acting principal.
+// principal checks the acting principal. It is done where nothing more is asked: with a refusal, or with an error.
 func (g *Gate) principal(ctx context.Context, c *consideration) (done bool, err error) {
 	a := c.ruling.Action
 	c.who, c.ruling.Basis.Principal, err = g.authority.Person(ctx, a.Workspace, a.Principal)
@@ -173,7 +173,7 @@ func (g *Gate) under(ctx context.Context, c *consideration, trial *policy.Bundle
 		case errors.Is(err, projection.ErrNotFound): // it is about to be made
 		case err != nil:
 			return err
-		case a.Bundle.IsZero() && trial == nil:
+		case a.Bundle.IsZero():
 			a.Bundle = doc.Bundle
 		case a.Bundle != doc.Bundle && trial == nil:
 			return errOtherBundle

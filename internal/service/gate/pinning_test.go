@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/service/gate"
 	"agentbox/internal/service/gate/bundles"
@@ -69,6 +70,9 @@ func TestWhatIsPinned(t *testing.T) {
 			t.Errorf("%s: got %v", what, err)
 		}
 	}
+	if _, err := h.Bundles.Resolve("standard", []byte(`{"deny":{"commands":["moon"]}}`)); !errors.Is(err, errStrict) {
+		t.Errorf("resolved with overrides: got %v", err)
+	}
 	check.word = ""
 	if err := h.Bundles.PinBundle(ctx, h.origin(h.owner), ws, forged); err == nil {
 		t.Error("a bundle that is not what its hash says was pinned")
@@ -125,6 +129,31 @@ func TestWhatIsFoundByItsHash(t *testing.T) {
 		if _, err := g.Bundles.Bundle(t.Context(), ws, mine.Hash); err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// Bundles are read once, also where they take turns; one that is too large is none.
+func TestBundlesAreReadOnce(t *testing.T) {
+	f := &frail{}
+	g := newGrantsOver(t, func(p *gate.Parts) {
+		*f = frail{Journal: p.Log, docs: p.Docs}
+		p.Log, p.Docs = f, f
+	})
+	g.restart()
+	for round := range 2 {
+		f.calls = 0
+		for _, name := range []string{"restrictive", "permissive"} {
+			if b, err := g.Bundles.Bundle(t.Context(), ws, g.bundles[name].Hash); err != nil || b.Hash != g.bundles[name].Hash {
+				t.Errorf("%s: got %s, %v", name, b.Name, err)
+			}
+		}
+		if want := 2 * (1 - round); f.calls != want {
+			t.Errorf("round %d: %d calls of the store, want %d", round, f.calls, want)
+		}
+	}
+	large := `@id("a") permit (principal, action, resource);` + strings.Repeat(" ", policy.MaxBundleBytes)
+	if b, err := g.Bundles.ReadPolicy([]byte(large), true); fault.CodeOf(err) != "policy_too_large" || b.Cedar != "" {
+		t.Errorf("got %v", err)
 	}
 }
 

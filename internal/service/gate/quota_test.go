@@ -2,13 +2,16 @@ package gate_test
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/policy"
+	"agentbox/internal/kernel/journal"
 	"agentbox/internal/service/gate"
 )
 
@@ -27,6 +30,11 @@ func TestQuotaCountsEffects(t *testing.T) {
 	}
 	if d := h.judge(a).Decision; d.ReasonCode != policy.ReasonQuotaExceeded {
 		t.Errorf("got %s, want quota_exceeded", d.ReasonCode)
+	}
+	for line, want := range map[string]policy.Outcome{"sudo ls": policy.Deny, "rm -r scratch": policy.RequireApproval} {
+		if d := h.judge(h.shell("standard", line)).Decision; d.Outcome != want || d.ReasonCode == policy.ReasonQuotaExceeded {
+			t.Errorf("%s, which is not allowed anyhow: got %s %s", line, d.Outcome, d.ReasonCode)
+		}
 	}
 	if d := h.judge(h.file("standard", policy.FileRead, "a")).Decision; d.Outcome != policy.Allow {
 		t.Errorf("reading: got %s", d.Outcome)
@@ -124,6 +132,51 @@ func TestQuotaIsExactWhenManyBeginAtOnce(t *testing.T) {
 	}
 	if n := h.count(policy.EffectCountedType); n != 10 {
 		t.Errorf("got %d counted effects, want 10", n)
+	}
+}
+
+// stumbling is a log that fails after it has done something.
+type stumbling struct {
+	journal.Journal
+	do []func() // for each of the next calls
+}
+
+func (s *stumbling) Append(ctx context.Context, b event.Batch) (event.Receipt, error) {
+	if len(s.do) == 0 {
+		return s.Journal.Append(ctx, b)
+	}
+	do := s.do[0]
+	s.do = s.do[1:]
+	do()
+	return event.Receipt{}, errFrail
+}
+
+// What could not be recorded is given back once: also where an hour has begun meanwhile, in which it was never taken.
+func TestWhatWasNotRecordedIsGivenBackOnce(t *testing.T) {
+	log := &stumbling{}
+	h := build(t, func(p *gate.Parts) {
+		p.EffectsPerHour = 1
+		log.Journal, p.Log = p.Log, log
+	})
+	r := h.judge(h.shell("standard", "ls"))
+	log.do = []func(){func() {}}
+	if err := begin(h, r, ""); !errors.Is(err, errFrail) {
+		t.Errorf("got %v", err)
+	}
+	log.do = []func(){func() {
+		h.clock.move(time.Hour)
+		if err := begin(h, r, ""); !errors.Is(err, errFrail) {
+			t.Errorf("in the next hour: got %v", err)
+		}
+	}, func() {}}
+	if err := begin(h, r, ""); !errors.Is(err, errFrail) {
+		t.Errorf("got %v", err)
+	}
+	if err := begin(h, r, ""); err != nil {
+		t.Errorf("the one of this hour: %v", err)
+	}
+	if err := begin(h, r, ""); fault.CodeOf(err) != policy.ReasonQuotaExceeded {
+		t.Errorf("the second of this hour: got %v, want quota_exceeded", err)
 	}
 }
 

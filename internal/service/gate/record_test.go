@@ -12,6 +12,7 @@ import (
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/principal"
+	"agentbox/internal/domain/token"
 	"agentbox/internal/service/gate"
 )
 
@@ -52,6 +53,67 @@ func TestRecordFollowsTheRights(t *testing.T) {
 				1):
 				t.Errorf("%s of a %s: got %v, and %d refusals in the log", typ, name, err, h.count(policy.DeniedType)-refusals)
 			}
+		}
+	}
+}
+
+// Who is not entitled learns who is. A role makes no person of a service, no policy is asked any more, and a stranger fills no log.
+func TestWhatWhoeverIsNotEntitledLearns(t *testing.T) {
+	h := build(t, nil)
+	service := id.NewPrincipal(h.ids, id.Service)
+	draft := event.New(principal.RegisteredType, h.origin(h.owner), ws, "", principal.Registered{Principal: service, Kind: id.Service,
+		Name: "mailer", Role: principal.Overlord})
+	if _, err := h.log.Append(t.Context(), event.Batch{Workspace: ws, Drafts: []event.Draft{draft.About(principal.Entity,
+		string(service))}}); err != nil {
+		t.Fatal(err)
+	}
+	none := h.bundle(`@id("none") forbid (principal, action, resource);`, true)
+	for name, c := range map[string]struct {
+		p    id.Principal
+		want string
+	}{
+		"a viewer":            {h.person("Vera", principal.Viewer), "to make a room takes the role member"},
+		"an agent":            {h.agent, "to make a room is not for agents"},
+		"a service of a role": {service, "to make a room is not for services"},
+	} {
+		a, _ := h.said(c.p, policy.RoomCreate)
+		e, err := h.Explain(t.Context(), a, &none)
+		if err != nil || e.Decision.ReasonCode != policy.ReasonRoleTooLow || e.Decision.Reason != c.want || len(e.Parts) != 1 {
+			t.Errorf("%s: got %s %q of %d parts, %v, want %q", name, e.Decision.ReasonCode, e.Decision.Reason, len(e.Parts), err, c.want)
+		}
+	}
+	a, b := h.said(id.NewPrincipal(h.ids, id.Agent), policy.RoomCreate)
+	before := len(h.events())
+	if _, err := h.Record(t.Context(), h.origin(a.Principal), a, b); fault.CodeOf(err) != policy.ReasonPrincipalNotFound ||
+		len(h.events()) != before {
+		t.Errorf("a stranger: got %v, and %d events", err, len(h.events())-before)
+	}
+}
+
+// A record is made under the token of its origin: an action that names none gets that one, and one that names another is refused.
+func TestARecordIsMadeUnderTheTokenOfItsOrigin(t *testing.T) {
+	g := newGrants(t)
+	narrow := g.grant(g.agent, func(d *token.Granted) { d.Scopes.Rooms = []string{string(room)} })
+	other := g.grant(g.agent)
+	for name, c := range map[string]struct {
+		origin, action id.Token
+		in             id.Room
+		code           string
+	}{
+		"none":                          {"", "", room, ""},
+		"the same":                      {narrow, narrow, room, ""},
+		"none in the action":            {narrow, "", room, ""},
+		"none in the action, elsewhere": {narrow, "", "room_00000000000000000000000002", policy.ReasonScopeRoom},
+		"none in the origin":            {"", narrow, room, policy.ReasonActionInvalid},
+		"another one":                   {narrow, other, room, policy.ReasonActionInvalid},
+	} {
+		a, b := g.said(g.agent, policy.MessageCreate)
+		origin := g.origin(g.agent)
+		origin.Token, a.Token, a.Room = c.origin, c.action, c.in
+		before := g.count("test.said")
+		_, err := g.Record(t.Context(), origin, a, b)
+		if n := g.count("test.said") - before; fault.CodeOf(err) != c.code || (n == 1) != (c.code == "") {
+			t.Errorf("%s: got %v, and %d were recorded, want %q", name, err, n, c.code)
 		}
 	}
 }

@@ -67,7 +67,7 @@ func (g *Gate) tools(ctx context.Context, ws id.Workspace, r id.Room) (list *[]s
 
 // tool refuses a tool that the room's list does not name, for every principal and whatever policy says. A person who sends or fetches files
 // directly does not use a tool. An agent or a service that does so uses one, over every interface.
-func (g *Gate) tool(ctx context.Context, c *consideration) (refused bool, err error) {
+func (g *Gate) tool(ctx context.Context, c *consideration) (done bool, err error) {
 	a := c.ruling.Action
 	tool, ok := toolOf(a, c.kind)
 	if !ok {

@@ -80,6 +80,12 @@ type office struct {
 
 func open(t *testing.T) *office {
 	t.Helper()
+	return openOver(t, nil)
+}
+
+// openOver is open with a service that reads and writes over a log that may fail.
+func openOver(t *testing.T, f *frail) *office {
+	t.Helper()
 	c, entropy := &clock{now: time.Date(2026, 11, 22, 9, 0, 0, 0, time.UTC)}, &chance{}
 	ids := id.NewSource(c.Now, entropy)
 	log, err := memory.NewJournal(append(gate.Definitions(), spaces.Definition(), runs.Definition(), workspaces.Definition()), c, ids, entropy)
@@ -91,8 +97,13 @@ func open(t *testing.T) *office {
 		t.Fatal(err)
 	}
 	o := &office{t: t, gate: g, log: log, clock: c}
-	o.Service = identity.New(identity.Parts{Log: log, Docs: log, Gate: g, Clock: c, IDs: ids, Entropy: entropy,
-		Secret: []byte("0123456789abcdef0123456789abcdef")})
+	parts := identity.Parts{Log: log, Docs: log, Gate: g, Clock: c, IDs: ids, Entropy: entropy,
+		Secret: []byte("0123456789abcdef0123456789abcdef")}
+	if f != nil {
+		*f = frail{Journal: log, docs: log, entropy: entropy, garbled: f.garbled}
+		parts.Log, parts.Docs, parts.Entropy = f, f, chanceOf{f}
+	}
+	o.Service = identity.New(parts)
 	ctx := t.Context()
 	if o.owner, err = o.Owner(ctx, ws, "Olga"); err != nil {
 		t.Fatal(err)

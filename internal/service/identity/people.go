@@ -71,9 +71,6 @@ func (r *people) register(ctx context.Context, origin event.Origin, ws id.Worksp
 
 // RegisterAgent makes an agent. Its name is its own in the workspace.
 func (r *people) RegisterAgent(ctx context.Context, origin event.Origin, ws id.Workspace, name string) (principal.Principal, error) {
-	if err := principal.CheckName(name); err != nil {
-		return principal.Principal{}, err
-	}
 	taken, err := r.one(ctx, ws, projection.Index{Name: "agent", Value: name})
 	if err == nil && taken.ID != "" {
 		err = ErrNameTaken
@@ -185,9 +182,9 @@ func (r *people) ChangeRole(ctx context.Context, origin event.Origin, ws id.Work
 		case target.Role == to:
 			return nil
 		}
-		expect := []event.DocumentVersion{{Projection: principal.Projection, Key: string(p), Version: version}}
-		if who.ID != p { // the person who gives a role must still have it
-			expect = append(expect, event.DocumentVersion{Projection: principal.Projection, Key: string(who.ID), Version: own})
+		expect := []event.DocumentVersion{ // the person who gives a role must still have it
+			{Projection: principal.Projection, Key: string(p), Version: version},
+			{Projection: principal.Projection, Key: string(who.ID), Version: own},
 		}
 		if target.Role == principal.Overlord {
 			others, err := r.otherOwners(ctx, ws, p)

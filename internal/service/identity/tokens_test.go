@@ -77,15 +77,36 @@ func TestATokenNarrowsWhatItsHolderMay(t *testing.T) {
 	}
 }
 
+// A record is made under the token of its origin: an action that names none gets that one, and one that names another is refused.
 func TestARecordIsMadeUnderTheTokenOfItsOrigin(t *testing.T) {
 	o := open(t)
-	made := o.give(o.as(o.owner), token.Grant{IssuedTo: o.agent, Scopes: talk("*")})
-	_, err := o.gate.Record(t.Context(), o.as(o.agent), policy.Action{Type: policy.MessageCreate, Workspace: ws, Room: room,
-		Principal: o.agent, Token: made.ID}, event.Batch{
-		Workspace: ws, Drafts: []event.Draft{event.New("test.said", o.as(o.agent), ws, room, struct{}{})},
-	})
-	if fault.KindOf(err) != fault.Internal {
-		t.Errorf("an action names another token than its origin: got %v", err)
+	made := o.give(o.as(o.owner), token.Grant{IssuedTo: o.agent, Scopes: talk(string(room))})
+	other := o.give(o.as(o.owner), token.Grant{IssuedTo: o.agent, Scopes: token.All()})
+	for _, c := range []struct {
+		name   string
+		origin event.Origin
+		token  id.Token
+		in     id.Room
+		code   string
+	}{
+		{"the same", o.under(o.agent, made.ID), made.ID, room, ""},
+		{"none in the action", o.under(o.agent, made.ID), "", room, ""},
+		{"none in the action, beyond the token", o.under(o.agent, made.ID), "", "room_00000000000000000000000002", policy.ReasonScopeRoom},
+		{"none in the origin", o.as(o.agent), made.ID, room, policy.ReasonActionInvalid},
+		{"another one", o.under(o.agent, made.ID), other.ID, room, policy.ReasonActionInvalid},
+	} {
+		before := o.count("test.said")
+		_, err := o.gate.Record(t.Context(), c.origin, policy.Action{Type: policy.MessageCreate, Workspace: ws, Room: c.in,
+			Principal: o.agent, Token: c.token}, event.Batch{
+			Workspace: ws, Drafts: []event.Draft{event.New("test.said", c.origin, ws, c.in, struct{}{})},
+		})
+		o.want(c.name, err, c.code)
+		if n := o.count("test.said") - before; (n == 1) != (c.code == "") {
+			t.Errorf("%s: %d were recorded", c.name, n)
+		}
+		if c.code == policy.ReasonActionInvalid && fault.KindOf(err) != fault.Internal {
+			t.Errorf("%s: it is a fault of the program, got %v", c.name, fault.KindOf(err))
+		}
 	}
 }
 

@@ -165,7 +165,7 @@ func (s *Service) PinBundle(ctx context.Context, origin event.Origin, ws id.Work
 }
 
 func (s *Service) pin(ctx context.Context, origin event.Origin, ws id.Workspace, b policy.Bundle) error {
-	if _, err := s.Bundle(ctx, ws, b.Hash); err == nil || !errors.Is(err, ErrNotFound) {
+	if _, err := s.Bundle(ctx, ws, b.Hash); !errors.Is(err, ErrNotFound) {
 		return err // somebody else may have pinned it a moment ago; the same hash is the same bundle
 	}
 	alive, err := s.Living.Living(ctx, ws)
