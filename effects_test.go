@@ -116,6 +116,10 @@ var effects = arch.Effects{
 		"(*internal/driver/namespace.Tier).Reap":      "ends what an earlier daemon left; stopping never waits for a permit",
 		"(*internal/driver/namespace.Tier).Close":     "ends every space; stopping never waits for a permit",
 		"(*internal/driver/namespace.instance).Close": "ends a space; stopping never waits for a permit",
+		"(*internal/driver/namespace.process).*": "goes on with a command whose permit was redeemed; its action says how it gets input, and " +
+			"the gate is asked about each",
+		"(*internal/spaceinit.Process).*":             "goes on with a command whose permit was redeemed",
+		"(*internal/driver/telemetry.process).Wait":   "counts a command whose permit was redeemed",
 		"(*internal/driver/namespace.instance).Usage": "reads what a space uses",
 		"(*internal/driver/namespace.instance).Load":  "reads what a space uses",
 

@@ -47,8 +47,9 @@ func (s TerminalSize) Check() error {
 }
 
 // signals are the signals that a command may be sent from outside, in order.
-var signals = []string{"SIGALRM", "SIGCONT", "SIGHUP", "SIGINT", "SIGKILL", "SIGQUIT", "SIGSTOP", "SIGTERM", "SIGTSTP", "SIGUSR1", "SIGUSR2",
-	"SIGWINCH"}
+var signals = []string{
+	"SIGALRM", "SIGCONT", "SIGHUP", "SIGINT", "SIGKILL", "SIGQUIT", "SIGSTOP", "SIGTERM", "SIGTSTP", "SIGUSR1", "SIGUSR2", "SIGWINCH",
+}
 
 // Signals returns the signals that a command may be sent from outside, in order.
 func Signals() []string { return slices.Clone(signals) }

@@ -6,8 +6,8 @@ import (
 	"agentbox/internal/domain/policy"
 )
 
-// TestWhatIsTypedWhileItRuns: a person is asked before code can be typed into a shell or an interpreter, because nobody reads it. Input that
-// is data needs nobody.
+// TestWhatIsTypedWhileItRuns: a person is asked before code can be typed into a shell or an interpreter, because nobody reads it. Input
+// that is data needs nobody.
 func TestWhatIsTypedWhileItRuns(t *testing.T) {
 	h := build(t, nil)
 	const ask, allow = policy.RequireApproval, policy.Allow

@@ -91,7 +91,8 @@ func TestListsOfBackgroundRuns(t *testing.T) {
 			t.Errorf("%s: got %d, %v, want %d", name, len(got), err, len(c.want))
 		}
 	}
-	if _, err := s.Runs.List(s.Context(), testkit.WS, runs.Filter{Room: in.Room, Background: true}, "", 10); fault.CodeOf(err) != "invalid_filter" {
+	_, err := s.Runs.List(s.Context(), testkit.WS, runs.Filter{Room: in.Room, Background: true}, "", 10)
+	if fault.CodeOf(err) != "invalid_filter" {
 		t.Errorf("of a room: got %v, want invalid_filter", err)
 	}
 }

@@ -35,11 +35,12 @@ type inputTaken struct {
 func (s *runsAPI) registerInput() {
 	wire.Handle(s.Server, wire.Operation{
 		ID: "give-input", Home: wire.AtRun, Needs: wire.Does(policy.RunStart, "run_id"), Method: http.MethodPost,
-		Path: "/v1/runs/{run_id}/input", Tag: "runs", Summary: "Give the command of a background run input, a signal or a size of its terminal",
-		Repeat: wire.RepeatRecalled,
-		Detail: "The body has one of its fields. The input is taken as a whole or not at all: 429 input_full says that the command has not read " +
-			"what it was given before. Who may start a run in the space may give it input. What is recorded is the number of bytes and, from 16 " +
-			"bytes on, their hash.",
+		Path: "/v1/runs/{run_id}/input", Tag: "runs",
+		Summary: "Give the command of a background run input, a signal or a size of its terminal",
+		Repeat:  wire.RepeatRecalled,
+		Detail: "The body has one of its fields. The input is taken as a whole or not at all: 429 input_full says that the command has not " +
+			"read what it was given before. Who may start a run in the space may give it input. What is recorded is the number of bytes " +
+			"and, from 16 bytes on, their hash.",
 	}, s.giveInput)
 }
 

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/policy"
@@ -77,8 +76,6 @@ func (r *running) expect(text string) {
 				r.t.Fatalf("ended as %+v, %v without printing %q; it printed %.500q", r.exit, r.err, text, got)
 			}
 			return
-		case <-time.After(20 * time.Second):
-			r.t.Fatalf("waited in vain for %q; it printed %.500q", text, got)
 		}
 	}
 }
@@ -94,12 +91,7 @@ func (r *running) send(input string) {
 // ended waits for the end and returns how the command ended.
 func (r *running) ended() Result {
 	r.t.Helper()
-	select {
-	case <-r.done:
-	case <-time.After(20 * time.Second):
-		got, _ := r.output()
-		r.t.Fatalf("it does not end; it printed %.500q", got)
-	}
+	<-r.done
 	if r.err != nil {
 		r.t.Fatalf("it could not run: %v", r.err)
 	}
@@ -162,10 +154,12 @@ var processCases = []testCase{
 		full := errors.New("still room")
 		sent := 0
 		for range 64 {
-			ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-			err := r.Send(ctx, bytes.Repeat([]byte("x"), space.MaxInputBytes), nil)
+			ctx, cancel := context.WithCancel(t.Context())
+			taken := make(chan error, 1)
+			go func() { taken <- r.Send(ctx, bytes.Repeat([]byte("x"), space.MaxInputBytes), nil) }()
+			h.Exec(t, s, Shell(spec.ID, "sleep 0.1"))
 			cancel()
-			if err != nil {
+			if err := <-taken; err != nil {
 				full = err
 				break
 			}
@@ -207,7 +201,7 @@ var processCases = []testCase{
 			if err = r.Send(t.Context(), []byte("x"), nil); err != nil {
 				break
 			}
-			time.Sleep(10 * time.Millisecond) // the refusal comes back from the space
+			h.Exec(t, s, Shell(spec.ID, "sleep 0.01")) // the refusal comes back from the space
 		}
 		if !errors.Is(err, space.ErrInputClosed) {
 			t.Errorf("got %v, want input_closed", err)
@@ -281,7 +275,7 @@ var processCases = []testCase{
 		r.expect("\n42\r\n")
 		r.send("sleep 1000\r")
 		r.expect("sleep 1000\r\n")
-		time.Sleep(200 * time.Millisecond) // it becomes the foreground
+		h.Exec(t, s, Shell(spec.ID, "sleep 0.2")) // it becomes the foreground
 		r.send("\x03")
 		r.expect("^C")
 		r.send("echo code $?\r")
