@@ -207,13 +207,7 @@ func HandleOnce[I, D, O any](
 		panic("httpapi: " + op.ID + " recalls a repeat that the server does not look up")
 	}
 	Handle(s, op, func(ctx context.Context, c Call, in *I) (*O, error) {
-		var made D
-		var err error
-		if c.Repeated > 0 {
-			made, err = recall(ctx, c)
-		} else {
-			made, err = do(ctx, c, in)
-		}
+		made, err := Once(c, func() (D, error) { return recall(ctx, c) }, func() (D, error) { return do(ctx, c, in) })
 		if err != nil {
 			return nil, err
 		}
