@@ -97,7 +97,7 @@ func missing(a policy.Approval) string {
 	return "another person has to approve it too"
 }
 
-// assents says who has approved where policy demands more than one person.
+// assents names the people who approved, where the policy demands more than one person.
 func assents(a policy.Approval) string {
 	if a.Approvers < 2 {
 		return ""
@@ -223,7 +223,7 @@ func approvalWithdraw(i *invocation) *cobra.Command {
 	return c
 }
 
-// own returns a question as who asks shows it to who has caused it.
+// own returns the question as the session shows it to the person whose line caused it.
 func (i *invocation) own(a policy.Approval) policy.Approval {
 	if i.asking == nil {
 		return a

@@ -10,7 +10,7 @@ import (
 	"agentbox/internal/domain/id"
 )
 
-// Proof is what the verification of a workspace's log found, read from the data directory without a daemon.
+// Proof is the result of verifying a workspace's log. The log is read from the data directory without a daemon.
 type Proof struct {
 	Workspace   id.Workspace `json:"workspace_id"`
 	Valid       bool         `json:"valid"`       // everything was checked, and nothing is wrong
@@ -30,7 +30,7 @@ type Proof struct {
 	Notes          []string `json:"notes,omitempty"`     // what is not here and may be so, each as a sentence
 }
 
-// Held is a checkpoint that a log was held against, and who holds it.
+// Held is a checkpoint that the log was compared with, and its source.
 type Held struct {
 	By   string `json:"by"`
 	Size uint64 `json:"size"`
@@ -131,7 +131,7 @@ func parseBound(text string) (int64, error) {
 	return parseSize(text)
 }
 
-// proven is the exit code of a verification: what is wrong outweighs what could not be checked.
+// proven returns the exit code of a verification. A wrong log outweighs a log that could not be checked.
 func proven(proofs []Proof) int {
 	code := ExitOK
 	for _, proof := range proofs {

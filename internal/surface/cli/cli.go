@@ -27,7 +27,7 @@ import (
 	"agentbox/internal/domain/space"
 )
 
-// Host is what the roof gives the command line: the surroundings of the process, and what can be done without the API.
+// Host is what the app gives the command line: the surroundings of the process, and the functions that work without the API.
 type Host struct {
 	In       io.Reader
 	Out, Err io.Writer
@@ -74,7 +74,7 @@ type Place struct {
 	Shared  string // folder with what the daemons of a database share; "" for the data directory, of one that has it alone
 }
 
-// Engine is what an operator decides about an engine outside of the daemon.
+// Engine is the configuration of an engine outside of the daemon.
 type Engine struct {
 	Daemon  string // address where it waits
 	Hands   int    // runs that it works on at the same time
@@ -83,7 +83,7 @@ type Engine struct {
 	JSONLog bool // what it tells is written as JSON
 }
 
-// Daemon is what an operator decides about a daemon on the command line. Empty fields mean the defaults.
+// Daemon is the configuration of a daemon, from the flags of the command line. Empty fields mean the defaults.
 type Daemon struct {
 	Place
 	Listen    string   // host:port; port 0 takes a free one
@@ -293,8 +293,8 @@ func (i *invocation) show(v any, people func(*printer)) error {
 	return nil
 }
 
-// list shows a list; as JSON it is what the API answers: an object with the list under its name, and the cursor with which it goes on, if
-// it does.
+// list shows a list. Its JSON is the answer of the API: an object with the list under its name, and the cursor of the next page if there
+// is one.
 func (i *invocation) list(name string, entries any, next string, people func(*printer)) error {
 	return i.show(listed{name, entries, next}, people)
 }

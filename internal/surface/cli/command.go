@@ -15,7 +15,7 @@ import (
 	"agentbox/internal/domain/space"
 )
 
-// ordered is a run of one shell operation whose output somebody at this command line reads as it comes.
+// ordered is a run of one shell operation. The command line prints its output as it comes.
 type ordered struct {
 	api   *client.Client
 	space id.Space
@@ -155,7 +155,7 @@ func (i *invocation) patience(what string) func(ctx context.Context, l *client.L
 	}
 }
 
-// printed is what a command printed, as it is in a frame.
+// printed returns the bytes of a command's output in a frame.
 func printed(f client.Frame) ([]byte, error) {
 	var out client.Output
 	err := json.Unmarshal(f.Data, &out)

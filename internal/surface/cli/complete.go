@@ -20,7 +20,7 @@ import (
 // completionTime is how long a shell waits for what a daemon would offer.
 const completionTime = 500 * time.Millisecond
 
-// offer is what a shell completes an argument or the value of a flag with.
+// offer is a function that returns the completions of an argument or of a flag's value.
 type offer = func(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective)
 
 // completed gives every command and every flag of a tree its completions: identifiers from the daemon, words where there are few, files
@@ -127,7 +127,7 @@ func completion(id, name, begun string) string {
 	return name + "\t" + id
 }
 
-// offered is what a word of a line of use stands for.
+// offered returns the completions of an argument by its words in the usage line.
 func (i *invocation) offered(cmd *cobra.Command, stands, begun string) ([]string, cobra.ShellCompDirective) {
 	for kind := range strings.SplitSeq(strings.TrimSuffix(stands, "..."), "|") {
 		switch kind {

@@ -314,7 +314,7 @@ func (r *cellRun) shown(ctx context.Context, api *client.Client, of id.Run) ([]d
 // pictures are the endings of the files of pictures.
 var pictures = map[string]string{space.DisplayPNG: "png", space.DisplayJPEG: "jpg", space.DisplaySVG: "svg"}
 
-// fetch writes the content of what was shown to its file, unless it is there: a run that is repeated by its key has the same pictures.
+// fetch writes the content of a display to its file, unless the file has it. A run that is repeated by its key has the same pictures.
 func (r *cellRun) fetch(ctx context.Context, api *client.Client, d displayed) error {
 	if raw, err := os.ReadFile(d.File); err == nil && event.DigestOf(raw) == d.Digest {
 		return nil

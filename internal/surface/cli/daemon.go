@@ -170,7 +170,7 @@ func (d *Daemon) root() (err error) {
 	return err
 }
 
-// diagnosis is what the doctor found, in JSON.
+// diagnosis is the JSON of the doctor's findings.
 type diagnosis struct {
 	OK    bool           `json:"ok"` // a space can be made in some tier
 	Tiers []space.Report `json:"tiers"`

@@ -73,7 +73,7 @@ func (i *invocation) roomOnly(ctx context.Context, api *client.Client, name stri
 	return i.roomNamed(ctx, api, name)
 }
 
-// maxHands is how many runs an engine executes at the same time at most; whoever wants more starts another one.
+// maxHands is how many runs an engine executes at the same time at most. For more runs, start another engine.
 const maxHands = 64
 
 // runCreate asks for a run that an engine executes.

@@ -131,7 +131,7 @@ func (i *invocation) execute(ctx context.Context, api *client.Client, s id.Space
 	return i.attend(ctx, api, s, id.Run(begun.RunID), e)
 }
 
-// attend follows a run until it ends, or waits for a person whom nobody asks here.
+// attend follows a run until it ends, or until it waits for a person and this command does not ask one.
 func (i *invocation) attend(ctx context.Context, api *client.Client, s id.Space, r id.Run, e execution) (client.RunShown, error) {
 	w := &watch{i: i, p: i.printer(i.Out), quiet: !e.stream}
 	begun := i.tellOfQueue(ctx, api, s, r, "")

@@ -47,7 +47,7 @@ var refusals = map[string]bool{
 	"approval_denied":    true,
 }
 
-// codeInterrupted is the code of what ended because the person at the terminal wanted it.
+// codeInterrupted is the error code of a command that the person at the terminal interrupted.
 const codeInterrupted = "interrupted"
 
 // codeTrapped is the code of a module that trapped.

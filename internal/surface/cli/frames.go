@@ -72,7 +72,7 @@ func (w *watch) show(f client.Frame, result run.Result) error {
 	return nil
 }
 
-// room is what a line has left beside so many characters; 0 where nobody counts.
+// room returns how many characters of a line are left beside the given number. 0 means that lines have no limit.
 func (w *watch) room(taken int) int {
 	if w.p.width == 0 {
 		return 0

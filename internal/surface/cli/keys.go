@@ -35,7 +35,7 @@ func keyRevoke(i *invocation) *cobra.Command {
 	return c
 }
 
-// rotated is what came of an exchange of keys, in JSON.
+// rotated is the JSON of the result of a key rotation.
 type rotated struct {
 	Key     id.Key `json:"key_id"`
 	Secret  string `json:"key,omitempty"` // where it was not written to a file

@@ -16,7 +16,7 @@ import (
 	"agentbox/internal/host"
 )
 
-// located is what a daemon writes into its data directory while it serves.
+// located is the content of the file that a daemon writes into its data directory while it serves.
 type located struct {
 	Addr  string `json:"addr"` // host:port
 	PID   int    `json:"pid"`

@@ -236,7 +236,7 @@ func messageList(i *invocation) *cobra.Command {
 	return c
 }
 
-// message writes a message: who and when in one line, what is said below.
+// message writes a message: its sender and time in one line, and its text below.
 func (p *printer) message(m room.Message) {
 	who := oneLine(m.Sender, 60)
 	if m.Sender != string(m.By) {

@@ -32,7 +32,7 @@ func (o *outsideFlags) add(c *cobra.Command) {
 	f.StringVar(&o.as, "as", "", "the agent that acts (default: who asks)")
 }
 
-// action is what the flags and the arguments say: an action, or a plain question without one.
+// action reads the flags and arguments: an action, or a plain question without an action.
 func (o *outsideFlags) action(args []string) (client.OutsideAction, error) {
 	name := ""
 	if len(args) > 0 {

@@ -12,7 +12,7 @@ import (
 	"agentbox/internal/domain/principal"
 )
 
-// principals are the commands about who may act.
+// principals returns the commands for principals: people, agents and services.
 func principals(i *invocation) *cobra.Command {
 	list := principalList(i, "principal", "")
 	list.Flags().String("kind", "", "only these: user, agent or service")

@@ -41,7 +41,7 @@ func (p *printer) paint(colour, text string) string {
 	return "\x1b[" + colour + "m" + text + "\x1b[0m"
 }
 
-// line writes one line for people; in JSON mode it says nothing.
+// line writes one line for people; in JSON mode it writes nothing.
 func (p *printer) line(format string, args ...any) {
 	if !p.json {
 		fmt.Fprintf(p.out, format+"\n", args...)
@@ -170,7 +170,7 @@ type failure struct {
 	Suggestion string `json:"suggestion,omitempty"`
 }
 
-// complain writes an error: what is wrong, then what to do about it.
+// complain writes an error: first the problem, then the suggestion.
 func complain(w io.Writer, p *printer, err error) {
 	f := failure{Error: fault.CodeOf(err), Kind: fault.KindOf(err).String(), Detail: err.Error()}
 	if e, ok := asFault(err); ok {

@@ -15,7 +15,7 @@ import (
 	"agentbox/internal/domain/id"
 )
 
-// Audit is what proves a log from its files; the roof provides it.
+// Audit proves a log from its files. The app provides it.
 type Audit struct {
 	// Verify verifies every workspace.
 	Verify func(ctx context.Context, q AuditQuery) ([]Proof, error)
@@ -87,7 +87,7 @@ type Checked struct {
 	Hash     event.Digest `json:"event_hash,omitzero"`
 }
 
-// Visit is what bringing a checkpoint to a witness came to.
+// Visit is the result of sending a checkpoint to a witness.
 type Visit struct {
 	Workspace id.Workspace `json:"workspace_id"`
 	Old       uint64       `json:"old_size"`
@@ -95,7 +95,7 @@ type Visit struct {
 	Note      string       `json:"checkpoint"` // with the witness's signature, if it signs
 }
 
-// Witness is what an operator decides about a witness.
+// Witness is the configuration of a witness.
 type Witness struct {
 	Dir    string
 	Listen string

@@ -7,7 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// colours of what a command prints reach a terminal as they are: they change nothing but how text looks, and are ended behind the output.
+// colours matches the colour sequences that pass to the terminal unchanged. They only change how text looks. The screen resets them after
+// the output.
 var colours = regexp.MustCompile(`^\x1b\[[0-9;]{0,32}m`)
 
 // screen writes what a command prints to a terminal: text, line breaks, tabs and colours; all else that a terminal would obey is made
@@ -19,7 +20,7 @@ type screen struct {
 	open     bool // the last line has no end yet
 }
 
-// longestColour is how many bytes are held of what may become a colour.
+// longestColour is how many bytes are held back that may become a colour sequence.
 const longestColour = 36
 
 // Write implements io.Writer.
@@ -59,7 +60,7 @@ func (s *screen) Write(data []byte) (int, error) {
 	return len(data), nil
 }
 
-// unfinished reports whether a text is the beginning of what may mean something else when more has come.
+// unfinished reports whether a text may get another meaning when more bytes follow.
 func unfinished(text string) bool {
 	switch {
 	case text == "\r":

@@ -110,8 +110,8 @@ func (s *session) run(ctx context.Context) error {
 	}
 }
 
-// leaves says whether a line ends the session, and with which exit code: the one that it names, else that of the last line where nobody
-// types.
+// leaves reports whether a line ends the session, and the exit code. That is the code in the line. If nobody types, it is otherwise the
+// code of the last line.
 func (s *session) leaves(line string) (code int, leaves bool) {
 	words := strings.Fields(line)
 	if len(words) == 0 || len(words) > 2 || words[0] != "exit" && words[0] != "logout" {
@@ -165,7 +165,7 @@ func (s *session) open(ctx context.Context) (read func(prompt string) (string, e
 	return s.edited, done, nil
 }
 
-// lines reads lines of an input that nobody edits.
+// lines reads lines of an input that is not a terminal.
 func (s *session) lines() func(string) (string, error) {
 	s.i.lines = bufio.NewReader(s.i.In)
 	return func(string) (string, error) {
@@ -313,7 +313,7 @@ func (s *session) queued(ctx context.Context, r id.Run) (stop func()) {
 	return s.i.tellOfQueue(ctx, s.api, s.space.ID, r, end)
 }
 
-// unasked is what happens where a person would have to decide on something that nobody has asked for.
+// unasked refuses to ask a person about a command that the session sent by itself.
 func unasked(context.Context, id.Approval) error {
 	return fault.New(fault.Waiting, "approval_required", "a person would have to decide on it")
 }
@@ -425,7 +425,7 @@ func lineAsked(a policy.Approval, command, line string) policy.Approval {
 	return a
 }
 
-// broken is what becomes of the session when a line could not be run to its end.
+// broken decides whether the session goes on after a line that did not run to its end.
 func (s *session) broken(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return err
@@ -500,8 +500,8 @@ func (a *attended) output(channel string, data []byte) error {
 	return err
 }
 
-// asks has the person at the terminal decide, if it is theirs to decide; else it says who waits for what. The run goes on when somebody
-// has decided.
+// asks lets the person at the terminal decide, if they may. Otherwise it prints which decision the run waits for. The run goes on after
+// the decision.
 func (a *attended) asks(ctx context.Context, approval id.Approval) error {
 	s := a.s
 	if s.editor == nil {

@@ -29,8 +29,8 @@ const maxOffers = 200
 // special are the characters of a name that mean something to a shell.
 const special = " \t\\'\"`$&|;<>()[]{}*?!#~=%^"
 
-// complete completes the word in front of the cursor: a command where one begins, else a path. Offers are what it may become, where it is
-// not clear.
+// complete completes the word in front of the cursor: a command at the beginning of a command, else a path. Offers are the candidates if
+// there are several.
 func (s *session) complete(ctx context.Context, line string, pos int) (newLine string, newPos int, offers []string) {
 	before := line[:pos]
 	begin := wordBegin(before)
@@ -95,7 +95,7 @@ func leads(before string) bool {
 		words[len(words)-1])
 }
 
-// unquoted is what a word means that is still being typed.
+// unquoted returns an unfinished word without its quotes and escapes.
 func unquoted(word string) string {
 	var b strings.Builder
 	escaped, quote := false, rune(0)
@@ -197,7 +197,7 @@ func (s *session) commandsLike(ctx context.Context, text string) (found []string
 	return found
 }
 
-// unlessQueued gives a run up that is still queued after a moment: nobody waits for another run to have a word completed.
+// unlessQueued cancels a completion whose run is still queued after a moment. A completion is not worth the wait for another run.
 func (s *session) unlessQueued(cancel func()) func(ctx context.Context, r id.Run) (stop func()) {
 	return func(ctx context.Context, r id.Run) func() {
 		late, stopTimer := s.i.Clock.NewTimer(queuedLong)

@@ -20,7 +20,7 @@ const (
 	maxHistoryFile = 8 << 20 // bytes of the file that are read
 )
 
-// history is what was typed in sessions, the newest last. It implements term.History.
+// history holds the lines that were typed in sessions, the newest last. It implements term.History.
 type history struct {
 	file  string // "" keeps it for as long as the shell is open
 	lines []string

@@ -12,9 +12,8 @@ const (
 	maxAhead     = 64 << 10 // bytes that are typed while a command runs and kept for the next line
 )
 
-// typed is what comes from a terminal whose keys are given as they are pressed. While a line is edited it is read; while a command runs
-// it is watched for the key that interrupts, and what else is typed waits for the next line. Its methods but pump are called by one
-// goroutine.
+// typed is the input of a terminal in raw mode. While a line is edited, the editor reads it. While a command runs, typed watches for the
+// interrupt key, and all other keys wait for the next line. One goroutine calls all methods except pump.
 type typed struct {
 	out    io.Writer
 	pieces chan []byte // closed when nothing comes any more

@@ -17,8 +17,8 @@ import (
 	"agentbox/internal/domain/run"
 )
 
-// carried is what one line of a session leaves to the next: the working folder and the exported variables. Each line runs in a bash of
-// its own, so it travels in the operation: in its folder and its environment, and in front of its command where neither can say it.
+// carried is the state that passes from one line of a session to the next: the working folder and the exported variables. Each line runs
+// in its own bash, so the operation carries the state: in its folder, in its environment, and else in front of its command.
 type carried struct {
 	top    string            // folder of the space's files, as its commands see it; "" where nothing is read back
 	folder string            // working folder, absolute
@@ -106,15 +106,15 @@ func (s *carried) learn(left leaving) (lost []string) {
 	return lost
 }
 
-// leaving is what a line says at its end.
+// leaving is the state that a line reports at its end.
 type leaving struct {
 	code     int
 	folder   string
 	exported map[string]string
 }
 
-// mark stands in front of what a line says at its end, and nobody who wrote a file or a program before the line was sent knows it. The
-// zero mark is that of a line that says nothing.
+// mark stands in front of the state that a line reports at its end. It is random, so files and programs from before the line cannot hold
+// it. The zero mark belongs to a line that reports nothing.
 //
 // What runs under the line can read the mark and write it too. It gains nothing: what is said counts only where it is said once, as the
 // last thing that the line prints, with the exit code that the daemon reports of the shell itself, and not by a shell that was killed.
@@ -123,13 +123,13 @@ type mark struct{ nonce string }
 // separator begins and ends what a line says.
 const separator = "\x1e"
 
-// telling is the command that says it, and ends with the exit code of what ran before.
+// telling is the command that prints the report. It ends with the exit code of the command before it.
 func (m mark) telling() string {
 	return `set -- "$?"; printf '\036` + m.nonce + ` %s\n' "$1"; printf 'here=%q\n' "$PWD"; export -p; printf '\036\n'; exit "$1"`
 }
 
-// split returns how much of what a command printed is its own, and what may be said behind it: all from the mark on, or from what may
-// become it.
+// split divides the bytes that a command printed: its own output, and the rest that may be the report. The rest begins at the mark, or at
+// bytes that may become the mark.
 func (m mark) split(printed []byte) (own, rest []byte) {
 	if m.nonce == "" {
 		return printed, nil

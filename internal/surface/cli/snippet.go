@@ -22,7 +22,7 @@ import (
 	"agentbox/internal/domain/space"
 )
 
-// language is what a snippet can be written in: the name of its file and the program that every tier has for it.
+// language is a language of snippets: the name of its file, and the program that runs it in every tier.
 type language struct {
 	names         []string // what it is called, the endings of its files too
 	file, program string   // without a program it is one itself
@@ -191,8 +191,7 @@ func (s *snippet) program(from string) ([]byte, error) {
 	return raw, nil
 }
 
-// written returns the place among the languages of what the program is written in: as was said, by its file's ending, or by its first
-// bytes.
+// written returns the index of the program's language. The flag decides, else the file's ending, else its first bytes.
 func (s *snippet) written(from string, program []byte) (int, error) {
 	say := s.language
 	if say == "" {
@@ -355,7 +354,7 @@ func (s *snippet) within(ctx context.Context, api *client.Client, in space.Space
 	return code, nil
 }
 
-// executed is what came of a snippet, in JSON.
+// executed is the JSON of a snippet's result.
 type executed struct {
 	Stdout     string             `json:"stdout"`
 	Stderr     string             `json:"stderr"`

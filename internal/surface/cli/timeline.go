@@ -9,7 +9,7 @@ import (
 	"agentbox/internal/domain/run"
 )
 
-// timeline writes what became of each operation of a run: what it was, how it was decided, how it ended, how long it took.
+// timeline writes about each operation of a run: the operation, its decision, its end and its duration.
 func (p *printer) timeline(r run.Run, results []run.Result) {
 	byOperation := map[string]run.Result{}
 	for _, e := range results {
@@ -47,7 +47,7 @@ func (p *printer) timeline(r run.Run, results []run.Result) {
 	}
 }
 
-// summaryWidth is how much of an operation a timeline shows: what a line has left beside the other columns.
+// summaryWidth returns how many characters of an operation fit into a line of the timeline, beside the other columns.
 func (p *printer) summaryWidth() int {
 	if p.width == 0 {
 		return 60

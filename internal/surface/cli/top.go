@@ -85,7 +85,7 @@ func (i *invocation) pause(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// topNow is what happens, with the rates since the look before.
+// topNow is one reading of the daemon's activity, with the rates since the reading before.
 type topNow struct {
 	client.Top
 	Events    float64   `json:"events_per_second"`
@@ -242,7 +242,7 @@ func (t topNow) draw(p *printer, o order, skip, height int) []string {
 	return out
 }
 
-// notice is what a person has to know, with its colour.
+// notice returns the most important message for a person, with its colour.
 func (t topNow) notice(width int) (colour, text string) {
 	switch {
 	case t.Unreached != "":

@@ -40,8 +40,7 @@ type ActionTypePath struct {
 // actionTypesAPI are the operations for action types of a workspace.
 type actionTypesAPI struct {
 	part
-	gate  *gate.Gate
-	query *query.Service
+	gate *gate.Gate
 }
 
 func (s *actionTypesAPI) register() {
@@ -67,15 +66,15 @@ func (s *actionTypesAPI) register() {
 		ActionTypePath
 		Body actionTypeRequest
 	}) (*actionTypeAnswer, error) {
-		if c.Repeated > 0 {
-			subject := query.Subject{Projection: policy.ActionTypeProjection, EntityType: policy.ActionTypeEntity, Key: in.Type}
-			then, err := query.Past[policy.ActionType](ctx, s.query, c.Caller.Workspace, subject, c.Repeated)
-			return &actionTypeAnswer{then}, err
-		}
-		b := in.Body
-		made, err := s.gate.ActionTypes.Declare(ctx, c.Once(), c.Caller.Workspace, policy.Declare{
-			Name: in.Type, Description: b.Description, SideEffect: b.SideEffect, Zone: b.Zone, Reversible: b.Reversible, Asks: b.Asks,
-			Targets: b.Targets,
+		made, err := wire.Once(c, func() (policy.ActionType, error) {
+			return then[policy.ActionType](ctx, s.access, c, query.Subject{Projection: policy.ActionTypeProjection,
+				EntityType: policy.ActionTypeEntity, Key: in.Type})
+		}, func() (policy.ActionType, error) {
+			b := in.Body
+			return s.gate.ActionTypes.Declare(ctx, c.Once(), c.Caller.Workspace, policy.Declare{
+				Name: in.Type, Description: b.Description, SideEffect: b.SideEffect, Zone: b.Zone, Reversible: b.Reversible, Asks: b.Asks,
+				Targets: b.Targets,
+			})
 		})
 		return &actionTypeAnswer{made}, err
 	})
@@ -88,11 +87,10 @@ func (s *actionTypesAPI) register() {
 		ActionTypePath
 		Reason string `query:"reason" maxLength:"2000"`
 	}) (*struct{}, error) {
-		if c.Repeated > 0 {
-			return nil, nil
-		}
-		_, err := s.gate.ActionTypes.Retire(ctx, c.Once(), c.Caller.Workspace, in.Type, in.Reason)
-		return nil, err
+		return wire.Once(c, func() (*struct{}, error) { return nil, nil }, func() (*struct{}, error) {
+			_, err := s.gate.ActionTypes.Retire(ctx, c.Once(), c.Caller.Workspace, in.Type, in.Reason)
+			return nil, err
+		})
 	})
 }
 

@@ -53,8 +53,7 @@ type ApprovalPath struct {
 // approvalsAPI are the operations for approvals.
 type approvalsAPI struct {
 	part
-	gate  *gate.Gate
-	query *query.Service
+	gate *gate.Gate
 }
 
 func (s *approvalsAPI) register() {
@@ -79,12 +78,10 @@ func (s *approvalsAPI) register() {
 		ApprovalPath
 		Body answerRequest
 	}) (*approvalAnswer, error) {
-		if c.Repeated > 0 {
-			subject := query.Subject{Projection: policy.ApprovalProjection, EntityType: policy.ApprovalEntity, Key: in.Approval}
-			then, err := query.Past[policy.Approval](ctx, s.query, c.Caller.Workspace, subject, c.Repeated)
-			return &approvalAnswer{then}, err
-		}
-		decided, err := s.decide(ctx, c, id.Approval(in.Approval), in.Body)
+		decided, err := wire.Once(c, func() (policy.Approval, error) {
+			return then[policy.Approval](ctx, s.access, c, query.Subject{Projection: policy.ApprovalProjection,
+				EntityType: policy.ApprovalEntity, Key: in.Approval})
+		}, func() (policy.Approval, error) { return s.decide(ctx, c, id.Approval(in.Approval), in.Body) })
 		return &approvalAnswer{decided}, err
 	})
 	wire.Handle(s.Server, wire.Operation{

@@ -82,22 +82,23 @@ func (s *artifactsAPI) createArtifact(ctx context.Context, c wire.Call, in *stru
 	if err != nil {
 		return nil, err
 	}
-	if c.Repeated > 0 {
-		doc, err := told[step.Artifact](ctx, s.access, c, step.ArtifactProjection, step.ArtifactEntity)
-		return &struct{ Body step.Artifact }{doc}, err
+	doc, err := wire.Once(c, func() (step.Artifact, error) {
+		return told[step.Artifact](ctx, s.access, c, step.ArtifactProjection, step.ArtifactEntity)
+	}, func() (step.Artifact, error) { return s.addArtifact(ctx, c, token, id.Step(in.Step), in.Body) })
+	return &struct{ Body step.Artifact }{doc}, err
+}
+
+func (s *artifactsAPI) addArtifact(ctx context.Context, c wire.Call, token string, of id.Step, b artifactRequest) (step.Artifact, error) {
+	q := engines.ArtifactRequest{Step: of, Kind: b.Kind, Title: b.Title, Media: b.Media, Size: b.Size, Metadata: b.Metadata}
+	if b.Content != nil {
+		q.Content = *b.Content
 	}
-	q := engines.ArtifactRequest{Step: id.Step(in.Step), Kind: in.Body.Kind, Title: in.Body.Title, Media: in.Body.Media, Size: in.Body.Size,
-		Metadata: in.Body.Metadata}
-	if in.Body.Content != nil {
-		q.Content = *in.Body.Content
-	}
-	if in.Body.Digest != "" {
-		if err := q.Digest.UnmarshalText([]byte("sha256:" + strings.TrimPrefix(in.Body.Digest, "sha256:"))); err != nil || q.Digest.IsZero() {
-			return nil, fault.New(fault.Invalid, "invalid_field", "sha256 is no hash of 64 hexadecimal digits")
+	if b.Digest != "" {
+		if err := q.Digest.UnmarshalText([]byte("sha256:" + strings.TrimPrefix(b.Digest, "sha256:"))); err != nil || q.Digest.IsZero() {
+			return step.Artifact{}, fault.New(fault.Invalid, "invalid_field", "sha256 is no hash of 64 hexadecimal digits")
 		}
 	}
-	doc, err := s.engines.AddArtifact(ctx, c.Once(), c.Caller.Workspace, token, q)
-	return &struct{ Body step.Artifact }{doc}, err
+	return s.engines.AddArtifact(ctx, c.Once(), c.Caller.Workspace, token, q)
 }
 
 func (s *artifactsAPI) writeArtifact(w http.ResponseWriter, r *http.Request, c wire.Call) error {

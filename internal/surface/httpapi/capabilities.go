@@ -80,18 +80,17 @@ func (s *capabilitiesAPI) register() {
 			"the parent does not permit is left out and named as `dropped`. Without a parent only owners and admins grant one, to nobody above " +
 			"themselves. A repeat is answered without the bearer.",
 	}, func(ctx context.Context, c wire.Call, in *struct{ Body grantRequest }) (*struct{ Body CapabilityToken }, error) {
-		var made identity.Issued
-		var err error
-		if c.Repeated > 0 {
+		made, err := wire.Once(c, func() (made identity.Issued, err error) {
 			made.Token, err = past[token.Token](ctx, s.access, c, token.Projection, token.Entity)
-		} else {
+			return made, err
+		}, func() (made identity.Issued, err error) {
 			if c.Caller, err = s.identity.ActsFor(ctx, c.Caller, in.Body.GrantedBy, ""); err != nil {
-				return nil, err
+				return made, err
 			}
-			made, err = s.identity.Grant(ctx, c.Once(), c.Caller.Workspace, token.Grant{
+			return s.identity.Grant(ctx, c.Once(), c.Caller.Workspace, token.Grant{
 				IssuedTo: in.Body.IssuedTo, Parent: in.Body.Parent, Scopes: in.Body.Scopes, ValidUntil: in.Body.ValidUntil.UTC(),
 			})
-		}
+		})
 		if err != nil {
 			return nil, err
 		}
@@ -126,7 +125,8 @@ func (s *capabilitiesAPI) register() {
 	})
 }
 
-func (s *capabilitiesAPI) listCapabilities(ctx context.Context, c wire.Call, in *ofPrincipal[id.Token]) (*struct{ Body capabilityList }, error) {
+func (s *capabilitiesAPI) listCapabilities(ctx context.Context, c wire.Call, in *ofPrincipal[id.Token]) (*struct{ Body capabilityList },
+	error) {
 	found, err := s.identity.Tokens(ctx, c.Caller.Workspace, id.Principal(in.Principal), in.Cursor.After, in.Limit+1)
 	if err != nil {
 		return nil, err

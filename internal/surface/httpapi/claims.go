@@ -18,7 +18,6 @@ import (
 	"agentbox/internal/domain/space"
 	capability "agentbox/internal/domain/token"
 	"agentbox/internal/service/engines"
-	"agentbox/internal/service/labels"
 	"agentbox/internal/service/query"
 	"agentbox/internal/service/runs"
 	"agentbox/internal/service/spaces"
@@ -162,13 +161,13 @@ type claimsAPI struct {
 }
 
 func (s *claimsAPI) register() {
-	wire.Handle(s.Server, wire.Operation{
+	wire.HandleOnce(s.Server, wire.Operation{
 		ID: "create-engine-run", Needs: wire.DoesThere(policy.RunCreate), Method: http.MethodPost, Path: "/v1/runs", Tag: "engines",
 		Summary: "Ask for a run that an engine executes", Rate: wire.RateRuns,
 		Repeat: wire.RepeatRecalled, Status: http.StatusCreated, MaxBody: maxOrderBody,
 		Detail: "It waits, queued, until an engine claims it. A run of operations that the daemon executes in a space is made with POST " +
 			"/v1/spaces/{space_id}/runs.",
-	}, s.createEngineRun)
+	}, s.spoken, s.createEngineRun, func(r run.Run) *struct{ Body run.Run } { return &struct{ Body run.Run }{r} })
 	wire.Handle(s.Server, wire.Operation{
 		ID: "claim-run", Needs: wire.DoesThere(policy.RunClaim), Method: http.MethodPost, Path: "/v1/runs/claim", Tag: "engines", Engines: true,
 		Summary: "Claim the next run", Repeat: wire.RepeatRecalled, Waits: true, MaxBody: maxClaimBody,
@@ -261,8 +260,7 @@ type attemptList struct {
 
 // then returns a run as it stood when a request was answered for the first time.
 func (s *claimsAPI) then(ctx context.Context, c wire.Call, r id.Run) (run.Run, error) {
-	return query.Past[run.Run](ctx, s.query, c.Caller.Workspace, query.Subject{Projection: run.Projection, Key: string(r)},
-		c.Repeated)
+	return then[run.Run](ctx, s.access, c, query.Subject{Projection: run.Projection, Key: string(r)})
 }
 
 // spoken returns the run that a repeated request was about, which its path does not name.
@@ -274,28 +272,22 @@ func (s *claimsAPI) spoken(ctx context.Context, c wire.Call) (run.Run, error) {
 	return s.then(ctx, c, first.Run)
 }
 
-func (s *claimsAPI) createEngineRun(ctx context.Context, c wire.Call, in *struct{ Body orderRequest }) (out *struct{ Body run.Run },
-	err error) {
-	out = &struct{ Body run.Run }{}
-	if c.Repeated > 0 {
-		out.Body, err = s.spoken(ctx, c)
-		return out, err
-	}
+func (s *claimsAPI) createEngineRun(ctx context.Context, c wire.Call, in *struct{ Body orderRequest }) (run.Run, error) {
 	origin, q := c.Once(), in.Body
+	var err error
 	if q.Input, err = s.orderNamed(ctx, c, q.Input); err != nil {
-		return nil, err
+		return run.Run{}, err
 	}
 	if err := s.executable(ctx, c, q.Input); err != nil {
-		return nil, err
+		return run.Run{}, err
 	}
 	if q.Correlation != "" {
 		origin.Correlation = id.Correlation(q.Correlation)
 	}
-	out.Body, err = s.engines.Create(ctx, origin, engines.Request{
+	return s.engines.Create(ctx, origin, engines.Request{
 		Workspace: c.Caller.Workspace, Room: q.Room, Thread: q.Thread, Experiment: q.Experiment, Title: q.Title, Goal: q.Goal, Input: q.Input,
 		Tags: q.Tags,
 	})
-	return out, err
 }
 
 // maxClaimBody is how many bytes a claim takes, which holds room among the bodies that are worked on for as long as it waits.
@@ -312,46 +304,15 @@ func (s *claimsAPI) claimRun(waiting context.Context, c wire.Call, in *struct{ B
 	if err := s.permitted(ctx, c, capability.Use{Action: policy.RunClaim, Room: want.Room}); err != nil {
 		return nil, err
 	}
-	if want.Room != "" && c.Repeated == 0 {
-		if err := s.engines.Place(ctx, c.Caller.Workspace, want.Room, ""); err != nil {
-			return nil, err // nothing would ever come
-		}
-	}
-	var doc run.Run
 	var token string
-	var err error
-	if c.Repeated > 0 {
-		doc, err = s.spoken(ctx, c)
+	doc, err := wire.Once(c, func() (run.Run, error) {
+		doc, err := s.spoken(ctx, c)
 		token = s.engines.Claimed(doc)
-	} else {
-		var sight *labels.Sight
-		if sight, err = s.sight(ctx, c); err != nil {
-			return nil, err
-		}
-		want.Shows = func(r id.Run) (shows bool, err error) {
-			if wait > 0 { // what holds when the run is handed over, not when it was asked for
-				if err := c.Still(); err != nil {
-					return false, err
-				}
-				if sight, err = s.sight(ctx, c); err != nil {
-					return false, err
-				}
-			}
-			return sight.Shows(ctx, label.Resource{Type: label.OfRun, ID: string(r)})
-		}
-		if wait == 0 {
-			doc, token, err = s.engines.Claim(ctx, c.Once(), c.Caller.Workspace, want)
-		} else {
-			var release func()
-			if release, err = s.Waits(c); err != nil {
-				return nil, err
-			}
-			defer release()
-			limited, stop := s.Within(waiting, wait, s.Stopping())
-			doc, token, err = s.engines.Await(limited, c.Once(), c.Caller.Workspace, want)
-			stop()
-		}
-	}
+		return doc, err
+	}, func() (doc run.Run, err error) {
+		doc, token, err = s.claim(waiting, c, want, wait)
+		return doc, err
+	})
 	if errors.Is(err, errand.ErrNothing) {
 		return s.nothing(ctx, c, want, wait)
 	}
@@ -373,7 +334,8 @@ func (s *claimsAPI) claimRun(waiting context.Context, c wire.Call, in *struct{ B
 var errStopping = fault.New(fault.Unavailable, "stopping", "the daemon stops; ask again when it is started again")
 
 // nothing is the answer to a claim of nothing: it says why.
-func (s *claimsAPI) nothing(ctx context.Context, c wire.Call, want engines.Wanted, waited time.Duration) (*struct{ Body claimAnswer }, error) {
+func (s *claimsAPI) nothing(ctx context.Context, c wire.Call, want engines.Wanted, waited time.Duration) (*struct{ Body claimAnswer },
+	error) {
 	select {
 	case <-s.Stopping():
 		if waited > 0 {
@@ -417,6 +379,42 @@ func (s *claimsAPI) executable(ctx context.Context, c wire.Call, input json.RawM
 	return err
 }
 
+// claim claims the next run, and waits for one as long as the caller said.
+func (s *claimsAPI) claim(waiting context.Context, c wire.Call, want engines.Wanted, wait time.Duration) (run.Run, string, error) {
+	ctx := context.WithoutCancel(waiting)
+	if want.Room != "" {
+		if err := s.engines.Place(ctx, c.Caller.Workspace, want.Room, ""); err != nil {
+			return run.Run{}, "", err // nothing would ever come
+		}
+	}
+	sight, err := s.sight(ctx, c)
+	if err != nil {
+		return run.Run{}, "", err
+	}
+	want.Shows = func(r id.Run) (shows bool, err error) {
+		if wait > 0 { // what holds when the run is handed over, not when it was asked for
+			if err := c.Still(); err != nil {
+				return false, err
+			}
+			if sight, err = s.sight(ctx, c); err != nil {
+				return false, err
+			}
+		}
+		return sight.Shows(ctx, label.Resource{Type: label.OfRun, ID: string(r)})
+	}
+	if wait == 0 {
+		return s.engines.Claim(ctx, c.Once(), c.Caller.Workspace, want)
+	}
+	release, err := s.Waits(c)
+	if err != nil {
+		return run.Run{}, "", err
+	}
+	defer release()
+	limited, stop := s.Within(waiting, wait, s.Stopping())
+	defer stop()
+	return s.engines.Await(limited, c.Once(), c.Caller.Workspace, want)
+}
+
 func (s *claimsAPI) renewClaim(ctx context.Context, c wire.Call, in *struct {
 	EngineRunPath
 	Body *tokenBody
@@ -455,10 +453,7 @@ func (s *claimsAPI) claimed(ctx context.Context, c wire.Call, p EngineRunPath, s
 	if h.Token == "" {
 		return run.Run{}, run.ErrNoToken
 	}
-	if c.Repeated > 0 {
-		return s.then(ctx, c, h.Run)
-	}
-	return do(ctx, c.Once(), h)
+	return wire.Once(c, func() (run.Run, error) { return s.then(ctx, c, h.Run) }, func() (run.Run, error) { return do(ctx, c.Once(), h) })
 }
 
 // doing is what is done with a claim.
@@ -471,12 +466,7 @@ func (s *claimsAPI) moved(ctx context.Context, c wire.Call, p EngineRunPath, sen
 	if err != nil {
 		return nil, err
 	}
-	var doc run.Run
-	if c.Repeated > 0 {
-		doc, err = s.then(ctx, c, h.Run)
-	} else {
-		doc, err = do(h)
-	}
+	doc, err := wire.Once(c, func() (run.Run, error) { return s.then(ctx, c, h.Run) }, func() (run.Run, error) { return do(h) })
 	if err != nil {
 		return nil, err
 	}

@@ -51,11 +51,11 @@ func (s *evidenceAPI) register() {
 		Path: "/v1/runs/{run_id}/evidence/finalize", Tag: "engines", Summary: "Collect the evidence of a run that has ended",
 		Repeat: wire.RepeatRecalled,
 	}, func(ctx context.Context, c wire.Call, in *runPath) (*struct{ Body finalizedAnswer }, error) {
-		created, err := c.Repeated > 0, error(nil)
-		if !created {
-			if created, err = s.engines.Finalize(ctx, c.Once(), c.Caller.Workspace, id.Run(in.Run)); err != nil {
-				return nil, err
-			}
+		created, err := wire.Once(c, func() (bool, error) { return true, nil }, func() (bool, error) {
+			return s.engines.Finalize(ctx, c.Once(), c.Caller.Workspace, id.Run(in.Run))
+		})
+		if err != nil {
+			return nil, err
 		}
 		found, err := s.collected(ctx, c, id.Run(in.Run))
 		return &struct{ Body finalizedAnswer }{finalizedAnswer{found, created}}, err

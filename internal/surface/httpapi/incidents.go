@@ -100,8 +100,8 @@ func (s *incidentsAPI) register() {
 }
 
 // changeIncident adds an operation that changes an incident and answers with it.
-func changeIncident[B any](s *incidentsAPI, op, action, word, summary, detail string, change func(ctx context.Context, c wire.Call, i id.Incident,
-	body B) (incident.Incident, error)) {
+func changeIncident[B any](s *incidentsAPI, op, action, word, summary, detail string, change func(ctx context.Context, c wire.Call,
+	i id.Incident, body B) (incident.Incident, error)) {
 	wire.HandleOnce(s.Server, wire.Operation{
 		ID: op, Needs: wire.Does(action, "incident_id"), Method: http.MethodPost, Path: "/v1/incidents/{incident_id}/" + word, Tag: "incidents",
 		Summary: summary, Detail: detail, Repeat: wire.RepeatRecalled,
@@ -121,19 +121,18 @@ type openIncidentAnswer struct {
 }
 
 func (s *incidentsAPI) openIncident(ctx context.Context, c wire.Call, in *struct{ Body incidentRequest }) (*openIncidentAnswer, error) {
-	var found incident.Incident
 	var deduped bool
-	var err error
-	if c.Repeated > 0 {
-		found, err = past[incident.Incident](ctx, s.access, c, incident.Projection, incident.Entity)
-	} else {
+	found, err := wire.Once(c, func() (incident.Incident, error) {
+		return past[incident.Incident](ctx, s.access, c, incident.Projection, incident.Entity)
+	}, func() (found incident.Incident, err error) {
 		b := in.Body
 		found, deduped, err = s.incidents.Open(ctx, c.Once(), c.Caller.Workspace, incidents.Place{Room: b.Room, Thread: b.Thread,
 			Run: b.Run}, incident.Opened{
 			Title: cmp.Or(b.Title, b.Summary), Severity: incident.Severity(b.Severity), Category: b.Category, Details: b.Details,
 			EntityType: b.EntityType, EntityID: b.EntityID, Key: b.Key,
 		})
-	}
+		return found, err
+	})
 	if err == nil && deduped { // it was opened by somebody else, maybe in another room
 		err = s.permitted(ctx, c, token.Use{Action: policy.IncidentOpen, Room: found.Room})
 	}

@@ -113,9 +113,9 @@ func New(c wire.Config, services Services, version string) *Server {
 
 // register adds the operations of all subjects, in the order in which the API document lists them.
 func register(p part, health *healthAPI, of Services) {
-	answers := &approvalsAPI{p, of.Gate, of.Query}
+	answers := &approvalsAPI{p, of.Gate}
 	arbiter := &outsideAPI{p, of.Outside, of.Gate}
-	spaceRuns := &runsAPI{p, of.Gate, of.Spaces, of.Runs, of.Engines, of.Query, of.Redaction, of.Identity, answers}
+	spaceRuns := &runsAPI{p, of.Gate, of.Spaces, of.Runs, of.Engines, of.Redaction, of.Identity, answers}
 	for _, subject := range []interface{ register() }{
 		health,
 		&topAPI{p, of.Gate, of.Spaces, of.Runs, of.Engines, of.Log, of.Metrics, of.Tally},
@@ -123,9 +123,9 @@ func register(p part, health *healthAPI, of Services) {
 		&principalsAPI{p, of.Identity},
 		&capabilitiesAPI{p, of.Identity},
 		&enginesAPI{p, of.Engines, of.Identity},
-		&roomsAPI{p, of.Rooms, of.Query},
+		&roomsAPI{p, of.Rooms},
 		&searchAPI{p, of.Rooms, of.Search},
-		&spacesAPI{p, of.Gate, of.Spaces, of.Query},
+		&spacesAPI{p, of.Gate, of.Spaces},
 		&snapshotsAPI{p, of.Spaces},
 		spaceRuns,
 		&transcriptsAPI{p, of.Spaces, of.Runs, of.Prover, of.Spool, spaceRuns, make(chan struct{}, 1)},
@@ -138,7 +138,7 @@ func register(p part, health *healthAPI, of Services) {
 		answers,
 		&policiesAPI{p, of.Gate, of.Spaces, of.Runs, of.Outside, arbiter},
 		arbiter,
-		&actionTypesAPI{p, of.Gate, of.Query},
+		&actionTypesAPI{p, of.Gate},
 		&incidentsAPI{p, of.Incidents},
 		&labelsAPI{p, of.Labels},
 		&eventsAPI{p, of.Rooms, of.Query},

@@ -24,8 +24,12 @@ func past[T any](ctx context.Context, a *access, c wire.Call, projection, entity
 		var none T
 		return none, err
 	}
-	return query.Past[T](ctx, a.query, c.Caller.Workspace, query.Subject{Projection: projection, EntityType: entity,
-		Key: found[0].EntityID}, c.Repeated)
+	return then[T](ctx, a, c, query.Subject{Projection: projection, EntityType: entity, Key: found[0].EntityID})
+}
+
+// then returns a document as it stood when the request was answered that the call repeats.
+func then[T any](ctx context.Context, a *access, c wire.Call, about query.Subject) (T, error) {
+	return query.Past[T](ctx, a.query, c.Caller.Workspace, about, c.Repeated)
 }
 
 // told returns the document that the last event of a repeated request was about, as it stood then.
@@ -35,6 +39,5 @@ func told[T any](ctx context.Context, a *access, c wire.Call, projection, entity
 		var none T
 		return none, err
 	}
-	return query.Past[T](ctx, a.query, c.Caller.Workspace, query.Subject{Projection: projection, EntityType: entity,
-		Key: last.EntityID}, c.Repeated)
+	return then[T](ctx, a, c, query.Subject{Projection: projection, EntityType: entity, Key: last.EntityID})
 }

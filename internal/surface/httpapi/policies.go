@@ -159,7 +159,8 @@ func (s *policiesAPI) validate(ctx context.Context, c wire.Call, in *struct{ Bod
 	return &struct{ Body validated }{out}, nil
 }
 
-func (s *policiesAPI) explain(ctx context.Context, c wire.Call, in *struct{ Body explainRequest }) (*struct{ Body policy.Explanation }, error) {
+func (s *policiesAPI) explain(ctx context.Context, c wire.Call, in *struct{ Body explainRequest }) (*struct{ Body policy.Explanation },
+	error) {
 	choice := in.Body.PolicyChoice
 	if (in.Body.Operation == nil) == (in.Body.Action == nil) {
 		return nil, fault.New(fault.Invalid, "missing_field", "name an operation, or an action that is done outside")
@@ -201,8 +202,8 @@ func (s *policiesAPI) explain(ctx context.Context, c wire.Call, in *struct{ Body
 }
 
 // previewOutside explains what would be decided about an action outside: as in the space of that policy, where one is named.
-func (s *policiesAPI) previewOutside(ctx context.Context, c wire.Call, in explainRequest, sp id.Space, b *policy.Bundle) (policy.Explanation,
-	error) {
+func (s *policiesAPI) previewOutside(ctx context.Context, c wire.Call, in explainRequest, sp id.Space, b *policy.Bundle) (
+	policy.Explanation, error) {
 	asks := *in.Action
 	asks.Space = cmp.Or(sp, asks.Space)
 	q, err := s.arbiter.asked(ctx, c, asks)

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"time"
@@ -208,21 +209,22 @@ func (s *principalsAPI) registerAgents() {
 			AgentPath
 			Body *quarantineRequest
 		}) (*struct{ Body Agent }, error) {
-			if c.Repeated > 0 {
+			found, err := wire.Once(c, func() (Agent, error) {
 				doc, err := past[principal.Principal](ctx, s.access, c, principal.Projection, principal.Entity)
-				return &struct{ Body Agent }{shownAgent(doc)}, err
-			}
-			if _, err := s.agent(ctx, c, in.Agent); err != nil {
-				return nil, err
-			}
-			reason := ""
-			if in.Body != nil {
-				reason = in.Body.Reason
-			}
-			if err := s.identity.Quarantine(ctx, c.Once(), c.Caller.Workspace, id.Principal(in.Agent), on, reason); err != nil {
-				return nil, err
-			}
-			found, err := s.agent(ctx, c, in.Agent)
+				return shownAgent(doc), err
+			}, func() (Agent, error) {
+				if found, err := s.agent(ctx, c, in.Agent); err != nil {
+					return found, err
+				}
+				reason := ""
+				if in.Body != nil {
+					reason = in.Body.Reason
+				}
+				if err := s.identity.Quarantine(ctx, c.Once(), c.Caller.Workspace, id.Principal(in.Agent), on, reason); err != nil {
+					return Agent{}, err
+				}
+				return s.agent(ctx, c, in.Agent)
+			})
 			return &struct{ Body Agent }{found}, err
 		})
 	}
@@ -261,15 +263,14 @@ func (s *principalsAPI) registerKeys() {
 			"without " +
 			"the key.",
 	}, func(ctx context.Context, c wire.Call, in *struct{ Body keyRequest }) (*struct{ Body APIKey }, error) {
-		if c.Repeated > 0 {
-			doc, err := past[principal.Key](ctx, s.access, c, principal.KeyProjection, principal.KeyEntity)
-			return &struct{ Body APIKey }{shownKey(doc, "")}, err
-		}
-		of := in.Body.Principal
-		if of == "" {
-			of = c.Caller.Principal
-		}
-		secret, doc, err := s.identity.IssueKey(ctx, c.Once(), c.Caller.Workspace, of, in.Body.Name)
+		secret := ""
+		doc, err := wire.Once(c, func() (principal.Key, error) {
+			return past[principal.Key](ctx, s.access, c, principal.KeyProjection, principal.KeyEntity)
+		}, func() (doc principal.Key, err error) {
+			of := cmp.Or(in.Body.Principal, c.Caller.Principal)
+			secret, doc, err = s.identity.IssueKey(ctx, c.Once(), c.Caller.Workspace, of, in.Body.Name)
+			return doc, err
+		})
 		return &struct{ Body APIKey }{shownKey(doc, secret)}, err
 	})
 	wire.Handle(s.Server, wire.Operation{

@@ -65,13 +65,8 @@ func (s *redactionsAPI) register() {
 
 func (s *redactionsAPI) redact(ctx context.Context, c wire.Call, in *struct{ Body redactionRequest }) (*struct{ Body redactions }, error) {
 	q := redacting.Request{Event: in.Body.Event, Run: in.Body.Run, Reason: in.Body.Reason}
-	var receipt redacting.Receipt
-	var err error
-	if c.Repeated > 0 {
-		receipt, err = s.redaction.Redacted(ctx, c.Caller.Workspace, q)
-	} else {
-		receipt, err = s.redaction.Redact(ctx, c.Once(), c.Caller.Workspace, q)
-	}
+	receipt, err := wire.Once(c, func() (redacting.Receipt, error) { return s.redaction.Redacted(ctx, c.Caller.Workspace, q) },
+		func() (redacting.Receipt, error) { return s.redaction.Redact(ctx, c.Once(), c.Caller.Workspace, q) })
 	if err != nil {
 		return nil, err
 	}

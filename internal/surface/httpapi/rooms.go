@@ -130,7 +130,6 @@ type messageList struct {
 type roomsAPI struct {
 	part
 	rooms *rooms.Service
-	query *query.Service
 }
 
 func (s *roomsAPI) register() {
@@ -272,33 +271,30 @@ func (s *roomsAPI) updateRoom(ctx context.Context, c wire.Call, in *struct {
 	RoomPath
 	Body roomChange
 }) (*roomAnswer, error) {
-	if c.Repeated > 0 {
-		then, err := query.Past[room.Room](ctx, s.query, c.Caller.Workspace, query.Subject{Projection: room.Projection,
-			EntityType: room.EntityType, Key: in.Room}, c.Repeated)
-		return &roomAnswer{Body: then}, err
-	}
 	b := in.Body
 	change := room.Updated{Title: b.Title, Topic: b.Topic, Mode: b.Mode, Lang: b.Lang, ToolPolicy: b.ToolPolicy, Inherit: b.Inherit}
 	if b.Context != nil {
 		change.Context = *b.Context
 	}
-	changed, err := s.rooms.UpdateRoom(ctx, c.Once(), c.Caller.Workspace, id.Room(in.Room), change)
+	changed, err := wire.Once(c, func() (room.Room, error) {
+		return then[room.Room](ctx, s.access, c, query.Subject{Projection: room.Projection, EntityType: room.EntityType, Key: in.Room})
+	}, func() (room.Room, error) {
+		return s.rooms.UpdateRoom(ctx, c.Once(), c.Caller.Workspace, id.Room(in.Room), change)
+	})
 	return &roomAnswer{Body: changed}, err
 }
 
 func (s *roomsAPI) updateDefaults(ctx context.Context, c wire.Call, in *struct{ Body defaultsChange }) (*struct{ Body room.Defaults },
 	error) {
 	ws := c.Caller.Workspace
-	if c.Repeated > 0 {
-		subject := query.Subject{Projection: room.DefaultsProjection, EntityType: room.DefaultsEntity, Key: string(ws)}
-		then, err := query.Past[room.Defaults](ctx, s.query, ws, subject, c.Repeated)
-		return &struct{ Body room.Defaults }{then}, err
-	}
 	change := room.DefaultsSet{Inherit: in.Body.Inherit}
 	if in.Body.Context != nil {
 		change.Context = *in.Body.Context
 	}
-	changed, err := s.rooms.SetDefaults(ctx, c.Once(), ws, change)
+	changed, err := wire.Once(c, func() (room.Defaults, error) {
+		return then[room.Defaults](ctx, s.access, c, query.Subject{Projection: room.DefaultsProjection, EntityType: room.DefaultsEntity,
+			Key: string(ws)})
+	}, func() (room.Defaults, error) { return s.rooms.SetDefaults(ctx, c.Once(), ws, change) })
 	return &struct{ Body room.Defaults }{changed}, err
 }
 
@@ -306,13 +302,13 @@ func (s *roomsAPI) updateThread(ctx context.Context, c wire.Call, in *struct {
 	ThreadPath
 	Body threadChange
 }) (*threadAnswer, error) {
-	if c.Repeated > 0 {
-		subject := query.Subject{Projection: room.ThreadProjection, EntityType: room.ThreadEntity, Key: in.Thread}
-		then, err := query.Past[room.Thread](ctx, s.query, c.Caller.Workspace, subject, c.Repeated)
-		return &threadAnswer{Body: then}, err
-	}
-	changed, err := s.rooms.UpdateThread(ctx, c.Once(), c.Caller.Workspace, id.Thread(in.Thread),
-		room.ThreadUpdated{Title: in.Body.Title, Status: in.Body.Status})
+	changed, err := wire.Once(c, func() (room.Thread, error) {
+		return then[room.Thread](ctx, s.access, c, query.Subject{Projection: room.ThreadProjection, EntityType: room.ThreadEntity,
+			Key: in.Thread})
+	}, func() (room.Thread, error) {
+		return s.rooms.UpdateThread(ctx, c.Once(), c.Caller.Workspace, id.Thread(in.Thread),
+			room.ThreadUpdated{Title: in.Body.Title, Status: in.Body.Status})
+	})
 	return &threadAnswer{Body: changed}, err
 }
 

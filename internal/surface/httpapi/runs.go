@@ -115,7 +115,6 @@ type runsAPI struct {
 	spaces    *spaces.Service
 	runs      *runs.Service
 	engines   *engines.Service
-	query     *query.Service
 	redaction *redacting.Service
 	identity  *identity.Service
 	approvals *approvalsAPI
@@ -327,7 +326,9 @@ func (s *runsAPI) listRuns(ctx context.Context, c wire.Call, in runs.Filter, f R
 	}
 	out := runList{}
 	out.Runs, out.Next = cut(found, f.Limit, func(r run.Run) string { return string(r.ID) })
-	out.Runs, err = visible(ctx, s.access, c, out.Runs, func(x run.Run) label.Resource { return label.Resource{Type: label.OfRun, ID: string(x.ID)} })
+	out.Runs, err = visible(ctx, s.access, c, out.Runs, func(x run.Run) label.Resource {
+		return label.Resource{Type: label.OfRun, ID: string(x.ID)}
+	})
 	return &struct{ Body runList }{out}, err
 }
 
@@ -386,12 +387,11 @@ func (s *runsAPI) resumeRun(ctx context.Context, c wire.Call, in *struct {
 	if approval == "" {
 		return nil, fault.New(fault.Conflict, "operation_not_waiting", "operation %.128q does not wait for a person", about)
 	}
-	var decided policy.Approval
-	if c.Repeated > 0 {
-		decided, err = s.gate.Approvals.Get(lasting, c.Caller.Workspace, approval)
-	} else {
-		decided, err = s.approvals.decide(lasting, c, approval, answerRequest{Decision: in.Body.Approval.Decision, Reason: in.Body.Approval.Reason})
-	}
+	decided, err := wire.Once(c, func() (policy.Approval, error) {
+		return s.gate.Approvals.Get(lasting, c.Caller.Workspace, approval)
+	}, func() (policy.Approval, error) {
+		return s.approvals.decide(lasting, c, approval, answerRequest{Decision: in.Body.Approval.Decision, Reason: in.Body.Approval.Reason})
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -416,16 +416,19 @@ func (s *runsAPI) cancelRun(ctx context.Context, c wire.Call, in *struct {
 	if in.Body != nil {
 		reason = in.Body.Reason
 	}
-	if c.Repeated == 0 && doc.Engine {
-		if doc, err = s.engines.Cancel(ctx, c.Once(), doc.Workspace, doc.ID, reason); err == nil {
-			err = s.cancelChildren(ctx, c, doc)
+	doc, err = wire.Once(c, func() (run.Run, error) { return doc, nil }, func() (run.Run, error) {
+		if !doc.Engine {
+			if err := s.runs.Cancel(ctx, c.Once(), doc.Workspace, doc.ID, reason); err != nil {
+				return doc, err
+			}
+			return s.find(ctx, c, in.RunPath)
 		}
-	} else if c.Repeated == 0 {
-		if err := s.runs.Cancel(ctx, c.Once(), doc.Workspace, doc.ID, reason); err != nil {
-			return nil, err
+		ended, err := s.engines.Cancel(ctx, c.Once(), doc.Workspace, doc.ID, reason)
+		if err == nil {
+			err = s.cancelChildren(ctx, c, ended)
 		}
-		doc, err = s.find(ctx, c, in.RunPath)
-	}
+		return ended, err
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -483,16 +486,11 @@ func (s *runsAPI) retainRun(ctx context.Context, c wire.Call, in *struct {
 			return nil, err
 		}
 	}
-	if c.Repeated > 0 {
-		doc, err := query.Past[run.Run](ctx, s.query, c.Caller.Workspace, query.Subject{Projection: run.Projection, Key: in.Run},
-			c.Repeated)
-		if err != nil {
-			return nil, err
-		}
-		doc, err = s.bare(ctx, c, doc)
-		return &struct{ Body run.Run }{doc}, err
-	}
-	doc, err := s.redaction.Retain(ctx, c.Once(), c.Caller.Workspace, id.Run(in.Run), keep)
+	doc, err := wire.Once(c, func() (run.Run, error) {
+		return then[run.Run](ctx, s.access, c, query.Subject{Projection: run.Projection, Key: in.Run})
+	}, func() (run.Run, error) {
+		return s.redaction.Retain(ctx, c.Once(), c.Caller.Workspace, id.Run(in.Run), keep)
+	})
 	if err != nil {
 		return nil, err
 	}

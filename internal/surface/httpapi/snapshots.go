@@ -107,13 +107,11 @@ func (s *snapshotsAPI) rewindSpace(ctx context.Context, c wire.Call, in *struct 
 	SpacePath
 	Body spaceRewind
 }) (*struct{ Body spaceRewound }, error) {
-	var done space.Rewound
-	var err error
-	if c.Repeated > 0 {
-		done, err = s.spaces.Snapshots.Rewinding(ctx, c.Caller.Workspace, id.Space(in.Space), c.Repeated)
-	} else {
-		done, err = s.spaces.Snapshots.Rewind(ctx, c.Once(), c.Caller.Workspace, id.Space(in.Space), in.Body.To)
-	}
+	done, err := wire.Once(c, func() (space.Rewound, error) {
+		return s.spaces.Snapshots.Rewinding(ctx, c.Caller.Workspace, id.Space(in.Space), c.Repeated)
+	}, func() (space.Rewound, error) {
+		return s.spaces.Snapshots.Rewind(ctx, c.Once(), c.Caller.Workspace, id.Space(in.Space), in.Body.To)
+	})
 	if err != nil {
 		return nil, err
 	}

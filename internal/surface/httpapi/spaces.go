@@ -95,7 +95,6 @@ type spacesAPI struct {
 	part
 	gate   *gate.Gate
 	spaces *spaces.Service
-	query  *query.Service
 }
 
 func (s *spacesAPI) register() {
@@ -226,11 +225,9 @@ func (s *spacesAPI) updateSpace(ctx context.Context, c wire.Call, in *struct {
 	SpacePath
 	Body spaceChange
 }) (*spaceAnswer, error) {
-	if c.Repeated > 0 {
-		return s.pastSpace(ctx, c, in.Space)
-	}
-	changed, err := s.spaces.Settings.Update(ctx, c.Once(), c.Caller.Workspace, id.Space(in.Space), spaces.Change(in.Body))
-	return &spaceAnswer{Body: changed}, err
+	return s.once(ctx, c, in.Space, func() (space.Space, error) {
+		return s.spaces.Settings.Update(ctx, c.Once(), c.Caller.Workspace, id.Space(in.Space), spaces.Change(in.Body))
+	})
 }
 
 func (s *spacesAPI) destroySpace(ctx context.Context, c wire.Call, in *SpacePath) (*spaceAnswer, error) {
@@ -250,28 +247,24 @@ func (s *spacesAPI) extendSpace(ctx context.Context, c wire.Call, in *struct {
 	SpacePath
 	Body spaceExtension
 }) (*spaceAnswer, error) {
-	if c.Repeated > 0 {
-		return s.pastSpace(ctx, c, in.Space)
-	}
-	if (in.Body.TTL == 0) == (in.Body.Duration == 0) {
-		return nil, fault.New(fault.Invalid, "missing_field",
-			"the field \"ttl_seconds\" is missing; or send duration_seconds, its older name, and not both")
-	}
-	by := time.Duration(in.Body.TTL+in.Body.Duration) * time.Second
-	longer, err := s.spaces.Settings.Extend(ctx, c.Once(), c.Caller.Workspace, id.Space(in.Space), by)
-	return &spaceAnswer{Body: longer}, err
+	return s.once(ctx, c, in.Space, func() (space.Space, error) {
+		if (in.Body.TTL == 0) == (in.Body.Duration == 0) {
+			return space.Space{}, fault.New(fault.Invalid, "missing_field",
+				"the field \"ttl_seconds\" is missing; or send duration_seconds, its older name, and not both")
+		}
+		by := time.Duration(in.Body.TTL+in.Body.Duration) * time.Second
+		return s.spaces.Settings.Extend(ctx, c.Once(), c.Caller.Workspace, id.Space(in.Space), by)
+	})
 }
 
 func (s *spacesAPI) promoteSpace(ctx context.Context, c wire.Call, in *struct {
 	SpacePath
 	Body spacePromotion
 }) (*spaceAnswer, error) {
-	if c.Repeated > 0 {
-		return s.pastSpace(ctx, c, in.Space)
-	}
-	why := space.Why{Code: space.WhyRequested, Reason: in.Body.Reason}
-	promoted, err := s.spaces.Routing.Promote(ctx, c.Once(), c.Caller.Workspace, id.Space(in.Space), in.Body.Tier, why)
-	return &spaceAnswer{Body: promoted}, err
+	return s.once(ctx, c, in.Space, func() (space.Space, error) {
+		why := space.Why{Code: space.WhyRequested, Reason: in.Body.Reason}
+		return s.spaces.Routing.Promote(ctx, c.Once(), c.Caller.Workspace, id.Space(in.Space), in.Body.Tier, why)
+	})
 }
 
 func (s *spacesAPI) spacePolicy(ctx context.Context, c wire.Call, in *SpacePath) (*struct{ Body policy.Bundle }, error) {
@@ -287,22 +280,21 @@ func (s *spacesAPI) repinSpace(ctx context.Context, c wire.Call, in *struct {
 	SpacePath
 	Body PolicyChoice
 }) (*spaceAnswer, error) {
-	if c.Repeated > 0 {
-		return s.pastSpace(ctx, c, in.Space)
-	}
-	b, err := bundle(s.gate, in.Body)
-	if err != nil {
-		return nil, err
-	}
-	var said []string
-	if p := in.Body; p.Overrides != nil || p.YAML != "" || p.Cedar != "" {
-		if said, err = s.gate.Bundles.Warnings(ctx, c.Caller.Workspace, b); err != nil {
-			return nil, err
+	return s.once(ctx, c, in.Space, func() (space.Space, error) {
+		b, err := bundle(s.gate, in.Body)
+		if err != nil {
+			return space.Space{}, err
 		}
-	}
-	changed, err := s.spaces.Settings.Repin(ctx, c.Once(), c.Caller.Workspace, id.Space(in.Space), b)
-	changed.Warnings = append(changed.Warnings, said...)
-	return &spaceAnswer{Body: changed}, err
+		var said []string
+		if p := in.Body; p.Overrides != nil || p.YAML != "" || p.Cedar != "" {
+			if said, err = s.gate.Bundles.Warnings(ctx, c.Caller.Workspace, b); err != nil {
+				return space.Space{}, err
+			}
+		}
+		changed, err := s.spaces.Settings.Repin(ctx, c.Once(), c.Caller.Workspace, id.Space(in.Space), b)
+		changed.Warnings = append(changed.Warnings, said...)
+		return changed, err
+	})
 }
 
 func (s *spacesAPI) routeCommand(ctx context.Context, c wire.Call, in *struct {
@@ -314,9 +306,10 @@ func (s *spacesAPI) routeCommand(ctx context.Context, c wire.Call, in *struct {
 	return &struct{ Body space.Route }{found}, err
 }
 
-// pastSpace is a space as a request left it that is repeated now.
-func (s *spacesAPI) pastSpace(ctx context.Context, c wire.Call, sp string) (*spaceAnswer, error) {
-	then, err := query.Past[space.Space](ctx, s.query, c.Caller.Workspace, query.Subject{Projection: space.Projection,
-		EntityType: space.EntityType, Key: sp}, c.Repeated)
-	return &spaceAnswer{Body: then}, err
+// once changes a space; a repeat is answered with the space as the first request left it.
+func (s *spacesAPI) once(ctx context.Context, c wire.Call, sp string, change func() (space.Space, error)) (*spaceAnswer, error) {
+	changed, err := wire.Once(c, func() (space.Space, error) {
+		return then[space.Space](ctx, s.access, c, query.Subject{Projection: space.Projection, EntityType: space.EntityType, Key: sp})
+	}, change)
+	return &spaceAnswer{Body: changed}, err
 }

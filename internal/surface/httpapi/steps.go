@@ -250,12 +250,11 @@ func (s *stepsAPI) createStep(ctx context.Context, c wire.Call, in *struct {
 	if err != nil {
 		return nil, err
 	}
-	if c.Repeated > 0 {
-		doc, err := told[step.Step](ctx, s.access, c, step.Projection, step.EntityType)
-		return &struct{ Body step.Step }{doc}, err
-	}
-	doc, err := s.engines.AddStep(ctx, c.Once(), h, engines.StepRequest{Kind: in.Body.Kind, Title: in.Body.Title,
-		Input: in.Body.Input})
+	doc, err := wire.Once(c, func() (step.Step, error) {
+		return told[step.Step](ctx, s.access, c, step.Projection, step.EntityType)
+	}, func() (step.Step, error) {
+		return s.engines.AddStep(ctx, c.Once(), h, engines.StepRequest{Kind: in.Body.Kind, Title: in.Body.Title, Input: in.Body.Input})
+	})
 	return &struct{ Body step.Step }{doc}, err
 }
 
@@ -300,16 +299,14 @@ func (s *stepsAPI) createCall(ctx context.Context, c wire.Call, in *struct {
 	if err != nil {
 		return nil, err
 	}
-	var call step.Call
 	var no *engines.Refused
-	if c.Repeated > 0 {
-		call, err = s.calledThen(ctx, c)
-	} else {
+	call, err := wire.Once(c, func() (step.Call, error) { return s.calledThen(ctx, c) }, func() (call step.Call, err error) {
 		call, no, err = s.engines.Invoke(ctx, c.Once(), c.Caller.Workspace, claim, engines.CallRequest{
 			Step: id.Step(in.Step), Tool: in.Body.Tool, Title: in.Body.Title, Input: in.Body.Input, Agent: agent, Token: under,
 			Zone: event.Zone(in.Body.Zone),
 		})
-	}
+		return call, err
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -349,8 +346,7 @@ func (s *stepsAPI) calledThen(ctx context.Context, c wire.Call) (step.Call, erro
 	if err != nil {
 		return step.Call{}, err
 	}
-	return query.Past[step.Call](ctx, s.query, c.Caller.Workspace, query.Subject{Projection: step.CallProjection,
-		EntityType: step.CallEntity, Key: last.EntityID}, c.Repeated)
+	return then[step.Call](ctx, s.access, c, query.Subject{Projection: step.CallProjection, EntityType: step.CallEntity, Key: last.EntityID})
 }
 
 func (s *stepsAPI) concluded(ctx context.Context, c wire.Call, p CallPath, sent string, do func(token string) (step.Call,
@@ -359,11 +355,8 @@ func (s *stepsAPI) concluded(ctx context.Context, c wire.Call, p CallPath, sent 
 	if err != nil {
 		return nil, err
 	}
-	var doc step.Call
-	if c.Repeated > 0 {
-		doc, err = told[step.Call](ctx, s.access, c, step.CallProjection, step.CallEntity)
-	} else {
-		doc, err = do(token)
-	}
+	doc, err := wire.Once(c, func() (step.Call, error) {
+		return told[step.Call](ctx, s.access, c, step.CallProjection, step.CallEntity)
+	}, func() (step.Call, error) { return do(token) })
 	return &struct{ Body step.Call }{doc}, err
 }

@@ -16,12 +16,38 @@ import (
 // apiVersion is the version of the API, not of the daemon.
 const apiVersion = "1.0"
 
+// document is the API document: the operations that huma answers, and their types.
+type document struct {
+	begin     func() huma.API // makes it without operations
+	described sync.Once
+	owed      []func()         // what Describe does
+	api       huma.API         // set by Describe
+	forms     map[string]kinds // of the objects that have several
+}
+
+// later keeps what has to be done before an operation is answered that huma answers, or the document is written. See Describe.
+func (d *document) later(do func()) { d.owed = append(d.owed, do) }
+
+// Describe registers the operations with huma, once. Reading their types takes longer than the rest of a start. So the first request that
+// needs it does it, not the start of the daemon.
+func (d *document) Describe() {
+	d.described.Do(func() {
+		d.api = d.begin()
+		for _, do := range d.owed {
+			do()
+		}
+		d.owed = nil
+	})
+}
+
+func (d *document) schemas() huma.Registry { return d.api.OpenAPI().Components.Schemas }
+
 // OpenAPI is the API document as served and as committed under api/: the same bytes for the same operations.
-func (s *Server) OpenAPI() []byte {
-	s.Describe()
-	open := *s.api.OpenAPI()
+func (d *document) OpenAPI() []byte {
+	d.Describe()
+	open := *d.api.OpenAPI()
 	components := *open.Components
-	components.Schemas, components.Responses = s.schemasShown(), refusalsShown(s.schemas())
+	components.Schemas, components.Responses = d.schemasShown(), refusalsShown(d.schemas())
 	open.Components = &components
 	raw, err := json.Marshal(&open)
 	if err != nil {
@@ -36,16 +62,16 @@ func (s *Server) OpenAPI() []byte {
 }
 
 // Object documents a field as a JSON object, where its Go type only knows that it holds JSON.
-func (s *Server) Object(schema, field string) {
-	s.later(func(s *Server) {
-		s.schemas().Map()[schema].Properties[field] = &huma.Schema{Type: "object", AdditionalProperties: true}
+func (d *document) Object(schema, field string) {
+	d.later(func() {
+		d.schemas().Map()[schema].Properties[field] = &huma.Schema{Type: "object", AdditionalProperties: true}
 	})
 }
 
 // Finish adds the API document and its page, which tell about every operation that was added before. Each is written when it is asked for
 // first: that takes longer than all the rest of a server, and most daemons are never asked.
 func (s *Server) Finish() {
-	s.later(func(s *Server) {
+	s.later(func() {
 		for _, unused := range []string{"ErrorModel", "ErrorDetail"} { // huma's own form of errors
 			delete(s.schemas().Map(), unused)
 		}

@@ -85,6 +85,15 @@ func (s *Server) repeated(w http.ResponseWriter, r *http.Request, c *Call) (give
 	return give, nil
 }
 
+// Once returns what recall finds where the call repeats an earlier one, and otherwise what do makes. Operations of RepeatRecalled use it
+// where they have to read the input for both; HandleOnce is for the others.
+func Once[D any](c Call, recall, do func() (D, error)) (D, error) {
+	if c.Repeated > 0 {
+		return recall()
+	}
+	return do()
+}
+
 // Known returns the place of the last event of the request, if it has an Idempotency-Key that the log knows, else 0. An operation asks
 // itself that may begin while the log cannot be read.
 func (s *Server) Known(ctx context.Context, c Call) (uint64, error) {

@@ -129,21 +129,6 @@ func pattern(method, path string) string {
 	return method + " " + strings.Replace(path, "/files/{path}", "/files/{path...}", 1)
 }
 
-// later keeps what has to be done before an operation is answered that huma answers, or the document is written. See Describe.
-func (s *Server) later(do func(*Server)) { s.owed = append(s.owed, do) }
-
-// Describe registers the operations with huma, once. Reading their types takes longer than the rest of a start. So the first request that
-// needs it does it, not the start of the daemon.
-func (s *Server) Describe() {
-	s.described.Do(func() {
-		s.api = huma.NewAPI(s.apiConfig(), adapter{s})
-		for _, do := range s.owed {
-			do(s)
-		}
-		s.owed = nil
-	})
-}
-
 func (s *Server) admitRoute(op Operation, input reflect.Type) *route {
 	rt := &route{pattern: pattern(op.Method, op.Path), public: op.Public, rate: op.Rate, repeat: op.Repeat, needs: op.Needs,
 		engines: op.Engines, maxBody: op.MaxBody, home: op.Home, waits: op.Waits || input == nil}
@@ -183,7 +168,7 @@ func (s *Server) admitRoute(op Operation, input reflect.Type) *route {
 // detaches its context from the connection, so that what is begun is done and recorded; only an operation that waits does that itself.
 func Handle[I, O any](s *Server, op Operation, do func(ctx context.Context, c Call, in *I) (*O, error)) {
 	s.admitRoute(op, reflect.TypeFor[I]())
-	s.later(func(s *Server) {
+	s.later(func() {
 		huma.Register(s.api, op.document(s.schemas()), func(ctx context.Context, in *I) (*O, error) {
 			c := callOf(ctx)
 			out, err := do(ctx, c, in)
@@ -207,13 +192,7 @@ func HandleOnce[I, D, O any](
 		panic("httpapi: " + op.ID + " recalls a repeat that the server does not look up")
 	}
 	Handle(s, op, func(ctx context.Context, c Call, in *I) (*O, error) {
-		var made D
-		var err error
-		if c.Repeated > 0 {
-			made, err = recall(ctx, c)
-		} else {
-			made, err = do(ctx, c, in)
-		}
+		made, err := Once(c, func() (D, error) { return recall(ctx, c) }, func() (D, error) { return do(ctx, c, in) })
 		if err != nil {
 			return nil, err
 		}
@@ -244,7 +223,7 @@ func Tell[O any](s *Server, op Operation, do func(ctx context.Context) (status i
 // Stream adds an operation that reads or writes the connection itself. The input type only documents its parameters and body.
 func Stream[I any](s *Server, op Operation, do func(w http.ResponseWriter, r *http.Request, c Call) error) {
 	rt := s.admitRoute(op, nil)
-	s.later(func(s *Server) {
+	s.later(func() {
 		document := described[I](s, op.document(s.schemas()))
 		rt.answer = func(w http.ResponseWriter, r *http.Request) {
 			c := callOf(r.Context())
@@ -258,8 +237,6 @@ func Stream[I any](s *Server, op Operation, do func(w http.ResponseWriter, r *ht
 		}
 	})
 }
-
-func (s *Server) schemas() huma.Registry { return s.api.OpenAPI().Components.Schemas }
 
 // knownParameters refuses a query parameter that the operation does not have, or that was sent twice.
 func knownParameters(op *huma.Operation, r *http.Request) error {

@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"sync"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -86,9 +85,7 @@ func (nobody) Stream() func(string) { return func(string) {} }
 // Server answers requests. Operations are added with Handle and Stream, then Finish is called once.
 type Server struct {
 	Config
-	described sync.Once
-	owed      []func(*Server) // what Describe does
-	api       huma.API        // set by Describe
+	document
 
 	mux     *http.ServeMux
 	routes  map[string]*route // by the mux's pattern
@@ -96,8 +93,7 @@ type Server struct {
 	inHand  inHand
 	bodies  bodies
 	idle    idle
-	forms   map[string]kinds // of the objects of the document that have several
-	done    chan struct{}    // closed when the server stops; event streams end with it
+	done    chan struct{} // closed when the server stops; event streams end with it
 }
 
 // New makes a server without operations; it listens nowhere yet.
@@ -112,6 +108,7 @@ func New(c Config) *Server {
 		Config: c, mux: http.NewServeMux(), routes: map[string]*route{},
 		limiter: newLimiter(c.Rates, c.Clock), done: make(chan struct{}),
 	}
+	s.begin = func() huma.API { return huma.NewAPI(s.apiConfig(), adapter{s}) }
 	return s
 }
 

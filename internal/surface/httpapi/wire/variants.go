@@ -31,20 +31,20 @@ type Frame struct {
 
 // Discriminate documents an object as one of several forms. It affects only the document: the Go type and its reader decide which forms are
 // accepted and sent.
-func (s *Server) Discriminate(schema, field string, forms []Variant) {
-	if s.forms == nil {
-		s.forms = map[string]kinds{}
+func (d *document) Discriminate(schema, field string, forms []Variant) {
+	if d.forms == nil {
+		d.forms = map[string]kinds{}
 	}
-	s.forms[schema] = kinds{field, forms}
+	d.forms[schema] = kinds{field, forms}
 }
 
 // Example documents a body that the operation takes.
-func (s *Server) Example(operation string, body json.RawMessage) {
-	s.later(func(s *Server) { s.example(operation, body) })
+func (d *document) Example(operation string, body json.RawMessage) {
+	d.later(func() { d.example(operation, body) })
 }
 
-func (s *Server) example(operation string, body json.RawMessage) {
-	for _, item := range s.api.OpenAPI().Paths {
+func (d *document) example(operation string, body json.RawMessage) {
+	for _, item := range d.api.OpenAPI().Paths {
 		for _, op := range []*huma.Operation{item.Get, item.Put, item.Post, item.Delete, item.Patch} {
 			if op != nil && op.OperationID == operation && op.RequestBody != nil {
 				op.RequestBody.Content["application/json"].Example = body
@@ -64,8 +64,8 @@ type kinds struct {
 const inSchemas = "#/components/schemas/"
 
 // schemasShown returns the schemas of the document, with the forms of objects in place of the objects that have them all.
-func (s *Server) schemasShown() huma.Registry {
-	shown := maps.Clone(s.schemas().Map())
+func (d *document) schemasShown() huma.Registry {
+	shown := maps.Clone(d.schemas().Map())
 	for name, schema := range shown {
 		if once := slices.Compact(slices.Sorted(slices.Values(schema.Required))); len(once) < len(schema.Required) {
 			// fields that embedded types share
@@ -74,7 +74,7 @@ func (s *Server) schemasShown() huma.Registry {
 			shown[name] = &copied
 		}
 	}
-	for name, f := range s.forms {
+	for name, f := range d.forms {
 		flat := shown[name]
 		one := &huma.Schema{Description: flat.Description, Discriminator: &huma.Discriminator{PropertyName: f.field,
 			Mapping: map[string]string{}}}
@@ -96,7 +96,7 @@ func (s *Server) schemasShown() huma.Registry {
 		}
 		shown[name] = one
 	}
-	return overlay{s.schemas(), shown}
+	return overlay{d.schemas(), shown}
 }
 
 // overlay is a registry that is written with other schemas.
