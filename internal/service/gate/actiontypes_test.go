@@ -3,6 +3,7 @@ package gate_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
@@ -14,12 +15,14 @@ import (
 func TestDeclaredActionTypesAreFound(t *testing.T) {
 	h := build(t, nil)
 	ctx := t.Context()
+	late := &clock{now: h.clock.Now().Add(time.Minute)} // the log has another clock
+	h.ActionTypes.Clock = late
 	named := func(name string) func(*policy.Declare) { return func(d *policy.Declare) { d.Name = name } }
 	for i, name := range []string{"deploy.a", "deploy.b", "deploy.c"} {
 		if doc := h.declare(named(name)); doc.Name != name || doc.Version != 1 || !doc.Living() {
 			t.Errorf("declared %d: got %+v", i, doc)
 		}
-		if e := h.last(policy.ActionTypeDeclaredType); !e.OccurredAt.Equal(h.clock.Now()) {
+		if e := h.last(policy.ActionTypeDeclaredType); !e.OccurredAt.Equal(late.Now()) {
 			t.Errorf("declared at %s", e.OccurredAt)
 		}
 	}

@@ -56,7 +56,8 @@ func TestTheStrictestPartDecides(t *testing.T) {
 		"one person": {"ls", map[string]policy.Verdict{"ls": rule(policy.RequireApproval, 1, "a")}, policy.RequireApproval,
 			policy.ReasonPolicyAsks, "ls: because of a", []string{"a"}, 0},
 		"the most persons": {"ls; pwd", map[string]policy.Verdict{"ls": rule(policy.RequireApproval, 2, "a"),
-			"pwd": rule(policy.RequireApproval, 3, "b")}, policy.RequireApproval, policy.ReasonPolicyAsks, "ls: because of a", []string{"a", "b"}, 3},
+			"pwd": rule(policy.RequireApproval, 3, "b")}, policy.RequireApproval, policy.ReasonPolicyAsks, "ls: because of a",
+			[]string{"a", "b"}, 3},
 		"a refusal behind a question": {"ls; pwd", map[string]policy.Verdict{"ls": rule(policy.RequireApproval, 2, "a"),
 			"pwd": rule(policy.Deny, 0, "b")}, policy.Deny, policy.ReasonPolicyForbids, "pwd: because of b", []string{"b"}, 0},
 	} {

@@ -30,7 +30,8 @@ func TestAPolicyThatIsTried(t *testing.T) {
 	}
 	trial.Cedar += " "
 	e, err := h.Explain(t.Context(), h.shell("restrictive", "ls"), &trial)
-	if err != nil || e.Decision.ReasonCode != policy.ReasonPolicyUnavailable || !strings.HasPrefix(e.Decision.Reason, "the policy bundle is not what its hash says") {
+	if err != nil || e.Decision.ReasonCode != policy.ReasonPolicyUnavailable ||
+		!strings.HasPrefix(e.Decision.Reason, "the policy bundle is not what its hash says") {
 		t.Errorf("not what its hash says: got %s %q, %v", e.Decision.ReasonCode, e.Decision.Reason, err)
 	}
 	a := h.file("standard", policy.FileRead, "a")
