@@ -153,7 +153,6 @@ var bulk = arch.Bulk{
 		"conformance/trust.examiner":                   "to be split",
 		"internal/app.App":                             "to be split",
 		"internal/command.reader":                      "to be split",
-		"internal/driver/nano/javascript.run":          "to be split",
 		"internal/service/engines.Service":             "to be split",
 		"internal/service/runs.Service":                "to be split",
 		"internal/service/runs.execution":              "to be split",
