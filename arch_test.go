@@ -152,7 +152,6 @@ var bulk = arch.Bulk{
 		"internal/driver/disk/internal/snapshots.Past": "to be split",
 		"conformance/trust.examiner":                   "to be split",
 		"internal/app.App":                             "to be split",
-		"internal/command.reader":                      "to be split",
 		"internal/service/engines.Service":             "to be split",
 		"internal/service/runs.Service":                "to be split",
 		"internal/service/runs.execution":              "to be split",
