@@ -21,11 +21,9 @@ import (
 	"agentbox/internal/driver/cedar"
 	"agentbox/internal/driver/disk"
 	"agentbox/internal/driver/disk/frames"
-	"agentbox/internal/driver/disk/trees"
 	"agentbox/internal/driver/fts"
 	"agentbox/internal/driver/keyring"
 	"agentbox/internal/driver/nano"
-	"agentbox/internal/driver/postgres"
 	"agentbox/internal/driver/telemetry"
 	"agentbox/internal/kernel/journal"
 	"agentbox/internal/kernel/projection"
@@ -88,23 +86,20 @@ type App struct {
 	Nodes      *nodes.Service
 	Owner      id.Principal
 
+	together membership
+	upkeep   upkeep
+
 	steady  *steady
 	keys    *keyring.Keyring
-	proofs  *trees.Store
 	metrics *telemetry.Metrics
-	counted journal.Journal // Log, as those append to it whose appends are counted, and whose secrets are taken out
-	sizes   sizes
+	counted journal.Journal   // Log, as those append to it whose appends are counted, and whose secrets are taken out
 	tracer  *telemetry.Tracer // nil where no traces are told
 	clock   event.Clock
 	logger  *slog.Logger
 	claim   *claimed
-	shared  *claimed                        // the folder that other daemons may want too; nil for none
 	reign   func(ctx context.Context) error // returns when another daemon has taken the database; nil for a log in a file
-	node    id.Node
 	began   time.Time
-	serving string            // host:port, once it listens
-	member  *postgres.Journal // the log, of a daemon that works on it together with others; nil of one that is alone
-	leads   atomic.Bool       // this member does what only one may
+	serving string // host:port, once it listens
 	library atomic.Pointer[search.Service]
 	dir     *directory
 	server  *httpapi.Server
@@ -151,11 +146,17 @@ func Up(ctx context.Context, c Config, clock event.Clock, logger *slog.Logger, r
 	return a.Run(ctx, ready)
 }
 
+func newApp(c Config, clock event.Clock, logger *slog.Logger) *App {
+	a := &App{Config: c, clock: clock, steady: newSteady(clock.Now()), logger: logger, metrics: telemetry.NewMetrics(Version)}
+	a.together.app, a.upkeep.app = a, a
+	return a
+}
+
 func open(ctx context.Context, c Config, clock event.Clock, logger *slog.Logger, listen bool) (a *App, err error) {
 	if err := c.check(); err != nil {
 		return nil, fault.Wrap(err, fault.Invalid, "config_invalid", "the configuration cannot be used")
 	}
-	opening := &App{Config: c, clock: clock, steady: newSteady(clock.Now()), logger: logger, metrics: telemetry.NewMetrics(Version)}
+	opening := newApp(c, clock, logger)
 	a = opening
 	if a.claim, err = claim(c.DataDir); err != nil {
 		return nil, err
@@ -171,7 +172,7 @@ func open(ctx context.Context, c Config, clock event.Clock, logger *slog.Logger,
 	}
 	ids := id.NewSource(clock.Now, rand.Reader)
 	a.began = clock.Now().UTC()
-	if a.node, err = a.theNode(ids); err != nil {
+	if a.together.node, err = a.together.theNode(ids); err != nil {
 		return nil, err
 	}
 	if listen {
@@ -193,7 +194,7 @@ func open(ctx context.Context, c Config, clock event.Clock, logger *slog.Logger,
 	if err := a.dir.hold(ctx, a.Log, a.Log); err != nil {
 		return nil, err
 	}
-	if err := a.shareSecrets(ctx); err != nil {
+	if err := a.together.secrets(ctx); err != nil {
 		return nil, err
 	}
 	if err := behind(ctx, a.Log, ids); err != nil {
@@ -203,7 +204,7 @@ func open(ctx context.Context, c Config, clock event.Clock, logger *slog.Logger,
 		return nil, err
 	}
 	a.counted = redaction.Scrub(telemetry.WrapJournal(a.Log, a.Log, clock, a.metrics, a.tracer, logger), System, ids)
-	a.metrics.Watch(a.look)
+	a.metrics.Watch(a.upkeep.look)
 	tiers, err := a.tiers()
 	if err != nil {
 		return nil, err
@@ -211,7 +212,7 @@ func open(ctx context.Context, c Config, clock event.Clock, logger *slog.Logger,
 	if listen {
 		a.tryFirst(tiers)
 	}
-	if err := a.prove(ctx); err != nil {
+	if err := a.upkeep.prove(ctx); err != nil {
 		return nil, err
 	}
 	if err := holdRoots(ctx, a.Log); err != nil {
@@ -223,7 +224,7 @@ func open(ctx context.Context, c Config, clock event.Clock, logger *slog.Logger,
 	}
 	a.Gate, err = gate.New(gate.Parts{
 		Log: a.counted, Docs: a.Log, Evaluator: cedar.New(), Clock: clock, IDs: ids, Shadow: c.Shadow, System: System,
-		EffectsPerHour: c.EffectsPerHour, QuestionTime: c.ApprovalTime, Together: a.member != nil,
+		EffectsPerHour: c.EffectsPerHour, QuestionTime: c.ApprovalTime, Together: a.together.member != nil,
 	})
 	if err != nil {
 		return nil, err
@@ -240,8 +241,8 @@ func open(ctx context.Context, c Config, clock event.Clock, logger *slog.Logger,
 	if err := a.does("puts in order what an earlier daemon left"); err != nil {
 		return nil, err
 	}
-	if a.member == nil { // else the leader does
-		if err := a.recoverAlone(ctx); err != nil {
+	if a.together.member == nil { // else the leader does
+		if err := a.together.recoverAlone(ctx); err != nil {
 			return nil, err
 		}
 	}
@@ -257,7 +258,7 @@ func open(ctx context.Context, c Config, clock event.Clock, logger *slog.Logger,
 
 // wire makes the services and the drivers that they use.
 func (a *App) wire(ctx context.Context, ids *id.Source, secret []byte, tiers []space.Tier) error {
-	blobs, err := a.openBlobs(ctx)
+	blobs, err := a.together.openBlobs(ctx)
 	if err != nil {
 		return err
 	}
@@ -286,9 +287,10 @@ func (a *App) wire(ctx context.Context, ids *id.Source, secret []byte, tiers []s
 	a.Spaces = spaces.New(spaces.Parts{
 		Log: a.counted, Docs: a.Log, Gate: asked, Library: a.Gate.Bundles, Store: telemetry.WrapStore(stored, a.clock, a.tracer), Tiers: tiers,
 		Place: seen, Clock: a.clock, IDs: ids, Logger: a.logger,
-		MaxSpaces: a.Config.MaxSpaces, MaxLimits: a.Config.MaxLimits, FirstUID: a.uids(), System: System, Node: a.node, Together: a.shares(),
+		MaxSpaces: a.Config.MaxSpaces, MaxLimits: a.Config.MaxLimits, FirstUID: a.together.uids(), System: System,
+		Node: a.together.node, Together: a.together.shares(),
 	})
-	a.takeCensus()
+	a.together.takeCensus()
 	retention, err := redaction.ParseRetention(a.Config.Retention)
 	if err != nil {
 		return err
@@ -327,8 +329,8 @@ func (a *App) wire(ctx context.Context, ids *id.Source, secret []byte, tiers []s
 	a.Workspaces = workspaces.New(workspaces.Parts{Log: a.counted, Docs: a.Log, Gate: asked, IDs: ids, Owner: a.Identity.Owner,
 		IssueKey: a.Identity.IssueKey})
 	a.Rooms = rooms.New(rooms.Parts{Log: a.counted, Docs: a.Log, Gate: asked, IDs: ids})
-	if a.member != nil {
-		a.Runs.Mine, a.GC.Mine, a.GC.Leads = a.Spaces.Ownership.Mine, a.Spaces.Ownership.Mine, a.leads.Load
+	if a.together.member != nil {
+		a.Runs.Mine, a.GC.Mine, a.GC.Leads = a.Spaces.Ownership.Mine, a.Spaces.Ownership.Mine, a.together.leads.Load
 	}
 	a.Spaces.SetOccupants(a.Runs)
 	a.Gate.KillSwitch.OnHalt(a.Runs.Halt)

@@ -100,11 +100,12 @@ func (s *steady) step(wall time.Time, passed time.Duration) (now time.Time, jump
 }
 
 // steadily is every for steps that end what has expired.
-func (a *App) steadily(done <-chan struct{}, step func(now time.Time)) {
-	every(a.clock, done, stepPeriod, func(reading time.Time) {
-		now, jumped := a.steady.at(reading)
+func (up *upkeep) steadily(done <-chan struct{}, step func(now time.Time)) {
+	every(up.app.clock, done, stepPeriod, func(reading time.Time) {
+		now, jumped := up.app.steady.at(reading)
 		if jumped > 0 {
-			a.logger.Warn("the clock has jumped ahead; what expires by that ends when it stays so for ten minutes", "code", "clock_jumped", "error",
+			up.app.logger.Warn("the clock has jumped ahead; what expires by that ends when it stays so for ten minutes", "code", "clock_jumped",
+				"error",
 				fmt.Errorf("by %s", jumped))
 		}
 		step(now)

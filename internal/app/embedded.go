@@ -141,7 +141,7 @@ func (d *desk) next(ctx context.Context) (errand.Work, error) {
 		return errand.Work{}, err
 	}
 	want := engines.Wanted{Work: errand.Operations}
-	if d.a.member != nil {
+	if d.a.together.member != nil {
 		want.Fits = d.a.fits
 	}
 	var failed error

@@ -44,7 +44,7 @@ func (a *App) dispatch(ids *id.Source, blobs *disk.Blobs, asked policy.Gate) err
 	}
 	a.Engines = engines.New(engines.Parts{
 		Log: a.counted, Docs: a.Log, Blobs: blobs, MaxContent: a.Config.ContentQuota, Gate: asked, Tokens: tokens, ClaimTime: a.Config.ClaimTime,
-		Seal: seal, Place: a.place, Clock: a.clock, IDs: ids, Logger: a.logger, Together: a.member != nil,
+		Seal: seal, Place: a.place, Clock: a.clock, IDs: ids, Logger: a.logger, Together: a.together.member != nil,
 	})
 	return nil
 }

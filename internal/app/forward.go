@@ -24,8 +24,8 @@ const forwardedHeader = "Agentbox-Forwarded-By"
 const reachTime = 5 * time.Second
 
 // elsewhere says who answers a request that not every member can; nil for a daemon that works alone.
-func (a *App) elsewhere() wire.Elsewhere {
-	if a.member == nil {
+func (ms *membership) elsewhere() wire.Elsewhere {
+	if ms.member == nil {
 		return nil
 	}
 	dialer := &net.Dialer{Timeout: reachTime}
@@ -33,34 +33,34 @@ func (a *App) elsewhere() wire.Elsewhere {
 		DialContext: dialer.DialContext, TLSHandshakeTimeout: reachTime, MaxIdleConnsPerHost: 32, IdleConnTimeout: time.Minute,
 		ForceAttemptHTTP2: true,
 	}
-	a.closers = append(a.closers, func() error {
+	ms.app.closers = append(ms.app.closers, func() error {
 		transport.CloseIdleConnections()
 		return nil
 	})
 	return func(ctx context.Context, r *http.Request, c wire.Call, home wire.Home, value string) (http.Handler, error) {
-		m, err := a.home(ctx, c.Caller.Workspace, home, value)
-		if err != nil || m.Node == "" || m.Node == a.node {
+		m, err := ms.home(ctx, c.Caller.Workspace, home, value)
+		if err != nil || m.Node == "" || m.Node == ms.node {
 			return nil, err
 		}
 		if by := r.Header.Get(forwardedHeader); by != "" {
-			return nil, node.Away(m.Node, "and the node "+string(a.node)+", to which "+clip(by)+" has forwarded it, is another one")
+			return nil, node.Away(m.Node, "and the node "+string(ms.node)+", to which "+clip(by)+" has forwarded it, is another one")
 		}
-		return a.forwarding(transport, m, c)
+		return ms.forwarding(transport, m, c)
 	}
 }
 
 func clip(text string) string { return text[:min(len(text), 64)] }
 
 // home is the member that answers; one without a name is this one, which says what is wrong.
-func (a *App) home(ctx context.Context, ws id.Workspace, home wire.Home, value string) (node.Member, error) {
+func (ms *membership) home(ctx context.Context, ws id.Workspace, home wire.Home, value string) (node.Member, error) {
 	if home == wire.AtLeader {
-		if a.leads.Load() {
+		if ms.leads.Load() {
 			return node.Member{}, nil
 		}
-		return a.leader(ctx)
+		return ms.leader(ctx)
 	}
 	if home == wire.AtRun {
-		doc, err := a.Runs.Find(ctx, ws, id.Run(value))
+		doc, err := ms.app.Runs.Find(ctx, ws, id.Run(value))
 		if fault.KindOf(err) == fault.NotFound || err == nil && doc.Space == "" {
 			return node.Member{}, nil
 		}
@@ -69,14 +69,14 @@ func (a *App) home(ctx context.Context, ws id.Workspace, home wire.Home, value s
 		}
 		value = string(doc.Space)
 	}
-	s, err := a.Spaces.Catalog.Space(ctx, ws, id.Space(value))
-	if fault.KindOf(err) == fault.NotFound || err == nil && (s.Status == space.Destroyed || s.Node == "" || s.Node == a.node) {
+	s, err := ms.app.Spaces.Catalog.Space(ctx, ws, id.Space(value))
+	if fault.KindOf(err) == fault.NotFound || err == nil && (s.Status == space.Destroyed || s.Node == "" || s.Node == ms.node) {
 		return node.Member{}, nil
 	}
 	if err != nil {
 		return node.Member{}, err
 	}
-	all, err := a.member.Together.Members(ctx)
+	all, err := ms.member.Together.Members(ctx)
 	if err != nil {
 		return node.Member{}, err
 	}
@@ -92,13 +92,13 @@ func (a *App) home(ctx context.Context, ws id.Workspace, home wire.Home, value s
 }
 
 // leader is the member that does what only one may.
-func (a *App) leader(ctx context.Context) (node.Member, error) {
-	all, err := a.member.Together.Members(ctx)
+func (ms *membership) leader(ctx context.Context) (node.Member, error) {
+	all, err := ms.member.Together.Members(ctx)
 	if err != nil {
 		return node.Member{}, err
 	}
 	for _, m := range all {
-		if m.Leads && m.Node != a.node {
+		if m.Leads && m.Node != ms.node {
 			return m, nil
 		}
 	}
@@ -107,7 +107,7 @@ func (a *App) leader(ctx context.Context) (node.Member, error) {
 }
 
 // forwarding answers a request with what another member answers to it, as it comes.
-func (a *App) forwarding(transport http.RoundTripper, m node.Member, c wire.Call) (http.Handler, error) {
+func (ms *membership) forwarding(transport http.RoundTripper, m node.Member, c wire.Call) (http.Handler, error) {
 	to, err := url.Parse(m.Address)
 	if err != nil || to.Host == "" {
 		return nil, node.Away(m.Node, "whose address cannot be used")
@@ -119,7 +119,7 @@ func (a *App) forwarding(transport http.RoundTripper, m node.Member, c wire.Call
 				p.SetURL(to)
 				p.Out.Host = to.Host
 				p.Out.URL.Path, p.Out.URL.RawPath, p.Out.URL.RawQuery = p.In.URL.Path, p.In.URL.RawPath, p.In.URL.RawQuery
-				p.Out.Header.Set(forwardedHeader, string(a.node))
+				p.Out.Header.Set(forwardedHeader, string(ms.node))
 				p.Out.Header.Set("X-Request-Id", string(c.Request))
 				p.Out.Header.Set("X-Correlation-Id", string(c.Correlation))
 			},
@@ -133,7 +133,7 @@ func (a *App) forwarding(transport http.RoundTripper, m node.Member, c wire.Call
 				if errors.Is(err, context.Canceled) {
 					return // the client has gone
 				}
-				a.logger.Warn("forward a request", "code", "node_unreachable", "node", m.Node, "error", err)
+				ms.app.logger.Warn("forward a request", "code", "node_unreachable", "node", m.Node, "error", err)
 				wire.Refuse(w, c, node.Away(m.Node, "which cannot be reached"))
 			},
 		}).ServeHTTP(w, r)

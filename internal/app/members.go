@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"agentbox/internal/domain/fault"
@@ -18,11 +19,22 @@ import (
 	"agentbox/internal/driver/disk"
 	"agentbox/internal/driver/disk/trees"
 	"agentbox/internal/driver/keyring"
+	"agentbox/internal/driver/postgres"
 	"agentbox/internal/host"
 	"agentbox/internal/kernel/journal"
 	"agentbox/internal/service/nodes"
 	"agentbox/internal/service/spaces"
 )
+
+// membership is what this daemon does because others may work on the same log: it names itself, shares secrets and contents, leads, and
+// sends on what belongs to another.
+type membership struct {
+	app    *App
+	node   id.Node
+	shared *claimed          // the folder that other daemons may want too; nil for none
+	member *postgres.Journal // the log, of a daemon that works on it together with others; nil of one that is alone
+	leads  atomic.Bool       // this member does what only one may
+}
 
 // nodeFile says which node a data directory is.
 const nodeFile = "node"
@@ -38,35 +50,35 @@ const uidsOfNode = 10_000
 func (c Config) together() bool { return c.inDatabase() && c.Shared != "" }
 
 // theNode reads which node the data directory is, and decides it at the first start.
-func (a *App) theNode(ids *id.Source) (id.Node, error) {
-	raw, err := readSmall(a.path(nodeFile))
+func (ms *membership) theNode(ids *id.Source) (id.Node, error) {
+	raw, err := readSmall(ms.app.path(nodeFile))
 	if errors.Is(err, fs.ErrNotExist) {
 		n := id.New[id.Node](ids)
-		if err := trees.Replace(a.path(nodeFile), []byte(n+"\n"), 0o600); err != nil {
-			return "", unwritable(err, a.Config.DataDir)
+		if err := trees.Replace(ms.app.path(nodeFile), []byte(n+"\n"), 0o600); err != nil {
+			return "", unwritable(err, ms.app.Config.DataDir)
 		}
 		return n, nil
 	}
 	if err != nil {
-		return "", unwritable(err, a.Config.DataDir)
+		return "", unwritable(err, ms.app.Config.DataDir)
 	}
 	n, err := id.Parse[id.Node](strings.TrimSpace(string(raw)))
 	if err != nil {
-		return "", fault.Wrap(err, fault.Invalid, "data_invalid", "%s does not say which node the data directory is", a.path(nodeFile)).
+		return "", fault.Wrap(err, fault.Invalid, "data_invalid", "%s does not say which node the data directory is", ms.app.path(nodeFile)).
 			With("put it back from a backup: the spaces of this daemon bear its name")
 	}
 	return n, nil
 }
 
 // advertised is where the other members reach this one.
-func (a *App) advertised() string {
+func (ms *membership) advertised() string {
 	switch {
-	case a.Config.Advertise != "":
-		return strings.TrimSuffix(a.Config.Advertise, "/")
-	case a.serving != "":
-		return "http://" + a.serving
+	case ms.app.Config.Advertise != "":
+		return strings.TrimSuffix(ms.app.Config.Advertise, "/")
+	case ms.app.serving != "":
+		return "http://" + ms.app.serving
 	}
-	return "http://" + a.Config.Listen
+	return "http://" + ms.app.Config.Listen
 }
 
 // hosts are the names by which a request may call this daemon, besides those of its loopback address.
@@ -78,59 +90,59 @@ func (c Config) hosts() []string {
 }
 
 // joins opens the folder that members share.
-func (a *App) joins() (err error) {
-	if a.shared, err = claimTogether(a.Config.Shared); err != nil {
+func (ms *membership) joins() (err error) {
+	if ms.shared, err = claimTogether(ms.app.Config.Shared); err != nil {
 		return err
 	}
-	keys, err := keyring.OpenShared(a.Config.keys(), rand.Reader, a.clock.Now)
-	a.keys = keys
+	keys, err := keyring.OpenShared(ms.app.Config.keys(), rand.Reader, ms.app.clock.Now)
+	ms.app.keys = keys
 	return err
 }
 
-// shareSecrets sees to it that the secrets lie in the folder that members share, and the proofs. One member after the other does, so that
+// secrets sees to it that the secrets lie in the folder that members share, and the proofs. One member after the other does, so that
 // what the first one brings, or makes, the others find.
-func (a *App) shareSecrets(ctx context.Context) error {
-	if a.member == nil {
+func (ms *membership) secrets(ctx context.Context) error {
+	if ms.member == nil {
 		return nil
 	}
-	giveBack, err := a.member.Together.Exclusive(ctx, "secrets of the members")
+	giveBack, err := ms.member.Together.Exclusive(ctx, "secrets of the members")
 	if err != nil {
 		return err
 	}
 	defer giveBack()
 	for name, code := range map[string]string{authFile: "auth_key_invalid", claimsFile: "claim_key_invalid", permitFile: "permit_key_invalid",
 		bootstrapFile: "bootstrap_key_invalid"} {
-		if err := a.bring(name, func() error { return copySecret(a.path(name), a.Config.shared(name)) }); err != nil {
+		if err := ms.bring(name, func() error { return copySecret(ms.app.path(name), ms.app.Config.shared(name)) }); err != nil {
 			return err
 		}
-		if _, err := a.secret(name, code); err != nil {
+		if _, err := ms.app.secret(name, code); err != nil {
 			return err
 		}
 	}
-	if a.Config.SigningKey == "" {
+	if ms.app.Config.SigningKey == "" {
 		// The proofs go with the key that has signed them, and are there before it.
-		if err := a.bring(signingFile, a.bringProofs); err != nil {
+		if err := ms.bring(signingFile, ms.bringProofs); err != nil {
 			return err
 		}
 	}
-	signed, err := trees.Open(a.Config.shared(proofsDir), a.clock).Workspaces(ctx)
+	signed, err := trees.Open(ms.app.Config.shared(proofsDir), ms.app.clock).Workspaces(ctx)
 	if err == nil {
-		_, err = signingKey(a.Config, len(signed) > 0, rand.Reader)
+		_, err = signingKey(ms.app.Config, len(signed) > 0, rand.Reader)
 	}
 	return err
 }
 
 // bring has something brought from the data directory into the shared folder: from that of the first member, which may have worked alone
 // before.
-func (a *App) bring(name string, do func() error) error {
-	if info, err := regular(a.Config.shared(name)); err != nil || info != nil {
+func (ms *membership) bring(name string, do func() error) error {
+	if info, err := regular(ms.app.Config.shared(name)); err != nil || info != nil {
 		return err
 	}
-	if info, err := regular(a.path(name)); err != nil || info == nil {
+	if info, err := regular(ms.app.path(name)); err != nil || info == nil {
 		return err // it is made anew
 	}
 	if err := do(); err != nil {
-		return fault.Wrap(err, fault.Unavailable, "data_unwritable", "%s cannot be brought into the shared folder %s", name, a.Config.Shared)
+		return fault.Wrap(err, fault.Unavailable, "data_unwritable", "%s cannot be brought into the shared folder %s", name, ms.app.Config.Shared)
 	}
 	return nil
 }
@@ -143,8 +155,8 @@ func copySecret(from, to string) error {
 	return trees.Replace(to, raw, 0o600)
 }
 
-func (a *App) bringProofs() error {
-	from, to := a.path(proofsDir), a.Config.shared(proofsDir)
+func (ms *membership) bringProofs() error {
+	from, to := ms.app.path(proofsDir), ms.app.Config.shared(proofsDir)
 	if _, err := os.Stat(from); err == nil {
 		half := to + ".new"
 		err := errors.Join(os.RemoveAll(half), os.CopyFS(half, os.DirFS(from)))
@@ -155,23 +167,23 @@ func (a *App) bringProofs() error {
 			return err
 		}
 	}
-	return copySecret(a.path(signingFile), a.Config.shared(signingFile))
+	return copySecret(ms.app.path(signingFile), ms.app.Config.shared(signingFile))
 }
 
 // dropped takes what was redacted out of the index of this daemon, once there is one.
-func (a *App) dropped(ctx context.Context) error {
-	if library := a.library.Load(); library != nil {
+func (ms *membership) dropped(ctx context.Context) error {
+	if library := ms.app.library.Load(); library != nil {
 		return library.Through(ctx)
 	}
 	return nil
 }
 
 // members are the daemons of the log; of one that works alone it is the only one.
-func (a *App) members() node.Members {
-	if a.member != nil {
-		return a.member.Together
+func (ms *membership) members() node.Members {
+	if ms.member != nil {
+		return ms.member.Together
 	}
-	return single{a}
+	return single{ms.app}
 }
 
 // single is the only daemon of a log.
@@ -179,67 +191,68 @@ type single struct{ a *App }
 
 // Members implements node.Members.
 func (s single) Members(context.Context) ([]node.Member, error) {
-	return []node.Member{{Node: s.a.node, Address: s.a.advertised(), Since: s.a.began, Epoch: 1, Alive: true, Leads: true}}, nil
+	return []node.Member{{Node: s.a.together.node, Address: s.a.together.advertised(), Since: s.a.began, Epoch: 1, Alive: true,
+		Leads: true}}, nil
 }
 
 // Remove implements node.Members.
 func (s single) Remove(_ context.Context, n id.Node) error {
-	if n == s.a.node {
+	if n == s.a.together.node {
 		return node.ErrAlive
 	}
 	return node.ErrNone
 }
 
 // takeCensus wires what knows the nodes.
-func (a *App) takeCensus() {
-	a.Nodes = nodes.New(nodes.Parts{Members: a.members(), Gate: a.Gate, System: System, GiveUp: a.Spaces.Ending.GiveUp})
+func (ms *membership) takeCensus() {
+	ms.app.Nodes = nodes.New(nodes.Parts{Members: ms.members(), Gate: ms.app.Gate, System: System, GiveUp: ms.app.Spaces.Ending.GiveUp})
 }
 
 // shares is what the keeper needs to know of other daemons.
-func (a *App) shares() spaces.Together {
-	if a.member == nil {
+func (ms *membership) shares() spaces.Together {
+	if ms.member == nil {
 		return spaces.Together{}
 	}
-	return spaces.Together{Leads: a.leads.Load, Exclusive: a.member.Together.Exclusive}
+	return spaces.Together{Leads: ms.leads.Load, Exclusive: ms.member.Together.Exclusive}
 }
 
 // uids is where the host uids of this daemon's spaces begin.
-func (a *App) uids() int {
+func (ms *membership) uids() int {
 	first := firstUID()
-	if first != 0 && a.member != nil {
-		first += (a.member.Together.Number() - 1) * uidsOfNode % (1<<31 - 1 - first - uidsOfNode)
+	if first != 0 && ms.member != nil {
+		first += (ms.member.Together.Number() - 1) * uidsOfNode % (1<<31 - 1 - first - uidsOfNode)
 	}
 	return first
 }
 
 // openBlobs opens the contents of the log.
-func (a *App) openBlobs(ctx context.Context) (*disk.Blobs, error) {
-	if a.member == nil {
-		return disk.OpenBlobs(ctx, a.Config.blobs(), a.keys, rand.Reader)
+func (ms *membership) openBlobs(ctx context.Context) (*disk.Blobs, error) {
+	if ms.member == nil {
+		return disk.OpenBlobs(ctx, ms.app.Config.blobs(), ms.app.keys, rand.Reader)
 	}
-	return disk.OpenSharedBlobs(ctx, a.Config.blobs(), string(a.node), a.keys, rand.Reader)
+	return disk.OpenSharedBlobs(ctx, ms.app.Config.blobs(), string(ms.node), ms.app.keys, rand.Reader)
 }
 
 // recoverAlone puts in order what only one daemon of a log may.
-func (a *App) recoverAlone(ctx context.Context) error {
-	if err := a.Transfer.Recover(ctx); err != nil {
+func (ms *membership) recoverAlone(ctx context.Context) error {
+	if err := ms.app.Transfer.Recover(ctx); err != nil {
 		return err
 	}
-	if err := a.Redaction.Recover(ctx); fault.CodeOf(err) == "redaction_open" {
-		a.logger.Warn("a redaction is not done yet", "code", "redaction_open", "error", err) // it is tried again
+	if err := ms.app.Redaction.Recover(ctx); fault.CodeOf(err) == "redaction_open" {
+		ms.app.logger.Warn("a redaction is not done yet", "code", "redaction_open", "error", err) // it is tried again
 	} else if err != nil {
 		return err
 	}
-	return a.Nodes.Recover(ctx)
+	return ms.app.Nodes.Recover(ctx)
 }
 
 // lead does what only the leader may, whenever this daemon is the leader, until ctx ends.
-func (a *App) lead(ctx context.Context) error {
-	return a.member.Together.Lead(ctx, func(ctx context.Context) error {
-		err := a.leadOnce(ctx)
+func (ms *membership) lead(ctx context.Context) error {
+	return ms.member.Together.Lead(ctx, func(ctx context.Context) error {
+		err := ms.leadOnce(ctx)
 		if errors.Is(err, journal.ErrClosed) && fault.CodeOf(err) != node.ErrRemoved.Code || ctx.Err() != nil {
 			if err != nil {
-				a.logger.Warn("the leadership ends", "code", "leadership_lost", "error", err)
+				ms.app.logger.Warn("the leadership ends", "code", "leadership_lost", "error", err)
 			}
 			return nil
 		}
@@ -247,25 +260,25 @@ func (a *App) lead(ctx context.Context) error {
 	})
 }
 
-func (a *App) leadOnce(ctx context.Context) error {
-	free, err := a.takeLeadership(ctx)
+func (ms *membership) leadOnce(ctx context.Context) error {
+	free, err := ms.takeLeadership(ctx)
 	if err != nil || free == nil {
 		return err
 	}
 	defer func() { _ = free.Close() }()
-	if err := a.Signer.Recover(ctx); err != nil {
+	if err := ms.app.Signer.Recover(ctx); err != nil {
 		return err
 	}
-	a.leads.Store(true)
-	defer a.leads.Store(false)
-	if err := a.recoverAlone(ctx); err != nil {
+	ms.leads.Store(true)
+	defer ms.leads.Store(false)
+	if err := ms.recoverAlone(ctx); err != nil {
 		return err
 	}
-	a.logger.Info("this daemon leads", "code", "leadership_taken", "node", a.node)
+	ms.app.logger.Info("this daemon leads", "code", "leadership_taken", "node", ms.node)
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	var parts sync.WaitGroup
-	for name, run := range a.alone() {
+	for name, run := range ms.app.upkeep.alone() {
 		parts.Go(func() {
 			if err := run(ctx); err != nil {
 				stop(errors.Join(errors.New(name), err))
@@ -274,7 +287,7 @@ func (a *App) leadOnce(ctx context.Context) error {
 	}
 	<-ctx.Done()
 	parts.Wait()
-	a.lastCheckpoint(ctx)
+	ms.app.upkeep.lastCheckpoint(ctx)
 	if cause := context.Cause(ctx); !errors.Is(cause, context.Canceled) {
 		return cause
 	}
@@ -282,10 +295,10 @@ func (a *App) leadOnce(ctx context.Context) error {
 }
 
 // takeLeadership waits until nobody else acts as the leader; nil where ctx ended before.
-func (a *App) takeLeadership(ctx context.Context) (*os.File, error) {
-	f, err := os.OpenFile(filepath.Join(a.Config.Shared, leaderFile), os.O_CREATE|os.O_RDWR|host.NoFollow, 0o600)
+func (ms *membership) takeLeadership(ctx context.Context) (*os.File, error) {
+	f, err := os.OpenFile(filepath.Join(ms.app.Config.Shared, leaderFile), os.O_CREATE|os.O_RDWR|host.NoFollow, 0o600)
 	if err != nil {
-		return nil, unwritable(err, a.Config.Shared)
+		return nil, unwritable(err, ms.app.Config.Shared)
 	}
 	for told := false; ; told = true {
 		err := host.Lock(f, host.Exclusive|host.NoWait)
@@ -293,10 +306,10 @@ func (a *App) takeLeadership(ctx context.Context) (*os.File, error) {
 			return f, nil
 		}
 		if !errors.Is(err, host.ErrLocked) && !host.Interrupted(err) {
-			return nil, errors.Join(unwritable(err, a.Config.Shared), f.Close())
+			return nil, errors.Join(unwritable(err, ms.app.Config.Shared), f.Close())
 		}
 		if !told {
-			a.logger.Warn("the leader before this one has not stopped yet", "code", "leadership_awaited")
+			ms.app.logger.Warn("the leader before this one has not stopped yet", "code", "leadership_awaited")
 		}
 		select {
 		case <-time.After(100 * time.Millisecond):

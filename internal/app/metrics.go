@@ -89,28 +89,28 @@ func presetNames() func() map[event.Digest]string {
 }
 
 // look finds out what the metrics show as a state.
-func (a *App) look(ctx context.Context) (telemetry.State, error) {
-	s, err := a.lookUp(ctx)
+func (up *upkeep) look(ctx context.Context) (telemetry.State, error) {
+	s, err := up.lookUp(ctx)
 	if err != nil {
-		a.logger.Error("look up the state for the metrics", "code", "metrics_state_unknown", "error", err)
+		up.app.logger.Error("look up the state for the metrics", "code", "metrics_state_unknown", "error", err)
 	}
 	return s, err
 }
 
-func (a *App) lookUp(ctx context.Context) (telemetry.State, error) {
-	s := telemetry.State{Spaces: map[telemetry.SpaceState]int{}, Data: a.sizes.all(a.path(logFile + "-wal"))}
-	workspaces, err := a.Log.Workspaces(ctx)
+func (up *upkeep) lookUp(ctx context.Context) (telemetry.State, error) {
+	s := telemetry.State{Spaces: map[telemetry.SpaceState]int{}, Data: up.sizes.all(up.app.path(logFile + "-wal"))}
+	workspaces, err := up.app.Log.Workspaces(ctx)
 	if err != nil {
 		return s, err
 	}
 	for _, ws := range workspaces {
-		head, err := a.Log.Head(ctx, ws)
+		head, err := up.app.Log.Head(ctx, ws)
 		if err != nil {
 			return s, err
 		}
 		s.Head += head
 		for _, status := range []policy.ApprovalStatus{policy.Pending, policy.Held} {
-			open, err := a.Gate.Approvals.List(ctx, ws, approvals.Filter{Status: status, Limit: 1000})
+			open, err := up.app.Gate.Approvals.List(ctx, ws, approvals.Filter{Status: status, Limit: 1000})
 			if err != nil {
 				return s, err
 			}
@@ -121,14 +121,14 @@ func (a *App) lookUp(ctx context.Context) (telemetry.State, error) {
 				}
 			}
 		}
-		thrown, err := a.Gate.KillSwitch.State(ctx, ws)
+		thrown, err := up.app.Gate.KillSwitch.State(ctx, ws)
 		if err != nil {
 			return s, err
 		}
 		if thrown.On {
 			s.Thrown++
 		}
-		living, err := projection.List[space.Space](ctx, a.Log, projection.Query{
+		living, err := projection.List[space.Space](ctx, up.app.Log, projection.Query{
 			Workspace: ws, Name: space.Projection, Index: projection.Index{Name: "living", Value: "true"}, Limit: 1000,
 		})
 		if err != nil {
@@ -145,15 +145,15 @@ func (a *App) lookUp(ctx context.Context) (telemetry.State, error) {
 const sizesPeriod = time.Minute
 
 // measureData measures the parts of the data directory until ctx ends.
-func (a *App) measureData(ctx context.Context) error {
-	every(a.clock, ctx.Done(), sizesPeriod, func(time.Time) {
+func (up *upkeep) measureData(ctx context.Context) error {
+	every(up.app.clock, ctx.Done(), sizesPeriod, func(time.Time) {
 		found := map[string]int64{}
 		for part, name := range map[string]string{"log": logFile, "live": framesDir, "spaces": spacesDir} {
-			found[part] = bytesBelow(ctx, a.path(name))
+			found[part] = bytesBelow(ctx, up.app.path(name))
 		}
-		found["proofs"] = bytesBelow(ctx, a.Config.shared(proofsDir))
-		found["blobs"] = bytesBelow(ctx, a.Config.blobs())
-		a.sizes.set(found)
+		found["proofs"] = bytesBelow(ctx, up.app.Config.shared(proofsDir))
+		found["blobs"] = bytesBelow(ctx, up.app.Config.blobs())
+		up.sizes.set(found)
 	})
 	return nil
 }

@@ -20,35 +20,35 @@ import (
 )
 
 // prove wires what signs checkpoints and makes proofs, and refuses a log that is not the one that was signed.
-func (a *App) prove(ctx context.Context) error {
-	a.proofs = trees.Open(a.Config.shared(proofsDir), a.clock)
-	signed, err := a.proofs.Workspaces(ctx)
+func (up *upkeep) prove(ctx context.Context) error {
+	up.proofs = trees.Open(up.app.Config.shared(proofsDir), up.app.clock)
+	signed, err := up.proofs.Workspaces(ctx)
 	if err != nil {
 		return err
 	}
-	key, err := signingKey(a.Config, len(signed) > 0, rand.Reader)
+	key, err := signingKey(up.app.Config, len(signed) > 0, rand.Reader)
 	if err != nil {
 		return err
 	}
-	if a.Signer, err = audit.NewSigner(a.Log, a.proofs, key); err != nil {
+	if up.app.Signer, err = audit.NewSigner(up.app.Log, up.proofs, key); err != nil {
 		return err
 	}
-	if a.member == nil { // else the leader does
-		if err := a.Signer.Recover(ctx); err != nil {
+	if up.app.together.member == nil { // else the leader does
+		if err := up.app.Signer.Recover(ctx); err != nil {
 			return err
 		}
 	}
-	a.Prover = audit.NewProver(a.Log, a.proofs, a.Signer.PublicKey())
-	return publish(filepath.Dir(a.Config.shared(publicFile)), a.Signer.PublicKey())
+	up.app.Prover = audit.NewProver(up.app.Log, up.proofs, up.app.Signer.PublicKey())
+	return publish(filepath.Dir(up.app.Config.shared(publicFile)), up.app.Signer.PublicKey())
 }
 
 // sign signs checkpoints about once a second while the log grows, beside everything else.
-func (a *App) sign(ctx context.Context) error {
-	every(a.clock, ctx.Done(), stepPeriod, func(now time.Time) {
-		if err := a.Signer.Step(ctx); err == nil {
-			a.metrics.Signed(now)
+func (up *upkeep) sign(ctx context.Context) error {
+	every(up.app.clock, ctx.Done(), stepPeriod, func(now time.Time) {
+		if err := up.app.Signer.Step(ctx); err == nil {
+			up.app.metrics.Signed(now)
 		} else if ctx.Err() == nil {
-			a.logger.Error("sign checkpoints", "code", "checkpoint_not_signed", "error", err)
+			up.app.logger.Error("sign checkpoints", "code", "checkpoint_not_signed", "error", err)
 		}
 	})
 	return nil

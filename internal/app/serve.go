@@ -13,11 +13,19 @@ import (
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
 	"agentbox/internal/driver/disk"
+	"agentbox/internal/driver/disk/trees"
 	"agentbox/internal/service/gc"
 	"agentbox/internal/service/query"
 	"agentbox/internal/surface/httpapi"
 	"agentbox/internal/surface/httpapi/wire"
 )
+
+// upkeep is the work that goes on while a daemon serves, each part in a loop of its own.
+type upkeep struct {
+	app    *App
+	proofs *trees.Store
+	sizes  sizes
+}
 
 // State is what daemon.json says about the running daemon.
 type State struct {
@@ -74,7 +82,7 @@ func (a *App) serve(ids *id.Source, blobs *disk.Blobs) error {
 		Clock: a.clock, IDs: ids, Log: a.logger,
 		Authenticate: a.Identity.Authenticate, AuthenticateEngine: a.Identity.AuthenticateEngine, Rates: rates, Observer: observer{a.metrics,
 			a.tracer},
-		Hosts: a.Config.hosts(), Elsewhere: a.elsewhere(),
+		Hosts: a.Config.hosts(), Elsewhere: a.together.elsewhere(),
 	}, services, Version)
 	return nil
 }
@@ -113,25 +121,25 @@ func (a *App) Run(ctx context.Context, ready func(State)) (err error) {
 		part("execute runs that wait for an engine", a.work)
 	}
 	part("serve the api", func(ctx context.Context) error { return a.server.Run(ctx, listener) })
-	part("end spaces that have expired", a.tick)
-	part("sweep", a.sweep)
-	part("make snapshots durable", a.syncSnapshots)
-	part("take what was said into the index", a.index)
-	part("watch over the data directory", a.watch)
-	part("open the log again", a.mend)
+	part("end spaces that have expired", a.upkeep.tick)
+	part("sweep", a.upkeep.sweep)
+	part("make snapshots durable", a.upkeep.syncSnapshots)
+	part("take what was said into the index", a.upkeep.index)
+	part("watch over the data directory", a.upkeep.watch)
+	part("open the log again", a.upkeep.mend)
 	if a.reign != nil {
 		part("hold the database", a.holdStore)
 	}
-	part("measure the data directory", a.measureData)
-	part("give memory back", a.giveBack)
-	if a.member != nil {
+	part("measure the data directory", a.upkeep.measureData)
+	part("give memory back", a.upkeep.giveBack)
+	if a.together.member != nil {
 		part("follow what other daemons say", a.Gate.KillSwitch.Follow)
-		part("lead", a.lead)
-		if err := a.member.Together.Advertise(ctx, a.advertised()); err != nil {
+		part("lead", a.together.lead)
+		if err := a.together.member.Together.Advertise(ctx, a.together.advertised()); err != nil {
 			stop(err)
 		}
 	} else {
-		for name, run := range a.alone() {
+		for name, run := range a.upkeep.alone() {
 			part(name, run)
 		}
 	}
@@ -142,12 +150,12 @@ func (a *App) Run(ctx context.Context, ready func(State)) (err error) {
 	} else if ready != nil {
 		ready(state)
 	}
-	a.tellOfSwitches(ctx)
+	a.upkeep.tellOfSwitches(ctx)
 	<-ctx.Done()
 	parts.Wait()
 	a.settle()
-	if a.member == nil {
-		a.lastCheckpoint(ctx)
+	if a.together.member == nil {
+		a.upkeep.lastCheckpoint(ctx)
 	}
 	_ = os.Remove(a.path(stateFile))
 	if cause := context.Cause(ctx); !errors.Is(cause, context.Canceled) {
@@ -157,46 +165,46 @@ func (a *App) Run(ctx context.Context, ready func(State)) (err error) {
 }
 
 // tellOfSwitches warns of kill switches that are on: the operator would wonder why nothing is done.
-func (a *App) tellOfSwitches(ctx context.Context) {
-	workspaces, err := a.Log.Workspaces(ctx)
+func (up *upkeep) tellOfSwitches(ctx context.Context) {
+	workspaces, err := up.app.Log.Workspaces(ctx)
 	if err != nil {
 		return // the error is reported where the log is used
 	}
 	for _, ws := range workspaces {
-		if k, err := a.Gate.KillSwitch.State(ctx, ws); err == nil && k.On {
-			a.logger.Warn("the kill switch is on: no effect is permitted until somebody lifts it with agentbox kill-switch off", "code",
+		if k, err := up.app.Gate.KillSwitch.State(ctx, ws); err == nil && k.On {
+			up.app.logger.Warn("the kill switch is on: no effect is permitted until somebody lifts it with agentbox kill-switch off", "code",
 				"kill_switch_on", "workspace", string(ws))
 		}
 	}
 }
 
 // alone are the parts of what only one daemon of a log does.
-func (a *App) alone() map[string]func(context.Context) error {
+func (up *upkeep) alone() map[string]func(context.Context) error {
 	parts := map[string]func(context.Context) error{
-		"sign checkpoints": a.sign, "forget what is past its time": a.forget, "end questions that have expired": a.expire,
+		"sign checkpoints": up.sign, "forget what is past its time": up.forget, "end questions that have expired": up.expire,
 	}
-	if len(a.Config.Witnesses) > 0 {
-		parts["bring checkpoints to witnesses"] = a.witness
+	if len(up.app.Config.Witnesses) > 0 {
+		parts["bring checkpoints to witnesses"] = up.witness
 	}
 	return parts
 }
 
 // lastCheckpoint signs what was recorded last, when nothing more is.
-func (a *App) lastCheckpoint(ctx context.Context) {
-	if err := a.Signer.Step(context.WithoutCancel(ctx)); err != nil {
-		a.logger.Error("sign the last checkpoint", "code", "last_checkpoint_not_signed", "error", err)
+func (up *upkeep) lastCheckpoint(ctx context.Context) {
+	if err := up.app.Signer.Step(context.WithoutCancel(ctx)); err != nil {
+		up.app.logger.Error("sign the last checkpoint", "code", "last_checkpoint_not_signed", "error", err)
 	}
 }
 
 // watch ends the daemon when the files of its log are taken from under it.
-func (a *App) watch(ctx context.Context) error {
+func (up *upkeep) watch(ctx context.Context) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	every(a.clock, ctx.Done(), stepPeriod, func(time.Time) {
-		if err := a.dir.step(context.WithoutCancel(ctx), a.Log); fault.CodeOf(err) == "log_moved" {
+	every(up.app.clock, ctx.Done(), stepPeriod, func(time.Time) {
+		if err := up.app.dir.step(context.WithoutCancel(ctx), up.app.Log); fault.CodeOf(err) == "log_moved" {
 			stop(err)
 		} else if err != nil {
-			a.logger.Error("write down how far the log has come", "code", "head_not_noted", "error", err)
+			up.app.logger.Error("write down how far the log has come", "code", "head_not_noted", "error", err)
 		}
 	})
 	if cause := context.Cause(ctx); fault.CodeOf(cause) == "log_moved" {
@@ -206,95 +214,95 @@ func (a *App) watch(ctx context.Context) error {
 }
 
 // index adds new events of the log to the index, so that searches need not wait for it.
-func (a *App) index(ctx context.Context) error {
-	every(a.clock, ctx.Done(), stepPeriod, func(time.Time) {
-		if err := a.Search.Step(ctx); err != nil && ctx.Err() == nil {
-			a.logger.Error("take what is new into the index", "code", "index_not_current", "error", err)
+func (up *upkeep) index(ctx context.Context) error {
+	every(up.app.clock, ctx.Done(), stepPeriod, func(time.Time) {
+		if err := up.app.Search.Step(ctx); err != nil && ctx.Err() == nil {
+			up.app.logger.Error("take what is new into the index", "code", "index_not_current", "error", err)
 		}
 	})
 	return nil
 }
 
 // mend opens the log again where a write error has shut it and the disk is well again.
-func (a *App) mend(ctx context.Context) error {
+func (up *upkeep) mend(ctx context.Context) error {
 	shut := false
-	every(a.clock, ctx.Done(), stepPeriod, func(time.Time) {
-		why := a.Log.Writable()
+	every(up.app.clock, ctx.Done(), stepPeriod, func(time.Time) {
+		why := up.app.Log.Writable()
 		if why != nil && !shut {
 			shut = true
-			a.logger.Error("the log is shut", "code", "log_shut", "error", errors.Unwrap(why))
+			up.app.logger.Error("the log is shut", "code", "log_shut", "error", errors.Unwrap(why))
 		}
 		if !shut || ctx.Err() != nil {
 			return
 		}
-		if err := a.Log.Mend(ctx); err != nil {
+		if err := up.app.Log.Mend(ctx); err != nil {
 			return // it is tried again; readiness says how it stands
 		}
 		shut = false
-		a.logger.Warn("the log is open again", "code", "log_mended")
+		up.app.logger.Warn("the log is open again", "code", "log_mended")
 	})
 	return nil
 }
 
 // syncSnapshots makes the snapshots of spaces durable, beside the operations that make them.
-func (a *App) syncSnapshots(ctx context.Context) error {
-	every(a.clock, ctx.Done(), stepPeriod, func(time.Time) {
-		if err := a.Spaces.Snapshots.Sync(ctx); err != nil && ctx.Err() == nil {
-			a.logger.Error("make snapshots durable", "code", "snapshots_not_durable", "error", err)
+func (up *upkeep) syncSnapshots(ctx context.Context) error {
+	every(up.app.clock, ctx.Done(), stepPeriod, func(time.Time) {
+		if err := up.app.Spaces.Snapshots.Sync(ctx); err != nil && ctx.Err() == nil {
+			up.app.logger.Error("make snapshots durable", "code", "snapshots_not_durable", "error", err)
 		}
 	})
 	return nil
 }
 
 // sweep frees what nothing names, for the first time when the daemon has been up for ten minutes.
-func (a *App) sweep(ctx context.Context) error {
+func (up *upkeep) sweep(ctx context.Context) error {
 	const wait = 10 * time.Minute
 	n := 0
-	every(a.clock, ctx.Done(), wait, func(reading time.Time) {
-		if now, _ := a.steady.at(reading); reading.Sub(now) > jump {
+	every(up.app.clock, ctx.Done(), wait, func(reading time.Time) {
+		if now, _ := up.app.steady.at(reading); reading.Sub(now) > jump {
 			return // what is old by a clock that is not believed is not freed
 		}
 		if n++; n%int(gc.Every/wait) != 2 {
 			return
 		}
-		if err := a.GC.Step(ctx, id.DefaultWorkspace, a.Owner); err != nil && ctx.Err() == nil {
-			a.logger.Error("sweep", "code", "sweep_failed", "error", err)
+		if err := up.app.GC.Step(ctx, id.DefaultWorkspace, up.app.Owner); err != nil && ctx.Err() == nil {
+			up.app.logger.Error("sweep", "code", "sweep_failed", "error", err)
 		}
 	})
 	return nil
 }
 
 // forget redacts what is past its time, and finishes redactions that another program held up.
-func (a *App) forget(ctx context.Context) error {
-	finished := a.clock.Now()
-	a.steadily(ctx.Done(), func(now time.Time) {
-		err := a.Redaction.Step(ctx, now)
+func (up *upkeep) forget(ctx context.Context) error {
+	finished := up.app.clock.Now()
+	up.steadily(ctx.Done(), func(now time.Time) {
+		err := up.app.Redaction.Step(ctx, now)
 		if now.Sub(finished) >= time.Minute {
-			err = errors.Join(err, a.Redaction.Recover(ctx))
+			err = errors.Join(err, up.app.Redaction.Recover(ctx))
 			finished = now
 		}
 		if err != nil && ctx.Err() == nil {
-			a.logger.Error("forget what is past its time", "code", "retention_failed", "error", err)
+			up.app.logger.Error("forget what is past its time", "code", "retention_failed", "error", err)
 		}
 	})
 	return nil
 }
 
 // expire ends questions that nobody has answered in time.
-func (a *App) expire(ctx context.Context) error {
-	a.steadily(ctx.Done(), func(now time.Time) {
-		if err := a.Gate.Approvals.Step(ctx, now); err != nil && ctx.Err() == nil {
-			a.logger.Error("end questions that have expired", "code", "questions_not_expired", "error", err)
+func (up *upkeep) expire(ctx context.Context) error {
+	up.steadily(ctx.Done(), func(now time.Time) {
+		if err := up.app.Gate.Approvals.Step(ctx, now); err != nil && ctx.Err() == nil {
+			up.app.logger.Error("end questions that have expired", "code", "questions_not_expired", "error", err)
 		}
 	})
 	return nil
 }
 
 // tick ends the spaces that have expired.
-func (a *App) tick(ctx context.Context) error {
-	a.steadily(ctx.Done(), func(now time.Time) {
-		if err := a.Spaces.Ending.Step(ctx, now); err != nil && ctx.Err() == nil {
-			a.logger.Error("end what has expired", "code", "spaces_not_expired", "error", err)
+func (up *upkeep) tick(ctx context.Context) error {
+	up.steadily(ctx.Done(), func(now time.Time) {
+		if err := up.app.Spaces.Ending.Step(ctx, now); err != nil && ctx.Err() == nil {
+			up.app.logger.Error("end what has expired", "code", "spaces_not_expired", "error", err)
 		}
 	})
 	return nil
@@ -394,7 +402,7 @@ func (a *App) Close() error {
 			errs = append(errs, a.Log.Close())
 		}
 		<-settled
-		for _, taken := range []*claimed{a.shared, a.claim} {
+		for _, taken := range []*claimed{a.together.shared, a.claim} {
 			if taken != nil {
 				errs = append(errs, taken.Close())
 			}

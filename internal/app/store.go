@@ -110,15 +110,15 @@ func (a *App) openStore(ctx context.Context, ids *id.Source) (err error) {
 		Unlock: func() (vault.Keys, error) { err := a.unlock(); return a.keys, err },
 	}
 	if a.Config.together() {
-		o.Unlock = func() (vault.Keys, error) { err := a.joins(); return a.keys, err }
-		o.Member = &postgres.Membership{Node: a.node, Address: a.advertised(), Dropped: a.dropped}
+		o.Unlock = func() (vault.Keys, error) { err := a.together.joins(); return a.keys, err }
+		o.Member = &postgres.Membership{Node: a.together.node, Address: a.together.advertised(), Dropped: a.together.dropped}
 	}
 	j, err := postgres.Open(ctx, o)
 	if err != nil {
 		return err
 	}
 	if a.Log = j; a.Config.together() {
-		a.member = j
+		a.together.member = j
 	}
 	a.reign = j.Reign
 	return nil

@@ -74,13 +74,13 @@ func (r *rest) step(taken uint64) bool {
 }
 
 // giveBack gives the memory of rubbish back to the system while the daemon is at rest, and fits how often it is collected to what lives.
-func (a *App) giveBack(ctx context.Context) error {
+func (up *upkeep) giveBack(ctx context.Context) error {
 	var r rest
 	heap := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}, {Name: "/gc/heap/live:bytes"}, {Name: "/gc/gogc:percent"}}
 	metrics.Read(heap)
 	now := int(heap[2].Value.Uint64())
 	tuned := now == gcPercent // else somebody has said otherwise
-	every(a.clock, ctx.Done(), restPeriod, func(time.Time) {
+	every(up.app.clock, ctx.Done(), restPeriod, func(time.Time) {
 		metrics.Read(heap)
 		taken, lives := heap[0].Value.Uint64(), heap[1].Value.Uint64()
 		if want := percent(lives); tuned && want != now {
@@ -90,7 +90,7 @@ func (a *App) giveBack(ctx context.Context) error {
 		if r.step(taken) {
 			debug.FreeOSMemory()
 			if err := host.ForgetProgram(); err != nil {
-				a.logger.Warn("give the memory of the program's file back", "code", "program_not_forgotten", "error", err)
+				up.app.logger.Warn("give the memory of the program's file back", "code", "program_not_forgotten", "error", err)
 			}
 		}
 	})

@@ -41,9 +41,9 @@ func TestTheHeapIsGivenBack(t *testing.T) {
 	}
 	synctest.Test(t, func(t *testing.T) {
 		ctx, end := context.WithCancel(t.Context())
-		a := &App{clock: Clock{}, logger: slog.New(slog.DiscardHandler)}
+		a := newApp(Config{}, Clock{}, slog.New(slog.DiscardHandler))
 		ended := make(chan error, 1)
-		go func() { ended <- a.giveBack(ctx) }()
+		go func() { ended <- a.upkeep.giveBack(ctx) }()
 		c, _ := a.clock.NewTimer(3 * restPeriod)
 		<-c
 		end()

@@ -73,21 +73,21 @@ func (p *Proofs) Visit(ctx context.Context, where string) (visits []audit.Visit,
 }
 
 // witness brings checkpoints to the configured witnesses about once a minute. What one of them says is in the daemon's log.
-func (a *App) witness(ctx context.Context) error {
-	every(a.clock, ctx.Done(), witnessPeriod, func(now time.Time) {
-		workspaces, err := a.proofs.Workspaces(ctx)
+func (up *upkeep) witness(ctx context.Context) error {
+	every(up.app.clock, ctx.Done(), witnessPeriod, func(now time.Time) {
+		workspaces, err := up.proofs.Workspaces(ctx)
 		if err != nil {
-			a.logger.Error("bring checkpoints to witnesses", "code", "witnesses_not_visited", "error", err)
+			up.app.logger.Error("bring checkpoints to witnesses", "code", "witnesses_not_visited", "error", err)
 			return
 		}
-		for n, where := range a.Config.Witnesses {
-			_, err := visit(ctx, a.Prover, workspaces, where)
+		for n, where := range up.app.Config.Witnesses {
+			_, err := visit(ctx, up.app.Prover, workspaces, where)
 			if ctx.Err() != nil {
 				return
 			}
-			a.metrics.Visited(n+1, now, err)
+			up.app.metrics.Visited(n+1, now, err)
 			if err != nil {
-				a.logger.Error("bring checkpoints to a witness", "code", "witness_not_visited", "witness", where, "error", err)
+				up.app.logger.Error("bring checkpoints to a witness", "code", "witness_not_visited", "witness", where, "error", err)
 			}
 		}
 	})

@@ -42,7 +42,7 @@ func (r *reader) call(c *syntax.CallExpr, redirs []*syntax.Redirect, depth int) 
 		}
 	}
 	if !captured(redirs) {
-		r.mentionAll(path.Base(args[0].text), args[1:])
+		r.mentions.mentionAll(path.Base(args[0].text), args[1:])
 	}
 	return r.command(args, &in, depth, true)
 }
@@ -106,16 +106,16 @@ func (r *reader) command(args []arg, in *stdin, depth int, lookup bool) error {
 		return err
 	}
 	if c.Name == "ln" {
-		r.links = append(r.links, rest)
+		r.places.links = append(r.places.links, rest)
 	}
 	if c.Name == "mv" {
-		r.moves = append(r.moves, moving{len(r.out.Commands) - 1, rest})
+		r.places.moves = append(r.places.moves, moving{len(r.out.Commands) - 1, rest})
 	}
 	for _, run := range inner {
 		if len(run) == 0 {
 			continue
 		}
-		r.mentionAll(path.Base(run[0].text), run[1:])
+		r.mentions.mentionAll(path.Base(run[0].text), run[1:])
 		if err := r.command(run, in, depth+1, false); err != nil {
 			return err
 		}
@@ -182,51 +182,51 @@ func (r *reader) effects(c *Command, rest []arg, in *stdin, depth int) (inner []
 		}
 	case "cd", "pushd":
 		if c.Name == "cd" && len(operand(rest)) == 0 {
-			r.folders = append(r.folders, arg{text: home, known: true})
+			r.places.folders = append(r.places.folders, arg{text: home, known: true})
 		}
 		for _, a := range rest {
 			if !a.known || !strings.HasPrefix(a.text, "-") {
-				r.folders = append(r.folders, a)
+				r.places.folders = append(r.places.folders, a)
 			}
 			if a.known && !strings.HasPrefix(a.text, "-") {
 				if err := r.open(a, false, true); err != nil {
 					return nil, err
 				}
-				r.dirs = append(r.dirs, strings.TrimPrefix(path.Join("/", r.cwd, a.text), "/"))
+				r.places.dirs = append(r.places.dirs, strings.TrimPrefix(path.Join("/", r.cwd, a.text), "/"))
 			}
 		}
 	case "git":
-		return nil, r.git(c, rest)
+		return nil, r.programs.git(c, rest)
 	case "test", "[":
 		r.arith = true
 	case "rm", "unlink", "shred":
-		r.removes(c, rest)
+		r.programs.removes(c, rest)
 	case "truncate": // emptying files whose number is not known is deleting them
 		if slices.ContainsFunc(rest, func(a arg) bool { return !a.known || a.glob }) {
 			c.Traits = append(c.Traits, policy.TraitDeletesTree)
 		}
 	case "find":
-		return r.find(c, rest)
+		return r.programs.find(c, rest)
 	case "sed":
-		if err := r.streamEditor(c, rest, in); err != nil {
+		if err := r.programs.streamEditor(c, rest, in); err != nil {
 			return nil, err
 		}
 	case "awk", "gawk", "mawk", "nawk":
-		r.awk(c, rest)
-		r.awkProgram(rest)
-		r.options(c, rest)
+		r.programs.awk(c, rest)
+		r.programs.awkProgram(rest)
+		r.programs.options(c, rest)
 	case "python", "python2", "python3", "node", "nodejs", "deno", "perl", "ruby", "php", "lua", "bun", "tsx", "ts-node":
-		r.interpreter(c, rest, in)
+		r.programs.interpreter(c, rest, in)
 	case "wasm":
-		r.wasm(c, rest)
+		r.programs.wasm(c, rest)
 	case "npm", "pnpm", "yarn", "pip", "pip3", "uv", "poetry", "cargo", "go", "gem":
-		r.packages(c, rest)
+		r.programs.packages(c, rest)
 	default:
 		if wrappers[c.Name].known {
 			return r.wrapper(c, rest, depth)
 		}
-		r.fetcher(c, rest)
-		r.options(c, rest)
+		r.programs.fetcher(c, rest)
+		r.programs.options(c, rest)
 	}
 	if skip, ok := fileTools[c.Name]; ok {
 		return nil, r.operands(c, rest, skip)
@@ -331,7 +331,7 @@ func (r *reader) wrapper(c *Command, rest []arg, depth int) ([][]arg, error) {
 		return nil, nil
 	}
 	if c.Name == "env" {
-		r.folders = append(r.folders, chdirs(rest[:options])...)
+		r.places.folders = append(r.places.folders, chdirs(rest[:options])...)
 	}
 	for _, name := range assigned {
 		r.assigned(name)
@@ -392,8 +392,8 @@ func starred(word, text string) string {
 // globs reads the options that change the meaning of the shell's patterns.
 func (r *reader) globs(rest []arg) {
 	for _, a := range rest {
-		r.fold = r.fold || !a.known || a.text == "nocaseglob"
-		r.dots = r.dots || !a.known || a.text == "dotglob"
+		r.late.fold = r.late.fold || !a.known || a.text == "nocaseglob"
+		r.late.dots = r.late.dots || !a.known || a.text == "dotglob"
 	}
 }
 

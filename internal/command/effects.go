@@ -53,7 +53,7 @@ func (r *reader) variables(c *Command, rest []arg) {
 			r.doubt(policy.TraitPoisons, "unset -f")
 		}
 		if c.Name == "unset" {
-			r.loosens(a.text)
+			r.late.loosens(a.text)
 		}
 		if strings.Contains(name, "[") {
 			r.arith = true
@@ -88,7 +88,7 @@ func (r *reader) declare(d *syntax.DeclClause, depth int) error {
 			r.arith, r.math.integer = true, true
 		}
 		if d.Variant.Value != "export" && d.Variant.Value != "readonly" {
-			r.loosens(name) // it may be empty again, or change what it is given
+			r.late.loosens(name) // it may be empty again, or change what it is given
 		}
 		if strings.HasPrefix(a.text, "-") && strings.Contains(a.text, "n") || d.Variant.Value == "nameref" {
 			r.doubt(policy.TraitPoisons, "a name that stands for another")
@@ -98,7 +98,7 @@ func (r *reader) declare(d *syntax.DeclClause, depth int) error {
 }
 
 // removes reads what rm and its like are told to remove.
-func (r *reader) removes(c *Command, rest []arg) {
+func (pr *programs) removes(c *Command, rest []arg) {
 	options := true
 	for _, a := range rest {
 		switch {
@@ -115,7 +115,7 @@ func (r *reader) removes(c *Command, rest []arg) {
 				c.Traits = append(c.Traits, policy.TraitDeletesTree, policy.TraitRecursive)
 			}
 		default:
-			r.deletes++
+			pr.line.deletes++
 		}
 	}
 }
@@ -125,15 +125,15 @@ var findTakes = names(`-name -iname -path -ipath -wholename -regex -iregex -type
 	-amin -ctime -cmin -user -group -perm -maxdepth -mindepth -printf -samefile -lname -ilname -fstype -inum -links -uid -gid -newermt`)
 
 // find reads find's expression: it deletes, it writes files and it runs commands.
-func (r *reader) find(c *Command, rest []arg) ([][]arg, error) {
-	r.search(rest)
+func (pr *programs) find(c *Command, rest []arg) ([][]arg, error) {
+	pr.line.mentions.search(rest)
 	var inner [][]arg
 	expression := false
 	for i := 0; i < len(rest); i++ {
 		a := rest[i]
 		if !a.known {
 			if !a.one || i == 0 || !findTakes[rest[i-1].text] {
-				r.unknown(c)
+				pr.line.unknown(c)
 			}
 			continue
 		}
@@ -153,17 +153,17 @@ func (r *reader) find(c *Command, rest []arg) ([][]arg, error) {
 			inner = append(inner, run)
 		case "-fprint", "-fprint0", "-fls", "-fprintf":
 			if i++; i < len(rest) {
-				if err := r.open(rest[i], true, false); err != nil {
+				if err := pr.line.open(rest[i], true, false); err != nil {
 					return nil, err
 				}
 			}
 		case "-files0-from":
-			r.unknown(c)
+			pr.line.unknown(c)
 		default:
 			if strings.HasPrefix(a.text, "-") || a.text == "(" || a.text == "!" {
 				expression = true
 			} else if !expression {
-				if err := r.open(a, false, true); err != nil {
+				if err := pr.line.open(a, false, true); err != nil {
 					return nil, err
 				}
 			}
@@ -208,7 +208,7 @@ func Interactive(c Command) bool {
 }
 
 // interpreter reads what an interpreter of another language is told to run.
-func (r *reader) interpreter(c *Command, rest []arg, in *stdin) {
+func (pr *programs) interpreter(c *Command, rest []arg, in *stdin) {
 	if c.Name == "bun" {
 		if bunInstalls(rest) {
 			c.Traits = append(c.Traits, policy.TraitInstalls)
@@ -223,9 +223,9 @@ func (r *reader) interpreter(c *Command, rest []arg, in *stdin) {
 			case "script":
 				c.Traits = append(c.Traits, policy.TraitRunsFile)
 				if len(rest) > 1 && rest[1].known && strings.ContainsAny(rest[1].text, "./") {
-					r.unseal(rest[1])
+					pr.line.unseal(rest[1])
 				} else {
-					r.out.Unsealed = append(r.out.Unsealed, resolve(r.cwd, "package.json"))
+					pr.line.out.Unsealed = append(pr.line.out.Unsealed, resolve(pr.line.cwd, "package.json"))
 				}
 			}
 			return
@@ -236,17 +236,17 @@ func (r *reader) interpreter(c *Command, rest []arg, in *stdin) {
 		a := rest[i]
 		switch {
 		case !a.known && !a.one, !a.known && i == 0 && strings.HasPrefix(c.Name, "python"):
-			r.unknown(c)
+			pr.line.unknown(c)
 			return
 		case !a.known:
 			c.Traits = append(c.Traits, policy.TraitRunsFile)
-			r.unseal(a)
+			pr.line.unseal(a)
 			return
 		case a.text == "-" || a.text == "--":
 			continue
 		case strings.HasPrefix(c.Name, "python") && strings.HasPrefix(a.text, "-") && !strings.HasPrefix(a.text, "--") && strings.Contains(a.text,
 			"m"):
-			r.module(c, a.text, rest[i+1:])
+			pr.module(c, a.text, rest[i+1:])
 			return
 		case inline(c.Name, a.text):
 			c.Traits = append(c.Traits, policy.TraitInlineCode)
@@ -255,26 +255,26 @@ func (r *reader) interpreter(c *Command, rest []arg, in *stdin) {
 			i++
 		case a.text == "--context" && takes != "" && takes != "IlM":
 			if i++; i < len(rest) {
-				r.context(rest[i])
+				pr.context(rest[i])
 			}
 		case strings.HasPrefix(a.text, "--context=") && takes != "" && takes != "IlM":
-			r.context(arg{text: strings.TrimPrefix(a.text, "--context="), known: a.known})
+			pr.context(arg{text: strings.TrimPrefix(a.text, "--context="), known: a.known})
 		case slices.Contains(fileOptions, a.text) || a.text == "-r" && takes == "rC":
 			i++
 			if i < len(rest) {
-				r.unseal(rest[i])
+				pr.line.unseal(rest[i])
 			}
 		case slices.ContainsFunc(fileOptions, func(o string) bool { return strings.HasPrefix(a.text, o+"=") }):
 			_, name, _ := strings.Cut(a.text, "=")
-			r.unseal(arg{text: name, known: true})
+			pr.line.unseal(arg{text: name, known: true})
 		case strings.HasPrefix(a.text, "-"):
 			if len(a.text) == 2 && strings.Contains(takes, a.text[1:]) {
 				i++
 			}
 		default:
 			c.Traits = append(c.Traits, policy.TraitRunsFile)
-			r.unseal(a)
-			if installer(resolve(r.cwd, a.text)) {
+			pr.line.unseal(a)
+			if installer(resolve(pr.line.cwd, a.text)) {
 				c.Traits = append(c.Traits, policy.TraitInstalls)
 			}
 			return
@@ -283,17 +283,17 @@ func (r *reader) interpreter(c *Command, rest []arg, in *stdin) {
 	switch {
 	case in.set && in.file.known && in.file.text != "":
 		c.Traits = append(c.Traits, policy.TraitRunsFile)
-		r.unseal(in.file)
+		pr.line.unseal(in.file)
 	case in.set && in.script.known:
 		c.Traits = append(c.Traits, policy.TraitInlineCode)
 	case len(rest) == 0 || rest[len(rest)-1].text == "-":
 		c.Traits = append(c.Traits, policy.TraitRunsFile)
-		r.out.Unsealed = append(r.out.Unsealed, InputOf+c.Name)
+		pr.line.out.Unsealed = append(pr.line.out.Unsealed, InputOf+c.Name)
 	}
 }
 
 // wasm reads which WebAssembly module is run; all that follows is the module's.
-func (r *reader) wasm(c *Command, rest []arg) {
+func (pr *programs) wasm(c *Command, rest []arg) {
 	if len(rest) > 0 && rest[0].known && rest[0].text == "--" {
 		rest = rest[1:]
 	}
@@ -301,16 +301,16 @@ func (r *reader) wasm(c *Command, rest []arg) {
 		return
 	}
 	c.Traits = append(c.Traits, policy.TraitRunsFile)
-	r.unseal(rest[0])
+	pr.line.unseal(rest[0])
 }
 
 // context reads the name of an interpreter context: what earlier cells have left there decides what the code does.
-func (r *reader) context(name arg) {
+func (pr *programs) context(name arg) {
 	what := "an interpreter context that is only known when it runs"
 	if name.known {
 		what = "the interpreter context " + name.text
 	}
-	r.out.Unsealed = append(r.out.Unsealed, what)
+	pr.line.out.Unsealed = append(pr.line.out.Unsealed, what)
 }
 
 // fileOptions are the options of interpreters that name a file which decides what runs.
@@ -330,14 +330,14 @@ func inline(name, option string) bool {
 }
 
 // module reads python -m.
-func (r *reader) module(c *Command, option string, rest []arg) {
+func (pr *programs) module(c *Command, option string, rest []arg) {
 	_, name, _ := strings.Cut(option, "m")
 	if name == "" {
 		if len(rest) == 0 {
 			return
 		}
 		if !rest[0].known {
-			r.unknown(c)
+			pr.line.unknown(c)
 			return
 		}
 		name, rest = rest[0].text, rest[1:]
@@ -349,9 +349,9 @@ func (r *reader) module(c *Command, option string, rest []arg) {
 			c.Traits = append(c.Traits, policy.TraitInstalls)
 		}
 		c.Traits = append(c.Traits, policy.TraitRunsFile)
-		r.out.Unsealed = append(r.out.Unsealed, "the Python module "+name)
+		pr.line.out.Unsealed = append(pr.line.out.Unsealed, "the Python module "+name)
 	case "pip", "ensurepip", "easy_install", "pipx", "uv", "conda":
-		r.packages(&Command{Name: "pip"}, rest)
+		pr.packages(&Command{Name: "pip"}, rest)
 		if v := verb("pip", rest); v == "" || !harmless["pip"][v] {
 			c.Traits = append(c.Traits, policy.TraitInstalls)
 			if fetches("pip", v, rest) {
@@ -360,15 +360,15 @@ func (r *reader) module(c *Command, option string, rest []arg) {
 		}
 	default:
 		c.Traits = append(c.Traits, policy.TraitRunsFile)
-		r.out.Unsealed = append(r.out.Unsealed, "the Python module "+name)
+		pr.line.out.Unsealed = append(pr.line.out.Unsealed, "the Python module "+name)
 	}
 }
 
 // packages reads the verbs of package tools: few are harmless, some run a script of the space, the rest fetch code of others.
-func (r *reader) packages(c *Command, rest []arg) {
+func (pr *programs) packages(c *Command, rest []arg) {
 	for _, a := range rest {
 		if !a.known && !a.one {
-			r.unknown(c)
+			pr.line.unknown(c)
 			return
 		}
 	}
@@ -380,7 +380,7 @@ func (r *reader) packages(c *Command, rest []arg) {
 		return
 	case scripts[c.Name][v]:
 		c.Traits = append(c.Traits, policy.TraitRunsFile)
-		r.out.Unsealed = append(r.out.Unsealed, resolve(r.cwd, manifests[c.Name]))
+		pr.line.out.Unsealed = append(pr.line.out.Unsealed, resolve(pr.line.cwd, manifests[c.Name]))
 		return
 	}
 	c.Traits = append(c.Traits, policy.TraitInstalls)
@@ -390,7 +390,7 @@ func (r *reader) packages(c *Command, rest []arg) {
 }
 
 // options marks the programs that are harmless but for an option that runs a command.
-func (r *reader) options(c *Command, rest []arg) {
+func (pr *programs) options(c *Command, rest []arg) {
 	if c.Name == "chmod" || c.Name == "chown" || c.Name == "chgrp" || c.Name == "cp" {
 		for _, a := range rest {
 			if a.known && strings.HasPrefix(a.text, "-") && (strings.Contains(a.text, "R") || strings.HasPrefix(a.text, "--r")) {
@@ -398,7 +398,7 @@ func (r *reader) options(c *Command, rest []arg) {
 			}
 		}
 	}
-	r.deletesByOption(c, rest)
+	pr.deletesByOption(c, rest)
 	running := runsByOption[c.Name]
 	if len(running) == 0 {
 		return
@@ -406,7 +406,7 @@ func (r *reader) options(c *Command, rest []arg) {
 	for i, a := range rest {
 		if !a.known {
 			if !a.one {
-				r.unknown(c)
+				pr.line.unknown(c)
 				return
 			}
 			continue
@@ -419,7 +419,7 @@ func (r *reader) options(c *Command, rest []arg) {
 			short := len(o) == 2 && strings.HasPrefix(option, "-") && !strings.HasPrefix(option, "--") && strings.Contains(option, o[1:])
 			long := len(option) > 3 && strings.HasPrefix(option, "--") && strings.HasPrefix(o, option)
 			if short || long || option == o {
-				r.unknown(c)
+				pr.line.unknown(c)
 				return
 			}
 		}

@@ -56,13 +56,13 @@ var gitTexts = names(`-m --message -b -B -c -C -n -S -G -L -U --author --date --
 		--reason`)
 
 // git reads the arguments of git.
-func (r *reader) git(c *Command, rest []arg) error {
-	verb, rest := r.gitGlobals(c, rest)
+func (pr *programs) git(c *Command, rest []arg) error {
+	verb, rest := pr.gitGlobals(c, rest)
 	switch {
 	case verb == nil:
 		return nil // it prints its help or its version
 	case !verb.known:
-		r.unknown(c)
+		pr.line.unknown(c)
 		return nil
 	}
 	name := verb.text
@@ -70,26 +70,26 @@ func (r *reader) git(c *Command, rest []arg) error {
 		return nil
 	}
 	c.Traits = append(c.Traits, policy.TraitRunsFile)
-	r.out.Unsealed = append(r.out.Unsealed, "the configuration and the hooks of the git repository")
+	pr.line.out.Unsealed = append(pr.line.out.Unsealed, "the configuration and the hooks of the git repository")
 	remote := name == "clone" && gitElsewhere(rest) || name != "clone" && gitNetwork[name] || name == "remote" && gitVerb(rest, "update",
 		"show", "prune") || name == "archive" && gitOption(rest, "--remote")
 	switch {
 	case remote:
 		c.Traits = append(c.Traits, policy.TraitNetwork)
 	case !gitLocal[name] && name != "clone":
-		r.unknown(c) // an alias, or a program of that name
+		pr.line.unknown(c) // an alias, or a program of that name
 		return nil
 	}
 	for _, o := range append(slices.Clone(gitRuns[""]), gitRuns[name]...) {
 		if gitOption(rest, o) {
-			r.unknown(c)
+			pr.line.unknown(c)
 		}
 	}
 	switch {
 	case name == "config" && !gitReadsConfig(rest), name == "remote" && slices.ContainsFunc(rest, func(a arg) bool {
 		return strings.Contains(a.text, "ext::")
 	}):
-		r.unknown(c)
+		pr.line.unknown(c)
 	case name == "clean" && !gitOption(rest, "-n") && !gitOption(rest, "--dry-run"), name == "rm" && (gitOption(rest, "-r") ||
 		slices.ContainsFunc(rest, func(a arg) bool { return !a.known || a.glob })):
 		c.Traits = append(c.Traits, policy.TraitDeletesTree)
@@ -97,11 +97,11 @@ func (r *reader) git(c *Command, rest []arg) error {
 	if name == "config" {
 		return nil
 	}
-	return r.gitFiles(c, name, rest)
+	return pr.gitFiles(c, name, rest)
 }
 
 // gitGlobals reads the options before the verb. It returns the verb and the arguments after it.
-func (r *reader) gitGlobals(c *Command, rest []arg) (verb *arg, behind []arg) {
+func (pr *programs) gitGlobals(c *Command, rest []arg) (verb *arg, behind []arg) {
 	for i := 0; i < len(rest); i++ {
 		a := rest[i]
 		if !a.known || !strings.HasPrefix(a.text, "-") {
@@ -114,21 +114,21 @@ func (r *reader) gitGlobals(c *Command, rest []arg) (verb *arg, behind []arg) {
 				i++
 				value = rest[i].text
 				if !rest[i].known {
-					r.unknown(c)
+					pr.line.unknown(c)
 				}
 			}
-			_ = r.open(arg{text: value, known: true}, false, true) // never fails: it is no device of the network
+			_ = pr.line.open(arg{text: value, known: true}, false, true) // never fails: it is no device of the network
 			if name == "-C" {
-				r.dirs = append(r.dirs, strings.TrimPrefix(path.Join("/", r.cwd, value), "/"))
+				pr.line.places.dirs = append(pr.line.places.dirs, strings.TrimPrefix(path.Join("/", pr.line.cwd, value), "/"))
 			}
 		case "-c":
 			if i++; i >= len(rest) || !rest[i].known || !gitSetting(rest[i].text) {
-				r.unknown(c)
+				pr.line.unknown(c)
 			}
 		case "--no-pager", "--bare", "--version", "--help", "-h", "-v", "--no-replace-objects", "--literal-pathspecs", "--no-optional-locks",
 			"-P", "--html-path", "--man-path", "--info-path":
 		default: // --exec-path, --config-env, --paginate and what later versions bring
-			r.unknown(c)
+			pr.line.unknown(c)
 		}
 	}
 	return nil, nil
@@ -186,7 +186,7 @@ func gitElsewhere(rest []arg) bool {
 }
 
 // gitFiles notes the files that git is given: as operands, behind the colon of a revision, and as values of options.
-func (r *reader) gitFiles(c *Command, name string, rest []arg) error {
+func (pr *programs) gitFiles(c *Command, name string, rest []arg) error {
 	write := name == "init" || name == "clone" || name == "worktree"
 	for i := 0; i < len(rest); i++ {
 		a := rest[i]
@@ -197,7 +197,7 @@ func (r *reader) gitFiles(c *Command, name string, rest []arg) error {
 				a.text = below
 			}
 			a.text = strings.TrimPrefix(a.text, "file://")
-			if err := r.operand(c, a, write && a.known && i == len(rest)-1); err != nil {
+			if err := pr.line.operand(c, a, write && a.known && i == len(rest)-1); err != nil {
 				return err
 			}
 		case option == "-o" || option == "--output" || option == "--output-directory":
@@ -205,7 +205,7 @@ func (r *reader) gitFiles(c *Command, name string, rest []arg) error {
 				i++
 				value = rest[i].text
 			}
-			if err := r.operand(c, arg{text: value, known: true}, true); err != nil {
+			if err := pr.line.operand(c, arg{text: value, known: true}, true); err != nil {
 				return err
 			}
 		case gitTexts[option] || len(option) > 1 && option[1] != '-' && strings.HasSuffix(option, "m"):
@@ -213,7 +213,7 @@ func (r *reader) gitFiles(c *Command, name string, rest []arg) error {
 				i++
 			}
 		case has:
-			if err := r.operand(c, arg{text: value, known: true, glob: a.glob}, false); err != nil {
+			if err := pr.line.operand(c, arg{text: value, known: true, glob: a.glob}, false); err != nil {
 				return err
 			}
 		}

@@ -7,6 +7,14 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
+// joins are words that a program joins to the names of files, and the values that variables in them may have.
+type joins struct {
+	line     *reader
+	values   map[string][]*syntax.Word // what the command line gives variables
+	words    []joinedWord
+	followed int // variables that were followed
+}
+
 // A joined word (x.$a, "$dir/$f", x.$(echo env)) names a file that is not written anywhere in the command line. The reader follows
 // variables to the words that the line gives them, and writes a star for unknown parts.
 
@@ -27,33 +35,33 @@ type joinedWord struct {
 }
 
 // gives notes that a variable gets a word, or that the word is appended to its value.
-func (r *reader) gives(name string, w *syntax.Word, behind bool) {
+func (jn *joins) gives(name string, w *syntax.Word, behind bool) {
 	if w == nil {
 		w = &syntax.Word{} // an empty text
 	}
 	if behind {
 		w = &syntax.Word{Parts: append([]syntax.WordPart{&syntax.ExtGlob{}}, w.Parts...)}
 	}
-	if r.values == nil {
-		r.values = map[string][]*syntax.Word{}
+	if jn.values == nil {
+		jn.values = map[string][]*syntax.Word{}
 	}
-	r.values[name] = append(r.values[name], w)
+	jn.values[name] = append(jn.values[name], w)
 }
 
 // join notes a word of parts that names a file.
-func (r *reader) join(a arg, write bool) {
+func (jn *joins) join(a arg, write bool) {
 	if a.word != nil || a.shape != "" {
-		r.joins = append(r.joins, joinedWord{a, write})
+		jn.words = append(jn.words, joinedWord{a, write})
 	}
 }
 
-// joinedFiles turns joined words into the files and patterns that they may stand for. A word that may be anything stands for the files that
+// files turns joined words into the files and patterns that they may stand for. A word that may be anything stands for the files that
 // the line mentions.
-func (r *reader) joinedFiles() error {
-	for _, j := range r.joins {
+func (jn *joins) files() error {
+	for _, j := range jn.words {
 		names := []string{j.shape}
 		if j.word != nil {
-			names = r.alternatives(j.word.Parts, 0)
+			names = jn.alternatives(j.word.Parts, 0)
 		}
 		for _, name := range names {
 			if strings.Trim(name, "*/"+unknownPart) == "" {
@@ -61,7 +69,7 @@ func (r *reader) joinedFiles() error {
 			}
 			deep := strings.Contains(name, unknownPart) || j.word == nil && strings.Contains(name, "*")
 			name = strings.ReplaceAll(name, unknownPart, "*")
-			if err := r.name(arg{text: name, known: true, glob: strings.ContainsAny(name, "*?[")}, j.write, true, deep); err != nil {
+			if err := jn.line.name(arg{text: name, known: true, glob: strings.ContainsAny(name, "*?[")}, j.write, true, deep); err != nil {
 				return err
 			}
 		}
@@ -70,15 +78,15 @@ func (r *reader) joinedFiles() error {
 }
 
 // alternatives returns the possible values of a word from its parts, with a star for unknown parts.
-func (r *reader) alternatives(parts []syntax.WordPart, depth int) []string {
+func (jn *joins) alternatives(parts []syntax.WordPart, depth int) []string {
 	all := []string{""}
 	for _, part := range parts {
 		var next []string
 		switch p := part.(type) {
 		case *syntax.DblQuoted:
-			next = r.alternatives(p.Parts, depth)
+			next = jn.alternatives(p.Parts, depth)
 		case *syntax.ParamExp:
-			next = r.variable(p, depth)
+			next = jn.variable(p, depth)
 		case *syntax.CmdSubst:
 			next = []string{unknownPart}
 			if isNumber(p) {
@@ -110,11 +118,11 @@ func (r *reader) alternatives(parts []syntax.WordPart, depth int) []string {
 }
 
 // variable returns the values that the command line gives a variable, a star where it may have others.
-func (r *reader) variable(p *syntax.ParamExp, depth int) []string {
+func (jn *joins) variable(p *syntax.ParamExp, depth int) []string {
 	unknown := []string{unknownPart}
-	r.followed++
+	jn.followed++
 	switch {
-	case r.followed > maxFollowed:
+	case jn.followed > maxFollowed:
 		return unknown
 	case p.Length:
 		return []string{"0"}
@@ -124,8 +132,8 @@ func (r *reader) variable(p *syntax.ParamExp, depth int) []string {
 		return []string{"0"}
 	}
 	name := p.Param.Value
-	given, counted := r.values[name], r.math.known[name]
-	if depth >= maxIndirections || r.math.received[name] || !counted {
+	given, counted := jn.values[name], jn.line.math.known[name]
+	if depth >= maxIndirections || jn.line.math.received[name] || !counted {
 		return unknown
 	}
 	if len(given) == 0 {
@@ -133,7 +141,7 @@ func (r *reader) variable(p *syntax.ParamExp, depth int) []string {
 	}
 	var all []string
 	for _, w := range given {
-		if all = append(all, r.alternatives(w.Parts, depth+1)...); len(all) > maxAlternatives {
+		if all = append(all, jn.alternatives(w.Parts, depth+1)...); len(all) > maxAlternatives {
 			return unknown
 		}
 	}

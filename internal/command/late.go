@@ -10,6 +10,16 @@ import (
 	"agentbox/internal/domain/policy"
 )
 
+// lates are the words of which only the end of the command line says whether they may be options that run a command.
+type lates struct {
+	line               *reader
+	all                []late
+	sure               []span          // of the script that is being read
+	loose              map[string]bool // variables that may have values which the line does not show
+	dashed             bool            // the line mentions a text that looks like an option
+	fold, dots, alters bool            // globs fold letters; globs stand for dots too; values are changed where they are used
+}
+
 // The programs of sed and awk run commands. One that is put together of variables (sed "$p" f) is read with the values that the command
 // line gives them, and is not known where a variable may have another value: from the environment, or from a command.
 
@@ -29,33 +39,33 @@ type span struct {
 }
 
 // postpone notes a program that is read at the end.
-func (r *reader) postpone(l late) {
-	l.command, l.sure = len(r.out.Commands), r.sure // the command is emitted next
-	r.lates = append(r.lates, l)
+func (lt *lates) postpone(l late) {
+	l.command, l.sure = len(lt.line.out.Commands), lt.sure // the command is emitted next
+	lt.all = append(lt.all, l)
 }
 
-// postponed reads the programs that were noted.
-func (r *reader) postponed() error {
-	for _, l := range r.lates {
-		c := &r.out.Commands[l.command]
-		doubted, err := r.runsLate(l, c.Name)
+// settle reads the programs that were noted.
+func (lt *lates) settle() error {
+	for _, l := range lt.all {
+		c := &lt.line.out.Commands[l.command]
+		doubted, err := lt.runsLate(l, c.Name)
 		if err != nil {
 			return err
 		}
 		if doubted {
-			c = &r.out.Commands[l.command]
+			c = &lt.line.out.Commands[l.command]
 			c.Traits = add(c.Traits, policy.TraitUnresolved)
-			r.doubt(policy.TraitUnresolved, "what "+c.Name+" runs is only known when it runs")
+			lt.line.doubt(policy.TraitUnresolved, "what "+c.Name+" runs is only known when it runs")
 		}
 	}
 	return nil
 }
 
 // runsLate reads a noted program and reports whether it may run something.
-func (r *reader) runsLate(l late, name string) (bool, error) {
+func (lt *lates) runsLate(l late, name string) (bool, error) {
 	programs := []string{""}
 	for i, part := range l.program {
-		texts, sure := r.surely(part, l.sure)
+		texts, sure := lt.surely(part, l.sure)
 		if !sure || len(programs)*len(texts) > maxAlternatives {
 			return true, nil
 		}
@@ -76,26 +86,26 @@ func (r *reader) runsLate(l late, name string) (bool, error) {
 		}
 		tried := Command{Name: name}
 		if l.awk {
-			r.awk(&tried, []arg{{text: p, known: true}})
-		} else if err := r.sed(&tried, p); err != nil {
+			lt.line.programs.awk(&tried, []arg{{text: p, known: true}})
+		} else if err := lt.line.programs.sed(&tried, p); err != nil {
 			return false, err
 		}
 		if tried.Has(policy.TraitUnresolved) {
 			return true, nil
 		}
 	}
-	return slices.ContainsFunc(l.operands, r.maybeOption), nil
+	return slices.ContainsFunc(l.operands, lt.maybeOption), nil
 }
 
 // inPlace are beginnings of words that are options of sed, whatever stands behind: a suffix, a length.
 var inPlace = regexp.MustCompile(`^(-[nErsuz]*[il]|--in-place=|--line-length=)`)
 
 // maybeOption reports whether an operand of sed may turn out to be an option that brings a program: sed takes options at any place.
-func (r *reader) maybeOption(a arg) bool {
+func (lt *lates) maybeOption(a arg) bool {
 	names := []string{unknownPart}
 	switch {
 	case a.word != nil:
-		names = r.alternatives(a.word.Parts, 0)
+		names = lt.line.joins.alternatives(a.word.Parts, 0)
 	case a.shape != "":
 		names = []string{strings.ReplaceAll(a.shape, "*", unknownPart)}
 	}
@@ -106,34 +116,34 @@ func (r *reader) maybeOption(a arg) bool {
 		case !strings.HasPrefix(name, unknownPart):
 			return !a.one && slices.ContainsFunc(strings.Fields(name), func(word string) bool { return strings.HasPrefix(word, "-") })
 		}
-		return r.dashed || a.word != nil && r.inherited(a.word.Parts, 0)
+		return lt.dashed || a.word != nil && lt.line.places.inherited(a.word.Parts, 0)
 	})
 }
 
 // surely returns the texts that a word may stand for; false where it may stand for others, too.
-func (r *reader) surely(a arg, sure []span) (texts []string, ok bool) {
+func (lt *lates) surely(a arg, sure []span) (texts []string, ok bool) {
 	if a.known {
 		return []string{a.text}, true
 	}
-	if a.word == nil || !a.one || !r.plain(a.word.Parts, sure) || !r.given(a.word.Parts, 0) {
+	if a.word == nil || !a.one || !lt.plain(a.word.Parts, sure) || !lt.given(a.word.Parts, 0) {
 		return nil, false
 	}
-	texts = r.alternatives(a.word.Parts, 0)
+	texts = lt.line.joins.alternatives(a.word.Parts, 0)
 	return texts, !slices.ContainsFunc(texts, func(text string) bool { return strings.Contains(text, unknownPart) })
 }
 
 // given reports whether all variables of a word, and those of their values, have only values that the command line shows.
-func (r *reader) given(parts []syntax.WordPart, depth int) bool {
+func (lt *lates) given(parts []syntax.WordPart, depth int) bool {
 	ok := depth <= maxIndirections
 	eachVariable(parts, func(p *syntax.ParamExp) {
 		if !ok || p.Length || numeric[p.Param.Value] {
 			return
 		}
-		if ok = !r.loose[p.Param.Value] && !r.math.received[p.Param.Value]; !ok {
+		if ok = !lt.loose[p.Param.Value] && !lt.line.math.received[p.Param.Value]; !ok {
 			return
 		}
-		for _, w := range r.values[p.Param.Value] {
-			if ok = ok && r.given(w.Parts, depth+1); !ok {
+		for _, w := range lt.line.joins.values[p.Param.Value] {
+			if ok = ok && lt.given(w.Parts, depth+1); !ok {
 				return
 			}
 		}
@@ -142,7 +152,7 @@ func (r *reader) given(parts []syntax.WordPart, depth int) bool {
 }
 
 // plain reports whether all variables in a word stand there as they are, where they surely have a value of the line.
-func (r *reader) plain(parts []syntax.WordPart, sure []span) bool {
+func (lt *lates) plain(parts []syntax.WordPart, sure []span) bool {
 	ok := true
 	eachVariable(parts, func(p *syntax.ParamExp) {
 		switch {
@@ -174,113 +184,113 @@ func eachVariable(parts []syntax.WordPart, visit func(*syntax.ParamExp)) {
 }
 
 // loosens notes that a variable may have other values than those of the line.
-func (r *reader) loosens(name string) {
-	if r.loose == nil {
-		r.loose = map[string]bool{}
+func (lt *lates) loosens(name string) {
+	if lt.loose == nil {
+		lt.loose = map[string]bool{}
 	}
-	r.loose[name] = true
+	lt.loose[name] = true
 }
 
 // gets notes what a variable is given, and that it may have other values where a part of that is not sure.
 // split says that the shell splits the word and replaces patterns in it.
-func (r *reader) gets(name string, w *syntax.Word, split bool) {
+func (lt *lates) gets(name string, w *syntax.Word, split bool) {
 	if w == nil {
 		return
 	}
 	a := literal(w)
-	if split && (!a.one && !a.known || a.glob) || !r.plain(w.Parts, r.sure) || slices.ContainsFunc(w.Parts, func(part syntax.WordPart) bool {
+	if split && (!a.one && !a.known || a.glob) || !lt.plain(w.Parts, lt.sure) || slices.ContainsFunc(w.Parts, func(part syntax.WordPart) bool {
 		lit, ok := part.(*syntax.Lit)
 		return ok && strings.Contains(lit.Value, "~")
 	}) {
-		r.loosens(name)
+		lt.loosens(name)
 	}
 }
 
 // assures notes where the variables that statements give values surely have them: in what follows in the same list, as far as it reaches.
-func (r *reader) assures(list []*syntax.Stmt, end uint) {
+func (lt *lates) assures(list []*syntax.Stmt, end uint) {
 	for _, s := range list {
 		if s.Background || s.Coprocess || len(s.Redirs) > 0 {
 			continue
 		}
-		r.assured(s, s.End().Offset(), end)
+		lt.assured(s, s.End().Offset(), end)
 		switch cmd := s.Cmd.(type) {
 		case *syntax.ForClause:
 			switch loop := cmd.Loop.(type) {
 			case *syntax.WordIter:
 				if loop.Name != nil && !cmd.Select && loop.InPos.IsValid() {
-					r.sure = append(r.sure, span{loop.Name.Value, cmd.DoPos.Offset(), s.End().Offset()})
+					lt.sure = append(lt.sure, span{loop.Name.Value, cmd.DoPos.Offset(), s.End().Offset()})
 				}
 			case *syntax.CStyleLoop:
 				if b, ok := loop.Init.(*syntax.BinaryArithm); ok && b.Op == syntax.Assgn {
 					if w, ok := b.X.(*syntax.Word); ok {
-						r.sure = append(r.sure, span{w.Lit(), cmd.DoPos.Offset(), s.End().Offset()})
+						lt.sure = append(lt.sure, span{w.Lit(), cmd.DoPos.Offset(), s.End().Offset()})
 					}
 				}
 			}
 		case *syntax.BinaryCmd:
-			r.assuresNext(cmd)
+			lt.assuresNext(cmd)
 		}
 	}
 }
 
 // assuresNext notes the same for a && b: b runs only where a has given its values.
-func (r *reader) assuresNext(b *syntax.BinaryCmd) {
+func (lt *lates) assuresNext(b *syntax.BinaryCmd) {
 	if b.Op != syntax.AndStmt {
 		return
 	}
 	left := b.X
 	if inner, ok := left.Cmd.(*syntax.BinaryCmd); ok && inner.Op == syntax.AndStmt && len(left.Redirs) == 0 && !left.Negated {
-		r.assuresNext(inner)
+		lt.assuresNext(inner)
 		left = inner.Y
 		if x := inner.X; x.Cmd != nil && !x.Negated && len(x.Redirs) == 0 {
-			r.assuredAll(x, inner.End().Offset(), b.End().Offset())
+			lt.assuredAll(x, inner.End().Offset(), b.End().Offset())
 		}
 	}
-	r.assured(left, b.X.End().Offset(), b.End().Offset())
+	lt.assured(left, b.X.End().Offset(), b.End().Offset())
 }
 
 // assuredAll is assured for each part of a chain of a && b.
-func (r *reader) assuredAll(s *syntax.Stmt, from, to uint) {
+func (lt *lates) assuredAll(s *syntax.Stmt, from, to uint) {
 	if b, ok := s.Cmd.(*syntax.BinaryCmd); ok && b.Op == syntax.AndStmt && !s.Negated && len(s.Redirs) == 0 {
-		r.assuredAll(b.X, from, to)
-		r.assuredAll(b.Y, from, to)
+		lt.assuredAll(b.X, from, to)
+		lt.assuredAll(b.Y, from, to)
 		return
 	}
-	r.assured(s, from, to)
+	lt.assured(s, from, to)
 }
 
 // assured notes the variables that a statement of mere assignments gives values.
-func (r *reader) assured(s *syntax.Stmt, from, to uint) {
+func (lt *lates) assured(s *syntax.Stmt, from, to uint) {
 	call, ok := s.Cmd.(*syntax.CallExpr)
 	if !ok || len(call.Args) > 0 || s.Background || s.Coprocess || len(s.Redirs) > 0 {
 		return
 	}
 	for _, a := range call.Assigns {
 		if a.Name != nil && !a.Append && !a.Naked && a.Array == nil && a.Index == nil {
-			r.sure = append(r.sure, span{a.Name.Value, from, to})
+			lt.sure = append(lt.sure, span{a.Name.Value, from, to})
 		}
 	}
 }
 
 // lists notes the same for every list of statements of a script.
-func (r *reader) lists(n syntax.Node) {
+func (lt *lates) lists(n syntax.Node) {
 	switch n := n.(type) {
 	case *syntax.File:
-		r.assures(n.Stmts, n.End().Offset())
+		lt.assures(n.Stmts, n.End().Offset())
 	case *syntax.Block:
-		r.assures(n.Stmts, n.End().Offset())
+		lt.assures(n.Stmts, n.End().Offset())
 	case *syntax.Subshell:
-		r.assures(n.Stmts, n.End().Offset())
+		lt.assures(n.Stmts, n.End().Offset())
 	case *syntax.CmdSubst:
-		r.assures(n.Stmts, n.End().Offset())
+		lt.assures(n.Stmts, n.End().Offset())
 	case *syntax.ForClause:
-		r.assures(n.Do, n.End().Offset())
+		lt.assures(n.Do, n.End().Offset())
 	case *syntax.WhileClause:
-		r.assures(n.Do, n.End().Offset())
+		lt.assures(n.Do, n.End().Offset())
 	case *syntax.IfClause:
-		r.assures(n.Then, ends(n.Then))
+		lt.assures(n.Then, ends(n.Then))
 	case *syntax.CaseItem:
-		r.assures(n.Stmts, ends(n.Stmts))
+		lt.assures(n.Stmts, ends(n.Stmts))
 	}
 }
 

@@ -9,23 +9,31 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
+// mentions are the words that may be names of files which one program hands to another.
+type mentions struct {
+	line     *reader
+	words    []arg
+	blind    bool // some command is handed a file that is not known
+	searches bool // find says what may be handed on
+}
+
 // A command line mentions a file if it contains the name without passing it to a command: in a variable, in the output of echo, in an
 // expression of find. If a command gets an unknown file, it may be any of those.
 
 // mention notes a text, as far as it is known; an option is none.
-func (r *reader) mention(a arg) {
+func (mn *mentions) mention(a arg) {
 	switch {
 	case a.text == "":
 	case a.text[0] != '-':
-		r.mentions = append(r.mentions, a)
-		r.dashed = r.dashed || strings.Contains(a.text, "\n-") // a line of a here-document
+		mn.words = append(mn.words, a)
+		mn.line.late.dashed = mn.line.late.dashed || strings.Contains(a.text, "\n-") // a line of a here-document
 	default:
-		r.dashed = r.dashed || len(a.text) > 2
+		mn.line.late.dashed = mn.line.late.dashed || len(a.text) > 2
 	}
 }
 
 // mentionAll notes the words of a command that is no file tool: it may print them, or hand them on.
-func (r *reader) mentionAll(name string, rest []arg) {
+func (mn *mentions) mentionAll(name string, rest []arg) {
 	if fileless[name] || wrappers[name].known && !wrappers[name].opaque { // the command behind a wrapper is asked itself
 		return
 	}
@@ -33,13 +41,13 @@ func (r *reader) mentionAll(name string, rest []arg) {
 		return
 	}
 	if name == "printf" {
-		r.mention(printed(rest))
+		mn.mention(printed(rest))
 	}
 	for i, a := range rest {
-		if strings.HasPrefix(a.text, "-") && !r.handsOn(name, i, a.text) {
+		if strings.HasPrefix(a.text, "-") && !mn.handsOn(name, i, a.text) {
 			continue // an option of its own
 		}
-		r.mention(a)
+		mn.mention(a)
 	}
 }
 
@@ -74,7 +82,7 @@ func printed(rest []arg) arg {
 }
 
 // handsOn reports whether a word of a command that looks like an option may be handed on to another.
-func (r *reader) handsOn(name string, i int, text string) bool {
+func (mn *mentions) handsOn(name string, i int, text string) bool {
 	switch name {
 	case "echo":
 		return strings.Trim(text, "-neE") != ""
@@ -83,19 +91,19 @@ func (r *reader) handsOn(name string, i int, text string) bool {
 	case "sh", "bash", "dash":
 		return i > 1 // behind -c and the script
 	}
-	return r.functions[name]
+	return mn.line.functions[name]
 }
 
 // fileless are the commands that print nothing of what they are given; find and grep say for themselves what they mention.
 var fileless = names("test [ [[ find true false : cd pushd exit return kill sleep trap let unset alias hash")
 
-// mentioned turns mentions into files, if a command gets an unknown file.
-func (r *reader) mentioned() error {
-	if !r.blind {
+// open turns mentions into files, if a command gets an unknown file.
+func (mn *mentions) open() error {
+	if !mn.blind {
 		return nil
 	}
 	n := 0
-	for _, a := range r.mentions {
+	for _, a := range mn.words {
 		for word := range strings.FieldsSeq(a.text) {
 			if n++; n > maxWords {
 				return &Error{Msg: fmt.Sprintf("more than %d words may be names of files", maxWords)}
@@ -104,33 +112,33 @@ func (r *reader) mentioned() error {
 			if !a.known { // the text before it may be a folder of the space
 				word = strings.TrimPrefix(word, "/")
 			}
-			if err := r.open(arg{text: word, known: true, glob: glob}, false, true); err != nil {
+			if err := mn.line.open(arg{text: word, known: true, glob: glob}, false, true); err != nil {
 				return err
 			}
 		}
 	}
-	for i := range r.out.Files {
-		if f := &r.out.Files[i]; r.alters && f.Argument { // ${f%.txt}, ${f,,}: another name comes of it
+	for i := range mn.line.out.Files {
+		if f := &mn.line.out.Files[i]; mn.line.late.alters && f.Argument { // ${f%.txt}, ${f,,}: another name comes of it
 			f.Fold, f.Part = true, true
 		}
-		if r.out.Files[i].Pattern {
-			r.out.Files[i].Dots = r.out.Files[i].Dots || r.searches
+		if mn.line.out.Files[i].Pattern {
+			mn.line.out.Files[i].Dots = mn.line.out.Files[i].Dots || mn.searches
 		}
 	}
 	return nil
 }
 
 // feeds notes the text that a statement reads from a here-document or a here-string, unless its output goes to a file.
-func (r *reader) feeds(redirs []*syntax.Redirect) {
+func (mn *mentions) feeds(redirs []*syntax.Redirect) {
 	if captured(redirs) {
 		return
 	}
 	for _, d := range redirs {
 		switch d.Op {
 		case syntax.Hdoc, syntax.DashHdoc:
-			r.mention(document(d))
+			mn.mention(document(d))
 		case syntax.WordHdoc:
-			r.mention(literal(d.Word))
+			mn.mention(literal(d.Word))
 		}
 	}
 }
@@ -150,7 +158,7 @@ func captured(redirs []*syntax.Redirect) bool {
 
 // search reads the files that an expression of find matches. Negated tests match nothing. Pruned folders are not passed on, unless nothing
 // else is.
-func (r *reader) search(rest []arg) {
+func (mn *mentions) search(rest []arg) {
 	var branch, held, found []arg
 	pruned, acts, acted := false, false, false
 	negated := []bool{false} // by the parentheses around
@@ -196,9 +204,9 @@ func (r *reader) search(rest []arg) {
 	if !acted { // find prints whatever fits the whole expression
 		found = append(found, held...)
 	}
-	r.searches = r.searches || len(found) > 0
+	mn.searches = mn.searches || len(found) > 0
 	for _, a := range found {
-		r.mention(a)
+		mn.mention(a)
 	}
 }
 

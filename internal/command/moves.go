@@ -10,6 +10,15 @@ import (
 	"agentbox/internal/domain/policy"
 )
 
+// places are where the command line goes: folders that it changes into, and what it moves and links.
+type places struct {
+	line    *reader
+	dirs    []string // folders that the command line changes into
+	folders []arg    // the same, as they stand there
+	moves   []moving
+	links   [][]arg // what each ln is given
+}
+
 // A space keeps what lies below Mount. What is moved elsewhere, such as to /tmp, is in no snapshot, fork or archive, and goes when the
 // processes of the space end. That is deletion in effect, and nobody sees on a command line whether mv moves a file or a folder. So mv
 // out of the space's files counts as the removal of a tree, and so does mv into a link that the command line makes and that leads out.
@@ -35,31 +44,31 @@ const home = "/tmp/home"
 var writable = names("tmp var dev proc run home root")
 
 // leaves gives the commands that move something out of the space's files the trait of those that delete a tree.
-func (r *reader) leaves() {
-	if len(r.moves) == 0 {
+func (pl *places) leaves() {
+	if len(pl.moves) == 0 {
 		return
 	}
-	standings := r.standings()
-	links := r.linksOut(slices.Clone(standings))
-	for _, m := range r.moves {
-		to, from := r.moved(m.rest)
+	standings := pl.standings()
+	links := pl.linksOut(slices.Clone(standings))
+	for _, m := range pl.moves {
+		to, from := pl.moved(m.rest)
 		if slices.ContainsFunc(standings, func(dir string) bool {
 			return slices.ContainsFunc(to, func(name string) bool { return leaves(dir, name) || passes(dir, name, links) }) &&
 				slices.ContainsFunc(from, func(name string) bool { return keeps(dir, name) })
 		}) {
-			c := &r.out.Commands[m.command]
+			c := &pl.line.out.Commands[m.command]
 			c.Traits = add(c.Traits, policy.TraitDeletesTree)
-			r.out.Leaves = true
+			pl.line.out.Leaves = true
 		}
 	}
 }
 
 // linksOut returns the names of the links that the command line makes, where one of them may lead out of the space's files: another may
 // lead to that one.
-func (r *reader) linksOut(standings []string) (names []string) {
+func (pl *places) linksOut(standings []string) (names []string) {
 	var targets, at []string
-	for _, rest := range r.links {
-		to, links := r.linked(rest)
+	for _, rest := range pl.links {
+		to, links := pl.linked(rest)
 		targets, at = append(targets, to...), append(at, links...)
 	}
 	slices.Sort(targets)
@@ -85,13 +94,13 @@ func (r *reader) linksOut(standings []string) (names []string) {
 }
 
 // linked returns to what ln may make links, and where: within a folder, or where nothing else is said, a link has its target's name.
-func (r *reader) linked(rest []arg) (targets, at []string) {
+func (pl *places) linked(rest []arg) (targets, at []string) {
 	for _, i := range items("ln", rest) {
 		switch i.takes {
 		case nothing:
-			targets = append(targets, r.mayBe(i.arg)...)
+			targets = append(targets, pl.mayBe(i.arg)...)
 		case writing:
-			at = append(at, r.mayBe(i.arg)...)
+			at = append(at, pl.mayBe(i.arg)...)
 		}
 	}
 	return targets, append(at, targets...)
@@ -106,7 +115,7 @@ func passes(dir, name string, links []string) bool {
 }
 
 // moved returns what mv may move, and where to.
-func (r *reader) moved(rest []arg) (to, from []string) {
+func (pl *places) moved(rest []arg) (to, from []string) {
 	var target *arg
 	var operands []arg
 	for _, i := range items("mv", rest) {
@@ -120,19 +129,19 @@ func (r *reader) moved(rest []arg) (to, from []string) {
 	if target == nil && len(operands) > 0 {
 		target, operands = &operands[len(operands)-1], operands[:len(operands)-1]
 		if !target.known && !target.one { // it may be all the words
-			from = append(from, r.mayBe(*target)...)
+			from = append(from, pl.mayBe(*target)...)
 		}
 	}
 	if target == nil {
 		return nil, nil
 	}
-	to = r.mayBe(*target)
+	to = pl.mayBe(*target)
 	if n := len(operands); n > 1 && !target.known && target.word == nil && target.shape == "" {
 		// xargs puts it there, or puts its input elsewhere
-		to = append(to, r.mayBe(operands[n-1])...)
+		to = append(to, pl.mayBe(operands[n-1])...)
 	}
 	for _, a := range operands {
-		may := r.mayBe(a)
+		may := pl.mayBe(a)
 		from = append(from, may...)
 		if !a.known && !a.one && slices.ContainsFunc(may, func(name string) bool {
 			return strings.HasPrefix(name, "-") && strings.Contains(name, "t")
@@ -144,10 +153,10 @@ func (r *reader) moved(rest []arg) (to, from []string) {
 }
 
 // standings returns the folders in which a command of the line may be started.
-func (r *reader) standings() []string {
-	all := []string{path.Join(Mount, r.cwd)}
-	for _, a := range r.folders {
-		for _, name := range r.mayBe(a) {
+func (pl *places) standings() []string {
+	all := []string{path.Join(Mount, pl.line.cwd)}
+	for _, a := range pl.folders {
+		for _, name := range pl.mayBe(a) {
 			for _, dir := range all[:len(all):len(all)] {
 				if at := place(dir, name); len(all) < maxStandings && !slices.Contains(all, at) {
 					all = append(all, at)
@@ -160,14 +169,14 @@ func (r *reader) standings() []string {
 
 // mayBe returns the names that a word may stand for. An unknown word may be any name that the command line mentions. A variable that the
 // line does not set comes from the environment, such as $TMPDIR, and may name anything.
-func (r *reader) mayBe(a arg) []string {
+func (pl *places) mayBe(a arg) []string {
 	if a.known {
 		return []string{a.text}
 	}
 	alternatives := []string{unknownPart}
 	switch {
 	case a.word != nil:
-		alternatives = r.alternatives(a.word.Parts, 0)
+		alternatives = pl.line.joins.alternatives(a.word.Parts, 0)
 	case a.shape != "":
 		alternatives = []string{strings.ReplaceAll(a.shape, "*", unknownPart)}
 	}
@@ -176,11 +185,11 @@ func (r *reader) mayBe(a arg) []string {
 		begin, _, cut := strings.Cut(name, unknownPart)
 		switch {
 		case cut && begin == "":
-			if a.word != nil && r.inherited(a.word.Parts, 0) {
+			if a.word != nil && pl.inherited(a.word.Parts, 0) {
 				all = append(all, home)
 			}
 			all = append(all, ".")
-			for _, m := range r.mentions {
+			for _, m := range pl.line.mentions.words {
 				for word := range strings.FieldsSeq(m.text) {
 					if !m.known { // the text before it may be a folder of the space
 						word = strings.TrimPrefix(word, "/")
@@ -198,24 +207,24 @@ func (r *reader) mayBe(a arg) []string {
 }
 
 // inherited reports whether a word may begin with a value from the environment.
-func (r *reader) inherited(parts []syntax.WordPart, depth int) bool {
+func (pl *places) inherited(parts []syntax.WordPart, depth int) bool {
 	if len(parts) == 0 || depth > maxIndirections {
 		return false
 	}
 	switch p := parts[0].(type) {
 	case *syntax.DblQuoted:
-		return r.inherited(p.Parts, depth)
+		return pl.inherited(p.Parts, depth)
 	case *syntax.ParamExp:
 		if p.Param == nil || !syntax.ValidName(p.Param.Value) || p.Param.Value == "PWD" {
 			return false
 		}
 		name := p.Param.Value
-		for _, w := range r.values[name] {
-			if r.inherited(w.Parts, depth+1) {
+		for _, w := range pl.line.joins.values[name] {
+			if pl.inherited(w.Parts, depth+1) {
 				return true
 			}
 		}
-		return r.values[name] == nil && !r.math.known[name] && !r.math.received[name]
+		return pl.line.joins.values[name] == nil && !pl.line.math.known[name] && !pl.line.math.received[name]
 	}
 	return false
 }

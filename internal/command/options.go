@@ -208,7 +208,7 @@ func (r *reader) operands(c *Command, rest []arg, skip int) error {
 			}
 			if skip > 0 {
 				if skip--; !negative {
-					r.mention(i.arg)
+					r.mentions.mention(i.arg)
 				}
 				continue
 			}
@@ -220,14 +220,14 @@ func (r *reader) operands(c *Command, rest []arg, skip int) error {
 				continue // awk gives its variables names of files
 			}
 			if !negative {
-				r.mention(i.arg)
+				r.mentions.mention(i.arg)
 			}
 		case reading, script, pairFile, writing:
 			if err := r.operand(c, i.arg, write || i.takes == writing); err != nil {
 				return err
 			}
 		case listing:
-			r.blind = true
+			r.mentions.blind = true
 			if err := r.operand(c, i.arg, false); err != nil {
 				return err
 			}
@@ -244,9 +244,9 @@ func (r *reader) operands(c *Command, rest []arg, skip int) error {
 // operand notes one file that a command is given; one that is not known may be any that the command line mentions.
 func (r *reader) operand(c *Command, a arg, write bool) error {
 	if !a.known {
-		r.blind = true
-		r.join(a, write)
-		r.mention(a)
+		r.mentions.blind = true
+		r.joins.join(a, write)
+		r.mentions.mention(a)
 		return nil
 	}
 	if c.Name == "dd" || c.Name == "curl" {

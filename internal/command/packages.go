@@ -98,7 +98,7 @@ var fetching = map[string]map[string]bool{
 func Fetches(tool, verb string) bool { return fetching[tool][verb] }
 
 // fetcher marks the programs of which nothing is known but the verbs that fetch.
-func (r *reader) fetcher(c *Command, rest []arg) {
+func (pr *programs) fetcher(c *Command, rest []arg) {
 	if fetching[c.Name] == nil {
 		return
 	}

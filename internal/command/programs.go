@@ -12,6 +12,9 @@ import (
 	"agentbox/internal/domain/policy"
 )
 
+// programs reads the arguments of programs that have a language or rules of their own: sed, awk, find, git, interpreters.
+type programs struct{ line *reader }
+
 // foreign reports whether a program's path is outside the folders of system programs and of the space's files. Such a program may be a
 // loader that runs its argument, or a link of /proc that stands for any program.
 func foreign(cwd, name string) bool {
@@ -25,7 +28,7 @@ func loader(name string) bool {
 }
 
 // streamEditor reads the program of sed: it can run commands and open files of its own.
-func (r *reader) streamEditor(c *Command, rest []arg, in *stdin) error {
+func (pr *programs) streamEditor(c *Command, rest []arg, in *stdin) error {
 	var script, operands []arg
 	given := false
 	for i := 0; i < len(rest); i++ {
@@ -49,7 +52,7 @@ func (r *reader) streamEditor(c *Command, rest []arg, in *stdin) error {
 				if !attached {
 					text = next("")
 				}
-				r.sedOption(c, name[2], text, &script, in)
+				pr.sedOption(c, name[2], text, &script, in)
 			}
 			continue
 		}
@@ -58,7 +61,7 @@ func (r *reader) streamEditor(c *Command, rest []arg, in *stdin) error {
 			switch letter {
 			case 'e', 'f', 'l':
 				given = given || letter != 'l'
-				r.sedOption(c, byte(letter), next(a.text[j+2:]), &script, in)
+				pr.sedOption(c, byte(letter), next(a.text[j+2:]), &script, in)
 				break letters
 			case 'i':
 				break letters // the rest is a suffix
@@ -71,41 +74,41 @@ func (r *reader) streamEditor(c *Command, rest []arg, in *stdin) error {
 	unknown := func(a arg) bool { return !a.known }
 	if operands = slices.DeleteFunc(slices.Clone(operands), func(a arg) bool { return a.known }); len(operands) > 0 ||
 		slices.ContainsFunc(script, unknown) {
-		r.postpone(late{program: script, operands: operands})
+		pr.line.late.postpone(late{program: script, operands: operands})
 	}
 	if slices.ContainsFunc(script, unknown) {
 		return nil
 	}
-	return r.sed(c, strings.Join(known(script), "\n"))
+	return pr.sed(c, strings.Join(known(script), "\n"))
 }
 
-func (r *reader) sedOption(c *Command, option byte, value arg, script *[]arg, in *stdin) {
+func (pr *programs) sedOption(c *Command, option byte, value arg, script *[]arg, in *stdin) {
 	switch option {
 	case 'e':
 		*script = append(*script, value)
 	case 'f':
 		c.Traits = append(c.Traits, policy.TraitRunsFile)
 		switch {
-		case value.known && (value.text == "-" || isStdin(resolve(r.cwd, value.text))):
+		case value.known && (value.text == "-" || isStdin(resolve(pr.line.cwd, value.text))):
 			switch {
 			case in.set && in.file.known && in.file.text != "":
-				r.unseal(in.file)
+				pr.line.unseal(in.file)
 			case in.set && in.file.word == nil:
 				*script = append(*script, in.script)
 			default:
-				r.unknown(c) // it reads its program from a pipe
+				pr.line.unknown(c) // it reads its program from a pipe
 			}
 		default:
-			r.unseal(value)
+			pr.line.unseal(value)
 			if !value.known { // it may be the standard input
-				r.unknown(c)
+				pr.line.unknown(c)
 			}
 		}
 	}
 }
 
 // sed searches a sed program for commands that it runs and files that it names.
-func (r *reader) sed(c *Command, s string) error {
+func (pr *programs) sed(c *Command, s string) error {
 	line := func() string {
 		text, rest, _ := strings.Cut(s, "\n")
 		s = rest
@@ -120,7 +123,7 @@ func (r *reader) sed(c *Command, s string) error {
 		s = s[1:]
 		switch command {
 		case 'e':
-			r.unknown(c)
+			pr.line.unknown(c)
 			return nil
 		case 's', 'y':
 			if s == "" {
@@ -132,11 +135,11 @@ func (r *reader) sed(c *Command, s string) error {
 				flag := s[0]
 				s = s[1:]
 				if command == 's' && flag == 'e' {
-					r.unknown(c)
+					pr.line.unknown(c)
 					return nil
 				}
 				if command == 's' && flag == 'w' {
-					if err := r.open(arg{text: strings.TrimSpace(line()), known: true}, true, false); err != nil {
+					if err := pr.line.open(arg{text: strings.TrimSpace(line()), known: true}, true, false); err != nil {
 						return err
 					}
 					break
@@ -144,7 +147,7 @@ func (r *reader) sed(c *Command, s string) error {
 			}
 		case 'r', 'R', 'w', 'W':
 			write := command == 'w' || command == 'W'
-			if err := r.open(arg{text: strings.TrimSpace(line()), known: true}, write, !write); err != nil {
+			if err := pr.line.open(arg{text: strings.TrimSpace(line()), known: true}, write, !write); err != nil {
 				return err
 			}
 		case 'a', 'i', 'c':
@@ -197,14 +200,14 @@ func sedPart(s string, delimiter byte) string {
 const awkRuns = `\bsystem\s*\(|@\s*(load|include|\w+\s*\()|\|&?\s*(getline|")|\bprintf?\b[^;}\n/]*\|&?\s*[A-Za-z(]`
 
 // awk doubts programs that run commands.
-func (r *reader) awk(c *Command, rest []arg) {
+func (pr *programs) awk(c *Command, rest []arg) {
 	runs := regexp.MustCompile(awkRuns)
 	if slices.ContainsFunc(rest, func(a arg) bool { return a.known && runs.MatchString(strings.ReplaceAll(a.text, "||", "")) }) {
-		r.unknown(c)
+		pr.line.unknown(c)
 	}
 	for _, a := range rest {
 		if a.known {
-			r.awkFiles(a.text)
+			pr.awkFiles(a.text)
 		}
 	}
 }
@@ -216,7 +219,7 @@ var (
 )
 
 // awkProgram finds the program of awk where it is not known yet. What stands behind the program are no options.
-func (r *reader) awkProgram(rest []arg) {
+func (pr *programs) awkProgram(rest []arg) {
 	var program []arg
 	given, flags, shifts := false, true, 0
 	for i := 0; i < len(rest); i++ {
@@ -258,7 +261,7 @@ func (r *reader) awkProgram(rest []arg) {
 		}
 	}
 	if slices.ContainsFunc(program, func(a arg) bool { return !a.known }) {
-		r.postpone(late{awk: true, program: program})
+		pr.line.late.postpone(late{awk: true, program: program})
 	}
 }
 
@@ -277,11 +280,11 @@ func awkValue(a arg) bool {
 
 // awkFiles reads the names of the files that a program of awk opens: the constant ones, and those that are put together of constants and
 // of what is not known.
-func (r *reader) awkFiles(program string) {
+func (pr *programs) awkFiles(program string) {
 	bare := awkTexts.ReplaceAllStringFunc(program, func(text string) string { return `"` + strings.Repeat("x", len(text)-2) + `"` })
 	opens := awkOpens.FindAllStringIndex(bare, -1)
 	for _, at := range awkArguments.FindAllStringIndex(bare, -1) { // what awk is to read: ARGV[1] = "x"
-		r.blind = true
+		pr.line.mentions.blind = true
 		if bare[at[1]-1] == '=' && !strings.HasPrefix(bare[at[1]:], "=") {
 			opens = append(opens, at)
 		}
@@ -299,12 +302,12 @@ func (r *reader) awkFiles(program string) {
 			}
 			end++
 		}
-		r.blind = r.blind || strings.Contains(shape, "*")
-		r.joins = append(r.joins, joinedWord{arg{shape: shape}, program[at[1]-1] == '>'})
+		pr.line.mentions.blind = pr.line.mentions.blind || strings.Contains(shape, "*")
+		pr.line.joins.words = append(pr.line.joins.words, joinedWord{arg{shape: shape}, program[at[1]-1] == '>'})
 	}
 	if len(opens) > 0 || awkArguments.MatchString(bare) {
 		for _, text := range awkTexts.FindAllString(program, -1) {
-			r.mention(arg{text: awkText(text), known: true})
+			pr.line.mentions.mention(arg{text: awkText(text), known: true})
 		}
 	}
 }
@@ -323,7 +326,7 @@ func isStdin(name string) bool {
 }
 
 // deletesByOption marks archivers whose options delete the packed files, or files that are in the way.
-func (r *reader) deletesByOption(c *Command, rest []arg) {
+func (pr *programs) deletesByOption(c *Command, rest []arg) {
 	for _, a := range rest {
 		long := len(a.text) > 4 && strings.HasPrefix(a.text, "--")
 		switch {

@@ -107,7 +107,7 @@ const (
 
 // ReadScript reads a command line that starts in the folder cwd, relative to the space's files.
 func ReadScript(script string, dialect Dialect, cwd string) (Reading, error) {
-	r := &reader{cwd: cwd, functions: map[string]bool{}}
+	r := newReader(cwd)
 	if err := r.script(script, dialect, 0); err != nil {
 		return Reading{}, err
 	}
@@ -124,7 +124,7 @@ func ReadArgv(argv []string, cwd string) (Reading, error) {
 			return ReadScript(argv[2], POSIX, cwd)
 		}
 	}
-	r := &reader{cwd: cwd, functions: map[string]bool{}}
+	r := newReader(cwd)
 	args := make([]arg, len(argv))
 	total := 0
 	for i, a := range argv {
@@ -157,47 +157,44 @@ func checkText(text string) error {
 	return nil
 }
 
-// reader collects a Reading.
+// reader collects a Reading. What it knows of the command line beside that stands in its parts, by subject.
 type reader struct {
-	cwd                string
-	out                Reading
-	functions          map[string]bool // defined in every case before what follows
-	deletes            int             // operands of rm so far
-	dirs               []string        // folders that the command line changes into
-	folders            []arg           // the same, as they stand there
-	moves              []moving
-	links              [][]arg // what each ln is given
-	exact              bool
-	blind              bool  // some command is handed a file that is not known
-	searches           bool  // find says what may be handed on
-	mentions           []arg // words that may be names of files which are handed on
-	math               arithmetic
-	values             map[string][]*syntax.Word // what the command line gives variables
-	joins              []joinedWord
-	followed           int // variables that were followed
-	lates              []late
-	sure               []span          // of the script that is being read
-	loose              map[string]bool // variables that may have values which the line does not show
-	dashed             bool            // the line mentions a text that looks like an option
-	fold, dots, alters bool            // globs fold letters; globs stand for dots too; values are changed where they are used
-	traps              bool            // some text holds a substitution that arithmetic would run
-	arith              bool            // there is arithmetic
+	cwd       string
+	out       Reading
+	functions map[string]bool // defined in every case before what follows
+	deletes   int             // operands of rm so far
+	exact     bool
+	math      arithmetic
+	traps     bool // some text holds a substitution that arithmetic would run
+	arith     bool // there is arithmetic
+
+	places   places
+	joins    joins
+	late     lates
+	mentions mentions
+	programs programs
+}
+
+func newReader(cwd string) *reader {
+	r := &reader{cwd: cwd, functions: map[string]bool{}}
+	r.places.line, r.joins.line, r.late.line, r.mentions.line, r.programs.line = r, r, r, r, r
+	return r
 }
 
 func (r *reader) finish() (Reading, error) {
-	if err := r.postponed(); err != nil {
+	if err := r.late.settle(); err != nil {
 		return Reading{}, err
 	}
-	if err := r.joinedFiles(); err != nil {
+	if err := r.joins.files(); err != nil {
 		return Reading{}, err
 	}
-	if err := r.mentioned(); err != nil {
+	if err := r.mentions.open(); err != nil {
 		return Reading{}, err
 	}
 	for i := range r.out.Files {
 		f := &r.out.Files[i]
-		f.Fold = f.Fold || r.fold && f.Pattern
-		f.Dots = f.Dots || r.dots
+		f.Fold = f.Fold || r.late.fold && f.Pattern
+		f.Dots = f.Dots || r.late.dots
 	}
 	if err := r.evaluates(); err != nil {
 		return Reading{}, err
@@ -212,7 +209,7 @@ func (r *reader) finish() (Reading, error) {
 			}
 		}
 	}
-	r.leaves()
+	r.places.leaves()
 	slices.Sort(r.out.Unsealed)
 	r.out.Unsealed = slices.Compact(r.out.Unsealed)
 	r.out.Exact = r.exact && len(r.out.Commands) == 1 && len(r.out.Doubts) == 0 && len(r.out.Unsealed) == 0 &&
@@ -303,9 +300,9 @@ func (r *reader) file(file *syntax.File, depth int) error {
 	if depth == 0 && len(file.Stmts) == 1 {
 		r.exact = plain(file.Stmts[0])
 	}
-	outer := r.sure
-	defer func() { r.sure = outer }()
-	r.sure = nil // places are those of this text, and its variables may be those of another shell
+	outer := r.late.sure
+	defer func() { r.late.sure = outer }()
+	r.late.sure = nil // places are those of this text, and its variables may be those of another shell
 	var failed error
 	// What a function's name means is only certain where its definition is a statement of its own, before the call.
 	certain := map[*syntax.FuncDecl]bool{}
@@ -327,10 +324,10 @@ func (r *reader) file(file *syntax.File, depth int) error {
 // node reads one node; its children come by themselves.
 func (r *reader) node(n syntax.Node, certain map[*syntax.FuncDecl]bool, depth int) error {
 	r.arithmetical(n)
-	r.lists(n)
+	r.late.lists(n)
 	switch n := n.(type) {
 	case *syntax.Stmt:
-		r.feeds(n.Redirs)
+		r.mentions.feeds(n.Redirs)
 		if call, ok := n.Cmd.(*syntax.CallExpr); ok {
 			return r.call(call, n.Redirs, depth)
 		}
@@ -354,18 +351,18 @@ func (r *reader) node(n syntax.Node, certain map[*syntax.FuncDecl]bool, depth in
 			r.assigned(n.Name.Value)
 		}
 		if n.Value != nil {
-			r.mention(literal(n.Value))
+			r.mentions.mention(literal(n.Value))
 		}
 		if n.Name != nil && n.Array == nil && !n.Naked {
-			r.gives(n.Name.Value, n.Value, n.Append)
-			r.gets(n.Name.Value, n.Value, false)
+			r.joins.gives(n.Name.Value, n.Value, n.Append)
+			r.late.gets(n.Name.Value, n.Value, false)
 		}
 		if n.Index != nil {
 			r.arith = true
 		}
 	case *syntax.ArrayElem:
 		if n.Value != nil {
-			r.mention(literal(n.Value))
+			r.mentions.mention(literal(n.Value))
 		}
 	case *syntax.DeclClause:
 		return r.declare(n, depth)
@@ -389,15 +386,15 @@ func (r *reader) node(n syntax.Node, certain map[*syntax.FuncDecl]bool, depth in
 		if n.Name != nil {
 			r.assigned(n.Name.Value)
 			if !n.InPos.IsValid() {
-				r.loosens(n.Name.Value) // it runs through the arguments
+				r.late.loosens(n.Name.Value) // it runs through the arguments
 			}
 			for _, a := range items {
-				r.gives(n.Name.Value, a.word, false)
-				r.gets(n.Name.Value, a.word, true)
+				r.joins.gives(n.Name.Value, a.word, false)
+				r.late.gets(n.Name.Value, a.word, true)
 			}
 		}
 		for _, a := range items {
-			r.mention(a)
+			r.mentions.mention(a)
 		}
 	case *syntax.ParamExp:
 		r.param(n)
@@ -432,21 +429,21 @@ func (r *reader) param(p *syntax.ParamExp) {
 	if p.Excl || p.Index != nil || p.Slice != nil {
 		r.arith = true
 	}
-	r.alters = r.alters || p.Exp != nil || p.Slice != nil || p.Repl != nil
+	r.late.alters = r.late.alters || p.Exp != nil || p.Slice != nil || p.Repl != nil
 	if p.Repl != nil && p.Repl.With != nil {
-		r.mention(literal(p.Repl.With))
+		r.mentions.mention(literal(p.Repl.With))
 	}
 	if p.Exp == nil {
 		return
 	}
 	if p.Exp.Word != nil {
-		r.mention(literal(p.Exp.Word))
+		r.mentions.mention(literal(p.Exp.Word))
 	}
 	switch p.Exp.Op {
 	case syntax.AssignUnset, syntax.AssignUnsetOrNull:
 		if p.Param != nil {
 			r.assigned(p.Param.Value)
-			r.gives(p.Param.Value, p.Exp.Word, false)
+			r.joins.gives(p.Param.Value, p.Exp.Word, false)
 		}
 	case syntax.OtherParamOps:
 		r.doubt(policy.TraitUnresolved, "${...@...}")
@@ -458,7 +455,7 @@ func (r *reader) assigned(name string) {
 	if poisonous(name) {
 		r.doubt(policy.TraitPoisons, name+"=")
 	}
-	r.dots = r.dots || name == "GLOBIGNORE"
+	r.late.dots = r.late.dots || name == "GLOBIGNORE"
 }
 
 // emit adds a simple command.
@@ -501,9 +498,9 @@ func (r *reader) redirect(d *syntax.Redirect) error {
 		case write:
 			r.doubt(policy.TraitUnresolved, "a redirection into a file that is not known")
 		default:
-			r.blind = true
-			r.join(a, false)
-			r.mention(a)
+			r.mentions.blind = true
+			r.joins.join(a, false)
+			r.mentions.mention(a)
 		}
 	}
 	return nil
@@ -514,7 +511,7 @@ func (r *reader) open(a arg, write, argument bool) error { return r.name(a, writ
 
 // name is open, for a name that may have been put together of parts.
 func (r *reader) name(a arg, write, argument, joined bool) error {
-	for _, dir := range append([]string{r.cwd}, r.dirs...) {
+	for _, dir := range append([]string{r.cwd}, r.places.dirs...) {
 		name := resolve(dir, a.text)
 		switch {
 		case strings.HasPrefix(name, "/dev/tcp/"), strings.HasPrefix(name, "/dev/udp/"):

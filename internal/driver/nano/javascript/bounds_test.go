@@ -97,7 +97,8 @@ func TestAFileIsTransformedOnce(t *testing.T) {
 	again := execute(t, world{args: []string{"bun", "/space/a.ts"}, files: map[string]string{"/space/a.ts": `
 		import type { A } from "./none";
 		const n: number = (globalThis.n ?? 0) + 1; globalThis.n = n;
-		if (n === 1) { require("fs").writeFileSync("/space/a.ts", "console.log('new', globalThis.n as number)"); delete require.cache["/space/a.ts"]; require("/space/a.ts"); }
+		if (n === 1) { require("fs").writeFileSync("/space/a.ts",
+			"console.log('new', globalThis.n as number)"); delete require.cache["/space/a.ts"]; require("/space/a.ts"); }
 		console.log("old", n, require.cache["/space/a.ts"] !== undefined, require.main === module);
 	`}})
 	if want := "new 1\nold 1 true true\n"; again.out != want {

@@ -10,7 +10,6 @@ import (
 	"agentbox/internal/driver/nano/contexts"
 	"agentbox/internal/driver/nano/wasm"
 	"agentbox/internal/userland/program"
-	"agentbox/internal/userland/vfs"
 )
 
 // Cell is what a cell of a context has left.
@@ -46,8 +45,8 @@ func persistent(text string) string {
 // sees its top-level declarations. The cell prints and shows its displays and the value of its last expression.
 func (r *Runtime) Cell(p *program.Process, state *wasm.Delta, code string) (_ Cell, err error) {
 	ctx := context.Background()
-	run := &run{runtime: r, account: p.Account, p: p, files: map[int]*vfs.Handle{}, maps: map[string]*sourceMap{}, lacks: map[string]bool{},
-		cell: true, showing: contexts.NewShowing(p)}
+	run := newRun(r, p.Account, p)
+	run.cell, run.showing = true, contexts.NewShowing(p)
 	defer run.showing.End()
 	image := r.image
 	if state != nil {
@@ -100,9 +99,9 @@ func (r *run) evaluateCell(code string) (c Cell, err error) {
 
 // evaluateText evaluates the text of a cell. Where it fails, that was told, and the exit code is not 0.
 func (r *run) evaluateText(code string) (result value, exit int, err error) {
-	text, err := r.transform(code, "[cell]", api.LoaderTS, api.FormatDefault)
+	text, err := r.modules.transform(code, "[cell]", api.LoaderTS, api.FormatDefault)
 	if kept, lost := r.keepLast(code, text); err == nil && lost {
-		text, err = r.transform(kept, "[cell]", api.LoaderTS, api.FormatDefault)
+		text, err = r.modules.transform(kept, "[cell]", api.LoaderTS, api.FormatDefault)
 	}
 	if err == nil {
 		text = persistent(text)

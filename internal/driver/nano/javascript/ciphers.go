@@ -7,9 +7,13 @@ import (
 	"crypto/hmac"
 	"errors"
 	"math/big"
+	"strings"
 
 	"golang.org/x/crypto/scrypt"
 )
+
+// crypto is what the module crypto asks of the host.
+type crypto struct{ run *run }
 
 const (
 	gasPerCiphered = 4        // for a byte
@@ -21,7 +25,7 @@ var errIV = &thrown{"ERR_CRYPTO_INVALID_IV", "Invalid initialization vector"}
 
 // cipher encrypts or decrypts whole blocks of AES in the modes cbc and ecb, and any bytes in ctr, whose counter is moved on by what was
 // encrypted before.
-func (r *run) cipher(a *arguments) (any, error) {
+func (cr crypto) cipher(a *arguments) (any, error) {
 	mode, encrypts := a.text(), a.int() != 0
 	key := append([]byte(nil), a.bytes()...)
 	iv := append([]byte(nil), a.bytes()...)
@@ -30,7 +34,7 @@ func (r *run) cipher(a *arguments) (any, error) {
 	if a.err != nil {
 		return nil, a.err
 	}
-	r.p.Charge(len(b) * gasPerCiphered)
+	cr.run.p.Charge(len(b) * gasPerCiphered)
 	block, err := aes.NewCipher(key)
 	if err != nil {
 		return nil, &thrown{"ERR_CRYPTO_INVALID_KEYLEN", "Invalid key length"}
@@ -75,7 +79,7 @@ func (r *run) cipher(a *arguments) (any, error) {
 
 // gcm returns what AES in the mode gcm makes of a whole text, with its tag of 16 bytes behind it. Where it decrypts, the ciphertext is
 // what is returned of the text, so that the tag can be compared.
-func (r *run) gcm(a *arguments) (any, error) {
+func (cr crypto) gcm(a *arguments) (any, error) {
 	encrypts := a.int() != 0
 	key := append([]byte(nil), a.bytes()...)
 	iv := append([]byte(nil), a.bytes()...)
@@ -84,7 +88,7 @@ func (r *run) gcm(a *arguments) (any, error) {
 	if a.err != nil {
 		return nil, a.err
 	}
-	r.p.Charge(2 * (len(b) + len(extra)) * gasPerCiphered)
+	cr.run.p.Charge(2 * (len(b) + len(extra)) * gasPerCiphered)
 	block, err := aes.NewCipher(key)
 	if err != nil {
 		return nil, &thrown{"ERR_CRYPTO_INVALID_KEYLEN", "Invalid key length"}
@@ -105,7 +109,7 @@ func (r *run) gcm(a *arguments) (any, error) {
 }
 
 // pbkdf2 is that of RFC 8018.
-func (r *run) pbkdf2(a *arguments) (any, error) {
+func (cr crypto) pbkdf2(a *arguments) (any, error) {
 	name := a.text()
 	password := append([]byte(nil), a.bytes()...)
 	salt := append([]byte(nil), a.bytes()...)
@@ -117,7 +121,7 @@ func (r *run) pbkdf2(a *arguments) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	r.p.Charge(length)
+	cr.run.p.Charge(length)
 	h := hmac.New(made, password)
 	out := make([]byte, 0, length+h.Size())
 	for block := uint32(1); len(out) < length; block++ {
@@ -128,7 +132,7 @@ func (r *run) pbkdf2(a *arguments) (any, error) {
 		t := append([]byte(nil), u...)
 		for i := 1; i < rounds; i++ {
 			if i%roundsAtOnce == 0 {
-				r.p.Charge(roundsAtOnce * 4 * h.BlockSize())
+				cr.run.p.Charge(roundsAtOnce * 4 * h.BlockSize())
 			}
 			h.Reset()
 			h.Write(u)
@@ -143,7 +147,7 @@ func (r *run) pbkdf2(a *arguments) (any, error) {
 }
 
 // scrypt is that of RFC 7914, as long as its tables are small: it is one step.
-func (r *run) scrypt(a *arguments) (any, error) {
+func (cr crypto) scrypt(a *arguments) (any, error) {
 	password := append([]byte(nil), a.bytes()...)
 	salt := append([]byte(nil), a.bytes()...)
 	cost, blocks, parallel, length := a.int(), a.int(), a.int(), a.int()
@@ -155,16 +159,16 @@ func (r *run) scrypt(a *arguments) (any, error) {
 		return nil, &thrown{"ERR_CRYPTO_INVALID_SCRYPT_PARAMS", "Invalid scrypt params: memory limit exceeded"}
 	}
 	size := int64(cost) * int64(blocks) * 128
-	if err := r.account.Allocate(size); err != nil {
+	if err := cr.run.account.Allocate(size); err != nil {
 		return nil, err
 	}
-	defer r.account.Release(size)
-	r.p.Charge(cost * blocks * parallel * 128 * gasPerHashed)
+	defer cr.run.account.Release(size)
+	cr.run.p.Charge(cost * blocks * parallel * 128 * gasPerHashed)
 	return scrypt.Key(password, salt, cost, blocks, parallel, length)
 }
 
 // hkdf is that of RFC 5869.
-func (r *run) hkdf(a *arguments) (any, error) {
+func (cr crypto) hkdf(a *arguments) (any, error) {
 	name := a.text()
 	key := append([]byte(nil), a.bytes()...)
 	salt := append([]byte(nil), a.bytes()...)
@@ -176,10 +180,49 @@ func (r *run) hkdf(a *arguments) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	r.p.Charge((len(key) + len(salt) + len(info) + length) * gasPerHashed)
+	cr.run.p.Charge((len(key) + len(salt) + len(info) + length) * gasPerHashed)
 	b, err := hkdf.Key(made, key, salt, info, length)
 	if err != nil {
 		return nil, &thrown{"ERR_CRYPTO_INVALID_KEYLEN", "Invalid key length"}
 	}
 	return b, nil
+}
+
+func (cr crypto) hash(a *arguments) (any, error) {
+	name, b := a.text(), a.bytes()
+	if a.err != nil {
+		return nil, a.err
+	}
+	cr.run.p.Charge(len(b) * gasPerHashed)
+	if out, ok := shaken(name, b); ok {
+		return out, nil
+	}
+	base, _, _ := strings.Cut(name, "/")
+	if strings.HasPrefix(strings.ToLower(name), "sha512/") {
+		base = name
+	}
+	made, err := hashOf(base)
+	if err != nil {
+		return nil, err
+	}
+	h := made()
+	h.Write(b)
+	return h.Sum(nil), nil
+}
+
+func (cr crypto) hmac(a *arguments) (any, error) {
+	name := a.text()
+	key := append([]byte(nil), a.bytes()...)
+	b := a.bytes()
+	if a.err != nil {
+		return nil, a.err
+	}
+	made, err := hashOf(name)
+	if err != nil {
+		return nil, err
+	}
+	cr.run.p.Charge((len(b) + len(key)) * gasPerHashed)
+	h := hmac.New(made, key)
+	h.Write(b)
+	return h.Sum(nil), nil
 }

@@ -24,7 +24,7 @@ type command struct {
 func (c *command) words(r *run, cwd string) (all []string) {
 	if c.code == nil {
 		file := c.file
-		if found, err := r.resolveMain(file); err == nil && file != "-" {
+		if found, err := r.modules.resolveMain(file); err == nil && file != "-" {
 			file = found
 		} else if file != "-" && !path.IsAbs(file) {
 			file = path.Join(cwd, file)

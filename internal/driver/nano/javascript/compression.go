@@ -17,6 +17,9 @@ import (
 	"agentbox/internal/userland/bound"
 )
 
+// compression is what the module zlib asks of the host.
+type compression struct{ run *run }
+
 // gasPerPacked and gasPerUnpacked are what compressing and unpacking a byte cost.
 const (
 	gasPerPacked   = 60
@@ -34,7 +37,7 @@ var tables = map[string]int64{"br": 16 << 20, "zstd": mostWindow}
 const unpackStep = 64 << 10
 
 // pack compresses: the format is gzip, deflate (zlib's), raw, br (brotli) or zstd.
-func (r *run) pack(a *arguments) (any, error) {
+func (zl compression) pack(a *arguments) (any, error) {
 	format, level := a.text(), a.int()
 	data := bytes.Clone(a.bytes())
 	if a.err != nil {
@@ -67,13 +70,13 @@ func (r *run) pack(a *arguments) (any, error) {
 		return nil, err
 	}
 	size := int64(len(data)) + tables[format] // what comes out is no larger, but for a head
-	if err := r.account.Allocate(size); err != nil {
+	if err := zl.run.account.Allocate(size); err != nil {
 		return nil, exhaustion(err)
 	}
-	defer r.account.Release(size)
+	defer zl.run.account.Release(size)
 	for len(data) > 0 {
 		n := min(len(data), unpackStep)
-		if err := r.account.Charge(int64(n) * gas); err != nil {
+		if err := zl.run.account.Charge(int64(n) * gas); err != nil {
 			return nil, err
 		}
 		if _, err := w.Write(data[:n]); err != nil {
@@ -88,16 +91,16 @@ func (r *run) pack(a *arguments) (any, error) {
 }
 
 // unpack is the other way round. It returns at most so many bytes; more is an error, as what is damaged is.
-func (r *run) unpack(a *arguments) (any, error) {
+func (zl compression) unpack(a *arguments) (any, error) {
 	format, most := a.text(), a.int()
 	data := bytes.Clone(a.bytes())
 	if a.err != nil {
 		return nil, a.err
 	}
-	if err := r.account.Allocate(tables[format]); err != nil {
+	if err := zl.run.account.Allocate(tables[format]); err != nil {
 		return nil, exhaustion(err)
 	}
-	defer r.account.Release(tables[format])
+	defer zl.run.account.Release(tables[format])
 	in, err := unpacker(format, data)
 	if err != nil {
 		return nil, damaged(format, err)
@@ -107,12 +110,12 @@ func (r *run) unpack(a *arguments) (any, error) {
 	}
 	var out []byte
 	var held int64
-	defer func() { r.account.Release(held) }()
+	defer func() { zl.run.account.Release(held) }()
 	for {
-		if err := r.account.Charge(unpackStep * gasPerUnpacked); err != nil {
+		if err := zl.run.account.Charge(unpackStep * gasPerUnpacked); err != nil {
 			return nil, err
 		}
-		if err := r.account.Allocate(2 * unpackStep); err != nil { // here, and as it grows
+		if err := zl.run.account.Allocate(2 * unpackStep); err != nil { // here, and as it grows
 			return nil, exhaustion(err)
 		}
 		held += 2 * unpackStep
@@ -199,13 +202,13 @@ func damaged(format string, err error) error {
 }
 
 // sum returns a check sum that goes on from another one: crc32 or adler32.
-func (r *run) sum(a *arguments) (any, error) {
+func (zl compression) sum(a *arguments) (any, error) {
 	name, from := a.text(), uint32(a.int())
 	data := a.bytes()
 	if a.err != nil {
 		return nil, a.err
 	}
-	r.p.Charge(len(data))
+	zl.run.p.Charge(len(data))
 	if name == "adler32" {
 		return float64(adler32.Checksum(data)), nil
 	}

@@ -1,6 +1,7 @@
 package javascript
 
 import (
+	"encoding/base64"
 	"errors"
 	"strconv"
 	"strings"
@@ -11,11 +12,14 @@ import (
 	"golang.org/x/text/transform"
 )
 
+// buffers is what the module buffer and TextDecoder ask of the host.
+type buffers struct{ run *run }
+
 // gasPerDecoded is what making text of a byte of an old encoding costs.
 const gasPerDecoded = 10
 
 // encodingName returns the name that the web's standard gives the encoding of a label; empty for none.
-func (r *run) encodingName(a *arguments) (any, error) {
+func (bf buffers) encodingName(a *arguments) (any, error) {
 	label := a.text()
 	if a.err != nil {
 		return nil, a.err
@@ -33,13 +37,13 @@ func (r *run) encodingName(a *arguments) (any, error) {
 
 // decodeAs makes text of bytes in an old encoding. Before it stands how many of them it has used, and a colon: where more will come, a
 // character may be left in part.
-func (r *run) decodeAs(a *arguments) (any, error) {
+func (bf buffers) decodeAs(a *arguments) (any, error) {
 	name, more, fatal := a.text(), a.int() != 0, a.int() != 0
 	b := a.bytes()
 	if a.err != nil {
 		return nil, a.err
 	}
-	r.p.Charge(len(b) * gasPerDecoded)
+	bf.run.p.Charge(len(b) * gasPerDecoded)
 	e, err := htmlindex.Get(name)
 	if err != nil {
 		return nil, err
@@ -91,4 +95,65 @@ func ofPage(page *charmap.Charmap, b []byte) (text string, whole bool) {
 		out.WriteRune(r)
 	}
 	return out.String(), whole
+}
+
+// decode makes a string of UTF-8; with fatal, what is none is an error.
+func (bf buffers) decode(a *arguments) (any, error) {
+	b, fatal := a.bytes(), false
+	text := string(b)
+	fatal = a.int() != 0
+	if a.err != nil {
+		return nil, a.err
+	}
+	bf.run.p.Charge(len(text))
+	if utf8.ValidString(text) {
+		return text, nil
+	}
+	if fatal {
+		return nil, &thrown{"ERR_ENCODING_INVALID_ENCODED_DATA", "The encoded data was not valid for encoding utf-8"}
+	}
+	var s strings.Builder
+	for len(text) > 0 {
+		c, size := utf8.DecodeRuneInString(text)
+		if c == utf8.RuneError && size == 1 {
+			size = spoiled(text)
+		}
+		s.WriteRune(c)
+		text = text[size:]
+	}
+	return s.String(), nil
+}
+
+func (bf buffers) base64(a *arguments) (any, error) {
+	b := a.bytes()
+	bf.run.p.Charge(len(b))
+	text := base64.StdEncoding.EncodeToString(b)
+	if a.int() != 0 {
+		text = base64.RawURLEncoding.EncodeToString(b)
+	}
+	return text, nil
+}
+
+// unbase64 decodes as leniently as Node does.
+func (bf buffers) unbase64(a *arguments) (any, error) {
+	clean := strings.Map(func(c rune) rune {
+		switch {
+		case c == '-':
+			return '+'
+		case c == '_':
+			return '/'
+		case c >= 'A' && c <= 'Z', c >= 'a' && c <= 'z', c >= '0' && c <= '9', c == '+', c == '/':
+			return c
+		}
+		return -1
+	}, a.text())
+	bf.run.p.Charge(len(clean))
+	if len(clean)%4 == 1 {
+		clean = clean[:len(clean)-1]
+	}
+	b, err := base64.RawStdEncoding.DecodeString(clean)
+	if err != nil {
+		return nil, &thrown{"ERR_INVALID_ARG_VALUE", "The string is not base64"}
+	}
+	return b, nil
 }

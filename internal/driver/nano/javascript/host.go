@@ -91,7 +91,7 @@ func (r *run) zoneOffset(s []uint64) uint64 {
 		return 0
 	}
 	r.p.Charge(10)
-	_, offset := time.Unix(int64(s[0]<<32|s[1]), 0).In(r.local()).Zone()
+	_, offset := time.Unix(int64(s[0]<<32|s[1]), 0).In(r.intl.local()).Zone()
 	return uint64(uint32(offset))
 }
 
@@ -308,13 +308,13 @@ func (r *run) name(at uint64) string {
 
 // normalize resolves what a module imports.
 func (r *run) normalize(s []uint64) uint64 {
-	id, err := r.resolve(r.name(s[0]), r.name(s[1]), true)
+	id, err := r.modules.resolve(r.name(s[0]), r.name(s[1]), true)
 	return r.handOver(id, err)
 }
 
 // load returns the text of a module, with its length where the guest wants it.
 func (r *run) load(s []uint64) uint64 {
-	text, err := r.module(r.name(s[0]))
+	text, err := r.modules.module(r.name(s[0]))
 	at := r.handOver(text, err)
 	if at != 0 {
 		b, err := r.vm.bytes(s[1], 4)

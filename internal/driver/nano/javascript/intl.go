@@ -16,6 +16,9 @@ import (
 	"agentbox/internal/userland/posix"
 )
 
+// intl is what Intl and Date ask of the host: languages and time zones.
+type intl struct{ run *run }
+
 // locales is what Intl knows of languages, as locales/generate.mjs wrote it: CLDR's data, of which a program reads what it asks for.
 //
 //go:embed locales/*.json
@@ -28,7 +31,7 @@ const (
 )
 
 // locale returns what is known of a language.
-func (r *run) locale(a *arguments) (any, error) {
+func (it intl) locale(a *arguments) (any, error) {
 	name := a.text()
 	if a.err != nil {
 		return nil, a.err
@@ -37,7 +40,7 @@ func (r *run) locale(a *arguments) (any, error) {
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrInvalid) {
 		return nil, &thrown{"ERR_INVALID_ARG_VALUE", "nothing is known of the language " + name}
 	}
-	r.p.Charge(len(b) / 8)
+	it.run.p.Charge(len(b) / 8)
 	return string(b), err
 }
 
@@ -89,17 +92,17 @@ func (c *collators) compare(k collation, x, y string) int {
 }
 
 // collate compares two texts as a language orders them.
-func (r *run) collate(a *arguments) (any, error) {
+func (it intl) collate(a *arguments) (any, error) {
 	k := collation{a.text(), a.int()}
 	x, y := a.text(), a.text()
 	if a.err != nil {
 		return nil, a.err
 	}
-	r.p.Charge(gasPerCollator + gasPerCompared*(len(x)+len(y)))
+	it.run.p.Charge(gasPerCollator + gasPerCompared*(len(x)+len(y)))
 	if x == y {
 		return 0, nil
 	}
-	return r.runtime.orders.compare(k, x, y), nil
+	return it.run.runtime.orders.compare(k, x, y), nil
 }
 
 // zoneTable is what zones are called, by how many minutes they are ahead of UTC.
@@ -120,12 +123,12 @@ func readZones() (t zoneTable, err error) {
 var zoneLanguages = []string{"en", "en-GB", "de", "fr", "es"}
 
 // zoneText returns what a zone is called at a distance of UTC in seconds, long or short; nothing where that is not known.
-func (r *run) zoneText(a *arguments) (any, error) {
+func (it intl) zoneText(a *arguments) (any, error) {
 	zone, offset, lang, long := a.text(), a.int(), a.text(), a.int() != 0
 	if a.err != nil {
 		return nil, a.err
 	}
-	t, err := r.runtime.zones()
+	t, err := it.run.runtime.zones()
 	if err != nil {
 		return nil, err
 	}
@@ -156,8 +159,8 @@ func (r *run) zoneText(a *arguments) (any, error) {
 }
 
 // zones lists the zones by name.
-func (r *run) zoneList(*arguments) (any, error) {
-	t, err := r.runtime.zones()
+func (it intl) zoneList(*arguments) (any, error) {
+	t, err := it.run.runtime.zones()
 	if err != nil {
 		return nil, err
 	}
@@ -173,28 +176,28 @@ func (r *run) zoneList(*arguments) (any, error) {
 }
 
 // local is the zone of the program.
-func (r *run) local() *time.Location {
-	if r.zone == nil {
-		r.zone = r.p.Zone()
+func (it intl) local() *time.Location {
+	if it.run.zone == nil {
+		it.run.zone = it.run.p.Zone()
 	}
-	return r.zone
+	return it.run.zone
 }
 
 // zoneName returns a zone by its name as the database writes it, whatever the case of its letters: the program's own for none, nothing
 // where there is no such zone.
-func (r *run) zoneName(a *arguments) (any, error) {
+func (it intl) zoneName(a *arguments) (any, error) {
 	name := a.text()
 	if a.err != nil {
 		return nil, a.err
 	}
 	if name == "" {
-		own := strings.TrimPrefix(r.local().String(), "/usr/share/zoneinfo/")
+		own := strings.TrimPrefix(it.local().String(), "/usr/share/zoneinfo/")
 		if own == "" {
 			own = "UTC"
 		}
 		return own, nil
 	}
-	t, err := r.runtime.zones()
+	t, err := it.run.runtime.zones()
 	if err != nil {
 		return nil, err
 	}
@@ -204,24 +207,24 @@ func (r *run) zoneName(a *arguments) (any, error) {
 	if _, known := t.Zones[name]; known {
 		return name, nil
 	}
-	r.p.Charge(len(t.Zones))
+	it.run.p.Charge(len(t.Zones))
 	for known := range t.Zones {
 		if strings.EqualFold(known, name) {
 			return known, nil
 		}
 	}
-	if loc := r.located(name); loc != nil {
+	if loc := it.located(name); loc != nil {
 		return name, nil
 	}
 	return "", nil
 }
 
 // located returns the zone of a name, nil where there is none.
-func (r *run) located(name string) *time.Location {
-	if loc := r.zones[name]; loc != nil {
+func (it intl) located(name string) *time.Location {
+	if loc := it.run.zones[name]; loc != nil {
 		return loc
 	}
-	r.p.Charge(posix.GasPerZone)
+	it.run.p.Charge(posix.GasPerZone)
 	if name == "Local" { // that is what Go calls the zone of the host
 		return nil
 	}
@@ -229,26 +232,26 @@ func (r *run) located(name string) *time.Location {
 	if err != nil {
 		return nil
 	}
-	if r.zones == nil || len(r.zones) >= mostCollators {
-		r.zones = map[string]*time.Location{}
+	if it.run.zones == nil || len(it.run.zones) >= mostCollators {
+		it.run.zones = map[string]*time.Location{}
 	}
-	r.zones[name] = loc
+	it.run.zones[name] = loc
 	return loc
 }
 
 // zoneAhead returns how many seconds a zone is ahead of UTC at a time in milliseconds.
-func (r *run) zoneAhead(a *arguments) (any, error) {
+func (it intl) zoneAhead(a *arguments) (any, error) {
 	name, at := a.text(), a.number()
 	if a.err != nil {
 		return nil, a.err
 	}
-	loc := r.local()
+	loc := it.local()
 	if name != loc.String() {
-		if loc = r.located(name); loc == nil {
+		if loc = it.located(name); loc == nil {
 			loc = time.UTC
 		}
 	}
-	r.p.Charge(10)
+	it.run.p.Charge(10)
 	_, offset := time.UnixMilli(int64(at)).In(loc).Zone()
 	return offset, nil
 }

@@ -117,7 +117,7 @@ func Open(ctx context.Context, o wasm.Options, prepared *wasm.Prepared, kept []b
 	account := bound.New(bound.Limits{
 		Gas: 1 << 40, Time: time.Hour, MemoryBytes: 256 << 20, OutputBytes: 1 << 20, FileBytes: 1 << 20, OpenFiles: 1, Depth: 8,
 	}, [32]byte{}, time.Unix(0, 0))
-	r.image, err = r.code.Build(ctx, account, &run{runtime: r, account: account}, func(in *wasm.Instance) error { return r.begin(ctx, in) })
+	r.image, err = r.code.Build(ctx, account, newRun(r, account, nil), func(in *wasm.Instance) error { return r.begin(ctx, in) })
 	return r, err
 }
 

@@ -79,7 +79,8 @@ interface Named { name: string }
 const s: Shape & Named = { w: 2, h: 3, name: "box" };
 function first<T>(xs: readonly T[]): T | undefined { return xs[0]; }
 class P { constructor(private readonly x: number, public y = 2) {} get sum(): number { return this.x + this.y; } }
-console.log(area(s), Color.Green, first([7]), new P(1).sum, data.n satisfies number, process.argv.slice(2), import.meta.main, import.meta.file);
+console.log(area(s), Color.Green, first([7]), new P(1).sum, data.n satisfies number, process.argv.slice(2), import.meta.main,
+	import.meta.file);
 export {};
 `,
 				"shape.ts":  "export type Shape = { w: number; h: number };\nexport const area = (s: Shape): number => s.w * s.h;\n",

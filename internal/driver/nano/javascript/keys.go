@@ -133,7 +133,7 @@ func used(f func(r *run, k *keys.Key, u keys.Use, x [3][]byte) ([]byte, error)) 
 }
 
 // key does something with a key: its name, its options as JSON, and three texts of which some are empty.
-func (r *run) key(a *arguments) (any, error) {
+func (cr crypto) key(a *arguments) (any, error) {
 	way, options := a.text(), []byte(a.text())
 	var x [3][]byte
 	for i := range x {
@@ -142,12 +142,12 @@ func (r *run) key(a *arguments) (any, error) {
 	if a.err != nil {
 		return nil, a.err
 	}
-	r.p.Charge(gasPerKey + (len(x[0])+len(x[1]))*gasPerHashed)
+	cr.run.p.Charge(gasPerKey + (len(x[0])+len(x[1]))*gasPerHashed)
 	f := keyed[way]
 	if f == nil {
 		return nil, errors.New("the prelude named no way to use a key: " + way)
 	}
-	b, err := f(r, options, x)
+	b, err := f(cr.run, options, x)
 	if e, ok := errors.AsType[*keys.Error](err); ok {
 		return nil, &thrown{e.Code, e.Message}
 	}

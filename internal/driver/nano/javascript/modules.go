@@ -16,6 +16,9 @@ import (
 	"agentbox/internal/userland/vfs"
 )
 
+// modules finds the files that a program loads, and makes of each what the interpreter can run.
+type modules struct{ run *run }
+
 // format is how a file's text is meant.
 type format uint8
 
@@ -64,20 +67,20 @@ var awaits = regexp.MustCompile(
 	`(?m)^(?:(?:const|let|var)\s[^=\n]*=\s*|[\w.$\[\]]+\s*=\s*|console\.\w+\(.*|\w+\(.*|if\s*\(.*|for\s+)?\s*await\b`)
 
 // source reads a file of the program and makes of it what can be evaluated.
-func (r *run) source(file string) (source, error) {
-	text, err := r.read(file)
+func (ms modules) source(file string) (source, error) {
+	text, err := ms.read(file)
 	if err != nil {
 		return source{}, err
 	}
-	return r.prepare(text, file, false)
+	return ms.prepare(text, file, false)
 }
 
-func (r *run) read(file string) (string, error) {
-	h, err := r.p.Open(file, vfs.Read)
+func (ms modules) read(file string) (string, error) {
+	h, err := ms.run.p.Open(file, vfs.Read)
 	if err != nil {
 		return "", err
 	}
-	defer func() { _ = r.p.Close(h) }()
+	defer func() { _ = ms.run.p.Close(h) }()
 	if h.Info().Size > maxSource {
 		return "", vfs.EFBIG
 	}
@@ -85,8 +88,8 @@ func (r *run) read(file string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	r.account.Release(int64(len(raw)))
-	r.p.Charge(len(raw) * gasPerByte)
+	ms.run.account.Release(int64(len(raw)))
+	ms.run.p.Charge(len(raw) * gasPerByte)
 	return strings.TrimPrefix(string(raw), "\ufeff"), nil
 }
 
@@ -98,7 +101,7 @@ var awaitless = map[string]bool{"async-await": false, "async-generator": false, 
 const topAwait = "void void void void "
 
 // withTopAwaits transforms a module again whose top awaits were refused. Where that is not possible its functions are not followed.
-func (r *run) withTopAwaits(text string, options api.TransformOptions, failed api.TransformResult) (string, api.TransformResult) {
+func (ms modules) withTopAwaits(text string, options api.TransformOptions, failed api.TransformResult) (string, api.TransformResult) {
 	lines := strings.SplitAfter(text, "\n")
 	for n := len(failed.Errors) - 1; n >= 0; n-- {
 		at := failed.Errors[n].Location
@@ -115,23 +118,23 @@ func (r *run) withTopAwaits(text string, options api.TransformOptions, failed ap
 		result.Code = bytes.ReplaceAll(result.Code, []byte(topAwait), []byte("await "))
 		return marked, result
 	}
-	r.awaited = true
+	ms.run.awaited = true
 	options.Supported = lowered
 	return text, api.Transform(text, options)
 }
 
 // lowers reports whether async functions of a text are rewritten: from the first file on that names the module that follows them.
-func (r *run) lowers(text string) bool {
-	r.follows = r.follows || !r.cell && strings.Contains(text, "async_hooks")
+func (ms modules) lowers(text string) bool {
+	ms.run.follows = ms.run.follows || !ms.run.cell && strings.Contains(text, "async_hooks")
 	if !strings.Contains(text, "async") && !strings.Contains(text, "await") {
 		return false
 	}
-	r.awaited = r.awaited || !r.follows
-	return r.follows
+	ms.run.awaited = ms.run.awaited || !ms.run.follows
+	return ms.run.follows
 }
 
 // prepare finds out what a text is and transforms it where it has to be.
-func (r *run) prepare(text, file string, typescript bool) (source, error) {
+func (ms modules) prepare(text, file string, typescript bool) (source, error) {
 	if strings.HasPrefix(text, "#!") {
 		text = "//" + text[2:]
 	}
@@ -140,19 +143,19 @@ func (r *run) prepare(text, file string, typescript bool) (source, error) {
 		return source{file, text, jsonText}, nil
 	}
 	if ext == ".node" || ext == ".wasm" {
-		r.lack("a native module")
+		ms.lack("a native module")
 		return source{}, &thrown{"ERR_UNKNOWN_FILE_EXTENSION", fmt.Sprintf("%s is a native module; a nano space has none", file)}
 	}
 	loader, transforms := typed[ext]
 	if typescript && ext == "" {
 		loader, transforms = api.LoaderTS, true
 	}
-	if !transforms && r.lowers(text) {
+	if !transforms && ms.lowers(text) {
 		loader, transforms = api.LoaderJS, true
 	}
 	if transforms {
 		var err error
-		if text, err = r.transform(text, file, loader, api.FormatDefault); err != nil {
+		if text, err = ms.transform(text, file, loader, api.FormatDefault); err != nil {
 			return source{}, err
 		}
 	}
@@ -161,7 +164,7 @@ func (r *run) prepare(text, file string, typescript bool) (source, error) {
 	case ext == ".mjs" || ext == ".mts":
 		s.format = esm
 	case ext == ".cjs" || ext == ".cts":
-	case isModule(text), r.packageType(file) == "module":
+	case isModule(text), ms.packageType(file) == "module":
 		s.format = esm
 	case awaits.MatchString(text) && !strings.Contains(text, "module.exports") && awaitsAtTop(text):
 		s.format = esm
@@ -217,26 +220,26 @@ var lowered = map[string]bool{"using": false, "decorators": false, "import-attri
 var plain = map[string]bool{"using": false, "decorators": false, "import-attributes": true, "template-literal": false}
 
 // transform makes JavaScript of a text, and keeps where each part of it came from.
-func (r *run) transform(text, file string, loader api.Loader, to api.Format) (string, error) {
-	r.p.Charge(len(text) * transformPerByte)
+func (ms modules) transform(text, file string, loader api.Loader, to api.Format) (string, error) {
+	ms.run.p.Charge(len(text) * transformPerByte)
 	options := api.TransformOptions{
 		Loader: loader, Format: to, Sourcefile: file, Sourcemap: api.SourceMapExternal, SourcesContent: api.SourcesContentExclude,
 		Target:   api.ESNext,
 		LogLevel: api.LogLevelSilent, Supported: lowered,
 	}
-	if r.cell { // a later cell may use what this one imports
+	if ms.run.cell { // a later cell may use what this one imports
 		options.TsconfigRaw, options.Supported = cellConfig, supported(text)
 	}
-	if r.lowers(text) {
+	if ms.lowers(text) {
 		options.Supported = maps.Clone(options.Supported)
 		maps.Copy(options.Supported, awaitless)
 	}
-	if !r.cell { // few programs tell of a place: then it is transformed once more
+	if !ms.run.cell { // few programs tell of a place: then it is transformed once more
 		options.Sourcemap = api.SourceMapNone
 	}
 	result := api.Transform(text, options)
-	if r.lowers(text) && len(result.Errors) > 0 {
-		text, result = r.withTopAwaits(text, options, result)
+	if ms.lowers(text) && len(result.Errors) > 0 {
+		text, result = ms.withTopAwaits(text, options, result)
 	}
 	if len(result.Errors) > 0 {
 		m := result.Errors[0]
@@ -247,23 +250,23 @@ func (r *run) transform(text, file string, loader api.Loader, to api.Format) (st
 		return "", &thrown{syntaxError, m.Text + "\n    at " + at}
 	}
 	m := &sourceMap{raw: result.Map}
-	if !r.cell {
+	if !ms.run.cell {
 		m.again = func() []byte {
-			r.p.Charge(len(text) * transformPerByte)
+			ms.run.p.Charge(len(text) * transformPerByte)
 			options.Sourcemap = api.SourceMapExternal
 			return api.Transform(text, options).Map
 		}
 	}
-	r.maps[file] = m
+	ms.run.maps[file] = m
 	return string(result.Code), nil
 }
 
 // module returns the text of a module that was resolved, as a module.
-func (r *run) module(id string) (string, error) {
+func (ms modules) module(id string) (string, error) {
 	if name, ok := strings.CutPrefix(id, "node:"); ok {
-		return r.builtin(name), nil
+		return ms.builtin(name), nil
 	}
-	s, err := r.source(id)
+	s, err := ms.source(id)
 	if err != nil {
 		return "", err
 	}
@@ -283,11 +286,11 @@ func (r *run) module(id string) (string, error) {
 }
 
 // builtin is a module of Node's as an ES module.
-func (r *run) builtin(name string) string {
+func (ms modules) builtin(name string) string {
 	var b strings.Builder
 	quoted, _ := json.Marshal(name)
 	fmt.Fprintf(&b, "const m=__agentbox.builtin(%s);export default m;", quoted)
-	for _, n := range r.runtime.exports[name] {
+	for _, n := range ms.run.runtime.exports[name] {
 		fmt.Fprintf(&b, "const $%s=m.%s;export{$%s as %s};", n, n, n, n)
 	}
 	return b.String()
@@ -324,18 +327,18 @@ func exportedNames(text string) []string {
 }
 
 // required returns the text of a file as CommonJS, for require.
-func (r *run) required(file string) (source, error) {
-	if given := r.given; given.file == file && file != "" {
+func (ms modules) required(file string) (source, error) {
+	if given := ms.run.given; given.file == file && file != "" {
 		if path.IsAbs(file) { // the next time it may be another
-			r.given = source{}
+			ms.run.given = source{}
 		}
 		return given, nil
 	}
-	s, err := r.source(file)
+	s, err := ms.source(file)
 	if err != nil || s.format != esm {
 		return s, err
 	}
-	text, err := r.read(file)
+	text, err := ms.read(file)
 	if err != nil {
 		return s, err
 	}
@@ -344,13 +347,13 @@ func (r *run) required(file string) (source, error) {
 		loader = api.LoaderJS
 	}
 	s.format = cjs
-	s.text, err = r.transform(text, file, loader, api.FormatCommonJS)
+	s.text, err = ms.transform(text, file, loader, api.FormatCommonJS)
 	return s, err
 }
 
 // resolveMain finds the file of a program.
-func (r *run) resolveMain(name string) (string, error) {
-	cwd, err := r.p.Cwd.Path()
+func (ms modules) resolveMain(name string) (string, error) {
+	cwd, err := ms.run.p.Cwd.Path()
 	if err != nil {
 		cwd = "/"
 	}
@@ -358,25 +361,25 @@ func (r *run) resolveMain(name string) (string, error) {
 	if !path.IsAbs(file) {
 		file = path.Join(cwd, file)
 	}
-	if found, ok := r.find(file); ok {
+	if found, ok := ms.find(file); ok {
 		return found, nil
 	}
 	return "", &thrown{"MODULE_NOT_FOUND", fmt.Sprintf("Cannot find module '%s'", file)}
 }
 
 // resolve finds what a specifier means to a file.
-func (r *run) resolve(from, specifier string, isImport bool) (string, error) {
+func (ms modules) resolve(from, specifier string, isImport bool) (string, error) {
 	name := strings.TrimPrefix(specifier, "node:")
-	if _, ok := r.runtime.exports[name]; ok && (name != specifier || !strings.HasPrefix(specifier, ".")) {
+	if _, ok := ms.run.runtime.exports[name]; ok && (name != specifier || !strings.HasPrefix(specifier, ".")) {
 		return "node:" + name, nil
 	}
 	if name != specifier {
-		r.lack("the module " + specifier)
+		ms.lack("the module " + specifier)
 		return "", &thrown{"ERR_UNKNOWN_BUILTIN_MODULE", "No such built-in module: " + specifier}
 	}
 	folder := path.Dir(from)
 	if !path.IsAbs(from) {
-		folder, _ = r.p.Cwd.Path()
+		folder, _ = ms.run.p.Cwd.Path()
 	}
 	if file, ok := strings.CutPrefix(specifier, "file://"); ok {
 		specifier = file
@@ -387,21 +390,21 @@ func (r *run) resolve(from, specifier string, isImport bool) (string, error) {
 		if !path.IsAbs(file) {
 			file = path.Join(folder, file)
 		}
-		if found, ok := r.find(file); ok {
+		if found, ok := ms.find(file); ok {
 			return found, nil
 		}
-		return "", r.missing("module", file, from, isImport)
+		return "", ms.missing("module", file, from, isImport)
 	}
 	if strings.HasPrefix(specifier, "http:") || strings.HasPrefix(specifier, "https:") {
-		r.lack("modules of the network")
+		ms.lack("modules of the network")
 		return "", &thrown{"ERR_UNSUPPORTED_ESM_URL_SCHEME", fmt.Sprintf("%s cannot be imported: a nano space has no network", specifier)}
 	}
-	if found, ok := r.inPackages(folder, specifier, isImport); ok {
+	if found, ok := ms.inPackages(folder, specifier, isImport); ok {
 		return found, nil
 	}
 	pkg := packageName(specifier)
-	r.lack("the package " + pkg)
-	return "", r.missing("package", pkg, from, isImport)
+	ms.lack("the package " + pkg)
+	return "", ms.missing("package", pkg, from, isImport)
 }
 
 func packageName(specifier string) string {
@@ -412,7 +415,7 @@ func packageName(specifier string) string {
 	return parts[0]
 }
 
-func (r *run) missing(what, name, from string, isImport bool) error {
+func (ms modules) missing(what, name, from string, isImport bool) error {
 	if isImport {
 		return &thrown{"ERR_MODULE_NOT_FOUND", fmt.Sprintf("Cannot find %s '%s' imported from %s", what, name, from)}
 	}
@@ -420,53 +423,53 @@ func (r *run) missing(what, name, from string, isImport bool) error {
 }
 
 // lack reports something that the nano tier does not have, once.
-func (r *run) lack(what string) {
-	if r.cell { // it cannot be run elsewhere: a heavier tier has no contexts
+func (ms modules) lack(what string) {
+	if ms.run.cell { // it cannot be run elsewhere: a heavier tier has no contexts
 		return
 	}
-	if !r.lacks[what] {
-		r.lacks[what] = true
-		r.p.Lack(program.LackFeature, what)
+	if !ms.run.lacks[what] {
+		ms.run.lacks[what] = true
+		ms.run.p.Lack(program.LackFeature, what)
 	}
 }
 
 // find finds a file, with an extension or in a folder that a path leaves out.
-func (r *run) find(file string) (string, bool) {
-	kind := r.kind(file)
+func (ms modules) find(file string) (string, bool) {
+	kind := ms.kind(file)
 	if kind == vfs.Regular {
 		return file, true
 	}
 	for _, ext := range tried {
-		if r.kind(file+ext) == vfs.Regular {
+		if ms.kind(file+ext) == vfs.Regular {
 			return file + ext, true
 		}
 	}
 	// TypeScript names what the file will be called.
 	for _, pair := range [...][2]string{{".js", ".ts"}, {".js", ".tsx"}, {".mjs", ".mts"}, {".cjs", ".cts"}, {".jsx", ".tsx"}} {
-		if stem, ok := strings.CutSuffix(file, pair[0]); ok && r.kind(stem+pair[1]) == vfs.Regular {
+		if stem, ok := strings.CutSuffix(file, pair[0]); ok && ms.kind(stem+pair[1]) == vfs.Regular {
 			return stem + pair[1], true
 		}
 	}
 	if kind != vfs.Directory {
 		return "", false
 	}
-	if p, ok := r.manifest(file); ok && p.Main != "" {
+	if p, ok := ms.manifest(file); ok && p.Main != "" {
 		if main := path.Join(file, p.Main); main != file {
-			if found, ok := r.find(main); ok {
+			if found, ok := ms.find(main); ok {
 				return found, true
 			}
 		}
 	}
 	for _, ext := range tried {
-		if r.kind(file+"/index"+ext) == vfs.Regular {
+		if ms.kind(file+"/index"+ext) == vfs.Regular {
 			return file + "/index" + ext, true
 		}
 	}
 	return "", false
 }
 
-func (r *run) kind(file string) vfs.Kind {
-	info, err := r.p.FS.Stat(r.p.At(), file, true)
+func (ms modules) kind(file string) vfs.Kind {
+	info, err := ms.run.p.FS.Stat(ms.run.p.At(), file, true)
 	if err != nil {
 		if ended(err) != nil {
 			panic(err)
@@ -474,4 +477,55 @@ func (r *run) kind(file string) vfs.Kind {
 		return 0
 	}
 	return info.Kind
+}
+
+// compile makes a function of a file's text, of which the first line begins behind the parameters.
+func (ms modules) compile(a *arguments) (any, error) {
+	file := a.text()
+	if a.err != nil {
+		return nil, a.err
+	}
+	s, err := ms.required(file)
+	if err != nil {
+		return nil, err
+	}
+	if s.format == jsonText {
+		return s.text, nil
+	}
+	v, threw, err := ms.run.vm.eval("(function (exports, require, module, __filename, __dirname) {"+s.text+"\n})", file, 0)
+	if err == nil && threw {
+		return value(0), nil
+	}
+	return v, err
+}
+
+// position returns where a place in a file that was transformed came from.
+func (ms modules) position(a *arguments) (any, error) {
+	file, line, column := a.text(), a.int(), a.int()
+	if m := ms.run.maps[file]; m != nil {
+		if err := m.parse(); err != nil {
+			return nil, err
+		}
+		line, column = m.original(line, column)
+	}
+	raw, err := json.Marshal([2]int{line, column})
+	return string(raw), err
+}
+
+// line returns a line of a file, for an error that names it.
+func (ms modules) line(a *arguments) (any, error) {
+	file, n := a.text(), a.int()
+	if a.err != nil || !path.IsAbs(file) {
+		return "", a.err
+	}
+	text, err := ms.read(file)
+	if err != nil {
+		return "", nil //nolint:nilerr // it is gone; the error is told without it
+	}
+	for l := range strings.SplitSeq(text, "\n") {
+		if n--; n == 0 {
+			return strings.TrimSuffix(l, "\r"), nil
+		}
+	}
+	return "", nil
 }

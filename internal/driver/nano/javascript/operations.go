@@ -1,21 +1,15 @@
 package javascript
 
 import (
-	"crypto/hmac"
 	"crypto/md5"
 	"crypto/sha1"
 	"crypto/sha256"
 	"crypto/sha3"
 	"crypto/sha512"
-	"encoding/base64"
-	"encoding/json"
 	"errors"
 	"hash"
-	"io"
-	"path"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"golang.org/x/crypto/blake2b"
 	"golang.org/x/crypto/blake2s"
@@ -31,31 +25,34 @@ var early = map[string]bool{}
 
 // operations are what the prelude asks of the host, by the name in its object __host.
 var operations = map[string]operation{
-	"exit":     func(_ *run, a *arguments) (any, error) { return nil, &wasm.Exit{Code: uint32(a.int()) & 0xff} },
-	"now":      func(r *run, _ *arguments) (any, error) { return float64(r.account.Now(0).UnixNano()) / 1e6, nil },
-	"entropy":  func(r *run, a *arguments) (any, error) { b := a.bytes(); return nil, r.fill(b, a.err) },
-	"lack":     func(r *run, a *arguments) (any, error) { r.lack(a.text()); return nil, nil },
-	"write":    func(r *run, a *arguments) (any, error) { fd := a.int(); return r.print(fd, []byte(a.text()), a.err) },
-	"show":     (*run).show,
-	"compile":  (*run).compile,
-	"resolve":  func(r *run, a *arguments) (any, error) { from := a.text(); return r.resolve(from, a.text(), false) },
-	"position": (*run).position,
-	"line":     (*run).line,
+	"exit":    func(_ *run, a *arguments) (any, error) { return nil, &wasm.Exit{Code: uint32(a.int()) & 0xff} },
+	"now":     func(r *run, _ *arguments) (any, error) { return float64(r.account.Now(0).UnixNano()) / 1e6, nil },
+	"entropy": func(r *run, a *arguments) (any, error) { b := a.bytes(); return nil, r.fill(b, a.err) },
+	"lack":    func(r *run, a *arguments) (any, error) { r.modules.lack(a.text()); return nil, nil },
+	"write":   func(r *run, a *arguments) (any, error) { fd := a.int(); return r.print(fd, []byte(a.text()), a.err) },
+	"show":    (*run).show,
+	"compile": on(modules.compile),
+	"resolve": func(r *run, a *arguments) (any, error) {
+		from := a.text()
+		return r.modules.resolve(from, a.text(), false)
+	},
+	"position": on(modules.position),
+	"line":     on(modules.line),
 	"encode":   func(_ *run, a *arguments) (any, error) { return []byte(strings.ToValidUTF8(a.text(), "\ufffd")), nil },
-	"decode":   (*run).decode, "encoding": (*run).encodingName, "decodeAs": (*run).decodeAs,
-	"base64":   (*run).base64,
-	"unbase64": (*run).unbase64,
-	"hash":     (*run).hash,
-	"hmac":     (*run).hmac,
-	"chdir":    (*run).chdir,
-	"open":     (*run).openFile,
-	"close":    (*run).closeFile,
-	"read":     (*run).readAt,
-	"writeAt":  (*run).writeAt,
-	"readFile": (*run).readFile,
-	"fstat":    func(r *run, a *arguments) (any, error) { h, err := r.handle(a.int()); return statOf(h, err) },
-	"stat":     (*run).stat,
-	"readdir":  (*run).readdir,
+	"decode":   on(buffers.decode), "encoding": on(buffers.encodingName), "decodeAs": on(buffers.decodeAs),
+	"base64":   on(buffers.base64),
+	"unbase64": on(buffers.unbase64),
+	"hash":     on(crypto.hash),
+	"hmac":     on(crypto.hmac),
+	"chdir":    on(filesystem.chdir),
+	"open":     on(filesystem.open),
+	"close":    on(filesystem.close),
+	"read":     on(filesystem.readAt),
+	"writeAt":  on(filesystem.writeAt),
+	"readFile": on(filesystem.readFile),
+	"fstat":    func(r *run, a *arguments) (any, error) { h, err := r.filesystem.handle(a.int()); return statOf(h, err) },
+	"stat":     on(filesystem.stat),
+	"readdir":  on(filesystem.readdir),
 	"mkdir": func(r *run, a *arguments) (any, error) {
 		name := a.text()
 		return nil, r.p.FS.Mkdir(r.p.At(), name, uint32(a.int())&^r.p.Umask)
@@ -91,26 +88,37 @@ var operations = map[string]operation{
 		name := a.text()
 		return nil, r.p.FS.Chmod(r.p.At(), name, uint32(a.int()), true)
 	},
-	"utimes": (*run).utimes,
+	"utimes": on(filesystem.utimes),
 	"truncate": func(r *run, a *arguments) (any, error) {
-		h, err := r.handle(a.int())
+		h, err := r.filesystem.handle(a.int())
 		return nil, errors.Join(err, truncate(h, a.int()))
 	},
-	"realpath": (*run).realpath,
+	"realpath": on(filesystem.realpath),
 	"awaits":   func(r *run, _ *arguments) (any, error) { return r.cell || r.awaited, nil },
 	"execute":  (*run).execute,
-	"pack":     (*run).pack,
-	"unpack":   (*run).unpack,
-	"sum":      (*run).sum,
+	"pack":     on(compression.pack),
+	"unpack":   on(compression.unpack),
+	"sum":      on(compression.sum),
 	"settled":  func(r *run, a *arguments) (any, error) { return r.settled(a.take()) },
 	"outcome": func(r *run, a *arguments) (any, error) {
 		v, err := r.vm.call("qjs_promise_result", uint64(a.take()))
 		return value(v), err
 	},
-	"key":    (*run).key,
-	"cipher": (*run).cipher, "gcm": (*run).gcm, "pbkdf2": (*run).pbkdf2, "scrypt": (*run).scrypt, "hkdf": (*run).hkdf,
-	"locale": (*run).locale, "collate": (*run).collate, "zones": (*run).zoneList, "zoneName": (*run).zoneName, "zoneOffset": (*run).zoneAhead,
-	"zoneText": (*run).zoneText,
+	"key":    on(crypto.key),
+	"cipher": on(crypto.cipher), "gcm": on(crypto.gcm), "pbkdf2": on(crypto.pbkdf2), "scrypt": on(crypto.scrypt), "hkdf": on(crypto.hkdf),
+	"locale": on(intl.locale), "collate": on(intl.collate), "zones": on(intl.zoneList), "zoneName": on(intl.zoneName),
+	"zoneOffset": on(intl.zoneAhead),
+	"zoneText":   on(intl.zoneText),
+}
+
+// part is what a program calls of one module of Node.
+type part interface {
+	buffers | crypto | filesystem | intl | modules | compression
+}
+
+// on makes an operation of a method of a part.
+func on[T part](do func(T, *arguments) (any, error)) operation {
+	return func(r *run, a *arguments) (any, error) { return do(T{r}, a) }
 }
 
 // settled returns the state of a promise.
@@ -149,84 +157,6 @@ func (r *run) print(fd int, text []byte, err error) (any, error) {
 	return nil, err
 }
 
-// compile makes a function of a file's text, of which the first line begins behind the parameters.
-func (r *run) compile(a *arguments) (any, error) {
-	file := a.text()
-	if a.err != nil {
-		return nil, a.err
-	}
-	s, err := r.required(file)
-	if err != nil {
-		return nil, err
-	}
-	if s.format == jsonText {
-		return s.text, nil
-	}
-	v, threw, err := r.vm.eval("(function (exports, require, module, __filename, __dirname) {"+s.text+"\n})", file, 0)
-	if err == nil && threw {
-		return value(0), nil
-	}
-	return v, err
-}
-
-// position returns where a place in a file that was transformed came from.
-func (r *run) position(a *arguments) (any, error) {
-	file, line, column := a.text(), a.int(), a.int()
-	if m := r.maps[file]; m != nil {
-		if err := m.parse(); err != nil {
-			return nil, err
-		}
-		line, column = m.original(line, column)
-	}
-	raw, err := json.Marshal([2]int{line, column})
-	return string(raw), err
-}
-
-// line returns a line of a file, for an error that names it.
-func (r *run) line(a *arguments) (any, error) {
-	file, n := a.text(), a.int()
-	if a.err != nil || !path.IsAbs(file) {
-		return "", a.err
-	}
-	text, err := r.read(file)
-	if err != nil {
-		return "", nil //nolint:nilerr // it is gone; the error is told without it
-	}
-	for l := range strings.SplitSeq(text, "\n") {
-		if n--; n == 0 {
-			return strings.TrimSuffix(l, "\r"), nil
-		}
-	}
-	return "", nil
-}
-
-// decode makes a string of UTF-8; with fatal, what is none is an error.
-func (r *run) decode(a *arguments) (any, error) {
-	b, fatal := a.bytes(), false
-	text := string(b)
-	fatal = a.int() != 0
-	if a.err != nil {
-		return nil, a.err
-	}
-	r.p.Charge(len(text))
-	if utf8.ValidString(text) {
-		return text, nil
-	}
-	if fatal {
-		return nil, &thrown{"ERR_ENCODING_INVALID_ENCODED_DATA", "The encoded data was not valid for encoding utf-8"}
-	}
-	var s strings.Builder
-	for len(text) > 0 {
-		c, size := utf8.DecodeRuneInString(text)
-		if c == utf8.RuneError && size == 1 {
-			size = spoiled(text)
-		}
-		s.WriteRune(c)
-		text = text[size:]
-	}
-	return s.String(), nil
-}
-
 // spoiled returns how many bytes at the start of a text are one character that was begun and not ended: they become one U+FFFD, as the
 // web's standard says.
 func spoiled(text string) int {
@@ -254,40 +184,6 @@ func spoiled(text string) int {
 		low, high = 0x80, 0xbf
 	}
 	return n
-}
-
-func (r *run) base64(a *arguments) (any, error) {
-	b := a.bytes()
-	r.p.Charge(len(b))
-	text := base64.StdEncoding.EncodeToString(b)
-	if a.int() != 0 {
-		text = base64.RawURLEncoding.EncodeToString(b)
-	}
-	return text, nil
-}
-
-// unbase64 decodes as leniently as Node does.
-func (r *run) unbase64(a *arguments) (any, error) {
-	clean := strings.Map(func(c rune) rune {
-		switch {
-		case c == '-':
-			return '+'
-		case c == '_':
-			return '/'
-		case c >= 'A' && c <= 'Z', c >= 'a' && c <= 'z', c >= '0' && c <= '9', c == '+', c == '/':
-			return c
-		}
-		return -1
-	}, a.text())
-	r.p.Charge(len(clean))
-	if len(clean)%4 == 1 {
-		clean = clean[:len(clean)-1]
-	}
-	b, err := base64.RawStdEncoding.DecodeString(clean)
-	if err != nil {
-		return nil, &thrown{"ERR_INVALID_ARG_VALUE", "The string is not base64"}
-	}
-	return b, nil
 }
 
 // hashes are those of node:crypto, by their names without dashes.
@@ -337,167 +233,6 @@ func hashOf(name string) (func() hash.Hash, error) {
 }
 
 const gasPerHashed = 8
-
-func (r *run) hash(a *arguments) (any, error) {
-	name, b := a.text(), a.bytes()
-	if a.err != nil {
-		return nil, a.err
-	}
-	r.p.Charge(len(b) * gasPerHashed)
-	if out, ok := shaken(name, b); ok {
-		return out, nil
-	}
-	base, _, _ := strings.Cut(name, "/")
-	if strings.HasPrefix(strings.ToLower(name), "sha512/") {
-		base = name
-	}
-	made, err := hashOf(base)
-	if err != nil {
-		return nil, err
-	}
-	h := made()
-	h.Write(b)
-	return h.Sum(nil), nil
-}
-
-func (r *run) hmac(a *arguments) (any, error) {
-	name := a.text()
-	key := append([]byte(nil), a.bytes()...)
-	b := a.bytes()
-	if a.err != nil {
-		return nil, a.err
-	}
-	made, err := hashOf(name)
-	if err != nil {
-		return nil, err
-	}
-	r.p.Charge((len(b) + len(key)) * gasPerHashed)
-	h := hmac.New(made, key)
-	h.Write(b)
-	return h.Sum(nil), nil
-}
-
-func (r *run) chdir(a *arguments) (any, error) {
-	n, err := r.p.FS.Lookup(r.p.At(), a.text(), true)
-	if err != nil {
-		return nil, err
-	}
-	if n.Kind() != vfs.Directory {
-		return nil, vfs.ENOTDIR
-	}
-	r.p.Cwd = n
-	return str(n.Path())
-}
-
-// openFile opens a file by the flags of the file system, which the prelude makes of Node's.
-func (r *run) openFile(a *arguments) (any, error) {
-	name, flags, perm := a.text(), vfs.Flags(a.int()), uint32(a.int())
-	if a.err != nil {
-		return nil, a.err
-	}
-	h, err := r.p.OpenAs(name, flags, perm&0o777)
-	if err != nil {
-		return nil, err
-	}
-	fd := 10
-	for r.files[fd] != nil {
-		fd++
-	}
-	r.files[fd] = h
-	return fd, nil
-}
-
-func (r *run) handle(fd int) (*vfs.Handle, error) {
-	if h := r.files[fd]; h != nil {
-		return h, nil
-	}
-	if h := r.p.File(fd); h != nil {
-		return h, nil
-	}
-	return nil, vfs.EBADF
-}
-
-func (r *run) closeFile(a *arguments) (any, error) {
-	fd := a.int()
-	h := r.files[fd]
-	if h == nil {
-		return nil, vfs.EBADF
-	}
-	delete(r.files, fd)
-	return nil, r.p.Close(h)
-}
-
-// readAt reads into a buffer, at a position or, where that is negative, on.
-func (r *run) readAt(a *arguments) (any, error) {
-	fd := a.int()
-	b, at := a.bytes(), 0
-	size := len(b)
-	if at = a.int(); a.err != nil {
-		return nil, a.err
-	}
-	h, err := r.handle(fd)
-	if err != nil {
-		return nil, err
-	}
-	r.p.Charge(size)
-	into := make([]byte, size) // while it waits other guests may run, and the memory of this one may not be held
-	var n int
-	if at >= 0 {
-		n, err = h.ReadAt(into, int64(at))
-	} else {
-		n, err = h.Read(into)
-	}
-	if err != nil && !errors.Is(err, io.EOF) {
-		return nil, err
-	}
-	copy(b, into[:n])
-	return n, nil
-}
-
-func (r *run) writeAt(a *arguments) (any, error) {
-	fd := a.int()
-	b := append([]byte(nil), a.bytes()...)
-	at := a.int()
-	if a.err != nil {
-		return nil, a.err
-	}
-	h, err := r.handle(fd)
-	if err != nil {
-		return nil, err
-	}
-	if fd == 1 || fd == 2 {
-		if _, err := r.print(fd, b, nil); err != nil {
-			return nil, err
-		}
-		return len(b), nil
-	}
-	r.p.Charge(len(b))
-	var n int
-	if at >= 0 {
-		n, err = h.WriteAt(b, int64(at))
-	} else {
-		n, err = h.Write(b)
-	}
-	return n, err
-}
-
-func (r *run) readFile(a *arguments) (any, error) {
-	h, err := r.p.Open(a.text(), vfs.Read)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = r.p.Close(h) }()
-	if h.Kind() == vfs.Directory {
-		return nil, vfs.EISDIR
-	}
-	b, err := h.ReadAll()
-	if err != nil {
-		return nil, err
-	}
-	r.account.Release(int64(len(b)))
-	r.p.Charge(len(b))
-	return b, nil
-}
 
 func truncate(h *vfs.Handle, size int) error {
 	if h == nil {

@@ -17,8 +17,8 @@ type manifest struct {
 	Exports json.RawMessage `json:"exports"`
 }
 
-func (r *run) manifest(folder string) (m manifest, ok bool) {
-	text, err := r.read(path.Join(folder, "package.json"))
+func (ms modules) manifest(folder string) (m manifest, ok bool) {
+	text, err := ms.read(path.Join(folder, "package.json"))
 	if err != nil {
 		return m, false
 	}
@@ -26,12 +26,12 @@ func (r *run) manifest(folder string) (m manifest, ok bool) {
 }
 
 // packageType returns the type of the package in which a file lies.
-func (r *run) packageType(file string) string {
+func (ms modules) packageType(file string) string {
 	if !path.IsAbs(file) {
 		return ""
 	}
 	for folder := path.Dir(file); ; folder = path.Dir(folder) {
-		if m, ok := r.manifest(folder); ok {
+		if m, ok := ms.manifest(folder); ok {
 			return m.Type
 		}
 		if folder == "/" || path.Base(folder) == "node_modules" {
@@ -41,24 +41,24 @@ func (r *run) packageType(file string) string {
 }
 
 // inPackages looks for a package in the folders node_modules from a folder up.
-func (r *run) inPackages(folder, specifier string, isImport bool) (string, bool) {
+func (ms modules) inPackages(folder, specifier string, isImport bool) (string, bool) {
 	name := packageName(specifier)
 	inner := "." + strings.TrimPrefix(specifier, name)
 	for {
 		home := path.Join(folder, "node_modules", name)
-		if r.kind(home) == vfs.Directory {
-			m, ok := r.manifest(home)
+		if ms.kind(home) == vfs.Directory {
+			m, ok := ms.manifest(home)
 			if ok && len(m.Exports) > 0 {
 				if target, ok := exported(m.Exports, inner, isImport); ok {
-					return r.find(path.Join(home, target))
+					return ms.find(path.Join(home, target))
 				}
 			}
 			if inner == "." && isImport && m.Module != "" {
-				if found, ok := r.find(path.Join(home, m.Module)); ok {
+				if found, ok := ms.find(path.Join(home, m.Module)); ok {
 					return found, true
 				}
 			}
-			if found, ok := r.find(path.Join(home, inner)); ok {
+			if found, ok := ms.find(path.Join(home, inner)); ok {
 				return found, true
 			}
 		}

@@ -36,6 +36,22 @@ type run struct {
 	awaited bool              // a file with async functions was loaded that was not rewritten
 	begun   bool              // a module was evaluated, and what it has begun has not run yet
 	showing *contexts.Showing // of a cell
+
+	// What a program calls, by the module of Node that it belongs to.
+	buffers     buffers
+	crypto      crypto
+	filesystem  filesystem
+	intl        intl
+	modules     modules
+	compression compression
+}
+
+// newRun returns a run of nothing yet. Without a process it makes the image.
+func newRun(r *Runtime, account *bound.Account, p *program.Process) *run {
+	x := &run{runtime: r, account: account, p: p, files: map[int]*vfs.Handle{}, maps: map[string]*sourceMap{}, lacks: map[string]bool{}}
+	x.buffers, x.compression, x.crypto = buffers{x}, compression{x}, crypto{x}
+	x.filesystem, x.intl, x.modules = filesystem{x}, intl{x}, modules{x}
+	return x
 }
 
 // rejection is a promise that was rejected and that nobody has handled yet.
@@ -55,7 +71,7 @@ func (r *Runtime) Run(p *program.Process) int {
 		return r.runCell(p, c)
 	}
 	ctx := context.Background() // whoever stops an execution tells its account
-	run := &run{runtime: r, account: p.Account, p: p, files: map[int]*vfs.Handle{}, maps: map[string]*sourceMap{}, lacks: map[string]bool{}}
+	run := newRun(r, p.Account, p)
 	in, err := r.image.New(ctx, p.Account, run)
 	if err != nil {
 		return run.failed(err)
@@ -208,11 +224,11 @@ func (r *run) stdin() ([]byte, error) {
 
 // file runs a program that lies in a file.
 func (r *run) file(name string) (value, bool, error) {
-	file, err := r.resolveMain(name)
+	file, err := r.modules.resolveMain(name)
 	if err != nil {
 		return 0, true, r.raise(err)
 	}
-	source, err := r.source(file)
+	source, err := r.modules.source(file)
 	if err != nil {
 		return 0, true, r.raise(err)
 	}
@@ -224,7 +240,7 @@ func (r *run) file(name string) (value, bool, error) {
 
 // text runs a program that was given as text.
 func (r *run) text(text, name string, typescript bool) (value, bool, error) {
-	source, err := r.prepare(text, name, typescript)
+	source, err := r.modules.prepare(text, name, typescript)
 	if err != nil {
 		return 0, true, r.raise(err)
 	}

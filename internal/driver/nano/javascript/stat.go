@@ -11,9 +11,9 @@ import (
 )
 
 // stat describes a file by its path; with follow 0 a link itself.
-func (r *run) stat(a *arguments) (any, error) {
+func (fl filesystem) stat(a *arguments) (any, error) {
 	name := a.text()
-	info, err := r.p.FS.Stat(r.p.At(), name, a.int() != 0)
+	info, err := fl.run.p.FS.Stat(fl.run.p.At(), name, a.int() != 0)
 	if err != nil {
 		return nil, err
 	}
@@ -50,12 +50,12 @@ func kindNumber(k vfs.Kind) int {
 	return 0o020000
 }
 
-func (r *run) readdir(a *arguments) (any, error) {
-	entries, err := r.p.FS.List(r.p.At(), a.text())
+func (fl filesystem) readdir(a *arguments) (any, error) {
+	entries, err := fl.run.p.FS.List(fl.run.p.At(), a.text())
 	if err != nil {
 		return nil, err
 	}
-	r.p.Charge(50 * len(entries))
+	fl.run.p.Charge(50 * len(entries))
 	list := make([]any, 0, 2*len(entries))
 	for _, e := range entries {
 		list = append(list, e.Name, kindNumber(e.Node.Kind()))
@@ -64,16 +64,16 @@ func (r *run) readdir(a *arguments) (any, error) {
 	return string(raw), err
 }
 
-func (r *run) utimes(a *arguments) (any, error) {
+func (fl filesystem) utimes(a *arguments) (any, error) {
 	name, accessed, modified, follow := a.text(), a.number(), a.number(), a.int() != 0
 	at := func(ms float64) time.Time { return time.Unix(0, int64(ms*1e6)) }
-	return nil, r.p.FS.Utimes(r.p.At(), name, follow, at(accessed), at(modified))
+	return nil, fl.run.p.FS.Utimes(fl.run.p.At(), name, follow, at(accessed), at(modified))
 }
 
 // realpath resolves all links of a path.
-func (r *run) realpath(a *arguments) (any, error) {
+func (fl filesystem) realpath(a *arguments) (any, error) {
 	name := a.text()
-	n, err := r.p.FS.Lookup(r.p.At(), name, true)
+	n, err := fl.run.p.FS.Lookup(fl.run.p.At(), name, true)
 	if err != nil {
 		return nil, err
 	}
@@ -81,20 +81,20 @@ func (r *run) realpath(a *arguments) (any, error) {
 		return str(n.Path())
 	}
 	for range vfs.MaxSymlinks {
-		info, err := r.p.FS.Stat(r.p.At(), name, false)
+		info, err := fl.run.p.FS.Stat(fl.run.p.At(), name, false)
 		if err != nil {
 			return nil, err
 		}
 		folder := path.Dir(name)
 		if info.Kind != vfs.Symlink {
-			above, err := r.p.FS.Lookup(r.p.At(), folder, true)
+			above, err := fl.run.p.FS.Lookup(fl.run.p.At(), folder, true)
 			if err != nil {
 				return nil, err
 			}
 			whole, err := above.Path()
 			return path.Join(whole, path.Base(name)), err
 		}
-		target, err := r.p.FS.Readlink(r.p.At(), name)
+		target, err := fl.run.p.FS.Readlink(fl.run.p.At(), name)
 		if err != nil {
 			return nil, err
 		}

@@ -255,7 +255,8 @@ var functions = []function{
 	{"sock_shutdown", "ii", (*call).sockShutdown},
 }
 
-// call is one call of a function.
+// call is one call of a function. It has as many methods as WASI has functions: they are the entries of the table above, and each reads
+// only its own arguments. A split would only spread the table.
 type call struct {
 	*Program
 	instance *wasm.Instance
