@@ -12,72 +12,29 @@ import (
 	"agentbox/internal/userland/vfs"
 )
 
+// argumentOptions are what the options of xargs say.
+type argumentOptions struct {
+	p                 *program.Process
+	delim             byte
+	quoted            bool
+	replace           string
+	maxArgs, maxLines int
+	empty, verbose    bool
+	file              string
+	maxChars          int
+	eof               string
+}
+
 // xargs builds command lines from its input.
 func xargs(p *program.Process) int {
+	x := &argumentOptions{p: p}
 	opts, command := p.Options(1, "+0a:d:E:e::I:i::L:l::n:oP:prs:txe::", "null 0", "arg-file a", "delimiter d", "eof=?", "replace=?",
 		"max-lines=?", "max-args n", "max-procs P", "interactive p",
 		"no-run-if-empty r", "max-chars s", "verbose t", "exit x", "open-tty o", "show-limits", "process-slot-var=")
-	delim, quoted, replace, maxArgs, maxLines, empty, verbose, file, maxChars, eof := byte('\n'), true, "", 0, 0, true, false, "", 128<<10, ""
-	number := func(o program.Option) int {
-		n, err := strconv.Atoi(o.Value)
-		if err != nil || n < 0 {
-			p.Errorf("invalid number \"%s\" for -%s option", o.Value, o.Name)
-			p.Stderrf("Try '%s --help' for more information.\n", p.Name())
-			p.Exit(1)
-		}
-		return n
-	}
+	x.delim, x.quoted, x.empty, x.maxChars = byte('\n'), true, true, 128<<10
 	for _, o := range opts {
-		switch o.Name {
-		case "0":
-			delim, quoted = 0, false
-		case "a":
-			file = o.Value
-		case "d":
-			quoted = false
-			switch {
-			case o.Value == `\n`:
-				delim = '\n'
-			case o.Value == `\t`:
-				delim = '\t'
-			case o.Value == `\0`:
-				delim = 0
-			case len(o.Value) == 1:
-				delim = o.Value[0]
-			default:
-				p.Errorf("Invalid input delimiter specification %s: the delimiter must be either a single character or an escape sequence starting "+
-					"with \\.", o.Value)
-				return 1
-			}
-		case "I":
-			replace, maxArgs, maxLines = o.Value, 0, 0
-		case "i", "replace":
-			if replace = o.Value; replace == "" {
-				replace = "{}"
-			}
-		case "L", "l", "max-lines":
-			if maxLines = 1; o.Given {
-				maxLines = number(o)
-			}
-			maxArgs, replace = 0, ""
-		case "n":
-			if maxArgs = number(o); maxArgs == 0 {
-				p.Errorf("value 0 for -n option should be >= 1")
-				return 1
-			}
-			maxLines = 0
-		case "r":
-			empty = false
-		case "t":
-			verbose = true
-		case "s":
-			maxChars = min(number(o), maxChars)
-		case "E", "e", "eof":
-			eof = o.Value
-		case "P", "x", "o", "process-slot-var":
-		case "p", "show-limits":
-			p.Lack(program.LackOption, "-"+o.Name)
-			gnu.FailUsage(p, 1, "option -%s is not supported in a nano space", o.Name)
+		if code, done := x.option(o); done {
+			return code
 		}
 	}
 	if len(command) == 0 {
@@ -85,10 +42,10 @@ func xargs(p *program.Process) int {
 	}
 	in := p.Reader(p.Stdin)
 	stdin := p.Stdin
-	if file != "" {
-		h, err := p.Open(file, vfs.Read)
+	if x.file != "" {
+		h, err := p.Open(x.file, vfs.Read)
 		if err != nil {
-			p.Errorf("Cannot open input file ‘%s’: %s", file, program.Message(err))
+			p.Errorf("Cannot open input file ‘%s’: %s", x.file, program.Message(err))
 			return 1
 		}
 		in = p.Reader(h)
@@ -100,7 +57,7 @@ func xargs(p *program.Process) int {
 	}
 	status := 0
 	execute := func(args []string) {
-		if verbose {
+		if x.verbose {
 			p.Stderrf("%s\n", strings.Join(args, " "))
 		}
 		c := p.Child(args...)
@@ -132,7 +89,7 @@ func xargs(p *program.Process) int {
 		fixed += len(c) + 1
 	}
 	flush := func() {
-		if len(words) == 0 && (ran || !empty) {
+		if len(words) == 0 && (ran || !x.empty) {
 			return
 		}
 		execute(slices.Concat(command, words))
@@ -140,37 +97,37 @@ func xargs(p *program.Process) int {
 		words, size, lines, ran = nil, 0, 0, true
 	}
 	add := func(w string) {
-		if replace != "" {
+		if x.replace != "" {
 			args := make([]string, len(command))
 			for i, c := range command {
 				args[i] = c
 				if i > 0 {
-					args[i] = strings.ReplaceAll(c, replace, w)
+					args[i] = strings.ReplaceAll(c, x.replace, w)
 				}
 			}
 			execute(args)
 			ran = true
 			return
 		}
-		if size+fixed+len(w)+1 > maxChars && len(words) > 0 {
+		if size+fixed+len(w)+1 > x.maxChars && len(words) > 0 {
 			flush()
 		}
 		p.Hold(len(w) + 1)
 		size += len(w) + 1
 		words = append(words, w)
-		if maxArgs > 0 && len(words) == maxArgs {
+		if x.maxArgs > 0 && len(words) == x.maxArgs {
 			flush()
 		}
 	}
 	carry := ""
 	for {
-		line, _, ok := in.Line(delim)
+		line, _, ok := in.Line(x.delim)
 		if !ok {
 			break
 		}
 		p.Charge(20 + len(line))
 		switch {
-		case replace != "" && quoted:
+		case x.replace != "" && x.quoted:
 			w := string(bytes.TrimLeft(line, " \t"))
 			if w != "" {
 				split, bad := splitQuoted(w, true)
@@ -180,9 +137,9 @@ func xargs(p *program.Process) int {
 				}
 				add(split[0])
 			}
-		case !quoted:
+		case !x.quoted:
 			add(string(line))
-			if lines++; maxLines > 0 && lines == maxLines {
+			if lines++; x.maxLines > 0 && lines == x.maxLines {
 				flush()
 			}
 		default:
@@ -198,23 +155,79 @@ func xargs(p *program.Process) int {
 				return 1
 			}
 			for _, w := range split {
-				if eof != "" && w == eof {
+				if x.eof != "" && w == x.eof {
 					flush()
 					return status
 				}
 				add(w)
 			}
 			if len(split) > 0 {
-				if lines++; maxLines > 0 && lines == maxLines && !strings.HasSuffix(text, " ") {
+				if lines++; x.maxLines > 0 && lines == x.maxLines && !strings.HasSuffix(text, " ") {
 					flush()
 				}
 			}
 		}
 	}
-	if len(words) > 0 || !ran && empty && replace == "" {
+	if len(words) > 0 || !ran && x.empty && x.replace == "" {
 		flush()
 	}
 	return status
+}
+
+// option takes one option. It returns whether the command ends with that, and the code.
+func (x *argumentOptions) option(o program.Option) (code int, done bool) {
+	switch o.Name {
+	case "0":
+		x.delim, x.quoted = 0, false
+	case "a":
+		x.file = o.Value
+	case "d":
+		x.quoted = false
+		switch {
+		case o.Value == `\n`:
+			x.delim = '\n'
+		case o.Value == `\t`:
+			x.delim = '\t'
+		case o.Value == `\0`:
+			x.delim = 0
+		case len(o.Value) == 1:
+			x.delim = o.Value[0]
+		default:
+			x.p.Errorf("Invalid input delimiter specification %s: the delimiter must be either a single character or an escape sequence starting "+
+				"with \\.", o.Value)
+			return 1, true
+		}
+	case "I":
+		x.replace, x.maxArgs, x.maxLines = o.Value, 0, 0
+	case "i", "replace":
+		if x.replace = o.Value; x.replace == "" {
+			x.replace = "{}"
+		}
+	case "L", "l", "max-lines":
+		if x.maxLines = 1; o.Given {
+			x.maxLines = x.number(o)
+		}
+		x.maxArgs, x.replace = 0, ""
+	case "n":
+		if x.maxArgs = x.number(o); x.maxArgs == 0 {
+			x.p.Errorf("value 0 for -n option should be >= 1")
+			return 1, true
+		}
+		x.maxLines = 0
+	case "r":
+		x.empty = false
+	case "t":
+		x.verbose = true
+	case "s":
+		x.maxChars = min(x.number(o), x.maxChars)
+	case "E", "e", "eof":
+		x.eof = o.Value
+	case "P", "x", "o", "process-slot-var":
+	case "p", "show-limits":
+		x.p.Lack(program.LackOption, "-"+o.Name)
+		gnu.FailUsage(x.p, 1, "option -%s is not supported in a nano space", o.Name)
+	}
+	return 0, false
 }
 
 // splitQuoted splits a line at blanks; quotes and backslashes are resolved. whole keeps it one word. bad names a quote that does not end.
@@ -253,4 +266,15 @@ func splitQuoted(s string, whole bool) (words []string, bad string) {
 		words = append(words, b.String())
 	}
 	return words, ""
+}
+
+// number reads the number of an option, or ends the program.
+func (x *argumentOptions) number(o program.Option) int {
+	n, err := strconv.Atoi(o.Value)
+	if err != nil || n < 0 {
+		x.p.Errorf("invalid number \"%s\" for -%s option", o.Value, o.Name)
+		x.p.Stderrf("Try '%s --help' for more information.\n", x.p.Name())
+		x.p.Exit(1)
+	}
+	return n
 }

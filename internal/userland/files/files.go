@@ -21,157 +21,80 @@ func Programs() program.Table {
 	})
 }
 
+// ddOptions are what the operands of dd say.
+type ddOptions struct {
+	p                                                               *program.Process
+	from, to                                                        string
+	ibs, obs, blockCount, skip, seek                                int64
+	notrunc, appends, quiet, noxfer, upper, lower, swab, sync, excl bool
+	nocreat, bytesCount, bytesSkip, bytesSeek                       bool
+}
+
 // dd copies blocks.
 func dd(p *program.Process) int {
-	from, to := "", ""
-	ibs, obs, blockCount, skip, seek := int64(512), int64(512), int64(-1), int64(0), int64(0)
-	notrunc, appends, quiet, noxfer, upper, lower, swab, sync, excl, nocreat, bytesCount, bytesSkip, bytesSeek := false, false, false, false,
-		false, false, false, false, false, false, false, false, false
-	fail := func(format string, args ...any) int {
-		p.Errorf(format, args...)
-		return 1
-	}
-	number := func(s string) int64 {
-		total := int64(1)
-		for _, part := range strings.Split(s, "x") {
-			n, err := gnu.ParseSize(part)
-			if err != nil {
-				p.Errorf("invalid number: %s", gnu.Quote(s))
-				p.Exit(1)
-			}
-			total *= n
-		}
-		return total
-	}
-	for _, a := range p.Args[1:] {
-		k, v, ok := strings.Cut(a, "=")
-		if !ok {
-			if a == "--" {
-				continue
-			}
-			p.Errorf("unrecognized operand %s", gnu.Quote(a))
-			p.Stderrf("Try 'dd --help' for more information.\n")
-			return 1
-		}
-		switch k {
-		case "if":
-			from = v
-		case "of":
-			to = v
-		case "bs":
-			ibs = number(v)
-			obs = ibs
-		case "ibs":
-			ibs = number(v)
-		case "obs":
-			obs = number(v)
-		case "count":
-			if s, ok := strings.CutSuffix(v, "B"); ok && strings.Trim(s, "0123456789") == "" {
-				v, bytesCount = s, true
-			}
-			blockCount = number(v)
-		case "skip", "iseek":
-			skip = number(v)
-		case "seek", "oseek":
-			seek = number(v)
-		case "status":
-			quiet, noxfer = v == "none", v == "noxfer"
-		case "conv":
-			for _, c := range strings.Split(v, ",") {
-				switch c {
-				case "notrunc":
-					notrunc = true
-				case "ucase":
-					upper = true
-				case "lcase":
-					lower = true
-				case "swab":
-					swab = true
-				case "sync":
-					sync = true
-				case "excl":
-					excl = true
-				case "nocreat":
-					nocreat = true
-				case "noerror", "fsync", "fdatasync", "sparse":
-				default:
-					p.Lack(program.LackOption, "conv="+c)
-					return fail("invalid conversion: %s", gnu.Quote(c))
-				}
-			}
-		case "iflag", "oflag":
-			for _, f := range strings.Split(v, ",") {
-				switch f {
-				case "append":
-					appends = true
-				case "count_bytes":
-					bytesCount = true
-				case "skip_bytes":
-					bytesSkip = true
-				case "seek_bytes":
-					bytesSeek = true
-				}
-			}
-		default:
-			p.Errorf("unrecognized operand %s", gnu.Quote(a))
-			p.Stderrf("Try 'dd --help' for more information.\n")
-			return 1
+	d := &ddOptions{p: p}
+
+	d.ibs, d.obs, d.blockCount = int64(512), int64(512), int64(-1)
+
+	for _, a := range d.p.Args[1:] {
+		if code, done := d.option(a); done {
+			return code
 		}
 	}
-	if ibs <= 0 || obs <= 0 || ibs > 64<<20 || obs > 64<<20 {
-		return fail("invalid number: %s", gnu.Quote("0"))
+	if d.ibs <= 0 || d.obs <= 0 || d.ibs > 64<<20 || d.obs > 64<<20 {
+		return d.fail("invalid number: %s", gnu.Quote("0"))
 	}
 	in, out := p.Stdin, p.Stdout
-	if from != "" {
+	if d.from != "" {
 		var err error
-		if in, err = p.Open(from, vfs.Read); err != nil {
-			return fail("failed to open '%s': %s", from, program.Message(err))
+		if in, err = p.Open(d.from, vfs.Read); err != nil {
+			return d.fail("failed to open '%s': %s", d.from, program.Message(err))
 		}
 	}
-	if to != "" {
+	if d.to != "" {
 		flags := vfs.Write | vfs.Create
-		if nocreat {
+		if d.nocreat {
 			flags = vfs.Write
 		}
-		if excl {
+		if d.excl {
 			flags |= vfs.Exclusive
 		}
-		if !notrunc && seek == 0 && !appends {
+		if !d.notrunc && d.seek == 0 && !d.appends {
 			flags |= vfs.Truncate
 		}
-		if appends {
+		if d.appends {
 			flags |= vfs.Append
 		}
 		var err error
-		if out, err = p.Open(to, flags); err != nil {
-			return fail("failed to open '%s': %s", to, program.Message(err))
+		if out, err = p.Open(d.to, flags); err != nil {
+			return d.fail("failed to open '%s': %s", d.to, program.Message(err))
 		}
-		if seek > 0 {
-			at := seek * obs
-			if bytesSeek {
-				at = seek
+		if d.seek > 0 {
+			at := d.seek * d.obs
+			if d.bytesSeek {
+				at = d.seek
 			}
-			if !notrunc && out.Kind() == vfs.Regular {
+			if !d.notrunc && out.Kind() == vfs.Regular {
 				if err := out.Truncate(at); err != nil {
-					return fail("failed to truncate to %d bytes in output file '%s': %s", at, to, program.Message(err))
+					return d.fail("failed to truncate to %d bytes in output file '%s': %s", at, d.to, program.Message(err))
 				}
 			}
 			if _, err := out.Seek(at, io.SeekStart); err != nil {
-				return fail("'%s': cannot seek: %s", to, program.Message(err))
+				return d.fail("'%s': cannot seek: %s", d.to, program.Message(err))
 			}
 		}
 	}
 	if in == nil || out == nil {
-		return fail("error reading 'standard input': %s", vfs.EBADF.Error())
+		return d.fail("error reading 'standard input': %s", vfs.EBADF.Error())
 	}
-	p.Hold(int(ibs + obs))
-	buf := make([]byte, ibs)
-	left := skip * ibs
-	if bytesSkip {
-		left = skip
+	p.Hold(int(d.ibs + d.obs))
+	buf := make([]byte, d.ibs)
+	left := d.skip * d.ibs
+	if d.bytesSkip {
+		left = d.skip
 	}
 	for left > 0 {
-		n, err := in.Read(buf[:min(left, ibs)])
+		n, err := in.Read(buf[:min(left, d.ibs)])
 		left -= int64(n)
 		if err != nil || n == 0 {
 			break
@@ -188,7 +111,7 @@ func dd(p *program.Process) int {
 			if errors.Is(err, vfs.EPIPE) {
 				p.Kill(program.SIGPIPE)
 			}
-			name := to
+			name := d.to
 			if name == "" {
 				name = "standard output"
 			}
@@ -196,24 +119,24 @@ func dd(p *program.Process) int {
 			code = 1
 			return false
 		}
-		if int64(len(b)) == obs {
+		if int64(len(b)) == d.obs {
 			fullOut++
 		} else {
 			partOut++
 		}
 		return true
 	}
-	limit := blockCount
-	for code == 0 && (blockCount < 0 || (!bytesCount && fullIn+partIn < blockCount) || bytesCount && limit > 0) {
-		want := ibs
-		if bytesCount && blockCount >= 0 {
+	limit := d.blockCount
+	for code == 0 && (d.blockCount < 0 || (!d.bytesCount && fullIn+partIn < d.blockCount) || d.bytesCount && limit > 0) {
+		want := d.ibs
+		if d.bytesCount && d.blockCount >= 0 {
 			want = min(want, limit)
 		}
 		n, err := in.Read(buf[:want])
 		if n == 0 {
 			if err != nil && !gnu.Ended(err) {
 				p.Charge(0)
-				name := from
+				name := d.from
 				if name == "" {
 					name = "standard input"
 				}
@@ -223,49 +146,49 @@ func dd(p *program.Process) int {
 			break
 		}
 		limit -= int64(n)
-		if int64(n) == ibs {
+		if int64(n) == d.ibs {
 			fullIn++
 		} else {
 			partIn++
 		}
 		b := buf[:n]
-		if sync && int64(n) < ibs {
+		if d.sync && int64(n) < d.ibs {
 			clear(buf[n:])
 			b = buf
 		}
 		p.Charge(n / 8)
 		switch {
-		case upper:
+		case d.upper:
 			b = bytes.ToUpper(b)
-		case lower:
+		case d.lower:
 			b = bytes.ToLower(b)
 		}
-		if swab {
+		if d.swab {
 			b = bytes.Clone(b)
 			for i := 0; i+1 < len(b); i += 2 {
 				b[i], b[i+1] = b[i+1], b[i]
 			}
 		}
-		if ibs == obs {
+		if d.ibs == d.obs {
 			if !write(b) {
 				break
 			}
 			continue
 		}
 		pending = append(pending, b...)
-		for int64(len(pending)) >= obs {
-			if !write(pending[:obs]) {
+		for int64(len(pending)) >= d.obs {
+			if !write(pending[:d.obs]) {
 				break
 			}
-			pending = pending[obs:]
+			pending = pending[d.obs:]
 		}
 	}
 	if len(pending) > 0 && code == 0 {
 		write(pending)
 	}
-	if !quiet {
+	if !d.quiet {
 		p.Stderrf("%d+%d records in\n%d+%d records out\n", fullIn, partIn, fullOut, partOut)
-		if !noxfer {
+		if !d.noxfer {
 			unit := "bytes"
 			if copied == 1 {
 				unit = "byte"
@@ -282,6 +205,84 @@ func dd(p *program.Process) int {
 		}
 	}
 	return code
+}
+
+// option takes one option. It returns whether the command ends with that, and the code.
+func (d *ddOptions) option(a string) (code int, done bool) {
+	k, v, ok := strings.Cut(a, "=")
+	if !ok {
+		if a == "--" {
+			return 0, false
+		}
+		d.p.Errorf("unrecognized operand %s", gnu.Quote(a))
+		d.p.Stderrf("Try 'dd --help' for more information.\n")
+		return 1, true
+	}
+	switch k {
+	case "if":
+		d.from = v
+	case "of":
+		d.to = v
+	case "bs":
+		d.ibs = d.number(v)
+		d.obs = d.ibs
+	case "ibs":
+		d.ibs = d.number(v)
+	case "obs":
+		d.obs = d.number(v)
+	case "count":
+		if s, ok := strings.CutSuffix(v, "B"); ok && strings.Trim(s, "0123456789") == "" {
+			v, d.bytesCount = s, true
+		}
+		d.blockCount = d.number(v)
+	case "skip", "iseek":
+		d.skip = d.number(v)
+	case "seek", "oseek":
+		d.seek = d.number(v)
+	case "status":
+		d.quiet, d.noxfer = v == "none", v == "noxfer"
+	case "conv":
+		for _, c := range strings.Split(v, ",") {
+			switch c {
+			case "notrunc":
+				d.notrunc = true
+			case "ucase":
+				d.upper = true
+			case "lcase":
+				d.lower = true
+			case "swab":
+				d.swab = true
+			case "sync":
+				d.sync = true
+			case "excl":
+				d.excl = true
+			case "nocreat":
+				d.nocreat = true
+			case "noerror", "fsync", "fdatasync", "sparse":
+			default:
+				d.p.Lack(program.LackOption, "conv="+c)
+				return d.fail("invalid conversion: %s", gnu.Quote(c)), true
+			}
+		}
+	case "iflag", "oflag":
+		for _, f := range strings.Split(v, ",") {
+			switch f {
+			case "append":
+				d.appends = true
+			case "count_bytes":
+				d.bytesCount = true
+			case "skip_bytes":
+				d.bytesSkip = true
+			case "seek_bytes":
+				d.bytesSeek = true
+			}
+		}
+	default:
+		d.p.Errorf("unrecognized operand %s", gnu.Quote(a))
+		d.p.Stderrf("Try 'dd --help' for more information.\n")
+		return 1, true
+	}
+	return 0, false
 }
 
 // humanSize writes a size with a unit, rounded as dd does.
@@ -401,33 +402,30 @@ func truncate(p *program.Process) int {
 	return code
 }
 
+// installOptions are what the options of install say.
+type installOptions struct {
+	dirs, parents bool
+	mode          string
+	keep, verbose bool
+	target        string
+	noTarget      bool
+}
+
 // install copies files and sets their modes.
 func install(p *program.Process) int {
+	c := &installOptions{}
 	opts, operands := p.Options(1, "bcCdDg:m:o:pst:TvS:", "directory d", "mode= m", "preserve-timestamps p", "target-directory= t",
 		"no-target-directory T", "verbose v",
 		"group= g", "owner= o", "compare C", "strip s")
-	dirs, parents, mode, keep, verbose, target, noTarget := false, false, "755", false, false, "", false
+	c.mode = "755"
 	for _, o := range opts {
-		switch o.Name {
-		case "d":
-			dirs = true
-		case "D":
-			parents = true
-		case "m":
-			mode = o.Value
-		case "p":
-			keep = true
-		case "v":
-			verbose = true
-		case "t":
-			target = o.Value
-		case "T":
-			noTarget = true
+		if code, done := c.option(o); done {
+			return code
 		}
 	}
-	bits, ok := program.Mode(mode, 0, 0, false)
+	bits, ok := program.Mode(c.mode, 0, 0, false)
 	if !ok {
-		p.Errorf("invalid mode %s", gnu.Quote(mode))
+		p.Errorf("invalid mode %s", gnu.Quote(c.mode))
 		return 1
 	}
 	out := p.Out()
@@ -438,7 +436,7 @@ func install(p *program.Process) int {
 				continue
 			}
 			err := p.FS.Mkdir(at, path[:i], 0o755)
-			if err == nil && verbose {
+			if err == nil && c.verbose {
 				out.Printf("install: creating directory '%s'\n", path[:i])
 			}
 			if err != nil && !errors.Is(err, vfs.EEXIST) {
@@ -448,7 +446,7 @@ func install(p *program.Process) int {
 		return p.FS.Chmod(at, path, perm, true)
 	}
 	code := 0
-	if dirs {
+	if c.dirs {
 		for _, d := range operands {
 			if err := makeDirs(strings.TrimRight(d, "/"), bits); err != nil {
 				p.Errorf("cannot create directory '%s': %s", d, program.Message(err))
@@ -458,7 +456,7 @@ func install(p *program.Process) int {
 		return code
 	}
 	isDir := false
-	if target == "" {
+	if c.target == "" {
 		if len(operands) < 2 {
 			if len(operands) == 0 {
 				p.Errorf("missing file operand")
@@ -468,35 +466,35 @@ func install(p *program.Process) int {
 			p.Stderrf("Try 'install --help' for more information.\n")
 			return 1
 		}
-		target = operands[len(operands)-1]
+		c.target = operands[len(operands)-1]
 		operands = operands[:len(operands)-1]
-		i, err := p.FS.Stat(at, target, true)
-		isDir = err == nil && i.IsDir() && !noTarget
+		i, err := p.FS.Stat(at, c.target, true)
+		isDir = err == nil && i.IsDir() && !c.noTarget
 		if !isDir && len(operands) > 1 {
-			p.Errorf("target '%s' is not a directory", target)
+			p.Errorf("target '%s' is not a directory", c.target)
 			return 1
 		}
-		if parents && !isDir {
-			if i := strings.LastIndexByte(target, '/'); i > 0 {
-				if err := makeDirs(target[:i], 0o755); err != nil {
-					p.Errorf("cannot create directory '%s': %s", target[:i], program.Message(err))
+		if c.parents && !isDir {
+			if i := strings.LastIndexByte(c.target, '/'); i > 0 {
+				if err := makeDirs(c.target[:i], 0o755); err != nil {
+					p.Errorf("cannot create directory '%s': %s", c.target[:i], program.Message(err))
 					return 1
 				}
 			}
 		}
 	} else {
 		isDir = true
-		if parents {
-			if err := makeDirs(target, 0o755); err != nil {
-				p.Errorf("cannot create directory '%s': %s", target, program.Message(err))
+		if c.parents {
+			if err := makeDirs(c.target, 0o755); err != nil {
+				p.Errorf("cannot create directory '%s': %s", c.target, program.Message(err))
 				return 1
 			}
 		}
 	}
 	for _, name := range operands {
-		to := target
+		to := c.target
 		if isDir {
-			to = gnu.Join(target, gnu.LastName(name))
+			to = gnu.Join(c.target, gnu.LastName(name))
 		}
 		in, done, err := gnu.OpenInput(p, name)
 		if err != nil {
@@ -524,14 +522,55 @@ func install(p *program.Process) int {
 		}
 		w.Flush()
 		_ = h.Node().Chmod(bits)
-		if keep {
+		if c.keep {
 			_ = h.Node().Utimes(info.Accessed, info.Modified)
 		}
-		if verbose {
+		if c.verbose {
 			out.Printf("'%s' -> '%s'\n", name, to)
 		}
 		_ = p.Close(h)
 		done()
 	}
 	return code
+}
+
+// option takes one option. It returns whether the command ends with that, and the code.
+func (c *installOptions) option(o program.Option) (code int, done bool) {
+	switch o.Name {
+	case "d":
+		c.dirs = true
+	case "D":
+		c.parents = true
+	case "m":
+		c.mode = o.Value
+	case "p":
+		c.keep = true
+	case "v":
+		c.verbose = true
+	case "t":
+		c.target = o.Value
+	case "T":
+		c.noTarget = true
+	}
+	return 0, false
+}
+
+// fail writes an error and returns the code of it.
+func (d *ddOptions) fail(format string, args ...any) int {
+	d.p.Errorf(format, args...)
+	return 1
+}
+
+// number reads a product of sizes, such as 2x512, or ends the program.
+func (d *ddOptions) number(s string) int64 {
+	total := int64(1)
+	for _, part := range strings.Split(s, "x") {
+		n, err := gnu.ParseSize(part)
+		if err != nil {
+			d.p.Errorf("invalid number: %s", gnu.Quote(s))
+			d.p.Exit(1)
+		}
+		total *= n
+	}
+	return total
 }

@@ -162,35 +162,34 @@ func printable(c byte) string {
 	return string(rune(c))
 }
 
+// trOptions are what the options of tr say.
+type trOptions struct {
+	complement, remove, squeeze, truncate bool
+}
+
 func tr(p *program.Process) int {
+	opt := &trOptions{}
 	opts, sets := p.Options(1, "+cCdst", "complement c", "delete d", "squeeze-repeats s", "truncate-set1 t")
-	complement, remove, squeeze, truncate := false, false, false, false
+
 	for _, o := range opts {
-		switch o.Name {
-		case "c", "C":
-			complement = true
-		case "d":
-			remove = true
-		case "s":
-			squeeze = true
-		case "t":
-			truncate = true
+		if code, done := opt.option(o); done {
+			return code
 		}
 	}
 	switch {
 	case len(sets) == 0:
 		gnu.FailUsage(p, 1, "missing operand")
-	case len(sets) == 1 && !remove && !squeeze:
+	case len(sets) == 1 && !opt.remove && !opt.squeeze:
 		p.Errorf("missing operand after ‘%s’", sets[0])
 		p.Stderrf("Two strings must be given when translating.\n")
 		p.Stderrf("Try '%s --help' for more information.\n", p.Name())
 		return 1
-	case len(sets) == 1 && remove && squeeze:
+	case len(sets) == 1 && opt.remove && opt.squeeze:
 		p.Errorf("missing operand after ‘%s’", sets[0])
 		p.Stderrf("Two strings must be given when both deleting and squeezing repeats.\n")
 		p.Stderrf("Try '%s --help' for more information.\n", p.Name())
 		return 1
-	case len(sets) == 2 && remove && !squeeze:
+	case len(sets) == 2 && opt.remove && !opt.squeeze:
 		p.Errorf("extra operand ‘%s’", sets[1])
 		p.Stderrf("Only one string may be given when deleting without squeezing repeats.\n")
 		p.Stderrf("Try '%s --help' for more information.\n", p.Name())
@@ -212,7 +211,7 @@ func tr(p *program.Process) int {
 		member[c] = true
 	}
 	from := first.bytes
-	if complement {
+	if opt.complement {
 		from = nil
 		for c := range 256 {
 			if member[c] = !member[c]; member[c] {
@@ -220,14 +219,14 @@ func tr(p *program.Process) int {
 			}
 		}
 	}
-	if !remove && len(sets) == 2 {
+	if !opt.remove && len(sets) == 2 {
 		second.fits(p, first)
 	}
 	var to [256]byte
 	for c := range 256 {
 		to[c] = byte(c)
 	}
-	if !remove && len(sets) == 2 {
+	if !opt.remove && len(sets) == 2 {
 		target := second.bytes
 		if second.fill >= 0 {
 			missing := len(from) - len(target)
@@ -239,7 +238,7 @@ func tr(p *program.Process) int {
 			target = append(grown, target[second.fill:]...)
 		}
 		if len(target) == 0 {
-			if !truncate && len(from) > 0 {
+			if !opt.truncate && len(from) > 0 {
 				p.Errorf("when not truncating set1, string2 must be non-empty")
 				return 1
 			}
@@ -249,13 +248,13 @@ func tr(p *program.Process) int {
 				switch {
 				case i < len(target):
 					to[c] = target[i]
-				case !truncate:
+				case !opt.truncate:
 					to[c] = last
 				}
 			}
 		}
 	}
-	if squeeze {
+	if opt.squeeze {
 		set := first
 		if len(sets) == 2 {
 			set = second
@@ -279,11 +278,11 @@ func tr(p *program.Process) int {
 		p.Charge(10 + len(chunk))
 		kept := chunk[:0]
 		for _, c := range chunk {
-			if remove && member[c] {
+			if opt.remove && member[c] {
 				continue
 			}
 			c = to[c]
-			if squeeze && squeezed[c] && int(c) == last {
+			if opt.squeeze && squeezed[c] && int(c) == last {
 				continue
 			}
 			last = int(c)
@@ -296,4 +295,19 @@ func tr(p *program.Process) int {
 		return 1
 	}
 	return 0
+}
+
+// option takes one option. It returns whether the command ends with that, and the code.
+func (opt *trOptions) option(o program.Option) (code int, done bool) {
+	switch o.Name {
+	case "c", "C":
+		opt.complement = true
+	case "d":
+		opt.remove = true
+	case "s":
+		opt.squeeze = true
+	case "t":
+		opt.truncate = true
+	}
+	return 0, false
 }
