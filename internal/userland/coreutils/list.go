@@ -129,7 +129,8 @@ func ls(p *program.Process) int {
 	return l.status
 }
 
-// option takes one option. It returns whether the command ends with that, and the code.
+// option takes one option. It returns whether the command ends with that, and the code. It is long because it is one switch over the
+// options.
 func (l *lister) option(o program.Option) (code int, done bool) {
 	switch o.Name {
 	case "a":

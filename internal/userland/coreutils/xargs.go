@@ -40,45 +40,13 @@ func xargs(p *program.Process) int {
 	if len(command) == 0 {
 		command = []string{"echo"}
 	}
-	in := p.Reader(p.Stdin)
-	stdin := p.Stdin
-	if x.file != "" {
-		h, err := p.Open(x.file, vfs.Read)
-		if err != nil {
-			p.Errorf("Cannot open input file ‘%s’: %s", x.file, program.Message(err))
-			return 1
-		}
-		in = p.Reader(h)
-	} else {
-		null, err := p.Open("/dev/null", vfs.Read)
-		if err == nil {
-			stdin = null
-		}
+	in, stdin, ok := x.input()
+	if !ok {
+		return 1
 	}
 	status := 0
 	execute := func(args []string) {
-		if x.verbose {
-			p.Stderrf("%s\n", strings.Join(args, " "))
-		}
-		c := p.Child(args...)
-		c.Stdin = stdin
-		s, err := p.Execute(c)
-		if err != nil {
-			p.Check(err)
-			p.Errorf("%s: %s", args[0], program.Message(err))
-			if errors.Is(err, vfs.ENOENT) {
-				p.Exit(127)
-			}
-			p.Exit(126)
-		}
-		switch {
-		case s.Signal != 0:
-			p.Errorf("%s: terminated by signal %d", args[0], s.Signal)
-			p.Exit(125)
-		case s.Code == 255:
-			p.Errorf("%s: exited with status 255; aborting", args[0])
-			p.Exit(124)
-		case s.Code != 0:
+		if !x.run(args, stdin) {
 			status = 123
 		}
 	}
@@ -172,6 +140,52 @@ func xargs(p *program.Process) int {
 		flush()
 	}
 	return status
+}
+
+// input returns the input of xargs, and the standard input of its commands.
+func (x *argumentOptions) input() (in *program.Input, stdin *vfs.Handle, ok bool) {
+	in, stdin = x.p.Reader(x.p.Stdin), x.p.Stdin
+	if x.file != "" {
+		h, err := x.p.Open(x.file, vfs.Read)
+		if err != nil {
+			x.p.Errorf("Cannot open input file ‘%s’: %s", x.file, program.Message(err))
+			return nil, nil, false
+		}
+		in = x.p.Reader(h)
+	} else {
+		null, err := x.p.Open("/dev/null", vfs.Read)
+		if err == nil {
+			stdin = null
+		}
+	}
+	return in, stdin, true
+}
+
+// run runs a command and reports whether it succeeded. Some failures end xargs.
+func (x *argumentOptions) run(args []string, stdin *vfs.Handle) bool {
+	if x.verbose {
+		x.p.Stderrf("%s\n", strings.Join(args, " "))
+	}
+	c := x.p.Child(args...)
+	c.Stdin = stdin
+	s, err := x.p.Execute(c)
+	if err != nil {
+		x.p.Check(err)
+		x.p.Errorf("%s: %s", args[0], program.Message(err))
+		if errors.Is(err, vfs.ENOENT) {
+			x.p.Exit(127)
+		}
+		x.p.Exit(126)
+	}
+	switch {
+	case s.Signal != 0:
+		x.p.Errorf("%s: terminated by signal %d", args[0], s.Signal)
+		x.p.Exit(125)
+	case s.Code == 255:
+		x.p.Errorf("%s: exited with status 255; aborting", args[0])
+		x.p.Exit(124)
+	}
+	return s.Code == 0
 }
 
 // option takes one option. It returns whether the command ends with that, and the code.

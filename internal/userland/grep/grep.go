@@ -124,7 +124,8 @@ func grep(p *program.Process) int {
 	return 1
 }
 
-// option takes one option. It returns whether the command ends with that, and the code.
+// option takes one option. It returns whether the command ends with that, and the code. It is long because it is one switch over the
+// options.
 func (s *searcher) option(o program.Option) (code int, done bool) {
 	switch o.Name {
 	case "E", "F", "G", "P":

@@ -110,36 +110,10 @@ func splitCommand(p *program.Process) int {
 	}
 	switch {
 	case opt.chunks > 0:
-		data := in.All()
-		each := len(data) / opt.chunks
-		at := 0
-		for i := range opt.chunks {
-			end := at + each
-			if i+1 == opt.chunks {
-				end = len(data)
-			}
-			if !opt.byLines {
-				if i < len(data)%opt.chunks && i+1 < opt.chunks && false {
-					end++
-				}
-			} else {
-				end = each * (i + 1)
-				if i+1 == opt.chunks {
-					end = len(data)
-				}
-				end = max(end, at)
-				if end > at && end < len(data) && data[end-1] != '\n' {
-					if k := bytes.IndexByte(data[end:], '\n'); k >= 0 {
-						end += k + 1
-					} else {
-						end = len(data)
-					}
-				}
-			}
+		opt.intoChunks(in.All(), func(part []byte) {
 			open()
-			_, _ = w.Write(data[at:end])
-			at = end
-		}
+			_, _ = w.Write(part)
+		})
 	case opt.byBytes:
 		left := int64(0)
 		for b := in.Chunk(); b != nil; b = in.Chunk() {
@@ -198,6 +172,34 @@ func splitCommand(p *program.Process) int {
 		w.Flush()
 	}
 	return 0
+}
+
+// intoChunks cuts data into as many chunks as -n says, at the ends of lines where it says so.
+func (opt *splitOptions) intoChunks(data []byte, write func(part []byte)) {
+	each := len(data) / opt.chunks
+	at := 0
+	for i := range opt.chunks {
+		end := at + each
+		if i+1 == opt.chunks {
+			end = len(data)
+		}
+		if opt.byLines {
+			end = each * (i + 1)
+			if i+1 == opt.chunks {
+				end = len(data)
+			}
+			end = max(end, at)
+			if end > at && end < len(data) && data[end-1] != '\n' {
+				if k := bytes.IndexByte(data[end:], '\n'); k >= 0 {
+					end += k + 1
+				} else {
+					end = len(data)
+				}
+			}
+		}
+		write(data[at:end])
+		at = end
+	}
 }
 
 // option takes one option. It returns whether the command ends with that, and the code.

@@ -233,7 +233,12 @@ func declareOne(sh *shell, by string, on, off map[byte]bool, d declared) bool {
 	if sh.on[optXtrace] && d.has && (by == "export" || by == "readonly") {
 		sh.trace(target + assignOperator(d.add) + quoteTrace(d.val))
 	}
-	v = sh.mine(target)
+	declareFlags(sh, sh.mine(target), on, off, d.has)
+	return true
+}
+
+// declareFlags sets the attributes -x and -r after a value was assigned, or was not.
+func declareFlags(sh *shell, v *variable, on, off map[byte]bool, assigned bool) {
 	if on['x'] {
 		v.exported = true
 	}
@@ -243,10 +248,9 @@ func declareOne(sh *shell, by string, on, off map[byte]bool, d declared) bool {
 	if on['r'] {
 		v.readonly = true
 	}
-	if d.has && sh.on[optAllexport] {
+	if assigned && sh.on[optAllexport] {
 		v.exported = true
 	}
-	return true
 }
 
 // declareLocal makes a variable local to the function that runs. inherit says that it begins with the value of the old one.
