@@ -143,7 +143,8 @@ func (c *call) parse(text, what string) any {
 	vs, err := allValues(c.q, []byte(text))
 	if err != nil || len(vs) != 1 {
 		c.p.Errorf("Invalid JSON text passed to --%s", what)
-		c.p.Stderrf("Use jq --help for help with command-line options,\nor see the jq manpage, or online docs  at https://stedolan.github.io/jq\n")
+		c.p.Stderrf("Use jq --help for help with command-line options,\nor see the jq manpage, or online docs  at " +
+			"https://stedolan.github.io/jq\n")
 		c.p.Exit(2)
 	}
 	return vs[0]

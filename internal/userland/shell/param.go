@@ -219,26 +219,6 @@ func (k *sink) number(e value, quoted bool) {
 	}
 }
 
-// replaced returns a value with a pattern of it replaced: ${name/pattern/text}.
-func replaced(sh *shell, pe *syntax.ParamExp, e value) value {
-	pat := sh.pattern(pe.Repl.Orig)
-	with := replacementText(sh, pe.Repl.With)
-	if pe.Repl.All && pat == "" && strings.HasPrefix(codeOf(sh, pe), "${"+pe.Param.Value+"///") { // the pattern begins with the third slash
-		rest := ""
-		rest, with, _ = strings.Cut(with, "/")
-		pat = "/" + rest
-	}
-	if pe.Repl.All {
-		// An anchor means nothing with //.
-		return e.each(func(s string) string { return replaceAll(sh, s, pat, with, true) })
-	} else {
-		if raw := anchorOf(pe); raw == 0 && pat != "" && (pat[0] == '#' || pat[0] == '%') {
-			pat = `\` + pat
-		}
-		return e.each(func(s string) string { return replaceAll(sh, s, pat, with, false) })
-	}
-}
-
 // anchorOf returns the anchor with which a replacement's pattern begins in the source, 0 for none.
 func anchorOf(pe *syntax.ParamExp) byte {
 	if pe.Repl.Orig != nil && len(pe.Repl.Orig.Parts) > 0 {

@@ -140,7 +140,8 @@ func (opt *wcOptions) option(o program.Option) (code int, done bool) {
 		}
 		if opt.totals == "" {
 			opt.p.Errorf("invalid argument ‘%s’ for ‘--total’", o.Value)
-			opt.p.Stderrf("Valid arguments are:\n  - ‘auto’\n  - ‘always’\n  - ‘only’\n  - ‘never’\nTry '%s --help' for more information.\n", opt.p.Name())
+			opt.p.Stderrf("Valid arguments are:\n  - ‘auto’\n  - ‘always’\n  - ‘only’\n  - ‘never’\nTry '%s --help' for more information.\n",
+				opt.p.Name())
 			return 1, true
 		}
 	default:
