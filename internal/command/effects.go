@@ -209,27 +209,8 @@ func Interactive(c Command) bool {
 
 // interpreter reads what an interpreter of another language is told to run.
 func (pr *programs) interpreter(c *Command, rest []arg, in *stdin) {
-	if c.Name == "bun" {
-		if bunInstalls(rest) {
-			c.Traits = append(c.Traits, policy.TraitInstalls)
-		}
-		if len(rest) > 0 && rest[0].known && bunVerbs[rest[0].text] != "" {
-			switch bunVerbs[rest[0].text] {
-			case "install":
-				c.Traits = append(c.Traits, policy.TraitInstalls)
-				if fetches("bun", rest[0].text, rest) {
-					c.Traits = append(c.Traits, policy.TraitNetwork)
-				}
-			case "script":
-				c.Traits = append(c.Traits, policy.TraitRunsFile)
-				if len(rest) > 1 && rest[1].known && strings.ContainsAny(rest[1].text, "./") {
-					pr.line.unseal(rest[1])
-				} else {
-					pr.line.out.Unsealed = append(pr.line.out.Unsealed, resolve(pr.line.cwd, "package.json"))
-				}
-			}
-			return
-		}
+	if c.Name == "bun" && pr.bun(c, rest) {
+		return
 	}
 	takes := takes[c.Name].Letters
 	for i := 0; i < len(rest); i++ {
@@ -290,6 +271,31 @@ func (pr *programs) interpreter(c *Command, rest []arg, in *stdin) {
 		c.Traits = append(c.Traits, policy.TraitRunsFile)
 		pr.line.out.Unsealed = append(pr.line.out.Unsealed, InputOf+c.Name)
 	}
+}
+
+// bun reads a verb of bun, such as install. It reports whether there is one, which is all that the command does.
+func (pr *programs) bun(c *Command, rest []arg) bool {
+	if bunInstalls(rest) {
+		c.Traits = append(c.Traits, policy.TraitInstalls)
+	}
+	if len(rest) > 0 && rest[0].known && bunVerbs[rest[0].text] != "" {
+		switch bunVerbs[rest[0].text] {
+		case "install":
+			c.Traits = append(c.Traits, policy.TraitInstalls)
+			if fetches("bun", rest[0].text, rest) {
+				c.Traits = append(c.Traits, policy.TraitNetwork)
+			}
+		case "script":
+			c.Traits = append(c.Traits, policy.TraitRunsFile)
+			if len(rest) > 1 && rest[1].known && strings.ContainsAny(rest[1].text, "./") {
+				pr.line.unseal(rest[1])
+			} else {
+				pr.line.out.Unsealed = append(pr.line.out.Unsealed, resolve(pr.line.cwd, "package.json"))
+			}
+		}
+		return true
+	}
+	return false
 }
 
 // wasm reads which WebAssembly module is run; all that follows is the module's.

@@ -321,7 +321,7 @@ func (r *reader) file(file *syntax.File, depth int) error {
 	return failed
 }
 
-// node reads one node; its children come by themselves.
+// node reads one node; its children come by themselves. It is long because it is one switch over the types of nodes.
 func (r *reader) node(n syntax.Node, certain map[*syntax.FuncDecl]bool, depth int) error {
 	r.arithmetical(n)
 	r.late.lists(n)

@@ -141,7 +141,7 @@ func (g *Gate) Own(r policy.Ruling) error {
 	return nil
 }
 
-// equal reports whether two rulings are equal in everything except the limits, which bind nobody.
+// equal reports whether two rulings are equal in everything except the limits, which bind nobody. It is one comparison of all fields.
 func equal(a, b *policy.Ruling) bool {
 	x, y := &a.Action, &b.Action
 	d, e := &a.Decision, &b.Decision

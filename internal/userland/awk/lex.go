@@ -111,7 +111,7 @@ var operators = []string{
 	"{", "}", "(", ")", "[", "]", ";", ",", "+", "-", "*", "/", "%", "^", "!", ">", "<", "|", "?", ":", "~", "$", "=",
 }
 
-// next reads the next token.
+// next reads the next token. It is long because it is one switch over the first character of a token.
 func (l *lexer) next() {
 	for l.at < len(l.src) {
 		switch c := l.src[l.at]; {

@@ -202,6 +202,7 @@ func (c *calculator) unit() (quit, end bool) {
 func (c *calculator) fail(msg string) { panic(calcError{msg, false}) }
 func (c *calculator) syntax()         { panic(calcError{"syntax error", true}) }
 
+// advance reads the next token. It is long because it is one switch over the first character of a token.
 func (c *calculator) advance() {
 	s := c.src
 	for c.at < len(s) {

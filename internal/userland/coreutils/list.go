@@ -66,6 +66,7 @@ type listed struct {
 }
 
 type lister struct {
+	first                                          bool // folders come first
 	p                                              *program.Process
 	all, almost, long, recursive, folders, human   bool
 	reverse, classify, slash, inode, size, numeric bool
@@ -89,91 +90,10 @@ func ls(p *program.Process) int {
 		"dereference L", "show-control-chars",
 		"indicator-style=", "zero")
 	l := &lister{p: p, field: 'm', zone: p.Zone()}
-	first := false
+
 	for _, o := range opts {
-		switch o.Name {
-		case "a":
-			l.all = true
-		case "A":
-			l.almost = true
-		case "c", "u":
-			l.field = map[string]byte{"c": 'c', "u": 'a'}[o.Name]
-		case "d":
-			l.folders = true
-		case "f":
-			l.all, l.order = true, 'U'
-		case "F", "classify":
-			l.classify = true
-		case "g":
-			l.long, l.noOwner = true, true
-		case "G":
-			l.noGroup = true
-		case "h":
-			l.human = true
-		case "si":
-			l.human, l.si = true, true
-		case "i":
-			l.inode = true
-		case "l":
-			l.long = true
-		case "m":
-			l.comma = true
-		case "n":
-			l.long, l.numeric = true, true
-		case "o":
-			l.long, l.noGroup = true, true
-		case "p":
-			l.slash = true
-		case "file-type":
-			l.slash = true
-		case "indicator-style":
-			l.slash, l.classify = o.Value == "slash", o.Value == "classify"
-		case "Q":
-			l.quote = true
-		case "b":
-			l.escape = true
-		case "quoting-style":
-			l.quote, l.escape = o.Value == "c", o.Value == "escape"
-		case "r":
-			l.reverse = true
-		case "R":
-			l.recursive = true
-		case "s":
-			l.size = true
-		case "S", "t", "X", "v", "U":
-			l.order = o.Name[0]
-		case "sort":
-			order, ok := map[string]byte{"size": 'S', "time": 't', "extension": 'X', "version": 'v', "none": 'U', "name": 0}[o.Value]
-			if l.order = order; !ok {
-				p.Errorf("invalid argument ‘%s’ for ‘--sort’", o.Value)
-				p.Stderrf("Valid arguments are:\n  - ‘none’\n  - ‘time’\n  - ‘size’\n  - ‘extension’\n  - ‘version’\n  - ‘width’\n  - ‘name’\n")
-				p.Stderrf("Try '%s --help' for more information.\n", p.Name())
-				return 1
-			}
-		case "time":
-			l.field = map[string]byte{"atime": 'a', "access": 'a', "use": 'a', "ctime": 'c', "status": 'c'}[o.Value]
-		case "full-time":
-			l.long, l.style = true, "full-iso"
-		case "time-style":
-			l.style = o.Value
-		case "group-directories-first":
-			first = true
-		case "1", "C", "x", "color", "N", "q", "w", "k", "L", "H", "T", "show-control-chars", "author", "format", "zero", "block-size":
-			if o.Name == "format" && (o.Value == "long" || o.Value == "verbose") {
-				l.long = true
-			}
-			if o.Name == "color" && o.Value != "never" && o.Value != "auto" && o.Value != "" && o.Given {
-				p.Lack(program.LackOption, "--color=always")
-			}
-		case "I":
-			l.ignore = append(l.ignore, o.Value)
-		case "hide":
-			l.hide = append(l.hide, o.Value)
-		case "B":
-			l.ignore = append(l.ignore, "*~")
-		case "Z":
-			p.Lack(program.LackOption, "-Z")
-			gnu.FailUsage(p, 2, "invalid option -- 'Z'")
+		if code, done := l.option(o); done {
+			return code
 		}
 	}
 	if len(names) == 0 {
@@ -197,16 +117,106 @@ func ls(p *program.Process) int {
 			files = append(files, e)
 		}
 	}
-	l.sort(files, first)
-	l.sort(folders, first)
+	l.sort(files, l.first)
+	l.sort(folders, l.first)
 	if len(files) > 0 {
 		l.show(files, false)
 		l.printed = true
 	}
 	for _, f := range folders {
-		l.folder(f, len(names) > 1 || l.recursive, first)
+		l.folder(f, len(names) > 1 || l.recursive, l.first)
 	}
 	return l.status
+}
+
+// option takes one option. It returns whether the command ends with that, and the code. It is long because it is one switch over the
+// options.
+func (l *lister) option(o program.Option) (code int, done bool) {
+	switch o.Name {
+	case "a":
+		l.all = true
+	case "A":
+		l.almost = true
+	case "c", "u":
+		l.field = map[string]byte{"c": 'c', "u": 'a'}[o.Name]
+	case "d":
+		l.folders = true
+	case "f":
+		l.all, l.order = true, 'U'
+	case "F", "classify":
+		l.classify = true
+	case "g":
+		l.long, l.noOwner = true, true
+	case "G":
+		l.noGroup = true
+	case "h":
+		l.human = true
+	case "si":
+		l.human, l.si = true, true
+	case "i":
+		l.inode = true
+	case "l":
+		l.long = true
+	case "m":
+		l.comma = true
+	case "n":
+		l.long, l.numeric = true, true
+	case "o":
+		l.long, l.noGroup = true, true
+	case "p":
+		l.slash = true
+	case "file-type":
+		l.slash = true
+	case "indicator-style":
+		l.slash, l.classify = o.Value == "slash", o.Value == "classify"
+	case "Q":
+		l.quote = true
+	case "b":
+		l.escape = true
+	case "quoting-style":
+		l.quote, l.escape = o.Value == "c", o.Value == "escape"
+	case "r":
+		l.reverse = true
+	case "R":
+		l.recursive = true
+	case "s":
+		l.size = true
+	case "S", "t", "X", "v", "U":
+		l.order = o.Name[0]
+	case "sort":
+		order, ok := map[string]byte{"size": 'S', "time": 't', "extension": 'X', "version": 'v', "none": 'U', "name": 0}[o.Value]
+		if l.order = order; !ok {
+			l.p.Errorf("invalid argument ‘%s’ for ‘--sort’", o.Value)
+			l.p.Stderrf("Valid arguments are:\n  - ‘none’\n  - ‘time’\n  - ‘size’\n  - ‘extension’\n  - ‘version’\n  - ‘width’\n  - ‘name’\n")
+			l.p.Stderrf("Try '%s --help' for more information.\n", l.p.Name())
+			return 1, true
+		}
+	case "time":
+		l.field = map[string]byte{"atime": 'a', "access": 'a', "use": 'a', "ctime": 'c', "status": 'c'}[o.Value]
+	case "full-time":
+		l.long, l.style = true, "full-iso"
+	case "time-style":
+		l.style = o.Value
+	case "group-directories-first":
+		l.first = true
+	case "1", "C", "x", "color", "N", "q", "w", "k", "L", "H", "T", "show-control-chars", "author", "format", "zero", "block-size":
+		if o.Name == "format" && (o.Value == "long" || o.Value == "verbose") {
+			l.long = true
+		}
+		if o.Name == "color" && o.Value != "never" && o.Value != "auto" && o.Value != "" && o.Given {
+			l.p.Lack(program.LackOption, "--color=always")
+		}
+	case "I":
+		l.ignore = append(l.ignore, o.Value)
+	case "hide":
+		l.hide = append(l.hide, o.Value)
+	case "B":
+		l.ignore = append(l.ignore, "*~")
+	case "Z":
+		l.p.Lack(program.LackOption, "-Z")
+		gnu.FailUsage(l.p, 2, "invalid option -- 'Z'")
+	}
+	return 0, false
 }
 
 func (l *lister) entry(name, path string, n *vfs.Node) listed {

@@ -81,7 +81,7 @@ func kindName(i vfs.Info) string {
 	return "regular file"
 }
 
-// statFormat writes the conversions of stat -c.
+// statFormat writes the conversions of stat -c. It is long because it is one switch over the letters of these.
 func statFormat(name string, n *vfs.Node, format, owner string, zone *time.Location) string {
 	i := n.Info()
 	var b strings.Builder

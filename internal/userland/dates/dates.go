@@ -423,29 +423,9 @@ func (d *dateParser) time() (time.Time, bool) {
 			d.trace.printf("warning: adjusting year value %d to %d", d.year, year)
 		}
 	}
-	hour := d.hour
-	switch {
-	case d.times == 0 && (d.dates > 0 || d.days > 0 || d.relatives == 0):
-		hour, d.minute, d.second, d.nanosecond = 0, 0, 0, 0
-	case d.half != 0:
-		if hour < 1 || hour > 12 {
-			d.trace.printf("error: invalid hour %d%cm", hour, d.half)
-			return d.now, false
-		}
-		if hour %= 12; d.half == 'p' {
-			hour += 12
-		}
-	case hour > 24 || hour == 24 && d.times > 0:
-		d.trace.printf("error: invalid hour %d", hour)
+	hour, ok := d.hourOfDay()
+	if !ok {
 		return d.now, false
-	}
-	switch {
-	case d.times > 0:
-		d.trace.printf("using specified time as starting value: '%02d:%02d:%02d'", hour, d.minute, d.second)
-	case d.dates > 0 || d.days > 0 || d.relatives == 0:
-		d.trace.printf("warning: using midnight as starting time: 00:00:00")
-	default:
-		d.trace.printf("using current time as starting value: '%02d:%02d:%02d'", hour, d.minute, d.second)
 	}
 	if year > maxYear || year < 0 {
 		return d.now, false
@@ -474,6 +454,35 @@ func (d *dateParser) time() (time.Time, bool) {
 	}
 	d.trace.printf("starting date/time: '%s'", d.stamp(t))
 	return d.moved(t)
+}
+
+// hourOfDay returns the hour, and sets the rest of the time of day where the text does not give it.
+func (d *dateParser) hourOfDay() (hour int, ok bool) {
+	hour = d.hour
+	switch {
+	case d.times == 0 && (d.dates > 0 || d.days > 0 || d.relatives == 0):
+		hour, d.minute, d.second, d.nanosecond = 0, 0, 0, 0
+	case d.half != 0:
+		if hour < 1 || hour > 12 {
+			d.trace.printf("error: invalid hour %d%cm", hour, d.half)
+			return 0, false
+		}
+		if hour %= 12; d.half == 'p' {
+			hour += 12
+		}
+	case hour > 24 || hour == 24 && d.times > 0:
+		d.trace.printf("error: invalid hour %d", hour)
+		return 0, false
+	}
+	switch {
+	case d.times > 0:
+		d.trace.printf("using specified time as starting value: '%02d:%02d:%02d'", hour, d.minute, d.second)
+	case d.dates > 0 || d.days > 0 || d.relatives == 0:
+		d.trace.printf("warning: using midnight as starting time: 00:00:00")
+	default:
+		d.trace.printf("using current time as starting value: '%02d:%02d:%02d'", hour, d.minute, d.second)
+	}
+	return hour, true
 }
 
 // moved adds what is relative: first years, months and days, which keep the clock, then the rest.

@@ -153,27 +153,7 @@ func (s *summer) run(short string, long ...string) int {
 		p.Errorf("standard output: %s", vfs.EBADF.Error())
 		return 1
 	}
-	_, digests := digestKinds[s.kind]
-	switch {
-	case check && s.named && !digests:
-		p.Errorf("--check is not supported with --algorithm={bsd,sysv,crc,crc32b}")
-		return 1
-	case s.base64 && s.raw:
-		gnu.FailUsage(p, 1, "the --base64 and --raw options are mutually exclusive")
-	case tagged && text && !s.cksum:
-		gnu.FailUsage(p, 1, "--tag does not support --text mode")
-	case s.zero && check:
-		gnu.FailUsage(p, 1, "the --zero option is not supported when verifying checksums")
-	case check && tagged:
-		gnu.FailUsage(p, 1, "the --tag option is meaningless when verifying checksums")
-	case check && s.mark == "*":
-		gnu.FailUsage(p, 1, "the --binary and --text options are meaningless when verifying checksums")
-	case check && text:
-		gnu.FailUsage(p, 1, "the --binary and --text options are meaningless when verifying checksums")
-	case only != "" && !check:
-		gnu.FailUsage(p, 1, "the --%s option is meaningful only when verifying checksums", only)
-	case s.raw && len(files) > 1:
-		p.Errorf("the --raw option is not supported with multiple files")
+	if !s.agree(check, tagged, text, only, files) {
 		return 1
 	}
 	if !check {
@@ -186,6 +166,34 @@ func (s *summer) run(short string, long ...string) int {
 		}
 	}
 	return code
+}
+
+// agree reports whether the options fit together. It writes an error where they do not, and ends the program for wrong usage.
+func (s *summer) agree(check, tagged, text bool, only string, files []string) bool {
+	_, digests := digestKinds[s.kind]
+	switch {
+	case check && s.named && !digests:
+		s.p.Errorf("--check is not supported with --algorithm={bsd,sysv,crc,crc32b}")
+		return false
+	case s.base64 && s.raw:
+		gnu.FailUsage(s.p, 1, "the --base64 and --raw options are mutually exclusive")
+	case tagged && text && !s.cksum:
+		gnu.FailUsage(s.p, 1, "--tag does not support --text mode")
+	case s.zero && check:
+		gnu.FailUsage(s.p, 1, "the --zero option is not supported when verifying checksums")
+	case check && tagged:
+		gnu.FailUsage(s.p, 1, "the --tag option is meaningless when verifying checksums")
+	case check && s.mark == "*":
+		gnu.FailUsage(s.p, 1, "the --binary and --text options are meaningless when verifying checksums")
+	case check && text:
+		gnu.FailUsage(s.p, 1, "the --binary and --text options are meaningless when verifying checksums")
+	case only != "" && !check:
+		gnu.FailUsage(s.p, 1, "the --%s option is meaningful only when verifying checksums", only)
+	case s.raw && len(files) > 1:
+		s.p.Errorf("the --raw option is not supported with multiple files")
+		return false
+	}
+	return true
 }
 
 // algorithm returns the one of a name, or ends the program.

@@ -29,89 +29,42 @@ type odType struct {
 	text  bool
 }
 
+// odOptions are what the options of od say.
+type odOptions struct {
+	p            *program.Process
+	radix        byte
+	skip, limit  int64
+	width        int
+	every, given bool
+	types        []odType
+	order        binary.ByteOrder
+}
+
 // od shows data in numbers.
 func od(p *program.Process) int {
+	d := &odOptions{p: p}
 	opts, operands := p.Options(1, "A:j:N:t:vw::abcdfiloxsS:", "address-radix= A", "skip-bytes= j", "read-bytes= N", "format= t",
 		"output-duplicates v", "width=? w", "endian=", "strings= S", "traditional")
-	radix, skip, limit, width, every := byte('o'), int64(0), int64(-1), 0, false
-	given := false // a width, which may not fit
-	var types []odType
-	order := binary.ByteOrder(binary.LittleEndian)
-	add := func(kind byte, size int) { types = append(types, newOdType(kind, size)) }
+	d.radix, d.limit = byte('o'), int64(-1)
+	d.order = binary.ByteOrder(binary.LittleEndian)
 	for _, o := range opts {
-		var err error
-		switch o.Name {
-		case "A":
-			if o.Value == "" || strings.IndexByte("doxn", o.Value[0]) < 0 {
-				p.Errorf("invalid output address radix '%s'; it must be one character from [doxn]", o.Value)
-				return 1
-			}
-			radix = o.Value[0]
-		case "j":
-			skip, err = odNumber(o.Value)
-		case "N":
-			limit, err = odNumber(o.Value)
-		case "t":
-			parsed, ok := odTypes(o.Value)
-			if !ok {
-				p.Errorf("invalid type string %s", gnu.Quote(o.Value))
-				return 1
-			}
-			types = append(types, parsed...)
-		case "v":
-			every = true
-		case "w":
-			width, given = 32, true
-			if o.Given {
-				width = min(gnu.ParseCount(p, 1, o.Value, "invalid -w argument"), 4096)
-			}
-		case "a":
-			add('a', 1)
-		case "b":
-			add('o', 1)
-		case "c":
-			add('c', 1)
-		case "d":
-			add('u', 2)
-		case "f":
-			add('f', 4)
-		case "i":
-			add('d', 4)
-		case "l":
-			add('d', 8)
-		case "o":
-			add('o', 2)
-		case "x":
-			add('x', 2)
-		case "s":
-			add('d', 2)
-		case "endian":
-			if o.Value == "big" {
-				order = binary.BigEndian
-			}
-		case "S":
-			p.Lack(program.LackOption, "-S")
-			p.Errorf("the option -S is not supported here: use strings")
-			return 1
-		}
-		if err != nil {
-			p.Errorf("invalid -%s argument %s", o.Name, gnu.Quote(o.Value))
-			return 1
+		if code, done := d.option(o); done {
+			return code
 		}
 	}
-	if len(types) == 0 {
-		add('o', 2)
+	if len(d.types) == 0 {
+		d.add('o', 2)
 	}
 	perByte, least := 0.0, 1 // the widest cell decides how cells are set, and a row holds a whole number of each
-	for _, t := range types {
+	for _, t := range d.types {
 		perByte, least = max(perByte, float64(t.width)/float64(t.size)), max(least, t.size)
 	}
 	switch {
-	case !given:
-		width = 16
-	case width == 0 || width%least != 0:
-		p.Errorf("warning: invalid width %d; using %d instead", width, least)
-		width = least
+	case !d.given:
+		d.width = 16
+	case d.width == 0 || d.width%least != 0:
+		p.Errorf("warning: invalid width %d; using %d instead", d.width, least)
+		d.width = least
 	}
 	if len(operands) == 0 {
 		operands = []string{"-"}
@@ -122,7 +75,7 @@ func od(p *program.Process) int {
 	at := int64(0)
 	starred := false
 	address := func(n int64) string {
-		switch radix {
+		switch d.radix {
 		case 'd':
 			return fmt.Sprintf("%07d", n)
 		case 'o':
@@ -137,7 +90,7 @@ func od(p *program.Process) int {
 			return
 		}
 		p.Charge(len(row) * 20)
-		if !every && len(row) == width && bytes.Equal(row, last) {
+		if !d.every && len(row) == d.width && bytes.Equal(row, last) {
 			if !starred {
 				out.WriteString("*\n")
 				starred = true
@@ -147,20 +100,20 @@ func od(p *program.Process) int {
 			return
 		}
 		starred = false
-		for i, t := range types {
+		for i, t := range d.types {
 			if i == 0 {
 				out.WriteString(address(at))
 			} else {
 				out.WriteString(strings.Repeat(" ", len(address(at))))
 			}
-			out.WriteString(t.line(row, width, perByte, order) + "\n")
+			out.WriteString(t.line(row, d.width, perByte, d.order) + "\n")
 		}
 		last = append(last[:0], row...)
 		at += int64(len(row))
 		row = row[:0]
 	}
-	at = skip
-	left := limit
+	at = d.skip
+	left := d.limit
 	for _, name := range operands {
 		in, done, err := gnu.OpenInput(p, name)
 		if err != nil {
@@ -169,18 +122,18 @@ func od(p *program.Process) int {
 			continue
 		}
 		for b := in.Chunk(); b != nil; b = in.Chunk() {
-			if n := min(skip, int64(len(b))); n > 0 {
-				b, skip = b[n:], skip-n
+			if n := min(d.skip, int64(len(b))); n > 0 {
+				b, d.skip = b[n:], d.skip-n
 			}
 			if left >= 0 {
 				b = b[:min(int64(len(b)), left)]
 				left -= int64(len(b))
 			}
 			for len(b) > 0 {
-				n := min(width-len(row), len(b))
+				n := min(d.width-len(row), len(b))
 				row = append(row, b[:n]...)
 				b = b[n:]
-				if len(row) == width {
+				if len(row) == d.width {
 					flush()
 				}
 			}
@@ -194,15 +147,79 @@ func od(p *program.Process) int {
 		}
 		done()
 	}
-	if skip > 0 {
+	if d.skip > 0 {
 		p.Errorf("cannot skip past end of combined input")
 		return 1
 	}
 	flush()
-	if radix != 'n' {
+	if d.radix != 'n' {
 		out.WriteString(address(at) + "\n")
 	}
 	return code
+}
+
+// option takes one option. It returns whether the command ends with that, and the code.
+func (d *odOptions) option(o program.Option) (code int, done bool) {
+	var err error
+	switch o.Name {
+	case "A":
+		if o.Value == "" || strings.IndexByte("doxn", o.Value[0]) < 0 {
+			d.p.Errorf("invalid output address radix '%s'; it must be one character from [doxn]", o.Value)
+			return 1, true
+		}
+		d.radix = o.Value[0]
+	case "j":
+		d.skip, err = odNumber(o.Value)
+	case "N":
+		d.limit, err = odNumber(o.Value)
+	case "t":
+		parsed, ok := odTypes(o.Value)
+		if !ok {
+			d.p.Errorf("invalid type string %s", gnu.Quote(o.Value))
+			return 1, true
+		}
+		d.types = append(d.types, parsed...)
+	case "v":
+		d.every = true
+	case "w":
+		d.width, d.given = 32, true
+		if o.Given {
+			d.width = min(gnu.ParseCount(d.p, 1, o.Value, "invalid -w argument"), 4096)
+		}
+	case "a":
+		d.add('a', 1)
+	case "b":
+		d.add('o', 1)
+	case "c":
+		d.add('c', 1)
+	case "d":
+		d.add('u', 2)
+	case "f":
+		d.add('f', 4)
+	case "i":
+		d.add('d', 4)
+	case "l":
+		d.add('d', 8)
+	case "o":
+		d.add('o', 2)
+	case "x":
+		d.add('x', 2)
+	case "s":
+		d.add('d', 2)
+	case "endian":
+		if o.Value == "big" {
+			d.order = binary.BigEndian
+		}
+	case "S":
+		d.p.Lack(program.LackOption, "-S")
+		d.p.Errorf("the option -S is not supported here: use strings")
+		return 1, true
+	}
+	if err != nil {
+		d.p.Errorf("invalid -%s argument %s", o.Name, gnu.Quote(o.Value))
+		return 1, true
+	}
+	return 0, false
 }
 
 func odNumber(s string) (int64, error) {
@@ -347,3 +364,6 @@ func (t odType) cell(c []byte, order binary.ByteOrder) string {
 	}
 	return strconv.FormatUint(v, 10)
 }
+
+// add adds a type of numbers to those that are shown.
+func (d *odOptions) add(kind byte, size int) { d.types = append(d.types, newOdType(kind, size)) }

@@ -127,157 +127,189 @@ func hexdump(p *program.Process) int {
 	return code
 }
 
+// xxdCall is a call of xxd: its options, and what it writes to.
+type xxdCall struct {
+	p                                                              *program.Process
+	out                                                            *program.Output
+	args                                                           []string // that are not read yet
+	cols, group                                                    int      // -1 where no option says it
+	skip, limit                                                    int64
+	plain, bits, include, upper, revert, little, autoskip, decimal bool
+	name                                                           string // of the variable of -i
+	files                                                          []string
+	digits                                                         string // the format of a byte
+}
+
 // xxd makes dumps, and files of them.
 func xxd(p *program.Process) int {
-	args := p.Args[1:]
-	cols, group, skip, limit := -1, -1, int64(0), int64(-1)
-	plain, bits, include, upper, revert, little, autoskip, decimal := false, false, false, false, false, false, false, false
-	name := ""
-	var files []string
-	bad := func(a string) int {
-		p.Lack(program.LackOption, a)
-		p.Stderrf("Usage:\n       xxd [options] [infile [outfile]]\n")
-		return 1
-	}
-	for i := 0; i < len(args); i++ {
-		a := args[i]
-		if len(a) < 2 || a[0] != '-' {
-			files = append(files, a)
-			continue
-		}
-		value := func(letter string) (string, bool) {
-			rest := strings.TrimPrefix(strings.TrimPrefix(a, "-"), letter)
-			if rest != "" {
-				return rest, true
-			}
-			if i+1 < len(args) {
-				i++
-				return args[i], true
-			}
-			return "", false
-		}
-		number := func(letter string) int64 {
-			s, _ := value(letter)
-			n, err := odNumber(strings.TrimPrefix(s, "+"))
-			if err != nil {
-				p.Exit(bad(a))
-			}
-			return n
-		}
-		switch {
-		case a == "-a":
-			autoskip = true
-		case a == "-b":
-			bits = true
-		case a == "-e":
-			little = true
-		case a == "-i" || a == "-include":
-			include = true
-		case a == "-p" || a == "-ps" || a == "-postscript" || a == "-plain":
-			plain = true
-		case a == "-r" || a == "-revert":
-			revert = true
-		case a == "-u":
-			upper = true
-		case a == "-d":
-			decimal = true
-		case a == "-rp" || a == "-pr":
-			plain, revert = true, true
-		case strings.HasPrefix(a, "-c"):
-			cols = int(number("c"))
-		case strings.HasPrefix(a, "-g"):
-			group = int(number("g"))
-		case strings.HasPrefix(a, "-l"):
-			limit = number("l")
-		case strings.HasPrefix(a, "-s"):
-			skip = number("s")
-		case strings.HasPrefix(a, "-n"):
-			name, _ = value("n")
-		default:
-			return bad(a)
+	x := &xxdCall{p: p, out: p.Out(), args: p.Args[1:], cols: -1, group: -1, limit: -1, digits: "%02x"}
+	for len(x.args) > 0 {
+		if a := x.next(); len(a) < 2 || a[0] != '-' {
+			x.files = append(x.files, a)
+		} else if !x.option(a) {
+			return x.wrong(a)
 		}
 	}
-	if len(files) == 0 {
-		files = []string{"-"}
+	if len(x.files) == 0 {
+		x.files = []string{"-"}
 	}
-	data, err := gnu.ReadWhole(p, files[0])
+	data, err := gnu.ReadWhole(p, x.files[0])
 	if err != nil {
-		p.Errorf("%s: %s", files[0], program.Message(err))
+		p.Errorf("%s: %s", x.files[0], program.Message(err))
 		return 2
 	}
-	out := p.Out()
-	if len(files) > 1 && files[1] != "-" {
-		_, w, err := gnu.Create(p, files[1])
+	if len(x.files) > 1 && x.files[1] != "-" {
+		_, w, err := gnu.Create(p, x.files[1])
 		if err != nil {
-			p.Errorf("%s: %s", files[1], program.Message(err))
+			p.Errorf("%s: %s", x.files[1], program.Message(err))
 			return 3
 		}
-		out = w
+		x.out = w
 		defer w.Flush()
 	}
 	p.Charge(len(data) * 20)
-	if revert {
-		revertDump(out, data, plain)
+	if x.revert {
+		revertDump(x.out, data, x.plain)
 		return 0
 	}
-	data = data[min(skip, int64(len(data))):]
-	if limit >= 0 {
-		data = data[:min(limit, int64(len(data)))]
+	data = data[min(x.skip, int64(len(data))):]
+	if x.limit >= 0 {
+		data = data[:min(x.limit, int64(len(data)))]
 	}
-	digits := "%02x"
-	if upper {
-		digits = "%02X"
+	if x.upper {
+		x.digits = "%02X"
 	}
 	switch {
-	case plain:
-		if cols < 0 {
-			cols = 30
-		}
-		for i, c := range data {
-			out.Printf(digits, c)
-			if cols > 0 && (i+1)%cols == 0 && i+1 < len(data) {
-				out.WriteString("\n")
-			}
-		}
-		if len(data) > 0 {
-			out.WriteString("\n")
-		}
+	case x.plain:
+		x.writePlain(data)
 		return 0
-	case include:
-		includeDump(out, data, files[0], name, cols, upper)
+	case x.include:
+		includeDump(x.out, data, x.files[0], x.name, x.cols, x.upper)
 		return 0
 	}
-	if cols <= 0 {
-		if cols = 16; bits {
-			cols = 6
+	x.writeRows(data)
+	return 0
+}
+
+func (x *xxdCall) next() string {
+	a := x.args[0]
+	x.args = x.args[1:]
+	return a
+}
+
+// wrong writes how xxd is used, and returns the code of that.
+func (x *xxdCall) wrong(a string) int {
+	x.p.Lack(program.LackOption, a)
+	x.p.Stderrf("Usage:\n       xxd [options] [infile [outfile]]\n")
+	return 1
+}
+
+// value returns what stands behind the letter of an option, or the next argument.
+func (x *xxdCall) value(a, letter string) string {
+	if rest := strings.TrimPrefix(strings.TrimPrefix(a, "-"), letter); rest != "" {
+		return rest
+	}
+	if len(x.args) > 0 {
+		return x.next()
+	}
+	return ""
+}
+
+// number reads the number of an option, or ends the program.
+func (x *xxdCall) number(a, letter string) int64 {
+	n, err := odNumber(strings.TrimPrefix(x.value(a, letter), "+"))
+	if err != nil {
+		x.p.Exit(x.wrong(a))
+	}
+	return n
+}
+
+// option reads an option, and reports whether it is one.
+func (x *xxdCall) option(a string) bool {
+	switch {
+	case a == "-a":
+		x.autoskip = true
+	case a == "-b":
+		x.bits = true
+	case a == "-e":
+		x.little = true
+	case a == "-i" || a == "-include":
+		x.include = true
+	case a == "-p" || a == "-ps" || a == "-postscript" || a == "-plain":
+		x.plain = true
+	case a == "-r" || a == "-revert":
+		x.revert = true
+	case a == "-u":
+		x.upper = true
+	case a == "-d":
+		x.decimal = true
+	case a == "-rp" || a == "-pr":
+		x.plain, x.revert = true, true
+	case strings.HasPrefix(a, "-c"):
+		x.cols = int(x.number(a, "c"))
+	case strings.HasPrefix(a, "-g"):
+		x.group = int(x.number(a, "g"))
+	case strings.HasPrefix(a, "-l"):
+		x.limit = x.number(a, "l")
+	case strings.HasPrefix(a, "-s"):
+		x.skip = x.number(a, "s")
+	case strings.HasPrefix(a, "-n"):
+		x.name = x.value(a, "n")
+	default:
+		return false
+	}
+	return true
+}
+
+// writePlain writes nothing but digits: -p.
+func (x *xxdCall) writePlain(data []byte) {
+	if x.cols < 0 {
+		x.cols = 30
+	}
+	for i, c := range data {
+		x.out.Printf(x.digits, c)
+		if x.cols > 0 && (i+1)%x.cols == 0 && i+1 < len(data) {
+			x.out.WriteString("\n")
 		}
 	}
-	cols = min(cols, 256)
-	if group < 0 {
+	if len(data) > 0 {
+		x.out.WriteString("\n")
+	}
+}
+
+// writeRows writes a dump of rows, each with its address, its bytes and its characters.
+func (x *xxdCall) writeRows(data []byte) {
+	if x.cols <= 0 {
+		if x.cols = 16; x.bits {
+			x.cols = 6
+		}
+	}
+	x.cols = min(x.cols, 256)
+	if x.group < 0 {
 		switch {
-		case bits:
-			group = 1
-		case little:
-			group = 4
+		case x.bits:
+			x.group = 1
+		case x.little:
+			x.group = 4
 		default:
-			group = 2
+			x.group = 2
 		}
 	}
-	if group == 0 || group > cols {
-		group = cols
+	if x.group == 0 || x.group > x.cols {
+		x.group = x.cols
 	}
 	cell := 2
-	if bits {
+	if x.bits {
 		cell = 8
 	}
-	width := (cols/group)*(cell*group+1) + map[bool]int{true: cell*(cols%group) + 1}[cols%group > 0]
-	at := skip
+	width := (x.cols/x.group)*(cell*x.group+1) + map[bool]int{true: cell*(x.cols%x.group) + 1}[x.cols%x.group > 0]
+	at := x.skip
 	zeros := 0
-	for i := 0; i < len(data); i += cols {
-		row := data[i:min(i+cols, len(data))]
-		if autoskip && len(bytes.Trim(row, "\x00")) == 0 && i+cols < len(data) {
+	for i := 0; i < len(data); i += x.cols {
+		row := data[i:min(i+x.cols, len(data))]
+		if x.autoskip && len(bytes.Trim(row, "\x00")) == 0 && i+x.cols < len(data) {
 			if zeros++; zeros == 2 {
-				out.WriteString("*\n")
+				x.out.WriteString("*\n")
 			}
 			if zeros >= 2 {
 				at += int64(len(row))
@@ -286,40 +318,44 @@ func xxd(p *program.Process) int {
 		} else {
 			zeros = 0
 		}
-		var b strings.Builder
-		for j := 0; j < len(row); j += group {
-			chunk := row[j:min(j+group, len(row))]
-			if little {
-				b.WriteString(strings.Repeat("  ", group-len(chunk)))
-			}
-			for k := range chunk {
-				c := chunk[k]
-				if little {
-					c = chunk[len(chunk)-1-k]
-				}
-				if bits {
-					fmt.Fprintf(&b, "%08b", c)
-				} else {
-					fmt.Fprintf(&b, digits, c)
-				}
-			}
-			b.WriteByte(' ')
-		}
-		if decimal {
-			out.Printf("%08d: %-*s ", at, width, b.String())
-		} else {
-			out.Printf("%08x: %-*s ", at, width, b.String())
-		}
-		for _, c := range row {
-			if c < ' ' || c > '~' {
-				c = '.'
-			}
-			_ = out.WriteByte(c)
-		}
-		out.WriteString("\n")
+		x.writeRow(row, at, width)
 		at += int64(len(row))
 	}
-	return 0
+}
+
+// writeRow writes one row of a dump.
+func (x *xxdCall) writeRow(row []byte, at int64, width int) {
+	var b strings.Builder
+	for j := 0; j < len(row); j += x.group {
+		chunk := row[j:min(j+x.group, len(row))]
+		if x.little {
+			b.WriteString(strings.Repeat("  ", x.group-len(chunk)))
+		}
+		for k := range chunk {
+			c := chunk[k]
+			if x.little {
+				c = chunk[len(chunk)-1-k]
+			}
+			if x.bits {
+				fmt.Fprintf(&b, "%08b", c)
+			} else {
+				fmt.Fprintf(&b, x.digits, c)
+			}
+		}
+		b.WriteByte(' ')
+	}
+	if x.decimal {
+		x.out.Printf("%08d: %-*s ", at, width, b.String())
+	} else {
+		x.out.Printf("%08x: %-*s ", at, width, b.String())
+	}
+	for _, c := range row {
+		if c < ' ' || c > '~' {
+			c = '.'
+		}
+		_ = x.out.WriteByte(c)
+	}
+	x.out.WriteString("\n")
 }
 
 func includeDump(out *program.Output, data []byte, file, name string, cols int, upper bool) {

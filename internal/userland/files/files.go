@@ -2,9 +2,7 @@
 package files
 
 import (
-	"bytes"
 	"errors"
-	"io"
 	"strconv"
 	"strings"
 
@@ -21,267 +19,82 @@ func Programs() program.Table {
 	})
 }
 
-// dd copies blocks.
-func dd(p *program.Process) int {
-	from, to := "", ""
-	ibs, obs, blockCount, skip, seek := int64(512), int64(512), int64(-1), int64(0), int64(0)
-	notrunc, appends, quiet, noxfer, upper, lower, swab, sync, excl, nocreat, bytesCount, bytesSkip, bytesSeek := false, false, false, false,
-		false, false, false, false, false, false, false, false, false
-	fail := func(format string, args ...any) int {
-		p.Errorf(format, args...)
-		return 1
+// option takes one option. It returns whether the command ends with that, and the code.
+func (d *ddOptions) option(a string) (code int, done bool) {
+	k, v, ok := strings.Cut(a, "=")
+	if !ok {
+		if a == "--" {
+			return 0, false
+		}
+		d.p.Errorf("unrecognized operand %s", gnu.Quote(a))
+		d.p.Stderrf("Try 'dd --help' for more information.\n")
+		return 1, true
 	}
-	number := func(s string) int64 {
-		total := int64(1)
-		for _, part := range strings.Split(s, "x") {
-			n, err := gnu.ParseSize(part)
-			if err != nil {
-				p.Errorf("invalid number: %s", gnu.Quote(s))
-				p.Exit(1)
-			}
-			total *= n
+	switch k {
+	case "if":
+		d.from = v
+	case "of":
+		d.to = v
+	case "bs":
+		d.ibs = d.number(v)
+		d.obs = d.ibs
+	case "ibs":
+		d.ibs = d.number(v)
+	case "obs":
+		d.obs = d.number(v)
+	case "count":
+		if s, ok := strings.CutSuffix(v, "B"); ok && strings.Trim(s, "0123456789") == "" {
+			v, d.bytesCount = s, true
 		}
-		return total
+		d.blockCount = d.number(v)
+	case "skip", "iseek":
+		d.skip = d.number(v)
+	case "seek", "oseek":
+		d.seek = d.number(v)
+	case "status":
+		d.quiet, d.noxfer = v == "none", v == "noxfer"
+	case "conv":
+		for _, c := range strings.Split(v, ",") {
+			switch c {
+			case "notrunc":
+				d.notrunc = true
+			case "ucase":
+				d.upper = true
+			case "lcase":
+				d.lower = true
+			case "swab":
+				d.swab = true
+			case "sync":
+				d.sync = true
+			case "excl":
+				d.excl = true
+			case "nocreat":
+				d.nocreat = true
+			case "noerror", "fsync", "fdatasync", "sparse":
+			default:
+				d.p.Lack(program.LackOption, "conv="+c)
+				return d.fail("invalid conversion: %s", gnu.Quote(c)), true
+			}
+		}
+	case "iflag", "oflag":
+		for _, f := range strings.Split(v, ",") {
+			switch f {
+			case "append":
+				d.appends = true
+			case "count_bytes":
+				d.bytesCount = true
+			case "skip_bytes":
+				d.bytesSkip = true
+			case "seek_bytes":
+				d.bytesSeek = true
+			}
+		}
+	default:
+		d.p.Errorf("unrecognized operand %s", gnu.Quote(a))
+		d.p.Stderrf("Try 'dd --help' for more information.\n")
+		return 1, true
 	}
-	for _, a := range p.Args[1:] {
-		k, v, ok := strings.Cut(a, "=")
-		if !ok {
-			if a == "--" {
-				continue
-			}
-			p.Errorf("unrecognized operand %s", gnu.Quote(a))
-			p.Stderrf("Try 'dd --help' for more information.\n")
-			return 1
-		}
-		switch k {
-		case "if":
-			from = v
-		case "of":
-			to = v
-		case "bs":
-			ibs = number(v)
-			obs = ibs
-		case "ibs":
-			ibs = number(v)
-		case "obs":
-			obs = number(v)
-		case "count":
-			if s, ok := strings.CutSuffix(v, "B"); ok && strings.Trim(s, "0123456789") == "" {
-				v, bytesCount = s, true
-			}
-			blockCount = number(v)
-		case "skip", "iseek":
-			skip = number(v)
-		case "seek", "oseek":
-			seek = number(v)
-		case "status":
-			quiet, noxfer = v == "none", v == "noxfer"
-		case "conv":
-			for _, c := range strings.Split(v, ",") {
-				switch c {
-				case "notrunc":
-					notrunc = true
-				case "ucase":
-					upper = true
-				case "lcase":
-					lower = true
-				case "swab":
-					swab = true
-				case "sync":
-					sync = true
-				case "excl":
-					excl = true
-				case "nocreat":
-					nocreat = true
-				case "noerror", "fsync", "fdatasync", "sparse":
-				default:
-					p.Lack(program.LackOption, "conv="+c)
-					return fail("invalid conversion: %s", gnu.Quote(c))
-				}
-			}
-		case "iflag", "oflag":
-			for _, f := range strings.Split(v, ",") {
-				switch f {
-				case "append":
-					appends = true
-				case "count_bytes":
-					bytesCount = true
-				case "skip_bytes":
-					bytesSkip = true
-				case "seek_bytes":
-					bytesSeek = true
-				}
-			}
-		default:
-			p.Errorf("unrecognized operand %s", gnu.Quote(a))
-			p.Stderrf("Try 'dd --help' for more information.\n")
-			return 1
-		}
-	}
-	if ibs <= 0 || obs <= 0 || ibs > 64<<20 || obs > 64<<20 {
-		return fail("invalid number: %s", gnu.Quote("0"))
-	}
-	in, out := p.Stdin, p.Stdout
-	if from != "" {
-		var err error
-		if in, err = p.Open(from, vfs.Read); err != nil {
-			return fail("failed to open '%s': %s", from, program.Message(err))
-		}
-	}
-	if to != "" {
-		flags := vfs.Write | vfs.Create
-		if nocreat {
-			flags = vfs.Write
-		}
-		if excl {
-			flags |= vfs.Exclusive
-		}
-		if !notrunc && seek == 0 && !appends {
-			flags |= vfs.Truncate
-		}
-		if appends {
-			flags |= vfs.Append
-		}
-		var err error
-		if out, err = p.Open(to, flags); err != nil {
-			return fail("failed to open '%s': %s", to, program.Message(err))
-		}
-		if seek > 0 {
-			at := seek * obs
-			if bytesSeek {
-				at = seek
-			}
-			if !notrunc && out.Kind() == vfs.Regular {
-				if err := out.Truncate(at); err != nil {
-					return fail("failed to truncate to %d bytes in output file '%s': %s", at, to, program.Message(err))
-				}
-			}
-			if _, err := out.Seek(at, io.SeekStart); err != nil {
-				return fail("'%s': cannot seek: %s", to, program.Message(err))
-			}
-		}
-	}
-	if in == nil || out == nil {
-		return fail("error reading 'standard input': %s", vfs.EBADF.Error())
-	}
-	p.Hold(int(ibs + obs))
-	buf := make([]byte, ibs)
-	left := skip * ibs
-	if bytesSkip {
-		left = skip
-	}
-	for left > 0 {
-		n, err := in.Read(buf[:min(left, ibs)])
-		left -= int64(n)
-		if err != nil || n == 0 {
-			break
-		}
-	}
-	var fullIn, partIn, fullOut, partOut, copied int64
-	var pending []byte
-	code := 0
-	write := func(b []byte) bool {
-		n, err := out.Write(b)
-		copied += int64(n)
-		if err != nil {
-			p.Charge(0)
-			if errors.Is(err, vfs.EPIPE) {
-				p.Kill(program.SIGPIPE)
-			}
-			name := to
-			if name == "" {
-				name = "standard output"
-			}
-			p.Errorf("error writing '%s': %s", name, program.Message(err))
-			code = 1
-			return false
-		}
-		if int64(len(b)) == obs {
-			fullOut++
-		} else {
-			partOut++
-		}
-		return true
-	}
-	limit := blockCount
-	for code == 0 && (blockCount < 0 || (!bytesCount && fullIn+partIn < blockCount) || bytesCount && limit > 0) {
-		want := ibs
-		if bytesCount && blockCount >= 0 {
-			want = min(want, limit)
-		}
-		n, err := in.Read(buf[:want])
-		if n == 0 {
-			if err != nil && !gnu.Ended(err) {
-				p.Charge(0)
-				name := from
-				if name == "" {
-					name = "standard input"
-				}
-				p.Errorf("error reading '%s': %s", name, program.Message(err))
-				code = 1
-			}
-			break
-		}
-		limit -= int64(n)
-		if int64(n) == ibs {
-			fullIn++
-		} else {
-			partIn++
-		}
-		b := buf[:n]
-		if sync && int64(n) < ibs {
-			clear(buf[n:])
-			b = buf
-		}
-		p.Charge(n / 8)
-		switch {
-		case upper:
-			b = bytes.ToUpper(b)
-		case lower:
-			b = bytes.ToLower(b)
-		}
-		if swab {
-			b = bytes.Clone(b)
-			for i := 0; i+1 < len(b); i += 2 {
-				b[i], b[i+1] = b[i+1], b[i]
-			}
-		}
-		if ibs == obs {
-			if !write(b) {
-				break
-			}
-			continue
-		}
-		pending = append(pending, b...)
-		for int64(len(pending)) >= obs {
-			if !write(pending[:obs]) {
-				break
-			}
-			pending = pending[obs:]
-		}
-	}
-	if len(pending) > 0 && code == 0 {
-		write(pending)
-	}
-	if !quiet {
-		p.Stderrf("%d+%d records in\n%d+%d records out\n", fullIn, partIn, fullOut, partOut)
-		if !noxfer {
-			unit := "bytes"
-			if copied == 1 {
-				unit = "byte"
-			}
-			human := ""
-			if copied >= 1000 {
-				human = " (" + humanSize(copied, 1000, " ", "B")
-				if copied >= 1024 {
-					human += ", " + humanSize(copied, 1024, " ", "iB")
-				}
-				human += ")"
-			}
-			p.Stderrf("%d %s%s copied, 0.001 s, %s/s\n", copied, unit, human, humanSize(copied*1000, 1000, " ", "B"))
-		}
-	}
-	return code
+	return 0, false
 }
 
 // humanSize writes a size with a unit, rounded as dd does.
@@ -401,33 +214,30 @@ func truncate(p *program.Process) int {
 	return code
 }
 
+// installOptions are what the options of install say.
+type installOptions struct {
+	dirs, parents bool
+	mode          string
+	keep, verbose bool
+	target        string
+	noTarget      bool
+}
+
 // install copies files and sets their modes.
 func install(p *program.Process) int {
+	c := &installOptions{}
 	opts, operands := p.Options(1, "bcCdDg:m:o:pst:TvS:", "directory d", "mode= m", "preserve-timestamps p", "target-directory= t",
 		"no-target-directory T", "verbose v",
 		"group= g", "owner= o", "compare C", "strip s")
-	dirs, parents, mode, keep, verbose, target, noTarget := false, false, "755", false, false, "", false
+	c.mode = "755"
 	for _, o := range opts {
-		switch o.Name {
-		case "d":
-			dirs = true
-		case "D":
-			parents = true
-		case "m":
-			mode = o.Value
-		case "p":
-			keep = true
-		case "v":
-			verbose = true
-		case "t":
-			target = o.Value
-		case "T":
-			noTarget = true
+		if code, done := c.option(o); done {
+			return code
 		}
 	}
-	bits, ok := program.Mode(mode, 0, 0, false)
+	bits, ok := program.Mode(c.mode, 0, 0, false)
 	if !ok {
-		p.Errorf("invalid mode %s", gnu.Quote(mode))
+		p.Errorf("invalid mode %s", gnu.Quote(c.mode))
 		return 1
 	}
 	out := p.Out()
@@ -438,7 +248,7 @@ func install(p *program.Process) int {
 				continue
 			}
 			err := p.FS.Mkdir(at, path[:i], 0o755)
-			if err == nil && verbose {
+			if err == nil && c.verbose {
 				out.Printf("install: creating directory '%s'\n", path[:i])
 			}
 			if err != nil && !errors.Is(err, vfs.EEXIST) {
@@ -448,7 +258,7 @@ func install(p *program.Process) int {
 		return p.FS.Chmod(at, path, perm, true)
 	}
 	code := 0
-	if dirs {
+	if c.dirs {
 		for _, d := range operands {
 			if err := makeDirs(strings.TrimRight(d, "/"), bits); err != nil {
 				p.Errorf("cannot create directory '%s': %s", d, program.Message(err))
@@ -458,7 +268,7 @@ func install(p *program.Process) int {
 		return code
 	}
 	isDir := false
-	if target == "" {
+	if c.target == "" {
 		if len(operands) < 2 {
 			if len(operands) == 0 {
 				p.Errorf("missing file operand")
@@ -468,35 +278,35 @@ func install(p *program.Process) int {
 			p.Stderrf("Try 'install --help' for more information.\n")
 			return 1
 		}
-		target = operands[len(operands)-1]
+		c.target = operands[len(operands)-1]
 		operands = operands[:len(operands)-1]
-		i, err := p.FS.Stat(at, target, true)
-		isDir = err == nil && i.IsDir() && !noTarget
+		i, err := p.FS.Stat(at, c.target, true)
+		isDir = err == nil && i.IsDir() && !c.noTarget
 		if !isDir && len(operands) > 1 {
-			p.Errorf("target '%s' is not a directory", target)
+			p.Errorf("target '%s' is not a directory", c.target)
 			return 1
 		}
-		if parents && !isDir {
-			if i := strings.LastIndexByte(target, '/'); i > 0 {
-				if err := makeDirs(target[:i], 0o755); err != nil {
-					p.Errorf("cannot create directory '%s': %s", target[:i], program.Message(err))
+		if c.parents && !isDir {
+			if i := strings.LastIndexByte(c.target, '/'); i > 0 {
+				if err := makeDirs(c.target[:i], 0o755); err != nil {
+					p.Errorf("cannot create directory '%s': %s", c.target[:i], program.Message(err))
 					return 1
 				}
 			}
 		}
 	} else {
 		isDir = true
-		if parents {
-			if err := makeDirs(target, 0o755); err != nil {
-				p.Errorf("cannot create directory '%s': %s", target, program.Message(err))
+		if c.parents {
+			if err := makeDirs(c.target, 0o755); err != nil {
+				p.Errorf("cannot create directory '%s': %s", c.target, program.Message(err))
 				return 1
 			}
 		}
 	}
 	for _, name := range operands {
-		to := target
+		to := c.target
 		if isDir {
-			to = gnu.Join(target, gnu.LastName(name))
+			to = gnu.Join(c.target, gnu.LastName(name))
 		}
 		in, done, err := gnu.OpenInput(p, name)
 		if err != nil {
@@ -524,14 +334,55 @@ func install(p *program.Process) int {
 		}
 		w.Flush()
 		_ = h.Node().Chmod(bits)
-		if keep {
+		if c.keep {
 			_ = h.Node().Utimes(info.Accessed, info.Modified)
 		}
-		if verbose {
+		if c.verbose {
 			out.Printf("'%s' -> '%s'\n", name, to)
 		}
 		_ = p.Close(h)
 		done()
 	}
 	return code
+}
+
+// option takes one option. It returns whether the command ends with that, and the code.
+func (c *installOptions) option(o program.Option) (code int, done bool) {
+	switch o.Name {
+	case "d":
+		c.dirs = true
+	case "D":
+		c.parents = true
+	case "m":
+		c.mode = o.Value
+	case "p":
+		c.keep = true
+	case "v":
+		c.verbose = true
+	case "t":
+		c.target = o.Value
+	case "T":
+		c.noTarget = true
+	}
+	return 0, false
+}
+
+// fail writes an error and returns the code of it.
+func (d *ddOptions) fail(format string, args ...any) int {
+	d.p.Errorf(format, args...)
+	return 1
+}
+
+// number reads a product of sizes, such as 2x512, or ends the program.
+func (d *ddOptions) number(s string) int64 {
+	total := int64(1)
+	for _, part := range strings.Split(s, "x") {
+		n, err := gnu.ParseSize(part)
+		if err != nil {
+			d.p.Errorf("invalid number: %s", gnu.Quote(s))
+			d.p.Exit(1)
+		}
+		total *= n
+	}
+	return total
 }

@@ -21,6 +21,13 @@ func Programs() program.Table {
 
 // searcher is a grep that runs.
 type searcher struct {
+	kind     byte // of the expressions: G, E, F or P
+	flags    posix.Flags
+	patterns []string
+	given    bool // an option gave the patterns
+	named    bool // names are always shown
+	unnamed  bool // names are never shown
+
 	p   *program.Process
 	out *program.Output
 	res []*posix.Regexp
@@ -60,126 +67,29 @@ func grep(p *program.Process) int {
 		"null Z", "null-data z", "after-context= A", "before-context= B", "context= C", "recursive r", "dereference-recursive R", "text a",
 		"binary U",
 		"include=", "exclude=", "exclude-dir=", "color=?", "colour=?", "line-buffered", "binary-files=", "directories= d", "devices= D", "label=")
-	kind := byte('G')
+	s.kind = byte('G')
 	switch gnu.LastName(p.Name()) {
 	case "egrep":
-		kind = 'E'
+		s.kind = 'E'
 	case "fgrep":
-		kind = 'F'
+		s.kind = 'F'
 	}
-	var flags posix.Flags
-	var patterns []string
-	given, named, unnamed := false, false, false
-	number := func(o program.Option) int {
-		n, err := strconv.Atoi(o.Value)
-		if err != nil || n < 0 && o.Name != "m" {
-			p.Errorf("%s: invalid context length argument", o.Value)
-			p.Exit(2)
-		}
-		return n
-	}
+
 	for _, o := range opts {
-		switch o.Name {
-		case "E", "F", "G", "P":
-			kind = o.Name[0]
-		case "e":
-			patterns = append(patterns, strings.Split(o.Value, "\n")...)
-			given = true
-		case "f":
-			b, err := gnu.ReadWhole(p, o.Value)
-			if err != nil {
-				p.Errorf("%s: %s", o.Value, program.Message(err))
-				return 2
-			}
-			given = true
-			if len(b) > 0 {
-				patterns = append(patterns, strings.Split(strings.TrimSuffix(string(b), "\n"), "\n")...)
-			}
-		case "i", "y":
-			flags |= posix.IgnoreCase
-		case "no-ignore-case":
-			flags &^= posix.IgnoreCase
-		case "v":
-			s.invert = true
-		case "w":
-			s.word = true
-		case "x":
-			flags |= posix.Whole
-		case "c":
-			s.count = true
-		case "L":
-			s.without = true
-		case "l":
-			s.list = true
-		case "m":
-			s.max = number(o)
-		case "o":
-			s.only = true
-		case "q":
-			s.quiet = true
-		case "s":
-			s.silent = true
-		case "b":
-			s.offsets = true
-		case "H":
-			named, unnamed = true, false
-		case "h":
-			unnamed, named = true, false
-		case "n":
-			s.numbers = true
-		case "T":
-			s.tab = true
-		case "Z":
-			s.null = true
-		case "z":
-			s.delim = 0
-		case "A":
-			s.after = number(o)
-		case "B":
-			s.before = number(o)
-		case "C":
-			if n := number(o); true {
-				if s.after < 0 {
-					s.after = n
-				}
-				if s.before < 0 {
-					s.before = n
-				}
-			}
-		case "r":
-			s.recursive = true
-		case "R":
-			s.recursive, s.follow = true, true
-		case "a":
-			s.text = true
-		case "I":
-			s.skipBinary = true
-		case "binary-files":
-			s.text, s.skipBinary = o.Value == "text", o.Value == "without-match"
-		case "d":
-			s.skipDirs, s.recursive = o.Value == "skip", o.Value == "recurse"
-		case "include":
-			s.include = append(s.include, o.Value)
-		case "exclude":
-			s.exclude = append(s.exclude, o.Value)
-		case "exclude-dir":
-			s.excludeDir = append(s.excludeDir, strings.TrimRight(o.Value, "/"))
-		case "label":
-			s.label = o.Value
-		case "color", "colour":
-			s.color = o.Value == "always"
+		if code, done := s.option(o); done {
+			return code
 		}
 	}
 	s.before, s.after = max(s.before, 0), max(s.after, 0)
-	if !given {
+	if !s.given {
 		if len(operands) == 0 {
 			p.Stderrf("Usage: grep [OPTION]... PATTERNS [FILE]...\nTry 'grep --help' for more information.\n")
 			return 2
 		}
-		patterns = strings.Split(operands[0], "\n")
+		s.patterns = strings.Split(operands[0], "\n")
 		operands = operands[1:]
 	}
-	s.compile(patterns, kind, flags)
+	s.compile(s.patterns, s.kind, s.flags)
 	switch {
 	case len(operands) > 0:
 		s.names = len(operands) > 1 || s.recursive
@@ -188,10 +98,10 @@ func grep(p *program.Process) int {
 	default:
 		operands = []string{"-"}
 	}
-	if named {
+	if s.named {
 		s.names = true
 	}
-	if unnamed {
+	if s.unnamed {
 		s.names = false
 	}
 	if len(operands) == 0 {
@@ -212,6 +122,102 @@ func grep(p *program.Process) int {
 		return 0
 	}
 	return 1
+}
+
+// option takes one option. It returns whether the command ends with that, and the code. It is long because it is one switch over the
+// options.
+func (s *searcher) option(o program.Option) (code int, done bool) {
+	switch o.Name {
+	case "E", "F", "G", "P":
+		s.kind = o.Name[0]
+	case "e":
+		s.patterns = append(s.patterns, strings.Split(o.Value, "\n")...)
+		s.given = true
+	case "f":
+		b, err := gnu.ReadWhole(s.p, o.Value)
+		if err != nil {
+			s.p.Errorf("%s: %s", o.Value, program.Message(err))
+			return 2, true
+		}
+		s.given = true
+		if len(b) > 0 {
+			s.patterns = append(s.patterns, strings.Split(strings.TrimSuffix(string(b), "\n"), "\n")...)
+		}
+	case "i", "y":
+		s.flags |= posix.IgnoreCase
+	case "no-ignore-case":
+		s.flags &^= posix.IgnoreCase
+	case "v":
+		s.invert = true
+	case "w":
+		s.word = true
+	case "x":
+		s.flags |= posix.Whole
+	case "c":
+		s.count = true
+	case "L":
+		s.without = true
+	case "l":
+		s.list = true
+	case "m":
+		s.max = s.number(o)
+	case "o":
+		s.only = true
+	case "q":
+		s.quiet = true
+	case "s":
+		s.silent = true
+	case "b":
+		s.offsets = true
+	case "H":
+		s.named, s.unnamed = true, false
+	case "h":
+		s.unnamed, s.named = true, false
+	case "n":
+		s.numbers = true
+	case "T":
+		s.tab = true
+	case "Z":
+		s.null = true
+	case "z":
+		s.delim = 0
+	case "A":
+		s.after = s.number(o)
+	case "B":
+		s.before = s.number(o)
+	case "C":
+		if n := s.number(o); true {
+			if s.after < 0 {
+				s.after = n
+			}
+			if s.before < 0 {
+				s.before = n
+			}
+		}
+	case "r":
+		s.recursive = true
+	case "R":
+		s.recursive, s.follow = true, true
+	case "a":
+		s.text = true
+	case "I":
+		s.skipBinary = true
+	case "binary-files":
+		s.text, s.skipBinary = o.Value == "text", o.Value == "without-match"
+	case "d":
+		s.skipDirs, s.recursive = o.Value == "skip", o.Value == "recurse"
+	case "include":
+		s.include = append(s.include, o.Value)
+	case "exclude":
+		s.exclude = append(s.exclude, o.Value)
+	case "exclude-dir":
+		s.excludeDir = append(s.excludeDir, strings.TrimRight(o.Value, "/"))
+	case "label":
+		s.label = o.Value
+	case "color", "colour":
+		s.color = o.Value == "always"
+	}
+	return 0, false
 }
 
 // compile compiles the patterns, those that are independent as one.
@@ -482,4 +488,14 @@ func wordAfter(line []byte, i int) bool {
 
 func wordRune(r rune) bool {
 	return r == '_' || r >= '0' && r <= '9' || r|0x20 >= 'a' && r|0x20 <= 'z' || r >= 0x80 && r != utf8.RuneError
+}
+
+// number reads the number of an option, or ends the program.
+func (s *searcher) number(o program.Option) int {
+	n, err := strconv.Atoi(o.Value)
+	if err != nil || n < 0 && o.Name != "m" {
+		s.p.Errorf("%s: invalid context length argument", o.Value)
+		s.p.Exit(2)
+	}
+	return n
 }

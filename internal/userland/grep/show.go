@@ -112,9 +112,14 @@ func (s *searcher) file(name string, in *program.Input) {
 			return
 		}
 	}
+	s.report(name, count, binaryMatched)
+}
+
+// report writes what is to say of a file after its lines: its name or its count.
+func (s *searcher) report(name string, count int, binary bool) {
 	switch {
 	case s.quiet:
-	case binaryMatched:
+	case binary:
 		s.p.Errorf("%s: binary file matches", name)
 	case s.list:
 		if count > 0 {

@@ -97,234 +97,283 @@ type jqInput struct {
 	failed int
 }
 
+// call is a call of jq: what its arguments say.
+type call struct {
+	p          *program.Process
+	q          *querier
+	args       []string // that are not read yet
+	ended      bool     // by --
+	filter     string
+	hasFilter  bool
+	fromFile   string
+	files      []string
+	library    []string // the folders of modules
+	null       bool
+	slurp      bool
+	rawInput   bool
+	status     bool
+	stream     bool
+	names      []string // of the variables
+	values     []any
+	named      map[string]any
+	positional []any
+	rest       int // what the other arguments are: 1 for --args, 2 for --jsonargs
+}
+
+// set makes a variable of the filter.
+func (c *call) set(name string, v any) {
+	c.names = append(c.names, "$"+name)
+	c.values = append(c.values, v)
+	c.named[name] = v
+}
+
+// need takes the n arguments of an option, or ends the program.
+func (c *call) need(n int, of string) []string {
+	if len(c.args) < n {
+		c.p.Errorf("error: %s takes %d parameter%s (e.g. %s)", of, n, gnu.Plural(n), of+strings.Repeat(" x", n))
+		c.p.Exit(2)
+	}
+	took := c.args[:n]
+	c.args = c.args[n:]
+	return took
+}
+
+// parse reads the one JSON value of an option, or ends the program.
+func (c *call) parse(text, what string) any {
+	vs, err := allValues(c.q, []byte(text))
+	if err != nil || len(vs) != 1 {
+		c.p.Errorf("Invalid JSON text passed to --%s", what)
+		c.p.Stderrf("Use jq --help for help with command-line options,\nor see the jq manpage, or online docs  at " +
+			"https://stedolan.github.io/jq\n")
+		c.p.Exit(2)
+	}
+	return vs[0]
+}
+
+// operand takes an argument that is no option.
+func (c *call) operand(a string) {
+	switch {
+	case !c.hasFilter && c.fromFile == "":
+		c.filter, c.hasFilter = a, true
+	case c.rest == 1:
+		c.positional = append(c.positional, a)
+	case c.rest == 2:
+		c.positional = append(c.positional, c.parse(a, "jsonargs"))
+	default:
+		c.files = append(c.files, a)
+	}
+}
+
+// word takes an option that is a word. It returns the code where jq ends with that, and whether it knows the option.
+func (c *call) word(a string) (code int, done, known bool) {
+	switch a {
+	case "--":
+		c.ended = true
+		return 0, false, true
+	case "--arg":
+		v := c.need(2, a)
+		c.set(v[0], v[1])
+		return 0, false, true
+	case "--argjson":
+		v := c.need(2, a)
+		c.set(v[0], c.parse(v[1], "argjson"))
+		return 0, false, true
+	case "--slurpfile", "--rawfile":
+		v := c.need(2, a)
+		b, err := gnu.ReadWhole(c.p, v[1])
+		if err != nil {
+			c.p.Errorf("error: Bad JSON in --%s %s %s: Could not open %s: %s", a[2:], v[0], v[1], v[1], program.Message(err))
+			return 2, true, true
+		}
+		if a == "--rawfile" {
+			c.set(v[0], string(b))
+			return 0, false, true
+		}
+		all, err := allValues(c.q, b)
+		if err != nil {
+			c.p.Errorf("error: Bad JSON in --slurpfile %s %s: %s", v[0], v[1], err.Error())
+			return 2, true, true
+		}
+		if all == nil {
+			all = []any{}
+		}
+		c.set(v[0], all)
+		return 0, false, true
+	case "--args":
+		c.rest = 1
+		return 0, false, true
+	case "--jsonargs":
+		c.rest = 2
+		return 0, false, true
+	case "--indent":
+		n := gnu.ParseCount(c.p, 2, c.need(1, a)[0], "indent")
+		if n > 7 {
+			c.p.Errorf("Cannot indent more than 7 characters")
+			return 2, true, true
+		}
+		c.q.indent = strings.Repeat(" ", n)
+		c.q.packed = n == 0
+		return 0, false, true
+	case "--tab":
+		c.q.indent = "\t"
+		return 0, false, true
+	case "--raw-output0":
+		c.q.raw, c.q.nul = true, true
+		return 0, false, true
+	case "--seq":
+		c.q.seq = true
+		return 0, false, true
+	case "--stream":
+		c.stream = true
+		return 0, false, true
+	case "--unbuffered":
+		return 0, false, true
+	case "--from-file":
+		c.fromFile = c.need(1, a)[0]
+		return 0, false, true
+	case "-L", "--library-path":
+		c.library = append(c.library, c.need(1, a)[0])
+		return 0, false, true
+	}
+	return 0, false, false
+}
+
+// letters takes an option of letters, or the long form of one. It returns the code where jq ends with that.
+func (c *call) letters(a string) (code int, done bool) {
+	if folder, ok := strings.CutPrefix(a, "-L"); ok {
+		c.library = append(c.library, folder)
+		return 0, false
+	}
+	letters := a[1:]
+	if strings.HasPrefix(a, "--") {
+		letters = map[string]string{
+			"--null-input": "n", "--raw-output": "r", "--join-output": "j", "--compact-output": "c", "--slurp": "s", "--sort-keys": "S",
+			"--exit-status": "e",
+			"--raw-input":   "R", "--ascii-output": "a", "--color-output": "C", "--monochrome-output": "M", "--help": "h", "--version": "V",
+		}[a]
+		if letters == "" {
+			letters = "?"
+		}
+	}
+	for _, letter := range letters {
+		switch letter {
+		case 'n':
+			c.null = true
+		case 'r':
+			c.q.raw = true
+		case 'j':
+			c.q.raw, c.q.joined = true, true
+		case 'c':
+			c.q.packed = true
+		case 's':
+			c.slurp = true
+		case 'S':
+			c.q.sorted = true
+		case 'e':
+			c.status = true
+		case 'R':
+			c.rawInput = true
+		case 'a':
+			c.q.ascii = true
+		case 'C', 'M':
+		case 'f':
+			c.fromFile = c.need(1, a)[0]
+		case 'h':
+			c.q.out.WriteString("Usage:\tjq [OPTIONS] FILTER [FILES...]\n")
+			return 0, true
+		case 'V':
+			c.q.out.WriteString("jq-1.7.1\n")
+			return 0, true
+		default:
+			c.p.Lack(program.LackOption, a)
+			c.p.Errorf("Unknown option: %s", a)
+			c.p.Stderrf("Use jq --help for help with command-line options,\nor see the jq manpage, or online docs  at " +
+				"https://stedolan.github.io/jq\n")
+			return 2, true
+		}
+	}
+	return 0, false
+}
+
+// arguments reads the arguments. It returns the code where jq ends with that.
+func (c *call) arguments() (code int, done bool) {
+	for len(c.args) > 0 {
+		a := c.args[0]
+		c.args = c.args[1:]
+		if c.ended || a == "" || a[0] != '-' || a == "-" {
+			c.operand(a)
+			continue
+		}
+		code, done, known := c.word(a)
+		if !known {
+			code, done = c.letters(a)
+		}
+		if done {
+			return code, true
+		}
+	}
+	return 0, false
+}
+
 func jq(p *program.Process) int {
 	q := &querier{p: p, out: p.Out(), indent: "  ", order: map[uintptr][]string{}, rank: map[string]int{}, shapes: map[string][]string{
 		"key\x00value": {"key", "value"}, "captures\x00length\x00offset\x00string": {"offset", "length", "string", "captures"},
 		"length\x00name\x00offset\x00string": {"offset", "length", "string", "name"}, "name\x00value": {"name", "value"},
 		"named\x00positional": {"positional", "named"},
 	}, texts: map[string]int{}, regexps: map[string]jqExpression{}}
-	var files []string
-	filter, hasFilter := "", false
-	null, slurp, rawInput, status, stream := false, false, false, false, false
-	var names []string
-	var values []any
-	named := map[string]any{}
-	positional := []any{}
-	set := func(name string, v any) {
-		names = append(names, "$"+name)
-		values = append(values, v)
-		named[name] = v
+	c := &call{p: p, q: q, args: p.Args[1:], named: map[string]any{}, positional: []any{}}
+	if code, done := c.arguments(); done {
+		return code
 	}
-	rest := 0 // 1: --args, 2: --jsonargs
-	args := p.Args[1:]
-	need := func(n int, of string) []string {
-		if len(args) < n {
-			p.Errorf("error: %s takes %d parameter%s (e.g. %s)", of, n, gnu.Plural(n), of+strings.Repeat(" x", n))
-			p.Exit(2)
-		}
-		took := args[:n]
-		args = args[n:]
-		return took
-	}
-	parse := func(text, what string) any {
-		vs, err := allValues(q, []byte(text))
-		if err != nil || len(vs) != 1 {
-			p.Errorf("Invalid JSON text passed to --%s", what)
-			p.Stderrf("Use jq --help for help with command-line options,\nor see the jq manpage, or online docs  at https://stedolan.github.io/jq\n")
-			p.Exit(2)
-		}
-		return vs[0]
-	}
-	fromFile := ""
-	var library []string // where modules are
-	ended := false
-	for len(args) > 0 {
-		a := args[0]
-		args = args[1:]
-		if ended || a == "" || a[0] != '-' || a == "-" {
-			switch {
-			case !hasFilter && fromFile == "":
-				filter, hasFilter = a, true
-			case rest == 1:
-				positional = append(positional, a)
-			case rest == 2:
-				positional = append(positional, parse(a, "jsonargs"))
-			default:
-				files = append(files, a)
-			}
-			continue
-		}
-		switch a {
-		case "--":
-			ended = true
-			continue
-		case "--arg":
-			v := need(2, a)
-			set(v[0], v[1])
-			continue
-		case "--argjson":
-			v := need(2, a)
-			set(v[0], parse(v[1], "argjson"))
-			continue
-		case "--slurpfile", "--rawfile":
-			v := need(2, a)
-			b, err := gnu.ReadWhole(p, v[1])
-			if err != nil {
-				p.Errorf("error: Bad JSON in --%s %s %s: Could not open %s: %s", a[2:], v[0], v[1], v[1], program.Message(err))
-				return 2
-			}
-			if a == "--rawfile" {
-				set(v[0], string(b))
-				continue
-			}
-			all, err := allValues(q, b)
-			if err != nil {
-				p.Errorf("error: Bad JSON in --slurpfile %s %s: %s", v[0], v[1], err.Error())
-				return 2
-			}
-			if all == nil {
-				all = []any{}
-			}
-			set(v[0], all)
-			continue
-		case "--args":
-			rest = 1
-			continue
-		case "--jsonargs":
-			rest = 2
-			continue
-		case "--indent":
-			n := gnu.ParseCount(p, 2, need(1, a)[0], "indent")
-			if n > 7 {
-				p.Errorf("Cannot indent more than 7 characters")
-				return 2
-			}
-			q.indent = strings.Repeat(" ", n)
-			q.packed = n == 0
-			continue
-		case "--tab":
-			q.indent = "\t"
-			continue
-		case "--raw-output0":
-			q.raw, q.nul = true, true
-			continue
-		case "--seq":
-			q.seq = true
-			continue
-		case "--stream":
-			stream = true
-			continue
-		case "--unbuffered":
-			continue
-		case "--from-file":
-			fromFile = need(1, a)[0]
-			continue
-		case "-L", "--library-path":
-			library = append(library, need(1, a)[0])
-			continue
-		}
-		if folder, ok := strings.CutPrefix(a, "-L"); ok {
-			library = append(library, folder)
-			continue
-		}
-		letters := a[1:]
-		if strings.HasPrefix(a, "--") {
-			letters = map[string]string{
-				"--null-input": "n", "--raw-output": "r", "--join-output": "j", "--compact-output": "c", "--slurp": "s", "--sort-keys": "S",
-				"--exit-status": "e",
-				"--raw-input":   "R", "--ascii-output": "a", "--color-output": "C", "--monochrome-output": "M", "--help": "h", "--version": "V",
-			}[a]
-			if letters == "" {
-				letters = "?"
-			}
-		}
-		for _, c := range letters {
-			switch c {
-			case 'n':
-				null = true
-			case 'r':
-				q.raw = true
-			case 'j':
-				q.raw, q.joined = true, true
-			case 'c':
-				q.packed = true
-			case 's':
-				slurp = true
-			case 'S':
-				q.sorted = true
-			case 'e':
-				status = true
-			case 'R':
-				rawInput = true
-			case 'a':
-				q.ascii = true
-			case 'C', 'M':
-			case 'f':
-				fromFile = need(1, a)[0]
-			case 'h':
-				q.out.WriteString("Usage:\tjq [OPTIONS] FILTER [FILES...]\n")
-				return 0
-			case 'V':
-				q.out.WriteString("jq-1.7.1\n")
-				return 0
-			default:
-				p.Lack(program.LackOption, a)
-				p.Errorf("Unknown option: %s", a)
-				p.Stderrf("Use jq --help for help with command-line options,\nor see the jq manpage, or online docs  at " +
-					"https://stedolan.github.io/jq\n")
-				return 2
-			}
-		}
-	}
-	if fromFile != "" {
-		b, err := gnu.ReadWhole(p, fromFile)
+	if c.fromFile != "" {
+		b, err := gnu.ReadWhole(p, c.fromFile)
 		if err != nil {
-			p.Errorf("error: Could not open %s: %s", fromFile, program.Message(err))
+			p.Errorf("error: Could not open %s: %s", c.fromFile, program.Message(err))
 			return 2
 		}
-		if hasFilter {
-			files = append([]string{filter}, files...)
+		if c.hasFilter {
+			c.files = append([]string{c.filter}, c.files...)
 		}
-		filter = string(b)
-	} else if !hasFilter {
+		c.filter = string(b)
+	} else if !c.hasFilter {
 		p.Stderrf("Usage:\tjq [OPTIONS] FILTER [FILES...]\n")
 		return 2
 	}
-	if len(filter) > maxFilter {
-		p.Errorf("error: the program has %d bytes; at most %d are taken", len(filter), maxFilter)
+	if len(c.filter) > maxFilter {
+		p.Errorf("error: the program has %d bytes; at most %d are taken", len(c.filter), maxFilter)
 		return 3
 	}
-	p.Charge(len(filter)*200 + len(filter)*len(filter)/16)
-	query, err := gojq.Parse(filter)
+	p.Charge(len(c.filter)*200 + len(c.filter)*len(c.filter)/16)
+	query, err := gojq.Parse(c.filter)
 	if err != nil {
 		p.Errorf("error: %s", err.Error())
 		p.Errorf("1 compile error")
 		return 3
 	}
-	studyKeys(q, filter)
-	q.name, q.keyed = onlyName(query), keyed(filter)
+	studyKeys(q, c.filter)
+	q.name, q.keyed = onlyName(query), keyed(c.filter)
 	jqAdapted(query)
 	inOrder(query)
-	line := 1 + strings.Count(filter[:max(strings.Index(filter, "$__loc__"), 0)], "\n")
+	line := 1 + strings.Count(c.filter[:max(strings.Index(c.filter, "$__loc__"), 0)], "\n")
 	own, err := gojq.Parse(jqOwn)
 	if err != nil {
 		p.Errorf("error: %s", err.Error())
 		return 3
 	}
 	query.FuncDefs = append(own.FuncDefs, query.FuncDefs...)
-	in := &jqInput{q: q, files: files, raw: rawInput, stream: stream}
-	if len(files) == 0 {
+	in := &jqInput{q: q, files: c.files, raw: c.rawInput, stream: c.stream}
+	if len(c.files) == 0 {
 		in.files = []string{"-"}
 	}
-	names = append(names, "$ARGS") // it is no name of its own: a value that held itself could never be written
-	values = append(values, map[string]any{"named": named, "positional": positional})
-	names = append(names, "$__loc__")
-	values = append(values, map[string]any{"file": "<top-level>", "line": line})
-	if library == nil {
-		library = []string{"~/.jq"}
+	c.names = append(c.names, "$ARGS") // it is no name of its own: a value that held itself could never be written
+	c.values = append(c.values, map[string]any{"named": c.named, "positional": c.positional})
+	c.names = append(c.names, "$__loc__")
+	c.values = append(c.values, map[string]any{"file": "<top-level>", "line": line})
+	if c.library == nil {
+		c.library = []string{"~/.jq"}
 	}
-	modules := &jqModules{q: q, folders: library, bytes: len(filter)}
-	code, err := gojq.Compile(query, append(compilerOptions(q, in, names), gojq.WithModuleLoader(modules))...)
+	modules := &jqModules{q: q, folders: c.library, bytes: len(c.filter)}
+	code, err := gojq.Compile(query, append(compilerOptions(q, in, c.names), gojq.WithModuleLoader(modules))...)
 	if err != nil {
 		if label, ok := strings.CutPrefix(err.Error(), "label not defined: $"); ok {
 			err = errors.New("$*label-" + label + " is not defined")
@@ -341,18 +390,18 @@ func jq(p *program.Process) int {
 	last := any(nil)
 	any1 := false
 	work := func(v any) {
-		c, l, some := runQuery(q, code, v, values, in)
+		failed, l, some := runQuery(q, code, v, c.values, in)
 		if some {
 			last, any1 = l, true
 		}
-		if c != 0 {
-			exit = c
+		if failed != 0 {
+			exit = failed
 		}
 	}
 	switch {
-	case null:
+	case c.null:
 		work(nil)
-	case slurp && rawInput:
+	case c.slurp && c.rawInput:
 		var b strings.Builder
 		in.raw = true
 		for in.open() {
@@ -360,7 +409,7 @@ func jq(p *program.Process) int {
 			in.at = len(in.data)
 		}
 		work(b.String())
-	case slurp:
+	case c.slurp:
 		all := []any{}
 		for {
 			v, ok := in.Next()
@@ -391,7 +440,7 @@ func jq(p *program.Process) int {
 	if in.failed != 0 && exit == 0 {
 		exit = in.failed
 	}
-	if status && exit == 0 {
+	if c.status && exit == 0 {
 		switch {
 		case !any1:
 			return 4

@@ -234,12 +234,18 @@ func studyKeys(q *querier, src string) {
 			}
 		case c == '_' || c == '$' || c|0x20 >= 'a' && c|0x20 <= 'z':
 			start := i
-			for i < len(src) && (src[i] == '_' || src[i] == '$' || src[i] == ':' && i+2 < len(src) && src[i+1] == ':' || src[i]|0x20 >= 'a' &&
-				src[i]|0x20 <= 'z' || src[i] >= '0' && src[i] <= '9') {
-				i++
-			}
+			i = endOfName(src, i)
 			note(strings.TrimPrefix(src[start:i], "$"))
 			i--
 		}
 	}
+}
+
+// endOfName returns where a name ends, with its module and the $ of a variable.
+func endOfName(src string, i int) int {
+	for i < len(src) && (src[i] == '_' || src[i] == '$' || src[i] == ':' && i+2 < len(src) && src[i+1] == ':' || src[i]|0x20 >= 'a' &&
+		src[i]|0x20 <= 'z' || src[i] >= '0' && src[i] <= '9') {
+		i++
+	}
+	return i
 }

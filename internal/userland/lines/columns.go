@@ -248,63 +248,9 @@ type joinField struct{ file, field int } // file -1 for the key
 func joinCommand(p *program.Process) int {
 	j := &joiner{p: p, out: p.Out(), end: '\n'}
 	opts, operands := p.Options(1, "a:v:e:io:t:1:2:j:z", "ignore-case i", "header", "check-order", "nocheck-order", "zero-terminated z")
-	number := func(s string) int {
-		n := gnu.ParseCount(p, 1, s, "invalid field number")
-		if n < 1 {
-			p.Errorf("invalid field number: %s", gnu.Quote(s))
-			p.Exit(1)
-		}
-		return n - 1
-	}
 	for _, o := range opts {
-		switch o.Name {
-		case "a", "v":
-			if o.Value != "1" && o.Value != "2" {
-				p.Errorf("invalid file number: %s", gnu.Quote(o.Value))
-				return 1
-			}
-			j.unpaired[o.Value[0]-'1'] = true
-			j.only = j.only || o.Name == "v"
-		case "e":
-			j.empty = o.Value
-		case "i":
-			j.fold = true
-		case "o":
-			if o.Value == "auto" {
-				j.auto = true
-				break
-			}
-			for _, f := range strings.FieldsFunc(o.Value, func(r rune) bool { return r == ',' || r == ' ' }) {
-				if f == "0" {
-					j.format = append(j.format, joinField{-1, 0})
-					continue
-				}
-				file, field, ok := strings.Cut(f, ".")
-				if !ok || file != "1" && file != "2" {
-					p.Errorf("invalid field specifier: %s", gnu.Quote(f))
-					return 1
-				}
-				j.format = append(j.format, joinField{int(file[0] - '1'), number(field)})
-			}
-		case "t":
-			if j.sep = o.Value; j.sep == `\0` {
-				j.sep = "\x00"
-			}
-		case "1":
-			j.fields[0] = number(o.Value)
-		case "2":
-			j.fields[1] = number(o.Value)
-		case "j":
-			j.fields[0] = number(o.Value)
-			j.fields[1] = j.fields[0]
-		case "z":
-			j.end = 0
-		case "header":
-			j.header = true
-		case "check-order":
-			j.strict, j.unchecked = true, false
-		case "nocheck-order":
-			j.strict, j.unchecked = false, true
+		if code, done := j.option(o); done {
+			return code
 		}
 	}
 	if !two(p, operands) {
@@ -366,6 +312,60 @@ func joinCommand(p *program.Process) int {
 		return 1
 	}
 	return 0
+}
+
+// option takes one option. It returns whether the command ends with that, and the code.
+func (j *joiner) option(o program.Option) (code int, done bool) {
+	switch o.Name {
+	case "a", "v":
+		if o.Value != "1" && o.Value != "2" {
+			j.p.Errorf("invalid file number: %s", gnu.Quote(o.Value))
+			return 1, true
+		}
+		j.unpaired[o.Value[0]-'1'] = true
+		j.only = j.only || o.Name == "v"
+	case "e":
+		j.empty = o.Value
+	case "i":
+		j.fold = true
+	case "o":
+		if o.Value == "auto" {
+			j.auto = true
+			break
+		}
+		for _, f := range strings.FieldsFunc(o.Value, func(r rune) bool { return r == ',' || r == ' ' }) {
+			if f == "0" {
+				j.format = append(j.format, joinField{-1, 0})
+				continue
+			}
+			file, field, ok := strings.Cut(f, ".")
+			if !ok || file != "1" && file != "2" {
+				j.p.Errorf("invalid field specifier: %s", gnu.Quote(f))
+				return 1, true
+			}
+			j.format = append(j.format, joinField{int(file[0] - '1'), j.number(field)})
+		}
+	case "t":
+		if j.sep = o.Value; j.sep == `\0` {
+			j.sep = "\x00"
+		}
+	case "1":
+		j.fields[0] = j.number(o.Value)
+	case "2":
+		j.fields[1] = j.number(o.Value)
+	case "j":
+		j.fields[0] = j.number(o.Value)
+		j.fields[1] = j.fields[0]
+	case "z":
+		j.end = 0
+	case "header":
+		j.header = true
+	case "check-order":
+		j.strict, j.unchecked = true, false
+	case "nocheck-order":
+		j.strict, j.unchecked = false, true
+	}
+	return 0, false
 }
 
 // order tells where a file is not sorted: always, or once there was a line without a partner.
@@ -476,4 +476,14 @@ func (j *joiner) row(a, b []string) {
 	}
 	j.out.WriteString(strings.Join(cells, sep))
 	_ = j.out.WriteByte(j.end)
+}
+
+// number reads the number of a field, or ends the program. The first field has the number 0 here.
+func (j *joiner) number(s string) int {
+	n := gnu.ParseCount(j.p, 1, s, "invalid field number")
+	if n < 1 {
+		j.p.Errorf("invalid field number: %s", gnu.Quote(s))
+		j.p.Exit(1)
+	}
+	return n - 1
 }

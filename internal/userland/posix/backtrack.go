@@ -48,7 +48,7 @@ func (r *Regexp) backtrack(text string, from int) ([]int, error) {
 	return nil, r.charge(gasPerMatch + w.steps*gasPerStep)
 }
 
-// match matches a node at i and what follows it.
+// match matches a node at i and what follows it. It is long because it is one switch over the kinds of nodes.
 func (w *walker) match(n *node, i int, next func(int) bool) bool {
 	if w.err != nil {
 		return false

@@ -49,7 +49,7 @@ func Strftime(layout string, t time.Time) string {
 	return b.String()
 }
 
-// conversion writes one conversion.
+// conversion writes one conversion. It is long because it is one switch over the letters of these.
 func conversion(c byte, t time.Time, flag byte, width, colons int) (string, bool) {
 	number := func(n, digits int, fill byte) string {
 		normal := digits

@@ -118,6 +118,7 @@ func (a *arithmetic) fail(message string) {
 	panic(&arithError{text: a.src + ": " + message + errorToken(a.src[min(a.at, len(a.src)):])})
 }
 
+// next reads the next token. It is long because it is one switch over the first character of a token.
 func (a *arithmetic) next() {
 	s := a.src
 	i := a.pos

@@ -185,16 +185,8 @@ func declareOne(sh *shell, by string, on, off map[byte]bool, d declared) bool {
 		target = sh.resolve(target)
 	}
 	old := sh.vars[target]
-	if len(sh.frames) > 0 && !on['g'] && by != "export" && by != "readonly" && (old == nil || !old.readonly || by == "local" &&
-		!old.readonly) {
-		if sh.local(target) {
-			v := sh.mine(target)
-			v.exported = old != nil && old.exported
-			if (on['I'] || sh.shopts["localvar_inherit"]) && old != nil {
-				v.set, v.str, v.kind = old.set, old.str, old.kind
-				v.vals, v.keys, v.m = slices.Clone(old.vals), slices.Clone(old.keys), maps.Clone(old.m)
-			}
-		}
+	if len(sh.frames) > 0 && !on['g'] && by != "export" && by != "readonly" && (old == nil || !old.readonly) {
+		declareLocal(sh, target, old, on['I'])
 	}
 	old = sh.vars[target]
 	if old != nil && old.readonly && (d.has || d.array != nil || off['r']) {
@@ -226,6 +218,56 @@ func declareOne(sh *shell, by string, on, off map[byte]bool, d declared) bool {
 		return true
 	}
 	v := sh.mine(target)
+	v.become(want)
+	declareCase(v, on, off)
+	if on['n'] {
+		return declareReference(sh, by, v, target, d, on['g'])
+	}
+	if off['n'] {
+		v.ref = false
+	}
+	if err := declareValue(sh, target, d, v.kind, want); err != nil {
+		sh.complain(by, "%s", err)
+		return false
+	}
+	if sh.on[optXtrace] && d.has && (by == "export" || by == "readonly") {
+		sh.trace(target + assignOperator(d.add) + quoteTrace(d.val))
+	}
+	declareFlags(sh, sh.mine(target), on, off, d.has)
+	return true
+}
+
+// declareFlags sets the attributes -x and -r after a value was assigned, or was not.
+func declareFlags(sh *shell, v *variable, on, off map[byte]bool, assigned bool) {
+	if on['x'] {
+		v.exported = true
+	}
+	if off['x'] {
+		v.exported = false
+	}
+	if on['r'] {
+		v.readonly = true
+	}
+	if assigned && sh.on[optAllexport] {
+		v.exported = true
+	}
+}
+
+// declareLocal makes a variable local to the function that runs. inherit says that it begins with the value of the old one.
+func declareLocal(sh *shell, target string, old *variable, inherit bool) {
+	if !sh.local(target) {
+		return
+	}
+	v := sh.mine(target)
+	v.exported = old != nil && old.exported
+	if (inherit || sh.shopts["localvar_inherit"]) && old != nil {
+		v.set, v.str, v.kind = old.set, old.str, old.kind
+		v.vals, v.keys, v.m = slices.Clone(old.vals), slices.Clone(old.keys), maps.Clone(old.m)
+	}
+}
+
+// become makes an array of a scalar, with its value as the first element.
+func (v *variable) become(want kind) {
 	if want != scalar && v.kind == scalar {
 		if v.set && want == indexed {
 			v.vals, v.str = []string{v.str}, ""
@@ -235,6 +277,10 @@ func declareOne(sh *shell, by string, on, off map[byte]bool, d declared) bool {
 			v.m = map[string]item{}
 		}
 	}
+}
+
+// declareCase sets the attributes that change a value: -i, -l, -u and -c.
+func declareCase(v *variable, on, off map[byte]bool) {
 	if on['i'] || off['i'] {
 		v.integer = on['i']
 	}
@@ -254,64 +300,46 @@ func declareOne(sh *shell, by string, on, off map[byte]bool, d declared) bool {
 	if off['u'] {
 		v.upper = false
 	}
-	if on['n'] {
-		v.ref = true
-		if d.has {
-			if d.val == target && len(sh.frames) > 0 && !on['g'] {
-				sh.complain(by, "warning: %s: circular name reference", target)
-				unhideVariable(sh, target)
-				return true
-			}
-			if d.val == target {
-				sh.complain(by, "%s: nameref variable self references not allowed", target)
-				v.ref = false
-				return false
-			}
-			base, _, _ := strings.Cut(d.val, "[")
-			if !validName(base) {
-				sh.complain(by, "`%s': invalid variable name for name reference", d.val)
-				v.ref = false
-				return false
-			}
-			v.str, v.set = d.val, true
+}
+
+// declareReference makes a variable a reference to the one that its value names. global says that declare -g did it.
+func declareReference(sh *shell, by string, v *variable, target string, d declared, global bool) bool {
+	v.ref = true
+	if d.has {
+		if d.val == target && len(sh.frames) > 0 && !global {
+			sh.complain(by, "warning: %s: circular name reference", target)
+			unhideVariable(sh, target)
+			return true
 		}
-		return true
-	}
-	if off['n'] {
-		v.ref = false
-	}
-	var err error
-	switch {
-	case d.array != nil:
-		err = assignArray(sh, target, d.array, d.add, want)
-	case d.elem && d.has:
-		err = assignElement(sh, target, d.sub, d.val, d.add)
-	case d.has && v.kind != scalar && strings.HasPrefix(d.val, "(") && strings.HasSuffix(d.val, ")"):
-		err = assignText(sh, target, d, v.kind)
-	case d.has:
-		err = sh.assign(target, d.val, d.add)
-	}
-	if err != nil {
-		sh.complain(by, "%s", err)
-		return false
-	}
-	if sh.on[optXtrace] && d.has && (by == "export" || by == "readonly") {
-		sh.trace(target + assignOperator(d.add) + quoteTrace(d.val))
-	}
-	v = sh.mine(target)
-	if on['x'] {
-		v.exported = true
-	}
-	if off['x'] {
-		v.exported = false
-	}
-	if on['r'] {
-		v.readonly = true
-	}
-	if d.has && sh.on[optAllexport] {
-		v.exported = true
+		if d.val == target {
+			sh.complain(by, "%s: nameref variable self references not allowed", target)
+			v.ref = false
+			return false
+		}
+		base, _, _ := strings.Cut(d.val, "[")
+		if !validName(base) {
+			sh.complain(by, "`%s': invalid variable name for name reference", d.val)
+			v.ref = false
+			return false
+		}
+		v.str, v.set = d.val, true
 	}
 	return true
+}
+
+// declareValue assigns the value of a declaration.
+func declareValue(sh *shell, target string, d declared, has, want kind) error {
+	switch {
+	case d.array != nil:
+		return assignArray(sh, target, d.array, d.add, want)
+	case d.elem && d.has:
+		return assignElement(sh, target, d.sub, d.val, d.add)
+	case d.has && has != scalar && strings.HasPrefix(d.val, "(") && strings.HasSuffix(d.val, ")"):
+		return assignText(sh, target, d, has)
+	case d.has:
+		return sh.assign(target, d.val, d.add)
+	}
+	return nil
 }
 
 // assignText is declare -a "name=(a b)": the value is source text.

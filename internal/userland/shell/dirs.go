@@ -184,130 +184,162 @@ func biPwd(sh *shell, args []string) int {
 	return sh.stdout("pwd", path+"\n")
 }
 
+// dirStack is a call of pushd, popd or dirs.
+type dirStack struct {
+	sh    *shell
+	name  string // of the command
+	args  []string
+	quiet bool     // -n: the folder stays
+	stack []string // the folders, the current one first
+}
+
+// at returns which folder +n or -n names.
+func (s *dirStack) at(arg string) (int, bool) {
+	n, err := strconv.Atoi(arg[1:])
+	if err != nil || (arg[0] != '+' && arg[0] != '-') {
+		return 0, false
+	}
+	if arg[0] == '-' {
+		n = len(s.stack) - 1 - n
+	}
+	return n, true
+}
+
+// fail writes an error and returns the status of it.
+func (s *dirStack) fail(format string, a ...any) int {
+	if len(s.sh.dirs) == 0 && strings.HasSuffix(format, "index out of range") {
+		format, a = "directory stack empty", nil
+	}
+	s.sh.complain(s.name, format, a...)
+	return 1
+}
+
 // biDirs is pushd, popd and dirs.
 func biDirs(sh *shell, args []string) int {
-	name := args[0]
-	args = args[1:]
-	quiet := false
-	if name != "dirs" && len(args) > 0 && args[0] == "-n" {
-		quiet, args = true, args[1:]
+	s := &dirStack{sh: sh, name: args[0], args: args[1:], stack: append([]string{pwd(sh)}, sh.dirs...)}
+	if s.name != "dirs" && len(s.args) > 0 && s.args[0] == "-n" {
+		s.quiet, s.args = true, s.args[1:]
+	}
+	show := true
+	status := 0
+	switch s.name {
+	case "pushd":
+		status, show = s.push()
+	case "popd":
+		status, show = s.pop()
+	case "dirs":
+		return s.list()
+	}
+	if !show {
+		return status
 	}
 	stack := append([]string{pwd(sh)}, sh.dirs...)
-	at := func(s string) (int, bool) {
-		n, err := strconv.Atoi(s[1:])
-		if err != nil || (s[0] != '+' && s[0] != '-') {
-			return 0, false
-		}
-		if s[0] == '-' {
-			n = len(stack) - 1 - n
-		}
-		return n, true
-	}
-	fail := func(format string, a ...any) int {
-		if len(sh.dirs) == 0 && strings.HasSuffix(format, "index out of range") {
-			format, a = "directory stack empty", nil
-		}
-		sh.complain(name, format, a...)
-		return 1
-	}
-	switch name {
-	case "pushd":
-		switch {
-		case len(args) == 0:
-			if len(sh.dirs) == 0 {
-				return fail("no other directory")
-			}
-			top := sh.dirs[0]
-			if err := chdir(sh, top, false); err != nil {
-				return fail("%s: %s", top, err)
-			}
-			sh.dirs = append([]string{stack[0]}, sh.dirs[1:]...)
-		case len(args[0]) > 1 && (args[0][0] == '+' || args[0][0] == '-'):
-			n, ok := at(args[0])
-			if !ok || n < 0 || n >= len(stack) {
-				return fail("%s: directory stack index out of range", args[0])
-			}
-			if quiet {
-				return 0
-			}
-			stack = slices.Concat(stack[n:], stack[:n])
-			if err := chdir(sh, stack[0], false); err != nil {
-				return fail("%s: %s", stack[0], err)
-			}
-			sh.dirs = stack[1:]
-		case quiet:
-			sh.dirs = append([]string{args[0]}, sh.dirs...)
-		default:
-			if err := chdir(sh, args[0], false); err != nil {
-				return fail("%s: %s", args[0], err)
-			}
-			sh.dirs = append([]string{stack[0]}, sh.dirs...)
-		}
-	case "popd":
-		if len(sh.dirs) == 0 {
-			return fail("directory stack empty")
-		}
-		n := 0
-		if len(args) > 0 {
-			var ok bool
-			if n, ok = at(args[0]); !ok || n < 0 || n >= len(stack) {
-				return fail("%s: directory stack index out of range", args[0])
-			}
-		}
-		if n == 0 && !quiet {
-			if err := chdir(sh, sh.dirs[0], false); err != nil {
-				return fail("%s: %s", sh.dirs[0], err)
-			}
-			sh.dirs = slices.Clone(sh.dirs[1:])
-		} else {
-			n = max(n, 1)
-			sh.dirs = slices.Delete(slices.Clone(sh.dirs), n-1, n)
-		}
-	case "dirs":
-		lines, full, numbered := false, false, false
-		for _, a := range args {
-			switch a {
-			case "-c":
-				sh.dirs = nil
-				return 0
-			case "-p":
-				lines = true
-			case "-l":
-				full = true
-			case "-v":
-				lines, numbered = true, true
-			default:
-				n, ok := at(a)
-				if !ok || n < 0 || n >= len(stack) {
-					return fail("%s: directory stack index out of range", strings.TrimLeft(a, "+-"))
-				}
-				return sh.stdout(name, shortHome(sh, stack[n], full)+"\n")
-			}
-		}
-		var b strings.Builder
-		for i, d := range stack {
-			d = shortHome(sh, d, full)
-			switch {
-			case numbered:
-				b.WriteString(" " + strconv.Itoa(i) + "  " + d + "\n")
-			case lines:
-				b.WriteString(d + "\n")
-			case i > 0:
-				b.WriteString(" " + d)
-			default:
-				b.WriteString(d)
-			}
-		}
-		if !lines {
-			b.WriteString("\n")
-		}
-		return sh.stdout(name, b.String())
-	}
-	stack = append([]string{pwd(sh)}, sh.dirs...)
 	for i := range stack {
 		stack[i] = shortHome(sh, stack[i], false)
 	}
-	return sh.stdout(name, strings.Join(stack, " ")+"\n")
+	return sh.stdout(s.name, strings.Join(stack, " ")+"\n")
+}
+
+// push is pushd. It returns the status, and whether the stack is shown.
+func (s *dirStack) push() (status int, show bool) {
+	switch {
+	case len(s.args) == 0:
+		if len(s.sh.dirs) == 0 {
+			return s.fail("no other directory"), false
+		}
+		top := s.sh.dirs[0]
+		if err := chdir(s.sh, top, false); err != nil {
+			return s.fail("%s: %s", top, err), false
+		}
+		s.sh.dirs = append([]string{s.stack[0]}, s.sh.dirs[1:]...)
+	case len(s.args[0]) > 1 && (s.args[0][0] == '+' || s.args[0][0] == '-'):
+		n, ok := s.at(s.args[0])
+		if !ok || n < 0 || n >= len(s.stack) {
+			return s.fail("%s: directory stack index out of range", s.args[0]), false
+		}
+		if s.quiet {
+			return 0, false
+		}
+		s.stack = slices.Concat(s.stack[n:], s.stack[:n])
+		if err := chdir(s.sh, s.stack[0], false); err != nil {
+			return s.fail("%s: %s", s.stack[0], err), false
+		}
+		s.sh.dirs = s.stack[1:]
+	case s.quiet:
+		s.sh.dirs = append([]string{s.args[0]}, s.sh.dirs...)
+	default:
+		if err := chdir(s.sh, s.args[0], false); err != nil {
+			return s.fail("%s: %s", s.args[0], err), false
+		}
+		s.sh.dirs = append([]string{s.stack[0]}, s.sh.dirs...)
+	}
+	return 0, true
+}
+
+// pop is popd. It returns the status, and whether the stack is shown.
+func (s *dirStack) pop() (status int, show bool) {
+	if len(s.sh.dirs) == 0 {
+		return s.fail("directory stack empty"), false
+	}
+	n := 0
+	if len(s.args) > 0 {
+		var ok bool
+		if n, ok = s.at(s.args[0]); !ok || n < 0 || n >= len(s.stack) {
+			return s.fail("%s: directory stack index out of range", s.args[0]), false
+		}
+	}
+	if n == 0 && !s.quiet {
+		if err := chdir(s.sh, s.sh.dirs[0], false); err != nil {
+			return s.fail("%s: %s", s.sh.dirs[0], err), false
+		}
+		s.sh.dirs = slices.Clone(s.sh.dirs[1:])
+	} else {
+		n = max(n, 1)
+		s.sh.dirs = slices.Delete(slices.Clone(s.sh.dirs), n-1, n)
+	}
+	return 0, true
+}
+
+// list is dirs.
+func (s *dirStack) list() int {
+	lines, full, numbered := false, false, false
+	for _, a := range s.args {
+		switch a {
+		case "-c":
+			s.sh.dirs = nil
+			return 0
+		case "-p":
+			lines = true
+		case "-l":
+			full = true
+		case "-v":
+			lines, numbered = true, true
+		default:
+			n, ok := s.at(a)
+			if !ok || n < 0 || n >= len(s.stack) {
+				return s.fail("%s: directory stack index out of range", strings.TrimLeft(a, "+-"))
+			}
+			return s.sh.stdout(s.name, shortHome(s.sh, s.stack[n], full)+"\n")
+		}
+	}
+	var b strings.Builder
+	for i, d := range s.stack {
+		d = shortHome(s.sh, d, full)
+		switch {
+		case numbered:
+			b.WriteString(" " + strconv.Itoa(i) + "  " + d + "\n")
+		case lines:
+			b.WriteString(d + "\n")
+		case i > 0:
+			b.WriteString(" " + d)
+		default:
+			b.WriteString(d)
+		}
+	}
+	if !lines {
+		b.WriteString("\n")
+	}
+	return s.sh.stdout(s.name, b.String())
 }
 
 func shortHome(sh *shell, path string, full bool) string {

@@ -137,35 +137,15 @@ func (k *sink) param(pe *syntax.ParamExp, quoted bool) {
 	sh := k.sh
 	name := pe.Param.Value
 	if pe.Short || !pe.Excl && !pe.Length && pe.Index == nil && pe.Slice == nil && pe.Repl == nil && pe.Exp == nil && pe.Names == 0 {
-		if name == "LINENO" {
-			lineOf(sh, pe)
-		}
-		if c := name[0]; c == '_' && len(name) > 1 || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' {
-			if pe.Index == nil {
-				s, ok := sh.get(name)
-				if !ok && sh.on[optNounset] {
-					unboundVariable(sh, name)
-				}
-				if quoted {
-					k.add(s, true)
-				} else {
-					k.split(s)
-				}
-				return
-			}
+		if k.plain(pe, quoted) {
+			return
 		}
 	}
 	if pe.Width || pe.IsSet || pe.Flags != nil || len(pe.Modifiers) > 0 {
 		badSubstitution(sh, pe)
 	}
 	if pe.Excl && pe.Names != 0 {
-		var names []string
-		for _, n := range slices.Sorted(maps.Keys(sh.vars)) {
-			if strings.HasPrefix(n, name) && sh.vars[n].set {
-				names = append(names, n)
-			}
-		}
-		k.emit(value{list: names, isList: true, star: pe.Names == syntax.NamesPrefix}, quoted)
+		k.emit(value{list: namesBeginning(sh, name), isList: true, star: pe.Names == syntax.NamesPrefix}, quoted)
 		return
 	}
 	e := paramValue(sh, pe)
@@ -173,15 +153,7 @@ func (k *sink) param(pe *syntax.ParamExp, quoted bool) {
 		if !e.set && !e.isList && sh.on[optNounset] {
 			unboundVariable(sh, e.name)
 		}
-		n := len(e.list)
-		if !e.isList {
-			n = utf8.RuneCountInString(e.s)
-		}
-		if quoted {
-			k.add(strconv.Itoa(n), true)
-		} else {
-			k.split(strconv.Itoa(n))
-		}
+		k.number(e, quoted)
 		return
 	}
 	if pe.Exp != nil && k.conditional(pe, e, quoted) {
@@ -195,26 +167,56 @@ func (k *sink) param(pe *syntax.ParamExp, quoted bool) {
 		e = sliceOf(sh, pe, e)
 	case pe.Repl != nil && !e.set && !e.isList:
 	case pe.Repl != nil:
-		pat := sh.pattern(pe.Repl.Orig)
-		with := replacementText(sh, pe.Repl.With)
-		if pe.Repl.All && pat == "" && strings.HasPrefix(codeOf(sh, pe), "${"+name+"///") { // the pattern begins with the third slash
-			rest := ""
-			rest, with, _ = strings.Cut(with, "/")
-			pat = "/" + rest
-		}
-		if pe.Repl.All {
-			// An anchor means nothing with //.
-			e = e.each(func(s string) string { return replaceAll(sh, s, pat, with, true) })
-		} else {
-			if raw := anchorOf(pe); raw == 0 && pat != "" && (pat[0] == '#' || pat[0] == '%') {
-				pat = `\` + pat
-			}
-			e = e.each(func(s string) string { return replaceAll(sh, s, pat, with, false) })
-		}
+		e = replaced(sh, pe, e)
 	case pe.Exp != nil:
 		e = operateOn(sh, pe, e)
 	}
 	k.emit(e, quoted)
+}
+
+// plain expands a parameter that is a variable's name and no more. It reports false for a special parameter, such as $1 or $?.
+func (k *sink) plain(pe *syntax.ParamExp, quoted bool) bool {
+	sh, name := k.sh, pe.Param.Value
+	if name == "LINENO" {
+		lineOf(sh, pe)
+	}
+	c := name[0]
+	if pe.Index != nil || !(c == '_' && len(name) > 1 || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z') {
+		return false
+	}
+	s, ok := sh.get(name)
+	if !ok && sh.on[optNounset] {
+		unboundVariable(sh, name)
+	}
+	if quoted {
+		k.add(s, true)
+	} else {
+		k.split(s)
+	}
+	return true
+}
+
+// namesBeginning returns the names of the variables that begin with a text, in order: ${!text*}.
+func namesBeginning(sh *shell, text string) (names []string) {
+	for _, n := range slices.Sorted(maps.Keys(sh.vars)) {
+		if strings.HasPrefix(n, text) && sh.vars[n].set {
+			names = append(names, n)
+		}
+	}
+	return names
+}
+
+// number appends the length of a value: ${#name}.
+func (k *sink) number(e value, quoted bool) {
+	n := len(e.list)
+	if !e.isList {
+		n = utf8.RuneCountInString(e.s)
+	}
+	if quoted {
+		k.add(strconv.Itoa(n), true)
+	} else {
+		k.split(strconv.Itoa(n))
+	}
 }
 
 // anchorOf returns the anchor with which a replacement's pattern begins in the source, 0 for none.

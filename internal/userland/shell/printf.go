@@ -152,28 +152,7 @@ func (f *format) directive(spec string) int {
 	i++
 	left := strings.Contains(flags, "-")
 	zero := strings.Contains(flags, "0") && !left
-	emit := func(s string, zeros bool) {
-		fill := width - len(s) // bash counts bytes
-		if fill <= 0 {
-			f.out.WriteString(s)
-			return
-		}
-		switch {
-		case left:
-			f.out.WriteString(s + strings.Repeat(" ", fill))
-		case zeros:
-			sign := 0
-			if s != "" && strings.IndexByte("+- ", s[0]) >= 0 {
-				sign = 1
-			}
-			if strings.HasPrefix(s[sign:], "0x") || strings.HasPrefix(s[sign:], "0X") {
-				sign += 2
-			}
-			f.out.WriteString(s[:sign] + strings.Repeat("0", fill) + s[sign:])
-		default:
-			f.out.WriteString(strings.Repeat(" ", fill) + s)
-		}
-	}
+	emit := func(s string, zeros bool) { f.emit(s, width, left, zeros) }
 	cut := func(s string) string {
 		if precision >= 0 && precision < len(s) {
 			return s[:precision]
@@ -205,52 +184,10 @@ func (f *format) directive(spec string) int {
 		}
 		emit(a, false)
 	case 'd', 'i':
-		n := f.integer()
-		s := strconv.FormatInt(n, 10)
-		if n < 0 {
-			s = s[1:]
-		}
-		if precision >= 0 && len(s) < precision {
-			s = strings.Repeat("0", precision-len(s)) + s
-		}
-		if precision == 0 && n == 0 {
-			s = ""
-		}
-		if strings.Contains(flags, "'") {
-			s = grouped(s)
-		}
-		switch {
-		case n < 0:
-			s = "-" + s
-		case strings.Contains(flags, "+"):
-			s = "+" + s
-		case strings.Contains(flags, " "):
-			s = " " + s
-		}
+		s := signed(f.integer(), precision, flags)
 		emit(s, zero && precision < 0)
 	case 'u', 'o', 'x', 'X':
-		n := uint64(f.integer())
-		base := map[byte]int{'u': 10, 'o': 8, 'x': 16, 'X': 16}[c]
-		s := strconv.FormatUint(n, base)
-		if precision >= 0 && len(s) < precision {
-			s = strings.Repeat("0", precision-len(s)) + s
-		}
-		if precision == 0 && n == 0 {
-			s = ""
-		}
-		if strings.Contains(flags, "#") && n != 0 {
-			switch c {
-			case 'o':
-				if s[0] != '0' {
-					s = "0" + s
-				}
-			case 'x', 'X':
-				s = "0x" + s
-			}
-		}
-		if c == 'X' {
-			s = strings.ToUpper(s)
-		}
+		s := unsigned(uint64(f.integer()), c, precision, flags)
 		emit(s, zero && precision < 0)
 	case 'e', 'E', 'f', 'F', 'g', 'G', 'a', 'A':
 		x := f.float()
@@ -264,19 +201,7 @@ func (f *format) directive(spec string) int {
 		}
 		layout := spec[i : i+end]
 		i += end + 2
-		at := f.now()
-		if a, ok := f.next(); ok {
-			n, err := strconv.ParseInt(a, 10, 64)
-			switch {
-			case err != nil:
-				f.warn(a + ": invalid number")
-				f.status = 1
-			case n == -2:
-				at = f.start
-			case n != -1:
-				at = time.Unix(n, 0)
-			}
-		}
+		at := f.moment()
 		if layout == "" {
 			layout = "%X"
 		}
@@ -291,6 +216,100 @@ func (f *format) directive(spec string) int {
 		return -1
 	}
 	return i
+}
+
+// emit writes a text in a field of a width, left or right in it.
+func (f *format) emit(s string, width int, left, zeros bool) {
+	fill := width - len(s) // bash counts bytes
+	if fill <= 0 {
+		f.out.WriteString(s)
+		return
+	}
+	switch {
+	case left:
+		f.out.WriteString(s + strings.Repeat(" ", fill))
+	case zeros:
+		sign := 0
+		if s != "" && strings.IndexByte("+- ", s[0]) >= 0 {
+			sign = 1
+		}
+		if strings.HasPrefix(s[sign:], "0x") || strings.HasPrefix(s[sign:], "0X") {
+			sign += 2
+		}
+		f.out.WriteString(s[:sign] + strings.Repeat("0", fill) + s[sign:])
+	default:
+		f.out.WriteString(strings.Repeat(" ", fill) + s)
+	}
+}
+
+// signed writes a whole number with a sign, as %d does.
+func signed(n int64, precision int, flags string) string {
+	s := strconv.FormatInt(n, 10)
+	if n < 0 {
+		s = s[1:]
+	}
+	if precision >= 0 && len(s) < precision {
+		s = strings.Repeat("0", precision-len(s)) + s
+	}
+	if precision == 0 && n == 0 {
+		s = ""
+	}
+	if strings.Contains(flags, "'") {
+		s = grouped(s)
+	}
+	switch {
+	case n < 0:
+		s = "-" + s
+	case strings.Contains(flags, "+"):
+		s = "+" + s
+	case strings.Contains(flags, " "):
+		s = " " + s
+	}
+	return s
+}
+
+// unsigned writes a whole number without a sign, as %u, %o, %x and %X do.
+func unsigned(n uint64, c byte, precision int, flags string) string {
+	base := map[byte]int{'u': 10, 'o': 8, 'x': 16, 'X': 16}[c]
+	s := strconv.FormatUint(n, base)
+	if precision >= 0 && len(s) < precision {
+		s = strings.Repeat("0", precision-len(s)) + s
+	}
+	if precision == 0 && n == 0 {
+		s = ""
+	}
+	if strings.Contains(flags, "#") && n != 0 {
+		switch c {
+		case 'o':
+			if s[0] != '0' {
+				s = "0" + s
+			}
+		case 'x', 'X':
+			s = "0x" + s
+		}
+	}
+	if c == 'X' {
+		s = strings.ToUpper(s)
+	}
+	return s
+}
+
+// moment returns the time that the next argument of %(...)T names.
+func (f *format) moment() time.Time {
+	at := f.now()
+	if a, ok := f.next(); ok {
+		n, err := strconv.ParseInt(a, 10, 64)
+		switch {
+		case err != nil:
+			f.warn(a + ": invalid number")
+			f.status = 1
+		case n == -2:
+			at = f.start
+		case n != -1:
+			at = time.Unix(n, 0)
+		}
+	}
+	return at
 }
 
 func grouped(digits string) string {

@@ -144,3 +144,23 @@ func (e value) withFlags(flags string) value {
 }
 
 func lastElement(path string) string { return path[strings.LastIndexByte(path, '/')+1:] }
+
+// replaced returns a value with a pattern of it replaced: ${name/pattern/text}.
+func replaced(sh *shell, pe *syntax.ParamExp, e value) value {
+	pat := sh.pattern(pe.Repl.Orig)
+	with := replacementText(sh, pe.Repl.With)
+	if pe.Repl.All && pat == "" && strings.HasPrefix(codeOf(sh, pe), "${"+pe.Param.Value+"///") { // the pattern begins with the third slash
+		rest := ""
+		rest, with, _ = strings.Cut(with, "/")
+		pat = "/" + rest
+	}
+	if pe.Repl.All {
+		// An anchor means nothing with //.
+		return e.each(func(s string) string { return replaceAll(sh, s, pat, with, true) })
+	} else {
+		if raw := anchorOf(pe); raw == 0 && pat != "" && (pat[0] == '#' || pat[0] == '%') {
+			pat = `\` + pat
+		}
+		return e.each(func(s string) string { return replaceAll(sh, s, pat, with, false) })
+	}
+}

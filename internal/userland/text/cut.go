@@ -58,60 +58,48 @@ func ranges(p *program.Process, list, kind string) []span {
 	return all
 }
 
+// cutOptions are what the options of cut say.
+type cutOptions struct {
+	p                    *program.Process
+	list                 []span
+	kind, delim          string
+	only, complement     bool
+	end                  byte
+	output               string
+	hasOutput, delimited bool
+}
+
 func cut(p *program.Process) int {
+	opt := &cutOptions{p: p}
 	opts, files := p.Options(1, "b:c:d:f:nsz", "bytes b", "characters c", "delimiter d", "fields f", "only-delimited s", "zero-terminated z",
 		"complement", "output-delimiter=")
-	var list []span
-	kind, delim, only, complement, end := "", "\t", false, false, byte('\n')
-	output, hasOutput := "", false
-	delimited := false
+
+	opt.delim, opt.end = "\t", byte('\n')
+
 	for _, o := range opts {
-		switch o.Name {
-		case "b", "c", "f":
-			if kind != "" {
-				gnu.FailUsage(p, 1, "only one list may be specified")
-			}
-			kind = map[string]string{"b": "byte", "c": "byte", "f": "field"}[o.Name]
-			list = ranges(p, o.Value, kind)
-		case "d":
-			if len(o.Value) > 1 {
-				gnu.FailUsage(p, 1, "the delimiter must be a single character")
-			}
-			delim, delimited = o.Value, true
-			if delim == "" {
-				delim = "\x00"
-			}
-		case "s":
-			only = true
-		case "z":
-			end = 0
-		case "complement":
-			complement = true
-		case "output-delimiter":
-			if output, hasOutput = o.Value, true; output == "" {
-				output = "\x00"
-			}
+		if code, done := opt.option(o); done {
+			return code
 		}
 	}
-	if kind == "" {
+	if opt.kind == "" {
 		gnu.FailUsage(p, 1, "you must specify a list of bytes, characters, or fields")
 	}
-	if kind != "field" && delimited {
+	if opt.kind != "field" && opt.delimited {
 		gnu.FailUsage(p, 1, "an input delimiter may be specified only when operating on fields")
 	}
-	if kind != "field" && only {
+	if opt.kind != "field" && opt.only {
 		gnu.FailUsage(p, 1, "suppressing non-delimited lines makes sense\n\tonly when operating on fields")
 	}
-	if !hasOutput && kind == "field" {
-		output = delim
+	if !opt.hasOutput && opt.kind == "field" {
+		opt.output = opt.delim
 	}
 	in := func(n int) bool {
-		for _, s := range list {
+		for _, s := range opt.list {
 			if s.from <= n && n <= s.to {
-				return !complement
+				return !opt.complement
 			}
 		}
-		return complement
+		return opt.complement
 	}
 	status, out := 0, p.Out()
 	for _, name := range gnu.OrStdin(files) {
@@ -120,16 +108,16 @@ func cut(p *program.Process) int {
 			status = 1
 			continue
 		}
-		if kind == "field" && delim[0] == end {
-			lines(p, r, end, output, only, in)
+		if opt.kind == "field" && opt.delim[0] == opt.end {
+			lines(p, r, opt.end, opt.output, opt.only, in)
 		}
-		for kind != "field" || delim[0] != end {
-			line, _, ok := r.Line(end)
+		for opt.kind != "field" || opt.delim[0] != opt.end {
+			line, _, ok := r.Line(opt.end)
 			if !ok {
 				break
 			}
-			p.Charge(10 + len(line)*len(list)/2)
-			if kind == "byte" {
+			p.Charge(10 + len(line)*len(opt.list)/2)
+			if opt.kind == "byte" {
 				joined := false
 				for i := 0; i < len(line); i++ {
 					if !in(i + 1) {
@@ -137,30 +125,30 @@ func cut(p *program.Process) int {
 						continue
 					}
 					begin := i
-					for i+1 < len(line) && in(i+2) && (!hasOutput || sameRange(list, i+1, i+2, complement)) {
+					for i+1 < len(line) && in(i+2) && (!opt.hasOutput || sameRange(opt.list, i+1, i+2, opt.complement)) {
 						i++
 					}
-					if joined && hasOutput {
-						_, _ = out.WriteString(output)
+					if joined && opt.hasOutput {
+						_, _ = out.WriteString(opt.output)
 					}
 					_, _ = out.Write(line[begin : i+1])
 					joined = true
 				}
-				_ = out.WriteByte(end)
+				_ = out.WriteByte(opt.end)
 				continue
 			}
-			if bytes.IndexByte(line, delim[0]) < 0 {
-				if !only {
-					gnu.WriteLine(out, line, end, true)
+			if bytes.IndexByte(line, opt.delim[0]) < 0 {
+				if !opt.only {
+					gnu.WriteLine(out, line, opt.end, true)
 				}
 				continue
 			}
 			first := true
 			for n := 1; ; n++ {
-				field, rest, more := bytes.Cut(line, []byte(delim))
+				field, rest, more := bytes.Cut(line, []byte(opt.delim))
 				if in(n) {
 					if !first {
-						_, _ = out.WriteString(output)
+						_, _ = out.WriteString(opt.output)
 					}
 					first = false
 					_, _ = out.Write(field)
@@ -170,13 +158,44 @@ func cut(p *program.Process) int {
 				}
 				line = rest
 			}
-			_ = out.WriteByte(end)
+			_ = out.WriteByte(opt.end)
 		}
 		if !gnu.EndedWell(p, name, r) {
 			status = 1
 		}
 	}
 	return status
+}
+
+// option takes one option. It returns whether the command ends with that, and the code.
+func (opt *cutOptions) option(o program.Option) (code int, done bool) {
+	switch o.Name {
+	case "b", "c", "f":
+		if opt.kind != "" {
+			gnu.FailUsage(opt.p, 1, "only one list may be specified")
+		}
+		opt.kind = map[string]string{"b": "byte", "c": "byte", "f": "field"}[o.Name]
+		opt.list = ranges(opt.p, o.Value, opt.kind)
+	case "d":
+		if len(o.Value) > 1 {
+			gnu.FailUsage(opt.p, 1, "the delimiter must be a single character")
+		}
+		opt.delim, opt.delimited = o.Value, true
+		if opt.delim == "" {
+			opt.delim = "\x00"
+		}
+	case "s":
+		opt.only = true
+	case "z":
+		opt.end = 0
+	case "complement":
+		opt.complement = true
+	case "output-delimiter":
+		if opt.output, opt.hasOutput = o.Value, true; opt.output == "" {
+			opt.output = "\x00"
+		}
+	}
+	return 0, false
 }
 
 // lines cuts where the fields are the lines of an input.

@@ -20,18 +20,19 @@ type trSet struct {
 	repeat bool
 }
 
-// parseSet reads an operand of tr.
-func parseSet(p *program.Process, s string) trSet {
-	set := trSet{fill: -1}
-	type unit struct {
-		c       byte
-		escaped bool
-	}
-	var units []unit
+// trUnit is a character of a set, which a backslash may have written.
+type trUnit struct {
+	c       byte
+	escaped bool
+}
+
+// trUnits reads the characters of a set.
+func trUnits(s string) []trUnit {
+	var units []trUnit
 	for i := 0; i < len(s); i++ {
 		c := s[i]
 		if c != '\\' || i+1 == len(s) {
-			units = append(units, unit{c, false})
+			units = append(units, trUnit{c, false})
 			continue
 		}
 		i++
@@ -58,8 +59,15 @@ func parseSet(p *program.Process, s string) trSet {
 			c = byte(n)
 			i = j - 1
 		}
-		units = append(units, unit{c, true})
+		units = append(units, trUnit{c, true})
 	}
+	return units
+}
+
+// parseSet reads an operand of tr.
+func parseSet(p *program.Process, s string) trSet {
+	set := trSet{fill: -1}
+	units := trUnits(s)
 	text := func(i, n int) string {
 		var b strings.Builder
 		for _, u := range units[i:min(i+n, len(units))] {
@@ -162,38 +170,25 @@ func printable(c byte) string {
 	return string(rune(c))
 }
 
+// trOptions are what the options of tr say.
+type trOptions struct {
+	complement, remove, squeeze, truncate bool
+}
+
 func tr(p *program.Process) int {
+	opt := &trOptions{}
 	opts, sets := p.Options(1, "+cCdst", "complement c", "delete d", "squeeze-repeats s", "truncate-set1 t")
-	complement, remove, squeeze, truncate := false, false, false, false
+
 	for _, o := range opts {
-		switch o.Name {
-		case "c", "C":
-			complement = true
-		case "d":
-			remove = true
-		case "s":
-			squeeze = true
-		case "t":
-			truncate = true
+		if code, done := opt.option(o); done {
+			return code
 		}
 	}
 	switch {
 	case len(sets) == 0:
 		gnu.FailUsage(p, 1, "missing operand")
-	case len(sets) == 1 && !remove && !squeeze:
-		p.Errorf("missing operand after ‘%s’", sets[0])
-		p.Stderrf("Two strings must be given when translating.\n")
-		p.Stderrf("Try '%s --help' for more information.\n", p.Name())
-		return 1
-	case len(sets) == 1 && remove && squeeze:
-		p.Errorf("missing operand after ‘%s’", sets[0])
-		p.Stderrf("Two strings must be given when both deleting and squeezing repeats.\n")
-		p.Stderrf("Try '%s --help' for more information.\n", p.Name())
-		return 1
-	case len(sets) == 2 && remove && !squeeze:
-		p.Errorf("extra operand ‘%s’", sets[1])
-		p.Stderrf("Only one string may be given when deleting without squeezing repeats.\n")
-		p.Stderrf("Try '%s --help' for more information.\n", p.Name())
+	case len(sets) == 1 && opt.remove == opt.squeeze, len(sets) == 2 && opt.remove && !opt.squeeze:
+		opt.wrongSets(p, sets)
 		return 1
 	case len(sets) > 2:
 		gnu.FailUsage(p, 1, "extra operand ‘%s’", sets[2])
@@ -212,7 +207,7 @@ func tr(p *program.Process) int {
 		member[c] = true
 	}
 	from := first.bytes
-	if complement {
+	if opt.complement {
 		from = nil
 		for c := range 256 {
 			if member[c] = !member[c]; member[c] {
@@ -220,53 +215,32 @@ func tr(p *program.Process) int {
 			}
 		}
 	}
-	if !remove && len(sets) == 2 {
+	if !opt.remove && len(sets) == 2 {
 		second.fits(p, first)
 	}
 	var to [256]byte
 	for c := range 256 {
 		to[c] = byte(c)
 	}
-	if !remove && len(sets) == 2 {
-		target := second.bytes
-		if second.fill >= 0 {
-			missing := len(from) - len(target)
-			var grown []byte
-			grown = append(grown, target[:second.fill]...)
-			for range max(missing, 0) {
-				grown = append(grown, second.char)
-			}
-			target = append(grown, target[second.fill:]...)
+	if !opt.remove && len(sets) == 2 {
+		target := second.filled(len(from))
+		if len(target) == 0 && !opt.truncate && len(from) > 0 {
+			p.Errorf("when not truncating set1, string2 must be non-empty")
+			return 1
 		}
-		if len(target) == 0 {
-			if !truncate && len(from) > 0 {
-				p.Errorf("when not truncating set1, string2 must be non-empty")
-				return 1
-			}
-		} else {
-			last := target[len(target)-1]
-			for i, c := range from {
-				switch {
-				case i < len(target):
-					to[c] = target[i]
-				case !truncate:
-					to[c] = last
-				}
+		for i, c := range from {
+			switch {
+			case i < len(target):
+				to[c] = target[i]
+			case !opt.truncate:
+				to[c] = target[len(target)-1]
 			}
 		}
 	}
-	if squeeze {
-		set := first
+	if opt.squeeze {
+		squeezed = member
 		if len(sets) == 2 {
-			set = second
-			for _, c := range set.bytes {
-				squeezed[c] = true
-			}
-			if set.fill >= 0 {
-				squeezed[set.char] = true
-			}
-		} else {
-			squeezed = member
+			squeezed = second.members()
 		}
 	}
 	in, out := p.Reader(p.Stdin), p.Out()
@@ -279,11 +253,11 @@ func tr(p *program.Process) int {
 		p.Charge(10 + len(chunk))
 		kept := chunk[:0]
 		for _, c := range chunk {
-			if remove && member[c] {
+			if opt.remove && member[c] {
 				continue
 			}
 			c = to[c]
-			if squeeze && squeezed[c] && int(c) == last {
+			if opt.squeeze && squeezed[c] && int(c) == last {
 				continue
 			}
 			last = int(c)
@@ -296,4 +270,62 @@ func tr(p *program.Process) int {
 		return 1
 	}
 	return 0
+}
+
+// wrongSets writes how many sets the options of tr need.
+func (opt *trOptions) wrongSets(p *program.Process, sets []string) {
+	need := "Two strings must be given when translating.\n"
+	switch {
+	case len(sets) == 2:
+		p.Errorf("extra operand ‘%s’", sets[1])
+		p.Stderrf("Only one string may be given when deleting without squeezing repeats.\n")
+		p.Stderrf("Try '%s --help' for more information.\n", p.Name())
+		return
+	case opt.remove:
+		need = "Two strings must be given when both deleting and squeezing repeats.\n"
+	}
+	p.Errorf("missing operand after ‘%s’", sets[0])
+	p.Stderrf("%s", need)
+	p.Stderrf("Try '%s --help' for more information.\n", p.Name())
+}
+
+// filled returns the bytes of the set, with its repeated character filling it up to n.
+func (t trSet) filled(n int) []byte {
+	target := t.bytes
+	if t.fill >= 0 {
+		missing := n - len(target)
+		var grown []byte
+		grown = append(grown, target[:t.fill]...)
+		for range max(missing, 0) {
+			grown = append(grown, t.char)
+		}
+		target = append(grown, target[t.fill:]...)
+	}
+	return target
+}
+
+// members returns which bytes are in the set.
+func (t trSet) members() (in [256]bool) {
+	for _, c := range t.bytes {
+		in[c] = true
+	}
+	if t.fill >= 0 {
+		in[t.char] = true
+	}
+	return in
+}
+
+// option takes one option. It returns whether the command ends with that, and the code.
+func (opt *trOptions) option(o program.Option) (code int, done bool) {
+	switch o.Name {
+	case "c", "C":
+		opt.complement = true
+	case "d":
+		opt.remove = true
+	case "s":
+		opt.squeeze = true
+	case "t":
+		opt.truncate = true
+	}
+	return 0, false
 }

@@ -14,48 +14,29 @@ import (
 
 type counts struct{ lines, words, chars, bytes, longest int64 }
 
+// wcOptions are what the options of wc say.
+type wcOptions struct {
+	p                                  *program.Process
+	lines, words, chars, size, longest bool
+	list, totals                       string
+}
+
 func wc(p *program.Process) int {
+	opt := &wcOptions{p: p}
 	opts, files := p.Options(1, "clmwL", "bytes c", "lines l", "chars m", "words w", "max-line-length L", "files0-from=", "total=")
-	lines, words, chars, size, longest := false, false, false, false, false
-	list, totals := "", "auto"
+
+	opt.totals = "auto"
 	for _, o := range opts {
-		switch o.Name {
-		case "c":
-			size = true
-		case "l":
-			lines = true
-		case "m":
-			chars = true
-		case "w":
-			words = true
-		case "L":
-			longest = true
-		case "files0-from":
-			list = o.Value
-		case "total":
-			totals = ""
-			for _, word := range []string{"auto", "always", "only", "never"} {
-				if o.Value != "" && strings.HasPrefix(word, o.Value) {
-					totals = word
-					break
-				}
-			}
-			if totals == "" {
-				p.Errorf("invalid argument ‘%s’ for ‘--total’", o.Value)
-				p.Stderrf("Valid arguments are:\n  - ‘auto’\n  - ‘always’\n  - ‘only’\n  - ‘never’\nTry '%s --help' for more information.\n", p.Name())
-				return 1
-			}
-		default:
-			p.Lack(program.LackOption, "--"+o.Name)
-			gnu.FailUsage(p, 1, "option '--%s' is not supported in a nano space", o.Name)
+		if code, done := opt.option(o); done {
+			return code
 		}
 	}
-	if !lines && !words && !chars && !size && !longest {
-		lines, words, size = true, true, true
+	if !opt.lines && !opt.words && !opt.chars && !opt.size && !opt.longest {
+		opt.lines, opt.words, opt.size = true, true, true
 	}
 	status, wrong, inputs := 0, 0, gnu.OrStdin(files)
-	if list != "" {
-		if files, wrong = p.NamesFrom(1, list, files); wrong > 0 {
+	if opt.list != "" {
+		if files, wrong = p.NamesFrom(1, opt.list, files); wrong > 0 {
 			status = 1
 		}
 		inputs = files
@@ -68,7 +49,7 @@ func wc(p *program.Process) int {
 		var c counts
 		in := gnu.OpenOrTell(p, name)
 		if in != nil {
-			c = count(p, in, words || chars || longest)
+			c = count(p, in, opt.words || opt.chars || opt.longest)
 			if h := in.Handle(); h != nil && h.Kind() == vfs.Regular {
 				sizes += h.Info().Size
 			} else {
@@ -83,7 +64,7 @@ func wc(p *program.Process) int {
 		total = counts{total.lines + c.lines, total.words + c.words, total.chars + c.chars, total.bytes + c.bytes, max(total.longest, c.longest)}
 	}
 	columns := 0
-	for _, on := range []bool{lines, words, chars, size, longest} {
+	for _, on := range []bool{opt.lines, opt.words, opt.chars, opt.size, opt.longest} {
 		if on {
 			columns++
 		}
@@ -92,7 +73,7 @@ func wc(p *program.Process) int {
 	if sizes < 0 {
 		width = 7
 	}
-	if columns == 1 && len(all) == 1 || list != "" && list != "-" && len(all) == 0 {
+	if columns == 1 && len(all) == 1 || opt.list != "" && opt.list != "-" && len(all) == 0 {
 		width = 1
 	}
 	print := func(c counts, name string) {
@@ -100,7 +81,7 @@ func wc(p *program.Process) int {
 		for _, column := range []struct {
 			on bool
 			n  int64
-		}{{lines, c.lines}, {words, c.words}, {chars, c.chars}, {size, c.bytes}, {longest, c.longest}} {
+		}{{opt.lines, c.lines}, {opt.words, c.words}, {opt.chars, c.chars}, {opt.size, c.bytes}, {opt.longest, c.longest}} {
 			if column.on {
 				if !first {
 					_ = p.Out().WriteByte(' ')
@@ -115,7 +96,7 @@ func wc(p *program.Process) int {
 		_ = p.Out().WriteByte('\n')
 	}
 	for i, c := range all {
-		if !opened[i] || totals == "only" {
+		if !opened[i] || opt.totals == "only" {
 			continue
 		}
 		name := ""
@@ -125,13 +106,49 @@ func wc(p *program.Process) int {
 		print(c, name)
 	}
 	switch {
-	case totals == "only":
+	case opt.totals == "only":
 		width = 1
 		print(total, "")
-	case totals == "always", totals == "auto" && len(files)+wrong > 1:
+	case opt.totals == "always", opt.totals == "auto" && len(files)+wrong > 1:
 		print(total, "total")
 	}
 	return status
+}
+
+// option takes one option. It returns whether the command ends with that, and the code.
+func (opt *wcOptions) option(o program.Option) (code int, done bool) {
+	switch o.Name {
+	case "c":
+		opt.size = true
+	case "l":
+		opt.lines = true
+	case "m":
+		opt.chars = true
+	case "w":
+		opt.words = true
+	case "L":
+		opt.longest = true
+	case "files0-from":
+		opt.list = o.Value
+	case "total":
+		opt.totals = ""
+		for _, word := range []string{"auto", "always", "only", "never"} {
+			if o.Value != "" && strings.HasPrefix(word, o.Value) {
+				opt.totals = word
+				break
+			}
+		}
+		if opt.totals == "" {
+			opt.p.Errorf("invalid argument ‘%s’ for ‘--total’", o.Value)
+			opt.p.Stderrf("Valid arguments are:\n  - ‘auto’\n  - ‘always’\n  - ‘only’\n  - ‘never’\nTry '%s --help' for more information.\n",
+				opt.p.Name())
+			return 1, true
+		}
+	default:
+		opt.p.Lack(program.LackOption, "--"+o.Name)
+		gnu.FailUsage(opt.p, 1, "option '--%s' is not supported in a nano space", o.Name)
+	}
+	return 0, false
 }
 
 func quoteIfNeededNewline(s string) string {

@@ -20,6 +20,8 @@ func Programs() program.Table {
 
 // comparer is a diff that runs.
 type comparer struct {
+	beside     sides // the form of two columns
+	width      int   // of that form
 	p          *program.Process
 	out        *program.Output
 	options    string // as they were given, for the heads of folders' files
@@ -53,14 +55,6 @@ func diff(p *program.Process) int {
 		"no-dereference",
 		"show-c-function p", "show-function-line= F", "expand-tabs t", "initial-tab T", "suppress-common-lines", "unidirectional-new-file",
 		"from-file=", "to-file=", "width= W", "left-column")
-	number := func(s string) int {
-		n, err := strconv.Atoi(s)
-		if err != nil || n < 0 {
-			p.Errorf("invalid context length '%s'", s)
-			p.Exit(2)
-		}
-		return n
-	}
 	given := slices.Clone(p.Args[1:])
 	for i, o := len(given)-1, len(operands)-1; i >= 0 && o >= 0; i-- {
 		if given[i] == operands[o] {
@@ -71,81 +65,13 @@ func diff(p *program.Process) int {
 	for _, a := range given {
 		c.options += " " + a
 	}
-	beside, width := sides{c: c}, 130
+	c.beside, c.width = sides{c: c}, 130
 	for _, o := range opts {
-		switch o.Name {
-		case "y":
-			c.sides = &beside
-		case "t":
-			beside.expand = true
-		case "left-column":
-			beside.left = true
-		case "suppress-common-lines":
-			beside.suppress = true
-		case "W":
-			n, err := strconv.Atoi(o.Value)
-			if err != nil || n <= 0 {
-				p.Errorf("invalid width '%s'", o.Value)
-				p.Stderrf("diff: Try 'diff --help' for more information.\n")
-				return 2
-			}
-			width = n
-		case "u":
-			c.unified = max(c.unified, 3)
-		case "U":
-			c.unified = number(o.Value)
-		case "unified":
-			c.unified = 3
-			if o.Given {
-				c.unified = number(o.Value)
-			}
-		case "c":
-			c.context = 3
-		case "C":
-			c.context = number(o.Value)
-		case "context":
-			c.context = 3
-			if o.Given {
-				c.context = number(o.Value)
-			}
-		case "q":
-			c.brief = true
-		case "s":
-			c.same = true
-		case "r":
-			c.recursive = true
-		case "N":
-			c.absent = true
-		case "w", "b", "Z":
-			if c.blanks != 'w' {
-				c.blanks = o.Name[0]
-			}
-		case "i":
-			c.fold = true
-		case "B":
-			c.emptyLines = true
-		case "a":
-			c.text = true
-		case "I":
-			c.ignore = gnu.Compile(p, 2, o.Value, 0)
-		case "p":
-			c.function = gnu.Compile(p, 2, "^[[:alpha:]$_]", 0)
-		case "F":
-			c.function = gnu.Compile(p, 2, o.Value, 0)
-		case "x":
-			c.exclude = append(c.exclude, o.Value)
-		case "L":
-			c.labels = append(c.labels, o.Value)
-		case "strip-trailing-cr":
-			c.stripCR = true
-		case "color", "normal", "d", "H", "no-dereference", "E":
-		default:
-			p.Lack(program.LackOption, "-"+o.Name)
-			p.Errorf("the option %s is not supported here: use the normal, the unified (-u) or the context (-c) form", o.Name)
-			return 2
+		if code, done := c.option(o); done {
+			return code
 		}
 	}
-	beside.setWidth(width)
+	c.beside.setWidth(c.width)
 	switch {
 	case len(operands) == 0:
 		p.Errorf("missing operand after '%s'", p.Args[len(p.Args)-1])
@@ -177,6 +103,82 @@ func diff(p *program.Process) int {
 		return 1
 	}
 	return 0
+}
+
+// option takes one option. It returns whether the command ends with that, and the code.
+func (c *comparer) option(o program.Option) (code int, done bool) {
+	switch o.Name {
+	case "y":
+		c.sides = &c.beside
+	case "t":
+		c.beside.expand = true
+	case "left-column":
+		c.beside.left = true
+	case "suppress-common-lines":
+		c.beside.suppress = true
+	case "W":
+		n, err := strconv.Atoi(o.Value)
+		if err != nil || n <= 0 {
+			c.p.Errorf("invalid width '%s'", o.Value)
+			c.p.Stderrf("diff: Try 'diff --help' for more information.\n")
+			return 2, true
+		}
+		c.width = n
+	case "u":
+		c.unified = max(c.unified, 3)
+	case "U":
+		c.unified = c.number(o.Value)
+	case "unified":
+		c.unified = 3
+		if o.Given {
+			c.unified = c.number(o.Value)
+		}
+	case "c":
+		c.context = 3
+	case "C":
+		c.context = c.number(o.Value)
+	case "context":
+		c.context = 3
+		if o.Given {
+			c.context = c.number(o.Value)
+		}
+	case "q":
+		c.brief = true
+	case "s":
+		c.same = true
+	case "r":
+		c.recursive = true
+	case "N":
+		c.absent = true
+	case "w", "b", "Z":
+		if c.blanks != 'w' {
+			c.blanks = o.Name[0]
+		}
+	case "i":
+		c.fold = true
+	case "B":
+		c.emptyLines = true
+	case "a":
+		c.text = true
+	case "I":
+		c.ignore = gnu.Compile(c.p, 2, o.Value, 0)
+	case "p":
+		c.function = gnu.Compile(c.p, 2, "^[[:alpha:]$_]", 0)
+	case "F":
+		c.function = gnu.Compile(c.p, 2, o.Value, 0)
+	case "x":
+		c.exclude = append(c.exclude, o.Value)
+	case "L":
+		c.labels = append(c.labels, o.Value)
+	case "strip-trailing-cr":
+		c.stripCR = true
+	case "color", "normal", "d", "H", "no-dereference", "E":
+	default:
+		c.p.Lack(program.LackOption, "-"+o.Name)
+		c.p.Errorf("the option %s is not supported here: use the normal, the unified (-u) or the context (-c) form", o.Name)
+		return 2, true
+	}
+	return 0, false
 }
 
 func (c *comparer) isDir(path string) bool {
@@ -453,4 +455,14 @@ func (c *comparer) cased(s string) string {
 		return strings.ToLower(s)
 	}
 	return s
+}
+
+// number reads the number of an option, or ends the program.
+func (c *comparer) number(s string) int {
+	n, err := strconv.Atoi(s)
+	if err != nil || n < 0 {
+		c.p.Errorf("invalid context length '%s'", s)
+		c.p.Exit(2)
+	}
+	return n
 }

@@ -375,31 +375,8 @@ func (s *patcher) file(f *filePatch) {
 			f.hunks[i] = f.hunks[i].reversed()
 		}
 	}
-	creates, deletes := old == "/dev/null", fresh == "/dev/null"
-	name := s.target
-	if name == "" {
-		a, b, c := s.name(old), s.name(fresh), s.name(f.index)
-		switch {
-		case f.renameTo != "" && f.renameOf != "":
-			name = f.renameOf
-		case creates:
-			if name = b; name == "" || name == "/dev/null" {
-				name = c
-			}
-		case s.exists(a) && (deletes || !s.exists(b) || len(strings.Split(a, "/")) < len(strings.Split(b, "/")) || len(a) <= len(b)):
-			name = a
-		case s.exists(b):
-			name = b
-		case s.exists(c):
-			name = c
-		case len(f.hunks) > 0 && f.hunks[0].at == 0 && len(f.hunks) == 1:
-			name, creates = b, true
-		}
-		if name != "" && !gnu.SafeName(name) {
-			s.out.Printf("Ignoring potentially dangerous file name %s\n", name)
-			name = ""
-		}
-	}
+	name, creates := s.choose(f, old, fresh)
+	deletes := fresh == "/dev/null"
 	if name == "" || name == "/dev/null" {
 		s.out.WriteString("can't find file to patch at input line 1\nPerhaps you used the wrong -p or --strip option?\nNo file to patch.  " +
 			"Skipping patch.\n")
@@ -481,6 +458,37 @@ func (s *patcher) file(f *filePatch) {
 		return
 	}
 	s.finish(name, to, f, result, mode, deletes && len(rejected) == 0)
+}
+
+// choose returns the name of the file that a patch changes, "" where there is none, and whether the patch makes the file.
+func (s *patcher) choose(f *filePatch, old, fresh string) (name string, creates bool) {
+	creates = old == "/dev/null"
+	deletes := fresh == "/dev/null"
+	name = s.target
+	if name == "" {
+		a, b, c := s.name(old), s.name(fresh), s.name(f.index)
+		switch {
+		case f.renameTo != "" && f.renameOf != "":
+			name = f.renameOf
+		case creates:
+			if name = b; name == "" || name == "/dev/null" {
+				name = c
+			}
+		case s.exists(a) && (deletes || !s.exists(b) || len(strings.Split(a, "/")) < len(strings.Split(b, "/")) || len(a) <= len(b)):
+			name = a
+		case s.exists(b):
+			name = b
+		case s.exists(c):
+			name = c
+		case len(f.hunks) > 0 && f.hunks[0].at == 0 && len(f.hunks) == 1:
+			name, creates = b, true
+		}
+		if name != "" && !gnu.SafeName(name) {
+			s.out.Printf("Ignoring potentially dangerous file name %s\n", name)
+			name = ""
+		}
+	}
+	return name, creates
 }
 
 // finish writes the result, or removes what became empty.

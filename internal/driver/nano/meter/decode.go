@@ -17,6 +17,7 @@ func (w *rewriter) declarations(r *reader) (groups []byte, n int, declared uint3
 }
 
 // decode reads the instructions of a function and checks every index, so that none reaches what the pass adds.
+// It is long because it is one switch over the opcodes.
 func (w *rewriter) decode(r *reader) {
 	p := w.p
 	w.code = w.code[:0]
