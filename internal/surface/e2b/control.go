@@ -136,6 +136,7 @@ func ttl(timeout *int64) int64 {
 func set(raw json.RawMessage) bool { return len(raw) > 0 && string(raw) != "null" }
 
 func (s *Surface) create(w http.ResponseWriter, r *http.Request, c *caller) error {
+	w.Header().Set("Should-Retry", "false") // the answer says whether it helps; a repeat of a request that made a space makes another
 	var q creation
 	if err := read(r, &q); err != nil {
 		return err
@@ -169,7 +170,8 @@ func (s *Surface) create(w http.ResponseWriter, r *http.Request, c *caller) erro
 		}
 		return answer(w, http.StatusCreated, s.sandbox(c, doc))
 	}
-	body := map[string]any{"metadata": notes, "env": q.Env, "ttl_seconds": ttl(q.Timeout), "runtime": "auto"}
+	// Commands of E2B run side by side and take input, for which a space needs processes.
+	body := map[string]any{"metadata": notes, "env": q.Env, "ttl_seconds": ttl(q.Timeout), "runtime": "heavy"}
 	switch q.Template {
 	case "", baseTemplate:
 		notes[noteTemplate] = baseTemplate

@@ -186,13 +186,16 @@ func (s *Surface) outside(ctx context.Context, c *caller, at string, depth int) 
 // shell runs a command of the surface's own in the sandbox, judged and recorded as every command, and returns its output.
 func (s *Surface) shell(ctx context.Context, c *caller, line string) ([]byte, error) {
 	var m struct {
+		Run    string   `json:"runId"`
 		Events []result `json:"events"`
-		Status string   `json:"status"`
 	}
 	err := s.ask(ctx, c, http.MethodPost, "/v1/spaces/"+url.PathEscape(c.sandbox)+"/runs", map[string]any{"protocolVersion": "1.0",
-		"operations": []any{operation(line, "", nil)}, "wait_seconds": 60}, &m)
+		"operations": []any{operation(line, "", nil)}, "background": true, "wait_seconds": 60}, &m)
 	if err != nil {
 		return nil, err
+	}
+	if n := len(m.Events); n == 0 || m.Events[n-1].Type == "approvalRequired" { // nobody waits for the answer: it must not be done later
+		_ = s.ask(ctx, c, http.MethodPost, s.runPath(c, m.Run)+"/cancel", map[string]any{"reason": "the caller did not wait"}, nil)
 	}
 	if len(m.Events) == 0 {
 		return nil, &refusal{Status: http.StatusServiceUnavailable, Code: "unavailable", Message: "the sandbox is busy; try again"}
@@ -331,14 +334,55 @@ func (s *Surface) remove(w http.ResponseWriter, r *http.Request, c *caller) erro
 	case err != nil:
 	case inside && e.Type == "file":
 		err = s.ask(r.Context(), c, http.MethodDelete, c.fileURL(at), nil, nil)
+	case inside && e.Type == "directory":
+		err = s.removeFolder(r.Context(), c, at)
+	case e.Type == "directory":
+		_, err = s.shell(r.Context(), c, "rm -rf -- "+quoted(at))
 	default:
-		_, err = s.shell(r.Context(), c, "rm -rf -- "+inCommand(q.Path))
+		_, err = s.shell(r.Context(), c, "rm -f -- "+inCommand(q.Path))
 	}
 	if err != nil {
 		return err
 	}
 	return answer(w, http.StatusOK, map[string]any{})
 }
+
+// removeFolder removes a folder of the space's files: each file by itself, as the gate judges the deletion of a file, and then the folders.
+func (s *Surface) removeFolder(ctx context.Context, c *caller, at string) error {
+	found, err := s.entries(ctx, c, at, true)
+	if err != nil {
+		return err
+	}
+	folders := []string{at}
+	for _, e := range found {
+		if e.Type == "directory" {
+			folders = append(folders, e.Path)
+			continue
+		}
+		if e.Type == "file" {
+			err = s.ask(ctx, c, http.MethodDelete, c.fileURL(e.Path), nil, nil)
+		} else {
+			_, err = s.shell(ctx, c, "rm -f -- "+quoted(path.Join(workspace, e.Path)))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	slices.Reverse(folders) // a listing has each folder before what is in it
+	for part := range slices.Chunk(folders, maxRemoved) {
+		line := "rmdir --"
+		for _, f := range part {
+			line += " " + quoted(path.Join(workspace, f))
+		}
+		if _, err := s.shell(ctx, c, line); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// maxRemoved is how many folders one command removes.
+const maxRemoved = 50
 
 // passed hands an answer of /v1 on, and holds a problem back.
 type passed struct {

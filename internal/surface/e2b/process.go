@@ -347,7 +347,7 @@ func (s *Surface) follow(w http.ResponseWriter, r *http.Request, c *caller) erro
 
 // runDoc is a run, as far as the surface needs it.
 type runDoc struct {
-	ID         string          `json:"id"`
+	ID         string          `json:"run_id"`
 	Status     string          `json:"status"`
 	Tag        string          `json:"tag"`
 	PTY        json.RawMessage `json:"pty"`
