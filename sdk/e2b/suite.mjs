@@ -13,6 +13,24 @@ const policy = { 'agentbox.policy': 'permissive' }
 const box = await Sandbox.create({ timeoutMs: 300_000, metadata: { suite: 'node', ...policy }, envs: { COLOUR: 'blue' } })
 const coder = await Interpreter.create({ timeoutMs: 300_000 })
 
+// approve answers the question that waits, as the person does whom policy asks about a shell that gets input.
+const approve = async () => {
+  const base = process.env.E2B_API_URL.replace(/\/e2b$/, '')
+  const key = Buffer.from(process.env.E2B_API_KEY.replace(/^e2b_/, ''), 'hex').toString()
+  const headers = { Authorization: `Bearer ${key}`, 'Content-Type': 'application/json' }
+  for (let i = 0; i < 100; i++) {
+    const { approvals } = await (await fetch(`${base}/v1/approvals?status=pending`, { headers })).json()
+    if (approvals.length) {
+      const id = approvals[0].approval_id ?? approvals[0].id
+      const r = await fetch(`${base}/v1/approvals/${id}/decide`, { method: 'POST', headers, body: '{"decision":"approve"}' })
+      assert.equal(r.status, 200)
+      return
+    }
+    await new Promise((done) => setTimeout(done, 100))
+  }
+  assert.fail('no question waits')
+}
+
 const cases = {
   async 'a wrong key is an authentication error'() {
     await assert.rejects(Sandbox.create({ apiKey: 'e2b_' + '00'.repeat(8) }), e2b.AuthenticationError)
@@ -197,6 +215,7 @@ const cases = {
   async 'a terminal'() {
     let seen = ''
     const handle = await box.pty.create({ cols: 80, rows: 24, onData: (data) => (seen += Buffer.from(data).toString()), timeoutMs: 30_000 })
+    await approve()
     await box.pty.resize(handle.pid, { cols: 100, rows: 30 })
     await box.pty.sendInput(handle.pid, new TextEncoder().encode('stty size; exit 3\n'))
     await assert.rejects(handle.wait(), (e) => e.exitCode === 3)

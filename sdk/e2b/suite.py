@@ -49,6 +49,23 @@ def coder() -> Interpreter:
     return coder.box
 
 
+def approve():
+    """Answers the question that waits, as the person does whom policy asks about a shell that gets input."""
+    base, key = os.environ["E2B_API_URL"].removesuffix("/e2b"), bytes.fromhex(os.environ["E2B_API_KEY"].removeprefix("e2b_")).decode()
+
+    def ask(method, path, body=None):
+        r = urllib.request.Request(base + path, method=method, data=json.dumps(body).encode() if body else None)
+        r.add_header("Authorization", "Bearer " + key)
+        r.add_header("Content-Type", "application/json")
+        return json.load(urllib.request.urlopen(r))
+
+    for _ in range(100):
+        for a in ask("GET", "/v1/approvals?status=pending")["approvals"]:
+            return ask("POST", f"/v1/approvals/{a.get('approval_id') or a['id']}/decide", {"decision": "approve"})
+        time.sleep(0.1)
+    raise AssertionError("no question waits")
+
+
 # The control plane.
 
 
@@ -272,7 +289,6 @@ def a_path_that_leaves_the_files_does_not():
 
 @case
 def files_of_tmp_are_reached_by_commands():
-    shared().commands.run("true", stdin=True).exit_code if False else None
     shared().files.write("/tmp/outside/a.bin", b"\x00\xff1")
     same(bytes(shared().files.read("/tmp/outside/a.bin", format="bytes")), b"\x00\xff1")
     same([e.name for e in shared().files.list("/tmp/outside")], ["a.bin"])
@@ -387,6 +403,7 @@ def commands_run_side_by_side():
 @case
 def a_terminal():
     handle = shared().pty.create(e2b.PtySize(rows=24, cols=80), timeout=30)
+    approve()
     shared().pty.resize(handle.pid, e2b.PtySize(rows=30, cols=100))
     shared().pty.send_stdin(handle.pid, b"stty size; echo se''en; exit 3\n")
     seen = []

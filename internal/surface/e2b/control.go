@@ -32,7 +32,7 @@ const (
 	maxTimeout     = 30 * 24 * 3600 // of a space
 	maxForks       = 20
 	interpreter    = "code-interpreter-v1"
-	baseTemplate   = "base"
+	plainTemplate  = "base"
 )
 
 // spaceDoc is a space, as far as the surface needs it.
@@ -54,7 +54,7 @@ func (d spaceDoc) template() string {
 	if t := d.Metadata[noteTemplate]; t != "" {
 		return t
 	}
-	return baseTemplate
+	return plainTemplate
 }
 
 func (d spaceDoc) snapshot() bool { return d.Metadata[noteSnapshot] != "" }
@@ -173,12 +173,12 @@ func (s *Surface) create(w http.ResponseWriter, r *http.Request, c *caller) erro
 	// Commands of E2B run side by side and take input, for which a space needs processes.
 	body := map[string]any{"metadata": notes, "env": q.Env, "ttl_seconds": ttl(q.Timeout), "runtime": "heavy"}
 	switch q.Template {
-	case "", baseTemplate:
-		notes[noteTemplate] = baseTemplate
+	case "", plainTemplate:
+		notes[noteTemplate] = plainTemplate
 	case interpreter:
 		body["runtime"] = "nano" // the tier that has interpreter contexts
 	default:
-		return notFound("there is no template %.64q; there are %s, %s and the snapshots of sandboxes", q.Template, baseTemplate, interpreter)
+		return notFound("there is no template %.64q; there are %s, %s and the snapshots of sandboxes", q.Template, plainTemplate, interpreter)
 	}
 	for choice, field := range map[string]string{choicePolicy: "policy", choiceRuntime: "runtime"} {
 		if value := q.Metadata[choice]; value != "" {

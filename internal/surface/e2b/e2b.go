@@ -1,6 +1,6 @@
-// Package e2b answers the packages of E2B, unmodified: their control plane, their files and commands, and their code interpreter. It
-// translates each request into operations of /v1 in the name of the caller, so that authentication, roles, tokens, labels, the gate and the
-// log hold for it as for every other client.
+// Package e2b answers the unmodified packages of E2B by operations of /v1, in the name of their caller.
+//
+// So authentication, roles, tokens, labels, the gate and the log hold for them as for every other client.
 package e2b
 
 import (

@@ -212,7 +212,8 @@ func (s *Surface) shell(ctx context.Context, c *caller, line string) ([]byte, er
 		if strings.Contains(said, "No such file") || strings.Contains(said, "no such file") {
 			return nil, notFound("%s", said)
 		}
-		return nil, &refusal{Status: http.StatusInternalServerError, Code: "internal", Message: cmp.Or(said, "the command of the operation failed")}
+		return nil, &refusal{Status: http.StatusInternalServerError, Code: "internal", Message: cmp.Or(said,
+			"the command of the operation failed")}
 	}
 	if last.Stdout == nil {
 		return nil, nil
@@ -508,7 +509,7 @@ func wrote(p string) map[string]any {
 	return map[string]any{"name": path.Base(told(p)), "path": told(p), "type": "file"}
 }
 
-// write writes a file. One outside the space's files is written into them first, and then moved by a command.
+// write writes a file. One outside the space's files is written into them first, and a command copies it.
 func (s *Surface) write(ctx context.Context, c *caller, p string, content io.Reader) error {
 	at, inside := locate(p)
 	if !inside {
@@ -516,14 +517,12 @@ func (s *Surface) write(ctx context.Context, c *caller, p string, content io.Rea
 		if err := s.store(ctx, c, held, content); err != nil {
 			return err
 		}
-		line := "mv -- " + inCommand(held) + " " + quoted(at)
+		line := "cat -- " + inCommand(held) + " > " + quoted(at)
 		if dir := path.Dir(at); dir != "/" {
 			line = "mkdir -p -- " + quoted(dir) + " && " + line
 		}
-		if _, err := s.shell(ctx, c, line); err != nil {
-			return errors.Join(err, s.ask(ctx, c, http.MethodDelete, c.fileURL(held), nil, nil))
-		}
-		return nil
+		_, err := s.shell(ctx, c, line)
+		return cmp.Or(err, s.ask(context.WithoutCancel(ctx), c, http.MethodDelete, c.fileURL(held), nil, nil))
 	}
 	return s.store(ctx, c, at, content)
 }

@@ -36,7 +36,8 @@ func notFound(format string, args ...any) error {
 
 // notOffered refuses what Agentbox does not have.
 func notOffered(what string) error {
-	return &refusal{Status: http.StatusBadRequest, Code: "unimplemented", Message: what + " are not offered by Agentbox; docs/E2B.md lists what is"}
+	return &refusal{Status: http.StatusBadRequest, Code: "unimplemented", Message: what +
+		" are not offered by Agentbox; docs/E2B.md lists what is"}
 }
 
 // gone turns the refusal of a space that is not there into what E2B's proxy says of a sandbox that does not run.

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"agentbox/internal/domain/id"
 )
 
 // pid names a command of a sandbox.
@@ -30,9 +32,9 @@ func numberOf(run string) uint32 {
 
 // The bounds of a command.
 const (
-	maxCommand   = 4000 // characters of a command of a run; longer ones go through its environment
-	longVariable = "E2B_COMMAND"
-	keepalive    = 45 * time.Second // the packages give up after 300 seconds of silence, and ask for a sign every 50
+	maxCommand = 4000                   // characters of a command of a run; longer ones become a script
+	notYet     = 250 * time.Millisecond // between two tries to reach a command that has not started
+	keepalive  = 45 * time.Second       // the packages give up after 300 seconds of silence, and ask for a sign every 50
 )
 
 type process struct {
@@ -59,41 +61,6 @@ type selector struct {
 type input struct {
 	Stdin string `json:"stdin"`
 	PTY   string `json:"pty"`
-}
-
-func (s *Surface) routeSandbox() {
-	const p, f = "POST /process.Process/", "POST /filesystem.Filesystem/"
-	s.within(p+"Start", s.start)
-	s.within(p+"Connect", s.follow)
-	s.within(p+"List", s.processes)
-	s.within(p+"SendInput", s.sendInput)
-	s.within(p+"StreamInput", s.streamInput)
-	s.within(p+"CloseStdin", s.give(func(json.RawMessage) (map[string]any, error) { return map[string]any{"close": true}, nil }))
-	s.within(p+"SendSignal", s.signal)
-	s.within(p+"Update", s.give(resize))
-	s.within(f+"Stat", s.stat)
-	s.within(f+"ListDir", s.listDir)
-	s.within(f+"MakeDir", s.makeDir)
-	s.within(f+"Move", s.move)
-	s.within(f+"Remove", s.remove)
-	for _, name := range []string{"WatchDir", "CreateWatcher", "GetWatcherEvents", "RemoveWatcher"} {
-		s.within(f+name, func(http.ResponseWriter, *http.Request, *caller) error { return notOffered("watchers of files") })
-	}
-	s.within("GET /files", s.download)
-	s.within("POST /files", s.upload)
-	s.within("GET /health", s.health)
-	s.within("POST /execute", s.execute)
-	s.within("GET /contexts", s.contexts)
-	s.within("POST /contexts", s.createContext)
-	s.within("POST /contexts/{id}/restart", s.restartContext)
-	s.within("DELETE /contexts/{id}", s.deleteContext)
-}
-
-func (s *Surface) health(w http.ResponseWriter, r *http.Request, c *caller) error {
-	if _, err := s.space(r, c, c.sandbox); err != nil {
-		return &refusal{Status: http.StatusBadGateway, Message: "The sandbox was not found: it has ended"}
-	}
-	return nothing(w)
 }
 
 // line returns the command line of a process. The packages run every command in a login shell, which a run's command has already.
@@ -130,9 +97,6 @@ func operation(line, cwd string, env map[string]string) map[string]any {
 	if !inside {
 		line = "cd -- " + quoted(at) + " && { " + line + "\n}"
 	}
-	if utf8.RuneCountInString(line) > maxCommand {
-		env[longVariable], line = line, `eval "$`+longVariable+`"`
-	}
 	op["command"], op["env"] = line, env
 	return op
 }
@@ -147,7 +111,11 @@ func (s *Surface) start(w http.ResponseWriter, r *http.Request, c *caller) error
 	if err := first(r, &q); err != nil {
 		return err
 	}
-	op := operation(q.Process.line(), q.Process.Cwd, q.Process.Env)
+	line, err := s.short(r.Context(), c, q.Process.line())
+	if err != nil {
+		return gone(err)
+	}
+	op := operation(line, q.Process.Cwd, q.Process.Env)
 	switch {
 	case q.PTY != nil:
 		op["pty"] = map[string]int{"cols": q.PTY.Size.Cols, "rows": q.PTY.Size.Rows}
@@ -170,6 +138,18 @@ func (s *Surface) start(w http.ResponseWriter, r *http.Request, c *caller) error
 	}
 	s.finish(out, err, expired())
 	return nil
+}
+
+// short returns a command line that fits a run. A longer one becomes a script among the space's files, which removes itself.
+func (s *Surface) short(ctx context.Context, c *caller, line string) (string, error) {
+	if utf8.RuneCountInString(line) <= maxCommand {
+		return line, nil
+	}
+	name := ".e2b-command-" + string(id.New[id.Request](s.IDs)) + ".sh"
+	if err := s.store(ctx, c, name, strings.NewReader("rm -f -- "+workspace+"/"+name+"\n"+line+"\n")); err != nil {
+		return "", err
+	}
+	return "bash " + workspace + "/" + name, nil
 }
 
 // finish ends the stream of a command.
@@ -200,10 +180,15 @@ func (s *Surface) begin(ctx context.Context, c *caller, message map[string]any) 
 func (s *Surface) limit(r *http.Request) (ctx context.Context, expired func() bool, stop func()) {
 	ctx, cancel := context.WithCancelCause(r.Context())
 	unset := func() {}
+	began, most := s.Clock.Now(), time.Duration(0)
 	if ms, err := strconv.ParseInt(r.Header.Get("Connect-Timeout-Ms"), 10, 64); err == nil && ms > 0 {
-		unset = s.after(time.Duration(ms)*time.Millisecond, func() { cancel(errTime) })
+		most = time.Duration(ms) * time.Millisecond
+		unset = s.after(most, func() { cancel(errTime) })
 	}
-	return ctx, func() bool { return errors.Is(context.Cause(ctx), errTime) }, func() { unset(); cancel(nil) }
+	expired = func() bool { // a package that counts the time itself may go a moment before
+		return errors.Is(context.Cause(ctx), errTime) || ctx.Err() != nil && most > 0 && s.Clock.Now().Sub(began) > most*9/10
+	}
+	return ctx, expired, func() { unset(); cancel(nil) }
 }
 
 var errTime = errors.New("the time of the call is over")
@@ -464,11 +449,24 @@ func (s *Surface) given(ctx context.Context, c *caller, q selector, given map[st
 	if err != nil {
 		return err
 	}
-	err = s.ask(ctx, c, http.MethodPost, "/v1/runs/"+url.PathEscape(found.ID)+"/input", given, nil)
-	if e, ok := errors.AsType[*refusal](err); ok && e.Word == "run_already_ended" {
-		err = notFound("the process %d has ended", q.Process.PID)
+	for {
+		err = s.ask(ctx, c, http.MethodPost, "/v1/runs/"+url.PathEscape(found.ID)+"/input", given, nil)
+		e, ok := errors.AsType[*refusal](err)
+		if ok && e.Word == "run_already_ended" {
+			return notFound("the process %d has ended", q.Process.PID)
+		}
+		if !ok || e.Word != "run_not_started" || given["signal"] != nil {
+			return err
+		}
+		again, stop := s.Clock.NewTimer(notYet) // a person may be asked about the command; it gets its input once it runs
+		select {
+		case <-again:
+			stop()
+		case <-ctx.Done():
+			stop()
+			return err
+		}
 	}
-	return err
 }
 
 func resize(raw json.RawMessage) (map[string]any, error) {
