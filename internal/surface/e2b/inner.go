@@ -227,7 +227,7 @@ func (s *Surface) frames(ctx context.Context, c *caller, run string) iter.Seq2[f
 		}()
 		defer func() {
 			cancel()
-			out.Close()
+			_ = out.Close() // of a pipe, which has no error
 			<-ended
 		}()
 		for f, err := range events(out) {
