@@ -35,10 +35,15 @@ test: guest quickjs rootfs nano dataset ## every test
 	$(GO) test -timeout 20m ./...
 	$(MAKE) --no-print-directory bench-smoke
 	$(MAKE) --no-print-directory sdk-test
+	$(MAKE) --no-print-directory e2b-test
 
 .PHONY: sdk-test
 sdk-test: build ## the TypeScript and Python SDKs, against bin/agentbox
 	@scripts/sdk test
+
+.PHONY: e2b-test
+e2b-test: build ## the unmodified packages of E2B, against bin/agentbox
+	@scripts/e2b test
 
 .PHONY: sdk-packages
 sdk-packages: guest quickjs nano ## the SDKs as packages that bring the program: wheels and packages of npm in dist/sdk, tried in empty folders

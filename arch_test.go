@@ -74,6 +74,10 @@ var floors = []arch.Floor{
 		Imports:    []string{"internal/service/**", "internal/domain/*", "internal/kernel/*", "web"},
 		ThirdParty: []string{"github.com/danielgtaylor/huma/v2/**", "github.com/go-json-experiment/json/jsontext", "golang.org/x/time/rate"},
 	},
+	{ // it reaches the services by the API only, which its maker gives it
+		Name: "e2b", Packages: []string{"internal/surface/e2b/**"}, Own: true, Depth: 3,
+		Imports: []string{"internal/domain/*"}, Refused: []string{"os", "os/**", "syscall", "plugin", "unsafe", "database/**", "log"},
+	},
 	{
 		Name: "cli or tui", Packages: []string{"internal/surface/cli/**", "internal/surface/tui/**"}, Own: true, Depth: 3,
 		Imports: []string{"internal/client", "internal/domain/*", "internal/host"}, ThirdParty: []string{"**"},

@@ -78,7 +78,12 @@ func (a *App) serve(ids *id.Source, blobs *disk.Blobs) error {
 			{Name: "disk", Try: func(context.Context) error { return blobs.Room() }, Keep: time.Second},
 		},
 	}
+	beside, err := a.beside(ids)
+	if err != nil {
+		return err
+	}
 	a.server = httpapi.New(wire.Config{
+		Beside: beside,
 		Clock: a.clock, IDs: ids, Log: a.logger,
 		Authenticate: a.Identity.Authenticate, AuthenticateEngine: a.Identity.AuthenticateEngine, Rates: rates, Observer: observer{a.metrics,
 			a.tracer},

@@ -33,6 +33,9 @@ const (
 // Mount is where a space's files lie inside the space.
 const Mount = "/workspace"
 
+// otherMount is a link to Mount in every space.
+const otherMount = "/home/user"
+
 // Reading is what a command line would do, as far as that can be known.
 type Reading struct {
 	Commands []Command
@@ -536,6 +539,9 @@ func resolve(dir, name string) string {
 		name = path.Join(Mount, dir, name)
 	}
 	name = path.Clean(name)
+	if rest, ok := strings.CutPrefix(name, otherMount); ok && (rest == "" || rest[0] == '/') {
+		name = Mount + rest
+	}
 	if rest, ok := strings.CutPrefix(name, Mount+"/"); ok {
 		return rest
 	}

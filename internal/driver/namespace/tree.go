@@ -42,7 +42,7 @@ func (t *Tier) layout(spec space.Spec) (s *spaceinit.Setup, files []*os.File, er
 	const quiet = unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV
 	s = &spaceinit.Setup{
 		Hostname:  "space",
-		Dirs:      append([]string{"etc", "dev", "var", "run"}, t.root.dirs...),
+		Dirs:      append([]string{"etc", "dev", "var", "run", "home"}, t.root.dirs...),
 		Files:     etcFiles(),
 		Links:     append(t.root.links, t.links...),
 		Landlock:  true,
@@ -135,6 +135,7 @@ func etcLinks() []spaceinit.Link {
 		{Path: "dev/ptmx", Target: "pts/ptmx"},
 		{Path: "dev/shm", Target: "/tmp"}, // shared memory is bounded like the rest of /tmp
 		{Path: "var/tmp", Target: "/tmp"},
+		{Path: "home/user", Target: workdir}, // the name that programs made for E2B know
 		{Path: "etc/mtab", Target: "/proc/self/mounts"},
 	}
 }

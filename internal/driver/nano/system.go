@@ -196,7 +196,7 @@ func (s *system) world(o worker.Order, account *bound.Account, g *fiber.Group, s
 }
 
 // links are the links that every space has.
-var links = [][2]string{{"/sbin", "/usr/bin"}, {"/var/tmp", "/tmp"}}
+var links = [][2]string{{"/sbin", "/usr/bin"}, {"/var/tmp", "/tmp"}, {"/home/user", workspace}}
 
 // umask is what nobody but the space's user may do with its new files.
 const umask = 0o022

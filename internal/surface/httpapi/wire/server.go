@@ -51,6 +51,7 @@ type Config struct {
 	Tags               []string  // the groups of operations, in the order of the docs
 	Elsewhere          Elsewhere // finds the daemon that answers; nil where there is only this one
 	Observer           Observer  // is called for each request; nil for none
+	Beside             Beside    // answers what is not of this API; nil for none
 }
 
 // Observer receives the events of the server. Its methods must not block.
@@ -144,6 +145,9 @@ func (s *Server) stop() { close(s.done) }
 
 // ServeHTTP answers one request.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if s.besides(w, r) {
+		return
+	}
 	c := s.call(r)
 	if s.Observer.Begun(c.Trace) && !c.Trace.Foreign {
 		c.Trace.Flags = "01"

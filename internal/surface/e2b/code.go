@@ -1,0 +1,369 @@
+package e2b
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strings"
+	"unicode/utf16"
+	"unicode/utf8"
+
+	"agentbox/internal/domain/id"
+)
+
+// The languages of contexts. TypeScript runs in the context of JavaScript, which takes its types away.
+const (
+	python     = "python"
+	javascript = "javascript"
+	typescript = "typescript"
+)
+
+// display is one form of a value that a cell has shown.
+type display struct {
+	Artifact string `json:"artifact_id"`
+	Value    int    `json:"value"`
+	Result   bool   `json:"result"`
+	Media    string `json:"mime_type"`
+}
+
+// forms are the fields of a result by the media types of /v1.
+var forms = map[string]string{
+	"text/plain": "text", "text/html": "html", "text/markdown": "markdown", "text/latex": "latex", "image/svg+xml": "svg", "image/png": "png",
+	"image/jpeg": "jpeg", "application/json": "json",
+}
+
+// language returns the language of a context in /v1.
+func language(asked string) (string, error) {
+	switch strings.ToLower(asked) {
+	case "", python, "python3", "py":
+		return python, nil
+	case javascript, "js", typescript, "ts":
+		return javascript, nil
+	}
+	return "", invalid("there are no contexts of the language %.32q; there are python, javascript and typescript", asked)
+}
+
+// contextOf returns the language and the folder of a context by its id, which says the language.
+func (s *Surface) contextOf(c *caller, name string) (language, cwd string) {
+	cwd, _ = recalled(s, s.folders, c.sandbox+" "+name)
+	if strings.HasPrefix(name, "js-") {
+		return javascript, cwd
+	}
+	return python, cwd
+}
+
+func (s *Surface) createContext(w http.ResponseWriter, r *http.Request, c *caller) error {
+	var q struct {
+		Language string `json:"language"`
+		Cwd      string `json:"cwd"`
+	}
+	if err := read(r, &q); err != nil {
+		return err
+	}
+	lang, err := language(q.Language)
+	if err != nil {
+		return err
+	}
+	if _, err := s.space(r, c, c.sandbox); err != nil {
+		return err
+	}
+	name := map[string]string{python: "py-", javascript: "js-"}[lang] + strings.ToLower(strings.TrimPrefix(string(id.New[id.Request](s.IDs)),
+		"req_"))
+	if q.Cwd == "" {
+		q.Cwd = home
+	}
+	remember(s, s.folders, c.sandbox+" "+name, q.Cwd)
+	return answer(w, http.StatusCreated, map[string]string{"id": name, "language": lang, "cwd": q.Cwd})
+}
+
+func (s *Surface) contexts(w http.ResponseWriter, r *http.Request, c *caller) error {
+	var found struct {
+		Contexts []struct {
+			Name     string `json:"name"`
+			Language string `json:"language"`
+		} `json:"contexts"`
+	}
+	if err := s.ask(r.Context(), c, http.MethodGet, c.contextURL(""), nil, &found); err != nil {
+		return err
+	}
+	all, seen := []map[string]string{}, map[string]bool{}
+	for _, f := range found.Contexts {
+		_, cwd := s.contextOf(c, f.Name)
+		if cwd == "" {
+			cwd = home
+		}
+		seen[f.Name] = true
+		all = append(all, map[string]string{"id": f.Name, "language": f.Language, "cwd": cwd})
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for key, cwd := range s.folders { // those in which nothing has run yet have no file
+		sandbox, name, _ := strings.Cut(key, " ")
+		if sandbox == c.sandbox && !seen[name] {
+			lang := python
+			if strings.HasPrefix(name, "js-") {
+				lang = javascript
+			}
+			all = append(all, map[string]string{"id": name, "language": lang, "cwd": cwd})
+		}
+	}
+	return answer(w, http.StatusOK, all)
+}
+
+func (c *caller) contextURL(rest string) string {
+	return "/v1/spaces/" + url.PathEscape(c.sandbox) + "/contexts" + rest
+}
+
+// forget removes the variables of a context.
+func (s *Surface) forget(r *http.Request, c *caller) error {
+	name := r.PathValue("id")
+	lang, _ := s.contextOf(c, name)
+	err := s.ask(r.Context(), c, http.MethodDelete, c.contextURL("/"+url.PathEscape(name)+"?language="+lang), nil, nil)
+	_, known := recalled(s, s.folders, c.sandbox+" "+name)
+	if e, ok := errors.AsType[*refusal](err); ok && e.Status == http.StatusNotFound && known {
+		return nil // nothing has run in it
+	}
+	return err
+}
+
+func (s *Surface) restartContext(w http.ResponseWriter, r *http.Request, c *caller) error {
+	if err := s.forget(r, c); err != nil {
+		return err
+	}
+	return nothing(w)
+}
+
+func (s *Surface) deleteContext(w http.ResponseWriter, r *http.Request, c *caller) error {
+	if err := s.forget(r, c); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	delete(s.folders, c.sandbox+" "+r.PathValue("id"))
+	s.mu.Unlock()
+	return nothing(w)
+}
+
+func (s *Surface) execute(w http.ResponseWriter, r *http.Request, c *caller) error {
+	var q struct {
+		Code     string            `json:"code"`
+		Context  string            `json:"context_id"`
+		Language string            `json:"language"`
+		Env      map[string]string `json:"env_vars"`
+	}
+	if err := read(r, &q); err != nil {
+		return err
+	}
+	name, lang, cwd := q.Context, "", ""
+	if name == "" {
+		var err error
+		if lang, err = language(q.Language); err != nil {
+			return err
+		}
+		name = map[string]string{python: "default", javascript: "js-default"}[lang]
+	} else {
+		lang, cwd = s.contextOf(c, name)
+	}
+	cell := map[string]any{"language": lang, "code": q.Code, "env": q.Env, "wait_seconds": 0}
+	if at, inside := locate(cwd); inside && at != "." {
+		cell["cwd"] = at
+	}
+	var begun struct {
+		Run string `json:"runId"`
+	}
+	err := s.ask(context.WithoutCancel(r.Context()), c, http.MethodPost, c.contextURL("/"+url.PathEscape(name)+"/cells"), cell, &begun)
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(http.StatusOK)
+	out := &lines{stream: &stream{w: w}}
+	_ = http.NewResponseController(w).Flush() // the packages wait for the headers
+	defer s.beat(r, func() { _ = out.say(map[string]any{"type": "keepalive"}) })()
+	if err := s.cell(r.Context(), c, begun.Run, name, lang, out); err != nil {
+		if r.Context().Err() != nil { // the caller's time is over: so is the cell's
+			return s.ask(context.WithoutCancel(r.Context()), c, http.MethodPost, s.runPath(c, begun.Run)+"/cancel",
+				map[string]any{"reason": "the caller went away"}, nil)
+		}
+		_ = out.say(map[string]any{"type": "error", "name": "AgentboxError", "value": err.Error(), "traceback": err.Error()})
+	}
+	return nil
+}
+
+// cell tells what a cell prints, shows and fails with.
+func (s *Surface) cell(ctx context.Context, c *caller, run, name, lang string, out *lines) error {
+	var last result
+	var failure bytes.Buffer // what may be the trace of an error, which is told as the error
+	for f, err := range s.frames(ctx, c, run) {
+		if err != nil {
+			return err
+		}
+		switch f.kind {
+		case "stdout", "stderr":
+			raw, err := f.output()
+			if err != nil {
+				return err
+			}
+			if f.kind == "stderr" {
+				failure.Write(raw)
+				continue
+			}
+			if err := out.text("stdout", raw, stamp(s.Clock.Now())); err != nil {
+				return err
+			}
+		case "event":
+			if err := json.Unmarshal(f.data, &last); err != nil {
+				return err
+			}
+		}
+	}
+	if _, err := last.end(); err != nil {
+		return err
+	}
+	trace := ""
+	printed := failure.String()
+	if last.ExitCode == nil || *last.ExitCode != 0 {
+		printed, trace = traceOf(lang, printed)
+	}
+	if printed != "" {
+		if err := out.text("stderr", []byte(printed), stamp(s.Clock.Now())); err != nil {
+			return err
+		}
+	}
+	if err := s.results(ctx, c, last.Displays, out); err != nil {
+		return err
+	}
+	if last.ExitCode == nil || *last.ExitCode != 0 {
+		if err := out.say(failed(trace, last)); err != nil {
+			return err
+		}
+	}
+	key := c.sandbox + " " + name
+	n, _ := recalled(s, s.cells, key)
+	remember(s, s.cells, key, n+1)
+	return out.say(map[string]any{"type": "number_of_executions", "execution_count": n + 1})
+}
+
+// results tells what a cell has shown: one result for each value, with all of its forms.
+func (s *Surface) results(ctx context.Context, c *caller, shown []display, out *lines) error {
+	for i := 0; i < len(shown); {
+		value := map[string]any{"type": "result", "is_main_result": shown[i].Result}
+		first := shown[i].Value
+		for ; i < len(shown) && shown[i].Value == first; i++ {
+			field := forms[shown[i].Media]
+			if field == "" {
+				continue
+			}
+			in, err := c.inner(ctx, http.MethodGet, "/v1/artifacts/"+url.PathEscape(shown[i].Artifact)+"/content", nil)
+			if err != nil {
+				return err
+			}
+			w := &buffered{header: http.Header{}}
+			s.API.ServeHTTP(w, in)
+			if w.status >= http.StatusBadRequest {
+				return refusalOf(w.status, w.header, w.Bytes())
+			}
+			switch field {
+			case "png", "jpeg":
+				value[field] = base64.StdEncoding.EncodeToString(w.Bytes())
+			case "json":
+				value[field] = json.RawMessage(w.Bytes())
+			default:
+				value[field] = w.String()
+			}
+		}
+		if err := out.say(value); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// named is the line of a trace that names the error, as in ValueError: no number.
+var named = regexp.MustCompile(`^(?:Uncaught )?([A-Za-z_][\w.]*(?:Error|Exception|Interrupt|Exit|Warning|Iteration)?)(?:: ?(.*))?$`)
+
+// traceOf takes the trace of the error that ended a cell from what the cell printed.
+func traceOf(lang, printed string) (rest, trace string) {
+	begin := strings.LastIndex(printed, "Traceback (most recent call last):")
+	if lang == javascript || begin < 0 {
+		begin = 0
+	}
+	return printed[:begin], printed[begin:]
+}
+
+// failed is the error of a cell.
+func failed(trace string, last result) map[string]any {
+	e := map[string]any{"type": "error", "name": "Error", "value": last.Error, "traceback": trace}
+	all := strings.Split(strings.TrimSpace(trace), "\n")
+	for i := len(all) - 1; i >= 0; i-- {
+		m := named.FindStringSubmatch(strings.TrimRight(all[i], "\r"))
+		if m == nil || strings.HasPrefix(all[i], " ") {
+			continue
+		}
+		e["name"], e["value"] = m[1], strings.Join(append([]string{m[2]}, all[i+1:]...), "\n")
+		break
+	}
+	if trace == "" {
+		e["traceback"] = last.Error
+	}
+	return e
+}
+
+// lines writes one JSON object a line, as the code interpreter does.
+type lines struct {
+	*stream
+	rest [4]byte // the beginning of a character whose end has not come
+	n    int
+}
+
+// text tells output; a character that two frames share is told with the second.
+func (l *lines) text(kind string, raw []byte, at string) error {
+	raw = append(l.rest[:l.n:l.n], raw...)
+	l.n = 0
+	for back := 1; back < utf8.UTFMax && back <= len(raw); back++ {
+		if tail := raw[len(raw)-back:]; utf8.RuneStart(tail[0]) {
+			if !utf8.FullRune(tail) {
+				l.n = copy(l.rest[:], tail)
+				raw = raw[:len(raw)-back]
+			}
+			break
+		}
+	}
+	if len(raw) == 0 {
+		return nil
+	}
+	return l.say(map[string]any{"type": kind, "text": string(bytes.ToValidUTF8(raw, []byte("\uFFFD"))), "timestamp": at})
+}
+
+// say writes a line in ASCII: a package joins the pieces of a body without care for characters that two of them share.
+func (l *lines) say(v map[string]any) error {
+	var raw bytes.Buffer
+	enc := json.NewEncoder(&raw)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		return err
+	}
+	var out strings.Builder
+	for _, r := range raw.String() {
+		switch {
+		case r < utf8.RuneSelf:
+			out.WriteRune(r)
+		case r > 0xffff:
+			a, b := utf16.EncodeRune(r)
+			fmt.Fprintf(&out, `\u%04x\u%04x`, a, b)
+		default:
+			fmt.Fprintf(&out, `\u%04x`, r)
+		}
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if _, err := l.w.Write([]byte(out.String())); err != nil {
+		return err
+	}
+	return http.NewResponseController(l.w).Flush()
+}

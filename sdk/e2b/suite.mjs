@@ -1,0 +1,281 @@
+// The cases of the unmodified packages of E2B for Node against a daemon of Agentbox.
+import assert from 'node:assert/strict'
+import { createRequire } from 'node:module'
+import { pathToFileURL } from 'node:url'
+
+const require = createRequire(process.env.E2B_MODULES + '/')
+const load = async (name) => import(pathToFileURL(require.resolve(name)).href)
+const e2b = await load('e2b')
+const { Sandbox } = e2b
+const Interpreter = (await load('@e2b/code-interpreter')).Sandbox
+
+const policy = { 'agentbox.policy': 'permissive' }
+const box = await Sandbox.create({ timeoutMs: 300_000, metadata: { suite: 'node', ...policy }, envs: { COLOUR: 'blue' } })
+const coder = await Interpreter.create({ timeoutMs: 300_000 })
+
+// approve answers the question that waits, as the person does whom policy asks about a shell that gets input.
+const approve = async () => {
+  const base = process.env.E2B_API_URL.replace(/\/e2b$/, '')
+  const key = Buffer.from(process.env.E2B_API_KEY.replace(/^e2b_/, ''), 'hex').toString()
+  const headers = { Authorization: `Bearer ${key}`, 'Content-Type': 'application/json' }
+  for (let i = 0; i < 100; i++) {
+    const { approvals } = await (await fetch(`${base}/v1/approvals?status=pending`, { headers })).json()
+    if (approvals.length) {
+      const id = approvals[0].approval_id ?? approvals[0].id
+      const r = await fetch(`${base}/v1/approvals/${id}/decide`, { method: 'POST', headers, body: '{"decision":"approve"}' })
+      assert.equal(r.status, 200)
+      return
+    }
+    await new Promise((done) => setTimeout(done, 100))
+  }
+  assert.fail('no question waits')
+}
+
+const cases = {
+  async 'a wrong key is an authentication error'() {
+    await assert.rejects(Sandbox.create({ apiKey: 'e2b_' + '00'.repeat(8) }), e2b.AuthenticationError)
+  },
+  async 'a sandbox runs and is killed'() {
+    const other = await Sandbox.create({ timeoutMs: 60_000 })
+    assert.equal(await other.isRunning(), true)
+    assert.equal(await other.kill(), true)
+    assert.equal(await other.isRunning(), false)
+    assert.equal(await Sandbox.kill(other.sandboxId), false)
+    await assert.rejects(other.commands.run('true'), e2b.SandboxError)
+    await assert.rejects(Sandbox.connect(other.sandboxId), e2b.SandboxNotFoundError ?? e2b.NotFoundError)
+  },
+  async 'the info has metadata'() {
+    const info = await box.getInfo()
+    assert.equal(info.sandboxId, box.sandboxId)
+    assert.equal(info.metadata.suite, 'node')
+  },
+  async 'the timeout is set anew'() {
+    await box.setTimeout(900_000)
+    const left = (await box.getInfo()).endAt - Date.now()
+    assert.ok(left > 800_000, String(left))
+  },
+  async 'connecting finds the same sandbox'() {
+    const again = await Sandbox.connect(box.sandboxId)
+    await again.files.write('connected.txt', 'x')
+    assert.equal(await box.files.read('connected.txt'), 'x')
+  },
+  async 'the list finds sandboxes by metadata'() {
+    const found = await Sandbox.list({ query: { metadata: { suite: 'node' } } }).nextItems()
+    assert.ok(found.some((s) => s.sandboxId === box.sandboxId))
+    assert.deepEqual(await Sandbox.list({ query: { metadata: { suite: 'a b&c' } } }).nextItems(), [])
+  },
+  async 'the list has pages'() {
+    const pages = Sandbox.list({ limit: 1 })
+    const seen = []
+    while (pages.hasNext) seen.push(...(await pages.nextItems()).map((s) => s.sandboxId))
+    assert.ok(seen.includes(box.sandboxId) && seen.includes(coder.sandboxId), seen.join())
+    assert.equal(new Set(seen).size, seen.length)
+  },
+  async 'metrics have the limits'() {
+    assert.ok((await box.getMetrics())[0].memTotal > 0)
+  },
+  async 'an unknown template is refused'() {
+    await assert.rejects(Sandbox.create('no-such-template'), /no template/)
+  },
+  async 'pausing is refused at once'() {
+    await assert.rejects(box.pause(), /not offered/)
+  },
+  async 'network rules are refused at once'() {
+    await assert.rejects(Sandbox.create({ network: { allowOut: ['1.1.1.1'] } }), /not offered/)
+  },
+  async 'a snapshot outlives its sandbox'() {
+    const first = await Sandbox.create({ timeoutMs: 60_000 })
+    await first.files.write('kept.txt', 'kept')
+    const made = await first.createSnapshot()
+    await first.kill()
+    const again = await Sandbox.create(made.snapshotId, { timeoutMs: 60_000 })
+    assert.equal(await again.files.read('kept.txt'), 'kept')
+    await again.kill()
+    await Sandbox.deleteSnapshot(made.snapshotId)
+    await assert.rejects(Sandbox.create(made.snapshotId), /no snapshot/)
+  },
+  async 'a file is written and read'() {
+    const entry = await box.files.write('hello.txt', 'grüße 🌍')
+    assert.equal(entry.path, '/home/user/hello.txt')
+    for (const path of ['/home/user/hello.txt', '/workspace/hello.txt', 'hello.txt']) assert.equal(await box.files.read(path), 'grüße 🌍')
+  },
+  async 'bytes are bytes'() {
+    const raw = new Uint8Array(100_000).map((_, i) => i % 256)
+    await box.files.write('raw.bin', raw.buffer)
+    assert.deepEqual(Buffer.from(await box.files.read('raw.bin', { format: 'bytes' })), Buffer.from(raw))
+  },
+  async 'a blob and a stream are uploaded'() {
+    await box.files.write('blob.txt', new Blob(['blob']))
+    assert.equal(await box.files.read('blob.txt'), 'blob')
+    await box.files.write('stream.txt', new Blob(['streamed']).stream())
+    assert.equal(await box.files.read('stream.txt'), 'streamed')
+  },
+  async 'many files are written at once'() {
+    const made = await box.files.write([0, 1, 2].map((i) => ({ path: `many/${i}/f.txt`, data: String(i) })))
+    assert.deepEqual(made.map((m) => m.path), [0, 1, 2].map((i) => `/home/user/many/${i}/f.txt`))
+    assert.equal(await box.files.read('many/2/f.txt'), '2')
+  },
+  async 'a name with spaces and signs'() {
+    await box.files.write('a folder/ü & + ?#.txt', 'x')
+    assert.equal(await box.files.read('a folder/ü & + ?#.txt'), 'x')
+  },
+  async 'a missing file is not found'() {
+    await assert.rejects(box.files.read('missing'), e2b.FileNotFoundError ?? e2b.NotFoundError)
+    await assert.rejects(box.files.getInfo('missing'), e2b.FileNotFoundError ?? e2b.NotFoundError)
+    assert.equal(await box.files.exists('missing'), false)
+    assert.equal(await box.files.exists('missing/deeper'), false)
+  },
+  async 'a listing has depths'() {
+    await box.files.write('tree/a/b/c.txt', 'x')
+    assert.deepEqual((await box.files.list('tree')).map((e) => e.name), ['a'])
+    assert.deepEqual((await box.files.list('tree', { depth: 2 })).map((e) => e.path).sort(), ['/home/user/tree/a', '/home/user/tree/a/b'])
+  },
+  async 'the info of a file'() {
+    await box.files.write('told.txt', '12345')
+    const entry = await box.files.getInfo('told.txt')
+    assert.deepEqual([entry.name, Number(entry.size), entry.type], ['told.txt', 5, 'file'])
+  },
+  async 'a folder is made once'() {
+    assert.equal(await box.files.makeDir('made/deep'), true)
+    assert.equal(await box.files.makeDir('made/deep'), false)
+  },
+  async 'a file is renamed and removed'() {
+    await box.files.write('old.txt', 'x')
+    assert.equal((await box.files.rename('old.txt', 'moved/new.txt')).path, '/home/user/moved/new.txt')
+    await box.files.remove('moved/new.txt')
+    await box.files.remove('moved')
+    assert.equal(await box.files.exists('moved'), false)
+  },
+  async 'files of tmp are reached by commands'() {
+    await box.files.write('/tmp/outside/a.txt', 'outside')
+    assert.equal(await box.files.read('/tmp/outside/a.txt'), 'outside')
+    assert.deepEqual((await box.files.list('/tmp/outside')).map((e) => e.name), ['a.txt'])
+  },
+  async 'signed addresses need no key'() {
+    await box.files.write('signed file.txt', 'signed')
+    assert.equal(await (await fetch(await box.downloadUrl('signed file.txt'))).text(), 'signed')
+    const url = await box.uploadUrl('sent.txt', { useSignatureExpiration: 30_000 })
+    const form = new FormData()
+    form.append('file', new Blob(['sent']), 'sent.txt')
+    assert.equal((await fetch(url, { method: 'POST', body: form })).status, 200)
+    assert.equal(await box.files.read('sent.txt'), 'sent')
+    assert.equal((await fetch(url)).status, 401)
+  },
+  async 'a command has its output'() {
+    const r = await box.commands.run('echo out; echo err >&2')
+    assert.deepEqual([r.stdout, r.stderr, r.exitCode], ['out\n', 'err\n', 0])
+  },
+  async 'a failing command is an error'() {
+    await assert.rejects(box.commands.run('echo no >&2; exit 7'), (e) => e instanceof e2b.CommandExitError && e.exitCode === 7 && e.stderr === 'no\n')
+  },
+  async 'the environment and the folder of a command'() {
+    assert.equal((await box.commands.run('echo $COLOUR $SHAPE', { envs: { SHAPE: 'round' } })).stdout, 'blue round\n')
+    assert.equal((await box.commands.run('pwd', { cwd: '/' })).stdout, '/\n')
+  },
+  async 'home is the folder of the files'() {
+    await box.files.write('homely.txt', 'here')
+    assert.equal((await box.commands.run('cat /home/user/homely.txt')).stdout, 'here')
+  },
+  async 'output is told as it comes'() {
+    let said = ''
+    await box.commands.run('for i in 1 2 3; do echo $i; sleep 0.1; done', { onStdout: (text) => (said += text) })
+    assert.equal(said, '1\n2\n3\n')
+  },
+  async 'characters are whole'() {
+    assert.equal((await box.commands.run("printf 'ä€🌍%.0s' $(seq 500)")).stdout, 'ä€🌍'.repeat(500))
+  },
+  async 'a command that takes too long ends'() {
+    await assert.rejects(box.commands.run('sleep 60', { timeoutMs: 1000 }), e2b.TimeoutError)
+  },
+  async 'a background command is waited for'() {
+    const handle = await box.commands.run('sleep 0.2; echo done', { background: true })
+    assert.ok(handle.pid > 0)
+    assert.equal((await handle.wait()).stdout, 'done\n')
+  },
+  async 'a command gets input'() {
+    const handle = await box.commands.run('head -n 1', { background: true, stdin: true })
+    await box.commands.sendStdin(handle.pid, 'typed\n')
+    assert.equal((await handle.wait()).stdout, 'typed\n')
+  },
+  async 'the end of the input'() {
+    const handle = await box.commands.run('cat', { background: true, stdin: true })
+    await box.commands.sendStdin(handle.pid, 'all')
+    await box.commands.closeStdin(handle.pid)
+    assert.equal((await handle.wait()).stdout, 'all')
+  },
+  async 'commands are listed, connected and killed'() {
+    const handle = await box.commands.run('echo begun; sleep 100', { background: true })
+    assert.ok((await box.commands.list()).some((p) => p.pid === handle.pid))
+    const again = await box.commands.connect(handle.pid)
+    assert.equal(await box.commands.kill(handle.pid), true)
+    await assert.rejects(again.wait(), e2b.CommandExitError)
+    await assert.rejects(handle.wait(), e2b.CommandExitError)
+    assert.equal(await box.commands.kill(4242), false)
+  },
+  async 'a terminal'() {
+    let seen = ''
+    const handle = await box.pty.create({ cols: 80, rows: 24, onData: (data) => (seen += Buffer.from(data).toString()), timeoutMs: 30_000 })
+    await approve()
+    await box.pty.resize(handle.pid, { cols: 100, rows: 30 })
+    await box.pty.sendInput(handle.pid, new TextEncoder().encode('stty size; exit 3\n'))
+    await assert.rejects(handle.wait(), (e) => e.exitCode === 3)
+    assert.ok(seen.includes('30 100'), seen)
+  },
+  async 'the value of the last line'() {
+    const e = await coder.runCode('x = 20\nx + 22')
+    assert.equal(e.text, '42')
+    assert.equal(e.results[0].isMainResult, true)
+  },
+  async 'variables stay'() {
+    await coder.runCode("kept = 'here'")
+    assert.equal((await coder.runCode('kept')).text, "'here'")
+  },
+  async 'prints with all characters'() {
+    let said = ''
+    const e = await coder.runCode("print('ü€🌍' * 300)", { onStdout: (m) => (said += m.line) })
+    assert.equal(said, 'ü€🌍'.repeat(300) + '\n')
+    assert.equal(e.error, undefined)
+  },
+  async 'an error has a name, a value and a trace'() {
+    const { error } = await coder.runCode("raise ValueError('no number')")
+    assert.deepEqual([error.name, error.value], ['ValueError', 'no number'])
+    assert.match(error.traceback, /Traceback/)
+  },
+  async 'a context has its own variables'() {
+    const context = await coder.createCodeContext({ language: 'python' })
+    await coder.runCode('only = 1', { context })
+    assert.equal((await coder.runCode('only', { context })).text, '1')
+    assert.equal((await coder.runCode('only')).error.name, 'NameError')
+    assert.ok((await coder.listCodeContexts()).some((c) => c.id === context.id))
+    await coder.restartCodeContext(context)
+    await coder.removeCodeContext(context)
+    assert.ok(!(await coder.listCodeContexts()).some((c) => c.id === context.id))
+  },
+  async 'javascript and typescript'() {
+    assert.equal((await coder.runCode('6 * 7', { language: 'javascript' })).text, '42')
+    assert.equal((await coder.runCode('const n: number = 5\nn + 1', { language: 'typescript' })).text, '6')
+    assert.match((await coder.runCode("throw new TypeError('odd')", { language: 'javascript' })).error.name, /TypeError/)
+  },
+  async 'an html form is a result'() {
+    const e = await coder.runCode("class T:\n    def _repr_html_(self): return '<b>ü</b>'\nT()")
+    assert.equal(e.results[0].html, '<b>ü</b>')
+  },
+  async 'code that takes too long'() {
+    await assert.rejects(coder.runCode('while True: pass', { timeoutMs: 1000 }), e2b.TimeoutError)
+    assert.equal((await coder.runCode('1 + 1')).text, '2')
+  },
+}
+
+let failed = 0
+for (const [name, run] of Object.entries(cases)) {
+  try {
+    await run()
+  } catch (e) {
+    failed++
+    console.log(`FAIL ${name}\n${e.stack}`)
+  }
+}
+await box.kill()
+await coder.kill()
+console.log(JSON.stringify({ cases: Object.keys(cases).length, failed }))
+process.exit(failed ? 1 : 0)
