@@ -38,7 +38,7 @@ var byTrait = map[string]map[string]bool{
 		easy_install corepack nix nix-env nix-shell guix`),
 	policy.TraitInterpreter: names(
 		`sh bash dash ash rbash zsh ksh mksh fish csh tcsh python python2 python3 node nodejs deno bun tsx ts-node wasm
-		perl ruby php lua tclsh wish expect awk gawk mawk nawk sed ed ex vi vim nvim emacs nano less more man make gmake cmake
+		perl ruby php lua tclsh wish expect awk gawk mawk nawk sqlite3 sqlite sed ed ex vi vim nvim emacs nano less more man make gmake cmake
 		irb ghci julia R Rscript octave scala groovy java jjs jshell go cargo rustc gcc cc tcc`),
 }
 
