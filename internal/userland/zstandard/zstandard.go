@@ -105,8 +105,8 @@ func run(p *program.Process) int {
 	case "zstdcat":
 		j.unpack, j.stdout, j.force = true, true, true
 	}
-	opts, operands := p.Options(1, "cdfhkqtvzo:T:123456789", "stdout c", "decompress d", "uncompress d", "force f", "keep k", "quiet q", "test t",
-		"verbose v", "compress z", "rm", "threads= T", "no-progress", "ultra", "fast", "long")
+	opts, operands := p.Options(1, "cdfhkqtvzo:T:123456789", "stdout c", "decompress d", "uncompress d", "force f", "keep k", "quiet q",
+		"test t", "verbose v", "compress z", "rm", "threads= T", "no-progress", "ultra", "fast", "long")
 	digits := 0
 	for _, o := range opts {
 		switch o.Name {

@@ -79,7 +79,8 @@ func TestABombStopsAtTheBounds(t *testing.T) {
 	limits := userland.Defaults
 	limits.FileBytes, limits.OutputBytes = 4<<20, 1<<20
 	for script, stops := range map[string]bool{"zstdcat b.zst": true, "zstd -dq b.zst": false, "zstd -tq b.zst": false} {
-		r, err := userland.Run("head -c 3000000 /dev/zero | zstd -q >a.zst; for i in 1 2 3 4 5 6 7 8; do cat a.zst; done >b.zst; rm a.zst; "+script,
+		r, err := userland.Run("head -c 3000000 /dev/zero | zstd -q >a.zst; for i in 1 2 3 4 5 6 7 8; do cat a.zst; done >b.zst; "+
+			"rm a.zst; "+script,
 			userland.Options{Limits: limits})
 		if stops && err == nil || !stops && r.Code == 0 {
 			t.Errorf("%s: got code %d, %v, %d bytes of output, stderr %s", script, r.Code, err, len(r.Stdout), r.Stderr)
