@@ -76,8 +76,9 @@ rootfs: ## the read-only root of the spaces: shell, python with numpy and pandas
 	@scripts/rootfs $(if $(SMALL),--small)
 
 .PHONY: nano
-nano: ## the Python of nano spaces, built from source, about 3 minutes; the next build of bin/agentbox embeds it
+nano: ## the Python and the sqlite3 of nano spaces, built from source, about 4 minutes; the next build of bin/agentbox embeds them
 	@scripts/nano
+	@scripts/sqlite
 
 .PHONY: dataset
 dataset: ## the data set of the demo

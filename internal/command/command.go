@@ -218,6 +218,8 @@ func (r *reader) effects(c *Command, rest []arg, in *stdin, depth int) (inner []
 		r.programs.options(c, rest)
 	case "python", "python2", "python3", "node", "nodejs", "deno", "perl", "ruby", "php", "lua", "bun", "tsx", "ts-node":
 		r.programs.interpreter(c, rest, in)
+	case "sqlite3", "sqlite":
+		return nil, r.sqlite(c, rest, in)
 	case "wasm":
 		r.programs.wasm(c, rest)
 	case "npm", "pnpm", "yarn", "pip", "pip3", "uv", "poetry", "cargo", "go", "gem":

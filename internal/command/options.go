@@ -73,6 +73,7 @@ var optionTable = map[string]map[string]taking{
 	"date":  options("d=v f=f r=f s=v --date=v --file=f --reference=f --set=v"),
 	"file":  options("f=f m=f F=v e=v --files-from=f --magic-file=f"),
 	"shred": options("n=v s=v"), "gzip": options("S=v --suffix=v"), "zip": options("x=X i=i b=f t=v n=v P=v"), "unzip": options("d=w x=X P=v"),
+	"zstd": options("o=w T=v D=f"), "unzstd": options("o=w T=v D=f"), "zstdcat": options("T=v D=f"),
 	"du": options("X=f d=v B=v t=v --exclude=v --exclude-from=f --files0-from=0 --max-depth=v"),
 	"ls": options("I=v w=v T=v --ignore=v --hide=v --color=o"),
 	"rsync": options(`e=v f=v B=v T=f --exclude=v --include=v --filter=v --exclude-from=f --include-from=f --files-from=f --password-file=f

@@ -16,6 +16,7 @@ import (
 	"agentbox/internal/driver/nano/javascript"
 	"agentbox/internal/driver/nano/meter"
 	"agentbox/internal/driver/nano/python"
+	"agentbox/internal/driver/nano/sqlite"
 	"agentbox/internal/driver/nano/wasm"
 	machine "agentbox/internal/host" // the tests have another host
 )
@@ -41,6 +42,9 @@ func keptFiles(cache string) (all []string) {
 		for _, file := range []string{moduleFile, imageFile} {
 			all = append(all, string(keptAt(cache, "javascript", key))+file)
 		}
+	}
+	if key, err := sqlite.Key(); err == nil {
+		all = append(all, string(keptAt(cache, "sqlite", key))+moduleFile)
 	}
 	return all
 }
@@ -189,14 +193,14 @@ func (t *Tier) tend(ctx context.Context) {
 func sweep(cache string, used []string, now time.Time) error {
 	var all error
 	for _, name := range used {
-		for _, file := range []string{name, strings.TrimSuffix(name, imageFile) + codeFile} {
+		for _, file := range []string{name, strings.TrimSuffix(strings.TrimSuffix(name, imageFile), moduleFile) + codeFile} {
 			if err := os.Chtimes(file, now, now); err != nil && !errors.Is(err, fs.ErrNotExist) {
 				all = errors.Join(all, err)
 			}
 		}
 	}
 	var names []string
-	for _, pattern := range []string{"prepared-*", "python-*", "javascript-*", ".new-*", filepath.Join("wazero-*", "*")} {
+	for _, pattern := range []string{"prepared-*", "python-*", "javascript-*", "sqlite-*", ".new-*", filepath.Join("wazero-*", "*")} {
 		found, err := filepath.Glob(filepath.Join(cache, pattern))
 		names, all = append(names, found...), errors.Join(all, err)
 	}

@@ -8,17 +8,20 @@ import (
 	"agentbox/internal/domain/space"
 	"agentbox/internal/driver/nano/javascript"
 	"agentbox/internal/driver/nano/python"
+	"agentbox/internal/driver/nano/sqlite"
 	"agentbox/internal/userland/coreutils"
 	"agentbox/internal/userland/program"
 	"agentbox/internal/userland/shell"
 	"agentbox/internal/userland/tools"
+	"agentbox/internal/userland/zstandard"
 )
 
 // Commands returns the names of the commands that a nano space has, in order: those of the shell and of the interpreters, whether this
 // build has them or not.
 func Commands() []string {
-	t := program.Table{}.Add(shell.Programs(), coreutils.Programs(), tools.Programs())
-	names := append(slices.Collect(maps.Keys(t)), "bash", "sh", "dash", "python", "python3", "python3.13", "js", "node", "bun", "wasm")
+	t := program.Table{}.Add(shell.Programs(), coreutils.Programs(), tools.Programs(), zstandard.Programs())
+	names := append(slices.Collect(maps.Keys(t)), "bash", "sh", "dash", "python", "python3", "python3.13", "js", "node", "bun", "wasm",
+		"sqlite3")
 	slices.Sort(names)
 	return slices.Compact(names)
 }
@@ -67,6 +70,9 @@ func Offer() space.Offer {
 		o.Node = Builtins()
 	} else {
 		o.Programs = slices.DeleteFunc(o.Programs, func(name string) bool { return name == "js" || name == "node" || name == "bun" })
+	}
+	if _, err := sqlite.Key(); err != nil {
+		o.Programs = slices.DeleteFunc(o.Programs, func(name string) bool { return name == "sqlite3" })
 	}
 	slices.Sort(o.Modules)
 	slices.Sort(o.Node)

@@ -12,6 +12,7 @@ import (
 	"agentbox/internal/driver/nano/javascript"
 	"agentbox/internal/driver/nano/meter"
 	"agentbox/internal/driver/nano/python"
+	"agentbox/internal/driver/nano/sqlite"
 	"agentbox/internal/driver/nano/wasi"
 	"agentbox/internal/driver/nano/wasm"
 	"agentbox/internal/userland/program"
@@ -33,6 +34,7 @@ type guests struct {
 	engine  *wasm.Engine
 	python  *python.Guest
 	script  *javascript.Runtime
+	sqlite  *sqlite.Guest
 	module  *foreign
 	table   program.Table
 	version string // of all of them
@@ -51,7 +53,7 @@ func (g *guests) open(ctx context.Context, make bool) (err error) {
 	if err := g.engine.Define(ctx, wasi.Module, wasi.Functions(stateOf)...); err != nil {
 		return err
 	}
-	return errors.Join(g.openJavaScript(ctx, make), g.openForeign(ctx), g.openPython(ctx, make))
+	return errors.Join(g.openJavaScript(ctx, make), g.openForeign(ctx), g.openSQLite(ctx, make), g.openPython(ctx, make))
 }
 
 // bare is open without the interpreters: it looks whether the cache can be trusted, and loads nothing of it.
@@ -133,6 +135,9 @@ func (g *guests) close(ctx context.Context) error {
 	}
 	if g.script != nil {
 		err = errors.Join(err, g.script.Close(ctx))
+	}
+	if g.sqlite != nil {
+		err = errors.Join(err, g.sqlite.Close(ctx))
 	}
 	if g.module != nil {
 		err = errors.Join(err, g.module.close(ctx))

@@ -26,6 +26,7 @@ import (
 const (
 	pythonName = "Python"
 	scriptName = "JavaScript"
+	sqliteName = "SQLite"
 )
 
 const (
@@ -45,7 +46,7 @@ type compilation struct {
 
 func newCompilation() *compilation {
 	c := &compilation{ready: map[string]chan struct{}{}, once: map[string]*sync.Once{}}
-	for _, name := range []string{pythonName, scriptName} {
+	for _, name := range []string{pythonName, scriptName, sqliteName} {
 		c.ready[name], c.once[name] = make(chan struct{}), &sync.Once{}
 	}
 	return c

@@ -24,6 +24,7 @@ var trials = []struct{ name, command, want, detail string }{
 // interpreters are what a build may have.
 var interpreters = []struct{ name, command, want, detail, mend string }{
 	{"javascript", "js -p 6*7", "42\n", "QuickJS-ng, with TypeScript", "make build"},
+	{"sqlite", "sqlite3 :memory: 'select 6*7'", "42\n", "SQLite 3.53", "make nano, then make build"},
 	{"python", "python3 -c 'print(6*7)'", "42\n", "CPython 3.13", "make nano, then make build"},
 }
 

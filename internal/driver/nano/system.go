@@ -20,6 +20,7 @@ import (
 	"agentbox/internal/userland/shell"
 	"agentbox/internal/userland/tools"
 	"agentbox/internal/userland/vfs"
+	"agentbox/internal/userland/zstandard"
 )
 
 // system is what a worker executes with: every program that a nano space has.
@@ -93,8 +94,9 @@ var _ worker.System = (*system)(nil)
 
 // newSystem returns a system with the programs of the shell and those of the guests.
 func newSystem(g *guests) *system {
-	s := &system{programs: shell.Programs().Add(coreutils.Programs(), tools.Programs(), g.table), module: g.module, version: g.version,
-		rest: func() error { return g.warm(context.Background()) }, settle: g.settle}
+	s := &system{programs: shell.Programs().Add(coreutils.Programs(), tools.Programs(), zstandard.Programs(), g.table), module: g.module,
+		version: g.version,
+		rest:    func() error { return g.warm(context.Background()) }, settle: g.settle}
 	s.kit = shell.NewKit(s.programs)
 	s.files = slices.Concat(g.files, []fixed{
 		{"/etc/passwd", []byte("agent:x:1000:1000:agent:" + home + ":/bin/sh\nnobody:x:65534:65534:nobody:/:/bin/false\n")},

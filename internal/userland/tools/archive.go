@@ -14,6 +14,7 @@ import (
 	"agentbox/internal/userland/gnu"
 	"agentbox/internal/userland/program"
 	"agentbox/internal/userland/vfs"
+	"agentbox/internal/userland/zstandard"
 )
 
 // gasPerPacked is what a byte costs that is packed or unpacked.
@@ -104,7 +105,9 @@ func tarCommand(p *program.Process) int {
 				return 2
 			}
 			mode = o.Name
-		case "j", "J", "zstd", "transform", "I":
+		case "zstd":
+			packing = 'Z'
+		case "j", "J", "transform", "I":
 			if (o.Name == "j") && mode != "c" {
 				packing = 'j'
 				break
@@ -270,6 +273,14 @@ func (s *packer) create(file string, packing byte, operands, folders []string) e
 		}
 		defer o.Flush()
 		archive, w = h, o
+	}
+	if packing == 'Z' {
+		z, err := zstandard.Writer(s.p, w)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = z.Close() }()
+		w = z
 	}
 	if packing == 'z' {
 		z := gzip.NewWriter(&charger{p: s.p, w: w, n: gasPerPacked})
@@ -444,6 +455,13 @@ func (s *packer) read(file string, packing byte, mode string, operands, folders 
 		s.p.Charge(9 * gasPerBlock)
 		s.p.Hold(bzip2Bytes)
 		r = &charger{p: s.p, r: bzip2.NewReader(r), n: 5 * gasPerPacked}
+	case string(head[:n]) == zstandard.Magic:
+		z, err := zstandard.Reader(s.p, r)
+		if err != nil {
+			return errors.New("This does not look like a tar archive")
+		}
+		defer func() { _ = z.Close() }()
+		r = z
 	case n == 3 && head[0] == 0xfd && head[1] == '7':
 		s.p.Lack(program.LackFeature, "xz")
 		return errors.New("archives packed by xz are not supported here")
