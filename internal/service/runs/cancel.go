@@ -174,7 +174,11 @@ func (x *Service) requeueAll(ctx context.Context) error {
 	if err := x.each(ctx, byStatus, x.requeue(ctx)); err != nil {
 		return err
 	}
-	return x.endOpening(ctx)
+	late, err := x.endOpening(ctx)
+	for _, e := range late {
+		x.endOrphan(ctx, e)
+	}
+	return err
 }
 
 // Recover puts the runs of a workspace that have not ended into their queues: of one whose log came from elsewhere.
@@ -196,7 +200,12 @@ func (x *Service) requeue(ctx context.Context) func(run.Run) error {
 		if mine, err := x.mine(ctx, doc); err != nil || !mine {
 			return err // another daemon drives it, or will when it comes back
 		}
-		return x.enqueue(ctx, newEntry(doc, true))
+		e := newEntry(doc, true)
+		if err := x.enqueue(ctx, e); err != nil {
+			return err
+		}
+		x.endOrphan(ctx, e)
+		return nil
 	}
 }
 

@@ -16,10 +16,10 @@ import (
 const enterTries = 64
 
 // slot returns what the log has to expect so that the run takes one of its workspace's slots, or run.ErrFull. Where others of this
-// daemon wait longer, the places are theirs first.
+// daemon wait longer, the places are theirs first. A child has the place of its parent, for as long as that has not ended.
 func (r *execution) slot(ctx context.Context) ([]event.DocumentVersion, error) {
 	if r.doc.Parent != nil {
-		return nil, nil
+		return r.alive(ctx)
 	}
 	ws := r.doc.Workspace
 	load, version, err := projection.Load[run.Load](ctx, r.x.Docs, ws, run.LoadProjection, string(ws))
