@@ -38,7 +38,8 @@ type entry struct {
 }
 
 func newEntry(doc run.Run, recovered bool) *entry {
-	return &entry{workspace: doc.Workspace, space: doc.Space, run: doc.ID, parent: parentOf(doc), recovered: recovered, done: make(chan struct{})}
+	return &entry{workspace: doc.Workspace, space: doc.Space, run: doc.ID, parent: parentOf(doc), recovered: recovered,
+		done: make(chan struct{})}
 }
 
 type cancellation struct {
