@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/fault"
@@ -160,6 +161,7 @@ func (x *Service) mark(match func(*entry) bool, origin event.Origin, reason stri
 			}
 		}
 	}
+	slices.SortFunc(found, func(a, b *entry) int { return strings.Compare(string(a.run), string(b.run)) }) // the map has no order
 	return found
 }
 
