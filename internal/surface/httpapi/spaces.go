@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"slices"
 	"time"
 
 	"agentbox/internal/domain/event"
@@ -278,9 +279,6 @@ func (s *Server) repinSpace(ctx context.Context, c wire.Call, in *struct {
 	SpacePath
 	Body PolicyChoice
 }) (*spaceAnswer, error) {
-	if c.Repeated > 0 {
-		return s.pastSpace(ctx, c, in.Space)
-	}
 	b, err := s.bundle(in.Body)
 	if err != nil {
 		return nil, err
@@ -290,6 +288,19 @@ func (s *Server) repinSpace(ctx context.Context, c wire.Call, in *struct {
 		if said, err = s.services.Gate.Bundles.Warnings(ctx, c.Caller.Workspace, b); err != nil {
 			return nil, err
 		}
+	}
+	if c.Repeated > 0 {
+		then, err := s.pastSpace(ctx, c, in.Space)
+		if err != nil {
+			return nil, err
+		}
+		e, err := s.services.Query.At(ctx, c.Caller.Workspace, c.Repeated)
+		if err != nil {
+			return nil, err
+		}
+		changed, err := event.Decode[space.PolicyChanged](e) // the only event of the request with its key
+		then.Body.Warnings = slices.Concat(then.Body.Warnings, spaces.RepinWarnings(changed), said)
+		return then, err
 	}
 	changed, err := s.services.Spaces.Repin(ctx, c.Once(), c.Caller.Workspace, id.Space(in.Space), b)
 	changed.Warnings = append(changed.Warnings, said...)
