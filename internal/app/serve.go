@@ -84,7 +84,7 @@ func (a *App) serve(ids *id.Source, blobs *disk.Blobs) error {
 	}
 	a.server = httpapi.New(wire.Config{
 		Beside: beside,
-		Clock: a.clock, IDs: ids, Log: a.logger,
+		Clock:  a.clock, IDs: ids, Log: a.logger,
 		Authenticate: a.Identity.Authenticate, AuthenticateEngine: a.Identity.AuthenticateEngine, Rates: rates, Observer: observer{a.metrics,
 			a.tracer},
 		Hosts: a.Config.hosts(), Elsewhere: a.together.elsewhere(),

@@ -7,15 +7,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"syscall"
 
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/fault"
-	"agentbox/internal/domain/space"
 	"agentbox/internal/driver/disk/internal/beneath"
+	"agentbox/internal/driver/disk/internal/room"
 	"agentbox/internal/driver/disk/internal/seal"
 	"agentbox/internal/host"
 	"agentbox/internal/kernel/blob"
@@ -248,11 +247,7 @@ func stored(err error) error {
 		return err
 	}
 	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
-		if at, ok := errors.AsType[*fs.PathError](err); ok && filepath.IsAbs(at.Path) {
-			return full(filepath.Dir(at.Path), err)
-		}
-		return fault.Wrap(err, fault.Unavailable, "disk_full", "the disk that holds the data directory is full").
-			With(space.ErrDiskFull.Suggestion)
+		return room.Refused(err, "")
 	}
 	return fault.Wrap(err, fault.Internal, "content_error", "the stored content cannot be accessed")
 }

@@ -18,6 +18,7 @@ import (
 
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/space"
 	"agentbox/internal/driver/disk/frames"
 	"agentbox/internal/kernel/livestream"
 )
@@ -388,7 +389,7 @@ func TestFramesOnAFullDisk(t *testing.T) {
 				n = got
 			}
 		}
-		if !strings.Contains(err.Error(), "the disk that holds the data directory is full") || n < 5 {
+		if !errors.Is(err, space.ErrDiskFull) || !strings.Contains(err.Error(), "the disk that holds "+dir) || n < 5 {
 			t.Errorf("after %d frames: %v", n, err)
 		}
 		if err := unix.Mount("tmpfs", dir, "tmpfs", unix.MS_REMOUNT, "size=1m"); err != nil {

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"agentbox/internal/domain/space"
+	"agentbox/internal/driver/disk/internal/room"
 )
 
 // TestRoom is about both sides of the edge, and about a disk that says nothing.
@@ -18,12 +19,12 @@ func TestRoom(t *testing.T) {
 		known bool
 		want  error
 	}{{MinRoom, true, nil}, {MinRoom - 1, true, space.ErrDiskFull}, {0, true, space.ErrDiskFull}, {0, false, nil}} {
-		if err := room("/data/content", c.free, c.known); !errors.Is(err, c.want) || err != nil &&
+		if err := enough("/data/content", c.free, c.known); !errors.Is(err, c.want) || err != nil &&
 			(!strings.Contains(err.Error(), "/data/content has ") || !strings.Contains(err.Error(), "at least 1024 KiB are needed")) {
 			t.Errorf("%d bytes are free, known %t: %v, want %v", c.free, c.known, err, c.want)
 		}
 	}
-	if _, known := free(t.TempDir()); !known {
+	if _, known := room.Free(t.TempDir()); !known {
 		t.Error("the disk does not say how much is free")
 	}
 }

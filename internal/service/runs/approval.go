@@ -216,6 +216,9 @@ func (x *Service) follow(ctx context.Context, ws id.Workspace, head uint64) {
 			switch {
 			case !slices.Contains(policy.AnswerEvents, e.Type):
 				x.wakeFull(ws)
+				if e.EntityType == run.EntityType && slices.Contains(endings, e.Type) {
+					x.endChildren(ctx, ws, e.Run, orphans(e))
+				}
 			case e.Run != "":
 				x.wake(e.Run)
 			}

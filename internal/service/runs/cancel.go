@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/fault"
@@ -146,20 +147,22 @@ func (x *Service) mark(match func(*entry) bool, origin event.Origin, reason stri
 	defer x.mu.Unlock()
 	for _, q := range x.queues {
 		for _, e := range q.runs {
-			if !match(e) {
-				continue
+			if match(e) {
+				found = append(found, e)
 			}
-			found = append(found, e)
-			if e.cancel == nil {
-				e.cancel = &cancellation{origin: origin, reason: reason}
-			}
-			if u, ok := x.effects[e.run]; ok {
-				u.end(errCancelled)
-			}
-			select {
-			case q.wake <- struct{}{}:
-			default:
-			}
+		}
+	}
+	slices.SortFunc(found, func(a, b *entry) int { return strings.Compare(string(a.run), string(b.run)) }) // the map has no order
+	for _, e := range found {
+		if e.cancel == nil {
+			e.cancel = &cancellation{origin: origin, reason: reason}
+		}
+		if u, ok := x.effects[e.run]; ok {
+			u.end(errCancelled)
+		}
+		select {
+		case x.queues[e.lane()].wake <- struct{}{}:
+		default:
 		}
 	}
 	return found
@@ -176,7 +179,11 @@ func (x *Service) requeueAll(ctx context.Context) error {
 	if err := x.each(ctx, byStatus, x.requeue(ctx)); err != nil {
 		return err
 	}
-	return x.endOpening(ctx)
+	late, err := x.endOpening(ctx)
+	for _, e := range late {
+		x.endOrphan(ctx, e)
+	}
+	return err
 }
 
 // Recover puts the runs of a workspace that have not ended into their queues: of one whose log came from elsewhere.
@@ -198,7 +205,12 @@ func (x *Service) requeue(ctx context.Context) func(run.Run) error {
 		if mine, err := x.mine(ctx, doc); err != nil || !mine {
 			return err // another daemon drives it, or will when it comes back
 		}
-		return x.enqueue(ctx, newEntry(doc, true))
+		e := newEntry(doc, true)
+		if err := x.enqueue(ctx, e); err != nil {
+			return err
+		}
+		x.endOrphan(ctx, e)
+		return nil
 	}
 }
 

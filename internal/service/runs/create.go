@@ -161,7 +161,11 @@ func (x *Service) Start(ctx context.Context, origin event.Origin, q Request) (ru
 	if named.Inline { // longer ones are not kept in memory while the run waits for its turn
 		e.ops = c.ops
 	}
-	return doc, x.enqueue(context.WithoutCancel(ctx), e)
+	if err := x.enqueue(context.WithoutCancel(ctx), e); err != nil {
+		return doc, err
+	}
+	x.endOrphan(ctx, e)
+	return doc, nil
 }
 
 // mayForget refuses a retention time that the operator's rules cut short. It also refuses a caller who may not redact, because setting the

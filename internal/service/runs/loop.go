@@ -48,14 +48,13 @@ func (x *Service) execute(ctx context.Context, e *entry) (run.Status, error) {
 		if ctx.Err() != nil {
 			return r.doc.Status, ctx.Err()
 		}
-		if err := r.step(ctx); err != nil {
-			return r.doc.Status, err
+		err := r.step(ctx)
+		answered := true
+		if err == nil && r.doc.Status == run.AwaitingApproval {
+			answered, err = r.resume(ctx)
 		}
-		if r.doc.Status == run.AwaitingApproval {
-			answered, err := r.resume(ctx)
-			if err != nil || !answered {
-				return r.doc.Status, err
-			}
+		if err != nil && !errors.Is(err, errOrphaned) || !answered { // the next step ends a run whose parent has ended
+			return r.doc.Status, err
 		}
 	}
 	return r.doc.Status, nil
@@ -160,6 +159,9 @@ func digestOf(m run.Message) event.Digest {
 func (r *execution) step(ctx context.Context) error {
 	s, err := r.x.Spaces.Space(ctx, r.doc.Workspace, r.doc.Space)
 	c := r.x.cancelled(r.entry)
+	if err == nil && c == nil && r.creation == nil {
+		c, err = r.x.orphaned(ctx, r.doc.Workspace, r.entry.parent)
+	}
 	switch {
 	case r.creation != nil && (err != nil || c != nil || s.Status == space.Destroyed):
 		return r.create(ctx) // the obstacle is checked again afterwards
@@ -308,7 +310,18 @@ func (r *execution) apply(ctx context.Context, t task, permit policy.Permit) err
 
 // begin records the intent of an operation and returns its permit.
 func (r *execution) begin(ctx context.Context, t task, approval id.Approval) (policy.Permit, error) {
-	permit, receipt, err := r.x.Gate.Begin(ctx, t.ruling, approval, r.batch(r.intent(t, approval)))
+	var permit policy.Permit
+	record := func(expect []event.DocumentVersion) (receipt event.Receipt, err error) {
+		batch := r.batch(r.intent(t, approval))
+		batch.Documents = append(batch.Documents, expect...)
+		permit, receipt, err = r.x.Gate.Begin(ctx, t.ruling, approval, batch)
+		return receipt, err
+	}
+	begin := func() (event.Receipt, error) { return record(nil) }
+	if r.doc.Parent != nil { // of what it begins and the end of its parent, one comes first
+		begin = func() (event.Receipt, error) { return r.inSlot(ctx, record) }
+	}
+	receipt, err := begin()
 	if err != nil {
 		return policy.Permit{}, err
 	}

@@ -224,7 +224,8 @@ func limitError(limit string, l space.Limits) string {
 	case "output_bytes":
 		return fmt.Sprintf("the command printed more than %d bytes and was killed; write long output to a file", l.OutputBytes)
 	case "disk_bytes":
-		return fmt.Sprintf("the space's files grew beyond %d bytes and the command was killed; delete some", l.DiskBytes)
+		return fmt.Sprintf("the space's files grew beyond their bytes or number of files: %d bytes, %d files, and the command was killed; "+
+			"delete some", l.DiskBytes, space.MaxFiles(l.DiskBytes))
 	case "folder_depth":
 		return fmt.Sprintf("the command nested folders more than %d deep and was killed; what is there can be deleted", space.MaxFolderDepth)
 	case "pids":

@@ -38,6 +38,7 @@ type entry struct {
 	space     id.Space
 	beside    bool // it is a background run
 	run       id.Run
+	parent    id.Run          // for which it is executed; "" for none
 	creation  *creation       // of a run that is not recorded yet; of the worker alone
 	recovered bool            // an earlier daemon may have begun it; of the worker alone
 	ops       []run.Operation // the operations of a run that was just created; nil means that the log has them
@@ -47,8 +48,8 @@ type entry struct {
 }
 
 func newEntry(doc run.Run, recovered bool) *entry {
-	return &entry{workspace: doc.Workspace, space: doc.Space, run: doc.ID, beside: doc.Background, recovered: recovered,
-		done: make(chan struct{})}
+	return &entry{workspace: doc.Workspace, space: doc.Space, run: doc.ID, beside: doc.Background, parent: parentOf(doc),
+		recovered: recovered, done: make(chan struct{})}
 }
 
 // lane returns the queue of the run.
@@ -119,8 +120,8 @@ func (x *Service) insert(e *entry, head uint64) {
 	}
 }
 
-// endOpening puts the runs that were started during recovery behind those that were taken up.
-func (x *Service) endOpening(ctx context.Context) error {
+// endOpening puts the runs that were started during recovery behind those that were taken up, and returns them.
+func (x *Service) endOpening(ctx context.Context) ([]*entry, error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.opening = false
@@ -128,12 +129,13 @@ func (x *Service) endOpening(ctx context.Context) error {
 		// A run that was just started has asked nothing: no answer to it can lie in the log already.
 		head, err := x.Log.Head(ctx, e.workspace)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		x.insert(e, head)
 	}
+	late := x.late
 	x.late = nil
-	return nil
+	return late, nil
 }
 
 // reserve takes a place in the queue of a space for a run that is about to be recorded, or refuses. Checking and taking are one step, so
@@ -230,7 +232,7 @@ func (x *Service) retryLater(ctx context.Context, q *queue) {
 		x.mu.Unlock()
 		return
 	}
-	q.runs[0] = &entry{workspace: head.workspace, space: head.space, run: head.run, beside: head.beside, recovered: true,
+	q.runs[0] = &entry{workspace: head.workspace, space: head.space, run: head.run, beside: head.beside, parent: head.parent, recovered: true,
 		announced: head.announced, cancel: head.cancel, done: make(chan struct{})}
 	x.mu.Unlock()
 	again, stop := x.Clock.NewTimer(followAgain)

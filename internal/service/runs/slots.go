@@ -16,9 +16,12 @@ import (
 const enterTries = 64
 
 // slot returns what the log has to expect so that the run takes one of its workspace's slots, or run.ErrFull. Where others of this
-// daemon wait longer, the places are theirs first.
+// daemon wait longer, the places are theirs first. A child has the place of its parent, for as long as that has not ended.
 func (r *execution) slot(ctx context.Context) ([]event.DocumentVersion, error) {
-	if r.doc.Parent != nil || r.doc.Background {
+	if r.doc.Parent != nil {
+		return r.alive(ctx)
+	}
+	if r.doc.Background {
 		return nil, nil
 	}
 	ws := r.doc.Workspace

@@ -63,12 +63,18 @@ func (st *Settings) Repin(ctx context.Context, origin event.Origin, ws id.Worksp
 	if _, err := st.gate.Record(ctx, origin, action, batch); err != nil {
 		return doc, st.unmoved(ctx, doc, err)
 	}
-	if doc, err = st.catalog.Space(ctx, ws, s); err == nil && swept.Contexts > 0 {
-		doc.Warnings = append(doc.Warnings,
-			fmt.Sprintf("interpreter contexts that ended: %d. Their cells may have read files that are withheld now. "+
-				"The next cell of each begins a new context", swept.Contexts))
-	}
+	doc, err = st.catalog.Space(ctx, ws, s)
+	doc.Warnings = append(doc.Warnings, RepinWarnings(changed)...)
 	return doc, err
+}
+
+// RepinWarnings says what a change of the policy has ended that its requester may want to know of.
+func RepinWarnings(c space.PolicyChanged) []string {
+	if c.Contexts == 0 {
+		return nil
+	}
+	return []string{fmt.Sprintf("interpreter contexts that ended: %d. Their cells may have read files that are withheld now. "+
+		"The next cell of each begins a new context", c.Contexts)}
 }
 
 // unmoved applies the withholding of the space's present policy again, because another policy was not pinned. Moved files stay withheld.

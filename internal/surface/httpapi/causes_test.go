@@ -77,9 +77,11 @@ func (d *daemon) checkCauses(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got := make([]id.Event, len(found))
-			for i, e := range found {
-				got[i] = e.ID
+			var got []id.Event
+			for _, e := range found {
+				if e.Seq <= log[len(log)-1].Seq { // the rest was recorded after the log was read: the manifest of a run that has ended, for example
+					got = append(got, e.ID)
+				}
 			}
 			if !slices.Equal(got, want) {
 				t.Errorf("%s: %s caused %v by the index, %v by the log", ws, cause, got, want)

@@ -92,3 +92,38 @@ func TestACallSucceedsOnlyWhereEveryOperationDid(t *testing.T) {
 		}
 	}
 }
+
+// A run that waits for a person ends when the run of the engine that asked for it does. An answer after that executes nothing.
+func TestAnAnswerAfterTheParentsEndExecutesNothing(t *testing.T) {
+	for _, end := range []string{"complete", "fail", "cancel"} {
+		e := engage(t)
+		call, _, child := e.child(t, `{"type":"shell","id":"rm","command":"rm -rf x; touch done"}`)
+		e.until(t, id.DefaultWorkspace, func() bool { return e.field(t, "/v1/runs/"+string(child), "status") == "awaiting_approval" })
+		var open struct {
+			Approvals []struct {
+				ID string `json:"approval_id"`
+			} `json:"approvals"`
+		}
+		e.succeed(t, "GET", "/v1/approvals?status=pending", "", &open)
+		if len(open.Approvals) != 1 {
+			t.Fatalf("%s: %d questions are open", end, len(open.Approvals))
+		}
+		body := e.held("")
+		if end == "cancel" {
+			body = `{}`
+		}
+		e.succeed(t, "POST", "/v1/runs/"+e.run+"/"+end, body, nil)
+		e.until(t, id.DefaultWorkspace, func() bool { return e.field(t, "/v1/runs/"+string(child), "status") == "cancelled" })
+		if status := e.field(t, "/v1/toolcalls/"+call, "status"); status != "unknown" {
+			t.Errorf("%s: the call is %s", end, status)
+		}
+		status, raw := e.ask(t, "", "POST", "/v1/approvals/"+open.Approvals[0].ID+"/decide", `{"decision":"approve"}`)
+		if status != http.StatusConflict || code(raw) != "approval_withdrawn" {
+			t.Errorf("%s: an answer after the end: %d %s", end, status, raw)
+		}
+		if files := e.listing(t, e.space); strings.Contains(files, "done") {
+			t.Errorf("%s: the space holds %s", end, files)
+		}
+		e.checkCauses(t)
+	}
+}

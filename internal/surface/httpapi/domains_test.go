@@ -52,6 +52,18 @@ func TestASpacesOwnDomainsAreWarnedAboutAndJudged(t *testing.T) {
 	path := "/v1/spaces/" + string(made.ID) + "/policy"
 	warned(path, `{"policy":"standard"}`)
 	warned(path, `{"policy":"standard","policy_overrides":{"ask":{"domains":["*"]}}}`, "domains.ask opens no network")
+	again := func() (string, string) {
+		status, replayed, body := d.keyed(t, "POST", path, "application/json", "pin",
+			`{"policy":"standard","policy_overrides":{"ask":{"domains":["*"]}}}`)
+		if status/100 != 2 || !strings.Contains(body, "domains.ask opens no network") {
+			t.Errorf("with a key: %d %s", status, body)
+		}
+		return replayed, body
+	}
+	_, first := again()
+	if replayed, second := again(); replayed == "" || second != first {
+		t.Errorf("the same request again, replayed %q: got %s, want %s", replayed, second, first)
+	}
 	warned(path, `{"yaml":"allow: {actions: [external.write]}\ndeny: {domains: [bad.example]}"}`)
 	outside("require_approval", "good.example", "https://good.example/bad.example")
 	outside("deny", "bad.example", "https://BAD.example.:443/x", "ada@bad.example", `https://good.example\@bad.example`)

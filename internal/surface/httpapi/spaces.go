@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"slices"
 	"time"
 
 	"agentbox/internal/domain/event"
@@ -280,21 +281,33 @@ func (s *spacesAPI) repinSpace(ctx context.Context, c wire.Call, in *struct {
 	SpacePath
 	Body PolicyChoice
 }) (*spaceAnswer, error) {
-	return s.once(ctx, c, in.Space, func() (space.Space, error) {
-		b, err := bundle(s.gate, in.Body)
+	b, err := bundle(s.gate, in.Body)
+	if err != nil {
+		return nil, err
+	}
+	var said []string
+	if p := in.Body; p.Overrides != nil || p.YAML != "" || p.Cedar != "" {
+		if said, err = s.gate.Bundles.Warnings(ctx, c.Caller.Workspace, b); err != nil {
+			return nil, err
+		}
+	}
+	changed, err := wire.Once(c, func() (space.Space, error) {
+		doc, err := s.then(ctx, c, in.Space)
 		if err != nil {
 			return space.Space{}, err
 		}
-		var said []string
-		if p := in.Body; p.Overrides != nil || p.YAML != "" || p.Cedar != "" {
-			if said, err = s.gate.Bundles.Warnings(ctx, c.Caller.Workspace, b); err != nil {
-				return space.Space{}, err
-			}
+		e, err := s.query.At(ctx, c.Caller.Workspace, c.Repeated)
+		if err != nil {
+			return space.Space{}, err
 		}
-		changed, err := s.spaces.Settings.Repin(ctx, c.Once(), c.Caller.Workspace, id.Space(in.Space), b)
-		changed.Warnings = append(changed.Warnings, said...)
-		return changed, err
+		changed, err := event.Decode[space.PolicyChanged](e) // the only event of the request with its key
+		doc.Warnings = append(doc.Warnings, spaces.RepinWarnings(changed)...)
+		return doc, err
+	}, func() (space.Space, error) {
+		return s.spaces.Settings.Repin(ctx, c.Once(), c.Caller.Workspace, id.Space(in.Space), b)
 	})
+	changed.Warnings = slices.Concat(changed.Warnings, said)
+	return &spaceAnswer{Body: changed}, err
 }
 
 func (s *spacesAPI) routeCommand(ctx context.Context, c wire.Call, in *struct {
@@ -308,8 +321,11 @@ func (s *spacesAPI) routeCommand(ctx context.Context, c wire.Call, in *struct {
 
 // once changes a space; a repeat is answered with the space as the first request left it.
 func (s *spacesAPI) once(ctx context.Context, c wire.Call, sp string, change func() (space.Space, error)) (*spaceAnswer, error) {
-	changed, err := wire.Once(c, func() (space.Space, error) {
-		return then[space.Space](ctx, s.access, c, query.Subject{Projection: space.Projection, EntityType: space.EntityType, Key: sp})
-	}, change)
+	changed, err := wire.Once(c, func() (space.Space, error) { return s.then(ctx, c, sp) }, change)
 	return &spaceAnswer{Body: changed}, err
+}
+
+// then is the space as the first request of this repeat left it.
+func (s *spacesAPI) then(ctx context.Context, c wire.Call, sp string) (space.Space, error) {
+	return then[space.Space](ctx, s.access, c, query.Subject{Projection: space.Projection, EntityType: space.EntityType, Key: sp})
 }

@@ -50,7 +50,7 @@ func (s *simulation) open(left int, how death) (*daemon, error) {
 	light, heavy := &host{s.world, d.living, space.Nano}, &host{s.world, d.living, "namespace"}
 	var err error
 	d.gate, err = gate.New(gate.Parts{
-		Log: d.wire, Docs: s.log, Evaluator: cedar.New(), Clock: s.clock, IDs: ids, System: app.System,
+		Log: view{d.wire, "gate"}, Docs: s.log, Evaluator: cedar.New(), Clock: s.clock, IDs: ids, System: app.System,
 	})
 	if err == nil {
 		err = d.gate.Warm() // now, and not while several wait for the first decision: who is the first must not depend on the machine
@@ -58,17 +58,18 @@ func (s *simulation) open(left int, how death) (*daemon, error) {
 	if err != nil {
 		return d, err
 	}
-	d.people = identity.New(identity.Parts{Log: d.wire, Docs: s.log, Gate: d.gate, Clock: s.clock, IDs: ids, Entropy: source(s.seed, name)})
+	d.people = identity.New(identity.Parts{
+		Log: view{d.wire, "people"}, Docs: s.log, Gate: d.gate, Clock: s.clock, IDs: ids, Entropy: source(s.seed, name),
+	})
 	d.keeper = spaces.New(spaces.Parts{
-		Log: d.wire, Docs: s.log, Gate: d.gate, Library: d.gate.Bundles, Store: &hostFiles{heavy}, Tiers: []space.Tier{light, heavy},
-		Place: place, Clock: s.clock, IDs: ids,
+		Log: view{d.wire, "keeper"}, Docs: s.log, Gate: d.gate, Library: d.gate.Bundles, Store: &hostFiles{heavy},
+		Tiers: []space.Tier{light, heavy}, Place: place, Clock: s.clock, IDs: ids,
 		Logger: logger, MaxSpaces: 20, MaxLimits: space.DefaultLimits(), System: app.System,
 	})
 	d.runs = runs.New(runs.Parts{
-		Log: d.wire, Docs: s.log, Blobs: store{s.blobs, s}, Live: output{s.live,
-			s}, Gate: d.gate, Agents: d.people, Spaces: d.keeper.Living, Routes: d.keeper.Routing,
-		Bundles: d.gate.Bundles,
-		Clock:   s.clock, IDs: ids, Logger: logger,
+		Log: view{d.wire, "runs"}, Docs: s.log, Blobs: store{s.blobs, s}, Live: output{s.live, s}, Gate: d.gate, Agents: d.people,
+		Spaces: d.keeper.Living, Routes: d.keeper.Routing, Bundles: d.gate.Bundles,
+		Clock: s.clock, IDs: ids, Logger: logger,
 	})
 	d.gate.KillSwitch.OnLift(d.runs.Lifted)
 	d.keeper.SetOccupants(d.runs)

@@ -82,6 +82,8 @@ func TestSameSeedSameHistory(t *testing.T) {
 	if shuffled {
 		t.Skip("the race detector puts goroutines that are ready at the same moment into a new order each time")
 	}
+	// On several processors the machine chooses who is first of those that are ready at the same moment, the more often the busier it is.
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	for seed := range uint64(12) {
 		once, again := play(t, seed), play(t, seed)
 		if once.String() == again.String() {

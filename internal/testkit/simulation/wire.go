@@ -92,9 +92,16 @@ func (w *wire) record(ctx context.Context, b event.Batch) (event.Receipt, error)
 	return receipt, nil
 }
 
-// Wait implements journal.Journal. Nobody wakes at the same moment as anybody else.
-func (w *wire) Wait(ctx context.Context, ws id.Workspace, after uint64) error {
-	moment := w.s.moment("waking", wakeTime)
+// view is the log as one service of a daemon has it.
+type view struct {
+	*wire
+	who string
+}
+
+// Wait implements journal.Journal. Nobody wakes at the same moment as anybody else. Services that begin to wait at the same moment draw
+// from sources of their own: which of them is first must not depend on the machine.
+func (v view) Wait(ctx context.Context, ws id.Workspace, after uint64) error {
+	w, moment := v.wire, v.s.moment("waking of "+v.who, wakeTime)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(w.alive, cancel)()

@@ -35,6 +35,9 @@ func mendSource(sh *shell, code string, err error) (string, bool) {
 	if pos > len(code) {
 		return "", false
 	}
+	if fixed, ok := redirectLet(code, pos); ok {
+		return fixed, true
+	}
 	switch {
 	case message == "cannot negate a command multiple times":
 		return dropNegations(code, pos)
@@ -184,6 +187,22 @@ func mendArithmetic(sh *shell, code string, at int) (string, bool) {
 		return separateParentheses(code, open)
 	}
 	return quoteArithmetic(code, at)
+}
+
+var letBefore = regexp.MustCompile(`(?:^|[;&|(){}!\n]|\b(?:then|do|else|if|while|until)\s)[ \t]*(let)[ \t][^;&|\n]*$`)
+
+// redirectLet makes let the builtin where a redirection follows: the parser's clause takes its number for an expression and its sign for
+// an operator.
+func redirectLet(code string, at int) (string, bool) {
+	m := letBefore.FindStringSubmatchIndex(code[:at])
+	if m == nil {
+		return "", false
+	}
+	line, _, _ := strings.Cut(code[m[2]:], "\n")
+	if !strings.ContainsAny(line, "<>") {
+		return "", false
+	}
+	return code[:m[2]] + `\` + code[m[2]:], true
 }
 
 // mendEmpty writes a zero where an expression is empty.

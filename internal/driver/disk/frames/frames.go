@@ -18,6 +18,7 @@ import (
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
 	"agentbox/internal/driver/disk/internal/beneath"
+	"agentbox/internal/driver/disk/internal/room"
 	"agentbox/internal/kernel/livestream"
 	"agentbox/internal/kernel/vault"
 )
@@ -507,8 +508,7 @@ func broken(err error) error {
 		return err
 	}
 	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
-		return fault.Wrap(err, fault.Unavailable, "disk_full", "the disk that holds the data directory is full; the run's output cannot be kept").
-			With("free space on it, or have what nothing names removed with: agentbox gc")
+		return room.Refused(err, "; the run's output cannot be kept")
 	}
 	return fault.Wrap(err, fault.Internal, "stream_error", "the run's output cannot be accessed")
 }

@@ -1,11 +1,11 @@
 //go:build unix
 
-package disk
+package room
 
 import "golang.org/x/sys/unix"
 
-// free returns how many bytes may still be written to the disk of a folder.
-func free(dir string) (bytes uint64, ok bool) {
+// Free returns how many bytes may still be written to the disk of a folder.
+func Free(dir string) (bytes uint64, ok bool) {
 	var st unix.Statfs_t
 	if err := unix.Statfs(dir, &st); err != nil {
 		return 0, false

@@ -1,9 +1,9 @@
-package disk
+package room
 
 import "golang.org/x/sys/windows"
 
-// free returns how many bytes may still be written to the disk of a folder.
-func free(dir string) (bytes uint64, ok bool) {
+// Free returns how many bytes may still be written to the disk of a folder.
+func Free(dir string) (bytes uint64, ok bool) {
 	path, err := windows.UTF16PtrFromString(dir)
 	if err != nil {
 		return 0, false
