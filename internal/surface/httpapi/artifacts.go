@@ -34,7 +34,7 @@ func (s *Server) registerArtifacts() {
 			if err != nil {
 				return nil, err
 			}
-			found, err := s.services.Engines.Artifacts(ctx, c.Caller.Workspace, of, string(in.Cursor.After), in.Limit+1)
+			found, err := s.services.Engines.Look.Artifacts(ctx, c.Caller.Workspace, of, string(in.Cursor.After), in.Limit+1)
 			if err != nil {
 				return nil, err
 			}
@@ -48,7 +48,7 @@ func (s *Server) registerArtifacts() {
 	wire.Handle(s.Server, wire.Operation{ID: "get-artifact", Needs: wire.Shows("artifact", "artifact_id"), Method: http.MethodGet,
 		Path: "/v1/artifacts/{artifact_id}", Tag: "engines", Summary: "Show an artifact"},
 		func(ctx context.Context, c wire.Call, in *ArtifactPath) (*struct{ Body step.Artifact }, error) {
-			doc, err := s.services.Engines.Artifact(ctx, c.Caller.Workspace, id.Artifact(in.Artifact))
+			doc, err := s.services.Engines.Look.Artifact(ctx, c.Caller.Workspace, id.Artifact(in.Artifact))
 			return &struct{ Body step.Artifact }{doc}, err
 		})
 	wire.Stream[struct {
@@ -90,7 +90,7 @@ func (s *Server) createArtifact(ctx context.Context, c wire.Call, in *struct {
 			return nil, fault.New(fault.Invalid, "invalid_field", "sha256 is no hash of 64 hexadecimal digits")
 		}
 	}
-	doc, err := s.services.Engines.AddArtifact(ctx, c.Once(), c.Caller.Workspace, token, q)
+	doc, err := s.services.Engines.Artifacts.Add(ctx, c.Once(), c.Caller.Workspace, token, q)
 	return &struct{ Body step.Artifact }{doc}, err
 }
 
@@ -99,7 +99,7 @@ func (s *Server) writeArtifact(w http.ResponseWriter, r *http.Request, c wire.Ca
 		return fault.New(fault.Exhausted, "artifact_too_large", "an artifact may have %d bytes", step.MaxArtifact)
 	}
 	sent := &body{Reader: s.Patient(w, r)}
-	doc, err := s.services.Engines.Store(r.Context(), c.Origin(), c.Caller.Workspace, r.Header.Get("X-Claim-Token"),
+	doc, err := s.services.Engines.Artifacts.Store(r.Context(), c.Origin(), c.Caller.Workspace, r.Header.Get("X-Claim-Token"),
 		id.Artifact(r.PathValue("artifact_id")), sent)
 	if err != nil && sent.broken != nil {
 		err = unreadable(sent.broken)
@@ -111,7 +111,7 @@ func (s *Server) writeArtifact(w http.ResponseWriter, r *http.Request, c wire.Ca
 }
 
 func (s *Server) readArtifact(w http.ResponseWriter, r *http.Request, c wire.Call) error {
-	doc, content, err := s.services.Engines.Open(r.Context(), c.Caller.Workspace, id.Artifact(r.PathValue("artifact_id")))
+	doc, content, err := s.services.Engines.Artifacts.Open(r.Context(), c.Caller.Workspace, id.Artifact(r.PathValue("artifact_id")))
 	if err != nil {
 		return err
 	}

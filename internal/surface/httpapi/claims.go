@@ -240,7 +240,7 @@ func (s *Server) registerClaims() {
 	}, func(ctx context.Context, c wire.Call, in *struct {
 		Run string `path:"run_id" doc:"The run"`
 	}) (*struct{ Body attemptList }, error) {
-		found, err := s.services.Engines.Attempts(ctx, c.Caller.Workspace, id.Run(in.Run))
+		found, err := s.services.Engines.Look.Attempts(ctx, c.Caller.Workspace, id.Run(in.Run))
 		return &struct{ Body attemptList }{attemptList{found}}, err
 	})
 }
@@ -352,7 +352,7 @@ func (s *Server) claimRun(waiting context.Context, c wire.Call, in *struct{ Body
 	if err != nil {
 		return nil, err
 	}
-	a := claimAnswer{Claimed: true, Run: &doc, Input: given, Token: token, Permit: s.services.Engines.ClaimPermit(doc), Fence: doc.Fence}
+	a := claimAnswer{Claimed: true, Run: &doc, Input: given, Token: token, Permit: s.services.Engines.Permits.OfClaim(doc), Fence: doc.Fence}
 	if doc.Claim != nil {
 		a.Expires = doc.Claim.Until
 	}

@@ -46,7 +46,7 @@ func (s *Server) registerEvidence() {
 	}, func(ctx context.Context, c wire.Call, in *runPath) (*struct{ Body finalizedAnswer }, error) {
 		created, err := c.Repeated > 0, error(nil)
 		if !created {
-			if created, err = s.services.Engines.Finalize(ctx, c.Once(), c.Caller.Workspace, id.Run(in.Run)); err != nil {
+			if created, err = s.services.Engines.Evidence.Finalize(ctx, c.Once(), c.Caller.Workspace, id.Run(in.Run)); err != nil {
 				return nil, err
 			}
 		}
@@ -56,6 +56,6 @@ func (s *Server) registerEvidence() {
 }
 
 func (s *Server) collected(ctx context.Context, c wire.Call, r id.Run) (collected, error) {
-	doc, manifest, err := s.services.Engines.Evidence(ctx, c.Caller.Workspace, r)
+	doc, manifest, err := s.services.Engines.Evidence.Of(ctx, c.Caller.Workspace, r)
 	return collected{doc, manifest}, err
 }

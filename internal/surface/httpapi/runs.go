@@ -234,7 +234,7 @@ func (s *Server) startRun(r *http.Request, c wire.Call, sp id.Space) (*eventsAns
 		}
 		token := r.Header.Get("X-Claim-Token")
 		q.Under = func(ctx context.Context) (run.Under, error) {
-			return s.services.Engines.Vouch(ctx, c.Caller.Workspace, token, call)
+			return s.services.Engines.Steps.Vouch(ctx, c.Caller.Workspace, token, call)
 		}
 	}
 	q.Waits = wait > 0
@@ -428,7 +428,7 @@ func (s *Server) bare(ctx context.Context, c wire.Call, doc run.Run) (run.Run, e
 // it was.
 func (s *Server) cancelChildren(ctx context.Context, c wire.Call, doc run.Run) error {
 	for after := ""; ; {
-		calls, err := s.services.Engines.Calls(ctx, doc.Workspace, engines.Of{Run: doc.ID}, after, 100)
+		calls, err := s.services.Engines.Look.Calls(ctx, doc.Workspace, engines.Of{Run: doc.ID}, after, 100)
 		if err != nil || len(calls) == 0 {
 			return err
 		}

@@ -148,7 +148,7 @@ func (s *Server) registerSteps() {
 		Run string `path:"run_id" doc:"The run"`
 		Page[id.Step]
 	}) (*struct{ Body stepList }, error) {
-		found, err := s.services.Engines.Steps(ctx, c.Caller.Workspace, engines.Of{Run: id.Run(in.Run)}, string(in.Cursor.After), in.Limit+1)
+		found, err := s.services.Engines.Look.Steps(ctx, c.Caller.Workspace, engines.Of{Run: id.Run(in.Run)}, string(in.Cursor.After), in.Limit+1)
 		if err != nil {
 			return nil, err
 		}
@@ -164,7 +164,7 @@ func (s *Server) registerSteps() {
 		func(ctx context.Context, c wire.Call, in *struct {
 			Step string `path:"step_id" doc:"The step"`
 		}) (*struct{ Body step.Step }, error) {
-			doc, err := s.services.Engines.Step(ctx, c.Caller.Workspace, id.Step(in.Step))
+			doc, err := s.services.Engines.Look.Step(ctx, c.Caller.Workspace, id.Step(in.Step))
 			return &struct{ Body step.Step }{doc}, err
 		})
 	wire.Handle(s.Server, wire.Operation{
@@ -187,7 +187,7 @@ func (s *Server) registerSteps() {
 			sent = *in.Body
 		}
 		return s.concluded(ctx, c, in.CallPath, sent.Token, func(token string) (step.Call, error) {
-			return s.services.Engines.Succeed(ctx, c.Once(), c.Caller.Workspace, engines.Shown{Token: token, Permit: sent.Permit},
+			return s.services.Engines.Steps.Succeed(ctx, c.Once(), c.Caller.Workspace, engines.Shown{Token: token, Permit: sent.Permit},
 				id.ToolCall(in.Call), sent.Output)
 		})
 	})
@@ -203,7 +203,7 @@ func (s *Server) registerSteps() {
 			sent = *in.Body
 		}
 		return s.concluded(ctx, c, in.CallPath, sent.Token, func(token string) (step.Call, error) {
-			return s.services.Engines.FailCall(ctx, c.Once(), c.Caller.Workspace, engines.Shown{Token: token, Permit: sent.Permit},
+			return s.services.Engines.Steps.Fail(ctx, c.Once(), c.Caller.Workspace, engines.Shown{Token: token, Permit: sent.Permit},
 				id.ToolCall(in.Call), sent.Error, sent.Message)
 		})
 	})
@@ -214,7 +214,7 @@ func (s *Server) registerSteps() {
 			if err != nil {
 				return nil, err
 			}
-			found, err := s.services.Engines.Calls(ctx, c.Caller.Workspace, of, string(in.Cursor.After), in.Limit+1)
+			found, err := s.services.Engines.Look.Calls(ctx, c.Caller.Workspace, of, string(in.Cursor.After), in.Limit+1)
 			if err != nil {
 				return nil, err
 			}
@@ -230,7 +230,7 @@ func (s *Server) registerSteps() {
 		func(ctx context.Context, c wire.Call, in *struct {
 			Call string `path:"tool_call_id" doc:"The tool call"`
 		}) (*struct{ Body step.Call }, error) {
-			doc, err := s.services.Engines.Call(ctx, c.Caller.Workspace, id.ToolCall(in.Call))
+			doc, err := s.services.Engines.Look.Call(ctx, c.Caller.Workspace, id.ToolCall(in.Call))
 			return &struct{ Body step.Call }{doc}, err
 		})
 	s.registerArtifacts()
@@ -248,7 +248,7 @@ func (s *Server) createStep(ctx context.Context, c wire.Call, in *struct {
 		doc, err := told[step.Step](ctx, s, c, step.Projection, step.EntityType)
 		return &struct{ Body step.Step }{doc}, err
 	}
-	doc, err := s.services.Engines.AddStep(ctx, c.Once(), h, engines.StepRequest{Kind: in.Body.Kind, Title: in.Body.Title,
+	doc, err := s.services.Engines.Steps.Add(ctx, c.Once(), h, engines.StepRequest{Kind: in.Body.Kind, Title: in.Body.Title,
 		Input: in.Body.Input})
 	return &struct{ Body step.Step }{doc}, err
 }
@@ -310,7 +310,7 @@ func (s *Server) createCall(ctx context.Context, c wire.Call, in *struct {
 	if c.Repeated > 0 {
 		call, err = s.calledThen(ctx, c)
 	} else {
-		call, no, err = s.services.Engines.Invoke(ctx, c.Once(), c.Caller.Workspace, claim, engines.CallRequest{
+		call, no, err = s.services.Engines.Steps.Invoke(ctx, c.Once(), c.Caller.Workspace, claim, engines.CallRequest{
 			Step: id.Step(in.Step), Tool: in.Body.Tool, Title: in.Body.Title, Input: in.Body.Input, Agent: agent, Token: under,
 			Zone: event.Zone(in.Body.Zone),
 		})
@@ -324,7 +324,7 @@ func (s *Server) createCall(ctx context.Context, c wire.Call, in *struct {
 			Blocked: true, Decided: d.Outcome.String(), Code: d.ReasonCode, Why: d.Reason, Suggestion: d.Suggestion, Approval: no.Approval,
 		}}, nil
 	}
-	return &callAnswer{http.StatusCreated, callDecided{Call: &call, Permit: s.services.Engines.CallPermit(c.Caller.Workspace, call),
+	return &callAnswer{http.StatusCreated, callDecided{Call: &call, Permit: s.services.Engines.Permits.OfCall(c.Caller.Workspace, call),
 		Decided: policy.Allow.String(), Code: call.Reason}}, nil
 }
 
