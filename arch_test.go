@@ -155,7 +155,6 @@ var bulk = arch.Bulk{
 		"internal/driver/nano/wasi.call":               "a table: one method for each system call of WASI",
 		"internal/driver/disk/internal/snapshots.Past": "to be split",
 		"conformance/trust.examiner":                   "to be split",
-		"internal/service/engines.Service":             "to be split",
 		"internal/service/runs.Service":                "to be split",
 		"internal/service/runs.execution":              "to be split",
 		"internal/surface/cli.invocation":              "to be split",

@@ -174,7 +174,7 @@ func (d *desk) next(ctx context.Context) (errand.Work, error) {
 			d.done(errand.Work{Workspace: ws})
 		}
 		return errand.Work{Lasts: doc.Claim.Until.Sub(doc.Claim.Since), Workspace: ws, Run: doc.ID, Token: token,
-			Permit: d.a.Engines.ClaimPermit(doc), Fence: doc.Fence, Input: given}, err
+			Permit: d.a.Engines.Permits.OfClaim(doc), Fence: doc.Fence, Input: given}, err
 	}
 	if failed != nil {
 		// The engine of the daemon serves every workspace: what one of them denies is no reason to end, as it is for one outside.
@@ -263,7 +263,7 @@ func (d *desk) Past(ctx context.Context, w errand.Work) ([]errand.Progress, erro
 	of := engines.Of{Run: w.Run}
 	calls := map[id.Step]step.Call{}
 	for after := ""; ; {
-		found, err := d.a.Engines.Calls(ctx, w.Workspace, of, after, page)
+		found, err := d.a.Engines.Look.Calls(ctx, w.Workspace, of, after, page)
 		if err != nil {
 			return nil, err
 		}
@@ -279,7 +279,7 @@ func (d *desk) Past(ctx context.Context, w errand.Work) ([]errand.Progress, erro
 	}
 	var past []errand.Progress
 	for after := ""; ; {
-		found, err := d.a.Engines.Steps(ctx, w.Workspace, of, after, page)
+		found, err := d.a.Engines.Look.Steps(ctx, w.Workspace, of, after, page)
 		if err != nil {
 			return nil, err
 		}
@@ -301,7 +301,7 @@ func (d *desk) Step(ctx context.Context, w errand.Work, index int) (id.Step, err
 	if err != nil {
 		return "", err
 	}
-	s, err := d.a.Engines.AddStep(ctx, d.origin(), d.hold(w), engines.StepRequest{Kind: errand.StepKind, Title: "operation " +
+	s, err := d.a.Engines.Steps.Add(ctx, d.origin(), d.hold(w), engines.StepRequest{Kind: errand.StepKind, Title: "operation " +
 		strconv.Itoa(index+1), Input: input})
 	return s.ID, err
 }
@@ -312,12 +312,12 @@ func (d *desk) Invoke(ctx context.Context, w errand.Work, s id.Step, index int, 
 	if err != nil {
 		return errand.Verdict{}, err
 	}
-	c, no, err := d.a.Engines.Invoke(ctx, d.origin(), w.Workspace, w.Token, engines.CallRequest{Step: s, Tool: run.ToolName(operation),
+	c, no, err := d.a.Engines.Steps.Invoke(ctx, d.origin(), w.Workspace, w.Token, engines.CallRequest{Step: s, Tool: run.ToolName(operation),
 		Input: input})
 	if no != nil {
 		return errand.Verdict{Asks: no.Decision.Outcome == policy.RequireApproval, Code: no.Decision.ReasonCode, Reason: no.Decision.Reason}, nil
 	}
-	return errand.Verdict{Call: c.ID, Permit: d.a.Engines.CallPermit(w.Workspace, c)}, err
+	return errand.Verdict{Call: c.ID, Permit: d.a.Engines.Permits.OfCall(w.Workspace, c)}, err
 }
 
 // Operate implements errand.Records.
@@ -335,7 +335,7 @@ func (d *desk) Operate(ctx context.Context, w errand.Work, call id.ToolCall, in 
 		Correlation: asked.Correlation}, runs.Request{
 		Workspace: w.Workspace, Space: in, Message: message,
 		Under: func(ctx context.Context) (run.Under, error) {
-			return d.a.Engines.Vouch(ctx, w.Workspace, w.Token, call)
+			return d.a.Engines.Steps.Vouch(ctx, w.Workspace, w.Token, call)
 		},
 	})
 	for err == nil && !doc.Status.Ended() {
@@ -356,9 +356,9 @@ func (d *desk) Conclude(ctx context.Context, w errand.Work, call id.ToolCall, pe
 	}
 	by := engines.Shown{Token: w.Token, Permit: permit}
 	if o.OK {
-		_, err = d.a.Engines.Succeed(ctx, d.origin(), w.Workspace, by, call, raw)
+		_, err = d.a.Engines.Steps.Succeed(ctx, d.origin(), w.Workspace, by, call, raw)
 	} else {
-		_, err = d.a.Engines.FailCall(ctx, d.origin(), w.Workspace, by, call, raw, "the operation did not succeed; its run says why")
+		_, err = d.a.Engines.Steps.Fail(ctx, d.origin(), w.Workspace, by, call, raw, "the operation did not succeed; its run says why")
 	}
 	if fault.CodeOf(err) == step.ErrCallEnded.Code {
 		return nil // it was recorded, and the answer lost

@@ -371,7 +371,7 @@ func (a *App) settle() <-chan struct{} {
 	}
 	go func() {
 		defer close(settled)
-		a.Engines.Wait()
+		a.Engines.Evidence.Wait()
 	}()
 	late, stop := a.clock.NewTimer(settleTime)
 	defer stop()

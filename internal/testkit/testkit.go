@@ -256,7 +256,7 @@ func (s *Stack) end() {
 	if s.stop != nil {
 		s.stop()
 	}
-	s.Engines.Wait()
+	s.Engines.Evidence.Wait()
 	if err := s.Spaces.Living.Close(); err != nil {
 		s.T.Errorf("close the spaces: %v", err)
 	}

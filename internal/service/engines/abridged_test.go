@@ -29,7 +29,7 @@ func TestEvidenceOfARunWithoutEndFits(t *testing.T) {
 		if _, err := h.Complete(ctx, h.owner, k, "done", nil); err != nil {
 			t.Fatal(err)
 		}
-		found, raw, err := h.Evidence(ctx, ws, doc.ID)
+		found, raw, err := h.Evidence.Of(ctx, ws, doc.ID)
 		if err != nil {
 			t.Fatalf("%d events too many: %v", over, err)
 		}

@@ -19,6 +19,9 @@ import (
 	"agentbox/internal/kernel/blob"
 )
 
+// Artifacts are the files that engines keep beside their runs.
+type Artifacts struct{ service *Service }
+
 // ArtifactRequest is an output of a run.
 type ArtifactRequest struct {
 	Step     id.Step
@@ -73,18 +76,18 @@ func (q *ArtifactRequest) check() error {
 	return nil
 }
 
-// AddArtifact records an output of a run. Content that is sent by itself comes afterwards, with Store.
-func (d *Service) AddArtifact(ctx context.Context, origin event.Origin, ws id.Workspace, token string, q ArtifactRequest) (step.Artifact,
+// Add records an output of a run. Content that is sent by itself comes afterwards, with Store.
+func (ar *Artifacts) Add(ctx context.Context, origin event.Origin, ws id.Workspace, token string, q ArtifactRequest) (step.Artifact,
 	error) {
 	if err := q.check(); err != nil {
 		return step.Artifact{}, err
 	}
-	s, err := d.Step(ctx, ws, q.Step)
+	s, err := ar.service.Look.Step(ctx, ws, q.Step)
 	if err != nil {
 		return step.Artifact{}, err
 	}
-	a := id.New[id.Artifact](d.IDs)
-	_, receipt, err := d.record(ctx, origin, Hold{Workspace: ws, Run: s.Run, Token: token}, func(doc run.Run) (entry, error) {
+	a := id.New[id.Artifact](ar.service.IDs)
+	_, receipt, err := ar.service.record(ctx, origin, Hold{Workspace: ws, Run: s.Run, Token: token}, func(doc run.Run) (entry, error) {
 		if doc.Status != run.Running {
 			return entry{}, run.ErrNotRunning
 		}
@@ -106,9 +109,9 @@ func (d *Service) AddArtifact(ctx context.Context, origin event.Origin, ws id.Wo
 }
 
 // Store keeps the content of an artifact if it matches the declared size and hash. It is idempotent.
-func (d *Service) Store(ctx context.Context, origin event.Origin, ws id.Workspace, token string, a id.Artifact,
+func (ar *Artifacts) Store(ctx context.Context, origin event.Origin, ws id.Workspace, token string, a id.Artifact,
 	content io.Reader) (step.Artifact, error) {
-	doc, err := d.Artifact(ctx, ws, a)
+	doc, err := ar.service.Look.Artifact(ctx, ws, a)
 	if err != nil {
 		return doc, err
 	}
@@ -116,29 +119,29 @@ func (d *Service) Store(ctx context.Context, origin event.Origin, ws id.Workspac
 		return doc, step.ErrUndeclared
 	}
 	h := Hold{Workspace: ws, Run: doc.Run, Token: token}
-	owner, err := d.Find(ctx, ws, doc.Run) // a caller who may not write should not send a gigabyte first
+	owner, err := ar.service.Find(ctx, ws, doc.Run) // a caller who may not write should not send a gigabyte first
 	if err != nil {
 		return doc, err
 	}
-	if err := running(owner.MayWrite(token, d.left(owner))); err != nil {
+	if err := running(owner.MayWrite(token, ar.service.left(owner))); err != nil {
 		return doc, err
 	}
 	if doc.Stored != nil {
 		return doc, nil
 	}
-	if _, err := d.contentRoom(ctx, ws, *doc.Size); err != nil {
+	if _, err := ar.service.contentRoom(ctx, ws, *doc.Size); err != nil {
 		return doc, err
 	}
-	defer d.Blobs.Hold()()
-	stored, err := d.Blobs.Put(ctx, &verified{from: content, hash: sha256.New(), left: *doc.Size, want: doc.Digest}, *doc.Size)
+	defer ar.service.Blobs.Hold()()
+	stored, err := ar.service.Blobs.Put(ctx, &verified{from: content, hash: sha256.New(), left: *doc.Size, want: doc.Digest}, *doc.Size)
 	if errors.Is(err, errMismatch) || errors.Is(err, blob.ErrTooLarge) {
 		err = step.ErrOtherContent
 	}
 	if err != nil {
 		return doc, err
 	}
-	_, receipt, err := d.record(context.WithoutCancel(ctx), origin, h, func(r run.Run) (entry, error) {
-		now, version, err := found[step.Artifact](ctx, d, ws, step.ArtifactProjection, string(a), step.ErrArtifactNotFound)
+	_, receipt, err := ar.service.record(context.WithoutCancel(ctx), origin, h, func(r run.Run) (entry, error) {
+		now, version, err := found[step.Artifact](ctx, ar.service.Docs, ws, step.ArtifactProjection, string(a), step.ErrArtifactNotFound)
 		if err != nil {
 			return entry{}, err
 		}
@@ -148,7 +151,7 @@ func (d *Service) Store(ctx context.Context, origin event.Origin, ws id.Workspac
 		if now.Stored != nil {
 			return entry{}, errStored
 		}
-		room, err := d.contentRoom(ctx, ws, stored.Size) // again: it may have been taken while the content was sent
+		room, err := ar.service.contentRoom(ctx, ws, stored.Size) // again: it may have been taken while the content was sent
 		if err != nil {
 			return entry{}, err
 		}
@@ -160,7 +163,7 @@ func (d *Service) Store(ctx context.Context, origin event.Origin, ws id.Workspac
 		}, nil
 	})
 	if errors.Is(err, errStored) {
-		return d.Artifact(ctx, ws, a)
+		return ar.service.Look.Artifact(ctx, ws, a)
 	}
 	if err = running(err); err != nil {
 		return doc, err
@@ -195,8 +198,8 @@ func (v *verified) Read(p []byte) (int, error) {
 }
 
 // Open returns the content of an artifact, from its event or stored; the caller closes it.
-func (d *Service) Open(ctx context.Context, ws id.Workspace, a id.Artifact) (step.Artifact, io.ReadSeekCloser, error) {
-	doc, err := d.Artifact(ctx, ws, a)
+func (ar *Artifacts) Open(ctx context.Context, ws id.Workspace, a id.Artifact) (step.Artifact, io.ReadSeekCloser, error) {
+	doc, err := ar.service.Look.Artifact(ctx, ws, a)
 	if err != nil {
 		return doc, nil, err
 	}
@@ -206,6 +209,6 @@ func (d *Service) Open(ctx context.Context, ws id.Workspace, a id.Artifact) (ste
 	if doc.Stored == nil {
 		return doc, nil, step.ErrNoContent
 	}
-	content, err := d.Blobs.Open(ctx, doc.Stored.Digest)
+	content, err := ar.service.Blobs.Open(ctx, doc.Stored.Digest)
 	return doc, content, err
 }

@@ -56,7 +56,7 @@ func TestTrapAStaleEngineFinishesNothing(t *testing.T) {
 	if _, err := h.Complete(ctx, h.owner, fresh, "done", nil); err != nil {
 		t.Error(err)
 	}
-	tries, err := h.Attempts(ctx, ws, old.Run)
+	tries, err := h.Look.Attempts(ctx, ws, old.Run)
 	if err != nil || len(tries) != 2 || tries[0].Reason != run.ReleasedLapsed || tries[1].Reason != run.ReleasedCompleted ||
 		tries[1].Number != 2 {
 		t.Errorf("got %+v, %v", tries, err)
@@ -213,7 +213,7 @@ func TestThreat30NoWriteOfAnOldFence(t *testing.T) {
 		over := false
 		for range rapid.IntRange(5, 40).Draw(rt, "moments") {
 			e := &two[rapid.IntRange(0, 1).Draw(rt, "engine")]
-			h.Wait() // the evidence of a run that has ended is an event too
+			h.Evidence.Wait() // the evidence of a run that has ended is an event too
 			before := h.head()
 			var err error
 			switch what := rapid.SampledFrom([]string{"claim", "renew", "release", "complete", "pass", "jump"}).Draw(rt, "what"); what {

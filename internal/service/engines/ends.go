@@ -55,7 +55,7 @@ func (d *Service) end(ctx context.Context, origin event.Origin, h Hold, action, 
 			return entry{}, run.ErrNotRunning
 		}
 		if h.Permit != "" {
-			if err := d.spend(h.Permit, origin, claimPermit(doc)); err != nil {
+			if err := d.Permits.spend(h.Permit, origin, claimPermit(doc)); err != nil {
 				return entry{}, err
 			}
 			f.Permit = event.DigestOf([]byte(h.Permit))
@@ -72,7 +72,7 @@ func (d *Service) end(ctx context.Context, origin event.Origin, h Hold, action, 
 	d.terms.Forget(doc.ID)
 	d.bells.hasRoom(doc.Workspace)
 	d.close(ctx, origin, doc)
-	d.settle(ctx, origin, doc)
+	d.Evidence.settle(ctx, origin, doc)
 	return after(doc, receipt)
 }
 
@@ -151,7 +151,7 @@ func (d *Service) Cancel(ctx context.Context, origin event.Origin, ws id.Workspa
 		d.terms.Forget(r)
 		d.bells.hasRoom(ws)
 		d.close(ctx, origin, doc)
-		d.settle(ctx, origin, doc)
+		d.Evidence.settle(ctx, origin, doc)
 		return after(doc, receipt)
 	}
 }

@@ -57,9 +57,13 @@ type Service struct {
 	lulls lulls
 	bells bells
 
-	settling *settling
-
 	denials lulls // of claims, which are not recorded again so soon
+
+	Steps     *Steps
+	Artifacts *Artifacts
+	Evidence  *Evidence
+	Permits   *Permits
+	Look      *Look
 }
 
 // New returns a dispatcher of the given parts.
@@ -72,7 +76,10 @@ func New(parts Parts) *Service {
 	if parts.Together {
 		terms = claim.NewTermsTogether(now)
 	}
-	return &Service{Parts: parts, begun: now, terms: terms, settling: newSettling()}
+	d := &Service{Parts: parts, begun: now, terms: terms}
+	d.Steps, d.Artifacts, d.Permits, d.Look = &Steps{d}, &Artifacts{d}, &Permits{d}, &Look{d}
+	d.Evidence = &Evidence{service: d, settling: newSettling()}
+	return d
 }
 
 // Hold names a run, and the token that shows that an engine holds it; "" if nobody has claimed it.

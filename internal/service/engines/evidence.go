@@ -18,19 +18,25 @@ import (
 	"agentbox/internal/kernel/projection"
 )
 
-// Evidence returns the evidence of a run that was collected, and its manifest as it is stored.
-func (d *Service) Evidence(ctx context.Context, ws id.Workspace, r id.Run) (evidence.Record, json.RawMessage, error) {
-	if _, err := d.Find(ctx, ws, r); err != nil {
+// Evidence makes the record of what a run has done, once it has ended.
+type Evidence struct {
+	service  *Service
+	settling *settling
+}
+
+// Of returns the evidence of a run that was collected, and its manifest as it is stored.
+func (ev *Evidence) Of(ctx context.Context, ws id.Workspace, r id.Run) (evidence.Record, json.RawMessage, error) {
+	if _, err := ev.service.Find(ctx, ws, r); err != nil {
 		return evidence.Record{}, nil, err
 	}
-	if err := d.settling.wait(ctx, r); err != nil {
+	if err := ev.settling.wait(ctx, r); err != nil {
 		return evidence.Record{}, nil, err
 	}
-	doc, _, err := found[evidence.Record](ctx, d, ws, evidence.Projection, string(r), evidence.ErrNotFound)
+	doc, _, err := found[evidence.Record](ctx, ev.service.Docs, ws, evidence.Projection, string(r), evidence.ErrNotFound)
 	if err != nil {
 		return doc, nil, err
 	}
-	stored, err := d.Blobs.Open(ctx, doc.Content.Digest)
+	stored, err := ev.service.Blobs.Open(ctx, doc.Content.Digest)
 	if err != nil {
 		return doc, nil, err
 	}
@@ -43,31 +49,32 @@ func (d *Service) Evidence(ctx context.Context, ws id.Workspace, r id.Run) (evid
 }
 
 // Finalize collects the evidence of a run that has ended, with or without an engine. It does not collect it twice; then created is false.
-func (d *Service) Finalize(ctx context.Context, origin event.Origin, ws id.Workspace, r id.Run) (created bool, err error) {
-	if err := d.settling.wait(ctx, r); err != nil {
+func (ev *Evidence) Finalize(ctx context.Context, origin event.Origin, ws id.Workspace, r id.Run) (created bool, err error) {
+	if err := ev.settling.wait(ctx, r); err != nil {
 		return false, err
 	}
-	return d.finalize(ctx, origin, ws, r, func(ctx context.Context, a policy.Action, b event.Batch) error {
-		_, err := d.Gate.Record(ctx, origin, a, b)
+	return ev.finalize(ctx, origin, ws, r, func(ctx context.Context, a policy.Action, b event.Batch) error {
+		_, err := ev.service.Gate.Record(ctx, origin, a, b)
 		return err
 	})
 }
 
 // finalize is Finalize with a function that records the evidence.
-func (d *Service) finalize(ctx context.Context, origin event.Origin, ws id.Workspace, r id.Run, record func(context.Context, policy.Action,
+func (ev *Evidence) finalize(ctx context.Context, origin event.Origin, ws id.Workspace, r id.Run, record func(context.Context,
+	policy.Action,
 	event.Batch) error) (created bool, err error) {
-	doc, err := d.Find(ctx, ws, r)
+	doc, err := ev.service.Find(ctx, ws, r)
 	if err != nil {
 		return false, err
 	}
 	if !doc.Status.Ended() {
 		return false, evidence.ErrNotEnded
 	}
-	if _, _, err := found[evidence.Record](ctx, d, ws, evidence.Projection, string(r), evidence.ErrNotFound); !errors.Is(err,
+	if _, _, err := found[evidence.Record](ctx, ev.service.Docs, ws, evidence.Projection, string(r), evidence.ErrNotFound); !errors.Is(err,
 		evidence.ErrNotFound) {
 		return false, err
 	}
-	m, err := d.collect(ctx, doc)
+	m, err := ev.collect(ctx, doc)
 	if err != nil {
 		return false, err
 	}
@@ -79,18 +86,19 @@ func (d *Service) finalize(ctx context.Context, origin event.Origin, ws id.Works
 		Type: policy.EvidenceCollect, Workspace: ws, Room: doc.Room, Principal: origin.Principal, Token: origin.Token, Run: r,
 		Content: event.DigestOf(canonical), Size: int64(len(canonical)),
 	}
-	room, err := d.contentRoom(ctx, ws, int64(len(canonical)))
+	room, err := ev.service.contentRoom(ctx, ws, int64(len(canonical)))
 	if err != nil {
 		return false, err
 	}
-	defer d.Blobs.Hold()()
-	stored, err := d.Blobs.Put(ctx, bytes.NewReader(canonical), int64(len(canonical)))
+	defer ev.service.Blobs.Hold()()
+	stored, err := ev.service.Blobs.Put(ctx, bytes.NewReader(canonical), int64(len(canonical)))
 	if err != nil {
 		return false, err
 	}
 	data := evidence.Created{
-		ID: id.New[id.Evidence](d.IDs), Run: r, Hash: event.DigestOf(canonical), Root: m.Root, Window: m.Window, Completeness: m.Completeness,
-		Content: evidence.Content{Digest: stored.Digest, Size: stored.Size},
+		ID: id.New[id.Evidence](ev.service.IDs), Run: r, Hash: event.DigestOf(canonical), Root: m.Root, Window: m.Window,
+		Completeness: m.Completeness,
+		Content:      evidence.Content{Digest: stored.Digest, Size: stored.Size},
 	}
 	for try := 1; ; try++ {
 		err = record(ctx, action, origin.Once(event.Batch{
@@ -100,32 +108,32 @@ func (d *Service) finalize(ctx context.Context, origin event.Origin, ws id.Works
 		if !errors.Is(err, journal.ErrConflict) {
 			return err == nil, err
 		}
-		if _, _, look := found[evidence.Record](ctx, d, ws, evidence.Projection, string(r), evidence.ErrNotFound); !errors.Is(look,
+		if _, _, look := found[evidence.Record](ctx, ev.service.Docs, ws, evidence.Projection, string(r), evidence.ErrNotFound); !errors.Is(look,
 			evidence.ErrNotFound) {
 			return false, look // somebody else has, and it is the same
 		}
 		if try == tries {
 			return false, err
 		}
-		if room, err = d.contentRoom(ctx, ws, int64(len(canonical))); err != nil {
+		if room, err = ev.service.contentRoom(ctx, ws, int64(len(canonical))); err != nil {
 			return false, err
 		}
 	}
 }
 
 // collect makes the manifest of a run that has ended. However many events it has, so many are read that a manifest points to, and a page.
-func (d *Service) collect(ctx context.Context, doc run.Run) (evidence.Manifest, error) {
+func (ev *Evidence) collect(ctx context.Context, doc run.Run) (evidence.Manifest, error) {
 	var events []event.Event
 	q := journal.Query{Workspace: doc.Workspace, Run: doc.ID, From: 1, Limit: journal.MaxRead}
 	for {
-		page, err := d.Log.Read(ctx, q)
+		page, err := ev.service.Log.Read(ctx, q)
 		if err != nil {
 			return evidence.Manifest{}, err
 		}
 		events = append(events, page...)
 		n, ended := evidence.Ended(events)
 		if !ended && len(events) > evidence.MaxEvents || n > evidence.MaxEvents {
-			return d.abridge(ctx, doc, events[:evidence.MaxEvents-evidence.LastEvents])
+			return ev.abridge(ctx, doc, events[:evidence.MaxEvents-evidence.LastEvents])
 		}
 		if ended || len(page) < q.Limit {
 			break
@@ -136,9 +144,9 @@ func (d *Service) collect(ctx context.Context, doc run.Run) (evidence.Manifest, 
 }
 
 // abridge makes the manifest of a run that has more events than one points to from the first ones and from those before its end.
-func (d *Service) abridge(ctx context.Context, doc run.Run, first []event.Event) (evidence.Manifest, error) {
+func (ev *Evidence) abridge(ctx context.Context, doc run.Run, first []event.Event) (evidence.Manifest, error) {
 	q := journal.Query{Workspace: doc.Workspace, Run: doc.ID, From: 1, Types: evidence.Ends(), Limit: 1}
-	end, err := d.Log.Read(ctx, q)
+	end, err := ev.service.Log.Read(ctx, q)
 	if err != nil {
 		return evidence.Manifest{}, err
 	}
@@ -146,7 +154,7 @@ func (d *Service) abridge(ctx context.Context, doc run.Run, first []event.Event)
 		return evidence.Manifest{}, evidence.ErrNoEvents
 	}
 	left := first[len(first)-1].Seq + 1
-	last, err := d.Log.Read(ctx, journal.Query{Workspace: doc.Workspace, Run: doc.ID, From: left, Before: end[0].Seq + 1, Last: true,
+	last, err := ev.service.Log.Read(ctx, journal.Query{Workspace: doc.Workspace, Run: doc.ID, From: left, Before: end[0].Seq + 1, Last: true,
 		Limit: evidence.LastEvents})
 	if err != nil {
 		return evidence.Manifest{}, err
@@ -157,22 +165,22 @@ func (d *Service) abridge(ctx context.Context, doc run.Run, first []event.Event)
 // settle collects the evidence of a run in the background, after an engine or a person has ended it. Callers that ask for the evidence
 // meanwhile wait. The end was judged already, and the evidence is not judged again, because the principal may no longer exist. If it cannot
 // be collected now, the next request collects it. If other daemons can be asked for it, settle finishes before the caller gets an answer.
-func (d *Service) settle(ctx context.Context, origin event.Origin, doc run.Run) {
+func (ev *Evidence) settle(ctx context.Context, origin event.Origin, doc run.Run) {
 	origin.Key = "" // that of the end
-	d.settling.begin(doc.ID, d.Together, func() {
+	ev.settling.begin(doc.ID, ev.service.Together, func() {
 		ctx := context.WithoutCancel(ctx)
-		_, err := d.finalize(ctx, origin, doc.Workspace, doc.ID, func(ctx context.Context, _ policy.Action, b event.Batch) error {
-			_, err := d.Log.Append(ctx, b)
+		_, err := ev.finalize(ctx, origin, doc.Workspace, doc.ID, func(ctx context.Context, _ policy.Action, b event.Batch) error {
+			_, err := ev.service.Log.Append(ctx, b)
 			return err
 		})
 		if err != nil {
-			d.Logger.Warn("collect the evidence of a run", "code", "evidence_not_collected", "run", doc.ID, "error", err)
+			ev.service.Logger.Warn("collect the evidence of a run", "code", "evidence_not_collected", "run", doc.ID, "error", err)
 		}
 	})
 }
 
 // Wait returns when the evidence of every run that has ended is collected. It is called before the log is closed.
-func (d *Service) Wait() { d.settling.working.Wait() }
+func (ev *Evidence) Wait() { ev.settling.working.Wait() }
 
 // settlers is how many runs are settled in the background at the same time. mostSettling is how many runs are being settled or wait for it.
 // Beyond that, the goroutine that ends a run settles the run itself.

@@ -122,7 +122,7 @@ func open(t *testing.T) *house {
 }
 
 func (h *house) close() {
-	h.Wait()
+	h.Evidence.Wait()
 	if err := h.log.Close(); err != nil {
 		h.t.Error(err)
 	}

@@ -11,6 +11,9 @@ import (
 	"agentbox/internal/kernel/projection"
 )
 
+// Look finds steps, tool calls, artifacts and attempts.
+type Look struct{ service *Service }
+
 // Definitions fold the documents of what engines do.
 func Definitions() []projection.Definition {
 	return []projection.Definition{
@@ -74,18 +77,18 @@ type Of struct {
 }
 
 // Steps returns steps, the newest first. After is the one behind which to go on.
-func (d *Service) Steps(ctx context.Context, ws id.Workspace, of Of, after string, limit int) ([]step.Step, error) {
-	return list[step.Step](ctx, d, ws, step.Projection, of, after, limit)
+func (lo *Look) Steps(ctx context.Context, ws id.Workspace, of Of, after string, limit int) ([]step.Step, error) {
+	return list[step.Step](ctx, lo.service, ws, step.Projection, of, after, limit)
 }
 
 // Calls returns tool calls, the newest first. After is the one behind which to go on.
-func (d *Service) Calls(ctx context.Context, ws id.Workspace, of Of, after string, limit int) ([]step.Call, error) {
-	return list[step.Call](ctx, d, ws, step.CallProjection, of, after, limit)
+func (lo *Look) Calls(ctx context.Context, ws id.Workspace, of Of, after string, limit int) ([]step.Call, error) {
+	return list[step.Call](ctx, lo.service, ws, step.CallProjection, of, after, limit)
 }
 
 // Artifacts returns artifacts, the newest first. After is the one behind which to go on.
-func (d *Service) Artifacts(ctx context.Context, ws id.Workspace, of Of, after string, limit int) ([]step.Artifact, error) {
-	return list[step.Artifact](ctx, d, ws, step.ArtifactProjection, of, after, limit)
+func (lo *Look) Artifacts(ctx context.Context, ws id.Workspace, of Of, after string, limit int) ([]step.Artifact, error) {
+	return list[step.Artifact](ctx, lo.service, ws, step.ArtifactProjection, of, after, limit)
 }
 
 func list[T any](ctx context.Context, d *Service, ws id.Workspace, name string, of Of, after string, limit int) ([]T, error) {
@@ -103,25 +106,25 @@ func list[T any](ctx context.Context, d *Service, ws id.Workspace, name string, 
 }
 
 // Step returns a step of the workspace.
-func (d *Service) Step(ctx context.Context, ws id.Workspace, s id.Step) (step.Step, error) {
-	doc, _, err := found[step.Step](ctx, d, ws, step.Projection, string(s), step.ErrNotFound)
+func (lo *Look) Step(ctx context.Context, ws id.Workspace, s id.Step) (step.Step, error) {
+	doc, _, err := found[step.Step](ctx, lo.service.Docs, ws, step.Projection, string(s), step.ErrNotFound)
 	return doc, err
 }
 
 // Call returns a tool call of the workspace.
-func (d *Service) Call(ctx context.Context, ws id.Workspace, c id.ToolCall) (step.Call, error) {
-	doc, _, err := found[step.Call](ctx, d, ws, step.CallProjection, string(c), step.ErrCallNotFound)
+func (lo *Look) Call(ctx context.Context, ws id.Workspace, c id.ToolCall) (step.Call, error) {
+	doc, _, err := found[step.Call](ctx, lo.service.Docs, ws, step.CallProjection, string(c), step.ErrCallNotFound)
 	return doc, err
 }
 
 // Artifact returns an artifact of the workspace.
-func (d *Service) Artifact(ctx context.Context, ws id.Workspace, a id.Artifact) (step.Artifact, error) {
-	doc, _, err := found[step.Artifact](ctx, d, ws, step.ArtifactProjection, string(a), step.ErrArtifactNotFound)
+func (lo *Look) Artifact(ctx context.Context, ws id.Workspace, a id.Artifact) (step.Artifact, error) {
+	doc, _, err := found[step.Artifact](ctx, lo.service.Docs, ws, step.ArtifactProjection, string(a), step.ErrArtifactNotFound)
 	return doc, err
 }
 
-func found[T any](ctx context.Context, d *Service, ws id.Workspace, name, key string, none error) (T, uint64, error) {
-	doc, version, err := projection.Load[T](ctx, d.Docs, ws, name, key)
+func found[T any](ctx context.Context, docs projection.Reader, ws id.Workspace, name, key string, none error) (T, uint64, error) {
+	doc, version, err := projection.Load[T](ctx, docs, ws, name, key)
 	if errors.Is(err, projection.ErrNotFound) {
 		err = none
 	}
@@ -129,11 +132,11 @@ func found[T any](ctx context.Context, d *Service, ws id.Workspace, name, key st
 }
 
 // Attempts returns the attempts of engines to execute a run, in order.
-func (d *Service) Attempts(ctx context.Context, ws id.Workspace, r id.Run) ([]run.Attempt, error) {
-	if _, err := d.Find(ctx, ws, r); err != nil {
+func (lo *Look) Attempts(ctx context.Context, ws id.Workspace, r id.Run) ([]run.Attempt, error) {
+	if _, err := lo.service.Find(ctx, ws, r); err != nil {
 		return nil, err
 	}
-	tries, _, err := projection.Load[run.Tries](ctx, d.Docs, ws, run.AttemptProjection, string(r))
+	tries, _, err := projection.Load[run.Tries](ctx, lo.service.Docs, ws, run.AttemptProjection, string(r))
 	if errors.Is(err, projection.ErrNotFound) {
 		return []run.Attempt{}, nil
 	}

@@ -11,6 +11,9 @@ import (
 	"agentbox/internal/domain/step"
 )
 
+// Permits are the signed texts that engines show.
+type Permits struct{ service *Service }
+
 // claimPermit is the permit to work on a run under its present claim.
 func claimPermit(doc run.Run) policy.SignedPermit {
 	p := policy.SignedPermit{Kind: policy.PermitRun, Workspace: doc.Workspace, Run: doc.ID}
@@ -28,32 +31,33 @@ func callPermit(ws id.Workspace, c step.Call) policy.SignedPermit {
 	}
 }
 
-// ClaimPermit returns the signed permit of a run's claim as the claim's answer had it, also for a repeated request.
-func (d *Service) ClaimPermit(doc run.Run) string {
-	if d.Claimed(doc) == "" {
+// OfClaim returns the signed permit of a run's claim as the claim's answer had it, also for a repeated request.
+func (pm *Permits) OfClaim(doc run.Run) string {
+	if pm.service.Claimed(doc) == "" {
 		return "" // nobody's, or another installation's
 	}
-	return d.Seal.Sign(claimPermit(doc))
+	return pm.service.Seal.Sign(claimPermit(doc))
 }
 
-// CallPermit returns the signed permit of a tool call that was recorded under a claim.
-func (d *Service) CallPermit(ws id.Workspace, c step.Call) string {
+// OfCall returns the signed permit of a tool call that was recorded under a claim.
+func (pm *Permits) OfCall(ws id.Workspace, c step.Call) string {
 	if c.Fence == 0 {
 		return "" // of a run that was begun by hand
 	}
-	return d.Seal.Sign(callPermit(ws, c))
+	return pm.service.Seal.Sign(callPermit(ws, c))
 }
 
-// PermitKey returns the public key that verifies the permits.
-func (d *Service) PermitKey() ed25519.PublicKey { return d.Seal.Public() }
+// Key returns the public key that verifies the permits.
+func (pm *Permits) Key() ed25519.PublicKey { return pm.service.Seal.Public() }
 
 // spend refuses a permit that does not match exactly, or that another principal shows. The log ensures that a permit is used once, because
 // its subject ends once. The time in which the subject had to begin is normally over when it ends, so spend does not check it.
-func (d *Service) spend(shown string, origin event.Origin, wanted policy.SignedPermit) error {
-	if _, err := d.Seal.Open(shown); err != nil {
+func (pm *Permits) spend(shown string, origin event.Origin, wanted policy.SignedPermit) error {
+	if _, err := pm.service.Seal.Open(shown); err != nil {
 		return err
 	}
-	if wanted.Fence == 0 || wanted.Engine != origin.Principal || subtle.ConstantTimeCompare([]byte(shown), []byte(d.Seal.Sign(wanted))) != 1 {
+	if wanted.Fence == 0 || wanted.Engine != origin.Principal || subtle.ConstantTimeCompare([]byte(shown),
+		[]byte(pm.service.Seal.Sign(wanted))) != 1 {
 		return policy.ErrPermitInvalid
 	}
 	return nil

@@ -17,8 +17,8 @@ import (
 func (h *house) called() (run.Run, engines.Hold, step.Call) {
 	h.t.Helper()
 	doc, k := h.claim()
-	k.Permit = h.ClaimPermit(doc)
-	s, err := h.AddStep(context.Background(), h.owner, k, engines.StepRequest{Kind: "work"})
+	k.Permit = h.Permits.OfClaim(doc)
+	s, err := h.Steps.Add(context.Background(), h.owner, k, engines.StepRequest{Kind: "work"})
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -30,24 +30,24 @@ func TestWhatAnEngineReportsUnderItsPermitIsPermitted(t *testing.T) {
 	h, ctx := open(t), t.Context()
 	h.ask("")
 	doc, k, c := h.called()
-	p, err := policy.OpenPermit(h.PermitKey(), h.CallPermit(ws, c))
+	p, err := policy.OpenPermit(h.Permits.Key(), h.Permits.OfCall(ws, c))
 	if err != nil || p.Kind != policy.PermitCall || p.Call != c.ID || p.Tool != "look" || p.Fence != 1 || p.Engine != h.owner.Principal ||
 		p.Run != doc.ID || p.Workspace != ws ||
 		p.Action != c.Action || p.Action.IsZero() || !p.BeginBy.Equal(c.BegunAt.Add(run.ClaimTime)) {
 		t.Errorf("the permit of the call: %+v, %v", p, err)
 	}
-	if p, err = policy.OpenPermit(h.PermitKey(), k.Permit); err != nil || p.Kind != policy.PermitRun || p.Attempt != doc.Claim.Attempt ||
+	if p, err = policy.OpenPermit(h.Permits.Key(), k.Permit); err != nil || p.Kind != policy.PermitRun || p.Attempt != doc.Claim.Attempt ||
 		p.Fence != 1 {
 		t.Errorf("the permit of the claim: %+v, %v", p, err)
 	}
-	kept, err := h.Service.Call(ctx, ws, c.ID)
-	if err != nil || h.CallPermit(ws, kept) != h.CallPermit(ws, c) {
+	kept, err := h.Service.Look.Call(ctx, ws, c.ID)
+	if err != nil || h.Permits.OfCall(ws, kept) != h.Permits.OfCall(ws, c) {
 		t.Errorf("a repeat is answered with another permit: %v", err)
 	}
 	other := h.call(k, c.Step)
 	before := h.head()
 	for what, permit := range map[string]string{
-		"the claim's": k.Permit, "another call's": h.CallPermit(ws, other), "no permit": "prm_x.y", "a forged one": func() string {
+		"the claim's": k.Permit, "another call's": h.Permits.OfCall(ws, other), "no permit": "prm_x.y", "a forged one": func() string {
 			seal, err := policy.NewSeal([]byte("0123456789abcdef0123456789abcdef"))
 			if err != nil {
 				t.Fatal(err)
@@ -55,7 +55,7 @@ func TestWhatAnEngineReportsUnderItsPermitIsPermitted(t *testing.T) {
 			return seal.Sign(p)
 		}(),
 	} {
-		_, err := h.Succeed(ctx, h.owner, ws, engines.Shown{Token: k.Token, Permit: permit}, c.ID, nil)
+		_, err := h.Steps.Succeed(ctx, h.owner, ws, engines.Shown{Token: k.Token, Permit: permit}, c.ID, nil)
 		if h.code(err, "permit_invalid"); err == nil {
 			t.Errorf("%s was taken", what)
 		}
@@ -63,18 +63,18 @@ func TestWhatAnEngineReportsUnderItsPermitIsPermitted(t *testing.T) {
 	if after := h.head(); after != before {
 		t.Errorf("refused permits recorded %d events", after-before)
 	}
-	c, err = h.Succeed(ctx, h.owner, ws, engines.Shown{Token: k.Token, Permit: h.CallPermit(ws, c)}, c.ID, nil)
+	c, err = h.Steps.Succeed(ctx, h.owner, ws, engines.Shown{Token: k.Token, Permit: h.Permits.OfCall(ws, c)}, c.ID, nil)
 	if err != nil || c.As != policy.Permitted {
 		t.Errorf("with the permit: %+v, %v", c, err)
 	}
-	_, err = h.Succeed(ctx, h.owner, ws, engines.Shown{Token: k.Token, Permit: h.CallPermit(ws, c)}, c.ID, nil)
+	_, err = h.Steps.Succeed(ctx, h.owner, ws, engines.Shown{Token: k.Token, Permit: h.Permits.OfCall(ws, c)}, c.ID, nil)
 	h.code(err, "tool_call_not_running") // it is spent
-	if other, err = h.FailCall(ctx, h.owner, ws, engines.Shown{Token: k.Token}, other.ID, nil, "broken"); err != nil ||
+	if other, err = h.Steps.Fail(ctx, h.owner, ws, engines.Shown{Token: k.Token}, other.ID, nil, "broken"); err != nil ||
 		other.As != policy.Attested {
 		t.Errorf("without one: %+v, %v", other, err)
 	}
 	wrong := k
-	wrong.Permit = h.CallPermit(ws, other)
+	wrong.Permit = h.Permits.OfCall(ws, other)
 	_, err = h.Complete(ctx, h.owner, wrong, "done", nil)
 	h.code(err, "permit_invalid")
 	if doc, err = h.Complete(ctx, h.owner, k, "done", nil); err != nil || doc.Reported == nil || doc.Reported.As != policy.Permitted {
@@ -92,27 +92,27 @@ func TestThreat30ThePermitOfAnOldFenceIsWorthNothing(t *testing.T) {
 	h, ctx := open(t), t.Context()
 	h.ask("")
 	_, old, c := h.called()
-	stale := h.CallPermit(ws, c)
+	stale := h.Permits.OfCall(ws, c)
 	h.clock.move(run.ClaimTime)
 	doc, fresh := h.claim()
 	for what, shown := range map[string]engines.Shown{"the old token": {Token: old.Token, Permit: stale}, "the new token": {Token: fresh.Token,
 		Permit: stale}} {
 		want := map[string]string{"the old token": "lease_token_mismatch", "the new token": "permit_invalid"}[what]
-		_, err := h.Succeed(ctx, h.owner, ws, shown, c.ID, nil)
+		_, err := h.Steps.Succeed(ctx, h.owner, ws, shown, c.ID, nil)
 		h.code(err, want)
 	}
 	taken := fresh
 	taken.Permit = old.Permit
 	_, err := h.Complete(ctx, h.owner, taken, "", nil)
 	h.code(err, "permit_invalid")
-	fresh.Permit = h.ClaimPermit(doc)
+	fresh.Permit = h.Permits.OfClaim(doc)
 	stranger, err := h.people.AddPerson(ctx, h.owner, ws, "Mia", "member")
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, err = h.Complete(ctx, event.Origin{Principal: stranger}, fresh, "mine", nil)
 	h.code(err, "permit_invalid") // whoever has token and permit of another engine
-	if c, err = h.Succeed(ctx, h.owner, ws, engines.Shown{Token: fresh.Token}, c.ID, nil); err != nil || c.As != policy.Attested {
+	if c, err = h.Steps.Succeed(ctx, h.owner, ws, engines.Shown{Token: fresh.Token}, c.ID, nil); err != nil || c.As != policy.Attested {
 		t.Errorf("what the first engine began, reported by the second: %+v, %v", c, err)
 	}
 	if _, err = h.Complete(ctx, h.owner, fresh, "done", nil); err != nil {
@@ -149,19 +149,19 @@ func TestNoToolCallIsLeftRunning(t *testing.T) {
 			for range 150 { // more than one commit closes
 				calls = append(calls, h.call(k, first.Step).ID)
 			}
-			if _, err := h.Succeed(ctx, h.owner, ws, engines.Shown{Token: k.Token}, first.ID, nil); err != nil {
+			if _, err := h.Steps.Succeed(ctx, h.owner, ws, engines.Shown{Token: k.Token}, first.ID, nil); err != nil {
 				t.Fatal(err)
 			}
 			if err := end(h, k); err != nil {
 				t.Fatal(err)
 			}
 			for _, c := range calls {
-				doc, err := h.Service.Call(ctx, ws, c)
+				doc, err := h.Service.Look.Call(ctx, ws, c)
 				if err != nil || doc.Status != step.Unknown || doc.EndedAt.IsZero() || doc.As != policy.Attested || doc.Message == "" {
 					t.Fatalf("call %s: %+v, %v", c, doc, err)
 				}
 			}
-			if doc, err := h.Service.Call(ctx, ws, first.ID); err != nil || doc.Status != step.Succeeded {
+			if doc, err := h.Service.Look.Call(ctx, ws, first.ID); err != nil || doc.Status != step.Succeeded {
 				t.Errorf("the call that had its result: %+v, %v", doc, err)
 			}
 			results := map[string]int{}
@@ -198,7 +198,7 @@ func TestTheEvidenceOfARunSaysThatItsCallsHaveEnded(t *testing.T) {
 	if _, err := h.Cancel(ctx, h.owner, ws, k.Run, ""); err != nil {
 		t.Fatal(err)
 	}
-	found, _, err := h.Evidence(ctx, ws, k.Run)
+	found, _, err := h.Evidence.Of(ctx, ws, k.Run)
 	if err != nil || !found.Completeness.Calls || !found.Completeness.Terminal {
 		t.Errorf("%+v, %v", found.Completeness, err)
 	}

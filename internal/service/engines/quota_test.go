@@ -26,13 +26,13 @@ func TestUploadsAtOnceDoNotExceedTheQuota(t *testing.T) {
 	for n := range 12 {
 		text := strings.Repeat(string(rune('a'+n)), size)
 		length := int64(size)
-		a, err := h.AddArtifact(ctx, h.owner, ws, k.Token, engines.ArtifactRequest{Step: s.ID, Kind: "report", Size: &length,
+		a, err := h.Artifacts.Add(ctx, h.owner, ws, k.Token, engines.ArtifactRequest{Step: s.ID, Kind: "report", Size: &length,
 			Digest: event.DigestOf([]byte(text))})
 		if err != nil {
 			t.Fatal(err)
 		}
 		uploads.Go(func() {
-			switch _, err := h.Store(ctx, h.owner, ws, k.Token, a.ID, strings.NewReader(text)); {
+			switch _, err := h.Artifacts.Store(ctx, h.owner, ws, k.Token, a.ID, strings.NewReader(text)); {
 			case err == nil:
 				stored.Add(1)
 			case fault.CodeOf(err) == content.ErrQuota.Code:

@@ -46,7 +46,7 @@ func TestWhoEndsManyRunsWaitsForTheirEvidence(t *testing.T) {
 		}
 		close(log.loose)
 		<-done
-		h.Wait()
+		h.Evidence.Wait()
 		found, err := h.log.Read(t.Context(), journal.Query{Workspace: ws, Types: []string{evidence.EventCreated}, Limit: journal.MaxRead})
 		if err != nil || len(found) != runs {
 			t.Errorf("evidence of %d runs, %v; want %d", len(found), err, runs)

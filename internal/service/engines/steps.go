@@ -14,6 +14,9 @@ import (
 	"agentbox/internal/domain/step"
 )
 
+// Steps records what an engine does within a run: its steps and its tool calls.
+type Steps struct{ service *Service }
+
 // StepRequest is a step that an engine begins.
 type StepRequest struct {
 	Kind  string          // a word
@@ -21,8 +24,8 @@ type StepRequest struct {
 	Input json.RawMessage // any JSON of at most step.MaxValue bytes, or nil
 }
 
-// AddStep records a step of a run.
-func (d *Service) AddStep(ctx context.Context, origin event.Origin, h Hold, q StepRequest) (step.Step, error) {
+// Add records a step of a run.
+func (st *Steps) Add(ctx context.Context, origin event.Origin, h Hold, q StepRequest) (step.Step, error) {
 	if q.Kind == "" {
 		return step.Step{}, step.ErrMissingKind
 	}
@@ -30,8 +33,8 @@ func (d *Service) AddStep(ctx context.Context, origin event.Origin, h Hold, q St
 		step.MaxValue))); err != nil {
 		return step.Step{}, err
 	}
-	s := id.New[id.Step](d.IDs)
-	_, receipt, err := d.record(ctx, origin, h, func(doc run.Run) (entry, error) {
+	s := id.New[id.Step](st.service.IDs)
+	_, receipt, err := st.service.record(ctx, origin, h, func(doc run.Run) (entry, error) {
 		if doc.Status != run.Running {
 			return entry{}, run.ErrNotRunning
 		}
@@ -67,7 +70,7 @@ type Refused struct {
 
 // Invoke asks the gate whether a tool may be called, and records the call if it may. Otherwise Refused says why, and only the refusal is
 // recorded.
-func (d *Service) Invoke(ctx context.Context, origin event.Origin, ws id.Workspace, token string, q CallRequest) (step.Call, *Refused,
+func (st *Steps) Invoke(ctx context.Context, origin event.Origin, ws id.Workspace, token string, q CallRequest) (step.Call, *Refused,
 	error) {
 	if q.Tool == "" {
 		return step.Call{}, nil, step.ErrMissingTool
@@ -81,7 +84,7 @@ func (d *Service) Invoke(ctx context.Context, origin event.Origin, ws id.Workspa
 		step.MaxValue))); err != nil {
 		return step.Call{}, nil, err
 	}
-	s, err := d.Step(ctx, ws, q.Step)
+	s, err := st.service.Look.Step(ctx, ws, q.Step)
 	if err != nil {
 		return step.Call{}, nil, err
 	}
@@ -89,8 +92,8 @@ func (d *Service) Invoke(ctx context.Context, origin event.Origin, ws id.Workspa
 		origin.Token = q.Token // under which it is done, and recorded
 	}
 	var decided policy.Decision
-	call := id.New[id.ToolCall](d.IDs)
-	_, receipt, err := d.record(ctx, origin, Hold{Workspace: ws, Run: s.Run, Token: token}, func(doc run.Run) (entry, error) {
+	call := id.New[id.ToolCall](st.service.IDs)
+	_, receipt, err := st.service.record(ctx, origin, Hold{Workspace: ws, Run: s.Run, Token: token}, func(doc run.Run) (entry, error) {
 		if doc.Status != run.Running {
 			return entry{}, run.ErrNotRunning
 		}
@@ -101,12 +104,12 @@ func (d *Service) Invoke(ctx context.Context, origin event.Origin, ws id.Workspa
 		if a.Principal == "" {
 			a.Principal = origin.Principal
 		}
-		ruling, err := d.Gate.Judge(ctx, a)
+		ruling, err := st.service.Gate.Judge(ctx, a)
 		if err != nil {
 			return entry{}, err
 		}
 		decided = ruling.Decision
-		if err := d.halted(ruling); err != nil {
+		if err := st.halted(ruling); err != nil {
 			return entry{}, err
 		}
 		invoked := step.Invoked{
@@ -132,15 +135,15 @@ func (d *Service) Invoke(ctx context.Context, origin event.Origin, ws id.Workspa
 
 // halted refuses a tool call that the kill switch has refused before. A client that waits until the switch is lifted asks every other
 // second, and the log needs the refusal only once.
-func (d *Service) halted(r policy.Ruling) error {
+func (st *Steps) halted(r policy.Ruling) error {
 	if r.Decision.Outcome != policy.Deny || r.Decision.ReasonCode != policy.ReasonKillSwitch {
 		return nil
 	}
-	of, now := string(r.Action.Workspace)+" "+string(r.Action.Step)+" "+r.Decision.Action.String(), d.passed()
-	if d.denials.last(of, now) {
+	of, now := string(r.Action.Workspace)+" "+string(r.Action.Step)+" "+r.Decision.Action.String(), st.service.passed()
+	if st.service.denials.last(of, now) {
 		return fault.New(fault.Denied, r.Decision.ReasonCode, "%s", r.Decision.Reason)
 	}
-	d.denials.until(of, now+denialTime)
+	st.service.denials.until(of, now+denialTime)
 	return nil
 }
 
@@ -161,31 +164,31 @@ func refused(decided policy.Decision, err error) *Refused {
 }
 
 // Succeed records that a tool call succeeded. The output is any JSON of at most step.MaxValue bytes, or nil.
-func (d *Service) Succeed(ctx context.Context, origin event.Origin, ws id.Workspace, by Shown, c id.ToolCall,
+func (st *Steps) Succeed(ctx context.Context, origin event.Origin, ws id.Workspace, by Shown, c id.ToolCall,
 	output json.RawMessage) (step.Call, error) {
 	if err := fits("output", output, step.MaxValue); err != nil {
 		return step.Call{}, err
 	}
-	return d.conclude(ctx, origin, ws, by, step.EventSucceeded, step.Ended{Call: c, Output: output})
+	return st.conclude(ctx, origin, ws, by, step.EventSucceeded, step.Ended{Call: c, Output: output})
 }
 
-// FailCall records that a tool call failed. The error is any JSON of at most step.MaxValue bytes, or nil.
-func (d *Service) FailCall(ctx context.Context, origin event.Origin, ws id.Workspace, by Shown, c id.ToolCall, why json.RawMessage,
+// Fail records that a tool call failed. The error is any JSON of at most step.MaxValue bytes, or nil.
+func (st *Steps) Fail(ctx context.Context, origin event.Origin, ws id.Workspace, by Shown, c id.ToolCall, why json.RawMessage,
 	message string) (step.Call, error) {
 	if err := either(fits("error", why, step.MaxValue), texts(text{"message", message, step.MaxMessage})); err != nil {
 		return step.Call{}, err
 	}
-	return d.conclude(ctx, origin, ws, by, step.EventFailed, step.Ended{Call: c, Error: why, Message: message})
+	return st.conclude(ctx, origin, ws, by, step.EventFailed, step.Ended{Call: c, Error: why, Message: message})
 }
 
-func (d *Service) conclude(ctx context.Context, origin event.Origin, ws id.Workspace, by Shown, typ string, ended step.Ended) (step.Call,
+func (st *Steps) conclude(ctx context.Context, origin event.Origin, ws id.Workspace, by Shown, typ string, ended step.Ended) (step.Call,
 	error) {
-	c, err := d.Call(ctx, ws, ended.Call)
+	c, err := st.service.Look.Call(ctx, ws, ended.Call)
 	if err != nil {
 		return c, err
 	}
-	_, receipt, err := d.record(ctx, origin, Hold{Workspace: ws, Run: c.Run, Token: by.Token}, func(doc run.Run) (entry, error) {
-		now, version, err := found[step.Call](ctx, d, ws, step.CallProjection, string(c.ID), step.ErrCallNotFound)
+	_, receipt, err := st.service.record(ctx, origin, Hold{Workspace: ws, Run: c.Run, Token: by.Token}, func(doc run.Run) (entry, error) {
+		now, version, err := found[step.Call](ctx, st.service.Docs, ws, step.CallProjection, string(c.ID), step.ErrCallNotFound)
 		switch {
 		case err != nil:
 			return entry{}, err
@@ -197,7 +200,7 @@ func (d *Service) conclude(ctx context.Context, origin event.Origin, ws id.Works
 		c, ended.Run, ended.Tool, ended.Fence = now, doc.ID, now.Tool, doc.Fence
 		report := origin
 		if now.Child != "" {
-			if err := d.agrees(ctx, typ, ws, now.Child); err != nil {
+			if err := st.agrees(ctx, typ, ws, now.Child); err != nil {
 				return entry{}, err
 			}
 			report.Follows = event.Subject{Type: event.RunSubject, ID: string(now.Child)}
@@ -205,7 +208,7 @@ func (d *Service) conclude(ctx context.Context, origin event.Origin, ws id.Works
 		if by.Permit != "" {
 			p := callPermit(doc.Workspace, now)
 			p.Fence = doc.Fence // of an earlier claim it is worth nothing
-			if err := d.spend(by.Permit, origin, p); err != nil {
+			if err := st.service.Permits.spend(by.Permit, origin, p); err != nil {
 				return entry{}, err
 			}
 			ended.Permit = event.DigestOf([]byte(by.Permit))
@@ -225,11 +228,11 @@ func (d *Service) conclude(ctx context.Context, origin event.Origin, ws id.Works
 
 // agrees refuses to record that a tool call succeeded where the daemon knows better: its child run, which the daemon executes, has not
 // succeeded, or an operation of it did not do what it was asked. A run of operations succeeds when each has a result, a bad one too.
-func (d *Service) agrees(ctx context.Context, typ string, ws id.Workspace, child id.Run) error {
+func (st *Steps) agrees(ctx context.Context, typ string, ws id.Workspace, child id.Run) error {
 	if typ != step.EventSucceeded {
 		return nil // an engine may give up
 	}
-	doc, _, err := d.load(ctx, ws, child)
+	doc, _, err := st.service.load(ctx, ws, child)
 	if err != nil {
 		return err
 	}
@@ -259,16 +262,16 @@ func (d *Service) agrees(ctx context.Context, typ string, ws id.Workspace, child
 const mostUnmet = 5
 
 // Vouch returns what stands behind a run in a space that an engine asks for under one of its tool calls.
-func (d *Service) Vouch(ctx context.Context, ws id.Workspace, token string, c id.ToolCall) (run.Under, error) {
-	call, version, err := found[step.Call](ctx, d, ws, step.CallProjection, string(c), step.ErrCallNotFound)
+func (st *Steps) Vouch(ctx context.Context, ws id.Workspace, token string, c id.ToolCall) (run.Under, error) {
+	call, version, err := found[step.Call](ctx, st.service.Docs, ws, step.CallProjection, string(c), step.ErrCallNotFound)
 	if err != nil {
 		return run.Under{}, err
 	}
-	doc, at, err := d.load(ctx, ws, call.Run)
+	doc, at, err := st.service.load(ctx, ws, call.Run)
 	if err != nil {
 		return run.Under{}, err
 	}
-	if err := running(doc.MayWrite(token, d.left(doc))); err != nil {
+	if err := running(doc.MayWrite(token, st.service.left(doc))); err != nil {
 		return run.Under{}, err
 	}
 	u := run.Under{

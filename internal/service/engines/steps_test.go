@@ -23,7 +23,7 @@ import (
 
 func (h *house) step(k engines.Hold) step.Step {
 	h.t.Helper()
-	s, err := h.AddStep(context.Background(), h.owner, k, engines.StepRequest{Kind: "work"})
+	s, err := h.Steps.Add(context.Background(), h.owner, k, engines.StepRequest{Kind: "work"})
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -32,7 +32,7 @@ func (h *house) step(k engines.Hold) step.Step {
 
 func (h *house) call(k engines.Hold, s id.Step) step.Call {
 	h.t.Helper()
-	c, no, err := h.Invoke(context.Background(), h.owner, ws, k.Token, engines.CallRequest{Step: s, Tool: "look"})
+	c, no, err := h.Steps.Invoke(context.Background(), h.owner, ws, k.Token, engines.CallRequest{Step: s, Tool: "look"})
 	if err != nil || no != nil {
 		h.t.Fatal(no, err)
 	}
@@ -48,7 +48,7 @@ func TestThreat30AnOldFenceRecordsNoStep(t *testing.T) {
 	c := h.call(old, s.ID)
 	sum := event.DigestOf([]byte("hello"))
 	size := int64(5)
-	a, err := h.AddArtifact(ctx, h.owner, ws, old.Token, engines.ArtifactRequest{Step: s.ID, Kind: "report", Size: &size, Digest: sum})
+	a, err := h.Artifacts.Add(ctx, h.owner, ws, old.Token, engines.ArtifactRequest{Step: s.ID, Kind: "report", Size: &size, Digest: sum})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,19 +56,19 @@ func TestThreat30AnOldFenceRecordsNoStep(t *testing.T) {
 	try := func(want string) {
 		t.Helper()
 		before := h.head()
-		_, err := h.AddStep(ctx, h.owner, old, engines.StepRequest{Kind: "late"})
+		_, err := h.Steps.Add(ctx, h.owner, old, engines.StepRequest{Kind: "late"})
 		h.code(err, want)
-		_, no, err := h.Invoke(ctx, h.owner, ws, old.Token, engines.CallRequest{Step: s.ID, Tool: "late"})
+		_, no, err := h.Steps.Invoke(ctx, h.owner, ws, old.Token, engines.CallRequest{Step: s.ID, Tool: "late"})
 		if h.code(err, want); no != nil {
 			t.Errorf("got the decision %+v", no)
 		}
-		_, err = h.Succeed(ctx, h.owner, ws, engines.Shown{Token: old.Token}, c.ID, nil)
+		_, err = h.Steps.Succeed(ctx, h.owner, ws, engines.Shown{Token: old.Token}, c.ID, nil)
 		h.code(err, want)
-		_, err = h.FailCall(ctx, h.owner, ws, engines.Shown{Token: old.Token}, c.ID, nil, "late")
+		_, err = h.Steps.Fail(ctx, h.owner, ws, engines.Shown{Token: old.Token}, c.ID, nil, "late")
 		h.code(err, want)
-		_, err = h.AddArtifact(ctx, h.owner, ws, old.Token, engines.ArtifactRequest{Step: s.ID, Kind: "late"})
+		_, err = h.Artifacts.Add(ctx, h.owner, ws, old.Token, engines.ArtifactRequest{Step: s.ID, Kind: "late"})
 		h.code(err, want)
-		_, err = h.Store(ctx, h.owner, ws, old.Token, a.ID, strings.NewReader("hello"))
+		_, err = h.Artifacts.Store(ctx, h.owner, ws, old.Token, a.ID, strings.NewReader("hello"))
 		h.code(err, want)
 		if after := h.head(); after != before {
 			t.Errorf("%d events were recorded", after-before)
@@ -82,10 +82,10 @@ func TestThreat30AnOldFenceRecordsNoStep(t *testing.T) {
 	_, fresh := h.claim()
 	try("lease_token_mismatch")
 	// Who has the run now goes on with what the other left.
-	if _, err := h.Succeed(ctx, h.owner, ws, engines.Shown{Token: fresh.Token}, c.ID, nil); err != nil {
+	if _, err := h.Steps.Succeed(ctx, h.owner, ws, engines.Shown{Token: fresh.Token}, c.ID, nil); err != nil {
 		t.Error(err)
 	}
-	if _, err := h.Store(ctx, h.owner, ws, fresh.Token, a.ID, strings.NewReader("hello")); err != nil {
+	if _, err := h.Artifacts.Store(ctx, h.owner, ws, fresh.Token, a.ID, strings.NewReader("hello")); err != nil {
 		t.Error(err)
 	}
 	kept = true
@@ -95,7 +95,7 @@ func TestThreat30AnOldFenceRecordsNoStep(t *testing.T) {
 	old = fresh
 	try("lease_token_mismatch")
 	old.Token = ""
-	_, err = h.AddStep(ctx, h.owner, old, engines.StepRequest{Kind: "late"})
+	_, err = h.Steps.Add(ctx, h.owner, old, engines.StepRequest{Kind: "late"})
 	h.code(err, "run_not_running")
 }
 
@@ -105,7 +105,7 @@ func TestAClaimThatIsLostWhileContentIsSentKeepsNoName(t *testing.T) {
 	h.ask("")
 	_, k := h.claim()
 	size := int64(5)
-	a, err := h.AddArtifact(ctx, h.owner, ws, k.Token, engines.ArtifactRequest{Step: h.step(k).ID, Kind: "report", Size: &size,
+	a, err := h.Artifacts.Add(ctx, h.owner, ws, k.Token, engines.ArtifactRequest{Step: h.step(k).ID, Kind: "report", Size: &size,
 		Digest: event.DigestOf([]byte("hello"))})
 	if err != nil {
 		t.Fatal(err)
@@ -114,9 +114,9 @@ func TestAClaimThatIsLostWhileContentIsSentKeepsNoName(t *testing.T) {
 		h.clock.move(run.ClaimTime)
 		h.claim()
 	}), strings.NewReader("lo"))
-	_, err = h.Store(ctx, h.owner, ws, k.Token, a.ID, slow)
+	_, err = h.Artifacts.Store(ctx, h.owner, ws, k.Token, a.ID, slow)
 	h.code(err, "lease_token_mismatch")
-	if doc, err := h.Artifact(ctx, ws, a.ID); err != nil || doc.Stored != nil {
+	if doc, err := h.Look.Artifact(ctx, ws, a.ID); err != nil || doc.Stored != nil {
 		t.Errorf("got %+v, %v", doc.Stored, err)
 	}
 }
@@ -139,7 +139,7 @@ func TestStepsOfOneEngineDoNotHinderEachOther(t *testing.T) {
 	for range 8 {
 		workers.Go(func() {
 			for range 5 {
-				if _, err := h.AddStep(ctx, h.owner, k, engines.StepRequest{Kind: "work"}); err != nil {
+				if _, err := h.Steps.Add(ctx, h.owner, k, engines.StepRequest{Kind: "work"}); err != nil {
 					t.Error(err)
 				}
 			}
@@ -151,7 +151,7 @@ func TestStepsOfOneEngineDoNotHinderEachOther(t *testing.T) {
 		}
 	}
 	workers.Wait()
-	steps, err := h.Steps(ctx, ws, engines.Of{Run: k.Run}, "", 100)
+	steps, err := h.Look.Steps(ctx, ws, engines.Of{Run: k.Run}, "", 100)
 	if err != nil || len(steps) != 40 {
 		t.Errorf("got %d steps, %v", len(steps), err)
 	}
@@ -171,31 +171,31 @@ func TestLimitsOfWhatEnginesRecord(t *testing.T) {
 		code string
 	}{
 		"step input": {func() error {
-			_, err := h.AddStep(ctx, h.owner, k, engines.StepRequest{Kind: "a", Input: value(step.MaxValue)})
+			_, err := h.Steps.Add(ctx, h.owner, k, engines.StepRequest{Kind: "a", Input: value(step.MaxValue)})
 			return err
 		}, ""},
 		"large input": {func() error {
-			_, err := h.AddStep(ctx, h.owner, k, engines.StepRequest{Kind: "a", Input: value(step.MaxValue + 1)})
+			_, err := h.Steps.Add(ctx, h.owner, k, engines.StepRequest{Kind: "a", Input: value(step.MaxValue + 1)})
 			return err
 		}, "field_too_large"},
 		"kind": {func() error {
-			_, err := h.AddStep(ctx, h.owner, k, engines.StepRequest{Kind: strings.Repeat("k", step.MaxWord)})
+			_, err := h.Steps.Add(ctx, h.owner, k, engines.StepRequest{Kind: strings.Repeat("k", step.MaxWord)})
 			return err
 		}, ""},
 		"long kind": {func() error {
-			_, err := h.AddStep(ctx, h.owner, k, engines.StepRequest{Kind: strings.Repeat("k", step.MaxWord+1)})
+			_, err := h.Steps.Add(ctx, h.owner, k, engines.StepRequest{Kind: strings.Repeat("k", step.MaxWord+1)})
 			return err
 		}, "invalid_field"},
 		"long title": {func() error {
-			_, err := h.AddStep(ctx, h.owner, k, engines.StepRequest{Kind: "a", Title: strings.Repeat("k", step.MaxTitle+1)})
+			_, err := h.Steps.Add(ctx, h.owner, k, engines.StepRequest{Kind: "a", Title: strings.Repeat("k", step.MaxTitle+1)})
 			return err
 		}, "invalid_field"},
 		"zone": {func() error {
-			_, _, err := h.Invoke(ctx, h.owner, ws, k.Token, engines.CallRequest{Step: s.ID, Tool: "a", Zone: "orbit"})
+			_, _, err := h.Steps.Invoke(ctx, h.owner, ws, k.Token, engines.CallRequest{Step: s.ID, Tool: "a", Zone: "orbit"})
 			return err
 		}, "invalid_zone"},
 		"tool": {func() error {
-			_, _, err := h.Invoke(ctx, h.owner, ws, k.Token, engines.CallRequest{Step: s.ID, Tool: "a b"})
+			_, _, err := h.Steps.Invoke(ctx, h.owner, ws, k.Token, engines.CallRequest{Step: s.ID, Tool: "a b"})
 			return err
 		}, "invalid_field"},
 		"size": {func() error {
@@ -229,7 +229,7 @@ func TestLimitsOfWhatEnginesRecord(t *testing.T) {
 }
 
 func (h *house) artifact(k engines.Hold, q engines.ArtifactRequest) error {
-	_, err := h.AddArtifact(context.Background(), h.owner, ws, k.Token, q)
+	_, err := h.Artifacts.Add(context.Background(), h.owner, ws, k.Token, q)
 	return err
 }
 
@@ -241,7 +241,7 @@ func TestContentIsKeptOnlyIfItIsWhatWasDeclared(t *testing.T) {
 	s := h.step(k)
 	want := []byte("hello")
 	size := int64(len(want))
-	a, err := h.AddArtifact(ctx, h.owner, ws, k.Token, engines.ArtifactRequest{Step: s.ID, Kind: "report", Size: &size,
+	a, err := h.Artifacts.Add(ctx, h.owner, ws, k.Token, engines.ArtifactRequest{Step: s.ID, Kind: "report", Size: &size,
 		Digest: event.DigestOf(want)})
 	if err != nil {
 		t.Fatal(err)
@@ -254,7 +254,7 @@ func TestContentIsKeptOnlyIfItIsWhatWasDeclared(t *testing.T) {
 		"byte by byte": iotest.OneByteReader(strings.NewReader("hallo")),
 	} {
 		before := h.head()
-		if _, err := h.Store(ctx, h.owner, ws, k.Token, a.ID, sent); err == nil || name != "half" && !errors.Is(err, step.ErrOtherContent) {
+		if _, err := h.Artifacts.Store(ctx, h.owner, ws, k.Token, a.ID, sent); err == nil || name != "half" && !errors.Is(err, step.ErrOtherContent) {
 			t.Errorf("%s: %v", name, err)
 		}
 		if h.head() != before {
@@ -262,12 +262,12 @@ func TestContentIsKeptOnlyIfItIsWhatWasDeclared(t *testing.T) {
 		}
 	}
 	for range 2 { // the second time it is there
-		doc, err := h.Store(ctx, h.owner, ws, k.Token, a.ID, iotest.HalfReader(bytes.NewReader(want)))
+		doc, err := h.Artifacts.Store(ctx, h.owner, ws, k.Token, a.ID, iotest.HalfReader(bytes.NewReader(want)))
 		if err != nil || doc.Stored == nil || doc.Stored.Digest != event.DigestOf(want) {
 			t.Fatalf("got %+v, %v", doc.Stored, err)
 		}
 	}
-	_, read, err := h.Open(ctx, ws, a.ID)
+	_, read, err := h.Artifacts.Open(ctx, ws, a.ID)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -283,13 +283,13 @@ func TestArtifactsCountAgainstTheQuota(t *testing.T) {
 	_, k := h.claim()
 	s := h.step(k)
 	size := int64(1<<30 - 1)
-	a, err := h.AddArtifact(ctx, h.owner, ws, k.Token, engines.ArtifactRequest{Step: s.ID, Kind: "report", Size: &size,
+	a, err := h.Artifacts.Add(ctx, h.owner, ws, k.Token, engines.ArtifactRequest{Step: s.ID, Kind: "report", Size: &size,
 		Digest: event.DigestOf([]byte("x"))})
 	if err != nil {
 		t.Fatal(err)
 	}
 	h.ask(`"two bytes and more"`) // names content
-	_, err = h.Store(ctx, h.owner, ws, k.Token, a.ID, strings.NewReader("x"))
+	_, err = h.Artifacts.Store(ctx, h.owner, ws, k.Token, a.ID, strings.NewReader("x"))
 	h.code(err, content.ErrQuota.Code)
 }
 
@@ -299,7 +299,7 @@ func TestTheHeartbeatOfAnEngineThatSendsMuchKeepsItsClaim(t *testing.T) {
 	h.ask("")
 	_, k := h.claim()
 	size := int64(5)
-	a, err := h.AddArtifact(ctx, h.owner, ws, k.Token, engines.ArtifactRequest{Step: h.step(k).ID, Kind: "report", Size: &size,
+	a, err := h.Artifacts.Add(ctx, h.owner, ws, k.Token, engines.ArtifactRequest{Step: h.step(k).ID, Kind: "report", Size: &size,
 		Digest: event.DigestOf([]byte("hello"))})
 	if err != nil {
 		t.Fatal(err)
@@ -312,7 +312,7 @@ func TestTheHeartbeatOfAnEngineThatSendsMuchKeepsItsClaim(t *testing.T) {
 			}
 		}
 	}), strings.NewReader("lo"))
-	if _, err := h.Store(ctx, h.owner, ws, k.Token, a.ID, slow); err != nil {
+	if _, err := h.Artifacts.Store(ctx, h.owner, ws, k.Token, a.ID, slow); err != nil {
 		t.Error(err)
 	}
 }

@@ -296,7 +296,7 @@ func together(t *testing.T, server *pgtest.Server, seed uint64) {
 	stop()
 	reigns.Wait()
 	for _, m := range w.two {
-		m.Wait()
+		m.Evidence.Wait()
 		if err := m.log.Close(); err != nil {
 			t.Error(err)
 		}

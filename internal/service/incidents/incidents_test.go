@@ -76,7 +76,7 @@ func open(t *testing.T) *office {
 	o := &office{t: t, log: log}
 	o.Service = incidents.New(incidents.Parts{Docs: log, Gate: g, Clock: c, IDs: ids, Place: place})
 	o.hands = engines.New(engines.Parts{Log: log, Docs: log, Blobs: memory.NewBlobs(), Gate: g, Clock: c, IDs: ids, Place: place})
-	t.Cleanup(o.hands.Wait)
+	t.Cleanup(o.hands.Evidence.Wait)
 	owner, err := people.Owner(t.Context(), ws, "owner")
 	if err != nil {
 		t.Fatal(err)

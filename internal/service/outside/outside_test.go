@@ -89,7 +89,7 @@ func convene(t *testing.T) *court {
 	c.Service = outside.New(outside.Parts{Log: c.log, Docs: c.log, Gate: c.gate, Clock: c.clock, Place: place})
 	c.hands = engines.New(engines.Parts{Log: c.log, Docs: c.log, Blobs: memory.NewBlobs(), Gate: c.gate, Clock: c.clock, IDs: ids,
 		Place: place})
-	t.Cleanup(c.hands.Wait)
+	t.Cleanup(c.hands.Evidence.Wait)
 	owner, err := c.people.Owner(t.Context(), ws, "owner")
 	if err != nil {
 		t.Fatal(err)

@@ -178,14 +178,14 @@ func (s seat) End(ctx context.Context, w errand.Work, r errand.Result) error {
 
 func (s seat) Past(ctx context.Context, w errand.Work) ([]errand.Progress, error) {
 	return call(ctx, s, func() ([]errand.Progress, error) {
-		steps, err := s.hands.Steps(context.Background(), ws, engines.Of{Run: w.Run}, "", 1000)
+		steps, err := s.hands.Look.Steps(context.Background(), ws, engines.Of{Run: w.Run}, "", 1000)
 		if err != nil {
 			return nil, err
 		}
 		var past []errand.Progress
 		for _, doc := range steps {
 			var last step.Call
-			calls, err := s.hands.Calls(context.Background(), ws, engines.Of{Step: doc.ID}, "", 1)
+			calls, err := s.hands.Look.Calls(context.Background(), ws, engines.Of{Step: doc.ID}, "", 1)
 			if err != nil {
 				return nil, err
 			}
@@ -206,14 +206,15 @@ func asCall(c step.Call) errand.Call {
 func (s seat) Step(ctx context.Context, w errand.Work, index int) (id.Step, error) {
 	doc, err := call(ctx, s, func() (step.Step, error) {
 		input, _ := json.Marshal(errand.At{Index: index})
-		return s.hands.AddStep(context.Background(), s.owner, s.hold(w), engines.StepRequest{Kind: errand.StepKind, Input: input})
+		return s.hands.Steps.Add(context.Background(), s.owner, s.hold(w), engines.StepRequest{Kind: errand.StepKind, Input: input})
 	})
 	return doc.ID, err
 }
 
 func (s seat) Invoke(ctx context.Context, w errand.Work, in id.Step, index int, operation json.RawMessage) (errand.Verdict, error) {
 	return call(ctx, s, func() (errand.Verdict, error) {
-		c, no, err := s.hands.Invoke(context.Background(), s.owner, ws, w.Token, engines.CallRequest{Step: in, Tool: run.ToolName(operation)})
+		c, no, err := s.hands.Steps.Invoke(context.Background(), s.owner, ws, w.Token, engines.CallRequest{Step: in,
+			Tool: run.ToolName(operation)})
 		if no != nil {
 			return errand.Verdict{Code: no.Decision.ReasonCode}, nil
 		}
@@ -225,7 +226,7 @@ func (s seat) Invoke(ctx context.Context, w errand.Work, in id.Step, index int, 
 func (s seat) Operate(ctx context.Context, w errand.Work, c id.ToolCall, in id.Space, operation json.RawMessage) (errand.Outcome, error) {
 	return call(ctx, s, func() (errand.Outcome, error) {
 		for {
-			under, err := s.hands.Vouch(context.Background(), ws, w.Token, c)
+			under, err := s.hands.Steps.Vouch(context.Background(), ws, w.Token, c)
 			if err != nil || under.Child != "" {
 				return errand.Outcome{Child: under.Child, OK: true}, err
 			}
@@ -249,7 +250,7 @@ func (s seat) Operate(ctx context.Context, w errand.Work, c id.ToolCall, in id.S
 
 func (s seat) Conclude(ctx context.Context, w errand.Work, c id.ToolCall, _ string, _ errand.Outcome) error {
 	_, err := call(ctx, s, func() (step.Call, error) {
-		return s.hands.Succeed(context.Background(), s.owner, ws, engines.Shown{Token: w.Token}, c, nil)
+		return s.hands.Steps.Succeed(context.Background(), s.owner, ws, engines.Shown{Token: w.Token}, c, nil)
 	})
 	return err
 }
@@ -262,7 +263,7 @@ func TestThreat30NoStepIsLostOrDoubled(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				h := newHost(t)
 				defer func() {
-					h.hands.Wait()
+					h.hands.Evidence.Wait()
 					if err := h.log.Close(); err != nil {
 						t.Error(err)
 					}
@@ -348,11 +349,11 @@ func (h *host) verify(r id.Run, operations int) {
 	if err != nil || doc.Status != run.Succeeded {
 		h.t.Fatalf("%s is %s (%s), %v", r, doc.Status, doc.Error, err)
 	}
-	steps, err := h.hands.Steps(ctx, ws, engines.Of{Run: r}, "", 1000)
+	steps, err := h.hands.Look.Steps(ctx, ws, engines.Of{Run: r}, "", 1000)
 	if err != nil || len(steps) != operations {
 		h.t.Errorf("%s has %d steps, want %d (%v)", r, len(steps), operations, err)
 	}
-	calls, err := h.hands.Calls(ctx, ws, engines.Of{Run: r}, "", 1000)
+	calls, err := h.hands.Look.Calls(ctx, ws, engines.Of{Run: r}, "", 1000)
 	if err != nil || len(calls) != operations {
 		h.t.Errorf("%s has %d calls, want %d (%v)", r, len(calls), operations, err)
 	}
@@ -393,7 +394,7 @@ func (h *host) verify(r id.Run, operations int) {
 func TestAnEngineThatIsStoppedGivesItsRunBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHost(t)
-		defer func() { h.hands.Wait(); _ = h.log.Close() }()
+		defer func() { h.hands.Evidence.Wait(); _ = h.log.Close() }()
 		r := h.ask(1000).ID
 		s := seat{host: h, chance: locked(mrand.New(mrand.NewPCG(1, 1))), dead: context.Background()}
 		engine := &runner.Runner{Claims: s, Records: s, Clock: app.Clock{}, Logger: slog.New(slog.NewTextHandler(t.Output(), nil))}
@@ -424,7 +425,7 @@ func TestAnEngineOutlivesItsDaemonsRestart(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				h := newHost(t)
-				defer func() { h.hands.Wait(); _ = h.log.Close() }()
+				defer func() { h.hands.Evidence.Wait(); _ = h.log.Close() }()
 				r := h.ask(50).ID
 				s := seat{host: h, chance: locked(mrand.New(mrand.NewPCG(2, 2))), dead: context.Background()}
 				ctx, stop := context.WithCancel(t.Context())

@@ -70,7 +70,7 @@ func (h *host) listed(r id.Run) []errand.Outcome {
 func TestAnEngineWaitsUntilTheKillSwitchIsLifted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHost(t)
-		defer func() { h.hands.Wait(); _ = h.log.Close() }()
+		defer func() { h.hands.Evidence.Wait(); _ = h.log.Close() }()
 		if _, err := h.gate.KillSwitch.Throw(t.Context(), h.owner, ws, "to see"); err != nil {
 			t.Fatal(err)
 		}
@@ -124,9 +124,9 @@ func (c *choosy) Conclude(ctx context.Context, w errand.Work, call id.ToolCall, 
 	}
 	by := engines.Shown{Token: w.Token}
 	if o.OK {
-		_, err = c.hands.Succeed(ctx, c.owner, ws, by, call, raw)
+		_, err = c.hands.Steps.Succeed(ctx, c.owner, ws, by, call, raw)
 	} else {
-		_, err = c.hands.FailCall(ctx, c.owner, ws, by, call, raw, "")
+		_, err = c.hands.Steps.Fail(ctx, c.owner, ws, by, call, raw, "")
 	}
 	return err
 }
@@ -151,7 +151,7 @@ func TestWhatARunSaysOfItsOperations(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				h := newHost(t)
-				defer func() { h.hands.Wait(); _ = h.log.Close() }()
+				defer func() { h.hands.Evidence.Wait(); _ = h.log.Close() }()
 				r := h.order(3, c.order).ID
 				s := &choosy{seat: h.gentle(), refuses: c.refuses, fails: c.fails}
 				end := h.work(s, s)
@@ -183,7 +183,7 @@ func TestWhatARunSaysOfItsOperations(t *testing.T) {
 func TestWhatAnEarlierAttemptDidIsListed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHost(t)
-		defer func() { h.hands.Wait(); _ = h.log.Close() }()
+		defer func() { h.hands.Evidence.Wait(); _ = h.log.Close() }()
 		r := h.ask(2).ID
 		first := &held{choosy: choosy{seat: h.gentle()}, from: 1, reached: make(chan struct{})}
 		end := h.work(first, first)
@@ -197,7 +197,7 @@ func TestWhatAnEarlierAttemptDidIsListed(t *testing.T) {
 		if doc := h.found(r); doc.Status != run.Succeeded || doc.Attempts != 2 || len(got) != 2 {
 			t.Fatalf("the run is %s (%s) after %d attempts and lists %+v", doc.Status, doc.Error, doc.Attempts, got)
 		}
-		calls, err := h.hands.Calls(context.Background(), ws, engines.Of{Run: r}, "", 10) // the newest first
+		calls, err := h.hands.Look.Calls(context.Background(), ws, engines.Of{Run: r}, "", 10) // the newest first
 		if err != nil || len(calls) != 2 || got[0].Child != calls[1].Child || got[1].Child != calls[0].Child || !got[0].OK || !got[1].OK {
 			t.Errorf("got %+v of the calls %+v, %v", got, calls, err)
 		}

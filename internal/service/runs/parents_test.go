@@ -38,7 +38,7 @@ func employ(s *testkit.Stack) *employer {
 		s.T.Fatal(err)
 	}
 	p := &employer{s: s, hold: engines.Hold{Workspace: testkit.WS, Run: doc.ID, Token: token}}
-	unit, err := s.Engines.AddStep(ctx, s.Origin, p.hold, engines.StepRequest{Kind: "work"})
+	unit, err := s.Engines.Steps.Add(ctx, s.Origin, p.hold, engines.StepRequest{Kind: "work"})
 	if err != nil {
 		s.T.Fatal(err)
 	}
@@ -50,13 +50,13 @@ func employ(s *testkit.Stack) *employer {
 func (p *employer) child(in id.Space, operations string) run.Run {
 	p.s.T.Helper()
 	ctx := p.s.Context()
-	call, no, err := p.s.Engines.Invoke(ctx, p.s.Origin, testkit.WS, p.hold.Token, engines.CallRequest{Step: p.step, Tool: "work"})
+	call, no, err := p.s.Engines.Steps.Invoke(ctx, p.s.Origin, testkit.WS, p.hold.Token, engines.CallRequest{Step: p.step, Tool: "work"})
 	if err != nil || no != nil {
 		p.s.T.Fatal(no, err)
 	}
 	doc, err := p.s.Runs.Start(ctx, p.s.Origin, runs.Request{Workspace: testkit.WS, Space: in, Message: p.s.Message(operations),
 		Under: func(ctx context.Context) (run.Under, error) {
-			return p.s.Engines.Vouch(ctx, testkit.WS, p.hold.Token, call.ID)
+			return p.s.Engines.Steps.Vouch(ctx, testkit.WS, p.hold.Token, call.ID)
 		}})
 	if err != nil {
 		p.s.T.Fatal(err)

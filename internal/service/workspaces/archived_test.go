@@ -53,7 +53,7 @@ func TestAnArchivedWorkspaceTakesNoRecords(t *testing.T) {
 		Log: h.log, Docs: h.log, Blobs: memory.NewBlobs(), MaxContent: 1 << 20, Gate: h.gate, Tokens: tokens, Seal: seal, Clock: c, IDs: ids,
 		Logger: slog.New(slog.DiscardHandler), Place: func(context.Context, id.Workspace, id.Room, id.Thread) error { return nil },
 	})
-	t.Cleanup(hands.Wait)
+	t.Cleanup(hands.Evidence.Wait)
 	if _, err := desk.Bootstrap(ctx, "boot", ws, "owner", passphrase); err != nil {
 		t.Fatal(err)
 	}

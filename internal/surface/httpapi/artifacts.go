@@ -40,7 +40,7 @@ func (s *artifactsAPI) register() {
 			if err != nil {
 				return nil, err
 			}
-			found, err := s.engines.Artifacts(ctx, c.Caller.Workspace, of, string(in.Cursor.After), in.Limit+1)
+			found, err := s.engines.Look.Artifacts(ctx, c.Caller.Workspace, of, string(in.Cursor.After), in.Limit+1)
 			if err != nil {
 				return nil, err
 			}
@@ -54,7 +54,7 @@ func (s *artifactsAPI) register() {
 	wire.Handle(s.Server, wire.Operation{ID: "get-artifact", Needs: wire.Shows("artifact", "artifact_id"), Method: http.MethodGet,
 		Path: "/v1/artifacts/{artifact_id}", Tag: "engines", Summary: "Show an artifact"},
 		func(ctx context.Context, c wire.Call, in *ArtifactPath) (*struct{ Body step.Artifact }, error) {
-			doc, err := s.engines.Artifact(ctx, c.Caller.Workspace, id.Artifact(in.Artifact))
+			doc, err := s.engines.Look.Artifact(ctx, c.Caller.Workspace, id.Artifact(in.Artifact))
 			return &struct{ Body step.Artifact }{doc}, err
 		})
 	wire.Stream[struct {
@@ -98,7 +98,7 @@ func (s *artifactsAPI) addArtifact(ctx context.Context, c wire.Call, token strin
 			return step.Artifact{}, fault.New(fault.Invalid, "invalid_field", "sha256 is no hash of 64 hexadecimal digits")
 		}
 	}
-	return s.engines.AddArtifact(ctx, c.Once(), c.Caller.Workspace, token, q)
+	return s.engines.Artifacts.Add(ctx, c.Once(), c.Caller.Workspace, token, q)
 }
 
 func (s *artifactsAPI) writeArtifact(w http.ResponseWriter, r *http.Request, c wire.Call) error {
@@ -106,7 +106,7 @@ func (s *artifactsAPI) writeArtifact(w http.ResponseWriter, r *http.Request, c w
 		return fault.New(fault.Exhausted, "artifact_too_large", "an artifact may have %d bytes", step.MaxArtifact)
 	}
 	sent := &body{Reader: s.Patient(w, r)}
-	doc, err := s.engines.Store(r.Context(), c.Origin(), c.Caller.Workspace, r.Header.Get("X-Claim-Token"),
+	doc, err := s.engines.Artifacts.Store(r.Context(), c.Origin(), c.Caller.Workspace, r.Header.Get("X-Claim-Token"),
 		id.Artifact(r.PathValue("artifact_id")), sent)
 	if err != nil && sent.broken != nil {
 		err = unreadable(sent.broken)
@@ -118,7 +118,7 @@ func (s *artifactsAPI) writeArtifact(w http.ResponseWriter, r *http.Request, c w
 }
 
 func (s *artifactsAPI) readArtifact(w http.ResponseWriter, r *http.Request, c wire.Call) error {
-	doc, content, err := s.engines.Open(r.Context(), c.Caller.Workspace, id.Artifact(r.PathValue("artifact_id")))
+	doc, content, err := s.engines.Artifacts.Open(r.Context(), c.Caller.Workspace, id.Artifact(r.PathValue("artifact_id")))
 	if err != nil {
 		return err
 	}

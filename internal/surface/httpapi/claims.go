@@ -249,7 +249,7 @@ func (s *claimsAPI) register() {
 	}, func(ctx context.Context, c wire.Call, in *struct {
 		Run string `path:"run_id" doc:"The run"`
 	}) (*struct{ Body attemptList }, error) {
-		found, err := s.engines.Attempts(ctx, c.Caller.Workspace, id.Run(in.Run))
+		found, err := s.engines.Look.Attempts(ctx, c.Caller.Workspace, id.Run(in.Run))
 		return &struct{ Body attemptList }{attemptList{found}}, err
 	})
 }
@@ -323,7 +323,7 @@ func (s *claimsAPI) claimRun(waiting context.Context, c wire.Call, in *struct{ B
 	if err != nil {
 		return nil, err
 	}
-	a := claimAnswer{Claimed: true, Run: &doc, Input: given, Token: token, Permit: s.engines.ClaimPermit(doc), Fence: doc.Fence}
+	a := claimAnswer{Claimed: true, Run: &doc, Input: given, Token: token, Permit: s.engines.Permits.OfClaim(doc), Fence: doc.Fence}
 	if doc.Claim != nil {
 		a.Expires = doc.Claim.Until
 	}

@@ -84,7 +84,7 @@ func (s *enginesAPI) register() {
 		Detail: "A permit is prm_, JSON in base64url, a dot, and in base64url the Ed25519 signature over the line `agentbox permit 1` with " +
 			"its line feed, and the JSON.",
 	}, func(context.Context, wire.Call, *struct{}) (*struct{ Body permitKey }, error) {
-		return &struct{ Body permitKey }{permitKey{"ed25519", s.engines.PermitKey()}}, nil
+		return &struct{ Body permitKey }{permitKey{"ed25519", s.engines.Permits.Key()}}, nil
 	})
 	wire.Handle(s.Server, wire.Operation{
 		ID: "list-engines", Needs: wire.Shows("engine"), Method: http.MethodGet, Path: "/v1/engines", Tag: "engines",

@@ -52,7 +52,7 @@ func (s *evidenceAPI) register() {
 		Repeat: wire.RepeatRecalled,
 	}, func(ctx context.Context, c wire.Call, in *runPath) (*struct{ Body finalizedAnswer }, error) {
 		created, err := wire.Once(c, func() (bool, error) { return true, nil }, func() (bool, error) {
-			return s.engines.Finalize(ctx, c.Once(), c.Caller.Workspace, id.Run(in.Run))
+			return s.engines.Evidence.Finalize(ctx, c.Once(), c.Caller.Workspace, id.Run(in.Run))
 		})
 		if err != nil {
 			return nil, err
@@ -63,6 +63,6 @@ func (s *evidenceAPI) register() {
 }
 
 func (s *evidenceAPI) collected(ctx context.Context, c wire.Call, r id.Run) (collected, error) {
-	doc, manifest, err := s.engines.Evidence(ctx, c.Caller.Workspace, r)
+	doc, manifest, err := s.engines.Evidence.Of(ctx, c.Caller.Workspace, r)
 	return collected{doc, manifest}, err
 }

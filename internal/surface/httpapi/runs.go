@@ -252,7 +252,7 @@ func (s *runsAPI) startRun(r *http.Request, c wire.Call, sp id.Space) (*eventsAn
 		}
 		token := r.Header.Get("X-Claim-Token")
 		q.Under = func(ctx context.Context) (run.Under, error) {
-			return s.engines.Vouch(ctx, c.Caller.Workspace, token, call)
+			return s.engines.Steps.Vouch(ctx, c.Caller.Workspace, token, call)
 		}
 	}
 	if q.Background = sent.Background; q.Background && sent.Wait == nil && sent.WaitSeconds == nil {
@@ -454,7 +454,7 @@ func (s *runsAPI) bare(ctx context.Context, c wire.Call, doc run.Run) (run.Run, 
 // it was.
 func (s *runsAPI) cancelChildren(ctx context.Context, c wire.Call, doc run.Run) error {
 	for after := ""; ; {
-		calls, err := s.engines.Calls(ctx, doc.Workspace, engines.Of{Run: doc.ID}, after, 100)
+		calls, err := s.engines.Look.Calls(ctx, doc.Workspace, engines.Of{Run: doc.ID}, after, 100)
 		if err != nil || len(calls) == 0 {
 			return err
 		}

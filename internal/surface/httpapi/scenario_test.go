@@ -398,7 +398,7 @@ func pretty(t *testing.T, raw []byte) string {
 // events returns the types of what was recorded since it was last asked.
 func (d *daemon) events(t *testing.T) string {
 	t.Helper()
-	d.app.Engines.Wait() // the evidence of a run is collected behind the answer to its end
+	d.app.Engines.Evidence.Wait() // the evidence of a run is collected behind the answer to its end
 	found, err := d.app.Log.Read(t.Context(), journal.Query{Workspace: id.DefaultWorkspace, From: d.seq + 1, Limit: journal.MaxRead})
 	if err != nil {
 		t.Fatal(err)

@@ -54,8 +54,8 @@ func TestEvidenceIsCollectedForWhoMightEndTheRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	close(log.loose)
-	d.app.Engines.Wait()
-	if _, _, err := d.app.Engines.Evidence(t.Context(), ws, made); err != nil {
+	d.app.Engines.Evidence.Wait()
+	if _, _, err := d.app.Engines.Evidence.Of(t.Context(), ws, made); err != nil {
 		t.Error(err)
 	}
 	found, err := d.app.Log.Read(t.Context(), journal.Query{Workspace: ws, From: d.seq + 1, Types: []string{policy.DeniedType}, Limit: 1})

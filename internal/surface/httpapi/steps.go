@@ -155,7 +155,7 @@ func (s *stepsAPI) register() {
 		Run string `path:"run_id" doc:"The run"`
 		Page[id.Step]
 	}) (*struct{ Body stepList }, error) {
-		found, err := s.engines.Steps(ctx, c.Caller.Workspace, engines.Of{Run: id.Run(in.Run)}, string(in.Cursor.After), in.Limit+1)
+		found, err := s.engines.Look.Steps(ctx, c.Caller.Workspace, engines.Of{Run: id.Run(in.Run)}, string(in.Cursor.After), in.Limit+1)
 		if err != nil {
 			return nil, err
 		}
@@ -171,7 +171,7 @@ func (s *stepsAPI) register() {
 		func(ctx context.Context, c wire.Call, in *struct {
 			Step string `path:"step_id" doc:"The step"`
 		}) (*struct{ Body step.Step }, error) {
-			doc, err := s.engines.Step(ctx, c.Caller.Workspace, id.Step(in.Step))
+			doc, err := s.engines.Look.Step(ctx, c.Caller.Workspace, id.Step(in.Step))
 			return &struct{ Body step.Step }{doc}, err
 		})
 	wire.Handle(s.Server, wire.Operation{
@@ -194,7 +194,7 @@ func (s *stepsAPI) register() {
 			sent = *in.Body
 		}
 		return s.concluded(ctx, c, in.CallPath, sent.Token, func(token string) (step.Call, error) {
-			return s.engines.Succeed(ctx, c.Once(), c.Caller.Workspace, engines.Shown{Token: token, Permit: sent.Permit},
+			return s.engines.Steps.Succeed(ctx, c.Once(), c.Caller.Workspace, engines.Shown{Token: token, Permit: sent.Permit},
 				id.ToolCall(in.Call), sent.Output)
 		})
 	})
@@ -210,7 +210,7 @@ func (s *stepsAPI) register() {
 			sent = *in.Body
 		}
 		return s.concluded(ctx, c, in.CallPath, sent.Token, func(token string) (step.Call, error) {
-			return s.engines.FailCall(ctx, c.Once(), c.Caller.Workspace, engines.Shown{Token: token, Permit: sent.Permit},
+			return s.engines.Steps.Fail(ctx, c.Once(), c.Caller.Workspace, engines.Shown{Token: token, Permit: sent.Permit},
 				id.ToolCall(in.Call), sent.Error, sent.Message)
 		})
 	})
@@ -221,7 +221,7 @@ func (s *stepsAPI) register() {
 			if err != nil {
 				return nil, err
 			}
-			found, err := s.engines.Calls(ctx, c.Caller.Workspace, of, string(in.Cursor.After), in.Limit+1)
+			found, err := s.engines.Look.Calls(ctx, c.Caller.Workspace, of, string(in.Cursor.After), in.Limit+1)
 			if err != nil {
 				return nil, err
 			}
@@ -237,7 +237,7 @@ func (s *stepsAPI) register() {
 		func(ctx context.Context, c wire.Call, in *struct {
 			Call string `path:"tool_call_id" doc:"The tool call"`
 		}) (*struct{ Body step.Call }, error) {
-			doc, err := s.engines.Call(ctx, c.Caller.Workspace, id.ToolCall(in.Call))
+			doc, err := s.engines.Look.Call(ctx, c.Caller.Workspace, id.ToolCall(in.Call))
 			return &struct{ Body step.Call }{doc}, err
 		})
 }
@@ -253,7 +253,7 @@ func (s *stepsAPI) createStep(ctx context.Context, c wire.Call, in *struct {
 	doc, err := wire.Once(c, func() (step.Step, error) {
 		return told[step.Step](ctx, s.access, c, step.Projection, step.EntityType)
 	}, func() (step.Step, error) {
-		return s.engines.AddStep(ctx, c.Once(), h, engines.StepRequest{Kind: in.Body.Kind, Title: in.Body.Title, Input: in.Body.Input})
+		return s.engines.Steps.Add(ctx, c.Once(), h, engines.StepRequest{Kind: in.Body.Kind, Title: in.Body.Title, Input: in.Body.Input})
 	})
 	return &struct{ Body step.Step }{doc}, err
 }
@@ -301,7 +301,7 @@ func (s *stepsAPI) createCall(ctx context.Context, c wire.Call, in *struct {
 	}
 	var no *engines.Refused
 	call, err := wire.Once(c, func() (step.Call, error) { return s.calledThen(ctx, c) }, func() (call step.Call, err error) {
-		call, no, err = s.engines.Invoke(ctx, c.Once(), c.Caller.Workspace, claim, engines.CallRequest{
+		call, no, err = s.engines.Steps.Invoke(ctx, c.Once(), c.Caller.Workspace, claim, engines.CallRequest{
 			Step: id.Step(in.Step), Tool: in.Body.Tool, Title: in.Body.Title, Input: in.Body.Input, Agent: agent, Token: under,
 			Zone: event.Zone(in.Body.Zone),
 		})
@@ -316,7 +316,7 @@ func (s *stepsAPI) createCall(ctx context.Context, c wire.Call, in *struct {
 			Blocked: true, Decided: d.Outcome.String(), Code: d.ReasonCode, Why: d.Reason, Suggestion: d.Suggestion, Approval: no.Approval,
 		}}, nil
 	}
-	return &callAnswer{http.StatusCreated, callDecided{Call: &call, Permit: s.engines.CallPermit(c.Caller.Workspace, call),
+	return &callAnswer{http.StatusCreated, callDecided{Call: &call, Permit: s.engines.Permits.OfCall(c.Caller.Workspace, call),
 		Decided: policy.Allow.String(), Code: call.Reason}}, nil
 }
 
