@@ -159,19 +159,13 @@ var bulk = arch.Bulk{
 		"internal/service/runs.execution":              "to be split",
 		"internal/surface/cli.invocation":              "to be split",
 		"internal/surface/cli.printer":                 "to be split",
-		"internal/surface/httpapi.Server":              "to be split",
-		"internal/surface/httpapi/wire.Server":         "to be split",
-		"internal/userland/awk.engine":                 "to be split",
-		"internal/userland/awk.parser":                 "to be split",
-		"internal/userland/program.Process":            "to be split",
-		"internal/userland/shell.shell":                "to be split",
-		"internal/userland/tools.querier":              "to be split",
-		"internal/userland/vfs.FS":                     "to be split",
+		"internal/surface/e2b.Surface":                 "to be split",
+		"internal/userland/awk.parser":                 "a parser by descent: one method for each rule of the grammar",
 	},
 	Lines: 6_000,
 	// a program of the userland is one package of many small tools
 	Free:     []string{"internal/userland/**"},
-	Packages: map[string]int{"internal/surface/cli": 13_554, "internal/surface/httpapi": 6_767},
+	Packages: map[string]int{"internal/surface/cli": 13_898, "internal/surface/httpapi": 7_135},
 }
 
 // banned are words that say nothing, or that have another name here.

@@ -37,11 +37,13 @@ var effects = arch.Effects{
 
 	// Persistence is what a permit itself rests on: without the log there is none. Stopping never waits for one.
 	Allowed: map[string]string{
-		"(*internal/surface/httpapi/wire.Server).Run": "serves on the listener that the roof gave it, and stops",
+		"(*internal/surface/httpapi/wire.Server).Run":        "serves on the listener that the roof gave it, and stops",
+		"(*internal/surface/httpapi/wire.document).Describe": "calls what operations left with it to describe themselves, and nothing else",
 
 		"(internal/client.Desk).*": "how an engine outside asks a daemon, whose gate decides there; within a daemon the same contract is its " +
 			"services",
 
+		"internal/driver/disk/internal/room.*":           "reads how much room a disk has",
 		"internal/driver/disk/internal/seal.*":           "the keys of what the disk driver keeps, and destroys where it forgets",
 		"(*internal/driver/disk/internal/seal.Cipher).*": "goes on writing what the disk driver began",
 		"(*internal/driver/disk/internal/seal.Reader).*": "goes on reading what the disk driver opened",

@@ -427,12 +427,12 @@ func (w *world) claim(ctx context.Context, m *member) *engines.Hold {
 
 // work does the next step of a run, or ends it behind the last one. An engine that was not answered looks what became of it.
 func (w *world) work(ctx context.Context, m *member, dice *rand.Rand, h *engines.Hold) error {
-	done, err := w.two[dice.IntN(2)].Steps(ctx, ws, engines.Of{Run: h.Run}, "", 100)
+	done, err := w.two[dice.IntN(2)].Look.Steps(ctx, ws, engines.Of{Run: h.Run}, "", 100)
 	if err != nil {
 		return err
 	}
 	if len(done) < stepsOfARun {
-		s, err := m.AddStep(ctx, m.owner, *h, engines.StepRequest{Kind: "work", Title: strconv.Itoa(len(done))})
+		s, err := m.Steps.Add(ctx, m.owner, *h, engines.StepRequest{Kind: "work", Title: strconv.Itoa(len(done))})
 		if err == nil {
 			w.mu.Lock()
 			defer w.mu.Unlock()
