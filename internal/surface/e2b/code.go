@@ -14,6 +14,7 @@ import (
 	"unicode/utf16"
 	"unicode/utf8"
 
+	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/id"
 )
 
@@ -49,16 +50,34 @@ func language(asked string) (string, error) {
 	return "", invalid("there are no contexts of the language %.32q; there are python, javascript and typescript", asked)
 }
 
+// codeInterpreter runs cells in the interpreter contexts of a sandbox.
+type codeInterpreter struct {
+	api       api
+	clock     event.Clock
+	ids       *id.Source
+	sandboxes *sandboxes
+	counts    *table[string, int]    // executions of a context, by sandbox and context
+	folders   *table[string, string] // of contexts, by sandbox and context
+}
+
+func (ci *codeInterpreter) routes(add func(pattern string, h handler)) {
+	add("POST /execute", ci.execute)
+	add("GET /contexts", ci.contexts)
+	add("POST /contexts", ci.createContext)
+	add("POST /contexts/{id}/restart", ci.restartContext)
+	add("DELETE /contexts/{id}", ci.deleteContext)
+}
+
 // contextOf returns the language and the folder of a context by its id, which says the language.
-func (s *Surface) contextOf(c *caller, name string) (language, cwd string) {
-	cwd, _ = recalled(s, s.folders, c.sandbox+" "+name)
+func (ci *codeInterpreter) contextOf(c *caller, name string) (language, cwd string) {
+	cwd, _ = ci.folders.get(c.sandbox + " " + name)
 	if strings.HasPrefix(name, "js-") {
 		return javascript, cwd
 	}
 	return python, cwd
 }
 
-func (s *Surface) createContext(w http.ResponseWriter, r *http.Request, c *caller) error {
+func (ci *codeInterpreter) createContext(w http.ResponseWriter, r *http.Request, c *caller) error {
 	var q struct {
 		Language string `json:"language"`
 		Cwd      string `json:"cwd"`
@@ -70,40 +89,38 @@ func (s *Surface) createContext(w http.ResponseWriter, r *http.Request, c *calle
 	if err != nil {
 		return err
 	}
-	if _, err := s.space(r, c, c.sandbox); err != nil {
+	if _, err := ci.sandboxes.find(r, c, c.sandbox); err != nil {
 		return err
 	}
-	name := map[string]string{python: "py-", javascript: "js-"}[lang] + strings.ToLower(strings.TrimPrefix(string(id.New[id.Request](s.IDs)),
+	name := map[string]string{python: "py-", javascript: "js-"}[lang] + strings.ToLower(strings.TrimPrefix(string(id.New[id.Request](ci.ids)),
 		"req_"))
 	if q.Cwd == "" {
 		q.Cwd = home
 	}
-	remember(s, s.folders, c.sandbox+" "+name, q.Cwd)
+	ci.folders.put(c.sandbox+" "+name, q.Cwd)
 	return answer(w, http.StatusCreated, map[string]string{"id": name, "language": lang, "cwd": q.Cwd})
 }
 
-func (s *Surface) contexts(w http.ResponseWriter, r *http.Request, c *caller) error {
+func (ci *codeInterpreter) contexts(w http.ResponseWriter, r *http.Request, c *caller) error {
 	var found struct {
 		Contexts []struct {
 			Name     string `json:"name"`
 			Language string `json:"language"`
 		} `json:"contexts"`
 	}
-	if err := s.ask(r.Context(), c, http.MethodGet, c.contextURL(""), nil, &found); err != nil {
+	if err := ci.api.ask(r.Context(), c, http.MethodGet, c.contextURL(""), nil, &found); err != nil {
 		return err
 	}
 	all, seen := []map[string]string{}, map[string]bool{}
 	for _, f := range found.Contexts {
-		_, cwd := s.contextOf(c, f.Name)
+		_, cwd := ci.contextOf(c, f.Name)
 		if cwd == "" {
 			cwd = home
 		}
 		seen[f.Name] = true
 		all = append(all, map[string]string{"id": f.Name, "language": f.Language, "cwd": cwd})
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for key, cwd := range s.folders { // those in which nothing has run yet have no file
+	for key, cwd := range ci.folders.all() { // those in which nothing has run yet have no file
 		sandbox, name, _ := strings.Cut(key, " ")
 		if sandbox == c.sandbox && !seen[name] {
 			lang := python
@@ -121,35 +138,33 @@ func (c *caller) contextURL(rest string) string {
 }
 
 // forget removes the variables of a context.
-func (s *Surface) forget(r *http.Request, c *caller) error {
+func (ci *codeInterpreter) forget(r *http.Request, c *caller) error {
 	name := r.PathValue("id")
-	lang, _ := s.contextOf(c, name)
-	err := s.ask(r.Context(), c, http.MethodDelete, c.contextURL("/"+url.PathEscape(name)+"?language="+lang), nil, nil)
-	_, known := recalled(s, s.folders, c.sandbox+" "+name)
+	lang, _ := ci.contextOf(c, name)
+	err := ci.api.ask(r.Context(), c, http.MethodDelete, c.contextURL("/"+url.PathEscape(name)+"?language="+lang), nil, nil)
+	_, known := ci.folders.get(c.sandbox + " " + name)
 	if e, ok := errors.AsType[*refusal](err); ok && e.Status == http.StatusNotFound && known {
 		return nil // nothing has run in it
 	}
 	return err
 }
 
-func (s *Surface) restartContext(w http.ResponseWriter, r *http.Request, c *caller) error {
-	if err := s.forget(r, c); err != nil {
+func (ci *codeInterpreter) restartContext(w http.ResponseWriter, r *http.Request, c *caller) error {
+	if err := ci.forget(r, c); err != nil {
 		return err
 	}
 	return nothing(w)
 }
 
-func (s *Surface) deleteContext(w http.ResponseWriter, r *http.Request, c *caller) error {
-	if err := s.forget(r, c); err != nil {
+func (ci *codeInterpreter) deleteContext(w http.ResponseWriter, r *http.Request, c *caller) error {
+	if err := ci.forget(r, c); err != nil {
 		return err
 	}
-	s.mu.Lock()
-	delete(s.folders, c.sandbox+" "+r.PathValue("id"))
-	s.mu.Unlock()
+	ci.folders.remove(c.sandbox + " " + r.PathValue("id"))
 	return nothing(w)
 }
 
-func (s *Surface) execute(w http.ResponseWriter, r *http.Request, c *caller) error {
+func (ci *codeInterpreter) execute(w http.ResponseWriter, r *http.Request, c *caller) error {
 	var q struct {
 		Code     string            `json:"code"`
 		Context  string            `json:"context_id"`
@@ -167,7 +182,7 @@ func (s *Surface) execute(w http.ResponseWriter, r *http.Request, c *caller) err
 		}
 		name = map[string]string{python: "default", javascript: "js-default"}[lang]
 	} else {
-		lang, cwd = s.contextOf(c, name)
+		lang, cwd = ci.contextOf(c, name)
 	}
 	cell := map[string]any{"language": lang, "code": q.Code, "env": q.Env, "wait_seconds": 0}
 	if at, inside := locate(cwd); inside && at != "." {
@@ -176,7 +191,7 @@ func (s *Surface) execute(w http.ResponseWriter, r *http.Request, c *caller) err
 	var begun struct {
 		Run string `json:"runId"`
 	}
-	err := s.ask(context.WithoutCancel(r.Context()), c, http.MethodPost, c.contextURL("/"+url.PathEscape(name)+"/cells"), cell, &begun)
+	err := ci.api.ask(context.WithoutCancel(r.Context()), c, http.MethodPost, c.contextURL("/"+url.PathEscape(name)+"/cells"), cell, &begun)
 	if err != nil {
 		return err
 	}
@@ -184,10 +199,10 @@ func (s *Surface) execute(w http.ResponseWriter, r *http.Request, c *caller) err
 	w.WriteHeader(http.StatusOK)
 	out := &lines{stream: &stream{w: w}}
 	_ = http.NewResponseController(w).Flush() // the packages wait for the headers
-	defer s.beat(r, func() { _ = out.say(map[string]any{"type": "keepalive"}) })()
-	if err := s.cell(r.Context(), c, begun.Run, name, lang, out); err != nil {
+	defer beat(ci.clock, r, func() { _ = out.say(map[string]any{"type": "keepalive"}) })()
+	if err := ci.cell(r.Context(), c, begun.Run, name, lang, out); err != nil {
 		if r.Context().Err() != nil { // the caller's time is over: so is the cell's
-			return s.ask(context.WithoutCancel(r.Context()), c, http.MethodPost, s.runPath(c, begun.Run)+"/cancel",
+			return ci.api.ask(context.WithoutCancel(r.Context()), c, http.MethodPost, c.runURL(begun.Run)+"/cancel",
 				map[string]any{"reason": "the caller went away"}, nil)
 		}
 		_ = out.say(map[string]any{"type": "error", "name": "AgentboxError", "value": err.Error(), "traceback": err.Error()})
@@ -196,10 +211,10 @@ func (s *Surface) execute(w http.ResponseWriter, r *http.Request, c *caller) err
 }
 
 // cell tells what a cell prints, shows and fails with.
-func (s *Surface) cell(ctx context.Context, c *caller, run, name, lang string, out *lines) error {
+func (ci *codeInterpreter) cell(ctx context.Context, c *caller, run, name, lang string, out *lines) error {
 	var last result
 	var failure bytes.Buffer // what may be the trace of an error, which is told as the error
-	for f, err := range s.frames(ctx, c, run) {
+	for f, err := range ci.api.frames(ctx, c, run) {
 		if err != nil {
 			return err
 		}
@@ -213,7 +228,7 @@ func (s *Surface) cell(ctx context.Context, c *caller, run, name, lang string, o
 				failure.Write(raw)
 				continue
 			}
-			if err := out.text("stdout", raw, stamp(s.Clock.Now())); err != nil {
+			if err := out.text("stdout", raw, stamp(ci.clock.Now())); err != nil {
 				return err
 			}
 		case "event":
@@ -231,11 +246,11 @@ func (s *Surface) cell(ctx context.Context, c *caller, run, name, lang string, o
 		printed, trace = traceOf(lang, printed)
 	}
 	if printed != "" {
-		if err := out.text("stderr", []byte(printed), stamp(s.Clock.Now())); err != nil {
+		if err := out.text("stderr", []byte(printed), stamp(ci.clock.Now())); err != nil {
 			return err
 		}
 	}
-	if err := s.results(ctx, c, last.Displays, out); err != nil {
+	if err := ci.results(ctx, c, last.Displays, out); err != nil {
 		return err
 	}
 	if last.ExitCode == nil || *last.ExitCode != 0 {
@@ -244,13 +259,13 @@ func (s *Surface) cell(ctx context.Context, c *caller, run, name, lang string, o
 		}
 	}
 	key := c.sandbox + " " + name
-	n, _ := recalled(s, s.cells, key)
-	remember(s, s.cells, key, n+1)
+	n, _ := ci.counts.get(key)
+	ci.counts.put(key, n+1)
 	return out.say(map[string]any{"type": "number_of_executions", "execution_count": n + 1})
 }
 
 // results tells what a cell has shown: one result for each value, with all of its forms.
-func (s *Surface) results(ctx context.Context, c *caller, shown []display, out *lines) error {
+func (ci *codeInterpreter) results(ctx context.Context, c *caller, shown []display, out *lines) error {
 	for i := 0; i < len(shown); {
 		value := map[string]any{"type": "result", "is_main_result": shown[i].Result}
 		first := shown[i].Value
@@ -264,7 +279,7 @@ func (s *Surface) results(ctx context.Context, c *caller, shown []display, out *
 				return err
 			}
 			w := &buffered{header: http.Header{}}
-			s.API.ServeHTTP(w, in)
+			ci.api.ServeHTTP(w, in)
 			if w.status >= http.StatusBadRequest {
 				return refusalOf(w.status, w.header, w.Bytes())
 			}

@@ -2,7 +2,6 @@ package e2b
 
 import (
 	"encoding/json"
-	"errors"
 	"maps"
 	"net/http"
 	"net/url"
@@ -10,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"agentbox/internal/domain/event"
 )
 
 // The notes that the surface keeps in the metadata of a space. Callers of E2B do not see them.
@@ -35,33 +36,44 @@ const (
 	plainTemplate  = "base"
 )
 
-// spaceDoc is a space, as far as the surface needs it.
-type spaceDoc struct {
-	ID       string            `json:"id"`
-	Status   string            `json:"status"`
-	Metadata map[string]string `json:"metadata"`
-	Tier     string            `json:"tier"`
-	Limits   struct {
-		Memory int64 `json:"memory_bytes"`
-		CPU    int64 `json:"cpu_millis"`
-		Disk   int64 `json:"disk_bytes"`
-	} `json:"limits"`
-	Created time.Time `json:"created_at"`
-	Expires time.Time `json:"expires_at"`
+// controlPlane makes, lists and ends sandboxes and their snapshots.
+type controlPlane struct {
+	api       api
+	clock     event.Clock
+	tokens    *tokens
+	sandboxes *sandboxes
+	readings  *table[string, reading] // by sandbox
 }
 
-func (d spaceDoc) template() string {
-	if t := d.Metadata[noteTemplate]; t != "" {
-		return t
+// routes adds the operations of the control plane.
+func (p *controlPlane) routes(add func(pattern string, h handler)) {
+	for _, v := range []string{"/", "/v2/"} {
+		add("POST "+v+"sandboxes", p.create)
+		add("POST "+v+"sandboxes/{id}/connect", p.connect)
+		add("POST "+v+"sandboxes/{id}/resume", p.connect)
+		add("GET "+v+"sandboxes", p.list)
 	}
-	return plainTemplate
+	add("GET /sandboxes/{id}", p.show)
+	add("DELETE /sandboxes/{id}", p.kill)
+	add("POST /sandboxes/{id}/timeout", p.extend)
+	add("POST /sandboxes/{id}/refreshes", p.extend)
+	add("GET /sandboxes/{id}/metrics", p.metrics)
+	add("POST /sandboxes/{id}/fork", p.fork)
+	add("POST /sandboxes/{id}/snapshots", p.snapshot)
+	add("GET /snapshots", p.snapshots)
+	add("DELETE /templates/{id}", p.deleteSnapshot)
+	for pattern, what := range map[string]string{
+		"POST /sandboxes/{id}/pause": "paused sandboxes", "PUT /sandboxes/{id}/network": "network rules of sandboxes",
+		"POST /v3/templates": "template builds", "/v2/templates/": "template builds", "/templates/": "template builds",
+		"GET /templates": "template builds", "/volumes": "volumes", "/volumes/": "volumes", "/secrets": "secrets", "/secrets/": "secrets",
+	} {
+		add(pattern, func(http.ResponseWriter, *http.Request, *caller) error { return notOffered(what) })
+	}
 }
-
-func (d spaceDoc) snapshot() bool { return d.Metadata[noteSnapshot] != "" }
 
 // sandbox is the sandbox as create and connect answer.
-func (s *Surface) sandbox(c *caller, d spaceDoc) map[string]any {
-	token := s.token(c, d.ID)
+func (p *controlPlane) sandbox(c *caller, d spaceDoc) map[string]any {
+	token := p.tokens.of(c, d.ID)
 	return map[string]any{
 		"sandboxID": d.ID, "templateID": d.template(), "clientID": "agentbox", "envdVersion": envdVersion, "envdAccessToken": token,
 		"trafficAccessToken": token, "domain": nil,
@@ -84,31 +96,6 @@ func shown(d spaceDoc) map[string]any {
 }
 
 func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }
-
-func (s *Surface) routeControl() {
-	for _, v := range []string{"/", "/v2/"} {
-		s.control("POST "+v+"sandboxes", s.create)
-		s.control("POST "+v+"sandboxes/{id}/connect", s.connect)
-		s.control("POST "+v+"sandboxes/{id}/resume", s.connect)
-		s.control("GET "+v+"sandboxes", s.list)
-	}
-	s.control("GET /sandboxes/{id}", s.show)
-	s.control("DELETE /sandboxes/{id}", s.kill)
-	s.control("POST /sandboxes/{id}/timeout", s.extend)
-	s.control("POST /sandboxes/{id}/refreshes", s.extend)
-	s.control("GET /sandboxes/{id}/metrics", s.metrics)
-	s.control("POST /sandboxes/{id}/fork", s.fork)
-	s.control("POST /sandboxes/{id}/snapshots", s.snapshot)
-	s.control("GET /snapshots", s.snapshots)
-	s.control("DELETE /templates/{id}", s.deleteSnapshot)
-	for pattern, what := range map[string]string{
-		"POST /sandboxes/{id}/pause": "paused sandboxes", "PUT /sandboxes/{id}/network": "network rules of sandboxes",
-		"POST /v3/templates": "template builds", "/v2/templates/": "template builds", "/templates/": "template builds",
-		"GET /templates": "template builds", "/volumes": "volumes", "/volumes/": "volumes", "/secrets": "secrets", "/secrets/": "secrets",
-	} {
-		s.control(pattern, func(http.ResponseWriter, *http.Request, *caller) error { return notOffered(what) })
-	}
-}
 
 // creation is the request for a sandbox.
 type creation struct {
@@ -135,7 +122,7 @@ func ttl(timeout *int64) int64 {
 
 func set(raw json.RawMessage) bool { return len(raw) > 0 && string(raw) != "null" }
 
-func (s *Surface) create(w http.ResponseWriter, r *http.Request, c *caller) error {
+func (p *controlPlane) create(w http.ResponseWriter, r *http.Request, c *caller) error {
 	w.Header().Set("Should-Retry", "false") // the answer says whether it helps; a repeat of a request that made a space makes another
 	var q creation
 	if err := read(r, &q); err != nil {
@@ -158,17 +145,17 @@ func (s *Surface) create(w http.ResponseWriter, r *http.Request, c *caller) erro
 	maps.Copy(notes, q.Metadata)
 	var doc spaceDoc
 	if strings.HasPrefix(q.Template, "spc_") {
-		from, err := s.snapshotOf(r, c, q.Template)
+		from, err := p.sandboxes.snapshot(r, c, q.Template)
 		if err != nil {
 			return err
 		}
 		notes[noteTemplate] = from.template()
-		err = s.once(r.Context(), c, r.Header.Get("Idempotency-Key"), http.MethodPost, "/v1/spaces/"+from.ID+"/fork",
+		err = p.api.once(r.Context(), c, r.Header.Get("Idempotency-Key"), http.MethodPost, "/v1/spaces/"+from.ID+"/fork",
 			map[string]any{"metadata": notes, "env": q.Env, "ttl_seconds": ttl(q.Timeout)}, &doc)
 		if err != nil {
 			return err
 		}
-		return answer(w, http.StatusCreated, s.sandbox(c, doc))
+		return answer(w, http.StatusCreated, p.sandbox(c, doc))
 	}
 	// Commands of E2B run side by side and take input, for which a space needs processes.
 	body := map[string]any{"metadata": notes, "env": q.Env, "ttl_seconds": ttl(q.Timeout), "runtime": "heavy"}
@@ -185,68 +172,47 @@ func (s *Surface) create(w http.ResponseWriter, r *http.Request, c *caller) erro
 			body[field] = value
 		}
 	}
-	if err := s.once(r.Context(), c, r.Header.Get("Idempotency-Key"), http.MethodPost, "/v1/spaces", body, &doc); err != nil {
+	if err := p.api.once(r.Context(), c, r.Header.Get("Idempotency-Key"), http.MethodPost, "/v1/spaces", body, &doc); err != nil {
 		return err
 	}
-	return answer(w, http.StatusCreated, s.sandbox(c, doc))
+	return answer(w, http.StatusCreated, p.sandbox(c, doc))
 }
 
-// space returns a sandbox that has not ended and is no snapshot.
-func (s *Surface) space(r *http.Request, c *caller, sandbox string) (spaceDoc, error) {
-	var doc spaceDoc
-	err := s.ask(r.Context(), c, http.MethodGet, "/v1/spaces/"+url.PathEscape(sandbox), nil, &doc)
-	if e, ok := errors.AsType[*refusal](err); ok && (e.Status == http.StatusNotFound || e.Status == http.StatusBadRequest) ||
-		err == nil && (doc.Status == "destroyed" || doc.snapshot()) {
-		return doc, notFound("there is no sandbox %.64q, or it has ended", sandbox)
-	}
-	return doc, err
-}
-
-// snapshotOf returns a snapshot by its id.
-func (s *Surface) snapshotOf(r *http.Request, c *caller, name string) (spaceDoc, error) {
-	var doc spaceDoc
-	err := s.ask(r.Context(), c, http.MethodGet, "/v1/spaces/"+url.PathEscape(name), nil, &doc)
-	if err == nil && (doc.Status == "destroyed" || !doc.snapshot()) {
-		err = notFound("there is no snapshot %.64q", name)
-	}
-	return doc, err
-}
-
-func (s *Surface) connect(w http.ResponseWriter, r *http.Request, c *caller) error {
+func (p *controlPlane) connect(w http.ResponseWriter, r *http.Request, c *caller) error {
 	var q struct {
 		Timeout *int64 `json:"timeout"`
 	}
 	if err := read(r, &q); err != nil {
 		return err
 	}
-	doc, err := s.space(r, c, r.PathValue("id"))
+	doc, err := p.sandboxes.find(r, c, r.PathValue("id"))
 	if err == nil && q.Timeout != nil {
-		err = s.ask(r.Context(), c, http.MethodPost, "/v1/spaces/"+doc.ID+"/extend", map[string]any{"ttl_seconds": ttl(q.Timeout)}, &doc)
+		err = p.api.ask(r.Context(), c, http.MethodPost, "/v1/spaces/"+doc.ID+"/extend", map[string]any{"ttl_seconds": ttl(q.Timeout)}, &doc)
 	}
 	if err != nil {
 		return err
 	}
-	return answer(w, http.StatusOK, s.sandbox(c, doc))
+	return answer(w, http.StatusOK, p.sandbox(c, doc))
 }
 
-func (s *Surface) show(w http.ResponseWriter, r *http.Request, c *caller) error {
-	doc, err := s.space(r, c, r.PathValue("id"))
+func (p *controlPlane) show(w http.ResponseWriter, r *http.Request, c *caller) error {
+	doc, err := p.sandboxes.find(r, c, r.PathValue("id"))
 	if err != nil {
 		return err
 	}
 	return answer(w, http.StatusOK, shown(doc))
 }
 
-func (s *Surface) extend(w http.ResponseWriter, r *http.Request, c *caller) error {
+func (p *controlPlane) extend(w http.ResponseWriter, r *http.Request, c *caller) error {
 	var q struct {
 		Timeout *int64 `json:"timeout"`
 	}
 	if err := read(r, &q); err != nil {
 		return err
 	}
-	doc, err := s.space(r, c, r.PathValue("id"))
+	doc, err := p.sandboxes.find(r, c, r.PathValue("id"))
 	if err == nil {
-		err = s.ask(r.Context(), c, http.MethodPost, "/v1/spaces/"+doc.ID+"/extend", map[string]any{"ttl_seconds": ttl(q.Timeout)}, nil)
+		err = p.api.ask(r.Context(), c, http.MethodPost, "/v1/spaces/"+doc.ID+"/extend", map[string]any{"ttl_seconds": ttl(q.Timeout)}, nil)
 	}
 	if err != nil {
 		return err
@@ -254,40 +220,15 @@ func (s *Surface) extend(w http.ResponseWriter, r *http.Request, c *caller) erro
 	return nothing(w)
 }
 
-func (s *Surface) kill(w http.ResponseWriter, r *http.Request, c *caller) error {
-	doc, err := s.space(r, c, r.PathValue("id"))
+func (p *controlPlane) kill(w http.ResponseWriter, r *http.Request, c *caller) error {
+	doc, err := p.sandboxes.find(r, c, r.PathValue("id"))
 	if err == nil {
-		err = s.ask(r.Context(), c, http.MethodDelete, "/v1/spaces/"+doc.ID, nil, nil)
+		err = p.api.ask(r.Context(), c, http.MethodDelete, "/v1/spaces/"+doc.ID, nil, nil)
 	}
 	if err != nil {
 		return err
 	}
 	return nothing(w)
-}
-
-// pages reads the spaces of the workspace from a cursor on, until take says that it has enough. It returns where the list goes on.
-func (s *Surface) pages(r *http.Request, c *caller, cursor string, take func(spaceDoc) (more bool)) error {
-	for {
-		var page struct {
-			Spaces []spaceDoc `json:"spaces"`
-			Next   string     `json:"next_cursor"`
-		}
-		q := url.Values{"limit": {"100"}}
-		if cursor != "" {
-			q.Set("cursor", cursor)
-		}
-		if err := s.ask(r.Context(), c, http.MethodGet, "/v1/spaces?"+q.Encode(), nil, &page); err != nil {
-			return err
-		}
-		for _, d := range page.Spaces {
-			if !take(d) {
-				return nil
-			}
-		}
-		if cursor = page.Next; cursor == "" {
-			return nil
-		}
-	}
 }
 
 // listed is how many entries a list has where the caller names no number, and at most.
@@ -334,7 +275,7 @@ func (p *cut) answer(w http.ResponseWriter) error {
 	return answer(w, http.StatusOK, p.found)
 }
 
-func (s *Surface) list(w http.ResponseWriter, r *http.Request, c *caller) error {
+func (p *controlPlane) list(w http.ResponseWriter, r *http.Request, c *caller) error {
 	q := r.URL.Query()
 	wanted, err := url.ParseQuery(q.Get("metadata"))
 	if err != nil {
@@ -345,7 +286,7 @@ func (s *Surface) list(w http.ResponseWriter, r *http.Request, c *caller) error 
 	if len(q["state"]) > 0 && !slices.Contains(states, "running") {
 		return page.answer(w)
 	}
-	err = s.pages(r, c, "", func(d spaceDoc) bool {
+	err = p.sandboxes.pages(r, c, "", func(d spaceDoc) bool {
 		if d.snapshot() || q.Get("template") != "" && d.template() != q.Get("template") {
 			return true
 		}

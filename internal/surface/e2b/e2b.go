@@ -4,12 +4,10 @@
 package e2b
 
 import (
-	"context"
 	"encoding/json"
 	"net/http"
 	"path"
 	"strings"
-	"sync"
 	"time"
 
 	"agentbox/internal/domain/event"
@@ -32,44 +30,29 @@ type Parts struct {
 
 // Surface answers the packages of E2B. Make it with New.
 type Surface struct {
-	Parts
-	mux *http.ServeMux
-
-	mu       sync.Mutex
-	tokens   map[string]string // of sandboxes, by which signed addresses are found
-	runs     map[pid]string
-	cells    map[string]int // executions of a context, by sandbox and context
-	folders  map[string]string
-	readings map[string]reading
+	mux    *http.ServeMux
+	tokens *tokens
 }
-
-// maxRemembered bounds each table of the surface; what is forgotten is found again or counted anew.
-const maxRemembered = 10_000
 
 // New makes a surface. Its routes are fixed.
 func New(p Parts) *Surface {
-	s := &Surface{Parts: p, mux: http.NewServeMux(), tokens: map[string]string{}, runs: map[pid]string{}, cells: map[string]int{},
-		folders: map[string]string{}, readings: map[string]reading{}}
-	s.routeControl()
-	s.routeSandbox()
+	api := api{p.API}
+	tokens := &tokens{key: p.Key, clock: p.Clock, known: newTable[string, string]()}
+	sandboxes := &sandboxes{api: api}
+	files := &fileSystem{api: api, clock: p.Clock, ids: p.IDs}
+	control := &controlPlane{api: api, clock: p.Clock, tokens: tokens, sandboxes: sandboxes, readings: newTable[string, reading]()}
+	processes := &processes{api: api, clock: p.Clock, ids: p.IDs, files: files, runs: newTable[pid, string]()}
+	code := &codeInterpreter{api: api, clock: p.Clock, ids: p.IDs, sandboxes: sandboxes, counts: newTable[string, int](),
+		folders: newTable[string, string]()}
+
+	s := &Surface{mux: http.NewServeMux(), tokens: tokens}
+	control.routes(s.control)
+	sandboxes.routes(s.within)
+	files.routes(s.within)
+	watchers{}.routes(s.within)
+	processes.routes(s.within)
+	code.routes(s.within)
 	return s
-}
-
-// remember puts an entry into a table of the surface.
-func remember[K comparable, V any](s *Surface, table map[K]V, key K, value V) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if len(table) >= maxRemembered {
-		clear(table)
-	}
-	table[key] = value
-}
-
-func recalled[K comparable, V any](s *Surface, table map[K]V, key K) (V, bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	value, ok := table[key]
-	return value, ok
 }
 
 // Serve answers a request that is one of E2B's, and returns false for any other.
@@ -90,7 +73,7 @@ func (s *Surface) Serve(w http.ResponseWriter, r *http.Request) bool {
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	if _, pattern := s.mux.Handler(in); pattern == "" {
-		s.refuse(w, in, &refusal{Status: http.StatusNotFound, Code: "unimplemented", Message: "there is no such operation here; " +
+		refuse(w, in, &refusal{Status: http.StatusNotFound, Code: "unimplemented", Message: "there is no such operation here; " +
 			"docs/E2B.md lists what is offered"})
 		return true
 	}
@@ -104,12 +87,12 @@ type handler func(w http.ResponseWriter, r *http.Request, c *caller) error
 // control adds a route of the control plane, which needs an API key.
 func (s *Surface) control(pattern string, h handler) {
 	s.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
-		c, err := s.keyed(r)
+		c, err := keyed(r)
 		if err == nil {
 			err = h(w, r, c)
 		}
 		if err != nil {
-			s.refuse(w, r, err)
+			refuse(w, r, err)
 		}
 	})
 }
@@ -117,12 +100,12 @@ func (s *Surface) control(pattern string, h handler) {
 // within adds a route of a sandbox, which needs the sandbox's token.
 func (s *Surface) within(pattern string, h handler) {
 	s.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
-		c, err := s.admitted(r)
+		c, err := s.tokens.admitted(r)
 		if err == nil {
 			err = h(w, r, c)
 		}
 		if err != nil {
-			s.refuse(w, r, gone(err))
+			refuse(w, r, gone(err))
 		}
 	})
 }
@@ -143,24 +126,4 @@ func answer(w http.ResponseWriter, status int, v any) error {
 func nothing(w http.ResponseWriter) error {
 	w.WriteHeader(http.StatusNoContent)
 	return nil
-}
-
-// after calls f when d is over, unless the returned function was called before.
-func (s *Surface) after(d time.Duration, f func()) (stop func()) {
-	over, release := s.Clock.NewTimer(d)
-	done, cancel := context.WithCancel(context.Background())
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		select {
-		case <-over:
-			f()
-		case <-done.Done():
-		}
-	}()
-	return func() {
-		cancel()
-		<-ended
-		release()
-	}
 }

@@ -123,23 +123,23 @@ func TestASandboxIsMade(t *testing.T) {
 func TestTokens(t *testing.T) {
 	s := open(t, http.NotFoundHandler())
 	c := &caller{bearer: key}
-	token := s.token(c, "spc_1")
-	if again := s.token(c, "spc_1"); again != token {
+	token := s.tokens.of(c, "spc_1")
+	if again := s.tokens.of(c, "spc_1"); again != token {
 		t.Errorf("got %s, want %s", again, token)
 	}
-	if got, ok := s.open("spc_1", token); !ok || got != key {
+	if got, ok := s.tokens.open("spc_1", token); !ok || got != key {
 		t.Errorf("got %q, %v", got, ok)
 	}
 	for _, wrong := range []struct{ sandbox, token string }{{"spc_2", token}, {"spc_1", token + "A"}, {"spc_1", ""}, {"", token}} {
-		if _, ok := s.open(wrong.sandbox, wrong.token); ok {
+		if _, ok := s.tokens.open(wrong.sandbox, wrong.token); ok {
 			t.Errorf("%v opens it", wrong)
 		}
 	}
 	if strings.Contains(token, base64.RawURLEncoding.EncodeToString([]byte(key))) {
 		t.Error("the token shows the key")
 	}
-	other := New(Parts{API: s.API, Key: bytes.Repeat([]byte{8}, 32), Clock: s.Clock, IDs: s.IDs})
-	if _, ok := other.open("spc_1", token); ok {
+	other := New(Parts{API: http.NotFoundHandler(), Key: bytes.Repeat([]byte{8}, 32), Clock: still{}})
+	if _, ok := other.tokens.open("spc_1", token); ok {
 		t.Error("another daemon opens it")
 	}
 }
@@ -148,7 +148,7 @@ func TestTokens(t *testing.T) {
 func TestSignedAddresses(t *testing.T) {
 	api := &reply{status: 200, body: "content"}
 	s := open(t, api)
-	token := s.token(&caller{bearer: key}, "spc_1")
+	token := s.tokens.of(&caller{bearer: key}, "spc_1")
 	sign := func(said string) string {
 		sum := sha256.Sum256([]byte(said))
 		return "v1_" + base64.RawStdEncoding.EncodeToString(sum[:])
@@ -179,7 +179,7 @@ func TestSignedAddresses(t *testing.T) {
 // A refused stream is answered with 200, the type of a stream and one end frame; a refused call with its status and a word.
 func TestRefusedCalls(t *testing.T) {
 	s := open(t, &reply{status: 404, body: `{"error":"file_not_found","detail":"no file"}`})
-	with := map[string]string{"E2b-Sandbox-Id": "spc_1", "X-Access-Token": s.token(&caller{bearer: key}, "spc_1")}
+	with := map[string]string{"E2b-Sandbox-Id": "spc_1", "X-Access-Token": s.tokens.of(&caller{bearer: key}, "spc_1")}
 	w := send(t, s, "POST", "/e2b/process.Process/Connect", streamType, "\x00\x00\x00\x00\x16{\"process\":{\"pid\":12}}", with)
 	raw := w.Body.Bytes()
 	if w.Code != 200 || w.Header().Get("Content-Type") != streamType || len(raw) < 5 || raw[0] != endOfFrame ||
@@ -199,7 +199,7 @@ func TestRefusedCalls(t *testing.T) {
 // A sandbox that has ended is told as E2B's proxy does: with 502, which only then means that it is gone.
 func TestASandboxThatHasEnded(t *testing.T) {
 	s := open(t, &reply{status: 409, body: `{"error":"space_destroyed","detail":"the space was destroyed"}`})
-	with := map[string]string{"E2b-Sandbox-Id": "spc_1", "X-Access-Token": s.token(&caller{bearer: key}, "spc_1")}
+	with := map[string]string{"E2b-Sandbox-Id": "spc_1", "X-Access-Token": s.tokens.of(&caller{bearer: key}, "spc_1")}
 	for _, path := range []string{"/e2b/health", "/e2b/files?path=x"} {
 		w := send(t, s, "GET", path, "", "", with)
 		if w.Code != http.StatusBadGateway || !strings.Contains(w.Body.String(), "was not found") {

@@ -18,6 +18,7 @@ import (
 	"strings"
 	"time"
 
+	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/id"
 )
 
@@ -120,20 +121,38 @@ func bits(mode uint64) string {
 	return string(out)
 }
 
+// fileSystem reads and writes the files of a sandbox: by /v1 in the space, and by commands outside it.
+type fileSystem struct {
+	api   api
+	clock event.Clock
+	ids   *id.Source
+}
+
+func (fs *fileSystem) routes(add func(pattern string, h handler)) {
+	const calls = "POST /filesystem.Filesystem/"
+	add(calls+"Stat", fs.stat)
+	add(calls+"ListDir", fs.listDir)
+	add(calls+"MakeDir", fs.makeDir)
+	add(calls+"Move", fs.move)
+	add(calls+"Remove", fs.remove)
+	add("GET /files", fs.download)
+	add("POST /files", fs.upload)
+}
+
 // look returns the entry of a path.
-func (s *Surface) look(ctx context.Context, c *caller, p string) (held, error) {
+func (fs *fileSystem) look(ctx context.Context, c *caller, p string) (held, error) {
 	at, inside := locate(p)
 	if !inside {
-		found, err := s.outside(ctx, c, at, 0)
+		found, err := fs.outside(ctx, c, at, 0)
 		if err != nil || len(found) == 0 {
 			return held{}, cmp.Or(err, error(notFound("there is no file %.200q", p)))
 		}
 		return found[0], nil
 	}
 	if at == "." {
-		return held{Path: ".", Type: "directory", Mode: "0755", Modified: s.Clock.Now()}, nil
+		return held{Path: ".", Type: "directory", Mode: "0755", Modified: fs.clock.Now()}, nil
 	}
-	entries, err := s.entries(ctx, c, path.Dir(at), false)
+	entries, err := fs.entries(ctx, c, path.Dir(at), false)
 	if e, ok := errors.AsType[*refusal](err); ok && (e.Word == "file_not_found" || e.Word == "not_a_directory") {
 		return held{}, notFound("there is no file %.200q", p)
 	}
@@ -148,22 +167,22 @@ func (s *Surface) look(ctx context.Context, c *caller, p string) (held, error) {
 }
 
 // entries lists a folder of the space's files.
-func (s *Surface) entries(ctx context.Context, c *caller, at string, recursive bool) ([]held, error) {
+func (fs *fileSystem) entries(ctx context.Context, c *caller, at string, recursive bool) ([]held, error) {
 	var listing struct {
 		Entries []held `json:"entries"`
 	}
 	q := url.Values{"path": {at}, "recursive": {strconv.FormatBool(recursive)}}
-	err := s.ask(ctx, c, http.MethodGet, "/v1/spaces/"+url.PathEscape(c.sandbox)+"/files?"+q.Encode(), nil, &listing)
+	err := fs.api.ask(ctx, c, http.MethodGet, "/v1/spaces/"+url.PathEscape(c.sandbox)+"/files?"+q.Encode(), nil, &listing)
 	return listing.Entries, err
 }
 
 // outside returns an entry outside the space's files, or with a depth those of a folder there, by a command in the space.
-func (s *Surface) outside(ctx context.Context, c *caller, at string, depth int) ([]held, error) {
+func (fs *fileSystem) outside(ctx context.Context, c *caller, at string, depth int) ([]held, error) {
 	from := "0"
 	if depth > 0 {
 		from = "1"
 	}
-	out, err := s.shell(ctx, c, "find "+quoted(at)+" -mindepth "+from+" -maxdepth "+strconv.Itoa(depth)+
+	out, err := fs.shell(ctx, c, "find "+quoted(at)+" -mindepth "+from+" -maxdepth "+strconv.Itoa(depth)+
 		` -printf '%y\t%s\t%m\t%T@\t%l\t%p\n'`)
 	if err != nil {
 		return nil, err
@@ -184,18 +203,18 @@ func (s *Surface) outside(ctx context.Context, c *caller, at string, depth int) 
 }
 
 // shell runs a command of the surface's own in the sandbox, judged and recorded as every command, and returns its output.
-func (s *Surface) shell(ctx context.Context, c *caller, line string) ([]byte, error) {
+func (fs *fileSystem) shell(ctx context.Context, c *caller, line string) ([]byte, error) {
 	var m struct {
 		Run    string   `json:"runId"`
 		Events []result `json:"events"`
 	}
-	err := s.ask(ctx, c, http.MethodPost, "/v1/spaces/"+url.PathEscape(c.sandbox)+"/runs", map[string]any{"protocolVersion": "1.0",
+	err := fs.api.ask(ctx, c, http.MethodPost, "/v1/spaces/"+url.PathEscape(c.sandbox)+"/runs", map[string]any{"protocolVersion": "1.0",
 		"operations": []any{operation(line, "", nil)}, "background": true, "wait_seconds": 60}, &m)
 	if err != nil {
 		return nil, err
 	}
 	if n := len(m.Events); n == 0 || m.Events[n-1].Type == "approvalRequired" { // nobody waits for the answer: it must not be done later
-		_ = s.ask(ctx, c, http.MethodPost, s.runPath(c, m.Run)+"/cancel", map[string]any{"reason": "the caller did not wait"}, nil)
+		_ = fs.api.ask(ctx, c, http.MethodPost, c.runURL(m.Run)+"/cancel", map[string]any{"reason": "the caller did not wait"}, nil)
 	}
 	if len(m.Events) == 0 {
 		return nil, &refusal{Status: http.StatusServiceUnavailable, Code: "unavailable", Message: "the sandbox is busy; try again"}
@@ -226,16 +245,16 @@ type onePath struct {
 	Depth int    `json:"depth"`
 }
 
-func (s *Surface) stat(w http.ResponseWriter, r *http.Request, c *caller) error {
+func (fs *fileSystem) stat(w http.ResponseWriter, r *http.Request, c *caller) error {
 	var q onePath
 	if err := read(r, &q); err != nil {
 		return err
 	}
-	return s.entryOf(w, r, c, q.Path)
+	return fs.entryOf(w, r, c, q.Path)
 }
 
-func (s *Surface) entryOf(w http.ResponseWriter, r *http.Request, c *caller, p string) error {
-	e, err := s.look(r.Context(), c, p)
+func (fs *fileSystem) entryOf(w http.ResponseWriter, r *http.Request, c *caller, p string) error {
+	e, err := fs.look(r.Context(), c, p)
 	if err != nil {
 		return err
 	}
@@ -245,7 +264,7 @@ func (s *Surface) entryOf(w http.ResponseWriter, r *http.Request, c *caller, p s
 // maxDepth is how deep a listing goes at most.
 const maxDepth = 64
 
-func (s *Surface) listDir(w http.ResponseWriter, r *http.Request, c *caller) error {
+func (fs *fileSystem) listDir(w http.ResponseWriter, r *http.Request, c *caller) error {
 	var q onePath
 	if err := read(r, &q); err != nil {
 		return err
@@ -254,7 +273,7 @@ func (s *Surface) listDir(w http.ResponseWriter, r *http.Request, c *caller) err
 	all := []map[string]any{}
 	at, inside := locate(q.Path)
 	if !inside {
-		found, err := s.outside(r.Context(), c, at, q.Depth)
+		found, err := fs.outside(r.Context(), c, at, q.Depth)
 		if err != nil {
 			return err
 		}
@@ -263,7 +282,7 @@ func (s *Surface) listDir(w http.ResponseWriter, r *http.Request, c *caller) err
 		}
 		return answer(w, http.StatusOK, map[string]any{"entries": all})
 	}
-	found, err := s.entries(r.Context(), c, at, q.Depth > 1)
+	found, err := fs.entries(r.Context(), c, at, q.Depth > 1)
 	if err != nil {
 		return err
 	}
@@ -279,24 +298,24 @@ func (s *Surface) listDir(w http.ResponseWriter, r *http.Request, c *caller) err
 	return answer(w, http.StatusOK, map[string]any{"entries": all})
 }
 
-func (s *Surface) makeDir(w http.ResponseWriter, r *http.Request, c *caller) error {
+func (fs *fileSystem) makeDir(w http.ResponseWriter, r *http.Request, c *caller) error {
 	var q onePath
 	if err := read(r, &q); err != nil {
 		return err
 	}
-	if e, err := s.look(r.Context(), c, q.Path); err == nil {
+	if e, err := fs.look(r.Context(), c, q.Path); err == nil {
 		if e.Type != "directory" {
 			return invalid("%.200q is there and is no folder", q.Path)
 		}
 		return &refusal{Status: http.StatusConflict, Code: "already_exists", Message: "the folder exists"}
 	}
-	if _, err := s.shell(r.Context(), c, "mkdir -p -- "+inCommand(q.Path)); err != nil {
+	if _, err := fs.shell(r.Context(), c, "mkdir -p -- "+inCommand(q.Path)); err != nil {
 		return err
 	}
-	return s.entryOf(w, r, c, q.Path)
+	return fs.entryOf(w, r, c, q.Path)
 }
 
-func (s *Surface) move(w http.ResponseWriter, r *http.Request, c *caller) error {
+func (fs *fileSystem) move(w http.ResponseWriter, r *http.Request, c *caller) error {
 	var q struct {
 		From string `json:"source"`
 		To   string `json:"destination"`
@@ -304,10 +323,10 @@ func (s *Surface) move(w http.ResponseWriter, r *http.Request, c *caller) error 
 	if err := read(r, &q); err != nil {
 		return err
 	}
-	if _, err := s.look(r.Context(), c, q.From); err != nil {
+	if _, err := fs.look(r.Context(), c, q.From); err != nil {
 		return err
 	}
-	if e, err := s.look(r.Context(), c, q.To); err == nil && e.Type == "directory" {
+	if e, err := fs.look(r.Context(), c, q.To); err == nil && e.Type == "directory" {
 		return invalid("%.200q is a folder that is there", q.To)
 	}
 	to, _ := locate(q.To)
@@ -315,13 +334,13 @@ func (s *Surface) move(w http.ResponseWriter, r *http.Request, c *caller) error 
 	if dir := path.Dir(to); dir != "." && dir != "/" {
 		line = "mkdir -p -- " + inCommand(path.Dir(told(q.To))) + " && " + line
 	}
-	if _, err := s.shell(r.Context(), c, line); err != nil {
+	if _, err := fs.shell(r.Context(), c, line); err != nil {
 		return err
 	}
-	return s.entryOf(w, r, c, q.To)
+	return fs.entryOf(w, r, c, q.To)
 }
 
-func (s *Surface) remove(w http.ResponseWriter, r *http.Request, c *caller) error {
+func (fs *fileSystem) remove(w http.ResponseWriter, r *http.Request, c *caller) error {
 	var q onePath
 	if err := read(r, &q); err != nil {
 		return err
@@ -330,17 +349,17 @@ func (s *Surface) remove(w http.ResponseWriter, r *http.Request, c *caller) erro
 	if inside && at == "." {
 		return invalid("the home folder of a sandbox cannot be removed")
 	}
-	e, err := s.look(r.Context(), c, q.Path)
+	e, err := fs.look(r.Context(), c, q.Path)
 	switch {
 	case err != nil:
 	case inside && e.Type == "file":
-		err = s.ask(r.Context(), c, http.MethodDelete, c.fileURL(at), nil, nil)
+		err = fs.api.ask(r.Context(), c, http.MethodDelete, c.fileURL(at), nil, nil)
 	case inside && e.Type == "directory":
-		err = s.removeFolder(r.Context(), c, at)
+		err = fs.removeFolder(r.Context(), c, at)
 	case e.Type == "directory":
-		_, err = s.shell(r.Context(), c, "rm -rf -- "+quoted(at))
+		_, err = fs.shell(r.Context(), c, "rm -rf -- "+quoted(at))
 	default:
-		_, err = s.shell(r.Context(), c, "rm -f -- "+inCommand(q.Path))
+		_, err = fs.shell(r.Context(), c, "rm -f -- "+inCommand(q.Path))
 	}
 	if err != nil {
 		return err
@@ -349,8 +368,8 @@ func (s *Surface) remove(w http.ResponseWriter, r *http.Request, c *caller) erro
 }
 
 // removeFolder removes a folder of the space's files: each file by itself, as the gate judges the deletion of a file, and then the folders.
-func (s *Surface) removeFolder(ctx context.Context, c *caller, at string) error {
-	found, err := s.entries(ctx, c, at, true)
+func (fs *fileSystem) removeFolder(ctx context.Context, c *caller, at string) error {
+	found, err := fs.entries(ctx, c, at, true)
 	if err != nil {
 		return err
 	}
@@ -361,9 +380,9 @@ func (s *Surface) removeFolder(ctx context.Context, c *caller, at string) error 
 			continue
 		}
 		if e.Type == "file" {
-			err = s.ask(ctx, c, http.MethodDelete, c.fileURL(e.Path), nil, nil)
+			err = fs.api.ask(ctx, c, http.MethodDelete, c.fileURL(e.Path), nil, nil)
 		} else {
-			_, err = s.shell(ctx, c, "rm -f -- "+quoted(path.Join(workspace, e.Path)))
+			_, err = fs.shell(ctx, c, "rm -f -- "+quoted(path.Join(workspace, e.Path)))
 		}
 		if err != nil {
 			return err
@@ -375,7 +394,7 @@ func (s *Surface) removeFolder(ctx context.Context, c *caller, at string) error 
 		for _, f := range part {
 			line += " " + quoted(path.Join(workspace, f))
 		}
-		if _, err := s.shell(ctx, c, line); err != nil {
+		if _, err := fs.shell(ctx, c, line); err != nil {
 			return err
 		}
 	}
@@ -426,11 +445,11 @@ func (p *passed) ReadFrom(r io.Reader) (int64, error) {
 	return io.Copy(struct{ io.Writer }{p}, r)
 }
 
-func (s *Surface) download(w http.ResponseWriter, r *http.Request, c *caller) error {
+func (fs *fileSystem) download(w http.ResponseWriter, r *http.Request, c *caller) error {
 	p := r.URL.Query().Get("path")
 	at, inside := locate(p)
 	if !inside {
-		out, err := s.shell(r.Context(), c, "base64 -w0 < "+quoted(at))
+		out, err := fs.shell(r.Context(), c, "base64 -w0 < "+quoted(at))
 		if err != nil {
 			return err
 		}
@@ -452,14 +471,14 @@ func (s *Surface) download(w http.ResponseWriter, r *http.Request, c *caller) er
 		}
 	}
 	out := &passed{ResponseWriter: w, header: http.Header{}}
-	s.API.ServeHTTP(out, in)
+	fs.api.ServeHTTP(out, in)
 	if out.status >= http.StatusBadRequest {
 		return refusalOf(out.status, out.header, out.refused.Bytes())
 	}
 	return nil
 }
 
-func (s *Surface) upload(w http.ResponseWriter, r *http.Request, c *caller) error {
+func (fs *fileSystem) upload(w http.ResponseWriter, r *http.Request, c *caller) error {
 	var body io.Reader = r.Body
 	if r.Header.Get("Content-Encoding") == "gzip" {
 		unpacked, err := gzip.NewReader(body)
@@ -475,7 +494,7 @@ func (s *Surface) upload(w http.ResponseWriter, r *http.Request, c *caller) erro
 		if to == "" {
 			return invalid("the query names no path")
 		}
-		if err := s.write(r.Context(), c, to, body); err != nil {
+		if err := fs.write(r.Context(), c, to, body); err != nil {
 			return err
 		}
 		return answer(w, http.StatusOK, append(written, wrote(to)))
@@ -494,7 +513,7 @@ func (s *Surface) upload(w http.ResponseWriter, r *http.Request, c *caller) erro
 		if name == "" {
 			continue
 		}
-		if err := s.write(r.Context(), c, name, part); err != nil {
+		if err := fs.write(r.Context(), c, name, part); err != nil {
 			return err
 		}
 		written = append(written, wrote(name))
@@ -510,24 +529,24 @@ func wrote(p string) map[string]any {
 }
 
 // write writes a file. One outside the space's files is written into them first, and a command copies it.
-func (s *Surface) write(ctx context.Context, c *caller, p string, content io.Reader) error {
+func (fs *fileSystem) write(ctx context.Context, c *caller, p string, content io.Reader) error {
 	at, inside := locate(p)
 	if !inside {
-		held := ".e2b-upload-" + string(id.New[id.Request](s.IDs))
-		if err := s.store(ctx, c, held, content); err != nil {
+		held := ".e2b-upload-" + string(id.New[id.Request](fs.ids))
+		if err := fs.store(ctx, c, held, content); err != nil {
 			return err
 		}
 		line := "cat -- " + inCommand(held) + " > " + quoted(at)
 		if dir := path.Dir(at); dir != "/" {
 			line = "mkdir -p -- " + quoted(dir) + " && " + line
 		}
-		_, err := s.shell(ctx, c, line)
-		return cmp.Or(err, s.ask(context.WithoutCancel(ctx), c, http.MethodDelete, c.fileURL(held), nil, nil))
+		_, err := fs.shell(ctx, c, line)
+		return cmp.Or(err, fs.api.ask(context.WithoutCancel(ctx), c, http.MethodDelete, c.fileURL(held), nil, nil))
 	}
-	return s.store(ctx, c, at, content)
+	return fs.store(ctx, c, at, content)
 }
 
-func (s *Surface) store(ctx context.Context, c *caller, at string, content io.Reader) error {
+func (fs *fileSystem) store(ctx context.Context, c *caller, at string, content io.Reader) error {
 	in, err := c.inner(ctx, http.MethodPut, c.fileURL(at), io.NopCloser(content))
 	if err != nil {
 		return err
@@ -535,7 +554,7 @@ func (s *Surface) store(ctx context.Context, c *caller, at string, content io.Re
 	in.ContentLength = -1
 	in.Header.Set("Content-Type", "application/octet-stream")
 	w := &buffered{header: http.Header{}}
-	s.API.ServeHTTP(w, in)
+	fs.api.ServeHTTP(w, in)
 	if w.status < http.StatusBadRequest {
 		return nil
 	}

@@ -77,7 +77,7 @@ func connectCode(status int, word string) string {
 }
 
 // refuse answers with an error: of Connect where the path is that of a call, else with a number as its code.
-func (s *Surface) refuse(w http.ResponseWriter, r *http.Request, err error) {
+func refuse(w http.ResponseWriter, r *http.Request, err error) {
 	e, ok := errors.AsType[*refusal](err)
 	if !ok {
 		e = &refusal{Status: http.StatusInternalServerError, Code: "internal", Message: "something broke inside the daemon"}
@@ -129,13 +129,21 @@ func (c *caller) inner(ctx context.Context, method, path string, body io.Reader)
 	return r, nil
 }
 
+// runURL is the address of a run of the sandbox in /v1.
+func (c *caller) runURL(run string) string {
+	return "/v1/spaces/" + url.PathEscape(c.sandbox) + "/runs/" + url.PathEscape(run)
+}
+
+// api answers /v1.
+type api struct{ http.Handler }
+
 // ask calls an operation of /v1 in the caller's name; out is what it answers, or nil.
-func (s *Surface) ask(ctx context.Context, c *caller, method, path string, in, out any) error {
-	return s.once(ctx, c, "", method, path, in, out)
+func (a api) ask(ctx context.Context, c *caller, method, path string, in, out any) error {
+	return a.once(ctx, c, "", method, path, in, out)
 }
 
 // once is ask with an idempotency key.
-func (s *Surface) once(ctx context.Context, c *caller, key, method, path string, in, out any) error {
+func (a api) once(ctx context.Context, c *caller, key, method, path string, in, out any) error {
 	var body io.Reader
 	if in != nil {
 		raw, err := json.Marshal(in)
@@ -155,7 +163,7 @@ func (s *Surface) once(ctx context.Context, c *caller, key, method, path string,
 		r.Header.Set("Idempotency-Key", key)
 	}
 	w := &buffered{header: http.Header{}}
-	s.API.ServeHTTP(w, r)
+	a.ServeHTTP(w, r)
 	if w.status >= http.StatusBadRequest {
 		return refusalOf(w.status, w.header, w.Bytes())
 	}
@@ -203,10 +211,10 @@ type output struct {
 }
 
 // frames yields what a run shows, until its end. It ends with an error if the stream ends before the run.
-func (s *Surface) frames(ctx context.Context, c *caller, run string) iter.Seq2[frame, error] {
+func (a api) frames(ctx context.Context, c *caller, run string) iter.Seq2[frame, error] {
 	return func(yield func(frame, error) bool) {
 		ctx, cancel := context.WithCancel(ctx)
-		r, err := c.inner(ctx, http.MethodGet, "/v1/spaces/"+url.PathEscape(c.sandbox)+"/runs/"+url.PathEscape(run)+"/stream", nil)
+		r, err := c.inner(ctx, http.MethodGet, c.runURL(run)+"/stream", nil)
 		if err != nil {
 			cancel()
 			yield(frame{}, err)
@@ -222,7 +230,7 @@ func (s *Surface) frames(ctx context.Context, c *caller, run string) iter.Seq2[f
 					in.CloseWithError(errBroken) // the server cut the answer off
 				}
 			}()
-			s.API.ServeHTTP(w, r)
+			a.ServeHTTP(w, r)
 			in.CloseWithError(w.ended())
 		}()
 		defer func() {

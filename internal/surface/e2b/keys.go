@@ -11,6 +11,8 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+
+	"agentbox/internal/domain/event"
 )
 
 const (
@@ -43,7 +45,7 @@ var errNoKey = &refusal{Status: http.StatusUnauthorized, Code: "unauthenticated"
 	Message: "no valid key; set E2B_API_KEY to an API key of Agentbox, or to e2b_ and that key in hexadecimal digits"}
 
 // keyed returns the caller of the control plane.
-func (s *Surface) keyed(r *http.Request) (*caller, error) {
+func keyed(r *http.Request) (*caller, error) {
 	key := r.Header.Get("X-Api-Key")
 	if key == "" {
 		key, _ = strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
@@ -54,29 +56,36 @@ func (s *Surface) keyed(r *http.Request) (*caller, error) {
 	return &caller{bearer: bearerOf(key), request: r}, nil
 }
 
+// tokens seals the key of a caller for a sandbox, and opens what it sealed.
+type tokens struct {
+	key   []byte
+	clock event.Clock
+	known *table[string, string] // the token of a sandbox, by which signed addresses are found
+}
+
 // admitted returns the caller of a sandbox, by the sandbox's token or by the signature of an address.
-func (s *Surface) admitted(r *http.Request) (*caller, error) {
+func (t *tokens) admitted(r *http.Request) (*caller, error) {
 	sandbox := r.Header.Get("E2b-Sandbox-Id")
 	if sign := r.URL.Query().Get("signature"); sign != "" && r.URL.Path == "/files" {
-		return s.signed(r, sign)
+		return t.signed(r, sign)
 	}
 	token := r.Header.Get("X-Access-Token")
 	if token == "" {
 		token = r.Header.Get("E2b-Traffic-Access-Token")
 	}
-	bearer, ok := s.open(sandbox, token)
+	bearer, ok := t.open(sandbox, token)
 	if !ok {
 		return nil, &refusal{Status: http.StatusUnauthorized, Code: "unauthenticated",
 			Message: "the request has no valid token of the sandbox; connect to the sandbox again"}
 	}
 	if sandbox != "" {
-		remember(s, s.tokens, sandbox, token)
+		t.known.put(sandbox, token)
 	}
 	return &caller{bearer: bearer, sandbox: sandbox, request: r}, nil
 }
 
 // signed returns the caller of a signed address, which names no sandbox: the token whose signature fits says which one it is.
-func (s *Surface) signed(r *http.Request, sign string) (*caller, error) {
+func (t *tokens) signed(r *http.Request, sign string) (*caller, error) {
 	q := r.URL.Query()
 	operation := "read"
 	if r.Method == http.MethodPost {
@@ -86,17 +95,15 @@ func (s *Surface) signed(r *http.Request, sign string) (*caller, error) {
 	until := q.Get("signature_expiration")
 	refused := &refusal{Status: http.StatusUnauthorized, Code: "unauthenticated", Message: "the signature of the address is not valid"}
 	if until != "" {
-		if ends, err := strconv.ParseInt(until, 10, 64); err != nil || s.Clock.Now().Unix() > ends {
+		if ends, err := strconv.ParseInt(until, 10, 64); err != nil || t.clock.Now().Unix() > ends {
 			return nil, &refusal{Status: http.StatusUnauthorized, Code: "unauthenticated", Message: "the address has expired; make a new one"}
 		}
 		until = ":" + until
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for sandbox, token := range s.tokens {
+	for sandbox, token := range t.known.all() {
 		sum := sha256.Sum256([]byte(said + token + until))
 		if want := signaturePrefix + base64.RawStdEncoding.EncodeToString(sum[:]); subtle.ConstantTimeCompare([]byte(want), []byte(sign)) == 1 {
-			bearer, ok := s.open(sandbox, token)
+			bearer, ok := t.open(sandbox, token)
 			if !ok {
 				return nil, refused
 			}
@@ -106,23 +113,23 @@ func (s *Surface) signed(r *http.Request, sign string) (*caller, error) {
 	return nil, refused
 }
 
-// token returns the token of a sandbox for a caller: the caller's key, sealed for this sandbox. It is the same each time. It opens nothing
+// of returns the token of a sandbox for a caller: the caller's key, sealed for this sandbox. It is the same each time. It opens nothing
 // but the sandbox's files and commands here, and nothing at all once the key is revoked.
-func (s *Surface) token(c *caller, sandbox string) string {
-	mac := hmac.New(sha256.New, s.Key)
+func (t *tokens) of(c *caller, sandbox string) string {
+	mac := hmac.New(sha256.New, t.key)
 	mac.Write([]byte("nonce\n" + sandbox + "\n" + c.bearer))
-	box := s.box()
+	box := t.box()
 	nonce := mac.Sum(nil)[:box.NonceSize()]
 	token := tokenPrefix + base64.RawURLEncoding.EncodeToString(box.Seal(nonce, nonce, []byte(c.bearer), []byte(sandbox)))
-	remember(s, s.tokens, sandbox, token)
+	t.known.put(sandbox, token)
 	return token
 }
 
 // open returns the key that is sealed in the token of a sandbox.
-func (s *Surface) open(sandbox, token string) (bearer string, ok bool) {
+func (t *tokens) open(sandbox, token string) (bearer string, ok bool) {
 	text, ok := strings.CutPrefix(token, tokenPrefix)
 	raw, err := base64.RawURLEncoding.DecodeString(text)
-	box := s.box()
+	box := t.box()
 	if !ok || err != nil || len(raw) < box.NonceSize() || sandbox == "" {
 		return "", false
 	}
@@ -130,8 +137,8 @@ func (s *Surface) open(sandbox, token string) (bearer string, ok bool) {
 	return string(opened), err == nil
 }
 
-func (s *Surface) box() cipher.AEAD {
-	key := sha256.Sum256(append([]byte("agentbox e2b sandbox token\n"), s.Key...))
+func (t *tokens) box() cipher.AEAD {
+	key := sha256.Sum256(append([]byte("agentbox e2b sandbox token\n"), t.key...))
 	block, _ := aes.NewCipher(key[:]) // a key of 32 bytes is one
 	box, _ := cipher.NewGCM(block)    // and so is a block of 16
 	return box

@@ -14,6 +14,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/id"
 )
 
@@ -101,7 +102,28 @@ func operation(line, cwd string, env map[string]string) map[string]any {
 	return op
 }
 
-func (s *Surface) start(w http.ResponseWriter, r *http.Request, c *caller) error {
+// processes starts the commands of a sandbox, follows them, and gives them input and signals.
+type processes struct {
+	api   api
+	clock event.Clock
+	ids   *id.Source
+	files *fileSystem // takes the script of a command that is too long
+	runs  *table[pid, string]
+}
+
+func (ps *processes) routes(add func(pattern string, h handler)) {
+	const calls = "POST /process.Process/"
+	add(calls+"Start", ps.start)
+	add(calls+"Connect", ps.follow)
+	add(calls+"List", ps.list)
+	add(calls+"SendInput", ps.sendInput)
+	add(calls+"StreamInput", ps.streamInput)
+	add(calls+"CloseStdin", ps.give(func(json.RawMessage) (map[string]any, error) { return map[string]any{"close": true}, nil }))
+	add(calls+"SendSignal", ps.signal)
+	add(calls+"Update", ps.give(resize))
+}
+
+func (ps *processes) start(w http.ResponseWriter, r *http.Request, c *caller) error {
 	var q struct {
 		Process process   `json:"process"`
 		PTY     *terminal `json:"pty"`
@@ -111,7 +133,7 @@ func (s *Surface) start(w http.ResponseWriter, r *http.Request, c *caller) error
 	if err := first(r, &q); err != nil {
 		return err
 	}
-	line, err := s.short(r.Context(), c, q.Process.line())
+	line, err := ps.short(r.Context(), c, q.Process.line())
 	if err != nil {
 		return gone(err)
 	}
@@ -125,68 +147,65 @@ func (s *Surface) start(w http.ResponseWriter, r *http.Request, c *caller) error
 	if q.Tag != "" {
 		op["tag"] = q.Tag
 	}
-	ctx, expired, stop := s.limit(r)
+	ctx, expired, stop := ps.limit(r)
 	defer stop()
-	run, err := s.begin(context.WithoutCancel(ctx), c, map[string]any{"protocolVersion": "1.0", "operations": []any{op}, "background": true})
+	run, err := ps.begin(context.WithoutCancel(ctx), c, map[string]any{"protocolVersion": "1.0", "operations": []any{op}, "background": true})
 	if err != nil {
 		return gone(err)
 	}
 	out := newStream(w)
-	err = s.tell(ctx, out, r, c, run, q.PTY != nil)
+	err = ps.tell(ctx, out, r, c, run, q.PTY != nil)
 	if expired() {
-		_ = s.ask(context.WithoutCancel(ctx), c, http.MethodPost, s.runPath(c, run)+"/cancel", map[string]any{"reason": "its time was over"}, nil)
+		_ = ps.api.ask(context.WithoutCancel(ctx), c, http.MethodPost, c.runURL(run)+"/cancel",
+			map[string]any{"reason": "its time was over"}, nil)
 	}
-	s.finish(out, err, expired())
+	finish(out, err, expired())
 	return nil
 }
 
 // short returns a command line that fits a run. A longer one becomes a script among the space's files, which removes itself.
-func (s *Surface) short(ctx context.Context, c *caller, line string) (string, error) {
+func (ps *processes) short(ctx context.Context, c *caller, line string) (string, error) {
 	if utf8.RuneCountInString(line) <= maxCommand {
 		return line, nil
 	}
-	name := ".e2b-command-" + string(id.New[id.Request](s.IDs)) + ".sh"
-	if err := s.store(ctx, c, name, strings.NewReader("rm -f -- "+workspace+"/"+name+"\n"+line+"\n")); err != nil {
+	name := ".e2b-command-" + string(id.New[id.Request](ps.ids)) + ".sh"
+	if err := ps.files.store(ctx, c, name, strings.NewReader("rm -f -- "+workspace+"/"+name+"\n"+line+"\n")); err != nil {
 		return "", err
 	}
 	return "bash " + workspace + "/" + name, nil
 }
 
 // finish ends the stream of a command.
-func (s *Surface) finish(out *stream, err error, expired bool) {
+func finish(out *stream, err error, expired bool) {
 	if expired {
 		err = &refusal{Code: "deadline_exceeded", Message: "the time of the command is over"}
 	}
 	out.end(err)
 }
 
-func (s *Surface) runPath(c *caller, run string) string {
-	return "/v1/spaces/" + url.PathEscape(c.sandbox) + "/runs/" + url.PathEscape(run)
-}
-
 // begin starts a run and returns its id.
-func (s *Surface) begin(ctx context.Context, c *caller, message map[string]any) (string, error) {
+func (ps *processes) begin(ctx context.Context, c *caller, message map[string]any) (string, error) {
 	var begun struct {
 		Run string `json:"runId"`
 	}
-	err := s.ask(ctx, c, http.MethodPost, "/v1/spaces/"+url.PathEscape(c.sandbox)+"/runs", message, &begun)
+	err := ps.api.ask(ctx, c, http.MethodPost, "/v1/spaces/"+url.PathEscape(c.sandbox)+"/runs", message, &begun)
 	if err == nil {
-		remember(s, s.runs, pid{c.sandbox, numberOf(begun.Run)}, begun.Run)
+		ps.runs.put(pid{c.sandbox, numberOf(begun.Run)}, begun.Run)
 	}
 	return begun.Run, err
 }
 
 // limit returns a context that ends with the time of a call, and a function that says whether that is why it ended.
-func (s *Surface) limit(r *http.Request) (ctx context.Context, expired func() bool, stop func()) {
+func (ps *processes) limit(r *http.Request) (ctx context.Context, expired func() bool, stop func()) {
 	ctx, cancel := context.WithCancelCause(r.Context())
 	unset := func() {}
-	began, most := s.Clock.Now(), time.Duration(0)
+	began, most := ps.clock.Now(), time.Duration(0)
 	if ms, err := strconv.ParseInt(r.Header.Get("Connect-Timeout-Ms"), 10, 64); err == nil && ms > 0 {
 		most = time.Duration(ms) * time.Millisecond
-		unset = s.after(most, func() { cancel(errTime) })
+		unset = after(ps.clock, most, func() { cancel(errTime) })
 	}
 	expired = func() bool { // a package that counts the time itself may go a moment before
-		return errors.Is(context.Cause(ctx), errTime) || ctx.Err() != nil && most > 0 && s.Clock.Now().Sub(began) > most*9/10
+		return errors.Is(context.Cause(ctx), errTime) || ctx.Err() != nil && most > 0 && ps.clock.Now().Sub(began) > most*9/10
 	}
 	return ctx, expired, func() { unset(); cancel(nil) }
 }
@@ -199,13 +218,13 @@ func occurs(kind string, v any) map[string]any {
 }
 
 // tell sends the output of a run until its end.
-func (s *Surface) tell(ctx context.Context, out *stream, r *http.Request, c *caller, run string, pty bool) error {
+func (ps *processes) tell(ctx context.Context, out *stream, r *http.Request, c *caller, run string, pty bool) error {
 	if err := out.send(occurs("start", map[string]any{"pid": numberOf(run)})); err != nil {
 		return err
 	}
-	defer s.beat(r, func() { _ = out.send(occurs("keepalive", map[string]any{})) })()
+	defer beat(ps.clock, r, func() { _ = out.send(occurs("keepalive", map[string]any{})) })()
 	var last result
-	for f, err := range s.frames(ctx, c, run) {
+	for f, err := range ps.api.frames(ctx, c, run) {
 		if err != nil {
 			return err
 		}
@@ -245,30 +264,6 @@ func (f frame) output() ([]byte, error) {
 		return base64.StdEncoding.DecodeString(o.Data)
 	}
 	return []byte(o.Data), nil
-}
-
-// beat calls f so often that no client believes the stream dead, until the returned function is called.
-func (s *Surface) beat(r *http.Request, f func()) (stop func()) {
-	every := keepalive
-	if n, err := strconv.Atoi(r.Header.Get("Keepalive-Ping-Interval")); err == nil && n > 0 {
-		every = min(every, time.Duration(n)*time.Second)
-	}
-	done, ended := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(ended)
-		for {
-			over, release := s.Clock.NewTimer(every)
-			select {
-			case <-over:
-				f()
-			case <-done:
-				release()
-				return
-			}
-			release()
-		}
-	}()
-	return func() { close(done); <-ended }
 }
 
 // result is the result event of a command.
@@ -313,20 +308,20 @@ func (r result) end() (map[string]any, error) {
 	return nil, &refusal{Status: http.StatusForbidden, Code: "permission_denied", Word: r.Word, Message: said}
 }
 
-func (s *Surface) follow(w http.ResponseWriter, r *http.Request, c *caller) error {
+func (ps *processes) follow(w http.ResponseWriter, r *http.Request, c *caller) error {
 	var q selector
 	if err := first(r, &q); err != nil {
 		return err
 	}
-	found, err := s.command(r.Context(), c, q)
+	found, err := ps.command(r.Context(), c, q)
 	if err != nil {
 		return err
 	}
-	ctx, expired, stop := s.limit(r)
+	ctx, expired, stop := ps.limit(r)
 	defer stop()
 	out := newStream(w)
-	err = s.tell(ctx, out, r, c, found.ID, found.PTY != nil)
-	s.finish(out, err, expired())
+	err = ps.tell(ctx, out, r, c, found.ID, found.PTY != nil)
+	finish(out, err, expired())
 	return nil
 }
 
@@ -346,13 +341,13 @@ func (d runDoc) ended() bool {
 }
 
 // command returns the command that a request selects.
-func (s *Surface) command(ctx context.Context, c *caller, q selector) (runDoc, error) {
-	if run, ok := recalled(s, s.runs, pid{c.sandbox, q.Process.PID}); ok && q.Process.Tag == "" {
+func (ps *processes) command(ctx context.Context, c *caller, q selector) (runDoc, error) {
+	if run, ok := ps.runs.get(pid{c.sandbox, q.Process.PID}); ok && q.Process.Tag == "" {
 		var d runDoc
-		return d, s.ask(ctx, c, http.MethodGet, s.runPath(c, run), nil, &d)
+		return d, ps.api.ask(ctx, c, http.MethodGet, c.runURL(run), nil, &d)
 	}
 	var found *runDoc
-	err := s.commands(ctx, c, "", func(d runDoc) bool {
+	err := ps.commands(ctx, c, "", func(d runDoc) bool {
 		if q.Process.Tag == "" && numberOf(d.ID) == q.Process.PID || q.Process.Tag != "" && d.Tag == q.Process.Tag {
 			found = &d
 		}
@@ -368,7 +363,7 @@ func (s *Surface) command(ctx context.Context, c *caller, q selector) (runDoc, e
 }
 
 // commands reads the commands of a sandbox, the newest first, until take has enough.
-func (s *Surface) commands(ctx context.Context, c *caller, status string, take func(runDoc) (more bool)) error {
+func (ps *processes) commands(ctx context.Context, c *caller, status string, take func(runDoc) (more bool)) error {
 	for cursor := ""; ; {
 		q := url.Values{"background": {"true"}, "limit": {"100"}}
 		if cursor != "" {
@@ -381,7 +376,7 @@ func (s *Surface) commands(ctx context.Context, c *caller, status string, take f
 			Runs []runDoc `json:"runs"`
 			Next string   `json:"next_cursor"`
 		}
-		if err := s.ask(ctx, c, http.MethodGet, "/v1/spaces/"+url.PathEscape(c.sandbox)+"/runs?"+q.Encode(), nil, &page); err != nil {
+		if err := ps.api.ask(ctx, c, http.MethodGet, "/v1/spaces/"+url.PathEscape(c.sandbox)+"/runs?"+q.Encode(), nil, &page); err != nil {
 			return err
 		}
 		for _, d := range page.Runs {
@@ -395,10 +390,10 @@ func (s *Surface) commands(ctx context.Context, c *caller, status string, take f
 	}
 }
 
-func (s *Surface) processes(w http.ResponseWriter, r *http.Request, c *caller) error {
+func (ps *processes) list(w http.ResponseWriter, r *http.Request, c *caller) error {
 	all := []map[string]any{}
 	for _, status := range []string{"queued", "running", "awaiting_approval"} {
-		err := s.commands(r.Context(), c, status, func(d runDoc) bool {
+		err := ps.commands(r.Context(), c, status, func(d runDoc) bool {
 			line := ""
 			if len(d.Operations) > 0 {
 				line = d.Operations[0].Summary
@@ -419,7 +414,7 @@ func (s *Surface) processes(w http.ResponseWriter, r *http.Request, c *caller) e
 }
 
 // give answers a call that gives a command something, which build makes from the request.
-func (s *Surface) give(build func(json.RawMessage) (map[string]any, error)) handler {
+func (ps *processes) give(build func(json.RawMessage) (map[string]any, error)) handler {
 	return func(w http.ResponseWriter, r *http.Request, c *caller) error {
 		var raw json.RawMessage
 		if err := read(r, &raw); err != nil {
@@ -433,7 +428,7 @@ func (s *Surface) give(build func(json.RawMessage) (map[string]any, error)) hand
 		if err != nil {
 			return err
 		}
-		if err := s.given(r.Context(), c, q, given); err != nil {
+		if err := ps.given(r.Context(), c, q, given); err != nil {
 			return err
 		}
 		return answer(w, http.StatusOK, map[string]any{})
@@ -441,8 +436,8 @@ func (s *Surface) give(build func(json.RawMessage) (map[string]any, error)) hand
 }
 
 // given gives a command something.
-func (s *Surface) given(ctx context.Context, c *caller, q selector, given map[string]any) error {
-	found, err := s.command(ctx, c, q)
+func (ps *processes) given(ctx context.Context, c *caller, q selector, given map[string]any) error {
+	found, err := ps.command(ctx, c, q)
 	if err == nil && found.ended() {
 		err = notFound("the process %d has ended", q.Process.PID)
 	}
@@ -450,7 +445,7 @@ func (s *Surface) given(ctx context.Context, c *caller, q selector, given map[st
 		return err
 	}
 	for {
-		err = s.ask(ctx, c, http.MethodPost, "/v1/runs/"+url.PathEscape(found.ID)+"/input", given, nil)
+		err = ps.api.ask(ctx, c, http.MethodPost, "/v1/runs/"+url.PathEscape(found.ID)+"/input", given, nil)
 		e, ok := errors.AsType[*refusal](err)
 		if ok && e.Word == "run_already_ended" {
 			return notFound("the process %d has ended", q.Process.PID)
@@ -458,7 +453,7 @@ func (s *Surface) given(ctx context.Context, c *caller, q selector, given map[st
 		if !ok || e.Word != "run_not_started" || given["signal"] != nil {
 			return err
 		}
-		again, stop := s.Clock.NewTimer(notYet) // a person may be asked about the command; it gets its input once it runs
+		again, stop := ps.clock.NewTimer(notYet) // a person may be asked about the command; it gets its input once it runs
 		select {
 		case <-again:
 			stop()
@@ -483,7 +478,7 @@ func resize(raw json.RawMessage) (map[string]any, error) {
 const maxGiven = 65_536
 
 // put gives a command bytes, in pieces that /v1 takes.
-func (s *Surface) put(ctx context.Context, c *caller, q selector, in input) error {
+func (ps *processes) put(ctx context.Context, c *caller, q selector, in input) error {
 	kind, text := "stdin", in.Stdin
 	if in.PTY != "" {
 		kind, text = "pty", in.PTY
@@ -494,7 +489,7 @@ func (s *Surface) put(ctx context.Context, c *caller, q selector, in input) erro
 	}
 	for len(raw) > 0 {
 		n := min(len(raw), maxGiven)
-		if err := s.given(ctx, c, q, map[string]any{kind: base64.StdEncoding.EncodeToString(raw[:n])}); err != nil {
+		if err := ps.given(ctx, c, q, map[string]any{kind: base64.StdEncoding.EncodeToString(raw[:n])}); err != nil {
 			return err
 		}
 		raw = raw[n:]
@@ -502,7 +497,7 @@ func (s *Surface) put(ctx context.Context, c *caller, q selector, in input) erro
 	return nil
 }
 
-func (s *Surface) sendInput(w http.ResponseWriter, r *http.Request, c *caller) error {
+func (ps *processes) sendInput(w http.ResponseWriter, r *http.Request, c *caller) error {
 	var q struct {
 		selector
 		Input input `json:"input"`
@@ -510,13 +505,13 @@ func (s *Surface) sendInput(w http.ResponseWriter, r *http.Request, c *caller) e
 	if err := read(r, &q); err != nil {
 		return err
 	}
-	if err := s.put(r.Context(), c, q.selector, q.Input); err != nil {
+	if err := ps.put(r.Context(), c, q.selector, q.Input); err != nil {
 		return err
 	}
 	return answer(w, http.StatusOK, map[string]any{})
 }
 
-func (s *Surface) streamInput(w http.ResponseWriter, r *http.Request, c *caller) error {
+func (ps *processes) streamInput(w http.ResponseWriter, r *http.Request, c *caller) error {
 	var to selector
 	for {
 		raw, err := nextFrame(r.Body)
@@ -539,7 +534,7 @@ func (s *Surface) streamInput(w http.ResponseWriter, r *http.Request, c *caller)
 			to = *m.Start
 		}
 		if m.Data != nil {
-			if err := s.put(r.Context(), c, to, m.Data.Input); err != nil {
+			if err := ps.put(r.Context(), c, to, m.Data.Input); err != nil {
 				return err
 			}
 		}
@@ -550,7 +545,7 @@ func (s *Surface) streamInput(w http.ResponseWriter, r *http.Request, c *caller)
 	return err
 }
 
-func (s *Surface) signal(w http.ResponseWriter, r *http.Request, c *caller) error {
+func (ps *processes) signal(w http.ResponseWriter, r *http.Request, c *caller) error {
 	var q struct {
 		selector
 		Signal json.RawMessage `json:"signal"`
@@ -562,12 +557,12 @@ func (s *Surface) signal(w http.ResponseWriter, r *http.Request, c *caller) erro
 	if n, ok := map[string]string{"9": "SIGKILL", "15": "SIGTERM"}[name]; ok {
 		name = n
 	}
-	err := s.given(r.Context(), c, q.selector, map[string]any{"signal": name})
+	err := ps.given(r.Context(), c, q.selector, map[string]any{"signal": name})
 	e, refused := errors.AsType[*refusal](err)
 	if refused && name == "SIGKILL" && e.Code != "not_found" { // a tier without signals, or a command that a person is asked about
 		var found runDoc
-		if found, err = s.command(r.Context(), c, q.selector); err == nil {
-			err = s.ask(r.Context(), c, http.MethodPost, s.runPath(c, found.ID)+"/cancel", map[string]any{"reason": "killed"}, nil)
+		if found, err = ps.command(r.Context(), c, q.selector); err == nil {
+			err = ps.api.ask(r.Context(), c, http.MethodPost, c.runURL(found.ID)+"/cancel", map[string]any{"reason": "killed"}, nil)
 		}
 	}
 	if err != nil {

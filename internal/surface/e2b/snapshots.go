@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-func (s *Surface) fork(w http.ResponseWriter, r *http.Request, c *caller) error {
+func (p *controlPlane) fork(w http.ResponseWriter, r *http.Request, c *caller) error {
 	var q struct {
 		Count   int    `json:"count"`
 		Timeout *int64 `json:"timeout"`
@@ -17,14 +17,14 @@ func (s *Surface) fork(w http.ResponseWriter, r *http.Request, c *caller) error 
 	if q.Count = max(q.Count, 1); q.Count > maxForks {
 		return invalid("count is %d; at most %d forks are made at once", q.Count, maxForks)
 	}
-	parent, err := s.space(r, c, r.PathValue("id"))
+	parent, err := p.sandboxes.find(r, c, r.PathValue("id"))
 	if err != nil {
 		return err
 	}
 	made := []map[string]any{}
 	for range q.Count {
 		var doc spaceDoc
-		err := s.ask(r.Context(), c, http.MethodPost, "/v1/spaces/"+parent.ID+"/fork", map[string]any{"metadata": parent.Metadata,
+		err := p.api.ask(r.Context(), c, http.MethodPost, "/v1/spaces/"+parent.ID+"/fork", map[string]any{"metadata": parent.Metadata,
 			"ttl_seconds": ttl(q.Timeout)}, &doc)
 		if e, ok := errors.AsType[*refusal](err); ok {
 			made = append(made, map[string]any{"error": map[string]any{"code": e.Status, "message": e.Message}})
@@ -33,26 +33,26 @@ func (s *Surface) fork(w http.ResponseWriter, r *http.Request, c *caller) error 
 		if err != nil {
 			return err
 		}
-		made = append(made, map[string]any{"sandbox": s.sandbox(c, doc)})
+		made = append(made, map[string]any{"sandbox": p.sandbox(c, doc)})
 	}
 	return answer(w, http.StatusCreated, made)
 }
 
 // snapshot keeps the files of a sandbox: a fork in which nothing runs, and which outlives the sandbox.
-func (s *Surface) snapshot(w http.ResponseWriter, r *http.Request, c *caller) error {
+func (p *controlPlane) snapshot(w http.ResponseWriter, r *http.Request, c *caller) error {
 	var q struct {
 		Name string `json:"name"`
 	}
 	if err := read(r, &q); err != nil {
 		return err
 	}
-	parent, err := s.space(r, c, r.PathValue("id"))
+	parent, err := p.sandboxes.find(r, c, r.PathValue("id"))
 	if err != nil {
 		return err
 	}
 	var doc spaceDoc
 	notes := map[string]string{noteSnapshot: parent.ID, noteTemplate: parent.template(), noteName: q.Name}
-	err = s.ask(r.Context(), c, http.MethodPost, "/v1/spaces/"+parent.ID+"/fork", map[string]any{"metadata": notes,
+	err = p.api.ask(r.Context(), c, http.MethodPost, "/v1/spaces/"+parent.ID+"/fork", map[string]any{"metadata": notes,
 		"ttl_seconds": maxTimeout}, &doc)
 	if err != nil {
 		return err
@@ -68,9 +68,9 @@ func shownSnapshot(d spaceDoc) map[string]any {
 	return map[string]any{"snapshotID": d.ID, "names": names}
 }
 
-func (s *Surface) snapshots(w http.ResponseWriter, r *http.Request, c *caller) error {
+func (p *controlPlane) snapshots(w http.ResponseWriter, r *http.Request, c *caller) error {
 	of, page := r.URL.Query().Get("sandboxID"), newCut(r.URL.Query())
-	err := s.pages(r, c, "", func(d spaceDoc) bool {
+	err := p.sandboxes.pages(r, c, "", func(d spaceDoc) bool {
 		if !d.snapshot() || of != "" && d.Metadata[noteSnapshot] != of {
 			return true
 		}
@@ -82,13 +82,13 @@ func (s *Surface) snapshots(w http.ResponseWriter, r *http.Request, c *caller) e
 	return page.answer(w)
 }
 
-func (s *Surface) deleteSnapshot(w http.ResponseWriter, r *http.Request, c *caller) error {
-	doc, err := s.snapshotOf(r, c, r.PathValue("id"))
+func (p *controlPlane) deleteSnapshot(w http.ResponseWriter, r *http.Request, c *caller) error {
+	doc, err := p.sandboxes.snapshot(r, c, r.PathValue("id"))
 	if e, ok := errors.AsType[*refusal](err); ok && e.Status == http.StatusBadRequest {
 		err = notFound("there is no snapshot %.64q", r.PathValue("id"))
 	}
 	if err == nil {
-		err = s.ask(r.Context(), c, http.MethodDelete, "/v1/spaces/"+doc.ID, nil, nil)
+		err = p.api.ask(r.Context(), c, http.MethodDelete, "/v1/spaces/"+doc.ID, nil, nil)
 	}
 	if err != nil {
 		return err
@@ -102,8 +102,8 @@ type reading struct {
 	cpu int64 // microseconds
 }
 
-func (s *Surface) metrics(w http.ResponseWriter, r *http.Request, c *caller) error {
-	doc, err := s.space(r, c, r.PathValue("id"))
+func (p *controlPlane) metrics(w http.ResponseWriter, r *http.Request, c *caller) error {
+	doc, err := p.sandboxes.find(r, c, r.PathValue("id"))
 	if err != nil {
 		return err
 	}
@@ -116,10 +116,10 @@ func (s *Surface) metrics(w http.ResponseWriter, r *http.Request, c *caller) err
 			} `json:"load"`
 		} `json:"spaces"`
 	}
-	if err := s.ask(r.Context(), c, http.MethodGet, "/v1/top", nil, &top); err != nil {
+	if err := p.api.ask(r.Context(), c, http.MethodGet, "/v1/top", nil, &top); err != nil {
 		return err
 	}
-	now := s.Clock.Now()
+	now := p.clock.Now()
 	var memory int64
 	var used float64
 	for _, t := range top.Spaces {
@@ -127,10 +127,10 @@ func (s *Surface) metrics(w http.ResponseWriter, r *http.Request, c *caller) err
 			continue
 		}
 		memory = max(t.Load.Memory, 0)
-		if before, ok := recalled(s, s.readings, doc.ID); ok && now.After(before.at) && t.Load.CPU > before.cpu {
+		if before, ok := p.readings.get(doc.ID); ok && now.After(before.at) && t.Load.CPU > before.cpu {
 			used = float64(t.Load.CPU-before.cpu) / float64(now.Sub(before.at).Microseconds()) * 100
 		}
-		remember(s, s.readings, doc.ID, reading{now, t.Load.CPU})
+		p.readings.put(doc.ID, reading{now, t.Load.CPU})
 	}
 	return answer(w, http.StatusOK, []map[string]any{{
 		"timestamp": stamp(now), "timestampUnix": now.Unix(), "cpuCount": max(1, (doc.Limits.CPU+999)/1000), "cpuUsedPct": used,
