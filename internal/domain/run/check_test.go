@@ -61,7 +61,7 @@ func TestTheTableOfOperations(t *testing.T) {
 		{run.OpReadFile, true, false, "path", "encoding"},
 		{run.OpEditFile, true, false, "path edits", ""},
 		{run.OpDeleteFile, true, false, "path", ""},
-		{run.OpShell, true, true, "command", "cwd timeout env"},
+		{run.OpShell, true, true, "command", "cwd timeout env stdin pty tag"},
 	} {
 		spec, ok := run.SpecOf(c.typ)
 		if !ok || spec.InSpace() != c.inSpace || spec.Whole() != c.whole || strings.Join(spec.Needed(), " ") != c.needed ||

@@ -157,10 +157,9 @@ func replaced(sh *shell, pe *syntax.ParamExp, e value) value {
 	if pe.Repl.All {
 		// An anchor means nothing with //.
 		return e.each(func(s string) string { return replaceAll(sh, s, pat, with, true) })
-	} else {
-		if raw := anchorOf(pe); raw == 0 && pat != "" && (pat[0] == '#' || pat[0] == '%') {
-			pat = `\` + pat
-		}
-		return e.each(func(s string) string { return replaceAll(sh, s, pat, with, false) })
 	}
+	if raw := anchorOf(pe); raw == 0 && pat != "" && (pat[0] == '#' || pat[0] == '%') {
+		pat = `\` + pat
+	}
+	return e.each(func(s string) string { return replaceAll(sh, s, pat, with, false) })
 }

@@ -150,13 +150,13 @@ func parseSet(p *program.Process, s string) trSet {
 }
 
 // fits ends the program where the classes of the second operand stand for nothing.
-func (second trSet) fits(p *program.Process, first trSet) {
-	if second.class {
+func (t trSet) fits(p *program.Process, first trSet) {
+	if t.class {
 		p.Errorf("when translating, the only character classes that may appear in\nstring2 are 'upper' and 'lower'")
 		p.Exit(1)
 	}
-	for _, at := range slices.Concat(second.upper, second.lower) {
-		if second.fill < 0 && !slices.Contains(first.upper, at) && !slices.Contains(first.lower, at) {
+	for _, at := range slices.Concat(t.upper, t.lower) {
+		if t.fill < 0 && !slices.Contains(first.upper, at) && !slices.Contains(first.lower, at) {
 			p.Errorf("misaligned [:upper:] and/or [:lower:] construct")
 			p.Exit(1)
 		}
