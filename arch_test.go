@@ -159,7 +159,6 @@ var bulk = arch.Bulk{
 		"internal/service/runs.execution":              "to be split",
 		"internal/surface/cli.invocation":              "to be split",
 		"internal/surface/cli.printer":                 "to be split",
-		"internal/surface/e2b.Surface":                 "to be split",
 		"internal/userland/awk.parser":                 "a parser by descent: one method for each rule of the grammar",
 	},
 	Lines: 6_000,
