@@ -28,7 +28,7 @@ var ErrImported = fault.New(fault.Invalid, "not_redactable", "the run was import
 // ofRuns are the events of a run of which something is redacted.
 var ofRuns = []string{
 	run.EventCreated, run.EventStarted, run.EventInvoked, run.EventSucceeded, run.EventErred, run.EventUnknown, run.EventSuspended,
-	run.EventResumed,
+	run.EventResumed, run.EventInput,
 	run.EventCompleted, run.EventFailed, run.EventCancelled, run.EventClaimed, run.EventRenewed, run.EventReleased,
 	step.EventCreated, step.EventArtifactCreated, step.EventArtifactStored,
 	policy.ApprovalRequestedType, policy.ApprovalAssentedType, policy.ApprovalDecidedType, policy.ApprovalUsedType, policy.ApprovalExpiredType,
