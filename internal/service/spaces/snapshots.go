@@ -36,7 +36,7 @@ var ErrBusy = fault.New(fault.Conflict, "space_busy", "a run of the space is und
 
 // ErrBackground refuses to touch the files of a space as a whole while a background run of it is under way.
 var ErrBackground = fault.New(ErrBusy.Kind, ErrBusy.Code, "a background run of the space is under way").
-	With("end it: agentbox runs list --space SPACE shows it, agentbox runs cancel ends it")
+	With("wait for it, or end it: agentbox runs cancel")
 
 // minShortSnapshot is how many digits of a snapshot's hash name it at least.
 const minShortSnapshot = 8
