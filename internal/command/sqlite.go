@@ -92,9 +92,11 @@ var (
 	sqliteDots  = regexp.MustCompile(`(?m)^[ \t]*\.(\w+)[ \t]*(.*)$`)
 	sqliteWords = regexp.MustCompile(`"(?:[^"\\]|\\.)*"|'[^']*'|\S+`)
 	// Functions and tables that start a program, load code or list files; and the names of those that take a file.
-	sqliteRuns  = regexp.MustCompile(`(?i)\b(load_extension|edit|fts3_tokenizer|fsdir|lsdir|zipfile|sqlar_\w+)\b\s*\(|\bvfs=|\busing\s+zipfile\b`)
-	sqliteFiles = regexp.MustCompile(`(?i)\b(attach(?:\s+database)?|vacuum\b[^;]*?\binto|readfile\s*\(|writefile\s*\()(\s*)('(?:[^']|'')*'|"[^"]*")?`)
-	sqliteNext  = regexp.MustCompile(`^\s*(\|\||->|[-+*/%])`)
+	sqliteRuns = regexp.MustCompile(`(?i)\b(load_extension|edit|fts3_tokenizer|fsdir|lsdir|zipfile|sqlar_\w+)\b\s*\(|` +
+		`\bvfs=|\busing\s+zipfile\b`)
+	sqliteFiles = regexp.MustCompile(`(?i)\b(attach(?:\s+database)?|vacuum\b[^;]*?\binto|` +
+		`readfile\s*\(|writefile\s*\()(\s*)('(?:[^']|'')*'|"[^"]*")?`)
+	sqliteNext = regexp.MustCompile(`^\s*(\|\||->|[-+*/%])`)
 )
 
 // sqliteText reads SQL and commands of the shell. SQLite accepts the beginnings of its commands' names.

@@ -94,7 +94,7 @@ func TestSendIsAllOrNothing(t *testing.T) {
 	}
 }
 
-// TestHostileProcess: an init that says of the input what cannot be loses its connection, and whoever waits for room learns of it.
+// TestHostileProcess: an init that says of the input what cannot be loses its connection, and those who wait for room learn of it.
 func TestHostileProcess(t *testing.T) {
 	for name, say := range map[string]func(p *peer, id uint32) error{
 		"credit that nobody gave": func(p *peer, id uint32) error { return p.w.Write(KindCredit, id, EncodeCredit(Stdin, 1)) },

@@ -284,7 +284,7 @@ func TestASecretThatIsSplitInItsBeginning(t *testing.T) {
 			}
 		}
 	}
-	for _, c := range []string{"\r", "\n", "\r\n", " \r\t", "\u200b\r\u200b"} { // a line break is looked for behind the beginning
+	for _, c := range []string{"\r", "\n", "\r\n", " \r\t", "\u200b\r\u200b"} { // the quick look finds a line break behind the beginning
 		if clean, found := leak.Text(one[:12] + c + one[12:]); len(found) != 1 || strings.Contains(clean, one[12:]) {
 			t.Errorf("%q: %q, %+v", c, clean, found)
 		}

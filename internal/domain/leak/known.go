@@ -23,7 +23,9 @@ type Known struct{ values []string }
 
 // secretName is a name of a variable that says that its value is a secret: one of these words, alone or beside others.
 var secretName = regexp.MustCompile(
-	`(?i)(?:^|[_.-])(?:[a-z]*keys?|[a-z]*tokens?|[a-z]*secrets?|pass(?:word|wd|phrase|code)?|[a-z]*password|[a-z]*(?:tok|pw|pwd|passwd|creds?)|credentials?|auth|authorization|private|signature|dsn|cookies?|sessions?)(?:$|[_.-])`)
+	`(?i)(?:^|[_.-])(?:[a-z]*keys?|[a-z]*tokens?|[a-z]*secrets?|pass(?:word|wd|phrase|code)?|[a-z]*password|` +
+		`[a-z]*(?:tok|pw|pwd|passwd|creds?)|` +
+		`credentials?|auth|authorization|private|signature|dsn|cookies?|sessions?)(?:$|[_.-])`)
 
 // openValue is a value that is no secret unless its name says so: a path or a list of paths, or an address without a password.
 var openValue = regexp.MustCompile(`^(?:[./~][^=+]*|[a-z][a-z0-9+.-]*://[^@\s]*)$`)

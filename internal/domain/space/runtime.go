@@ -149,7 +149,7 @@ type Command struct {
 	Text  string            // of a shell
 	Cwd   string            // relative to the space's files
 	Env   map[string]string // of the command
-	Reach bool              // only what keeps it from doing anything is looked for, such as a network, so that fewer files are read
+	Reach bool              // the search finds only what keeps it from doing anything, such as a network, and reads fewer files
 }
 
 // Read returns the first most bytes of a file of a space. The path is relative to the space's files. It returns an error if the path does

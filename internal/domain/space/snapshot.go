@@ -108,7 +108,7 @@ type History interface {
 	// only files that were written through Files or rewound.
 	Disturb()
 	// Distrust is Disturb for code that goes on running while snapshots are made, and when it has ended. It may have mapped files, and writes
-	// through a mapping leave no note: every file is looked at.
+	// through a mapping leave no note. So the next snapshot checks every file.
 	Distrust()
 	// Keep records the files as they are now. It changes nothing that the space sees, but for one thing: a rewind that a crash interrupted
 	// is finished first.

@@ -18,7 +18,7 @@ import (
 )
 
 // Files are the files of one space, seen from outside while code runs inside. They hold nothing open between calls. They never follow a
-// symbolic link, in any part of a path, whoever made it: the file of the decision is the file that is used. A hard link is an ordinary
+// symbolic link, in any part of a path: the file of the decision is the file that they use. A hard link is an ordinary
 // file. Code inside sees its files as a separate mount, so it cannot link to anything outside. Replacing a file makes a new one, so even a
 // hard link by the host's owner is never written through.
 type Files struct {

@@ -86,9 +86,7 @@ var sqliteCases = []string{
 // TestSQLiteAgainstTheRealOne compares output and exit codes with Debian's sqlite3.
 func TestSQLiteAgainstTheRealOne(t *testing.T) {
 	haveSQLite(t)
-	if _, err := exec.LookPath("sqlite3"); err != nil {
-		t.Skip("sqlite3 is not installed here: apt-get install sqlite3")
-	}
+	haveReal(t)
 	h := host(t)
 	spec := h.Spec(t)
 	s := h.Create(t, spec)
@@ -110,9 +108,7 @@ func TestSQLiteAgainstTheRealOne(t *testing.T) {
 // TestSQLiteOpensADatabaseWithALog reads and changes a database in the journal mode WAL, which the real sqlite3 has made.
 func TestSQLiteOpensADatabaseWithALog(t *testing.T) {
 	haveSQLite(t)
-	if _, err := exec.LookPath("sqlite3"); err != nil {
-		t.Skip("sqlite3 is not installed here: apt-get install sqlite3")
-	}
+	haveReal(t)
 	h := host(t)
 	spec := h.Spec(t)
 	s := h.Create(t, spec)
@@ -127,7 +123,8 @@ func TestSQLiteOpensADatabaseWithALog(t *testing.T) {
 	if got := real("pragma journal_mode=wal; create table t(a); insert into t values(5)"); got != "wal\n" {
 		t.Fatalf("got %q", got)
 	}
-	r := h.Exec(t, s, spacetest.Shell(spec.ID, `sqlite3 w.db "insert into t values(6)"; sqlite3 w.db "select sum(a) from t; pragma journal_mode"; ls`))
+	r := h.Exec(t, s, spacetest.Shell(spec.ID,
+		`sqlite3 w.db "insert into t values(6)"; sqlite3 w.db "select sum(a) from t; pragma journal_mode"; ls`))
 	if r.Stdout != "11\nwal\nw.db\n" || r.Code != 0 {
 		t.Errorf("got %+v", r)
 	}
@@ -210,7 +207,8 @@ func TestSQLiteOpensHostileFiles(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(spec.Dir, "bad.db"), bad, 0o644); err != nil {
 			t.Fatal(err)
 		}
-		r := h.Exec(t, s, spacetest.Shell(spec.ID, `sqlite3 bad.db .dump "pragma integrity_check" "delete from shop" >/dev/null 2>&1; echo alive`))
+		r := h.Exec(t, s, spacetest.Shell(spec.ID,
+			`sqlite3 bad.db .dump "pragma integrity_check" "delete from shop" >/dev/null 2>&1; echo alive`))
 		if r.Stdout != "alive\n" || r.Code != 0 {
 			t.Errorf("%d: got %+v", i, r)
 		}
@@ -236,5 +234,16 @@ func TestSQLiteDoesNotSeeWhatIsWithheld(t *testing.T) {
 		if strings.Contains(r.Stdout, "secret") || strings.TrimSpace(r.Stdout) != "nothing" {
 			t.Errorf("%s: got %+v", name, r)
 		}
+	}
+}
+
+// haveReal skips a test where Debian's sqlite3 is not installed, but not in CI.
+func haveReal(t *testing.T) {
+	t.Helper()
+	if _, err := exec.LookPath("sqlite3"); err != nil {
+		if os.Getenv("CI") != "" {
+			t.Fatal(err)
+		}
+		t.Skip("sqlite3 is not installed here: apt-get install sqlite3")
 	}
 }

@@ -83,7 +83,8 @@ func durable(ctx context.Context, conn *pgx.Conn) error {
 	var fsync, full, commit string
 	err := conn.QueryRow(ctx, `SELECT current_setting('fsync'), current_setting('full_page_writes'),
 		set_config('synchronous_commit',
-			CASE current_setting('synchronous_commit') WHEN 'off' THEN 'on' ELSE current_setting('synchronous_commit') END, false)`).Scan(&fsync, &full, &commit)
+			CASE current_setting('synchronous_commit') WHEN 'off' THEN 'on' ELSE current_setting('synchronous_commit') END, false)`).
+		Scan(&fsync, &full, &commit)
 	if err != nil {
 		return err
 	}

@@ -159,8 +159,8 @@ func (d *durability) wait(ctx context.Context) error {
 	return nil
 }
 
-// run is the loop of what comes after a commit: it waits for the disk, once for all groups that are there, and then tells whoever is to
-// hear of them.
+// run is the loop of what comes after a commit: it waits for the disk, once for all groups that are there, and then tells those
+// who wait for them.
 func (sy *syncer) run() {
 	soon()
 	var groups []*group

@@ -61,7 +61,7 @@ func (v *views) lending(ctx context.Context, fn func(*connection) error) error {
 	err := fn(r)
 	r.conn.SetInterrupt(context.Background())
 	if !v.file.readOnly && !r.conn.GetAutocommit() {
-		// The context ended before the snapshot was given back; whoever reads next must not get it.
+		// The context ended before the snapshot was given back; the next reader must not get it.
 		err = errors.Join(err, r.exec(`ROLLBACK`))
 	}
 	if err != nil && ctx.Err() != nil {

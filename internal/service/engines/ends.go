@@ -118,7 +118,8 @@ func (d *Service) close(ctx context.Context, origin event.Origin, doc run.Run) {
 	}
 }
 
-// Cancel ends a run, whoever has it. Its engine learns of it with the next thing that it records. Cancelling never waits for an approval.
+// Cancel ends a run, also one that an engine has. The engine learns of it with the next thing that it records.
+// Cancelling never waits for an approval.
 func (d *Service) Cancel(ctx context.Context, origin event.Origin, ws id.Workspace, r id.Run, reason string) (run.Run, error) {
 	if err := texts(text{"reason", reason, run.MaxReportWords}); err != nil {
 		return run.Run{}, err

@@ -382,7 +382,8 @@ func TestATerminalShowsWhatIsHeldBack(t *testing.T) {
 	s := open(t)
 	in := s.SpaceOf(spaces.Request{Preset: "permissive"})
 	const secret = "ghp_aB3dE6gH9kaB3dE6gH9kaB3dE6gH9kaB3d"
-	doc := background(t, s, in.ID, `{"type":"shell","command":"printf 'your ghp_'; read x; printf 'g''hp_%s\\n' aB3dE6gH9kaB3dE6gH9kaB3dE6gH9kaB3d",`+
+	doc := background(t, s, in.ID, `{"type":"shell","command":"printf 'your ghp_'; read x; `+
+		`printf 'g''hp_%s\\n' aB3dE6gH9kaB3dE6gH9kaB3dE6gH9kaB3d",`+
 		`"pty":{"cols":80,"rows":24}}`)
 	for seen := ""; !strings.Contains(seen, "your ghp_"); s.Clock.Move(time.Second) {
 		frames, err := s.Live.Read(s.Context(), doc.ID, 1, 100)

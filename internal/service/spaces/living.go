@@ -204,7 +204,7 @@ func (lv *Living) alone(s id.Space) (leave func(), err error) {
 		return nil, err
 	}
 	l := lv.of(s)
-	l.whole <- struct{}{} // held by others for a moment only, for whoever holds it longer has the files
+	l.whole <- struct{}{} // others hold it for a moment only: who holds it longer has the files
 	leave = func() {
 		<-l.whole
 		free()

@@ -26,7 +26,7 @@ type Settings struct {
 
 // Repin pins another policy to a living space. From then on the new policy judges actions in it. Repin refuses a space with a run that is
 // under way or waits for a person (ErrBusy), because a question is about an action under the old policy. The new policy must accept the
-// tier of the space. Files that the new policy withholds are moved out of the view of code, whoever made them. If it withholds other files
+// tier of the space. Repin moves the files that the new policy withholds out of the view of code. If it withholds other files
 // than the old policy, the interpreter contexts of the space end.
 func (st *Settings) Repin(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space, b policy.Bundle) (space.Space, error) {
 	leave, err := st.living.alone(s)

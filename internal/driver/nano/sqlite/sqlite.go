@@ -70,7 +70,7 @@ func (g *Guest) run(p *program.Process) int {
 		return refused(p, err)
 	}
 	defer w.Close()
-	ctx := context.Background() // whoever stops an execution tells its account
+	ctx := context.Background() // the caller stops an execution through its account
 	in, err := g.code.Initial().New(ctx, p.Account, state{w})
 	if err != nil {
 		return refused(p, err)
