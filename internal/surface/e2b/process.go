@@ -7,6 +7,7 @@ import (
 	"errors"
 	"hash/fnv"
 	"io"
+	"math"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -201,7 +202,7 @@ func (ps *processes) limit(r *http.Request) (ctx context.Context, expired func()
 	unset := func() {}
 	began, most := ps.clock.Now(), time.Duration(0)
 	if ms, err := strconv.ParseInt(r.Header.Get("Connect-Timeout-Ms"), 10, 64); err == nil && ms > 0 {
-		most = time.Duration(ms) * time.Millisecond
+		most = time.Duration(min(ms, math.MaxInt64/int64(time.Millisecond))) * time.Millisecond
 		unset = after(ps.clock, most, func() { cancel(errTime) })
 	}
 	expired = func() bool { // a package that counts the time itself may go a moment before

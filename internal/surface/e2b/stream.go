@@ -16,9 +16,11 @@ const (
 	maxFrame   = 8 << 20
 )
 
-// isCall reports whether a path is that of a call of Connect, as in /process.Process/Start.
+// isCall reports whether a path is that of a call of Connect: a service, whose name has a dot, and a method, as in /process.Process/Start.
+// It is one, too, where there is no such service: the packages read the word of its refusal.
 func isCall(path string) bool {
-	return strings.HasPrefix(path, "/process.Process/") || strings.HasPrefix(path, "/filesystem.Filesystem/")
+	service, method, ok := strings.Cut(strings.TrimPrefix(path, "/"), "/")
+	return ok && strings.Contains(service, ".") && method != "" && !strings.Contains(method, "/")
 }
 
 func isStream(r *http.Request) bool {
