@@ -61,10 +61,10 @@ type Store interface {
 	// Withholds reports whether a space withholds a file or folder from code under a path; "." is anything at all. It tells a person where
 	// to look.
 	Withholds(s id.Space, uid int, limits Limits, path string) bool
-	// KeepAside moves the files that w withholds from the code's files to the withheld ones; who made them does not matter. Other says that
-	// the previous policy withheld other files. Then the interpreter contexts of the space end, because nobody knows what their cells have
-	// read. From then on, the same happens after a rewind to an earlier snapshot, and in a fork of one. No code may run in the space meanwhile. KeepAside
-	// needs no permit, because it only takes files away from code. The removed files are in the snapshots.
+	// KeepAside moves the files that w withholds from the code's files to the withheld ones; who made them does not matter. Other says
+	// that the previous policy withheld other files. Then the interpreter contexts of the space end, because nobody knows what their
+	// cells have read. From then on, the same happens after a rewind to an earlier snapshot, and in a fork of one. No code may run in the
+	// space meanwhile. KeepAside needs no permit, because it only takes files away from code. The removed files are in the snapshots.
 	KeepAside(ctx context.Context, s id.Space, uid int, limits Limits, w policy.Withhold, other bool) (Swept, error)
 	// History returns the snapshots of a space's files, with the arguments of Open.
 	History(s id.Space, uid int, limits Limits) (History, error)

@@ -139,10 +139,10 @@ func merged(seen, held []space.Entry) []space.Entry {
 	return all[:min(len(all), ListEntries)]
 }
 
-// sweep applies the path rules of a policy to a living space. It moves the files that they withhold out of the view of code. It moves
-// all of them, because nobody can tell any more who made a file. If they differ from those of the space's own policy, its interpreter
-// contexts end: see docs/RATIONALE.md, "Why does a stricter policy end interpreter contexts?". The caller has the files of the space (Seize). Its
-// processes end first, so that none holds such a file open; they are started again when needed.
+// sweep applies the path rules of a policy to a living space. It moves the files that they withhold out of the view of code. It moves all
+// of them, because nobody can tell any more who made a file. If they differ from those of the space's own policy, its interpreter
+// contexts end: see docs/RATIONALE.md, "Why does a stricter policy end interpreter contexts?". The caller has the files of the space
+// (Seize). Its processes end first, so that none holds such a file open; they are started again when needed.
 func (wh *withheld) sweep(ctx context.Context, doc space.Space, under policy.Bundle) (space.Swept, error) {
 	held := cmp.Or(under.Limits.Withhold, &policy.Withhold{})
 	_, other, err := wh.stricter(ctx, doc, *held)
