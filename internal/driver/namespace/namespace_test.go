@@ -176,7 +176,7 @@ func TestUnprivileged(t *testing.T) {
 		t.Fatal(err)
 	}
 	cmd := exec.CommandContext(t.Context(), "/proc/self/exe", "-test.run",
-		"^Test(Conformance|Escape|FilesWithout.*|Look|HostUser|DaemonKilled|ReapLeftovers|Probe|Launcher.*)$", "-test.v", "-test.timeout=8m")
+		"^Test(Conformance|Escape|FilesWithout.*|Look|HostUser|DaemonKilled|ReapLeftovers|Probe|Launcher.*)$", "-test.v", "-test.timeout=6m")
 	cmd.Dir = dir
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "TMPDIR=" + dir, builtEnv + "=" + dir, "AGENTBOX_TEST_ROOT=" + HostRoot}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}, Pdeathsig: syscall.SIGKILL}
