@@ -166,6 +166,24 @@ func (c *caller) must(ctx context.Context, method, path string, body any, header
 	return a, err
 }
 
+// firstCheckpoint returns the newest checkpoint. A daemon that has just begun signs its first one within a second; the call waits five.
+func (c *caller) firstCheckpoint(ctx context.Context) (answer, error) {
+	for try := 1; ; try++ {
+		a, err := c.call(ctx, http.MethodGet, "/v1/audit/checkpoint", nil)
+		if err != nil || a.ok() {
+			return a, err
+		}
+		if a.text("error") != "checkpoint_not_found" || try == 50 {
+			return a, fmt.Errorf("GET /v1/audit/checkpoint: %w", a.refusal())
+		}
+		select {
+		case <-ctx.Done():
+			return a, ctx.Err()
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+}
+
 // ready asks whether the daemon can work.
 func (c *caller) ready(ctx context.Context) error {
 	_, err := c.get(ctx, "/readyz")

@@ -142,7 +142,7 @@ type proved struct {
 }
 
 func (x *examiner) prove(ctx context.Context, d *daemon, dir string, s secret) (p proved, err error) {
-	a, err := d.get(ctx, "/v1/audit/checkpoint") // which signs what there is
+	a, err := d.firstCheckpoint(ctx)
 	if err != nil {
 		return p, err
 	}

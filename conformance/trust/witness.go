@@ -95,7 +95,7 @@ func (x *examiner) stock(ctx context.Context, r *result) error {
 		return err
 	}
 	key := a.text("public_key")
-	if a, err = x.live.get(ctx, "/v1/audit/checkpoint"); err != nil {
+	if a, err = x.live.firstCheckpoint(ctx); err != nil {
 		return err
 	}
 	old, err := opened(a.text("checkpoint"), key)
