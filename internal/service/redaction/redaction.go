@@ -15,6 +15,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"agentbox/internal/domain/blueprint"
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
