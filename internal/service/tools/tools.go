@@ -23,11 +23,13 @@ type operation struct {
 
 // operations are the operations of the protocol, by type. What only a background run takes is no parameter here.
 var operations = map[string]operation{
-	run.OpMessage: {"Say something", "Says something to the people in the room. It has no other effect. Say what you are about to do, or ask " +
+	run.OpMessage: {"Say something", "Says something to the people in the room. It has no other effect. Say what you are about to do, or " +
+		"ask " +
 		"with ask_person if you need an answer.", []parameter{
 		{"content", `{"type": "string", "maxLength": 100000, "description": "what is said, in Markdown"}`},
 	}},
-	run.OpCreateFile: {"Write a file", "Writes a file of the space, with the folders above it. It fails if the file is there, unless overwrite is true.",
+	run.OpCreateFile: {"Write a file", "Writes a file of the space, with the folders above it. It fails if the file is there, unless " +
+		"overwrite is true.",
 		[]parameter{
 			{"path", pathSchema},
 			{"content", `{"type": "string", "description": "at most 10 MiB"}`},
@@ -35,7 +37,8 @@ var operations = map[string]operation{
 			{"overwrite", `{"type": "boolean", "description": "replace a file that is there"}`},
 		}},
 	run.OpReadFile: {"Read a file", "Reads a file of the space.", []parameter{{"path", pathSchema}, {"encoding", encodingSchema}}},
-	run.OpEditFile: {"Edit a file", "Replaces texts in a file of the space. Each edit replaces the first place where oldContent stands. All edits " +
+	run.OpEditFile: {"Edit a file", "Replaces texts in a file of the space. Each edit replaces the first place where oldContent stands. All " +
+		"edits " +
 		"are made or none.", []parameter{
 		{"path", pathSchema},
 		{"edits", `{"type": "array", "minItems": 1, "items": {"type": "object", "additionalProperties": false, "required": ["oldContent", ` +
@@ -43,7 +46,8 @@ var operations = map[string]operation{
 			`"newContent": {"type": "string"}}}}`},
 	}},
 	run.OpDeleteFile: {"Delete a file", "Deletes a file of the space. It deletes no folders.", []parameter{{"path", pathSchema}}},
-	run.OpShell: {"Run a command", "Runs a command line in the space and answers with its output and exit code. Policy decides each command in it; " +
+	run.OpShell: {"Run a command", "Runs a command line in the space and answers with its output and exit code. Policy decides each command " +
+		"in it; " +
 		"what it cannot read ahead, such as eval, asks a person.", []parameter{
 		{"command", `{"type": "string", "minLength": 1, "maxLength": 4096}`},
 		{"cwd", `{"type": "string", "description": "a folder of the space; its top if absent"}`},

@@ -149,7 +149,8 @@ func (s *blueprintsAPI) show(ctx context.Context, c wire.Call, in *struct {
 	return &struct{ Body blueprintShown }{blueprintShown{entry, source}}, err
 }
 
-func (s *blueprintsAPI) check(ctx context.Context, c wire.Call, in *struct{ Body blueprintText }) (*struct{ Body blueprintChecked }, error) {
+func (s *blueprintsAPI) check(ctx context.Context, c wire.Call, in *struct{ Body blueprintText }) (*struct{ Body blueprintChecked },
+	error) {
 	b, problems := blueprints.Read([]byte(in.Body.Text))
 	out := blueprintChecked{Valid: len(problems) == 0, Problems: problems, Name: b.Name}
 	if !out.Valid {
@@ -164,12 +165,14 @@ func (s *blueprintsAPI) check(ctx context.Context, c wire.Call, in *struct{ Body
 	return &struct{ Body blueprintChecked }{out}, err
 }
 
-func (s *blueprintsAPI) compare(_ context.Context, _ wire.Call, in *struct{ Body blueprintPair }) (*struct{ Body blueprintChanges }, error) {
+func (s *blueprintsAPI) compare(_ context.Context, _ wire.Call, in *struct{ Body blueprintPair }) (*struct{ Body blueprintChanges },
+	error) {
 	var both [2]blueprint.Blueprint
 	for i, text := range []string{in.Body.From, in.Body.To} {
 		var problems []blueprint.Problem
 		if both[i], problems = blueprints.Read([]byte(text)); len(problems) > 0 {
-			return nil, fault.Wrap(blueprints.Refusal(problems), fault.Invalid, "blueprint_invalid", "%s cannot be read", []string{"from", "to"}[i])
+			return nil, fault.Wrap(blueprints.Refusal(problems), fault.Invalid, "blueprint_invalid", "%s cannot be read",
+				[]string{"from", "to"}[i])
 		}
 	}
 	changes := blueprint.Diff(both[0], both[1])
@@ -184,14 +187,16 @@ func (s *blueprintsAPI) put(ctx context.Context, c wire.Call, in *struct {
 	Body blueprintText
 }) (*blueprintAnswer, error) {
 	made, err := wire.Once(c, func() (blueprint.Entry, error) {
-		return then[blueprint.Entry](ctx, s.access, c, query.Subject{Projection: blueprint.Projection, EntityType: blueprint.Entity, Key: in.Name})
+		return then[blueprint.Entry](ctx, s.access, c, query.Subject{Projection: blueprint.Projection, EntityType: blueprint.Entity,
+			Key: in.Name})
 	}, func() (blueprint.Entry, error) {
 		b, problems := blueprints.Read([]byte(in.Body.Text))
 		if err := blueprints.Refusal(problems); err != nil {
 			return blueprint.Entry{}, err
 		}
 		if b.Name != in.Name {
-			return blueprint.Entry{}, fault.New(fault.Invalid, "blueprint_name", "the text names the blueprint %s, and the path %s", b.Name, in.Name)
+			return blueprint.Entry{}, fault.New(fault.Invalid, "blueprint_name", "the text names the blueprint %s, and the path %s",
+				b.Name, in.Name)
 		}
 		return s.blueprints.Register(ctx, c.Once(), c.Caller.Workspace, []byte(in.Body.Text))
 	})

@@ -34,7 +34,8 @@ type outcome struct {
 }
 
 // operate runs one operation in the space that the call names, for the session's agent, and answers with what came of it.
-func (s *session) operate(ctx context.Context, req *mcp.CallToolRequest, in string, operation map[string]any) (*mcp.CallToolResult, any, error) {
+func (s *session) operate(ctx context.Context, req *mcp.CallToolRequest, in string, operation map[string]any) (*mcp.CallToolResult, any,
+	error) {
 	if answered, result, out, err := s.answered(ctx, req); answered {
 		return result, out, err
 	}

@@ -135,7 +135,8 @@ func (s *session) in(ctx context.Context, named string) (id.Space, error) {
 // create makes a space. The caller holds mu.
 func (s *session) create(ctx context.Context, q client.SpaceRequest) (id.Space, error) {
 	if s.made >= maxSpaces {
-		return "", fault.New(fault.Exhausted, "too_many_spaces", "this session has made %d spaces, which is its limit; use one of them", maxSpaces)
+		return "", fault.New(fault.Exhausted, "too_many_spaces", "this session has made %d spaces, which is its limit; use one of them",
+			maxSpaces)
 	}
 	if q.Runtime == "" {
 		q.Runtime = "auto"

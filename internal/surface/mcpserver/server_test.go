@@ -179,8 +179,11 @@ func TestAnApprovalIsAskedOfThePerson(t *testing.T) {
 		"declined by the user": {Action: "decline"},
 	} {
 		t.Run(how, func(t *testing.T) {
-			s := connect(t, mcpserver.Config{API: api, Runtime: "nano", Elicit: true}, func(*mcp.ElicitParams) *mcp.ElicitResult { return result })
-			if got := call(t, s, "shell", dangerous); !got.failed || strings.Contains(got.text, "gone") || !strings.Contains(got.text, "refused: shell") {
+			s := connect(t, mcpserver.Config{API: api, Runtime: "nano", Elicit: true}, func(*mcp.ElicitParams) *mcp.ElicitResult {
+				return result
+			})
+			got := call(t, s, "shell", dangerous)
+			if !got.failed || strings.Contains(got.text, "gone") || !strings.Contains(got.text, "refused: shell") {
 				t.Errorf("got %+v", got)
 			}
 		})
@@ -189,7 +192,8 @@ func TestAnApprovalIsAskedOfThePerson(t *testing.T) {
 		s := connect(t, mcpserver.Config{API: api, Runtime: "nano", Elicit: true}, func(*mcp.ElicitParams) *mcp.ElicitResult {
 			return &mcp.ElicitResult{Action: "cancel"}
 		})
-		if got := call(t, s, "shell", dangerous); !strings.Contains(got.text, "agentbox approvals approve") || got.data["status"] != "awaiting_approval" {
+		got := call(t, s, "shell", dangerous)
+		if !strings.Contains(got.text, "agentbox approvals approve") || got.data["status"] != "awaiting_approval" {
 			t.Errorf("got %+v", got)
 		}
 	})

@@ -33,7 +33,8 @@ type where struct {
 }
 
 func (s *session) codeTools(server *mcp.Server) {
-	add(server, "run_code", "Run code", "Runs Python, JavaScript or TypeScript in an isolated interpreter that keeps its variables between calls. "+
+	add(server, "run_code", "Run code", "Runs Python, JavaScript or TypeScript in an isolated interpreter that keeps its variables between "+
+		"calls. "+
 		"There is no network. Files of the space are in the current folder.", false, true, s.runCode)
 	type command struct {
 		where
@@ -42,7 +43,8 @@ func (s *session) codeTools(server *mcp.Server) {
 		Timeout int               `json:"timeout_ms,omitempty" jsonschema:"milliseconds, 1000 to 3600000"`
 		Env     map[string]string `json:"env,omitempty"`
 	}
-	add(server, "shell", "Run a command", "Runs a command line in the space: shell, coreutils, awk, sed, grep, jq, git and more. Policy decides "+
+	add(server, "shell", "Run a command", "Runs a command line in the space: shell, coreutils, awk, sed, grep, jq, git and more. Policy "+
+		"decides "+
 		"each command in it.", false, true, func(ctx context.Context, req *mcp.CallToolRequest, in command) (*mcp.CallToolResult, any, error) {
 		operation := map[string]any{"type": run.OpShell, "command": in.Command}
 		if in.Cwd != "" {
@@ -193,8 +195,8 @@ func (s *session) artifact(ctx context.Context, a id.Artifact) (*mcp.CallToolRes
 	case err != nil:
 		return failure(err), nil, nil
 	case len(raw) > maxPicture:
-		return failure(fault.New(fault.Exhausted, "artifact_too_large", "the artifact has more than %d bytes; read it over the API", maxPicture)), nil,
-			nil
+		return failure(fault.New(fault.Exhausted, "artifact_too_large", "the artifact has more than %d bytes; read it over the API",
+			maxPicture)), nil, nil
 	case strings.HasPrefix(doc.Media, "image/") && doc.Media != "image/svg+xml":
 		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.ImageContent{Data: raw, MIMEType: doc.Media}}}, nil, nil
 	case !utf8.Valid(raw):
@@ -220,7 +222,8 @@ func (s *session) spaceTools(server *mcp.Server) {
 		Policy  string `json:"policy,omitempty" jsonschema:"restrictive, standard or permissive"`
 		TTL     int64  `json:"ttl_seconds,omitempty"`
 	}
-	add(server, "create_space", "Make a space", "Makes another isolated space with files of its own. Most work needs only the session's space, which "+
+	add(server, "create_space", "Make a space", "Makes another isolated space with files of its own. Most work needs only the session's "+
+		"space, which "+
 		"makes itself.", false, false, func(ctx context.Context, _ *mcp.CallToolRequest, in creation) (*mcp.CallToolResult, any, error) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -315,7 +318,8 @@ const polls = 200 * time.Millisecond
 
 // wait answers with the end of a run, or with the question for which it waits. The question that the user was asked, if any, is not asked
 // again: if it is decided, the run goes on in a moment; else the answer names it.
-func (s *session) wait(ctx context.Context, req *mcp.CallToolRequest, of id.Run, asked string, decided bool) (*mcp.CallToolResult, any, error) {
+func (s *session) wait(ctx context.Context, req *mcp.CallToolRequest, of id.Run, asked string, decided bool) (*mcp.CallToolResult, any,
+	error) {
 	late := time.NewTimer(waitsFor * time.Second)
 	defer late.Stop()
 	tick := time.NewTicker(polls)

@@ -128,7 +128,8 @@ func (s *Service) Resolve(preset string, overrides []byte) (policy.Bundle, error
 	return b, s.Evaluator.Validate(b)
 }
 
-// Adjust returns the bundle of a preset with an adjustment, checked but not recorded, and the overrides by which Resolve makes the same one.
+// Adjust returns the bundle of a preset with an adjustment, checked but not recorded, and the overrides by which Resolve makes the same
+// one.
 func (s *Service) Adjust(preset string, a policy.Adjustment) (policy.Bundle, []byte, error) {
 	overrides, err := rules.Overrides(preset, a)
 	if err != nil {
