@@ -3,7 +3,6 @@ package mcpserver
 
 import (
 	"context"
-	"crypto/rand"
 	"encoding/hex"
 	"fmt"
 	"io"
@@ -16,6 +15,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"agentbox/internal/client"
+	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
 )
@@ -39,6 +39,8 @@ type Config struct {
 	Elicit  bool           // a client that can ask its user may answer approvals
 	Version string
 	Logger  *slog.Logger
+	Clock   event.Clock
+	Entropy io.Reader // for names of spaces
 }
 
 // instructions are what a model is told about the server.
@@ -126,7 +128,11 @@ func (s *session) in(ctx context.Context, named string) (id.Space, error) {
 		s.space = found
 		return found, err
 	}
-	made, err := s.create(ctx, client.SpaceRequest{Name: "mcp-" + word(), Runtime: s.Runtime, Policy: s.Policy,
+	word, err := s.word()
+	if err != nil {
+		return "", err
+	}
+	made, err := s.create(ctx, client.SpaceRequest{Name: "mcp-" + word, Runtime: s.Runtime, Policy: s.Policy,
 		TTLSeconds: int64(s.TTL / time.Second)})
 	s.space = made
 	return made, err
@@ -155,10 +161,10 @@ func (s *session) named(ctx context.Context, name string) (id.Space, error) {
 }
 
 // word returns a random word of eight letters, for names.
-func word() string {
+func (s *session) word() (string, error) {
 	var raw [4]byte
-	_, _ = rand.Read(raw[:]) // never fails
-	return hex.EncodeToString(raw[:])
+	_, err := io.ReadFull(s.Entropy, raw[:])
+	return hex.EncodeToString(raw[:]), err
 }
 
 // failure is the answer for an error: its code, its sentence, and what to do instead.

@@ -2,6 +2,7 @@ package mcpserver_test
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"log/slog"
 	"os"
@@ -73,6 +74,7 @@ type user func(*mcp.ElicitParams) *mcp.ElicitResult
 func connect(t *testing.T, c mcpserver.Config, answers user) *mcp.ClientSession {
 	t.Helper()
 	c.Logger, c.Version = slog.New(slog.NewTextHandler(t.Output(), nil)), "test"
+	c.Clock, c.Entropy = app.Clock{}, rand.Reader
 	options := &mcp.ClientOptions{Capabilities: &mcp.ClientCapabilities{}}
 	if answers != nil {
 		options.ElicitationHandler = func(_ context.Context, r *mcp.ElicitRequest) (*mcp.ElicitResult, error) {

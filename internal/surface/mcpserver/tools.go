@@ -320,10 +320,8 @@ const polls = 200 * time.Millisecond
 // again: if it is decided, the run goes on in a moment; else the answer names it.
 func (s *session) wait(ctx context.Context, req *mcp.CallToolRequest, of id.Run, asked string, decided bool) (*mcp.CallToolResult, any,
 	error) {
-	late := time.NewTimer(waitsFor * time.Second)
-	defer late.Stop()
-	tick := time.NewTicker(polls)
-	defer tick.Stop()
+	late, stop := s.Clock.NewTimer(waitsFor * time.Second)
+	defer stop()
 	for {
 		found, err := s.API.Run(ctx, of)
 		if err != nil {
@@ -332,12 +330,15 @@ func (s *session) wait(ctx context.Context, req *mcp.CallToolRequest, of id.Run,
 		waits := pending(found.Result)
 		goesOn := found.Status == run.Queued || found.Status == run.Running || decided && waits != "" && waits == asked
 		if goesOn {
+			again, stop := s.Clock.NewTimer(polls)
 			select {
-			case <-tick.C:
+			case <-again:
 				continue
 			case <-ctx.Done():
+				stop()
 				return failure(ctx.Err()), nil, nil
-			case <-late.C:
+			case <-late:
+				stop()
 			}
 		}
 		return s.tell(ctx, req, found.Space, found.Result)
