@@ -248,6 +248,8 @@ func TestTheEdgesOfPeople(t *testing.T) {
 	}
 	_, err = o.AddPerson(ctx, o.as(o.owner), ws, " ", principal.Member)
 	o.want("a person without a name", err, principal.ErrInvalidName.Code)
+	_, err = o.Owner(ctx, elsewhere, " ")
+	o.want("an owner without a name", err, principal.ErrInvalidName.Code)
 	_, err = o.Agent(ctx, o.as(o.owner), ws, " ")
 	o.want("an agent without a name", err, principal.ErrInvalidName.Code)
 	for _, on := range []bool{true, true, false, false} {
@@ -285,4 +287,8 @@ func TestWhoStopsRuns(t *testing.T) {
 	} {
 		o.want(string(c.who)+" stops "+string(c.agent), o.MayStop(t.Context(), ws, c.who, c.agent), c.code)
 	}
+	f := &frail{}
+	o = openOver(t, f)
+	f.at = f.calls + 1
+	o.want("a viewer whose role cannot be read", o.MayStop(t.Context(), ws, o.viewer, o.agent), "")
 }
