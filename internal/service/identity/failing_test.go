@@ -140,6 +140,14 @@ func told(err error, code string) error {
 	return err
 }
 
+// setsPassphrase gives a person a passphrase.
+func (o *office) setsPassphrase(p id.Principal) {
+	o.t.Helper()
+	if err := o.SetPassphrase(o.t.Context(), o.as(p), ws, "", right); err != nil {
+		o.t.Fatal(err)
+	}
+}
+
 const elsewhere = id.Workspace("ws_elsewhere")
 
 // settled makes another workspace with an owner.
@@ -336,6 +344,48 @@ func TestEveryFailureOfTheStoreIsTold(t *testing.T) {
 				_, err := o.AddPerson(ctx, o.as(o.owner), ws, "Nora", principal.Member)
 				return err
 			}
+		}},
+		"the first passphrase": {4, func(o *office) func(context.Context) error {
+			o.BootstrapToken = "the daemon's own"
+			return func(ctx context.Context) error {
+				_, err := o.Bootstrap(ctx, o.BootstrapToken, ws, "Olga", right)
+				return err
+			}
+		}},
+		"a passphrase of one's own": {4, func(o *office) func(context.Context) error {
+			origin := o.as(o.member)
+			origin.Issuer = o.admin
+			return func(ctx context.Context) error { return o.SetPassphrase(ctx, origin, ws, "", right) }
+		}},
+		"a login": {6, func(o *office) func(context.Context) error {
+			o.setsPassphrase(o.member)
+			return func(ctx context.Context) error { _, err := o.Login(ctx, ws, o.member, right); return err }
+		}},
+		"a wrong login": {3, func(o *office) func(context.Context) error {
+			o.setsPassphrase(o.member)
+			return func(ctx context.Context) error {
+				_, err := o.Login(ctx, ws, o.member, "not "+right)
+				return told(err, principal.ErrWrong.Code)
+			}
+		}},
+		"new tokens of a session": {5, func(o *office) func(context.Context) error {
+			o.setsPassphrase(o.member)
+			opened := must[identity.Opened](o)(o.Login(o.t.Context(), ws, o.member, right))
+			return func(ctx context.Context) error { _, err := o.Refresh(ctx, opened.RefreshToken); return err }
+		}},
+		"a refresh token that was used": {2, func(o *office) func(context.Context) error {
+			o.setsPassphrase(o.member)
+			opened := must[identity.Opened](o)(o.Login(o.t.Context(), ws, o.member, right))
+			must[identity.Opened](o)(o.Refresh(o.t.Context(), opened.RefreshToken))
+			return func(ctx context.Context) error {
+				_, err := o.Refresh(ctx, opened.RefreshToken)
+				return told(err, principal.ErrRefresh.Code)
+			}
+		}},
+		"the end of a session": {2, func(o *office) func(context.Context) error {
+			o.setsPassphrase(o.member)
+			opened := must[identity.Opened](o)(o.Login(o.t.Context(), ws, o.member, right))
+			return func(ctx context.Context) error { return o.Logout(ctx, ws, opened.ID) }
 		}},
 		"a quarantine": {2, func(o *office) func(context.Context) error {
 			return func(ctx context.Context) error { return o.Quarantine(ctx, o.as(o.owner), ws, o.member, true, "") }
