@@ -469,7 +469,8 @@ func oldValues(letters string) (n int) {
 // valuesBehind returns how many words behind an option are its values. An option that is not listed has none.
 func valuesBehind(name, option string) int {
 	table := optionTable[name]
-	takes, has := nothing, false
+	var takes taking
+	has := false
 	switch {
 	case len(option) < 2 || option[0] != '-':
 		return 0

@@ -67,21 +67,22 @@ func TestXZ(t *testing.T) {
 	files["bad.xz"] = string(flipped)
 	files["trailing.xz"] = files["f.xz"] + "abcdefghijkl"
 	for script, want := range map[string]string{
-		`xz -d f.xz; cat f; ls f.xz 2>/dev/null`:       "hello\n",
-		`unxz -k f.xz; cat f; ls f.xz`:                 "hello\nf.xz\n",
-		`xzcat long.xz | wc -c; xz -dc <f.xz`:          "780000\nhello\n",
-		`xzcat two.xz empty.xz f.xz`:                   "a\nb\nhello\n",
-		`xz -t f.xz; echo $?; xz -tq bad.xz`:           "0\n",
-		`echo x >f; unxz f.xz 2>&1; cat f`:             "xz: f: File exists\nx\n",
-		`echo x >f; unxz -f f.xz; cat f`:               "hello\n",
-		`unxz plain 2>&1; echo $?`:                     "xz: plain: Filename has an unknown suffix, skipping\n2\n",
-		`unxz other.xz 2>&1; echo $?; ls other*`:       "xz: other.xz: File format not recognized\n1\nother.xz\n",
-		`xzcat short.xz 2>&1 >/dev/null; echo $?`:      "xz: short.xz: Unexpected end of input\n1\n",
-		`xzcat bad.xz 2>&1 >/dev/null; echo $?`:        "xz: bad.xz: Compressed data is corrupt\n1\n",
-		`xzcat trailing.xz 2>&1; echo $?`:              "hello\nxz: trailing.xz: Compressed data is corrupt\n1\n",
-		`unxz short.xz 2>/dev/null; ls short*`:         "short.xz\n",
-		`xz plain 2>&1; echo $?`:                       "xz: packing is not supported here: use gzip or zstd; xz -d unpacks\n1\n",
-		`tar -Jcf a.tar.xz plain 2>&1; echo $?; ls a*`: "tar: the option J is not supported here: only plain archives and gzip are\n2\n",
+		`xz -d f.xz; cat f; ls f.xz 2>/dev/null`:        "hello\n",
+		`unxz -k f.xz; cat f; ls f.xz`:                  "hello\nf.xz\n",
+		`xzcat long.xz | wc -c; xz -dc <f.xz`:           "780000\nhello\n",
+		`xzcat two.xz empty.xz f.xz`:                    "a\nb\nhello\n",
+		`xz -t f.xz; echo $?; xz -tq bad.xz`:            "0\n",
+		`echo x >f; unxz f.xz 2>&1; cat f`:              "xz: f: File exists\nx\n",
+		`echo x >f; unxz -f f.xz; cat f`:                "hello\n",
+		`unxz plain 2>&1; echo $?`:                      "xz: plain: Filename has an unknown suffix, skipping\n2\n",
+		`unxz other.xz 2>&1; echo $?; ls other*`:        "xz: other.xz: File format not recognized\n1\nother.xz\n",
+		`xzcat short.xz 2>&1 >/dev/null; echo $?`:       "xz: short.xz: Unexpected end of input\n1\n",
+		`xzcat bad.xz 2>&1 >/dev/null; echo $?`:         "xz: bad.xz: Compressed data is corrupt\n1\n",
+		`xzcat trailing.xz 2>&1; echo $?`:               "hello\nxz: trailing.xz: Compressed data is corrupt\n1\n",
+		`unxz short.xz 2>/dev/null; ls short*`:          "short.xz\n",
+		`xz plain 2>&1; echo $?`:                        "xz: packing is not supported here: use gzip or zstd; xz -d unpacks\n1\n",
+		`tar -jcf a.tar.bz2 plain 2>&1; echo $?; ls a*`: "tar: the option j is not supported here: only plain archives and gzip are\n2\n",
+		`tar -Jcf a.tar.xz plain 2>&1; echo $?; ls a*`:  "tar: the option J is not supported here: only plain archives and gzip are\n2\n",
 	} {
 		r, err := userland.Run(script, userland.Options{Files: files})
 		if err != nil || r.Stdout != want {
