@@ -180,6 +180,7 @@ func TestUnprivileged(t *testing.T) {
 	cmd.Dir = dir
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "TMPDIR=" + dir, builtEnv + "=" + dir, "AGENTBOX_TEST_ROOT=" + HostRoot}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}, Pdeathsig: syscall.SIGKILL}
+	cmd.WaitDelay = 10 * time.Second // what it may have left has its output too
 	out, err := cmd.CombinedOutput()
 	t.Logf("%s", out)
 	if err != nil {

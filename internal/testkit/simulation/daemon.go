@@ -8,9 +8,9 @@ import (
 	"sync"
 	"time"
 
-	"agentbox/internal/app"
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/principal"
 	"agentbox/internal/domain/space"
 	"agentbox/internal/driver/cedar"
 	"agentbox/internal/service/gate"
@@ -50,7 +50,7 @@ func (s *simulation) open(left int, how death) (*daemon, error) {
 	light, heavy := &host{s.world, d.living, space.Nano}, &host{s.world, d.living, "namespace"}
 	var err error
 	d.gate, err = gate.New(gate.Parts{
-		Log: view{d.wire, "gate"}, Docs: s.log, Evaluator: cedar.New(), Clock: s.clock, IDs: ids, System: app.System,
+		Log: view{d.wire, "gate"}, Docs: s.log, Evaluator: cedar.New(), Clock: s.clock, IDs: ids, System: principal.System,
 	})
 	if err == nil {
 		err = d.gate.Warm() // now, and not while several wait for the first decision: who is the first must not depend on the machine
@@ -64,7 +64,7 @@ func (s *simulation) open(left int, how death) (*daemon, error) {
 	d.keeper = spaces.New(spaces.Parts{
 		Log: view{d.wire, "keeper"}, Docs: s.log, Gate: d.gate, Library: d.gate.Bundles, Store: &hostFiles{heavy},
 		Tiers: []space.Tier{light, heavy}, Place: place, Clock: s.clock, IDs: ids,
-		Logger: logger, MaxSpaces: 20, MaxLimits: space.DefaultLimits(), System: app.System,
+		Logger: logger, MaxSpaces: 20, MaxLimits: space.DefaultLimits(), System: principal.System,
 	})
 	d.runs = runs.New(runs.Parts{
 		Log: view{d.wire, "runs"}, Docs: s.log, Blobs: store{s.blobs, s}, Live: output{s.live, s}, Gate: d.gate, Agents: d.people,
