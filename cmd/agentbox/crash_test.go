@@ -39,6 +39,7 @@ func kills(t *testing.T) int {
 // acknowledged is lost, no operation runs twice, each that was interrupted has exactly one result and asks, no process of a space is left,
 // and the log verifies each time. It speaks plain HTTP, as a stranger's client would.
 func TestTheDaemonIsKilledAtRandomMoments(t *testing.T) {
+	t.Parallel()
 	c := &victim{t: t, bin: "agentbox", dir: filepath.Join(t.TempDir(), "data"), seen: map[string]string{}, chance: rand.New(rand.NewPCG(1,
 		2))}
 	c.start()

@@ -128,6 +128,7 @@ func (c *victim) done(run string, attempts int) {
 // TestAnEngineThatSleepsBeyondItsClaimChangesNothing stops an engine in the middle of an operation until another one has the run, and
 // lets it go on when that is done.
 func TestAnEngineThatSleepsBeyondItsClaimChangesNothing(t *testing.T) {
+	t.Parallel()
 	c := shop(t)
 	run := c.order()
 	var sleeper, worker bytes.Buffer
@@ -172,6 +173,7 @@ func TestAnEngineThatSleepsBeyondItsClaimChangesNothing(t *testing.T) {
 
 // TestAnEngineThatIsKilledLosesNothing kills engines with SIGKILL in the middle of an operation, one after the other.
 func TestAnEngineThatIsKilledLosesNothing(t *testing.T) {
+	t.Parallel()
 	c := shop(t)
 	run := c.order()
 	const kills = 3

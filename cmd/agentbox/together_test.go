@@ -249,6 +249,7 @@ func soon(t *testing.T, what string, since time.Time, came <-chan time.Time) {
 // Two daemons work on one database: each answers for the other, what one is told the other one does, and what dies with one goes on in
 // the other.
 func TestDaemonsWorkTogether(t *testing.T) {
+	t.Parallel()
 	server := pgtest.Start(t)
 	database, shared := server.Database(), filepath.Join(t.TempDir(), "shared")
 	a, b := newMember(t, database, shared), newMember(t, database, shared)

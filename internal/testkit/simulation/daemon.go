@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"sync"
+	"testing/synctest"
 	"time"
 
 	"agentbox/internal/domain/event"
@@ -143,6 +144,7 @@ func (s *simulation) lives(chance *rand.Rand, lives int, over <-chan struct{}) {
 			s.wrong("daemon %d does not start: %v", n, err)
 		}
 		if err == nil {
+			synctest.Wait() // what the daemon begins by itself comes before what it is asked
 			s.set(d)
 			d.live(chance, last, over)
 			s.set(nil)
@@ -201,8 +203,9 @@ func (s *simulation) set(d *daemon) {
 	s.changed = make(chan struct{})
 }
 
-// call calls the daemon that lives; while there is none it waits. It is false when everything is over.
-func (s *simulation) call(do func(ctx context.Context, d *daemon) error) error {
+// call calls the daemon that lives; while there is none it waits. Those who have waited do not call at the same moment: the caller draws from
+// its own source.
+func (s *simulation) call(chance *rand.Rand, do func(ctx context.Context, d *daemon) error) error {
 	for {
 		s.mu.Lock()
 		d, changed := s.now, s.changed
@@ -212,6 +215,7 @@ func (s *simulation) call(do func(ctx context.Context, d *daemon) error) error {
 		s.mu.Unlock()
 		if d == nil {
 			<-changed
+			rest(chance, wakeTime)
 			continue
 		}
 		defer d.calls.Done()
