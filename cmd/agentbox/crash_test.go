@@ -102,8 +102,7 @@ func (c *victim) start() {
 	c.output.Reset()
 	c.daemon = exec.Command(c.bin, append([]string{"up", "--data", c.dir, "--listen", "127.0.0.1:0", "--keep-snapshots", "3"}, c.flags...)...)
 	c.daemon.Stdout, c.daemon.Stderr = &c.output, &c.output
-	c.daemon.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	if err := c.daemon.Start(); err != nil {
+	if err := startBound(c.daemon); err != nil {
 		c.t.Fatal(err)
 	}
 	c.t.Cleanup(func() { _ = c.daemon.Process.Kill() })

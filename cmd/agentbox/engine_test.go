@@ -50,8 +50,7 @@ func (c *victim) engine(output *bytes.Buffer, flags ...string) *exec.Cmd {
 	c.t.Helper()
 	e := exec.Command(c.bin, append([]string{"engine", "--data", c.dir}, flags...)...)
 	e.Stdout, e.Stderr = output, output
-	e.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	if err := e.Start(); err != nil {
+	if err := startBound(e); err != nil {
 		c.t.Fatal(err)
 	}
 	c.t.Cleanup(func() { _ = e.Process.Kill() })

@@ -51,8 +51,7 @@ func (m *member) begin() {
 	m.said = &bytes.Buffer{}
 	m.cmd = exec.Command("agentbox", m.flags...)
 	m.cmd.Stderr = m.said
-	m.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	if err := m.cmd.Start(); err != nil {
+	if err := startBound(m.cmd); err != nil {
 		m.t.Fatal(err)
 	}
 	cmd := m.cmd
@@ -249,7 +248,6 @@ func soon(t *testing.T, what string, since time.Time, came <-chan time.Time) {
 // Two daemons work on one database: each answers for the other, what one is told the other one does, and what dies with one goes on in
 // the other.
 func TestDaemonsWorkTogether(t *testing.T) {
-	t.Parallel()
 	server := pgtest.Start(t)
 	database, shared := server.Database(), filepath.Join(t.TempDir(), "shared")
 	a, b := newMember(t, database, shared), newMember(t, database, shared)
