@@ -4,6 +4,7 @@ package namespace
 
 import (
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -19,6 +20,7 @@ import (
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/space/spacetest"
 	"agentbox/internal/spaceinit/inittest"
+	"agentbox/internal/testkit/ondisk"
 )
 
 // builtEnv names a folder with the programs that the tests need, for a run by a user who cannot build them.
@@ -53,7 +55,7 @@ func TestMain(m *testing.M) {
 		daemon()
 		return
 	}
-	if err := build(); err != nil {
+	if err := errors.Join(ondisk.Use(), build()); err != nil { // in memory a file without a name is bounded as memory
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
