@@ -45,7 +45,8 @@ func run(m *testing.M) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	if err := flag.Set("test.parallel", strconv.Itoa(max(sideBySide, runtime.GOMAXPROCS(0)))); err != nil { // unless the command line says another
+	// The command line, which is read later, may say another number.
+	if err := flag.Set("test.parallel", strconv.Itoa(max(sideBySide, runtime.GOMAXPROCS(0)))); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}

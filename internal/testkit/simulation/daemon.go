@@ -203,8 +203,8 @@ func (s *simulation) set(d *daemon) {
 	s.changed = make(chan struct{})
 }
 
-// call calls the daemon that lives; while there is none it waits. Those who have waited do not call at the same moment: the caller draws from
-// its own source.
+// call calls the daemon that lives; while there is none it waits. Those who have waited do not call at the same moment: each draws from its
+// own source.
 func (s *simulation) call(chance *rand.Rand, do func(ctx context.Context, d *daemon) error) error {
 	for {
 		s.mu.Lock()
