@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"agentbox/internal/kernel/projection"
+	"agentbox/internal/service/blueprints"
 	"agentbox/internal/service/engines"
 	"agentbox/internal/service/gate"
 	"agentbox/internal/service/gc"
@@ -25,6 +26,7 @@ func All() []projection.Definition {
 		rooms.Definitions(),
 		engines.Definitions(),
 		labels.Definitions(),
+		blueprints.Definitions(),
 		[]projection.Definition{
 			spaces.Definition(), spaces.ChangeDefinition(), spaces.SnapshotDefinition(),
 			runs.Definition(), runs.LoadDefinition(), gc.Definition(), redaction.Definition(), transfer.Definition(), workspaces.Definition(),

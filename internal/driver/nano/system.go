@@ -238,7 +238,7 @@ func (e *execution) run() worker.Outcome {
 	if stopped, ok := errors.AsType[*bound.Stopped](r.Err); ok {
 		return ended(o, stopped)
 	}
-	if o.Code != 0 {
+	if o.Limit = r.Refused; o.Code != 0 {
 		o.Limit = e.account.WasHit()
 	}
 	return o

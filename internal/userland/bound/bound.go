@@ -31,6 +31,8 @@ const (
 	Disk   = "disk_bytes"
 	File   = "file_bytes"
 	Depth  = "depth"
+
+	Processes = "processes" // that live at once
 )
 
 // Stopped is why an execution was ended from outside of its code. It is returned as an error through Go code and thrown through WASM;

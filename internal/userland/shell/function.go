@@ -1,6 +1,7 @@
 package shell
 
 import (
+	"agentbox/internal/userland/bound"
 	"mvdan.cc/sh/v3/syntax"
 )
 
@@ -52,6 +53,7 @@ func sourceOf(sh *shell, f *function) string {
 func (sh *shell) call(f *function, args []string, saved []savedVar) int {
 	if err := sh.w.account.Enter(); err != nil {
 		sh.restore(saved)
+		sh.w.refuse(bound.Depth)
 		sh.complain("", "%s: maximum function nesting level exceeded (%d)", f.name, sh.w.account.Limits().Depth)
 		panic(discard{1})
 	}

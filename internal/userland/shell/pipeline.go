@@ -1,6 +1,7 @@
 package shell
 
 import (
+	"cmp"
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
@@ -38,7 +39,7 @@ func runSubshell(sh *shell, s *syntax.Stmt, c *syntax.Subshell) {
 
 func enterLevel(sh *shell) bool {
 	if err := sh.w.account.Enter(); err != nil {
-		return refuseFork(sh)
+		return refuseFork(sh, bound.Depth)
 	}
 	return true
 }
@@ -48,9 +49,18 @@ func enterLevel(sh *shell) bool {
 const maxFibers = 4096
 
 // isCrowded reports that no more processes fit beside those that live, and says so.
-func isCrowded(sh *shell) bool { return sh.w.group.Living() >= maxFibers && !refuseFork(sh) }
+func isCrowded(sh *shell) bool {
+	return sh.w.group.Living() >= maxFibers && !refuseFork(sh, bound.Processes)
+}
 
-func refuseFork(sh *shell) bool {
+// refuse remembers by which bound something was not begun. What a script makes of that is its own affair.
+func (w *world) refuse(by string) {
+	w.account.Hit(by)
+	w.refused = cmp.Or(w.refused, by)
+}
+
+func refuseFork(sh *shell, by string) bool {
+	sh.w.refuse(by)
 	sh.complain("", "fork: Resource temporarily unavailable")
 	sh.status = 254
 	return false

@@ -42,6 +42,10 @@ type Result struct {
 	Code   int    // as $? would have it: 128 and the signal's number where one ended the shell
 	Signal string // its name, without SIG; "" where the shell exited
 	Err    error  // *bound.Stopped where the execution was ended from outside
+
+	// Refused is the bound by which a process or a function was not begun, "" for none: what the script was to do was not done as it was
+	// written, whatever its exit code says.
+	Refused string
 }
 
 // Shell runs scripts. Make it with New, on the first fiber of an execution.
@@ -64,6 +68,7 @@ type world struct {
 	procs    []*proc // that live, in the order of their start
 	words    map[string]parsed
 	regexps  map[string]*posix.Machine
+	refused  string // the bound by which a process or a function was not begun
 }
 
 // proc is one fiber's process as others see it: what can be waited for and killed.
@@ -111,6 +116,7 @@ func (s *Shell) Run(script string) (r Result) {
 		if err := w.account.Check(); err != nil && r.Err == nil {
 			r = Result{Code: 128 + program.SIGKILL, Signal: "KILL", Err: err}
 		}
+		r.Refused = w.refused
 	}()
 	p := &program.Process{Args: []string{s.opts.Name}, Env: s.opts.Env, Cwd: w.folder(s.opts.Cwd), Stdin: s.opts.Stdin, Stdout: s.opts.Stdout,
 		Stderr: s.opts.Stderr,

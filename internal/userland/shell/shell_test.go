@@ -113,6 +113,34 @@ func TestProcessesAreBounded(t *testing.T) {
 	if got != "bash: line 1: fork: Resource temporarily unavailable\nalive\na\n" {
 		t.Errorf("got %.300q", got)
 	}
+	if x.result.Refused != bound.Processes {
+		t.Errorf("refused by %q, want %q", x.result.Refused, bound.Processes)
+	}
+}
+
+// TestARefusedProcessIsTold starts as many processes as may live at once, one more, and calls nested to their bound and beyond. What was
+// refused is told, also if the script ends well.
+func TestARefusedProcessIsTold(t *testing.T) {
+	tests := map[string]struct {
+		script string
+		depth  int64
+		want   string
+	}{
+		"as many as fit":      {`for i in {1..4095}; do sleep 100 & done 2>/dev/null; kill %1; exit 0`, 1 << 20, ""},
+		"one more":            {`for i in {1..4096}; do sleep 100 & done 2>/dev/null; exit 0`, 1 << 20, bound.Processes},
+		"nested to the bound": {`f() { if [ $1 -gt 1 ]; then f $(($1-1)); fi; }; f 50; exit 0`, 51, ""},
+		"nested beyond it":    {`f() { if [ $1 -gt 1 ]; then f $(($1-1)); fi; }; f 52 2>/dev/null; exit 0`, 51, bound.Depth},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			x := newExecution(t)
+			x.limits.OpenFiles, x.limits.Depth = 1<<20, tt.depth
+			x.run(t, tt.script)
+			if x.result.Err != nil || x.result.Refused != tt.want {
+				t.Errorf("got %+v, want refused by %q", x.result, tt.want)
+			}
+		})
+	}
 }
 
 func TestMemoryIsBounded(t *testing.T) {

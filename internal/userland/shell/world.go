@@ -94,6 +94,7 @@ func (w *world) execute(p *program.Process, path string) (program.Status, error)
 		panic(err)
 	}
 	if err := w.account.Enter(); err != nil {
+		w.refuse(bound.Depth)
 		return program.Status{}, err
 	}
 	defer w.account.Leave()
