@@ -56,6 +56,7 @@ var floors = []arch.Floor{
 			"go.opentelemetry.io/**"},
 		Refused: []string{"os", "os/**", "net", "net/http", "net/http/**", "syscall", "plugin", "unsafe", "database/**", "log"},
 	},
+	{Name: "the list of documents", Packages: []string{"internal/documents"}, Imports: []string{"internal/service/*", "internal/kernel/*"}},
 	{Name: "host", Packages: []string{"internal/host"}, ThirdParty: []string{"golang.org/x/sys/**"}},
 	{
 		Name: "a driver", Packages: []string{"internal/driver/**"}, Own: true, Depth: 3, ThirdParty: []string{"**"},
@@ -198,6 +199,10 @@ func TestArchitecture(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	links, err := arch.Links(module, []string{"internal/domain/**", "internal/kernel/**", "internal/service/**"}, []string{"internal/app/**"})
+	if err != nil {
+		t.Fatal(err)
+	}
 	large, err := bulk.Check(module)
 	if err != nil {
 		t.Fatal(err)
@@ -207,6 +212,7 @@ func TestArchitecture(t *testing.T) {
 		"imports":    arch.Imports(module, floors),
 		"sizes":      sizes,
 		"sleeps":     sleeps,
+		"links":      links,
 		"comments":   arch.Comments(module),
 		"globals":    except("internal/testkit/", arch.Globals(module, compiled)), // testkit counts what it made across the tests of a process
 		"names":      arch.Names(module, banned),
