@@ -16,8 +16,8 @@ const sandboxFile = "e2b.key"
 
 const sandboxKeyBytes = 32
 
-// beside makes the surfaces of other protocols: for the packages of E2B, and the Model Context Protocol. They answer by the server, which is
-// made after them.
+// beside makes the surfaces of other protocols: for the packages of E2B, and the Model Context Protocol. They answer by the server, which
+// is made after them.
 func (a *App) beside(ids *id.Source) (wire.Beside, error) {
 	key, err := readSmall(a.path(sandboxFile))
 	if err != nil || len(key) != sandboxKeyBytes {

@@ -28,7 +28,8 @@ func TestTheProtocolOverHTTP(t *testing.T) {
 	api, key := started(t)
 	address := api.Address() + "/mcp"
 	connect := func(key string) (*mcp.ClientSession, error) {
-		client := mcp.NewClient(&mcp.Implementation{Name: "web-client", Version: "1"}, &mcp.ClientOptions{Capabilities: &mcp.ClientCapabilities{}})
+		client := mcp.NewClient(&mcp.Implementation{Name: "web-client", Version: "1"},
+			&mcp.ClientOptions{Capabilities: &mcp.ClientCapabilities{}})
 		return client.Connect(t.Context(), &mcp.StreamableClientTransport{Endpoint: address, HTTPClient: &http.Client{Transport: shows{key}},
 			MaxRetries: -1}, nil)
 	}
@@ -44,7 +45,8 @@ func TestTheProtocolOverHTTP(t *testing.T) {
 	if got := call(t, s, "shell", map[string]any{"command": "echo hello > a; cat a"}); got.failed || !strings.Contains(got.text, "hello") {
 		t.Errorf("got %+v", got)
 	}
-	if got := call(t, s, "run_code", map[string]any{"language": "javascript", "code": "1 + 1"}); got.failed || !strings.Contains(got.text, "2") {
+	got := call(t, s, "run_code", map[string]any{"language": "javascript", "code": "1 + 1"})
+	if got.failed || !strings.Contains(got.text, "2") {
 		t.Errorf("got %+v", got)
 	}
 	// The session belongs to the key that began it.
