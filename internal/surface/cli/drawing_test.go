@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/base64"
 	"encoding/json"
+	"flag"
 	"os"
 	"strings"
 	"testing"
@@ -42,7 +43,7 @@ func drawn(width int, draw func(*printer)) string {
 func golden(t *testing.T, name, got string) {
 	t.Helper()
 	file := "testdata/" + name + ".txt"
-	if *update {
+	if f := flag.Lookup("update"); f != nil && f.Value.String() == "true" {
 		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
 			t.Fatal(err)
 		}
@@ -141,11 +142,18 @@ func someTranscript() run.Transcript {
 	}
 }
 
-// TestDrawings compares what a terminal shows with golden files; -update rewrites them.
-func TestDrawings(t *testing.T) {
+// drawings compares what a terminal shows with golden files; -update rewrites them.
+func drawings(t *testing.T, all map[string]func(*printer)) {
+	t.Helper()
+	for name, draw := range all {
+		t.Run(name, func(t *testing.T) { golden(t, name, drawn(100, draw)) })
+	}
+}
+
+// TestRunDrawings compares how runs look with golden files.
+func TestRunDrawings(t *testing.T) {
 	i := &invocation{Host: Host{Clock: clock{}}}
-	digest := event.DigestOf([]byte("x"))
-	for name, draw := range map[string]func(*printer){
+	drawings(t, map[string]func(*printer){
 		"timeline": func(p *printer) { p.run(i, someRun()) },
 		"waterfall": func(p *printer) {
 			r, spans := someTime()
@@ -160,6 +168,13 @@ func TestDrawings(t *testing.T) {
 			r, spans := someTime()
 			p.line("%s", waterfall(r.Run, spans))
 		},
+	})
+}
+
+// TestTranscriptDrawings compares how transcripts look with golden files.
+func TestTranscriptDrawings(t *testing.T) {
+	digest := event.DigestOf([]byte("x"))
+	drawings(t, map[string]func(*printer){
 		"markdown": func(p *printer) { p.line("%s", markdown(someTranscript())) },
 		"replay": func(p *printer) {
 			t := someTranscript()
@@ -171,6 +186,14 @@ func TestDrawings(t *testing.T) {
 				Divergence: &run.Divergence{Index: 1, Operation: "b", Field: "stdout", Offset: &at, Recorded: "one\n", Replayed: "on\x1b[2J"},
 			}, t, t)
 		},
+	})
+}
+
+// TestApprovalDrawings compares how questions look with golden files.
+func TestApprovalDrawings(t *testing.T) {
+	i := &invocation{Host: Host{Clock: clock{}}}
+	digest := event.DigestOf([]byte("x"))
+	drawings(t, map[string]func(*printer){
 		"approval": func(p *printer) {
 			p.approval(i, policy.Approval{
 				ID: "appr_1", Title: "run a command: rm -r old", Status: policy.Pending, RequestedBy: "agt_1", RequestedAt: noon.Add(-time.Minute),
@@ -182,20 +205,6 @@ func TestDrawings(t *testing.T) {
 				},
 			})
 		},
-		"space": func(p *printer) {
-			p.space(i, space.Space{
-				ID: "spc_1", Name: "first\nsecond", Status: space.Ready, Tier: "namespace", Policy: "standard", Limits: space.DefaultLimits(),
-				CreatedAt: noon.Add(-time.Hour),
-				CreatedBy: "usr_1", ExpiresAt: noon.Add(11 * time.Hour), Unenforced: []string{"memory_bytes"}, Env: map[string]string{"B": "2",
-					"A": "1"},
-			})
-		},
-		"doctor": func(p *printer) {
-			p.report(space.Report{Tier: "namespace", Limited: true, Start: 12 * time.Millisecond, Checks: []space.Check{
-				{Name: "user namespaces", OK: true, Detail: "a real space was started"},
-				{Name: "memory limit", Detail: "no writable memory control group", Mend: "mount -t cgroup2 none /sys/fs/cgroup", Bound: "memory_bytes"},
-			}})
-		},
 		"explanation": func(p *printer) {
 			p.explanation(policy.Explanation{
 				Decision: policy.Decision{Outcome: policy.RequireApproval, Reason: "it deletes a folder", ReasonCode: "policy_requires_approval",
@@ -204,6 +213,39 @@ func TestDrawings(t *testing.T) {
 					Traits: []string{"deletes_tree"}}},
 			})
 		},
+	})
+}
+
+// TestSpaceDrawings compares how spaces look with golden files.
+func TestSpaceDrawings(t *testing.T) {
+	i := &invocation{Host: Host{Clock: clock{}}}
+	drawings(t, map[string]func(*printer){
+		"space": func(p *printer) {
+			p.space(i, space.Space{
+				ID: "spc_1", Name: "first\nsecond", Status: space.Ready, Tier: "namespace", Policy: "standard", Limits: space.DefaultLimits(),
+				CreatedAt: noon.Add(-time.Hour),
+				CreatedBy: "usr_1", ExpiresAt: noon.Add(11 * time.Hour), Unenforced: []string{"memory_bytes"}, Env: map[string]string{"B": "2",
+					"A": "1"},
+			})
+		},
+	})
+}
+
+// TestHostDrawings compares how the host look with golden files.
+func TestHostDrawings(t *testing.T) {
+	drawings(t, map[string]func(*printer){
+		"doctor": func(p *printer) {
+			p.report(space.Report{Tier: "namespace", Limited: true, Start: 12 * time.Millisecond, Checks: []space.Check{
+				{Name: "user namespaces", OK: true, Detail: "a real space was started"},
+				{Name: "memory limit", Detail: "no writable memory control group", Mend: "mount -t cgroup2 none /sys/fs/cgroup", Bound: "memory_bytes"},
+			}})
+		},
+	})
+}
+
+// TestProofDrawings compares how proofs look with golden files.
+func TestProofDrawings(t *testing.T) {
+	drawings(t, map[string]func(*printer){
 		"proof": func(p *printer) {
 			p.proof(Proof{Workspace: "ws_dev", Valid: true, Checked: 38, Streams: 2, Documents: 8})
 			p.proof(Proof{Workspace: "ws_dev", Valid: true, Checked: 38, Streams: 2, Documents: 8, Checkpoints: []Held{{By: "this data directory",
@@ -220,6 +262,12 @@ func TestDrawings(t *testing.T) {
 			p.proof(Proof{Workspace: "ws_dev", Flaws: []Flaw{{Kind: "event_hash_mismatch", Seq: 3, Stream: "room_1", Place: 2, Event: "0190",
 				Detail: "the event was changed"}}})
 		},
+	})
+}
+
+// TestTopDrawings compares how top look with golden files.
+func TestTopDrawings(t *testing.T) {
+	drawings(t, map[string]func(*printer){
 		"top": func(p *printer) {
 			before, now := someTop()
 			for _, o := range []order{{}, {by: 'c'}, {by: 'n', turned: true}} {
@@ -228,13 +276,17 @@ func TestDrawings(t *testing.T) {
 				}
 			}
 		},
+	})
+}
+
+// TestErrorDrawings compares how errors look with golden files.
+func TestErrorDrawings(t *testing.T) {
+	drawings(t, map[string]func(*printer){
 		"error": func(p *printer) {
 			complain(p.out, p, usage("%q is not a size", "x\x1b[0m"))
 			complain(p.out, p, unreadable(os.ErrNotExist, "a\nb").With("look again"))
 		},
-	} {
-		t.Run(name, func(t *testing.T) { golden(t, name, drawn(100, draw)) })
-	}
+	})
 }
 
 // TestOutputComesInPieces puts characters together that were cut, ends lines that have no end, and obeys nothing.

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"agentbox/internal/domain/policy"
 	"bytes"
 	"encoding/json"
 	"strings"
@@ -9,9 +8,9 @@ import (
 	"time"
 
 	"agentbox/internal/domain/fault"
+	"agentbox/internal/domain/policy"
 )
 
-// TestPlainShowsWhatATerminalWouldObey escapes what moves the cursor, changes what follows or cannot be seen, and leaves the rest alone.
 // TestWrapped breaks between words only, and never loses one.
 func TestWrapped(t *testing.T) {
 	for _, c := range []struct {
@@ -35,6 +34,7 @@ func TestWrapped(t *testing.T) {
 	}
 }
 
+// TestPlainShowsWhatATerminalWouldObey escapes what moves the cursor, changes what follows or cannot be seen, and leaves the rest alone.
 func TestPlainShowsWhatATerminalWouldObey(t *testing.T) {
 	for _, c := range []struct{ name, in, want string }{
 		{"words", "naïve 日本 ✓\n\tend", "naïve 日本 ✓\n\tend"},
