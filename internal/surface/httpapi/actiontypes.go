@@ -43,6 +43,11 @@ type actionTypesAPI struct {
 	gate *gate.Gate
 }
 
+// newActionTypes returns the operations for action types of a workspace.
+func newActionTypes(p part, gate *gate.Gate) *actionTypesAPI {
+	return &actionTypesAPI{p, gate}
+}
+
 func (s *actionTypesAPI) register() {
 	wire.Handle(s.Server, wire.Operation{
 		ID: "list-action-types", Needs: wire.Shows("policy"), Method: http.MethodGet, Path: "/v1/action-types", Tag: "policies",

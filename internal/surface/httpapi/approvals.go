@@ -56,6 +56,11 @@ type approvalsAPI struct {
 	gate *gate.Gate
 }
 
+// newApprovals returns the operations for approvals.
+func newApprovals(p part, gate *gate.Gate) *approvalsAPI {
+	return &approvalsAPI{p, gate}
+}
+
 func (s *approvalsAPI) register() {
 	wire.Handle(s.Server, wire.Operation{ID: "list-approvals", Needs: wire.Shows("approval", "run_id", "space_id", "room_id"),
 		Method: http.MethodGet, Path: "/v1/approvals", Tag: "approvals", Summary: "List approvals, the newest first"}, s.listApprovals)

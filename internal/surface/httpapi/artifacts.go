@@ -27,6 +27,11 @@ type artifactsAPI struct {
 	engines *engines.Service
 }
 
+// newArtifacts returns the operations for artifacts.
+func newArtifacts(p part, engines *engines.Service) *artifactsAPI {
+	return &artifactsAPI{p, engines}
+}
+
 func (s *artifactsAPI) register() {
 	wire.Handle(s.Server, wire.Operation{
 		ID: "create-artifact", Engines: true, Needs: wire.Does(policy.ArtifactCreate, "step_id").PastLabels(), Method: http.MethodPost,

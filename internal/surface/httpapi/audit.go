@@ -58,6 +58,11 @@ type auditAPI struct {
 	prover *audit.Prover
 }
 
+// newAudit returns the operations for the proofs of the log.
+func newAudit(p part, query *query.Service, log journal.Journal, prover *audit.Prover) *auditAPI {
+	return &auditAPI{p, query, log, prover}
+}
+
 func (s *auditAPI) register() {
 	wire.Handle(s.Server, wire.Operation{
 		ID: "verify-hash-chain", Needs: wire.Shows("audit", "stream_id").PastLabels(), Method: http.MethodGet,

@@ -65,6 +65,11 @@ type capabilitiesAPI struct {
 	identity *identity.Service
 }
 
+// newCapabilities returns the operations for capability tokens.
+func newCapabilities(p part, identity *identity.Service) *capabilitiesAPI {
+	return &capabilitiesAPI{p, identity}
+}
+
 func (s *capabilitiesAPI) register() {
 	wire.Handle(s.Server, wire.Operation{
 		ID: "list-capabilities", Needs: wire.Shows("capability_token"), Method: http.MethodGet, Path: "/v1/capabilities", Tag: "principals",

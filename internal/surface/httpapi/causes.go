@@ -30,6 +30,11 @@ type causesAPI struct {
 	query *query.Service
 }
 
+// newCauses returns the operations for causes of an event.
+func newCauses(p part, query *query.Service) *causesAPI {
+	return &causesAPI{p, query}
+}
+
 func (s *causesAPI) register() {
 	wire.Handle(s.Server, wire.Operation{
 		ID: "get-event-causes", Needs: wire.Shows("event", "event_id").PastLabels(), Method: http.MethodGet, Path: "/v1/events/{event_id}/causes",

@@ -160,6 +160,11 @@ type claimsAPI struct {
 	of      *runsAPI
 }
 
+// newClaims returns the operations for runs of engines, which engines claim.
+func newClaims(p part, spaces *spaces.Service, engines *engines.Service, query *query.Service, of *runsAPI) *claimsAPI {
+	return &claimsAPI{p, spaces, engines, query, of}
+}
+
 func (s *claimsAPI) register() {
 	wire.HandleOnce(s.Server, wire.Operation{
 		ID: "create-engine-run", Needs: wire.DoesThere(policy.RunCreate), Method: http.MethodPost, Path: "/v1/runs", Tag: "engines",

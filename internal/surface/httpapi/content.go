@@ -26,6 +26,11 @@ type contentAPI struct {
 	gc   *gc.Service
 }
 
+// newContent returns the operations for the content that the log names.
+func newContent(p part, runs *runs.Service, gc *gc.Service) *contentAPI {
+	return &contentAPI{p, runs, gc}
+}
+
 func (s *contentAPI) register() {
 	wire.Handle(s.Server, wire.Operation{
 		ID: "get-content", Home: wire.AtLeader, Needs: wire.Shows("content"), Method: http.MethodGet, Path: "/v1/content", Tag: "content",

@@ -47,6 +47,11 @@ type contextsAPI struct {
 	of     *runsAPI
 }
 
+// newContexts returns the operations for interpreter contexts.
+func newContexts(p part, spaces *spaces.Service, runs *runs.Service, of *runsAPI) *contextsAPI {
+	return &contextsAPI{p, spaces, runs, of}
+}
+
 func (s *contextsAPI) register() {
 	wire.Handle(s.Server, wire.Operation{
 		ID: "run-cell", Home: wire.AtSpace, Needs: wire.Does(policy.RunStart, "space_id"), Method: http.MethodPost,

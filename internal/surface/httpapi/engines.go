@@ -77,6 +77,11 @@ type enginesAPI struct {
 	identity *identity.Service
 }
 
+// newEngines returns the operations for engines and their tokens.
+func newEngines(p part, engines *engines.Service, identity *identity.Service) *enginesAPI {
+	return &enginesAPI{p, engines, identity}
+}
+
 func (s *enginesAPI) register() {
 	wire.Handle(s.Server, wire.Operation{
 		ID: "get-permit-key", Engines: true, Needs: wire.Shows("engine"), Method: http.MethodGet, Path: "/v1/engines/permit-key", Tag: "engines",

@@ -108,6 +108,11 @@ type eventsAPI struct {
 	query *query.Service
 }
 
+// newEvents returns the operations for events of the log.
+func newEvents(p part, rooms *rooms.Service, query *query.Service) *eventsAPI {
+	return &eventsAPI{p, rooms, query}
+}
+
 func (s *eventsAPI) register() {
 	wire.Handle(s.Server, wire.Operation{
 		ID: "list-events", Needs: wire.Shows("event", "stream_id", "room_id", "thread_id", "run_id", "step_id", "space_id").PastLabels(),

@@ -33,6 +33,11 @@ type evidenceAPI struct {
 	engines *engines.Service
 }
 
+// newEvidence returns the operations for the evidence of runs.
+func newEvidence(p part, engines *engines.Service) *evidenceAPI {
+	return &evidenceAPI{p, engines}
+}
+
 func (s *evidenceAPI) register() {
 	type runPath struct {
 		Run string `path:"run_id" doc:"The run"`

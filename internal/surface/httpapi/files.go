@@ -68,6 +68,11 @@ type filesAPI struct {
 	spool  Spool
 }
 
+// newFiles returns the operations for files of spaces.
+func newFiles(p part, gate *gate.Gate, spaces *spaces.Service, spool Spool) *filesAPI {
+	return &filesAPI{p, gate, spaces, spool}
+}
+
 func (s *filesAPI) register() {
 	wire.Handle(s.Server, wire.Operation{ID: "list-files", Home: wire.AtSpace, Needs: wire.Does(policy.FileList, "space_id"),
 		Method: http.MethodGet, Path: "/v1/spaces/{space_id}/files", Tag: "files", Summary: "List files", Rate: wire.RateFiles}, s.listFiles)

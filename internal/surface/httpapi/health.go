@@ -70,13 +70,16 @@ type healthAPI struct {
 	trying    sync.WaitGroup // checks under way
 }
 
-func newHealthAPI(p part, of *spaces.Service, version string, checks []Check) *healthAPI {
+func newHealth(p part, of *spaces.Service, version string, checks []Check) *healthAPI {
 	s := &healthAPI{part: p, spaces: of, version: version}
 	for _, check := range checks {
 		s.probers = append(s.probers, &prober{check: check})
 	}
 	return s
 }
+
+// wait returns when no check is tried any more.
+func (s *healthAPI) wait() { s.trying.Wait() }
 
 func (s *healthAPI) register() {
 	wire.Tell(s.Server, wire.Operation{ID: "healthz", Method: http.MethodGet, Path: "/healthz", Tag: "service", Summary: "Is the daemon alive",

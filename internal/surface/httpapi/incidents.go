@@ -68,6 +68,11 @@ type incidentsAPI struct {
 	incidents *incidents.Service
 }
 
+// newIncidents returns the operations for incidents.
+func newIncidents(p part, incidents *incidents.Service) *incidentsAPI {
+	return &incidentsAPI{p, incidents}
+}
+
 func (s *incidentsAPI) register() {
 	wire.Handle(s.Server, wire.Operation{
 		ID: "open-incident", Needs: wire.DoesThere(policy.IncidentOpen), Method: http.MethodPost, Path: "/v1/incidents", Tag: "incidents",

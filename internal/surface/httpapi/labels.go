@@ -53,6 +53,11 @@ type labelsAPI struct {
 	labels *labels.Service
 }
 
+// newLabels returns the operations for labels.
+func newLabels(p part, labels *labels.Service) *labelsAPI {
+	return &labelsAPI{p, labels}
+}
+
 func (s *labelsAPI) register() {
 	wire.HandleOnce(s.Server, wire.Operation{
 		ID: "label-resource", Needs: wire.DoesThere(policy.LabelSet), Method: http.MethodPost, Path: "/v1/resources/labels", Tag: "labels",

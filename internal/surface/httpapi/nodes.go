@@ -26,6 +26,11 @@ type nodesAPI struct {
 	nodes *nodes.Service
 }
 
+// newNodes returns the operations for the daemons of a log.
+func newNodes(p part, nodes *nodes.Service) *nodesAPI {
+	return &nodesAPI{p, nodes}
+}
+
 func (s *nodesAPI) register() {
 	wire.Handle(s.Server, wire.Operation{
 		ID: "list-nodes", Needs: wire.Shows("host"), Method: http.MethodGet, Path: "/v1/nodes", Tag: "service",

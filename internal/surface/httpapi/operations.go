@@ -102,7 +102,7 @@ func New(c wire.Config, services Services, version string) *Server {
 		"policies", "incidents", "labels", "events", "audit", "content"}
 	s := &Server{Server: wire.New(c)}
 	p := part{s.Server, a}
-	s.health = newHealthAPI(p, services.Spaces, version, services.Checks)
+	s.health = newHealth(p, services.Spaces, version, services.Checks)
 	register(p, s.health, services)
 	describe(s.Server)
 	s.Object("PolicyApproval", "request")
@@ -113,42 +113,42 @@ func New(c wire.Config, services Services, version string) *Server {
 
 // register adds the operations of all subjects, in the order in which the API document lists them.
 func register(p part, health *healthAPI, of Services) {
-	answers := &approvalsAPI{p, of.Gate}
-	arbiter := &outsideAPI{p, of.Outside, of.Gate}
-	spaceRuns := &runsAPI{p, of.Gate, of.Spaces, of.Runs, of.Engines, of.Redaction, of.Identity, answers}
+	answers := newApprovals(p, of.Gate)
+	arbiter := newOutside(p, of.Outside, of.Gate)
+	spaceRuns := newRuns(p, of.Gate, of.Spaces, of.Runs, of.Engines, of.Redaction, of.Identity, answers)
 	for _, subject := range []interface{ register() }{
 		health,
-		&topAPI{p, of.Gate, of.Spaces, of.Runs, of.Engines, of.Log, of.Metrics, of.Tally},
-		&sessionsAPI{p, of.Identity},
-		&principalsAPI{p, of.Identity},
-		&capabilitiesAPI{p, of.Identity},
-		&enginesAPI{p, of.Engines, of.Identity},
-		&roomsAPI{p, of.Rooms},
-		&searchAPI{p, of.Rooms, of.Search},
-		&spacesAPI{p, of.Gate, of.Spaces},
-		&snapshotsAPI{p, of.Spaces},
+		newTop(p, of.Gate, of.Spaces, of.Runs, of.Engines, of.Log, of.Metrics, of.Tally),
+		newSessions(p, of.Identity),
+		newPrincipals(p, of.Identity),
+		newCapabilities(p, of.Identity),
+		newEngines(p, of.Engines, of.Identity),
+		newRooms(p, of.Rooms),
+		newSearch(p, of.Rooms, of.Search),
+		newSpaces(p, of.Gate, of.Spaces),
+		newSnapshots(p, of.Spaces),
 		spaceRuns,
-		&transcriptsAPI{p, of.Spaces, of.Runs, of.Prover, of.Spool, spaceRuns, make(chan struct{}, 1)},
-		&claimsAPI{p, of.Spaces, of.Engines, of.Query, spaceRuns},
-		&stepsAPI{p, of.Engines, of.Query},
-		&artifactsAPI{p, of.Engines},
-		&evidenceAPI{p, of.Engines},
-		&filesAPI{p, of.Gate, of.Spaces, of.Spool},
-		&contextsAPI{p, of.Spaces, of.Runs, spaceRuns},
+		newTranscripts(p, of.Spaces, of.Runs, of.Prover, of.Spool, spaceRuns),
+		newClaims(p, of.Spaces, of.Engines, of.Query, spaceRuns),
+		newSteps(p, of.Engines, of.Query),
+		newArtifacts(p, of.Engines),
+		newEvidence(p, of.Engines),
+		newFiles(p, of.Gate, of.Spaces, of.Spool),
+		newContexts(p, of.Spaces, of.Runs, spaceRuns),
 		answers,
-		&policiesAPI{p, of.Gate, of.Spaces, of.Runs, of.Outside, arbiter},
+		newPolicies(p, of.Gate, of.Spaces, of.Runs, of.Outside, arbiter),
 		arbiter,
-		&actionTypesAPI{p, of.Gate},
-		&incidentsAPI{p, of.Incidents},
-		&labelsAPI{p, of.Labels},
-		&eventsAPI{p, of.Rooms, of.Query},
-		&causesAPI{p, of.Query},
-		&auditAPI{p, of.Query, of.Log, of.Prover},
-		&contentAPI{p, of.Runs, of.GC},
-		&redactionsAPI{p, of.Redaction},
-		&workspacesAPI{p, of.Transfer, of.Spool, of.MaxWorkspace},
-		&tenantsAPI{p, of.Workspaces},
-		&nodesAPI{p, of.Nodes},
+		newActionTypes(p, of.Gate),
+		newIncidents(p, of.Incidents),
+		newLabels(p, of.Labels),
+		newEvents(p, of.Rooms, of.Query),
+		newCauses(p, of.Query),
+		newAudit(p, of.Query, of.Log, of.Prover),
+		newContent(p, of.Runs, of.GC),
+		newRedactions(p, of.Redaction),
+		newWorkspaces(p, of.Transfer, of.Spool, of.MaxWorkspace),
+		newTenants(p, of.Workspaces),
+		newNodes(p, of.Nodes),
 	} {
 		subject.register()
 	}
@@ -156,6 +156,6 @@ func register(p part, health *healthAPI, of Services) {
 
 // Run serves until ctx ends, and returns when also no check is tried any more.
 func (s *Server) Run(ctx context.Context, l net.Listener) error {
-	defer s.health.trying.Wait()
+	defer s.health.wait()
 	return s.Server.Run(ctx, l)
 }

@@ -80,6 +80,11 @@ type outsideAPI struct {
 	gate    *gate.Gate
 }
 
+// newOutside returns the operations for what is done outside of Agentbox.
+func newOutside(p part, outside *outside.Service, gate *gate.Gate) *outsideAPI {
+	return &outsideAPI{p, outside, gate}
+}
+
 func (s *outsideAPI) register() {
 	wire.HandleOnce(s.Server, wire.Operation{
 		ID: "evaluate-policy", Needs: wire.DoesThere(policy.PolicyEvaluate), Method: http.MethodPost, Path: "/v1/policy/evaluate",

@@ -72,6 +72,12 @@ type policiesAPI struct {
 	arbiter *outsideAPI
 }
 
+// newPolicies returns the operations for policies and the kill switch.
+func newPolicies(p part, gate *gate.Gate, spaces *spaces.Service, runs *runs.Service, outside *outside.Service,
+	arbiter *outsideAPI) *policiesAPI {
+	return &policiesAPI{p, gate, spaces, runs, outside, arbiter}
+}
+
 func (s *policiesAPI) register() {
 	wire.Handle(s.Server, wire.Operation{ID: "list-presets", Needs: wire.Shows("policy"), Method: http.MethodGet, Path: "/v1/policies/presets",
 		Tag: "policies", Summary: "List the policy presets, the strictest first"},

@@ -98,6 +98,11 @@ type principalsAPI struct {
 	identity *identity.Service
 }
 
+// newPrincipals returns the operations for people, agents and their keys.
+func newPrincipals(p part, identity *identity.Service) *principalsAPI {
+	return &principalsAPI{p, identity}
+}
+
 func (s *principalsAPI) register() {
 	s.registerAgents()
 	wire.Handle(s.Server, wire.Operation{

@@ -47,6 +47,11 @@ type redactionsAPI struct {
 	redaction *redacting.Service
 }
 
+// newRedactions returns the operations for redactions.
+func newRedactions(p part, redaction *redacting.Service) *redactionsAPI {
+	return &redactionsAPI{p, redaction}
+}
+
 func (s *redactionsAPI) register() {
 	wire.Handle(s.Server, wire.Operation{
 		ID: "redact-events", Home: wire.AtLeader, Needs: wire.Does(policy.AuditRedact).From(principal.Admin), Method: http.MethodPost,

@@ -132,6 +132,11 @@ type roomsAPI struct {
 	rooms *rooms.Service
 }
 
+// newRooms returns the operations for rooms, threads and messages.
+func newRooms(p part, rooms *rooms.Service) *roomsAPI {
+	return &roomsAPI{p, rooms}
+}
+
 func (s *roomsAPI) register() {
 	wire.Handle(s.Server, wire.Operation{
 		ID: "create-room", Needs: wire.DoesThere(policy.RoomCreate), Method: http.MethodPost, Path: "/v1/rooms", Tag: "rooms",

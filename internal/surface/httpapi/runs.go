@@ -120,6 +120,12 @@ type runsAPI struct {
 	approvals *approvalsAPI
 }
 
+// newRuns returns the operations for runs in spaces.
+func newRuns(p part, gate *gate.Gate, spaces *spaces.Service, runs *runs.Service, engines *engines.Service, redaction *redacting.Service,
+	identity *identity.Service, approvals *approvalsAPI) *runsAPI {
+	return &runsAPI{p, gate, spaces, runs, engines, redaction, identity, approvals}
+}
+
 func (s *runsAPI) register() {
 	message := run.Events{}
 	wire.Stream[struct {

@@ -26,6 +26,11 @@ type searchAPI struct {
 	search *search.Service
 }
 
+// newSearch returns the operations for the search of messages.
+func newSearch(p part, rooms *rooms.Service, search *search.Service) *searchAPI {
+	return &searchAPI{p, rooms, search}
+}
+
 func (s *searchAPI) register() {
 	wire.Handle(s.Server, wire.Operation{
 		ID: "search", Needs: wire.Shows("message", "room_id", "thread_id"), Method: http.MethodGet, Path: "/v1/search", Tag: "rooms",

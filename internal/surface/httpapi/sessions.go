@@ -67,6 +67,11 @@ type sessionsAPI struct {
 	identity *identity.Service
 }
 
+// newSessions returns the operations for sessions of people.
+func newSessions(p part, identity *identity.Service) *sessionsAPI {
+	return &sessionsAPI{p, identity}
+}
+
 func (s *sessionsAPI) register() {
 	wire.Handle(s.Server, wire.Operation{
 		ID: "bootstrap-owner", Method: http.MethodPost, Path: "/v1/auth/bootstrap-owner", Tag: "auth",

@@ -61,6 +61,11 @@ type snapshotsAPI struct {
 	spaces *spaces.Service
 }
 
+// newSnapshots returns the operations for snapshots of spaces.
+func newSnapshots(p part, spaces *spaces.Service) *snapshotsAPI {
+	return &snapshotsAPI{p, spaces}
+}
+
 func (s *snapshotsAPI) register() {
 	wire.Handle(s.Server, wire.Operation{
 		ID: "list-snapshots", Home: wire.AtSpace, Needs: wire.Shows("snapshot", "space_id"), Method: http.MethodGet,

@@ -98,6 +98,11 @@ type spacesAPI struct {
 	spaces *spaces.Service
 }
 
+// newSpaces returns the operations for spaces.
+func newSpaces(p part, gate *gate.Gate, spaces *spaces.Service) *spacesAPI {
+	return &spacesAPI{p, gate, spaces}
+}
+
 func (s *spacesAPI) register() {
 	wire.Handle(s.Server, wire.Operation{
 		ID: "create-space", Needs: wire.DoesThere(policy.SpaceCreate), Method: http.MethodPost, Path: "/v1/spaces", Tag: "spaces",

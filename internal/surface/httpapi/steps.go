@@ -142,6 +142,11 @@ type stepsAPI struct {
 	query   *query.Service
 }
 
+// newSteps returns the operations for steps and tool calls.
+func newSteps(p part, engines *engines.Service, query *query.Service) *stepsAPI {
+	return &stepsAPI{p, engines, query}
+}
+
 func (s *stepsAPI) register() {
 	wire.Handle(s.Server, wire.Operation{
 		ID: "create-step", Engines: true, Needs: wire.Does(policy.StepCreate, "run_id").PastLabels(), Method: http.MethodPost,

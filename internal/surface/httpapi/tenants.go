@@ -55,6 +55,11 @@ type tenantsAPI struct {
 	workspaces *workspaces.Service
 }
 
+// newTenants returns the operations for workspaces.
+func newTenants(p part, workspaces *workspaces.Service) *tenantsAPI {
+	return &tenantsAPI{p, workspaces}
+}
+
 func (s *tenantsAPI) register() {
 	wire.Handle(s.Server, wire.Operation{
 		ID: "create-workspace", Needs: wire.Does(policy.WorkspaceCreate), Method: http.MethodPost, Path: "/v1/workspaces", Tag: "service",

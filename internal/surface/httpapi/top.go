@@ -78,6 +78,12 @@ type topAPI struct {
 	tally   func(ws id.Workspace) Tally
 }
 
+// newTop returns the operations for what happens now, and the metrics.
+func newTop(p part, gate *gate.Gate, spaces *spaces.Service, runs *runs.Service, engines *engines.Service, log journal.Journal,
+	shows http.Handler, tally func(ws id.Workspace) Tally) *topAPI {
+	return &topAPI{p, gate, spaces, runs, engines, log, shows, tally}
+}
+
 func (s *topAPI) register() {
 	wire.Handle(s.Server, wire.Operation{
 		ID: "get-top", Needs: wire.Shows("host"), Method: http.MethodGet, Path: "/v1/top", Tag: "service",

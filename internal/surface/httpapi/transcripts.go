@@ -27,6 +27,11 @@ type transcriptsAPI struct {
 	importing chan struct{} // holds one: a transcript is read into memory as a whole
 }
 
+// newTranscripts returns the operations for transcripts of runs.
+func newTranscripts(p part, spaces *spaces.Service, runs *runs.Service, prover *audit.Prover, spool Spool, of *runsAPI) *transcriptsAPI {
+	return &transcriptsAPI{p, spaces, runs, prover, spool, of, make(chan struct{}, 1)}
+}
+
 func (s *transcriptsAPI) register() {
 	wire.Stream[struct {
 		Run    string `path:"run_id" doc:"The run"`

@@ -42,6 +42,11 @@ type workspacesAPI struct {
 	most     int64
 }
 
+// newWorkspaces returns the operations for the file of a whole workspace.
+func newWorkspaces(p part, transfer *transfer.Importer, spool Spool, most int64) *workspacesAPI {
+	return &workspacesAPI{p, transfer, spool, most}
+}
+
 func (s *workspacesAPI) register() {
 	wire.Stream[struct {
 		Key     string `query:"public_key" maxLength:"1000" doc:"The key that must have signed the checkpoint in the file; the one that came along unless given"`
