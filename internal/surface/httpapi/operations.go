@@ -78,6 +78,12 @@ type access struct {
 	labels   *labels.Service
 }
 
+// newAccess returns the access to what services have.
+func newAccess(gate *gate.Gate, spaces *spaces.Service, query *query.Service, log journal.Journal, identity *identity.Service,
+	docs projection.Reader, labels *labels.Service) *access {
+	return &access{gate, spaces, query, log, identity, docs, labels}
+}
+
 // part is what the operations of each subject have.
 type part struct {
 	*wire.Server
@@ -93,7 +99,7 @@ func New(c wire.Config, services Services, version string) *Server {
 		}
 		return found[len(found)-1].Seq, nil
 	}
-	a := &access{services.Gate, services.Spaces, services.Query, services.Log, services.Identity, services.Docs, services.Labels}
+	a := newAccess(services.Gate, services.Spaces, services.Query, services.Log, services.Identity, services.Docs, services.Labels)
 	c.Bound, c.Barred, c.Labels, c.Resolve = a.bound, a.barred, a.labelled, a.resolve
 	c.Narrow = func(ctx context.Context, who principal.Caller, t id.Token) (principal.Caller, error) {
 		return services.Identity.ActsFor(ctx, who, "", t)
