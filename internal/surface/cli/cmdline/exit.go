@@ -77,6 +77,11 @@ type Ended struct{ Code int }
 // Error is never shown.
 func (e *Ended) Error() string { return "ended" }
 
+// NoKeys makes the fault of a command that a terminal gives no single keys.
+func NoKeys(err error) *fault.Error {
+	return fault.Wrap(err, fault.Unavailable, "terminal_unusable", "this terminal cannot be read key by key")
+}
+
 // Usage makes the fault of a command that was called wrongly.
 func Usage(format string, args ...any) *fault.Error {
 	return fault.New(fault.Invalid, "usage", format, args...)

@@ -100,6 +100,7 @@ func Save(target string, content io.Reader, force bool) (int64, error) {
 	return size, nil
 }
 
+// Unreadable makes the fault of a local file that cannot be read.
 func Unreadable(err error, path string) *fault.Error {
 	return fault.Wrap(err, fault.Invalid, "file_unreadable", "%s cannot be read", term.OneLine(path, 200))
 }

@@ -129,6 +129,7 @@ func ReadOrdinary(path string) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, 64<<10))
 }
 
+// Absolute returns a path from the root of the file system.
 func Absolute(path string) (string, error) {
 	abs, err := filepath.Abs(path)
 	if err != nil {

@@ -67,6 +67,7 @@ func PrincipalNamed(ctx context.Context, api *client.Client, named string) (id.P
 		60)).With("name one by its id: " + strings.Join(ids, ", "))
 }
 
+// AllRooms reads the rooms that the caller may see, page by page.
 func AllRooms(ctx context.Context, api *client.Client) ([]client.ListedRoom, error) {
 	return All(func(cursor string) ([]client.ListedRoom, string, error) {
 		page, err := api.Rooms(ctx, client.Page{Cursor: cursor, Limit: 200})

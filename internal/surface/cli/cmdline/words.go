@@ -10,6 +10,7 @@ import (
 	"agentbox/internal/surface/cli/term"
 )
 
+// First returns the first text that is not empty.
 func First(values ...string) string {
 	for _, v := range values {
 		if v != "" {
@@ -19,6 +20,7 @@ func First(values ...string) string {
 	return ""
 }
 
+// AsFault returns the fault in an error.
 func AsFault(err error) (*fault.Error, bool) { return errors.AsType[*fault.Error](err) }
 
 // Pairs reads NAME=VALUE arguments.

@@ -11,6 +11,7 @@ import (
 	"agentbox/internal/surface/cli/term"
 )
 
+// Backups is the command that keeps a data directory as one file.
 func Backups(i *cmdline.Invocation) *cobra.Command {
 	var keys bool
 	c := &cobra.Command{
@@ -50,6 +51,7 @@ func Backups(i *cmdline.Invocation) *cobra.Command {
 	return c
 }
 
+// Restore is the command that makes a data directory from a backup.
 func Restore(i *cmdline.Invocation) *cobra.Command {
 	var keys string
 	c := &cobra.Command{

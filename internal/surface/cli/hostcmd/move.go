@@ -17,6 +17,7 @@ import (
 	"agentbox/internal/surface/cli/term"
 )
 
+// ExportWorkspace is the command that writes a workspace as one file.
 func ExportWorkspace(i *cmdline.Invocation) *cobra.Command {
 	ws := string(id.DefaultWorkspace)
 	c := &cobra.Command{
@@ -52,6 +53,7 @@ func ExportWorkspace(i *cmdline.Invocation) *cobra.Command {
 	return c
 }
 
+// ImportWorkspace is the command that takes a workspace from a file.
 func ImportWorkspace(i *cmdline.Invocation) *cobra.Command {
 	var public, key string
 	c := &cobra.Command{

@@ -233,7 +233,7 @@ func feed(ctx context.Context, i *cmdline.Invocation, api *client.Client, r run.
 		return func() {}, nil
 	}
 	if err != nil {
-		return nil, fault.Wrap(err, fault.Unavailable, "terminal_unusable", "this terminal cannot be read key by key")
+		return nil, cmdline.NoKeys(err)
 	}
 	within, stop := context.WithCancel(ctx)
 	keys := &term.Typed{Out: i.Out, Pieces: make(chan []byte)}

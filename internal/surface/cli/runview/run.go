@@ -57,6 +57,7 @@ func Place(r run.Run) term.Cell {
 	return term.Text(string(r.Space))
 }
 
+// Progress says how many operations of a run are done.
 func Progress(r run.Run) string {
 	done := 0
 	for _, o := range r.Operations {

@@ -141,7 +141,7 @@ func (s *session) open(ctx context.Context) (read func(prompt string) (string, e
 		return s.lines(), func() {}, nil
 	}
 	if err != nil {
-		return nil, nil, fault.Wrap(err, fault.Unavailable, "terminal_unusable", "this terminal cannot be read key by key")
+		return nil, nil, cmdline.NoKeys(err)
 	}
 	if s.past, err = openHistory(historyFile(s.i)); err != nil {
 		cmdline.Complain(s.i.Err, s.i.Printer(s.i.Err), err)

@@ -8,10 +8,13 @@ import (
 	"unicode/utf8"
 )
 
+// Pad fills a text with spaces on its left up to a width in bytes.
 func Pad(s string, width int) string { return strings.Repeat(" ", max(0, width-len(s))) + s }
 
+// PadRight fills a text with spaces on its right up to a width in bytes.
 func PadRight(s string, width int) string { return s + strings.Repeat(" ", max(0, width-len(s))) }
 
+// Moment writes a time as transcripts do.
 func Moment(t time.Time) string {
 	if t.IsZero() {
 		return "-"

@@ -16,7 +16,6 @@ import (
 	"golang.org/x/text/width"
 
 	"agentbox/internal/client"
-	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/space"
 	"agentbox/internal/surface/cli/cmdline"
 	"agentbox/internal/surface/cli/term"
@@ -324,7 +323,7 @@ const (
 func watchTop(ctx context.Context, i *cmdline.Invocation, api *client.Client, last client.Top, every time.Duration) error {
 	restore, err := i.Keys()
 	if err != nil {
-		return fault.Wrap(err, fault.Unavailable, "terminal_unusable", "this terminal cannot be read key by key").With("agentbox top --once")
+		return cmdline.NoKeys(err).With("agentbox top --once")
 	}
 	ctx, stop := context.WithCancel(ctx)
 	keys := make(chan byte)

@@ -20,12 +20,14 @@ type RangeWriter struct {
 	Refused bool
 }
 
+// WriteHeader implements http.ResponseWriter.
 func (w *RangeWriter) WriteHeader(status int) {
 	if w.Refused = status == http.StatusRequestedRangeNotSatisfiable; !w.Refused {
 		w.ResponseWriter.WriteHeader(status)
 	}
 }
 
+// Write implements io.Writer.
 func (w *RangeWriter) Write(p []byte) (int, error) {
 	if w.Refused {
 		return len(p), nil
@@ -48,7 +50,9 @@ func (b *Body) Read(p []byte) (int, error) {
 	return n, err
 }
 
+// The errors of bodies that are read piece by piece.
 var (
+	ErrNotMultipart   = fault.New(fault.Invalid, "unsupported_media_type", "files are uploaded as multipart/form-data")
 	ErrBodyUnreadable = fault.New(fault.Invalid, "body_unreadable", "the body is not well-formed, or ended before its time")
 	ErrUploadTooLarge = fault.New(fault.Exhausted, "body_too_large", "one upload may have %d bytes", int64(spaces.MaxUpload))
 )

@@ -64,6 +64,7 @@ func NewAudit(p access.Part, query *query.Service, log journal.Journal, prover *
 	return &Audit{p, query, log, prover}
 }
 
+// Register adds the operations to the server.
 func (s *Audit) Register() {
 	wire.Handle(s.Server, wire.Operation{
 		ID: "verify-hash-chain", Needs: wire.Shows("audit", "stream_id").PastLabels(), Method: http.MethodGet,

@@ -36,6 +36,7 @@ func NewCauses(p access.Part, query *query.Service) *Causes {
 	return &Causes{p, query}
 }
 
+// Register adds the operations to the server.
 func (s *Causes) Register() {
 	wire.Handle(s.Server, wire.Operation{
 		ID: "get-event-causes", Needs: wire.Shows("event", "event_id").PastLabels(), Method: http.MethodGet, Path: "/v1/events/{event_id}/causes",

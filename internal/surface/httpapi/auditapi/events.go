@@ -121,6 +121,7 @@ func NewEvents(p access.Part, rooms *rooms.Service, query *query.Service) *Event
 	return &Events{p, rooms, query}
 }
 
+// Register adds the operations to the server.
 func (s *Events) Register() {
 	wire.Handle(s.Server, wire.Operation{
 		ID: "list-events", Needs: wire.Shows("event", "stream_id", "room_id", "thread_id", "run_id", "step_id", "space_id").PastLabels(),

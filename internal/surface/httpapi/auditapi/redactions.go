@@ -53,6 +53,7 @@ func NewRedactions(p access.Part, redaction *redacting.Service) *Redactions {
 	return &Redactions{p, redaction}
 }
 
+// Register adds the operations to the server.
 func (s *Redactions) Register() {
 	wire.Handle(s.Server, wire.Operation{
 		ID: "redact-events", Home: wire.AtLeader, Needs: wire.Does(policy.AuditRedact).From(principal.Admin), Method: http.MethodPost,

@@ -32,6 +32,7 @@ func NewContent(p access.Part, runs *runs.Service, gc *gc.Service) *Content {
 	return &Content{p, runs, gc}
 }
 
+// Register adds the operations to the server.
 func (s *Content) Register() {
 	wire.Handle(s.Server, wire.Operation{
 		ID: "get-content", Home: wire.AtLeader, Needs: wire.Shows("content"), Method: http.MethodGet, Path: "/v1/content", Tag: "content",

@@ -72,6 +72,7 @@ type HealthAPI struct {
 	trying    sync.WaitGroup // checks under way
 }
 
+// NewHealth returns the operations for health and readiness.
 func NewHealth(p access.Part, of *spaces.Service, version string, checks []Check) *HealthAPI {
 	s := &HealthAPI{Part: p, spaces: of, version: version}
 	for _, check := range checks {
@@ -83,6 +84,7 @@ func NewHealth(p access.Part, of *spaces.Service, version string, checks []Check
 // Wait returns when no check is tried any more.
 func (s *HealthAPI) Wait() { s.trying.Wait() }
 
+// Register adds the operations to the server.
 func (s *HealthAPI) Register() {
 	wire.Tell(s.Server, wire.Operation{ID: "healthz", Method: http.MethodGet, Path: "/healthz", Tag: "service", Summary: "Is the daemon alive",
 		Public: true},

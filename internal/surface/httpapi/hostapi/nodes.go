@@ -32,6 +32,7 @@ func NewNodes(p access.Part, nodes *nodes.Service) *Nodes {
 	return &Nodes{p, nodes}
 }
 
+// Register adds the operations to the server.
 func (s *Nodes) Register() {
 	wire.Handle(s.Server, wire.Operation{
 		ID: "list-nodes", Needs: wire.Shows("host"), Method: http.MethodGet, Path: "/v1/nodes", Tag: "service",

@@ -85,6 +85,7 @@ func NewTop(p access.Part, gate *gate.Gate, spaces *spaces.Service, runs *runs.S
 	return &Top{p, gate, spaces, runs, engines, log, shows, tally}
 }
 
+// Register adds the operations to the server.
 func (s *Top) Register() {
 	wire.Handle(s.Server, wire.Operation{
 		ID: "get-top", Needs: wire.Shows("host"), Method: http.MethodGet, Path: "/v1/top", Tag: "service",

@@ -48,6 +48,7 @@ func NewWorkspaces(p access.Part, transfer *transfer.Importer, spool access.Spoo
 	return &Workspaces{p, transfer, spool, most}
 }
 
+// Register adds the operations to the server.
 func (s *Workspaces) Register() {
 	wire.Stream[struct {
 		Key     string `query:"public_key" maxLength:"1000" doc:"The key that must have signed the checkpoint in the file; the one that came along unless given"`

@@ -71,6 +71,7 @@ func NewCapabilities(p access.Part, identity *identity.Service) *Capabilities {
 	return &Capabilities{p, identity}
 }
 
+// Register adds the operations to the server.
 func (s *Capabilities) Register() {
 	wire.Handle(s.Server, wire.Operation{
 		ID: "list-capabilities", Needs: wire.Shows("capability_token"), Method: http.MethodGet, Path: "/v1/capabilities", Tag: "principals",

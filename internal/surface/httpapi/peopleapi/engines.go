@@ -83,6 +83,7 @@ func NewEngines(p access.Part, engines *engines.Service, identity *identity.Serv
 	return &Engines{p, engines, identity}
 }
 
+// Register adds the operations to the server.
 func (s *Engines) Register() {
 	wire.Handle(s.Server, wire.Operation{
 		ID: "get-permit-key", Engines: true, Needs: wire.Shows("engine"), Method: http.MethodGet, Path: "/v1/engines/permit-key", Tag: "engines",

@@ -105,6 +105,7 @@ func NewPrincipals(p access.Part, identity *identity.Service) *Principals {
 	return &Principals{p, identity}
 }
 
+// Register adds the operations to the server.
 func (s *Principals) Register() {
 	s.registerAgents()
 	wire.Handle(s.Server, wire.Operation{

@@ -73,6 +73,7 @@ func NewSessions(p access.Part, identity *identity.Service) *Sessions {
 	return &Sessions{p, identity}
 }
 
+// Register adds the operations to the server.
 func (s *Sessions) Register() {
 	wire.Handle(s.Server, wire.Operation{
 		ID: "bootstrap-owner", Method: http.MethodPost, Path: "/v1/auth/bootstrap-owner", Tag: "auth",

@@ -61,6 +61,7 @@ func NewTenants(p access.Part, workspaces *workspaces.Service) *Tenants {
 	return &Tenants{p, workspaces}
 }
 
+// Register adds the operations to the server.
 func (s *Tenants) Register() {
 	wire.Handle(s.Server, wire.Operation{
 		ID: "create-workspace", Needs: wire.Does(policy.WorkspaceCreate), Method: http.MethodPost, Path: "/v1/workspaces", Tag: "service",

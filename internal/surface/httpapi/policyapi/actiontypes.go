@@ -46,6 +46,7 @@ func NewActionTypes(p access.Part, gate *gate.Gate) *ActionTypes {
 	return &ActionTypes{p, gate}
 }
 
+// Register adds the operations to the server.
 func (s *ActionTypes) Register() {
 	wire.Handle(s.Server, wire.Operation{
 		ID: "list-action-types", Needs: wire.Shows("policy"), Method: http.MethodGet, Path: "/v1/action-types", Tag: "policies",

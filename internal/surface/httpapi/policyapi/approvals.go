@@ -62,6 +62,7 @@ func NewApprovals(p access.Part, gate *gate.Gate) *Approvals {
 	return &Approvals{p, gate}
 }
 
+// Register adds the operations to the server.
 func (s *Approvals) Register() {
 	wire.Handle(s.Server, wire.Operation{ID: "list-approvals", Needs: wire.Shows("approval", "run_id", "space_id", "room_id"),
 		Method: http.MethodGet, Path: "/v1/approvals", Tag: "approvals", Summary: "List approvals, the newest first"}, s.listApprovals)

@@ -74,6 +74,7 @@ func NewIncidents(p access.Part, incidents *incidents.Service) *Incidents {
 	return &Incidents{p, incidents}
 }
 
+// Register adds the operations to the server.
 func (s *Incidents) Register() {
 	wire.Handle(s.Server, wire.Operation{
 		ID: "open-incident", Needs: wire.DoesThere(policy.IncidentOpen), Method: http.MethodPost, Path: "/v1/incidents", Tag: "incidents",

@@ -59,6 +59,7 @@ func NewLabels(p access.Part, labels *labels.Service) *Labels {
 	return &Labels{p, labels}
 }
 
+// Register adds the operations to the server.
 func (s *Labels) Register() {
 	wire.HandleOnce(s.Server, wire.Operation{
 		ID: "label-resource", Needs: wire.DoesThere(policy.LabelSet), Method: http.MethodPost, Path: "/v1/resources/labels", Tag: "labels",

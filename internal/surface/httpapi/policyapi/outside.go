@@ -86,6 +86,7 @@ func NewOutside(p access.Part, outside *outside.Service, gate *gate.Gate) *Outsi
 	return &Outside{p, outside, gate}
 }
 
+// Register adds the operations to the server.
 func (s *Outside) Register() {
 	wire.HandleOnce(s.Server, wire.Operation{
 		ID: "evaluate-policy", Needs: wire.DoesThere(policy.PolicyEvaluate), Method: http.MethodPost, Path: "/v1/policy/evaluate",

@@ -80,6 +80,7 @@ func NewPolicies(p access.Part, gate *gate.Gate, spaces *spaces.Service, runs *r
 	return &Policies{p, gate, spaces, runs, outside, arbiter}
 }
 
+// Register adds the operations to the server.
 func (s *Policies) Register() {
 	wire.Handle(s.Server, wire.Operation{ID: "list-presets", Needs: wire.Shows("policy"), Method: http.MethodGet, Path: "/v1/policies/presets",
 		Tag: "policies", Summary: "List the policy presets, the strictest first"},

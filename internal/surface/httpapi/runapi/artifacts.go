@@ -33,6 +33,7 @@ func NewArtifacts(p access.Part, engines *engines.Service) *Artifacts {
 	return &Artifacts{p, engines}
 }
 
+// Register adds the operations to the server.
 func (s *Artifacts) Register() {
 	wire.Handle(s.Server, wire.Operation{
 		ID: "create-artifact", Engines: true, Needs: wire.Does(policy.ArtifactCreate, "step_id").PastLabels(), Method: http.MethodPost,

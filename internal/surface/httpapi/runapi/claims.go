@@ -166,6 +166,7 @@ func NewClaims(p access.Part, spaces *spaces.Service, engines *engines.Service, 
 	return &Claims{p, spaces, engines, query, of}
 }
 
+// Register adds the operations to the server.
 func (s *Claims) Register() {
 	wire.HandleOnce(s.Server, wire.Operation{
 		ID: "create-engine-run", Needs: wire.DoesThere(policy.RunCreate), Method: http.MethodPost, Path: "/v1/runs", Tag: "engines",

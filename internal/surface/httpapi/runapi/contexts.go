@@ -54,6 +54,7 @@ func NewContexts(p access.Part, spaces *spaces.Service, runs *runs.Service, of *
 	return &Contexts{p, spaces, runs, of}
 }
 
+// Register adds the operations to the server.
 func (s *Contexts) Register() {
 	wire.Handle(s.Server, wire.Operation{
 		ID: "run-cell", Home: wire.AtSpace, Needs: wire.Does(policy.RunStart, "space_id"), Method: http.MethodPost,

@@ -39,6 +39,7 @@ func NewEvidence(p access.Part, engines *engines.Service) *Evidence {
 	return &Evidence{p, engines}
 }
 
+// Register adds the operations to the server.
 func (s *Evidence) Register() {
 	type runPath struct {
 		Run string `path:"run_id" doc:"The run"`

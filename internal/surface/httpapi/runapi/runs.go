@@ -131,6 +131,7 @@ func NewRuns(p access.Part, gate *gate.Gate, spaces *spaces.Service, runs *runs.
 	return &Runs{p, gate, spaces, runs, engines, redaction, identity, approvals}
 }
 
+// Register adds the operations to the server.
 func (s *Runs) Register() {
 	message := run.Events{}
 	wire.Stream[struct {

@@ -148,6 +148,7 @@ func NewSteps(p access.Part, engines *engines.Service, query *query.Service) *St
 	return &Steps{p, engines, query}
 }
 
+// Register adds the operations to the server.
 func (s *Steps) Register() {
 	wire.Handle(s.Server, wire.Operation{
 		ID: "create-step", Engines: true, Needs: wire.Does(policy.StepCreate, "run_id").PastLabels(), Method: http.MethodPost,

@@ -34,6 +34,7 @@ func NewTranscripts(p access.Part, spaces *spaces.Service, runs *runs.Service, p
 	return &Transcripts{p, spaces, runs, prover, spool, of, make(chan struct{}, 1)}
 }
 
+// Register adds the operations to the server.
 func (s *Transcripts) Register() {
 	wire.Stream[struct {
 		Run    string `path:"run_id" doc:"The run"`

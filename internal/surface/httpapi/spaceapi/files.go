@@ -70,6 +70,7 @@ func NewFiles(p access.Part, gate *gate.Gate, spaces *spaces.Service, spool acce
 	return &Files{p, gate, spaces, spool}
 }
 
+// Register adds the operations to the server.
 func (s *Files) Register() {
 	wire.Handle(s.Server, wire.Operation{ID: "list-files", Home: wire.AtSpace, Needs: wire.Does(policy.FileList, "space_id"),
 		Method: http.MethodGet, Path: "/v1/spaces/{space_id}/files", Tag: "files", Summary: "List files", Rate: wire.RateFiles}, s.listFiles)
@@ -287,7 +288,7 @@ func (s *Files) uploadFiles(w http.ResponseWriter, r *http.Request, c wire.Call)
 	}
 	parts, err := r.MultipartReader()
 	if err != nil {
-		return fault.New(fault.Invalid, "unsupported_media_type", "files are uploaded as multipart/form-data")
+		return access.ErrNotMultipart
 	}
 	out, status := uploaded{Files: []uploadedFile{}}, http.StatusCreated
 	for {

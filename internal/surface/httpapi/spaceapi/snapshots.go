@@ -67,6 +67,7 @@ func NewSnapshots(p access.Part, spaces *spaces.Service) *Snapshots {
 	return &Snapshots{p, spaces}
 }
 
+// Register adds the operations to the server.
 func (s *Snapshots) Register() {
 	wire.Handle(s.Server, wire.Operation{
 		ID: "list-snapshots", Home: wire.AtSpace, Needs: wire.Shows("snapshot", "space_id"), Method: http.MethodGet,

@@ -106,6 +106,7 @@ func NewSpaces(p access.Part, gate *gate.Gate, spaces *spaces.Service) *Spaces {
 	return &Spaces{p, gate, spaces}
 }
 
+// Register adds the operations to the server.
 func (s *Spaces) Register() {
 	wire.Handle(s.Server, wire.Operation{
 		ID: "create-space", Needs: wire.DoesThere(policy.SpaceCreate), Method: http.MethodPost, Path: "/v1/spaces", Tag: "spaces",

@@ -139,6 +139,7 @@ func NewRooms(p access.Part, rooms *rooms.Service) *Rooms {
 	return &Rooms{p, rooms}
 }
 
+// Register adds the operations to the server.
 func (s *Rooms) Register() {
 	wire.Handle(s.Server, wire.Operation{
 		ID: "create-room", Needs: wire.DoesThere(policy.RoomCreate), Method: http.MethodPost, Path: "/v1/rooms", Tag: "rooms",

@@ -32,6 +32,7 @@ func NewSearch(p access.Part, rooms *rooms.Service, search *search.Service) *Sea
 	return &Search{p, rooms, search}
 }
 
+// Register adds the operations to the server.
 func (s *Search) Register() {
 	wire.Handle(s.Server, wire.Operation{
 		ID: "search", Needs: wire.Shows("message", "room_id", "thread_id"), Method: http.MethodGet, Path: "/v1/search", Tag: "rooms",
