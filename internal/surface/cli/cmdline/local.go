@@ -17,35 +17,35 @@ import (
 	"agentbox/internal/surface/cli/term"
 )
 
-// located is the content of the file that a daemon writes into its data directory while it serves.
-type located struct {
+// Located is the content of the file that a daemon writes into its data directory while it serves.
+type Located struct {
 	Addr  string `json:"addr"` // host:port
 	PID   int    `json:"pid"`
 	Phase string `json:"phase"` // what it does before it can work; "" for one that can
 }
 
 // URL returns the address of the API.
-func (l located) URL() string { return "http://" + l.Addr }
+func (l Located) URL() string { return "http://" + l.Addr }
 
 const advice = "start one with: agentbox up"
 
 // locate finds the daemon of a data directory and makes sure that it lives.
-func locate(dir string) (located, error) {
+func locate(dir string) (Located, error) {
 	text, err := ReadOrdinary(filepath.Join(dir, "daemon.json"))
 	if errors.Is(err, fs.ErrNotExist) {
-		return located{}, fault.New(fault.Unavailable, "daemon_not_running", "no daemon runs on %s", dir).With(advice)
+		return Located{}, fault.New(fault.Unavailable, "daemon_not_running", "no daemon runs on %s", dir).With(advice)
 	}
 	if err != nil {
-		return located{}, fault.Wrap(err, fault.Unavailable, "daemon_not_running", "the daemon's address cannot be read from %s",
+		return Located{}, fault.Wrap(err, fault.Unavailable, "daemon_not_running", "the daemon's address cannot be read from %s",
 			dir).With(advice)
 	}
-	var l located
+	var l Located
 	if err := json.Unmarshal(text, &l); err != nil || l.Addr == "" || l.PID <= 0 {
-		return located{}, fault.New(fault.Unavailable, "daemon_not_running", "daemon.json in %s does not say where a daemon serves",
+		return Located{}, fault.New(fault.Unavailable, "daemon_not_running", "daemon.json in %s does not say where a daemon serves",
 			dir).With(advice)
 	}
 	if !host.Lives(l.PID) {
-		return located{}, fault.New(fault.Unavailable, "daemon_not_running", "the daemon of %s (process %d) has ended without saying so", dir,
+		return Located{}, fault.New(fault.Unavailable, "daemon_not_running", "the daemon of %s (process %d) has ended without saying so", dir,
 			l.PID).With(advice)
 	}
 	return l, nil
@@ -56,7 +56,7 @@ const look = 50 * time.Millisecond
 
 // Serving finds the daemon of a data directory and waits for it while it starts: as long as it lives, for only the daemon knows how much
 // there is to do. What it does is said once, and again when it does something else.
-func (i *Invocation) Serving(ctx context.Context, dir string) (located, error) {
+func (i *Invocation) Serving(ctx context.Context, dir string) (Located, error) {
 	said := ""
 	for {
 		l, err := locate(dir)
