@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"slices"
+	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -47,6 +48,9 @@ type instance struct {
 	unenforced []string
 	done       chan struct{} // closed when nothing of the space is left but its files
 	released   error         // set before done is closed
+
+	mu       sync.Mutex
+	contexts map[string]*interpreter // that have a process, by language and name
 }
 
 var _ space.Instance = (*instance)(nil)
