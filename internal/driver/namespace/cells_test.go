@@ -60,3 +60,23 @@ func TestPythonContext(t *testing.T) {
 	c.printed(c.python("import sys; sys.exit(0)"), "")
 	c.printed(c.python("len(x)"), "4\n")
 }
+
+func TestJavaScriptContext(t *testing.T) {
+	c := contexts(t)
+	c.printed(c.node("const x = [1, 2, 3]; let { length: n } = x\nfunction twice(v) { return 2 * v }\nclass Point { a = 1 }"), "")
+	c.printed(c.node("twice(n) + new Point().a"), "7\n")
+	c.printed(c.node("const x = 5; console.log('said'); x"), "said\n5\n")
+	c.printed(c.node("const y: number = 4; type T = string; y as number"), "4\n")
+	c.printed(c.node("enum Colour { Red = 3 }\nColour.Red"), "3\n")
+	c.printed(c.node("import fs, { existsSync } from 'node:fs'\nconst p = await fs.promises.readFile('/etc/hostname', 'utf8'); p.trim()"), "'space'\n")
+	c.printed(c.node("existsSync('/etc/hostname') && require('path').basename('/a/b')"), "'b'\n")
+	c.printed(c.node("({ a: [1, { b: 'ü' }] })"), "{ a: [ 1, { b: 'ü' } ] }\n")
+	r := c.node("console.log('before'); throw new TypeError('no number')")
+	if r.Code != 1 || r.Stdout != "before\n" || !strings.Contains(r.Stderr, "Uncaught TypeError: no number") || strings.Contains(r.Stderr, "cell.js") {
+		t.Errorf("an error: got %+v", r)
+	}
+	if r := c.node("let = = 1"); r.Code != 1 || !strings.Contains(r.Stderr, "SyntaxError") {
+		t.Errorf("a syntax error: got %+v", r)
+	}
+	c.printed(c.node("twice(x)"), "10\n")
+}
