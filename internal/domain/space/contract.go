@@ -128,6 +128,9 @@ type Instance interface {
 	Close() error
 }
 
+// ContextEnder is an instance whose interpreter contexts have processes. EndContext ends the process of a context, if it has one.
+type ContextEnder interface{ EndContext(name, language string) }
+
 // Output receives a command's output; channel is "stdout" or "stderr". The slice is valid only during the call. An error kills the command.
 type Output func(channel string, data []byte) error
 

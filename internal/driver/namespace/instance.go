@@ -53,7 +53,10 @@ type instance struct {
 	contexts map[string]*interpreter // that have a process, by language and name
 }
 
-var _ space.Instance = (*instance)(nil)
+var (
+	_ space.Instance     = (*instance)(nil)
+	_ space.ContextEnder = (*instance)(nil)
+)
 
 // start starts the init and waits until the space stands. On an error nothing is left.
 func (s *instance) start(ctx context.Context) error {

@@ -273,11 +273,12 @@ def watch_boxes(axes):
 def chart(fig):
     """What a figure shows, in the words of E2B's charts."""
     parts = [c for c in map(chart_of, fig.axes) if c]
+    title = fig._suptitle.get_text() if getattr(fig, "_suptitle", None) else ""
     if len(parts) == 1:
         return parts[0]
     if not parts:
-        return {"type": "unknown", "title": fig.get_suptitle() if hasattr(fig, "get_suptitle") else "", "elements": []}
-    return {"type": "superchart", "title": fig.get_suptitle() if hasattr(fig, "get_suptitle") else "", "elements": parts}
+        return {"type": "unknown", "title": title, "elements": []}
+    return {"type": "superchart", "title": title, "elements": parts}
 
 
 BACKEND = """
