@@ -128,6 +128,10 @@ type Instance interface {
 	Close() error
 }
 
+// CellTier is a tier besides nano whose spaces may run the cells of interpreter contexts, in the form that ReadCell reads. RunsCells returns
+// an error that names what is missing where they do not.
+type CellTier interface{ RunsCells() error }
+
 // ContextEnder is an instance whose interpreter contexts have processes. EndContext ends the process of a context, if it has one.
 type ContextEnder interface{ EndContext(name, language string) }
 
