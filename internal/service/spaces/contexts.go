@@ -98,9 +98,7 @@ func (cs *Contexts) end(s id.Space, name, language string) {
 	l.mu.Lock()
 	instance := l.instance
 	l.mu.Unlock()
-	if e, ok := instance.(space.ContextEnder); ok {
-		e.EndContext(name, language)
-	}
+	space.EndContext(instance, name, language)
 }
 
 // Has refuses a space whose tier has no interpreter contexts.
@@ -108,10 +106,8 @@ func (cs *Contexts) Has(doc space.Space) error {
 	if doc.Tier == space.Nano {
 		return nil
 	}
-	if t, err := cs.tiers.tier(doc.Tier); err == nil {
-		if c, ok := t.(space.CellTier); ok {
-			return c.RunsCells()
-		}
+	if t, err := cs.tiers.tier(doc.Tier); err == nil && space.RunsCells(t) {
+		return nil
 	}
 	err := fault.New(fault.Conflict, "contexts_not_here",
 		"the space runs in the tier %s, which has no interpreter contexts; those of nano keep their variables", doc.Tier)
