@@ -12,7 +12,6 @@ import (
 	"agentbox/internal/domain/space"
 	"agentbox/internal/domain/step"
 	"agentbox/internal/service/runs"
-	"agentbox/internal/service/spaces"
 	"agentbox/internal/testkit"
 )
 
