@@ -29,7 +29,7 @@ func medianOf(b *testing.B, once func()) {
 // BenchmarkContextCell is print(1) in a warm interpreter context of a namespace space. The yardstick is a process of the same Python that
 // executes a line that comes over a pipe and answers over another.
 func BenchmarkContextCell(b *testing.B) {
-	b.Run("bare", func(b *testing.B) {
+	b.Run("yardstick", func(b *testing.B) {
 		python := "/usr/bin/python3"
 		if root := rootFS(); root != namespace.HostRoot {
 			python = filepath.Join(root, python)

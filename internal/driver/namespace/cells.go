@@ -242,10 +242,10 @@ func (s *instance) inContext(ctx context.Context, i *interpreter, c space.Cell, 
 		return exit, false, err
 	}
 	raw = append(binary.BigEndian.AppendUint32(nil, uint32(len(raw))), raw...)
-	exit, err = s.follow(ctx, s.begin(timeOf(a)), out, func(ctx context.Context, expire <-chan time.Time, out spaceinit.Output) (spaceinit.Exit,
-		error) {
+	run := func(ctx context.Context, expire <-chan time.Time, out spaceinit.Output) (spaceinit.Exit, error) {
 		return f.run(ctx, expire, raw, out)
-	})
+	}
+	exit, err = s.follow(ctx, s.begin(timeOf(a)), out, run)
 	if exit.Displays = f.shown; err == nil {
 		err = f.told(&exit, out)
 	}

@@ -78,11 +78,13 @@ func TestJavaScriptContext(t *testing.T) {
 	c.printed(c.node("const x = 5; console.log('said'); x"), "said\n5\n")
 	c.printed(c.node("const y: number = 4; type T = string; y as number"), "4\n")
 	c.printed(c.node("enum Colour { Red = 3 }\nColour.Red"), "3\n")
-	c.printed(c.node("import fs, { existsSync } from 'node:fs'\nconst p = await fs.promises.readFile('/etc/hostname', 'utf8'); p.trim()"), "'space'\n")
+	c.printed(c.node("import fs, { existsSync } from 'node:fs'\nconst p = await fs.promises.readFile('/etc/hostname', 'utf8'); p.trim()"),
+		"'space'\n")
 	c.printed(c.node("existsSync('/etc/hostname') && require('path').basename('/a/b')"), "'b'\n")
 	c.printed(c.node("({ a: [1, { b: 'ü' }] })"), "{ a: [ 1, { b: 'ü' } ] }\n")
 	r := c.node("console.log('before'); throw new TypeError('no number')")
-	if r.Code != 1 || r.Stdout != "before\n" || !strings.Contains(r.Stderr, "Uncaught TypeError: no number") || strings.Contains(r.Stderr, "cell.js") {
+	if r.Code != 1 || r.Stdout != "before\n" || !strings.Contains(r.Stderr, "Uncaught TypeError: no number") ||
+		strings.Contains(r.Stderr, "cell.js") {
 		t.Errorf("an error: got %+v", r)
 	}
 	if r := c.node("let = = 1"); r.Code != 1 || !strings.Contains(r.Stderr, "SyntaxError") {
@@ -275,7 +277,8 @@ func TestCellForgesMessages(t *testing.T) {
 	for _, code := range []string{
 		"import os\nfor fd in range(3, 256):\n    try: os.write(fd, b'\\xff' * 4096)\n    except OSError: pass",
 		"import os\nfor fd in range(3, 256):\n    try: os.write(fd, b'\\0\\0\\0\\4nope')\n    except OSError: pass",
-		"import os\nfor fd in range(3, 256):\n    try: [os.write(fd, b'\\0\\0\\0\\x10{\"kind\":\"shown\"}') for _ in range(2000)]\n    except OSError: pass",
+		"import os\nfor fd in range(3, 256):\n    try: [os.write(fd, b'\\0\\0\\0\\x10{\"kind\":\"shown\"}') for _ in range(2000)]\n" +
+			"    except OSError: pass",
 	} {
 		if r, err := c.h.TryExec(t.Context(), c.s, c.cell("python3", code)); fault.CodeOf(err) != "context_broken" {
 			t.Errorf("%q: got %+v, %v", code, r, err)
@@ -286,8 +289,13 @@ func TestCellForgesMessages(t *testing.T) {
 		t.Errorf("a cell that closes its output: got %+v", r)
 	}
 	c.s.(space.ContextEnder).EndContext("main", space.Python)
-	r = c.python("print('first', flush=True); import threading, time; threading.Thread(target=lambda: (time.sleep(.3), print('late', flush=True))).start()")
-	time.Sleep(500 * time.Millisecond)
-	c.printed(r, "first\n")
+	c.printed(c.python(`import os, threading, time
+def late():
+    while not os.path.exists('go'): time.sleep(.01)
+    print('late', flush=True)
+    open('gone', 'w').close()
+threading.Thread(target=late).start()
+print('first', flush=True)`), "first\n")
+	c.h.Exec(t, c.s, spacetest.Shell(c.spec.ID, "touch go; while [ ! -e gone ]; do sleep .01; done"))
 	c.printed(c.python("print('second')"), "second\n")
 }

@@ -174,7 +174,8 @@ func (p *controlPlane) create(w http.ResponseWriter, r *http.Request, c *caller)
 	}
 	key := r.Header.Get("Idempotency-Key")
 	err := p.api.once(r.Context(), c, key, http.MethodPost, "/v1/spaces", body, &doc)
-	if e, ok := errors.AsType[*refusal](err); ok && e.Word == "tier_unavailable" && q.Template == interpreter && q.Metadata[choiceRuntime] == "" {
+	asked := q.Template != interpreter || q.Metadata[choiceRuntime] != ""
+	if e, ok := errors.AsType[*refusal](err); ok && e.Word == "tier_unavailable" && !asked {
 		body["runtime"] = "nano" // this host has no other tier, and nano has contexts as well, with fewer packages
 		if key != "" {
 			key += "-nano"

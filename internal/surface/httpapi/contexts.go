@@ -58,9 +58,8 @@ func (s *contextsAPI) register() {
 			"answered like one: 201 when it has ended, " +
 			"200 when it waits for a person, 202 when it still goes on after `wait_seconds`. The operation's result names in `displays` what the " +
 			"cell has shown, each an artifact of the run. " +
-			"A context is made by its first cell. In nano its state is a file of the space, and is kept, forked and rewound with the others. " +
-			"In the tier namespace its state is a process, which ends with the space, at a rewind, and when it is killed; a fork has none. " +
-			"The next cell then begins a new one, and says so on stderr.",
+			"A context is made by its first cell. In nano its state is a file of the space, and is kept, forked and rewound with the others. In " +
+			"the tier namespace it is a process, which ends with the space and at a rewind; a fork has none. The next cell begins a new one.",
 	}, s.runCell)
 	wire.Handle(s.Server, wire.Operation{
 		ID: "list-contexts", Home: wire.AtSpace, Needs: wire.Does(policy.FileList, "space_id"), Method: http.MethodGet,
