@@ -6,6 +6,7 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"os/signal"
@@ -19,6 +20,7 @@ import (
 	"agentbox/internal/domain/space"
 	"agentbox/internal/host"
 	"agentbox/internal/surface/cli"
+	"agentbox/internal/surface/mcpserver"
 )
 
 // workerArgument makes this program a worker of the nano tier; the daemon starts it so.
@@ -59,6 +61,12 @@ func process() cli.Host {
 			logger.Info("the engine waits for runs", "code", "engine_waits", "daemon", e.Daemon, "room", cmp.Or(string(desk.Room), "any"), "work",
 				errand.Operations, "hands", e.Hands)
 			return app.Engine(ctx, desk, desk, app.Clock{}, logger, e.Hands, e.Once)
+		},
+		ModelContext: func(ctx context.Context, c cli.ModelContext, in io.ReadCloser, out io.WriteCloser) error {
+			return mcpserver.Serve(ctx, mcpserver.Config{
+				API: c.API, Agent: c.Agent, Space: c.Space, Runtime: c.Runtime, Policy: c.Policy, TTL: c.TTL, Elicit: c.Elicit,
+				Version: app.Version, Logger: slog.New(slog.DiscardHandler), Clock: app.Clock{}, Entropy: rand.Reader,
+			}, in, out)
 		},
 		Doctor: func(ctx context.Context, d cli.Daemon) ([]space.Report, error) {
 			return app.Doctor(ctx, config(d), slog.New(slog.DiscardHandler)), nil

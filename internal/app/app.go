@@ -29,6 +29,7 @@ import (
 	"agentbox/internal/kernel/projection"
 	"agentbox/internal/kernel/vault"
 	"agentbox/internal/service/audit"
+	"agentbox/internal/service/blueprints"
 	"agentbox/internal/service/engines"
 	"agentbox/internal/service/gate"
 	"agentbox/internal/service/gc"
@@ -81,6 +82,7 @@ type App struct {
 	Identity   *identity.Service
 	Incidents  *incidents.Service
 	Labels     *labels.Service
+	Blueprints *blueprints.Service
 	Signer     *audit.Signer
 	Prover     *audit.Prover
 	Nodes      *nodes.Service
@@ -120,6 +122,7 @@ func Definitions() []projection.Definition {
 		rooms.Definitions(),
 		engines.Definitions(),
 		labels.Definitions(),
+		blueprints.Definitions(),
 		[]projection.Definition{
 			spaces.Definition(), spaces.ChangeDefinition(), spaces.SnapshotDefinition(),
 			runs.Definition(), runs.LoadDefinition(), gc.Definition(), redaction.Definition(), transfer.Definition(), workspaces.Definition(),
@@ -323,6 +326,7 @@ func (a *App) wire(ctx context.Context, ids *id.Source, secret []byte, tiers []s
 		Counted: a.Config.EffectsPerHour > 0, Place: a.named})
 	a.Incidents = incidents.New(incidents.Parts{Docs: a.Log, Gate: asked, Clock: a.clock, IDs: ids, Place: a.named})
 	a.Labels = labels.New(labels.Parts{Log: a.counted, Docs: a.Log, Gate: asked, Clock: a.clock, Place: a.named})
+	a.Blueprints = blueprints.New(blueprints.Parts{Docs: a.Log, Gate: asked, Clock: a.clock, Resolve: a.references()})
 	if err := a.dispatch(ids, blobs, asked); err != nil {
 		return err
 	}

@@ -69,6 +69,7 @@ func (a *App) serve(ids *id.Source, blobs *disk.Blobs) error {
 		Incidents:    a.Incidents,
 		Nodes:        a.Nodes,
 		Labels:       a.Labels,
+		Blueprints:   a.Blueprints,
 		Docs:         a.Log,
 		Metrics:      a.metrics.Handler(),
 		Tally:        func(ws id.Workspace) httpapi.Tally { return httpapi.Tally(a.metrics.Tally(ws)) },

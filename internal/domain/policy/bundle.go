@@ -84,3 +84,13 @@ func (b Bundle) digest() (event.Digest, error) {
 func TierName(name string) bool {
 	return name != "" && len(name) <= 32 && strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789_") == ""
 }
+
+// Adjustment is how the definition of an agent adjusts a preset for its space. It adds to what the preset refuses, and permits nothing but
+// the domains that it names. The zero value adjusts nothing.
+type Adjustment struct {
+	ReadOnly  bool     // no operation changes a file
+	Deny      []string // patterns of paths
+	Withhold  []string // patterns of paths
+	Domains   []string
+	CommandMS int64 // the time of a command, where it is shorter than the preset's; 0 for the preset's
+}

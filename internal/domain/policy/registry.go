@@ -195,6 +195,9 @@ const (
 	ActionTypeDeclare = "action_type.declare" // declare an action type of the workspace's own, or change it
 	ActionTypeRetire  = "action_type.retire"
 
+	BlueprintRegister = "blueprint.register" // register a blueprint, or a new version of it
+	BlueprintRemove   = "blueprint.remove"
+
 	KillSwitchSet = "kill_switch.set"
 	RunCancel     = "run.cancel"
 
@@ -353,6 +356,8 @@ var table = []Kind{
 	record(ApprovalDecide, "answer a question", "operator"),
 	record(ActionTypeDeclare, "declare an action type", "admin"),
 	record(ActionTypeRetire, "retire an action type", "admin"),
+	record(BlueprintRegister, "register a blueprint", "member"),
+	record(BlueprintRemove, "remove a blueprint", "member"),
 
 	record(StandingRevoke, "end a standing approval", "operator"),
 	record(KillSwitchSet, "throw the kill switch", "member"),

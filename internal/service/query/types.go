@@ -1,6 +1,7 @@
 package query
 
 import (
+	"agentbox/internal/domain/blueprint"
 	"agentbox/internal/domain/content"
 	"agentbox/internal/domain/engine"
 	"agentbox/internal/domain/event"
@@ -49,6 +50,7 @@ var eventTypes = []string{
 	space.EventFileBegun, space.EventFileEnded, space.EventFileRead,
 	incident.EventOpened, incident.EventRCA, incident.EventLearned, incident.EventClosed,
 	label.EventLabelled, label.EventDenied, label.EventMismatch, label.EventJustified, label.EventUnjustified,
+	blueprint.EventRegistered, blueprint.EventChanged, blueprint.EventRemoved,
 	leak.EventDetected, node.EventRemoved,
 }
 

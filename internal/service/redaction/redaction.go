@@ -15,6 +15,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"agentbox/internal/domain/blueprint"
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
@@ -108,7 +109,7 @@ type Receipt struct {
 func Remains(e event.Event) (json.RawMessage, error) {
 	for _, of := range []func(event.Event) (any, error){
 		run.Remains, step.Remains, space.Remains, policy.Remains,
-		room.Remains, incident.Remains, label.Remains, leak.Remains, node.Remains,
+		room.Remains, incident.Remains, label.Remains, blueprint.Remains, leak.Remains, node.Remains,
 	} {
 		left, err := of(e)
 		if err != nil {

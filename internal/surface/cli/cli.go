@@ -50,6 +50,8 @@ type Host struct {
 	Up func(ctx context.Context, d Daemon, ready func(addr string, cold bool)) error
 	// Engine executes the runs that a daemon hands out, until ctx ends, or once there is none.
 	Engine func(ctx context.Context, desk client.Desk, e Engine) error
+	// ModelContext serves the Model Context Protocol over a pair of streams until the client ends it, or ctx does.
+	ModelContext func(ctx context.Context, c ModelContext, in io.ReadCloser, out io.WriteCloser) error
 	// Doctor probes what the host can isolate.
 	Doctor func(ctx context.Context, d Daemon) ([]space.Report, error)
 	// RunModule runs a WebAssembly module, without a daemon.
@@ -118,8 +120,9 @@ var commands = []struct {
 }{
 	{"start", "Start here:", []func(*invocation) *cobra.Command{up, demo, doctor, snippets}},
 	{"work", "Spaces and runs:", []func(*invocation) *cobra.Command{
-		spaces, files, shell, execute, contexts, runs, timelineCommand, approvals, artifacts, topCommand, engine, wasiCommands,
+		spaces, files, shell, execute, contexts, runs, timelineCommand, approvals, artifacts, topCommand, engine, wasiCommands, modelContext,
 	}},
+	{"agents", "Agents:", []func(*invocation) *cobra.Command{blueprints}},
 	{"policy", "Policy and safety:", []func(*invocation) *cobra.Command{policies, actionTypes, killSwitch, tokens, labels, incidents}},
 	{"people", "People, agents and talk:", []func(*invocation) *cobra.Command{
 		principals, agents, engines, keys, login, logout, passphrase, bootstrap, rooms, threads, messages, searchCommand,

@@ -9,6 +9,12 @@ var examples = map[string]string{
 		`March"}}`,
 	"put-action-type": `{"description":"deploy a build to ` +
 		`production","side_effect":"network","zone":"high_stakes","always_asks":true,"target_kinds":["host"]}`,
+	"put-blueprint": `{"text":"api_version: 1\nname: weather-report\ndescription: makes a report of the weather\nadapter: {kind: internal}\n` +
+		`models: {default: glm}\npolicy: standard\nlimits: {steps: 30, cost: 0.50}\n"}`,
+	"check-blueprint": `{"text":"api_version: 1\nname: weather-report\nadapter: {kind: internal}\nmodels: {default: glm}\n"}`,
+	"lock-blueprint":  `{"text":"api_version: 1\nname: weather-report\nadapter: {kind: remote}\n"}`,
+	"compare-blueprints": `{"from":"api_version: 1\nname: weather-report\nadapter: {kind: remote}\n","to":"api_version: 1\n` +
+		`name: weather-report\nadapter: {kind: remote}\npolicy: restrictive\n"}`,
 	"withdraw-approval":    `{"reason":"the report is not needed any more"}`,
 	"set-space-policy":     `{"policy":"restrictive"}`,
 	"decide-approval":      `{"decision":"approve","reason":"these are build results"}`,

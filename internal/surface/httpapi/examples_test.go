@@ -96,7 +96,8 @@ func TestEveryExampleIsReal(t *testing.T) {
 			s.path = path
 		}
 		if !ok || s.path == "" {
-			s.path = strings.NewReplacer("{room_id}", "room_00000000000000000000000000", "{action_type}", "deploy.production").Replace(where[1])
+			s.path = strings.NewReplacer("{room_id}", "room_00000000000000000000000000", "{action_type}", "deploy.production",
+				"{blueprint}", "weather-report").Replace(where[1])
 		}
 		if identifierOfNobody.MatchString(body) != (named[op] != "") {
 			t.Errorf("the example of %s names something, and the test has nothing of it, or it names nothing: %s", op, body)

@@ -204,6 +204,9 @@ func populated(t *testing.T) *matrix {
 	m.things["action_type"] = "deploy.production"
 	m.samples["put-action-type"] = sent{path: "/v1/action-types/deploy.production", body: `{"description":"deploy","side_effect":"network"}`}
 	m.must(t, "PUT", m.samples["put-action-type"].path, m.samples["put-action-type"].body, "status")
+	m.things["blueprint"] = "weather-report"
+	m.samples["put-blueprint"] = sent{path: "/v1/blueprints/weather-report", body: `{"text":` + blueprintSample + `}`}
+	m.must(t, "PUT", m.samples["put-blueprint"].path, m.samples["put-blueprint"].body, "status")
 	m.things["standing_id"] = "stand_01M7YNAYM0SMK245AEDNVB5CNW"
 	m.things["node_id"] = "node_01M7YNAYM0SMK245AEDNVB5CNW"
 	m.things["key_id"] = "key_01M7YNAYM0SMK245AEDNVB5CNW"

@@ -12,6 +12,7 @@ import (
 	"agentbox/internal/kernel/journal"
 	"agentbox/internal/kernel/projection"
 	"agentbox/internal/service/audit"
+	"agentbox/internal/service/blueprints"
 	"agentbox/internal/service/engines"
 	"agentbox/internal/service/gate"
 	"agentbox/internal/service/gc"
@@ -50,6 +51,7 @@ type Services struct {
 	Identity   *identity.Service
 	Docs       projection.Reader // by which the room of a thing is found
 	Labels     *labels.Service
+	Blueprints *blueprints.Service
 	Incidents  *incidents.Service
 	Nodes      *nodes.Service
 	Spool      Spool
@@ -99,7 +101,7 @@ func New(c wire.Config, services Services, version string) *Server {
 		return services.Identity.ActsFor(ctx, who, "", t)
 	}
 	c.Tags = []string{"service", "auth", "principals", "rooms", "spaces", "snapshots", "runs", "engines", "files", "contexts", "approvals",
-		"policies", "incidents", "labels", "events", "audit", "content"}
+		"policies", "blueprints", "incidents", "labels", "events", "audit", "content"}
 	s := &Server{Server: wire.New(c)}
 	p := part{s.Server, a}
 	s.health = newHealthAPI(p, services.Spaces, version, services.Checks)
@@ -139,6 +141,7 @@ func register(p part, health *healthAPI, of Services) {
 		&policiesAPI{p, of.Gate, of.Spaces, of.Runs, of.Outside, arbiter},
 		arbiter,
 		&actionTypesAPI{p, of.Gate},
+		&blueprintsAPI{p, of.Blueprints},
 		&incidentsAPI{p, of.Incidents},
 		&labelsAPI{p, of.Labels},
 		&eventsAPI{p, of.Rooms, of.Query},

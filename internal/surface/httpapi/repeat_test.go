@@ -61,6 +61,9 @@ func documented(t *testing.T) map[string][2]string {
 	return found
 }
 
+// blueprintSample is the text of a blueprint as a text of JSON.
+const blueprintSample = `"api_version: 1\nname: weather-report\nadapter: {kind: internal}\nmodels: {default: glm}\n# note"`
+
 // samples returns a request for each POST of the API document, and for other changes that take a body. It makes what they are about.
 func samples(t *testing.T, d *daemon) map[string]sent {
 	t.Helper()
@@ -226,6 +229,14 @@ func samples(t *testing.T, d *daemon) map[string]sent {
 	declared := `{"description":"%s","side_effect":"network","target_kinds":["host"]}`
 	table["put-action-type"] = sent{path: "/v1/action-types/deploy.once", body: fmt.Sprintf(declared, "one"), other: fmt.Sprintf(declared,
 		"two"), status: 200}
+	table["put-blueprint"] = sent{path: "/v1/blueprints/weather-report", body: `{"text":` + blueprintSample + `}`,
+		other: `{"text":` + strings.Replace(blueprintSample, "glm", "other", 1) + `}`, status: 200}
+	remote := `"api_version: 1\nname: remote\nadapter: {kind: remote}\n# note"` // which refers to no model
+	table["check-blueprint"] = sent{path: "/v1/blueprints/check", body: `{"text":` + remote + `}`, other: `{"text":"a"}`, status: 200, harmless: true}
+	table["lock-blueprint"] = sent{path: "/v1/blueprints/lock", body: `{"text":` + remote + `}`,
+		other: `{"text":` + strings.Replace(remote, "remote", "other", 1) + `}`, status: 200, harmless: true}
+	table["compare-blueprints"] = sent{path: "/v1/blueprints/compare", body: `{"from":` + remote + `,"to":` + remote + `}`,
+		other: `{"from":` + remote + `,"to":` + strings.Replace(remote, "remote", "other", 1) + `}`, status: 200, harmless: true}
 	table["create-engine-run"] = sent{path: "/v1/runs", body: order, other: `{"room_id":"room_00000000000000000000000000","title":"other"}`,
 		status: 201}
 	table["claim-run"] = sent{path: "/v1/runs/claim", body: `{}`, other: `{"room_id":"room_00000000000000000000000000"}`, status: 200}

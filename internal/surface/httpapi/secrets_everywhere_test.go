@@ -150,7 +150,7 @@ var countsByItsBytes = map[string][]string{
 // takesNoText are the operations that take a JSON body and no text of anybody that is recorded: they take names that are checked, decide
 // without a record, or, where a name is the key of a document, refuse one that is a secret.
 var takesNoText = strings.Fields(
-	`bootstrap-owner change-role claim-run explain-policy extend-space give-input grant-capability issue-engine-token label-resource login
+	`bootstrap-owner change-role check-blueprint claim-run compare-blueprints explain-policy extend-space give-input grant-capability issue-engine-token label-resource lock-blueprint login
 	put-read-cursor refresh register-agent release-claim renew-claim retain-run rewind-space route-command set-passphrase set-space-policy start-run validate-policy`)
 
 // TestNoFreeTextBringsASecretIn sends secrets in every text of every body of the API document: none of them is in the log, but where its
@@ -170,6 +170,7 @@ func TestNoFreeTextBringsASecretIn(t *testing.T) {
 	}
 	table["put-kill-switch"] = sent{path: "/v1/kill-switch", body: `{"on":true}`}
 	table["put-action-type"] = sent{path: "/v1/action-types/deploy.site", body: `{"description":"publish the site","side_effect":"network"}`}
+	table["put-blueprint"] = sent{path: "/v1/blueprints/weather-report", body: `{"text":` + blueprintSample + `}`}
 	table["put-read-cursor"] = sent{path: "/v1/rooms/room_00000000000000000000000000/read-cursor", body: `{}`}
 	ops := slices.Sorted(maps.Keys(free))
 	last := slices.Index(ops, "put-kill-switch") // for nothing is done behind it

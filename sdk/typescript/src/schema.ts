@@ -572,6 +572,105 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/blueprints": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List the blueprints of the workspace, by name */
+        get: operations["list-blueprints"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/blueprints/check": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Check the text of a blueprint, and whether its pins fit
+         * @description Says everything that is wrong with line and column. Registers nothing.
+         */
+        post: operations["check-blueprint"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/blueprints/compare": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Compare two texts of blueprints, value by value */
+        post: operations["compare-blueprints"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/blueprints/lock": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Pin everything that a blueprint refers to
+         * @description Answers with the text and its pins: the content hashes of the policy, the tools, the models and the blueprints of sub-agents as they are now. Registers nothing.
+         */
+        post: operations["lock-blueprint"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/blueprints/{blueprint}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Show a blueprint with the text of one of its versions */
+        get: operations["get-blueprint"];
+        /**
+         * Register a blueprint, or a new version of it
+         * @description A text that says what the newest version says makes no new version. Old versions stay to be read.
+         */
+        put: operations["put-blueprint"];
+        post?: never;
+        /**
+         * Remove a blueprint from the index
+         * @description No session of it begins from now on. What runs goes on.
+         */
+        delete: operations["delete-blueprint"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/capabilities": {
         parameters: {
             query?: never;
@@ -1730,6 +1829,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/schemas/blueprint": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Get the JSON Schema of a blueprint, for editors */
+        get: operations["get-blueprint-schema"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/search": {
         parameters: {
             query?: never;
@@ -2788,6 +2904,162 @@ export interface components {
              * @enum {string}
              */
             type: "message" | "createFile" | "readFile" | "editFile" | "deleteFile" | "shell";
+        };
+        BlueprintChange: {
+            from?: string;
+            /** @description Where, as limits.steps */
+            path: string;
+            to?: string;
+        };
+        BlueprintChanges: {
+            changes: components["schemas"]["BlueprintChange"][];
+        };
+        BlueprintChecked: {
+            blueprint_sha256?: string;
+            /** @description References whose pins do not fit what is there now, the unpinned ones too */
+            drift?: components["schemas"]["BlueprintDrift"][];
+            name?: string;
+            /** @description Everything that is wrong, in the order of the text */
+            problems: components["schemas"]["BlueprintProblem"][];
+            /** @description What it refers to without a pin */
+            unpinned?: components["schemas"]["BlueprintReference"][];
+            valid: boolean;
+        };
+        BlueprintDrift: {
+            kind: string;
+            name: string;
+            /** @description The hash of what is there now; absent where there is nothing */
+            now?: string;
+            /** @description The hash in the blueprint; absent where it has none */
+            pinned?: string;
+            /** @description Why there is nothing */
+            reason?: string;
+        };
+        BlueprintEdition: {
+            /** Format: date-time */
+            at: string;
+            blueprint_sha256: string;
+            by: string;
+            locked_sha256: string;
+            /** Format: int64 */
+            version: number;
+        };
+        BlueprintEntry: {
+            /** @description Of what it says, without its pins */
+            blueprint_sha256: string;
+            /** Format: date-time */
+            changed_at: string;
+            changed_by: string;
+            /** @description The newest versions, the newest last */
+            editions?: components["schemas"]["BlueprintEdition"][] | null;
+            /** @description With its pins: what a session records that it ran with */
+            locked_sha256: string;
+            name: string;
+            /** @description Of its removal */
+            reason?: string;
+            /** @enum {string} */
+            status: "registered" | "removed";
+            summary: components["schemas"]["BlueprintSummary"];
+            /**
+             * Format: int64
+             * @description References without a pin; the agent starts only where there is none
+             */
+            unpinned: number;
+            /** Format: int64 */
+            version: number;
+            workspace_id: string;
+        };
+        BlueprintList: {
+            blueprints: components["schemas"]["BlueprintEntry"][];
+            /** @description Where the list goes on; absent at its end */
+            next_cursor?: string;
+        };
+        BlueprintLocked: {
+            pins: components["schemas"]["BlueprintPins"];
+            /** @description The text with pins; everything else of it is as it was */
+            text: string;
+        };
+        BlueprintPair: {
+            from: string;
+            to: string;
+        };
+        BlueprintPins: {
+            /** @description Of each blueprint that it may spawn */
+            blueprints?: {
+                [key: string]: string;
+            };
+            /** @description Of the daemon's loop: the version of its prompts and of its rules */
+            loop?: string;
+            /** @description Of the tools of each MCP server */
+            mcp?: {
+                [key: string]: string;
+            };
+            /** @description Of the entry of each model */
+            models?: {
+                [key: string]: string;
+            };
+            /** @description Of the policy bundle */
+            policy?: string;
+            /** @description Of the tools that the agent is offered: name, schema, side effect */
+            tools?: string;
+        };
+        BlueprintProblem: {
+            /** Format: int64 */
+            column?: number;
+            /** Format: int64 */
+            line?: number;
+            message: string;
+            /** @description Where, as limits.steps; empty for the whole */
+            path: string;
+        };
+        BlueprintReference: {
+            kind: string;
+            name: string;
+        };
+        BlueprintShown: {
+            /** @description Of what it says, without its pins */
+            blueprint_sha256: string;
+            /** Format: date-time */
+            changed_at: string;
+            changed_by: string;
+            /** @description The newest versions, the newest last */
+            editions?: components["schemas"]["BlueprintEdition"][] | null;
+            /** @description With its pins: what a session records that it ran with */
+            locked_sha256: string;
+            name: string;
+            /** @description Of its removal */
+            reason?: string;
+            /** @description The text of the version that was asked for */
+            source: components["schemas"]["BlueprintSource"];
+            /** @enum {string} */
+            status: "registered" | "removed";
+            summary: components["schemas"]["BlueprintSummary"];
+            /**
+             * Format: int64
+             * @description References without a pin; the agent starts only where there is none
+             */
+            unpinned: number;
+            /** Format: int64 */
+            version: number;
+            workspace_id: string;
+        };
+        BlueprintSource: {
+            locked_sha256: string;
+            name: string;
+            text: string;
+            /** Format: int64 */
+            version: number;
+        };
+        BlueprintSummary: {
+            adapter: string;
+            description?: string;
+            model?: string;
+            policy: string;
+            tier: string;
+        };
+        BlueprintText: {
+            /** @description The blueprint as YAML or JSON, at most 128 KiB */
+            text: string;
         };
         BootstrapAnswer: {
             principal_id: string;
@@ -5927,6 +6199,22 @@ export type AuditKey = components['schemas']['AuditKey'];
 export type AuditMismatch = components['schemas']['AuditMismatch'];
 export type AuditReport = components['schemas']['AuditReport'];
 export type Begun = components['schemas']['Begun'];
+export type BlueprintChange = components['schemas']['BlueprintChange'];
+export type BlueprintChanges = components['schemas']['BlueprintChanges'];
+export type BlueprintChecked = components['schemas']['BlueprintChecked'];
+export type BlueprintDrift = components['schemas']['BlueprintDrift'];
+export type BlueprintEdition = components['schemas']['BlueprintEdition'];
+export type BlueprintEntry = components['schemas']['BlueprintEntry'];
+export type BlueprintList = components['schemas']['BlueprintList'];
+export type BlueprintLocked = components['schemas']['BlueprintLocked'];
+export type BlueprintPair = components['schemas']['BlueprintPair'];
+export type BlueprintPins = components['schemas']['BlueprintPins'];
+export type BlueprintProblem = components['schemas']['BlueprintProblem'];
+export type BlueprintReference = components['schemas']['BlueprintReference'];
+export type BlueprintShown = components['schemas']['BlueprintShown'];
+export type BlueprintSource = components['schemas']['BlueprintSource'];
+export type BlueprintSummary = components['schemas']['BlueprintSummary'];
+export type BlueprintText = components['schemas']['BlueprintText'];
 export type BootstrapAnswer = components['schemas']['BootstrapAnswer'];
 export type BootstrapRequest = components['schemas']['BootstrapRequest'];
 export type CallDecided = components['schemas']['CallDecided'];
@@ -7637,6 +7925,316 @@ export interface operations {
             400: components["responses"]["Problem400"];
             401: components["responses"]["Problem401"];
             403: components["responses"]["Problem403"];
+            429: components["responses"]["Problem429"];
+            503: components["responses"]["Problem503"];
+            /** @description A problem document; `error` says which */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    "list-blueprints": {
+        parameters: {
+            query?: {
+                /** @description The removed ones, too */
+                removed?: boolean;
+                /** @description How many at most */
+                limit?: number;
+                /** @description The next_cursor of the page before */
+                cursor?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["BlueprintList"];
+                };
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            429: components["responses"]["Problem429"];
+            503: components["responses"]["Problem503"];
+            /** @description A problem document; `error` says which */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    "check-blueprint": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "text": "api_version: 1\nname: weather-report\nadapter: {kind: internal}\nmodels: {default: glm}\n"
+                 *     }
+                 */
+                "application/json": components["schemas"]["BlueprintText"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["BlueprintChecked"];
+                };
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            409: components["responses"]["Problem409"];
+            413: components["responses"]["Problem413"];
+            415: components["responses"]["Problem415"];
+            429: components["responses"]["Problem429"];
+            503: components["responses"]["Problem503"];
+            /** @description A problem document; `error` says which */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    "compare-blueprints": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "from": "api_version: 1\nname: weather-report\nadapter: {kind: remote}\n",
+                 *       "to": "api_version: 1\nname: weather-report\nadapter: {kind: remote}\npolicy: restrictive\n"
+                 *     }
+                 */
+                "application/json": components["schemas"]["BlueprintPair"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["BlueprintChanges"];
+                };
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            409: components["responses"]["Problem409"];
+            413: components["responses"]["Problem413"];
+            415: components["responses"]["Problem415"];
+            429: components["responses"]["Problem429"];
+            503: components["responses"]["Problem503"];
+            /** @description A problem document; `error` says which */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    "lock-blueprint": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "text": "api_version: 1\nname: weather-report\nadapter: {kind: remote}\n"
+                 *     }
+                 */
+                "application/json": components["schemas"]["BlueprintText"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["BlueprintLocked"];
+                };
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            409: components["responses"]["Problem409"];
+            413: components["responses"]["Problem413"];
+            415: components["responses"]["Problem415"];
+            429: components["responses"]["Problem429"];
+            503: components["responses"]["Problem503"];
+            /** @description A problem document; `error` says which */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    "get-blueprint": {
+        parameters: {
+            query?: {
+                /** @description The newest unless named */
+                version?: number;
+            };
+            header?: never;
+            path: {
+                /** @description The blueprint's name */
+                blueprint: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["BlueprintShown"];
+                };
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            404: components["responses"]["Problem404"];
+            429: components["responses"]["Problem429"];
+            503: components["responses"]["Problem503"];
+            /** @description A problem document; `error` says which */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    "put-blueprint": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The blueprint's name */
+                blueprint: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "text": "api_version: 1\nname: weather-report\ndescription: makes a report of the weather\nadapter: {kind: internal}\nmodels: {default: glm}\npolicy: standard\nlimits: {steps: 30, cost: 0.50}\n"
+                 *     }
+                 */
+                "application/json": components["schemas"]["BlueprintText"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["BlueprintEntry"];
+                };
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            404: components["responses"]["Problem404"];
+            409: components["responses"]["Problem409"];
+            413: components["responses"]["Problem413"];
+            415: components["responses"]["Problem415"];
+            429: components["responses"]["Problem429"];
+            503: components["responses"]["Problem503"];
+            /** @description A problem document; `error` says which */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    "delete-blueprint": {
+        parameters: {
+            query?: {
+                reason?: string;
+            };
+            header?: never;
+            path: {
+                /** @description The blueprint's name */
+                blueprint: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description No Content */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            404: components["responses"]["Problem404"];
+            409: components["responses"]["Problem409"];
             429: components["responses"]["Problem429"];
             503: components["responses"]["Problem503"];
             /** @description A problem document; `error` says which */
@@ -10917,6 +11515,40 @@ export interface operations {
             401: components["responses"]["Problem401"];
             403: components["responses"]["Problem403"];
             404: components["responses"]["Problem404"];
+            429: components["responses"]["Problem429"];
+            503: components["responses"]["Problem503"];
+            /** @description A problem document; `error` says which */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    "get-blueprint-schema": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": unknown;
+                };
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
             429: components["responses"]["Problem429"];
             503: components["responses"]["Problem503"];
             /** @description A problem document; `error` says which */

@@ -128,6 +128,17 @@ func (s *Service) Resolve(preset string, overrides []byte) (policy.Bundle, error
 	return b, s.Evaluator.Validate(b)
 }
 
+// Adjust returns the bundle of a preset with an adjustment, checked but not recorded, and the overrides by which Resolve makes the same
+// one.
+func (s *Service) Adjust(preset string, a policy.Adjustment) (policy.Bundle, []byte, error) {
+	overrides, err := rules.Overrides(preset, a)
+	if err != nil {
+		return policy.Bundle{}, nil, err
+	}
+	b, err := s.Resolve(preset, overrides)
+	return b, overrides, err
+}
+
 // ReadPolicy returns the bundle of a policy text, checked but not recorded: of the short form, or of Cedar where name and limits are given.
 func (s *Service) ReadPolicy(text []byte, cedar bool) (policy.Bundle, error) {
 	if !cedar {

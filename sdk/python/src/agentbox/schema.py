@@ -135,6 +135,87 @@ class Begun(TypedDict, closed=True):
     ]
 
 
+BlueprintChange = TypedDict(
+    'BlueprintChange',
+    {
+        'from': NotRequired[str],
+        'path': str,
+        'to': NotRequired[str],
+    },
+    closed=True,
+)
+
+
+class BlueprintChanges(TypedDict, closed=True):
+    changes: list[BlueprintChange]
+
+
+class BlueprintDrift(TypedDict, closed=True):
+    kind: str
+    name: str
+    now: NotRequired[str]
+    pinned: NotRequired[str]
+    reason: NotRequired[str]
+
+
+class BlueprintEdition(TypedDict, closed=True):
+    at: str
+    blueprint_sha256: str
+    by: str
+    locked_sha256: str
+    version: int
+
+
+BlueprintPair = TypedDict(
+    'BlueprintPair',
+    {
+        'from': str,
+        'to': str,
+    },
+    closed=True,
+)
+
+
+class BlueprintPins(TypedDict, closed=True):
+    blueprints: NotRequired[dict[str, str]]
+    loop: NotRequired[str]
+    mcp: NotRequired[dict[str, str]]
+    models: NotRequired[dict[str, str]]
+    policy: NotRequired[str]
+    tools: NotRequired[str]
+
+
+class BlueprintProblem(TypedDict, closed=True):
+    column: NotRequired[int]
+    line: NotRequired[int]
+    message: str
+    path: str
+
+
+class BlueprintReference(TypedDict, closed=True):
+    kind: str
+    name: str
+
+
+class BlueprintSource(TypedDict, closed=True):
+    locked_sha256: str
+    name: str
+    text: str
+    version: int
+
+
+class BlueprintSummary(TypedDict, closed=True):
+    adapter: str
+    description: NotRequired[str]
+    model: NotRequired[str]
+    policy: str
+    tier: str
+
+
+class BlueprintText(TypedDict, closed=True):
+    text: str
+
+
 class BootstrapAnswer(TypedDict, closed=True):
     principal_id: str
     workspace_id: str
@@ -1840,6 +1921,56 @@ class AuditReport(TypedDict, closed=True):
     sealed: NotRequired[int]
     streams: list[VerifiedChain]
     valid: bool
+
+
+class BlueprintChecked(TypedDict, closed=True):
+    blueprint_sha256: NotRequired[str]
+    drift: NotRequired[list[BlueprintDrift]]
+    name: NotRequired[str]
+    problems: list[BlueprintProblem]
+    unpinned: NotRequired[list[BlueprintReference]]
+    valid: bool
+
+
+class BlueprintEntry(TypedDict, closed=True):
+    blueprint_sha256: str
+    changed_at: str
+    changed_by: str
+    editions: NotRequired[list[BlueprintEdition] | None]
+    locked_sha256: str
+    name: str
+    reason: NotRequired[str]
+    status: Literal['registered', 'removed']
+    summary: BlueprintSummary
+    unpinned: int
+    version: int
+    workspace_id: str
+
+
+class BlueprintList(TypedDict, closed=True):
+    blueprints: list[BlueprintEntry]
+    next_cursor: NotRequired[str]
+
+
+class BlueprintLocked(TypedDict, closed=True):
+    pins: BlueprintPins
+    text: str
+
+
+class BlueprintShown(TypedDict, closed=True):
+    blueprint_sha256: str
+    changed_at: str
+    changed_by: str
+    editions: NotRequired[list[BlueprintEdition] | None]
+    locked_sha256: str
+    name: str
+    reason: NotRequired[str]
+    source: BlueprintSource
+    status: Literal['registered', 'removed']
+    summary: BlueprintSummary
+    unpinned: int
+    version: int
+    workspace_id: str
 
 
 class CallList(TypedDict, closed=True):

@@ -1,0 +1,27 @@
+package app
+
+import (
+	"context"
+
+	"agentbox/internal/domain/blueprint"
+	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/tool"
+	"agentbox/internal/service/blueprints"
+	"agentbox/internal/service/tools"
+)
+
+// references are the ways in which the daemon finds the content hash of what a blueprint refers to.
+func (a *App) references() map[blueprint.Kind]blueprints.Resolve {
+	return map[blueprint.Kind]blueprints.Resolve{
+		blueprint.ToPolicy: func(_ context.Context, _ id.Workspace, preset string, b blueprint.Blueprint) (event.Digest, error) {
+			bundle, _, err := a.Gate.Bundles.Adjust(preset, b.Adjustment())
+			return bundle.Hash, err
+		},
+		blueprint.ToTools: func(_ context.Context, _ id.Workspace, _ string, b blueprint.Blueprint) (event.Digest, error) {
+			o := b.Effective().Tools
+			_, hash, err := tools.Offered(tool.Offer{Classes: o.Classes, Names: o.Allow, Deny: o.Deny})
+			return hash, err
+		},
+	}
+}

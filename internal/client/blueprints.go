@@ -1,0 +1,106 @@
+package client
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"strconv"
+
+	"agentbox/internal/domain/blueprint"
+)
+
+// BlueprintList is a page of blueprints.
+type BlueprintList struct {
+	Blueprints []blueprint.Entry `json:"blueprints"`
+	Next       string            `json:"next_cursor"` // empty at the end
+}
+
+// ShownBlueprint is a blueprint with the text of one of its versions.
+type ShownBlueprint struct {
+	blueprint.Entry
+	Source blueprint.Source `json:"source"`
+}
+
+// CheckedBlueprint is what the daemon says of a text.
+type CheckedBlueprint struct {
+	Valid    bool                  `json:"valid"`
+	Problems []blueprint.Problem   `json:"problems"`
+	Name     string                `json:"name,omitempty"`
+	Hash     string                `json:"blueprint_sha256,omitempty"`
+	Unpinned []blueprint.Reference `json:"unpinned,omitempty"`
+	Drift    []blueprint.Drift     `json:"drift,omitempty"` // references whose pins do not fit what is there now
+}
+
+// LockedBlueprint is a text with its pins.
+type LockedBlueprint struct {
+	Text string         `json:"text"`
+	Pins blueprint.Pins `json:"pins"`
+}
+
+// BlueprintChanges is what differs between two blueprints.
+type BlueprintChanges struct {
+	Changes []blueprint.Change `json:"changes"`
+}
+
+type blueprintText struct {
+	Text string `json:"text"`
+}
+
+// Blueprints lists the blueprints of the workspace; the removed ones too where they are asked for.
+func (c *Client) Blueprints(ctx context.Context, removed bool, p Page) (BlueprintList, error) {
+	all := ""
+	if removed {
+		all = "true"
+	}
+	var l BlueprintList
+	err := c.get(ctx, "/v1/blueprints", p.values("removed", all), &l)
+	return l, err
+}
+
+// Blueprint returns a blueprint with the text of a version; 0 is the newest.
+func (c *Client) Blueprint(ctx context.Context, name string, version int) (ShownBlueprint, error) {
+	query := url.Values{}
+	if version != 0 {
+		query.Set("version", strconv.Itoa(version))
+	}
+	var found ShownBlueprint
+	err := c.get(ctx, join("/v1/blueprints/", escape(name)), query, &found)
+	return found, err
+}
+
+// RegisterBlueprint registers a text, or makes it the next version of its name.
+func (c *Client) RegisterBlueprint(ctx context.Context, name, text string) (blueprint.Entry, error) {
+	var made blueprint.Entry
+	err := c.call(ctx, http.MethodPut, join("/v1/blueprints/", escape(name)), nil, blueprintText{text}, &made, nil)
+	return made, err
+}
+
+// RemoveBlueprint takes a blueprint out of the index.
+func (c *Client) RemoveBlueprint(ctx context.Context, name, reason string) error {
+	query := url.Values{}
+	if reason != "" {
+		query.Set("reason", reason)
+	}
+	return c.call(ctx, http.MethodDelete, join("/v1/blueprints/", escape(name)), query, nil, nil, nil)
+}
+
+// CheckBlueprint says what is wrong with a text, and which of its pins do not fit what is there now.
+func (c *Client) CheckBlueprint(ctx context.Context, text string) (CheckedBlueprint, error) {
+	var out CheckedBlueprint
+	err := c.post(ctx, "/v1/blueprints/check", blueprintText{text}, &out)
+	return out, err
+}
+
+// LockBlueprint returns a text with everything pinned to which it refers.
+func (c *Client) LockBlueprint(ctx context.Context, text string) (LockedBlueprint, error) {
+	var out LockedBlueprint
+	err := c.post(ctx, "/v1/blueprints/lock", blueprintText{text}, &out)
+	return out, err
+}
+
+// CompareBlueprints returns what differs between two texts.
+func (c *Client) CompareBlueprints(ctx context.Context, from, to string) (BlueprintChanges, error) {
+	var out BlueprintChanges
+	err := c.post(ctx, "/v1/blueprints/compare", map[string]string{"from": from, "to": to}, &out)
+	return out, err
+}

@@ -1,0 +1,130 @@
+package blueprint
+
+import (
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	"agentbox/internal/domain/policy"
+)
+
+// Problem is one thing that is wrong in a blueprint.
+type Problem struct {
+	Path    string `json:"path" doc:"Where, as limits.steps; empty for the whole"`
+	Line    int    `json:"line,omitempty"`
+	Column  int    `json:"column,omitempty"`
+	Message string `json:"message"`
+}
+
+// Check returns everything that is wrong with a blueprint, in the order of its keys; none where it can be used.
+func (b Blueprint) Check() []Problem {
+	var found []Problem
+	walk(reflect.ValueOf(b), Fields(), "", func(path, message string) { found = append(found, Problem{Path: path, Message: message}) })
+	return append(found, b.together()...)
+}
+
+// walk checks each value by its field.
+func walk(v reflect.Value, fields []Field, prefix string, wrong func(path, message string)) {
+	say := func(path, message string) {
+		if message != "" {
+			wrong(path, message)
+		}
+	}
+	for _, f := range fields {
+		value, path := v.Field(f.index), prefix+f.Name
+		if value.IsZero() {
+			if f.Need {
+				wrong(path, "is missing: "+lower(f.Doc))
+			}
+			continue
+		}
+		switch f.Type {
+		case Object:
+			walk(value, f.Fields, path+".", wrong)
+		case Text, Money:
+			say(path, f.Text(value.String()))
+		case Number:
+			say(path, f.Number(int(value.Int())))
+		case List:
+			say(path, f.Size(value.Len()))
+			for i := range value.Len() {
+				say(path+"["+strconv.Itoa(i)+"]", f.Text(value.Index(i).String()))
+			}
+			if i := repeated(value); i >= 0 && !f.Repeats {
+				say(path+"["+strconv.Itoa(i)+"]", "is there twice")
+			}
+		case Table:
+			say(path, f.Size(value.Len()))
+			for _, key := range sorted(value) {
+				say(path, f.Key(key))
+				say(path+"."+key, f.Text(value.MapIndex(reflect.ValueOf(key)).String()))
+			}
+		}
+	}
+}
+
+func lower(doc string) string { return strings.ToLower(doc[:1]) + doc[1:] }
+
+// repeated returns the index of the first entry that a list has for the second time, or -1.
+func repeated(list reflect.Value) int {
+	seen := map[string]bool{}
+	for i := range list.Len() {
+		text := list.Index(i).String()
+		if seen[text] {
+			return i
+		}
+		seen[text] = true
+	}
+	return -1
+}
+
+func sorted(table reflect.Value) []string {
+	keys := make([]string, 0, table.Len())
+	for _, k := range table.MapKeys() {
+		keys = append(keys, k.String())
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+// together checks what only several values together can get wrong.
+func (b Blueprint) together() []Problem {
+	var found []Problem
+	wrong := func(bad bool, path, message string) {
+		if bad {
+			found = append(found, Problem{Path: path, Message: message})
+		}
+	}
+	kind := b.Adapter.Kind
+	cli := kind == ExternalCLI
+	wrong((kind == Internal || cli) && b.Models[DefaultTask] == "", "models.default", "is missing: the model that serves the agent")
+	wrong(cli && b.Adapter.Program == "", "adapter.program", "is missing: name the coding agent, or custom with a command")
+	custom := b.Adapter.Program == "custom"
+	wrong(custom && len(b.Adapter.Command) == 0, "adapter.command", "is missing: the command of a custom program")
+	wrong(custom && b.Adapter.Wire == "", "adapter.wire", "is missing: the vendor's wire that the program speaks")
+	wrong(!custom && len(b.Adapter.Command) > 0, "adapter.command", "is for the program custom")
+	wrong(!custom && b.Adapter.Wire != "", "adapter.wire", "is for the program custom")
+	wrong(!cli && b.Adapter.Program != "", "adapter.program", "is for the adapter external_cli")
+	wrong(cli && (b.Space.Tier == "nano"), "space.tier", "must be heavy, auto or an OS tier: a nano space runs no programs of others")
+	for i, name := range b.Tools.Deny {
+		wrong(slices.Contains(b.Tools.Allow, name), "tools.deny["+strconv.Itoa(i)+"]", "is allowed and denied; leave it in one of them")
+	}
+	for i, host := range b.Space.Network.Allow {
+		wrong(policy.Host(strings.TrimPrefix(host, "*.")) == policy.Unreadable, "space.network.allow_domains["+strconv.Itoa(i)+"]",
+			"must be a host such as example.com, or *.example.com for every host below it")
+	}
+	for name := range b.Pins.Models {
+		wrong(!slices.Contains(values(b.Models), name), "pins.models."+name, "pins a model that the blueprint does not use")
+	}
+	slices.SortFunc(found, func(x, y Problem) int { return strings.Compare(x.Path, y.Path) })
+	return found
+}
+
+func values(m map[string]string) []string {
+	out := make([]string, 0, len(m))
+	for _, v := range m {
+		out = append(out, v)
+	}
+	return out
+}

@@ -1,0 +1,112 @@
+package tools_test
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"agentbox/internal/domain/run"
+	"agentbox/internal/domain/tool"
+	"agentbox/internal/service/tools"
+)
+
+// TestEveryOperationIsATool compares the tools with the operations of the protocol, field by field.
+func TestEveryOperationIsATool(t *testing.T) {
+	byName := map[string]tool.Tool{}
+	for _, x := range tools.Builtin() {
+		if err := x.Check(); err != nil {
+			t.Error(err)
+		}
+		byName[x.Name] = x
+	}
+	background := []string{"stdin", "pty", "tag"}
+	for _, spec := range run.Specs() {
+		x, ok := byName[spec.Type]
+		if !ok {
+			t.Errorf("%s is no tool", spec.Type)
+			continue
+		}
+		if x.Effect != spec.Effect() || x.Effect == "" || x.Title == "" || x.Description == "" {
+			t.Errorf("%s: %+v", spec.Type, x)
+		}
+		var schema struct {
+			Properties map[string]struct {
+				Type string `json:"type"`
+			} `json:"properties"`
+			Required   []string `json:"required"`
+			Additional bool     `json:"additionalProperties"`
+		}
+		if err := json.Unmarshal(x.Input, &schema); err != nil || schema.Additional {
+			t.Fatalf("%s: %v", spec.Type, err)
+		}
+		known := 0
+		for _, f := range spec.Fields {
+			p, ok := schema.Properties[f.Name]
+			if slices.Contains(background, f.Name) {
+				if ok {
+					t.Errorf("%s offers %s", spec.Type, f.Name)
+				}
+				continue
+			}
+			if known++; !ok || p.Type != f.Kind || slices.Contains(schema.Required, f.Name) != f.Required {
+				t.Errorf("%s.%s: %+v, required %v", spec.Type, f.Name, p, schema.Required)
+			}
+		}
+		if known != len(schema.Properties) {
+			t.Errorf("%s has other parameters than the operation: %v", spec.Type, schema.Properties)
+		}
+	}
+}
+
+// TestTheSchemasAreSchemas compiles each schema, and gives it arguments that fit and some that do not.
+func TestTheSchemasAreSchemas(t *testing.T) {
+	good := map[string]string{
+		"message": `{"content": "hello"}`, "createFile": `{"path": "a", "content": "x", "overwrite": true}`, "readFile": `{"path": "a"}`,
+		"editFile": `{"path": "a", "edits": [{"oldContent": "x", "newContent": ""}]}`, "deleteFile": `{"path": "a"}`,
+		"shell": `{"command": "ls", "timeout": 1000, "env": {"A": "b"}}`,
+	}
+	for _, x := range tools.Builtin() {
+		parsed, err := jsonschema.UnmarshalJSON(strings.NewReader(string(x.Input)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		compiler := jsonschema.NewCompiler()
+		if err := compiler.AddResource(x.Name, parsed); err != nil {
+			t.Fatal(err)
+		}
+		schema, err := compiler.Compile(x.Name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fits := func(text string) error {
+			v, err := jsonschema.UnmarshalJSON(strings.NewReader(text))
+			if err != nil {
+				t.Fatal(err)
+			}
+			return schema.Validate(v)
+		}
+		if err := fits(good[x.Name]); err != nil {
+			t.Errorf("%s refuses %s: %v", x.Name, good[x.Name], err)
+		}
+		for _, bad := range []string{`{}`, `[]`, strings.Replace(good[x.Name], "{", `{"more": 1, `, 1)} {
+			if fits(bad) == nil {
+				t.Errorf("%s takes %s", x.Name, bad)
+			}
+		}
+	}
+}
+
+// TestTheSetOfToolsHasAHash offers sets and wants a hash for each.
+func TestTheSetOfToolsHasAHash(t *testing.T) {
+	seen := map[string]bool{}
+	for _, o := range []tool.Offer{{}, {Classes: []string{"read"}}, {Classes: []string{"read", "process"}}, {Names: []string{"shell"}}} {
+		_, hash, err := tools.Offered(o)
+		if err != nil || seen[hash.String()] {
+			t.Errorf("%+v: %s, %v", o, hash, err)
+		}
+		seen[hash.String()] = true
+	}
+}
