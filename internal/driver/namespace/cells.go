@@ -58,6 +58,7 @@ type interpreter struct {
 	running *spaceinit.Process
 	turn    sync.Mutex // held by the cell under way
 	kill    context.CancelFunc
+	token   string        // names the process in the file of the context
 	ended   chan struct{} // closed when no process of it is left
 	exit    spaceinit.Exit
 	err     error // why it could not be followed to its end; set before ended is closed
@@ -149,7 +150,8 @@ func (s *instance) interpreter(c space.Cell, x spaceinit.Exec) (*interpreter, er
 		return nil, s.refusal(err)
 	}
 	ctx, kill := context.WithCancel(context.Background())
-	i := &interpreter{running: running, kill: kill, ended: make(chan struct{})}
+	token := fmt.Sprintf("%s %d", s.spec.ID, s.tier.clock.Now().UnixNano())
+	i := &interpreter{running: running, kill: kill, token: token, ended: make(chan struct{})}
 	if s.contexts == nil {
 		s.contexts = map[string]*interpreter{}
 	}
@@ -237,7 +239,7 @@ func (s *instance) inContext(ctx context.Context, i *interpreter, c space.Cell, 
 		name, value, _ := strings.Cut(pair, "=")
 		env[name] = value
 	}
-	raw, err := json.Marshal(request{c.Code, c.File, path.Join(workdir, a.Cwd), env, f.marker, fmt.Sprintf("%s %p", s.spec.ID, i)})
+	raw, err := json.Marshal(request{c.Code, c.File, path.Join(workdir, a.Cwd), env, f.marker, i.token})
 	if err != nil {
 		return exit, false, err
 	}
@@ -396,7 +398,7 @@ func (f *following) take(p piece, out spaceinit.Output) error {
 }
 
 // errForged ends an interpreter whose messages break the rules. Code of a cell has written them.
-var errForged = fault.New(fault.Invalid, "context_broken",
+var errForged = fault.New(fault.Invalid, "context_messages_invalid",
 	"the cell has written to the channel of its interpreter; the process of the context was ended, and the next cell begins a new one")
 
 // read reads messages, which may be hostile.

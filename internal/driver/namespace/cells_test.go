@@ -280,7 +280,7 @@ func TestCellForgesMessages(t *testing.T) {
 		"import os\nfor fd in range(3, 256):\n    try: [os.write(fd, b'\\0\\0\\0\\x10{\"kind\":\"shown\"}') for _ in range(2000)]\n" +
 			"    except OSError: pass",
 	} {
-		if r, err := c.h.TryExec(t.Context(), c.s, c.cell("python3", code)); fault.CodeOf(err) != "context_broken" {
+		if r, err := c.h.TryExec(t.Context(), c.s, c.cell("python3", code)); fault.CodeOf(err) != "context_messages_invalid" {
 			t.Errorf("%q: got %+v, %v", code, r, err)
 		}
 	}
