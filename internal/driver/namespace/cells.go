@@ -150,7 +150,7 @@ func (s *instance) interpreter(c space.Cell, x spaceinit.Exec) (*interpreter, er
 		return nil, s.refusal(err)
 	}
 	ctx, kill := context.WithCancel(context.Background())
-	token := fmt.Sprintf("%s %d", s.spec.ID, s.tier.clock.Now().UnixNano())
+	token := fmt.Sprintf("%s %020d", s.spec.ID, s.tier.clock.Now().UnixNano())
 	i := &interpreter{running: running, kill: kill, token: token, ended: make(chan struct{})}
 	if s.contexts == nil {
 		s.contexts = map[string]*interpreter{}
