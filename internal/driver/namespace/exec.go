@@ -49,6 +49,9 @@ func (s *instance) Exec(ctx context.Context, p policy.Permit, stdin []byte, out 
 	if action.Space != s.spec.ID || action.Stdin != input && !(action.Stdin == empty && len(stdin) == 0) {
 		return space.Exit{}, policy.ErrPermitMismatch
 	}
+	if c, ok := cellOf(action); ok && len(stdin) == 0 {
+		return s.runCell(ctx, c, action, out)
+	}
 	x, err := s.command(action)
 	if err != nil {
 		return space.Exit{}, err

@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"slices"
+	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -47,9 +48,15 @@ type instance struct {
 	unenforced []string
 	done       chan struct{} // closed when nothing of the space is left but its files
 	released   error         // set before done is closed
+
+	mu       sync.Mutex
+	contexts map[string]*interpreter // that have a process, by language and name
 }
 
-var _ space.Instance = (*instance)(nil)
+var (
+	_ space.Instance     = (*instance)(nil)
+	_ space.ContextEnder = (*instance)(nil)
+)
 
 // start starts the init and waits until the space stands. On an error nothing is left.
 func (s *instance) start(ctx context.Context) error {

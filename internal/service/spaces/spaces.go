@@ -93,7 +93,7 @@ func New(p Parts) *Service {
 		catalog: catalog, ownership: k.Ownership, withheld: held, acts: acts, gate: p.Gate, log: p.Log, docs: p.Docs, store: p.Store,
 		system: p.System,
 	}
-	k.Contexts = &Contexts{catalog: catalog, files: k.Files, gate: p.Gate, store: p.Store}
+	k.Contexts = &Contexts{catalog: catalog, files: k.Files, gate: p.Gate, store: p.Store, tiers: p.Tiers, living: k.Living}
 	k.Snapshots = &Snapshots{
 		catalog: catalog, living: k.Living, withheld: held, acts: acts, gate: p.Gate, log: p.Log, docs: p.Docs, store: p.Store,
 		logger: p.Logger, system: p.System,

@@ -2,6 +2,7 @@ package e2b
 
 import (
 	"encoding/json"
+	"errors"
 	"maps"
 	"net/http"
 	"net/url"
@@ -163,7 +164,6 @@ func (p *controlPlane) create(w http.ResponseWriter, r *http.Request, c *caller)
 	case "", plainTemplate:
 		notes[noteTemplate] = plainTemplate
 	case interpreter:
-		body["runtime"] = "nano" // the tier that has interpreter contexts
 	default:
 		return notFound("there is no template %.64q; there are %s, %s and the snapshots of sandboxes", q.Template, plainTemplate, interpreter)
 	}
@@ -172,7 +172,17 @@ func (p *controlPlane) create(w http.ResponseWriter, r *http.Request, c *caller)
 			body[field] = value
 		}
 	}
-	if err := p.api.once(r.Context(), c, r.Header.Get("Idempotency-Key"), http.MethodPost, "/v1/spaces", body, &doc); err != nil {
+	key := r.Header.Get("Idempotency-Key")
+	err := p.api.once(r.Context(), c, key, http.MethodPost, "/v1/spaces", body, &doc)
+	asked := q.Template != interpreter || q.Metadata[choiceRuntime] != ""
+	if e, ok := errors.AsType[*refusal](err); ok && e.Word == "tier_unavailable" && !asked {
+		body["runtime"] = "nano" // this host has no other tier, and nano has contexts as well, with fewer packages
+		if key != "" {
+			key += "-nano"
+		}
+		err = p.api.once(r.Context(), c, key, http.MethodPost, "/v1/spaces", body, &doc)
+	}
+	if err != nil {
 		return err
 	}
 	return answer(w, http.StatusCreated, p.sandbox(c, doc))

@@ -1960,7 +1960,7 @@ export interface paths {
         put?: never;
         /**
          * Run code in an interpreter context of a space
-         * @description What the code defines stays for the next cell. A cell is a run of one shell operation, judged and recorded as every run, and answered like one: 201 when it has ended, 200 when it waits for a person, 202 when it still goes on after `wait_seconds`. The operation's result names in `displays` what the cell has shown, each an artifact of the run. A context is made by its first cell. Its state is a file of the space, and is kept, forked and rewound with the others. Only the tier nano has contexts.
+         * @description What the code defines stays for the next cell. A cell is a run of one shell operation, judged and recorded as every run, and answered like one: 201 when it has ended, 200 when it waits for a person, 202 when it still goes on after `wait_seconds`. The operation's result names in `displays` what the cell has shown, each an artifact of the run. A context is made by its first cell. In nano its state is a file of the space, and is kept, forked and rewound with the others. In the tier namespace it is a process, which ends with the space and at a rewind; a fork has none. The next cell begins a new one.
          */
         post: operations["run-cell"];
         delete?: never;

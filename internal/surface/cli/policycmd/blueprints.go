@@ -212,7 +212,8 @@ func blueprintLock(i *cmdline.Invocation) *cobra.Command {
 			}
 		}
 		return i.Show(locked, func(p *term.Printer) {
-			p.Line("%s", map[bool]string{true: "the pins fit already", false: "the pins are written into " + term.Plain(args[0])}[locked.Text == text])
+			p.Line("%s", map[bool]string{true: "the pins fit already", false: "the pins are written into " +
+				term.Plain(args[0])}[locked.Text == text])
 		})
 	}
 	return c
@@ -370,7 +371,8 @@ func blueprintList(i *cmdline.Invocation) *cobra.Command {
 				} else if b.Unpinned > 0 {
 					state = "not pinned"
 				}
-				rows[n] = []term.Cell{term.Text(b.Name), term.Text(strconv.Itoa(b.Version)), term.Text(b.Summary.Adapter), term.Text(b.Summary.Model), term.Text(b.Summary.Policy),
+				rows[n] = []term.Cell{term.Text(b.Name), term.Text(strconv.Itoa(b.Version)), term.Text(b.Summary.Adapter),
+					term.Text(b.Summary.Model), term.Text(b.Summary.Policy),
 					term.Text(state), {Text: term.Ago(i.Clock.Now(), b.Changed), Colour: term.Faint}, term.Text(b.Summary.Description)}
 			}
 			p.Table("This workspace has no blueprints; `agentbox blueprint init FILE` writes one.", []string{"blueprint", "version", "adapter",

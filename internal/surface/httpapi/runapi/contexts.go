@@ -66,8 +66,8 @@ func (s *Contexts) Register() {
 			"answered like one: 201 when it has ended, " +
 			"200 when it waits for a person, 202 when it still goes on after `wait_seconds`. The operation's result names in `displays` what the " +
 			"cell has shown, each an artifact of the run. " +
-			"A context is made by its first cell. Its state is a file of the space, and is kept, forked and rewound with the others. Only the " +
-			"tier nano has contexts.",
+			"A context is made by its first cell. In nano its state is a file of the space, and is kept, forked and rewound with the others. In " +
+			"the tier namespace it is a process, which ends with the space and at a rewind; a fork has none. The next cell begins a new one.",
 	}, s.runCell)
 	wire.Handle(s.Server, wire.Operation{
 		ID: "list-contexts", Home: wire.AtSpace, Needs: wire.Does(policy.FileList, "space_id"), Method: http.MethodGet,
@@ -95,7 +95,7 @@ func (s *Contexts) runCell(ctx context.Context, c wire.Call, in *struct {
 	Body cellRequest
 }) (*eventsAnswer, error) {
 	q := runs.Request{Workspace: c.Caller.Workspace, Space: id.Space(in.Space), Title: in.Body.Title, Key: c.ServiceKey(),
-		Unless: spaces.HasContexts}
+		Unless: s.spaces.Contexts.Has}
 	wait, err := in.Body.Waiting.time()
 	if err != nil {
 		return nil, err
