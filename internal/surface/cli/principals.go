@@ -27,7 +27,7 @@ func agents(i *invocation) *cobra.Command {
 
 // keys are the commands about API keys.
 func keys(i *invocation) *cobra.Command {
-	return group("key", "Make, list, rotate and revoke API keys", keyList(i), keyIssue(i), keyRotate(i), keyRevoke(i))
+	return group("key", "Make, list, rotate and revoke API keys", keyList(i), keyIssue(i), keyE2B(i), keyRotate(i), keyRevoke(i))
 }
 
 // pages adds the flags of a page to a command.
@@ -212,7 +212,7 @@ func keyIssue(i *invocation) *cobra.Command {
 			}
 			return api.IssueKey(cmd.Context(), who, args[0])
 		}, func(p *printer, k client.Key) {
-			p.fields("id", string(k.ID), "of", string(k.Principal), "key", k.Secret)
+			p.fields("id", string(k.ID), "of", string(k.Principal), "key", k.Secret, "for E2B", client.KeyForE2B(k.Secret))
 			p.line("%s", p.paint(faint, "It is shown here and nowhere else."))
 		})
 	}
