@@ -788,8 +788,14 @@ class Rooms:
 
     def messages(self, thread: str) -> Iterator[Json]:
         """Yields the messages of a thread, the newest first."""
-        for found in pages(self._t, f"/v1/threads/{part(thread)}/messages", "messages", {}):
-            yield found
+        before: str | None = None
+        while True:
+            page = self._t.json("GET", f"/v1/threads/{part(thread)}/messages", query={"before": before, "limit": 100})
+            for found in page["messages"]:
+                yield found
+            before = page.get("next_before")
+            if not before:
+                return
 
     def stream(self, room: str, *, after: int | None = None) -> Iterator[Json]:
         """Yields the events of a room as they are recorded."""
