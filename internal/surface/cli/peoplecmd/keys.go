@@ -55,11 +55,26 @@ func keyRotate(i *cmdline.Invocation) *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return cmdline.Call(i, cmd, func(api *client.Client) (rotated, error) { return rotate(cmd.Context(), i, api) }, func(p *term.Printer,
 				r rotated) {
-				p.Fields("new key", string(r.Key), "file", term.OneLine(r.File, 0), "key", r.Secret, "revoked", string(r.Revoked))
+				p.Fields("new key", string(r.Key), "file", term.OneLine(r.File, 0), "key", r.Secret, "for E2B",
+					client.KeyForE2B(r.Secret), "revoked", string(r.Revoked))
 				if r.Secret != "" {
 					p.Line("%s", p.Paint(term.Faint, "It is shown here and nowhere else."))
 				}
 			})
+		},
+	}
+}
+
+// keyE2B prints the key in use for the packages of E2B.
+func keyE2B(i *cmdline.Invocation) *cobra.Command {
+	return &cobra.Command{
+		Use: "e2b", Short: "Print the API key that you use in the form of the E2B packages", Args: cobra.NoArgs,
+		Long:    "It is the same key: e2b_ and its bytes in hexadecimal digits. Every package of E2B accepts this form.",
+		Example: "  export E2B_API_KEY=$(agentbox key e2b)",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return cmdline.Call(i, cmd, func(api *client.Client) (map[string]string, error) {
+				return map[string]string{"key": client.KeyForE2B(api.Key())}, nil
+			}, func(p *term.Printer, key map[string]string) { p.Line("%s", key["key"]) })
 		},
 	}
 }
@@ -74,7 +89,7 @@ func rotate(ctx context.Context, i *cmdline.Invocation, api *client.Client) (rot
 		return rotated{}, cmdline.Usage("you are not known by an API key, but by a session or a token").With(
 			"name the key: agentbox key rotate --key-file FILE")
 	}
-	name, err := nameOfKey(ctx, api, me)
+	name, err := client.NameOfKey(ctx, api, me)
 	if err != nil {
 		return rotated{}, err
 	}
@@ -98,25 +113,6 @@ func rotate(ctx context.Context, i *cmdline.Invocation, api *client.Client) (rot
 			With("revoke it with: agentbox key revoke " + string(me.Key))
 	}
 	return done, nil
-}
-
-// nameOfKey returns the name of the caller's own key.
-func nameOfKey(ctx context.Context, api *client.Client, me client.Session) (string, error) {
-	page := client.Page{Limit: 100}
-	for {
-		found, err := api.Keys(ctx, id.Principal(me.Principal), page)
-		if err != nil {
-			return "", err
-		}
-		for _, k := range found.Keys {
-			if k.ID == me.Key {
-				return k.Name, nil
-			}
-		}
-		if page.Cursor = found.Next; page.Cursor == "" {
-			return "rotated", nil // a key of another principal, who may not list it
-		}
-	}
 }
 
 // exchangeFile replaces a file by one that only its owner reads, in one step.

@@ -29,7 +29,7 @@ func Agents(i *cmdline.Invocation) *cobra.Command {
 
 // Keys are the commands about API keys.
 func Keys(i *cmdline.Invocation) *cobra.Command {
-	return cmdline.Group("key", "Make, list, rotate and revoke API keys", keyList(i), keyIssue(i), keyRotate(i), keyRevoke(i))
+	return cmdline.Group("key", "Make, list, rotate and revoke API keys", keyList(i), keyIssue(i), keyE2B(i), keyRotate(i), keyRevoke(i))
 }
 
 func principalList(i *cmdline.Invocation, what, kind string) *cobra.Command {
@@ -192,7 +192,7 @@ func keyIssue(i *cmdline.Invocation) *cobra.Command {
 			}
 			return api.IssueKey(cmd.Context(), who, args[0])
 		}, func(p *term.Printer, k client.Key) {
-			p.Fields("id", string(k.ID), "of", string(k.Principal), "key", k.Secret)
+			p.Fields("id", string(k.ID), "of", string(k.Principal), "key", k.Secret, "for E2B", client.KeyForE2B(k.Secret))
 			p.Line("%s", p.Paint(term.Faint, "It is shown here and nowhere else."))
 		})
 	}
