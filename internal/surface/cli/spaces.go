@@ -19,7 +19,7 @@ import (
 // spaces are the commands about spaces.
 func spaces(i *invocation) *cobra.Command {
 	c := group("space", "Create, list and remove spaces: the isolated places where code runs",
-		spaceCreate(i), spaceList(i), spaceShow(i), spaceExtend(i), spaceSet(i), spaceRemove(i),
+		spaceCreate(i), spaceList(i), spaceShow(i), spaceExtend(i), spacePause(i), spaceResume(i), spaceSet(i), spaceRemove(i),
 		spaceSnapshots(i), spaceDiff(i), spaceRewind(i), spaceFork(i), spacePromote(i), spaceRoute(i), spacePolicy(i))
 	c.Aliases = []string{"spaces"}
 	return c
@@ -360,6 +360,36 @@ func spacePromote(i *invocation) *cobra.Command {
 		"auto is promoted by itself when a command needs it."
 	c.Flags().StringVar(&to, "to", "", "the tier, for example namespace (default: the strongest)")
 	c.Flags().StringVar(&reason, "reason", "", "why, for whoever reads the log")
+	return c
+}
+
+func spacePause(i *invocation) *cobra.Command {
+	var reason string
+	var onRun bool
+	c := onSpace(i, "pause", "Stop the processes of a space until it is resumed", func(ctx context.Context, api *client.Client,
+		s id.Space) (space.Space, error) {
+		return api.PauseSpace(ctx, s, reason, onRun)
+	})
+	c.Long = "Its processes use no processor time, the time limits of its commands stop, and its files can be read. A run that is sent to it " +
+		"waits.\nThe end of its life does not move. If the daemon ends, the processes end too; the space keeps its files."
+	c.Flags().StringVar(&reason, "reason", "", "why, for whoever reads the log")
+	c.Flags().BoolVar(&onRun, "resume-on-run", false, "a run that is sent to the space resumes it")
+	return c
+}
+
+func spaceResume(i *invocation) *cobra.Command {
+	var ttl string
+	c := onSpace(i, "resume", "Let a paused space go on", func(ctx context.Context, api *client.Client, s id.Space) (space.Space, error) {
+		var d time.Duration
+		if ttl != "" {
+			var err error
+			if d, err = parseSpan(ttl); err != nil {
+				return space.Space{}, err
+			}
+		}
+		return api.ResumeSpace(ctx, s, d)
+	})
+	c.Flags().StringVar(&ttl, "ttl", "", "how long it lives from now, for example 2h (default: the end of its life stays)")
 	return c
 }
 
