@@ -30,7 +30,7 @@ func (s *spacesAPI) registerPauses() {
 
 func (s *spacesAPI) pauseSpace(ctx context.Context, c wire.Call, in *struct {
 	SpacePath
-	Body spacePause
+	Body pauseRequest
 }) (*spaceAnswer, error) {
 	return s.once(ctx, c, in.Space, func() (space.Space, error) {
 		how := spaces.Pause{Reason: in.Body.Reason, ResumeOnRun: in.Body.ResumeOnRun}

@@ -77,7 +77,7 @@ type spacePromotion struct {
 	Reason string `json:"reason,omitempty" maxLength:"500" doc:"Why, for whoever reads the log"`
 }
 
-type spacePause struct {
+type pauseRequest struct {
 	Reason      string `json:"reason,omitempty" maxLength:"500" doc:"Why, for whoever reads the log"`
 	ResumeOnRun bool   `json:"resume_on_run,omitempty" doc:"A run that is sent to the space resumes it; else it waits until somebody does"`
 }
