@@ -83,24 +83,35 @@ func (f *freezer) set(paused bool) error {
 	return err
 }
 
-// excuse lets the init run while it ends a command. The other processes run meanwhile too; that is a few milliseconds, or the grace of a
-// command whose time is over.
+// excuse lets the init run while it ends a command. Where signals stop the processes, the others stand still meanwhile. A group is thawed as
+// a whole, so the others run for the few milliseconds that it takes.
 func (f *freezer) excuse() (done func()) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.except++
 	_ = f.apply() // a space that cannot go on is ended by the caller
+	f.only(unix.SIGCONT)
 	return sync.OnceFunc(func() {
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		f.except--
 		_ = f.apply() // it stood still before in the same way
+		if f.except == 0 {
+			f.only(unix.SIGSTOP)
+		}
 	})
+}
+
+// only signals the init alone, where signals have stopped the processes. The caller holds the lock.
+func (f *freezer) only(sig unix.Signal) {
+	if f.file == "" && f.frozen {
+		_ = unix.Kill(f.init, sig) // it has ended, and with it every process
+	}
 }
 
 // apply brings the processes to what is wanted. The caller holds the lock.
 func (f *freezer) apply() error {
-	stop := f.wanted && f.except == 0
+	stop := f.wanted && (f.except == 0 || f.file == "")
 	if stop == f.frozen {
 		return nil
 	}
@@ -191,6 +202,9 @@ func (f *freezer) signal(stop bool) error {
 	err := within(func() bool {
 		settled := true
 		for _, pid := range append([]int{f.init}, f.processes()...) {
+			if stop && pid == f.init && f.except > 0 {
+				continue // it ends a command, and is stopped after that
+			}
 			state := stateOf(pid)
 			if state == 0 || state == 'Z' || state == 'X' || (state == 'T' || state == 't') == stop {
 				continue

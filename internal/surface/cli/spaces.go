@@ -249,8 +249,15 @@ func onSpace(i *invocation, use, short string, do func(ctx context.Context, api 
 func (p *printer) space(i *invocation, s space.Space) {
 	now := i.Clock.Now()
 	l := s.Limits
+	paused := ""
+	if s.Pause != nil {
+		paused = ago(now, s.Pause.At) + " by " + string(s.Pause.By)
+		if s.Pause.Reason != "" {
+			paused += ": " + s.Pause.Reason
+		}
+	}
 	p.fields(
-		"space", string(s.ID), "name", s.Name, "description", s.Description, "status", string(s.Status), "reason", s.Reason,
+		"space", string(s.ID), "name", s.Name, "description", s.Description, "status", string(s.Status), "reason", s.Reason, "paused", paused,
 		"fork of", string(s.ForkedFrom), "tier", s.Tier, "runtime", s.Runtime, "policy", s.Policy, "bundle", s.Bundle.String(), "room",
 		string(s.Room),
 		"made", ago(now, s.CreatedAt)+" by "+string(s.CreatedBy), "expires", ahead(now, s.ExpiresAt),
