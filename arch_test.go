@@ -164,7 +164,7 @@ var bulk = arch.Bulk{
 	Lines: 6_000,
 	// a program of the userland is one package of many small tools
 	Free:     []string{"internal/userland/**"},
-	Packages: map[string]int{"internal/surface/cli": 13_898, "internal/surface/httpapi": 7_135},
+	Packages: map[string]int{"internal/surface/cli": 13_936, "internal/surface/httpapi": 7_198},
 }
 
 // banned are words that say nothing, or that have another name here.

@@ -79,7 +79,7 @@ const cases = {
   },
   async 'a paused sandbox goes on where it was'() {
     const one = await Sandbox.create({ timeoutMs: 60_000, metadata: { suite: 'paused', 'agentbox.policy': 'permissive' } })
-    const ticks = await one.commands.run('while :; do date +%N > n; sleep 0.02; done', { background: true, timeoutMs: 0 })
+    const ticks = await one.commands.run('while :; do date +%N >> n; sleep 0.02; done', { background: true, timeoutMs: 0 })
     while (!(await one.files.exists('n'))) await new Promise((f) => setTimeout(f, 20))
     assert.equal(await one.pause(), true)
     assert.equal(await one.pause(), false)

@@ -165,7 +165,7 @@ def network_rules_are_refused_at_once():
 @case
 def a_paused_sandbox_goes_on_where_it_was():
     box = Sandbox.create(timeout=60, metadata={"agentbox.policy": "permissive"})
-    ticks = box.commands.run("while :; do date +%N > n; sleep 0.02; done", background=True, timeout=0)
+    ticks = box.commands.run("while :; do date +%N >> n; sleep 0.02; done", background=True, timeout=0)
     while not box.files.exists("n"):
         time.sleep(0.02)
     (box.beta_pause if hasattr(box, "beta_pause") else box.pause)()

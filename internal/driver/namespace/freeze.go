@@ -83,8 +83,8 @@ func (f *freezer) set(paused bool) error {
 	return err
 }
 
-// excuse lets the init run while it ends a command. Where signals stop the processes, the others stand still meanwhile. A group is thawed as
-// a whole, so the others run for the few milliseconds that it takes.
+// excuse lets the init run while it ends a command. Where signals stop the processes, the others stand still meanwhile. A group is thawed
+// as a whole, so the others run for the few milliseconds that it takes.
 func (f *freezer) excuse() (done func()) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -236,12 +236,20 @@ const stoppedWithin = 5 * time.Second
 
 // within looks until what it waits for has come, for a few seconds.
 func within(come func() bool) error {
-	end := time.Now().Add(stoppedWithin)
-	for !come() {
-		if time.Now().After(end) {
+	if come() {
+		return nil
+	}
+	again, end := time.NewTicker(time.Millisecond), time.NewTimer(stoppedWithin)
+	defer again.Stop()
+	defer end.Stop()
+	for {
+		select {
+		case <-again.C:
+			if come() {
+				return nil
+			}
+		case <-end.C:
 			return errors.New("the kernel did not do it within " + stoppedWithin.String())
 		}
-		time.Sleep(time.Millisecond)
 	}
-	return nil
 }

@@ -378,8 +378,8 @@ func spacePause(i *invocation) *cobra.Command {
 		s id.Space) (space.Space, error) {
 		return api.PauseSpace(ctx, s, reason, onRun)
 	})
-	c.Long = "Its processes use no processor time, the time limits of its commands stop, and its files can be read. A run that is sent to it " +
-		"waits.\nThe end of its life does not move. If the daemon ends, the processes end too; the space keeps its files."
+	c.Long = "Its processes use no processor time, the time limits of its commands stop, and its files can be read. A run that is sent " +
+		"to it waits.\nThe end of its life does not move. If the daemon ends, the processes end too; the space keeps its files."
 	c.Flags().StringVar(&reason, "reason", "", "why, for whoever reads the log")
 	c.Flags().BoolVar(&onRun, "resume-on-run", false, "a run that is sent to the space resumes it")
 	return c

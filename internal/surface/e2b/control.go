@@ -318,7 +318,8 @@ func (p *controlPlane) list(w http.ResponseWriter, r *http.Request, c *caller) e
 	states := strings.Split(strings.Join(q["state"], ","), ",")
 	page := newCut(q)
 	err = p.sandboxes.pages(r, c, "", func(d spaceDoc) bool {
-		if d.snapshot() || len(q["state"]) > 0 && !slices.Contains(states, d.state()) || q.Get("template") != "" && d.template() != q.Get("template") {
+		if d.snapshot() || len(q["state"]) > 0 && !slices.Contains(states, d.state()) ||
+			q.Get("template") != "" && d.template() != q.Get("template") {
 			return true
 		}
 		for name := range wanted {

@@ -105,7 +105,8 @@ func (s *sandboxes) health(w http.ResponseWriter, r *http.Request, c *caller) er
 func (s *sandboxes) awake(r *http.Request, c *caller) error {
 	doc, err := s.find(r, c, c.sandbox)
 	if err == nil && doc.paused() && !doc.Pause.ResumeOnRun {
-		err = &refusal{Status: http.StatusBadGateway, Code: "unavailable", Message: "The sandbox was not found: it is paused; connect to it first"}
+		err = &refusal{Status: http.StatusBadGateway, Code: "unavailable",
+			Message: "The sandbox was not found: it is paused; connect to it first"}
 	}
 	return err
 }
