@@ -16,9 +16,9 @@ func (s *spacesAPI) registerPauses() {
 	wire.Handle(s.Server, wire.Operation{
 		ID: "pause-space", Home: wire.AtSpace, Needs: wire.Does(policy.SpaceUpdate, "space_id"), Method: http.MethodPost,
 		Path: "/v1/spaces/{space_id}/pause", Tag: "spaces", Summary: "Stop the processes of a space for a while", Repeat: wire.RepeatRecalled,
-		Detail: "Its processes stand still and use no processor time, and the time limits of its commands stop. No operation begins: a " +
-			"run that is sent to it waits until somebody resumes the space, or resumes it where resume_on_run is set. Its files can be read and written. " +
-			"The end of its life does not move. If the daemon ends, the processes end with it, and the space stays paused.",
+		Detail: "Its processes stand still and use no processor time, and the time limits of its commands stop. No operation begins: " +
+			"a run that is sent to it waits until somebody resumes the space, or resumes it where resume_on_run is set. Its files can be " +
+			"read and written. The end of its life does not move. If the daemon ends, the processes end with it, and the space stays paused.",
 	}, s.pauseSpace)
 	wire.Handle(s.Server, wire.Operation{
 		ID: "resume-space", Home: wire.AtSpace, Needs: wire.Does(policy.SpaceUpdate, "space_id"), Method: http.MethodPost,
