@@ -146,7 +146,7 @@ func (s *Stack) open() {
 	})
 	s.Runs = runs.New(runs.Parts{
 		Log: s.Log, Docs: s.Docs, Blobs: s.Blobs, Live: s.Live, Gate: s.Gate, Agents: s.Identity,
-		Spaces: s.Spaces.Living, Routes: s.Spaces.Routing, Bundles: s.Gate.Bundles,
+		Spaces: s.Spaces.Living, Routes: s.Spaces.Routing, Bundles: s.Gate.Bundles, Resume: s.Spaces.Pauses.ForRun,
 		Clock: s.Clock, IDs: s.IDs, Logger: logger, MaxContent: s.Options.Content,
 	})
 	s.GC = gc.New(gc.Parts{

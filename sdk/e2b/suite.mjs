@@ -77,8 +77,24 @@ const cases = {
   async 'an unknown template is refused'() {
     await assert.rejects(Sandbox.create('no-such-template'), /no template/)
   },
-  async 'pausing is refused at once'() {
-    await assert.rejects(box.pause(), /not offered/)
+  async 'a paused sandbox goes on where it was'() {
+    const one = await Sandbox.create({ timeoutMs: 60_000, metadata: { suite: 'paused', 'agentbox.policy': 'permissive' } })
+    const ticks = await one.commands.run('while :; do date +%N >> n; sleep 0.02; done', { background: true, timeoutMs: 0 })
+    while (!(await one.files.exists('n'))) await new Promise((f) => setTimeout(f, 20))
+    assert.equal(await one.pause(), true)
+    assert.equal(await one.pause(), false)
+    const before = await one.files.read('n')
+    await new Promise((f) => setTimeout(f, 200))
+    assert.equal(await one.files.read('n'), before)
+    assert.equal((await one.getInfo()).state, 'paused')
+    const found = async (state) => (await Sandbox.list({ query: { state: [state] } }).nextItems()).some((s) => s.sandboxId === one.sandboxId)
+    assert.ok((await found('paused')) && !(await found('running')))
+    assert.equal(await one.isRunning(), false)
+    await one.connect({ timeoutMs: 60_000 })
+    assert.ok(await found('running'))
+    while ((await one.files.read('n')) === before) await new Promise((f) => setTimeout(f, 20))
+    await ticks.kill()
+    await one.kill()
   },
   async 'network rules are refused at once'() {
     await assert.rejects(Sandbox.create({ network: { allowOut: ['1.1.1.1'] } }), /not offered/)

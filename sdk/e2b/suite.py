@@ -165,8 +165,32 @@ def network_rules_are_refused_at_once():
 
 
 @case
-def pausing_is_refused_at_once():
-    raises(e2b.SandboxException, lambda: shared().beta_pause() if hasattr(shared(), "beta_pause") else shared().pause())
+def a_paused_sandbox_goes_on_where_it_was():
+    box = Sandbox.create(timeout=60, metadata={"agentbox.policy": "permissive"})
+    ticks = box.commands.run("while :; do date +%N >> n; sleep 0.02; done", background=True, timeout=0)
+    while not box.files.exists("n"):
+        time.sleep(0.02)
+    (box.beta_pause if hasattr(box, "beta_pause") else box.pause)()
+    before = box.files.read("n")
+    time.sleep(0.2)
+    same(box.files.read("n"), before)
+    same(str(getattr(box.get_info().state, "value", box.get_info().state)), "paused")
+    assert not box.is_running()
+    box = Sandbox.connect(box.sandbox_id, timeout=60)
+    while box.files.read("n") == before:
+        time.sleep(0.02)
+    ticks.kill()
+    box.kill()
+
+
+@case
+def a_sandbox_with_auto_resume_goes_on_with_a_command():
+    if PINNED:
+        return  # its create has no such option
+    box = Sandbox.create(timeout=60, lifecycle={"on_timeout": "pause", "auto_resume": True})
+    box.pause()
+    same(box.commands.run("echo here").stdout, "here\n")
+    box.kill()
 
 
 @case

@@ -44,6 +44,7 @@ type instance struct {
 	process    *os.Process
 	client     *spaceinit.Client
 	watch      *watcher
+	freezer    *freezer
 	ready      spaceinit.Ready
 	unenforced []string
 	done       chan struct{} // closed when nothing of the space is left but its files
@@ -79,6 +80,7 @@ func (s *instance) start(ctx context.Context) error {
 	if err := s.launch(ctx, setup, mounts, phase); err != nil {
 		return errors.Join(notStarted(err), s.group.remove())
 	}
+	s.freezer = s.newFreezer()
 	s.watch = newWatcher(s.spec.Dir, s.spec.Limits.DiskBytes, newEye(s.processes, workdir))
 	go s.wait()
 	return nil

@@ -43,7 +43,17 @@ func (t *Tier) Create(ctx context.Context, p policy.Permit, spec space.Spec) (sp
 	}
 	t.metrics.starts.WithLabelValues(t.Name(), "started").Inc()
 	t.metrics.Started(t.Name(), "total", ended.Sub(began))
-	return &instance{made, t}, nil
+	counted := &instance{made, t}
+	if stops, ok := made.(space.Pausing); ok {
+		return &pausing{counted, stops}, nil
+	}
+	return counted, nil
+}
+
+// pausing is a living space whose processes can stand still.
+type pausing struct {
+	*instance
+	space.Pausing
 }
 
 // RunsCells implements space.CellTier.

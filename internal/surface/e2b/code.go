@@ -174,6 +174,9 @@ func (ci *codeInterpreter) execute(w http.ResponseWriter, r *http.Request, c *ca
 	if err := read(r, &q); err != nil {
 		return err
 	}
+	if err := ci.sandboxes.awake(r, c); err != nil {
+		return err
+	}
 	name, lang, cwd := q.Context, "", ""
 	if name == "" {
 		var err error

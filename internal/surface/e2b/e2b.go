@@ -45,7 +45,7 @@ func New(p Parts) *Surface {
 	sandboxes := &sandboxes{api: api}
 	files := &fileSystem{api: api, clock: p.Clock, ids: p.IDs}
 	control := &controlPlane{api: api, clock: p.Clock, tokens: tokens, sandboxes: sandboxes, readings: newTable[string, reading]()}
-	processes := &processes{api: api, clock: p.Clock, ids: p.IDs, files: files, runs: newTable[pid, string]()}
+	processes := &processes{api: api, clock: p.Clock, ids: p.IDs, sandboxes: sandboxes, files: files, runs: newTable[pid, string]()}
 	code := &codeInterpreter{api: api, clock: p.Clock, ids: p.IDs, sandboxes: sandboxes, counts: newTable[string, int](),
 		folders: newTable[string, string]()}
 

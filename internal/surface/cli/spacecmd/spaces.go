@@ -7,6 +7,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"mvdan.cc/sh/v3/syntax"
@@ -23,7 +24,8 @@ import (
 // Spaces are the commands about spaces.
 func Spaces(i *cmdline.Invocation) *cobra.Command {
 	c := cmdline.Group("space", "Create, list and remove spaces: the isolated places where code runs",
-		spaceCreate(i), spaceList(i), spaceShow(i), spaceExtend(i), spaceSet(i), spaceRemove(i),
+		spaceCreate(i), spaceList(i), spaceShow(i), spaceExtend(i), spacePause(i), spaceResume(i),
+		spaceSet(i), spaceRemove(i),
 		spaceSnapshots(i), spaceDiff(i), spaceRewind(i), spaceFork(i), spacePromote(i), spaceRoute(i), spacePolicy(i))
 	c.Aliases = []string{"spaces"}
 	return c
@@ -211,8 +213,16 @@ func onSpace(i *cmdline.Invocation, use, short string, do func(ctx context.Conte
 func writeSpace(p *term.Printer, i *cmdline.Invocation, s space.Space) {
 	now := i.Clock.Now()
 	l := s.Limits
+	paused := ""
+	if s.Pause != nil {
+		paused = term.Ago(now, s.Pause.At) + " by " + string(s.Pause.By)
+		if s.Pause.Reason != "" {
+			paused += ": " + s.Pause.Reason
+		}
+	}
 	p.Fields(
 		"space", string(s.ID), "name", s.Name, "description", s.Description, "status", string(s.Status), "reason", s.Reason,
+		"paused", paused,
 		"fork of", string(s.ForkedFrom), "tier", s.Tier, "runtime", s.Runtime, "policy", s.Policy, "bundle", s.Bundle.String(), "room",
 		string(s.Room),
 		"made", term.Ago(now, s.CreatedAt)+" by "+string(s.CreatedBy), "expires", term.Ahead(now, s.ExpiresAt),
@@ -324,6 +334,36 @@ func spacePromote(i *cmdline.Invocation) *cobra.Command {
 		"auto is promoted by itself when a command needs it."
 	c.Flags().StringVar(&to, "to", "", "the tier, for example namespace (default: the strongest)")
 	c.Flags().StringVar(&reason, "reason", "", "why, for whoever reads the log")
+	return c
+}
+
+func spacePause(i *cmdline.Invocation) *cobra.Command {
+	var reason string
+	var onRun bool
+	c := onSpace(i, "pause", "Stop the processes of a space until it is resumed", func(ctx context.Context, api *client.Client,
+		s id.Space) (space.Space, error) {
+		return api.PauseSpace(ctx, s, reason, onRun)
+	})
+	c.Long = "Its processes use no processor time, the time limits of its commands stop, and its files can be read. A run that is sent " +
+		"to it waits.\nThe end of its life does not move. If the daemon ends, the processes end too; the space keeps its files."
+	c.Flags().StringVar(&reason, "reason", "", "why, for whoever reads the log")
+	c.Flags().BoolVar(&onRun, "resume-on-run", false, "a run that is sent to the space resumes it")
+	return c
+}
+
+func spaceResume(i *cmdline.Invocation) *cobra.Command {
+	var ttl string
+	c := onSpace(i, "resume", "Let a paused space go on", func(ctx context.Context, api *client.Client, s id.Space) (space.Space, error) {
+		var d time.Duration
+		if ttl != "" {
+			var err error
+			if d, err = cmdline.ParseSpan(ttl); err != nil {
+				return space.Space{}, err
+			}
+		}
+		return api.ResumeSpace(ctx, s, d)
+	})
+	c.Flags().StringVar(&ttl, "ttl", "", "how long it lives from now, for example 2h (default: the end of its life stays)")
 	return c
 }
 

@@ -47,6 +47,7 @@ type spaceFork struct {
 	Env         map[string]string `json:"env,omitempty" doc:"Environment of every command; nothing of the other space's is inherited"`
 	Metadata    map[string]string `json:"metadata,omitempty" doc:"The client's own notes"`
 	TTL         int64             `json:"ttl_seconds,omitempty" minimum:"10" maximum:"2592000" doc:"How long it lives; 12 hours by default"`
+	PauseAtEnd  bool              `json:"pause_at_end,omitempty" doc:"At the end of its time it is paused for at most 30 days, not destroyed"`
 }
 
 type spaceDiff struct {
@@ -132,8 +133,8 @@ func (s *Snapshots) forkSpace(ctx context.Context, c wire.Call, in *struct {
 	b := in.Body
 	made, err := s.spaces.Creation.Fork(ctx, c.Origin(), spaces.Fork{
 		Workspace: c.Caller.Workspace, Space: id.Space(in.Space), At: b.At, Name: b.Name, Description: b.Description, Env: b.Env,
-		Metadata: b.Metadata,
-		TTL:      time.Duration(b.TTL) * time.Second, Key: c.ServiceKey(),
+		Metadata: b.Metadata, PauseAtEnd: b.PauseAtEnd,
+		TTL: time.Duration(b.TTL) * time.Second, Key: c.ServiceKey(),
 	})
 	if err != nil {
 		return nil, err

@@ -40,6 +40,7 @@ type spaceRequest struct {
 	Metadata    map[string]string `json:"metadata,omitempty" doc:"The client's own notes"`
 	TTL         int64             `json:"ttl_seconds,omitempty" minimum:"10" maximum:"2592000" doc:"How long it lives; 12 hours by default"`
 	Limits      *spaceBounds      `json:"limits,omitempty" doc:"Its bounds"`
+	PauseAtEnd  bool              `json:"pause_at_end,omitempty" doc:"At the end of its time it is paused for at most 30 days, not destroyed"`
 	BestEffort  bool              `json:"best_effort,omitempty" doc:"Accept a host that cannot enforce every bound"`
 	From        *spaceSeed        `json:"from,omitempty" doc:"What its files begin with"`
 }
@@ -77,6 +78,15 @@ type spaceExtension struct {
 type spacePromotion struct {
 	Tier   string `json:"tier,omitempty" maxLength:"32" doc:"A heavier tier than the space's; the strongest by default"`
 	Reason string `json:"reason,omitempty" maxLength:"500" doc:"Why, for whoever reads the log"`
+}
+
+type pauseRequest struct {
+	Reason      string `json:"reason,omitempty" maxLength:"500" doc:"Why, for whoever reads the log"`
+	ResumeOnRun bool   `json:"resume_on_run,omitempty" doc:"A run that is sent to the space resumes it; else it waits until somebody does"`
+}
+
+type spaceResumption struct {
+	TTL int64 `json:"ttl_seconds,omitempty" minimum:"10" maximum:"2592000" doc:"How many seconds it lives from now; without it, the end of its life stays"`
 }
 
 type routedCommand struct {
@@ -143,6 +153,7 @@ func (s *Spaces) Register() {
 			"runtime auto is promoted by itself when a command needs it; one that was asked to run in one tier stays there. While an operation is " +
 			"under way it is refused: space_busy.",
 	}, s.promoteSpace)
+	s.registerPauses()
 	wire.Handle(s.Server, wire.Operation{
 		ID: "get-space-policy", Needs: wire.Shows("space", "space_id"), Method: http.MethodGet, Path: "/v1/spaces/{space_id}/policy",
 		Tag: "spaces", Summary: "Show the policy of a space",
@@ -175,7 +186,8 @@ func (s *Spaces) createSpace(ctx context.Context, c wire.Call, in *struct{ Body 
 		Workspace: c.Caller.Workspace, Room: b.Room, Name: b.Name, Description: b.Description, Preset: b.Policy, Overrides: b.Overrides,
 		Bundle:  b.Bundle,
 		Runtime: b.Runtime, Tier: b.Tier, Env: b.Env, Metadata: b.Metadata, TTL: time.Duration(b.TTL) * time.Second, BestEffort: b.BestEffort,
-		Key: c.ServiceKey(),
+		PauseAtEnd: b.PauseAtEnd,
+		Key:        c.ServiceKey(),
 	}
 	if b.Limits != nil {
 		q.Limits = space.Limits(*b.Limits)
