@@ -208,7 +208,7 @@ func (c *curve) open(t *testing.T) {
 			Entropy: rand.Reader})
 	case "postgres":
 		c.log, err = postgres.Open(t.Context(), postgres.Options{
-			Address: pgtest.Start(t).Database(), Definitions: folds, Clock: clock{}, IDs: ids, Entropy: rand.Reader, Alone: true,
+			Address: pgtest.StartOnDisk(t).Database(), Definitions: folds, Clock: clock{}, IDs: ids, Entropy: rand.Reader, Alone: true,
 		})
 	default:
 		t.Fatalf("-curve-store %s: there are sqlite and postgres", *curveStore)

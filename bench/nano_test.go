@@ -51,7 +51,7 @@ func serveNano(b *testing.B) *nanoDaemon {
 	program, err := nanoProgram()
 	must(b, err)
 	n := &nanoDaemon{dir: b.TempDir()}
-	args := []string{"up", "--data", n.dir, "--listen", "127.0.0.1:0"}
+	args := []string{"up", "--data", n.dir, "--listen", "127.0.0.1:0", "--rate", "streams=2000"}
 	for _, class := range []string{"spaces", "runs", "files", "claims", "general", "failures"} {
 		args = append(args, "--rate", class+"=1000000")
 	}

@@ -31,12 +31,13 @@ type program struct {
 	argv  []*byte
 	env   []*byte
 	cwd   *byte
-	files [3]uintptr // descriptors, all above 2, for stdin, stdout and stderr
+	files [5]uintptr // descriptors, all above 4, for stdin, stdout and stderr, and for messages to and from the daemon
+	count uintptr    // how many of them the program gets
 	tty   bool       // they are the terminal of the session
 }
 
 // spawn starts a program as a child that is the leader of a new session and the subreaper of all its descendants, with no descriptors but
-// the three given. It returns the child's process id once the program runs.
+// those given. It returns the child's process id once the program runs.
 func spawn(p *program) (int, error) {
 	syscall.ForkLock.Lock()
 	defer syscall.ForkLock.Unlock()
@@ -61,7 +62,7 @@ func spawn(p *program) (int, error) {
 //go:norace
 //go:nocheckptr
 func forkExec(p *program, failed *uintptr) (pid, errno uintptr) {
-	path, argv, env, cwd, files, tty := p.path, &p.argv[0], &p.env[0], p.cwd, p.files, p.tty
+	path, argv, env, cwd, files, count, tty := p.path, &p.argv[0], &p.env[0], p.cwd, p.files, p.count, p.tty
 	beforeFork()
 	pid, errno = vfork(uintptr(unix.SIGCHLD) | unix.CLONE_VFORK | unix.CLONE_VM)
 	if errno != 0 || pid != 0 {
@@ -75,8 +76,8 @@ func forkExec(p *program, failed *uintptr) (pid, errno uintptr) {
 	if _, _, e = syscall.RawSyscall(unix.SYS_SETSID, 0, 0, 0); e != 0 {
 		goto fail
 	}
-	for i := range files {
-		if _, _, e = syscall.RawSyscall(unix.SYS_DUP3, files[i], uintptr(i), 0); e != 0 {
+	for i := uintptr(0); i < count; i++ {
+		if _, _, e = syscall.RawSyscall(unix.SYS_DUP3, files[i%uintptr(len(files))], i, 0); e != 0 {
 			goto fail
 		}
 	}
@@ -85,7 +86,7 @@ func forkExec(p *program, failed *uintptr) (pid, errno uintptr) {
 			goto fail
 		}
 	}
-	if _, _, e = syscall.RawSyscall(unix.SYS_CLOSE_RANGE, 3, ^uintptr(0)>>32, 0); e != 0 {
+	if _, _, e = syscall.RawSyscall(unix.SYS_CLOSE_RANGE, count, ^uintptr(0)>>32, 0); e != 0 {
 		goto fail
 	}
 	if _, _, e = syscall.RawSyscall(unix.SYS_CHDIR, uintptr(unsafe.Pointer(cwd)), 0, 0); e != 0 {

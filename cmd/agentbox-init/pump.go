@@ -52,6 +52,9 @@ func pumpOf(fd int) *pump {
 
 // allow adds credit for output.
 func (p *pump) allow(n int) {
+	if p == nil {
+		return
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.credit += n

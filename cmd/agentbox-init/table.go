@@ -35,8 +35,8 @@ type table struct {
 type command struct {
 	id     uint32
 	pid    int
-	in     *pump // nil without input
-	out    [2]*pump
+	in     *pump                   // nil without input
+	out    [3]*pump                // stdout, stderr and, for a command that has them, messages
 	tty    *terminal               // nil without a terminal
 	ended  chan syscall.WaitStatus // its own process ended
 	kill   chan time.Duration      // the daemon wants its end, after that grace
@@ -134,7 +134,7 @@ func (t *table) start(id uint32, x spaceinit.Exec) (err error) {
 			_ = unix.Close(fd)
 		}
 		if err != nil {
-			for _, p := range []*pump{c.in, c.out[0], c.out[1]} {
+			for _, p := range []*pump{c.in, c.out[0], c.out[1], c.out[2]} {
 				p.close()
 			}
 			c.tty.close()
@@ -148,25 +148,52 @@ func (t *table) start(id uint32, x spaceinit.Exec) (err error) {
 			return err
 		}
 		slave := uintptr(c.tty.slave)
-		p.files, p.tty = [3]uintptr{slave, slave, slave}, true
+		p.files, p.count, p.tty = [5]uintptr{slave, slave, slave}, 3, true
 		return t.begin(c, p, x)
 	}
-	p.files[0] = t.null
+	p.files[0], p.count = t.null, 3
+	if x.Frames {
+		p.count = 5
+	}
 	if x.Stdin {
 		var r int
 		if r, c.in, err = newPump(true); err != nil {
 			return err
 		}
-		theirs, p.files[0] = append(theirs, r), uintptr(r)
+		if r, err = above(r); err != nil {
+			return err
+		}
+		theirs = append(theirs, r)
+		if x.Frames {
+			p.files[4] = uintptr(r)
+		} else {
+			p.files[0] = uintptr(r)
+		}
 	}
 	for i := range c.out {
+		if i == 2 && !x.Frames {
+			continue
+		}
 		var w int
 		if w, c.out[i], err = newPump(false); err != nil {
+			return err
+		}
+		if w, err = above(w); err != nil {
 			return err
 		}
 		theirs, p.files[i+1] = append(theirs, w), uintptr(w)
 	}
 	return t.begin(c, p, x)
+}
+
+// above moves a descriptor above those that a command gets, so that none of these takes its place.
+func above(fd int) (int, error) {
+	const inherited = 5
+	if fd >= inherited {
+		return fd, nil
+	}
+	high, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, inherited)
+	return high, errors.Join(err, unix.Close(fd))
 }
 
 // begin forks a command whose streams are made.

@@ -10,23 +10,23 @@ import (
 	"os"
 
 	"agentbox/internal/app"
-	"agentbox/internal/surface/cli"
+	"agentbox/internal/surface/cli/cmdline"
 )
 
 // audit is what proves a log from its files.
-func audit() cli.Audit {
-	return cli.Audit{
+func audit() cmdline.Audit {
+	return cmdline.Audit{
 		Verify: verify, Key: publicKey, Checkpoint: checkpoint, Prove: prove, Check: check, Export: export,
 		Visit: visit, Witness: witness, Abandon: abandon,
 	}
 }
 
-func proofs(q cli.AuditQuery) (*app.Proofs, error) {
+func proofs(q cmdline.AuditQuery) (*app.Proofs, error) {
 	return app.OpenProofs(at(q.Place), q.PublicKey)
 }
 
 // verify proves the log of a data directory.
-func verify(ctx context.Context, q cli.AuditQuery) ([]cli.Proof, error) {
+func verify(ctx context.Context, q cmdline.AuditQuery) ([]cmdline.Proof, error) {
 	p, err := proofs(q)
 	if err != nil {
 		return nil, err
@@ -41,20 +41,20 @@ func verify(ctx context.Context, q cli.AuditQuery) ([]cli.Proof, error) {
 }
 
 // found is what a verification found, for the command line.
-func found(audits []app.Audit) []cli.Proof {
-	var proofs []cli.Proof
+func found(audits []app.Audit) []cmdline.Proof {
+	var proofs []cmdline.Proof
 	for _, a := range audits {
-		proof := cli.Proof{
+		proof := cmdline.Proof{
 			Workspace: a.Log.Workspace, Valid: a.OK() && len(a.Unchecked()) == 0,
 			Checked: a.Log.Checked, Redacted: a.Log.Redacted, Sealed: a.Log.Sealed, Streams: len(a.Log.Streams),
 			Documents: a.Documents.Documents, Contents: a.Contents.Contents, Snapshots: a.Snapshots.Snapshots, SnapshotBytes: a.Snapshots.Bytes,
-			SealedContents: a.Contents.Sealed, Unchecked: a.Unchecked(), Notes: a.Notes(), Checkpoints: []cli.Held{}, Flaws: []cli.Flaw{},
+			SealedContents: a.Contents.Sealed, Unchecked: a.Unchecked(), Notes: a.Notes(), Checkpoints: []cmdline.Held{}, Flaws: []cmdline.Flaw{},
 		}
 		for _, h := range a.Log.Held {
-			proof.Checkpoints = append(proof.Checkpoints, cli.Held(h))
+			proof.Checkpoints = append(proof.Checkpoints, cmdline.Held(h))
 		}
 		for _, f := range a.Findings() {
-			proof.Flaws = append(proof.Flaws, cli.Flaw{
+			proof.Flaws = append(proof.Flaws, cmdline.Flaw{
 				Kind: f.Kind, Seq: f.Seq, Stream: f.Stream.ID, Place: f.StreamSeq, Event: f.Event, Document: f.Document, Detail: f.Detail,
 			})
 		}
@@ -63,33 +63,34 @@ func found(audits []app.Audit) []cli.Proof {
 	return proofs
 }
 
-func publicKey(_ context.Context, q cli.AuditQuery) (cli.PublicKey, error) {
+func publicKey(_ context.Context, q cmdline.AuditQuery) (cmdline.PublicKey, error) {
 	key, err := app.PublicKey(at(q.Place))
 	if err != nil {
-		return cli.PublicKey{}, err
+		return cmdline.PublicKey{}, err
 	}
 	der, err := x509.MarshalPKIXPublicKey(key.Raw())
 	if err != nil {
-		return cli.PublicKey{}, err
+		return cmdline.PublicKey{}, err
 	}
 	text := pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der})
-	return cli.PublicKey{Name: key.Name(), Key: string(key), PEM: string(text)}, nil
+	return cmdline.PublicKey{Name: key.Name(), Key: string(key), PEM: string(text)}, nil
 }
 
-func checkpoint(ctx context.Context, q cli.AuditQuery) (cli.Checkpoint, error) {
+func checkpoint(ctx context.Context, q cmdline.AuditQuery) (cmdline.Checkpoint, error) {
 	p, err := proofs(q)
 	if err != nil {
-		return cli.Checkpoint{}, err
+		return cmdline.Checkpoint{}, err
 	}
 	signed, err := p.Checkpoint(ctx, q.Workspace)
 	if err != nil {
-		return cli.Checkpoint{}, err
+		return cmdline.Checkpoint{}, err
 	}
 	c := signed.Checkpoint
-	return cli.Checkpoint{Origin: c.Origin, Size: c.Size, Root: c.Root.String(), Note: signed.Note, PublicKey: string(signed.PublicKey)}, nil
+	return cmdline.Checkpoint{Origin: c.Origin, Size: c.Size, Root: c.Root.String(), Note: signed.Note, PublicKey: string(signed.PublicKey)},
+		nil
 }
 
-func prove(ctx context.Context, q cli.AuditQuery) (document json.RawMessage, text string, err error) {
+func prove(ctx context.Context, q cmdline.AuditQuery) (document json.RawMessage, text string, err error) {
 	p, err := proofs(q)
 	if err != nil {
 		return nil, "", err
@@ -110,12 +111,12 @@ func prove(ctx context.Context, q cli.AuditQuery) (document json.RawMessage, tex
 	return document, evidence.Proof.Text(), err
 }
 
-func check(_ context.Context, q cli.AuditQuery, document io.Reader) (cli.Checked, error) {
+func check(_ context.Context, q cmdline.AuditQuery, document io.Reader) (cmdline.Checked, error) {
 	c, err := app.CheckProof(document, q.PublicKey)
 	if err != nil {
-		return cli.Checked{}, err
+		return cmdline.Checked{}, err
 	}
-	return cli.Checked{
+	return cmdline.Checked{
 		Kind: c.Kind, Origin: c.Checkpoint.Origin, Size: c.Checkpoint.Size, Events: c.Events, Complete: c.Complete, Old: c.Old,
 		OldRoot: c.OldRoot,
 		Seq:     c.Event.Seq, Event: c.Event.Event, Type: c.Event.Type, Occurred: c.Event.OccurredAt, HasData: c.Event.HasData,
@@ -123,7 +124,7 @@ func check(_ context.Context, q cli.AuditQuery, document io.Reader) (cli.Checked
 	}, nil
 }
 
-func export(ctx context.Context, q cli.AuditQuery, to io.Writer) (int, error) {
+func export(ctx context.Context, q cmdline.AuditQuery, to io.Writer) (int, error) {
 	p, err := proofs(q)
 	if err != nil {
 		return 0, err
@@ -131,25 +132,25 @@ func export(ctx context.Context, q cli.AuditQuery, to io.Writer) (int, error) {
 	return p.Export(ctx, q.Workspace, app.Selection{Run: q.Run, First: q.First, Last: q.Last}, to)
 }
 
-func visit(ctx context.Context, q cli.AuditQuery, where string) ([]cli.Visit, error) {
+func visit(ctx context.Context, q cmdline.AuditQuery, where string) ([]cmdline.Visit, error) {
 	p, err := proofs(q)
 	if err != nil {
 		return nil, err
 	}
 	visits, err := p.Visit(ctx, where)
-	came := []cli.Visit{}
+	came := []cmdline.Visit{}
 	for _, v := range visits {
-		came = append(came, cli.Visit(v))
+		came = append(came, cmdline.Visit(v))
 	}
 	return came, err
 }
 
-func witness(ctx context.Context, w cli.Witness, ready func(address, publicKey string)) error {
+func witness(ctx context.Context, w cmdline.Witness, ready func(address, publicKey string)) error {
 	logger := slog.New(slog.NewTextHandler(os.Stderr, nil))
 	return app.ServeWitness(ctx, w.Dir, w.Listen, w.Keys, logger, ready)
 }
 
-func abandon(ctx context.Context, q cli.AuditQuery, reason string) (int, error) {
+func abandon(ctx context.Context, q cmdline.AuditQuery, reason string) (int, error) {
 	given, err := app.Abandon(ctx, at(q.Place), reason)
 	return len(given), err
 }

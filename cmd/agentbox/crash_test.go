@@ -39,6 +39,7 @@ func kills(t *testing.T) int {
 // acknowledged is lost, no operation runs twice, each that was interrupted has exactly one result and asks, no process of a space is left,
 // and the log verifies each time. It speaks plain HTTP, as a stranger's client would.
 func TestTheDaemonIsKilledAtRandomMoments(t *testing.T) {
+	t.Parallel()
 	c := &victim{t: t, bin: "agentbox", dir: filepath.Join(t.TempDir(), "data"), seen: map[string]string{}, chance: rand.New(rand.NewPCG(1,
 		2))}
 	c.start()
@@ -101,8 +102,7 @@ func (c *victim) start() {
 	c.output.Reset()
 	c.daemon = exec.Command(c.bin, append([]string{"up", "--data", c.dir, "--listen", "127.0.0.1:0", "--keep-snapshots", "3"}, c.flags...)...)
 	c.daemon.Stdout, c.daemon.Stderr = &c.output, &c.output
-	c.daemon.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	if err := c.daemon.Start(); err != nil {
+	if err := startBound(c.daemon); err != nil {
 		c.t.Fatal(err)
 	}
 	c.t.Cleanup(func() { _ = c.daemon.Process.Kill() })

@@ -50,8 +50,7 @@ func (c *victim) engine(output *bytes.Buffer, flags ...string) *exec.Cmd {
 	c.t.Helper()
 	e := exec.Command(c.bin, append([]string{"engine", "--data", c.dir}, flags...)...)
 	e.Stdout, e.Stderr = output, output
-	e.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	if err := e.Start(); err != nil {
+	if err := startBound(e); err != nil {
 		c.t.Fatal(err)
 	}
 	c.t.Cleanup(func() { _ = e.Process.Kill() })
@@ -128,6 +127,7 @@ func (c *victim) done(run string, attempts int) {
 // TestAnEngineThatSleepsBeyondItsClaimChangesNothing stops an engine in the middle of an operation until another one has the run, and
 // lets it go on when that is done.
 func TestAnEngineThatSleepsBeyondItsClaimChangesNothing(t *testing.T) {
+	t.Parallel()
 	c := shop(t)
 	run := c.order()
 	var sleeper, worker bytes.Buffer
@@ -172,6 +172,7 @@ func TestAnEngineThatSleepsBeyondItsClaimChangesNothing(t *testing.T) {
 
 // TestAnEngineThatIsKilledLosesNothing kills engines with SIGKILL in the middle of an operation, one after the other.
 func TestAnEngineThatIsKilledLosesNothing(t *testing.T) {
+	t.Parallel()
 	c := shop(t)
 	run := c.order()
 	const kills = 3

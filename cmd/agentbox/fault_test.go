@@ -84,6 +84,7 @@ func (c *victim) run(command string) (status int, what string, succeeded bool) {
 // A disk that fills up under the daemon: what cannot be recorded is refused with a code, nothing hangs, nothing that was acknowledged is
 // lost, and with room again the same daemon goes on, and so does the next.
 func TestFaultDiskFull(t *testing.T) {
+	t.Parallel()
 	dir := small(t, 32<<20)
 	c := strike(t, filepath.Join(dir, "data"))
 	if _, what, ok := c.run("echo before"); !ok {
@@ -191,6 +192,7 @@ func fill(t *testing.T, name string) {
 
 // A disk that cannot be written is refused at the start, with a word about it, by a daemon that ends.
 func TestFaultReadOnlyDisk(t *testing.T) {
+	t.Parallel()
 	dir := small(t, 32<<20)
 	c := strike(t, filepath.Join(dir, "data"))
 	c.end()
@@ -217,6 +219,7 @@ func (c *victim) starve(most *unix.Rlimit) {
 
 // A daemon that has no file descriptor left refuses what needs one, with a code, and goes on when there are some again.
 func TestFaultNoFileDescriptors(t *testing.T) {
+	t.Parallel()
 	c := strike(t, filepath.Join(t.TempDir(), "data"))
 	if _, what, ok := c.run("echo before"); !ok {
 		t.Fatalf("before: %s", what)

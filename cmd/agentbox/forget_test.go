@@ -16,6 +16,7 @@ import (
 // TestTheDaemonIsKilledWhileItRedacts kills the daemon with SIGKILL while it redacts a run, again and again: what was recorded by then is
 // done by the next daemon, so that no file of the log has the text; what was not is there as before. The log verifies each time.
 func TestTheDaemonIsKilledWhileItRedacts(t *testing.T) {
+	t.Parallel()
 	c := &victim{t: t, bin: "agentbox", dir: filepath.Join(t.TempDir(), "data"), seen: map[string]string{}, chance: rand.New(rand.NewPCG(5,
 		6))}
 	c.start()

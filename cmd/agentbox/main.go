@@ -20,6 +20,7 @@ import (
 	"agentbox/internal/domain/space"
 	"agentbox/internal/host"
 	"agentbox/internal/surface/cli"
+	"agentbox/internal/surface/cli/cmdline"
 	"agentbox/internal/surface/mcpserver"
 )
 
@@ -47,49 +48,50 @@ func isset(name string) bool {
 }
 
 // process is this process as the command line sees it.
-func process() cli.Host {
+func process() cmdline.Host {
 	width, outIsTerminal := terminal(os.Stdout)
 	_, inIsTerminal := terminal(os.Stdin)
-	return cli.Host{
+	return cmdline.Host{
 		In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Getenv: os.Getenv, Isset: isset, Terminal: outIsTerminal, Asks: inIsTerminal, Width: width,
 		Screen: screen, Keys: func() (func(), error) { return host.KeyByKey(os.Stdin) }, Edit: func() (func(), error) {
 			return host.ByteByByte(os.Stdin)
 		}, Entropy: rand.Reader,
 		Clock: app.Clock{}, Version: app.Version, Example: weather.Operations, Up: up,
-		Engine: func(ctx context.Context, desk client.Desk, e cli.Engine) error {
+		Engine: func(ctx context.Context, desk client.Desk, e cmdline.Engine) error {
 			logger := slog.New(told(e))
 			logger.Info("the engine waits for runs", "code", "engine_waits", "daemon", e.Daemon, "room", cmp.Or(string(desk.Room), "any"), "work",
 				errand.Operations, "hands", e.Hands)
 			return app.Engine(ctx, desk, desk, app.Clock{}, logger, e.Hands, e.Once)
 		},
-		ModelContext: func(ctx context.Context, c cli.ModelContext, in io.ReadCloser, out io.WriteCloser) error {
+		ModelContext: func(ctx context.Context, c cmdline.ModelContext, in io.ReadCloser, out io.WriteCloser) error {
 			return mcpserver.Serve(ctx, mcpserver.Config{
 				API: c.API, Agent: c.Agent, Space: c.Space, Runtime: c.Runtime, Policy: c.Policy, TTL: c.TTL, Elicit: c.Elicit,
 				Version: app.Version, Logger: slog.New(slog.DiscardHandler), Clock: app.Clock{}, Entropy: rand.Reader,
 			}, in, out)
 		},
-		Doctor: func(ctx context.Context, d cli.Daemon) ([]space.Report, error) {
+		Doctor: func(ctx context.Context, d cmdline.Daemon) ([]space.Report, error) {
 			return app.Doctor(ctx, config(d), slog.New(slog.DiscardHandler)), nil
 		},
 		RunModule: runModule,
 		Audit:     audit(),
-		Backup: func(ctx context.Context, d cli.Daemon, file string, keys bool, progress func(int, int64)) (cli.Kept, error) {
+		Backup: func(ctx context.Context, d cmdline.Daemon, file string, keys bool, progress func(int, int64)) (cmdline.Kept, error) {
 			sum, err := app.Backup(ctx, config(d), file, keys, func(s app.Kept) { progress(s.Files, s.Bytes) })
 			return kept(sum), err
 		},
-		Restore: func(ctx context.Context, d cli.Daemon, file, keys string, progress func(int, int64)) (cli.Kept, []cli.Proof, error) {
+		Restore: func(ctx context.Context, d cmdline.Daemon, file, keys string, progress func(int, int64)) (cmdline.Kept, []cmdline.Proof,
+			error) {
 			if file == "" {
 				audits, err := app.BringKeys(ctx, config(d), keys)
-				return cli.Kept{}, found(audits), err
+				return cmdline.Kept{}, found(audits), err
 			}
 			sum, audits, err := app.Restore(ctx, config(d), file, keys, func(s app.Kept) { progress(s.Files, s.Bytes) })
 			return kept(sum), found(audits), err
 		},
-		ExportWorkspace: func(ctx context.Context, d cli.Daemon, ws id.Workspace, file string) (cli.Moved, error) {
+		ExportWorkspace: func(ctx context.Context, d cmdline.Daemon, ws id.Workspace, file string) (cmdline.Moved, error) {
 			done, err := app.ExportWorkspace(ctx, config(d), ws, file)
 			return moved(done, 0), err
 		},
-		ImportWorkspace: func(ctx context.Context, d cli.Daemon, file, key string) (cli.Moved, error) {
+		ImportWorkspace: func(ctx context.Context, d cmdline.Daemon, file, key string) (cmdline.Moved, error) {
 			done, ended, err := app.ImportWorkspace(ctx, config(d), file, key)
 			return moved(done, ended), err
 		},
@@ -97,7 +99,7 @@ func process() cli.Host {
 }
 
 // runModule runs a WebAssembly module.
-func runModule(ctx context.Context, m cli.Module) (cli.ModuleEnd, error) {
+func runModule(ctx context.Context, m cmdline.Module) (cmdline.ModuleEnd, error) {
 	folders := make([]app.ModuleFolder, len(m.Folders))
 	for i, f := range m.Folders {
 		folders[i] = app.ModuleFolder(f)
@@ -113,31 +115,31 @@ func runModule(ctx context.Context, m cli.Module) (cli.ModuleEnd, error) {
 		Memory: m.Memory, Seed: m.Seed,
 		Start: m.Start, Cache: m.Cache,
 	})
-	return cli.ModuleEnd{ExitCode: end.ExitCode, Gas: end.Gas, MemoryPeak: end.MemoryPeak, SleptMS: end.Slept.Milliseconds(),
+	return cmdline.ModuleEnd{ExitCode: end.ExitCode, Gas: end.Gas, MemoryPeak: end.MemoryPeak, SleptMS: end.Slept.Milliseconds(),
 		Changes: end.Changes}, err
 }
 
-func moved(m app.Moved, ended int) cli.Moved {
-	return cli.Moved{
+func moved(m app.Moved, ended int) cmdline.Moved {
+	return cmdline.Moved{
 		Workspace: m.Workspace, Events: m.Events, Contents: m.Contents, Missing: m.Missing, Root: m.Root, Size: m.Size,
 		PublicKey: string(m.PublicKey), Ended: ended,
 	}
 }
 
-func kept(s app.Kept) cli.Kept {
-	return cli.Kept{
+func kept(s app.Kept) cmdline.Kept {
+	return cmdline.Kept{
 		MadeAt: s.Made, Program: s.Program, Keys: s.Keys, Files: s.Files, Bytes: s.Bytes, Skipped: s.Skipped, Changed: s.Changed,
 	}
 }
 
 // at is the default configuration of a daemon that keeps what it has there.
-func at(p cli.Place) app.Config {
+func at(p cmdline.Place) app.Config {
 	c := app.Default(p.DataDir)
 	c.Store, c.Shared = p.Store, p.Shared
 	return c
 }
 
-func config(d cli.Daemon) app.Config {
+func config(d cmdline.Daemon) app.Config {
 	c := at(d.Place)
 	if d.Listen != "" {
 		c.Listen = d.Listen
@@ -161,14 +163,14 @@ func config(d cli.Daemon) app.Config {
 }
 
 // up runs a daemon until ctx ends.
-func up(ctx context.Context, d cli.Daemon, ready func(addr string, cold bool)) error {
+func up(ctx context.Context, d cmdline.Daemon, ready func(addr string, cold bool)) error {
 	app.Tune()
 	logger := slog.New(lines(d))
 	return app.Up(ctx, config(d), app.Clock{}, logger, func(s app.State) { ready(s.Address, s.Cold) })
 }
 
 // told writes what an engine tells of its work, which whoever started it reads: a line for each thing, without a level below Warn.
-func told(e cli.Engine) slog.Handler {
+func told(e cmdline.Engine) slog.Handler {
 	options := &slog.HandlerOptions{Level: slog.LevelInfo}
 	if e.Verbose {
 		options.Level = slog.LevelDebug
@@ -180,7 +182,7 @@ func told(e cli.Engine) slog.Handler {
 }
 
 // lines writes the daemon's own log as the operator wants it.
-func lines(d cli.Daemon) slog.Handler {
+func lines(d cmdline.Daemon) slog.Handler {
 	options := &slog.HandlerOptions{Level: slog.LevelWarn}
 	if d.Verbose {
 		options.Level = slog.LevelDebug

@@ -4,12 +4,14 @@ import (
 	"bufio"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"strconv"
 	"strings"
 	"testing"
@@ -19,6 +21,9 @@ import (
 
 	"agentbox/internal/spaceinit/inittest"
 )
+
+// sideBySide is how many tests run at the same time: most of their time is waiting, for a claim, a minute or a start.
+const sideBySide = 6
 
 // TestMain builds the program as `make build` does, the init embedded, so that the scripts run what users run.
 func TestMain(m *testing.M) {
@@ -37,6 +42,11 @@ func run(m *testing.M) int {
 		return 1
 	}
 	if err := compileProbe(dir); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	// The command line, which is read later, may say another number.
+	if err := flag.Set("test.parallel", strconv.Itoa(max(sideBySide, runtime.GOMAXPROCS(0)))); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
@@ -106,6 +116,7 @@ func compileProbe(dir string) error {
 //	capture NAME         keeps the last output, without spaces around it, in a variable
 //	pick NAME PATH       keeps a value of the last output, which is JSON: run.operations.0.state
 func TestCommands(t *testing.T) {
+	t.Parallel()
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata",
 		Setup: func(e *testscript.Env) error {

@@ -26,6 +26,7 @@ import (
 // TestAnImportThatIsKilled is killed with most of the events in its transaction: nothing of the workspace is there, and the same import
 // made again takes it in.
 func TestAnImportThatIsKilled(t *testing.T) {
+	t.Parallel()
 	setup := journaltest.NewSetup()
 	log, err := memory.NewJournal(nil, setup.Clock, setup.IDs, setup.Entropy)
 	if err != nil {
@@ -114,6 +115,7 @@ func sentFile(t *testing.T, ws id.Workspace, n int) []byte {
 // TestTheDaemonIsKilledWhileItImports kills the daemon with SIGKILL while it takes a workspace in: all of it is there afterwards or
 // nothing, what was acknowledged is there, and the same request made again, under its key, has it there once. The log verifies each time.
 func TestTheDaemonIsKilledWhileItImports(t *testing.T) {
+	t.Parallel()
 	c := &victim{t: t, bin: "agentbox", dir: filepath.Join(t.TempDir(), "data"), seen: map[string]string{}, chance: rand.New(rand.NewPCG(9,
 		10))}
 	c.start()

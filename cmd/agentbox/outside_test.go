@@ -15,6 +15,7 @@ import (
 // its event can be read, while its answer may still be on the way, and once behind its answer. The client sends the request again,
 // under the same key. Nothing is allowed that nobody approved, and what was approved once is allowed once.
 func TestThreat14KilledWhileAnApprovalLives(t *testing.T) {
+	t.Parallel()
 	c := &victim{t: t, bin: "agentbox", dir: filepath.Join(t.TempDir(), "data")}
 	c.start()
 	agent := c.post("/v1/agents", `{"display_name":"mailer"}`)["principal_id"].(string)

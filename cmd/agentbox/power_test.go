@@ -38,6 +38,7 @@ type report struct {
 // opens it, every run that was acknowledged is there with every result, also the long ones that lie apart, and its output can be followed
 // to the end or says that it was damaged. AGENTBOX_MOMENTS says how many moments are tried; 30 unless it does.
 func TestThePowerFailsUnderTheDaemon(t *testing.T) {
+	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "data")
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		t.Fatal(err)

@@ -95,8 +95,8 @@ func openTerminal(t *testing.T, width, height uint16, args ...string) *terminal 
 	x.before = x.mode()
 	x.cmd = exec.Command("agentbox", args...)
 	x.cmd.Stdin, x.cmd.Stdout, x.cmd.Stderr = slave, slave, slave
-	x.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true, Pdeathsig: syscall.SIGKILL}
-	x.check(x.cmd.Start())
+	x.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	x.check(startBound(x.cmd))
 	t.Cleanup(func() { _ = x.cmd.Process.Kill() })
 	x.check(slave.Close())
 	output := make(chan string)

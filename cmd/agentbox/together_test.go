@@ -51,8 +51,7 @@ func (m *member) begin() {
 	m.said = &bytes.Buffer{}
 	m.cmd = exec.Command("agentbox", m.flags...)
 	m.cmd.Stderr = m.said
-	m.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	if err := m.cmd.Start(); err != nil {
+	if err := startBound(m.cmd); err != nil {
 		m.t.Fatal(err)
 	}
 	cmd := m.cmd

@@ -9,14 +9,15 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"agentbox/internal/documents"
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/principal"
 	"agentbox/internal/domain/space"
 	"agentbox/internal/driver/cedar"
 	"agentbox/internal/driver/disk"
@@ -116,23 +117,7 @@ type App struct {
 }
 
 // Definitions are the documents that the daemon keeps, for programs that open its log.
-func Definitions() []projection.Definition {
-	return slices.Concat(
-		gate.Definitions(),
-		rooms.Definitions(),
-		engines.Definitions(),
-		labels.Definitions(),
-		blueprints.Definitions(),
-		[]projection.Definition{
-			spaces.Definition(), spaces.ChangeDefinition(), spaces.SnapshotDefinition(),
-			runs.Definition(), runs.LoadDefinition(), gc.Definition(), redaction.Definition(), transfer.Definition(), workspaces.Definition(),
-			incidents.Definition(),
-		},
-	)
-}
-
-// System is the daemon itself, as the one who ends what has expired.
-const System id.Principal = "svc_00000000000000000000000000"
+func Definitions() []projection.Definition { return documents.All() }
 
 // Open takes the data directory, opens everything in it, and puts in order what an earlier daemon left. Close it when it is not run.
 func Open(ctx context.Context, c Config, clock event.Clock, logger *slog.Logger) (*App, error) {
@@ -206,7 +191,7 @@ func open(ctx context.Context, c Config, clock event.Clock, logger *slog.Logger,
 	if err := a.traces(ctx); err != nil {
 		return nil, err
 	}
-	a.counted = redaction.Scrub(telemetry.WrapJournal(a.Log, a.Log, clock, a.metrics, a.tracer, logger), System, ids)
+	a.counted = redaction.Scrub(telemetry.WrapJournal(a.Log, a.Log, clock, a.metrics, a.tracer, logger), principal.System, ids)
 	a.metrics.Watch(a.upkeep.look)
 	tiers, err := a.tiers()
 	if err != nil {
@@ -226,7 +211,7 @@ func open(ctx context.Context, c Config, clock event.Clock, logger *slog.Logger,
 		return nil, err
 	}
 	a.Gate, err = gate.New(gate.Parts{
-		Log: a.counted, Docs: a.Log, Evaluator: cedar.New(), Clock: clock, IDs: ids, Shadow: c.Shadow, System: System,
+		Log: a.counted, Docs: a.Log, Evaluator: cedar.New(), Clock: clock, IDs: ids, Shadow: c.Shadow, System: principal.System,
 		EffectsPerHour: c.EffectsPerHour, QuestionTime: c.ApprovalTime, Together: a.together.member != nil,
 	})
 	if err != nil {
@@ -290,7 +275,7 @@ func (a *App) wire(ctx context.Context, ids *id.Source, secret []byte, tiers []s
 	a.Spaces = spaces.New(spaces.Parts{
 		Log: a.counted, Docs: a.Log, Gate: asked, Library: a.Gate.Bundles, Store: telemetry.WrapStore(stored, a.clock, a.tracer), Tiers: tiers,
 		Place: seen, Clock: a.clock, IDs: ids, Logger: a.logger,
-		MaxSpaces: a.Config.MaxSpaces, MaxLimits: a.Config.MaxLimits, FirstUID: a.together.uids(), System: System,
+		MaxSpaces: a.Config.MaxSpaces, MaxLimits: a.Config.MaxLimits, FirstUID: a.together.uids(), System: principal.System,
 		Node: a.together.node, Together: a.together.shares(),
 	})
 	a.together.takeCensus()
@@ -301,12 +286,12 @@ func (a *App) wire(ctx context.Context, ids *id.Source, secret []byte, tiers []s
 	a.Runs = runs.New(runs.Parts{
 		Log: a.counted, Docs: a.Log, Blobs: blobs, Live: telemetry.WrapOutput(live,
 			a.metrics), Gate: asked, Agents: a.Identity, Spaces: a.Spaces.Living, Routes: a.Spaces.Routing,
-		Bundles: a.Gate.Bundles,
-		Room:    blobs.Room, Clock: a.clock, IDs: ids, Logger: a.logger, MaxContent: a.Config.ContentQuota, MaxKeep: retention.OfRuns(),
+		Bundles: a.Gate.Bundles, Resume: a.Spaces.Pauses.ForRun,
+		Room: blobs.Room, Clock: a.clock, IDs: ids, Logger: a.logger, MaxContent: a.Config.ContentQuota, MaxKeep: retention.OfRuns(),
 	})
 	a.GC = gc.New(gc.Parts{
 		Log: a.counted, Docs: a.Log, Gate: a.Gate, Blobs: blobs, Live: live, Spaces: stored, Rule: a.Config.rule(), Clock: a.clock,
-		Logger: a.logger, System: System,
+		Logger: a.logger, System: principal.System,
 	})
 	index, err := fts.Open(a.path(searchFile))
 	if err != nil {
@@ -317,10 +302,10 @@ func (a *App) wire(ctx context.Context, ids *id.Source, secret []byte, tiers []s
 	a.library.Store(a.Search)
 	a.Redaction = redaction.New(redaction.Parts{
 		Log: a.Log, Bodies: a.Log, Docs: a.Log, Gate: a.Gate, Contents: []vault.Forgetter{a.GC, a.Search}, Clock: a.clock, Logger: a.logger,
-		System: System, Retention: retention,
+		System: principal.System, Retention: retention,
 	})
 	a.Transfer = transfer.NewImporter(transfer.Parts{
-		Log: a.counted, Into: a.Log, Docs: a.Log, Contents: blobs, Gate: asked, System: System, TakeUp: a.Runs.Recover,
+		Log: a.counted, Into: a.Log, Docs: a.Log, Contents: blobs, Gate: asked, System: principal.System, TakeUp: a.Runs.Recover,
 	})
 	a.Outside = outside.New(outside.Parts{Log: a.counted, Docs: a.Log, Gate: asked, Clock: a.clock,
 		Counted: a.Config.EffectsPerHour > 0, Place: a.named})

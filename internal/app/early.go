@@ -11,7 +11,7 @@ import (
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
 	"agentbox/internal/host"
-	"agentbox/internal/surface/httpapi"
+	"agentbox/internal/surface/httpapi/hostapi"
 	"agentbox/internal/surface/httpapi/wire"
 )
 
@@ -62,7 +62,7 @@ func (a *App) listen(ids *id.Source) (*early, error) {
 	e := &early{listener: listener, ended: make(chan error, 1)}
 	says := func() string { return *e.phase.Load() }
 	e.says("starts")
-	handler := httpapi.Starting(wire.Config{Clock: a.clock, IDs: ids, Log: a.logger}, Version, says)
+	handler := hostapi.Starting(wire.Config{Clock: a.clock, IDs: ids, Log: a.logger}, Version, says)
 	e.server = &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second, WriteTimeout: 10 * time.Second, MaxHeaderBytes: 32 << 10}
 	e.server.SetKeepAlivesEnabled(false) // the next request of a connection is to meet the server that can work
 	go func() { e.ended <- e.server.Serve(lent{listener}) }()

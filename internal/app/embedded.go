@@ -225,7 +225,7 @@ func (d *desk) register(ctx context.Context, ws id.Workspace) error {
 	}
 	data := principal.Registered{Principal: EngineID, Kind: id.Service, Name: "engine of the daemon"}
 	_, err = d.a.counted.Append(ctx, event.Batch{
-		Workspace: ws, Drafts: []event.Draft{event.New(principal.RegisteredType, event.Origin{Principal: System}, ws, "",
+		Workspace: ws, Drafts: []event.Draft{event.New(principal.RegisteredType, event.Origin{Principal: principal.System}, ws, "",
 			data).About(principal.Entity, string(EngineID))},
 		Documents: []event.DocumentVersion{{Projection: principal.Projection, Key: string(EngineID)}},
 	})

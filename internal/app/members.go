@@ -16,6 +16,7 @@ import (
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/node"
+	"agentbox/internal/domain/principal"
 	"agentbox/internal/driver/disk"
 	"agentbox/internal/driver/disk/trees"
 	"agentbox/internal/driver/keyring"
@@ -205,7 +206,9 @@ func (s single) Remove(_ context.Context, n id.Node) error {
 
 // takeCensus wires what knows the nodes.
 func (ms *membership) takeCensus() {
-	ms.app.Nodes = nodes.New(nodes.Parts{Members: ms.members(), Gate: ms.app.Gate, System: System, GiveUp: ms.app.Spaces.Ending.GiveUp})
+	ms.app.Nodes = nodes.New(nodes.Parts{
+		Members: ms.members(), Gate: ms.app.Gate, System: principal.System, GiveUp: ms.app.Spaces.Ending.GiveUp,
+	})
 }
 
 // shares is what the keeper needs to know of other daemons.

@@ -10,6 +10,7 @@ import (
 
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/principal"
 	"agentbox/internal/driver/disk"
 	"agentbox/internal/driver/keyring"
 	"agentbox/internal/kernel/merkle"
@@ -109,6 +110,6 @@ func ImportWorkspace(ctx context.Context, c Config, source, key string) (moved M
 	if moved, err = transfer.Read(ctx, in, to); err != nil {
 		return moved, 0, err
 	}
-	ended, err = transfer.LeaveSpaces(ctx, log, log, moved.Workspace, System)
+	ended, err = transfer.LeaveSpaces(ctx, log, log, moved.Workspace, principal.System)
 	return moved, ended, errors.Join(err, dir.step(ctx, log))
 }

@@ -12,6 +12,7 @@ import (
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/principal"
 	"agentbox/internal/driver/disk/trees"
 	"agentbox/internal/driver/keyring"
 	"agentbox/internal/kernel/journal"
@@ -201,7 +202,7 @@ func abandon(ctx context.Context, log journal.Journal, store merkle.Store, ws id
 	}
 	data := audit.CheckpointAbandoned{Size: one.Size, Head: head, Checkpoint: string(signed), Reason: reason}
 	_, err = log.Append(ctx, event.Batch{Workspace: ws, Drafts: []event.Draft{
-		event.New(audit.EventAbandoned, event.Origin{Principal: System}, ws, "", data),
+		event.New(audit.EventAbandoned, event.Origin{Principal: principal.System}, ws, "", data),
 	}})
 	if err != nil {
 		return one, fault.Wrap(err, fault.Unavailable, "log_unavailable", "what is given up could not be recorded")

@@ -17,6 +17,7 @@ import (
 	"agentbox/internal/service/gc"
 	"agentbox/internal/service/query"
 	"agentbox/internal/surface/httpapi"
+	"agentbox/internal/surface/httpapi/hostapi"
 	"agentbox/internal/surface/httpapi/wire"
 )
 
@@ -72,8 +73,8 @@ func (a *App) serve(ids *id.Source, blobs *disk.Blobs) error {
 		Blueprints:   a.Blueprints,
 		Docs:         a.Log,
 		Metrics:      a.metrics.Handler(),
-		Tally:        func(ws id.Workspace) httpapi.Tally { return httpapi.Tally(a.metrics.Tally(ws)) },
-		Checks: []httpapi.Check{
+		Tally:        func(ws id.Workspace) hostapi.Tally { return hostapi.Tally(a.metrics.Tally(ws)) },
+		Checks: []hostapi.Check{
 			{Name: "log", Try: a.writable, Keep: time.Second}, {Name: "tiers", Try: a.tryTiers, Keep: tiersAge},
 			{Name: "checkpoints", Try: a.Signer.Ready, Keep: time.Second},
 			{Name: "disk", Try: func(context.Context) error { return blobs.Room() }, Keep: time.Second},

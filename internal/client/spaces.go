@@ -112,6 +112,25 @@ func (c *Client) PromoteSpace(ctx context.Context, s id.Space, to, reason string
 	return promoted, err
 }
 
+// PauseSpace stops the processes of a space until it is resumed. With resumeOnRun, a run that is sent to it resumes it.
+func (c *Client) PauseSpace(ctx context.Context, s id.Space, reason string, resumeOnRun bool) (space.Space, error) {
+	var paused space.Space
+	body := map[string]any{"reason": reason, "resume_on_run": resumeOnRun}
+	err := c.post(ctx, spacePath(s)+"/pause", body, &paused)
+	return paused, err
+}
+
+// ResumeSpace lets a paused space go on, and live for ttl from now; 0 leaves the end of its life.
+func (c *Client) ResumeSpace(ctx context.Context, s id.Space, ttl time.Duration) (space.Space, error) {
+	var resumed space.Space
+	body := map[string]int64{}
+	if ttl > 0 {
+		body["ttl_seconds"] = int64(ttl / time.Second)
+	}
+	err := c.post(ctx, spacePath(s)+"/resume", body, &resumed)
+	return resumed, err
+}
+
 // SpacePolicy returns the policy of a space.
 func (c *Client) SpacePolicy(ctx context.Context, s id.Space) (policy.Bundle, error) {
 	var found policy.Bundle

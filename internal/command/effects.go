@@ -409,25 +409,83 @@ func (pr *programs) options(c *Command, rest []arg) {
 	if len(running) == 0 {
 		return
 	}
+	var later []arg
+	flags, values := true, 0 // values are the words that follow as values of options: these are never options
 	for i, a := range rest {
+		if values > 0 && (a.known || a.one) {
+			values--
+			continue
+		}
 		if !a.known {
 			if !a.one {
 				pr.line.unknown(c)
 				return
 			}
+			if flags {
+				later = append(later, a)
+			}
 			continue
 		}
-		option, _, _ := strings.Cut(a.text, "=")
-		if i == 0 && c.Name == "tar" && !strings.HasPrefix(option, "-") {
-			option = "-" + option // tar takes its first letters without a dash
+		if a.text == "--" {
+			flags = false
 		}
-		for _, o := range running {
-			short := len(o) == 2 && strings.HasPrefix(option, "-") && !strings.HasPrefix(option, "--") && strings.Contains(option, o[1:])
-			long := len(option) > 3 && strings.HasPrefix(option, "--") && strings.HasPrefix(o, option)
-			if short || long || option == o {
-				pr.line.unknown(c)
-				return
-			}
+		text := a.text
+		if i == 0 && c.Name == "tar" && !strings.HasPrefix(text, "-") {
+			text = "-" + text // tar takes its first letters without a dash
+			values = oldValues(text)
+		} else if flags {
+			values = valuesBehind(c.Name, text)
+		}
+		if runsBy(c.Name, text) {
+			pr.line.unknown(c)
+			return
 		}
 	}
+	if len(later) > 0 && !strings.HasSuffix(c.Name, "awk") { // awk takes no options behind its program, which is read elsewhere
+		pr.line.late.postpone(late{operands: later})
+	}
+}
+
+// runsBy reports whether a text is an option by which a program runs another one.
+func runsBy(name, text string) bool {
+	option, _, _ := strings.Cut(text, "=")
+	return slices.ContainsFunc(runsByOption[name], func(o string) bool {
+		short := len(o) == 2 && strings.HasPrefix(option, "-") && !strings.HasPrefix(option, "--") && strings.Contains(option, o[1:])
+		long := len(option) > 3 && strings.HasPrefix(option, "--") && strings.HasPrefix(o, option)
+		return short || long || option == o
+	})
+}
+
+// oldValues returns how many words behind the first letters of tar are values of these letters.
+func oldValues(letters string) (n int) {
+	for _, l := range letters[1:] {
+		if takes := optionTable["tar"][string(l)]; takes != nothing && takes != attached {
+			n++
+		}
+	}
+	return n
+}
+
+// valuesBehind returns how many words behind an option are its values. An option that is not listed has none.
+func valuesBehind(name, option string) int {
+	table := optionTable[name]
+	var takes taking
+	has := false
+	switch {
+	case len(option) < 2 || option[0] != '-':
+		return 0
+	case strings.HasPrefix(option, "--"):
+		if takes = table[option]; takes == without {
+			return 0
+		}
+	default:
+		takes, _, has = shortTaking(table, option[1:])
+	}
+	switch {
+	case takes == nothing || takes == attached || takes == without || has:
+		return 0
+	case takes == pair || takes == pairFile:
+		return 2
+	}
+	return 1
 }

@@ -27,7 +27,7 @@ type lates struct {
 type late struct {
 	command  int    // its place in the reading
 	awk      bool   // else sed
-	program  []arg  // parts of the program, each a line
+	program  []arg  // parts of the program, each a line; none where only the operands decide
 	operands []arg  // words that may turn out to be options
 	sure     []span // where variables surely have a value that the line gives them
 }
@@ -63,6 +63,10 @@ func (lt *lates) settle() error {
 
 // runsLate reads a noted program and reports whether it may run something.
 func (lt *lates) runsLate(l late, name string) (bool, error) {
+	maybeOption := func(a arg) bool { return lt.maybeOption(a, name) }
+	if len(l.program) == 0 {
+		return slices.ContainsFunc(l.operands, maybeOption), nil
+	}
 	programs := []string{""}
 	for i, part := range l.program {
 		texts, sure := lt.surely(part, l.sure)
@@ -94,14 +98,15 @@ func (lt *lates) runsLate(l late, name string) (bool, error) {
 			return true, nil
 		}
 	}
-	return slices.ContainsFunc(l.operands, lt.maybeOption), nil
+	return slices.ContainsFunc(l.operands, maybeOption), nil
 }
 
 // inPlace are beginnings of words that are options of sed, whatever stands behind: a suffix, a length.
 var inPlace = regexp.MustCompile(`^(-[nErsuz]*[il]|--in-place=|--line-length=)`)
 
-// maybeOption reports whether an operand of sed may turn out to be an option that brings a program: sed takes options at any place.
-func (lt *lates) maybeOption(a arg) bool {
+// maybeOption reports whether an operand of a program may turn out to be an option by which something runs. These programs take options at
+// any place.
+func (lt *lates) maybeOption(a arg, program string) bool {
 	names := []string{unknownPart}
 	switch {
 	case a.word != nil:
@@ -112,12 +117,29 @@ func (lt *lates) maybeOption(a arg) bool {
 	return slices.ContainsFunc(names, func(name string) bool {
 		switch {
 		case strings.HasPrefix(name, "-"):
-			return !inPlace.MatchString(name)
+			if program == "sed" {
+				return !inPlace.MatchString(name)
+			}
+			return mayRun(program, name)
 		case !strings.HasPrefix(name, unknownPart):
 			return !a.one && slices.ContainsFunc(strings.Fields(name), func(word string) bool { return strings.HasPrefix(word, "-") })
 		}
-		return lt.dashed || a.word != nil && lt.line.places.inherited(a.word.Parts, 0)
+		return lt.dashed || a.word != nil && (program != "sed" || lt.line.places.inherited(a.word.Parts, 0))
 	})
+}
+
+// mayRun reports whether an option of which some parts are not known may run a program. What stands behind an option that takes a value
+// cannot: -f"$x", --file="$x".
+func mayRun(program, option string) bool {
+	begin, _, cut := strings.Cut(option, unknownPart)
+	switch {
+	case runsBy(program, begin):
+		return true
+	case strings.HasPrefix(begin, "--"):
+		return cut && !strings.Contains(begin, "=")
+	}
+	takes, _, _ := shortTaking(optionTable[program], begin[1:])
+	return cut && takes == nothing
 }
 
 // surely returns the texts that a word may stand for; false where it may stand for others, too.

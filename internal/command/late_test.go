@@ -42,6 +42,20 @@ func TestProgramsThatAreOnlyKnownWhenTheyRun(t *testing.T) {
 		`f() { v=1; sed "s/a/$v/" g; }; f`: false, `if a; then v=1; sed "s/a/$v/" g; fi`: false,
 		`p='{print $1}'; awk "$p" f`: false, `awk -v n="$n" '{print n}' f`: false, `awk -F"$x" '{print $1}' f`: false,
 		`awk '{print $1}' "$f"`: false, `n=2; awk "{print \$$n}" f`: false, `awk -f "x.awk"`: true, // as it was
+
+		`tar cf x "$y"`: true, `y=--to-command=id; tar xf x "$y"`: true, `tar -cf x "$y"`: true, `tar cf "$x" "$y"`: true, `tar "$y" x`: true,
+		`y=--checkpoint-action=exec=id; tar cf x --checkpoint "$y"`: true, `y=-Ia; tar -c -f x "$y"`: true, `tar cf x -- a "$y"`: false,
+		`tar cf x "-$y"`: true, `tar --file=x -c "$y"`: true, `tar -c --exclude "$x" -f "$y" "$z"`: true, `read -r y; tar cf x "$y"`: true,
+		`echo --to-command=id | while read -r y; do tar xf x "$y"; done`: true, `set -- --to-command=id; tar xf x "$1"`: true,
+		`sort "$y"`: true, `y=--compress-program=id; sort "$y" f`: true, `split f "$y"`: true, `rg "$y" src`: true, `zip x "$y"`: true,
+		`tar cf x "$(cat f)"`: true, `while read -r y; do tar rf x "$y"; done < list`: true, `tar cf x "--to-$y"`: true,
+		`xargs -I{} tar xf x {}`: true, `tar cfI "$x" "$y" z`: true, `tar cfb x 20 "$y"`: true,
+
+		`tar cf "$x" src`: false, `tar -cf "$x" src`: false, `tar -c -f "$x" -C "$y" .`: false, `tar --directory "$y" -cf x .`: false,
+		`tar cfb "$x" "$y" z`: false, `tar cf x -- "$y"`: false, `tar cf x "./$y"`: false, `tar -f"$x" -c src`: false,
+		`tar --file="$x" -c src`: false, `y=src; tar cf x "$y"`: false, `for f in *.txt; do sort "$f"; done`: false,
+		`y=-v; tar cf x "$y" src`: false, `sort -- "$y"`: false, `sort -k "$n" f`: false, `rg -e "$y" src`: false,
+		`y=x; tar cf "-$y" f`: false, `find . -type f -exec tar rf x {} \;`: false, `find . -name '*.txt' -exec sort {} +`: false, `cat "$y"`: false, `cp "$x" "$y"`: false, `diff "$x" "$y"`: false,
 	} {
 		r, err := command.ReadScript(line, command.Bash, "")
 		if err != nil {

@@ -44,7 +44,8 @@ type Client struct {
 
 // call is a command under way. The reader fills it; the goroutine of Wait empties it.
 type call struct {
-	wake chan struct{} // holds at most one token: something changed
+	wake   chan struct{} // holds at most one token: something changed
+	frames bool          // the command has the channel Frames
 
 	mu      sync.Mutex
 	pieces  []piece
@@ -165,7 +166,7 @@ func (c *Client) start(x Exec) (uint32, *call, error) {
 	if len(body) > MaxRequest {
 		return 0, nil, fmt.Errorf("%w: arguments and environment take %d bytes, more than %d", ErrRefused, len(body), MaxRequest)
 	}
-	call := &call{wake: make(chan struct{}, 1), room: make(chan struct{}, 1), credit: Window}
+	call := &call{wake: make(chan struct{}, 1), frames: x.Frames, room: make(chan struct{}, 1), credit: Window}
 	c.mu.Lock()
 	if c.err != nil {
 		c.mu.Unlock()
@@ -284,8 +285,15 @@ func (k *call) take(f Frame) error {
 		if channel == Stdin || len(data) == 0 {
 			return fmt.Errorf("%w: data on channel %d, %d bytes", ErrProtocol, channel, len(data))
 		}
-		// Each of the two output channels has a window of its own.
-		if k.waiting += len(data); k.waiting > 2*Window {
+		if channel == Frames && !k.frames {
+			return fmt.Errorf("%w: a message of a command that has none", ErrProtocol)
+		}
+		// Each output channel has a window of its own.
+		windows := 2
+		if k.frames {
+			windows = 3
+		}
+		if k.waiting += len(data); k.waiting > windows*Window {
 			return fmt.Errorf("%w: more output than was asked for", ErrProtocol)
 		}
 		k.pieces = append(k.pieces, piece{channel, bytes.Clone(data)})

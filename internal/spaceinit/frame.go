@@ -10,7 +10,7 @@ import (
 )
 
 // Version is the number of this protocol. It is the first thing an init says, so that a daemon never talks to an init of another build.
-const Version = 2
+const Version = 3
 
 // The bounds of the protocol. Both sides refuse what is larger and end the connection.
 const (
@@ -48,7 +48,7 @@ const (
 	KindShut    Kind = 38 // init: the command takes no more input
 )
 
-// Channel is one of a command's three standard streams.
+// Channel is one of a command's three standard streams, or its messages to the daemon.
 type Channel uint8
 
 // The channels, by their numbers as descriptors.
@@ -56,6 +56,7 @@ const (
 	Stdin  Channel = 0
 	Stdout Channel = 1
 	Stderr Channel = 2
+	Frames Channel = 3 // only of a command that has it
 )
 
 // Frame is one message.

@@ -54,6 +54,15 @@ func TestMessages(t *testing.T) {
 	if got, err := DecodeExec(x.Encode()); err != nil || cmp.Diff(got, x) != "" {
 		t.Errorf("command: got %+v, %v, want %+v", got, err, x)
 	}
+	x.Frames = true
+	if got, err := DecodeExec(x.Encode()); err != nil || !got.Frames {
+		t.Errorf("a command with messages: got %+v, %v", got, err)
+	}
+	x.Stdin = false
+	if _, err := DecodeExec(x.Encode()); err == nil {
+		t.Error("messages without an input are taken")
+	}
+	x.Stdin, x.Frames = true, false
 	if _, err := DecodeExec(Exec{Cwd: "/"}.Encode()); err == nil {
 		t.Error("a command without a program was read")
 	}

@@ -17,6 +17,10 @@ type Exec struct {
 	// Terminal is the size of the terminal that the three standard streams are; nil for none. Then all output comes on Stdout, and the end of
 	// the input is typed as Ctrl-D.
 	Terminal *Size
+
+	// Frames gives the command two more descriptors. What it writes to 3 comes on the channel Frames, and its input comes on 4 instead of
+	// the standard input. It goes with Stdin, and not with Terminal.
+	Frames bool
 }
 
 // Size is the size of a terminal in characters. Neither side is 0.
@@ -198,6 +202,7 @@ func (x Exec) Encode() []byte {
 	if x.Terminal != nil {
 		e.size(*x.Terminal)
 	}
+	e.flag(x.Frames)
 	return e.b
 }
 
@@ -209,7 +214,8 @@ func DecodeExec(body []byte) (Exec, error) {
 		size := d.size()
 		x.Terminal = &size
 	}
-	if len(x.Argv) == 0 {
+	x.Frames = d.flag()
+	if len(x.Argv) == 0 || x.Frames && (x.Terminal != nil || !x.Stdin) {
 		d.bad = true
 	}
 	return x, d.end("command")
@@ -299,7 +305,7 @@ func EncodeCredit(c Channel, n int) []byte {
 func DecodeCredit(body []byte) (Channel, int, error) {
 	d := decoder{b: body}
 	c, n := Channel(d.byte()), int(d.u32())
-	if c > Stderr || n > Window {
+	if c > Frames || n > Window {
 		d.bad = true
 	}
 	return c, n, d.end("credit")
@@ -307,7 +313,7 @@ func DecodeCredit(body []byte) (Channel, int, error) {
 
 // DecodeData reads the body of KindData. The bytes are a part of body.
 func DecodeData(body []byte) (Channel, []byte, error) {
-	if len(body) < 1 || len(body) > 1+MaxData || Channel(body[0]) > Stderr {
+	if len(body) < 1 || len(body) > 1+MaxData || Channel(body[0]) > Frames {
 		return 0, nil, fmt.Errorf("%w: malformed data", ErrProtocol)
 	}
 	return Channel(body[0]), body[1:], nil

@@ -11,10 +11,11 @@ import (
 	"slices"
 	"testing"
 
-	"agentbox/internal/app"
+	"agentbox/internal/documents"
 	"agentbox/internal/domain/content"
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/principal"
 	"agentbox/internal/domain/space"
 	"agentbox/internal/driver/cedar"
 	"agentbox/internal/driver/disk"
@@ -127,7 +128,7 @@ func (s *Stack) open() {
 	s.Log = newTap(s.base)
 	var err error
 	s.Gate, err = gate.New(gate.Parts{
-		Log: s.Log, Docs: s.Docs, Evaluator: cedar.New(), Clock: s.Clock, IDs: s.IDs, System: app.System,
+		Log: s.Log, Docs: s.Docs, Evaluator: cedar.New(), Clock: s.Clock, IDs: s.IDs, System: principal.System,
 	})
 	s.must(err)
 	s.Identity = identity.New(identity.Parts{Log: s.Log, Docs: s.Docs, Gate: s.Gate, Clock: s.Clock, IDs: s.IDs, Entropy: rand.Reader})
@@ -141,20 +142,20 @@ func (s *Stack) open() {
 	s.Spaces = spaces.New(spaces.Parts{
 		Log: s.Log, Docs: s.Docs, Gate: s.Gate, Library: s.Gate.Bundles, Store: s.Store, Tiers: tiers, Place: s.Options.Place, Clock: s.Clock,
 		IDs:    s.IDs,
-		Logger: logger, MaxSpaces: s.Options.MaxSpaces, MaxLimits: s.Options.MaxLimits, FirstUID: s.first, System: app.System,
+		Logger: logger, MaxSpaces: s.Options.MaxSpaces, MaxLimits: s.Options.MaxLimits, FirstUID: s.first, System: principal.System,
 	})
 	s.Runs = runs.New(runs.Parts{
 		Log: s.Log, Docs: s.Docs, Blobs: s.Blobs, Live: s.Live, Gate: s.Gate, Agents: s.Identity,
-		Spaces: s.Spaces.Living, Routes: s.Spaces.Routing, Bundles: s.Gate.Bundles,
+		Spaces: s.Spaces.Living, Routes: s.Spaces.Routing, Bundles: s.Gate.Bundles, Resume: s.Spaces.Pauses.ForRun,
 		Clock: s.Clock, IDs: s.IDs, Logger: logger, MaxContent: s.Options.Content,
 	})
 	s.GC = gc.New(gc.Parts{
 		Log: s.Log, Docs: s.Docs, Gate: s.Gate, Blobs: s.Blobs, Live: s.Live, Spaces: s.Store, Rule: s.Options.Rule, Clock: s.Clock,
-		Logger: logger, System: app.System,
+		Logger: logger, System: principal.System,
 	})
 	s.Redaction = redaction.New(redaction.Parts{
 		Log: s.Log, Bodies: s.base.(journal.Redactor), Docs: s.Docs, Gate: s.Gate, Contents: []vault.Forgetter{s.GC}, Clock: s.Clock,
-		Logger: logger, System: app.System,
+		Logger: logger, System: principal.System,
 	})
 	tokens, err := claim.NewTokens(make([]byte, claim.SecretBytes))
 	s.must(err)
@@ -208,7 +209,7 @@ func (s *Stack) drivers(ctx context.Context) {
 	switch {
 	case s.Options.SQLite:
 		log, err := sqlite.Open(ctx, sqlite.Options{
-			Path: filepath.Join(s.Dir, "log.db"), Definitions: app.Definitions(), Clock: s.Clock, IDs: s.IDs, Entropy: rand.Reader, Keys: s.Keys,
+			Path: filepath.Join(s.Dir, "log.db"), Definitions: documents.All(), Clock: s.Clock, IDs: s.IDs, Entropy: rand.Reader, Keys: s.Keys,
 		})
 		s.must(err)
 		s.base, s.Docs = log, log
@@ -217,7 +218,7 @@ func (s *Stack) drivers(ctx context.Context) {
 		s.Live, err = frames.Open(filepath.Join(s.Dir, "live"), s.Keys, rand.Reader, s.Clock, 64<<20)
 		s.must(err)
 	case s.base == nil:
-		log, err := memory.NewJournal(app.Definitions(), s.Clock, s.IDs, rand.Reader)
+		log, err := memory.NewJournal(documents.All(), s.Clock, s.IDs, rand.Reader)
 		s.must(err)
 		s.base, s.Docs, s.Blobs, s.Live = log, log, memory.NewBlobs(), memory.NewLivestreams(s.Clock)
 	}

@@ -3,7 +3,7 @@ package testkit
 import (
 	"fmt"
 
-	"agentbox/internal/app"
+	"agentbox/internal/documents"
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/run"
@@ -20,7 +20,7 @@ func (s *Stack) Verify() {
 	if !report.OK {
 		s.T.Errorf("the log is damaged: %+v", report.Findings)
 	}
-	documents, err := audit.VerifyProjections(ctx, s.Log, s.Docs, app.Definitions(), WS)
+	documents, err := audit.VerifyProjections(ctx, s.Log, s.Docs, documents.All(), WS)
 	s.must(err)
 	if !documents.OK {
 		s.T.Errorf("documents are not what the log says: %+v", documents.Findings)

@@ -77,8 +77,24 @@ const cases = {
   async 'an unknown template is refused'() {
     await assert.rejects(Sandbox.create('no-such-template'), /no template/)
   },
-  async 'pausing is refused at once'() {
-    await assert.rejects(box.pause(), /not offered/)
+  async 'a paused sandbox goes on where it was'() {
+    const one = await Sandbox.create({ timeoutMs: 60_000, metadata: { suite: 'paused', 'agentbox.policy': 'permissive' } })
+    const ticks = await one.commands.run('while :; do date +%N >> n; sleep 0.02; done', { background: true, timeoutMs: 0 })
+    while (!(await one.files.exists('n'))) await new Promise((f) => setTimeout(f, 20))
+    assert.equal(await one.pause(), true)
+    assert.equal(await one.pause(), false)
+    const before = await one.files.read('n')
+    await new Promise((f) => setTimeout(f, 200))
+    assert.equal(await one.files.read('n'), before)
+    assert.equal((await one.getInfo()).state, 'paused')
+    const found = async (state) => (await Sandbox.list({ query: { state: [state] } }).nextItems()).some((s) => s.sandboxId === one.sandboxId)
+    assert.ok((await found('paused')) && !(await found('running')))
+    assert.equal(await one.isRunning(), false)
+    await one.connect({ timeoutMs: 60_000 })
+    assert.ok(await found('running'))
+    while ((await one.files.read('n')) === before) await new Promise((f) => setTimeout(f, 20))
+    await ticks.kill()
+    await one.kill()
   },
   async 'network rules are refused at once'() {
     await assert.rejects(Sandbox.create({ network: { allowOut: ['1.1.1.1'] } }), /not offered/)
@@ -261,8 +277,46 @@ const cases = {
     assert.equal(e.results[0].html, '<b>ü</b>')
   },
   async 'code that takes too long'() {
+    await coder.runCode("before = 'kept'")
     await assert.rejects(coder.runCode('while True: pass', { timeoutMs: 1000 }), e2b.TimeoutError)
-    assert.equal((await coder.runCode('1 + 1')).text, '2')
+    assert.equal((await coder.runCode('before')).text, "'kept'")
+  },
+  async 'a context has a folder'() {
+    await coder.files.makeDir('deeper')
+    const context = await coder.createCodeContext({ cwd: '/home/user/deeper' })
+    assert.equal((await coder.runCode('import os; os.getcwd()', { context })).text, "'/workspace/deeper'")
+  },
+  async 'variables of the environment'() {
+    assert.equal((await coder.runCode("import os; os.environ['WORD']", { envs: { WORD: 'said' } })).text, "'said'")
+  },
+  async 'all forms of a value'() {
+    const [r] = (
+      await coder.runCode(`class T:
+    def _repr_svg_(self): return '<svg/>'
+    def _repr_markdown_(self): return '# T'
+    def _repr_latex_(self): return '$x$'
+    def _repr_json_(self): return {'a': [1]}
+display(T())`)
+    ).results
+    assert.deepEqual([r.svg, r.markdown, r.latex, r.json, r.isMainResult], ['<svg/>', '# T', '$x$', { a: [1] }, false])
+  },
+  async 'charts of lines, bars and slices'() {
+    const drawn = async (code) => {
+      const { results, error } = await coder.runCode('import matplotlib.pyplot as plt\n' + code + '\nplt.show()')
+      assert.equal(error, undefined)
+      assert.ok(results[0].png.startsWith('iVBOR'))
+      return results[0].chart
+    }
+    const line = await drawn("plt.plot([1, 2], [3, 4], label='l')")
+    assert.deepEqual([line.type, line.elements], ['line', [{ label: 'l', points: [[1, 3], [2, 4]] }]])
+    const bar = await drawn("plt.bar(['a', 'b'], [3, 5])")
+    assert.deepEqual([bar.type, bar.elements.map((e) => [e.label, Number(e.value)])], ['bar', [['a', 3], ['b', 5]]])
+    const pie = await drawn("plt.pie([1, 3], labels=['x', 'y'])")
+    assert.deepEqual([pie.type, pie.elements], ['pie', [{ label: 'x', angle: 90, radius: 1 }, { label: 'y', angle: 270, radius: 1 }]])
+  },
+  async 'variables of javascript stay'() {
+    await coder.runCode('const n: number = 5; function twice(v: number) { return 2 * v }', { language: 'ts' })
+    assert.equal((await coder.runCode('await Promise.resolve(twice(n))', { language: 'js' })).text, '10')
   },
 }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import io
 import json
 import os
@@ -15,6 +16,7 @@ import urllib.request
 import e2b
 from e2b import AsyncSandbox, Sandbox
 from e2b_code_interpreter import Sandbox as Interpreter
+from e2b_code_interpreter import charts
 
 PINNED = os.environ.get("E2B_SUITE") == "pinned"  # its run_code asks a name of E2B's, whatever the sandbox URL is
 cases: list = []
@@ -163,8 +165,32 @@ def network_rules_are_refused_at_once():
 
 
 @case
-def pausing_is_refused_at_once():
-    raises(e2b.SandboxException, lambda: shared().beta_pause() if hasattr(shared(), "beta_pause") else shared().pause())
+def a_paused_sandbox_goes_on_where_it_was():
+    box = Sandbox.create(timeout=60, metadata={"agentbox.policy": "permissive"})
+    ticks = box.commands.run("while :; do date +%N >> n; sleep 0.02; done", background=True, timeout=0)
+    while not box.files.exists("n"):
+        time.sleep(0.02)
+    (box.beta_pause if hasattr(box, "beta_pause") else box.pause)()
+    before = box.files.read("n")
+    time.sleep(0.2)
+    same(box.files.read("n"), before)
+    same(str(getattr(box.get_info().state, "value", box.get_info().state)), "paused")
+    assert not box.is_running()
+    box = Sandbox.connect(box.sandbox_id, timeout=60)
+    while box.files.read("n") == before:
+        time.sleep(0.02)
+    ticks.kill()
+    box.kill()
+
+
+@case
+def a_sandbox_with_auto_resume_goes_on_with_a_command():
+    if PINNED:
+        return  # its create has no such option
+    box = Sandbox.create(timeout=60, lifecycle={"on_timeout": "pause", "auto_resume": True})
+    box.pause()
+    same(box.commands.run("echo here").stdout, "here\n")
+    box.kill()
 
 
 @case
@@ -549,8 +575,87 @@ def files_and_code_share_the_folder():
 
 @code
 def code_that_takes_too_long():
+    coder().run_code("before = 'kept'")
     raises(e2b.TimeoutException, lambda: coder().run_code("while True: pass", timeout=1))
-    same(coder().run_code("1 + 1").text, "2")
+    same(coder().run_code("before").text, "'kept'")
+
+
+@code
+def a_context_has_a_folder():
+    coder().files.make_dir("deeper")
+    context = coder().create_code_context(cwd="/home/user/deeper")
+    same(coder().run_code("import os; os.getcwd()", context=context).text, "'/workspace/deeper'")
+
+
+@code
+def numpy_and_a_frame_of_pandas():
+    same(coder().run_code("import numpy as np\nint(np.arange(5).sum())").text, "10")
+    r = coder().run_code("import pandas as pd\npd.DataFrame({'a': [1, 2]})").results[0]
+    assert "<table" in r.html and "a" in r.text, r
+
+
+@code
+def all_forms_of_a_value():
+    r = coder().run_code("""class T:
+    def _repr_svg_(self): return '<svg/>'
+    def _repr_markdown_(self): return '# T'
+    def _repr_latex_(self): return '$x$'
+    def _repr_json_(self): return {'a': [1]}
+display(T())""").results[0]
+    same((r.svg, r.markdown, r.latex, r.json, r.is_main_result), ("<svg/>", "# T", "$x$", {"a": [1]}, False))
+
+
+def drawn(code: str):
+    e = coder().run_code("import matplotlib.pyplot as plt\n" + code + "\nplt.show()")
+    assert e.error is None, e.error
+    assert base64.b64decode(e.results[0].png).startswith(b"\x89PNG")
+    return e.results[0].chart
+
+
+@code
+def a_chart_of_lines():
+    c = drawn("plt.plot([1, 2, 3], [2, 4, 8], label='growth'); plt.title('T'); plt.xlabel('Time (s)')")
+    assert isinstance(c, charts.LineChart)
+    same((c.title, c.x_label, c.x_unit, c.x_scale), ("T", "Time (s)", "s", charts.ScaleType.LINEAR))
+    same([(e.label, e.points) for e in c.elements], [("growth", [(1, 2), (2, 4), (3, 8)])])
+
+
+@code
+def a_chart_of_points():
+    c = drawn("plt.scatter([1, 2], [3, 4], label='dots')")
+    assert isinstance(c, charts.ScatterChart)
+    same([(e.label, e.points) for e in c.elements], [("dots", [(1, 3), (2, 4)])])
+
+
+@code
+def a_chart_of_bars():
+    c = drawn("plt.bar(['a', 'b'], [3, 5], label='sold')")
+    assert isinstance(c, charts.BarChart)
+    same([(e.label, e.group, float(e.value)) for e in c.elements], [("a", "sold", 3.0), ("b", "sold", 5.0)])
+
+
+@code
+def a_chart_of_slices():
+    c = drawn("plt.pie([1, 3], labels=['x', 'y'])")
+    assert isinstance(c, charts.PieChart)
+    same([(e.label, e.angle, e.radius) for e in c.elements], [("x", 90, 1), ("y", 270, 1)])
+
+
+@code
+def a_chart_of_boxes_and_one_of_charts():
+    c = drawn("plt.boxplot([1, 2, 3, 4, 20])")
+    assert isinstance(c, charts.BoxAndWhiskerChart)
+    same([(e.min, e.median, e.max, e.outliers) for e in c.elements], [(1, 3, 4, [20])])
+    c = drawn("f, (a, b) = plt.subplots(1, 2)\na.plot([1, 2])\nb.bar(['q'], [1])")
+    assert isinstance(c, charts.SuperChart)
+    same([type(e) for e in c.elements], [charts.LineChart, charts.BarChart])
+
+
+@code
+def nano_has_contexts_too():
+    with Interpreter.create(timeout=60, metadata={"agentbox.runtime": "nano"}) as box:
+        box.run_code("x = 20")
+        same(box.run_code("x + 22").text, "42")
 
 
 def main() -> int:

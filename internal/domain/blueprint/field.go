@@ -46,6 +46,16 @@ type Field struct {
 // Fields returns the keys of a blueprint, in the order of its documentation.
 func Fields() []Field { return fields(reflect.TypeFor[Blueprint]()) }
 
+// NameField returns the field of a blueprint's name.
+func NameField() Field {
+	for _, f := range Fields() {
+		if f.Name == "name" {
+			return f
+		}
+	}
+	return Field{}
+}
+
 func fields(t reflect.Type) []Field {
 	out := make([]Field, 0, t.NumField())
 	for i := range t.NumField() {

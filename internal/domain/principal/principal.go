@@ -43,6 +43,9 @@ func (r Role) Issues(other Role) bool {
 	return false
 }
 
+// System is the daemon itself, as the principal that ends what has expired.
+const System id.Principal = "svc_00000000000000000000000000"
+
 // Principal is the document of a principal.
 type Principal struct {
 	ID          id.Principal     `json:"principal_id"`

@@ -128,6 +128,25 @@ type Instance interface {
 	Close() error
 }
 
+// CellTier is a tier besides nano whose spaces may run the cells of interpreter contexts, in the form that ReadCell reads.
+type CellTier interface{ RunsCells() bool }
+
+// RunsCells reports whether the spaces of a tier besides nano run the cells of interpreter contexts.
+func RunsCells(t Tier) bool {
+	c, ok := t.(CellTier)
+	return ok && c.RunsCells()
+}
+
+// ContextEnder is an instance whose interpreter contexts have processes. EndContext ends the process of a context, if it has one.
+type ContextEnder interface{ EndContext(name, language string) }
+
+// EndContext ends the process of an interpreter context of an instance, if it has one.
+func EndContext(i Instance, name, language string) {
+	if e, ok := i.(ContextEnder); ok {
+		e.EndContext(name, language)
+	}
+}
+
 // Output receives a command's output; channel is "stdout" or "stderr". The slice is valid only during the call. An error kills the command.
 type Output func(channel string, data []byte) error
 

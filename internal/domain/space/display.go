@@ -33,11 +33,13 @@ const (
 	DisplayPNG      = "image/png"
 	DisplayJPEG     = "image/jpeg"
 	DisplayJSON     = "application/json"
+	DisplayChart    = "application/vnd.agentbox.chart+json" // the data of a chart, in the words of E2B
 )
 
 // DisplayMedia returns every media type that a form of a value can have.
 func DisplayMedia() []string {
-	return []string{DisplayText, DisplayHTML, DisplaySVG, DisplayPNG, DisplayJPEG, DisplayMarkdown, DisplayLaTeX, DisplayJSON}
+	return []string{DisplayText, DisplayHTML, DisplaySVG, DisplayPNG, DisplayJPEG, DisplayMarkdown, DisplayLaTeX, DisplayJSON,
+		DisplayChart}
 }
 
 // Fits reports whether one more display is well-formed and has room besides the existing ones.

@@ -81,6 +81,14 @@ func TestTheDocumentOfASpace(t *testing.T) {
 			Unenforced: []string{"disk"}}, func(s *space.Space) { s.Tier, s.Unenforced = "namespace", []string{"disk"} },
 			space.Promoted{Space: "spc_1", From: "nano", To: "namespace", Code: "c", Run: "run_1", Unenforced: []string{"disk"}}},
 		{space.EventPromoted, space.Promoted{}, func(*space.Space) {}, space.Promoted{}},
+		{space.EventPaused, space.PausedData{Space: "spc_1", Method: "signals", Reason: "r", ResumeOnRun: true, ExpiresAt: at.Add(9)},
+			func(s *space.Space) {
+				s.Pause = &space.Pause{At: at, By: "usr_1", Method: "signals", Reason: "r", ResumeOnRun: true, Resumes: s.Status}
+				s.Status, s.ExpiresAt = space.Paused, at.Add(9)
+			}, space.PausedData{Space: "spc_1", Method: "signals", ResumeOnRun: true, ExpiresAt: at.Add(9)}},
+		{space.EventResumed, space.ResumedData{Space: "spc_1", Cause: "run", Ended: true, ExpiresAt: at.Add(9)},
+			func(s *space.Space) { s.ExpiresAt = at.Add(9) }, space.ResumedData{Space: "spc_1", Cause: "run", Ended: true,
+				ExpiresAt: at.Add(9)}},
 		{space.EventPolicy, space.PolicyChanged{Policy: "mine", Bundle: event.DigestOf(nil)},
 			func(s *space.Space) { s.Policy, s.Bundle = "mine", event.DigestOf(nil) }, space.PolicyChanged{Policy: "mine",
 				Bundle: event.DigestOf(nil)}},
@@ -182,6 +190,35 @@ func TestARunInASpace(t *testing.T) {
 	s.Status = space.Destroyed
 	if got, err := space.Evolve(s, happened(t, "run.started", nil)); err != nil || got.Status != space.Destroyed || got.ActiveRun != "" {
 		t.Errorf("in a destroyed space: got %+v, %v", got, err)
+	}
+}
+
+// What the runs of a paused space do shows when it is resumed.
+func TestARunInAPausedSpace(t *testing.T) {
+	s := space.Space{ID: "spc_1", Status: space.Ready}
+	for _, c := range []struct {
+		typ             string
+		data            any
+		status, resumes space.Status
+	}{
+		{"run.started", nil, space.Running, ""}, {space.EventPaused, space.PausedData{}, space.Paused, space.Running},
+		{"run.suspended", nil, space.Paused, space.Paused}, {space.EventPaused, space.PausedData{}, space.Paused, space.Paused},
+		{"run.cancelled", nil, space.Paused, space.Ready}, {space.EventResumed, space.ResumedData{}, space.Ready, ""},
+		{space.EventPaused, space.PausedData{}, space.Paused, space.Ready}, {space.EventDestroyed, space.Ended{}, space.Destroyed, ""},
+	} {
+		e := happened(t, c.typ, c.data)
+		e.Run = "run_1"
+		before := s
+		var err error
+		if s, err = space.Evolve(s, e); err != nil || s.Status != c.status {
+			t.Fatalf("after %s: got %s, %v, want %s", c.typ, s.Status, err, c.status)
+		}
+		if got := s.Pause; (got == nil) != (c.resumes == "") || got != nil && got.Resumes != c.resumes {
+			t.Errorf("after %s: got %+v, want it to resume as %q", c.typ, got, c.resumes)
+		}
+		if before.Pause != nil && before.Pause == s.Pause && c.typ == "run.cancelled" {
+			t.Error("the fold has changed the document before")
+		}
 	}
 }
 

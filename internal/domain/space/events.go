@@ -43,7 +43,8 @@ type Created struct {
 	ExpiresAt   time.Time         `json:"expires_at"`
 	ForkedFrom  id.Space          `json:"forked_from,omitempty"` // the space of which it is a fork
 	ForkedAt    event.Digest      `json:"forked_snapshot_sha256,omitzero"`
-	Key         string            `json:"request_key,omitempty"` // idempotency key of the request
+	PauseAtEnd  bool              `json:"pause_at_end,omitempty"` // at the end of its time it is paused, not destroyed
+	Key         string            `json:"request_key,omitempty"`  // idempotency key of the request
 }
 
 // Started is the data of space.started.

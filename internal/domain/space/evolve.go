@@ -15,7 +15,7 @@ func Touches(e event.Event) bool {
 	}
 	switch e.Type {
 	case EventCreated, EventReady, EventUpdated, EventExtended, EventDestroyed, EventRewindBegun, EventRewound, EventRewindFailed,
-		EventPromoted, EventPolicy:
+		EventPromoted, EventPolicy, EventPaused, EventResumed:
 		return true
 	}
 	_, ok := activity[e.Type]
@@ -65,7 +65,7 @@ func Evolve(s Space, e event.Event) (Space, error) {
 			Policy: d.Policy, Bundle: d.Bundle, Env: d.Env, Metadata: d.Metadata, Limits: d.Limits, BestEffort: d.BestEffort, UID: d.UID,
 			Node:      d.Node,
 			CreatedBy: e.Principal, CreatedAt: e.OccurredAt, UpdatedAt: e.OccurredAt, ExpiresAt: d.ExpiresAt, Key: d.Key,
-			ForkedFrom: d.ForkedFrom, ForkedAt: d.ForkedAt,
+			ForkedFrom: d.ForkedFrom, ForkedAt: d.ForkedAt, PauseAtEnd: d.PauseAtEnd,
 		}, nil
 	case EventReady:
 		d, err := event.Decode[Made](e)
@@ -110,24 +110,63 @@ func Evolve(s Space, e event.Event) (Space, error) {
 			return s, err
 		}
 		s.Policy, s.Bundle = d.Policy, d.Bundle
+	case EventPaused:
+		d, err := event.Decode[PausedData](e)
+		if err != nil {
+			return s, err
+		}
+		s = s.paused(e, d)
+	case EventResumed:
+		d, err := event.Decode[ResumedData](e)
+		if err != nil {
+			return s, err
+		}
+		if s.Pause != nil {
+			s.Status, s.Pause = s.Pause.Resumes, nil
+		}
+		if !d.ExpiresAt.IsZero() {
+			s.ExpiresAt = d.ExpiresAt
+		}
 	case EventDestroyed:
 		d, err := event.Decode[Ended](e)
 		if err != nil {
 			return s, err
 		}
-		s.Status, s.Reason = Destroyed, d.Reason
+		s.Status, s.Reason, s.Pause = Destroyed, d.Reason, nil
 	}
 	return s, nil
 }
 
 // during returns the space after an event of a run. The end of a run that was never under way changes nothing.
 func (s Space) during(e event.Event, status Status) Space {
-	switch {
-	case s.Status == Destroyed:
-	case status != Ready:
-		s.Status, s.ActiveRun = status, e.Run
-	case s.ActiveRun == e.Run:
-		s.Status, s.ActiveRun = Ready, ""
+	if s.Status == Destroyed || status == Ready && s.ActiveRun != e.Run {
+		return s
+	}
+	s.ActiveRun = e.Run
+	if status == Ready {
+		s.ActiveRun = ""
+	}
+	if s.Pause == nil {
+		s.Status = status
+		return s
+	}
+	after := *s.Pause // the fold must not change the document before
+	after.Resumes = status
+	s.Pause = &after
+	return s
+}
+
+// paused returns the space after it was paused.
+func (s Space) paused(e event.Event, d PausedData) Space {
+	if s.Status == Destroyed || s.Pause != nil {
+		return s
+	}
+	s.Pause = &Pause{
+		At: e.OccurredAt, By: e.Principal, Method: d.Method, Reason: d.Reason, ResumeOnRun: d.ResumeOnRun, AtEnd: d.AtEnd, Resumes: s.Status,
+	}
+	s.Status = Paused
+	if !d.ExpiresAt.IsZero() {
+		s.ExpiresAt = d.ExpiresAt
 	}
 	return s
 }

@@ -39,6 +39,12 @@ func Remains(e event.Event) (any, error) {
 		d, err := event.Decode[Promoted](e)
 		d.Reason, d.Operation = "", "" // they quote the command
 		return d, err
+	case EventPaused:
+		d, err := event.Decode[PausedData](e)
+		d.Reason = ""
+		return d, err
+	case EventResumed:
+		return event.Decode[ResumedData](e)
 	case EventForked:
 		return event.Decode[Forked](e)
 	case EventFileBegun:

@@ -21,7 +21,7 @@ const (
 	Creating  Status = "creating"
 	Ready     Status = "ready"
 	Running   Status = "running" // a run is under way
-	Paused    Status = "paused"  // a run waits for a person
+	Paused    Status = "paused"  // it was paused, as Pause tells, or a run waits for a person
 	Destroyed Status = "destroyed"
 )
 
@@ -55,6 +55,8 @@ type Space struct {
 	ForkedAt    event.Digest      `json:"forked_snapshot_sha256,omitzero"`
 	Withheld    int               `json:"withheld_files,omitempty"` // how many files of what it began with are withheld from code
 	Rewinding   event.Digest      `json:"rewinding_to,omitzero"`    // the snapshot to which its files are on their way
+	Pause       *Pause            `json:"pause,omitempty"`          // it is paused; nil for one that is not, also while a run waits for a person
+	PauseAtEnd  bool              `json:"pause_at_end,omitempty"`   // at the end of its time it is paused, not destroyed
 	Key         string            `json:"request_key,omitempty"`    // idempotency key of the request that made it
 	// only in the answer to who makes it or changes its policy: what of its environment changes every command, what of the policy has no
 	// effect, what ended

@@ -122,13 +122,7 @@ func killDaemon(t *testing.T, first string) {
 	}
 	_ = cmd.Wait()
 	// The init dies of the daemon's death, and the descriptor says when.
-	for {
-		if n, err := unix.Poll([]unix.PollFd{{Fd: int32(ended), Events: unix.POLLIN}}, -1); n == 1 {
-			break
-		} else if err != unix.EINTR {
-			t.Fatal(err)
-		}
-	}
+	over(t, "the init of the killed daemon", ended)
 	if after := ofSpace(t); len(after) != 0 {
 		t.Errorf("after the kill: got %v, want none", after)
 	}
@@ -151,6 +145,22 @@ func killDaemon(t *testing.T, first string) {
 	}
 	if groups := tier.leftGroups(); len(groups) != 0 {
 		t.Errorf("control groups left: %q", groups)
+	}
+}
+
+// over waits until the process of a descriptor has ended.
+func over(t *testing.T, what string, fd int) {
+	t.Helper()
+	for start := time.Now(); ; {
+		n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 1000)
+		switch {
+		case n == 1:
+			return
+		case err != nil && err != unix.EINTR:
+			t.Fatal(err)
+		case time.Since(start) > time.Minute:
+			t.Fatalf("%s has not ended in a minute", what)
+		}
 	}
 }
 

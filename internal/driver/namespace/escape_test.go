@@ -153,16 +153,35 @@ func imprison(t *testing.T, h spacetest.Host) *prison {
 		}
 	}
 	p.living = p.Create(t, p.spec)
-	started := make(chan string)
+	p.victim = begin(t, p.living, spacetest.Shell(p.spec.ID, "echo $$; exec sleep 1000"))
+	return p
+}
+
+// begin starts a command that goes on beside the test, and returns the first thing that it prints.
+func begin(t *testing.T, s space.Instance, c spacetest.Command) string {
+	t.Helper()
+	type ending struct {
+		exit space.Exit
+		err  error
+	}
+	said, ended := make(chan string, 1), make(chan ending, 1)
 	go func() {
-		c := spacetest.Shell(p.spec.ID, "echo $$; exec sleep 1000")
-		_, _ = p.living.Exec(t.Context(), issue(c.Action()), nil, func(_ string, data []byte) error {
-			started <- strings.TrimSpace(string(data))
+		exit, err := s.Exec(t.Context(), issue(c.Action()), nil, func(_ string, data []byte) error {
+			select {
+			case said <- strings.TrimSpace(string(data)):
+			default: // it goes on to print
+			}
 			return nil
 		})
+		ended <- ending{exit, err}
 	}()
-	p.victim = <-started
-	return p
+	select {
+	case first := <-said:
+		return first
+	case e := <-ended:
+		t.Fatalf("%q ended before it printed anything: %+v, %v", c.Argv, e.exit, e.err)
+		return ""
+	}
 }
 
 // listen serves connections until the test ends.
@@ -216,7 +235,7 @@ func tryAll(t *testing.T, p *prison, outside bool) {
 				return
 			}
 			arg := strings.Replace(w.arg, "/workspace", p.spec.Dir, 1)
-			out, err := exec.Command(filepath.Join(p.spec.Dir, "escape"), w.name, arg).CombinedOutput()
+			out, err := exec.CommandContext(t.Context(), filepath.Join(p.spec.Dir, "escape"), w.name, arg).CombinedOutput()
 			if !strings.HasPrefix(string(out), "out: ") {
 				t.Errorf("%s: without a space: got %q, %v; the try proves nothing", w.what, out, err)
 			}
@@ -261,14 +280,7 @@ func TestHostUser(t *testing.T) {
 	}
 	command := spacetest.Command{Space: spec.ID, Argv: []string{"bash", "-c", "echo up; exec -a " + string(spec.ID) + " sleep 54321"},
 		MS: 60_000}
-	up := make(chan struct{})
-	go func() {
-		_, _ = s.Exec(t.Context(), issue(command.Action()), nil, func(string, []byte) error {
-			close(up)
-			return nil
-		})
-	}()
-	<-up
+	begin(t, s, command)
 	var found []string
 	for start := time.Now(); len(found) < 2; found = named(t, string(spec.ID)) { // the command becomes what it is called in its own time
 		if time.Since(start) > 10*time.Second {

@@ -49,6 +49,9 @@ func (s *instance) Exec(ctx context.Context, p policy.Permit, stdin []byte, out 
 	if action.Space != s.spec.ID || action.Stdin != input && !(action.Stdin == empty && len(stdin) == 0) {
 		return space.Exit{}, policy.ErrPermitMismatch
 	}
+	if c, ok := cellOf(action); ok && len(stdin) == 0 {
+		return s.runCell(ctx, c, action, out)
+	}
 	x, err := s.command(action)
 	if err != nil {
 		return space.Exit{}, err
@@ -103,12 +106,14 @@ func (s *instance) follow(ctx context.Context, b beginning, out space.Output, ru
 	within, end := context.WithCancelCause(ctx)
 	defer end(nil)
 	defer s.watch.join(func(bound string) { end(overrun{bound}) })()
+	// The init of a paused space has to run to end what it is told to end.
+	defer s.excused(within)()
 	// An init that does not end what it was told to end loses its space.
 	defer after(within, stubborn, s.kill)()
 	var expire <-chan time.Time
 	var overdue atomic.Bool
 	if limit > 0 {
-		timer, stop := s.tier.clock.NewTimer(limit)
+		timer, stop := s.freezer.timer(limit)
 		defer stop()
 		expire = timer
 		defer s.abandon(limit+spaceinit.Grace+stubborn, &overdue)()
@@ -201,13 +206,50 @@ func (s *instance) lost(ctx context.Context, result space.Exit, starved bool) (s
 	}
 }
 
-// abandon ends the space after d and says so, unless the returned function is called first.
-func (s *instance) abandon(d time.Duration, overdue *atomic.Bool) (stop func()) {
-	timer := time.AfterFunc(d, func() {
-		overdue.Store(true)
-		s.kill()
+// excused lets the processes of a paused space run from the end of ctx on, until the returned function is called.
+func (s *instance) excused(ctx context.Context) (done func()) {
+	var mu sync.Mutex
+	back, over := func() {}, false
+	unhook := context.AfterFunc(ctx, func() {
+		mu.Lock()
+		defer mu.Unlock()
+		if !over {
+			back = s.freezer.excuse()
+		}
 	})
-	return func() { timer.Stop() }
+	return func() {
+		unhook()
+		mu.Lock()
+		defer mu.Unlock()
+		over = true
+		back()
+	}
+}
+
+// abandon ends the space after d in which it was not paused and says so, unless the returned function is called first.
+func (s *instance) abandon(d time.Duration, overdue *atomic.Bool) (stop func()) {
+	seen, _ := s.freezer.still()
+	over := make(chan struct{})
+	go func() {
+		timer := time.NewTimer(d)
+		defer timer.Stop()
+		for {
+			select {
+			case <-timer.C:
+			case <-over:
+				return
+			}
+			stood, _ := s.freezer.still()
+			if stood <= seen {
+				overdue.Store(true)
+				s.kill()
+				return
+			}
+			timer.Reset(max(stood-seen, time.Second))
+			seen = stood
+		}
+	}()
+	return sync.OnceFunc(func() { close(over) })
 }
 
 // after calls do when ctx has ended and d has passed, unless the returned function is called first, be it within d.

@@ -26,7 +26,7 @@ def fill(f, mib):
 def unlinked(name):
     f = os.open(name, os.O_RDWR | os.O_CREAT); os.unlink(name); return f
 def hold():
-    sys.stdout.flush(); time.sleep(20); print("never ended")
+    sys.stdout.flush(); time.sleep(45); print("never ended")
 `
 	return spacetest.Command{Space: spec.ID, Argv: []string{"python3", "-c", common + program}, MS: 60_000}
 }
@@ -79,26 +79,65 @@ func small(t *testing.T, h spacetest.Host) (space.Spec, space.Instance) {
 	return spec, h.Create(t, spec)
 }
 
-// The bound on the bytes of files holds for files that have no name.
-func TestFilesWithoutAName(t *testing.T) {
+// atOnce is how many programs of a test run at the same time: they mostly wait.
+const atOnce = 5
+
+// trial is a program that ran in a small space of its own.
+type trial struct {
+	h      spacetest.Host
+	spec   space.Spec
+	living space.Instance
+	ended  chan struct{} // closed when it has ended
+	result spacetest.Result
+	err    error
+}
+
+// tryTogether runs each program in a space of its own, some at the same time, and judges each in a test of its name.
+func tryTogether(t *testing.T, programs map[string]string, judge func(t *testing.T, x *trial)) {
+	t.Helper()
 	h := host(t)
-	for name, program := range hiding {
+	trials := map[string]*trial{}
+	for name := range programs {
+		x := &trial{h: h, ended: make(chan struct{})}
+		x.spec, x.living = small(t, h)
+		trials[name] = x
+	}
+	room := make(chan struct{}, atOnce)
+	for name, x := range trials {
+		go func() {
+			room <- struct{}{}
+			defer func() { <-room }()
+			defer close(x.ended)
+			x.result, x.err = h.TryExec(t.Context(), x.living, python(x.spec, programs[name]))
+		}()
+	}
+	for name, x := range trials {
 		t.Run(name, func(t *testing.T) {
-			spec, s := small(t, h)
-			if r := h.Exec(t, s, python(spec, program)); r.Limit != "disk_bytes" || r.Code != 137 {
-				t.Errorf("got %+v, want disk_bytes", r)
+			<-x.ended
+			if x.err != nil {
+				t.Fatal(x.err)
 			}
-			if r := h.Exec(t, s, python(spec, `print(os.statvfs(".").f_bfree > 0)`)); r.Stdout != "True\n" {
-				t.Errorf("afterwards: got %+v", r)
-			}
+			judge(t, x)
 		})
 	}
 }
 
+// The bound on the bytes of files holds for files that have no name.
+func TestFilesWithoutAName(t *testing.T) {
+	tryTogether(t, hiding, func(t *testing.T, x *trial) {
+		if x.result.Limit != "disk_bytes" || x.result.Code != 137 {
+			t.Errorf("got %+v, want disk_bytes", x.result)
+		}
+		if r := x.h.Exec(t, x.living, python(x.spec, `print(os.statvfs(".").f_bfree > 0)`)); r.Stdout != "True\n" {
+			t.Errorf("afterwards: got %+v", r)
+		}
+	})
+}
+
 // What stays below the bound, what is memory, and what others of the host write ends no command.
 func TestFilesWithoutANameBelowTheBound(t *testing.T) {
-	h := host(t)
-	for name, program := range map[string]string{
+	defer writeBeside(t)()
+	tryTogether(t, map[string]string{
 		"below the bound":         `f = unlinked("f"); fill(f, 3); time.sleep(2.5); print("ended")`,
 		"of memory":               `f = os.memfd_create("m"); fill(f, 12); time.sleep(1.5); print("ended")`,
 		"in the folder of memory": `f = unlinked("/tmp/f"); fill(f, 7); m = mmap.mmap(f, 7 << 20); time.sleep(1.5); print("ended")`,
@@ -120,17 +159,11 @@ print("ended")`,
 		"linked again": `sys.stdout = open(os.devnull, "w"); f = os.open(".", os.O_TMPFILE | os.O_RDWR); fill(f, 3); ` +
 			`print(ctypes.CDLL(None).linkat(-100, f"/proc/self/fd/{f}".encode(), -100, b"g", 0x400)); time.sleep(2.5); print("ended", ` +
 			`file=sys.__stdout__)`,
-	} {
-		t.Run(name, func(t *testing.T) {
-			spec, s := small(t, h)
-			stop := writeBeside(t)
-			r := h.Exec(t, s, python(spec, program))
-			stop()
-			if r.Stdout != "ended\n" || r.Limit != "" {
-				t.Errorf("got %+v, want ended", r)
-			}
-		})
-	}
+	}, func(t *testing.T, x *trial) {
+		if x.result.Stdout != "ended\n" || x.result.Limit != "" {
+			t.Errorf("got %+v, want ended", x.result)
+		}
+	})
 }
 
 // writeBeside takes 200 MB a second of the same file system until stop is called, as a neighbour would. It gives the room back each half

@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"slices"
+	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -43,13 +44,20 @@ type instance struct {
 	process    *os.Process
 	client     *spaceinit.Client
 	watch      *watcher
+	freezer    *freezer
 	ready      spaceinit.Ready
 	unenforced []string
 	done       chan struct{} // closed when nothing of the space is left but its files
 	released   error         // set before done is closed
+
+	mu       sync.Mutex
+	contexts map[string]*interpreter // that have a process, by language and name
 }
 
-var _ space.Instance = (*instance)(nil)
+var (
+	_ space.Instance     = (*instance)(nil)
+	_ space.ContextEnder = (*instance)(nil)
+)
 
 // start starts the init and waits until the space stands. On an error nothing is left.
 func (s *instance) start(ctx context.Context) error {
@@ -72,6 +80,7 @@ func (s *instance) start(ctx context.Context) error {
 	if err := s.launch(ctx, setup, mounts, phase); err != nil {
 		return errors.Join(notStarted(err), s.group.remove())
 	}
+	s.freezer = s.newFreezer()
 	s.watch = newWatcher(s.spec.Dir, s.spec.Limits.DiskBytes, newEye(s.processes, workdir))
 	go s.wait()
 	return nil

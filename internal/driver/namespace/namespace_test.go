@@ -4,6 +4,7 @@ package namespace
 
 import (
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -19,6 +20,7 @@ import (
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/space/spacetest"
 	"agentbox/internal/spaceinit/inittest"
+	"agentbox/internal/testkit/ondisk"
 )
 
 // builtEnv names a folder with the programs that the tests need, for a run by a user who cannot build them.
@@ -53,7 +55,7 @@ func TestMain(m *testing.M) {
 		daemon()
 		return
 	}
-	if err := build(); err != nil {
+	if err := errors.Join(ondisk.Use(), build()); err != nil { // in memory a file without a name is bounded as memory
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
@@ -180,6 +182,7 @@ func TestUnprivileged(t *testing.T) {
 	cmd.Dir = dir
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "TMPDIR=" + dir, builtEnv + "=" + dir, "AGENTBOX_TEST_ROOT=" + HostRoot}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}, Pdeathsig: syscall.SIGKILL}
+	cmd.WaitDelay = 10 * time.Second // what it may have left has its output too
 	out, err := cmd.CombinedOutput()
 	t.Logf("%s", out)
 	if err != nil {

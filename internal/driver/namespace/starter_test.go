@@ -133,11 +133,7 @@ func TestLauncherKilled(t *testing.T) {
 	if err := unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0); err != nil {
 		t.Fatal(err)
 	}
-	for n := 0; n != 1; { // until it is dead
-		if n, err = unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, -1); err != nil && err != unix.EINTR {
-			t.Fatal(err)
-		}
-	}
+	over(t, "the launcher that was killed", fd)
 	alive(t, h, first, spec)
 	next := h.Spec(t)
 	alive(t, h, h.Create(t, next), next)

@@ -65,7 +65,10 @@ type Tier struct {
 	closed  bool
 }
 
-var _ space.Tier = (*Tier)(nil)
+var (
+	_ space.Tier     = (*Tier)(nil)
+	_ space.CellTier = (*Tier)(nil)
+)
 
 // New prepares the tier. The error says what is missing and how to get it.
 func New(o Options) (*Tier, error) {
@@ -130,10 +133,14 @@ func seal(program []byte) (*os.File, error) {
 // Name returns the tier's word.
 func (t *Tier) Name() string { return Name }
 
-// Lacks names what is nano's alone: else a space of namespaces has what an ordinary system has.
+// Lacks names what is nano's alone: contexts that a script may use. A command that is nothing but a cell runs here too. Else a space of
+// namespaces has what an ordinary system has.
 func (t *Tier) Lacks() []string { return lacks() }
 
 func lacks() []string { return []string{space.Contexts} }
+
+// RunsCells implements space.CellTier.
+func (t *Tier) RunsCells() bool { return t.Offer().Program("python3") }
 
 // Offer says what the root file system of the spaces has. It is read once.
 func (t *Tier) Offer() space.Offer { return t.offer() }

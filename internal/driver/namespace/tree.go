@@ -42,8 +42,8 @@ func (t *Tier) layout(spec space.Spec) (s *spaceinit.Setup, files []*os.File, er
 	const quiet = unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV
 	s = &spaceinit.Setup{
 		Hostname:  "space",
-		Dirs:      append([]string{"etc", "dev", "var", "run", "home"}, t.root.dirs...),
-		Files:     etcFiles(),
+		Dirs:      append([]string{"etc", "dev", "var", "run", cellFolder, "home"}, t.root.dirs...),
+		Files:     append(etcFiles(), cellFiles()...),
 		Links:     append(t.root.links, t.links...),
 		Landlock:  true,
 		Namespace: true,

@@ -16,11 +16,13 @@ import (
 // The disk watcher. No common file system bounds a folder. So while commands run, the watcher reads the free space of the whole file system
 // every tick, which costs a microsecond. It walks the folder when so much space has gone that the space may be over its bound, and from
 // time to time in any case. A command may overshoot by its writes in a tick and one walk. Each walk includes files without a name that
-// processes hold (hidden.go).
+// processes hold (hidden.go). A busy host makes a walk slow, but does not slow what a command writes in the same degree: so the pauses
+// between walks have a bound.
 const (
 	tick     = 10 * time.Millisecond
-	audit    = time.Second  // a walk is due after so long whatever the free space says
-	breather = 8            // a walk is followed by so many times its own duration without one
+	audit    = time.Second // a walk is due after so long whatever the free space says
+	breather = 8           // a walk is followed by so many times its own duration without one, but at most by breath
+	breath   = 2 * time.Second
 	patience = time.Second  // how long something may hold files that nobody can measure (unseen.go)
 	recheck  = patience / 4 // how soon the watcher looks again
 	slack    = 1 << 20      // what a space that is over its bound already may still grow by: file systems settle their accounts late
@@ -150,13 +152,19 @@ func (w *watcher) walk(ctx context.Context, now time.Time) error {
 		s.due = time.Time{}
 		return err
 	}
-	took := time.Since(now)
-	s.rest, s.due = now.Add(breather*took), now.Add(max(audit, 2*breather*took))
-	if len(s.unseen) > 0 {
-		s.due = now.Add(max(recheck, 2*breather*took))
-	}
+	s.plan(now, time.Since(now))
 	w.eye.drop(held.mapped)
 	return nil
+}
+
+// plan says when the next walk is allowed and when it is needed in any case, after one that began at now and took so long.
+func (s *census) plan(now time.Time, took time.Duration) {
+	pause, soon := min(breather*took, breath), audit
+	if len(s.unseen) > 0 {
+		soon = recheck
+	}
+	end := now.Add(took)
+	s.rest, s.due = end.Add(pause), end.Add(max(soon, 2*pause))
 }
 
 // note remembers since when each thing is unseen, and forgets what is so no longer.

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -37,6 +38,33 @@ func TestMeasure(t *testing.T) {
 	got, err := measure(t.Context(), dir, nil)
 	if err != nil || got.files != 6 || got.depth != 2 || got.bytes < 3*8192 || got.bytes > before.bytes+64<<10 {
 		t.Errorf("got %d bytes in %d files %d deep, %v, want about %d in 6, 2 deep", got.bytes, got.files, got.depth, err, before.bytes)
+	}
+}
+
+// A slow walk is followed by a pause, which is bounded however slow the walk was.
+func TestPauseAfterAWalk(t *testing.T) {
+	began := time.Unix(1000, 0)
+	for _, c := range []struct {
+		took      time.Duration
+		unseen    bool
+		rest, due time.Duration // after the walk
+	}{
+		{time.Millisecond, false, 8 * time.Millisecond, audit},
+		{time.Millisecond, true, 8 * time.Millisecond, recheck},
+		{100 * time.Millisecond, true, 800 * time.Millisecond, 1600 * time.Millisecond},
+		{breath / breather, false, breath, 2 * breath},
+		{time.Second, false, breath, 2 * breath},
+		{time.Minute, true, breath, 2 * breath},
+	} {
+		s := census{}
+		if c.unseen {
+			s.unseen = map[string]time.Time{"process 1": began}
+		}
+		s.plan(began, c.took)
+		if rest, due := s.rest.Sub(began)-c.took, s.due.Sub(began)-c.took; rest != c.rest || due != c.due {
+			t.Errorf("a walk of %v, unseen %t: the next is allowed after %v and needed after %v, want %v and %v",
+				c.took, c.unseen, rest, due, c.rest, c.due)
+		}
 	}
 }
 

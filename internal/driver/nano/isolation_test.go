@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -61,11 +62,20 @@ var fixedWorld = map[string]string{seedName: "seed", timeName: "2026-01-02T03:04
 // TestNothingOfAnExecutionIsLeftForTheNext pollutes interpreters and looks, from a space that has nothing to do with it, whether anything
 // is different: in what the interpreter tells of itself, or in the gas that this takes, to the unit. Both spaces have the same single
 // worker.
+//
+// AGENTBOX_POLLUTIONS says how often they are polluted; `make soak` does it a thousand times.
 func TestNothingOfAnExecutionIsLeftForTheNext(t *testing.T) {
 	t.Parallel()
-	runs, every := 1000, 25
+	const shortPollutions, usualPollutions, every = 100, 300, 25
+	runs := usualPollutions
 	if testing.Short() {
-		runs = 100
+		runs = shortPollutions
+	}
+	if asked := os.Getenv("AGENTBOX_POLLUTIONS"); asked != "" {
+		var err error
+		if runs, err = strconv.Atoi(asked); err != nil || runs < every {
+			t.Fatalf("AGENTBOX_POLLUTIONS is %q, and is to be a number from %d", asked, every)
+		}
 	}
 	h := spacetest.Host{Tier: openTier(t, 1), Permit: issue, Place: place, IDs: host(t).IDs}
 	polluter, clean := h.Spec(t), h.Spec(t)

@@ -65,6 +65,7 @@ func members(t *testing.T, j *postgres.Journal) map[id.Node]node.Member {
 // Members append to one log with shared keys. A daemon that wants the database exclusively waits for all members, and the members wait for
 // it.
 func TestMembersShareAReign(t *testing.T) {
+	t.Parallel() // most of it is waiting for who gives up
 	address, keys := pgtest.Start(t).Database(), filepath.Join(t.TempDir(), "keys")
 	ours, err := keyring.OpenShared(keys, rand.Reader, time.Now)
 	if err != nil {
@@ -203,6 +204,7 @@ func TestOneLeads(t *testing.T) {
 
 // A redaction is done when every member that lives has dropped the keys; one that does not say so keeps it open, and is named.
 func TestARedactionWaitsForAllMembers(t *testing.T) {
+	t.Parallel() // likewise
 	address, keys := pgtest.Start(t).Database(), filepath.Join(t.TempDir(), "keys")
 	stuck := make(chan struct{})
 	dropped := make(chan struct{}, 16)

@@ -75,6 +75,7 @@ func (l *logs) driver() journaltest.Driver {
 }
 
 func TestJournal(t *testing.T) {
+	t.Parallel()
 	server := pgtest.Start(t)
 	for name, sealed := range map[string]bool{"sealed": true, "as it is": false} {
 		t.Run(name, func(t *testing.T) {

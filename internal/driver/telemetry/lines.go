@@ -15,7 +15,7 @@ import (
 // told are the events of which the daemon's own log has a line too.
 var told = []string{
 	space.EventCreated, space.EventStarted, space.EventReady, space.EventDestroyed, space.EventRewound, space.EventRewindFailed,
-	space.EventForked, space.EventPromoted,
+	space.EventForked, space.EventPromoted, space.EventPaused, space.EventResumed,
 	run.EventCreated, run.EventStarted, run.EventSuspended, run.EventResumed, run.EventCompleted, run.EventFailed, run.EventCancelled,
 	run.EventUnknown,
 	policy.ApprovalRequestedType, policy.ApprovalDecidedType, policy.ApprovalExpiredType, policy.ApprovalWithdrawnType,

@@ -19,7 +19,11 @@ type Tier struct {
 	tracer  *Tracer
 }
 
-var _ space.Tier = (*Tier)(nil)
+var (
+	_ space.Tier         = (*Tier)(nil)
+	_ space.CellTier     = (*Tier)(nil)
+	_ space.ContextEnder = (*instance)(nil)
+)
 
 // WrapTier counts what a tier does, and tells the tracer of it if it is not nil.
 func WrapTier(t space.Tier, clock event.Clock, m *Metrics, to *Tracer) *Tier {
@@ -39,8 +43,21 @@ func (t *Tier) Create(ctx context.Context, p policy.Permit, spec space.Spec) (sp
 	}
 	t.metrics.starts.WithLabelValues(t.Name(), "started").Inc()
 	t.metrics.Started(t.Name(), "total", ended.Sub(began))
-	return &instance{made, t}, nil
+	counted := &instance{made, t}
+	if stops, ok := made.(space.Pausing); ok {
+		return &pausing{counted, stops}, nil
+	}
+	return counted, nil
 }
+
+// pausing is a living space whose processes can stand still.
+type pausing struct {
+	*instance
+	space.Pausing
+}
+
+// RunsCells implements space.CellTier.
+func (t *Tier) RunsCells() bool { return space.RunsCells(t.Tier) }
 
 // Started counts a phase of the start of a space.
 func (m *Metrics) Started(tier, phase string, took time.Duration) {
@@ -60,6 +77,9 @@ func (i *instance) Exec(ctx context.Context, p policy.Permit, stdin []byte, out 
 	i.counted(ctx, permit, began, exit, err)
 	return exit, err
 }
+
+// EndContext implements space.ContextEnder.
+func (i *instance) EndContext(name, language string) { space.EndContext(i.Instance, name, language) }
 
 // counted counts a command that has ended.
 func (i *instance) counted(ctx context.Context, permit event.Digest, began time.Time, exit space.Exit, err error) {

@@ -12,7 +12,7 @@ import (
 
 	"go.uber.org/goleak"
 
-	"agentbox/internal/app"
+	"agentbox/internal/documents"
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
@@ -85,7 +85,7 @@ func newHouseOn(t testing.TB, c *clock) *house {
 	h := &house{t: t, clock: c, blobs: memory.NewBlobs()}
 	ids := id.NewSource(h.clock.Now, rand.Reader)
 	var err error
-	if h.log, err = memory.NewJournal(app.Definitions(), h.clock, ids, rand.Reader); err != nil {
+	if h.log, err = memory.NewJournal(documents.All(), h.clock, ids, rand.Reader); err != nil {
 		t.Fatal(err)
 	}
 	if h.gate, err = gate.New(gate.Parts{Log: h.log, Docs: h.log, Evaluator: cedar.New(), Clock: h.clock, IDs: ids}); err != nil {

@@ -18,7 +18,7 @@ import (
 	"testing"
 	"time"
 
-	"agentbox/internal/app"
+	"agentbox/internal/documents"
 	"agentbox/internal/domain/errand"
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/fault"
@@ -213,7 +213,7 @@ func (w *world) join(t *testing.T, address string, n int, skew time.Duration, ke
 	ids := id.NewSource(c.Now, chance.Reader)
 	var err error
 	m.log, err = postgres.Open(t.Context(), postgres.Options{
-		Address: way, Definitions: app.Definitions(), Clock: c, IDs: ids, Entropy: chance.Reader,
+		Address: way, Definitions: documents.All(), Clock: c, IDs: ids, Entropy: chance.Reader,
 		Member: &postgres.Membership{Node: id.Node(fmt.Sprintf("node_%026d", n)), Address: "http://127.0.0.1:1"},
 		Unlock: func() (vault.Keys, error) { return keys, nil },
 	})

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"agentbox/internal/app"
+	"agentbox/internal/documents"
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
@@ -53,7 +53,7 @@ func open(t *testing.T) *office {
 	t.Helper()
 	c := clock{time.UnixMilli(1_800_000_000_000).UTC()}
 	ids := id.NewSource(c.Now, rand.Reader)
-	log, err := memory.NewJournal(app.Definitions(), c, ids, rand.Reader)
+	log, err := memory.NewJournal(documents.All(), c, ids, rand.Reader)
 	if err != nil {
 		t.Fatal(err)
 	}

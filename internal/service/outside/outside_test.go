@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"agentbox/internal/app"
+	"agentbox/internal/documents"
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
@@ -68,7 +68,7 @@ func convene(t *testing.T) *court {
 	c := &court{t: t, clock: &clock{now: time.UnixMilli(1_800_000_000_000).UTC()}}
 	ids := id.NewSource(c.clock.Now, rand.Reader)
 	var err error
-	if c.log, err = memory.NewJournal(app.Definitions(), c.clock, ids, rand.Reader); err != nil {
+	if c.log, err = memory.NewJournal(documents.All(), c.clock, ids, rand.Reader); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {

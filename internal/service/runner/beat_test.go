@@ -8,11 +8,11 @@ import (
 	"testing/synctest"
 	"time"
 
-	"agentbox/internal/app"
 	"agentbox/internal/domain/errand"
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/run"
 	"agentbox/internal/service/runner"
+	"agentbox/internal/testkit/wall"
 )
 
 // mute is a daemon that hands out one run and then answers no heartbeat, as one does that was stopped.
@@ -62,7 +62,7 @@ func TestThreat30AnEngineBelievesInItsClaimNoLongerThanItLasts(t *testing.T) {
 		m := &mute{}
 		ctx, stop := context.WithCancel(t.Context())
 		worked := make(chan errand.Work, 1)
-		r := &runner.Runner{Claims: m, Records: m, Clock: app.Clock{}, Logger: slog.New(slog.DiscardHandler), Done: func(w errand.Work) {
+		r := &runner.Runner{Claims: m, Records: m, Clock: wall.Clock{}, Logger: slog.New(slog.DiscardHandler), Done: func(w errand.Work) {
 			worked <- w
 		}}
 		ended := make(chan error, 1)

@@ -14,7 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"agentbox/internal/app"
+	"agentbox/internal/documents"
 	"agentbox/internal/domain/errand"
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/fault"
@@ -29,6 +29,7 @@ import (
 	"agentbox/internal/service/gate"
 	"agentbox/internal/service/identity"
 	"agentbox/internal/service/runner"
+	"agentbox/internal/testkit/wall"
 )
 
 const ws = id.DefaultWorkspace
@@ -50,10 +51,10 @@ type host struct {
 func newHost(t *testing.T) *host {
 	t.Helper()
 	h := &host{t: t, done: map[string]int{}}
-	clock := app.Clock{}
+	clock := wall.Clock{}
 	h.ids = id.NewSource(clock.Now, rand.Reader)
 	var err error
-	if h.log, err = memory.NewJournal(app.Definitions(), clock, h.ids, rand.Reader); err != nil {
+	if h.log, err = memory.NewJournal(documents.All(), clock, h.ids, rand.Reader); err != nil {
 		t.Fatal(err)
 	}
 	g, err := gate.New(gate.Parts{Log: h.log, Docs: h.log, Evaluator: cedar.New(), Clock: clock, IDs: h.ids})
@@ -284,7 +285,7 @@ func TestThreat30NoStepIsLostOrDoubled(t *testing.T) {
 							death := time.NewTimer(time.Duration(1+chance.IntN(90)) * time.Second)
 							done := make(chan struct{})
 							s := seat{host: h, chance: locked(chance), cruel: true, dead: dead}
-							r := &runner.Runner{Claims: s, Records: s, Clock: app.Clock{}, Logger: slog.New(slog.DiscardHandler)}
+							r := &runner.Runner{Claims: s, Records: s, Clock: wall.Clock{}, Logger: slog.New(slog.DiscardHandler)}
 							own, end := context.WithCancel(ctx)
 							go func() { defer close(done); _ = r.Run(own) }()
 							select {
@@ -397,7 +398,7 @@ func TestAnEngineThatIsStoppedGivesItsRunBack(t *testing.T) {
 		defer func() { h.hands.Evidence.Wait(); _ = h.log.Close() }()
 		r := h.ask(1000).ID
 		s := seat{host: h, chance: locked(mrand.New(mrand.NewPCG(1, 1))), dead: context.Background()}
-		engine := &runner.Runner{Claims: s, Records: s, Clock: app.Clock{}, Logger: slog.New(slog.NewTextHandler(t.Output(), nil))}
+		engine := &runner.Runner{Claims: s, Records: s, Clock: wall.Clock{}, Logger: slog.New(slog.NewTextHandler(t.Output(), nil))}
 		ctx, stop := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
 		go func() { ended <- engine.Run(ctx) }()
@@ -432,7 +433,7 @@ func TestAnEngineOutlivesItsDaemonsRestart(t *testing.T) {
 				defer stop()
 				ended := make(chan error, 1)
 				go func() {
-					ended <- (&runner.Runner{Claims: s, Records: s, Clock: app.Clock{}, Logger: slog.New(slog.DiscardHandler)}).Run(ctx)
+					ended <- (&runner.Runner{Claims: s, Records: s, Clock: wall.Clock{}, Logger: slog.New(slog.DiscardHandler)}).Run(ctx)
 				}()
 				down := func(is bool) {
 					h.mu.Lock()

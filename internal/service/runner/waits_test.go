@@ -9,7 +9,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"agentbox/internal/app"
 	"agentbox/internal/domain/errand"
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
@@ -19,6 +18,7 @@ import (
 	"agentbox/internal/kernel/journal"
 	"agentbox/internal/service/engines"
 	"agentbox/internal/service/runner"
+	"agentbox/internal/testkit/wall"
 )
 
 // gentle is an engine's way to a host where nothing goes wrong.
@@ -31,7 +31,7 @@ func (h *host) work(records errand.Records, claims errand.Claims) (end func()) {
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() {
-		ended <- (&runner.Runner{Claims: claims, Records: records, Clock: app.Clock{}, Logger: slog.New(slog.DiscardHandler)}).Run(ctx)
+		ended <- (&runner.Runner{Claims: claims, Records: records, Clock: wall.Clock{}, Logger: slog.New(slog.DiscardHandler)}).Run(ctx)
 	}()
 	return func() {
 		stop()

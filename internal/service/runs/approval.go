@@ -192,9 +192,10 @@ func (r *execution) continueRun(ctx context.Context, question policy.Approval, r
 	return err
 }
 
-// wakers are the events after which a run that waits may go on: its question is answered, or there may be room for it.
+// wakers are the events after which a run that waits may go on: its question is answered, there may be room for it, or
+// its space is resumed.
 func wakers() []string {
-	return slices.Concat(policy.AnswerEvents, run.LoadEvents, []string{workspace.EventUpdated})
+	return slices.Concat(policy.AnswerEvents, run.LoadEvents, []string{workspace.EventUpdated, space.EventResumed})
 }
 
 // follow wakes the workers of a workspace's runs when their questions are answered, and when waiting runs can start. It starts from a place
@@ -214,6 +215,8 @@ func (x *Service) follow(ctx context.Context, ws id.Workspace, head uint64) {
 			}
 			head = e.Seq
 			switch {
+			case e.Type == space.EventResumed:
+				x.Lifted(ws)
 			case !slices.Contains(policy.AnswerEvents, e.Type):
 				x.wakeFull(ws)
 				if e.EntityType == run.EntityType && slices.Contains(endings, e.Type) {

@@ -12,7 +12,6 @@ import (
 	"agentbox/internal/domain/space"
 	"agentbox/internal/domain/step"
 	"agentbox/internal/service/runs"
-	"agentbox/internal/service/spaces"
 	"agentbox/internal/testkit"
 )
 
@@ -81,7 +80,7 @@ func TestARunThatIsRefusedByItsSpaceIsGivenAgain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	q := runs.Request{Workspace: made.Workspace, Space: made.ID, Message: message, Key: "once", Unless: spaces.HasContexts}
+	q := runs.Request{Workspace: made.Workspace, Space: made.ID, Message: message, Key: "once", Unless: s.Spaces.Contexts.Has}
 	origin := event.Origin{Principal: made.CreatedBy}
 	first, err := s.Runs.Start(t.Context(), origin, q)
 	if err != nil {

@@ -133,6 +133,11 @@ func (x *Service) Start(ctx context.Context, origin event.Origin, q Request) (ru
 			return x.repeated(ctx, origin, q, input, err)
 		}
 	}
+	if s.Pause != nil && x.Resume != nil {
+		if err := x.Resume(ctx, origin, s); err != nil {
+			return x.repeated(ctx, origin, q, input, err)
+		}
+	}
 	_, found := leak.Scan(json.RawMessage(input))
 	named := run.Input{Digest: event.DigestOf(input), Size: int64(len(input)), Inline: len(input) <= maxInlineInput && len(found) == 0}
 	if !named.Inline {

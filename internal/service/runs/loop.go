@@ -171,6 +171,10 @@ func (r *execution) step(ctx context.Context) error {
 		return r.finish(ctx, run.EventCancelled, c.origin, c.reason)
 	case s.Status == space.Destroyed:
 		return r.finish(ctx, run.EventFailed, r.origin, "the space was destroyed")
+	case s.Pause != nil && r.creation != nil:
+		return r.create(ctx)
+	case s.Pause != nil && r.doc.Status != run.AwaitingApproval:
+		return errPaused
 	case r.doc.Status == run.Queued:
 		return r.start(ctx, s)
 	case r.doc.Status == run.AwaitingApproval:

@@ -36,7 +36,7 @@ type Filter struct {
 }
 
 var errFilter = fault.New(fault.Invalid, "invalid_filter",
-	"runs are listed by their space, by their room or by their experiment; name one of them, and of background runs only the space")
+	"name a space, a room or an experiment, and only one of them; background runs are listed by their space alone, or all of them")
 
 // List returns runs of the workspace, newest first. After is the run behind which to go on.
 func (x *Service) List(ctx context.Context, ws id.Workspace, f Filter, after id.Run, limit int) ([]run.Run, error) {

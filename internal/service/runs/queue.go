@@ -9,6 +9,7 @@ import (
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/run"
+	"agentbox/internal/domain/space"
 	"agentbox/internal/kernel/journal"
 	"agentbox/internal/kernel/projection"
 )
@@ -203,6 +204,11 @@ func (x *Service) work(ctx context.Context, q *queue) {
 			case <-q.wake: // the switch is lifted, or the run cancelled
 			case <-ctx.Done():
 			}
+		case errors.Is(err, errPaused):
+			select {
+			case <-q.wake: // the space is resumed, or the run cancelled
+			case <-ctx.Done():
+			}
 		case errors.Is(err, journal.ErrClosed) && ctx.Err() == nil:
 			x.retryLater(ctx, q)
 		case err != nil && ctx.Err() == nil:
@@ -283,7 +289,10 @@ func (x *Service) pop(q *queue) {
 	q.runs = q.runs[1:]
 }
 
-// Lifted makes every worker of a workspace look at its run again: the kill switch that held it is lifted.
+// errPaused means that a paused space keeps a run from going on: it stays as it is until the space is resumed.
+var errPaused = fault.New(fault.Waiting, space.ErrPaused.Code, "the space is paused; the run waits until it is resumed")
+
+// Lifted makes every worker of a workspace look at its run again: the kill switch that held it is lifted, or a paused space resumed.
 func (x *Service) Lifted(ws id.Workspace) {
 	x.mu.Lock()
 	defer x.mu.Unlock()

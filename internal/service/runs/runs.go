@@ -45,7 +45,9 @@ type Parts struct {
 	Spaces     space.Keeping
 	Routes     space.Routing
 	// a space is this daemon's, where several work on the log; nil where none else does
-	Mine    func(ctx context.Context, s space.Space) (bool, error)
+	Mine func(ctx context.Context, s space.Space) (bool, error)
+	// resumes a paused space to which a run is sent, if its pause permits that; else the run waits. Nil where nobody does
+	Resume  func(ctx context.Context, origin event.Origin, s space.Space) error
 	Bundles policy.Library
 	Clock   event.Clock
 	IDs     *id.Source

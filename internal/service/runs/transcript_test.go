@@ -16,11 +16,11 @@ import (
 
 	gocmp "github.com/google/go-cmp/cmp"
 
-	"agentbox/internal/app"
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/policy"
+	"agentbox/internal/domain/principal"
 	"agentbox/internal/domain/run"
 	"agentbox/internal/domain/space"
 	"agentbox/internal/kernel/livestream"
@@ -75,7 +75,7 @@ type player struct {
 func play(t *testing.T, text string) string {
 	t.Helper()
 	p := &player{Stack: open(t), t: t, spaces: map[string]id.Space{}, names: map[string]string{}, counts: map[string]int{}}
-	p.names[string(p.Owner)], p.names[string(app.System)] = "owner", "system"
+	p.names[string(p.Owner)], p.names[string(principal.System)] = "owner", "system"
 	p.events()
 	var out strings.Builder
 	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")

@@ -17,6 +17,8 @@ type Contexts struct {
 	files   *Files
 	gate    policy.Gate
 	store   space.Store
+	tiers   Tiers
+	living  *Living
 }
 
 // List returns the interpreter contexts of a space, in the order of their files. Contexts are files of the space: a caller who may list
@@ -84,12 +86,27 @@ func (cs *Contexts) Delete(ctx context.Context, origin event.Origin, ws id.Works
 	if err = cs.files.Delete(ctx, origin, ws, s, path, Seen); errors.Is(err, space.ErrFileNotFound) {
 		return space.ErrContextNotFound
 	}
+	if err == nil {
+		cs.end(s, name, language)
+	}
 	return err
 }
 
-// HasContexts refuses a space whose tier has no interpreter contexts.
-func HasContexts(doc space.Space) error {
+// end ends the process of a context, in a tier whose contexts have one.
+func (cs *Contexts) end(s id.Space, name, language string) {
+	l := cs.living.of(s)
+	l.mu.Lock()
+	instance := l.instance
+	l.mu.Unlock()
+	space.EndContext(instance, name, language)
+}
+
+// Has refuses a space whose tier has no interpreter contexts.
+func (cs *Contexts) Has(doc space.Space) error {
 	if doc.Tier == space.Nano {
+		return nil
+	}
+	if t, err := cs.tiers.tier(doc.Tier); err == nil && space.RunsCells(t) {
 		return nil
 	}
 	err := fault.New(fault.Conflict, "contexts_not_here",

@@ -56,6 +56,7 @@ type Request struct {
 	TTL         time.Duration
 	Limits      space.Limits // a zero bound takes the default
 	BestEffort  bool
+	PauseAtEnd  bool // at the end of its time it is paused, not destroyed
 	Folder      string
 	Archive     io.ReadSeeker // read once
 	ArchiveHash event.Digest
@@ -222,7 +223,7 @@ func (c *Creation) record(ctx context.Context, origin event.Origin, q Request, d
 		Space: doc.ID, Name: doc.Name, Description: q.Description, Runtime: doc.Runtime, Tier: doc.Tier, Policy: q.Preset, Bundle: doc.Bundle,
 		Env:      q.Env,
 		Metadata: q.Metadata, Limits: doc.Limits, BestEffort: q.BestEffort, UID: doc.UID, Node: doc.Node, ExpiresAt: now.Add(q.TTL), Key: q.Key,
-		ForkedFrom: q.from.Space, ForkedAt: q.from.Snapshot,
+		ForkedFrom: q.from.Space, ForkedAt: q.from.Snapshot, PauseAtEnd: q.PauseAtEnd,
 	})}}
 	batch.Drafts[0].IdempotencyKey = unique
 	if key != "" {
@@ -461,8 +462,9 @@ func (q Request) digest() event.Digest {
 		Archive                                       event.Digest
 		Fork                                          string         `json:",omitempty"`
 		Bundle                                        *policy.Bundle `json:",omitempty"`
+		PauseAtEnd                                    bool           `json:",omitempty"`
 	}{string(q.Room), q.Name, q.Description, q.Preset, q.Tier, q.Folder, q.Overrides, q.Env, q.Metadata, q.TTL, q.Limits, q.BestEffort,
-		q.ArchiveHash, q.fork, q.Bundle})
+		q.ArchiveHash, q.fork, q.Bundle, q.PauseAtEnd})
 	return event.DigestOf(raw)
 }
 

@@ -21,6 +21,7 @@ type Ending struct {
 	ownership *Ownership
 	living    *Living
 	questions *questions
+	pauses    *Pauses
 	uids      *uids
 	acts      policy.Client
 	log       journal.Journal
@@ -224,6 +225,13 @@ func (e *Ending) expire(ctx context.Context, ws id.Workspace, now time.Time) err
 		until = now // it is checked again in any case
 		if ours, err := e.ownership.expires(ctx, doc); err != nil || !ours {
 			return err
+		}
+		if doc.PauseAtEnd && doc.Pause == nil && doc.Status != space.Creating {
+			e.logger.Info("space paused at the end of its time", "code", "space_paused_at_end", "space", doc.ID)
+			if err := e.pauses.atEnd(ctx, event.Origin{Principal: e.system}, doc); err != nil {
+				failed = append(failed, fmt.Errorf("pause space %s: %w", doc.ID, err))
+			}
+			return ctx.Err()
 		}
 		e.logger.Info("space expired", "code", "space_expired", "space", doc.ID)
 		if err := e.end(ctx, event.Origin{Principal: e.system}, doc, "expired"); err != nil {

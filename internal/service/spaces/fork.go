@@ -23,6 +23,7 @@ type Fork struct {
 	Env         map[string]string
 	Metadata    map[string]string
 	TTL         time.Duration
+	PauseAtEnd  bool   // the fork is paused at the end of its time, not destroyed
 	Key         string // idempotency key; "" for none
 }
 
@@ -41,7 +42,8 @@ func (c *Creation) Fork(ctx context.Context, origin event.Origin, f Fork) (space
 		Workspace: f.Workspace, Room: parent.Room, Name: f.Name, Description: f.Description, Preset: parent.Policy, Tier: cmp.Or(parent.Runtime,
 			parent.Tier), Env: f.Env,
 		Metadata: f.Metadata, TTL: f.TTL, Limits: parent.Limits, BestEffort: parent.BestEffort, Key: f.Key,
-		fork: string(parent.ID) + " " + f.At,
+		PauseAtEnd: f.PauseAtEnd,
+		fork:       string(parent.ID) + " " + f.At,
 	}
 	if err := c.complete(&q); err != nil {
 		return space.Space{}, err

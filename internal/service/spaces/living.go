@@ -80,6 +80,11 @@ func (lv *Living) instance(ctx context.Context, doc space.Space, may func(space.
 		return nil, err
 	}
 	l.instance = instance
+	if doc.Pause != nil { // it was paused while an operation was about to begin: what begins stands still until it is resumed
+		if _, err := l.freeze(); err != nil {
+			return nil, errors.Join(err, l.halt())
+		}
+	}
 	return instance, nil
 }
 

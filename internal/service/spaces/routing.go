@@ -39,6 +39,13 @@ func (ro *Routing) Promote(ctx context.Context, origin event.Origin, ws id.Works
 		return space.Space{}, err
 	}
 	defer leave()
+	doc, err := ro.catalog.alive(ctx, ws, s)
+	if err == nil && doc.Pause != nil {
+		err = cmp.Or(ro.acts.Early(ctx, origin, actionOn(policy.SpacePromote, origin, doc)), error(space.ErrPaused))
+	}
+	if err != nil {
+		return doc, err
+	}
 	return ro.promote(ctx, origin, ws, s, to, why, ro.acts.Ask)
 }
 

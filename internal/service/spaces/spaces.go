@@ -64,6 +64,7 @@ type Service struct {
 	Creation  *Creation
 	Settings  *Settings
 	Ending    *Ending
+	Pauses    *Pauses
 	Files     *Files
 	Contexts  *Contexts
 	Snapshots *Snapshots
@@ -93,7 +94,7 @@ func New(p Parts) *Service {
 		catalog: catalog, ownership: k.Ownership, withheld: held, acts: acts, gate: p.Gate, log: p.Log, docs: p.Docs, store: p.Store,
 		system: p.System,
 	}
-	k.Contexts = &Contexts{catalog: catalog, files: k.Files, gate: p.Gate, store: p.Store}
+	k.Contexts = &Contexts{catalog: catalog, files: k.Files, gate: p.Gate, store: p.Store, tiers: p.Tiers, living: k.Living}
 	k.Snapshots = &Snapshots{
 		catalog: catalog, living: k.Living, withheld: held, acts: acts, gate: p.Gate, log: p.Log, docs: p.Docs, store: p.Store,
 		logger: p.Logger, system: p.System,
@@ -102,7 +103,9 @@ func New(p Parts) *Service {
 		catalog: catalog, names: named, living: k.Living, withheld: held, tiers: p.Tiers, acts: acts, gate: p.Gate, library: p.Library,
 		clock: p.Clock,
 	}
+	k.Pauses = &Pauses{catalog: catalog, living: k.Living, acts: acts, clock: p.Clock}
 	k.Ending = &Ending{
+		pauses:  k.Pauses,
 		catalog: catalog, ownership: k.Ownership, living: k.Living, questions: k.questions, uids: k.uids, acts: acts, log: p.Log,
 		store: p.Store, logger: p.Logger, system: p.System, looked: map[id.Workspace]look{},
 	}

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"agentbox/internal/app"
+	"agentbox/internal/domain/principal"
 	"agentbox/internal/domain/space"
 	"agentbox/internal/kernel/projection"
 	"agentbox/internal/service/spaces"
@@ -32,7 +32,7 @@ func TestStepLooksWhereItHasTo(t *testing.T) {
 	docs := &counted{Reader: s.Docs}
 	k := spaces.New(spaces.Parts{
 		Log: s.Log, Docs: docs, Gate: s.Gate, Library: s.Gate.Bundles, Store: s.Store, Clock: s.Clock, IDs: s.IDs,
-		Logger: slog.New(slog.DiscardHandler), System: app.System,
+		Logger: slog.New(slog.DiscardHandler), System: principal.System,
 	})
 	k.SetOccupants(s.Runs)
 	soon := s.SpaceOf(spaces.Request{TTL: 2 * time.Hour})

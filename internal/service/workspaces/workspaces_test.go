@@ -10,7 +10,7 @@ import (
 
 	"go.uber.org/goleak"
 
-	"agentbox/internal/app"
+	"agentbox/internal/documents"
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
@@ -81,7 +81,7 @@ func open(t *testing.T) *house {
 	t.Helper()
 	c := clock{time.UnixMilli(1_800_000_000_000).UTC()}
 	ids := id.NewSource(c.Now, rand.Reader)
-	base, err := memory.NewJournal(app.Definitions(), c, ids, rand.Reader)
+	base, err := memory.NewJournal(documents.All(), c, ids, rand.Reader)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,39 +12,26 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-)
 
-// TestStoppedInWords ends a daemon that waits, and a command that says for itself what became of it.
-func TestNamesAreOfferedBeforeIds(t *testing.T) {
-	for _, c := range []struct{ id, name, begun, want string }{
-		{"spc_1", "lab", "", "lab\tspc_1"},
-		{"spc_1", "lab", "l", "lab\tspc_1"},
-		{"spc_1", "lab", "spc_", "spc_1\tlab"},
-		{"spc_1", "", "", "spc_1\t"},
-		{"spc_1", "two words", "", "spc_1\ttwo words"},
-		{"spc_1", "spc_2", "", "spc_1\tspc_2"},
-	} {
-		if got := completion(c.id, c.name, c.begun); got != c.want {
-			t.Errorf("%+v: got %q", c, got)
-		}
-	}
-}
+	"agentbox/internal/surface/cli/cmdline"
+	"agentbox/internal/surface/cli/termtest"
+)
 
 func TestStoppedInWords(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	stop()
 	var out, errs strings.Builder
-	host := Host{Out: &out, Err: &errs, Clock: clock{}, Getenv: func(name string) string {
+	host := cmdline.Host{Out: &out, Err: &errs, Clock: termtest.Clock{}, Getenv: func(name string) string {
 		return map[string]string{"HOME": t.TempDir()}[name]
 	}}
-	host.Up = func(ctx context.Context, _ Daemon, _ func(string, bool)) error {
+	host.Up = func(ctx context.Context, _ cmdline.Daemon, _ func(string, bool)) error {
 		return fmt.Errorf("open the log: %w", ctx.Err())
 	}
-	if code := Run(ctx, host, []string{"up"}); code != ExitInterrupted || errs.String() != "agentbox: interrupted\n" {
-		t.Errorf("got %d and %q, want %d and that it was interrupted", code, errs.String(), ExitInterrupted)
+	if code := Run(ctx, host, []string{"up"}); code != cmdline.ExitInterrupted || errs.String() != "agentbox: interrupted\n" {
+		t.Errorf("got %d and %q, want %d and that it was interrupted", code, errs.String(), cmdline.ExitInterrupted)
 	}
 	errs.Reset()
-	host.Up = func(context.Context, Daemon, func(string, bool)) error { return context.Canceled }
+	host.Up = func(context.Context, cmdline.Daemon, func(string, bool)) error { return context.Canceled }
 	if Run(t.Context(), host, []string{"up"}); !strings.Contains(errs.String(), "canceled") {
 		t.Errorf("what nobody stopped says %q", errs.String())
 	}
@@ -54,10 +41,10 @@ func TestStoppedInWords(t *testing.T) {
 func TestUpSaysThatItCompiles(t *testing.T) {
 	for cold, want := range map[bool]int{true: 1, false: 0} {
 		var out, errs strings.Builder
-		host := Host{Out: &out, Err: &errs, Clock: clock{}, Getenv: func(name string) string {
+		host := cmdline.Host{Out: &out, Err: &errs, Clock: termtest.Clock{}, Getenv: func(name string) string {
 			return map[string]string{"HOME": t.TempDir()}[name]
 		}}
-		host.Up = func(_ context.Context, _ Daemon, ready func(string, bool)) error {
+		host.Up = func(_ context.Context, _ cmdline.Daemon, ready func(string, bool)) error {
 			ready("127.0.0.1:1", cold)
 			return nil
 		}
@@ -71,7 +58,7 @@ func TestUpSaysThatItCompiles(t *testing.T) {
 // TestEveryCommandSaysWhatItIsCompletedWith looks for commands and flags that a shell would complete with files because nobody said
 // anything.
 func TestEveryCommandSaysWhatItIsCompletedWith(t *testing.T) {
-	i := &invocation{Host: Host{Clock: clock{}, Getenv: func(string) string { return "" }}}
+	i := &cmdline.Invocation{Host: cmdline.Host{Clock: termtest.Clock{}, Getenv: func(string) string { return "" }}}
 	var look func(cmd *cobra.Command)
 	look = func(cmd *cobra.Command) {
 		if cmd.ValidArgsFunction == nil && len(cmd.ValidArgs) == 0 {
@@ -86,12 +73,12 @@ func TestEveryCommandSaysWhatItIsCompletedWith(t *testing.T) {
 			look(sub)
 		}
 	}
-	look(i.root())
+	look(root(i))
 }
 
 // upClock has timers that end when somebody says so.
 type upClock struct {
-	clock
+	termtest.Clock
 	over chan time.Time
 }
 
@@ -101,15 +88,15 @@ func (c upClock) NewTimer(time.Duration) (<-chan time.Time, func()) { return c.o
 func TestASilentDaemonHoldsUpNoShell(t *testing.T) {
 	over := make(chan time.Time, 1)
 	silent := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		over <- noon // its time is up while it is asked
+		over <- termtest.Noon() // its time is up while it is asked
 		<-r.Context().Done()
 	}))
 	defer silent.Close()
 	var out strings.Builder
-	i := Host{Out: &out, Err: io.Discard, Clock: upClock{over: over}, Getenv: func(name string) string {
+	i := cmdline.Host{Out: &out, Err: io.Discard, Clock: upClock{over: over}, Getenv: func(name string) string {
 		return map[string]string{"HOME": t.TempDir(), "AGENTBOX_URL": silent.URL, "AGENTBOX_KEY": "abk_x"}[name]
 	}}
-	if code := Run(t.Context(), i, []string{"__complete", "runs", "show", ""}); code != ExitOK || out.String() != ":4\n" {
+	if code := Run(t.Context(), i, []string{"__complete", "runs", "show", ""}); code != cmdline.ExitOK || out.String() != ":4\n" {
 		t.Errorf("got %d and %q, want nothing, and no files", code, out.String())
 	}
 }

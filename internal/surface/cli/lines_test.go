@@ -17,6 +17,9 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"mvdan.cc/sh/v3/syntax"
+
+	"agentbox/internal/surface/cli/cmdline"
+	"agentbox/internal/surface/cli/termtest"
 )
 
 // TestEveryWrittenCommandLineParses reads each command line of help texts, examples and documents, and parses it as the program would: the
@@ -26,8 +29,8 @@ func TestEveryWrittenCommandLineParses(t *testing.T) {
 	check := func(where, line string) {
 		for _, words := range commandLines(line) {
 			checked++
-			i := &invocation{Host: Host{Clock: soon{}, Getenv: func(string) string { return "" }}}
-			if err := parses(i.root(), words); err != nil {
+			i := &cmdline.Invocation{Host: cmdline.Host{Clock: termtest.Soon{}, Getenv: func(string) string { return "" }}}
+			if err := parses(root(i), words); err != nil {
 				t.Errorf("%s: %q: %v", where, strings.Join(words, " "), err)
 			}
 		}
@@ -44,7 +47,7 @@ func TestEveryWrittenCommandLineParses(t *testing.T) {
 			walk(sub)
 		}
 	}
-	walk((&invocation{Host: Host{Clock: soon{}, Getenv: func(string) string { return "" }}}).root())
+	walk(root((&cmdline.Invocation{Host: cmdline.Host{Clock: termtest.Soon{}, Getenv: func(string) string { return "" }}})))
 	files, err := filepath.Glob("../../../docs/*.md")
 	if err != nil || len(files) < 10 {
 		t.Fatalf("%d documents: %v", len(files), err)
@@ -104,7 +107,7 @@ func TestEverySuggestedCommandLineParses(t *testing.T) {
 // suggests holds a line against the commands, with up to three words more.
 func suggests(words []string) (first error) {
 	for range 4 {
-		err := parses((&invocation{Host: Host{Clock: soon{}, Getenv: func(string) string { return "" }}}).root(), words)
+		err := parses(root((&cmdline.Invocation{Host: cmdline.Host{Clock: termtest.Soon{}, Getenv: func(string) string { return "" }}})), words)
 		if err == nil {
 			return nil
 		}
@@ -187,7 +190,7 @@ func parses(root *cobra.Command, words []string) error {
 		return nil
 	}
 	root.InitDefaultHelpCmd()
-	shells(root)
+	cmdline.Shells(root)
 	c, rest, err := root.Find(words)
 	if err != nil {
 		return err

@@ -10,6 +10,9 @@ import (
 	"testing"
 
 	"github.com/spf13/cobra"
+
+	"agentbox/internal/surface/cli/cmdline"
+	"agentbox/internal/surface/cli/termtest"
 )
 
 // TestEveryListIsAnObject runs every command that lists something with --json, against a daemon that has nothing: what it prints is an
@@ -45,23 +48,14 @@ func TestEveryListIsAnObject(t *testing.T) {
 			}
 		}
 		var out, errs strings.Builder
-		code := Run(t.Context(), Host{Out: &out, Err: &errs, Clock: clock{}, Getenv: getenv}, append(args, "--json"))
+		code := Run(t.Context(), cmdline.Host{Out: &out, Err: &errs, Clock: termtest.Clock{}, Getenv: getenv}, append(args, "--json"))
 		var object map[string]json.RawMessage
-		if err := json.Unmarshal([]byte(out.String()), &object); code != ExitOK || err != nil || len(object) == 0 {
+		if err := json.Unmarshal([]byte(out.String()), &object); code != cmdline.ExitOK || err != nil || len(object) == 0 {
 			t.Errorf("%v: exit code %d, %q, %q, want an object", args, code, out.String(), errs.String())
 		}
 	}
-	look((&invocation{Host: Host{Clock: clock{}, Getenv: getenv}}).root())
+	look(root((&cmdline.Invocation{Host: cmdline.Host{Clock: termtest.Clock{}, Getenv: getenv}})))
 	if tried < 15 {
 		t.Errorf("%d lists were tried", tried)
-	}
-}
-
-// TestAListSaysItsEntriesFirst keeps the cursor of a list, which is the identifier of an entry, behind the entries.
-func TestAListSaysItsEntriesFirst(t *testing.T) {
-	for next, want := range map[string]string{"": `{"runs":["a"]}`, "a": `{"runs":["a"],"next_cursor":"a"}`} {
-		if got, err := json.Marshal(listed{"runs", []string{"a"}, next}); err != nil || string(got) != want {
-			t.Errorf("got %s, %v, want %s", got, err, want)
-		}
 	}
 }

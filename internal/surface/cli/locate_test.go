@@ -8,22 +8,12 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
+
+	"agentbox/internal/surface/cli/cmdline"
+	"agentbox/internal/surface/cli/termtest"
 )
-
-// stepped is a clock whose timers go off at once, after a step of the test.
-type stepped struct{ step func() }
-
-func (stepped) Now() time.Time { return time.Unix(0, 0) }
-
-func (s stepped) NewTimer(time.Duration) (<-chan time.Time, func()) {
-	s.step()
-	c := make(chan time.Time, 1)
-	c <- time.Time{}
-	return c, func() {}
-}
 
 // TestACommandWaitsForADaemonThatStarts lets a daemon come up step by step while a command looks for it, and lets one die.
 func TestACommandWaitsForADaemonThatStarts(t *testing.T) {
@@ -37,14 +27,15 @@ func TestACommandWaitsForADaemonThatStarts(t *testing.T) {
 		{
 			"it comes up",
 			[]string{`"pid":%d,"phase":"opens the log"`, `"pid":%d,"phase":"opens the log"`, `"pid":%d,"phase":"prepares the tiers"`, `"pid":%d`},
-			[]string{"is starting: it opens the log\n", "is starting: it prepares the tiers\n", "the owner's key cannot be read"}, ExitDenied,
+			[]string{"is starting: it opens the log\n", "is starting: it prepares the tiers\n",
+				"the owner's key cannot be read"}, cmdline.ExitDenied,
 		},
 		{
 			"it dies", []string{`"pid":%d,"phase":"opens the log"`, `"pid":` + fmt.Sprint(dead) + `,"phase":"opens the log"`},
-			[]string{"is starting: it opens the log\n", "has ended without saying so"}, ExitUnavailable,
+			[]string{"is starting: it opens the log\n", "has ended without saying so"}, cmdline.ExitUnavailable,
 		},
 		{"it gives up", []string{`"pid":%d,"phase":"opens the log"`, ""}, []string{"is starting: it opens the log\n", "no daemon runs on"},
-			ExitUnavailable},
+			cmdline.ExitUnavailable},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			dir := t.TempDir()
@@ -66,7 +57,7 @@ func TestACommandWaitsForADaemonThatStarts(t *testing.T) {
 			}
 			step()
 			var out, says bytes.Buffer
-			host := Host{Out: &out, Err: &says, Getenv: func(string) string { return "" }, Clock: stepped{step}}
+			host := cmdline.Host{Out: &out, Err: &says, Getenv: func(string) string { return "" }, Clock: termtest.Stepped{Step: step}}
 			code := Run(context.Background(), host, []string{"space", "ls", "--data", dir})
 			if code != c.code || at != len(c.steps) {
 				t.Errorf("exit code %d after %d looks, want %d after %d", code, at, c.code, len(c.steps))
@@ -111,9 +102,9 @@ func TestTheFilesOfADaemonAreOrdinary(t *testing.T) {
 				t.Fatal(err)
 			}
 			var out, says bytes.Buffer
-			host := Host{Out: &out, Err: &says, Getenv: func(string) string { return "" }, Clock: stepped{func() {}}}
+			host := cmdline.Host{Out: &out, Err: &says, Getenv: func(string) string { return "" }, Clock: termtest.Stepped{Step: func() {}}}
 			code := Run(context.Background(), host, []string{"space", "ls", "--data", dir})
-			if want := map[string]int{"daemon.json": ExitUnavailable, "owner.key": ExitDenied}[name]; code != want {
+			if want := map[string]int{"daemon.json": cmdline.ExitUnavailable, "owner.key": cmdline.ExitDenied}[name]; code != want {
 				t.Errorf("%s is %s: exit code %d, want %d: %s", name, what, code, want, says.String())
 			}
 		}

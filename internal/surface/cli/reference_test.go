@@ -16,6 +16,8 @@ import (
 
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/space"
+	"agentbox/internal/surface/cli/cmdline"
+	"agentbox/internal/surface/cli/termtest"
 )
 
 var update = flag.Bool("update", false, "write docs/COMMANDS.md")
@@ -40,7 +42,7 @@ func TestTheReferenceIsCurrent(t *testing.T) {
 
 // TestEveryCommandExplainsItself wants a sentence for each command and each flag, and --json everywhere.
 func TestEveryCommandExplainsItself(t *testing.T) {
-	walk((&invocation{}).root(), func(c *cobra.Command) {
+	walk(root((&cmdline.Invocation{})), func(c *cobra.Command) {
 		if c.Short == "" || strings.HasSuffix(c.Short, ".") {
 			t.Errorf("%s: got the sentence %q, want one without a full stop", c.CommandPath(), c.Short)
 		}
@@ -73,7 +75,7 @@ func TestTheDocumentsNameRealCommands(t *testing.T) {
 				continue
 			}
 			found++
-			c, rest, err := (&invocation{}).root().Find(strings.Fields(strings.TrimSuffix(args, "&")))
+			c, rest, err := root((&cmdline.Invocation{})).Find(strings.Fields(strings.TrimSuffix(args, "&")))
 			if err != nil || !c.HasParent() {
 				t.Errorf("%s: %s: no such command: %v", file, line, err)
 				continue
@@ -109,23 +111,23 @@ func reference() string {
 		code int
 		text string
 	}{
-		{ExitOK, "done"},
-		{ExitInternal, "a defect, a broken host, a run that failed, or a log that is not intact"},
-		{ExitInvalid, "wrong usage or a malformed request"},
-		{ExitConflict, "it clashes with the present state"},
-		{ExitDenied, "not authenticated, or not for this principal"},
-		{ExitNotFound, "there is no such thing"},
-		{ExitRefused, "policy refused it"},
-		{ExitWaiting, "a person has to decide first"},
-		{ExitUnavailable, "the daemon cannot be reached, or not now"},
-		{ExitExhausted, "a limit, a quota or a rate is used up"},
-		{ExitUnchecked, "a verification found nothing wrong and could not check everything"},
-		{ExitInterrupted, "interrupted at the terminal"},
-		{ExitTrapped, "a WebAssembly module trapped"},
+		{cmdline.ExitOK, "done"},
+		{cmdline.ExitInternal, "a defect, a broken host, a run that failed, or a log that is not intact"},
+		{cmdline.ExitInvalid, "wrong usage or a malformed request"},
+		{cmdline.ExitConflict, "it clashes with the present state"},
+		{cmdline.ExitDenied, "not authenticated, or not for this principal"},
+		{cmdline.ExitNotFound, "there is no such thing"},
+		{cmdline.ExitRefused, "policy refused it"},
+		{cmdline.ExitWaiting, "a person has to decide first"},
+		{cmdline.ExitUnavailable, "the daemon cannot be reached, or not now"},
+		{cmdline.ExitExhausted, "a limit, a quota or a rate is used up"},
+		{cmdline.ExitUnchecked, "a verification found nothing wrong and could not check everything"},
+		{cmdline.ExitInterrupted, "interrupted at the terminal"},
+		{cmdline.ExitTrapped, "a WebAssembly module trapped"},
 	} {
 		fmt.Fprintf(&b, "| %d | %s |\n", row.code, row.text)
 	}
-	walk((&invocation{}).root(), func(c *cobra.Command) {
+	walk(root((&cmdline.Invocation{})), func(c *cobra.Command) {
 		fmt.Fprintf(&b, "\n## %s\n\n%s.\n\n```\n%s\n```\n", c.CommandPath(), c.Short, c.UseLine())
 		if c.Long != "" && c.HasParent() {
 			fmt.Fprintf(&b, "\n%s\n", c.Long)
@@ -155,7 +157,7 @@ func reference() string {
 // output if it succeeds and on the error output if not.
 func TestEveryCommandAnswersInJSON(t *testing.T) {
 	asked := 0
-	walk((&invocation{}).root(), func(c *cobra.Command) {
+	walk(root((&cmdline.Invocation{})), func(c *cobra.Command) {
 		if c.HasSubCommands() || c.Name() == "help" {
 			return
 		}
@@ -168,41 +170,54 @@ func TestEveryCommandAnswersInJSON(t *testing.T) {
 			}
 		}
 		var out, says bytes.Buffer
-		host := Host{
-			In: strings.NewReader(""), Out: &out, Err: &says, Getenv: func(string) string { return "" }, Clock: stepped{func() {}}, Version: "1",
-			Up: func(_ context.Context, _ Daemon, ready func(string, bool)) error {
+		host := cmdline.Host{
+			In: strings.NewReader(""), Out: &out, Err: &says, Getenv: func(string) string { return "" }, Clock: termtest.Stepped{Step: func() {}},
+			Version: "1",
+			Up: func(_ context.Context, _ cmdline.Daemon, ready func(string, bool)) error {
 				ready("127.0.0.1:1", false)
 				return nil
 			},
-			Doctor: func(context.Context, Daemon) ([]space.Report, error) {
+			Doctor: func(context.Context, cmdline.Daemon) ([]space.Report, error) {
 				return []space.Report{{Tier: "namespace", OK: true}}, nil
 			},
-			RunModule: func(context.Context, Module) (ModuleEnd, error) { return ModuleEnd{}, nil },
-			Audit: Audit{
-				Verify:     func(context.Context, AuditQuery) ([]Proof, error) { return []Proof{{Valid: true}}, nil },
-				Key:        func(context.Context, AuditQuery) (PublicKey, error) { return PublicKey{}, nil },
-				Checkpoint: func(context.Context, AuditQuery) (Checkpoint, error) { return Checkpoint{}, nil },
-				Prove: func(context.Context, AuditQuery) (json.RawMessage, string, error) {
+			RunModule: func(context.Context, cmdline.Module) (cmdline.ModuleEnd, error) { return cmdline.ModuleEnd{}, nil },
+			Audit: cmdline.Audit{
+				Verify: func(context.Context, cmdline.AuditQuery) ([]cmdline.Proof, error) {
+					return []cmdline.Proof{{Valid: true}}, nil
+				},
+				Key: func(context.Context, cmdline.AuditQuery) (cmdline.PublicKey, error) { return cmdline.PublicKey{}, nil },
+				Checkpoint: func(context.Context, cmdline.AuditQuery) (cmdline.Checkpoint, error) {
+					return cmdline.Checkpoint{}, nil
+				},
+				Prove: func(context.Context, cmdline.AuditQuery) (json.RawMessage, string, error) {
 					return json.RawMessage("{}"), "", nil
 				},
-				Check: func(context.Context, AuditQuery, io.Reader) (Checked, error) { return Checked{}, nil },
-				Export: func(_ context.Context, _ AuditQuery, to io.Writer) (int, error) {
+				Check: func(context.Context, cmdline.AuditQuery, io.Reader) (cmdline.Checked, error) {
+					return cmdline.Checked{}, nil
+				},
+				Export: func(_ context.Context, _ cmdline.AuditQuery, to io.Writer) (int, error) {
 					_, err := io.WriteString(to, "{}\n")
 					return 1, err
 				},
-				Visit: func(context.Context, AuditQuery, string) ([]Visit, error) { return nil, nil },
-				Witness: func(_ context.Context, _ Witness, ready func(string, string)) error {
+				Visit: func(context.Context, cmdline.AuditQuery, string) ([]cmdline.Visit, error) { return nil, nil },
+				Witness: func(_ context.Context, _ cmdline.Witness, ready func(string, string)) error {
 					ready("127.0.0.1:1", "k")
 					return nil
 				},
-				Abandon: func(context.Context, AuditQuery, string) (int, error) { return 1, nil },
+				Abandon: func(context.Context, cmdline.AuditQuery, string) (int, error) { return 1, nil },
 			},
-			Backup: func(context.Context, Daemon, string, bool, func(int, int64)) (Kept, error) { return Kept{}, nil },
-			Restore: func(context.Context, Daemon, string, string, func(int, int64)) (Kept, []Proof, error) {
-				return Kept{}, []Proof{{Valid: true}}, nil
+			Backup: func(context.Context, cmdline.Daemon, string, bool, func(int, int64)) (cmdline.Kept, error) {
+				return cmdline.Kept{}, nil
 			},
-			ExportWorkspace: func(context.Context, Daemon, id.Workspace, string) (Moved, error) { return Moved{}, nil },
-			ImportWorkspace: func(context.Context, Daemon, string, string) (Moved, error) { return Moved{}, nil },
+			Restore: func(context.Context, cmdline.Daemon, string, string, func(int, int64)) (cmdline.Kept, []cmdline.Proof, error) {
+				return cmdline.Kept{}, []cmdline.Proof{{Valid: true}}, nil
+			},
+			ExportWorkspace: func(context.Context, cmdline.Daemon, id.Workspace, string) (cmdline.Moved, error) {
+				return cmdline.Moved{}, nil
+			},
+			ImportWorkspace: func(context.Context, cmdline.Daemon, string, string) (cmdline.Moved, error) {
+				return cmdline.Moved{}, nil
+			},
 		}
 		code := Run(context.Background(), host, append([]string{"--json", "--data", t.TempDir()}, args...))
 		said := out.String()

@@ -36,7 +36,7 @@ type display struct {
 // forms are the fields of a result by the media types of /v1.
 var forms = map[string]string{
 	"text/plain": "text", "text/html": "html", "text/markdown": "markdown", "text/latex": "latex", "image/svg+xml": "svg", "image/png": "png",
-	"image/jpeg": "jpeg", "application/json": "json",
+	"image/jpeg": "jpeg", "application/json": "json", "application/vnd.agentbox.chart+json": "chart",
 }
 
 // language returns the language of a context in /v1.
@@ -174,6 +174,9 @@ func (ci *codeInterpreter) execute(w http.ResponseWriter, r *http.Request, c *ca
 	if err := read(r, &q); err != nil {
 		return err
 	}
+	if err := ci.sandboxes.awake(r, c); err != nil {
+		return err
+	}
 	name, lang, cwd := q.Context, "", ""
 	if name == "" {
 		var err error
@@ -286,7 +289,7 @@ func (ci *codeInterpreter) results(ctx context.Context, c *caller, shown []displ
 			switch field {
 			case "png", "jpeg":
 				value[field] = base64.StdEncoding.EncodeToString(w.Bytes())
-			case "json":
+			case "json", "chart":
 				value[field] = json.RawMessage(w.Bytes())
 			default:
 				value[field] = w.String()
@@ -317,7 +320,7 @@ func failed(trace string, last result) map[string]any {
 	all := strings.Split(strings.TrimSpace(trace), "\n")
 	for i := len(all) - 1; i >= 0; i-- {
 		m := named.FindStringSubmatch(strings.TrimRight(all[i], "\r"))
-		if m == nil || strings.HasPrefix(all[i], " ") {
+		if m == nil || strings.HasPrefix(all[i], " ") || strings.HasPrefix(all[i], "agentbox: ") {
 			continue
 		}
 		e["name"], e["value"] = m[1], strings.Join(append([]string{m[2]}, all[i+1:]...), "\n")

@@ -2,6 +2,7 @@ package e2b
 
 import (
 	"encoding/json"
+	"errors"
 	"maps"
 	"net/http"
 	"net/url"
@@ -19,6 +20,7 @@ const (
 	noteTemplate = "e2b.template"
 	noteSnapshot = "e2b.snapshot_of" // the space is a snapshot: its files are kept, and nothing runs in it
 	noteName     = "e2b.snapshot_name"
+	noteResume   = "e2b.auto_resume" // a command resumes the paused sandbox
 )
 
 // The keys of metadata by which a caller chooses what E2B has no words for.
@@ -55,6 +57,7 @@ func (p *controlPlane) routes(add func(pattern string, h handler)) {
 	}
 	add("GET /sandboxes/{id}", p.show)
 	add("DELETE /sandboxes/{id}", p.kill)
+	add("POST /sandboxes/{id}/pause", p.pause)
 	add("POST /sandboxes/{id}/timeout", p.extend)
 	add("POST /sandboxes/{id}/refreshes", p.extend)
 	add("GET /sandboxes/{id}/metrics", p.metrics)
@@ -63,8 +66,8 @@ func (p *controlPlane) routes(add func(pattern string, h handler)) {
 	add("GET /snapshots", p.snapshots)
 	add("DELETE /templates/{id}", p.deleteSnapshot)
 	for pattern, what := range map[string]string{
-		"POST /sandboxes/{id}/pause": "paused sandboxes", "PUT /sandboxes/{id}/network": "network rules of sandboxes",
-		"POST /v3/templates": "template builds", "/v2/templates/": "template builds", "/templates/": "template builds",
+		"PUT /sandboxes/{id}/network": "network rules of sandboxes",
+		"POST /v3/templates":          "template builds", "/v2/templates/": "template builds", "/templates/": "template builds",
 		"GET /templates": "template builds", "/volumes": "volumes", "/volumes/": "volumes", "/secrets": "secrets", "/secrets/": "secrets",
 	} {
 		add(pattern, func(http.ResponseWriter, *http.Request, *caller) error { return notOffered(what) })
@@ -90,7 +93,7 @@ func shown(d spaceDoc) map[string]any {
 	}
 	return map[string]any{
 		"sandboxID": d.ID, "templateID": d.template(), "alias": d.template(), "clientID": "agentbox", "envdVersion": envdVersion,
-		"startedAt": stamp(d.Created), "endAt": stamp(d.Expires), "state": "running", "cpuCount": max(1, (d.Limits.CPU+999)/1000),
+		"startedAt": stamp(d.Created), "endAt": stamp(d.Expires), "state": d.state(), "cpuCount": max(1, (d.Limits.CPU+999)/1000),
 		"memoryMB": d.Limits.Memory >> 20, "diskSizeMB": d.Limits.Disk >> 20, "metadata": notes,
 	}
 }
@@ -103,9 +106,13 @@ type creation struct {
 	Timeout  *int64            `json:"timeout"`
 	Metadata map[string]string `json:"metadata"`
 	Env      map[string]string `json:"envVars"`
-	MCP      json.RawMessage   `json:"mcp"`
-	Volumes  []json.RawMessage `json:"volumeMounts"`
-	Network  *struct {
+	Pause    bool              `json:"autoPause"`
+	Resume   struct {
+		Enabled bool `json:"enabled"`
+	} `json:"autoResume"`
+	MCP     json.RawMessage   `json:"mcp"`
+	Volumes []json.RawMessage `json:"volumeMounts"`
+	Network *struct {
 		AllowOut []json.RawMessage `json:"allowOut"`
 		DenyOut  []json.RawMessage `json:"denyOut"`
 		Rules    json.RawMessage   `json:"rules"`
@@ -143,6 +150,9 @@ func (p *controlPlane) create(w http.ResponseWriter, r *http.Request, c *caller)
 	}
 	notes := map[string]string{noteTemplate: q.Template}
 	maps.Copy(notes, q.Metadata)
+	if q.Resume.Enabled {
+		notes[noteResume] = "true"
+	}
 	var doc spaceDoc
 	if strings.HasPrefix(q.Template, "spc_") {
 		from, err := p.sandboxes.snapshot(r, c, q.Template)
@@ -151,19 +161,19 @@ func (p *controlPlane) create(w http.ResponseWriter, r *http.Request, c *caller)
 		}
 		notes[noteTemplate] = from.template()
 		err = p.api.once(r.Context(), c, r.Header.Get("Idempotency-Key"), http.MethodPost, "/v1/spaces/"+from.ID+"/fork",
-			map[string]any{"metadata": notes, "env": q.Env, "ttl_seconds": ttl(q.Timeout)}, &doc)
+			map[string]any{"metadata": notes, "env": q.Env, "ttl_seconds": ttl(q.Timeout), "pause_at_end": q.Pause}, &doc)
 		if err != nil {
 			return err
 		}
 		return answer(w, http.StatusCreated, p.sandbox(c, doc))
 	}
 	// Commands of E2B run side by side and take input, for which a space needs processes.
-	body := map[string]any{"metadata": notes, "env": q.Env, "ttl_seconds": ttl(q.Timeout), "runtime": "heavy"}
+	body := map[string]any{"metadata": notes, "env": q.Env, "ttl_seconds": ttl(q.Timeout), "pause_at_end": q.Pause,
+		"runtime": "heavy"}
 	switch q.Template {
 	case "", plainTemplate:
 		notes[noteTemplate] = plainTemplate
 	case interpreter:
-		body["runtime"] = "nano" // the tier that has interpreter contexts
 	default:
 		return notFound("there is no template %.64q; there are %s, %s and the snapshots of sandboxes", q.Template, plainTemplate, interpreter)
 	}
@@ -172,7 +182,17 @@ func (p *controlPlane) create(w http.ResponseWriter, r *http.Request, c *caller)
 			body[field] = value
 		}
 	}
-	if err := p.api.once(r.Context(), c, r.Header.Get("Idempotency-Key"), http.MethodPost, "/v1/spaces", body, &doc); err != nil {
+	key := r.Header.Get("Idempotency-Key")
+	err := p.api.once(r.Context(), c, key, http.MethodPost, "/v1/spaces", body, &doc)
+	asked := q.Template != interpreter || q.Metadata[choiceRuntime] != ""
+	if e, ok := errors.AsType[*refusal](err); ok && e.Word == "tier_unavailable" && !asked {
+		body["runtime"] = "nano" // this host has no other tier, and nano has contexts as well, with fewer packages
+		if key != "" {
+			key += "-nano"
+		}
+		err = p.api.once(r.Context(), c, key, http.MethodPost, "/v1/spaces", body, &doc)
+	}
+	if err != nil {
 		return err
 	}
 	return answer(w, http.StatusCreated, p.sandbox(c, doc))
@@ -186,6 +206,16 @@ func (p *controlPlane) connect(w http.ResponseWriter, r *http.Request, c *caller
 		return err
 	}
 	doc, err := p.sandboxes.find(r, c, r.PathValue("id"))
+	if err == nil && doc.paused() {
+		err = p.api.ask(r.Context(), c, http.MethodPost, "/v1/spaces/"+doc.ID+"/resume", map[string]any{"ttl_seconds": ttl(q.Timeout)}, &doc)
+		if e, ok := errors.AsType[*refusal](err); !ok || e.Word != "space_not_paused" { // somebody else was first
+			if err != nil {
+				return err
+			}
+			return answer(w, http.StatusCreated, p.sandbox(c, doc))
+		}
+		err = nil
+	}
 	if err == nil && q.Timeout != nil {
 		err = p.api.ask(r.Context(), c, http.MethodPost, "/v1/spaces/"+doc.ID+"/extend", map[string]any{"ttl_seconds": ttl(q.Timeout)}, &doc)
 	}
@@ -193,6 +223,19 @@ func (p *controlPlane) connect(w http.ResponseWriter, r *http.Request, c *caller
 		return err
 	}
 	return answer(w, http.StatusOK, p.sandbox(c, doc))
+}
+
+// pause pauses a sandbox. A command resumes it if the sandbox was made with autoResume; else connecting to it does.
+func (p *controlPlane) pause(w http.ResponseWriter, r *http.Request, c *caller) error {
+	doc, err := p.sandboxes.find(r, c, r.PathValue("id"))
+	if err == nil {
+		err = p.api.ask(r.Context(), c, http.MethodPost, "/v1/spaces/"+doc.ID+"/pause",
+			map[string]any{"reason": "the client asked for it", "resume_on_run": doc.Metadata[noteResume] != ""}, nil)
+	}
+	if err != nil {
+		return err
+	}
+	return nothing(w)
 }
 
 func (p *controlPlane) show(w http.ResponseWriter, r *http.Request, c *caller) error {
@@ -283,11 +326,9 @@ func (p *controlPlane) list(w http.ResponseWriter, r *http.Request, c *caller) e
 	}
 	states := strings.Split(strings.Join(q["state"], ","), ",")
 	page := newCut(q)
-	if len(q["state"]) > 0 && !slices.Contains(states, "running") {
-		return page.answer(w)
-	}
 	err = p.sandboxes.pages(r, c, "", func(d spaceDoc) bool {
-		if d.snapshot() || q.Get("template") != "" && d.template() != q.Get("template") {
+		if d.snapshot() || len(q["state"]) > 0 && !slices.Contains(states, d.state()) ||
+			q.Get("template") != "" && d.template() != q.Get("template") {
 			return true
 		}
 		for name := range wanted {

@@ -26,6 +26,9 @@ type Parts struct {
 	Key   []byte       // seals the tokens of sandboxes; at least 32 random bytes, the same after a restart
 	Clock event.Clock
 	IDs   *id.Source
+
+	Known    []string                // what Remember was given before the restart, in any order
+	Remember func(line string) error // keeps a sealed token over a restart; nil keeps none
 }
 
 // Surface answers the packages of E2B. Make it with New.
@@ -37,11 +40,12 @@ type Surface struct {
 // New makes a surface. Its routes are fixed.
 func New(p Parts) *Surface {
 	api := api{p.API}
-	tokens := &tokens{key: p.Key, clock: p.Clock, known: newTable[string, string]()}
+	tokens := &tokens{key: p.Key, clock: p.Clock, known: newTable[string, string](), remember: p.Remember}
+	tokens.recall(p.Known)
 	sandboxes := &sandboxes{api: api}
 	files := &fileSystem{api: api, clock: p.Clock, ids: p.IDs}
 	control := &controlPlane{api: api, clock: p.Clock, tokens: tokens, sandboxes: sandboxes, readings: newTable[string, reading]()}
-	processes := &processes{api: api, clock: p.Clock, ids: p.IDs, files: files, runs: newTable[pid, string]()}
+	processes := &processes{api: api, clock: p.Clock, ids: p.IDs, sandboxes: sandboxes, files: files, runs: newTable[pid, string]()}
 	code := &codeInterpreter{api: api, clock: p.Clock, ids: p.IDs, sandboxes: sandboxes, counts: newTable[string, int](),
 		folders: newTable[string, string]()}
 

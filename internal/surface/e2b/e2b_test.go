@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base64"
+	"encoding/hex"
 	"encoding/json"
 	"io"
 	"net/http"
@@ -100,7 +101,8 @@ func TestASandboxIsMade(t *testing.T) {
 	api := &reply{status: 201, body: `{"id":"spc_1","metadata":{"e2b.template":"base"}}`}
 	s := open(t, api)
 	for _, path := range []string{"/e2b/sandboxes", "/e2b/v2/sandboxes"} {
-		w := send(t, s, "POST", path, "application/json", `{"templateID":"base","secure":true}`, map[string]string{"X-Api-Key": KeyOf(key)})
+		w := send(t, s, "POST", path, "application/json", `{"templateID":"base","secure":true}`,
+			map[string]string{"X-Api-Key": "e2b_" + hex.EncodeToString([]byte(key))})
 		var made map[string]any
 		if err := json.Unmarshal(w.Body.Bytes(), &made); err != nil || w.Code != http.StatusCreated {
 			t.Fatalf("got %d %s", w.Code, w.Body)
@@ -173,6 +175,36 @@ func TestSignedAddresses(t *testing.T) {
 	}
 	if len(api.asked) != 1 || api.asked[0] != "GET /v1/spaces/spc_1/files/a b.txt" {
 		t.Errorf("asked: %v", api.asked)
+	}
+}
+
+// A signed address holds after a restart, and for each caller of a sandbox. What is kept shows no token, and opens nothing under
+// another key.
+func TestSignedAddressesSurviveARestart(t *testing.T) {
+	var kept []string
+	parts := Parts{API: &reply{status: 200, body: "content"}, Key: bytes.Repeat([]byte{7}, 32), Clock: still{},
+		Remember: func(line string) error { kept = append(kept, line); return nil }}
+	before := New(parts)
+	tokens := []string{before.tokens.of(&caller{bearer: key}, "spc_1"), before.tokens.of(&caller{bearer: key + "2"}, "spc_1")}
+	before.tokens.of(&caller{bearer: key}, "spc_1") // known already
+	if len(kept) != 2 || strings.Contains(strings.Join(kept, "\n"), tokens[0]) {
+		t.Fatalf("kept: %q", kept)
+	}
+	get := func(s *Surface, token string) int {
+		sum := sha256.Sum256([]byte("a.txt:read::" + token))
+		q := url.Values{"path": {"a.txt"}, "signature": {"v1_" + base64.RawStdEncoding.EncodeToString(sum[:])}}
+		return send(t, s, "GET", "/files?"+q.Encode(), "", "", nil).Code
+	}
+	parts.Known = append([]string{"", "damaged", kept[0] + "AA"}, kept...)
+	after := New(parts)
+	for n, token := range tokens {
+		if got := get(after, token); got != 200 {
+			t.Errorf("token %d after a restart: got %d, want 200", n, got)
+		}
+	}
+	parts.Key = bytes.Repeat([]byte{8}, 32)
+	if got := get(New(parts), tokens[0]); got != 401 {
+		t.Errorf("under another key: got %d, want 401", got)
 	}
 }
 

@@ -38,9 +38,6 @@ func bearerOf(key string) string {
 	return key
 }
 
-// KeyOf returns an API key in the form that every E2B package accepts.
-func KeyOf(bearer string) string { return keyPrefix + hex.EncodeToString([]byte(bearer)) }
-
 var errNoKey = &refusal{Status: http.StatusUnauthorized, Code: "unauthenticated",
 	Message: "no valid key; set E2B_API_KEY to an API key of Agentbox, or to e2b_ and that key in hexadecimal digits"}
 
@@ -58,9 +55,39 @@ func keyed(r *http.Request) (*caller, error) {
 
 // tokens seals the key of a caller for a sandbox, and opens what it sealed.
 type tokens struct {
-	key   []byte
-	clock event.Clock
-	known *table[string, string] // the token of a sandbox, by which signed addresses are found
+	key      []byte
+	clock    event.Clock
+	known    *table[string, string] // the sandbox of each token, by which signed addresses are found
+	remember func(line string) error
+}
+
+// recall takes the tokens that were remembered before a restart. A line that does not open is of another key, or damaged: it is left out.
+func (t *tokens) recall(lines []string) {
+	for _, line := range lines {
+		raw, err := base64.RawURLEncoding.DecodeString(line)
+		box := t.box(remembered)
+		if err != nil || len(raw) < box.NonceSize() {
+			continue
+		}
+		text, err := box.Open(nil, raw[:box.NonceSize()], raw[box.NonceSize():], nil)
+		if sandbox, token, ok := strings.Cut(string(text), "\n"); err == nil && ok {
+			t.known.put(token, sandbox)
+		}
+	}
+}
+
+// note remembers a token, in a form that is worth nothing without the key of the surface.
+func (t *tokens) note(sandbox, token string) {
+	if _, ok := t.known.get(token); ok {
+		return
+	}
+	t.known.put(token, sandbox)
+	if t.remember == nil {
+		return
+	}
+	box, text := t.box(remembered), sandbox+"\n"+token
+	nonce := t.nonce(text, box)
+	_ = t.remember(base64.RawURLEncoding.EncodeToString(box.Seal(nonce, nonce, []byte(text), nil))) // without it a restart forgets, no more
 }
 
 // admitted returns the caller of a sandbox, by the sandbox's token or by the signature of an address.
@@ -79,7 +106,7 @@ func (t *tokens) admitted(r *http.Request) (*caller, error) {
 			Message: "the request has no valid token of the sandbox; connect to the sandbox again"}
 	}
 	if sandbox != "" {
-		t.known.put(sandbox, token)
+		t.note(sandbox, token)
 	}
 	return &caller{bearer: bearer, sandbox: sandbox, request: r}, nil
 }
@@ -100,7 +127,7 @@ func (t *tokens) signed(r *http.Request, sign string) (*caller, error) {
 		}
 		until = ":" + until
 	}
-	for sandbox, token := range t.known.all() {
+	for token, sandbox := range t.known.all() {
 		sum := sha256.Sum256([]byte(said + token + until))
 		if want := signaturePrefix + base64.RawStdEncoding.EncodeToString(sum[:]); subtle.ConstantTimeCompare([]byte(want), []byte(sign)) == 1 {
 			bearer, ok := t.open(sandbox, token)
@@ -116,12 +143,10 @@ func (t *tokens) signed(r *http.Request, sign string) (*caller, error) {
 // of returns the token of a sandbox for a caller: the caller's key, sealed for this sandbox. It is the same each time. It opens nothing
 // but the sandbox's files and commands here, and nothing at all once the key is revoked.
 func (t *tokens) of(c *caller, sandbox string) string {
-	mac := hmac.New(sha256.New, t.key)
-	mac.Write([]byte("nonce\n" + sandbox + "\n" + c.bearer))
-	box := t.box()
-	nonce := mac.Sum(nil)[:box.NonceSize()]
+	box := t.box(sealed)
+	nonce := t.nonce(sandbox+"\n"+c.bearer, box)
 	token := tokenPrefix + base64.RawURLEncoding.EncodeToString(box.Seal(nonce, nonce, []byte(c.bearer), []byte(sandbox)))
-	t.known.put(sandbox, token)
+	t.note(sandbox, token)
 	return token
 }
 
@@ -129,7 +154,7 @@ func (t *tokens) of(c *caller, sandbox string) string {
 func (t *tokens) open(sandbox, token string) (bearer string, ok bool) {
 	text, ok := strings.CutPrefix(token, tokenPrefix)
 	raw, err := base64.RawURLEncoding.DecodeString(text)
-	box := t.box()
+	box := t.box(sealed)
 	if !ok || err != nil || len(raw) < box.NonceSize() || sandbox == "" {
 		return "", false
 	}
@@ -137,8 +162,21 @@ func (t *tokens) open(sandbox, token string) (bearer string, ok bool) {
 	return string(opened), err == nil
 }
 
-func (t *tokens) box() cipher.AEAD {
-	key := sha256.Sum256(append([]byte("agentbox e2b sandbox token\n"), t.key...))
+// nonce is the same for the same text, so that sealing it again says nothing new.
+func (t *tokens) nonce(text string, box cipher.AEAD) []byte {
+	mac := hmac.New(sha256.New, t.key)
+	mac.Write([]byte("nonce\n" + text))
+	return mac.Sum(nil)[:box.NonceSize()]
+}
+
+// What a key is for: each purpose has a key of its own.
+const (
+	sealed     = "agentbox e2b sandbox token\n"
+	remembered = "agentbox e2b remembered token\n"
+)
+
+func (t *tokens) box(purpose string) cipher.AEAD {
+	key := sha256.Sum256(append([]byte(purpose), t.key...))
 	block, _ := aes.NewCipher(key[:]) // a key of 32 bytes is one
 	box, _ := cipher.NewGCM(block)    // and so is a block of 16
 	return box

@@ -105,11 +105,12 @@ func operation(line, cwd string, env map[string]string) map[string]any {
 
 // processes starts the commands of a sandbox, follows them, and gives them input and signals.
 type processes struct {
-	api   api
-	clock event.Clock
-	ids   *id.Source
-	files *fileSystem // takes the script of a command that is too long
-	runs  *table[pid, string]
+	api       api
+	clock     event.Clock
+	ids       *id.Source
+	sandboxes *sandboxes
+	files     *fileSystem // takes the script of a command that is too long
+	runs      *table[pid, string]
 }
 
 func (ps *processes) routes(add func(pattern string, h handler)) {
@@ -132,6 +133,9 @@ func (ps *processes) start(w http.ResponseWriter, r *http.Request, c *caller) er
 		Stdin   *bool     `json:"stdin"`
 	}
 	if err := first(r, &q); err != nil {
+		return err
+	}
+	if err := ps.sandboxes.awake(r, c); err != nil {
 		return err
 	}
 	line, err := ps.short(r.Context(), c, q.Process.line())

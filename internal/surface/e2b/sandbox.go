@@ -18,6 +18,9 @@ type spaceDoc struct {
 		CPU    int64 `json:"cpu_millis"`
 		Disk   int64 `json:"disk_bytes"`
 	} `json:"limits"`
+	Pause *struct {
+		ResumeOnRun bool `json:"resume_on_run"`
+	} `json:"pause"`
 	Created time.Time `json:"created_at"`
 	Expires time.Time `json:"expires_at"`
 }
@@ -27,6 +30,15 @@ func (d spaceDoc) template() string {
 		return t
 	}
 	return plainTemplate
+}
+
+func (d spaceDoc) paused() bool { return d.Pause != nil }
+
+func (d spaceDoc) state() string {
+	if d.paused() {
+		return "paused"
+	}
+	return "running"
 }
 
 func (d spaceDoc) snapshot() bool { return d.Metadata[noteSnapshot] != "" }
@@ -83,8 +95,18 @@ func (s *sandboxes) pages(r *http.Request, c *caller, cursor string, take func(s
 }
 
 func (s *sandboxes) health(w http.ResponseWriter, r *http.Request, c *caller) error {
-	if _, err := s.find(r, c, c.sandbox); err != nil {
-		return &refusal{Status: http.StatusBadGateway, Message: "The sandbox was not found: it has ended"}
+	if err := s.awake(r, c); err != nil {
+		return &refusal{Status: http.StatusBadGateway, Message: "The sandbox was not found: it has ended, or it is paused"}
 	}
 	return nothing(w)
+}
+
+// awake refuses a sandbox that has ended, or that is paused and goes on only when somebody connects to it.
+func (s *sandboxes) awake(r *http.Request, c *caller) error {
+	doc, err := s.find(r, c, c.sandbox)
+	if err == nil && doc.paused() && !doc.Pause.ResumeOnRun {
+		err = &refusal{Status: http.StatusBadGateway, Code: "unavailable",
+			Message: "The sandbox was not found: it is paused; connect to it first"}
+	}
+	return err
 }

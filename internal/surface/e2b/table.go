@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// maxRemembered bounds each table; what is forgotten is found again or counted anew.
-const maxRemembered = 10_000
+// MaxRemembered bounds each table; what is forgotten is found again or counted anew.
+const MaxRemembered = 10_000
 
 // table remembers a bounded number of entries. It may be used from several goroutines.
 type table[K comparable, V any] struct {
@@ -19,7 +19,7 @@ func newTable[K comparable, V any]() *table[K, V] { return &table[K, V]{entries:
 func (t *table[K, V]) put(key K, value V) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if len(t.entries) >= maxRemembered {
+	if len(t.entries) >= MaxRemembered {
 		clear(t.entries)
 	}
 	t.entries[key] = value

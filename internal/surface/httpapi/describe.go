@@ -5,9 +5,7 @@ import (
 	"maps"
 	"slices"
 
-	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/run"
-	"agentbox/internal/kernel/livestream"
 	"agentbox/internal/surface/httpapi/wire"
 )
 
@@ -51,23 +49,4 @@ func resultForms() []wire.Variant {
 		instead(run.ResUnknown, "The daemon stopped while the operation ran; whether it took effect is not known", "operationType", "reason",
 			"reasonCode"),
 	)
-}
-
-// runFrames are the messages of a run's stream.
-func runFrames() []wire.Frame {
-	return []wire.Frame{
-		{Event: livestream.Operation, Doc: "An operation begins", Data: begun{}, Drop: true},
-		{Event: livestream.Result, Doc: "An operation's result; long fields are left out and named in `omitted`", Data: run.Result{}, Drop: true},
-		{Event: livestream.Stdout, Doc: "A piece of what a command prints", Data: output{}},
-		{Event: livestream.Stderr, Doc: "A piece of what a command prints as errors", Data: output{}},
-		{Event: livestream.Cut, Doc: "No more output of the run is kept", Data: cutShort{}},
-		{Event: livestream.Complete, Doc: "The run has ended: its events message, without the events. Always the last", Data: run.Events{},
-			Drop: true},
-	}
-}
-
-// eventFrames are the messages of the event streams.
-func eventFrames() []wire.Frame {
-	return []wire.Frame{{Event: "message", Doc: "An event; or, without data, the place where a stream begins that was asked for no place",
-		Data: event.Shown{}, Empty: true}}
 }

@@ -70,6 +70,8 @@ var examples = map[string]string{
 	"extend-space":         `{"ttl_seconds":7200}`,
 	"fork-space":           `{"name":"weather try","ttl_seconds":3600}`,
 	"promote-space":        `{"reason":"it needs a compiler"}`,
+	"pause-space":          `{"reason":"until Monday"}`,
+	"resume-space":         `{"ttl_seconds":3600}`,
 	"rewind-space":         `{"to":"run_01M7YNAYM0SMK245AEDNVB5CNW"}`,
 	"route-command":        `{"command":"gcc main.c","cwd":"."}`,
 	"run-cell":             `{"language":"python","code":"1 + 1","timeout_ms":10000,"wait_seconds":30}`,

@@ -29,6 +29,14 @@ import (
 	"agentbox/internal/service/spaces"
 	"agentbox/internal/service/transfer"
 	"agentbox/internal/service/workspaces"
+	"agentbox/internal/surface/httpapi/access"
+	"agentbox/internal/surface/httpapi/auditapi"
+	"agentbox/internal/surface/httpapi/hostapi"
+	"agentbox/internal/surface/httpapi/peopleapi"
+	"agentbox/internal/surface/httpapi/policyapi"
+	"agentbox/internal/surface/httpapi/runapi"
+	"agentbox/internal/surface/httpapi/spaceapi"
+	"agentbox/internal/surface/httpapi/talkapi"
 	"agentbox/internal/surface/httpapi/wire"
 )
 
@@ -54,36 +62,19 @@ type Services struct {
 	Blueprints *blueprints.Service
 	Incidents  *incidents.Service
 	Nodes      *nodes.Service
-	Spool      Spool
+	Spool      access.Spool
 
 	MaxWorkspace int64 // bytes of a workspace's file that is sent
 
-	Checks  []Check                     // of readiness
-	Metrics http.Handler                // answers with the metrics
-	Tally   func(ws id.Workspace) Tally // counts what was done for a workspace
+	Checks  []hostapi.Check                     // of readiness
+	Metrics http.Handler                        // answers with the metrics
+	Tally   func(ws id.Workspace) hostapi.Tally // counts what was done for a workspace
 }
 
 // Server answers the HTTP API. Make it with New, then Run it.
 type Server struct {
 	*wire.Server
-	health *healthAPI
-}
-
-// access says what a caller may reach, and finds what a request names. The operations of all subjects use it.
-type access struct {
-	gate     *gate.Gate
-	spaces   *spaces.Service
-	query    *query.Service
-	log      journal.Journal
-	identity *identity.Service
-	docs     projection.Reader
-	labels   *labels.Service
-}
-
-// part is what the operations of each subject have.
-type part struct {
-	*wire.Server
-	*access
+	health *hostapi.HealthAPI
 }
 
 // New makes a server of the daemon's version; it listens nowhere yet.
@@ -95,16 +86,16 @@ func New(c wire.Config, services Services, version string) *Server {
 		}
 		return found[len(found)-1].Seq, nil
 	}
-	a := &access{services.Gate, services.Spaces, services.Query, services.Log, services.Identity, services.Docs, services.Labels}
-	c.Bound, c.Barred, c.Labels, c.Resolve = a.bound, a.barred, a.labelled, a.resolve
+	a := access.NewAccess(services.Gate, services.Spaces, services.Query, services.Log, services.Identity, services.Docs, services.Labels)
+	c.Bound, c.Barred, c.Labels, c.Resolve = a.Bound, a.Barred, a.Labelled, a.Resolve
 	c.Narrow = func(ctx context.Context, who principal.Caller, t id.Token) (principal.Caller, error) {
 		return services.Identity.ActsFor(ctx, who, "", t)
 	}
 	c.Tags = []string{"service", "auth", "principals", "rooms", "spaces", "snapshots", "runs", "engines", "files", "contexts", "approvals",
 		"policies", "blueprints", "incidents", "labels", "events", "audit", "content"}
 	s := &Server{Server: wire.New(c)}
-	p := part{s.Server, a}
-	s.health = newHealthAPI(p, services.Spaces, version, services.Checks)
+	p := access.Part{Server: s.Server, Access: a}
+	s.health = hostapi.NewHealth(p, services.Spaces, version, services.Checks)
 	register(p, s.health, services)
 	describe(s.Server)
 	s.Object("PolicyApproval", "request")
@@ -114,51 +105,51 @@ func New(c wire.Config, services Services, version string) *Server {
 }
 
 // register adds the operations of all subjects, in the order in which the API document lists them.
-func register(p part, health *healthAPI, of Services) {
-	answers := &approvalsAPI{p, of.Gate}
-	arbiter := &outsideAPI{p, of.Outside, of.Gate}
-	spaceRuns := &runsAPI{p, of.Gate, of.Spaces, of.Runs, of.Engines, of.Redaction, of.Identity, answers}
-	for _, subject := range []interface{ register() }{
+func register(p access.Part, health *hostapi.HealthAPI, of Services) {
+	answers := policyapi.NewApprovals(p, of.Gate)
+	arbiter := policyapi.NewOutside(p, of.Outside, of.Gate)
+	spaceRuns := runapi.NewRuns(p, of.Gate, of.Spaces, of.Runs, of.Engines, of.Redaction, of.Identity, answers)
+	for _, subject := range []interface{ Register() }{
 		health,
-		&topAPI{p, of.Gate, of.Spaces, of.Runs, of.Engines, of.Log, of.Metrics, of.Tally},
-		&sessionsAPI{p, of.Identity},
-		&principalsAPI{p, of.Identity},
-		&capabilitiesAPI{p, of.Identity},
-		&enginesAPI{p, of.Engines, of.Identity},
-		&roomsAPI{p, of.Rooms},
-		&searchAPI{p, of.Rooms, of.Search},
-		&spacesAPI{p, of.Gate, of.Spaces},
-		&snapshotsAPI{p, of.Spaces},
+		hostapi.NewTop(p, of.Gate, of.Spaces, of.Runs, of.Engines, of.Log, of.Metrics, of.Tally),
+		peopleapi.NewSessions(p, of.Identity),
+		peopleapi.NewPrincipals(p, of.Identity),
+		peopleapi.NewCapabilities(p, of.Identity),
+		peopleapi.NewEngines(p, of.Engines, of.Identity),
+		talkapi.NewRooms(p, of.Rooms),
+		talkapi.NewSearch(p, of.Rooms, of.Search),
+		spaceapi.NewSpaces(p, of.Gate, of.Spaces),
+		spaceapi.NewSnapshots(p, of.Spaces),
 		spaceRuns,
-		&transcriptsAPI{p, of.Spaces, of.Runs, of.Prover, of.Spool, spaceRuns, make(chan struct{}, 1)},
-		&claimsAPI{p, of.Spaces, of.Engines, of.Query, spaceRuns},
-		&stepsAPI{p, of.Engines, of.Query},
-		&artifactsAPI{p, of.Engines},
-		&evidenceAPI{p, of.Engines},
-		&filesAPI{p, of.Gate, of.Spaces, of.Spool},
-		&contextsAPI{p, of.Spaces, of.Runs, spaceRuns},
+		runapi.NewTranscripts(p, of.Spaces, of.Runs, of.Prover, of.Spool, spaceRuns),
+		runapi.NewClaims(p, of.Spaces, of.Engines, of.Query, spaceRuns),
+		runapi.NewSteps(p, of.Engines, of.Query),
+		runapi.NewArtifacts(p, of.Engines),
+		runapi.NewEvidence(p, of.Engines),
+		spaceapi.NewFiles(p, of.Gate, of.Spaces, of.Spool),
+		runapi.NewContexts(p, of.Spaces, of.Runs, spaceRuns),
 		answers,
-		&policiesAPI{p, of.Gate, of.Spaces, of.Runs, of.Outside, arbiter},
+		policyapi.NewPolicies(p, of.Gate, of.Spaces, of.Runs, of.Outside, arbiter),
 		arbiter,
-		&actionTypesAPI{p, of.Gate},
-		&blueprintsAPI{p, of.Blueprints},
-		&incidentsAPI{p, of.Incidents},
-		&labelsAPI{p, of.Labels},
-		&eventsAPI{p, of.Rooms, of.Query},
-		&causesAPI{p, of.Query},
-		&auditAPI{p, of.Query, of.Log, of.Prover},
-		&contentAPI{p, of.Runs, of.GC},
-		&redactionsAPI{p, of.Redaction},
-		&workspacesAPI{p, of.Transfer, of.Spool, of.MaxWorkspace},
-		&tenantsAPI{p, of.Workspaces},
-		&nodesAPI{p, of.Nodes},
+		policyapi.NewActionTypes(p, of.Gate),
+		policyapi.NewBlueprints(p, of.Blueprints),
+		policyapi.NewIncidents(p, of.Incidents),
+		policyapi.NewLabels(p, of.Labels),
+		auditapi.NewEvents(p, of.Rooms, of.Query),
+		auditapi.NewCauses(p, of.Query),
+		auditapi.NewAudit(p, of.Query, of.Log, of.Prover),
+		hostapi.NewContent(p, of.Runs, of.GC),
+		auditapi.NewRedactions(p, of.Redaction),
+		hostapi.NewWorkspaces(p, of.Transfer, of.Spool, of.MaxWorkspace),
+		peopleapi.NewTenants(p, of.Workspaces),
+		hostapi.NewNodes(p, of.Nodes),
 	} {
-		subject.register()
+		subject.Register()
 	}
 }
 
 // Run serves until ctx ends, and returns when also no check is tried any more.
 func (s *Server) Run(ctx context.Context, l net.Listener) error {
-	defer s.health.trying.Wait()
+	defer s.health.Wait()
 	return s.Server.Run(ctx, l)
 }

@@ -148,6 +148,11 @@ func samples(t *testing.T, d *daemon) map[string]sent {
 		d.succeed(t, "POST", "/v1/workspaces", `{"workspace_id":"`+ws+`"}`, nil)
 	}
 	d.succeed(t, "POST", "/v1/workspaces/ws_back/archive", `{}`, nil)
+	paused := func() string {
+		s := space()
+		d.succeed(t, "POST", s+"/pause", `{}`, nil)
+		return s
+	}
 	thread := func() string {
 		return "/v1/threads/" + d.must(t, "POST", "/v1/rooms/"+string(id.DefaultRoom)+"/threads", `{"title":"talk"}`, "thread_id") + "/messages"
 	}
@@ -158,6 +163,8 @@ func samples(t *testing.T, d *daemon) map[string]sent {
 		"create-space":     {path: "/v1/spaces", body: `{"name":"one"}`, other: `{"name":"two"}`, status: 201},
 		"extend-space":     {path: space() + "/extend", body: `{"duration_seconds":7200}`, other: `{"duration_seconds":3600}`, status: 200},
 		"promote-space":    {path: light() + "/promote", body: `{"reason":"a compiler"}`, other: `{"reason":"another"}`, status: 200},
+		"pause-space":      {path: space() + "/pause", body: `{"reason":"a while"}`, other: `{"reason":"another"}`, status: 200},
+		"resume-space":     {path: paused() + "/resume", body: `{}`, other: `{"ttl_seconds":60}`, status: 200},
 		"set-space-policy": {path: space() + "/policy", body: `{"policy":"restrictive"}`, other: `{"policy":"permissive"}`, status: 200},
 		"route-command":    {path: written + "/route", body: `{"command":"gcc x.c","cwd":"."}`, status: 200, harmless: true},
 		"rewind-space":     {path: written + "/rewind", body: `{"to":"` + wrote.Run + `"}`, other: `{"to":"00000000"}`, status: 200},

@@ -39,6 +39,8 @@ var bodyDecides = map[string]string{
 	"extend-space":      "the policy of the space is asked about the whole change",
 	"fork-space":        "the policy of the space is asked about the whole fork",
 	"promote-space":     "the policy of the space is asked about the whole move",
+	"pause-space":       "the policy of the space is asked about the whole change",
+	"resume-space":      "the policy of the space is asked about the whole change",
 	"rewind-space":      "the policy of the space is asked, with the snapshot that the body names",
 	"redact-events":     "policy is asked of agents and services, with what the body names",
 	"retain-run":        "policy is asked of agents and services, with what the body names",

@@ -193,13 +193,12 @@ func (s *session) answered(ctx context.Context, req *mcp.CallToolRequest) (bool,
 	if given.Action == "decline" {
 		decision = "deny"
 	}
-	decided := given.Action == "accept" && decision == "approve" || decision == "deny" // else the user put it off: the question stays
-	if decided {
+	if given.Action == "accept" && decision == "approve" || decision == "deny" { // else the user put it off: the question stays
 		if _, err := s.API.Decide(ctx, id.Approval(approval), client.Answer{Decision: decision, Reason: reason, Saw: &of.action}); err != nil {
 			return true, failure(err), nil, nil
 		}
 	}
-	result, out, err := s.wait(ctx, req, of.run, approval, decided)
+	result, out, err := s.wait(ctx, req, of.run)
 	return true, result, out, err
 }
 

@@ -36,6 +36,13 @@ func TestMain(m *testing.M) {
 // daemon runs a daemon and returns a client with the owner's key.
 func daemon(t *testing.T) *client.Client {
 	t.Helper()
+	api, _ := started(t)
+	return api
+}
+
+// started is daemon, with the key.
+func started(t *testing.T) (*client.Client, string) {
+	t.Helper()
 	c := app.Default(t.TempDir())
 	self, err := os.Executable()
 	if err != nil {
@@ -59,12 +66,12 @@ func daemon(t *testing.T) *client.Client {
 		}
 		api := client.New("http://"+st.Address, strings.TrimSpace(string(key)))
 		t.Cleanup(api.Close)
-		return api
+		return api, strings.TrimSpace(string(key))
 	case err := <-ended:
 		ended <- nil
 		t.Fatalf("the daemon ended: %v", err)
 	}
-	return nil
+	return nil, ""
 }
 
 // user is what a client's user answers to a question; nil for a client that cannot ask.

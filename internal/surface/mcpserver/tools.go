@@ -14,6 +14,7 @@ import (
 	"agentbox/internal/client"
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/run"
 	"agentbox/internal/domain/tool"
 )
@@ -274,7 +275,7 @@ func (s *session) runTools(server *mcp.Server) {
 			if answered, result, out, err := s.answered(ctx, req); answered {
 				return result, out, err
 			}
-			return s.wait(ctx, req, id.Run(in.Run), "", false)
+			return s.wait(ctx, req, id.Run(in.Run))
 		})
 	add(server, "show_run", "Show a run", "Shows what a run has done, as it is now.", true, false,
 		func(ctx context.Context, _ *mcp.CallToolRequest, in named) (*mcp.CallToolResult, any, error) {
@@ -316,10 +317,8 @@ func (s *session) runTools(server *mcp.Server) {
 // polls is how often a run is looked at while a call waits for it.
 const polls = 200 * time.Millisecond
 
-// wait answers with the end of a run, or with the question for which it waits. The question that the user was asked, if any, is not asked
-// again: if it is decided, the run goes on in a moment; else the answer names it.
-func (s *session) wait(ctx context.Context, req *mcp.CallToolRequest, of id.Run, asked string, decided bool) (*mcp.CallToolResult, any,
-	error) {
+// wait answers with the end of a run, or with the question for which it waits.
+func (s *session) wait(ctx context.Context, req *mcp.CallToolRequest, of id.Run) (*mcp.CallToolResult, any, error) {
 	late, stop := s.Clock.NewTimer(waitsFor * time.Second)
 	defer stop()
 	for {
@@ -327,8 +326,11 @@ func (s *session) wait(ctx context.Context, req *mcp.CallToolRequest, of id.Run,
 		if err != nil {
 			return failure(err), nil, nil
 		}
-		waits := pending(found.Result)
-		goesOn := found.Status == run.Queued || found.Status == run.Running || decided && waits != "" && waits == asked
+		goesOn := found.Status == run.Queued || found.Status == run.Running
+		if waits := pending(found.Result); waits != "" && !goesOn { // an answer moves its run on a moment later
+			a, err := s.API.Approval(ctx, id.Approval(waits))
+			goesOn = err == nil && a.Status != policy.Pending && a.Status != policy.Held
+		}
 		if goesOn {
 			again, stop := s.Clock.NewTimer(polls)
 			select {

@@ -64,6 +64,11 @@ func TestEveryRuleCanBeBroken(t *testing.T) {
 		t.Fatal(err)
 	}
 	found = append(found, bulk...)
+	links, err := arch.Links(module, []string{"internal/service/*", "internal/domain/*"}, []string{"internal/app/**"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	found = append(found, links...)
 	lines, unsaid := arch.Logs(module, nil)
 	want := []arch.LogLine{{Code: "also_well", Level: "error", Message: "also well", Package: "internal/app"}, {Code: "well_said",
 		Level: "info", Message: "it is well said", Package: "internal/app"}}

@@ -45,11 +45,22 @@ type Server struct {
 // test is left out, and fails where CI is set.
 func Start(t testing.TB, settings ...string) *Server {
 	t.Helper()
+	return start(t, false, settings)
+}
+
+// StartOnDisk is Start of a server whose folder is among other temporary files and never in memory, for those who measure.
+func StartOnDisk(t testing.TB, settings ...string) *Server {
+	t.Helper()
+	return start(t, true, settings)
+}
+
+func start(t testing.TB, disk bool, settings []string) *Server {
+	t.Helper()
 	s := &Server{t: t, programs: Programs(), settings: settings}
 	if s.programs == "" {
 		leaveOut(t, "PostgreSQL is missing: install the package postgresql")
 	}
-	dir, err := os.MkdirTemp("", "agentbox-pg-") // the path of a socket may have a hundred bytes
+	dir, err := place(disk)
 	s.must(err)
 	s.dir = dir
 	t.Cleanup(func() {
@@ -61,7 +72,7 @@ func Start(t testing.TB, settings ...string) *Server {
 	s.must(err)
 	s.port = free.Addr().(*net.TCPAddr).Port
 	s.must(free.Close())
-	s.must(s.run("initdb", "--pgdata", s.data(), "--auth", "trust", "--username", User, "--encoding", "UTF8", "--no-locale", "--no-sync"))
+	s.must(s.fill())
 	s.Restart()
 	return s
 }

@@ -27,8 +27,13 @@ func Trace(cmd *exec.Cmd, dir string, disk *Disk) error {
 	}
 	ended := make(chan error)
 	go func() {
-		runtime.LockOSThread() // one thread does all of it; it ends with the goroutine
-		ended <- (&tracer{dir: dir, disk: disk, calls: map[int]*call{}}).run(cmd)
+		runtime.LockOSThread() // one thread does all of it
+		err := (&tracer{dir: dir, disk: disk, calls: map[int]*call{}}).run(cmd)
+		if err == nil {
+			// Else it ends with the goroutine, and what it traces with it. So would other programs that it has started before, for other tests.
+			runtime.UnlockOSThread()
+		}
+		ended <- err
 	}()
 	return <-ended
 }

@@ -80,7 +80,7 @@ func (s *simulation) makeSpace(chance *rand.Rand, key string) id.Space {
 	runtime := []string{"", space.RuntimeAuto, space.RuntimeHeavy, space.Nano}[dice(s.seed, "runtime of "+key).IntN(4)]
 	for {
 		var made id.Space
-		err := s.call(func(ctx context.Context, d *daemon) error {
+		err := s.call(chance, func(ctx context.Context, d *daemon) error {
 			doc, err := d.keeper.Creation.Create(ctx, d.owner, spaces.Request{Workspace: WS, TTL: spaces.MaxTTL, Runtime: runtime, Key: key})
 			made = doc.ID
 			return err
@@ -116,7 +116,7 @@ func (s *simulation) client(chance *rand.Rand, in id.Space, n int) {
 		s.count(func(h *History) { h.Runs++ })
 		if chance.IntN(6) == 0 {
 			rest(chance, 150*time.Millisecond)
-			err := s.call(func(ctx context.Context, d *daemon) error {
+			err := s.call(chance, func(ctx context.Context, d *daemon) error {
 				return d.runs.Cancel(ctx, d.owner, WS, made, "the client cancels it")
 			})
 			s.note("cancelled %s: %s", s.world.name(string(made)), fault.CodeOf(err))
@@ -128,7 +128,7 @@ func (s *simulation) client(chance *rand.Rand, in id.Space, n int) {
 func (s *simulation) start(chance *rand.Rand, q runs.Request) id.Run {
 	for {
 		var made id.Run
-		err := s.call(func(ctx context.Context, d *daemon) error {
+		err := s.call(chance, func(ctx context.Context, d *daemon) error {
 			doc, err := d.runs.Start(ctx, d.owner, q)
 			made = doc.ID
 			return err
@@ -146,7 +146,7 @@ func (s *simulation) watch(chance *rand.Rand, r id.Run) {
 	seen := map[string]string{}
 	for {
 		var doc run.Run
-		err := s.call(func(ctx context.Context, d *daemon) (err error) {
+		err := s.call(chance, func(ctx context.Context, d *daemon) (err error) {
 			if doc, err = d.runs.Find(ctx, WS, r); err != nil {
 				s.wrong("run %s was acknowledged, and now: %v", r, err)
 				return err
@@ -183,7 +183,7 @@ func (s *simulation) watch(chance *rand.Rand, r id.Run) {
 func (s *simulation) answers(ended context.Context, chance *rand.Rand) {
 	for ended.Err() == nil {
 		rest(chance, 80*time.Millisecond)
-		_ = s.call(func(ctx context.Context, d *daemon) error {
+		_ = s.call(chance, func(ctx context.Context, d *daemon) error {
 			for _, status := range []policy.ApprovalStatus{policy.Pending, policy.Held} {
 				open, err := d.gate.Approvals.List(ctx, WS, approvals.Filter{Status: status})
 				if err != nil {
@@ -211,7 +211,7 @@ func (s *simulation) switches(ended context.Context, chance *rand.Rand) {
 		if chance.IntN(3) > 0 {
 			continue
 		}
-		err := s.call(func(ctx context.Context, d *daemon) error {
+		err := s.call(chance, func(ctx context.Context, d *daemon) error {
 			_, err := d.gate.KillSwitch.Throw(ctx, d.owner, WS, "")
 			if err == nil {
 				s.world.throw(true)
@@ -223,7 +223,7 @@ func (s *simulation) switches(ended context.Context, chance *rand.Rand) {
 		rest(chance, 200*time.Millisecond)
 		s.world.throw(false)
 		for lifted := false; !lifted; {
-			err := s.call(func(ctx context.Context, d *daemon) error {
+			err := s.call(chance, func(ctx context.Context, d *daemon) error {
 				state, err := d.gate.KillSwitch.Lift(ctx, d.owner, WS, "")
 				return errors.Join(err, onError(state.On))
 			})

@@ -6,11 +6,12 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"sync"
+	"testing/synctest"
 	"time"
 
-	"agentbox/internal/app"
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/principal"
 	"agentbox/internal/domain/space"
 	"agentbox/internal/driver/cedar"
 	"agentbox/internal/service/gate"
@@ -50,7 +51,7 @@ func (s *simulation) open(left int, how death) (*daemon, error) {
 	light, heavy := &host{s.world, d.living, space.Nano}, &host{s.world, d.living, "namespace"}
 	var err error
 	d.gate, err = gate.New(gate.Parts{
-		Log: view{d.wire, "gate"}, Docs: s.log, Evaluator: cedar.New(), Clock: s.clock, IDs: ids, System: app.System,
+		Log: view{d.wire, "gate"}, Docs: s.log, Evaluator: cedar.New(), Clock: s.clock, IDs: ids, System: principal.System,
 	})
 	if err == nil {
 		err = d.gate.Warm() // now, and not while several wait for the first decision: who is the first must not depend on the machine
@@ -64,7 +65,7 @@ func (s *simulation) open(left int, how death) (*daemon, error) {
 	d.keeper = spaces.New(spaces.Parts{
 		Log: view{d.wire, "keeper"}, Docs: s.log, Gate: d.gate, Library: d.gate.Bundles, Store: &hostFiles{heavy},
 		Tiers: []space.Tier{light, heavy}, Place: place, Clock: s.clock, IDs: ids,
-		Logger: logger, MaxSpaces: 20, MaxLimits: space.DefaultLimits(), System: app.System,
+		Logger: logger, MaxSpaces: 20, MaxLimits: space.DefaultLimits(), System: principal.System,
 	})
 	d.runs = runs.New(runs.Parts{
 		Log: view{d.wire, "runs"}, Docs: s.log, Blobs: store{s.blobs, s}, Live: output{s.live, s}, Gate: d.gate, Agents: d.people,
@@ -143,6 +144,7 @@ func (s *simulation) lives(chance *rand.Rand, lives int, over <-chan struct{}) {
 			s.wrong("daemon %d does not start: %v", n, err)
 		}
 		if err == nil {
+			synctest.Wait() // what the daemon begins by itself comes before what it is asked
 			s.set(d)
 			d.live(chance, last, over)
 			s.set(nil)
@@ -201,8 +203,9 @@ func (s *simulation) set(d *daemon) {
 	s.changed = make(chan struct{})
 }
 
-// call calls the daemon that lives; while there is none it waits. It is false when everything is over.
-func (s *simulation) call(do func(ctx context.Context, d *daemon) error) error {
+// call calls the daemon that lives; while there is none it waits. Those who have waited do not call at the same moment: each draws from its
+// own source.
+func (s *simulation) call(chance *rand.Rand, do func(ctx context.Context, d *daemon) error) error {
 	for {
 		s.mu.Lock()
 		d, changed := s.now, s.changed
@@ -212,6 +215,7 @@ func (s *simulation) call(do func(ctx context.Context, d *daemon) error) error {
 		s.mu.Unlock()
 		if d == nil {
 			<-changed
+			rest(chance, wakeTime)
 			continue
 		}
 		defer d.calls.Done()

@@ -12,7 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"agentbox/internal/app"
+	"agentbox/internal/documents"
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/id"
 	"agentbox/internal/driver/memory"
@@ -23,13 +23,14 @@ import (
 	"agentbox/internal/service/audit"
 	"agentbox/internal/testkit/pgtest"
 	"agentbox/internal/testkit/simulation"
+	"agentbox/internal/testkit/wall"
 )
 
 // The same log is the same wherever it is kept: every document of every store has the same bytes, as it is folded and as it is folded
 // anew, and the log is proven with the same result.
 func TestTheSameLogInEveryStore(t *testing.T) {
 	server := pgtest.Start(t)
-	documents := 0
+	compared := 0
 	for seed := uint64(1); seed <= 5; seed++ {
 		events := play(t, seed).Events
 		if len(events) == 0 {
@@ -53,19 +54,19 @@ func TestTheSameLogInEveryStore(t *testing.T) {
 				t.Fatalf("seed %d, %s: %d, %v, want %d events", seed, store.name, head, err, len(events))
 			}
 			folded := everything(t, store.log)
-			for _, def := range app.Definitions() {
+			for _, def := range documents.All() {
 				if err := store.log.Rebuild(t.Context(), def.Name); err != nil {
 					t.Fatal(err)
 				}
 			}
-			report, docs, err := audit.Audit(t.Context(), store.log, store.log, app.Definitions(), simulation.WS)
+			report, docs, err := audit.Audit(t.Context(), store.log, store.log, documents.All(), simulation.WS)
 			if err != nil || !report.OK || !docs.OK {
 				t.Fatalf("seed %d, %s: %+v, %+v, %v", seed, store.name, report, docs, err)
 			}
 			said := fmt.Sprintf("%+v %+v", report, docs)
 			if want == nil {
 				want, proof = folded, said
-				documents += len(folded)
+				compared += len(folded)
 			}
 			for again, got := range map[string]map[string][]byte{"": folded, " folded anew": everything(t, store.log)} {
 				if !same(got, want) {
@@ -77,8 +78,8 @@ func TestTheSameLogInEveryStore(t *testing.T) {
 			}
 		}
 	}
-	if documents < 100 {
-		t.Errorf("only %d documents were compared", documents)
+	if compared < 100 {
+		t.Errorf("only %d documents were compared", compared)
 	}
 }
 
@@ -98,7 +99,7 @@ func same(a, b map[string][]byte) bool {
 func everything(t *testing.T, docs projection.Reader) map[string][]byte {
 	t.Helper()
 	all := map[string][]byte{}
-	for _, def := range app.Definitions() {
+	for _, def := range documents.All() {
 		for q := (projection.Query{Workspace: simulation.WS, Name: def.Name, Limit: projection.MaxDocuments}); ; {
 			some, err := docs.Documents(t.Context(), q)
 			if err != nil {
@@ -120,14 +121,14 @@ func ids() *id.Source { return id.NewSource(time.Now, rand.Reader) }
 
 func inMemory(t *testing.T) journaltest.Log {
 	t.Helper()
-	j, err := memory.NewJournal(app.Definitions(), app.Clock{}, ids(), rand.Reader)
+	j, err := memory.NewJournal(documents.All(), wall.Clock{}, ids(), rand.Reader)
 	return kept(t, j, err)
 }
 
 func inFile(t *testing.T) journaltest.Log {
 	t.Helper()
 	j, err := sqlite.Open(t.Context(), sqlite.Options{
-		Path: filepath.Join(t.TempDir(), "log.db"), Definitions: app.Definitions(), Clock: app.Clock{}, IDs: ids(), Entropy: rand.Reader,
+		Path: filepath.Join(t.TempDir(), "log.db"), Definitions: documents.All(), Clock: wall.Clock{}, IDs: ids(), Entropy: rand.Reader,
 		Keys: memory.NewKeys(rand.Reader),
 	})
 	return kept(t, j, err)
@@ -136,7 +137,7 @@ func inFile(t *testing.T) journaltest.Log {
 func inDatabase(t *testing.T, server *pgtest.Server) journaltest.Log {
 	t.Helper()
 	j, err := postgres.Open(t.Context(), postgres.Options{
-		Address: server.Database(), Definitions: app.Definitions(), Clock: app.Clock{}, IDs: ids(), Entropy: rand.Reader,
+		Address: server.Database(), Definitions: documents.All(), Clock: wall.Clock{}, IDs: ids(), Entropy: rand.Reader,
 		Keys: memory.NewKeys(rand.Reader),
 	})
 	return kept(t, j, err)

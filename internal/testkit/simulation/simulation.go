@@ -17,7 +17,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"agentbox/internal/app"
+	"agentbox/internal/documents"
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/id"
 	"agentbox/internal/driver/memory"
@@ -76,7 +76,7 @@ func Simulate(seed uint64) History {
 	s.live = memory.NewLivestreams(s.clock)
 	s.world = newWorld(s)
 	var err error
-	s.log, err = memory.NewJournal(app.Definitions(), s.clock, id.NewSource(s.clock.Now, source(seed, "log ids")), source(seed, "log"))
+	s.log, err = memory.NewJournal(documents.All(), s.clock, id.NewSource(s.clock.Now, source(seed, "log ids")), source(seed, "log"))
 	if err != nil {
 		s.wrong("open the log: %v", err)
 		return s.history

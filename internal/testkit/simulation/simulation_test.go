@@ -91,9 +91,13 @@ func TestSameSeedSameHistory(t *testing.T) {
 		}
 		for i := range min(len(once.Lines), len(again.Lines)) {
 			if once.Lines[i] != again.Lines[i] {
-				t.Errorf("seed %d parts at line %d\nonce  %s\nagain %s", seed, i, once.Lines[i], again.Lines[i])
+				t.Errorf("seed %d parts at line %d, after\n%s\nonce\n%s\nagain\n%s", seed, i, few(once.Lines[max(i-5, 0):i]),
+					few(once.Lines[i:]), few(again.Lines[i:]))
 				break
 			}
 		}
 	}
 }
+
+// few returns the first lines.
+func few(lines []string) string { return strings.Join(lines[:min(5, len(lines))], "\n") }

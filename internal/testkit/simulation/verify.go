@@ -3,7 +3,7 @@ package simulation
 import (
 	"context"
 
-	"agentbox/internal/app"
+	"agentbox/internal/documents"
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/policy"
@@ -35,7 +35,7 @@ func (s *simulation) verify(when string) {
 	if err != nil || !report.OK {
 		s.wrong("%s the log is damaged: %+v, %v", when, report.Findings, err)
 	}
-	documents, err := audit.VerifyProjections(ctx, s.log, s.log, app.Definitions(), WS)
+	documents, err := audit.VerifyProjections(ctx, s.log, s.log, documents.All(), WS)
 	if err != nil || !documents.OK {
 		s.wrong("%s documents are not what the log says: %+v, %v", when, documents.Findings, err)
 	}

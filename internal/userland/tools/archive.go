@@ -5,6 +5,7 @@ import (
 	"compress/bzip2"
 	"compress/gzip"
 	"errors"
+	"fmt"
 	"io"
 	"sort"
 	"strconv"
@@ -108,8 +109,8 @@ func tarCommand(p *program.Process) int {
 		case "zstd":
 			packing = 'Z'
 		case "j", "J", "transform", "I":
-			if (o.Name == "j") && mode != "c" {
-				packing = 'j'
+			if (o.Name == "j" || o.Name == "J") && mode != "c" {
+				packing = o.Name[0]
 				break
 			}
 			p.Lack(program.LackOption, "-"+o.Name)
@@ -161,6 +162,11 @@ func tarCommand(p *program.Process) int {
 	if mode == "" {
 		p.Errorf("You must specify one of the '-Acdtrux', '--delete' or '--test-label' options")
 		p.Stderrf("Try 'tar --help' or 'tar --usage' for more information.\n")
+		return 2
+	}
+	if (packing == 'j' || packing == 'J') && mode != "x" && mode != "t" { // it reads these, and writes none
+		p.Lack(program.LackOption, "-"+string(packing))
+		p.Errorf("the option %c is not supported here: only plain archives and gzip are", packing)
 		return 2
 	}
 	if auto && (strings.HasSuffix(file, ".gz") || strings.HasSuffix(file, ".tgz")) {
@@ -438,6 +444,7 @@ func (s *packer) read(file string, packing byte, mode string, operands, folders 
 	in := s.p.Reader(h)
 	head := make([]byte, 3)
 	n, _ := io.ReadFull(in, head)
+	var xz *unxz
 	var r io.Reader = io.MultiReader(strings.NewReader(string(head[:n])), in)
 	switch {
 	case n >= 2 && head[0] == 0x1f && head[1] == 0x8b:
@@ -462,9 +469,10 @@ func (s *packer) read(file string, packing byte, mode string, operands, folders 
 		}
 		defer func() { _ = z.Close() }()
 		r = z
-	case n == 3 && head[0] == 0xfd && head[1] == '7':
-		s.p.Lack(program.LackFeature, "xz")
-		return errors.New("archives packed by xz are not supported here")
+	case string(head[:n]) == xzMagic[:3]:
+		xz = newUnxz(s.p, r)
+		defer func() { _ = xz.Close() }()
+		r = xz
 	}
 	var names []string
 	for _, o := range operands {
@@ -482,6 +490,9 @@ func (s *packer) read(file string, packing byte, mode string, operands, folders 
 		}
 		if err != nil {
 			s.p.Charge(0)
+			if xz != nil && xz.failed != nil {
+				return fmt.Errorf("xz: %w", xz.failed)
+			}
 			if members == 0 {
 				s.p.Errorf("This does not look like a tar archive")
 				s.code = 2

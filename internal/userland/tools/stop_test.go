@@ -34,6 +34,8 @@ var busy = map[string]string{
 	"du":    tree("du -a"),
 	"bzip2": bz + `; while :; do bzip2 -dc z; done`, "bunzip2": bz + `; while :; do bunzip2 -t z; done`, "bzcat": bz +
 		`; while :; do bzcat z; done`,
+	"xz": packedByXZ + `; while :; do xz -dc z.xz; done`, "unxz": packedByXZ + `; while :; do unxz -t z.xz; done`, "xzcat": packedByXZ +
+		`; while :; do xzcat z.xz; done`,
 	"bc": `echo 'while (1) { i }' | bc`, "b2sum": `yes | b2sum`, "cksum": `yes | cksum`, "md5sum": `yes | md5sum`, "sum": `yes | sum`,
 	"sha1sum":   `yes | sha1sum`,
 	"sha224sum": `yes | sha224sum`, "sha256sum": `yes | sha256sum`, "sha384sum": `yes | sha384sum`, "sha512sum": `yes | sha512sum -c`,
@@ -62,6 +64,13 @@ var busy = map[string]string{
 
 // bz makes a file z that holds "hello\n", packed by bzip2.
 const bz = `echo QlpoOTFBWSZTWcHAgOIAAAFBAAAQAkSgADDNAMNGKZcXckU4UJDBwIDi | base64 -d > z`
+
+// packedByXZ makes a file z.xz that holds a million bytes of "y\n", packed by xz.
+const packedByXZ = `echo /Td6WFoAAATm1rRGAgAhAQwAAACPmEGc70I/ANRdADyCq/wd//f/1IEKn3RzhPowEaZpp4+RC+RFpEO932qwFnAeVi0L6rgnHZslAj+o/1pyqZ` +
+	`WiwsWqNBkGdox2aWWhLsiGGGVgsv9Nj/IFi2j0kUiMhwCUEpokNn9mQpATDv8Qk/hxeFn4C83/lShGD6n8fN77mjAuVsCPhfODgcBlxCVT+PWR` +
+	`NjEFpbDub8FwTUcM0ZERqq1gHbrOsScYXFmG6WZSWL7pdqxZ5OVbBQj5x9qt/PtSK3TNHlsgQvndUz34KWQJO4DLKmzftTvwxLyzCWfjAGNizR` +
+	`Xrp6x3AAHwAcCEPQCQ8T4RscRn+wIAAAAABFla` +
+	` | base64 -d > z.xz`
 
 // many calls a command with more arguments than it can look at.
 func many(command string) string {

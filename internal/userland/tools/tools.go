@@ -22,6 +22,7 @@ import (
 func Programs() program.Table {
 	return program.Functions(map[string]program.Func{
 		"bunzip2": bzip2Command, "bzcat": bzip2Command, "bzip2": bzip2Command, "gunzip": gzipCommand, "gzip": gzipCommand, "tar": tarCommand,
+		"xz": xzCommand, "unxz": xzCommand, "xzcat": xzCommand,
 		"unzip": unzip, "zcat": gzipCommand, "zip": zipCommand, "chgrp": refuses("there are no other owners here"),
 		"chown": refuses("there are no other owners here"), "mkfifo": refuses("pipes with names are not supported here: use |"),
 		"mknod": refuses("devices cannot be made here"), "ionice": runs, "nice": runs, "nohup": runs, "setsid": runs, "stdbuf": runs, "tty": tty,

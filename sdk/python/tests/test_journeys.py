@@ -116,7 +116,7 @@ def test_iterate(client: Agentbox) -> None:
         assert run.status == "completed" and "".join(seen) == "live\nfirst"
         result = run.result("two")
         assert result is not None and result["stdout"] == "live\nfirst"
-        started = space.start([{"type": "shell", "command": "echo second > a.txt"}])
+        started = space.begin([{"type": "shell", "command": "echo second > a.txt"}])
         names = [f["event"] for f in started.stream()]
         assert names[0] == "operation" and names[-1] == "complete"
         undone = space.rewind(started.id)

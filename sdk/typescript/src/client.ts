@@ -323,10 +323,10 @@ export class Rooms {
     })
   }
 
-  /** Reads a thread, the newest message first. */
-  messages(thread: string, options: CallOptions & { cursor?: string } = {}): Promise<MessageList> {
-    const { cursor, ...call } = options
-    return this.http.json({ ...call, path: `/v1/threads/${encodeURIComponent(thread)}/messages`, query: { cursor } })
+  /** Reads a page of a thread, the newest message first. `before` is the `next_before` of the page in front of it. */
+  messages(thread: string, options: CallOptions & { before?: string | undefined; limit?: number | undefined } = {}): Promise<MessageList> {
+    const { before, limit, ...call } = options
+    return this.http.json({ ...call, path: `/v1/threads/${encodeURIComponent(thread)}/messages`, query: { before, limit } })
   }
 
   /** Yields the events of a room as they are recorded. */

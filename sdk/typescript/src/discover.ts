@@ -46,7 +46,7 @@ export async function home(): Promise<string> {
 }
 
 /** lives says whether a process lives. */
-function lives(pid: number): boolean {
+export function lives(pid: number): boolean {
   try {
     process.kill(pid, 0)
     return true

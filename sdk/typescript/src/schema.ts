@@ -1960,7 +1960,7 @@ export interface paths {
         put?: never;
         /**
          * Run code in an interpreter context of a space
-         * @description What the code defines stays for the next cell. A cell is a run of one shell operation, judged and recorded as every run, and answered like one: 201 when it has ended, 200 when it waits for a person, 202 when it still goes on after `wait_seconds`. The operation's result names in `displays` what the cell has shown, each an artifact of the run. A context is made by its first cell. Its state is a file of the space, and is kept, forked and rewound with the others. Only the tier nano has contexts.
+         * @description What the code defines stays for the next cell. A cell is a run of one shell operation, judged and recorded as every run, and answered like one: 201 when it has ended, 200 when it waits for a person, 202 when it still goes on after `wait_seconds`. The operation's result names in `displays` what the cell has shown, each an artifact of the run. A context is made by its first cell. In nano its state is a file of the space, and is kept, forked and rewound with the others. In the tier namespace it is a process, which ends with the space and at a rewind; a fork has none. The next cell begins a new one.
          */
         post: operations["run-cell"];
         delete?: never;
@@ -2089,6 +2089,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/spaces/{space_id}/pause": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Stop the processes of a space for a while
+         * @description Its processes stand still and use no processor time, and the time limits of its commands stop. No operation begins: a run that is sent to it waits until somebody resumes the space, or resumes it where resume_on_run is set. Its files can be read and written. The end of its life does not move. If the daemon ends, the processes end with it, and the space stays paused.
+         */
+        post: operations["pause-space"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/spaces/{space_id}/policy": {
         parameters: {
             query?: never;
@@ -2127,6 +2147,26 @@ export interface paths {
          * @description Its files, its environment and its limits stay; what lies in its private /tmp goes. It never goes back. A space with the runtime auto is promoted by itself when a command needs it; one that was asked to run in one tier stays there. While an operation is under way it is refused: space_busy.
          */
         post: operations["promote-space"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/spaces/{space_id}/resume": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Let a paused space go on
+         * @description The event space.resumed says with processes_ended that the processes are gone, because the daemon or the space ended meanwhile: then the space goes on with its files alone.
+         */
+        post: operations["resume-space"];
         delete?: never;
         options?: never;
         head?: never;
@@ -4088,6 +4128,12 @@ export interface components {
             /** @description By which the caller logs in */
             principal_id: string;
         };
+        PauseRequest: {
+            /** @description Why, for whoever reads the log */
+            reason?: string;
+            /** @description A run that is sent to the space resumes it; else it waits until somebody does */
+            resume_on_run?: boolean;
+        };
         PermitKey: {
             /** @description ed25519 */
             algorithm: string;
@@ -5349,6 +5395,8 @@ export interface components {
             };
             name: string;
             node_id?: string;
+            pause?: components["schemas"]["SpacePause"];
+            pause_at_end?: boolean;
             policy: string;
             policy_bundle: string;
             reason?: string;
@@ -5489,6 +5537,8 @@ export interface components {
                 [key: string]: string;
             };
             name?: string;
+            /** @description At the end of its time it is paused for at most 30 days, not destroyed */
+            pause_at_end?: boolean;
             /**
              * Format: int64
              * @description How long it lives; 12 hours by default
@@ -5557,6 +5607,16 @@ export interface components {
             root?: string;
             tier: string;
         };
+        SpacePause: {
+            /** Format: date-time */
+            at: string;
+            at_end?: boolean;
+            by: string;
+            method: string;
+            reason?: string;
+            resume_on_run?: boolean;
+            resumes_as: string;
+        };
         SpacePromotion: {
             /** @description Why, for whoever reads the log */
             reason?: string;
@@ -5589,6 +5649,8 @@ export interface components {
                 [key: string]: string;
             };
             name?: string;
+            /** @description At the end of its time it is paused for at most 30 days, not destroyed */
+            pause_at_end?: boolean;
             /**
              * @description Policy preset; standard by default
              * @enum {string}
@@ -5607,6 +5669,13 @@ export interface components {
             /**
              * Format: int64
              * @description How long it lives; 12 hours by default
+             */
+            ttl_seconds?: number;
+        };
+        SpaceResumption: {
+            /**
+             * Format: int64
+             * @description How many seconds it lives from now; without it, the end of its life stays
              */
             ttl_seconds?: number;
         };
@@ -6302,6 +6371,7 @@ export type Output = components['schemas']['Output'];
 export type OutsideAction = components['schemas']['OutsideAction'];
 export type PassphraseRequest = components['schemas']['PassphraseRequest'];
 export type PassphraseSet = components['schemas']['PassphraseSet'];
+export type PauseRequest = components['schemas']['PauseRequest'];
 export type PermitKey = components['schemas']['PermitKey'];
 export type PolicyActionType = components['schemas']['PolicyActionType'];
 export type PolicyApproval = components['schemas']['PolicyApproval'];
@@ -6412,9 +6482,11 @@ export type SpaceList = components['schemas']['SpaceList'];
 export type SpaceLoad = components['schemas']['SpaceLoad'];
 export type SpaceNeed = components['schemas']['SpaceNeed'];
 export type SpaceOffer = components['schemas']['SpaceOffer'];
+export type SpacePause = components['schemas']['SpacePause'];
 export type SpacePromotion = components['schemas']['SpacePromotion'];
 export type SpaceReport = components['schemas']['SpaceReport'];
 export type SpaceRequest = components['schemas']['SpaceRequest'];
+export type SpaceResumption = components['schemas']['SpaceResumption'];
 export type SpaceRewind = components['schemas']['SpaceRewind'];
 export type SpaceRewound = components['schemas']['SpaceRewound'];
 export type SpaceRoute = components['schemas']['SpaceRoute'];
@@ -12427,6 +12499,57 @@ export interface operations {
             };
         };
     };
+    "pause-space": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The space */
+                space_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "reason": "until Monday"
+                 *     }
+                 */
+                "application/json": components["schemas"]["PauseRequest"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    Location?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Space"];
+                };
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            404: components["responses"]["Problem404"];
+            409: components["responses"]["Problem409"];
+            413: components["responses"]["Problem413"];
+            415: components["responses"]["Problem415"];
+            429: components["responses"]["Problem429"];
+            503: components["responses"]["Problem503"];
+            /** @description A problem document; `error` says which */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     "get-space-policy": {
         parameters: {
             query?: never;
@@ -12534,6 +12657,57 @@ export interface operations {
                  *     }
                  */
                 "application/json": components["schemas"]["SpacePromotion"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    Location?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Space"];
+                };
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            404: components["responses"]["Problem404"];
+            409: components["responses"]["Problem409"];
+            413: components["responses"]["Problem413"];
+            415: components["responses"]["Problem415"];
+            429: components["responses"]["Problem429"];
+            503: components["responses"]["Problem503"];
+            /** @description A problem document; `error` says which */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    "resume-space": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The space */
+                space_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "ttl_seconds": 3600
+                 *     }
+                 */
+                "application/json": components["schemas"]["SpaceResumption"];
             };
         };
         responses: {

@@ -1,9 +1,10 @@
-import { AgentboxError, OperationError, PolicyDeniedError } from './errors.js'
+import { AgentboxError, OperationError, PolicyDeniedError, ValidationError } from './errors.js'
 import { Files } from './files.js'
 import type { CallOptions, Transport } from './http.js'
+import { Process, type StartOptions } from './process.js'
 import { Run, fromBase64, output, type Operation, type RunFrame, type RunOptions, type WaitOptions } from './run.js'
 import type {
-  ApprovalList, ContextList, RunDisplay, RunEvents, RunLack, RunResultShell, SnapshotEntry, SnapshotList, Space as SpaceDocument, SpaceContext, SpaceDiff, SpaceRewound,
+  ApprovalList, ContextList, RunDisplay, RunEvents, RunLack, RunList, RunResultShell, RunShown, SnapshotEntry, SnapshotList, Space as SpaceDocument, SpaceContext, SpaceDiff, SpaceRewound,
 } from './schema.js'
 
 /** Languages of code that is run by itself. */
@@ -166,7 +167,7 @@ export class Space implements AsyncDisposable {
     const { language = 'python', context, cwd, env, commandMs, ...rest } = options
     const inside = language === 'typescript' ? 'javascript' : language
     const name = context ?? (inside === 'python' ? 'main' : `main-${inside}`)
-    const run = await this.start(
+    const run = await this.launch(
       `/contexts/${encodeURIComponent(name)}/cells`,
       { language: inside, code, ...clean({ cwd, env, timeout_ms: commandMs }) },
       { title: code.slice(0, 200), timeoutMs: patience(commandMs), ...rest },
@@ -176,7 +177,7 @@ export class Space implements AsyncDisposable {
 
   /** Runs operations of protocol 1.0 in order and waits for their end. What policy refuses is a result in `run.results`. */
   run(operations: Operation[], options: RunOptions = {}): Promise<Run> {
-    return this.start('/runs', { protocolVersion: '1.0', operations }, options)
+    return this.launch('/runs', { protocolVersion: '1.0', operations }, options)
   }
 
   /** Starts operations and yields their frames as they come: what begins, what is printed, what became of each. */
@@ -185,7 +186,39 @@ export class Space implements AsyncDisposable {
     return { run, [Symbol.asyncIterator]: () => run.stream(options) }
   }
 
-  private async start(path: string, body: object, options: RunOptions): Promise<Run> {
+  /**
+   * Starts a command in the background and returns at once. It runs beside the other runs of the space, without a time limit of its own, until
+   * it ends or its space does. `stdin` and `pty` need a tier with processes.
+   */
+  async start(command: string, options: StartOptions = {}): Promise<Process> {
+    const { cwd, env, commandMs, stdin, pty, tag, title = command.slice(0, 200), ...rest } = options
+    const operation = { type: 'shell', id: 'exec', command, ...clean({ cwd, env, timeout: commandMs, stdin, pty, tag }) }
+    const run = await this.begin('/runs', { protocolVersion: '1.0', background: true, operations: [operation] }, { title, ...rest }, 0)
+    return new Process(this.http, run, pty !== undefined)
+  }
+
+  /** Finds a command in the background again, by the id of its run. */
+  async process(run: string, options: CallOptions = {}): Promise<Process> {
+    const shown = await this.http.json<RunShown>({ ...options, path: `${this.path}/runs/${encodeURIComponent(run)}` })
+    if (!shown.background || !shown.result) {
+      throw new ValidationError(`the run ${run} is no command in the background`, { code: 'run_not_background', status: 400 })
+    }
+    return new Process(this.http, new Run(this.http, this.id, shown.result), shown.pty !== undefined)
+  }
+
+  /** Yields the commands in the background that run, or those with another status, the newest first. */
+  async *processes(options: CallOptions & { status?: string } = {}): AsyncGenerator<Process, void, undefined> {
+    const { status = 'running', ...call } = options
+    let cursor: string | undefined
+    do {
+      const query = { space_id: this.id, background: true, status, cursor }
+      const page = await this.http.json<RunList>({ ...call, path: '/v1/runs', query })
+      for (const found of page.runs ?? []) yield await this.process(found.run_id, call)
+      cursor = page.next_cursor
+    } while (cursor)
+  }
+
+  private async launch(path: string, body: object, options: RunOptions): Promise<Run> {
     const live = options.onStdout !== undefined || options.onStderr !== undefined
     const run = await this.begin(path, body, options, live ? 0 : 1)
     if (run.status === 'queued') await this.unblock(run, options)
@@ -323,7 +356,7 @@ export class Contexts {
 }
 
 /** shell finds the result of the only command of a run. */
-function shell(run: Run): RunResultShell {
+export function shell(run: Run): RunResultShell {
   const last = run.results.at(-1)
   if (last?.type === 'shell') {
     if (last.exitCode !== undefined || !last.error) return last

@@ -15,11 +15,13 @@ if TYPE_CHECKING:
     from ._async.client import AsyncAgentbox as AsyncAgentbox
     from ._async.client import AsyncRun as AsyncRun
     from ._async.client import AsyncSpace as AsyncSpace
+    from ._async.process import AsyncProcess as AsyncProcess
     from ._async.sandbox import AsyncSandbox as AsyncSandbox
     from ._async.sandbox import AsyncSandboxResult as AsyncSandboxResult
     from ._sync.client import Agentbox as Agentbox
     from ._sync.client import Run as Run
     from ._sync.client import Space as Space
+    from ._sync.process import Process as Process
     from ._sync.sandbox import Sandbox as Sandbox
     from ._sync.sandbox import SandboxResult as SandboxResult
     from .config import SandboxConfig as SandboxConfig
@@ -39,17 +41,20 @@ if TYPE_CHECKING:
     from .results import CodeResult as CodeResult
     from .results import Display as Display
     from .results import ExecResult as ExecResult
+    from .results import Output as Output
 
 __version__ = "0.1.0"
 
 # Names are read when they are first used, so that importing the package costs next to nothing.
 _WHERE = {
     "_async.client": ("AsyncAgentbox", "AsyncRun", "AsyncSpace"),
+    "_async.process": ("AsyncProcess",),
     "_async.sandbox": ("AsyncSandbox", "AsyncSandboxResult"),
     "_sync.client": ("Agentbox", "Run", "Space"),
+    "_sync.process": ("Process",),
     "_sync.sandbox": ("Sandbox", "SandboxResult"),
     "config": ("SandboxConfig",),
-    "results": ("CodeResult", "Display", "ExecResult"),
+    "results": ("CodeResult", "Display", "ExecResult", "Output"),
     "errors": (
         "AgentboxError",
         "ApprovalRequiredError",

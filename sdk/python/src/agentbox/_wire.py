@@ -89,10 +89,14 @@ def file_path(path: str) -> str:
 
 def printed(data: str | None, encoding: str | None) -> str:
     """Returns what a command printed, as text."""
-    if data is None:
-        return ""
-    return base64.b64decode(data).decode(errors="replace") if encoding == "base64" else data
+    return "" if data is None else raw_of(data, encoding).decode(errors="replace")
 
 
-def archive_of(data: bytes) -> str:
+def raw_of(data: str, encoding: str | None) -> bytes:
+    """Returns what a command printed, as bytes."""
+    return base64.b64decode(data) if encoding == "base64" else data.encode()
+
+
+def text_of(data: bytes) -> str:
+    """Returns bytes as base64."""
     return base64.b64encode(data).decode()

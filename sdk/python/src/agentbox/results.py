@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from ._wire import Json, printed
-from .errors import OperationError
+from .errors import OperationError, PolicyDeniedError
 
-__all__ = ["Answer", "CodeResult", "Display", "ExecResult"]
+__all__ = ["Answer", "CodeResult", "Display", "ExecResult", "Output"]
 
 Answer = Literal["approve", "deny", "wait"]
 """What a person, or a program for them, says of a question; ``wait`` leaves it to somebody else."""
@@ -131,3 +131,34 @@ def _fields(run: Any, raw: Json) -> Json:
         "lacks": raw.get("lacks") or [],
         "raw": raw,
     }
+
+
+def shell(run: Any) -> Json:
+    """Finds the result of the only command of a run."""
+    last: Json = run.results[-1] if run.results else {}
+    kind = last.get("type")
+    if kind == "shell":
+        if last.get("exitCode") is not None or not last.get("error"):
+            return last
+        raise OperationError(last["error"], code=last.get("reasonCode") or "command_not_started", suggestion=last.get("suggestion"))
+    suggestion = last.get("suggestion")
+    if kind == "policyDenied":
+        raise PolicyDeniedError(
+            last.get("reason") or "policy refused it", code=last.get("reasonCode") or "policy_denied", suggestion=suggestion, approval_id=last.get("approvalId")
+        )
+    if kind == "error":
+        raise OperationError(last.get("message") or last.get("error") or "it could not be tried", code=last.get("reasonCode") or "operation_failed", suggestion=suggestion)
+    raise OperationError(f"the run {run.id} ended as {run.status} without a result", code=f"run_{run.status}")
+
+
+@dataclass(frozen=True)
+class Output:
+    """A piece of what a command in the background printed."""
+
+    channel: Literal["stdout", "stderr"]
+    text: str
+    """The piece as text. A character that two pieces share comes with the second one."""
+    raw: bytes = field(repr=False)
+    """The piece as it was printed."""
+    id: int = 0
+    """The place of the piece in the stream of the run: ``output(after=id)`` goes on behind it."""

@@ -714,6 +714,11 @@ class PassphraseSet(TypedDict, closed=True):
     principal_id: str
 
 
+class PauseRequest(TypedDict, closed=True):
+    reason: NotRequired[str]
+    resume_on_run: NotRequired[bool]
+
+
 class PermitKey(TypedDict, closed=True):
     algorithm: str
     public_key: str
@@ -1546,6 +1551,7 @@ class SpaceFork(TypedDict, closed=True):
     env: NotRequired[dict[str, str]]
     metadata: NotRequired[dict[str, str]]
     name: NotRequired[str]
+    pause_at_end: NotRequired[bool]
     ttl_seconds: NotRequired[int]
 
 
@@ -1588,6 +1594,16 @@ class SpaceOffer(TypedDict, closed=True):
     tier: str
 
 
+class SpacePause(TypedDict, closed=True):
+    at: str
+    at_end: NotRequired[bool]
+    by: str
+    method: str
+    reason: NotRequired[str]
+    resume_on_run: NotRequired[bool]
+    resumes_as: str
+
+
 class SpacePromotion(TypedDict, closed=True):
     reason: NotRequired[str]
     tier: NotRequired[str]
@@ -1600,6 +1616,10 @@ class SpaceReport(TypedDict, closed=True):
     ok: bool
     start_ns: int
     tier: str
+
+
+class SpaceResumption(TypedDict, closed=True):
+    ttl_seconds: NotRequired[int]
 
 
 class SpaceRewind(TypedDict, closed=True):
@@ -2315,6 +2335,8 @@ class Space(TypedDict, closed=True):
     metadata: NotRequired[dict[str, str]]
     name: str
     node_id: NotRequired[str]
+    pause: NotRequired[SpacePause]
+    pause_at_end: NotRequired[bool]
     policy: str
     policy_bundle: str
     reason: NotRequired[str]
@@ -2620,6 +2642,7 @@ SpaceRequest = TypedDict(
         'limits': NotRequired[SpaceBounds],
         'metadata': NotRequired[dict[str, str]],
         'name': NotRequired[str],
+        'pause_at_end': NotRequired[bool],
         'policy': NotRequired[Literal['restrictive', 'standard', 'permissive']],
         'policy_bundle': NotRequired[PolicyBundle],
         'policy_overrides': NotRequired[Any],

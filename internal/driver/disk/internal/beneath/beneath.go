@@ -11,6 +11,7 @@ import (
 
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/space"
+	"agentbox/internal/driver/disk/internal/room"
 )
 
 // The permission bits of what is made below such a folder.
@@ -54,6 +55,9 @@ func Refusal(err error, p string) error {
 		return err
 	}
 	shown := fmt.Sprintf("%+q", p)
+	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
+		return room.Refused(err, "; "+shown+" cannot be written")
+	}
 	for _, r := range [...]struct {
 		is     error
 		as     *fault.Error
@@ -69,8 +73,6 @@ func Refusal(err error, p string) error {
 		{syscall.EAGAIN, space.ErrFileBusy, "a program in the space holds %s; try again when it has ended"},
 		{syscall.ETXTBSY, space.ErrFileBusy, "a program in the space holds %s; try again when it has ended"},
 		{syscall.ENAMETOOLONG, space.ErrInvalidPath, "%s is too long for the file system"},
-		{syscall.ENOSPC, space.ErrDiskFull, "%s cannot be written: the host's disk is full"},
-		{syscall.EDQUOT, space.ErrDiskFull, "%s cannot be written: the host's disk quota is used up"},
 	} {
 		if errors.Is(err, r.is) {
 			return fault.Wrap(err, r.as.Kind, r.as.Code, r.format, shown)

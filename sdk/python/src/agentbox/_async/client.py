@@ -14,20 +14,20 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 import httpx
 
 from .._discover import discover, start, stop
-from .._wire import Json, JsonList, Message, Parser, archive_of, backoff, clean, file_path, part, passing, printed
+from .._wire import Json, JsonList, Message, Parser, backoff, clean, file_path, part, passing, printed, text_of
 from ..errors import (
     AgentboxError,
     ApprovalRequiredError,
     NetworkError,
     NotFoundError,
-    OperationError,
-    PolicyDeniedError,
     TimeoutError,
     UnavailableError,
+    ValidationError,
     from_problem,
 )
-from ..results import Answer, CodeResult, Display, ExecResult
+from ..results import Answer, CodeResult, Display, ExecResult, shell
 from ._pause import pause
+from .process import AsyncProcess
 
 if TYPE_CHECKING:
     from subprocess import Popen
@@ -233,7 +233,7 @@ class AsyncSpaces:
         timeout: float | None = None,
     ) -> AsyncSpace:
         """Makes a space. ``archive`` (zip, tar or tar.gz) or ``path`` (a folder of the daemon's host) is what its files begin with."""
-        origin = {"archive": archive_of(archive)} if archive is not None else {"path": path} if path else None
+        origin = {"archive": text_of(archive)} if archive is not None else {"path": path} if path else None
         body = clean(
             {
                 "name": name, "description": description, "policy": policy, "policy_overrides": policy_overrides, "runtime": runtime, "env": env,
@@ -450,8 +450,47 @@ class AsyncSpace:
         """Runs operations of protocol 1.0 in order and waits for their end. What policy refuses is a result in ``run.results``."""
         return await self._start("/runs", {"protocolVersion": "1.0", "operations": list(operations)}, options)
 
-    async def start(self, operations: Sequence[Mapping[str, Any]], **options: Any) -> AsyncRun:
-        """Starts operations and returns at once; ``run.stream()`` yields what happens."""
+    async def start(
+        self,
+        command: str,
+        *,
+        cwd: str | None = None,
+        env: Mapping[str, str] | None = None,
+        command_ms: int | None = None,
+        stdin: bool | None = None,
+        pty: tuple[int, int] | None = None,
+        tag: str | None = None,
+        **options: Any,
+    ) -> AsyncProcess:
+        """Starts a command in the background and returns at once.
+
+        It runs beside the other runs of the space, without a time limit of its own, until it ends or its space does. ``stdin`` lets it get
+        input; ``pty``, the columns and rows, gives it a terminal. Both need a tier with processes. Options: title, agent, retention, timeout
+        (seconds), idempotency_key.
+        """
+        if not isinstance(command, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise ValidationError("start takes a command", code="usage", suggestion="operations are started with begin")
+        terminal = {"cols": pty[0], "rows": pty[1]} if pty else None
+        operation = clean(
+            {"type": "shell", "id": "exec", "command": command, "cwd": cwd, "env": env, "timeout": command_ms, "stdin": stdin, "pty": terminal, "tag": tag}
+        )
+        body = {"protocolVersion": "1.0", "background": True, "operations": [operation]}
+        return AsyncProcess(self._t, await self._begin("/runs", body, {"title": command[:200], **options}, 0), pty is not None)
+
+    async def process(self, run: str) -> AsyncProcess:
+        """Finds a command in the background again, by the id of its run."""
+        shown = await self._t.json("GET", f"{self._path}/runs/{part(run)}")
+        if not shown.get("background"):
+            raise ValidationError(f"the run {run} is no command in the background", code="run_not_background", status=400)
+        return AsyncProcess(self._t, AsyncRun(self._t, self.id, shown["result"]), "pty" in shown)
+
+    async def processes(self, status: str = "running") -> AsyncIterator[AsyncProcess]:
+        """Yields the commands in the background that run, or those with another status, the newest first."""
+        async for found in pages(self._t, "/v1/runs", "runs", {"space_id": self.id, "background": True, "status": status}):
+            yield await self.process(found["run_id"])
+
+    async def begin(self, operations: Sequence[Mapping[str, Any]], **options: Any) -> AsyncRun:
+        """Begins operations and returns at once; ``run.stream()`` yields what happens."""
         return await self._begin("/runs", {"protocolVersion": "1.0", "operations": list(operations)}, options, 0)
 
     async def _start(self, path: str, body: Json, options: Json) -> AsyncRun:
@@ -542,24 +581,6 @@ class AsyncSpace:
             await self.destroy()
         except NotFoundError:
             pass
-
-
-def shell(run: AsyncRun) -> Json:
-    """Finds the result of the only command of a run."""
-    last = run.results[-1] if run.results else {}
-    kind = last.get("type")
-    if kind == "shell":
-        if last.get("exitCode") is not None or not last.get("error"):
-            return last
-        raise OperationError(last["error"], code=last.get("reasonCode") or "command_not_started", suggestion=last.get("suggestion"))
-    suggestion = last.get("suggestion")
-    if kind == "policyDenied":
-        raise PolicyDeniedError(
-            last.get("reason") or "policy refused it", code=last.get("reasonCode") or "policy_denied", suggestion=suggestion, approval_id=last.get("approvalId")
-        )
-    if kind == "error":
-        raise OperationError(last.get("message") or last.get("error") or "it could not be tried", code=last.get("reasonCode") or "operation_failed", suggestion=suggestion)
-    raise OperationError(f"the run {run.id} ended as {run.status} without a result", code=f"run_{run.status}")
 
 
 class AsyncFiles:
@@ -768,8 +789,14 @@ class AsyncRooms:
 
     async def messages(self, thread: str) -> AsyncIterator[Json]:
         """Yields the messages of a thread, the newest first."""
-        async for found in pages(self._t, f"/v1/threads/{part(thread)}/messages", "messages", {}):
-            yield found
+        before: str | None = None
+        while True:
+            page = await self._t.json("GET", f"/v1/threads/{part(thread)}/messages", query={"before": before, "limit": 100})
+            for found in page["messages"]:
+                yield found
+            before = page.get("next_before")
+            if not before:
+                return
 
     async def stream(self, room: str, *, after: int | None = None) -> AsyncIterator[Json]:
         """Yields the events of a room as they are recorded."""

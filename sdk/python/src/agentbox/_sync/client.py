@@ -15,20 +15,20 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 import httpx
 
 from .._discover import discover, start, stop
-from .._wire import Json, JsonList, Message, Parser, archive_of, backoff, clean, file_path, part, passing, printed
+from .._wire import Json, JsonList, Message, Parser, backoff, clean, file_path, part, passing, printed, text_of
 from ..errors import (
     AgentboxError,
     ApprovalRequiredError,
     NetworkError,
     NotFoundError,
-    OperationError,
-    PolicyDeniedError,
     TimeoutError,
     UnavailableError,
+    ValidationError,
     from_problem,
 )
-from ..results import Answer, CodeResult, Display, ExecResult
+from ..results import Answer, CodeResult, Display, ExecResult, shell
 from ._pause import pause
+from .process import Process
 
 if TYPE_CHECKING:
     from subprocess import Popen
@@ -234,7 +234,7 @@ class Spaces:
         timeout: float | None = None,
     ) -> Space:
         """Makes a space. ``archive`` (zip, tar or tar.gz) or ``path`` (a folder of the daemon's host) is what its files begin with."""
-        origin = {"archive": archive_of(archive)} if archive is not None else {"path": path} if path else None
+        origin = {"archive": text_of(archive)} if archive is not None else {"path": path} if path else None
         body = clean(
             {
                 "name": name, "description": description, "policy": policy, "policy_overrides": policy_overrides, "runtime": runtime, "env": env,
@@ -449,8 +449,47 @@ class Space:
         """Runs operations of protocol 1.0 in order and waits for their end. What policy refuses is a result in ``run.results``."""
         return self._start("/runs", {"protocolVersion": "1.0", "operations": list(operations)}, options)
 
-    def start(self, operations: Sequence[Mapping[str, Any]], **options: Any) -> Run:
-        """Starts operations and returns at once; ``run.stream()`` yields what happens."""
+    def start(
+        self,
+        command: str,
+        *,
+        cwd: str | None = None,
+        env: Mapping[str, str] | None = None,
+        command_ms: int | None = None,
+        stdin: bool | None = None,
+        pty: tuple[int, int] | None = None,
+        tag: str | None = None,
+        **options: Any,
+    ) -> Process:
+        """Starts a command in the background and returns at once.
+
+        It runs beside the other runs of the space, without a time limit of its own, until it ends or its space does. ``stdin`` lets it get
+        input; ``pty``, the columns and rows, gives it a terminal. Both need a tier with processes. Options: title, agent, retention, timeout
+        (seconds), idempotency_key.
+        """
+        if not isinstance(command, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise ValidationError("start takes a command", code="usage", suggestion="operations are started with begin")
+        terminal = {"cols": pty[0], "rows": pty[1]} if pty else None
+        operation = clean(
+            {"type": "shell", "id": "exec", "command": command, "cwd": cwd, "env": env, "timeout": command_ms, "stdin": stdin, "pty": terminal, "tag": tag}
+        )
+        body = {"protocolVersion": "1.0", "background": True, "operations": [operation]}
+        return Process(self._t, self._begin("/runs", body, {"title": command[:200], **options}, 0), pty is not None)
+
+    def process(self, run: str) -> Process:
+        """Finds a command in the background again, by the id of its run."""
+        shown = self._t.json("GET", f"{self._path}/runs/{part(run)}")
+        if not shown.get("background"):
+            raise ValidationError(f"the run {run} is no command in the background", code="run_not_background", status=400)
+        return Process(self._t, Run(self._t, self.id, shown["result"]), "pty" in shown)
+
+    def processes(self, status: str = "running") -> Iterator[Process]:
+        """Yields the commands in the background that run, or those with another status, the newest first."""
+        for found in pages(self._t, "/v1/runs", "runs", {"space_id": self.id, "background": True, "status": status}):
+            yield self.process(found["run_id"])
+
+    def begin(self, operations: Sequence[Mapping[str, Any]], **options: Any) -> Run:
+        """Begins operations and returns at once; ``run.stream()`` yields what happens."""
         return self._begin("/runs", {"protocolVersion": "1.0", "operations": list(operations)}, options, 0)
 
     def _start(self, path: str, body: Json, options: Json) -> Run:
@@ -541,24 +580,6 @@ class Space:
             self.destroy()
         except NotFoundError:
             pass
-
-
-def shell(run: Run) -> Json:
-    """Finds the result of the only command of a run."""
-    last = run.results[-1] if run.results else {}
-    kind = last.get("type")
-    if kind == "shell":
-        if last.get("exitCode") is not None or not last.get("error"):
-            return last
-        raise OperationError(last["error"], code=last.get("reasonCode") or "command_not_started", suggestion=last.get("suggestion"))
-    suggestion = last.get("suggestion")
-    if kind == "policyDenied":
-        raise PolicyDeniedError(
-            last.get("reason") or "policy refused it", code=last.get("reasonCode") or "policy_denied", suggestion=suggestion, approval_id=last.get("approvalId")
-        )
-    if kind == "error":
-        raise OperationError(last.get("message") or last.get("error") or "it could not be tried", code=last.get("reasonCode") or "operation_failed", suggestion=suggestion)
-    raise OperationError(f"the run {run.id} ended as {run.status} without a result", code=f"run_{run.status}")
 
 
 class Files:
@@ -767,8 +788,14 @@ class Rooms:
 
     def messages(self, thread: str) -> Iterator[Json]:
         """Yields the messages of a thread, the newest first."""
-        for found in pages(self._t, f"/v1/threads/{part(thread)}/messages", "messages", {}):
-            yield found
+        before: str | None = None
+        while True:
+            page = self._t.json("GET", f"/v1/threads/{part(thread)}/messages", query={"before": before, "limit": 100})
+            for found in page["messages"]:
+                yield found
+            before = page.get("next_before")
+            if not before:
+                return
 
     def stream(self, room: str, *, after: int | None = None) -> Iterator[Json]:
         """Yields the events of a room as they are recorded."""

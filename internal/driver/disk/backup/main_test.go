@@ -1,0 +1,9 @@
+package backup
+
+import (
+	"testing"
+
+	"agentbox/internal/testkit/ondisk"
+)
+
+func TestMain(m *testing.M) { ondisk.Run(m) }

@@ -1,0 +1,9 @@
+package seal
+
+import (
+	"testing"
+
+	"agentbox/internal/testkit/ondisk"
+)
+
+func TestMain(m *testing.M) { ondisk.Run(m) }

@@ -1,0 +1,153 @@
+package cmdline
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"agentbox/internal/client"
+	"agentbox/internal/surface/cli/term"
+)
+
+// CompleteApprovals offers what waits for a person.
+func (i *Invocation) CompleteApprovals(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	api, err := i.Connect(cmd.Context())
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	waiting, err := Open(cmd.Context(), api, "", "")
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	var found []string
+	for _, a := range waiting {
+		found = append(found, string(a.ID)+"\t"+term.OneLine(a.Title, 60))
+	}
+	return found, cobra.ShellCompDirectiveNoFileComp
+}
+
+// completeContexts offers the interpreter contexts of a space.
+func (i *Invocation) completeContexts(cmd *cobra.Command, in string) ([]string, cobra.ShellCompDirective) {
+	return i.fromDaemon(cmd, func(ctx context.Context, api *client.Client) (found []string, err error) {
+		s, err := i.Named(ctx, api, in)
+		if err != nil {
+			return nil, err
+		}
+		all, err := api.Contexts(ctx, s)
+		for _, c := range all {
+			found = append(found, c.Name+"\t"+c.Language)
+		}
+		return found, err
+	})
+}
+
+// CompleteThreads offers the threads of the newest rooms.
+func (i *Invocation) CompleteThreads(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveDefault
+	}
+	api, err := i.Connect(cmd.Context())
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	page, err := api.Rooms(cmd.Context(), client.Page{Limit: 10})
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	var found []string
+	for _, r := range page.Rooms {
+		list, err := api.Threads(cmd.Context(), r.ID, client.Page{Limit: 20})
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		for _, t := range list.Threads {
+			found = append(found, string(t.ID)+"\t"+term.OneLine(r.Title, 20)+": "+term.OneLine(t.Title, 60))
+		}
+	}
+	return found, cobra.ShellCompDirectiveNoFileComp
+}
+
+// CompleteNodes offers the nodes that do not work.
+func (i *Invocation) CompleteNodes(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	api, err := i.Connect(cmd.Context())
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	all, err := api.Nodes(cmd.Context())
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	var found []string
+	for _, m := range all {
+		if !m.Alive && !m.Removed {
+			found = append(found, string(m.Node)+"\t"+m.Address)
+		}
+	}
+	return found, cobra.ShellCompDirectiveNoFileComp
+}
+
+// CompleteRooms offers rooms.
+func (i *Invocation) CompleteRooms(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	api, err := i.Connect(cmd.Context())
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	page, err := api.Rooms(cmd.Context(), client.Page{Limit: 100})
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	var found []string
+	for _, r := range page.Rooms {
+		found = append(found, completion(string(r.ID), r.Title, begun))
+	}
+	return found, cobra.ShellCompDirectiveNoFileComp
+}
+
+// CompleteSpaces offers the spaces that live.
+func (i *Invocation) CompleteSpaces(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	api, err := i.Connect(cmd.Context())
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	page, err := api.Spaces(cmd.Context(), client.SpaceFilter{Page: client.Page{Limit: 100}})
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	var found []string
+	for _, s := range page.Spaces {
+		found = append(found, completion(string(s.ID), s.Name, begun))
+	}
+	return found, cobra.ShellCompDirectiveNoFileComp
+}
+
+// CompleteWorkspaces offers the workspaces that are seen.
+func (i *Invocation) CompleteWorkspaces(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	api, err := i.Connect(cmd.Context())
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	page, err := api.Workspaces(cmd.Context(), client.Page{Limit: 100})
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	var found []string
+	for _, w := range page.Workspaces {
+		found = append(found, string(w.ID)+"\t"+term.OneLine(w.Name, 60))
+	}
+	return found, cobra.ShellCompDirectiveNoFileComp
+}

@@ -1,0 +1,25 @@
+package runview
+
+import (
+	"testing"
+	"time"
+
+	"agentbox/internal/domain/run"
+)
+
+func TestWhereItStandsSaysHowLongAnEngineIsSilent(t *testing.T) {
+	now := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
+	claimed := func(ago time.Duration) *run.Claim {
+		return &run.Claim{Renewed: now.Add(-ago), Until: now.Add(-ago + run.ClaimTime)}
+	}
+	for want, r := range map[string]run.Run{
+		"running":                               {Status: run.Running, Claim: claimed(20 * time.Second)},
+		"running, engine silent for 1 min 20 s": {Status: run.Running, Claim: claimed(80 * time.Second)},
+		"failed":                                {Status: run.Failed, Claim: claimed(80 * time.Second)},
+		"queued":                                {Status: run.Queued},
+	} {
+		if got := WhereItStands(r, now).Text; got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}

@@ -1,0 +1,131 @@
+package shellcmd
+
+import (
+	"bufio"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"agentbox/internal/domain/fault"
+	"agentbox/internal/host"
+	"agentbox/internal/surface/cli/cmdline"
+)
+
+// Bounds of the history.
+const (
+	maxHistory     = 1000    // lines
+	maxHistoryLine = 4096    // bytes of a line that is kept
+	maxHistoryFile = 8 << 20 // bytes of the file that are read
+)
+
+// history holds the lines that were typed in sessions, the newest last. It implements term.History.
+type history struct {
+	file  string // "" keeps it for as long as the shell is open
+	lines []string
+	mute  bool // what is typed now is an answer and no line
+	wrong error
+}
+
+// historyFile is where the history of the user lies: agentbox in XDG_STATE_HOME, else in ~/.local/state; "" where there is no such place.
+func historyFile(i *cmdline.Invocation) string {
+	if state := i.Getenv("XDG_STATE_HOME"); filepath.IsAbs(state) {
+		return filepath.Join(state, "agentbox", "shell_history")
+	}
+	if home := i.Getenv("HOME"); filepath.IsAbs(home) {
+		return filepath.Join(home, ".local", "state", "agentbox", "shell_history")
+	}
+	return ""
+}
+
+// openHistory reads the history, and cuts a file that has grown to twice what is kept.
+func openHistory(file string) (*history, error) {
+	h := &history{file: file}
+	if file == "" {
+		return h, nil
+	}
+	f, err := os.OpenFile(file, os.O_RDONLY|host.NoFollow, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		return h, nil
+	}
+	if err != nil {
+		h.file = ""
+		return h, fault.Wrap(err, fault.Unavailable, "history_unreadable", "the history in %s cannot be read, and is not kept", file)
+	}
+	defer f.Close()
+	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
+		h.file = ""
+		return h, fault.New(fault.Invalid, "history_unreadable", "%s is no file; the history is not kept", file)
+	}
+	read := 0
+	for lines := bufio.NewScanner(io.LimitReader(f, maxHistoryFile)); lines.Scan(); read++ {
+		h.remember(lines.Text())
+	}
+	if read > 2*maxHistory {
+		return h, h.rewrite()
+	}
+	return h, nil
+}
+
+// Add takes a line that was typed.
+func (h *history) Add(line string) {
+	if h.mute || !h.remember(line) || h.file == "" {
+		return
+	}
+	if err := h.append(line); err != nil { // it is said at the end of the session, once
+		h.wrong, h.file = fault.Wrap(err, fault.Unavailable, "history_not_kept", "the history could not be kept in %s", h.file), ""
+	}
+}
+
+// remember keeps a line in memory, and reports whether it did. What begins with a space is meant to be forgotten.
+func (h *history) remember(line string) bool {
+	if strings.TrimSpace(line) == "" || line[0] == ' ' || len(line) > maxHistoryLine || strings.ContainsAny(line, "\n\r\x00") {
+		return false
+	}
+	if n := len(h.lines); n > 0 && h.lines[n-1] == line {
+		return false
+	}
+	h.lines = append(h.lines, line)
+	h.lines = h.lines[max(0, len(h.lines)-maxHistory):]
+	return true
+}
+
+func (h *history) append(line string) error {
+	if err := os.MkdirAll(filepath.Dir(h.file), 0o700); err != nil {
+		return err
+	}
+	f, err := os.OpenFile(h.file, os.O_CREATE|os.O_APPEND|os.O_WRONLY|host.NoFollow, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(line + "\n")
+	return errors.Join(err, f.Chmod(0o600), f.Close()) // it may be an older one that others could read
+}
+
+func (h *history) rewrite() error {
+	f, err := os.CreateTemp(filepath.Dir(h.file), ".shell_history-*") // which is made with mode 0600
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(strings.Join(h.lines, "\n") + "\n")
+	if err = errors.Join(err, f.Close()); err == nil {
+		err = os.Rename(f.Name(), h.file)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(f.Name()))
+	}
+	return nil
+}
+
+// Len is how many lines there are.
+func (h *history) Len() int {
+	if h.mute {
+		return 0
+	}
+	return len(h.lines)
+}
+
+// At returns a line; 0 is the newest.
+func (h *history) At(n int) string { return h.lines[len(h.lines)-1-n] }

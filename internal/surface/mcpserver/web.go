@@ -1,0 +1,143 @@
+package mcpserver
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"io"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/auth"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"agentbox/internal/client"
+)
+
+// Path is where the daemon serves the protocol over HTTP.
+const Path = "/mcp"
+
+// Bounds of the protocol over HTTP.
+const (
+	idleTime    = 30 * time.Minute // after which a session that nobody uses ends
+	maxSessions = 1_000            // that live at the same time
+)
+
+// Web serves the protocol over HTTP, with a session for each client that shows a key. Make it with NewWeb.
+type Web struct {
+	Config
+	api     http.Handler // answers /v1
+	handler http.Handler
+
+	mu   sync.Mutex // guards open
+	open []*mcp.Server
+}
+
+// NewWeb returns a server whose sessions work as the configuration says, each with the key that its client shows. The handler answers /v1.
+func NewWeb(c Config, api http.Handler) *Web {
+	w := &Web{Config: c, api: api}
+	streams := mcp.NewStreamableHTTPHandler(w.session, &mcp.StreamableHTTPOptions{
+		SessionTimeout: idleTime, Logger: c.Logger, CrossOriginProtection: http.NewCrossOriginProtection(),
+	})
+	w.handler = auth.RequireBearerToken(w.verify, &auth.RequireBearerTokenOptions{AllowMissingExpiration: true})(streams)
+	return w
+}
+
+// Serve answers a request that is one of the protocol's, and returns false for any other.
+func (w *Web) Serve(out http.ResponseWriter, r *http.Request) bool {
+	if r.URL.Path != Path {
+		return false
+	}
+	control := http.NewResponseController(out)
+	_ = control.SetWriteDeadline(time.Time{}) // a stream of events stays open, and an earlier request left its deadline behind
+	_ = control.SetReadDeadline(time.Time{})
+	out.Header().Set("Cache-Control", "no-store")
+	out.Header().Set("X-Content-Type-Options", "nosniff")
+	w.handler.ServeHTTP(out, r)
+	return true
+}
+
+// verify asks the API who shows a key. A session belongs to the key that began it.
+func (w *Web) verify(ctx context.Context, key string, r *http.Request) (*auth.TokenInfo, error) {
+	who, err := w.client(key, r).Session(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("%w: the key is not known, or may do nothing", auth.ErrInvalidToken)
+	}
+	return &auth.TokenInfo{UserID: fmt.Sprintf("%s %x", who.Principal, sha256.Sum256([]byte(key)))}, nil
+}
+
+// client is a client of this daemon's own API, with the key and the address of a request.
+func (w *Web) client(key string, r *http.Request) *client.Client {
+	return client.Through(inner{w.api, r.RemoteAddr, r.Host}, key)
+}
+
+// session makes the server of a new session; nil where there are too many.
+func (w *Web) session(r *http.Request) *mcp.Server {
+	_, key, _ := bytes.Cut([]byte(r.Header.Get("Authorization")), []byte(" "))
+	c := w.Config
+	c.API = w.client(string(bytes.TrimSpace(key)), r)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	living := w.open[:0]
+	for _, s := range w.open {
+		for range s.Sessions() {
+			living = append(living, s)
+			break
+		}
+	}
+	clear(w.open[len(living):])
+	if w.open = living; len(living) >= maxSessions {
+		return nil
+	}
+	made := New(c)
+	w.open = append(w.open, made)
+	return made
+}
+
+// inner sends requests to a handler in this program.
+type inner struct {
+	handler       http.Handler
+	address, host string // of the client
+}
+
+// RoundTrip implements http.RoundTripper. It returns when the answer is whole.
+func (t inner) RoundTrip(r *http.Request) (*http.Response, error) {
+	in := r.Clone(r.Context())
+	in.RemoteAddr, in.Host, in.RequestURI = t.address, t.host, r.URL.RequestURI()
+	if in.Body == nil {
+		in.Body = http.NoBody
+	}
+	out := &answer{header: http.Header{}, status: http.StatusOK}
+	t.handler.ServeHTTP(out, in)
+	_ = in.Body.Close()
+	if err := r.Context().Err(); err != nil {
+		return nil, err
+	}
+	return &http.Response{
+		Status: http.StatusText(out.status), StatusCode: out.status, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: out.header,
+		Body: io.NopCloser(&out.body), ContentLength: int64(out.body.Len()), Request: r,
+	}, nil
+}
+
+// answer takes an answer of the handler.
+type answer struct {
+	header http.Header
+	status int
+	begun  bool
+	body   bytes.Buffer
+}
+
+func (a *answer) Header() http.Header { return a.header }
+
+func (a *answer) WriteHeader(status int) {
+	if !a.begun && status >= 200 {
+		a.begun, a.status = true, status
+	}
+}
+
+func (a *answer) Write(p []byte) (int, error) {
+	a.begun = true
+	return a.body.Write(p)
+}

@@ -1,0 +1,3 @@
+package runner_test
+
+import _ "broken/internal/app" // far more than a service's tests need
