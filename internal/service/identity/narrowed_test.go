@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/principal"
 	"agentbox/internal/domain/token"
@@ -92,6 +93,27 @@ func TestAFailureIsNoAttempt(t *testing.T) {
 	if _, err := o.Grant(ctx, o.as(o.agent), ws, token.Grant{IssuedTo: o.stub, Parent: root.ID, Scopes: token.All()}); !errors.Is(err,
 		journal.ErrConflict) {
 		t.Errorf("got %v", err)
+	}
+	attempts := o.count(token.AttemptedType)
+	o = open(t)
+	root = o.give(o.as(o.owner), token.Grant{IssuedTo: o.agent, Scopes: token.All()})
+	gate := o.Service.Gate
+	for name, lost := range map[string]error{
+		"unavailable": fault.New(fault.Unavailable, "busy", "later"), "internal": fault.New(fault.Internal, "broken", "no"),
+		"refused": fault.New(fault.Denied, "denied", "no"),
+	} {
+		o.Service.Gate = &loser{Gate: gate, err: lost}
+		before := o.count(token.AttemptedType)
+		_, err := o.Grant(ctx, o.as(o.agent), ws, token.Grant{IssuedTo: o.stub, Parent: root.ID, Scopes: token.All()})
+		if told := o.count(token.AttemptedType) > before; !errors.Is(err, lost) || told != (name == "refused") {
+			t.Errorf("%s: got %v, recorded as an attempt: %v", name, err, told)
+		}
+		if _, err := o.Revoke(ctx, o.as(o.owner), ws, root.ID, ""); !errors.Is(err, lost) {
+			t.Errorf("%s: the end of a token: %v", name, err)
+		}
+	}
+	if attempts != 0 {
+		t.Errorf("%d attempts were recorded of failures", attempts)
 	}
 	made := o.everything()
 	for _, e := range made {

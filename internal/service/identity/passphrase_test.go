@@ -7,10 +7,13 @@ import (
 	"testing"
 
 	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/principal"
 	"agentbox/internal/domain/token"
+	"agentbox/internal/domain/workspace"
+	"agentbox/internal/kernel/journal"
 	"agentbox/internal/kernel/projection"
 )
 
@@ -135,4 +138,57 @@ func TestTheFirstPassphraseIsSetOnce(t *testing.T) {
 	o.want("the second time", err, principal.ErrOwnerExists.Code)
 	_, err = o.Bootstrap(t.Context(), o.BootstrapToken, elsewhere, " ", right)
 	o.want("without a name", err, principal.ErrInvalidName.Code)
+}
+
+// In an archived workspace nobody sets a passphrase, logs in or goes on with a session.
+func TestNobodyLogsInToAnArchivedWorkspace(t *testing.T) {
+	o := open(t)
+	ctx := t.Context()
+	o.BootstrapToken = "the daemon's own"
+	owner := o.settled()
+	o.want("a passphrase", o.SetPassphrase(ctx, o.as(owner), elsewhere, "", right), "")
+	opened, err := o.Login(ctx, elsewhere, owner, right)
+	if err != nil {
+		t.Fatal(err)
+	}
+	archived := event.New(workspace.EventArchived, o.as(owner), elsewhere, "", workspace.Archiving{Reason: "over"})
+	if _, err := o.log.Append(ctx, event.Batch{Workspace: elsewhere, Drafts: []event.Draft{archived.About(workspace.EntityType,
+		string(elsewhere))}}); err != nil {
+		t.Fatal(err)
+	}
+	for name, do := range map[string]func() error{
+		"the first passphrase": func() error { _, err := o.Bootstrap(ctx, o.BootstrapToken, elsewhere, "Olga", right); return err },
+		"a passphrase":         func() error { return o.SetPassphrase(ctx, o.as(owner), elsewhere, right, right) },
+		"a login":              func() error { _, err := o.Login(ctx, elsewhere, owner, right); return err },
+		"new tokens":           func() error { _, err := o.Refresh(ctx, opened.RefreshToken); return err },
+	} {
+		o.want(name, do(), workspace.ErrArchived.Code)
+	}
+}
+
+// A failure of the store is not told as a wrong passphrase, and a passphrase that was not recorded is told.
+func TestAFailureIsNoWrongPassphrase(t *testing.T) {
+	ctx := t.Context()
+	f := &frail{}
+	o := openOver(t, f)
+	o.setsPassphrase(o.member)
+	failed := 0
+	for at := 1; ; at++ {
+		f.calls, f.at = 0, at
+		_, err := o.Login(ctx, ws, o.member, right)
+		if err == nil {
+			break
+		}
+		if failed++; fault.CodeOf(err) == principal.ErrWrong.Code {
+			t.Errorf("call %d has failed, and the login is told as wrong", at)
+		}
+	}
+	if failed < 4 {
+		t.Errorf("%d calls have failed", failed)
+	}
+	o = open(t)
+	o.losing(journal.ErrConflict)
+	if err := o.SetPassphrase(ctx, o.as(o.member), ws, "", right); !errors.Is(err, journal.ErrConflict) {
+		t.Errorf("got %v", err)
+	}
 }
