@@ -118,6 +118,9 @@ var effects = arch.Effects{
 		"(*internal/driver/namespace.Tier).Reap":      "ends what an earlier daemon left; stopping never waits for a permit",
 		"(*internal/driver/namespace.Tier).Close":     "ends every space; stopping never waits for a permit",
 		"(*internal/driver/namespace.instance).Close": "ends a space; stopping never waits for a permit",
+		"(*internal/driver/namespace.instance).Pause": "stops the processes of a space for a while; stopping never waits for a permit",
+		"(*internal/driver/namespace.instance).Resume": "lets go on what a permit had begun; the gate has judged the change of the space " +
+			"before",
 		"(*internal/driver/namespace.process).*": "goes on with a command whose permit was redeemed; its action says how it gets input, and " +
 			"the gate is asked about each",
 		"(*internal/spaceinit.Process).*":             "goes on with a command whose permit was redeemed",
