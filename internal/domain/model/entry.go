@@ -99,7 +99,7 @@ type Entry struct {
 // What an entry has where it does not say.
 const (
 	DefaultOutput = 8_192
-	DefaultIdle   = 60 * time.Second
+	DefaultIdle   = 2 * time.Minute // a server of one's own loads its model first
 	DefaultTotal  = 10 * time.Minute
 )
 
@@ -236,3 +236,14 @@ func Public(a netip.Addr) bool {
 	}
 	return true
 }
+
+// Target returns what an action of type model.call names as its target: the address of the endpoint.
+func (e Entry) Target() string {
+	if e.Provider == Scripted {
+		return "cassette://" + e.BaseURL
+	}
+	return e.BaseURL
+}
+
+// ActionCall is the type of the action by which a request goes to an endpoint. The gate denies it until the registry of actions has it.
+const ActionCall = "model.call"

@@ -23,14 +23,14 @@ const (
 
 // Failure is why an endpoint gave no answer.
 type Failure struct {
-	Class   Class
-	Status  int           // of HTTP; 0 where there was none
-	Code    string        // the vendor's own, where there is one
-	Message string        // a sentence of ours; it quotes nothing that the endpoint said but a short, printable piece
-	After   time.Duration // how long the endpoint asks to wait; 0 where it does not say
-	Begun   bool          // pieces of an answer had come, so that the request is paid for
-	Usage   Usage         // what the endpoint said was used until then
-	Err     error
+	Class   Class         `json:"class"`
+	Status  int           `json:"status,omitempty"`   // of HTTP; 0 where there was none
+	Code    string        `json:"code,omitempty"`     // the vendor's own, where there is one
+	Message string        `json:"message"`            // a sentence; it quotes at most a short, printable piece of what the endpoint said
+	After   time.Duration `json:"after_ns,omitempty"` // how long the endpoint asks to wait; 0 where it does not say
+	Begun   bool          `json:"begun,omitempty"`    // pieces of an answer had come, so that the request is paid for
+	Usage   Usage         `json:"usage,omitzero"`     // what the endpoint said was used until then
+	Err     error         `json:"-"`
 }
 
 // Error returns the message, the class, and the vendor's code.
