@@ -3,6 +3,7 @@ package anthropic
 
 import (
 	"encoding/json"
+	"slices"
 
 	"agentbox/internal/domain/model"
 )
@@ -101,22 +102,28 @@ func encode(e model.Entry, r model.Request) ([]byte, error) {
 		}
 		return &cache{"ephemeral"}
 	}
+	var turns []model.Message // neighbours of one role are one message, so that all results of a turn stand in one, first
 	for _, m := range r.Messages {
-		if m.Role == model.System {
+		n := len(turns)
+		switch {
+		case m.Role == model.System:
 			for _, p := range m.Parts {
 				if p.Text != "" {
 					b.System = append(b.System, block{Type: "text", Text: p.Text, Cache: mark(p)})
 				}
 			}
-			continue
+		case n > 0 && turns[n-1].Role == m.Role:
+			turns[n-1].Parts = slices.Concat(turns[n-1].Parts, m.Parts)
+		default:
+			turns = append(turns, m)
 		}
+	}
+	for _, m := range turns {
 		content, err := blocks(e.Speaks(), m, mark)
 		if err != nil {
 			return nil, err
 		}
-		if n := len(b.Messages); n > 0 && b.Messages[n-1].Role == string(m.Role) { // all results of a turn stand in one message
-			b.Messages[n-1].Content = append(b.Messages[n-1].Content, content...)
-		} else if len(content) > 0 {
+		if len(content) > 0 {
 			b.Messages = append(b.Messages, message{string(m.Role), content})
 		}
 	}
