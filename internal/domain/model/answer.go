@@ -95,7 +95,7 @@ type Model interface {
 }
 
 // Endpoint sends one request to one endpoint, once: what a driver is. It redeems the permit, an action of type model.call for exactly this
-// request and this entry. It neither retries nor chooses. The conformance suite is package modeltest.
+// request and this entry. It neither retries nor chooses. Package endpointtest stands in for a vendor.
 type Endpoint interface {
 	Stream(ctx context.Context, permit policy.Permit, to Target, r Request, emit func(Delta) error) (Answer, error)
 }

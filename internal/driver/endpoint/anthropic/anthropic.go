@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"strings"
 
 	"agentbox/internal/domain/model"
 	"agentbox/internal/domain/policy"
@@ -93,7 +94,7 @@ func (u usage) into(to *model.Usage) bool {
 type open struct {
 	kind      string
 	raw       json.RawMessage // of a block that goes back as it came
-	text      string
+	text      strings.Builder // of text, of thinking, or the arguments of a call
 	call      model.Call
 	signature string
 	closed    bool
@@ -172,7 +173,7 @@ func (s *stream) start(i item) error {
 	case "tool_use":
 		return s.tell(model.Delta{Type: model.CallPart, ID: b.ID, Name: b.Name})
 	case "text":
-		s.blocks[i.Index].text = b.Text
+		s.blocks[i.Index].text.WriteString(b.Text)
 		if b.Text != "" {
 			return s.tell(model.Delta{Type: model.TextPart, Text: b.Text})
 		}
@@ -187,13 +188,13 @@ func (s *stream) add(i item) error {
 	}
 	switch i.Delta.Type {
 	case "text_delta":
-		b.text += i.Delta.Text
+		b.text.WriteString(i.Delta.Text)
 		return s.tell(model.Delta{Type: model.TextPart, Text: i.Delta.Text})
 	case "input_json_delta":
-		b.call.Arguments += i.Delta.JSON
+		b.text.WriteString(i.Delta.JSON)
 		return s.tell(model.Delta{Type: model.CallPart, ID: b.call.ID, Text: i.Delta.JSON})
 	case "thinking_delta":
-		b.text += i.Delta.Thinking
+		b.text.WriteString(i.Delta.Thinking)
 		return s.tell(model.Delta{Type: model.ReasoningPart, Text: i.Delta.Thinking})
 	case "signature_delta":
 		b.signature += i.Delta.Signature
@@ -226,15 +227,15 @@ func (s *stream) finish(err error) (model.Answer, error) {
 		b := s.blocks[n]
 		switch b.kind {
 		case "text":
-			if b.text != "" {
-				a.Parts = append(a.Parts, model.Text(b.text))
+			if b.text.Len() > 0 {
+				a.Parts = append(a.Parts, model.Text(b.text.String()))
 			}
 		case "thinking":
-			raw, err := json.Marshal(map[string]string{"type": "thinking", "thinking": b.text, "signature": b.signature})
+			raw, err := json.Marshal(map[string]string{"type": "thinking", "thinking": b.text.String(), "signature": b.signature})
 			if err != nil {
 				return model.Answer{}, err
 			}
-			a.Parts = append(a.Parts, reasoning(s.dialect, b.text, string(raw)))
+			a.Parts = append(a.Parts, reasoning(s.dialect, b.text.String(), string(raw)))
 		case "redacted_thinking":
 			a.Parts = append(a.Parts, reasoning(s.dialect, "", string(b.raw)))
 		case "tool_use":
@@ -242,6 +243,7 @@ func (s *stream) finish(err error) (model.Answer, error) {
 				return model.Answer{}, s.failed(model.Retry, "tool_call_unnamed", "the answer has a tool call without an id or a name", nil)
 			}
 			calls++
+			b.call.Arguments = b.text.String()
 			a.Parts = append(a.Parts, model.Part{Type: model.CallPart, Call: &b.call})
 		}
 		if !b.closed && (s.reason == "tool_use" || s.reason == "end_turn") {

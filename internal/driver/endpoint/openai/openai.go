@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strings"
 
 	"agentbox/internal/domain/model"
 	"agentbox/internal/domain/policy"
@@ -100,9 +101,9 @@ type stream struct {
 
 	answer  model.Answer
 	calls   []*pending
-	text    string
-	refusal string
-	thought string
+	text    strings.Builder
+	thought strings.Builder
+	refused bool
 	field   string // in which the reasoning came
 	reason  string // finish_reason
 	used    bool
@@ -112,8 +113,9 @@ type stream struct {
 // pending is a tool call while it comes.
 type pending struct {
 	model.Call
-	index int
-	named bool // it came with an id of the endpoint
+	arguments strings.Builder
+	index     int
+	named     bool // it came with an id of the endpoint
 }
 
 func (s *stream) event(e endpoint.Event) (bool, error) {
@@ -149,14 +151,14 @@ func (s *stream) event(e endpoint.Event) (bool, error) {
 			if thought == "" {
 				thought, s.field = d.Reasoning, reasoningField
 			}
-			s.thought += thought
+			s.thought.WriteString(thought)
 			if err := s.tell(model.Delta{Type: model.ReasoningPart, Text: thought}); err != nil {
 				return false, err
 			}
 		}
-		s.refusal += d.Refusal
+		s.refused = s.refused || d.Refusal != ""
 		if text := d.Content + d.Refusal; text != "" {
-			s.text += text
+			s.text.WriteString(text)
 			if err := s.tell(model.Delta{Type: model.TextPart, Text: text}); err != nil {
 				return false, err
 			}
@@ -188,7 +190,7 @@ func (s *stream) call(p piece) error {
 		}
 	}
 	// Without an id, a name begins another call only where the one before is whole.
-	if into != nil && p.ID == "" && p.Function.Name != "" && !into.named && json.Valid([]byte(into.Arguments)) {
+	if into != nil && p.ID == "" && p.Function.Name != "" && !into.named && json.Valid([]byte(into.arguments.String())) {
 		into = nil
 	}
 	if into == nil {
@@ -207,7 +209,7 @@ func (s *stream) call(p piece) error {
 			arguments = string(raw) // an object where the wire has its text
 		}
 	}
-	into.Arguments += arguments
+	into.arguments.WriteString(arguments)
 	return s.tell(model.Delta{Type: model.CallPart, Text: arguments, ID: into.ID, Name: p.Function.Name})
 }
 
@@ -234,17 +236,18 @@ func (s *stream) finish(err error) (model.Answer, error) {
 	}
 	a := s.answer
 	a.Unknown = !s.used
-	if s.thought != "" {
+	if s.thought.Len() > 0 {
 		a.Parts = append(a.Parts, model.Part{Type: model.ReasoningPart,
-			Reasoning: &model.Reasoning{Dialect: s.dialect, Text: s.thought, Opaque: s.field}})
+			Reasoning: &model.Reasoning{Dialect: s.dialect, Text: s.thought.String(), Opaque: s.field}})
 	}
-	if s.text != "" {
-		a.Parts = append(a.Parts, model.Text(s.text))
+	if s.text.Len() > 0 {
+		a.Parts = append(a.Parts, model.Text(s.text.String()))
 	}
 	for _, c := range s.calls {
 		if c.Name == "" {
 			return model.Answer{}, s.failed(model.Retry, "tool_call_unnamed", "the answer has a tool call without a name")
 		}
+		c.Arguments = c.arguments.String()
 		a.Parts = append(a.Parts, model.Part{Type: model.CallPart, Call: &c.Call})
 	}
 	switch s.reason {
@@ -252,7 +255,7 @@ func (s *stream) finish(err error) (model.Answer, error) {
 		switch { // some servers say stop although there are calls
 		case len(s.calls) > 0:
 			a.Stop = model.StopTools
-		case s.refusal != "":
+		case s.refused:
 			a.Stop = model.StopRefusal
 		default:
 			a.Stop = model.StopEnd
