@@ -148,7 +148,8 @@ func TestMoneyIsExact(t *testing.T) {
 	if got, want := price.Most(1000, 100), model.Amount(3750+1500); got != want {
 		t.Errorf("at most: got %d, want %d", got, want)
 	}
-	for text, want := range map[string]model.Amount{"0": 0, "1": 1_000_000, "0.000001": 1, "2.50": 2_500_000, "9223372036854.775807": math.MaxInt64} {
+	for text, want := range map[string]model.Amount{"0": 0, "1": 1_000_000, "0.000001": 1, "2.50": 2_500_000,
+		"9223372036854.775807": math.MaxInt64} {
 		if got, err := model.ParseAmount(text); err != nil || got != want {
 			t.Errorf("%s: got %d, %v, want %d", text, got, err, want)
 		}
@@ -185,7 +186,8 @@ func TestASecretIsNeverWritten(t *testing.T) {
 
 // TestTheNearestRouteCounts holds that a room goes before a class.
 func TestTheNearestRouteCounts(t *testing.T) {
-	routes := []model.Route{{Models: []string{"all"}}, {Class: "coding", Models: []string{"class"}}, {Room: "room_1", Models: []string{"room"}},
+	routes := []model.Route{{Models: []string{"all"}}, {Class: "coding", Models: []string{"class"}},
+		{Room: "room_1", Models: []string{"room"}},
 		{Class: "coding", Room: "room_1", Models: []string{"both"}}}
 	for _, c := range []struct {
 		class model.TaskClass
@@ -207,7 +209,8 @@ func TestAnEntryIsChecked(t *testing.T) {
 	if err := glm.Check(); err != nil || glm.BaseURL != "https://api.z.ai/api/paas/v4" || glm.Speaks() != model.DialectZAI {
 		t.Fatalf("got %+v, %v", glm, err)
 	}
-	local := model.Entry{Name: "l", Model: "m", Provider: "openai", Dialect: "ollama", BaseURL: "http://127.0.0.1:11434/v1/", AllowPrivate: true}
+	local := model.Entry{Name: "l", Model: "m", Provider: "openai", Dialect: "ollama",
+		BaseURL: "http://127.0.0.1:11434/v1/", AllowPrivate: true}
 	if err := local.Complete().Check(); err != nil {
 		t.Error(err)
 	}

@@ -52,7 +52,8 @@ type Image struct {
 	Data      []byte `json:"data"`
 }
 
-// Reasoning is what a model thought. Only the dialect that made it can read Opaque; it gets it back unchanged, and no other dialect gets it.
+// Reasoning is what a model thought. Only the dialect that made it can read Opaque. It gets that back
+// unchanged, and no other dialect gets it.
 type Reasoning struct {
 	Dialect string `json:"dialect"`
 	Text    string `json:"text,omitempty"`   // for people; may be a summary, or empty

@@ -1,4 +1,6 @@
-// Package endpoint speaks HTTP with endpoints of models: which addresses are dialled, how long an answer may take, and what a failure means.
+// Package endpoint speaks HTTP with endpoints of models.
+//
+// It says which addresses are dialled, how long an answer may take, and what a failure means.
 package endpoint
 
 import (

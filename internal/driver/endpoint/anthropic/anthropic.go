@@ -35,7 +35,8 @@ func (a *Endpoint) Stream(ctx context.Context, permit policy.Permit, to model.Ta
 	if emit == nil {
 		emit = func(model.Delta) error { return nil }
 	}
-	q := endpoint.Request{Target: to, URL: to.Entry.BaseURL + "/v1/messages", Body: raw, Header: map[string]string{"Anthropic-Version": version}}
+	q := endpoint.Request{Target: to, URL: to.Entry.BaseURL + "/v1/messages", Body: raw,
+		Header: map[string]string{"Anthropic-Version": version}}
 	if key := to.Key.Reveal(); key != "" {
 		q.Header["X-Api-Key"] = key
 	}

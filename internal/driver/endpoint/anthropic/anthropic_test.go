@@ -8,10 +8,16 @@ import (
 	"testing"
 
 	"agentbox/internal/domain/model"
+	"agentbox/internal/domain/policy"
 	"agentbox/internal/driver/endpoint"
 	"agentbox/internal/driver/endpoint/anthropic"
 	"agentbox/internal/driver/endpoint/endpointtest"
 )
+
+func ask(t testing.TB, to model.Endpoint, e model.Entry, key string, r model.Request) (model.Answer, []model.Delta, error) {
+	t.Helper()
+	return endpointtest.Issue(policy.Issue).Ask(t.Context(), t, to, e, key, r)
+}
 
 func entry(v *endpointtest.Vendor) model.Entry {
 	return model.Entry{Name: "m", Provider: model.Anthropic, BaseURL: v.URL, Model: "claude", AllowPrivate: true, IdleMS: 5000}
@@ -54,7 +60,8 @@ func piece(n int, delta string) string {
 func ended(n int) string { return fmt.Sprintf(`{"type":"content_block_stop","index":%d}`, n) }
 
 func stop(reason string) string {
-	return `{"type":"message_delta","delta":{"stop_reason":"` + reason + `"},"usage":{"output_tokens":7,"output_tokens_details":{"thinking_tokens":2}}}`
+	return `{"type":"message_delta","delta":{"stop_reason":"` + reason + `"},"usage":{"output_tokens":7,` +
+		`"output_tokens_details":{"thinking_tokens":2}}}`
 }
 
 // hello is a block of text.
@@ -108,7 +115,7 @@ func TestAnswers(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			v := endpointtest.Serve(t, endpointtest.Say(c.stream))
-			a, _, err := endpointtest.Ask(t.Context(), t, driver(t), entry(v), "", endpointtest.Hello())
+			a, _, err := ask(t, driver(t), entry(v), "", endpointtest.Hello())
 			want := model.Usage{Input: 10, CacheRead: 4, CacheWrite: 3, Output: 7, Reasoning: 2}
 			if got := shown(a); err != nil || got != c.want || a.Usage != want || a.Unknown || a.Model != "claude-5" {
 				t.Errorf("got %s, %+v, %v, want %s", got, a, err, c.want)
@@ -159,7 +166,7 @@ func TestFailures(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			v := endpointtest.Serve(t, c.answer)
-			_, _, err := endpointtest.Ask(t.Context(), t, driver(t), entry(v), "", endpointtest.Hello())
+			_, _, err := ask(t, driver(t), entry(v), "", endpointtest.Hello())
 			if f, ok := model.FailureOf(err); !ok || f.Class != c.class || f.Code != c.code {
 				t.Errorf("got %+v, %v, want class %s, code %q", f, err, c.class, c.code)
 			}
@@ -180,7 +187,8 @@ func TestARequest(t *testing.T) {
 				{Type: model.ReasoningPart, Reasoning: &model.Reasoning{Dialect: "zai", Text: "no"}},
 				{Type: model.CallPart, Call: &model.Call{ID: "a", Name: "f", Arguments: `{"x":`}},
 				{Type: model.CallPart, Call: &model.Call{ID: "b", Name: "f"}}}},
-			{Role: model.User, Parts: []model.Part{cached("u2"), {Type: model.ResultPart, Result: &model.Result{ID: "a", Text: "bad", Failed: true}}}},
+			{Role: model.User, Parts: []model.Part{cached("u2"),
+				{Type: model.ResultPart, Result: &model.Result{ID: "a", Text: "bad", Failed: true}}}},
 			{Role: model.User, Parts: []model.Part{{Type: model.ResultPart, Result: &model.Result{ID: "b", Images: []model.Image{{
 				MediaType: "image/png", Data: []byte("png")}}}}, cached("u3")}},
 		},
@@ -192,7 +200,7 @@ func TestARequest(t *testing.T) {
 	}
 	v := endpointtest.Serve(t, endpointtest.Say(sse(all(hello(), []string{stop("end_turn"), end})...)))
 	t.Setenv("ANTHROPIC_AUTH_TOKEN", "from the environment")
-	if _, _, err := endpointtest.Ask(t.Context(), t, driver(t), entry(v), "sk-1", r); err != nil {
+	if _, _, err := ask(t, driver(t), entry(v), "sk-1", r); err != nil {
 		t.Fatal(err)
 	}
 	const mark = `,"cache_control":{"type":"ephemeral"}`
@@ -208,7 +216,8 @@ func TestARequest(t *testing.T) {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
 	h := v.Header()
-	if h.Get("X-Api-Key") != "sk-1" || h.Get("Authorization") != "" || h.Get("Anthropic-Version") != "2023-06-01" || v.Path() != "/v1/messages" {
+	if h.Get("X-Api-Key") != "sk-1" || h.Get("Authorization") != "" || h.Get("Anthropic-Version") != "2023-06-01" ||
+		v.Path() != "/v1/messages" {
 		t.Errorf("headers %v, path %s", h, v.Path())
 	}
 }

@@ -98,8 +98,11 @@ func (v *Vendor) Path() string {
 	return v.paths[len(v.paths)-1]
 }
 
+// Issue makes a permit, as policy.Issue does. A test gives it, because nothing but the gate and tests may make one.
+type Issue func(canonical []byte, revoked func() error) policy.Permit
+
 // Permit returns a permit for a request.
-func Permit(t testing.TB, e model.Entry, r model.Request) policy.Permit {
+func (issue Issue) Permit(t testing.TB, e model.Entry, r model.Request) policy.Permit {
 	t.Helper()
 	hash, err := r.Hash()
 	if err != nil {
@@ -110,14 +113,15 @@ func Permit(t testing.TB, e model.Entry, r model.Request) policy.Permit {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return policy.Issue(canonical, nil)
+	return issue(canonical, nil)
 }
 
 // Ask asks an endpoint once, under a permit of its own, and collects the pieces.
-func Ask(ctx context.Context, t testing.TB, to model.Endpoint, e model.Entry, key string, r model.Request) (model.Answer, []model.Delta, error) {
+func (issue Issue) Ask(ctx context.Context, t testing.TB, to model.Endpoint, e model.Entry, key string,
+	r model.Request) (model.Answer, []model.Delta, error) {
 	t.Helper()
 	var seen []model.Delta
-	a, err := to.Stream(ctx, Permit(t, e, r), model.Target{Entry: e, Key: model.NewSecret(key)}, r, func(d model.Delta) error {
+	a, err := to.Stream(ctx, issue.Permit(t, e, r), model.Target{Entry: e, Key: model.NewSecret(key)}, r, func(d model.Delta) error {
 		seen = append(seen, d)
 		return nil
 	})

@@ -22,7 +22,7 @@ func BenchmarkStream(b *testing.B) {
 	b.Run("adapter", func(b *testing.B) {
 		d := driver(b)
 		for b.Loop() {
-			a, err := d.Stream(b.Context(), endpointtest.Permit(b, e, r), model.Target{Entry: e}, r, nil)
+			a, err := d.Stream(b.Context(), permit(b, e, r), model.Target{Entry: e}, r, nil)
 			if err != nil || len(a.Text()) != 1000 {
 				b.Fatal(a, err)
 			}

@@ -19,6 +19,15 @@ import (
 	"agentbox/internal/driver/endpoint/openai"
 )
 
+func permit(t testing.TB, e model.Entry, r model.Request) policy.Permit {
+	return endpointtest.Issue(policy.Issue).Permit(t, e, r)
+}
+
+func ask(t testing.TB, to model.Endpoint, e model.Entry, key string, r model.Request) (model.Answer, []model.Delta, error) {
+	t.Helper()
+	return endpointtest.Issue(policy.Issue).Ask(t.Context(), t, to, e, key, r)
+}
+
 // entry returns an entry of a dialect at a vendor.
 func entry(v *endpointtest.Vendor, dialect string) model.Entry {
 	return model.Entry{Name: "m", Provider: model.OpenAI, Dialect: dialect, BaseURL: v.URL, Model: "glm", AllowPrivate: true, IdleMS: 5000}
@@ -124,7 +133,7 @@ func TestAnswers(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			v := endpointtest.Serve(t, endpointtest.Say(c.stream))
-			a, seen, err := endpointtest.Ask(t.Context(), t, driver(t), entry(v, c.dialect), "", endpointtest.Hello())
+			a, seen, err := ask(t, driver(t), entry(v, c.dialect), "", endpointtest.Hello())
 			if got := shown(a); err != nil || got != c.want {
 				t.Fatalf("got %.200s, %v, want %.200s", got, err, c.want)
 			}
@@ -174,7 +183,8 @@ func TestFailures(t *testing.T) {
 		{"a status in the stream", "vllm", say(sse(`{"error":{"message":"bad","code":400}}`)), model.Final, "400", false},
 		{"event: error", "generic", say("event: error\ndata: {\"message\":\"x\",\"code\":\"slow_down\"}\n\n"), model.Busy, "slow_down", false},
 		{"not JSON", "generic", say(sse("{{")), model.Retry, "not_json", false},
-		{"an event over the cap", "generic", say("data: " + strings.Repeat("x", endpoint.MaxEventBytes+10)), model.Final, "event_too_large", false},
+		{"an event over the cap", "generic", say("data: " + strings.Repeat("x", endpoint.MaxEventBytes+10)), model.Final, "event_too_large",
+			false},
 		{"many lines over the cap", "generic", say(strings.Repeat("data: "+strings.Repeat("x", 1<<16)+"\n", 65)), model.Final, "event_too_large",
 			false},
 		{"a call without a name", "generic", say(sse(call(0, "a", "", "{}"), tools, done)), model.Retry, "tool_call_unnamed", true},
@@ -207,7 +217,7 @@ func TestFailures(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			v := endpointtest.Serve(t, c.answer)
-			a, _, err := endpointtest.Ask(t.Context(), t, driver(t), entry(v, c.dialect), "", endpointtest.Hello())
+			a, _, err := ask(t, driver(t), entry(v, c.dialect), "", endpointtest.Hello())
 			f, ok := model.FailureOf(err)
 			if !ok || f.Class != c.class || f.Code != c.code || f.Begun != c.begun || len(a.Parts) > 0 {
 				t.Errorf("got %+v, %v (class %v), want class %s, code %q, begun %t", f, err, f != nil && f.Class == c.class, c.class, c.code, c.begun)
@@ -221,11 +231,11 @@ func TestTimes(t *testing.T) {
 	v := endpointtest.Serve(t, endpointtest.Stall(sse(text("a"))))
 	e := entry(v, "openai")
 	e.IdleMS = 50
-	if _, _, err := endpointtest.Ask(t.Context(), t, driver(t), e, "", endpointtest.Hello()); !timedOut(err) {
+	if _, _, err := ask(t, driver(t), e, "", endpointtest.Hello()); !timedOut(err) {
 		t.Errorf("silence: got %v", err)
 	}
 	e.IdleMS, e.TotalMS = 10_000, 50
-	if _, _, err := endpointtest.Ask(t.Context(), t, driver(t), e, "", endpointtest.Hello()); !timedOut(err) {
+	if _, _, err := ask(t, driver(t), e, "", endpointtest.Hello()); !timedOut(err) {
 		t.Errorf("too long: got %v", err)
 	}
 	slow := endpointtest.Serve(t, func(w http.ResponseWriter, r *http.Request) {
@@ -238,7 +248,7 @@ func TestTimes(t *testing.T) {
 	})
 	e = entry(slow, "openai")
 	e.IdleMS = 350
-	if a, _, err := endpointtest.Ask(t.Context(), t, driver(t), e, "", endpointtest.Hello()); err != nil || a.Text() != "aaaaaaaaaa" {
+	if a, _, err := ask(t, driver(t), e, "", endpointtest.Hello()); err != nil || a.Text() != "aaaaaaaaaa" {
 		t.Errorf("slow and alive: got %v, %v", a, err)
 	}
 }
@@ -254,14 +264,14 @@ func TestTheCallerEnds(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	enough := errors.New("enough")
 	e, r := entry(v, "openai"), endpointtest.Hello()
-	_, err := driver(t).Stream(ctx, endpointtest.Permit(t, e, r), model.Target{Entry: e}, r, func(model.Delta) error {
+	_, err := driver(t).Stream(ctx, permit(t, e, r), model.Target{Entry: e}, r, func(model.Delta) error {
 		cancel(enough)
 		return nil
 	})
 	if _, failed := model.FailureOf(err); failed || !errors.Is(err, enough) {
 		t.Errorf("cancelled: got %v", err)
 	}
-	_, err = driver(t).Stream(t.Context(), endpointtest.Permit(t, e, r), model.Target{Entry: e}, r, func(model.Delta) error { return enough })
+	_, err = driver(t).Stream(t.Context(), permit(t, e, r), model.Target{Entry: e}, r, func(model.Delta) error { return enough })
 	if !errors.Is(err, enough) {
 		t.Errorf("emit ends it: got %v", err)
 	}
@@ -282,7 +292,7 @@ func TestRetryAfter(t *testing.T) {
 		{[]string{"Retry-After", "NaN"}, 0},
 	} {
 		v := endpointtest.Serve(t, endpointtest.Refuse(429, "", c.headers...))
-		_, _, err := endpointtest.Ask(t.Context(), t, driver(t), entry(v, "openai"), "", endpointtest.Hello())
+		_, _, err := ask(t, driver(t), entry(v, "openai"), "", endpointtest.Hello())
 		if f, ok := model.FailureOf(err); !ok || f.After != c.want {
 			t.Errorf("%v: got %v, want %s", c.headers, err, c.want)
 		}
@@ -303,7 +313,7 @@ func TestUsage(t *testing.T) {
 		{`{"choices":[],"usage":null}`, model.Usage{}, true},
 	} {
 		v := endpointtest.Serve(t, endpointtest.Say(sse(text("a"), stop, c.event, done)))
-		a, _, err := endpointtest.Ask(t.Context(), t, driver(t), entry(v, "openai"), "", endpointtest.Hello())
+		a, _, err := ask(t, driver(t), entry(v, "openai"), "", endpointtest.Hello())
 		if err != nil || a.Usage != c.want || a.Unknown != c.unknown {
 			t.Errorf("%s: got %+v, %t, %v, want %+v", c.event, a.Usage, a.Unknown, err, c.want)
 		}
@@ -313,7 +323,7 @@ func TestUsage(t *testing.T) {
 // TestNoSecretInAFailure sends a key that the endpoint repeats.
 func TestNoSecretInAFailure(t *testing.T) {
 	v := endpointtest.Serve(t, endpointtest.Refuse(401, `{"error":{"message":"wrong key sk-hidden\nline\u0007","code":"invalid_api_key"}}`))
-	_, _, err := endpointtest.Ask(t.Context(), t, driver(t), entry(v, "openai"), "sk-hidden", endpointtest.Hello())
+	_, _, err := ask(t, driver(t), entry(v, "openai"), "sk-hidden", endpointtest.Hello())
 	if err == nil || strings.Contains(err.Error(), "sk-hidden") || !strings.Contains(err.Error(), `"wrong key [secret] line"`) {
 		t.Errorf("got %v", err)
 	}
@@ -329,7 +339,7 @@ func TestNoEnvironment(t *testing.T) {
 		t.Setenv(name, "http://127.0.0.1:1")
 	}
 	v := endpointtest.Serve(t, endpointtest.Say(sse(text("a"), stop, done)))
-	if _, _, err := endpointtest.Ask(t.Context(), t, driver(t), entry(v, "openai"), "", endpointtest.Hello()); err != nil {
+	if _, _, err := ask(t, driver(t), entry(v, "openai"), "", endpointtest.Hello()); err != nil {
 		t.Fatal(err)
 	}
 	if got := v.Header().Get("Authorization"); got != "" || v.Path() != "/chat/completions" {
@@ -352,7 +362,7 @@ func TestAConnectionIsUsedAgain(t *testing.T) {
 	}
 	d := driver(t)
 	for range 20 {
-		if _, _, err := endpointtest.Ask(t.Context(), t, d, entry(v, "openai"), "", endpointtest.Hello()); err != nil {
+		if _, _, err := ask(t, d, entry(v, "openai"), "", endpointtest.Hello()); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -368,13 +378,13 @@ func TestPrivateAddresses(t *testing.T) {
 	e.AllowPrivate = false
 	for _, url := range []string{v.URL, strings.Replace(v.URL, "127.0.0.1", "localhost", 1)} {
 		e.BaseURL = url
-		_, _, err := endpointtest.Ask(t.Context(), t, driver(t), e, "", endpointtest.Hello())
+		_, _, err := ask(t, driver(t), e, "", endpointtest.Hello())
 		if f, ok := model.FailureOf(err); !ok || f.Class != model.Final || f.Code != "private_address" {
 			t.Errorf("%s: got %v", url, err)
 		}
 	}
 	e.AllowPrivate, e.BaseURL = true, "http://169.254.169.254"
-	_, _, err := endpointtest.Ask(t.Context(), t, driver(t), e, "", endpointtest.Hello())
+	_, _, err := ask(t, driver(t), e, "", endpointtest.Hello())
 	if f, ok := model.FailureOf(err); !ok || f.Code != "private_address" {
 		t.Errorf("an address of the link: got %v", err)
 	}
@@ -393,16 +403,16 @@ func TestNoPermitNoRequest(t *testing.T) {
 		entry  model.Entry
 		r      model.Request
 	}{
-		"none": {policy.Permit{}, e, r}, "another request": {endpointtest.Permit(t, e, r), e, other},
-		"another address": {endpointtest.Permit(t, e, r), elsewhere, r}, "another entry": {endpointtest.Permit(t, e, r), named, r},
-		"another model": {endpointtest.Permit(t, e, r), bigger, r},
+		"none": {policy.Permit{}, e, r}, "another request": {permit(t, e, r), e, other},
+		"another address": {permit(t, e, r), elsewhere, r}, "another entry": {permit(t, e, r), named, r},
+		"another model": {permit(t, e, r), bigger, r},
 	} {
 		_, err := driver(t).Stream(t.Context(), try.permit, model.Target{Entry: try.entry}, try.r, nil)
 		if !errors.Is(err, policy.ErrNoPermit) && !errors.Is(err, policy.ErrPermitMismatch) {
 			t.Errorf("%s: got %v", name, err)
 		}
 	}
-	twice := endpointtest.Permit(t, e, r)
+	twice := permit(t, e, r)
 	if _, err := driver(t).Stream(t.Context(), twice, model.Target{Entry: e}, r, nil); err != nil {
 		t.Fatal(err)
 	}

@@ -35,7 +35,7 @@ func sent(t *testing.T, dialect string, r model.Request) map[string]any {
 		t.Fatal(err)
 	}
 	v := endpointtest.Serve(t, endpointtest.Say(sse(text("a"), stop, done)))
-	if _, _, err := endpointtest.Ask(t.Context(), t, driver(t), entry(v, dialect), "", r); err != nil {
+	if _, _, err := ask(t, driver(t), entry(v, dialect), "", r); err != nil {
 		t.Fatal(err)
 	}
 	var got map[string]any

@@ -8,9 +8,15 @@ import (
 
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/model"
+	"agentbox/internal/domain/policy"
 	"agentbox/internal/driver/endpoint/endpointtest"
 	"agentbox/internal/driver/endpoint/scripted"
 )
+
+func ask(t testing.TB, to model.Endpoint, e model.Entry, key string, r model.Request) (model.Answer, []model.Delta, error) {
+	t.Helper()
+	return endpointtest.Issue(policy.Issue).Ask(t.Context(), t, to, e, key, r)
+}
 
 var entry = model.Entry{Name: "m", Provider: model.Scripted, BaseURL: "tape", Model: "any"}
 
@@ -40,12 +46,12 @@ func tape(t *testing.T) (*scripted.Endpoint, []byte) {
 // TestACassettePlaysInOrder holds that a failure comes before the answer that was recorded after it.
 func TestACassettePlaysInOrder(t *testing.T) {
 	s, _ := tape(t)
-	_, _, err := endpointtest.Ask(t.Context(), t, s, entry, "", endpointtest.Hello())
+	_, _, err := ask(t, s, entry, "", endpointtest.Hello())
 	if f, ok := model.FailureOf(err); !ok || f.Class != model.Busy {
 		t.Fatalf("got %v", err)
 	}
 	for range 3 {
-		a, seen, err := endpointtest.Ask(t.Context(), t, s, entry, "", endpointtest.Hello())
+		a, seen, err := ask(t, s, entry, "", endpointtest.Hello())
 		if err != nil || a.Text() != "Hi" || a.Usage.Input != 3 || len(seen) != 1 || seen[0].Text != "Hi" {
 			t.Errorf("got %+v, %v, %v", a, seen, err)
 		}
@@ -57,14 +63,14 @@ func TestAnUnknownRequestNamesTheDifference(t *testing.T) {
 	s, _ := tape(t)
 	r := endpointtest.Hello()
 	r.Messages[0].Parts[0].Text = "Hello!"
-	_, _, err := endpointtest.Ask(t.Context(), t, s, entry, "", r)
+	_, _, err := ask(t, s, entry, "", r)
 	f, ok := model.FailureOf(err)
 	if !ok || f.Class != model.Final || !strings.Contains(f.Message, `messages[0].parts[0].text: recorded "Hello", asked "Hello!"`) {
 		t.Errorf("got %v", err)
 	}
 	r = endpointtest.Hello()
 	r.MaxTokens = 7
-	if _, _, err = endpointtest.Ask(t.Context(), t, s, entry, "", r); err == nil || !strings.Contains(err.Error(), "one of both has more") {
+	if _, _, err = ask(t, s, entry, "", r); err == nil || !strings.Contains(err.Error(), "one of both has more") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -100,7 +106,7 @@ func TestACassetteLiesInItsFolder(t *testing.T) {
 	for _, name := range []string{"../out", "none"} {
 		e := entry
 		e.BaseURL = name
-		_, _, err := endpointtest.Ask(t.Context(), t, scripted.New(filepath.Join(dir, "in")), e, "", endpointtest.Hello())
+		_, _, err := ask(t, scripted.New(filepath.Join(dir, "in")), e, "", endpointtest.Hello())
 		if fault.CodeOf(err) != "cassette_not_found" {
 			t.Errorf("%s: got %v", name, err)
 		}
