@@ -239,7 +239,7 @@ func TestTimes(t *testing.T) {
 		t.Errorf("too long: got %v", err)
 	}
 	slow := endpointtest.Serve(t, func(w http.ResponseWriter, r *http.Request) {
-		for range 10 {
+		for range 20 {
 			endpointtest.Say(sse(text("a")))(w, r)
 			_ = http.NewResponseController(w).Flush()
 			<-time.After(40 * time.Millisecond)
@@ -247,8 +247,8 @@ func TestTimes(t *testing.T) {
 		endpointtest.Say(sse(stop, done))(w, r)
 	})
 	e = entry(slow, "openai")
-	e.IdleMS = 350
-	if a, _, err := ask(t, driver(t), e, "", endpointtest.Hello()); err != nil || a.Text() != "aaaaaaaaaa" {
+	e.IdleMS = 700 // the whole takes longer
+	if a, _, err := ask(t, driver(t), e, "", endpointtest.Hello()); err != nil || a.Text() != strings.Repeat("a", 20) {
 		t.Errorf("slow and alive: got %v, %v", a, err)
 	}
 }
