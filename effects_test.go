@@ -110,6 +110,10 @@ var effects = arch.Effects{
 		"(*internal/driver/nano.folder).*":        "answers a worker that executes a command whose permit was redeemed",
 		"(*internal/driver/nano.changes).*":       "does what a command did whose permit was redeemed",
 
+		"internal/driver/endpoint.New": "makes a client, which dials when an adapter beside it has redeemed a permit",
+		"(*internal/driver/endpoint.Client).*": "sends for the adapters beside it, which redeem a permit for exactly this request first; " +
+			"closing never waits for one",
+
 		"internal/driver/namespace.New": "looks at the host when the daemon starts",
 		"(*internal/driver/namespace.Tier).Probe": "makes a space of its own, runs its own commands in it and removes it; nothing in it " +
 			"comes from a caller",
