@@ -159,7 +159,6 @@ var bulk = arch.Bulk{
 		"internal/client.Client":                       "the API: one method for each operation",
 		"internal/driver/nano/wasi.call":               "a table: one method for each system call of WASI",
 		"internal/driver/disk/internal/snapshots.Past": "to be split",
-		"conformance/trust.examiner":                   "to be split",
 		"internal/service/runs.Service":                "to be split",
 		"internal/service/runs.execution":              "to be split",
 		"internal/userland/awk.parser":                 "a parser by descent: one method for each rule of the grammar",

@@ -31,8 +31,11 @@ func sha(raw []byte) string {
 	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
+// binding are the checks that an approval is for the bytes that the person saw.
+type binding struct{ *examiner }
+
 // bind checks P-Bind: what is shown is what is hashed, what is hashed is what runs, and whatever differs by one field is refused.
-func (x *examiner) bind(ctx context.Context, r *result) error {
+func (x binding) bind(ctx context.Context, r *result) error {
 	space, err := x.own(ctx)
 	if err != nil {
 		return err
@@ -55,7 +58,7 @@ func asked(a answer) (string, error) {
 }
 
 // boundFile approves the writing of one file and sends everything that differs from it by one thing.
-func (x *examiner) boundFile(ctx context.Context, r *result, space string) error {
+func (x binding) boundFile(ctx context.Context, r *result, space string) error {
 	c, content := x.live, "the content that was approved, by "+x.name
 	a, err := c.put(ctx, space, "ask/bound.txt", content)
 	if err != nil {
@@ -188,7 +191,7 @@ func (x *examiner) boundFile(ctx context.Context, r *result, space string) error
 }
 
 // boundCommand approves a command of a run and compares what was shown with what the log says has run.
-func (x *examiner) boundCommand(ctx context.Context, r *result, space string) error {
+func (x binding) boundCommand(ctx context.Context, r *result, space string) error {
 	t := r.try("what a run executes are the bytes that the person saw")
 	commands := []string{
 		"printf 'a b\\tc' | tee -a bound-1", "echo \"$(echo quoted 'twice')\" | tee bound-2", "echo ünï | tee bound-3",
@@ -258,7 +261,7 @@ func (x *examiner) boundCommand(ctx context.Context, r *result, space string) er
 const together = 8
 
 // boundOnDisk changes each field of actions where they are stored, on a daemon of its own, and asks for the actions.
-func (x *examiner) boundOnDisk(ctx context.Context, r *result) error {
+func (x binding) boundOnDisk(ctx context.Context, r *result) error {
 	t := r.try("an approved action of which any field was changed on the disk is refused")
 	d, space, err := x.fresh(ctx)
 	if err != nil {
@@ -313,7 +316,7 @@ func (c *caller) fields(ctx context.Context, a answer) ([][]string, error) {
 }
 
 // reborn stops a daemon, changes a field of each question on the disk and starts another.
-func (x *examiner) reborn(ctx context.Context, d *daemon, questions []string, leaves [][]string) (*daemon, error) {
+func (x binding) reborn(ctx context.Context, d *daemon, questions []string, leaves [][]string) (*daemon, error) {
 	if err := d.stop(); err != nil {
 		return nil, err
 	}
@@ -331,7 +334,7 @@ func (x *examiner) reborn(ctx context.Context, d *daemon, questions []string, le
 }
 
 // flippedFiles asks to write a file for each field, approves it, changes the field on the disk and sends the request again.
-func (x *examiner) flippedFiles(ctx context.Context, t *trial, d *daemon, space string, leaves [][]string) (*daemon, error) {
+func (x binding) flippedFiles(ctx context.Context, t *trial, d *daemon, space string, leaves [][]string) (*daemon, error) {
 	name := func(i int) string { return fmt.Sprint("ask/flipped-", i) }
 	var questions []string
 	for i := range leaves {
@@ -365,7 +368,7 @@ func (x *examiner) flippedFiles(ctx context.Context, t *trial, d *daemon, space 
 }
 
 // flippedCommands asks for a command in a space for each field, changes the field on the disk and approves it.
-func (x *examiner) flippedCommands(ctx context.Context, t *trial, d *daemon, leaves [][]string) (*daemon, error) {
+func (x binding) flippedCommands(ctx context.Context, t *trial, d *daemon, leaves [][]string) (*daemon, error) {
 	var spaces, questions, runs []string
 	for i := range leaves {
 		space, err := d.newSpace(ctx, "flipped "+strings.Join(leaves[i], "."))

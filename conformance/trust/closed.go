@@ -14,8 +14,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// closing are the checks that what cannot be decided or recorded is refused.
+type closing struct{ *examiner }
+
 // closed checks P-Closed on daemons of its own: it takes away what a decision or a record needs, one thing at a time.
-func (x *examiner) closed(ctx context.Context, r *result) error {
+func (x closing) closed(ctx context.Context, r *result) error {
 	for _, check := range []func(context.Context, *result) error{x.nobody, x.stopped, x.lawless, x.starved, x.logless, x.full} {
 		if err := check(ctx, r); err != nil {
 			return err
@@ -101,7 +104,7 @@ func (t *trial) absent(d *daemon, space, file string) {
 	t.want(errors.Is(err, os.ErrNotExist), "it was refused and done: the file is there (%v)", err)
 }
 
-func (x *examiner) nobody(ctx context.Context, r *result) error {
+func (x closing) nobody(ctx context.Context, r *result) error {
 	t := r.try("nobody's key, a policy that there is not, and an operation that there is not")
 	d, space, err := x.fresh(ctx)
 	if err != nil {
@@ -137,7 +140,7 @@ func (x *examiner) nobody(ctx context.Context, r *result) error {
 	return nil
 }
 
-func (x *examiner) stopped(ctx context.Context, r *result) error {
+func (x closing) stopped(ctx context.Context, r *result) error {
 	t := r.try("the kill switch is thrown, also over a crash")
 	d, space, err := x.fresh(ctx)
 	if err != nil {
@@ -165,7 +168,7 @@ func (x *examiner) stopped(ctx context.Context, r *result) error {
 }
 
 // lawless takes away the policy of a space.
-func (x *examiner) lawless(ctx context.Context, r *result) error {
+func (x closing) lawless(ctx context.Context, r *result) error {
 	t := r.try("the policy of a space is gone")
 	d, space, err := x.fresh(ctx)
 	if err != nil {
@@ -194,7 +197,7 @@ func (x *examiner) lawless(ctx context.Context, r *result) error {
 }
 
 // starved takes away the file descriptors of a daemon, and gives them back.
-func (x *examiner) starved(ctx context.Context, r *result) error {
+func (x closing) starved(ctx context.Context, r *result) error {
 	t := r.try("no file descriptor is left; with some again it works")
 	d, space, err := x.fresh(ctx)
 	if err != nil {
@@ -227,7 +230,7 @@ func (x *examiner) starved(ctx context.Context, r *result) error {
 }
 
 // logless takes the log away from under a daemon that works.
-func (x *examiner) logless(ctx context.Context, r *result) error {
+func (x closing) logless(ctx context.Context, r *result) error {
 	t := r.try("the log is moved away while the daemon works")
 	d, space, err := x.fresh(ctx)
 	if err != nil {
@@ -279,7 +282,7 @@ func (t *trial) again(ctx context.Context, d *daemon, space string) error {
 }
 
 // full fills the disk of the log, which takes a small disk of its own.
-func (x *examiner) full(ctx context.Context, r *result) (err error) {
+func (x closing) full(ctx context.Context, r *result) (err error) {
 	t := r.try("the disk of the log is full; with room again it works")
 	dir, err := x.folder()
 	if err != nil {

@@ -17,9 +17,12 @@ import (
 	"agentbox/internal/testkit/platter"
 )
 
+// crashing are the checks of kills and power cuts.
+type crashing struct{ *examiner }
+
 // crash checks P-Crash: with real kills of a daemon that works, and with every disk that a power cut may leave behind a daemon whose system
 // calls were recorded.
-func (x *examiner) crash(ctx context.Context, r *result) error {
+func (x crashing) crash(ctx context.Context, r *result) error {
 	if err := x.killed(ctx, r); err != nil {
 		return err
 	}
@@ -50,7 +53,7 @@ func (w *work) remember(t *trial, run string, results []map[string]any) {
 }
 
 // killed lets clients work and kills the daemon, again and again.
-func (x *examiner) killed(ctx context.Context, r *result) error {
+func (x crashing) killed(ctx context.Context, r *result) error {
 	t := r.try("a daemon that works is killed with SIGKILL and started again: nothing acknowledged is lost or changed, nothing is done twice")
 	d, space, err := x.fresh(ctx)
 	if err != nil {
@@ -174,7 +177,7 @@ type promised struct {
 }
 
 // powerless records the system calls of a daemon and starts others on what a kill or a power cut may have left at moments of it.
-func (x *examiner) powerless(ctx context.Context, r *result) error {
+func (x crashing) powerless(ctx context.Context, r *result) error {
 	t := r.try("the power fails under a daemon: killed, cut (what was not synced is lost) and torn (512-byte sectors, in any order)")
 	dir, err := x.folder()
 	if err != nil {
@@ -300,7 +303,7 @@ func (c *caller) results(ctx context.Context, run string) (string, error) {
 }
 
 // goesOn starts a daemon on what is left of a data directory, holds it against what was acknowledged, kills it and verifies the log.
-func (x *examiner) goesOn(ctx context.Context, t *trial, files platter.Files, marks []any, hashes map[uint64]string) error {
+func (x crashing) goesOn(ctx context.Context, t *trial, files platter.Files, marks []any, hashes map[uint64]string) error {
 	dir, err := x.folder()
 	if err != nil {
 		return err

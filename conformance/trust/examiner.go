@@ -18,20 +18,31 @@ import (
 type property struct {
 	name    string
 	promise string
-	check   func(x *examiner, ctx context.Context, r *result) error
+	of      func(x *examiner) check
 }
+
+// check tries a promise and writes into the result what came of it.
+type check func(ctx context.Context, r *result) error
 
 // properties are the promises, in the order of the list of threats.
 func properties() []property {
 	return []property{
-		{"P-Bind", "an action runs only if its stored bytes hash to the digest that the person saw", (*examiner).bind},
-		{"P-Once", "one approval starts at most one action, whoever races and whenever the daemon dies", (*examiner).once},
-		{"P-Render", "the text of an approval is the daemon's own, and two different actions never read the same", (*examiner).render},
-		{"P-Crash", "after a kill or a power cut nothing acknowledged is lost, and nothing is done twice", (*examiner).crash},
-		{"P-Verify", "a copy of the log and a public key are enough to find the first event that is not what it was", (*examiner).verify},
-		{"P-Witness", "a checkpoint kept elsewhere finds a log that was set back, and stock tools can check it", (*examiner).witness},
-		{"P-Forget", "redaction removes a text everywhere, and every proof made before stays valid", (*examiner).forget},
-		{"P-Closed", "what cannot be decided or recorded is refused with a reason code, never allowed", (*examiner).closed},
+		{"P-Bind", "an action runs only if its stored bytes hash to the digest that the person saw",
+			func(x *examiner) check { return binding{x}.bind }},
+		{"P-Once", "one approval starts at most one action, whoever races and whenever the daemon dies",
+			func(x *examiner) check { return x.once }},
+		{"P-Render", "the text of an approval is the daemon's own, and two different actions never read the same",
+			func(x *examiner) check { return x.render }},
+		{"P-Crash", "after a kill or a power cut nothing acknowledged is lost, and nothing is done twice",
+			func(x *examiner) check { return crashing{x}.crash }},
+		{"P-Verify", "a copy of the log and a public key are enough to find the first event that is not what it was",
+			func(x *examiner) check { return x.verify }},
+		{"P-Witness", "a checkpoint kept elsewhere finds a log that was set back, and stock tools can check it",
+			func(x *examiner) check { return x.witness }},
+		{"P-Forget", "redaction removes a text everywhere, and every proof made before stays valid",
+			func(x *examiner) check { return forgetting{x}.forget }},
+		{"P-Closed", "what cannot be decided or recorded is refused with a reason code, never allowed",
+			func(x *examiner) check { return closing{x}.closed }},
 	}
 }
 
@@ -116,7 +127,7 @@ func (x *examiner) examine(ctx context.Context, p property, r *result) error {
 			cancel(errFailed)
 		}
 	}
-	err := p.check(x, ctx, r)
+	err := p.of(x)(ctx, r)
 	if errors.Is(context.Cause(ctx), errFailed) {
 		return nil // what was cut off by that is no failure of its own
 	}

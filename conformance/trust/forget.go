@@ -29,8 +29,11 @@ type secret struct {
 	seqs   []uint64
 }
 
+// forgetting are the checks of redaction.
+type forgetting struct{ *examiner }
+
 // forget checks P-Forget on a daemon of its own.
-func (x *examiner) forget(ctx context.Context, r *result) error {
+func (x forgetting) forget(ctx context.Context, r *result) error {
 	d, space, err := x.fresh(ctx)
 	if err != nil {
 		return err
@@ -99,7 +102,7 @@ func (x *examiner) forget(ctx context.Context, r *result) error {
 }
 
 // tell writes the text into everything that a run leaves: commands, output, messages, files that are deleted again.
-func (x *examiner) tell(ctx context.Context, d *daemon, space string, s *secret) error {
+func (x forgetting) tell(ctx context.Context, d *daemon, space string, s *secret) error {
 	for i := range forgottenRuns {
 		ops := []operation{
 			{"type": "message", "id": "said", "content": s.word + " was said"},
@@ -141,7 +144,7 @@ type proved struct {
 	proofs          []string // files
 }
 
-func (x *examiner) prove(ctx context.Context, d *daemon, dir string, s secret) (p proved, err error) {
+func (x forgetting) prove(ctx context.Context, d *daemon, dir string, s secret) (p proved, err error) {
 	a, err := d.firstCheckpoint(ctx)
 	if err != nil {
 		return p, err
@@ -162,7 +165,7 @@ func (x *examiner) prove(ctx context.Context, d *daemon, dir string, s secret) (
 }
 
 // proved makes the proof of an event, once a checkpoint covers it.
-func (x *examiner) proved(ctx context.Context, seq uint64, file, data string) error {
+func (x forgetting) proved(ctx context.Context, seq uint64, file, data string) error {
 	for try := 1; ; try++ {
 		out, code, err := x.tool(ctx, "audit", "prove", fmt.Sprint(seq), "--out", file, "--data", data)
 		if err != nil || code == 0 {
@@ -180,7 +183,7 @@ func (x *examiner) proved(ctx context.Context, seq uint64, file, data string) er
 }
 
 // provedStill holds the log, as it is after a redaction, against everything that was proved before.
-func (x *examiner) provedStill(ctx context.Context, r *result, d *daemon, dir string, p proved) error {
+func (x forgetting) provedStill(ctx context.Context, r *result, d *daemon, dir string, p proved) error {
 	t := r.try("the log is intact, continues what was signed before, and every proof made before stays valid")
 	found, err := x.audited(ctx, d.data, "--against", p.checkpoint, "--public-key", p.key)
 	if err != nil {
@@ -247,7 +250,7 @@ func (t *trial) lacks(folder, word string) error {
 }
 
 // backupLacks looks into a backup that was made before: as it is, and restored with the keys of today.
-func (x *examiner) backupLacks(ctx context.Context, r *result, d *daemon, backup string, s secret) error {
+func (x forgetting) backupLacks(ctx context.Context, r *result, d *daemon, backup string, s secret) error {
 	t := r.try("a backup made before has no readable text, as it is and restored with the keys of today")
 	dir, err := x.folder()
 	if err != nil {
