@@ -33,9 +33,9 @@ func (p *Past) Rewind(ctx context.Context, to event.Digest) (from, reached space
 	if err := p.note(from); err != nil {
 		return from, reached, refusal(err)
 	}
-	if err := p.travel(ctx, to, true); err != nil {
+	if err := p.journey().travel(ctx, to, true); err != nil {
 		// What had begun is undone as far as it can be; what cannot is finished when the past is opened again.
-		return from, reached, errors.Join(err, p.undo(from.Root))
+		return from, reached, errors.Join(err, p.journey().undo(from.Root))
 	}
 	if err := p.note(p.now.snapshot()); err != nil {
 		return from, reached, refusal(err)
@@ -43,8 +43,13 @@ func (p *Past) Rewind(ctx context.Context, to event.Digest) (from, reached space
 	return from, target, refusal(p.gather())
 }
 
+// journey takes the files of a space from one snapshot to another, through every crash.
+type journey struct{ *Past }
+
+func (p *Past) journey() journey { return journey{p} }
+
 // travel changes the files from p.now to a snapshot.
-func (p *Past) travel(ctx context.Context, to event.Digest, announce bool) error {
+func (p journey) travel(ctx context.Context, to event.Digest, announce bool) error {
 	if p.now.digest == to && p.now.sum.omitted == 0 {
 		return p.arrive()
 	}
@@ -103,7 +108,7 @@ func (p *Past) travel(ctx context.Context, to event.Digest, announce bool) error
 }
 
 // arrive says that the files are where they were going.
-func (p *Past) arrive() error {
+func (p journey) arrive() error {
 	err := os.Remove(filepath.Join(p.folders.Kept, rewindingFile))
 	if errors.Is(err, os.ErrNotExist) {
 		return nil
@@ -112,7 +117,7 @@ func (p *Past) arrive() error {
 }
 
 // undo goes back after a rewind that failed on its way.
-func (p *Past) undo(from event.Digest) error {
+func (p journey) undo(from event.Digest) error {
 	if _, err := os.Lstat(filepath.Join(p.folders.Kept, rewindingFile)); errors.Is(err, os.ErrNotExist) {
 		return nil // nothing was changed
 	}
@@ -132,7 +137,7 @@ func (p *Past) undo(from event.Digest) error {
 }
 
 // settle finishes a rewind whose end no daemon saw.
-func (p *Past) settle(ctx context.Context) error {
+func (p journey) settle(ctx context.Context) error {
 	raw, err := os.ReadFile(filepath.Join(p.folders.Kept, rewindingFile))
 	if errors.Is(err, os.ErrNotExist) {
 		return nil
@@ -154,7 +159,7 @@ func (p *Past) settle(ctx context.Context) error {
 }
 
 // openTrash opens the folder to which folders are moved that no longer belong to the files.
-func (p *Past) openTrash() (*beneath.Folder, error) {
+func (p journey) openTrash() (*beneath.Folder, error) {
 	if err := os.Mkdir(p.trash(), 0o700); err != nil && !errors.Is(err, os.ErrExist) {
 		return nil, err
 	}
@@ -185,15 +190,15 @@ func (p *Past) Fork(ctx context.Context, from *Past, root event.Digest, shared *
 		return s, err
 	}
 	defer p.packs.rest()
-	if err := from.packs.lend(from.needs(root, shared), p.packs); err != nil {
+	if err := from.packs.lend(from.journey().needs(root, shared), p.packs); err != nil {
 		return s, refusal(err)
 	}
 	if shared == nil {
-		err = p.fill(ctx, root)
+		err = p.journey().fill(ctx, root)
 	} else {
 		p.now = shared.now
 		p.unwatch()
-		err = p.travel(ctx, root, false)
+		err = p.journey().travel(ctx, root, false)
 	}
 	if err != nil {
 		return s, err
@@ -205,7 +210,7 @@ func (p *Past) Fork(ctx context.Context, from *Past, root event.Digest, shared *
 }
 
 // needs returns what a snapshot needs. To walk the files as they were looked at costs a tenth of reading the snapshot.
-func (p *Past) needs(root event.Digest, shared *Tree) map[event.Digest]struct{} {
+func (p journey) needs(root event.Digest, shared *Tree) map[event.Digest]struct{} {
 	live := map[event.Digest]struct{}{}
 	switch {
 	case p.now != nil && p.now.digest == root:
@@ -219,7 +224,7 @@ func (p *Past) needs(root event.Digest, shared *Tree) map[event.Digest]struct{} 
 }
 
 // fill makes every file of a snapshot in an empty folder.
-func (p *Past) fill(ctx context.Context, root event.Digest) error {
+func (p journey) fill(ctx context.Context, root event.Digest) error {
 	files, err := beneath.Root(p.folders.Files)
 	if err != nil {
 		return err
@@ -232,6 +237,6 @@ func (p *Past) fill(ctx context.Context, root event.Digest) error {
 	return p.look(ctx, nil, m.made)
 }
 
-func (p *Past) maker(ctx context.Context) maker {
+func (p journey) maker(ctx context.Context) maker {
 	return maker{ctx: ctx, packs: p.packs, uid: p.uid, entropy: p.entropy, made: map[uint64]event.Digest{}}
 }
