@@ -36,6 +36,7 @@ test: guest quickjs rootfs nano dataset ## every test
 	$(MAKE) --no-print-directory bench-smoke
 	$(MAKE) --no-print-directory sdk-test
 	$(MAKE) --no-print-directory e2b-test
+	$(MAKE) --no-print-directory mcp-test
 
 .PHONY: sdk-test
 sdk-test: build ## the TypeScript and Python SDKs, against bin/agentbox
@@ -44,6 +45,10 @@ sdk-test: build ## the TypeScript and Python SDKs, against bin/agentbox
 .PHONY: e2b-test
 e2b-test: build ## the unmodified packages of E2B, against bin/agentbox
 	@scripts/e2b test
+
+.PHONY: mcp-test
+mcp-test: build ## the conformance kit of the Model Context Protocol, against bin/agentbox
+	@scripts/mcp test
 
 .PHONY: sdk-packages
 sdk-packages: guest quickjs nano ## the SDKs as packages that bring the program: wheels and packages of npm in dist/sdk, tried in empty folders
