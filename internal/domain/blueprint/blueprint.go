@@ -31,7 +31,7 @@ type Blueprint struct {
 	Name         string            `json:"name" doc:"The agent's name in the workspace" pattern:"^[a-z][a-z0-9-]{0,62}$" like:"small letters, digits and hyphens, a letter first, 63 at most" need:"yes"`
 	Description  string            `json:"description,omitempty" doc:"What the agent is for, in one line" max:"500"`
 	Adapter      Adapter           `json:"adapter,omitzero" doc:"What runs the agent" need:"yes"`
-	Models       map[string]string `json:"models,omitempty" doc:"The model for each task class; default serves every class that is not named" keys:"^[a-z][a-z0-9_]{0,31}$" pattern:"^[A-Za-z0-9][A-Za-z0-9._:/-]{0,127}$" like:"the name of a model, as agentbox model ls prints it" max:"16"`
+	Models       map[string]string `json:"models,omitempty" doc:"The model for each task class; default serves every class that is not named" keys:"^[a-z][a-z0-9_]{0,31}$" pattern:"^[A-Za-z0-9][A-Za-z0-9._:/-]{0,127}$" like:"the name of a model" max:"16"`
 	Instructions string            `json:"instructions,omitempty" doc:"What the agent is told before its task" max:"65536"`
 	Tools        Tools             `json:"tools,omitzero" doc:"Which tools the agent is offered"`
 	Space        Space             `json:"space,omitzero" doc:"The space in which the agent works"`

@@ -83,7 +83,7 @@ func same(a, b blueprint.Blueprint) bool {
 }
 
 // section finds the pins of a text: the line of their key and the indented lines below it.
-var section = regexp.MustCompile(`(?m)^pins:.*\n?(?:^[ \t]+.*\n?)*`)
+var section = regexp.MustCompile(`(?m)^pins:.*\n?(?:[ \t]+.*\n?)*`)
 
 // withPins returns the text with other pins: where it has pins they are replaced, else they come last.
 func withPins(text []byte, pins blueprint.Pins) ([]byte, error) {

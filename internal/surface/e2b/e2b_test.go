@@ -83,7 +83,7 @@ func TestErrorsOfTheControlPlane(t *testing.T) {
 		want         int
 	}{
 		{"GET", "/e2b/sandboxes/spc_x", with, 404}, {"GET", "/e2b/sandboxes/spc_x", nil, 401}, {"GET", "/e2b/no/such", with, 404},
-		{"POST", "/e2b/sandboxes/spc_x/pause", with, 400}, {"POST", "/e2b/v3/templates", with, 400},
+		{"POST", "/e2b/sandboxes/spc_x/pause", with, 404}, {"POST", "/e2b/v3/templates", with, 400},
 		{"DELETE", "/e2b/sandboxes/spc_x", with, 404},
 	} {
 		w := send(t, s, c.method, c.path, "application/json", "{}", c.headers)

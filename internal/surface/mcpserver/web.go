@@ -39,9 +39,10 @@ type Web struct {
 func NewWeb(c Config, api http.Handler) *Web {
 	w := &Web{Config: c, api: api}
 	streams := mcp.NewStreamableHTTPHandler(w.session, &mcp.StreamableHTTPOptions{
-		SessionTimeout: idleTime, Logger: c.Logger, CrossOriginProtection: http.NewCrossOriginProtection(),
+		SessionTimeout: idleTime, Logger: c.Logger,
 	})
-	w.handler = auth.RequireBearerToken(w.verify, &auth.RequireBearerTokenOptions{AllowMissingExpiration: true})(streams)
+	known := auth.RequireBearerToken(w.verify, &auth.RequireBearerTokenOptions{AllowMissingExpiration: true})(streams)
+	w.handler = http.NewCrossOriginProtection().Handler(known) // a page of another site asks nothing, whatever it shows
 	return w
 }
 

@@ -34,7 +34,7 @@ description: does what it is told in a space of its own
 adapter:
   kind: internal            # the daemon's own loop
 models:
-  default: main             # a model of: agentbox model ls
+  default: main             # the name of a model
 instructions: |
   You work in an isolated space. Say in a sentence what you are about to do, do it with the tools,
   check the result, and end with a short answer.
