@@ -13,8 +13,16 @@ import (
 // ActionTypeKey is the name of an action type in a cursor.
 type ActionTypeKey string
 
-// BlueprintKey is the name of a blueprint in a cursor.
+// BlueprintKey is the name of a blueprint in a cursor, behind blueprintMark: any word could be the name alone.
 type BlueprintKey string
+
+const blueprintMark = "blueprint/"
+
+// AfterBlueprint returns the key of a blueprint in a cursor.
+func AfterBlueprint(name string) BlueprintKey { return BlueprintKey(blueprintMark + name) }
+
+// Name returns the name of the blueprint; "" for the top of the list.
+func (k BlueprintKey) Name() string { return strings.TrimPrefix(string(k), blueprintMark) }
 
 // Page are the parameters of a list whose entries go by a T.
 type Page[T ~string] struct {
@@ -53,7 +61,8 @@ func (c *Cursor[T]) UnmarshalText(text []byte) error {
 			return errNoCursor
 		}
 	case BlueprintKey:
-		if blueprint.NameField().Text(sent) != "" {
+		name, ok := strings.CutPrefix(sent, blueprintMark)
+		if !ok || blueprint.NameField().Text(name) != "" {
 			return errNoCursor
 		}
 	default:

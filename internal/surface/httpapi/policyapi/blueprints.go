@@ -130,12 +130,12 @@ func (s *Blueprints) list(ctx context.Context, c wire.Call, in *struct {
 	Limit   int                                `query:"limit" minimum:"1" maximum:"200" default:"100" doc:"How many at most"`
 	After   access.Cursor[access.BlueprintKey] `query:"cursor" maxLength:"256" doc:"The next_cursor of the page before"`
 }) (*struct{ Body blueprintList }, error) {
-	found, err := s.blueprints.List(ctx, c.Caller.Workspace, in.Removed, string(in.After.After), in.Limit+1)
+	found, err := s.blueprints.List(ctx, c.Caller.Workspace, in.Removed, in.After.After.Name(), in.Limit+1)
 	if err != nil {
 		return nil, err
 	}
 	out := blueprintList{}
-	out.Blueprints, out.Next = access.Cut(found, in.Limit, func(e blueprint.Entry) string { return e.Name })
+	out.Blueprints, out.Next = access.Cut(found, in.Limit, func(e blueprint.Entry) string { return string(access.AfterBlueprint(e.Name)) })
 	return &struct{ Body blueprintList }{out}, nil
 }
 
