@@ -277,3 +277,19 @@ def test_a_daemon_is_started_where_none_runs(monkeypatch: pytest.MonkeyPatch, tm
     time.sleep(0.1)
     with pytest.raises(AgentboxError):
         Agentbox(home=tmp_path / "new")
+
+
+def test_a_paused_space_keeps_its_files(client: Agentbox) -> None:
+    with client.spaces.create() as space:
+        space.exec("echo kept > a")
+        space.pause(reason="lunch")
+        assert space.info["status"] == "paused"
+        assert space.info["pause"]["reason"] == "lunch"
+        assert space.files.read_text("a") == "kept\n"
+        with pytest.raises(ConflictError):
+            space.pause()
+        space.resume(ttl_seconds=600)
+        assert "pause" not in space.info
+        assert space.exec("cat a").stdout == "kept\n"
+        space.pause(resume_on_run=True)
+        assert space.exec("cat a").stdout == "kept\n"

@@ -296,6 +296,25 @@ export class Space implements AsyncDisposable {
     return this
   }
 
+  /**
+   * Stops the processes of the space until it is resumed. They use no processor time, and the time limits of commands stop. A run that is sent
+   * meanwhile waits, or resumes the space with `resumeOnRun`.
+   */
+  async pause(options: CallOptions & { reason?: string | undefined; resumeOnRun?: boolean | undefined } = {}): Promise<this> {
+    const { reason, resumeOnRun, ...call } = options
+    const json = { ...(reason === undefined ? {} : { reason }), ...(resumeOnRun === undefined ? {} : { resume_on_run: resumeOnRun }) }
+    this.info = await this.http.json<SpaceDocument>({ ...call, method: 'POST', path: `${this.path}/pause`, json })
+    return this
+  }
+
+  /** Lets a paused space go on. With `ttlSeconds` it lives that long from now. */
+  async resume(options: CallOptions & { ttlSeconds?: number | undefined } = {}): Promise<this> {
+    const { ttlSeconds, ...call } = options
+    const json = ttlSeconds === undefined ? {} : { ttl_seconds: ttlSeconds }
+    this.info = await this.http.json<SpaceDocument>({ ...call, method: 'POST', path: `${this.path}/resume`, json })
+    return this
+  }
+
   /** Asks the daemon what the space is now. */
   async refresh(options: CallOptions = {}): Promise<this> {
     this.info = await this.http.json<SpaceDocument>({ ...options, path: this.path })

@@ -266,3 +266,18 @@ test('a daemon is started where none runs, and ended', async () => {
     await rm(folder, { recursive: true, force: true })
   }
 })
+
+test('a paused space keeps its files, and goes on where it was', async () => {
+  await using space = await client.spaces.create()
+  await space.exec('echo kept > a')
+  await space.pause({ reason: 'lunch' })
+  assert.deepEqual([space.info.status, space.info.pause?.reason], ['paused', 'lunch'])
+  assert.equal(await space.files.readText('a'), 'kept\n')
+  await assert.rejects(space.pause(), ConflictError)
+  await space.resume({ ttlSeconds: 600 })
+  assert.equal(space.info.pause, undefined)
+  assert.equal((await space.exec('cat a')).stdout, 'kept\n')
+  await space.pause({ resumeOnRun: true })
+  assert.equal((await space.exec('cat a')).stdout, 'kept\n')
+  await assert.rejects(space.resume(), ConflictError)
+})

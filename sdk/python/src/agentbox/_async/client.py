@@ -564,6 +564,26 @@ class AsyncSpace:
         self.info = await self._t.json("POST", f"{self._path}/extend", body={"ttl_seconds": ttl_seconds})
         return self
 
+    async def pause(self, reason: str = "", resume_on_run: bool = False) -> AsyncSpace:
+        """Stops the processes of the space until it is resumed.
+
+        They use no processor time, and the time limits of commands stop. A run that is sent meanwhile waits, or resumes the space with
+        ``resume_on_run``.
+        """
+        body: dict[str, Any] = {}
+        if reason:
+            body["reason"] = reason
+        if resume_on_run:
+            body["resume_on_run"] = True
+        self.info = await self._t.json("POST", f"{self._path}/pause", body=body)
+        return self
+
+    async def resume(self, ttl_seconds: int | None = None) -> AsyncSpace:
+        """Lets a paused space go on. With ``ttl_seconds`` it lives that long from now."""
+        body = {} if ttl_seconds is None else {"ttl_seconds": ttl_seconds}
+        self.info = await self._t.json("POST", f"{self._path}/resume", body=body)
+        return self
+
     async def refresh(self) -> AsyncSpace:
         """Asks the daemon what the space is now."""
         self.info = await self._t.json("GET", self._path)

@@ -563,6 +563,26 @@ class Space:
         self.info = self._t.json("POST", f"{self._path}/extend", body={"ttl_seconds": ttl_seconds})
         return self
 
+    def pause(self, reason: str = "", resume_on_run: bool = False) -> Space:
+        """Stops the processes of the space until it is resumed.
+
+        They use no processor time, and the time limits of commands stop. A run that is sent meanwhile waits, or resumes the space with
+        ``resume_on_run``.
+        """
+        body: dict[str, Any] = {}
+        if reason:
+            body["reason"] = reason
+        if resume_on_run:
+            body["resume_on_run"] = True
+        self.info = self._t.json("POST", f"{self._path}/pause", body=body)
+        return self
+
+    def resume(self, ttl_seconds: int | None = None) -> Space:
+        """Lets a paused space go on. With ``ttl_seconds`` it lives that long from now."""
+        body = {} if ttl_seconds is None else {"ttl_seconds": ttl_seconds}
+        self.info = self._t.json("POST", f"{self._path}/resume", body=body)
+        return self
+
     def refresh(self) -> Space:
         """Asks the daemon what the space is now."""
         self.info = self._t.json("GET", self._path)
