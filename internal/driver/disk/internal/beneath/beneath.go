@@ -4,6 +4,7 @@ package beneath
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path"
 	"strings"
@@ -56,6 +57,9 @@ func Refusal(err error, p string) error {
 	}
 	shown := fmt.Sprintf("%+q", p)
 	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
+		if at, ok := errors.AsType[*fs.PathError](err); ok {
+			err = at.Err // who uses a space is not told where the host keeps it
+		}
 		return room.Refused(err, "; "+shown+" cannot be written")
 	}
 	for _, r := range [...]struct {
