@@ -62,7 +62,8 @@ func openDatabase(b *testing.B) *postgres.Journal {
 	keys, err := keyring.Open(b.TempDir(), rand.Reader)
 	must(b, err)
 	log, err := postgres.Open(b.Context(), postgres.Options{
-		Address: pgtest.StartOnDisk(b).Database(), Definitions: definitions(), Clock: wall{}, IDs: ids, Entropy: rand.Reader, Keys: keys, Alone: true,
+		Address: pgtest.StartOnDisk(b).Database(), Definitions: definitions(), Clock: wall{}, IDs: ids,
+		Entropy: rand.Reader, Keys: keys, Alone: true,
 	})
 	must(b, err)
 	b.Cleanup(func() { must(b, log.Close()) })

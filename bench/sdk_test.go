@@ -112,8 +112,8 @@ func BenchmarkSDKSandbox(b *testing.B) {
 	told(b, "httpx", m.Raw, nil)
 }
 
-// BenchmarkSDKImport is how long Python takes to import the package by -X importtime, and to have what a program of three lines needs, beside
-// httpx alone.
+// BenchmarkSDKImport is how long Python takes to import the package by -X importtime, and to have what a program of three lines needs,
+// beside httpx alone.
 func BenchmarkSDKImport(b *testing.B) {
 	python, err := sdkPython()
 	if err != nil {

@@ -29,7 +29,7 @@ func properties() []property {
 	return []property{
 		{"P-Bind", "an action runs only if its stored bytes hash to the digest that the person saw",
 			func(x *examiner) check { return binding{x}.bind }},
-		{"P-Once", "one approval starts at most one action, whoever races and whenever the daemon dies",
+		{"P-Once", "one approval starts at most one action, also if clients race and the daemon dies",
 			func(x *examiner) check { return x.once }},
 		{"P-Render", "the text of an approval is the daemon's own, and two different actions never read the same",
 			func(x *examiner) check { return x.render }},

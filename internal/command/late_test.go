@@ -55,7 +55,8 @@ func TestProgramsThatAreOnlyKnownWhenTheyRun(t *testing.T) {
 		`tar cfb "$x" "$y" z`: false, `tar cf x -- "$y"`: false, `tar cf x "./$y"`: false, `tar -f"$x" -c src`: false,
 		`tar --file="$x" -c src`: false, `y=src; tar cf x "$y"`: false, `for f in *.txt; do sort "$f"; done`: false,
 		`y=-v; tar cf x "$y" src`: false, `sort -- "$y"`: false, `sort -k "$n" f`: false, `rg -e "$y" src`: false,
-		`y=x; tar cf "-$y" f`: false, `find . -type f -exec tar rf x {} \;`: false, `find . -name '*.txt' -exec sort {} +`: false, `cat "$y"`: false, `cp "$x" "$y"`: false, `diff "$x" "$y"`: false,
+		`y=x; tar cf "-$y" f`: false, `find . -type f -exec tar rf x {} \;`: false, `find . -name '*.txt' -exec sort {} +`: false,
+		`cat "$y"`: false, `cp "$x" "$y"`: false, `diff "$x" "$y"`: false,
 	} {
 		r, err := command.ReadScript(line, command.Bash, "")
 		if err != nil {

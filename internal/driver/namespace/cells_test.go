@@ -151,7 +151,8 @@ func TestFiguresAreShown(t *testing.T) {
 	for name, x := range map[string]struct{ code, want string }{
 		"line": {"plt.plot([1, 2, 3], [2, 4, 8], label='growth'); plt.title('T'); plt.xlabel('Time (s)')",
 			`"type": "line", "title": "T", "elements": [{"label": "growth", "points": [[1, 2], [2, 4], [3, 8]]}], "x_label": "Time (s)"`},
-		"scatter": {"plt.scatter([1, 2], [3, 4], label='d')", `"type": "scatter", "title": "", "elements": [{"label": "d", "points": [[1.0, 3.0], [2.0, 4.0]]}]`},
+		"scatter": {"plt.scatter([1, 2], [3, 4], label='d')",
+			`"type": "scatter", "title": "", "elements": [{"label": "d", "points": [[1.0, 3.0], [2.0, 4.0]]}]`},
 		"bar": {"plt.bar(['a', 'b'], [3, 5]); plt.ylabel('n')", `"type": "bar", "title": "", "elements": [{"label": "a", "group": "", "value": 3}, ` +
 			`{"label": "b", "group": "", "value": 5}], "x_label": "", "y_label": "n"`},
 		"pie": {"plt.pie([1, 3], labels=['x', 'y'])", `"type": "pie", "title": "", "elements": [{"label": "x", "angle": 90.0, "radius": 1.0}, ` +

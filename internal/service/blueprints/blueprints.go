@@ -201,10 +201,8 @@ func (s *Service) Remove(ctx context.Context, origin event.Origin, ws id.Workspa
 
 // may refuses a caller who may not do this to blueprints, if nothing is recorded.
 func (s *Service) may(ctx context.Context, origin event.Origin, ws id.Workspace, action, name string) error {
-	r, err := s.Gate.Judge(ctx, policy.Action{Type: action, Workspace: ws, Principal: origin.Principal, Token: origin.Token, Subject: name})
-	if err == nil && !r.Decision.Allowed() {
-		err = r.Decision.Refusal()
-	}
+	_, err := policy.Client{Gate: s.Gate}.Allow(ctx, origin, policy.Action{Type: action, Workspace: ws, Principal: origin.Principal,
+		Token: origin.Token, Subject: name})
 	return err
 }
 

@@ -34,7 +34,7 @@ func TestOnWhatAGrantRests(t *testing.T) {
 	}
 }
 
-// A caller under a token derives from it and revokes below it only, whoever they are.
+// A caller under a token derives from it and revokes below it only. That holds for an owner too.
 func TestUnderATokenNothingBesideItIsReached(t *testing.T) {
 	ctx := t.Context()
 	o := open(t)

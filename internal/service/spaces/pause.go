@@ -122,7 +122,7 @@ func (p *Pauses) resume(ctx context.Context, origin event.Origin, ws id.Workspac
 	if err != nil {
 		return err
 	}
-	record := p.acts.Append // for a run, whoever paused the space has permitted it
+	record := p.acts.Append // for a run: who paused the space has permitted it
 	if cause == space.ResumeRequested {
 		ruling, err := p.acts.Allow(ctx, origin, actionOn(policy.SpaceUpdate, origin, doc))
 		if err != nil {

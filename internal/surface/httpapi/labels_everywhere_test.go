@@ -351,9 +351,12 @@ func plant(t *testing.T) *planted {
 
 // showNothing are the GET operations that show nothing of what can be labelled.
 var showNothing = strings.Fields(`
-	healthz readyz get-metrics get-doctor list-actions list-agents get-agent list-principals get-principal get-session list-capabilities list-delegations list-engines list-engine-tokens list-keys get-permit-key list-nodes
-	get-kill-switch list-presets list-labels get-room-defaults get-content list-workspaces get-workspace get-checkpoint get-audit-key prove-consistency verify-hash-chain
-	get-read-cursor get-permit-key get-space-policy list-action-types get-action-type list-blueprints get-blueprint get-blueprint-schema list-snapshots list-attempts get-evidence`)
+	healthz readyz get-metrics get-doctor list-actions list-agents get-agent list-principals get-principal get-session list-capabilities
+	list-delegations list-engines list-engine-tokens list-keys get-permit-key list-nodes
+	get-kill-switch list-presets list-labels get-room-defaults get-content list-workspaces get-workspace get-checkpoint get-audit-key
+	prove-consistency verify-hash-chain
+	get-read-cursor get-permit-key get-space-policy list-action-types get-action-type list-blueprints get-blueprint get-blueprint-schema
+	list-snapshots list-attempts get-evidence`)
 
 // TestLabelsHoldEverywhere labels one thing after the other, and reads everything that there is to be read, by every GET operation of the
 // API document: what is in a labelled thing is nowhere for who has no access, everything else is where it was, and all of it is there for

@@ -239,7 +239,8 @@ func samples(t *testing.T, d *daemon) map[string]sent {
 	table["put-blueprint"] = sent{path: "/v1/blueprints/weather-report", body: `{"text":` + blueprintSample + `}`,
 		other: `{"text":` + strings.Replace(blueprintSample, "glm", "other", 1) + `}`, status: 200}
 	remote := `"api_version: 1\nname: remote\nadapter: {kind: remote}\n# note"` // which refers to no model
-	table["check-blueprint"] = sent{path: "/v1/blueprints/check", body: `{"text":` + remote + `}`, other: `{"text":"a"}`, status: 200, harmless: true}
+	table["check-blueprint"] = sent{path: "/v1/blueprints/check", body: `{"text":` + remote + `}`,
+		other: `{"text":"a"}`, status: 200, harmless: true}
 	table["lock-blueprint"] = sent{path: "/v1/blueprints/lock", body: `{"text":` + remote + `}`,
 		other: `{"text":` + strings.Replace(remote, "remote", "other", 1) + `}`, status: 200, harmless: true}
 	table["compare-blueprints"] = sent{path: "/v1/blueprints/compare", body: `{"from":` + remote + `,"to":` + remote + `}`,

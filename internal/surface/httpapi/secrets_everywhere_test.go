@@ -150,8 +150,10 @@ var countsByItsBytes = map[string][]string{
 // takesNoText are the operations that take a JSON body and no text of anybody that is recorded: they take names that are checked, decide
 // without a record, or, where a name is the key of a document, refuse one that is a secret.
 var takesNoText = strings.Fields(
-	`bootstrap-owner change-role check-blueprint claim-run compare-blueprints explain-policy extend-space give-input grant-capability issue-engine-token label-resource lock-blueprint login
-	put-read-cursor refresh register-agent release-claim renew-claim resume-space retain-run rewind-space route-command set-passphrase set-space-policy start-run validate-policy`)
+	`bootstrap-owner change-role check-blueprint claim-run compare-blueprints explain-policy extend-space give-input grant-capability
+	issue-engine-token label-resource lock-blueprint login
+	put-read-cursor refresh register-agent release-claim renew-claim resume-space retain-run rewind-space route-command set-passphrase
+	set-space-policy start-run validate-policy`)
 
 // TestNoFreeTextBringsASecretIn sends secrets in every text of every body of the API document: none of them is in the log, but where its
 // bytes count; each event that had one says so, and the log tells of it.

@@ -174,7 +174,7 @@ type question struct {
 	action event.Digest // what the user saw, so that an answer is to that
 }
 
-// answered handles a call that brings the user's answer to a question of this session; false for every other call.
+// answered handles a call that brings the user's answer to a question that the client was asked; false for every other call.
 func (s *session) answered(ctx context.Context, req *mcp.CallToolRequest) (bool, *mcp.CallToolResult, any, error) {
 	given, ok := req.Params.InputResponses["approve"].(*mcp.ElicitResult)
 	if !ok {
@@ -186,7 +186,7 @@ func (s *session) answered(ctx context.Context, req *mcp.CallToolRequest) (bool,
 	delete(s.asked, approval)
 	s.mu.Unlock()
 	if !known {
-		return true, failure(fault.New(fault.Conflict, "question_unknown", "this session asked no such question")), nil, nil
+		return true, failure(fault.New(fault.Conflict, "question_unknown", "this client was asked no such question")), nil, nil
 	}
 	decision, _ := given.Content["decision"].(string)
 	reason, _ := given.Content["reason"].(string)

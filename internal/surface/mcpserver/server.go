@@ -45,7 +45,7 @@ type Config struct {
 
 // instructions are what a model is told about the server.
 const instructions = `Agentbox runs code without having to trust it. Everything runs in a space: an isolated place with its own files.
-The first call makes a space for this session; every later call uses it unless it names another one in space_id.
+The first call makes a space; every later call uses it unless it names another one in space_id.
 A call can be refused by policy: the answer then says by which rule, and what to do instead. A call can wait for a person: the
 answer then names the approval; call wait_run with its run_id after the person has answered.`
 
@@ -141,7 +141,7 @@ func (s *session) in(ctx context.Context, named string) (id.Space, error) {
 // create makes a space. The caller holds mu.
 func (s *session) create(ctx context.Context, q client.SpaceRequest) (id.Space, error) {
 	if s.made >= maxSpaces {
-		return "", fault.New(fault.Exhausted, "too_many_spaces", "this session has made %d spaces, which is its limit; use one of them",
+		return "", fault.New(fault.Exhausted, "too_many_spaces", "the client has made %d spaces, which is its limit; use one of them",
 			maxSpaces)
 	}
 	if q.Runtime == "" {

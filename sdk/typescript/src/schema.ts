@@ -4129,7 +4129,7 @@ export interface components {
             principal_id: string;
         };
         PauseRequest: {
-            /** @description Why, for whoever reads the log */
+            /** @description Why; it stands in the log */
             reason?: string;
             /** @description A run that is sent to the space resumes it; else it waits until somebody does */
             resume_on_run?: boolean;
@@ -5618,7 +5618,7 @@ export interface components {
             resumes_as: string;
         };
         SpacePromotion: {
-            /** @description Why, for whoever reads the log */
+            /** @description Why; it stands in the log */
             reason?: string;
             /** @description A heavier tier than the space's; the strongest by default */
             tier?: string;

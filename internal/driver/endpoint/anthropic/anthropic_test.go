@@ -157,7 +157,8 @@ func TestFailures(t *testing.T) {
 		{"402", refuse(402, problem("billing_error", "x", "")), model.Money, "billing_error"},
 		{"413", refuse(413, problem("request_too_large", "x", "")), model.Final, "request_too_large"},
 		{"429", refuse(429, problem("rate_limit_error", "x", ""), "Retry-After", "3"), model.Busy, "rate_limit_error"},
-		{"429 spend limit", refuse(429, problem("rate_limit_error", "x", `,"details":{"error_code":"enforced_spend_limit_reached"}`)), model.Money,
+		{"429 spend limit", refuse(429, problem("rate_limit_error", "x",
+			`,"details":{"error_code":"enforced_spend_limit_reached"}`)), model.Money,
 			"rate_limit_error"},
 		{"500", refuse(500, problem("api_error", "x", "")), model.Retry, "api_error"},
 		{"504", refuse(504, problem("timeout_error", "x", "")), model.Retry, "timeout_error"},
@@ -204,11 +205,14 @@ func TestARequest(t *testing.T) {
 		t.Fatal(err)
 	}
 	const mark = `,"cache_control":{"type":"ephemeral"}`
-	want := `{"model":"claude","max_tokens":8192,"stream":true,"system":[{"type":"text","text":"s1"},{"type":"text","text":"s2"` + mark + `}],` +
+	want := `{"model":"claude","max_tokens":8192,"stream":true,"system":[` +
+		`{"type":"text","text":"s1"},{"type":"text","text":"s2"` + mark + `}],` +
 		`"messages":[{"role":"user","content":[{"type":"text","text":"u1"` + mark + `}]},{"role":"assistant","content":[` + thought +
-		`,{"type":"tool_use","id":"a","name":"f","input":{"malformed_arguments":"{\"x\":"}},{"type":"tool_use","id":"b","name":"f","input":{}}]},` +
+		`,{"type":"tool_use","id":"a","name":"f","input":{"malformed_arguments":"{\"x\":"}},` +
+		`{"type":"tool_use","id":"b","name":"f","input":{}}]},` +
 		`{"role":"user","content":[{"type":"tool_result","tool_use_id":"a","content":[{"type":"text","text":"bad"}],"is_error":true},` +
-		`{"type":"tool_result","tool_use_id":"b","content":[{"type":"image","source":{"type":"base64","media_type":"image/png","data":"cG5n"}}]},` +
+		`{"type":"tool_result","tool_use_id":"b","content":[` +
+		`{"type":"image","source":{"type":"base64","media_type":"image/png","data":"cG5n"}}]},` +
 		`{"type":"text","text":"u2"` + mark + `},{"type":"text","text":"u3"` + mark + `}]}],` +
 		`"tools":[{"name":"f","input_schema":{"type":"object"}}],"thinking":{"type":"adaptive"},` +
 		`"output_config":{"effort":"low","format":{"type":"json_schema","schema":{"type":"object"}}}}`

@@ -115,7 +115,7 @@ func auditAbandon(i *cmdline.Invocation) *cobra.Command {
 			"the log that they were made of; witnesses will go on refusing the new one, and rightly so. No daemon may run meanwhile.",
 		Example: "  agentbox audit abandon --reason 'restored the backup of 3 May after the disk failed'",
 	}
-	c.Flags().StringVar(&reason, "reason", "", "why, for whoever reads the log later (required)")
+	c.Flags().StringVar(&reason, "reason", "", "why; it stands in the log (required)")
 	c.RunE = func(cmd *cobra.Command, _ []string) error {
 		if reason == "" || len(reason) > 1000 {
 			return cmdline.Usage("say why with --reason, in at most 1000 bytes")

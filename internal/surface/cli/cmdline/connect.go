@@ -60,7 +60,7 @@ func (i *Invocation) Connect(ctx context.Context) (*client.Client, error) {
 		if err != nil {
 			return nil, fault.Wrap(err, fault.Invalid, "key_file_unreadable", "the key file cannot be read")
 		}
-		if key, i.KeyFrom = strings.TrimSpace(string(text)), i.Key; key == "" { // whoever names a key does not mean the owner's
+		if key, i.KeyFrom = strings.TrimSpace(string(text)), i.Key; key == "" { // a caller who names a key does not mean the owner's
 			return nil, fault.New(fault.Invalid, "key_file_empty", "the key file %s is empty", term.OneLine(i.Key, 200)).
 				With("write an API key into it, or leave --key-file out")
 		}

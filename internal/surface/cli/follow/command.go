@@ -24,7 +24,7 @@ type Ordered struct {
 	Title string
 
 	Output func(channel string, data []byte) error               // channel is client.FrameStdout or client.FrameStderr
-	Asks   func(ctx context.Context, approval id.Approval) error // a person has to decide; the run goes on when one has, whoever it is
+	Asks   func(ctx context.Context, approval id.Approval) error // a person has to decide; the run goes on when one has
 	begun  func(r id.Run)                                        // optional
 	Queued func(ctx context.Context, r id.Run) (stop func())     // optional: tells what the run waits for while it is queued
 	Wait   func(ctx context.Context, l *client.Later) error      // for as long as the daemon says; without it what is too soon is refused
@@ -65,7 +65,7 @@ func (o *Ordered) Made(ctx context.Context, create func() (run.Events, error)) (
 	result, err := o.Follow(ctx, r)
 	stop()
 	if err != nil {
-		if _, cancelling := o.Api.CancelRun(context.WithoutCancel(ctx), r, "whoever asked for it went away"); ctx.Err() != nil &&
+		if _, cancelling := o.Api.CancelRun(context.WithoutCancel(ctx), r, "the client that asked for it went away"); ctx.Err() != nil &&
 			cancelling == nil {
 			err = fault.New(fault.Unavailable, cmdline.CodeInterrupted, "interrupted")
 		}

@@ -333,7 +333,7 @@ func spacePromote(i *cmdline.Invocation) *cobra.Command {
 	c.Long = "Its files, its environment and its limits stay; what lies in its /tmp goes. It never goes back.\nA space with the runtime " +
 		"auto is promoted by itself when a command needs it."
 	c.Flags().StringVar(&to, "to", "", "the tier, for example namespace (default: the strongest)")
-	c.Flags().StringVar(&reason, "reason", "", "why, for whoever reads the log")
+	c.Flags().StringVar(&reason, "reason", "", "why; it stands in the log")
 	return c
 }
 
@@ -346,7 +346,7 @@ func spacePause(i *cmdline.Invocation) *cobra.Command {
 	})
 	c.Long = "Its processes use no processor time, the time limits of its commands stop, and its files can be read. A run that is sent " +
 		"to it waits.\nThe end of its life does not move. If the daemon ends, the processes end too; the space keeps its files."
-	c.Flags().StringVar(&reason, "reason", "", "why, for whoever reads the log")
+	c.Flags().StringVar(&reason, "reason", "", "why; it stands in the log")
 	c.Flags().BoolVar(&onRun, "resume-on-run", false, "a run that is sent to the space resumes it")
 	return c
 }

@@ -77,11 +77,11 @@ type spaceExtension struct {
 
 type spacePromotion struct {
 	Tier   string `json:"tier,omitempty" maxLength:"32" doc:"A heavier tier than the space's; the strongest by default"`
-	Reason string `json:"reason,omitempty" maxLength:"500" doc:"Why, for whoever reads the log"`
+	Reason string `json:"reason,omitempty" maxLength:"500" doc:"Why; it stands in the log"`
 }
 
 type pauseRequest struct {
-	Reason      string `json:"reason,omitempty" maxLength:"500" doc:"Why, for whoever reads the log"`
+	Reason      string `json:"reason,omitempty" maxLength:"500" doc:"Why; it stands in the log"`
 	ResumeOnRun bool   `json:"resume_on_run,omitempty" doc:"A run that is sent to the space resumes it; else it waits until somebody does"`
 }
 
