@@ -1,0 +1,70 @@
+package errand
+
+import (
+	"bytes"
+	"encoding/json"
+
+	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/id"
+)
+
+// Agent is the kind of work that the daemon's loop executes: the task of an agent that a blueprint defines.
+const Agent = "agent"
+
+// Mission is an input of the kind Agent. It says exactly what the agent runs with.
+type Mission struct {
+	Version   int          `json:"agent_run"` // 1
+	Blueprint string       `json:"blueprint"` // its name in the workspace
+	Edition   int          `json:"blueprint_version"`
+	Locked    event.Digest `json:"locked_sha256"` // of the blueprint with its pins
+	Loop      event.Digest `json:"loop_sha256"`   // of the prompts and rules of the loop
+	Tools     event.Digest `json:"tools_sha256"`  // of the tools that it is offered
+	Space     id.Space     `json:"space_id"`
+	Task      string       `json:"task"`
+}
+
+// ReadMission reads an input; false where it is no mission.
+func ReadMission(input json.RawMessage) (Mission, bool) {
+	var m Mission
+	dec := json.NewDecoder(bytes.NewReader(input))
+	dec.DisallowUnknownFields()
+	if dec.Decode(&m) != nil || m.Version != 1 || m.Blueprint == "" || m.Edition < 1 || m.Space == "" || m.Task == "" {
+		return Mission{}, false
+	}
+	return m, true
+}
+
+// KindOf returns the kind of work of an input; "" for what only its requester and an engine of somebody else understand.
+func KindOf(input json.RawMessage) string {
+	if _, ok := ReadOrder(input); ok {
+		return Operations
+	}
+	if _, ok := ReadMission(input); ok {
+		return Agent
+	}
+	return ""
+}
+
+// TurnKind is the kind of the step of one turn of an agent, and Turn what its input says.
+const TurnKind = "turn"
+
+// Turn is the input of the step of a turn: its number from 0 on, the hash of the request to the model, and what people said before it.
+type Turn struct {
+	Number  int          `json:"turn"`
+	Request event.Digest `json:"request_sha256"`
+	Heard   []string     `json:"heard,omitempty"`
+}
+
+// TurnCall is the input of a tool call in a turn: its place among the calls of the answer, and what is called.
+type TurnCall struct {
+	Index     int          `json:"index"`
+	Call      string       `json:"call_id"` // the model's own name of the call
+	Arguments event.Digest `json:"arguments_sha256"`
+}
+
+// PastTurn is what was recorded of a turn.
+type PastTurn struct {
+	Turn
+	Step  id.Step
+	Calls map[int]Progress // by the place of the call; Index and Step of each are not set
+}

@@ -1,0 +1,353 @@
+// Package agents is the loop of an agent: it asks a model, makes the tool calls that the model proposes, and goes on until the task is done.
+//
+// A Conversation decides. It is pure: the same answers and results in the same order lead to the same requests. So a run that was interrupted is
+// taken up by going through what was recorded of it again, and a run is replayed without a model.
+package agents
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"agentbox/internal/domain/blueprint"
+	"agentbox/internal/domain/errand"
+	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/model"
+	"agentbox/internal/domain/tool"
+)
+
+// Bounds of a conversation.
+const (
+	maxCut      = 3         // answers in a row that were cut
+	maxEmpty    = 2         // answers in a row that said nothing
+	warnSame    = 3         // turns in a row that were the same, after which the model is told
+	maxSame     = 6         // and after which the run ends
+	maxCalls    = 64        // of one answer
+	maxSummary  = 2_000     // characters of the report that a list shows
+	bytesAToken = 3         // by which the length of a context is estimated; a token of English has about four
+	stub        = 200       // characters that remain of a shortened result
+	maxRead     = 1_000_000 // characters of one read_result
+)
+
+// The ways in which the loop ends a run.
+const (
+	FailSteps    = "step_limit"
+	FailTokens   = "token_limit"
+	FailContext  = "context_overflow"
+	FailLoop     = "loop_detected"
+	FailEmpty    = "empty_answer"
+	FailCut      = "answer_cut"
+	FailRefused  = "model_refused"
+	FailFiltered = "model_filtered"
+)
+
+// Conversation is the state of an agent's run. Make it with Begin, then do what Next says, and tell what came of it.
+type Conversation struct {
+	def   blueprint.Blueprint // with its defaults
+	tools []tool.Tool
+	run   id.Run
+	task  string
+
+	turns     []turn
+	heard     []string     // since the last request
+	end       *errand.Result
+	used      model.Usage
+	cut       int          // answers in a row that were cut
+	empty     int          // answers in a row that said nothing
+	same      int          // turns in a row that were the same
+	last      event.Digest // of the calls and results of the last turn
+	shortened int          // the results of so many turns from the first on are sent shortened
+	budget    int          // of the context, in tokens
+}
+
+// turn is one answer of a model, and what followed.
+type turn struct {
+	heard   []string // what people said before it
+	answer  model.Answer
+	results []model.Result
+	note    string // what the loop says after it
+}
+
+// Next is what a conversation needs: one of the three.
+type Next struct {
+	Request *model.Request // a model's answer to this
+	Calls   []model.Call   // the results of these calls
+	End     *errand.Result // nothing more: the run ends so
+}
+
+// Begin returns the conversation of a run that has just begun.
+func Begin(def blueprint.Blueprint, tools []tool.Tool, run id.Run, task string) *Conversation {
+	def = def.Effective()
+	return &Conversation{def: def, tools: tools, run: run, task: task, budget: def.Context.Tokens}
+}
+
+// Turn returns the number of the request that is next, from 0 on, or of that whose calls are made.
+func (c *Conversation) Turn() int {
+	if n := len(c.turns); n > 0 && c.waiting() {
+		return n - 1
+	}
+	return len(c.turns)
+}
+
+// Used returns what the answers until now used.
+func (c *Conversation) Used() model.Usage { return c.used }
+
+// waiting reports whether calls of the last answer have no results yet.
+func (c *Conversation) waiting() bool {
+	if len(c.turns) == 0 {
+		return false
+	}
+	t := c.turns[len(c.turns)-1]
+	return t.results == nil && len(t.answer.Calls()) > 0
+}
+
+// Hear adds what a person says while the agent works. The model learns it with the next request.
+func (c *Conversation) Hear(said string) { c.heard = append(c.heard, said) }
+
+// Next says what the conversation needs.
+func (c *Conversation) Next() Next {
+	switch {
+	case c.end != nil:
+		return Next{End: c.end}
+	case c.waiting():
+		return Next{Calls: c.turns[len(c.turns)-1].answer.Calls()}
+	case len(c.turns) >= c.def.Limits.Steps:
+		return c.fail(FailSteps, "the limit of %d requests to a model was reached", c.def.Limits.Steps)
+	case c.def.Limits.Tokens > 0 && total(c.used) >= c.def.Limits.Tokens:
+		return c.fail(FailTokens, "the limit of %d tokens was reached: %d were used", c.def.Limits.Tokens, total(c.used))
+	}
+	r, ok := c.request()
+	if !ok {
+		return c.fail(FailContext, "the context does not fit into %d tokens, even with its results shortened", c.budget)
+	}
+	return Next{Request: &r}
+}
+
+func total(u model.Usage) int { return u.Input + u.CacheRead + u.CacheWrite + u.Output }
+
+func (c *Conversation) fail(code, format string, args ...any) Next {
+	c.end = &errand.Result{Failure: code, Message: fmt.Sprintf(format, args...), Output: c.output("")}
+	return Next{End: c.end}
+}
+
+// Answered tells the answer to the last request.
+func (c *Conversation) Answered(a model.Answer) {
+	c.used = c.used.Add(a.Usage)
+	t := turn{heard: c.heard, answer: a}
+	c.heard = nil
+	text, calls := a.Text(), a.Calls()
+	if a.Stop != model.StopLength {
+		c.cut = 0
+	}
+	if text != "" || len(calls) > 0 {
+		c.empty = 0
+	}
+	switch {
+	case a.Stop == model.StopRefusal:
+		c.turns = append(c.turns, t)
+		c.fail(FailRefused, "the model will not do this: %.500s", text)
+		return
+	case a.Stop == model.StopFilter:
+		c.turns = append(c.turns, t)
+		c.fail(FailFiltered, "a filter of the endpoint cut the answer")
+		return
+	case a.Stop == model.StopOverflow:
+		c.Overflowed()
+	case a.Stop == model.StopLength:
+		if c.cut++; c.cut > maxCut {
+			c.turns = append(c.turns, t)
+			c.fail(FailCut, "%d answers in a row were cut at their limit", c.cut)
+			return
+		}
+		t.note = saidCut
+	case len(calls) > maxCalls:
+		t.results = make([]model.Result, len(calls))
+		for i, call := range calls {
+			t.results[i] = model.Result{ID: call.ID, Failed: true, Text: fmt.Sprintf("not made: an answer has at most %d calls", maxCalls)}
+		}
+	case len(calls) > 0: // their results follow
+	case text == "":
+		if c.empty++; c.empty > maxEmpty {
+			c.turns = append(c.turns, t)
+			c.fail(FailEmpty, "%d answers in a row were empty", c.empty)
+			return
+		}
+		t.note = saidEmpty
+	default:
+		c.turns = append(c.turns, t)
+		summary, _ := tool.Excerpt(text, maxSummary, "The output holds all of it.")
+		c.end = &errand.Result{Summary: summary, Output: c.output(text)}
+		return
+	}
+	c.turns = append(c.turns, t)
+}
+
+// Overflowed tells that the request did not fit into the model's window. The next one is shorter.
+func (c *Conversation) Overflowed() { c.budget = c.budget * 7 / 10 }
+
+// Acted tells the results of the calls, in the order of the calls.
+func (c *Conversation) Acted(results []model.Result) {
+	t := &c.turns[len(c.turns)-1]
+	t.results = results
+	if now := signature(t.answer.Calls(), results); now == c.last {
+		c.same++
+	} else {
+		c.same, c.last = 1, now
+	}
+	switch {
+	case c.same >= maxSame:
+		c.fail(FailLoop, "%d turns in a row made the same calls with the same results", c.same)
+	case c.same >= warnSame:
+		t.note = saidSame
+	}
+}
+
+// signature names what a turn did: two turns that did the same have the same.
+func signature(calls []model.Call, results []model.Result) event.Digest {
+	var b strings.Builder
+	for i, call := range calls {
+		fmt.Fprintf(&b, "%q %q %q\n", call.Name, call.Arguments, results[i].Text)
+	}
+	return event.DigestOf([]byte(b.String()))
+}
+
+// output is what the run ends with, as JSON.
+func (c *Conversation) output(report string) json.RawMessage {
+	raw, err := json.Marshal(struct {
+		Report string      `json:"report,omitempty"`
+		Turns  int         `json:"turns"`
+		Usage  model.Usage `json:"usage"`
+	}{report, len(c.turns), c.used})
+	if err != nil {
+		return nil
+	}
+	return raw
+}
+
+// request returns the next request; false where it fits into no context.
+func (c *Conversation) request() (model.Request, bool) {
+	r := c.build()
+	if tokens(r) <= c.budget {
+		return r, true
+	}
+	// Shorten as much at once as makes room for a while, so that the beginning of the requests stays the same for the endpoint's cache.
+	for c.shortened < len(c.turns) && tokens(r) > c.budget*6/10 {
+		c.shortened++
+		r = c.build()
+	}
+	return r, tokens(r) <= c.budget
+}
+
+// tokens estimates the length of a request.
+func tokens(r model.Request) int { return r.MostTokens() / bytesAToken }
+
+// build returns the request with as many results shortened as the conversation says.
+func (c *Conversation) build() model.Request {
+	r := model.Request{CacheKey: string(c.run)}
+	for _, t := range c.tools {
+		r.Tools = append(r.Tools, model.Tool{Name: t.Name, Description: t.Description, Schema: t.Input})
+	}
+	r.Messages = []model.Message{
+		{Role: model.System, Parts: []model.Part{model.Text(system(c.def))}},
+		{Role: model.User, Parts: []model.Part{model.Text(c.task)}},
+	}
+	said := func(parts ...model.Part) { // two messages of the user in a row are one
+		if last := &r.Messages[len(r.Messages)-1]; last.Role == model.User {
+			last.Parts = append(last.Parts, parts...)
+		} else if len(parts) > 0 {
+			r.Messages = append(r.Messages, model.Message{Role: model.User, Parts: parts})
+		}
+	}
+	for i, t := range c.turns {
+		for _, text := range t.heard {
+			said(model.Text(text))
+		}
+		if m := t.answer.Message(); len(m.Parts) > 0 {
+			r.Messages = append(r.Messages, m)
+		}
+		for _, result := range t.results {
+			result.Text = c.shown(result, i < c.shortened)
+			said(model.Part{Type: model.ResultPart, Result: &result})
+		}
+		if t.note != "" {
+			said(model.Text(t.note))
+		}
+	}
+	for _, text := range c.heard {
+		said(model.Text(text))
+	}
+	return r
+}
+
+// shown returns a result as the model is shown it.
+func (c *Conversation) shown(result model.Result, short bool) string {
+	limit := c.def.Context.ToolResult
+	if short {
+		limit = min(limit, stub)
+	}
+	text, _ := tool.Excerpt(result.Text, limit, fmt.Sprintf("read_result with id %q shows them.", result.ID))
+	return text
+}
+
+// readResult is the tool that shows what was left out of a result.
+const readResult = "read_result"
+
+// ReadResult returns the tool by which a model reads a long result in pieces. It has no effect: the conversation answers it.
+func ReadResult() tool.Tool {
+	return tool.Tool{
+		Name: readResult, Title: "Read a result", Source: tool.Builtin, Effect: "pure",
+		Description: "Shows a piece of an earlier result that was shortened. The first character has the offset 0.",
+		Input: json.RawMessage(`{"type": "object", "additionalProperties": false, "required": ["id"], "properties": {` +
+			`"id": {"type": "string", "description": "of the call whose result it is"}, ` +
+			`"offset": {"type": "integer", "minimum": 0}, "length": {"type": "integer", "minimum": 1, "description": "characters"}}}`),
+	}
+}
+
+// read answers a call of read_result.
+func (c *Conversation) read(call model.Call) model.Result {
+	var q struct {
+		ID     string `json:"id"`
+		Offset int    `json:"offset"`
+		Length int    `json:"length"`
+	}
+	failed := func(format string, args ...any) model.Result {
+		return model.Result{ID: call.ID, Failed: true, Text: fmt.Sprintf(format, args...)}
+	}
+	if err := strictly(call, &q); err != nil {
+		return failed("%v", err)
+	}
+	if q.Offset < 0 || q.Length < 0 || q.Length > maxRead {
+		return failed("offset is at least 0, and length 1 to %d", maxRead)
+	}
+	if q.Length == 0 {
+		q.Length = c.def.Context.ToolResult
+	}
+	for _, t := range slices.Backward(c.turns) {
+		for _, result := range t.results {
+			if result.ID != q.ID {
+				continue
+			}
+			text := []rune(result.Text)
+			from := min(q.Offset, len(text))
+			to := min(from+min(q.Length, c.def.Context.ToolResult), len(text))
+			return model.Result{ID: call.ID, Text: fmt.Sprintf("characters %d to %d of %d:\n%s", from, to, len(text), string(text[from:to]))}
+		}
+	}
+	return failed("there is no result of a call %q", q.ID)
+}
+
+// strictly reads the arguments of a call, and refuses unknown ones.
+func strictly(call model.Call, into any) error {
+	raw, err := call.Input()
+	if err != nil {
+		return err
+	}
+	dec := json.NewDecoder(strings.NewReader(string(raw)))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(into); err != nil {
+		return fmt.Errorf("the arguments of %s do not fit its schema: %w", call.Name, err)
+	}
+	return nil
+}
