@@ -85,17 +85,13 @@ type Delta struct {
 	Text string   `json:"text,omitempty"` // the new text, or the new piece of the arguments
 	ID   string   `json:"id,omitempty"`   // of the tool call
 	Name string   `json:"name,omitempty"` // of the tool; in the first piece of a call
-}
 
-// Model answers requests: what an agent sees. It passes the gate, holds budgets, records and routes; package service/models makes one for
-// a caller. The function emit gets the pieces as they come, may be nil, and ends the request by an error. An error of a vendor is a
-// *Failure. An answer is whole or there is none.
-type Model interface {
-	Stream(ctx context.Context, r Request, emit func(Delta) error) (Answer, error)
+	Again bool `json:"again,omitempty"` // another try begins: the pieces before do not count; it has no text
 }
 
 // Endpoint sends one request to one endpoint, once: what a driver is. It redeems the permit, an action of type model.call for exactly this
-// request and this entry. It neither retries nor chooses. Package endpointtest stands in for a vendor.
+// request and this entry. An error of a vendor is a *Failure. An answer is whole or there is none. It neither retries nor chooses. Package
+// endpointtest stands in for a vendor.
 type Endpoint interface {
 	Stream(ctx context.Context, permit policy.Permit, to Target, r Request, emit func(Delta) error) (Answer, error)
 }
