@@ -48,11 +48,12 @@ func KindOf(input json.RawMessage) string {
 // TurnKind is the kind of the step of one turn of an agent, and Turn what its input says.
 const TurnKind = "turn"
 
-// Turn is the input of the step of a turn: its number from 0 on, the hash of the request to the model, and what people said before it.
+// Turn is the input of the step of a turn: its number from 0 on, and what led to its request to the model, as far as nothing else tells it.
 type Turn struct {
-	Number  int          `json:"turn"`
-	Request event.Digest `json:"request_sha256"`
-	Heard   []string     `json:"heard,omitempty"`
+	Number  int            `json:"turn"`
+	Request event.Digest   `json:"request_sha256"`
+	Heard   []string       `json:"heard,omitempty"`   // what people said before it
+	Refused map[int]string `json:"refused,omitempty"` // the refusals of calls of the turn before it, by their place
 }
 
 // TurnCall is the input of a tool call in a turn: its place among the calls of the answer, and what is called.

@@ -28,7 +28,8 @@ const (
 	maxSummary  = 2_000     // characters of the report that a list shows
 	bytesAToken = 3         // by which the length of a context is estimated; a token of English has about four
 	stub        = 200       // characters that remain of a shortened result
-	maxRead     = 1_000_000 // characters of one read_result
+	maxRead     = 1_000_000 // characters of one read_result; the blueprint may say less
+	header      = 100       // characters that are left for the first line of what read_result shows
 )
 
 // The ways in which the loop ends a run.
@@ -51,7 +52,7 @@ type Conversation struct {
 	task  string
 
 	turns     []turn
-	heard     []string     // since the last request
+	heard     []string // since the last request
 	end       *errand.Result
 	used      model.Usage
 	cut       int          // answers in a row that were cut
@@ -154,7 +155,7 @@ func (c *Conversation) Answered(a model.Answer) {
 		c.fail(FailFiltered, "a filter of the endpoint cut the answer")
 		return
 	case a.Stop == model.StopOverflow:
-		c.Overflowed()
+		c.narrow()
 	case a.Stop == model.StopLength:
 		if c.cut++; c.cut > maxCut {
 			c.turns = append(c.turns, t)
@@ -184,8 +185,14 @@ func (c *Conversation) Answered(a model.Answer) {
 	c.turns = append(c.turns, t)
 }
 
-// Overflowed tells that the request did not fit into the model's window. The next one is shorter.
-func (c *Conversation) Overflowed() { c.budget = c.budget * 7 / 10 }
+// Overflowed tells that the request did not fit into the model's window. It is a turn without an answer, and the next request is shorter.
+func (c *Conversation) Overflowed() {
+	c.narrow()
+	c.turns = append(c.turns, turn{heard: c.heard})
+	c.heard = nil
+}
+
+func (c *Conversation) narrow() { c.budget = c.budget * 7 / 10 }
 
 // Acted tells the results of the calls, in the order of the calls.
 func (c *Conversation) Acted(results []model.Result) {
@@ -322,7 +329,7 @@ func (c *Conversation) read(call model.Call) model.Result {
 		return failed("offset is at least 0, and length 1 to %d", maxRead)
 	}
 	if q.Length == 0 {
-		q.Length = c.def.Context.ToolResult
+		q.Length = maxRead
 	}
 	for _, t := range slices.Backward(c.turns) {
 		for _, result := range t.results {
@@ -331,7 +338,7 @@ func (c *Conversation) read(call model.Call) model.Result {
 			}
 			text := []rune(result.Text)
 			from := min(q.Offset, len(text))
-			to := min(from+min(q.Length, c.def.Context.ToolResult), len(text))
+			to := min(from+min(q.Length, c.def.Context.ToolResult-header), len(text))
 			return model.Result{ID: call.ID, Text: fmt.Sprintf("characters %d to %d of %d:\n%s", from, to, len(text), string(text[from:to]))}
 		}
 	}

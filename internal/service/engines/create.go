@@ -102,10 +102,8 @@ func (d *Service) Create(ctx context.Context, origin event.Origin, q Request) (r
 		Run: id.New[id.Run](d.IDs), Title: q.Title, Operations: []run.Outline{}, Trace: origin.Trace, Token: origin.Token,
 		Order: run.Order{Engine: true, Thread: q.Thread, Experiment: q.Experiment, Goal: q.Goal, Tags: q.Tags},
 	}
-	order := false
-	if _, order = errand.ReadOrder(q.Input); order {
-		created.Work = errand.Operations
-	}
+	created.Work = errand.KindOf(q.Input)
+	order := created.Work == errand.Operations
 	clean, found := leak.Scan(q.Input)
 	if !order { // what an order says is executed as it is; of any other input the record is what counts, and engines get it as it was recorded
 		q.Input = clean

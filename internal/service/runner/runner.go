@@ -20,13 +20,10 @@ import (
 	"agentbox/internal/domain/run"
 )
 
-// The intervals of an engine. Wait is how long it waits for work at a time. Poll applies if the daemon does not let it wait. Again is the
-// delay before it retries what was unavailable, and Ask the delay while a person is asked.
+// The intervals of an engine. Wait is how long it waits for work at a time. Poll applies if the daemon does not let it wait.
 const (
-	Wait  = 20 * time.Second
-	Poll  = 1200 * time.Millisecond
-	Again = time.Second
-	Ask   = 2 * time.Second
+	Wait = 20 * time.Second
+	Poll = 1200 * time.Millisecond
 )
 
 // Runner is an engine. Its fields are set once, before Run.
@@ -38,6 +35,9 @@ type Runner struct {
 	Once    bool                // it ends when there is nothing to claim
 	Hands   int                 // runs that it works on at the same time; 0 means 1
 	Done    func(w errand.Work) // is called after each run that it has worked on, whatever the outcome; may be nil
+
+	// Perform does the work of a run. It returns an error where another engine may go on. Nil executes the operations of an order.
+	Perform func(ctx context.Context, w errand.Work) (errand.Result, error)
 }
 
 // errLost ends the work on a run that another engine may have.
@@ -88,7 +88,7 @@ func (r *Runner) Run(ctx context.Context) error {
 			return nil
 		}
 		if left := Poll - r.Clock.Now().Sub(began); left > 0 {
-			r.pause(ctx, left)
+			errand.Pause(ctx, r.Clock, left)
 		}
 	}
 }
@@ -116,9 +116,13 @@ func (r *Runner) execute(ctx context.Context, w errand.Work) {
 		}
 	}()
 	r.Logger.Info("a run was claimed", "code", "run_claimed", "run", w.Run, "fence", w.Fence)
-	result, err := r.perform(working, w)
+	perform := r.Perform
+	if perform == nil {
+		perform = r.perform
+	}
+	result, err := perform(working, w)
 	if err == nil {
-		err = r.patiently(working, func() error { return r.Claims.End(working, w, result) })
+		err = errand.Patiently(working, r.Clock, func() error { return r.Claims.End(working, w, result) })
 	}
 	lost := errors.Is(context.Cause(working), errLost)
 	stop(nil)
@@ -154,7 +158,7 @@ func (r *Runner) beat(ctx context.Context, w errand.Work) error {
 		lasts = run.ClaimTime
 	}
 	for wait := run.RenewEvery(lasts); ; {
-		if !r.pause(ctx, wait) {
+		if !errand.Pause(ctx, r.Clock, wait) {
 			return nil
 		}
 		sent := r.Clock.Now()
@@ -167,7 +171,7 @@ func (r *Runner) beat(ctx context.Context, w errand.Work) error {
 		case refusedClaim(err) || r.Clock.Now().Sub(good) >= lasts:
 			return fmt.Errorf("%w: %w", errLost, err)
 		default:
-			wait = min(Again, run.RenewEvery(lasts))
+			wait = min(errand.Again, run.RenewEvery(lasts))
 		}
 	}
 }
@@ -196,7 +200,7 @@ func (r *Runner) perform(ctx context.Context, w errand.Work) (errand.Result, err
 		return errand.Result{Failure: "input_invalid", Message: "the input is no operations message of protocol 1.0 with a space_id"}, nil
 	}
 	var past []errand.Progress
-	if err := r.patiently(ctx, func() (err error) { past, err = r.Records.Past(ctx, w); return err }); err != nil {
+	if err := errand.Patiently(ctx, r.Clock, func() (err error) { past, err = r.Records.Past(ctx, w); return err }); err != nil {
 		return errand.Result{}, err
 	}
 	done := make([]errand.Progress, len(order.Operations))
@@ -237,14 +241,14 @@ func (r *Runner) operate(ctx context.Context, w errand.Work, index int, operatio
 		return p.Outcome, nil
 	}
 	if p.Step == "" {
-		if err := r.patiently(ctx, func() (err error) { p.Step, err = r.Records.Step(ctx, w, index); return err }); err != nil {
+		if err := errand.Patiently(ctx, r.Clock, func() (err error) { p.Step, err = r.Records.Step(ctx, w, index); return err }); err != nil {
 			return o, err
 		}
 	}
 	permit, waits := "", ""
 	for p.Call == "" {
 		var v errand.Verdict
-		if err := r.patiently(ctx, func() (err error) { v, err = r.Records.Invoke(ctx, w, p.Step, index, operation); return err }); err != nil {
+		if err := errand.Patiently(ctx, r.Clock, func() (err error) { v, err = r.Records.Invoke(ctx, w, p.Step, index, operation); return err }); err != nil {
 			return o, err
 		}
 		if p.Call = v.Call; p.Call != "" {
@@ -259,52 +263,15 @@ func (r *Runner) operate(ctx context.Context, w errand.Work, index int, operatio
 			waits = v.Code
 			r.Logger.Info("an operation waits", "code", "operation_waits", "run", w.Run, "operation", index+1, "for", v.Code, "reason", v.Reason)
 		}
-		if !r.pause(ctx, Ask) {
+		if !errand.Pause(ctx, r.Clock, errand.Ask) {
 			return o, context.Cause(ctx)
 		}
 	}
-	if err := r.patiently(ctx, func() (err error) {
+	if err := errand.Patiently(ctx, r.Clock, func() (err error) {
 		o, err = r.Records.Operate(ctx, w, p.Call, order.Space, operation)
 		return err
 	}); err != nil {
 		return o, err
 	}
-	return o, r.patiently(ctx, func() error { return r.Records.Conclude(ctx, w, p.Call, permit, o) })
-}
-
-// patiently repeats a call while it is unavailable and ctx lasts. A daemon may be restarting, or the kill switch may be thrown.
-func (r *Runner) patiently(ctx context.Context, do func() error) error {
-	for {
-		if ctx.Err() != nil {
-			return context.Cause(ctx) // the daemon need not be asked about a finished operation
-		}
-		err := do()
-		if ctx.Err() != nil && err != nil {
-			return context.Cause(ctx)
-		}
-		wait := Again
-		switch kind := fault.KindOf(err); {
-		case err == nil:
-			return nil
-		case fault.CodeOf(err) == policy.ReasonKillSwitch:
-			wait = Ask
-		case kind != fault.Unavailable && kind != fault.Exhausted:
-			return err
-		}
-		if !r.pause(ctx, wait) {
-			return context.Cause(ctx)
-		}
-	}
-}
-
-// pause waits; false where ctx ended before.
-func (r *Runner) pause(ctx context.Context, d time.Duration) bool {
-	c, stop := r.Clock.NewTimer(d)
-	defer stop()
-	select {
-	case <-c:
-		return true
-	case <-ctx.Done():
-		return false
-	}
+	return o, errand.Patiently(ctx, r.Clock, func() error { return r.Records.Conclude(ctx, w, p.Call, permit, o) })
 }

@@ -1,0 +1,204 @@
+package agents
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"agentbox/internal/domain/errand"
+	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/fault"
+	"agentbox/internal/domain/model"
+	"agentbox/internal/domain/policy"
+	"agentbox/internal/domain/run"
+	"agentbox/internal/domain/tool"
+)
+
+// act makes the calls of a turn and tells their results to the conversation. Calls that only look are made side by side, others in order.
+func (s *session) act(ctx context.Context, calls []model.Call) error {
+	results := make([]model.Result, len(calls))
+	s.refused = nil
+	past := s.past[s.conversation.Turn()].Calls
+	for from := 0; from < len(calls); {
+		to := from + 1
+		for s.looks(calls[from]) && to < len(calls) && to-from < s.def.Limits.Concurrency && s.looks(calls[to]) {
+			to++
+		}
+		if err := s.together(ctx, calls, results, past, from, to); err != nil {
+			return err
+		}
+		from = to
+	}
+	s.conversation.Acted(results)
+	return nil
+}
+
+// looks reports whether a call changes nothing.
+func (s *session) looks(call model.Call) bool {
+	t, ok := s.tool(call.Name)
+	return ok && (t.Effect == policy.Pure || t.Effect == policy.Read)
+}
+
+func (s *session) tool(name string) (tool.Tool, bool) {
+	i := slices.IndexFunc(s.tools, func(t tool.Tool) bool { return t.Name == name })
+	if i < 0 {
+		return tool.Tool{}, false
+	}
+	return s.tools[i], true
+}
+
+// together makes some calls at once.
+func (s *session) together(ctx context.Context, calls []model.Call, results []model.Result, past map[int]errand.Progress,
+	from, to int) error {
+	failed := make([]error, to-from)
+	var working sync.WaitGroup
+	for i := from + 1; i < to; i++ {
+		working.Go(func() { results[i], failed[i-from] = s.call(ctx, calls[i], i, past[i]) })
+	}
+	results[from], failed[0] = s.call(ctx, calls[from], from, past[from])
+	working.Wait()
+	for _, err := range failed {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// call brings one call to its end, from wherever it stands. An error is none of the call, but ends the work on the run.
+func (s *session) call(ctx context.Context, call model.Call, index int, past errand.Progress) (model.Result, error) {
+	operation, wrong := s.operation(call)
+	if wrong != "" {
+		return model.Result{ID: call.ID, Failed: true, Text: wrong}, nil
+	}
+	refused := s.past[s.conversation.Turn()+1].Refused[index] // it is not asked about again
+	permit := ""
+	if refused == "" {
+		var err error
+		if permit, refused, err = s.invoke(ctx, call, index, &past); err != nil {
+			return model.Result{}, err
+		}
+	}
+	if refused != "" {
+		s.note(index, refused)
+		return model.Result{ID: call.ID, Failed: true, Text: refused}, nil
+	}
+	if call.Name == readResult {
+		result := s.conversation.read(call)
+		if past.Ended {
+			return result, nil
+		}
+		return result, s.conclude(ctx, past, permit, errand.Outcome{Status: "read", OK: !result.Failed})
+	}
+	outcome := past.Outcome
+	if !past.Ended {
+		if err := s.patiently(ctx, func() (err error) {
+			outcome, err = s.Records.Operate(ctx, s.w, past.Call, s.mission.Space, operation)
+			return err
+		}); err != nil {
+			if ctx.Err() != nil || fault.KindOf(err) == fault.Internal {
+				return model.Result{}, err
+			}
+			outcome = errand.Outcome{Status: errand.Refused, Code: fault.CodeOf(err), Reason: err.Error()}
+		}
+		if err := s.conclude(ctx, past, permit, outcome); err != nil {
+			return model.Result{}, err
+		}
+	}
+	return s.told(ctx, call, outcome)
+}
+
+// note keeps a refusal for the record of the next turn.
+func (s *session) note(index int, refused string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.refused == nil {
+		s.refused = map[int]string{}
+	}
+	s.refused[index] = refused
+}
+
+// operation returns the operation that a call asks for, nil for a call of the loop's own tool. The text says what is wrong with a call that is
+// not made; the gate is not asked about that.
+func (s *session) operation(call model.Call) (json.RawMessage, string) {
+	t, ok := s.tool(call.Name)
+	if !ok {
+		names := make([]string, 0, len(s.tools))
+		for _, t := range s.tools {
+			names = append(names, t.Name)
+		}
+		return nil, fmt.Sprintf("not made: there is no tool %.100q; the tools are %s", call.Name, strings.Join(names, ", "))
+	}
+	if len(call.Arguments) > tool.MaxArguments {
+		return nil, fmt.Sprintf("not made: the arguments have %d bytes; the limit is %d", len(call.Arguments), tool.MaxArguments)
+	}
+	raw, err := call.Input()
+	if err != nil {
+		return nil, "not made: " + err.Error()
+	}
+	if t.Name == readResult {
+		return nil, ""
+	}
+	fields := map[string]json.RawMessage{}
+	if err := json.Unmarshal(raw, &fields); err != nil {
+		return nil, "not made: " + err.Error()
+	}
+	fields["type"], fields["id"] = json.RawMessage(`"`+t.Name+`"`), json.RawMessage(`"call"`)
+	operation, err := json.Marshal(fields)
+	if err == nil {
+		_, err = run.ParseOperations([]json.RawMessage{operation})
+	}
+	if err != nil {
+		return nil, fmt.Sprintf("not made: the arguments of %s are wrong: %v", t.Name, err)
+	}
+	return operation, ""
+}
+
+// invoke asks the gate about a call, for as long as a person has not answered. The text is the refusal of a call that may not be made.
+func (s *session) invoke(ctx context.Context, call model.Call, index int, p *errand.Progress) (permit, refused string, err error) {
+	at := errand.TurnCall{Index: index, Call: call.ID, Arguments: event.DigestOf([]byte(call.Arguments))}
+	name := "space." + call.Name
+	if call.Name == readResult {
+		name = "agent." + readResult
+	}
+	for said := ""; p.Call == ""; {
+		var v errand.Verdict
+		if err := s.patiently(ctx, func() (err error) { v, err = s.Records.Invoke(ctx, s.w, s.step, name, at); return err }); err != nil {
+			return "", "", err
+		}
+		if p.Call = v.Call; p.Call != "" {
+			return v.Permit, "", nil
+		}
+		if !v.Asks && v.Code != policy.ReasonKillSwitch {
+			return "", tool.Refusal{Tool: call.Name, Rule: v.Code, Reason: v.Reason}.Text(), nil
+		}
+		if said != v.Code {
+			said = v.Code
+			s.Logger.Info("a tool call waits", "code", "tool_call_waits", "run", s.w.Run, "tool", call.Name, "for", v.Code, "reason", v.Reason)
+		}
+		if !errand.Pause(ctx, s.Clock, errand.Ask) {
+			return "", "", context.Cause(ctx)
+		}
+	}
+	return "", "", nil
+}
+
+func (s *session) conclude(ctx context.Context, p errand.Progress, permit string, o errand.Outcome) error {
+	return s.patiently(ctx, func() error { return s.Records.Conclude(ctx, s.w, p.Call, permit, o) })
+}
+
+// told returns what the model learns of a call that was made.
+func (s *session) told(ctx context.Context, call model.Call, o errand.Outcome) (model.Result, error) {
+	if o.Child == "" {
+		refusal := tool.Refusal{Tool: call.Name, Rule: o.Code, Reason: o.Reason}
+		return model.Result{ID: call.ID, Failed: true, Text: refusal.Text()}, nil
+	}
+	var said tool.Result
+	if err := s.patiently(ctx, func() (err error) { said, err = s.Records.Result(ctx, s.w, o.Child); return err }); err != nil {
+		return model.Result{}, err
+	}
+	return model.Result{ID: call.ID, Failed: !said.OK, Text: said.Text}, nil
+}

@@ -1,0 +1,244 @@
+package agents
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+
+	"agentbox/internal/domain/blueprint"
+	"agentbox/internal/domain/errand"
+	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/fault"
+	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/model"
+	"agentbox/internal/domain/policy"
+	"agentbox/internal/domain/tool"
+)
+
+// Records is how the loop reports what it does and asks for permission. Each method may be called again for the same thing after
+// Unavailable. Nothing is recorded or done twice.
+type Records interface {
+	// Past returns what was recorded of the run's turns, by their number.
+	Past(ctx context.Context, w errand.Work) (map[int]errand.PastTurn, error)
+	// Heard returns what people said to the run after the first so many.
+	Heard(ctx context.Context, w errand.Work, after int) ([]string, error)
+	// Turn records the step of a turn.
+	Turn(ctx context.Context, w errand.Work, t errand.Turn) (id.Step, error)
+	// Invoke asks the gate about a call of a tool, and records it if it may be made.
+	Invoke(ctx context.Context, w errand.Work, s id.Step, tool string, c errand.TurnCall) (errand.Verdict, error)
+	// Operate executes an operation in the space, under its call, and returns when it has ended. Of a call that was executed before it returns
+	// what came of it.
+	Operate(ctx context.Context, w errand.Work, call id.ToolCall, in id.Space, operation json.RawMessage) (errand.Outcome, error)
+	// Result returns what came of the one operation of a run in a space, as a model reads it.
+	Result(ctx context.Context, w errand.Work, child id.Run) (tool.Result, error)
+	// Conclude records what came of a call. The permit is that of its verdict, "" for one that was asked about under an earlier claim.
+	Conclude(ctx context.Context, w errand.Work, call id.ToolCall, permit string, o errand.Outcome) error
+	// Origin returns in whose name the run asks models.
+	Origin(ctx context.Context, w errand.Work) (event.Origin, id.Room, error)
+}
+
+// Loop executes runs of the kind errand.Agent. Its fields are set once; any goroutine may call Perform.
+type Loop struct {
+	Records Records
+	Models  model.Asker
+	Clock   event.Clock
+	Logger  *slog.Logger
+
+	// Read returns a version of a registered blueprint, and its content hash with its pins.
+	Read func(ctx context.Context, ws id.Workspace, name string, version int) (blueprint.Blueprint, event.Digest, error)
+	// Tools returns the tools that a blueprint's agent is offered, and the content hash of their set.
+	Tools func(b blueprint.Blueprint) ([]tool.Tool, event.Digest, error)
+}
+
+// The ways in which a run fails that cannot go on, besides those of the conversation.
+const (
+	FailInput    = "input_invalid"
+	FailChanged  = "definition_changed" // what it was to run with is not what is here
+	FailDiverged = "replay_diverged"    // going through the record again led to another request than was recorded
+	FailModel    = "model_failed"
+	FailBudget   = "budget_exceeded"
+)
+
+// Perform works on a run from wherever it stands, until it ends. It returns an error where another engine may go on.
+func (l *Loop) Perform(ctx context.Context, w errand.Work) (errand.Result, error) {
+	mission, ok := errand.ReadMission(w.Input)
+	if !ok {
+		return errand.Result{Failure: FailInput, Message: "the input is no task of an agent, version 1"}, nil
+	}
+	s := session{Loop: l, w: w, mission: mission}
+	if failed, err := s.load(ctx); failed != nil || err != nil {
+		return final(failed), err
+	}
+	for {
+		next := s.conversation.Next()
+		var failed *errand.Result
+		var err error
+		switch {
+		case next.End != nil:
+			return *next.End, nil
+		case next.Request != nil:
+			failed, err = s.ask(ctx, *next.Request)
+		default:
+			err = s.act(ctx, next.Calls)
+		}
+		if failed != nil || err != nil {
+			return final(failed), err
+		}
+	}
+}
+
+func final(failed *errand.Result) errand.Result {
+	if failed == nil {
+		return errand.Result{}
+	}
+	return *failed
+}
+
+func failure(code, format string, args ...any) *errand.Result {
+	return &errand.Result{Failure: code, Message: fmt.Sprintf(format, args...)}
+}
+
+// session is the work on one run.
+type session struct {
+	*Loop
+	w       errand.Work
+	mission errand.Mission
+	origin  event.Origin
+	room    id.Room
+	def     blueprint.Blueprint // with its defaults
+	tools   []tool.Tool
+	past    map[int]errand.PastTurn
+
+	conversation *Conversation
+	step         id.Step // of the present turn
+	heard        int     // texts of people that the conversation knows
+
+	mu      sync.Mutex     // guards refused
+	refused map[int]string // the refusals of the last calls, by their place
+}
+
+// load reads what the run runs with, and what was recorded of it.
+func (s *session) load(ctx context.Context) (*errand.Result, error) {
+	b, locked, err := s.Read(ctx, s.w.Workspace, s.mission.Blueprint, s.mission.Edition)
+	if kind := fault.KindOf(err); kind == fault.NotFound || kind == fault.Invalid {
+		return failure(FailChanged, "the blueprint %s@%d cannot be read: %v", s.mission.Blueprint, s.mission.Edition, err), nil
+	} else if err != nil {
+		return nil, err
+	}
+	tools, hash, err := s.Tools(b)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case locked != s.mission.Locked:
+		return failure(FailChanged, "the blueprint %s@%d is %s; the run was begun with %s", s.mission.Blueprint, s.mission.Edition, locked,
+			s.mission.Locked), nil
+	case hash != s.mission.Tools:
+		return failure(FailChanged, "the tools of this daemon are %s; the run was begun with %s", hash, s.mission.Tools), nil
+	case Hash() != s.mission.Loop:
+		return failure(FailChanged, "the loop of this daemon is %s; the run was begun with %s", Hash(), s.mission.Loop), nil
+	}
+	s.def, s.tools = b.Effective(), append(tools, ReadResult())
+	if err := s.patiently(ctx, func() (err error) { s.past, err = s.Records.Past(ctx, s.w); return err }); err != nil {
+		return nil, err
+	}
+	if err := s.patiently(ctx, func() (err error) { s.origin, s.room, err = s.Records.Origin(ctx, s.w); return err }); err != nil {
+		return nil, err
+	}
+	s.conversation = Begin(s.def, s.tools, s.w.Run, s.mission.Task)
+	return nil, nil
+}
+
+func (s *session) patiently(ctx context.Context, do func() error) error {
+	return errand.Patiently(ctx, s.Clock, do)
+}
+
+// ask gets the answer to a request: the recorded one, or one of a model.
+func (s *session) ask(ctx context.Context, r model.Request) (*errand.Result, error) {
+	n := s.conversation.Turn()
+	before, recorded := s.past[n]
+	if recorded { // with what people had said when it was first asked
+		for _, text := range before.Heard {
+			s.conversation.Hear(text)
+		}
+		s.heard += len(before.Heard)
+	}
+	turn := errand.Turn{Number: n, Refused: s.refused}
+	if !recorded {
+		if err := s.patiently(ctx, func() (err error) { turn.Heard, err = s.Records.Heard(ctx, s.w, s.heard); return err }); err != nil {
+			return nil, err
+		}
+		for _, text := range turn.Heard {
+			s.conversation.Hear(text)
+		}
+		s.heard += len(turn.Heard)
+	}
+	if len(before.Heard)+len(turn.Heard) > 0 {
+		next := s.conversation.Next()
+		if next.Request == nil {
+			return next.End, nil
+		}
+		r = *next.Request
+	}
+	hash, err := r.Hash()
+	if err != nil {
+		return failure(FailInput, "the request of turn %d cannot be sent: %v", n+1, err), nil
+	}
+	switch {
+	case !recorded:
+		turn.Request = hash
+		if err := s.patiently(ctx, func() (err error) { s.step, err = s.Records.Turn(ctx, s.w, turn); return err }); err != nil {
+			return nil, err
+		}
+	case before.Request != hash:
+		return failure(FailDiverged, "turn %d asks %s now; %s was recorded", n+1, hash, before.Request), nil
+	default:
+		s.step = before.Step
+	}
+	ask := model.Ask{
+		Origin: s.origin, Workspace: s.w.Workspace, Room: s.room, Space: s.mission.Space, Run: s.w.Run, Step: n + 1,
+		Class: model.TaskClass(blueprint.DefaultTask), Entry: s.def.Model(blueprint.DefaultTask), Request: r,
+		Limits: model.Limits{Tokens: s.def.Limits.Tokens},
+	}
+	if s.def.Limits.Cost != "" {
+		if ask.Limits.Cost, err = model.ParseAmount(string(s.def.Limits.Cost)); err != nil {
+			return failure(FailInput, "limits.cost: %v", err), nil
+		}
+	}
+	return s.answered(ctx, ask)
+}
+
+// answered asks a model until there is an answer, and tells it to the conversation.
+func (s *session) answered(ctx context.Context, ask model.Ask) (*errand.Result, error) {
+	for {
+		reply, err := s.Models.Ask(ctx, ask)
+		if err == nil {
+			s.conversation.Answered(reply.Answer)
+			return nil, nil
+		}
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		vendor, ofVendor := model.FailureOf(err)
+		switch kind := fault.KindOf(err); {
+		case ofVendor && vendor.Class == model.Overflow:
+			s.conversation.Overflowed()
+			return nil, nil
+		case ofVendor:
+			return failure(FailModel, "%s: %v", vendor.Class, err), nil
+		case errors.Is(err, model.ErrBudget) || errors.Is(err, model.ErrPrice):
+			return failure(FailBudget, "%v", err), nil
+		case fault.CodeOf(err) == policy.ReasonKillSwitch || kind == fault.Waiting || kind == fault.Unavailable:
+			if !errand.Pause(ctx, s.Clock, errand.Ask) {
+				return nil, context.Cause(ctx)
+			}
+		case kind == fault.Internal:
+			return nil, err
+		default:
+			return failure(fault.CodeOf(err), "%v", err), nil
+		}
+	}
+}
