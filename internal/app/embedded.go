@@ -52,13 +52,14 @@ func Engine(ctx context.Context, claims errand.Claims, records errand.Records, c
 
 // work is the engine within the daemon. It does nothing that one outside could not do.
 func (a *App) work(ctx context.Context) error {
-	d := &desk{a: a, held: map[id.Workspace]int{}}
+	d := &desk{a: a, work: errand.Operations, held: map[id.Workspace]int{}}
 	return (&runner.Runner{Claims: d, Records: d, Clock: a.clock, Logger: a.logger, Hands: engineHands, Done: d.done}).Run(ctx)
 }
 
 // desk is where the engine within the daemon claims runs: the services that the API calls too.
 type desk struct {
 	a    *App
+	work string // the kind of the runs that it claims
 	last id.Workspace // of the last run that was claimed; used by whoever claims, one at a time
 
 	mu   sync.Mutex // guards held
@@ -116,7 +117,7 @@ func (d *desk) Claim(ctx context.Context, wait time.Duration) (errand.Work, erro
 	late, stop := d.a.clock.NewTimer(min(max(wait, 0), runner.Poll))
 	defer stop()
 	for {
-		heard, deaf := d.a.Engines.Listen(errand.Operations)
+		heard, deaf := d.a.Engines.Listen(d.work)
 		w, err := d.next(ctx)
 		if !errors.Is(err, errand.ErrNothing) || wait <= 0 {
 			deaf()
@@ -140,7 +141,7 @@ func (d *desk) next(ctx context.Context) (errand.Work, error) {
 	if err != nil {
 		return errand.Work{}, err
 	}
-	want := engines.Wanted{Work: errand.Operations}
+	want := engines.Wanted{Work: d.work}
 	if d.a.together.member != nil {
 		want.Fits = d.a.fits
 	}
@@ -183,17 +184,17 @@ func (d *desk) next(ctx context.Context) (errand.Work, error) {
 	return errand.Work{}, errand.ErrNothing
 }
 
-// fits reports whether this daemon can execute an order: its space is here, or nowhere any more, which the engine then reports.
+// fits reports whether this daemon can execute a run: its space is here, or nowhere any more, which the engine then reports.
 func (a *App) fits(ctx context.Context, doc run.Run) (bool, error) {
 	given, err := a.Engines.Given(ctx, doc)
 	if err != nil {
 		return true, nil // who claims it finds out what is wrong with it
 	}
-	order, ok := errand.ReadOrder(given)
+	in, ok := errand.SpaceOf(given)
 	if !ok {
 		return true, nil
 	}
-	s, err := a.Spaces.Catalog.Space(ctx, doc.Workspace, order.Space)
+	s, err := a.Spaces.Catalog.Space(ctx, doc.Workspace, in)
 	if fault.KindOf(err) == fault.NotFound || err == nil && s.Status == space.Destroyed {
 		return true, nil
 	}

@@ -45,6 +45,15 @@ func KindOf(input json.RawMessage) string {
 	return ""
 }
 
+// SpaceOf returns the space in which a run of this input works; false where the input is none of Agentbox's.
+func SpaceOf(input json.RawMessage) (id.Space, bool) {
+	if o, ok := ReadOrder(input); ok {
+		return o.Space, true
+	}
+	m, ok := ReadMission(input)
+	return m.Space, ok
+}
+
 // TurnKind is the kind of the step of one turn of an agent, and Turn what its input says.
 const TurnKind = "turn"
 
