@@ -59,7 +59,7 @@ func (a *App) work(ctx context.Context) error {
 // desk is where the engine within the daemon claims runs: the services that the API calls too.
 type desk struct {
 	a    *App
-	work string // the kind of the runs that it claims
+	work string       // the kind of the runs that it claims
 	last id.Workspace // of the last run that was claimed; used by whoever claims, one at a time
 
 	mu   sync.Mutex // guards held

@@ -1,0 +1,225 @@
+package app
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"slices"
+	"strconv"
+	"time"
+
+	"agentbox/internal/domain/blueprint"
+	"agentbox/internal/domain/errand"
+	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/policy"
+	"agentbox/internal/domain/run"
+	"agentbox/internal/domain/space"
+	"agentbox/internal/domain/step"
+	"agentbox/internal/domain/tool"
+	"agentbox/internal/service/agents"
+	"agentbox/internal/service/engines"
+	"agentbox/internal/service/runner"
+	"agentbox/internal/service/spaces"
+	"agentbox/internal/service/tools"
+)
+
+// work on agents: the engine within the daemon that executes runs of the kind errand.Agent.
+func (a *App) workOnAgents(ctx context.Context) error {
+	d := &agentDesk{desk: &desk{a: a, work: errand.Agent, held: map[id.Workspace]int{}}}
+	loop := &agents.Loop{
+		Records: d, Models: a.Models, Clock: a.clock, Logger: a.logger, Tools: offeredTools,
+		Read: func(ctx context.Context, ws id.Workspace, name string, version int) (blueprint.Blueprint, event.Digest, error) {
+			b, source, err := a.Blueprints.Read(ctx, ws, name, version)
+			return b, source.Locked, err
+		},
+	}
+	return (&runner.Runner{Claims: d, Perform: loop.Perform, Clock: a.clock, Logger: a.logger, Hands: engineHands, Done: d.done}).Run(ctx)
+}
+
+// offeredTools returns the tools that a blueprint's agent is offered.
+func offeredTools(b blueprint.Blueprint) ([]tool.Tool, event.Digest, error) {
+	o := b.Effective().Tools
+	return tools.Offered(tool.Offer{Classes: o.Classes, Names: o.Allow, Deny: o.Deny})
+}
+
+// starter begins runs of agents.
+func (a *App) starter() *agents.Starter {
+	return &agents.Starter{
+		Tools: offeredTools, Drift: a.Blueprints.Verify, Floating: a.Config.FloatingPins,
+		Read: func(ctx context.Context, ws id.Workspace, name string, version int) (blueprint.Blueprint, int, event.Digest, error) {
+			b, source, err := a.Blueprints.Read(ctx, ws, name, version)
+			return b, source.Version, source.Locked, err
+		},
+		Space: a.agentSpace,
+		Create: func(ctx context.Context, origin event.Origin, t agents.Task, input json.RawMessage) (run.Run, error) {
+			return a.Engines.Create(ctx, origin, engines.Request{Workspace: t.Workspace, Room: t.Room, Thread: t.Thread, Goal: clipped(t.Text,
+				run.MaxGoal), Title: cmp.Or(t.Title, clipped(t.Text, 80)), Input: input})
+		},
+	}
+}
+
+// clipped returns the beginning of a text, at most so many characters.
+func clipped(text string, most int) string {
+	runes := []rune(text)
+	return string(runes[:min(len(runes), most)])
+}
+
+// agentSpace makes the space that a blueprint describes.
+func (a *App) agentSpace(ctx context.Context, origin event.Origin, t agents.Task, b blueprint.Blueprint, key string) (id.Space, id.Room, error) {
+	e := b.Effective()
+	bundle, _, err := a.Gate.Bundles.Adjust(e.Policy, b.Adjustment())
+	if err != nil {
+		return "", "", err
+	}
+	if key != "" {
+		key += ":space"
+	}
+	origin.Key, origin.Command = "", event.Digest{}
+	made, err := a.Spaces.Creation.Create(ctx, origin, spaces.Request{
+		Workspace: t.Workspace, Room: t.Room, Bundle: &bundle, Runtime: e.Space.Tier, Env: e.Space.Env, TTL: time.Duration(e.Space.TTL) * time.Second,
+		Limits: space.Limits{MemoryBytes: int64(e.Space.MemoryMB) << 20, DiskBytes: int64(e.Space.DiskMB) << 20}, Key: key,
+		Description: clipped("for "+b.Name+": "+t.Text, 200),
+	})
+	return made.ID, made.Room, err
+}
+
+// agentDesk is where the loop reports what it does.
+type agentDesk struct{ *desk }
+
+var _ agents.Records = (*agentDesk)(nil)
+
+// pages reads all pages of a list.
+func pages[T any](read func(after string, limit int) ([]T, error), key func(T) string, each func(T)) error {
+	const page = 1000
+	for after := ""; ; {
+		found, err := read(after, page)
+		if err != nil {
+			return err
+		}
+		for _, one := range found {
+			after = key(one)
+			each(one)
+		}
+		if len(found) < page {
+			return nil
+		}
+	}
+}
+
+// Past implements agents.Records.
+func (d *agentDesk) Past(ctx context.Context, w errand.Work) (map[int]errand.PastTurn, error) {
+	of, look := engines.Of{Run: w.Run}, d.a.Engines.Look
+	calls := map[id.Step]map[int]errand.Progress{}
+	newest := map[id.Step]map[int]id.ToolCall{}
+	err := pages(func(after string, limit int) ([]step.Call, error) {
+		return look.Calls(ctx, w.Workspace, of, after, limit)
+	},
+		func(c step.Call) string { return string(c.ID) }, func(c step.Call) {
+			var at errand.TurnCall
+			if json.Unmarshal(c.Input, &at) != nil {
+				return
+			}
+			if calls[c.Step] == nil {
+				calls[c.Step], newest[c.Step] = map[int]errand.Progress{}, map[int]id.ToolCall{}
+			}
+			if c.ID < newest[c.Step][at.Index] {
+				return
+			}
+			newest[c.Step][at.Index] = c.ID
+			calls[c.Step][at.Index] = errand.Recorded(c.Step, c.Input, errand.Call{ID: c.ID, Status: string(c.Status), OK: c.Status == step.Succeeded,
+				Child: c.Child, Output: c.Output, Error: c.Error})
+		})
+	if err != nil {
+		return nil, err
+	}
+	past := map[int]errand.PastTurn{}
+	err = pages(func(after string, limit int) ([]step.Step, error) {
+		return look.Steps(ctx, w.Workspace, of, after, limit)
+	},
+		func(s step.Step) string { return string(s.ID) }, func(s step.Step) {
+			var turn errand.Turn
+			if s.Kind != errand.TurnKind || json.Unmarshal(s.Input, &turn) != nil {
+				return
+			}
+			if before, twice := past[turn.Number]; !twice || len(before.Calls) == 0 && (len(calls[s.ID]) > 0 || s.ID < before.Step) {
+				past[turn.Number] = errand.PastTurn{Turn: turn, Step: s.ID, Calls: calls[s.ID]}
+			}
+		})
+	return past, err
+}
+
+// Heard implements agents.Records: what people post in the run's thread after it was made.
+func (d *agentDesk) Heard(ctx context.Context, w errand.Work, after int) ([]string, error) {
+	doc, err := d.a.Engines.Find(ctx, w.Workspace, w.Run)
+	if err != nil || doc.Thread == "" {
+		return nil, err
+	}
+	const page = 100
+	var said []string
+	for before := id.Message(""); ; {
+		found, err := d.a.Rooms.Messages(ctx, w.Workspace, doc.Thread, before, page)
+		if err != nil {
+			return nil, err
+		}
+		old := false
+		for _, m := range found {
+			before = m.ID
+			if old = old || !m.CreatedAt.After(doc.CreatedAt); !old && m.SenderType == id.User && m.Content != "" {
+				said = append(said, m.Content)
+			}
+		}
+		if old || len(found) < page {
+			slices.Reverse(said)
+			return said[min(after, len(said)):], nil
+		}
+	}
+}
+
+// Turn implements agents.Records.
+func (d *agentDesk) Turn(ctx context.Context, w errand.Work, t errand.Turn) (id.Step, error) {
+	input, err := json.Marshal(t)
+	if err != nil {
+		return "", err
+	}
+	s, err := d.a.Engines.Steps.Add(ctx, d.origin(), d.hold(w), engines.StepRequest{Kind: errand.TurnKind, Title: "turn " +
+		strconv.Itoa(t.Number+1), Input: input})
+	return s.ID, err
+}
+
+// Invoke implements agents.Records.
+func (d *agentDesk) Invoke(ctx context.Context, w errand.Work, s id.Step, name string, c errand.TurnCall) (errand.Verdict, error) {
+	input, err := json.Marshal(c)
+	if err != nil {
+		return errand.Verdict{}, err
+	}
+	made, no, err := d.a.Engines.Steps.Invoke(ctx, d.origin(), w.Workspace, w.Token, engines.CallRequest{Step: s, Tool: name, Input: input})
+	if no != nil {
+		return errand.Verdict{Asks: no.Decision.Outcome == policy.RequireApproval, Code: no.Decision.ReasonCode, Reason: no.Decision.Reason}, nil
+	}
+	return errand.Verdict{Call: made.ID, Permit: d.a.Engines.Permits.OfCall(w.Workspace, made)}, err
+}
+
+// Result implements agents.Records.
+func (d *agentDesk) Result(ctx context.Context, w errand.Work, child id.Run) (tool.Result, error) {
+	doc, err := d.a.Runs.Find(ctx, w.Workspace, child)
+	if err != nil {
+		return tool.Result{}, err
+	}
+	told, err := d.a.Runs.Events(ctx, doc)
+	if err != nil {
+		return tool.Result{}, err
+	}
+	for _, e := range told.Events {
+		if e.Type != run.ResApprovalRequired {
+			return tools.Tell(e), nil
+		}
+	}
+	return tool.Result{Text: "failed: the call ended as " + string(doc.Status) + ", without a result"}, nil
+}
+
+// Origin implements agents.Records.
+func (d *agentDesk) Origin(ctx context.Context, w errand.Work) (event.Origin, id.Room, error) {
+	asked, err := d.a.Engines.Find(ctx, w.Workspace, w.Run)
+	return event.Origin{Principal: asked.CreatedBy, Token: asked.Token, Correlation: asked.Correlation}, asked.Room, err
+}
