@@ -6,9 +6,8 @@ import (
 	"agentbox/internal/domain/blueprint"
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/id"
-	"agentbox/internal/domain/tool"
+	"agentbox/internal/service/agents"
 	"agentbox/internal/service/blueprints"
-	"agentbox/internal/service/tools"
 )
 
 // references are the ways in which the daemon finds the content hash of what a blueprint refers to.
@@ -19,9 +18,11 @@ func (a *App) references() map[blueprint.Kind]blueprints.Resolve {
 			return bundle.Hash, err
 		},
 		blueprint.ToTools: func(_ context.Context, _ id.Workspace, _ string, b blueprint.Blueprint) (event.Digest, error) {
-			o := b.Effective().Tools
-			_, hash, err := tools.Offered(tool.Offer{Classes: o.Classes, Names: o.Allow, Deny: o.Deny})
+			_, hash, err := offeredTools(b)
 			return hash, err
+		},
+		blueprint.ToLoop: func(context.Context, id.Workspace, string, blueprint.Blueprint) (event.Digest, error) {
+			return agents.Hash(), nil
 		},
 	}
 }

@@ -71,6 +71,7 @@ func (a *App) serve(ids *id.Source, blobs *disk.Blobs) error {
 		Nodes:        a.Nodes,
 		Labels:       a.Labels,
 		Blueprints:   a.Blueprints,
+		Agents:       a.starter(),
 		Docs:         a.Log,
 		Metrics:      a.metrics.Handler(),
 		Tally:        func(ws id.Workspace) hostapi.Tally { return hostapi.Tally(a.metrics.Tally(ws)) },
@@ -126,6 +127,7 @@ func (a *App) Run(ctx context.Context, ready func(State)) (err error) {
 	part("execute runs", a.Runs.Run)
 	if a.Config.Engine != EngineExternal {
 		part("execute runs that wait for an engine", a.work)
+		part("execute runs of agents", a.workOnAgents)
 	}
 	part("serve the api", func(ctx context.Context) error { return a.server.Run(ctx, listener) })
 	part("end spaces that have expired", a.upkeep.tick)

@@ -31,7 +31,7 @@ const MaxTask = 256 << 10
 // The refusals of a task.
 var (
 	ErrNoTask   = fault.New(fault.Invalid, "invalid_field", "task has 1 to %d bytes of text", MaxTask)
-	ErrAdapter  = fault.New(fault.Unsupported, "adapter_unsupported", "this daemon runs agents whose adapter is internal")
+	ErrAdapter  = fault.New(fault.Invalid, "adapter_unsupported", "this daemon runs agents whose adapter is internal")
 	ErrUnpinned = fault.New(fault.Conflict, "blueprint_unpinned", "what the blueprint refers to is not pinned, or is not what it was").
 			With("`agentbox blueprint verify NAME` says what; `agentbox blueprint lock FILE` pins it.")
 )
