@@ -104,6 +104,7 @@ func openOver(t *testing.T, f *frail) *office {
 		parts.Log, parts.Docs, parts.Entropy = f, f, chanceOf{f}
 	}
 	o.Service = identity.New(parts)
+	o.Cheapen()
 	ctx := t.Context()
 	if o.owner, err = o.Owner(ctx, ws, "Olga"); err != nil {
 		t.Fatal(err)
