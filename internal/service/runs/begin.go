@@ -165,13 +165,3 @@ func (r *execution) answer(doc run.Run, err error) {
 		r.entry.ops = nil
 	}
 }
-
-// unannounce removes the frames of a run that was not created.
-func (x *Service) unannounce(e *entry) {
-	if e.announced == "" {
-		return
-	}
-	if err := x.Live.Forget(e.run, e.announced); err != nil {
-		x.Logger.Warn("what was shown of no run is still kept", "code", "output_not_forgotten", "run", e.run, "error", err)
-	}
-}

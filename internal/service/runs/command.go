@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
+	"strconv"
 	"strings"
 
 	"agentbox/internal/domain/event"
@@ -192,3 +194,25 @@ func lacksOf(lacks []space.Lack) []run.Lack {
 	}
 	return told
 }
+
+// limitError says which bound ended a command, with its number.
+func limitError(limit string, l space.Limits) string {
+	switch limit {
+	case "memory_bytes":
+		return fmt.Sprintf("the command used more than the %d bytes of memory that the space has; processes were killed", l.MemoryBytes)
+	case "output_bytes":
+		return fmt.Sprintf("the command printed more than %d bytes and was killed; write long output to a file", l.OutputBytes)
+	case "disk_bytes":
+		return fmt.Sprintf("the space's files grew beyond their bytes or number of files: %d bytes, %d files, and the command was killed; "+
+			"delete some", l.DiskBytes, space.MaxFiles(l.DiskBytes))
+	case "folder_depth":
+		return fmt.Sprintf("the command nested folders more than %d deep and was killed; what is there can be deleted", space.MaxFolderDepth)
+	case "pids":
+		return fmt.Sprintf("the command wanted more than %d processes at once", l.Pids)
+	case "file_bytes":
+		return fmt.Sprintf("the command wrote more than %d bytes to one file", l.FileBytes)
+	}
+	return "the command hit the limit " + limit
+}
+
+func milliseconds(n int64) string { return strconv.FormatInt(n, 10) + " ms" }

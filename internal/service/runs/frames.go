@@ -9,7 +9,6 @@ import (
 	"slices"
 
 	"agentbox/internal/domain/id"
-	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/run"
 	"agentbox/internal/kernel/livestream"
 )
@@ -17,17 +16,6 @@ import (
 // announce shows that an operation begins.
 func (x *Service) announce(ctx context.Context, runID id.Run, o run.Outline) {
 	x.frame(ctx, runID, livestream.Operation, o.ID, hidden(o))
-}
-
-// required is the approvalRequired event of a question.
-func (x *Service) required(op run.Operation, a policy.Approval) run.Result {
-	details, _ := json.Marshal(map[string]any{"what": a.Question.What, "why": a.Question.Why, "impact": a.Question.Impact, "policy": a.Bundle,
-		"expiresAt": a.ExpiresAt})
-	raw := json.RawMessage(details)
-	return run.Result{
-		Type: run.ResApprovalRequired, OperationID: op.ID, Timestamp: a.RequestedAt, OperationType: op.Type, ApprovalID: string(a.ID),
-		Reason: a.Question.Why, Details: &raw,
-	}
 }
 
 // frame shows something to the viewers of the run. The log is the truth: a frame that cannot be written is lost, and Follow takes missing
@@ -243,4 +231,14 @@ func (x *Service) Frames(ctx context.Context, runID id.Run, upTo uint64) (uint64
 		}
 	}
 	return have, nil
+}
+
+// unannounce removes the frames of a run that was not created.
+func (x *Service) unannounce(e *entry) {
+	if e.announced == "" {
+		return
+	}
+	if err := x.Live.Forget(e.run, e.announced); err != nil {
+		x.Logger.Warn("what was shown of no run is still kept", "code", "output_not_forgotten", "run", e.run, "error", err)
+	}
 }

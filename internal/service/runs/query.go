@@ -5,14 +5,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"strconv"
 
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/run"
-	"agentbox/internal/domain/space"
 	"agentbox/internal/kernel/journal"
 	"agentbox/internal/kernel/projection"
 )
@@ -216,50 +214,6 @@ func (x *Service) await(ctx context.Context, ws id.Workspace, runID id.Run, enou
 	return doc, ctx.Err()
 }
 
-// limitError says which bound ended a command, with its number.
-func limitError(limit string, l space.Limits) string {
-	switch limit {
-	case "memory_bytes":
-		return fmt.Sprintf("the command used more than the %d bytes of memory that the space has; processes were killed", l.MemoryBytes)
-	case "output_bytes":
-		return fmt.Sprintf("the command printed more than %d bytes and was killed; write long output to a file", l.OutputBytes)
-	case "disk_bytes":
-		return fmt.Sprintf("the space's files grew beyond their bytes or number of files: %d bytes, %d files, and the command was killed; "+
-			"delete some", l.DiskBytes, space.MaxFiles(l.DiskBytes))
-	case "folder_depth":
-		return fmt.Sprintf("the command nested folders more than %d deep and was killed; what is there can be deleted", space.MaxFolderDepth)
-	case "pids":
-		return fmt.Sprintf("the command wanted more than %d processes at once", l.Pids)
-	case "file_bytes":
-		return fmt.Sprintf("the command wrote more than %d bytes to one file", l.FileBytes)
-	}
-	return "the command hit the limit " + limit
-}
-
-func milliseconds(n int64) string { return strconv.FormatInt(n, 10) + " ms" }
-
-// Definition folds the documents of runs.
-func Definition() projection.Definition {
-	keys := func(e event.Event) []string {
-		if !run.Touches(e) {
-			return nil
-		}
-		return []string{string(e.Run)}
-	}
-	fold := func(r run.Run, _ string, e event.Event) (run.Run, error) { return run.Evolve(r, e) }
-	return projection.Define(run.Projection, 4, keys, fold, indexes).Leads(run.EntityType, run.IsHeartbeat)
-}
-
-// LoadDefinition folds what runs in each workspace.
-func LoadDefinition() projection.Definition {
-	return projection.Define(run.LoadProjection, 1, func(e event.Event) []string {
-		if !run.Loads(e) {
-			return nil
-		}
-		return []string{string(e.Workspace)}
-	}, func(l run.Load, _ string, e event.Event) (run.Load, error) { return l.Evolve(e) }, nil)
-}
-
 func indexes(r run.Run) []projection.Index {
 	found := []projection.Index{{Name: "status", Value: string(r.Status)}}
 	by := func(name, value string) {
@@ -287,4 +241,118 @@ func indexes(r run.Run) []projection.Index {
 		}
 	}
 	return found
+}
+
+func (x *Service) operations(ctx context.Context, doc run.Run) ([]run.Operation, error) {
+	if doc.Redacted && doc.Input.Digest.IsZero() {
+		ops := make([]run.Operation, len(doc.Operations))
+		for i, p := range doc.Operations {
+			ops[i] = run.Operation{Type: p.Type} // that is all that is left of it
+		}
+		return ops, nil
+	}
+	m, err := x.message(ctx, doc)
+	if err != nil {
+		return nil, err
+	}
+	if len(m.Operations) != len(doc.Operations) {
+		return nil, fault.New(fault.Internal, "content_unreadable", "the stored operations are not those of the run")
+	}
+	return m.Operations, nil
+}
+
+// message reads the operations message of a run, from its event or from the blob store.
+func (x *Service) message(ctx context.Context, doc run.Run) (m run.Message, err error) {
+	if doc.Input.Inline {
+		found, err := x.Log.Read(ctx, journal.Query{Workspace: doc.Workspace, Run: doc.ID, Types: []string{run.EventCreated}, Limit: 1})
+		if err != nil {
+			return m, err
+		}
+		if len(found) == 1 {
+			created, err := event.Decode[run.Created](found[0])
+			if err == nil && created.Message != nil && digestOf(*created.Message) == doc.Input.Digest {
+				return *created.Message, nil
+			}
+		}
+		return m, fault.New(fault.Internal, "content_unreadable", "the log does not hold the operations of the run")
+	}
+	content, err := x.Blobs.Open(ctx, doc.Input.Digest)
+	if err != nil {
+		return m, err
+	}
+	defer content.Close()
+	raw, err := io.ReadAll(io.LimitReader(content, MaxInputBytes+1))
+	if err != nil {
+		return m, fault.Wrap(err, fault.Unavailable, "content_unreadable", "the operations of the run cannot be read")
+	}
+	if err := json.Unmarshal(raw, &m); err != nil {
+		return m, fault.Wrap(err, fault.Internal, "content_unreadable", "the operations of the run cannot be read")
+	}
+	return m, nil
+}
+
+// digestOf returns the hash of a message, wherever it is stored; zero for none.
+func digestOf(m run.Message) event.Digest {
+	raw, err := json.Marshal(m)
+	if err != nil {
+		return event.Digest{}
+	}
+	return event.DigestOf(raw)
+}
+
+func byStatus(status run.Status) projection.Index {
+	return projection.Index{Name: "status", Value: string(status)}
+}
+
+// each calls a function for every run that has not ended and that an index has under its status.
+func (x *Service) each(ctx context.Context, of func(run.Status) projection.Index, do func(run.Run) error) error {
+	workspaces, err := x.Log.Workspaces(ctx)
+	if err != nil {
+		return err
+	}
+	for _, ws := range workspaces {
+		if err := x.eachIn(ctx, ws, of, do); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// eachIn is each for one workspace.
+func (x *Service) eachIn(ctx context.Context, ws id.Workspace, of func(run.Status) projection.Index, do func(run.Run) error) error {
+	for _, status := range []run.Status{run.Running, run.AwaitingApproval, run.Queued} {
+		if err := x.eachOf(ctx, projection.Query{Workspace: ws, Name: run.Projection, Index: of(status), Limit: 1000}, do); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (x *Service) eachOf(ctx context.Context, q projection.Query, do func(run.Run) error) error {
+	for {
+		docs, err := projection.List[run.Run](ctx, x.Docs, q)
+		if err != nil {
+			return err
+		}
+		for _, doc := range docs {
+			if err := do(doc); err != nil {
+				return err
+			}
+			q.After = string(doc.ID)
+		}
+		if len(docs) < q.Limit {
+			return nil
+		}
+	}
+}
+
+// required is the approvalRequired event of a question.
+func (x *Service) required(op run.Operation, a policy.Approval) run.Result {
+	details, _ := json.Marshal(map[string]any{"what": a.Question.What, "why": a.Question.Why, "impact": a.Question.Impact, "policy": a.Bundle,
+		"expiresAt": a.ExpiresAt})
+	raw := json.RawMessage(details)
+	return run.Result{
+		Type: run.ResApprovalRequired, OperationID: op.ID, Timestamp: a.RequestedAt, OperationType: op.Type, ApprovalID: string(a.ID),
+		Reason: a.Question.Why, Details: &raw,
+	}
 }

@@ -5,12 +5,9 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"slices"
-	"time"
 
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/id"
-	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/run"
 	"agentbox/internal/domain/space"
 	"agentbox/internal/kernel/blob"
@@ -63,71 +60,11 @@ func (r *execution) reload(ctx context.Context) error {
 	return err
 }
 
-// conclude records the one result event of an operation and shows it to the viewers.
-func (r *execution) conclude(ctx context.Context, t task, result run.Result) error {
-	defer r.x.Blobs.Hold()() // protects the stored parts of a long result until its event names them
-	typ := run.EventErred
-	if result.OK() {
-		typ = run.EventSucceeded
-	}
-	if begun := r.doc.Operations[t.index].BegunAt; !begun.IsZero() && r.x.Clock.Now().Sub(begun) >= worthSyncing {
-		r.sync(ctx)
-	}
-	if result.Type == run.ResPolicyDenied && t.ruling.Decision.Outcome != policy.Deny { // it was allowed, and refused at the last moment
-		d := &t.ruling.Decision
-		d.Outcome, d.ReasonCode, d.Reason, d.Suggestion = policy.Deny, result.ReasonCode, result.Reason, result.Suggestion
-	}
-	found := r.hide(&t, &result)
-	shown := r.artifacts(ctx, t, &result)
-	draft, err := r.outcome(ctx, t, typ, &result)
-	if err != nil {
-		return err
-	}
-	told := r.x.withFindings(found, true, draft)
-	drafts := slices.Concat(shown, told)
-	refused := result.Type == run.ResPolicyDenied || t.glanced && t.ruling.Decision.Shadow // the gate recorded the rest that shadow let pass
-	if refused && !t.ruling.Decision.Action.IsZero() {
-		// an action without a canonical form has no hash to find it by
-		drafts = append(drafts, policy.RefusedDraft(r.origin, t.ruling))
-	}
-	ends := r.endsWith(t)
-	if ends { // the outcome of the run is known as well: one commit, and one wait for the disk
-		outcome := run.EventCompleted
-		if t.fails != "" {
-			outcome = run.EventFailed
-		}
-		drafts = append(drafts, r.ended(outcome, r.origin, t.fails, result.OK()))
-	}
-	if err := r.append(ctx, drafts...); err != nil {
-		return err
-	}
-	if !ends {
-		r.frame(ctx, livestream.Result, t.op.ID, result)
-		return nil
-	}
-	r.x.frames.Lock() // a follower may complete the frames once the end is recorded: then the result is among them
-	r.frame(ctx, livestream.Result, t.op.ID, result)
-	r.x.frames.Unlock()
-	r.complete(ctx)
-	return nil
-}
-
-// worthSyncing is the least duration of an operation whose live output is made durable before its result is recorded. The result holds all
-// the output. So a shorter operation loses only the order and timing of its output, and only if the host fails before it has written the
-// file.
-const worthSyncing = time.Second
-
 // sync makes the frames of the run durable.
 func (r *execution) sync(ctx context.Context) {
 	if err := r.x.Live.Sync(context.WithoutCancel(ctx), r.doc.ID); err != nil {
 		r.x.Logger.Warn("live output may be lost", "code", "output_not_synced", "run", r.doc.ID, "error", err) // the result is what counts
 	}
-}
-
-// endsWith reports whether nothing of the run is left to do or to decide after an operation.
-func (r *execution) endsWith(t task) bool {
-	_, approval := r.doc.Pending()
-	return t.index == len(r.ops)-1 && r.doc.Next == t.index && approval == "" && r.entry != nil && r.x.cancelled(r.entry) == nil
 }
 
 // outcome drafts the event of a result; a long result is stored apart first.

@@ -77,12 +77,6 @@ type Service struct {
 	workers sync.WaitGroup
 }
 
-// underway is an effect that can be ended.
-type underway struct {
-	workspace id.Workspace
-	end       context.CancelCauseFunc
-}
-
 // The causes for which an effect under way is ended; each becomes the error of its result.
 var (
 	errCancelled = fault.New(fault.Conflict, "run_cancelled", "the run was cancelled while the operation ran")
@@ -144,23 +138,5 @@ func (x *Service) Halt(ws id.Workspace, cause error) {
 		if u.workspace == ws {
 			u.end(cause)
 		}
-	}
-}
-
-// effectContext returns a context for one effect of a run, and a function that releases it. Halt, Cancel and the end of the daemon end
-// it. An effect of a run that was cancelled a moment ago is ended from the beginning.
-func (x *Service) effectContext(ctx context.Context, e *entry) (context.Context, func()) {
-	ctx, end := context.WithCancelCause(ctx)
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	x.effects[e.run] = underway{e.workspace, end}
-	if e.cancel != nil {
-		end(errCancelled)
-	}
-	return ctx, func() {
-		x.mu.Lock()
-		delete(x.effects, e.run)
-		x.mu.Unlock()
-		end(nil)
 	}
 }

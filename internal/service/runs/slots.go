@@ -5,7 +5,6 @@ import (
 	"errors"
 
 	"agentbox/internal/domain/event"
-	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/run"
 	"agentbox/internal/domain/workspace"
 	"agentbox/internal/kernel/journal"
@@ -74,49 +73,6 @@ func (r *execution) inSlot(ctx context.Context, record func(place []event.Docume
 		doc, err := r.x.Docs.Document(ctx, r.doc.Workspace, run.Projection, string(r.doc.ID))
 		if err != nil || doc.Version != r.version {
 			return event.Receipt{}, errors.Join(journal.ErrConflict, err) // it is not the place that was taken
-		}
-	}
-}
-
-// setFull notes whether the run under way in a queue waits for room, and returns whether that was known.
-func (x *Service) setFull(q *queue, full bool) (was bool) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if q == nil {
-		return false
-	}
-	was, q.full = q.full, full
-	return was
-}
-
-func (x *Service) queueOf(e *entry) *queue {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	return x.queues[e.lane()]
-}
-
-// ahead counts the runs of the same workspace that wait for room and were asked for earlier.
-func (x *Service) ahead(e *entry) (n int) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	for _, q := range x.queues {
-		if q.full && len(q.runs) > 0 && q.runs[0].workspace == e.workspace && q.runs[0].run < e.run {
-			n++
-		}
-	}
-	return n
-}
-
-// wakeFull makes the workers of a workspace whose runs wait for room look again.
-func (x *Service) wakeFull(ws id.Workspace) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	for _, q := range x.queues {
-		if q.full && len(q.runs) > 0 && q.runs[0].workspace == ws {
-			select {
-			case q.wake <- struct{}{}:
-			default:
-			}
 		}
 	}
 }
