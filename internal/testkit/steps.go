@@ -61,7 +61,7 @@ func (s *Stack) Start(in id.Space, operations string) run.Run {
 // Find returns a run as it stands.
 func (s *Stack) Find(r id.Run) run.Run {
 	s.T.Helper()
-	doc, err := s.Runs.Find(s.Context(), WS, r)
+	doc, err := s.Runs.History.Find(s.Context(), WS, r)
 	s.must(err)
 	return doc
 }
@@ -160,7 +160,7 @@ func (s *Stack) Tick(d time.Duration) {
 // Results returns the results of a run, in order.
 func (s *Stack) Results(r id.Run) []run.Result {
 	s.T.Helper()
-	m, err := s.Runs.Events(s.Context(), s.Find(r))
+	m, err := s.Runs.History.Events(s.Context(), s.Find(r))
 	s.must(err)
 	return m.Events
 }

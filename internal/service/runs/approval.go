@@ -12,6 +12,7 @@ import (
 	"agentbox/internal/domain/space"
 	"agentbox/internal/kernel/livestream"
 	"agentbox/internal/kernel/projection"
+	"agentbox/internal/service/runs/history"
 )
 
 // ask suspends the run and records the question about its operation, in one commit.
@@ -33,7 +34,7 @@ func (r *execution) ask(ctx context.Context, t task) error {
 	if err := r.reload(ctx); err != nil {
 		return err
 	}
-	r.frame(ctx, livestream.Result, t.op.ID, r.x.required(t.op, question))
+	r.frame(ctx, livestream.Result, t.op.ID, history.Required(t.op, question))
 	return nil
 }
 
@@ -151,7 +152,7 @@ func (r *execution) askToContinue(ctx context.Context, t task, typ string, outco
 		return err
 	}
 	r.frame(ctx, livestream.Result, t.op.ID, *outcome)
-	r.frame(ctx, livestream.Result, t.op.ID, r.x.required(t.op, question))
+	r.frame(ctx, livestream.Result, t.op.ID, history.Required(t.op, question))
 	return r.reload(ctx)
 }
 

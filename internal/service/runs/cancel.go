@@ -9,7 +9,6 @@ import (
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/run"
 	"agentbox/internal/kernel/journal"
-	"agentbox/internal/kernel/projection"
 )
 
 // ErrEnded refuses what only a run that goes on can take.
@@ -18,7 +17,7 @@ var ErrEnded = fault.New(fault.Conflict, "run_already_ended", "the run has ended
 // Cancel ends a run. It ends an effect under way at once, with every process of it, and no further operation begins. It acts first and
 // records after. It returns when the run has ended, or when ctx ends; then the run still ends.
 func (x *Service) Cancel(ctx context.Context, origin event.Origin, ws id.Workspace, runID id.Run, reason string) error {
-	doc, err := x.Find(ctx, ws, runID)
+	doc, err := x.History.Find(ctx, ws, runID)
 	if err != nil {
 		return err
 	}
@@ -43,7 +42,7 @@ func (x *Service) Cancel(ctx context.Context, origin event.Origin, ws id.Workspa
 		return err
 	}
 	x.cancelling(runID, nil)
-	if doc, err = x.Find(ctx, ws, runID); err == nil && doc.Status != run.Cancelled {
+	if doc, err = x.History.Find(ctx, ws, runID); err == nil && doc.Status != run.Cancelled {
 		err = ErrEnded // by itself, a moment before
 	}
 	return err
@@ -52,7 +51,7 @@ func (x *Service) Cancel(ctx context.Context, origin event.Origin, ws id.Workspa
 // end records the end of a run that no worker has.
 func (x *Service) end(ctx context.Context, ws id.Workspace, runID id.Run, origin event.Origin, reason string) error {
 	for {
-		doc, version, err := projection.Load[run.Run](ctx, x.Docs, ws, run.Projection, string(runID))
+		doc, version, err := x.History.Load(ctx, ws, runID)
 		if err != nil || doc.Status.Ended() {
 			return err
 		}
@@ -97,15 +96,12 @@ func (x *Service) CancelSpace(ctx context.Context, origin event.Origin, s id.Spa
 
 // endSpace records the end of the runs of a space that no worker has. If that cannot be recorded, they continue, and so does the space.
 func (x *Service) endSpace(ctx context.Context, s id.Space, c *cancellation) error {
-	left := func(status run.Status) projection.Index {
-		return projection.Index{Name: "space_status", Value: string(s) + " " + string(status)}
-	}
-	err := x.each(ctx, left, func(doc run.Run) error { return x.end(ctx, doc.Workspace, doc.ID, c.origin, c.reason) })
+	err := x.History.EachOpen(ctx, s, func(doc run.Run) error { return x.end(ctx, doc.Workspace, doc.ID, c.origin, c.reason) })
 	if err == nil {
 		return nil
 	}
 	x.mu.Lock()
 	delete(x.ending, s)
 	x.mu.Unlock()
-	return errors.Join(err, x.each(ctx, left, x.requeue(ctx)))
+	return errors.Join(err, x.History.EachOpen(ctx, s, x.requeue(ctx)))
 }

@@ -145,7 +145,7 @@ func (x *Service) Start(ctx context.Context, origin event.Origin, q Request) (ru
 			return x.repeated(ctx, origin, q, input, err)
 		}
 		defer x.Blobs.Hold()() // until an event names it
-		if _, err := x.Blobs.Put(ctx, bytes.NewReader(input), MaxInputBytes); err != nil {
+		if _, err := x.Blobs.Put(ctx, bytes.NewReader(input), run.MaxInputBytes); err != nil {
 			return run.Run{}, err
 		}
 	}
@@ -224,7 +224,7 @@ func (x *Service) recorded(ctx context.Context, ws id.Workspace, events []event.
 	if i < 0 {
 		return run.Run{}, fault.New(fault.Internal, "event_missing", "the log did not return the run's creation")
 	}
-	return x.Find(ctx, ws, events[i].Run)
+	return x.History.Find(ctx, ws, events[i].Run)
 }
 
 // admit asks whether the principal may start the run.

@@ -27,3 +27,32 @@ func LoadDefinition() projection.Definition {
 		return []string{string(e.Workspace)}
 	}, func(l run.Load, _ string, e event.Event) (run.Load, error) { return l.Evolve(e) }, nil)
 }
+
+func indexes(r run.Run) []projection.Index {
+	found := []projection.Index{{Name: "status", Value: string(r.Status)}}
+	by := func(name, value string) {
+		if value != "" {
+			found = append(found, projection.Index{Name: name, Value: value}, projection.Index{Name: name + "_status", Value: value + " " +
+				string(r.Status)})
+		}
+	}
+	by("room", string(r.Room))
+	if r.Imported != nil { // its space is another installation's
+		return append(found, projection.Index{Name: "transcript", Value: r.Imported.Transcript.Digest.String()})
+	}
+	by("space", string(r.Space))
+	if r.Background {
+		by("background", "true")
+		by("space_background", string(r.Space))
+	}
+	by("experiment", string(r.Experiment))
+	if state := r.Offered(); state != "" {
+		found = append(found, projection.Index{Name: "engine", Value: state}, projection.Index{Name: "engine_room", Value: string(r.Room) + " " +
+			state})
+		if r.Work != "" {
+			found = append(found, projection.Index{Name: "engine_work", Value: r.Work + " " + state}, projection.Index{Name: "engine_room_work",
+				Value: string(r.Room) + " " + r.Work + " " + state})
+		}
+	}
+	return found
+}

@@ -119,7 +119,7 @@ func (x *Service) makeUp(ctx context.Context, doc run.Run) error {
 
 func (x *Service) showRest(ctx context.Context, doc run.Run, s shown) error {
 	r := &execution{x: x, doc: doc}
-	outcome, err := x.outcomes(ctx, doc)
+	outcome, err := x.History.Outcomes(ctx, doc)
 	if err != nil {
 		return err
 	}
@@ -140,7 +140,7 @@ func (x *Service) showRest(ctx context.Context, doc run.Run, s shown) error {
 	if index < 0 || s.questions[string(approval)] {
 		return nil
 	}
-	question, err := x.question(ctx, doc, index, approval)
+	question, err := x.History.Question(ctx, doc, index, approval)
 	if err == nil {
 		r.frame(ctx, livestream.Result, question.OperationID, question)
 	}
@@ -172,7 +172,7 @@ func (x *Service) completeFrames(ctx context.Context, doc run.Run) error {
 // does, so a caller never takes a broken stream for a run that ended. After the complete frame it yields nothing.
 func (x *Service) Follow(ctx context.Context, ws id.Workspace, runID id.Run, from uint64) iter.Seq2[livestream.Frame, error] {
 	return func(yield func(livestream.Frame, error) bool) {
-		if _, err := x.Find(ctx, ws, runID); err != nil {
+		if _, err := x.History.Find(ctx, ws, runID); err != nil {
 			yield(livestream.Frame{}, err)
 			return
 		}
@@ -195,7 +195,7 @@ func (x *Service) Follow(ctx context.Context, ws id.Workspace, runID id.Run, fro
 			if completed {
 				return // the reader has seen the complete frame before
 			}
-			doc, err := x.Find(ctx, ws, runID)
+			doc, err := x.History.Find(ctx, ws, runID)
 			if err != nil {
 				yield(livestream.Frame{}, err)
 				return

@@ -51,7 +51,7 @@ func (x *Service) Import(ctx context.Context, origin event.Origin, ws id.Workspa
 		return run.Run{}, errors.Join(err, checkKept(kept.Digest, file.Digest))
 	}
 	recorded := t.Header.Run
-	if recorded.Input, err = x.store(ctx, message, MaxInputBytes); err != nil {
+	if recorded.Input, err = x.store(ctx, message, run.MaxInputBytes); err != nil {
 		return run.Run{}, err
 	}
 	outcomes, err := x.store(ctx, t.Outcomes, run.MaxTranscriptBytes)
@@ -76,7 +76,7 @@ func (x *Service) Import(ctx context.Context, origin event.Origin, ws id.Workspa
 	if i < 0 {
 		return run.Run{}, fault.New(fault.Internal, "event_missing", "the log did not return the run's import")
 	}
-	return x.Find(ctx, ws, receipt.Events[i].Run)
+	return x.History.Find(ctx, ws, receipt.Events[i].Run)
 }
 
 // checkKept refuses a file that changed after its hash was decided on.

@@ -14,6 +14,7 @@ import (
 	"agentbox/internal/domain/run"
 	"agentbox/internal/service/audit"
 	"agentbox/internal/service/runs"
+	"agentbox/internal/service/runs/history"
 	"agentbox/internal/testkit"
 )
 
@@ -150,11 +151,11 @@ func TestImport(t *testing.T) {
 	if err != nil || again.ID != made.ID {
 		t.Errorf("again: %s, %v; want %s", again.ID, err, made.ID)
 	}
-	if of, err := s.Runs.List(s.Context(), testkit.WS, runs.Filter{Space: in}, "", 10); err != nil || len(of) != 1 || of[0].ID != doc.ID {
+	if of, err := s.Runs.History.List(s.Context(), testkit.WS, history.Filter{Space: in}, "", 10); err != nil || len(of) != 1 || of[0].ID != doc.ID {
 		t.Errorf("the space has runs %v (%v), want its own alone", of, err)
 	}
 	s.Restart()
-	events, err := s.Runs.Events(s.Context(), s.Find(made.ID))
+	events, err := s.Runs.History.Events(s.Context(), s.Find(made.ID))
 	if err != nil || len(events.Events) != 2 || *events.Events[0].Stdout != "hello\n" {
 		t.Errorf("results: %+v, %v", events, err)
 	}

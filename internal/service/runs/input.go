@@ -10,7 +10,6 @@ import (
 	"agentbox/internal/domain/run"
 	"agentbox/internal/domain/space"
 	"agentbox/internal/kernel/journal"
-	"agentbox/internal/kernel/projection"
 )
 
 // attached is the command of a background run.
@@ -79,7 +78,7 @@ func (g Given) kind() (string, error) {
 // Give gives the command of a background run input, a signal or another size of its terminal. Who may start the run may do so. It is
 // recorded before it is done. It waits for room until ctx ends; then it returns space.ErrInputFull, and nothing was given.
 func (x *Service) Give(ctx context.Context, origin event.Origin, ws id.Workspace, runID id.Run, g Given) error {
-	doc, err := x.Find(ctx, ws, runID)
+	doc, err := x.History.Find(ctx, ws, runID)
 	if err != nil {
 		return err
 	}
@@ -142,7 +141,7 @@ func (x *Service) reach(ctx context.Context, doc run.Run, s space.Space, kind st
 		if err != nil {
 			return nil, err
 		}
-		if doc, err = x.Find(ctx, doc.Workspace, doc.ID); err != nil {
+		if doc, err = x.History.Find(ctx, doc.Workspace, doc.ID); err != nil {
 			return nil, err
 		}
 		a, begun, more := x.reached(doc.ID)
@@ -200,7 +199,7 @@ func (x *Service) given(ctx context.Context, origin event.Origin, doc run.Run, k
 	}
 	draft := event.New(run.EventInput, origin, doc.Workspace, doc.Room, told).About(space.EntityType, string(doc.Space)).In(doc.ID, "")
 	for {
-		now, version, err := projection.Load[run.Run](ctx, x.Docs, doc.Workspace, run.Projection, string(doc.ID))
+		now, version, err := x.History.Load(ctx, doc.Workspace, doc.ID)
 		if err != nil {
 			return err
 		}

@@ -12,7 +12,6 @@ import (
 	"agentbox/internal/domain/space"
 	"agentbox/internal/kernel/blob"
 	"agentbox/internal/kernel/livestream"
-	"agentbox/internal/kernel/projection"
 )
 
 // event drafts an event of the run, caused by its agent.
@@ -53,7 +52,7 @@ func (r *execution) fold(receipt event.Receipt) error {
 }
 
 func (r *execution) reload(ctx context.Context) error {
-	doc, version, err := projection.Load[run.Run](context.WithoutCancel(ctx), r.x.Docs, r.doc.Workspace, run.Projection, string(r.doc.ID))
+	doc, version, err := r.x.History.Load(context.WithoutCancel(ctx), r.doc.Workspace, r.doc.ID)
 	if err == nil {
 		r.doc, r.version = doc, version
 	}

@@ -9,7 +9,7 @@ import (
 
 // requeueAll puts every run that has not ended into its queue, in the order in which they were asked for.
 func (x *Service) requeueAll(ctx context.Context) error {
-	if err := x.each(ctx, byStatus, x.requeue(ctx)); err != nil {
+	if err := x.History.EachOpen(ctx, "", x.requeue(ctx)); err != nil {
 		return err
 	}
 	late, err := x.endOpening(ctx)
@@ -27,7 +27,7 @@ func (x *Service) Recover(ctx context.Context, ws id.Workspace) error {
 	if !running {
 		return nil // Run will, of every workspace
 	}
-	return x.eachIn(ctx, ws, byStatus, x.requeue(ctx))
+	return x.History.EachOpenIn(ctx, ws, "", x.requeue(ctx))
 }
 
 func (x *Service) requeue(ctx context.Context) func(run.Run) error {

@@ -21,11 +21,11 @@ import (
 	"agentbox/internal/kernel/journal"
 	"agentbox/internal/kernel/livestream"
 	"agentbox/internal/kernel/projection"
+	"agentbox/internal/service/runs/history"
 )
 
 // Limits of the executor.
 const (
-	MaxInputBytes  = 64 << 20 // of one run's operations message
 	MaxQueued      = 100      // runs that wait in one space
 	maxInlineInput = 4 << 10  // a longer operations message lies in the blob store
 	maxInlineBytes = 64 << 10 // so does a longer result
@@ -57,6 +57,7 @@ type Parts struct {
 // Service executes runs. Make it with New, then Run it; every other method may be called from any goroutine while it runs.
 type Service struct {
 	Parts
+	History *history.Reader // of the runs, for whoever may see them
 
 	frames sync.Mutex // held while the frames of an ended run are completed
 
@@ -86,7 +87,8 @@ var (
 // New returns an executor of the given parts.
 func New(parts Parts) *Service {
 	return &Service{
-		Parts: parts, queues: map[lane]*queue{}, coming: map[lane]int{}, follows: map[id.Workspace]bool{}, effects: map[id.Run]underway{},
+		Parts: parts, History: history.New(parts.Log, parts.Docs, parts.Blobs),
+		queues: map[lane]*queue{}, coming: map[lane]int{}, follows: map[id.Workspace]bool{}, effects: map[id.Run]underway{},
 		live: map[id.Run]*attached{}, starts: make(chan struct{}),
 		cancels: map[id.Run]*cancellation{}, ending: map[id.Space]*cancellation{},
 	}

@@ -38,7 +38,7 @@ func (x *Service) Transcript(ctx context.Context, ws id.Workspace, runID id.Run,
 	if err != nil {
 		return err
 	}
-	doc, err := x.Find(ctx, ws, runID)
+	doc, err := x.History.Find(ctx, ws, runID)
 	if err != nil {
 		return err
 	}
@@ -48,7 +48,7 @@ func (x *Service) Transcript(ctx context.Context, ws id.Workspace, runID id.Run,
 	if doc.Imported != nil {
 		return x.copyImported(ctx, doc, w)
 	}
-	ops, err := x.operations(ctx, doc)
+	ops, err := x.History.Operations(ctx, doc)
 	if err != nil {
 		return err
 	}
@@ -85,7 +85,7 @@ func (x *Service) Transcript(ctx context.Context, ws id.Workspace, runID id.Run,
 		if p.State != run.Done {
 			continue
 		}
-		o, err := x.outcome(ctx, doc, i)
+		o, err := x.History.Outcome(ctx, doc, i)
 		if err != nil {
 			return err
 		}

@@ -19,6 +19,7 @@ import (
 	"agentbox/internal/kernel/livestream"
 	"agentbox/internal/service/gate/approvals"
 	"agentbox/internal/service/runs"
+	"agentbox/internal/service/runs/history"
 	"agentbox/internal/service/spaces"
 	"agentbox/internal/testkit"
 )
@@ -144,7 +145,7 @@ func TestTrapRunIsReadAcrossWorkspaces(t *testing.T) {
 	doc := s.Start(s.Space().ID, `[{"type":"message","content":"mine"}]`)
 	s.Ended(doc.ID)
 	const other = id.Workspace("ws_other")
-	if _, err := s.Runs.Find(s.Context(), other, doc.ID); fault.KindOf(err) != fault.NotFound {
+	if _, err := s.Runs.History.Find(s.Context(), other, doc.ID); fault.KindOf(err) != fault.NotFound {
 		t.Errorf("find: got %v", err)
 	}
 	if err := s.Runs.Cancel(s.Context(), s.Origin, other, doc.ID, ""); fault.KindOf(err) != fault.NotFound {
@@ -222,7 +223,7 @@ func TestTrapQueueQuotaUnderConcurrency(t *testing.T) {
 	if _, err := s.Spaces.Ending.Destroy(s.Context(), s.Origin, testkit.WS, in); err != nil {
 		t.Fatal(err)
 	}
-	cancelled, err := s.Runs.List(s.Context(), testkit.WS, runs.Filter{Space: in, Status: run.Cancelled}, "", 1000)
+	cancelled, err := s.Runs.History.List(s.Context(), testkit.WS, history.Filter{Space: in, Status: run.Cancelled}, "", 1000)
 	if err != nil || len(cancelled) != runs.MaxQueued {
 		t.Errorf("%d runs were cancelled, %v; want %d", len(cancelled), err, runs.MaxQueued)
 	}

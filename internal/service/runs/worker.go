@@ -162,7 +162,7 @@ func (x *Service) release(ctx context.Context, rest []*entry) {
 // stays where the log left it, and the next start takes it up.
 func (x *Service) abandon(ctx context.Context, e *entry, cause error) {
 	x.Logger.Error("run cannot go on", "code", "run_abandoned", "run", e.run, "error", cause)
-	doc, version, err := projection.Load[run.Run](ctx, x.Docs, e.workspace, run.Projection, string(e.run))
+	doc, version, err := x.History.Load(ctx, e.workspace, e.run)
 	if err == nil && !doc.Status.Ended() {
 		r := x.executionOf(nil, doc, version, nil)
 		err = r.finish(ctx, run.EventFailed, r.origin, message(cause))
@@ -217,7 +217,7 @@ func (x *Service) load(ctx context.Context, e *entry) (*execution, error) {
 		}
 		return r, nil
 	}
-	doc, version, err := projection.Load[run.Run](ctx, x.Docs, e.workspace, run.Projection, string(e.run))
+	doc, version, err := x.History.Load(ctx, e.workspace, e.run)
 	if e.recovered && errors.Is(err, projection.ErrNotFound) {
 		x.unannounce(e)
 		return nil, errNoRun // the log was shut before it had it
@@ -230,7 +230,7 @@ func (x *Service) load(ctx context.Context, e *entry) (*execution, error) {
 		e.ops = nil
 	}
 	if ops == nil || doc.Redacted {
-		if ops, err = x.operations(ctx, doc); err != nil {
+		if ops, err = x.History.Operations(ctx, doc); err != nil {
 			return nil, err
 		}
 	}
