@@ -188,7 +188,7 @@ func holds(ctx context.Context, a *app.App, acknowledged report) error {
 		return fmt.Errorf("the results of %s are %.300s, and were %.300s", doc.ID, raw, acknowledged.events)
 	}
 	last := ""
-	for f, err := range a.Runs.Follow(ctx, id.DefaultWorkspace, doc.ID, 1) {
+	for f, err := range a.Runs.Frames.Follow(ctx, id.DefaultWorkspace, doc.ID, 1) {
 		if fault.CodeOf(err) == "stream_damaged" {
 			return nil // frames that nobody has synced came to the disk out of order; that is said, and the results are there
 		}

@@ -126,7 +126,7 @@ func (s *Stack) rest(r id.Run, enough func(run.Run) bool) run.Run {
 func (s *Stack) Prints(r id.Run, text string) {
 	s.T.Helper()
 	var seen strings.Builder
-	for f, err := range s.Runs.Follow(s.Context(), WS, r, 1) {
+	for f, err := range s.Runs.Frames.Follow(s.Context(), WS, r, 1) {
 		s.must(err)
 		if f.Kind == livestream.Stdout {
 			seen.Write(f.Data)

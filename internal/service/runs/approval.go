@@ -10,7 +10,6 @@ import (
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/run"
 	"agentbox/internal/domain/space"
-	"agentbox/internal/kernel/livestream"
 	"agentbox/internal/kernel/projection"
 	"agentbox/internal/service/runs/history"
 )
@@ -34,7 +33,7 @@ func (r *execution) ask(ctx context.Context, t task) error {
 	if err := r.reload(ctx); err != nil {
 		return err
 	}
-	r.frame(ctx, livestream.Result, t.op.ID, history.Required(t.op, question))
+	r.x.Frames.Result(ctx, r.doc.ID, t.op.ID, history.Required(t.op, question))
 	return nil
 }
 
@@ -102,7 +101,7 @@ func (r *execution) stopped(ctx context.Context, t task, result run.Result) erro
 		return ctx.Err()
 	}
 	late := context.WithoutCancel(ctx)
-	r.sync(late)
+	r.x.Frames.Sync(late, r.doc.ID)
 	t.progress = r.doc.Operations[t.index]
 	if r.doc.Background {
 		t.fails = result.Error
@@ -151,8 +150,8 @@ func (r *execution) askToContinue(ctx context.Context, t task, typ string, outco
 	case err != nil:
 		return err
 	}
-	r.frame(ctx, livestream.Result, t.op.ID, *outcome)
-	r.frame(ctx, livestream.Result, t.op.ID, history.Required(t.op, question))
+	r.x.Frames.Result(ctx, r.doc.ID, t.op.ID, *outcome)
+	r.x.Frames.Result(ctx, r.doc.ID, t.op.ID, history.Required(t.op, question))
 	return r.reload(ctx)
 }
 

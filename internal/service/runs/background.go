@@ -105,12 +105,10 @@ func (r *execution) follow(ctx context.Context, t *task, p policy.Permit) (run.R
 		return result, err
 	}
 	defer r.x.attach(r.doc.ID, &attached{process, t.op})()
-	shows := newPrinted(leak.Values(t.space.Env, t.op.Env), func(kind string, data []byte) {
-		r.x.output(ctx, r.doc.ID, kind, t.op.ID, data)
-	})
-	write, rest := shows.write, shows.rest
+	shows := r.x.Frames.Printer(ctx, r.doc.ID, t.op.ID, leak.Values(t.space.Env, t.op.Env))
+	write, rest := shows.Write, shows.Rest
 	if t.op.PTY != nil {
-		write, rest = r.x.promptly(shows)
+		write, rest = shows.Promptly()
 	}
 	var stdout, stderr beginning
 	exit, err := process.Wait(func(channel string, data []byte) error {
@@ -134,4 +132,15 @@ func (r *execution) follow(ctx context.Context, t *task, p policy.Permit) (run.R
 	}
 	r.exited(ctx, *t, exit, &result)
 	return result, nil
+}
+
+// beginning is the first part of a long output.
+type beginning struct {
+	bytes []byte
+	more  bool // it is not all
+}
+
+func (b *beginning) add(data []byte) {
+	n := min(len(data), mostShown-len(b.bytes))
+	b.bytes, b.more = append(b.bytes, data[:n]...), b.more || n < len(data)
 }

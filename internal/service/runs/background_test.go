@@ -323,7 +323,7 @@ func TestASlowReaderOfABackgroundRun(t *testing.T) {
 	in := s.Space()
 	doc := background(t, s, in.ID, `{"type":"shell","command":"echo ready; read x; seq 200000; echo end","stdin":true}`)
 	read := 0
-	for f, err := range s.Runs.Follow(s.Context(), testkit.WS, doc.ID, 1) {
+	for f, err := range s.Runs.Frames.Follow(s.Context(), testkit.WS, doc.ID, 1) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -401,7 +401,7 @@ func TestATerminalShowsWhatIsHeldBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.Ended(doc.ID)
-	for f, err := range s.Runs.Follow(s.Context(), testkit.WS, doc.ID, 1) {
+	for f, err := range s.Runs.Frames.Follow(s.Context(), testkit.WS, doc.ID, 1) {
 		if err != nil || strings.Contains(string(f.Data), secret) {
 			t.Errorf("frame %d shows the secret, %v: %s", f.N, err, f.Data)
 		}

@@ -130,7 +130,7 @@ func (r *execution) announceMeanwhile(ctx context.Context, t task) (wait func())
 	id, shown := r.doc.ID, make(chan struct{})
 	go func() {
 		defer close(shown)
-		r.x.announce(ctx, id, outline(t.op))
+		r.x.Frames.Announce(ctx, id, outline(t.op))
 	}()
 	return func() { <-shown }
 }
@@ -148,7 +148,7 @@ func (r *execution) create(ctx context.Context) error {
 	case errors.Is(err, journal.ErrClosed):
 		return err
 	case err != nil || receipt.Replayed:
-		r.x.unannounce(r.entry)
+		r.x.forget(r.entry)
 		return errNoRun
 	}
 	return r.reload(ctx)

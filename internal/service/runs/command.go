@@ -33,7 +33,7 @@ func (r *execution) exec(ctx context.Context, t *task, p policy.Permit) run.Resu
 			return r.failed(ctx, t, result, err)
 		}
 		if shown {
-			r.x.announce(ctx, r.doc.ID, outline(t.op)) // viewers see that it begins again
+			r.x.Frames.Announce(ctx, r.doc.ID, outline(t.op)) // viewers see that it begins again
 		}
 		result, err = r.attempt(ctx, t, p)
 	}
@@ -109,17 +109,17 @@ func (r *execution) attempt(ctx context.Context, t *task, p policy.Permit) (run.
 	}
 	t.env = s.Env
 	var stdout, stderr bytes.Buffer
-	shows := newPrinted(leak.Values(s.Env, t.op.Env), func(kind string, data []byte) { r.x.output(ctx, r.doc.ID, kind, t.op.ID, data) })
+	shows := r.x.Frames.Printer(ctx, r.doc.ID, t.op.ID, leak.Values(s.Env, t.op.Env))
 	exit, err := instance.Exec(ctx, p, nil, func(channel string, data []byte) error {
 		kind, buffer := livestream.Stdout, &stdout
 		if channel == "stderr" {
 			kind, buffer = livestream.Stderr, &stderr
 		}
 		buffer.Write(data)
-		shows.write(kind, data)
+		shows.Write(kind, data)
 		return nil
 	})
-	shows.rest()
+	shows.Rest()
 	result.Stdout, result.Stderr, result.Tier = ptr(valid(stdout.Bytes())), ptr(valid(stderr.Bytes())), s.Tier
 	if err != nil {
 		return result, err

@@ -160,7 +160,7 @@ func TestImport(t *testing.T) {
 		t.Errorf("results: %+v, %v", events, err)
 	}
 	last := ""
-	for f, err := range s.Runs.Follow(s.Context(), testkit.WS, made.ID, 1) {
+	for f, err := range s.Runs.Frames.Follow(s.Context(), testkit.WS, made.ID, 1) {
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -14,7 +14,6 @@ import (
 	"agentbox/internal/domain/run"
 	"agentbox/internal/domain/space"
 	"agentbox/internal/kernel/journal"
-	"agentbox/internal/kernel/livestream"
 	"agentbox/internal/kernel/projection"
 )
 
@@ -66,7 +65,7 @@ func (r *execution) step(ctx context.Context) error {
 func (r *execution) operate(ctx context.Context, index int, s space.Space) error {
 	t := task{index: index, op: r.ops[index], progress: r.doc.Operations[index]}
 	if t.progress.State == run.Waiting && r.entry.announced != t.op.ID {
-		r.x.announce(ctx, r.doc.ID, outline(t.op))
+		r.x.Frames.Announce(ctx, r.doc.ID, outline(t.op))
 	}
 	if err := r.prepare(ctx, &t, s); err != nil {
 		return r.conclude(ctx, t, failure(run.CategoryValidation, err))
@@ -244,7 +243,7 @@ func (r *execution) conclude(ctx context.Context, t task, result run.Result) err
 		typ = run.EventSucceeded
 	}
 	if begun := r.doc.Operations[t.index].BegunAt; !begun.IsZero() && r.x.Clock.Now().Sub(begun) >= worthSyncing {
-		r.sync(ctx)
+		r.x.Frames.Sync(ctx, r.doc.ID)
 	}
 	if result.Type == run.ResPolicyDenied && t.ruling.Decision.Outcome != policy.Deny { // it was allowed, and refused at the last moment
 		d := &t.ruling.Decision
@@ -275,12 +274,10 @@ func (r *execution) conclude(ctx context.Context, t task, result run.Result) err
 		return err
 	}
 	if !ends {
-		r.frame(ctx, livestream.Result, t.op.ID, result)
+		r.x.Frames.Result(ctx, r.doc.ID, t.op.ID, result)
 		return nil
 	}
-	r.x.frames.Lock() // a follower may complete the frames once the end is recorded: then the result is among them
-	r.frame(ctx, livestream.Result, t.op.ID, result)
-	r.x.frames.Unlock()
+	r.x.Frames.LastResult(ctx, r.doc.ID, t.op.ID, result)
 	r.complete(ctx)
 	return nil
 }

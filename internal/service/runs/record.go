@@ -11,7 +11,6 @@ import (
 	"agentbox/internal/domain/run"
 	"agentbox/internal/domain/space"
 	"agentbox/internal/kernel/blob"
-	"agentbox/internal/kernel/livestream"
 )
 
 // event drafts an event of the run, caused by its agent.
@@ -59,13 +58,6 @@ func (r *execution) reload(ctx context.Context) error {
 	return err
 }
 
-// sync makes the frames of the run durable.
-func (r *execution) sync(ctx context.Context) {
-	if err := r.x.Live.Sync(context.WithoutCancel(ctx), r.doc.ID); err != nil {
-		r.x.Logger.Warn("live output may be lost", "code", "output_not_synced", "run", r.doc.ID, "error", err) // the result is what counts
-	}
-}
-
 // outcome drafts the event of a result; a long result is stored apart first.
 func (r *execution) outcome(ctx context.Context, t task, typ string, result *run.Result) (event.Draft, error) {
 	now := r.x.Clock.Now().UTC()
@@ -99,7 +91,7 @@ func (r *execution) outcome(ctx context.Context, t task, typ string, result *run
 			ended.Result, ended.Stored = nil, &run.Input{Digest: stored.Digest, Size: stored.Size}
 		} else { // the effect has happened: its outcome is recorded, if need be without the long texts
 			r.x.Logger.Error("keep a long result", "code", "result_not_kept", "run", r.doc.ID, "operation", t.op.ID, "error", err)
-			shortened(result)
+			result.Shorten()
 		}
 	}
 	step := t.action.Step
@@ -138,7 +130,7 @@ func (r *execution) finish(ctx context.Context, typ string, origin event.Origin,
 		return err
 	}
 	if unknown != nil {
-		r.frame(ctx, livestream.Result, unknown.OperationID, *unknown)
+		r.x.Frames.Result(ctx, r.doc.ID, unknown.OperationID, *unknown)
 	}
 	r.complete(ctx)
 	return nil
@@ -162,7 +154,7 @@ func (r *execution) ended(typ string, origin event.Origin, why string, oneMore b
 
 // complete shows that the run has ended.
 func (r *execution) complete(ctx context.Context) {
-	if err := r.x.completeFrames(context.WithoutCancel(ctx), r.doc); err != nil {
+	if err := r.x.Frames.Complete(context.WithoutCancel(ctx), r.doc); err != nil {
 		r.x.Logger.Warn("complete the live output", "code", "output_not_completed", "run", r.doc.ID, "error", err)
 	}
 }

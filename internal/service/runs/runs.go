@@ -21,6 +21,7 @@ import (
 	"agentbox/internal/kernel/journal"
 	"agentbox/internal/kernel/livestream"
 	"agentbox/internal/kernel/projection"
+	"agentbox/internal/service/runs/frames"
 	"agentbox/internal/service/runs/history"
 )
 
@@ -58,8 +59,7 @@ type Parts struct {
 type Service struct {
 	Parts
 	History *history.Reader // of the runs, for whoever may see them
-
-	frames sync.Mutex // held while the frames of an ended run are completed
+	Frames  *frames.Service // of the runs, for viewers
 
 	entering atomic.Int64 // runs that take their places just now
 
@@ -86,8 +86,9 @@ var (
 
 // New returns an executor of the given parts.
 func New(parts Parts) *Service {
+	past := history.New(parts.Log, parts.Docs, parts.Blobs)
 	return &Service{
-		Parts: parts, History: history.New(parts.Log, parts.Docs, parts.Blobs),
+		Parts: parts, History: past, Frames: frames.New(parts.Live, past, parts.Clock, parts.Logger),
 		queues: map[lane]*queue{}, coming: map[lane]int{}, follows: map[id.Workspace]bool{}, effects: map[id.Run]underway{},
 		live: map[id.Run]*attached{}, starts: make(chan struct{}),
 		cancels: map[id.Run]*cancellation{}, ending: map[id.Space]*cancellation{},

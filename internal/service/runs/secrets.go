@@ -59,9 +59,3 @@ func (x *Service) withFindings(found []leak.Match, taken bool, drafts ...event.D
 	drafts[0] = marked
 	return append(drafts, said)
 }
-
-// hidden is an outline whose summary has no secrets.
-func hidden(o run.Outline) run.Outline {
-	o.Summary, _ = leak.Text(o.Summary)
-	return o
-}

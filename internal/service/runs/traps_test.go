@@ -151,7 +151,7 @@ func TestTrapRunIsReadAcrossWorkspaces(t *testing.T) {
 	if err := s.Runs.Cancel(s.Context(), s.Origin, other, doc.ID, ""); fault.KindOf(err) != fault.NotFound {
 		t.Errorf("cancel: got %v", err)
 	}
-	for f, err := range s.Runs.Follow(s.Context(), other, doc.ID, 1) {
+	for f, err := range s.Runs.Frames.Follow(s.Context(), other, doc.ID, 1) {
 		if fault.KindOf(err) != fault.NotFound {
 			t.Errorf("follow: got %+v, %v", f, err)
 		}
@@ -345,7 +345,7 @@ func TestFollowOfABrokenStreamIsAnError(t *testing.T) {
 	s.Rest(doc.ID)
 	ctx, cancel := context.WithCancel(s.Context())
 	var last error
-	for f, err := range s.Runs.Follow(ctx, testkit.WS, doc.ID, 1) {
+	for f, err := range s.Runs.Frames.Follow(ctx, testkit.WS, doc.ID, 1) {
 		if last = err; f.Kind == livestream.Result {
 			cancel()
 		}
@@ -401,7 +401,7 @@ func TestEnvironmentOfTheSpace(t *testing.T) {
 func follow(t *testing.T, s *testkit.Stack, r id.Run, from uint64) []livestream.Frame {
 	t.Helper()
 	var all []livestream.Frame
-	for f, err := range s.Runs.Follow(s.Context(), testkit.WS, r, from) {
+	for f, err := range s.Runs.Frames.Follow(s.Context(), testkit.WS, r, from) {
 		if err != nil {
 			t.Fatal(err)
 		}

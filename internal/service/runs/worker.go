@@ -184,7 +184,7 @@ func (x *Service) execute(ctx context.Context, e *entry) (run.Status, error) {
 	}
 	if e.recovered {
 		e.recovered = false
-		if err := x.makeUp(ctx, r.doc); err != nil {
+		if err := x.Frames.MakeUp(ctx, r.doc); err != nil {
 			x.Logger.Warn("make up for lost live output", "code", "output_not_made_up", "run", e.run, "error", err)
 		}
 	}
@@ -219,7 +219,7 @@ func (x *Service) load(ctx context.Context, e *entry) (*execution, error) {
 	}
 	doc, version, err := x.History.Load(ctx, e.workspace, e.run)
 	if e.recovered && errors.Is(err, projection.ErrNotFound) {
-		x.unannounce(e)
+		x.forget(e)
 		return nil, errNoRun // the log was shut before it had it
 	}
 	if err != nil {
@@ -244,3 +244,10 @@ func (x *Service) executionOf(e *entry, doc run.Run, version uint64, ops []run.O
 
 // errNoRun means that the request did not become a run. The caller has its reason.
 var errNoRun = errors.New("there is no such run")
+
+// forget removes the frames of a run that was not created.
+func (x *Service) forget(e *entry) {
+	if e.announced != "" {
+		x.Frames.Forget(e.run, e.announced)
+	}
+}

@@ -528,7 +528,7 @@ func (s *Runs) streamRun(w http.ResponseWriter, r *http.Request, c wire.Call) er
 	from, _, err := wire.Cursor(r, "from")
 	if err == nil && from > 1 {
 		var there uint64
-		if there, err = s.runs.Frames(r.Context(), doc.ID, from-1); err == nil {
+		if there, err = s.runs.Frames.Count(r.Context(), doc.ID, from-1); err == nil {
 			err = wire.Within(from, there+1)
 		}
 	}
@@ -537,7 +537,7 @@ func (s *Runs) streamRun(w http.ResponseWriter, r *http.Request, c wire.Call) er
 	}
 	return s.Feed(w, r, c, func(ctx context.Context) iter.Seq2[wire.Message, error] {
 		return func(yield func(wire.Message, error) bool) {
-			for f, err := range s.runs.Follow(ctx, doc.Workspace, doc.ID, from) {
+			for f, err := range s.runs.Frames.Follow(ctx, doc.Workspace, doc.ID, from) {
 				if err == nil { // a label may come meanwhile: then the stream ends, and a new request gets the reason
 					var hidden bool
 					if hidden, err = s.Hidden(ctx, c, label.Resource{Type: label.OfRun, ID: string(doc.ID)}); hidden && err == nil {
