@@ -34,7 +34,7 @@ func beside(a *policy.Action, op run.Operation) {
 
 // beside executes the command of a background run while other operations use the space. In a tier whose commands run one after the other,
 // it takes its turn with them.
-func (r *execution) beside(ctx context.Context, t *task, p policy.Permit) run.Result {
+func (r command) beside(ctx context.Context, t *task, p policy.Permit) run.Result {
 	result := run.Result{Type: run.OpShell, Command: t.op.Command}
 	s, err := r.x.Spaces.Space(ctx, r.doc.Workspace, r.doc.Space)
 	if err == nil && s.Tier == space.Nano {
@@ -62,7 +62,7 @@ func (r *execution) beside(ctx context.Context, t *task, p policy.Permit) run.Re
 }
 
 // inTurn executes the command in the tier nano, if that has what it needs. Otherwise it promotes the space, or returns the refusal.
-func (r *execution) inTurn(ctx context.Context, t *task, p policy.Permit) (result run.Result, ended bool, err error) {
+func (r command) inTurn(ctx context.Context, t *task, p policy.Permit) (result run.Result, ended bool, err error) {
 	result = run.Result{Type: run.OpShell, Command: t.op.Command}
 	s, leave, err := r.x.Spaces.Occupy(ctx, r.doc.Workspace, r.doc.Space, true)
 	if err != nil {
@@ -89,7 +89,7 @@ func (r *execution) inTurn(ctx context.Context, t *task, p policy.Permit) (resul
 }
 
 // follow starts the command and shows its output until it ends.
-func (r *execution) follow(ctx context.Context, t *task, p policy.Permit) (run.Result, error) {
+func (r command) follow(ctx context.Context, t *task, p policy.Permit) (run.Result, error) {
 	result := run.Result{Type: run.OpShell, Command: t.op.Command, Tier: t.space.Tier}
 	instance, err := r.x.Spaces.Instance(ctx, t.space)
 	if err != nil {
@@ -104,7 +104,7 @@ func (r *execution) follow(ctx context.Context, t *task, p policy.Permit) (run.R
 	if err != nil {
 		return result, err
 	}
-	defer r.x.attach(r.doc.ID, &attached{process, t.op})()
+	defer r.x.Input.attach(r.doc.ID, &attached{process, t.op})()
 	shows := r.x.Frames.Printer(ctx, r.doc.ID, t.op.ID, leak.Values(t.space.Env, t.op.Env))
 	write, rest := shows.Write, shows.Rest
 	if t.op.PTY != nil {

@@ -17,9 +17,12 @@ import (
 	"agentbox/internal/kernel/livestream"
 )
 
+// command executes the commands of a run: in the tier that has what they need.
+type command struct{ *execution }
+
 // exec runs a command in the tier that it needs. A lighter tier may find while it runs that it lacks something; then it leaves no effects.
 // The space is promoted, and the command runs by the same permit in the heavier tier.
-func (r *execution) exec(ctx context.Context, t *task, p policy.Permit) run.Result {
+func (r command) exec(ctx context.Context, t *task, p policy.Permit) run.Result {
 	result := run.Result{Type: run.OpShell, Command: t.op.Command}
 	if err := r.route(ctx, t); err != nil {
 		return r.failed(ctx, t, result, err)
@@ -45,7 +48,7 @@ func (r *execution) exec(ctx context.Context, t *task, p policy.Permit) run.Resu
 
 // route first promotes the space of a command that visibly needs a heavier tier. Hidden needs show while the command runs. A command that
 // wants another host is refused, because no tier has a network.
-func (r *execution) route(ctx context.Context, t *task) error {
+func (r command) route(ctx context.Context, t *task) error {
 	found, err := r.look(ctx, *t, t.space.Runtime != space.RuntimeAuto || t.space.Tier != space.Nano)
 	if err != nil {
 		return err
@@ -60,7 +63,7 @@ func (r *execution) route(ctx context.Context, t *task) error {
 }
 
 // reachable refuses a command that wants another host, or that is a call of a program which no tier has.
-func (r *execution) reachable(ctx context.Context, t task) error {
+func (r command) reachable(ctx context.Context, t task) error {
 	if t.op.Type != run.OpShell {
 		return nil
 	}
@@ -75,7 +78,7 @@ func (r *execution) reachable(ctx context.Context, t task) error {
 
 // look finds out where a command would run and what it needs there; or only what keeps it from doing anything. A look that fails says
 // nothing.
-func (r *execution) look(ctx context.Context, t task, reach bool) (space.Route, error) {
+func (r command) look(ctx context.Context, t task, reach bool) (space.Route, error) {
 	a := t.action
 	found, err := r.x.Routes.Route(ctx, r.origin, r.doc.Workspace, r.doc.Space, space.Command{Text: a.Command, Cwd: a.Cwd, Env: a.Env,
 		Reach: reach})
@@ -89,7 +92,7 @@ func (r *execution) look(ctx context.Context, t task, reach bool) (space.Route, 
 }
 
 // promote moves the space to the strongest tier, in the name of the principal who made the space, as its start is.
-func (r *execution) promote(ctx context.Context, t *task, code string, lacks []space.Lack) error {
+func (r command) promote(ctx context.Context, t *task, code string, lacks []space.Lack) error {
 	origin := event.Origin{Principal: t.space.CreatedBy, Correlation: r.doc.Correlation}
 	why := space.Why{Code: code, Reason: "it needs " + space.Names(lacks), Run: r.doc.ID, Operation: t.op.ID}
 	s, err := r.x.Routes.PromoteHeld(ctx, origin, r.doc.Workspace, r.doc.Space, "", why)
@@ -100,7 +103,7 @@ func (r *execution) promote(ctx context.Context, t *task, code string, lacks []s
 }
 
 // attempt runs a command in the space's present tier and streams its output. An error means that the command could not run.
-func (r *execution) attempt(ctx context.Context, t *task, p policy.Permit) (run.Result, error) {
+func (r command) attempt(ctx context.Context, t *task, p policy.Permit) (run.Result, error) {
 	result := run.Result{Type: run.OpShell, Command: t.op.Command}
 	s := t.space
 	instance, err := r.x.Spaces.Instance(ctx, s)
@@ -130,7 +133,7 @@ func (r *execution) attempt(ctx context.Context, t *task, p policy.Permit) (run.
 }
 
 // exited tells how a command ended.
-func (r *execution) exited(ctx context.Context, t task, exit space.Exit, result *run.Result) {
+func (r command) exited(ctx context.Context, t task, exit space.Exit, result *run.Result) {
 	result.ExitCode, result.DurationMS, result.TimedOut = ptr(exit.Code), ptr(exit.Duration.Milliseconds()), ptr(exit.TimedOut)
 	if exit.Commit > 0 {
 		result.CommitMS = ptr(exit.Commit.Milliseconds())
@@ -164,7 +167,7 @@ func (r *execution) exited(ctx context.Context, t task, exit space.Exit, result 
 
 // missed finds what a command lacked in a tier that does not report it. Such a thing is named in the command, absent in its tier, and in
 // its error output.
-func (r *execution) missed(ctx context.Context, t task, exit space.Exit, result *run.Result) (lacks []space.Lack) {
+func (r command) missed(ctx context.Context, t task, exit space.Exit, result *run.Result) (lacks []space.Lack) {
 	complaint := ""
 	if result.Stderr != nil {
 		complaint = *result.Stderr

@@ -18,7 +18,7 @@ func (r *execution) effect(ctx context.Context, t *task, p policy.Permit) run.Re
 		return r.do(ctx, t, p)
 	}
 	if r.doc.Background {
-		return r.beside(ctx, t, p)
+		return command{r}.beside(ctx, t, p)
 	}
 	s, leave, err := r.x.Spaces.Occupy(ctx, r.doc.Workspace, r.doc.Space, spec.Whole())
 	if err != nil {

@@ -3,6 +3,7 @@ package runs
 import (
 	"context"
 	"errors"
+	"sync"
 
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/fault"
@@ -18,8 +19,18 @@ type attached struct {
 	op      run.Operation
 }
 
+// Input gives commands of background runs input; any goroutine may call Give.
+type Input struct {
+	*shared
+	schedule *schedule
+
+	mu     sync.Mutex
+	live   map[id.Run]*attached // the commands of background runs
+	starts chan struct{}        // closed when another one of them starts
+}
+
 // attach lets callers reach the command of a background run until the returned function is called.
-func (x *Service) attach(r id.Run, a *attached) (detach func()) {
+func (x *Input) attach(r id.Run, a *attached) (detach func()) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.live[r] = a
@@ -77,7 +88,7 @@ func (g Given) kind() (string, error) {
 
 // Give gives the command of a background run input, a signal or another size of its terminal. Who may start the run may do so. It is
 // recorded before it is done. It waits for room until ctx ends; then it returns space.ErrInputFull, and nothing was given.
-func (x *Service) Give(ctx context.Context, origin event.Origin, ws id.Workspace, runID id.Run, g Given) error {
+func (x *Input) Give(ctx context.Context, origin event.Origin, ws id.Workspace, runID id.Run, g Given) error {
 	doc, err := x.History.Find(ctx, ws, runID)
 	if err != nil {
 		return err
@@ -124,7 +135,7 @@ func (x *Service) Give(ctx context.Context, origin event.Origin, ws id.Workspace
 var errGiven = errors.New("the input was given before")
 
 // mayGive asks the gate whether the principal may give input: who may start the run may.
-func (x *Service) mayGive(ctx context.Context, origin event.Origin, doc run.Run, input []byte) (space.Space, error) {
+func (x *Input) mayGive(ctx context.Context, origin event.Origin, doc run.Run, input []byte) (space.Space, error) {
 	s, err := x.Spaces.Space(ctx, doc.Workspace, doc.Space)
 	if err == nil {
 		_, err = x.admit(ctx, origin, s, doc.ID, input)
@@ -134,7 +145,7 @@ func (x *Service) mayGive(ctx context.Context, origin event.Origin, doc run.Run,
 
 // reach returns the command of a background run that takes an input of that kind. It waits until the command of a run that is under way has
 // started.
-func (x *Service) reach(ctx context.Context, doc run.Run, s space.Space, kind string) (*attached, error) {
+func (x *Input) reach(ctx context.Context, doc run.Run, s space.Space, kind string) (*attached, error) {
 	terminal := kind == run.InputPTY || kind == run.InputResize
 	for {
 		head, err := x.Log.Head(ctx, doc.Workspace)
@@ -165,15 +176,15 @@ func (x *Service) reach(ctx context.Context, doc run.Run, s space.Space, kind st
 }
 
 // reached returns the command of a run, or nil; whether an effect of the run is under way; and what is closed when another command starts.
-func (x *Service) reached(r id.Run) (a *attached, begun bool, more <-chan struct{}) {
+func (x *Input) reached(r id.Run) (a *attached, begun bool, more <-chan struct{}) {
+	begun = x.schedule.underWay(r)
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	_, begun = x.effects[r]
 	return x.live[r], begun, x.starts
 }
 
 // waits returns when something is recorded behind a place of the log, when more is closed, or when ctx ends.
-func (x *Service) waits(ctx context.Context, ws id.Workspace, head uint64, more <-chan struct{}) {
+func (x *Input) waits(ctx context.Context, ws id.Workspace, head uint64, more <-chan struct{}) {
 	within, end := context.WithCancel(ctx)
 	recorded := make(chan struct{})
 	go func() {
@@ -189,7 +200,7 @@ func (x *Service) waits(ctx context.Context, ws id.Workspace, head uint64, more 
 }
 
 // given records what is given. Of bytes, it records how many there are, and their hash where that does not tell what they are.
-func (x *Service) given(ctx context.Context, origin event.Origin, doc run.Run, kind string, input []byte, g Given) error {
+func (x *Input) given(ctx context.Context, origin event.Origin, doc run.Run, kind string, input []byte, g Given) error {
 	told := run.Given{Run: doc.ID, Kind: kind, Size: int64(len(input)), Signal: g.Signal, PTY: g.Resize}
 	if len(input) >= run.HashedInput {
 		told.Digest = ptr(event.DigestOf(input))

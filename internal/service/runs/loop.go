@@ -17,14 +17,10 @@ import (
 	"agentbox/internal/kernel/projection"
 )
 
-// execution is one run while a worker executes it.
+// execution is one run while a worker executes it: what is recorded of it, and what it is to do.
 type execution struct {
-	x        *Service
-	doc      run.Run
-	version  uint64 // of doc
+	record
 	ops      []run.Operation
-	origin   event.Origin // of the agent
-	entry    *entry
 	creation *creation // of a run that is not recorded yet; nil from then on
 }
 
@@ -84,7 +80,7 @@ func (r *execution) operate(ctx context.Context, index int, s space.Space) error
 				return err
 			} // the standing approval that covered it ended a moment ago: it is judged anew
 		case d.Outcome == policy.RequireApproval:
-			if err := r.reachable(ctx, t); err != nil { // nobody is asked about what cannot happen
+			if err := (command{r}).reachable(ctx, t); err != nil { // nobody is asked about what cannot happen
 				return r.conclude(ctx, t, r.failed(ctx, &t, run.Result{Type: t.op.Type, Command: t.op.Command}, err))
 			}
 			return r.ask(ctx, t)

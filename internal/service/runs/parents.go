@@ -26,7 +26,7 @@ const whyOrphaned = "the run that asked for it has ended"
 var endings = []string{run.EventCompleted, run.EventFailed, run.EventCancelled}
 
 // alive returns what the log has to expect so that the parent of the run has not ended, or errOrphaned.
-func (r *execution) alive(ctx context.Context) ([]event.DocumentVersion, error) {
+func (r *record) alive(ctx context.Context) ([]event.DocumentVersion, error) {
 	parent, version, err := r.x.History.Load(ctx, r.doc.Workspace, r.doc.Parent.Run)
 	if err == nil && parent.Status.Ended() {
 		err = errOrphaned

@@ -4,14 +4,16 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"sync"
 
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/run"
+	"agentbox/internal/kernel/journal"
 )
 
-// queue holds the runs of one space that have not ended, the one under way first. The executor's mutex guards it.
+// queue holds the runs of one space that have not ended, the one under way first. The schedule's mutex guards it.
 type queue struct {
 	lane   lane
 	runs   []*entry
@@ -63,11 +65,35 @@ type cancellation struct {
 	reason string
 }
 
+// schedule holds the queues of all spaces, and what is under way. Its methods take the lock, but for insert.
+type schedule struct {
+	log      journal.Journal
+	followed func(ctx context.Context, ws id.Workspace, head uint64) // follows the answers to a workspace's questions
+	worked   func(ctx context.Context, q *queue)                     // executes the runs of a queue
+
+	mu      sync.Mutex
+	base    context.Context // ends when Run's context ends; nil before Run
+	opening bool            // the runs of an earlier daemon are being taken up
+	late    []*entry        // runs that were started meanwhile
+	queues  map[lane]*queue
+	coming  map[lane]int // runs that have their place in a queue and are not recorded yet
+	follows map[id.Workspace]bool
+	effects map[id.Run]underway        // the effect under way of each run
+	cancels map[id.Run]*cancellation   // of runs that are being cancelled and may yet come into a queue
+	ending  map[id.Space]*cancellation // spaces whose runs are being cancelled
+	workers sync.WaitGroup
+}
+
+func newSchedule(log journal.Journal) *schedule {
+	return &schedule{log: log, queues: map[lane]*queue{}, coming: map[lane]int{}, follows: map[id.Workspace]bool{},
+		effects: map[id.Run]underway{}, cancels: map[id.Run]*cancellation{}, ending: map[id.Space]*cancellation{}}
+}
+
 // enqueue appends a run to the queue of its space. It makes sure that a worker runs, and a follower that wakes the worker when a question
 // is answered. It reads the follower's place before the worker starts, so that no answer falls between the two. A run that is started while
 // the runs of an earlier daemon are taken up comes after them.
-func (x *Service) enqueue(ctx context.Context, e *entry) error {
-	head, err := x.Log.Head(ctx, e.workspace)
+func (x *schedule) enqueue(ctx context.Context, e *entry) error {
+	head, err := x.log.Head(ctx, e.workspace)
 	if err != nil {
 		return err
 	}
@@ -84,7 +110,7 @@ func (x *Service) enqueue(ctx context.Context, e *entry) error {
 }
 
 // insertFirst puts a run into the queue of its space where that has none. The place in the queue was reserved.
-func (x *Service) insertFirst(e *entry, head uint64) bool {
+func (x *schedule) insertFirst(e *entry, head uint64) bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if x.base == nil || x.base.Err() != nil || x.opening || x.queues[e.lane()] != nil || x.ending[e.space] != nil {
@@ -98,17 +124,17 @@ func (x *Service) insertFirst(e *entry, head uint64) bool {
 }
 
 // insert puts a run into its queue. The lock is held.
-func (x *Service) insert(e *entry, head uint64) {
+func (x *schedule) insert(e *entry, head uint64) {
 	base := x.base
 	if !x.follows[e.workspace] {
 		x.follows[e.workspace] = true
-		x.workers.Go(func() { x.follow(base, e.workspace, head) })
+		x.workers.Go(func() { x.followed(base, e.workspace, head) })
 	}
 	q := x.queues[e.lane()]
 	if q == nil {
 		q = &queue{lane: e.lane(), cancel: x.ending[e.space], wake: make(chan struct{}, 1), gone: make(chan struct{})}
 		x.queues[e.lane()] = q
-		x.workers.Go(func() { x.work(base, q) })
+		x.workers.Go(func() { x.worked(base, q) })
 	}
 	if !slices.ContainsFunc(q.runs, func(other *entry) bool { return other.run == e.run }) {
 		if e.cancel = q.cancel; e.cancel == nil {
@@ -119,13 +145,13 @@ func (x *Service) insert(e *entry, head uint64) {
 }
 
 // endOpening puts the runs that were started during recovery behind those that were taken up, and returns them.
-func (x *Service) endOpening(ctx context.Context) ([]*entry, error) {
+func (x *schedule) endOpening(ctx context.Context) ([]*entry, error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.opening = false
 	for _, e := range x.late {
 		// A run that was just started has asked nothing: no answer to it can lie in the log already.
-		head, err := x.Log.Head(ctx, e.workspace)
+		head, err := x.log.Head(ctx, e.workspace)
 		if err != nil {
 			return nil, err
 		}
@@ -138,7 +164,7 @@ func (x *Service) endOpening(ctx context.Context) ([]*entry, error) {
 
 // reserve takes a place in the queue of a space for a run that is about to be recorded, or refuses. Checking and taking are one step, so
 // that two callers cannot both take the last place. The place is given back once the run is in the queue, or will never be.
-func (x *Service) reserve(s id.Space, beside bool) (giveBack func(), err error) {
+func (x *schedule) reserve(s id.Space, beside bool) (giveBack func(), err error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	to := lane{space: s}
@@ -169,7 +195,7 @@ func (x *Service) reserve(s id.Space, beside bool) (giveBack func(), err error) 
 	}, nil
 }
 
-func (x *Service) pop(q *queue) {
+func (x *schedule) pop(q *queue) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	close(q.runs[0].done)
@@ -178,7 +204,7 @@ func (x *Service) pop(q *queue) {
 }
 
 // Lifted makes every worker of a workspace look at its run again: the kill switch that held it is lifted, or a paused space resumed.
-func (x *Service) Lifted(ws id.Workspace) {
+func (x *schedule) Lifted(ws id.Workspace) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	for _, q := range x.queues {
@@ -192,7 +218,7 @@ func (x *Service) Lifted(ws id.Workspace) {
 }
 
 // wake makes the worker of a run look at it again.
-func (x *Service) wake(r id.Run) {
+func (x *schedule) wake(r id.Run) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	for _, q := range x.queues {
@@ -206,7 +232,7 @@ func (x *Service) wake(r id.Run) {
 }
 
 // setFull notes whether the run under way in a queue waits for room, and returns whether that was known.
-func (x *Service) setFull(q *queue, full bool) (was bool) {
+func (x *schedule) setFull(q *queue, full bool) (was bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if q == nil {
@@ -216,14 +242,14 @@ func (x *Service) setFull(q *queue, full bool) (was bool) {
 	return was
 }
 
-func (x *Service) queueOf(e *entry) *queue {
+func (x *schedule) queueOf(e *entry) *queue {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	return x.queues[e.lane()]
 }
 
 // ahead counts the runs of the same workspace that wait for room and were asked for earlier.
-func (x *Service) ahead(e *entry) (n int) {
+func (x *schedule) ahead(e *entry) (n int) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	for _, q := range x.queues {
@@ -235,7 +261,7 @@ func (x *Service) ahead(e *entry) (n int) {
 }
 
 // wakeFull makes the workers of a workspace whose runs wait for room look again.
-func (x *Service) wakeFull(ws id.Workspace) {
+func (x *schedule) wakeFull(ws id.Workspace) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	for _, q := range x.queues {
@@ -250,7 +276,7 @@ func (x *Service) wakeFull(ws id.Workspace) {
 
 // cancelling marks a run as being cancelled, before anybody checks whether a worker has it. A daemon that has just started may take the run
 // up after that. Then the run enters its queue as cancelled, and no worker begins anything of it. Nil takes the mark back.
-func (x *Service) cancelling(r id.Run, c *cancellation) {
+func (x *schedule) cancelling(r id.Run, c *cancellation) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if c == nil {
@@ -261,7 +287,7 @@ func (x *Service) cancelling(r id.Run, c *cancellation) {
 }
 
 // dequeue takes a run out of its queue if no worker has taken it yet.
-func (x *Service) dequeue(e *entry) bool {
+func (x *schedule) dequeue(e *entry) bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	q := x.queues[e.lane()]
@@ -278,7 +304,7 @@ func (x *Service) dequeue(e *entry) bool {
 }
 
 // mark cancels the queued runs that match, ends their effects, wakes their workers and returns them.
-func (x *Service) mark(match func(*entry) bool, origin event.Origin, reason string) (found []*entry) {
+func (x *schedule) mark(match func(*entry) bool, origin event.Origin, reason string) (found []*entry) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	for _, q := range x.queues {
@@ -304,7 +330,7 @@ func (x *Service) mark(match func(*entry) bool, origin event.Origin, reason stri
 	return found
 }
 
-func (x *Service) cancelled(e *entry) *cancellation {
+func (x *schedule) cancelled(e *entry) *cancellation {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	return e.cancel
@@ -318,7 +344,7 @@ type underway struct {
 
 // effectContext returns a context for one effect of a run, and a function that releases it. Halt, Cancel and the end of the daemon end
 // it. An effect of a run that was cancelled a moment ago is ended from the beginning.
-func (x *Service) effectContext(ctx context.Context, e *entry) (context.Context, func()) {
+func (x *schedule) effectContext(ctx context.Context, e *entry) (context.Context, func()) {
 	ctx, end := context.WithCancelCause(ctx)
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -331,5 +357,25 @@ func (x *Service) effectContext(ctx context.Context, e *entry) (context.Context,
 		delete(x.effects, e.run)
 		x.mu.Unlock()
 		end(nil)
+	}
+}
+
+// underWay reports whether an effect of a run is under way.
+func (x *schedule) underWay(r id.Run) bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	_, ok := x.effects[r]
+	return ok
+}
+
+// Halt ends every effect under way in a workspace, without waiting and without asking; cause becomes the error of their results. The runs
+// go on, and the gate decides about their next operations.
+func (x *schedule) Halt(ws id.Workspace, cause error) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for _, u := range x.effects {
+		if u.workspace == ws {
+			u.end(cause)
+		}
 	}
 }

@@ -13,13 +13,22 @@ import (
 	"agentbox/internal/kernel/blob"
 )
 
+// record is the document of a run whose worker alone writes it, and how it is written.
+type record struct {
+	x       *Service
+	doc     run.Run
+	version uint64       // of doc
+	origin  event.Origin // of the agent
+	entry   *entry
+}
+
 // event drafts an event of the run, caused by its agent.
-func (r *execution) event(typ string, step id.Step, data any) event.Draft {
+func (r *record) event(typ string, step id.Step, data any) event.Draft {
 	return event.New(typ, r.origin, r.doc.Workspace, r.doc.Room, data).About(space.EntityType, string(r.doc.Space)).In(r.doc.ID, step)
 }
 
 // batch combines drafts that are recorded only if nobody else has changed the run.
-func (r *execution) batch(drafts ...event.Draft) event.Batch {
+func (r *record) batch(drafts ...event.Draft) event.Batch {
 	return event.Batch{
 		Workspace: r.doc.Workspace, Drafts: drafts,
 		Documents: []event.DocumentVersion{{Projection: run.Projection, Key: string(r.doc.ID), Version: r.version}},
@@ -28,7 +37,7 @@ func (r *execution) batch(drafts ...event.Draft) event.Batch {
 
 // append records drafts and folds them into the execution's copy of the document. Once something has happened it is recorded even while the
 // daemon stops, so the context's end is ignored.
-func (r *execution) append(ctx context.Context, drafts ...event.Draft) error {
+func (r *record) append(ctx context.Context, drafts ...event.Draft) error {
 	receipt, err := r.x.Log.Append(context.WithoutCancel(ctx), r.batch(drafts...))
 	if err != nil {
 		return err
@@ -36,7 +45,7 @@ func (r *execution) append(ctx context.Context, drafts ...event.Draft) error {
 	return r.fold(receipt)
 }
 
-func (r *execution) fold(receipt event.Receipt) error {
+func (r *record) fold(receipt event.Receipt) error {
 	for _, e := range receipt.Events {
 		if e.Run != r.doc.ID || !run.Touches(e) {
 			continue
@@ -50,7 +59,7 @@ func (r *execution) fold(receipt event.Receipt) error {
 	return nil
 }
 
-func (r *execution) reload(ctx context.Context) error {
+func (r *record) reload(ctx context.Context) error {
 	doc, version, err := r.x.History.Load(context.WithoutCancel(ctx), r.doc.Workspace, r.doc.ID)
 	if err == nil {
 		r.doc, r.version = doc, version
@@ -59,7 +68,7 @@ func (r *execution) reload(ctx context.Context) error {
 }
 
 // outcome drafts the event of a result; a long result is stored apart first.
-func (r *execution) outcome(ctx context.Context, t task, typ string, result *run.Result) (event.Draft, error) {
+func (r *record) outcome(ctx context.Context, t task, typ string, result *run.Result) (event.Draft, error) {
 	now := r.x.Clock.Now().UTC()
 	result.Timestamp = now
 	if !t.op.Context {
@@ -108,7 +117,7 @@ func (r *execution) outcome(ctx context.Context, t task, typ string, result *run
 
 // finish ends the run in one commit. An operation whose outcome will never be known gets its result, and a question that nobody needs to
 // answer ends.
-func (r *execution) finish(ctx context.Context, typ string, origin event.Origin, why string) error {
+func (r *record) finish(ctx context.Context, typ string, origin event.Origin, why string) error {
 	defer r.x.Blobs.Hold()()
 	ctx = context.WithoutCancel(ctx)
 	if origin.Correlation == "" {
@@ -137,7 +146,7 @@ func (r *execution) finish(ctx context.Context, typ string, origin event.Origin,
 }
 
 // ended drafts the end of the run. One more operation than the document knows may have succeeded.
-func (r *execution) ended(typ string, origin event.Origin, why string, oneMore bool) event.Draft {
+func (r *record) ended(typ string, origin event.Origin, why string, oneMore bool) event.Draft {
 	done := 0
 	for _, p := range r.doc.Operations {
 		if p.OK {
@@ -153,14 +162,14 @@ func (r *execution) ended(typ string, origin event.Origin, why string, oneMore b
 }
 
 // complete shows that the run has ended.
-func (r *execution) complete(ctx context.Context) {
+func (r *record) complete(ctx context.Context) {
 	if err := r.x.Frames.Complete(context.WithoutCancel(ctx), r.doc); err != nil {
 		r.x.Logger.Warn("complete the live output", "code", "output_not_completed", "run", r.doc.ID, "error", err)
 	}
 }
 
 // close records the end of a run, and of its open question if it has one.
-func (r *execution) close(ctx context.Context, origin event.Origin, why string, drafts []event.Draft) error {
+func (r *record) close(ctx context.Context, origin event.Origin, why string, drafts []event.Draft) error {
 	_, approval := r.doc.Pending()
 	batch := origin.Once(r.batch(drafts...))
 	if approval == "" {
@@ -178,7 +187,7 @@ func (r *execution) close(ctx context.Context, origin event.Origin, why string, 
 }
 
 // unfinished is the task of an operation that has begun and has no result.
-func (r *execution) unfinished(index int) task {
+func (r *record) unfinished(index int) task {
 	p := r.doc.Operations[index]
 	return task{index: index, op: run.Operation{ID: p.ID, Type: p.Type, Context: p.Context}, progress: p}
 }

@@ -8,7 +8,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -55,27 +54,21 @@ type Parts struct {
 	Logger  *slog.Logger
 }
 
-// Service executes runs. Make it with New, then Run it; every other method may be called from any goroutine while it runs.
-type Service struct {
+// shared is what all parts of the service use.
+type shared struct {
 	Parts
 	History *history.Reader // of the runs, for whoever may see them
-	Frames  *frames.Service // of the runs, for viewers
+}
+
+// Service executes runs. Make it with New, then Run it; every other method may be called from any goroutine while it runs.
+type Service struct {
+	*shared
+	*schedule
+	Frames      *frames.Service // of the runs, for viewers
+	Input       *Input          // for commands of background runs
+	Transcripts *Transcripts    // of the runs
 
 	entering atomic.Int64 // runs that take their places just now
-
-	mu      sync.Mutex
-	base    context.Context // ends when Run's context ends; nil before Run
-	opening bool            // the runs of an earlier daemon are being taken up
-	late    []*entry        // runs that were started meanwhile
-	queues  map[lane]*queue
-	coming  map[lane]int // runs that have their place in a queue and are not recorded yet
-	follows map[id.Workspace]bool
-	effects map[id.Run]underway        // the effect under way of each run
-	live    map[id.Run]*attached       // the commands of background runs
-	starts  chan struct{}              // closed when another one of them starts
-	cancels map[id.Run]*cancellation   // of runs that are being cancelled and may yet come into a queue
-	ending  map[id.Space]*cancellation // spaces whose runs are being cancelled
-	workers sync.WaitGroup
 }
 
 // The causes for which an effect under way is ended; each becomes the error of its result.
@@ -87,12 +80,12 @@ var (
 // New returns an executor of the given parts.
 func New(parts Parts) *Service {
 	past := history.New(parts.Log, parts.Docs, parts.Blobs)
-	return &Service{
-		Parts: parts, History: past, Frames: frames.New(parts.Live, past, parts.Clock, parts.Logger),
-		queues: map[lane]*queue{}, coming: map[lane]int{}, follows: map[id.Workspace]bool{}, effects: map[id.Run]underway{},
-		live: map[id.Run]*attached{}, starts: make(chan struct{}),
-		cancels: map[id.Run]*cancellation{}, ending: map[id.Space]*cancellation{},
-	}
+	all := &shared{Parts: parts, History: past}
+	x := &Service{shared: all, schedule: newSchedule(parts.Log), Frames: frames.New(parts.Live, past, parts.Clock, parts.Logger),
+		Transcripts: &Transcripts{all}}
+	x.followed, x.worked = x.follow, x.work
+	x.Input = &Input{shared: all, schedule: x.schedule, live: map[id.Run]*attached{}, starts: make(chan struct{})}
+	return x
 }
 
 // Run takes up every run that has not ended, then drives runs until ctx ends; it returns when no worker is left.
@@ -128,18 +121,6 @@ func (x *Service) recoverOnce(ctx context.Context) error {
 		case <-ctx.Done():
 			stop()
 			return ctx.Err()
-		}
-	}
-}
-
-// Halt ends every effect under way in a workspace, without waiting and without asking; cause becomes the error of their results. The runs
-// go on, and the gate decides about their next operations.
-func (x *Service) Halt(ws id.Workspace, cause error) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	for _, u := range x.effects {
-		if u.workspace == ws {
-			u.end(cause)
 		}
 	}
 }

@@ -16,7 +16,7 @@ const enterTries = 64
 
 // slot returns what the log has to expect so that the run takes one of its workspace's slots, or run.ErrFull. Where others of this
 // daemon wait longer, the places are theirs first. A child has the place of its parent, for as long as that has not ended.
-func (r *execution) slot(ctx context.Context) ([]event.DocumentVersion, error) {
+func (r *record) slot(ctx context.Context) ([]event.DocumentVersion, error) {
 	if r.doc.Parent != nil {
 		return r.alive(ctx)
 	}
@@ -42,7 +42,7 @@ func (r *execution) slot(ctx context.Context) ([]event.DocumentVersion, error) {
 }
 
 // appendInSlot records an event with which the run takes its place.
-func (r *execution) appendInSlot(ctx context.Context, draft event.Draft) error {
+func (r *record) appendInSlot(ctx context.Context, draft event.Draft) error {
 	receipt, err := r.inSlot(ctx, func(place []event.DocumentVersion) (event.Receipt, error) {
 		batch := r.batch(draft)
 		batch.Documents = append(batch.Documents, place...)
@@ -55,7 +55,7 @@ func (r *execution) appendInSlot(ctx context.Context, draft event.Draft) error {
 }
 
 // inSlot has a batch recorded under the expectation that there is room, again when another run was first.
-func (r *execution) inSlot(ctx context.Context, record func(place []event.DocumentVersion) (event.Receipt, error)) (event.Receipt, error) {
+func (r *record) inSlot(ctx context.Context, record func(place []event.DocumentVersion) (event.Receipt, error)) (event.Receipt, error) {
 	r.x.entering.Add(1)
 	defer r.x.entering.Add(-1)
 	for try := 1; ; try++ {

@@ -239,7 +239,7 @@ func (x *Service) load(ctx context.Context, e *entry) (*execution, error) {
 
 func (x *Service) executionOf(e *entry, doc run.Run, version uint64, ops []run.Operation) *execution {
 	origin := event.Origin{Principal: doc.Agent, Token: doc.Token, Correlation: doc.Correlation}
-	return &execution{x: x, doc: doc, version: version, ops: ops, origin: origin, entry: e}
+	return &execution{record: record{x: x, doc: doc, version: version, origin: origin, entry: e}, ops: ops}
 }
 
 // errNoRun means that the request did not become a run. The caller has its reason.
