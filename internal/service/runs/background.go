@@ -102,17 +102,19 @@ func (r *execution) follow(ctx context.Context, t *task, p policy.Permit) (run.R
 	if err != nil {
 		return result, err
 	}
-	t.env = t.space.Env
+	if t.env, err = r.x.variables(t.space); err != nil {
+		return result, err
+	}
 	var size space.TerminalSize
 	if t.op.PTY != nil {
 		size = space.TerminalSize(*t.op.PTY)
 	}
-	process, err := instance.Start(ctx, p, size)
+	process, err := instance.Start(ctx, p.Supply(t.space.Env, t.env), size)
 	if err != nil {
 		return result, err
 	}
 	defer r.x.attach(r.doc.ID, &attached{process, t.op})()
-	shows := newPrinted(leak.Values(t.space.Env, t.op.Env), func(kind string, data []byte) {
+	shows := newPrinted(leak.Values(t.env, t.op.Env), func(kind string, data []byte) {
 		r.x.output(ctx, r.doc.ID, kind, t.op.ID, data)
 	})
 	write, rest := shows.write, shows.rest

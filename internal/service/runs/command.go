@@ -105,10 +105,12 @@ func (r *execution) attempt(ctx context.Context, t *task, p policy.Permit) (run.
 	if err != nil {
 		return result, err
 	}
-	t.env = s.Env
+	if t.env, err = r.x.variables(s); err != nil {
+		return result, err
+	}
 	var stdout, stderr bytes.Buffer
-	shows := newPrinted(leak.Values(s.Env, t.op.Env), func(kind string, data []byte) { r.x.output(ctx, r.doc.ID, kind, t.op.ID, data) })
-	exit, err := instance.Exec(ctx, p, nil, func(channel string, data []byte) error {
+	shows := newPrinted(leak.Values(t.env, t.op.Env), func(kind string, data []byte) { r.x.output(ctx, r.doc.ID, kind, t.op.ID, data) })
+	exit, err := instance.Exec(ctx, p.Supply(s.Env, t.env), nil, func(channel string, data []byte) error {
 		kind, buffer := livestream.Stdout, &stdout
 		if channel == "stderr" {
 			kind, buffer = livestream.Stderr, &stderr

@@ -8,6 +8,7 @@ import (
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/leak"
 	"agentbox/internal/domain/run"
+	"agentbox/internal/domain/space"
 	"agentbox/internal/kernel/livestream"
 )
 
@@ -91,4 +92,12 @@ func (p *printed) rest() {
 			p.show(kind, piece)
 		}
 	}
+}
+
+// variables returns the environment of a space as its commands get it, without masks.
+func (x *Service) variables(s space.Space) (map[string]string, error) {
+	if x.Variables == nil {
+		return s.Env, nil
+	}
+	return x.Variables(s)
 }
