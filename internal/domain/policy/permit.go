@@ -11,8 +11,8 @@ import (
 // Permit is the right to do one action once. Only the gate makes one (arch_test.go proves it); the zero value permits nothing. A driver
 // that touches the world takes a permit, redeems it, and does the redeemed action.
 type Permit struct {
-	grant          *grant
-	masked, values map[string]string // what Supply was given
+	grant    *grant
+	supplied *supplied // what Supply was given; nil for nothing
 }
 
 type grant struct {

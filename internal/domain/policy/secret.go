@@ -26,9 +26,11 @@ func IsMask(value string) bool {
 // same one without. Redeem puts a value where the action has the mask of the same variable. So what runs is what was decided. A mask that
 // is left over refuses the permit: the space has another value now.
 func (p Permit) Supply(masked, values map[string]string) Permit {
-	p.masked, p.values = masked, values
+	p.supplied = &supplied{masked, values}
 	return p
 }
+
+type supplied struct{ masked, values map[string]string }
 
 // unmask puts the supplied values into the environment of an action.
 func (p Permit) unmask(a *Action) error {
@@ -36,8 +38,11 @@ func (p Permit) unmask(a *Action) error {
 		if !IsMask(mask) {
 			continue
 		}
-		value, ok := p.values[name]
-		if !ok || p.masked[name] != mask {
+		if p.supplied == nil || p.supplied.masked[name] != mask {
+			return ErrPermitMismatch
+		}
+		value, ok := p.supplied.values[name]
+		if !ok || value == mask {
 			return ErrPermitMismatch
 		}
 		a.Env[name] = value // the action was parsed for this call, and is nobody else's
