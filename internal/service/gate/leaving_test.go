@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// TestTheQuestionSaysWhatLeavesTheSpace asks about two commands that remove a folder. The question about the one that moves it away says so.
+// TestTheQuestionSaysWhatLeavesTheSpace asks about two commands that remove a folder. The question about the one that
+// moves it away says so.
 func TestTheQuestionSaysWhatLeavesTheSpace(t *testing.T) {
 	h := build(t, nil)
 	for command, want := range map[string]bool{"mv folder /tmp/gone": true, "rm -r folder": false} {

@@ -99,8 +99,8 @@ func TestASecretVariableIsInNoRecord(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if _, err := s.Spaces.Creation.Create(t.Context(), s.Origin, spaces.Request{Workspace: testkit.WS, Env: map[string]string{"SERVICE_KEY": kept.
-		Env["SERVICE_KEY"]}}); fault.KindOf(err) != fault.Invalid {
+	masked := map[string]string{"SERVICE_KEY": kept.Env["SERVICE_KEY"]}
+	if _, err := s.Spaces.Creation.Create(t.Context(), s.Origin, spaces.Request{Workspace: testkit.WS, Env: masked}); fault.KindOf(err) != fault.Invalid {
 		t.Errorf("a mask in a new space: %v", err)
 	}
 	none := map[string]string{}

@@ -106,7 +106,8 @@ func New(p Parts) *Service {
 	}
 	k.Variables = newVariables(p.Keys, p.Entropy)
 	k.Settings = &Settings{
-		catalog: catalog, variables: k.Variables, names: named, living: k.Living, withheld: held, tiers: p.Tiers, acts: acts, gate: p.Gate, library: p.Library,
+		catalog: catalog, variables: k.Variables,
+		names: named, living: k.Living, withheld: held, tiers: p.Tiers, acts: acts, gate: p.Gate, library: p.Library,
 		clock: p.Clock,
 	}
 	k.Pauses = &Pauses{catalog: catalog, living: k.Living, acts: acts, clock: p.Clock}
@@ -116,7 +117,8 @@ func New(p Parts) *Service {
 		store: p.Store, logger: p.Logger, system: p.System, looked: map[id.Workspace]look{},
 	}
 	k.Creation = &Creation{
-		Parts: p, acts: acts, tiers: p.Tiers, catalog: catalog, variables: k.Variables, ownership: k.Ownership, names: named, uids: k.uids, living: k.Living,
+		Parts: p, acts: acts, tiers: p.Tiers, catalog: catalog, variables: k.Variables,
+		ownership: k.Ownership, names: named, uids: k.uids, living: k.Living,
 		withheld: held, snapshots: k.Snapshots, ending: k.Ending,
 	}
 	return k
