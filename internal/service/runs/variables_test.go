@@ -86,7 +86,8 @@ func TestASecretVariableIsInNoRecord(t *testing.T) {
 		t.Fatalf("got %v, %v", after.Env, err)
 	}
 	nothing()
-	ended := s.Ended(s.Start(in.ID, `[{"type":"shell","command":"printf '%s' \"$SERVICE_KEY$PLAIN$OTHER_TOKEN$NOTE\" | wc -c; echo $OTHER_TOKEN"}]`).ID)
+	ended := s.Ended(s.Start(in.ID, `[{"type":"shell",
+		"command":"printf '%s' \"$SERVICE_KEY$PLAIN$OTHER_TOKEN$NOTE\" | wc -c; echo $OTHER_TOKEN"}]`).ID)
 	if got := *s.Results(ended.ID)[0].Stdout; got != "53\n[redacted]\n" {
 		t.Errorf("after the change the command printed %q", got)
 	}
@@ -100,7 +101,8 @@ func TestASecretVariableIsInNoRecord(t *testing.T) {
 		}
 	}
 	masked := map[string]string{"SERVICE_KEY": kept.Env["SERVICE_KEY"]}
-	if _, err := s.Spaces.Creation.Create(t.Context(), s.Origin, spaces.Request{Workspace: testkit.WS, Env: masked}); fault.KindOf(err) != fault.Invalid {
+	_, err = s.Spaces.Creation.Create(t.Context(), s.Origin, spaces.Request{Workspace: testkit.WS, Env: masked})
+	if fault.KindOf(err) != fault.Invalid {
 		t.Errorf("a mask in a new space: %v", err)
 	}
 	none := map[string]string{}
