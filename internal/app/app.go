@@ -276,7 +276,7 @@ func (a *App) wire(ctx context.Context, ids *id.Source, secret []byte, tiers []s
 		Log: a.counted, Docs: a.Log, Gate: asked, Library: a.Gate.Bundles, Store: telemetry.WrapStore(stored, a.clock, a.tracer), Tiers: tiers,
 		Place: seen, Clock: a.clock, IDs: ids, Logger: a.logger,
 		MaxSpaces: a.Config.MaxSpaces, MaxLimits: a.Config.MaxLimits, FirstUID: a.together.uids(), System: principal.System,
-		Node: a.together.node, Together: a.together.shares(),
+		Keys: a.keys, Entropy: rand.Reader, Node: a.together.node, Together: a.together.shares(),
 	})
 	a.together.takeCensus()
 	retention, err := redaction.ParseRetention(a.Config.Retention)
@@ -285,7 +285,7 @@ func (a *App) wire(ctx context.Context, ids *id.Source, secret []byte, tiers []s
 	}
 	a.Runs = runs.New(runs.Parts{
 		Log: a.counted, Docs: a.Log, Blobs: blobs, Live: telemetry.WrapOutput(live,
-			a.metrics), Gate: asked, Agents: a.Identity, Spaces: a.Spaces.Living, Routes: a.Spaces.Routing,
+			a.metrics), Gate: asked, Agents: a.Identity, Spaces: a.Spaces.Living, Variables: a.Spaces.Variables.Values, Routes: a.Spaces.Routing,
 		Bundles: a.Gate.Bundles, Resume: a.Spaces.Pauses.ForRun,
 		Room: blobs.Room, Clock: a.clock, IDs: ids, Logger: a.logger, MaxContent: a.Config.ContentQuota, MaxKeep: retention.OfRuns(),
 	})

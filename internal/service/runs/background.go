@@ -95,17 +95,19 @@ func (r command) follow(ctx context.Context, t *task, p policy.Permit) (run.Resu
 	if err != nil {
 		return result, err
 	}
-	t.env = t.space.Env
+	if t.env, err = r.x.variables(t.space); err != nil {
+		return result, err
+	}
 	var size space.TerminalSize
 	if t.op.PTY != nil {
 		size = space.TerminalSize(*t.op.PTY)
 	}
-	process, err := instance.Start(ctx, p, size)
+	process, err := instance.Start(ctx, p.Supply(t.space.Env, t.env), size)
 	if err != nil {
 		return result, err
 	}
 	defer r.x.Input.attach(r.doc.ID, &attached{process, t.op})()
-	shows := r.x.Frames.Printer(ctx, r.doc.ID, t.op.ID, leak.Values(t.space.Env, t.op.Env))
+	shows := r.x.Frames.Printer(ctx, r.doc.ID, t.op.ID, leak.Values(t.env, t.op.Env))
 	write, rest := shows.Write, shows.Rest
 	if t.op.PTY != nil {
 		write, rest = shows.Promptly()

@@ -110,10 +110,12 @@ func (r command) attempt(ctx context.Context, t *task, p policy.Permit) (run.Res
 	if err != nil {
 		return result, err
 	}
-	t.env = s.Env
+	if t.env, err = r.x.variables(s); err != nil {
+		return result, err
+	}
 	var stdout, stderr bytes.Buffer
-	shows := r.x.Frames.Printer(ctx, r.doc.ID, t.op.ID, leak.Values(s.Env, t.op.Env))
-	exit, err := instance.Exec(ctx, p, nil, func(channel string, data []byte) error {
+	shows := r.x.Frames.Printer(ctx, r.doc.ID, t.op.ID, leak.Values(t.env, t.op.Env))
+	exit, err := instance.Exec(ctx, p.Supply(s.Env, t.env), nil, func(channel string, data []byte) error {
 		kind, buffer := livestream.Stdout, &stdout
 		if channel == "stderr" {
 			kind, buffer = livestream.Stderr, &stderr

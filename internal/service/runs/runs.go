@@ -43,6 +43,7 @@ type Parts struct {
 	Gate       policy.Gate
 	Agents     policy.Agents
 	Spaces     space.Keeping
+	Variables  func(space.Space) (map[string]string, error) // a space's environment without masks; nil where nothing is masked
 	Routes     space.Routing
 	// a space is this daemon's, where several work on the log; nil where none else does
 	Mine func(ctx context.Context, s space.Space) (bool, error)

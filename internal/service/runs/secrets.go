@@ -8,6 +8,7 @@ import (
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/leak"
 	"agentbox/internal/domain/run"
+	"agentbox/internal/domain/space"
 )
 
 // hide removes the secrets from a result before it is recorded or shown, and returns them: those that the rules find, and the values of the
@@ -58,4 +59,12 @@ func (x *Service) withFindings(found []leak.Match, taken bool, drafts ...event.D
 	marked, said := leak.Tell(drafts[0], "", func() id.Event { return id.NewEvent(x.IDs) }, found, taken)
 	drafts[0] = marked
 	return append(drafts, said)
+}
+
+// variables returns the environment of a space as its commands get it, without masks.
+func (x *Service) variables(s space.Space) (map[string]string, error) {
+	if x.Variables == nil {
+		return s.Env, nil
+	}
+	return x.Variables(s)
 }
