@@ -244,6 +244,3 @@ func (e Entry) Target() string {
 	}
 	return e.BaseURL
 }
-
-// ActionCall is the type of the action by which a request goes to an endpoint. The gate denies it until the registry of actions has it.
-const ActionCall = "model.call"
