@@ -97,9 +97,9 @@ type KeyChanged struct {
 	Name string `json:"name"`
 }
 
-// Digest returns the content hash of what the entry says, without who added it.
+// Digest returns the content hash of what the entry says, without who added it and whether it is recorded.
 func (e Entry) Digest() (event.Digest, error) {
-	e.Workspace, e.AddedBy, e.AddedAt = "", "", time.Time{}
+	e.Workspace, e.AddedBy, e.AddedAt, e.Record = "", "", time.Time{}, ""
 	raw, err := json.Marshal(e)
 	if err != nil {
 		return event.Digest{}, err
@@ -134,7 +134,7 @@ func (h Held) Put(next Entry, source string, living int) (string, Put, error) {
 		return EventAdded, d, nil
 	case h.Source == FromFile && source != FromFile:
 		return "", d, ErrFromFile
-	case h.Hash == hash && h.Source == source:
+	case h.Hash == hash && h.Source == source && h.Record == next.Record:
 		return "", d, nil
 	}
 	return EventChanged, d, nil
