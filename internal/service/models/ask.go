@@ -46,6 +46,11 @@ type asking struct {
 
 // Ask implements model.Asker.
 func (s *Service) Ask(ctx context.Context, a model.Ask) (model.Reply, error) {
+	return s.seek(ctx, a, false)
+}
+
+// seek seeks the answer to a request. If only is true, no other model answers where the first one does not.
+func (s *Service) seek(ctx context.Context, a model.Ask, only bool) (model.Reply, error) {
 	if err := a.Check(); err != nil {
 		return model.Reply{}, err
 	}
@@ -72,6 +77,9 @@ func (s *Service) Ask(ctx context.Context, a model.Ask) (model.Reply, error) {
 	entries, reason, err := s.route(ctx, a)
 	if err != nil {
 		return model.Reply{}, err
+	}
+	if only {
+		entries = entries[:1]
 	}
 	for i, e := range entries {
 		reply, done, err := c.try(ctx, e, reason, i+1 < len(entries))

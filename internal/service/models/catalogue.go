@@ -155,6 +155,20 @@ func (s *Service) set(ctx context.Context, origin event.Origin, ws id.Workspace,
 	})
 }
 
+// Configure replaces the routes and the budgets of a workspace.
+func (s *Service) Configure(ctx context.Context, origin event.Origin, ws id.Workspace, routes []model.Route, budgets []model.Budget) error {
+	if err := model.CheckBudgets(budgets); err != nil { // else the routes alone would be set
+		return errors.Join(s.may(ctx, origin, ws, policy.ModelConfigure, string(ws)), err)
+	}
+	if err := s.SetRoutes(ctx, origin, ws, routes); err != nil {
+		return err
+	}
+	if origin.Key != "" { // one key names one batch
+		origin.Key += "#budgets"
+	}
+	return s.SetBudgets(ctx, origin, ws, budgets)
+}
+
 func equal(a, b any) bool {
 	x, errX := json.Marshal(a)
 	y, errY := json.Marshal(b)
