@@ -67,11 +67,13 @@ type usageList struct {
 	Currency string       `json:"currency,omitempty"`
 }
 
-type path struct {
+// ModelPath names a model.
+type ModelPath struct {
 	Name string `path:"model" maxLength:"64" doc:"The model's name"`
 }
 
-type keyPath struct {
+// KeyPath names a key.
+type KeyPath struct {
 	Name string `path:"model_key" maxLength:"64" doc:"The key's name"`
 }
 
@@ -92,7 +94,7 @@ func (s *Models) Register() {
 	}, s.list)
 	wire.Handle(s.Server, wire.Operation{
 		ID: "get-model", Needs: wire.Shows("model"), Method: http.MethodGet, Path: "/v1/models/{model}", Tag: "models", Summary: "Show a model",
-	}, func(ctx context.Context, c wire.Call, in *path) (*struct{ Body ModelShown }, error) {
+	}, func(ctx context.Context, c wire.Call, in *ModelPath) (*struct{ Body ModelShown }, error) {
 		held, err := s.models.Get(ctx, c.Caller.Workspace, in.Name)
 		if err != nil {
 			return nil, err
@@ -108,7 +110,7 @@ func (s *Models) Register() {
 		ID: "delete-model", Needs: wire.Does(policy.ModelConfigure), Method: http.MethodDelete, Path: "/v1/models/{model}", Tag: "models",
 		Summary: "Remove a model from the catalogue", Repeat: wire.RepeatRecalled, Status: http.StatusNoContent,
 	}, func(ctx context.Context, c wire.Call, in *struct {
-		path
+		ModelPath
 		Reason string `query:"reason" maxLength:"2000"`
 	}) (*struct{}, error) {
 		return wire.Once(c, func() (*struct{}, error) { return nil, nil }, func() (*struct{}, error) {
@@ -120,7 +122,7 @@ func (s *Models) Register() {
 		Summary: "Ask a model a few short questions, and say what it can do", Repeat: wire.RepeatRefused,
 		Detail: "Tries streaming, tools, images, structured output, reasoning and caching. Each question is a request to the model: it costs " +
 			"what it costs, and counts against the budgets. A model that cannot be reached is an answer, not an error.",
-	}, func(ctx context.Context, c wire.Call, in *path) (*struct{ Body models.Tested }, error) {
+	}, func(ctx context.Context, c wire.Call, in *ModelPath) (*struct{ Body models.Tested }, error) {
 		out, err := s.models.Test(ctx, c.Origin(), c.Caller.Workspace, in.Name)
 		return &struct{ Body models.Tested }{out}, err
 	})
@@ -134,7 +136,7 @@ func (s *Models) Register() {
 		Summary: "Set a key for endpoints of models", Repeat: wire.RepeatRefused, Status: http.StatusNoContent,
 		Detail: "Models name it by its name. The event has the name only.",
 	}, func(ctx context.Context, c wire.Call, in *struct {
-		keyPath
+		KeyPath
 		Body modelKey
 	}) (*struct{}, error) {
 		return nil, s.models.SetKey(ctx, c.Origin(), c.Caller.Workspace, in.Name, model.NewSecret(in.Body.Value))
@@ -142,7 +144,7 @@ func (s *Models) Register() {
 	wire.Handle(s.Server, wire.Operation{
 		ID: "delete-model-key", Needs: wire.Does(policy.ModelKey), Method: http.MethodDelete, Path: "/v1/model-keys/{model_key}", Tag: "models",
 		Summary: "Destroy a key for endpoints of models", Repeat: wire.RepeatRefused, Status: http.StatusNoContent,
-	}, func(ctx context.Context, c wire.Call, in *keyPath) (*struct{}, error) {
+	}, func(ctx context.Context, c wire.Call, in *KeyPath) (*struct{}, error) {
 		return nil, s.models.RemoveKey(ctx, c.Origin(), c.Caller.Workspace, in.Name)
 	})
 	wire.Handle(s.Server, wire.Operation{
@@ -196,7 +198,7 @@ func (s *Models) list(ctx context.Context, c wire.Call, _ *struct{}) (*struct{ B
 }
 
 func (s *Models) put(ctx context.Context, c wire.Call, in *struct {
-	path
+	ModelPath
 	Body modelSpec
 }) (*struct{ Body ModelShown }, error) {
 	held, err := wire.Once(c, func() (model.Held, error) {
