@@ -358,7 +358,7 @@ func TestRetriesAndFallbacks(t *testing.T) {
 			model.NextNothing},
 		"a short Retry-After": {[]step{fails(model.Failure{Class: model.Busy, After: 5 * time.Second}), says("now")}, [2]int{2, 0}, "now", "", 1,
 			5 * time.Second, model.NextRetry},
-		"a Retry-After over it": {[]step{fails(model.Failure{Class: model.Busy, After: 5*time.Second + 1}), says("now")}, [2]int{1, 1}, "Hi", "", 0, 0,
+		"a Retry-After over it": {[]step{fails(model.Failure{Class: model.Busy, After: 5*time.Second + 1})}, [2]int{1, 1}, "Hi", "", 0, 0,
 			model.NextFallback},
 		"a very long Retry-After ": {[]step{fails(model.Failure{Class: model.Busy, After: time.Hour})}, [2]int{1, 1}, "Hi", "", 0, 0,
 			model.NextFallback},

@@ -86,8 +86,9 @@ func add(i *cmdline.Invocation) *cobra.Command {
 		Use: "add NAME --model MODEL", Short: "Add a model, or change it", Args: cobra.ExactArgs(1),
 		Long: "Add puts a model into the catalogue. Without --provider and --dialect it is one of z.ai.\n" +
 			"The key is named, never written here: set it with agentbox model key set.",
-		Example: "  agentbox model add glm --model glm-4.6 --key zai\n  agentbox model add sonnet --provider anthropic --model claude-sonnet-4-5 --key " +
-			"anthropic\n  agentbox model add local --dialect ollama --url http://127.0.0.1:11434/v1 --model qwen3 --private\n" +
+		Example: "  agentbox model add glm --model glm-4.6 --key zai\n" +
+			"  agentbox model add sonnet --provider anthropic --model claude-sonnet-4-5 --key anthropic\n" +
+			"  agentbox model add local --dialect ollama --url http://127.0.0.1:11434/v1 --model qwen3 --private\n" +
 			"  agentbox model add played --provider scripted --url weather --model weather",
 	}
 	f := c.Flags()
@@ -233,8 +234,9 @@ func record(i *cmdline.Invocation) *cobra.Command {
 	var off bool
 	c := &cobra.Command{
 		Use: "record NAME [CASSETTE]", Short: "Write what a model is asked and answers into a cassette", Args: cobra.RangeArgs(1, 2),
-		Long: "Record writes each further request to a model, and what came of it, into the file cassettes/CASSETTE.jsonl of the data directory.\n" +
-			"A model of the provider scripted plays it. The file holds what is said in plain text. --off ends it.",
+		Long: "Record writes each further request to a model, and what came of it, into the file\n" +
+			"cassettes/CASSETTE.jsonl of the data directory. A model of the provider scripted plays it.\n" +
+			"The file holds what is said in plain text. --off ends it.",
 		Example: "  agentbox model record glm weather\n  agentbox model record glm --off",
 	}
 	c.Flags().BoolVar(&off, "off", false, "record no more")
