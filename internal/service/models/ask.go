@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"time"
 
 	"agentbox/internal/domain/event"
@@ -471,6 +470,6 @@ func (c *asking) show(ctx context.Context, d model.Delta) {
 		_, err = c.s.Live.Append(ctx, c.ask.Run, livestream.Frame{Kind: livestream.Delta, Operation: c.call, Data: raw})
 	}
 	if err != nil && !errors.Is(err, livestream.ErrComplete) && ctx.Err() == nil {
-		c.s.Logger.Warn("a piece of an answer is not shown", slog.String("run_id", string(c.ask.Run)), slog.String("code", fault.CodeOf(err)))
+		c.s.Logger.Warn("a piece of an answer is not shown", "code", "model_piece_not_shown", "run_id", c.ask.Run, "error", fault.CodeOf(err))
 	}
 }
