@@ -36,9 +36,9 @@ func (c *consideration) registered() bool {
 	return v.outcome != policy.Deny
 }
 
-// ownAffair reports whether a policy need not permit the action, because the registry says who may do it: it is only recorded, asks a model,
-// or is done outside by the principal who asks. It is false for an action outside from within a space, or under a policy that is tried,
-// because that policy has to permit it.
+// ownAffair reports whether a policy need not permit the action, because the registry says who may do it. Such an action is only recorded,
+// asks a model, or is done outside by the principal who asks. It is false for an action outside from within a space, or under a policy
+// that is tried, because that policy has to permit it.
 func (c *consideration) ownAffair() bool {
 	if c.kind.Outside {
 		return c.ruling.Action.Space == "" && !c.trial
