@@ -8,7 +8,6 @@ import (
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/model"
 	"agentbox/internal/domain/policy"
-	"agentbox/internal/domain/principal"
 	"agentbox/internal/service/models"
 	"agentbox/internal/service/query"
 	"agentbox/internal/surface/httpapi/access"
@@ -148,7 +147,7 @@ func (s *Models) Register() {
 		return nil, s.models.RemoveKey(ctx, c.Origin(), c.Caller.Workspace, in.Name)
 	})
 	wire.Handle(s.Server, wire.Operation{
-		ID: "list-usage", Needs: wire.Shows("model").From(principal.Member), Method: http.MethodGet, Path: "/v1/usage", Tag: "models",
+		ID: "list-usage", Needs: wire.Shows("model"), Method: http.MethodGet, Path: "/v1/usage", Tag: "models",
 		Summary: "List what models were used for, by run, agent, room, model or day",
 	}, s.usage)
 }
