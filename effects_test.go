@@ -116,9 +116,7 @@ var effects = arch.Effects{
 
 		"internal/driver/endpoint/keys.Open":         "makes the daemon's own folder when it starts",
 		"(*internal/driver/endpoint/keys.Store).Key": "reads the key of a request whose permit the adapter redeems, and tells it to nobody",
-		"(*internal/driver/endpoint/scripted.Recorder).Stream": "writes down what an endpoint behind it answered, which redeemed the permit; an " +
-			"admin asks for it in the entry",
-		"(*internal/app.App).prices": "reads the file of prices that people write into the data directory",
+		"(*internal/app.App).prices":                 "reads the file of prices that people write into the data directory",
 
 		"internal/driver/namespace.New": "looks at the host when the daemon starts",
 		"(*internal/driver/namespace.Tier).Probe": "makes a space of its own, runs its own commands in it and removes it; nothing in it " +

@@ -32,24 +32,18 @@ func Recorders(folder string, of map[string]model.Endpoint) map[string]model.End
 	return wrapped
 }
 
-// Stream implements model.Endpoint. The endpoint behind it redeems the permit. An answer that cannot be written down is a failure, because
-// a cassette with a hole plays something else.
+// Stream implements model.Endpoint. The endpoint behind it redeems the permit. It records answers and no failures. An answer that cannot be written down is an error, because a cassette with a hole plays something else.
 func (r *Recorder) Stream(ctx context.Context, permit policy.Permit, to model.Target, q model.Request,
 	emit func(model.Delta) error) (model.Answer, error) {
 	answer, err := r.next.Stream(ctx, permit, to, q, emit)
+	if err != nil {
+		return answer, err
+	}
 	if to.Entry.Record == "" {
-		return answer, err
+		return answer, nil
 	}
-	var line model.Recording
-	failure, failed := model.FailureOf(err)
-	switch {
-	case failed:
-		line, err = model.Record(q, nil, failure)
-		return model.Answer{}, errors.Join(failure, err, r.write(to.Entry, line))
-	case err != nil:
-		return answer, err
-	}
-	if line, err = model.Record(q, &answer, nil); err != nil {
+	line, err := model.Record(q, &answer, nil)
+	if err != nil {
 		return answer, err
 	}
 	return answer, r.write(to.Entry, line)

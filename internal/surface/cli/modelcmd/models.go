@@ -234,7 +234,7 @@ func record(i *cmdline.Invocation) *cobra.Command {
 	var off bool
 	c := &cobra.Command{
 		Use: "record NAME [CASSETTE]", Short: "Write what a model is asked and answers into a cassette", Args: cobra.RangeArgs(1, 2),
-		Long: "Record writes each further request to a model, and what came of it, into the file\n" +
+		Long: "Record writes each further request that a model answers, and the answer, into the file\n" +
 			"cassettes/CASSETTE.jsonl of the data directory. A model of the provider scripted plays it.\n" +
 			"The file holds what is said in plain text. --off ends it.",
 		Example: "  agentbox model record glm weather\n  agentbox model record glm --off",
