@@ -32,7 +32,8 @@ func Recorders(folder string, of map[string]model.Endpoint) map[string]model.End
 	return wrapped
 }
 
-// Stream implements model.Endpoint. The endpoint behind it redeems the permit. It records answers and no failures. An answer that cannot be written down is an error, because a cassette with a hole plays something else.
+// Stream implements model.Endpoint. The endpoint behind it redeems the permit. It records answers and no failures. An answer that cannot be
+// written down is an error, because a cassette with a hole plays something else.
 func (r *Recorder) Stream(ctx context.Context, permit policy.Permit, to model.Target, q model.Request,
 	emit func(model.Delta) error) (model.Answer, error) {
 	answer, err := r.next.Stream(ctx, permit, to, q, emit)
