@@ -114,6 +114,10 @@ var effects = arch.Effects{
 		"(*internal/driver/endpoint.Client).*": "sends for the adapters beside it, which redeem a permit for exactly this request first; " +
 			"closing never waits for one",
 
+		"internal/driver/endpoint/keys.Open":         "makes the daemon's own folder when it starts",
+		"(*internal/driver/endpoint/keys.Store).Key": "reads the key of a request whose permit the adapter redeems, and tells it to nobody",
+		"(*internal/app.App).prices":                 "reads the file of prices that people write into the data directory",
+
 		"internal/driver/namespace.New": "looks at the host when the daemon starts",
 		"(*internal/driver/namespace.Tier).Probe": "makes a space of its own, runs its own commands in it and removes it; nothing in it " +
 			"comes from a caller",

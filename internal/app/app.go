@@ -37,6 +37,7 @@ import (
 	"agentbox/internal/service/identity"
 	"agentbox/internal/service/incidents"
 	"agentbox/internal/service/labels"
+	"agentbox/internal/service/models"
 	"agentbox/internal/service/nodes"
 	"agentbox/internal/service/outside"
 	"agentbox/internal/service/redaction"
@@ -84,6 +85,7 @@ type App struct {
 	Incidents  *incidents.Service
 	Labels     *labels.Service
 	Blueprints *blueprints.Service
+	Models     *models.Service
 	Signer     *audit.Signer
 	Prover     *audit.Prover
 	Nodes      *nodes.Service
@@ -226,6 +228,9 @@ func open(ctx context.Context, c Config, clock event.Clock, logger *slog.Logger,
 	if err := a.owner(ctx); err != nil {
 		return nil, err
 	}
+	if err := a.loadModels(ctx); err != nil {
+		return nil, err
+	}
 	if err := a.does("puts in order what an earlier daemon left"); err != nil {
 		return nil, err
 	}
@@ -322,7 +327,13 @@ func (a *App) wire(ctx context.Context, ids *id.Source, secret []byte, tiers []s
 		a.Runs.Mine, a.GC.Mine, a.GC.Leads = a.Spaces.Ownership.Mine, a.Spaces.Ownership.Mine, a.together.leads.Load
 	}
 	a.Spaces.SetOccupants(a.Runs)
-	a.Gate.KillSwitch.OnHalt(a.Runs.Halt)
+	if err := a.models(ids, live, asked); err != nil {
+		return err
+	}
+	a.Gate.KillSwitch.OnHalt(func(ws id.Workspace, cause error) {
+		a.Runs.Halt(ws, cause)
+		a.Models.Halt(ws, cause)
+	})
 	a.Gate.KillSwitch.OnLift(a.Runs.Lifted)
 	return a.serve(ids, blobs)
 }

@@ -71,6 +71,7 @@ func (a *App) serve(ids *id.Source, blobs *disk.Blobs) error {
 		Nodes:        a.Nodes,
 		Labels:       a.Labels,
 		Blueprints:   a.Blueprints,
+		Models:       a.Models,
 		Docs:         a.Log,
 		Metrics:      a.metrics.Handler(),
 		Tally:        func(ws id.Workspace) hostapi.Tally { return hostapi.Tally(a.metrics.Tally(ws)) },

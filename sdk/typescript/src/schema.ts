@@ -1196,6 +1196,106 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/model-keys/{model_key}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Set a key for endpoints of models
+         * @description Models name it by its name. The event has the name only.
+         */
+        put: operations["put-model-key"];
+        post?: never;
+        /** Destroy a key for endpoints of models */
+        delete: operations["delete-model-key"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/model-settings": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Set the routes and the budgets of models
+         * @description Replaces both. A budget holds before a request is sent: what it could use at most is reserved until its outcome is known.
+         */
+        put: operations["put-model-settings"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/models": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List the models of the workspace, with routes, budgets and names of keys */
+        get: operations["list-models"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/models/{model}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Show a model */
+        get: operations["get-model"];
+        /**
+         * Add a model to the catalogue, or change it
+         * @description What is not named gets its default. A model that the file models.yaml names is changed there.
+         */
+        put: operations["put-model"];
+        post?: never;
+        /** Remove a model from the catalogue */
+        delete: operations["delete-model"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/models/{model}/test": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Ask a model a few short questions, and say what it can do
+         * @description Tries streaming, tools, images, structured output, reasoning and caching. Each question is a request to the model: it costs what it costs, and counts against the budgets. A model that cannot be reached is an answer, not an error.
+         */
+        post: operations["test-model"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/nodes": {
         parameters: {
             query?: never;
@@ -2566,6 +2666,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/usage": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List what models were used for, by run, agent, room, model or day */
+        get: operations["list-usage"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/workspaces": {
         parameters: {
             query?: never;
@@ -3172,6 +3289,13 @@ export interface components {
         };
         CancelRequest: {
             reason?: string;
+        };
+        Capability: {
+            /** @enum {string} */
+            capability: "streaming" | "tools" | "images" | "structured_output" | "reasoning" | "caching";
+            /** @description What was seen */
+            detail: string;
+            works: boolean;
         };
         CapabilityList: {
             /** @description Where the list goes on; absent at its end */
@@ -4004,6 +4128,168 @@ export interface components {
              * @enum {string}
              */
             sender_type?: "user" | "agent" | "service";
+        };
+        ModelBudget: {
+            cost_per_day?: string;
+            id?: string;
+            scope: string;
+            /** Format: int64 */
+            tokens_per_day?: number;
+        };
+        ModelDelta: {
+            again?: boolean;
+            id?: string;
+            name?: string;
+            text?: string;
+            type: string;
+        };
+        ModelKey: {
+            /** @description The key: printable ASCII without spaces. It is sealed, and shown by no operation */
+            value: string;
+        };
+        ModelKeyName: {
+            name: string;
+            /** Format: date-time */
+            set_at: string;
+            set_by?: string;
+        };
+        ModelList: {
+            budgets: components["schemas"]["ModelBudget"][];
+            currency?: string;
+            /** @description Names of keys that are set; no operation shows a key */
+            keys: components["schemas"]["ModelKeyName"][];
+            models: components["schemas"]["ModelShown"][];
+            /** @description Of the file of prices */
+            prices_date?: string;
+            /** @description Which models answer which task class, the best first */
+            routes: components["schemas"]["ModelRoute"][];
+        };
+        ModelPrice: {
+            cache_read?: string;
+            cache_write?: string;
+            input: string;
+            output: string;
+        };
+        ModelReserve: {
+            cost?: string;
+            priced: boolean;
+            /** Format: int64 */
+            tokens: number;
+        };
+        ModelRoute: {
+            class?: string;
+            models: string[] | null;
+            room_id?: string;
+        };
+        ModelSettings: {
+            budgets: components["schemas"]["ModelBudget"][];
+            routes: components["schemas"]["ModelRoute"][];
+        };
+        ModelShown: {
+            /** Format: date-time */
+            added_at?: string;
+            added_by?: string;
+            allow_private?: boolean;
+            base_url?: string;
+            /** Format: date-time */
+            changed_at?: string;
+            changed_by?: string;
+            classes?: string[] | null;
+            /** Format: int64 */
+            context_tokens?: number;
+            dialect?: string;
+            /** Format: int64 */
+            idle_ms?: number;
+            key?: string;
+            /** Format: int64 */
+            max_output_tokens?: number;
+            model: string;
+            model_sha256: string;
+            name: string;
+            /** @description Per million tokens; absent where the file of prices does not say it */
+            price?: components["schemas"]["ModelPrice"];
+            /** @description Whether its price is known */
+            priced: boolean;
+            provider: string;
+            reason?: string;
+            record?: string;
+            /** Format: date-time */
+            removed_at?: string;
+            source: string;
+            /** Format: int64 */
+            total_ms?: number;
+            workspace_id?: string;
+        };
+        ModelSpec: {
+            /** @description Permits a private address, and http */
+            allow_private?: boolean;
+            /** @description The endpoint; that of the preset unless named. For scripted: the name of the cassette */
+            base_url?: string;
+            /** @description Task classes for which it answers where no route does */
+            classes?: string[] | null;
+            /**
+             * Format: int64
+             * @description The size of its window
+             */
+            context_tokens?: number;
+            /** @description For openai: openai, zai, deepseek, qwen, ollama, vllm, llamacpp or generic; zai where neither provider nor dialect is named */
+            dialect?: string;
+            /**
+             * Format: int64
+             * @description The most between two pieces of an answer; 120000 unless named
+             */
+            idle_ms?: number;
+            /** @description The name of a key, never the key */
+            key?: string;
+            /**
+             * Format: int64
+             * @description 8192 unless named
+             */
+            max_output_tokens?: number;
+            /** @description As the endpoint calls the model */
+            model: string;
+            /**
+             * @description The wire; openai unless named
+             * @enum {string}
+             */
+            provider?: "openai" | "anthropic" | "scripted";
+            /** @description The cassette into which requests and answers are written; none unless named */
+            record?: string;
+            /**
+             * Format: int64
+             * @description The most for one answer; 600000 unless named
+             */
+            total_ms?: number;
+        };
+        ModelUsage: {
+            /** Format: int64 */
+            cache_read_tokens?: number;
+            /** Format: int64 */
+            cache_write_tokens?: number;
+            /** Format: int64 */
+            input_tokens: number;
+            /** Format: int64 */
+            output_tokens: number;
+            /** Format: int64 */
+            reasoning_tokens?: number;
+        };
+        ModelUsed: {
+            cost: string;
+            day?: string;
+            /** Format: int64 */
+            failed: number;
+            /** Format: int64 */
+            guessed?: number;
+            id?: string;
+            /** Format: date-time */
+            last_at?: string;
+            /** Format: int64 */
+            requests: number;
+            reserved: components["schemas"]["ModelReserve"];
+            scope: string;
+            /** Format: int64 */
+            unpriced?: number;
+            usage: components["schemas"]["ModelUsage"];
         };
         NodeList: {
             nodes: components["schemas"]["NodeMember"][];
@@ -5878,6 +6164,20 @@ export interface components {
              */
             id: number;
         };
+        /** @description A piece of a model's answer, while it comes; the answer itself is recorded when it is whole */
+        StreamRunDelta: {
+            data: components["schemas"]["ModelDelta"];
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            event: "delta";
+            /**
+             * Format: int64
+             * @description The place in the stream; what is sent back as Last-Event-ID
+             */
+            id: number;
+        };
         /** @description An operation's result; long fields are left out and named in `omitted` */
         StreamRunEvent: {
             data: components["schemas"]["RunResult"] | components["schemas"]["Dropped"];
@@ -5892,7 +6192,7 @@ export interface components {
              */
             id: number;
         };
-        StreamRunFrame: components["schemas"]["StreamRunOperation"] | components["schemas"]["StreamRunEvent"] | components["schemas"]["StreamRunStdout"] | components["schemas"]["StreamRunStderr"] | components["schemas"]["StreamRunCut"] | components["schemas"]["StreamRunComplete"];
+        StreamRunFrame: components["schemas"]["StreamRunOperation"] | components["schemas"]["StreamRunEvent"] | components["schemas"]["StreamRunStdout"] | components["schemas"]["StreamRunStderr"] | components["schemas"]["StreamRunDelta"] | components["schemas"]["StreamRunCut"] | components["schemas"]["StreamRunComplete"];
         /** @description An operation begins */
         StreamRunOperation: {
             data: components["schemas"]["Begun"] | components["schemas"]["Dropped"];
@@ -5946,6 +6246,23 @@ export interface components {
             /** @description Thrown: effects under way end, and only reading is permitted, and what is only recorded */
             on: boolean;
             reason?: string;
+        };
+        Tested: {
+            capabilities: components["schemas"]["Capability"][];
+            cost: string;
+            /** @description Why it is not */
+            failure?: string;
+            failure_class?: string;
+            /**
+             * Format: int64
+             * @description Until the first piece of the first answer
+             */
+            first_piece_ms: number;
+            model: string;
+            priced: boolean;
+            reachable: boolean;
+            /** @description Of all requests of the test */
+            usage: components["schemas"]["ModelUsage"];
         };
         ThreadChange: {
             /** @enum {string} */
@@ -6074,6 +6391,10 @@ export interface components {
             error?: components["schemas"]["Problem"];
             ok: boolean;
             path: string;
+        };
+        UsageList: {
+            currency?: string;
+            usage: components["schemas"]["ModelUsed"][];
         };
         ValidateRequest: {
             /** @description A policy in Cedar, instead of a preset */
@@ -6290,6 +6611,7 @@ export type CallDecided = components['schemas']['CallDecided'];
 export type CallList = components['schemas']['CallList'];
 export type CallRequest = components['schemas']['CallRequest'];
 export type CancelRequest = components['schemas']['CancelRequest'];
+export type Capability = components['schemas']['Capability'];
 export type CapabilityList = components['schemas']['CapabilityList'];
 export type CapabilityToken = components['schemas']['CapabilityToken'];
 export type CauseTree = components['schemas']['CauseTree'];
@@ -6363,6 +6685,19 @@ export type LoginRequest = components['schemas']['LoginRequest'];
 export type MadeWorkspace = components['schemas']['MadeWorkspace'];
 export type MessageList = components['schemas']['MessageList'];
 export type MessageRequest = components['schemas']['MessageRequest'];
+export type ModelBudget = components['schemas']['ModelBudget'];
+export type ModelDelta = components['schemas']['ModelDelta'];
+export type ModelKey = components['schemas']['ModelKey'];
+export type ModelKeyName = components['schemas']['ModelKeyName'];
+export type ModelList = components['schemas']['ModelList'];
+export type ModelPrice = components['schemas']['ModelPrice'];
+export type ModelReserve = components['schemas']['ModelReserve'];
+export type ModelRoute = components['schemas']['ModelRoute'];
+export type ModelSettings = components['schemas']['ModelSettings'];
+export type ModelShown = components['schemas']['ModelShown'];
+export type ModelSpec = components['schemas']['ModelSpec'];
+export type ModelUsage = components['schemas']['ModelUsage'];
+export type ModelUsed = components['schemas']['ModelUsed'];
 export type NodeList = components['schemas']['NodeList'];
 export type NodeMember = components['schemas']['NodeMember'];
 export type OpenedIncident = components['schemas']['OpenedIncident'];
@@ -6507,6 +6842,7 @@ export type StreamRoomFrame = components['schemas']['StreamRoomFrame'];
 export type StreamRoomMessage = components['schemas']['StreamRoomMessage'];
 export type StreamRunComplete = components['schemas']['StreamRunComplete'];
 export type StreamRunCut = components['schemas']['StreamRunCut'];
+export type StreamRunDelta = components['schemas']['StreamRunDelta'];
 export type StreamRunEvent = components['schemas']['StreamRunEvent'];
 export type StreamRunFrame = components['schemas']['StreamRunFrame'];
 export type StreamRunOperation = components['schemas']['StreamRunOperation'];
@@ -6514,6 +6850,7 @@ export type StreamRunStderr = components['schemas']['StreamRunStderr'];
 export type StreamRunStdout = components['schemas']['StreamRunStdout'];
 export type SucceedRequest = components['schemas']['SucceedRequest'];
 export type SwitchRequest = components['schemas']['SwitchRequest'];
+export type Tested = components['schemas']['Tested'];
 export type ThreadChange = components['schemas']['ThreadChange'];
 export type ThreadList = components['schemas']['ThreadList'];
 export type ThreadRequest = components['schemas']['ThreadRequest'];
@@ -6526,6 +6863,7 @@ export type TopRun = components['schemas']['TopRun'];
 export type TopSpace = components['schemas']['TopSpace'];
 export type Uploaded = components['schemas']['Uploaded'];
 export type UploadedFile = components['schemas']['UploadedFile'];
+export type UsageList = components['schemas']['UsageList'];
 export type ValidateRequest = components['schemas']['ValidateRequest'];
 export type Validated = components['schemas']['Validated'];
 export type VerifiedChain = components['schemas']['VerifiedChain'];
@@ -9669,6 +10007,353 @@ export interface operations {
             400: components["responses"]["Problem400"];
             401: components["responses"]["Problem401"];
             403: components["responses"]["Problem403"];
+            409: components["responses"]["Problem409"];
+            413: components["responses"]["Problem413"];
+            415: components["responses"]["Problem415"];
+            429: components["responses"]["Problem429"];
+            503: components["responses"]["Problem503"];
+            /** @description A problem document; `error` says which */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    "put-model-key": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The key's name */
+                model_key: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "value": "the-key-of-the-endpoint"
+                 *     }
+                 */
+                "application/json": components["schemas"]["ModelKey"];
+            };
+        };
+        responses: {
+            /** @description No Content */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            404: components["responses"]["Problem404"];
+            409: components["responses"]["Problem409"];
+            413: components["responses"]["Problem413"];
+            415: components["responses"]["Problem415"];
+            429: components["responses"]["Problem429"];
+            503: components["responses"]["Problem503"];
+            /** @description A problem document; `error` says which */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    "delete-model-key": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The key's name */
+                model_key: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description No Content */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            404: components["responses"]["Problem404"];
+            409: components["responses"]["Problem409"];
+            429: components["responses"]["Problem429"];
+            503: components["responses"]["Problem503"];
+            /** @description A problem document; `error` says which */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    "put-model-settings": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "routes": [],
+                 *       "budgets": [
+                 *         {
+                 *           "scope": "agent",
+                 *           "tokens_per_day": 2000000
+                 *         },
+                 *         {
+                 *           "scope": "workspace",
+                 *           "cost_per_day": "25"
+                 *         }
+                 *       ]
+                 *     }
+                 */
+                "application/json": components["schemas"]["ModelSettings"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ModelSettings"];
+                };
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            409: components["responses"]["Problem409"];
+            413: components["responses"]["Problem413"];
+            415: components["responses"]["Problem415"];
+            429: components["responses"]["Problem429"];
+            503: components["responses"]["Problem503"];
+            /** @description A problem document; `error` says which */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    "list-models": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ModelList"];
+                };
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            429: components["responses"]["Problem429"];
+            503: components["responses"]["Problem503"];
+            /** @description A problem document; `error` says which */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    "get-model": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The model's name */
+                model: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ModelShown"];
+                };
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            404: components["responses"]["Problem404"];
+            429: components["responses"]["Problem429"];
+            503: components["responses"]["Problem503"];
+            /** @description A problem document; `error` says which */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    "put-model": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The model's name */
+                model: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "model": "glm-4.6",
+                 *       "key": "zai",
+                 *       "classes": [
+                 *         "coding"
+                 *       ]
+                 *     }
+                 */
+                "application/json": components["schemas"]["ModelSpec"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ModelShown"];
+                };
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            404: components["responses"]["Problem404"];
+            409: components["responses"]["Problem409"];
+            413: components["responses"]["Problem413"];
+            415: components["responses"]["Problem415"];
+            429: components["responses"]["Problem429"];
+            503: components["responses"]["Problem503"];
+            /** @description A problem document; `error` says which */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    "delete-model": {
+        parameters: {
+            query?: {
+                reason?: string;
+            };
+            header?: never;
+            path: {
+                /** @description The model's name */
+                model: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description No Content */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            404: components["responses"]["Problem404"];
+            409: components["responses"]["Problem409"];
+            429: components["responses"]["Problem429"];
+            503: components["responses"]["Problem503"];
+            /** @description A problem document; `error` says which */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    "test-model": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The model's name */
+                model: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Tested"];
+                };
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            404: components["responses"]["Problem404"];
             409: components["responses"]["Problem409"];
             413: components["responses"]["Problem413"];
             415: components["responses"]["Problem415"];
@@ -13924,6 +14609,49 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Top"];
+                };
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            429: components["responses"]["Problem429"];
+            503: components["responses"]["Problem503"];
+            /** @description A problem document; `error` says which */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    "list-usage": {
+        parameters: {
+            query?: {
+                /** @description What is counted: each day of the workspace, each run, or each agent, room or model in a day */
+                scope?: "workspace" | "run" | "agent" | "room" | "model";
+                /** @description A day of UTC; of runs that on which they began */
+                day?: string;
+                /** @description This run only */
+                run_id?: string;
+                /** @description How many at most */
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["UsageList"];
                 };
             };
             400: components["responses"]["Problem400"];

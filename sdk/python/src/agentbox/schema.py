@@ -273,6 +273,14 @@ class CancelRequest(TypedDict, closed=True):
     reason: NotRequired[str]
 
 
+class Capability(TypedDict, closed=True):
+    capability: Literal[
+        'streaming', 'tools', 'images', 'structured_output', 'reasoning', 'caching'
+    ]
+    detail: str
+    works: bool
+
+
 class Checked(TypedDict, closed=True):
     detail: NotRequired[str]
     name: str
@@ -630,6 +638,124 @@ class MessageRequest(TypedDict, closed=True):
     schema_version: NotRequired[str]
     sender_id: NotRequired[str]
     sender_type: NotRequired[Literal['user', 'agent', 'service']]
+
+
+class ModelBudget(TypedDict, closed=True):
+    cost_per_day: NotRequired[str]
+    id: NotRequired[str]
+    scope: str
+    tokens_per_day: NotRequired[int]
+
+
+class ModelDelta(TypedDict, closed=True):
+    again: NotRequired[bool]
+    id: NotRequired[str]
+    name: NotRequired[str]
+    text: NotRequired[str]
+    type: str
+
+
+class ModelKey(TypedDict, closed=True):
+    value: str
+
+
+class ModelKeyName(TypedDict, closed=True):
+    name: str
+    set_at: str
+    set_by: NotRequired[str]
+
+
+class ModelPrice(TypedDict, closed=True):
+    cache_read: NotRequired[str]
+    cache_write: NotRequired[str]
+    input: str
+    output: str
+
+
+class ModelReserve(TypedDict, closed=True):
+    cost: NotRequired[str]
+    priced: bool
+    tokens: int
+
+
+ModelRoute = TypedDict(
+    'ModelRoute',
+    {
+        'class': NotRequired[str],
+        'models': list[str] | None,
+        'room_id': NotRequired[str],
+    },
+    closed=True,
+)
+
+
+class ModelSettings(TypedDict, closed=True):
+    budgets: list[ModelBudget]
+    routes: list[ModelRoute]
+
+
+class ModelShown(TypedDict, closed=True):
+    added_at: NotRequired[str]
+    added_by: NotRequired[str]
+    allow_private: NotRequired[bool]
+    base_url: NotRequired[str]
+    changed_at: NotRequired[str]
+    changed_by: NotRequired[str]
+    classes: NotRequired[list[str] | None]
+    context_tokens: NotRequired[int]
+    dialect: NotRequired[str]
+    idle_ms: NotRequired[int]
+    key: NotRequired[str]
+    max_output_tokens: NotRequired[int]
+    model: str
+    model_sha256: str
+    name: str
+    price: NotRequired[ModelPrice]
+    priced: bool
+    provider: str
+    reason: NotRequired[str]
+    record: NotRequired[str]
+    removed_at: NotRequired[str]
+    source: str
+    total_ms: NotRequired[int]
+    workspace_id: NotRequired[str]
+
+
+class ModelSpec(TypedDict, closed=True):
+    allow_private: NotRequired[bool]
+    base_url: NotRequired[str]
+    classes: NotRequired[list[str] | None]
+    context_tokens: NotRequired[int]
+    dialect: NotRequired[str]
+    idle_ms: NotRequired[int]
+    key: NotRequired[str]
+    max_output_tokens: NotRequired[int]
+    model: str
+    provider: NotRequired[Literal['openai', 'anthropic', 'scripted']]
+    record: NotRequired[str]
+    total_ms: NotRequired[int]
+
+
+class ModelUsage(TypedDict, closed=True):
+    cache_read_tokens: NotRequired[int]
+    cache_write_tokens: NotRequired[int]
+    input_tokens: int
+    output_tokens: int
+    reasoning_tokens: NotRequired[int]
+
+
+class ModelUsed(TypedDict, closed=True):
+    cost: str
+    day: NotRequired[str]
+    failed: int
+    guessed: NotRequired[int]
+    id: NotRequired[str]
+    last_at: NotRequired[str]
+    requests: int
+    reserved: ModelReserve
+    scope: str
+    unpriced: NotRequired[int]
+    usage: ModelUsage
 
 
 class NodeMember(TypedDict, closed=True):
@@ -1735,6 +1861,16 @@ class StreamRunCut(TypedDict, closed=True):
     id: int
 
 
+class StreamRunDelta(TypedDict, closed=True):
+    """
+    A piece of a model's answer, while it comes; the answer itself is recorded when it is whole
+    """
+
+    data: ModelDelta
+    event: Literal['delta']
+    id: int
+
+
 class StreamRunOperation(TypedDict, closed=True):
     """
     An operation begins
@@ -1774,6 +1910,18 @@ class SucceedRequest(TypedDict, closed=True):
 class SwitchRequest(TypedDict, closed=True):
     on: bool
     reason: NotRequired[str]
+
+
+class Tested(TypedDict, closed=True):
+    capabilities: list[Capability]
+    cost: str
+    failure: NotRequired[str]
+    failure_class: NotRequired[str]
+    first_piece_ms: int
+    model: str
+    priced: bool
+    reachable: bool
+    usage: ModelUsage
 
 
 class ThreadChange(TypedDict, closed=True):
@@ -1846,6 +1994,11 @@ class UploadedFile(TypedDict, closed=True):
     error: NotRequired[Problem]
     ok: bool
     path: str
+
+
+class UsageList(TypedDict, closed=True):
+    currency: NotRequired[str]
+    usage: list[ModelUsed]
 
 
 class ValidateRequest(TypedDict, closed=True):
@@ -2194,6 +2347,15 @@ class Listing(TypedDict, closed=True):
 class MessageList(TypedDict, closed=True):
     messages: list[RoomMessage]
     next_before: NotRequired[str]
+
+
+class ModelList(TypedDict, closed=True):
+    budgets: list[ModelBudget]
+    currency: NotRequired[str]
+    keys: list[ModelKeyName]
+    models: list[ModelShown]
+    prices_date: NotRequired[str]
+    routes: list[ModelRoute]
 
 
 class NodeList(TypedDict, closed=True):
@@ -2676,6 +2838,7 @@ StreamRunFrame: TypeAlias = (
     | StreamRunEvent
     | StreamRunStdout
     | StreamRunStderr
+    | StreamRunDelta
     | StreamRunCut
     | StreamRunComplete
 )
