@@ -2,6 +2,7 @@ package runs
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -96,7 +97,8 @@ func (r *execution) conclude(ctx context.Context, t task, result run.Result) err
 		if t.fails != "" {
 			outcome = run.EventFailed
 		}
-		drafts = append(drafts, r.ended(outcome, r.origin, t.fails, result.OK()))
+		kept, gathered := r.gather(ctx, cmp.Or(t.action.Step, t.progress.Step))
+		drafts = append(slices.Concat(drafts, kept), r.ended(outcome, r.origin, t.fails, result.OK(), gathered))
 	}
 	if err := r.append(ctx, drafts...); err != nil {
 		return err
@@ -197,7 +199,8 @@ func (r *execution) finish(ctx context.Context, typ string, origin event.Origin,
 		}
 		drafts = append(drafts, draft)
 	}
-	drafts = append(drafts, r.ended(typ, origin, why, false))
+	kept, gathered := r.gather(ctx, r.lastStep())
+	drafts = append(slices.Concat(drafts, kept), r.ended(typ, origin, why, false, gathered))
 	if err := r.close(ctx, origin, why, drafts); err != nil {
 		return err
 	}
@@ -209,7 +212,7 @@ func (r *execution) finish(ctx context.Context, typ string, origin event.Origin,
 }
 
 // ended drafts the end of the run. One more operation than the document knows may have succeeded.
-func (r *execution) ended(typ string, origin event.Origin, why string, oneMore bool) event.Draft {
+func (r *execution) ended(typ string, origin event.Origin, why string, oneMore bool, kept *run.Gathered) event.Draft {
 	done := 0
 	for _, p := range r.doc.Operations {
 		if p.OK {
@@ -220,7 +223,7 @@ func (r *execution) ended(typ string, origin event.Origin, why string, oneMore b
 		done++
 	}
 	d := run.Finished{Run: r.doc.ID, Summary: fmt.Sprintf("%d of %d operations succeeded", done, len(r.doc.Operations)), Error: why,
-		Retention: r.doc.Retention, Until: r.doc.Until(r.x.Clock.Now())}
+		Retention: r.doc.Retention, Until: r.doc.Until(r.x.Clock.Now()), Artifacts: kept}
 	return event.New(typ, origin, r.doc.Workspace, r.doc.Room, d).About(space.EntityType, string(r.doc.Space)).In(r.doc.ID, "")
 }
 
