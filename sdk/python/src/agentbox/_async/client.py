@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
 import html
 import json
-import mimetypes
 import os
+import threading
 import time
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
@@ -14,8 +13,6 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, Literal, cast
-
-import httpx
 
 from .._discover import discover, start, stop
 from .._wire import Json, JsonList, Message, Parser, backoff, clean, file_path, part, passing, printed, text_of
@@ -37,6 +34,8 @@ from .process import AsyncProcess
 if TYPE_CHECKING:
     from subprocess import Popen
 
+    import httpx
+
     from .. import schema
 
 __all__ = ["AsyncAgentbox", "AsyncArtifact", "AsyncRun", "AsyncSpace"]
@@ -55,8 +54,25 @@ class AsyncTransport:
         if capability_token:
             headers["X-Capability-Token"] = capability_token
         self.url, self.timeout, self.retries = url.rstrip("/"), timeout, retries
-        limits = httpx.Limits(max_connections=None, max_keepalive_connections=20)
-        self.http = httpx.AsyncClient(headers=headers, timeout=timeout, transport=transport, limits=limits, trust_env=False)
+        self._headers, self._transport = headers, transport
+        self._http: httpx.AsyncClient | None = None
+        self._making = threading.Lock()
+
+    @property
+    def http(self) -> httpx.AsyncClient:
+        """The connections. The library is imported with the first request, because its import takes most of the time of importing this package."""
+        with self._making:  # several threads may send the first request
+            if self._http is None:
+                import httpx
+
+                limits = httpx.Limits(max_connections=None, max_keepalive_connections=20)
+                self._http = httpx.AsyncClient(headers=self._headers, timeout=self.timeout, transport=self._transport, limits=limits, trust_env=False)
+            return self._http
+
+    async def close(self) -> None:
+        """Closes the connections, if there are any."""
+        if self._http is not None:
+            await self._http.aclose()
 
     async def json(self, method: str, path: str, **kwargs: Any) -> Any:
         answer = await self.send(method, path, **kwargs)
@@ -75,6 +91,8 @@ class AsyncTransport:
         timeout: float | None = None,
         idempotency_key: str | None = None,
     ) -> httpx.Response:
+        import httpx
+
         send = dict(headers or {})
         if method != "GET":
             send["Idempotency-Key"] = idempotency_key or str(uuid.uuid4())
@@ -111,6 +129,8 @@ class AsyncTransport:
         self, path: str, *, query: Mapping[str, Any] | None = None, last_id: str | None = None, last_event: str | None = None, timeout: float | None = None
     ) -> AsyncIterator[Message]:
         """Yields the messages of an event stream and takes it up again where it broke. Nothing is lost and nothing comes twice."""
+        import httpx
+
         failed = 0
         until = None if timeout is None else time.monotonic() + timeout
         while True:
@@ -205,7 +225,7 @@ class AsyncAgentbox:
 
     async def close(self) -> None:
         """Closes the connections, and ends a daemon that this client started."""
-        await self.transport.http.aclose()
+        await self.transport.close()
         if self._child:
             stop(self._child)
 
@@ -426,6 +446,8 @@ class AsyncArtifact:
 
     async def read(self) -> bytes:
         """Returns its content. Raises an OperationError where what comes does not have its hash."""
+        import hashlib
+
         data = (await self._t.send("GET", self._at)).content
         if self.artifact_id and self.sha256 and hashlib.sha256(data).hexdigest() != self.sha256:
             raise OperationError(f"the content of {self.path} is not what its hash says", code="content_corrupt")
@@ -692,6 +714,8 @@ class AsyncFiles:
 
     def artifact(self, path: str, entry: Json) -> AsyncArtifact:
         """Returns a file of the space, as an entry of a list or a difference has it, with its hash and its media type."""
+        import mimetypes
+
         digest = str(entry.get("content_sha256", "")).removeprefix("sha256:")
         kind = mimetypes.guess_type(path, strict=False)[0] or "application/octet-stream"
         return AsyncArtifact(path, int(entry.get("size_bytes", 0)), digest, kind, self._t, self._at(path))
