@@ -69,7 +69,8 @@ func TestBackgroundRunsInATierWithoutProcesses(t *testing.T) {
 func TestInputWaitsForThePromotionOfItsSpace(t *testing.T) {
 	s := testkit.Open(t, testkit.Options{Program: program, Light: &testkit.Light{}})
 	for _, operation := range []string{
-		`{"type":"shell","command":"head -n 1","stdin":true}`, `{"type":"shell","command":"head -n 1","pty":{"cols":80,"rows":24}}`,
+		`{"type":"shell","command":"head -n 1","stdin":true}`,
+		`{"type":"shell","command":"head -n 1","pty":{"cols":80,"rows":24}}`,
 	} {
 		doc := background(t, s, s.SpaceOf(spaces.Request{Runtime: space.RuntimeAuto}).ID, operation)
 		input := runs.Given{Stdin: []byte("hello\n")}

@@ -43,12 +43,14 @@ func TestFilesOfARunOutliveItsSpace(t *testing.T) {
 		a.Digest != event.DigestOf([]byte("{}")) || a.As != "permitted" {
 		t.Errorf("%+v", a)
 	}
-	if status, body := d.ask(t, "", "GET", "/v1/artifacts/"+list.Artifacts[0].ID+"/content", ""); status != http.StatusOK || string(body) != "{}" {
+	status, body := d.ask(t, "", "GET", "/v1/artifacts/"+list.Artifacts[0].ID+"/content", "")
+	if status != http.StatusOK || string(body) != "{}" {
 		t.Errorf("%d %q", status, body)
 	}
 	many := `"` + strings.Repeat(`x","`, run.MaxArtifactPatterns) + `x"`
 	for _, patterns := range []string{`["../x"]`, `["/x"]`, `[""]`, `[` + many + `]`} {
-		status, body := d.ask(t, "", "POST", in+"/runs", `{"protocolVersion":"1.0","artifacts":`+patterns+`,"operations":[{"type":"message","content":"x"}]}`)
+		status, body := d.ask(t, "", "POST", in+"/runs", `{"protocolVersion":"1.0","artifacts":`+patterns+
+			`,"operations":[{"type":"message","content":"x"}]}`)
 		if status != http.StatusBadRequest {
 			t.Errorf("%.30s: %d %s", patterns, status, body)
 		}

@@ -109,10 +109,7 @@ type RunPath struct {
 	Run   string `path:"run_id" doc:"The run"`
 }
 
-const (
-	defaultWait = 30  // seconds
-	maxWait     = 300 // seconds
-)
+const defaultWait, maxWait = 30, 300 // seconds
 
 // Runs are the operations for runs in spaces.
 type Runs struct {
@@ -244,8 +241,7 @@ func (s *Runs) startRun(r *http.Request, c wire.Call, sp id.Space) (*eventsAnswe
 	if err != nil {
 		return nil, err
 	}
-	q := runs.Request{Workspace: c.Caller.Workspace, Space: sp, Title: sent.Title, Message: message, Key: c.ServiceKey(),
-		Artifacts: sent.Artifacts}
+	q := runs.Request{Workspace: c.Caller.Workspace, Space: sp, Title: sent.Title, Message: message, Key: c.ServiceKey()}
 	if sent.Context != nil {
 		q.Context = sent.Context.Files
 	}
@@ -273,7 +269,7 @@ func (s *Runs) startRun(r *http.Request, c wire.Call, sp id.Space) (*eventsAnswe
 	if q.Background = sent.Background; q.Background && sent.Wait == nil && sent.WaitSeconds == nil {
 		wait = 0
 	}
-	q.Waits = wait > 0
+	q.Waits, q.Artifacts = wait > 0, sent.Artifacts
 	doc, err := s.runs.Start(context.WithoutCancel(ctx), c.Origin(), q)
 	if err != nil {
 		return nil, err
