@@ -66,6 +66,29 @@ func TestBackgroundRunsInATierWithoutProcesses(t *testing.T) {
 	s.Verify()
 }
 
+// Input that comes while a space is being promoted for a command that takes it waits for that command. It is not refused by the lighter tier.
+func TestInputWaitsForThePromotionOfItsSpace(t *testing.T) {
+	s := testkit.Open(t, testkit.Options{Program: program, Light: &testkit.Light{}})
+	for _, operation := range []string{
+		`{"type":"shell","command":"head -n 1","stdin":true}`,
+		`{"type":"shell","command":"head -n 1","pty":{"cols":80,"rows":24}}`,
+	} {
+		doc := background(t, s, s.SpaceOf(spaces.Request{Runtime: space.RuntimeAuto}).ID, operation)
+		input := runs.Given{Stdin: []byte("hello\n")}
+		if doc.PTY != nil {
+			input = runs.Given{PTY: []byte("hello\n")}
+		}
+		if err := give(s, doc.ID, input); err != nil {
+			t.Fatalf("%s: %v", operation, err)
+		}
+		s.Ended(doc.ID)
+		if got := s.Results(doc.ID)[0]; got.Tier != "namespace" || !strings.HasPrefix(*got.Stdout, "hello") {
+			t.Errorf("%s: got %+v", operation, got)
+		}
+	}
+	s.Verify()
+}
+
 // Lists name background runs alone where they are asked to.
 func TestListsOfBackgroundRuns(t *testing.T) {
 	s := open(t)

@@ -46,6 +46,9 @@ type Request struct {
 	// Unless refuses a space that cannot execute it; nil refuses none.
 	Unless func(space.Space) error
 
+	// Artifacts name the files of the space that the run keeps as artifacts when it ends.
+	Artifacts run.Patterns
+
 	// Retention is how long the run's data are kept once it has ended, in whole seconds; 0 for as long as those of other runs.
 	Retention time.Duration
 }
@@ -88,6 +91,9 @@ func (x *Service) Start(ctx context.Context, origin event.Origin, q Request) (ru
 	if len(q.Context) > run.MaxContextFiles {
 		return run.Run{}, fault.New(fault.Invalid, "validation_failed", "context holds %d files; at most %d are allowed", len(q.Context),
 			run.MaxContextFiles)
+	}
+	if err := q.Artifacts.Check(); err != nil {
+		return run.Run{}, err
 	}
 	message := withContext(q.Message, q.Context)
 	var side run.Side
@@ -252,6 +258,9 @@ func startDigest(q Request, input event.Digest) event.Digest {
 	}
 	if q.Background {
 		asked = append(asked, "background")
+	}
+	if len(q.Artifacts) > 0 {
+		asked = append(append(asked, "artifacts"), q.Artifacts...)
 	}
 	raw, _ := json.Marshal(asked)
 	return event.DigestOf(raw)

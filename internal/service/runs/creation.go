@@ -58,6 +58,7 @@ func (x *Service) draft(c *creation, origin event.Origin, s space.Space, agent i
 	c.created = run.Created{
 		Run: r, Space: s.ID, Agent: agent, Title: q.Title, Input: input, Operations: outlines, Trace: origin.Trace,
 		Retention: int64(q.Retention / time.Second), Token: origin.Token, Side: c.side,
+		Artifacts: q.Artifacts,
 	}
 	if input.Inline {
 		c.created.Message = &m

@@ -155,6 +155,9 @@ func (x *Input) reach(ctx context.Context, doc run.Run, s space.Space, kind stri
 		if doc, err = x.History.Find(ctx, doc.Workspace, doc.ID); err != nil {
 			return nil, err
 		}
+		if s, err = x.Spaces.Space(ctx, s.Workspace, s.ID); err != nil { // it may have been promoted meanwhile
+			return nil, err
+		}
 		a, begun, more := x.reached(doc.ID)
 		switch {
 		case doc.Status.Ended():
@@ -164,7 +167,7 @@ func (x *Input) reach(ctx context.Context, doc run.Run, s space.Space, kind stri
 			return nil, ErrNotBackground
 		case a != nil:
 			return a, nil
-		case begun && s.Tier == space.Nano:
+		case begun && s.Tier == space.Nano && !(s.Runtime == space.RuntimeAuto && (doc.Stdin || doc.PTY != nil)): // which is being promoted
 			return nil, space.LacksProcesses("a command that gets signals while it runs; cancel the run to end it")
 		case doc.Status == run.AwaitingApproval:
 			return nil, ErrNotStarted

@@ -1,6 +1,7 @@
 package runs
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -264,7 +265,8 @@ func (r *execution) conclude(ctx context.Context, t task, result run.Result) err
 		if t.fails != "" {
 			outcome = run.EventFailed
 		}
-		drafts = append(drafts, r.ended(outcome, r.origin, t.fails, result.OK()))
+		kept, gathered := r.gather(ctx, cmp.Or(t.action.Step, t.progress.Step))
+		drafts = append(slices.Concat(drafts, kept), r.ended(outcome, r.origin, t.fails, result.OK(), gathered))
 	}
 	if err := r.append(ctx, drafts...); err != nil {
 		return err

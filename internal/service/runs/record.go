@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/id"
@@ -134,7 +135,8 @@ func (r *record) finish(ctx context.Context, typ string, origin event.Origin, wh
 		}
 		drafts = append(drafts, draft)
 	}
-	drafts = append(drafts, r.ended(typ, origin, why, false))
+	kept, gathered := r.gather(ctx, r.lastStep())
+	drafts = append(slices.Concat(drafts, kept), r.ended(typ, origin, why, false, gathered))
 	if err := r.close(ctx, origin, why, drafts); err != nil {
 		return err
 	}
@@ -146,7 +148,7 @@ func (r *record) finish(ctx context.Context, typ string, origin event.Origin, wh
 }
 
 // ended drafts the end of the run. One more operation than the document knows may have succeeded.
-func (r *record) ended(typ string, origin event.Origin, why string, oneMore bool) event.Draft {
+func (r *record) ended(typ string, origin event.Origin, why string, oneMore bool, kept *run.Gathered) event.Draft {
 	done := 0
 	for _, p := range r.doc.Operations {
 		if p.OK {
@@ -157,7 +159,7 @@ func (r *record) ended(typ string, origin event.Origin, why string, oneMore bool
 		done++
 	}
 	d := run.Finished{Run: r.doc.ID, Summary: fmt.Sprintf("%d of %d operations succeeded", done, len(r.doc.Operations)), Error: why,
-		Retention: r.doc.Retention, Until: r.doc.Until(r.x.Clock.Now())}
+		Retention: r.doc.Retention, Until: r.doc.Until(r.x.Clock.Now()), Artifacts: kept}
 	return event.New(typ, origin, r.doc.Workspace, r.doc.Room, d).About(space.EntityType, string(r.doc.Space)).In(r.doc.ID, "")
 }
 

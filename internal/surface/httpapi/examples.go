@@ -81,7 +81,7 @@ var examples = map[string]string{
 	"create-run": `{"protocolVersion":"1.0","title":"Weather in March","wait_seconds":30,"operations":[
 		{"type":"createFile","id":"data","path":"march.csv","content":"day,mean\n1,7.9\n2,8.3\n"},
 		{"type":"shell","id":"count","command":"wc -l march.csv","timeout":10000},
-		{"type":"message","content":"The file has two days."}]}`,
+		{"type":"message","content":"The file has two days."}],"artifacts":["march.csv","reports/**"]}`,
 	"cancel-run":          `{"reason":"it is not needed any more"}`,
 	"resume-run":          `{"approval":{"operationId":"clean","decision":"approve"},"wait_seconds":30}`,
 	"create-workspace":    `{"workspace_id":"ws_weather","display_name":"Weather"}`,

@@ -4931,6 +4931,8 @@ export interface components {
         };
         Run: {
             agent_id: string;
+            artifact_patterns?: string[] | null;
+            artifacts_kept?: components["schemas"]["RunGathered"];
             /** Format: int64 */
             attempts?: number;
             /** @description It runs beside the other runs of its space */
@@ -5062,6 +5064,27 @@ export interface components {
             runId: string;
             status: string;
         };
+        RunGathered: {
+            /** @description The code of what kept it from looking for all files */
+            error?: string;
+            /**
+             * Format: int64
+             * @description How many files were kept
+             */
+            files: number;
+            /**
+             * Format: int64
+             * @description How many files match and were not kept
+             */
+            left_out?: number;
+            /** @description The first 20 of these files */
+            left_out_files?: components["schemas"]["RunLeftOut"][];
+            /**
+             * Format: int64
+             * @description Bytes of these files together
+             */
+            size_bytes: number;
+        };
         RunImported: {
             attested: components["schemas"]["RunAttestation"];
             carries_files: boolean;
@@ -5084,6 +5107,11 @@ export interface components {
             detail?: string;
             kind: string;
             name: string;
+        };
+        RunLeftOut: {
+            path: string;
+            /** @description too_many_artifacts, artifacts_too_large, or the code of why it could not be read or kept */
+            reason_code: string;
         };
         RunList: {
             /** @description Where the list goes on; absent at its end */
@@ -5223,6 +5251,8 @@ export interface components {
         RunRequest: {
             /** @description Who acts; the space's own agent unless named */
             agent?: components["schemas"]["RunAgent"];
+            /** @description Files of the space that are kept as artifacts when the run ends: paths in which * stays within a name and ** goes through folders, as in out/**; at most 200 files and 256 MiB */
+            artifacts?: string[];
             /** @description The run is one shell operation that does not wait for the other runs of its space, nor they for it; wait_seconds is 0 by default then */
             background?: boolean;
             /** @description What the agent is to see first */
@@ -5499,6 +5529,8 @@ export interface components {
         };
         RunShown: {
             agent_id: string;
+            artifact_patterns?: string[] | null;
+            artifacts_kept?: components["schemas"]["RunGathered"];
             /** Format: int64 */
             attempts?: number;
             /** @description It runs beside the other runs of its space */
@@ -6044,6 +6076,7 @@ export interface components {
             metadata?: unknown;
             mime_type?: string;
             operation_id?: string;
+            path?: string;
             recorded_as: string;
             redacted?: boolean;
             room_id: string;
@@ -6766,9 +6799,11 @@ export type RunContext = components['schemas']['RunContext'];
 export type RunDisplay = components['schemas']['RunDisplay'];
 export type RunEdit = components['schemas']['RunEdit'];
 export type RunEvents = components['schemas']['RunEvents'];
+export type RunGathered = components['schemas']['RunGathered'];
 export type RunImported = components['schemas']['RunImported'];
 export type RunInput = components['schemas']['RunInput'];
 export type RunLack = components['schemas']['RunLack'];
+export type RunLeftOut = components['schemas']['RunLeftOut'];
 export type RunList = components['schemas']['RunList'];
 export type RunOperation = components['schemas']['RunOperation'];
 export type RunOperationCreateFile = components['schemas']['RunOperationCreateFile'];
@@ -13613,6 +13648,10 @@ export interface operations {
                  *           "type": "message",
                  *           "content": "The file has two days."
                  *         }
+                 *       ],
+                 *       "artifacts": [
+                 *         "march.csv",
+                 *         "reports/**"
                  *       ]
                  *     }
                  */

@@ -50,6 +50,7 @@ type runRequest struct {
 	Title           string          `json:"title,omitempty" maxLength:"200"`
 	Background      bool            `json:"background,omitempty" doc:"The run is one shell operation that does not wait for the other runs of its space, nor they for it; wait_seconds is 0 by default then"`
 	Retention       string          `json:"retention,omitempty" maxLength:"40" doc:"How long what the run's events hold is kept once it has ended, as in 30d or 36h; then it is redacted. Only who may redact may ask for it; as long as the operator's rules say unless given"`
+	Artifacts       []string        `json:"artifacts,omitempty" maxItems:"20" nullable:"false" doc:"Files of the space that are kept as artifacts when the run ends: paths in which * stays within a name and ** goes through folders, as in out/**; at most 200 files and 256 MiB"`
 	Waiting
 }
 
@@ -68,6 +69,7 @@ type runSent struct {
 	Title           string            `json:"title"`
 	Background      bool              `json:"background"`
 	Retention       string            `json:"retention"`
+	Artifacts       []string          `json:"artifacts"`
 	Waiting
 }
 
@@ -108,10 +110,7 @@ type RunPath struct {
 	Run   string `path:"run_id" doc:"The run"`
 }
 
-const (
-	defaultWait = 30  // seconds
-	maxWait     = 300 // seconds
-)
+const defaultWait, maxWait = 30, 300 // seconds
 
 // Runs are the operations for runs in spaces.
 type Runs struct {
@@ -271,7 +270,7 @@ func (s *Runs) startRun(r *http.Request, c wire.Call, sp id.Space) (*eventsAnswe
 	if q.Background = sent.Background; q.Background && sent.Wait == nil && sent.WaitSeconds == nil {
 		wait = 0
 	}
-	q.Waits = wait > 0
+	q.Waits, q.Artifacts = wait > 0, sent.Artifacts
 	doc, err := s.runs.Start(context.WithoutCancel(ctx), c.Origin(), q)
 	if err != nil {
 		return nil, err

@@ -1264,6 +1264,11 @@ class RunLack(TypedDict, closed=True):
     name: str
 
 
+class RunLeftOut(TypedDict, closed=True):
+    path: str
+    reason_code: str
+
+
 class RunOperationCreateFile(TypedDict, closed=True):
     """
     Writes a file
@@ -2439,6 +2444,14 @@ class RoomChange(TypedDict, closed=True):
     topic: NotRequired[str]
 
 
+class RunGathered(TypedDict, closed=True):
+    error: NotRequired[str]
+    files: int
+    left_out: NotRequired[int]
+    left_out_files: NotRequired[list[RunLeftOut]]
+    size_bytes: int
+
+
 class RunImported(TypedDict, closed=True):
     attested: RunAttestation
     carries_files: bool
@@ -2544,6 +2557,7 @@ class StepArtifact(TypedDict, closed=True):
     metadata: NotRequired[Any]
     mime_type: NotRequired[str]
     operation_id: NotRequired[str]
+    path: NotRequired[str]
     recorded_as: str
     redacted: NotRequired[bool]
     room_id: str
@@ -2671,6 +2685,8 @@ class PresetList(TypedDict, closed=True):
 
 class Run(TypedDict, closed=True):
     agent_id: str
+    artifact_patterns: NotRequired[list[str] | None]
+    artifacts_kept: NotRequired[RunGathered]
     attempts: NotRequired[int]
     background: NotRequired[bool]
     capability_token_id: NotRequired[str]
@@ -2734,6 +2750,7 @@ RunOperation: TypeAlias = (
 
 class RunRequest(TypedDict, closed=True):
     agent: NotRequired[RunAgent]
+    artifacts: NotRequired[list[str]]
     background: NotRequired[bool]
     context: NotRequired[RunContext]
     operations: list[RunOperation] | None
@@ -2746,6 +2763,8 @@ class RunRequest(TypedDict, closed=True):
 
 class RunShown(TypedDict, closed=True):
     agent_id: str
+    artifact_patterns: NotRequired[list[str] | None]
+    artifacts_kept: NotRequired[RunGathered]
     attempts: NotRequired[int]
     background: NotRequired[bool]
     capability_token_id: NotRequired[str]
