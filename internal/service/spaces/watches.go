@@ -18,10 +18,10 @@ import (
 
 // The bounds of watches of files.
 const (
-	MaxWatches          = 16 // watched folders of one space, those that wait for a reader to come back among them
-	MaxWorkspaceWatches = 64 // the same of one workspace
-	MaxWatchReaders     = 32 // readers of one watched folder
-	WatchQueue          = 4096 // events of one watched folder that are kept for its readers
+	MaxWatches          = 16          // watched folders of one space, those that wait for a reader to come back among them
+	MaxWorkspaceWatches = 64          // the same of one workspace
+	MaxWatchReaders     = 32          // readers of one watched folder
+	WatchQueue          = 4096        // events of one watched folder that are kept for its readers
 	WatchLinger         = time.Minute // how long a watch goes on without a reader
 )
 
@@ -219,15 +219,16 @@ func (w *Watches) follow(ctx context.Context, feed *watchFeed) {
 			reason := fault.CodeOf(err)
 			if ctx.Err() == nil && reason == "" {
 				reason = "watch_failed"
-				w.logger.Error("the watch of a folder broke", slog.String("space_id", string(feed.key.space)), slog.String("cause", err.Error()))
+				w.logger.Error("the watch of a folder broke", slog.String("code", "watch_failed"),
+					slog.String("space_id", string(feed.key.space)), slog.String("cause", err.Error()))
 			}
 			if ctx.Err() != nil {
 				reason = "watch_closed"
 			}
 			feed.over(reason)
 			if err := feed.watch.Close(); err != nil {
-				w.logger.Error("the watch of a folder was not closed", slog.String("space_id", string(feed.key.space)),
-					slog.String("cause", err.Error()))
+				w.logger.Error("the watch of a folder was not closed", slog.String("code", "watch_not_closed"),
+					slog.String("space_id", string(feed.key.space)), slog.String("cause", err.Error()))
 			}
 			return
 		}
