@@ -19,11 +19,11 @@ import (
 // Watches are the operations that watch the files of spaces.
 type Watches struct {
 	access.Part
-	watches *spaces.Watches
+	spaces *spaces.Service
 }
 
 // NewWatches returns the operations that watch the files of spaces.
-func NewWatches(p access.Part, watches *spaces.Watches) *Watches { return &Watches{p, watches} }
+func NewWatches(p access.Part, spaces *spaces.Service) *Watches { return &Watches{p, spaces} }
 
 // watchBegun is the data of a watching message.
 type watchBegun struct {
@@ -97,7 +97,7 @@ func (s *Watches) watch(w http.ResponseWriter, r *http.Request, c wire.Call) err
 	}
 	folder := cmp.Or(r.URL.Query().Get("path"), ".")
 	of := id.Space(r.PathValue("space_id"))
-	reader, err := s.watches.Open(r.Context(), c.Origin(), c.Caller.Workspace, of, folder, recursive, after)
+	reader, err := s.spaces.Watches.Open(r.Context(), c.Origin(), c.Caller.Workspace, of, folder, recursive, after)
 	if err != nil {
 		return err
 	}
