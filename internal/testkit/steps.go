@@ -15,14 +15,12 @@ import (
 	"agentbox/internal/kernel/livestream"
 	"agentbox/internal/service/runs"
 	"agentbox/internal/service/spaces"
+	"agentbox/internal/testkit/wall"
 )
 
-// patience is how long a test waits for what must come; nothing that is right takes nearly as long.
-const patience = time.Minute
-
-// Context returns a context that ends with the test, or when its patience does.
+// Context returns a context that ends with the test, or after wall.Patience.
 func (s *Stack) Context() context.Context {
-	ctx, cancel := context.WithTimeout(s.T.Context(), patience)
+	ctx, cancel := context.WithTimeout(s.T.Context(), wall.Patience)
 	s.T.Cleanup(cancel)
 	return ctx
 }
