@@ -81,9 +81,6 @@ func (c *collected) tree(traceID, parent string) string {
 			}
 		}
 		slices.SortStableFunc(below, func(a, b *wiretrace.Span) int {
-			if meanwhile(a, b) {
-				return strings.Compare(b.GetName(), a.GetName())
-			}
 			return int(int64(a.GetStartTimeUnixNano()) - int64(b.GetStartTimeUnixNano()))
 		})
 		for _, s := range below {
@@ -97,12 +94,6 @@ func (c *collected) tree(traceID, parent string) string {
 	}
 	draw(parent, "")
 	return b.String()
-}
-
-// meanwhile reports whether two spans are those of a start's phases that happen side by side: which begins first is up to the host.
-func meanwhile(a, b *wiretrace.Span) bool {
-	phase := func(s *wiretrace.Span) bool { return s.GetName() == "space start prepare" || s.GetName() == "space start launch" }
-	return phase(a) && phase(b)
 }
 
 func attribute(s *wiretrace.Span, name string) string {
@@ -246,9 +237,9 @@ func TestTheTraceOfARun(t *testing.T) {
 	questions, _ := d.ask("GET", "/v1/approvals?status=pending", "", "")
 	question := questions["approvals"].([]any)[0].(map[string]any)
 	d.ask("POST", "/v1/approvals/"+text(question, "approval_id")+"/decide", `{"decision":"approve"}`, "")
-	ended, err := d.app.Runs.Wait(t.Context(), id.DefaultWorkspace, runID)
+	ended, err := d.app.Runs.History.Wait(t.Context(), id.DefaultWorkspace, runID)
 	if err == nil && !ended.Status.Ended() {
-		ended, err = d.app.Runs.WaitPast(t.Context(), id.DefaultWorkspace, runID, id.Approval(text(question, "approval_id")))
+		ended, err = d.app.Runs.History.WaitPast(t.Context(), id.DefaultWorkspace, runID, id.Approval(text(question, "approval_id")))
 	}
 	if err != nil || ended.Status != run.Succeeded {
 		t.Fatalf("%+v %v", ended, err)

@@ -59,7 +59,7 @@ func (s *Stack) Start(in id.Space, operations string) run.Run {
 // Find returns a run as it stands.
 func (s *Stack) Find(r id.Run) run.Run {
 	s.T.Helper()
-	doc, err := s.Runs.Find(s.Context(), WS, r)
+	doc, err := s.Runs.History.Find(s.Context(), WS, r)
 	s.must(err)
 	return doc
 }
@@ -124,7 +124,7 @@ func (s *Stack) rest(r id.Run, enough func(run.Run) bool) run.Run {
 func (s *Stack) Prints(r id.Run, text string) {
 	s.T.Helper()
 	var seen strings.Builder
-	for f, err := range s.Runs.Follow(s.Context(), WS, r, 1) {
+	for f, err := range s.Runs.Frames.Follow(s.Context(), WS, r, 1) {
 		s.must(err)
 		if f.Kind == livestream.Stdout {
 			seen.Write(f.Data)
@@ -158,7 +158,7 @@ func (s *Stack) Tick(d time.Duration) {
 // Results returns the results of a run, in order.
 func (s *Stack) Results(r id.Run) []run.Result {
 	s.T.Helper()
-	m, err := s.Runs.Events(s.Context(), s.Find(r))
+	m, err := s.Runs.History.Events(s.Context(), s.Find(r))
 	s.must(err)
 	return m.Events
 }

@@ -129,7 +129,7 @@ func (x *Service) created(ctx context.Context, c *creation, receipt event.Receip
 
 // child returns the run that a tool call has already.
 func (x *Service) child(ctx context.Context, q Request, r id.Run) (run.Run, error) {
-	doc, err := x.Find(ctx, q.Workspace, r)
+	doc, err := x.History.Find(ctx, q.Workspace, r)
 	if err == nil && doc.Space != q.Space {
 		err = fault.New(fault.Conflict, "tool_call_used", "the tool call has a run in another space")
 	}

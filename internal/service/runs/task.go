@@ -64,7 +64,8 @@ func (x *Service) Preview(s space.Space, origin event.Origin, bundle policy.Bund
 	}
 	s.Bundle = bundle.Hash
 	t := task{op: op}
-	r := execution{x: x, doc: run.Run{Workspace: s.Workspace, Room: s.Room, Space: s.ID, Agent: origin.Principal, Token: origin.Token}}
+	doc := run.Run{Workspace: s.Workspace, Room: s.Room, Space: s.ID, Agent: origin.Principal, Token: origin.Token}
+	r := execution{record: record{x: x, doc: doc}}
 	err := r.fill(&t, s, bundle)
 	return t.action, err
 }

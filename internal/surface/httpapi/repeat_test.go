@@ -428,7 +428,7 @@ func TestEveryPostIsDoneOnceOverARestart(t *testing.T) {
 	}
 	// The run that was decided goes on by itself: what it records is not what a repeat does.
 	run := d.field(t, strings.TrimSuffix(table["decide-approval"].path, "/decide"), "run_id")
-	if _, err := d.app.Runs.Wait(t.Context(), id.DefaultWorkspace, id.Run(run)); err != nil {
+	if _, err := d.app.Runs.History.Wait(t.Context(), id.DefaultWorkspace, id.Run(run)); err != nil {
 		t.Fatal(err)
 	}
 	again("again")
