@@ -83,6 +83,8 @@ var effects = arch.Effects{
 		"(*internal/driver/postgres.ledger).*":   "the log as a batch sees it before it is recorded",
 		"(*internal/driver/memory.Journal).*":    "the log in memory, which plans a batch through the same contract as the one on disk",
 
+		"(*internal/driver/disk.watched).*": "goes on telling of a folder whose permit was redeemed; closing never waits for one",
+
 		"(*internal/driver/disk/trees.Store).*": "the trees over the log and its checkpoints, kept beside it",
 		"internal/driver/disk/trees.Replace":    "keeps a checkpoint, or the daemon's own key, in one step",
 		"(*internal/driver/witness.Client).*": "brings a signed checkpoint to a witness that the operator named; nothing in it comes " +

@@ -396,6 +396,7 @@ func (a *App) Close() error {
 		}
 		settled := a.settle()
 		if a.Spaces != nil {
+			a.Spaces.Watches.Close()
 			errs = append(errs, a.Spaces.Living.Close())
 		}
 		for _, close := range a.closers {

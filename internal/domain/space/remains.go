@@ -57,7 +57,7 @@ func Remains(e event.Event) (any, error) {
 		return d, err
 	case EventFileRead:
 		d, err := event.Decode[FileRead](e)
-		return FileRead{Space: d.Space, Action: d.Action, Withheld: d.Withheld}, err
+		return FileRead{Space: d.Space, Action: d.Action, Withheld: d.Withheld, Watch: d.Watch}, err
 	}
 	return nil, nil
 }

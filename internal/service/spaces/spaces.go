@@ -70,6 +70,7 @@ type Service struct {
 	Ending    *Ending
 	Pauses    *Pauses
 	Files     *Files
+	Watches   *Watches
 	Contexts  *Contexts
 	Snapshots *Snapshots
 	Variables *Variables
@@ -99,6 +100,7 @@ func New(p Parts) *Service {
 		catalog: catalog, ownership: k.Ownership, withheld: held, acts: acts, gate: p.Gate, log: p.Log, docs: p.Docs, store: p.Store,
 		system: p.System,
 	}
+	k.Watches = newWatches(k.Files, p.Clock, p.Logger)
 	k.Contexts = &Contexts{catalog: catalog, files: k.Files, gate: p.Gate, store: p.Store, tiers: p.Tiers, living: k.Living}
 	k.Snapshots = &Snapshots{
 		catalog: catalog, living: k.Living, withheld: held, acts: acts, gate: p.Gate, log: p.Log, docs: p.Docs, store: p.Store,

@@ -130,6 +130,7 @@ func register(p access.Part, health *hostapi.HealthAPI, of Services) {
 		runapi.NewArtifacts(p, of.Engines),
 		runapi.NewEvidence(p, of.Engines),
 		spaceapi.NewFiles(p, of.Gate, of.Spaces, of.Spool),
+		spaceapi.NewWatches(p, of.Spaces),
 		runapi.NewContexts(p, of.Spaces, of.Runs, spaceRuns),
 		answers,
 		policyapi.NewPolicies(p, of.Gate, of.Spaces, of.Runs, of.Outside, arbiter),

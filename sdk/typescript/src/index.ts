@@ -3,7 +3,7 @@ export type { AnswerOptions, ClientOptions, SpaceOptions, SubscribeOptions } fro
 export { Agentbox as default } from './client.js'
 export { discover, type Found } from './discover.js'
 export * from './errors.js'
-export { Files, type Content, type Entry, type WriteOptions } from './files.js'
+export { Files, type Content, type Entry, type FileEvent, type WatchOptions, type WriteOptions } from './files.js'
 export type { CallOptions, Request } from './http.js'
 export { Process, type Output, type Signal, type StartOptions, type Terminal } from './process.js'
 export { Artifact, Run, type Answer, type Operation, type Result, type RunFrame, type RunOptions, type WaitOptions } from './run.js'

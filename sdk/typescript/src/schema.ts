@@ -2428,6 +2428,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/spaces/{space_id}/watch": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Watch files
+         * @description Server-sent events about the files and folders below a folder, whoever changes them and in whichever tier; id is the cursor. They tell what became of the files, not each step: several writes may be one change, and a file that comes and goes at once may not be told. Writing through a memory mapping is told when the file is closed. A client that sends the last id back as Last-Event-ID hears what happened meanwhile, or overflow if that is not known: after a minute without a reader, after 4096 events, and after a restart of the daemon. Only files that the caller may read are told, and no names that the space's policy withholds from code. A folder with more than 50,000 entries, or with folders nested deeper than 256, is not watched recursively. At most 16 folders of a space and 64 of a workspace are watched at a time, each by 32 readers.
+         */
+        get: operations["watch-files"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/standing-approvals": {
         parameters: {
             query?: never;
@@ -6464,6 +6484,153 @@ export interface components {
             stream_id: string;
             stream_type: string;
         };
+        WatchBegun: {
+            /**
+             * Format: int64
+             * @description What comes after it is told: what id says as well
+             */
+            cursor: number;
+            /** @description The watched folder, relative to the space's files */
+            path: string;
+            /**
+             * Format: int64
+             * @description The time between two looks at the files, in milliseconds; 0 where changes are noted at once
+             */
+            poll_interval_ms: number;
+            /** @description Whether what its folders hold is watched as well */
+            recursive: boolean;
+        };
+        WatchEvent: {
+            /** @description Of a change: only the permissions are others */
+            attributes_only?: boolean;
+            /**
+             * Format: int64
+             * @description What id says as well
+             */
+            cursor: number;
+            /** @description The earlier path of what was renamed */
+            from?: string;
+            /** @description Relative to the space's files, with slashes */
+            path: string;
+            /**
+             * Format: int64
+             * @description Of a file; 0 of anything else and of what was removed
+             */
+            size_bytes: number;
+            /**
+             * @description What the entry is, or was
+             * @enum {string}
+             */
+            type: "file" | "directory" | "symlink" | "other";
+        };
+        /** @description The content, the time or the permissions of an entry are others, or another file took its place */
+        WatchFilesChanged: {
+            data: components["schemas"]["WatchEvent"];
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            event: "changed";
+            /**
+             * Format: int64
+             * @description The place in the stream; what is sent back as Last-Event-ID
+             */
+            id: number;
+        };
+        /** @description An entry is there that was not */
+        WatchFilesCreated: {
+            data: components["schemas"]["WatchEvent"];
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            event: "created";
+            /**
+             * Format: int64
+             * @description The place in the stream; what is sent back as Last-Event-ID
+             */
+            id: number;
+        };
+        /** @description The watch is over. Always the last */
+        WatchFilesEnded: {
+            data: components["schemas"]["WatchOver"];
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            event: "ended";
+            /**
+             * Format: int64
+             * @description The place in the stream; what is sent back as Last-Event-ID
+             */
+            id: number;
+        };
+        WatchFilesFrame: components["schemas"]["WatchFilesWatching"] | components["schemas"]["WatchFilesCreated"] | components["schemas"]["WatchFilesChanged"] | components["schemas"]["WatchFilesRemoved"] | components["schemas"]["WatchFilesRenamed"] | components["schemas"]["WatchFilesOverflow"] | components["schemas"]["WatchFilesEnded"];
+        /** @description What happened meanwhile is not known: list the folder anew. The stream goes on */
+        WatchFilesOverflow: {
+            data: components["schemas"]["WatchOver"];
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            event: "overflow";
+            /**
+             * Format: int64
+             * @description The place in the stream; what is sent back as Last-Event-ID
+             */
+            id: number;
+        };
+        /** @description An entry is there no more; what lay in a folder is told before the folder */
+        WatchFilesRemoved: {
+            data: components["schemas"]["WatchEvent"];
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            event: "removed";
+            /**
+             * Format: int64
+             * @description The place in the stream; what is sent back as Last-Event-ID
+             */
+            id: number;
+        };
+        /** @description An entry has another path, and with a folder all that it holds; what lay at that path is replaced */
+        WatchFilesRenamed: {
+            data: components["schemas"]["WatchEvent"];
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            event: "renamed";
+            /**
+             * Format: int64
+             * @description The place in the stream; what is sent back as Last-Event-ID
+             */
+            id: number;
+        };
+        /** @description The watch has begun, or goes on. Always the first */
+        WatchFilesWatching: {
+            data: components["schemas"]["WatchBegun"];
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            event: "watching";
+            /**
+             * Format: int64
+             * @description The place in the stream; what is sent back as Last-Event-ID
+             */
+            id: number;
+        };
+        WatchOver: {
+            /**
+             * Format: int64
+             * @description What id says as well
+             */
+            cursor: number;
+            /** @description A stable code: events_lost of overflow; watched_folder_removed, space_files_missing, watch_too_large, watch_closed or watch_failed of ended */
+            reason: string;
+        };
         WithdrawRequest: {
             reason?: string;
         };
@@ -6902,6 +7069,17 @@ export type UsageList = components['schemas']['UsageList'];
 export type ValidateRequest = components['schemas']['ValidateRequest'];
 export type Validated = components['schemas']['Validated'];
 export type VerifiedChain = components['schemas']['VerifiedChain'];
+export type WatchBegun = components['schemas']['WatchBegun'];
+export type WatchEvent = components['schemas']['WatchEvent'];
+export type WatchFilesChanged = components['schemas']['WatchFilesChanged'];
+export type WatchFilesCreated = components['schemas']['WatchFilesCreated'];
+export type WatchFilesEnded = components['schemas']['WatchFilesEnded'];
+export type WatchFilesFrame = components['schemas']['WatchFilesFrame'];
+export type WatchFilesOverflow = components['schemas']['WatchFilesOverflow'];
+export type WatchFilesRemoved = components['schemas']['WatchFilesRemoved'];
+export type WatchFilesRenamed = components['schemas']['WatchFilesRenamed'];
+export type WatchFilesWatching = components['schemas']['WatchFilesWatching'];
+export type WatchOver = components['schemas']['WatchOver'];
 export type WithdrawRequest = components['schemas']['WithdrawRequest'];
 export type Workspace = components['schemas']['Workspace'];
 export type WorkspaceChange = components['schemas']['WorkspaceChange'];
@@ -13951,6 +14129,61 @@ export interface operations {
                 content: {
                     "application/json": components["schemas"]["SnapshotList"];
                 };
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            404: components["responses"]["Problem404"];
+            429: components["responses"]["Problem429"];
+            503: components["responses"]["Problem503"];
+            /** @description A problem document; `error` says which */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    "watch-files": {
+        parameters: {
+            query?: {
+                /** @description The folder; the top by default */
+                path?: string;
+                /** @description Also what its folders hold, at any depth */
+                recursive?: boolean;
+                /** @description A cursor: what happened after it is told first. Without it and without Last-Event-ID, only what happens from now on */
+                after?: number;
+            };
+            header?: {
+                /** @description The cursor of the last message that was received; wins over after */
+                "Last-Event-ID"?: number;
+            };
+            path: {
+                /** @description The space */
+                space_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/event-stream": components["schemas"]["WatchFilesFrame"][];
+                };
+            };
+            /** @description Nothing more will come: the stream is complete behind the place that was asked for */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
             400: components["responses"]["Problem400"];
             401: components["responses"]["Problem401"];

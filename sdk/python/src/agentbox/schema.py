@@ -2021,6 +2021,82 @@ class VerifiedChain(TypedDict, closed=True):
     stream_type: str
 
 
+class WatchBegun(TypedDict, closed=True):
+    cursor: int
+    path: str
+    poll_interval_ms: int
+    recursive: bool
+
+
+WatchEvent = TypedDict(
+    'WatchEvent',
+    {
+        'attributes_only': NotRequired[bool],
+        'cursor': int,
+        'from': NotRequired[str],
+        'path': str,
+        'size_bytes': int,
+        'type': Literal['file', 'directory', 'symlink', 'other'],
+    },
+    closed=True,
+)
+
+
+class WatchFilesChanged(TypedDict, closed=True):
+    """
+    The content, the time or the permissions of an entry are others, or another file took its place
+    """
+
+    data: WatchEvent
+    event: Literal['changed']
+    id: int
+
+
+class WatchFilesCreated(TypedDict, closed=True):
+    """
+    An entry is there that was not
+    """
+
+    data: WatchEvent
+    event: Literal['created']
+    id: int
+
+
+class WatchFilesRemoved(TypedDict, closed=True):
+    """
+    An entry is there no more; what lay in a folder is told before the folder
+    """
+
+    data: WatchEvent
+    event: Literal['removed']
+    id: int
+
+
+class WatchFilesRenamed(TypedDict, closed=True):
+    """
+    An entry has another path, and with a folder all that it holds; what lay at that path is replaced
+    """
+
+    data: WatchEvent
+    event: Literal['renamed']
+    id: int
+
+
+class WatchFilesWatching(TypedDict, closed=True):
+    """
+    The watch has begun, or goes on. Always the first
+    """
+
+    data: WatchBegun
+    event: Literal['watching']
+    id: int
+
+
+class WatchOver(TypedDict, closed=True):
+    cursor: int
+    reason: str
+
+
 class WithdrawRequest(TypedDict, closed=True):
     reason: NotRequired[str]
 
@@ -2614,6 +2690,26 @@ class Uploaded(TypedDict, closed=True):
     files: list[UploadedFile]
 
 
+class WatchFilesEnded(TypedDict, closed=True):
+    """
+    The watch is over. Always the last
+    """
+
+    data: WatchOver
+    event: Literal['ended']
+    id: int
+
+
+class WatchFilesOverflow(TypedDict, closed=True):
+    """
+    What happened meanwhile is not known: list the folder anew. The stream goes on
+    """
+
+    data: WatchOver
+    event: Literal['overflow']
+    id: int
+
+
 class ApprovalList(TypedDict, closed=True):
     approvals: list[PolicyApproval]
     next_cursor: NotRequired[str]
@@ -2872,6 +2968,17 @@ class Validated(TypedDict, closed=True):
     suggestion: NotRequired[str]
     valid: bool
     warnings: NotRequired[list[str] | None]
+
+
+WatchFilesFrame: TypeAlias = (
+    WatchFilesWatching
+    | WatchFilesCreated
+    | WatchFilesChanged
+    | WatchFilesRemoved
+    | WatchFilesRenamed
+    | WatchFilesOverflow
+    | WatchFilesEnded
+)
 
 
 class CauseTree(TypedDict, closed=True):

@@ -707,6 +707,27 @@ class Files:
         escaped = file_path(path)
         return f"{self._base}/" + ("%2e/archive" if escaped == "archive" else escaped)
 
+    def watch(
+        self, folder: str = "", *, recursive: bool = False, after: int | None = None, on_start: Callable[[], object] | None = None
+    ) -> Iterator[Json]:
+        """Yields what becomes of the files of a folder, whoever changes them, until the folder is gone or the loop is left.
+
+        An event has ``kind`` (created, changed, removed, renamed or overflow), ``path``, ``type`` and ``cursor``; a rename has ``from``. It
+        resumes after a lost connection: what happened meanwhile comes next, or overflow if that is not known: then list the folder anew.
+        """
+        query = {"path": folder or None, "recursive": recursive or None}
+        last_id = None if after is None else str(after)
+        for m in self._t.follow(f"/v1/spaces/{part(self._space)}/watch", query=query, last_id=last_id, last_event="ended"):
+            data: Json = json.loads(m.data)
+            if m.event == "watching":
+                if on_start is not None:
+                    on_start()
+                    on_start = None
+            elif m.event != "ended":
+                yield {"kind": m.event, **data}
+            elif data["reason"] not in ("watched_folder_removed", "space_files_missing"):
+                raise AgentboxError(f"the watch of {folder or 'the top'} has ended: {data['reason']}", code=data["reason"])
+
     def read(self, path: str) -> bytes:
         """Reads a file."""
         return (self._t.send("GET", self._at(path))).content
