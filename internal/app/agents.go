@@ -1,12 +1,10 @@
 package app
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"slices"
 	"strconv"
-	"time"
 
 	"agentbox/internal/domain/blueprint"
 	"agentbox/internal/domain/errand"
@@ -14,13 +12,11 @@ import (
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/run"
-	"agentbox/internal/domain/space"
 	"agentbox/internal/domain/step"
 	"agentbox/internal/domain/tool"
 	"agentbox/internal/service/agents"
 	"agentbox/internal/service/engines"
 	"agentbox/internal/service/runner"
-	"agentbox/internal/service/spaces"
 	"agentbox/internal/service/tools"
 )
 
@@ -41,47 +37,6 @@ func (a *App) workOnAgents(ctx context.Context) error {
 func offeredTools(b blueprint.Blueprint) ([]tool.Tool, event.Digest, error) {
 	o := b.Effective().Tools
 	return tools.Offered(tool.Offer{Classes: o.Classes, Names: o.Allow, Deny: o.Deny})
-}
-
-// starter begins runs of agents.
-func (a *App) starter() *agents.Starter {
-	return &agents.Starter{
-		Tools: offeredTools, Drift: a.Blueprints.Verify, Floating: a.Config.FloatingPins,
-		Read: func(ctx context.Context, ws id.Workspace, name string, version int) (blueprint.Blueprint, int, event.Digest, error) {
-			b, source, err := a.Blueprints.Read(ctx, ws, name, version)
-			return b, source.Version, source.Locked, err
-		},
-		Space: a.agentSpace,
-		Create: func(ctx context.Context, origin event.Origin, t agents.Task, input json.RawMessage) (run.Run, error) {
-			return a.Engines.Create(ctx, origin, engines.Request{Workspace: t.Workspace, Room: t.Room, Thread: t.Thread, Goal: clipped(t.Text,
-				run.MaxGoal), Title: cmp.Or(t.Title, clipped(t.Text, 80)), Input: input})
-		},
-	}
-}
-
-// clipped returns the beginning of a text, at most so many characters.
-func clipped(text string, most int) string {
-	runes := []rune(text)
-	return string(runes[:min(len(runes), most)])
-}
-
-// agentSpace makes the space that a blueprint describes.
-func (a *App) agentSpace(ctx context.Context, origin event.Origin, t agents.Task, b blueprint.Blueprint, key string) (id.Space, id.Room, error) {
-	e := b.Effective()
-	bundle, _, err := a.Gate.Bundles.Adjust(e.Policy, b.Adjustment())
-	if err != nil {
-		return "", "", err
-	}
-	if key != "" {
-		key += ":space"
-	}
-	origin.Key, origin.Command = "", event.Digest{}
-	made, err := a.Spaces.Creation.Create(ctx, origin, spaces.Request{
-		Workspace: t.Workspace, Room: t.Room, Bundle: &bundle, Runtime: e.Space.Tier, Env: e.Space.Env, TTL: time.Duration(e.Space.TTL) * time.Second,
-		Limits: space.Limits{MemoryBytes: int64(e.Space.MemoryMB) << 20, DiskBytes: int64(e.Space.DiskMB) << 20}, Key: key,
-		Description: clipped("for "+b.Name+": "+t.Text, 200),
-	})
-	return made.ID, made.Room, err
 }
 
 // agentDesk is where the loop reports what it does.
@@ -202,11 +157,11 @@ func (d *agentDesk) Invoke(ctx context.Context, w errand.Work, s id.Step, name s
 
 // Result implements agents.Records.
 func (d *agentDesk) Result(ctx context.Context, w errand.Work, child id.Run) (tool.Result, error) {
-	doc, err := d.a.Runs.Find(ctx, w.Workspace, child)
+	doc, err := d.a.Runs.History.Find(ctx, w.Workspace, child)
 	if err != nil {
 		return tool.Result{}, err
 	}
-	told, err := d.a.Runs.Events(ctx, doc)
+	told, err := d.a.Runs.History.Events(ctx, doc)
 	if err != nil {
 		return tool.Result{}, err
 	}

@@ -7,8 +7,6 @@ import (
 	"strconv"
 
 	"agentbox/internal/domain/blueprint"
-	"agentbox/internal/domain/id"
-	"agentbox/internal/domain/run"
 )
 
 // BlueprintList is a page of blueprints.
@@ -105,23 +103,4 @@ func (c *Client) CompareBlueprints(ctx context.Context, from, to string) (Bluepr
 	var out BlueprintChanges
 	err := c.post(ctx, "/v1/blueprints/compare", map[string]string{"from": from, "to": to}, &out)
 	return out, err
-}
-
-// AgentTask is what an agent is to do.
-type AgentTask struct {
-	Task    string    `json:"task"`
-	Version int       `json:"version,omitempty"` // of the blueprint; 0 is the newest
-	Space   id.Space  `json:"space_id,omitempty"`
-	Room    id.Room   `json:"room_id,omitempty"`
-	Thread  id.Thread `json:"thread_id,omitempty"`
-	Title   string    `json:"title,omitempty"`
-
-	IdempotencyKey string `json:"-"`
-}
-
-// RunBlueprint gives an agent a task and returns its run, which the daemon executes.
-func (c *Client) RunBlueprint(ctx context.Context, name string, t AgentTask) (run.Run, error) {
-	var made run.Run
-	err := c.call(ctx, http.MethodPost, join("/v1/blueprints/", escape(name), "/runs"), nil, t, &made, idempotent(t.IdempotencyKey))
-	return made, err
 }

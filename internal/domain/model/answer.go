@@ -3,6 +3,7 @@ package model
 import (
 	"context"
 
+	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/policy"
 )
 
@@ -124,3 +125,13 @@ func (s Secret) GoString() string { return s.String() }
 
 // MarshalText returns a mark.
 func (s Secret) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// Keys keeps the keys of endpoints, by workspace and name. It hands a key to nobody but the one who asks an endpoint.
+type Keys interface {
+	// Key returns a key, or ErrNoKey.
+	Key(ctx context.Context, ws id.Workspace, name string) (Secret, error)
+	// Set keeps a key, in the place of an earlier one. It redeems a permit of type model.key.
+	Set(ctx context.Context, permit policy.Permit, ws id.Workspace, name string, key Secret) error
+	// Remove destroys a key; one that is not there is no error. It redeems a permit of type model.key.
+	Remove(ctx context.Context, permit policy.Permit, ws id.Workspace, name string) error
+}

@@ -78,8 +78,8 @@ type Reply struct {
 }
 
 // Asker asks models, as package service/models does: through the gate, within budgets, along a route, with retries, and recorded. An error
-// of a vendor is a *Failure: the last one where every model of the route failed. An error of the gate is a refusal. ErrBudget is the refusal
-// of a budget, for which nothing was sent. An answer is whole and recorded, or there is none. Any goroutine may call Ask.
+// of a vendor is a *Failure: the last one where every model of the route failed. An error of the gate is a refusal. ErrBudget is that of a
+// budget, for which nothing was sent. An answer is whole and recorded, or there is none. Any goroutine may call Ask.
 type Asker interface {
 	Ask(ctx context.Context, a Ask) (Reply, error)
 }

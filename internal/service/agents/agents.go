@@ -120,6 +120,12 @@ type session struct {
 	refused map[int]string // the refusals of the last calls, by their place
 }
 
+// CacheKey names the conversations of a task to an endpoint's prompt cache. It is the same for the same blueprint and task, so that a cassette
+// of one run fits another.
+func CacheKey(m errand.Mission) string {
+	return event.DigestOf([]byte(m.Locked.String() + "\n" + m.Task)).Hex()[:32]
+}
+
 // load reads what the run runs with, and what was recorded of it.
 func (s *session) load(ctx context.Context) (*errand.Result, error) {
 	b, locked, err := s.Read(ctx, s.w.Workspace, s.mission.Blueprint, s.mission.Edition)
@@ -148,7 +154,7 @@ func (s *session) load(ctx context.Context) (*errand.Result, error) {
 	if err := s.patiently(ctx, func() (err error) { s.origin, s.room, err = s.Records.Origin(ctx, s.w); return err }); err != nil {
 		return nil, err
 	}
-	s.conversation = Begin(s.def, s.tools, s.w.Run, s.mission.Task)
+	s.conversation = Begin(s.def, s.tools, CacheKey(s.mission), s.mission.Task)
 	return nil, nil
 }
 

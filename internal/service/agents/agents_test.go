@@ -248,7 +248,8 @@ func TestWhatAModelIsToldOfItsCalls(t *testing.T) {
 	if _, err := perform(t, w, blueprint.Blueprint{}); err != nil {
 		t.Fatal(err)
 	}
-	c := agents.Begin(blueprint.Blueprint{}, append(tools.Builtin(), agents.ReadResult()), "run_1", "Count to three.")
+	c := agents.Begin(blueprint.Blueprint{}, append(tools.Builtin(), agents.ReadResult()),
+		agents.CacheKey(errand.Mission{Locked: event.DigestOf([]byte("locked")), Task: "Count to three."}), "Count to three.")
 	c.Hear("Hurry up.")
 	first := c.Next().Request
 	hash, err := first.Hash()

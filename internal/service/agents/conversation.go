@@ -13,7 +13,6 @@ import (
 	"agentbox/internal/domain/blueprint"
 	"agentbox/internal/domain/errand"
 	"agentbox/internal/domain/event"
-	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/model"
 	"agentbox/internal/domain/tool"
 )
@@ -48,7 +47,7 @@ const (
 type Conversation struct {
 	def   blueprint.Blueprint // with its defaults
 	tools []tool.Tool
-	run   id.Run
+	key   string
 	task  string
 
 	turns     []turn
@@ -78,10 +77,10 @@ type Next struct {
 	End     *errand.Result // nothing more: the run ends so
 }
 
-// Begin returns the conversation of a run that has just begun.
-func Begin(def blueprint.Blueprint, tools []tool.Tool, run id.Run, task string) *Conversation {
+// Begin returns the conversation of a run that has just begun. The key names it to the endpoint's prompt cache.
+func Begin(def blueprint.Blueprint, tools []tool.Tool, key, task string) *Conversation {
 	def = def.Effective()
-	return &Conversation{def: def, tools: tools, run: run, task: task, budget: def.Context.Tokens}
+	return &Conversation{def: def, tools: tools, key: key, task: task, budget: def.Context.Tokens}
 }
 
 // Turn returns the number of the request that is next, from 0 on, or of that whose calls are made.
@@ -252,7 +251,7 @@ func tokens(r model.Request) int { return r.MostTokens() / bytesAToken }
 
 // build returns the request with as many results shortened as the conversation says.
 func (c *Conversation) build() model.Request {
-	r := model.Request{CacheKey: string(c.run)}
+	r := model.Request{CacheKey: c.key}
 	for _, t := range c.tools {
 		r.Tools = append(r.Tools, model.Tool{Name: t.Name, Description: t.Description, Schema: t.Input})
 	}
