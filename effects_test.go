@@ -85,6 +85,12 @@ var effects = arch.Effects{
 
 		"(*internal/driver/disk.watched).*": "goes on telling of a folder whose permit was redeemed; closing never waits for one",
 
+		"internal/driver/disk/internal/notes.Open":       "asks the kernel to note what happens in folders that the disk driver opened",
+		"(*internal/driver/disk/internal/notes.Notes).*": "adds, takes and reads such notes, and changes no file",
+		"internal/driver/disk/internal/watch.New":        "begins to watch a folder whose permit the disk driver redeemed",
+		"(*internal/driver/disk/internal/watch.Tree).*":  "goes on watching it",
+		"(*internal/driver/disk.Spaces).Close":           "ends the watches of the daemon's snapshots when it stops",
+
 		"(*internal/driver/disk/trees.Store).*": "the trees over the log and its checkpoints, kept beside it",
 		"internal/driver/disk/trees.Replace":    "keeps a checkpoint, or the daemon's own key, in one step",
 		"(*internal/driver/witness.Client).*": "brings a signed checkpoint to a witness that the operator named; nothing in it comes " +

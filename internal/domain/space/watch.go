@@ -24,8 +24,8 @@ const (
 // WatchPoll is how long a watch waits between two looks where the host notes nothing by itself.
 const WatchPoll = time.Second
 
-// WatchEvent is one thing that became of an entry of a watched folder. The events of a watch tell what became of the files, not each step on
-// the way: a file that comes and goes between two looks is not told, and several writes may be one change.
+// WatchEvent is one thing that became of an entry of a watched folder. The events of a watch tell what became of the files, not each step
+// on the way: a file that comes and goes between two looks is not told, and several writes may be one change.
 type WatchEvent struct {
 	Kind       string // created, changed, removed or renamed
 	Path       string // relative to the space's files, with slashes

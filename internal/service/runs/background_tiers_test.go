@@ -66,7 +66,8 @@ func TestBackgroundRunsInATierWithoutProcesses(t *testing.T) {
 	s.Verify()
 }
 
-// Input that comes while a space is being promoted for a command that takes it waits for that command. It is not refused by the lighter tier.
+// Input that comes while a space is being promoted for a command that takes it waits for that command. The lighter tier does not refuse
+// it.
 func TestInputWaitsForThePromotionOfItsSpace(t *testing.T) {
 	s := testkit.Open(t, testkit.Options{Program: program, Light: &testkit.Light{}})
 	for _, operation := range []string{

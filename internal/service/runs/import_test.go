@@ -151,7 +151,8 @@ func TestImport(t *testing.T) {
 	if err != nil || again.ID != made.ID {
 		t.Errorf("again: %s, %v; want %s", again.ID, err, made.ID)
 	}
-	if of, err := s.Runs.History.List(s.Context(), testkit.WS, history.Filter{Space: in}, "", 10); err != nil || len(of) != 1 || of[0].ID != doc.ID {
+	of, err := s.Runs.History.List(s.Context(), testkit.WS, history.Filter{Space: in}, "", 10)
+	if err != nil || len(of) != 1 || of[0].ID != doc.ID {
 		t.Errorf("the space has runs %v (%v), want its own alone", of, err)
 	}
 	s.Restart()
@@ -179,13 +180,15 @@ func TestImport(t *testing.T) {
 
 	open := told
 	open.Header.Run.Status = run.Running
-	if _, err := s.Runs.Transcripts.Import(s.Context(), s.Origin, testkit.WS, open, run.Input{Digest: event.DigestOf([]byte("x"))}, strings.NewReader("x"),
+	if _, err := s.Runs.Transcripts.Import(s.Context(), s.Origin, testkit.WS, open,
+		run.Input{Digest: event.DigestOf([]byte("x"))}, strings.NewReader("x"),
 		a, ""); fault.CodeOf(err) != "run_not_ended" {
 		t.Errorf("a run that has not ended: %v", err)
 	}
 	agent := s.Origin
 	agent.Principal = doc.Agent
-	if _, err := s.Runs.Transcripts.Import(s.Context(), agent, testkit.WS, told, run.Input{Digest: event.DigestOf([]byte("y"))}, strings.NewReader("y"), a,
+	if _, err := s.Runs.Transcripts.Import(s.Context(), agent, testkit.WS, told,
+		run.Input{Digest: event.DigestOf([]byte("y"))}, strings.NewReader("y"), a,
 		""); fault.KindOf(err) != fault.Denied {
 		t.Errorf("an agent imports: %v", err)
 	}

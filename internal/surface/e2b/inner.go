@@ -215,7 +215,8 @@ func (a api) frames(ctx context.Context, c *caller, run string) iter.Seq2[frame,
 	return a.messages(ctx, c, c.runURL(run)+"/stream", "complete")
 }
 
-// messages yields the messages of an event stream of /v1, up to the one that is named last. It ends with an error if the stream ends before.
+// messages yields the messages of an event stream of /v1, up to the one that is named last. It ends with an error if the stream ends
+// before.
 func (a api) messages(ctx context.Context, c *caller, path, last string) iter.Seq2[frame, error] {
 	return func(yield func(frame, error) bool) {
 		ctx, cancel := context.WithCancel(ctx)

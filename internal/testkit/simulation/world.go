@@ -3,7 +3,6 @@ package simulation
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -533,12 +532,6 @@ func (f *spaceFiles) Read(ctx context.Context, p policy.Permit) (space.File, err
 func (f *spaceFiles) List(_ context.Context, p policy.Permit, _ bool, _ int) ([]space.Entry, error) {
 	_, err := p.Redeem(policy.FileList)
 	return nil, err
-}
-
-// Watch implements space.Files. No daemon of the simulation watches files.
-func (f *spaceFiles) Watch(_ context.Context, p policy.Permit, _ bool) (space.Watch, error) {
-	_, err := p.Redeem(policy.FileList)
-	return nil, errors.Join(err, space.ErrWatchedGone)
 }
 
 // Write implements space.Files.

@@ -5797,7 +5797,7 @@ export interface components {
         };
         SpaceChange: {
             description?: string;
-            /** @description Replaces the environment as a whole */
+            /** @description Replaces the environment as a whole. The mask of a variable, as the space shows it, keeps its value */
             env?: {
                 [key: string]: string;
             };
@@ -5866,7 +5866,7 @@ export interface components {
             /** @description The snapshot, as in rewind; the files as they are now by default */
             at?: string;
             description?: string;
-            /** @description Environment of every command; nothing of the other space's is inherited */
+            /** @description Environment of every command; nothing of the other space's is inherited. A value that looks like a secret is sealed */
             env?: {
                 [key: string]: string;
             };
@@ -5974,7 +5974,7 @@ export interface components {
             /** @description Accept a host that cannot enforce every bound */
             best_effort?: boolean;
             description?: string;
-            /** @description Environment of every command */
+            /** @description Environment of every command. A value that looks like a secret is sealed: answers and events show a mask instead of it */
             env?: {
                 [key: string]: string;
             };
@@ -6037,6 +6037,12 @@ export interface components {
             unmet?: components["schemas"]["SpaceNeed"][] | null;
             /** @description What only a network could meet. A command that needs it is refused: no tier has a network */
             unreachable?: components["schemas"]["SpaceNeed"][] | null;
+        };
+        SpaceSecrets: {
+            /** Format: int32 */
+            key_generation: number;
+            nonce: string;
+            sealed: string;
         };
         SpaceSeed: {
             /** @description A zip, tar or tar.gz file, in base64 */
@@ -7027,6 +7033,7 @@ export type SpaceResumption = components['schemas']['SpaceResumption'];
 export type SpaceRewind = components['schemas']['SpaceRewind'];
 export type SpaceRewound = components['schemas']['SpaceRewound'];
 export type SpaceRoute = components['schemas']['SpaceRoute'];
+export type SpaceSecrets = components['schemas']['SpaceSecrets'];
 export type SpaceSeed = components['schemas']['SpaceSeed'];
 export type SpaceSnapshot = components['schemas']['SpaceSnapshot'];
 export type SpaceVersion = components['schemas']['SpaceVersion'];

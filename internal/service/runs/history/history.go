@@ -1,4 +1,6 @@
-// Package history reads runs from the log: their documents, operations and results. It waits for changes of them, and writes nothing.
+// Package history reads runs from the log: their documents, operations and results.
+//
+// It waits for changes of them, and writes nothing.
 package history
 
 import (

@@ -1766,6 +1766,12 @@ class SpaceRoute(TypedDict, closed=True):
     unreachable: NotRequired[list[SpaceNeed] | None]
 
 
+class SpaceSecrets(TypedDict, closed=True):
+    key_generation: int
+    nonce: str
+    sealed: str
+
+
 class SpaceSeed(TypedDict, closed=True):
     archive: NotRequired[str]
     path: NotRequired[str]

@@ -1,4 +1,6 @@
-// Package notes reads what the kernel notes of folders in which something happens (inotify). Systems without it have no notes.
+// Package notes reads what the kernel notes of folders in which something happens (inotify).
+//
+// Systems without it have no notes.
 package notes
 
 // Note is one thing that happened in a folder.

@@ -265,8 +265,8 @@ type moves struct {
 	arrives map[place]*node
 }
 
-// renames finds what went from one place to another. Without notes of the kernel only what is otherwise unchanged counts, for a new file may
-// get the number of one that is gone.
+// renames finds what went from one place to another. Without notes of the kernel only what is otherwise unchanged counts, for a new file
+// may get the number of one that is gone.
 func (l *looking) renames() moves {
 	m := moves{map[*node]bool{}, map[place]*node{}}
 	gone := map[uint64]sight{}
