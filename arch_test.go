@@ -156,11 +156,9 @@ var literals = []arch.Literal{{
 var bulk = arch.Bulk{
 	Methods: 40,
 	Types: map[string]string{
-		"internal/client.Client":          "the API: one method for each operation",
-		"internal/driver/nano/wasi.call":  "a table: one method for each system call of WASI",
-		"internal/service/runs.Service":   "to be split",
-		"internal/service/runs.execution": "to be split",
-		"internal/userland/awk.parser":    "a parser by descent: one method for each rule of the grammar",
+		"internal/client.Client":         "the API: one method for each operation",
+		"internal/driver/nano/wasi.call": "a table: one method for each system call of WASI",
+		"internal/userland/awk.parser":   "a parser by descent: one method for each rule of the grammar",
 	},
 	Lines: 6_000,
 	// a program of the userland is one package of many small tools

@@ -83,6 +83,14 @@ var effects = arch.Effects{
 		"(*internal/driver/postgres.ledger).*":   "the log as a batch sees it before it is recorded",
 		"(*internal/driver/memory.Journal).*":    "the log in memory, which plans a batch through the same contract as the one on disk",
 
+		"(*internal/driver/disk.watched).*": "goes on telling of a folder whose permit was redeemed; closing never waits for one",
+
+		"internal/driver/disk/internal/notes.Open":       "asks the kernel to note what happens in folders that the disk driver opened",
+		"(*internal/driver/disk/internal/notes.Notes).*": "adds, takes and reads such notes, and changes no file",
+		"internal/driver/disk/internal/watch.New":        "begins to watch a folder whose permit the disk driver redeemed",
+		"(*internal/driver/disk/internal/watch.Tree).*":  "goes on watching it",
+		"(*internal/driver/disk.Spaces).Close":           "ends the watches of the daemon's snapshots when it stops",
+
 		"(*internal/driver/disk/trees.Store).*": "the trees over the log and its checkpoints, kept beside it",
 		"internal/driver/disk/trees.Replace":    "keeps a checkpoint, or the daemon's own key, in one step",
 		"(*internal/driver/witness.Client).*": "brings a signed checkpoint to a witness that the operator named; nothing in it comes " +
@@ -113,6 +121,10 @@ var effects = arch.Effects{
 		"internal/driver/endpoint.New": "makes a client, which dials when an adapter beside it has redeemed a permit",
 		"(*internal/driver/endpoint.Client).*": "sends for the adapters beside it, which redeem a permit for exactly this request first; " +
 			"closing never waits for one",
+
+		"internal/driver/endpoint/keys.Open":         "makes the daemon's own folder when it starts",
+		"(*internal/driver/endpoint/keys.Store).Key": "reads the key of a request whose permit the adapter redeems, and tells it to nobody",
+		"(*internal/app.App).prices":                 "reads the file of prices that people write into the data directory",
 
 		"internal/driver/namespace.New": "looks at the host when the daemon starts",
 		"(*internal/driver/namespace.Tier).Probe": "makes a space of its own, runs its own commands in it and removes it; nothing in it " +

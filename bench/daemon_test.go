@@ -36,7 +36,7 @@ var filled = sync.OnceValues(func() (found struct{ dir, daemon, bare, data strin
 	found.daemon, found.bare, found.data = filepath.Join(found.dir, "agentbox"), filepath.Join(found.dir, "bare"), filepath.Join(found.dir,
 		"data")
 	for _, build := range []struct{ folder, program, of string }{{"..", found.daemon, "./cmd/agentbox"}, {".", found.bare, "./bare"}} {
-		cmd := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", build.program, build.of)
+		cmd := exec.Command("go", "build", "-ldflags", "-s -w", "-o", build.program, build.of)
 		cmd.Dir, cmd.Stderr = build.folder, os.Stderr
 		if err := cmd.Run(); err != nil {
 			return found, err

@@ -29,7 +29,7 @@ var nanoProgram = sync.OnceValues(func() (string, error) {
 	}
 	builtNano = dir
 	program := filepath.Join(dir, "agentbox")
-	cmd := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", program, "./cmd/agentbox")
+	cmd := exec.Command("go", "build", "-ldflags", "-s -w", "-o", program, "./cmd/agentbox")
 	cmd.Dir, cmd.Stderr = "..", os.Stderr
 	return program, cmd.Run()
 })

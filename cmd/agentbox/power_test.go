@@ -168,11 +168,11 @@ func reopened(t *testing.T, files platter.Files, marks []any) (err error) {
 
 // holds compares a run with what was acknowledged of it, and follows its output to the end.
 func holds(ctx context.Context, a *app.App, acknowledged report) error {
-	doc, err := a.Runs.Find(ctx, id.DefaultWorkspace, acknowledged.run)
+	doc, err := a.Runs.History.Find(ctx, id.DefaultWorkspace, acknowledged.run)
 	if err != nil {
 		return err
 	}
-	m, err := a.Runs.Events(ctx, doc)
+	m, err := a.Runs.History.Events(ctx, doc)
 	if err != nil {
 		return fmt.Errorf("the results of %s: %w", doc.ID, err)
 	}
@@ -188,7 +188,7 @@ func holds(ctx context.Context, a *app.App, acknowledged report) error {
 		return fmt.Errorf("the results of %s are %.300s, and were %.300s", doc.ID, raw, acknowledged.events)
 	}
 	last := ""
-	for f, err := range a.Runs.Follow(ctx, id.DefaultWorkspace, doc.ID, 1) {
+	for f, err := range a.Runs.Frames.Follow(ctx, id.DefaultWorkspace, doc.ID, 1) {
 		if fault.CodeOf(err) == "stream_damaged" {
 			return nil // frames that nobody has synced came to the disk out of order; that is said, and the results are there
 		}

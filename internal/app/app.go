@@ -37,6 +37,7 @@ import (
 	"agentbox/internal/service/identity"
 	"agentbox/internal/service/incidents"
 	"agentbox/internal/service/labels"
+	"agentbox/internal/service/models"
 	"agentbox/internal/service/nodes"
 	"agentbox/internal/service/outside"
 	"agentbox/internal/service/redaction"
@@ -84,6 +85,7 @@ type App struct {
 	Incidents  *incidents.Service
 	Labels     *labels.Service
 	Blueprints *blueprints.Service
+	Models     *models.Service
 	Signer     *audit.Signer
 	Prover     *audit.Prover
 	Nodes      *nodes.Service
@@ -226,6 +228,9 @@ func open(ctx context.Context, c Config, clock event.Clock, logger *slog.Logger,
 	if err := a.owner(ctx); err != nil {
 		return nil, err
 	}
+	if err := a.loadModels(ctx); err != nil {
+		return nil, err
+	}
 	if err := a.does("puts in order what an earlier daemon left"); err != nil {
 		return nil, err
 	}
@@ -276,7 +281,7 @@ func (a *App) wire(ctx context.Context, ids *id.Source, secret []byte, tiers []s
 		Log: a.counted, Docs: a.Log, Gate: asked, Library: a.Gate.Bundles, Store: telemetry.WrapStore(stored, a.clock, a.tracer), Tiers: tiers,
 		Place: seen, Clock: a.clock, IDs: ids, Logger: a.logger,
 		MaxSpaces: a.Config.MaxSpaces, MaxLimits: a.Config.MaxLimits, FirstUID: a.together.uids(), System: principal.System,
-		Node: a.together.node, Together: a.together.shares(),
+		Keys: a.keys, Entropy: rand.Reader, Node: a.together.node, Together: a.together.shares(),
 	})
 	a.together.takeCensus()
 	retention, err := redaction.ParseRetention(a.Config.Retention)
@@ -285,7 +290,7 @@ func (a *App) wire(ctx context.Context, ids *id.Source, secret []byte, tiers []s
 	}
 	a.Runs = runs.New(runs.Parts{
 		Log: a.counted, Docs: a.Log, Blobs: blobs, Live: telemetry.WrapOutput(live,
-			a.metrics), Gate: asked, Agents: a.Identity, Spaces: a.Spaces.Living, Routes: a.Spaces.Routing,
+			a.metrics), Gate: asked, Agents: a.Identity, Spaces: a.Spaces.Living, Variables: a.Spaces.Variables.Values, Routes: a.Spaces.Routing,
 		Bundles: a.Gate.Bundles, Resume: a.Spaces.Pauses.ForRun,
 		Room: blobs.Room, Clock: a.clock, IDs: ids, Logger: a.logger, MaxContent: a.Config.ContentQuota, MaxKeep: retention.OfRuns(),
 	})
@@ -322,7 +327,13 @@ func (a *App) wire(ctx context.Context, ids *id.Source, secret []byte, tiers []s
 		a.Runs.Mine, a.GC.Mine, a.GC.Leads = a.Spaces.Ownership.Mine, a.Spaces.Ownership.Mine, a.together.leads.Load
 	}
 	a.Spaces.SetOccupants(a.Runs)
-	a.Gate.KillSwitch.OnHalt(a.Runs.Halt)
+	if err := a.models(ids, live, asked); err != nil {
+		return err
+	}
+	a.Gate.KillSwitch.OnHalt(func(ws id.Workspace, cause error) {
+		a.Runs.Halt(ws, cause)
+		a.Models.Halt(ws, cause)
+	})
 	a.Gate.KillSwitch.OnLift(a.Runs.Lifted)
 	return a.serve(ids, blobs)
 }

@@ -73,7 +73,7 @@ func TestOperationsFromBeginningToEnd(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	doc, err = a.Runs.Wait(ctx, id.DefaultWorkspace, doc.ID)
+	doc, err = a.Runs.History.Wait(ctx, id.DefaultWorkspace, doc.ID)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,7 +93,7 @@ func TestOperationsFromBeginningToEnd(t *testing.T) {
 	if _, err := a.Gate.Approvals.Decide(ctx, origin, id.DefaultWorkspace, approval, policy.Answer{Decision: "approve"}); err != nil {
 		t.Fatal(err)
 	}
-	doc, err = a.Runs.WaitPast(ctx, id.DefaultWorkspace, doc.ID, approval)
+	doc, err = a.Runs.History.WaitPast(ctx, id.DefaultWorkspace, doc.ID, approval)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -107,7 +107,7 @@ func TestOperationsFromBeginningToEnd(t *testing.T) {
 // results holds the results of a run: what each operation did, and what it said.
 func results(t *testing.T, a *app.App, doc run.Run, want []string) {
 	t.Helper()
-	events, err := a.Runs.Events(t.Context(), doc)
+	events, err := a.Runs.History.Events(t.Context(), doc)
 	if err != nil {
 		t.Fatal(err)
 	}

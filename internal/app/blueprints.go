@@ -14,6 +14,10 @@ import (
 // references are the ways in which the daemon finds the content hash of what a blueprint refers to.
 func (a *App) references() map[blueprint.Kind]blueprints.Resolve {
 	return map[blueprint.Kind]blueprints.Resolve{
+		blueprint.ToModel: func(ctx context.Context, ws id.Workspace, name string, _ blueprint.Blueprint) (event.Digest, error) {
+			held, err := a.Models.Get(ctx, ws, name)
+			return held.Hash, err
+		},
 		blueprint.ToPolicy: func(_ context.Context, _ id.Workspace, preset string, b blueprint.Blueprint) (event.Digest, error) {
 			bundle, _, err := a.Gate.Bundles.Adjust(preset, b.Adjustment())
 			return bundle.Hash, err

@@ -23,6 +23,7 @@ import (
 	"agentbox/internal/domain/run"
 	"agentbox/internal/driver/sqlite"
 	"agentbox/internal/service/runs"
+	"agentbox/internal/service/runs/history"
 	"agentbox/internal/service/spaces"
 )
 
@@ -72,7 +73,7 @@ func busy(t *testing.T, a *app.App) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err = a.Runs.Wait(t.Context(), id.DefaultWorkspace, doc.ID); err != nil {
+	if _, err = a.Runs.History.Wait(t.Context(), id.DefaultWorkspace, doc.ID); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -158,7 +159,7 @@ func TestTheFilesOfTheLogAreGone(t *testing.T) {
 					t.Errorf("got %v, want %q", err, want)
 				}
 				if err == nil {
-					runs, err := a.Runs.List(t.Context(), id.DefaultWorkspace, runs.Filter{Status: run.AwaitingApproval}, "", 10)
+					runs, err := a.Runs.History.List(t.Context(), id.DefaultWorkspace, history.Filter{Status: run.AwaitingApproval}, "", 10)
 					if err != nil || len(runs) != 1 {
 						t.Errorf("got %d runs that wait (%v), want 1", len(runs), err)
 					}

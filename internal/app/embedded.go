@@ -340,7 +340,7 @@ func (d *desk) Operate(ctx context.Context, w errand.Work, call id.ToolCall, in 
 	})
 	for err == nil && !doc.Status.Ended() {
 		_, asks := doc.Pending()
-		doc, err = d.a.Runs.WaitPast(ctx, w.Workspace, doc.ID, asks)
+		doc, err = d.a.Runs.History.WaitPast(ctx, w.Workspace, doc.ID, asks)
 		if ctx.Err() != nil {
 			return errand.Outcome{}, context.Cause(ctx)
 		}

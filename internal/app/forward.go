@@ -60,7 +60,7 @@ func (ms *membership) home(ctx context.Context, ws id.Workspace, home wire.Home,
 		return ms.leader(ctx)
 	}
 	if home == wire.AtRun {
-		doc, err := ms.app.Runs.Find(ctx, ws, id.Run(value))
+		doc, err := ms.app.Runs.History.Find(ctx, ws, id.Run(value))
 		if fault.KindOf(err) == fault.NotFound || err == nil && doc.Space == "" {
 			return node.Member{}, nil
 		}

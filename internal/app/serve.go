@@ -71,6 +71,7 @@ func (a *App) serve(ids *id.Source, blobs *disk.Blobs) error {
 		Nodes:        a.Nodes,
 		Labels:       a.Labels,
 		Blueprints:   a.Blueprints,
+		Models:       a.Models,
 		Docs:         a.Log,
 		Metrics:      a.metrics.Handler(),
 		Tally:        func(ws id.Workspace) hostapi.Tally { return hostapi.Tally(a.metrics.Tally(ws)) },
@@ -395,6 +396,7 @@ func (a *App) Close() error {
 		}
 		settled := a.settle()
 		if a.Spaces != nil {
+			a.Spaces.Watches.Close()
 			errs = append(errs, a.Spaces.Living.Close())
 		}
 		for _, close := range a.closers {

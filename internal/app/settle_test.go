@@ -13,6 +13,7 @@ import (
 	"agentbox/internal/kernel/journal"
 	"agentbox/internal/service/engines"
 	"agentbox/internal/service/spaces"
+	"agentbox/internal/testkit/wall"
 )
 
 // mute is a log whose database does not answer who reads until the log is closed.
@@ -53,7 +54,7 @@ func TestADaemonEndsWhileEvidenceCannotBeCollected(t *testing.T) {
 		if err != nil {
 			t.Error(err)
 		}
-	case <-time.After(20 * time.Second):
+	case <-time.After(wall.Patience):
 		t.Fatal("it waits for ever")
 	}
 }

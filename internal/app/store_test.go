@@ -93,7 +93,7 @@ func TestLogInADatabase(t *testing.T) {
 	defer cancel()
 	r, err := a.Runs.Start(within, origin, runs.Request{Workspace: id.DefaultWorkspace, Space: s.ID, Message: m})
 	if err == nil {
-		r, err = a.Runs.Wait(within, id.DefaultWorkspace, r.ID)
+		r, err = a.Runs.History.Wait(within, id.DefaultWorkspace, r.ID)
 	}
 	if err != nil || r.Status != run.Succeeded {
 		t.Fatalf("the run is %+v, %v", r, err)

@@ -42,9 +42,9 @@ func (a *App) tiers() ([]space.Tier, error) {
 		a.nano = tier
 		wrap(tier)
 	}
-	tier, err := openNamespace(a.Config, a.clock, func(s id.Space, phase string, took time.Duration) {
+	tier, err := openNamespace(a.Config, a.clock, func(s id.Space, phase string, ended time.Time, took time.Duration) {
 		a.metrics.Started(namespaceName, phase, took)
-		a.tracer.Phase(s, phase, a.clock.Now(), took)
+		a.tracer.Phase(s, phase, ended, took)
 	})
 	if err != nil {
 		a.logger.Warn("no spaces of namespaces on this host", "code", "tier_unavailable", "tier", namespaceName, "error", err)

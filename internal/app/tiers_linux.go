@@ -16,7 +16,7 @@ const (
 	hostRoot      = namespace.HostRoot
 )
 
-func openNamespace(c Config, clock event.Clock, phase func(id.Space, string, time.Duration)) (probed, error) {
+func openNamespace(c Config, clock event.Clock, phase func(id.Space, string, time.Time, time.Duration)) (probed, error) {
 	program, err := embedded.Program()
 	if err != nil {
 		return nil, err

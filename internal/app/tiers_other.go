@@ -17,7 +17,7 @@ const (
 )
 
 // openNamespace says why there is no such tier here.
-func openNamespace(Config, event.Clock, func(id.Space, string, time.Duration)) (probed, error) {
+func openNamespace(Config, event.Clock, func(id.Space, string, time.Time, time.Duration)) (probed, error) {
 	return nil, fault.New(fault.Unavailable, "tier_unavailable",
 		"spaces of the tier namespace are made of parts of the Linux kernel, which %s does not have", runtime.GOOS).
 		With("run the daemon on Linux, or in a Linux virtual machine on this host, and reach it with --url")

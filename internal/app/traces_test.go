@@ -237,9 +237,9 @@ func TestTheTraceOfARun(t *testing.T) {
 	questions, _ := d.ask("GET", "/v1/approvals?status=pending", "", "")
 	question := questions["approvals"].([]any)[0].(map[string]any)
 	d.ask("POST", "/v1/approvals/"+text(question, "approval_id")+"/decide", `{"decision":"approve"}`, "")
-	ended, err := d.app.Runs.Wait(t.Context(), id.DefaultWorkspace, runID)
+	ended, err := d.app.Runs.History.Wait(t.Context(), id.DefaultWorkspace, runID)
 	if err == nil && !ended.Status.Ended() {
-		ended, err = d.app.Runs.WaitPast(t.Context(), id.DefaultWorkspace, runID, id.Approval(text(question, "approval_id")))
+		ended, err = d.app.Runs.History.WaitPast(t.Context(), id.DefaultWorkspace, runID, id.Approval(text(question, "approval_id")))
 	}
 	if err != nil || ended.Status != run.Succeeded {
 		t.Fatalf("%+v %v", ended, err)

@@ -22,7 +22,7 @@ import (
 	"agentbox/internal/domain/run"
 	"agentbox/internal/kernel/journal"
 	"agentbox/internal/service/gate/approvals"
-	"agentbox/internal/service/runs"
+	"agentbox/internal/service/runs/history"
 	"agentbox/internal/service/spaces"
 	"agentbox/internal/testkit/platter"
 )
@@ -100,7 +100,7 @@ func TestUpgrade(t *testing.T) {
 func holdsWhatItHeld(t *testing.T, a *app.App) {
 	t.Helper()
 	ctx, ws := t.Context(), id.DefaultWorkspace
-	runs, err := a.Runs.List(ctx, ws, runs.Filter{}, "", 10)
+	runs, err := a.Runs.History.List(ctx, ws, history.Filter{}, "", 10)
 	if err != nil || len(runs) != 3 {
 		t.Fatalf("%d runs, %v, want 3", len(runs), err)
 	}
@@ -108,7 +108,7 @@ func holdsWhatItHeld(t *testing.T, a *app.App) {
 	if waits.Status != run.AwaitingApproval || runs[1].Status != run.Succeeded || report.Status != run.Succeeded {
 		t.Errorf("the runs are %s, %s and %s", waits.Status, runs[1].Status, report.Status)
 	}
-	results, err := a.Runs.Events(ctx, report)
+	results, err := a.Runs.History.Events(ctx, report)
 	if err != nil || len(results.Events) != 6 {
 		t.Fatalf("%d results, %v, want 6", len(results.Events), err)
 	}

@@ -26,6 +26,7 @@ type RunRequest struct {
 	Title       string      `json:"title,omitempty"`
 	Background  bool        `json:"background,omitempty"`
 	Retention   string      `json:"retention,omitempty"` // as in 30d or 36h; empty for as long as the operator's rules say
+	Artifacts   []string    `json:"artifacts,omitempty"` // the files of the space that are kept as artifacts when the run ends
 	WaitSeconds int64       `json:"wait_seconds"`        // 0 answers at once
 
 	IdempotencyKey string `json:"-"`

@@ -40,6 +40,10 @@ var grepOptions = options(`A=v B=v C=v m=v d=v D=v e=p f=P --regexp=p --file=P -
 
 var copyOptions = options("t=w S=v m=v o=v g=v --target-directory=w --suffix=v --backup=o --mode=v --preserve=o --sparse=o --reflink=o")
 
+var zstdOptions = options("o=w T=v D=f M=v --filelist=0 --output-dir-flat=w --output-dir-mirror=w --patch-from=f --trace=w")
+
+var xzOptions = options("F=v S=v T=v C=v M=v --files=0 --files0=0 --suffix=v --format=v --check=v --threads=v --memlimit=v")
+
 // optionTable says which values the options of the file tools take. An option that is not listed counts as a flag, and a text after its =
 // as a file.
 var optionTable = map[string]map[string]taking{
@@ -73,7 +77,7 @@ var optionTable = map[string]map[string]taking{
 	"date":  options("d=v f=f r=f s=v --date=v --file=f --reference=f --set=v"),
 	"file":  options("f=f m=f F=v e=v --files-from=f --magic-file=f"),
 	"shred": options("n=v s=v"), "gzip": options("S=v --suffix=v"), "zip": options("x=X i=i b=f t=v n=v P=v"), "unzip": options("d=w x=X P=v"),
-	"zstd": options("o=w T=v D=f"), "unzstd": options("o=w T=v D=f"), "zstdcat": options("T=v D=f"),
+	"zstd": zstdOptions, "unzstd": zstdOptions, "zstdcat": zstdOptions, "xz": xzOptions, "unxz": xzOptions, "xzcat": xzOptions,
 	"du": options("X=f d=v B=v t=v --exclude=v --exclude-from=f --files0-from=0 --max-depth=v"),
 	"ls": options("I=v w=v T=v --ignore=v --hide=v --color=o"),
 	"rsync": options(`e=v f=v B=v T=f --exclude=v --include=v --filter=v --exclude-from=f --include-from=f --files-from=f --password-file=f

@@ -110,7 +110,7 @@ var fileTools = map[string]int{
 	"sha224sum": 0, "sha384sum": 0, "b2sum": 0, "sum": 0, "basenc": 0, "ptx": 0, "dircolors": 0, "pr": 0, "tsort": 0, "shuf": 0, "sdiff": 0,
 	"fallocate": 0,
 	"gzip":      0, "gunzip": 0, "zcat": 0, "bzip2": 0, "xz": 0, "zip": 0, "unzip": 0, "tar": 0, "rev": 0, "fold": 0, "fmt": 0, "expand": 0,
-	"column": 0, "file": 0, "zstd": 0, "unzstd": 0, "zstdcat": 0, "unxz": 0, "xzcat": 0,
+	"column": 0, "file": 0, "zstd": 0, "unzstd": 0, "zstdcat": 0, "unxz": 0, "xzcat": 0, "bunzip2": 0, "bzcat": 0,
 	// of these only options name files
 	"mkdir": 0, "rmdir": 0, "cksum": 0, "unexpand": 0, "rsync": 0, "scp": 0, "curl": 0, "date": 9, "du": maxWords,
 	"chmod": 1, "chown": 1, "grep": 1, "egrep": 1, "fgrep": 1, "sed": 1, "awk": 1, "gawk": 1, "mawk": 1, "jq": 1, "rg": 1,
@@ -118,7 +118,7 @@ var fileTools = map[string]int{
 
 // writers are those that change the files that they are given.
 var writers = names("mkdir rmdir cp mv ln install tee touch truncate rm unlink shred split csplit chmod chown gzip gunzip bzip2 xz " +
-	"unxz zstd unzstd fallocate")
+	"unxz bunzip2 zstd unzstd fallocate")
 
 // copies are those of which the last operand alone is written, unless an option names the folder.
 var copies = names("cp ln install")

@@ -11,6 +11,7 @@ import (
 	"agentbox/internal/service/gc"
 	"agentbox/internal/service/incidents"
 	"agentbox/internal/service/labels"
+	"agentbox/internal/service/models"
 	"agentbox/internal/service/redaction"
 	"agentbox/internal/service/rooms"
 	"agentbox/internal/service/runs"
@@ -27,6 +28,7 @@ func All() []projection.Definition {
 		engines.Definitions(),
 		labels.Definitions(),
 		blueprints.Definitions(),
+		models.Definitions(),
 		[]projection.Definition{
 			spaces.Definition(), spaces.ChangeDefinition(), spaces.SnapshotDefinition(),
 			runs.Definition(), runs.LoadDefinition(), gc.Definition(), redaction.Definition(), transfer.Definition(), workspaces.Definition(),

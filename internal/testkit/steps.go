@@ -15,14 +15,12 @@ import (
 	"agentbox/internal/kernel/livestream"
 	"agentbox/internal/service/runs"
 	"agentbox/internal/service/spaces"
+	"agentbox/internal/testkit/wall"
 )
 
-// patience is how long a test waits for what must come; nothing that is right takes nearly as long.
-const patience = time.Minute
-
-// Context returns a context that ends with the test, or when its patience does.
+// Context returns a context that ends with the test, or after wall.Patience.
 func (s *Stack) Context() context.Context {
-	ctx, cancel := context.WithTimeout(s.T.Context(), patience)
+	ctx, cancel := context.WithTimeout(s.T.Context(), wall.Patience)
 	s.T.Cleanup(cancel)
 	return ctx
 }
@@ -61,7 +59,7 @@ func (s *Stack) Start(in id.Space, operations string) run.Run {
 // Find returns a run as it stands.
 func (s *Stack) Find(r id.Run) run.Run {
 	s.T.Helper()
-	doc, err := s.Runs.Find(s.Context(), WS, r)
+	doc, err := s.Runs.History.Find(s.Context(), WS, r)
 	s.must(err)
 	return doc
 }
@@ -126,7 +124,7 @@ func (s *Stack) rest(r id.Run, enough func(run.Run) bool) run.Run {
 func (s *Stack) Prints(r id.Run, text string) {
 	s.T.Helper()
 	var seen strings.Builder
-	for f, err := range s.Runs.Follow(s.Context(), WS, r, 1) {
+	for f, err := range s.Runs.Frames.Follow(s.Context(), WS, r, 1) {
 		s.must(err)
 		if f.Kind == livestream.Stdout {
 			seen.Write(f.Data)
@@ -160,7 +158,7 @@ func (s *Stack) Tick(d time.Duration) {
 // Results returns the results of a run, in order.
 func (s *Stack) Results(r id.Run) []run.Result {
 	s.T.Helper()
-	m, err := s.Runs.Events(s.Context(), s.Find(r))
+	m, err := s.Runs.History.Events(s.Context(), s.Find(r))
 	s.must(err)
 	return m.Events
 }

@@ -143,10 +143,12 @@ func (s *Stack) open() {
 		Log: s.Log, Docs: s.Docs, Gate: s.Gate, Library: s.Gate.Bundles, Store: s.Store, Tiers: tiers, Place: s.Options.Place, Clock: s.Clock,
 		IDs:    s.IDs,
 		Logger: logger, MaxSpaces: s.Options.MaxSpaces, MaxLimits: s.Options.MaxLimits, FirstUID: s.first, System: principal.System,
+		Keys: s.Keys, Entropy: rand.Reader,
 	})
 	s.Runs = runs.New(runs.Parts{
 		Log: s.Log, Docs: s.Docs, Blobs: s.Blobs, Live: s.Live, Gate: s.Gate, Agents: s.Identity,
-		Spaces: s.Spaces.Living, Routes: s.Spaces.Routing, Bundles: s.Gate.Bundles, Resume: s.Spaces.Pauses.ForRun,
+		Spaces: s.Spaces.Living, Variables: s.Spaces.Variables.Values,
+		Routes: s.Spaces.Routing, Bundles: s.Gate.Bundles, Resume: s.Spaces.Pauses.ForRun,
 		Clock: s.Clock, IDs: s.IDs, Logger: logger, MaxContent: s.Options.Content,
 	})
 	s.GC = gc.New(gc.Parts{

@@ -31,7 +31,66 @@ const approve = async () => {
   assert.fail('no question waits')
 }
 
+// watched watches a folder, and returns what is told and a function that waits for an event.
+const watched = async (sandbox, folder, options = {}) => {
+  const seen = []
+  let ended = false
+  const handle = await sandbox.files.watchDir(folder, (e) => seen.push(`${e.type} ${e.name}`), {
+    ...options,
+    onExit: () => {
+      ended = true
+    },
+  })
+  const until = async (...wanted) => {
+    for (let i = 0; i < 200 && !wanted.every((w) => (w === 'end' ? ended : seen.includes(w))); i++) {
+      await new Promise((done) => setTimeout(done, 50))
+    }
+    for (const w of wanted) assert.ok(w === 'end' ? ended : seen.includes(w), `want ${w}, told ${seen.join(', ')}`)
+  }
+  return { handle, seen, until }
+}
+
 const cases = {
+  async 'a folder is watched'() {
+    await box.files.makeDir('watched/deep')
+    await box.files.write('watched/old.txt', 'old')
+    const w = await watched(box, 'watched')
+    await box.files.write('watched/new.txt', 'new')
+    await w.until('create new.txt', 'write new.txt')
+    await box.files.write('watched/old.txt', 'changed')
+    await w.until('write old.txt')
+    await box.files.rename('watched/new.txt', 'watched/other.txt')
+    await w.until('rename new.txt', 'create other.txt')
+    await box.files.write('watched/deep/f.txt', 'not told')
+    await box.files.remove('watched/other.txt')
+    await w.until('remove other.txt')
+    assert.ok(!w.seen.some((s) => s.includes('f.txt')), w.seen.join(', '))
+    await w.handle.stop()
+    const count = w.seen.length
+    await box.files.write('watched/late.txt', 'x')
+    assert.equal(w.seen.length, count)
+  },
+  async 'a folder is watched recursively, until it goes'() {
+    await box.files.makeDir('tree-watched/a')
+    const w = await watched(box, 'tree-watched', { recursive: true })
+    await box.commands.run('mkdir -p /workspace/tree-watched/a/b && echo x > /workspace/tree-watched/a/b/c.txt')
+    await w.until('create a/b', 'create a/b/c.txt')
+    await box.files.remove('tree-watched')
+    await w.until('remove a/b/c.txt', 'remove a/b', 'remove a', 'end')
+  },
+  async 'a folder that is not there is not watched'() {
+    await assert.rejects(watched(box, 'no/such/folder'), e2b.FileNotFoundError ?? e2b.NotFoundError)
+    await assert.rejects(watched(box, '/etc'), e2b.SandboxError)
+  },
+  async 'withheld files are not told'() {
+    const other = await Sandbox.create({ timeoutMs: 60_000 })
+    const w = await watched(other, '/home/user', { recursive: true })
+    await other.files.write('.env', 'SECRET=1')
+    await other.files.write('seen.txt', 'x')
+    await w.until('create seen.txt')
+    assert.ok(!w.seen.some((s) => s.includes('.env')), w.seen.join(', '))
+    await other.kill()
+  },
   async 'a wrong key is an authentication error'() {
     await assert.rejects(Sandbox.create({ apiKey: 'e2b_' + '00'.repeat(8) }), e2b.AuthenticationError)
   },

@@ -276,6 +276,80 @@ def a_missing_file_is_not_found():
     same(shared().files.exists("missing/deeper"), False)
 
 
+def told(handle, *wanted):
+    """Asks for new events until the wanted ones have come, and returns all."""
+    seen: list = []
+    for _ in range(100):
+        seen += [(e.type.value, e.name) for e in handle.get_new_events()]
+        if set(wanted) <= set(seen):
+            return seen
+        time.sleep(0.05)
+    raise AssertionError(f"got {seen}, want {wanted}")
+
+
+@case
+def a_folder_is_watched():
+    box = shared()
+    box.files.make_dir("watched/deep")
+    box.files.write("watched/old.txt", "old")
+    handle = box.files.watch_dir("watched")
+    box.files.write("watched/new.txt", "new")
+    told(handle, ("create", "new.txt"), ("write", "new.txt"))
+    box.files.write("watched/old.txt", "changed")
+    same(told(handle, ("write", "old.txt")), [("write", "old.txt")])
+    box.files.rename("watched/new.txt", "watched/other.txt")
+    told(handle, ("rename", "new.txt"), ("create", "other.txt"))
+    box.files.write("watched/deep/f.txt", "not told")
+    box.files.remove("watched/other.txt")
+    seen = told(handle, ("remove", "other.txt"))
+    assert not any("f.txt" in name for _, name in seen), seen
+    handle.stop()
+    raises(e2b.SandboxException, handle.get_new_events)
+
+
+@case
+def a_folder_is_watched_recursively():
+    box = shared()
+    box.files.make_dir("tree-watched/a")
+    handle = box.files.watch_dir("tree-watched", recursive=True)
+    box.commands.run("mkdir -p /workspace/tree-watched/a/b && echo x > /workspace/tree-watched/a/b/c.txt")
+    told(handle, ("create", "a/b"), ("create", "a/b/c.txt"))
+    handle.stop()
+
+
+@case
+def a_folder_that_is_not_there_is_not_watched():
+    raises(e2b.NotFoundException, lambda: shared().files.watch_dir("no/such/folder"))
+    raises(e2b.SandboxException, lambda: shared().files.watch_dir("/etc"))
+
+
+@case
+def withheld_files_are_not_told():
+    box = Sandbox.create(timeout=60)
+    handle = box.files.watch_dir("/home/user", recursive=True)
+    box.files.write(".env", "SECRET=1")
+    box.files.write("seen.txt", "x")
+    box.files.write("last.txt", "x")
+    seen = told(handle, ("create", "last.txt"))
+    assert ("create", "seen.txt") in seen and not any(".env" in name for _, name in seen), seen
+    box.kill()
+
+
+@case
+def the_asynchronous_package_watches():
+    async def watch():
+        box = await AsyncSandbox.create(timeout=60)
+        seen, ended = asyncio.Queue(), asyncio.Event()
+        handle = await box.files.watch_dir(".", on_event=lambda e: seen.put_nowait((e.type.value, e.name)),
+                                           on_exit=lambda _: ended.set())
+        await box.files.write("a.txt", "x")
+        same(await asyncio.wait_for(seen.get(), 10), ("create", "a.txt"))
+        await handle.stop()
+        await box.kill()
+
+    asyncio.run(watch())
+
+
 @case
 def a_listing_has_depths():
     shared().files.write("tree/a/b/c.txt", "x")

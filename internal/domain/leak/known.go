@@ -8,6 +8,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"agentbox/internal/domain/policy"
 )
 
 // Bounds of the environment values that the scan searches for.
@@ -37,17 +39,30 @@ func Values(envs ...map[string]string) Known {
 	var k Known
 	for _, env := range envs {
 		for name, value := range env {
-			if strings.HasPrefix(name, "AGENTBOX_") {
-				continue
-			}
-			value = strings.TrimSpace(value)
-			named := secretName.MatchString(name) && len(value) >= MinNamed && !openValue.MatchString(value)
-			if (named || len(value) >= MinUnnamed && looksSecret(value)) && !slices.Contains(k.values, value) {
+			if value = strings.TrimSpace(value); secret(name, value) && !slices.Contains(k.values, value) {
 				k.values = append(k.values, value)
 			}
 		}
 	}
 	return k
+}
+
+// secret reports whether a variable's value, without blanks around it, may not be printed.
+func secret(name, value string) bool {
+	if strings.HasPrefix(name, "AGENTBOX_") || policy.IsMask(value) {
+		return false
+	}
+	named := secretName.MatchString(name) && len(value) >= MinNamed && !openValue.MatchString(value)
+	return named || len(value) >= MinUnnamed && looksSecret(value)
+}
+
+// Variable reports whether the value of a variable is a secret: one that Values returns, or one in which the rules find a secret.
+func Variable(name, value string) bool {
+	if secret(name, strings.TrimSpace(value)) {
+		return true
+	}
+	_, found := Text(value)
+	return len(found) > 0
 }
 
 // withPassword is an address that holds a password.

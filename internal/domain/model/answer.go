@@ -3,6 +3,7 @@ package model
 import (
 	"context"
 
+	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/policy"
 )
 
@@ -85,17 +86,13 @@ type Delta struct {
 	Text string   `json:"text,omitempty"` // the new text, or the new piece of the arguments
 	ID   string   `json:"id,omitempty"`   // of the tool call
 	Name string   `json:"name,omitempty"` // of the tool; in the first piece of a call
-}
 
-// Model answers requests: what an agent sees. It passes the gate, holds budgets, records and routes; package service/models makes one for
-// a caller. The function emit gets the pieces as they come, may be nil, and ends the request by an error. An error of a vendor is a
-// *Failure. An answer is whole or there is none.
-type Model interface {
-	Stream(ctx context.Context, r Request, emit func(Delta) error) (Answer, error)
+	Again bool `json:"again,omitempty"` // another try begins: the pieces before do not count; it has no text
 }
 
 // Endpoint sends one request to one endpoint, once: what a driver is. It redeems the permit, an action of type model.call for exactly this
-// request and this entry. It neither retries nor chooses. Package endpointtest stands in for a vendor.
+// request and this entry. An error of a vendor is a *Failure. An answer is whole or there is none. It neither retries nor chooses. Package
+// endpointtest stands in for a vendor.
 type Endpoint interface {
 	Stream(ctx context.Context, permit policy.Permit, to Target, r Request, emit func(Delta) error) (Answer, error)
 }
@@ -128,3 +125,13 @@ func (s Secret) GoString() string { return s.String() }
 
 // MarshalText returns a mark.
 func (s Secret) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// Keys keeps the keys of endpoints, by workspace and name. It hands a key to nobody but the one who asks an endpoint.
+type Keys interface {
+	// Key returns a key, or ErrNoKey.
+	Key(ctx context.Context, ws id.Workspace, name string) (Secret, error)
+	// Set keeps a key, in the place of an earlier one. It redeems a permit of type model.key.
+	Set(ctx context.Context, permit policy.Permit, ws id.Workspace, name string, key Secret) error
+	// Remove destroys a key; one that is not there is no error. It redeems a permit of type model.key.
+	Remove(ctx context.Context, permit policy.Permit, ws id.Workspace, name string) error
+}

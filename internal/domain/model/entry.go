@@ -92,6 +92,7 @@ type Entry struct {
 	TotalMS   int `json:"total_ms,omitempty"`          // the most for one request; 0 means DefaultTotal
 
 	Classes []TaskClass  `json:"classes,omitempty"` // for which it answers where no route says otherwise
+	Record  string       `json:"record,omitempty"`  // the cassette into which requests and answers are written; empty for none
 	AddedBy id.Principal `json:"added_by,omitempty"`
 	AddedAt time.Time    `json:"added_at,omitzero"`
 }
@@ -165,6 +166,12 @@ func (e Entry) Check() error {
 	}
 	if e.Key != "" && !named(e.Key) {
 		return bad("key is the name of a secret (1 to 64 of a-z, 0-9, . _ and -), never the secret itself")
+	}
+	if e.Record != "" && (!named(e.Record) || e.Provider == Scripted) {
+		return bad("record is the name of a cassette, for a model that is no cassette itself")
+	}
+	if len(e.Classes) > 32 {
+		return bad("a model has at most 32 classes")
 	}
 	if e.Context < 0 || e.MaxOutput < 0 || e.IdleMS < 0 || e.TotalMS < 0 {
 		return bad("limits must not be negative")
@@ -244,6 +251,3 @@ func (e Entry) Target() string {
 	}
 	return e.BaseURL
 }
-
-// ActionCall is the type of the action by which a request goes to an endpoint. The gate denies it until the registry of actions has it.
-const ActionCall = "model.call"

@@ -10,7 +10,10 @@ import (
 
 // Permit is the right to do one action once. Only the gate makes one (arch_test.go proves it); the zero value permits nothing. A driver
 // that touches the world takes a permit, redeems it, and does the redeemed action.
-type Permit struct{ grant *grant }
+type Permit struct {
+	grant    *grant
+	supplied *supplied // what Supply was given; nil for nothing
+}
 
 type grant struct {
 	canonical []byte
@@ -33,10 +36,11 @@ var (
 // Issue makes a permit for an action's canonical bytes. Only the gate calls it. The function revoked, if not nil, is asked at redemption
 // and may still refuse.
 func Issue(canonical []byte, revoked func() error) Permit {
-	return Permit{&grant{canonical: canonical, digest: event.DigestOf(canonical), revoked: revoked}}
+	return Permit{grant: &grant{canonical: canonical, digest: event.DigestOf(canonical), revoked: revoked}}
 }
 
 // Redeem spends the permit for an action of one of the given types and returns that action, read from the bytes that were decided on.
+// The masks of secret variables are replaced by the values that Supply was given.
 func (p Permit) Redeem(types ...string) (Action, error) {
 	if p.grant == nil {
 		return Action{}, ErrNoPermit
@@ -50,6 +54,9 @@ func (p Permit) Redeem(types ...string) (Action, error) {
 	}
 	if !slices.Contains(types, action.Type) {
 		return Action{}, ErrPermitMismatch
+	}
+	if err := p.unmask(&action); err != nil {
+		return Action{}, err
 	}
 	if p.grant.revoked != nil {
 		if err := p.grant.revoked(); err != nil {

@@ -40,7 +40,7 @@ type Kind struct {
 	Cost       Cost     `json:"cost,omitempty"`
 	Recovery   Recovery `json:"recovery,omitempty"`
 
-	// For a Record and for an action outside: who may do it. A bundle may forbid it or ask, but need not permit it.
+	// For an action of RulesRole: who may do it. A bundle may forbid it or ask, but need not permit it.
 	Role     string `json:"role,omitempty"`     // the least role of a person; "" is nobody
 	Agents   bool   `json:"agents,omitempty"`   // agents may
 	Services bool   `json:"services,omitempty"` // services may, engines among them
@@ -198,6 +198,10 @@ const (
 	BlueprintRegister = "blueprint.register" // register a blueprint, or a new version of it
 	BlueprintRemove   = "blueprint.remove"
 
+	ModelCall      = "model.call"      // send a request to an endpoint of a model
+	ModelConfigure = "model.configure" // change the catalogue of models, the routes and the budgets
+	ModelKey       = "model.key"       // set a key for endpoints of models, or remove it
+
 	KillSwitchSet = "kill_switch.set"
 	RunCancel     = "run.cancel"
 
@@ -346,6 +350,11 @@ var table = []Kind{
 	record(RunFail, "fail a run", "member", "agents", "services"),
 	record(StepCreate, "record a step", "member", "agents", "services"),
 	halting(record(ToolCall, "call a tool", "member", "agents", "services")),
+	{
+		Type: ModelCall, Title: "ask a model", SideEffect: Network, Zone: event.Supervised, Idempotent: true, Cost: LowCost,
+		Role: "member", Agents: true, Services: true, Rules: RulesRole,
+		Impact: "Sends the conversation to the model's endpoint, which may cost money. What is sent cannot be taken back.",
+	},
 	record(ToolReport, "report a tool call", "member", "agents", "services"),
 	record(ArtifactStore, "keep an artifact's content", "member", "agents", "services"),
 	record(EvidenceCollect, "collect the evidence of a run", "member", "agents", "services"),
@@ -358,6 +367,8 @@ var table = []Kind{
 	record(ActionTypeRetire, "retire an action type", "admin"),
 	record(BlueprintRegister, "register a blueprint", "member"),
 	record(BlueprintRemove, "remove a blueprint", "member"),
+	record(ModelConfigure, "change the catalogue of models", "admin"),
+	record(ModelKey, "keep the keys of models", "admin"),
 
 	record(StandingRevoke, "end a standing approval", "operator"),
 	record(KillSwitchSet, "throw the kill switch", "member"),

@@ -50,14 +50,19 @@ func TestEveryActionTypeHasACompleteRow(t *testing.T) {
 		if k.Title == "" || k.SideEffect == "" || k.Zone == "" {
 			t.Errorf("%s: title %q, side effect %q, zone %q", k.Type, k.Title, k.SideEffect, k.Zone)
 		}
-		role := k.SideEffect == policy.Record || k.Outside
+		model := k.SideEffect == policy.Network && !k.Outside // done here, to an endpoint of the catalogue
+		role := k.SideEffect == policy.Record || k.Outside || model
 		if role != (k.Role != "") {
 			t.Errorf("%s: the least role of a person is %q", k.Type, k.Role)
 		}
 		want := map[policy.SideEffect][]policy.Rules{
 			policy.Pure: {policy.RulesOwn}, policy.Read: {policy.RulesReads}, policy.Filesystem: {policy.RulesWrites, policy.RulesControl},
 			policy.Process: {policy.RulesCommands}, policy.Control: {policy.RulesControl, policy.RulesOwn}, policy.Record: {policy.RulesRole},
+			policy.Network: {policy.RulesRole},
 		}[k.SideEffect]
+		if model != (k.Type == policy.ModelCall) {
+			t.Errorf("%s leaves the machine from within", k.Type)
+		}
 		if k.Outside {
 			want = []policy.Rules{policy.RulesRole, policy.RulesHosts}
 		}

@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"agentbox/internal/domain/policy"
+	"agentbox/internal/testkit/wall"
 )
 
 func TestWithholdMatches(t *testing.T) {
@@ -74,11 +75,11 @@ func TestWithholdMatchesLettersOfAnyForm(t *testing.T) {
 // A path of code's making is as deep as code likes, and takes no longer for it than its length.
 func TestWithholdMatchesDeepPathsInTime(t *testing.T) {
 	w := policy.Withhold{Paths: []string{"*.env", "*a*a*a*a*b", "x/*/y"}, Except: []string{"*a*a*a*a*c/**"}}
-	start := time.Now()
+	start := wall.Processor()
 	if _, held := w.Match(strings.Repeat("a/", 20_000) + "a"); held {
 		t.Error("it matches what it does not")
 	}
-	if took := time.Since(start); took > 5*time.Second {
+	if took := wall.Processor() - start; took > 5*time.Second {
 		t.Errorf("it took %s", took)
 	}
 	if _, held := w.Match(strings.Repeat("a/", 20_000) + ".env"); !held {

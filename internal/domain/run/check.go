@@ -3,6 +3,8 @@ package run
 import (
 	"strings"
 	"unicode/utf8"
+
+	"agentbox/internal/domain/policy"
 )
 
 // Check reports the first limit that the operation's values break. Paths and encoded content are checked where they are resolved.
@@ -80,6 +82,9 @@ func (op Operation) checkShell() error {
 		}
 		if strings.ContainsRune(value, 0) {
 			return invalid("env variable %s holds a NUL character", name)
+		}
+		if policy.IsMask(value) {
+			return invalid("env variable %s is the mask of a secret: leave it out, for every command gets the space's own variables", name)
 		}
 		size += len(name) + len(value)
 	}

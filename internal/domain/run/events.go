@@ -46,6 +46,8 @@ type Created struct {
 	Side
 	Order
 
+	Artifacts Patterns `json:"artifact_patterns,omitempty"` // the files of its space that it keeps as artifacts when it ends
+
 	Token id.Token `json:"capability_token_id,omitempty"` // under which it was asked for, and is executed
 }
 
@@ -145,6 +147,8 @@ type Finished struct {
 
 	Retention int64     `json:"retention_seconds,omitempty"`
 	Until     time.Time `json:"kept_until,omitzero"` // when that is over
+
+	Artifacts *Gathered `json:"artifacts_kept,omitempty"` // of a run that asked for artifacts, and had begun
 }
 
 // Retained is the data of run.retained: how long the data of a run that has ended are kept from now on.

@@ -79,7 +79,7 @@ func evolve(r Run, e event.Event) (Run, error) {
 			return r, err
 		}
 		r.Status, r.EndedAt, r.Error, r.KeptUntil, r.Claim = finalStatus[e.Type], e.OccurredAt, d.Error, d.Until, nil
-		r.Reported = d.reported(r)
+		r.Reported, r.Artifacts = d.reported(r), d.Artifacts
 	case EventRetained:
 		d, err := event.Decode[Retained](e)
 		if err != nil {
@@ -106,7 +106,7 @@ func created(e event.Event) (Run, error) {
 		ID: d.Run, Workspace: e.Workspace, Room: e.Room, Space: d.Space, Agent: d.Agent, CreatedBy: e.Principal, Title: d.Title,
 		Status: Queued, Input: d.Input, CreatedAt: e.OccurredAt, Correlation: e.Correlation, Trace: d.Trace, Retention: d.Retention,
 		Token: d.Token, Operations: make([]Progress, len(d.Operations)),
-		Order: d.Order, Parent: d.Parent, Side: d.Side,
+		Order: d.Order, Parent: d.Parent, Side: d.Side, Patterns: d.Artifacts,
 	}
 	for i, o := range d.Operations {
 		r.Operations[i] = Progress{ID: o.ID, Type: o.Type, Summary: o.Summary, Context: o.Context, State: Waiting}

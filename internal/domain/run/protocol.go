@@ -16,6 +16,7 @@ const Protocol = "1.0"
 
 // Limits of one operations message.
 const (
+	MaxInputBytes    = 64 << 20 // of the whole message
 	MaxOperations    = 1_000
 	MaxMessageRunes  = 100_000  // characters of a message operation
 	MaxContentBytes  = 10 << 20 // of a created file, after decoding

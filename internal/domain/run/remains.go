@@ -49,7 +49,11 @@ func Remains(e event.Event) (any, error) {
 		return d, err
 	case EventCompleted, EventFailed, EventCancelled:
 		d, err := event.Decode[Finished](e)
-		return Finished{Run: d.Run, Permit: d.Permit, Retention: d.Retention, Until: d.Until}, err
+		left := Finished{Run: d.Run, Permit: d.Permit, Retention: d.Retention, Until: d.Until}
+		if g := d.Artifacts; g != nil {
+			left.Artifacts = &Gathered{Files: g.Files, Bytes: g.Bytes, LeftOut: g.LeftOut, Error: g.Error}
+		}
+		return left, err
 	}
 	return nil, nil
 }

@@ -2,6 +2,7 @@ package run
 
 import (
 	"encoding/json"
+	"slices"
 	"time"
 )
 
@@ -83,4 +84,20 @@ type Events struct {
 	RunID           string   `json:"runId"`
 	Events          []Result `json:"events"`
 	Status          string   `json:"status"`
+}
+
+// Shorten leaves the long texts of a result out, by name: those of more than 1 KiB, and more than 16 displays.
+func (r *Result) Shorten() {
+	for _, field := range []struct {
+		name string
+		text **string
+	}{{"content", &r.Content}, {"stdout", &r.Stdout}, {"stderr", &r.Stderr}} {
+		if *field.text != nil && len(**field.text) > 1<<10 {
+			*field.text = nil
+			r.Omitted = append(slices.Clip(r.Omitted), field.name)
+		}
+	}
+	if len(r.Displays) > 16 {
+		r.Displays, r.Omitted = nil, append(slices.Clip(r.Omitted), "displays")
+	}
 }

@@ -69,6 +69,9 @@ type Run struct {
 	Claim    *Claim    `json:"claim,omitempty"`    // while an engine has it
 	Reported *Reported `json:"reported,omitempty"` // the report of its engine at its end
 
+	Patterns  Patterns  `json:"artifact_patterns,omitempty"` // the files of its space that it keeps as artifacts when it ends
+	Artifacts *Gathered `json:"artifacts_kept,omitempty"`    // which ones it has kept; absent until it ends
+
 	Retention int64     `json:"retention_seconds,omitempty"` // how long its data are kept once it has ended; 0 for as long as those of others
 	KeptUntil time.Time `json:"kept_until,omitzero"`         // when that is over
 	Forgotten time.Time `json:"forgotten_at,omitzero"`       // when it was over, and they were redacted

@@ -48,6 +48,7 @@ type FileRead struct {
 	Hash   event.Digest `json:"action_sha256"`
 
 	Withheld bool `json:"withheld,omitempty"` // of a file that is kept from code
+	Watch    bool `json:"watch,omitempty"`    // the folder is watched from then on
 }
 
 // Change is the document of one change, under the id of its file.begun event.

@@ -256,6 +256,9 @@ type Files interface {
 	// Archive writes the folder of a file.archive permit as a zip file to w. It leaves out the entries whose path may rejects; a nil may
 	// leaves none out. Paths are relative to the space's files.
 	Archive(ctx context.Context, p policy.Permit, w io.Writer, may func(path string) bool) error
+	// Watch begins to watch the folder of a file.list permit, recursively if asked. A folder with more than MaxWatchEntries entries, or with
+	// folders nested deeper than MaxWatchDepth, is a fault watch_too_large.
+	Watch(ctx context.Context, p policy.Permit, recursive bool) (Watch, error)
 }
 
 // File is an open file of a space.

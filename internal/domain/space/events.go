@@ -34,7 +34,8 @@ type Created struct {
 	Tier        string            `json:"tier"`              // in which it begins
 	Policy      string            `json:"policy"`
 	Bundle      event.Digest      `json:"policy_bundle"`
-	Env         map[string]string `json:"env,omitempty"`
+	Env         map[string]string `json:"env,omitempty"` // with masks for secret values
+	Secrets     *Secrets          `json:"env_secrets,omitempty"`
 	Metadata    map[string]string `json:"metadata,omitempty"`
 	Limits      Limits            `json:"limits"`
 	BestEffort  bool              `json:"best_effort,omitempty"`
@@ -45,6 +46,13 @@ type Created struct {
 	ForkedAt    event.Digest      `json:"forked_snapshot_sha256,omitzero"`
 	PauseAtEnd  bool              `json:"pause_at_end,omitempty"` // at the end of its time it is paused, not destroyed
 	Key         string            `json:"request_key,omitempty"`  // idempotency key of the request
+}
+
+// Secrets are the secret values of a space's environment, sealed with AES-256-GCM under a key of the workspace that is not in the log.
+type Secrets struct {
+	Generation uint32 `json:"key_generation"`
+	Nonce      []byte `json:"nonce"`
+	Sealed     []byte `json:"sealed"` // a JSON object of the values by name
 }
 
 // Started is the data of space.started.
@@ -67,7 +75,8 @@ type Updated struct {
 	Space       id.Space           `json:"space_id"`
 	Name        *string            `json:"name,omitempty"`
 	Description *string            `json:"description,omitempty"`
-	Env         *map[string]string `json:"env,omitempty"`
+	Env         *map[string]string `json:"env,omitempty"`         // with masks for secret values
+	Secrets     *Secrets           `json:"env_secrets,omitempty"` // of Env; nil where that has none
 	Metadata    *map[string]string `json:"metadata,omitempty"`
 }
 

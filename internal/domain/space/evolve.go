@@ -62,7 +62,8 @@ func Evolve(s Space, e event.Event) (Space, error) {
 		return Space{
 			ID: d.Space, SpaceID: d.Space, Workspace: e.Workspace, Room: e.Room, Name: d.Name, Description: d.Description, Status: Creating,
 			Runtime: d.Runtime, Tier: d.Tier,
-			Policy: d.Policy, Bundle: d.Bundle, Env: d.Env, Metadata: d.Metadata, Limits: d.Limits, BestEffort: d.BestEffort, UID: d.UID,
+			Policy: d.Policy, Bundle: d.Bundle, Env: d.Env, Secrets: d.Secrets, Metadata: d.Metadata, Limits: d.Limits,
+			BestEffort: d.BestEffort, UID: d.UID,
 			Node:      d.Node,
 			CreatedBy: e.Principal, CreatedAt: e.OccurredAt, UpdatedAt: e.OccurredAt, ExpiresAt: d.ExpiresAt, Key: d.Key,
 			ForkedFrom: d.ForkedFrom, ForkedAt: d.ForkedAt, PauseAtEnd: d.PauseAtEnd,
@@ -80,7 +81,9 @@ func Evolve(s Space, e event.Event) (Space, error) {
 		}
 		set(&s.Name, d.Name)
 		set(&s.Description, d.Description)
-		set(&s.Env, d.Env)
+		if d.Env != nil {
+			s.Env, s.Secrets = *d.Env, d.Secrets
+		}
 		set(&s.Metadata, d.Metadata)
 	case EventExtended:
 		d, err := event.Decode[Extended](e)

@@ -51,6 +51,12 @@ var (
 	ErrSnapshotTooLarge = fault.New(fault.Exhausted, "snapshot_too_large", "the files are too many or too large for a snapshot")
 	// ErrFilesMissing means that the files of a space are not on this host: another daemon of the same log made them on its own.
 	ErrFilesMissing = fault.New(fault.NotFound, "space_files_missing", "the files of the space are not on this host")
+	// ErrWatchedGone ends a watch whose folder went away.
+	ErrWatchedGone = fault.New(fault.NotFound, "watched_folder_removed", "the folder that was watched is there no more")
+	// ErrWatchLarge refuses or ends the watch of a folder that holds too much.
+	ErrWatchLarge = fault.New(fault.Exhausted, "watch_too_large",
+		"the folder holds more than %d entries, or folders nested deeper than %d; watch a folder in it, or without what its folders hold",
+		MaxWatchEntries, MaxWatchDepth)
 	// ErrSnapshotDamaged means that the disk has changed or lost stored content.
 	ErrSnapshotDamaged = fault.New(fault.Internal, "snapshot_damaged", "the snapshot cannot be used")
 	// ErrRewindIncomplete means that files are on their way between two snapshots and could be brought to neither.

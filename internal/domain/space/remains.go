@@ -8,7 +8,7 @@ func Remains(e event.Event) (any, error) {
 	switch e.Type {
 	case EventCreated:
 		d, err := event.Decode[Created](e)
-		d.Name, d.Description, d.Env, d.Metadata, d.Key = "", "", nil, nil, ""
+		d.Name, d.Description, d.Env, d.Secrets, d.Metadata, d.Key = "", "", nil, nil, nil, ""
 		return d, err
 	case EventUpdated:
 		d, err := event.Decode[Updated](e)
@@ -16,6 +16,7 @@ func Remains(e event.Event) (any, error) {
 		emptied(d.Name)
 		emptied(d.Description)
 		emptied(d.Env)
+		d.Secrets = nil
 		emptied(d.Metadata)
 		return d, err
 	case EventPolicy:
@@ -56,7 +57,7 @@ func Remains(e event.Event) (any, error) {
 		return d, err
 	case EventFileRead:
 		d, err := event.Decode[FileRead](e)
-		return FileRead{Space: d.Space, Action: d.Action, Withheld: d.Withheld}, err
+		return FileRead{Space: d.Space, Action: d.Action, Withheld: d.Withheld, Watch: d.Watch}, err
 	}
 	return nil, nil
 }

@@ -34,11 +34,12 @@ type Space struct {
 	Name        string            `json:"name"`
 	Description string            `json:"description,omitempty"`
 	Status      Status            `json:"status"`
-	Runtime     string            `json:"runtime,omitempty"` // the requested runtime: auto, nano, heavy or a tier's name; "" is the tier
-	Tier        string            `json:"tier"`              // in which it is now
-	Policy      string            `json:"policy"`            // the preset's name
-	Bundle      event.Digest      `json:"policy_bundle"`     // pinned content hash
-	Env         map[string]string `json:"env,omitempty"`
+	Runtime     string            `json:"runtime,omitempty"`                   // the requested runtime: auto, nano, heavy or a tier's name; "" is the tier
+	Tier        string            `json:"tier"`                                // in which it is now
+	Policy      string            `json:"policy"`                              // the preset's name
+	Bundle      event.Digest      `json:"policy_bundle"`                       // pinned content hash
+	Env         map[string]string `json:"env,omitempty"`                       // with masks for secret values
+	Secrets     *Secrets          `json:"env_secrets,omitempty" hidden:"true"` // not in answers to clients
 	Metadata    map[string]string `json:"metadata,omitempty"`
 	Limits      Limits            `json:"limits"`
 	BestEffort  bool              `json:"best_effort,omitempty"`

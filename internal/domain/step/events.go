@@ -68,6 +68,9 @@ type ArtifactCreated struct {
 	Fence    uint64          `json:"fence,omitempty"`
 
 	Operation string `json:"operation_id,omitempty"` // that has shown it, in a space; the daemon vouches for that
+
+	Path  string `json:"path,omitempty"`  // of a file of a space that the daemon kept when the run ended
+	Taken bool   `json:"taken,omitempty"` // it is such a file; the daemon vouches for that
 }
 
 // ArtifactStored is the data of artifact.stored: the content arrived, and it matches the declaration.

@@ -92,14 +92,14 @@ func (a Artifact) Evolve(e event.Event) (Artifact, error) {
 	case EventArtifactCreated:
 		d, err := event.Decode[ArtifactCreated](e)
 		as := policy.Attested
-		if d.Operation != "" {
+		if d.Operation != "" || d.Taken {
 			as = policy.Permitted
 		}
 		return Artifact{
 			ID: d.Artifact, Run: e.Run, Step: e.Step, Room: e.Room, Kind: d.Kind, Title: d.Title, Media: d.Media, Size: d.Size, Digest: d.Digest,
 			Content:  d.Content,
-			Metadata: d.Metadata, Fence: d.Fence, Operation: d.Operation, As: as, CreatedBy: e.Principal, CreatedAt: e.OccurredAt,
-			Redacted: e.Withheld != "",
+			Metadata: d.Metadata, Fence: d.Fence, Operation: d.Operation, Path: d.Path, As: as, CreatedBy: e.Principal,
+			CreatedAt: e.OccurredAt, Redacted: e.Withheld != "",
 		}, err
 	case EventArtifactStored:
 		d, err := event.Decode[ArtifactStored](e)

@@ -18,7 +18,7 @@ func Remains(e event.Event) (any, error) {
 	case e.Type == EventArtifactCreated:
 		d, err := event.Decode[ArtifactCreated](e)
 		return ArtifactCreated{Artifact: d.Artifact, Run: d.Run, Kind: d.Kind, Content: Content{Type: None}, Fence: d.Fence,
-			Operation: d.Operation}, err
+			Operation: d.Operation, Taken: d.Taken}, err
 	case e.Type == EventArtifactStored:
 		d, err := event.Decode[ArtifactStored](e)
 		return ArtifactStored{Artifact: d.Artifact, Run: d.Run, Fence: d.Fence}, err

@@ -107,7 +107,8 @@ type Artifact struct {
 	Metadata  json.RawMessage `json:"metadata,omitempty"`
 	Fence     uint64          `json:"fence,omitempty"`
 	Operation string          `json:"operation_id,omitempty"` // that has shown it, of a run in a space
-	As        string          `json:"recorded_as"`            // policy.Permitted of what an operation has shown, else policy.Attested
+	Path      string          `json:"path,omitempty"`         // of a file of a space that the run kept when it ended
+	As        string          `json:"recorded_as"`            // policy.Permitted of what the daemon itself has kept, else policy.Attested
 	CreatedBy id.Principal    `json:"created_by"`
 	CreatedAt time.Time       `json:"created_at"`
 	Redacted  bool            `json:"redacted,omitempty"`

@@ -25,6 +25,8 @@ type place struct {
 	gone  bool       // the space was removed
 
 	sweeping bool // files are on their way out of what code sees
+
+	watches watches // has a lock of its own
 }
 
 // path returns where one of the folders is found. What is below a mount is there only while somebody stays.
@@ -99,6 +101,7 @@ func (p *place) end() {
 	p.mu.Lock()
 	p.gone = true
 	p.mu.Unlock()
+	p.moved()
 	p.retire()
 }
 

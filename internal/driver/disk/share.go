@@ -109,6 +109,7 @@ func (s *Spaces) freeze(p *place, sp id.Space, uid int) (snapshots.Folders, erro
 		return snapshots.Folders{}, errors.Join(err, os.Rename(to, from), beneath.SyncPath(p.home), overlay.Unlay(p.home))
 	}
 	p.mount = mount
+	p.moved()
 	return p.folders(), nil
 }
 

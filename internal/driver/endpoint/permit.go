@@ -7,7 +7,7 @@ import (
 
 // Redeem spends the permit of a request. The permit must be for exactly this request, to this entry's address.
 func Redeem(permit policy.Permit, to model.Target, r model.Request) error {
-	a, err := permit.Redeem(model.ActionCall)
+	a, err := permit.Redeem(policy.ModelCall)
 	if err != nil {
 		return err
 	}

@@ -217,9 +217,9 @@ func TestCellIsInterrupted(t *testing.T) {
 	if r.Code != 1 || !strings.Contains(r.Stderr, "begins anew") || !strings.Contains(r.Stderr, "NameError") {
 		t.Errorf("after the end of the process: got %+v", r)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
-	defer cancel()
 	c.printed(c.python("x = 8"), "")
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
 	if r, err := c.h.TryExec(ctx, c.s, c.cell("python3", "import time; time.sleep(60)")); err != nil || !r.Canceled {
 		t.Errorf("canceled: got %+v, %v", r, err)
 	}

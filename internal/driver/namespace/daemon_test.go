@@ -23,6 +23,7 @@ import (
 	"agentbox/internal/domain/space"
 	"agentbox/internal/domain/space/spacetest"
 	"agentbox/internal/spaceinit"
+	"agentbox/internal/testkit/wall"
 )
 
 // daemonRole makes this test's own program play a daemon that is killed. Its value is the folder of a space, the user, and the owner.
@@ -40,7 +41,7 @@ func daemon() {
 	}
 	code, err := os.ReadFile(f[3])
 	fail(err)
-	tier, err := New(Options{Program: code, Root: testRoot(), Owner: f[2], Clock: wall{}})
+	tier, err := New(Options{Program: code, Root: testRoot(), Owner: f[2], Clock: wall.Clock{}})
 	fail(err)
 	spec := space.Spec{ID: leftSpace, Dir: f[0], UID: uid, Limits: space.DefaultLimits(), BestEffort: true}
 	raw, err := json.Marshal(spec.Limits)
@@ -127,11 +128,11 @@ func killDaemon(t *testing.T, first string) {
 		t.Errorf("after the kill: got %v, want none", after)
 	}
 	for start := time.Now(); len(named(t, spaceinit.LauncherName+"\x00"+owner)) > 0; { // it has been told by now, and ends in its own time
-		if time.Since(start) > 10*time.Second {
+		if time.Since(start) > wall.Patience {
 			t.Fatal("the launcher has outlived the daemon")
 		}
 	}
-	tier, err := New(Options{Program: program, Root: testRoot(), Owner: owner, Clock: wall{}})
+	tier, err := New(Options{Program: program, Root: testRoot(), Owner: owner, Clock: wall.Clock{}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -158,8 +159,8 @@ func over(t *testing.T, what string, fd int) {
 			return
 		case err != nil && err != unix.EINTR:
 			t.Fatal(err)
-		case time.Since(start) > time.Minute:
-			t.Fatalf("%s has not ended in a minute", what)
+		case time.Since(start) > wall.Patience:
+			t.Fatalf("%s has not ended in %s", what, wall.Patience)
 		}
 	}
 }
@@ -169,7 +170,7 @@ func TestReapLeftovers(t *testing.T) {
 	first := host(t)
 	spec := first.Spec(t)
 	s := first.Create(t, spec)
-	second, err := New(Options{Program: program, Root: testRoot(), Owner: fmt.Sprintf("test%d", os.Getpid()), Clock: wall{}})
+	second, err := New(Options{Program: program, Root: testRoot(), Owner: fmt.Sprintf("test%d", os.Getpid()), Clock: wall.Clock{}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -184,7 +185,7 @@ func TestReapLeftovers(t *testing.T) {
 	if r := first.Exec(t, s, spacetest.Shell(spec.ID, "echo kept")); r.Stdout != "kept\n" {
 		t.Errorf("a space that was to be kept: got %+v", r)
 	}
-	stranger, err := New(Options{Program: program, Root: testRoot(), Owner: "stranger", Clock: wall{}})
+	stranger, err := New(Options{Program: program, Root: testRoot(), Owner: "stranger", Clock: wall.Clock{}})
 	if err != nil {
 		t.Fatal(err)
 	}

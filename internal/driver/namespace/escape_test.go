@@ -19,6 +19,7 @@ import (
 
 	"agentbox/internal/domain/space"
 	"agentbox/internal/domain/space/spacetest"
+	"agentbox/internal/testkit/wall"
 )
 
 // prison is a space with a neighbour, on a host that has what an escape would be after.
@@ -283,7 +284,7 @@ func TestHostUser(t *testing.T) {
 	begin(t, s, command)
 	var found []string
 	for start := time.Now(); len(found) < 2; found = named(t, string(spec.ID)) { // the command becomes what it is called in its own time
-		if time.Since(start) > 10*time.Second {
+		if time.Since(start) > wall.Patience {
 			t.Fatalf("got processes %v of the space, want the init and the command", found)
 		}
 	}

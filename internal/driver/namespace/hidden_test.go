@@ -4,6 +4,7 @@ package namespace
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -15,6 +16,7 @@ import (
 
 	"agentbox/internal/domain/space"
 	"agentbox/internal/domain/space/spacetest"
+	"agentbox/internal/testkit/wall"
 )
 
 // python is a command that runs a program under common definitions.
@@ -26,9 +28,10 @@ def fill(f, mib):
 def unlinked(name):
     f = os.open(name, os.O_RDWR | os.O_CREAT); os.unlink(name); return f
 def hold():
-    sys.stdout.flush(); time.sleep(45); print("never ended")
+    sys.stdout.flush(); time.sleep(%d); print("never ended")
 `
-	return spacetest.Command{Space: spec.ID, Argv: []string{"python3", "-c", common + program}, MS: 60_000}
+	return spacetest.Command{Space: spec.ID, Argv: []string{"python3", "-c", fmt.Sprintf(common, int(wall.Patience.Seconds())) + program},
+		MS: 2 * wall.Patience.Milliseconds()}
 }
 
 // hiding are programs that hold room on the disk in files without a name.
@@ -250,7 +253,7 @@ func seen(t *testing.T, what string, own *eye, want int64) {
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
 	var got hidden
-	for range 300 {
+	for start := time.Now(); time.Since(start) < wall.Patience; <-tick.C {
 		var err error
 		if got, err = look(t.Context(), own); err != nil {
 			t.Fatalf("%s: %v", what, err)
@@ -258,7 +261,6 @@ func seen(t *testing.T, what string, own *eye, want int64) {
 		if int64(got.bytes) == want {
 			return
 		}
-		<-tick.C
 	}
 	t.Errorf("%s: got %d bytes, want %d", what, got.bytes, want)
 }

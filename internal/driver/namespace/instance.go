@@ -148,7 +148,7 @@ func (t *Tier) phases(s id.Space) func(name string) {
 	began := t.clock.Now()
 	return func(name string) {
 		now := t.clock.Now()
-		t.phase(s, name, now.Sub(began))
+		t.phase(s, name, now, now.Sub(began))
 		began = now
 	}
 }

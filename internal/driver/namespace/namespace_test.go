@@ -21,6 +21,7 @@ import (
 	"agentbox/internal/domain/space/spacetest"
 	"agentbox/internal/spaceinit/inittest"
 	"agentbox/internal/testkit/ondisk"
+	"agentbox/internal/testkit/wall"
 )
 
 // builtEnv names a folder with the programs that the tests need, for a run by a user who cannot build them.
@@ -69,16 +70,6 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// wall is the real clock.
-type wall struct{}
-
-func (wall) Now() time.Time { return time.Now() }
-
-func (wall) NewTimer(d time.Duration) (<-chan time.Time, func()) {
-	t := time.NewTimer(d)
-	return t.C, func() { t.Stop() }
-}
-
 // testRoot is the root file system of the tests: the one in AGENTBOX_TEST_ROOT, or the host's own programs, which need no preparation.
 func testRoot() string {
 	if dir := os.Getenv("AGENTBOX_TEST_ROOT"); dir != "" {
@@ -90,7 +81,7 @@ func testRoot() string {
 // openTier makes a tier and closes it after the test.
 func openTier(t *testing.T) *Tier {
 	t.Helper()
-	tier, err := New(Options{Program: program, Root: testRoot(), Owner: fmt.Sprintf("test%d", os.Getpid()), Clock: wall{}})
+	tier, err := New(Options{Program: program, Root: testRoot(), Owner: fmt.Sprintf("test%d", os.Getpid()), Clock: wall.Clock{}})
 	if err != nil {
 		t.Fatal(err)
 	}

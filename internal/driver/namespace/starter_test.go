@@ -23,6 +23,7 @@ import (
 	"agentbox/internal/domain/space"
 	"agentbox/internal/domain/space/spacetest"
 	"agentbox/internal/spaceinit"
+	"agentbox/internal/testkit/wall"
 )
 
 // firstRole makes this test's own program give a starter its first thread. Among other tests one of theirs may hold that thread.
@@ -227,7 +228,7 @@ func TestLauncherKilledAtWork(t *testing.T) {
 		if len(inits) == stand {
 			break
 		}
-		if time.Since(start) > 10*time.Second {
+		if time.Since(start) > wall.Patience {
 			t.Fatalf("got inits %v for %d spaces", inits, stand)
 		}
 	}
@@ -308,7 +309,7 @@ func TestLauncher(t *testing.T) {
 		if len(fds) <= most {
 			break
 		}
-		if time.Since(start) > 10*time.Second {
+		if time.Since(start) > wall.Patience {
 			var open []string
 			for _, fd := range fds {
 				target, _ := os.Readlink(fmt.Sprintf("/proc/%d/fd/%s", pid, fd.Name()))

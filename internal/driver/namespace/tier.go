@@ -38,9 +38,9 @@ type Options struct {
 	// Sharing tries whether forks can share files here; it is one of the checks of Probe, and may be nil.
 	Sharing func() error
 
-	// Phase is called with the duration of each phase of a space's start, at its end: prepare, launch and set_up. The goroutine that starts
-	// the space calls it. It may be nil.
-	Phase func(s id.Space, name string, took time.Duration)
+	// Phase is called with each phase of a space's start, when it has ended: prepare, launch and set_up. Each begins when the one before it
+	// ended. The goroutine that starts the space calls it. It may be nil.
+	Phase func(s id.Space, name string, ended time.Time, took time.Duration)
 }
 
 // Tier makes spaces. Close it last: the spaces end with it.
@@ -53,7 +53,7 @@ type Tier struct {
 	null       *os.File // what the launcher, and so each init, has for its standard streams
 	owner      string
 	clock      event.Clock
-	phase      func(s id.Space, name string, took time.Duration)
+	phase      func(s id.Space, name string, ended time.Time, took time.Duration)
 	sharing    func() error
 	groups     *hierarchy
 	privileged bool // the daemon is root, so each space has a user id of its own

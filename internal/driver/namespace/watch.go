@@ -218,7 +218,7 @@ func measure(ctx context.Context, dir string, held *hidden) (tally, error) {
 	if held != nil {
 		t.counted, t.wanted, t.eye = held.found, held.mapped, held.eye
 	}
-	fd, err := unix.Open(dir, folderFlags, 0)
+	fd, err := openFolder(unix.AT_FDCWD, dir)
 	if err == nil {
 		err = t.near(ctx, fd, 0)
 	}
@@ -226,6 +226,17 @@ func measure(ctx context.Context, dir string, held *hidden) (tally, error) {
 }
 
 const folderFlags = unix.O_RDONLY | unix.O_DIRECTORY | unix.O_CLOEXEC | unix.O_NOFOLLOW
+
+// openFolder opens a folder so that reading it leaves its time of access alone, where the daemon may do that. Else each walk would write to
+// the disk, and would wait for the journal of the file system. A busy disk lets a writer of the journal wait for half a minute and more,
+// and so long the bound would not hold.
+func openFolder(at int, name string) (int, error) {
+	fd, err := unix.Openat(at, name, folderFlags|unix.O_NOATIME, 0)
+	if err == unix.EPERM { // a folder of another user
+		fd, err = unix.Openat(at, name, folderFlags, 0)
+	}
+	return fd, err
+}
 
 // deepest is how many folders a command may nest; a space whose folders are deeper already may keep them, and delete them. So many are
 // measured with a descriptor each, and what lies deeper with one.
@@ -252,7 +263,7 @@ func (t *tally) near(ctx context.Context, fd, depth int) error {
 		return err
 	}
 	for _, name := range folders {
-		below, err := unix.Openat(fd, name, folderFlags, 0)
+		below, err := openFolder(fd, name)
 		if err != nil {
 			continue // gone meanwhile
 		}
@@ -296,7 +307,7 @@ func (t *tally) far(ctx context.Context, fd int) error {
 		if len(at.folders) > 0 {
 			name := at.folders[0]
 			at.folders = at.folders[1:]
-			below, err := unix.Openat(fd, name, folderFlags, 0)
+			below, err := openFolder(fd, name)
 			if err != nil {
 				continue // gone meanwhile
 			}
@@ -310,7 +321,7 @@ func (t *tally) far(ctx context.Context, fd int) error {
 		if above = above[:len(above)-1]; len(above) == 0 {
 			return nil
 		}
-		up, err := unix.Openat(fd, "..", folderFlags, 0)
+		up, err := openFolder(fd, "..")
 		if err != nil {
 			return errRestless
 		}

@@ -41,6 +41,30 @@ func TestMeasure(t *testing.T) {
 	}
 }
 
+// A walk writes nothing to the disk: the time of access of a folder that was changed after it was read stays as it was.
+func TestAWalkLeavesTheTimeOfAccessAlone(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "a")
+	below := filepath.Join(dir, "b")
+	if err := os.MkdirAll(below, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	long := time.Now().Add(-48 * time.Hour).Truncate(time.Second)
+	for _, d := range []string{below, dir} {
+		if err := os.Chtimes(d, long, time.Now()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got, err := measure(t.Context(), dir, nil); err != nil || got.files != 1 {
+		t.Fatalf("got %d files, %v, want 1", got.files, err)
+	}
+	for _, d := range []string{dir, below} {
+		var st unix.Stat_t
+		if err := unix.Stat(d, &st); err != nil || st.Atim.Sec != long.Unix() {
+			t.Errorf("%s was read at %d, %v, want %d", d, st.Atim.Sec, err, long.Unix())
+		}
+	}
+}
+
 // A slow walk is followed by a pause, which is bounded however slow the walk was.
 func TestPauseAfterAWalk(t *testing.T) {
 	began := time.Unix(1000, 0)

@@ -111,6 +111,14 @@ func (f *files) Archive(ctx context.Context, p policy.Permit, w io.Writer, may f
 	return err
 }
 
+// Watch implements space.Files. What is told later belongs to no span: a watch has no end of its own.
+func (f *files) Watch(ctx context.Context, p policy.Permit, recursive bool) (space.Watch, error) {
+	done := f.work(ctx, p, "watch")
+	w, err := f.Files.Watch(ctx, p, recursive)
+	done(err)
+	return w, err
+}
+
 // counter counts what is written.
 type counter struct {
 	to      io.Writer

@@ -23,7 +23,7 @@ func Check(run id.Run, f Frame) (Frame, error) {
 	switch f.Kind {
 	case Stdout, Stderr:
 		limit = MaxFrameBytes
-	case Operation, Result, Complete:
+	case Operation, Result, Delta, Complete:
 	default:
 		return f, fault.New(fault.Invalid, "frame_invalid", "%.64q is no kind of frame", f.Kind)
 	}

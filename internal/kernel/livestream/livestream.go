@@ -20,7 +20,8 @@ const (
 	Result    = "event"     // its result event; Data is its JSON
 	Stdout    = "stdout"
 	Stderr    = "stderr"
-	Cut       = "cut"      // no more stdout and stderr is kept; Data is JSON that names the limit. Made by a store, never appended
+	Cut       = "cut"      // no more stdout, stderr and delta is kept; Data is JSON that names the limit. Made by a store, never appended
+	Delta     = "delta"    // a piece of a model's answer; Data is JSON, Operation the name of the request
 	Complete  = "complete" // the run ended; Data is its events message without the events. Always the last
 )
 
@@ -36,7 +37,7 @@ type Frame struct {
 // Forgotten returns a frame whose content was forgotten.
 func Forgotten(f Frame) Frame {
 	switch f.Kind {
-	case Operation, Result, Complete:
+	case Operation, Result, Delta, Complete:
 		f.Data = []byte(`{"redacted":true}`)
 	case Stdout, Stderr:
 		f.Data = []byte{}

@@ -88,7 +88,7 @@ func newHouseOn(t testing.TB, c *clock) *house {
 	if h.log, err = memory.NewJournal(documents.All(), h.clock, ids, rand.Reader); err != nil {
 		t.Fatal(err)
 	}
-	if h.gate, err = gate.New(gate.Parts{Log: h.log, Docs: h.log, Evaluator: cedar.New(), Clock: h.clock, IDs: ids}); err != nil {
+	if h.gate, err = gate.New(gate.Parts{Log: h.log, Docs: h.log, Evaluator: evaluator, Clock: h.clock, IDs: ids}); err != nil {
 		t.Fatal(err)
 	}
 	h.people = identity.New(identity.Parts{Log: h.log, Docs: h.log, Gate: h.gate, Clock: h.clock, IDs: ids, Entropy: rand.Reader})
@@ -165,3 +165,6 @@ func (h *house) head() uint64 {
 	}
 	return head
 }
+
+// evaluator is one for all tests: it keeps what it compiled, by the digest of the bundle.
+var evaluator = cedar.New()

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"agentbox/internal/domain/policy"
+	"agentbox/internal/testkit/wall"
 )
 
 // hidden are command lines that try to run sudo without looking like it. Not all of them succeed in every shell; bash itself says which do.
@@ -101,7 +102,7 @@ func marked(t *testing.T, bash, line string) bool {
 	if err := os.Mkdir(work, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), wall.Patience)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, bash, "-c", line)
 	cmd.Dir, cmd.Stdin = work, strings.NewReader("")

@@ -36,8 +36,12 @@ func (c *consideration) registered() bool {
 	return v.outcome != policy.Deny
 }
 
-// ownAffair reports whether an action is only recorded, or is done outside by the principal who asks. It is false for an action from within
-// a space, or under a policy that is tried, because that policy has to permit it.
+// ownAffair reports whether a policy need not permit the action, because the registry says who may do it. Such an action is only recorded,
+// asks a model, or is done outside by the principal who asks. It is false for an action outside from within a space, or under a policy
+// that is tried, because that policy has to permit it.
 func (c *consideration) ownAffair() bool {
-	return c.kind.SideEffect == policy.Record || c.kind.Outside && c.ruling.Action.Space == "" && !c.trial
+	if c.kind.Outside {
+		return c.ruling.Action.Space == "" && !c.trial
+	}
+	return c.kind.Rules == policy.RulesRole
 }

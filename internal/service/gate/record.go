@@ -71,7 +71,7 @@ func (g *Gate) Barred(ctx context.Context, origin event.Origin, c principal.Call
 	}
 	v, who := verdict{outcome: policy.Allow}, c.Principal.Kind()
 	switch {
-	case kind.SideEffect == policy.Record || kind.Outside:
+	case kind.Rules == policy.RulesRole || kind.Outside:
 		if who == id.Service && kind.Agents { // it may act for an agent
 			return nil
 		}

@@ -9,6 +9,7 @@ import (
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/model"
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/run"
 	"agentbox/internal/domain/space"
@@ -127,6 +128,9 @@ func (s *Service) of(ctx context.Context, b *brought, e event.Event) error {
 		if !slices.Contains(b.frames[e.Run], d.Operation) {
 			b.frames[e.Run] = append(b.frames[e.Run], d.Operation)
 		}
+	}
+	if e.Type == model.EventAnswered || e.Type == model.EventFailed { // its pieces stand under its name
+		b.frames[e.Run] = append(b.frames[e.Run], e.EntityID)
 	}
 	b.add(written(e), e)
 	if e.EntityType == space.EntityType {

@@ -52,6 +52,7 @@ func (o *office) late(do func(*office)) *late {
 	other := *o
 	parts := o.Parts
 	other.Service = identity.New(parts)
+	other.Cheapen()
 	l := &late{Gate: o.Gate, Journal: o.Log, before: func() { do(&other) }}
 	o.Service.Gate, o.Service.Log = l, l
 	return l

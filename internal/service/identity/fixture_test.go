@@ -78,6 +78,9 @@ type office struct {
 	owner, admin, operator, member, viewer, agent, stub id.Principal
 }
 
+// evaluator is one for all tests: it keeps what it compiled, by the digest of the bundle.
+var evaluator = cedar.New()
+
 func open(t *testing.T) *office {
 	t.Helper()
 	return openOver(t, nil)
@@ -92,7 +95,7 @@ func openOver(t *testing.T, f *frail) *office {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g, err := gate.New(gate.Parts{Log: log, Docs: log, Evaluator: cedar.New(), Clock: c, IDs: ids})
+	g, err := gate.New(gate.Parts{Log: log, Docs: log, Evaluator: evaluator, Clock: c, IDs: ids})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,6 +107,7 @@ func openOver(t *testing.T, f *frail) *office {
 		parts.Log, parts.Docs, parts.Entropy = f, f, chanceOf{f}
 	}
 	o.Service = identity.New(parts)
+	o.Cheapen()
 	ctx := t.Context()
 	if o.owner, err = o.Owner(ctx, ws, "Olga"); err != nil {
 		t.Fatal(err)

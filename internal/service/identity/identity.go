@@ -51,7 +51,7 @@ func New(parts Parts) *Service {
 	t := &tokens{c}
 	return &Service{
 		core: c, callers: &callers{c}, people: p, keys: &keys{c},
-		sessions: &sessions{c, p, make(chan struct{}, maxHashing)}, tokens: t, engines: &engines{c, t},
+		sessions: &sessions{c, p, make(chan struct{}, maxHashing), scryptN}, tokens: t, engines: &engines{c, t},
 	}
 }
 

@@ -41,6 +41,7 @@ type sessions struct {
 	*core
 	owners  *people
 	hashing chan struct{} // holds those who stretch a passphrase
+	cost    int           // N of scrypt: scryptN, and less only in tests
 }
 
 // stretch derives the stored bytes from a passphrase.
@@ -51,7 +52,7 @@ func (r *sessions) stretch(ctx context.Context, passphrase string, salt []byte) 
 		return nil, fault.Wrap(ctx.Err(), fault.Unavailable, "interrupted", "the request was given up")
 	}
 	defer func() { <-r.hashing }()
-	return scrypt.Key([]byte(passphrase), salt, scryptN, scryptR, scryptP, scryptBytes)
+	return scrypt.Key([]byte(passphrase), salt, r.cost, scryptR, scryptP, scryptBytes)
 }
 
 // Bootstrap gives the owner of a workspace a passphrase, and makes the owner if there is none. Token is the daemon's own; only a user who

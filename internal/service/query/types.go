@@ -9,6 +9,7 @@ import (
 	"agentbox/internal/domain/incident"
 	"agentbox/internal/domain/label"
 	"agentbox/internal/domain/leak"
+	"agentbox/internal/domain/model"
 	"agentbox/internal/domain/node"
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/principal"
@@ -52,6 +53,8 @@ var eventTypes = []string{
 	incident.EventOpened, incident.EventRCA, incident.EventLearned, incident.EventClosed,
 	label.EventLabelled, label.EventDenied, label.EventMismatch, label.EventJustified, label.EventUnjustified,
 	blueprint.EventRegistered, blueprint.EventChanged, blueprint.EventRemoved,
+	model.EventAdded, model.EventChanged, model.EventRemoved, model.EventRoutesSet, model.EventBudgetsSet, model.EventKeySet,
+	model.EventKeyRemoved, model.EventAsked, model.EventAnswered, model.EventFailed, model.EventRefused,
 	leak.EventDetected, node.EventRemoved,
 }
 

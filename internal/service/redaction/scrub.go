@@ -25,13 +25,13 @@ var ErrSecretInHeader = fault.New(fault.Invalid, "secret_in_header",
 // verbatim lists the members of event data whose bytes count. A secret in them is reported and marked, but not removed:
 //   - what a person approves is shown to them in full, bound by a hash, and done as shown;
 //   - a policy is named by its hash;
-//   - an environment is what commands get;
+//   - an environment is what commands get: its secret values were masked before, and what is sealed cannot be read;
 //   - a result is what an operation found, and an agent that writes back what it read must not write a gap.
 var verbatim = map[string][]string{
 	policy.ApprovalRequestedType: {"action", "title", "request", "question"},
 	policy.BundlePinnedType:      {"bundle"},
-	space.EventCreated:           {"env"},
-	space.EventUpdated:           {"env"},
+	space.EventCreated:           {"env", "env_secrets"},
+	space.EventUpdated:           {"env", "env_secrets"},
 	run.EventSucceeded:           {"result"},
 	run.EventErred:               {"result"},
 	run.EventUnknown:             {"result"},

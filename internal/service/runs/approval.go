@@ -3,8 +3,6 @@ package runs
 import (
 	"context"
 	"errors"
-	"slices"
-	"time"
 
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/fault"
@@ -12,10 +10,8 @@ import (
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/run"
 	"agentbox/internal/domain/space"
-	"agentbox/internal/domain/workspace"
-	"agentbox/internal/kernel/journal"
-	"agentbox/internal/kernel/livestream"
 	"agentbox/internal/kernel/projection"
+	"agentbox/internal/service/runs/history"
 )
 
 // ask suspends the run and records the question about its operation, in one commit.
@@ -37,7 +33,7 @@ func (r *execution) ask(ctx context.Context, t task) error {
 	if err := r.reload(ctx); err != nil {
 		return err
 	}
-	r.frame(ctx, livestream.Result, t.op.ID, r.x.required(t.op, question))
+	r.x.Frames.Result(ctx, r.doc.ID, t.op.ID, history.Required(t.op, question))
 	return nil
 }
 
@@ -105,7 +101,7 @@ func (r *execution) stopped(ctx context.Context, t task, result run.Result) erro
 		return ctx.Err()
 	}
 	late := context.WithoutCancel(ctx)
-	r.sync(late)
+	r.x.Frames.Sync(late, r.doc.ID)
 	t.progress = r.doc.Operations[t.index]
 	if r.doc.Background {
 		t.fails = result.Error
@@ -154,8 +150,8 @@ func (r *execution) askToContinue(ctx context.Context, t task, typ string, outco
 	case err != nil:
 		return err
 	}
-	r.frame(ctx, livestream.Result, t.op.ID, *outcome)
-	r.frame(ctx, livestream.Result, t.op.ID, r.x.required(t.op, question))
+	r.x.Frames.Result(ctx, r.doc.ID, t.op.ID, *outcome)
+	r.x.Frames.Result(ctx, r.doc.ID, t.op.ID, history.Required(t.op, question))
 	return r.reload(ctx)
 }
 
@@ -191,49 +187,3 @@ func (r *execution) continueRun(ctx context.Context, question policy.Approval, r
 	}
 	return err
 }
-
-// wakers are the events after which a run that waits may go on: its question is answered, there may be room for it, or
-// its space is resumed.
-func wakers() []string {
-	return slices.Concat(policy.AnswerEvents, run.LoadEvents, []string{workspace.EventUpdated, space.EventResumed})
-}
-
-// follow wakes the workers of a workspace's runs when their questions are answered, and when waiting runs can start. It starts from a place
-// of the log and returns when ctx ends.
-func (x *Service) follow(ctx context.Context, ws id.Workspace, head uint64) {
-	for ctx.Err() == nil {
-		for e, err := range journal.Tail(ctx, x.Log, journal.Query{Workspace: ws, From: head + 1, Types: wakers()}) {
-			if ctx.Err() != nil {
-				return
-			}
-			if errors.Is(err, journal.ErrClosed) {
-				break // until it is open again
-			}
-			if err != nil {
-				x.Logger.Error("follow answers", "code", "answers_not_followed", "workspace", ws, "error", err)
-				break
-			}
-			head = e.Seq
-			switch {
-			case e.Type == space.EventResumed:
-				x.Lifted(ws)
-			case !slices.Contains(policy.AnswerEvents, e.Type):
-				x.wakeFull(ws)
-				if e.EntityType == run.EntityType && slices.Contains(endings, e.Type) {
-					x.endChildren(ctx, ws, e.Run, orphans(e))
-				}
-			case e.Run != "":
-				x.wake(e.Run)
-			}
-		}
-		again, stop := x.Clock.NewTimer(followAgain)
-		select {
-		case <-again:
-		case <-ctx.Done():
-		}
-		stop()
-	}
-}
-
-// followAgain is how long after a read error the answers are followed again.
-const followAgain = time.Second

@@ -3,19 +3,12 @@ package runs
 import (
 	"context"
 	"errors"
-	"sync"
-	"time"
 
-	"agentbox/internal/domain/event"
-	"agentbox/internal/domain/fault"
-	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/leak"
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/run"
 	"agentbox/internal/domain/space"
-	"agentbox/internal/kernel/journal"
 	"agentbox/internal/kernel/livestream"
-	"agentbox/internal/kernel/projection"
 )
 
 // mostShown is how many bytes of each channel of a background run its result holds. Its frames have all that the live output keeps.
@@ -41,7 +34,7 @@ func beside(a *policy.Action, op run.Operation) {
 
 // beside executes the command of a background run while other operations use the space. In a tier whose commands run one after the other,
 // it takes its turn with them.
-func (r *execution) beside(ctx context.Context, t *task, p policy.Permit) run.Result {
+func (r command) beside(ctx context.Context, t *task, p policy.Permit) run.Result {
 	result := run.Result{Type: run.OpShell, Command: t.op.Command}
 	s, err := r.x.Spaces.Space(ctx, r.doc.Workspace, r.doc.Space)
 	if err == nil && s.Tier == space.Nano {
@@ -69,7 +62,7 @@ func (r *execution) beside(ctx context.Context, t *task, p policy.Permit) run.Re
 }
 
 // inTurn executes the command in the tier nano, if that has what it needs. Otherwise it promotes the space, or returns the refusal.
-func (r *execution) inTurn(ctx context.Context, t *task, p policy.Permit) (result run.Result, ended bool, err error) {
+func (r command) inTurn(ctx context.Context, t *task, p policy.Permit) (result run.Result, ended bool, err error) {
 	result = run.Result{Type: run.OpShell, Command: t.op.Command}
 	s, leave, err := r.x.Spaces.Occupy(ctx, r.doc.Workspace, r.doc.Space, true)
 	if err != nil {
@@ -96,28 +89,28 @@ func (r *execution) inTurn(ctx context.Context, t *task, p policy.Permit) (resul
 }
 
 // follow starts the command and shows its output until it ends.
-func (r *execution) follow(ctx context.Context, t *task, p policy.Permit) (run.Result, error) {
+func (r command) follow(ctx context.Context, t *task, p policy.Permit) (run.Result, error) {
 	result := run.Result{Type: run.OpShell, Command: t.op.Command, Tier: t.space.Tier}
 	instance, err := r.x.Spaces.Instance(ctx, t.space)
 	if err != nil {
 		return result, err
 	}
-	t.env = t.space.Env
+	if t.env, err = r.x.variables(t.space); err != nil {
+		return result, err
+	}
 	var size space.TerminalSize
 	if t.op.PTY != nil {
 		size = space.TerminalSize(*t.op.PTY)
 	}
-	process, err := instance.Start(ctx, p, size)
+	process, err := instance.Start(ctx, p.Supply(t.space.Env, t.env), size)
 	if err != nil {
 		return result, err
 	}
-	defer r.x.attach(r.doc.ID, &attached{process, t.op})()
-	shows := newPrinted(leak.Values(t.space.Env, t.op.Env), func(kind string, data []byte) {
-		r.x.output(ctx, r.doc.ID, kind, t.op.ID, data)
-	})
-	write, rest := shows.write, shows.rest
+	defer r.x.Input.attach(r.doc.ID, &attached{process, t.op})()
+	shows := r.x.Frames.Printer(ctx, r.doc.ID, t.op.ID, leak.Values(t.env, t.op.Env))
+	write, rest := shows.Write, shows.Rest
 	if t.op.PTY != nil {
-		write, rest = r.x.promptly(shows)
+		write, rest = shows.Promptly()
 	}
 	var stdout, stderr beginning
 	exit, err := process.Wait(func(channel string, data []byte) error {
@@ -143,49 +136,6 @@ func (r *execution) follow(ctx context.Context, t *task, p policy.Permit) (run.R
 	return result, nil
 }
 
-// heldBack is how long the output of a terminal is held back because it may be the beginning of a secret. A program prints a secret faster,
-// and a person who types waits for each character.
-const heldBack = 200 * time.Millisecond
-
-// promptly returns how to write to the viewers of a terminal, and how to end that. What is held back is shown when nothing follows.
-func (x *Service) promptly(shows *printed) (write func(kind string, data []byte), rest func()) {
-	var mu sync.Mutex
-	wrote, done := make(chan struct{}, 1), make(chan struct{})
-	var showing sync.WaitGroup
-	showing.Go(func() {
-		var over <-chan time.Time
-		stop := func() {}
-		for {
-			select {
-			case <-wrote:
-				stop()
-				over, stop = x.Clock.NewTimer(heldBack)
-			case <-over:
-				over = nil
-				mu.Lock()
-				shows.rest()
-				mu.Unlock()
-			case <-done:
-				stop()
-				return
-			}
-		}
-	})
-	return func(kind string, data []byte) {
-			mu.Lock()
-			shows.write(kind, data)
-			mu.Unlock()
-			select {
-			case wrote <- struct{}{}:
-			default:
-			}
-		}, func() {
-			close(done)
-			showing.Wait()
-			shows.rest()
-		}
-}
-
 // beginning is the first part of a long output.
 type beginning struct {
 	bytes []byte
@@ -195,211 +145,4 @@ type beginning struct {
 func (b *beginning) add(data []byte) {
 	n := min(len(data), mostShown-len(b.bytes))
 	b.bytes, b.more = append(b.bytes, data[:n]...), b.more || n < len(data)
-}
-
-// attached is the command of a background run.
-type attached struct {
-	process space.Process
-	op      run.Operation
-}
-
-// attach lets callers reach the command of a background run until the returned function is called.
-func (x *Service) attach(r id.Run, a *attached) (detach func()) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	x.live[r] = a
-	close(x.starts)
-	x.starts = make(chan struct{})
-	return func() {
-		x.mu.Lock()
-		defer x.mu.Unlock()
-		delete(x.live, r)
-	}
-}
-
-// Given is what the command of a background run is given: exactly one field is set.
-type Given struct {
-	Stdin  []byte        // bytes for its standard input
-	PTY    []byte        // bytes for its terminal
-	Close  bool          // the end of its input
-	Signal string        // a signal, one of space.Signals
-	Resize *run.Terminal // another size of its terminal
-}
-
-// The refusals of Give.
-var (
-	// ErrInputInvalid refuses an input that is none, or two.
-	ErrInputInvalid = fault.New(fault.Invalid, "input_invalid", "an input is one of stdin, pty, close, signal and resize").
-			With("send one of them; stdin and pty are not empty, and have at most 65536 bytes")
-	// ErrNotBackground refuses input for a run that takes none.
-	ErrNotBackground = fault.New(fault.Conflict, "run_takes_no_input", "the run takes no such input").
-				With("start it with background: true and an operation that has stdin or pty")
-	// ErrNotStarted refuses input for a command that does not run yet.
-	ErrNotStarted = fault.New(fault.Conflict, "run_not_started", "the command of the run has not started").
-			With("wait until the run is running; a question may be open")
-)
-
-// kind checks what is given and returns its kind.
-func (g Given) kind() (string, error) {
-	var kinds []string
-	for kind, set := range map[string]bool{run.InputStdin: len(g.Stdin) > 0, run.InputPTY: len(g.PTY) > 0, run.InputClose: g.Close,
-		run.InputSignal: g.Signal != "", run.InputResize: g.Resize != nil} {
-		if set {
-			kinds = append(kinds, kind)
-		}
-	}
-	if len(kinds) != 1 || len(g.Stdin)+len(g.PTY) > space.MaxInputBytes {
-		return "", ErrInputInvalid
-	}
-	if g.Signal != "" {
-		return kinds[0], space.CheckSignal(g.Signal)
-	}
-	if g.Resize != nil {
-		return kinds[0], space.TerminalSize(*g.Resize).Check()
-	}
-	return kinds[0], nil
-}
-
-// Give gives the command of a background run input, a signal or another size of its terminal. Who may start the run may do so. It is
-// recorded before it is done. It waits for room until ctx ends; then it returns space.ErrInputFull, and nothing was given.
-func (x *Service) Give(ctx context.Context, origin event.Origin, ws id.Workspace, runID id.Run, g Given) error {
-	doc, err := x.Find(ctx, ws, runID)
-	if err != nil {
-		return err
-	}
-	kind, err := g.kind()
-	if err != nil {
-		return err
-	}
-	input := g.Stdin
-	if kind == run.InputPTY {
-		input = g.PTY
-	}
-	s, err := x.mayGive(ctx, origin, doc, input)
-	if err != nil {
-		return err
-	}
-	a, err := x.reach(ctx, doc, s, kind)
-	if err != nil {
-		return err
-	}
-	record := func() error { return x.given(ctx, origin, doc, kind, input, g) }
-	switch kind {
-	case run.InputSignal:
-		if err = record(); err == nil {
-			err = a.process.Signal(g.Signal)
-		}
-	case run.InputResize:
-		if err = record(); err == nil {
-			err = a.process.Resize(space.TerminalSize(*g.Resize))
-		}
-	default:
-		err = a.process.Send(ctx, input, record)
-	}
-	switch {
-	case errors.Is(err, space.ErrCommandEnded):
-		return ErrEnded
-	case errors.Is(err, errGiven):
-		return nil
-	}
-	return err
-}
-
-// errGiven means that this input was given before: it is a repeat of the same request.
-var errGiven = errors.New("the input was given before")
-
-// mayGive asks the gate whether the principal may give input: who may start the run may.
-func (x *Service) mayGive(ctx context.Context, origin event.Origin, doc run.Run, input []byte) (space.Space, error) {
-	s, err := x.Spaces.Space(ctx, doc.Workspace, doc.Space)
-	if err == nil {
-		_, err = x.admit(ctx, origin, s, doc.ID, input)
-	}
-	return s, err
-}
-
-// reach returns the command of a background run that takes an input of that kind. It waits until the command of a run that is under way has
-// started.
-func (x *Service) reach(ctx context.Context, doc run.Run, s space.Space, kind string) (*attached, error) {
-	terminal := kind == run.InputPTY || kind == run.InputResize
-	for {
-		head, err := x.Log.Head(ctx, doc.Workspace)
-		if err != nil {
-			return nil, err
-		}
-		if doc, err = x.Find(ctx, doc.Workspace, doc.ID); err != nil {
-			return nil, err
-		}
-		a, begun, more := x.reached(doc.ID)
-		switch {
-		case doc.Status.Ended():
-			return nil, ErrEnded
-		case !doc.Background || terminal && doc.PTY == nil || kind == run.InputStdin && !doc.Stdin || kind == run.InputClose && !doc.Stdin &&
-			doc.PTY == nil:
-			return nil, ErrNotBackground
-		case a != nil:
-			return a, nil
-		case begun && s.Tier == space.Nano:
-			return nil, space.LacksProcesses("a command that gets signals while it runs; cancel the run to end it")
-		case doc.Status == run.AwaitingApproval:
-			return nil, ErrNotStarted
-		}
-		if x.waits(ctx, doc.Workspace, head, more); ctx.Err() != nil {
-			return nil, ErrNotStarted
-		}
-	}
-}
-
-// reached returns the command of a run, or nil; whether an effect of the run is under way; and what is closed when another command starts.
-func (x *Service) reached(r id.Run) (a *attached, begun bool, more <-chan struct{}) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	_, begun = x.effects[r]
-	return x.live[r], begun, x.starts
-}
-
-// waits returns when something is recorded behind a place of the log, when more is closed, or when ctx ends.
-func (x *Service) waits(ctx context.Context, ws id.Workspace, head uint64, more <-chan struct{}) {
-	within, end := context.WithCancel(ctx)
-	recorded := make(chan struct{})
-	go func() {
-		defer close(recorded)
-		_ = x.Log.Wait(within, ws, head) // the caller looks again, whatever came
-	}()
-	select {
-	case <-recorded:
-	case <-more:
-	}
-	end()
-	<-recorded
-}
-
-// given records what is given. Of bytes, it records how many there are, and their hash where that does not tell what they are.
-func (x *Service) given(ctx context.Context, origin event.Origin, doc run.Run, kind string, input []byte, g Given) error {
-	told := run.Given{Run: doc.ID, Kind: kind, Size: int64(len(input)), Signal: g.Signal, PTY: g.Resize}
-	if len(input) >= run.HashedInput {
-		told.Digest = ptr(event.DigestOf(input))
-	}
-	if origin.Correlation == "" {
-		origin.Correlation = doc.Correlation
-	}
-	draft := event.New(run.EventInput, origin, doc.Workspace, doc.Room, told).About(space.EntityType, string(doc.Space)).In(doc.ID, "")
-	for {
-		now, version, err := projection.Load[run.Run](ctx, x.Docs, doc.Workspace, run.Projection, string(doc.ID))
-		if err != nil {
-			return err
-		}
-		if now.Status.Ended() { // nothing of a run follows its end
-			return ErrEnded
-		}
-		receipt, err := x.Log.Append(context.WithoutCancel(ctx), origin.Once(event.Batch{
-			Workspace: doc.Workspace, Drafts: []event.Draft{draft},
-			Documents: []event.DocumentVersion{{Projection: run.Projection, Key: string(doc.ID), Version: version}},
-		}))
-		switch {
-		case err == nil && receipt.Replayed:
-			return errGiven
-		case !errors.Is(err, journal.ErrConflict):
-			return err
-		}
-	}
 }

@@ -33,7 +33,7 @@ func background(t *testing.T, s *testkit.Stack, in id.Space, operation string) r
 }
 
 func give(s *testkit.Stack, r id.Run, g runs.Given) error {
-	return s.Runs.Give(s.Context(), s.Origin, testkit.WS, r, g)
+	return s.Runs.Input.Give(s.Context(), s.Origin, testkit.WS, r, g)
 }
 
 // stdout is the output of the one operation of an ended run.
@@ -168,7 +168,7 @@ func TestInputThatIsRefused(t *testing.T) {
 			t.Errorf("%s: got %v, want %s", name, err, c.want)
 		}
 	}
-	err := s.Runs.Give(s.Context(), s.Origin, "ws_other", doc.ID, runs.Given{Close: true})
+	err := s.Runs.Input.Give(s.Context(), s.Origin, "ws_other", doc.ID, runs.Given{Close: true})
 	if fault.CodeOf(err) != "run_not_found" {
 		t.Errorf("from another workspace: got %v, want run_not_found", err)
 	}
@@ -323,7 +323,7 @@ func TestASlowReaderOfABackgroundRun(t *testing.T) {
 	in := s.Space()
 	doc := background(t, s, in.ID, `{"type":"shell","command":"echo ready; read x; seq 200000; echo end","stdin":true}`)
 	read := 0
-	for f, err := range s.Runs.Follow(s.Context(), testkit.WS, doc.ID, 1) {
+	for f, err := range s.Runs.Frames.Follow(s.Context(), testkit.WS, doc.ID, 1) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -353,7 +353,7 @@ func TestInputThatNobodyReads(t *testing.T) {
 	sent, full := 0, error(nil)
 	for full == nil && sent < 4<<20 {
 		ctx, cancel := context.WithTimeout(s.Context(), 100*time.Millisecond)
-		if full = s.Runs.Give(ctx, s.Origin, testkit.WS, doc.ID, runs.Given{Stdin: make([]byte, space.MaxInputBytes)}); full == nil {
+		if full = s.Runs.Input.Give(ctx, s.Origin, testkit.WS, doc.ID, runs.Given{Stdin: make([]byte, space.MaxInputBytes)}); full == nil {
 			sent += space.MaxInputBytes
 		}
 		cancel()
@@ -401,7 +401,7 @@ func TestATerminalShowsWhatIsHeldBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.Ended(doc.ID)
-	for f, err := range s.Runs.Follow(s.Context(), testkit.WS, doc.ID, 1) {
+	for f, err := range s.Runs.Frames.Follow(s.Context(), testkit.WS, doc.ID, 1) {
 		if err != nil || strings.Contains(string(f.Data), secret) {
 			t.Errorf("frame %d shows the secret, %v: %s", f.N, err, f.Data)
 		}

@@ -9,6 +9,7 @@ import (
 	"agentbox/internal/domain/run"
 	"agentbox/internal/domain/space"
 	"agentbox/internal/service/runs"
+	"agentbox/internal/service/runs/history"
 	"agentbox/internal/service/spaces"
 	"agentbox/internal/testkit"
 )
@@ -65,6 +66,30 @@ func TestBackgroundRunsInATierWithoutProcesses(t *testing.T) {
 	s.Verify()
 }
 
+// Input that comes while a space is being promoted for a command that takes it waits for that command. The lighter tier does not refuse
+// it.
+func TestInputWaitsForThePromotionOfItsSpace(t *testing.T) {
+	s := testkit.Open(t, testkit.Options{Program: program, Light: &testkit.Light{}})
+	for _, operation := range []string{
+		`{"type":"shell","command":"head -n 1","stdin":true}`,
+		`{"type":"shell","command":"head -n 1","pty":{"cols":80,"rows":24}}`,
+	} {
+		doc := background(t, s, s.SpaceOf(spaces.Request{Runtime: space.RuntimeAuto}).ID, operation)
+		input := runs.Given{Stdin: []byte("hello\n")}
+		if doc.PTY != nil {
+			input = runs.Given{PTY: []byte("hello\n")}
+		}
+		if err := give(s, doc.ID, input); err != nil {
+			t.Fatalf("%s: %v", operation, err)
+		}
+		s.Ended(doc.ID)
+		if got := s.Results(doc.ID)[0]; got.Tier != "namespace" || !strings.HasPrefix(*got.Stdout, "hello") {
+			t.Errorf("%s: got %+v", operation, got)
+		}
+	}
+	s.Verify()
+}
+
 // Lists name background runs alone where they are asked to.
 func TestListsOfBackgroundRuns(t *testing.T) {
 	s := open(t)
@@ -76,22 +101,22 @@ func TestListsOfBackgroundRuns(t *testing.T) {
 	s.Prints(going.ID, "ready")
 	s.Prints(elsewhere.ID, "ready")
 	for name, c := range map[string]struct {
-		f    runs.Filter
+		f    history.Filter
 		want []run.Run
 	}{
-		"of a space":           {runs.Filter{Space: in.ID, Background: true}, []run.Run{going, ended}},
-		"that run in a space":  {runs.Filter{Space: in.ID, Background: true, Status: run.Running}, []run.Run{going}},
-		"all":                  {runs.Filter{Background: true}, []run.Run{elsewhere, going, ended}},
-		"all that run":         {runs.Filter{Background: true, Status: run.Running}, []run.Run{elsewhere, going}},
-		"every run of a space": {runs.Filter{Space: in.ID}, []run.Run{going, ended, plain}},
+		"of a space":           {history.Filter{Space: in.ID, Background: true}, []run.Run{going, ended}},
+		"that run in a space":  {history.Filter{Space: in.ID, Background: true, Status: run.Running}, []run.Run{going}},
+		"all":                  {history.Filter{Background: true}, []run.Run{elsewhere, going, ended}},
+		"all that run":         {history.Filter{Background: true, Status: run.Running}, []run.Run{elsewhere, going}},
+		"every run of a space": {history.Filter{Space: in.ID}, []run.Run{going, ended, plain}},
 	} {
-		got, err := s.Runs.List(s.Context(), testkit.WS, c.f, "", 10)
+		got, err := s.Runs.History.List(s.Context(), testkit.WS, c.f, "", 10)
 		same := slices.EqualFunc(got, c.want, func(a, b run.Run) bool { return a.ID == b.ID })
 		if err != nil || !same {
 			t.Errorf("%s: got %d, %v, want %d", name, len(got), err, len(c.want))
 		}
 	}
-	_, err := s.Runs.List(s.Context(), testkit.WS, runs.Filter{Room: in.Room, Background: true}, "", 10)
+	_, err := s.Runs.History.List(s.Context(), testkit.WS, history.Filter{Room: in.Room, Background: true}, "", 10)
 	if fault.CodeOf(err) != "invalid_filter" {
 		t.Errorf("of a room: got %v, want invalid_filter", err)
 	}

@@ -130,7 +130,7 @@ func (r *execution) announceMeanwhile(ctx context.Context, t task) (wait func())
 	id, shown := r.doc.ID, make(chan struct{})
 	go func() {
 		defer close(shown)
-		r.x.announce(ctx, id, outline(t.op))
+		r.x.Frames.Announce(ctx, id, outline(t.op))
 	}()
 	return func() { <-shown }
 }
@@ -148,7 +148,7 @@ func (r *execution) create(ctx context.Context) error {
 	case errors.Is(err, journal.ErrClosed):
 		return err
 	case err != nil || receipt.Replayed:
-		r.x.unannounce(r.entry)
+		r.x.forget(r.entry)
 		return errNoRun
 	}
 	return r.reload(ctx)
@@ -163,15 +163,5 @@ func (r *execution) answer(doc run.Run, err error) {
 	r.creation, r.entry.creation = nil, nil
 	if !r.doc.Input.Inline { // longer ones are not kept in memory while the run waits
 		r.entry.ops = nil
-	}
-}
-
-// unannounce removes the frames of a run that was not created.
-func (x *Service) unannounce(e *entry) {
-	if e.announced == "" {
-		return
-	}
-	if err := x.Live.Forget(e.run, e.announced); err != nil {
-		x.Logger.Warn("what was shown of no run is still kept", "code", "output_not_forgotten", "run", e.run, "error", err)
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
+	"strconv"
 	"strings"
 
 	"agentbox/internal/domain/event"
@@ -15,9 +17,12 @@ import (
 	"agentbox/internal/kernel/livestream"
 )
 
+// command executes the commands of a run: in the tier that has what they need.
+type command struct{ *execution }
+
 // exec runs a command in the tier that it needs. A lighter tier may find while it runs that it lacks something; then it leaves no effects.
 // The space is promoted, and the command runs by the same permit in the heavier tier.
-func (r *execution) exec(ctx context.Context, t *task, p policy.Permit) run.Result {
+func (r command) exec(ctx context.Context, t *task, p policy.Permit) run.Result {
 	result := run.Result{Type: run.OpShell, Command: t.op.Command}
 	if err := r.route(ctx, t); err != nil {
 		return r.failed(ctx, t, result, err)
@@ -31,7 +36,7 @@ func (r *execution) exec(ctx context.Context, t *task, p policy.Permit) run.Resu
 			return r.failed(ctx, t, result, err)
 		}
 		if shown {
-			r.x.announce(ctx, r.doc.ID, outline(t.op)) // viewers see that it begins again
+			r.x.Frames.Announce(ctx, r.doc.ID, outline(t.op)) // viewers see that it begins again
 		}
 		result, err = r.attempt(ctx, t, p)
 	}
@@ -43,7 +48,7 @@ func (r *execution) exec(ctx context.Context, t *task, p policy.Permit) run.Resu
 
 // route first promotes the space of a command that visibly needs a heavier tier. Hidden needs show while the command runs. A command that
 // wants another host is refused, because no tier has a network.
-func (r *execution) route(ctx context.Context, t *task) error {
+func (r command) route(ctx context.Context, t *task) error {
 	found, err := r.look(ctx, *t, t.space.Runtime != space.RuntimeAuto || t.space.Tier != space.Nano)
 	if err != nil {
 		return err
@@ -58,7 +63,7 @@ func (r *execution) route(ctx context.Context, t *task) error {
 }
 
 // reachable refuses a command that wants another host, or that is a call of a program which no tier has.
-func (r *execution) reachable(ctx context.Context, t task) error {
+func (r command) reachable(ctx context.Context, t task) error {
 	if t.op.Type != run.OpShell {
 		return nil
 	}
@@ -73,7 +78,7 @@ func (r *execution) reachable(ctx context.Context, t task) error {
 
 // look finds out where a command would run and what it needs there; or only what keeps it from doing anything. A look that fails says
 // nothing.
-func (r *execution) look(ctx context.Context, t task, reach bool) (space.Route, error) {
+func (r command) look(ctx context.Context, t task, reach bool) (space.Route, error) {
 	a := t.action
 	found, err := r.x.Routes.Route(ctx, r.origin, r.doc.Workspace, r.doc.Space, space.Command{Text: a.Command, Cwd: a.Cwd, Env: a.Env,
 		Reach: reach})
@@ -87,7 +92,7 @@ func (r *execution) look(ctx context.Context, t task, reach bool) (space.Route, 
 }
 
 // promote moves the space to the strongest tier, in the name of the principal who made the space, as its start is.
-func (r *execution) promote(ctx context.Context, t *task, code string, lacks []space.Lack) error {
+func (r command) promote(ctx context.Context, t *task, code string, lacks []space.Lack) error {
 	origin := event.Origin{Principal: t.space.CreatedBy, Correlation: r.doc.Correlation}
 	why := space.Why{Code: code, Reason: "it needs " + space.Names(lacks), Run: r.doc.ID, Operation: t.op.ID}
 	s, err := r.x.Routes.PromoteHeld(ctx, origin, r.doc.Workspace, r.doc.Space, "", why)
@@ -98,26 +103,28 @@ func (r *execution) promote(ctx context.Context, t *task, code string, lacks []s
 }
 
 // attempt runs a command in the space's present tier and streams its output. An error means that the command could not run.
-func (r *execution) attempt(ctx context.Context, t *task, p policy.Permit) (run.Result, error) {
+func (r command) attempt(ctx context.Context, t *task, p policy.Permit) (run.Result, error) {
 	result := run.Result{Type: run.OpShell, Command: t.op.Command}
 	s := t.space
 	instance, err := r.x.Spaces.Instance(ctx, s)
 	if err != nil {
 		return result, err
 	}
-	t.env = s.Env
+	if t.env, err = r.x.variables(s); err != nil {
+		return result, err
+	}
 	var stdout, stderr bytes.Buffer
-	shows := newPrinted(leak.Values(s.Env, t.op.Env), func(kind string, data []byte) { r.x.output(ctx, r.doc.ID, kind, t.op.ID, data) })
-	exit, err := instance.Exec(ctx, p, nil, func(channel string, data []byte) error {
+	shows := r.x.Frames.Printer(ctx, r.doc.ID, t.op.ID, leak.Values(t.env, t.op.Env))
+	exit, err := instance.Exec(ctx, p.Supply(s.Env, t.env), nil, func(channel string, data []byte) error {
 		kind, buffer := livestream.Stdout, &stdout
 		if channel == "stderr" {
 			kind, buffer = livestream.Stderr, &stderr
 		}
 		buffer.Write(data)
-		shows.write(kind, data)
+		shows.Write(kind, data)
 		return nil
 	})
-	shows.rest()
+	shows.Rest()
 	result.Stdout, result.Stderr, result.Tier = ptr(valid(stdout.Bytes())), ptr(valid(stderr.Bytes())), s.Tier
 	if err != nil {
 		return result, err
@@ -128,7 +135,7 @@ func (r *execution) attempt(ctx context.Context, t *task, p policy.Permit) (run.
 }
 
 // exited tells how a command ended.
-func (r *execution) exited(ctx context.Context, t task, exit space.Exit, result *run.Result) {
+func (r command) exited(ctx context.Context, t task, exit space.Exit, result *run.Result) {
 	result.ExitCode, result.DurationMS, result.TimedOut = ptr(exit.Code), ptr(exit.Duration.Milliseconds()), ptr(exit.TimedOut)
 	if exit.Commit > 0 {
 		result.CommitMS = ptr(exit.Commit.Milliseconds())
@@ -162,7 +169,7 @@ func (r *execution) exited(ctx context.Context, t task, exit space.Exit, result 
 
 // missed finds what a command lacked in a tier that does not report it. Such a thing is named in the command, absent in its tier, and in
 // its error output.
-func (r *execution) missed(ctx context.Context, t task, exit space.Exit, result *run.Result) (lacks []space.Lack) {
+func (r command) missed(ctx context.Context, t task, exit space.Exit, result *run.Result) (lacks []space.Lack) {
 	complaint := ""
 	if result.Stderr != nil {
 		complaint = *result.Stderr
@@ -192,3 +199,25 @@ func lacksOf(lacks []space.Lack) []run.Lack {
 	}
 	return told
 }
+
+// limitError says which bound ended a command, with its number.
+func limitError(limit string, l space.Limits) string {
+	switch limit {
+	case "memory_bytes":
+		return fmt.Sprintf("the command used more than the %d bytes of memory that the space has; processes were killed", l.MemoryBytes)
+	case "output_bytes":
+		return fmt.Sprintf("the command printed more than %d bytes and was killed; write long output to a file", l.OutputBytes)
+	case "disk_bytes":
+		return fmt.Sprintf("the space's files grew beyond their bytes or number of files: %d bytes, %d files, and the command was killed; "+
+			"delete some", l.DiskBytes, space.MaxFiles(l.DiskBytes))
+	case "folder_depth":
+		return fmt.Sprintf("the command nested folders more than %d deep and was killed; what is there can be deleted", space.MaxFolderDepth)
+	case "pids":
+		return fmt.Sprintf("the command wanted more than %d processes at once", l.Pids)
+	case "file_bytes":
+		return fmt.Sprintf("the command wrote more than %d bytes to one file", l.FileBytes)
+	}
+	return "the command hit the limit " + limit
+}
+
+func milliseconds(n int64) string { return strconv.FormatInt(n, 10) + " ms" }

@@ -46,6 +46,9 @@ type Request struct {
 	// Unless refuses a space that cannot execute it; nil refuses none.
 	Unless func(space.Space) error
 
+	// Artifacts name the files of the space that the run keeps as artifacts when it ends.
+	Artifacts run.Patterns
+
 	// Retention is how long the run's data are kept once it has ended, in whole seconds; 0 for as long as those of other runs.
 	Retention time.Duration
 }
@@ -88,6 +91,9 @@ func (x *Service) Start(ctx context.Context, origin event.Origin, q Request) (ru
 	if len(q.Context) > run.MaxContextFiles {
 		return run.Run{}, fault.New(fault.Invalid, "validation_failed", "context holds %d files; at most %d are allowed", len(q.Context),
 			run.MaxContextFiles)
+	}
+	if err := q.Artifacts.Check(); err != nil {
+		return run.Run{}, err
 	}
 	message := withContext(q.Message, q.Context)
 	var side run.Side
@@ -145,7 +151,7 @@ func (x *Service) Start(ctx context.Context, origin event.Origin, q Request) (ru
 			return x.repeated(ctx, origin, q, input, err)
 		}
 		defer x.Blobs.Hold()() // until an event names it
-		if _, err := x.Blobs.Put(ctx, bytes.NewReader(input), MaxInputBytes); err != nil {
+		if _, err := x.Blobs.Put(ctx, bytes.NewReader(input), run.MaxInputBytes); err != nil {
 			return run.Run{}, err
 		}
 	}
@@ -195,7 +201,7 @@ func (x *Service) mayForget(ctx context.Context, origin event.Origin, s space.Sp
 }
 
 // contentRoom refuses content that the workspace's quota has no room for.
-func (x *Service) contentRoom(ctx context.Context, ws id.Workspace, size int64) error {
+func (x *shared) contentRoom(ctx context.Context, ws id.Workspace, size int64) error {
 	used, _, err := projection.Load[content.Usage](ctx, x.Docs, ws, content.Projection, string(ws))
 	if err != nil && !errors.Is(err, projection.ErrNotFound) {
 		return err
@@ -224,11 +230,11 @@ func (x *Service) recorded(ctx context.Context, ws id.Workspace, events []event.
 	if i < 0 {
 		return run.Run{}, fault.New(fault.Internal, "event_missing", "the log did not return the run's creation")
 	}
-	return x.Find(ctx, ws, events[i].Run)
+	return x.History.Find(ctx, ws, events[i].Run)
 }
 
 // admit asks whether the principal may start the run.
-func (x *Service) admit(ctx context.Context, origin event.Origin, s space.Space, r id.Run, input []byte) (policy.Ruling, error) {
+func (x *shared) admit(ctx context.Context, origin event.Origin, s space.Space, r id.Run, input []byte) (policy.Ruling, error) {
 	ruling, err := x.Gate.Judge(ctx, policy.Action{
 		Type: policy.RunStart, Workspace: s.Workspace, Room: s.Room, Principal: origin.Principal, Token: origin.Token, Space: s.ID, Run: r,
 		Content: event.DigestOf(input), Size: int64(len(input)), Bundle: s.Bundle,
@@ -252,6 +258,9 @@ func startDigest(q Request, input event.Digest) event.Digest {
 	}
 	if q.Background {
 		asked = append(asked, "background")
+	}
+	if len(q.Artifacts) > 0 {
+		asked = append(append(asked, "artifacts"), q.Artifacts...)
 	}
 	raw, _ := json.Marshal(asked)
 	return event.DigestOf(raw)

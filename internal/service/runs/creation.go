@@ -58,6 +58,7 @@ func (x *Service) draft(c *creation, origin event.Origin, s space.Space, agent i
 	c.created = run.Created{
 		Run: r, Space: s.ID, Agent: agent, Title: q.Title, Input: input, Operations: outlines, Trace: origin.Trace,
 		Retention: int64(q.Retention / time.Second), Token: origin.Token, Side: c.side,
+		Artifacts: q.Artifacts,
 	}
 	if input.Inline {
 		c.created.Message = &m
@@ -129,7 +130,7 @@ func (x *Service) created(ctx context.Context, c *creation, receipt event.Receip
 
 // child returns the run that a tool call has already.
 func (x *Service) child(ctx context.Context, q Request, r id.Run) (run.Run, error) {
-	doc, err := x.Find(ctx, q.Workspace, r)
+	doc, err := x.History.Find(ctx, q.Workspace, r)
 	if err == nil && doc.Space != q.Space {
 		err = fault.New(fault.Conflict, "tool_call_used", "the tool call has a run in another space")
 	}

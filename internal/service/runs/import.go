@@ -18,7 +18,7 @@ import (
 
 // Import records a run that was executed elsewhere, from its transcript. Content is the file itself with this digest and size. Attested is
 // the result of its check. The same file again returns the first record, and so does the same key, which may be empty.
-func (x *Service) Import(ctx context.Context, origin event.Origin, ws id.Workspace, t run.Transcript, file run.Input, content io.Reader,
+func (x *Transcripts) Import(ctx context.Context, origin event.Origin, ws id.Workspace, t run.Transcript, file run.Input, content io.Reader,
 	attested run.Attestation, key string) (run.Run, error) {
 	if err := t.Admissible(); err != nil {
 		return run.Run{}, err
@@ -51,7 +51,7 @@ func (x *Service) Import(ctx context.Context, origin event.Origin, ws id.Workspa
 		return run.Run{}, errors.Join(err, checkKept(kept.Digest, file.Digest))
 	}
 	recorded := t.Header.Run
-	if recorded.Input, err = x.store(ctx, message, MaxInputBytes); err != nil {
+	if recorded.Input, err = x.store(ctx, message, run.MaxInputBytes); err != nil {
 		return run.Run{}, err
 	}
 	outcomes, err := x.store(ctx, t.Outcomes, run.MaxTranscriptBytes)
@@ -76,7 +76,7 @@ func (x *Service) Import(ctx context.Context, origin event.Origin, ws id.Workspa
 	if i < 0 {
 		return run.Run{}, fault.New(fault.Internal, "event_missing", "the log did not return the run's import")
 	}
-	return x.Find(ctx, ws, receipt.Events[i].Run)
+	return x.History.Find(ctx, ws, receipt.Events[i].Run)
 }
 
 // checkKept refuses a file that changed after its hash was decided on.
@@ -88,7 +88,7 @@ func checkKept(kept, file event.Digest) error {
 }
 
 // store stores a value as JSON.
-func (x *Service) store(ctx context.Context, v any, most int64) (run.Input, error) {
+func (x *Transcripts) store(ctx context.Context, v any, most int64) (run.Input, error) {
 	raw, err := json.Marshal(v)
 	if err != nil {
 		return run.Input{}, err
@@ -98,7 +98,7 @@ func (x *Service) store(ctx context.Context, v any, most int64) (run.Input, erro
 }
 
 // copyImported writes the transcript of an imported run: its original one, without the classes that are to be removed now.
-func (x *Service) copyImported(ctx context.Context, doc run.Run, w *run.TranscriptWriter) error {
+func (x *Transcripts) copyImported(ctx context.Context, doc run.Run, w *run.TranscriptWriter) error {
 	content, err := x.Blobs.Open(ctx, doc.Imported.Transcript.Digest)
 	if err != nil {
 		return err

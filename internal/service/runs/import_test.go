@@ -14,6 +14,7 @@ import (
 	"agentbox/internal/domain/run"
 	"agentbox/internal/service/audit"
 	"agentbox/internal/service/runs"
+	"agentbox/internal/service/runs/history"
 	"agentbox/internal/testkit"
 )
 
@@ -21,7 +22,7 @@ import (
 func transcript(t *testing.T, s *testkit.Stack, r id.Run, redact ...string) []byte {
 	t.Helper()
 	var b bytes.Buffer
-	if err := s.Runs.Transcript(s.Context(), testkit.WS, r, runs.Export{Redact: redact}, &b); err != nil {
+	if err := s.Runs.Transcripts.Write(s.Context(), testkit.WS, r, runs.Export{Redact: redact}, &b); err != nil {
 		t.Fatal(err)
 	}
 	return b.Bytes()
@@ -138,7 +139,7 @@ func TestImport(t *testing.T) {
 		t.Fatal(err)
 	}
 	file := run.Input{Digest: event.DigestOf(raw), Size: int64(len(raw))}
-	made, err := s.Runs.Import(s.Context(), s.Origin, testkit.WS, told, file, bytes.NewReader(raw), a, "")
+	made, err := s.Runs.Transcripts.Import(s.Context(), s.Origin, testkit.WS, told, file, bytes.NewReader(raw), a, "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -146,20 +147,21 @@ func TestImport(t *testing.T) {
 		made.Imported.Attested != a {
 		t.Errorf("got %+v", made)
 	}
-	again, err := s.Runs.Import(s.Context(), s.Origin, testkit.WS, told, file, bytes.NewReader(raw), a, "another key")
+	again, err := s.Runs.Transcripts.Import(s.Context(), s.Origin, testkit.WS, told, file, bytes.NewReader(raw), a, "another key")
 	if err != nil || again.ID != made.ID {
 		t.Errorf("again: %s, %v; want %s", again.ID, err, made.ID)
 	}
-	if of, err := s.Runs.List(s.Context(), testkit.WS, runs.Filter{Space: in}, "", 10); err != nil || len(of) != 1 || of[0].ID != doc.ID {
+	of, err := s.Runs.History.List(s.Context(), testkit.WS, history.Filter{Space: in}, "", 10)
+	if err != nil || len(of) != 1 || of[0].ID != doc.ID {
 		t.Errorf("the space has runs %v (%v), want its own alone", of, err)
 	}
 	s.Restart()
-	events, err := s.Runs.Events(s.Context(), s.Find(made.ID))
+	events, err := s.Runs.History.Events(s.Context(), s.Find(made.ID))
 	if err != nil || len(events.Events) != 2 || *events.Events[0].Stdout != "hello\n" {
 		t.Errorf("results: %+v, %v", events, err)
 	}
 	last := ""
-	for f, err := range s.Runs.Follow(s.Context(), testkit.WS, made.ID, 1) {
+	for f, err := range s.Runs.Frames.Follow(s.Context(), testkit.WS, made.ID, 1) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -171,20 +173,22 @@ func TestImport(t *testing.T) {
 	if diff := bytes.Compare(transcript(t, s, made.ID), raw); diff != 0 {
 		t.Error("it is exported otherwise than it came")
 	}
-	if err := s.Runs.Transcript(s.Context(), testkit.WS, made.ID, runs.Export{Redact: []string{"names"}},
+	if err := s.Runs.Transcripts.Write(s.Context(), testkit.WS, made.ID, runs.Export{Redact: []string{"names"}},
 		io.Discard); fault.CodeOf(err) != "redaction_unknown" {
 		t.Errorf("an unknown class: %v", err)
 	}
 
 	open := told
 	open.Header.Run.Status = run.Running
-	if _, err := s.Runs.Import(s.Context(), s.Origin, testkit.WS, open, run.Input{Digest: event.DigestOf([]byte("x"))}, strings.NewReader("x"),
+	if _, err := s.Runs.Transcripts.Import(s.Context(), s.Origin, testkit.WS, open,
+		run.Input{Digest: event.DigestOf([]byte("x"))}, strings.NewReader("x"),
 		a, ""); fault.CodeOf(err) != "run_not_ended" {
 		t.Errorf("a run that has not ended: %v", err)
 	}
 	agent := s.Origin
 	agent.Principal = doc.Agent
-	if _, err := s.Runs.Import(s.Context(), agent, testkit.WS, told, run.Input{Digest: event.DigestOf([]byte("y"))}, strings.NewReader("y"), a,
+	if _, err := s.Runs.Transcripts.Import(s.Context(), agent, testkit.WS, told,
+		run.Input{Digest: event.DigestOf([]byte("y"))}, strings.NewReader("y"), a,
 		""); fault.KindOf(err) != fault.Denied {
 		t.Errorf("an agent imports: %v", err)
 	}

@@ -1,10 +1,11 @@
 package runs
 
 import (
+	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
-	"io"
+	"slices"
+	"time"
 
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/fault"
@@ -17,142 +18,11 @@ import (
 	"agentbox/internal/kernel/projection"
 )
 
-// execution is one run while a worker executes it.
+// execution is one run while a worker executes it: what is recorded of it, and what it is to do.
 type execution struct {
-	x        *Service
-	doc      run.Run
-	version  uint64 // of doc
+	record
 	ops      []run.Operation
-	origin   event.Origin // of the agent
-	entry    *entry
 	creation *creation // of a run that is not recorded yet; nil from then on
-}
-
-// errNoRun means that the request did not become a run. The caller has its reason.
-var errNoRun = errors.New("there is no such run")
-
-// execute executes operations until the run ends, waits for a person, or ctx ends. It returns an error if the log could not be written or
-// read; every other error is a result.
-func (x *Service) execute(ctx context.Context, e *entry) (run.Status, error) {
-	r, err := x.load(ctx, e)
-	if err != nil {
-		return "", err
-	}
-	if e.recovered {
-		e.recovered = false
-		if err := x.makeUp(ctx, r.doc); err != nil {
-			x.Logger.Warn("make up for lost live output", "code", "output_not_made_up", "run", e.run, "error", err)
-		}
-	}
-	for !r.doc.Status.Ended() {
-		if ctx.Err() != nil {
-			return r.doc.Status, ctx.Err()
-		}
-		err := r.step(ctx)
-		answered := true
-		if err == nil && r.doc.Status == run.AwaitingApproval {
-			answered, err = r.resume(ctx)
-		}
-		if err != nil && !errors.Is(err, errOrphaned) || !answered { // the next step ends a run whose parent has ended
-			return r.doc.Status, err
-		}
-	}
-	return r.doc.Status, nil
-}
-
-// load reads a run and its operations.
-func (x *Service) load(ctx context.Context, e *entry) (*execution, error) {
-	if c := e.creation; c != nil {
-		draft := c.batch.Drafts[0]
-		doc, err := run.Evolve(run.Run{}, event.Event{Header: draft.Header, Data: draft.Data}) // as it will be
-		r := x.executionOf(e, doc, 0, c.ops)
-		r.creation = c
-		if err != nil {
-			r.answer(run.Run{}, err)
-			return nil, errNoRun
-		}
-		return r, nil
-	}
-	doc, version, err := projection.Load[run.Run](ctx, x.Docs, e.workspace, run.Projection, string(e.run))
-	if e.recovered && errors.Is(err, projection.ErrNotFound) {
-		x.unannounce(e)
-		return nil, errNoRun // the log was shut before it had it
-	}
-	if err != nil {
-		return nil, err
-	}
-	ops := e.ops
-	if !doc.Input.Inline { // nor while it waits for a person
-		e.ops = nil
-	}
-	if ops == nil || doc.Redacted {
-		if ops, err = x.operations(ctx, doc); err != nil {
-			return nil, err
-		}
-	}
-	return x.executionOf(e, doc, version, ops), nil
-}
-
-func (x *Service) executionOf(e *entry, doc run.Run, version uint64, ops []run.Operation) *execution {
-	origin := event.Origin{Principal: doc.Agent, Token: doc.Token, Correlation: doc.Correlation}
-	return &execution{x: x, doc: doc, version: version, ops: ops, origin: origin, entry: e}
-}
-
-func (x *Service) operations(ctx context.Context, doc run.Run) ([]run.Operation, error) {
-	if doc.Redacted && doc.Input.Digest.IsZero() {
-		ops := make([]run.Operation, len(doc.Operations))
-		for i, p := range doc.Operations {
-			ops[i] = run.Operation{Type: p.Type} // that is all that is left of it
-		}
-		return ops, nil
-	}
-	m, err := x.message(ctx, doc)
-	if err != nil {
-		return nil, err
-	}
-	if len(m.Operations) != len(doc.Operations) {
-		return nil, fault.New(fault.Internal, "content_unreadable", "the stored operations are not those of the run")
-	}
-	return m.Operations, nil
-}
-
-// message reads the operations message of a run, from its event or from the blob store.
-func (x *Service) message(ctx context.Context, doc run.Run) (m run.Message, err error) {
-	if doc.Input.Inline {
-		found, err := x.Log.Read(ctx, journal.Query{Workspace: doc.Workspace, Run: doc.ID, Types: []string{run.EventCreated}, Limit: 1})
-		if err != nil {
-			return m, err
-		}
-		if len(found) == 1 {
-			created, err := event.Decode[run.Created](found[0])
-			if err == nil && created.Message != nil && digestOf(*created.Message) == doc.Input.Digest {
-				return *created.Message, nil
-			}
-		}
-		return m, fault.New(fault.Internal, "content_unreadable", "the log does not hold the operations of the run")
-	}
-	content, err := x.Blobs.Open(ctx, doc.Input.Digest)
-	if err != nil {
-		return m, err
-	}
-	defer content.Close()
-	raw, err := io.ReadAll(io.LimitReader(content, MaxInputBytes+1))
-	if err != nil {
-		return m, fault.Wrap(err, fault.Unavailable, "content_unreadable", "the operations of the run cannot be read")
-	}
-	if err := json.Unmarshal(raw, &m); err != nil {
-		return m, fault.Wrap(err, fault.Internal, "content_unreadable", "the operations of the run cannot be read")
-	}
-	return m, nil
-}
-
-// digestOf returns the hash of a message, wherever it is stored; zero for none.
-func digestOf(m run.Message) event.Digest {
-	raw, err := json.Marshal(m)
-	if err != nil {
-		return event.Digest{}
-	}
-	return event.DigestOf(raw)
 }
 
 // step does the one thing that is next: record the run, start it, execute an operation, ask about it, or end the run.
@@ -192,7 +62,7 @@ func (r *execution) step(ctx context.Context) error {
 func (r *execution) operate(ctx context.Context, index int, s space.Space) error {
 	t := task{index: index, op: r.ops[index], progress: r.doc.Operations[index]}
 	if t.progress.State == run.Waiting && r.entry.announced != t.op.ID {
-		r.x.announce(ctx, r.doc.ID, outline(t.op))
+		r.x.Frames.Announce(ctx, r.doc.ID, outline(t.op))
 	}
 	if err := r.prepare(ctx, &t, s); err != nil {
 		return r.conclude(ctx, t, failure(run.CategoryValidation, err))
@@ -211,7 +81,7 @@ func (r *execution) operate(ctx context.Context, index int, s space.Space) error
 				return err
 			} // the standing approval that covered it ended a moment ago: it is judged anew
 		case d.Outcome == policy.RequireApproval:
-			if err := r.reachable(ctx, t); err != nil { // nobody is asked about what cannot happen
+			if err := (command{r}).reachable(ctx, t); err != nil { // nobody is asked about what cannot happen
 				return r.conclude(ctx, t, r.failed(ctx, &t, run.Result{Type: t.op.Type, Command: t.op.Command}, err))
 			}
 			return r.ask(ctx, t)
@@ -360,4 +230,63 @@ func (r *execution) refuse(ctx context.Context, t task, err error) error {
 		return r.conclude(ctx, t, denial(t))
 	}
 	return err
+}
+
+// conclude records the one result event of an operation and shows it to the viewers.
+func (r *execution) conclude(ctx context.Context, t task, result run.Result) error {
+	defer r.x.Blobs.Hold()() // protects the stored parts of a long result until its event names them
+	typ := run.EventErred
+	if result.OK() {
+		typ = run.EventSucceeded
+	}
+	if begun := r.doc.Operations[t.index].BegunAt; !begun.IsZero() && r.x.Clock.Now().Sub(begun) >= worthSyncing {
+		r.x.Frames.Sync(ctx, r.doc.ID)
+	}
+	if result.Type == run.ResPolicyDenied && t.ruling.Decision.Outcome != policy.Deny { // it was allowed, and refused at the last moment
+		d := &t.ruling.Decision
+		d.Outcome, d.ReasonCode, d.Reason, d.Suggestion = policy.Deny, result.ReasonCode, result.Reason, result.Suggestion
+	}
+	found := r.hide(&t, &result)
+	shown := r.artifacts(ctx, t, &result)
+	draft, err := r.outcome(ctx, t, typ, &result)
+	if err != nil {
+		return err
+	}
+	told := r.x.withFindings(found, true, draft)
+	drafts := slices.Concat(shown, told)
+	refused := result.Type == run.ResPolicyDenied || t.glanced && t.ruling.Decision.Shadow // the gate recorded the rest that shadow let pass
+	if refused && !t.ruling.Decision.Action.IsZero() {
+		// an action without a canonical form has no hash to find it by
+		drafts = append(drafts, policy.RefusedDraft(r.origin, t.ruling))
+	}
+	ends := r.endsWith(t)
+	if ends { // the outcome of the run is known as well: one commit, and one wait for the disk
+		outcome := run.EventCompleted
+		if t.fails != "" {
+			outcome = run.EventFailed
+		}
+		kept, gathered := r.gather(ctx, cmp.Or(t.action.Step, t.progress.Step))
+		drafts = append(slices.Concat(drafts, kept), r.ended(outcome, r.origin, t.fails, result.OK(), gathered))
+	}
+	if err := r.append(ctx, drafts...); err != nil {
+		return err
+	}
+	if !ends {
+		r.x.Frames.Result(ctx, r.doc.ID, t.op.ID, result)
+		return nil
+	}
+	r.x.Frames.LastResult(ctx, r.doc.ID, t.op.ID, result)
+	r.complete(ctx)
+	return nil
+}
+
+// worthSyncing is the least duration of an operation whose live output is made durable before its result is recorded. The result holds all
+// the output. So a shorter operation loses only the order and timing of its output, and only if the host fails before it has written the
+// file.
+const worthSyncing = time.Second
+
+// endsWith reports whether nothing of the run is left to do or to decide after an operation.
+func (r *execution) endsWith(t task) bool {
+	_, approval := r.doc.Pending()
+	return t.index == len(r.ops)-1 && r.doc.Next == t.index && approval == "" && r.entry != nil && r.x.cancelled(r.entry) == nil
 }

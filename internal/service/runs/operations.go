@@ -147,7 +147,7 @@ func shell(a *policy.Action, op run.Operation, s space.Space, mostMS int64) erro
 }
 
 func execute(ctx context.Context, r *execution, t *task, p policy.Permit) run.Result {
-	return r.exec(ctx, t, p)
+	return command{r}.exec(ctx, t, p)
 }
 
 // onFiles does something with the files of a space and completes the result.

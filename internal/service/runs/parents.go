@@ -26,17 +26,12 @@ const whyOrphaned = "the run that asked for it has ended"
 var endings = []string{run.EventCompleted, run.EventFailed, run.EventCancelled}
 
 // alive returns what the log has to expect so that the parent of the run has not ended, or errOrphaned.
-func (r *execution) alive(ctx context.Context) ([]event.DocumentVersion, error) {
-	parent, version, err := r.x.parent(ctx, r.doc.Workspace, r.doc.Parent.Run)
+func (r *record) alive(ctx context.Context) ([]event.DocumentVersion, error) {
+	parent, version, err := r.x.History.Load(ctx, r.doc.Workspace, r.doc.Parent.Run)
 	if err == nil && parent.Status.Ended() {
 		err = errOrphaned
 	}
 	return []event.DocumentVersion{{Projection: run.Projection, Key: string(r.doc.Parent.Run), Version: version}}, err
-}
-
-// parent returns the run for which another one is executed.
-func (x *Service) parent(ctx context.Context, ws id.Workspace, of id.Run) (run.Run, uint64, error) {
-	return projection.Load[run.Run](ctx, x.Docs, ws, run.Projection, string(of))
 }
 
 // orphaned returns the cancellation of the children of a run if it has ended; nil where it goes on, or is none.
@@ -44,7 +39,7 @@ func (x *Service) orphaned(ctx context.Context, ws id.Workspace, of id.Run) (*ca
 	if of == "" {
 		return nil, nil
 	}
-	parent, _, err := x.parent(ctx, ws, of)
+	parent, _, err := x.History.Load(ctx, ws, of)
 	if errors.Is(err, projection.ErrNotFound) {
 		return nil, nil // what it would begin is refused
 	}

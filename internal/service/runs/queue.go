@@ -2,19 +2,18 @@ package runs
 
 import (
 	"context"
-	"errors"
 	"slices"
+	"strings"
+	"sync"
 
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/run"
-	"agentbox/internal/domain/space"
 	"agentbox/internal/kernel/journal"
-	"agentbox/internal/kernel/projection"
 )
 
-// queue holds the runs of one space that have not ended, the one under way first. The executor's mutex guards it.
+// queue holds the runs of one space that have not ended, the one under way first. The schedule's mutex guards it.
 type queue struct {
 	lane   lane
 	runs   []*entry
@@ -66,11 +65,35 @@ type cancellation struct {
 	reason string
 }
 
+// schedule holds the queues of all spaces, and what is under way. Its methods take the lock, but for insert.
+type schedule struct {
+	log      journal.Journal
+	followed func(ctx context.Context, ws id.Workspace, head uint64) // follows the answers to a workspace's questions
+	worked   func(ctx context.Context, q *queue)                     // executes the runs of a queue
+
+	mu      sync.Mutex
+	base    context.Context // ends when Run's context ends; nil before Run
+	opening bool            // the runs of an earlier daemon are being taken up
+	late    []*entry        // runs that were started meanwhile
+	queues  map[lane]*queue
+	coming  map[lane]int // runs that have their place in a queue and are not recorded yet
+	follows map[id.Workspace]bool
+	effects map[id.Run]underway        // the effect under way of each run
+	cancels map[id.Run]*cancellation   // of runs that are being cancelled and may yet come into a queue
+	ending  map[id.Space]*cancellation // spaces whose runs are being cancelled
+	workers sync.WaitGroup
+}
+
+func newSchedule(log journal.Journal) *schedule {
+	return &schedule{log: log, queues: map[lane]*queue{}, coming: map[lane]int{}, follows: map[id.Workspace]bool{},
+		effects: map[id.Run]underway{}, cancels: map[id.Run]*cancellation{}, ending: map[id.Space]*cancellation{}}
+}
+
 // enqueue appends a run to the queue of its space. It makes sure that a worker runs, and a follower that wakes the worker when a question
 // is answered. It reads the follower's place before the worker starts, so that no answer falls between the two. A run that is started while
 // the runs of an earlier daemon are taken up comes after them.
-func (x *Service) enqueue(ctx context.Context, e *entry) error {
-	head, err := x.Log.Head(ctx, e.workspace)
+func (x *schedule) enqueue(ctx context.Context, e *entry) error {
+	head, err := x.log.Head(ctx, e.workspace)
 	if err != nil {
 		return err
 	}
@@ -87,7 +110,7 @@ func (x *Service) enqueue(ctx context.Context, e *entry) error {
 }
 
 // insertFirst puts a run into the queue of its space where that has none. The place in the queue was reserved.
-func (x *Service) insertFirst(e *entry, head uint64) bool {
+func (x *schedule) insertFirst(e *entry, head uint64) bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if x.base == nil || x.base.Err() != nil || x.opening || x.queues[e.lane()] != nil || x.ending[e.space] != nil {
@@ -101,17 +124,17 @@ func (x *Service) insertFirst(e *entry, head uint64) bool {
 }
 
 // insert puts a run into its queue. The lock is held.
-func (x *Service) insert(e *entry, head uint64) {
+func (x *schedule) insert(e *entry, head uint64) {
 	base := x.base
 	if !x.follows[e.workspace] {
 		x.follows[e.workspace] = true
-		x.workers.Go(func() { x.follow(base, e.workspace, head) })
+		x.workers.Go(func() { x.followed(base, e.workspace, head) })
 	}
 	q := x.queues[e.lane()]
 	if q == nil {
 		q = &queue{lane: e.lane(), cancel: x.ending[e.space], wake: make(chan struct{}, 1), gone: make(chan struct{})}
 		x.queues[e.lane()] = q
-		x.workers.Go(func() { x.work(base, q) })
+		x.workers.Go(func() { x.worked(base, q) })
 	}
 	if !slices.ContainsFunc(q.runs, func(other *entry) bool { return other.run == e.run }) {
 		if e.cancel = q.cancel; e.cancel == nil {
@@ -122,13 +145,13 @@ func (x *Service) insert(e *entry, head uint64) {
 }
 
 // endOpening puts the runs that were started during recovery behind those that were taken up, and returns them.
-func (x *Service) endOpening(ctx context.Context) ([]*entry, error) {
+func (x *schedule) endOpening(ctx context.Context) ([]*entry, error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.opening = false
 	for _, e := range x.late {
 		// A run that was just started has asked nothing: no answer to it can lie in the log already.
-		head, err := x.Log.Head(ctx, e.workspace)
+		head, err := x.log.Head(ctx, e.workspace)
 		if err != nil {
 			return nil, err
 		}
@@ -141,7 +164,7 @@ func (x *Service) endOpening(ctx context.Context) ([]*entry, error) {
 
 // reserve takes a place in the queue of a space for a run that is about to be recorded, or refuses. Checking and taking are one step, so
 // that two callers cannot both take the last place. The place is given back once the run is in the queue, or will never be.
-func (x *Service) reserve(s id.Space, beside bool) (giveBack func(), err error) {
+func (x *schedule) reserve(s id.Space, beside bool) (giveBack func(), err error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	to := lane{space: s}
@@ -172,116 +195,7 @@ func (x *Service) reserve(s id.Space, beside bool) (giveBack func(), err error) 
 	}, nil
 }
 
-// work drives the runs of one queue, one after the other, until none is left or ctx ends.
-func (x *Service) work(ctx context.Context, q *queue) {
-	for {
-		x.mu.Lock()
-		if len(q.runs) == 0 || ctx.Err() != nil {
-			rest := q.runs
-			delete(x.queues, q.lane)
-			x.mu.Unlock()
-			x.release(ctx, rest)
-			close(q.gone)
-			return
-		}
-		head := q.runs[0]
-		x.mu.Unlock()
-
-		status, err := x.execute(ctx, head)
-		waiting := x.setFull(q, errors.Is(err, run.ErrFull))
-		switch {
-		case errors.Is(err, run.ErrFull) && !waiting: // from now on it is woken: it looks once more
-		case errors.Is(err, run.ErrFull):
-			select {
-			case <-q.wake: // there is room, or the run is cancelled
-			case <-ctx.Done():
-			}
-		case errors.Is(err, errNoRun):
-			x.pop(q)
-		case errors.Is(err, errHeld):
-			x.Logger.Info("the kill switch holds a run", "code", "run_held", "run", head.run)
-			select {
-			case <-q.wake: // the switch is lifted, or the run cancelled
-			case <-ctx.Done():
-			}
-		case errors.Is(err, errPaused):
-			select {
-			case <-q.wake: // the space is resumed, or the run cancelled
-			case <-ctx.Done():
-			}
-		case errors.Is(err, journal.ErrClosed) && ctx.Err() == nil:
-			x.retryLater(ctx, q)
-		case err != nil && ctx.Err() == nil:
-			x.abandon(ctx, head, err)
-			x.pop(q)
-		case status.Ended():
-			x.pop(q)
-		case status == run.AwaitingApproval:
-			select {
-			case <-q.wake:
-			case <-ctx.Done():
-			}
-		}
-	}
-}
-
-// retryLater leaves a run as the log has it, because the log was closed. It retries the run later as if after a restart, because its last
-// effects may be unrecorded. Callers that wait for its worker learn that no worker has it. If the space ends, the run is not taken up; then
-// the goroutine that ends the space ends the run, once that can be recorded.
-func (x *Service) retryLater(ctx context.Context, q *queue) {
-	x.mu.Lock()
-	head := q.runs[0]
-	close(head.done)
-	if q.cancel != nil {
-		delete(x.cancels, head.run)
-		q.runs = q.runs[1:]
-		x.mu.Unlock()
-		return
-	}
-	q.runs[0] = &entry{workspace: head.workspace, space: head.space, run: head.run, beside: head.beside, parent: head.parent, recovered: true,
-		announced: head.announced, cancel: head.cancel, done: make(chan struct{})}
-	x.mu.Unlock()
-	again, stop := x.Clock.NewTimer(followAgain)
-	defer stop()
-	select {
-	case <-again:
-	case <-q.wake:
-	case <-ctx.Done():
-	}
-}
-
-// release records cancellations that were not recorded before the service ended. The other runs wait for the next start.
-func (x *Service) release(ctx context.Context, rest []*entry) {
-	for _, e := range rest {
-		if e.creation != nil {
-			e.creation.answer <- answered{err: errShutdown}
-			close(e.done)
-			continue
-		}
-		if c := x.cancelled(e); c != nil {
-			if err := x.end(context.WithoutCancel(ctx), e.workspace, e.run, c.origin, c.reason); err != nil {
-				x.Logger.Error("the end of a cancelled run cannot be recorded", "code", "cancel_not_recorded", "run", e.run, "error", err)
-			}
-		}
-		close(e.done)
-	}
-}
-
-// abandon ends a run that cannot go on, for example because its operations cannot be read. When the log cannot be written either, the run
-// stays where the log left it, and the next start takes it up.
-func (x *Service) abandon(ctx context.Context, e *entry, cause error) {
-	x.Logger.Error("run cannot go on", "code", "run_abandoned", "run", e.run, "error", cause)
-	doc, version, err := projection.Load[run.Run](ctx, x.Docs, e.workspace, run.Projection, string(e.run))
-	if err == nil && !doc.Status.Ended() {
-		r := x.executionOf(nil, doc, version, nil)
-		err = r.finish(ctx, run.EventFailed, r.origin, message(cause))
-	}
-	if err != nil {
-		x.Logger.Error("the end of a run cannot be recorded", "code", "run_end_not_recorded", "run", e.run, "error", err)
-	}
-}
-
-func (x *Service) pop(q *queue) {
+func (x *schedule) pop(q *queue) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	close(q.runs[0].done)
@@ -289,11 +203,8 @@ func (x *Service) pop(q *queue) {
 	q.runs = q.runs[1:]
 }
 
-// errPaused means that a paused space keeps a run from going on: it stays as it is until the space is resumed.
-var errPaused = fault.New(fault.Waiting, space.ErrPaused.Code, "the space is paused; the run waits until it is resumed")
-
 // Lifted makes every worker of a workspace look at its run again: the kill switch that held it is lifted, or a paused space resumed.
-func (x *Service) Lifted(ws id.Workspace) {
+func (x *schedule) Lifted(ws id.Workspace) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	for _, q := range x.queues {
@@ -307,7 +218,7 @@ func (x *Service) Lifted(ws id.Workspace) {
 }
 
 // wake makes the worker of a run look at it again.
-func (x *Service) wake(r id.Run) {
+func (x *schedule) wake(r id.Run) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	for _, q := range x.queues {
@@ -316,6 +227,155 @@ func (x *Service) wake(r id.Run) {
 			case q.wake <- struct{}{}:
 			default:
 			}
+		}
+	}
+}
+
+// setFull notes whether the run under way in a queue waits for room, and returns whether that was known.
+func (x *schedule) setFull(q *queue, full bool) (was bool) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if q == nil {
+		return false
+	}
+	was, q.full = q.full, full
+	return was
+}
+
+func (x *schedule) queueOf(e *entry) *queue {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.queues[e.lane()]
+}
+
+// ahead counts the runs of the same workspace that wait for room and were asked for earlier.
+func (x *schedule) ahead(e *entry) (n int) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for _, q := range x.queues {
+		if q.full && len(q.runs) > 0 && q.runs[0].workspace == e.workspace && q.runs[0].run < e.run {
+			n++
+		}
+	}
+	return n
+}
+
+// wakeFull makes the workers of a workspace whose runs wait for room look again.
+func (x *schedule) wakeFull(ws id.Workspace) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for _, q := range x.queues {
+		if q.full && len(q.runs) > 0 && q.runs[0].workspace == ws {
+			select {
+			case q.wake <- struct{}{}:
+			default:
+			}
+		}
+	}
+}
+
+// cancelling marks a run as being cancelled, before anybody checks whether a worker has it. A daemon that has just started may take the run
+// up after that. Then the run enters its queue as cancelled, and no worker begins anything of it. Nil takes the mark back.
+func (x *schedule) cancelling(r id.Run, c *cancellation) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if c == nil {
+		delete(x.cancels, r)
+		return
+	}
+	x.cancels[r] = c
+}
+
+// dequeue takes a run out of its queue if no worker has taken it yet.
+func (x *schedule) dequeue(e *entry) bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	q := x.queues[e.lane()]
+	if q == nil {
+		return false
+	}
+	i := slices.Index(q.runs, e)
+	if i < 1 {
+		return false
+	}
+	q.runs = slices.Delete(q.runs, i, i+1)
+	close(e.done)
+	return true
+}
+
+// mark cancels the queued runs that match, ends their effects, wakes their workers and returns them.
+func (x *schedule) mark(match func(*entry) bool, origin event.Origin, reason string) (found []*entry) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for _, q := range x.queues {
+		for _, e := range q.runs {
+			if match(e) {
+				found = append(found, e)
+			}
+		}
+	}
+	slices.SortFunc(found, func(a, b *entry) int { return strings.Compare(string(a.run), string(b.run)) }) // the map has no order
+	for _, e := range found {
+		if e.cancel == nil {
+			e.cancel = &cancellation{origin: origin, reason: reason}
+		}
+		if u, ok := x.effects[e.run]; ok {
+			u.end(errCancelled)
+		}
+		select {
+		case x.queues[e.lane()].wake <- struct{}{}:
+		default:
+		}
+	}
+	return found
+}
+
+func (x *schedule) cancelled(e *entry) *cancellation {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return e.cancel
+}
+
+// underway is an effect that can be ended.
+type underway struct {
+	workspace id.Workspace
+	end       context.CancelCauseFunc
+}
+
+// effectContext returns a context for one effect of a run, and a function that releases it. Halt, Cancel and the end of the daemon end
+// it. An effect of a run that was cancelled a moment ago is ended from the beginning.
+func (x *schedule) effectContext(ctx context.Context, e *entry) (context.Context, func()) {
+	ctx, end := context.WithCancelCause(ctx)
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.effects[e.run] = underway{e.workspace, end}
+	if e.cancel != nil {
+		end(errCancelled)
+	}
+	return ctx, func() {
+		x.mu.Lock()
+		delete(x.effects, e.run)
+		x.mu.Unlock()
+		end(nil)
+	}
+}
+
+// underWay reports whether an effect of a run is under way.
+func (x *schedule) underWay(r id.Run) bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	_, ok := x.effects[r]
+	return ok
+}
+
+// Halt ends every effect under way in a workspace, without waiting and without asking; cause becomes the error of their results. The runs
+// go on, and the gate decides about their next operations.
+func (x *schedule) Halt(ws id.Workspace, cause error) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for _, u := range x.effects {
+		if u.workspace == ws {
+			u.end(cause)
 		}
 	}
 }

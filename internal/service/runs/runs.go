@@ -8,7 +8,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -21,11 +20,12 @@ import (
 	"agentbox/internal/kernel/journal"
 	"agentbox/internal/kernel/livestream"
 	"agentbox/internal/kernel/projection"
+	"agentbox/internal/service/runs/frames"
+	"agentbox/internal/service/runs/history"
 )
 
 // Limits of the executor.
 const (
-	MaxInputBytes  = 64 << 20 // of one run's operations message
 	MaxQueued      = 100      // runs that wait in one space
 	maxInlineInput = 4 << 10  // a longer operations message lies in the blob store
 	maxInlineBytes = 64 << 10 // so does a longer result
@@ -43,6 +43,7 @@ type Parts struct {
 	Gate       policy.Gate
 	Agents     policy.Agents
 	Spaces     space.Keeping
+	Variables  func(space.Space) (map[string]string, error) // a space's environment without masks; nil where nothing is masked
 	Routes     space.Routing
 	// a space is this daemon's, where several work on the log; nil where none else does
 	Mine func(ctx context.Context, s space.Space) (bool, error)
@@ -54,33 +55,21 @@ type Parts struct {
 	Logger  *slog.Logger
 }
 
-// Service executes runs. Make it with New, then Run it; every other method may be called from any goroutine while it runs.
-type Service struct {
+// shared is what all parts of the service use.
+type shared struct {
 	Parts
-
-	frames sync.Mutex // held while the frames of an ended run are completed
-
-	entering atomic.Int64 // runs that take their places just now
-
-	mu      sync.Mutex
-	base    context.Context // ends when Run's context ends; nil before Run
-	opening bool            // the runs of an earlier daemon are being taken up
-	late    []*entry        // runs that were started meanwhile
-	queues  map[lane]*queue
-	coming  map[lane]int // runs that have their place in a queue and are not recorded yet
-	follows map[id.Workspace]bool
-	effects map[id.Run]underway        // the effect under way of each run
-	live    map[id.Run]*attached       // the commands of background runs
-	starts  chan struct{}              // closed when another one of them starts
-	cancels map[id.Run]*cancellation   // of runs that are being cancelled and may yet come into a queue
-	ending  map[id.Space]*cancellation // spaces whose runs are being cancelled
-	workers sync.WaitGroup
+	History *history.Reader // of the runs, for whoever may see them
 }
 
-// underway is an effect that can be ended.
-type underway struct {
-	workspace id.Workspace
-	end       context.CancelCauseFunc
+// Service executes runs. Make it with New, then Run it; every other method may be called from any goroutine while it runs.
+type Service struct {
+	*shared
+	*schedule
+	Frames      *frames.Service // of the runs, for viewers
+	Input       *Input          // for commands of background runs
+	Transcripts *Transcripts    // of the runs
+
+	entering atomic.Int64 // runs that take their places just now
 }
 
 // The causes for which an effect under way is ended; each becomes the error of its result.
@@ -91,11 +80,13 @@ var (
 
 // New returns an executor of the given parts.
 func New(parts Parts) *Service {
-	return &Service{
-		Parts: parts, queues: map[lane]*queue{}, coming: map[lane]int{}, follows: map[id.Workspace]bool{}, effects: map[id.Run]underway{},
-		live: map[id.Run]*attached{}, starts: make(chan struct{}),
-		cancels: map[id.Run]*cancellation{}, ending: map[id.Space]*cancellation{},
-	}
+	past := history.New(parts.Log, parts.Docs, parts.Blobs)
+	all := &shared{Parts: parts, History: past}
+	x := &Service{shared: all, schedule: newSchedule(parts.Log), Frames: frames.New(parts.Live, past, parts.Clock, parts.Logger),
+		Transcripts: &Transcripts{all}}
+	x.followed, x.worked = x.follow, x.work
+	x.Input = &Input{shared: all, schedule: x.schedule, live: map[id.Run]*attached{}, starts: make(chan struct{})}
+	return x
 }
 
 // Run takes up every run that has not ended, then drives runs until ctx ends; it returns when no worker is left.
@@ -132,35 +123,5 @@ func (x *Service) recoverOnce(ctx context.Context) error {
 			stop()
 			return ctx.Err()
 		}
-	}
-}
-
-// Halt ends every effect under way in a workspace, without waiting and without asking; cause becomes the error of their results. The runs
-// go on, and the gate decides about their next operations.
-func (x *Service) Halt(ws id.Workspace, cause error) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	for _, u := range x.effects {
-		if u.workspace == ws {
-			u.end(cause)
-		}
-	}
-}
-
-// effectContext returns a context for one effect of a run, and a function that releases it. Halt, Cancel and the end of the daemon end
-// it. An effect of a run that was cancelled a moment ago is ended from the beginning.
-func (x *Service) effectContext(ctx context.Context, e *entry) (context.Context, func()) {
-	ctx, end := context.WithCancelCause(ctx)
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	x.effects[e.run] = underway{e.workspace, end}
-	if e.cancel != nil {
-		end(errCancelled)
-	}
-	return ctx, func() {
-		x.mu.Lock()
-		delete(x.effects, e.run)
-		x.mu.Unlock()
-		end(nil)
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/leak"
 	"agentbox/internal/domain/run"
-	"agentbox/internal/kernel/livestream"
+	"agentbox/internal/domain/space"
 )
 
 // hide removes the secrets from a result before it is recorded or shown, and returns them: those that the rules find, and the values of the
@@ -61,34 +61,10 @@ func (x *Service) withFindings(found []leak.Match, taken bool, drafts ...event.D
 	return append(drafts, said)
 }
 
-// hidden is an outline whose summary has no secrets.
-func hidden(o run.Outline) run.Outline {
-	o.Summary, _ = leak.Text(o.Summary)
-	return o
-}
-
-// printed cleans the output of a command as it comes, on both of its channels.
-type printed struct {
-	show    func(kind string, data []byte)
-	streams map[string]*leak.Stream
-}
-
-func newPrinted(known leak.Known, show func(kind string, data []byte)) *printed {
-	return &printed{show: show, streams: map[string]*leak.Stream{livestream.Stdout: leak.NewStream(known),
-		livestream.Stderr: leak.NewStream(known)}}
-}
-
-func (p *printed) write(kind string, data []byte) {
-	for piece := range slices.Chunk(p.streams[kind].Next(data), livestream.MaxFrameBytes) {
-		p.show(kind, piece)
+// variables returns the environment of a space as its commands get it, without masks.
+func (x *Service) variables(s space.Space) (map[string]string, error) {
+	if x.Variables == nil {
+		return s.Env, nil
 	}
-}
-
-// rest shows the text that was held back, when the command has ended.
-func (p *printed) rest() {
-	for _, kind := range []string{livestream.Stdout, livestream.Stderr} {
-		for piece := range slices.Chunk(p.streams[kind].Rest(), livestream.MaxFrameBytes) {
-			p.show(kind, piece)
-		}
-	}
+	return x.Variables(s)
 }

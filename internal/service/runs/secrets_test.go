@@ -24,7 +24,7 @@ func TestSecretsInResults(t *testing.T) {
 	if doc.Status != run.Succeeded {
 		t.Fatalf("got %+v", doc)
 	}
-	results, err := s.Runs.Events(t.Context(), doc)
+	results, err := s.Runs.History.Events(t.Context(), doc)
 	if err != nil {
 		t.Fatal(err)
 	}

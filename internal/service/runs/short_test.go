@@ -283,7 +283,7 @@ func TestLostLiveOutputIsMadeUp(t *testing.T) {
 		t.Fatal(err)
 	}
 	var kinds []string
-	for f, err := range s.Runs.Follow(t.Context(), testkit.WS, doc.ID, 1) {
+	for f, err := range s.Runs.Frames.Follow(t.Context(), testkit.WS, doc.ID, 1) {
 		if err != nil {
 			t.Fatal(err)
 		}

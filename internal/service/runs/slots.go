@@ -5,7 +5,6 @@ import (
 	"errors"
 
 	"agentbox/internal/domain/event"
-	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/run"
 	"agentbox/internal/domain/workspace"
 	"agentbox/internal/kernel/journal"
@@ -17,7 +16,7 @@ const enterTries = 64
 
 // slot returns what the log has to expect so that the run takes one of its workspace's slots, or run.ErrFull. Where others of this
 // daemon wait longer, the places are theirs first. A child has the place of its parent, for as long as that has not ended.
-func (r *execution) slot(ctx context.Context) ([]event.DocumentVersion, error) {
+func (r *record) slot(ctx context.Context) ([]event.DocumentVersion, error) {
 	if r.doc.Parent != nil {
 		return r.alive(ctx)
 	}
@@ -43,7 +42,7 @@ func (r *execution) slot(ctx context.Context) ([]event.DocumentVersion, error) {
 }
 
 // appendInSlot records an event with which the run takes its place.
-func (r *execution) appendInSlot(ctx context.Context, draft event.Draft) error {
+func (r *record) appendInSlot(ctx context.Context, draft event.Draft) error {
 	receipt, err := r.inSlot(ctx, func(place []event.DocumentVersion) (event.Receipt, error) {
 		batch := r.batch(draft)
 		batch.Documents = append(batch.Documents, place...)
@@ -56,7 +55,7 @@ func (r *execution) appendInSlot(ctx context.Context, draft event.Draft) error {
 }
 
 // inSlot has a batch recorded under the expectation that there is room, again when another run was first.
-func (r *execution) inSlot(ctx context.Context, record func(place []event.DocumentVersion) (event.Receipt, error)) (event.Receipt, error) {
+func (r *record) inSlot(ctx context.Context, record func(place []event.DocumentVersion) (event.Receipt, error)) (event.Receipt, error) {
 	r.x.entering.Add(1)
 	defer r.x.entering.Add(-1)
 	for try := 1; ; try++ {
@@ -74,49 +73,6 @@ func (r *execution) inSlot(ctx context.Context, record func(place []event.Docume
 		doc, err := r.x.Docs.Document(ctx, r.doc.Workspace, run.Projection, string(r.doc.ID))
 		if err != nil || doc.Version != r.version {
 			return event.Receipt{}, errors.Join(journal.ErrConflict, err) // it is not the place that was taken
-		}
-	}
-}
-
-// setFull notes whether the run under way in a queue waits for room, and returns whether that was known.
-func (x *Service) setFull(q *queue, full bool) (was bool) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if q == nil {
-		return false
-	}
-	was, q.full = q.full, full
-	return was
-}
-
-func (x *Service) queueOf(e *entry) *queue {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	return x.queues[e.lane()]
-}
-
-// ahead counts the runs of the same workspace that wait for room and were asked for earlier.
-func (x *Service) ahead(e *entry) (n int) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	for _, q := range x.queues {
-		if q.full && len(q.runs) > 0 && q.runs[0].workspace == e.workspace && q.runs[0].run < e.run {
-			n++
-		}
-	}
-	return n
-}
-
-// wakeFull makes the workers of a workspace whose runs wait for room look again.
-func (x *Service) wakeFull(ws id.Workspace) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	for _, q := range x.queues {
-		if q.full && len(q.runs) > 0 && q.runs[0].workspace == ws {
-			select {
-			case q.wake <- struct{}{}:
-			default:
-			}
 		}
 	}
 }

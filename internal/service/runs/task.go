@@ -32,7 +32,7 @@ type task struct {
 	fails string // why the run fails with this operation; "" if it does not
 
 	shown []space.Display   // beside its output
-	env   map[string]string // of the space, whose values are not shown
+	env   map[string]string // of the space, without masks; its secret values are not shown
 }
 
 // glances reports whether the operation is done without an intent in the log: it changes nothing, and uses nothing up.
@@ -43,7 +43,10 @@ func (t *task) glances() bool {
 
 // prepare makes the action of an operation. Its error is the operation's validation error.
 func (r *execution) prepare(ctx context.Context, t *task, s space.Space) error {
-	t.env = s.Env
+	var err error
+	if t.env, err = r.x.variables(s); err != nil { // without its values nobody can keep them out of results
+		return err
+	}
 	if err := t.op.Check(); err != nil {
 		return err
 	}
@@ -64,7 +67,8 @@ func (x *Service) Preview(s space.Space, origin event.Origin, bundle policy.Bund
 	}
 	s.Bundle = bundle.Hash
 	t := task{op: op}
-	r := execution{x: x, doc: run.Run{Workspace: s.Workspace, Room: s.Room, Space: s.ID, Agent: origin.Principal, Token: origin.Token}}
+	doc := run.Run{Workspace: s.Workspace, Room: s.Room, Space: s.ID, Agent: origin.Principal, Token: origin.Token}
+	r := execution{record: record{x: x, doc: doc}}
 	err := r.fill(&t, s, bundle)
 	return t.action, err
 }

@@ -27,9 +27,12 @@ type Export struct {
 var errOfEngine = fault.New(fault.Invalid, "run_of_engine", "an engine executes this run, so that there is no transcript of operations").
 	With("its steps and its evidence tell of it: agentbox runs show; agentbox runs evidence")
 
-// Transcript writes the transcript of a run. For a run that has not ended, it writes the part so far. An error after the first byte leaves
+// Transcripts writes and takes transcripts of runs; any goroutine may call its methods.
+type Transcripts struct{ *shared }
+
+// Write writes the transcript of a run. For a run that has not ended, it writes the part so far. An error after the first byte leaves
 // a transcript without its end, which every reader rejects.
-func (x *Service) Transcript(ctx context.Context, ws id.Workspace, runID id.Run, what Export, out io.Writer) error {
+func (x *Transcripts) Write(ctx context.Context, ws id.Workspace, runID id.Run, what Export, out io.Writer) error {
 	w, err := run.NewTranscriptWriter(out, what.Redact)
 	if err != nil {
 		return err
@@ -38,7 +41,7 @@ func (x *Service) Transcript(ctx context.Context, ws id.Workspace, runID id.Run,
 	if err != nil {
 		return err
 	}
-	doc, err := x.Find(ctx, ws, runID)
+	doc, err := x.History.Find(ctx, ws, runID)
 	if err != nil {
 		return err
 	}
@@ -48,7 +51,7 @@ func (x *Service) Transcript(ctx context.Context, ws id.Workspace, runID id.Run,
 	if doc.Imported != nil {
 		return x.copyImported(ctx, doc, w)
 	}
-	ops, err := x.operations(ctx, doc)
+	ops, err := x.History.Operations(ctx, doc)
 	if err != nil {
 		return err
 	}
@@ -85,7 +88,7 @@ func (x *Service) Transcript(ctx context.Context, ws id.Workspace, runID id.Run,
 		if p.State != run.Done {
 			continue
 		}
-		o, err := x.outcome(ctx, doc, i)
+		o, err := x.History.Outcome(ctx, doc, i)
 		if err != nil {
 			return err
 		}
@@ -114,7 +117,7 @@ func (x *Service) Transcript(ctx context.Context, ws id.Workspace, runID id.Run,
 }
 
 // placeOf describes the space of a run.
-func (x *Service) placeOf(ctx context.Context, doc run.Run) (run.Place, error) {
+func (x *Transcripts) placeOf(ctx context.Context, doc run.Run) (run.Place, error) {
 	s, err := x.Spaces.Space(ctx, doc.Workspace, doc.Space)
 	if err != nil {
 		return run.Place{}, err
@@ -133,7 +136,7 @@ func (x *Service) placeOf(ctx context.Context, doc run.Run) (run.Place, error) {
 }
 
 // startOf returns the snapshot that was made when a run began; nil where none was, or the event that says so was redacted.
-func (x *Service) startOf(ctx context.Context, doc run.Run) (*run.Snapshot, error) {
+func (x *Transcripts) startOf(ctx context.Context, doc run.Run) (*run.Snapshot, error) {
 	found, err := x.Log.Read(ctx, journal.Query{Workspace: doc.Workspace, Run: doc.ID, Types: []string{run.EventStarted}, Limit: 1})
 	if err != nil || len(found) == 0 || found[0].Redaction == event.RedactFull {
 		return nil, err
@@ -143,7 +146,7 @@ func (x *Service) startOf(ctx context.Context, doc run.Run) (*run.Snapshot, erro
 }
 
 // events writes the events of a run up to a place of the log.
-func (x *Service) events(ctx context.Context, doc run.Run, head uint64, w *run.TranscriptWriter) error {
+func (x *Transcripts) events(ctx context.Context, doc run.Run, head uint64, w *run.TranscriptWriter) error {
 	q := journal.Query{Workspace: doc.Workspace, Run: doc.ID, Before: head + 1, Limit: journal.MaxRead}
 	for {
 		page, err := x.Log.Read(ctx, q)

@@ -268,7 +268,7 @@ func (p *player) frames() []string {
 			}
 		}
 	}
-	for f, err := range p.Runs.Follow(p.Context(), testkit.WS, p.run, 1) {
+	for f, err := range p.Runs.Frames.Follow(p.Context(), testkit.WS, p.run, 1) {
 		p.must(err)
 		switch f.Kind {
 		case livestream.Stdout:

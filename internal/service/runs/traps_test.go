@@ -19,6 +19,7 @@ import (
 	"agentbox/internal/kernel/livestream"
 	"agentbox/internal/service/gate/approvals"
 	"agentbox/internal/service/runs"
+	"agentbox/internal/service/runs/history"
 	"agentbox/internal/service/spaces"
 	"agentbox/internal/testkit"
 )
@@ -144,13 +145,13 @@ func TestTrapRunIsReadAcrossWorkspaces(t *testing.T) {
 	doc := s.Start(s.Space().ID, `[{"type":"message","content":"mine"}]`)
 	s.Ended(doc.ID)
 	const other = id.Workspace("ws_other")
-	if _, err := s.Runs.Find(s.Context(), other, doc.ID); fault.KindOf(err) != fault.NotFound {
+	if _, err := s.Runs.History.Find(s.Context(), other, doc.ID); fault.KindOf(err) != fault.NotFound {
 		t.Errorf("find: got %v", err)
 	}
 	if err := s.Runs.Cancel(s.Context(), s.Origin, other, doc.ID, ""); fault.KindOf(err) != fault.NotFound {
 		t.Errorf("cancel: got %v", err)
 	}
-	for f, err := range s.Runs.Follow(s.Context(), other, doc.ID, 1) {
+	for f, err := range s.Runs.Frames.Follow(s.Context(), other, doc.ID, 1) {
 		if fault.KindOf(err) != fault.NotFound {
 			t.Errorf("follow: got %+v, %v", f, err)
 		}
@@ -222,7 +223,7 @@ func TestTrapQueueQuotaUnderConcurrency(t *testing.T) {
 	if _, err := s.Spaces.Ending.Destroy(s.Context(), s.Origin, testkit.WS, in); err != nil {
 		t.Fatal(err)
 	}
-	cancelled, err := s.Runs.List(s.Context(), testkit.WS, runs.Filter{Space: in, Status: run.Cancelled}, "", 1000)
+	cancelled, err := s.Runs.History.List(s.Context(), testkit.WS, history.Filter{Space: in, Status: run.Cancelled}, "", 1000)
 	if err != nil || len(cancelled) != runs.MaxQueued {
 		t.Errorf("%d runs were cancelled, %v; want %d", len(cancelled), err, runs.MaxQueued)
 	}
@@ -344,7 +345,7 @@ func TestFollowOfABrokenStreamIsAnError(t *testing.T) {
 	s.Rest(doc.ID)
 	ctx, cancel := context.WithCancel(s.Context())
 	var last error
-	for f, err := range s.Runs.Follow(ctx, testkit.WS, doc.ID, 1) {
+	for f, err := range s.Runs.Frames.Follow(ctx, testkit.WS, doc.ID, 1) {
 		if last = err; f.Kind == livestream.Result {
 			cancel()
 		}
@@ -400,7 +401,7 @@ func TestEnvironmentOfTheSpace(t *testing.T) {
 func follow(t *testing.T, s *testkit.Stack, r id.Run, from uint64) []livestream.Frame {
 	t.Helper()
 	var all []livestream.Frame
-	for f, err := range s.Runs.Follow(s.Context(), testkit.WS, r, from) {
+	for f, err := range s.Runs.Frames.Follow(s.Context(), testkit.WS, r, from) {
 		if err != nil {
 			t.Fatal(err)
 		}

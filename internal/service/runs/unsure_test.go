@@ -111,7 +111,7 @@ func TestAnOperationIsShownToBeginOnce(t *testing.T) {
 		t.Errorf("recorded are %q", got)
 	}
 	var kinds []string
-	for f, err := range s.Runs.Follow(t.Context(), testkit.WS, doc.ID, 1) {
+	for f, err := range s.Runs.Frames.Follow(t.Context(), testkit.WS, doc.ID, 1) {
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -16,6 +16,7 @@ import (
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/leak"
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/room"
 	"agentbox/internal/domain/space"
@@ -34,6 +35,7 @@ type Creation struct {
 	uids      *uids
 	living    *Living
 	withheld  *withheld
+	variables *Variables
 	snapshots *Snapshots
 	ending    *Ending
 
@@ -215,13 +217,17 @@ func (c *Creation) record(ctx context.Context, origin event.Origin, q Request, d
 	if err != nil {
 		return permit, "", false, err
 	}
+	env, secrets, err := c.variables.seal(q.Workspace, space.Space{}, q.Env)
+	if err != nil {
+		return permit, "", false, err
+	}
 	now := c.Clock.Now().UTC()
 	if q.from.Space != "" {
 		origin.Follows = event.Subject{Type: space.EntityType, ID: string(q.from.Space)}
 	}
 	batch := event.Batch{Workspace: q.Workspace, Drafts: []event.Draft{draftOf(space.EventCreated, origin, doc, space.Created{
 		Space: doc.ID, Name: doc.Name, Description: q.Description, Runtime: doc.Runtime, Tier: doc.Tier, Policy: q.Preset, Bundle: doc.Bundle,
-		Env:      q.Env,
+		Env: env, Secrets: secrets,
 		Metadata: q.Metadata, Limits: doc.Limits, BestEffort: q.BestEffort, UID: doc.UID, Node: doc.Node, ExpiresAt: now.Add(q.TTL), Key: q.Key,
 		ForkedFrom: q.from.Space, ForkedAt: q.from.Snapshot, PauseAtEnd: q.PauseAtEnd,
 	})}}
@@ -424,6 +430,9 @@ func checkMaps(env, metadata map[string]string) error {
 		if strings.Trim(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_") != "" || name == "" || name[0] >= '0' &&
 			name[0] <= '9' {
 			return invalid("env has a variable %.64q; names are letters, digits and _, and do not begin with a digit", name)
+		}
+		if _, found := leak.Text(name); len(found) > 0 {
+			return invalid("the name of a variable of env looks like a secret, and names are recorded as they are; choose another one")
 		}
 	}
 	return checkMap("metadata", metadata, MaxMetadata, MaxMetaBytes)

@@ -59,8 +59,15 @@ func (st *Settings) Update(ctx context.Context, origin event.Origin, ws id.Works
 	if err := checkMaps(value(c.Env), value(c.Metadata)); err != nil {
 		return doc, err
 	}
-	draft := draftOf(space.EventUpdated, origin, doc, space.Updated{Space: s, Name: c.Name, Description: c.Description, Env: c.Env,
-		Metadata: c.Metadata})
+	updated := space.Updated{Space: s, Name: c.Name, Description: c.Description, Metadata: c.Metadata}
+	if c.Env != nil {
+		masked, secrets, err := st.variables.seal(ws, doc, *c.Env)
+		if err != nil {
+			return doc, err
+		}
+		updated.Env, updated.Secrets = &masked, secrets
+	}
+	draft := draftOf(space.EventUpdated, origin, doc, updated)
 	name := value(c.Name)
 	if name == doc.Name {
 		name = "" // it has it already

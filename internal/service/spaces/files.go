@@ -94,8 +94,14 @@ func (f *Files) Archive(ctx context.Context, origin event.Origin, ws id.Workspac
 // look takes a reading action through the gate, does it and records it.
 func (f *Files) look(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space, typ, path string, aside bool,
 	do func(space.Files, policy.Permit) error) error {
+	return f.lookAs(ctx, origin, ws, s, space.FileRead{Action: typ, Path: path, Withheld: aside}, do)
+}
+
+// lookAs is look for an event that says more.
+func (f *Files) lookAs(ctx context.Context, origin event.Origin, ws id.Workspace, s id.Space, as space.FileRead,
+	do func(space.Files, policy.Permit) error) error {
 	origin.Key = "" // looking changes nothing; a key is that of a change
-	doc, files, action, err := f.reach(ctx, origin, ws, s, typ, path, aside)
+	doc, files, action, err := f.reach(ctx, origin, ws, s, as.Action, as.Path, as.Withheld)
 	if err != nil {
 		return err
 	}
@@ -116,10 +122,8 @@ func (f *Files) look(ctx context.Context, origin event.Origin, ws id.Workspace, 
 	if err := do(files, permit); err != nil {
 		return err
 	}
-	drafts := []event.Draft{
-		fileDraft(space.EventFileRead, origin, doc, space.FileRead{Space: s, Action: typ, Path: action.Path, Hash: ruling.Decision.Action,
-			Withheld: aside}, event.Beginning),
-	}
+	as.Space, as.Path, as.Hash = s, action.Path, ruling.Decision.Action
+	drafts := []event.Draft{fileDraft(space.EventFileRead, origin, doc, as, event.Beginning)}
 	if ruling.Decision.Shadow {
 		drafts = append(drafts, policy.RefusedDraft(origin, ruling))
 	}

@@ -12,6 +12,7 @@ import (
 	"agentbox/internal/domain/space"
 	"agentbox/internal/service/spaces"
 	"agentbox/internal/testkit"
+	"agentbox/internal/testkit/wall"
 )
 
 // ticking is a command that adds to the file n as fast as it can.
@@ -54,7 +55,7 @@ func resumptions(t testing.TB, s *testkit.Stack) (found []space.ResumedData) {
 func moves(t testing.TB, s *testkit.Stack, in id.Space) {
 	t.Helper()
 	before := written(s, in)
-	for end := time.Now().Add(20 * time.Second); written(s, in) == before; pass(5 * time.Millisecond) {
+	for end := time.Now().Add(wall.Patience); written(s, in) == before; pass(5 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatal("the processes of the space stand still")
 		}

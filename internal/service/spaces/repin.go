@@ -13,15 +13,16 @@ import (
 
 // Settings changes what a living space is: its name, its variables, the end of its life, its policy.
 type Settings struct {
-	catalog  *Catalog
-	names    *names
-	living   *Living
-	withheld *withheld
-	tiers    Tiers
-	acts     policy.Client
-	gate     policy.Gate
-	library  policy.Library
-	clock    event.Clock
+	catalog   *Catalog
+	names     *names
+	living    *Living
+	withheld  *withheld
+	variables *Variables
+	tiers     Tiers
+	acts      policy.Client
+	gate      policy.Gate
+	library   policy.Library
+	clock     event.Clock
 }
 
 // Repin pins another policy to a living space. From then on the new policy judges actions in it. Repin refuses a space with a run that is

@@ -3,6 +3,7 @@ package spaces
 
 import (
 	"context"
+	"io"
 	"log/slog"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 	"agentbox/internal/domain/space"
 	"agentbox/internal/kernel/journal"
 	"agentbox/internal/kernel/projection"
+	"agentbox/internal/kernel/vault"
 )
 
 // Limits of a request for a space.
@@ -44,6 +46,8 @@ type Parts struct {
 	MaxLimits space.Limits // the most that a space may ask for
 	FirstUID  int          // of the range of host uids for spaces; 0 where the daemon is not root
 	Node      id.Node      // of this daemon, which its spaces bear
+	Keys      vault.Keys   // under which secret values of environments are sealed; nil refuses such values
+	Entropy   io.Reader    // for the same
 	Together  Together     // the zero value where no other daemon works on the log
 	System    id.Principal // destroys expired spaces
 }
@@ -66,8 +70,10 @@ type Service struct {
 	Ending    *Ending
 	Pauses    *Pauses
 	Files     *Files
+	Watches   *Watches
 	Contexts  *Contexts
 	Snapshots *Snapshots
+	Variables *Variables
 
 	parts     Parts
 	uids      *uids
@@ -94,13 +100,16 @@ func New(p Parts) *Service {
 		catalog: catalog, ownership: k.Ownership, withheld: held, acts: acts, gate: p.Gate, log: p.Log, docs: p.Docs, store: p.Store,
 		system: p.System,
 	}
+	k.Watches = newWatches(k.Files, p.Clock, p.Logger)
 	k.Contexts = &Contexts{catalog: catalog, files: k.Files, gate: p.Gate, store: p.Store, tiers: p.Tiers, living: k.Living}
 	k.Snapshots = &Snapshots{
 		catalog: catalog, living: k.Living, withheld: held, acts: acts, gate: p.Gate, log: p.Log, docs: p.Docs, store: p.Store,
 		logger: p.Logger, system: p.System,
 	}
+	k.Variables = newVariables(p.Keys, p.Entropy)
 	k.Settings = &Settings{
-		catalog: catalog, names: named, living: k.Living, withheld: held, tiers: p.Tiers, acts: acts, gate: p.Gate, library: p.Library,
+		catalog: catalog, variables: k.Variables,
+		names: named, living: k.Living, withheld: held, tiers: p.Tiers, acts: acts, gate: p.Gate, library: p.Library,
 		clock: p.Clock,
 	}
 	k.Pauses = &Pauses{catalog: catalog, living: k.Living, acts: acts, clock: p.Clock}
@@ -110,7 +119,8 @@ func New(p Parts) *Service {
 		store: p.Store, logger: p.Logger, system: p.System, looked: map[id.Workspace]look{},
 	}
 	k.Creation = &Creation{
-		Parts: p, acts: acts, tiers: p.Tiers, catalog: catalog, ownership: k.Ownership, names: named, uids: k.uids, living: k.Living,
+		Parts: p, acts: acts, tiers: p.Tiers, catalog: catalog, variables: k.Variables,
+		ownership: k.Ownership, names: named, uids: k.uids, living: k.Living,
 		withheld: held, snapshots: k.Snapshots, ending: k.Ending,
 	}
 	return k

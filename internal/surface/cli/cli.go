@@ -16,6 +16,7 @@ import (
 	"agentbox/internal/surface/cli/cmdline"
 	"agentbox/internal/surface/cli/codecmd"
 	"agentbox/internal/surface/cli/hostcmd"
+	"agentbox/internal/surface/cli/modelcmd"
 	"agentbox/internal/surface/cli/peoplecmd"
 	"agentbox/internal/surface/cli/policycmd"
 	"agentbox/internal/surface/cli/runcmd"
@@ -36,7 +37,7 @@ var commands = []struct {
 		spacecmd.Spaces, spacecmd.Files, shellcmd.Shell, runcmd.Exec, codecmd.Contexts, runcmd.Runs, runcmd.Timeline, policycmd.Approvals,
 		spacecmd.Artifacts, topcmd.Top, runcmd.Engine, hostcmd.Wasi, hostcmd.ModelContext,
 	}},
-	{"agents", "Agents:", []func(*cmdline.Invocation) *cobra.Command{policycmd.Blueprints}},
+	{"agents", "Agents:", []func(*cmdline.Invocation) *cobra.Command{policycmd.Blueprints, modelcmd.Models}},
 	{"policy", "Policy and safety:", []func(*cmdline.Invocation) *cobra.Command{policycmd.Policies, policycmd.ActionTypes,
 		policycmd.KillSwitch, peoplecmd.Tokens, policycmd.Labels, policycmd.Incidents}},
 	{"people", "People, agents and talk:", []func(*cmdline.Invocation) *cobra.Command{

@@ -44,6 +44,7 @@ func New(p Parts) *Surface {
 	tokens.recall(p.Known)
 	sandboxes := &sandboxes{api: api}
 	files := &fileSystem{api: api, clock: p.Clock, ids: p.IDs}
+	watchers := &watchers{api: api, clock: p.Clock, ids: p.IDs, files: files, open: map[string]*watcher{}}
 	control := &controlPlane{api: api, clock: p.Clock, tokens: tokens, sandboxes: sandboxes, readings: newTable[string, reading]()}
 	processes := &processes{api: api, clock: p.Clock, ids: p.IDs, sandboxes: sandboxes, files: files, runs: newTable[pid, string]()}
 	code := &codeInterpreter{api: api, clock: p.Clock, ids: p.IDs, sandboxes: sandboxes, counts: newTable[string, int](),
@@ -53,7 +54,7 @@ func New(p Parts) *Surface {
 	control.routes(s.control)
 	sandboxes.routes(s.within)
 	files.routes(s.within)
-	watchers{}.routes(s.within)
+	watchers.routes(s.within)
 	processes.routes(s.within)
 	code.routes(s.within)
 	return s

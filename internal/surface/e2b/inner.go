@@ -212,9 +212,15 @@ type output struct {
 
 // frames yields what a run shows, until its end. It ends with an error if the stream ends before the run.
 func (a api) frames(ctx context.Context, c *caller, run string) iter.Seq2[frame, error] {
+	return a.messages(ctx, c, c.runURL(run)+"/stream", "complete")
+}
+
+// messages yields the messages of an event stream of /v1, up to the one that is named last. It ends with an error if the stream ends
+// before.
+func (a api) messages(ctx context.Context, c *caller, path, last string) iter.Seq2[frame, error] {
 	return func(yield func(frame, error) bool) {
 		ctx, cancel := context.WithCancel(ctx)
-		r, err := c.inner(ctx, http.MethodGet, c.runURL(run)+"/stream", nil)
+		r, err := c.inner(ctx, http.MethodGet, path, nil)
 		if err != nil {
 			cancel()
 			yield(frame{}, err)
@@ -239,14 +245,14 @@ func (a api) frames(ctx context.Context, c *caller, run string) iter.Seq2[frame,
 			<-ended
 		}()
 		for f, err := range events(out) {
-			if !yield(f, err) || err != nil || f.kind == "complete" {
+			if !yield(f, err) || err != nil || f.kind == last {
 				return
 			}
 		}
 	}
 }
 
-var errBroken = &refusal{Status: http.StatusServiceUnavailable, Code: "aborted", Message: "the stream of the command was cut off"}
+var errBroken = &refusal{Status: http.StatusServiceUnavailable, Code: "aborted", Message: "the stream was cut off"}
 
 // events yields the events of an event stream. The end of the stream is an error: a complete stream is left before it.
 func events(r io.Reader) iter.Seq2[frame, error] {

@@ -152,7 +152,7 @@ func (ps *processes) start(w http.ResponseWriter, r *http.Request, c *caller) er
 	if q.Tag != "" {
 		op["tag"] = q.Tag
 	}
-	ctx, expired, stop := ps.limit(r)
+	ctx, expired, stop := limit(ps.clock, r)
 	defer stop()
 	run, err := ps.begin(context.WithoutCancel(ctx), c, map[string]any{"protocolVersion": "1.0", "operations": []any{op}, "background": true})
 	if err != nil {
@@ -201,16 +201,16 @@ func (ps *processes) begin(ctx context.Context, c *caller, message map[string]an
 }
 
 // limit returns a context that ends with the time of a call, and a function that says whether that is why it ended.
-func (ps *processes) limit(r *http.Request) (ctx context.Context, expired func() bool, stop func()) {
+func limit(clock event.Clock, r *http.Request) (ctx context.Context, expired func() bool, stop func()) {
 	ctx, cancel := context.WithCancelCause(r.Context())
 	unset := func() {}
-	began, most := ps.clock.Now(), time.Duration(0)
+	began, most := clock.Now(), time.Duration(0)
 	if ms, err := strconv.ParseInt(r.Header.Get("Connect-Timeout-Ms"), 10, 64); err == nil && ms > 0 {
 		most = time.Duration(min(ms, math.MaxInt64/int64(time.Millisecond))) * time.Millisecond
-		unset = after(ps.clock, most, func() { cancel(errTime) })
+		unset = after(clock, most, func() { cancel(errTime) })
 	}
 	expired = func() bool { // a package that counts the time itself may go a moment before
-		return errors.Is(context.Cause(ctx), errTime) || ctx.Err() != nil && most > 0 && ps.clock.Now().Sub(began) > most*9/10
+		return errors.Is(context.Cause(ctx), errTime) || ctx.Err() != nil && most > 0 && clock.Now().Sub(began) > most*9/10
 	}
 	return ctx, expired, func() { unset(); cancel(nil) }
 }
@@ -322,7 +322,7 @@ func (ps *processes) follow(w http.ResponseWriter, r *http.Request, c *caller) e
 	if err != nil {
 		return err
 	}
-	ctx, expired, stop := ps.limit(r)
+	ctx, expired, stop := limit(ps.clock, r)
 	defer stop()
 	out := newStream(w)
 	err = ps.tell(ctx, out, r, c, found.ID, found.PTY != nil)

@@ -200,7 +200,7 @@ func TestTheStreamOfACell(t *testing.T) {
 func TestCallsThatAreNotThere(t *testing.T) {
 	s := open(t, http.NotFoundHandler())
 	with := map[string]string{"E2b-Sandbox-Id": "spc_1", "X-Access-Token": s.tokens.of(&caller{bearer: key}, "spc_1")}
-	for _, path := range []string{"/e2b/process.Process/Nothing", "/e2b/other.Service/Do", "/e2b/filesystem.Filesystem/CreateWatcher"} {
+	for _, path := range []string{"/e2b/process.Process/Nothing", "/e2b/other.Service/Do", "/e2b/filesystem.Filesystem/WatchAll"} {
 		w := send(t, s, "POST", path, "application/json", "{}", with)
 		var e struct {
 			Code, Message string

@@ -15,6 +15,9 @@ var examples = map[string]string{
 	"lock-blueprint":  `{"text":"api_version: 1\nname: weather-report\nadapter: {kind: remote}\n"}`,
 	"compare-blueprints": `{"from":"api_version: 1\nname: weather-report\nadapter: {kind: remote}\n","to":"api_version: 1\n` +
 		`name: weather-report\nadapter: {kind: remote}\npolicy: restrictive\n"}`,
+	"put-model":            `{"model":"glm-4.6","key":"zai","classes":["coding"]}`,
+	"put-model-settings":   `{"routes":[],"budgets":[{"scope":"agent","tokens_per_day":2000000},{"scope":"workspace","cost_per_day":"25"}]}`,
+	"put-model-key":        `{"value":"the-key-of-the-endpoint"}`,
 	"withdraw-approval":    `{"reason":"the report is not needed any more"}`,
 	"set-space-policy":     `{"policy":"restrictive"}`,
 	"decide-approval":      `{"decision":"approve","reason":"these are build results"}`,
@@ -78,7 +81,7 @@ var examples = map[string]string{
 	"create-run": `{"protocolVersion":"1.0","title":"Weather in March","wait_seconds":30,"operations":[
 		{"type":"createFile","id":"data","path":"march.csv","content":"day,mean\n1,7.9\n2,8.3\n"},
 		{"type":"shell","id":"count","command":"wc -l march.csv","timeout":10000},
-		{"type":"message","content":"The file has two days."}]}`,
+		{"type":"message","content":"The file has two days."}],"artifacts":["march.csv","reports/**"]}`,
 	"cancel-run":          `{"reason":"it is not needed any more"}`,
 	"resume-run":          `{"approval":{"operationId":"clean","decision":"approve"},"wait_seconds":30}`,
 	"create-workspace":    `{"workspace_id":"ws_weather","display_name":"Weather"}`,

@@ -234,7 +234,7 @@ func TestThreat18PathsSwappedDuringRequests(t *testing.T) {
 	files := "/v1/spaces/" + made.ID + "/files"
 	inside, refused := 0, 0
 	for i := 0; inside < 25 || refused < 25; i++ { // until both have won often enough
-		if doc, err := d.app.Runs.Find(t.Context(), id.DefaultWorkspace, id.Run(run.ID)); err != nil || doc.Status.Ended() {
+		if doc, err := d.app.Runs.History.Find(t.Context(), id.DefaultWorkspace, id.Run(run.ID)); err != nil || doc.Status.Ended() {
 			t.Fatalf("the swapping ended: %+v, %v", doc, err)
 		}
 		for _, ask := range []struct{ method, path, body string }{
@@ -265,7 +265,7 @@ func TestThreat18PathsSwappedDuringRequests(t *testing.T) {
 		}
 	}
 	d.succeed(t, "POST", "/v1/spaces/"+made.ID+"/runs/"+run.ID+"/cancel", "", nil)
-	if _, err := d.app.Runs.Wait(t.Context(), id.DefaultWorkspace, id.Run(run.ID)); err != nil {
+	if _, err := d.app.Runs.History.Wait(t.Context(), id.DefaultWorkspace, id.Run(run.ID)); err != nil {
 		t.Fatal(err)
 	}
 	left, err := os.ReadDir(host)

@@ -68,7 +68,7 @@ func TestThreat31TheKillSwitchReachesAHundredBusyRuns(t *testing.T) {
 		t.Fatalf("%d %s", status, raw)
 	}
 	for n := range busy {
-		doc, err := d.app.Runs.Wait(t.Context(), id.DefaultWorkspace, id.Run(runs[n]))
+		doc, err := d.app.Runs.History.Wait(t.Context(), id.DefaultWorkspace, id.Run(runs[n]))
 		if err != nil || !doc.Status.Ended() {
 			t.Fatalf("run %d is %s, %v", n, doc.Status, err)
 		}

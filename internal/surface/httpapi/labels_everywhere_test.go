@@ -324,6 +324,7 @@ func plant(t *testing.T) *planted {
 		"approval_id": {asked.ID}, "incident_id": {incident}, "path": {"a.txt"}, "agent_id": {string(d.app.Owner)},
 		"principal_id": {string(d.app.Owner)}, "engine_id": {"svc_none"},
 		"workspace_id": {"ws_dev"}, "action_type": {"deploy.production"}, "blueprint": {"weather-report"},
+		"model": {"glm"}, "model_key": {"zai"},
 	}
 	all := d.recorded(t)
 	if len(all) > 200 {
@@ -356,6 +357,7 @@ var showNothing = strings.Fields(`
 	get-kill-switch list-presets list-labels get-room-defaults get-content list-workspaces get-workspace get-checkpoint get-audit-key
 	prove-consistency verify-hash-chain
 	get-read-cursor get-permit-key get-space-policy list-action-types get-action-type list-blueprints get-blueprint get-blueprint-schema
+	list-models get-model list-usage
 	list-snapshots list-attempts get-evidence`)
 
 // TestLabelsHoldEverywhere labels one thing after the other, and reads everything that there is to be read, by every GET operation of the

@@ -207,6 +207,11 @@ func populated(t *testing.T) *matrix {
 	m.things["blueprint"] = "weather-report"
 	m.samples["put-blueprint"] = sent{path: "/v1/blueprints/weather-report", body: `{"text":` + blueprintSample + `}`}
 	m.must(t, "PUT", m.samples["put-blueprint"].path, m.samples["put-blueprint"].body, "status")
+	m.things["model"], m.things["model_key"] = "glm", "zai"
+	m.samples["put-model"] = sent{path: "/v1/models/glm", body: modelSample}
+	m.samples["put-model-key"] = sent{path: "/v1/model-keys/zai", body: `{"value":"a-key"}`}
+	m.samples["put-model-settings"] = sent{path: "/v1/model-settings", body: `{"routes":[],"budgets":[]}`}
+	m.must(t, "PUT", "/v1/models/glm", modelSample, "name")
 	m.things["standing_id"] = "stand_01M7YNAYM0SMK245AEDNVB5CNW"
 	m.things["node_id"] = "node_01M7YNAYM0SMK245AEDNVB5CNW"
 	m.things["key_id"] = "key_01M7YNAYM0SMK245AEDNVB5CNW"

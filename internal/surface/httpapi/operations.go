@@ -19,6 +19,7 @@ import (
 	"agentbox/internal/service/identity"
 	"agentbox/internal/service/incidents"
 	"agentbox/internal/service/labels"
+	"agentbox/internal/service/models"
 	"agentbox/internal/service/nodes"
 	"agentbox/internal/service/outside"
 	"agentbox/internal/service/query"
@@ -32,6 +33,7 @@ import (
 	"agentbox/internal/surface/httpapi/access"
 	"agentbox/internal/surface/httpapi/auditapi"
 	"agentbox/internal/surface/httpapi/hostapi"
+	"agentbox/internal/surface/httpapi/modelapi"
 	"agentbox/internal/surface/httpapi/peopleapi"
 	"agentbox/internal/surface/httpapi/policyapi"
 	"agentbox/internal/surface/httpapi/runapi"
@@ -60,6 +62,7 @@ type Services struct {
 	Docs       projection.Reader // by which the room of a thing is found
 	Labels     *labels.Service
 	Blueprints *blueprints.Service
+	Models     *models.Service
 	Incidents  *incidents.Service
 	Nodes      *nodes.Service
 	Spool      access.Spool
@@ -92,7 +95,7 @@ func New(c wire.Config, services Services, version string) *Server {
 		return services.Identity.ActsFor(ctx, who, "", t)
 	}
 	c.Tags = []string{"service", "auth", "principals", "rooms", "spaces", "snapshots", "runs", "engines", "files", "contexts", "approvals",
-		"policies", "blueprints", "incidents", "labels", "events", "audit", "content"}
+		"policies", "blueprints", "models", "incidents", "labels", "events", "audit", "content"}
 	s := &Server{Server: wire.New(c)}
 	p := access.Part{Server: s.Server, Access: a}
 	s.health = hostapi.NewHealth(p, services.Spaces, version, services.Checks)
@@ -127,12 +130,14 @@ func register(p access.Part, health *hostapi.HealthAPI, of Services) {
 		runapi.NewArtifacts(p, of.Engines),
 		runapi.NewEvidence(p, of.Engines),
 		spaceapi.NewFiles(p, of.Gate, of.Spaces, of.Spool),
+		spaceapi.NewWatches(p, of.Spaces),
 		runapi.NewContexts(p, of.Spaces, of.Runs, spaceRuns),
 		answers,
 		policyapi.NewPolicies(p, of.Gate, of.Spaces, of.Runs, of.Outside, arbiter),
 		arbiter,
 		policyapi.NewActionTypes(p, of.Gate),
 		policyapi.NewBlueprints(p, of.Blueprints),
+		modelapi.New(p, of.Models),
 		policyapi.NewIncidents(p, of.Incidents),
 		policyapi.NewLabels(p, of.Labels),
 		auditapi.NewEvents(p, of.Rooms, of.Query),

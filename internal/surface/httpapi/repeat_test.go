@@ -61,6 +61,9 @@ func documented(t *testing.T) map[string][2]string {
 	return found
 }
 
+// modelSample is a model that plays a cassette which nobody has.
+const modelSample = `{"provider":"scripted","base_url":"none","model":"one"}`
+
 // blueprintSample is the text of a blueprint as a text of JSON.
 const blueprintSample = `"api_version: 1\nname: weather-report\nadapter: {kind: internal}\nmodels: {default: glm}\n# note"`
 
@@ -238,6 +241,12 @@ func samples(t *testing.T, d *daemon) map[string]sent {
 		"two"), status: 200}
 	table["put-blueprint"] = sent{path: "/v1/blueprints/weather-report", body: `{"text":` + blueprintSample + `}`,
 		other: `{"text":` + strings.Replace(blueprintSample, "glm", "other", 1) + `}`, status: 200}
+	d.succeed(t, "PUT", "/v1/models/played", modelSample, nil)
+	table["put-model"] = sent{path: "/v1/models/glm", body: modelSample, other: strings.Replace(modelSample, "one", "other", 1), status: 200}
+	table["put-model-settings"] = sent{path: "/v1/model-settings", body: `{"routes":[],"budgets":[]}`,
+		other: `{"routes":[],"budgets":[{"scope":"workspace","tokens_per_day":1}]}`, status: 200}
+	table["put-model-key"] = sent{path: "/v1/model-keys/zai", body: `{"value":"a-key"}`, keyless: true}
+	table["test-model"] = sent{path: "/v1/models/played/test", keyless: true}
 	remote := `"api_version: 1\nname: remote\nadapter: {kind: remote}\n# note"` // which refers to no model
 	table["check-blueprint"] = sent{path: "/v1/blueprints/check", body: `{"text":` + remote + `}`,
 		other: `{"text":"a"}`, status: 200, harmless: true}
@@ -428,7 +437,7 @@ func TestEveryPostIsDoneOnceOverARestart(t *testing.T) {
 	}
 	// The run that was decided goes on by itself: what it records is not what a repeat does.
 	run := d.field(t, strings.TrimSuffix(table["decide-approval"].path, "/decide"), "run_id")
-	if _, err := d.app.Runs.Wait(t.Context(), id.DefaultWorkspace, id.Run(run)); err != nil {
+	if _, err := d.app.Runs.History.Wait(t.Context(), id.DefaultWorkspace, id.Run(run)); err != nil {
 		t.Fatal(err)
 	}
 	again("again")

@@ -236,12 +236,12 @@ func (d *daemon) exchange(t *testing.T, asked []string) string {
 	method, path, _ := strings.Cut(strings.TrimPrefix(asked[0], "> "), " ")
 	path = d.names.real(path)
 	if method == "WAIT" {
-		doc, err := d.app.Runs.Find(t.Context(), id.DefaultWorkspace, id.Run(path))
+		doc, err := d.app.Runs.History.Find(t.Context(), id.DefaultWorkspace, id.Run(path))
 		if err != nil {
 			t.Fatal(err)
 		}
 		_, answered := doc.Pending()
-		if _, err := d.app.Runs.WaitPast(t.Context(), id.DefaultWorkspace, doc.ID, answered); err != nil {
+		if _, err := d.app.Runs.History.WaitPast(t.Context(), id.DefaultWorkspace, doc.ID, answered); err != nil {
 			t.Fatal(err)
 		}
 		return ""

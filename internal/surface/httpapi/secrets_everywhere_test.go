@@ -152,7 +152,7 @@ var countsByItsBytes = map[string][]string{
 var takesNoText = strings.Fields(
 	`bootstrap-owner change-role check-blueprint claim-run compare-blueprints explain-policy extend-space give-input grant-capability
 	issue-engine-token label-resource lock-blueprint login
-	put-read-cursor refresh register-agent release-claim renew-claim resume-space retain-run rewind-space route-command set-passphrase
+	put-model-key put-read-cursor refresh register-agent release-claim renew-claim resume-space retain-run rewind-space route-command set-passphrase
 	set-space-policy start-run validate-policy`)
 
 // TestNoFreeTextBringsASecretIn sends secrets in every text of every body of the API document: none of them is in the log, but where its
@@ -173,6 +173,10 @@ func TestNoFreeTextBringsASecretIn(t *testing.T) {
 	table["put-kill-switch"] = sent{path: "/v1/kill-switch", body: `{"on":true}`}
 	table["put-action-type"] = sent{path: "/v1/action-types/deploy.site", body: `{"description":"publish the site","side_effect":"network"}`}
 	table["put-blueprint"] = sent{path: "/v1/blueprints/weather-report", body: `{"text":` + blueprintSample + `}`}
+	table["put-model"] = sent{path: "/v1/models/glm", body: modelSample}
+	table["put-model-settings"] = sent{path: "/v1/model-settings",
+		body: `{"routes":[],"budgets":[{"scope":"room","id":"a","tokens_per_day":1}]}`}
+	table["put-model-key"] = sent{path: "/v1/model-keys/zai", body: `{"value":"a-key"}`}
 	table["put-read-cursor"] = sent{path: "/v1/rooms/room_00000000000000000000000000/read-cursor", body: `{}`}
 	ops := slices.Sorted(maps.Keys(free))
 	last := slices.Index(ops, "put-kill-switch") // for nothing is done behind it

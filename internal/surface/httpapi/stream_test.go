@@ -112,7 +112,7 @@ func TestARunsStreamCutAtEveryFrame(t *testing.T) {
 			t.Errorf("frame %d: got %v, want %v", i+1, cut[i], whole[i])
 		}
 	}
-	if doc, err = d.app.Runs.Find(ctx, id.DefaultWorkspace, doc.ID); err != nil || doc.Status != run.Succeeded {
+	if doc, err = d.app.Runs.History.Find(ctx, id.DefaultWorkspace, doc.ID); err != nil || doc.Status != run.Succeeded {
 		t.Errorf("complete was shown while the run is %s, %v", doc.Status, err)
 	}
 	if text := fmt.Sprint(whole); !strings.Contains(text, `"encoding":"base64"`) {

@@ -19,10 +19,9 @@ import (
 	"syscall"
 	"testing"
 	"time"
-)
 
-// patience is how long a server may take to start.
-const patience = time.Minute
+	"agentbox/internal/testkit/wall"
+)
 
 // User is who owns the databases of a server.
 const User = "agentbox"
@@ -180,7 +179,7 @@ func (s *Server) Restart() {
 	ended := make(chan error, 1)
 	s.alive, s.ended = alive, ended
 	go func() { ended <- server.Wait() }()
-	for deadline := time.Now().Add(patience); ; {
+	for deadline := time.Now().Add(wall.Patience); ; {
 		if s.run("pg_isready", "-h", s.dir, "-p", strconv.Itoa(s.port), "-t", "1") == nil {
 			return
 		}
@@ -191,7 +190,7 @@ func (s *Server) Restart() {
 		case <-time.After(20 * time.Millisecond):
 		}
 		if time.Now().After(deadline) {
-			s.t.Fatalf("PostgreSQL takes no connections after %s\n%s", patience, said)
+			s.t.Fatalf("PostgreSQL takes no connections after %s\n%s", wall.Patience, said)
 		}
 	}
 }

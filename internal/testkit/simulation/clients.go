@@ -147,11 +147,11 @@ func (s *simulation) watch(chance *rand.Rand, r id.Run) {
 	for {
 		var doc run.Run
 		err := s.call(chance, func(ctx context.Context, d *daemon) (err error) {
-			if doc, err = d.runs.Find(ctx, WS, r); err != nil {
+			if doc, err = d.runs.History.Find(ctx, WS, r); err != nil {
 				s.wrong("run %s was acknowledged, and now: %v", r, err)
 				return err
 			}
-			m, err := d.runs.Events(ctx, doc)
+			m, err := d.runs.History.Events(ctx, doc)
 			if err != nil {
 				return err
 			}

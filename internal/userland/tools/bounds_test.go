@@ -102,7 +102,7 @@ func TestWidthsOfNothingEnd(t *testing.T) {
 			if r.Stopped != nil {
 				t.Errorf("%s: ended by %v", script, r.Stopped)
 			}
-		case <-time.After(20 * time.Second):
+		case <-time.After(2 * time.Minute):
 			t.Errorf("%s: it goes on without a charge", script)
 		}
 	}

@@ -16,6 +16,31 @@ export interface WriteOptions extends CallOptions {
   mode?: string | undefined
 }
 
+/** What became of a file or folder of a watched folder. */
+export interface FileEvent {
+  /** `overflow` says that more happened than is known: list the folder anew. */
+  kind: 'created' | 'changed' | 'removed' | 'renamed' | 'overflow'
+  /** Relative to the space's top; empty of `overflow`. */
+  path: string
+  /** The earlier path of what was renamed. */
+  from?: string
+  type?: 'file' | 'directory' | 'symlink' | 'other'
+  size?: number
+  /** Of a change: only the permissions are others. */
+  attributesOnly?: boolean
+  /** Give it as `after` to go on behind this event. */
+  cursor: number
+}
+
+export interface WatchOptions extends CallOptions {
+  /** Also what is in the folders. */
+  recursive?: boolean | undefined
+  /** A cursor of an earlier event, behind which the watch goes on. */
+  after?: number | undefined
+  /** Called when the watch has begun: what happens from then on is told. */
+  onStart?: (() => void) | undefined
+}
+
 /** The files of a space. Paths are relative to its top and may hold slashes. */
 export class Files {
   constructor(
@@ -117,6 +142,46 @@ export class Files {
     return written
   }
 
+  /**
+   * Yields what becomes of the files of a folder, whoever changes them, until the signal ends it or the folder is gone. It resumes after a
+   * lost connection: what happened meanwhile comes next, or `overflow` if that is not known.
+   */
+  async *watch(folder = '', options: WatchOptions = {}): AsyncGenerator<FileEvent, void, undefined> {
+    const { recursive, after, onStart, signal } = options
+    let started = false
+    try {
+      for await (const m of this.http.follow({
+        ...(signal ? { signal } : {}),
+        path: `/v1/spaces/${encodeURIComponent(this.space)}/watch`,
+        query: { path: folder || undefined, recursive },
+        lastId: after?.toString(),
+        done: (message) => message.event === 'ended',
+      })) {
+        if (m.event === 'watching' && !started) {
+          started = true
+          onStart?.()
+        }
+        if (m.event === 'watching') continue
+        const d = JSON.parse(m.data) as WatchData
+        if (m.event === 'ended') {
+          if (d.reason === 'watched_folder_removed' || d.reason === 'space_files_missing') return
+          throw new AgentboxError(`the watch of ${folder || 'the top'} has ended: ${d.reason ?? ''}`, { code: d.reason ?? 'watch_failed' })
+        }
+        yield {
+          kind: m.event as FileEvent['kind'],
+          path: d.path ?? '',
+          cursor: d.cursor,
+          ...(d.from === undefined ? {} : { from: d.from }),
+          ...(d.type === undefined ? {} : { type: d.type }),
+          ...(d.size_bytes === undefined ? {} : { size: d.size_bytes }),
+          ...(d.attributes_only === undefined ? {} : { attributesOnly: d.attributes_only }),
+        }
+      }
+    } catch (err) {
+      if (!signal?.aborted) throw err
+    }
+  }
+
   /** Reads a folder with everything in it as a zip file. */
   archive(folder = '', options: CallOptions = {}): Promise<Uint8Array> {
     return this.http.bytes({ ...options, path: `${this.base}/archive`, query: { path: folder || undefined } })
@@ -175,4 +240,15 @@ export class Files {
     }
     return `${this.base}/${parts.map(encodeURIComponent).join('/')}`
   }
+}
+
+/** WatchData is the data of a message of a watch. */
+interface WatchData {
+  cursor: number
+  path?: string
+  from?: string
+  type?: 'file' | 'directory' | 'symlink' | 'other'
+  size_bytes?: number
+  attributes_only?: boolean
+  reason?: string
 }

@@ -1,6 +1,6 @@
 import { AgentboxError, ApprovalRequiredError, NotFoundError, TimeoutError } from './errors.js'
 import type { CallOptions, Transport } from './http.js'
-import type { PolicyApproval, RunEvents, RunOperation, RunResult, RunShown, StreamRunFrame } from './schema.js'
+import type { ArtifactList, PolicyApproval, RunEvents, RunOperation, RunResult, RunShown, StepArtifact, StreamRunFrame } from './schema.js'
 
 /** An operation of protocol 1.0: createFile, readFile, editFile, deleteFile, shell or message. */
 export type Operation = RunOperation
@@ -33,6 +33,42 @@ export interface RunOptions extends WaitOptions {
   agent?: string | undefined
   /** How long its data are kept, as in `30d`. */
   retention?: string | undefined
+  /** Files of the space that are kept when the run ends, as in `['out/**']`: see `run.artifacts`. */
+  artifacts?: string[] | undefined
+}
+
+/** An output of a run: a file that it has kept, or something that its code has shown. */
+export class Artifact {
+  readonly artifactId: string
+  /** The path of the file in its space; the id of an artifact that is no file. */
+  readonly path: string
+  /** Bytes of its content. */
+  readonly size: number
+  /** The hash of its content, in hexadecimal digits. */
+  readonly sha256: string
+  /** A guess from its name and content. */
+  readonly mediaType: string
+
+  constructor(
+    private readonly http: Transport,
+    readonly raw: StepArtifact,
+  ) {
+    this.artifactId = raw.artifact_id
+    this.path = raw.path ?? raw.artifact_id
+    this.size = raw.size_bytes ?? 0
+    this.sha256 = (raw.sha256 ?? '').replace(/^sha256:/, '')
+    this.mediaType = raw.mime_type ?? 'application/octet-stream'
+  }
+
+  /** Downloads its content. */
+  bytes(options: CallOptions = {}): Promise<Uint8Array> {
+    return this.http.bytes({ ...options, path: `/v1/artifacts/${encodeURIComponent(this.artifactId)}/content` })
+  }
+
+  /** Downloads its content as UTF-8. */
+  async text(options: CallOptions = {}): Promise<string> {
+    return new TextDecoder().decode(await this.bytes(options))
+  }
 }
 
 const ENDED = new Set(['completed', 'error', 'cancelled'])
@@ -63,6 +99,18 @@ export class Run {
   result(operation: string | number): Result | undefined {
     if (typeof operation === 'number') return this.results[operation]
     return this.results.find((r) => r.operationId === operation)
+  }
+
+  /** Lists what the run has left: the files that `artifacts` named when it was started, and what its code has shown. They outlive the space. */
+  async artifacts(options: CallOptions = {}): Promise<Artifact[]> {
+    const found: Artifact[] = []
+    let cursor: string | undefined
+    do {
+      const page = await this.http.json<ArtifactList>({ ...options, path: '/v1/artifacts', query: { run_id: this.id, limit: 100, cursor } })
+      found.push(...page.artifacts.map((a) => new Artifact(this.http, a)))
+      cursor = page.next_cursor
+    } while (cursor)
+    return found.reverse()
   }
 
   /** Asks how the run stands. */

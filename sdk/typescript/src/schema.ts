@@ -1196,6 +1196,106 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/model-keys/{model_key}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Set a key for endpoints of models
+         * @description Models name it by its name. The event has the name only.
+         */
+        put: operations["put-model-key"];
+        post?: never;
+        /** Destroy a key for endpoints of models */
+        delete: operations["delete-model-key"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/model-settings": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Set the routes and the budgets of models
+         * @description Replaces both. A budget holds before a request is sent: what it could use at most is reserved until its outcome is known.
+         */
+        put: operations["put-model-settings"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/models": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List the models of the workspace, with routes, budgets and names of keys */
+        get: operations["list-models"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/models/{model}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Show a model */
+        get: operations["get-model"];
+        /**
+         * Add a model to the catalogue, or change it
+         * @description What is not named gets its default. A model that the file models.yaml names is changed there.
+         */
+        put: operations["put-model"];
+        post?: never;
+        /** Remove a model from the catalogue */
+        delete: operations["delete-model"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/models/{model}/test": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Ask a model a few short questions, and say what it can do
+         * @description Tries streaming, tools, images, structured output, reasoning and caching. Each question is a request to the model: it costs what it costs, and counts against the budgets. A model that cannot be reached is an answer, not an error.
+         */
+        post: operations["test-model"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/nodes": {
         parameters: {
             query?: never;
@@ -2328,6 +2428,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/spaces/{space_id}/watch": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Watch files
+         * @description Server-sent events about the files and folders below a folder, whoever changes them and in whichever tier; id is the cursor. They tell what became of the files, not each step: several writes may be one change, and a file that comes and goes at once may not be told. Writing through a memory mapping is told when the file is closed. A client that sends the last id back as Last-Event-ID hears what happened meanwhile, or overflow if that is not known: after a minute without a reader, after 4096 events, and after a restart of the daemon. Only files that the caller may read are told, and no names that the space's policy withholds from code. A folder with more than 50,000 entries, or with folders nested deeper than 256, is not watched recursively. At most 16 folders of a space and 64 of a workspace are watched at a time, each by 32 readers.
+         */
+        get: operations["watch-files"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/standing-approvals": {
         parameters: {
             query?: never;
@@ -2558,6 +2678,23 @@ export interface paths {
          * @description Counters come as they stand, so that whoever asks twice has rates. Nothing is measured that takes longer than reading a few small files for each space.
          */
         get: operations["get-top"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/usage": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List what models were used for, by run, agent, room, model or day */
+        get: operations["list-usage"];
         put?: never;
         post?: never;
         delete?: never;
@@ -3172,6 +3309,13 @@ export interface components {
         };
         CancelRequest: {
             reason?: string;
+        };
+        Capability: {
+            /** @enum {string} */
+            capability: "streaming" | "tools" | "images" | "structured_output" | "reasoning" | "caching";
+            /** @description What was seen */
+            detail: string;
+            works: boolean;
         };
         CapabilityList: {
             /** @description Where the list goes on; absent at its end */
@@ -4005,6 +4149,168 @@ export interface components {
              */
             sender_type?: "user" | "agent" | "service";
         };
+        ModelBudget: {
+            cost_per_day?: string;
+            id?: string;
+            scope: string;
+            /** Format: int64 */
+            tokens_per_day?: number;
+        };
+        ModelDelta: {
+            again?: boolean;
+            id?: string;
+            name?: string;
+            text?: string;
+            type: string;
+        };
+        ModelKey: {
+            /** @description The key: printable ASCII without spaces. It is sealed, and shown by no operation */
+            value: string;
+        };
+        ModelKeyName: {
+            name: string;
+            /** Format: date-time */
+            set_at: string;
+            set_by?: string;
+        };
+        ModelList: {
+            budgets: components["schemas"]["ModelBudget"][];
+            currency?: string;
+            /** @description Names of keys that are set; no operation shows a key */
+            keys: components["schemas"]["ModelKeyName"][];
+            models: components["schemas"]["ModelShown"][];
+            /** @description Of the file of prices */
+            prices_date?: string;
+            /** @description Which models answer which task class, the best first */
+            routes: components["schemas"]["ModelRoute"][];
+        };
+        ModelPrice: {
+            cache_read?: string;
+            cache_write?: string;
+            input: string;
+            output: string;
+        };
+        ModelReserve: {
+            cost?: string;
+            priced: boolean;
+            /** Format: int64 */
+            tokens: number;
+        };
+        ModelRoute: {
+            class?: string;
+            models: string[] | null;
+            room_id?: string;
+        };
+        ModelSettings: {
+            budgets: components["schemas"]["ModelBudget"][];
+            routes: components["schemas"]["ModelRoute"][];
+        };
+        ModelShown: {
+            /** Format: date-time */
+            added_at?: string;
+            added_by?: string;
+            allow_private?: boolean;
+            base_url?: string;
+            /** Format: date-time */
+            changed_at?: string;
+            changed_by?: string;
+            classes?: string[] | null;
+            /** Format: int64 */
+            context_tokens?: number;
+            dialect?: string;
+            /** Format: int64 */
+            idle_ms?: number;
+            key?: string;
+            /** Format: int64 */
+            max_output_tokens?: number;
+            model: string;
+            model_sha256: string;
+            name: string;
+            /** @description Per million tokens; absent where the file of prices does not say it */
+            price?: components["schemas"]["ModelPrice"];
+            /** @description Whether its price is known */
+            priced: boolean;
+            provider: string;
+            reason?: string;
+            record?: string;
+            /** Format: date-time */
+            removed_at?: string;
+            source: string;
+            /** Format: int64 */
+            total_ms?: number;
+            workspace_id?: string;
+        };
+        ModelSpec: {
+            /** @description Permits a private address, and http */
+            allow_private?: boolean;
+            /** @description The endpoint; that of the preset unless named. For scripted: the name of the cassette */
+            base_url?: string;
+            /** @description Task classes for which it answers where no route does */
+            classes?: string[] | null;
+            /**
+             * Format: int64
+             * @description The size of its window
+             */
+            context_tokens?: number;
+            /** @description For openai: openai, zai, deepseek, qwen, ollama, vllm, llamacpp or generic; zai where neither provider nor dialect is named */
+            dialect?: string;
+            /**
+             * Format: int64
+             * @description The most between two pieces of an answer; 120000 unless named
+             */
+            idle_ms?: number;
+            /** @description The name of a key, never the key */
+            key?: string;
+            /**
+             * Format: int64
+             * @description 8192 unless named
+             */
+            max_output_tokens?: number;
+            /** @description As the endpoint calls the model */
+            model: string;
+            /**
+             * @description The wire; openai unless named
+             * @enum {string}
+             */
+            provider?: "openai" | "anthropic" | "scripted";
+            /** @description The cassette into which requests and answers are written; none unless named */
+            record?: string;
+            /**
+             * Format: int64
+             * @description The most for one answer; 600000 unless named
+             */
+            total_ms?: number;
+        };
+        ModelUsage: {
+            /** Format: int64 */
+            cache_read_tokens?: number;
+            /** Format: int64 */
+            cache_write_tokens?: number;
+            /** Format: int64 */
+            input_tokens: number;
+            /** Format: int64 */
+            output_tokens: number;
+            /** Format: int64 */
+            reasoning_tokens?: number;
+        };
+        ModelUsed: {
+            cost: string;
+            day?: string;
+            /** Format: int64 */
+            failed: number;
+            /** Format: int64 */
+            guessed?: number;
+            id?: string;
+            /** Format: date-time */
+            last_at?: string;
+            /** Format: int64 */
+            requests: number;
+            reserved: components["schemas"]["ModelReserve"];
+            scope: string;
+            /** Format: int64 */
+            unpriced?: number;
+            usage: components["schemas"]["ModelUsage"];
+        };
         NodeList: {
             nodes: components["schemas"]["NodeMember"][];
         };
@@ -4645,6 +4951,8 @@ export interface components {
         };
         Run: {
             agent_id: string;
+            artifact_patterns?: string[] | null;
+            artifacts_kept?: components["schemas"]["RunGathered"];
             /** Format: int64 */
             attempts?: number;
             /** @description It runs beside the other runs of its space */
@@ -4776,6 +5084,27 @@ export interface components {
             runId: string;
             status: string;
         };
+        RunGathered: {
+            /** @description The code of what kept it from looking for all files */
+            error?: string;
+            /**
+             * Format: int64
+             * @description How many files were kept
+             */
+            files: number;
+            /**
+             * Format: int64
+             * @description How many files match and were not kept
+             */
+            left_out?: number;
+            /** @description The first 20 of these files */
+            left_out_files?: components["schemas"]["RunLeftOut"][];
+            /**
+             * Format: int64
+             * @description Bytes of these files together
+             */
+            size_bytes: number;
+        };
         RunImported: {
             attested: components["schemas"]["RunAttestation"];
             carries_files: boolean;
@@ -4798,6 +5127,11 @@ export interface components {
             detail?: string;
             kind: string;
             name: string;
+        };
+        RunLeftOut: {
+            path: string;
+            /** @description too_many_artifacts, artifacts_too_large, or the code of why it could not be read or kept */
+            reason_code: string;
         };
         RunList: {
             /** @description Where the list goes on; absent at its end */
@@ -4937,6 +5271,8 @@ export interface components {
         RunRequest: {
             /** @description Who acts; the space's own agent unless named */
             agent?: components["schemas"]["RunAgent"];
+            /** @description Files of the space that are kept as artifacts when the run ends: paths in which * stays within a name and ** goes through folders, as in out/**; at most 200 files and 256 MiB */
+            artifacts?: string[];
             /** @description The run is one shell operation that does not wait for the other runs of its space, nor they for it; wait_seconds is 0 by default then */
             background?: boolean;
             /** @description What the agent is to see first */
@@ -5213,6 +5549,8 @@ export interface components {
         };
         RunShown: {
             agent_id: string;
+            artifact_patterns?: string[] | null;
+            artifacts_kept?: components["schemas"]["RunGathered"];
             /** Format: int64 */
             attempts?: number;
             /** @description It runs beside the other runs of its space */
@@ -5459,7 +5797,7 @@ export interface components {
         };
         SpaceChange: {
             description?: string;
-            /** @description Replaces the environment as a whole */
+            /** @description Replaces the environment as a whole. The mask of a variable, as the space shows it, keeps its value */
             env?: {
                 [key: string]: string;
             };
@@ -5528,7 +5866,7 @@ export interface components {
             /** @description The snapshot, as in rewind; the files as they are now by default */
             at?: string;
             description?: string;
-            /** @description Environment of every command; nothing of the other space's is inherited */
+            /** @description Environment of every command; nothing of the other space's is inherited. A value that looks like a secret is sealed */
             env?: {
                 [key: string]: string;
             };
@@ -5636,7 +5974,7 @@ export interface components {
             /** @description Accept a host that cannot enforce every bound */
             best_effort?: boolean;
             description?: string;
-            /** @description Environment of every command */
+            /** @description Environment of every command. A value that looks like a secret is sealed: answers and events show a mask instead of it */
             env?: {
                 [key: string]: string;
             };
@@ -5700,6 +6038,12 @@ export interface components {
             /** @description What only a network could meet. A command that needs it is refused: no tier has a network */
             unreachable?: components["schemas"]["SpaceNeed"][] | null;
         };
+        SpaceSecrets: {
+            /** Format: int32 */
+            key_generation: number;
+            nonce: string;
+            sealed: string;
+        };
         SpaceSeed: {
             /** @description A zip, tar or tar.gz file, in base64 */
             archive?: string;
@@ -5758,6 +6102,7 @@ export interface components {
             metadata?: unknown;
             mime_type?: string;
             operation_id?: string;
+            path?: string;
             recorded_as: string;
             redacted?: boolean;
             room_id: string;
@@ -5878,6 +6223,20 @@ export interface components {
              */
             id: number;
         };
+        /** @description A piece of a model's answer, while it comes; the answer itself is recorded when it is whole */
+        StreamRunDelta: {
+            data: components["schemas"]["ModelDelta"];
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            event: "delta";
+            /**
+             * Format: int64
+             * @description The place in the stream; what is sent back as Last-Event-ID
+             */
+            id: number;
+        };
         /** @description An operation's result; long fields are left out and named in `omitted` */
         StreamRunEvent: {
             data: components["schemas"]["RunResult"] | components["schemas"]["Dropped"];
@@ -5892,7 +6251,7 @@ export interface components {
              */
             id: number;
         };
-        StreamRunFrame: components["schemas"]["StreamRunOperation"] | components["schemas"]["StreamRunEvent"] | components["schemas"]["StreamRunStdout"] | components["schemas"]["StreamRunStderr"] | components["schemas"]["StreamRunCut"] | components["schemas"]["StreamRunComplete"];
+        StreamRunFrame: components["schemas"]["StreamRunOperation"] | components["schemas"]["StreamRunEvent"] | components["schemas"]["StreamRunStdout"] | components["schemas"]["StreamRunStderr"] | components["schemas"]["StreamRunDelta"] | components["schemas"]["StreamRunCut"] | components["schemas"]["StreamRunComplete"];
         /** @description An operation begins */
         StreamRunOperation: {
             data: components["schemas"]["Begun"] | components["schemas"]["Dropped"];
@@ -5946,6 +6305,23 @@ export interface components {
             /** @description Thrown: effects under way end, and only reading is permitted, and what is only recorded */
             on: boolean;
             reason?: string;
+        };
+        Tested: {
+            capabilities: components["schemas"]["Capability"][];
+            cost: string;
+            /** @description Why it is not */
+            failure?: string;
+            failure_class?: string;
+            /**
+             * Format: int64
+             * @description Until the first piece of the first answer
+             */
+            first_piece_ms: number;
+            model: string;
+            priced: boolean;
+            reachable: boolean;
+            /** @description Of all requests of the test */
+            usage: components["schemas"]["ModelUsage"];
         };
         ThreadChange: {
             /** @enum {string} */
@@ -6075,6 +6451,10 @@ export interface components {
             ok: boolean;
             path: string;
         };
+        UsageList: {
+            currency?: string;
+            usage: components["schemas"]["ModelUsed"][];
+        };
         ValidateRequest: {
             /** @description A policy in Cedar, instead of a preset */
             cedar?: string;
@@ -6109,6 +6489,153 @@ export interface components {
             last_event_hash: string;
             stream_id: string;
             stream_type: string;
+        };
+        WatchBegun: {
+            /**
+             * Format: int64
+             * @description What comes after it is told: what id says as well
+             */
+            cursor: number;
+            /** @description The watched folder, relative to the space's files */
+            path: string;
+            /**
+             * Format: int64
+             * @description The time between two looks at the files, in milliseconds; 0 where changes are noted at once
+             */
+            poll_interval_ms: number;
+            /** @description Whether what its folders hold is watched as well */
+            recursive: boolean;
+        };
+        WatchEvent: {
+            /** @description Of a change: only the permissions are others */
+            attributes_only?: boolean;
+            /**
+             * Format: int64
+             * @description What id says as well
+             */
+            cursor: number;
+            /** @description The earlier path of what was renamed */
+            from?: string;
+            /** @description Relative to the space's files, with slashes */
+            path: string;
+            /**
+             * Format: int64
+             * @description Of a file; 0 of anything else and of what was removed
+             */
+            size_bytes: number;
+            /**
+             * @description What the entry is, or was
+             * @enum {string}
+             */
+            type: "file" | "directory" | "symlink" | "other";
+        };
+        /** @description The content, the time or the permissions of an entry are others, or another file took its place */
+        WatchFilesChanged: {
+            data: components["schemas"]["WatchEvent"];
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            event: "changed";
+            /**
+             * Format: int64
+             * @description The place in the stream; what is sent back as Last-Event-ID
+             */
+            id: number;
+        };
+        /** @description An entry is there that was not */
+        WatchFilesCreated: {
+            data: components["schemas"]["WatchEvent"];
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            event: "created";
+            /**
+             * Format: int64
+             * @description The place in the stream; what is sent back as Last-Event-ID
+             */
+            id: number;
+        };
+        /** @description The watch is over. Always the last */
+        WatchFilesEnded: {
+            data: components["schemas"]["WatchOver"];
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            event: "ended";
+            /**
+             * Format: int64
+             * @description The place in the stream; what is sent back as Last-Event-ID
+             */
+            id: number;
+        };
+        WatchFilesFrame: components["schemas"]["WatchFilesWatching"] | components["schemas"]["WatchFilesCreated"] | components["schemas"]["WatchFilesChanged"] | components["schemas"]["WatchFilesRemoved"] | components["schemas"]["WatchFilesRenamed"] | components["schemas"]["WatchFilesOverflow"] | components["schemas"]["WatchFilesEnded"];
+        /** @description What happened meanwhile is not known: list the folder anew. The stream goes on */
+        WatchFilesOverflow: {
+            data: components["schemas"]["WatchOver"];
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            event: "overflow";
+            /**
+             * Format: int64
+             * @description The place in the stream; what is sent back as Last-Event-ID
+             */
+            id: number;
+        };
+        /** @description An entry is there no more; what lay in a folder is told before the folder */
+        WatchFilesRemoved: {
+            data: components["schemas"]["WatchEvent"];
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            event: "removed";
+            /**
+             * Format: int64
+             * @description The place in the stream; what is sent back as Last-Event-ID
+             */
+            id: number;
+        };
+        /** @description An entry has another path, and with a folder all that it holds; what lay at that path is replaced */
+        WatchFilesRenamed: {
+            data: components["schemas"]["WatchEvent"];
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            event: "renamed";
+            /**
+             * Format: int64
+             * @description The place in the stream; what is sent back as Last-Event-ID
+             */
+            id: number;
+        };
+        /** @description The watch has begun, or goes on. Always the first */
+        WatchFilesWatching: {
+            data: components["schemas"]["WatchBegun"];
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            event: "watching";
+            /**
+             * Format: int64
+             * @description The place in the stream; what is sent back as Last-Event-ID
+             */
+            id: number;
+        };
+        WatchOver: {
+            /**
+             * Format: int64
+             * @description What id says as well
+             */
+            cursor: number;
+            /** @description A stable code: events_lost of overflow; watched_folder_removed, space_files_missing, watch_too_large, watch_closed or watch_failed of ended */
+            reason: string;
         };
         WithdrawRequest: {
             reason?: string;
@@ -6290,6 +6817,7 @@ export type CallDecided = components['schemas']['CallDecided'];
 export type CallList = components['schemas']['CallList'];
 export type CallRequest = components['schemas']['CallRequest'];
 export type CancelRequest = components['schemas']['CancelRequest'];
+export type Capability = components['schemas']['Capability'];
 export type CapabilityList = components['schemas']['CapabilityList'];
 export type CapabilityToken = components['schemas']['CapabilityToken'];
 export type CauseTree = components['schemas']['CauseTree'];
@@ -6363,6 +6891,19 @@ export type LoginRequest = components['schemas']['LoginRequest'];
 export type MadeWorkspace = components['schemas']['MadeWorkspace'];
 export type MessageList = components['schemas']['MessageList'];
 export type MessageRequest = components['schemas']['MessageRequest'];
+export type ModelBudget = components['schemas']['ModelBudget'];
+export type ModelDelta = components['schemas']['ModelDelta'];
+export type ModelKey = components['schemas']['ModelKey'];
+export type ModelKeyName = components['schemas']['ModelKeyName'];
+export type ModelList = components['schemas']['ModelList'];
+export type ModelPrice = components['schemas']['ModelPrice'];
+export type ModelReserve = components['schemas']['ModelReserve'];
+export type ModelRoute = components['schemas']['ModelRoute'];
+export type ModelSettings = components['schemas']['ModelSettings'];
+export type ModelShown = components['schemas']['ModelShown'];
+export type ModelSpec = components['schemas']['ModelSpec'];
+export type ModelUsage = components['schemas']['ModelUsage'];
+export type ModelUsed = components['schemas']['ModelUsed'];
 export type NodeList = components['schemas']['NodeList'];
 export type NodeMember = components['schemas']['NodeMember'];
 export type OpenedIncident = components['schemas']['OpenedIncident'];
@@ -6431,9 +6972,11 @@ export type RunContext = components['schemas']['RunContext'];
 export type RunDisplay = components['schemas']['RunDisplay'];
 export type RunEdit = components['schemas']['RunEdit'];
 export type RunEvents = components['schemas']['RunEvents'];
+export type RunGathered = components['schemas']['RunGathered'];
 export type RunImported = components['schemas']['RunImported'];
 export type RunInput = components['schemas']['RunInput'];
 export type RunLack = components['schemas']['RunLack'];
+export type RunLeftOut = components['schemas']['RunLeftOut'];
 export type RunList = components['schemas']['RunList'];
 export type RunOperation = components['schemas']['RunOperation'];
 export type RunOperationCreateFile = components['schemas']['RunOperationCreateFile'];
@@ -6490,6 +7033,7 @@ export type SpaceResumption = components['schemas']['SpaceResumption'];
 export type SpaceRewind = components['schemas']['SpaceRewind'];
 export type SpaceRewound = components['schemas']['SpaceRewound'];
 export type SpaceRoute = components['schemas']['SpaceRoute'];
+export type SpaceSecrets = components['schemas']['SpaceSecrets'];
 export type SpaceSeed = components['schemas']['SpaceSeed'];
 export type SpaceSnapshot = components['schemas']['SpaceSnapshot'];
 export type SpaceVersion = components['schemas']['SpaceVersion'];
@@ -6507,6 +7051,7 @@ export type StreamRoomFrame = components['schemas']['StreamRoomFrame'];
 export type StreamRoomMessage = components['schemas']['StreamRoomMessage'];
 export type StreamRunComplete = components['schemas']['StreamRunComplete'];
 export type StreamRunCut = components['schemas']['StreamRunCut'];
+export type StreamRunDelta = components['schemas']['StreamRunDelta'];
 export type StreamRunEvent = components['schemas']['StreamRunEvent'];
 export type StreamRunFrame = components['schemas']['StreamRunFrame'];
 export type StreamRunOperation = components['schemas']['StreamRunOperation'];
@@ -6514,6 +7059,7 @@ export type StreamRunStderr = components['schemas']['StreamRunStderr'];
 export type StreamRunStdout = components['schemas']['StreamRunStdout'];
 export type SucceedRequest = components['schemas']['SucceedRequest'];
 export type SwitchRequest = components['schemas']['SwitchRequest'];
+export type Tested = components['schemas']['Tested'];
 export type ThreadChange = components['schemas']['ThreadChange'];
 export type ThreadList = components['schemas']['ThreadList'];
 export type ThreadRequest = components['schemas']['ThreadRequest'];
@@ -6526,9 +7072,21 @@ export type TopRun = components['schemas']['TopRun'];
 export type TopSpace = components['schemas']['TopSpace'];
 export type Uploaded = components['schemas']['Uploaded'];
 export type UploadedFile = components['schemas']['UploadedFile'];
+export type UsageList = components['schemas']['UsageList'];
 export type ValidateRequest = components['schemas']['ValidateRequest'];
 export type Validated = components['schemas']['Validated'];
 export type VerifiedChain = components['schemas']['VerifiedChain'];
+export type WatchBegun = components['schemas']['WatchBegun'];
+export type WatchEvent = components['schemas']['WatchEvent'];
+export type WatchFilesChanged = components['schemas']['WatchFilesChanged'];
+export type WatchFilesCreated = components['schemas']['WatchFilesCreated'];
+export type WatchFilesEnded = components['schemas']['WatchFilesEnded'];
+export type WatchFilesFrame = components['schemas']['WatchFilesFrame'];
+export type WatchFilesOverflow = components['schemas']['WatchFilesOverflow'];
+export type WatchFilesRemoved = components['schemas']['WatchFilesRemoved'];
+export type WatchFilesRenamed = components['schemas']['WatchFilesRenamed'];
+export type WatchFilesWatching = components['schemas']['WatchFilesWatching'];
+export type WatchOver = components['schemas']['WatchOver'];
 export type WithdrawRequest = components['schemas']['WithdrawRequest'];
 export type Workspace = components['schemas']['Workspace'];
 export type WorkspaceChange = components['schemas']['WorkspaceChange'];
@@ -9669,6 +10227,353 @@ export interface operations {
             400: components["responses"]["Problem400"];
             401: components["responses"]["Problem401"];
             403: components["responses"]["Problem403"];
+            409: components["responses"]["Problem409"];
+            413: components["responses"]["Problem413"];
+            415: components["responses"]["Problem415"];
+            429: components["responses"]["Problem429"];
+            503: components["responses"]["Problem503"];
+            /** @description A problem document; `error` says which */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    "put-model-key": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The key's name */
+                model_key: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "value": "the-key-of-the-endpoint"
+                 *     }
+                 */
+                "application/json": components["schemas"]["ModelKey"];
+            };
+        };
+        responses: {
+            /** @description No Content */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            404: components["responses"]["Problem404"];
+            409: components["responses"]["Problem409"];
+            413: components["responses"]["Problem413"];
+            415: components["responses"]["Problem415"];
+            429: components["responses"]["Problem429"];
+            503: components["responses"]["Problem503"];
+            /** @description A problem document; `error` says which */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    "delete-model-key": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The key's name */
+                model_key: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description No Content */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            404: components["responses"]["Problem404"];
+            409: components["responses"]["Problem409"];
+            429: components["responses"]["Problem429"];
+            503: components["responses"]["Problem503"];
+            /** @description A problem document; `error` says which */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    "put-model-settings": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "routes": [],
+                 *       "budgets": [
+                 *         {
+                 *           "scope": "agent",
+                 *           "tokens_per_day": 2000000
+                 *         },
+                 *         {
+                 *           "scope": "workspace",
+                 *           "cost_per_day": "25"
+                 *         }
+                 *       ]
+                 *     }
+                 */
+                "application/json": components["schemas"]["ModelSettings"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ModelSettings"];
+                };
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            409: components["responses"]["Problem409"];
+            413: components["responses"]["Problem413"];
+            415: components["responses"]["Problem415"];
+            429: components["responses"]["Problem429"];
+            503: components["responses"]["Problem503"];
+            /** @description A problem document; `error` says which */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    "list-models": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ModelList"];
+                };
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            429: components["responses"]["Problem429"];
+            503: components["responses"]["Problem503"];
+            /** @description A problem document; `error` says which */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    "get-model": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The model's name */
+                model: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ModelShown"];
+                };
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            404: components["responses"]["Problem404"];
+            429: components["responses"]["Problem429"];
+            503: components["responses"]["Problem503"];
+            /** @description A problem document; `error` says which */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    "put-model": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The model's name */
+                model: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "model": "glm-4.6",
+                 *       "key": "zai",
+                 *       "classes": [
+                 *         "coding"
+                 *       ]
+                 *     }
+                 */
+                "application/json": components["schemas"]["ModelSpec"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ModelShown"];
+                };
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            404: components["responses"]["Problem404"];
+            409: components["responses"]["Problem409"];
+            413: components["responses"]["Problem413"];
+            415: components["responses"]["Problem415"];
+            429: components["responses"]["Problem429"];
+            503: components["responses"]["Problem503"];
+            /** @description A problem document; `error` says which */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    "delete-model": {
+        parameters: {
+            query?: {
+                reason?: string;
+            };
+            header?: never;
+            path: {
+                /** @description The model's name */
+                model: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description No Content */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            404: components["responses"]["Problem404"];
+            409: components["responses"]["Problem409"];
+            429: components["responses"]["Problem429"];
+            503: components["responses"]["Problem503"];
+            /** @description A problem document; `error` says which */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    "test-model": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The model's name */
+                model: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Tested"];
+                };
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            404: components["responses"]["Problem404"];
             409: components["responses"]["Problem409"];
             413: components["responses"]["Problem413"];
             415: components["responses"]["Problem415"];
@@ -12928,6 +13833,10 @@ export interface operations {
                  *           "type": "message",
                  *           "content": "The file has two days."
                  *         }
+                 *       ],
+                 *       "artifacts": [
+                 *         "march.csv",
+                 *         "reports/**"
                  *       ]
                  *     }
                  */
@@ -13227,6 +14136,61 @@ export interface operations {
                 content: {
                     "application/json": components["schemas"]["SnapshotList"];
                 };
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            404: components["responses"]["Problem404"];
+            429: components["responses"]["Problem429"];
+            503: components["responses"]["Problem503"];
+            /** @description A problem document; `error` says which */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    "watch-files": {
+        parameters: {
+            query?: {
+                /** @description The folder; the top by default */
+                path?: string;
+                /** @description Also what its folders hold, at any depth */
+                recursive?: boolean;
+                /** @description A cursor: what happened after it is told first. Without it and without Last-Event-ID, only what happens from now on */
+                after?: number;
+            };
+            header?: {
+                /** @description The cursor of the last message that was received; wins over after */
+                "Last-Event-ID"?: number;
+            };
+            path: {
+                /** @description The space */
+                space_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/event-stream": components["schemas"]["WatchFilesFrame"][];
+                };
+            };
+            /** @description Nothing more will come: the stream is complete behind the place that was asked for */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
             400: components["responses"]["Problem400"];
             401: components["responses"]["Problem401"];
@@ -13924,6 +14888,49 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Top"];
+                };
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            429: components["responses"]["Problem429"];
+            503: components["responses"]["Problem503"];
+            /** @description A problem document; `error` says which */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    "list-usage": {
+        parameters: {
+            query?: {
+                /** @description What is counted: each day of the workspace, each run, or each agent, room or model in a day */
+                scope?: "workspace" | "run" | "agent" | "room" | "model";
+                /** @description A day of UTC; of runs that on which they began */
+                day?: string;
+                /** @description This run only */
+                run_id?: string;
+                /** @description How many at most */
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["UsageList"];
                 };
             };
             400: components["responses"]["Problem400"];

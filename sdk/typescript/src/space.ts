@@ -241,11 +241,11 @@ export class Space implements AsyncDisposable {
   }
 
   private async begin(path: string, body: object, options: RunOptions & WaitOptions, seconds: number): Promise<Run> {
-    const { title, agent, retention, signal, timeoutMs, idempotencyKey } = options
+    const { title, agent, retention, artifacts, signal, timeoutMs, idempotencyKey } = options
     const message = await this.http.json<RunEvents>({
       method: 'POST',
       path: `${this.path}${path}`,
-      json: { ...body, wait_seconds: seconds, ...clean({ title, retention, agent: agent ? { name: agent } : undefined }) },
+      json: { ...body, wait_seconds: seconds, ...clean({ title, retention, artifacts, agent: agent ? { name: agent } : undefined }) },
       signal,
       timeoutMs: timeoutMs ?? (seconds + 30) * 1000,
       idempotencyKey,

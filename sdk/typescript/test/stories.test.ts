@@ -1,5 +1,6 @@
 // The four journeys of a developer from beginning to end, each against a real daemon.
 import assert from 'node:assert/strict'
+import { createHash } from 'node:crypto'
 import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -154,4 +155,16 @@ test('code in place of tools: an SDK of the developer, composed and filtered by 
   assert.equal(await cell.text(), '120', cell.stderr)
   assert.equal((JSON.parse(await space.files.readText('vips.json')) as object[]).length, 3)
   assert.equal(await (await space.code('len(vips)')).text(), '3')
+})
+
+test('files of a run outlive its space', async () => {
+  const space = await client.spaces.create({ runtime: 'nano' })
+  const done = await space.exec("mkdir -p out && echo '# report' > out/report.md && echo no > other", { artifacts: ['out/**'] })
+  await space.destroy()
+  const [report, ...others] = await done.run.artifacts()
+  assert.ok(report)
+  assert.deepEqual(others, [])
+  assert.deepEqual([report.path, report.size, report.mediaType], ['out/report.md', 9, 'text/markdown'])
+  assert.equal(report.sha256, createHash('sha256').update('# report\n').digest('hex'))
+  assert.equal(await report.text(), '# report\n')
 })

@@ -91,7 +91,7 @@ var lackCases = []testCase{
 	{"what was written before the time ran out is there", "", func(t *testing.T, h Host) {
 		spec := h.Spec(t)
 		s := h.Create(t, spec)
-		h.Exec(t, s, Command{Space: spec.ID, Argv: []string{"sh", "-c", "echo kept >f; while :; do :; done"}, MS: 300})
+		h.Exec(t, s, Command{Space: spec.ID, Argv: []string{"sh", "-c", "echo kept >f; while :; do :; done"}, MS: 2_000})
 		if r := h.Exec(t, s, Shell(spec.ID, "cat f")); r.Stdout != "kept\n" {
 			t.Errorf("got %+v", r)
 		}

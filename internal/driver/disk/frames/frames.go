@@ -113,7 +113,7 @@ func (s *Store) Append(ctx context.Context, run id.Run, f livestream.Frame) (uin
 		return 0, r.failed
 	case r.complete:
 		return 0, livestream.ErrComplete
-	case f.Kind == livestream.Stdout || f.Kind == livestream.Stderr:
+	case f.Kind == livestream.Stdout || f.Kind == livestream.Stderr || f.Kind == livestream.Delta:
 		if r.cut != 0 {
 			return r.cut, nil
 		}
@@ -444,7 +444,7 @@ func (r *output) took(f livestream.Frame, length int64) {
 	r.head++
 	r.size += length
 	switch f.Kind {
-	case livestream.Stdout, livestream.Stderr:
+	case livestream.Stdout, livestream.Stderr, livestream.Delta:
 		r.kept += int64(len(f.Data))
 		if !r.plain {
 			r.kept -= sealedMore

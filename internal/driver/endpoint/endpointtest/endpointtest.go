@@ -108,7 +108,7 @@ func (issue Issue) Permit(t testing.TB, e model.Entry, r model.Request) policy.P
 	if err != nil {
 		t.Fatal(err)
 	}
-	canonical, err := policy.Action{Type: model.ActionCall, Workspace: "ws_dev", Principal: "agt_1", Subject: e.Name, Target: e.Target(),
+	canonical, err := policy.Action{Type: policy.ModelCall, Workspace: "ws_dev", Principal: "agt_1", Subject: e.Name, Target: e.Target(),
 		Tool: e.Model, Content: hash}.Canonical()
 	if err != nil {
 		t.Fatal(err)

@@ -242,12 +242,12 @@ func TestTimes(t *testing.T) {
 		for range 20 {
 			endpointtest.Say(sse(text("a")))(w, r)
 			_ = http.NewResponseController(w).Flush()
-			<-time.After(40 * time.Millisecond)
+			<-time.After(130 * time.Millisecond)
 		}
 		endpointtest.Say(sse(stop, done))(w, r)
 	})
 	e = entry(slow, "openai")
-	e.IdleMS = 700 // the whole takes longer
+	e.IdleMS = 2_000 // the whole takes longer, and a busy machine adds to each pause
 	if a, _, err := ask(t, driver(t), e, "", endpointtest.Hello()); err != nil || a.Text() != strings.Repeat("a", 20) {
 		t.Errorf("slow and alive: got %v, %v", a, err)
 	}

@@ -478,7 +478,7 @@ func TestWhatWasChangedIsToldAfterTheTime(t *testing.T) {
 	if r, err := run(t, p, o, &folder{files: map[string]string{"a": "x"}}); err != nil || r.Code != 0 { // the worker starts
 		t.Fatalf("got %+v, %v", r, err)
 	}
-	o.Limits.Time = 200 * time.Millisecond
+	o.Limits.Time = 2 * time.Second // a busy machine takes a part of it before the first change is made
 	f := &folder{files: map[string]string{"a": "x"}}
 	f.slow = func() { <-time.After(o.Limits.Time + 500*time.Millisecond) }
 	r, err := run(t, p, o, f)

@@ -31,7 +31,7 @@ func (s *Service) AskOnce(ctx context.Context, origin event.Origin, r policy.Rul
 	if err := s.Judge.Own(r); err != nil {
 		return policy.Approval{}, err
 	}
-	if kind, _ := r.Action.Kind(); r.Action.Run != "" && kind.SideEffect != policy.Record {
+	if kind, _ := r.Action.Kind(); r.Action.Run != "" && kind.Rules != policy.RulesRole {
 		return policy.Approval{}, fault.New(fault.Internal, "nothing_to_ask", "a run asks for its effects itself")
 	}
 	if p := r.Action.Principal; origin.Principal != p { // the principal who sends it for the acting one

@@ -24,3 +24,21 @@ func TestTheLeastRoleThatDecides(t *testing.T) {
 		}
 	}
 }
+
+// TestWhatLeavesTheFilesOfTheSpace holds which actions move files out, as their questions say.
+func TestWhatLeavesTheFilesOfTheSpace(t *testing.T) {
+	for _, c := range []struct {
+		a    policy.Action
+		want bool
+	}{
+		{policy.Action{Type: policy.ShellExec, Command: "mv folder /tmp/gone"}, true},
+		{policy.Action{Type: policy.ShellExec, Argv: []string{"/bin/bash", "-c", "mv folder /tmp/gone"}}, true},
+		{policy.Action{Type: policy.ShellExec, Command: "mv folder other"}, false},
+		{policy.Action{Type: policy.ShellExec, Command: "mv folder '/tmp/gone"}, false}, // no command at all
+		{policy.Action{Type: policy.ExternalWrite, Command: "mv folder /tmp/gone"}, false},
+	} {
+		if got := leaves(c.a); got != c.want {
+			t.Errorf("%s %q %q: got %t, want %t", c.a.Type, c.a.Command, c.a.Argv, got, c.want)
+		}
+	}
+}

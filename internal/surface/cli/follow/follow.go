@@ -25,6 +25,7 @@ type Execution struct {
 	Context             []string
 	Title, Key          string
 	Retention           string
+	Artifacts           []string // the files of the space that are kept as artifacts
 }
 
 // Operations reads an operations message as it is; the daemon judges it.

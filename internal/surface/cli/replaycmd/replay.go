@@ -19,6 +19,7 @@ import (
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/run"
 	"agentbox/internal/domain/space"
 	"agentbox/internal/surface/cli/cmdline"
@@ -254,7 +255,7 @@ func (r *replay) request() (client.RunRequest, error) {
 			t.Header.Place.Env[name] = value
 		} else if slices.Contains(codecmd.Hidden, name) && len(again) > 0 {
 			delete(t.Header.Place.Env, name) // each operation is told
-		} else if slices.Contains(t.Header.Redacted, run.RedactEnv) {
+		} else if slices.Contains(t.Header.Redacted, run.RedactEnv) || policy.IsMask(t.Header.Place.Env[name]) {
 			return client.RunRequest{}, fault.New(fault.Invalid, "transcript_redacted", "the space needs the variable %s, whose value was redacted",
 				name).
 				With("give it with --env " + name + "=VALUE")

@@ -30,7 +30,8 @@ func Exec(i *cmdline.Invocation) *cobra.Command {
 	}
 	c.RunE = func(cmd *cobra.Command, args []string) error {
 		if b.background {
-			return b.start(cmd.Context(), i, client.RunRequest{Title: e.Title, Retention: e.Retention, IdempotencyKey: e.Key}, args[0], args[1:])
+			return b.start(cmd.Context(), i, client.RunRequest{Title: e.Title, Retention: e.Retention, Artifacts: e.Artifacts,
+				IdempotencyKey: e.Key}, args[0], args[1:])
 		}
 		message, err := follow.Operations(i, args[1])
 		if err != nil {
@@ -42,7 +43,7 @@ func Exec(i *cmdline.Invocation) *cobra.Command {
 		if len(e.Context) > 0 {
 			message.Context = &client.RunContext{Files: e.Context}
 		}
-		message.Title, message.Retention, message.IdempotencyKey = e.Title, e.Retention, e.Key
+		message.Title, message.Retention, message.IdempotencyKey, message.Artifacts = e.Title, e.Retention, e.Key, e.Artifacts
 		if e.Ask {
 			e.Answer = i.Answer
 		}
@@ -76,6 +77,8 @@ func Exec(i *cmdline.Invocation) *cobra.Command {
 	f.StringVar(&agent, "agent", "", "name of the agent that acts (default: the space's own)")
 	f.StringArrayVar(&e.Context, "context", nil, "file of the space whose content opens the events; repeatable")
 	f.StringVar(&e.Title, "title", "", "what the run is about")
+	f.StringArrayVar(&e.Artifacts, "artifact", nil,
+		"files of the space that are kept as artifacts when the run ends, such as 'out/**'; repeatable")
 	f.StringVar(&e.Retention, "retention", "",
 		"how long what the run's events hold is kept once it has ended, as in 30d or 36h; then it is redacted (default: as long as the "+
 			"operator's rules say)")

@@ -34,6 +34,8 @@ func someRun() client.RunShown {
 		{ID: "i", Type: "readFile", Summary: "notes.txt", State: run.Begun, Decision: "allow"},
 		{ID: "j", Type: "deleteFile", Summary: strings.Repeat("long/", 40) + "name", State: run.Waiting},
 	}}}
+	r.Artifacts = &run.Gathered{Files: 2, Bytes: 2050, LeftOut: 21, Error: "too_many_files",
+		Named: []run.LeftOut{{Path: "out/\x1b[2J.key", Reason: "file_withheld"}}}
 	r.Result.Events = []run.Result{
 		{Type: "createFile", OperationID: "b", Success: &yes, BytesWritten: &size},
 		{Type: "shell", OperationID: "c", Success: &no, ExitCode: &three, Error: "it said \x07no"},

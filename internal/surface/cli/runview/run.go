@@ -122,9 +122,28 @@ func WriteRun(p *term.Printer, i *cmdline.Invocation, r client.RunShown) {
 		p.Line("%s", p.Paint(term.Red, term.Plain(r.Error)))
 	}
 	WriteImported(p, r.Run)
+	writeKept(p, r.Run)
 	WriteRetention(p, r.Run)
 	if _, approval := r.Pending(); approval != "" {
 		p.Line("%s", term.Wrapped("it waits for a person: agentbox approvals show|approve|deny "+string(approval), p.Width, 2))
+	}
+}
+
+// writeKept says which files a run has kept as artifacts.
+func writeKept(p *term.Printer, r run.Run) {
+	kept := r.Artifacts
+	if kept == nil {
+		return
+	}
+	p.Line("it keeps %s of %s: agentbox artifact list --run %s", term.Count(int64(kept.Files), "file"), term.Count(kept.Bytes, "byte"), r.ID)
+	for _, f := range kept.Named {
+		p.Line("%s", p.Paint(term.Yellow, "left out: "+term.OneLine(f.Path, 200)+" ("+f.Reason+")"))
+	}
+	if more := kept.LeftOut - len(kept.Named); more > 0 {
+		p.Line("%s", p.Paint(term.Yellow, fmt.Sprintf("left out: %s more", term.Count(int64(more), "file"))))
+	}
+	if kept.Error != "" {
+		p.Line("%s", p.Paint(term.Yellow, "some files were not looked for: "+kept.Error))
 	}
 }
 

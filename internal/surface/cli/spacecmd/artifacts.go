@@ -47,7 +47,8 @@ func artifactList(i *cmdline.Invocation) *cobra.Command {
 				if a.Size != nil {
 					size = strconv.FormatInt(*a.Size, 10)
 				}
-				rows[n] = []term.Cell{term.Text(string(a.ID)), term.Text(a.Kind), term.Text(a.Title), term.Text(size), term.Text(string(a.Run)),
+				rows[n] = []term.Cell{term.Text(string(a.ID)), term.Text(a.Kind), term.Text(cmdline.First(a.Path, a.Title)),
+					term.Text(size), term.Text(string(a.Run)),
 					{Text: term.Ago(i.Clock.Now(), a.CreatedAt),
 						Colour: term.Faint}}
 			}

@@ -25,7 +25,7 @@ import (
 func Spaces(i *cmdline.Invocation) *cobra.Command {
 	c := cmdline.Group("space", "Create, list and remove spaces: the isolated places where code runs",
 		spaceCreate(i), spaceList(i), spaceShow(i), spaceExtend(i), spacePause(i), spaceResume(i),
-		spaceSet(i), spaceRemove(i),
+		spaceSet(i), spaceRemove(i), spaceWatch(i),
 		spaceSnapshots(i), spaceDiff(i), spaceRewind(i), spaceFork(i), spacePromote(i), spaceRoute(i), spacePolicy(i))
 	c.Aliases = []string{"spaces"}
 	return c

@@ -148,7 +148,7 @@ func (s *Top) top(ctx context.Context, c wire.Call, _ *struct{}) (*struct{ Body 
 			one.Load = &load
 		}
 		if sp.ActiveRun != "" {
-			doc, err := s.runs.Find(ctx, ws, sp.ActiveRun)
+			doc, err := s.runs.History.Find(ctx, ws, sp.ActiveRun)
 			if err != nil {
 				return nil, err
 			}

@@ -65,7 +65,7 @@ func (s *Runs) giveInput(ctx context.Context, c wire.Call, in *struct {
 	}
 	limited, cancel := s.Within(ctx, inputWait, s.Stopping())
 	defer cancel()
-	if err := s.runs.Give(limited, c.Once(), c.Caller.Workspace, id.Run(in.Run), g); err != nil {
+	if err := s.runs.Input.Give(limited, c.Once(), c.Caller.Workspace, id.Run(in.Run), g); err != nil {
 		return nil, err
 	}
 	return &struct{ Body inputTaken }{taken}, nil

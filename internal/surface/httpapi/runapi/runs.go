@@ -29,6 +29,7 @@ import (
 	"agentbox/internal/service/query"
 	redacting "agentbox/internal/service/redaction"
 	"agentbox/internal/service/runs"
+	"agentbox/internal/service/runs/history"
 	"agentbox/internal/service/spaces"
 	"agentbox/internal/surface/httpapi/access"
 	"agentbox/internal/surface/httpapi/policyapi"
@@ -38,7 +39,7 @@ import (
 )
 
 // maxRunBody is the most that an operations message may have: six files of the largest size, in base64.
-const maxRunBody = runs.MaxInputBytes
+const maxRunBody = run.MaxInputBytes
 
 // runRequest asks for a run: an operations message of protocol 1.0, and how to run it.
 type runRequest struct {
@@ -49,6 +50,7 @@ type runRequest struct {
 	Title           string          `json:"title,omitempty" maxLength:"200"`
 	Background      bool            `json:"background,omitempty" doc:"The run is one shell operation that does not wait for the other runs of its space, nor they for it; wait_seconds is 0 by default then"`
 	Retention       string          `json:"retention,omitempty" maxLength:"40" doc:"How long what the run's events hold is kept once it has ended, as in 30d or 36h; then it is redacted. Only who may redact may ask for it; as long as the operator's rules say unless given"`
+	Artifacts       []string        `json:"artifacts,omitempty" maxItems:"20" nullable:"false" doc:"Files of the space that are kept as artifacts when the run ends: paths in which * stays within a name and ** goes through folders, as in out/**; at most 200 files and 256 MiB"`
 	Waiting
 }
 
@@ -67,6 +69,7 @@ type runSent struct {
 	Title           string            `json:"title"`
 	Background      bool              `json:"background"`
 	Retention       string            `json:"retention"`
+	Artifacts       []string          `json:"artifacts"`
 	Waiting
 }
 
@@ -107,10 +110,7 @@ type RunPath struct {
 	Run   string `path:"run_id" doc:"The run"`
 }
 
-const (
-	defaultWait = 30  // seconds
-	maxWait     = 300 // seconds
-)
+const defaultWait, maxWait = 30, 300 // seconds
 
 // Runs are the operations for runs in spaces.
 type Runs struct {
@@ -160,7 +160,7 @@ func (s *Runs) Register() {
 				Experiment string `query:"experiment_id" doc:"Only runs of this experiment"`
 				RunFilter
 			}) (*struct{ Body runList }, error) {
-				return s.listRuns(ctx, c, runs.Filter{Space: id.Space(in.Space), Room: id.Room(in.Room), Experiment: id.Experiment(in.Experiment)},
+				return s.listRuns(ctx, c, history.Filter{Space: id.Space(in.Space), Room: id.Room(in.Room), Experiment: id.Experiment(in.Experiment)},
 					in.RunFilter)
 			})
 			continue
@@ -172,7 +172,7 @@ func (s *Runs) Register() {
 			if _, err := s.spaces.Catalog.Space(ctx, c.Caller.Workspace, id.Space(in.Space)); err != nil {
 				return nil, err
 			}
-			return s.listRuns(ctx, c, runs.Filter{Space: id.Space(in.Space)}, in.RunFilter)
+			return s.listRuns(ctx, c, history.Filter{Space: id.Space(in.Space)}, in.RunFilter)
 		})
 	}
 	wire.Handle(s.Server, wire.Operation{ID: "get-space-run", Needs: wire.Shows("run", "space_id", "run_id"), Method: http.MethodGet,
@@ -270,7 +270,7 @@ func (s *Runs) startRun(r *http.Request, c wire.Call, sp id.Space) (*eventsAnswe
 	if q.Background = sent.Background; q.Background && sent.Wait == nil && sent.WaitSeconds == nil {
 		wait = 0
 	}
-	q.Waits = wait > 0
+	q.Waits, q.Artifacts = wait > 0, sent.Artifacts
 	doc, err := s.runs.Start(context.WithoutCancel(ctx), c.Origin(), q)
 	if err != nil {
 		return nil, err
@@ -300,11 +300,11 @@ func (s *Runs) waited(ctx context.Context, c wire.Call, doc run.Run, answered id
 		limited, cancel := s.Within(ctx, wait, s.Stopping())
 		defer cancel()
 		var err error
-		if doc, err = s.runs.WaitPast(limited, doc.Workspace, doc.ID, answered); err != nil {
+		if doc, err = s.runs.History.WaitPast(limited, doc.Workspace, doc.ID, answered); err != nil {
 			return nil, err
 		}
 	}
-	events, err := s.runs.Events(context.WithoutCancel(ctx), doc) // a caller who closed their side may still read
+	events, err := s.runs.History.Events(context.WithoutCancel(ctx), doc) // a caller who closed their side may still read
 	if err != nil {
 		return nil, err
 	}
@@ -330,9 +330,9 @@ type runList struct {
 	Next string    `json:"next_cursor,omitempty" doc:"Where the list goes on; absent at its end"`
 }
 
-func (s *Runs) listRuns(ctx context.Context, c wire.Call, in runs.Filter, f RunFilter) (*struct{ Body runList }, error) {
+func (s *Runs) listRuns(ctx context.Context, c wire.Call, in history.Filter, f RunFilter) (*struct{ Body runList }, error) {
 	in.Status, in.Background = run.Status(f.Status), f.Background
-	found, err := s.runs.List(ctx, c.Caller.Workspace, in, f.Cursor.After, f.Limit+1)
+	found, err := s.runs.History.List(ctx, c.Caller.Workspace, in, f.Cursor.After, f.Limit+1)
 	if err != nil {
 		return nil, err
 	}
@@ -352,7 +352,7 @@ type runShown struct {
 
 // find returns a run of the caller's workspace and, where one is named, of the space: a run under another space is not found.
 func (s *Runs) find(ctx context.Context, c wire.Call, p RunPath) (run.Run, error) {
-	doc, err := s.runs.Find(ctx, c.Caller.Workspace, id.Run(p.Run))
+	doc, err := s.runs.History.Find(ctx, c.Caller.Workspace, id.Run(p.Run))
 	if err == nil && p.Space != "" && doc.Space != id.Space(p.Space) {
 		err = fault.New(fault.NotFound, "run_not_found", "there is no run %.64q in this space", p.Run)
 	}
@@ -364,7 +364,7 @@ func (s *Runs) getRun(ctx context.Context, c wire.Call, in *RunPath) (*struct{ B
 	if err != nil {
 		return nil, err
 	}
-	events, err := s.runs.Events(ctx, doc)
+	events, err := s.runs.History.Events(ctx, doc)
 	if err != nil {
 		return nil, err
 	}
@@ -527,7 +527,7 @@ func (s *Runs) streamRun(w http.ResponseWriter, r *http.Request, c wire.Call) er
 	from, _, err := wire.Cursor(r, "from")
 	if err == nil && from > 1 {
 		var there uint64
-		if there, err = s.runs.Frames(r.Context(), doc.ID, from-1); err == nil {
+		if there, err = s.runs.Frames.Count(r.Context(), doc.ID, from-1); err == nil {
 			err = wire.Within(from, there+1)
 		}
 	}
@@ -536,7 +536,7 @@ func (s *Runs) streamRun(w http.ResponseWriter, r *http.Request, c wire.Call) er
 	}
 	return s.Feed(w, r, c, func(ctx context.Context) iter.Seq2[wire.Message, error] {
 		return func(yield func(wire.Message, error) bool) {
-			for f, err := range s.runs.Follow(ctx, doc.Workspace, doc.ID, from) {
+			for f, err := range s.runs.Frames.Follow(ctx, doc.Workspace, doc.ID, from) {
 				if err == nil { // a label may come meanwhile: then the stream ends, and a new request gets the reason
 					var hidden bool
 					if hidden, err = s.Hidden(ctx, c, label.Resource{Type: label.OfRun, ID: string(doc.ID)}); hidden && err == nil {

@@ -88,7 +88,7 @@ func (s *Transcripts) exportRun(w http.ResponseWriter, r *http.Request, c wire.C
 	}
 	w.Header().Set("Content-Type", "application/x-ndjson")
 	w.Header().Set("Content-Disposition", mime.FormatMediaType("attachment", map[string]string{"filename": string(doc.ID) + ".jsonl"}))
-	return s.runs.Transcript(r.Context(), doc.Workspace, doc.ID, what, w)
+	return s.runs.Transcripts.Write(r.Context(), doc.Workspace, doc.ID, what, w)
 }
 
 // carried returns the archive of the files with which a run began. It spools the archive first, so that a slow reader does not block the
@@ -154,7 +154,7 @@ func (s *Transcripts) importRun(w http.ResponseWriter, r *http.Request, c wire.C
 	if err := again(spooled); err != nil {
 		return err
 	}
-	doc, err := s.runs.Import(context.WithoutCancel(r.Context()), c.Origin(), c.Caller.Workspace, t, run.Input{Digest: ref.Digest,
+	doc, err := s.runs.Transcripts.Import(context.WithoutCancel(r.Context()), c.Origin(), c.Caller.Workspace, t, run.Input{Digest: ref.Digest,
 		Size: ref.Size}, spooled, attested, c.ServiceKey())
 	if err != nil {
 		return err

@@ -44,7 +44,7 @@ type spaceFork struct {
 	At          string            `json:"at,omitempty" maxLength:"80" doc:"The snapshot, as in rewind; the files as they are now by default"`
 	Name        string            `json:"name,omitempty" maxLength:"100"`
 	Description string            `json:"description,omitempty" maxLength:"1000"`
-	Env         map[string]string `json:"env,omitempty" doc:"Environment of every command; nothing of the other space's is inherited"`
+	Env         map[string]string `json:"env,omitempty" doc:"Environment of every command; nothing of the other space's is inherited. A value that looks like a secret is sealed"`
 	Metadata    map[string]string `json:"metadata,omitempty" doc:"The client's own notes"`
 	TTL         int64             `json:"ttl_seconds,omitempty" minimum:"10" maximum:"2592000" doc:"How long it lives; 12 hours by default"`
 	PauseAtEnd  bool              `json:"pause_at_end,omitempty" doc:"At the end of its time it is paused for at most 30 days, not destroyed"`
@@ -139,7 +139,7 @@ func (s *Snapshots) forkSpace(ctx context.Context, c wire.Call, in *struct {
 	if err != nil {
 		return nil, err
 	}
-	return &spaceAnswer{Location: "/v1/spaces/" + string(made.ID), Body: made}, nil
+	return answered("/v1/spaces/"+string(made.ID), made), nil
 }
 
 func (s *Snapshots) diffSpace(ctx context.Context, c wire.Call, in *struct {

@@ -36,7 +36,7 @@ type spaceRequest struct {
 	Runtime     string            `json:"runtime,omitempty" doc:"What its code runs in: auto, by default, begins in nano where that is there and is promoted when a command needs more; heavy is the strongest tier; a tier's name is that tier and no other"`
 	Tier        string            `json:"tier,omitempty" doc:"The older name of runtime"`
 	Room        id.Room           `json:"room_id,omitempty" doc:"The room to which it belongs; the workspace's default one unless named"`
-	Env         map[string]string `json:"env,omitempty" doc:"Environment of every command"`
+	Env         map[string]string `json:"env,omitempty" doc:"Environment of every command. A value that looks like a secret is sealed: answers and events show a mask instead of it"`
 	Metadata    map[string]string `json:"metadata,omitempty" doc:"The client's own notes"`
 	TTL         int64             `json:"ttl_seconds,omitempty" minimum:"10" maximum:"2592000" doc:"How long it lives; 12 hours by default"`
 	Limits      *spaceBounds      `json:"limits,omitempty" doc:"Its bounds"`
@@ -66,7 +66,7 @@ type spaceSeed struct {
 type spaceChange struct {
 	Name        *string            `json:"name,omitempty" minLength:"1" maxLength:"100"`
 	Description *string            `json:"description,omitempty" maxLength:"1000"`
-	Env         *map[string]string `json:"env,omitempty" doc:"Replaces the environment as a whole"`
+	Env         *map[string]string `json:"env,omitempty" doc:"Replaces the environment as a whole. The mask of a variable, as the space shows it, keeps its value"`
 	Metadata    *map[string]string `json:"metadata,omitempty" doc:"Replaces the notes as a whole"`
 }
 
@@ -97,6 +97,12 @@ type routedCommand struct {
 type spaceAnswer struct {
 	Location string `header:"Location"`
 	Body     space.Space
+}
+
+// answered is the answer with a space. It leaves out the sealed values of the environment, which nobody but the daemon can open.
+func answered(location string, s space.Space) *spaceAnswer {
+	s.Secrets = nil
+	return &spaceAnswer{Location: location, Body: s}
 }
 
 // SpacePath names a space.
@@ -214,7 +220,7 @@ func (s *Spaces) createSpace(ctx context.Context, c wire.Call, in *struct{ Body 
 		}
 		made.Warnings = append(made.Warnings, said...)
 	}
-	return &spaceAnswer{Location: "/v1/spaces/" + string(made.ID), Body: made}, nil
+	return answered("/v1/spaces/"+string(made.ID), made), nil
 }
 
 func (s *Spaces) listSpaces(ctx context.Context, c wire.Call, in *struct {
@@ -227,6 +233,9 @@ func (s *Spaces) listSpaces(ctx context.Context, c wire.Call, in *struct {
 	}
 	out := spaceList{}
 	out.Spaces, out.Next = access.Cut(found, in.Limit, func(sp space.Space) string { return string(sp.ID) })
+	for i := range out.Spaces {
+		out.Spaces[i].Secrets = nil
+	}
 	out.Spaces, err = access.Visible(ctx, s.Access, c, out.Spaces, func(x space.Space) label.Resource {
 		return label.Resource{Type: label.OfSpace, ID: string(x.ID)}
 	})
@@ -240,7 +249,7 @@ type spaceList struct {
 
 func (s *Spaces) getSpace(ctx context.Context, c wire.Call, in *SpacePath) (*spaceAnswer, error) {
 	found, err := s.spaces.Catalog.Space(ctx, c.Caller.Workspace, id.Space(in.Space))
-	return &spaceAnswer{Body: found}, err
+	return answered("", found), err
 }
 
 func (s *Spaces) updateSpace(ctx context.Context, c wire.Call, in *struct {
@@ -262,7 +271,7 @@ func (s *Spaces) destroySpace(ctx context.Context, c wire.Call, in *SpacePath) (
 		gone = space.Space{ID: gone.ID, SpaceID: gone.ID, Workspace: gone.Workspace, Room: gone.Room, Status: gone.Status,
 			CreatedAt: gone.CreatedAt, UpdatedAt: gone.UpdatedAt}
 	}
-	return &spaceAnswer{Body: gone}, err
+	return answered("", gone), err
 }
 
 func (s *Spaces) extendSpace(ctx context.Context, c wire.Call, in *struct {
@@ -328,7 +337,7 @@ func (s *Spaces) repinSpace(ctx context.Context, c wire.Call, in *struct {
 		return s.spaces.Settings.Repin(ctx, c.Once(), c.Caller.Workspace, id.Space(in.Space), b)
 	})
 	changed.Warnings = slices.Concat(changed.Warnings, said)
-	return &spaceAnswer{Body: changed}, err
+	return answered("", changed), err
 }
 
 func (s *Spaces) routeCommand(ctx context.Context, c wire.Call, in *struct {
@@ -343,7 +352,7 @@ func (s *Spaces) routeCommand(ctx context.Context, c wire.Call, in *struct {
 // once changes a space; a repeat is answered with the space as the first request left it.
 func (s *Spaces) once(ctx context.Context, c wire.Call, sp string, change func() (space.Space, error)) (*spaceAnswer, error) {
 	changed, err := wire.Once(c, func() (space.Space, error) { return s.then(ctx, c, sp) }, change)
-	return &spaceAnswer{Body: changed}, err
+	return answered("", changed), err
 }
 
 // then is the space as the first request of this repeat left it.

@@ -209,6 +209,24 @@ func Cursor(r *http.Request, parameter string) (from uint64, ok bool, err error)
 	return 0, false, nil
 }
 
+// After is the cursor behind which a stream is to go on: Last-Event-ID, which a client repeats by itself, else the parameter; nil where
+// neither was sent.
+func After(r *http.Request, parameter string) (*uint64, error) {
+	for _, sent := range [...]struct{ name, value string }{
+		{"Last-Event-ID", r.Header.Get("Last-Event-ID")}, {parameter, r.URL.Query().Get(parameter)},
+	} {
+		if sent.value == "" {
+			continue
+		}
+		n, err := strconv.ParseUint(sent.value, 10, 63)
+		if err != nil {
+			return nil, fault.New(fault.Invalid, "invalid_parameter", "%s %.32q is not a cursor of this stream", sent.name, sent.value)
+		}
+		return &n, nil
+	}
+	return nil, nil
+}
+
 // Within refuses to begin a stream beyond the place that comes next on it, where nothing that happens in between would ever be sent: a
 // client that was further is one of a log that is no more, for example of one that was restored from a backup.
 func Within(from, next uint64) error {

@@ -13,12 +13,14 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ._async.client import AsyncAgentbox as AsyncAgentbox
+    from ._async.client import AsyncArtifact as AsyncArtifact
     from ._async.client import AsyncRun as AsyncRun
     from ._async.client import AsyncSpace as AsyncSpace
     from ._async.process import AsyncProcess as AsyncProcess
     from ._async.sandbox import AsyncSandbox as AsyncSandbox
     from ._async.sandbox import AsyncSandboxResult as AsyncSandboxResult
     from ._sync.client import Agentbox as Agentbox
+    from ._sync.client import Artifact as Artifact
     from ._sync.client import Run as Run
     from ._sync.client import Space as Space
     from ._sync.process import Process as Process
@@ -47,10 +49,10 @@ __version__ = "0.1.0"
 
 # Names are read when they are first used, so that importing the package costs next to nothing.
 _WHERE = {
-    "_async.client": ("AsyncAgentbox", "AsyncRun", "AsyncSpace"),
+    "_async.client": ("AsyncAgentbox", "AsyncArtifact", "AsyncRun", "AsyncSpace"),
     "_async.process": ("AsyncProcess",),
     "_async.sandbox": ("AsyncSandbox", "AsyncSandboxResult"),
-    "_sync.client": ("Agentbox", "Run", "Space"),
+    "_sync.client": ("Agentbox", "Artifact", "Run", "Space"),
     "_sync.process": ("Process",),
     "_sync.sandbox": ("Sandbox", "SandboxResult"),
     "config": ("SandboxConfig",),

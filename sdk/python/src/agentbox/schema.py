@@ -273,6 +273,14 @@ class CancelRequest(TypedDict, closed=True):
     reason: NotRequired[str]
 
 
+class Capability(TypedDict, closed=True):
+    capability: Literal[
+        'streaming', 'tools', 'images', 'structured_output', 'reasoning', 'caching'
+    ]
+    detail: str
+    works: bool
+
+
 class Checked(TypedDict, closed=True):
     detail: NotRequired[str]
     name: str
@@ -630,6 +638,124 @@ class MessageRequest(TypedDict, closed=True):
     schema_version: NotRequired[str]
     sender_id: NotRequired[str]
     sender_type: NotRequired[Literal['user', 'agent', 'service']]
+
+
+class ModelBudget(TypedDict, closed=True):
+    cost_per_day: NotRequired[str]
+    id: NotRequired[str]
+    scope: str
+    tokens_per_day: NotRequired[int]
+
+
+class ModelDelta(TypedDict, closed=True):
+    again: NotRequired[bool]
+    id: NotRequired[str]
+    name: NotRequired[str]
+    text: NotRequired[str]
+    type: str
+
+
+class ModelKey(TypedDict, closed=True):
+    value: str
+
+
+class ModelKeyName(TypedDict, closed=True):
+    name: str
+    set_at: str
+    set_by: NotRequired[str]
+
+
+class ModelPrice(TypedDict, closed=True):
+    cache_read: NotRequired[str]
+    cache_write: NotRequired[str]
+    input: str
+    output: str
+
+
+class ModelReserve(TypedDict, closed=True):
+    cost: NotRequired[str]
+    priced: bool
+    tokens: int
+
+
+ModelRoute = TypedDict(
+    'ModelRoute',
+    {
+        'class': NotRequired[str],
+        'models': list[str] | None,
+        'room_id': NotRequired[str],
+    },
+    closed=True,
+)
+
+
+class ModelSettings(TypedDict, closed=True):
+    budgets: list[ModelBudget]
+    routes: list[ModelRoute]
+
+
+class ModelShown(TypedDict, closed=True):
+    added_at: NotRequired[str]
+    added_by: NotRequired[str]
+    allow_private: NotRequired[bool]
+    base_url: NotRequired[str]
+    changed_at: NotRequired[str]
+    changed_by: NotRequired[str]
+    classes: NotRequired[list[str] | None]
+    context_tokens: NotRequired[int]
+    dialect: NotRequired[str]
+    idle_ms: NotRequired[int]
+    key: NotRequired[str]
+    max_output_tokens: NotRequired[int]
+    model: str
+    model_sha256: str
+    name: str
+    price: NotRequired[ModelPrice]
+    priced: bool
+    provider: str
+    reason: NotRequired[str]
+    record: NotRequired[str]
+    removed_at: NotRequired[str]
+    source: str
+    total_ms: NotRequired[int]
+    workspace_id: NotRequired[str]
+
+
+class ModelSpec(TypedDict, closed=True):
+    allow_private: NotRequired[bool]
+    base_url: NotRequired[str]
+    classes: NotRequired[list[str] | None]
+    context_tokens: NotRequired[int]
+    dialect: NotRequired[str]
+    idle_ms: NotRequired[int]
+    key: NotRequired[str]
+    max_output_tokens: NotRequired[int]
+    model: str
+    provider: NotRequired[Literal['openai', 'anthropic', 'scripted']]
+    record: NotRequired[str]
+    total_ms: NotRequired[int]
+
+
+class ModelUsage(TypedDict, closed=True):
+    cache_read_tokens: NotRequired[int]
+    cache_write_tokens: NotRequired[int]
+    input_tokens: int
+    output_tokens: int
+    reasoning_tokens: NotRequired[int]
+
+
+class ModelUsed(TypedDict, closed=True):
+    cost: str
+    day: NotRequired[str]
+    failed: int
+    guessed: NotRequired[int]
+    id: NotRequired[str]
+    last_at: NotRequired[str]
+    requests: int
+    reserved: ModelReserve
+    scope: str
+    unpriced: NotRequired[int]
+    usage: ModelUsage
 
 
 class NodeMember(TypedDict, closed=True):
@@ -1138,6 +1264,11 @@ class RunLack(TypedDict, closed=True):
     name: str
 
 
+class RunLeftOut(TypedDict, closed=True):
+    path: str
+    reason_code: str
+
+
 class RunOperationCreateFile(TypedDict, closed=True):
     """
     Writes a file
@@ -1635,6 +1766,12 @@ class SpaceRoute(TypedDict, closed=True):
     unreachable: NotRequired[list[SpaceNeed] | None]
 
 
+class SpaceSecrets(TypedDict, closed=True):
+    key_generation: int
+    nonce: str
+    sealed: str
+
+
 class SpaceSeed(TypedDict, closed=True):
     archive: NotRequired[str]
     path: NotRequired[str]
@@ -1735,6 +1872,16 @@ class StreamRunCut(TypedDict, closed=True):
     id: int
 
 
+class StreamRunDelta(TypedDict, closed=True):
+    """
+    A piece of a model's answer, while it comes; the answer itself is recorded when it is whole
+    """
+
+    data: ModelDelta
+    event: Literal['delta']
+    id: int
+
+
 class StreamRunOperation(TypedDict, closed=True):
     """
     An operation begins
@@ -1774,6 +1921,18 @@ class SucceedRequest(TypedDict, closed=True):
 class SwitchRequest(TypedDict, closed=True):
     on: bool
     reason: NotRequired[str]
+
+
+class Tested(TypedDict, closed=True):
+    capabilities: list[Capability]
+    cost: str
+    failure: NotRequired[str]
+    failure_class: NotRequired[str]
+    first_piece_ms: int
+    model: str
+    priced: bool
+    reachable: bool
+    usage: ModelUsage
 
 
 class ThreadChange(TypedDict, closed=True):
@@ -1848,6 +2007,11 @@ class UploadedFile(TypedDict, closed=True):
     path: str
 
 
+class UsageList(TypedDict, closed=True):
+    currency: NotRequired[str]
+    usage: list[ModelUsed]
+
+
 class ValidateRequest(TypedDict, closed=True):
     cedar: NotRequired[str]
     operation: NotRequired[Any]
@@ -1861,6 +2025,82 @@ class VerifiedChain(TypedDict, closed=True):
     last_event_hash: str
     stream_id: str
     stream_type: str
+
+
+class WatchBegun(TypedDict, closed=True):
+    cursor: int
+    path: str
+    poll_interval_ms: int
+    recursive: bool
+
+
+WatchEvent = TypedDict(
+    'WatchEvent',
+    {
+        'attributes_only': NotRequired[bool],
+        'cursor': int,
+        'from': NotRequired[str],
+        'path': str,
+        'size_bytes': int,
+        'type': Literal['file', 'directory', 'symlink', 'other'],
+    },
+    closed=True,
+)
+
+
+class WatchFilesChanged(TypedDict, closed=True):
+    """
+    The content, the time or the permissions of an entry are others, or another file took its place
+    """
+
+    data: WatchEvent
+    event: Literal['changed']
+    id: int
+
+
+class WatchFilesCreated(TypedDict, closed=True):
+    """
+    An entry is there that was not
+    """
+
+    data: WatchEvent
+    event: Literal['created']
+    id: int
+
+
+class WatchFilesRemoved(TypedDict, closed=True):
+    """
+    An entry is there no more; what lay in a folder is told before the folder
+    """
+
+    data: WatchEvent
+    event: Literal['removed']
+    id: int
+
+
+class WatchFilesRenamed(TypedDict, closed=True):
+    """
+    An entry has another path, and with a folder all that it holds; what lay at that path is replaced
+    """
+
+    data: WatchEvent
+    event: Literal['renamed']
+    id: int
+
+
+class WatchFilesWatching(TypedDict, closed=True):
+    """
+    The watch has begun, or goes on. Always the first
+    """
+
+    data: WatchBegun
+    event: Literal['watching']
+    id: int
+
+
+class WatchOver(TypedDict, closed=True):
+    cursor: int
+    reason: str
 
 
 class WithdrawRequest(TypedDict, closed=True):
@@ -2196,6 +2436,15 @@ class MessageList(TypedDict, closed=True):
     next_before: NotRequired[str]
 
 
+class ModelList(TypedDict, closed=True):
+    budgets: list[ModelBudget]
+    currency: NotRequired[str]
+    keys: list[ModelKeyName]
+    models: list[ModelShown]
+    prices_date: NotRequired[str]
+    routes: list[ModelRoute]
+
+
 class NodeList(TypedDict, closed=True):
     nodes: list[NodeMember]
 
@@ -2275,6 +2524,14 @@ class RoomChange(TypedDict, closed=True):
     title: NotRequired[str]
     tool_policy_ref: NotRequired[str]
     topic: NotRequired[str]
+
+
+class RunGathered(TypedDict, closed=True):
+    error: NotRequired[str]
+    files: int
+    left_out: NotRequired[int]
+    left_out_files: NotRequired[list[RunLeftOut]]
+    size_bytes: int
 
 
 class RunImported(TypedDict, closed=True):
@@ -2382,6 +2639,7 @@ class StepArtifact(TypedDict, closed=True):
     metadata: NotRequired[Any]
     mime_type: NotRequired[str]
     operation_id: NotRequired[str]
+    path: NotRequired[str]
     recorded_as: str
     redacted: NotRequired[bool]
     room_id: str
@@ -2436,6 +2694,26 @@ class Top(TypedDict, closed=True):
 
 class Uploaded(TypedDict, closed=True):
     files: list[UploadedFile]
+
+
+class WatchFilesEnded(TypedDict, closed=True):
+    """
+    The watch is over. Always the last
+    """
+
+    data: WatchOver
+    event: Literal['ended']
+    id: int
+
+
+class WatchFilesOverflow(TypedDict, closed=True):
+    """
+    What happened meanwhile is not known: list the folder anew. The stream goes on
+    """
+
+    data: WatchOver
+    event: Literal['overflow']
+    id: int
 
 
 class ApprovalList(TypedDict, closed=True):
@@ -2509,6 +2787,8 @@ class PresetList(TypedDict, closed=True):
 
 class Run(TypedDict, closed=True):
     agent_id: str
+    artifact_patterns: NotRequired[list[str] | None]
+    artifacts_kept: NotRequired[RunGathered]
     attempts: NotRequired[int]
     background: NotRequired[bool]
     capability_token_id: NotRequired[str]
@@ -2572,6 +2852,7 @@ RunOperation: TypeAlias = (
 
 class RunRequest(TypedDict, closed=True):
     agent: NotRequired[RunAgent]
+    artifacts: NotRequired[list[str]]
     background: NotRequired[bool]
     context: NotRequired[RunContext]
     operations: list[RunOperation] | None
@@ -2584,6 +2865,8 @@ class RunRequest(TypedDict, closed=True):
 
 class RunShown(TypedDict, closed=True):
     agent_id: str
+    artifact_patterns: NotRequired[list[str] | None]
+    artifacts_kept: NotRequired[RunGathered]
     attempts: NotRequired[int]
     background: NotRequired[bool]
     capability_token_id: NotRequired[str]
@@ -2676,6 +2959,7 @@ StreamRunFrame: TypeAlias = (
     | StreamRunEvent
     | StreamRunStdout
     | StreamRunStderr
+    | StreamRunDelta
     | StreamRunCut
     | StreamRunComplete
 )
@@ -2690,6 +2974,17 @@ class Validated(TypedDict, closed=True):
     suggestion: NotRequired[str]
     valid: bool
     warnings: NotRequired[list[str] | None]
+
+
+WatchFilesFrame: TypeAlias = (
+    WatchFilesWatching
+    | WatchFilesCreated
+    | WatchFilesChanged
+    | WatchFilesRemoved
+    | WatchFilesRenamed
+    | WatchFilesOverflow
+    | WatchFilesEnded
+)
 
 
 class CauseTree(TypedDict, closed=True):

@@ -3,13 +3,10 @@
 package snapshots
 
 import (
-	"encoding/binary"
-	"fmt"
-	"os"
-
 	"golang.org/x/sys/unix"
 
 	"agentbox/internal/driver/disk/internal/beneath"
+	"agentbox/internal/driver/disk/internal/notes"
 )
 
 // The bounds of watching.
@@ -34,8 +31,7 @@ const (
 
 // watch notes in which folders of a tree something happens, from before they were looked at. The kernel keeps the notes.
 type watch struct {
-	fd      int
-	notes   *os.File // the same descriptor, for its end
+	notes   *notes.Notes
 	folders map[int32]string
 	root    identity
 }
@@ -55,11 +51,11 @@ func newWatch(root *beneath.Folder) *watch {
 	if err != nil {
 		return nil
 	}
-	fd, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
+	made, err := notes.Open()
 	if err != nil {
 		return nil
 	}
-	return &watch{fd: fd, notes: os.NewFile(uintptr(fd), "inotify"), folders: map[int32]string{}, root: is}
+	return &watch{notes: made, folders: map[int32]string{}, root: is}
 }
 
 // of reports whether this is the tree that is watched.
@@ -73,40 +69,33 @@ func (w *watch) add(dir *beneath.Folder, rel string) bool {
 	if len(w.folders) >= maxWatched {
 		return false
 	}
-	n, err := unix.InotifyAddWatch(w.fd, fmt.Sprintf("/proc/self/fd/%d", dir.Fd()), whatChanges|unix.IN_ONLYDIR)
+	n, err := w.notes.Add(dir, whatChanges)
 	if err != nil {
 		return false
 	}
-	w.folders[int32(n)] = rel
+	w.folders[n] = rel
 	return true
 }
 
 // touched returns the folders in which something may have changed since they were last read, and marks them as read. It returns false if
 // that is not known; then the watch is useless.
 func (w *watch) touched() (map[string]bool, bool) {
-	found := map[string]bool{}
-	buf := make([]byte, 64<<10)
+	found, known := map[string]bool{}, true
 	for {
-		n, err := unix.Read(w.fd, buf)
-		switch {
-		case err == unix.EINTR:
-			continue
-		case err == unix.EAGAIN:
-			return found, true
-		case err != nil || n < unix.SizeofInotifyEvent:
-			return nil, false
-		}
-		for rest := buf[:n]; len(rest) >= unix.SizeofInotifyEvent; {
-			folder := int32(binary.NativeEndian.Uint32(rest))
-			mask := binary.NativeEndian.Uint32(rest[4:])
-			rest = rest[unix.SizeofInotifyEvent+int(binary.NativeEndian.Uint32(rest[12:])):]
-			rel, ok := w.folders[folder]
-			if !ok || mask&always != 0 || mask&unix.IN_ISDIR != 0 && mask&unknown != 0 {
-				return nil, false
-			}
-			if mask&unix.IN_ISDIR == 0 || mask&^(unix.IN_OPEN|unix.IN_ISDIR) != 0 { // who lists a folder changes nothing
+		some, err := w.notes.Take(func(n notes.Note) {
+			rel, ok := w.folders[n.Folder]
+			switch folder := n.Mask&unix.IN_ISDIR != 0; {
+			case !ok || n.Mask&always != 0 || folder && n.Mask&unknown != 0:
+				known = false
+			case !folder || n.Mask&^(unix.IN_OPEN|unix.IN_ISDIR) != 0: // who lists a folder changes nothing
 				mark(found, rel)
 			}
+		})
+		if err != nil || !known {
+			return nil, false
+		}
+		if !some {
+			return found, true
 		}
 	}
 }

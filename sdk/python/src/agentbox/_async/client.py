@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import html
 import json
 import os
+import threading
 import time
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, Literal, cast
-
-import httpx
 
 from .._discover import discover, start, stop
 from .._wire import Json, JsonList, Message, Parser, backoff, clean, file_path, part, passing, printed, text_of
@@ -20,6 +21,7 @@ from ..errors import (
     ApprovalRequiredError,
     NetworkError,
     NotFoundError,
+    OperationError,
     TimeoutError,
     UnavailableError,
     ValidationError,
@@ -32,9 +34,11 @@ from .process import AsyncProcess
 if TYPE_CHECKING:
     from subprocess import Popen
 
+    import httpx
+
     from .. import schema
 
-__all__ = ["AsyncAgentbox", "AsyncRun", "AsyncSpace"]
+__all__ = ["AsyncAgentbox", "AsyncArtifact", "AsyncRun", "AsyncSpace"]
 
 Paths = list[Path]
 Parts = list[Any]
@@ -50,8 +54,25 @@ class AsyncTransport:
         if capability_token:
             headers["X-Capability-Token"] = capability_token
         self.url, self.timeout, self.retries = url.rstrip("/"), timeout, retries
-        limits = httpx.Limits(max_connections=None, max_keepalive_connections=20)
-        self.http = httpx.AsyncClient(headers=headers, timeout=timeout, transport=transport, limits=limits, trust_env=False)
+        self._headers, self._transport = headers, transport
+        self._http: httpx.AsyncClient | None = None
+        self._making = threading.Lock()
+
+    @property
+    def http(self) -> httpx.AsyncClient:
+        """The connections. The library is imported with the first request, because its import takes most of the time of importing this package."""
+        with self._making:  # several threads may send the first request
+            if self._http is None:
+                import httpx
+
+                limits = httpx.Limits(max_connections=None, max_keepalive_connections=20)
+                self._http = httpx.AsyncClient(headers=self._headers, timeout=self.timeout, transport=self._transport, limits=limits, trust_env=False)
+            return self._http
+
+    async def close(self) -> None:
+        """Closes the connections, if there are any."""
+        if self._http is not None:
+            await self._http.aclose()
 
     async def json(self, method: str, path: str, **kwargs: Any) -> Any:
         answer = await self.send(method, path, **kwargs)
@@ -70,6 +91,8 @@ class AsyncTransport:
         timeout: float | None = None,
         idempotency_key: str | None = None,
     ) -> httpx.Response:
+        import httpx
+
         send = dict(headers or {})
         if method != "GET":
             send["Idempotency-Key"] = idempotency_key or str(uuid.uuid4())
@@ -106,6 +129,8 @@ class AsyncTransport:
         self, path: str, *, query: Mapping[str, Any] | None = None, last_id: str | None = None, last_event: str | None = None, timeout: float | None = None
     ) -> AsyncIterator[Message]:
         """Yields the messages of an event stream and takes it up again where it broke. Nothing is lost and nothing comes twice."""
+        import httpx
+
         failed = 0
         until = None if timeout is None else time.monotonic() + timeout
         while True:
@@ -194,9 +219,13 @@ class AsyncAgentbox:
         """Sends any request of the API and reads the JSON of its answer: for what has no method here."""
         return await self.transport.json(method, path, **kwargs)
 
+    async def artifacts(self, run: str) -> list[AsyncArtifact]:
+        """Lists what a run has left, by its id, such as ``run_id`` of a result: also when its space is gone."""
+        return await kept(self.transport, run)
+
     async def close(self) -> None:
         """Closes the connections, and ends a daemon that this client started."""
-        await self.transport.http.aclose()
+        await self.transport.close()
         if self._child:
             stop(self._child)
 
@@ -376,10 +405,76 @@ class AsyncRun:
         self._take(await self._t.json("POST", f"{self._path}/resume", body={"approval": approval, "wait_seconds": 0}))
         return self
 
+    async def artifacts(self) -> list[AsyncArtifact]:
+        """Lists what the run has left: the files that ``artifacts`` named when it was started, and what its code has shown. They outlive the space."""
+        return await kept(self._t, self.id)
+
     async def cancel(self) -> AsyncRun:
         """Ends the run and every process of it."""
         await self._t.json("POST", f"{self._path}/cancel")
         return await self.refresh()
+
+
+async def kept(t: AsyncTransport, run: str) -> list[AsyncArtifact]:
+    """Lists the artifacts of a run, in the order in which they were made."""
+    found: list[AsyncArtifact] = []
+    async for a in pages(t, "/v1/artifacts", "artifacts", {"run_id": run, "limit": 100}):
+        at = f"/v1/artifacts/{part(a['artifact_id'])}/content"
+        digest = str(a.get("sha256", "")).removeprefix("sha256:")
+        name = a.get("path") or a["artifact_id"]
+        found.append(AsyncArtifact(name, a.get("size_bytes", 0), digest, a.get("mime_type", "application/octet-stream"), t, at, a["artifact_id"]))
+    return found[::-1]
+
+
+@dataclass
+class AsyncArtifact:
+    """An output of code: a file that a run has kept, a file of a sandbox, or something that code has shown."""
+
+    path: str
+    """The path of the file in its space; the id of an artifact that is no file."""
+    size: int
+    """Bytes of its content."""
+    sha256: str
+    """The hash of its content, in hexadecimal digits; empty where the caller may not read the file."""
+    media_type: str
+    """A guess from its name and content."""
+    _t: AsyncTransport = field(repr=False)
+    _at: str = field(repr=False)
+    artifact_id: str | None = None
+    """Its id, where it outlives the space."""
+    _data: bytes | None = field(default=None, repr=False)
+
+    async def read(self) -> bytes:
+        """Returns its content. Raises an OperationError where what comes does not have its hash."""
+        import hashlib
+
+        data = (await self._t.send("GET", self._at)).content
+        if self.artifact_id and self.sha256 and hashlib.sha256(data).hexdigest() != self.sha256:
+            raise OperationError(f"the content of {self.path} is not what its hash says", code="content_corrupt")
+        self._data = data
+        return data
+
+    async def save(self, local: str | os.PathLike[str]) -> Path:
+        """Writes its content to this machine; folders are made."""
+        target = Path(local)
+        data = await self.read()
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(data)
+        return target
+
+    async def download(self, local: str | os.PathLike[str] | None = None) -> Path:
+        """Writes its content to this machine, by default under its own name in the present folder."""
+        return await self.save(local or PurePosixPath(self.path).name)
+
+    def _repr_html_(self) -> str:
+        return f"<div>{html.escape(self.path)}, {self.size} bytes, {html.escape(self.media_type)}</div>"
+
+    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, Any]:
+        bundle: dict[str, Any] = {"text/plain": repr(self), "text/html": self._repr_html_()}
+        shown = self.media_type.startswith(("image/", "text/")) or self.media_type == "application/json"
+        if self._data is not None and shown:  # only what was read is shown: nothing is fetched for a notebook by itself
+            bundle |= Display(self.artifact_id or "", self.media_type, False, 1, self._data).as_bundle()
+        return bundle
 
 
 class AsyncSpace:
@@ -415,7 +510,7 @@ class AsyncSpace:
         """Runs a command in bash. Raises a PolicyDeniedError or an ApprovalRequiredError where it was not run.
 
         ``command_ms`` is how long it may take: 1,000 to 3,600,000, 30,000 by default. Options: title, agent, on_approval, on_stdout,
-        on_stderr, timeout (seconds), idempotency_key.
+        on_stderr, timeout (seconds), idempotency_key, artifacts (files to keep when it ends, as in ["out/**"]; see ``client.artifacts``).
         """
         operation = clean({"type": "shell", "id": "exec", "command": command, "cwd": cwd, "env": env, "timeout": command_ms})
         options.setdefault("timeout", (command_ms or 300_000) / 1000 + 60)
@@ -465,8 +560,8 @@ class AsyncSpace:
         """Starts a command in the background and returns at once.
 
         It runs beside the other runs of the space, without a time limit of its own, until it ends or its space does. ``stdin`` lets it get
-        input; ``pty``, the columns and rows, gives it a terminal. Both need a tier with processes. Options: title, agent, retention, timeout
-        (seconds), idempotency_key.
+        input; ``pty``, the columns and rows, gives it a terminal. Both need a tier with processes. Options: title, agent, retention, artifacts,
+        timeout (seconds), idempotency_key.
         """
         if not isinstance(command, str):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise ValidationError("start takes a command", code="usage", suggestion="operations are started with begin")
@@ -516,7 +611,7 @@ class AsyncSpace:
 
     async def _begin(self, path: str, body: Json, options: Json, seconds: int) -> AsyncRun:
         agent = {"name": options["agent"]} if options.get("agent") else None
-        wanted = clean({"title": options.get("title"), "retention": options.get("retention"), "agent": agent})
+        wanted = clean({"title": options.get("title"), "retention": options.get("retention"), "agent": agent, "artifacts": options.get("artifacts")})
         message = await self._t.json(
             "POST", self._path + path, body={**body, "wait_seconds": seconds, **wanted},
             timeout=options.get("timeout") or seconds + 30, idempotency_key=options.get("idempotency_key"),
@@ -613,9 +708,38 @@ class AsyncFiles:
         escaped = file_path(path)
         return f"{self._base}/" + ("%2e/archive" if escaped == "archive" else escaped)
 
+    async def watch(
+        self, folder: str = "", *, recursive: bool = False, after: int | None = None, on_start: Callable[[], object] | None = None
+    ) -> AsyncIterator[Json]:
+        """Yields what becomes of the files of a folder, whoever changes them, until the folder is gone or the loop is left.
+
+        An event has ``kind`` (created, changed, removed, renamed or overflow), ``path``, ``type`` and ``cursor``; a rename has ``from``. It
+        resumes after a lost connection: what happened meanwhile comes next, or overflow if that is not known: then list the folder anew.
+        """
+        query = {"path": folder or None, "recursive": recursive or None}
+        last_id = None if after is None else str(after)
+        async for m in self._t.follow(f"/v1/spaces/{part(self._space)}/watch", query=query, last_id=last_id, last_event="ended"):
+            data: Json = json.loads(m.data)
+            if m.event == "watching":
+                if on_start is not None:
+                    on_start()
+                    on_start = None
+            elif m.event != "ended":
+                yield {"kind": m.event, **data}
+            elif data["reason"] not in ("watched_folder_removed", "space_files_missing"):
+                raise AgentboxError(f"the watch of {folder or 'the top'} has ended: {data['reason']}", code=data["reason"])
+
     async def read(self, path: str) -> bytes:
         """Reads a file."""
         return (await self._t.send("GET", self._at(path))).content
+
+    def artifact(self, path: str, entry: Json) -> AsyncArtifact:
+        """Returns a file of the space, as an entry of a list or a difference has it, with its hash and its media type."""
+        import mimetypes
+
+        digest = str(entry.get("content_sha256", "")).removeprefix("sha256:")
+        kind = mimetypes.guess_type(path, strict=False)[0] or "application/octet-stream"
+        return AsyncArtifact(path, int(entry.get("size_bytes", 0)), digest, kind, self._t, self._at(path))
 
     async def read_text(self, path: str) -> str:
         """Reads a file as UTF-8."""

@@ -12,7 +12,7 @@ from .._wire import Json
 from ..config import SandboxConfig
 from ..errors import AgentboxError, OperationError
 from ..results import CodeResult, ExecResult
-from .client import AsyncAgentbox, AsyncSpace
+from .client import AsyncAgentbox, AsyncArtifact, AsyncSpace
 
 __all__ = ["AsyncSandbox", "AsyncSandboxResult"]
 
@@ -35,22 +35,7 @@ class AsyncSandboxResult:
 
     def _repr_html_(self) -> str:
         shown = ExecResult(self.stdout, self.stderr, self.exit_code, self.duration_ms, "").as_html()
-        return shown + "".join(f"<div>{name}, {a.size} bytes</div>" for name, a in self.artifacts.items())
-
-
-@dataclass
-class AsyncArtifact:
-    """A file that code has made."""
-
-    path: str
-    size: int
-    _space: AsyncSpace = field(repr=False)
-
-    async def read(self) -> bytes:
-        return await self._space.files.read(self.path)
-
-    async def save(self, local: str | os.PathLike[str]) -> Path:
-        return (await self._space.files.download(self.path, local))[0]
+        return shown + "".join(a._repr_html_() for a in self.artifacts.values())  # pyright: ignore[reportPrivateUsage]
 
 
 class AsyncSandbox:
@@ -117,7 +102,7 @@ class AsyncSandbox:
         for change in (await space.diff())["differences"]:
             after: Json | None = change.get("after")
             if after and after.get("type") == "file" and change["path"] != ".agentbox-run.py":
-                artifacts[change["path"]] = AsyncArtifact(change["path"], int(after.get("size_bytes", 0)), space)
+                artifacts[change["path"]] = space.files.artifact(change["path"], after)
         return AsyncSandboxResult(done.stdout, done.stderr, done.exit_code, artifacts, done.duration_ms, done.limit)
 
     async def cell(self, code: str, **options: Any) -> CodeResult:

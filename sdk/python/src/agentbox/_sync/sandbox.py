@@ -13,7 +13,7 @@ from .._wire import Json
 from ..config import SandboxConfig
 from ..errors import AgentboxError, OperationError
 from ..results import CodeResult, ExecResult
-from .client import Agentbox, Space
+from .client import Agentbox, Artifact, Space
 
 __all__ = ["Sandbox", "SandboxResult"]
 
@@ -36,22 +36,7 @@ class SandboxResult:
 
     def _repr_html_(self) -> str:
         shown = ExecResult(self.stdout, self.stderr, self.exit_code, self.duration_ms, "").as_html()
-        return shown + "".join(f"<div>{name}, {a.size} bytes</div>" for name, a in self.artifacts.items())
-
-
-@dataclass
-class Artifact:
-    """A file that code has made."""
-
-    path: str
-    size: int
-    _space: Space = field(repr=False)
-
-    def read(self) -> bytes:
-        return self._space.files.read(self.path)
-
-    def save(self, local: str | os.PathLike[str]) -> Path:
-        return (self._space.files.download(self.path, local))[0]
+        return shown + "".join(a._repr_html_() for a in self.artifacts.values())  # pyright: ignore[reportPrivateUsage]
 
 
 class Sandbox:
@@ -118,7 +103,7 @@ class Sandbox:
         for change in (space.diff())["differences"]:
             after: Json | None = change.get("after")
             if after and after.get("type") == "file" and change["path"] != ".agentbox-run.py":
-                artifacts[change["path"]] = Artifact(change["path"], int(after.get("size_bytes", 0)), space)
+                artifacts[change["path"]] = space.files.artifact(change["path"], after)
         return SandboxResult(done.stdout, done.stderr, done.exit_code, artifacts, done.duration_ms, done.limit)
 
     def cell(self, code: str, **options: Any) -> CodeResult:

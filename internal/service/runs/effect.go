@@ -2,6 +2,7 @@ package runs
 
 import (
 	"context"
+	"errors"
 
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/policy"
@@ -17,7 +18,7 @@ func (r *execution) effect(ctx context.Context, t *task, p policy.Permit) run.Re
 		return r.do(ctx, t, p)
 	}
 	if r.doc.Background {
-		return r.beside(ctx, t, p)
+		return command{r}.beside(ctx, t, p)
 	}
 	s, leave, err := r.x.Spaces.Occupy(ctx, r.doc.Workspace, r.doc.Space, spec.Whole())
 	if err != nil {
@@ -43,4 +44,39 @@ func (r *execution) snapshot(ctx context.Context, s space.Space) run.Kept {
 		return run.Kept{Error: code}
 	}
 	return run.Kept{Error: "internal_error"}
+}
+
+// do does the permitted action and returns the operation's result event. It never returns an error: an error becomes the result.
+func (r *execution) do(ctx context.Context, t *task, p policy.Permit) run.Result {
+	v, ok := verbs[t.op.Type]
+	if !ok {
+		err := fault.New(fault.Invalid, "operation_unsupported", "operations of the type %.64q are not executed here", t.op.Type)
+		return r.failed(ctx, t, run.Result{Type: t.op.Type}, err)
+	}
+	return v.do(ctx, r, t, p)
+}
+
+// failed completes a result with an error. A permit that was refused at the last moment is a denial. An error without words for the agent
+// is the system's, and its cause goes to the daemon's own log.
+func (r *execution) failed(ctx context.Context, t *task, result run.Result, err error) run.Result {
+	if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, context.Canceled) {
+		err = cause
+	} else if cause != nil {
+		err = errShutdown
+	}
+	if halt, ok := errors.AsType[policy.Halt](err); ok {
+		t.halt = halt
+	}
+	f, ok := errors.AsType[*fault.Error](err)
+	switch {
+	case !ok || f.Kind == fault.Internal:
+		r.x.Logger.Error("operation failed", "code", "operation_failed", "run", r.doc.ID, "operation", t.op.ID, "error", err)
+		return failure(run.CategorySystem, err)
+	case f.Kind == fault.Denied:
+		refused := *t
+		refused.ruling.Decision = policy.Decision{Outcome: policy.Deny, ReasonCode: f.Code, Reason: f.Msg, Suggestion: f.Suggestion}
+		return denial(refused)
+	}
+	result.Success, result.Error, result.ReasonCode, result.Suggestion = ptr(false), f.Msg, f.Code, f.Suggestion
+	return result
 }

@@ -1,4 +1,5 @@
-package runs
+// Package frames shows runs while they are executed: it writes the frames of their live output and yields them to viewers.
+package frames
 
 import (
 	"context"
@@ -6,40 +7,51 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"slices"
+	"log/slog"
+	"sync"
 
+	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/id"
-	"agentbox/internal/domain/policy"
+	"agentbox/internal/domain/leak"
 	"agentbox/internal/domain/run"
 	"agentbox/internal/kernel/livestream"
+	"agentbox/internal/service/runs/history"
 )
 
-// announce shows that an operation begins.
-func (x *Service) announce(ctx context.Context, runID id.Run, o run.Outline) {
+// Service shows runs. Make it with New; any goroutine may call its methods. The log is the truth: a frame that cannot be written is lost,
+// and Follow takes missing results from the log.
+type Service struct {
+	live    livestream.Store
+	history *history.Reader
+	clock   event.Clock
+	logger  *slog.Logger
+
+	ending sync.Mutex // held while the frames of an ended run are completed
+}
+
+// New returns a service that keeps frames in a store. It takes what they lack from the history of the runs.
+func New(live livestream.Store, of *history.Reader, clock event.Clock, logger *slog.Logger) *Service {
+	return &Service{live: live, history: of, clock: clock, logger: logger}
+}
+
+// Announce shows that an operation begins.
+func (x *Service) Announce(ctx context.Context, runID id.Run, o run.Outline) {
 	x.frame(ctx, runID, livestream.Operation, o.ID, hidden(o))
 }
 
-// required is the approvalRequired event of a question.
-func (x *Service) required(op run.Operation, a policy.Approval) run.Result {
-	details, _ := json.Marshal(map[string]any{"what": a.Question.What, "why": a.Question.Why, "impact": a.Question.Impact, "policy": a.Bundle,
-		"expiresAt": a.ExpiresAt})
-	raw := json.RawMessage(details)
-	return run.Result{
-		Type: run.ResApprovalRequired, OperationID: op.ID, Timestamp: a.RequestedAt, OperationType: op.Type, ApprovalID: string(a.ID),
-		Reason: a.Question.Why, Details: &raw,
-	}
+// Result shows the result of an operation.
+func (x *Service) Result(ctx context.Context, runID id.Run, operation string, result run.Result) {
+	x.frame(ctx, runID, livestream.Result, operation, brief(result))
 }
 
-// frame shows something to the viewers of the run. The log is the truth: a frame that cannot be written is lost, and Follow takes missing
-// results from the log.
-func (r *execution) frame(ctx context.Context, kind, operation string, v any) {
-	r.x.frame(ctx, r.doc.ID, kind, operation, v)
+// LastResult is Result for a run whose end is recorded. A follower may complete the frames from then on: then the result is among them.
+func (x *Service) LastResult(ctx context.Context, runID id.Run, operation string, result run.Result) {
+	x.ending.Lock()
+	defer x.ending.Unlock()
+	x.Result(ctx, runID, operation, result)
 }
 
 func (x *Service) frame(ctx context.Context, runID id.Run, kind, operation string, v any) {
-	if result, ok := v.(run.Result); ok {
-		v = brief(result)
-	}
 	data, err := json.Marshal(v)
 	if err == nil {
 		x.output(ctx, runID, kind, operation, data)
@@ -47,10 +59,10 @@ func (x *Service) frame(ctx context.Context, runID id.Run, kind, operation strin
 }
 
 func (x *Service) output(ctx context.Context, runID id.Run, kind, operation string, data []byte) {
-	f := livestream.Frame{At: x.Clock.Now().UTC(), Kind: kind, Operation: operation, Data: data}
-	if _, err := x.Live.Append(context.WithoutCancel(ctx), runID, f); err != nil && !errors.Is(err, livestream.ErrComplete) {
+	f := livestream.Frame{At: x.clock.Now().UTC(), Kind: kind, Operation: operation, Data: data}
+	if _, err := x.live.Append(context.WithoutCancel(ctx), runID, f); err != nil && !errors.Is(err, livestream.ErrComplete) {
 		// a follower has completed it, with this
-		x.Logger.Warn("live output lost", "code", "output_lost", "run", runID, "error", err)
+		x.logger.Warn("live output lost", "code", "output_lost", "run", runID, "error", err)
 	}
 }
 
@@ -59,24 +71,8 @@ func brief(result run.Result) run.Result {
 	if raw, err := json.Marshal(result); err == nil && len(raw) <= livestream.MaxFrameBytes {
 		return result
 	}
-	shortened(&result)
+	result.Shorten()
 	return result
-}
-
-// shortened leaves the long texts of a result out, by name.
-func shortened(result *run.Result) {
-	for _, field := range []struct {
-		name string
-		text **string
-	}{{"content", &result.Content}, {"stdout", &result.Stdout}, {"stderr", &result.Stderr}} {
-		if *field.text != nil && len(**field.text) > 1<<10 {
-			*field.text = nil
-			result.Omitted = append(slices.Clip(result.Omitted), field.name)
-		}
-	}
-	if len(result.Displays) > 16 {
-		result.Displays, result.Omitted = nil, append(slices.Clip(result.Omitted), "displays")
-	}
 }
 
 // shown is what the frames of a run already show.
@@ -91,7 +87,7 @@ type shown struct {
 func (x *Service) shown(ctx context.Context, r id.Run) (shown, error) {
 	s := shown{begun: map[string]bool{}, results: map[string]bool{}, questions: map[string]bool{}}
 	for from := uint64(1); ; {
-		frames, err := x.Live.Read(ctx, r, from, 1000)
+		frames, err := x.live.Read(ctx, r, from, 1000)
 		if err != nil || len(frames) == 0 {
 			return s, err
 		}
@@ -117,11 +113,11 @@ func (x *Service) shown(ctx context.Context, r id.Run) (shown, error) {
 	}
 }
 
-// makeUp adds frames for events in the log that have none, because the daemon ended in between: beginnings of operations, results, and the
+// MakeUp adds frames for events in the log that have none, because the daemon ended in between: beginnings of operations, results, and the
 // open question.
-func (x *Service) makeUp(ctx context.Context, doc run.Run) error {
-	x.frames.Lock()
-	defer x.frames.Unlock()
+func (x *Service) MakeUp(ctx context.Context, doc run.Run) error {
+	x.ending.Lock()
+	defer x.ending.Unlock()
 	s, err := x.shown(ctx, doc.ID)
 	if err != nil || s.complete {
 		return err
@@ -130,14 +126,13 @@ func (x *Service) makeUp(ctx context.Context, doc run.Run) error {
 }
 
 func (x *Service) showRest(ctx context.Context, doc run.Run, s shown) error {
-	r := &execution{x: x, doc: doc}
-	outcome, err := x.outcomes(ctx, doc)
+	outcome, err := x.history.Outcomes(ctx, doc)
 	if err != nil {
 		return err
 	}
 	for i, p := range doc.Operations {
 		if p.State != run.Waiting && !s.begun[p.ID] {
-			x.announce(ctx, doc.ID, run.Outline{ID: p.ID, Type: p.Type, Summary: p.Summary, Context: p.Context})
+			x.Announce(ctx, doc.ID, run.Outline{ID: p.ID, Type: p.Type, Summary: p.Summary, Context: p.Context})
 		}
 		if p.State != run.Done || s.results[p.ID] {
 			continue
@@ -146,24 +141,24 @@ func (x *Service) showRest(ctx context.Context, doc run.Run, s shown) error {
 		if err != nil {
 			return err
 		}
-		r.frame(ctx, livestream.Result, p.ID, o.Result)
+		x.Result(ctx, doc.ID, p.ID, o.Result)
 	}
 	index, approval := doc.Pending()
 	if index < 0 || s.questions[string(approval)] {
 		return nil
 	}
-	question, err := x.question(ctx, doc, index, approval)
+	question, err := x.history.Question(ctx, doc, index, approval)
 	if err == nil {
-		r.frame(ctx, livestream.Result, question.OperationID, question)
+		x.Result(ctx, doc.ID, question.OperationID, question)
 	}
 	return err
 }
 
-// completeFrames brings the frames of an ended run up to its end: the results that are missing, and the complete frame. It may be called
+// Complete brings the frames of an ended run up to its end: the results that are missing, and the complete frame. It may be called
 // any number of times.
-func (x *Service) completeFrames(ctx context.Context, doc run.Run) error {
-	x.frames.Lock()
-	defer x.frames.Unlock()
+func (x *Service) Complete(ctx context.Context, doc run.Run) error {
+	x.ending.Lock()
+	defer x.ending.Unlock()
 	s, err := x.shown(ctx, doc.ID)
 	if err != nil || s.complete {
 		return err
@@ -176,7 +171,7 @@ func (x *Service) completeFrames(ctx context.Context, doc run.Run) error {
 	if err != nil {
 		return err
 	}
-	_, err = x.Live.Append(ctx, doc.ID, livestream.Frame{At: x.Clock.Now().UTC(), Kind: livestream.Complete, Data: data})
+	_, err = x.live.Append(ctx, doc.ID, livestream.Frame{At: x.clock.Now().UTC(), Kind: livestream.Complete, Data: data})
 	return err
 }
 
@@ -184,13 +179,13 @@ func (x *Service) completeFrames(ctx context.Context, doc run.Run) error {
 // does, so a caller never takes a broken stream for a run that ended. After the complete frame it yields nothing.
 func (x *Service) Follow(ctx context.Context, ws id.Workspace, runID id.Run, from uint64) iter.Seq2[livestream.Frame, error] {
 	return func(yield func(livestream.Frame, error) bool) {
-		if _, err := x.Find(ctx, ws, runID); err != nil {
+		if _, err := x.history.Find(ctx, ws, runID); err != nil {
 			yield(livestream.Frame{}, err)
 			return
 		}
 		from = max(from, 1)
 		for completed := false; ; {
-			frames, err := x.Live.Read(ctx, runID, from, 256)
+			frames, err := x.live.Read(ctx, runID, from, 256)
 			if err != nil {
 				yield(livestream.Frame{}, err)
 				return
@@ -207,20 +202,20 @@ func (x *Service) Follow(ctx context.Context, ws id.Workspace, runID id.Run, fro
 			if completed {
 				return // the reader has seen the complete frame before
 			}
-			doc, err := x.Find(ctx, ws, runID)
+			doc, err := x.history.Find(ctx, ws, runID)
 			if err != nil {
 				yield(livestream.Frame{}, err)
 				return
 			}
 			if doc.Status.Ended() {
-				if err := x.completeFrames(ctx, doc); err != nil {
+				if err := x.Complete(ctx, doc); err != nil {
 					yield(livestream.Frame{}, err)
 					return
 				}
 				completed = true
 				continue
 			}
-			if err := x.Live.Wait(ctx, runID, from-1); err != nil {
+			if err := x.live.Wait(ctx, runID, from-1); err != nil {
 				yield(livestream.Frame{}, err)
 				return
 			}
@@ -228,11 +223,11 @@ func (x *Service) Follow(ctx context.Context, ws id.Workspace, runID id.Run, fro
 	}
 }
 
-// Frames returns how many frames a run has, but at most upTo.
-func (x *Service) Frames(ctx context.Context, runID id.Run, upTo uint64) (uint64, error) {
+// Count returns how many frames a run has, but at most upTo.
+func (x *Service) Count(ctx context.Context, runID id.Run, upTo uint64) (uint64, error) {
 	have, none := uint64(0), upTo+1 // frame 0 counts as there, frame none is not asked for or is not there
 	for look := upTo; have+1 < none; look = have + (none-have)/2 {
-		found, err := x.Live.Read(ctx, runID, look, 1)
+		found, err := x.live.Read(ctx, runID, look, 1)
 		if err != nil {
 			return 0, err
 		}
@@ -243,4 +238,24 @@ func (x *Service) Frames(ctx context.Context, runID id.Run, upTo uint64) (uint64
 		}
 	}
 	return have, nil
+}
+
+// Sync makes the frames of a run durable.
+func (x *Service) Sync(ctx context.Context, runID id.Run) {
+	if err := x.live.Sync(context.WithoutCancel(ctx), runID); err != nil {
+		x.logger.Warn("live output may be lost", "code", "output_not_synced", "run", runID, "error", err) // the result is what counts
+	}
+}
+
+// Forget removes the frames of a run that was not created, whose operation was announced.
+func (x *Service) Forget(runID id.Run, announced string) {
+	if err := x.live.Forget(runID, announced); err != nil {
+		x.logger.Warn("what was shown of no run is still kept", "code", "output_not_forgotten", "run", runID, "error", err)
+	}
+}
+
+// hidden is an outline whose summary has no secrets.
+func hidden(o run.Outline) run.Outline {
+	o.Summary, _ = leak.Text(o.Summary)
+	return o
 }

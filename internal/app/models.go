@@ -1,0 +1,90 @@
+package app
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"io/fs"
+	"os"
+
+	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/fault"
+	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/model"
+	"agentbox/internal/domain/policy"
+	"agentbox/internal/driver/endpoint"
+	"agentbox/internal/driver/endpoint/anthropic"
+	"agentbox/internal/driver/endpoint/keys"
+	"agentbox/internal/driver/endpoint/openai"
+	"agentbox/internal/driver/endpoint/scripted"
+	"agentbox/internal/kernel/livestream"
+	"agentbox/internal/service/models"
+)
+
+// What the data directory has of models.
+const (
+	modelsFile   = "models.yaml" // models, routes and budgets of the default workspace; people write it
+	pricesFile   = "prices.yaml" // what models cost; people write it
+	modelKeysDir = "model-keys"  // the keys of endpoints, sealed
+	cassettesDir = "cassettes"   // what scripted models play, and what is recorded of others
+)
+
+// models makes the service of models and the drivers that it uses.
+func (a *App) models(ids *id.Source, live livestream.Store, gate policy.Gate) error {
+	kept, err := keys.Open(a.path(modelKeysDir), a.keys, rand.Reader, os.LookupEnv)
+	if err != nil {
+		return err
+	}
+	client := endpoint.New()
+	a.closers = append(a.closers, func() error {
+		client.Close()
+		return nil
+	})
+	cassettes := a.path(cassettesDir)
+	a.Models = models.New(models.Parts{
+		Log: a.counted, Docs: a.Log, Gate: gate, Clock: a.clock, IDs: ids, Entropy: rand.Reader, Logger: a.logger, Keys: kept, Live: live,
+		Endpoints: scripted.Recorders(cassettes, map[string]model.Endpoint{
+			model.OpenAI: openai.New(client), model.Anthropic: anthropic.New(client), model.Scripted: scripted.New(cassettes),
+		}),
+		Prices: a.prices, Together: a.together.member != nil,
+	})
+	return nil
+}
+
+// prices reads the file of prices. Without one nothing has a price.
+func (a *App) prices() (model.Prices, error) {
+	raw, err := written(a.path(pricesFile))
+	if err != nil {
+		return model.Prices{}, err
+	}
+	return models.ReadPrices(raw)
+}
+
+// written reads a file that people write into the data directory; nothing where there is none.
+func written(path string) ([]byte, error) {
+	info, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err == nil && info.Size() > models.MaxFileBytes {
+		return nil, fault.New(fault.Invalid, "file_too_large", "%s has %d bytes; the limit is %d", path, info.Size(), models.MaxFileBytes)
+	}
+	if err != nil {
+		return nil, fault.Wrap(err, fault.Unavailable, "file_unreadable", "%s cannot be read", path)
+	}
+	return os.ReadFile(path)
+}
+
+// loadModels makes the catalogue of the default workspace what the file of models says. Without a file, and without one before, nothing
+// changes.
+func (a *App) loadModels(ctx context.Context) error {
+	raw, err := written(a.path(modelsFile))
+	if err != nil {
+		return err
+	}
+	err = a.Models.Load(ctx, event.Origin{Principal: a.Owner}, id.DefaultWorkspace, raw)
+	if err != nil {
+		return fault.Wrap(err, fault.KindOf(err), fault.CodeOf(err), "the file %s cannot be used", a.path(modelsFile))
+	}
+	return nil
+}

@@ -1,0 +1,101 @@
+package model
+
+import (
+	"context"
+	"fmt"
+
+	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/fault"
+	"agentbox/internal/domain/id"
+)
+
+// Ask is a request to a model, with who asks it, for what, and what it may cost.
+type Ask struct {
+	Origin    event.Origin // the principal who asks, with the token under which they act
+	Workspace id.Workspace
+	Room      id.Room  // chooses the route, and its budget is charged; "" for none
+	Space     id.Space // of the run, whose policy then judges the request; "" for none
+
+	// Run, Step and Part name the request. The same name returns the recorded answer and costs nothing. The same name with another request is
+	// ErrDiffers. Without a run nothing is repeated.
+	Run  id.Run
+	Step int    // of the run, from 1
+	Part string // "" for the request of the step itself; a short word, such as compact, for a further one of the same step
+
+	Class   TaskClass // chooses the route where Entry is empty
+	Entry   string    // the name of an entry of the catalogue, which answers then, or one to which it falls back
+	Request Request
+	Limits  Limits // of the run
+
+	// Emit gets the pieces of the answer while they come, for those who watch. It may be nil, and ends the request by an error. After a piece
+	// with Again, those before it do not count: another try begins. A repeated answer has no pieces.
+	Emit func(Delta) error
+}
+
+// Limits bound what a run may use in all, this request included. Zero values bound nothing.
+type Limits struct {
+	Tokens int    `json:"tokens,omitempty"`
+	Cost   Amount `json:"cost,omitzero"`
+}
+
+// MaxPart bounds the length of Ask.Part, in bytes.
+const MaxPart = 32
+
+// Name returns the name of the request in its workspace, "" for a request without a run.
+func (a Ask) Name() string {
+	if a.Run == "" {
+		return ""
+	}
+	name := fmt.Sprintf("%s/%d", a.Run, a.Step)
+	if a.Part != "" {
+		name += "/" + a.Part
+	}
+	return name
+}
+
+// Check refuses what cannot be asked, before anything is done for it.
+func (a Ask) Check() error {
+	if a.Run != "" && a.Step < 1 || a.Run == "" && (a.Step != 0 || a.Part != "") {
+		return invalid("a request of a run names a step from 1; a request without a run names none")
+	}
+	if a.Part != "" && (len(a.Part) > MaxPart || !named(a.Part)) {
+		return invalid("part has 1 to %d of a-z, 0-9, . _ and -", MaxPart)
+	}
+	if a.Limits.Tokens < 0 || a.Limits.Cost < 0 {
+		return invalid("limits must not be negative")
+	}
+	return a.Request.Check()
+}
+
+// Reply is the answer to an Ask.
+type Reply struct {
+	Answer
+	Entry    string `json:"entry"`             // of the catalogue, which answered
+	Attempts int    `json:"attempts"`          // requests that were sent for it, failed ones among them
+	Cost     Amount `json:"cost"`              // of all attempts; 0 where Priced is false
+	Priced   bool   `json:"priced"`            // the prices file has a price for every attempt
+	Repeated bool   `json:"repeated,omitzero"` // it was recorded before: nothing was sent
+}
+
+// Asker asks models, as package service/models does: through the gate, within budgets, along a route, with retries, and recorded. An error
+// of a vendor is a *Failure: the last one where every model of the route failed. An error of the gate is a refusal. ErrBudget is that of a
+// budget, for which nothing was sent. An answer is whole and recorded, or there is none. Any goroutine may call Ask.
+type Asker interface {
+	Ask(ctx context.Context, a Ask) (Reply, error)
+}
+
+// The refusals of an Asker.
+var (
+	// ErrDiffers means that the run asked something else under this name before.
+	ErrDiffers = fault.New(fault.Conflict, "model_request_differs", "the run asked another request in this step before")
+	// ErrBudget means that the request could cost more than a budget has left.
+	ErrBudget = fault.New(fault.Exhausted, "model_budget_exceeded", "the request could cost more than the budget has left")
+	// ErrPrice means that a budget of money holds and the price of the model is not known.
+	ErrPrice = fault.New(fault.Exhausted, "model_price_unknown", "a budget of money holds, and the price of the model is not known")
+	// ErrNotFound means that the catalogue has no such entry.
+	ErrNotFound = fault.New(fault.NotFound, "model_not_found", "there is no such model in the catalogue")
+	// ErrNoRoute means that no entry answers requests of the task class.
+	ErrNoRoute = fault.New(fault.NotFound, "model_route_missing", "no model answers requests of this task class")
+	// ErrNoKey means that the key that an entry names is not kept here.
+	ErrNoKey = fault.New(fault.NotFound, "model_key_missing", "the key that the model names is not set")
+)

@@ -1,0 +1,56 @@
+package model
+
+import (
+	"time"
+
+	"agentbox/internal/domain/fault"
+)
+
+// Prices are what models cost, as people wrote it into the file of prices.
+type Prices struct {
+	Date     string           `json:"date"`     // on which they were looked up, such as 2026-11-28
+	Currency string           `json:"currency"` // for people; all prices and budgets are in it
+	Models   map[string]Price `json:"models"`   // by the name of an entry, or as the endpoint calls the model
+}
+
+// Of returns the price of an entry: the one under its name goes before that of its model. False means that it is not known. A model that is
+// played from a cassette costs nothing unless a price is named for it.
+func (p Prices) Of(e Entry) (Price, bool) {
+	if price, ok := p.Models[e.Name]; ok {
+		return price, true
+	}
+	if price, ok := p.Models[e.Model]; ok {
+		return price, true
+	}
+	return Price{}, e.Provider == Scripted
+}
+
+// Check refuses prices that make no sense.
+func (p Prices) Check() error {
+	if _, err := time.Parse(time.DateOnly, p.Date); err != nil {
+		return fault.New(fault.Invalid, "prices_invalid", "date is the day on which the prices were looked up, such as 2026-11-28")
+	}
+	if p.Currency == "" || len(p.Currency) > 8 {
+		return fault.New(fault.Invalid, "prices_invalid", "currency names that of all prices, such as USD")
+	}
+	for name, price := range p.Models {
+		if price.Check() != nil {
+			return fault.New(fault.Invalid, "prices_invalid", "the price of %.64q must not be negative", name)
+		}
+	}
+	return nil
+}
+
+// Reserve returns what a request to an entry could use at most.
+func (p Prices) Reserve(e Entry, r Request) Reserve {
+	input := r.MostTokens()
+	if e.Context > 0 {
+		input = min(input, e.Context)
+	}
+	output := e.Output(r)
+	price, known := p.Of(e)
+	if !known {
+		return Reserve{Tokens: input + output}
+	}
+	return Reserve{Tokens: input + output, Cost: price.Most(input, output), Priced: true}
+}

@@ -1,0 +1,87 @@
+package models
+
+import (
+	"fmt"
+	"sync"
+	"time"
+
+	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/model"
+)
+
+// The circuit breaker of a model. After breakAfter failures without an answer between them, the model is left alone for breakFirst. Then
+// one request tries it. Each further failure doubles the time, up to breakMost. An empty account breaks it at once.
+const (
+	breakAfter = 5
+	breakFirst = 30 * time.Second
+	breakMost  = 5 * time.Minute
+)
+
+// breakers are the circuit breakers of models. They are not recorded: a daemon that starts has not seen a model fail. The zero value is
+// ready.
+type breakers struct {
+	mu sync.Mutex // guards of
+	of map[named]*breaker
+}
+
+// named is an entry of a workspace.
+type named struct {
+	ws   id.Workspace
+	name string
+}
+
+type breaker struct {
+	failures int
+	opened   int       // how often since the last answer
+	until    time.Time // nothing is sent before
+	trying   bool      // one request tries whether it works again
+}
+
+// admit says why a model is left alone; "" admits the request, which must report its outcome.
+func (b *breakers) admit(of named, now time.Time) (reason string, until time.Time) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	one := b.of[of]
+	switch {
+	case one == nil || one.opened == 0:
+		return "", time.Time{}
+	case now.Before(one.until):
+		return fmt.Sprintf("it failed %d times in a row, and is left alone until %s", one.failures, one.until.UTC().Format(time.RFC3339)),
+			one.until
+	case one.trying:
+		return "it failed before, and another request tries now whether it works again", now.Add(time.Second)
+	}
+	one.trying = true
+	return "", time.Time{}
+}
+
+// report takes the outcome of an admitted request. A nil failure is an answer; counts is false for an outcome that says nothing about the
+// model, such as a request that its caller ended.
+func (b *breakers) report(of named, now time.Time, f *model.Failure, counts bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	one := b.of[of]
+	if one == nil {
+		if f == nil || !counts {
+			return
+		}
+		one = &breaker{}
+		if b.of == nil {
+			b.of = map[named]*breaker{}
+		}
+		b.of[of] = one
+	}
+	was := one.trying
+	one.trying = false
+	switch {
+	case !counts:
+	case f == nil, !f.Class.Again() && f.Class != model.Money: // it works: what it refuses is the request
+		delete(b.of, of)
+	default:
+		one.failures++
+		if was || one.failures >= breakAfter || f.Class == model.Money {
+			one.until = now.Add(min(breakFirst<<min(one.opened, 4), breakMost))
+			one.opened++
+		}
+	}
+}

@@ -1,0 +1,320 @@
+package models
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+
+	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/fault"
+	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/model"
+	"agentbox/internal/domain/policy"
+	"agentbox/internal/kernel/journal"
+	"agentbox/internal/kernel/projection"
+)
+
+// List returns the models of a workspace by name, after the given one.
+func (s *Service) List(ctx context.Context, ws id.Workspace, after string, limit int) ([]model.Held, error) {
+	return projection.List[model.Held](ctx, s.Docs, projection.Query{Workspace: ws, Name: model.Projection, After: after, Limit: limit,
+		Index: projection.Index{Name: "living", Value: "true"}})
+}
+
+// Get returns the model of a name.
+func (s *Service) Get(ctx context.Context, ws id.Workspace, name string) (model.Held, error) {
+	held, _, err := load[model.Held](ctx, s.Docs, ws, model.Projection, name)
+	if err == nil && !held.Living() {
+		err = model.ErrNotFound
+	}
+	return held, err
+}
+
+// Settings returns the routes, the budgets and the names of the keys of a workspace.
+func (s *Service) Settings(ctx context.Context, ws id.Workspace) (model.Settings, error) {
+	found, _, err := load[model.Settings](ctx, s.Docs, ws, model.SettingsProjection, string(ws))
+	return found, err
+}
+
+// Price returns what a model costs; false where the file of prices does not say it.
+func (s *Service) Price(e model.Entry) (model.Price, model.Prices, bool, error) {
+	prices, err := s.Prices()
+	price, known := prices.Of(e)
+	return price, prices, known, err
+}
+
+// Put adds a model or changes it. An entry that says what holds already records nothing.
+func (s *Service) Put(ctx context.Context, origin event.Origin, ws id.Workspace, e model.Entry) (model.Held, error) {
+	return s.put(ctx, origin, ws, e, model.FromAPI)
+}
+
+func (s *Service) put(ctx context.Context, origin event.Origin, ws id.Workspace, e model.Entry, source string) (model.Held, error) {
+	err := journal.Again(func() error {
+		held, version, err := load[model.Held](ctx, s.Docs, ws, model.Projection, e.Name)
+		if err != nil {
+			return err
+		}
+		settings, settled, err := load[model.Settings](ctx, s.Docs, ws, model.SettingsProjection, string(ws))
+		if err != nil {
+			return err
+		}
+		typ, data, err := held.Put(e, source, settings.Living)
+		if err == nil && typ == "" { // a change without an effect needs the same right
+			return s.may(ctx, origin, ws, policy.ModelConfigure, e.Name)
+		}
+		if err != nil {
+			return errors.Join(s.may(ctx, origin, ws, policy.ModelConfigure, e.Name), err)
+		}
+		return s.record(ctx, origin, ws, typ, model.Entity, e.Name, data, []event.DocumentVersion{
+			{Projection: model.Projection, Key: e.Name, Version: version},
+			{Projection: model.SettingsProjection, Key: string(ws), Version: settled},
+		})
+	})
+	if err != nil {
+		return model.Held{}, err
+	}
+	return s.Get(ctx, ws, e.Name)
+}
+
+// Remove takes a model out of the catalogue.
+func (s *Service) Remove(ctx context.Context, origin event.Origin, ws id.Workspace, name, reason string) error {
+	return s.remove(ctx, origin, ws, name, reason, model.FromAPI)
+}
+
+func (s *Service) remove(ctx context.Context, origin event.Origin, ws id.Workspace, name, reason, source string) error {
+	return journal.Again(func() error {
+		held, version, err := load[model.Held](ctx, s.Docs, ws, model.Projection, name)
+		if err != nil {
+			return err
+		}
+		data, err := held.Remove(source, reason)
+		if err != nil {
+			if refused := s.may(ctx, origin, ws, policy.ModelConfigure, name); refused != nil {
+				return refused
+			}
+			return err
+		}
+		return s.record(ctx, origin, ws, model.EventRemoved, model.Entity, name, data,
+			[]event.DocumentVersion{{Projection: model.Projection, Key: name, Version: version}})
+	})
+}
+
+// SetRoutes replaces the routes of a workspace.
+func (s *Service) SetRoutes(ctx context.Context, origin event.Origin, ws id.Workspace, routes []model.Route) error {
+	return s.setRoutes(ctx, origin, ws, routes, model.FromAPI)
+}
+
+func (s *Service) setRoutes(ctx context.Context, origin event.Origin, ws id.Workspace, routes []model.Route, source string) error {
+	entries, err := s.List(ctx, ws, "", model.MaxEntries)
+	if err != nil {
+		return err
+	}
+	err = model.CheckRoutes(routes, func(name string) bool {
+		return slices.ContainsFunc(entries, func(h model.Held) bool { return h.Name == name })
+	})
+	return s.set(ctx, origin, ws, err, func(now model.Settings) (string, any, bool, bool) {
+		same := equal(now.Routes, routes) && now.RoutesSource == source
+		return model.EventRoutesSet, model.RoutesSet{Routes: routes, Source: source}, same,
+			now.RoutesSource == model.FromFile && source == model.FromAPI
+	})
+}
+
+// SetBudgets replaces the budgets of a workspace.
+func (s *Service) SetBudgets(ctx context.Context, origin event.Origin, ws id.Workspace, budgets []model.Budget) error {
+	return s.setBudgets(ctx, origin, ws, budgets, model.FromAPI)
+}
+
+func (s *Service) setBudgets(ctx context.Context, origin event.Origin, ws id.Workspace, budgets []model.Budget, source string) error {
+	return s.set(ctx, origin, ws, model.CheckBudgets(budgets), func(now model.Settings) (string, any, bool, bool) {
+		same := equal(now.Budgets, budgets) && now.BudgetsSource == source
+		return model.EventBudgetsSet, model.BudgetsSet{Budgets: budgets, Source: source}, same,
+			now.BudgetsSource == model.FromFile && source == model.FromAPI
+	})
+}
+
+// set changes the settings of a workspace. Wrong is why the change is none; who may change nothing learns that first.
+func (s *Service) set(ctx context.Context, origin event.Origin, ws id.Workspace, wrong error,
+	change func(model.Settings) (typ string, data any, same, fromFile bool)) error {
+	return journal.Again(func() error {
+		now, version, err := load[model.Settings](ctx, s.Docs, ws, model.SettingsProjection, string(ws))
+		if err != nil {
+			return err
+		}
+		typ, data, same, fromFile := change(now)
+		if fromFile && wrong == nil {
+			wrong = model.ErrFromFile
+		}
+		if wrong != nil || same {
+			if refused := s.may(ctx, origin, ws, policy.ModelConfigure, string(ws)); refused != nil {
+				return refused
+			}
+			return wrong
+		}
+		return s.record(ctx, origin, ws, typ, model.SettingsEntity, string(ws), data,
+			[]event.DocumentVersion{{Projection: model.SettingsProjection, Key: string(ws), Version: version}})
+	})
+}
+
+// Configure replaces the routes and the budgets of a workspace.
+func (s *Service) Configure(ctx context.Context, origin event.Origin, ws id.Workspace, routes []model.Route, budgets []model.Budget) error {
+	if err := model.CheckBudgets(budgets); err != nil { // else the routes alone would be set
+		return errors.Join(s.may(ctx, origin, ws, policy.ModelConfigure, string(ws)), err)
+	}
+	if err := s.SetRoutes(ctx, origin, ws, routes); err != nil {
+		return err
+	}
+	if origin.Key != "" { // one key names one batch
+		origin.Key += "#budgets"
+	}
+	return s.SetBudgets(ctx, origin, ws, budgets)
+}
+
+func equal(a, b any) bool {
+	x, errX := json.Marshal(a)
+	y, errY := json.Marshal(b)
+	return errX == nil && errY == nil && string(x) == string(y)
+}
+
+// SetKey keeps a key under a name. The event has the name, and nothing of the key.
+func (s *Service) SetKey(ctx context.Context, origin event.Origin, ws id.Workspace, name string, key model.Secret) error {
+	wrong := errors.Join(model.CheckKeyName(name), model.CheckSecret(key.Reveal()))
+	settings, err := s.Settings(ctx, ws)
+	if err != nil {
+		return err
+	}
+	known := slices.ContainsFunc(settings.Keys, func(k model.KeyName) bool { return k.Name == name })
+	if wrong == nil && !known && len(settings.Keys) >= model.MaxKeys {
+		wrong = fault.New(fault.Exhausted, "model_keys_full", "a workspace has at most %d keys for models; remove one first", model.MaxKeys)
+	}
+	permit, err := s.key(ctx, origin, ws, name, "set", model.EventKeySet, wrong)
+	if err != nil {
+		return err
+	}
+	return s.Keys.Set(ctx, permit, ws, name, key)
+}
+
+// RemoveKey destroys a key.
+func (s *Service) RemoveKey(ctx context.Context, origin event.Origin, ws id.Workspace, name string) error {
+	settings, err := s.Settings(ctx, ws)
+	if err != nil {
+		return err
+	}
+	var wrong error
+	if !slices.ContainsFunc(settings.Keys, func(k model.KeyName) bool { return k.Name == name }) {
+		wrong = model.ErrNoKey
+	}
+	permit, err := s.key(ctx, origin, ws, name, "remove", model.EventKeyRemoved, wrong)
+	if err != nil {
+		return err
+	}
+	return s.Keys.Remove(ctx, permit, ws, name)
+}
+
+// key takes a change of a key through the gate and records it.
+func (s *Service) key(ctx context.Context, origin event.Origin, ws id.Workspace, name, method, typ string, wrong error) (policy.Permit,
+	error) {
+	a := policy.Action{Type: policy.ModelKey, Workspace: ws, Principal: origin.Principal, Token: origin.Token, Subject: name, Method: method}
+	client := policy.Client{Gate: s.Gate, Append: s.Log.Append, Known: true}
+	if wrong != nil {
+		a.Subject = string(ws) // a name that is none stays out of the log
+		_, err := client.Allow(ctx, origin, a)
+		if err == nil {
+			err = wrong
+		}
+		return policy.Permit{}, err
+	}
+	ruling, approval, err := client.Ask(ctx, origin, a)
+	if err != nil {
+		return policy.Permit{}, err
+	}
+	draft := event.New(typ, origin, ws, "", model.KeyChanged{Name: name}).About(model.SettingsEntity, string(ws))
+	draft.OccurredAt = s.Clock.Now().UTC()
+	permit, _, err := s.Gate.Begin(ctx, ruling, approval, event.Batch{Workspace: ws, Drafts: []event.Draft{draft}})
+	return permit, err
+}
+
+// may refuses a caller who may not change the catalogue, if nothing is recorded.
+func (s *Service) may(ctx context.Context, origin event.Origin, ws id.Workspace, action, name string) error {
+	_, err := policy.Client{Gate: s.Gate}.Allow(ctx, origin, policy.Action{Type: action, Workspace: ws, Principal: origin.Principal,
+		Token: origin.Token, Subject: name})
+	return err
+}
+
+// record records a change of the catalogue.
+func (s *Service) record(ctx context.Context, origin event.Origin, ws id.Workspace, typ, entity, key string, data any,
+	expect []event.DocumentVersion) error {
+	content, err := json.Marshal(data)
+	if err != nil {
+		return err
+	}
+	a := policy.Action{Type: policy.ModelConfigure, Workspace: ws, Principal: origin.Principal, Token: origin.Token, Subject: key,
+		Content: event.DigestOf(content)}
+	draft := event.New(typ, origin, ws, "", data).About(entity, key)
+	draft.OccurredAt = s.Clock.Now().UTC()
+	_, err = s.Gate.Record(ctx, origin, a, origin.Once(event.Batch{Workspace: ws, Drafts: []event.Draft{draft}, Documents: expect}))
+	return err
+}
+
+// route returns the models that may answer a request, the best first, and why.
+func (s *Service) route(ctx context.Context, a model.Ask) ([]model.Held, string, error) {
+	entries, err := s.List(ctx, a.Workspace, "", model.MaxEntries)
+	if err != nil {
+		return nil, "", err
+	}
+	settings, err := s.Settings(ctx, a.Workspace)
+	if err != nil {
+		return nil, "", err
+	}
+	names, reason := model.Choose(settings.Routes, a.Class, a.Room)
+	if a.Entry != "" {
+		reason = "the request names it"
+		if i := slices.Index(names, a.Entry); i >= 0 {
+			names = names[i:] // what the route names after it answers where it does not
+		} else {
+			names = []string{a.Entry}
+		}
+	}
+	if len(names) == 0 {
+		reason = "it says that it answers the class"
+		for _, e := range entries {
+			if a.Class != "" && slices.Contains(e.Classes, a.Class) {
+				names = append(names, e.Name)
+			}
+		}
+	}
+	if len(names) == 0 && len(entries) == 1 {
+		names, reason = []string{entries[0].Name}, "it is the only model"
+	}
+	var found []model.Held
+	for _, name := range names {
+		if i := slices.IndexFunc(entries, func(h model.Held) bool { return h.Name == name }); i >= 0 {
+			found = append(found, entries[i])
+		}
+	}
+	switch {
+	case len(found) == 0 && a.Entry != "":
+		return nil, "", fault.Wrap(model.ErrNotFound, fault.NotFound, model.ErrNotFound.Code,
+			"there is no model %.64q; `agentbox model ls` lists them", a.Entry)
+	case len(found) == 0:
+		return nil, "", fault.Wrap(model.ErrNoRoute, fault.NotFound, model.ErrNoRoute.Code,
+			"no model answers the task class %.64q: set a route, or name the class in a model", a.Class)
+	}
+	return found, reason, nil
+}
+
+// Usage returns what the scopes of a kind have used, by their keys: those of a day where one is named, or one scope.
+func (s *Service) Usage(ctx context.Context, ws id.Workspace, scope, day, after string, limit int) ([]model.Used, error) {
+	q := projection.Query{Workspace: ws, Name: model.UsageProjection, After: after, Limit: limit,
+		Index: projection.Index{Name: "scope", Value: scope}}
+	if day != "" {
+		q.Index = projection.Index{Name: "day", Value: scope + "/" + day}
+	}
+	return projection.List[model.Used](ctx, s.Docs, q)
+}
+
+// UsageOf returns what one scope has used; nothing where it used nothing.
+func (s *Service) UsageOf(ctx context.Context, ws id.Workspace, scope, of, day string) (model.Used, error) {
+	used, _, err := load[model.Used](ctx, s.Docs, ws, model.UsageProjection, model.UsageKey(scope, of, day))
+	used.Scope = scope
+	return used, err
+}

@@ -1,0 +1,260 @@
+package models
+
+import (
+	"bytes"
+	"context"
+	"encoding"
+	"errors"
+	"fmt"
+	"io"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/fault"
+	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/model"
+	"agentbox/internal/domain/policy"
+)
+
+// MaxFileBytes bounds the file of models, and that of prices.
+const MaxFileBytes = 1 << 20
+
+const (
+	maxDepth    = 8  // of lists and objects in each other
+	maxBrackets = 64 // of brackets in each other, before the text is parsed
+	maxProblems = 10 // that an error names
+)
+
+// File is what the file of models says.
+type File struct {
+	Models  []model.Entry  `json:"models"`
+	Routes  []model.Route  `json:"routes"`
+	Budgets []model.Budget `json:"budgets"`
+}
+
+// ReadFile reads the text of a file of models strictly: YAML without anchors, aliases and tags.
+func ReadFile(text []byte) (File, error) {
+	var f File
+	return f, strictly("models_file_invalid", text, &f)
+}
+
+// ReadPrices reads the text of a file of prices strictly. An empty text has no prices.
+func ReadPrices(text []byte) (model.Prices, error) {
+	var p model.Prices
+	if len(bytes.TrimSpace(text)) == 0 {
+		return p, nil
+	}
+	if err := strictly("prices_invalid", text, &p); err != nil {
+		return p, err
+	}
+	return p, p.Check()
+}
+
+// Load makes the catalogue what a file says. What the API has added stays; of what an earlier file said, nothing does.
+func (s *Service) Load(ctx context.Context, origin event.Origin, ws id.Workspace, text []byte) error {
+	f, err := ReadFile(text)
+	if err != nil {
+		return err
+	}
+	names := map[string]bool{}
+	for _, e := range f.Models {
+		if names[e.Name] {
+			return fault.New(fault.Invalid, "models_file_invalid", "two models of the file are named %.64q", e.Name)
+		}
+		names[e.Name] = true
+		if err := e.Complete().Check(); err != nil {
+			return fault.Wrap(err, fault.Invalid, "models_file_invalid", "the model %.64q of the file", e.Name)
+		}
+	}
+	if err := model.CheckBudgets(f.Budgets); err != nil {
+		return err
+	}
+	held, err := s.List(ctx, ws, "", model.MaxEntries)
+	if err != nil {
+		return err
+	}
+	for _, e := range f.Models {
+		if _, err := s.put(ctx, origin, ws, e, model.FromFile); err != nil {
+			return err
+		}
+	}
+	now, err := s.Settings(ctx, ws)
+	if err != nil {
+		return err
+	}
+	if f.Routes != nil || now.RoutesSource == model.FromFile {
+		if err := s.setRoutes(ctx, origin, ws, f.Routes, sourceOf(f.Routes != nil)); err != nil {
+			return err
+		}
+	}
+	if f.Budgets != nil || now.BudgetsSource == model.FromFile {
+		if err := s.setBudgets(ctx, origin, ws, f.Budgets, sourceOf(f.Budgets != nil)); err != nil {
+			return err
+		}
+	}
+	for _, h := range held {
+		if h.Source == model.FromFile && !names[h.Name] {
+			if err := s.remove(ctx, origin, ws, h.Name, "the file does not name it any more", model.FromFile); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// sourceOf says who keeps what a file names, and what it names no more: then the API may set it.
+func sourceOf(inFile bool) string {
+	if inFile {
+		return model.FromFile
+	}
+	return ""
+}
+
+// strict reads YAML into values and collects what is wrong.
+type strict struct{ problems []string }
+
+func (s *strict) wrong(n *yaml.Node, format string, args ...any) {
+	s.problems = append(s.problems, fmt.Sprintf("line %d, column %d: %s", n.Line, n.Column, fmt.Sprintf(format, args...)))
+}
+
+// strictly reads a text into a struct whose tags name the keys. The error says everything that is wrong, with line and column.
+func strictly(code string, text []byte, into any) error {
+	bad := func(format string, args ...any) error { return fault.New(fault.Invalid, code, format, args...) }
+	if len(text) > MaxFileBytes {
+		return bad("the file has %d bytes; the limit is %d", len(text), MaxFileBytes)
+	}
+	depth := 0
+	for _, c := range text {
+		switch c {
+		case '[', '{':
+			if depth++; depth > maxBrackets {
+				return bad("brackets are nested more than %d deep", maxBrackets)
+			}
+		case ']', '}':
+			depth = max(depth-1, 0)
+		}
+	}
+	decoder := yaml.NewDecoder(bytes.NewReader(text))
+	var doc yaml.Node
+	if err := decoder.Decode(&doc); errors.Is(err, io.EOF) {
+		return nil
+	} else if err != nil {
+		return bad("%.300s", strings.TrimPrefix(err.Error(), "yaml: "))
+	}
+	if err := decoder.Decode(new(yaml.Node)); !errors.Is(err, io.EOF) {
+		return bad("there is more than one document")
+	}
+	var s strict
+	s.value(doc.Content[0], reflect.ValueOf(into).Elem(), 0)
+	if len(s.problems) == 0 {
+		return nil
+	}
+	said := s.problems[:min(len(s.problems), maxProblems)]
+	if more := len(s.problems) - len(said); more > 0 {
+		said = append(slices.Clip(said), fmt.Sprintf("and %d more", more))
+	}
+	return bad("%s", strings.Join(said, "; "))
+}
+
+// unsaid are the keys that a file does not say, because the log does.
+var unsaid = []string{"workspace_id", "added_by", "added_at"}
+
+// keysOf returns the fields of a struct by the names of their tags.
+func keysOf(t reflect.Type) (names []string, fields map[string]int) {
+	fields = map[string]int{}
+	for i := range t.NumField() {
+		name, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")
+		if name != "" && name != "-" && !slices.Contains(unsaid, name) {
+			names, fields[name] = append(names, name), i
+		}
+	}
+	return names, fields
+}
+
+func (s *strict) value(n *yaml.Node, v reflect.Value, depth int) {
+	switch {
+	case depth > maxDepth:
+		s.wrong(n, "it is nested more than %d deep", maxDepth)
+	case n.Kind == yaml.AliasNode || n.Anchor != "" || n.Tag == "!!merge" || n.Style&yaml.TaggedStyle != 0:
+		s.wrong(n, "anchors, aliases, merge keys and tags are not allowed; write the value out")
+	case v.Kind() == reflect.Struct:
+		names, fields := keysOf(v.Type())
+		s.pairs(n, func(key, value *yaml.Node) {
+			field, ok := fields[key.Value]
+			if !ok {
+				s.wrong(key, "there is no key %.64q; did you mean %s?", key.Value, policy.Nearest(key.Value, names))
+				return
+			}
+			s.value(value, v.Field(field), depth+1)
+		})
+	case v.Kind() == reflect.Map:
+		v.Set(reflect.MakeMap(v.Type()))
+		s.pairs(n, func(key, value *yaml.Node) {
+			one := reflect.New(v.Type().Elem()).Elem()
+			s.value(value, one, depth+1)
+			v.SetMapIndex(reflect.ValueOf(key.Value), one)
+		})
+	case v.Kind() == reflect.Slice:
+		if n.Kind != yaml.SequenceNode {
+			s.wrong(n, "a list is wanted here")
+			return
+		}
+		v.Set(reflect.MakeSlice(v.Type(), len(n.Content), len(n.Content)))
+		for i, one := range n.Content {
+			s.value(one, v.Index(i), depth+1)
+		}
+	case n.Kind != yaml.ScalarNode || n.Tag == "!!null":
+		s.wrong(n, "a value is wanted here")
+	default:
+		s.scalar(n, v)
+	}
+}
+
+func (s *strict) pairs(n *yaml.Node, each func(key, value *yaml.Node)) {
+	if n.Kind != yaml.MappingNode {
+		s.wrong(n, "keys with values are wanted here")
+		return
+	}
+	seen := map[string]bool{}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		key := n.Content[i]
+		if seen[key.Value] {
+			s.wrong(key, "the key %.64q stands here twice", key.Value)
+			continue
+		}
+		seen[key.Value] = true
+		each(key, n.Content[i+1])
+	}
+}
+
+func (s *strict) scalar(n *yaml.Node, v reflect.Value) {
+	if u, ok := v.Addr().Interface().(encoding.TextUnmarshaler); ok {
+		if err := u.UnmarshalText([]byte(n.Value)); err != nil {
+			s.wrong(n, "%s", sentence(err))
+		}
+		return
+	}
+	switch v.Kind() {
+	case reflect.String:
+		v.SetString(n.Value)
+	case reflect.Bool:
+		truth, err := strconv.ParseBool(n.Value)
+		if err != nil || n.Tag != "!!bool" {
+			s.wrong(n, "true or false is wanted here")
+		}
+		v.SetBool(truth)
+	case reflect.Int:
+		number, err := strconv.Atoi(strings.ReplaceAll(n.Value, "_", ""))
+		if err != nil {
+			s.wrong(n, "a whole number is wanted here")
+		}
+		v.SetInt(int64(number))
+	default:
+		s.wrong(n, "nothing can stand here")
+	}
+}

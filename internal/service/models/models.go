@@ -1,0 +1,166 @@
+// Package models keeps the catalogue of a workspace's models and asks them: along a route, within budgets, with retries, and recorded.
+package models
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"strings"
+	"sync"
+	"time"
+
+	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/model"
+	"agentbox/internal/domain/policy"
+	"agentbox/internal/kernel/journal"
+	"agentbox/internal/kernel/livestream"
+	"agentbox/internal/kernel/projection"
+)
+
+// Parts are the dependencies of the service.
+type Parts struct {
+	Log       journal.Journal
+	Docs      projection.Reader
+	Gate      policy.Gate
+	Clock     event.Clock
+	IDs       *id.Source
+	Entropy   io.Reader // spreads retries
+	Logger    *slog.Logger
+	Endpoints map[string]model.Endpoint // by provider
+	Keys      model.Keys
+	Prices    func() (model.Prices, error) // as the file says now
+	Live      livestream.Store             // shows the pieces of answers of runs; nil for nowhere
+
+	// Together says that other daemons record into the same log, so that a budget is held by the versions of documents.
+	Together bool
+}
+
+// Service keeps models and asks them. Make it with New; any goroutine may call its methods.
+type Service struct {
+	Parts
+	names    locks // of requests: the same one is not asked twice at the same time
+	scopes   locks // of usage: looking at what is left and reserving it are one step
+	breakers breakers
+
+	mu      sync.Mutex // guards running
+	running map[*flight]struct{}
+}
+
+// flight is a request that is under way.
+type flight struct {
+	ws  id.Workspace
+	end context.CancelCauseFunc
+}
+
+var _ model.Asker = (*Service)(nil)
+
+// New returns a service of the given parts.
+func New(p Parts) *Service { return &Service{Parts: p, running: map[*flight]struct{}{}} }
+
+// Definitions fold the documents of models.
+func Definitions() []projection.Definition {
+	about := func(entity string) func(event.Event) []string {
+		return func(e event.Event) []string {
+			if e.EntityType != entity || e.EntityID == "" {
+				return nil
+			}
+			return []string{e.EntityID}
+		}
+	}
+	return []projection.Definition{
+		projection.Define(model.Projection, 1, about(model.Entity), func(h model.Held, _ string, e event.Event) (model.Held, error) {
+			return h.Evolve(e)
+		}, func(h model.Held) []projection.Index {
+			if !h.Living() {
+				return nil
+			}
+			return []projection.Index{{Name: "living", Value: "true"}}
+		}).Leads(model.Entity, nil),
+		projection.Define(model.SettingsProjection, 1, func(e event.Event) []string {
+			if e.EntityType != model.Entity && e.EntityType != model.SettingsEntity {
+				return nil
+			}
+			return []string{string(e.Workspace)}
+		}, func(s model.Settings, _ string, e event.Event) (model.Settings, error) { return s.Evolve(e) }, nil),
+		projection.Define(model.CallProjection, 1, about(model.CallEntity), func(c model.Called, _ string, e event.Event) (model.Called, error) {
+			return c.Evolve(e)
+		}, nil).Leads(model.CallEntity, nil),
+		projection.Define(model.UsageProjection, 1, func(e event.Event) []string {
+			var keys []string
+			for _, s := range model.ScopesOf(e) {
+				keys = append(keys, s.Key())
+			}
+			return keys
+		}, foldUsage, func(u model.Used) []projection.Index {
+			return []projection.Index{{Name: "scope", Value: u.Scope}, {Name: "day", Value: u.Scope + "/" + u.Day}}
+		}),
+	}
+}
+
+// foldUsage folds an event into the usage that the key names.
+func foldUsage(u model.Used, key string, e event.Event) (model.Used, error) {
+	scope, rest, _ := strings.Cut(key, "/")
+	u.Scope = scope
+	switch scope {
+	case model.ScopeRun:
+		u.ID = rest
+	case model.ScopeWorkspace:
+		u.Day = rest
+	default:
+		at := strings.LastIndexByte(rest, '/')
+		u.ID, u.Day = rest[:max(at, 0)], rest[at+1:]
+	}
+	return u.Evolve(e)
+}
+
+// Halt ends the requests of a workspace that are under way, of every workspace where none is named.
+func (s *Service) Halt(ws id.Workspace, cause error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for f := range s.running {
+		if ws == "" || f.ws == ws {
+			f.end(cause)
+		}
+	}
+}
+
+// fly returns a context that Halt ends, until land is called.
+func (s *Service) fly(ctx context.Context, ws id.Workspace) (_ context.Context, land func()) {
+	ctx, end := context.WithCancelCause(ctx)
+	f := &flight{ws, end}
+	s.mu.Lock()
+	s.running[f] = struct{}{}
+	s.mu.Unlock()
+	return ctx, func() {
+		s.mu.Lock()
+		delete(s.running, f)
+		s.mu.Unlock()
+		end(nil)
+	}
+}
+
+// load returns a document and its version, both zero where there is none.
+func load[T any](ctx context.Context, docs projection.Reader, ws id.Workspace, name, key string) (T, uint64, error) {
+	doc, version, err := projection.Load[T](ctx, docs, ws, name, key)
+	if errors.Is(err, projection.ErrNotFound) {
+		err = nil
+	}
+	return doc, version, err
+}
+
+// sleep waits for a time, or until ctx ends.
+func (s *Service) sleep(ctx context.Context, d time.Duration) error {
+	if d <= 0 {
+		return ctx.Err()
+	}
+	c, stop := s.Clock.NewTimer(d)
+	defer stop()
+	select {
+	case <-c:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}

@@ -1,0 +1,226 @@
+package runs
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"slices"
+	"strings"
+
+	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/fault"
+	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/leak"
+	"agentbox/internal/domain/policy"
+	"agentbox/internal/domain/run"
+	"agentbox/internal/domain/space"
+	"agentbox/internal/domain/step"
+)
+
+// kindFile is the kind of an artifact that is a file of the space.
+const kindFile = "file"
+
+// gathering is the work of keeping files of a space as artifacts when a run ends.
+type gathering struct {
+	r     *record
+	space space.Space
+	files space.Files
+	held  policy.Withhold
+	known leak.Known
+	step  id.Step // of the last operation
+
+	told   run.Gathered
+	drafts []event.Draft
+}
+
+// gather keeps the files that the run named as artifacts, and returns their events and what its end says of them; nil for a run that named
+// none or has not begun. Each file is read under a permit for the run's agent. A file that cannot be kept is left out, because the run ends
+// whatever happens. The caller protects the stored contents until the events are recorded.
+func (r *record) gather(ctx context.Context, at id.Step) ([]event.Draft, *run.Gathered) {
+	if len(r.doc.Patterns) == 0 || r.doc.StartedAt.IsZero() {
+		return nil, nil
+	}
+	ctx = context.WithoutCancel(ctx)
+	g := &gathering{r: r, step: at}
+	if err := g.open(ctx); err != nil {
+		g.told.Error = r.x.whyLeft(r.doc.ID, err)
+		return nil, &g.told
+	}
+	for _, path := range g.find(ctx) {
+		reason := ""
+		if g.told.Files == run.MaxArtifacts {
+			reason = run.ReasonTooManyArtifacts
+		} else if err := g.keep(ctx, path); err != nil {
+			reason = r.x.whyLeft(r.doc.ID, err)
+		}
+		if reason != "" {
+			clean, _ := g.known.Text(path)
+			g.told.Leave(clean, reason)
+		}
+	}
+	return g.drafts, &g.told
+}
+
+// whyLeft returns the code of an error for which a file was left out. An error without words for the client goes to the daemon's own log.
+func (x *Service) whyLeft(r id.Run, err error) string {
+	if code := fault.CodeOf(err); code != "" && fault.KindOf(err) != fault.Internal {
+		return code
+	}
+	x.Logger.Error("keep files of a space as artifacts", "code", "artifact_not_kept", "run", r, "error", err)
+	return "internal_error"
+}
+
+// open prepares the reading of the space's files.
+func (g *gathering) open(ctx context.Context) (err error) {
+	x, doc := g.r.x, g.r.doc
+	if g.space, err = x.Spaces.Space(ctx, doc.Workspace, doc.Space); err != nil {
+		return err
+	}
+	if g.files, err = x.Spaces.Files(g.space); err != nil {
+		return err
+	}
+	bundle, err := x.Bundles.Bundle(ctx, doc.Workspace, g.space.Bundle)
+	if err != nil {
+		return err
+	}
+	if bundle.Limits.Withhold != nil {
+		g.held = *bundle.Limits.Withhold
+	}
+	g.known = leak.Values(g.space.Env)
+	return nil
+}
+
+// find returns the paths of the files that match, in order.
+func (g *gathering) find(ctx context.Context) (found []string) {
+	for _, folder := range g.r.doc.Patterns.Folders() {
+		entries, err := g.list(ctx, folder)
+		switch {
+		case errors.Is(err, space.ErrFileNotFound):
+			continue
+		case errors.Is(err, space.ErrNotADirectory):
+			entries = []space.Entry{{Path: folder, Type: kindFile}} // reading it tells what it is
+		case err != nil:
+			g.told.Error = g.r.x.whyLeft(g.r.doc.ID, err)
+			continue
+		}
+		if len(entries) == run.MaxArtifactsSeen {
+			g.told.Error = run.ReasonArtifactsUnseen
+		}
+		for _, e := range entries {
+			if e.Type == kindFile && g.r.doc.Patterns.Match(e.Path) {
+				found = append(found, e.Path)
+			}
+		}
+	}
+	slices.Sort(found)
+	return slices.Compact(found)
+}
+
+func (g *gathering) list(ctx context.Context, folder string) ([]space.Entry, error) {
+	permit, err := g.permit(ctx, policy.Action{Type: policy.FileList, Path: folder})
+	if err != nil {
+		return nil, err
+	}
+	return g.files.List(ctx, permit, true, run.MaxArtifactsSeen)
+}
+
+// permit returns a permit for an action of the run's agent that changes nothing. Nobody is asked: what needs an answer is refused.
+func (g *gathering) permit(ctx context.Context, a policy.Action) (policy.Permit, error) {
+	doc := g.r.doc
+	a.Workspace, a.Room, a.Principal, a.Token, a.Space, a.Run = doc.Workspace, doc.Room, doc.Agent, doc.Token, doc.Space, doc.ID
+	a.Step, a.Bundle = g.step, g.space.Bundle
+	ruling, err := g.r.x.Gate.Judge(ctx, a)
+	if err != nil {
+		return policy.Permit{}, err
+	}
+	if d := ruling.Decision; !d.Allowed() || ruling.Standing != "" {
+		return policy.Permit{}, fault.New(fault.Denied, cmp.Or(d.ReasonCode, "policy_denied"), "policy does not let the run read %.200q", a.Path)
+	}
+	return g.r.x.Gate.Glance(ruling)
+}
+
+// keep stores a file and drafts the events of its artifact.
+func (g *gathering) keep(ctx context.Context, path string) error {
+	if _, withheld := g.held.Match(path); withheld {
+		return space.ErrWithheld
+	}
+	permit, err := g.permit(ctx, policy.Action{Type: policy.FileRead, Path: path})
+	if err != nil {
+		return err
+	}
+	file, err := g.files.Read(ctx, permit)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	room := run.MaxArtifactBytes - g.told.Bytes
+	if file.Entry().Size > room {
+		return errArtifactsTooLarge
+	}
+	if err := g.r.x.contentRoom(ctx, g.r.doc.Workspace, g.told.Bytes+file.Entry().Size); err != nil {
+		return err
+	}
+	begin := &firstBytes{}
+	stored, err := g.r.x.Blobs.Put(ctx, io.TeeReader(file, begin), room)
+	if err != nil {
+		return err
+	}
+	if stored.Size > file.Entry().Size { // it grew while it was read
+		if err := g.r.x.contentRoom(ctx, g.r.doc.Workspace, g.told.Bytes+stored.Size); err != nil {
+			return err
+		}
+	}
+	g.told.Files, g.told.Bytes = g.told.Files+1, g.told.Bytes+stored.Size
+	clean, _ := g.known.Text(path)
+	g.record(clean, space.MediaOf(path, begin.bytes), step.Stored{Digest: stored.Digest, Size: stored.Size})
+	return nil
+}
+
+// errArtifactsTooLarge leaves out a file with which the artifacts of a run would be too large.
+var errArtifactsTooLarge = fault.New(fault.Exhausted, run.ReasonArtifactsTooLarge, "the artifacts of a run have at most %d bytes together",
+	run.MaxArtifactBytes)
+
+// record drafts the events of an artifact.
+func (g *gathering) record(path, media string, stored step.Stored) {
+	doc := g.r.doc
+	a := id.New[id.Artifact](g.r.x.IDs)
+	created := step.ArtifactCreated{
+		Artifact: a, Run: doc.ID, Kind: kindFile, Title: title(path), Media: media, Size: &stored.Size, Digest: stored.Digest,
+		Content: step.Content{Type: step.None}, Metadata: json.RawMessage(`{}`), Path: path, Taken: true,
+	}
+	kept := step.ArtifactStored{Artifact: a, Run: doc.ID, Content: stored}
+	for _, made := range []struct {
+		typ  string
+		data any
+	}{{step.EventArtifactCreated, created}, {step.EventArtifactStored, kept}} {
+		g.drafts = append(g.drafts, event.New(made.typ, g.r.origin, doc.Workspace, doc.Room, made.data).
+			About(step.ArtifactEntity, string(a)).In(doc.ID, g.step))
+	}
+}
+
+// title returns the name of a file, at most step.MaxTitle characters of it.
+func title(path string) string {
+	name := []rune(path[strings.LastIndexByte(path, '/')+1:])
+	return string(name[:min(len(name), step.MaxTitle)])
+}
+
+// firstBytes keeps the beginning of what is written to it.
+type firstBytes struct{ bytes []byte }
+
+// Write implements io.Writer.
+func (f *firstBytes) Write(p []byte) (int, error) {
+	f.bytes = append(f.bytes, p[:min(len(p), space.MediaBytes-len(f.bytes))]...)
+	return len(p), nil
+}
+
+// lastStep returns the step of the last operation that has one.
+func (r *record) lastStep() id.Step {
+	for _, p := range slices.Backward(r.doc.Operations) {
+		if p.Step != "" {
+			return p.Step
+		}
+	}
+	return ""
+}
