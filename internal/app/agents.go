@@ -82,8 +82,8 @@ func (d *agentDesk) Past(ctx context.Context, w errand.Work) (map[int]errand.Pas
 				return
 			}
 			newest[c.Step][at.Index] = c.ID
-			calls[c.Step][at.Index] = errand.Recorded(c.Step, c.Input, errand.Call{ID: c.ID, Status: string(c.Status), OK: c.Status == step.Succeeded,
-				Child: c.Child, Output: c.Output, Error: c.Error})
+			calls[c.Step][at.Index] = errand.Recorded(c.Step, c.Input, errand.Call{ID: c.ID, Status: string(c.Status),
+				OK: c.Status == step.Succeeded, Child: c.Child, Output: c.Output, Error: c.Error})
 		})
 	if err != nil {
 		return nil, err

@@ -1,11 +1,11 @@
 package app_test
 
 import (
+	"context"
 	"encoding/json"
 	"os"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"agentbox/internal/app"
 	"agentbox/internal/domain/blueprint"
@@ -56,7 +56,6 @@ func TestAnAgentWorksInASpace(t *testing.T) {
 		t.Fatal(err)
 	}
 	run, _ := d.ask("POST", "/v1/runs", string(input), "")
-	name := "/v1/runs/" + text(run, "run_id")
 	var ended struct {
 		Status   string `json:"status"`
 		Error    string `json:"error"`
@@ -68,23 +67,21 @@ func TestAnAgentWorksInASpace(t *testing.T) {
 			} `json:"output"`
 		} `json:"reported"`
 	}
-	for by := time.Now().Add(wall.Patience); ; time.Sleep(20 * time.Millisecond) {
-		raw, status := d.send("GET", name, "", "")
-		if err := json.Unmarshal(raw, &ended); err != nil || status != 200 {
-			t.Fatalf("%d %s: %v", status, raw, err)
-		}
-		if ended.Status == "succeeded" || ended.Status == "failed" {
-			break
-		}
-		if time.Now().After(by) {
-			t.Fatalf("the run has not ended: %s", raw)
-		}
+	waiting, stop := context.WithTimeout(t.Context(), wall.Patience)
+	defer stop()
+	if _, err := d.app.Runs.History.Wait(waiting, id.DefaultWorkspace, id.Run(text(run, "run_id"))); err != nil {
+		t.Fatal(err)
+	}
+	raw, status := d.send("GET", "/v1/runs/"+text(run, "run_id"), "", "")
+	if err := json.Unmarshal(raw, &ended); err != nil || status != 200 {
+		t.Fatalf("%d %s: %v", status, raw, err)
 	}
 	if ended.Status != "succeeded" || ended.Reported.Output.Report != "Three." || ended.Reported.Output.Turns != 2 {
 		t.Errorf("the run ended as %+v", ended)
 	}
-	if raw, status := d.send("GET", "/v1/spaces/"+string(mission.Space)+"/files/count.txt", "", ""); status != 200 || string(raw) != "1 2 3\n" {
-		t.Errorf("the agent's file: %d %q", status, raw)
+	file, status := d.send("GET", "/v1/spaces/"+string(mission.Space)+"/files/count.txt", "", "")
+	if status != 200 || string(file) != "1 2 3\n" {
+		t.Errorf("the agent's file: %d %q", status, file)
 	}
 }
 

@@ -9,7 +9,8 @@ import (
 	"agentbox/internal/domain/policy"
 )
 
-// The intervals of an engine that waits. Again is the delay before it retries what was unavailable, and Ask the delay while a person is asked.
+// The intervals of an engine that waits. Again is the delay before it retries what was unavailable, and Ask the delay while a person is
+// asked.
 const (
 	Again = time.Second
 	Ask   = 2 * time.Second

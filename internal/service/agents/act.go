@@ -121,8 +121,8 @@ func (s *session) note(index int, refused string) {
 	s.refused[index] = refused
 }
 
-// operation returns the operation that a call asks for, nil for a call of the loop's own tool. The text says what is wrong with a call that is
-// not made; the gate is not asked about that.
+// operation returns the operation that a call asks for, nil for a call of the loop's own tool. The text says what is wrong with a call that
+// is not made; the gate is not asked about that.
 func (s *session) operation(call model.Call) (json.RawMessage, string) {
 	t, ok := s.tool(call.Name)
 	if !ok {

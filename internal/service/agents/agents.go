@@ -120,8 +120,8 @@ type session struct {
 	refused map[int]string // the refusals of the last calls, by their place
 }
 
-// CacheKey names the conversations of a task to an endpoint's prompt cache. It is the same for the same blueprint and task, so that a cassette
-// of one run fits another.
+// CacheKey names the conversations of a task to an endpoint's prompt cache. It is the same for the same blueprint and task, so that a
+// cassette of one run fits another.
 func CacheKey(m errand.Mission) string {
 	return event.DigestOf([]byte(m.Locked.String() + "\n" + m.Task)).Hex()[:32]
 }

@@ -113,7 +113,8 @@ func (w *world) Invoke(_ context.Context, _ errand.Work, s id.Step, tool string,
 	return v, err
 }
 
-func (w *world) Operate(_ context.Context, _ errand.Work, call id.ToolCall, _ id.Space, operation json.RawMessage) (o errand.Outcome, err error) {
+func (w *world) Operate(_ context.Context, _ errand.Work, call id.ToolCall, _ id.Space, operation json.RawMessage) (o errand.Outcome,
+	err error) {
 	err = w.do(func() {
 		child := id.Run("run_of_" + string(call))
 		if w.made[call] == "" {
@@ -256,8 +257,8 @@ func TestWhatAModelIsToldOfItsCalls(t *testing.T) {
 	if err != nil || hash != w.turns[0].Request {
 		t.Errorf("the first turn asks %s, %v", w.turns[0].Request, err)
 	}
-	if got := w.turns[2].Refused[0]; got != "refused: deleteFile\nrule: policy_denied\nreason: files stay\ninstead: Go on without it, or ask a "+
-		"person with ask_person." {
+	if got := w.turns[2].Refused[0]; got != "refused: deleteFile\nrule: policy_denied\nreason: files stay\n"+
+		"instead: Go on without it, or ask a person with ask_person." {
 		t.Errorf("the refusal is recorded as %q", got)
 	}
 	if got := w.turns[0].Heard; len(got) != 1 || got[0] != "Hurry up." || len(w.turns[1].Heard) != 0 {
@@ -285,12 +286,13 @@ func TestWhatDiffersEndsTheRun(t *testing.T) {
 		want  string
 	}{
 		"no mission": {json.RawMessage(`{"agent_run":2}`), agents.FailInput},
-		"unknown":    {json.RawMessage(`{"agent_run":1,"blueprint":"a","blueprint_version":1,"space_id":"spc_1","task":"t","x":1}`), agents.FailInput},
-		"blueprint":  {mission(t, func(m *errand.Mission) { m.Locked = event.DigestOf(nil) }), agents.FailChanged},
-		"tools":      {mission(t, func(m *errand.Mission) { m.Tools = event.DigestOf(nil) }), agents.FailChanged},
-		"loop":       {mission(t, func(m *errand.Mission) { m.Loop = event.DigestOf(nil) }), agents.FailChanged},
-		"gone":       {mission(t, func(m *errand.Mission) { m.Blueprint = "gone" }), agents.FailChanged},
-		"a record":   {mission(t, func(m *errand.Mission) { m.Task = "Count to four." }), agents.FailDiverged},
+		"unknown": {json.RawMessage(`{"agent_run":1,"blueprint":"a","blueprint_version":1,"space_id":"spc_1","task":"t","x":1}`),
+			agents.FailInput},
+		"blueprint": {mission(t, func(m *errand.Mission) { m.Locked = event.DigestOf(nil) }), agents.FailChanged},
+		"tools":     {mission(t, func(m *errand.Mission) { m.Tools = event.DigestOf(nil) }), agents.FailChanged},
+		"loop":      {mission(t, func(m *errand.Mission) { m.Loop = event.DigestOf(nil) }), agents.FailChanged},
+		"gone":      {mission(t, func(m *errand.Mission) { m.Blueprint = "gone" }), agents.FailChanged},
+		"a record":  {mission(t, func(m *errand.Mission) { m.Task = "Count to four." }), agents.FailDiverged},
 	} {
 		w := world5()
 		if _, err := perform(t, w, blueprint.Blueprint{}); err != nil {

@@ -1,7 +1,7 @@
-// Package agents is the loop of an agent: it asks a model, makes the tool calls that the model proposes, and goes on until the task is done.
+// Package agents is the loop of an agent: it asks a model, makes the tool calls that the model proposes, and goes on to the task's end.
 //
-// A Conversation decides. It is pure: the same answers and results in the same order lead to the same requests. So a run that was interrupted is
-// taken up by going through what was recorded of it again, and a run is replayed without a model.
+// A Conversation decides. It is pure: the same answers and results in the same order lead to the same requests. So a run that was
+// interrupted is taken up by going through what was recorded of it again, and a run is replayed without a model.
 package agents
 
 import (

@@ -18,6 +18,17 @@ func says(text string) model.Answer {
 	return model.Answer{Parts: []model.Part{model.Text(text)}, Stop: model.StopEnd, Usage: model.Usage{Input: 10, Output: 2}}
 }
 
+// stopped is an answer of text that ended for a reason.
+func stopped(why model.Stop, text string) model.Answer {
+	return model.Answer{Stop: why, Parts: []model.Part{model.Text(text)}}
+}
+
+// cut is an answer that met its limit.
+func cut(a model.Answer) model.Answer {
+	a.Stop = model.StopLength
+	return a
+}
+
 // calls is an answer of one tool call for each pair of a name and its arguments.
 func calls(pairs ...string) model.Answer {
 	a := model.Answer{Stop: model.StopTools, Usage: model.Usage{Input: 10, Output: 2}}
@@ -72,7 +83,8 @@ func last(r model.Request) []string {
 func TestATaskIsDone(t *testing.T) {
 	c := conversation(blueprint.Blueprint{Instructions: "Be brief."})
 	r := asks(t, c)
-	if len(r.Messages) != 2 || !strings.HasSuffix(r.Messages[0].Parts[0].Text, "Be brief.") || r.Messages[1].Parts[0].Text != "Count to three." ||
+	if len(r.Messages) != 2 || !strings.HasSuffix(r.Messages[0].Parts[0].Text, "Be brief.") ||
+		r.Messages[1].Parts[0].Text != "Count to three." ||
 		len(r.Tools) != len(tools.Builtin())+1 || r.CacheKey != "run_1" {
 		t.Fatalf("the first request is %+v", r)
 	}
@@ -111,11 +123,11 @@ func TestHowAConversationEnds(t *testing.T) {
 		"tokens":         {blueprint.Blueprint{Limits: blueprint.Limits{Tokens: 24}}, calls("shell", `{"command":"date"}`), 2, agents.FailTokens},
 		"the same":       {blueprint.Blueprint{}, calls("shell", `{"command":"date"}`), 6, agents.FailLoop},
 		"empty":          {blueprint.Blueprint{}, model.Answer{Stop: model.StopEnd}, 3, agents.FailEmpty},
-		"cut":            {blueprint.Blueprint{}, model.Answer{Stop: model.StopLength, Parts: []model.Part{model.Text("on and")}}, 4, agents.FailCut},
-		"refused":        {blueprint.Blueprint{}, model.Answer{Stop: model.StopRefusal, Parts: []model.Part{model.Text("no")}}, 1, agents.FailRefused},
+		"cut":            {blueprint.Blueprint{}, stopped(model.StopLength, "on and"), 4, agents.FailCut},
+		"refused":        {blueprint.Blueprint{}, stopped(model.StopRefusal, "no"), 1, agents.FailRefused},
 		"filtered":       {blueprint.Blueprint{}, model.Answer{Stop: model.StopFilter}, 1, agents.FailFiltered},
 		"never fits":     {blueprint.Blueprint{}, model.Answer{Stop: model.StopOverflow}, 13, agents.FailContext},
-		"calls in a cut": {blueprint.Blueprint{}, func() model.Answer { a := calls("shell", `{"comm`); a.Stop = model.StopLength; return a }(), 4, agents.FailCut},
+		"calls in a cut": {blueprint.Blueprint{}, cut(calls("shell", `{"comm`)), 4, agents.FailCut},
 	} {
 		t.Run(name, func(t *testing.T) {
 			talk := conversation(c.def)
@@ -190,7 +202,8 @@ func TestLongResults(t *testing.T) {
 			}
 		}
 	}
-	if len(lengths) != 20 || lengths[0] > 400 || lengths[19] < 1000 || lengths[19] > 1200 || !strings.Contains(last(r)[0], `read_result with id "c0"`) {
+	if len(lengths) != 20 || lengths[0] > 400 || lengths[19] < 1000 || lengths[19] > 1200 ||
+		!strings.Contains(last(r)[0], `read_result with id "c0"`) {
 		t.Errorf("the results have %v characters", lengths)
 	}
 }

@@ -248,7 +248,10 @@ func (r *Runner) operate(ctx context.Context, w errand.Work, index int, operatio
 	permit, waits := "", ""
 	for p.Call == "" {
 		var v errand.Verdict
-		if err := errand.Patiently(ctx, r.Clock, func() (err error) { v, err = r.Records.Invoke(ctx, w, p.Step, index, operation); return err }); err != nil {
+		if err := errand.Patiently(ctx, r.Clock, func() (err error) {
+			v, err = r.Records.Invoke(ctx, w, p.Step, index, operation)
+			return err
+		}); err != nil {
 			return o, err
 		}
 		if p.Call = v.Call; p.Call != "" {
