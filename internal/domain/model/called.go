@@ -1,6 +1,7 @@
 package model
 
 import (
+	"slices"
 	"time"
 
 	"agentbox/internal/domain/event"
@@ -137,8 +138,8 @@ func (c Called) Evolve(e event.Event) (Called, error) {
 		}
 		c.ID, c.Run, c.Room, c.Step, c.Part, c.Class, c.Principal = d.Call, e.Run, e.Room, d.Step, d.Part, d.Class, e.Principal
 		c.Request, c.Attempts = d.Request, d.Attempt
-		tries := append(c.Tries[:len(c.Tries):len(c.Tries)], Attempt{N: d.Attempt, Entry: d.Entry, AskedAt: e.OccurredAt, Reserve: d.Reserve,
-			Day: d.Day, Reason: d.Reason})
+		tries := slices.Concat(c.Tries, []Attempt{{N: d.Attempt, Entry: d.Entry, AskedAt: e.OccurredAt, Reserve: d.Reserve, Day: d.Day,
+			Reason: d.Reason}})
 		c.Tries = tries[max(0, len(tries)-maxAttempts):]
 	case EventAnswered, EventFailed:
 		d, err := event.Decode[Outcome](e)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 
 	"agentbox/internal/domain/blueprint"
@@ -147,7 +148,7 @@ func (s *session) load(ctx context.Context) (*errand.Result, error) {
 	case Hash() != s.mission.Loop:
 		return failure(FailChanged, "the loop of this daemon is %s; the run was begun with %s", Hash(), s.mission.Loop), nil
 	}
-	s.def, s.tools = b.Effective(), append(tools, ReadResult())
+	s.def, s.tools = b.Effective(), slices.Concat(tools, []tool.Tool{ReadResult()})
 	if err := s.patiently(ctx, func() (err error) { s.past, err = s.Records.Past(ctx, s.w); return err }); err != nil {
 		return nil, err
 	}

@@ -73,7 +73,7 @@ func (s *Service) Test(ctx context.Context, origin event.Origin, ws id.Workspace
 		}
 		return reply, pieces, err
 	}
-	reply, pieces, err := ask(said("Count from 1 to 20 in words, separated by spaces. Write nothing else."))
+	_, pieces, err := ask(said("Count from 1 to 20 in words, separated by spaces. Write nothing else."))
 	if f, ok := model.FailureOf(err); ok {
 		out.Failure, out.Class = f.Error(), f.Class
 		return out, nil
@@ -87,7 +87,7 @@ func (s *Service) Test(ctx context.Context, origin event.Origin, ws id.Workspace
 	}
 	add(Streaming, pieces > 1, "the answer came in %d pieces", pieces)
 	for _, probe := range probes() {
-		reply, _, err = ask(probe.request)
+		reply, _, err := ask(probe.request)
 		if f, ok := model.FailureOf(err); ok {
 			add(probe.name, false, "%s", f.Error())
 			continue

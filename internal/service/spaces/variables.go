@@ -93,7 +93,7 @@ func (v *Variables) masks(ws id.Workspace, g vault.Generation) (func(name, value
 	key, err := v.keys.Key(variablesTree(ws), g, maskingLeaf)
 	return func(name, value string) string {
 		mac := hmac.New(sha256.New, key[:])
-		io.WriteString(mac, name+"\x00"+value) // no name holds a NUL
+		mac.Write([]byte(name + "\x00" + value)) // no name holds a NUL
 		return policy.Mask(mac.Sum(nil))
 	}, err
 }
