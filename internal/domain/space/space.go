@@ -34,7 +34,7 @@ type Space struct {
 	Name        string            `json:"name"`
 	Description string            `json:"description,omitempty"`
 	Status      Status            `json:"status"`
-	Runtime     string            `json:"runtime,omitempty"`                   // the requested runtime: auto, nano, heavy or a tier's name; "" is the tier
+	Runtime     string            `json:"runtime,omitempty"`                   // the requested one: auto, nano, heavy or a tier; "" is the tier
 	Tier        string            `json:"tier"`                                // in which it is now
 	Policy      string            `json:"policy"`                              // the preset's name
 	Bundle      event.Digest      `json:"policy_bundle"`                       // pinned content hash

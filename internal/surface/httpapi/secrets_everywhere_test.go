@@ -152,8 +152,8 @@ var countsByItsBytes = map[string][]string{
 var takesNoText = strings.Fields(
 	`bootstrap-owner change-role check-blueprint claim-run compare-blueprints explain-policy extend-space give-input grant-capability
 	issue-engine-token label-resource lock-blueprint login
-	put-model-key put-read-cursor refresh register-agent release-claim renew-claim resume-space retain-run rewind-space route-command set-passphrase
-	set-space-policy start-run validate-policy`)
+	put-model-key put-read-cursor refresh register-agent release-claim renew-claim resume-space retain-run rewind-space
+	route-command set-passphrase set-space-policy start-run validate-policy`)
 
 // TestNoFreeTextBringsASecretIn sends secrets in every text of every body of the API document: none of them is in the log, but where its
 // bytes count; each event that had one says so, and the log tells of it.

@@ -143,8 +143,8 @@ export class Files {
   }
 
   /**
-   * Yields what becomes of the files of a folder, whoever changes them, until the signal ends it or the folder is gone. It resumes after a
-   * lost connection: what happened meanwhile comes next, or `overflow` if that is not known.
+   * Yields each change of the files in a folder, until the signal ends it or the folder is gone. It tells the changes of everybody. After a
+   * lost connection it connects again and yields the changes of the meantime. If these are not known, it yields `overflow`.
    */
   async *watch(folder = '', options: WatchOptions = {}): AsyncGenerator<FileEvent, void, undefined> {
     const { recursive, after, onStart, signal } = options

@@ -15,8 +15,8 @@ func spaceWatch(i *cmdline.Invocation) *cobra.Command {
 	var count int
 	c := &cobra.Command{
 		Use: "watch SPACE [PATH]", Short: "Watch the files of a space", Args: cobra.RangeArgs(1, 2), ValidArgsFunction: i.CompleteSpaces,
-		Long: "Watch prints what becomes of the files of a folder, whoever changes them, until it is interrupted or the folder is gone. " +
-			"A connection that breaks is taken up again. A line with overflow says that more happened than is known: list the folder anew. " +
+		Long: "Watch prints each change of the files in a folder, until you interrupt it or the folder is gone. It tells the changes of everybody. " +
+			"If the connection breaks, watch connects again. The line overflow means that some changes are not known: list the folder again. " +
 			"With --json each event is one line.",
 		Example: "  agentbox space watch SPACE --recursive\n  agentbox space watch SPACE src --json | jq .path",
 	}

@@ -710,10 +710,11 @@ class Files:
     def watch(
         self, folder: str = "", *, recursive: bool = False, after: int | None = None, on_start: Callable[[], object] | None = None
     ) -> Iterator[Json]:
-        """Yields what becomes of the files of a folder, whoever changes them, until the folder is gone or the loop is left.
+        """Yields each change of the files in a folder, until the folder is gone or you leave the loop. It tells the changes of everybody.
 
-        An event has ``kind`` (created, changed, removed, renamed or overflow), ``path``, ``type`` and ``cursor``; a rename has ``from``. It
-        resumes after a lost connection: what happened meanwhile comes next, or overflow if that is not known: then list the folder anew.
+        An event has ``kind`` (created, changed, removed, renamed or overflow), ``path``, ``type`` and ``cursor``. A rename has ``from``.
+        After a lost connection it connects again and yields the changes of the meantime. If these are not known, it yields overflow: list
+        the folder again.
         """
         query = {"path": folder or None, "recursive": recursive or None}
         last_id = None if after is None else str(after)
