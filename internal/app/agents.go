@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"slices"
@@ -67,12 +68,14 @@ func (d *agentDesk) Past(ctx context.Context, w errand.Work) (map[int]errand.Pas
 	of, look := engines.Of{Run: w.Run}, d.a.Engines.Look
 	calls := map[id.Step]map[int]errand.Progress{}
 	newest := map[id.Step]map[int]id.ToolCall{}
+	var forgotten error // what is not known must not be done again
 	err := pages(func(after string, limit int) ([]step.Call, error) {
 		return look.Calls(ctx, w.Workspace, of, after, limit)
 	},
 		func(c step.Call) string { return string(c.ID) }, func(c step.Call) {
 			var at errand.TurnCall
-			if json.Unmarshal(c.Input, &at) != nil {
+			if c.Redacted || json.Unmarshal(c.Input, &at) != nil {
+				forgotten = errand.ErrForgotten
 				return
 			}
 			if calls[c.Step] == nil {
@@ -94,14 +97,18 @@ func (d *agentDesk) Past(ctx context.Context, w errand.Work) (map[int]errand.Pas
 	},
 		func(s step.Step) string { return string(s.ID) }, func(s step.Step) {
 			var turn errand.Turn
-			if s.Kind != errand.TurnKind || json.Unmarshal(s.Input, &turn) != nil {
+			if s.Kind != errand.TurnKind {
+				return
+			}
+			if s.Redacted || json.Unmarshal(s.Input, &turn) != nil {
+				forgotten = errand.ErrForgotten
 				return
 			}
 			if before, twice := past[turn.Number]; !twice || len(before.Calls) == 0 && (len(calls[s.ID]) > 0 || s.ID < before.Step) {
 				past[turn.Number] = errand.PastTurn{Turn: turn, Step: s.ID, Calls: calls[s.ID]}
 			}
 		})
-	return past, err
+	return past, cmp.Or(err, forgotten)
 }
 
 // Heard implements agents.Records: what people post in the run's thread after it was made.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 
 	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
 )
 
@@ -71,6 +72,9 @@ type TurnCall struct {
 	Call      string       `json:"call_id"` // the model's own name of the call
 	Arguments event.Digest `json:"arguments_sha256"`
 }
+
+// ErrForgotten means that a part of the record of a run was redacted, so that nobody knows what it did.
+var ErrForgotten = fault.New(fault.Conflict, "record_redacted", "a part of what was recorded of the run was redacted; begin another run")
 
 // PastTurn is what was recorded of a turn.
 type PastTurn struct {

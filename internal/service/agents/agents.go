@@ -149,7 +149,11 @@ func (s *session) load(ctx context.Context) (*errand.Result, error) {
 		return failure(FailChanged, "the loop of this daemon is %s; the run was begun with %s", Hash(), s.mission.Loop), nil
 	}
 	s.def, s.tools = b.Effective(), slices.Concat(tools, []tool.Tool{ReadResult()})
-	if err := s.patiently(ctx, func() (err error) { s.past, err = s.Records.Past(ctx, s.w); return err }); err != nil {
+	err = s.patiently(ctx, func() (err error) { s.past, err = s.Records.Past(ctx, s.w); return err })
+	if errors.Is(err, errand.ErrForgotten) {
+		return failure(errand.ErrForgotten.Code, "%v", err), nil
+	}
+	if err != nil {
 		return nil, err
 	}
 	if err := s.patiently(ctx, func() (err error) { s.origin, s.room, err = s.Records.Origin(ctx, s.w); return err }); err != nil {

@@ -316,6 +316,30 @@ func TestWhatDiffersEndsTheRun(t *testing.T) {
 	}
 }
 
+// forgetful is a record of which a part was redacted.
+type forgetful struct{ *world }
+
+func (forgetful) Past(context.Context, errand.Work) (map[int]errand.PastTurn, error) {
+	return nil, errand.ErrForgotten
+}
+
+// TestARedactedRecordEndsTheRun: what is not known is not done again.
+func TestARedactedRecordEndsTheRun(t *testing.T) {
+	w := world5()
+	l := &agents.Loop{Records: forgetful{w}, Models: w, Clock: wall.Clock{}, Logger: slog.New(slog.DiscardHandler),
+		Read: func(context.Context, id.Workspace, string, int) (blueprint.Blueprint, event.Digest, error) {
+			return blueprint.Blueprint{}, event.DigestOf([]byte("locked")), nil
+		},
+		Tools: func(blueprint.Blueprint) ([]tool.Tool, event.Digest, error) {
+			return tools.Builtin(), event.DigestOf([]byte("tools")), nil
+		},
+	}
+	got, err := l.Perform(t.Context(), errand.Work{Run: "run_1", Input: mission(t, nil)})
+	if err != nil || got.Failure != errand.ErrForgotten.Code || len(w.effects) != 0 || w.billed != 0 {
+		t.Errorf("got %+v, %v, %d effects, %d answers", got, err, len(w.effects), w.billed)
+	}
+}
+
 // failing is a model that gives no answer.
 type failing struct{ err error }
 
