@@ -75,8 +75,8 @@ func (s *Watches) Register() {
 		ID: "watch-files", Home: wire.AtSpace, Needs: wire.Does(policy.FileList, "space_id"), Method: http.MethodGet,
 		Path: "/v1/spaces/{space_id}/watch", Tag: "files", Summary: "Watch files", Rate: wire.RateFiles, Media: "text/event-stream",
 		Frames: watchFrames(),
-		Detail: "Server-sent events about the files and folders below a folder. They tell the changes of everybody, in every tier. The id is the " +
-			"cursor. " +
+		Detail: "Server-sent events about the files and folders below a folder. They tell the changes of everybody, in every tier. The id is " +
+			"the cursor. " +
 			"They tell what became of the files, not each step: several writes may be one change, and a file that comes and goes at once may " +
 			"not be told. Writing through a memory mapping is told when the file is closed. " +
 			"A client that sends the last id back as Last-Event-ID hears what happened meanwhile, or overflow if that is not known: after " +
