@@ -400,8 +400,8 @@ func (r *WatchReader) fetch(ctx context.Context) error {
 	return err
 }
 
-// may leaves out what a caller may not hear: of files that it may not read, and of names that the space's policy withholds from code. It does
-// not matter who made them.
+// may leaves out what a caller may not hear: of files that it may not read, and of names that the space's policy withholds from code. It
+// does not matter who made them.
 func (w *Watches) may(ctx context.Context, origin event.Origin, key watchKey, told []Told) ([]Told, error) {
 	doc, err := w.files.catalog.alive(ctx, key.workspace, key.space)
 	if errors.Is(err, ErrDestroyed) {

@@ -15,8 +15,9 @@ func spaceWatch(i *cmdline.Invocation) *cobra.Command {
 	var count int
 	c := &cobra.Command{
 		Use: "watch SPACE [PATH]", Short: "Watch the files of a space", Args: cobra.RangeArgs(1, 2), ValidArgsFunction: i.CompleteSpaces,
-		Long: "Watch prints each change of the files in a folder, until you interrupt it or the folder is gone. It tells the changes of everybody. " +
-			"If the connection breaks, watch connects again. The line overflow means that some changes are not known: list the folder again. " +
+		Long: "Watch prints each change of the files in a folder, until you interrupt it or the folder is gone. It tells the changes of " +
+			"everybody. If the connection breaks, watch connects again. The line overflow means that some changes are not known: list the " +
+			"folder again. " +
 			"With --json each event is one line.",
 		Example: "  agentbox space watch SPACE --recursive\n  agentbox space watch SPACE src --json | jq .path",
 	}
