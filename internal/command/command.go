@@ -143,6 +143,8 @@ func (r *reader) unknown(c *Command) {
 
 // effects finds out the effects of a command's arguments: the traits that follow, and the commands that it runs.
 // It is long because it is one switch over the commands that are known.
+//
+//nolint:cyclop // one case for each family of programs
 func (r *reader) effects(c *Command, rest []arg, in *stdin, depth int) (inner [][]arg, err error) {
 	switch c.Name {
 	case "sh", "bash", "dash", "ash", "rbash", "zsh", "ksh", "mksh", "fish", "csh", "tcsh":

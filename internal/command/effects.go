@@ -208,6 +208,8 @@ func Interactive(c Command) bool {
 }
 
 // interpreter reads what an interpreter of another language is told to run.
+//
+//nolint:cyclop // one case for each interpreter
 func (pr *programs) interpreter(c *Command, rest []arg, in *stdin) {
 	if c.Name == "bun" && pr.bun(c, rest) {
 		return

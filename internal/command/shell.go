@@ -325,6 +325,8 @@ func (r *reader) file(file *syntax.File, depth int) error {
 }
 
 // node reads one node; its children come by themselves. It is long because it is one switch over the types of nodes.
+//
+//nolint:cyclop // one case for each kind of node of the grammar
 func (r *reader) node(n syntax.Node, certain map[*syntax.FuncDecl]bool, depth int) error {
 	r.arithmetical(n)
 	r.late.lists(n)

@@ -142,6 +142,8 @@ func (g *Gate) Own(r policy.Ruling) error {
 }
 
 // equal reports whether two rulings are equal in everything except the limits, which bind nobody. It is one comparison of all fields.
+//
+//nolint:cyclop // it compares all fields
 func equal(a, b *policy.Ruling) bool {
 	x, y := &a.Action, &b.Action
 	d, e := &a.Decision, &b.Decision

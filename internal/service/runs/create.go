@@ -61,6 +61,18 @@ var ErrOtherAgent = fault.New(fault.Denied, "agent_actor_id_mismatch",
 	"an agent starts runs of its own or of the space's agent, and of no other").
 	With("Leave agent out, or name yourself.")
 
+// check refuses a request that no run can be made of, whatever its space is.
+func (q *Request) check() error {
+	if utf8.RuneCountInString(q.Title) > 200 {
+		return fault.New(fault.Invalid, "validation_failed", "title has more than 200 characters")
+	}
+	if len(q.Context) > run.MaxContextFiles {
+		return fault.New(fault.Invalid, "validation_failed", "context holds %d files; at most %d are allowed", len(q.Context),
+			run.MaxContextFiles)
+	}
+	return q.Artifacts.Check()
+}
+
 // Start records a run and puts it into its space's queue. The same key with the same request returns the first run again.
 func (x *Service) Start(ctx context.Context, origin event.Origin, q Request) (run.Run, error) {
 	s, err := x.Spaces.Space(ctx, q.Workspace, q.Space)
@@ -85,14 +97,7 @@ func (x *Service) Start(ctx context.Context, origin event.Origin, q Request) (ru
 			return x.child(ctx, q, under.Child)
 		}
 	}
-	if utf8.RuneCountInString(q.Title) > 200 {
-		return run.Run{}, fault.New(fault.Invalid, "validation_failed", "title has more than 200 characters")
-	}
-	if len(q.Context) > run.MaxContextFiles {
-		return run.Run{}, fault.New(fault.Invalid, "validation_failed", "context holds %d files; at most %d are allowed", len(q.Context),
-			run.MaxContextFiles)
-	}
-	if err := q.Artifacts.Check(); err != nil {
+	if err := q.check(); err != nil {
 		return run.Run{}, err
 	}
 	message := withContext(q.Message, q.Context)

@@ -112,6 +112,8 @@ var operators = []string{
 }
 
 // next reads the next token. It is long because it is one switch over the first character of a token.
+//
+//nolint:cyclop // one case for each token
 func (l *lexer) next() {
 	for l.at < len(l.src) {
 		switch c := l.src[l.at]; {

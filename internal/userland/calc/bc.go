@@ -203,6 +203,8 @@ func (c *calculator) fail(msg string) { panic(calcError{msg, false}) }
 func (c *calculator) syntax()         { panic(calcError{"syntax error", true}) }
 
 // advance reads the next token. It is long because it is one switch over the first character of a token.
+//
+//nolint:cyclop // one case for each token
 func (c *calculator) advance() {
 	s := c.src
 	for c.at < len(s) {

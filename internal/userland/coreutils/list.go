@@ -131,6 +131,8 @@ func ls(p *program.Process) int {
 
 // option takes one option. It returns whether the command ends with that, and the code. It is long because it is one switch over the
 // options.
+//
+//nolint:cyclop // one case for each option
 func (l *lister) option(o program.Option) (code int, done bool) {
 	switch o.Name {
 	case "a":

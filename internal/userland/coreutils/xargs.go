@@ -66,14 +66,7 @@ func xargs(p *program.Process) int {
 	}
 	add := func(w string) {
 		if x.replace != "" {
-			args := make([]string, len(command))
-			for i, c := range command {
-				args[i] = c
-				if i > 0 {
-					args[i] = strings.ReplaceAll(c, x.replace, w)
-				}
-			}
-			execute(args)
+			execute(replaced(command, x.replace, w))
 			ran = true
 			return
 		}
@@ -140,6 +133,15 @@ func xargs(p *program.Process) int {
 		flush()
 	}
 	return status
+}
+
+// replaced returns a command with the word in place of each mark. The command's name stays as it is.
+func replaced(command []string, mark, word string) []string {
+	args := slices.Clone(command)
+	for i := range args[1:] {
+		args[i+1] = strings.ReplaceAll(args[i+1], mark, word)
+	}
+	return args
 }
 
 // input returns the input of xargs, and the standard input of its commands.

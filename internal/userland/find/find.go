@@ -290,6 +290,8 @@ func accessed(i vfs.Info) time.Time { return i.Accessed }
 func changed(i vfs.Info) time.Time  { return i.Changed }
 
 // primary reads a test or an action. It is long because it is one switch over the names of these.
+//
+//nolint:cyclop // one case for each primary
 func (s *seeker) primary() test {
 	name := s.next("")
 	always := func(*visit) bool { return true }

@@ -126,6 +126,8 @@ func grep(p *program.Process) int {
 
 // option takes one option. It returns whether the command ends with that, and the code. It is long because it is one switch over the
 // options.
+//
+//nolint:cyclop // one case for each option
 func (s *searcher) option(o program.Option) (code int, done bool) {
 	switch o.Name {
 	case "E", "F", "G", "P":

@@ -49,6 +49,8 @@ func (r *Regexp) backtrack(text string, from int) ([]int, error) {
 }
 
 // match matches a node at i and what follows it. It is long because it is one switch over the kinds of nodes.
+//
+//nolint:cyclop // one case for each instruction
 func (w *walker) match(n *node, i int, next func(int) bool) bool {
 	if w.err != nil {
 		return false

@@ -50,6 +50,8 @@ func Strftime(layout string, t time.Time) string {
 }
 
 // conversion writes one conversion. It is long because it is one switch over the letters of these.
+//
+//nolint:cyclop // one case for each conversion
 func conversion(c byte, t time.Time, flag byte, width, colons int) (string, bool) {
 	number := func(n, digits int, fill byte) string {
 		normal := digits

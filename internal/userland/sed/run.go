@@ -62,6 +62,8 @@ func (e *editor) drain(rest bool) {
 }
 
 // cycle runs the commands on one line. It is long because it is one switch over the commands.
+//
+//nolint:cyclop // one case for each command
 func (e *editor) cycle() (outcome, int) {
 	e.swapped = false
 	for pc := 0; pc < len(e.commands); pc++ {

@@ -119,6 +119,8 @@ func (a *arithmetic) fail(message string) {
 }
 
 // next reads the next token. It is long because it is one switch over the first character of a token.
+//
+//nolint:cyclop // one case for each token
 func (a *arithmetic) next() {
 	s := a.src
 	i := a.pos

@@ -98,6 +98,8 @@ func (f *format) once(spec string) {
 }
 
 // directive does one conversion and returns how long it is, -1 where it is none.
+//
+//nolint:cyclop // one case for each conversion
 func (f *format) directive(spec string) int {
 	i := 1
 	flags := ""

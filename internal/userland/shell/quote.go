@@ -131,6 +131,8 @@ func quoteTrace(s string) string {
 
 // unescape resolves backslashes. mode is 'e' for echo -e, 'b' for printf %b, 'f' for a format of printf and '$' for $'...'. stop says
 // that \c ends all output. It is long because it is one switch over the escapes.
+//
+//nolint:cyclop // one case for each escape
 func unescape(s string, mode byte) (out string, stop bool) {
 	if strings.IndexByte(s, '\\') < 0 {
 		return s, false

@@ -50,39 +50,19 @@ type dirTime struct {
 	h    *tar.Header
 }
 
+// tarOptions are the options of tar that no member needs.
+type tarOptions struct {
+	mode    string // c, x, t, r, u or delete
+	file    string
+	packing byte // z for gzip, Z for zstd, j for bzip2, J for xz, 0 for none
+	auto    bool // the name of the archive tells the packing
+	names   []string
+}
+
 func tarCommand(p *program.Process) int {
 	s := &packer{p: p, at: p.At(), seen: map[*vfs.Node]string{}, matched: map[string]bool{}}
-	if len(p.Args) > 1 && p.Args[1] != "" && p.Args[1][0] != '-' { // the old form: tar czf x
-		letters := p.Args[1]
-		rest := p.Args[2:]
-		args := []string{p.Args[0]}
-		for _, c := range letters {
-			args = append(args, "-"+string(c))
-			if strings.ContainsRune("fCXTbL", c) && len(rest) > 0 {
-				args = append(args, rest[0])
-				rest = rest[1:]
-			}
-		}
-		args = append(args, rest...)
-		p.Args = args
-	}
-	// -C stands among the operands: it is for those behind it.
-	var folders []string
-	var args []string
-	for i := 0; i < len(p.Args); i++ {
-		a := p.Args[i]
-		switch {
-		case (a == "-C" || a == "--directory") && i+1 < len(p.Args):
-			args = append(args, "\x00C"+strconv.Itoa(len(folders)))
-			folders = append(folders, p.Args[i+1])
-			i++
-		case strings.HasPrefix(a, "--directory="), strings.HasPrefix(a, "-C") && len(a) > 2:
-			args = append(args, "\x00C"+strconv.Itoa(len(folders)))
-			folders = append(folders, strings.TrimPrefix(strings.TrimPrefix(a, "--directory="), "-C"))
-		default:
-			args = append(args, a)
-		}
-	}
+	p.Args = dashed(p.Args)
+	args, folders := tarFolders(p.Args)
 	p.Args = args
 	opts, operands := p.Options(2, "cxtruf:vzjJZOkpPhmT:X:awC:b:Ss", "create c", "extract x", "get x", "list t", "append r", "update u",
 		"file= f", "verbose v", "gzip z", "gunzip z",
@@ -93,105 +73,32 @@ func tarCommand(p *program.Process) int {
 		"no-same-permissions", "wildcards", "no-recursion", "overwrite", "format=", "null", "exclude-vcs", "warning=", "same-owner", "mode=",
 		"totals", "one-file-system", "anchored",
 		"no-anchored", "no-wildcards", "skip-old-files", "use-compress-program= I", "delete")
-	file, mode, packing := "-", "", byte(0)
-	auto := false
-	absolute := false
-	var names []string
+	t := &tarOptions{file: "-"}
 	for _, o := range opts {
-		switch o.Name {
-		case "c", "x", "t", "r", "u", "delete":
-			if mode != "" && mode != o.Name {
-				p.Errorf("You may not specify more than one '-Acdtrux', '--delete' or  '--test-label' option")
-				p.Stderrf("Try 'tar --help' or 'tar --usage' for more information.\n")
-				return 2
-			}
-			mode = o.Name
-		case "zstd":
-			packing = 'Z'
-		case "j", "J", "transform", "I":
-			if (o.Name == "j" || o.Name == "J") && mode != "c" {
-				packing = o.Name[0]
-				break
-			}
-			p.Lack(program.LackOption, "-"+o.Name)
-			p.Errorf("the option %s is not supported here: only plain archives and gzip are", o.Name)
+		if !s.option(t, o) {
 			return 2
-		case "f":
-			file = o.Value
-		case "v":
-			s.verbose++
-		case "z":
-			packing = 'z'
-		case "O":
-			s.toStdout = true
-		case "k", "skip-old-files":
-			s.keep = true
-		case "h":
-			s.follow = true
-		case "m":
-			s.noTime = true
-		case "a":
-			auto = true
-		case "P":
-			absolute = true
-		case "wildcards":
-			s.wildcard = true
-		case "T", "X":
-			b, err := gnu.ReadWhole(p, o.Value)
-			if err != nil {
-				p.Errorf("%s: Cannot open: %s", o.Value, program.Message(err))
-				return 2
-			}
-			for _, line := range strings.Split(strings.TrimSuffix(string(b), "\n"), "\n") {
-				if o.Name == "X" {
-					s.exclude = append(s.exclude, line)
-				} else {
-					names = append(names, line)
-				}
-			}
-		case "strip-components", "strip":
-			s.strip = gnu.ParseCount(p, 2, o.Value, "Invalid number of elements")
-		case "exclude":
-			s.exclude = append(s.exclude, o.Value)
-		case "exclude-vcs":
-			s.exclude = append(s.exclude, ".git", ".svn", ".hg", "CVS", ".gitignore", ".gitattributes")
 		}
 	}
-	operands = append(operands, names...)
-	_ = absolute // paths that leave are refused always
-	if mode == "" {
+	operands = append(operands, t.names...)
+	if t.mode == "" {
 		p.Errorf("You must specify one of the '-Acdtrux', '--delete' or '--test-label' options")
 		p.Stderrf("Try 'tar --help' or 'tar --usage' for more information.\n")
 		return 2
 	}
-	if (packing == 'j' || packing == 'J') && mode != "x" && mode != "t" { // it reads these, and writes none
-		p.Lack(program.LackOption, "-"+string(packing))
-		p.Errorf("the option %c is not supported here: only plain archives and gzip are", packing)
+	if (t.packing == 'j' || t.packing == 'J') && t.mode != "x" && t.mode != "t" { // it reads these, and writes none
+		p.Lack(program.LackOption, "-"+string(t.packing))
+		p.Errorf("the option %c is not supported here: only plain archives and gzip are", t.packing)
 		return 2
 	}
-	if auto && (strings.HasSuffix(file, ".gz") || strings.HasSuffix(file, ".tgz")) {
-		packing = 'z'
+	if t.auto && (strings.HasSuffix(t.file, ".gz") || strings.HasSuffix(t.file, ".tgz")) {
+		t.packing = 'z'
 	}
-	s.mode = mode
+	s.mode = t.mode
 	s.out, s.messages = p.Out(), p.Out()
-	if file == "-" && mode == "c" || s.toStdout {
+	if t.file == "-" && t.mode == "c" || s.toStdout {
 		s.messages = p.Writer(p.Stderr)
 	}
-	var err error
-	switch mode {
-	case "c", "r", "u":
-		err = s.create(file, packing, operands, folders)
-	case "delete":
-		var names []string
-		for _, o := range operands {
-			if !s.chdir(o, folders) {
-				names = append(names, strings.TrimSuffix(o, "/"))
-			}
-		}
-		err = s.delete(file, packing, names)
-	default:
-		err = s.read(file, packing, mode, operands, folders)
-	}
+	err := s.run(t, operands, folders)
 	s.messages.Flush()
 	if err != nil {
 		p.Charge(0)
@@ -203,6 +110,123 @@ func tarCommand(p *program.Process) int {
 		p.Errorf("Exiting with failure status due to previous errors")
 	}
 	return s.code
+}
+
+// dashed writes the old form (tar czf x) as the new one (tar -c -z -f x).
+func dashed(args []string) []string {
+	if len(args) < 2 || args[1] == "" || args[1][0] == '-' {
+		return args
+	}
+	rest := args[2:]
+	out := []string{args[0]}
+	for _, c := range args[1] {
+		out = append(out, "-"+string(c))
+		if strings.ContainsRune("fCXTbL", c) && len(rest) > 0 {
+			out = append(out, rest[0])
+			rest = rest[1:]
+		}
+	}
+	return append(out, rest...)
+}
+
+// tarFolders takes each -C out of the arguments and puts a mark in its place. It stands among the operands: it is for those behind it.
+func tarFolders(args []string) (rest, folders []string) {
+	for i := 0; i < len(args); i++ {
+		a := args[i]
+		switch {
+		case (a == "-C" || a == "--directory") && i+1 < len(args):
+			i++
+			a = args[i]
+		case strings.HasPrefix(a, "--directory="):
+			a = strings.TrimPrefix(a, "--directory=")
+		case strings.HasPrefix(a, "-C") && len(a) > 2:
+			a = a[2:]
+		default:
+			rest = append(rest, a)
+			continue
+		}
+		rest = append(rest, "\x00C"+strconv.Itoa(len(folders)))
+		folders = append(folders, a)
+	}
+	return rest, folders
+}
+
+// option follows one option. It returns false after a message when the option cannot be followed.
+func (s *packer) option(t *tarOptions, o program.Option) bool {
+	p := s.p
+	switch o.Name {
+	case "c", "x", "t", "r", "u", "delete":
+		if t.mode != "" && t.mode != o.Name {
+			p.Errorf("You may not specify more than one '-Acdtrux', '--delete' or  '--test-label' option")
+			p.Stderrf("Try 'tar --help' or 'tar --usage' for more information.\n")
+			return false
+		}
+		t.mode = o.Name
+	case "zstd":
+		t.packing = 'Z'
+	case "j", "J", "transform", "I":
+		if (o.Name == "j" || o.Name == "J") && t.mode != "c" {
+			t.packing = o.Name[0]
+			break
+		}
+		p.Lack(program.LackOption, "-"+o.Name)
+		p.Errorf("the option %s is not supported here: only plain archives and gzip are", o.Name)
+		return false
+	case "f":
+		t.file = o.Value
+	case "v":
+		s.verbose++
+	case "z":
+		t.packing = 'z'
+	case "O":
+		s.toStdout = true
+	case "k", "skip-old-files":
+		s.keep = true
+	case "h":
+		s.follow = true
+	case "m":
+		s.noTime = true
+	case "a":
+		t.auto = true
+	case "wildcards":
+		s.wildcard = true
+	case "T", "X":
+		b, err := gnu.ReadWhole(p, o.Value)
+		if err != nil {
+			p.Errorf("%s: Cannot open: %s", o.Value, program.Message(err))
+			return false
+		}
+		lines := strings.Split(strings.TrimSuffix(string(b), "\n"), "\n")
+		if o.Name == "X" {
+			s.exclude = append(s.exclude, lines...)
+		} else {
+			t.names = append(t.names, lines...)
+		}
+	case "strip-components", "strip":
+		s.strip = gnu.ParseCount(p, 2, o.Value, "Invalid number of elements")
+	case "exclude":
+		s.exclude = append(s.exclude, o.Value)
+	case "exclude-vcs":
+		s.exclude = append(s.exclude, ".git", ".svn", ".hg", "CVS", ".gitignore", ".gitattributes")
+	}
+	return true // -P is one of the others: paths that leave are refused always
+}
+
+// run writes, changes or reads the archive.
+func (s *packer) run(t *tarOptions, operands, folders []string) error {
+	switch t.mode {
+	case "c", "r", "u":
+		return s.create(t.file, t.packing, operands, folders)
+	case "delete":
+		var names []string
+		for _, o := range operands {
+			if !s.chdir(o, folders) {
+				names = append(names, strings.TrimSuffix(o, "/"))
+			}
+		}
+		return s.delete(t.file, t.packing, names)
+	}
+	return s.read(t.file, t.packing, t.mode, operands, folders)
 }
 
 // chdir follows an operand that stands for -C, and reports whether it was one.

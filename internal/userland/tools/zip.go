@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"path"
+	"slices"
 	"strings"
 
 	"agentbox/internal/userland/bound"
@@ -20,156 +21,194 @@ type readerAt struct{ h *vfs.Handle }
 
 func (r readerAt) ReadAt(p []byte, off int64) (int, error) { return r.h.ReadAt(p, off) }
 
+// unzipper is an unzip that runs.
+type unzipper struct {
+	p                                                          *program.Process
+	file, dir                                                  string
+	names, exclude                                             []string
+	list, test, stdout, quiet, overwrite, never, flat, verbose bool
+}
+
 // unzip unpacks and lists archives.
 func unzip(p *program.Process) int {
-	var names, exclude []string
-	dir, file := "", ""
-	list, test, stdout, quiet, overwrite, never, flat, excluding, verbose := false, false, false, false, false, false, false, false, false
-	args := p.Args[1:]
+	u := &unzipper{p: p}
+	if !u.parse(p.Args[1:]) {
+		return 10
+	}
+	z, code := u.open()
+	if z == nil {
+		return code
+	}
+	out := p.Out()
+	p.Hold(len(z.File) * 256)
+	if !u.quiet && !u.stdout {
+		out.Printf("Archive:  %s\n", u.file)
+	}
+	if u.list {
+		return listZip(p, z, u.wanted, u.quiet, u.verbose)
+	}
+	matched := 0
+	for _, f := range z.File {
+		p.Charge(500)
+		if !u.wanted(f.Name) {
+			continue
+		}
+		matched++
+		c, goOn := u.one(f)
+		if !goOn {
+			return c
+		}
+		if c != 0 {
+			code = c
+		}
+	}
+	if u.test && !u.quiet && code == 0 {
+		out.Printf("No errors detected in compressed data of %s.\n", u.file)
+	}
+	if matched == 0 && len(u.names) > 0 {
+		for _, n := range u.names {
+			p.Stderrf("caution: filename not matched:  %s\n", n)
+		}
+		return 11
+	}
+	return code
+}
+
+// parse reads the arguments. It returns false after a message when they cannot be followed.
+func (u *unzipper) parse(args []string) bool {
+	excluding := false
 	for len(args) > 0 {
 		a := args[0]
 		args = args[1:]
 		switch {
 		case a == "-d" && len(args) > 0:
-			dir = args[0]
+			u.dir = args[0]
 			args = args[1:]
 			excluding = false
 		case a == "-x":
 			excluding = true
 		case len(a) > 1 && a[0] == '-' && !excluding:
 			for _, c := range a[1:] {
-				switch c {
-				case 'l':
-					list = true
-				case 'v':
-					list, verbose = true, true
-				case 't':
-					test = true
-				case 'p', 'c':
-					stdout = true
-				case 'q':
-					quiet = true
-				case 'o':
-					overwrite = true
-				case 'n':
-					never = true
-				case 'j':
-					flat = true
-				case 'a', 'u', 'f', 'C', 'L', 'X', 'K', 'b', 'D', 'U', 'M':
-				case 'Z':
-					p.Lack(program.LackOption, "-Z")
-					p.Errorf("the option -Z is not supported here: use -l")
-					return 10
-				default:
-					p.Lack(program.LackOption, "-"+string(c))
-					p.Errorf("unknown option -%c", c)
-					return 10
+				if !u.letter(c) {
+					return false
 				}
 			}
 		case excluding:
-			exclude = append(exclude, a)
-		case file == "":
-			file = a
+			u.exclude = append(u.exclude, a)
+		case u.file == "":
+			u.file = a
 		default:
-			names = append(names, a)
+			u.names = append(u.names, a)
 		}
 	}
-	if file == "" {
-		p.Stderrf("Usage: unzip [-opts] file[.zip] [list] [-x xlist] [-d exdir]\n")
-		return 10
+	if u.file == "" {
+		u.p.Stderrf("Usage: unzip [-opts] file[.zip] [list] [-x xlist] [-d exdir]\n")
+		return false
 	}
-	h, err := p.Open(file, vfs.Read)
+	return true
+}
+
+// letter follows one option.
+func (u *unzipper) letter(c rune) bool {
+	switch c {
+	case 'l':
+		u.list = true
+	case 'v':
+		u.list, u.verbose = true, true
+	case 't':
+		u.test = true
+	case 'p', 'c':
+		u.stdout = true
+	case 'q':
+		u.quiet = true
+	case 'o':
+		u.overwrite = true
+	case 'n':
+		u.never = true
+	case 'j':
+		u.flat = true
+	case 'a', 'u', 'f', 'C', 'L', 'X', 'K', 'b', 'D', 'U', 'M':
+	case 'Z':
+		u.p.Lack(program.LackOption, "-Z")
+		u.p.Errorf("the option -Z is not supported here: use -l")
+		return false
+	default:
+		u.p.Lack(program.LackOption, "-"+string(c))
+		u.p.Errorf("unknown option -%c", c)
+		return false
+	}
+	return true
+}
+
+// open reads the archive's list of members. It returns nil and the code to end with when there is none.
+func (u *unzipper) open() (*zip.Reader, int) {
+	p := u.p
+	h, err := p.Open(u.file, vfs.Read)
 	if errors.Is(err, vfs.ENOENT) {
-		if h, err = p.Open(file+".zip", vfs.Read); err == nil {
-			file += ".zip"
+		if h, err = p.Open(u.file+".zip", vfs.Read); err == nil {
+			u.file += ".zip"
 		}
 	}
-	out := p.Out()
 	if err != nil {
-		p.Stderrf("unzip:  cannot find or open %s, %s.zip or %s.ZIP.\n", file, file, file)
-		return 9
+		p.Stderrf("unzip:  cannot find or open %s, %s.zip or %s.ZIP.\n", u.file, u.file, u.file)
+		return nil, 9
 	}
 	p.Charge(int(h.Info().Size / 8))
 	z, err := zip.NewReader(readerAt{h}, h.Info().Size)
 	if err != nil {
 		p.Charge(0)
-		if !quiet {
-			out.Printf("Archive:  %s\n", file)
+		if !u.quiet {
+			p.Out().Printf("Archive:  %s\n", u.file)
 		}
 		p.Stderrf("  End-of-central-directory signature not found.  Either this file is not\n  a zipfile, or it constitutes one disk of a " +
 			"multi-part archive.\n")
-		p.Stderrf("unzip:  cannot find zipfile directory in one of %s or\n        %s.zip, and cannot find %s.ZIP, period.\n", file, file, file)
-		return 9
+		p.Stderrf("unzip:  cannot find zipfile directory in one of %s or\n        %s.zip, and cannot find %s.ZIP, period.\n", u.file, u.file,
+			u.file)
+		return nil, 9
 	}
-	p.Hold(len(z.File) * 256)
-	wanted := func(name string) bool {
-		for _, x := range exclude {
-			if gnu.Glob(x, name, false) {
-				return false
-			}
+	return z, 0
+}
+
+// wanted reports whether the operands name a member.
+func (u *unzipper) wanted(name string) bool {
+	match := func(x string) bool { return gnu.Glob(x, name, false) }
+	if slices.ContainsFunc(u.exclude, match) {
+		return false
+	}
+	return len(u.names) == 0 || slices.ContainsFunc(u.names, match)
+}
+
+// one tests, prints or unpacks a member. It returns false when nothing more may be unpacked.
+func (u *unzipper) one(f *zip.File) (code int, goOn bool) {
+	p := u.p
+	isDir := strings.HasSuffix(f.Name, "/")
+	if !u.stdout && !u.test {
+		return unzipOne(p, f, u.dir, isDir, u.flat, u.overwrite, u.never, u.quiet), true
+	}
+	if isDir {
+		return 0, true
+	}
+	w := io.Writer(p.Out())
+	if u.test {
+		w = &tested{p: p}
+	}
+	err := copyZip(p, f, w)
+	if errors.Is(err, vfs.EFBIG) { // as where it is unpacked
+		p.Errorf("%s: %s", f.Name, program.Message(err))
+		return 1, false
+	}
+	if u.test && !u.quiet {
+		result := "OK"
+		if err != nil {
+			result = "bad CRC or data"
 		}
-		for _, x := range names {
-			if gnu.Glob(x, name, false) {
-				return true
-			}
-		}
-		return len(names) == 0
+		p.Out().Printf("    testing: %-22s   %s\n", f.Name, result)
 	}
-	if !quiet && !stdout {
-		out.Printf("Archive:  %s\n", file)
+	if err != nil {
+		p.Charge(0)
+		return 2, true
 	}
-	if list {
-		return listZip(p, z, wanted, quiet, verbose)
-	}
-	matched := 0
-	code := 0
-	for _, f := range z.File {
-		p.Charge(500)
-		if !wanted(f.Name) {
-			continue
-		}
-		matched++
-		isDir := strings.HasSuffix(f.Name, "/")
-		if stdout || test {
-			if isDir {
-				continue
-			}
-			w := io.Writer(out)
-			if test {
-				w = &tested{p: p}
-			}
-			err := copyZip(p, f, w)
-			if errors.Is(err, vfs.EFBIG) { // as where it is unpacked
-				p.Errorf("%s: %s", f.Name, program.Message(err))
-				return 1
-			}
-			if test && !quiet {
-				result := "OK"
-				if err != nil {
-					result = "bad CRC or data"
-				}
-				out.Printf("    testing: %-22s   %s\n", f.Name, result)
-			}
-			if err != nil {
-				p.Charge(0)
-				code = 2
-			}
-			continue
-		}
-		if c := unzipOne(p, f, dir, isDir, flat, overwrite, never, quiet); c != 0 {
-			code = c
-		}
-	}
-	if test && !quiet && code == 0 {
-		out.Printf("No errors detected in compressed data of %s.\n", file)
-	}
-	if matched == 0 && len(names) > 0 {
-		for _, n := range names {
-			p.Stderrf("caution: filename not matched:  %s\n", n)
-		}
-		return 11
-	}
-	return code
+	return 0, true
 }
 
 func listZip(p *program.Process, z *zip.Reader, wanted func(string) bool, quiet, verbose bool) int {

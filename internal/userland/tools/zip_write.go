@@ -27,40 +27,34 @@ func (l *limited) Write(b []byte) (int, error) {
 	return l.w.Write(b)
 }
 
-// zipCommand packs files into an archive.
-func zipCommand(p *program.Process) int {
-	var names, exclude, include []string
-	file := ""
-	recursive, flat, quiet, links := false, false, false, false
-	method := zip.Deflate
+// parse reads the arguments. It returns false after a message when they cannot be followed.
+func (z *zipper) parse(args []string) (file string, names []string, ok bool) {
 	var into *[]string
-	for _, a := range p.Args[1:] {
+	for _, a := range args {
 		switch {
-		case a == "-x":
-			into = &exclude
+		case a == "-x", a == "--exclude":
+			into = &z.exclude
 		case a == "-i":
-			into = &include
-		case a == "--exclude":
-			into = &exclude
-		case len(a) > 1 && a[0] == '-' && a != "-":
+			into = &z.include
+		case len(a) > 1 && a[0] == '-':
 			into = nil
 			for _, c := range a[1:] {
 				switch c {
 				case 'r':
-					recursive = true
+					z.recursive = true
 				case 'j':
-					flat = true
+					z.flat = true
 				case 'q':
-					quiet = true
+					z.quiet = true
 				case 'y':
-					links = true
+					z.links = true
 				case '0':
-					method = zip.Store
+					z.method = zip.Store
 				case '1', '2', '3', '4', '5', '6', '7', '8', '9', 'X', 'D', 'o', 'u', 'v', 'k':
 				default:
-					p.Lack(program.LackOption, "-"+string(c))
-					p.Errorf("error: Invalid command arguments (short option '%c' not supported)", c)
-					return 16
+					z.p.Lack(program.LackOption, "-"+string(c))
+					z.p.Errorf("error: Invalid command arguments (short option '%c' not supported)", c)
+					return "", nil, false
 				}
 			}
 		case into != nil:
@@ -71,6 +65,16 @@ func zipCommand(p *program.Process) int {
 			names = append(names, a)
 		}
 	}
+	return file, names, true
+}
+
+// zipCommand packs files into an archive.
+func zipCommand(p *program.Process) int {
+	z := &zipper{p: p, method: zip.Deflate, verb: "  adding", done: map[string]bool{}}
+	file, names, ok := z.parse(p.Args[1:])
+	if !ok {
+		return 16
+	}
 	if file == "" || len(names) == 0 {
 		p.Errorf("error: Nothing to do! (%s)", file)
 		return 12
@@ -79,8 +83,7 @@ func zipCommand(p *program.Process) int {
 		file += ".zip"
 	}
 	out := p.Out()
-	z := &zipper{p: p, method: method, recursive: recursive, flat: flat, quiet: quiet || file == "-", links: links, exclude: exclude,
-		include: include, verb: "  adding", done: map[string]bool{}}
+	z.quiet = z.quiet || file == "-"
 	var buf bytes.Buffer
 	z.w = zip.NewWriter(&charger{p: p, w: &held2{p: p, b: &buf}, n: 1})
 	var old *zip.Reader
@@ -97,7 +100,7 @@ func zipCommand(p *program.Process) int {
 		}
 	}
 	for _, n := range names {
-		node, err := p.FS.Lookup(p.At(), n, !links)
+		node, err := p.FS.Lookup(p.At(), n, !z.links)
 		if err != nil {
 			p.Charge(0)
 			out.Printf("\tzip warning: name not matched: %s\n", n)
@@ -117,7 +120,7 @@ func zipCommand(p *program.Process) int {
 	}
 	if z.count == 0 {
 		hint := file
-		if recursive {
+		if z.recursive {
 			hint = "try: zip -r " + strings.TrimSuffix(file, ".zip") + " . -i " + strings.Join(names, " ")
 		}
 		out.Printf("\nzip error: Nothing to do! (%s)\n", hint)

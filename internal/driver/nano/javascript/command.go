@@ -53,6 +53,8 @@ var ofTests = map[string]bool{
 
 // parse understands a command line of node's, bun's or js's. Where it returns nil there is nothing to run, but an exit code. It is long
 // because it is one switch over the options.
+//
+//nolint:cyclop // one case for each option of node
 func parse(p *program.Process) (*command, int) {
 	name := path.Base(p.Name())
 	c := &command{typescript: name == "bun"}

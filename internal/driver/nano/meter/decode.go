@@ -18,6 +18,8 @@ func (w *rewriter) declarations(r *reader) (groups []byte, n int, declared uint3
 
 // decode reads the instructions of a function and checks every index, so that none reaches what the pass adds.
 // It is long because it is one switch over the opcodes.
+//
+//nolint:cyclop // one case for each shape of an instruction
 func (w *rewriter) decode(r *reader) {
 	p := w.p
 	w.code = w.code[:0]

@@ -31,6 +31,8 @@ func (fixed) NewTimer(time.Duration) (<-chan time.Time, func()) {
 
 // Run tests the store that open makes with the given clock. A non-nil reopen closes the store and opens it again on the same medium.
 // It is long because it is the whole suite: each part is a test of its own.
+//
+//nolint:cyclop // it is the list of all cases
 func Run(t *testing.T, open func(t *testing.T, c event.Clock) livestream.Store, reopen func(t *testing.T,
 	s livestream.Store) livestream.Store) {
 	clock := fixed{time.Date(2026, 1, 2, 3, 4, 5, 678_901_234, time.UTC)}
