@@ -18,6 +18,7 @@ import (
 const cell = `[{"id":"cell","type":"shell","command":"python3 --context=c -c 42"}]`
 
 func TestWhatACommandShowsIsKeptAsArtifacts(t *testing.T) {
+	t.Parallel()
 	s := light(t)
 	r := s.Rest(s.Start(s.Space().ID, cell).ID)
 	shown := s.Results(r.ID)[0].Displays
@@ -61,6 +62,7 @@ func TestWhatACommandShowsIsKeptAsArtifacts(t *testing.T) {
 
 // TestWhatCannotBeKeptIsLeftOut has no room for a picture: the effect has happened, and its outcome is recorded.
 func TestWhatCannotBeKeptIsLeftOut(t *testing.T) {
+	t.Parallel()
 	for room, want := range map[int64]int{9: 3, 8: 2} {
 		s := testkit.Open(t, testkit.Options{Program: program, Light: &testkit.Light{}, Content: room})
 		r := s.Rest(s.Start(s.Space().ID, cell).ID)
@@ -74,6 +76,7 @@ func TestWhatCannotBeKeptIsLeftOut(t *testing.T) {
 
 // TestARunThatIsRefusedByItsSpaceIsGivenAgain is about the same request, sent once more when the space has become another one.
 func TestARunThatIsRefusedByItsSpaceIsGivenAgain(t *testing.T) {
+	t.Parallel()
 	s := light(t)
 	made := s.Space()
 	message, err := runs.Cell{Context: "c", Language: space.Python, Code: "1"}.Message()

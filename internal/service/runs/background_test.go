@@ -49,6 +49,7 @@ func stdout(t *testing.T, s *testkit.Stack, r id.Run) string {
 // A background run does not wait for the run under way, and does not keep another one waiting. What it is given is recorded by its size and
 // its hash.
 func TestABackgroundRun(t *testing.T) {
+	t.Parallel()
 	s := open(t)
 	in := s.Space()
 	waiting, release := blocked(t, s, in)
@@ -95,6 +96,7 @@ func TestABackgroundRun(t *testing.T) {
 
 // A terminal has the size that it was asked for, and the one that it gets; Ctrl-C ends what runs in it.
 func TestABackgroundRunInATerminal(t *testing.T) {
+	t.Parallel()
 	s := open(t)
 	in := s.SpaceOf(spaces.Request{Preset: "permissive"})
 	doc := background(t, s, in.ID, `{"type":"shell","command":"stty size; trap 'stty size' WINCH; trap 'echo inter''rupted; exit 3' INT; `+
@@ -115,6 +117,7 @@ func TestABackgroundRunInATerminal(t *testing.T) {
 }
 
 func TestWhatIsNoBackgroundRun(t *testing.T) {
+	t.Parallel()
 	s := open(t)
 	in := s.Space()
 	for _, operations := range []string{
@@ -137,6 +140,7 @@ func TestWhatIsNoBackgroundRun(t *testing.T) {
 }
 
 func TestInputThatIsRefused(t *testing.T) {
+	t.Parallel()
 	s := open(t)
 	in := s.Space()
 	doc := background(t, s, in.ID, `{"type":"shell","command":"echo ready; cat","stdin":true}`)
@@ -188,6 +192,7 @@ func TestInputThatIsRefused(t *testing.T) {
 
 // A run that waits for a person waits alone, and gets its input when the person has approved it.
 func TestABackgroundRunWaitsForAPerson(t *testing.T) {
+	t.Parallel()
 	s := open(t)
 	in := s.Space()
 	doc := background(t, s, in.ID, `{"type":"shell","command":"bash -s","stdin":true}`)
@@ -216,6 +221,7 @@ func TestABackgroundRunWaitsForAPerson(t *testing.T) {
 
 // The files of a background run are in the snapshot of the next run, and in no other one.
 func TestSnapshotsBesideABackgroundRun(t *testing.T) {
+	t.Parallel()
 	s := open(t)
 	in := s.Space()
 	first := s.Ended(s.Start(in.ID, `[{"type":"createFile","path":"a","content":"1"}]`).ID)
@@ -252,6 +258,7 @@ func TestSnapshotsBesideABackgroundRun(t *testing.T) {
 
 // At the bound one more is refused; all run side by side, and all end with their space.
 func TestBackgroundRunsAtTheBound(t *testing.T) {
+	t.Parallel()
 	s := open(t)
 	limits := space.DefaultLimits()
 	limits.Pids, limits.MemoryBytes = 400, 1<<30
@@ -290,6 +297,7 @@ func TestBackgroundRunsAtTheBound(t *testing.T) {
 
 // After the sudden end of the daemon each background run has ended once, its frames are there, and none is begun again.
 func TestBackgroundRunsOfADaemonThatDied(t *testing.T) {
+	t.Parallel()
 	for name, end := range map[string]func(*testkit.Stack){"crash": (*testkit.Stack).Crash, "restart": (*testkit.Stack).Restart} {
 		t.Run(name, func(t *testing.T) {
 			s := open(t)
@@ -319,6 +327,7 @@ func TestBackgroundRunsOfADaemonThatDied(t *testing.T) {
 
 // A reader that stands still keeps nobody waiting.
 func TestASlowReaderOfABackgroundRun(t *testing.T) {
+	t.Parallel()
 	s := open(t)
 	in := s.Space()
 	doc := background(t, s, in.ID, `{"type":"shell","command":"echo ready; read x; seq 200000; echo end","stdin":true}`)
@@ -346,6 +355,7 @@ func TestASlowReaderOfABackgroundRun(t *testing.T) {
 
 // A full pipe refuses input, says so, and loses nothing.
 func TestInputThatNobodyReads(t *testing.T) {
+	t.Parallel()
 	s := open(t)
 	in := s.Space()
 	doc := background(t, s, in.ID, `{"type":"shell","command":"echo ready; until test -e go; do sleep 0.02; done; wc -c","stdin":true}`)
@@ -379,6 +389,7 @@ func roomy(l space.Limits) spaces.Request { return spaces.Request{Limits: l} }
 
 // What looks like the beginning of a secret is shown soon in a terminal, where somebody waits for it; a secret is not.
 func TestATerminalShowsWhatIsHeldBack(t *testing.T) {
+	t.Parallel()
 	s := open(t)
 	in := s.SpaceOf(spaces.Request{Preset: "permissive"})
 	const secret = "ghp_aB3dE6gH9kaB3dE6gH9kaB3dE6gH9kaB3d"

@@ -17,6 +17,7 @@ import (
 // In a tier without processes a background run takes its turn with the others. What needs a process is refused there, or promotes the space
 // where its runtime lets it.
 func TestBackgroundRunsInATierWithoutProcesses(t *testing.T) {
+	t.Parallel()
 	s := testkit.Open(t, testkit.Options{Program: program, Light: &testkit.Light{}})
 	light := s.SpaceOf(spaces.Request{Runtime: space.Nano})
 	doc := s.Ended(background(t, s, light.ID, `{"type":"shell","command":"echo hello"}`).ID)
@@ -69,6 +70,7 @@ func TestBackgroundRunsInATierWithoutProcesses(t *testing.T) {
 // Input that comes while a space is being promoted for a command that takes it waits for that command. The lighter tier does not refuse
 // it.
 func TestInputWaitsForThePromotionOfItsSpace(t *testing.T) {
+	t.Parallel()
 	s := testkit.Open(t, testkit.Options{Program: program, Light: &testkit.Light{}})
 	for _, operation := range []string{
 		`{"type":"shell","command":"head -n 1","stdin":true}`,
@@ -92,6 +94,7 @@ func TestInputWaitsForThePromotionOfItsSpace(t *testing.T) {
 
 // Lists name background runs alone where they are asked to.
 func TestListsOfBackgroundRuns(t *testing.T) {
+	t.Parallel()
 	s := open(t)
 	in, other := s.Space(), s.Space()
 	plain := s.Ended(s.Start(in.ID, `[{"type":"message","content":"x"}]`).ID)

@@ -11,6 +11,7 @@ import (
 )
 
 func TestACellIsACommand(t *testing.T) {
+	t.Parallel()
 	long := strings.Repeat("x", run.MaxCommandRunes)
 	fits := strings.Repeat("é", run.MaxCommandRunes-len("python3 --context=c -c ''"))
 	ms := int64(5000)

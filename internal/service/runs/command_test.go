@@ -44,6 +44,7 @@ func told[T any](t testing.TB, s *testkit.Stack, typ string) []T {
 }
 
 func TestWhatALighterTierTellsOfACommand(t *testing.T) {
+	t.Parallel()
 	s := light(t)
 	made := s.Space()
 	r := s.Rest(s.Start(made.ID, `[{"id":"a","type":"shell","command":"echo hello"}]`).ID)
@@ -55,6 +56,7 @@ func TestWhatALighterTierTellsOfACommand(t *testing.T) {
 }
 
 func TestACommandThatIsSeenToNeedMoreRunsInTheHeavierTier(t *testing.T) {
+	t.Parallel()
 	s := light(t)
 	made := s.Space()
 	r := s.Rest(s.Start(made.ID, `[{"id":"a","type":"shell","command":"echo compiler"},{"id":"b","type":"shell","command":"echo again"}]`).ID)
@@ -76,6 +78,7 @@ func TestACommandThatIsSeenToNeedMoreRunsInTheHeavierTier(t *testing.T) {
 }
 
 func TestACommandThatFindsOutThatItNeedsMoreRunsAgain(t *testing.T) {
+	t.Parallel()
 	s := light(t)
 	made := s.Space()
 	r := s.Rest(s.Start(made.ID, `[{"id":"a","type":"shell","command":"echo here # want module numpy"}]`).ID)
@@ -97,6 +100,7 @@ func TestACommandThatFindsOutThatItNeedsMoreRunsAgain(t *testing.T) {
 }
 
 func TestASpaceThatWasAskedToBeInNanoStaysThere(t *testing.T) {
+	t.Parallel()
 	s := light(t)
 	made := s.SpaceOf(spaces.Request{Runtime: "nano"})
 	r := s.Rest(s.Start(made.ID,
@@ -117,6 +121,7 @@ func TestASpaceThatWasAskedToBeInNanoStaysThere(t *testing.T) {
 
 // Where the policy does not let the space be promoted, the command does not run, and the result says why.
 func TestACommandWhoseSpaceMayNotBePromoted(t *testing.T) {
+	t.Parallel()
 	s := light(t)
 	standard, err := s.Gate.Bundles.Resolve("permissive", nil)
 	if err != nil {
@@ -148,6 +153,7 @@ func TestACommandWhoseSpaceMayNotBePromoted(t *testing.T) {
 
 // A command that a person approved runs once, with the approved bytes, whichever tier it ends up in.
 func TestAnApprovedCommandRunsInTheHeavierTier(t *testing.T) {
+	t.Parallel()
 	s := light(t)
 	made := s.Space()
 	r := s.Rest(s.Start(made.ID, `[{"id":"a","type":"shell","command":"mkdir d; rm -r d; echo compiler >> log; cat log"}]`).ID)
@@ -166,6 +172,7 @@ func TestAnApprovedCommandRunsInTheHeavierTier(t *testing.T) {
 }
 
 func TestTheKillSwitchEndsACommandInALighterTier(t *testing.T) {
+	t.Parallel()
 	s := light(t)
 	made := s.Space()
 	r := s.Start(made.ID, `[{"id":"a","type":"shell","command":"sleep 100"},{"id":"b","type":"shell","command":"echo compiler"}]`)
@@ -185,6 +192,7 @@ func TestTheKillSwitchEndsACommandInALighterTier(t *testing.T) {
 }
 
 func TestACancelledCommandInALighterTier(t *testing.T) {
+	t.Parallel()
 	s := light(t)
 	made := s.Space()
 	r := s.Start(made.ID, `[{"id":"a","type":"shell","command":"sleep 100"},{"id":"b","type":"shell","command":"echo compiler"}]`)

@@ -14,6 +14,7 @@ import (
 
 // What the log names by its hash, the operations of a run and a long result, is proved with the log.
 func TestVerificationNamesContentThatWasChanged(t *testing.T) {
+	t.Parallel()
 	s := testkit.Open(t, testkit.Options{Program: program, SQLite: true})
 	doc := s.Ended(s.Start(s.Space().ID, `[{"type":"createFile","path":"f","content":"`+strings.Repeat("x", 4<<10)+
 		`"},{"type":"shell","command":"seq 1 40000"}]`).ID)

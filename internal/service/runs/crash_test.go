@@ -192,6 +192,7 @@ func list(t *testing.T, s *testkit.Stack, doc run.Run) []string {
 
 // A daemon on disk is no other than one in memory.
 func TestCrashOnDisk(t *testing.T) {
+	t.Parallel()
 	s := testkit.Open(t, testkit.Options{Program: program, SQLite: true})
 	for _, n := range []int{1, 3, 5, 7, 9, 11} {
 		crashAt(t, s, n, testkit.Recorded, policy.Approve)
@@ -204,6 +205,7 @@ func TestCrashOnDisk(t *testing.T) {
 
 // A run that is cancelled right after the crash that interrupted it still gets the result that is missing.
 func TestCancelAfterACrashRecordsTheInterruptedOperation(t *testing.T) {
+	t.Parallel()
 	s := testkit.Open(t, testkit.Options{Program: program, Idle: true})
 	s.Run()
 	in := s.Space().ID
@@ -238,6 +240,7 @@ func (i *interposed) Document(ctx context.Context, ws id.Workspace, name, key st
 
 // A run that is cancelled while the daemon that has just begun takes it up is not begun, and its end says nothing that is not so.
 func TestCancelWhileTheRunIsTakenUp(t *testing.T) {
+	t.Parallel()
 	s := testkit.Open(t, testkit.Options{Program: program, Idle: true})
 	doc := s.Start(s.Space().ID, `[{"type":"shell","command":"echo x > f"},{"type":"shell","command":"true"}]`)
 	s.Crash()

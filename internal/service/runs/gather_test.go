@@ -54,6 +54,7 @@ func kept(t *testing.T, s *testkit.Stack, of id.Run) (found []string) {
 }
 
 func TestARunKeepsFilesAsArtifacts(t *testing.T) {
+	t.Parallel()
 	s := open(t)
 	in := s.Space().ID
 	doc := gathers(t, s, in, `[{"type":"createFile","path":"out/a.csv","content":"1,2"},{"type":"createFile","path":"b.txt","content":"no"},
@@ -80,6 +81,7 @@ func TestARunKeepsFilesAsArtifacts(t *testing.T) {
 
 // A background run, a run that fails and a run that is cancelled keep what there is when they end.
 func TestEveryEndOfARunKeepsFiles(t *testing.T) {
+	t.Parallel()
 	s := open(t)
 	in := s.Space().ID
 	doc, err := s.Runs.Start(s.Context(), s.Origin, runs.Request{Workspace: testkit.WS, Space: in, Background: true,
@@ -116,6 +118,7 @@ func TestEveryEndOfARunKeepsFiles(t *testing.T) {
 
 // What policy keeps from the run's agent is no artifact: files that it may not read, and names that are withheld from code.
 func TestWithheldFilesAreNoArtifacts(t *testing.T) {
+	t.Parallel()
 	s := open(t)
 	in := s.Space().ID
 	secret := "of a person"
@@ -139,6 +142,7 @@ func TestWithheldFilesAreNoArtifacts(t *testing.T) {
 }
 
 func TestTheBoundsOfTheArtifactsOfARun(t *testing.T) {
+	t.Parallel()
 	s := open(t)
 	in := s.SpaceOf(spaces.Request{BestEffort: true}).ID
 	doc := gathers(t, s, in, fmt.Sprintf(`[{"type":"shell","command":"mkdir many && `+
@@ -174,6 +178,7 @@ func TestTheBoundsOfTheArtifactsOfARun(t *testing.T) {
 
 // TestArtifactsTakeFromTheQuotaOfContent has room for three bytes: the run ends all the same.
 func TestArtifactsTakeFromTheQuotaOfContent(t *testing.T) {
+	t.Parallel()
 	s := testkit.Open(t, testkit.Options{Program: program, Content: 3})
 	doc := gathers(t, s, s.Space().ID, `[{"type":"createFile","path":"a","content":"12"},{"type":"createFile","path":"b","content":"34"},
 		{"type":"createFile","path":"c","content":"5"}]`, "*")
@@ -187,6 +192,7 @@ func TestArtifactsTakeFromTheQuotaOfContent(t *testing.T) {
 
 // The files are read while the log is shut, or the daemon stops: a run that an earlier daemon began keeps them when the next one ends it.
 func TestARunThatIsTakenUpKeepsFiles(t *testing.T) {
+	t.Parallel()
 	s := testkit.Open(t, testkit.Options{Program: program, SQLite: true})
 	in := s.Space().ID
 	doc, err := s.Runs.Start(s.Context(), s.Origin, runs.Request{Workspace: testkit.WS, Space: in, Artifacts: run.Patterns{"*.txt"},

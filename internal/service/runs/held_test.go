@@ -31,6 +31,7 @@ func (l *listener) Handle(context.Context, slog.Record) error {
 
 // The kill switch holds a run whose operation was interrupted, before the question and after its answer; it does not end it.
 func TestTheKillSwitchHoldsAnInterruptedRun(t *testing.T) {
+	t.Parallel()
 	s := testkit.Open(t, testkit.Options{Program: program, Idle: true})
 	s.Run()
 	in := s.Space().ID
@@ -80,6 +81,7 @@ func TestTheKillSwitchHoldsAnInterruptedRun(t *testing.T) {
 
 // A run that is held can be cancelled.
 func TestAHeldRunIsCancelled(t *testing.T) {
+	t.Parallel()
 	s := testkit.Open(t, testkit.Options{Program: program, Idle: true})
 	s.Run()
 	in := s.Space().ID

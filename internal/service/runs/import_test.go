@@ -56,6 +56,7 @@ func attested(raw []byte) (run.Transcript, run.Attestation, error) {
 
 // A transcript whose end was written anew after a change contradicts its events.
 func TestAChangedTranscriptIsRefused(t *testing.T) {
+	t.Parallel()
 	s := open(t)
 	doc := s.Start(s.Space().ID,
 		`[{"type":"shell","id":"greet","command":"echo hello; echo there >> f"},{"type":"readFile","id":"read","path":"f"}]`)
@@ -111,6 +112,7 @@ func TestAChangedTranscriptIsRefused(t *testing.T) {
 
 // A redacted transcript holds no salt, by which what was taken out could be found by trying, and its events still have their hashes.
 func TestARedactedTranscriptIsStillHeldAgainstItsHashes(t *testing.T) {
+	t.Parallel()
 	s := open(t)
 	doc := s.Start(s.Space().ID, `[{"type":"shell","id":"greet","command":"echo hello"}]`)
 	s.Ended(doc.ID)
@@ -129,6 +131,7 @@ func TestARedactedTranscriptIsStillHeldAgainstItsHashes(t *testing.T) {
 
 // An imported run is a record of its own, once, under every hand that may start runs, and after a restart.
 func TestImport(t *testing.T) {
+	t.Parallel()
 	s := open(t)
 	in := s.Space().ID
 	doc := s.Start(in, `[{"type":"shell","id":"greet","command":"echo hello"},{"type":"readFile","id":"read","path":"none"}]`)

@@ -44,6 +44,7 @@ func offering(t testing.TB, nano *space.Offer, heavy *space.Offer) *testkit.Stac
 }
 
 func TestWhereACommandRunsFollowsWhatTheTiersHave(t *testing.T) {
+	t.Parallel()
 	const nowhere = "-"
 	commands := []string{"python3 -c 'import numpy'", "python3 -c 'import ctypes'", "gcc -o x x.c", "git status", "cargo build",
 		"cargo build || gcc x.c", "pip install numpy", "pip install flask", "npm install left-pad",
@@ -96,6 +97,7 @@ func TestWhereACommandRunsFollowsWhatTheTiersHave(t *testing.T) {
 
 // Nobody is asked about what cannot happen, and no space is promoted for it.
 func TestNobodyIsAskedAboutWhatNeedsANetwork(t *testing.T) {
+	t.Parallel()
 	const manifest, script = `{\"scripts\":{\"get\":\"curl https://example.com\"},\"dependencies\":{\"left-pad\":\"1\"}}`,
 		`pip install flask\n`
 	for _, c := range []struct {
@@ -158,6 +160,7 @@ func TestNobodyIsAskedAboutWhatNeedsANetwork(t *testing.T) {
 
 // Nobody is asked about a program that no tier has. Where a command does something beside, a person is asked about that.
 func TestNobodyIsAskedAboutAProgramThatNoTierHas(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		command string
 		heavy   *space.Offer
@@ -197,6 +200,7 @@ func TestNobodyIsAskedAboutAProgramThatNoTierHas(t *testing.T) {
 
 // Policy comes first: what it denies, it denies for its own reason.
 func TestWhatIsDeniedIsNotSaidToNeedANetwork(t *testing.T) {
+	t.Parallel()
 	s := offering(t, &nanoHas, &fullHas)
 	strict, err := s.Gate.Bundles.Resolve("standard", nil)
 	if err != nil {
@@ -210,6 +214,7 @@ func TestWhatIsDeniedIsNotSaidToNeedANetwork(t *testing.T) {
 }
 
 func TestAFailureSaysWhichTierHasWhatIsMissing(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		host, runtime, command string
 		nano, heavy            *space.Offer

@@ -12,6 +12,7 @@ import (
 
 // TestEveryOperationIsExecuted holds that each type of operation can be asked for and done, and that nothing else can.
 func TestEveryOperationIsExecuted(t *testing.T) {
+	t.Parallel()
 	for _, typ := range run.OpTypes() {
 		if v := verbs[typ]; v.ask == nil || v.do == nil {
 			t.Errorf("%s: asks %t, does %t; add a row to verbs", typ, v.ask != nil, v.do != nil)
@@ -27,6 +28,7 @@ func TestEveryOperationIsExecuted(t *testing.T) {
 // TestTheWayOfARequestIsDescribed holds the lists of functions in docs/ARCHITECTURE.md to the code: that of an operation and that of a
 // message.
 func TestTheWayOfARequestIsDescribed(t *testing.T) {
+	t.Parallel()
 	root := filepath.Join("..", "..", "..")
 	text, err := os.ReadFile(filepath.Join(root, "docs", "ARCHITECTURE.md"))
 	if err != nil {

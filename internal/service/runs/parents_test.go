@@ -128,6 +128,7 @@ const (
 // The end of a run, however it comes, ends those that are executed for its tool calls: one that waits for a person, one behind it in the
 // queue, and one that executes.
 func TestAChildEndsWithItsParent(t *testing.T) {
+	t.Parallel()
 	s := open(t)
 	tasks(s, 50)
 	for _, typ := range []string{run.EventCompleted, run.EventFailed, run.EventCancelled} {
@@ -162,6 +163,7 @@ func TestAChildEndsWithItsParent(t *testing.T) {
 
 // A child that was answered before its parent ends does what it was asked.
 func TestAChildThatWasAnsweredBeforeItsParentEnds(t *testing.T) {
+	t.Parallel()
 	s := open(t)
 	p, in := employ(s), s.Space().ID
 	child := s.Rest(p.child(in, risky).ID)
@@ -178,6 +180,7 @@ func TestAChildThatWasAnsweredBeforeItsParentEnds(t *testing.T) {
 
 // A daemon that starts ends the children of runs that have ended, answered or not, before anything of them is done.
 func TestADaemonThatStartsEndsTheChildrenOfWhatHasEnded(t *testing.T) {
+	t.Parallel()
 	for _, answer := range []policy.DecisionWord{"", policy.Approve} {
 		s := testkit.Open(t, testkit.Options{Program: program, Idle: true})
 		s.Run()
@@ -218,6 +221,7 @@ func (g *meanwhile) Judge(ctx context.Context, a policy.Action) (policy.Ruling, 
 // Of the end of a run and an operation of its child one comes first: nothing is begun behind the end, with the first operation, a later
 // one and one that a person has approved. A heartbeat in that moment is in nobody's way.
 func TestNoOperationOfAChildBeginsBehindItsParentsEnd(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		operations, at string
 		approve, beat  bool

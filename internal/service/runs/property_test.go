@@ -36,6 +36,7 @@ var kinds = map[string]string{
 // TestWhateverHappens lets people answer, cancel and restart, and daemons die, as a seed wills, and holds the end of each run against what
 // must be: one result for each operation that was reached, in order, each effect at most once and after its intent, no question left open.
 func TestWhateverHappens(t *testing.T) {
+	t.Parallel()
 	s := open(t)
 	rapid.Check(t, func(rt *rapid.T) { happens(rt, s) })
 	s.Verify()

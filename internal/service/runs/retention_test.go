@@ -16,6 +16,7 @@ import (
 
 // TestARunHasATimeOfItsOwn asks for it at the edges, as somebody who may redact and as one who may not, and has the run forgotten.
 func TestARunHasATimeOfItsOwn(t *testing.T) {
+	t.Parallel()
 	s := testkit.Open(t, testkit.Options{Program: program, SQLite: true})
 	member := id.Principal("usr_01ARZ3NDEKTSV4RRFFQ69G5FAV")
 	registered := event.New(principal.RegisteredType, s.Origin, testkit.WS, "", principal.Registered{Principal: member, Kind: id.User,

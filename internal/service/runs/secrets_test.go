@@ -15,6 +15,7 @@ import (
 // A secret that a command names or prints, and a value of the space's own environment, stands in no event, no answer and no live frame; a
 // file that is read comes as it is. An event says what was found, before the one in which it was.
 func TestSecretsInResults(t *testing.T) {
+	t.Parallel()
 	s := testkit.Open(t, testkit.Options{Program: program})
 	token, value := "ghp"+"_"+strings.Repeat("aB3dE6gH9k", 3), "s3cr3t-value-of-the-space"
 	in := s.SpaceOf(spaces.Request{Env: map[string]string{"SERVICE_KEY": value, "MODE": "production"}, BestEffort: true}).ID

@@ -25,6 +25,7 @@ import (
 // TestAShortRequestStandsInItsEvent is about both sides of the edge, and about a text that the log would not keep: whatever lies where,
 // the daemon that takes the run up does what was asked for.
 func TestAShortRequestStandsInItsEvent(t *testing.T) {
+	t.Parallel()
 	s := testkit.Open(t, testkit.Options{Program: program, SQLite: true, Idle: true})
 	in := s.Space().ID
 	asked := func(path, content string) string {
@@ -105,6 +106,7 @@ func commits(s *testkit.Stack) (list func() []string) {
 
 // TestWhatIsKnownTogetherIsOneCommit counts the commits of runs: of those that are only asked for, and of those that somebody waits for.
 func TestWhatIsKnownTogetherIsOneCommit(t *testing.T) {
+	t.Parallel()
 	s := open(t)
 	in := s.Space().ID
 	for operations, want := range map[string][]string{
@@ -138,6 +140,7 @@ func TestWhatIsKnownTogetherIsOneCommit(t *testing.T) {
 
 // TestARunThatBeginsAtOnceIsAskedForOnce repeats a request, one after the other and together.
 func TestARunThatBeginsAtOnceIsAskedForOnce(t *testing.T) {
+	t.Parallel()
 	s := open(t)
 	in := s.Space().ID
 	const operations = `[{"type":"shell","command":"echo x >> f"}]`
@@ -171,6 +174,7 @@ func TestARunThatBeginsAtOnceIsAskedForOnce(t *testing.T) {
 // TestARunThatCannotBeginAtOnceIsRecordedFirst is about what stands in the way: another run, somebody who has the space's files, the kill
 // switch.
 func TestARunThatCannotBeginAtOnceIsRecordedFirst(t *testing.T) {
+	t.Parallel()
 	s := open(t)
 	in := s.Space().ID
 	const operations = `[{"type":"shell","command":"true"}]`
@@ -213,6 +217,7 @@ func TestARunThatCannotBeginAtOnceIsRecordedFirst(t *testing.T) {
 // TestTheDaemonDiesWhileARunBeginsAtOnce loses the answer, and the commit with it or not. Nothing is done twice, and whoever asked is
 // told something.
 func TestTheDaemonDiesWhileARunBeginsAtOnce(t *testing.T) {
+	t.Parallel()
 	for _, death := range []testkit.Death{testkit.Recorded, testkit.Unconfirmed} {
 		for _, idle := range []bool{false, true} {
 			s := testkit.Open(t, testkit.Options{Program: program})
@@ -249,6 +254,7 @@ func TestTheDaemonDiesWhileARunBeginsAtOnce(t *testing.T) {
 
 // TestADaemonThatEndsAnswersWhoAsks asks while the daemon ends: nobody waits for ever.
 func TestADaemonThatEndsAnswersWhoAsks(t *testing.T) {
+	t.Parallel()
 	s := open(t)
 	in := s.Space().ID
 	for range 10 {
@@ -276,6 +282,7 @@ func TestADaemonThatEndsAnswersWhoAsks(t *testing.T) {
 
 // TestLostLiveOutputIsMadeUp loses the live output of a run as the host does that ends at once: what the log holds is shown again.
 func TestLostLiveOutputIsMadeUp(t *testing.T) {
+	t.Parallel()
 	s := testkit.Open(t, testkit.Options{Program: program, SQLite: true})
 	doc := s.Ended(s.Start(s.Space().ID, `[{"type":"shell","command":"echo a"},{"type":"shell","command":"false"}]`).ID)
 	s.Crash()

@@ -40,6 +40,7 @@ func blocked(t *testing.T, s *testkit.Stack, in space.Space) (doc run.Run, relea
 // A command that ends while the log is shut has a result that nobody could record. When the log is open again it is unknown, once, a person
 // is asked, and the run goes on.
 func TestRunsGoOnWhenTheLogIsOpenAgain(t *testing.T) {
+	t.Parallel()
 	s := open(t)
 	in := s.Space()
 	doc, release := blocked(t, s, in)
@@ -76,6 +77,7 @@ func TestRunsGoOnWhenTheLogIsOpenAgain(t *testing.T) {
 
 // What is cancelled while the log is shut is stopped at once, is told that it is not recorded, and is recorded when the log is open again.
 func TestCancelWhileTheLogIsShut(t *testing.T) {
+	t.Parallel()
 	s := open(t)
 	doc, _ := blocked(t, s, s.Space())
 	reopened(t, s, func() {
@@ -91,6 +93,7 @@ func TestCancelWhileTheLogIsShut(t *testing.T) {
 
 // A space that is removed while the log is shut stays, with its runs, and is removed when it is asked for again.
 func TestRemoveASpaceWhileTheLogIsShut(t *testing.T) {
+	t.Parallel()
 	s := open(t)
 	in := s.Space()
 	doc, _ := blocked(t, s, in)
@@ -113,6 +116,7 @@ func TestRemoveASpaceWhileTheLogIsShut(t *testing.T) {
 
 // A space may be removed before the daemon has taken up the runs that an earlier one left in it, or while it does: each ends once.
 func TestRemoveASpaceInTheRecoveryGap(t *testing.T) {
+	t.Parallel()
 	s := testkit.Open(t, testkit.Options{Program: program})
 	for round, gap := range []func(remove func()){
 		func(remove func()) { remove(); s.Run() },

@@ -67,6 +67,7 @@ func most(s *testkit.Stack) (n int) {
 
 // TestNoMoreRunsThanAWorkspaceMay starts one run more than may run at the same time; it waits, and begins when another one has ended.
 func TestNoMoreRunsThanAWorkspaceMay(t *testing.T) {
+	t.Parallel()
 	s := open(t)
 	var runs []run.Run
 	var release []func()
@@ -109,6 +110,7 @@ func TestNoMoreRunsThanAWorkspaceMay(t *testing.T) {
 // TestWhoWaitsForAPersonKeepsNobodyWaiting has the place of a run that asks taken by another one; when it is answered it waits for its
 // turn.
 func TestWhoWaitsForAPersonKeepsNobodyWaiting(t *testing.T) {
+	t.Parallel()
 	s := open(t)
 	tasks(s, 1)
 	asks := s.Start(s.Space().ID, `[{"type":"shell","command":"rm -rf d"},{"type":"shell","command":"echo begun"}]`)

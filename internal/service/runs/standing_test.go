@@ -28,6 +28,7 @@ func (g *revoking) Judge(ctx context.Context, a policy.Action) (policy.Ruling, e
 
 // Threat 13: a standing approval that ends between the decision and the effect permits nothing, and a person is asked instead.
 func TestThreat13StandingApprovalThatEndsBeforeTheEffectAsks(t *testing.T) {
+	t.Parallel()
 	s := testkit.Open(t, testkit.Options{Program: program, Idle: true})
 	revoked := 0
 	var first run.Run

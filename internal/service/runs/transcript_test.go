@@ -33,6 +33,7 @@ var update = flag.Bool("update", false, "rewrite the transcripts")
 
 // TestTranscripts plays the stories of testdata: below each command stand its answer and the events that it caused.
 func TestTranscripts(t *testing.T) {
+	t.Parallel()
 	files, err := filepath.Glob("testdata/*.txt")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no transcripts: %v", err)

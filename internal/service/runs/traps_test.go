@@ -26,6 +26,7 @@ import (
 
 // Resuming judges the approved operation again and must not ask about it again.
 func TestTrapResumeAsksAgain(t *testing.T) {
+	t.Parallel()
 	s := open(t)
 	doc := s.Start(s.Space().ID, `[{"type":"shell","command":"rm -rf d"}]`)
 	s.Rest(doc.ID)
@@ -41,6 +42,7 @@ func TestTrapResumeAsksAgain(t *testing.T) {
 
 // A denial must not drop the operations behind it.
 func TestTrapDenialDropsTheTail(t *testing.T) {
+	t.Parallel()
 	s := open(t)
 	doc := s.Start(s.Space().ID,
 		`[{"type":"shell","command":"rm -rf d"},{"type":"shell","command":"echo tail"},{"type":"message","content":"end"}]`)
@@ -55,6 +57,7 @@ func TestTrapDenialDropsTheTail(t *testing.T) {
 
 // An operation without an id must be resumable.
 func TestTrapOperationWithoutIDCannotBeResumed(t *testing.T) {
+	t.Parallel()
 	s := open(t)
 	doc := s.Start(s.Space().ID, `[{"type":"shell","command":"rm -rf a"},{"type":"shell","id":"op-1","command":"rm -rf b"}]`)
 	s.Rest(doc.ID)
@@ -68,6 +71,7 @@ func TestTrapOperationWithoutIDCannotBeResumed(t *testing.T) {
 
 // Size is counted in bytes after decoding: characters do not count, nor does the length of base64.
 func TestTrapSizeIsCountedInCharacters(t *testing.T) {
+	t.Parallel()
 	s := testkit.Open(t, testkit.Options{Program: program})
 	in := s.SpaceOf(spaces.Request{Overrides: json.RawMessage(`{"limits":{"file_bytes":12}}`)}).ID
 	doc := s.Start(in, `[
@@ -89,6 +93,7 @@ func TestTrapSizeIsCountedInCharacters(t *testing.T) {
 
 // The policy's time must be applied to commands, and a request may only lower it.
 func TestTrapPolicyTimeoutIsNotApplied(t *testing.T) {
+	t.Parallel()
 	s := open(t)
 	in := s.SpaceOf(spaces.Request{Overrides: json.RawMessage(`{"limits":{"command_ms":1000}}`)}).ID
 	doc := s.Start(in, `[{"type":"shell","command":"sleep 3600","timeout":3600000},{"type":"shell","command":"echo next"}]`)
@@ -101,6 +106,7 @@ func TestTrapPolicyTimeoutIsNotApplied(t *testing.T) {
 
 // Chained commands must not pass by their first word.
 func TestTrapChainingAroundTheAllowlist(t *testing.T) {
+	t.Parallel()
 	s := open(t)
 	in := s.Space().ID
 	for _, command := range []string{"cat x; sudo y", "echo a && ssh host", "echo $(sudo id)", "true | sudo tee x", "bash -c 'sudo id'",
@@ -119,6 +125,7 @@ func TestTrapChainingAroundTheAllowlist(t *testing.T) {
 
 // A link that a command makes must not lead the daemon out of the space.
 func TestTrapSymlinkOutOfTheSpace(t *testing.T) {
+	t.Parallel()
 	s := open(t)
 	doc := s.Start(s.Space().ID, `[
 		{"type":"createFile","path":"links.sh","content":"ln -s /etc/passwd p; ln -s / root"},
@@ -141,6 +148,7 @@ func TestTrapSymlinkOutOfTheSpace(t *testing.T) {
 
 // Runs must not be found, followed or cancelled from another workspace.
 func TestTrapRunIsReadAcrossWorkspaces(t *testing.T) {
+	t.Parallel()
 	s := open(t)
 	doc := s.Start(s.Space().ID, `[{"type":"message","content":"mine"}]`)
 	s.Ended(doc.ID)
@@ -164,6 +172,7 @@ func TestTrapRunIsReadAcrossWorkspaces(t *testing.T) {
 
 // A refusal must not use up its idempotency key, and a repeated request finds its run whatever has become of the space.
 func TestTrapIdempotencyKeyBurntByARejection(t *testing.T) {
+	t.Parallel()
 	s := open(t)
 	in := s.Space().ID
 	q := runs.Request{Workspace: testkit.WS, Space: in, Message: s.Message(`[{"type":"message","content":"x"}]`), Key: "k",
@@ -192,6 +201,7 @@ func TestTrapIdempotencyKeyBurntByARejection(t *testing.T) {
 
 // The queue of a space must not take more than its limit, however many ask at once.
 func TestTrapQueueQuotaUnderConcurrency(t *testing.T) {
+	t.Parallel()
 	s := open(t)
 	in := s.Space().ID
 	head := s.Start(in, `[{"type":"shell","command":"echo begun; sleep 3600","timeout":3600000}]`)
@@ -231,6 +241,7 @@ func TestTrapQueueQuotaUnderConcurrency(t *testing.T) {
 
 // Runs of one space go in order; spaces go side by side.
 func TestRunsQueueInOrderAndSpacesGoSideBySide(t *testing.T) {
+	t.Parallel()
 	s := open(t)
 	a, b := s.Space().ID, s.Space().ID
 	first := s.Start(a, `[{"type":"shell","command":"echo begun; while ! test -e go; do sleep 0.01; done; echo 1 >> order"}]`)
@@ -258,6 +269,7 @@ func TestRunsQueueInOrderAndSpacesGoSideBySide(t *testing.T) {
 
 // A run that is started while those of an earlier daemon are taken up comes after them.
 func TestRunsOfAnEarlierDaemonComeFirst(t *testing.T) {
+	t.Parallel()
 	s := open(t)
 	in := s.Space().ID
 	asks := s.Start(in, `[{"type":"shell","command":"rm -rf d"}]`)
@@ -278,6 +290,7 @@ func TestRunsOfAnEarlierDaemonComeFirst(t *testing.T) {
 
 // What a command prints beyond the limit ends it, and what it had printed is kept.
 func TestOutputBeyondTheLimit(t *testing.T) {
+	t.Parallel()
 	s := open(t)
 	limits := spaces.Request{}
 	limits.Limits.OutputBytes = 64 << 10
@@ -291,6 +304,7 @@ func TestOutputBeyondTheLimit(t *testing.T) {
 
 // A long result is kept apart from the log and comes back whole after a restart.
 func TestLongResultComesBackWholeAfterARestart(t *testing.T) {
+	t.Parallel()
 	s := testkit.Open(t, testkit.Options{Program: program, SQLite: true})
 	doc := s.Start(s.Space().ID,
 		`[{"type":"shell","command":"head -c 200000 /dev/zero | tr '\\0' x"},{"type":"shell","command":"head -c 300000 /dev/zero | tr '\\0' y `+
@@ -310,6 +324,7 @@ func TestLongResultComesBackWholeAfterARestart(t *testing.T) {
 
 // Follow yields the same from every number on, and nothing behind the end.
 func TestFollowFromEachNumber(t *testing.T) {
+	t.Parallel()
 	s := open(t)
 	doc := s.Start(s.Space().ID,
 		`[{"type":"message","content":"x"},{"type":"shell","command":"echo out; echo err >&2"},{"type":"shell","command":"rm -rf d"}]`)
@@ -340,6 +355,7 @@ func TestFollowFromEachNumber(t *testing.T) {
 
 // A stream of a run that goes on ends with an error, never as if the run had ended.
 func TestFollowOfABrokenStreamIsAnError(t *testing.T) {
+	t.Parallel()
 	s := open(t)
 	doc := s.Start(s.Space().ID, `[{"type":"shell","command":"rm -rf d"}]`)
 	s.Rest(doc.ID)
@@ -361,6 +377,7 @@ func TestFollowOfABrokenStreamIsAnError(t *testing.T) {
 
 // An approval that is used too late is a refusal of its operation, not the end of the run.
 func TestApprovalThatComesTooLate(t *testing.T) {
+	t.Parallel()
 	s := open(t)
 	doc := s.Start(s.SpaceOf(spaces.Request{TTL: 30 * 24 * time.Hour}).ID,
 		`[{"type":"shell","command":"rm -rf d"},{"type":"shell","command":"echo tail"}]`)
@@ -379,6 +396,7 @@ func TestApprovalThatComesTooLate(t *testing.T) {
 
 // A variable that was taken out of a space's environment is gone from the next command on.
 func TestEnvironmentOfTheSpace(t *testing.T) {
+	t.Parallel()
 	s := open(t)
 	in := s.SpaceOf(spaces.Request{Env: map[string]string{"A": "1", "B": "2"}}).ID
 	print := `[{"type":"shell","command":"echo ${A-none} ${B-none} ${C-none}","env":{"C":"3"}}]`

@@ -106,6 +106,7 @@ func (f *full) Put(ctx context.Context, content io.Reader, most int64) (blob.Ref
 
 // A long result that cannot be kept is recorded without its long texts: what has happened has a result.
 func TestLongResultThatCannotBeKept(t *testing.T) {
+	t.Parallel()
 	s := testkit.Open(t, testkit.Options{Program: program, Idle: true})
 	contents := &full{Store: s.Blobs}
 	s.Runs.Blobs = contents
@@ -127,6 +128,7 @@ func TestLongResultThatCannotBeKept(t *testing.T) {
 
 // A cancel that comes between the permit and the effect is not lost: the effect ends from the beginning.
 func TestCancelBetweenPermitAndEffect(t *testing.T) {
+	t.Parallel()
 	s := open(t)
 	in := s.SpaceOf(spaces.Request{TTL: time.Hour}).ID
 	for range 20 {
@@ -157,6 +159,7 @@ func TestCancelBetweenPermitAndEffect(t *testing.T) {
 
 // The daemon's end leaves no process of a command behind, and none of a space.
 func TestNoProcessIsLeftBehind(t *testing.T) {
+	t.Parallel()
 	s := open(t)
 	doc := s.Start(s.Space().ID,
 		`[{"type":"shell","command":"(trap '' TERM INT HUP; setsid sleep 3600) & echo begun; sleep 3600","timeout":3600000}]`)

@@ -21,6 +21,7 @@ import (
 // TestARunThatMayBeRecordedIsLookedFor has the log shut while it takes a run that begins at once, and open again: the run is there, so
 // that it goes on to its end.
 func TestARunThatMayBeRecordedIsLookedFor(t *testing.T) {
+	t.Parallel()
 	for _, key := range []string{"", "key"} {
 		s := open(t)
 		in := s.Space().ID
@@ -59,6 +60,7 @@ func TestARunThatMayBeRecordedIsLookedFor(t *testing.T) {
 
 // TestWhatWasShownOfNoRunIsForgotten has a run shown to begin that the log does not take.
 func TestWhatWasShownOfNoRunIsForgotten(t *testing.T) {
+	t.Parallel()
 	s := testkit.Open(t, testkit.Options{Program: program, SQLite: true})
 	in := s.Space().ID
 	q := runs.Request{Workspace: testkit.WS, Space: s.Space().ID, Agent: "helper",
@@ -93,6 +95,7 @@ func TestWhatWasShownOfNoRunIsForgotten(t *testing.T) {
 
 // TestAnOperationIsShownToBeginOnce changes the space after the run was allowed, so that its beginning is recorded apart.
 func TestAnOperationIsShownToBeginOnce(t *testing.T) {
+	t.Parallel()
 	s := open(t)
 	in := s.Space().ID
 	list := commits(s)
@@ -125,6 +128,7 @@ func TestAnOperationIsShownToBeginOnce(t *testing.T) {
 // TestALongRequestWaitsOnTheDisk forgets a request that waits for its turn: it was not kept in memory, where a hundred of a space would
 // take gigabytes.
 func TestALongRequestWaitsOnTheDisk(t *testing.T) {
+	t.Parallel()
 	s := testkit.Open(t, testkit.Options{Program: program, SQLite: true})
 	in := s.Space()
 	_, release := blocked(t, s, in)
@@ -144,6 +148,7 @@ func TestALongRequestWaitsOnTheDisk(t *testing.T) {
 // TestARequestInItsEventIsTheOneThatIsNamed takes up a run whose event holds other operations than those of its hash, as an archive from
 // elsewhere may: nothing is done.
 func TestARequestInItsEventIsTheOneThatIsNamed(t *testing.T) {
+	t.Parallel()
 	s := testkit.Open(t, testkit.Options{Program: program, Idle: true})
 	in := s.Space().ID
 	genuine := s.Start(in, `[{"type":"shell","command":"true"}]`)

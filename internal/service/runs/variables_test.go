@@ -17,6 +17,7 @@ import (
 // What looks like a secret in a space's environment is in no event and in no document, also where a person is asked about a command. The
 // command gets it all the same.
 func TestASecretVariableIsInNoRecord(t *testing.T) {
+	t.Parallel()
 	s := testkit.Open(t, testkit.Options{Program: program})
 	secrets := map[string]string{
 		"SERVICE_KEY": "s3cr3t-value-of-the-space", "NOTE": "a text with ghp" + "_" + strings.Repeat("aB3dE6gH9k", 3) + " in it",
@@ -114,6 +115,7 @@ func TestASecretVariableIsInNoRecord(t *testing.T) {
 
 // A value that was exchanged while a person was asked is not the value that they approved: the command is asked about again.
 func TestAnExchangedSecretIsAskedAboutAgain(t *testing.T) {
+	t.Parallel()
 	s := testkit.Open(t, testkit.Options{Program: program})
 	in := s.SpaceOf(spaces.Request{Env: map[string]string{"SERVICE_KEY": "first-value"}, BestEffort: true}).ID
 	doc := s.Rest(s.Start(in, `[{"type":"shell","command":"mkdir -p d; rm -r d; printf '%s' \"$SERVICE_KEY\" > f"}]`).ID)
@@ -133,6 +135,7 @@ func TestAnExchangedSecretIsAskedAboutAgain(t *testing.T) {
 
 // Without the key, or with a sealed value that is not the one of its mask, a space's operations are refused; and nobody seals without keys.
 func TestSecretVariablesWithoutTheirKey(t *testing.T) {
+	t.Parallel()
 	s := testkit.Open(t, testkit.Options{Program: program})
 	in := s.SpaceOf(spaces.Request{Env: map[string]string{"SERVICE_KEY": "s3cr3t-value"}, BestEffort: true})
 	if got, err := s.Spaces.Variables.Values(in); err != nil || got["SERVICE_KEY"] != "s3cr3t-value" {
