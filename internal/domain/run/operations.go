@@ -32,12 +32,15 @@ type Field struct {
 	Name     string // in JSON
 	Kind     string // its JSON type: string, boolean, integer, array or object
 	Required bool
+	Schema   string // the JSON Schema that a model is given for it; empty for a field that no model is offered
 }
 
 // Spec describes an operation type. Parsing, the gate's tools, metrics, the API document and the docs are derived from it.
 type Spec struct {
 	Type    string   // the name on the wire, and the name of the tool in a room's list of allowed tools
 	Doc     string   // its effect, a few words that begin with a verb
+	Title   string   // the name of its tool for people
+	Tool    string   // what a model is told about its tool
 	Fields  []Field  // the required ones come first
 	Action  string   // the action type that the gate judges
 	Also    []string // other action types that count as the same tool
@@ -53,38 +56,66 @@ type Spec struct {
 var operations = []Spec{
 	{
 		Type: OpMessage, Doc: "Says something", Action: policy.MessageSend, Changes: ChangesNothing,
-		Fields:    []Field{{"content", "string", true}},
+		Title: "Say something",
+		Tool: "Says something to the people in the room. It has no other effect. Say what you are about to do, or ask with ask_person if you " +
+			"need an answer.",
+		Fields: []Field{
+			{"content", "string", true, `{"type": "string", "maxLength": 100000, "description": "what is said, in Markdown"}`},
+		},
 		ResultDoc: "The message is in the log",
 		check:     Operation.checkMessage,
 	},
 	{
 		Type: OpCreateFile, Doc: "Writes a file", Action: policy.FileCreate, Changes: ChangesFile,
-		Fields:    []Field{{"path", "string", true}, {"content", "string", true}, {"encoding", "string", false}, {"overwrite", "boolean", false}},
+		Title: "Write a file",
+		Tool:  "Writes a file of the space, with the folders above it. It fails if the file is there, unless overwrite is true.",
+		Fields: []Field{
+			{"path", "string", true, pathSchema},
+			{"content", "string", true, `{"type": "string", "description": "at most 10 MiB"}`},
+			{"encoding", "string", false, encodingSchema},
+			{"overwrite", "boolean", false, `{"type": "boolean", "description": "replace a file that is there"}`},
+		},
 		ResultDoc: "What became of a createFile", Result: []string{"path", "bytesWritten"},
 		check: Operation.checkEncoding,
 	},
 	{
 		Type: OpReadFile, Doc: "Reads a file", Action: policy.FileRead, Also: []string{policy.FileArchive}, Changes: ChangesNothing,
-		Fields:    []Field{{"path", "string", true}, {"encoding", "string", false}},
+		Title: "Read a file", Tool: "Reads a file of the space.",
+		Fields:    []Field{{"path", "string", true, pathSchema}, {"encoding", "string", false, encodingSchema}},
 		ResultDoc: "What became of a readFile", Result: []string{"path", "content", "encoding", "size"},
 		check: Operation.checkEncoding,
 	},
 	{
 		Type: OpEditFile, Doc: "Replaces texts in a file", Action: policy.FileEdit, Changes: ChangesFile,
-		Fields:    []Field{{"path", "string", true}, {"edits", "array", true}},
+		Title: "Edit a file",
+		Tool:  "Replaces texts in a file of the space. Each edit replaces the first place where oldContent stands. All edits are made or none.",
+		Fields: []Field{
+			{"path", "string", true, pathSchema},
+			{"edits", "array", true, `{"type": "array", "minItems": 1, "items": {"type": "object", "additionalProperties": false, "required": ` +
+				`["oldContent", "newContent"], "properties": {"oldContent": {"type": "string", "minLength": 1, "description": ` +
+				`"as it stands in the file"}, "newContent": {"type": "string"}}}}`},
+		},
 		ResultDoc: "What became of an editFile", Result: []string{"path", "editsApplied"},
 		check: Operation.checkEdits,
 	},
 	{
 		Type: OpDeleteFile, Doc: "Deletes a file", Action: policy.FileDelete, Changes: ChangesFile,
-		Fields:    []Field{{"path", "string", true}},
+		Title: "Delete a file", Tool: "Deletes a file of the space. It deletes no folders.",
+		Fields:    []Field{{"path", "string", true, pathSchema}},
 		ResultDoc: "What became of a deleteFile", Result: []string{"path"},
 	},
 	{
 		Type: OpShell, Doc: "Runs a command", Action: policy.ShellExec, Changes: ChangesSpace,
+		Title: "Run a command",
+		Tool: "Runs a command line in the space and answers with its output and exit code. Policy decides each command in it; what it cannot " +
+			"read ahead, such as eval, asks a person.",
 		Fields: []Field{
-			{"command", "string", true}, {"cwd", "string", false}, {"timeout", "integer", false}, {"env", "object", false},
-			{"stdin", "boolean", false}, {"pty", "object", false}, {"tag", "string", false},
+			{"command", "string", true, `{"type": "string", "minLength": 1, "maxLength": 4096}`},
+			{"cwd", "string", false, `{"type": "string", "description": "a folder of the space; its top if absent"}`},
+			{"timeout", "integer", false, `{"type": "integer", "minimum": 1000, "maximum": 3600000, "description": ` +
+				`"milliseconds; policy may shorten it"}`},
+			{"env", "object", false, `{"type": "object", "additionalProperties": {"type": "string"}}`},
+			{"stdin", "boolean", false, ""}, {"pty", "object", false, ""}, {"tag", "string", false, ""},
 		},
 		ResultDoc: "What became of a command",
 		Result: []string{
@@ -94,6 +125,11 @@ var operations = []Spec{
 		check: Operation.checkShell,
 	},
 }
+
+const (
+	pathSchema     = `{"type": "string", "minLength": 1, "maxLength": 255, "description": "relative to the top of the space"}`
+	encodingSchema = `{"type": "string", "enum": ["utf-8", "base64"], "description": "utf-8 unless named"}`
+)
 
 // Specs returns the operation types of the protocol, in the order of the table.
 func Specs() []Spec { return slices.Clone(operations) }

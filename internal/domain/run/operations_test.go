@@ -49,7 +49,7 @@ func TestEveryOperationHasACompleteRow(t *testing.T) {
 	sent, results, used := jsonFields(run.Operation{}), jsonFields(run.Result{}), map[string]bool{}
 	actions := map[string]string{}
 	for _, spec := range run.Specs() {
-		if spec.Type == "" || spec.Doc == "" || spec.ResultDoc == "" || len(spec.Needed()) == 0 {
+		if spec.Type == "" || spec.Doc == "" || spec.Title == "" || spec.Tool == "" || spec.ResultDoc == "" || len(spec.Needed()) == 0 {
 			t.Errorf("the row is not complete: %+v", spec)
 		}
 		kind, known := policy.KindOf(spec.Action)
