@@ -120,3 +120,17 @@ func ReadPort(text string) (int, error) {
 	}
 	return int(n), nil
 }
+
+// Presence finds the processes of spaces on this daemon.
+type Presence interface {
+	// Present returns the processes of a space. It starts none; ok is false where there are none.
+	Present(s id.Space) (i Instance, ok bool)
+}
+
+// Doors are told what becomes of spaces whose ports are open.
+type Doors interface {
+	// Paused ends the connections to a space that stands still.
+	Paused(s id.Space)
+	// Ended closes the ports of a space that ends.
+	Ended(ctx context.Context, s id.Space)
+}
