@@ -56,8 +56,8 @@ const (
 	KindListening Kind = 42 // init: the answer to KindPorts
 )
 
-// Channel is one of a command's three standard streams, or its messages to the daemon. What goes into the space on a connection is on Stdin,
-// what comes out on Stdout.
+// Channel is one of a command's three standard streams, or its messages to the daemon. On a connection to a port, Stdin goes into the space
+// and Stdout comes out.
 type Channel uint8
 
 // The channels, by their numbers as descriptors.

@@ -286,9 +286,9 @@ var table = []Kind{
 	{
 		Type: PortExpose, Title: "open a port of a space", SideEffect: Control, Zone: event.Supervised, Reversible: true, Idempotent: true,
 		Rules: RulesControl, Givable: true,
-		Impact: "Requests from outside reach the program that listens on this port of the space, and its answers leave the space. By method link, " +
-			"everybody who has the address can ask until it ends; by link_external, its pages may also load from other hosts. Can be undone: the " +
-			"port is closed, but what has left does not come back.",
+		Impact: "Requests from outside reach the program that listens on this port of the space, and its answers leave the space. By method " +
+			"link, everybody who has the address can ask until it ends; by link_external, its pages may also load from other hosts. The port " +
+			"can be closed; what has left does not come back.",
 	},
 	{
 		Type: RunStart, Title: "start a run", SideEffect: Control, Zone: event.Supervised, Reversible: true,

@@ -89,6 +89,8 @@ type Conn interface {
 	io.ReadWriteCloser
 	// CloseWrite says that nothing more is sent.
 	CloseWrite() error
+	// Port returns the port.
+	Port() int
 }
 
 // The refusals of ports.

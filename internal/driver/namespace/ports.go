@@ -129,6 +129,9 @@ type passage struct {
 	door *door
 }
 
+// Port implements space.Conn.
+func (p *passage) Port() int { return int(p.door.port) }
+
 // Close implements io.Closer.
 func (p *passage) Close() error {
 	p.door.mu.Lock()

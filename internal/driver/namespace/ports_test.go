@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -86,7 +85,9 @@ func open(t *testing.T, h spacetest.Host, i space.Instance, spec space.Spec, por
 }
 
 func expose(spec space.Spec, port string) policy.Action {
-	return policy.Action{Type: policy.PortExpose, Workspace: "ws_dev", Principal: "usr_01M7YNAYM0SMK245AEDNVB5CNW", Space: spec.ID, Target: port}
+	return policy.Action{
+		Type: policy.PortExpose, Workspace: "ws_dev", Principal: "usr_01M7YNAYM0SMK245AEDNVB5CNW", Space: spec.ID, Target: port,
+	}
 }
 
 func dial(t *testing.T, d space.Door) space.Conn {
@@ -316,11 +317,8 @@ func TestNoPortOfTheHost(t *testing.T) {
 		t.Errorf("a port of the daemon's host: got %v, want %v", err, space.ErrPortSilent)
 	}
 	ports, err := i.(space.Reachable).Ports(t.Context())
-	if err != nil || slices.ContainsFunc(ports, func(p space.Port) bool { return true }) {
+	if err != nil || len(ports) > 0 {
 		t.Errorf("a space in which nothing listens has the ports %v, %v", ports, err)
-	}
-	if _, err := i.Exec(t.Context(), h.Permit(spacetest.Shell(spec.ID, "true").Action()), nil, func(string, []byte) error { return nil }); err != nil {
-		t.Errorf("the space does not go on: %v", err)
 	}
 }
 

@@ -34,6 +34,9 @@ func (s *Service) close(ctx context.Context, x *Exposure, origin event.Origin, r
 
 // record records that a port is closed. It is closed whatever comes of it.
 func (s *Service) record(ctx context.Context, x *Exposure, origin event.Origin, reason string) {
+	if x.halted.Load() {
+		reason = space.PortKillSwitch
+	}
 	origin.Causation = x.opened
 	_, err := s.Log.Append(ctx, event.Batch{Workspace: x.Workspace, Drafts: []event.Draft{
 		x.draft(space.EventPortClosed, origin, space.PortClosed{
@@ -72,14 +75,11 @@ func (s *Service) Ended(ctx context.Context, sp id.Space) {
 	s.closeAll(ctx, space.PortSpaceEnded, func(x *Exposure) bool { return x.Space == sp })
 }
 
-// Halt closes every port of a workspace, because its kill switch was thrown.
+// Halt closes every port of a workspace at once, because its kill switch was thrown. Step records it: recording takes its time.
 func (s *Service) Halt(ws id.Workspace, _ error) {
-	halted := s.these(func(x *Exposure) bool { return x.Workspace == ws })
-	for _, x := range halted {
+	for _, x := range s.these(func(x *Exposure) bool { return x.Workspace == ws }) {
+		x.halted.Store(true)
 		x.door.Close()
-	}
-	if len(halted) > 0 {
-		go s.closeAll(context.Background(), space.PortKillSwitch, func(x *Exposure) bool { return x.Workspace == ws })
 	}
 }
 
@@ -91,6 +91,7 @@ func (s *Service) Stop(ctx context.Context) {
 // Step closes the ports whose time is over at now, that nobody uses, whose space has ended, and whose principal may not have them open any
 // more.
 func (s *Service) Step(ctx context.Context, now time.Time) error {
+	s.closeAll(ctx, space.PortKillSwitch, func(x *Exposure) bool { return x.halted.Load() })
 	s.closeAll(ctx, space.PortExpired, func(x *Exposure) bool {
 		return !x.ExpiresAt.IsZero() && !now.Before(x.ExpiresAt) ||
 			x.ExpiresAt.IsZero() && now.Sub(time.Unix(0, x.used.Load())) >= Unused

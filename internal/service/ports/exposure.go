@@ -31,6 +31,7 @@ type Exposure struct {
 	ttl     time.Duration
 	key     string
 
+	halted        atomic.Bool  // the kill switch was thrown
 	used          atomic.Int64 // nanoseconds of Unix time of the last request
 	requests      atomic.Int64
 	inside, outer atomic.Int64 // bytes into the space, and out of it
