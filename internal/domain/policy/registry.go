@@ -427,6 +427,10 @@ func Givable() []string {
 	return list
 }
 
+// Askable reports whether a policy can ask about an action by its type: it is done outside, or its request is sent again until a person
+// has answered.
+func Askable(name string) bool { return Outside(name) || name == PortExpose }
+
 // Ruled returns the actions that a class of rules permits, in the order of the table.
 func Ruled(class Rules) []string {
 	var list []string

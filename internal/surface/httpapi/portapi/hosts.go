@@ -168,8 +168,8 @@ func secretOf(r *http.Request) (secret string, first bool, err error) {
 func inner(r *http.Request, bearer string, sp id.Space, port int) *http.Request {
 	in := r.Clone(context.WithValue(r.Context(), outsideKey{}, r))
 	prefix := "/v1/spaces/" + string(sp) + "/ports/" + itoa(port) + "/proxy"
-	in.URL.Path, in.URL.RawPath = prefix+r.URL.Path, prefix+r.URL.EscapedPath()
-	in.URL.Scheme, in.URL.Host, in.Host = "", "", "localhost"
+	in.URL = &url.URL{Path: prefix + "/"} // the path and the query of the program are with the request outside
+	in.Host = "localhost"
 	in.RequestURI = in.URL.RequestURI()
 	in.Header = http.Header{"Authorization": {"Bearer " + bearer}}
 	return in

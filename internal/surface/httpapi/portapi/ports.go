@@ -29,8 +29,8 @@ type OpenToken func(s id.Space, token string) (bearer string, ok bool)
 // New returns the operations for ports of spaces. Without OpenToken, no token of E2B is known.
 func New(p access.Part, ports *ports.Service, open OpenToken) *Ports { return &Ports{p, ports, open} }
 
-// portPath names a port of a space.
-type portPath struct {
+// PortPath names a port of a space.
+type PortPath struct {
 	Space string `path:"space_id" doc:"The space"`
 	Port  string `path:"port" doc:"The port, 1 to 65535"`
 }
@@ -80,7 +80,7 @@ func (s *Ports) Register() {
 		Detail: "Every connection ends at once, and every address of the port is invalid.",
 	}, s.close)
 	wire.Stream[struct {
-		portPath
+		PortPath
 		Path string `path:"path" doc:"The path that the program gets, with its query"`
 	}](s.Server, wire.Operation{
 		ID: "request-port", Home: wire.AtSpace, Needs: wire.Does(policy.PortExpose, "space_id"), Method: http.MethodGet, Any: true,
@@ -99,7 +99,7 @@ func (s *Ports) list(ctx context.Context, c wire.Call, in *struct {
 }
 
 func (s *Ports) preview(ctx context.Context, c wire.Call, in *struct {
-	portPath
+	PortPath
 	Body *previewRequest
 }) (*struct{ Body preview }, error) {
 	port, err := space.ReadPort(in.Port)
@@ -123,7 +123,7 @@ func (s *Ports) preview(ctx context.Context, c wire.Call, in *struct {
 	}}, nil
 }
 
-func (s *Ports) close(ctx context.Context, c wire.Call, in *portPath) (*struct{ Body portsClosed }, error) {
+func (s *Ports) close(ctx context.Context, c wire.Call, in *PortPath) (*struct{ Body portsClosed }, error) {
 	port, err := space.ReadPort(in.Port)
 	if err != nil {
 		return nil, err
@@ -152,7 +152,8 @@ func (s *Ports) request(w http.ResponseWriter, r *http.Request, c wire.Call) err
 	r.URL.Path, r.URL.RawPath = "/"+r.PathValue("path"), "/"+parts[proxied]
 	if outside, ok := r.Context().Value(outsideKey{}).(*http.Request); ok { // it came by an address of its own, with a token of E2B
 		at = place{kind: byHost, host: outside.Host}
-		r.Header, r.Host = outside.Header.Clone(), outside.Host
+		to := *outside.URL
+		r.URL, r.Header, r.Host = &to, outside.Header.Clone(), outside.Host
 	}
 	return s.relay(w, r, x, at)
 }
