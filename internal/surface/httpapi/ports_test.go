@@ -41,7 +41,8 @@ async def answer(r, w):
         say("200 OK", "Content-Type: application/json\r\nContent-Length: %d\r\n" % len(text), text)
     elif path == "/headers":
         say("200 OK", "Set-Cookie: a=1; Domain=localhost; Path=/\r\nSet-Cookie: agentbox_preview=stolen\r\nClear-Site-Data: *\r\n"
-            "Strict-Transport-Security: max-age=9\r\nAlt-Svc: h3\r\nContent-Security-Policy: img-src 'none'\r\nConnection: X-Hop\r\nX-Hop: 1\r\n"
+            "Strict-Transport-Security: max-age=9\r\nAlt-Svc: h3\r\nContent-Security-Policy: img-src 'none'\r\n"
+            "Connection: X-Hop\r\nX-Hop: 1\r\n"
             "Content-Length: 2\r\n", b"ok" + b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nforged")
     elif path == "/move":
         say("302 Found", "Location: http://localhost:8080/echo?x=1\r\nContent-Length: 0\r\n", b"")
@@ -190,8 +191,8 @@ func TestPortWithAKey(t *testing.T) {
 	resp, text := p.send("POST", p.host, at+"/echo/a%2Fb/?x=1&x=2", "hello", append(auth, "Cookie", "session=1", "X-Own", "kept",
 		"Connection", "X-Drop", "X-Drop", "1", "X-Forwarded-For", "10.0.0.1")...)
 	e := read(t, text)
-	if resp.StatusCode != 200 || e.Method != "POST" || e.Path != "/echo/a%2Fb/?x=1&x=2" || e.Body != "hello" || e.get("Host") != "localhost:8080" ||
-		e.get("X-Own") != "kept" {
+	if resp.StatusCode != 200 || e.Method != "POST" || e.Path != "/echo/a%2Fb/?x=1&x=2" || e.Body != "hello" ||
+		e.get("Host") != "localhost:8080" || e.get("X-Own") != "kept" {
 		t.Errorf("%d %+v", resp.StatusCode, e)
 	}
 	for _, name := range []string{"Authorization", "Cookie", "X-Drop", "X-Forwarded-For"} {
@@ -274,7 +275,8 @@ func TestPreviewAtItsHost(t *testing.T) {
 			t.Errorf("the program got %s %q, want %q", name, e.get(name), want)
 		}
 	}
-	if _, text = p.send("GET", v.Host, "/echo", "", "Cookie", cookie, "Authorization", "Bearer "+p.keys[""]); read(t, text).get("Authorization") != "" {
+	_, text = p.send("GET", v.Host, "/echo", "", "Cookie", cookie, "Authorization", "Bearer "+p.keys[""])
+	if read(t, text).get("Authorization") != "" {
 		t.Error("the program got a key of the daemon")
 	}
 	resp, _ = p.send("GET", v.Host, "/headers", "", "Cookie", cookie)
@@ -317,10 +319,12 @@ func TestPreviewAtItsHost(t *testing.T) {
 			t.Errorf("%s: got %d %s, want %d %s", name, resp.StatusCode, text, c.status, c.code)
 		}
 	}
-	if resp, text = p.send("POST", v.Host, "/echo", "", "Cookie", cookie, "Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "cors"); resp.StatusCode != 403 {
+	resp, text = p.send("POST", v.Host, "/echo", "", "Cookie", cookie, "Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "cors")
+	if resp.StatusCode != 403 {
 		t.Errorf("a page of another site: %d %s", resp.StatusCode, text)
 	}
-	if resp, text = p.send("GET", p.host, "/v1/spaces", "", "Authorization", "Bearer "+p.keys[""], "Origin", "http://"+v.Host); resp.StatusCode != 403 {
+	resp, text = p.send("GET", p.host, "/v1/spaces", "", "Authorization", "Bearer "+p.keys[""], "Origin", "http://"+v.Host)
+	if resp.StatusCode != 403 {
 		t.Errorf("a page of a preview at the API: %d %s", resp.StatusCode, text)
 	}
 }
@@ -477,8 +481,9 @@ func TestPortIsJudged(t *testing.T) {
 			t.Fatalf("after the approval: %d %s", status, raw)
 		}
 	}
-	p.must(t, "POST", "/v1/spaces/"+p.space+"/policy", `{"policy_overrides":{"deny":{"actions":["port.expose"]}}}`, "")
-	if status, raw = p.ask(t, "", "GET", at, ""); status != 403 || code(raw) == "" {
+	closed := p.must(t, "POST", "/v1/spaces", `{"runtime":"heavy","best_effort":true,"policy_overrides":{"deny":{"actions":["port.expose"]}}}`,
+		"id")
+	if status, raw = p.ask(t, "", "GET", "/v1/spaces/"+closed+"/ports/8080/proxy/", ""); status != 403 || code(raw) == "" {
 		t.Errorf("under a policy that refuses: %d %s", status, raw)
 	}
 	nano := p.must(t, "POST", "/v1/spaces", `{"runtime":"nano"}`, "id")
@@ -507,9 +512,10 @@ func TestPortOfE2B(t *testing.T) {
 		t.Fatalf("%+v %v", sandbox, err)
 	}
 	host := "8080-" + p.space + "." + sandbox.Domain
-	answer, text := p.send("POST", host, "/echo//a?b", "x", "E2b-Traffic-Access-Token", sandbox.TrafficAccessToken, "Authorization", "Basic own")
+	token := sandbox.TrafficAccessToken
+	answer, text := p.send("POST", host, "/echo//a?b", "x", "E2b-Traffic-Access-Token", token, "Authorization", "Basic own")
 	if answer.StatusCode == 200 {
-		if e := read(t, text); e.Path != "/echo//a?b" || e.get("Authorization") != "Basic own" || strings.Contains(text, sandbox.TrafficAccessToken) {
+		if e := read(t, text); e.Path != "/echo//a?b" || e.get("Authorization") != "Basic own" || strings.Contains(text, token) {
 			t.Errorf("the program got %s", text)
 		}
 	} else {
