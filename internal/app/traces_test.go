@@ -81,6 +81,9 @@ func (c *collected) tree(traceID, parent string) string {
 			}
 		}
 		slices.SortStableFunc(below, func(a, b *wiretrace.Span) int {
+			if meanwhile(a, b) {
+				return strings.Compare(b.GetName(), a.GetName())
+			}
 			return int(int64(a.GetStartTimeUnixNano()) - int64(b.GetStartTimeUnixNano()))
 		})
 		for _, s := range below {
@@ -94,6 +97,12 @@ func (c *collected) tree(traceID, parent string) string {
 	}
 	draw(parent, "")
 	return b.String()
+}
+
+// meanwhile reports whether two spans are those of a start's phases that happen side by side: which begins first is up to the host.
+func meanwhile(a, b *wiretrace.Span) bool {
+	phase := func(s *wiretrace.Span) bool { return s.GetName() == "space start prepare" || s.GetName() == "space start launch" }
+	return phase(a) && phase(b)
 }
 
 func attribute(s *wiretrace.Span, name string) string {
