@@ -37,7 +37,7 @@ func (s *Service) record(ctx context.Context, x *Exposure, origin event.Origin, 
 	if x.halted.Load() {
 		reason = space.PortKillSwitch
 	}
-	origin.Causation, origin.Correlation = x.opened, x.origin.Correlation
+	origin.Causation, origin.Correlation = x.opened, x.cause
 	_, err := s.Log.Append(ctx, event.Batch{Workspace: x.Workspace, Drafts: []event.Draft{
 		x.draft(space.EventPortClosed, origin, space.PortClosed{
 			Space: x.Space, Exposure: x.ID, Port: x.Port, Reason: reason, Requests: x.requests.Load(), In: x.inside.Load(), Out: x.outer.Load(),

@@ -26,7 +26,8 @@ type Exposure struct {
 	door    space.Door
 	origin  event.Origin // who opened it
 	opened  id.Event
-	bundle  event.Digest // under which it was opened
+	cause   id.Correlation // of that event
+	bundle  event.Digest   // under which it was opened
 	request request
 	ttl     time.Duration
 	key     string

@@ -261,7 +261,7 @@ func (s *Service) open(ctx context.Context, origin event.Origin, ws id.Workspace
 		return nil, err
 	}
 	if n := len(receipt.Events); n > 0 {
-		x.opened = receipt.Events[n-1].ID
+		x.opened, x.cause = receipt.Events[n-1].ID, receipt.Events[n-1].Correlation
 	}
 	if x.door, err = instance.Expose(permit); err != nil {
 		s.record(context.WithoutCancel(ctx), x, origin, space.PortSpaceEnded)
