@@ -17,6 +17,7 @@ import (
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/space"
 	"agentbox/internal/kernel/journal"
+	"agentbox/internal/testkit"
 )
 
 // portServer is a program that serves on two ports as a hostile or a clumsy one would: it echoes what it got, streams, is slow, dies in the
@@ -89,7 +90,7 @@ type ported struct {
 
 func startPorts(t *testing.T, policy string) *ported {
 	t.Helper()
-	p := &ported{daemon: startDaemon(t, func(*app.Config) {}), t: t}
+	p := &ported{daemon: startDaemon(t, func(c *app.Config) { c.Light = &testkit.Light{} }), t: t}
 	p.host = strings.TrimPrefix(p.address, "http://")
 	p.space = p.must(t, "POST", "/v1/spaces", `{"runtime":"heavy","best_effort":true`+policy+`}`, "id")
 	p.put("server.py", portServer)
