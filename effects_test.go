@@ -139,6 +139,10 @@ var effects = arch.Effects{
 			"before",
 		"(*internal/driver/namespace.process).*": "goes on with a command whose permit was redeemed; its action says how it gets input, and " +
 			"the gate is asked about each",
+		"(*internal/driver/namespace.door).*":         "goes on with a port whose permit was redeemed; closing never waits for one",
+		"(*internal/driver/namespace.passage).*":      "goes on with a connection to a port whose permit was redeemed",
+		"(*internal/spaceinit.Conn).*":                "goes on with a connection to a port whose permit was redeemed",
+		"(*internal/driver/namespace.instance).Ports": "reads on which ports a space listens",
 		"(*internal/spaceinit.Process).*":             "goes on with a command whose permit was redeemed",
 		"(*internal/driver/telemetry.process).Wait":   "counts a command whose permit was redeemed",
 		"(*internal/driver/namespace.instance).Usage": "reads what a space uses",

@@ -1,6 +1,7 @@
 // The cases of the unmodified packages of E2B for Node against a daemon of Agentbox.
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
+import http from 'node:http'
 import { createRequire } from 'node:module'
 import { pathToFileURL } from 'node:url'
 
@@ -267,6 +268,23 @@ const cases = {
     const handle = await box.commands.run('sleep 0.2; echo done', { background: true })
     assert.ok(handle.pid > 0)
     assert.equal((await handle.wait()).stdout, 'done\n')
+  },
+  async 'a port is reached by its host'() {
+    const one = await Sandbox.create({ timeoutMs: 60_000, metadata: { suite: 'port', ...policy } })
+    await one.files.write('web/page.txt', 'from the sandbox')
+    await one.commands.run('python3 -m http.server 8080 --directory web', { background: true, timeoutMs: 0 })
+    const { hostname, port } = new URL(process.env.E2B_API_URL)
+    // The name below localhost is found by browsers, and by some hosts.
+    const get = () => new Promise((done, fail) => http.get({
+      hostname, port, path: '/page.txt', headers: { Host: one.getHost(8080), 'E2B-Traffic-Access-Token': one.trafficAccessToken },
+    }, async (answer) => done([answer.statusCode, Buffer.concat(await answer.toArray()).toString()])).on('error', fail))
+    let got = await get()
+    for (let i = 0; i < 100 && got[0] === 502; i++) {
+      await new Promise((f) => setTimeout(f, 100))
+      got = await get()
+    }
+    assert.deepEqual(got, [200, 'from the sandbox'])
+    await one.kill()
   },
   async 'a command gets input'() {
     const handle = await box.commands.run('head -n 1', { background: true, stdin: true })

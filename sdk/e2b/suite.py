@@ -12,6 +12,7 @@ import sys
 import time
 import traceback
 import urllib.error
+import urllib.parse
 import urllib.request
 
 import e2b
@@ -479,6 +480,30 @@ def a_background_command_is_waited_for():
     handle = shared().commands.run("sleep 0.2; echo done", background=True)
     assert handle.pid > 0
     same(handle.wait().stdout, "done\n")
+
+
+@case
+def a_port_is_reached_by_its_host():
+    box = Sandbox.create(timeout=60, metadata={"agentbox.policy": "permissive"})
+    box.files.write("web/page.txt", "from the sandbox")
+    served = box.commands.run("python3 -m http.server 8080 --directory web", background=True, timeout=0)
+    daemon = urllib.parse.urlparse(os.environ["E2B_API_URL"]).netloc
+    asked = urllib.request.Request(f"http://{daemon}/page.txt")  # the name below localhost is found by browsers, and by some hosts
+    asked.add_header("Host", box.get_host(8080))
+    asked.add_header("E2B-Traffic-Access-Token", box.traffic_access_token)
+    for _ in range(100):
+        try:
+            same(urllib.request.urlopen(asked).read(), b"from the sandbox")
+            break
+        except urllib.error.HTTPError as e:
+            same(e.code, 502)
+            time.sleep(0.1)
+    else:
+        raise AssertionError("nothing listens")
+    asked.add_header("E2B-Traffic-Access-Token", "agentbox_other")
+    raises(urllib.error.HTTPError, lambda: urllib.request.urlopen(asked))
+    served.kill()
+    box.kill()
 
 
 @case
