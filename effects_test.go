@@ -31,6 +31,7 @@ var effects = arch.Effects{
 		"go.yaml.in/yaml/**", "golang.org/x/text/unicode/norm",
 		"github.com/go-json-experiment/json/jsontext",
 		"github.com/prometheus/client_golang/**", // counts in memory, and reads the figures of its own process
+		"google.golang.org/protobuf/**", "github.com/bufbuild/protocompile/**", // it compiles definitions that are part of the program
 		"go.opentelemetry.io/otel/trace", "go.opentelemetry.io/otel/attribute", "go.opentelemetry.io/otel/codes",
 		"github.com/google/go-cmp/**", "pgregory.net/rapid", "go.uber.org/goleak", "github.com/bmatcuk/doublestar/**",
 	},
