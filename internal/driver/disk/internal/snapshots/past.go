@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -497,6 +498,10 @@ func refusal(err error) error {
 	}
 	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
 		return room.Refused(err, "; the files of the space stay as they are")
+	}
+	if errors.Is(err, fs.ErrNotExist) { // somebody else removed them: a daemon keeps what it has opened
+		return fault.Wrap(err, space.ErrSnapshotDamaged.Kind, space.ErrSnapshotDamaged.Code, "the snapshots of the space are gone from the disk").
+			With("put the folder of the space back from a backup and start the daemon again; agentbox audit verify says what is missing")
 	}
 	return fault.Wrap(err, fault.Internal, "snapshot_error", "the snapshots of the space cannot be accessed")
 }
