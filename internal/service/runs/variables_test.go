@@ -187,8 +187,8 @@ func TestAMaskInAnOperation(t *testing.T) {
 	}
 }
 
-// A space that an earlier daemon recorded has its values in its events. It works as before, also when a person is asked about a command, and
-// its values are sealed when its environment is changed.
+// A space that an earlier daemon recorded has its values in its events. It works as before, also when a person is asked about a command. Its
+// values are sealed when its environment is changed.
 func TestAnUnsealedEnvironmentOfAnEarlierDaemon(t *testing.T) {
 	t.Parallel()
 	s := testkit.Open(t, testkit.Options{Program: program})
@@ -200,7 +200,8 @@ func TestAnUnsealedEnvironmentOfAnEarlierDaemon(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.Restart()
-	doc := s.Rest(s.Start(in.ID, `[{"type":"shell","command":"mkdir -p d; rm -r d; printf %s $SERVICE_KEY$MODE | wc -c; echo $SERVICE_KEY"}]`).ID)
+	doc := s.Rest(s.Start(in.ID, `[{"type":"shell",
+		"command":"mkdir -p d; rm -r d; printf %s $SERVICE_KEY$MODE | wc -c; echo $SERVICE_KEY"}]`).ID)
 	if doc.Status != run.AwaitingApproval {
 		t.Fatalf("got %+v, want a question", doc)
 	}

@@ -8,8 +8,8 @@ import (
 	"agentbox/internal/domain/policy"
 )
 
-// TestMasksAreNoValues refuses masks where a value is meant, and names of variables that are secrets: with 400, and with what helps. The mask
-// that a space shows keeps its value.
+// TestMasksAreNoValues refuses masks where a value is meant, and names of variables that are secrets: with 400, and with what helps.
+// The mask that a space shows keeps its value.
 func TestMasksAreNoValues(t *testing.T) {
 	d := startDaemon(t)
 	space := d.must(t, "POST", "/v1/spaces", `{"env":{"SERVICE_KEY":"s3cr3t-value","MODE":"a"}}`, "id")

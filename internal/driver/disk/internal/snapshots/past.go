@@ -415,7 +415,7 @@ func (p *Past) Diff(ctx context.Context, from, to event.Digest, limit int, name 
 	}
 	c := comparison{packs: p.packs, limit: limit, name: name, found: []space.Difference{}}
 	if err := c.folders(".", from, to); err != nil {
-		return nil, err
+		return nil, refusal(err)
 	}
 	return c.found, nil
 }
