@@ -26,6 +26,7 @@ const (
 	negations  fixKind = iota // two exclamation marks were taken out
 	subshells                 // "((" became "( (": it does not end with "))", so Bash runs it in subshells
 	expression                // an expression was quoted: only its evaluation tells what it is
+	count                     // "${##x}" became "${0#x}": it is about $#, which is as unknown as $0
 	hollow                    // an empty expression became 0
 )
 
@@ -88,6 +89,9 @@ func mend(text string, err error) (string, fix, bool) {
 	if message == "cannot negate a command multiple times" {
 		return dropNegations(text, at)
 	}
+	if strings.HasPrefix(message, "cannot combine multiple parameter expansion operators") {
+		return countParameter(text, at)
+	}
 	from := at
 	if strings.HasPrefix(text[at:], "$((") {
 		from++
@@ -129,6 +133,15 @@ func dropNegations(text string, at int) (string, fix, bool) {
 		return "", fix{}, false
 	}
 	return text[:at] + " " + text[at+1:second] + " " + text[second+1:], fix{at, negations}, true
+}
+
+// countParameter puts $0 in the place of $# where an operator follows, before an offset.
+func countParameter(text string, at int) (string, fix, bool) {
+	i := strings.LastIndex(text[:at], "${#")
+	if i < 0 || i+3 >= len(text) || !strings.ContainsRune("#%/", rune(text[i+3])) {
+		return "", fix{}, false
+	}
+	return text[:i+2] + "0" + text[i+3:], fix{i, count}, true
 }
 
 // closing returns where the parenthesis at an offset closes, as Bash looks for it before it knows what stands in it. It returns -1 for
@@ -196,6 +209,10 @@ func shown(file *syntax.File, fixes []fix) bool {
 		case *syntax.CmdSubst:
 			if opensSubshell(n.Stmts, n.Left) {
 				found(n.Left, 1, subshells)
+			}
+		case *syntax.ParamExp:
+			if n.Param != nil && n.Param.Value == "0" {
+				found(n.Dollar, 0, count)
 			}
 		case *syntax.ArithmCmd:
 			found(n.Left, 0, expression, hollow)

@@ -26,6 +26,7 @@ func TestWhatBashRunsAndTheParserRefuses(t *testing.T) {
 		{"x=$((a 'b)' \"c)\") | d)", "a b) c) | d"},
 		{"((a\nb) | c)", "a | b | c"},
 		{"(( ))", ""},
+		{"echo ${##2} ${###} ${#%$(rm a)}", "echo | rm a | arg>a"},
 		{"echo $((  )) x", "echo x"},
 		{"echo $(( x$foo = 42 ))", data + " | echo"},
 		{"(( x$foo = 42 )) && a", data + " | a"},
@@ -53,6 +54,7 @@ func TestWhatIsNotMended(t *testing.T) {
 		"! !", "! !true x; (", "((a) || (b)", "((1) + (2)) )", "echo $((a; b) ", "((a=1; b=2))",
 		"(( x$foo = `sudo` ))", `(( x"$foo" = 1 ))`, "(( x\\$foo = 1 ))", // how these are quoted decides what they are
 		"((case x in a) b;; esac) )", "((a # )\n) b)", "((a ${x%)}) b)", "((a $'\\')') b)", // which parenthesis closes is not plain
+		"echo ${a[@]: : }", "a[1]=5 b", "echo '${##2' ${x#${##2}",
 		"cat 'x((a b) c' $((a b) c", "cat <<E\n((a b) c\nE\necho $(( 1 + ))))", // the change would be in data
 		strings.Repeat("! ! a; ", 17),
 	} {
