@@ -77,7 +77,9 @@ var floors = []arch.Floor{
 	},
 	{ // it reaches the services by the API only, which its maker gives it
 		Name: "e2b", Packages: []string{"internal/surface/e2b/**"}, Own: true, Depth: 3,
-		Imports: []string{"internal/domain/*"}, Refused: []string{"os", "os/**", "syscall", "plugin", "unsafe", "database/**", "log"},
+		Imports:    []string{"internal/domain/*"},
+		Refused:    []string{"os", "os/**", "syscall", "plugin", "unsafe", "database/**", "log"},
+		ThirdParty: []string{"github.com/bufbuild/protocompile/**", "google.golang.org/protobuf/**"},
 	},
 	{
 		Name: "cli or tui", Packages: []string{"internal/surface/cli/**", "internal/surface/tui/**"}, Own: true, Depth: 3,

@@ -31,6 +31,7 @@ var effects = arch.Effects{
 		"go.yaml.in/yaml/**", "golang.org/x/text/unicode/norm",
 		"github.com/go-json-experiment/json/jsontext",
 		"github.com/prometheus/client_golang/**", // counts in memory, and reads the figures of its own process
+		"google.golang.org/protobuf/**", "github.com/bufbuild/protocompile/**", // it compiles definitions that are part of the program
 		"go.opentelemetry.io/otel/trace", "go.opentelemetry.io/otel/attribute", "go.opentelemetry.io/otel/codes",
 		"github.com/google/go-cmp/**", "pgregory.net/rapid", "go.uber.org/goleak", "github.com/bmatcuk/doublestar/**",
 	},
@@ -139,6 +140,10 @@ var effects = arch.Effects{
 			"before",
 		"(*internal/driver/namespace.process).*": "goes on with a command whose permit was redeemed; its action says how it gets input, and " +
 			"the gate is asked about each",
+		"(*internal/driver/namespace.door).*":         "goes on with a port whose permit was redeemed; closing never waits for one",
+		"(*internal/driver/namespace.passage).*":      "goes on with a connection to a port whose permit was redeemed",
+		"(*internal/spaceinit.Conn).*":                "goes on with a connection to a port whose permit was redeemed",
+		"(*internal/driver/namespace.instance).Ports": "reads on which ports a space listens",
 		"(*internal/spaceinit.Process).*":             "goes on with a command whose permit was redeemed",
 		"(*internal/driver/telemetry.process).Wait":   "counts a command whose permit was redeemed",
 		"(*internal/driver/namespace.instance).Usage": "reads what a space uses",

@@ -5,6 +5,7 @@ package main
 import (
 	"bytes"
 	"errors"
+	"io"
 	"os"
 	"sync"
 	"time"
@@ -24,6 +25,8 @@ type pump struct {
 	queue     [][]byte // input: what came and was not written yet
 	eof       bool     // input: nothing will follow
 	last      []byte   // input: what is written at its end
+	socket    bool     // input: at its end the socket is shut for writing
+	dropped   bool     // output: nobody takes it any more
 	finishing bool     // output: no writer is left that counts; input: the reader is gone
 }
 
@@ -61,25 +64,31 @@ func (p *pump) allow(n int) {
 	p.changed.Signal()
 }
 
-// room waits for credit and returns how much there is, at most MaxData.
+// room waits for credit and returns how much there is, at most MaxData; 0 for output that nobody takes any more.
 func (p *pump) room() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for p.credit <= 0 {
+	for p.credit <= 0 && !p.dropped {
 		p.changed.Wait()
+	}
+	if p.dropped {
+		return 0
 	}
 	return min(p.credit, spaceinit.MaxData)
 }
 
-// drain sends what the command writes until nobody can write any more.
-func (p *pump) drain(w *spaceinit.Writer, id uint32, channel spaceinit.Channel) {
+// drain sends what the command writes until nobody can write any more. It reports whether it came to the end.
+func (p *pump) drain(w *spaceinit.Writer, id uint32, channel spaceinit.Channel) (ended bool) {
 	if p == nil {
-		return
+		return true
 	}
 	defer p.close()
 	var buf []byte
 	for {
 		room := p.room()
+		if room == 0 {
+			return false
+		}
 		if buf == nil {
 			buf = make([]byte, spaceinit.MaxData)
 		}
@@ -87,11 +96,11 @@ func (p *pump) drain(w *spaceinit.Writer, id uint32, channel spaceinit.Channel) 
 		if n > 0 {
 			p.allow(-n)
 			if w.Write(spaceinit.KindData, id, []byte{byte(channel)}, buf[:n]) != nil {
-				return
+				return false
 			}
 		}
 		if err != nil {
-			return
+			return errors.Is(err, io.EOF)
 		}
 	}
 }
@@ -163,6 +172,9 @@ func (p *pump) pour(w *spaceinit.Writer, id uint32) {
 			if !finishing && len(p.last) > 0 {
 				_, _ = p.file.Write(p.last)
 			}
+			if !finishing && p.socket {
+				_, _ = control(p.file, func(fd int) (int, error) { return 0, unix.Shutdown(fd, unix.SHUT_WR) })
+			}
 			return
 		}
 		data := p.queue[0]
@@ -176,6 +188,17 @@ func (p *pump) pour(w *spaceinit.Writer, id uint32) {
 			return
 		}
 	}
+}
+
+// drop is close for output that nobody takes any more, too.
+func (p *pump) drop() {
+	if p == nil {
+		return
+	}
+	p.mu.Lock()
+	p.dropped = true
+	p.mu.Unlock()
+	p.close()
 }
 
 // close gives the pipe up and wakes who waits for it.

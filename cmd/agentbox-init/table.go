@@ -27,6 +27,7 @@ type table struct {
 	mu     sync.Mutex
 	byID   map[uint32]*command
 	byPID  map[int]*command
+	conns  map[uint32]*conn
 	orphan chan struct{} // holds at most one token: a child that is no command was reaped
 	born   chan struct{} // holds at most one token: there is a child to reap
 }
@@ -49,7 +50,7 @@ func newTable(w *spaceinit.Writer) (*table, error) {
 		return nil, err
 	}
 	return &table{
-		w: w, null: uintptr(null), manned: make(chan struct{}), byID: map[uint32]*command{}, byPID: map[int]*command{},
+		w: w, null: uintptr(null), manned: make(chan struct{}), byID: map[uint32]*command{}, byPID: map[int]*command{}, conns: map[uint32]*conn{},
 		orphan: make(chan struct{}, 1), born: make(chan struct{}, 1),
 	}, nil
 }
@@ -68,10 +69,23 @@ func (t *table) handle(f spaceinit.Frame) error {
 			return t.w.Write(spaceinit.KindRefused, f.ID, []byte(err.Error()))
 		}
 		return nil
+	case spaceinit.KindDial:
+		port, err := spaceinit.DecodePort(f.Body)
+		if err != nil {
+			return err
+		}
+		return t.dial(f.ID, port)
+	case spaceinit.KindPorts:
+		id := f.ID
+		go func() { _ = t.w.Write(spaceinit.KindListening, id, spaceinit.EncodeListening(listening())) }()
+		return nil
 	}
 	t.mu.Lock()
-	c := t.byID[f.ID]
+	c, on := t.byID[f.ID], t.conns[f.ID]
 	t.mu.Unlock()
+	if on != nil {
+		return on.handle(f)
+	}
 	if c == nil {
 		return nil // it has ended meanwhile
 	}

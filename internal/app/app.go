@@ -17,6 +17,7 @@ import (
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/principal"
 	"agentbox/internal/domain/space"
 	"agentbox/internal/driver/cedar"
@@ -40,6 +41,7 @@ import (
 	"agentbox/internal/service/models"
 	"agentbox/internal/service/nodes"
 	"agentbox/internal/service/outside"
+	"agentbox/internal/service/ports"
 	"agentbox/internal/service/redaction"
 	"agentbox/internal/service/rooms"
 	"agentbox/internal/service/runs"
@@ -81,6 +83,7 @@ type App struct {
 	Redaction  *redaction.Service
 	Transfer   *transfer.Importer
 	Outside    *outside.Service
+	Ports      *ports.Service
 	Identity   *identity.Service
 	Incidents  *incidents.Service
 	Labels     *labels.Service
@@ -326,17 +329,38 @@ func (a *App) wire(ctx context.Context, ids *id.Source, secret []byte, tiers []s
 	if a.together.member != nil {
 		a.Runs.Mine, a.GC.Mine, a.GC.Leads = a.Spaces.Ownership.Mine, a.Spaces.Ownership.Mine, a.together.leads.Load
 	}
+	if err := a.openPorts(ids, asked); err != nil {
+		return err
+	}
 	a.Spaces.SetOccupants(a.Runs)
 	if err := a.models(ids, live, asked); err != nil {
 		return err
 	}
 	a.Gate.KillSwitch.OnHalt(func(ws id.Workspace, cause error) {
+		a.Ports.Halt(ws, cause)
 		a.Runs.Halt(ws, cause)
 		a.Models.Halt(ws, cause)
 	})
 	a.Gate.KillSwitch.OnLift(a.Runs.Lifted)
 	return a.serve(ids, blobs)
 }
+
+// openPorts makes the service of ports. Addresses of previews are signed with a key that is new at each start: what listens in the spaces
+// ends with the daemon too.
+func (a *App) openPorts(ids *id.Source, asked policy.Gate) error {
+	key := make([]byte, previewKeyBytes)
+	if _, err := rand.Read(key); err != nil {
+		return err
+	}
+	a.Ports = ports.New(ports.Parts{
+		Log: a.counted, Docs: a.Log, Gate: asked, Spaces: a.Spaces.Living, Clock: a.clock, IDs: ids, Key: key, Logger: a.logger,
+		System: principal.System,
+	})
+	a.Spaces.SetDoors(a.Ports)
+	return nil
+}
+
+const previewKeyBytes = 32
 
 // maxFrameBytes is what the live output of one run may have; more is cut, and its last frame says so.
 const maxFrameBytes = 64 << 20

@@ -28,27 +28,27 @@ const sandboxKeyBytes = 32
 
 // beside makes the surfaces of other protocols: for the packages of E2B, and the Model Context Protocol. They answer by the server, which
 // is made after them.
-func (a *App) beside(ids *id.Source) (wire.Beside, error) {
+func (a *App) beside(ids *id.Source) (wire.Beside, *e2b.Surface, error) {
 	key, err := readSmall(a.path(sandboxFile))
 	if err != nil || len(key) != sandboxKeyBytes {
 		key = make([]byte, sandboxKeyBytes)
 		if _, err := rand.Read(key); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		if err := a.dir.put(sandboxFile, key); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 	}
 	known, err := a.knownTokens()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	api := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { a.server.ServeHTTP(w, r) })
 	sandboxes := e2b.New(e2b.Parts{API: api, Key: key, Clock: a.clock, IDs: ids, Known: known, Remember: a.rememberToken})
 	agents := mcpserver.NewWeb(mcpserver.Config{
 		Elicit: true, Version: Version, Logger: slog.New(slog.DiscardHandler), Clock: a.clock, Entropy: rand.Reader,
 	}, api)
-	return func(w http.ResponseWriter, r *http.Request) bool { return sandboxes.Serve(w, r) || agents.Serve(w, r) }, nil
+	return func(w http.ResponseWriter, r *http.Request) bool { return sandboxes.Serve(w, r) || agents.Serve(w, r) }, sandboxes, nil
 }
 
 // knownTokens reads the file of the tokens, and shortens it to those that the surface keeps.

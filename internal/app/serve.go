@@ -54,6 +54,7 @@ func (a *App) serve(ids *id.Source, blobs *disk.Blobs) error {
 	services := httpapi.Services{
 		Gate:    a.Gate,
 		Spaces:  a.Spaces,
+		Ports:   a.Ports,
 		Runs:    a.Runs,
 		Engines: a.Engines,
 		Rooms:   a.Rooms, Workspaces: a.Workspaces, Search: a.Search,
@@ -81,10 +82,11 @@ func (a *App) serve(ids *id.Source, blobs *disk.Blobs) error {
 			{Name: "disk", Try: func(context.Context) error { return blobs.Room() }, Keep: time.Second},
 		},
 	}
-	beside, err := a.beside(ids)
+	beside, sandboxes, err := a.beside(ids)
 	if err != nil {
 		return err
 	}
+	services.OpenToken = func(s id.Space, token string) (string, bool) { return sandboxes.Open(string(s), token) }
 	a.server = httpapi.New(wire.Config{
 		Beside: beside,
 		Clock:  a.clock, IDs: ids, Log: a.logger,
@@ -131,6 +133,11 @@ func (a *App) Run(ctx context.Context, ready func(State)) (err error) {
 	}
 	part("serve the api", func(ctx context.Context) error { return a.server.Run(ctx, listener) })
 	part("end spaces that have expired", a.upkeep.tick)
+	part("close ports", func(ctx context.Context) error {
+		<-ctx.Done()
+		a.Ports.Stop(context.WithoutCancel(ctx))
+		return nil
+	})
 	part("sweep", a.upkeep.sweep)
 	part("make snapshots durable", a.upkeep.syncSnapshots)
 	part("take what was said into the index", a.upkeep.index)
@@ -312,6 +319,9 @@ func (up *upkeep) tick(ctx context.Context) error {
 	up.steadily(ctx.Done(), func(now time.Time) {
 		if err := up.app.Spaces.Ending.Step(ctx, now); err != nil && ctx.Err() == nil {
 			up.app.logger.Error("end what has expired", "code", "spaces_not_expired", "error", err)
+		}
+		if err := up.app.Ports.Step(ctx, now); err != nil && ctx.Err() == nil {
+			up.app.logger.Error("close ports that are over", "code", "ports_not_closed", "error", err)
 		}
 	})
 	return nil

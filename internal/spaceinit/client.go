@@ -34,12 +34,13 @@ type Client struct {
 	w     *Writer
 	ended chan struct{} // closed when the reader has ended
 
-	mu    sync.Mutex
-	calls map[uint32]*call
-	next  uint32
-	pings []chan struct{} // waiting for an answer, oldest first
-	late  int             // frames since the last start that were for commands which are over
-	err   error           // why it ended
+	mu     sync.Mutex
+	calls  map[uint32]*call
+	takers map[uint32]taker // of ids that are no command's
+	next   uint32
+	pings  []chan struct{} // waiting for an answer, oldest first
+	late   int             // frames since the last start that were for commands which are over
+	err    error           // why it ended
 }
 
 // call is a command under way. The reader fills it; the goroutine of Wait empties it.
@@ -72,7 +73,7 @@ func Send(conn io.Writer, setup *Setup) error {
 // Connect waits until the init, to which the setup was sent, says that the space stands. It owns conn from here on, also when it fails.
 // Ending ctx closes the connection.
 func Connect(ctx context.Context, conn io.ReadWriteCloser) (*Client, Ready, error) {
-	c := &Client{conn: conn, w: NewWriter(conn), ended: make(chan struct{}), calls: map[uint32]*call{}}
+	c := &Client{conn: conn, w: NewWriter(conn), ended: make(chan struct{}), calls: map[uint32]*call{}, takers: map[uint32]taker{}}
 	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
 	ready, frames, err := c.greet()
 	if !stop() && err == nil {
@@ -217,7 +218,12 @@ func (c *Client) read(frames *Reader) {
 	}
 	c.mu.Lock()
 	c.err = err
+	lost := c.takers
+	c.takers = map[uint32]taker{}
 	c.mu.Unlock()
+	for _, t := range lost {
+		t.lost(err)
+	}
 	_ = c.conn.Close() // the init sees it and ends, if it has not
 	close(c.ended)
 }
@@ -235,6 +241,13 @@ func (c *Client) readAll(frames *Reader) error {
 			}
 			continue
 		}
+		known, err := c.handTo(f)
+		if err != nil {
+			return err
+		}
+		if known {
+			continue
+		}
 		call, err := c.addressee(f)
 		if err == nil && call != nil {
 			err = call.take(f)
@@ -243,6 +256,23 @@ func (c *Client) readAll(frames *Reader) error {
 			return err
 		}
 	}
+}
+
+// handTo gives a frame to who takes those of its id, if somebody does.
+func (c *Client) handTo(f Frame) (known bool, err error) {
+	c.mu.Lock()
+	t := c.takers[f.ID]
+	c.mu.Unlock()
+	if t == nil {
+		return false, nil
+	}
+	over, err := t.take(f)
+	if over {
+		c.mu.Lock()
+		delete(c.takers, f.ID)
+		c.mu.Unlock()
+	}
+	return true, err
 }
 
 // addressee returns the call that a frame is for. There is none for the credit of a command that is over, which its init may have sent just

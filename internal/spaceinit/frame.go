@@ -10,7 +10,7 @@ import (
 )
 
 // Version is the number of this protocol. It is the first thing an init says, so that a daemon never talks to an init of another build.
-const Version = 3
+const Version = 4
 
 // The bounds of the protocol. Both sides refuse what is larger and end the connection.
 const (
@@ -37,6 +37,9 @@ const (
 	KindPing    Kind = 4  // daemon: answer with KindPong
 	KindSignal  Kind = 5  // daemon: send a signal to a command
 	KindResize  Kind = 6  // daemon: the terminal of a command has another size
+	KindDial    Kind = 7  // daemon: open a connection to a port of the loopback interface; its id is new
+	KindClose   Kind = 8  // daemon: end a connection at once
+	KindPorts   Kind = 9  // daemon: answer with KindListening; its id is new
 	KindData    Kind = 16 // a piece of a channel; an empty one of stdin ends it
 	KindCredit  Kind = 17 // that many bytes of a channel were taken
 	KindReady   Kind = 32 // init: the space stands
@@ -45,10 +48,16 @@ const (
 	KindRefused Kind = 35 // init: the command was not started, and why
 	KindPong    Kind = 36 // init: the answer to KindPing
 	KindFailed  Kind = 37 // init: the space could not be set up, and why
-	KindShut    Kind = 38 // init: the command takes no more input
+	KindShut    Kind = 38 // init: the command takes no more input, or the connection
+
+	KindOpened    Kind = 39 // init: the connection stands
+	KindUnreached Kind = 40 // init: the connection was not opened, and why
+	KindClosed    Kind = 41 // init: the connection is over; nothing of it follows
+	KindListening Kind = 42 // init: the answer to KindPorts
 )
 
-// Channel is one of a command's three standard streams, or its messages to the daemon.
+// Channel is one of a command's three standard streams, or its messages to the daemon. On a connection to a port, Stdin goes into the space
+// and Stdout comes out.
 type Channel uint8
 
 // The channels, by their numbers as descriptors.
@@ -62,7 +71,7 @@ const (
 // Frame is one message.
 type Frame struct {
 	Kind Kind
-	ID   uint32 // of the command; 0 where it is about the space
+	ID   uint32 // of the command, the connection or the question; 0 where it is about the space
 	Body []byte // valid until the next frame is read
 }
 

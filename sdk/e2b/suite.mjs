@@ -1,5 +1,7 @@
 // The cases of the unmodified packages of E2B for Node against a daemon of Agentbox.
 import assert from 'node:assert/strict'
+import { randomBytes } from 'node:crypto'
+import http from 'node:http'
 import { createRequire } from 'node:module'
 import { pathToFileURL } from 'node:url'
 
@@ -267,6 +269,23 @@ const cases = {
     assert.ok(handle.pid > 0)
     assert.equal((await handle.wait()).stdout, 'done\n')
   },
+  async 'a port is reached by its host'() {
+    const one = await Sandbox.create({ timeoutMs: 60_000, metadata: { suite: 'port', ...policy } })
+    await one.files.write('web/page.txt', 'from the sandbox')
+    await one.commands.run('python3 -m http.server 8080 --directory web', { background: true, timeoutMs: 0 })
+    const { hostname, port } = new URL(process.env.E2B_API_URL)
+    // The name below localhost is found by browsers, and by some hosts.
+    const get = () => new Promise((done, fail) => http.get({
+      hostname, port, path: '/page.txt', headers: { Host: one.getHost(8080), 'E2B-Traffic-Access-Token': one.trafficAccessToken },
+    }, async (answer) => done([answer.statusCode, Buffer.concat(await answer.toArray()).toString()])).on('error', fail))
+    let got = await get()
+    for (let i = 0; i < 100 && got[0] === 502; i++) {
+      await new Promise((f) => setTimeout(f, 100))
+      got = await get()
+    }
+    assert.deepEqual(got, [200, 'from the sandbox'])
+    await one.kill()
+  },
   async 'a command gets input'() {
     const handle = await box.commands.run('head -n 1', { background: true, stdin: true })
     await box.commands.sendStdin(handle.pid, 'typed\n')
@@ -376,6 +395,88 @@ display(T())`)
   async 'variables of javascript stay'() {
     await coder.runCode('const n: number = 5; function twice(v: number) { return 2 * v }', { language: 'ts' })
     assert.equal((await coder.runCode('await Promise.resolve(twice(n))', { language: 'js' })).text, '10')
+  },
+  async 'executions are counted'() {
+    const first = (await coder.runCode('1')).executionCount
+    assert.equal((await coder.runCode('2')).executionCount, first + 1)
+  },
+  async 'files and code share the folder'() {
+    await coder.files.write('shared.txt', 'from outside')
+    assert.equal((await coder.runCode("open('/home/user/shared.txt').read()")).text, "'from outside'")
+  },
+  async 'an unknown language is refused'() {
+    await assert.rejects(coder.runCode('1', { language: 'cobol' }), e2b.SandboxError)
+  },
+  async 'nano has contexts too'() {
+    const small = await Interpreter.create({ timeoutMs: 60_000, metadata: { 'agentbox.runtime': 'nano' } })
+    await small.runCode('x = 20')
+    assert.equal((await small.runCode('x + 22')).text, '42')
+    await small.kill()
+  },
+  async 'a file is there or not'() {
+    await box.files.write('there.txt', 'x')
+    assert.deepEqual([await box.files.exists('there.txt'), await box.files.exists('not-there.txt')], [true, false])
+  },
+  async 'a file is replaced whole'() {
+    await box.files.write('replaced.txt', 'a long first text')
+    const info = await box.files.write('replaced.txt', 'short')
+    assert.deepEqual([info.path, await box.files.read('replaced.txt')], ['/home/user/replaced.txt', 'short'])
+  },
+  async 'the empty file'() {
+    await box.files.write('empty.txt', '')
+    assert.equal(await box.files.read('empty.txt'), '')
+  },
+  async 'a large file stays whole'() {
+    const raw = randomBytes(6 << 20)
+    await box.files.write('large.bin', new Blob([raw]).stream())
+    const back = Buffer.from(await box.files.read('large.bin', { format: 'bytes' }))
+    assert.ok(back.equals(raw))
+  },
+  async 'a path that leaves the files does not'() {
+    await assert.rejects(box.files.read('../../etc/shadow'), e2b.SandboxError)
+  },
+  async 'a folder is removed with its files'() {
+    await box.files.write('gone/a/b.txt', 'x')
+    await box.files.remove('gone')
+    assert.equal(await box.files.exists('gone/a/b.txt'), false)
+  },
+  async 'sandboxes do not share files'() {
+    await box.files.write('mine.txt', 'x')
+    const other = await Sandbox.create({ timeoutMs: 60_000 })
+    assert.equal(await other.files.exists('mine.txt'), false)
+    await other.kill()
+  },
+  async 'errors and output are two streams'() {
+    const said = { out: '', err: '' }
+    const r = await box.commands.run('echo out; echo err >&2', {
+      onStdout: (s) => (said.out += s),
+      onStderr: (s) => (said.err += s),
+    })
+    assert.deepEqual([r.stdout, r.stderr, said.out, said.err], ['out\n', 'err\n', 'out\n', 'err\n'])
+  },
+  async 'long output is whole'() {
+    const { stdout } = await box.commands.run('seq 1 100000')
+    assert.deepEqual([stdout.length, stdout.slice(-7)], [588895, '100000\n'])
+  },
+  async 'an exit code is told'() {
+    for (const code of [1, 2, 126, 255]) {
+      const e = await box.commands.run(`exit ${code}`).catch((e) => e)
+      assert.ok(e instanceof e2b.CommandExitError)
+      assert.equal(e.exitCode, code)
+    }
+  },
+  async 'commands run side by side'() {
+    const began = Date.now()
+    await Promise.all([1, 2, 3, 4].map((n) => box.commands.run(`sleep 1; echo ${n}`)))
+    assert.ok(Date.now() - began < 3500, `${Date.now() - began} ms`)
+  },
+  async 'policy denies with its sentence'() {
+    const strict = await Sandbox.create({ timeoutMs: 60_000, metadata: { 'agentbox.policy': 'restrictive' } })
+    await assert.rejects(strict.commands.run('curl https://example.com'), e2b.SandboxError)
+    await strict.kill()
+  },
+  async 'an unknown sandbox is not killed'() {
+    assert.equal(await Sandbox.kill('spc_01M0000000000000000000000'), false)
   },
 }
 

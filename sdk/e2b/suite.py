@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import hashlib
 import io
 import json
 import os
@@ -11,12 +12,18 @@ import sys
 import time
 import traceback
 import urllib.error
+import urllib.parse
 import urllib.request
 
 import e2b
 from e2b import AsyncSandbox, Sandbox
 from e2b_code_interpreter import Sandbox as Interpreter
 from e2b_code_interpreter import charts
+
+if os.environ.get("E2B_CODEC") == "proto":  # the pinned package has both codecs and chooses JSON
+    import e2b_connect.client
+
+    e2b_connect.client.JSONCodec = e2b_connect.client.ProtobufCodec
 
 PINNED = os.environ.get("E2B_SUITE") == "pinned"  # its run_code asks a name of E2B's, whatever the sandbox URL is
 cases: list = []
@@ -476,6 +483,30 @@ def a_background_command_is_waited_for():
 
 
 @case
+def a_port_is_reached_by_its_host():
+    box = Sandbox.create(timeout=60, metadata={"agentbox.policy": "permissive"})
+    box.files.write("web/page.txt", "from the sandbox")
+    served = box.commands.run("python3 -m http.server 8080 --directory web", background=True, timeout=0)
+    daemon = urllib.parse.urlparse(os.environ["E2B_API_URL"]).netloc
+    asked = urllib.request.Request(f"http://{daemon}/page.txt")  # the name below localhost is found by browsers, and by some hosts
+    asked.add_header("Host", box.get_host(8080))
+    asked.add_header("E2B-Traffic-Access-Token", box.traffic_access_token)
+    for _ in range(100):
+        try:
+            same(urllib.request.urlopen(asked).read(), b"from the sandbox")
+            break
+        except urllib.error.HTTPError as e:
+            same(e.code, 502)
+            time.sleep(0.1)
+    else:
+        raise AssertionError("nothing listens")
+    asked.add_header("E2B-Traffic-Access-Token", "agentbox_other")
+    raises(urllib.error.HTTPError, lambda: urllib.request.urlopen(asked))
+    served.kill()
+    box.kill()
+
+
+@case
 def a_command_gets_input():
     handle = shared().commands.run("head -n 1", background=True, stdin=True)
     shared().commands.send_stdin(handle.pid, "typed\n")
@@ -553,14 +584,7 @@ def the_asynchronous_package():
 def code(f):
     """A case of run_code, which the pinned package sends to a host of E2B."""
 
-    def only():
-        if PINNED:
-            assert hasattr(Interpreter, "run_code")
-            return
-        f()
-
-    only.__name__ = f.__name__
-    return case(only)
+    return f if PINNED else case(f)
 
 
 @code
@@ -730,6 +754,94 @@ def nano_has_contexts_too():
     with Interpreter.create(timeout=60, metadata={"agentbox.runtime": "nano"}) as box:
         box.run_code("x = 20")
         same(box.run_code("x + 22").text, "42")
+
+
+# More about files and commands.
+
+
+@case
+def a_file_is_there_or_not():
+    box = shared()
+    box.files.write("there.txt", "x")
+    same((box.files.exists("there.txt"), box.files.exists("not-there.txt"), box.files.exists("/home/user")), (True, False, True))
+
+
+@case
+def a_file_is_replaced_whole():
+    box = shared()
+    box.files.write("replaced.txt", "a long first text")
+    info = box.files.write("replaced.txt", "short")
+    same((info.name, info.path, box.files.read("replaced.txt")), ("replaced.txt", "/home/user/replaced.txt", "short"))
+
+
+@case
+def a_file_is_read_as_text_bytes_and_stream():
+    box = shared()
+    box.files.write("forms.txt", "ü€🌍")
+    raw = "ü€🌍".encode()
+    same(box.files.read("forms.txt", format="text"), "ü€🌍")
+    same(bytes(box.files.read("forms.txt", format="bytes")), raw)
+    same(b"".join(box.files.read("forms.txt", format="stream")), raw)
+
+
+@case
+def a_large_file_stays_whole():
+    box, raw = shared(), os.urandom(6 << 20)
+    box.files.write("large.bin", raw)
+    assert bytes(box.files.read("large.bin", format="bytes")) == raw
+    same(box.commands.run("sha256sum large.bin").stdout.split()[0], hashlib.sha256(raw).hexdigest())
+
+
+@case
+def a_folder_is_removed_with_its_files():
+    box = shared()
+    box.files.write("gone/a/b.txt", "x")
+    box.files.remove("gone")
+    same(box.files.exists("gone/a/b.txt"), False)
+    raises(e2b.NotFoundException, lambda: box.files.list("gone"))
+
+
+@case
+def sandboxes_do_not_share_files():
+    shared().files.write("mine.txt", "x")
+    with Sandbox.create(timeout=60) as other:
+        same(other.files.exists("mine.txt"), False)
+
+
+@case
+def errors_and_output_are_two_streams():
+    out, err = [], []
+    r = shared().commands.run("echo out; echo err >&2", on_stdout=out.append, on_stderr=err.append)
+    same((r.stdout, r.stderr, "".join(out), "".join(err)), ("out\n", "err\n", "out\n", "err\n"))
+
+
+@case
+def quotes_lines_and_signs_of_a_command():
+    same(shared().commands.run("printf '%s|' \"a b\" 'c\"d' $'e\\nf' \"ü\"\ncat <<'END'\n$HOME `x`\nEND").stdout, "a b|c\"d|e\nf|ü|$HOME `x`\n")
+
+
+@case
+def long_output_is_whole():
+    out = shared().commands.run("seq 1 100000").stdout
+    same((len(out), out[-7:]), (588895, "100000\n"))
+
+
+@case
+def an_exit_code_is_told():
+    for code in (1, 2, 126, 255):
+        same(raises(e2b.CommandExitException, lambda: shared().commands.run(f"exit {code}")).exit_code, code)
+
+
+@case
+def a_command_that_is_not_there():
+    e = raises(e2b.CommandExitException, lambda: shared().commands.run("no-such-program-here"))
+    same(e.exit_code, 127)
+    assert "no-such-program-here" in e.stderr, e
+
+
+@case
+def an_unknown_sandbox_is_not_killed():
+    same(Sandbox.kill("spc_01M0000000000000000000000"), False)
 
 
 def main() -> int:

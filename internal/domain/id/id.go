@@ -43,6 +43,8 @@ type (
 	Space string
 	// Node names a daemon that works on a database with others, by its data directory (`node_`).
 	Node string
+	// Exposure names a port of a space while it is open (`xps_`).
+	Exposure string
 	// Incident names something that went wrong (`inc_`).
 	Incident string
 	// Token names a capability token (`cap_`).
@@ -87,6 +89,7 @@ func (Approval) prefix() string    { return "appr_" }
 func (Standing) prefix() string    { return "stand_" }
 func (Space) prefix() string       { return "spc_" }
 func (Node) prefix() string        { return "node_" }
+func (Exposure) prefix() string    { return "xps_" }
 func (Incident) prefix() string    { return "inc_" }
 func (Token) prefix() string       { return "cap_" }
 func (EngineToken) prefix() string { return "engtok_" }

@@ -137,6 +137,7 @@ const (
 	SpaceFork     = "space.fork"    // make a space whose files begin as a snapshot of another's
 	SpacePolicy   = "space.policy"  // pin another policy to a living space
 	SpacePromote  = "space.promote" // run a space's code in a heavier tier from now on
+	PortExpose    = "port.expose"   // let requests from outside reach a port of a space
 	RunStart      = "run.start"
 	RunImport     = "run.import"    // take a transcript of a run that was executed elsewhere into the record
 	RunContinue   = "run.continue"  // go on after an operation whose outcome a crash hid
@@ -287,6 +288,13 @@ var table = []Kind{
 		Rules: RulesControl,
 	},
 	{
+		Type: PortExpose, Title: "open a port of a space", SideEffect: Control, Zone: event.Supervised, Reversible: true, Idempotent: true,
+		Rules: RulesControl, Givable: true,
+		Impact: "Requests from outside reach the program that listens on this port of the space, and its answers leave the space. By method " +
+			"link, everybody who has the address can ask until it ends; by link_external, its pages may also load from other hosts. The port " +
+			"can be closed; what has left does not come back.",
+	},
+	{
 		Type: RunStart, Title: "start a run", SideEffect: Control, Zone: event.Supervised, Reversible: true,
 		Rules: RulesControl, Givable: true,
 	},
@@ -429,6 +437,10 @@ func Givable() []string {
 	slices.Sort(list)
 	return list
 }
+
+// Askable reports whether a policy can ask about an action by its type: it is done outside, or its request is sent again until a person
+// has answered.
+func Askable(name string) bool { return Outside(name) || name == PortExpose || name == ModelCall }
 
 // Ruled returns the actions that a class of rules permits, in the order of the table.
 func Ruled(class Rules) []string {

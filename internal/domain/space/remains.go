@@ -48,6 +48,12 @@ func Remains(e event.Event) (any, error) {
 		return event.Decode[ResumedData](e)
 	case EventForked:
 		return event.Decode[Forked](e)
+	case EventPortOpened:
+		d, err := event.Decode[PortOpened](e)
+		d.Hash = event.Digest{}
+		return d, err
+	case EventPortClosed:
+		return event.Decode[PortClosed](e)
 	case EventFileBegun:
 		d, err := event.Decode[FileBegun](e)
 		return FileBegun{Space: d.Space, Action: d.Action, Size: d.Size, Withheld: d.Withheld}, err

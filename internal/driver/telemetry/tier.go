@@ -44,7 +44,12 @@ func (t *Tier) Create(ctx context.Context, p policy.Permit, spec space.Spec) (sp
 	t.metrics.starts.WithLabelValues(t.Name(), "started").Inc()
 	t.metrics.Started(t.Name(), "total", ended.Sub(began))
 	counted := &instance{made, t}
-	if stops, ok := made.(space.Pausing); ok {
+	stops, pauses := made.(space.Pausing)
+	opens, reaches := made.(space.Reachable)
+	switch {
+	case pauses && reaches:
+		return &reachable{&pausing{counted, stops}, opens}, nil
+	case pauses:
 		return &pausing{counted, stops}, nil
 	}
 	return counted, nil
@@ -54,6 +59,12 @@ func (t *Tier) Create(ctx context.Context, p policy.Permit, spec space.Spec) (sp
 type pausing struct {
 	*instance
 	space.Pausing
+}
+
+// reachable is a living space whose processes can stand still and serve on ports.
+type reachable struct {
+	*pausing
+	space.Reachable
 }
 
 // RunsCells implements space.CellTier.

@@ -160,6 +160,7 @@ func (e *Ending) end(ctx context.Context, origin event.Origin, doc space.Space, 
 	if err := l.close(); err != nil {
 		e.logger.Warn("close a space", "code", "space_not_closed", "space", doc.ID, "error", err)
 	}
+	e.living.shut(ctx, doc.ID)
 	_, err = e.log.Append(ctx, event.Batch{Workspace: doc.Workspace, Drafts: []event.Draft{
 		draftOf(space.EventDestroyed, origin, doc, space.Ended{Space: doc.ID, Reason: reason}),
 	}})

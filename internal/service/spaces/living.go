@@ -20,12 +20,16 @@ type Living struct {
 	store  space.Store
 	tiers  Tiers
 	logger *slog.Logger
+	doors  space.Doors // nil for none
 
 	mu  sync.Mutex
 	all map[id.Space]*running
 }
 
-var _ space.Keeping = (*Living)(nil)
+var (
+	_ space.Keeping  = (*Living)(nil)
+	_ space.Presence = (*Living)(nil)
+)
 
 // running is a space that runs on this daemon, or is being started.
 type running struct {
@@ -285,6 +289,33 @@ func (lv *Living) Load(s id.Space) (load space.Load, ok bool) {
 	}
 	load, err := instance.Load()
 	return load, err == nil
+}
+
+// Present implements space.Presence.
+func (lv *Living) Present(s id.Space) (space.Instance, bool) {
+	lv.mu.Lock()
+	l := lv.all[s]
+	lv.mu.Unlock()
+	if l == nil {
+		return nil, false
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.instance, l.alive()
+}
+
+// stand ends the connections to a space that stands still.
+func (lv *Living) stand(s id.Space) {
+	if lv.doors != nil {
+		lv.doors.Paused(s)
+	}
+}
+
+// shut closes the ports of a space that ends.
+func (lv *Living) shut(ctx context.Context, s id.Space) {
+	if lv.doors != nil {
+		lv.doors.Ended(ctx, s)
+	}
 }
 
 // forget drops what is known of a space that was destroyed.

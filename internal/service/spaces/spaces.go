@@ -128,3 +128,6 @@ func New(p Parts) *Service {
 
 // SetOccupants tells the service who ends the runs of a space before it is destroyed. It is called once, before anything else.
 func (k *Service) SetOccupants(o space.Occupants) { k.Ending.occupants = o }
+
+// SetDoors tells the service who has ports of spaces open, to close them when a space ends. It is called once, before anything else.
+func (k *Service) SetDoors(d space.Doors) { k.Living.doors = d }

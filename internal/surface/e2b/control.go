@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"maps"
+	"net"
 	"net/http"
 	"net/url"
 	"slices"
@@ -74,12 +75,20 @@ func (p *controlPlane) routes(add func(pattern string, h handler)) {
 	}
 }
 
+// domainOf is below what name the hosts of a sandbox's ports are, with the port of the daemon: the packages put it behind PORT-SANDBOX.
+func domainOf(host string) string {
+	if _, port, err := net.SplitHostPort(host); err == nil {
+		return "localhost:" + port
+	}
+	return "localhost"
+}
+
 // sandbox is the sandbox as create and connect answer.
 func (p *controlPlane) sandbox(c *caller, d spaceDoc) map[string]any {
 	token := p.tokens.of(c, d.ID)
 	return map[string]any{
 		"sandboxID": d.ID, "templateID": d.template(), "clientID": "agentbox", "envdVersion": envdVersion, "envdAccessToken": token,
-		"trafficAccessToken": token, "domain": nil,
+		"trafficAccessToken": token, "domain": domainOf(c.request.Host),
 	}
 }
 

@@ -35,6 +35,7 @@ type Parts struct {
 type Surface struct {
 	mux    *http.ServeMux
 	tokens *tokens
+	binary transcoder
 }
 
 // New makes a surface. Its routes are fixed.
@@ -78,12 +79,17 @@ func (s *Surface) Serve(w http.ResponseWriter, r *http.Request) bool {
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	if _, pattern := s.mux.Handler(in); pattern == "" {
-		refuse(w, in, &refusal{Status: http.StatusNotFound, Code: "unimplemented", Message: "there is no such operation here; " +
-			"docs/E2B.md lists what is offered"})
+		s.binary.serve(http.HandlerFunc(missing), w, in)
 		return true
 	}
-	s.mux.ServeHTTP(w, in)
+	s.binary.serve(s.mux, w, in)
 	return true
+}
+
+// missing refuses an operation that there is not.
+func missing(w http.ResponseWriter, r *http.Request) {
+	refuse(w, r, &refusal{Status: http.StatusNotFound, Code: "unimplemented", Message: "there is no such operation here; " +
+		"docs/E2B.md lists what is offered"})
 }
 
 // handler answers one request of a caller; an error becomes the refusal in the form of the route.

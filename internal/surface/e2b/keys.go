@@ -181,3 +181,8 @@ func (t *tokens) box(purpose string) cipher.AEAD {
 	box, _ := cipher.NewGCM(block)    // and so is a block of 16
 	return box
 }
+
+// Open returns the API key that the token of a sandbox stands for.
+func (s *Surface) Open(sandbox, token string) (bearer string, ok bool) {
+	return s.tokens.open(sandbox, token)
+}

@@ -17,6 +17,7 @@ import (
 
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/space"
 )
 
 // pid names a command of a sandbox.
@@ -253,6 +254,14 @@ func (ps *processes) tell(ctx context.Context, out *stream, r *http.Request, c *
 		}
 	}
 	end, err := last.end()
+	if err != nil && last.Word == space.NoProgramCode { // where a shell looks for a program itself, it says so and ends with 127
+		said := base64.StdEncoding.EncodeToString([]byte(err.Error() + "\n"))
+		if err := out.send(occurs("data", map[string]any{"stderr": said})); err != nil {
+			return err
+		}
+		missing := 127
+		end, err = result{Type: "shell", ExitCode: &missing}.end()
+	}
 	if err != nil {
 		return err
 	}

@@ -56,8 +56,7 @@ func (s *stream) frame(flag byte, raw []byte) error {
 		return nil
 	}
 	s.ended = flag == endOfFrame
-	head := append([]byte{flag}, binary.BigEndian.AppendUint32(nil, uint32(len(raw)))...)
-	if _, err := s.w.Write(append(head, raw...)); err != nil {
+	if _, err := s.w.Write(framed(flag, raw)); err != nil {
 		return err
 	}
 	return http.NewResponseController(s.w).Flush()
@@ -84,7 +83,7 @@ func first(r *http.Request, into any) error {
 		err = json.Unmarshal(raw, into)
 	}
 	if err != nil {
-		return invalid("the body is not one message of Connect in JSON")
+		return invalid("the body is not one message of Connect")
 	}
 	return nil
 }

@@ -3,6 +3,7 @@ package e2b
 import (
 	"bytes"
 	"crypto/rand"
+	"encoding/base64"
 	"encoding/binary"
 	"encoding/json"
 	"io"
@@ -60,10 +61,8 @@ func (a *running) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.WriteString(w, `{"runId":"run_1","run_id":"run_1"}`)
 }
 
-// framed is one message of Connect.
-func framed(message string) string {
-	return "\x00" + string(binary.BigEndian.AppendUint32(nil, uint32(len(message)))) + message
-}
+// message is one message of Connect.
+func message(text string) string { return string(framed(0, []byte(text))) }
 
 // frames returns the flags and the messages of the answer of a stream.
 func framesOf(t *testing.T, raw []byte) (flags []byte, said []map[string]any) {
@@ -115,7 +114,7 @@ func TestTheStreamOfACommand(t *testing.T) {
 		}()
 		s := at(&running{show: ended, after: goOn}, clock)
 		with := map[string]string{"E2b-Sandbox-Id": "spc_1", "X-Access-Token": s.tokens.of(&caller{bearer: key}, "spc_1")}
-		w := send(t, s, "POST", path, streamType, framed(`{"process":{"cmd":"/bin/bash","args":["-l","-c","echo hi"]}}`), with)
+		w := send(t, s, "POST", path, streamType, message(`{"process":{"cmd":"/bin/bash","args":["-l","-c","echo hi"]}}`), with)
 		flags, said := framesOf(t, w.Body.Bytes())
 		var kinds []string
 		for _, m := range said {
@@ -131,6 +130,26 @@ func TestTheStreamOfACommand(t *testing.T) {
 	}
 	if keepalive >= 50*time.Second {
 		t.Errorf("a sign of life each %s: a package asks for one each 50 s", keepalive)
+	}
+}
+
+// A program that no tier has ends a command as a shell ends it that looks for the program itself.
+func TestAMissingProgram(t *testing.T) {
+	over := make(chan struct{})
+	close(over)
+	s := at(&running{after: over, show: "event: event\ndata: {\"type\":\"shell\",\"error\":\"no tier of this host has fly\"," +
+		"\"reasonCode\":\"program_unavailable\",\"suggestion\":\"bring the files in\"}\n\nevent: complete\ndata: {}\n\n"}, &beating{})
+	with := map[string]string{"E2b-Sandbox-Id": "spc_1", "X-Access-Token": s.tokens.of(&caller{bearer: key}, "spc_1")}
+	w := send(t, s, "POST", "/e2b/process.Process/Start", streamType, message(`{"process":{"cmd":"fly"}}`), with)
+	_, said := framesOf(t, w.Body.Bytes())
+	if len(said) != 4 || kind(said[1]) != "data" || kind(said[2]) != "end" || len(said[3]) != 0 {
+		t.Fatalf("got %v", said)
+	}
+	text := said[1]["event"].(map[string]any)["data"].(map[string]any)["stderr"].(string)
+	end := said[2]["event"].(map[string]any)["end"].(map[string]any)
+	raw, err := base64.StdEncoding.DecodeString(text)
+	if err != nil || string(raw) != "no tier of this host has fly (bring the files in)\n" || end["exitCode"] != float64(127) {
+		t.Errorf("got %q, %v, %v", raw, err, end)
 	}
 }
 
@@ -150,7 +169,7 @@ func TestTheTimeOfACall(t *testing.T) {
 		s := at(api, clock)
 		with := map[string]string{"E2b-Sandbox-Id": "spc_1", "X-Access-Token": s.tokens.of(&caller{bearer: key}, "spc_1"),
 			"Connect-Timeout-Ms": timeout}
-		w := send(t, s, "POST", "/e2b/process.Process/Start", streamType, framed(`{"process":{"cmd":"sleep","args":["9"]}}`), with)
+		w := send(t, s, "POST", "/e2b/process.Process/Start", streamType, message(`{"process":{"cmd":"sleep","args":["9"]}}`), with)
 		flags, said := framesOf(t, w.Body.Bytes())
 		failure, _ := said[len(said)-1]["error"].(map[string]any)
 		code, _ := failure["code"].(string)
@@ -208,7 +227,7 @@ func TestCallsThatAreNotThere(t *testing.T) {
 		if err := json.Unmarshal(w.Body.Bytes(), &e); err != nil || e.Code != "unimplemented" || e.Message == "" {
 			t.Errorf("%s: got %d %s", path, w.Code, w.Body)
 		}
-		w = send(t, s, "POST", path, streamType, framed("{}"), with)
+		w = send(t, s, "POST", path, streamType, message("{}"), with)
 		flags, said := framesOf(t, w.Body.Bytes())
 		if failure, _ := said[0]["error"].(map[string]any); w.Code != 200 || len(flags) != 1 || flags[0] != endOfFrame ||
 			failure["code"] != "unimplemented" {
@@ -226,7 +245,7 @@ func TestTheBoundsOfACall(t *testing.T) {
 		s := at(api, still{})
 		with := map[string]string{"E2b-Sandbox-Id": "spc_1", "X-Access-Token": s.tokens.of(&caller{bearer: key}, "spc_1")}
 		line := "true " + strings.Repeat("é", n-5)
-		send(t, s, "POST", "/e2b/process.Process/Start", streamType, framed(`{"process":{"cmd":"bash","args":["-c","`+line+`"]}}`), with)
+		send(t, s, "POST", "/e2b/process.Process/Start", streamType, message(`{"process":{"cmd":"bash","args":["-c","`+line+`"]}}`), with)
 		asked := <-api.asked
 		for strings.HasPrefix(asked, "GET ") { // whether the sandbox is paused
 			asked = <-api.asked

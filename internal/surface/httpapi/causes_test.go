@@ -18,7 +18,8 @@ var follows = []string{
 	"standing.revoked",
 	"space.started", "space.ready", "space.updated", "space.extended", "space.destroyed", "space.rewind_begun", "space.rewound",
 	"space.rewind_failed", "space.forked",
-	"space.promoted", "space.paused", "space.resumed", "file.ended", "event.redacted", "kill_switch.lifted", "secret.leaked.detected",
+	"space.promoted", "space.paused", "space.resumed", "space.port.closed", "file.ended", "event.redacted", "kill_switch.lifted",
+	"secret.leaked.detected",
 }
 
 // checkCauses holds what every log promises of causes against the logs of all workspaces: an event that follows from another names it;

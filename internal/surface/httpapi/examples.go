@@ -73,6 +73,7 @@ var examples = map[string]string{
 	"extend-space":         `{"ttl_seconds":7200}`,
 	"fork-space":           `{"name":"weather try","ttl_seconds":3600}`,
 	"promote-space":        `{"reason":"it needs a compiler"}`,
+	"preview-port":         `{"ttl_seconds":3600}`,
 	"pause-space":          `{"reason":"until Monday"}`,
 	"resume-space":         `{"ttl_seconds":3600}`,
 	"rewind-space":         `{"to":"run_01M7YNAYM0SMK245AEDNVB5CNW"}`,

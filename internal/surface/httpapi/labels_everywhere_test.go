@@ -326,7 +326,7 @@ func plant(t *testing.T) *planted {
 		"step_id": {step}, "tool_call_id": {call}, "artifact_id": {artifact},
 		"approval_id": {asked.ID}, "incident_id": {incident}, "path": {"a.txt"}, "agent_id": {string(d.app.Owner)},
 		"principal_id": {string(d.app.Owner)}, "engine_id": {"svc_none"},
-		"workspace_id": {"ws_dev"}, "action_type": {"deploy.production"}, "blueprint": {"weather-report"},
+		"workspace_id": {"ws_dev"}, "port": {"8080"}, "action_type": {"deploy.production"}, "blueprint": {"weather-report"},
 		"model": {"glm"}, "model_key": {"zai"},
 	}
 	all := d.recorded(t)

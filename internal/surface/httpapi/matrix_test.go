@@ -167,7 +167,7 @@ func populated(t *testing.T) *matrix {
 		c.Rates.Spaces, c.Rates.Runs, c.Rates.Files, c.Rates.General, c.Rates.Failures = 10_000, 10_000, 10_000, 100_000, 100_000
 	})
 	d.populate(t)
-	m := &matrix{daemon: d, samples: samples(t, d), things: map[string]string{"path": "f", "context": "c",
+	m := &matrix{daemon: d, samples: samples(t, d), things: map[string]string{"path": "f", "port": "8080", "context": "c",
 		"room_id": "room_00000000000000000000000000"}}
 	var list map[string][]map[string]any
 	first := func(path, field, key string) string {

@@ -22,6 +22,7 @@ import (
 	"agentbox/internal/service/models"
 	"agentbox/internal/service/nodes"
 	"agentbox/internal/service/outside"
+	"agentbox/internal/service/ports"
 	"agentbox/internal/service/query"
 	redacting "agentbox/internal/service/redaction"
 	"agentbox/internal/service/rooms"
@@ -36,6 +37,7 @@ import (
 	"agentbox/internal/surface/httpapi/modelapi"
 	"agentbox/internal/surface/httpapi/peopleapi"
 	"agentbox/internal/surface/httpapi/policyapi"
+	"agentbox/internal/surface/httpapi/portapi"
 	"agentbox/internal/surface/httpapi/runapi"
 	"agentbox/internal/surface/httpapi/spaceapi"
 	"agentbox/internal/surface/httpapi/talkapi"
@@ -46,6 +48,8 @@ import (
 type Services struct {
 	Gate       *gate.Gate
 	Spaces     *spaces.Service
+	Ports      *ports.Service
+	OpenToken  portapi.OpenToken // of the tokens of E2B; nil for none
 	Runs       *runs.Service
 	Engines    *engines.Service
 	Rooms      *rooms.Service
@@ -94,12 +98,15 @@ func New(c wire.Config, services Services, version string) *Server {
 	c.Narrow = func(ctx context.Context, who principal.Caller, t id.Token) (principal.Caller, error) {
 		return services.Identity.ActsFor(ctx, who, "", t)
 	}
-	c.Tags = []string{"service", "auth", "principals", "rooms", "spaces", "snapshots", "runs", "engines", "files", "contexts", "approvals",
-		"policies", "blueprints", "models", "incidents", "labels", "events", "audit", "content"}
+	c.Tags = []string{"service", "auth", "principals", "rooms", "spaces", "ports", "snapshots", "runs", "engines", "files", "contexts",
+		"approvals", "policies", "blueprints", "models", "incidents", "labels", "events", "audit", "content"}
 	s := &Server{Server: wire.New(c)}
 	p := access.Part{Server: s.Server, Access: a}
 	s.health = hostapi.NewHealth(p, services.Spaces, version, services.Checks)
 	register(p, s.health, services)
+	previews := portapi.New(p, services.Ports, services.OpenToken)
+	previews.Register()
+	wire.Previews(s.Server, previews.Serve)
 	describe(s.Server)
 	s.Object("PolicyApproval", "request")
 	s.Object("PolicyExplanation", "request")

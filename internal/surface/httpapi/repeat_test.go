@@ -166,6 +166,7 @@ func samples(t *testing.T, d *daemon) map[string]sent {
 		"create-space":     {path: "/v1/spaces", body: `{"name":"one"}`, other: `{"name":"two"}`, status: 201},
 		"extend-space":     {path: space() + "/extend", body: `{"duration_seconds":7200}`, other: `{"duration_seconds":3600}`, status: 200},
 		"promote-space":    {path: light() + "/promote", body: `{"reason":"a compiler"}`, other: `{"reason":"another"}`, status: 200},
+		"preview-port":     {path: space() + "/ports/8080/preview", body: `{}`, other: `{"ttl_seconds":60}`, status: 200},
 		"pause-space":      {path: space() + "/pause", body: `{"reason":"a while"}`, other: `{"reason":"another"}`, status: 200},
 		"resume-space":     {path: paused() + "/resume", body: `{}`, other: `{"ttl_seconds":60}`, status: 200},
 		"set-space-policy": {path: space() + "/policy", body: `{"policy":"restrictive"}`, other: `{"policy":"permissive"}`, status: 200},

@@ -41,6 +41,7 @@ var bodyDecides = map[string]string{
 	"promote-space":     "the policy of the space is asked about the whole move",
 	"pause-space":       "the policy of the space is asked about the whole change",
 	"resume-space":      "the policy of the space is asked about the whole change",
+	"preview-port":      "the policy of the space is asked, with how long and for whom the port is opened",
 	"rewind-space":      "the policy of the space is asked, with the snapshot that the body names",
 	"redact-events":     "policy is asked of agents and services, with what the body names",
 	"retain-run":        "policy is asked of agents and services, with what the body names",

@@ -2233,6 +2233,86 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/spaces/{space_id}/ports": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the ports of a space
+         * @description Those on which a program listens, and those that are open. A space of the tier nano has none: ports_not_here.
+         */
+        get: operations["list-ports"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/spaces/{space_id}/ports/{port}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * Close a port
+         * @description Every connection ends at once, and every address of the port is invalid.
+         */
+        delete: operations["close-port"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/spaces/{space_id}/ports/{port}/preview": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Make an address of a port, for everybody who has it
+         * @description It holds until its end, until the port is closed, and while the space lives and its daemon runs. Whoever has it reaches the program that listens and nothing else. The program may be started later.
+         */
+        post: operations["preview-port"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/spaces/{space_id}/ports/{port}/proxy/{path}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Send a request to a port
+         * @description Takes every method, body and query, and upgrades to a WebSocket. The first request opens the port. The program gets neither the caller's key nor a cookie, and its answer sets none. Its pages run no scripts under this address; use preview-port for those.
+         */
+        get: operations["request-port"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/spaces/{space_id}/promote": {
         parameters: {
             query?: never;
@@ -4074,6 +4154,16 @@ export interface components {
             /** @description Of at most 100 bytes each */
             tags?: string[] | null;
         };
+        Listed: {
+            /** @description On which they listen, in the space: 127.0.0.1, ::1, 0.0.0.0 or :: */
+            addresses: string[];
+            /** @description A program listens on it now */
+            listening: boolean;
+            /** @description For whom it is open */
+            open: components["schemas"]["Open"][];
+            /** Format: int64 */
+            port: number;
+        };
         ListedRoom: {
             /** Format: date-time */
             created_at?: string;
@@ -4336,6 +4426,17 @@ export interface components {
              * @description When it joined last, by its own clock
              */
             since: string;
+        };
+        Open: {
+            /** Format: date-time */
+            expires_at?: string;
+            exposure_id: string;
+            /** @description requests: for the requests of the principal; link: for everybody who has the address; link_external: its pages may also load from other hosts */
+            how: string;
+            /** @description Who opened it */
+            principal_id: string;
+            /** Format: int64 */
+            requests: number;
         };
         OpenedIncident: {
             category?: string;
@@ -4655,8 +4756,43 @@ export interface components {
             except?: string[] | null;
             paths?: string[] | null;
         };
+        PortList: {
+            ports: components["schemas"]["Listed"][];
+        };
+        PortsClosed: {
+            /**
+             * Format: int64
+             * @description For how many principals and addresses it was open
+             */
+            closed: number;
+        };
         PresetList: {
             presets: components["schemas"]["PolicyBundle"][];
+        };
+        Preview: {
+            /** Format: date-time */
+            expires_at: string;
+            exposure_id: string;
+            /** @description The host of the address, without its secret */
+            host: string;
+            /** @description For programs, and browsers that do not find names below localhost: below a path of the daemon. Pages there run in a sandbox and have no cookies */
+            path_url: string;
+            /** Format: int64 */
+            port: number;
+            space_id: string;
+            /** @description The secret part of the address; a program sends it as the header x-preview-token to the host */
+            token: string;
+            /** @description For a browser: an origin of its own, below localhost. Everybody who has it reaches the port until it ends */
+            url: string;
+        };
+        PreviewRequest: {
+            /** @description Pages may load scripts, images and data from other hosts, by the browser that shows them */
+            external?: boolean;
+            /**
+             * Format: int64
+             * @description How many seconds the address holds; an hour by default
+             */
+            ttl_seconds?: number;
         };
         Principal: {
             /** Format: date-time */
@@ -6884,6 +7020,7 @@ export type KeyRequest = components['schemas']['KeyRequest'];
 export type Label = components['schemas']['Label'];
 export type LabelList = components['schemas']['LabelList'];
 export type LearningRequest = components['schemas']['LearningRequest'];
+export type Listed = components['schemas']['Listed'];
 export type ListedRoom = components['schemas']['ListedRoom'];
 export type Listing = components['schemas']['Listing'];
 export type LoggedOut = components['schemas']['LoggedOut'];
@@ -6906,6 +7043,7 @@ export type ModelUsage = components['schemas']['ModelUsage'];
 export type ModelUsed = components['schemas']['ModelUsed'];
 export type NodeList = components['schemas']['NodeList'];
 export type NodeMember = components['schemas']['NodeMember'];
+export type Open = components['schemas']['Open'];
 export type OpenedIncident = components['schemas']['OpenedIncident'];
 export type OrderRequest = components['schemas']['OrderRequest'];
 export type Output = components['schemas']['Output'];
@@ -6930,7 +7068,11 @@ export type PolicyPathRule = components['schemas']['PolicyPathRule'];
 export type PolicyQuestion = components['schemas']['PolicyQuestion'];
 export type PolicyStanding = components['schemas']['PolicyStanding'];
 export type PolicyWithhold = components['schemas']['PolicyWithhold'];
+export type PortList = components['schemas']['PortList'];
+export type PortsClosed = components['schemas']['PortsClosed'];
 export type PresetList = components['schemas']['PresetList'];
+export type Preview = components['schemas']['Preview'];
+export type PreviewRequest = components['schemas']['PreviewRequest'];
 export type Principal = components['schemas']['Principal'];
 export type PrincipalList = components['schemas']['PrincipalList'];
 export type PrincipalRequest = components['schemas']['PrincipalRequest'];
@@ -13531,6 +13673,179 @@ export interface operations {
             409: components["responses"]["Problem409"];
             413: components["responses"]["Problem413"];
             415: components["responses"]["Problem415"];
+            429: components["responses"]["Problem429"];
+            503: components["responses"]["Problem503"];
+            /** @description A problem document; `error` says which */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    "list-ports": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The space */
+                space_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PortList"];
+                };
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            404: components["responses"]["Problem404"];
+            429: components["responses"]["Problem429"];
+            503: components["responses"]["Problem503"];
+            /** @description A problem document; `error` says which */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    "close-port": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The space */
+                space_id: string;
+                /** @description The port, 1 to 65535 */
+                port: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PortsClosed"];
+                };
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            404: components["responses"]["Problem404"];
+            409: components["responses"]["Problem409"];
+            429: components["responses"]["Problem429"];
+            503: components["responses"]["Problem503"];
+            /** @description A problem document; `error` says which */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    "preview-port": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The space */
+                space_id: string;
+                /** @description The port, 1 to 65535 */
+                port: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                /**
+                 * @example {
+                 *       "ttl_seconds": 3600
+                 *     }
+                 */
+                "application/json": components["schemas"]["PreviewRequest"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Preview"];
+                };
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            404: components["responses"]["Problem404"];
+            409: components["responses"]["Problem409"];
+            413: components["responses"]["Problem413"];
+            415: components["responses"]["Problem415"];
+            429: components["responses"]["Problem429"];
+            503: components["responses"]["Problem503"];
+            /** @description A problem document; `error` says which */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    "request-port": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The space */
+                space_id: string;
+                /** @description The port, 1 to 65535 */
+                port: string;
+                /** @description The path that the program gets, with its query */
+                path: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/octet-stream": string;
+                };
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            404: components["responses"]["Problem404"];
             429: components["responses"]["Problem429"];
             503: components["responses"]["Problem503"];
             /** @description A problem document; `error` says which */

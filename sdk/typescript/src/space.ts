@@ -1,6 +1,7 @@
 import { AgentboxError, OperationError, PolicyDeniedError, ValidationError } from './errors.js'
 import { Files } from './files.js'
 import type { CallOptions, Transport } from './http.js'
+import { Ports } from './ports.js'
 import { Process, type StartOptions } from './process.js'
 import { Run, fromBase64, output, type Operation, type RunFrame, type RunOptions, type WaitOptions } from './run.js'
 import type {
@@ -131,6 +132,7 @@ export interface StreamedRun extends AsyncIterable<RunFrame> {
 /** An isolated place where code runs, with its own files. `await using` removes it at the end of the block. */
 export class Space implements AsyncDisposable {
   readonly files: Files
+  readonly ports: Ports
   readonly snapshots: Snapshots
   readonly contexts: Contexts
 
@@ -140,6 +142,7 @@ export class Space implements AsyncDisposable {
     public info: SpaceDocument,
   ) {
     this.files = new Files(http, info.space_id)
+    this.ports = new Ports(http, info.space_id)
     this.snapshots = new Snapshots(http, info.space_id)
     this.contexts = new Contexts(http, info.space_id)
   }

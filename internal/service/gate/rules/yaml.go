@@ -261,13 +261,13 @@ func (s *Spec) allow(key string, value *yaml.Node) error {
 	return nil
 }
 
-// ask reads the actions that ask. Only actions outside and requests to models ask by their type.
+// ask reads the actions that ask. Only actions outside, the opening of ports and requests to models ask by their type.
 func (s *Spec) ask(key string, value *yaml.Node) error {
 	if err := s.Ask.read(key, value); err != nil || key != "actions" {
 		return err
 	}
 	for i, n := range value.Content {
-		if !policy.Outside(n.Value) && n.Value != policy.ModelCall {
+		if !policy.Askable(n.Value) {
 			return refuse(value.Content[i],
 				"%s is not asked about by its type, for it is done inside; ask about commands, paths or traits, or refuse it in deny", n.Value)
 		}

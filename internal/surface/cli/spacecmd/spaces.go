@@ -24,7 +24,7 @@ import (
 // Spaces are the commands about spaces.
 func Spaces(i *cmdline.Invocation) *cobra.Command {
 	c := cmdline.Group("space", "Create, list and remove spaces: the isolated places where code runs",
-		spaceCreate(i), spaceList(i), spaceShow(i), spaceExtend(i), spacePause(i), spaceResume(i),
+		spaceCreate(i), spaceList(i), spaceShow(i), spaceExtend(i), spacePause(i), spaceResume(i), spacePorts(i), spacePreview(i),
 		spaceSet(i), spaceRemove(i), spaceWatch(i),
 		spaceSnapshots(i), spaceDiff(i), spaceRewind(i), spaceFork(i), spacePromote(i), spaceRoute(i), spacePolicy(i))
 	c.Aliases = []string{"spaces"}

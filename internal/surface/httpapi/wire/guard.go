@@ -32,6 +32,7 @@ type Call struct {
 	Body        []byte // of a JSON operation
 
 	route   *route
+	host    string // as the request names it
 	begun   time.Time
 	held    int64        // bytes for which bodies has room
 	once    string       // the key as the log sees it, scoped to the principal and the endpoint
@@ -46,6 +47,9 @@ func callOf(ctx context.Context) Call {
 	c, _ := ctx.Value(callKey{}).(Call)
 	return c
 }
+
+// Host is the host and port under which the request reached the server.
+func (c Call) Host() string { return c.host }
 
 // ServiceKey is the idempotency key as the log sees it: short, and nobody's meets another principal's.
 func (c Call) ServiceKey() string {
@@ -126,7 +130,7 @@ func (s *Server) present(h http.Header, c Call) {
 // checkHost refuses requests that a web page of somebody else could make a browser send: a name that was made to point here (DNS
 // rebinding), or an origin that is not this server.
 func (s *Server) checkHost(r *http.Request) error {
-	if !s.ownHost(r.Host) {
+	if !s.OwnHost(r.Host) {
 		return fault.New(fault.Denied, "misdirected_request",
 			"this daemon does not answer under that host name; use the address that `agentbox up` printed")
 	}
@@ -142,7 +146,8 @@ func (s *Server) checkHost(r *http.Request) error {
 	return nil
 }
 
-func (s *Server) ownHost(host string) bool {
+// OwnHost reports whether the server answers under a host name.
+func (s *Server) OwnHost(host string) bool {
 	name, _, err := net.SplitHostPort(host)
 	if err != nil {
 		name = strings.TrimSuffix(strings.TrimPrefix(host, "["), "]")
@@ -156,14 +161,19 @@ func (s *Server) ownHost(host string) bool {
 // match finds the operation. A path that is not written in the one way there is, is not repaired by a redirect, which would lose the body.
 func (s *Server) match(w http.ResponseWriter, r *http.Request) (*route, error) {
 	escaped := r.URL.EscapedPath()
-	for part := range strings.SplitSeq(strings.TrimPrefix(escaped, "/"), "/") {
+	h, pattern := s.mux.Handler(r)
+	rt := s.routes[pattern]
+	whole := escaped
+	if rt != nil && rt.any {
+		whole = strings.TrimSuffix(escaped, "/") // a folder of somebody else's
+	}
+	for part := range strings.SplitSeq(strings.TrimPrefix(whole, "/"), "/") {
 		if part == "." || part == ".." || part == "" && escaped != "/" {
 			return nil, fault.New(fault.NotFound, "route_not_found", "the path has an empty part, a . or a ..; there is nothing under such a path").
 				With("the operations are listed at /v1/docs")
 		}
 	}
-	h, pattern := s.mux.Handler(r)
-	if rt := s.routes[pattern]; rt != nil {
+	if rt != nil {
 		return rt, nil
 	}
 	probe := discard{http.Header{}}

@@ -114,7 +114,9 @@ func about(r *http.Request, rt *route) map[string]string {
 
 // pathValue returns a parameter of a path, before the router has read it.
 func pathValue(pattern, path, name string) (string, bool) {
-	_, pattern, _ = strings.Cut(pattern, " ")
+	if _, rest, ok := strings.Cut(pattern, " "); ok { // else it is of every method
+		pattern = rest
+	}
 	parts := strings.Split(path, "/")
 	for i, part := range strings.Split(pattern, "/") {
 		if part == "{"+name+"}" && i < len(parts) {

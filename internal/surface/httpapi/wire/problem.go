@@ -53,6 +53,10 @@ var statusOfCode = map[string]int{
 	"content_encoding_not_supported": http.StatusUnsupportedMediaType,
 	"range_not_satisfiable":          http.StatusRequestedRangeNotSatisfiable,
 	"misdirected_request":            http.StatusMisdirectedRequest,
+	"port_not_listening":             http.StatusBadGateway,
+	"port_unreachable":               http.StatusBadGateway,
+	"port_bad_answer":                http.StatusBadGateway,
+	"port_timeout":                   http.StatusGatewayTimeout,
 }
 
 var statusOfKind = map[fault.Kind]int{

@@ -31,6 +31,7 @@ type route struct {
 	shape     reflect.Type // of the JSON body
 	maxBody   int64
 	home      Home
+	any       bool             // it takes every method, query and path
 	waits     bool             // its context ends with the connection
 	early     http.HandlerFunc // answers what takes nothing, before the operations are described; nil for one that takes something
 	answer    http.HandlerFunc // set when the operations are described
@@ -52,6 +53,7 @@ type Operation struct {
 	Home             Home      // which of several daemons answers it
 	// it may take long, so that its context ends when the client closes its end; that of a Stream does in any case
 	Waits   bool
+	Any     bool         // a Stream that takes every method and query; Method is the one that is documented
 	Media   string       // of an answer that is not JSON
 	Frames  []Frame      // of an event stream: its messages
 	Answers map[int]any  // values of the types of further answers
@@ -126,11 +128,21 @@ func (c request) SetStatus(status int) {
 }
 
 func pattern(method, path string) string {
-	return method + " " + strings.Replace(path, "/files/{path}", "/files/{path...}", 1)
+	for _, folder := range []string{"/files/", "/proxy/"} {
+		path = strings.Replace(path, folder+"{path}", folder+"{path...}", 1)
+	}
+	if method == "" {
+		return path
+	}
+	return method + " " + path
 }
 
 func (s *Server) admitRoute(op Operation, input reflect.Type) *route {
-	rt := &route{pattern: pattern(op.Method, op.Path), public: op.Public, rate: op.Rate, repeat: op.Repeat, needs: op.Needs,
+	method := op.Method
+	if op.Any {
+		method = ""
+	}
+	rt := &route{pattern: pattern(method, op.Path), any: op.Any, public: op.Public, rate: op.Rate, repeat: op.Repeat, needs: op.Needs,
 		engines: op.Engines, maxBody: op.MaxBody, home: op.Home, waits: op.Waits || input == nil}
 	if rt.rate == "" {
 		rt.rate = RateGeneral
@@ -227,7 +239,10 @@ func Stream[I any](s *Server, op Operation, do func(w http.ResponseWriter, r *ht
 		document := described[I](s, op.document(s.schemas()))
 		rt.answer = func(w http.ResponseWriter, r *http.Request) {
 			c := callOf(r.Context())
-			err := knownParameters(document, r)
+			var err error
+			if !op.Any {
+				err = knownParameters(document, r)
+			}
 			if err == nil {
 				err = do(w, r, c)
 			}

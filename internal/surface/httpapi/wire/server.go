@@ -94,7 +94,10 @@ type Server struct {
 	inHand  inHand
 	bodies  bodies
 	idle    idle
-	done    chan struct{} // closed when the server stops; event streams end with it
+
+	previews Beside // answers at hosts and paths of ports of spaces; nil for none
+
+	done chan struct{} // closed when the server stops; event streams end with it
 }
 
 // New makes a server without operations; it listens nowhere yet.
@@ -145,7 +148,7 @@ func (s *Server) stop() { close(s.done) }
 
 // ServeHTTP answers one request.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if s.besides(w, r) {
+	if s.previews != nil && s.previews(w, r) || s.besides(w, r) {
 		return
 	}
 	c := s.call(r)
@@ -167,7 +170,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // call is what is known of a request before anything of it is judged.
 func (s *Server) call(r *http.Request) Call {
-	c := Call{begun: s.Clock.Now(), Request: s.requestID(r), Trace: s.trace(r)}
+	c := Call{host: r.Host, begun: s.Clock.Now(), Request: s.requestID(r), Trace: s.trace(r)}
 	c.Correlation = s.correlationID(r, c.Trace)
 	return c
 }

@@ -769,6 +769,14 @@ class NodeMember(TypedDict, closed=True):
     since: str
 
 
+class Open(TypedDict, closed=True):
+    expires_at: NotRequired[str]
+    exposure_id: str
+    how: str
+    principal_id: str
+    requests: int
+
+
 class OpenedIncident(TypedDict, closed=True):
     category: NotRequired[str]
     close_reason: NotRequired[str]
@@ -986,6 +994,26 @@ PolicyWithhold = TypedDict(
     },
     closed=True,
 )
+
+
+class PortsClosed(TypedDict, closed=True):
+    closed: int
+
+
+class Preview(TypedDict, closed=True):
+    expires_at: str
+    exposure_id: str
+    host: str
+    path_url: str
+    port: int
+    space_id: str
+    token: str
+    url: str
+
+
+class PreviewRequest(TypedDict, closed=True):
+    external: NotRequired[bool]
+    ttl_seconds: NotRequired[int]
 
 
 class Principal(TypedDict, closed=True):
@@ -2425,6 +2453,13 @@ class InputRequest(TypedDict, closed=True):
     stdin: NotRequired[str]
 
 
+class Listed(TypedDict, closed=True):
+    addresses: list[str]
+    listening: bool
+    open: list[Open]
+    port: int
+
+
 class Listing(TypedDict, closed=True):
     entries: list[SpaceEntry]
     path: str
@@ -2486,6 +2521,10 @@ class PolicyLimits(TypedDict, closed=True):
     file_bytes: int
     weakest_tier: NotRequired[str]
     withhold: NotRequired[PolicyWithhold]
+
+
+class PortList(TypedDict, closed=True):
+    ports: list[Listed]
 
 
 class Redactions(TypedDict, closed=True):

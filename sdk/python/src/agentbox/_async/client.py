@@ -486,6 +486,7 @@ class AsyncSpace:
         """What the daemon said of the space when it was last asked."""
         self.id, self.name = str(info["space_id"]), str(info["name"])
         self.files = AsyncFiles(transport, self.id)
+        self.ports = AsyncPorts(transport, self.id)
 
     @property
     def tier(self) -> str:
@@ -696,6 +697,30 @@ class AsyncSpace:
             await self.destroy()
         except NotFoundError:
             pass
+
+
+class AsyncPorts:
+    """The ports of a space on which its programs listen."""
+
+    def __init__(self, transport: AsyncTransport, space: str) -> None:
+        self._t, self._base = transport, f"/v1/spaces/{part(space)}/ports"
+
+    async def list(self) -> JsonList:
+        """Lists the ports on which a program listens, and those that are open."""
+        return cast(JsonList, (await self._t.json("GET", self._base))["ports"])
+
+    async def preview(self, port: int, *, ttl_seconds: int | None = None, external: bool | None = None) -> Json:
+        """Makes an address of a port. Everybody who has it reaches the program that listens, until it ends.
+
+        ``ttl_seconds`` is an hour unless given. ``external`` lets its pages load from other hosts.
+        """
+        body = {"ttl_seconds": ttl_seconds, "external": external}
+        asked = {name: value for name, value in body.items() if value is not None}
+        return cast(Json, await self._t.json("POST", f"{self._base}/{port}/preview", body=asked))
+
+    async def close(self, port: int) -> int:
+        """Closes a port: its connections end, and its addresses are not valid any more. Returns how often it was open."""
+        return int((await self._t.json("DELETE", f"{self._base}/{port}"))["closed"])
 
 
 class AsyncFiles:
