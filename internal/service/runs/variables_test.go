@@ -187,8 +187,8 @@ func TestAMaskInAnOperation(t *testing.T) {
 	}
 }
 
-// A space that an earlier daemon recorded has its values in its events. It works as before, also when a person is asked about a command. Its
-// values are sealed when its environment is changed.
+// A space that an earlier daemon recorded has its values in its events. It works as before, also when a person is asked about a command.
+// Its values are sealed when its environment is changed.
 func TestAnUnsealedEnvironmentOfAnEarlierDaemon(t *testing.T) {
 	t.Parallel()
 	s := testkit.Open(t, testkit.Options{Program: program})
