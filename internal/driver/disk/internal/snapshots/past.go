@@ -19,7 +19,7 @@ import (
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/space"
 	"agentbox/internal/driver/disk/internal/beneath"
-	"agentbox/internal/driver/disk/internal/room"
+	"agentbox/internal/driver/disk/internal/freespace"
 	"agentbox/internal/kernel/vault"
 )
 
@@ -496,7 +496,7 @@ func refusal(err error) error {
 		return err
 	}
 	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
-		return room.Refused(err, "; the files of the space stay as they are")
+		return freespace.Refused(err, "; the files of the space stay as they are")
 	}
 	return fault.Wrap(err, fault.Internal, "snapshot_error", "the snapshots of the space cannot be accessed")
 }
