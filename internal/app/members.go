@@ -220,7 +220,7 @@ func (ms *membership) takeCensus() {
 	})
 }
 
-// shares is what the keeper needs to know of other daemons.
+// shares is what the service of spaces needs to know of other daemons.
 func (ms *membership) shares() spaces.Together {
 	if ms.member == nil {
 		return spaces.Together{}

@@ -20,7 +20,7 @@ import (
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/space"
 	"agentbox/internal/driver/disk/internal/beneath"
-	"agentbox/internal/driver/disk/internal/room"
+	"agentbox/internal/driver/disk/internal/freespace"
 	"agentbox/internal/kernel/vault"
 )
 
@@ -497,7 +497,7 @@ func refusal(err error) error {
 		return err
 	}
 	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
-		return room.Refused(err, "; the files of the space stay as they are")
+		return freespace.Refused(err, "; the files of the space stay as they are")
 	}
 	if errors.Is(err, fs.ErrNotExist) { // somebody else removed them: a daemon keeps what it has opened
 		return fault.Wrap(err, space.ErrSnapshotDamaged.Kind, space.ErrSnapshotDamaged.Code, "the snapshots of the space are gone from the disk").
