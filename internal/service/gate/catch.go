@@ -104,12 +104,10 @@ func (m meeting) meets() bool {
 			}
 		case '*':
 			copy(next, row)
-			clear(taken)
 			for j := range m.form { // the star takes what the form demands
-				switch ch := m.form[j]; {
-				case ch == '*' && (next[j] || taken[j]):
-					taken[j], taken[j+1] = true, true
-				case ch != '*':
+				if ch := m.form[j]; ch == '*' {
+					taken[j+1] = next[j]
+				} else {
 					taken[j+1] = row[j] && m.fits(i, ch) || taken[j] && (m.deep || ch != '/')
 				}
 				next[j+1] = next[j+1] || taken[j+1]

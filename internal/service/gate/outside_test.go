@@ -57,3 +57,28 @@ func TestWhatTheRegistryDemandsOfAnAction(t *testing.T) {
 		}
 	}
 }
+
+// TestWhatNoPolicyNeedsToPermit holds which actions the registry alone gives: what is only recorded, and what is done outside by whoever
+// asks, but not from within a space, and not under a policy that is tried.
+func TestWhatNoPolicyNeedsToPermit(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		kind  policy.Kind
+		space id.Space
+		trial bool
+		want  bool
+	}{
+		{"outside", policy.Kind{Outside: true}, "", false, true},
+		{"outside, from a space", policy.Kind{Outside: true}, "spc_1", false, false},
+		{"outside, under a policy that is tried", policy.Kind{Outside: true}, "", true, false},
+		{"by role", policy.Kind{Rules: policy.RulesRole}, "", false, true},
+		{"by role, in a space", policy.Kind{Rules: policy.RulesRole}, "spc_1", false, true},
+		{"by policy", policy.Kind{}, "", false, false},
+	} {
+		v := consideration{kind: c.kind, trial: c.trial}
+		v.ruling.Action.Space = c.space
+		if got := v.ownAffair(); got != c.want {
+			t.Errorf("%s: got %t, want %t", c.name, got, c.want)
+		}
+	}
+}
