@@ -11,13 +11,17 @@ import (
 )
 
 // Close closes a port of a space for everybody for whom it is open, and returns how many there were. It needs no permission of the gate.
-func (s *Service) Close(ctx context.Context, origin event.Origin, ws id.Workspace, sp id.Space, port int) int {
+// A space that the workspace does not have is a fault space_not_found.
+func (s *Service) Close(ctx context.Context, origin event.Origin, ws id.Workspace, sp id.Space, port int) (int, error) {
+	if _, err := s.space(ctx, ws, sp); err != nil {
+		return 0, err
+	}
 	origin.Key, origin.Command = "", event.Digest{}
 	open := s.these(func(x *Exposure) bool { return x.Workspace == ws && x.Space == sp && x.Port == port })
 	for _, x := range open {
 		s.close(ctx, x, origin, space.PortRequested)
 	}
-	return len(open)
+	return len(open), nil
 }
 
 // close closes an open port, and then records it. It may be called again.

@@ -128,8 +128,8 @@ func (s *Ports) close(ctx context.Context, c wire.Call, in *PortPath) (*struct{ 
 	if err != nil {
 		return nil, err
 	}
-	n := s.ports.Close(ctx, c.Origin(), c.Caller.Workspace, id.Space(in.Space), port)
-	return &struct{ Body portsClosed }{portsClosed{n}}, nil
+	n, err := s.ports.Close(ctx, c.Origin(), c.Caller.Workspace, id.Space(in.Space), port)
+	return &struct{ Body portsClosed }{portsClosed{n}}, err
 }
 
 // proxied is how many parts the path of the operation request-port has before what the program gets.
