@@ -107,12 +107,18 @@ func (s *Service) List(ctx context.Context, ws id.Workspace, sp id.Space) ([]Lis
 	return list, nil
 }
 
-// running returns a space and its processes, which have ports.
-func (s *Service) running(ctx context.Context, ws id.Workspace, sp id.Space) (space.Space, space.Reachable, error) {
+// document returns a space of a workspace, whatever its state is.
+func (s *Service) document(ctx context.Context, ws id.Workspace, sp id.Space) (space.Space, error) {
 	doc, _, err := projection.Load[space.Space](ctx, s.Docs, ws, space.Projection, string(sp))
 	if fault.KindOf(err) == fault.NotFound {
 		err = fault.New(fault.NotFound, "space_not_found", "there is no space %.64s in this workspace", sp)
 	}
+	return doc, err
+}
+
+// running returns a space and its processes, which have ports.
+func (s *Service) running(ctx context.Context, ws id.Workspace, sp id.Space) (space.Space, space.Reachable, error) {
+	doc, err := s.document(ctx, ws, sp)
 	if err != nil {
 		return doc, nil, err
 	}

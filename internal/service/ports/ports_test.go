@@ -155,8 +155,14 @@ func TestAsManyPortsAsMayBeOpen(t *testing.T) {
 	}
 	_, _, err = h.ports.Preview(h.Context(), h.Origin, h.address(9000, time.Hour))
 	wantCode(t, err, "too_many_ports")
-	if n := h.ports.Close(h.Context(), h.Origin, testkit.WS, h.space, list[0].Port.Port); n != 1 {
-		t.Fatalf("%d ports were closed", n)
+	if n, err := h.ports.Close(h.Context(), h.Origin, testkit.WS, h.space, list[0].Port.Port); n != 1 || err != nil {
+		t.Fatalf("%d ports were closed (%v)", n, err)
+	}
+	for _, ws := range []id.Workspace{testkit.WS, "ws_other"} {
+		n, err := h.ports.Close(h.Context(), h.Origin, ws, h.space, 7)
+		if want := map[bool]string{false: "space_not_found"}[ws == testkit.WS]; n != 0 || fault.CodeOf(err) != want {
+			t.Errorf("closing what is not open in %s: %d, %v", ws, n, err)
+		}
 	}
 	h.preview(9000)
 	h.wantClosed(space.PortRequested)

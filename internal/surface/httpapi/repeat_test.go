@@ -417,7 +417,9 @@ func TestEveryPostIsDoneOnceOverARestart(t *testing.T) {
 			if s.harmless { // it is decided anew, about a step of its own
 				got, want = ownStep.ReplaceAllString(got, ""), ownStep.ReplaceAllString(want, "")
 			}
-			want = shownOnce.ReplaceAllString(want, "")
+			if op != "preview-port" { // whose address has the secret in it
+				want = shownOnce.ReplaceAllString(want, "")
+			}
 			if op == "redact-events" { // what remained was told once; it may have changed since
 				got, want = remained.ReplaceAllString(got, ""), remained.ReplaceAllString(want, "")
 			}
@@ -445,6 +447,11 @@ func TestEveryPostIsDoneOnceOverARestart(t *testing.T) {
 	stop()
 	d, stop = serveDaemon(t, c)
 	defer stop()
+	// An address ends with the daemon that made it, and the programs of the space did too. So a repeat must not hand out the old one.
+	if status, _, got := ask("preview-port", table["preview-port"].body); status != 409 || !strings.Contains(got, `"space_not_running"`) {
+		t.Errorf("preview-port after a restart: %d %s", status, got)
+	}
+	ops = slices.DeleteFunc(ops, func(op string) bool { return op == "preview-port" })
 	again("after a restart")
 }
 

@@ -182,7 +182,7 @@ func (m *matrix) prepared(t *testing.T, c credential) {
 	m.must(t, "POST", m.samples["finalize-evidence"].path, "", "run_id")
 	m.must(t, "PUT", "/v1/spaces/"+m.things["space_id"]+"/files/.agentbox/contexts/c.py", "a context", "path")
 	m.must(t, "PUT", "/v1/spaces/"+m.things["space_id"]+"/files/f", "a file", "path")
-	m.listen(t)
+	m.listen(t, m.things["space_id"], m.things["port"])
 	asked := m.daemon.request(t, "agent", mail)
 	m.decide(t, asked, `{"decision":"approve","scope":"workspace","uses":2,"expires_at":"`+
 		time.Now().Add(time.Hour).UTC().Format(time.RFC3339)+`"}`)
@@ -203,14 +203,14 @@ func (m *matrix) prepared(t *testing.T, c credential) {
 	}
 }
 
-// listen has a program listen on the port of the space, and returns when it does.
-func (m *matrix) listen(t *testing.T) {
+// listen has a program serve the files of a space on a port, and returns when it listens.
+func (d *daemon) listen(t *testing.T, space, port string) {
 	t.Helper()
-	in := "/v1/spaces/" + m.things["space_id"]
-	m.must(t, "POST", in+"/runs", `{"protocolVersion":"1.0","background":true,"operations":[`+
-		`{"type":"shell","command":"python3 -m http.server --bind 127.0.0.1 `+m.things["port"]+`"}]}`, "")
+	in := "/v1/spaces/" + space
+	d.must(t, "POST", in+"/runs", `{"protocolVersion":"1.0","background":true,"operations":[`+
+		`{"type":"shell","command":"python3 -m http.server --bind 127.0.0.1 `+port+`"}]}`, "")
 	for end := time.Now().Add(wall.Patience); ; {
-		_, raw := m.ask(t, "", "GET", in+"/ports", "")
+		_, raw := d.ask(t, "", "GET", in+"/ports", "")
 		if strings.Contains(string(raw), `"listening":true`) {
 			return
 		}

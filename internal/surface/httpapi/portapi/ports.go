@@ -128,7 +128,10 @@ func (s *Ports) close(ctx context.Context, c wire.Call, in *PortPath) (*struct{ 
 	if err != nil {
 		return nil, err
 	}
-	n := s.ports.Close(ctx, c.Origin(), c.Caller.Workspace, id.Space(in.Space), port)
+	n, err := s.ports.Close(ctx, c.Origin(), c.Caller.Workspace, id.Space(in.Space), port)
+	if err != nil {
+		return nil, err
+	}
 	return &struct{ Body portsClosed }{portsClosed{n}}, nil
 }
 
