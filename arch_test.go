@@ -167,6 +167,13 @@ var bulk = arch.Bulk{
 	Free: []string{"internal/userland/**"},
 }
 
+// shared are names that several packages have. Nobody imports two of one name together.
+var shared = map[string]string{
+	"frames": "frames of live output: of their file in the disk driver, of their writer in runs",
+	"keys":   "the keys of an endpoint of models, and the keys of cryptography that QuickJS makes",
+	"sqlite": "the store of the log, and the program sqlite3 of nano spaces: both wrap SQLite",
+}
+
 // banned are words that say nothing, or that have another name here.
 var banned = map[string]string{
 	"manager": "say what it does",
@@ -211,6 +218,7 @@ func TestArchitecture(t *testing.T) {
 		"comments":   arch.Comments(module),
 		"globals":    except("internal/testkit/", arch.Globals(module, compiled)), // testkit counts what it made across the tests of a process
 		"names":      arch.Names(module, banned),
+		"twins":      arch.Twins(module, shared),
 		"uses":       arch.Uses(module, uses),
 		"literals":   arch.Literals(module, literals),
 		"goroutines": arch.Goroutines(module, []string{"internal/domain/**"}),

@@ -30,7 +30,7 @@ var effects = arch.Effects{
 		"golang.org/x/mod/sumdb/tlog", "golang.org/x/time/rate", "golang.org/x/crypto/scrypt", "github.com/danielgtaylor/huma/v2/**",
 		"go.yaml.in/yaml/**", "golang.org/x/text/unicode/norm",
 		"github.com/go-json-experiment/json/jsontext",
-		"github.com/prometheus/client_golang/**", // counts in memory, and reads the figures of its own process
+		"github.com/prometheus/client_golang/**",                               // counts in memory, and reads the figures of its own process
 		"google.golang.org/protobuf/**", "github.com/bufbuild/protocompile/**", // it compiles definitions that are part of the program
 		"go.opentelemetry.io/otel/trace", "go.opentelemetry.io/otel/attribute", "go.opentelemetry.io/otel/codes",
 		"github.com/google/go-cmp/**", "pgregory.net/rapid", "go.uber.org/goleak", "github.com/bmatcuk/doublestar/**",
@@ -44,7 +44,7 @@ var effects = arch.Effects{
 		"(internal/client.Desk).*": "how an engine outside asks a daemon, whose gate decides there; within a daemon the same contract is its " +
 			"services",
 
-		"internal/driver/disk/internal/room.*":           "reads how much room a disk has",
+		"internal/driver/disk/internal/freespace.*":      "reads how much room a disk has",
 		"internal/driver/disk/internal/seal.*":           "the keys of what the disk driver keeps, and destroys where it forgets",
 		"(*internal/driver/disk/internal/seal.Cipher).*": "goes on writing what the disk driver began",
 		"(*internal/driver/disk/internal/seal.Reader).*": "goes on reading what the disk driver opened",

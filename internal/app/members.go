@@ -52,20 +52,29 @@ func (c Config) together() bool { return c.inDatabase() && c.Shared != "" }
 
 // theNode reads which node the data directory is, and decides it at the first start.
 func (ms *membership) theNode(ids *id.Source) (id.Node, error) {
-	raw, err := readSmall(ms.app.path(nodeFile))
+	n, err := readNode(ms.app.path(nodeFile))
+	if err != nil || n != "" {
+		return n, err
+	}
+	n = id.New[id.Node](ids)
+	if err := trees.Replace(ms.app.path(nodeFile), []byte(n+"\n"), 0o600); err != nil {
+		return "", unwritable(err, ms.app.Config.DataDir)
+	}
+	return n, nil
+}
+
+// readNode reads which node a data directory is, from its file. Before the first start of a daemon there is none: it returns "".
+func readNode(file string) (id.Node, error) {
+	raw, err := readSmall(file)
 	if errors.Is(err, fs.ErrNotExist) {
-		n := id.New[id.Node](ids)
-		if err := trees.Replace(ms.app.path(nodeFile), []byte(n+"\n"), 0o600); err != nil {
-			return "", unwritable(err, ms.app.Config.DataDir)
-		}
-		return n, nil
+		return "", nil
 	}
 	if err != nil {
-		return "", unwritable(err, ms.app.Config.DataDir)
+		return "", unwritable(err, filepath.Dir(file))
 	}
 	n, err := id.Parse[id.Node](strings.TrimSpace(string(raw)))
 	if err != nil {
-		return "", fault.Wrap(err, fault.Invalid, "data_invalid", "%s does not say which node the data directory is", ms.app.path(nodeFile)).
+		return "", fault.Wrap(err, fault.Invalid, "data_invalid", "%s does not say which node the data directory is", file).
 			With("put it back from a backup: the spaces of this daemon bear its name")
 	}
 	return n, nil
@@ -211,7 +220,7 @@ func (ms *membership) takeCensus() {
 	})
 }
 
-// shares is what the keeper needs to know of other daemons.
+// shares is what the service of spaces needs to know of other daemons.
 func (ms *membership) shares() spaces.Together {
 	if ms.member == nil {
 		return spaces.Together{}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -75,6 +76,7 @@ func (a Audit) Unchecked() []string {
 	}{
 		{s.Unread, "%d snapshots that events name were not read in full: name a larger bound with --snapshots, or all"},
 		{s.Sealed, "%d folders and files of snapshots cannot be opened, for their keys are not here: they were not checked"},
+		{s.Gone, "the folders of %d living spaces are gone from this data directory: put them back from a backup, or remove these spaces"},
 	} {
 		if one.n > 0 {
 			said = append(said, fmt.Sprintf(one.what, one.n))
@@ -98,6 +100,16 @@ func (a Audit) Notes() []string {
 
 // SnapshotBytes is how much of the snapshots of a workspace a verification reads where nobody says otherwise: a few seconds' worth.
 const SnapshotBytes = 1 << 30
+
+// node returns the node whose spaces have their files in the data directory. It returns "" for a copy without a folder of spaces.
+func (p *Proofs) node() (id.Node, error) {
+	if _, err := os.Stat(filepath.Join(p.dir, spacesDir)); errors.Is(err, os.ErrNotExist) {
+		return "", nil
+	} else if err != nil {
+		return "", err
+	}
+	return readNode(filepath.Join(p.dir, nodeFile))
+}
 
 // Verify proves the log of a data directory with nothing but its files.
 func Verify(ctx context.Context, c Config) ([]Audit, error) {
@@ -208,6 +220,10 @@ func (p *Proofs) Verify(ctx context.Context, others ...Holder) (audits []Audit, 
 		return nil, err
 	}
 	blobs, shelves := disk.LookAtBlobs(p.c.blobs(), keys), disk.LookAtSnapshots(filepath.Join(p.dir, spacesDir), keys)
+	reads := p.Reads
+	if reads.Node, err = p.node(); err != nil {
+		return nil, err
+	}
 	for _, ws := range workspaces {
 		report, documents, err := audit.Audit(ctx, log, log, current, ws, held[ws]...)
 		if err != nil {
@@ -217,7 +233,7 @@ func (p *Proofs) Verify(ctx context.Context, others ...Holder) (audits []Audit, 
 		if err != nil && (report.OK || ctx.Err() != nil) {
 			return audits, err
 		}
-		kept, err := audit.VerifySnapshots(ctx, log, shelves, ws, p.Reads)
+		kept, err := audit.VerifySnapshots(ctx, log, shelves, ws, reads)
 		if err != nil && (report.OK || ctx.Err() != nil) {
 			return audits, err
 		}

@@ -135,9 +135,18 @@ func TestVerifyReadsSnapshots(t *testing.T) {
 		"the list is gone": {func(t *testing.T, dir string) {
 			each(t, []string{dir, "spaces", "spc_*", "snapshots", "kept"}, os.Remove)
 		}, app.SnapshotBytes, "", "the newest snapshots of 1 spaces are not here"},
+		"a copy without the files of spaces": {func(t *testing.T, dir string) {
+			each(t, []string{dir, "spaces"}, os.RemoveAll)
+		}, app.SnapshotBytes, "", "the files of 1 spaces are not on this host"},
 		"the files are elsewhere": {func(t *testing.T, dir string) {
 			each(t, []string{dir, "spaces", "spc_*"}, os.RemoveAll)
+			each(t, []string{dir, "node"}, func(file string) error {
+				return os.WriteFile(file, []byte("node_00000000000000000000000001\n"), 0o600)
+			})
 		}, app.SnapshotBytes, "", "the files of 1 spaces are not on this host"},
+		"the folder was removed": {func(t *testing.T, dir string) {
+			each(t, []string{dir, "spaces", "spc_*"}, os.RemoveAll)
+		}, app.SnapshotBytes, "", "the folders of 1 living spaces are gone from this data directory"},
 		"the keys of all contents are gone": {func(t *testing.T, dir string) {
 			each(t, []string{dir, "keys", "blobs*"}, os.Remove)
 		}, app.SnapshotBytes, "", "folders and files of snapshots cannot be opened"},
@@ -160,6 +169,9 @@ func TestVerifyReadsSnapshots(t *testing.T) {
 			}
 			if (c.says == "") != (unchecked == "") && c.kind == "" || !strings.Contains(unchecked, c.says) {
 				t.Errorf("unchecked is %q, want %q", unchecked, c.says)
+			}
+			if gone := len(audits[0].Unchecked()) > 0; name == "the folder was removed" && !gone {
+				t.Error("a removed folder leaves the verification complete")
 			}
 			if kept := audits[0].Snapshots; name == "as they are" && (kept.Snapshots < 2 || kept.Bytes == 0) {
 				t.Errorf("%+v were read, want at least two snapshots", kept)

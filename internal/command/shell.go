@@ -241,7 +241,7 @@ func (r *reader) script(script string, dialect Dialect, depth int) error {
 		return &Error{Msg: fmt.Sprintf("command lines are nested more than %d deep", maxDepth)}
 	}
 	if dialect == POSIX {
-		file, err := parse(script, syntax.LangPOSIX)
+		file, err := parsePOSIX(script)
 		if err != nil {
 			return err
 		}
@@ -249,33 +249,48 @@ func (r *reader) script(script string, dialect Dialect, depth int) error {
 			return err
 		}
 		// On systems where sh is Bash, the same text means what Bash makes of it.
-		other, err := parse(script, syntax.LangBash)
-		if err != nil || sameShape(file, other) {
+		other, err := Parse(script)
+		if err != nil || !other.Mended && sameShape(file, other.File) {
 			return nil //nolint:nilerr // what Bash cannot parse, Bash does not run
 		}
-		err = r.file(other, depth)
+		err = r.parsed(other, depth)
 		r.exact = false // it means two things
 		return err
 	}
-	file, err := parse(script, syntax.LangBash)
+	file, err := Parse(script)
 	if err != nil {
-		return err
+		return refused(err)
 	}
-	return r.file(file, depth)
+	return r.parsed(file, depth)
 }
 
-func parse(script string, lang syntax.LangVariant) (*syntax.File, error) {
-	file, err := syntax.NewParser(syntax.Variant(lang)).Parse(strings.NewReader(script), "")
+// parsed reads a text of Bash. A text that was written otherwise for the parser is never exact.
+func (r *reader) parsed(p Parsed, depth int) error {
+	if p.Unknown {
+		r.doubt(policy.TraitUnresolved, "an expression that is not known")
+	}
+	err := r.file(p.File, depth)
+	r.exact = r.exact && !p.Mended
+	return err
+}
+
+func parsePOSIX(script string) (*syntax.File, error) {
+	file, err := syntax.NewParser(syntax.Variant(syntax.LangPOSIX)).Parse(strings.NewReader(script), "")
 	if err == nil {
 		return file, nil
 	}
+	return nil, refused(err)
+}
+
+// refused turns an error of the parser into one of a command line.
+func refused(err error) error {
 	if pe, ok := errors.AsType[syntax.ParseError](err); ok {
-		return nil, &Error{Line: pe.Pos.Line(), Col: pe.Pos.Col(), Msg: pe.Text}
+		return &Error{Line: pe.Pos.Line(), Col: pe.Pos.Col(), Msg: pe.Text}
 	}
 	if le, ok := errors.AsType[syntax.LangError](err); ok {
-		return nil, &Error{Line: le.Pos.Line(), Col: le.Pos.Col(), Msg: "this shell has no " + le.Feature}
+		return &Error{Line: le.Pos.Line(), Col: le.Pos.Col(), Msg: "this shell has no " + le.Feature}
 	}
-	return nil, &Error{Msg: "the command cannot be parsed"}
+	return &Error{Msg: "the command cannot be parsed"}
 }
 
 // sameShape reports whether two parses consist of the same kinds of nodes, so that the second need not be read.

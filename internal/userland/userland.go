@@ -22,7 +22,7 @@ import (
 	"agentbox/internal/userland/fiber"
 	"agentbox/internal/userland/program"
 	"agentbox/internal/userland/shell"
-	"agentbox/internal/userland/tools"
+	"agentbox/internal/userland/toolbox"
 	"agentbox/internal/userland/vfs"
 	"agentbox/internal/userland/zstandard"
 )
@@ -32,7 +32,7 @@ const Home = "/workspace"
 
 // Commands returns the programs that a script finds in /usr/bin: those of the shell, coreutils and the tools.
 func Commands() program.Table {
-	return program.Table{}.Add(shell.Programs(), coreutils.Programs(), tools.Programs(), zstandard.Programs())
+	return program.Table{}.Add(shell.Programs(), coreutils.Programs(), toolbox.Programs(), zstandard.Programs())
 }
 
 // Options say with what a script begins. The zero value has an empty folder, no input, and the bounds of Defaults.

@@ -14,7 +14,7 @@ import (
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/driver/disk/internal/beneath"
-	"agentbox/internal/driver/disk/internal/room"
+	"agentbox/internal/driver/disk/internal/freespace"
 	"agentbox/internal/driver/disk/internal/seal"
 	"agentbox/internal/host"
 	"agentbox/internal/kernel/blob"
@@ -247,7 +247,7 @@ func stored(err error) error {
 		return err
 	}
 	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
-		return room.Refused(err, "")
+		return freespace.Refused(err, "")
 	}
 	return fault.Wrap(err, fault.Internal, "content_error", "the stored content cannot be accessed")
 }

@@ -3,7 +3,7 @@ package disk
 import (
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/space"
-	"agentbox/internal/driver/disk/internal/room"
+	"agentbox/internal/driver/disk/internal/freespace"
 )
 
 // MinRoom is how many bytes of the host's disk must be free before anything begins, because the outcome must be recorded afterwards.
@@ -12,7 +12,7 @@ const MinRoom = 1 << 20
 // Room reports that the disk has no room for what anything that is begun now would leave. Where the disk does not say how much is free,
 // it has.
 func (b *Blobs) Room() error {
-	left, known := room.Free(b.dir)
+	left, known := freespace.Free(b.dir)
 	return enough(b.dir, left, known)
 }
 

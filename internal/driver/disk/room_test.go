@@ -13,7 +13,7 @@ import (
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/space"
 	"agentbox/internal/driver/disk/internal/beneath"
-	"agentbox/internal/driver/disk/internal/room"
+	"agentbox/internal/driver/disk/internal/freespace"
 )
 
 // TestRoom is about both sides of the edge, and about a disk that says nothing.
@@ -28,7 +28,7 @@ func TestRoom(t *testing.T) {
 			t.Errorf("%d bytes are free, known %t: %v, want %v", c.free, c.known, err, c.want)
 		}
 	}
-	if _, known := room.Free(t.TempDir()); !known {
+	if _, known := freespace.Free(t.TempDir()); !known {
 		t.Error("the disk does not say how much is free")
 	}
 }

@@ -21,7 +21,7 @@ type Keys struct {
 // generation is the only one that a tree in memory has.
 const generation vault.Generation = 1
 
-// NewKeys returns a keeper without any tree; the seeds of trees are drawn from entropy.
+// NewKeys returns a key store without any tree; the seeds of trees are drawn from entropy.
 func NewKeys(entropy io.Reader) *Keys {
 	return &Keys{entropy: entropy, trees: map[string]*vault.Tree{}}
 }

@@ -40,12 +40,12 @@ type watcher struct {
 	cancel  context.CancelFunc
 	stopped chan struct{}
 
-	seen census // of the goroutine that watches; there is one at a time
+	seen survey // of the goroutine that watches; there is one at a time
 	eye  *eye   // its own too
 }
 
-// census is what the last walk found, and what the file system had left then.
-type census struct {
+// survey is what the last walk found, and what the file system had left then.
+type survey struct {
 	bytes, files         int64
 	depth                int
 	freeBytes, freeFiles int64
@@ -127,13 +127,13 @@ func (w *watcher) run(ctx context.Context, before <-chan struct{}, stopped chan<
 	}
 }
 
-// grown reports whether so much of the file system has gone since the census that the space may be over these bounds.
-func (s *census) grown(dir string, bytes, files int64) bool {
+// grown reports whether so much of the file system has gone since the survey that the space may be over these bounds.
+func (s *survey) grown(dir string, bytes, files int64) bool {
 	freeBytes, freeFiles := free(dir)
 	return s.bytes+s.freeBytes-freeBytes > bytes || s.files+s.freeFiles-freeFiles > files
 }
 
-// walk takes a census. What cannot be measured, folders of hostile depth that move, is over every bound.
+// walk makes a survey. What cannot be measured, folders of hostile depth that move, is over every bound.
 func (w *watcher) walk(ctx context.Context, now time.Time) error {
 	s := &w.seen
 	s.freeBytes, s.freeFiles = free(w.dir)
@@ -158,7 +158,7 @@ func (w *watcher) walk(ctx context.Context, now time.Time) error {
 }
 
 // plan says when the next walk is allowed and when it is needed in any case, after one that began at now and took so long.
-func (s *census) plan(now time.Time, took time.Duration) {
+func (s *survey) plan(now time.Time, took time.Duration) {
 	pause, soon := min(breather*took, breath), audit
 	if len(s.unseen) > 0 {
 		soon = recheck
@@ -168,7 +168,7 @@ func (s *census) plan(now time.Time, took time.Duration) {
 }
 
 // note remembers since when each thing is unseen, and forgets what is so no longer.
-func (s *census) note(unseen map[string]bool, now time.Time) {
+func (s *survey) note(unseen map[string]bool, now time.Time) {
 	before := s.unseen
 	s.unseen = nil
 	for key := range unseen {
@@ -183,7 +183,7 @@ func (s *census) note(unseen map[string]bool, now time.Time) {
 }
 
 // overdue reports whether something has been unseen for longer than it may be.
-func (s *census) overdue(now time.Time) bool {
+func (s *survey) overdue(now time.Time) bool {
 	for _, since := range s.unseen {
 		if now.Sub(since) >= patience {
 			return true

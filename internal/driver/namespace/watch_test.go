@@ -80,7 +80,7 @@ func TestPauseAfterAWalk(t *testing.T) {
 		{time.Second, false, breath, 2 * breath},
 		{time.Minute, true, breath, 2 * breath},
 	} {
-		s := census{}
+		s := survey{}
 		if c.unseen {
 			s.unseen = map[string]time.Time{"process 1": began}
 		}

@@ -12,14 +12,14 @@ import (
 	"agentbox/internal/userland/coreutils"
 	"agentbox/internal/userland/program"
 	"agentbox/internal/userland/shell"
-	"agentbox/internal/userland/tools"
+	"agentbox/internal/userland/toolbox"
 	"agentbox/internal/userland/zstandard"
 )
 
 // Commands returns the names of the commands that a nano space has, in order: those of the shell and of the interpreters, whether this
 // build has them or not.
 func Commands() []string {
-	t := program.Table{}.Add(shell.Programs(), coreutils.Programs(), tools.Programs(), zstandard.Programs())
+	t := program.Table{}.Add(shell.Programs(), coreutils.Programs(), toolbox.Programs(), zstandard.Programs())
 	names := append(slices.Collect(maps.Keys(t)), "bash", "sh", "dash", "python", "python3", "python3.13", "js", "node", "bun", "wasm",
 		"sqlite3")
 	slices.Sort(names)

@@ -18,7 +18,7 @@ import (
 	"agentbox/internal/userland/fiber"
 	"agentbox/internal/userland/program"
 	"agentbox/internal/userland/shell"
-	"agentbox/internal/userland/tools"
+	"agentbox/internal/userland/toolbox"
 	"agentbox/internal/userland/vfs"
 	"agentbox/internal/userland/zstandard"
 )
@@ -94,7 +94,7 @@ var _ worker.System = (*system)(nil)
 
 // newSystem returns a system with the programs of the shell and those of the guests.
 func newSystem(g *guests) *system {
-	s := &system{programs: shell.Programs().Add(coreutils.Programs(), tools.Programs(), zstandard.Programs(), g.table), module: g.module,
+	s := &system{programs: shell.Programs().Add(coreutils.Programs(), toolbox.Programs(), zstandard.Programs(), g.table), module: g.module,
 		version: g.version,
 		rest:    func() error { return g.warm(context.Background()) }, settle: g.settle}
 	s.kit = shell.NewKit(s.programs)

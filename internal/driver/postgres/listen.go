@@ -102,7 +102,7 @@ func (li *listener) follow(conn *pgx.Conn) error {
 // redacted is told in the place of a head when keys were destroyed.
 const redacted = "redacted"
 
-// Refresher is a keeper of keys that several processes share: it can drop what another of them has destroyed.
+// Refresher is a key store that several processes share: it can drop what another of them has destroyed.
 type Refresher interface {
 	// Refresh reads the keys anew.
 	Refresh() error

@@ -168,7 +168,7 @@ func TestAReadReadsOnlyWhatItShows(t *testing.T) {
 	mostRead(t, conn, 8*int64(len(notes)))
 }
 
-// TestARangeIsReadToItsEndAndNoFurther reads pieces of a long log, as the auditor, the sweeper and a redaction do: a few places with room
+// TestARangeIsReadToItsEndAndNoFurther reads pieces of a long log, as audit, gc and redaction do: a few places with room
 // in the answer for many more. It once read on to the end of the log for each of them.
 func TestARangeIsReadToItsEndAndNoFurther(t *testing.T) {
 	server := pgtest.Start(t, "autovacuum=off")

@@ -18,10 +18,10 @@ type committer struct {
 	planning *planning
 	syncer   *syncer
 
-	w      *connection // the one that writes, or the one of a log that is only read
-	wal    walState
-	mover  mover
-	moving sync.WaitGroup
+	w            *connection // the one that writes, or the one of a log that is only read
+	wal          walState
+	checkpointer checkpointer
+	moving       sync.WaitGroup
 
 	unindexed int       // events that the postings do not know
 	fresh     []located // those of them that were written since the log was opened

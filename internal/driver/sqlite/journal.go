@@ -68,8 +68,8 @@ func (j *Journal) Close() error {
 	}
 	close(j.planning.stop)
 	j.planning.working.Wait()
-	if j.committer.mover.ask != nil {
-		close(j.committer.mover.ask) // by now nobody asks any more
+	if j.committer.checkpointer.ask != nil {
+		close(j.committer.checkpointer.ask) // by now nobody asks any more
 		j.committer.moving.Wait()
 	}
 	return j.release()
@@ -91,8 +91,8 @@ func (j *Journal) release() error {
 	if j.planning.ledger.r != nil && j.planning.ledger.r != j.committer.w {
 		errs = append(errs, j.planning.ledger.r.close())
 	}
-	if j.committer.mover.conn != nil {
-		errs = append(errs, j.committer.mover.conn.Close())
+	if j.committer.checkpointer.conn != nil {
+		errs = append(errs, j.committer.checkpointer.conn.Close())
 	}
 	if j.committer.w != nil {
 		errs = append(errs, j.committer.w.close())

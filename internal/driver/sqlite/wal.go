@@ -14,7 +14,7 @@ const (
 	walSoft  = 8_000                 // pages after which it is done although appends wait, beside them
 	walHard  = 16_384                // pages after which the log is to begin anew
 	walRest  = 2_000                 // pages that the committer then moves itself, while no reader holds any back
-	walMost  = 2 * walHard           // pages after which it waits for the mover and moves whatever is left
+	walMost  = 2 * walHard           // pages after which it waits for the checkpointer and moves whatever is left
 	walCap   = 64 << 20              // bytes to which the file is cut when it begins anew
 )
 
@@ -25,8 +25,8 @@ type walState struct {
 	moving bool
 }
 
-// mover moves pages into the database on a connection of its own, beside the committer, which would else keep every append waiting.
-type mover struct {
+// checkpointer moves pages into the database on a connection of its own, beside the committer, which would else keep every append waiting.
+type checkpointer struct {
 	conn  *sqlite3.Conn
 	ask   chan struct{}  // by the committer, which asks once and waits for the answer; closed with the journal
 	tells chan moveReply // holds one
@@ -39,17 +39,17 @@ type moveReply struct {
 }
 
 func (cm *committer) openMover() (err error) {
-	cm.mover.ask, cm.mover.tells = make(chan struct{}, 1), make(chan moveReply, 1)
-	if cm.mover.conn, err = cm.file.connect(sqlite3.OPEN_READWRITE); err != nil {
+	cm.checkpointer.ask, cm.checkpointer.tells = make(chan struct{}, 1), make(chan moveReply, 1)
+	if cm.checkpointer.conn, err = cm.file.connect(sqlite3.OPEN_READWRITE); err != nil {
 		return err
 	}
-	return settle(cm.mover.conn)
+	return settle(cm.checkpointer.conn)
 }
 
 // move works until the journal is closed.
 func (cm *committer) move() {
-	for range cm.mover.ask {
-		cm.mover.tells <- passive(cm.mover.conn)
+	for range cm.checkpointer.ask {
+		cm.checkpointer.tells <- passive(cm.checkpointer.conn)
 	}
 }
 
@@ -83,7 +83,7 @@ func (s *walState) afterGroup(c *committer) {
 	s.hear(c)
 	if s.moving && s.pages >= walMost {
 		s.moving = false
-		s.take(c, <-c.mover.tells)
+		s.take(c, <-c.checkpointer.tells)
 	}
 	switch {
 	case s.moving:
@@ -91,7 +91,7 @@ func (s *walState) afterGroup(c *committer) {
 		s.checkpoint(c, true)
 	case s.waiting() >= walSoft, s.pages >= walHard:
 		s.moving = true
-		c.mover.ask <- struct{}{}
+		c.checkpointer.ask <- struct{}{}
 	}
 }
 
@@ -109,10 +109,10 @@ func (s *walState) checkpoint(c *committer, readersOut bool) {
 	s.take(c, passive(c.w.conn))
 }
 
-// hear takes the mover's answer if there is one.
+// hear takes the checkpointer's answer if there is one.
 func (s *walState) hear(c *committer) {
 	select {
-	case r := <-c.mover.tells:
+	case r := <-c.checkpointer.tells:
 		s.moving = false
 		s.take(c, r)
 	default:

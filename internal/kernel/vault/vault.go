@@ -13,7 +13,7 @@ const KeyBytes = 32
 // MaxNameBytes is how long the name of a tree may be.
 const MaxNameBytes = 128
 
-// The refusals of a keeper of keys.
+// The refusals of a key store.
 var (
 	// ErrForgotten means that the key was destroyed: nobody can read the sealed content any more.
 	ErrForgotten = fault.New(fault.NotFound, "content_forgotten", "this was redacted, and its key destroyed: nobody can read it any more")

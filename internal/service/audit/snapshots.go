@@ -23,7 +23,8 @@ type SnapshotsReport struct {
 	Unread    int          `json:"unread,omitempty"`    // that were not read in full, for the bound was reached
 	Sealed    int          `json:"sealed,omitempty"`    // folders and files that cannot be opened, for their keys are not here
 	Lost      int          `json:"lost,omitempty"`      // spaces that do not keep their newest snapshot, which they should
-	Elsewhere int          `json:"elsewhere,omitempty"` // spaces whose files are not on this host
+	Gone      int          `json:"gone,omitempty"`      // living spaces of this data directory whose folder was removed from it
+	Elsewhere int          `json:"elsewhere,omitempty"` // other spaces whose files are not on this host
 	Count     int          `json:"findings_count"`
 	Findings  []Finding    `json:"findings"` // the first MaxFindings, in the order of the spaces' ids
 
@@ -40,6 +41,7 @@ type Shelves interface {
 // SnapshotsBound bounds how much of the snapshots is read, and names the function that gets the progress.
 type SnapshotsBound struct {
 	Bytes    int64                           // at most so many; 0 reads none
+	Node     id.Node                         // whose data directory is examined; "" for a copy of a log without the files of its spaces
 	Progress func(snapshots int, read int64) // is called after each snapshot with how many there were so far, and the bytes; nil for nobody
 }
 
@@ -47,6 +49,7 @@ type SnapshotsBound struct {
 type named struct {
 	by     map[event.Digest]event.Event // without data: the last event that names each
 	newest event.Digest
+	node   id.Node // which made the space, and has its files; "" if the log does not say
 }
 
 // VerifySnapshots reads the kept snapshots that events of living spaces name, the newest of each space first. It checks every folder and
@@ -61,7 +64,11 @@ func VerifySnapshots(ctx context.Context, log journal.Journal, shelves Shelves, 
 	for _, sp := range slices.Sorted(maps.Keys(spaces)) {
 		shelf, err := shelves.Shelf(ctx, sp)
 		if errors.Is(err, space.ErrFilesMissing) {
-			report.Elsewhere++
+			if bound.Node != "" && spaces[sp].node == bound.Node {
+				report.Gone++
+			} else {
+				report.Elsewhere++
+			}
 			continue
 		}
 		if err != nil {
@@ -81,8 +88,8 @@ func VerifySnapshots(ctx context.Context, log journal.Journal, shelves Shelves, 
 
 // namedSnapshots returns the snapshots that events name, of spaces that were not destroyed.
 func namedSnapshots(ctx context.Context, log journal.Journal, ws id.Workspace) (map[id.Space]*named, error) {
-	spaces := map[id.Space]*named{}
-	q := journal.Query{Workspace: ws, From: 1, Limit: journal.MaxRead, Types: space.KeepingEvents()}
+	spaces, nodes := map[id.Space]*named{}, map[id.Space]id.Node{}
+	q := journal.Query{Workspace: ws, From: 1, Limit: journal.MaxRead, Types: append(space.KeepingEvents(), space.EventCreated)}
 	for {
 		events, err := log.Read(ctx, q)
 		if err != nil {
@@ -96,6 +103,15 @@ func namedSnapshots(ctx context.Context, log journal.Journal, ws id.Workspace) (
 			if e.Withheld != "" {
 				continue // it names nothing any more
 			}
+			if e.EntityType == space.EntityType && e.Type == space.EventCreated {
+				made, err := event.Decode[struct {
+					Node id.Node `json:"node_id"`
+				}](e)
+				if err != nil {
+					return nil, err
+				}
+				nodes[id.Space(e.EntityID)] = made.Node
+			}
 			made, ok, err := space.RecordedIn(e)
 			if err != nil {
 				return nil, err
@@ -105,7 +121,7 @@ func namedSnapshots(ctx context.Context, log journal.Journal, ws id.Workspace) (
 			}
 			n := spaces[made.Space]
 			if n == nil {
-				n = &named{by: map[event.Digest]event.Event{}}
+				n = &named{by: map[event.Digest]event.Event{}, node: nodes[made.Space]}
 				spaces[made.Space] = n
 			}
 			e.Data = nil

@@ -56,6 +56,8 @@ var hidden = []string{
 	"sort --compress-program=sudo -S 1 /dev/null", "split --filter=sudo /etc/hostname", "split --filt=sudo /etc/hostname",
 	"enable -n echo; sudo", "exec 3< <(sudo); cat <&3", "true && sudo || :", "false || sudo",
 	"x() { sudo; }; y() { x; }; y", "bash -c 'bash -c \"sudo\"'", "sh -c 'sh -c \"sh -c sudo\"'", "command -v ls; command sudo",
+	"! ! sudo", "! ! ! sudo", "((sudo) || (ls))", "((ls; sudo) | cat)", "echo $((sudo; ls) | cat)", "(((sudo) && ls) || ls)",
+	`n='[$(sudo)]'; echo $(( x$n = 1 ))`, `n='[$(sudo)]'; (( x$n = 1 ))`, "echo $(( x$(sudo) = 1 ))", "x=a; echo $(( x$(ls >&2; sudo)++ ))",
 	"sudo() { :; }; command sudo", "if false; then sudo() { :; }; fi; sudo",
 }
 

@@ -44,32 +44,32 @@ func TestAnAccessEndsAfterItsTime(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	keeper := labels.New(labels.Parts{Log: log, Docs: log, Gate: g, Clock: c, Place: func(context.Context, id.Workspace, id.Room,
+	service := labels.New(labels.Parts{Log: log, Docs: log, Gate: g, Clock: c, Place: func(context.Context, id.Workspace, id.Room,
 		id.Thread) error {
 		return nil
 	}})
 	origin, thing := event.Origin{Principal: owner}, label.Resource{Type: "artifact", ID: "a"}
 	reads := func(want error) {
 		t.Helper()
-		if err := keeper.MayRead(ctx, id.DefaultWorkspace, owner, thing, ""); !errors.Is(err, want) {
+		if err := service.MayRead(ctx, id.DefaultWorkspace, owner, thing, ""); !errors.Is(err, want) {
 			t.Errorf("got %v, want %v", err, want)
 		}
 	}
 	reads(nil)
-	if _, err := keeper.Label(ctx, origin, id.DefaultWorkspace, label.Label{Resource: thing, Level: label.Confidential}); err != nil {
+	if _, err := service.Label(ctx, origin, id.DefaultWorkspace, label.Label{Resource: thing, Level: label.Confidential}); err != nil {
 		t.Fatal(err)
 	}
 	reads(labels.ErrAccessRequired)
 	ask := func(action string) {
 		t.Helper()
-		if a, err := keeper.Request(ctx, origin, id.DefaultWorkspace, "", label.Request{Resource: thing, Action: action}); err != nil ||
+		if a, err := service.Request(ctx, origin, id.DefaultWorkspace, "", label.Request{Resource: thing, Action: action}); err != nil ||
 			a.Decision.Outcome != policy.Allow {
 			t.Fatalf("to %s: got %+v, %v", action, a, err)
 		}
 	}
 	ask("write")
 	reads(labels.ErrAccessRequired) // to write is not to read
-	a, err := keeper.Request(ctx, origin, id.DefaultWorkspace, "", label.Request{Resource: thing, Action: "read"})
+	a, err := service.Request(ctx, origin, id.DefaultWorkspace, "", label.Request{Resource: thing, Action: "read"})
 	if err != nil || a.Decision.Outcome != policy.Allow || a.Event == "" {
 		t.Fatalf("got %+v, %v", a, err)
 	}
@@ -79,7 +79,7 @@ func TestAnAccessEndsAfterItsTime(t *testing.T) {
 	reads(nil)
 	c.now = c.now.Add(time.Nanosecond)
 	reads(labels.ErrAccessRequired)
-	if err := keeper.MayRead(ctx, "ws_other", owner, thing, ""); err != nil {
+	if err := service.MayRead(ctx, "ws_other", owner, thing, ""); err != nil {
 		t.Errorf("the label holds in another workspace: %v", err)
 	}
 }

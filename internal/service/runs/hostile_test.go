@@ -22,9 +22,9 @@ import (
 // mostHeap is what the daemon's own memory may grow to while inits flood it, several at a time.
 const mostHeap = 256 << 20
 
-// TestHostileInits has the namespace tier start inits that lie, hang and flood, below a real executor, keeper, gate and log. Whatever one
-// does, its operation has one result, which is true as far as the daemon can know; the space ends or goes on, and runs the next operation;
-// a neighbour notices nothing; and the daemon's memory is bounded.
+// TestHostileInits has the namespace tier start inits that lie, hang and flood, below real services of runs and spaces, a real gate and a
+// real log. Whatever one does, its operation has one result, which is true as far as the daemon can know; the space ends or goes on, and
+// runs the next operation; a neighbour notices nothing; and the daemon's memory is bounded.
 func TestHostileInits(t *testing.T) {
 	s, neighbour := openHostile(t)
 	hostileCommands(t, s, neighbour)

@@ -48,7 +48,7 @@ type Given struct {
 	Stdin  []byte        // bytes for its standard input
 	PTY    []byte        // bytes for its terminal
 	Close  bool          // the end of its input
-	Signal string        // a signal, one of space.Signals
+	Signal string        // a signal, one that space.CheckSignal accepts
 	Resize *run.Terminal // another size of its terminal
 }
 

@@ -6,9 +6,11 @@ import (
 	"strings"
 	"testing"
 
+	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/run"
+	"agentbox/internal/domain/space"
 	"agentbox/internal/kernel/projection"
 	"agentbox/internal/service/spaces"
 	"agentbox/internal/testkit"
@@ -163,5 +165,63 @@ func TestSecretVariablesWithoutTheirKey(t *testing.T) {
 	bent.Secrets = &other
 	if _, err := s.Spaces.Variables.Values(bent); fault.CodeOf(err) != "keys_missing" {
 		t.Errorf("a key that is not here: %v", err)
+	}
+}
+
+// A mask in an operation is no value: the operation is refused with what to do instead, and the others run.
+func TestAMaskInAnOperation(t *testing.T) {
+	t.Parallel()
+	s := testkit.Open(t, testkit.Options{Program: program})
+	in := s.SpaceOf(spaces.Request{Env: map[string]string{"SERVICE_KEY": "s3cr3t-value"}, BestEffort: true})
+	for name, mask := range map[string]string{"its own": in.Env["SERVICE_KEY"], "another one": policy.Mask(make([]byte, 32))} {
+		doc := s.Ended(s.Start(in.ID, `[{"type":"shell","id":"masked","command":"echo $SERVICE_KEY > f","env":{"SERVICE_KEY":"`+mask+`"}},
+			{"type":"shell","id":"plain","command":"printf %s $SERVICE_KEY | wc -c"}]`).ID)
+		results := s.Results(doc.ID)
+		if len(results) != 2 || results[0].ReasonCode != "operation_invalid" || !strings.Contains(results[0].Message, "leave it out") ||
+			strings.TrimSpace(*results[1].Stdout) != "12" {
+			t.Errorf("%s: got %+v", name, results)
+		}
+	}
+	if _, err := s.Spaces.Files.Read(t.Context(), s.Origin, testkit.WS, in.ID, "f", spaces.Any); fault.KindOf(err) != fault.NotFound {
+		t.Errorf("the operation ran: %v", err)
+	}
+}
+
+// A space that an earlier daemon recorded has its values in its events. It works as before, also when a person is asked about a command.
+// Its values are sealed when its environment is changed.
+func TestAnUnsealedEnvironmentOfAnEarlierDaemon(t *testing.T) {
+	t.Parallel()
+	s := testkit.Open(t, testkit.Options{Program: program})
+	in := s.SpaceOf(spaces.Request{BestEffort: true})
+	env := map[string]string{"SERVICE_KEY": "s3cr3t-value", "MODE": "old"}
+	draft := event.New(space.EventUpdated, s.Origin, testkit.WS, in.Room, space.Updated{Space: in.ID, Env: &env}).About(space.EntityType,
+		string(in.ID))
+	if _, err := s.Log.Append(t.Context(), event.Batch{Workspace: testkit.WS, Drafts: []event.Draft{draft}}); err != nil {
+		t.Fatal(err)
+	}
+	s.Restart()
+	doc := s.Rest(s.Start(in.ID, `[{"type":"shell",
+		"command":"mkdir -p d; rm -r d; printf %s $SERVICE_KEY$MODE | wc -c; echo $SERVICE_KEY"}]`).ID)
+	if doc.Status != run.AwaitingApproval {
+		t.Fatalf("got %+v, want a question", doc)
+	}
+	s.Decide(doc.ID, policy.Approve, "")
+	s.Ended(doc.ID)
+	if got := *s.Results(doc.ID)[0].Stdout; got != "15\n[redacted]\n" {
+		t.Errorf("the command printed %q", got)
+	}
+	since := len(s.Events(0))
+	after, err := s.Spaces.Settings.Update(t.Context(), s.Origin, testkit.WS, in.ID, spaces.Change{Env: &env})
+	if err != nil || !policy.IsMask(after.Env["SERVICE_KEY"]) || after.Env["MODE"] != "old" || after.Secrets == nil {
+		t.Fatalf("got %+v, %v", after, err)
+	}
+	for _, e := range s.Events(0)[since:] {
+		if bytes.Contains(e.Data, []byte(env["SERVICE_KEY"])) {
+			t.Errorf("%s has the value: %s", e.Type, e.Data)
+		}
+	}
+	doc = s.Ended(s.Start(in.ID, `[{"type":"shell","command":"printf %s $SERVICE_KEY | wc -c"}]`).ID)
+	if got := strings.TrimSpace(*s.Results(doc.ID)[0].Stdout); got != "12" {
+		t.Errorf("after the change the command printed %q", got)
 	}
 }

@@ -20,10 +20,11 @@ func (s *look) text(text, where string, depth int) {
 	if len(text) > maxText || depth > maxDepth {
 		return
 	}
-	file, err := syntax.NewParser(syntax.Variant(syntax.LangBash)).Parse(strings.NewReader(text), "")
+	parsed, err := command.Parse(text)
 	if err != nil {
 		return // the shell says so itself
 	}
+	file := parsed.File
 	syntax.Walk(file, func(n syntax.Node) bool {
 		if f, ok := n.(*syntax.FuncDecl); ok && f.Name != nil {
 			s.functions[f.Name.Value] = true
@@ -46,12 +47,12 @@ var quiet = []string{":", "cd", "echo", "export", "set", "true", "umask"}
 
 // alone returns the one program that a command line calls, "" where it calls several, or does something else.
 func alone(text string) string {
-	file, err := syntax.NewParser(syntax.Variant(syntax.LangBash)).Parse(strings.NewReader(text), "")
+	parsed, err := command.Parse(text)
 	if err != nil || len(text) > maxText {
 		return ""
 	}
 	name, several := "", false
-	syntax.Walk(file, func(n syntax.Node) bool {
+	syntax.Walk(parsed.File, func(n syntax.Node) bool {
 		switch n := n.(type) {
 		case *syntax.CallExpr:
 			if len(n.Args) == 0 {

@@ -81,7 +81,7 @@ func (s *simulation) makeSpace(chance *rand.Rand, key string) id.Space {
 	for {
 		var made id.Space
 		err := s.call(chance, func(ctx context.Context, d *daemon) error {
-			doc, err := d.keeper.Creation.Create(ctx, d.owner, spaces.Request{Workspace: WS, TTL: spaces.MaxTTL, Runtime: runtime, Key: key})
+			doc, err := d.spaces.Creation.Create(ctx, d.owner, spaces.Request{Workspace: WS, TTL: spaces.MaxTTL, Runtime: runtime, Key: key})
 			made = doc.ID
 			return err
 		})

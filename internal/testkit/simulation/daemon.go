@@ -26,7 +26,7 @@ type daemon struct {
 	wire   *wire
 	gate   *gate.Gate
 	people *identity.Service
-	keeper *spaces.Service
+	spaces *spaces.Service
 	runs   *runs.Service
 	owner  event.Origin
 
@@ -62,25 +62,25 @@ func (s *simulation) open(left int, how death) (*daemon, error) {
 	d.people = identity.New(identity.Parts{
 		Log: view{d.wire, "people"}, Docs: s.log, Gate: d.gate, Clock: s.clock, IDs: ids, Entropy: source(s.seed, name),
 	})
-	d.keeper = spaces.New(spaces.Parts{
-		Log: view{d.wire, "keeper"}, Docs: s.log, Gate: d.gate, Library: d.gate.Bundles, Store: &hostFiles{heavy},
+	d.spaces = spaces.New(spaces.Parts{
+		Log: view{d.wire, "spaces"}, Docs: s.log, Gate: d.gate, Library: d.gate.Bundles, Store: &hostFiles{heavy},
 		Tiers: []space.Tier{light, heavy}, Place: place, Clock: s.clock, IDs: ids,
 		Logger: logger, MaxSpaces: 20, MaxLimits: space.DefaultLimits(), System: principal.System,
 	})
 	d.runs = runs.New(runs.Parts{
 		Log: view{d.wire, "runs"}, Docs: s.log, Blobs: store{s.blobs, s}, Live: output{s.live, s}, Gate: d.gate, Agents: d.people,
-		Spaces: d.keeper.Living, Routes: d.keeper.Routing, Bundles: d.gate.Bundles,
+		Spaces: d.spaces.Living, Routes: d.spaces.Routing, Bundles: d.gate.Bundles,
 		Clock: s.clock, IDs: ids, Logger: logger,
 	})
 	d.gate.KillSwitch.OnLift(d.runs.Lifted)
-	d.keeper.SetOccupants(d.runs)
+	d.spaces.SetOccupants(d.runs)
 	d.gate.KillSwitch.OnHalt(d.runs.Halt)
 	owner, err := d.people.Owner(d.ctx, WS, "owner")
 	if err != nil {
 		return d, err
 	}
 	d.owner = event.Origin{Principal: owner}
-	if err := d.keeper.Recover(d.ctx); err != nil {
+	if err := d.spaces.Recover(d.ctx); err != nil {
 		return d, err
 	}
 	d.parts.Go(func() {
@@ -103,7 +103,7 @@ func (d *daemon) tick() {
 			return
 		}
 		now := d.s.clock.Now()
-		for _, err := range []error{d.keeper.Ending.Step(d.ctx, now), d.gate.Approvals.Step(d.ctx, now)} {
+		for _, err := range []error{d.spaces.Ending.Step(d.ctx, now), d.gate.Approvals.Step(d.ctx, now)} {
 			if err != nil && d.ctx.Err() == nil && !d.wire.gone() {
 				d.s.note("a step failed: %v", err)
 			}
@@ -116,8 +116,8 @@ func (d *daemon) close() {
 	d.stop()
 	d.parts.Wait()
 	d.calls.Wait()
-	if d.keeper != nil {
-		if err := d.keeper.Living.Close(); err != nil {
+	if d.spaces != nil {
+		if err := d.spaces.Living.Close(); err != nil {
 			d.s.wrong("close the spaces: %v", err)
 		}
 	}

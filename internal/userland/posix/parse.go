@@ -391,12 +391,6 @@ var classes = map[string]string{
 	"print": ` -~\p{L}\p{M}\p{N}\p{P}\p{S}`, "graph": `!-~\p{L}\p{M}\p{N}\p{P}\p{S}`, "cntrl": `\x00-\x1f\x7f`, "xdigit": "0-9A-Fa-f",
 }
 
-// Class returns what a named class holds, in the words of Go's bracket expressions.
-func Class(name string) (string, bool) {
-	c, ok := classes[name]
-	return c, ok
-}
-
 // bracket reads [...].
 func (p *parser) bracket() (*node, error) {
 	s := p.src

@@ -14,7 +14,7 @@ import (
 	"agentbox/internal/userland/program"
 	"agentbox/internal/userland/shell"
 	"agentbox/internal/userland/shelltest"
-	"agentbox/internal/userland/tools"
+	"agentbox/internal/userland/toolbox"
 )
 
 var update = flag.Bool("update", false, "run the real programs and write what they print")
@@ -22,7 +22,7 @@ var update = flag.Bool("update", false, "run the real programs and write what th
 func free(int64) error { return nil }
 
 func TestTranscripts(t *testing.T) {
-	shelltest.Transcripts(t, program.Table{}.Add(shell.Programs(), coreutils.Programs(), tools.Programs()), "testdata/*.txtar", *update)
+	shelltest.Transcripts(t, program.Table{}.Add(shell.Programs(), coreutils.Programs(), toolbox.Programs()), "testdata/*.txtar", *update)
 }
 
 var errSpent = errors.New("spent")

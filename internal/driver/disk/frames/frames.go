@@ -18,7 +18,7 @@ import (
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
 	"agentbox/internal/driver/disk/internal/beneath"
-	"agentbox/internal/driver/disk/internal/room"
+	"agentbox/internal/driver/disk/internal/freespace"
 	"agentbox/internal/kernel/livestream"
 	"agentbox/internal/kernel/vault"
 )
@@ -508,7 +508,7 @@ func broken(err error) error {
 		return err
 	}
 	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
-		return room.Refused(err, "; the run's output cannot be kept")
+		return freespace.Refused(err, "; the run's output cannot be kept")
 	}
 	return fault.Wrap(err, fault.Internal, "stream_error", "the run's output cannot be accessed")
 }

@@ -47,9 +47,6 @@ type state struct{ program *wasi.Program }
 // WASI returns the state of the functions of WASI.
 func (s state) WASI() *wasi.Program { return s.program }
 
-// WASI finds the state of the functions of WASI in that of an instance of this package.
-func WASI(of any) *wasi.Program { return of.(state).program }
-
 func (g *Guest) run(p *program.Process) int {
 	cwd, err := p.Cwd.Path()
 	if err != nil {

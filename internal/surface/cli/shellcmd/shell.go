@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -238,6 +239,9 @@ func (s *session) read(next func(prompt string) (string, error)) (string, error)
 		}
 		whole.WriteString(line + "\n")
 		_, err = syntax.NewParser(syntax.Variant(syntax.LangBash)).Parse(strings.NewReader(whole.String()), "")
+		if err != nil && !syntax.IsIncomplete(err) && bashOnly.MatchString(whole.String()) {
+			err = nil // Bash may run it: the daemon reads more of Bash than the parser alone, and says what it cannot read
+		}
 		if err == nil && !continues(line) {
 			if text := strings.TrimRight(whole.String(), "\n"); strings.TrimSpace(text) != "" {
 				return text, nil
@@ -254,6 +258,9 @@ func (s *session) read(next func(prompt string) (string, error)) (string, error)
 		prompt = "> "
 	}
 }
+
+// bashOnly finds what Bash may run although the parser refuses it: several negations, "((" that opens subshells, operators behind $#.
+var bashOnly = regexp.MustCompile(`!\s+!\s|\(\(|\$\{#[#%/]`)
 
 // continues reports whether a line ends with a backslash that joins the next one to it.
 func continues(line string) bool {

@@ -12,7 +12,7 @@ import (
 
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/space"
-	"agentbox/internal/driver/disk/internal/room"
+	"agentbox/internal/driver/disk/internal/freespace"
 )
 
 // The permission bits of what is made below such a folder.
@@ -60,7 +60,7 @@ func Refusal(err error, p string) error {
 		if at, ok := errors.AsType[*fs.PathError](err); ok {
 			err = at.Err // who uses a space is not told where the host keeps it
 		}
-		return room.Refused(err, "; "+shown+" cannot be written")
+		return freespace.Refused(err, "; "+shown+" cannot be written")
 	}
 	for _, r := range [...]struct {
 		is     error

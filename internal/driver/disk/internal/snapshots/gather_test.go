@@ -1,6 +1,7 @@
 package snapshots
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -10,6 +11,8 @@ import (
 	"testing"
 
 	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/fault"
+	"agentbox/internal/domain/space"
 )
 
 // files reads a folder of packs and lists.
@@ -129,5 +132,25 @@ func TestASweepKeepsWhatTheNextSnapshotTakesOver(t *testing.T) {
 	h.Disturb()
 	if _, _, err := h.Rewind(t.Context(), now.Root); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestSnapshotsRemovedBySomebodyElse removes the folder of the snapshots beside the daemon: the answer says so, and what helps.
+func TestSnapshotsRemovedBySomebodyElse(t *testing.T) {
+	h := newHome(t, 1<<30)
+	old, now := h.two()
+	h.must(os.RemoveAll(h.where.Kept))
+	for name, call := range map[string]func() error{
+		"rewind": func() error { _, _, err := h.Rewind(t.Context(), old.Root); return err },
+		"diff": func() error {
+			_, err := h.Diff(t.Context(), old.Root, now.Root, 10, func(string) string { return "" })
+			return err
+		},
+		"keep": func() error { h.put("changed", "once more"); _, err := h.Keep(t.Context()); return err },
+	} {
+		err := call()
+		if f, ok := errors.AsType[*fault.Error](err); !ok || f.Code != space.ErrSnapshotDamaged.Code || f.Suggestion == "" {
+			t.Errorf("%s: got %v, want %s with a suggestion", name, err, space.ErrSnapshotDamaged.Code)
+		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -19,7 +20,7 @@ import (
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/space"
 	"agentbox/internal/driver/disk/internal/beneath"
-	"agentbox/internal/driver/disk/internal/room"
+	"agentbox/internal/driver/disk/internal/freespace"
 	"agentbox/internal/kernel/vault"
 )
 
@@ -414,7 +415,7 @@ func (p *Past) Diff(ctx context.Context, from, to event.Digest, limit int, name 
 	}
 	c := comparison{packs: p.packs, limit: limit, name: name, found: []space.Difference{}}
 	if err := c.folders(".", from, to); err != nil {
-		return nil, err
+		return nil, refusal(err)
 	}
 	return c.found, nil
 }
@@ -496,7 +497,11 @@ func refusal(err error) error {
 		return err
 	}
 	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
-		return room.Refused(err, "; the files of the space stay as they are")
+		return freespace.Refused(err, "; the files of the space stay as they are")
+	}
+	if errors.Is(err, fs.ErrNotExist) { // somebody else removed them: a daemon keeps what it has opened
+		return fault.Wrap(err, space.ErrSnapshotDamaged.Kind, space.ErrSnapshotDamaged.Code, "the snapshots of the space are gone from the disk").
+			With("put the folder of the space back from a backup and start the daemon again; agentbox audit verify says what is missing")
 	}
 	return fault.Wrap(err, fault.Internal, "snapshot_error", "the snapshots of the space cannot be accessed")
 }

@@ -1,5 +1,5 @@
-// Package room says how much room a disk has, and names the disk that has none.
-package room
+// Package freespace says how much room a disk has, and names the disk that has none.
+package freespace
 
 import (
 	"errors"

@@ -1,4 +1,4 @@
-package tools_test
+package toolbox_test
 
 import (
 	"flag"
@@ -8,13 +8,13 @@ import (
 	"agentbox/internal/userland/program"
 	"agentbox/internal/userland/shell"
 	"agentbox/internal/userland/shelltest"
-	"agentbox/internal/userland/tools"
+	"agentbox/internal/userland/toolbox"
 )
 
 var update = flag.Bool("update", false, "run the real programs and write what they print")
 
 func programs() program.Table {
-	return program.Table{}.Add(shell.Programs(), coreutils.Programs(), tools.Programs())
+	return program.Table{}.Add(shell.Programs(), coreutils.Programs(), toolbox.Programs())
 }
 
 func TestTranscripts(t *testing.T) { shelltest.Transcripts(t, programs(), "testdata/*.txtar", *update) }

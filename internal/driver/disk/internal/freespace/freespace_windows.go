@@ -1,4 +1,4 @@
-package room
+package freespace
 
 import "golang.org/x/sys/windows"
 

@@ -1,5 +1,5 @@
-// Package tools is the table of the commands beside coreutils, which lie in packages by their subject.
-package tools
+// Package toolbox is the table of the commands beside coreutils, which lie in packages by their subject.
+package toolbox
 
 import (
 	"io"

@@ -1,6 +1,6 @@
 //go:build unix
 
-package room
+package freespace
 
 import "golang.org/x/sys/unix"
 
