@@ -3,6 +3,7 @@ package agents
 import (
 	"context"
 	"encoding/json"
+	"strings"
 
 	"agentbox/internal/domain/blueprint"
 	"agentbox/internal/domain/errand"
@@ -71,7 +72,7 @@ func (s *Starter) Start(ctx context.Context, origin event.Origin, t Task) (run.R
 		}
 		if len(drift) > 0 {
 			return run.Run{}, fault.New(ErrUnpinned.Kind, ErrUnpinned.Code, "%s: %s", ErrUnpinned.Msg, drift[0].Reference).
-				With("see all: agentbox blueprint verify " + b.Name + "; pin them: agentbox blueprint lock FILE")
+				With("see all: agentbox blueprint verify FILE; pin them: agentbox blueprint lock FILE; then register it")
 		}
 	}
 	_, tools, err := s.Tools(b)
@@ -92,5 +93,17 @@ func (s *Starter) Start(ctx context.Context, origin event.Origin, t Task) (run.R
 	if err != nil {
 		return run.Run{}, err
 	}
+	if t.Title == "" {
+		t.Title = title(t.Text)
+	}
 	return s.Create(ctx, origin, t, input)
+}
+
+// title is the first line of a task, cut to 80 characters.
+func title(text string) string {
+	first, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
+	if runes := []rune(first); len(runes) > 80 {
+		first = string(runes[:79]) + "…"
+	}
+	return first
 }

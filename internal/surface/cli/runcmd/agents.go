@@ -11,6 +11,7 @@ import (
 
 	"agentbox/internal/client"
 	"agentbox/internal/domain/blueprint"
+	"agentbox/internal/domain/errand"
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/policy"
@@ -127,7 +128,7 @@ func followAgent(ctx context.Context, i *cmdline.Invocation, api *client.Client,
 	p := i.Printer(i.Err)
 	p.Line("%s has begun; Ctrl-C leaves it running", made.ID)
 	for e, err := range api.FollowEvents(ctx, client.EventFilter{From: 1, Correlation: made.Correlation, Types: []string{run.EventCompleted, run.EventFailed, run.EventCancelled,
-		step.EventCreated, step.EventInvoked, step.EventSucceeded, step.EventFailed, policy.ApprovalRequestedType}}) {
+		step.EventCreated, step.EventInvoked, policy.DeniedType, policy.ApprovalRequestedType}}) {
 		if err != nil {
 			return err
 		}
@@ -139,27 +140,30 @@ func followAgent(ctx context.Context, i *cmdline.Invocation, api *client.Client,
 	return ctx.Err()
 }
 
-// tellAgent tells one event of an agent's run.
+// tellAgent tells one event of an agent's run, or of a run in the space that one of its tool calls stands for.
 func tellAgent(p *term.Printer, made run.Run, e event.Event) {
 	var said struct {
-		Title    string `json:"title"`
-		Tool     string `json:"tool_name"`
-		Message  string `json:"message"`
-		Approval string `json:"approval_id"`
+		Title    string          `json:"title"`
+		Tool     string          `json:"tool_name"`
+		Approval string          `json:"approval_id"`
+		Decision json.RawMessage `json:"decision"` // an object of a denial, else a word
+	}
+	var decision struct {
+		Reason string `json:"reason"`
 	}
 	if json.Unmarshal(e.Data, &said) != nil {
 		return
 	}
-	switch {
+	const width = 160
+	switch own := e.Run == made.ID; {
 	case e.Type == policy.ApprovalRequestedType:
-		p.Line("  a person is asked: agentbox approvals show %s", term.OneLine(said.Approval, 80))
-	case e.Run != made.ID: // operations of the runs in the space, which the tool calls stand for
-	case e.Type == step.EventCreated:
-		p.Line("%s", term.OneLine(said.Title, 80))
-	case e.Type == step.EventInvoked:
-		p.Line("  %s", term.OneLine(said.Tool, 80))
-	case e.Type == step.EventFailed:
-		p.Line("  %s did not succeed", term.OneLine(said.Tool, 80))
+		p.Line("%s", p.Paint(term.Yellow, "  waits for an answer: agentbox approvals show "+term.OneLine(said.Approval, 80)))
+	case e.Type == policy.DeniedType && !own && json.Unmarshal(said.Decision, &decision) == nil:
+		p.Line("%s", p.Paint(term.Red, "  refused: "+term.OneLine(decision.Reason, width)))
+	case e.Type == step.EventCreated && own:
+		p.Line("%s", p.Paint(term.Faint, term.OneLine(said.Title, width)))
+	case e.Type == step.EventInvoked && !own:
+		p.Line("  %s", term.OneLine(said.Tool+": "+said.Title, width))
 	}
 }
 
@@ -183,6 +187,9 @@ func reportOf(ctx context.Context, i *cmdline.Invocation, api *client.Client, ma
 		}
 	}); err != nil {
 		return err
+	}
+	if m, ok := errand.ReadMission(shown.Given); ok {
+		i.Printer(i.Err).Line("%s", i.Printer(i.Err).Paint(term.Faint, "its files: agentbox files ls "+string(m.Space)))
 	}
 	if shown.Status == run.Succeeded {
 		return nil
