@@ -228,7 +228,7 @@ def test_agents(client: Agentbox) -> None:
     server = ThreadingHTTPServer(("127.0.0.1", 0), Vendor)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     try:
-        model = {"dialect": "generic", "base_url": f"http://127.0.0.1:{server.server_port}/v1", "model": "m", "private": True}
+        model = {"dialect": "generic", "base_url": f"http://127.0.0.1:{server.server_port}/v1", "model": "m", "allow_private": True}
         client.request("PUT", "/v1/models/served", body=model)
         text = "api_version: 1\nname: writer\nadapter: {kind: internal}\nmodels: {default: served}\n"
         locked = client.request("POST", "/v1/blueprints/lock", body={"text": text})["text"]

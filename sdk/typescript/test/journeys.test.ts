@@ -202,7 +202,7 @@ test('agents: a task from its start to the report', async () => {
   try {
     const { port } = server.address() as AddressInfo
     const put = (path: string, json: unknown) => client.request({ method: 'PUT', path, json })
-    await put('/v1/models/served', { dialect: 'generic', base_url: `http://127.0.0.1:${port}/v1`, model: 'm', private: true })
+    await put('/v1/models/served', { dialect: 'generic', base_url: `http://127.0.0.1:${port}/v1`, model: 'm', allow_private: true })
     const text = 'api_version: 1\nname: writer\nadapter: {kind: internal}\nmodels: {default: served}\n'
     const locked = await client.request<{ text: string }>({ method: 'POST', path: '/v1/blueprints/lock', json: { text } })
     await put('/v1/blueprints/writer', { text: locked.text })
