@@ -28,7 +28,7 @@ type table struct {
 	byID   map[uint32]*command
 	byPID  map[int]*command
 	conns  map[uint32]*conn
-	orphan chan struct{} // holds at most one token: a child that is no command was reaped
+	orphan chan struct{} // holds at most one token: a child that is not a command was reaped
 	born   chan struct{} // holds at most one token: there is a child to reap
 }
 

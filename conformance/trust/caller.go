@@ -58,7 +58,7 @@ func locate(data, address, key string, over http.RoundTripper) (*caller, error) 
 type answer struct {
 	status int
 	raw    []byte
-	body   map[string]any // nil where it is no JSON object
+	body   map[string]any // nil where it is not a JSON object
 }
 
 // text returns a value by the names that lead to it, as text; "" where there is none.
@@ -97,7 +97,7 @@ func items(value any) (list []map[string]any) {
 	return list
 }
 
-// call makes one request; a body that is no reader is sent as JSON. Where a rate is used up it waits as long as it is told to.
+// call makes one request; a body that is not a reader is sent as JSON. Where a rate is used up it waits as long as it is told to.
 func (c *caller) call(ctx context.Context, method, path string, body any, header ...string) (answer, error) {
 	for {
 		a, wait, err := c.once(ctx, method, path, body, header...)
@@ -146,7 +146,7 @@ func (c *caller) once(ctx context.Context, method, path string, body any, header
 	numbers := json.NewDecoder(bytes.NewReader(a.raw))
 	numbers.UseNumber()
 	if strings.Contains(got.Header.Get("Content-Type"), "json") {
-		_ = numbers.Decode(&a.body) // an answer that is no object has none
+		_ = numbers.Decode(&a.body) // an answer that is not an object has none
 	}
 	seconds, _ := strconv.Atoi(got.Header.Get("Retry-After"))
 	return a, max(200*time.Millisecond, time.Duration(seconds)*time.Second), nil

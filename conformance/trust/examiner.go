@@ -129,7 +129,7 @@ func (x *examiner) examine(ctx context.Context, p property, r *result) error {
 	}
 	err := p.of(x)(ctx, r)
 	if errors.Is(context.Cause(ctx), errFailed) {
-		return nil // what was cut off by that is no failure of its own
+		return nil // what was cut off by that is not a failure of its own
 	}
 	if err != nil && ctx.Err() != nil {
 		return fmt.Errorf("%w (%w)", context.Cause(ctx), err)
@@ -137,8 +137,8 @@ func (x *examiner) examine(ctx context.Context, p property, r *result) error {
 	return err
 }
 
-// own returns this program's space on the installation and makes it where there is none. Policy asks there about files below ask/ and about
-// the command tee.
+// own returns this program's space on the installation and makes it where there is none. Policy asks there about files below ask/ and
+// about the command tee.
 func (x *examiner) own(ctx context.Context) (string, error) {
 	if x.space != "" {
 		return x.space, nil

@@ -130,7 +130,7 @@ func (r *reader) unseal(a arg) {
 		name = "a file that is only known when it runs"
 	} else {
 		name = resolve(r.cwd, name)
-		_ = r.open(a, false, true) // never fails: it is no device of the network, which only a shell opens
+		_ = r.open(a, false, true) // never fails: it is not a device of the network, which only a shell opens
 	}
 	r.out.Unsealed = append(r.out.Unsealed, name)
 }

@@ -95,7 +95,7 @@ func (o Options) skip(rest []arg) (int, bool) {
 	return len(rest), true
 }
 
-// Operand returns the first word that is no option, and what stands behind it; nothing where there is none, or where it is not known.
+// Operand returns the first word that is not an option, and what stands behind it; nothing where there is none, or where it is not known.
 func (o Options) Operand(rest []Word) (first Word, behind []Word) {
 	i, ok := o.skip(argsOf(rest))
 	if !ok || i >= len(rest) {
@@ -129,7 +129,7 @@ var takesMore = map[string]string{"curl": "CPQrtUxyYz"}
 
 // invocation is what a shell is told by its arguments.
 type invocation struct {
-	at     int   // where the first argument stands that is no option
+	at     int   // where the first argument stands that is not an option
 	script bool  // there stands the text of a command line
 	stdin  bool  // what it reads are commands, whatever stands there
 	starts bool  // it reads its start files

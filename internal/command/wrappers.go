@@ -111,7 +111,7 @@ func looksUp(name string, options []arg) bool {
 	})
 }
 
-// takesLine reports whether what a wrapper runs is no command but a command line behind an option: flock FILE -c LINE.
+// takesLine reports whether what a wrapper runs is not a command but a command line behind an option: flock FILE -c LINE.
 func takesLine(name string, run []arg) bool {
 	return name == "flock" && len(run) > 1 && (run[0].text == "-c" || run[0].text == "--command")
 }

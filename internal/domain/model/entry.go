@@ -168,7 +168,7 @@ func (e Entry) Check() error {
 		return bad("key is the name of a secret (1 to 64 of a-z, 0-9, . _ and -), never the secret itself")
 	}
 	if e.Record != "" && (!named(e.Record) || e.Provider == Scripted) {
-		return bad("record is the name of a cassette, for a model that is no cassette itself")
+		return bad("record is the name of a cassette, for a model that is not a cassette itself")
 	}
 	if len(e.Classes) > 32 {
 		return bad("a model has at most 32 classes")

@@ -118,7 +118,7 @@ var (
 func ReadPort(text string) (int, error) {
 	n, err := strconv.ParseUint(text, 10, 16)
 	if err != nil || n == 0 || text[0] == '0' || text[0] == '+' {
-		return 0, fault.New(fault.Invalid, "invalid_port", "%.16q is no port; a port is a number from 1 to 65535", text)
+		return 0, fault.New(fault.Invalid, "invalid_port", "%.16q is not a port; a port is a number from 1 to 65535", text)
 	}
 	return int(n), nil
 }

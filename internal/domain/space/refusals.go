@@ -19,7 +19,7 @@ var (
 	ErrFileExists = fault.New(fault.Conflict, "file_exists", "the file exists; set overwrite to replace it")
 	// ErrNotAFile refuses a directory, pipe, socket or device where a file is wanted.
 	ErrNotAFile = fault.New(fault.Conflict, "not_a_file", "the path does not name a file")
-	// ErrNotADirectory refuses a path that goes through, or ends at, something that is no directory where one is wanted.
+	// ErrNotADirectory refuses a path that goes through, or ends at, something that is not a directory where one is wanted.
 	ErrNotADirectory = fault.New(fault.Conflict, "not_a_directory", "the path does not name a directory")
 	// ErrLink refuses a path that is a symbolic link or goes through one: from outside, links made inside are not followed.
 	ErrLink = fault.New(fault.Denied, "link_refused", "the path goes through a symbolic link")

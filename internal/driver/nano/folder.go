@@ -94,7 +94,8 @@ type changes struct {
 	stage  *workdir.Stage // of content that is too large for memory; nil before there is any
 }
 
-// maxInMemory is the largest content of a file that is kept in memory until all changes are there. A larger one is written while it comes.
+// maxInMemory is the largest content of a file that is kept in memory until all changes are there. A larger one is written while it
+// comes.
 const maxInMemory = 1 << 20
 
 // errOverfull is more than fits, which a worker of ours finds out before.
@@ -131,7 +132,7 @@ func (c *changes) Add(x vfs.Change, content io.Reader) error {
 // hold writes content beside the files of the space.
 func (c *changes) hold(content io.Reader) (string, error) {
 	if c.stage == nil {
-		if err := c.folder.measure(); err != nil { // before there is something that is no file of the space
+		if err := c.folder.measure(); err != nil { // before there is something that is not a file of the space
 			return "", err
 		}
 		d, err := c.folder.get()

@@ -183,7 +183,7 @@ func (s *instance) await(within context.Context, interpreter string, out func(ch
 	t := s.tier
 	compiled := t.compiles.ready[interpreter]
 	if compiled == nil {
-		return fmt.Errorf("a worker waits for %.40q, which is no interpreter", interpreter)
+		return fmt.Errorf("a worker waits for %.40q, which is not an interpreter", interpreter)
 	}
 	told := false
 	for {

@@ -18,7 +18,7 @@ import (
 func (j *Journal) Adopt(ctx context.Context, ws id.Workspace, chunks iter.Seq2[[]event.Event, error], keys iter.Seq2[[]journal.KeyUse,
 	error]) (head uint64, err error) {
 	if _, err := id.ParseWorkspace(string(ws)); err != nil {
-		return 0, fault.Wrap(err, fault.Invalid, "workspace_invalid", "that is no workspace")
+		return 0, fault.Wrap(err, fault.Invalid, "workspace_invalid", "that is not a workspace")
 	}
 	var s standing
 	err = j.folds.alone(ctx, func(tx pgx.Tx) error {

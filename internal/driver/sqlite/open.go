@@ -50,7 +50,7 @@ var (
 	// ErrEmpty means that the file holds no log, although there has to be one.
 	ErrEmpty = fault.New(fault.Conflict, "log_empty", "the file holds no log, although there was one")
 	// ErrForeign means that the file is some other program's database.
-	ErrForeign = fault.New(fault.Invalid, "log_foreign", "the file is no log of Agentbox")
+	ErrForeign = fault.New(fault.Invalid, "log_foreign", "the file is not a log of Agentbox")
 )
 
 //go:embed schema.sql

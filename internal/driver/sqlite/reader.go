@@ -93,7 +93,7 @@ func (c *connection) scanEvent(row *sqlite3.Stmt, ws id.Workspace, e *event.Even
 	case err != nil:
 		return damaged("its record cannot be read")
 	case !known:
-		return damaged("its id is no UUID")
+		return damaged("its id is not a UUID")
 	case e.Type == "":
 		return damaged("its type is unknown")
 	case entity != journal.EntityText(e):

@@ -268,7 +268,7 @@ func joined(rest []word) (string, bool) {
 	return strings.Join(texts, " "), true
 }
 
-// operand returns the first word that is no option, where no option takes an argument, and what stands behind it.
+// operand returns the first word that is not an option, where no option takes an argument, and what stands behind it.
 func operand(rest []word) (first word, behind []word) { return command.Options{}.Operand(rest) }
 
 // given returns the argument of the first option for which ask says that what is run stands in it. Ok says that there is one before the

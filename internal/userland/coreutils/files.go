@@ -175,7 +175,7 @@ func touch(p *program.Process) int {
 }
 
 func chmod(p *program.Process) int {
-	// A mode like -x is no option.
+	// A mode like -x is not an option.
 	args := []string{p.Args[0]}
 	mode := ""
 	for _, a := range p.Args[1:] {

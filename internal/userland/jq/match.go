@@ -11,7 +11,7 @@ import (
 	"agentbox/internal/userland/posix"
 )
 
-// match is _match, which all functions of regular expressions are made of. Errors and what is no text are the library's.
+// match is _match, which all functions of regular expressions are made of. Errors and what is not a text are the library's.
 func (q *querier) match(v any, args []any) any {
 	s, ok := v.(string)
 	expr, isText := args[0].(string)

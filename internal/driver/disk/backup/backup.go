@@ -312,7 +312,7 @@ func open(in io.Reader) (io.Reader, *tar.Reader, Header, error) {
 	var h Header
 	uncompressed, err := gzip.NewReader(bufio.NewReaderSize(in, 1<<20))
 	if err != nil {
-		return nil, nil, h, damaged("it is no compressed archive")
+		return nil, nil, h, damaged("it is not a compressed archive")
 	}
 	archive := tar.NewReader(uncompressed)
 	first, err := archive.Next()

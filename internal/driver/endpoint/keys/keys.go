@@ -54,7 +54,7 @@ func (s *Store) path(ws id.Workspace, name string) (string, error) {
 		return "", err
 	}
 	if _, err := id.ParseWorkspace(string(ws)); err != nil {
-		return "", fault.Wrap(err, fault.Invalid, "workspace_invalid", "this is no workspace")
+		return "", fault.Wrap(err, fault.Invalid, "workspace_invalid", "this is not a workspace")
 	}
 	return filepath.Join(s.folder, string(ws), name), nil
 }
@@ -105,7 +105,7 @@ func (s *Store) outside(ws id.Workspace, name string) (model.Secret, error) {
 		value = strings.TrimRight(string(raw), "\r\n")
 	}
 	if model.CheckSecret(value) != nil {
-		return model.Secret{}, fault.New(fault.Unavailable, "model_key_unreadable", "what %s holds is no key: printable ASCII without spaces",
+		return model.Secret{}, fault.New(fault.Unavailable, "model_key_unreadable", "what %s holds is not a key: printable ASCII without spaces",
 			variable)
 	}
 	return model.NewSecret(value), nil

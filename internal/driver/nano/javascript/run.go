@@ -206,7 +206,7 @@ func apart(words []string) string {
 	return b.String()
 }
 
-// character is a text in which each byte that is no part of a character is U+FFFD.
+// character is a text in which each byte that is not part of a character is U+FFFD.
 func character(text string) string {
 	if utf8.ValidString(text) {
 		return text

@@ -50,7 +50,7 @@ func (s *server) display(d space.Display) error {
 	return s.content(d.Data)
 }
 
-// display takes what was shown. More than one execution may show is no frame of ours, nor is a text that is none.
+// display takes what was shown. More than one execution may show is not a frame of ours, nor is a text that is none.
 func (t *talk) display(payload []byte) error {
 	d, length, err := decodeDisplay(payload)
 	if err != nil {

@@ -50,7 +50,7 @@ const (
 )
 
 // errWire is a frame that nobody of ours has written.
-var errWire = errors.New("the worker's pipe carries what is no frame")
+var errWire = errors.New("the worker's pipe carries what is not a frame")
 
 // encoder appends to a frame.
 type encoder struct{ b []byte }
@@ -208,8 +208,8 @@ type Order struct {
 
 	// Tentative drops what the execution did, and what it printed, where it wanted something that is lacking.
 	Tentative bool
-	// Elsewhere reports whether another tier has what is lacking; an execution that lacks only what is nowhere is not dropped. A nil one has
-	// everything elsewhere.
+	// Elsewhere reports whether another tier has what is lacking; an execution that lacks only what is nowhere is not dropped. A nil one
+	// has everything elsewhere.
 	Elsewhere func(space.Lack) bool
 	// Unprepared says that an interpreter may still be missing: an execution that wants it is dropped, with NotReady.
 	Unprepared bool

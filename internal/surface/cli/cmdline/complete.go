@@ -53,7 +53,7 @@ func Shells(root *cobra.Command) {
 	}
 }
 
-// Helps has the command that shows the help of others refuse a word that is no command.
+// Helps has the command that shows the help of others refuse a word that is not a command.
 func Helps(root *cobra.Command) {
 	root.InitDefaultHelpCmd()
 	for _, c := range root.Commands() {

@@ -64,7 +64,7 @@ func vacant(target string, force bool) error {
 	case info.IsDir():
 		return fault.New(fault.Conflict, "file_exists", "%s is a folder", term.OneLine(target, 200)).With("name a file in it")
 	case !info.Mode().IsRegular():
-		return fault.New(fault.Conflict, "file_exists", "%s exists already, and is no regular file", term.OneLine(target,
+		return fault.New(fault.Conflict, "file_exists", "%s exists already, and is not a regular file", term.OneLine(target,
 			200)).With("name another file")
 	}
 	return fault.New(fault.Conflict, "file_exists", "%s exists already", term.OneLine(target,

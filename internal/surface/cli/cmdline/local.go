@@ -114,7 +114,7 @@ func OwnerKey(dir string) (string, error) {
 	return strings.TrimSpace(string(text)), nil
 }
 
-var errNotOrdinary = errors.New("it is no ordinary file")
+var errNotOrdinary = errors.New("it is not an ordinary file")
 
 // ReadOrdinary reads a small file. It waits for nothing, which opening a pipe would, and follows no link.
 func ReadOrdinary(path string) ([]byte, error) {

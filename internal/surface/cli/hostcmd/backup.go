@@ -30,7 +30,7 @@ func Backups(i *cmdline.Invocation) *cobra.Command {
 		}
 		target, err := filepath.Abs(args[0])
 		if err != nil {
-			return cmdline.Usage("%s is no path of a file", term.OneLine(args[0], 80))
+			return cmdline.Usage("%s is not a path of a file", term.OneLine(args[0], 80))
 		}
 		tell, done := cmdline.Progress(i, "kept")
 		kept, err := i.Backup(cmd.Context(), cmdline.Daemon{Place: at}, target, keys, tell)
@@ -75,7 +75,7 @@ func Restore(i *cmdline.Invocation) *cobra.Command {
 		}
 		if keys != "" {
 			if keys, err = filepath.Abs(keys); err != nil {
-				return cmdline.Usage("%s is no path of a folder", term.OneLine(keys, 80))
+				return cmdline.Usage("%s is not a path of a folder", term.OneLine(keys, 80))
 			}
 		}
 		file := ""

@@ -57,7 +57,7 @@ func openHistory(file string) (*history, error) {
 	defer f.Close()
 	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
 		h.file = ""
-		return h, fault.New(fault.Invalid, "history_unreadable", "%s is no file; the history is not kept", file)
+		return h, fault.New(fault.Invalid, "history_unreadable", "%s is not a file; the history is not kept", file)
 	}
 	read := 0
 	for lines := bufio.NewScanner(io.LimitReader(f, maxHistoryFile)); lines.Scan(); read++ {

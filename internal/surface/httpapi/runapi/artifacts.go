@@ -102,7 +102,7 @@ func (s *Artifacts) addArtifact(ctx context.Context, c wire.Call, token string, 
 	}
 	if b.Digest != "" {
 		if err := q.Digest.UnmarshalText([]byte("sha256:" + strings.TrimPrefix(b.Digest, "sha256:"))); err != nil || q.Digest.IsZero() {
-			return step.Artifact{}, fault.New(fault.Invalid, "invalid_field", "sha256 is no hash of 64 hexadecimal digits")
+			return step.Artifact{}, fault.New(fault.Invalid, "invalid_field", "sha256 is not a hash of 64 hexadecimal digits")
 		}
 	}
 	return s.engines.Artifacts.Add(ctx, c.Once(), c.Caller.Workspace, token, q)

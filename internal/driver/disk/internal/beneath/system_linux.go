@@ -167,7 +167,7 @@ func Link(root *Folder, target string, dir *Folder, name string) error {
 // Mkdir makes a folder that only the daemon's user may enter.
 func Mkdir(dir *Folder, name string) error { return unix.Mkdirat(int(dir.Fd()), name, 0o700) }
 
-// Unlink removes what is no folder: of one it says unix.EISDIR.
+// Unlink removes what is not a folder: of one it says unix.EISDIR.
 func Unlink(dir *Folder, name string) error { return unix.Unlinkat(int(dir.Fd()), name, 0) }
 
 // Rmdir removes an empty folder.
