@@ -284,7 +284,7 @@ func (l *load) make(ctx, until context.Context, m *meter, n, perSecond int) {
 	m.add("run made", took)
 }
 
-// engage is an engine: it claims runs and executes them, until it is told to end.
+// engage is an engine: it claims runs and executes them until its context ends.
 func (l *load) engage(ctx, ended context.Context, m *meter, n, steps int) {
 	c := l.owner.as(l.engine)
 	for ended.Err() == nil {

@@ -111,7 +111,7 @@ func (f *figures) median(name, unit string) *float64 {
 }
 
 // rows returns one row for each goal, then one for each other pair and for each benchmark that stands alone, in every unit that it reports;
-// allocations only where they stand alone. What is the yardstick of a goal by its own name is told there alone.
+// allocations only where they stand alone. A yardstick that a goal names appears in the goal's row and not in a row of its own.
 func (f *figures) rows(goals []goal) []row {
 	rows := make([]row, 0, len(goals))
 	told, against := map[sample]bool{}, map[string]bool{}

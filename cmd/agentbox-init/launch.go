@@ -17,7 +17,7 @@ import (
 
 // The descriptors that a launcher is started with; the ones after them are the tasks files of the daemon's own groups.
 const (
-	orders    = 3 // the socket on which it is asked
+	orders    = 3 // the socket that carries the requests
 	image     = 4 // this program
 	firstHome = 5
 )

@@ -1,6 +1,6 @@
 //go:build linux
 
-// What the runtime would read of the control groups, to know how many threads to run, it is told; and it would keep the files open.
+// The runtime gets its thread count as a setting. Otherwise it would read the control groups and keep their files open.
 //go:debug containermaxprocs=0
 //go:debug updatemaxprocs=0
 

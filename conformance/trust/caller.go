@@ -97,7 +97,7 @@ func items(value any) (list []map[string]any) {
 	return list
 }
 
-// call makes one request; a body that is not a reader is sent as JSON. Where a rate is used up it waits as long as it is told to.
+// call makes one request; a body that is not a reader is sent as JSON. When it meets a rate limit, it waits as long as the answer says.
 func (c *caller) call(ctx context.Context, method, path string, body any, header ...string) (answer, error) {
 	for {
 		a, wait, err := c.once(ctx, method, path, body, header...)

@@ -107,7 +107,7 @@ func (x *examiner) all(ctx context.Context, only string) ([]result, error) {
 // errInterrupted ends an examination that a person interrupted.
 var errInterrupted = errors.New("interrupted; the properties that are not listed were not examined to their end")
 
-// patience is how long one property is examined, where not every moment of P-Crash is asked for, before something hangs.
+// patience is the time limit of one property, unless every moment of P-Crash was requested. A property that takes longer hangs.
 const patience = 20 * time.Minute
 
 // errFailed ends an examination that is to end at its first failure.

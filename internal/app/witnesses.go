@@ -45,7 +45,7 @@ func visit(ctx context.Context, p *audit.Prover, workspaces []id.Workspace, wher
 		}
 		bring = func(ws id.Workspace) (audit.Visit, error) { return p.VisitWitness(ctx, ws, where, client) }
 	} else if info, err := os.Stat(where); err != nil || !info.IsDir() {
-		return nil, fault.New(fault.NotFound, "witness_not_found", "%s is not a folder: make it, or plug the stick in", where)
+		return nil, fault.New(fault.NotFound, "witness_not_found", "%s is not a folder; create it, or connect the drive that holds it", where)
 	}
 	for _, ws := range workspaces {
 		v, err := bring(ws)

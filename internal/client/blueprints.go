@@ -46,7 +46,7 @@ type blueprintText struct {
 	Text string `json:"text"`
 }
 
-// Blueprints lists the blueprints of the workspace; the removed ones too where they are asked for.
+// Blueprints lists the blueprints of the workspace. The caller can include the removed ones.
 func (c *Client) Blueprints(ctx context.Context, removed bool, p Page) (BlueprintList, error) {
 	all := ""
 	if removed {

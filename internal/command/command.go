@@ -268,7 +268,7 @@ func joinedText(rest []arg) (string, bool) {
 	return strings.Join(words, " "), true
 }
 
-// shell reads the code that a shell is asked to run.
+// shell reads the code that a shell would run.
 func (r *reader) shell(c *Command, rest []arg, in *stdin, depth int) error {
 	dialect := Bash
 	switch c.Name {

@@ -34,7 +34,7 @@ func (mn *mentions) mention(a arg) {
 
 // mentionAll notes the words of a command that is not a file tool: it may print them, or hand them on.
 func (mn *mentions) mentionAll(name string, rest []arg) {
-	if fileless[name] || wrappers[name].known && !wrappers[name].opaque { // the command behind a wrapper is asked itself
+	if fileless[name] || wrappers[name].known && !wrappers[name].opaque { // the command behind a wrapper is checked itself
 		return
 	}
 	if _, ok := fileTools[name]; ok {

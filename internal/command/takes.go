@@ -127,7 +127,7 @@ var takes = map[string]Options{
 // takesMore are letters that optionTable leaves out: there what stands behind them counts as a file, which is the stricter.
 var takesMore = map[string]string{"curl": "CPQrtUxyYz"}
 
-// invocation is what a shell is told by its arguments.
+// invocation is what the arguments of a shell say.
 type invocation struct {
 	at     int   // where the first argument stands that is not an option
 	script bool  // there stands the text of a command line
@@ -180,7 +180,7 @@ func invoked(rest []arg) (told invocation) {
 	return told
 }
 
-// Shell says what a shell is told to run: a text, a file, or the commands that it reads. It is none of them where that is not known.
+// Shell says what a shell would run: a text, a file, or the commands that it reads. It is empty if that is not known.
 func Shell(rest []Word) (text, file Word, reads bool) {
 	told := invoked(argsOf(rest))
 	switch {

@@ -9,7 +9,7 @@ import (
 
 // Exec is the body of KindExec.
 type Exec struct {
-	Argv  []string // the program and its arguments; a name without a slash is looked up in the PATH of Env
+	Argv  []string // the program and its arguments; the init looks up a name without a slash in the PATH of Env
 	Env   []string // NAME=value
 	Cwd   string   // absolute, in the space
 	Stdin bool     // input follows in frames; otherwise it is empty

@@ -42,8 +42,8 @@ type Passed struct {
 
 // What is done after a failure.
 const (
-	NextRetry    = "retry"    // the same model is asked again
-	NextFallback = "fallback" // the next model of the route is asked
+	NextRetry    = "retry"    // retry with the same model
+	NextFallback = "fallback" // try the next model of the route
 	NextNothing  = "nothing"  // the caller gets the failure
 )
 

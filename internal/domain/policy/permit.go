@@ -33,8 +33,8 @@ var (
 	ErrPermitMismatch = fault.New(fault.Denied, "approval_mismatch", "what is to be done is not what was decided; ask again")
 )
 
-// Issue makes a permit for an action's canonical bytes. Only the gate calls it. The function revoked, if not nil, is asked at redemption
-// and may still refuse.
+// Issue makes a permit for an action's canonical bytes. Only the gate calls it. The permit calls the function revoked, if not nil, at
+// redemption and may still refuse.
 func Issue(canonical []byte, revoked func() error) Permit {
 	return Permit{grant: &grant{canonical: canonical, digest: event.DigestOf(canonical), revoked: revoked}}
 }

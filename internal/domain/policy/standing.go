@@ -34,7 +34,7 @@ type CoverKind string
 // The kinds of cover.
 const (
 	CoverCommand   CoverKind = "command"   // one exact command line, environment and folder
-	CoverHost      CoverKind = "host"      // one method to one host, whatever is asked for there
+	CoverHost      CoverKind = "host"      // one method to one host, with any path
 	CoverRecipient CoverKind = "recipient" // one recipient of one action type
 	CoverSkill     CoverKind = "skill"     // one tool, pinned by hash
 	CoverTemplate  CoverKind = "template"  // one command or one kind of file operation of one agent in one space, but for the names of files

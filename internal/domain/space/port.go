@@ -129,7 +129,7 @@ type Presence interface {
 	Present(s id.Space) (i Instance, ok bool)
 }
 
-// Doors are told what becomes of spaces whose ports are open.
+// Doors get notice of changes to spaces whose ports are open.
 type Doors interface {
 	// Paused ends the connections to a space that stands still.
 	Paused(s id.Space)

@@ -15,7 +15,7 @@ import (
 const (
 	// listDepth is how deep a recursive list goes: what lies deeper than this has no path of at most space.MaxPathRunes characters.
 	listDepth = (space.MaxPathRunes + 1) / 2
-	// maxList is the most entries of one list, whatever limit is asked for.
+	// maxList is the largest number of entries in one list, whatever limit the caller sets.
 	maxList = 100_000
 )
 

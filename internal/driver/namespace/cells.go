@@ -71,7 +71,7 @@ type interpreter struct {
 // cell is a piece of code that runs.
 type cell struct {
 	pieces chan piece    // unbuffered: a cell takes output no faster than its caller does
-	over   chan struct{} // closed when nothing of it is waited for
+	over   chan struct{} // closed when nobody waits for the cell any more
 }
 
 type piece struct {

@@ -106,7 +106,7 @@ func (s *instance) follow(ctx context.Context, b beginning, out space.Output, ru
 	within, end := context.WithCancelCause(ctx)
 	defer end(nil)
 	defer s.watch.join(func(bound string) { end(overrun{bound}) })()
-	// The init of a paused space has to run to end what it is told to end.
+	// The init of a paused space must run again, so that it can end the command.
 	defer s.excused(within)()
 	// An init that does not end what it was told to end loses its space.
 	defer after(within, stubborn, s.kill)()

@@ -120,7 +120,7 @@ func (s *starter) launch(launch spaceinit.Launch, files []*os.File) (*os.Process
 	}
 	if err == nil && answer.Failed == "" {
 		var process *os.Process
-		// The number cannot mean another process: a child keeps it until it is waited for.
+		// The process id cannot belong to another process: a child keeps it until its parent has waited for it.
 		if process, err = os.FindProcess(int(answer.PID)); err == nil {
 			s.mu.Lock()
 			s.known[process.Pid] = true

@@ -33,7 +33,7 @@ type Module struct {
 	Folders  []Folder
 	In       io.Reader
 	Out, Err io.Writer
-	Terminal [3]bool // whether In, Out and Err are a terminal, which a module that asks is told
+	Terminal [3]bool // whether In, Out and Err are terminals, as a module sees it
 	Gas      int64
 	Time     time.Duration // by the wall and by what it sleeps
 	Memory   int64         // bytes, files that it reads included

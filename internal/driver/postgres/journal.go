@@ -32,7 +32,7 @@ type Options struct {
 	Alone       bool                       // takes the database for this daemon: others that do so wait until it ends
 	Member      *Membership                // works on the database together with others that do; not with Alone
 	Unlock      func() (vault.Keys, error) // gives the keys, once this daemon may work on the database; nil where Keys has them
-	Waits       func()                     // is told, once, when another daemon has the database; may be nil
+	Waits       func()                     // called once if another daemon has the database; may be nil
 	Existing    bool                       // there has to be a log already: a database without one is ErrEmpty and stays as it is
 	// that bodies and documents are sealed under, the same for every daemon of the database; nil leaves them as they are
 	Keys vault.Keys

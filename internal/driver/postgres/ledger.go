@@ -368,7 +368,7 @@ func (l *ledger) finish(g *group) error {
 	return nil
 }
 
-// settled is told that the group is in the database.
+// settled is called when the group is in the database.
 func (l *ledger) settled() {
 	for _, at := range l.lines {
 		at.dirty = false

@@ -72,7 +72,7 @@ func (li *listener) hear() (heard bool, err error) {
 	}
 }
 
-// follow takes what is told, until nothing is for a while.
+// follow takes notifications until none comes for a while.
 func (li *listener) follow(conn *pgx.Conn) error {
 	for {
 		ctx, cancel := context.WithTimeout(li.db.ctx, lookPeriod)
@@ -99,7 +99,7 @@ func (li *listener) follow(conn *pgx.Conn) error {
 	}
 }
 
-// redacted is told in the place of a head when keys were destroyed.
+// redacted is sent instead of a head when keys were destroyed.
 const redacted = "redacted"
 
 // Refresher is a key store that several processes share: it can drop what another of them has destroyed.

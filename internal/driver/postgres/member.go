@@ -228,7 +228,7 @@ const (
 	dropPause = 20 * time.Millisecond // between two looks
 )
 
-// drop drops what was destroyed, each time that this member is told, and then says so.
+// drop drops the destroyed contents each time that this member gets notice, and confirms it.
 func (t *Members) drop() {
 	for {
 		select {

@@ -149,7 +149,7 @@ func (s *shelved) put(ref docRef, doc projection.Document) {
 	}
 }
 
-// expect is told up to which place a lane is about to append, and 0 when it has done so or failed.
+// expect gets the place up to which a lane will append, and 0 when the lane has appended or failed.
 func (s *shelf) expect(ws id.Workspace, head uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -13,7 +13,7 @@ import (
 	"agentbox/internal/kernel/vault"
 )
 
-// channel is what every commit is told on: the workspace, a blank, and the place of its last event.
+// channel is the channel that announces every commit: the workspace, a blank, and the place of its last event.
 const channel = "agentbox"
 
 func generation(g vault.Generation) *int64 {

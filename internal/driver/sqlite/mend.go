@@ -79,7 +79,7 @@ func (m *mending) tryRoom() error {
 func (m *mending) run(ctx context.Context) error {
 	if m.committer.wal.moving {
 		m.committer.wal.moving = false
-		<-m.committer.checkpointer.tells // it is asked again when there is need
+		<-m.committer.checkpointer.tells // the next request comes when it is needed
 	}
 	if err := m.syncer.durable.settle(); err != nil {
 		return m.health.fail(err)

@@ -67,7 +67,7 @@ type Options struct {
 	Keys        vault.Keys // that bodies are sealed under; nil leaves them as they are, and cannot open what is sealed
 	VFS         string     // name of a registered SQLite VFS; empty for the operating system's files
 
-	Committed func(batches int, took time.Duration) // is told of each durable commit, by the syncer, which waits for it; may be nil
+	Committed func(batches int, took time.Duration) // the syncer calls it after each durable commit and waits for it; may be nil
 }
 
 // Open opens the log for writing, makes it where there is none, rebuilds the documents whose definition has a new version, and takes the

@@ -116,7 +116,7 @@ func (n numbers) NewSpanID(ctx context.Context, _ trace.TraceID) trace.SpanID {
 	return span
 }
 
-// span is one span as it is told: at its end, for until then nothing of it is kept but its number.
+// span is one span as it is exported at its end. Until then only its number is kept.
 type span struct {
 	name       string
 	kind       trace.SpanKind
@@ -174,7 +174,7 @@ func parse(traceparent string) trace.SpanContext {
 	return trace.NewSpanContext(trace.SpanContextConfig{TraceID: number, SpanID: at, TraceFlags: trace.TraceFlags(flags[0]), Remote: true})
 }
 
-// Sampled decides whether a trace that begins here is told: OTEL_TRACES_SAMPLER says which are.
+// Sampled reports whether a trace that begins here is exported, as OTEL_TRACES_SAMPLER says.
 func (t *Tracer) Sampled(traceID, spanID string) bool {
 	if t == nil {
 		return false

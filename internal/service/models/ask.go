@@ -150,7 +150,7 @@ func sentence(err error) string {
 	return "it could not be asked"
 }
 
-// try asks one model until it answers, or is given up. Done is false where the next one is asked.
+// try asks one model until it answers or the retries end. done is false if the next model is to be tried.
 func (c *asking) try(ctx context.Context, e model.Held, reason string, more bool) (_ model.Reply, done bool, _ error) {
 	at := named{c.ask.Workspace, e.Name}
 	waited := time.Duration(0)

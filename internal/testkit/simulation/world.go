@@ -346,7 +346,7 @@ func (i *instance) Start(ctx context.Context, p policy.Permit, _ space.TerminalS
 	return &process{i, ctx, a, back}, nil
 }
 
-// process is a command in the background. It reads all of its input and ends by itself, whatever it is told.
+// process is a command in the background. It reads all of its input and ends by itself, whatever signals it gets.
 type process struct {
 	in     *instance
 	ctx    context.Context

@@ -9,7 +9,7 @@ import (
 	"agentbox/internal/userland/vfs"
 )
 
-// What shred writes: so often unless it is told, in such blocks, of which a file has whole ones. It goes over a file at most so often.
+// Limits of shred: the default number of passes, the block size to which a file is rounded up, and the largest number of passes.
 const (
 	shredPasses    = 3
 	shredBlock     = 4096

@@ -116,7 +116,7 @@ func (m *Machine) reach(pc uint32, seen map[uint32]bool) {
 // Groups returns how many groups the expression has.
 func (m *Machine) Groups() int { return m.re.NumSubexp() }
 
-// cost is what Go's engines cost for so many bytes: what is looked for as it stands is found fast.
+// cost is the gas of Go's engines for so many bytes. A search for a literal text is fast.
 func (m *Machine) cost(bytes int) int64 {
 	if m.literal {
 		return gasPerMatch + int64(bytes)/8

@@ -74,7 +74,7 @@ func (r *Regexp) Bound(room func(bytes int) error) {
 	}
 }
 
-// Compile compiles an expression. What matching costs is told to charge, whose error ends it.
+// Compile compiles an expression. Matching calls charge with its cost, and ends with the error that charge returns.
 func Compile(pattern string, flags Flags, charge func(int64) error) (*Regexp, error) {
 	if len(pattern) > maxPattern {
 		return nil, ErrTooBig

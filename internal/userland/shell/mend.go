@@ -11,7 +11,7 @@ import (
 
 var unclosedDocument = regexp.MustCompile("^unclosed here-document `(.*)`$")
 
-// The words that stand for what the parser does not know. They are looked for where the syntax tree is evaluated.
+// The words that stand for what the parser does not know. The evaluation of the syntax tree recognizes them.
 const (
 	badExpansion   = "__bad_substitution" // a command: ${...} is none; it is an error only when it is reached
 	badArray       = "__bad_array"        // a command: the list of elements of an array is none
@@ -145,7 +145,7 @@ func enclosingArithmetic(sh *shell, code string, at int) (open, end int) {
 	return -1, -1
 }
 
-// maxMended is how far from the place of an error its begin is looked for.
+// maxMended is how far before an error the search for its beginning goes.
 const maxMended = 1 << 14
 
 // closingParenthesis returns where the parenthesis at an offset closes, -1 for nowhere. It skips what is quoted.

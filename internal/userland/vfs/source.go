@@ -15,7 +15,7 @@ type Source interface {
 	List(dir string) ([]Found, error)
 	// Read reads a file at an offset until p is full or the file ends, as io.ReaderAt does.
 	Read(path string, p []byte, off int64) (int, error)
-	// Room returns how many bytes and files more fit. It is asked at most once, when the files begin to grow.
+	// Room returns how many more bytes and files fit. It is called at most once, when the files begin to grow.
 	Room() (bytes, files int64, err error)
 }
 

@@ -6,7 +6,7 @@ package hostiletest
 // What a script ends by.
 const (
 	ByTime   = "time"
-	ByCode   = "code" // an error that it is told of, or none: the program itself ends it
+	ByCode   = "code" // the program ends itself, with or without an error that it receives
 	ByAny    = "any"  // one of the bounds, or an error
 	ByOutput = "output_bytes"
 )

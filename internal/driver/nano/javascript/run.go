@@ -24,7 +24,7 @@ type run struct {
 	account *bound.Account
 
 	p       *program.Process          // nil while the image is made
-	zone    *time.Location            // that the variable TZ says; nil until it is asked for
+	zone    *time.Location            // the zone that TZ names; nil until it is first needed
 	zones   map[string]*time.Location // that the program named
 	files   map[int]*vfs.Handle
 	maps    map[string]*sourceMap // of what was transformed, by file

@@ -21,7 +21,7 @@ import (
 	"agentbox/internal/userland/vfs"
 )
 
-// How long is waited for a worker before it is killed.
+// How long the daemon waits for a worker before it kills it.
 const (
 	startTime = 60 * time.Second       // until it says that it is ready: it compiles the interpreters, where they are not in the cache
 	stubborn  = 250 * time.Millisecond // after it was told to stop, for what it is in the middle of
@@ -34,7 +34,7 @@ const (
 	changeBytes = 128      // of each, whatever it says
 )
 
-// maxFew is how many entries of a folder are told with an order.
+// maxFew is how many entries of a folder an order may contain.
 const maxFew = 64
 
 // maxListings is how many folders may be told in parts at once. A worker of ours asks for one to its end before it asks for another.
@@ -43,8 +43,8 @@ const maxListings = 1
 // errHoard is more changes than an execution can have made, of which no worker of ours tells.
 var errHoard = errors.New("the worker tells of more changes than the execution can have made")
 
-// How often is looked for workers that nobody needs. While there are executions, one ends when it was too many for shedEvery, at the
-// latest for twice so long; when there were none for lullEvery, all end but for one, which the next execution finds ready: it takes less
+// Intervals between checks for idle workers. Under load, one surplus worker ends after it was idle for shedEvery, at the
+// latest after twice that time. After lullEvery without executions, all but one end. The last one stays ready: to keep it takes less
 // time than another would take to start.
 const (
 	shedEvery = 2 * time.Minute

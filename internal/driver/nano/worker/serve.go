@@ -31,7 +31,7 @@ type System interface {
 // flushAfter is how long what was printed may wait for more.
 const flushAfter = 2 * time.Millisecond
 
-// longGas is the work of an execution whose end is told by a write of its own, which costs it nothing that it would notice.
+// longGas is the work from which an execution reports its end with a separate write. For so long an execution that write is cheap.
 const longGas = 20_000_000
 
 // When rubbish is given back.

@@ -190,7 +190,7 @@ func readFrame(r *bufio.Reader, buf []byte) (kind byte, payload, grown []byte, e
 	return head[1], payload, buf, nil
 }
 
-// Order is one execution that is asked for.
+// Order is a request for one execution.
 type Order struct {
 	Argv   []string
 	Env    []string // name=value

@@ -73,7 +73,7 @@ func Helps(root *cobra.Command) {
 	}
 }
 
-// soon ends what is asked of a daemon in time.
+// soon puts a time limit on a request to the daemon.
 func (i *Invocation) soon(of offer) offer {
 	return func(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
 		before := cmd.Context()

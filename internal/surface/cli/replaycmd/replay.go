@@ -254,7 +254,7 @@ func (r *replay) request() (client.RunRequest, error) {
 		if value, ok := given[name]; ok {
 			t.Header.Place.Env[name] = value
 		} else if slices.Contains(codecmd.Hidden, name) && len(again) > 0 {
-			delete(t.Header.Place.Env, name) // each operation is told
+			delete(t.Header.Place.Env, name) // each operation names its own
 		} else if slices.Contains(t.Header.Redacted, run.RedactEnv) || policy.IsMask(t.Header.Place.Env[name]) {
 			return client.RunRequest{}, fault.New(fault.Invalid, "transcript_redacted", "the space needs the variable %s, whose value was redacted",
 				name).

@@ -304,7 +304,7 @@ func typeInto(ctx context.Context, i *cmdline.Invocation, api *client.Client, r 
 	}
 }
 
-// lookAtSize is how often the size of this terminal is looked at.
+// lookAtSize is the interval between checks of the terminal's size.
 const lookAtSize = 500 * time.Millisecond
 
 // inputAgain is how long after a refusal the same input is given again to a command that does not read it.

@@ -24,7 +24,7 @@ func Rooms(i *cmdline.Invocation) *cobra.Command {
 	return c
 }
 
-// contextFlags are the flags that say what agents in a room are told and may use.
+// contextFlags are the flags for the instructions and rights of agents in a room.
 type contextFlags struct {
 	prompt, memory string
 	tools, models  []string

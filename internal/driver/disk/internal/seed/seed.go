@@ -295,7 +295,7 @@ func (s *sower) link(path, target string) error {
 	}
 	defer dir.Close()
 	if s.apart.inside {
-		s.files++ // of what is withheld every name is told
+		s.files++ // every withheld name is reported
 	}
 	return beneath.Link(s.root, target, dir, name)
 }

@@ -146,7 +146,7 @@ func (p *Past) due() map[string]bool {
 	return folders
 }
 
-// unwatch gives the watch up: after code has run, all files are looked at.
+// unwatch ends the watch. From then on, each scan after code has run reads all files.
 func (p *Past) unwatch() {
 	if p.watch != nil {
 		p.watch.close()

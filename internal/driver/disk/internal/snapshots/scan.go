@@ -24,7 +24,7 @@ const (
 	batch = 1024
 	// attempts is how often a file is read again that changes while it is read.
 	attempts = 8
-	// MaxDepth is how deep folders may be nested; each takes a descriptor while it is looked at.
+	// MaxDepth is how deep folders may be nested. A scan holds one descriptor for each level.
 	MaxDepth = 256
 )
 
@@ -82,7 +82,7 @@ type scan struct {
 	only  map[string]bool
 	known map[uint64]event.Digest // by inode: content that was written a moment ago, out of the space's sight
 
-	watch  *watch // of every folder that is looked at; nil for none, and set to nil where it cannot be
+	watch  *watch // of every scanned folder; nil for none, and set to nil when watching fails
 	linked bool   // a file that was looked at has another name
 	looked int    // entries that were looked at
 }

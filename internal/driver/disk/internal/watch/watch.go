@@ -19,7 +19,7 @@ import (
 	"agentbox/internal/driver/disk/internal/beneath"
 )
 
-// rest is the least time between two looks, so that a program that writes without a pause is told a bounded number of times.
+// rest is the shortest time between two scans. It bounds the events of a program that writes without a pause.
 const rest = 5 * time.Millisecond
 
 // mark is what is remembered of an entry.
@@ -71,7 +71,7 @@ type Tree struct {
 
 	root    *node
 	entries int
-	hints   *hints // nil where the host notes nothing: then everything is looked at every space.WatchPoll
+	hints   *hints // nil if the host has no notifications; then a full scan runs every space.WatchPoll
 	looked  bool   // a look has just ended
 	over    error  // why the watch has ended
 
