@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// history is what the clients of one store did and were told, and what its daemon shows afterwards. What they were told is in the order
+// history is what the clients of one store did, the answers they got, and what its daemon shows afterwards. The answers are in the order
 // of no clock: many clients add to it.
 type history struct {
 	Posts    []post

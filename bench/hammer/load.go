@@ -38,7 +38,7 @@ type load struct {
 	following sync.WaitGroup
 	deaf      context.CancelFunc // ends the followers
 
-	mu      sync.Mutex // guards the history, but for what is read at the end
+	mu      sync.Mutex // guards the history, except the part that is read at the end
 	history history
 	asked   map[string]time.Time // when a run of this phase was asked for
 	came    map[string]time.Time // when an engine first had it

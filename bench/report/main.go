@@ -1,4 +1,4 @@
-// Command report reads the output of `go test -bench`, pairs each figure of ours with its yardstick, and prints a table.
+// Command report reads the output of `go test -bench`, pairs each figure of Agentbox with its yardstick, and prints a table.
 //
 // It copies what it reads to standard error, so that nothing of the run is hidden, and never fails because of a figure. Under CI it fails
 // when something was left out.

@@ -34,7 +34,7 @@ type row struct {
 	Ratio     *float64 `json:"ratio"` // ours divided by the yardstick
 	Goal      string   `json:"goal"`
 	Met       *bool    `json:"met"`               // null where there is no goal; a goal whose figures are missing is not met
-	Missing   string   `json:"missing,omitempty"` // why there is no yardstick, or nothing of ours, where it belongs
+	Missing   string   `json:"missing,omitempty"` // why the yardstick or the figure of Agentbox is missing
 }
 
 // sample is one figure: the benchmark's full name and a unit.

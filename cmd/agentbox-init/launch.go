@@ -38,7 +38,7 @@ func launch(homes int, apart bool) error {
 	for n := range homes {
 		l.homes = append(l.homes, firstHome+n)
 	}
-	// What else the daemon was itself started with is nobody's business here.
+	// A space must not see the rest of the daemon's own environment.
 	if err := unix.CloseRange(uint(firstHome+homes), math.MaxUint32, 0); err != nil {
 		return err
 	}
@@ -141,7 +141,7 @@ func (l *launcher) start(message []byte, fds []int, answer *spaceinit.Launched) 
 	}
 	for _, home := range left {
 		if failed := enter(l.homes[home]); failed != nil {
-			// What it would start next would be born in the wrong group.
+			// The next command would start in the wrong group.
 			err, answer.Lost = errors.Join(err, fmt.Errorf("return from the space's group: %w", failed)), true
 		}
 	}

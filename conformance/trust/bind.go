@@ -34,7 +34,7 @@ func sha(raw []byte) string {
 // binding are the checks that an approval is for the bytes that the person saw.
 type binding struct{ *examiner }
 
-// bind checks P-Bind: what is shown is what is hashed, what is hashed is what runs, and whatever differs by one field is refused.
+// bind checks P-Bind: the shown text is hashed, the hashed action runs, and an action that differs by one field is refused.
 func (x binding) bind(ctx context.Context, r *result) error {
 	space, err := x.own(ctx)
 	if err != nil {

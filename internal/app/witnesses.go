@@ -72,7 +72,7 @@ func (p *Proofs) Visit(ctx context.Context, where string) (visits []audit.Visit,
 	return visits, err
 }
 
-// witness brings checkpoints to the configured witnesses about once a minute. What one of them says is in the daemon's log.
+// witness brings checkpoints to the configured witnesses about once a minute. Their answers are in the daemon's log.
 func (up *upkeep) witness(ctx context.Context) error {
 	every(up.app.clock, ctx.Done(), witnessPeriod, func(now time.Time) {
 		workspaces, err := up.proofs.Workspaces(ctx)

@@ -397,7 +397,7 @@ func (pr *programs) packages(c *Command, rest []arg) {
 	}
 }
 
-// options marks the programs that are harmless but for an option that runs a command.
+// options marks programs that are harmless, except for an option that runs a command.
 func (pr *programs) options(c *Command, rest []arg) {
 	if c.Name == "chmod" || c.Name == "chown" || c.Name == "chgrp" || c.Name == "cp" {
 		for _, a := range rest {

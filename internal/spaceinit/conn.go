@@ -349,7 +349,7 @@ func (l *Conn) room(n int) (int, error) {
 	}
 }
 
-// CloseWrite says that nothing more is sent. What the space sends can still be read.
+// CloseWrite ends the sending. Reading from the space still works.
 func (l *Conn) CloseWrite() error {
 	l.mu.Lock()
 	again := l.done || l.closed || l.over

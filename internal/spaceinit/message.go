@@ -18,7 +18,7 @@ type Exec struct {
 	// the input is typed as Ctrl-D.
 	Terminal *Size
 
-	// Frames gives the command two more descriptors. What it writes to 3 comes on the channel Frames, and its input comes on 4 instead of
+	// Frames gives the command two more descriptors. Its writes to 3 come on the channel Frames, and its input comes on 4 instead of
 	// the standard input. It goes with Stdin, and not with Terminal.
 	Frames bool
 }

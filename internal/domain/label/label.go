@@ -26,7 +26,7 @@ const (
 	Public       Level = "public"
 	Internal     Level = "internal"
 	Restricted   Level = "restricted"   // only in the room that the label names
-	Confidential Level = "confidential" // each access needs a request and is recorded; if the label names a room, the request comes from that room
+	Confidential Level = "confidential" // each access needs a request, in the label's room if it names one, and is recorded
 	// for the purposes that the label names; for another one only with a justification, else a person decides
 	SensitivePII Level = "sensitive_pii"
 )

@@ -40,7 +40,7 @@ type Passed struct {
 	Reason string `json:"reason"`
 }
 
-// What is done after a failure.
+// Next steps after a failure.
 const (
 	NextRetry    = "retry"    // retry with the same model
 	NextFallback = "fallback" // try the next model of the route

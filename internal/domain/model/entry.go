@@ -97,7 +97,7 @@ type Entry struct {
 	AddedAt time.Time    `json:"added_at,omitzero"`
 }
 
-// What an entry has where it does not say.
+// Defaults of an entry.
 const (
 	DefaultOutput = 8_192
 	DefaultIdle   = 2 * time.Minute // a server of one's own loads its model first

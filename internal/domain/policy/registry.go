@@ -93,7 +93,7 @@ func record(typ, title, role string, who ...string) Kind {
 // unjustified is a kind that asks a person whatever the bundle says, for what is known then stays known.
 func unjustified(k Kind) Kind {
 	k.PreApproval = true
-	k.Impact = "Personal data are used for another purpose than they are kept for. What is known then cannot be made unknown."
+	k.Impact = "Personal data are used for another purpose than they are kept for. This cannot be undone."
 	return k
 }
 
@@ -361,7 +361,7 @@ var table = []Kind{
 	{
 		Type: ModelCall, Title: "ask a model", SideEffect: Network, Zone: event.Supervised, Idempotent: true, Cost: LowCost,
 		Role: "member", Agents: true, Services: true, Rules: RulesRole,
-		Impact: "Sends the conversation to the model's endpoint, which may cost money. What is sent cannot be taken back.",
+		Impact: "Sends the conversation to the model's endpoint, which may cost money. Sent text cannot be taken back.",
 	},
 	record(ToolReport, "report a tool call", "member", "agents", "services"),
 	record(ArtifactStore, "keep an artifact's content", "member", "agents", "services"),

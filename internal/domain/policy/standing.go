@@ -37,7 +37,7 @@ const (
 	CoverHost      CoverKind = "host"      // one method to one host, with any path
 	CoverRecipient CoverKind = "recipient" // one recipient of one action type
 	CoverSkill     CoverKind = "skill"     // one tool, pinned by hash
-	CoverTemplate  CoverKind = "template"  // one command or one kind of file operation of one agent in one space, but for the names of files
+	CoverTemplate  CoverKind = "template"  // one command or one kind of file operation of one agent in one space, with any names of files
 )
 
 // Cover says what a standing approval covers: its kind, its scope, and the digest of the equal parts. Nothing in it is a pattern.

@@ -19,8 +19,8 @@ const (
 	maxList = 100_000
 )
 
-// List returns entries of a directory in the order of their paths, byte by byte. Links are listed, not followed. What comes or goes
-// during the call may be in the list or not. Bytes of a name that are not UTF-8 are written as \xNN.
+// List returns entries of a directory in the order of their paths, byte by byte. Links are listed, not followed. An entry that comes or
+// goes during the call may be in the list or not. Bytes of a name that are not UTF-8 are written as \xNN.
 func (f *Files) List(ctx context.Context, p policy.Permit, recursive bool, limit int) ([]space.Entry, error) {
 	a, root, err := f.begin(ctx, p, policy.FileList)
 	if err != nil {

@@ -27,7 +27,7 @@ import (
 
 var _ vault.Keys = (*Keyring)(nil)
 
-// The names of files. What ends in newSuffix is not yet in place; what ends in oldSuffix has yet to be overwritten.
+// The names of files. A file with newSuffix is not yet in place. A file with oldSuffix must still be overwritten.
 const (
 	keysSuffix = ".keys"
 	newSuffix  = ".new"

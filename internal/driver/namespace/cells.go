@@ -182,7 +182,7 @@ func withoutCell(env []string) []string {
 	return kept
 }
 
-// take hands output to the cell under way. What comes between two cells belongs to none and is dropped.
+// take hands output to the running cell. Output between two cells belongs to none and is dropped.
 func (i *interpreter) take(c spaceinit.Channel, data []byte) error {
 	i.mu.Lock()
 	now := i.cell

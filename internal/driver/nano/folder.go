@@ -98,7 +98,7 @@ type changes struct {
 // comes.
 const maxInMemory = 1 << 20
 
-// errOverfull is more than fits, which a worker of ours finds out before.
+// errOverfull means that a worker sent more than fits. A correct worker finds that out before.
 var errOverfull = errors.New("the worker tells of more files than fit into the space")
 
 // Add implements worker.Changes.

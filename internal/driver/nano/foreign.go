@@ -24,7 +24,7 @@ const (
 	gasToCompile = 100      // of a byte, whether it was kept or not
 )
 
-// foreign runs WASI modules that are files of the space. What it keeps of one execution for the next is their compiled code, found by its
+// foreign runs WASI modules that are files of the space. Between executions it keeps only their compiled code, found by its
 // hash alone.
 type foreign struct {
 	engine *wasm.Engine

@@ -287,7 +287,7 @@ func (m *Module) stopped(why *bound.Stopped) error {
 	return says("it has hit the bound "+why.Limit, "")
 }
 
-// hostInput is what a module reads from this process. Who reads is not kept waiting beyond the end of the execution.
+// hostInput is what a module reads from this process. A read does not block beyond the end of the execution.
 type hostInput struct {
 	ctx     context.Context //nolint:containedctx // it bounds reads whose interface has none
 	account *bound.Account

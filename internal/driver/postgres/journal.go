@@ -1,6 +1,6 @@
 // Package postgres keeps the log and its documents in a database of PostgreSQL, which several daemons may share.
 //
-// What waits to be appended to a workspace is one group: it is planned and folded in memory, and written in one transaction that begins by
+// The waiting appends of a workspace are one group. It is planned and folded in memory, and written in one transaction that begins by
 // taking the workspace's row from the event it was planned on to its own last one. Where another daemon was first, that fails, and the
 // group is planned anew with the row held. Each commit tells its workspace and place to everybody who listens. Nothing that is kept in
 // memory is believed unless the row says that it is of now.

@@ -14,7 +14,7 @@ import (
 	"agentbox/internal/kernel/projection"
 )
 
-// What a ledger keeps from one group to the next. Beyond these it forgets what it can read again.
+// Limits of what a ledger keeps between groups. Beyond these it forgets what it can read again.
 const (
 	keptStreams   = 4_096
 	keptDocuments = 2_048
@@ -35,7 +35,7 @@ type folding struct {
 }
 
 // ledger is the log of one workspace as its lane sees it: as it was at the head that the lane believes in, with everything that was planned
-// since. What it reads later may be newer; then the head has moved, and the transaction that rests on it fails.
+// since. Later reads may return newer data; then the head has moved, and the transaction that rests on it fails.
 type ledger struct {
 	j   *Journal
 	ws  id.Workspace

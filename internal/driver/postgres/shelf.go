@@ -7,7 +7,7 @@ import (
 	"agentbox/internal/kernel/projection"
 )
 
-// What the shelf keeps of one workspace.
+// Limits of the shelf of one workspace.
 const (
 	shelvedDocuments = 4_096
 	shelvedBytes     = 16 << 20 // of all bodies together

@@ -52,7 +52,7 @@ func (j *Journal) Adopt(ctx context.Context, ws id.Workspace, chunks iter.Seq2[[
 		j.views.unshelve(false)
 		defer func() { j.views.unshelve(j.health.failed.Load() == nil) }()
 		head, err = j.adoption.run(ctx, ws, chunks, keys)
-		// What the ledger has taken is in the file or is not: it is read anew.
+		// It is unknown whether the ledger's changes are in the file, so it is read anew.
 		if failed := j.planning.ledger.load(context.WithoutCancel(ctx), j.planning.ledger.r); failed != nil {
 			return j.health.fail(failed)
 		}

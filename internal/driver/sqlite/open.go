@@ -22,7 +22,7 @@ import (
 	"agentbox/internal/kernel/vault"
 )
 
-// What marks a database file as a log of Agentbox, and the form of its tables.
+// Marks of a database file: that it is a log of Agentbox, and the version of its tables.
 const (
 	applicationID = 0x41676278 // "Agbx"
 	schemaVersion = 5

@@ -164,7 +164,7 @@ func (r *keys) otherOwnerKey(ctx context.Context, key principal.Key) ([]event.Do
 	}
 }
 
-// keyInForce returns a key of a principal that opens something, but for one; the zero value where there is none.
+// keyInForce returns a valid key of a principal other than a given one; the zero value if there is none.
 func (r *keys) keyInForce(ctx context.Context, ws id.Workspace, p id.Principal, but id.Key) (event.DocumentVersion, error) {
 	q := projection.Query{Workspace: ws, Name: principal.KeyProjection, Index: projection.Index{Name: "principal", Value: string(p)},
 		Limit: 100, Newest: true}

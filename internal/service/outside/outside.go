@@ -1,6 +1,6 @@
 // Package outside answers programs that ask before they act outside of Agentbox.
 //
-// What such a program does it does itself, so there is no driver and no permit: the answer is all that holds it back. An answer that
+// Such a program acts by itself, so there is no driver and no permit: only the answer holds it back. An answer that
 // rests on an approval uses it up in the same step, so that one approval is never the ground of two.
 package outside
 

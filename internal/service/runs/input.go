@@ -86,7 +86,7 @@ func (g Given) kind() (string, error) {
 	return kinds[0], nil
 }
 
-// Give gives the command of a background run input, a signal or another size of its terminal. Who may start the run may do so. It is
+// Give gives the command of a background run input, a signal or another size of its terminal. This needs the right to start the run. It is
 // recorded before it is done. It waits for room until ctx ends; then it returns space.ErrInputFull, and nothing was given.
 func (x *Input) Give(ctx context.Context, origin event.Origin, ws id.Workspace, runID id.Run, g Given) error {
 	doc, err := x.History.Find(ctx, ws, runID)

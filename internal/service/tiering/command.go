@@ -218,7 +218,7 @@ func (s *look) invoked(words []word, stdin *string, where string, depth int, hel
 	}
 }
 
-// runs looks at what a program does with its arguments, but for a command that stands in them as it is.
+// runs checks what a program does with its arguments, except for a command that stands in them as it is.
 func (s *look) runs(name string, rest []word, stdin *string, where string, depth int) {
 	switch name {
 	case "cd":

@@ -141,7 +141,7 @@ func (s *simulation) start(chance *rand.Rand, q runs.Request) id.Run {
 	}
 }
 
-// watch waits until a run has ended. What it has seen of it must not change.
+// watch waits until a run has ended. Events that it has seen must not change.
 func (s *simulation) watch(chance *rand.Rand, r id.Run) {
 	seen := map[string]string{}
 	for {

@@ -144,7 +144,7 @@ func (s *shredder) file(name string) bool {
 	return s.wipe(name)
 }
 
-// overwrite goes over the file, with chance but for what stands between the first and the last time where there are many.
+// overwrite goes over the file with random bytes. With many passes, those between the first and the last also write patterns.
 func (s *shredder) overwrite(h *vfs.Handle, shown string, length int64) bool {
 	passes := s.passes
 	if s.zero {

@@ -72,7 +72,7 @@ type jqExpression interface {
 	Names() []string
 }
 
-// compileExpression compiles an expression. What looks around, or back, is for the engine that goes back.
+// compileExpression compiles an expression. Lookaround and back references need the backtracking engine.
 func compileExpression(q *querier, expr, flags string) (jqExpression, error) {
 	source := expr
 	if strings.Contains(flags, "x") {

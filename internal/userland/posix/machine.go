@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// What an expression in Go's words may be, and who matches it.
+// Limits of an expression in Go's syntax, and of its engines.
 const (
 	maxProgram  = 20_000  // instructions: what is compiled takes some milliseconds
 	shortWork   = 1 << 18 // instructions times bytes: below, Go's own engines end within two milliseconds
@@ -199,7 +199,7 @@ func (m *Machine) each(text string, n int) ([][]int, error) {
 	return all, nil
 }
 
-// What a list of matches takes: for each match, and for each end of a group.
+// Memory of a list of matches: for each match, and for each end of a group.
 const (
 	matchBytes = 40
 	endBytes   = 8

@@ -1,6 +1,6 @@
 // Package posix compiles the regular expressions of POSIX and GNU, basic and extended, to Go's, which match in linear time.
 //
-// What those cannot say, which is references back and the edges of words at odd places, is matched by a backtracker of its own, whose
+// Back references and word edges at odd places need a backtracker of its own, whose
 // every step is charged.
 package posix
 
@@ -30,7 +30,7 @@ const (
 // maxPattern bounds what is compiled, in bytes.
 const maxPattern = 64 << 10
 
-// What matching costs in gas: for each call, and for each byte that was looked at.
+// Gas costs of matching: for each call, and for each byte that was read.
 const (
 	gasPerMatch = 60
 	gasPerByte  = 6

@@ -78,7 +78,7 @@ func (w *world) Execute(p *program.Process) (program.Status, error) {
 	return w.execute(p, path)
 }
 
-// stub is what the files of the programs begin with. What follows is the program's name and a newline.
+// stub is the beginning of the programs' files. The program's name and a newline follow.
 const stub = "\x7fAGENTBOX "
 
 // errFormat refuses a file that is not a program.
@@ -184,7 +184,7 @@ func (w *world) Report(l program.Lack) {
 // Show implements program.Host.
 func (w *world) Show(d program.Display) bool { return w.show != nil && w.show(d) }
 
-// Go implements program.Host. What stops the execution is known by everybody already.
+// Go implements program.Host. All fibers already see what stops the execution.
 func (w *world) Go(f func()) {
 	w.group.Go(func() {
 		defer func() {

@@ -163,7 +163,7 @@ func lost(err error) error {
 	return err
 }
 
-// grow counts bytes and files that a mount has more. What does not fit is ENOSPC.
+// grow counts the additional bytes and files of a mount. It returns ENOSPC if they do not fit.
 func (m *mount) grow(f *FS, bytes, files int64) error {
 	if m == nil {
 		return EROFS

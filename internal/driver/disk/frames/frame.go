@@ -64,8 +64,8 @@ func appendFrame(to []byte, f livestream.Frame) []byte {
 	return to
 }
 
-// readFrame reads one frame from r, of which rest bytes are left, and returns how many it took. What is not a whole frame with the number
-// want is errTorn; nothing longer than rest is ever allocated.
+// readFrame reads one frame from r, of which rest bytes are left, and returns how many it took. Bytes that are not a whole frame with the
+// number want is errTorn; nothing longer than rest is ever allocated.
 func readFrame(r io.Reader, rest int64, want uint64) (livestream.Frame, int64, error) {
 	var head [frameHead]byte
 	if rest < frameHead+frameFixed {

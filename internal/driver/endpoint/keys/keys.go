@@ -162,7 +162,7 @@ func (s *Store) Set(_ context.Context, permit policy.Permit, ws id.Workspace, na
 	return replace(path, sealed)
 }
 
-// Remove implements model.Keys. What a backup of the folder holds cannot be opened any more.
+// Remove implements model.Keys. Nobody can open the copy in a backup of the folder any more.
 func (s *Store) Remove(_ context.Context, permit policy.Permit, ws id.Workspace, name string) error {
 	if err := redeem(permit, ws, name, "remove"); err != nil {
 		return err

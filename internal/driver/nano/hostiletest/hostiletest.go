@@ -3,7 +3,7 @@
 // Tests have them stopped, and a benchmark says how soon that happens.
 package hostiletest
 
-// What a script ends by.
+// Ways in which a script ends.
 const (
 	ByTime   = "time"
 	ByCode   = "code" // the program ends itself, with or without an error that it receives

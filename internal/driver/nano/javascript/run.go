@@ -37,7 +37,7 @@ type run struct {
 	begun   bool              // a module was evaluated, and what it has begun has not run yet
 	showing *contexts.Showing // of a cell
 
-	// What a program calls, by the module of Node that it belongs to.
+	// Functions that a program calls, by their module of Node.
 	buffers     buffers
 	crypto      crypto
 	filesystem  filesystem

@@ -66,7 +66,7 @@ type pass struct {
 	module Module
 }
 
-// parse reads the module and rewrites its sections as it goes, but for those that name what comes later.
+// parse reads the module and rewrites its sections as it goes, except those that refer to later ones.
 func (p *pass) parse() {
 	r := p.r
 	switch head := r.bytes(min(8, uint32(len(r.b)))); {

@@ -33,7 +33,7 @@ type Options struct {
 	Depth int64
 }
 
-// What a function of a module may be at most that is compiled while an execution waits. CPython's largest has 160,000 bytes and 3,000
+// Limits of a function that is compiled while an execution waits. CPython's largest has 160,000 bytes and 3,000
 // blocks.
 const (
 	ForeignFunction = 256 << 10

@@ -28,7 +28,7 @@ const (
 	telling   = 30 * time.Second       // for telling what was changed, once it has begun to
 )
 
-// What the changes of one execution may take of the daemon's memory, beside twice what the execution may hold itself.
+// Memory of the daemon for the changes of one execution, besides twice what the execution may hold itself.
 const (
 	maxNames    = 64 << 20 // bytes
 	changeBytes = 128      // of each, whatever it says
@@ -37,10 +37,10 @@ const (
 // maxFew is how many entries of a folder an order may contain.
 const maxFew = 64
 
-// maxListings is how many folders may be told in parts at once. A worker of ours asks for one to its end before it asks for another.
+// maxListings is how many lists of folders may be open at once. A correct worker reads one list to its end before it asks for another.
 const maxListings = 1
 
-// errHoard is more changes than an execution can have made, of which no worker of ours tells.
+// errHoard means that a worker reports more changes than an execution can have made. A correct worker never does.
 var errHoard = errors.New("the worker tells of more changes than the execution can have made")
 
 // Intervals between checks for idle workers. Under load, one surplus worker ends after it was idle for shedEvery, at the
@@ -142,7 +142,7 @@ func (p *Pool) watch() {
 	}
 }
 
-// shed ends as many workers as nobody has needed since it was called last, but for one, which the next execution finds ready.
+// shed ends the workers that nobody has needed since the last call. It keeps one ready for the next execution.
 func (p *Pool) shed() {
 	p.mu.Lock()
 	count := min(p.unused, p.started-1)
@@ -264,7 +264,7 @@ type process struct {
 	done    int // executions
 	age     int64
 	version string // of what it executes with
-	broken  bool   // it said what no worker of ours says, or was killed
+	broken  bool   // it broke the protocol, or was killed
 	words   *lastWords
 
 	mu sync.Mutex // guards w

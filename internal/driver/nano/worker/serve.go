@@ -285,7 +285,7 @@ func (s *server) ask(kind byte, payload []byte) ([]byte, error) {
 type remote struct {
 	server *server
 	mount  int
-	told   bool // what is in it is few, so far as nobody has asked
+	told   bool // the order listed its few entries, and nobody has asked since
 	few    []vfs.Found
 }
 

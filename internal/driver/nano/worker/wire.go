@@ -2,8 +2,8 @@
 // daemon.
 //
 // An execution is an order; while it runs, the worker asks for the files that it touches and tells what is printed; at its end it tells
-// what has changed in the files. What a worker says is hostile input: it is bounded, and every path in it is followed by who keeps the
-// files, not believed.
+// what has changed in the files. Frames of a worker are hostile input: they are bounded, and every path in them is followed by the keeper
+// of the files, not believed.
 package worker
 
 import (
@@ -49,7 +49,7 @@ const (
 	frameEnded     // the code has ended; the changes, the displays and the end follow
 )
 
-// errWire is a frame that nobody of ours has written.
+// errWire means a frame that no correct worker writes.
 var errWire = errors.New("the worker's pipe carries what is not a frame")
 
 // encoder appends to a frame.

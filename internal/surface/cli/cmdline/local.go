@@ -55,7 +55,7 @@ func locate(dir string) (Located, error) {
 const look = 50 * time.Millisecond
 
 // Serving finds the daemon of a data directory and waits for it while it starts: as long as it lives, for only the daemon knows how much
-// there is to do. What it does is said once, and again when it does something else.
+// there is to do. It reports its state once, and again when the state changes.
 func (i *Invocation) Serving(ctx context.Context, dir string) (Located, error) {
 	said := ""
 	for {

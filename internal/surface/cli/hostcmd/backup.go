@@ -61,7 +61,7 @@ func Restore(i *cmdline.Invocation) *cobra.Command {
 			"the backup's own hashes and proves the log before the directory gets its name; after an error nothing is left.\n" +
 			"What the log holds is sealed, and a backup has no keys unless it was made with them: name their folder with --keys, now or later. " +
 			"Without\n" +
-			"keys the log is verified and proved, and its headers are exported, but no daemon starts on it. What was redacted since the backup " +
+			"keys the log is verified and proved, and its headers are exported, but no daemon starts on it. Data redacted since the backup " +
 			"was made\n" +
 			"is gone in it too when the keys are those of today.",
 		Example: "  agentbox restore /mnt/stick/agentbox.tar.gz --data ~/restored --keys ~/.agentbox/keys\n  agentbox restore --keys " +

@@ -192,7 +192,7 @@ func (r *replay) decided(index int) string {
 	return "none"
 }
 
-// request makes the operations message again. What was recorded up to the last outcome is replayed; what came after was never done.
+// request makes the operations message again. It replays the operations up to the last recorded outcome; later ones never ran.
 func (r *replay) request() (client.RunRequest, error) {
 	given := map[string]string{}
 	for _, pair := range r.env {

@@ -79,7 +79,7 @@ func (h *history) Add(line string) {
 	}
 }
 
-// remember keeps a line in memory, and reports whether it did. What begins with a space is meant to be forgotten.
+// remember keeps a line in memory, and reports whether it did. It does not keep a line that begins with a space.
 func (h *history) remember(line string) bool {
 	if strings.TrimSpace(line) == "" || line[0] == ' ' || len(line) > maxHistoryLine || strings.ContainsAny(line, "\n\r\x00") {
 		return false

@@ -99,7 +99,7 @@ func (s *HealthAPI) Register() {
 	wire.Handle(s.Server, wire.Operation{
 		ID: "get-doctor", Needs: wire.Shows("host"), Method: http.MethodGet, Path: "/v1/doctor", Tag: "service",
 		Summary: "What the host supports, and how to mend what it does not",
-		Detail:  "Starts a real space of every tier and tries what the tier promises. What was found is told again for ten seconds.",
+		Detail:  "Starts a real space of every tier and tries what the tier promises. The result is cached for ten seconds.",
 	}, func(ctx context.Context, c wire.Call, _ *struct{}) (*struct{ Body doctor }, error) {
 		return &struct{ Body doctor }{s.diagnose(ctx)}, nil
 	})

@@ -72,7 +72,7 @@ func (s *Artifacts) Register() {
 		ID: "write-artifact", Engines: true, Needs: wire.Does(policy.ArtifactStore, "artifact_id").PastLabels(), Method: http.MethodPut,
 		Path: "/v1/artifacts/{artifact_id}/content", Tag: "engines", Summary: "Send the content of an artifact", Rate: wire.RateFiles,
 		Answers: map[int]any{http.StatusOK: step.Artifact{}},
-		Detail:  "It is kept if it is what the artifact's size_bytes and sha256 say, at most 1 GiB. What is kept already is not kept twice.",
+		Detail:  "The content must match the artifact's size_bytes and sha256, and have at most 1 GiB. Equal content is stored once.",
 	}, s.writeArtifact)
 	wire.Stream[ArtifactPath](s.Server, wire.Operation{
 		ID: "read-artifact", Needs: wire.Shows("artifact", "artifact_id"), Method: http.MethodGet, Path: "/v1/artifacts/{artifact_id}/content",

@@ -22,7 +22,7 @@ type Folder struct {
 	root *os.Root
 }
 
-// Stat is what the system says about a file. What it does not know is zero.
+// Stat is what the system says about a file. Unknown fields are zero.
 type Stat struct {
 	Dev, Ino, Nlink uint64
 	Mode            uint32 // type and permission bits, as POSIX numbers them

@@ -420,7 +420,7 @@ func (p *Past) Diff(ctx context.Context, from, to event.Digest, limit int, name 
 	return c.found, nil
 }
 
-// Sync makes what is kept durable, and removes the folders that rewinds have moved away. Who makes a snapshot meanwhile does not wait.
+// Sync makes what is kept durable, and removes the folders that rewinds have moved away. A snapshot at the same time does not wait.
 func (p *Past) Sync(ctx context.Context) error {
 	p.mu.Lock()
 	if p.packs == nil {

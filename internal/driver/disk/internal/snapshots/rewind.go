@@ -34,7 +34,7 @@ func (p *Past) Rewind(ctx context.Context, to event.Digest) (from, reached space
 		return from, reached, refusal(err)
 	}
 	if err := p.journey().travel(ctx, to, true); err != nil {
-		// What had begun is undone as far as it can be; what cannot is finished when the past is opened again.
+		// Undo the steps that were done as far as possible. The next opening of the past finishes the rest.
 		return from, reached, errors.Join(err, p.journey().undo(from.Root))
 	}
 	if err := p.note(p.now.snapshot()); err != nil {
