@@ -40,7 +40,7 @@ type load struct {
 
 	mu      sync.Mutex // guards the history, except the part that is read at the end
 	history history
-	asked   map[string]time.Time // when a run of this phase was asked for
+	asked   map[string]time.Time // when a client requested a run of this phase
 	came    map[string]time.Time // when an engine first had it
 	ends    map[string]string    // what runs ended as, as their engines were told
 	failed  []error

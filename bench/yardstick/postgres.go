@@ -51,7 +51,7 @@ func StartPostgres(ctx context.Context, connections int) (*Postgres, error) {
 }
 
 func (p *Postgres) start(ctx context.Context, connections int) error {
-	if os.Geteuid() == 0 { // as whom PostgreSQL refuses to run
+	if os.Geteuid() == 0 { // PostgreSQL refuses to run as root
 		nobody, err := accounts.Lookup("nobody")
 		if err != nil {
 			return err

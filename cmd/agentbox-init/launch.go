@@ -22,8 +22,8 @@ const (
 	firstHome = 5
 )
 
-// launcher starts inits on behalf of a daemon: what is forked should be small, and what enters the groups of a space should be no thread of
-// the daemon. It listens to the daemon only, and every init that it starts is the daemon's child, not its own.
+// launcher starts inits on behalf of a daemon. A small process forks faster, and only a thread outside the daemon should enter the groups
+// of a space: no thread of the daemon. It listens to the daemon only, and every init that it starts is the daemon's child, not its own.
 type launcher struct {
 	image   int
 	homes   []int // tasks files of the groups in which it belongs
@@ -61,7 +61,7 @@ func launch(homes int, apart bool) error {
 	}
 }
 
-// serve does what one message asks.
+// serve handles one message.
 func (l *launcher) serve() (done bool, err error) {
 	n, fds, err := l.receive()
 	defer func() {
@@ -202,7 +202,7 @@ func put(path, content string) error {
 	return errors.Join(err, unix.Close(fd))
 }
 
-// retreat makes this process's mount namespace, which is its own, into one that holds next to nothing: it is what each init starts with a
+// retreat empties this process's own mount namespace almost completely, because each init starts with a
 // copy of, and has to leave.
 func retreat() error {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {

@@ -23,7 +23,7 @@ import (
 
 // The exit codes.
 const (
-	exitHeld        = 0   // every property that was asked for was shown
+	exitHeld        = 0   // every requested property was shown
 	exitBroken      = 1   // at least one was not
 	exitUsage       = 2   // nothing was tried
 	exitInterrupted = 130 // a person interrupted it

@@ -142,7 +142,7 @@ type Records interface {
 	// Operate executes an operation in the space, under its call, and returns when it has ended. Of a call that was executed before it
 	// returns what came of it.
 	Operate(ctx context.Context, w Work, call id.ToolCall, in id.Space, operation json.RawMessage) (Outcome, error)
-	// Conclude records what came of a call. The permit is that of its verdict, "" for one that was asked about under an earlier claim.
+	// Conclude records the outcome of a call. The permit is that of its verdict, "" for a call that was judged under an earlier claim.
 	Conclude(ctx context.Context, w Work, call id.ToolCall, permit string, o Outcome) error
 }
 

@@ -8,7 +8,7 @@ import (
 
 // Prices are what models cost, as people wrote it into the file of prices.
 type Prices struct {
-	Date     string           `json:"date"`     // on which they were looked up, such as 2026-11-28
+	Date     string           `json:"date"`     // the day of the price list, such as 2026-11-28
 	Currency string           `json:"currency"` // for people; all prices and budgets are in it
 	Models   map[string]Price `json:"models"`   // by the name of an entry, or as the endpoint calls the model
 }

@@ -155,7 +155,7 @@ const (
 
 	RoomCreate    = "room.create"
 	RoomUpdate    = "room.update"    // change the name of a room, or the summary of its messages
-	RoomConfigure = "room.configure" // set what agents in one room, or in all rooms, are told and may use
+	RoomConfigure = "room.configure" // set instructions and rights of agents in one room, or in all rooms
 	RoomRead      = "room.read"      // say how far one has read
 	ThreadCreate  = "thread.create"
 	ThreadUpdate  = "thread.update"
@@ -210,7 +210,7 @@ const (
 	AgentQuarantine = "agent.quarantine" // stop a principal from doing anything, or end that
 	PrincipalAdd    = "principal.add"
 	PrincipalRole   = "principal.role"   // give a person another role
-	PrincipalEnsure = "principal.ensure" // register whom another program knew
+	PrincipalEnsure = "principal.ensure" // register a person that another program knows
 	KeyIssue        = "key.issue"
 	KeyRevoke       = "key.revoke"
 	PassphraseSet   = "passphrase.set" // by which one logs in oneself

@@ -80,7 +80,7 @@ func CoverOf(a Action, scope Scope, words []string) (Cover, error) {
 	case !known, a.Type == ShellExec && (len(words) == 0 || len(a.Argv) == 0):
 		return Cover{}, ErrStandingImpossible
 	case kind.Declared > 0 && (kind.SideEffect == Process || a.Target == ""):
-		return Cover{}, ErrStandingImpossible // it could turn into anything, or nothing says to whom it goes
+		return Cover{}, ErrStandingImpossible // it could become anything, or it names no recipient
 	case scope == ScopeTemplate:
 		return templateOf(a, words)
 	case a.Type == ShellExec:

@@ -41,7 +41,7 @@ type Order struct {
 type Parent struct {
 	Run   id.Run      `json:"run_id"`
 	Call  id.ToolCall `json:"tool_call_id"`
-	Fence uint64      `json:"fence,omitempty"` // of the claim under which it was asked for
+	Fence uint64      `json:"fence,omitempty"` // of the claim that requested it
 }
 
 // Under says on whose behalf an engine asks for a run: its tool call, and the run that the call already has. It also holds the document

@@ -11,7 +11,7 @@ import (
 const (
 	WatchCreated = "created" // the entry is there, and was not
 	WatchChanged = "changed" // its content, its size, its time or its permissions are others; also where another file took its place
-	WatchRemoved = "removed" // the entry is there no more; what lay in a folder is told before the folder
+	WatchRemoved = "removed" // the entry is gone; entries of a removed folder are reported before the folder
 	WatchRenamed = "renamed" // the entry has another path; what lies in a folder goes with it and is not told one by one
 )
 

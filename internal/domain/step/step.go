@@ -73,7 +73,7 @@ type Call struct {
 	Room     id.Room         `json:"room_id"`
 	Tool     string          `json:"tool_name"`
 	Title    string          `json:"title,omitempty"`
-	Agent    id.Principal    `json:"agent_id,omitempty"` // for whom it was made, where that is another than who recorded it
+	Agent    id.Principal    `json:"agent_id,omitempty"` // the agent of the artifact, if another principal recorded it
 	By       id.Principal    `json:"created_by"`
 	Fence    uint64          `json:"fence,omitempty"`
 	Status   Status          `json:"status"`

@@ -207,7 +207,7 @@ func (s *starter) receive() (spaceinit.Launched, error) {
 	}
 }
 
-// clear waits for the children that nobody was told of: those of a start that failed in the middle.
+// clear waits for the children that were not reported: those of a start that failed in the middle.
 func (s *starter) clear() error {
 	list, err := os.ReadFile(filepath.Join("/proc/self/task", strconv.Itoa(s.thread), "children"))
 	if err != nil {

@@ -242,7 +242,7 @@ func openFolder(at int, name string) (int, error) {
 // measured with a descriptor each, and what lies deeper with one.
 const deepest = space.MaxFolderDepth
 
-// errRestless says that folders far below were moved while they were measured: where one lies cannot be told any more.
+// errRestless says that deep folders were moved while they were measured, so their place is not known any more.
 var errRestless = errors.New("folders that are nested too deep to be held open were moved while they were measured")
 
 // tally is what a measurement has found.

@@ -92,7 +92,7 @@ func placeOf(code []byte) (at unsafe.Pointer, err error) {
 }
 
 // shareCode puts a file that begins with code, and whose length is whole pages, in the place of the same code in this process. Nothing of
-// it may be executed meanwhile. Where it cannot be looked at, or the code is not found, the memory stays what it is.
+// it may be executed meanwhile. If the memory cannot be read, or the code is not found, the memory stays unchanged.
 func shareCode(name string) error {
 	file, err := os.Open(name)
 	if err != nil {

@@ -95,7 +95,7 @@ func (l *ledger) forget() {
 	l.streams, l.folios, l.kept = map[event.Stream]*line{}, map[docRef]*folio{}, 0
 }
 
-// look finds out how the workspace stands, and holds its row where it is asked to. Where that is as it was, what is in memory is of now.
+// look reads the head of the workspace, and locks its row if requested. If the head is unchanged, the memory is current.
 func (l *ledger) look(ctx context.Context, db *pgx.Conn, hold bool) error {
 	l.ctx, l.db, l.broken = ctx, db, nil
 	if folding := l.j.folds.folding.Load(); l.folding != folding {

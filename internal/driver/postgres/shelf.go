@@ -37,7 +37,7 @@ func (s *shelf) knows(ws id.Workspace) (standing, bool) {
 	return standing{}, false
 }
 
-// learns is told how a workspace stood when it was asked. Where it was taken further since, the shelf knows.
+// learns gets the head of a workspace from an earlier query. If the workspace has moved on since, the shelf knows it.
 func (s *shelf) learns(ws id.Workspace, then standing) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

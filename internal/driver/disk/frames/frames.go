@@ -293,7 +293,7 @@ func (s *Store) use(run id.Run) (*output, func(), error) {
 	}, nil
 }
 
-// closeIdle closes the runs that were not used for longest, down to openRuns; whoever asks for one again has it read again.
+// closeIdle closes the least recently used runs, down to openRuns. The next request for one reads it again.
 func (s *Store) closeIdle() {
 	for len(s.runs) > openRuns {
 		var oldest id.Run

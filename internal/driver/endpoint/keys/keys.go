@@ -84,7 +84,7 @@ func (s *Store) Key(_ context.Context, ws id.Workspace, name string) (model.Secr
 	return model.NewSecret(string(opened)), nil
 }
 
-// outside returns a key of the environment. It is there for the default workspace only, because whoever has another one may not use it.
+// outside returns a key of the environment. It is there for the default workspace only, because people of other workspaces may not use it.
 func (s *Store) outside(ws id.Workspace, name string) (model.Secret, error) {
 	variable := Prefix + strings.ToUpper(strings.NewReplacer("-", "_", ".", "_").Replace(name))
 	missing := fault.Wrap(model.ErrNoKey, fault.NotFound, model.ErrNoKey.Code,

@@ -16,7 +16,7 @@ import (
 // maxComplaints is how many changes that failed an error names.
 const maxComplaints = 10
 
-// Owner is whom new files belong to, where the operating system knows owners.
+// Owner is the owner of new files, if the operating system knows owners.
 type Owner struct{ UID, GID int }
 
 // Apply makes the changes in the folder, in their order. Each file is written as a whole or not at all.

@@ -24,7 +24,7 @@ import (
 // How long the daemon waits for a worker before it kills it.
 const (
 	startTime = 60 * time.Second       // until it says that it is ready: it compiles the interpreters, where they are not in the cache
-	stubborn  = 250 * time.Millisecond // after it was told to stop, for what it is in the middle of
+	stubborn  = 250 * time.Millisecond // after a request to stop, to end its current step
 	telling   = 30 * time.Second       // for telling what was changed, once it has begun to
 )
 
@@ -57,7 +57,7 @@ const wornOut = 10_000
 // Files are the files behind a mount, on the daemon's side.
 type Files interface {
 	vfs.Source
-	// Few returns what is in the folder itself where that are few entries, which are told with the order: most executions would ask for them.
+	// Few returns the entries of the folder itself if they are few. The order lists them, because most executions would ask for them.
 	Few(most int) (found []vfs.Found, ok bool)
 	// Begin begins to take changes.
 	Begin() (Changes, error)

@@ -24,7 +24,7 @@ type System interface {
 	// to the account's Finish.
 	Execute(o Order, account *bound.Account, sources []vfs.Source, out func(channel int, p []byte) error) (Outcome, func() ([][]vfs.Change,
 		error))
-	// Rest is called when an execution has ended and was told of. It may get ready for the next one, of which it knows nothing.
+	// Rest is called when an execution has ended and its end was reported. It may get ready for the next one, of which it knows nothing.
 	Rest()
 }
 

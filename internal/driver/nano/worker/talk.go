@@ -34,7 +34,7 @@ type talk struct {
 	mu     sync.Mutex // guards what follows
 	over   bool       // the worker is not this execution's any more
 	killed *bound.Stopped
-	hang   *time.Timer // that kills the worker which was told to stop
+	hang   *time.Timer // kills a worker that does not stop on request
 }
 
 // wanting reports whether something is lacking that another tier has.

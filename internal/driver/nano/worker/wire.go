@@ -287,7 +287,7 @@ type Outcome struct {
 	Gas      int64
 	Slept    time.Duration
 	CPU      time.Duration // of the worker's processor time
-	Commit   time.Duration // in which the changes were told and made; nothing that a worker tells
+	Commit   time.Duration // time to send and make the changes; measured by the daemon
 	Late     time.Duration // from the bound that ended it until it had ended, on the wall
 	LateCPU  time.Duration // the worker's processor time in that
 	Memory   int64         // the most that was held at once

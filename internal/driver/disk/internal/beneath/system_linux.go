@@ -113,7 +113,7 @@ func Regular(dir *Folder, rel string) (*os.File, Stat, error) {
 	default:
 		return nil, st, space.ErrNotAFile
 	}
-	// This link of /proc names the very file that was looked at, whatever has become of its path.
+	// This link of /proc names the very file that was checked, even if its path has changed.
 	for {
 		fd, err := unix.Open(itself(name), unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NONBLOCK|unix.O_NOCTTY, 0)
 		if err == unix.EINTR {

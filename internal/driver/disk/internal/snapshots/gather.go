@@ -202,7 +202,7 @@ func (p *packs) rewrite(gone []*pack, live map[event.Digest]struct{}) error {
 	return p.remove(gone)
 }
 
-// copy takes a record over from another pack as it is; whoever reads it compares it with its hash.
+// copy takes a record over from another pack as it is. A reader compares it with its hash.
 func (w *writer) copy(from *packs, d event.Digest, at place) error {
 	if _, ok := w.added[d]; ok {
 		return nil

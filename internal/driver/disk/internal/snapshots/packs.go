@@ -76,7 +76,7 @@ type packs struct {
 	all     []*pack
 	objects map[event.Digest]place
 	bytes   int64 // of all packs
-	blind   error // why it cannot be told what is needed
+	blind   error // why the needed contents are not known
 }
 
 // openPacks reads what is in the packs of a folder. With looks it changes nothing there.

@@ -29,7 +29,7 @@ const (
 	unknown = unix.IN_CREATE | unix.IN_DELETE | unix.IN_MOVED_FROM | unix.IN_MOVED_TO // of a folder
 )
 
-// watch notes in which folders of a tree something happens, from before they were looked at. The kernel keeps the notes.
+// watch notes the folders of a tree that change, from before their scan on. The kernel keeps the notes.
 type watch struct {
 	notes   *notes.Notes
 	folders map[int32]string
