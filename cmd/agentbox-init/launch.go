@@ -22,8 +22,8 @@ const (
 	firstHome = 5
 )
 
-// launcher starts inits on behalf of a daemon. A small process forks faster, and only a thread outside the daemon should enter the groups
-// of a space: no thread of the daemon. It listens to the daemon only, and every init that it starts is the daemon's child, not its own.
+// launcher starts inits on behalf of a daemon. It is small, so it forks fast, and its thread enters the groups of a space instead of a
+// thread of the daemon. It listens to the daemon only, and every init that it starts is the daemon's child, not its own.
 type launcher struct {
 	image   int
 	homes   []int // tasks files of the groups in which it belongs
@@ -203,7 +203,7 @@ func put(path, content string) error {
 }
 
 // retreat empties this process's own mount namespace almost completely, because each init starts with a
-// copy of, and has to leave.
+// copy of it and has to leave that.
 func retreat() error {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return fmt.Errorf("make mounts private: %w", err)

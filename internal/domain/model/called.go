@@ -166,7 +166,7 @@ func (c Called) Evolve(e event.Event) (Called, error) {
 	return c, nil
 }
 
-// Remains returns what stays of an event's data after a redaction: the model, the time and the cost, without the texts. It is nil
+// Remains returns what stays of an event's data after a redaction: the request without its texts, the usage and the cost. It is nil
 // for events of other kinds, and for those of the catalogue, which hold nothing that is said.
 func Remains(e event.Event) (any, error) {
 	switch e.Type {

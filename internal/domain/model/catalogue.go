@@ -112,7 +112,7 @@ func (e Entry) Digest() (event.Digest, error) {
 }
 
 // ErrFromFile refuses a change over the API of what the file of models says.
-var ErrFromFile = fault.New(fault.Conflict, "model_from_file", "the file of models says how this is; change it there")
+var ErrFromFile = fault.New(fault.Conflict, "model_from_file", "the file of models sets this; change it there")
 
 // Put decides what adding or changing the entry records: the type of the event and its data, an empty type where it says the same
 // already. Living is how many entries there are.

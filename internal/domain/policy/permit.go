@@ -26,7 +26,7 @@ type grant struct {
 // The refusals of a permit.
 var (
 	// ErrNoPermit refuses the zero Permit.
-	ErrNoPermit = fault.New(fault.Denied, "permit_missing", "no permit: the gate was not asked")
+	ErrNoPermit = fault.New(fault.Denied, "permit_missing", "there is no permit: ask the gate first")
 	// ErrPermitSpent refuses a permit's second use.
 	ErrPermitSpent = fault.New(fault.Denied, "permit_spent", "the permit was used before; ask the gate again")
 	// ErrPermitMismatch refuses a permit for another action, or with content that differs from the decided one.

@@ -25,7 +25,7 @@ var ErrStandingImpossible = fault.New(fault.Invalid, "standing_not_possible", "t
 var ErrInvalidScope = fault.New(fault.Invalid, "invalid_scope", "the scope must be once, run, room, workspace or template")
 
 // ErrScopeMissing refuses a scope that the action does not have, because it is outside of a run or a room.
-var ErrScopeMissing = fault.New(fault.Invalid, "scope_not_available", "what is asked about belongs to no such run or room").
+var ErrScopeMissing = fault.New(fault.Invalid, "scope_not_available", "the question belongs to no such run or room").
 	With("Approve it with scope once, workspace or template.")
 
 // CoverKind is the kind of a standing approval.

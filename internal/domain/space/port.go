@@ -100,7 +100,7 @@ var (
 			With("start the program first, as a background run, and let it listen on 127.0.0.1 or on every address: agentbox space ports lists " +
 			"what listens")
 	// ErrPortBusy means that as many connections are open as may be.
-	ErrPortBusy = fault.New(fault.Exhausted, "port_busy", "as many connections to ports of the space are open as may be").
+	ErrPortBusy = fault.New(fault.Exhausted, "port_busy", "the space has the largest number of open connections to its ports").
 			With("close one, or wait until one ends")
 	// ErrPortUnreachable means that the connection could not be opened for another reason.
 	ErrPortUnreachable = fault.New(fault.Unavailable, "port_unreachable", "the program that listens on the port accepts no connection")

@@ -66,7 +66,8 @@ var (
 	ErrInputFull = fault.New(fault.Exhausted, "input_full", "the command does not read its input fast enough; nothing was sent").
 			With("send it again when the command has read what it has")
 	// ErrInputClosed means that the command takes no more input.
-	ErrInputClosed = fault.New(fault.Conflict, "input_closed", "the command takes no more input: it, or somebody before, has closed it")
+	ErrInputClosed = fault.New(fault.Conflict, "input_closed",
+		"the command takes no more input: the command or an earlier request has closed it")
 	// ErrCommandEnded means that the command has ended.
 	ErrCommandEnded = fault.New(fault.Conflict, "command_ended", "the command has ended")
 )

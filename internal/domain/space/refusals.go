@@ -52,7 +52,7 @@ var (
 	// ErrFilesMissing means that the files of a space are not on this host: another daemon of the same log made them on its own.
 	ErrFilesMissing = fault.New(fault.NotFound, "space_files_missing", "the files of the space are not on this host")
 	// ErrWatchedGone ends a watch whose folder went away.
-	ErrWatchedGone = fault.New(fault.NotFound, "watched_folder_removed", "the folder that was watched is there no more")
+	ErrWatchedGone = fault.New(fault.NotFound, "watched_folder_removed", "the watched folder is gone")
 	// ErrWatchLarge refuses or ends the watch of a folder that holds too much.
 	ErrWatchLarge = fault.New(fault.Exhausted, "watch_too_large",
 		"the folder holds more than %d entries, or folders nested deeper than %d; watch a folder in it, or without what its folders hold",

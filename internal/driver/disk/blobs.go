@@ -232,7 +232,7 @@ func (b *Blobs) find(d event.Digest) (*kept, error) {
 }
 
 func corrupt(d event.Digest) error {
-	return fault.New(fault.Internal, "content_corrupt", "the stored content %s is not what was stored; the disk changed it", d)
+	return fault.New(fault.Internal, "content_corrupt", "the stored content %s does not match its hash; the disk changed it", d)
 }
 
 // path returns where content of a hash lies: its folder and its name there.

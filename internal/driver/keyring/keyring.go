@@ -424,6 +424,7 @@ func read(path string) (*planted, error) {
 }
 
 func damaged(file string) error {
-	return fault.New(fault.Unavailable, "keys_damaged", "the file of keys %s is not what was written: it is damaged, or was renamed", file).
+	return fault.New(fault.Unavailable, "keys_damaged",
+		"the file of keys %s does not have its original content: it is damaged, or was renamed", file).
 		With("put it back from a copy; without it what it seals stays sealed, and it can be moved away")
 }

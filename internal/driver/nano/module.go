@@ -122,7 +122,7 @@ func (m *Module) run(ctx context.Context, code *wasm.Code, g *fiber.Group) (end 
 	}
 	program, err := wasi.New(fs, c)
 	if err != nil {
-		return end, fault.Wrap(err, fault.Invalid, "module_arguments", "the module cannot be given what it is to begin with")
+		return end, fault.Wrap(err, fault.Invalid, "module_arguments", "the module cannot get its initial input")
 	}
 	defer program.Close()
 	exit, err := m.execute(ctx, code, account, program)

@@ -79,7 +79,7 @@ type Answer struct {
 var (
 	// ErrMissingAction refuses a question about nothing.
 	ErrMissingAction = fault.New(fault.Invalid, "missing_action",
-		"name the action, or put a question; GET /v1/action-registry lists the actions that there are")
+		"name the action, or ask a question; GET /v1/action-registry lists the actions")
 	// ErrInvalidZone refuses a zone that is none.
 	ErrInvalidZone = fault.New(fault.Invalid, "invalid_zone", "the zone must be sandbox, supervised or high_stakes")
 	// ErrInvalidRequest refuses a request that is not an object or too large.

@@ -118,7 +118,7 @@ type Global struct {
 // Sentinels to compare with errors.Is: why a module is refused.
 var (
 	ErrMalformed   = fault.New(fault.Invalid, "wasm_malformed", "the WebAssembly module is malformed")
-	ErrUnsupported = fault.New(fault.Invalid, "wasm_unsupported", "the WebAssembly module uses what is not supported")
+	ErrUnsupported = fault.New(fault.Invalid, "wasm_unsupported", "the WebAssembly module uses an unsupported feature")
 	ErrReserved    = fault.New(fault.Invalid, "wasm_reserved", "the WebAssembly module uses a reserved name")
 	ErrTooLarge    = fault.New(fault.Exhausted, "wasm_too_large", "the WebAssembly module is too large")
 )
@@ -151,7 +151,7 @@ func malformed(format string, args ...any) error {
 }
 
 func unsupported(format string, args ...any) error {
-	return fault.New(ErrUnsupported.Kind, ErrUnsupported.Code, "the WebAssembly module uses what is not supported: "+format, args...)
+	return fault.New(ErrUnsupported.Kind, ErrUnsupported.Code, "the WebAssembly module uses an unsupported feature: "+format, args...)
 }
 
 func tooLarge(format string, args ...any) error {

@@ -37,7 +37,7 @@ func Interrupted(err error) error {
 	if err == nil {
 		return nil
 	}
-	return fault.Wrap(err, fault.Unavailable, "transfer_interrupted", "the file did not come through to its end")
+	return fault.Wrap(err, fault.Unavailable, "transfer_interrupted", "the upload of the file was incomplete")
 }
 
 // Savable says why save will not write a file of this machine, as far as that is seen before there is anything to write.

@@ -204,7 +204,7 @@ func (r *replay) request() (client.RunRequest, error) {
 	}
 	t := &r.recorded
 	if t.Header.Run.Redacted {
-		return client.RunRequest{}, fault.New(fault.Conflict, "run_redacted", "data of the run %s were redacted, so that it cannot be done again",
+		return client.RunRequest{}, fault.New(fault.Conflict, "run_redacted", "data of the run %s were redacted, so it cannot be repeated",
 			t.Header.Run.ID).
 			With("agentbox audit redactions says by whom and why")
 	}

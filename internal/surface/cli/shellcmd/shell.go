@@ -462,7 +462,7 @@ func (s *session) broken(ctx context.Context, err error) error {
 func (s *session) strayed(ctx context.Context, result run.Result, said bool) {
 	if said {
 		s.say(fault.New(fault.Conflict, "not_read_back",
-			"what the line said at its end could be another's word: the folder and the variables stay as they were"))
+			"the state that the line reported at its end is not trusted: the folder and the variables stay as they were"))
 		return
 	}
 	inside, ok := s.carried.inside(s.carried.folder)
