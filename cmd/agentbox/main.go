@@ -149,6 +149,7 @@ func config(d cmdline.Daemon) app.Config {
 	}
 	c.Engine, c.Advertise = d.Engine, d.Advertise
 	c.RootFS, c.Sources, c.Shadow, c.EffectsPerHour = d.RootFS, d.Sources, d.Shadow, d.EffectsPerHour
+	c.Floating = d.Floating
 	c.ApprovalTime, c.ClaimTime, c.SigningKey, c.Witnesses, c.Traces = d.ApprovalTime, d.ClaimTime, d.SigningKey, d.Witnesses, d.Traces
 	c.RuntimeRules = d.Runtimes
 	c.Retention, c.RateRules = d.Retention, d.Rates

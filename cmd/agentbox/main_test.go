@@ -130,7 +130,7 @@ func TestCommands(t *testing.T) {
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
 			"daemon": startDaemon, "witness": startWitness, "crash": crashDaemon, "stop": stopDaemon, "exits": exits, "until": until,
-			"capture": capture, "pick": pick,
+			"capture": capture, "pick": pick, "vendor": startVendor,
 		},
 		Condition: func(name string) (bool, error) {
 			if name != "rootfs" {

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"slices"
 	"strconv"
+	"time"
 
 	"agentbox/internal/domain/blueprint"
 	"agentbox/internal/domain/errand"
@@ -13,11 +14,13 @@ import (
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/run"
+	"agentbox/internal/domain/space"
 	"agentbox/internal/domain/step"
 	"agentbox/internal/domain/tool"
 	"agentbox/internal/service/agents"
 	"agentbox/internal/service/engines"
 	"agentbox/internal/service/runner"
+	"agentbox/internal/service/spaces"
 	"agentbox/internal/service/tools"
 )
 
@@ -38,6 +41,40 @@ func (a *App) workOnAgents(ctx context.Context) error {
 func offeredTools(b blueprint.Blueprint) ([]tool.Tool, event.Digest, error) {
 	o := b.Effective().Tools
 	return tools.Offered(tool.Offer{Classes: o.Classes, Names: o.Allow, Deny: o.Deny})
+}
+
+// agentStarter begins the runs of agents.
+func (a *App) agentStarter() *agents.Starter {
+	return &agents.Starter{
+		Read: func(ctx context.Context, ws id.Workspace, name string, version int) (blueprint.Blueprint, int, event.Digest, error) {
+			b, source, err := a.Blueprints.Read(ctx, ws, name, version)
+			return b, source.Version, source.Locked, err
+		},
+		Drift: a.Blueprints.Verify, Tools: offeredTools, Space: a.agentSpace, Floating: a.Config.Floating,
+		Create: func(ctx context.Context, origin event.Origin, t agents.Task, input json.RawMessage) (run.Run, error) {
+			return a.Engines.Create(ctx, origin, engines.Request{Workspace: t.Workspace, Room: t.Room, Thread: t.Thread, Title: t.Title, Input: input})
+		},
+	}
+}
+
+// agentSpace makes the space in which an agent works, as its blueprint says.
+func (a *App) agentSpace(ctx context.Context, origin event.Origin, t agents.Task, b blueprint.Blueprint) (id.Space, id.Room, error) {
+	e := b.Effective()
+	_, overrides, err := a.Gate.Bundles.Adjust(e.Policy, b.Adjustment())
+	if err != nil {
+		return "", "", err
+	}
+	origin.Key, origin.Command = "", event.Digest{} // the request's own key is that of the run
+	key := ""
+	if t.Key != "" {
+		key = "agent:" + t.Key
+	}
+	made, err := a.Spaces.Creation.Create(ctx, origin, spaces.Request{
+		Workspace: t.Workspace, Room: t.Room, Description: "made for the agent " + b.Name, Preset: e.Policy,
+		Overrides: overrides, Runtime: e.Space.Tier, Env: e.Space.Env, TTL: time.Duration(e.Space.TTL) * time.Second, Key: key,
+		Limits: space.Limits{MemoryBytes: int64(e.Space.MemoryMB) << 20, DiskBytes: int64(e.Space.DiskMB) << 20},
+	})
+	return made.ID, made.Room, err
 }
 
 // agentDesk is where the loop reports what it does.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"agentbox/internal/app"
@@ -33,7 +34,14 @@ func TestAnAgentWorksInASpace(t *testing.T) {
 	config := app.Default(t.TempDir())
 	config.Listen = "127.0.0.1:0"
 	d := startTraced(t, config)
-	made, _ := d.ask("PUT", "/v1/blueprints/counter", `{"text":`+jsonOf(t, agentText)+`}`, "")
+	d.ask("PUT", "/v1/models/played", `{"provider":"scripted","base_url":"counter","model":"any"}`, "")
+	d.ask("PUT", "/v1/blueprints/counter", `{"text":`+jsonOf(t, agentText)+`}`, "")
+	raw, status := d.send("POST", "/v1/blueprints/counter/runs", `{"task":"Count to three."}`, "")
+	if status != 409 || !strings.Contains(string(raw), `"blueprint_unpinned"`) {
+		t.Fatalf("a blueprint without pins: %d %s", status, raw)
+	}
+	locked, _ := d.ask("POST", "/v1/blueprints/lock", `{"text":`+jsonOf(t, agentText)+`}`, "")
+	made, _ := d.ask("PUT", "/v1/blueprints/counter", `{"text":`+jsonOf(t, text(locked, "text"))+`}`, "")
 	var entry struct {
 		Locked event.Digest `json:"locked_sha256"`
 	}
@@ -46,16 +54,11 @@ func TestAnAgentWorksInASpace(t *testing.T) {
 		t.Fatal(err)
 	}
 	in, _ := d.ask("POST", "/v1/spaces", `{"best_effort":true}`, "")
-	mission := errand.Mission{Version: 1, Blueprint: "counter", Edition: 1, Locked: entry.Locked, Loop: agents.Hash(), Tools: hash,
+	mission := errand.Mission{Version: 1, Blueprint: "counter", Edition: 2, Locked: entry.Locked, Loop: agents.Hash(), Tools: hash,
 		Space: id.Space(text(in, "id")), Task: "Count to three."}
 	writeCassette(t, filepath.Join(config.DataDir, "cassettes"), def, append(offered, agents.ReadResult()), mission)
-	d.ask("PUT", "/v1/models/played", `{"provider":"scripted","base_url":"counter","model":"any"}`, "")
 
-	input, err := json.Marshal(map[string]any{"input": mission, "title": "count"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	run, _ := d.ask("POST", "/v1/runs", string(input), "")
+	run, _ := d.ask("POST", "/v1/blueprints/counter/runs", `{"task":"Count to three.","title":"count","space_id":"`+string(mission.Space)+`"}`, "")
 	var ended struct {
 		Status   string `json:"status"`
 		Error    string `json:"error"`
@@ -72,7 +75,7 @@ func TestAnAgentWorksInASpace(t *testing.T) {
 	if _, err := d.app.Runs.History.Wait(waiting, id.DefaultWorkspace, id.Run(text(run, "run_id"))); err != nil {
 		t.Fatal(err)
 	}
-	raw, status := d.send("GET", "/v1/runs/"+text(run, "run_id"), "", "")
+	raw, status = d.send("GET", "/v1/runs/"+text(run, "run_id"), "", "")
 	if err := json.Unmarshal(raw, &ended); err != nil || status != 200 {
 		t.Fatalf("%d %s: %v", status, raw, err)
 	}

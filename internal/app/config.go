@@ -30,10 +30,11 @@ type Config struct {
 	RootFS    string   // read-only root of the spaces; "" finds the one that `make rootfs` made, else the host's own programs
 	Sources   []string // folders of the host from which spaces may be filled; absolute
 	// command that makes a worker of the nano tier by calling Worker: this program and an argument; without it there is no nano tier
-	Worker []string
-	Light  space.Tier // a tier of the program that embeds this package, weaker than every other one; nil for none
-	Shadow bool       // record what policy would refuse, and let it pass
-	Engine string     // who executes runs of operations that wait for an engine: EngineEmbedded or EngineExternal; "" for the first
+	Worker   []string
+	Light    space.Tier // a tier of the program that embeds this package, weaker than every other one; nil for none
+	Shadow   bool       // record what policy would refuse, and let it pass
+	Floating bool       // blueprints run also when a pin is missing or does not fit
+	Engine   string     // who executes runs of operations that wait for an engine: EngineEmbedded or EngineExternal; "" for the first
 
 	RuntimeRules string // file with the rules of where commands run; "" for those of this program
 

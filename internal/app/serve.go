@@ -73,6 +73,7 @@ func (a *App) serve(ids *id.Source, blobs *disk.Blobs) error {
 		Labels:       a.Labels,
 		Blueprints:   a.Blueprints,
 		Models:       a.Models,
+		Agents:       a.agentStarter(),
 		Docs:         a.Log,
 		Metrics:      a.metrics.Handler(),
 		Tally:        func(ws id.Workspace) hostapi.Tally { return hostapi.Tally(a.metrics.Tally(ws)) },

@@ -7,12 +7,15 @@ import (
 	"strconv"
 
 	"agentbox/internal/domain/blueprint"
+	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/run"
 )
 
 // BlueprintList is a page of blueprints.
 type BlueprintList struct {
 	Blueprints []blueprint.Entry `json:"blueprints"`
-	Next       string            `json:"next_cursor"` // empty at the end
+	Floating   bool              `json:"floating_pins"` // the daemon was started with --floating-pins
+	Next       string            `json:"next_cursor"`   // empty at the end
 }
 
 // ShownBlueprint is a blueprint with the text of one of its versions.
@@ -44,6 +47,23 @@ type BlueprintChanges struct {
 
 type blueprintText struct {
 	Text string `json:"text"`
+}
+
+// AgentTask is a task for the agent that a blueprint defines.
+type AgentTask struct {
+	Task    string    `json:"task"`
+	Version int       `json:"version,omitempty"` // of the blueprint; 0 for the newest
+	Space   id.Space  `json:"space_id,omitempty"`
+	Room    id.Room   `json:"room_id,omitempty"`
+	Thread  id.Thread `json:"thread_id,omitempty"`
+	Title   string    `json:"title,omitempty"`
+}
+
+// RunBlueprint gives an agent a task. The daemon's loop executes the run that it returns.
+func (c *Client) RunBlueprint(ctx context.Context, name string, t AgentTask) (run.Run, error) {
+	var made run.Run
+	err := c.post(ctx, join("/v1/blueprints/", escape(name), "/runs"), t, &made)
+	return made, err
 }
 
 // Blueprints lists the blueprints of the workspace. The caller can include the removed ones.

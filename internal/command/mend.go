@@ -71,7 +71,6 @@ func refusedAt(text string, fixes []fix) error {
 	at := fixes[0].at
 	line := 1 + strings.Count(text[:at], "\n")
 	col := at - strings.LastIndexByte(text[:at], '\n')
-	//nolint:gosec // a text has at most MaxChars characters
 	return syntax.ParseError{Pos: syntax.NewPos(uint(at), uint(line), uint(col)), Text: "this cannot be read as one command"}
 }
 
@@ -79,7 +78,7 @@ func refusedAt(text string, fixes []fix) error {
 func mend(text string, err error) (string, fix, bool) {
 	at, message := 0, ""
 	if e, ok := errors.AsType[syntax.ParseError](err); ok {
-		at, message = int(e.Pos.Offset()), e.Text //nolint:gosec // an offset in the text
+		at, message = int(e.Pos.Offset()), e.Text
 	} else {
 		return "", fix{}, false
 	}
@@ -197,7 +196,7 @@ func shown(file *syntax.File, fixes []fix) bool {
 	}
 	found := func(pos syntax.Pos, before int, kinds ...fixKind) {
 		for _, k := range kinds {
-			delete(left, fix{int(pos.Offset()) + before, k}) //nolint:gosec // an offset in the text
+			delete(left, fix{int(pos.Offset()) + before, k})
 		}
 	}
 	syntax.Walk(file, func(n syntax.Node) bool {

@@ -8,6 +8,7 @@ import (
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/leak"
+	"agentbox/internal/domain/policy"
 )
 
 // What of an environment is a secret, at each edge: how long a value is, and how many letters and digits a part of it has.
@@ -350,5 +351,40 @@ func TestTheEdgesOfAScan(t *testing.T) {
 	key := "ASIA" + strings.ToUpper(strings.Repeat("aB3dE6gH", 2))
 	if clean, found := leak.Text("key " + key); clean != "key "+leak.Redacted || len(found) != 1 {
 		t.Errorf("a key for a while: %q, %+v", clean, found)
+	}
+}
+
+// TestTheMaskOfAVariable holds that a mask is no secret: it is shown in the place of one. What only resembles a mask is none.
+func TestTheMaskOfAVariable(t *testing.T) {
+	mask := policy.Mask([]byte("thirty-two bytes of a keyed hash"))
+	for name, c := range map[string]struct {
+		value  string
+		secret bool
+	}{"a mask": {mask, false}, "a mask and more": {mask + "x", true}, "the value": {"swordfish-1234", true}} {
+		clean, found := leak.Values(map[string]string{"API_KEY": c.value}).Text(c.value)
+		if (clean != c.value) != c.secret || (len(found) > 0) != c.secret || leak.Variable("API_KEY", c.value) != c.secret {
+			t.Errorf("%s: got %q, %+v, and as a variable %t, want secret: %t", name, clean, found, leak.Variable("API_KEY", c.value), c.secret)
+		}
+	}
+}
+
+// TestWhichVariablesAreSecret holds that a variable is secret by its name, by the look of its value, or by a secret within its value.
+func TestWhichVariablesAreSecret(t *testing.T) {
+	for name, c := range map[string]struct {
+		name, value string
+		secret      bool
+	}{
+		"a name that says so":      {"API_KEY", "hunter", true},
+		"blanks around the value":  {"API_KEY", "\t hunter\n", true},
+		"only blanks":              {"API_KEY", "        ", false},
+		"a value that looks so":    {"X", "s3cr3tvalue-of-mine", true},
+		"a key within a sentence":  {"NOTE", "use " + secret(t, leak.GitHubToken) + " for it", true},
+		"a sentence":               {"NOTE", "use the other one for it", false},
+		"a variable of the daemon": {"AGENTBOX_KEY", "hunter", false},
+		"no value":                 {"API_KEY", "", false},
+	} {
+		if got := leak.Variable(c.name, c.value); got != c.secret {
+			t.Errorf("%s: %s=%q: got %t, want %t", name, c.name, c.value, got, c.secret)
+		}
 	}
 }

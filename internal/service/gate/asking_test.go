@@ -260,6 +260,10 @@ func TestAskingOnce(t *testing.T) {
 	if third, err := once(h.origin(h.agent)); err != nil || third.ID != second.ID {
 		t.Errorf("asked again: got %s, %v, want %s", third.ID, err, second.ID)
 	}
+	h.clock.set(second.ExpiresAt)
+	if own, err := once(h.origin(h.agent)); err != nil || own.ID == second.ID || own.Through != "" {
+		t.Errorf("asked by whoever acts: got %s through %q, %v, want another one through nobody", own.ID, own.Through, err)
+	}
 	forged := r
 	forged.Decision.Reason += "!"
 	if _, err := h.AskOnce(ctx, h.origin(h.agent), forged, event.Batch{Workspace: ws}); fault.CodeOf(err) != policy.ErrPermitMismatch.Code {

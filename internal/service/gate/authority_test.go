@@ -330,6 +330,22 @@ func TestWhatAPersonHandsOnToAnAgent(t *testing.T) {
 	}
 }
 
+// What agents may not be given stays with persons: a policy that permits whatever was handed on does not change that, nor a token.
+func TestWhatNobodyHandsOn(t *testing.T) {
+	g := newGrants(t)
+	b := g.bundle(`@id("all") permit (principal, action, resource) when { context.delegated };`, true)
+	for typ, want := range map[string]bool{policy.RunStart: true, policy.ShellExec: false, policy.FileRead: false} {
+		a := g.file("standard", typ, "a")
+		if typ == policy.ShellExec {
+			a = g.shell("standard", "ls")
+		}
+		a.Bundle, a.Token = b.Hash, g.grant(g.agent, actions(typ))
+		if d := g.judge(a).Decision; (d.Outcome == policy.Allow) != want || !want && d.ReasonCode != policy.ReasonNoPolicy {
+			t.Errorf("%s: got %s %s (%s), want allowed: %t", typ, d.Outcome, d.ReasonCode, d.Reason, want)
+		}
+	}
+}
+
 // Who may act for whom, under which token.
 func TestActingForAnother(t *testing.T) {
 	g := newGrants(t)

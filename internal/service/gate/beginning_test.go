@@ -243,6 +243,31 @@ func TestWhatIsBarred(t *testing.T) {
 	}
 }
 
+// What is recorded of a refusal carries the time of the gate's clock and the hash of the action's canonical bytes.
+func TestWhatIsRecordedOfARefusal(t *testing.T) {
+	late := &clock{}
+	h := build(t, func(p *gate.Parts) {
+		late.set(p.Clock.Now().Add(time.Hour))
+		p.Clock = late
+	})
+	vera := h.person("Vera", principal.Viewer)
+	a := policy.Action{Type: policy.ExternalWrite, Workspace: ws, Principal: vera, Target: "a.org", Request: []byte(`{"n":1}`)}
+	canonical, err := a.Canonical()
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := len(h.events())
+	err = h.Barred(t.Context(), h.origin(vera), principal.Caller{Principal: vera, Workspace: ws, Role: principal.Viewer}, a, "")
+	recorded := h.events()[before:]
+	if fault.CodeOf(err) != policy.ReasonRoleTooLow || len(recorded) != 1 {
+		t.Fatalf("got %v and %d events", err, len(recorded))
+	}
+	said, err := event.Decode[policy.Refused](recorded[0])
+	if err != nil || !recorded[0].OccurredAt.Equal(late.Now()) || said.Decision.Action != event.DigestOf(canonical) {
+		t.Errorf("recorded at %s: %+v, %v", recorded[0].OccurredAt, said, err)
+	}
+}
+
 // The standard policy needs not be pinned to be judged by, and any other one has to be.
 func TestTheStandardPolicyNeedNotBePinned(t *testing.T) {
 	g := newGrants(t)

@@ -48,7 +48,7 @@ func (c *catch) finds(f command.File) (glob string, caught bool) {
 		name = strings.Join(parts, "/")
 	}
 	for _, g := range c.globs {
-		if g == "" || strings.Trim(g, "*") == "" {
+		if strings.Trim(g, "*") == "" {
 			continue // it refuses every file, a pattern as well
 		}
 		name, g := name, g
@@ -98,20 +98,15 @@ func (m meeting) meets() bool {
 		case '?':
 			for j, ok := range row {
 				next[j] = next[j] || ok && j < len(m.form) && m.form[j] == '*'
-				if ok && j < len(m.form) && m.form[j] != '*' && m.fits(i, m.form[j]) {
+				if ok && j < len(m.form) && m.fits(i, m.form[j]) {
 					next[j+1] = true
 				}
 			}
 		case '*':
 			copy(next, row)
-			clear(taken)
-			for j := range m.form { // the star takes what the form demands
-				switch ch := m.form[j]; {
-				case ch == '*' && (next[j] || taken[j]):
-					taken[j], taken[j+1] = true, true
-				case ch != '*':
-					taken[j+1] = taken[j+1] || row[j] && m.fits(i, ch) || taken[j] && (m.deep || ch != '/')
-				}
+			for j := range m.form { // the star takes what the form demands, and of a star of the form anything
+				ch := m.form[j]
+				taken[j+1] = row[j] && m.fits(i, ch) || taken[j] && (m.deep || ch != '/')
 				next[j+1] = next[j+1] || taken[j+1]
 			}
 		}

@@ -10,18 +10,19 @@ import (
 	"agentbox/internal/domain/space"
 )
 
-// Close closes a port of a space for everybody for whom it is open, and returns how many there were. It needs no permission of the gate.
-// A space that the workspace does not have is a fault space_not_found.
+// Close closes a port of a space for everybody for whom it is open, and returns how many there were. It needs no permission of the gate. It
+// returns space_not_found if nothing was open and the workspace has no such space.
 func (s *Service) Close(ctx context.Context, origin event.Origin, ws id.Workspace, sp id.Space, port int) (int, error) {
-	if _, err := s.space(ctx, ws, sp); err != nil {
-		return 0, err
-	}
 	origin.Key, origin.Command = "", event.Digest{}
 	open := s.these(func(x *Exposure) bool { return x.Workspace == ws && x.Space == sp && x.Port == port })
 	for _, x := range open {
 		s.close(ctx, x, origin, space.PortRequested)
 	}
-	return len(open), nil
+	if len(open) > 0 {
+		return len(open), nil // what was open is closed, also when no document can be read
+	}
+	_, err := s.document(ctx, ws, sp)
+	return 0, err
 }
 
 // close closes an open port, and then records it. It may be called again.

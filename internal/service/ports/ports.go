@@ -48,15 +48,17 @@ type Service struct {
 	Parts
 	acts policy.Client
 
-	mu  sync.Mutex
-	all map[id.Exposure]*Exposure
+	mu      sync.Mutex // guards what follows
+	all     map[id.Exposure]*Exposure
+	opening map[id.Space]int // ports of a space that are about to be open
 }
 
 var _ space.Doors = (*Service)(nil)
 
 // New returns the service of the given parts.
 func New(p Parts) *Service {
-	return &Service{Parts: p, acts: policy.Client{Gate: p.Gate, Append: p.Log.Append}, all: map[id.Exposure]*Exposure{}}
+	return &Service{Parts: p, acts: policy.Client{Gate: p.Gate, Append: p.Log.Append}, all: map[id.Exposure]*Exposure{},
+		opening: map[id.Space]int{}}
 }
 
 // Listed is a port of a space: on which processes listen, or which is open.
@@ -105,8 +107,8 @@ func (s *Service) List(ctx context.Context, ws id.Workspace, sp id.Space) ([]Lis
 	return list, nil
 }
 
-// space returns a space of a workspace, living or not.
-func (s *Service) space(ctx context.Context, ws id.Workspace, sp id.Space) (space.Space, error) {
+// document returns a space of a workspace, whatever its state is.
+func (s *Service) document(ctx context.Context, ws id.Workspace, sp id.Space) (space.Space, error) {
 	doc, _, err := projection.Load[space.Space](ctx, s.Docs, ws, space.Projection, string(sp))
 	if fault.KindOf(err) == fault.NotFound {
 		err = fault.New(fault.NotFound, "space_not_found", "there is no space %.64s in this workspace", sp)
@@ -116,7 +118,7 @@ func (s *Service) space(ctx context.Context, ws id.Workspace, sp id.Space) (spac
 
 // running returns a space and its processes, which have ports.
 func (s *Service) running(ctx context.Context, ws id.Workspace, sp id.Space) (space.Space, space.Reachable, error) {
-	doc, err := s.space(ctx, ws, sp)
+	doc, err := s.document(ctx, ws, sp)
 	if err != nil {
 		return doc, nil, err
 	}
@@ -241,10 +243,10 @@ func (s *Service) open(ctx context.Context, origin event.Origin, ws id.Workspace
 	if err != nil {
 		return nil, err
 	}
-	if len(s.of(q.space)) >= MaxExposures {
-		return nil, fault.New(fault.Exhausted, "too_many_ports", "ports of this space are open %d times, which is the most", MaxExposures).
-			With("close one: agentbox space ports SPACE --close PORT")
+	if err := s.reserve(q.space); err != nil {
+		return nil, err
 	}
+	defer s.release(q.space)
 	origin.Key, origin.Command = "", event.Digest{} // the service itself knows a repeat
 	action := actionOn(origin, doc, q)
 	ruling, approval, err := s.acts.Ask(ctx, origin, action)
@@ -280,6 +282,33 @@ func (s *Service) open(ctx context.Context, origin event.Origin, ws id.Workspace
 		return nil, err
 	}
 	return x, nil
+}
+
+// reserve counts a port that is about to be open, unless the space has as many as it may.
+func (s *Service) reserve(sp id.Space) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := s.opening[sp]
+	for _, x := range s.all {
+		if x.Space == sp {
+			n++
+		}
+	}
+	if n >= MaxExposures {
+		return fault.New(fault.Exhausted, "too_many_ports", "ports of this space are open %d times, which is the most", MaxExposures).
+			With("close one: agentbox space ports SPACE --close PORT")
+	}
+	s.opening[sp]++
+	return nil
+}
+
+// release ends what reserve counted: the port is open by now, or was refused.
+func (s *Service) release(sp id.Space) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.opening[sp]--; s.opening[sp] == 0 {
+		delete(s.opening, sp)
+	}
 }
 
 func actionOn(origin event.Origin, doc space.Space, q request) policy.Action {

@@ -37,11 +37,11 @@ var commands = []struct {
 		spacecmd.Spaces, spacecmd.Files, shellcmd.Shell, runcmd.Exec, codecmd.Contexts, runcmd.Runs, runcmd.Timeline, policycmd.Approvals,
 		spacecmd.Artifacts, topcmd.Top, runcmd.Engine, hostcmd.Wasi, hostcmd.ModelContext,
 	}},
-	{"agents", "Agents:", []func(*cmdline.Invocation) *cobra.Command{policycmd.Blueprints, modelcmd.Models}},
+	{"agents", "Agents:", []func(*cmdline.Invocation) *cobra.Command{agents, policycmd.Blueprints, modelcmd.Models}},
 	{"policy", "Policy and safety:", []func(*cmdline.Invocation) *cobra.Command{policycmd.Policies, policycmd.ActionTypes,
 		policycmd.KillSwitch, peoplecmd.Tokens, policycmd.Labels, policycmd.Incidents}},
 	{"people", "People, agents and talk:", []func(*cmdline.Invocation) *cobra.Command{
-		peoplecmd.Principals, peoplecmd.Agents, peoplecmd.Engines, peoplecmd.Keys, peoplecmd.Login, peoplecmd.Logout, peoplecmd.Passphrase,
+		peoplecmd.Principals, peoplecmd.Engines, peoplecmd.Keys, peoplecmd.Login, peoplecmd.Logout, peoplecmd.Passphrase,
 		peoplecmd.Bootstrap, talkcmd.Rooms, talkcmd.Threads, talkcmd.Messages, talkcmd.Search,
 	}},
 	{"operate", "Log and operation:", []func(*cmdline.Invocation) *cobra.Command{
@@ -140,4 +140,12 @@ func version(i *cmdline.Invocation) *cobra.Command {
 			return i.Show(map[string]string{"version": i.Version}, func(p *term.Printer) { fmt.Fprintf(p.Out, "agentbox %s\n", i.Version) })
 		},
 	}
+}
+
+// agents are the commands about agents: who they are, and what they are told to do.
+func agents(i *cmdline.Invocation) *cobra.Command {
+	c := peoplecmd.Agents(i)
+	c.Short = "Register agents, quarantine them, and give them tasks"
+	c.AddCommand(runcmd.AgentRun(i))
+	return c
 }

@@ -11,6 +11,7 @@ var examples = map[string]string{
 		`production","side_effect":"network","zone":"high_stakes","always_asks":true,"target_kinds":["host"]}`,
 	"put-blueprint": `{"text":"api_version: 1\nname: weather-report\ndescription: makes a report of the weather\nadapter: {kind: internal}\n` +
 		`models: {default: glm}\npolicy: standard\nlimits: {steps: 30, cost: 0.50}\n"}`,
+	"run-blueprint":   `{"task":"Report on the weather of weather.csv: a text and a chart."}`,
 	"check-blueprint": `{"text":"api_version: 1\nname: weather-report\nadapter: {kind: internal}\nmodels: {default: glm}\n"}`,
 	"lock-blueprint":  `{"text":"api_version: 1\nname: weather-report\nadapter: {kind: remote}\n"}`,
 	"compare-blueprints": `{"from":"api_version: 1\nname: weather-report\nadapter: {kind: remote}\n","to":"api_version: 1\n` +

@@ -324,6 +324,8 @@ func plant(t *testing.T) *planted {
 		t.Fatal(err)
 	}
 
+	p.listen(t, space, "8080")
+	p.listen(t, fork, "8080")
 	p.things = map[string][]string{
 		"room_id": {room}, "thread_id": {thread}, "message_id": {said}, "space_id": {space, fork}, "run_id": {work, got.Run.ID},
 		"step_id": {step}, "tool_call_id": {call}, "artifact_id": {artifact},
@@ -362,7 +364,7 @@ var showNothing = strings.Fields(`
 	list-delegations list-engines list-engine-tokens list-keys get-permit-key list-nodes
 	get-kill-switch list-presets list-labels get-room-defaults get-content list-workspaces get-workspace get-checkpoint get-audit-key
 	prove-consistency verify-hash-chain
-	watch-files list-ports request-port
+	watch-files list-ports
 	get-read-cursor get-permit-key get-space-policy list-action-types get-action-type list-blueprints get-blueprint get-blueprint-schema
 	list-models get-model list-usage
 	list-snapshots list-attempts get-evidence`)

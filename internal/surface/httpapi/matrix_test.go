@@ -207,6 +207,7 @@ func populated(t *testing.T) *matrix {
 	m.things["blueprint"] = "weather-report"
 	m.samples["put-blueprint"] = sent{path: "/v1/blueprints/weather-report", body: `{"text":` + blueprintSample + `}`}
 	m.must(t, "PUT", m.samples["put-blueprint"].path, m.samples["put-blueprint"].body, "status")
+	m.samples["run-blueprint"] = sent{path: m.runner(t) + "/runs", body: `{"task":"report","space_id":"` + m.things["space_id"] + `"}`}
 	m.things["model"], m.things["model_key"] = "glm", "zai"
 	m.samples["put-model"] = sent{path: "/v1/models/glm", body: modelSample}
 	m.samples["put-model-key"] = sent{path: "/v1/model-keys/zai", body: `{"value":"a-key"}`}

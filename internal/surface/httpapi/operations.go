@@ -11,6 +11,7 @@ import (
 	"agentbox/internal/domain/principal"
 	"agentbox/internal/kernel/journal"
 	"agentbox/internal/kernel/projection"
+	"agentbox/internal/service/agents"
 	"agentbox/internal/service/audit"
 	"agentbox/internal/service/blueprints"
 	"agentbox/internal/service/engines"
@@ -67,6 +68,7 @@ type Services struct {
 	Labels     *labels.Service
 	Blueprints *blueprints.Service
 	Models     *models.Service
+	Agents     *agents.Starter
 	Incidents  *incidents.Service
 	Nodes      *nodes.Service
 	Spool      access.Spool
@@ -119,6 +121,7 @@ func register(p access.Part, health *hostapi.HealthAPI, of Services) {
 	answers := policyapi.NewApprovals(p, of.Gate)
 	arbiter := policyapi.NewOutside(p, of.Outside, of.Gate)
 	spaceRuns := runapi.NewRuns(p, of.Gate, of.Spaces, of.Runs, of.Engines, of.Redaction, of.Identity, answers)
+	claims := runapi.NewClaims(p, of.Spaces, of.Engines, of.Query, spaceRuns)
 	for _, subject := range []interface{ Register() }{
 		health,
 		hostapi.NewTop(p, of.Gate, of.Spaces, of.Runs, of.Engines, of.Log, of.Metrics, of.Tally),
@@ -132,7 +135,8 @@ func register(p access.Part, health *hostapi.HealthAPI, of Services) {
 		spaceapi.NewSnapshots(p, of.Spaces),
 		spaceRuns,
 		runapi.NewTranscripts(p, of.Spaces, of.Runs, of.Prover, of.Spool, spaceRuns),
-		runapi.NewClaims(p, of.Spaces, of.Engines, of.Query, spaceRuns),
+		claims,
+		runapi.NewAgents(p, of.Agents, claims),
 		runapi.NewSteps(p, of.Engines, of.Query),
 		runapi.NewArtifacts(p, of.Engines),
 		runapi.NewEvidence(p, of.Engines),
@@ -143,7 +147,7 @@ func register(p access.Part, health *hostapi.HealthAPI, of Services) {
 		policyapi.NewPolicies(p, of.Gate, of.Spaces, of.Runs, of.Outside, arbiter),
 		arbiter,
 		policyapi.NewActionTypes(p, of.Gate),
-		policyapi.NewBlueprints(p, of.Blueprints),
+		policyapi.NewBlueprints(p, of.Blueprints, of.Agents != nil && of.Agents.Floating),
 		modelapi.New(p, of.Models),
 		policyapi.NewIncidents(p, of.Incidents),
 		policyapi.NewLabels(p, of.Labels),

@@ -16,14 +16,17 @@ import (
 	"agentbox/internal/domain/event"
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/space"
+	"agentbox/internal/domain/token"
 	"agentbox/internal/kernel/journal"
 	"agentbox/internal/testkit"
+	"agentbox/internal/testkit/wall"
 )
 
 // portServer is a program that serves on two ports as a hostile or a clumsy one would: it echoes what it got, streams, is slow, dies in the
 // middle, and answers with headers that reach beyond its page.
 const portServer = `
 import asyncio, base64, hashlib, json
+seen = []
 async def head(r):
     raw = await r.readuntil(b"\r\n\r\n")
     lines = raw.decode("latin1").split("\r\n")
@@ -34,12 +37,28 @@ async def answer(r, w):
     except Exception:
         return w.close()
     get = {k.lower(): v for k, v in headers}
+    seen.append(path)
     body = b""
     if "content-length" in get: body = await r.readexactly(int(get["content-length"]))
+    if get.get("transfer-encoding") == "chunked":
+        while (n := int(await r.readline(), 16)): body += await r.readexactly(n); await r.readexactly(2)
+        await r.readline()
     def say(status, extra, text): w.write(("HTTP/1.1 %s\r\n%s\r\n" % (status, extra)).encode("latin1") + text)
     if path.startswith("/echo"):
         text = json.dumps({"method": method, "path": path, "headers": headers, "body": body.decode()}).encode()
         say("200 OK", "Content-Type: application/json\r\nContent-Length: %d\r\n" % len(text), text)
+    elif path == "/seen":
+        text = json.dumps(seen).encode()
+        say("200 OK", "Content-Length: %d\r\n" % len(text), text)
+    elif path == "/names":
+        say("200 OK", "X Y: 1\r\nX-Good: 1\r\nX-Agentbox-Own: 1\r\nContent-Length: 0\r\n", b"")
+    elif path == "/mixed":
+        say("200 OK", "Content-Length: 4\r\nTransfer-Encoding: chunked\r\n", b"2\r\nok\r\n0\r\n\r\nHTTP/1.1 200 OK\r\n\r\nforged")
+    elif path == "/twice":
+        say("200 OK", "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n", b"0\r\n\r\n")
+    elif path == "/big":
+        say("200 OK", "Content-Length: %d\r\n" % (100 << 20), b"")
+        for i in range(100): w.write(b"b" * (1 << 20)); await w.drain()
     elif path == "/headers":
         say("200 OK", "Set-Cookie: a=1; Domain=localhost; Path=/\r\nSet-Cookie: agentbox_preview=stolen\r\nClear-Site-Data: *\r\n"
             "Strict-Transport-Security: max-age=9\r\nAlt-Svc: h3\r\nContent-Security-Policy: img-src 'none'\r\n"
@@ -534,4 +553,180 @@ func TestPortOfE2B(t *testing.T) {
 	if answer, text = p.send("GET", host, "/echo", "", "E2b-Traffic-Access-Token", "agentbox_AAAA"); answer.StatusCode != 403 {
 		t.Errorf("another token: %d %s", answer.StatusCode, text)
 	}
+}
+
+// raw sends bytes to the daemon and returns everything that it answers until it closes the connection.
+func (p *ported) raw(text string) string {
+	p.t.Helper()
+	c, err := net.Dial("tcp", p.host)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	defer c.Close()
+	_ = c.SetDeadline(time.Now().Add(wall.Patience))
+	if _, err := io.WriteString(c, text); err != nil {
+		p.t.Fatal(err)
+	}
+	all, err := io.ReadAll(c)
+	if err != nil && len(all) == 0 {
+		p.t.Fatal(err)
+	}
+	return string(all)
+}
+
+// TestNoRequestIsSmuggled sends what one side could take for one request and the other for two. The program gets one or none.
+func TestNoRequestIsSmuggled(t *testing.T) {
+	p := startPorts(t, "")
+	v := p.preview(`{}`)
+	const smuggled = "GET /echo/smuggled HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
+	for name, c := range map[string]struct {
+		headers, body string
+		status        string // the first one
+	}{
+		"two encodings":            {"Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n", "0\r\n\r\n" + smuggled, "501"},
+		"an encoding in a list":    {"Transfer-Encoding: identity, chunked\r\n", "0\r\n\r\n" + smuggled, "501"},
+		"an encoding of nobody":    {"Transfer-Encoding: xchunked\r\n", "0\r\n\r\n" + smuggled, "501"},
+		"a space before the colon": {"Transfer-Encoding : chunked\r\n", "0\r\n\r\n" + smuggled, "400"},
+		"two lengths":              {"Content-Length: 0\r\nContent-Length: 72\r\n", smuggled, "400"},
+		"a length with a sign":     {"Content-Length: +0\r\n", smuggled, "400"},
+		"a length of a list":       {"Content-Length: 0, 72\r\n", smuggled, "400"},
+		"a broken chunk":           {"Transfer-Encoding: chunked\r\nConnection: close\r\n", "zz\r\n" + smuggled, ""},
+		"a length and an encoding": {"Content-Length: 5\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n",
+			"0\r\n\r\n" + smuggled, "200"},
+		"a request behind it":         {"Content-Length: 0\r\n", smuggled, "200"},
+		"a line in a header":          {"X-A: 1\n\r\nGET /echo/smuggled HTTP/1.1\r\nConnection: close\r\n", "", ""},
+		"a length that is hop by hop": {"Content-Length: 5\r\nConnection: close, Content-Length\r\n", "GET /" + smuggled, "200"},
+	} {
+		got := p.raw("POST /echo/first HTTP/1.1\r\nHost: " + v.Host + "\r\nX-Preview-Token: " + v.Token + "\r\n" + c.headers + "\r\n" + c.body)
+		if c.status != "" && !strings.HasPrefix(got, "HTTP/1.1 "+c.status+" ") {
+			t.Errorf("%s: %.200s, want %s", name, got, c.status)
+		}
+		if strings.Contains(got, `"path": "/echo/smuggled"`) {
+			t.Errorf("%s: the program got it: %s", name, got)
+		}
+	}
+	_, text := p.send("GET", v.Host, "/seen", "", "X-Preview-Token", v.Token)
+	if strings.Contains(text, "smuggled") || !strings.Contains(text, "/echo/first") {
+		t.Errorf("the program saw %s", text)
+	}
+	// A path stays one path, and each header one header.
+	_, text = p.send("GET", v.Host, "/echo/%0d%0aX-Bad:%201%0d%0a/../%2e%2e/", "", "X-Preview-Token", v.Token)
+	if e := read(t, text); e.Path != "/echo/%0d%0aX-Bad:%201%0d%0a/../%2e%2e/" || e.get("X-Bad") != "" {
+		t.Errorf("the program got %s", text)
+	}
+	_, text = p.send("POST", v.Host, "/echo", "hello", "X-Preview-Token", v.Token, "Connection", "X-Preview-Token, Host", "Te", "trailers",
+		"Keep-Alive", "1", "Proxy-Authorization", "Basic x", "Proxy-Connection", "close")
+	e := read(t, text)
+	if e.get("Host") != "localhost:8080" || e.Body != "hello" {
+		t.Errorf("the program got %s", text)
+	}
+	for _, name := range []string{"X-Preview-Token", "Te", "Keep-Alive", "Proxy-Authorization", "Proxy-Connection"} {
+		if e.get(name) != "" {
+			t.Errorf("the program got %s: %q", name, e.get(name))
+		}
+	}
+}
+
+// TestAnswersThatAreHostile passes answers on that are large or that could be taken two ways.
+func TestAnswersThatAreHostile(t *testing.T) {
+	p := startPorts(t, "")
+	v := p.preview(`{}`)
+	get := func(path string) (*http.Response, string) {
+		t.Helper()
+		return p.send("GET", v.Host, path, "", "X-Preview-Token", v.Token)
+	}
+	if resp, text := get("/twice"); resp.StatusCode != 502 || code([]byte(text)) != "port_bad_answer" {
+		t.Errorf("two encodings: %d %s", resp.StatusCode, text)
+	}
+	if resp, text := get("/mixed"); resp.StatusCode != 200 || text != "ok" {
+		t.Errorf("a length and an encoding: %d %q", resp.StatusCode, text)
+	}
+	resp, _ := get("/names")
+	if resp.Header.Get("X-Good") != "1" || len(resp.Header["X Y"]) > 0 || resp.Header.Get("X-Agentbox-Own") != "" {
+		t.Errorf("the names of headers: %v", resp.Header)
+	}
+	if resp, text := get("/big"); resp.StatusCode != 200 || len(text) != 100<<20 || strings.Trim(text, "b") != "" {
+		t.Errorf("a large answer: %d, %d bytes", resp.StatusCode, len(text))
+	}
+	// Half of a large answer is enough for its client, and the program is told.
+	_, reader := p.stream(v, "/big", "")
+	if resp, err := http.ReadResponse(reader, nil); err != nil || resp.StatusCode != 200 {
+		t.Fatal(resp, err)
+	}
+	if resp, text := get("/echo"); resp.StatusCode != 200 {
+		t.Errorf("beside an answer that nobody reads: %d %s", resp.StatusCode, text)
+	}
+}
+
+// TestNoSecretOfAnAddressIsKept looks for the secret of an address where it could have gone: to the program, its output and the log.
+func TestNoSecretOfAnAddressIsKept(t *testing.T) {
+	p := startPorts(t, "")
+	v := p.preview(`{}`)
+	secret := v.Token
+	resp, _ := p.send("GET", v.Host, "/echo?agentbox_preview="+secret+"&x=1", "")
+	if l := resp.Header.Get("Location"); resp.StatusCode != 303 || strings.Contains(l, secret) ||
+		resp.Header.Get("Cache-Control") != "no-store" {
+		t.Errorf("moved to %q with %v", l, resp.Header)
+	}
+	path := strings.TrimPrefix(v.PathURL, p.address)
+	for _, r := range []struct {
+		method, host, path string
+		headers            []string
+	}{
+		{"GET", v.Host, "/echo/a", []string{"X-Preview-Token", secret}},
+		{"GET", v.Host, "/echo/b", []string{"Cookie", "agentbox_preview=" + secret}},
+		{"GET", v.Host, "/echo/c", []string{"Cookie", "a=1; agentbox_preview=" + secret,
+			"Referer", "http://" + v.Host + "/?agentbox_preview=" + secret}},
+		{"POST", v.Host, "/echo/d?agentbox_preview=" + secret, []string{"X-Preview-Token", secret}},
+		{"GET", p.host, path + "echo/e", []string{"Referer", p.address + path}},
+		{"GET", v.Host, "/echo/f", []string{"X-Preview-Token", secret, "Authorization", "Bearer " + p.keys[""]}},
+		{"GET", v.Host, "/echo/g", []string{"X-Preview-Token", secret, "X-Api-Key", p.keys[""]}},
+	} {
+		resp, text := p.send(r.method, r.host, r.path, "", r.headers...)
+		if resp.StatusCode != 200 || strings.Contains(text, secret) || strings.Contains(text, p.keys[""]) {
+			t.Errorf("%s %s: %d, the program got %s", r.method, r.path, resp.StatusCode, text)
+		}
+	}
+	_, text := p.send("GET", v.Host, "/seen", "", "X-Preview-Token", secret)
+	if strings.Contains(text, secret) {
+		t.Errorf("the program saw %s", text)
+	}
+	for _, e := range p.anywhere(t) {
+		if strings.Contains(string(e.Data), secret) || strings.Contains(e.IdempotencyKey, secret) {
+			t.Errorf("the log has the secret: %s", e.Type)
+		}
+	}
+}
+
+// TestAPreviewEndsWithItsToken revokes the capability token by which an address was made.
+func TestAPreviewEndsWithItsToken(t *testing.T) {
+	p := startPorts(t, "")
+	made, err := p.app.Identity.Grant(t.Context(), event.Origin{Principal: p.app.Owner}, id.DefaultWorkspace, token.Grant{
+		IssuedTo: p.app.Owner, Scopes: token.All()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.keys["granted"] = made.Bearer
+	status, raw := p.ask(t, "granted", "POST", "/v1/spaces/"+p.space+"/ports/8080/preview", `{}`)
+	var v preview
+	if err := json.Unmarshal(raw, &v); err != nil || status != 200 {
+		t.Fatalf("%d %s", status, raw)
+	}
+	if resp, text := p.send("GET", v.Host, "/echo", "", "X-Preview-Token", v.Token); resp.StatusCode != 200 {
+		t.Fatalf("%d %s", resp.StatusCode, text)
+	}
+	_, sse := p.stream(v, "/events", "")
+	if resp, err := http.ReadResponse(sse, nil); err != nil || resp.StatusCode != 200 {
+		t.Fatal(resp, err)
+	}
+	if _, err := p.app.Identity.Revoke(t.Context(), event.Origin{Principal: p.app.Owner}, id.DefaultWorkspace, made.ID, "a test"); err != nil {
+		t.Fatal(err)
+	}
+	if resp, text := p.send("GET", v.Host, "/echo", "", "X-Preview-Token", v.Token); resp.StatusCode != 403 {
+		t.Errorf("after the token was revoked: %d %s", resp.StatusCode, text)
+	}
+	if rest, err := io.ReadAll(sse); err == nil && strings.Contains(string(rest), "data: 3") {
+		t.Errorf("the stream goes on: %q", rest)
+	}
+	p.closedWith(space.PortNotPermitted)
 }

@@ -164,10 +164,10 @@ func samples(t *testing.T, d *daemon) map[string]sent {
 	talked := strings.TrimSuffix(talk, "/messages")
 	operation := `{"operation":{"type":"shell","command":"ls"}%s}`
 	table := map[string]sent{
-		"create-space":     {path: "/v1/spaces", body: `{"name":"one"}`, other: `{"name":"two"}`, status: 201},
-		"extend-space":     {path: space() + "/extend", body: `{"duration_seconds":7200}`, other: `{"duration_seconds":3600}`, status: 200},
-		"promote-space":    {path: light() + "/promote", body: `{"reason":"a compiler"}`, other: `{"reason":"another"}`, status: 200},
-		"preview-port":     {path: space() + "/ports/8080/preview", body: `{}`, other: `{"ttl_seconds":60}`, status: 200,
+		"create-space":  {path: "/v1/spaces", body: `{"name":"one"}`, other: `{"name":"two"}`, status: 201},
+		"extend-space":  {path: space() + "/extend", body: `{"duration_seconds":7200}`, other: `{"duration_seconds":3600}`, status: 200},
+		"promote-space": {path: light() + "/promote", body: `{"reason":"a compiler"}`, other: `{"reason":"another"}`, status: 200},
+		"preview-port": {path: space() + "/ports/8080/preview", body: `{}`, other: `{"ttl_seconds":60}`, status: 200,
 			whileRuns: true},
 		"pause-space":      {path: space() + "/pause", body: `{"reason":"a while"}`, other: `{"reason":"another"}`, status: 200},
 		"resume-space":     {path: paused() + "/resume", body: `{}`, other: `{"ttl_seconds":60}`, status: 200},
@@ -251,6 +251,8 @@ func samples(t *testing.T, d *daemon) map[string]sent {
 	table["put-model-key"] = sent{path: "/v1/model-keys/zai", body: `{"value":"a-key"}`, keyless: true}
 	table["test-model"] = sent{path: "/v1/models/played/test", keyless: true}
 	remote := `"api_version: 1\nname: remote\nadapter: {kind: remote}\n# note"` // which refers to no model
+	table["run-blueprint"] = sent{path: d.runner(t) + "/runs", body: `{"task":"report","space_id":"` + strings.TrimPrefix(space(), "/v1/spaces/") +
+		`"}`, other: `{"task":"other"}`, status: 201}
 	table["check-blueprint"] = sent{path: "/v1/blueprints/check", body: `{"text":` + remote + `}`,
 		other: `{"text":"a"}`, status: 200, harmless: true}
 	table["lock-blueprint"] = sent{path: "/v1/blueprints/lock", body: `{"text":` + remote + `}`,
@@ -446,7 +448,16 @@ func TestEveryPostIsDoneOnceOverARestart(t *testing.T) {
 			}
 		}
 	}
-	// The run that was decided goes on by itself: what it records is not what a repeat does.
+	// The runs that were decided and begun go on by themselves: what they record is not what a repeat does.
+	var began struct {
+		ID string `json:"run_id"`
+	}
+	if err := json.Unmarshal([]byte(first["run-blueprint"]), &began); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := d.app.Runs.History.Wait(t.Context(), id.DefaultWorkspace, id.Run(began.ID)); err != nil {
+		t.Fatal(err)
+	}
 	run := d.field(t, strings.TrimSuffix(table["decide-approval"].path, "/decide"), "run_id")
 	if _, err := d.app.Runs.History.Wait(t.Context(), id.DefaultWorkspace, id.Run(run)); err != nil {
 		t.Fatal(err)
@@ -502,6 +513,23 @@ func (d *daemon) keyed(t *testing.T, method, path, media, key, body string) (int
 		t.Fatal(err)
 	}
 	return resp.StatusCode, resp.Header.Get("Idempotency-Replayed"), string(raw)
+}
+
+// runner registers a blueprint with its pins, whose model plays a cassette that is not there, and returns its path.
+func (d *daemon) runner(t *testing.T) string {
+	t.Helper()
+	d.succeed(t, "PUT", "/v1/models/played", modelSample, nil)
+	var locked struct {
+		Text string `json:"text"`
+	}
+	d.succeed(t, "POST", "/v1/blueprints/lock", `{"text":"api_version: 1\nname: runner\nadapter: {kind: internal}\nmodels: {default: played}\n"}`,
+		&locked)
+	text, err := json.Marshal(locked)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.succeed(t, "PUT", "/v1/blueprints/runner", string(text), nil)
+	return "/v1/blueprints/runner"
 }
 
 // succeed sends a request that has to succeed and reads its answer.

@@ -151,7 +151,7 @@ var countsByItsBytes = map[string][]string{
 // without a record, or, where a name is the key of a document, refuse one that is a secret.
 var takesNoText = strings.Fields(
 	`bootstrap-owner change-role check-blueprint claim-run compare-blueprints explain-policy extend-space give-input grant-capability
-	issue-engine-token label-resource lock-blueprint login
+	issue-engine-token label-resource lock-blueprint login preview-port
 	put-model-key put-read-cursor refresh register-agent release-claim renew-claim resume-space retain-run rewind-space
 	route-command set-passphrase set-space-policy start-run validate-policy`)
 

@@ -16,6 +16,7 @@ import (
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/policy"
 	"agentbox/internal/domain/token"
+	"agentbox/internal/testkit/wall"
 )
 
 // rightsFile is the table of who may what: a row per operation of the API document, a column per credential. `go test -run TableOfRights
@@ -181,6 +182,7 @@ func (m *matrix) prepared(t *testing.T, c credential) {
 	m.must(t, "POST", m.samples["finalize-evidence"].path, "", "run_id")
 	m.must(t, "PUT", "/v1/spaces/"+m.things["space_id"]+"/files/.agentbox/contexts/c.py", "a context", "path")
 	m.must(t, "PUT", "/v1/spaces/"+m.things["space_id"]+"/files/f", "a file", "path")
+	m.listen(t, m.things["space_id"], m.things["port"])
 	asked := m.daemon.request(t, "agent", mail)
 	m.decide(t, asked, `{"decision":"approve","scope":"workspace","uses":2,"expires_at":"`+
 		time.Now().Add(time.Hour).UTC().Format(time.RFC3339)+`"}`)
@@ -198,6 +200,23 @@ func (m *matrix) prepared(t *testing.T, c credential) {
 			t.Fatalf("a key of %s: %d %s", c.name, own.status, own.raw)
 		}
 		m.samples["revoke-key"] = sent{path: "/v1/keys/" + key.ID}
+	}
+}
+
+// listen has a program serve the files of a space on a port, and returns when it listens.
+func (d *daemon) listen(t *testing.T, space, port string) {
+	t.Helper()
+	in := "/v1/spaces/" + space
+	d.must(t, "POST", in+"/runs", `{"protocolVersion":"1.0","background":true,"operations":[`+
+		`{"type":"shell","command":"python3 -m http.server --bind 127.0.0.1 `+port+`"}]}`, "")
+	for end := time.Now().Add(wall.Patience); ; {
+		_, raw := d.ask(t, "", "GET", in+"/ports", "")
+		if strings.Contains(string(raw), `"listening":true`) {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatalf("nothing listens: %s", raw)
+		}
 	}
 }
 

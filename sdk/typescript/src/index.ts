@@ -1,5 +1,5 @@
-export { Agentbox, Approvals, Events, Rooms, Spaces } from './client.js'
-export type { AnswerOptions, ClientOptions, SpaceOptions, SubscribeOptions } from './client.js'
+export { Agentbox, Agents, Approvals, Events, Rooms, Spaces } from './client.js'
+export type { AgentReport, AnswerOptions, ClientOptions, SpaceOptions, SubscribeOptions } from './client.js'
 export { Agentbox as default } from './client.js'
 export { discover, type Found } from './discover.js'
 export * from './errors.js'

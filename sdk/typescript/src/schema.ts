@@ -671,6 +671,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/blueprints/{blueprint}/runs": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Give an agent a task
+         * @description The daemon's loop executes it: it asks the blueprint's model, and makes the tool calls that policy permits, until the model reports. The input of the run names exactly what it runs with. A blueprint is refused (blueprint_unpinned) when a pin is missing or does not fit, unless the daemon was started with --floating-pins.
+         */
+        post: operations["run-blueprint"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/capabilities": {
         parameters: {
             query?: never;
@@ -2985,6 +3005,23 @@ export interface components {
             /** @description 1 to 200 bytes in one line; no other agent of the workspace has it */
             display_name: string;
         };
+        AgentTask: {
+            /** @description The room of the run; that of the space without it */
+            room_id?: string;
+            /** @description The space in which it works, or its name; without it, a new one as the blueprint says */
+            space_id?: string;
+            /** @description What the agent is to do, at most 256 KiB */
+            task: string;
+            /** @description The agent is told what people post in this thread, before its next turn */
+            thread_id?: string;
+            /** @description Of the run; the beginning of the task without it */
+            title?: string;
+            /**
+             * Format: int64
+             * @description Of the blueprint; the newest without it
+             */
+            version?: number;
+        };
         AnswerRequest: {
             /** @description Of the action that the person saw; where the approval is about another one, the answer is 409 action_mismatch */
             action_sha256?: string;
@@ -3228,6 +3265,8 @@ export interface components {
         };
         BlueprintList: {
             blueprints: components["schemas"]["BlueprintEntry"][];
+            /** @description Whether agents run also when a pin is missing or does not fit: agentbox up --floating-pins */
+            floating_pins: boolean;
             /** @description Where the list goes on; absent at its end */
             next_cursor?: string;
         };
@@ -6919,6 +6958,7 @@ export type ActorRequest = components['schemas']['ActorRequest'];
 export type Agent = components['schemas']['Agent'];
 export type AgentList = components['schemas']['AgentList'];
 export type AgentRequest = components['schemas']['AgentRequest'];
+export type AgentTask = components['schemas']['AgentTask'];
 export type AnswerRequest = components['schemas']['AnswerRequest'];
 export type ApprovalList = components['schemas']['ApprovalList'];
 export type ApprovalRequest = components['schemas']['ApprovalRequest'];
@@ -9007,6 +9047,56 @@ export interface operations {
             403: components["responses"]["Problem403"];
             404: components["responses"]["Problem404"];
             409: components["responses"]["Problem409"];
+            429: components["responses"]["Problem429"];
+            503: components["responses"]["Problem503"];
+            /** @description A problem document; `error` says which */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    "run-blueprint": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The blueprint's name */
+                blueprint: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "task": "Report on the weather of weather.csv: a text and a chart."
+                 *     }
+                 */
+                "application/json": components["schemas"]["AgentTask"];
+            };
+        };
+        responses: {
+            /** @description Created */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Run"];
+                };
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            404: components["responses"]["Problem404"];
+            409: components["responses"]["Problem409"];
+            413: components["responses"]["Problem413"];
+            415: components["responses"]["Problem415"];
             429: components["responses"]["Problem429"];
             503: components["responses"]["Problem503"];
             /** @description A problem document; `error` says which */

@@ -129,6 +129,7 @@ type Daemon struct {
 	Sources   []string // folders of the host from which spaces may be filled
 	Runtimes  string   // file with the rules of where commands run
 	Shadow    bool
+	Floating  bool   // blueprints run also when a pin does not fit
 	Engine    string // embedded or external
 	Verbose   bool
 	Traces    string // address of the collector of traces

@@ -36,6 +36,8 @@ func Up(i *cmdline.Invocation) *cobra.Command {
 		"file with the rules of which commands need a heavier tier than nano (default: those of this program)")
 	c.Flags().BoolVar(&d.Shadow, "shadow", false,
 		"record what the policies of spaces would refuse, and let it pass; actions outside (policy evaluate) are held all the same")
+	c.Flags().BoolVar(&d.Floating, "floating-pins", false,
+		"run agents also when a pin of their blueprint is missing or does not fit; for work on a blueprint")
 	c.Flags().StringVar(&d.Engine, "engine", "embedded",
 		"who executes runs of operations that wait for an engine: embedded, the daemon itself, or external, others")
 	c.Flags().IntVar(&d.EffectsPerHour, "effects-per-hour", 0,
@@ -105,12 +107,16 @@ func Up(i *cmdline.Invocation) *cobra.Command {
 		told := func() {} // waits for the line that is being written
 		defer func() { told() }()
 		return i.Up(cmd.Context(), d, func(addr string, cold bool) {
-			_ = i.Show(map[string]any{"url": "http://" + addr, "data": d.DataDir, "shadow": d.Shadow, "cold": cold}, func(p *term.Printer) {
+			_ = i.Show(map[string]any{"url": "http://" + addr, "data": d.DataDir, "shadow": d.Shadow,
+				"floating_pins": d.Floating, "cold": cold}, func(p *term.Printer) {
 				p.Line("%s serves on %s", p.Paint(term.Bold, "agentbox "+i.Version), p.Paint(term.Cyan, "http://"+addr))
 				p.Fields("data", d.DataDir, "key", d.DataDir+"/owner.key (the other commands find it by themselves)", "API", "http://"+addr+"/v1/docs")
 				if d.Shadow {
 					p.Line("%s", p.Paint(term.Yellow,
 						"shadow mode: what the policies of spaces would refuse is recorded and done all the same; actions outside are held"))
+				}
+				if d.Floating {
+					p.Line("%s", p.Paint(term.Yellow, "floating pins: agents run also when a pin of their blueprint is missing or does not fit"))
 				}
 				if cold {
 					p.Line("%s", "it compiles Python and JavaScript for this machine, once, in the background; until that is done, commands that need "+

@@ -355,8 +355,10 @@ func blueprintList(i *cmdline.Invocation) *cobra.Command {
 		if err != nil {
 			return err
 		}
+		floating := false
 		found, err := cmdline.All(func(cursor string) ([]blueprint.Entry, string, error) {
 			page, err := api.Blueprints(cmd.Context(), removed, client.Page{Cursor: cursor, Limit: 100})
+			floating = page.Floating
 			return page.Blueprints, page.Next, err
 		})
 		if err != nil {
@@ -377,6 +379,9 @@ func blueprintList(i *cmdline.Invocation) *cobra.Command {
 			}
 			p.Table("This workspace has no blueprints; `agentbox blueprint init FILE` writes one.", []string{"blueprint", "version", "adapter",
 				"model", "policy", "state", "changed", "what"}, rows)
+			if floating {
+				p.Line("%s", p.Paint(term.Yellow, "floating pins: agents run also when a pin is missing or does not fit (agentbox up --floating-pins)"))
+			}
 		})
 	}
 	return c

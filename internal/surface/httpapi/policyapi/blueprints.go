@@ -23,6 +23,7 @@ type blueprintText struct {
 type blueprintList struct {
 	Blueprints []blueprint.Entry `json:"blueprints" nullable:"false"`
 	Next       string            `json:"next_cursor,omitempty" doc:"Where the list goes on; absent at its end"`
+	Floating   bool              `json:"floating_pins" doc:"Whether agents run also when a pin is missing or does not fit: agentbox up --floating-pins"`
 }
 
 type blueprintShown struct {
@@ -65,10 +66,14 @@ type BlueprintPath struct {
 type Blueprints struct {
 	access.Part
 	blueprints *blueprints.Service
+	floating   bool
 }
 
 // NewBlueprints returns the operations for blueprints.
-func NewBlueprints(p access.Part, of *blueprints.Service) *Blueprints { return &Blueprints{p, of} }
+// Floating means that agents run also when a pin does not fit.
+func NewBlueprints(p access.Part, of *blueprints.Service, floating bool) *Blueprints {
+	return &Blueprints{p, of, floating}
+}
 
 // Register adds the operations to the server.
 func (s *Blueprints) Register() {
@@ -134,7 +139,7 @@ func (s *Blueprints) list(ctx context.Context, c wire.Call, in *struct {
 	if err != nil {
 		return nil, err
 	}
-	out := blueprintList{}
+	out := blueprintList{Floating: s.floating}
 	out.Blueprints, out.Next = access.Cut(found, in.Limit, func(e blueprint.Entry) string { return string(access.AfterBlueprint(e.Name)) })
 	return &struct{ Body blueprintList }{out}, nil
 }

@@ -137,9 +137,8 @@ func (s *Ports) atHost(w http.ResponseWriter, r *http.Request, sp id.Space, port
 		http.SetCookie(w, &http.Cookie{Name: parameter, Value: secret, Path: "/", Expires: x.ExpiresAt, HttpOnly: true,
 			SameSite: http.SameSiteLaxMode})
 		to := *r.URL
-		q := to.Query()
-		q.Del(parameter)
-		to.Scheme, to.Host, to.RawQuery = "", "", q.Encode()
+		withoutSecret(&to)
+		to.Scheme, to.Host = "", ""
 		w.Header().Set("Location", "/"+strings.TrimLeft(to.String(), "/"))
 		w.WriteHeader(http.StatusSeeOther)
 		return nil

@@ -98,6 +98,7 @@ func (at place) request(r *http.Request, port int, upgrade string) *http.Request
 	}
 	if u, err := url.Parse(h.Get("Referer")); err == nil && at.kind == byHost && strings.EqualFold(u.Host, at.host) {
 		u.Host = local
+		withoutSecret(u)
 		h.Set("Referer", u.String())
 	} else {
 		h.Del("Referer") // it may hold the secret of the address
@@ -118,15 +119,24 @@ func (at place) request(r *http.Request, port int, upgrade string) *http.Request
 	}
 	to := &url.URL{Path: r.URL.Path, RawPath: r.URL.RawPath, RawQuery: r.URL.RawQuery, ForceQuery: r.URL.ForceQuery}
 	if at.host != "" {
-		q := to.Query()
-		if q.Has(parameter) {
-			q.Del(parameter)
-			to.RawQuery = q.Encode()
-		}
+		withoutSecret(to)
 	}
 	to.Scheme, to.Host = "http", local
 	return (&http.Request{Method: r.Method, URL: to, Host: local, Header: h, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1}).
 		WithContext(r.Context())
+}
+
+// withoutSecret takes the secret of an address out of a query, and leaves the rest of it as it is.
+func withoutSecret(u *url.URL) {
+	parts := strings.Split(u.RawQuery, "&")
+	kept := slices.DeleteFunc(slices.Clone(parts), func(part string) bool {
+		name, _, _ := strings.Cut(part, "=")
+		name, err := url.QueryUnescape(name)
+		return err == nil && name == parameter
+	})
+	if len(kept) < len(parts) {
+		u.RawQuery = strings.Join(kept, "&")
+	}
 }
 
 // shown is the prefix without the secret, which the program does not need.

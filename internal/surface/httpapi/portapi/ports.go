@@ -129,7 +129,10 @@ func (s *Ports) close(ctx context.Context, c wire.Call, in *PortPath) (*struct{ 
 		return nil, err
 	}
 	n, err := s.ports.Close(ctx, c.Origin(), c.Caller.Workspace, id.Space(in.Space), port)
-	return &struct{ Body portsClosed }{portsClosed{n}}, err
+	if err != nil {
+		return nil, err
+	}
+	return &struct{ Body portsClosed }{portsClosed{n}}, nil
 }
 
 // proxied is how many parts the path of the operation request-port has before what the program gets.

@@ -30,6 +30,8 @@ const (
 var (
 	errSlow = fault.New(fault.Unavailable, "port_timeout", "the program on the port did not answer within %s", headerTime)
 	errTalk = fault.New(fault.Unavailable, "port_bad_answer", "the answer of the program on the port is not HTTP/1.1")
+	errBody = fault.New(fault.Invalid, "body_incomplete", "the body of the request broke off, or is no valid HTTP/1.1").
+		With("send the request again, with the whole body")
 	errTall = fault.New(fault.Exhausted, "body_too_large", "the body of a request to a port may have %d bytes", MaxRequestBytes)
 )
 
@@ -126,10 +128,12 @@ func (s *Ports) head(ctx context.Context, conn space.Conn, reader *bufio.Reader,
 			return nil, fault.Wrap(f.err, errTalk.Kind, errTalk.Code, "%s", errTalk.Msg)
 		case err := <-writing: // the time counts from the end of the request
 			sent <- err
-			if errors.Is(err, errTall) {
-				_ = conn.Close()
-				<-read
-				return nil, errTall
+			for _, refusal := range []error{errTall, errBody} {
+				if errors.Is(err, refusal) {
+					_ = conn.Close()
+					<-read
+					return nil, refusal
+				}
 			}
 			writing = nil
 			timer, stop := s.Clock.NewTimer(headerTime)
@@ -217,6 +221,9 @@ func (l *limited) Read(p []byte) (int, error) {
 		l.tooLong.Store(true)
 		return 0, errTall
 	}
+	if err != nil && err != io.EOF {
+		err = errors.Join(errBody, err)
+	}
 	return n, err
 }
 
@@ -228,7 +235,10 @@ type headed struct {
 
 // Read implements io.Reader.
 func (h *headed) Read(p []byte) (int, error) {
-	if h.left <= 0 {
+	if h.left <= 0 { // it may end here
+		if n, err := h.r.Read(make([]byte, 1)); n == 0 && err != nil {
+			return 0, err
+		}
 		return 0, errTalk
 	}
 	n, err := h.r.Read(p[:min(int64(len(p)), h.left)])

@@ -63,6 +63,15 @@ class AgentRequest(TypedDict, closed=True):
     display_name: str
 
 
+class AgentTask(TypedDict, closed=True):
+    room_id: NotRequired[str]
+    space_id: NotRequired[str]
+    task: str
+    thread_id: NotRequired[str]
+    title: NotRequired[str]
+    version: NotRequired[int]
+
+
 class AnswerRequest(TypedDict, closed=True):
     action_sha256: NotRequired[str]
     decision: Literal['approve', 'deny', 'hold', 'approved', 'denied']
@@ -2237,6 +2246,7 @@ class BlueprintEntry(TypedDict, closed=True):
 
 class BlueprintList(TypedDict, closed=True):
     blueprints: list[BlueprintEntry]
+    floating_pins: bool
     next_cursor: NotRequired[str]
 
 

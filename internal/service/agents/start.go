@@ -1,0 +1,109 @@
+package agents
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+
+	"agentbox/internal/domain/blueprint"
+	"agentbox/internal/domain/errand"
+	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/fault"
+	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/run"
+	"agentbox/internal/domain/tool"
+)
+
+// Task is what somebody wants an agent to do.
+type Task struct {
+	Workspace id.Workspace
+	Blueprint string    // its name
+	Version   int       // 0 for the newest
+	Text      string    // 1 to MaxTask bytes
+	Space     id.Space  // in which it works; "" for a new one, as the blueprint says
+	Room      id.Room   // "" for that of the space
+	Thread    id.Thread // the agent is told what people post there while it works; "" for none
+	Title     string    // of the run; "" for the beginning of the text
+	Key       string    // idempotency key of the request; "" for none
+}
+
+// MaxTask bounds the text of a task, in bytes.
+const MaxTask = 256 << 10
+
+// The refusals of a task.
+var (
+	ErrNoTask   = fault.New(fault.Invalid, "invalid_field", "task has 1 to %d bytes of text", MaxTask)
+	ErrAdapter  = fault.New(fault.Invalid, "adapter_unsupported", "this daemon runs agents whose adapter is internal")
+	ErrUnpinned = fault.New(fault.Conflict, "blueprint_unpinned", "the blueprint has a reference that is not pinned, or that changed since")
+)
+
+// Starter begins runs of agents. Its fields are set once; any goroutine may call Start.
+type Starter struct {
+	// Read returns a version of a registered blueprint (0 for the newest), the version's number, and its content hash with its pins.
+	Read func(ctx context.Context, ws id.Workspace, name string, version int) (blueprint.Blueprint, int, event.Digest, error)
+	// Drift returns what does not fit its pins.
+	Drift func(ctx context.Context, ws id.Workspace, b blueprint.Blueprint) ([]blueprint.Drift, error)
+	// Tools returns the tools that the agent is offered, and the content hash of their set.
+	Tools func(b blueprint.Blueprint) ([]tool.Tool, event.Digest, error)
+	// Space makes the space of an agent, and returns it with its room. A repeat with the task's key returns the same space.
+	Space func(ctx context.Context, origin event.Origin, t Task, b blueprint.Blueprint) (id.Space, id.Room, error)
+	// Create records the run.
+	Create func(ctx context.Context, origin event.Origin, t Task, input json.RawMessage) (run.Run, error)
+	// Floating lets blueprints run whose pins are missing or do not fit. It is a setting of the daemon.
+	Floating bool
+}
+
+// Start records the run of an agent, which the daemon's loop then executes.
+func (s *Starter) Start(ctx context.Context, origin event.Origin, t Task) (run.Run, error) {
+	if t.Text == "" || len(t.Text) > MaxTask {
+		return run.Run{}, ErrNoTask
+	}
+	b, version, locked, err := s.Read(ctx, t.Workspace, t.Blueprint, t.Version)
+	if err != nil {
+		return run.Run{}, err
+	}
+	if b.Effective().Adapter.Kind != blueprint.Internal {
+		return run.Run{}, ErrAdapter
+	}
+	if !s.Floating {
+		drift, err := s.Drift(ctx, t.Workspace, b)
+		if err != nil {
+			return run.Run{}, err
+		}
+		if len(drift) > 0 {
+			return run.Run{}, fault.New(ErrUnpinned.Kind, ErrUnpinned.Code, "%s: %s", ErrUnpinned.Msg, drift[0].Reference).
+				With("see all: agentbox blueprint verify FILE; pin them: agentbox blueprint lock FILE; then register it")
+		}
+	}
+	_, tools, err := s.Tools(b)
+	if err != nil {
+		return run.Run{}, err
+	}
+	if t.Space == "" {
+		room := t.Room
+		if t.Space, t.Room, err = s.Space(ctx, origin, t, b); err != nil {
+			return run.Run{}, err
+		}
+		if room != "" {
+			t.Room = room
+		}
+	}
+	input, err := json.Marshal(errand.Mission{Version: 1, Blueprint: b.Name, Edition: version, Locked: locked, Loop: Hash(), Tools: tools,
+		Space: t.Space, Task: t.Text})
+	if err != nil {
+		return run.Run{}, err
+	}
+	if t.Title == "" {
+		t.Title = title(t.Text)
+	}
+	return s.Create(ctx, origin, t, input)
+}
+
+// title is the first line of a task, cut to 80 characters.
+func title(text string) string {
+	first, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
+	if runes := []rune(first); len(runes) > 80 {
+		first = string(runes[:79]) + "…"
+	}
+	return first
+}

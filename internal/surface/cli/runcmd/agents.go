@@ -1,0 +1,203 @@
+package runcmd
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"agentbox/internal/client"
+	"agentbox/internal/domain/blueprint"
+	"agentbox/internal/domain/errand"
+	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/fault"
+	"agentbox/internal/domain/policy"
+	"agentbox/internal/domain/run"
+	"agentbox/internal/domain/step"
+	"agentbox/internal/surface/cli/cmdline"
+	"agentbox/internal/surface/cli/term"
+)
+
+// AgentRun is the command that gives an agent a task.
+func AgentRun(i *cmdline.Invocation) *cobra.Command {
+	var (
+		space, room string
+		detach      bool
+		t           client.AgentTask
+	)
+	c := &cobra.Command{
+		Use: "run BLUEPRINT TASK", Short: "Give an agent a task, and follow it to its report", Args: cobra.ExactArgs(2),
+		Long: "Run begins a run of the agent that a blueprint defines. BLUEPRINT is the name of a registered one, or a file. A file is registered " +
+			"first.\nTASK is the text of the task; - reads it from standard input. The agent works in a new space as the blueprint says, unless " +
+			"--space names one.\nTurns, tool calls and questions go to standard error, the report goes to standard output. An interruption of this " +
+			"command does\nnot end the run: `agentbox cancel RUN` does. The agent is told what people post in --thread, before its next turn.",
+		Example: "  agentbox agent run reporter \"sum up notes.md in three lines\" --space notes\n  agentbox agent run reporter.yaml - < task.md",
+	}
+	c.Flags().IntVar(&t.Version, "version", 0, "of the blueprint; the newest if not named")
+	c.Flags().StringVar(&space, "space", "", "the space in which it works")
+	cmdline.RoomFlag(i, c, &room)
+	c.Flags().StringVar((*string)(&t.Thread), "thread", "", "a thread of the room; the agent is told what people post there")
+	c.Flags().StringVar(&t.Title, "title", "", "what the run is called")
+	c.Flags().BoolVarP(&detach, "detach", "d", false, "print the run, and do not follow it")
+	c.RunE = func(cmd *cobra.Command, args []string) error {
+		ctx := cmd.Context()
+		api, err := i.Connect(ctx)
+		if err != nil {
+			return err
+		}
+		if t.Task, err = taskText(i, args[1]); err != nil {
+			return err
+		}
+		if t.Space, err = i.Named(ctx, api, space); err != nil {
+			return err
+		}
+		if room != "" {
+			if t.Room, err = i.RoomNamed(ctx, api, room); err != nil {
+				return err
+			}
+		}
+		name, err := registered(ctx, i, api, args[0])
+		if err != nil {
+			return err
+		}
+		made, err := api.RunBlueprint(ctx, name, t)
+		if err != nil {
+			return err
+		}
+		if detach {
+			return i.Show(made, func(p *term.Printer) { p.Line("%s", made.ID) })
+		}
+		if err := followAgent(ctx, i, api, made); err != nil {
+			return err
+		}
+		return reportOf(ctx, i, api, made)
+	}
+	return c
+}
+
+// taskText returns the text of a task, from standard input for -.
+func taskText(i *cmdline.Invocation, arg string) (string, error) {
+	if arg != "-" {
+		return arg, nil
+	}
+	const most = 256 << 10
+	raw, err := io.ReadAll(io.LimitReader(i.In, most+1))
+	if err == nil && len(raw) > most {
+		err = cmdline.Usage("a task has at most %d bytes", most)
+	}
+	return string(raw), err
+}
+
+// registered returns the name of a blueprint. A file is registered first.
+func registered(ctx context.Context, i *cmdline.Invocation, api *client.Client, arg string) (string, error) {
+	if !strings.ContainsAny(arg, "./") {
+		return arg, nil
+	}
+	f, err := os.Open(arg)
+	if err != nil {
+		return "", fault.Wrap(err, fault.NotFound, "file_unreadable", "%s cannot be read", term.OneLine(arg, 200))
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, blueprint.MaxBytes+1))
+	if err != nil {
+		return "", err
+	}
+	if len(text) > blueprint.MaxBytes {
+		return "", fault.New(fault.Invalid, "blueprint_invalid", "the blueprint has more than %d bytes, which is the limit", blueprint.MaxBytes)
+	}
+	checked, err := api.CheckBlueprint(ctx, string(text))
+	if err != nil {
+		return "", err
+	}
+	if !checked.Valid {
+		return "", fault.New(fault.Invalid, "blueprint_invalid", "%s is not a blueprint", term.OneLine(arg, 200)).
+			With("see what is wrong: agentbox blueprint validate " + arg)
+	}
+	made, err := api.RegisterBlueprint(ctx, checked.Name, string(text))
+	if err == nil {
+		i.Printer(i.Err).Line("%s is version %d of %s", term.Plain(arg), made.Version, made.Name)
+	}
+	return checked.Name, err
+}
+
+// followAgent tells on standard error what an agent does, until its run ends.
+func followAgent(ctx context.Context, i *cmdline.Invocation, api *client.Client, made run.Run) error {
+	p := i.Printer(i.Err)
+	p.Line("%s has begun; Ctrl-C leaves it running", made.ID)
+	for e, err := range api.FollowEvents(ctx, client.EventFilter{From: 1, Correlation: made.Correlation, Types: []string{run.EventCompleted, run.EventFailed, run.EventCancelled,
+		step.EventCreated, step.EventInvoked, policy.DeniedType, policy.ApprovalRequestedType}}) {
+		if err != nil {
+			return err
+		}
+		if e.Run == made.ID && (e.Type == run.EventCompleted || e.Type == run.EventFailed || e.Type == run.EventCancelled) {
+			return nil
+		}
+		tellAgent(p, made, e)
+	}
+	return ctx.Err()
+}
+
+// tellAgent tells one event of an agent's run, or of a run in the space that one of its tool calls stands for.
+func tellAgent(p *term.Printer, made run.Run, e event.Event) {
+	var said struct {
+		Title    string          `json:"title"`
+		Tool     string          `json:"tool_name"`
+		Approval string          `json:"approval_id"`
+		Decision json.RawMessage `json:"decision"` // an object of a denial, else a word
+	}
+	var decision struct {
+		Reason string `json:"reason"`
+	}
+	if json.Unmarshal(e.Data, &said) != nil {
+		return
+	}
+	const width = 160
+	switch own := e.Run == made.ID; {
+	case e.Type == policy.ApprovalRequestedType:
+		p.Line("%s", p.Paint(term.Yellow, "  waits for an answer: agentbox approvals show "+term.OneLine(said.Approval, 80)))
+	case e.Type == policy.DeniedType && !own && json.Unmarshal(said.Decision, &decision) == nil:
+		p.Line("%s", p.Paint(term.Red, "  refused: "+term.OneLine(decision.Reason, width)))
+	case e.Type == step.EventCreated && own:
+		p.Line("%s", p.Paint(term.Faint, term.OneLine(said.Title, width)))
+	case e.Type == step.EventInvoked && !own:
+		p.Line("  %s", term.OneLine(said.Tool+": "+said.Title, width))
+	}
+}
+
+// reportOf prints how an agent's run ended.
+func reportOf(ctx context.Context, i *cmdline.Invocation, api *client.Client, made run.Run) error {
+	shown, err := api.Run(ctx, made.ID)
+	if err != nil {
+		return err
+	}
+	var out struct {
+		Report string `json:"report"`
+	}
+	if shown.Reported != nil && len(shown.Reported.Output) > 0 {
+		if err := json.Unmarshal(shown.Reported.Output, &out); err != nil {
+			return err
+		}
+	}
+	if err := i.Show(shown, func(p *term.Printer) {
+		if out.Report != "" {
+			p.Line("%s", term.Plain(out.Report))
+		}
+	}); err != nil {
+		return err
+	}
+	if m, ok := errand.ReadMission(shown.Given); ok {
+		i.Printer(i.Err).Line("%s", i.Printer(i.Err).Paint(term.Faint, "its files: agentbox files ls "+string(m.Space)))
+	}
+	if shown.Status == run.Succeeded {
+		return nil
+	}
+	why := shown.Error
+	if shown.Reported != nil && shown.Reported.Message != "" {
+		why = shown.Reported.Message
+	}
+	return fault.New(fault.Conflict, "agent_run_failed", "the run %s: %s", shown.Status, term.OneLine(why, 300)).
+		With("see what it did: agentbox runs show " + string(made.ID))
+}

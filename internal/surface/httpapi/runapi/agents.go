@@ -1,0 +1,67 @@
+package runapi
+
+import (
+	"context"
+	"net/http"
+
+	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/policy"
+	"agentbox/internal/domain/run"
+	"agentbox/internal/service/agents"
+	"agentbox/internal/surface/httpapi/access"
+	"agentbox/internal/surface/httpapi/wire"
+)
+
+// agentTask is what an agent is to do.
+type agentTask struct {
+	Task    string    `json:"task" minLength:"1" maxLength:"262144" doc:"What the agent is to do, at most 256 KiB"`
+	Version int       `json:"version,omitempty" minimum:"1" doc:"Of the blueprint; the newest without it"`
+	Space   id.Space  `json:"space_id,omitempty" maxLength:"100" doc:"The space in which it works, or its name; without it, a new one as the blueprint says"`
+	Room    id.Room   `json:"room_id,omitempty" maxLength:"64" doc:"The room of the run; that of the space without it"`
+	Thread  id.Thread `json:"thread_id,omitempty" maxLength:"64" doc:"The agent is told what people post in this thread, before its next turn"`
+	Title   string    `json:"title,omitempty" maxLength:"200" doc:"Of the run; the beginning of the task without it"`
+}
+
+// Agents are the operations for runs of agents.
+type Agents struct {
+	access.Part
+	start *agents.Starter
+	of    *Claims
+}
+
+// NewAgents returns the operations for runs of agents.
+func NewAgents(p access.Part, start *agents.Starter, of *Claims) *Agents {
+	return &Agents{p, start, of}
+}
+
+// Register adds the operations to the server.
+func (s *Agents) Register() {
+	wire.HandleOnce(s.Server, wire.Operation{
+		ID: "run-blueprint", Needs: wire.DoesThere(policy.RunCreate), Method: http.MethodPost, Path: "/v1/blueprints/{blueprint}/runs",
+		Tag: "engines", Summary: "Give an agent a task", Rate: wire.RateRuns, Repeat: wire.RepeatRecalled, Status: http.StatusCreated,
+		MaxBody: maxOrderBody,
+		Detail: "The daemon's loop executes it: it asks the blueprint's model, and makes the tool calls that policy permits, until the model " +
+			"reports. The input of the run names exactly what it runs with. A blueprint is refused (blueprint_unpinned) when a pin is missing or " +
+			"does not fit, unless the daemon was started with --floating-pins.",
+	}, s.of.spoken, s.run, func(r run.Run) *struct{ Body run.Run } { return &struct{ Body run.Run }{r} })
+}
+
+func (s *Agents) run(ctx context.Context, c wire.Call, in *struct {
+	Name string `path:"blueprint" maxLength:"63" doc:"The blueprint's name"`
+	Body agentTask
+}) (run.Run, error) {
+	q := in.Body
+	if q.Space != "" {
+		var err error
+		if q.Space, err = s.SpaceNamed(ctx, c, q.Space); err != nil {
+			return run.Run{}, err
+		}
+		if _, err := s.of.spaces.Catalog.Space(ctx, c.Caller.Workspace, q.Space); err != nil {
+			return run.Run{}, err
+		}
+	}
+	return s.start.Start(ctx, c.Once(), agents.Task{
+		Workspace: c.Caller.Workspace, Blueprint: in.Name, Version: q.Version, Text: q.Task,
+		Space: q.Space, Room: q.Room, Thread: q.Thread, Title: q.Title, Key: c.ServiceKey(),
+	})
+}
