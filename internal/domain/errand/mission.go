@@ -29,7 +29,7 @@ type Mission struct {
 	Task      string       `json:"task"`
 }
 
-// ReadMission reads an input; false where it is no mission.
+// ReadMission reads an input; false where it is not a mission.
 func ReadMission(input json.RawMessage) (Mission, bool) {
 	var m Mission
 	dec := json.NewDecoder(bytes.NewReader(input))
@@ -63,7 +63,8 @@ func SpaceOf(input json.RawMessage) (id.Space, bool) {
 // TurnKind is the kind of the step of one turn of an agent, and Turn what its input says.
 const TurnKind = "turn"
 
-// Turn is the input of the step of a turn: its number from 0 on, and what led to its request to the model, as far as nothing else tells it.
+// Turn is the input of the step of a turn: its number from 0 on, and what led to its request to the model, as far as nothing else tells
+// it.
 type Turn struct {
 	Number  int            `json:"turn"`
 	Request event.Digest   `json:"request_sha256"`
