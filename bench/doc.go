@@ -6,5 +6,5 @@
 //	BenchmarkAppend/writers=64/ours
 //	BenchmarkAppend/writers=64/yardstick
 //
-// The program report pairs them and prints the table. What is expected of a pair stands in goals.json.
+// The program report pairs them and prints the table. goals.json has the goal of each pair.
 package bench

@@ -21,7 +21,7 @@ import (
 )
 
 // serveBare is the least that a server over HTTP can do for a message: it reads the JSON, writes one row in a transaction of its own, and
-// answers with an id. It knows nobody, keeps no promise and is asked for nothing else. It says where it listens, and serves until it is
+// answers with an id. It checks no caller and has no other request. It says where it listens, and serves until it is
 // killed.
 func serveBare(ctx context.Context, url string, connections int) error {
 	config, err := pgxpool.ParseConfig(url)

@@ -12,8 +12,8 @@ import (
 // tick is the unit in which the kernel counts the time of processors for programs.
 const tick = 10 * time.Millisecond
 
-// cpuOf is what a process and all that it started have used of the processors so far. With neighbours on the machine it tells more than a
-// rate. What ended before it was asked for again is not counted, unless its parent waited for it.
+// cpuOf is the processor time that a process and its children have used so far. With neighbours on the machine it tells more than a
+// rate. A child that has ended counts only if its parent waited for it.
 func cpuOf(pid int) (used time.Duration) {
 	proc := filepath.Join("/proc", strconv.Itoa(pid))
 	raw, err := os.ReadFile(filepath.Join(proc, "stat"))
@@ -49,17 +49,17 @@ func cpuOf(pid int) (used time.Duration) {
 	return used
 }
 
-// costs are what was used of the processors, by whom, in microseconds for each thing done.
+// costs are the processor time of each process, in microseconds per message or run.
 type costs struct {
 	Daemon   float64 `json:"daemon_us"`
 	Postgres float64 `json:"postgres_us,omitempty"`
 	Clients  float64 `json:"clients_us"`
 }
 
-// spent are what was used so far.
+// spent is the processor time used so far.
 type spent struct{ daemon, postgres, clients time.Duration }
 
-// since divides what was used since then by what was done.
+// since divides the time used since then by the number of things done.
 func (s spent) since(then spent, done int) costs {
 	each := func(now, then time.Duration) float64 {
 		return float64((now - then).Microseconds()) / float64(max(1, done))
@@ -67,7 +67,7 @@ func (s spent) since(then spent, done int) costs {
 	return costs{each(s.daemon, then.daemon), each(s.postgres, then.postgres), each(s.clients, then.clients)}
 }
 
-// spend reads what was used so far, by processes that this one started; a process that is 0 is none.
+// spend reads the processor time that child processes used so far; a process id of 0 means none.
 func spend(daemon, postgres int) spent {
 	s := spent{clients: cpuOf(os.Getpid())}
 	if daemon > 0 {

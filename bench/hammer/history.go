@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// history is what the clients of one store did and were told, and what its daemon shows afterwards. What they were told is in the order
+// history is what the clients of one store did, the answers they got, and what its daemon shows afterwards. The answers are in the order
 // of no clock: many clients add to it.
 type history struct {
 	Posts    []post
@@ -24,7 +24,7 @@ type history struct {
 // post is a message that was acknowledged.
 type post struct{ Room, Thread, Message, Content string }
 
-// order is a run that was acknowledged; Ended is what its engine was told that it ended as, "" where it was not told.
+// order is an acknowledged run; Ended is the end status in the answer to its engine, "" if there was none.
 type order struct{ Room, Run, Ended string }
 
 // claim is an answer to an engine that the run is its own.
@@ -69,7 +69,7 @@ type shown struct {
 	Steps  []string
 }
 
-// breach is a promise that was not kept, and where.
+// breach is a broken promise of the API, with its place.
 type breach struct{ What, Where string }
 
 // breaches accumulate what is wrong; after the first few of a kind the rest is only counted.

@@ -38,9 +38,9 @@ type load struct {
 	following sync.WaitGroup
 	deaf      context.CancelFunc // ends the followers
 
-	mu      sync.Mutex // guards the history, but for what is read at the end
+	mu      sync.Mutex // guards the history, except the part that is read at the end
 	history history
-	asked   map[string]time.Time // when a run of this phase was asked for
+	asked   map[string]time.Time // when a client requested a run of this phase
 	came    map[string]time.Time // when an engine first had it
 	ends    map[string]string    // what runs ended as, as their engines were told
 	failed  []error
@@ -284,7 +284,7 @@ func (l *load) make(ctx, until context.Context, m *meter, n, perSecond int) {
 	m.add("run made", took)
 }
 
-// engage is an engine: it claims runs and executes them, until it is told to end.
+// engage is an engine: it claims runs and executes them until its context ends.
 func (l *load) engage(ctx, ended context.Context, m *meter, n, steps int) {
 	c := l.owner.as(l.engine)
 	for ended.Err() == nil {

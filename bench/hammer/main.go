@@ -1,5 +1,5 @@
 // Command hammer drives the daemon's HTTP API as strangers would: writers post messages into rooms, makers make runs, engines execute
-// them, and followers read the rooms' streams. Then it holds everything that anybody was told against what the log shows, and says how
+// them, and followers read the rooms' streams. Then it compares all answers with the log, and says how
 // fast it was, beside what the same server does bare and beside peers that do the same. It exits with 1 when a promise was broken.
 package main
 
@@ -190,7 +190,7 @@ func (h *hammer) drive(ctx context.Context, store string) (r result, err error) 
 	return r, h.compare(ctx, &r)
 }
 
-// judge holds what the clients were told against what the daemon shows, ends it, and lets its log be proven.
+// judge compares the clients' answers with what the daemon shows, ends the daemon, and verifies its log.
 func (h *hammer) judge(ctx context.Context, l *load, r *result) error {
 	h.say("%s: checking %d messages, %d runs and %d steps", r.Store, len(l.history.Posts), len(l.history.Runs), len(l.history.Steps))
 	seen, err := l.observe(ctx)

@@ -1,6 +1,6 @@
-// Command report reads the output of `go test -bench`, pairs each figure of ours with its yardstick, and prints a table.
+// Command report reads the output of `go test -bench`, pairs each figure of Agentbox with its yardstick, and prints a table.
 //
-// It copies what it reads to standard error, so that nothing of the run is hidden, and never fails because of a figure. Under CI it fails
+// It copies its input to standard error, so that nothing of the run is hidden, and never fails because of a figure. Under CI it fails
 // when something was left out.
 package main
 
@@ -20,7 +20,7 @@ import (
 func main() {
 	goals := flag.String("goals", "goals.json", "what is expected of which pair")
 	out := flag.String("out", "bench.json", "where the rows are written as JSON")
-	asked := flag.String("bench", ".", "which benchmarks were asked for, as go test was told: no row is made of the goals of others")
+	asked := flag.String("bench", ".", "pattern of the benchmarks that go test ran; goals of other benchmarks get no row")
 	smoke := flag.Bool("smoke", false,
 		"print no table, and fail where a benchmark failed or a goal has no figure; what this machine lacks is forgiven but under CI")
 	flag.Parse()
@@ -34,9 +34,9 @@ func main() {
 	}
 }
 
-// askedFor reads the goals of the benchmarks that were asked for.
+// askedFor reads the goals of the selected benchmarks.
 func askedFor(goalsFile, asked string) ([]goal, error) {
-	whole, _, _ := strings.Cut(asked, "/") // what comes after it chooses among the parts of a benchmark
+	whole, _, _ := strings.Cut(asked, "/") // the rest selects parts of a benchmark
 	names, err := regexp.Compile(whole)
 	if err != nil {
 		return nil, fmt.Errorf("-bench: %w", err)

@@ -34,7 +34,7 @@ type row struct {
 	Ratio     *float64 `json:"ratio"` // ours divided by the yardstick
 	Goal      string   `json:"goal"`
 	Met       *bool    `json:"met"`               // null where there is no goal; a goal whose figures are missing is not met
-	Missing   string   `json:"missing,omitempty"` // why there is no yardstick, or nothing of ours, where it belongs
+	Missing   string   `json:"missing,omitempty"` // why the yardstick or the figure of Agentbox is missing
 }
 
 // sample is one figure: the benchmark's full name and a unit.
@@ -111,7 +111,7 @@ func (f *figures) median(name, unit string) *float64 {
 }
 
 // rows returns one row for each goal, then one for each other pair and for each benchmark that stands alone, in every unit that it reports;
-// allocations only where they stand alone. What is the yardstick of a goal by its own name is told there alone.
+// allocations only where they stand alone. A yardstick that a goal names appears in the goal's row and not in a row of its own.
 func (f *figures) rows(goals []goal) []row {
 	rows := make([]row, 0, len(goals))
 	told, against := map[sample]bool{}, map[string]bool{}

@@ -51,7 +51,7 @@ func StartPostgres(ctx context.Context, connections int) (*Postgres, error) {
 }
 
 func (p *Postgres) start(ctx context.Context, connections int) error {
-	if os.Geteuid() == 0 { // as whom PostgreSQL refuses to run
+	if os.Geteuid() == 0 { // PostgreSQL refuses to run as root
 		nobody, err := accounts.Lookup("nobody")
 		if err != nil {
 			return err
@@ -145,7 +145,7 @@ func postgresPrograms() string {
 		return filepath.Dir(program)
 	}
 	version := func(path string) int {
-		n, _ := strconv.Atoi(filepath.Base(filepath.Dir(filepath.Dir(path)))) // 0 for what is no number
+		n, _ := strconv.Atoi(filepath.Base(filepath.Dir(filepath.Dir(path)))) // 0 for what is not a number
 		return n
 	}
 	return filepath.Dir(slices.MaxFunc(found, func(a, b string) int { return version(a) - version(b) }))

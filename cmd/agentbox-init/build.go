@@ -17,8 +17,8 @@ import (
 	"agentbox/internal/spaceinit"
 )
 
-// build makes the space around this process and gives up what it needed for that. It starts with all the privileges that a fresh user
-// namespace gives over itself and ends with none.
+// build makes the space around this process and gives up the privileges that this needed. It starts with all the privileges that a fresh
+// user namespace gives over itself and ends with none.
 func build(s *spaceinit.Setup) (spaceinit.Ready, error) {
 	ready := spaceinit.Ready{Version: spaceinit.Version}
 	unix.Umask(0)
@@ -117,7 +117,7 @@ func plant(s *spaceinit.Setup) error {
 		}
 	}
 	for i, m := range s.Mounts {
-		if err := attach(m, trees[i]); err != nil && m.Type != "devpts" { // a kernel without terminals runs what needs none
+		if err := attach(m, trees[i]); err != nil && m.Type != "devpts" { // a kernel without terminals still runs commands that need none
 			return fmt.Errorf("mount %s: %w", m.Target, err)
 		}
 	}
@@ -155,7 +155,7 @@ func plant(s *spaceinit.Setup) error {
 	return nil
 }
 
-// writeFile writes a small file without the runtime's poller, which would look at each.
+// writeFile writes a small file without the runtime's poller, which would try to poll each.
 func writeFile(f spaceinit.File) error {
 	fd, err := unix.Open(f.Path, unix.O_CREAT|unix.O_WRONLY|unix.O_CLOEXEC, 0o644)
 	if err != nil {
@@ -185,7 +185,7 @@ func openTree(m spaceinit.Mount) (int, error) {
 	return fd, nil
 }
 
-// attach mounts one thing on its target, which it makes.
+// attach makes the target of one mount and mounts it.
 func attach(m spaceinit.Mount, tree int) error {
 	if err := makeTarget(m); err != nil {
 		return err
@@ -225,7 +225,7 @@ func makeTarget(m spaceinit.Mount) error {
 	return err
 }
 
-// void is an empty folder that nothing can be written to.
+// void is an empty read-only folder.
 const void = "void"
 
 // mask hides a file behind the null device and a folder behind the empty one, where they exist.

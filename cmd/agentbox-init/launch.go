@@ -17,13 +17,13 @@ import (
 
 // The descriptors that a launcher is started with; the ones after them are the tasks files of the daemon's own groups.
 const (
-	orders    = 3 // the socket on which it is asked
+	orders    = 3 // the socket that carries the requests
 	image     = 4 // this program
 	firstHome = 5
 )
 
-// launcher starts inits on behalf of a daemon: what is forked should be small, and what enters the groups of a space should be no thread of
-// the daemon. It listens to the daemon only, and every init that it starts is the daemon's child, not its own.
+// launcher starts inits on behalf of a daemon. It is small, so it forks fast, and its thread enters the groups of a space instead of a
+// thread of the daemon. It listens to the daemon only, and every init that it starts is the daemon's child, not its own.
 type launcher struct {
 	image   int
 	homes   []int // tasks files of the groups in which it belongs
@@ -38,7 +38,7 @@ func launch(homes int, apart bool) error {
 	for n := range homes {
 		l.homes = append(l.homes, firstHome+n)
 	}
-	// What else the daemon was itself started with is nobody's business here.
+	// A space must not see the rest of the daemon's own environment.
 	if err := unix.CloseRange(uint(firstHome+homes), math.MaxUint32, 0); err != nil {
 		return err
 	}
@@ -61,7 +61,7 @@ func launch(homes int, apart bool) error {
 	}
 }
 
-// serve does what one message asks.
+// serve handles one message.
 func (l *launcher) serve() (done bool, err error) {
 	n, fds, err := l.receive()
 	defer func() {
@@ -141,7 +141,7 @@ func (l *launcher) start(message []byte, fds []int, answer *spaceinit.Launched) 
 	}
 	for _, home := range left {
 		if failed := enter(l.homes[home]); failed != nil {
-			// What it would start next would be born in the wrong group.
+			// The next command would start in the wrong group.
 			err, answer.Lost = errors.Join(err, fmt.Errorf("return from the space's group: %w", failed)), true
 		}
 	}
@@ -202,8 +202,8 @@ func put(path, content string) error {
 	return errors.Join(err, unix.Close(fd))
 }
 
-// retreat makes this process's mount namespace, which is its own, into one that holds next to nothing: it is what each init starts with a
-// copy of, and has to leave.
+// retreat empties this process's own mount namespace almost completely, because each init starts with a
+// copy of it and has to leave that.
 func retreat() error {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return fmt.Errorf("make mounts private: %w", err)

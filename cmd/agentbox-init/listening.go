@@ -11,7 +11,7 @@ import (
 	"agentbox/internal/spaceinit"
 )
 
-// maxTable is the most that is read of the kernel's table of sockets: some six thousand of them.
+// maxTable is how many bytes of the kernel's table of sockets are read at most: about six thousand sockets.
 const maxTable = 1 << 20
 
 // listening returns the listening sockets of TCP in the space.

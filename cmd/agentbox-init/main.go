@@ -1,6 +1,6 @@
 //go:build linux
 
-// What the runtime would read of the control groups, to know how many threads to run, it is told; and it would keep the files open.
+// The runtime gets its thread count as a setting. Otherwise it would read the control groups and keep their files open.
 //go:debug containermaxprocs=0
 //go:debug updatemaxprocs=0
 
@@ -31,7 +31,7 @@ const (
 )
 
 func main() {
-	// The first thread does nothing but wait. What is sent to process 1 is dropped by the kernel while the first thread takes signals; a
+	// The first thread does nothing but wait. The kernel drops signals to process 1 while the first thread takes signals; a
 	// thread that forks blocks them for that moment, and a signal that comes then to a process whose first thread blocks it ends it.
 	runtime.LockOSThread()
 	if len(os.Args) == 4 && os.Args[0] == spaceinit.LauncherName {
@@ -147,7 +147,7 @@ func unhandle() {
 
 const (
 	lastSignal = 64
-	perThread  = 32 // with the next, what libraries and the runtime use to reach every thread
+	perThread  = 32 // libraries and the runtime use this signal and the next to reach every thread
 )
 
 // socket is a descriptor that is read and written by blocking calls, without the runtime's poller between: one thread waits on it and

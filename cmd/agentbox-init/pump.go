@@ -17,14 +17,14 @@ import (
 
 // pump moves bytes between a command's pipe and frames, never more at once than the other side has room for. A nil pump does nothing.
 type pump struct {
-	file *os.File // our end of the pipe
+	file *os.File // this process's end of the pipe
 
 	mu        sync.Mutex
 	changed   *sync.Cond
 	credit    int      // output: bytes that may be sent
-	queue     [][]byte // input: what came and was not written yet
+	queue     [][]byte // input: received and not written yet
 	eof       bool     // input: nothing will follow
-	last      []byte   // input: what is written at its end
+	last      []byte   // input: bytes to write at its end
 	socket    bool     // input: at its end the socket is shut for writing
 	dropped   bool     // output: nobody takes it any more
 	finishing bool     // output: no writer is left that counts; input: the reader is gone
@@ -130,7 +130,7 @@ func (p *pump) read(buf []byte) (int, error) {
 	return max(n, 0), errors.Join(err, failed)
 }
 
-// finish says that all that counts is in the pipe by now.
+// finish says that all output of the command is in the pipe by now.
 func (p *pump) finish() {
 	if p == nil {
 		return
@@ -201,7 +201,7 @@ func (p *pump) drop() {
 	p.close()
 }
 
-// close gives the pipe up and wakes who waits for it.
+// close gives the pipe up and wakes its waiting reader or writer.
 func (p *pump) close() {
 	if p == nil {
 		return

@@ -43,7 +43,7 @@ func (t *table) reap() {
 	}
 }
 
-// sweep ends everything that a command has left behind. Its own process has ended.
+// sweep ends all processes that a command has left behind. The command's own process has ended.
 func (t *table) sweep() error {
 	deadline := time.Now().Add(patience)
 	for {

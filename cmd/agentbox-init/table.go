@@ -28,7 +28,7 @@ type table struct {
 	byID   map[uint32]*command
 	byPID  map[int]*command
 	conns  map[uint32]*conn
-	orphan chan struct{} // holds at most one token: a child that is no command was reaped
+	orphan chan struct{} // holds at most one token: a child that is not a command was reaped
 	born   chan struct{} // holds at most one token: there is a child to reap
 }
 
@@ -135,7 +135,7 @@ func (t *table) handle(f spaceinit.Frame) error {
 	}
 }
 
-// start forks a command. What it opens is closed again on every path.
+// start forks a command. It closes every descriptor that it opens, on every path.
 func (t *table) start(id uint32, x spaceinit.Exec) (err error) {
 	p, err := prepare(x)
 	if err != nil {
@@ -310,11 +310,11 @@ func (t *table) follow(c *command) {
 	}
 	status := t.await(c)
 	if err := t.sweep(); err != nil {
-		// What cannot be ended one by one ends with the space.
+		// A process that cannot be killed alone ends with the space.
 		_ = t.w.Write(spaceinit.KindFailed, 0, []byte(err.Error()))
 		os.Exit(1)
 	}
-	// Whoever still holds an end of these belongs to another command and may not keep this one open.
+	// A process that still holds an end of these belongs to another command. It must not keep this one open.
 	c.in.close()
 	c.tty.close()
 	for _, p := range c.out {

@@ -13,7 +13,7 @@ import (
 	"agentbox/internal/surface/cli/cmdline"
 )
 
-// audit is what proves a log from its files.
+// audit verifies a log from its files.
 func audit() cmdline.Audit {
 	return cmdline.Audit{
 		Verify: verify, Key: publicKey, Checkpoint: checkpoint, Prove: prove, Check: check, Export: export,

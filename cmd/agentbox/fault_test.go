@@ -234,7 +234,7 @@ func TestFaultNoFileDescriptors(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.starve(&unix.Rlimit{Cur: 0, Max: before.Max}) // for as long as each of its loops goes round
-	stored := "echo " + strings.Repeat("x", 5_000)  // which is no part of its event, but a file
+	stored := "echo " + strings.Repeat("x", 5_000)  // which is not part of its event, but a file
 	for ended := time.After(2 * time.Second); ; {
 		if _, what, ok := c.run(stored); ok || what == "internal_error" {
 			t.Errorf("without descriptors: %s, %v", what, ok)

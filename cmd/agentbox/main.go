@@ -170,7 +170,7 @@ func up(ctx context.Context, d cmdline.Daemon, ready func(addr string, cold bool
 	return app.Up(ctx, config(d), app.Clock{}, logger, func(s app.State) { ready(s.Address, s.Cold) })
 }
 
-// told writes what an engine tells of its work, which whoever started it reads: a line for each thing, without a level below Warn.
+// told writes an engine's reports for the person who started it: a line for each, without a level below Warn.
 func told(e cmdline.Engine) slog.Handler {
 	options := &slog.HandlerOptions{Level: slog.LevelInfo}
 	if e.Verbose {

@@ -34,7 +34,7 @@ func sha(raw []byte) string {
 // binding are the checks that an approval is for the bytes that the person saw.
 type binding struct{ *examiner }
 
-// bind checks P-Bind: what is shown is what is hashed, what is hashed is what runs, and whatever differs by one field is refused.
+// bind checks P-Bind: the shown text is hashed, the hashed action runs, and an action that differs by one field is refused.
 func (x binding) bind(ctx context.Context, r *result) error {
 	space, err := x.own(ctx)
 	if err != nil {
@@ -57,7 +57,7 @@ func asked(a answer) (string, error) {
 	return "", fmt.Errorf("a file below ask/ was to be asked about, and the answer is %w", a.refusal())
 }
 
-// boundFile approves the writing of one file and sends everything that differs from it by one thing.
+// boundFile approves one write of a file, then sends each request that differs from it in one field.
 func (x binding) boundFile(ctx context.Context, r *result, space string) error {
 	c, content := x.live, "the content that was approved, by "+x.name
 	a, err := c.put(ctx, space, "ask/bound.txt", content)
@@ -148,7 +148,7 @@ func (x binding) boundFile(ctx context.Context, r *result, space string) error {
 			}
 		}
 	}
-	others.note("each is asked about by itself")
+	others.note("each has a question of its own")
 
 	same := r.try("the very request goes through, once, and what is written is what was approved")
 	same.tried(3)
@@ -190,7 +190,7 @@ func (x binding) boundFile(ctx context.Context, r *result, space string) error {
 	return nil
 }
 
-// boundCommand approves a command of a run and compares what was shown with what the log says has run.
+// boundCommand approves a command of a run. It compares the shown action with the one that ran, as the log has it.
 func (x binding) boundCommand(ctx context.Context, r *result, space string) error {
 	t := r.try("what a run executes are the bytes that the person saw")
 	commands := []string{
@@ -301,7 +301,7 @@ func (x binding) boundOnDisk(ctx context.Context, r *result) error {
 	return d.stop()
 }
 
-// fields returns the ways to all fields of the action about which an answer asks.
+// fields returns the paths to all fields of the action that an answer asks about.
 func (c *caller) fields(ctx context.Context, a answer) ([][]string, error) {
 	id := a.text("approval_id")
 	for _, e := range items(a.body["events"]) {
@@ -403,7 +403,7 @@ func (x binding) flippedCommands(ctx context.Context, t *trial, d *daemon, leave
 	return d, nil
 }
 
-// leavesOf returns the ways to all values of an object that are no objects or lists.
+// leavesOf returns the paths to all values of an object that are not objects or lists.
 func leavesOf(value any, way []string) (all [][]string) {
 	switch v := value.(type) {
 	case map[string]any:

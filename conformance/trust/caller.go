@@ -54,11 +54,11 @@ func locate(data, address, key string, over http.RoundTripper) (*caller, error) 
 	return newCaller(address, key, data, over), nil
 }
 
-// answer is what the API said.
+// answer is an answer of the API.
 type answer struct {
 	status int
 	raw    []byte
-	body   map[string]any // nil where it is no JSON object
+	body   map[string]any // nil where it is not a JSON object
 }
 
 // text returns a value by the names that lead to it, as text; "" where there is none.
@@ -67,7 +67,7 @@ func (a answer) text(path ...string) string { return at(a.body, path...) }
 // ok reports whether the request was done.
 func (a answer) ok() bool { return a.status >= 200 && a.status < 300 }
 
-// refusal says what a refusal said.
+// refusal returns a refusal as an error.
 func (a answer) refusal() error {
 	return fmt.Errorf("%d %s: %s", a.status, a.text("error"), a.text("detail"))
 }
@@ -97,7 +97,8 @@ func items(value any) (list []map[string]any) {
 	return list
 }
 
-// call makes one request; a body that is no reader is sent as JSON. Where a rate is used up it waits as long as it is told to.
+// call makes one request; it sends a body that is not an io.Reader as JSON. When it meets a rate limit, it waits as long as the answer
+// says.
 func (c *caller) call(ctx context.Context, method, path string, body any, header ...string) (answer, error) {
 	for {
 		a, wait, err := c.once(ctx, method, path, body, header...)
@@ -146,18 +147,18 @@ func (c *caller) once(ctx context.Context, method, path string, body any, header
 	numbers := json.NewDecoder(bytes.NewReader(a.raw))
 	numbers.UseNumber()
 	if strings.Contains(got.Header.Get("Content-Type"), "json") {
-		_ = numbers.Decode(&a.body) // an answer that is no object has none
+		_ = numbers.Decode(&a.body) // an answer that is not an object has none
 	}
 	seconds, _ := strconv.Atoi(got.Header.Get("Retry-After"))
 	return a, max(200*time.Millisecond, time.Duration(seconds)*time.Second), nil
 }
 
-// get reads something that is there.
+// get reads an existing resource.
 func (c *caller) get(ctx context.Context, path string) (answer, error) {
 	return c.must(ctx, http.MethodGet, path, nil)
 }
 
-// must makes a request that has to be done.
+// must makes a request that has to succeed.
 func (c *caller) must(ctx context.Context, method, path string, body any, header ...string) (answer, error) {
 	a, err := c.call(ctx, method, path, body, header...)
 	if err == nil && !a.ok() {
@@ -215,7 +216,7 @@ func shell(id, command string) operation {
 	return operation{"type": "shell", "id": id, "command": command}
 }
 
-// started is a run as the answer to its making tells it.
+// started is the answer to the start of a run.
 type started struct {
 	id, status string
 	events     []map[string]any

@@ -29,7 +29,7 @@ func (x crashing) crash(ctx context.Context, r *result) error {
 	return x.powerless(ctx, r)
 }
 
-// work is what clients saw of the runs that a daemon acknowledged.
+// work is what clients saw of acknowledged runs.
 type work struct {
 	mu      sync.Mutex
 	runs    []string          // acknowledged
@@ -170,7 +170,7 @@ func (c *caller) singly(ctx context.Context, t *trial) error {
 	return nil
 }
 
-// promised is what a daemon had acknowledged at a moment: runs with their results, and the log up to a place.
+// promised is the state that a daemon had acknowledged at a moment: runs with their results, and the log up to a place.
 type promised struct {
 	run, results string
 	head         uint64
@@ -302,7 +302,7 @@ func (c *caller) results(ctx context.Context, run string) (string, error) {
 	return string(raw), err
 }
 
-// goesOn starts a daemon on what is left of a data directory, holds it against what was acknowledged, kills it and verifies the log.
+// goesOn starts a daemon on the rest of a data directory, compares it with the acknowledged state, kills it and verifies the log.
 func (x crashing) goesOn(ctx context.Context, t *trial, files platter.Files, marks []any, hashes map[uint64]string) error {
 	dir, err := x.folder()
 	if err != nil {

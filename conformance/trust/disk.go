@@ -9,13 +9,13 @@ import (
 	"github.com/ncruces/go-sqlite3"
 )
 
-// database is the log of a data directory as somebody sees it who has a shell of SQLite and no scruples. No daemon may run on it.
+// database is the log of a data directory in the hands of an attacker with a shell of SQLite. No daemon may run on it.
 type database struct {
 	conn *sqlite3.Conn
-	back []string // puts back what open took away: who forges leaves no trace in the schema
+	back []string // restores what open removed: a forger leaves no trace in the schema
 }
 
-// open opens the log and takes away what keeps it append-only, until close.
+// open opens the log and removes the guards that keep it append-only, until close.
 func open(data string) (*database, error) {
 	conn, err := sqlite3.Open(filepath.Join(data, "log.db"))
 	if err != nil {

@@ -21,7 +21,7 @@ type property struct {
 	of      func(x *examiner) check
 }
 
-// check tries a promise and writes into the result what came of it.
+// check tries a promise and writes the outcome into the result.
 type check func(ctx context.Context, r *result) error
 
 // properties are the promises, in the order of the list of threats.
@@ -58,12 +58,12 @@ type examiner struct {
 
 	space string // its space on the installation, once there is one
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	daemons []*daemon  // that it started
 	scratch int        // folders that it has made
 }
 
-// all checks the properties that were asked for. One that cannot be checked is not shown, which is its result.
+// all checks the requested properties. One that cannot be checked has the result "not shown".
 func (x *examiner) all(ctx context.Context, only string) ([]result, error) {
 	wanted := strings.FieldsFunc(only, func(r rune) bool { return r == ',' || r == ' ' })
 	var results []result
@@ -84,7 +84,7 @@ func (x *examiner) all(ctx context.Context, only string) ([]result, error) {
 		r.say("%s", p.promise)
 		began := time.Now()
 		err := x.examine(ctx, p, &r)
-		if ctx.Err() != nil { // what was cut short says nothing about the promise
+		if ctx.Err() != nil { // an interrupted check says nothing about the promise
 			r.say("interrupted")
 			return results, errInterrupted
 		}
@@ -107,13 +107,13 @@ func (x *examiner) all(ctx context.Context, only string) ([]result, error) {
 // errInterrupted ends an examination that a person interrupted.
 var errInterrupted = errors.New("interrupted; the properties that are not listed were not examined to their end")
 
-// patience is how long one property is examined, where not every moment of P-Crash is asked for, before something hangs.
+// patience is the time limit of one property, unless every moment of P-Crash was requested. A property that takes longer hangs.
 const patience = 20 * time.Minute
 
 // errFailed ends an examination that is to end at its first failure.
 var errFailed = errors.New("a trial has failed")
 
-// examine checks one property, up to its first failure where that was asked for.
+// examine checks one property. With failFast it ends at the first failure.
 func (x *examiner) examine(ctx context.Context, p property, r *result) error {
 	if x.moments > 0 {
 		limited, end := context.WithTimeoutCause(ctx, patience, fmt.Errorf("it did not end within %s", patience))
@@ -129,7 +129,7 @@ func (x *examiner) examine(ctx context.Context, p property, r *result) error {
 	}
 	err := p.of(x)(ctx, r)
 	if errors.Is(context.Cause(ctx), errFailed) {
-		return nil // what was cut off by that is no failure of its own
+		return nil // later errors come from the end at the first failure
 	}
 	if err != nil && ctx.Err() != nil {
 		return fmt.Errorf("%w (%w)", context.Cause(ctx), err)
@@ -137,8 +137,8 @@ func (x *examiner) examine(ctx context.Context, p property, r *result) error {
 	return err
 }
 
-// own returns this program's space on the installation and makes it where there is none. Policy asks there about files below ask/ and about
-// the command tee.
+// own returns this program's space on the installation and makes it where there is none. Policy asks there about files below ask/ and
+// about the command tee.
 func (x *examiner) own(ctx context.Context) (string, error) {
 	if x.space != "" {
 		return x.space, nil
@@ -160,14 +160,14 @@ func (x *examiner) folder() (string, error) {
 	return dir, os.Mkdir(dir, 0o700)
 }
 
-// begun keeps a daemon in mind, so that it is ended with this program.
+// begun notes a daemon, so that it ends with this program.
 func (x *examiner) begun(d *daemon) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.daemons = append(x.daemons, d)
 }
 
-// forgotten puts a daemon that has ended out of mind.
+// forgotten drops the note of a daemon that has ended.
 func (x *examiner) forgotten(d *daemon) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -198,7 +198,7 @@ func (x *examiner) close() error {
 	return errors.Join(append(all, os.RemoveAll(x.dir))...)
 }
 
-// answered refuses what is still asked about the space, so that nobody is left with a question of this program's.
+// answered denies the open questions about the space, so that no question of this program stays.
 func (x *examiner) answered(ctx context.Context) error {
 	a, err := x.live.get(ctx, "/v1/approvals?status=pending")
 	if err != nil {

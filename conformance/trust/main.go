@@ -23,7 +23,7 @@ import (
 
 // The exit codes.
 const (
-	exitHeld        = 0   // every property that was asked for was shown
+	exitHeld        = 0   // every requested property was shown
 	exitBroken      = 1   // at least one was not
 	exitUsage       = 2   // nothing was tried
 	exitInterrupted = 130 // a person interrupted it
@@ -115,7 +115,7 @@ func parse(args []string, complaints io.Writer) (options, error) {
 	}
 	switch {
 	case f.NArg() > 0:
-		return o, fmt.Errorf("%q is no flag; --help lists them", f.Arg(0))
+		return o, fmt.Errorf("%q is not a flag; --help lists them", f.Arg(0))
 	case o.moments < 0 || o.kills < 1 || o.tries < 1:
 		return o, errors.New("--moments is 0 or more, --kills and --tries are 1 or more")
 	}

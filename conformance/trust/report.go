@@ -8,7 +8,7 @@ import (
 	"sync"
 )
 
-// maxFailures is how many failures of one trial are told; the rest is counted.
+// maxFailures is how many failures of one trial are printed; the others are only counted.
 const maxFailures = 5
 
 // result is what was found about one property.

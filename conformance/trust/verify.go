@@ -16,7 +16,7 @@ const (
 	longEnough = 100_000 // events from which on its speed says anything: below, the start of the program is what is measured
 )
 
-// verify checks P-Verify: the live log is read, and what is changed is a copy of the log of a daemon of its own.
+// verify checks P-Verify. It only reads the live log, and changes copies of the log of a daemon of its own.
 func (x *examiner) verify(ctx context.Context, r *result) error {
 	if err := x.liveLog(ctx, r); err != nil {
 		return err
@@ -115,7 +115,7 @@ func tamperings() []tampering {
 	}
 }
 
-// tampered changes copies of a log, one at a time, and looks what a verification says.
+// tampered changes copies of a log, one at a time, and checks the verification of each.
 func (x *examiner) tampered(ctx context.Context, r *result, data string) error {
 	whole := r.try("a copy of the log is intact with the public key alone, without the daemon")
 	raw, err := os.ReadFile(filepath.Join(data, "signing.pub"))
@@ -171,7 +171,7 @@ func (x *examiner) tampered(ctx context.Context, r *result, data string) error {
 	return x.cutOff(ctx, r, data, key, found.Checked)
 }
 
-// cutOff cuts off ends of the log, and changes what the log remembers of requests.
+// cutOff cuts off ends of the log, and changes the log's table of requests.
 func (x *examiner) cutOff(ctx context.Context, r *result, data, key string, events uint64) error {
 	t := r.try("a log whose end was cut off is found, and the first event that is missing is named")
 	for _, lost := range []uint64{1, 2, 7} {
@@ -229,7 +229,8 @@ func changed(data string, change func(db *database) error) error {
 	return errors.Join(change(db), db.close())
 }
 
-// verifiable copies of a data directory what a verification reads, without its secrets. A write-ahead log is moved into the database first.
+// verifiable copies the files of a data directory that a verification reads, without its secrets. A write-ahead log is moved into the
+// database first.
 func (x *examiner) verifiable(data string) (string, error) {
 	copied, err := x.copied(data)
 	if err != nil {

@@ -65,7 +65,7 @@ const (
 	nanoCacheDir = "nano-cache" // compiled interpreters of nano spaces, where the user has no folder for such things
 	searchFile   = "search.db"  // the search index; rebuilt from the log if missing
 	keysDir      = "keys"       // under which the data of events are sealed
-	stepPeriod   = time.Second  // how often expiry is looked at
+	stepPeriod   = time.Second  // interval between checks for expiry
 )
 
 // App is a daemon that is wired and not yet running.
@@ -101,7 +101,7 @@ type App struct {
 	keys    *keyring.Keyring
 	metrics *telemetry.Metrics
 	counted journal.Journal   // Log, as those append to it whose appends are counted, and whose secrets are taken out
-	tracer  *telemetry.Tracer // nil where no traces are told
+	tracer  *telemetry.Tracer // nil if traces are off
 	clock   event.Clock
 	logger  *slog.Logger
 	claim   *claimed

@@ -17,7 +17,8 @@ import (
 	"agentbox/internal/surface/mcpserver"
 )
 
-// sandboxFile is the key that seals the tokens of sandboxes of E2B, 0600. Where it is lost, the packages connect to their sandboxes again.
+// sandboxFile is the key that seals the tokens of sandboxes of E2B, 0600. If it is lost, the packages must connect to their sandboxes
+// again.
 const sandboxFile = "e2b.key"
 
 // tokensFile holds the sealed tokens by which signed addresses of files are found after a restart, one a line, 0600. Where it is lost,

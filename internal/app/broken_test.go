@@ -18,7 +18,7 @@ func TestADirectoryThatIsBrokenIsRefused(t *testing.T) {
 		make func(log string) error
 		code string // "" for an error without one
 	}{
-		{"a log that is no database", func(log string) error {
+		{"a log that is not a database", func(log string) error {
 			return os.WriteFile(log, []byte("this is not a database, and it is long enough to be read as one"), 0o600)
 		}, ""},
 		{"no log beside spaces", func(string) error { return nil }, "log_missing"},

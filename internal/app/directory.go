@@ -153,7 +153,7 @@ func (d *directory) read() error {
 		err = json.Unmarshal(raw, &d.note)
 	}
 	if err != nil || d.note.Version < 1 {
-		return fault.Wrap(err, fault.Invalid, "data_invalid", "%s cannot be read, so that nobody knows whether the log beside it is whole", path).
+		return fault.Wrap(err, fault.Invalid, "data_invalid", "%s cannot be read, so it is unknown whether the log beside it is complete", path).
 			With("put it back; where the log is known to be whole, move it away and it is made anew")
 	}
 	if d.note.Version > directoryVersion {
@@ -284,7 +284,7 @@ func (d *directory) step(ctx context.Context, log journal.Journal) error {
 		now, err := os.Lstat(filepath.Join(d.path, name))
 		if errors.Is(err, os.ErrNotExist) || err == nil && !os.SameFile(was, now) {
 			return fault.New(fault.Unavailable, "log_moved",
-				"%s was removed, moved or replaced while the daemon used it; it stops, for what it would record might be lost",
+				"%s was removed, moved or replaced while the daemon used it; it stops, because new records could be lost",
 				filepath.Join(d.path, name)).With("put it back, then start the daemon again")
 		}
 	}

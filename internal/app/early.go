@@ -32,7 +32,7 @@ type lent struct{ *net.TCPListener }
 func (l lent) Accept() (net.Conn, error) {
 	c, err := l.TCPListener.Accept()
 	if errors.Is(err, os.ErrDeadlineExceeded) {
-		err = net.ErrClosed // a deadline that has passed would be taken for a trouble that passes
+		err = net.ErrClosed // the server would retry after an error that is a timeout
 	}
 	return c, err
 }

@@ -60,7 +60,7 @@ func (a *App) work(ctx context.Context) error {
 type desk struct {
 	a    *App
 	work string       // the kind of the runs that it claims
-	last id.Workspace // of the last run that was claimed; used by whoever claims, one at a time
+	last id.Workspace // of the last run that was claimed; used by one claimer at a time
 
 	mu   sync.Mutex // guards held
 	held map[id.Workspace]int

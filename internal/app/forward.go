@@ -103,7 +103,7 @@ func (ms *membership) leader(ctx context.Context) (node.Member, error) {
 		}
 	}
 	return node.Member{}, fault.New(fault.Unavailable, "leader_unknown",
-		"none of the daemons of the log leads at this moment, and this is for the leader to do").With("ask again in a moment")
+		"no daemon of the log is the leader at this moment, and only the leader can do this").With("ask again in a moment")
 }
 
 // forwarding answers a request with what another member answers to it, as it comes.

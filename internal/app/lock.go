@@ -156,7 +156,7 @@ func makeDurably(dir string) error {
 	}
 	switch {
 	case errors.Is(err, os.ErrExist):
-		return os.MkdirAll(dir, 0o700) // which complains where it is no folder
+		return os.MkdirAll(dir, 0o700) // which complains where it is not a folder
 	case err != nil:
 		return err
 	}

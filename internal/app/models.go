@@ -21,7 +21,7 @@ import (
 	"agentbox/internal/service/models"
 )
 
-// What the data directory has of models.
+// Files of models in the data directory.
 const (
 	modelsFile   = "models.yaml" // models, routes and budgets of the default workspace; people write it
 	pricesFile   = "prices.yaml" // what models cost; people write it

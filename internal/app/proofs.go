@@ -205,7 +205,7 @@ func abandon(ctx context.Context, log journal.Journal, store merkle.Store, ws id
 		event.New(audit.EventAbandoned, event.Origin{Principal: principal.System}, ws, "", data),
 	}})
 	if err != nil {
-		return one, fault.Wrap(err, fault.Unavailable, "log_unavailable", "what is given up could not be recorded")
+		return one, fault.Wrap(err, fault.Unavailable, "log_unavailable", "the end of what is given up could not be recorded")
 	}
 	return one, store.Abandon(ctx, ws, reason)
 }

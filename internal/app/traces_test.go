@@ -203,8 +203,8 @@ func text(fields map[string]any, name string) string {
 	return s
 }
 
-// TestTheTraceOfARun tells a real collector of a real run, which waits for a person while the daemon is restarted, and compares the tree of
-// spans; what is told holds no word of what was run.
+// TestTheTraceOfARun tells a real collector of a real run, which waits for a person while the daemon is restarted, and compares the
+// tree of spans; what is told holds no word of what was run.
 func TestTheTraceOfARun(t *testing.T) {
 	c := collect(t)
 	config := app.Default(t.TempDir())
@@ -308,7 +308,7 @@ func TestTheTraceOfARun(t *testing.T) {
 		}
 	}
 	if !found {
-		t.Errorf("the command was told %q, which is no operation's place", place)
+		t.Errorf("the command was told %q, which is not an operation's place", place)
 	}
 	if !slices.Contains(c.about, "service.name=agentbox") || !slices.Contains(c.about, "service.version="+app.Version) {
 		t.Errorf("the resource is %v", c.about)

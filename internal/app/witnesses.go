@@ -45,7 +45,7 @@ func visit(ctx context.Context, p *audit.Prover, workspaces []id.Workspace, wher
 		}
 		bring = func(ws id.Workspace) (audit.Visit, error) { return p.VisitWitness(ctx, ws, where, client) }
 	} else if info, err := os.Stat(where); err != nil || !info.IsDir() {
-		return nil, fault.New(fault.NotFound, "witness_not_found", "%s is no folder: make it, or plug the stick in", where)
+		return nil, fault.New(fault.NotFound, "witness_not_found", "%s is not a folder; create it, or connect the drive that holds it", where)
 	}
 	for _, ws := range workspaces {
 		v, err := bring(ws)
@@ -72,7 +72,7 @@ func (p *Proofs) Visit(ctx context.Context, where string) (visits []audit.Visit,
 	return visits, err
 }
 
-// witness brings checkpoints to the configured witnesses about once a minute. What one of them says is in the daemon's log.
+// witness brings checkpoints to the configured witnesses about once a minute. Their answers are in the daemon's log.
 func (up *upkeep) witness(ctx context.Context) error {
 	every(up.app.clock, ctx.Done(), witnessPeriod, func(now time.Time) {
 		workspaces, err := up.proofs.Workspaces(ctx)

@@ -25,7 +25,7 @@ type ActionTypeList struct {
 	Next  string              `json:"next_cursor"` // empty at the end
 }
 
-// ActionTypes lists the action types that the workspace declared; the retired ones too where they are asked for.
+// ActionTypes lists the action types that the workspace declared. The caller can include the retired ones.
 func (c *Client) ActionTypes(ctx context.Context, retired bool, p Page) (ActionTypeList, error) {
 	all := ""
 	if retired {

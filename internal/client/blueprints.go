@@ -66,7 +66,7 @@ func (c *Client) RunBlueprint(ctx context.Context, name string, t AgentTask) (ru
 	return made, err
 }
 
-// Blueprints lists the blueprints of the workspace; the removed ones too where they are asked for.
+// Blueprints lists the blueprints of the workspace. The caller can include the removed ones.
 func (c *Client) Blueprints(ctx context.Context, removed bool, p Page) (BlueprintList, error) {
 	all := ""
 	if removed {

@@ -59,7 +59,7 @@ func Through(transport http.RoundTripper, key string) *Client {
 	}
 }
 
-// Address is where the daemon is asked.
+// Address is the address of the daemon.
 func (c *Client) Address() string { return c.address }
 
 // Close releases the connections that wait for further use.

@@ -65,7 +65,7 @@ func (c *Client) Withdraw(ctx context.Context, a id.Approval, reason string) (po
 	return withdrawn, err
 }
 
-// Trial names a policy, and what it is asked about: an operation of the protocol.
+// Trial names a policy and the operation of the protocol to try against it.
 type Trial struct {
 	Policy    string          `json:"policy,omitempty"` // a preset
 	Overrides json.RawMessage `json:"policy_overrides,omitempty"`

@@ -17,7 +17,7 @@ type Port struct {
 	Open      []OpenPort `json:"open"`
 }
 
-// OpenPort says for whom a port is open.
+// OpenPort is one opening of a port: its audience, its owner and its end.
 type OpenPort struct {
 	ID        id.Exposure  `json:"exposure_id"`
 	How       string       `json:"how"` // requests, link or link_external

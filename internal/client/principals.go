@@ -73,7 +73,7 @@ type Capability struct {
 	Reason     string       `json:"reason,omitempty"`
 	CreatedAt  time.Time    `json:"created_at"`
 	Bearer     string       `json:"bearer,omitempty"`
-	Dropped    []string     `json:"dropped,omitempty"` // of what was asked for, because the parent does not permit it
+	Dropped    []string     `json:"dropped,omitempty"` // requested rights that the parent does not permit
 }
 
 // CapabilityList is a page of capability tokens.

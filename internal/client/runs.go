@@ -54,7 +54,7 @@ func ParseMessage(raw []byte) (Message, error) {
 	return m, nil
 }
 
-// unreadable says what is wrong with an operations message that is no JSON object, and where.
+// unreadable says what is wrong with an operations message that is not a JSON object, and where.
 func unreadable(raw []byte, err error) error {
 	syntax, ok := errors.AsType[*json.SyntaxError](err)
 	if !ok {
@@ -125,8 +125,8 @@ func (c *Client) Run(ctx context.Context, r id.Run) (RunShown, error) {
 	return found, err
 }
 
-// Transcript returns a run's transcript as it is sent, without the named classes of text, and with the files that the run began with where
-// they are wanted; the caller closes it. Whether all of it came only its reader can tell: see run.ReadTranscript.
+// Transcript returns a run's transcript as it is sent, without the named classes of text, and with the files that the run began with
+// where they are wanted; the caller closes it. Whether all of it came only its reader can tell: see run.ReadTranscript.
 func (c *Client) Transcript(ctx context.Context, r id.Run, redact []string, files bool) (io.ReadCloser, error) {
 	out := "none"
 	if len(redact) > 0 {
@@ -204,8 +204,8 @@ type Output struct {
 	Encoding  string `json:"encoding"` // utf-8 or base64
 }
 
-// FollowRun yields the frames of a run from a number on (0 for the first), as they come. It ends after FrameComplete and not before, unless
-// it yields an error or ctx ends: a connection that breaks is taken up again behind the last frame.
+// FollowRun yields the frames of a run from a number on (0 for the first), as they come. It ends after FrameComplete and not before,
+// unless it yields an error or ctx ends: a connection that breaks is taken up again behind the last frame.
 func (c *Client) FollowRun(ctx context.Context, s id.Space, r id.Run, from uint64) iter.Seq2[Frame, error] {
 	return func(yield func(Frame, error) bool) {
 		path := join(spacePath(s), "/runs/", escape(string(r)), "/stream")

@@ -24,7 +24,7 @@ type FileEvent struct {
 }
 
 // WatchFiles yields what becomes of the files of a folder of a space until the watch or ctx ends, or the daemon does not come back. A
-// connection that breaks is taken up again behind the last event. What happened meanwhile comes next, or overflow if that is not known. The
+// connection that breaks resumes behind the last event. The missed events come next, or overflow if they are not known. The
 // function begun, if it is not nil, is called when the watch has begun.
 func (c *Client) WatchFiles(ctx context.Context, s id.Space, path string, recursive bool, begun func()) iter.Seq2[FileEvent, error] {
 	return func(yield func(FileEvent, error) bool) {

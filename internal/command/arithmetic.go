@@ -11,8 +11,8 @@ import (
 )
 
 // Shell arithmetic evaluates the values of variables, and an array index in a value may hold a command: with x=$(cat f), $((x)) runs the
-// code in f. So arithmetic over data counts as a script. It is harmless if the policy lets scripts run, and is refused if the policy names
-// single commands. Values that can only be numbers are no data.
+// code in f. So arithmetic over data counts as a script. It is harmless if the policy lets scripts run, and is refused if the policy
+// names single commands. Values that can only be numbers are no data.
 
 // arithmetic is the known facts about the variables that arithmetic evaluates.
 type arithmetic struct {
@@ -22,7 +22,7 @@ type arithmetic struct {
 	from     map[string][]string // given the values of other variables
 	used     map[string]bool     // evaluated
 	integer  bool                // some variable evaluates whatever it is given
-	opaque   bool                // something is evaluated that is no variable of the command line
+	opaque   bool                // something is evaluated that is not a variable of the command line
 }
 
 // give notes that a variable gets a word. Found says that the word stands for search results, such as the names of files.

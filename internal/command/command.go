@@ -130,7 +130,7 @@ func (r *reader) unseal(a arg) {
 		name = "a file that is only known when it runs"
 	} else {
 		name = resolve(r.cwd, name)
-		_ = r.open(a, false, true) // never fails: it is no device of the network, which only a shell opens
+		_ = r.open(a, false, true) // never fails: it is not a device of the network, which only a shell opens
 	}
 	r.out.Unsealed = append(r.out.Unsealed, name)
 }
@@ -268,7 +268,7 @@ func joinedText(rest []arg) (string, bool) {
 	return strings.Join(words, " "), true
 }
 
-// shell reads the code that a shell is asked to run.
+// shell reads the code that a shell would run.
 func (r *reader) shell(c *Command, rest []arg, in *stdin, depth int) error {
 	dialect := Bash
 	switch c.Name {

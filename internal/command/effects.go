@@ -97,7 +97,7 @@ func (r *reader) declare(d *syntax.DeclClause, depth int) error {
 	return r.emit(Command{Name: d.Variant.Value, Args: known(args)})
 }
 
-// removes reads what rm and its like are told to remove.
+// removes reads what rm and similar commands would remove.
 func (pr *programs) removes(c *Command, rest []arg) {
 	options := true
 	for _, a := range rest {
@@ -207,7 +207,7 @@ func Interactive(c Command) bool {
 	})
 }
 
-// interpreter reads what an interpreter of another language is told to run.
+// interpreter reads what an interpreter of another language would run.
 //
 //nolint:cyclop // one case for each interpreter
 func (pr *programs) interpreter(c *Command, rest []arg, in *stdin) {
@@ -397,7 +397,7 @@ func (pr *programs) packages(c *Command, rest []arg) {
 	}
 }
 
-// options marks the programs that are harmless but for an option that runs a command.
+// options marks programs that are harmless, except for an option that runs a command.
 func (pr *programs) options(c *Command, rest []arg) {
 	if c.Name == "chmod" || c.Name == "chown" || c.Name == "chgrp" || c.Name == "cp" {
 		for _, a := range rest {

@@ -8,9 +8,9 @@ import (
 	"agentbox/internal/domain/policy"
 )
 
-// The effects of git depend on its verb, and on the configuration and the hooks of the repository, which can name commands. This file reads
-// verbs that work on the repository itself. Verbs that talk to another machine have the trait network. A command from an option, a
-// configuration or an alias is unknown.
+// The effects of git depend on its verb, and on the configuration and the hooks of the repository, which can name commands. This file
+// reads verbs that work on the repository itself. Verbs that talk to another machine have the trait network. A command from an option,
+// a configuration or an alias is unknown.
 
 // gitLocal are the verbs that work on a local repository. A verb in no table may be an alias, which runs anything.
 var gitLocal = names(`add am annotate apply archive blame branch bundle cat-file check-attr check-ignore checkout cherry cherry-pick clean
@@ -117,7 +117,7 @@ func (pr *programs) gitGlobals(c *Command, rest []arg) (verb *arg, behind []arg)
 					pr.line.unknown(c)
 				}
 			}
-			_ = pr.line.open(arg{text: value, known: true}, false, true) // never fails: it is no device of the network
+			_ = pr.line.open(arg{text: value, known: true}, false, true) // never fails: it is not a device of the network
 			if name == "-C" {
 				pr.line.places.dirs = append(pr.line.places.dirs, strings.TrimPrefix(path.Join("/", pr.line.cwd, value), "/"))
 			}

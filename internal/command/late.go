@@ -128,7 +128,7 @@ func (lt *lates) maybeOption(a arg, program string) bool {
 	})
 }
 
-// mayRun reports whether an option of which some parts are not known may run a program. What stands behind an option that takes a value
+// mayRun reports whether an option of which some parts are not known may run a program. The text behind an option that takes a value
 // cannot: -f"$x", --file="$x".
 func mayRun(program, option string) bool {
 	begin, _, cut := strings.Cut(option, unknownPart)

@@ -31,7 +31,7 @@ func TestWhatBashRunsAndTheParserRefuses(t *testing.T) {
 		{"echo $(( x$foo = 42 ))", data + " | echo"},
 		{"(( x$foo = 42 )) && a", data + " | a"},
 		{"(( x$(rm a) = 42 ))", data + " | rm a | arg>a"},
-		{"((sudo x))", data}, // bash says that it is no expression
+		{"((sudo x))", data}, // bash says that it is not an expression
 		{"! ! true; echo $((a; b) ) $(( x$y = 1 ))", data + " | true | echo | a | b"},
 	} {
 		r, err := command.ReadScript(c.script, command.Bash, "")

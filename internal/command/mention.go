@@ -32,9 +32,9 @@ func (mn *mentions) mention(a arg) {
 	}
 }
 
-// mentionAll notes the words of a command that is no file tool: it may print them, or hand them on.
+// mentionAll notes the words of a command that is not a file tool: it may print them, or hand them on.
 func (mn *mentions) mentionAll(name string, rest []arg) {
-	if fileless[name] || wrappers[name].known && !wrappers[name].opaque { // the command behind a wrapper is asked itself
+	if fileless[name] || wrappers[name].known && !wrappers[name].opaque { // the command behind a wrapper is checked itself
 		return
 	}
 	if _, ok := fileTools[name]; ok {
@@ -156,8 +156,8 @@ func captured(redirs []*syntax.Redirect) bool {
 	return false
 }
 
-// search reads the files that an expression of find matches. Negated tests match nothing. Pruned folders are not passed on, unless nothing
-// else is.
+// search reads the files that an expression of find matches. Negated tests match nothing. Pruned folders are not passed on, unless
+// nothing else is.
 func (mn *mentions) search(rest []arg) {
 	var branch, held, found []arg
 	pruned, acts, acted := false, false, false

@@ -19,7 +19,7 @@ type places struct {
 	links   [][]arg // what each ln is given
 }
 
-// A space keeps what lies below Mount. What is moved elsewhere, such as to /tmp, is in no snapshot, fork or archive, and goes when the
+// A space keeps the files below Mount. A file moved elsewhere, such as to /tmp, is in no snapshot, fork or archive, and goes when the
 // processes of the space end. That is deletion in effect, and nobody sees on a command line whether mv moves a file or a folder. So mv
 // out of the space's files counts as the removal of a tree, and so does mv into a link that the command line makes and that leads out.
 // Links that are there already are not looked at: the command line alone is read.

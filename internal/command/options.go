@@ -11,7 +11,7 @@ type taking byte
 
 const (
 	nothing  taking = 0
-	value    taking = 'v' // a value that is no file
+	value    taking = 'v' // a value that is not a file
 	attached taking = 'o' // the same, and only where it stands right behind the option
 	reading  taking = 'f' // a file that is read
 	writing  taking = 'w' // a file, or the folder of files, that is written

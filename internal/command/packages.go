@@ -27,7 +27,7 @@ func verb(tool string, rest []arg) string {
 	return ""
 }
 
-// bunInstalls reports whether bun is asked to fetch packages. With options before it, the verb may be any word, because the options that
+// bunInstalls reports whether bun would fetch packages. With options before it, the verb may be any word, because the options that
 // take a value change with every version.
 func bunInstalls(rest []arg) bool {
 	for i, a := range rest {
@@ -94,7 +94,7 @@ var fetching = map[string]map[string]bool{
 	"gh":         names("api auth clone gist issue pr release repo"),
 }
 
-// Fetches reports whether a verb of a program reaches another machine, unless all that it is told lies in the space.
+// Fetches reports whether a verb of a program reaches another machine, unless all of its arguments lie in the space.
 func Fetches(tool, verb string) bool { return fetching[tool][verb] }
 
 // fetcher marks the programs of which nothing is known but the verbs that fetch.

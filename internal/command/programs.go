@@ -218,7 +218,7 @@ var (
 	awkTexts     = regexp.MustCompile(`"(?:[^"\\\n]|\\.)*"`)
 )
 
-// awkProgram finds the program of awk where it is not known yet. What stands behind the program are no options.
+// awkProgram finds the program of awk where it is not known yet. Words behind the program are not options.
 func (pr *programs) awkProgram(rest []arg) {
 	var program []arg
 	given, flags, shifts := false, true, 0

@@ -322,7 +322,7 @@ func (r *reader) file(file *syntax.File, depth int) error {
 	defer func() { r.late.sure = outer }()
 	r.late.sure = nil // places are those of this text, and its variables may be those of another shell
 	var failed error
-	// What a function's name means is only certain where its definition is a statement of its own, before the call.
+	// The meaning of a function's name is certain only if its definition is a statement of its own, before the call.
 	certain := map[*syntax.FuncDecl]bool{}
 	for _, stmt := range file.Stmts {
 		if decl, ok := stmt.Cmd.(*syntax.FuncDecl); ok && !stmt.Negated && !stmt.Background && depth == 0 && decl.Name != nil {

@@ -340,7 +340,7 @@ func TestTextThatTwoShellsReadDifferently(t *testing.T) {
 		t.Errorf("got %s, want sudo among the commands", show(r))
 	}
 	if _, err := command.ReadScript("cat <(a)", command.POSIX, ""); err == nil {
-		t.Error("a process substitution is no POSIX shell, and was read as one")
+		t.Error("a process substitution is not a POSIX shell, and was read as one")
 	}
 }
 

@@ -15,14 +15,14 @@ var sqliteTakes = map[string]int{
 	"-hexkey": 1, "-textkey": 1, "-escape": 1, "-sorterref": 1, "-nonce": 1, "-lookaside": 2, "-pagecache": 2,
 }
 
-// sqlite reads what SQLite's shell is told: the database that it opens, the files that its commands and its SQL name, and whether it starts
-// programs or loads code.
+// sqlite reads the arguments of SQLite's shell: the database that it opens, the files that its commands and its SQL name, and whether it
+// starts programs or loads code.
 func (r *reader) sqlite(c *Command, rest []arg, in *stdin) error {
 	operands, told, flags := 0, false, true
 	for i := 0; i < len(rest); i++ {
 		a := rest[i]
 		switch {
-		case !a.known && (!a.one || operands != 0): // an option or several words; what is told decides what runs
+		case !a.known && (!a.one || operands != 0): // an option or several words; they decide what runs
 			r.unknown(c)
 			operands++
 			told = told || operands > 1

@@ -81,7 +81,7 @@ var poisons = names(`PATH BASH_CMDS BASH_ALIASES BASH_ENV ENV SHELLOPTS BASHOPTS
 	PROMPT_DIRTRIM PS0
 	JAVA_TOOL_OPTIONS _JAVA_OPTIONS LUA_INIT PHPRC AWKPATH AWKLIBPATH FPATH ZDOTDIR POSIXLY_CORRECT EXECIGNORE`)
 
-// runsByOption are programs that are harmless but for these options.
+// runsByOption are programs that are harmless, except for these options.
 var runsByOption = map[string][]string{
 	"tar": {"--checkpoint-action", "--to-command", "--use-compress-program", "-I", "--rsh-command", "-F", "--info-script",
 		"--new-volume-script"},

@@ -95,7 +95,7 @@ func (o Options) skip(rest []arg) (int, bool) {
 	return len(rest), true
 }
 
-// Operand returns the first word that is no option, and what stands behind it; nothing where there is none, or where it is not known.
+// Operand returns the first word that is not an option, and what stands behind it; nothing where there is none, or where it is not known.
 func (o Options) Operand(rest []Word) (first Word, behind []Word) {
 	i, ok := o.skip(argsOf(rest))
 	if !ok || i >= len(rest) {
@@ -127,9 +127,9 @@ var takes = map[string]Options{
 // takesMore are letters that optionTable leaves out: there what stands behind them counts as a file, which is the stricter.
 var takesMore = map[string]string{"curl": "CPQrtUxyYz"}
 
-// invocation is what a shell is told by its arguments.
+// invocation is what the arguments of a shell say.
 type invocation struct {
-	at     int   // where the first argument stands that is no option
+	at     int   // where the first argument stands that is not an option
 	script bool  // there stands the text of a command line
 	stdin  bool  // what it reads are commands, whatever stands there
 	starts bool  // it reads its start files
@@ -180,7 +180,7 @@ func invoked(rest []arg) (told invocation) {
 	return told
 }
 
-// Shell says what a shell is told to run: a text, a file, or the commands that it reads. It is none of them where that is not known.
+// Shell says what a shell would run: a text, a file, or the commands that it reads. It is empty if that is not known.
 func Shell(rest []Word) (text, file Word, reads bool) {
 	told := invoked(argsOf(rest))
 	switch {

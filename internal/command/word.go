@@ -12,7 +12,7 @@ import (
 // arg is a word of a simple command after quotes are taken away.
 type arg struct {
 	text  string // as far as it is known
-	known bool   // text is what the command gets, but for glob
+	known bool   // text is what the command gets, except for glob
 	one   bool   // where not known: it is one argument all the same, for it stands in double quotes
 	glob  bool   // the shell will replace it by the names of files
 

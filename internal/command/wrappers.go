@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// What stands in this file is asked by both who read a command line: the gate, which wants to know what would run, and tiering, which
+// Both readers of a command line use this file: the gate, which wants to know what would run, and tiering, which
 // wants to know what that needs.
 
 // Builtins returns the commands of a shell that change nothing but the shell itself, and print. Policies that permit any command at all
@@ -111,7 +111,7 @@ func looksUp(name string, options []arg) bool {
 	})
 }
 
-// takesLine reports whether what a wrapper runs is no command but a command line behind an option: flock FILE -c LINE.
+// takesLine reports whether what a wrapper runs is not a command but a command line behind an option: flock FILE -c LINE.
 func takesLine(name string, run []arg) bool {
 	return name == "flock" && len(run) > 1 && (run[0].text == "-c" || run[0].text == "--command")
 }

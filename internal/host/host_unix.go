@@ -50,7 +50,7 @@ func Full(err error) bool { return errors.Is(err, unix.ENOSPC) || errors.Is(err,
 // ReadOnly reports whether a file system takes no changes.
 func ReadOnly(err error) bool { return errors.Is(err, unix.EROFS) }
 
-// NoFolder reports whether there is something that is no folder where one is needed.
+// NoFolder reports whether there is something that is not a folder where one is needed.
 func NoFolder(err error) bool { return errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.EEXIST) }
 
 // SyncNames makes the names in a folder durable.

@@ -67,7 +67,7 @@ func Full(err error) bool {
 // ReadOnly reports whether a file system takes no changes.
 func ReadOnly(err error) bool { return errors.Is(err, windows.ERROR_WRITE_PROTECT) }
 
-// NoFolder reports whether there is something that is no folder where one is needed.
+// NoFolder reports whether there is something that is not a folder where one is needed.
 func NoFolder(err error) bool {
 	return errors.Is(err, windows.ERROR_DIRECTORY) || errors.Is(err, windows.ERROR_ALREADY_EXISTS) || errors.Is(err, syscall.ENOTDIR)
 }

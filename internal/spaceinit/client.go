@@ -115,7 +115,7 @@ func (c *Client) Close() {
 	<-c.ended
 }
 
-// Drain is Close for when the init has ended: what it said before is read, for which it is waited at most d.
+// Drain is Close for when the init has ended. It waits at most d to read what the init sent before.
 func (c *Client) Drain(d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

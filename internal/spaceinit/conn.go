@@ -93,7 +93,7 @@ const (
 	Unreached = 3 // something else
 )
 
-// taker takes the frames of an id that is no command's.
+// taker takes the frames of an id that is not a command's.
 type taker interface {
 	// take adds what a frame says; over means that no other frame of the id follows.
 	take(f Frame) (over bool, err error)
@@ -349,7 +349,7 @@ func (l *Conn) room(n int) (int, error) {
 	}
 }
 
-// CloseWrite says that nothing more is sent. What the space sends can still be read.
+// CloseWrite ends the sending. Reading from the space still works.
 func (l *Conn) CloseWrite() error {
 	l.mu.Lock()
 	again := l.done || l.closed || l.over
@@ -407,7 +407,7 @@ type list struct {
 
 func (q *list) take(f Frame) (over bool, err error) {
 	if f.Kind != KindListening {
-		return false, fmt.Errorf("%w: frame %d is no list of ports", ErrProtocol, f.Kind)
+		return false, fmt.Errorf("%w: frame %d is not a list of ports", ErrProtocol, f.Kind)
 	}
 	if q.all, err = DecodeListening(f.Body); err != nil {
 		return false, err

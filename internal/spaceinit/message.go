@@ -9,7 +9,7 @@ import (
 
 // Exec is the body of KindExec.
 type Exec struct {
-	Argv  []string // the program and its arguments; a name without a slash is looked up in the PATH of Env
+	Argv  []string // the program and its arguments; the init looks up a name without a slash in the PATH of Env
 	Env   []string // NAME=value
 	Cwd   string   // absolute, in the space
 	Stdin bool     // input follows in frames; otherwise it is empty
@@ -18,7 +18,7 @@ type Exec struct {
 	// the input is typed as Ctrl-D.
 	Terminal *Size
 
-	// Frames gives the command two more descriptors. What it writes to 3 comes on the channel Frames, and its input comes on 4 instead of
+	// Frames gives the command two more descriptors. Its writes to 3 come on the channel Frames, and its input comes on 4 instead of
 	// the standard input. It goes with Stdin, and not with Terminal.
 	Frames bool
 }

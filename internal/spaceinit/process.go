@@ -75,7 +75,7 @@ func (p *Process) wait(ctx context.Context, stdin []byte, expire <-chan time.Tim
 				}
 			}
 			call.taken(len(piece.bytes))
-			// An init that is gone takes none. What it said before still counts, and the reader finds its end.
+			// An init that is gone takes no credit. Its earlier frames still count, and the reader finds their end.
 			_ = c.w.Write(KindCredit, id, EncodeCredit(piece.channel, len(piece.bytes)))
 			continue
 		case exit != nil:

@@ -11,7 +11,7 @@ import (
 	"agentbox/internal/domain/space"
 )
 
-// Light is a tier of the name nano without anything behind it. What a command does in it is its text: `echo TEXT` prints the text, with
+// Light is a tier of the name nano without anything behind it. The text of a command says what it does: `echo TEXT` prints the text, with
 // `--context=NAME` a command shows 42 as a text, a table and a picture; with
 // `# want KIND NAME` at its end any command wants what the tier lacks after it has printed something, `sleep` ends when it is ended, and
 // everything else does nothing.

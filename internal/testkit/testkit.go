@@ -41,7 +41,7 @@ import (
 // WS is the workspace of the tests.
 const WS = id.DefaultWorkspace
 
-// Options are what a stack is made of. The zero Options, but for Program, are a stack in memory.
+// Options are the parts of a stack. The zero Options, with Program set, make a stack in memory.
 type Options struct {
 	Program   []byte       // the init's program; see package inittest
 	SQLite    bool         // the log, contents and frames on disk instead of in memory

@@ -71,7 +71,7 @@ type Space struct {
 	Env      map[string]string `json:"env,omitempty" doc:"Its environment; no secrets, for the model sees it" keys:"^[A-Za-z_][A-Za-z0-9_]{0,127}$" max:"64" each:"4096"`
 }
 
-// Files narrow what the preset permits with files. What the preset refuses stays refused.
+// Files narrow the preset's rights to files. A refusal of the preset stays a refusal.
 type Files struct {
 	Access   string   `json:"access,omitempty" doc:"read: no file is changed by an operation; write: as the preset says" enum:"read,write"`
 	Deny     []string `json:"deny,omitempty" doc:"Patterns of paths that operations and commands must not name" max:"200" each:"255"`

@@ -2,7 +2,7 @@ package blueprint
 
 import "agentbox/internal/domain/event"
 
-// Remains returns what stays of an event's data after a redaction: which version of which blueprint it was, and not what it said.
+// Remains returns the data of an event that stay after a redaction: the blueprint and its version, without its text.
 func Remains(e event.Event) (any, error) {
 	switch e.Type {
 	case EventRegistered, EventChanged:

@@ -70,7 +70,7 @@ var (
 	ErrMissing       = fault.New(fault.Denied, "missing_engine_token",
 		"an engine sends its id and its token, as X-Engine-Id and X-Engine-Token")
 	ErrInvalid  = fault.New(fault.Denied, "engine_token_invalid", "this is not a token of this engine, or it was revoked")
-	ErrExpired  = fault.New(fault.Denied, "engine_token_expired", "the time of this engine's token is over; ask for another one")
+	ErrExpired  = fault.New(fault.Denied, "engine_token_expired", "this engine's token has expired; request another one")
 	ErrInactive = fault.New(fault.Denied, "engine_inactive", "this engine was deactivated")
 	ErrNoMore   = fault.New(fault.Conflict, "engine_inactive",
 		"this engine was deactivated and gets no more tokens; register another one")

@@ -73,7 +73,7 @@ func TestWhatAnEngineMayNot(t *testing.T) {
 	work := engine.Work()
 	for _, action := range []string{policy.RunClaim, policy.ToolCall, policy.EvidenceCollect} {
 		if !slices.Contains(work, action) {
-			t.Errorf("%s is no work of an engine", action)
+			t.Errorf("%s is not work of an engine", action)
 		}
 	}
 	for _, action := range work {

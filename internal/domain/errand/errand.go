@@ -33,7 +33,7 @@ type Order struct {
 	Continue   bool              `json:"continue_on_error,omitempty"` // an operation that does not succeed does not fail the run
 }
 
-// ReadOrder reads an input; false where it is no order of operations.
+// ReadOrder reads an input; false where it is not an order of operations.
 func ReadOrder(input json.RawMessage) (Order, bool) {
 	var o Order
 	if json.Unmarshal(input, &o) != nil || o.Version != "1.0" || o.Space == "" || len(o.Operations) == 0 {
@@ -117,7 +117,8 @@ type Result struct {
 // ErrNothing says that no run waits for an engine.
 var ErrNothing = fault.New(fault.NotFound, "nothing_to_claim", "no run waits for an engine")
 
-// Claims is the contract by which an engine claims runs. A lost claim is a Conflict or a NotFound. After Unavailable the engine may retry.
+// Claims is the contract by which an engine claims runs. A lost claim is a Conflict or a NotFound. After Unavailable the engine may
+// retry.
 type Claims interface {
 	// Claim returns the next run of the kind Operations. It waits up to so long for one, and then returns ErrNothing; it may do so earlier.
 	Claim(ctx context.Context, wait time.Duration) (Work, error)
@@ -138,10 +139,10 @@ type Records interface {
 	Step(ctx context.Context, w Work, index int) (id.Step, error)
 	// Invoke asks the gate about an operation, and records its call if it may be made.
 	Invoke(ctx context.Context, w Work, s id.Step, index int, operation json.RawMessage) (Verdict, error)
-	// Operate executes an operation in the space, under its call, and returns when it has ended. Of a call that was executed before it returns
-	// what came of it.
+	// Operate executes an operation in the space, under its call, and returns when it has ended. Of a call that was executed before it
+	// returns what came of it.
 	Operate(ctx context.Context, w Work, call id.ToolCall, in id.Space, operation json.RawMessage) (Outcome, error)
-	// Conclude records what came of a call. The permit is that of its verdict, "" for one that was asked about under an earlier claim.
+	// Conclude records the outcome of a call. The permit is that of its verdict, "" for a call that was judged under an earlier claim.
 	Conclude(ctx context.Context, w Work, call id.ToolCall, permit string, o Outcome) error
 }
 

@@ -21,10 +21,15 @@ type Mission struct {
 	Loop      event.Digest `json:"loop_sha256"`   // of the prompts and rules of the loop
 	Tools     event.Digest `json:"tools_sha256"`  // of the tools that it is offered
 	Space     id.Space     `json:"space_id"`
+
+	// Pins are the content hashes of everything that the blueprint refers to, such as policy and models.main, when the run was begun. It is
+	// nil where whoever asked for the run did not record them.
+	Pins map[string]string `json:"pins,omitempty"`
+
 	Task      string       `json:"task"`
 }
 
-// ReadMission reads an input; false where it is no mission.
+// ReadMission reads an input; false where it is not a mission.
 func ReadMission(input json.RawMessage) (Mission, bool) {
 	var m Mission
 	dec := json.NewDecoder(bytes.NewReader(input))
@@ -58,7 +63,8 @@ func SpaceOf(input json.RawMessage) (id.Space, bool) {
 // TurnKind is the kind of the step of one turn of an agent, and Turn what its input says.
 const TurnKind = "turn"
 
-// Turn is the input of the step of a turn: its number from 0 on, and what led to its request to the model, as far as nothing else tells it.
+// Turn is the input of the step of a turn: its number from 0 on, and what led to its request to the model, as far as nothing else tells
+// it.
 type Turn struct {
 	Number  int            `json:"turn"`
 	Request event.Digest   `json:"request_sha256"`

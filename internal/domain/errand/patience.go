@@ -20,7 +20,7 @@ const (
 func Patiently(ctx context.Context, clock event.Clock, do func() error) error {
 	for {
 		if ctx.Err() != nil {
-			return context.Cause(ctx) // the daemon need not be asked about what is finished
+			return context.Cause(ctx) // finished work needs no request to the daemon
 		}
 		err := do()
 		if ctx.Err() != nil && err != nil {

@@ -73,7 +73,7 @@ func TestEventIsUUIDv7(t *testing.T) {
 	s := id.NewSource(fixed(time.UnixMilli(0x0123456789ab)), bytes.NewReader(bytes.Repeat([]byte{0xff}, 10)))
 	got := string(id.NewEvent(s))
 	if !regexp.MustCompile(`^01234567-89ab-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$`).MatchString(got) {
-		t.Errorf("%s is no UUIDv7 of its time", got)
+		t.Errorf("%s is not a UUIDv7 of its time", got)
 	}
 }
 

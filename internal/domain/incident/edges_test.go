@@ -108,9 +108,9 @@ func TestWhatIsSaidOfAnIncident(t *testing.T) {
 		o    incident.Opened
 		want error
 	}{
-		"a key that is no text":           {incident.Opened{Title: "a", Key: "\xff"}, incident.ErrInvalidKey},
+		"a key that is not a text":        {incident.Opened{Title: "a", Key: "\xff"}, incident.ErrInvalidKey},
 		"an entity type that is too long": {incident.Opened{Title: "a", EntityType: long}, incident.ErrTooLong},
-		"a category that is no text":      {incident.Opened{Title: "a", Category: "\xff"}, incident.ErrTooLong},
+		"a category that is not a text":   {incident.Opened{Title: "a", Category: "\xff"}, incident.ErrTooLong},
 		"broken details":                  {incident.Opened{Title: "a", Details: json.RawMessage(`{`)}, nil},
 	} {
 		if got, err := c.o.Check(); err == nil || c.want != nil && !errors.Is(err, c.want) {

@@ -175,8 +175,8 @@ func TestARequestIsChecked(t *testing.T) {
 		{"of an unknown level", with(func(q *label.Request) { q.Level = "odd" }), label.ErrInvalidLabel},
 		{"for one purpose twice", with(func(q *label.Request) { q.Purposes = []string{"a", "a"} }), label.ErrInvalidTags},
 		{"for an empty purpose", with(func(q *label.Request) { q.Purposes = []string{""} }), label.ErrInvalidTags},
-		{"for what is no text", with(func(q *label.Request) { q.Purposes = []string{"\xff"} }), label.ErrInvalidTags},
-		{"because of what is no text", with(func(q *label.Request) { q.Justification = "\xff" }), label.ErrInvalidJustification},
+		{"for what is not a text", with(func(q *label.Request) { q.Purposes = []string{"\xff"} }), label.ErrInvalidTags},
+		{"because of what is not a text", with(func(q *label.Request) { q.Justification = "\xff" }), label.ErrInvalidJustification},
 	} {
 		if err := c.q.Check(); !errors.Is(err, c.want) {
 			t.Errorf("%s: got %v, want %v", c.name, err, c.want)

@@ -26,7 +26,7 @@ const (
 	Public       Level = "public"
 	Internal     Level = "internal"
 	Restricted   Level = "restricted"   // only in the room that the label names
-	Confidential Level = "confidential" // each access is asked for and recorded, and in the room where the label names one
+	Confidential Level = "confidential" // each access needs a request, in the label's room if it names one, and is recorded
 	// for the purposes that the label names; for another one only with a justification, else a person decides
 	SensitivePII Level = "sensitive_pii"
 )

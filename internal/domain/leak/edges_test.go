@@ -166,7 +166,8 @@ func TestWhatTellsOfASecret(t *testing.T) {
 	}
 }
 
-// Names that become one name stay apart, what is no letter of HTML stays one, and a name that stands twice is seen beside arrays and texts.
+// Names that become one name stay apart, what is not a letter of HTML stays one, and a name that stands twice is seen beside arrays and
+// texts.
 func TestNamesStayApart(t *testing.T) {
 	one := secret(t, leak.GitHubToken)
 	for data, want := range map[string]string{
@@ -216,11 +217,12 @@ func TestEveryBeginningIsHeldBack(t *testing.T) {
 	}
 	s := leak.NewStream(none)
 	if got := string(s.Next([]byte("a xoxbz"))); got != "a xoxbz" {
-		t.Errorf("what is no beginning waits: %q", got)
+		t.Errorf("what is not a beginning waits: %q", got)
 	}
 }
 
-// A stream shows what is whole at once and without its secrets, also where it knows no values, and keeps what may go on behind a long text.
+// A stream shows what is whole at once and without its secrets, also where it knows no values, and keeps what may go on behind a long
+// text.
 func TestAStreamShowsWhatIsWhole(t *testing.T) {
 	one, long := secret(t, leak.GitHubToken), strings.Repeat("plain text ", leak.MaxHeld/8)
 	for name, values := range map[string]map[string]string{"no values": {}, "a value": {"TOKEN": "moonlight-77"}} {
@@ -327,7 +329,7 @@ func TestWhatLiesTooDeep(t *testing.T) {
 	}
 }
 
-// What is no JSON comes back as it was, a text of too many secrets goes as a whole, and other secrets between its pieces hide none.
+// What is not JSON comes back as it was, a text of too many secrets goes as a whole, and other secrets between its pieces hide none.
 func TestTheEdgesOfAScan(t *testing.T) {
 	one, other := secret(t, leak.GitHubToken), secret(t, leak.SlackToken)
 	for _, data := range []string{`{"a":"` + one, `"` + one + `" 1`, `{"a":"` + one + `"}}`, one} {

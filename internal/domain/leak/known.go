@@ -29,12 +29,12 @@ var secretName = regexp.MustCompile(
 		`[a-z]*(?:tok|pw|pwd|passwd|creds?)|` +
 		`credentials?|auth|authorization|private|signature|dsn|cookies?|sessions?)(?:$|[_.-])`)
 
-// openValue is a value that is no secret unless its name says so: a path or a list of paths, or an address without a password.
+// openValue is a value that is not a secret unless its name says so: a path or a list of paths, or an address without a password.
 var openValue = regexp.MustCompile(`^(?:[./~][^=+]*|[a-z][a-z0-9+.-]*://[^@\s]*)$`)
 
-// Values returns the values of an environment that may not be printed: those of variables with a secret's name, and those that look like a
-// key. Words, numbers, dates, versions, paths and shorter texts are printed all the time, and hide nothing. Variables of the daemon's own
-// (AGENTBOX_...) say how a command runs and are no secrets.
+// Values returns the values of an environment that may not be printed: those of variables with a secret's name, and those that look
+// like a key. Words, numbers, dates, versions, paths and shorter texts are printed all the time, and hide nothing. Variables of the
+// daemon's own (AGENTBOX_...) say how a command runs and are no secrets.
 func Values(envs ...map[string]string) Known {
 	var k Known
 	for _, env := range envs {
@@ -141,8 +141,8 @@ func matches(found []Match, n int, where string) []Match {
 	return found
 }
 
-// Scan returns JSON without the known values in its texts, and the values that it found. It does not apply the rules of the function Scan,
-// because every record passes there anyway.
+// Scan returns JSON without the known values in its texts, and the values that it found. It does not apply the rules of the function
+// Scan, because every record passes there anyway.
 func (k Known) Scan(data json.RawMessage) (json.RawMessage, []Match) {
 	if len(k.values) == 0 {
 		return data, nil

@@ -111,6 +111,6 @@ func TestStreams(t *testing.T) {
 		t.Errorf("got %.40q past the bound", got)
 	}
 	if got := leak.NewStream(known).Next([]byte("50 % done ")); string(got) != "50 % done " {
-		t.Errorf("what is no beginning waits: %q", got)
+		t.Errorf("what is not a beginning waits: %q", got)
 	}
 }

@@ -84,7 +84,7 @@ func Scan(data json.RawMessage) (json.RawMessage, []Match) {
 		return data, nil
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return data, nil // more than one value is no JSON either
+		return data, nil // more than one value is not JSON either
 	}
 	s := scan{left: MaxCharacters}
 	v = s.value(v, "", 0)

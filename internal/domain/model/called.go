@@ -40,10 +40,10 @@ type Passed struct {
 	Reason string `json:"reason"`
 }
 
-// What is done after a failure.
+// Next steps after a failure.
 const (
-	NextRetry    = "retry"    // the same model is asked again
-	NextFallback = "fallback" // the next model of the route is asked
+	NextRetry    = "retry"    // retry with the same model
+	NextFallback = "fallback" // try the next model of the route
 	NextNothing  = "nothing"  // the caller gets the failure
 )
 
@@ -166,7 +166,7 @@ func (c Called) Evolve(e event.Event) (Called, error) {
 	return c, nil
 }
 
-// Remains returns what stays of an event's data after a redaction: what was asked when, and what it cost, without what was said. It is nil
+// Remains returns what stays of an event's data after a redaction: the request without its texts, the usage and the cost. It is nil
 // for events of other kinds, and for those of the catalogue, which hold nothing that is said.
 func Remains(e event.Event) (any, error) {
 	switch e.Type {

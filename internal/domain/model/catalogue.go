@@ -112,10 +112,10 @@ func (e Entry) Digest() (event.Digest, error) {
 }
 
 // ErrFromFile refuses a change over the API of what the file of models says.
-var ErrFromFile = fault.New(fault.Conflict, "model_from_file", "the file of models says how this is; change it there")
+var ErrFromFile = fault.New(fault.Conflict, "model_from_file", "the file of models sets this; change it there")
 
-// Put decides what adding or changing the entry records: the type of the event and its data, an empty type where it says the same already.
-// Living is how many entries there are.
+// Put decides what adding or changing the entry records: the type of the event and its data, an empty type where it says the same
+// already. Living is how many entries there are.
 func (h Held) Put(next Entry, source string, living int) (string, Put, error) {
 	next.Workspace, next.AddedBy, next.AddedAt = "", "", time.Time{}
 	next = next.Complete()
@@ -249,7 +249,7 @@ func CheckRoutes(routes []Route, known func(name string) bool) error {
 		seen[at] = true
 		for _, name := range r.Models {
 			if !known(name) {
-				return bad("route %d names %q, which is no model of the catalogue", i+1, name)
+				return bad("route %d names %q, which is not a model of the catalogue", i+1, name)
 			}
 		}
 	}

@@ -97,7 +97,7 @@ type Entry struct {
 	AddedAt time.Time    `json:"added_at,omitzero"`
 }
 
-// What an entry has where it does not say.
+// Defaults of an entry.
 const (
 	DefaultOutput = 8_192
 	DefaultIdle   = 2 * time.Minute // a server of one's own loads its model first
@@ -168,7 +168,7 @@ func (e Entry) Check() error {
 		return bad("key is the name of a secret (1 to 64 of a-z, 0-9, . _ and -), never the secret itself")
 	}
 	if e.Record != "" && (!named(e.Record) || e.Provider == Scripted) {
-		return bad("record is the name of a cassette, for a model that is no cassette itself")
+		return bad("record is the name of a cassette, for a model that is not a cassette itself")
 	}
 	if len(e.Classes) > 32 {
 		return bad("a model has at most 32 classes")

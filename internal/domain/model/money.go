@@ -19,7 +19,7 @@ const unit Amount = 1_000_000
 // ParseAmount reads a decimal number of units, such as 2.5, with at most six places.
 func ParseAmount(text string) (Amount, error) {
 	whole, part, dotted := strings.Cut(text, ".")
-	bad := fault.New(fault.Invalid, "amount_invalid", "%.40q is no amount: write 12 or 0.25, with at most six places", text)
+	bad := fault.New(fault.Invalid, "amount_invalid", "%.40q is not an amount: write 12 or 0.25, with at most six places", text)
 	if whole == "" || dotted && part == "" || len(part) > 6 || strings.Trim(whole+part, "0123456789") != "" {
 		return 0, bad
 	}
@@ -72,8 +72,8 @@ func (p Price) Check() error {
 	return nil
 }
 
-// Cost returns what the tokens cost, each kind rounded up to a millionth. It never overflows: more than an Amount holds is the most that it
-// holds.
+// Cost returns what the tokens cost, each kind rounded up to a millionth. It never overflows: more than an Amount holds is the most
+// that it holds.
 func (p Price) Cost(u Usage) Amount {
 	sum := Amount(0)
 	for _, part := range []struct {

@@ -8,7 +8,7 @@ import (
 
 // Prices are what models cost, as people wrote it into the file of prices.
 type Prices struct {
-	Date     string           `json:"date"`     // on which they were looked up, such as 2026-11-28
+	Date     string           `json:"date"`     // the day of the price list, such as 2026-11-28
 	Currency string           `json:"currency"` // for people; all prices and budgets are in it
 	Models   map[string]Price `json:"models"`   // by the name of an entry, or as the endpoint calls the model
 }
@@ -28,7 +28,7 @@ func (p Prices) Of(e Entry) (Price, bool) {
 // Check refuses prices that make no sense.
 func (p Prices) Check() error {
 	if _, err := time.Parse(time.DateOnly, p.Date); err != nil {
-		return fault.New(fault.Invalid, "prices_invalid", "date is the day on which the prices were looked up, such as 2026-11-28")
+		return fault.New(fault.Invalid, "prices_invalid", "date is the day of the price list, such as 2026-11-28")
 	}
 	if p.Currency == "" || len(p.Currency) > 8 {
 		return fault.New(fault.Invalid, "prices_invalid", "currency names that of all prices, such as USD")

@@ -1,4 +1,4 @@
-// Package model is the language of language models: what is asked of one, what it answers, what that costs and how it fails.
+// Package model has the types of calls to language models: requests, answers, costs and failures.
 package model
 
 import (
@@ -114,7 +114,7 @@ const (
 	EffortHigh   Effort = "high"
 )
 
-// Request is what is asked of a model. It names no model and no endpoint: an entry does.
+// Request is a request to a model. It names no model and no endpoint; an entry does.
 type Request struct {
 	Messages    []Message       `json:"messages"`
 	Tools       []Tool          `json:"tools,omitempty"`

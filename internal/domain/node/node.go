@@ -62,7 +62,7 @@ var (
 
 // Away is the fault for a thing on a node that does not answer.
 func Away(n id.Node, why string) *fault.Error {
-	return fault.New(fault.Unavailable, "node_unavailable", "what was asked for lies on the node %s, %s", n, why).
+	return fault.New(fault.Unavailable, "node_unavailable", "the requested data lies on the node %s, %s", n, why).
 		With("start its daemon again; if it never comes back, its owner gives it up with: agentbox node remove " + string(n))
 }
 

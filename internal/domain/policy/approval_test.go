@@ -65,7 +65,7 @@ func TestAnAnswerToAQuestion(t *testing.T) {
 			day},
 		{"a longer one", question(), yes(func(a *policy.Answer) { a.Reason = strings.Repeat("x", policy.MaxReasonBytes+1) }),
 			policy.ErrReasonTooLong, "", time.Time{}},
-		{"a reason that is no text", question(), yes(func(a *policy.Answer) { a.Reason = "\xff" }), policy.ErrReasonTooLong, "", time.Time{}},
+		{"a reason that is not a text", question(), yes(func(a *policy.Answer) { a.Reason = "\xff" }), policy.ErrReasonTooLong, "", time.Time{}},
 	} {
 		d, err := c.doc.Decide(c.answer, noon)
 		if fault.CodeOf(err) != fault.CodeOf(c.want) {

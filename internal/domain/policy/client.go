@@ -15,7 +15,7 @@ type Client struct {
 	Append func(context.Context, event.Batch) (event.Receipt, error)
 	// Final says that nobody waits for a person: an action that needs an approval is denied.
 	Final bool
-	// Known says that the refusal of a principal whom the workspace does not know is not recorded.
+	// Known is true if the refusal of an unknown principal is not recorded.
 	Known bool
 }
 

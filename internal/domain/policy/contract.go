@@ -83,7 +83,7 @@ func Belongs(b event.Batch, ws id.Workspace) error {
 // Ask is the requester's addition to a question.
 type Ask struct {
 	Approval   id.Approval // the new approval's id, made by the caller so that its own events can name it
-	Thread     id.Thread   // in which it is asked; empty for none
+	Thread     id.Thread   // the thread of the question; empty for none
 	AgentTitle string      // the title that the agent gives it, shown apart and marked
 	AgentWords string      // the agent's own words about it, shown separately and marked
 	Unsealed   []string    // parts that cannot be sealed, besides those that the decision names

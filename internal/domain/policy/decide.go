@@ -57,8 +57,8 @@ var (
 	ErrApprovalPending = fault.New(fault.Waiting, "approval_pending", "nobody has decided this approval yet")
 	// ErrApprovalDenied refuses the use of an approval that was denied.
 	ErrApprovalDenied = fault.New(fault.Denied, ReasonApprovalDenied, "this approval was denied")
-	// ErrApprovalMismatch refuses an approval for other bytes than were asked about, or for another principal or policy.
-	ErrApprovalMismatch = fault.New(fault.Denied, ReasonApprovalMismatch, "what is to be done is not what was approved; ask again")
+	// ErrApprovalMismatch refuses an approval for other bytes than the question had, or for another principal or policy.
+	ErrApprovalMismatch = fault.New(fault.Denied, ReasonApprovalMismatch, "the action differs from the approved one; ask again")
 	// ErrInvalidExpiry refuses a question or an answer that ends too early or too late.
 	ErrInvalidExpiry = fault.New(fault.Invalid, "invalid_expires_at", "expires_at must lie between now and %s from now", MaxQuestionTime)
 	// ErrOtherAction refuses an answer to another action than the one that the person saw.

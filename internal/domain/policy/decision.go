@@ -59,7 +59,7 @@ type Decision struct {
 // Allowed reports whether the action may be done now without asking anybody: it is allowed, or mode shadow lets it pass.
 func (d Decision) Allowed() bool { return d.Outcome == Allow || d.Shadow }
 
-// Refusal turns a decision that is no allowance into an error: of kind Waiting where a person may still approve it, else Denied.
+// Refusal turns a decision that is not an allowance into an error: of kind Waiting where a person may still approve it, else Denied.
 func (d Decision) Refusal() error {
 	kind := fault.Denied
 	if d.Outcome == RequireApproval {

@@ -211,9 +211,9 @@ var (
 	// ErrTargetKinds refuses target kinds that are none, or that are named twice.
 	ErrTargetKinds = fault.New(fault.Invalid, "invalid_target_kinds",
 		"target_kinds are some of host, url, address, name, room, run and workspace, each once")
-	// ErrDeclarationChanged refuses to approve a question that was asked under an older declaration.
+	// ErrDeclarationChanged refuses to approve a question of an older declaration.
 	ErrDeclarationChanged = fault.New(fault.Conflict, "declaration_changed",
-		"the workspace has changed or retired this action type since it was asked; it must be asked again")
+		"the workspace has changed or retired this action type since the question; request the action again")
 )
 
 // reserved are nouns that belong to Agentbox besides those of the registry, so that its later action types collide with no declaration.

@@ -42,7 +42,7 @@ func hostOf(target string) (scheme, name, port string) {
 	end := strings.IndexAny(rest, "/?#")
 	switch {
 	case strings.ContainsFunc(target, readTwice), isURL && (scheme == "" || strings.Trim(scheme, letters+"+") != ""),
-		end >= 0 && !isURL && strings.Contains(target, "@"): // what stands behind an address may name others to whom it goes
+		end >= 0 && !isURL && strings.Contains(target, "@"): // text behind an address may name more recipients
 		return "", Unreadable, ""
 	case end >= 0:
 		rest = rest[:end]

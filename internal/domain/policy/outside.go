@@ -49,7 +49,7 @@ func risky(typ, title string, cost Cost) Kind {
 	}
 }
 
-// aliases are other names under which actions are asked about.
+// aliases are other names of actions, which a caller may use.
 var aliases = map[string]string{"external_write": ExternalWrite}
 
 // TypeOf returns the action type for a name.

@@ -26,15 +26,15 @@ type grant struct {
 // The refusals of a permit.
 var (
 	// ErrNoPermit refuses the zero Permit.
-	ErrNoPermit = fault.New(fault.Denied, "permit_missing", "no permit: the gate was not asked")
+	ErrNoPermit = fault.New(fault.Denied, "permit_missing", "there is no permit: ask the gate first")
 	// ErrPermitSpent refuses a permit's second use.
 	ErrPermitSpent = fault.New(fault.Denied, "permit_spent", "the permit was used before; ask the gate again")
 	// ErrPermitMismatch refuses a permit for another action, or with content that differs from the decided one.
 	ErrPermitMismatch = fault.New(fault.Denied, "approval_mismatch", "what is to be done is not what was decided; ask again")
 )
 
-// Issue makes a permit for an action's canonical bytes. Only the gate calls it. The function revoked, if not nil, is asked at redemption
-// and may still refuse.
+// Issue makes a permit for an action's canonical bytes. Only the gate calls it. The permit calls the function revoked, if not nil, at
+// redemption and may still refuse.
 func Issue(canonical []byte, revoked func() error) Permit {
 	return Permit{grant: &grant{canonical: canonical, digest: event.DigestOf(canonical), revoked: revoked}}
 }

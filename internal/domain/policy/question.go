@@ -13,7 +13,7 @@ const MaxQuestionText = 2_000
 // The refusals of a plain question.
 var (
 	// ErrQuestionEmpty refuses a question that asks nothing.
-	ErrQuestionEmpty = fault.New(fault.Invalid, "missing_question", "say in `question` what the person is asked")
+	ErrQuestionEmpty = fault.New(fault.Invalid, "missing_question", "put the question to the person into `question`")
 	// ErrQuestionTooLong refuses a question of more than MaxQuestionText.
 	ErrQuestionTooLong = fault.New(fault.Invalid, "question_too_long", "a question may have at most %d bytes of UTF-8", MaxQuestionText)
 	// ErrQuestionWithAction refuses a plain question together with an action.

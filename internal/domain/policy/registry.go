@@ -93,7 +93,7 @@ func record(typ, title, role string, who ...string) Kind {
 // unjustified is a kind that asks a person whatever the bundle says, for what is known then stays known.
 func unjustified(k Kind) Kind {
 	k.PreApproval = true
-	k.Impact = "Personal data are used for another purpose than they are kept for. What is known then cannot be made unknown."
+	k.Impact = "Personal data are used for another purpose than they are kept for. This cannot be undone."
 	return k
 }
 
@@ -155,7 +155,7 @@ const (
 
 	RoomCreate    = "room.create"
 	RoomUpdate    = "room.update"    // change the name of a room, or the summary of its messages
-	RoomConfigure = "room.configure" // set what agents in one room, or in all rooms, are told and may use
+	RoomConfigure = "room.configure" // set instructions and rights of agents in one room, or in all rooms
 	RoomRead      = "room.read"      // say how far one has read
 	ThreadCreate  = "thread.create"
 	ThreadUpdate  = "thread.update"
@@ -210,7 +210,7 @@ const (
 	AgentQuarantine = "agent.quarantine" // stop a principal from doing anything, or end that
 	PrincipalAdd    = "principal.add"
 	PrincipalRole   = "principal.role"   // give a person another role
-	PrincipalEnsure = "principal.ensure" // register whom another program knew
+	PrincipalEnsure = "principal.ensure" // register a person that another program knows
 	KeyIssue        = "key.issue"
 	KeyRevoke       = "key.revoke"
 	PassphraseSet   = "passphrase.set" // by which one logs in oneself
@@ -361,7 +361,7 @@ var table = []Kind{
 	{
 		Type: ModelCall, Title: "ask a model", SideEffect: Network, Zone: event.Supervised, Idempotent: true, Cost: LowCost,
 		Role: "member", Agents: true, Services: true, Rules: RulesRole,
-		Impact: "Sends the conversation to the model's endpoint, which may cost money. What is sent cannot be taken back.",
+		Impact: "Sends the conversation to the model's endpoint, which may cost money. Sent text cannot be taken back.",
 	},
 	record(ToolReport, "report a tool call", "member", "agents", "services"),
 	record(ArtifactStore, "keep an artifact's content", "member", "agents", "services"),

@@ -215,7 +215,7 @@ func TestWhatAnActionCanChange(t *testing.T) {
 		{policy.Action{Type: policy.RunContinue}, []string{"x"},
 			"The run goes on with its next operation. The interrupted one is not repeated, and what it did is not known."},
 		{policy.Action{Type: policy.DataAccessUnjustified}, nil,
-			"Personal data are used for another purpose than they are kept for. What is known then cannot be made unknown."},
+			"Personal data are used for another purpose than they are kept for. This cannot be undone."},
 		{policy.Action{Type: policy.QuestionAsk}, nil, "Nothing is done. The requester learns the answer."},
 		{policy.Action{Type: policy.FileRead}, nil, "Reads from the workspace and changes nothing."},
 		{policy.Action{Type: policy.FileRead}, []string{"x", "y"},

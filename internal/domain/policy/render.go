@@ -13,7 +13,8 @@ import (
 	"agentbox/internal/domain/fault"
 )
 
-// Bounds of the text that a person is asked to read. A longer text is refused, never cut, because a cut text shows less than what runs.
+// Bounds of the text that a question shows to a person. A longer text is refused, never cut, because a cut text would hide part of what
+// runs.
 const (
 	MaxQuestionBytes = 64 << 10
 	MaxQuestionLines = 1_000

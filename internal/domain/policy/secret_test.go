@@ -12,7 +12,7 @@ import (
 func TestMasks(t *testing.T) {
 	mask := policy.Mask([]byte(strings.Repeat("\xab", 32)))
 	if !policy.IsMask(mask) || len(mask) != len("[secret hmac-sha256:]")+64 {
-		t.Errorf("%q is no mask", mask)
+		t.Errorf("%q is not a mask", mask)
 	}
 	for _, other := range []string{"", "x", mask[1:], mask[:len(mask)-1], mask + " ", " " + mask, strings.Replace(mask, "ab", "a", 1),
 		strings.Replace(mask, "ab", "abab", 1), strings.Replace(mask, "ab", "AB", 1), strings.Replace(mask, "ab", "g0", 1)} {

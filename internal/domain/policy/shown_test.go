@@ -170,7 +170,7 @@ func TestAPermitIsForTheBytesThatWereDecided(t *testing.T) {
 		t.Errorf("of the same bytes, where nothing was revoked: %+v, %v", a, err)
 	}
 	if _, err := policy.Issue([]byte("x"), nil).Redeem(policy.ShellExec, ""); err == nil {
-		t.Error("what is no action was redeemed")
+		t.Error("what is not an action was redeemed")
 	}
 	if _, err := (policy.Permit{}).Redeem(policy.ShellExec); !errors.Is(err, policy.ErrNoPermit) {
 		t.Errorf("no permit: %v", err)
@@ -183,9 +183,9 @@ func TestTheTextOfASignedPermit(t *testing.T) {
 	text := s.Sign(permitted)
 	body, signature, _ := strings.Cut(strings.TrimPrefix(text, "prm_"), ".")
 	for name, bad := range map[string]string{
-		"no dot": "prm_" + body + signature, "a body that is no base64": "prm_" + body + "!." + signature,
-		"a signature that is no base64": "prm_" + body + "." + signature + "!",
-		"a body with bits to spare":     "prm_" + body + "=." + signature,
+		"no dot": "prm_" + body + signature, "a body that is not base64": "prm_" + body + "!." + signature,
+		"a signature that is not base64": "prm_" + body + "." + signature + "!",
+		"a body with bits to spare":      "prm_" + body + "=." + signature,
 	} {
 		if p, err := s.Open(bad); !errors.Is(err, policy.ErrPermitInvalid) || p != (policy.SignedPermit{}) {
 			t.Errorf("%s: %+v, %v", name, p, err)
@@ -256,8 +256,8 @@ func TestARefusalIsRecorded(t *testing.T) {
 		"what policy denies":       {judges{ruling: decided(policy.Deny, "closed")}, why, nil, "closed", "before before"},
 		"of nobody":                {judges{ruling: decided(policy.Deny, policy.ReasonPrincipalNotFound)}, why, nil, "", ""},
 		"in an archived workspace": {judges{ruling: decided(policy.Deny, policy.ReasonArchived)}, why, nil, "", ""},
-		"what is no refusal":       {judges{ruling: decided(policy.Allow, "fine")}, fault.New(fault.Invalid, "x", "x"), nil, "", ""},
-		"what is no fault":         {judges{ruling: decided(policy.Allow, "fine")}, broken, nil, "", ""},
+		"what is not a refusal":    {judges{ruling: decided(policy.Allow, "fine")}, fault.New(fault.Invalid, "x", "x"), nil, "", ""},
+		"what is not a fault":      {judges{ruling: decided(policy.Allow, "fine")}, broken, nil, "", ""},
 		"what cannot be judged":    {judges{err: broken}, why, nil, "", ""},
 		"where it cannot be recorded": {judges{ruling: decided(policy.Allow, "fine")}, why, broken, "too_much",
 			"nobody gives more than they have Ask for less."},

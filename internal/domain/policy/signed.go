@@ -53,7 +53,7 @@ const (
 )
 
 // ErrPermitInvalid refuses a signed permit of another installation, or one for another purpose.
-var ErrPermitInvalid = fault.New(fault.Denied, "permit_invalid", "the permit is not one of this daemon for what it is shown for").
+var ErrPermitInvalid = fault.New(fault.Denied, "permit_invalid", "the permit is not one of this daemon for this action").
 	With("send the permit that was in the answer to the claim or to the tool call, or none")
 
 // Seal signs permits with a key of the installation. The zero Seal signs nothing and opens nothing.

@@ -25,7 +25,7 @@ var ErrStandingImpossible = fault.New(fault.Invalid, "standing_not_possible", "t
 var ErrInvalidScope = fault.New(fault.Invalid, "invalid_scope", "the scope must be once, run, room, workspace or template")
 
 // ErrScopeMissing refuses a scope that the action does not have, because it is outside of a run or a room.
-var ErrScopeMissing = fault.New(fault.Invalid, "scope_not_available", "what is asked about belongs to no such run or room").
+var ErrScopeMissing = fault.New(fault.Invalid, "scope_not_available", "the question belongs to no such run or room").
 	With("Approve it with scope once, workspace or template.")
 
 // CoverKind is the kind of a standing approval.
@@ -34,10 +34,10 @@ type CoverKind string
 // The kinds of cover.
 const (
 	CoverCommand   CoverKind = "command"   // one exact command line, environment and folder
-	CoverHost      CoverKind = "host"      // one method to one host, whatever is asked for there
+	CoverHost      CoverKind = "host"      // one method to one host, with any path
 	CoverRecipient CoverKind = "recipient" // one recipient of one action type
 	CoverSkill     CoverKind = "skill"     // one tool, pinned by hash
-	CoverTemplate  CoverKind = "template"  // one command or one kind of file operation of one agent in one space, but for the names of files
+	CoverTemplate  CoverKind = "template"  // one command or one kind of file operation of one agent in one space, with any names of files
 )
 
 // Cover says what a standing approval covers: its kind, its scope, and the digest of the equal parts. Nothing in it is a pattern.
@@ -80,7 +80,7 @@ func CoverOf(a Action, scope Scope, words []string) (Cover, error) {
 	case !known, a.Type == ShellExec && (len(words) == 0 || len(a.Argv) == 0):
 		return Cover{}, ErrStandingImpossible
 	case kind.Declared > 0 && (kind.SideEffect == Process || a.Target == ""):
-		return Cover{}, ErrStandingImpossible // it could turn into anything, or nothing says to whom it goes
+		return Cover{}, ErrStandingImpossible // it could become anything, or it names no recipient
 	case scope == ScopeTemplate:
 		return templateOf(a, words)
 	case a.Type == ShellExec:

@@ -26,7 +26,7 @@ type slot struct {
 	Extension string `json:"extension,omitempty"`
 }
 
-// slotOf returns a path as a slot. A path without a folder stays as it is: the whole space is no template.
+// slotOf returns a path as a slot. A path without a folder stays as it is: the whole space is not a template.
 func slotOf(word string) slot {
 	folder, name := path.Split(word)
 	if folder == "" || path.IsAbs(word) || path.Clean(word) != word || strings.HasPrefix(word, "-") || strings.HasPrefix(word, "../") ||
@@ -54,8 +54,8 @@ func (s slot) show() string {
 }
 
 // templateOf returns the actions that a standing approval of scope template covers. The agent, the space and the policy must be the same.
-// Every word must be equal, except for the names of files in their folders. Content may differ, because the policy bounds it. Actions that
-// the policy refuses stay refused.
+// Every word must be equal, except for the names of files in their folders. Content may differ, because the policy bounds it. Actions
+// that the policy refuses stay refused.
 func templateOf(a Action, words []string) (Cover, error) {
 	c := Cover{Kind: CoverTemplate, Scope: ScopeTemplate, Action: a.Type}
 	var slots []slot
@@ -104,8 +104,8 @@ func templateOf(a Action, words []string) (Cover, error) {
 	return c, nil
 }
 
-// requestTemplate returns the actions outside that a standing approval of scope template covers. The principal, the target and the form of
-// the request must be the same; the values may vary. An unvaried action, such as a payment, has no template.
+// requestTemplate returns the actions outside that a standing approval of scope template covers. The principal, the target and the form
+// of the request must be the same; the values may vary. An unvaried action, such as a payment, has no template.
 func requestTemplate(a Action) (Cover, error) {
 	if a.unvaried() || a.Target == "" || len(a.Request) == 0 {
 		return Cover{}, ErrTemplateImpossible

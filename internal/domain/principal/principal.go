@@ -73,7 +73,7 @@ var ErrInvalidRole = fault.New(fault.Invalid, "invalid_role", "the role must be 
 
 // ErrMayNotGive refuses to give somebody more than one has, or to keep principals without the role for it.
 var ErrMayNotGive = fault.New(fault.Denied, policy.ReasonRoleTooLow,
-	"only an owner or an admin keeps principals, and nobody gives more than they have or reaches those above them").
+	"only an owner or an admin keeps principals, and nobody gives more rights than they have, or changes principals above them").
 	With("Ask an owner.")
 
 // MaxName is the length of a display name in bytes.

@@ -38,7 +38,7 @@ var encoding = base32.StdEncoding.WithPadding(base32.NoPadding)
 func (f Form) New(ws id.Workspace, name string, entropy io.Reader) (string, error) {
 	var secret [secretBytes]byte
 	if _, err := io.ReadFull(entropy, secret[:]); err != nil {
-		return "", fault.Wrap(err, fault.Internal, "no_randomness", "no key can be made: the source of chance failed")
+		return "", fault.Wrap(err, fault.Internal, "no_randomness", "no key can be made: the host's source of randomness failed")
 	}
 	_, ulid, _ := strings.Cut(name, "_")
 	return string(f) + strings.TrimPrefix(string(ws), "ws_") + "." + ulid + "." + encoding.EncodeToString(secret[:]), nil

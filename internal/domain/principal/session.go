@@ -192,7 +192,7 @@ var (
 		"this is not the bootstrap token of the daemon, which lies in bootstrap.key in its data directory")
 	ErrOwnerExists = fault.New(fault.Conflict, "owner_already_exists", "the owner of this workspace has a passphrase; log in with it")
 	ErrPassphrase  = fault.New(fault.Invalid, "invalid_passphrase", "a passphrase has %d to %d bytes", MinPassphrase, MaxPassphrase)
-	ErrWrong       = fault.New(fault.Denied, "login_failed", "there is nobody who logs in like that, or the passphrase is another one")
+	ErrWrong       = fault.New(fault.Denied, "login_failed", "the name or the passphrase is wrong")
 	ErrNotAPerson  = fault.New(fault.Denied, "not_a_person", "only people log in; agents and services have keys and tokens")
 	ErrCurrent     = fault.New(fault.Invalid, "passphrase_needed",
 		"you have a passphrase: send it as current_passphrase along with the new one")

@@ -80,12 +80,12 @@ func checkWords(topic, mode, lang, policy string) error {
 	return checkWord("tool_policy_ref", policy, MaxRef)
 }
 
-// Configures reports whether the change affects what agents are told or may use, and not only words for people.
+// Configures reports whether the change affects the instructions or rights of agents, and not only words for people.
 func (u Updated) Configures() bool {
 	return u.ToolPolicy != nil || u.Context.Configures() || slices.ContainsFunc(u.Inherit, func(f string) bool { return f != FieldMemory })
 }
 
-// Configures reports whether the context sets what agents are told or may use. A summary of the messages does not.
+// Configures reports whether the context sets instructions or rights of agents. A summary of the messages does not.
 func (c Context) Configures() bool { return c.Prompt != nil || c.Tools != nil || c.Models != nil }
 
 // Check returns an error for values beyond the limits, and for an update without a change.

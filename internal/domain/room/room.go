@@ -43,9 +43,9 @@ func Default(ws id.Workspace) Room {
 	return Room{ID: id.DefaultRoom, Workspace: ws, Title: "default"}
 }
 
-// Context is what agents in a room are told and may use. A nil field is inherited from the workspace. If the workspace does not set it
-// either, there is no prompt and no summary, and only policy bounds the tools and models. The gate enforces the list of tools; engines are
-// told the list of models.
+// Context has the instructions and rights of agents in a room. A nil field is inherited from the workspace. If the workspace does not set
+// it either, there is no prompt and no summary, and only policy bounds the tools and models. The gate enforces the list of tools; engines
+// are told the list of models.
 type Context struct {
 	Prompt *string   `json:"system_prompt,omitempty"`
 	Tools  *[]string `json:"tool_allowlist,omitempty"`

@@ -16,7 +16,7 @@ const (
 	MaxArtifactPatternBytes = 500       // of one pattern
 	MaxArtifacts            = 200       // files of one run
 	MaxArtifactBytes        = 256 << 20 // of these files together
-	MaxArtifactsSeen        = 50_000    // entries of a folder in which files are looked for
+	MaxArtifactsSeen        = 50_000    // entries of a folder that are searched for files
 	MaxLeftOut              = 20        // files that are named among those that were left out
 )
 

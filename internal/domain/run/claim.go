@@ -41,7 +41,7 @@ type Order struct {
 type Parent struct {
 	Run   id.Run      `json:"run_id"`
 	Call  id.ToolCall `json:"tool_call_id"`
-	Fence uint64      `json:"fence,omitempty"` // of the claim under which it was asked for
+	Fence uint64      `json:"fence,omitempty"` // of the claim that requested it
 }
 
 // Under says on whose behalf an engine asks for a run: its tool call, and the run that the call already has. It also holds the document
@@ -113,11 +113,12 @@ type Released struct {
 
 // The errors of calls under a claim. Their codes are those of the API.
 var (
-	ErrNotFound      = fault.New(fault.NotFound, "run_not_found", "there is no such run in this workspace")
-	ErrEnded         = fault.New(fault.Conflict, "run_already_ended", "the run has ended")
-	ErrNotRunning    = fault.New(fault.Conflict, "run_not_running", "the run is not running: claim it first")
-	ErrNotQueued     = fault.New(fault.Conflict, "run_not_queued", "the run was started before")
-	ErrLocked        = fault.New(fault.Conflict, "run_locked", "an engine has claimed the run; only who has its claim token goes on with it")
+	ErrNotFound   = fault.New(fault.NotFound, "run_not_found", "there is no such run in this workspace")
+	ErrEnded      = fault.New(fault.Conflict, "run_already_ended", "the run has ended")
+	ErrNotRunning = fault.New(fault.Conflict, "run_not_running", "the run is not running: claim it first")
+	ErrNotQueued  = fault.New(fault.Conflict, "run_not_queued", "the run was started before")
+	ErrLocked     = fault.New(fault.Conflict, "run_locked",
+		"an engine has claimed the run; only the holder of its claim token can continue it")
 	ErrTokenMismatch = fault.New(fault.Conflict, "lease_token_mismatch",
 		"the claim token is not the one of the run's claim: another engine has the run, or nobody").
 		With("stop working on it, and claim a run anew")

@@ -26,7 +26,7 @@ func ParseKeep(text string) (time.Duration, error) {
 	}
 	if err != nil || keep < MinKeep || keep > MaxKeep || keep%time.Second != 0 {
 		return 0, fault.New(fault.Invalid, "retention_invalid",
-			"%.40q is no time for which data are kept: it has days, or hours, minutes and seconds, from 1m to %dd, as in 30d or 36h", text,
+			"%.40q is not a duration for which data can be kept: it has days, or hours, minutes and seconds, from 1m to %dd, as in 30d or 36h", text,
 			MaxKeep/day)
 	}
 	return keep, nil

@@ -82,5 +82,5 @@ func (l Load) Has(r id.Run) bool { return slices.Contains(l.Running, r) }
 
 // ErrFull refuses to start a run where as many run in the workspace as may. It waits as it is.
 var ErrFull = fault.New(fault.Exhausted, "too_many_tasks",
-	"as many runs of the workspace run as may at the same time, so that this one waits").
+	"the workspace has the largest number of running runs, so this one waits").
 	With("wait for one to end, or have an owner of the installation raise the number: agentbox workspace update WORKSPACE --tasks N")

@@ -40,7 +40,7 @@ type Spec struct {
 	Type    string   // the name on the wire, and the name of the tool in a room's list of allowed tools
 	Doc     string   // its effect, a few words that begin with a verb
 	Title   string   // the name of its tool for people
-	Tool    string   // what a model is told about its tool
+	Tool    string   // the description of its tool for a model
 	Fields  []Field  // the required ones come first
 	Action  string   // the action type that the gate judges
 	Also    []string // other action types that count as the same tool

@@ -40,7 +40,7 @@ func TestMessagesThatAreRefusedAsAWhole(t *testing.T) {
 // A malformed operation stands for itself: the others keep their places and their ids.
 func TestMalformedOperations(t *testing.T) {
 	for _, c := range []struct{ name, raw, says string }{
-		{"an operation that is no object", `1`, "operations[0]: an operation is a JSON object"},
+		{"an operation that is not an object", `1`, "operations[0]: an operation is a JSON object"},
 		{"null", `null`, "operations[0]: an operation is a JSON object"},
 		{"no type", `{"path":"a"}`, "type is missing"},
 		{"an unknown type", `{"type":"http"}`, `"http" is unknown`},

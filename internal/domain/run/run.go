@@ -84,7 +84,7 @@ type Run struct {
 
 	Token id.Token `json:"capability_token_id,omitempty"` // under which it was asked for, and is executed
 
-	// Imported is set where the run was not executed here: everything else is as its transcript tells it, ids included, but for its own id,
+	// Imported is set where the run was not executed here: everything else is as its transcript tells it, ids included, except its own id,
 	// its workspace and its room.
 	Imported *Imported `json:"imported,omitempty"`
 }

@@ -137,7 +137,7 @@ type TranscriptWriter struct {
 func NewTranscriptWriter(w io.Writer, redact []string) (*TranscriptWriter, error) {
 	for _, class := range redact {
 		if !slices.Contains(Redactions(), class) {
-			return nil, fault.New(fault.Invalid, "redaction_unknown", "%.32q is no class of text; the classes are %s", class,
+			return nil, fault.New(fault.Invalid, "redaction_unknown", "%.32q is not a class of text; the classes are %s", class,
 				strings.Join(Redactions(), ", "))
 		}
 	}
@@ -426,7 +426,7 @@ func parseLine(raw []byte, n int) (TranscriptLine, error) {
 			} `json:"header"`
 		}
 		if err := json.Unmarshal(raw, &peek); err != nil || peek.Header == nil {
-			return l, damaged("its first line is no header of a transcript")
+			return l, damaged("its first line is not a header of a transcript")
 		}
 		if v := peek.Header.Version; v < 1 || v > TranscriptVersion {
 			return l, fault.New(fault.Invalid, "transcript_version", "the transcript has version %d, and versions 1 to %d are read here", v,

@@ -235,7 +235,7 @@ func TestCopyTakesOutMore(t *testing.T) {
 
 // TestALineHasABound reads a line of the largest size and refuses a longer one before it is kept.
 func TestALineHasABound(t *testing.T) {
-	for extra, want := range map[int]string{0: "its first line is no header", 1: "a line has more than"} {
+	for extra, want := range map[int]string{0: "its first line is not a header", 1: "a line has more than"} {
 		line := bytes.Repeat([]byte{' '}, MaxTranscriptLine+extra)
 		line[len(line)-1] = '\n'
 		if _, err := ReadTranscript(bytes.NewReader(line)); err == nil || !strings.Contains(err.Error(), want) {

@@ -7,7 +7,7 @@ import (
 	"agentbox/internal/domain/id"
 )
 
-// ChangeProjection is the name of the documents of file changes that were asked for over the API.
+// ChangeProjection is the name of the documents of file changes that came over the API.
 const ChangeProjection = "file_changes"
 
 // The events of files that a person or a program opens over the API. Operations of runs have the events of their run instead.
@@ -24,7 +24,7 @@ type FileBegun struct {
 	Path    string       `json:"path"`
 	Content event.Digest `json:"content_sha256,omitzero"`
 	Size    int64        `json:"size_bytes,omitempty"`
-	Mode    string       `json:"mode,omitempty"` // that was asked for
+	Mode    string       `json:"mode,omitempty"` // requested
 	Hash    event.Digest `json:"action_sha256"`
 
 	Withheld bool `json:"withheld,omitempty"` // of a file that is kept from code

@@ -24,7 +24,7 @@ func ApplyEdits(path, text string, edits []Edit, max int64) (string, error) {
 	var work int64
 	for i, e := range edits {
 		if work += int64(len(text)); work > MaxEditWork {
-			return "", fault.New(fault.Exhausted, "edit_too_large", "%d edits of %d bytes are more than the %d bytes that one editing looks through",
+			return "", fault.New(fault.Exhausted, "edit_too_large", "%d edits of %d bytes are more than the %d bytes that one edit may search",
 				len(edits), len(text), int64(MaxEditWork)).
 				With("make the edits in several operations, or write the whole file instead")
 		}

@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// MediaBytes is how many bytes of the beginning of a file MediaOf looks at.
+// MediaBytes is how many bytes MediaOf reads from the beginning of a file.
 const MediaBytes = 512
 
 // mediaByName are the media types of files by the last part of their names.

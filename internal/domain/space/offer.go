@@ -136,7 +136,7 @@ const NoProgramCode = "program_unavailable"
 // NoProgram is the refusal of a command that calls a program which no tier has. It is a fault of kind Unavailable and code
 // program_unavailable.
 func NoProgram(n Need) *fault.Error {
-	return fault.New(fault.Unavailable, NoProgramCode, "no tier of this host has %s, so that nobody was asked and nothing was run", n.short()).
+	return fault.New(fault.Unavailable, NoProgramCode, "no tier of this host has %s, so nothing was run and no question was asked", n.short()).
 		With(bringIn)
 }
 

@@ -100,7 +100,7 @@ var (
 			With("start the program first, as a background run, and let it listen on 127.0.0.1 or on every address: agentbox space ports lists " +
 			"what listens")
 	// ErrPortBusy means that as many connections are open as may be.
-	ErrPortBusy = fault.New(fault.Exhausted, "port_busy", "as many connections to ports of the space are open as may be").
+	ErrPortBusy = fault.New(fault.Exhausted, "port_busy", "the space has the largest number of open connections to its ports").
 			With("close one, or wait until one ends")
 	// ErrPortUnreachable means that the connection could not be opened for another reason.
 	ErrPortUnreachable = fault.New(fault.Unavailable, "port_unreachable", "the program that listens on the port accepts no connection")
@@ -118,7 +118,7 @@ var (
 func ReadPort(text string) (int, error) {
 	n, err := strconv.ParseUint(text, 10, 16)
 	if err != nil || n == 0 || text[0] == '0' || text[0] == '+' {
-		return 0, fault.New(fault.Invalid, "invalid_port", "%.16q is no port; a port is a number from 1 to 65535", text)
+		return 0, fault.New(fault.Invalid, "invalid_port", "%.16q is not a port; a port is a number from 1 to 65535", text)
 	}
 	return int(n), nil
 }
@@ -129,7 +129,7 @@ type Presence interface {
 	Present(s id.Space) (i Instance, ok bool)
 }
 
-// Doors are told what becomes of spaces whose ports are open.
+// Doors get notice of changes to spaces whose ports are open.
 type Doors interface {
 	// Paused ends the connections to a space that stands still.
 	Paused(s id.Space)

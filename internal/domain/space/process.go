@@ -8,15 +8,15 @@ import (
 	"agentbox/internal/domain/fault"
 )
 
-// Process is a command that runs while its caller does other things. Its caller calls Wait, once. The other methods may be called from any
-// goroutine, also after the end of the command.
+// Process is a command that runs while its caller does other things. Its caller calls Wait, once. The other methods may be called from
+// any goroutine, also after the end of the command.
 type Process interface {
 	// Wait passes the output of the command on as it comes and returns how it ended. It is the rest of Exec: when it returns, no process of
 	// the command is left.
 	Wait(out Output) (Exit, error)
-	// Send gives the command input, all or nothing; an empty input is the end of it. It waits until there is room for all of it. If ctx ends
-	// before, it returns ErrInputFull. Before, unless it is nil, is called when there is room, and its error is returned. Inputs keep the
-	// order of the calls. At the end of its input, a terminal gets a Ctrl-D.
+	// Send gives the command input, all or nothing; an empty input is the end of it. It waits until there is room for all of it. If ctx
+	// ends before, it returns ErrInputFull. Before, unless it is nil, is called when there is room, and its error is returned. Inputs
+	// keep the order of the calls. At the end of its input, a terminal gets a Ctrl-D.
 	Send(ctx context.Context, input []byte, before func() error) error
 	// Signal sends a signal by its name, one of Signals, to the process group of the command and to the one in the foreground of its
 	// terminal. SIGKILL ends the command with all its processes.
@@ -56,7 +56,7 @@ func CheckSignal(name string) error {
 	if slices.Contains(signals, name) {
 		return nil
 	}
-	return fault.New(fault.Invalid, "invalid_signal", "%.32q is no signal that a command can be sent; use one of %s", name,
+	return fault.New(fault.Invalid, "invalid_signal", "%.32q is not a signal that a command can be sent; use one of %s", name,
 		strings.Join(signals, ", "))
 }
 
@@ -66,7 +66,8 @@ var (
 	ErrInputFull = fault.New(fault.Exhausted, "input_full", "the command does not read its input fast enough; nothing was sent").
 			With("send it again when the command has read what it has")
 	// ErrInputClosed means that the command takes no more input.
-	ErrInputClosed = fault.New(fault.Conflict, "input_closed", "the command takes no more input: it, or somebody before, has closed it")
+	ErrInputClosed = fault.New(fault.Conflict, "input_closed",
+		"the command takes no more input: the command or an earlier request has closed it")
 	// ErrCommandEnded means that the command has ended.
 	ErrCommandEnded = fault.New(fault.Conflict, "command_ended", "the command has ended")
 )

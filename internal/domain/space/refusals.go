@@ -19,7 +19,7 @@ var (
 	ErrFileExists = fault.New(fault.Conflict, "file_exists", "the file exists; set overwrite to replace it")
 	// ErrNotAFile refuses a directory, pipe, socket or device where a file is wanted.
 	ErrNotAFile = fault.New(fault.Conflict, "not_a_file", "the path does not name a file")
-	// ErrNotADirectory refuses a path that goes through, or ends at, something that is no directory where one is wanted.
+	// ErrNotADirectory refuses a path that goes through, or ends at, something that is not a directory where one is wanted.
 	ErrNotADirectory = fault.New(fault.Conflict, "not_a_directory", "the path does not name a directory")
 	// ErrLink refuses a path that is a symbolic link or goes through one: from outside, links made inside are not followed.
 	ErrLink = fault.New(fault.Denied, "link_refused", "the path goes through a symbolic link")
@@ -52,7 +52,7 @@ var (
 	// ErrFilesMissing means that the files of a space are not on this host: another daemon of the same log made them on its own.
 	ErrFilesMissing = fault.New(fault.NotFound, "space_files_missing", "the files of the space are not on this host")
 	// ErrWatchedGone ends a watch whose folder went away.
-	ErrWatchedGone = fault.New(fault.NotFound, "watched_folder_removed", "the folder that was watched is there no more")
+	ErrWatchedGone = fault.New(fault.NotFound, "watched_folder_removed", "the watched folder is gone")
 	// ErrWatchLarge refuses or ends the watch of a folder that holds too much.
 	ErrWatchLarge = fault.New(fault.Exhausted, "watch_too_large",
 		"the folder holds more than %d entries, or folders nested deeper than %d; watch a folder in it, or without what its folders hold",

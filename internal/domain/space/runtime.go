@@ -42,8 +42,8 @@ func (l Lack) String() string {
 	return text
 }
 
-// Lacking is the error of a command in a Tentative space that wanted what its tier lacks. The command has left nothing behind: no file, no
-// process and no output that counts. It is a fault of kind Conflict and code tier_lacks.
+// Lacking is the error of a command in a Tentative space that wanted what its tier lacks. The command has left nothing behind: no file,
+// no process and no output that counts. It is a fault of kind Conflict and code tier_lacks.
 type Lacking struct{ Lacks []Lack }
 
 // Error names what lacks.
@@ -153,7 +153,7 @@ type Command struct {
 }
 
 // Read returns the first most bytes of a file of a space. The path is relative to the space's files. It returns an error if the path does
-// not exist, is no file, or may not be read.
+// not exist, is not a file, or may not be read.
 type Read func(path string, most int64) ([]byte, error)
 
 // Place finds the needs of a command that a tier lacks; none if the tier has all. It decides by what it reads, and its work is bounded.

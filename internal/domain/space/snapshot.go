@@ -110,7 +110,7 @@ type History interface {
 	// Distrust is Disturb for code that goes on running while snapshots are made, and when it has ended. It may have mapped files, and writes
 	// through a mapping leave no note. So the next snapshot checks every file.
 	Distrust()
-	// Keep records the files as they are now. It changes nothing that the space sees, but for one thing: a rewind that a crash interrupted
+	// Keep records the files as they are now. It changes nothing that the space sees, with one exception: a rewind that a crash interrupted
 	// is finished first.
 	Keep(ctx context.Context) (Snapshot, error)
 	// Kept returns the snapshots that can be returned to, the oldest first, and how many bytes they take.

@@ -7,11 +7,11 @@ import (
 	"agentbox/internal/domain/policy"
 )
 
-// What a watch tells of an entry.
+// Kinds of events of a watch.
 const (
 	WatchCreated = "created" // the entry is there, and was not
 	WatchChanged = "changed" // its content, its size, its time or its permissions are others; also where another file took its place
-	WatchRemoved = "removed" // the entry is there no more; what lay in a folder is told before the folder
+	WatchRemoved = "removed" // the entry is gone; entries of a removed folder are reported before the folder
 	WatchRenamed = "renamed" // the entry has another path; what lies in a folder goes with it and is not told one by one
 )
 
@@ -49,7 +49,7 @@ func (e WatchEvent) Without(hidden func(path string) bool) (WatchEvent, bool) {
 	return e, true
 }
 
-// Watch tells what becomes of the entries of one folder of a space, in order. Who watches uses it from one goroutine; Join and Close may be
+// Watch reports the changes of entries of one folder of a space, in order. One goroutine uses it; Join and Close may be
 // called from others.
 type Watch interface {
 	// Next waits for events and returns them. It returns a fault watched_folder_removed after the folder went away, space_files_missing after

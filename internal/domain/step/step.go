@@ -73,7 +73,7 @@ type Call struct {
 	Room     id.Room         `json:"room_id"`
 	Tool     string          `json:"tool_name"`
 	Title    string          `json:"title,omitempty"`
-	Agent    id.Principal    `json:"agent_id,omitempty"` // for whom it was made, where that is another than who recorded it
+	Agent    id.Principal    `json:"agent_id,omitempty"` // the agent of the call, if another principal recorded it
 	By       id.Principal    `json:"created_by"`
 	Fence    uint64          `json:"fence,omitempty"`
 	Status   Status          `json:"status"`
@@ -150,7 +150,7 @@ var (
 	ErrUndeclared = fault.New(fault.Conflict, "artifact_not_declared",
 		"content is sent for an artifact whose content type is none and that says its size_bytes and sha256")
 	ErrOtherContent = fault.New(fault.Invalid, "content_mismatch",
-		"the content is not what the artifact's size_bytes and sha256 say; nothing was kept")
+		"the content does not match the artifact's size_bytes and sha256; nothing was stored")
 )
 
 // Word reports whether a text is a word of the program: 1 to MaxWord of letters, digits and _.:/-

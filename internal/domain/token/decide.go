@@ -81,7 +81,7 @@ func (g Grant) Useful(d Granted) error {
 	}
 	if dropped := g.Scopes.Without(d.Scopes); len(dropped) > 0 {
 		return fault.New(ErrPermitsNothing.Kind, ErrPermitsNothing.Code,
-			"this token would permit nothing, for the parent does not permit what is asked for: %s", strings.Join(dropped, ", ")).
+			"this token would permit nothing, because the parent does not permit what you request: %s", strings.Join(dropped, ", ")).
 			With("Ask for what the parent permits: `agentbox token ls` shows it.")
 	}
 	return ErrPermitsNothing

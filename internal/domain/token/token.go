@@ -61,15 +61,15 @@ var (
 	ErrNotFound       = fault.New(fault.NotFound, policy.ReasonTokenNotFound, "there is no such capability token in this workspace")
 	ErrParentNotFound = fault.New(fault.NotFound, "parent_token_not_found", "there is no such parent token in this workspace")
 	ErrParentNotYours = fault.New(fault.Denied, "parent_token_grantor_mismatch",
-		"only who holds the parent token derives others from it, and under a token only from that one and what was derived from it")
+		"only the holder of the parent token derives others from it; under a token, only from that token and those derived from it")
 	ErrParentRevoked = fault.New(fault.Denied, "parent_token_revoked", "the parent token, or one that it was derived from, was revoked")
 	ErrParentExpired = fault.New(fault.Denied, "parent_token_expired",
-		"the time of the parent token, or of one that it was derived from, is over")
+		"the parent token, or one that it was derived from, has expired")
 	ErrTooDeep          = fault.New(fault.Denied, "delegation_depth_exceeded", "a token may be handed on %d times at most", MaxDepth)
 	ErrIssuedToNotFound = fault.New(fault.NotFound, "issued_to_principal_not_found",
-		"there is nobody of that id in this workspace to whom the token could be issued")
+		"this workspace has no principal of that id, so the token cannot be issued")
 	ErrGrantorNotFound = fault.New(fault.NotFound, "granted_by_principal_not_found",
-		"whoever grants the token is not known in this workspace")
+		"this workspace does not know the principal that grants the token")
 	ErrInvalidUntil   = fault.New(fault.Invalid, "invalid_valid_until", "valid_until must lie in the future")
 	ErrUnknownAction  = fault.New(fault.Invalid, "invalid_action", "there is no such action, so that a token for it permits nothing")
 	ErrPermitsNothing = fault.New(fault.Invalid, "capability_permits_nothing", "this token would permit nothing").

@@ -176,7 +176,7 @@ func TestRefusals(t *testing.T) {
 		{"data of another name", token.Scopes{Rooms: []string{"*"}, Data: token.Data{Read: []string{"resource:event:e1"}}},
 			token.Use{Reads: token.Names("event", "e2", "")}, policy.ReasonScopeData},
 		{"no data", token.Scopes{Rooms: []string{"*"}}, token.Use{Reads: []string{"run"}}, policy.ReasonScopeDataRequired},
-		{"reading is no writing", narrow, in(token.Use{Writes: token.Names("run", "", "")}), policy.ReasonScopeData},
+		{"reading is not writing", narrow, in(token.Use{Writes: token.Names("run", "", "")}), policy.ReasonScopeData},
 		{"writing its type", narrow, in(token.Use{Writes: token.Names("file", "a.txt", "")}), ""},
 		{"everything", token.All(), token.Use{Action: "x", Tool: "y", Domain: "z", Reads: []string{"r"}, Writes: []string{"w"}}, ""},
 		{"nothing", token.Scopes{}, token.Use{Action: "x"}, policy.ReasonScopeActionRequired},

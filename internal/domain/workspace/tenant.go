@@ -44,7 +44,7 @@ type Workspace struct {
 	Name       string       `json:"display_name"`
 	Tasks      int          `json:"max_concurrent_tasks"`
 	State      State        `json:"status"`
-	CreatedBy  id.Principal `json:"created_by,omitempty"` // of the workspace in which it was asked for
+	CreatedBy  id.Principal `json:"created_by,omitempty"` // a principal of the workspace that requested it
 	CreatedAt  time.Time    `json:"created_at,omitzero"`
 	ArchivedAt time.Time    `json:"archived_at,omitzero"`
 	Reason     string       `json:"reason,omitempty"` // of the archiving

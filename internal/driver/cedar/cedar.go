@@ -123,8 +123,8 @@ func (c *compiled) evaluate(f policy.Facts) policy.Verdict {
 	return verdict
 }
 
-// bundle returns a bundle compiled, and compiles it if it was not seen before. What is kept is found by a hash that was checked, never by
-// a name.
+// bundle returns a bundle compiled, and compiles it if it was not seen before. The cache finds a bundle by a hash that was checked, never
+// by a name.
 func (e *Evaluator) bundle(b policy.Bundle) (*compiled, error) {
 	e.mu.RLock()
 	c := e.compiled[b.Hash]

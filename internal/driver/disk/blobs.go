@@ -24,7 +24,7 @@ import (
 // smallBlob is the size up to which content is verified and served from memory.
 const smallBlob = 1 << 20
 
-// Blobs is a blob.Store in a folder: `<dir>/ab/cdef....sealed` by the digits of the hash. What an earlier version stored lies there
+// Blobs is a blob.Store in a folder: `<dir>/ab/cdef....sealed` by the digits of the hash. Content that an earlier version stored lies there
 // without the suffix, as it is, and is read all the same.
 type Blobs struct {
 	dir     string
@@ -44,7 +44,7 @@ const (
 
 var _ blob.Store = (*Blobs)(nil)
 
-// OpenBlobs opens the folder, makes it if needed, and removes what an earlier daemon left half written. What is put is sealed under keys.
+// OpenBlobs opens the folder, makes it if needed, and removes what an earlier daemon left half written. It seals new content under keys.
 // Names of temporary files are drawn from entropy, which must be safe for concurrent use.
 func OpenBlobs(ctx context.Context, dir string, keys vault.Keys, entropy io.Reader) (*Blobs, error) {
 	return openBlobs(ctx, &Blobs{dir: dir, keys: keys, entropy: entropy, staging: filepath.Join(dir, stagingFolder)})
@@ -152,7 +152,7 @@ func (b *Blobs) place(staging *beneath.Folder, name string, d event.Digest) erro
 	if err := beneath.Rename(staging, name, dir, last+sealedSuffix); err != nil {
 		return err
 	}
-	// What an earlier version stored of it gives way to what can be forgotten.
+	// Content that an earlier version stored is replaced by a copy that can be forgotten.
 	if err := beneath.Unlink(dir, last); err != nil && !errors.Is(err, syscall.ENOENT) {
 		return err
 	}
@@ -232,7 +232,7 @@ func (b *Blobs) find(d event.Digest) (*kept, error) {
 }
 
 func corrupt(d event.Digest) error {
-	return fault.New(fault.Internal, "content_corrupt", "the stored content %s is not what was stored; the disk changed it", d)
+	return fault.New(fault.Internal, "content_corrupt", "the stored content %s does not match its hash; the disk changed it", d)
 }
 
 // path returns where content of a hash lies: its folder and its name there.

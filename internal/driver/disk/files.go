@@ -42,7 +42,7 @@ type Files struct {
 	pending int64         // bytes of writes that are under way
 }
 
-// Read opens the file of a file.read permit. What is read is the file's content up to its size at this moment, however it grows.
+// Read opens the file of a file.read permit. The reader ends at the file's size at this moment, even if the file grows.
 func (f *Files) Read(ctx context.Context, p policy.Permit) (space.File, error) {
 	a, root, err := f.begin(ctx, p, policy.FileRead)
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 	"agentbox/internal/driver/disk/internal/snapshots"
 )
 
-// MaxDifferences is the most entries of one comparison, whatever limit is asked for.
+// MaxDifferences is the largest number of entries in one comparison, whatever limit the caller sets.
 const MaxDifferences = 10_000
 
 // History is what the files of one space were. Its writers wait for it: no file changes from outside while a snapshot is made or returned

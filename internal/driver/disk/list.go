@@ -15,12 +15,12 @@ import (
 const (
 	// listDepth is how deep a recursive list goes: what lies deeper than this has no path of at most space.MaxPathRunes characters.
 	listDepth = (space.MaxPathRunes + 1) / 2
-	// maxList is the most entries of one list, whatever limit is asked for.
+	// maxList is the largest number of entries in one list, whatever limit the caller sets.
 	maxList = 100_000
 )
 
-// List returns entries of a directory in the order of their paths, byte by byte. Links are listed, not followed. What comes or goes
-// during the call may be in the list or not. Bytes of a name that are not UTF-8 are written as \xNN.
+// List returns entries of a directory in the order of their paths, byte by byte. Links are listed, not followed. An entry that comes or
+// goes during the call may be in the list or not. Bytes of a name that are not UTF-8 are written as \xNN.
 func (f *Files) List(ctx context.Context, p policy.Permit, recursive bool, limit int) ([]space.Entry, error) {
 	a, root, err := f.begin(ctx, p, policy.FileList)
 	if err != nil {

@@ -29,7 +29,7 @@ type place struct {
 	watches watches // has a lock of its own
 }
 
-// path returns where one of the folders is found. What is below a mount is there only while somebody stays.
+// path returns the path of one of the folders. Files below a mount exist only while the mount has a user.
 func (p *place) path(name string) string {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -11,7 +11,7 @@ import (
 
 // reserve sees to it that size more bytes fit into the quota, and returns a function to be called when they are written or given up.
 // A tree is measured anew when that costs little against what was written since: at once while it is small, and in any case after 16 MiB.
-// In between, what programs in the space write is not seen here; the watcher of their tier sees it.
+// In between, this does not see writes of programs in the space; the watcher of their tier does.
 func (f *Files) reserve(ctx context.Context, size int64) (func(), error) {
 	if f.account != nil {
 		return f.account.reserve(ctx, size)

@@ -80,7 +80,7 @@ func Sharing(dir string) error {
 }
 
 // freeze makes the files of a space a frozen tree and lays the space over it. They move in one step, after the link that says where they
-// will be: whoever finds both it and the files knows that they did not.
+// will be: if it and the files both exist, the change did not end.
 func (s *Spaces) freeze(p *place, sp id.Space, uid int) (snapshots.Folders, error) {
 	tree := filepath.Join(s.dir, frozenFolder, string(sp))
 	from, to := filepath.Join(p.home, filesFolder), filepath.Join(tree, filesFolder)
@@ -388,7 +388,7 @@ func (p *place) own(ctx context.Context, inodes map[uint64][]string) error {
 	return beneath.Refusal(err, ".")
 }
 
-// scrap empties and removes a file. Emptying it frees what it holds at once, whoever has it open.
+// scrap empties and removes a file. Emptying it frees its bytes at once, even if a process has it open.
 func scrap(root *beneath.Folder, path string) error {
 	folder, name := beneath.Split(path)
 	dir, err := beneath.Dir(root, folder)

@@ -13,7 +13,7 @@ import (
 	"agentbox/internal/kernel/vault"
 )
 
-// Shelves are the snapshots of all spaces, as they are examined.
+// Shelves gives read access to the snapshots of all spaces.
 type Shelves struct {
 	dir  string
 	keys vault.Keys

@@ -103,7 +103,7 @@ func (b *Blobs) sweep(ctx context.Context, mark blob.Mark, remove func(path stri
 	return swept, nil
 }
 
-// all returns the contents that are stored, with the bytes that each takes. What has no hash for a name is none of them and stays.
+// all returns the stored contents, with the bytes that each takes. It leaves out files whose name is not a hash, and those stay.
 func (b *Blobs) all(ctx context.Context) (map[event.Digest]int64, error) {
 	found := map[event.Digest]int64{}
 	folders, err := os.ReadDir(b.dir)

@@ -228,7 +228,7 @@ func (f *Files) sweepUnder(ctx context.Context, w policy.Withhold, kept []space.
 			rules.Spared = append(rules.Spared, s.Root)
 		}
 	}
-	found, err := f.matching(ctx, rules) // where not all can be looked at, nothing is changed
+	found, err := f.matching(ctx, rules) // if an entry is unreadable, nothing is changed
 	if err != nil {
 		return space.Swept{}, err
 	}

@@ -299,7 +299,7 @@ func TestAStricterPolicyHoldsAfterRewindForkAndRestart(t *testing.T) {
 	}
 }
 
-// What code hides deep, or under a name that is no text, a stricter policy finds all the same, also after a rewind and a restart.
+// What code hides deep, or under a name that is not a text, a stricter policy finds all the same, also after a rewind and a restart.
 func TestThreatAStricterPolicyReachesEveryName(t *testing.T) {
 	root := t.TempDir()
 	s := openSpacesIn(t, root)
@@ -364,8 +364,8 @@ func TestThreatAStricterPolicyReachesEveryName(t *testing.T) {
 	clean("after a rewind", dir)
 }
 
-// Where not all of a space can be looked at, a stricter policy is refused, and the space is what it was. The bound is 1,024 folders in one
-// another: 1,023 and the one of all files.
+// Where not all of a space can be looked at, a stricter policy is refused, and the space is what it was. The bound is 1,024 folders in
+// one another: 1,023 and the one of all files.
 func TestThreatAStricterPolicyIsRefusedWhereNotAllCanBeSeen(t *testing.T) {
 	if beneath.MaxDepth != 1024 {
 		t.Fatalf("the documented bound is 1,024, the real one %d", beneath.MaxDepth)

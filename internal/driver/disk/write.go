@@ -190,7 +190,7 @@ type staged struct {
 	expect *beneath.Stat // what it must replace, if that matters
 }
 
-// discard closes the file and, unless it was placed, removes it. What cannot be removed now is removed when the daemon starts again.
+// discard closes the file and, unless it was placed, removes it. If that fails, the next start of the daemon removes it.
 func (s *staged) discard() {
 	_ = s.file.Close()
 	if s.name != "" {

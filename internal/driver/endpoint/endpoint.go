@@ -205,7 +205,7 @@ func broken(ctx, inner context.Context, err error, what string) error {
 	return f
 }
 
-// noStream refuses an answer of status 200 that is no stream: a page of a proxy, or an error as plain JSON.
+// noStream refuses an answer of status 200 that is not a stream: a page of a proxy, or an error as plain JSON.
 func (q Request) noStream(events *Reader, header http.Header) error {
 	head := events.peek()
 	switch {

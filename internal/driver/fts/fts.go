@@ -30,7 +30,7 @@ const version = 2
 // together.
 const seqBits = 40
 
-// The texts are kept beside the pairs, for FTS5 removes what it is shown again. What is removed leaves nothing in the pages that it lay in.
+// The texts are kept beside the pairs, because FTS5 needs the old text to remove it. A removed text leaves nothing in its pages.
 const schema = `
 CREATE TABLE workspaces (no INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, place INTEGER NOT NULL) STRICT;
 CREATE TABLE entries (id INTEGER PRIMARY KEY, key TEXT NOT NULL, text TEXT NOT NULL, said TEXT NOT NULL) STRICT;

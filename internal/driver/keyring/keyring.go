@@ -27,7 +27,7 @@ import (
 
 var _ vault.Keys = (*Keyring)(nil)
 
-// The names of files. What ends in newSuffix is not yet in place; what ends in oldSuffix has yet to be overwritten.
+// The names of files. A file with newSuffix is not yet in place. A file with oldSuffix must still be overwritten.
 const (
 	keysSuffix = ".keys"
 	newSuffix  = ".new"
@@ -424,6 +424,7 @@ func read(path string) (*planted, error) {
 }
 
 func damaged(file string) error {
-	return fault.New(fault.Unavailable, "keys_damaged", "the file of keys %s is not what was written: it is damaged, or was renamed", file).
+	return fault.New(fault.Unavailable, "keys_damaged",
+		"the file of keys %s does not have its original content: it is damaged, or was renamed", file).
 		With("put it back from a copy; without it what it seals stays sealed, and it can be moved away")
 }

@@ -19,7 +19,7 @@ const lockFile = "lock"
 // of it: a program that stood still for longer looks before it opens anything.
 const CheckTime = time.Second
 
-// What it waits for.
+// Timeouts and retries.
 const (
 	lockTime  = 10 * time.Second      // for another program that writes keys
 	lockPause = 20 * time.Millisecond // between two tries

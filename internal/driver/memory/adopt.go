@@ -37,7 +37,7 @@ func (j *Journal) Keys(ctx context.Context, ws id.Workspace, after string, limit
 func (j *Journal) Adopt(ctx context.Context, ws id.Workspace, chunks iter.Seq2[[]event.Event, error], keys iter.Seq2[[]journal.KeyUse,
 	error]) (uint64, error) {
 	if _, err := id.ParseWorkspace(string(ws)); err != nil {
-		return 0, fault.Wrap(err, fault.Invalid, "workspace_invalid", "that is no workspace")
+		return 0, fault.Wrap(err, fault.Invalid, "workspace_invalid", "that is not a workspace")
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()

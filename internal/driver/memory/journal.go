@@ -61,7 +61,7 @@ func NewJournal(defs []projection.Definition, clock event.Clock, ids *id.Source,
 	}, nil
 }
 
-// Close shuts the journal; who appends or waits gets ErrClosed.
+// Close shuts the journal. Append and Wait then return ErrClosed.
 func (j *Journal) Close() error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -145,7 +145,7 @@ func encode(states map[projection.Ref]projection.State) (map[projection.Ref]stor
 	return changed, nil
 }
 
-// record takes what cannot fail any more.
+// record stores a batch that can no longer fail.
 func (j *Journal) record(b event.Batch, events []event.Event, changed map[projection.Ref]stored) {
 	t := j.workspaces[b.Workspace]
 	if t == nil {

@@ -71,7 +71,7 @@ type interpreter struct {
 // cell is a piece of code that runs.
 type cell struct {
 	pieces chan piece    // unbuffered: a cell takes output no faster than its caller does
-	over   chan struct{} // closed when nothing of it is waited for
+	over   chan struct{} // closed when nobody waits for the cell any more
 }
 
 type piece struct {
@@ -182,7 +182,7 @@ func withoutCell(env []string) []string {
 	return kept
 }
 
-// take hands output to the cell under way. What comes between two cells belongs to none and is dropped.
+// take hands output to the running cell. Output between two cells belongs to none and is dropped.
 func (i *interpreter) take(c spaceinit.Channel, data []byte) error {
 	i.mu.Lock()
 	now := i.cell

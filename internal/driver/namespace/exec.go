@@ -21,7 +21,7 @@ import (
 	"agentbox/internal/spaceinit"
 )
 
-// stubborn is how long an init may take to end a command that it was told to kill, beyond the command's grace. Then the space ends.
+// stubborn is how long an init may take to kill a command on request, beyond the command's grace. Then the space ends.
 const stubborn = 10 * time.Second
 
 // timedOut is the exit code of a command whose time ran out.
@@ -39,7 +39,7 @@ func (s *instance) Exec(ctx context.Context, p policy.Permit, stdin []byte, out 
 		return space.Exit{}, err
 	}
 	if action.Attach != "" {
-		return space.Exit{}, policy.ErrPermitMismatch // who approved it was told that it gets input
+		return space.Exit{}, policy.ErrPermitMismatch // its approver saw that it gets input
 	}
 	var input event.Digest
 	if len(stdin) > 0 {
@@ -106,9 +106,9 @@ func (s *instance) follow(ctx context.Context, b beginning, out space.Output, ru
 	within, end := context.WithCancelCause(ctx)
 	defer end(nil)
 	defer s.watch.join(func(bound string) { end(overrun{bound}) })()
-	// The init of a paused space has to run to end what it is told to end.
+	// The init of a paused space must run again, so that it can end the command.
 	defer s.excused(within)()
-	// An init that does not end what it was told to end loses its space.
+	// If an init does not end the command on request, the space ends.
 	defer after(within, stubborn, s.kill)()
 	var expire <-chan time.Time
 	var overdue atomic.Bool

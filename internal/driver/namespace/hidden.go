@@ -81,7 +81,7 @@ func (h *hidden) process(pid int) {
 	}
 }
 
-// sameFiles reports whether two threads have one table of descriptors. A kernel that does not tell makes each be looked at.
+// sameFiles reports whether two threads have one table of descriptors. If the kernel does not say, each thread is read.
 func sameFiles(a, b int) bool {
 	const kcmpFiles = 2
 	n, _, e := unix.Syscall6(unix.SYS_KCMP, uintptr(a), uintptr(b), kcmpFiles, 0, 0, 0)

@@ -126,7 +126,7 @@ func (r *root) find(name string) string {
 		if i := slices.IndexFunc(r.links, func(l spaceinit.Link) bool { return l.Path == next }); i >= 0 {
 			target = r.links[i].Target
 		} else if host := r.host(next); host != "" {
-			target, _ = os.Readlink(host) // what is no link is where it is
+			target, _ = os.Readlink(host) // what is not a link is where it is
 		}
 		if target == "" {
 			at = next

@@ -9,9 +9,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The system call filter. Calls in allowed may be called, calls in denied fail with EPERM, and calls in checked depend on their arguments.
-// All other calls, including those of future kernels, fail with ENOSYS; then the C library falls back to an older call. The filter finds a
-// number by binary search. The kernel runs the filter once per number when it is installed, and that is most of the cost.
+// The system call filter. Calls in allowed may be called, calls in denied fail with EPERM, and calls in checked depend on their
+// arguments. All other calls, including those of future kernels, fail with ENOSYS; then the C library falls back to an older call. The
+// filter finds a number by binary search. The kernel runs the filter once per number when it is installed, and that is most of the
+// cost.
 
 // verdict is what the filter returns for a system call.
 type verdict uint32
@@ -27,7 +28,7 @@ const (
 	x32bit          = 0x40000000 // numbers of the x32 interface of x86-64
 )
 
-// newNamespace are the flags of clone that make namespaces. CLONE_NEWTIME is no flag of clone, only of clone3 and unshare.
+// newNamespace are the flags of clone that make namespaces. CLONE_NEWTIME is not a flag of clone, only of clone3 and unshare.
 const newNamespace = unix.CLONE_NEWNS | unix.CLONE_NEWCGROUP | unix.CLONE_NEWUTS | unix.CLONE_NEWIPC | unix.CLONE_NEWUSER |
 	unix.CLONE_NEWPID | unix.CLONE_NEWNET
 

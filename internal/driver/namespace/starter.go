@@ -120,7 +120,7 @@ func (s *starter) launch(launch spaceinit.Launch, files []*os.File) (*os.Process
 	}
 	if err == nil && answer.Failed == "" {
 		var process *os.Process
-		// The number cannot mean another process: a child keeps it until it is waited for.
+		// The process id cannot belong to another process: a child keeps it until its parent has waited for it.
 		if process, err = os.FindProcess(int(answer.PID)); err == nil {
 			s.mu.Lock()
 			s.known[process.Pid] = true
@@ -207,7 +207,7 @@ func (s *starter) receive() (spaceinit.Launched, error) {
 	}
 }
 
-// clear waits for the children that nobody was told of: those of a start that failed in the middle.
+// clear waits for the children that were not reported: those of a start that failed in the middle.
 func (s *starter) clear() error {
 	list, err := os.ReadFile(filepath.Join("/proc/self/task", strconv.Itoa(s.thread), "children"))
 	if err != nil {

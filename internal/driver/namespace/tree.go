@@ -15,7 +15,7 @@ import (
 	"agentbox/internal/spaceinit"
 )
 
-// What a space looks like from inside.
+// Names and paths that a space sees from inside.
 const (
 	workdir = "/workspace" // its files
 	homedir = "/tmp/home"  // private, gone with the space
@@ -112,7 +112,7 @@ func (t *Tier) layout(spec space.Spec) (s *spaceinit.Setup, files []*os.File, er
 	return s, files, nil
 }
 
-// etcFiles are the files of /etc that programs ask for. They name no user and no host of ours.
+// etcFiles are the files of /etc that programs ask for. They name no user and no host of the real machine.
 func etcFiles() []spaceinit.File {
 	return []spaceinit.File{
 		{Path: "etc/passwd", Content: fmt.Sprintf("agent:x:%d:%d:agent:%s:/bin/sh\nnobody:x:65534:65534:nobody:/:/bin/false\n", insider, insider,

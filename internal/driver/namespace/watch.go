@@ -133,7 +133,7 @@ func (s *survey) grown(dir string, bytes, files int64) bool {
 	return s.bytes+s.freeBytes-freeBytes > bytes || s.files+s.freeFiles-freeFiles > files
 }
 
-// walk makes a survey. What cannot be measured, folders of hostile depth that move, is over every bound.
+// walk makes a survey. A tree that cannot be measured, such as deep folders that move, is over every bound.
 func (w *watcher) walk(ctx context.Context, now time.Time) error {
 	s := &w.seen
 	s.freeBytes, s.freeFiles = free(w.dir)
@@ -210,7 +210,7 @@ func free(dir string) (bytes, files int64) {
 	return int64(st.Bfree) * st.Frsize, int64(st.Ffree)
 }
 
-// measure adds up what the files below dir take on disk and how many they are. What runs in the space changes them meanwhile and may be
+// measure adds up what the files below dir take on disk and how many they are. Programs in the space change them meanwhile and may be
 // hostile: folders are opened one below the other, links are not followed, and nothing but their sizes is read.
 // Files that a look has found are left out, and those that are mapped are kept for a blind eye; held may be nil.
 func measure(ctx context.Context, dir string, held *hidden) (tally, error) {
@@ -242,7 +242,7 @@ func openFolder(at int, name string) (int, error) {
 // measured with a descriptor each, and what lies deeper with one.
 const deepest = space.MaxFolderDepth
 
-// errRestless says that folders far below were moved while they were measured: where one lies cannot be told any more.
+// errRestless says that deep folders were moved while they were measured, so their place is not known any more.
 var errRestless = errors.New("folders that are nested too deep to be held open were moved while they were measured")
 
 // tally is what a measurement has found.

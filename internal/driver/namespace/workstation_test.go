@@ -117,7 +117,7 @@ git -c user.name=a -c user.email=a@b.c commit -qm one && echo b >>f && git diff 
 			_, err = png.Decode(bytes.NewReader(drawn))
 		}
 		if err != nil {
-			t.Error(fmt.Errorf("%s is no picture: %w", name, err))
+			t.Error(fmt.Errorf("%s is not a picture: %w", name, err))
 		}
 	}
 }

@@ -49,7 +49,7 @@ func keptFiles(cache string) (all []string) {
 	return all
 }
 
-// isKept reports whether the files are there that a worker needs, so far as that is seen without reading them: a cache is cleared by
+// isKept reports whether the files that a worker needs exist. It does not read them: a cache is cleared by
 // whoever needs room, and not as a whole.
 func isKept(files []string) bool {
 	for _, file := range files {

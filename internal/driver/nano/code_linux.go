@@ -13,9 +13,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// wazero reads compiled code from its cache into process memory. For CPython that is 31 MB in every worker, most of it never executed. The
-// code does not depend on its address. So a file that begins with the code can be mapped over that memory, like the text of a program. If
-// anything differs from the expectations here, the memory stays unchanged.
+// wazero reads compiled code from its cache into process memory. For CPython that is 31 MB in every worker, most of it never executed.
+// The code does not depend on its address. So a file that begins with the code can be mapped over that memory, like the text of a
+// program. If anything differs from the expectations here, the memory stays unchanged.
 
 // compiledCode returns the code of this process that lies in wazero's cache, the largest of it; nil if there is none.
 func compiledCode(cache string) (code []byte, err error) {
@@ -66,7 +66,7 @@ func codeOf(entry []byte) []byte {
 	return entry[at : at+size]
 }
 
-// placeOf finds where in this process's memory that can be executed, and is no file's, some code lies; nil if it does nowhere.
+// placeOf finds where in this process's memory that can be executed, and is not a file's, some code lies; nil if it does nowhere.
 func placeOf(code []byte) (at unsafe.Pointer, err error) {
 	f, err := os.Open("/proc/self/maps")
 	if err != nil {
@@ -92,7 +92,7 @@ func placeOf(code []byte) (at unsafe.Pointer, err error) {
 }
 
 // shareCode puts a file that begins with code, and whose length is whole pages, in the place of the same code in this process. Nothing of
-// it may be executed meanwhile. Where it cannot be looked at, or the code is not found, the memory stays what it is.
+// it may be executed meanwhile. If the memory cannot be read, or the code is not found, the memory stays unchanged.
 func shareCode(name string) error {
 	file, err := os.Open(name)
 	if err != nil {

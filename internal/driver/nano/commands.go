@@ -26,7 +26,7 @@ func Commands() []string {
 	return slices.Compact(names)
 }
 
-// What the interpreters have, by which is seen before a command runs whether it needs more: a name that were missing here would cost a
+// Modules of the interpreters. They tell before a command runs whether it needs a heavier tier. A name that is missing here would cost a
 // promotion, one too many an attempt in vain.
 const (
 	modules = `__future__ _io _thread abc argparse array ast asyncio atexit base64 bdb binascii bisect builtins bz2 cProfile calendar cmath
@@ -51,7 +51,7 @@ const (
 		perf_hooks process punycode querystring readline stream string_decoder sys timers tty url util v8 vm worker_threads zlib`
 )
 
-// Modules returns the names of the modules that Python has in a nano space, without those of packages and, but for a few, those with an
+// Modules returns the names of the modules that Python has in a nano space, without those of packages and without most of those with an
 // underscore.
 func Modules() []string { return strings.Fields(modules) }
 

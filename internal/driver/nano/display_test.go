@@ -105,7 +105,7 @@ func TestACellShowsWhatItsValuesSayOfThemselves(t *testing.T) {
 		}
 	}
 	if r := n.run("python", "class B:\n  def _repr_png_(s): return b'<script>'\nB()"); !slices.Equal(media(r), []string{"1* text/plain"}) {
-		t.Errorf("what is no picture is shown as %q", media(r))
+		t.Errorf("what is not a picture is shown as %q", media(r))
 	}
 	if r := n.run("python", "import dataclasses\n@dataclasses.dataclass\nclass P:\n  x: int\n  y: str\n[P(1, 'a'), P(2, 'b')]"); form(r,
 		space.DisplayHTML).Columns != 2 {

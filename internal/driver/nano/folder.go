@@ -94,10 +94,11 @@ type changes struct {
 	stage  *workdir.Stage // of content that is too large for memory; nil before there is any
 }
 
-// maxInMemory is the largest content of a file that is kept in memory until all changes are there. A larger one is written while it comes.
+// maxInMemory is the largest content of a file that is kept in memory until all changes are there. A larger one is written while it
+// comes.
 const maxInMemory = 1 << 20
 
-// errOverfull is more than fits, which a worker of ours finds out before.
+// errOverfull means that a worker sent more than fits. A correct worker finds that out before.
 var errOverfull = errors.New("the worker tells of more files than fit into the space")
 
 // Add implements worker.Changes.
@@ -131,7 +132,7 @@ func (c *changes) Add(x vfs.Change, content io.Reader) error {
 // hold writes content beside the files of the space.
 func (c *changes) hold(content io.Reader) (string, error) {
 	if c.stage == nil {
-		if err := c.folder.measure(); err != nil { // before there is something that is no file of the space
+		if err := c.folder.measure(); err != nil { // before there is something that is not a file of the space
 			return "", err
 		}
 		d, err := c.folder.get()

@@ -24,7 +24,7 @@ const (
 	gasToCompile = 100      // of a byte, whether it was kept or not
 )
 
-// foreign runs WASI modules that are files of the space. What it keeps of one execution for the next is their compiled code, found by its
+// foreign runs WASI modules that are files of the space. Between executions it keeps only their compiled code, found by its
 // hash alone.
 type foreign struct {
 	engine *wasm.Engine
@@ -72,7 +72,7 @@ func (f *foreign) Run(p *program.Process) int {
 		return f.refused(p, err)
 	}
 	defer w.Close()
-	ctx := context.Background() // whoever stops an execution tells its account
+	ctx := context.Background() // an execution is stopped by its account
 	in, err := code.Initial().New(ctx, p.Account, module{w})
 	if err != nil {
 		return f.refused(p, err)
@@ -97,7 +97,7 @@ func (f *foreign) Run(p *program.Process) int {
 
 // preopens are the folders that a module has open from the beginning. The C library of WASI takes the slash off absolute paths, and then
 // the folder whose name is the longest that the path begins with; of names that are as long, the last, where "/" and "." are the empty
-// name. So each folder of the root has a name of its own, and the working folder comes last: there relative paths are looked for. It
+// name. So each folder of the root has a name of its own, and the working folder comes last, because relative paths start there. It
 // comes first too, since programs without that library take the first for it. A relative path whose first element is the name of a folder
 // of the root means that one; "./" in front does not help, for the library takes it off.
 func preopens(p *program.Process) []wasi.Preopen {

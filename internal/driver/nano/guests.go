@@ -42,7 +42,7 @@ type guests struct {
 	kept    func(interpreter string) // called with what was put into the cache; may be nil
 }
 
-// open loads the interpreters. What was not prepared is made where make says so, and else said to be on its way.
+// open loads the interpreters. If one was not prepared, open makes it when make is set, and else reports that it is on its way.
 func (g *guests) open(ctx context.Context, make bool) (err error) {
 	if err := g.bare(); err != nil {
 		return err

@@ -153,7 +153,7 @@ func (s *instance) ended(ctx context.Context, e space.Exit) (space.Exit, error) 
 	return e, nil
 }
 
-// order is what a worker is asked for.
+// order makes the order that a worker gets.
 func (s *instance) order(a policy.Action, stdin []byte) (o worker.Order, seed string, err error) {
 	switch {
 	case len(a.Argv) == 0 || a.Argv[0] == "":

@@ -33,7 +33,7 @@ type Module struct {
 	Folders  []Folder
 	In       io.Reader
 	Out, Err io.Writer
-	Terminal [3]bool // whether In, Out and Err are a terminal, which a module that asks is told
+	Terminal [3]bool // whether In, Out and Err are terminals, as a module sees it
 	Gas      int64
 	Time     time.Duration // by the wall and by what it sleeps
 	Memory   int64         // bytes, files that it reads included
@@ -122,7 +122,7 @@ func (m *Module) run(ctx context.Context, code *wasm.Code, g *fiber.Group) (end 
 	}
 	program, err := wasi.New(fs, c)
 	if err != nil {
-		return end, fault.Wrap(err, fault.Invalid, "module_arguments", "the module cannot be given what it is to begin with")
+		return end, fault.Wrap(err, fault.Invalid, "module_arguments", "the module cannot get its initial input")
 	}
 	defer program.Close()
 	exit, err := m.execute(ctx, code, account, program)
@@ -287,7 +287,7 @@ func (m *Module) stopped(why *bound.Stopped) error {
 	return says("it has hit the bound "+why.Limit, "")
 }
 
-// hostInput is what a module reads from this process. Who reads is not kept waiting beyond the end of the execution.
+// hostInput is what a module reads from this process. A read does not block beyond the end of the execution.
 type hostInput struct {
 	ctx     context.Context //nolint:containedctx // it bounds reads whose interface has none
 	account *bound.Account

@@ -183,7 +183,7 @@ func (s *instance) await(within context.Context, interpreter string, out func(ch
 	t := s.tier
 	compiled := t.compiles.ready[interpreter]
 	if compiled == nil {
-		return fmt.Errorf("a worker waits for %.40q, which is no interpreter", interpreter)
+		return fmt.Errorf("a worker waits for %.40q, which is not an interpreter", interpreter)
 	}
 	told := false
 	for {
@@ -230,7 +230,7 @@ func (t *Tier) mark() string {
 	return filepath.Join(t.o.Cache, "prepared-"+hex.EncodeToString(h.Sum(nil)[:8]))
 }
 
-// enginePath is the module that compiles WebAssembly. What one version of it has compiled is nothing to another.
+// enginePath is the module that compiles WebAssembly. Another version cannot use the code that one version has compiled.
 const enginePath = "github.com/tetratelabs/wazero"
 
 // ready reports whether the interpreters were prepared.

@@ -90,7 +90,7 @@ func (t *Tier) Try(ctx context.Context) (err error) {
 	return err
 }
 
-// try runs a command of ours in a folder of its own.
+// try runs a known command in a folder of its own.
 func (t *Tier) try(ctx context.Context, pool *worker.Pool, command string) (string, error) {
 	dir, err := os.MkdirTemp(t.o.Scratch, "probe-")
 	if err != nil {

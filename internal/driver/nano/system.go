@@ -34,7 +34,7 @@ type system struct {
 	files    []fixed // what lies outside of the space's own folders
 }
 
-// Rest implements worker.System. What could not be made ready is made when it is needed, and fails there.
+// Rest implements worker.System. If something cannot be made ready, the next use makes it, and returns the error.
 func (s *system) Rest() { _ = s.rest() }
 
 // rehearsals are commands by the programs that they need.

@@ -1,6 +1,6 @@
 // Package nano makes spaces in metered WebAssembly and a virtual shell: without root, processes of the space or programs of the host.
 //
-// What a command does, it does in a worker process that has given up everything but its pipe to the daemon, over a file system in memory
+// A command runs in a worker process that has given up everything but its pipe to the daemon, over a file system in memory
 // that loads what is touched; at its end the daemon makes the changes in the space's folder. The same command with the same files, seed
 // and clock does the same, to the unit of gas.
 package nano

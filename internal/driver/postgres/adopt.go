@@ -14,11 +14,11 @@ import (
 	"agentbox/internal/kernel/journal"
 )
 
-// Adopt implements journal.Adopter. It is one transaction; who appends to other workspaces goes on meanwhile.
+// Adopt implements journal.Adopter. It is one transaction. Appends to other workspaces go on meanwhile.
 func (j *Journal) Adopt(ctx context.Context, ws id.Workspace, chunks iter.Seq2[[]event.Event, error], keys iter.Seq2[[]journal.KeyUse,
 	error]) (head uint64, err error) {
 	if _, err := id.ParseWorkspace(string(ws)); err != nil {
-		return 0, fault.Wrap(err, fault.Invalid, "workspace_invalid", "that is no workspace")
+		return 0, fault.Wrap(err, fault.Invalid, "workspace_invalid", "that is not a workspace")
 	}
 	var s standing
 	err = j.folds.alone(ctx, func(tx pgx.Tx) error {
@@ -51,7 +51,7 @@ func (j *Journal) Adopt(ctx context.Context, ws id.Workspace, chunks iter.Seq2[[
 	return head, nil
 }
 
-// adoption is the taking in of one log.
+// adoption imports one log.
 type adoption struct {
 	l   *ledger
 	log journal.Continuity

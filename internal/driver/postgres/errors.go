@@ -9,7 +9,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// What the function advance raises; see the tables.
+// Errors of the SQL function advance; see the tables.
 const (
 	codeMoved      = "AGB01"
 	codeSuperseded = "AGB02"

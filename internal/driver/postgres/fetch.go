@@ -49,7 +49,7 @@ func (n *numbers) next(ctx context.Context, db querier, count int) ([]int64, err
 	return given, nil
 }
 
-// wants is what is to be looked up for a group.
+// wants is what a group has to look up.
 type wants struct {
 	l         *ledger
 	keys      []string
@@ -309,7 +309,7 @@ type digest event.Digest
 // ScanBytes implements pgtype.BytesScanner.
 func (d *digest) ScanBytes(raw []byte) error {
 	if len(raw) != len(d) {
-		*d = digest{} // whoever needs it finds out that it is wrong
+		*d = digest{} // its reader finds out that it is wrong
 		return nil
 	}
 	copy(d[:], raw)

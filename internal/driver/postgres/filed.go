@@ -74,7 +74,7 @@ func filedFrom(ctx context.Context, db querier, ws id.Workspace, no int64, from 
 		func() error {
 			says := journal.FiledOf(record, ws)
 			if says.Bad {
-				return nil // whoever reads the event says so
+				return nil // the reader of the event reports it
 			}
 			page.seqs, page.under, page.says = append(page.seqs, seq), append(page.under, under), append(page.says, says)
 			if says.Key != "" {

@@ -173,7 +173,7 @@ func (fs *folds) enter(ctx context.Context, db querier) error {
 	return fs.refold(ctx)
 }
 
-// Rebuild implements projection.Store. Whoever appends, to any daemon of the database, waits until it is done.
+// Rebuild implements projection.Store. Appends to any daemon of the database wait until it is done.
 func (j *Journal) Rebuild(ctx context.Context, name string) error {
 	def, err := j.folds.set.Lookup(name)
 	if err != nil {

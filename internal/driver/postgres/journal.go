@@ -1,6 +1,6 @@
 // Package postgres keeps the log and its documents in a database of PostgreSQL, which several daemons may share.
 //
-// What waits to be appended to a workspace is one group: it is planned and folded in memory, and written in one transaction that begins by
+// The waiting appends of a workspace are one group. It is planned and folded in memory, and written in one transaction that begins by
 // taking the workspace's row from the event it was planned on to its own last one. Where another daemon was first, that fails, and the
 // group is planned anew with the row held. Each commit tells its workspace and place to everybody who listens. Nothing that is kept in
 // memory is believed unless the row says that it is of now.
@@ -32,7 +32,7 @@ type Options struct {
 	Alone       bool                       // takes the database for this daemon: others that do so wait until it ends
 	Member      *Membership                // works on the database together with others that do; not with Alone
 	Unlock      func() (vault.Keys, error) // gives the keys, once this daemon may work on the database; nil where Keys has them
-	Waits       func()                     // is told, once, when another daemon has the database; may be nil
+	Waits       func()                     // called once if another daemon has the database; may be nil
 	Existing    bool                       // there has to be a log already: a database without one is ErrEmpty and stays as it is
 	// that bodies and documents are sealed under, the same for every daemon of the database; nil leaves them as they are
 	Keys vault.Keys

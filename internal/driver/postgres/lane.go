@@ -14,7 +14,7 @@ import (
 	"agentbox/internal/kernel/vault"
 )
 
-// What one transaction takes: so many batches, and no more once their data have so many bytes.
+// Limits of one transaction: the number of batches, and the bytes of data after which it takes no further batch.
 const (
 	maxGroup      = 1_024
 	maxGroupBytes = 16 << 20
@@ -71,7 +71,7 @@ func (l *lane) work() {
 const maxPatience = 5 * time.Millisecond
 
 // gather lets the next group grow for as long as the last commit took, up to so many requests. Those who were just answered together come
-// back together; a commit costs the database as much for one of them as for ten. Who was alone waits for nobody.
+// back together; a commit costs the database as much for one of them as for ten. A single request does not wait.
 func (l *lane) gather(answered int) {
 	if answered < 2 {
 		return
@@ -182,7 +182,7 @@ func (l *lane) try(requests []*request, hold bool) error {
 			return err
 		}
 	default:
-		// What was refused has to be refused by the log of now.
+		// A refusal must rest on the current log.
 		if err := l.ledger.still(ctx, db); err != nil {
 			return err
 		}

@@ -14,7 +14,7 @@ import (
 	"agentbox/internal/kernel/projection"
 )
 
-// What a ledger keeps from one group to the next. Beyond these it forgets what it can read again.
+// Limits of what a ledger keeps between groups. Beyond these it forgets what it can read again.
 const (
 	keptStreams   = 4_096
 	keptDocuments = 2_048
@@ -35,7 +35,7 @@ type folding struct {
 }
 
 // ledger is the log of one workspace as its lane sees it: as it was at the head that the lane believes in, with everything that was planned
-// since. What it reads later may be newer; then the head has moved, and the transaction that rests on it fails.
+// since. Later reads may return newer data; then the head has moved, and the transaction that rests on it fails.
 type ledger struct {
 	j   *Journal
 	ws  id.Workspace
@@ -95,7 +95,7 @@ func (l *ledger) forget() {
 	l.streams, l.folios, l.kept = map[event.Stream]*line{}, map[docRef]*folio{}, 0
 }
 
-// look finds out how the workspace stands, and holds its row where it is asked to. Where that is as it was, what is in memory is of now.
+// look reads the head of the workspace, and locks its row if requested. If the head is unchanged, the memory is current.
 func (l *ledger) look(ctx context.Context, db *pgx.Conn, hold bool) error {
 	l.ctx, l.db, l.broken = ctx, db, nil
 	if folding := l.j.folds.folding.Load(); l.folding != folding {
@@ -368,7 +368,7 @@ func (l *ledger) finish(g *group) error {
 	return nil
 }
 
-// settled is told that the group is in the database.
+// settled is called when the group is in the database.
 func (l *ledger) settled() {
 	for _, at := range l.lines {
 		at.dirty = false

@@ -21,7 +21,7 @@ type listener struct {
 	heads    journal.Heads
 }
 
-// lookPeriod is how long nothing may be heard before the heads are looked at all the same: a connection may be dead without a word.
+// lookPeriod is how long the heads are not checked without a notification: a connection may be dead without a sign.
 const lookPeriod = 10 * time.Second
 
 // listen hears how far the workspaces have come, from every daemon of the database, until the journal is closed. Who hears first and looks
@@ -72,7 +72,7 @@ func (li *listener) hear() (heard bool, err error) {
 	}
 }
 
-// follow takes what is told, until nothing is for a while.
+// follow takes notifications until none comes for a while.
 func (li *listener) follow(conn *pgx.Conn) error {
 	for {
 		ctx, cancel := context.WithTimeout(li.db.ctx, lookPeriod)
@@ -99,7 +99,7 @@ func (li *listener) follow(conn *pgx.Conn) error {
 	}
 }
 
-// redacted is told in the place of a head when keys were destroyed.
+// redacted is sent instead of a head when keys were destroyed.
 const redacted = "redacted"
 
 // Refresher is a key store that several processes share: it can drop what another of them has destroyed.
@@ -152,7 +152,7 @@ func (li *listener) lookAround(ctx context.Context, conn querier) error {
 }
 
 // settled returns when this daemon knows of an event that was read: a commit is seen in the database a moment before its documents are on
-// the shelf. Where others append too, whoever reads a document proves that it is of now.
+// the shelf. If others append too, each reader of a document proves that it is current.
 func (li *listener) settled(ctx context.Context, ws id.Workspace, seq uint64) error {
 	if !li.db.options.Alone || seq == 0 {
 		return nil

@@ -222,13 +222,13 @@ func (t *Members) Exclusive(ctx context.Context, name string) (giveBack func(), 
 	return nil, t.db.trouble(err)
 }
 
-// What a redaction waits for.
+// Timeouts of a redaction.
 const (
 	dropTime  = 10 * time.Second      // for every member to say that it has dropped what was destroyed
 	dropPause = 20 * time.Millisecond // between two looks
 )
 
-// drop drops what was destroyed, each time that this member is told, and then says so.
+// drop drops the destroyed contents each time that this member gets notice, and confirms it.
 func (t *Members) drop() {
 	for {
 		select {

@@ -11,7 +11,7 @@ import (
 	"agentbox/internal/domain/fault"
 )
 
-// What the migrations make that runs code.
+// Objects of the migrations that run code.
 var (
 	madeFunction = regexp.MustCompile(`(?s)CREATE FUNCTION (\w+)\(.*?AS \$\$(.*?)\$\$`)
 	madeTrigger  = regexp.MustCompile(`CREATE TRIGGER (\w+) BEFORE ([A-Z ]+) ON (\w+) (FOR EACH ROW )?EXECUTE FUNCTION (\w+)\(\);`)

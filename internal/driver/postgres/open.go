@@ -43,8 +43,9 @@ var (
 	ErrAddress = fault.New(fault.Invalid, "store_invalid",
 		"the address of the database cannot be used; it is like postgres://user@host:5432/database")
 	// ErrForeignKeys means that the keys that are here are not those by which the log is sealed.
-	ErrForeignKeys = fault.New(fault.Conflict, "keys_foreign", "the log in the database is sealed under other keys than those that are here").
-			With("the daemons of a database share its keys: move the folders keys and blobs of the first one into a folder that all can reach, " +
+	ErrForeignKeys = fault.New(fault.Conflict, "keys_foreign",
+		"the log in the database is sealed under other keys than those of this data directory").
+		With("the daemons of a database share its keys: move the folders keys and blobs of the first one into a folder that all can reach, " +
 			"and name that with --shared for each")
 )
 

@@ -20,7 +20,7 @@ const (
 	eventTables = ` FROM events e LEFT JOIN bodies b ON b.workspace = e.workspace AND b.seq = e.seq`
 )
 
-// storable reports whether a text can be one of PostgreSQL's. What cannot is nowhere in the log.
+// storable reports whether PostgreSQL can store a text. Other texts are nowhere in the log.
 func storable(texts ...string) bool {
 	for _, text := range texts {
 		if !utf8.ValidString(text) || strings.ContainsRune(text, 0) {

@@ -277,7 +277,7 @@ func (r *refolding) write() error {
 	return l.db.SendBatch(l.ctx, b).Close()
 }
 
-// everything folds every document of the workspace anew: which ones had something of the data cannot be told any more.
+// everything folds every document of the workspace anew: it is no longer known which ones had a part of the data.
 func (r *refolding) everything() error {
 	l := r.l
 	for _, sql := range []string{

@@ -36,7 +36,7 @@ var errDeposed = fault.New(journal.ErrClosed.Kind, journal.ErrClosed.Code,
 // standbyPause is how long a standby daemon waits after it lost the server, so that the active daemon reconnects first.
 const standbyPause = 5 * time.Second
 
-// wait takes the lock, when whoever has it ends.
+// wait takes the lock when its holder ends.
 func (rg *reign) wait(ctx context.Context) error {
 	told := false
 	for {

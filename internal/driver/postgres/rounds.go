@@ -15,7 +15,7 @@ type rounds[T any] struct {
 	of map[id.Workspace]*asking[T]
 }
 
-// asking is what is asked about one workspace.
+// asking is a query about one workspace.
 type asking[T any] struct {
 	busy bool
 	next *round[T] // that nobody has begun to answer; nil while nobody waits

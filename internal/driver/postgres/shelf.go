@@ -7,7 +7,7 @@ import (
 	"agentbox/internal/kernel/projection"
 )
 
-// What the shelf keeps of one workspace.
+// Limits of the shelf of one workspace.
 const (
 	shelvedDocuments = 4_096
 	shelvedBytes     = 16 << 20 // of all bodies together
@@ -37,7 +37,7 @@ func (s *shelf) knows(ws id.Workspace) (standing, bool) {
 	return standing{}, false
 }
 
-// learns is told how a workspace stood when it was asked. Where it was taken further since, the shelf knows.
+// learns gets the head of a workspace from an earlier query. If the workspace has moved on since, the shelf knows it.
 func (s *shelf) learns(ws id.Workspace, then standing) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -149,7 +149,7 @@ func (s *shelved) put(ref docRef, doc projection.Document) {
 	}
 }
 
-// expect is told up to which place a lane is about to append, and 0 when it has done so or failed.
+// expect gets the place up to which a lane will append, and 0 when the lane has appended or failed.
 func (s *shelf) expect(ws id.Workspace, head uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -10,11 +10,11 @@ import (
 // other.
 type survey struct {
 	grown atomic.Int64 // events that were appended since the log was opened
-	next  atomic.Int64 // at how many of them the tables are looked at next
+	next  atomic.Int64 // the number of events at which the next survey runs
 	busy  atomic.Bool
 }
 
-// The tables are looked at when so many events were appended, and again each time the log has grown to surveyGrowth times of that.
+// The first survey of the tables runs after this many events. The next ones run each time the log has grown by the factor surveyGrowth.
 const (
 	firstSurvey  = 100
 	surveyGrowth = 4
@@ -30,7 +30,7 @@ func (s *survey) begin(ctx context.Context, db querier) error {
 	return nil
 }
 
-// grew is told of events that were appended.
+// grew counts events that were appended.
 func (j *Journal) grew(events int) {
 	s := &j.survey
 	if s.grown.Add(int64(events)) < s.next.Load() || !s.busy.CompareAndSwap(false, true) {

@@ -13,7 +13,7 @@ import (
 	"agentbox/internal/kernel/vault"
 )
 
-// channel is what every commit is told on: the workspace, a blank, and the place of its last event.
+// channel is the channel that announces every commit: the workspace, a blank, and the place of its last event.
 const channel = "agentbox"
 
 func generation(g vault.Generation) *int64 {
@@ -144,7 +144,7 @@ func (l *ledger) writeEvents(b *pgx.Batch, g *group) error {
 func (l *ledger) add(r *rows, e *event.Event) error {
 	uuid, ok := journal.UUIDBytes(e.ID)
 	if !ok {
-		return fmt.Errorf("the event id %q is no UUID", e.ID)
+		return fmt.Errorf("the event id %q is not a UUID", e.ID)
 	}
 	shown := e.Recorded()
 	r.seq, r.stream, r.streamSeq = append(r.seq, int64(e.Seq)), append(r.stream, l.streams[e.Stream].no), append(r.streamSeq,

@@ -46,13 +46,13 @@ func (j *Journal) Keys(ctx context.Context, ws id.Workspace, after string, limit
 func (j *Journal) Adopt(ctx context.Context, ws id.Workspace, chunks iter.Seq2[[]event.Event, error], keys iter.Seq2[[]journal.KeyUse,
 	error]) (head uint64, err error) {
 	if _, err := id.ParseWorkspace(string(ws)); err != nil {
-		return 0, fault.Wrap(err, fault.Invalid, "workspace_invalid", "that is no workspace")
+		return 0, fault.Wrap(err, fault.Invalid, "workspace_invalid", "that is not a workspace")
 	}
 	err = j.planning.do(&request{ctx: ctx, task: func(ctx context.Context) error {
 		j.views.unshelve(false)
 		defer func() { j.views.unshelve(j.health.failed.Load() == nil) }()
 		head, err = j.adoption.run(ctx, ws, chunks, keys)
-		// What the ledger has taken is in the file or is not: it is read anew.
+		// It is unknown whether the ledger's changes are in the file, so it is read anew.
 		if failed := j.planning.ledger.load(context.WithoutCancel(ctx), j.planning.ledger.r); failed != nil {
 			return j.health.fail(failed)
 		}

@@ -25,8 +25,8 @@ import (
 	"agentbox/internal/testkit/platter"
 )
 
-// tears is how many ways there are in which a busy disk is cut off at each moment. Each is drawn anew at each moment, so a few of them tear
-// every kind of write; make soak tries more.
+// tears is how many ways there are in which a busy disk is cut off at each moment. Each is drawn anew at each moment, so a few of them
+// tear every kind of write; make soak tries more.
 var tears = flag.Int("tears", 3, "ways in which a busy disk is cut off at each moment")
 
 // acknowledged is a mark: a batch that Append has returned.
@@ -69,7 +69,7 @@ func TestPowerFailsOnADiskThatLies(t *testing.T) {
 	trial := newTrial(t, workload(t, disk, filepath.Join(t.TempDir(), "log.db"), true))
 	lost := 0
 	trial.failed = func(_ string, err error) {
-		if strings.Contains(err.Error(), "was acknowledged") { // or the file is no database any more
+		if strings.Contains(err.Error(), "was acknowledged") { // or the file is not a database any more
 			lost++
 		}
 	}

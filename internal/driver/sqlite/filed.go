@@ -52,7 +52,7 @@ func (c *connection) misfiled(ws id.Workspace, no int64, limit int) (found []jou
 	for rows.Step() && len(found) < limit {
 		f := journal.FiledOf(rows.ColumnRawBlob(2), ws)
 		if f.Bad {
-			continue // whoever reads the event says so
+			continue // the reader of the event reports it
 		}
 		seq := uint64(rows.ColumnInt64(0)) & maxSeq
 		if under := streams[rows.ColumnInt64(1)]; under != f.Stream {

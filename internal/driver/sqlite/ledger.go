@@ -13,7 +13,7 @@ import (
 	"agentbox/internal/kernel/projection"
 )
 
-// What the ledger keeps in memory of what is in the file. Beyond these it forgets what it can read again.
+// Limits of what the ledger keeps in memory. Beyond these it forgets what it can read again.
 const (
 	keptStreams   = 16_384
 	keptDocuments = 4_096
@@ -44,7 +44,7 @@ type ledger struct {
 	behind  behind
 	keeps   bool // what the tables lag behind is not written
 
-	// What the present group changes, in the order in which it does.
+	// Changes of the current group, in their order.
 	dirtyTenants []id.Workspace
 	dirtyFolios  []*folio
 	staleFolios  []*folio // of those, the ones that are to be encoded
@@ -191,7 +191,7 @@ func (l *ledger) begin() {
 	}
 }
 
-// read runs a query that returns at most one row. What it cannot read breaks the group.
+// read runs a query that returns at most one row. An error breaks the group.
 func (l *ledger) read(scan func(*sqlite3.Stmt), sql string, args ...any) (bool, error) {
 	found, err := l.r.one(scan, sql, args...)
 	if err != nil {

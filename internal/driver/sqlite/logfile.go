@@ -147,5 +147,5 @@ func (f *logFile) Truncate(size int64) error {
 	return f.File.Truncate(size)
 }
 
-// Close implements io.Closer. What is held back now was never synced: it is part of a transaction that did not end.
+// Close implements io.Closer. Held-back writes were never synced: they are part of a transaction that did not end.
 func (f *logFile) Close() error { return f.File.Close() }

@@ -58,7 +58,7 @@ func (j *Journal) Mend(ctx context.Context) error {
 	return j.planning.do(&request{ctx: ctx, mends: true, task: j.mending.run})
 }
 
-// tryRoom writes as much as has to be free, durably, and takes it away again.
+// tryRoom durably writes as many bytes as must be free, and removes them again.
 func (m *mending) tryRoom() error {
 	name := m.file.options.Path + ".room"
 	file, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
@@ -79,7 +79,7 @@ func (m *mending) tryRoom() error {
 func (m *mending) run(ctx context.Context) error {
 	if m.committer.wal.moving {
 		m.committer.wal.moving = false
-		<-m.committer.checkpointer.tells // it is asked again when there is need
+		<-m.committer.checkpointer.tells // the next request comes when it is needed
 	}
 	if err := m.syncer.durable.settle(); err != nil {
 		return m.health.fail(err)
@@ -87,7 +87,7 @@ func (m *mending) run(ctx context.Context) error {
 	if err := m.committer.renewWriter(); err != nil {
 		return err
 	}
-	// A transaction that changes nothing takes the place of what the one that failed has left in the write-ahead log.
+	// A transaction without changes replaces the rest of the failed one in the write-ahead log.
 	if err := m.committer.w.conn.Exec(`BEGIN IMMEDIATE; PRAGMA user_version = ` + strconv.Itoa(schemaVersion) + `; COMMIT`); err != nil {
 		if !m.committer.w.conn.GetAutocommit() {
 			_ = m.committer.w.exec(`ROLLBACK`)
@@ -97,7 +97,7 @@ func (m *mending) run(ctx context.Context) error {
 	if err := m.committer.countUnindexed(); err != nil {
 		return err
 	}
-	if err := m.committer.recover(ctx); err != nil { // the planner has planned on what was lost
+	if err := m.committer.recover(ctx); err != nil { // the planner has planned on lost events
 		return err
 	}
 	if err := m.asAcknowledged(); err != nil {
@@ -117,7 +117,8 @@ func (d *durability) isLost() bool {
 	return d.lost
 }
 
-// settle makes durable a commit that failed after its sync was left for later, if there is one: nobody sees it, and its sync is owed.
+// settle makes durable a commit that failed after its sync was left for later, if there is one: nobody has seen it, and its sync is
+// missing.
 func (d *durability) settle() error {
 	g := &group{}
 	d.handed(g)

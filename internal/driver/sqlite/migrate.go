@@ -123,7 +123,7 @@ const asOfVersion1 = `
 CREATE TEMP VIEW bodies AS SELECT place, body, NULL AS generation FROM main.bodies;
 CREATE TEMP TABLE redactions (place INTEGER PRIMARY KEY, by INTEGER NOT NULL, done INTEGER NOT NULL);`
 
-// toVersion2 makes the tables of version 2 from those of version 1, but for what the bodies hold.
+// toVersion2 makes the tables of version 2 from those of version 1, without the contents of the bodies.
 const toVersion2 = `
 DROP TRIGGER bodies_no_update;
 DROP TRIGGER bodies_no_delete;

@@ -22,7 +22,7 @@ import (
 	"agentbox/internal/kernel/vault"
 )
 
-// What marks a database file as a log of Agentbox, and the form of its tables.
+// Marks of a database file: that it is a log of Agentbox, and the version of its tables.
 const (
 	applicationID = 0x41676278 // "Agbx"
 	schemaVersion = 5
@@ -50,7 +50,7 @@ var (
 	// ErrEmpty means that the file holds no log, although there has to be one.
 	ErrEmpty = fault.New(fault.Conflict, "log_empty", "the file holds no log, although there was one")
 	// ErrForeign means that the file is some other program's database.
-	ErrForeign = fault.New(fault.Invalid, "log_foreign", "the file is no log of Agentbox")
+	ErrForeign = fault.New(fault.Invalid, "log_foreign", "the file is not a log of Agentbox")
 )
 
 //go:embed schema.sql
@@ -67,7 +67,7 @@ type Options struct {
 	Keys        vault.Keys // that bodies are sealed under; nil leaves them as they are, and cannot open what is sealed
 	VFS         string     // name of a registered SQLite VFS; empty for the operating system's files
 
-	Committed func(batches int, took time.Duration) // is told of each durable commit, by the syncer, which waits for it; may be nil
+	Committed func(batches int, took time.Duration) // the syncer calls it after each durable commit and waits for it; may be nil
 }
 
 // Open opens the log for writing, makes it where there is none, rebuilds the documents whose definition has a new version, and takes the

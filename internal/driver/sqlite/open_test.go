@@ -73,7 +73,7 @@ func TestOpenRefuses(t *testing.T) {
 		"a database without a mark": {func(t *testing.T, path string) error {
 			return raw(t, path, `PRAGMA application_id = 0; PRAGMA user_version = 0`)
 		}, sqlite.ErrForeign},
-		"a file that is no database": {func(_ *testing.T, path string) error {
+		"a file that is not a database": {func(_ *testing.T, path string) error {
 			return os.WriteFile(path, []byte(strings.Repeat("not a database ", 1000)), 0o600)
 		}, sqlite.ErrForeign},
 	} {

@@ -74,7 +74,7 @@ func (j *Journal) Read(ctx context.Context, q journal.Query) ([]event.Event, err
 	return events, err
 }
 
-// scanEvent reads a row of eventColumns. What cannot be what was written is a journal.Damage.
+// scanEvent reads a row of eventColumns. A row that cannot have been written so is a journal.Damage.
 func (c *connection) scanEvent(row *sqlite3.Stmt, ws id.Workspace, e *event.Event) error {
 	e.Workspace, e.Seq = ws, uint64(row.ColumnInt64(0))&maxSeq
 	e.Type = row.ColumnText(1)
@@ -93,7 +93,7 @@ func (c *connection) scanEvent(row *sqlite3.Stmt, ws id.Workspace, e *event.Even
 	case err != nil:
 		return damaged("its record cannot be read")
 	case !known:
-		return damaged("its id is no UUID")
+		return damaged("its id is not a UUID")
 	case e.Type == "":
 		return damaged("its type is unknown")
 	case entity != journal.EntityText(e):

@@ -11,7 +11,7 @@ import (
 )
 
 // recorder is the operating system's file layer, which tells a disk of everything that is asked of it. It stands below this package's own
-// layer, so it sees what reaches the files. Memory that connections share is no file and is not recorded.
+// layer, so it sees what reaches the files. Memory that connections share is not a file and is not recorded.
 type recorder struct {
 	vfs.VFSFilename
 	disk *platter.Disk

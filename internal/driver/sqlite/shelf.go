@@ -10,7 +10,7 @@ import (
 	"agentbox/internal/kernel/projection"
 )
 
-// What the shelf keeps beside what the tables lag behind. A document that is read again and again is found there instead of in the file.
+// Limits of the shelf, besides the documents that the tables lack. The shelf serves documents that are read often.
 const (
 	shelvedDocuments = 4_096
 	shelvedBytes     = 16 << 20 // of all bodies together

@@ -57,7 +57,7 @@ func (cm *committer) move() {
 func passive(conn *sqlite3.Conn) moveReply {
 	_, moved, err := conn.WALCheckpoint("main", sqlite3.CHECKPOINT_PASSIVE)
 	if errors.Is(err, sqlite3.BUSY) {
-		// Somebody else moves pages, or holds some back. What is there is as durable as before.
+		// Another connection moves pages, or holds some back. The log is as durable as before.
 		return moveReply{busy: true}
 	}
 	return moveReply{moved: moved, err: err}
@@ -119,7 +119,7 @@ func (s *walState) hear(c *committer) {
 	}
 }
 
-// take notes what a checkpoint has done. What readers hold back is tried again after as many pages again, not after every commit.
+// take notes the result of a checkpoint. Pages that readers hold back are retried after as many pages again, not after every commit.
 func (s *walState) take(c *committer, r moveReply) {
 	switch {
 	case r.err != nil:

@@ -13,7 +13,7 @@ import (
 	"agentbox/internal/domain/space"
 )
 
-// Store is a store of spaces' files that tells what is done to them. Of no file its path or its content is told.
+// Store is a store of spaces' files that traces each use. A trace holds no path and no content of a file.
 type Store struct {
 	space.Store
 	clock  event.Clock
@@ -111,7 +111,7 @@ func (f *files) Archive(ctx context.Context, p policy.Permit, w io.Writer, may f
 	return err
 }
 
-// Watch implements space.Files. What is told later belongs to no span: a watch has no end of its own.
+// Watch implements space.Files. Later events belong to no span, because a watch has no end of its own.
 func (f *files) Watch(ctx context.Context, p policy.Permit, recursive bool) (space.Watch, error) {
 	done := f.work(ctx, p, "watch")
 	w, err := f.Files.Watch(ctx, p, recursive)

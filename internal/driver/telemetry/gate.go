@@ -57,7 +57,7 @@ func (g *Gate) Judge(ctx context.Context, a policy.Action) (policy.Ruling, error
 	return ruling, err
 }
 
-// Record implements policy.Gate. What was decided shows in the answer.
+// Record implements policy.Gate. The answer shows the decision.
 func (g *Gate) Record(ctx context.Context, origin event.Origin, a policy.Action, b event.Batch) (event.Receipt, error) {
 	receipt, err := g.Gate.Record(ctx, origin, a, b)
 	outcome, reason := policy.Allow.String(), policy.ReasonDefaultAllow

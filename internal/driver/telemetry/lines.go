@@ -28,7 +28,7 @@ func ToldEvents() []string { return slices.Clone(told) }
 // CodeOf is the code of the line about an event of a type: space_started for space.started.
 func CodeOf(typ string) string { return strings.ReplaceAll(typ, ".", "_") }
 
-// tell writes a line for each event that is told of. Of what it says, only where it belongs is written.
+// tell writes a line for each event on the list. The line names the ids of the event and none of its contents.
 func (j *Journal) tell(ctx context.Context, events []event.Event) {
 	if j.logger == nil || !j.logger.Enabled(ctx, slog.LevelInfo) {
 		return

@@ -7,7 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// State is what is looked up when somebody reads the metrics, because it is a state and no count.
+// State is read each time somebody reads the metrics, because it is a state and not a count.
 type State struct {
 	Head    uint64             // events of all workspaces together
 	Waiting int                // questions to people that are open

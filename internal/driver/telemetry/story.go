@@ -75,7 +75,7 @@ func (t *Tracer) later(r id.Run, tell func(*traced)) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.runs[r] != nil {
-		return // it is there, and belongs to no trace that is told
+		return // the entry is there, and belongs to no sampled trace
 	}
 	if len(t.early) >= maxEarly {
 		clear(t.early)
@@ -123,8 +123,8 @@ func (t *Tracer) unexpect(r id.Run) {
 	delete(t.runs, r)
 }
 
-// of returns a run that has not ended, and nil for one of no trace that is told. A run of an earlier daemon is read from the log's
-// documents.
+// of returns a run that has not ended. It returns nil if the run belongs to no sampled trace. A run of an earlier daemon is read from the
+// log's documents.
 func (t *Tracer) of(ctx context.Context, ws id.Workspace, r id.Run) *traced {
 	if t == nil || r == "" {
 		return nil

@@ -31,17 +31,17 @@ type Tracer struct {
 	provider *sdk.TracerProvider
 	docs     projection.Reader
 	request  func(context.Context) string
-	last     atomic.Uint64 // number of the last span that is about nothing with a name
+	last     atomic.Uint64 // number of the last span without a named subject
 
 	mu       sync.Mutex
 	runs     map[id.Run]*traced
-	early    map[id.Run]func(*traced) // what was decided for runs that are about to be made
-	permits  map[event.Digest]place   // of what is about to be done in spaces
-	waking   map[id.Space]place       // of the command that is about to run in a space, which may have to be started for it
-	starting map[id.Space][]phase     // of the spaces that are being started
+	early    map[id.Run]func(*traced) // decisions for runs that are about to be made
+	permits  map[event.Digest]place   // places of actions that are about to begin in spaces
+	waking   map[id.Space]place       // place of the command for which a space is started
+	starting map[id.Space][]phase     // phases of the spaces that are being started
 }
 
-// maxEarly is for how many runs that are about to be made something is kept; beyond that all of it is dropped.
+// maxEarly is for how many future runs decisions are kept. Beyond that number all of them are dropped.
 const maxEarly = 1_024
 
 // traced is a run that has not ended.
@@ -54,7 +54,7 @@ type traced struct {
 	permits []event.Digest
 }
 
-// place is where in a trace something happens.
+// place is a position in a trace.
 type place struct {
 	run    id.Run
 	step   id.Step
@@ -63,7 +63,7 @@ type place struct {
 
 // OpenTracer makes a tracer that sends spans to the OTLP/HTTP collector at an address, as in http://127.0.0.1:4318; "" leaves the
 // address, as everything else, to the standard variables OTEL_*. Docs has the runs and the approvals of the log; request returns the
-// traceparent of the request that a context serves, "" where it serves none. Close it, so that what waits is sent.
+// traceparent of the request that a context serves, "" where it serves none. Close sends the waiting spans.
 func OpenTracer(ctx context.Context, address, version string, docs projection.Reader, request func(context.Context) string) (*Tracer,
 	error) {
 	var options []otlptracehttp.Option
@@ -88,10 +88,10 @@ func OpenTracer(ctx context.Context, address, version string, docs projection.Re
 	return t, nil
 }
 
-// closing is how long what waits may take to be sent when the daemon ends.
+// closing is how long the daemon may take at its end to send the waiting spans.
 const closing = 3 * time.Second
 
-// Close sends what waits, for a moment at most.
+// Close sends the waiting spans, for the time closing at most.
 func (t *Tracer) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), closing)
 	defer cancel()
@@ -116,7 +116,7 @@ func (n numbers) NewSpanID(ctx context.Context, _ trace.TraceID) trace.SpanID {
 	return span
 }
 
-// span is one span as it is told: at its end, for until then nothing of it is kept but its number.
+// span is one span as it is exported at its end. Until then only its number is kept.
 type span struct {
 	name       string
 	kind       trace.SpanKind
@@ -124,11 +124,11 @@ type span struct {
 	self       trace.SpanContext
 	began      time.Time
 	ended      time.Time
-	failed     string // what went wrong, as a stable word; "" for nothing
+	failed     string // error code; "" if nothing failed
 	attributes []attribute.KeyValue
 }
 
-// tell hands a span to the SDK, which waits for nobody: what does not fit into its queue is dropped.
+// tell hands a span to the SDK, which does not block: it drops spans that do not fit into its queue.
 func (t *Tracer) tell(s span) {
 	ctx := context.WithValue(context.Background(), own{}, s.self)
 	if s.parent.IsValid() {
@@ -153,7 +153,7 @@ func below(parent trace.SpanContext, number string) trace.SpanContext {
 	return parent.WithSpanID(raw)
 }
 
-// fresh is the context of a span that is about nothing with a name: something that happened once, at a moment.
+// fresh is the context of a span without a named subject: an event that happened once, at a moment.
 func (t *Tracer) fresh(parent trace.SpanContext, at time.Time) trace.SpanContext {
 	return below(parent, run.SpanID(parent.SpanID().String()+"\n"+strconv.FormatInt(at.UnixNano(), 36)+"\n"+strconv.FormatUint(t.last.Add(1),
 		36)))
@@ -174,17 +174,17 @@ func parse(traceparent string) trace.SpanContext {
 	return trace.NewSpanContext(trace.SpanContextConfig{TraceID: number, SpanID: at, TraceFlags: trace.TraceFlags(flags[0]), Remote: true})
 }
 
-// Sampled decides whether a trace that begins here is told: OTEL_TRACES_SAMPLER says which are.
+// Sampled reports whether a trace that begins here is exported, as OTEL_TRACES_SAMPLER says.
 func (t *Tracer) Sampled(traceID, spanID string) bool {
 	if t == nil {
 		return false
 	}
 	self := parse("00-" + traceID + "-" + spanID + "-00")
-	_, asked := t.tracer.Start(context.WithValue(context.Background(), own{}, self), "sample") // it never ends, so that it is never told
+	_, asked := t.tracer.Start(context.WithValue(context.Background(), own{}, self), "sample") // it never ends, so it is never exported
 	return asked.SpanContext().IsSampled()
 }
 
-// Served is a request that was answered, as its span tells it.
+// Served is a request that was answered, with the fields of its span.
 type Served struct {
 	Traceparent string // of the request itself
 	Parent      string // number of the caller's span; "" for a request that begins its trace
@@ -194,7 +194,7 @@ type Served struct {
 	Principal    id.Principal
 }
 
-// Served tells of a request.
+// Served exports the span of a request.
 func (t *Tracer) Served(s Served) {
 	self := parse(s.Traceparent)
 	if t == nil || !self.IsSampled() {

@@ -1,7 +1,7 @@
 // Package fulltext is the contract of a full-text index, which follows the log and may lag behind it.
 //
-// A query is words with spaces between them. An entry matches if it contains each of them, also inside of another word. So the search works
-// in languages without spaces between words. Case does not count.
+// A query is words with spaces between them. An entry matches if it contains each of them, also inside of another word. So the search
+// works in languages without spaces between words. Case does not count.
 package fulltext
 
 import (
@@ -63,8 +63,8 @@ type Index interface {
 	Take(ctx context.Context, ws id.Workspace, upTo uint64, entries []Entry) error
 	// Search returns the hits of a query, from the highest place downwards.
 	Search(ctx context.Context, q Query) ([]Hit, error)
-	// Forget removes entries. When it returns, no file of the index has their text, nor parts from which it could be rebuilt. A missing entry
-	// is no error.
+	// Forget removes entries. When it returns, no file of the index has their text, nor parts from which it could be rebuilt. A missing
+	// entry is not an error.
 	Forget(ctx context.Context, ws id.Workspace, places ...uint64) error
 	// Reset removes everything of a workspace, whose Place is 0 again.
 	Reset(ctx context.Context, ws id.Workspace) error

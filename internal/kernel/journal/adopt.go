@@ -62,7 +62,8 @@ func (c *Continuity) End() error {
 		return fault.New(fault.Invalid, ErrForeign.Code, "there is no event in this log")
 	}
 	if len(c.open) > 0 {
-		return fault.New(fault.Conflict, "redaction_unrecorded", "the data of %d events were redacted, and the log ends before it says so",
+		return fault.New(fault.Conflict, "redaction_unrecorded",
+			"the data of %d events were redacted, and the log ends before the record of that",
 			len(c.open)).
 			With("they were redacted while it was read: export it again")
 	}

@@ -25,7 +25,7 @@ func Check(run id.Run, f Frame) (Frame, error) {
 		limit = MaxFrameBytes
 	case Operation, Result, Delta, Complete:
 	default:
-		return f, fault.New(fault.Invalid, "frame_invalid", "%.64q is no kind of frame", f.Kind)
+		return f, fault.New(fault.Invalid, "frame_invalid", "%.64q is not a kind of frame", f.Kind)
 	}
 	if run == "" || len(run) > MaxTextBytes || len(f.Operation) > MaxTextBytes {
 		return f, fault.New(fault.Invalid, "frame_invalid", "a frame names its run, and texts have at most %d bytes", MaxTextBytes)

@@ -53,10 +53,10 @@ type Store interface {
 	Read(ctx context.Context, run id.Run, from uint64, limit int) ([]Frame, error)
 	// Wait returns when there is a frame beyond number after, or when ctx ends.
 	Wait(ctx context.Context, run id.Run, after uint64) error
-	// Forget destroys the content of the frames of operations of a run, for good. "" names the frames that belong to no operation. The frames
-	// stay, with Forgotten as their content. A run without frames is no error.
+	// Forget destroys the content of the frames of operations of a run, for good. "" names the frames that belong to no operation. The
+	// frames stay, with Forgotten as their content. A run without frames is not an error.
 	Forget(run id.Run, operations ...string) error
-	// Sync makes all frames of the run durable; the executor calls it before it records the result of an operation that took a while. Frames
-	// that are not durable survive the end of the daemon, but not that of the host.
+	// Sync makes all frames of the run durable; the executor calls it before it records the result of an operation that took a while.
+	// Frames that are not durable survive the end of the daemon, but not that of the host.
 	Sync(ctx context.Context, run id.Run) error
 }

@@ -26,7 +26,7 @@ func TestAProofIsAboutWhatItNames(t *testing.T) {
 	}
 	for name, change := range map[string]func(*merkle.Consistency){
 		"a new root that is not the checkpoint's": func(q *merkle.Consistency) { q.NewRoot = q.OldRoot },
-		"an old root that is no hash":             func(q *merkle.Consistency) { q.OldRoot = "x" },
+		"an old root that is not a hash":          func(q *merkle.Consistency) { q.OldRoot = "x" },
 		"another new size":                        func(q *merkle.Consistency) { q.New-- },
 		"a later old size":                        func(q *merkle.Consistency) { q.Old = q.New + 1 },
 	} {

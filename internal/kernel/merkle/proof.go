@@ -38,7 +38,7 @@ type Consistency struct {
 // The refusals of proofs.
 var (
 	// ErrProof means that a proof does not hold.
-	ErrProof = fault.New(fault.Invalid, "proof_invalid", "the proof does not hold: what it is about is not in the log that was signed")
+	ErrProof = fault.New(fault.Invalid, "proof_invalid", "the proof does not hold: its subject is not in the signed log")
 
 	errUncovered = fault.New(fault.NotFound, "event_not_covered",
 		"the last checkpoint does not cover this event yet; a running daemon signs one within a second")

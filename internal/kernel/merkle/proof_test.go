@@ -168,7 +168,7 @@ func TestThePathOfAProof(t *testing.T) {
 		{"more", repeat(129), false},
 		{"a short one", []string{"AA=="}, false},
 		{"a long one", []string{base64.StdEncoding.EncodeToString(make([]byte, 33))}, false},
-		{"what is no base64", []string{"!" + one.String()}, false},
+		{"what is not base64", []string{"!" + one.String()}, false},
 		{"more behind it", []string{one.String() + "!"}, false},
 		{"bits that mean nothing", []string{one.String()[:42] + "F="}, false},
 		{"an empty one", []string{""}, false},
@@ -216,7 +216,7 @@ func TestTheEdgeIsReadFromTheStore(t *testing.T) {
 	}
 }
 
-// Peek refuses what is no checkpoint, though it verifies nobody's signature.
+// Peek refuses what is not a checkpoint, though it verifies nobody's signature.
 func TestPeekRefusesWhatIsNoCheckpoint(t *testing.T) {
 	root := merkle.Hash{}.String()
 	for name, text := range map[string]string{

@@ -1,8 +1,8 @@
 // Package projection is the contract of documents that are folded from events.
 //
-// A document is a JSON object with a key, an owner (its workspace) and a version, the number of events that were folded into it. Documents
-// change with the events that change them, for every reader at once, and can be dropped and rebuilt from the log at any time, byte for
-// byte.
+// A document is a JSON object with a key, an owner (its workspace) and a version, the number of events that were folded into it.
+// Documents change with the events that change them, for every reader at once, and can be dropped and rebuilt from the log at any time,
+// byte for byte.
 package projection
 
 import (
@@ -111,8 +111,8 @@ func (d Definition) Restore(key string, body []byte, version, seq uint64) (State
 // Cause returns what the next event about the document inherits; nothing if its definition does not lead.
 func (s State) Cause() event.Cause { return s.cause }
 
-// Fold returns the state after the event. If the data of an event were destroyed, its remains may not be enough for this event or for later
-// ones. Then these leave the document unchanged, because a failing fold must not undo a redaction.
+// Fold returns the state after the event. If the data of an event were destroyed, its remains may not be enough for this event or for
+// later ones. Then these leave the document unchanged, because a failing fold must not undo a redaction.
 func (s State) Fold(e event.Event) (State, error) {
 	s.withheld = s.withheld || e.Withheld != ""
 	doc, err := s.def.fold(s.doc, s.key, e)
@@ -141,7 +141,7 @@ func (s State) Encode() ([]byte, []Index, error) {
 			MaxBodyBytes, s.def.Name, len(body))
 	}
 	if body[0] != '{' {
-		return nil, nil, fmt.Errorf("write document %s %s: it is no JSON object", s.def.Name, s.key)
+		return nil, nil, fmt.Errorf("write document %s %s: it is not a JSON object", s.def.Name, s.key)
 	}
 	indexes := slices.Clone(s.def.indexes(s.doc))
 	slices.SortFunc(indexes, func(a, b Index) int {
@@ -209,8 +209,8 @@ type Entry struct {
 
 // Indexed is a Reader that keeps the entries apart from the documents and can tell them, so that they are held against each other.
 type Indexed interface {
-	// Entries returns every entry of one projection in a workspace, in no order. If others may write meanwhile, still is false and it returns
-	// no entries, because entries have no place in the log by which they could be compared.
+	// Entries returns every entry of one projection in a workspace, in no order. If others may write meanwhile, still is false and it
+	// returns no entries, because entries have no place in the log by which they could be compared.
 	Entries(ctx context.Context, ws id.Workspace, name string) (entries []Entry, still bool, err error)
 }
 

@@ -112,7 +112,7 @@ func (r *Refolding) Fold(ctx context.Context) error {
 }
 
 // through folds what the traces select, in the order of the log, each event once. It reports whether every document was folded from as many
-// events as before, but for those that touch it no more.
+// events as before, without those that no longer touch it.
 func (r *Refolding) through(ctx context.Context, traces []Trace) (complete bool, err error) {
 	var events []event.Event
 	seen := map[uint64]bool{}

@@ -27,8 +27,8 @@ var (
 // So sealed content records its generation. 0 is none.
 type Generation uint32
 
-// Keys derives the key of each leaf of a named tree, until the leaf is forgotten. Methods are safe for concurrent use and Key does no I/O.
-// The conformance suite is package vaulttest.
+// Keys derives the key of each leaf of a named tree, until the leaf is forgotten. Methods are safe for concurrent use and Key does no
+// I/O. The conformance suite is package vaulttest.
 type Keys interface {
 	// Plant returns the generation of a tree under which new content is sealed, and makes the tree, durably, where there is none.
 	Plant(tree string) (Generation, error)
@@ -36,8 +36,8 @@ type Keys interface {
 	Key(tree string, g Generation, leaf uint64) ([KeyBytes]byte, error)
 	// Holds says what Key would say of a leaf, at a hundredth of the cost.
 	Holds(tree string, g Generation, leaf uint64) error
-	// Forget destroys the keys of leaves in every generation of a tree that is here. When it returns, no file holds anything from which they
-	// could be derived. It is idempotent, and a tree that is not here is no error.
+	// Forget destroys the keys of leaves in every generation of a tree that is here. When it returns, no file holds anything from which
+	// they could be derived. It is idempotent, and a tree that is not here is not an error.
 	Forget(tree string, leaves ...uint64) error
 }
 

@@ -254,10 +254,10 @@ func TestAttestRefusesWhatContradictsItself(t *testing.T) {
 			p := t.Proof.Inclusions
 			p[0].Hashes, p[1].Hashes = p[1].Hashes, p[0].Hashes
 		},
-		"a proof that is too short": func(t *run.Transcript) { p := &t.Proof.Inclusions[0]; p.Hashes = p.Hashes[1:] },
-		"a proof that is too long":  func(t *run.Transcript) { p := &t.Proof.Inclusions[0]; p.Hashes = append(p.Hashes, p.Hashes[0]) },
-		"an empty proof":            func(t *run.Transcript) { t.Proof.Inclusions[0].Hashes = nil },
-		"a proof that is no text":   func(t *run.Transcript) { t.Proof.Inclusions[0].Hashes[0] = "?" },
+		"a proof that is too short":  func(t *run.Transcript) { p := &t.Proof.Inclusions[0]; p.Hashes = p.Hashes[1:] },
+		"a proof that is too long":   func(t *run.Transcript) { p := &t.Proof.Inclusions[0]; p.Hashes = append(p.Hashes, p.Hashes[0]) },
+		"an empty proof":             func(t *run.Transcript) { t.Proof.Inclusions[0].Hashes = nil },
+		"a proof that is not a text": func(t *run.Transcript) { t.Proof.Inclusions[0].Hashes[0] = "?" },
 	} {
 		told := a.transcript()
 		for i := range told.Events {
@@ -308,8 +308,8 @@ func TestAttestRefusesAnOutcomeOfWhatIsNotDone(t *testing.T) {
 	}
 }
 
-// A start that its event did not keep is none, and an event whose data are not of its type contradicts the transcript: it is no error of
-// the program.
+// A start that its event did not keep is none, and an event whose data are not of its type contradicts the transcript: it is not an
+// error of the program.
 func TestAttestRefusesWhatCannotBeRead(t *testing.T) {
 	for _, c := range []struct {
 		name, typ string
@@ -445,8 +445,8 @@ func TestAttestOfAnEventThatWasRecordedInPart(t *testing.T) {
 	}
 }
 
-// A proof is checked against the key that it names, and has to be of the run's workspace. Without its data a transcript has nothing else to
-// contradict it.
+// A proof is checked against the key that it names, and has to be of the run's workspace. Without its data a transcript has nothing
+// else to contradict it.
 func TestAttestChecksTheCheckpoint(t *testing.T) {
 	a, b := recorded(t), newArchive(t)
 	b.append(workroom, told, "note.written", journaltest.Note{Text: "another log"})

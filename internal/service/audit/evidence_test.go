@@ -49,7 +49,7 @@ func TestEvidenceThatWasPutTogether(t *testing.T) {
 		"the proof of another log":    func(e *audit.Evidence) { e.Proof = foreign.Proof },
 		"a truncated proof":           func(e *audit.Evidence) { e.Proof.Hashes = e.Proof.Hashes[1:] },
 		"no proof":                    func(e *audit.Evidence) { e.Proof = merkle.Inclusion{} },
-		"a header that is no JSON":    func(e *audit.Evidence) { e.Header = "{" },
+		"a header that is not JSON":   func(e *audit.Evidence) { e.Header = "{" },
 	} {
 		e := evidence(6)
 		change(&e)

@@ -201,7 +201,7 @@ func (e Evidence) Check(key merkle.PublicKey) (Proven, error) {
 func (e Evidence) proven() (Proven, error) {
 	var p Proven
 	if err := json.Unmarshal([]byte(e.Header), &p); err != nil {
-		return p, fault.Wrap(err, fault.Invalid, merkle.ErrProof.Code, "the proof cannot be read: its header is no JSON")
+		return p, fault.Wrap(err, fault.Invalid, merkle.ErrProof.Code, "the proof cannot be read: its header is not JSON")
 	}
 	p.Hash, p.HasData = event.DigestOf([]byte(e.Header)), len(e.Data) > 0
 	if p.HasData && journal.Commit(e.Salt, e.Data) != p.Commitment {

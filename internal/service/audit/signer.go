@@ -132,7 +132,7 @@ func (s *Signer) again(ctx context.Context, ws id.Workspace, size uint64) error 
 func (s *Signer) Ready(ctx context.Context) error {
 	if failed := s.failed.Load(); failed != nil {
 		return fault.Wrap(*failed, fault.Unavailable, "checkpoint_unsigned",
-			"the last checkpoint could not be signed and kept; see that the disk is well and has room")
+			"the last checkpoint could not be signed and stored; check that the disk works and has free space")
 	}
 	return ctx.Err()
 }

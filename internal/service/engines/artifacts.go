@@ -52,7 +52,7 @@ func (q *ArtifactRequest) check() error {
 		return err
 	}
 	if _, _, err := mime.ParseMediaType(q.Media); q.Media != "" && err != nil {
-		return fault.New(fault.Invalid, "invalid_field", "mime_type %.100q is no media type", q.Media)
+		return fault.New(fault.Invalid, "invalid_field", "mime_type %.100q is not a media type", q.Media)
 	}
 	if q.Size != nil && (*q.Size < 0 || *q.Size > step.MaxArtifact) {
 		return fault.New(fault.Exhausted, "artifact_too_large", "size_bytes is %d; an artifact may have %d bytes", *q.Size, step.MaxArtifact)
@@ -64,7 +64,7 @@ func (q *ArtifactRequest) check() error {
 			"content has the type none, text, json or uri, and beside it the field of that name alone")
 	}
 	if u, err := url.Parse(c.URI); c.Type == step.URI && (err != nil || u.Scheme == "" || u.User != nil) {
-		return fault.New(fault.Invalid, "invalid_content", "content.uri is no absolute URI without a password")
+		return fault.New(fault.Invalid, "invalid_content", "content.uri is not an absolute URI without a password")
 	}
 	if raw, here := c.Bytes(); here {
 		size, digest := int64(len(raw)), event.DigestOf(raw)

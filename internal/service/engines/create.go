@@ -48,7 +48,7 @@ func (q Request) check() error {
 	}
 	for _, tag := range q.Tags {
 		if tag == "" || strings.ContainsFunc(tag, func(c rune) bool { return c <= ' ' || c == 0x7f }) {
-			return fault.New(fault.Invalid, "invalid_field", "the tag %.120q is no word", tag)
+			return fault.New(fault.Invalid, "invalid_field", "the tag %.120q is not a word", tag)
 		}
 		if err := texts(text{"tags", tag, run.MaxTag}); err != nil {
 			return err

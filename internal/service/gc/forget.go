@@ -31,8 +31,8 @@ type brought struct {
 }
 
 // ForgetContent implements vault.Forgetter. It forgets content that the events name, the output of their operations, and files that first
-// appeared in the snapshots of these operations. It keeps content that a remaining event names too, that an earlier snapshot holds, or that
-// a space holds which is no fork of theirs. It does not touch files of living spaces.
+// appeared in the snapshots of these operations. It keeps content that a remaining event names too, that an earlier snapshot holds, or
+// that a space holds which is not a fork of theirs. It does not touch files of living spaces.
 func (s *Service) ForgetContent(ctx context.Context, events []event.Event) (vault.Remains, error) {
 	byWorkspace := map[id.Workspace][]event.Event{}
 	for _, e := range events {

@@ -72,7 +72,7 @@ func (o *office) knows(all ...principal.Registered) {
 
 func numbered[T ~string](prefix string, n int) T { return T(fmt.Sprintf("%s_%026d", prefix, n)) }
 
-// A service of a role is no person, a person in quarantine keeps nobody, and a role that there is not is given to nobody.
+// A service of a role is not a person, a person in quarantine keeps nobody, and a role that there is not is given to nobody.
 func TestWhoManagesPeople(t *testing.T) {
 	o := open(t)
 	ctx := t.Context()
@@ -303,7 +303,8 @@ func TestWhoIsSlowerFindsWhatTheFasterDid(t *testing.T) {
 	}
 }
 
-// A token of an engine that is asked for twice is made once and shown once; the newest is listed first, and names and reasons have bounds.
+// A token of an engine that is asked for twice is made once and shown once; the newest is listed first, and names and reasons have
+// bounds.
 func TestTheEdgesOfEngines(t *testing.T) {
 	o := open(t)
 	ctx := t.Context()

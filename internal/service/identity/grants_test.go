@@ -34,7 +34,7 @@ func TestAGrantThatIsSentAgain(t *testing.T) {
 	}
 }
 
-// What is refused of a root is no delegation; of a delegation it is recorded with what of it can be read.
+// What is refused of a root is not a delegation; of a delegation it is recorded with what of it can be read.
 func TestWhatIsRecordedOfAGrantThatIsRefused(t *testing.T) {
 	o := open(t)
 	root := o.give(o.as(o.owner), token.Grant{IssuedTo: o.agent, Scopes: token.All()})
@@ -211,7 +211,8 @@ func TestTokensAreListed(t *testing.T) {
 	force("a minute later", map[id.Token]string{root.ID: "active", child.ID: "revoked", short.ID: "expired", other.ID: "revoked"})
 }
 
-// Keys are listed the newest first, of their principal, page by page; one that is not there is not found, and names are held to their form.
+// Keys are listed the newest first, of their principal, page by page; one that is not there is not found, and names are held to their
+// form.
 func TestKeysAreListed(t *testing.T) {
 	o := open(t)
 	var made []id.Key

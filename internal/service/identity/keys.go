@@ -19,11 +19,11 @@ var ErrMayNotIssue = fault.New(fault.Denied, policy.ReasonRoleTooLow,
 	With("Everybody makes their own keys; ask an owner for the first one.")
 
 var errNoKeyUnderToken = fault.New(fault.Denied, policy.ReasonScopeAction,
-	"a key is not bound by a capability token, so whoever acts under one makes none").
+	"a key is not bound by a capability token, so a caller that acts under a token makes none").
 	With("Grant a token that is derived from it; its bearer is used like a key.")
 
 var errLastOwnerKey = fault.New(fault.Conflict, "last_owner_key",
-	"this is the last key of an owner: without it nobody would be the owner by a key").
+	"this is the last key of an owner: without it no owner would have a key").
 	With("Make another one first (agentbox key issue, agentbox key rotate), or send last=true (--last). A restart of the daemon makes a new " +
 		"key for the local owner, in owner.key.")
 
@@ -164,7 +164,7 @@ func (r *keys) otherOwnerKey(ctx context.Context, key principal.Key) ([]event.Do
 	}
 }
 
-// keyInForce returns a key of a principal that opens something, but for one; the zero value where there is none.
+// keyInForce returns a valid key of a principal other than a given one; the zero value if there is none.
 func (r *keys) keyInForce(ctx context.Context, ws id.Workspace, p id.Principal, but id.Key) (event.DocumentVersion, error) {
 	q := projection.Query{Workspace: ws, Name: principal.KeyProjection, Index: projection.Index{Name: "principal", Value: string(p)},
 		Limit: 100, Newest: true}

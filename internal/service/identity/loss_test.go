@@ -269,7 +269,7 @@ func TestTheEdgesOfPeople(t *testing.T) {
 		t.Errorf("registered under %q at %s", registered.IdempotencyKey, registered.OccurredAt)
 	}
 	if fault.KindOf(identity.ErrMayNotStop) != fault.Denied {
-		t.Error("not to stop is no refusal")
+		t.Error("not to stop is not a refusal")
 	}
 }
 

@@ -17,7 +17,7 @@ import (
 	"agentbox/internal/kernel/projection"
 )
 
-// What is too long for a passphrase is no try, and the longest one logs in.
+// What is too long for a passphrase is not a try, and the longest one logs in.
 func TestTheLongestPassphrase(t *testing.T) {
 	o := open(t)
 	ctx := t.Context()
@@ -120,7 +120,7 @@ func TestTheEndOfASession(t *testing.T) {
 	_, err = o.Refresh(ctx, stranger)
 	o.want("a token of a session that is not there", err, principal.ErrRefresh.Code)
 	_, err = o.Refresh(ctx, "x")
-	o.want("what is no token", err, principal.ErrRefresh.Code)
+	o.want("what is not a token", err, principal.ErrRefresh.Code)
 	if opened, err = o.Login(ctx, ws, o.member, right); err != nil {
 		t.Fatal(err)
 	}

@@ -23,7 +23,7 @@ var (
 	ErrLastOwner  = fault.New(fault.Conflict, "last_owner",
 		"this is the last owner of the workspace who may act; give somebody else the role overlord first")
 	ErrNotAPerson = fault.New(fault.Invalid, "principal_not_a_user",
-		"only people have roles; what an agent or a service may do follows from what it is and from capability tokens")
+		"only people have roles; the rights of an agent or a service come from its kind and from capability tokens")
 	ErrRevoked = fault.New(fault.Conflict, "principal_revoked",
 		"this principal is quarantined; end the quarantine first, or use another one")
 	ErrInvalidActor = fault.New(fault.Invalid, "invalid_actor",

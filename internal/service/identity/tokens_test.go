@@ -261,7 +261,7 @@ func TestWhoRevokes(t *testing.T) {
 		"a token above the caller's": {func(r, c id.Token) (event.Origin, id.Token) { return o.under(o.stub, c), r }, policy.ReasonRoleTooLow},
 		"a token that is not there": {func(r, c id.Token) (event.Origin, id.Token) { return o.as(o.owner), "cap_01M7YNAYM0SMK245AEDNVB5CNW" },
 			policy.ReasonTokenNotFound},
-		"what is no token": {func(r, c id.Token) (event.Origin, id.Token) { return o.as(o.owner), "" }, policy.ReasonTokenNotFound},
+		"what is not a token": {func(r, c id.Token) (event.Origin, id.Token) { return o.as(o.owner), "" }, policy.ReasonTokenNotFound},
 		"who is nobody": {func(r, c id.Token) (event.Origin, id.Token) { return o.as("usr_01M7YNAYM0SMK245AEDNVB5CNW"), c },
 			"principal_not_found"},
 		"another, under a token of all": {func(r, c id.Token) (event.Origin, id.Token) { return o.under(o.agent, r), "" },

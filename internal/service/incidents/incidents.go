@@ -69,9 +69,9 @@ var (
 	ErrRunRoom = fault.New(fault.Invalid, "run_room_mismatch", "the run belongs to another room")
 	// ErrRunThread refuses a run together with another thread than its own.
 	ErrRunThread = fault.New(fault.Invalid, "run_thread_mismatch", "the run belongs to another thread")
-	// ErrKeyUnresolved means that something that is no incident has the key.
+	// ErrKeyUnresolved means that something that is not an incident has the key.
 	ErrKeyUnresolved = fault.New(fault.Conflict, "idempotency_conflict_unresolved",
-		"the idempotency key was used, and not for an incident that can be found; choose another one")
+		"the idempotency key was already used, and no incident for it can be found; choose another one")
 )
 
 // Place is where an incident happened. Empty fields are taken from the run.

@@ -253,7 +253,7 @@ func (c *Service) placed(ctx context.Context, ws id.Workspace, in id.Room, r id.
 	return nil
 }
 
-// The refusals of where an access is asked for.
+// Refusals that concern the place of an access request.
 var (
 	// ErrRunNotFound means that the workspace has no such run.
 	ErrRunNotFound = fault.New(fault.NotFound, "run_not_found", "there is no such run in this workspace")

@@ -237,7 +237,7 @@ func (s *Sight) about(ctx context.Context, r label.Resource) ([]label.Resource, 
 func (s *Sight) told(e *event.Event) []label.Resource {
 	header := place{Room: e.Room, Thread: e.Thread, Run: e.Run, Step: e.Step, EntityType: e.EntityType, EntityID: e.EntityID}
 	var data place
-	_ = json.Unmarshal(e.Data, &data) // a member of another type is no id; the others are read all the same
+	_ = json.Unmarshal(e.Data, &data) // a member of another type is not an id; the others are read all the same
 	return append(header.in(), data.in()...)
 }
 

@@ -150,7 +150,7 @@ func sentence(err error) string {
 	return "it could not be asked"
 }
 
-// try asks one model until it answers, or is given up. Done is false where the next one is asked.
+// try asks one model until it answers or the retries end. done is false if the next model is to be tried.
 func (c *asking) try(ctx context.Context, e model.Held, reason string, more bool) (_ model.Reply, done bool, _ error) {
 	at := named{c.ask.Workspace, e.Name}
 	waited := time.Duration(0)
@@ -413,7 +413,7 @@ func (c *asking) charge(out model.Outcome, e model.Held, r model.Reserve, unknow
 	return out
 }
 
-// settle records the outcome of an attempt, and returns it as it is recorded. It is recorded also where the caller has gone. What the
+// settle records the outcome of an attempt, and returns it as it is recorded. It is recorded even if the caller has gone. What the
 // attempt had reserved is free again, once.
 func (c *asking) settle(ctx context.Context, at model.Attempt, out model.Outcome, typ string) (model.Outcome, error) {
 	ctx = context.WithoutCancel(ctx)
@@ -460,7 +460,7 @@ func (c *asking) unsent(ctx context.Context) error {
 	return errors.Join(c.last, err)
 }
 
-// show shows a piece of an answer in the live output of the run. What is not shown there is not lost: the answer is recorded as a whole.
+// show shows a piece of an answer in the live output of the run. A piece that is not shown is not lost: the answer is recorded as a whole.
 func (c *asking) show(ctx context.Context, d model.Delta) {
 	if c.s.Live == nil || c.ask.Run == "" {
 		return

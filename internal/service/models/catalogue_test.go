@@ -72,7 +72,7 @@ func TestTheFileIsReadStrictly(t *testing.T) {
 		"models:\n  - {name: a, name: b}":               "stands here twice",
 		"models:\n  - &a {name: a}":                     "anchors",
 		"budgets:\n  - {scope: run, cost_per_day: 1,5}": "there is no key \"5\"",
-		"budgets:\n  - {scope: room, cost_per_day: x}":  "is no amount",
+		"budgets:\n  - {scope: room, cost_per_day: x}":  "is not an amount",
 		"models:\n  - {name: a, added_by: me}":          "there is no key \"added_by\"",
 		"a: 1\n---\nb: 2":                               "more than one document",
 		strings.Repeat("[", 100):                        "nested",

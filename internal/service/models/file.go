@@ -55,7 +55,7 @@ func ReadPrices(text []byte) (model.Prices, error) {
 	return p, p.Check()
 }
 
-// Load makes the catalogue what a file says. What the API has added stays; of what an earlier file said, nothing does.
+// Load replaces the entries of the file in the catalogue. Entries of the API stay; entries of an earlier file go.
 func (s *Service) Load(ctx context.Context, origin event.Origin, ws id.Workspace, text []byte) error {
 	f, err := ReadFile(text)
 	if err != nil {

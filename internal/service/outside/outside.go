@@ -1,6 +1,6 @@
 // Package outside answers programs that ask before they act outside of Agentbox.
 //
-// What such a program does it does itself, so there is no driver and no permit: the answer is all that holds it back. An answer that
+// Such a program acts by itself, so there is no driver and no permit: only the answer holds it back. An answer that
 // rests on an approval uses it up in the same step, so that one approval is never the ground of two.
 package outside
 
@@ -79,10 +79,10 @@ type Answer struct {
 var (
 	// ErrMissingAction refuses a question about nothing.
 	ErrMissingAction = fault.New(fault.Invalid, "missing_action",
-		"name the action, or put a question; GET /v1/action-registry lists the actions that there are")
+		"name the action, or ask a question; GET /v1/action-registry lists the actions")
 	// ErrInvalidZone refuses a zone that is none.
 	ErrInvalidZone = fault.New(fault.Invalid, "invalid_zone", "the zone must be sandbox, supervised or high_stakes")
-	// ErrInvalidRequest refuses a request that is no object or too large.
+	// ErrInvalidRequest refuses a request that is not an object or too large.
 	ErrInvalidRequest = fault.New(fault.Invalid, "invalid_request", "request is a JSON object of at most %d bytes", policy.MaxRequestBytes)
 	// ErrSecret refuses what holds a secret: it would have to be recorded and shown as it is.
 	ErrSecret = fault.New(fault.Invalid, "request_holds_secret",
@@ -200,7 +200,7 @@ func (a *Service) begin(ctx context.Context, origin event.Origin, caller princip
 	return answer, nil
 }
 
-// refuse records an answer that is no allowance and returns it.
+// refuse records an answer that is not an allowance and returns it.
 func (a *Service) refuse(ctx context.Context, origin event.Origin, caller principal.Caller, q Question, r policy.Ruling,
 	approval id.Approval, preview bool) (Answer, error) {
 	answer := a.answer(r, r.Decision, preview)
@@ -429,7 +429,8 @@ func (a *Service) Preview(ctx context.Context, caller principal.Caller, q Questi
 	return action, err
 }
 
-// plain turns a plain question into the action that puts it to a person, and refuses it together with what only something that is done has.
+// plain turns a plain question into the action that puts it to a person, and refuses it together with what only something that is done
+// has.
 func (q *Question) plain() error {
 	if q.Action != "" && q.Action != policy.QuestionAsk {
 		if q.Text != "" {
@@ -492,8 +493,8 @@ func (a *Service) house(ctx context.Context, action *policy.Action) error {
 	return nil
 }
 
-// acting returns the acting principal. Identity comes from the caller. The question must agree with it, or the caller must be one who acts
-// for the agents of the workspace.
+// acting returns the acting principal. Identity comes from the caller. The question must agree with it, or the caller must be one who
+// acts for the agents of the workspace.
 func acting(caller principal.Caller, q Question) (id.Principal, string, error) {
 	who := q.Principal
 	if who == "" {

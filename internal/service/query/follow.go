@@ -56,7 +56,7 @@ func (r *Service) Follow(ctx context.Context, ws id.Workspace, q Query) iter.Seq
 	}
 }
 
-// follower is one who follows.
+// follower is one reader of Follow.
 type follower struct {
 	log     journal.Journal
 	present *present

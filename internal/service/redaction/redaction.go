@@ -45,7 +45,7 @@ var (
 		policy.MaxReasonBytes)
 	ErrNotPossible = fault.New(fault.Invalid, "not_redactable",
 		"events of this type say who may do what, or what was redacted; they hold no text of anybody and are never redacted")
-	ErrActive = fault.New(fault.Conflict, "redaction_too_early", "what the event is about is still under way and needs its data").
+	ErrActive = fault.New(fault.Conflict, "redaction_too_early", "the subject of the event is still under way and needs its data").
 			With("wait until the run has ended and its questions are answered, or end it: agentbox runs cancel")
 	ErrTooMany = fault.New(fault.Exhausted, "redaction_too_large", "the run has more than %d events; redact them one by one, or by retention",
 		MaxEvents)

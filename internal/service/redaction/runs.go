@@ -20,7 +20,7 @@ import (
 
 // ErrForgotten refuses to keep data that are gone.
 var ErrForgotten = fault.New(fault.Conflict, "run_forgotten",
-	"the time of this run's data is over, and they were redacted; nothing brings them back")
+	"the retention time of this run's data is over; they were redacted and cannot be restored")
 
 // ErrImported refuses a retention time for an imported run, whose one event is never redacted.
 var ErrImported = fault.New(fault.Invalid, "not_redactable", "the run was imported; what it brought is not redacted")

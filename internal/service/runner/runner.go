@@ -1,7 +1,7 @@
 // Package runner is an engine: it claims runs, executes their operations, and reports the outcomes.
 //
-// It is the same within a daemon and outside of it; both speak the contract of package engine. It stops writing as soon as it knows that it
-// has lost its claim. The fencing token rejects what it writes before it knows.
+// It is the same within a daemon and outside of it; both speak the contract of package engine. It stops writing as soon as it knows
+// that it has lost its claim. The fencing token rejects what it writes before it knows.
 package runner
 
 import (
@@ -197,7 +197,7 @@ func (r *Runner) renew(ctx context.Context, w errand.Work, left time.Duration) e
 func (r *Runner) perform(ctx context.Context, w errand.Work) (errand.Result, error) {
 	order, ok := errand.ReadOrder(w.Input)
 	if !ok {
-		return errand.Result{Failure: "input_invalid", Message: "the input is no operations message of protocol 1.0 with a space_id"}, nil
+		return errand.Result{Failure: "input_invalid", Message: "the input is not an operations message of protocol 1.0 with a space_id"}, nil
 	}
 	var past []errand.Progress
 	if err := errand.Patiently(ctx, r.Clock, func() (err error) { past, err = r.Records.Past(ctx, w); return err }); err != nil {

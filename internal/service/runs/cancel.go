@@ -11,7 +11,7 @@ import (
 	"agentbox/internal/kernel/journal"
 )
 
-// ErrEnded refuses what only a run that goes on can take.
+// ErrEnded refuses a request that needs a run that has not ended.
 var ErrEnded = fault.New(fault.Conflict, "run_already_ended", "the run has ended")
 
 // Cancel ends a run. It ends an effect under way at once, with every process of it, and no further operation begins. It acts first and

@@ -50,7 +50,7 @@ func (c Cell) Operation() (run.Operation, error) {
 	case len(c.Code) > MaxCellBytes:
 		return op, invalid("the code has %d bytes; a cell may have %d: write it to a file of the space and run that", len(c.Code), MaxCellBytes)
 	case !utf8.ValidString(c.Code) || strings.ContainsRune(c.Code, 0):
-		return op, invalid("the code is no text: it holds bytes that are not UTF-8, or a NUL character")
+		return op, invalid("the code is not a text: it holds bytes that are not UTF-8, or a NUL character")
 	}
 	if _, taken := op.Env[space.CellVariable]; taken {
 		return op, invalid("the variable %s is Agentbox's own", space.CellVariable)

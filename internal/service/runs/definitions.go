@@ -18,7 +18,7 @@ func Definition() projection.Definition {
 	return projection.Define(run.Projection, 4, keys, fold, indexes).Leads(run.EntityType, run.IsHeartbeat)
 }
 
-// LoadDefinition folds what runs in each workspace.
+// LoadDefinition folds the runs under way in each workspace.
 func LoadDefinition() projection.Definition {
 	return projection.Define(run.LoadProjection, 1, func(e event.Event) []string {
 		if !run.Loads(e) {

@@ -126,7 +126,7 @@ func (g *gathering) list(ctx context.Context, folder string) ([]space.Entry, err
 	return g.files.List(ctx, permit, true, run.MaxArtifactsSeen)
 }
 
-// permit returns a permit for an action of the run's agent that changes nothing. Nobody is asked: what needs an answer is refused.
+// permit returns a permit for an action of the run's agent that changes nothing. It asks nobody: an action that needs an answer is refused.
 func (g *gathering) permit(ctx context.Context, a policy.Action) (policy.Permit, error) {
 	doc := g.r.doc
 	a.Workspace, a.Room, a.Principal, a.Token, a.Space, a.Run = doc.Workspace, doc.Room, doc.Agent, doc.Token, doc.Space, doc.ID

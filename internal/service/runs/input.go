@@ -43,7 +43,7 @@ func (x *Input) attach(r id.Run, a *attached) (detach func()) {
 	}
 }
 
-// Given is what the command of a background run is given: exactly one field is set.
+// Given is an input of a background run's command. Exactly one field is set.
 type Given struct {
 	Stdin  []byte        // bytes for its standard input
 	PTY    []byte        // bytes for its terminal
@@ -54,7 +54,7 @@ type Given struct {
 
 // The refusals of Give.
 var (
-	// ErrInputInvalid refuses an input that is none, or two.
+	// ErrInputInvalid refuses an input with no field set, or with several.
 	ErrInputInvalid = fault.New(fault.Invalid, "input_invalid", "an input is one of stdin, pty, close, signal and resize").
 			With("send one of them; stdin and pty are not empty, and have at most 65536 bytes")
 	// ErrNotBackground refuses input for a run that takes none.
@@ -65,7 +65,7 @@ var (
 			With("wait until the run is running; a question may be open")
 )
 
-// kind checks what is given and returns its kind.
+// kind checks the input and returns its kind.
 func (g Given) kind() (string, error) {
 	var kinds []string
 	for kind, set := range map[string]bool{run.InputStdin: len(g.Stdin) > 0, run.InputPTY: len(g.PTY) > 0, run.InputClose: g.Close,
@@ -86,7 +86,7 @@ func (g Given) kind() (string, error) {
 	return kinds[0], nil
 }
 
-// Give gives the command of a background run input, a signal or another size of its terminal. Who may start the run may do so. It is
+// Give gives the command of a background run input, a signal or another size of its terminal. This needs the right to start the run. It is
 // recorded before it is done. It waits for room until ctx ends; then it returns space.ErrInputFull, and nothing was given.
 func (x *Input) Give(ctx context.Context, origin event.Origin, ws id.Workspace, runID id.Run, g Given) error {
 	doc, err := x.History.Find(ctx, ws, runID)
@@ -134,7 +134,7 @@ func (x *Input) Give(ctx context.Context, origin event.Origin, ws id.Workspace, 
 // errGiven means that this input was given before: it is a repeat of the same request.
 var errGiven = errors.New("the input was given before")
 
-// mayGive asks the gate whether the principal may give input: who may start the run may.
+// mayGive asks the gate whether the principal may give input: this needs the right to start the run.
 func (x *Input) mayGive(ctx context.Context, origin event.Origin, doc run.Run, input []byte) (space.Space, error) {
 	s, err := x.Spaces.Space(ctx, doc.Workspace, doc.Space)
 	if err == nil {
@@ -186,7 +186,7 @@ func (x *Input) reached(r id.Run) (a *attached, begun bool, more <-chan struct{}
 	return x.live[r], begun, x.starts
 }
 
-// waits returns when something is recorded behind a place of the log, when more is closed, or when ctx ends.
+// waits returns when an event is recorded behind a place of the log, when more is closed, or when ctx ends.
 func (x *Input) waits(ctx context.Context, ws id.Workspace, head uint64, more <-chan struct{}) {
 	within, end := context.WithCancel(ctx)
 	recorded := make(chan struct{})
@@ -202,7 +202,7 @@ func (x *Input) waits(ctx context.Context, ws id.Workspace, head uint64, more <-
 	<-recorded
 }
 
-// given records what is given. Of bytes, it records how many there are, and their hash where that does not tell what they are.
+// given records the input. Of bytes, it records their number, and their hash if the hash does not reveal them.
 func (x *Input) given(ctx context.Context, origin event.Origin, doc run.Run, kind string, input []byte, g Given) error {
 	told := run.Given{Run: doc.ID, Kind: kind, Size: int64(len(input)), Signal: g.Signal, PTY: g.Resize}
 	if len(input) >= run.HashedInput {

@@ -81,7 +81,7 @@ func (r *execution) operate(ctx context.Context, index int, s space.Space) error
 				return err
 			} // the standing approval that covered it ended a moment ago: it is judged anew
 		case d.Outcome == policy.RequireApproval:
-			if err := (command{r}).reachable(ctx, t); err != nil { // nobody is asked about what cannot happen
+			if err := (command{r}).reachable(ctx, t); err != nil { // ask no person about an action that cannot happen
 				return r.conclude(ctx, t, r.failed(ctx, &t, run.Result{Type: t.op.Type, Command: t.op.Command}, err))
 			}
 			return r.ask(ctx, t)

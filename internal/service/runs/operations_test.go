@@ -20,7 +20,7 @@ func TestEveryOperationIsExecuted(t *testing.T) {
 	}
 	for typ := range verbs {
 		if _, ok := run.SpecOf(typ); !ok {
-			t.Errorf("%s is executed and is no operation", typ)
+			t.Errorf("%s is executed and is not an operation", typ)
 		}
 	}
 }

@@ -12,7 +12,7 @@ import (
 )
 
 // A run that an engine has asked for under one of its tool calls ends with the run of that engine: nobody waits for what it would still do.
-// What it begins, it begins in a commit that expects its parent as it was when it had not ended. So of the parent's end and a beginning one
+// A child begins in a commit that expects the state of its parent from before the parent's end. So of the parent's end and a beginning one
 // comes first. Who follows the log ends the children of a run that has just ended; those whose parent ended before they were taken up are
 // ended when they are.
 
@@ -62,7 +62,7 @@ func orphans(end event.Event) *cancellation {
 }
 
 // endOrphan ends a run that has just come into its queue if its parent has ended meanwhile: who follows the log may have been told before.
-// Where that cannot be read, the run is ended when its turn comes.
+// If the parent cannot be read, the run ends when its turn comes.
 func (x *Service) endOrphan(ctx context.Context, e *entry) {
 	c, err := x.orphaned(ctx, e.workspace, e.parent)
 	if err != nil {

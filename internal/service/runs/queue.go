@@ -65,7 +65,7 @@ type cancellation struct {
 	reason string
 }
 
-// schedule holds the queues of all spaces, and what is under way. Its methods take the lock, but for insert.
+// schedule holds the queues of all spaces, and the running operations. Its methods take the lock, except insert.
 type schedule struct {
 	log      journal.Journal
 	followed func(ctx context.Context, ws id.Workspace, head uint64) // follows the answers to a workspace's questions

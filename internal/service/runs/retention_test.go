@@ -58,7 +58,7 @@ func TestARunHasATimeOfItsOwn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.Runs.MaxKeep = time.Minute // the operator has another rule now: a repeat is no new request
+	s.Runs.MaxKeep = time.Minute // the operator has another rule now: a repeat is not a new request
 	if again, err := start(s.Owner, time.Hour, "k"); err != nil || again.ID != doc.ID {
 		t.Errorf("a repeat: %s, %v; want %s", again.ID, err, doc.ID)
 	}

@@ -135,7 +135,8 @@ func TestAnExchangedSecretIsAskedAboutAgain(t *testing.T) {
 	}
 }
 
-// Without the key, or with a sealed value that is not the one of its mask, a space's operations are refused; and nobody seals without keys.
+// Without the key, or with a sealed value that is not the one of its mask, a space's operations are refused; and nobody seals without
+// keys.
 func TestSecretVariablesWithoutTheirKey(t *testing.T) {
 	t.Parallel()
 	s := testkit.Open(t, testkit.Options{Program: program})
@@ -168,7 +169,7 @@ func TestSecretVariablesWithoutTheirKey(t *testing.T) {
 	}
 }
 
-// A mask in an operation is no value: the operation is refused with what to do instead, and the others run.
+// A mask in an operation is not a value: the operation is refused with what to do instead, and the others run.
 func TestAMaskInAnOperation(t *testing.T) {
 	t.Parallel()
 	s := testkit.Open(t, testkit.Options{Program: program})

@@ -12,7 +12,7 @@ import (
 	"agentbox/internal/domain/space"
 )
 
-// Pauses stops the processes of spaces for a while, and lets them go on. Who may change a space may do both.
+// Pauses stops the processes of spaces for a while, and lets them go on. Both need the right to change the space.
 type Pauses struct {
 	catalog *Catalog
 	living  *Living

@@ -25,7 +25,7 @@ const (
 	WatchLinger         = time.Minute // how long a watch goes on without a reader
 )
 
-// Further kinds of what a reader of a watch is told.
+// Further kinds of events of a watch.
 const (
 	WatchOverflow = "overflow" // what happened meanwhile is not known: list the folder anew
 	WatchEnded    = "ended"    // the watch is over; Reason says why

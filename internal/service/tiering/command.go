@@ -218,7 +218,7 @@ func (s *look) invoked(words []word, stdin *string, where string, depth int, hel
 	}
 }
 
-// runs looks at what a program does with its arguments, but for a command that stands in them as it is.
+// runs checks what a program does with its arguments, except for a command that stands in them as it is.
 func (s *look) runs(name string, rest []word, stdin *string, where string, depth int) {
 	switch name {
 	case "cd":
@@ -268,7 +268,7 @@ func joined(rest []word) (string, bool) {
 	return strings.Join(texts, " "), true
 }
 
-// operand returns the first word that is no option, where no option takes an argument, and what stands behind it.
+// operand returns the first word that is not an option, where no option takes an argument, and what stands behind it.
 func operand(rest []word) (first word, behind []word) { return command.Options{}.Operand(rest) }
 
 // given returns the argument of the first option for which ask says that what is run stands in it. Ok says that there is one before the
@@ -292,7 +292,7 @@ func given(rest []word, options command.Options, ask func(option string) bool) (
 	return word{}, word{}, false
 }
 
-// shell looks at what a shell is told to run.
+// shell checks what a shell would run.
 func (s *look) shell(rest []word, stdin *string, where string, depth int) {
 	text, file, reads := command.Shell(rest)
 	switch {

@@ -13,7 +13,7 @@ import (
 	"agentbox/internal/domain/space"
 )
 
-// javascript looks at what Node, or a program like it, is told to run.
+// javascript checks what Node or a similar program would run.
 func (s *look) javascript(name string, rest []word, stdin *string, where string) {
 	if contextual(rest) {
 		return
@@ -174,7 +174,7 @@ func quoted1(text string) int {
 	return len(text)
 }
 
-// npm looks at what npm, or a program like it, is told to install or to run.
+// npm checks what npm or a similar program would install or run.
 func (s *look) npm(program string, rest []word, where string, depth int) {
 	options := command.OptionsOf(program)
 	verb, behind := options.Operand(rest)
@@ -266,7 +266,7 @@ func (s *look) install(verb string, behind []word, where string) {
 	}
 }
 
-// lies reports whether what npm is asked for lies in the space.
+// lies reports whether the package that npm would install lies in the space.
 func lies(spec string) bool {
 	for _, start := range []string{"./", "../", "/", "~/", "file:", "link:", "workspace:", "portal:"} {
 		if strings.HasPrefix(spec, start) {
@@ -317,7 +317,7 @@ func (s *look) manifest() (m manifest) {
 	return m
 }
 
-// nodePackage returns the name of a package out of what is asked for: @scope/name@1.0.
+// nodePackage returns the name of a package from an argument such as @scope/name@1.0.
 func nodePackage(text string) string {
 	if i := strings.LastIndexByte(text, '@'); i > 0 {
 		text = text[:i]

@@ -112,7 +112,7 @@ func (s *look) fetch(rest []word, letters command.Options, flags, where string) 
 	}
 }
 
-// git looks at the repositories that git is told to reach.
+// git checks the repositories that git would reach.
 func (s *look) git(rest []word, where string) {
 	verb, behind := command.OptionsOf("git").Operand(rest)
 	switch verb.Text {
@@ -171,7 +171,7 @@ func (s *look) origin(name string) string {
 	return ""
 }
 
-// uv looks at what uv is told to install or to run.
+// uv checks what uv would install or run.
 func (s *look) uv(rest []word, where string) {
 	if slices.ContainsFunc(rest, func(w word) bool {
 		return !w.Known || slices.Contains([]string{"--offline", "--no-index", "--help", "-h"}, w.Text)

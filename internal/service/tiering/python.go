@@ -11,7 +11,7 @@ import (
 	"agentbox/internal/domain/space"
 )
 
-// python looks at what Python is told to run.
+// python checks what Python would run.
 func (s *look) python(name string, rest []word, stdin *string, where string) {
 	if contextual(rest) {
 		return
@@ -38,7 +38,7 @@ func (s *look) python(name string, rest []word, stdin *string, where string) {
 	}
 }
 
-// contextual reports whether an interpreter is told to run in a context. Only nano has those: whatever else the code needs, a heavier
+// contextual reports whether an interpreter would run in a context. Only nano has contexts: whatever else the code needs, a heavier
 // tier has no use for it.
 func contextual(rest []word) bool {
 	for _, w := range rest {
@@ -272,7 +272,7 @@ var pipValued = []string{
 	"--only-binary", "--no-binary",
 }
 
-// pip looks at what pip, or a program like it, is told to install.
+// pip checks what pip or a similar program would install.
 func (s *look) pip(program string, rest []word, where string) {
 	verb, behind := command.OptionsOf(program).Operand(rest)
 	switch verb.Text {
@@ -325,7 +325,7 @@ func (s *look) pip(program string, rest []word, where string) {
 	}
 }
 
-// wantedOf is what pip is asked for with a word: a package, another host, or nothing where it lies in the space.
+// wantedOf returns what an argument makes pip fetch: a package, another host, or nothing if it lies in the space.
 func wantedOf(text, where string) []space.Need {
 	_, url, direct := strings.Cut(text, " @ ")
 	if !direct {
@@ -371,7 +371,7 @@ func (s *look) requirements(name word) (found []space.Need) {
 	return found
 }
 
-// pythonPackage returns the name of a package out of what is asked for: name[extra]>=1.0; marker.
+// pythonPackage returns the name of a package from an argument such as name[extra]>=1.0; marker.
 func pythonPackage(text string) string {
 	if i := strings.IndexAny(text, "[<>=!~; @"); i > 0 {
 		text = text[:i]

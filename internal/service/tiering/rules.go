@@ -118,10 +118,10 @@ func (r Rules) check() error {
 		}
 		for i, e := range l.list {
 			if e == "" || len(e) > maxEntry || strings.ContainsFunc(e, func(c rune) bool { return c <= ' ' || c == 0x7f }) {
-				return refuse("%s: entry %d is no name of 1 to %d bytes without spaces", l.name, i+1, maxEntry)
+				return refuse("%s: entry %d is not a name of 1 to %d bytes without spaces", l.name, i+1, maxEntry)
 			}
 			if strings.Contains(e, "/") && strings.HasSuffix(l.name, "commands") {
-				return refuse("%s: %q is no command; name it without its folder", l.name, e)
+				return refuse("%s: %q is not a command; name it without its folder", l.name, e)
 			}
 		}
 	}

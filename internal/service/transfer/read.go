@@ -95,7 +95,7 @@ func (r *reader) next() error {
 	case err != nil:
 		return damaged("%v", err)
 	case h.Typeflag != tar.TypeReg || h.Size < 0:
-		return damaged("it holds %.80q, which is no file", h.Name)
+		return damaged("it holds %.80q, which is not a file", h.Name)
 	}
 	r.header = h
 	return r.ctx.Err()
@@ -226,7 +226,7 @@ func (r *reader) keys(yield func([]journal.KeyUse, error) bool) {
 		for one := range strings.Lines(string(raw)) {
 			var k journal.KeyUse
 			if json.Unmarshal([]byte(one), &k) != nil {
-				err = damaged("%s holds something that is no key", r.header.Name)
+				err = damaged("%s holds something that is not a key", r.header.Name)
 				break
 			}
 			keys = append(keys, k)
@@ -256,7 +256,7 @@ func (r *reader) chunk() ([]event.Event, error) {
 		}
 		var l line
 		if err := json.Unmarshal([]byte(one), &l); err != nil {
-			return nil, damaged("%s holds something that is no event", r.header.Name)
+			return nil, damaged("%s holds something that is not an event", r.header.Name)
 		}
 		l.Event.Data = l.Data
 		events = append(events, l.Event)

@@ -108,7 +108,7 @@ type Keeper interface {
 
 // ErrTooLarge refuses a file that is larger than its reader takes.
 var ErrTooLarge = fault.New(fault.Exhausted, "workspace_file_too_large",
-	"the file is larger, when it is unpacked, than a daemon takes at a time").
+	"the unpacked file is larger than a daemon takes at a time").
 	With("stop the daemon and import it into its data directory: agentbox import FILE")
 
 // bounded reads at most so many bytes, and remembers that there were more.

@@ -61,7 +61,7 @@ func TestAStreamInProtobuf(t *testing.T) {
 		}
 	}
 	if raw[0] != 0 || raw[5] != 0x0a || raw[7] != 0x0a { // event { start {
-		t.Errorf("the first message is no start: %q", raw)
+		t.Errorf("the first message is not a start: %q", raw)
 	}
 	w = send(t, s, "POST", "/e2b/process.Process/Start", binaryStreamType, message("\x0a\x09x"), with)
 	if raw := w.Body.String(); raw == "" || raw[0] != endOfFrame || !strings.Contains(raw, "invalid_argument") ||

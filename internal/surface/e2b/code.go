@@ -216,7 +216,7 @@ func (ci *codeInterpreter) execute(w http.ResponseWriter, r *http.Request, c *ca
 // cell tells what a cell prints, shows and fails with.
 func (ci *codeInterpreter) cell(ctx context.Context, c *caller, run, name, lang string, out *lines) error {
 	var last result
-	var failure bytes.Buffer // what may be the trace of an error, which is told as the error
+	var failure bytes.Buffer // possible trace of an error, which the answer reports as the error
 	for f, err := range ci.api.frames(ctx, c, run) {
 		if err != nil {
 			return err
@@ -339,7 +339,7 @@ type lines struct {
 	n    int
 }
 
-// text tells output; a character that two frames share is told with the second.
+// text sends output. A character that two frames share goes with the second.
 func (l *lines) text(kind string, raw []byte, at string) error {
 	raw = append(l.rest[:l.n:l.n], raw...)
 	l.n = 0

@@ -305,7 +305,7 @@ func (fs *fileSystem) makeDir(w http.ResponseWriter, r *http.Request, c *caller)
 	}
 	if e, err := fs.look(r.Context(), c, q.Path); err == nil {
 		if e.Type != "directory" {
-			return invalid("%.200q is there and is no folder", q.Path)
+			return invalid("%.200q is there and is not a folder", q.Path)
 		}
 		return &refusal{Status: http.StatusConflict, Code: "already_exists", Message: "the folder exists"}
 	}
@@ -367,7 +367,8 @@ func (fs *fileSystem) remove(w http.ResponseWriter, r *http.Request, c *caller) 
 	return answer(w, http.StatusOK, map[string]any{})
 }
 
-// removeFolder removes a folder of the space's files: each file by itself, as the gate judges the deletion of a file, and then the folders.
+// removeFolder removes a folder of the space's files: each file by itself, as the gate judges the deletion of a file, and then the
+// folders.
 func (fs *fileSystem) removeFolder(ctx context.Context, c *caller, at string) error {
 	found, err := fs.entries(ctx, c, at, true)
 	if err != nil {

@@ -169,7 +169,7 @@ func (t *tokens) nonce(text string, box cipher.AEAD) []byte {
 	return mac.Sum(nil)[:box.NonceSize()]
 }
 
-// What a key is for: each purpose has a key of its own.
+// Purposes of keys. Each purpose has a key of its own.
 const (
 	sealed     = "agentbox e2b sandbox token\n"
 	remembered = "agentbox e2b remembered token\n"

@@ -48,7 +48,7 @@ type sandboxes struct{ api api }
 
 func (s *sandboxes) routes(add func(pattern string, h handler)) { add("GET /health", s.health) }
 
-// find returns a sandbox that has not ended and is no snapshot.
+// find returns a sandbox that has not ended and is not a snapshot.
 func (s *sandboxes) find(r *http.Request, c *caller, sandbox string) (spaceDoc, error) {
 	var doc spaceDoc
 	err := s.api.ask(r.Context(), c, http.MethodGet, "/v1/spaces/"+url.PathEscape(sandbox), nil, &doc)

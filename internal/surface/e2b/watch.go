@@ -17,7 +17,7 @@ import (
 	"agentbox/internal/domain/id"
 )
 
-// The bounds of watchers that are asked for their events.
+// The bounds of watchers whose events the client polls.
 const (
 	maxWatchers       = 16               // of one sandbox
 	maxEveryWatcher   = 1000             // of all sandboxes
@@ -98,7 +98,7 @@ func (ws *watchers) follow(ctx context.Context, c *caller, q watchRequest) iter.
 }
 
 // translated returns an event as E2B's own daemon tells it: names are relative to the folder, a new file is created and written, and a
-// rename is told of the old name, and the new name is created.
+// rename reports the old name, and then the creation of the new name.
 func (ws *watchers) translated(ctx context.Context, c *caller, q watchRequest, kind, at string, e toldEvent) []map[string]any {
 	below := func(p string) string { return strings.TrimPrefix(strings.TrimPrefix(p, at), "/") }
 	if at == "." {
@@ -306,7 +306,7 @@ func (m *watcher) over() bool {
 	}
 }
 
-// add appends events. Where too many wait, they are lost, and the next question is told so.
+// add appends events. If too many wait, they are lost, and the next poll gets an error that says so.
 func (m *watcher) add(events []map[string]any, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -361,7 +361,7 @@ func (ws *watchers) events(w http.ResponseWriter, r *http.Request, c *caller) er
 		return err
 	}
 	events, news, err := found.take(ws.clock.Now())
-	if err == nil && len(events) == 0 { // what was done just before the question is told a moment later
+	if err == nil && len(events) == 0 { // a change just before the poll is reported a moment later
 		over, release := ws.clock.NewTimer(watcherFirstEvent)
 		select {
 		case <-news:

@@ -193,7 +193,7 @@ func (c *causal) check(t rapid.TB, e event.Event) {
 		t.Errorf("%d %s names no cause", e.Seq, e.Type)
 	case e.Causation == "":
 	case !earlier:
-		t.Errorf("%d %s names %s, which is no earlier event of its workspace", e.Seq, e.Type, e.Causation)
+		t.Errorf("%d %s names %s, which is not an earlier event of its workspace", e.Seq, e.Type, e.Causation)
 	case cause.Correlation != e.Correlation && !crosses(e, cause):
 		t.Errorf("%d %s has the correlation %s, and its cause %d %s has %s", e.Seq, e.Type, e.Correlation, cause.Seq, cause.Type,
 			cause.Correlation)

@@ -90,7 +90,7 @@ func TestThreat33ArchivesOverTheAPI(t *testing.T) {
 			t.Errorf("%s: %d %.300s, want %d %s", c.name, status, got, c.status, c.code)
 		}
 	}
-	for _, wrong := range []string{"@@@@", "YQ", "YQ=", "Y\\nQ=="} { // what is no base64 is none of an archive
+	for _, wrong := range []string{"@@@@", "YQ", "YQ=", "Y\\nQ=="} { // what is not base64 is none of an archive
 		if status, _, got := d.keyed(t, "POST", "/v1/spaces", "application/json", "", `{"from":{"archive":"`+wrong+`"}}`); status != 400 {
 			t.Errorf("%q as base64: %d %s", wrong, status, got)
 		}
@@ -306,7 +306,7 @@ func (d *daemon) swapped(t *testing.T, method, path, body string) (int, string, 
 			if err := content.Close(); err != nil {
 				t.Fatal(err)
 			}
-			if f.Mode()&os.ModeSymlink == 0 { // where a link points is no secret of the host: the space has written it
+			if f.Mode()&os.ModeSymlink == 0 { // where a link points is not a secret of the host: the space has written it
 				raw = append(raw, text...)
 			}
 		}

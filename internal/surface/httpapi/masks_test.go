@@ -31,7 +31,7 @@ func TestMasksAreNoValues(t *testing.T) {
 		"a secret name":               {"POST", "/v1/spaces", `{"env":{"` + name + `":"x"}}`, "looks like a secret"},
 		"a secret name in a change":   {"PATCH", "/v1/spaces/" + space, `{"env":{"` + name + `":"x"}}`, "looks like a secret"},
 		"a secret name in a fork":     {"POST", "/v1/spaces/" + space + "/fork", `{"env":{"` + name + `":"x"}}`, "looks like a secret"},
-		"a name that is no name":      {"POST", "/v1/spaces", `{"env":{"A B":"x"}}`, "letters, digits"},
+		"a name that is not a name":   {"POST", "/v1/spaces", `{"env":{"A B":"x"}}`, "letters, digits"},
 		"a name with a digit ahead":   {"PATCH", "/v1/spaces/" + space, `{"env":{"1A":"x"}}`, "letters, digits"},
 		"a mask as an operation's":    {"POST", "/v1/spaces/" + space + "/runs", masked(own), ""},
 		"another mask in a operation": {"POST", "/v1/spaces/" + space + "/runs", masked(other), ""},

@@ -125,7 +125,7 @@ func (m *matrix) send(t *testing.T, e endpoint, as http.Header, path string, s s
 		t.Fatal(err)
 	}
 	maps.Copy(r.Header, as)
-	if e.id == "write-artifact" { // whose body is no place for it
+	if e.id == "write-artifact" { // whose body is not a place for it
 		r.Header.Set("X-Claim-Token", claimToken.FindString(m.samples["create-artifact"].body))
 	}
 	if s.media != "" {
@@ -366,8 +366,8 @@ func (m *matrix) otherWorkspace(t *testing.T, e endpoint) {
 	}
 }
 
-// everything tries every operation under a token that permits all: none is refused because of it, so that the refusals before were not for
-// the token as such.
+// everything tries every operation under a token that permits all: none is refused because of it, so that the refusals before were not
+// for the token as such.
 func (m *matrix) everything(t *testing.T) {
 	t.Helper()
 	all, _ := m.bearer(t, m.app.Owner, token.All())

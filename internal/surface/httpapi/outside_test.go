@@ -290,7 +290,7 @@ func TestScopesOfApprovalsOutside(t *testing.T) {
 			t.Fatalf("revoke: %d %s", status, raw)
 		}
 	}
-	// How much is paid is no detail, a shell is none of what is approved for good, and there is no run here.
+	// How much is paid is not a detail, a shell is none of what is approved for good, and there is no run here.
 	pay := `{"action":"payment.execute","zone":"high_stakes","target":"DE00","request":{"cents":100}}`
 	d.decide(t, d.request(t, "agent", pay), `{"decision":"approve","scope":"workspace","uses":2,"expires_at":"`+ends+`"}`)
 	if a := d.evaluate(t, "agent", strings.Replace(pay, "100", "101", 1)); a.Decision == "allow" {

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestEveryListRefusesAStrangeCursor asks every list of the API document that has a cursor for the page behind what is no entry of it,
-// which is refused, and then reads it to its end, one entry a page.
+// TestEveryListRefusesAStrangeCursor asks every list of the API document that has a cursor for the page behind what is not an entry of
+// it, which is refused, and then reads it to its end, one entry a page.
 func TestEveryListRefusesAStrangeCursor(t *testing.T) {
 	var document struct {
 		Paths map[string]map[string]struct {

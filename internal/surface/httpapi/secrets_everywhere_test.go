@@ -84,7 +84,7 @@ func withSecrets(t *testing.T, good string, free []string, secret string) (bodie
 	if good == "" {
 		object = map[string]any{}
 	} else if err := json.Unmarshal([]byte(good), &object); err != nil {
-		return nil // it is no JSON
+		return nil // it is not JSON
 	}
 	text := "a text with " + secret + " in it"
 	write := func(names ...string) {

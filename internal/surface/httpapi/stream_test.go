@@ -72,8 +72,8 @@ func (d *daemon) take(t *testing.T, path, last string, n int) []frame {
 	return all
 }
 
-// TestARunsStreamCutAtEveryFrame follows a run while it goes on with a connection that is cut after every frame, and takes it up again each
-// time: what comes together is what one unbroken stream shows, and its end is the run's.
+// TestARunsStreamCutAtEveryFrame follows a run while it goes on with a connection that is cut after every frame, and takes it up again
+// each time: what comes together is what one unbroken stream shows, and its end is the run's.
 func TestARunsStreamCutAtEveryFrame(t *testing.T) {
 	d := startDaemon(t)
 	ctx := t.Context()
@@ -215,7 +215,7 @@ func TestAStreamBeyondItsEndIsRefused(t *testing.T) {
 	}
 }
 
-// begin opens a stream and returns the status, and the answer where it is no stream.
+// begin opens a stream and returns the status, and the answer where it is not a stream.
 func (d *daemon) begin(t *testing.T, path, last string) (int, []byte) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())

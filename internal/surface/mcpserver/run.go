@@ -57,7 +57,7 @@ func (s *session) operate(ctx context.Context, req *mcp.CallToolRequest, in stri
 	return s.tell(ctx, req, space, events)
 }
 
-// tell answers with the state of a run. If a person is asked and the client can ask its user, the user is asked.
+// tell answers with the state of a run. If the run waits for a person and the client can ask its user, tell asks the user.
 func (s *session) tell(ctx context.Context, req *mcp.CallToolRequest, space id.Space, events run.Events) (*mcp.CallToolResult, any, error) {
 	out := outcome{Space: space, Run: id.Run(events.RunID), Status: events.Status}
 	var text []string
@@ -145,7 +145,7 @@ func (o outcome) bounded() outcome {
 }
 
 // ask returns the question for the client's user; nil where the client cannot ask, or the session must not. A call asks once: another
-// question of the same run is told, and wait_run asks it.
+// question of the same run is reported, and wait_run asks it.
 func (s *session) ask(ctx context.Context, req *mcp.CallToolRequest, out outcome) *mcp.CallToolResult {
 	p := req.Session.InitializeParams()
 	if !s.Elicit || len(req.Params.InputResponses) > 0 || p == nil || p.Capabilities == nil || p.Capabilities.Elicitation == nil {

@@ -43,7 +43,7 @@ type Config struct {
 	Entropy io.Reader // for names of spaces
 }
 
-// instructions are what a model is told about the server.
+// instructions describe the server to a model.
 const instructions = `Agentbox runs code without having to trust it. Everything runs in a space: an isolated place with its own files.
 The first call makes a space; every later call uses it unless it names another one in space_id.
 A call can be refused by policy: the answer then says by which rule, and what to do instead. A call can wait for a person: the
@@ -81,7 +81,7 @@ func Serve(ctx context.Context, c Config, in io.ReadCloser, out io.WriteCloser) 
 	return err
 }
 
-// guard keeps a fault in one call from ending the others: what a handler panics with is told and logged.
+// guard keeps a fault in one call from ending the others: it answers with and logs the panic of a handler.
 func (s *session) guard(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (result mcp.Result, err error) {
 		defer func() {

@@ -19,7 +19,7 @@ import (
 	"agentbox/internal/domain/tool"
 )
 
-// add adds a tool. What it changes is told to the client, which may ask its user before it calls.
+// add adds a tool. The client learns what the tool changes, and may ask its user before it calls.
 func add[In any](s *mcp.Server, name, title, description string, reads, destroys bool, do func(context.Context, *mcp.CallToolRequest, In) (
 	*mcp.CallToolResult, any, error)) {
 	open := false
@@ -314,7 +314,7 @@ func (s *session) runTools(server *mcp.Server) {
 		})
 }
 
-// polls is how often a run is looked at while a call waits for it.
+// polls is the interval between checks of a run while a call waits for it.
 const polls = 200 * time.Millisecond
 
 // wait answers with the end of a run, or with the question for which it waits.

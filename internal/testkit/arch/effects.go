@@ -16,7 +16,7 @@ import (
 
 // Effects says what touches the world and who may. The proof has three parts:
 //
-//  1. Whoever belongs to From has no way to an effect but through a function of Drivers that takes a permit, or one that is Allowed.
+//  1. A package of From reaches an effect only through a function of Drivers that takes a permit, or through one that is Allowed.
 //  2. Every exported function and method of Drivers that has a way to an effect takes a permit, or is Allowed.
 //  3. A function that takes a permit does nothing before it has redeemed it, or passed it on, and has seen that this succeeded.
 //

@@ -1,7 +1,7 @@
 // Command mutate changes a package in many small ways, one at a time, and says which changes its tests do not notice.
 //
 // A change that no test notices has to stand in the list of explained ones, with its reason. The command fails on one that does not,
-// and on one that is listed although tests notice it or the code has gone. RATIONALE says why this is a program of ours.
+// and on one that is listed although tests notice it or the code has gone. RATIONALE says why the project has its own program for this.
 package main
 
 import (

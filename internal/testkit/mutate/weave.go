@@ -353,7 +353,7 @@ func (w *weaver) expression(e ast.Expr) bool {
 			if ok {
 				w.walk(literal)
 			}
-			return false // what has its address taken is no value here
+			return false // what has its address taken is not a value here
 		}
 	case *ast.BinaryExpr:
 		if b, ok := tv.Type.Underlying().(*types.Basic); ok && b.Info()&types.IsNumeric != 0 {

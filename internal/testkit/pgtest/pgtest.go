@@ -40,8 +40,8 @@ type Server struct {
 	made     atomic.Int64 // databases
 }
 
-// Start starts a server with further settings, each as "name=value", and stops it when the test ends. Where PostgreSQL is not installed the
-// test is left out, and fails where CI is set.
+// Start starts a server with further settings, each as "name=value", and stops it when the test ends. Where PostgreSQL is not installed
+// the test is left out, and fails where CI is set.
 func Start(t testing.TB, settings ...string) *Server {
 	t.Helper()
 	return start(t, false, settings)
@@ -84,13 +84,13 @@ func leaveOut(t testing.TB, reason string) {
 	t.Skip(reason)
 }
 
-// Programs is the folder of the newest server of PostgreSQL, "" where there is none: where Debian puts them, off the PATH, where pg_config
-// says, or on the PATH.
+// Programs is the folder of the newest server of PostgreSQL, "" where there is none: where Debian puts them, off the PATH, where
+// pg_config says, or on the PATH.
 func Programs() string {
 	found, err := filepath.Glob("/usr/lib/postgresql/*/bin/initdb")
 	if err == nil && len(found) > 0 {
 		version := func(path string) int {
-			n, _ := strconv.Atoi(filepath.Base(filepath.Dir(filepath.Dir(path)))) // 0 for what is no number
+			n, _ := strconv.Atoi(filepath.Base(filepath.Dir(filepath.Dir(path)))) // 0 for what is not a number
 			return n
 		}
 		return filepath.Dir(slices.MaxFunc(found, func(a, b string) int { return version(a) - version(b) }))

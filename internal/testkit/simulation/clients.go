@@ -141,7 +141,7 @@ func (s *simulation) start(chance *rand.Rand, q runs.Request) id.Run {
 	}
 }
 
-// watch waits until a run has ended. What it has seen of it must not change.
+// watch waits until a run has ended. Events that it has seen must not change.
 func (s *simulation) watch(chance *rand.Rand, r id.Run) {
 	seen := map[string]string{}
 	for {
@@ -179,7 +179,7 @@ func (s *simulation) watch(chance *rand.Rand, r id.Run) {
 	}
 }
 
-// answers decides what is asked, twice now and then, as chance wills; in the end somebody approves everything.
+// answers decides open questions, and repeats some decisions at random. At the end it approves every open question.
 func (s *simulation) answers(ended context.Context, chance *rand.Rand) {
 	for ended.Err() == nil {
 		rest(chance, 80*time.Millisecond)
@@ -189,7 +189,7 @@ func (s *simulation) answers(ended context.Context, chance *rand.Rand) {
 				if err != nil {
 					return err
 				}
-				// Questions that are asked at the same moment have names in no certain order.
+				// Questions of the same moment have ids in random order.
 				slices.SortFunc(open, func(a, b policy.Approval) int {
 					return strings.Compare(s.world.name(string(a.Run)), s.world.name(string(b.Run)))
 				})

@@ -32,7 +32,7 @@ type daemon struct {
 
 	living context.Context // ends when its process does
 	end    context.CancelFunc
-	ctx    context.Context // ends when it is told to stop
+	ctx    context.Context // ends when the daemon must stop
 	stop   context.CancelFunc
 	calls  sync.WaitGroup // of clients
 	parts  sync.WaitGroup // the executor
@@ -144,7 +144,7 @@ func (s *simulation) lives(chance *rand.Rand, lives int, over <-chan struct{}) {
 			s.wrong("daemon %d does not start: %v", n, err)
 		}
 		if err == nil {
-			synctest.Wait() // what the daemon begins by itself comes before what it is asked
+			synctest.Wait() // work that the daemon starts by itself comes before requests
 			s.set(d)
 			d.live(chance, last, over)
 			s.set(nil)

@@ -36,7 +36,7 @@ func (f *hostFiles) History(s id.Space, uid int, limits space.Limits) (space.His
 // Sync implements space.Store.
 func (f *hostFiles) Sync(context.Context) error { return nil }
 
-// Disturb implements space.History: everything is looked at each time.
+// Disturb implements space.History. It does nothing, because each snapshot reads everything.
 func (p *spaceHistory) Disturb() {}
 
 // Distrust implements space.History.

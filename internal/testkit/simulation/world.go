@@ -196,14 +196,14 @@ func (s *simulation) count(add func(*History)) {
 	add(&s.history)
 }
 
-// What commands say so that policy asks about them, or denies them.
+// Texts of commands that make policy ask about them, or deny them.
 const (
 	asking = "rm -r"
 	denied = "sudo"
 	fails  = "exit 1"
 )
 
-// What commands say so that they need a heavier tier: compiling is seen before they run, lacking is found out while they do.
+// Texts of commands that need a heavier tier: compiling is known before they run, lacking is found while they run.
 const (
 	compiling = "# compiler"
 	lacking   = "# lacking"
@@ -217,7 +217,7 @@ func place(_ space.Offer, c space.Command, _ space.Read) []space.Need {
 	return nil
 }
 
-// host is the world as one daemon reaches it. What a dead daemon still asks for does not happen.
+// host is the world as one daemon reaches it. Requests of a dead daemon have no effect.
 type host struct {
 	w      *world
 	living context.Context
@@ -346,7 +346,7 @@ func (i *instance) Start(ctx context.Context, p policy.Permit, _ space.TerminalS
 	return &process{i, ctx, a, back}, nil
 }
 
-// process is a command in the background. It reads all of its input and ends by itself, whatever it is told.
+// process is a command in the background. It reads all of its input and ends by itself, whatever signals it gets.
 type process struct {
 	in     *instance
 	ctx    context.Context

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Processor returns the processor time that this process has used. What a test bounds by it does not depend on what else the machine does.
+// Processor returns the processor time that this process has used. A bound in this time does not depend on the load of the machine.
 func Processor() time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {

@@ -7,7 +7,7 @@ import (
 	"agentbox/internal/domain/event"
 )
 
-// Patience is how long a test waits for something that must come. It is no assertion: what is right takes a fraction of it, even on a
+// Patience is how long a test waits for something that must come. It is not an assertion: what is right takes a fraction of it, even on a
 // machine with ten times as much to do as it has processors.
 const Patience = 2 * time.Minute
 

@@ -76,7 +76,7 @@ const (
 	returned
 )
 
-// engine runs a program. Its methods evaluate and execute. What only one builtin, stream or kind of array needs is a function.
+// engine runs a program. Its methods evaluate and execute. Code for one builtin, stream or kind of array is a function.
 type engine struct {
 	p        *program.Process
 	builtins map[string]builtin

@@ -181,7 +181,7 @@ var errRead = errors.New("")
 // errUndefined is a call of a function that is not there, which is found when everything was read.
 var errUndefined = errors.New("not defined")
 
-// parse reads a program. Warnings and the mistakes that do not end the reading are told by warn.
+// parse reads a program. It passes warnings and mistakes that do not end the parsing to warn.
 func parse(src string, sources []origin, warn func(line int, text string)) (s *script, err error) {
 	p := &parser{lexer: lexer{src: src, line: 1, sources: sources, warned: map[string]bool{}, warn: warn},
 		s:    &script{functions: map[string]*function{}, globals: map[string]int{}, names: slices.Clone(specials), sources: sources},

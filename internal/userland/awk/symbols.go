@@ -1,6 +1,7 @@
 package awk
 
-// fillSymbols returns SYMTAB as an array of what the variables are now: for loops over it, and for those that look whether a name is in it.
+// fillSymbols returns SYMTAB as an array of what the variables are now: for loops over it, and for those that look whether a name is in
+// it.
 func fillSymbols(e *engine) *array {
 	all := e.globals[vSYMTAB].arr
 	emptyArray(e, all)
@@ -17,7 +18,7 @@ func fillSymbols(e *engine) *array {
 	return all
 }
 
-// symbolValue returns a global variable that is no array.
+// symbolValue returns a global variable that is not an array.
 func symbolValue(e *engine, i int) value {
 	if i <= vFNR {
 		return specialValue(e, i)

@@ -135,7 +135,7 @@ type entry struct {
 	live bool
 }
 
-// pieceEntries is how many elements a piece of an array has, but for the last.
+// pieceEntries is how many elements each piece of an array has; the last may have fewer.
 const pieceEntries = 1_024
 
 func newArray() *array { return &array{at: map[string]int{}} }

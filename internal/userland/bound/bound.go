@@ -81,7 +81,7 @@ type Account struct {
 	output int64
 	depth  int64
 	hit    string
-	final  []string // of what is hit, what ends the execution
+	final  []string // the limits hit that end the execution
 	chance *rand.ChaCha8
 }
 
@@ -180,7 +180,7 @@ func (a *Account) Charge(gas int64) error {
 	return nil
 }
 
-// Slice takes up to want units of gas in advance, for code that counts by itself, and fails where none is left. What was not used is
+// Slice takes up to want units of gas in advance, for code that counts by itself, and fails if none is left. Unused gas is
 // given back with Return; in between, Used and Now count it as used.
 func (a *Account) Slice(want int64) (int64, error) {
 	if s := a.stop.Load(); s != nil {
@@ -195,7 +195,7 @@ func (a *Account) Slice(want int64) (int64, error) {
 	return got, nil
 }
 
-// Return gives back what is left of slices. What is negative was used beyond them, which is counted also where it exceeds the bound.
+// Return gives back what is left of slices. A negative amount was used beyond them; it counts even if it exceeds the bound.
 func (a *Account) Return(gas int64) { a.gas -= gas }
 
 // Late returns the gas that was asked for after the stop: what code that does not end at once has tried to do.

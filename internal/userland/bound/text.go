@@ -38,7 +38,7 @@ func fill[T string | []byte](a *Account, dst []byte, src T) ([]byte, error) {
 	return dst, nil
 }
 
-// Copy copies into a text of the same length or a longer one, as copy does. What is long can be stopped on the way.
+// Copy copies into a text of the same length or a longer one, as copy does. A long copy can be stopped on the way.
 func (a *Account) Copy(dst, src []byte) error {
 	for len(src) > Piece {
 		if err := a.Charge(Piece / gasPerCopied); err != nil {
@@ -51,7 +51,7 @@ func (a *Account) Copy(dst, src []byte) error {
 	return nil
 }
 
-// Text returns a text of its own with the parts behind each other. What is long is copied piece by piece, and charged.
+// Text returns a new text that joins the parts. It copies a long one piece by piece, and charges for it.
 func Text[T string | []byte](a *Account, parts ...T) (string, error) {
 	size := 0
 	for _, p := range parts {

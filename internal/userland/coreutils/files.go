@@ -175,7 +175,7 @@ func touch(p *program.Process) int {
 }
 
 func chmod(p *program.Process) int {
-	// A mode like -x is no option.
+	// A mode like -x is not an option.
 	args := []string{p.Args[0]}
 	mode := ""
 	for _, a := range p.Args[1:] {
@@ -272,7 +272,7 @@ func chmod(p *program.Process) int {
 	return status
 }
 
-// chown knows one user only: what gives the files to somebody else is refused.
+// chown knows one user only, and refuses to give files to another one.
 func chown(p *program.Process) int {
 	_, names := p.Options(1, "cfhRvHLP", "changes c", "quiet f", "silent f", "recursive R", "verbose v", "no-dereference h", "reference=",
 		"from=")

@@ -16,7 +16,7 @@ func Programs() program.Table {
 	return program.Functions(map[string]program.Func{"date": date})
 }
 
-// dateCommand is what date is asked for.
+// dateCommand holds the options of date.
 type dateCommand struct {
 	p      *program.Process
 	zone   *time.Location

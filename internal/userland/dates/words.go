@@ -37,7 +37,7 @@ const (
 	unknownWord // or a number that is too large
 )
 
-// dateTokens splits a date. What stands in parentheses is a comment.
+// dateTokens splits a date. Text in parentheses is a comment.
 func dateTokens(s string, now time.Time) []dateToken {
 	var all []dateToken
 	for i := 0; i < len(s); {
@@ -197,7 +197,7 @@ func dateWord(w string, now time.Time) (dateToken, bool) {
 	return dateToken{}, false
 }
 
-// dateZone reads the abbreviation of a zone. What the own zone calls so goes first.
+// dateZone reads the abbreviation of a zone. The local zone's abbreviations come first.
 func dateZone(w string, now time.Time) (dateToken, bool) {
 	for _, m := range []time.Month{time.January, time.July} {
 		name, offset := time.Date(now.Year(), m, 1, 0, 0, 0, 0, now.Location()).Zone()

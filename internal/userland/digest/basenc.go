@@ -165,7 +165,7 @@ func (c coding) block(to, block []byte) []byte {
 	return to
 }
 
-// decode reports whether the input was well-formed. What stands before a fault is written.
+// decode reports whether the input was well-formed. It writes the part before a fault.
 func (c coding) decode(p *program.Process, in *program.Input, garbage bool) bool {
 	var values [256]int
 	for i := range values {

@@ -302,7 +302,7 @@ func open(p *program.Process, name string) (*program.Input, *vfs.Handle) {
 	return p.Reader(file), file
 }
 
-// digest hashes a file; what does not succeed is told.
+// digest hashes a file and reports a failure.
 func digest(p *program.Process, name string, h hash.Hash) ([]byte, bool) {
 	in, file := open(p, name)
 	if in == nil {

@@ -246,7 +246,7 @@ func (g *Group) NewQueue() *Queue {
 	return q
 }
 
-// Close says that nobody will wait in the queue any more. Who does is woken.
+// Close ends the queue and wakes those who wait in it.
 func (q *Queue) Close() {
 	q.Wake()
 	if q.place != nil {

@@ -10,7 +10,7 @@ import (
 	"agentbox/internal/userland/vfs"
 )
 
-// What names of files may be long, in bytes: on every POSIX system, and here.
+// Longest names of files, in bytes: on every POSIX system, and here.
 const (
 	posixNameMax, nameMax = 14, 255
 	posixPathMax, pathMax = 256, 4096

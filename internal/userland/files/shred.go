@@ -9,7 +9,7 @@ import (
 	"agentbox/internal/userland/vfs"
 )
 
-// What shred writes: so often unless it is told, in such blocks, of which a file has whole ones. It goes over a file at most so often.
+// Limits of shred: the default number of passes, the block size to which a file is rounded up, and the largest number of passes.
 const (
 	shredPasses    = 3
 	shredBlock     = 4096
@@ -144,7 +144,7 @@ func (s *shredder) file(name string) bool {
 	return s.wipe(name)
 }
 
-// overwrite goes over the file, with chance but for what stands between the first and the last time where there are many.
+// overwrite goes over the file with random bytes. With many passes, those between the first and the last also write patterns.
 func (s *shredder) overwrite(h *vfs.Handle, shown string, length int64) bool {
 	passes := s.passes
 	if s.zero {

@@ -150,7 +150,7 @@ func (c *call) parse(text, what string) any {
 	return vs[0]
 }
 
-// operand takes an argument that is no option.
+// operand takes an argument that is not an option.
 func (c *call) operand(a string) {
 	switch {
 	case !c.hasFilter && c.fromFile == "":
@@ -365,7 +365,7 @@ func jq(p *program.Process) int {
 	if len(c.files) == 0 {
 		in.files = []string{"-"}
 	}
-	c.names = append(c.names, "$ARGS") // it is no name of its own: a value that held itself could never be written
+	c.names = append(c.names, "$ARGS") // it is not a name of its own: a value that held itself could never be written
 	c.values = append(c.values, map[string]any{"named": c.named, "positional": c.positional})
 	c.names = append(c.names, "$__loc__")
 	c.values = append(c.values, map[string]any{"file": "<top-level>", "line": line})

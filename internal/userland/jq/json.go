@@ -94,7 +94,7 @@ func appendNewline(q *querier, b []byte, depth int) []byte {
 	return b
 }
 
-// appendValue appends a value. What is printed leaves in between: the indentation of deep values is long.
+// appendValue appends a value. It flushes on the way, because the indentation of deep values is long.
 func appendValue(q *querier, b []byte, v any, depth int) []byte {
 	if len(b) > 1<<16 && q.live {
 		_, _ = q.out.Write(b)

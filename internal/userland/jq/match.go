@@ -11,7 +11,7 @@ import (
 	"agentbox/internal/userland/posix"
 )
 
-// match is _match, which all functions of regular expressions are made of. Errors and what is no text are the library's.
+// match is _match, which all functions of regular expressions are made of. Errors and what is not a text are the library's.
 func (q *querier) match(v any, args []any) any {
 	s, ok := v.(string)
 	expr, isText := args[0].(string)
@@ -72,7 +72,7 @@ type jqExpression interface {
 	Names() []string
 }
 
-// compileExpression compiles an expression. What looks around, or back, is for the engine that goes back.
+// compileExpression compiles an expression. Lookaround and back references need the backtracking engine.
 func compileExpression(q *querier, expr, flags string) (jqExpression, error) {
 	source := expr
 	if strings.Contains(flags, "x") {

@@ -38,7 +38,7 @@ func (m *jqModules) LoadModuleWithMeta(name string, meta map[string]any) (*gojq.
 		return nil, errors.New(file + ": " + err.Error())
 	}
 	studyKeys(m.q, string(text))
-	m.q.name = "" // objects are asked for more names than those of the program
+	m.q.name = "" // lookups in objects use more names than those of the program
 	jqAdapted(query)
 	own, err := gojq.Parse(jqOwn)
 	if err != nil {

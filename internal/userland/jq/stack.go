@@ -10,13 +10,13 @@ import (
 )
 
 // What grows is copied by us, piece by piece, before the library would do it at once: from growAt bytes on, when no more than ahead
-// elements fit any more. It is looked at after each growEvery instructions, each of which adds two at most; of variables, each function
+// elements fit any more. It is checked after each growEvery instructions, each of which adds two at most; of variables, each function
 // that is called adds a few.
 const (
 	growAt    = 1 << 20
 	ahead     = 4096
 	growEvery = 1024
-	maxNear   = 1024 // functions that are in each other, whose lists are looked at
+	maxNear   = 1024 // nested functions whose lists are checked
 
 	opAppend = 8 // the number of the instruction that adds to a list
 )
@@ -145,7 +145,7 @@ func (m *machine) grow() {
 	}
 }
 
-// copied returns a copy of another length and capacity. It is looked at on the way.
+// copied returns a copy of another length and capacity. It checks for a stop on the way.
 func (m *machine) copied(s reflect.Value, size, capacity int) reflect.Value {
 	fresh := reflect.MakeSlice(s.Type(), size, capacity)
 	for at := 0; at < s.Len(); {

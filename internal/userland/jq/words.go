@@ -243,7 +243,7 @@ func jqAdapted(query *gojq.Query) {
 	adapt(reflect.ValueOf(query), 0)
 }
 
-// maxNested bounds how deep a program is looked at. The parser is bounded by the length of a program, and by its stack.
+// maxNested bounds how deep a program is examined. The parser is bounded by the length of a program, and by its stack.
 const maxNested = 100_000
 
 func adapt(v reflect.Value, depth int) {

@@ -15,7 +15,7 @@ import (
 	"agentbox/internal/userland/bound"
 )
 
-// What the functions of jq cost and may take, which jq's machine calls as one instruction each.
+// Costs and limits of jq's functions. Its machine calls each of them as one instruction.
 const (
 	gasPerElement = 10
 	elementBytes  = 16      // of an array

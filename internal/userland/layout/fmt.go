@@ -16,7 +16,7 @@ func Programs() program.Table {
 	})
 }
 
-// What fmt holds of one paragraph at most: a longer one is written in parts.
+// Limits of one paragraph of fmt. It writes a longer one in parts.
 const (
 	fillWords = 1000
 	fillBytes = 5000

@@ -10,7 +10,7 @@ import (
 	"agentbox/internal/userland/program"
 )
 
-// What a page of pr has, in lines and characters.
+// The size of a page of pr, in lines and characters.
 const (
 	prLength  = 66
 	prWidth   = 72

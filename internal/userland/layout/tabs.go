@@ -170,7 +170,7 @@ func (t *tabStops) expand(p *program.Process, c byte, column int, convert bool) 
 type unexpander struct {
 	p       *program.Process
 	stops   *tabStops
-	all     bool // also behind what is no blank
+	all     bool // also behind what is not a blank
 	column  int
 	convert bool
 	blank   bool // the character before was one

@@ -221,7 +221,7 @@ func two(p *program.Process, operands []string) bool {
 type joiner struct {
 	names             []string
 	lines             [2]int // that were read
-	strict, unchecked bool   // the order is looked at always, or never
+	strict, unchecked bool   // the order is checked always, or never
 	unpairable        bool   // there was a line without a partner
 	disorder          [2]bool
 	p                 *program.Process

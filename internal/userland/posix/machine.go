@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// What an expression in Go's words may be, and who matches it.
+// Limits of an expression in Go's syntax, and of its engines.
 const (
 	maxProgram  = 20_000  // instructions: what is compiled takes some milliseconds
 	shortWork   = 1 << 18 // instructions times bytes: below, Go's own engines end within two milliseconds
@@ -116,7 +116,7 @@ func (m *Machine) reach(pc uint32, seen map[uint32]bool) {
 // Groups returns how many groups the expression has.
 func (m *Machine) Groups() int { return m.re.NumSubexp() }
 
-// cost is what Go's engines cost for so many bytes: what is looked for as it stands is found fast.
+// cost is the gas of Go's engines for so many bytes. A search for a literal text is fast.
 func (m *Machine) cost(bytes int) int64 {
 	if m.literal {
 		return gasPerMatch + int64(bytes)/8
@@ -199,7 +199,7 @@ func (m *Machine) each(text string, n int) ([][]int, error) {
 	return all, nil
 }
 
-// What a list of matches takes: for each match, and for each end of a group.
+// Memory of a list of matches: for each match, and for each end of a group.
 const (
 	matchBytes = 40
 	endBytes   = 8

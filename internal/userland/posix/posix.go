@@ -1,6 +1,6 @@
 // Package posix compiles the regular expressions of POSIX and GNU, basic and extended, to Go's, which match in linear time.
 //
-// What those cannot say, which is references back and the edges of words at odd places, is matched by a backtracker of its own, whose
+// Back references and word edges at odd places need a backtracker of its own, whose
 // every step is charged.
 package posix
 
@@ -30,7 +30,7 @@ const (
 // maxPattern bounds what is compiled, in bytes.
 const maxPattern = 64 << 10
 
-// What matching costs in gas: for each call, and for each byte that was looked at.
+// Gas costs of matching: for each call, and for each byte that was read.
 const (
 	gasPerMatch = 60
 	gasPerByte  = 6
@@ -74,7 +74,7 @@ func (r *Regexp) Bound(room func(bytes int) error) {
 	}
 }
 
-// Compile compiles an expression. What matching costs is told to charge, whose error ends it.
+// Compile compiles an expression. Matching calls charge with its cost, and ends with the error that charge returns.
 func Compile(pattern string, flags Flags, charge func(int64) error) (*Regexp, error) {
 	if len(pattern) > maxPattern {
 		return nil, ErrTooBig

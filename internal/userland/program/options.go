@@ -11,7 +11,7 @@ type Option struct {
 
 // Options parses the arguments as GNU's getopt_long does: options may stand behind operands, and -- ends them. short has the letters,
 // each with : for a value or :: for an optional one; with a leading + the first operand ends the options. A long option is written
-// "name", "name=" with a value, "name=?" with an optional one, or "name x" for the letter x. What is wrong is told, reported as lacking,
+// "name", "name=" with a value, "name=?" with an optional one, or "name x" for the letter x. An error is printed, reported as lacking,
 // and ends the program with the code bad.
 func (p *Process) Options(bad int, short string, long ...string) (opts []Option, operands []string) {
 	short, stop := strings.CutPrefix(short, "+")

@@ -467,7 +467,7 @@ func (p *Process) Stderrf(format string, args ...any) {
 	}
 }
 
-// Child returns a process like p with other arguments. What is changed of it is not changed of p; the environment is p's own slice.
+// Child returns a process like p with other arguments. Changes to it do not change p; the environment is p's own slice.
 func (p *Process) Child(args ...string) *Process {
 	c := *p
 	c.Args = args

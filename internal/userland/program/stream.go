@@ -20,7 +20,7 @@ type Output struct {
 	buf []byte
 }
 
-// Writer returns a buffered writer to a handle. Who uses it calls Flush.
+// Writer returns a buffered writer to a handle. The caller calls Flush.
 func (p *Process) Writer(h *vfs.Handle) *Output { return &Output{p: p, h: h} }
 
 // Write appends to the output. The error is nil always.

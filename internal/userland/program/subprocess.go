@@ -8,7 +8,7 @@ import (
 	"agentbox/internal/userland/vfs"
 )
 
-// Where the output of a Subprocess goes.
+// Destinations of the output of a Subprocess.
 const (
 	Inherit  = "inherit" // where the starter's own goes; the zero value too
 	Captured = "capture" // into the answer
@@ -56,7 +56,7 @@ func (s Subprocess) Find(p *Process) error {
 	return err
 }
 
-// Run runs the command to its end. An error means that it could not be started. What is captured counts to the account of p while Run
+// Run runs the command to its end. An error means that it could not be started. Captured output counts to the account of p while Run
 // lasts.
 func (s Subprocess) Run(p *Process) (Ended, error) {
 	c, err := s.child(p)

@@ -402,7 +402,7 @@ func (c *compiler) until(delim byte, pattern bool) (string, bool) {
 	return "", false
 }
 
-// bracket reads what stands in brackets, behind the first, in which a delimiter is no delimiter. Brackets that do not end are none.
+// bracket reads what stands in brackets, behind the first, in which a delimiter is not a delimiter. Brackets that do not end are none.
 func (c *compiler) bracket(delim byte) string {
 	i := c.at
 	if i < len(c.src) && c.src[i] == '^' {

@@ -176,7 +176,7 @@ func (c *compiler) letters(s string) []rune {
 	return all
 }
 
-// escaped returns what a backslash in front of s means, and how much of s belongs to that. What means nothing is itself.
+// escaped returns what a backslash in front of s means, and how much of s belongs to that. Other characters mean themselves.
 func escaped(s string) (string, int) {
 	if i := strings.IndexByte("afnrtv", s[0]); i >= 0 {
 		return "\a\f\n\r\t\v"[i : i+1], 1

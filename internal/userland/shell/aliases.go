@@ -15,7 +15,7 @@ type aliaser struct {
 	lines   []int // of each line of the result, that of the text
 	line    int
 	command bool // a command may begin here
-	next    bool // the word here is looked up, though it begins no command: the alias before it ends in a blank
+	next    bool // look up this word, though it begins no command: the alias before it ends in a blank
 	within  []aliasText
 	open    []byte // what is open: ( { or c for the patterns of a case
 	pending []string
@@ -196,7 +196,7 @@ func (a *aliaser) word() {
 	looked := a.command || a.next
 	a.next = false
 	if looked && !a.patterns() && a.replace(word) {
-		a.next = true // its first word is looked up too
+		a.next = true // look up its first word too
 		return
 	}
 	if a.patterns() {

@@ -49,7 +49,7 @@ type arithError struct {
 // maxArithDepth bounds how deep expressions lie in each other, by parentheses and by the values of variables.
 const maxArithDepth = 1024
 
-// arith evaluates an expression; an error is told and discards the command line.
+// arith evaluates an expression. It prints an error, which discards the command line.
 func (sh *shell) arith(expr string) int64 {
 	n, err := tryArith(sh, expr)
 	if err != nil {

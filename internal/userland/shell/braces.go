@@ -16,7 +16,7 @@ func hasBrace(parts []syntax.WordPart) bool {
 	return false
 }
 
-// expandBraces returns the words that one with brace expressions stands for.
+// expandBraces returns the words that a word with brace expressions expands to.
 func expandBraces(sh *shell, parts []syntax.WordPart) [][]syntax.WordPart {
 	for i, p := range parts {
 		b, ok := p.(*syntax.BraceExp)
@@ -34,7 +34,7 @@ func expandBraces(sh *shell, parts []syntax.WordPart) [][]syntax.WordPart {
 			}
 		}
 		rest := expandBraces(sh, parts[i+1:])
-		spareMemory(sh, (48+16*len(parts))*len(middle)*len(rest)) // each has the parts that the others have too
+		spareMemory(sh, (48+16*len(parts))*len(middle)*len(rest)) // each word copies the common parts
 		all := make([][]syntax.WordPart, 0, len(middle)*len(rest))
 		for _, m := range middle {
 			for j, r := range rest {
@@ -51,7 +51,7 @@ func expandBraces(sh *shell, parts []syntax.WordPart) [][]syntax.WordPart {
 	return [][]syntax.WordPart{parts}
 }
 
-// braceSequence returns what {a..b..c} stands for.
+// braceSequence returns the words of {a..b..c}.
 func braceSequence(sh *shell, b *syntax.BraceExp) []string {
 	from, to := b.Elems[0].Lit(), b.Elems[1].Lit()
 	step := int64(0)
@@ -75,7 +75,7 @@ func braceSequence(sh *shell, b *syntax.BraceExp) []string {
 		}
 	}
 	count := (max(x, y)-min(x, y))/step + 1
-	if count > 1<<31-2 || count <= 0 { // as bash: what is too long is no sequence
+	if count > 1<<31-2 || count <= 0 { // as bash: what is too long is not a sequence
 		s := "{" + from + ".." + to
 		if len(b.Elems) > 2 {
 			s += ".." + b.Elems[2].Lit()

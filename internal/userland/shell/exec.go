@@ -124,7 +124,7 @@ func afterCommand(sh *shell) {
 	afterFailure(sh)
 }
 
-// runText runs a text within the shell: of eval, of a trap. Its lines are counted from the current one, but for the traps of signals.
+// runText runs a text within the shell: of eval, of a trap. Its lines are counted from the current one, except in traps of signals.
 func runText(sh *shell, code, where string) {
 	stmts, code, err := parseSource(sh, code)
 	before, line := sh.source, sh.line

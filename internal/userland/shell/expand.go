@@ -415,7 +415,7 @@ func homeOf(sh *shell, user string) (string, bool) {
 	return "", false
 }
 
-// part expands one part of a word that is no literal.
+// part expands one part of a word that is not a literal.
 func (k *sink) part(p syntax.WordPart, quoted bool) {
 	sh := k.sh
 	switch p := p.(type) {

@@ -68,7 +68,7 @@ func withoutIgnored(sh *shell, matches []string) []string {
 	})
 }
 
-// ignorePatterns splits the value of GLOBIGNORE at its colons, but for those in brackets and behind a backslash.
+// ignorePatterns splits the value of GLOBIGNORE at its colons, except those in brackets and behind a backslash.
 func ignorePatterns(s string) []string {
 	var list []string
 	begin := 0

@@ -11,7 +11,7 @@ import (
 
 var unclosedDocument = regexp.MustCompile("^unclosed here-document `(.*)`$")
 
-// The words that stand for what the parser does not know. They are looked for where the syntax tree is evaluated.
+// The words that stand for what the parser does not know. The evaluation of the syntax tree recognizes them.
 const (
 	badExpansion   = "__bad_substitution" // a command: ${...} is none; it is an error only when it is reached
 	badArray       = "__bad_array"        // a command: the list of elements of an array is none
@@ -89,7 +89,7 @@ func inExpansion(code string, at int) bool {
 	return begin >= 0 && !strings.ContainsAny(code[begin:at], "}\n()")
 }
 
-// quoteLength writes what stands behind the second colon of ${x:1:2:3} in quotes: only its evaluation tells that it is no expression.
+// quoteLength writes what stands behind the second colon of ${x:1:2:3} in quotes: only its evaluation tells that it is not an expression.
 func quoteLength(code string, at int) (string, bool) {
 	begin := strings.LastIndexByte(code[:at], ':') + 1
 	end := strings.IndexByte(code[at:], '}')
@@ -129,8 +129,8 @@ func negateTime(code string, at int) (string, bool) {
 	return code[:begin] + "! " + code[begin:at] + code[at+1:], true
 }
 
-// enclosingArithmetic returns the innermost (( that is open at an offset: where it opens, and where its second parenthesis closes. The end
-// is -1 where nothing closes it.
+// enclosingArithmetic returns the innermost (( that is open at an offset: where it opens, and where its second parenthesis closes. The
+// end is -1 where nothing closes it.
 func enclosingArithmetic(sh *shell, code string, at int) (open, end int) {
 	for i := min(at, len(code)) - 2; i >= 0 && i >= at-maxMended; i-- {
 		if code[i] != '(' || code[i+1] != '(' {
@@ -145,7 +145,7 @@ func enclosingArithmetic(sh *shell, code string, at int) (open, end int) {
 	return -1, -1
 }
 
-// maxMended is how far from the place of an error its begin is looked for.
+// maxMended is how far before an error the search for its beginning goes.
 const maxMended = 1 << 14
 
 // closingParenthesis returns where the parenthesis at an offset closes, -1 for nowhere. It skips what is quoted.

@@ -12,7 +12,7 @@ import (
 	"agentbox/internal/userland/vfs"
 )
 
-// stdout writes for a builtin; what does not succeed is told, and is its status.
+// stdout writes for a builtin. It prints a failure and makes it the status.
 func (sh *shell) stdout(name, s string) int {
 	h := sh.fd(1)
 	if s == "" && h != nil {

@@ -53,7 +53,7 @@ func isCrowded(sh *shell) bool {
 	return sh.w.group.Living() >= maxFibers && !refuseFork(sh, bound.Processes)
 }
 
-// refuse remembers by which bound something was not begun. What a script makes of that is its own affair.
+// refuse remembers which bound kept something from starting. The script decides how it reacts.
 func (w *world) refuse(by string) {
 	w.account.Hit(by)
 	w.refused = cmp.Or(w.refused, by)

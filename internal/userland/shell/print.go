@@ -138,7 +138,7 @@ func (p *printer) words(list []*syntax.Word) string {
 	return b.String()
 }
 
-// word returns a word as it was written, but for $'...', which bash resolves when it reads it.
+// word returns a word as it was written, except $'...', which bash resolves when it reads it.
 func (p *printer) word(w *syntax.Word) string {
 	if !slices.ContainsFunc(w.Parts, isANSI) {
 		return p.text(w)

@@ -101,7 +101,7 @@ func New(o Options) *Shell {
 	return &Shell{world: w, opts: o}
 }
 
-// Run runs a script and waits for its end. What it has started in the background ends with it.
+// Run runs a script and waits for its end. Its background jobs end with it.
 func (s *Shell) Run(script string) (r Result) {
 	w := s.world
 	defer func() {

@@ -48,7 +48,7 @@ func testNumber(s string) (int64, bool) {
 	return n, err == nil
 }
 
-// unary evaluates an operator with one operand; ok is false for what is no operator.
+// unary evaluates an operator with one operand; ok is false for what is not an operator.
 func (c *conditions) unary(op, arg string) (result, ok bool) {
 	switch op {
 	case "-z":
@@ -135,7 +135,7 @@ func (c *conditions) node(path string, follow bool) *vfs.Node {
 // testError is what is wrong with the words of test.
 type testError struct{ text string }
 
-// binary evaluates an operator with two operands; ok is false for what is no operator.
+// binary evaluates an operator with two operands; ok is false for what is not an operator.
 func (c *conditions) binary(x, op, y string) (result, ok bool) {
 	switch op {
 	case "=", "==":

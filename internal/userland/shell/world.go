@@ -78,10 +78,10 @@ func (w *world) Execute(p *program.Process) (program.Status, error) {
 	return w.execute(p, path)
 }
 
-// stub is what the files of the programs begin with. What follows is the program's name and a newline.
+// stub is the beginning of the programs' files. The program's name and a newline follow.
 const stub = "\x7fAGENTBOX "
 
-// errFormat refuses a file that is no program.
+// errFormat refuses a file that is not a program.
 var errFormat = errors.New("cannot execute binary file: Exec format error")
 
 // execute runs the file at a path, which was found to be executable.
@@ -184,7 +184,7 @@ func (w *world) Report(l program.Lack) {
 // Show implements program.Host.
 func (w *world) Show(d program.Display) bool { return w.show != nil && w.show(d) }
 
-// Go implements program.Host. What stops the execution is known by everybody already.
+// Go implements program.Host. All fibers already see what stops the execution.
 func (w *world) Go(f func()) {
 	w.group.Go(func() {
 		defer func() {
@@ -205,8 +205,8 @@ type host struct {
 	proc *proc
 }
 
-// Sleep implements program.Host. Processes wake in the order of time, and time moves only when all of them sleep or wait. A signal wakes a
-// process.
+// Sleep implements program.Host. Processes wake in the order of time, and time moves only when all of them sleep or wait. A signal
+// wakes a process.
 func (h host) Sleep(d time.Duration) error {
 	w := h.world
 	wake := w.fs.Now().Add(d)

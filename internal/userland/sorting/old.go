@@ -28,7 +28,7 @@ func withoutOldKeys(args []string) []string {
 	return all
 }
 
-// oldPlace writes +F.C or -F.C and its letters as a place of -k. What a key ends at, which has no first character, is the field before.
+// oldPlace writes +F.C or -F.C and its letters as a place of -k. An end of a key without a first character means the field before.
 func oldPlace(arg string, sign byte, first int) (string, bool) {
 	if len(arg) < 2 || arg[0] != sign || arg[1] < '0' || arg[1] > '9' {
 		return "", false

@@ -209,7 +209,7 @@ func lines(p *program.Process, r *program.Input, end byte, output string, only b
 			break
 		}
 		p.Charge(20)
-		if n == 1 { // which is no field where it is the only one
+		if n == 1 { // which is not a field where it is the only one
 			first = bytes.Clone(line)
 			continue
 		}

@@ -76,7 +76,7 @@ func seq(p *program.Process) int {
 	return 0
 }
 
-// seqOperands puts -- in front of the first negative number, which is no option.
+// seqOperands puts -- in front of the first negative number, which is not an option.
 func seqOperands(args []string) []string {
 	for i := 0; i < len(args); i++ {
 		a := args[i]

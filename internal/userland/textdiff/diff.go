@@ -26,7 +26,7 @@ type comparer struct {
 	out        *program.Output
 	options    string // as they were given, for the heads of folders' files
 	brief      bool
-	same       bool // files that are equal are told
+	same       bool // report files that are equal
 	recursive  bool
 	absent     bool // files that are not there are empty
 	unified    int  // lines of context, -1 for the normal form

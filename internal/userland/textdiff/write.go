@@ -136,7 +136,7 @@ func (c *comparer) writeUnified(x, y *side, changes []change) {
 	}
 }
 
-// heading is the last line before a hunk that begins a function, where those are asked for.
+// heading is the last line before a hunk that begins a function, if an option requests it.
 func (c *comparer) heading(x *side, before int) string {
 	if c.function == nil {
 		return ""

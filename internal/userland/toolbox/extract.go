@@ -12,7 +12,7 @@ import (
 	"agentbox/internal/userland/vfs"
 )
 
-// extract writes a member to its place. What would leave the folder, by its name or through a link, is refused.
+// extract writes a member to its place. It refuses a member that would leave the folder, by its name or through a link.
 func (s *packer) extract(r io.Reader, h *tar.Header) error {
 	name := h.Name
 	if strings.HasPrefix(name, "/") {

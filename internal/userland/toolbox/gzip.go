@@ -178,7 +178,7 @@ func (z *gzipper) unpacked(name, to *string) (code int, done bool) {
 	return 0, false
 }
 
-// read unpacks, tests or lists. It calls drop for what is no archive, and returns false when it failed.
+// read unpacks, tests or lists. It calls drop for what is not an archive, and returns false when it failed.
 func (z *gzipper) read(name string, in io.Reader, w *program.Output, info vfs.Info, drop func()) (code int, whole bool) {
 	p, shown := z.p, name
 	if shown == "-" {

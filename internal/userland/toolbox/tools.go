@@ -1,4 +1,4 @@
-// Package toolbox is the table of the commands beside coreutils, which lie in packages by their subject.
+// Package toolbox is the table of the commands outside coreutils. The commands lie in packages by their subject.
 package toolbox
 
 import (
@@ -31,7 +31,7 @@ func Programs() program.Table {
 		dump.Programs(), layout.Programs(), lines.Programs())
 }
 
-// charger lets a reader or writer of a library charge what it moves.
+// charger charges gas for the bytes that a library's reader or writer moves.
 type charger struct {
 	p *program.Process
 	r io.Reader

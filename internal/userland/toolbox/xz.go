@@ -20,7 +20,7 @@ import (
 // maxXZDictionary is the largest dictionary that is unpacked, which xz -9 writes. A file of a few bytes may demand 4 GiB.
 const maxXZDictionary = 64 << 20
 
-// What unpacking costs.
+// Gas costs of unpacking.
 const (
 	gasPerXZ       = 60  // of a byte that comes out
 	gasPerXZHeader = 500 // of a block or a stream, beside the bytes of its dictionary

@@ -56,7 +56,7 @@ func TestADictionaryOfXZIsBounded(t *testing.T) {
 	}
 }
 
-// TestXZ unpacks files, and what is no whole file.
+// TestXZ unpacks files, and what is not a whole file.
 func TestXZ(t *testing.T) {
 	long := strings.Repeat("some text that repeats, and more of it\n", 20_000)
 	files := map[string]string{"f.xz": packed(t, "hello\n", 22), "long.xz": packed(t, long, 22),

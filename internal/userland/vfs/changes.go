@@ -13,8 +13,8 @@ type Op uint8
 // what is gone is removed and what has moved is taken away, the deepest first; then everything is put where it belongs, from the top;
 // then times and modes are set, the deepest first.
 const (
-	Remove    Op = iota + 1 // Path is no name of a file any more
-	RemoveDir               // Path is no folder any more; it is empty by now
+	Remove    Op = iota + 1 // Path is not a name of a file any more
+	RemoveDir               // Path is not a folder any more; it is empty by now
 	Take                    // what is at Path moves; it waits in Slot
 	Put                     // what waits in Slot belongs at Path
 	MakeDir                 // Path is a new folder, to be filled: it has Mode, with which its owner can do everything
@@ -28,7 +28,8 @@ const (
 // Change is one step from the files as they were at the source to those that an execution has left.
 type Change struct {
 	Op Op
-	// relative, with slashes; of Remove, RemoveDir, Take and WriteFile with Keep as it was before the first change, else as it is in the end
+	// relative, with slashes; of Remove, RemoveDir, Take and WriteFile with Keep as it was before the first change, else as it is in the
+	// end
 	Path     string
 	Slot     int
 	Mode     uint32

@@ -8,7 +8,7 @@ import (
 // chunk is how much of a file is fetched from its source at once, and what each piece but the last holds of what is in memory.
 const chunk = 256 << 10
 
-// content is what a file holds: bytes in memory, and those which its source has still. What is in memory lies in pieces, so that a file
+// content is the content of a file: bytes in memory, and those that its source still has. The bytes in memory lie in pieces, so that a file
 // which grows is never copied: memory that is new costs more than what is written into it.
 type content struct {
 	size    int64
@@ -52,7 +52,7 @@ func (n *Node) fetch(off, length int64) error {
 	return nil
 }
 
-// hold makes room in memory for the first size bytes. What is counted is what the file holds, not how the memory grows.
+// hold makes room in memory for the first size bytes. It charges for the content of the file, not for the growth of the memory.
 func (n *Node) hold(size int64) error {
 	c := &n.content
 	if size <= c.held {

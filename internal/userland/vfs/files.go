@@ -187,7 +187,7 @@ func (f *FS) Link(at At, old string, followed bool, to At, path string) error {
 	return nil
 }
 
-// Unlink removes a name of something that is no folder.
+// Unlink removes a name of something that is not a folder.
 func (f *FS) Unlink(at At, path string) error {
 	if err := f.charge(0); err != nil {
 		return err

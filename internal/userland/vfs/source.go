@@ -15,7 +15,7 @@ type Source interface {
 	List(dir string) ([]Found, error)
 	// Read reads a file at an offset until p is full or the file ends, as io.ReaderAt does.
 	Read(path string, p []byte, off int64) (int, error)
-	// Room returns how many bytes and files more fit. It is asked at most once, when the files begin to grow.
+	// Room returns how many more bytes and files fit. It is called at most once, when the files begin to grow.
 	Room() (bytes, files int64, err error)
 }
 
@@ -163,7 +163,7 @@ func lost(err error) error {
 	return err
 }
 
-// grow counts bytes and files that a mount has more. What does not fit is ENOSPC.
+// grow counts the additional bytes and files of a mount. It returns ENOSPC if they do not fit.
 func (m *mount) grow(f *FS, bytes, files int64) error {
 	if m == nil {
 		return EROFS

@@ -1,7 +1,7 @@
 // Package vfs is the file system that one execution sees: in memory, loaded from the space's files as they are touched, with symbolic and
 // hard links, permission bits, pipes, devices and quotas.
 //
-// Nothing in it is safe for concurrent use; the fibers of an execution run one at a time. What an execution has changed is a list of
+// Nothing in it is safe for concurrent use; the fibers of an execution run one at a time. The changes of an execution are a list of
 // changes at its end.
 package vfs
 

@@ -33,7 +33,7 @@ func ending(followed bool) end {
 	return stay
 }
 
-// walk follows a path. Something missing at the end is no error.
+// walk follows a path. Something missing at the end is not an error.
 func (f *FS) walk(at At, path string, last end) (place, error) {
 	links := 0
 	return f.step(at, path, last, &links)

@@ -14,7 +14,7 @@ import (
 	"agentbox/internal/userland/vfs"
 )
 
-// What unpacking and packing hold and cost. The window of a file of the levels up to 19 has at most 8 MiB. A file that wants more than
+// Memory and gas costs of unpacking and packing. The window of a file of the levels up to 19 has at most 8 MiB. A file that wants more than
 // maxWindow is refused.
 const (
 	maxWindow   = 32 << 20

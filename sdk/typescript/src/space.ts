@@ -324,7 +324,7 @@ export class Space implements AsyncDisposable {
     return this
   }
 
-  /** Ends the runs and processes of the space and removes its files. What happened in it stays in the log. */
+  /** Ends the runs and processes of the space and removes its files. Its events stay in the log. */
   async destroy(options: CallOptions = {}): Promise<void> {
     this.info = await this.http.json<SpaceDocument>({ ...options, method: 'DELETE', path: this.path })
   }

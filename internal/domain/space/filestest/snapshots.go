@@ -472,7 +472,7 @@ var travelling = map[string]func(*testing.T, *House){
 		if _, _, err := h.Rewind(t, all[4].Root); err != nil {
 			t.Errorf("rewind to one that was kept: %v", err)
 		}
-		// The newest stays, whatever is asked for.
+		// The newest snapshot stays, whatever the caller requests.
 		_, err = h.Past.Sweep(t.Context(), h.Issue(allowed), digests)
 		must(t, err)
 		if kept, _, err := h.Past.Kept(t.Context()); err != nil || len(kept) != 1 || kept[0].Root != all[4].Root {

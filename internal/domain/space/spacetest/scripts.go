@@ -87,7 +87,7 @@ os.system("umask >k; touch j"); print(open("k").read(), end=""); mode("j", "j")
 E`, "600 a\n755 b\n700 c\n600 a again\n644 d\n0o22 0o27\n640 e\n600 mkstemp\n750 g\n444 i\n700 g again\n0027\n640 j\n", 0),
 	script("a script that may not be executed", `echo 'echo x' >s; ./s 2>/dev/null; echo $?; bash s`, "126\nx\n", 0),
 	script("a command that is not there", `no-such-command 2>/dev/null; echo $?`, "127\n", 0),
-	script("a text that is no shell", `if then`, "", 2),
+	script("a text that is not a shell", `if then`, "", 2),
 	script("getopts", `while getopts ab:c o -a -b x -c; do echo "$o ${OPTARG-}"; done`, "a \nb x\nc \n", 0),
 	script("printf", `printf '%s-%5d|%-4s|%04.1f|%x\n' a 42 b 3.14159 255; printf '%s\n' 1 2`, "a-   42|b   |03.1|ff\n1\n2\n", 0),
 	script("arguments of a variable", `set -- a 'b c'; echo "$#" "$2"; shift; echo "$1" "$*"`, "2 b c\nb c b c\n", 0),

@@ -1,7 +1,7 @@
 // Package backup keeps a data directory as one file, and makes a data directory from it again.
 //
 // The file is a compressed tar archive that stock tools can list and unpack. It begins with a header, holds the log as a snapshot of one
-// moment and every other file behind it, and ends with a manifest: the hash of each entry. What hostile code may change meanwhile, the
+// moment and every other file behind it, and ends with a manifest: the hash of each entry. If hostile code changes a file meanwhile, the
 // files of spaces, is read without following anything.
 package backup
 
@@ -312,7 +312,7 @@ func open(in io.Reader) (io.Reader, *tar.Reader, Header, error) {
 	var h Header
 	uncompressed, err := gzip.NewReader(bufio.NewReaderSize(in, 1<<20))
 	if err != nil {
-		return nil, nil, h, damaged("it is no compressed archive")
+		return nil, nil, h, damaged("it is not a compressed archive")
 	}
 	archive := tar.NewReader(uncompressed)
 	first, err := archive.Next()

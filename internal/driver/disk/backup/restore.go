@@ -72,7 +72,7 @@ func Restore(ctx context.Context, in io.Reader, dir string, progress func(Summar
 func (r *restorer) entry(h *tar.Header, content io.Reader) error {
 	below, ok := strings.CutPrefix(strings.TrimSuffix(h.Name, "/"), dataFolder+"/")
 	if !ok || below != path.Clean(below) || !filepath.IsLocal(below) || strings.ContainsRune(below, 0) {
-		return damaged("it holds %+q, which is no path below a data directory", h.Name)
+		return damaged("it holds %+q, which is not a path below a data directory", h.Name)
 	}
 	if !r.root && h.Uid != os.Geteuid() {
 		return fault.New(fault.Denied, "backup_of_root",

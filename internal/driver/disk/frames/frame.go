@@ -10,13 +10,13 @@ import (
 	"agentbox/internal/kernel/livestream"
 )
 
-// A file of frames begins with frameMagic and a mark. Each frame is a head and a body. The head has 8 bytes: the length of the body and its
-// CRC-32C. The body has the number, the time in microseconds since 1970, the length and text of kind and operation, and the content. The
-// content is sealed after the generation of its key and a nonce. Integers are big-endian.
+// A file of frames begins with frameMagic and a mark. Each frame is a head and a body. The head has 8 bytes: the length of the body and
+// its CRC-32C. The body has the number, the time in microseconds since 1970, the length and text of kind and operation, and the
+// content. The content is sealed after the generation of its key and a nonce. Integers are big-endian.
 //
-// The mark is a size of the file and its CRC-32C: the last sync covered that many bytes and the mark. Files of earlier versions keep their
-// format. One that begins with unmarkedMagic has no mark. One that begins with plainMagic has no mark either, and its content is not
-// sealed. The first lines differ in at least two bits, so that one flipped bit makes none of them another.
+// The mark is a size of the file and its CRC-32C: the last sync covered that many bytes and the mark. Files of earlier versions keep
+// their format. One that begins with unmarkedMagic has no mark. One that begins with plainMagic has no mark either, and its content is
+// not sealed. The first lines differ in at least two bits, so that one flipped bit makes none of them another.
 const (
 	frameMagic    = "agentbox frames 4\n"
 	unmarkedMagic = "agentbox frames 2\n"
@@ -39,7 +39,7 @@ func markOf(size int64) []byte {
 	return binary.BigEndian.AppendUint32(raw, castagnoli(raw))
 }
 
-// readMark returns the size that a mark names; false for what is no mark.
+// readMark returns the size that a mark names; false for what is not a mark.
 func readMark(raw []byte) (size int64, ok bool) {
 	if len(raw) != markBytes || binary.BigEndian.Uint32(raw[8:]) != castagnoli(raw[:8]) {
 		return 0, false
@@ -64,8 +64,8 @@ func appendFrame(to []byte, f livestream.Frame) []byte {
 	return to
 }
 
-// readFrame reads one frame from r, of which rest bytes are left, and returns how many it took. What is not a whole frame with the number
-// want is errTorn; nothing longer than rest is ever allocated.
+// readFrame reads one frame from r, of which rest bytes are left, and returns how many it took. Bytes that are not a whole frame with the
+// number want is errTorn; nothing longer than rest is ever allocated.
 func readFrame(r io.Reader, rest int64, want uint64) (livestream.Frame, int64, error) {
 	var head [frameHead]byte
 	if rest < frameHead+frameFixed {

@@ -51,7 +51,7 @@ type Store struct {
 var _ livestream.Store = (*Store)(nil)
 
 // Open opens the folder of the runs' output and makes it if needed. It keeps at most max bytes of a run's stdout and stderr, or
-// MaxRunBytes if max is 0. What is kept is sealed under keys; nonces are drawn from entropy, which must be safe for concurrent use.
+// MaxRunBytes if max is 0. It seals the content under keys; nonces are drawn from entropy, which must be safe for concurrent use.
 func Open(dir string, keys vault.Keys, entropy io.Reader, clock event.Clock, max int64) (*Store, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("make the folder of the runs' output: %w", err)
@@ -293,7 +293,7 @@ func (s *Store) use(run id.Run) (*output, func(), error) {
 	}, nil
 }
 
-// closeIdle closes the runs that were not used for longest, down to openRuns; whoever asks for one again has it read again.
+// closeIdle closes the least recently used runs, down to openRuns. The next request for one reads it again.
 func (s *Store) closeIdle() {
 	for len(s.runs) > openRuns {
 		var oldest id.Run
@@ -387,7 +387,7 @@ func (r *output) whole(at, size int64, number uint64) bool {
 	return err == nil
 }
 
-// begin makes the file empty but for its first line and its mark.
+// begin empties the file, except for its first line and its mark.
 func (r *output) begin() error {
 	if err := r.file.Truncate(0); err != nil {
 		return err

@@ -246,7 +246,7 @@ func (s *Store) Abandon(ctx context.Context, ws id.Workspace, reason string) err
 	return nil
 }
 
-// Replace writes a file in one step, durably: whoever reads sees the old content or the new, also after a power cut.
+// Replace writes a file in one step, durably: a reader sees the old content or the new, also after a power cut.
 func Replace(path string, content []byte, mode fs.FileMode) error {
 	temp := path + ".new"
 	if err := os.Remove(temp); err != nil && !errors.Is(err, fs.ErrNotExist) {

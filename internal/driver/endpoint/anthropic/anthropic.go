@@ -66,7 +66,7 @@ type item struct {
 	Usage usage `json:"usage"`
 }
 
-// usage is cumulative. What an event does not say stays as it was.
+// usage is cumulative. Fields that an event leaves out stay as they were.
 type usage struct {
 	Input      *int `json:"input_tokens"`
 	CacheRead  *int `json:"cache_read_input_tokens"`

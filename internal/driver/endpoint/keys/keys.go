@@ -54,7 +54,7 @@ func (s *Store) path(ws id.Workspace, name string) (string, error) {
 		return "", err
 	}
 	if _, err := id.ParseWorkspace(string(ws)); err != nil {
-		return "", fault.Wrap(err, fault.Invalid, "workspace_invalid", "this is no workspace")
+		return "", fault.Wrap(err, fault.Invalid, "workspace_invalid", "this is not a workspace")
 	}
 	return filepath.Join(s.folder, string(ws), name), nil
 }
@@ -84,7 +84,7 @@ func (s *Store) Key(_ context.Context, ws id.Workspace, name string) (model.Secr
 	return model.NewSecret(string(opened)), nil
 }
 
-// outside returns a key of the environment. It is there for the default workspace only, because whoever has another one may not use it.
+// outside returns a key of the environment. It is there for the default workspace only, because people of other workspaces may not use it.
 func (s *Store) outside(ws id.Workspace, name string) (model.Secret, error) {
 	variable := Prefix + strings.ToUpper(strings.NewReplacer("-", "_", ".", "_").Replace(name))
 	missing := fault.Wrap(model.ErrNoKey, fault.NotFound, model.ErrNoKey.Code,
@@ -105,7 +105,7 @@ func (s *Store) outside(ws id.Workspace, name string) (model.Secret, error) {
 		value = strings.TrimRight(string(raw), "\r\n")
 	}
 	if model.CheckSecret(value) != nil {
-		return model.Secret{}, fault.New(fault.Unavailable, "model_key_unreadable", "what %s holds is no key: printable ASCII without spaces",
+		return model.Secret{}, fault.New(fault.Unavailable, "model_key_unreadable", "what %s holds is not a key: printable ASCII without spaces",
 			variable)
 	}
 	return model.NewSecret(value), nil
@@ -162,7 +162,7 @@ func (s *Store) Set(_ context.Context, permit policy.Permit, ws id.Workspace, na
 	return replace(path, sealed)
 }
 
-// Remove implements model.Keys. What a backup of the folder holds cannot be opened any more.
+// Remove implements model.Keys. Nobody can open the copy in a backup of the folder any more.
 func (s *Store) Remove(_ context.Context, permit policy.Permit, ws id.Workspace, name string) error {
 	if err := redeem(permit, ws, name, "remove"); err != nil {
 		return err

@@ -122,7 +122,7 @@ func TestAKeyOfTheEnvironment(t *testing.T) {
 	}
 }
 
-// TestNoKeyWithoutItsPermit refuses permits of other names, ways and workspaces, and what is no key.
+// TestNoKeyWithoutItsPermit refuses permits of other names, ways and workspaces, and what is not a key.
 func TestNoKeyWithoutItsPermit(t *testing.T) {
 	s, _ := open(t, nil)
 	ctx, ws := context.Background(), id.DefaultWorkspace

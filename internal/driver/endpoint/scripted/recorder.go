@@ -14,7 +14,7 @@ import (
 	"agentbox/internal/domain/policy"
 )
 
-// Recorder asks another endpoint, and writes what is asked and answered into the cassette that an entry names.
+// Recorder forwards requests to another endpoint. It writes requests and answers into the cassette that an entry names.
 type Recorder struct {
 	next   model.Endpoint
 	folder string

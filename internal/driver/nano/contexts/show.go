@@ -120,7 +120,7 @@ func (v *Value) show(p *program.Process, number int, result bool) (left int) {
 	return left
 }
 
-// cutType is a type's name as it is told.
+// cutType returns a type's name, cut to the length that is shown.
 func cutType(name string) string {
 	return strings.ToValidUTF8(name[:min(len(name), space.MaxDisplayType)], "")
 }

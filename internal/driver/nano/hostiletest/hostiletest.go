@@ -3,10 +3,10 @@
 // Tests have them stopped, and a benchmark says how soon that happens.
 package hostiletest
 
-// What a script ends by.
+// Ways in which a script ends.
 const (
 	ByTime   = "time"
-	ByCode   = "code" // an error that it is told of, or none: the program itself ends it
+	ByCode   = "code" // the program ends itself, with or without an error that it receives
 	ByAny    = "any"  // one of the bounds, or an error
 	ByOutput = "output_bytes"
 )

@@ -104,7 +104,7 @@ func (cr crypto) gcm(a *arguments) (any, error) {
 	if encrypts {
 		return sealed, nil
 	}
-	text := sealed[:len(b)] // the mode is its own inverse, but for the tag
+	text := sealed[:len(b)] // the mode is its own inverse, except for the tag
 	return append(text, mode.Seal(nil, iv, text, extra)[len(b):]...), nil
 }
 

@@ -20,7 +20,7 @@ type command struct {
 	options    []string // that the program sees as process.execArgv
 }
 
-// words returns process.argv but for the first, the program.
+// words returns process.argv without the first, which is the program.
 func (c *command) words(r *run, cwd string) (all []string) {
 	if c.code == nil {
 		file := c.file

@@ -33,7 +33,7 @@ const (
 // tables is the memory that a format takes beside what it is given.
 var tables = map[string]int64{"br": 16 << 20, "zstd": mostWindow}
 
-// unpackStep is how much is unpacked before the account is asked again.
+// unpackStep is how many bytes are unpacked between two checks of the account.
 const unpackStep = 64 << 10
 
 // pack compresses: the format is gzip, deflate (zlib's), raw, br (brotli) or zstd.

@@ -97,7 +97,7 @@ func ofPage(page *charmap.Charmap, b []byte) (text string, whole bool) {
 	return out.String(), whole
 }
 
-// decode makes a string of UTF-8; with fatal, what is none is an error.
+// decode makes a string of UTF-8. With fatal, invalid UTF-8 is an error.
 func (bf buffers) decode(a *arguments) (any, error) {
 	b, fatal := a.bytes(), false
 	text := string(b)

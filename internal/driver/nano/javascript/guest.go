@@ -13,7 +13,7 @@ import (
 	"agentbox/internal/userland/bound"
 )
 
-// value is a value of the interpreter's, by the address of what holds it; 0 is none. Whoever has one frees it.
+// value is a value of the interpreter's, by the address of what holds it; 0 is none. The owner frees it.
 type value uint32
 
 // How text is evaluated.
@@ -246,7 +246,7 @@ func (g *guest) ask(expression string) (string, error) {
 // entries are the functions of the prelude that the host calls.
 var entries = []string{"begin", "cell", "exit", "fatal", "globals", "main", "print", "start", "step", "ticks", "unhandled"}
 
-// apply calls one of the entries with values, which it frees. What it throws becomes the outcome thrown.
+// apply calls one of the entries with values, which it frees. An exception becomes the outcome thrown.
 func (g *guest) apply(name string, args ...value) (v value, thrown bool, err error) {
 	list := make([]byte, 4*len(args))
 	for i, a := range args {

@@ -123,7 +123,7 @@ func whole(params string, s []uint64) []uint64 {
 	return s
 }
 
-// operation is something that the prelude asks of the host. What it returns is nil, a bool, a number, a string, bytes or a value.
+// operation is a host function for the prelude. It returns nil, a bool, a number, a string, bytes or a value.
 type operation func(r *run, a *arguments) (any, error)
 
 // arguments are those of an operation. The first failure to read one is kept.

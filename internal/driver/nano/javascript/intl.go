@@ -24,7 +24,7 @@ type intl struct{ run *run }
 //go:embed locales/*.json
 var locales embed.FS
 
-// What the operations of Intl cost.
+// Gas costs of the operations of Intl.
 const (
 	gasPerCompared = 4   // for a byte of the texts that are compared
 	gasPerCollator = 500 // for the tables that a comparison begins with

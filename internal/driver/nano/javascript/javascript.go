@@ -27,7 +27,7 @@ import (
 	"agentbox/internal/userland/program"
 )
 
-// What the program says of itself. Node's version is the one whose behaviour is followed.
+// Version and names that the program reports. The version of Node is the one whose behaviour this follows.
 const (
 	Version     = "QuickJS-ng 0.16"
 	NodeVersion = "v26.10.0"

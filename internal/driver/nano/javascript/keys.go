@@ -9,7 +9,7 @@ import (
 	"agentbox/internal/userland/bound"
 )
 
-// What the parts of the work with keys cost.
+// Gas costs of operations with keys.
 const (
 	gasPerKey   = 2_000_000 // for a use of a key
 	gasPerPrime = 1_500_000 // for a number that may be a prime

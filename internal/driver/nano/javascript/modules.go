@@ -520,7 +520,7 @@ func (ms modules) line(a *arguments) (any, error) {
 	}
 	text, err := ms.read(file)
 	if err != nil {
-		return "", nil //nolint:nilerr // it is gone; the error is told without it
+		return "", nil //nolint:nilerr // the file is gone; the error does not quote it
 	}
 	for l := range strings.SplitSeq(text, "\n") {
 		if n--; n == 0 {

@@ -24,7 +24,7 @@ type run struct {
 	account *bound.Account
 
 	p       *program.Process          // nil while the image is made
-	zone    *time.Location            // that the variable TZ says; nil until it is asked for
+	zone    *time.Location            // the zone that TZ names; nil until it is first needed
 	zones   map[string]*time.Location // that the program named
 	files   map[int]*vfs.Handle
 	maps    map[string]*sourceMap // of what was transformed, by file
@@ -37,7 +37,7 @@ type run struct {
 	begun   bool              // a module was evaluated, and what it has begun has not run yet
 	showing *contexts.Showing // of a cell
 
-	// What a program calls, by the module of Node that it belongs to.
+	// Functions that a program calls, by their module of Node.
 	buffers     buffers
 	crypto      crypto
 	filesystem  filesystem
@@ -206,7 +206,7 @@ func apart(words []string) string {
 	return b.String()
 }
 
-// character is a text in which each byte that is no part of a character is U+FFFD.
+// character is a text in which each byte that is not part of a character is U+FFFD.
 func character(text string) string {
 	if utf8.ValidString(text) {
 		return text

@@ -18,7 +18,7 @@ func (p *pass) yield() uint32 { return uint32(p.imports) }
 func (p *pass) gas() uint32   { return uint32(len(p.globals)) }
 func (p *pass) depth() uint32 { return uint32(len(p.globals)) + 1 }
 
-// typeOf returns the index of a function type, which it adds where there is none. Only the few types of the pass itself are looked for.
+// typeOf returns the index of a function type, which it adds where there is none. It searches only the few types of the pass itself.
 func (p *pass) typeOf(params, results []byte) uint32 {
 	for i := p.declaredTypes; i < len(p.types); i++ {
 		if bytes.Equal(p.types[i].params, params) && bytes.Equal(p.types[i].results, results) {

@@ -327,7 +327,7 @@ func TestNaNs(t *testing.T) {
 	})
 }
 
-// TestNaNsBetweenShapes: half of a wide NaN is no NaN in the narrow lanes, so that all of its bits can be seen there.
+// TestNaNsBetweenShapes: half of a wide NaN is not a NaN in the narrow lanes, so that all of its bits can be seen there.
 func TestNaNsBetweenShapes(t *testing.T) {
 	body := []byte{opLocalGet, 0, 0xfd, 0x12, opLocalGet, 0, 0xfd, 0x12, 0xfd, 0xf0, 0x01} // f64x2.add
 	body = append(append(append(body, 0xfd, 12), make([]byte, 16)...), 0xfd, 0xe4, 0x01, 0xfd, 0x1d, 0)

@@ -285,8 +285,8 @@ func (w *rewriter) comeBack(raw []byte) {
 	w.block = appendU32(append(w.block, opBr), uint32(len(w.enclosed)-1))
 }
 
-// tailCall rewrites a tail call. The function's stack is given back before. What does not fit into the registers of every machine is no
-// tail call in wazero, which keeps the frame then: so it is none here either.
+// tailCall rewrites a tail call. The function's stack is given back before. A call that does not fit into the registers of every machine
+// is no tail call in wazero, which keeps the frame then: so it is none here either.
 func (w *rewriter) tailCall(in instruction, raw []byte) {
 	w.exit(true)
 	w.small++

@@ -1,6 +1,6 @@
 // Package meter rewrites WebAssembly so that the code itself counts what it uses, in gas and in the depth of its calls.
 //
-// What a metered module costs and computes is the same on every engine and every machine: bulk operations are charged by their length,
+// A metered module has the same cost and results on every engine and every machine: bulk operations are charged by their length,
 // the limit of the depth is its own, and each NaN has one form.
 package meter
 
@@ -31,7 +31,7 @@ const (
 	reserved     = "meter."
 )
 
-// What a module may be at most. The numbers are those of the browsers' engines or below, and above what CPython and Go's compiler need.
+// Limits of a module. The numbers are those of the browsers' engines or below, and above what CPython and Go's compiler need.
 const (
 	MaxModule     = 48 << 20  // bytes of a module
 	MaxOutput     = 128 << 20 // bytes of what comes out
@@ -52,9 +52,9 @@ const (
 	MaxNameLength = 4096    // bytes of an imported or exported name
 )
 
-// What things cost beside the table of costs in opcodes.go.
+// Gas costs that are not in the table of opcodes.go.
 const (
-	// stretch is the most gas that a path takes between two looks at the gas, but for one instruction and what small leaves take.
+	// stretch is the most gas that a path takes between two looks at the gas, besides one instruction and small leaf functions.
 	stretch = 4096
 	// leaf is the most that a function without calls and loops may cost so that nothing looks at the gas in it.
 	leaf = 32
@@ -95,11 +95,11 @@ type Module struct {
 	HasMemory            bool
 	MemoryMin, MemoryMax uint32 // in pages of 65,536 bytes; MemoryMax is 65,536 where the module names none
 
-	// What follows is for a detached module only.
+	// The fields below are for a detached module only.
 
 	Data    []Segment // in the order in which they are written into the memory
 	Started bool      // there is a start function, exported as Start
-	Globals []Global  // mutable globals that are numbers, but for those of the pass
+	Globals []Global  // mutable globals that are numbers, without those of the pass
 	Unsaved string    // what memory and globals do not hold of the module's state, for a person; empty if they hold all of it
 }
 
@@ -118,12 +118,12 @@ type Global struct {
 // Sentinels to compare with errors.Is: why a module is refused.
 var (
 	ErrMalformed   = fault.New(fault.Invalid, "wasm_malformed", "the WebAssembly module is malformed")
-	ErrUnsupported = fault.New(fault.Invalid, "wasm_unsupported", "the WebAssembly module uses what is not supported")
+	ErrUnsupported = fault.New(fault.Invalid, "wasm_unsupported", "the WebAssembly module uses an unsupported feature")
 	ErrReserved    = fault.New(fault.Invalid, "wasm_reserved", "the WebAssembly module uses a reserved name")
 	ErrTooLarge    = fault.New(fault.Exhausted, "wasm_too_large", "the WebAssembly module is too large")
 )
 
-// Instrument returns the module with its own metering. It reads a module of WebAssembly 2.0 with tail calls. What it returns is valid if
+// Instrument returns the module with its own metering. It reads a module of WebAssembly 2.0 with tail calls. The result is valid if
 // the module was; whether it was is for the engine to say, but no index of a module reaches what the pass has added. Nothing of module is
 // changed.
 func Instrument(module []byte, o Options) (*Module, error) {
@@ -151,7 +151,7 @@ func malformed(format string, args ...any) error {
 }
 
 func unsupported(format string, args ...any) error {
-	return fault.New(ErrUnsupported.Kind, ErrUnsupported.Code, "the WebAssembly module uses what is not supported: "+format, args...)
+	return fault.New(ErrUnsupported.Kind, ErrUnsupported.Code, "the WebAssembly module uses an unsupported feature: "+format, args...)
 }
 
 func tooLarge(format string, args ...any) error {

@@ -130,7 +130,7 @@ type instructions [prefixVector + 256]operation
 
 // newInstructions returns the table of instructions.
 //
-// What they cost: 1, but for what is much slower (a division, a call, growing, a float with its NaN made canonical), and 0 for what is no
+// Gas costs: 1, more for what is much slower (a division, a call, growing, a float with its NaN made canonical), and 0 for what is no
 // instruction of a machine.
 func newInstructions() *instructions {
 	t := &instructions{}
@@ -222,7 +222,7 @@ func newInstructions() *instructions {
 	nan(float64x2Result, 3, 1, v+0x5f) // f64x2.promote_low_f32x4
 	t[v+0x5e].takes, t[v+0x5f].takes = float64x2Result, float32x4Result
 
-	// What compares floats, or makes integers of them, returns the same for every NaN.
+	// Instructions that compare floats or convert them to integers return the same for every NaN.
 	indifferent := func(pops int8, from, to int) {
 		for i := from; i <= to; i++ {
 			t[i].pops, t[i].pure, t[i].float = pops, true, true

@@ -152,7 +152,7 @@ func TestRefused(t *testing.T) {
 		"code without functions":   {sections{}.with(sectionCode, 1, []byte{2, 0, opEnd}).out, ErrMalformed},
 		"a type of the future":     {sections{}.with(sectionType, 1, []byte{0x5f, 0}).out, ErrUnsupported},
 		"a value of the future":    {sections{}.with(sectionType, 1, []byte{0x60, 1, 0x6e, 0}).out, ErrUnsupported},
-		"a name that is no text": {sections{}.with(sectionType, 1, []byte{0x60, 0, 0}).with(sectionImport, 1, []byte{1, 0xff, 1, 'a', 0,
+		"a name that is not a text": {sections{}.with(sectionType, 1, []byte{0x60, 0, 0}).with(sectionImport, 1, []byte{1, 0xff, 1, 'a', 0,
 			0}).out, ErrMalformed},
 
 		"an import of our module": {sections{}.with(sectionType, 1, []byte{0x60, 0, 0}).with(sectionImport, 1,

@@ -66,7 +66,7 @@ type pass struct {
 	module Module
 }
 
-// parse reads the module and rewrites its sections as it goes, but for those that name what comes later.
+// parse reads the module and rewrites its sections as it goes, except those that refer to later ones.
 func (p *pass) parse() {
 	r := p.r
 	switch head := r.bytes(min(8, uint32(len(r.b)))); {
@@ -221,7 +221,7 @@ func (p *pass) readImports(r *reader) {
 			return
 		}
 		if kind != 0 {
-			r.fail(unsupported("the import of %q from %q, which is no function", name, module))
+			r.fail(unsupported("the import of %q from %q, which is not a function", name, module))
 			return
 		}
 		t := r.u32()
@@ -504,7 +504,7 @@ func (p *pass) readData(r *reader) {
 			offset = p.constant(nil, r)
 			if c := (&reader{b: r.since(off), off: 1}); r.err == nil {
 				if r.b[off] != opI32Const {
-					r.malformed("the offset of data is no i32")
+					r.malformed("the offset of data is not an i32")
 				}
 				constant = c.signed(32)
 			}

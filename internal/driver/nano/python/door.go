@@ -151,7 +151,7 @@ var numbers = map[vfs.Errno]int{
 	vfs.EMLINK: 31, vfs.EPIPE: 32, vfs.ENAMETOOLONG: 36, vfs.ENOTEMPTY: 39, vfs.ELOOP: 40, vfs.ENOTSUP: 95,
 }
 
-// number returns the number of an error, 0 for none. What ends the execution is thrown.
+// number returns the number of an error, 0 for none. It throws an error that ends the execution.
 func number(err error) int {
 	if err == nil {
 		return 0

@@ -21,7 +21,7 @@ func FuzzCommandLine(f *testing.F) {
 			t.Fatalf("a command %+v and an answer %+v", c, a)
 		}
 		if c != nil && !json.Valid(c.encode()) {
-			t.Errorf("%q is no JSON", c.encode())
+			t.Errorf("%q is not JSON", c.encode())
 		}
 		if a != nil && (a.code != 0) == (a.stderr == "") {
 			t.Errorf("the answer %+v says nothing, or no error", a)

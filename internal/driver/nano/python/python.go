@@ -30,7 +30,7 @@ const LibraryPath = "/usr/lib/python313.zip"
 // json and sorted do, would be ended as a crash before CPython raises RecursionError. With so much, wazero's own bound is not reached.
 const Depth = 1 << 20
 
-// What starting costs in gas, and bounds of what the guest says of itself.
+// Gas costs of starting, and bounds of what the guest reports.
 const (
 	gasToStart   = 200_000
 	bytesPerGas  = 8

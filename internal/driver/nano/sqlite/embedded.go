@@ -31,7 +31,7 @@ func Key() (key [8]byte, err error) {
 	if err != nil {
 		return key, err
 	}
-	// What is packed says the checksum and the length of its content at its end.
+	// A packed file ends with the checksum and the length of its content.
 	sum := sha256.Sum256(b[max(0, len(b)-8):])
 	copy(key[:], sum[:])
 	return key, nil

@@ -56,7 +56,7 @@ var errnos = map[vfs.Errno]errno{
 	vfs.ESPIPE: spipe, vfs.ETXTBSY: txtbsy, vfs.EXDEV: xdev, vfs.ENOTCAPABLE: notcapable, vfs.EAGAIN: again,
 }
 
-// numbered returns the number of an error. What stops the execution is thrown.
+// numbered returns the number of an error. It throws an error that stops the execution.
 func numbered(err error) errno {
 	if err == nil {
 		return success

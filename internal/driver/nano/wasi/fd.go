@@ -272,7 +272,7 @@ func (c *call) vectors(list, count, used uint32, do func(b []byte) (int, error))
 	if e := c.put32(used, 0); e != success {
 		return e
 	}
-	// All are looked at before the first is used, so that a call does all or nothing of what it is refused for.
+	// All entries are checked before the first is used, so that a refused call does nothing.
 	vectors := make([][]byte, count)
 	total := uint64(0)
 	for i := range vectors {
@@ -359,7 +359,7 @@ func (c *call) fdSeek() errno {
 	off, whence := int64(c.n(1)), c.i(2)
 	r := fdSeek
 	if off == 0 && whence == 1 {
-		r = 0 // it is told where it is: either right will do
+		r = 0 // a seek that only asks for the position needs either right
 	}
 	d, e := c.fd(c.i(0), r)
 	switch {
@@ -470,7 +470,7 @@ func (c *call) fdReaddir() errno {
 		switch {
 		case cookie == 1:
 			name = ".."
-			if !d.preopened { // of what lies above that nothing is told
+			if !d.preopened { // a preopened folder has no visible parent
 				id = node.Parent().Info().ID
 			}
 		case cookie > 1:

@@ -83,7 +83,7 @@ func (d *descriptor) may(r rights) errno {
 	case d.base&r == r:
 		return success
 	case d.had&r != r:
-		return badf // it is no descriptor for that, whoever holds it
+		return badf // the descriptor is of the wrong kind, with any rights
 	}
 	return notcapable
 }

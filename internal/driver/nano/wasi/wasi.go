@@ -22,7 +22,7 @@ import (
 // Module is the name of the module that programs import the functions from.
 const Module = "wasi_snapshot_preview1"
 
-// What work costs in gas, beside what the file system charges, and bounds of what one call may ask for.
+// Gas costs of calls, besides those of the file system, and bounds of one call.
 const (
 	gasPerCall      = 100
 	gasPerItem      = 20 // of a vector, a subscription or an entry

@@ -33,7 +33,7 @@ type Options struct {
 	Depth int64
 }
 
-// What a function of a module may be at most that is compiled while an execution waits. CPython's largest has 160,000 bytes and 3,000
+// Limits of a function that is compiled while an execution waits. CPython's largest has 160,000 bytes and 3,000
 // blocks.
 const (
 	ForeignFunction = 256 << 10
@@ -51,9 +51,9 @@ type Engine struct {
 // Errors to compare with errors.Is.
 var (
 	ErrModule  = fault.New(fault.Invalid, "wasm_invalid", "the WebAssembly module is not valid")
-	ErrImport  = fault.New(fault.Invalid, "wasm_import", "the WebAssembly module imports what is not provided")
+	ErrImport  = fault.New(fault.Invalid, "wasm_import", "the WebAssembly module imports something that is not provided")
 	ErrUnsaved = fault.New(fault.Invalid, "wasm_unsaved", "no image can be made of this WebAssembly module")
-	ErrExport  = fault.New(fault.Invalid, "wasm_export", "the WebAssembly module does not export what is called")
+	ErrExport  = fault.New(fault.Invalid, "wasm_export", "the WebAssembly module does not export the called function")
 	ErrClosed  = fault.New(fault.Conflict, "wasm_closed", "the WebAssembly instance is closed or is running: call it only in between")
 	ErrMemory  = fault.New(fault.Exhausted, "wasm_memory", "the memory of the WebAssembly module exceeds the bound")
 	ErrImage   = fault.New(fault.Invalid, "wasm_image", "the image does not belong to this WebAssembly module")

@@ -26,7 +26,7 @@ type Instance struct {
 	account *bound.Account
 	running int  // calls that are in each other
 	failed  bool // a call ended otherwise than by itself or by an exit
-	thrown  any  // what a host function threw that is no error
+	thrown  any  // what a host function threw that is not an error
 }
 
 // callContext leads from a call of the engine back to the instance.

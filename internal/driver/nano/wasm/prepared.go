@@ -33,7 +33,7 @@ func prepare(module []byte, o meter.Options) (*Prepared, error) {
 	return p, nil
 }
 
-// CompilePrepared compiles what Prepare made, as Compile does. What code is made of counts for its own metering, so it comes from where
+// CompilePrepared compiles the result of Prepare, as Compile does. A prepared module contains its own metering, so it must come from where
 // nobody but the daemon writes.
 func (e *Engine) CompilePrepared(ctx context.Context, p *Prepared) (*Code, error) {
 	if p.meta.MemoryMin > e.o.MemoryPages {

@@ -16,7 +16,7 @@ import (
 // maxComplaints is how many changes that failed an error names.
 const maxComplaints = 10
 
-// Owner is whom new files belong to, where the operating system knows owners.
+// Owner is the owner of new files, if the operating system knows owners.
 type Owner struct{ UID, GID int }
 
 // Apply makes the changes in the folder, in their order. Each file is written as a whole or not at all.
@@ -343,8 +343,8 @@ func (a *applier) fill(name string, c vfs.Change) (err error) {
 	return a.place.root.Chmod(name, fs.FileMode(c.Mode&0o777))
 }
 
-// find looks for all the names, in the folder, of the files that are to keep them. Names outside of the folder are none of ours: they
-// keep the old content.
+// find looks for all the names, in the folder, of the files that are to keep them. Names outside of the folder are not files of the
+// space: they keep the old content.
 func (a *applier) find(changes []vfs.Change) error {
 	a.names = map[uint64][]string{}
 	for _, c := range changes {

@@ -75,7 +75,7 @@ func (f *Folder) forget() {
 // Room returns how many bytes and files more fit.
 func (f *Folder) Room() (bytes, files int64, err error) { return f.bytes, f.files, nil }
 
-// List returns what is in a folder, without following anything. What disappears meanwhile is left out.
+// List returns the entries of a folder and follows no link. It leaves out entries that disappear meanwhile.
 func (f *Folder) List(dir string) ([]vfs.Found, error) { return f.list(dir, 1024, f.names) }
 
 // Few returns what is in the folder itself, if that are no more than most entries.
@@ -204,7 +204,7 @@ func (f *Folder) parent(path string) (*os.Root, string, error) {
 	return r, name, err
 }
 
-// folder opens a folder, name by name. What it returns is valid until the next call.
+// folder opens a folder, name by name. The result is valid until the next call.
 func (f *Folder) folder(path string) (*os.Root, error) {
 	if path == "." {
 		return f.root, nil

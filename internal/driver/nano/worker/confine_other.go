@@ -9,7 +9,7 @@ type Confinement struct {
 	DataBytes uint64 // of private writable memory
 }
 
-// Confine does nothing where the host has no filter of system calls: there, what runs in a worker is held by WASM and by its file system
+// Confine does nothing where the host has no filter of system calls: there, only WASM and its file system confine the code in a worker
 // in memory.
 func Confine(Confinement) error { return nil }
 

@@ -50,7 +50,8 @@ func (s *server) display(d space.Display) error {
 	return s.content(d.Data)
 }
 
-// display takes what was shown. More than one execution may show is no frame of ours, nor is a text that is none.
+// display takes a display frame. It rejects a frame above the display limit, or with a text that is not UTF-8: a correct worker sends
+// neither.
 func (t *talk) display(payload []byte) error {
 	d, length, err := decodeDisplay(payload)
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"agentbox/internal/userland/bound"
 )
 
-// What the process may hold beside its executions' accounts.
+// Memory that the process may hold besides its executions' accounts.
 const (
 	ownBytes  = 256 << 20 // the interpreters, and rubbish that was not collected yet
 	maxStack  = 256 << 20 // of a goroutine: what recurs deeper ends the worker before its stack has become all of its memory

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// TestPolled: a read of a worker's pipe can end by a deadline, so the runtime polls it and no thread blocks on it. A source that is no pipe
-// is read as before.
+// TestPolled: a read of a worker's pipe can end by a deadline, so the runtime polls it and no thread blocks on it. A source that is not
+// a pipe is read as before.
 func TestPolled(t *testing.T) {
 	var ends [2]int
 	if err := syscall.Pipe(ends[:]); err != nil {
@@ -24,7 +24,7 @@ func TestPolled(t *testing.T) {
 	defer r.Close()
 	in, ok := Polled(r).(*os.File)
 	if !ok {
-		t.Fatal("a pipe is no file any more")
+		t.Fatal("a pipe is not a file any more")
 	}
 	if err := in.SetReadDeadline(time.Unix(1, 0)); err != nil {
 		t.Fatalf("nobody polls it: %v", err)

@@ -21,30 +21,30 @@ import (
 	"agentbox/internal/userland/vfs"
 )
 
-// How long is waited for a worker before it is killed.
+// How long the daemon waits for a worker before it kills it.
 const (
 	startTime = 60 * time.Second       // until it says that it is ready: it compiles the interpreters, where they are not in the cache
-	stubborn  = 250 * time.Millisecond // after it was told to stop, for what it is in the middle of
+	stubborn  = 250 * time.Millisecond // after a request to stop, to end its current step
 	telling   = 30 * time.Second       // for telling what was changed, once it has begun to
 )
 
-// What the changes of one execution may take of the daemon's memory, beside twice what the execution may hold itself.
+// Memory of the daemon for the changes of one execution, besides twice what the execution may hold itself.
 const (
 	maxNames    = 64 << 20 // bytes
 	changeBytes = 128      // of each, whatever it says
 )
 
-// maxFew is how many entries of a folder are told with an order.
+// maxFew is how many entries of a folder an order may contain.
 const maxFew = 64
 
-// maxListings is how many folders may be told in parts at once. A worker of ours asks for one to its end before it asks for another.
+// maxListings is how many lists of folders may be open at once. A correct worker reads one list to its end before it asks for another.
 const maxListings = 1
 
-// errHoard is more changes than an execution can have made, of which no worker of ours tells.
+// errHoard means that a worker reports more changes than an execution can have made. A correct worker never does.
 var errHoard = errors.New("the worker tells of more changes than the execution can have made")
 
-// How often is looked for workers that nobody needs. While there are executions, one ends when it was too many for shedEvery, at the
-// latest for twice so long; when there were none for lullEvery, all end but for one, which the next execution finds ready: it takes less
+// Intervals between checks for idle workers. Under load, one surplus worker ends after it was idle for shedEvery, at the
+// latest after twice that time. After lullEvery without executions, all but one end. The last one stays ready: to keep it takes less
 // time than another would take to start.
 const (
 	shedEvery = 2 * time.Minute
@@ -57,7 +57,7 @@ const wornOut = 10_000
 // Files are the files behind a mount, on the daemon's side.
 type Files interface {
 	vfs.Source
-	// Few returns what is in the folder itself where that are few entries, which are told with the order: most executions would ask for them.
+	// Few returns the entries of the folder itself if they are few. The order lists them, because most executions would ask for them.
 	Few(most int) (found []vfs.Found, ok bool)
 	// Begin begins to take changes.
 	Begin() (Changes, error)
@@ -142,7 +142,7 @@ func (p *Pool) watch() {
 	}
 }
 
-// shed ends as many workers as nobody has needed since it was called last, but for one, which the next execution finds ready.
+// shed ends the workers that nobody has needed since the last call. It keeps one ready for the next execution.
 func (p *Pool) shed() {
 	p.mu.Lock()
 	count := min(p.unused, p.started-1)
@@ -264,7 +264,7 @@ type process struct {
 	done    int // executions
 	age     int64
 	version string // of what it executes with
-	broken  bool   // it said what no worker of ours says, or was killed
+	broken  bool   // it broke the protocol, or was killed
 	words   *lastWords
 
 	mu sync.Mutex // guards w

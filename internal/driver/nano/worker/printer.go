@@ -35,7 +35,7 @@ type printed struct {
 	data    []byte
 }
 
-// errFlood is more output than the order allows, which no worker of ours sends.
+// errFlood means more output than the order allows. A correct worker never sends it.
 var errFlood = errors.New("the worker prints more than the execution may")
 
 func newPrinter(out func(channel string, p []byte) error, room int64, hold time.Duration) *printer {

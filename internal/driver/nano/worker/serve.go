@@ -24,14 +24,14 @@ type System interface {
 	// to the account's Finish.
 	Execute(o Order, account *bound.Account, sources []vfs.Source, out func(channel int, p []byte) error) (Outcome, func() ([][]vfs.Change,
 		error))
-	// Rest is called when an execution has ended and was told of. It may get ready for the next one, of which it knows nothing.
+	// Rest is called when an execution has ended and its end was reported. It may get ready for the next one, of which it knows nothing.
 	Rest()
 }
 
 // flushAfter is how long what was printed may wait for more.
 const flushAfter = 2 * time.Millisecond
 
-// longGas is the work of an execution whose end is told by a write of its own, which costs it nothing that it would notice.
+// longGas is the work from which an execution reports its end with a separate write. For so long an execution that write is cheap.
 const longGas = 20_000_000
 
 // When rubbish is given back.
@@ -285,7 +285,7 @@ func (s *server) ask(kind byte, payload []byte) ([]byte, error) {
 type remote struct {
 	server *server
 	mount  int
-	told   bool // what is in it is few, so far as nobody has asked
+	told   bool // the order listed its few entries, and nobody has asked since
 	few    []vfs.Found
 }
 

@@ -24,7 +24,7 @@ type talk struct {
 	limits    bound.Limits
 	tentative bool
 	elsewhere func(space.Lack) bool  // nil for all
-	listing   map[string][]vfs.Found // folders that are told in parts
+	listing   map[string][]vfs.Found // folders whose lists arrive in parts
 	told      int64                  // bytes that the changes take here
 	displays  []space.Display
 	overdue   *time.Timer   // that kills the worker whose time is over
@@ -34,7 +34,7 @@ type talk struct {
 	mu     sync.Mutex // guards what follows
 	over   bool       // the worker is not this execution's any more
 	killed *bound.Stopped
-	hang   *time.Timer // that kills the worker which was told to stop
+	hang   *time.Timer // kills a worker that does not stop on request
 }
 
 // wanting reports whether something is lacking that another tier has.
@@ -51,7 +51,7 @@ func (t *talk) execute(ctx context.Context, order []byte, limit time.Duration) (
 			}
 		}
 	}()
-	// A worker that does not stop by itself when its time is over, or when it is told to, is killed.
+	// The daemon kills a worker that does not stop by itself at its deadline or on request.
 	t.overdue = time.AfterFunc(limit+stubborn, func() { t.kill(&bound.Stopped{TimedOut: true}) })
 	defer t.overdue.Stop()
 	defer context.AfterFunc(ctx, t.stop)()
@@ -198,7 +198,7 @@ func (t *talk) end(outcome Outcome) (o Outcome, err error) {
 	return o, nil
 }
 
-// frame answers a question or takes what is told.
+// frame handles one frame: it answers a question or takes a report.
 func (t *talk) frame(kind byte, payload []byte) error {
 	d := decoder{b: payload}
 	switch kind {
@@ -295,7 +295,7 @@ func (t *talk) list(reply *encoder, files Files, key, path string, from uint64) 
 	}
 	more := int(from)+len(part) < len(found)
 	if more {
-		if t.listing == nil || len(t.listing) >= maxListings { // one is asked for to its end
+		if t.listing == nil || len(t.listing) >= maxListings { // a worker asks for one list to its end
 			t.listing = map[string][]vfs.Found{}
 		}
 		t.listing[key] = found

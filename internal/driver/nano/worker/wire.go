@@ -2,8 +2,8 @@
 // daemon.
 //
 // An execution is an order; while it runs, the worker asks for the files that it touches and tells what is printed; at its end it tells
-// what has changed in the files. What a worker says is hostile input: it is bounded, and every path in it is followed by who keeps the
-// files, not believed.
+// what has changed in the files. Frames of a worker are hostile input: they are bounded, and every path in them is followed by the keeper
+// of the files, not believed.
 package worker
 
 import (
@@ -49,8 +49,8 @@ const (
 	frameEnded     // the code has ended; the changes, the displays and the end follow
 )
 
-// errWire is a frame that nobody of ours has written.
-var errWire = errors.New("the worker's pipe carries what is no frame")
+// errWire means a frame that no correct worker writes.
+var errWire = errors.New("the worker's pipe carries what is not a frame")
 
 // encoder appends to a frame.
 type encoder struct{ b []byte }
@@ -190,7 +190,7 @@ func readFrame(r *bufio.Reader, buf []byte) (kind byte, payload, grown []byte, e
 	return head[1], payload, buf, nil
 }
 
-// Order is one execution that is asked for.
+// Order is a request for one execution.
 type Order struct {
 	Argv   []string
 	Env    []string // name=value
@@ -208,8 +208,8 @@ type Order struct {
 
 	// Tentative drops what the execution did, and what it printed, where it wanted something that is lacking.
 	Tentative bool
-	// Elsewhere reports whether another tier has what is lacking; an execution that lacks only what is nowhere is not dropped. A nil one has
-	// everything elsewhere.
+	// Elsewhere reports whether another tier has what is lacking; an execution that lacks only what is nowhere is not dropped. A nil one
+	// has everything elsewhere.
 	Elsewhere func(space.Lack) bool
 	// Unprepared says that an interpreter may still be missing: an execution that wants it is dropped, with NotReady.
 	Unprepared bool
@@ -287,7 +287,7 @@ type Outcome struct {
 	Gas      int64
 	Slept    time.Duration
 	CPU      time.Duration // of the worker's processor time
-	Commit   time.Duration // in which the changes were told and made; nothing that a worker tells
+	Commit   time.Duration // time to send and make the changes; measured by the daemon
 	Late     time.Duration // from the bound that ended it until it had ended, on the wall
 	LateCPU  time.Duration // the worker's processor time in that
 	Memory   int64         // the most that was held at once

@@ -193,8 +193,8 @@ func within(t *testing.T, d Driver) {
 		{"a thread of another room", b, second, "words", 0, []uint64{}},
 		{"a room, in front of a place", a, "", "words", 2, []uint64{1}},
 		{"other words in a room", a, "", "three", 0, []uint64{}},
-		{"the name of a room is no word", "", "", "room_01M7", 0, []uint64{}},
-		{"the name of a room is no word as it is kept", "", "", "726f6f6d", 0, []uint64{}},
+		{"the name of a room is not a word", "", "", "room_01M7", 0, []uint64{}},
+		{"the name of a room is not a word as it is kept", "", "", "726f6f6d", 0, []uint64{}},
 	} {
 		words, err := fulltext.Words(s.q)
 		if err != nil {

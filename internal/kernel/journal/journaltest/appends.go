@@ -124,7 +124,7 @@ func refusesBadBatches(t *testing.T, d Driver) {
 		{"another room's stream", with(func(d *event.Draft) { d.Stream.ID = "room_x" }), "stream_mismatch"},
 		{"a room's event in the workspace's stream", with(func(d *event.Draft) { d.Stream = event.WorkspaceStream(Workspace) }),
 			"stream_mismatch"},
-		{"an id that is no UUID", with(func(d *event.Draft) { d.ID = "evt_1" }), "event_id_invalid"},
+		{"an id that is not a UUID", with(func(d *event.Draft) { d.ID = "evt_1" }), "event_id_invalid"},
 		{"a UUID in capitals", with(func(d *event.Draft) { d.ID = "01890A5D-ac96-774b-bcce-b302099a8057" }), "event_id_invalid"},
 		{"a time before 1970", with(func(d *event.Draft) {
 			d.OccurredAt = time.Date(1969, 12, 31, 0, 0, 0, 0, time.UTC)

@@ -178,7 +178,7 @@ func workspacesAreApart(t *testing.T, d Driver) {
 	}
 }
 
-// Whatever a text holds, it becomes exactly one event with the same bytes.
+// Any text becomes exactly one event with the same bytes.
 func forgedLines(t *testing.T, d Driver) {
 	l := open(t, d)
 	texts := []string{

@@ -71,7 +71,7 @@ func Run(t *testing.T, open func(t *testing.T) vault.Keys, reopen func(t *testin
 		}
 		for i, leaf := range gone {
 			forgotten[leaf] = true
-			if err := k.Forget(tree, gone[:i+1]...); err != nil { // forgetting twice is no harm
+			if err := k.Forget(tree, gone[:i+1]...); err != nil { // forgetting twice is not a harm
 				t.Fatal(err)
 			}
 			hold(t, k)

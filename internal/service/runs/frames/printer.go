@@ -47,7 +47,7 @@ func (p *Printer) Rest() {
 // and a person who types waits for each character.
 const heldBack = 200 * time.Millisecond
 
-// Promptly returns how to write to the viewers of a terminal, and how to end that. What is held back is shown when nothing follows.
+// Promptly returns functions to write to the viewers of a terminal and to end that. Held-back output is shown when nothing follows.
 func (p *Printer) Promptly() (write func(kind string, data []byte), rest func()) {
 	var mu sync.Mutex
 	wrote, done := make(chan struct{}, 1), make(chan struct{})

@@ -1,6 +1,6 @@
 // Package history reads runs from the log: their documents, operations and results.
 //
-// It waits for changes of them, and writes nothing.
+// It can wait for changes of a run, and writes nothing.
 package history
 
 import (

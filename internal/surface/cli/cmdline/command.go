@@ -41,7 +41,7 @@ func Group(use, short string, subs ...*cobra.Command) *cobra.Command {
 // Within names a command below the program, or the program.
 func Within(cmd *cobra.Command) string { return strings.TrimPrefix(cmd.CommandPath(), "agentbox ") }
 
-// OnlyCommands refuses a word that is no command, and names those that are near it.
+// OnlyCommands refuses a word that is not a command, and names those that are near it.
 func OnlyCommands(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil

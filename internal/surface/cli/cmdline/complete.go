@@ -53,7 +53,7 @@ func Shells(root *cobra.Command) {
 	}
 }
 
-// Helps has the command that shows the help of others refuse a word that is no command.
+// Helps has the command that shows the help of others refuse a word that is not a command.
 func Helps(root *cobra.Command) {
 	root.InitDefaultHelpCmd()
 	for _, c := range root.Commands() {
@@ -73,7 +73,7 @@ func Helps(root *cobra.Command) {
 	}
 }
 
-// soon ends what is asked of a daemon in time.
+// soon puts a time limit on a request to the daemon.
 func (i *Invocation) soon(of offer) offer {
 	return func(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
 		before := cmd.Context()

@@ -37,7 +37,7 @@ func Interrupted(err error) error {
 	if err == nil {
 		return nil
 	}
-	return fault.Wrap(err, fault.Unavailable, "transfer_interrupted", "the file did not come through to its end")
+	return fault.Wrap(err, fault.Unavailable, "transfer_interrupted", "the upload of the file was incomplete")
 }
 
 // Savable says why save will not write a file of this machine, as far as that is seen before there is anything to write.
@@ -64,7 +64,7 @@ func vacant(target string, force bool) error {
 	case info.IsDir():
 		return fault.New(fault.Conflict, "file_exists", "%s is a folder", term.OneLine(target, 200)).With("name a file in it")
 	case !info.Mode().IsRegular():
-		return fault.New(fault.Conflict, "file_exists", "%s exists already, and is no regular file", term.OneLine(target,
+		return fault.New(fault.Conflict, "file_exists", "%s exists already, and is not a regular file", term.OneLine(target,
 			200)).With("name another file")
 	}
 	return fault.New(fault.Conflict, "file_exists", "%s exists already", term.OneLine(target,

@@ -197,7 +197,7 @@ type AuditQuery struct {
 	Against   []string
 
 	SnapshotBytes int64                        // how much of the snapshots of a workspace is read at most
-	Progress      func(files int, bytes int64) // is told how many snapshots were looked at, and how much of them was read
+	Progress      func(files int, bytes int64) // gets the number of snapshots checked so far, and the bytes read
 }
 
 // PublicKey is the key of the checkpoints in the forms that tools read.

@@ -55,7 +55,7 @@ func locate(dir string) (Located, error) {
 const look = 50 * time.Millisecond
 
 // Serving finds the daemon of a data directory and waits for it while it starts: as long as it lives, for only the daemon knows how much
-// there is to do. What it does is said once, and again when it does something else.
+// there is to do. It reports its state once, and again when the state changes.
 func (i *Invocation) Serving(ctx context.Context, dir string) (Located, error) {
 	said := ""
 	for {
@@ -114,7 +114,7 @@ func OwnerKey(dir string) (string, error) {
 	return strings.TrimSpace(string(text)), nil
 }
 
-var errNotOrdinary = errors.New("it is no ordinary file")
+var errNotOrdinary = errors.New("it is not an ordinary file")
 
 // ReadOrdinary reads a small file. It waits for nothing, which opening a pipe would, and follows no link.
 func ReadOrdinary(path string) ([]byte, error) {

@@ -57,8 +57,8 @@ func Assents(a policy.Approval) string {
 	return said
 }
 
-// WriteQuestion writes what a person is asked: why and what it can change first, then what exactly would run. What the agent says about it
-// stands apart and is marked.
+// WriteQuestion writes a question to a person: first why, and what it can change, then what exactly would run. The agent's own words
+// about it stands apart and is marked.
 func WriteQuestion(p *term.Printer, a policy.Approval) {
 	p.Line("%s  %s", p.Paint(term.Bold, term.OneLine(a.Title, 0)), p.Paint(term.Faint, string(a.ID)))
 	p.Fields("why", a.Question.Why, "impact", a.Question.Impact, "not sealed", strings.Join(a.Question.Unsealed, "; "), "exactly",

@@ -187,7 +187,7 @@ func (r *cellRun) written(ctx context.Context, api *client.Client, said, from st
 		if l, ok := cellLanguages[said]; ok {
 			return l, nil
 		}
-		return "", cmdline.Usage("%q is no language of contexts; it is python, js or ts", term.OneLine(said, 40))
+		return "", cmdline.Usage("%q is not a language of contexts; it is python, js or ts", term.OneLine(said, 40))
 	}
 	if l, ok := cellLanguages[strings.TrimPrefix(filepath.Ext(from), ".")]; ok {
 		return l, nil
@@ -365,7 +365,7 @@ func contextRemove(i *cmdline.Invocation) *cobra.Command {
 		if language != "" {
 			l, ok := cellLanguages[language]
 			if !ok {
-				return cmdline.Usage("%q is no language of contexts; it is python, js or ts", term.OneLine(language, 40))
+				return cmdline.Usage("%q is not a language of contexts; it is python, js or ts", term.OneLine(language, 40))
 			}
 			language = l
 		}

@@ -134,7 +134,7 @@ func (s *snippet) run(ctx context.Context, from string, args []string) error {
 		return err
 	}
 	if languages[l].program == "" && !bytes.HasPrefix(program, []byte("\x00asm")) {
-		return cmdline.Usage("the program is no WebAssembly module").With("say what it is written in with -r: python, js, ts, bash or wasm")
+		return cmdline.Usage("the program is not a WebAssembly module").With("say what it is written in with -r: python, js, ts, bash or wasm")
 	}
 	op, err := s.operation(l, args)
 	if err != nil {
@@ -223,7 +223,7 @@ func (s *snippet) written(from string, program []byte) (int, error) {
 	if say == "" {
 		return 0, cmdline.Usage("say what the program is written in: -r python, js, ts, bash or wasm")
 	}
-	return 0, cmdline.Usage("%q is no language that is known here; it is python, js, ts, bash or wasm", term.OneLine(say,
+	return 0, cmdline.Usage("%q is not a language that is known here; it is python, js, ts, bash or wasm", term.OneLine(say,
 		40)).With("name it with -r")
 }
 

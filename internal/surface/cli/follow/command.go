@@ -172,7 +172,7 @@ func printed(f client.Frame) ([]byte, error) {
 	return data, nil
 }
 
-// TellQuestion shows on standard error what a person is asked, and the commands that answer it.
+// TellQuestion writes a question to a person to standard error, with the commands that answer it.
 func TellQuestion(ctx context.Context, i *cmdline.Invocation, api *client.Client, approval id.Approval) error {
 	a, err := api.Approval(ctx, approval)
 	if err != nil || !cmdline.Waits(a) {

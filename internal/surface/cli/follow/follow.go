@@ -21,7 +21,7 @@ import (
 // Execution is how a run is watched.
 type Execution struct {
 	Stream, Ask, Strict bool
-	Answer              func(ctx context.Context, api *client.Client, approval id.Approval) (bool, error) // nil: nobody is asked here
+	Answer              func(ctx context.Context, api *client.Client, approval id.Approval) (bool, error) // nil: ask nobody here
 	Context             []string
 	Title, Key          string
 	Retention           string

@@ -30,7 +30,7 @@ func Backups(i *cmdline.Invocation) *cobra.Command {
 		}
 		target, err := filepath.Abs(args[0])
 		if err != nil {
-			return cmdline.Usage("%s is no path of a file", term.OneLine(args[0], 80))
+			return cmdline.Usage("%s is not a path of a file", term.OneLine(args[0], 80))
 		}
 		tell, done := cmdline.Progress(i, "kept")
 		kept, err := i.Backup(cmd.Context(), cmdline.Daemon{Place: at}, target, keys, tell)
@@ -61,7 +61,7 @@ func Restore(i *cmdline.Invocation) *cobra.Command {
 			"the backup's own hashes and proves the log before the directory gets its name; after an error nothing is left.\n" +
 			"What the log holds is sealed, and a backup has no keys unless it was made with them: name their folder with --keys, now or later. " +
 			"Without\n" +
-			"keys the log is verified and proved, and its headers are exported, but no daemon starts on it. What was redacted since the backup " +
+			"keys the log is verified and proved, and its headers are exported, but no daemon starts on it. Data redacted since the backup " +
 			"was made\n" +
 			"is gone in it too when the keys are those of today.",
 		Example: "  agentbox restore /mnt/stick/agentbox.tar.gz --data ~/restored --keys ~/.agentbox/keys\n  agentbox restore --keys " +
@@ -75,7 +75,7 @@ func Restore(i *cmdline.Invocation) *cobra.Command {
 		}
 		if keys != "" {
 			if keys, err = filepath.Abs(keys); err != nil {
-				return cmdline.Usage("%s is no path of a folder", term.OneLine(keys, 80))
+				return cmdline.Usage("%s is not a path of a folder", term.OneLine(keys, 80))
 			}
 		}
 		file := ""

@@ -39,7 +39,7 @@ func ModelContext(i *cmdline.Invocation) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		if _, err := api.Session(cmd.Context()); err != nil { // a wrong key is told before a client waits for its first call
+		if _, err := api.Session(cmd.Context()); err != nil { // report a wrong key before a client waits for its first call
 			return err
 		}
 		c.API, c.Elicit = api, !quiet

@@ -37,7 +37,7 @@ func ExportWorkspace(i *cmdline.Invocation) *cobra.Command {
 		}
 		target, err := filepath.Abs(args[0])
 		if err != nil {
-			return cmdline.Usage("%s is no path of a file", term.OneLine(args[0], 80))
+			return cmdline.Usage("%s is not a path of a file", term.OneLine(args[0], 80))
 		}
 		moved, err := i.ExportWorkspace(cmd.Context(), cmdline.Daemon{Place: at}, id.Workspace(ws), target)
 		if err != nil {

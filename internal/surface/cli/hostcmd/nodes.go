@@ -16,7 +16,7 @@ func Nodes(i *cmdline.Invocation) *cobra.Command {
 	return c
 }
 
-// standing says how a node stands.
+// standing returns the state of a node as a word.
 func standing(m node.Member) string {
 	switch {
 	case m.Removed:
@@ -58,7 +58,7 @@ func nodeRemove(i *cmdline.Invocation) *cobra.Command {
 	c := &cobra.Command{
 		Use: "remove NODE", Short: "Give up a daemon that never comes back: its spaces and their runs end", Args: cobra.ExactArgs(1),
 		ValidArgsFunction: i.CompleteNodes,
-		Long: "Remove is for good: the files of its spaces are lost, and nothing that it writes is taken any more. Only one that " +
+		Long: "Remove is final: the files of its spaces are lost, and its later writes are refused. Only one that " +
 			"does not work can be given up.",
 	}
 	c.RunE = func(cmd *cobra.Command, args []string) error {

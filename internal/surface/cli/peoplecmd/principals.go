@@ -181,7 +181,7 @@ func keyIssue(i *cmdline.Invocation) *cobra.Command {
 	var of string
 	c := &cobra.Command{
 		Use: "issue NAME", Short: "Create an API key, which is shown once", Args: cobra.ExactArgs(1),
-		Long: "The key can do all that its principal may. What shall do less gets a capability token: agentbox token grant.",
+		Long: "The key has all rights of its principal. For fewer rights, grant a capability token: agentbox token grant.",
 	}
 	c.Flags().StringVar(&of, "for", "", "whose key: the id or the name of a principal; your own unless named")
 	c.RunE = func(cmd *cobra.Command, args []string) error {

@@ -302,7 +302,7 @@ func blueprintText(i *cmdline.Invocation, cmd *cobra.Command, api *client.Client
 	if numbered {
 		var err error
 		if version, err = strconv.Atoi(number); err != nil || version < 1 {
-			return "", cmdline.Usage("%q is no version of a blueprint; write NAME@3", term.OneLine(number, 50))
+			return "", cmdline.Usage("%q is not a version of a blueprint; write NAME@3", term.OneLine(number, 50))
 		}
 	}
 	found, err := api.Blueprint(cmd.Context(), name, version)
@@ -394,7 +394,7 @@ func blueprintShow(i *cmdline.Invocation) *cobra.Command {
 			name, number, numbered := strings.Cut(args[0], "@")
 			version, err := strconv.Atoi(number)
 			if numbered && (err != nil || version < 1) {
-				return cmdline.Usage("%q is no version of a blueprint; write NAME@3", term.OneLine(number, 50))
+				return cmdline.Usage("%q is not a version of a blueprint; write NAME@3", term.OneLine(number, 50))
 			}
 			api, err := i.Connect(cmd.Context())
 			if err != nil {

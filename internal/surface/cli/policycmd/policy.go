@@ -84,7 +84,7 @@ func writePathRules(p *term.Printer, rules []policy.PathRule) {
 	}
 }
 
-// Trial is what a policy is asked about.
+// Trial is an operation to try against a policy.
 type Trial struct {
 	Preset, space string
 	Rules         string // file with policy in its short form, or Cedar

@@ -192,7 +192,7 @@ func (r *replay) decided(index int) string {
 	return "none"
 }
 
-// request makes the operations message again. What was recorded up to the last outcome is replayed; what came after was never done.
+// request makes the operations message again. It replays the operations up to the last recorded outcome; later ones never ran.
 func (r *replay) request() (client.RunRequest, error) {
 	given := map[string]string{}
 	for _, pair := range r.env {
@@ -204,7 +204,7 @@ func (r *replay) request() (client.RunRequest, error) {
 	}
 	t := &r.recorded
 	if t.Header.Run.Redacted {
-		return client.RunRequest{}, fault.New(fault.Conflict, "run_redacted", "data of the run %s were redacted, so that it cannot be done again",
+		return client.RunRequest{}, fault.New(fault.Conflict, "run_redacted", "data of the run %s were redacted, so it cannot be repeated",
 			t.Header.Run.ID).
 			With("agentbox audit redactions says by whom and why")
 	}
@@ -254,7 +254,7 @@ func (r *replay) request() (client.RunRequest, error) {
 		if value, ok := given[name]; ok {
 			t.Header.Place.Env[name] = value
 		} else if slices.Contains(codecmd.Hidden, name) && len(again) > 0 {
-			delete(t.Header.Place.Env, name) // each operation is told
+			delete(t.Header.Place.Env, name) // each operation names its own
 		} else if slices.Contains(t.Header.Redacted, run.RedactEnv) || policy.IsMask(t.Header.Place.Env[name]) {
 			return client.RunRequest{}, fault.New(fault.Invalid, "transcript_redacted", "the space needs the variable %s, whose value was redacted",
 				name).

@@ -153,7 +153,7 @@ func runAttach(i *cmdline.Invocation) *cobra.Command {
 			return err
 		}
 		if !r.Background {
-			return fault.New(fault.Invalid, "run_takes_no_input", "the run is no background run, and takes no input").
+			return fault.New(fault.Invalid, "run_takes_no_input", "the run is not a background run, and takes no input").
 				With("watch it: agentbox runs watch " + string(r.ID))
 		}
 		return attach(cmd.Context(), i, api, r.Run, quiet)
@@ -220,7 +220,7 @@ func goesOn(i *cmdline.Invocation, r id.Run) error {
 func feed(ctx context.Context, i *cmdline.Invocation, api *client.Client, r run.Run, leave context.CancelCauseFunc) (done func(),
 	err error) {
 	if r.PTY == nil || i.JSON || !i.Terminal || !i.Asks || i.Edit == nil {
-		// A read of standard input that is no terminal cannot be given up, so that nobody waits for it.
+		// A read of standard input that is not a terminal cannot be given up, so that nobody waits for it.
 		go func() {
 			if err := pour(ctx, i, api, r); err != nil && ctx.Err() == nil {
 				leave(err)
@@ -304,7 +304,7 @@ func typeInto(ctx context.Context, i *cmdline.Invocation, api *client.Client, r 
 	}
 }
 
-// lookAtSize is how often the size of this terminal is looked at.
+// lookAtSize is the interval between checks of the terminal's size.
 const lookAtSize = 500 * time.Millisecond
 
 // inputAgain is how long after a refusal the same input is given again to a command that does not read it.
@@ -317,8 +317,8 @@ func input(r run.Run, data []byte) client.Input {
 	return client.Input{Stdin: data}
 }
 
-// give gives input for as long as the command does not read what it has, or waits for a person. The end of the run is no error: its output
-// tells it.
+// give gives input for as long as the command does not read what it has, or waits for a person. The end of the run is not an error: its
+// output tells it.
 func give(ctx context.Context, i *cmdline.Invocation, api *client.Client, r run.Run, in client.Input) error {
 	for {
 		err := api.Give(ctx, r.ID, in)

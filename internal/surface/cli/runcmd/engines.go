@@ -122,7 +122,7 @@ func jsonFile(i *cmdline.Invocation, name string) (json.RawMessage, error) {
 		return nil, fault.Wrap(err, fault.Invalid, "file_unreadable", "%s cannot be read", term.OneLine(name, 200))
 	}
 	if !json.Valid(raw) {
-		return nil, cmdline.Usage("%s is no JSON", term.OneLine(name, 200))
+		return nil, cmdline.Usage("%s is not JSON", term.OneLine(name, 200))
 	}
 	return raw, nil
 }

@@ -160,7 +160,7 @@ func WriteRetention(p *term.Printer, r run.Run) {
 	}
 }
 
-// keptFor writes a time for which data are kept as it is asked for.
+// keptFor writes a retention time in the form that a request has.
 func keptFor(seconds int64) string {
 	const day = 24 * 60 * 60
 	if seconds > 0 && seconds%day == 0 {

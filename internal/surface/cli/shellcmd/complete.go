@@ -180,7 +180,7 @@ func (s *session) commandsLike(ctx context.Context, text string) (found []string
 			}, Asks: unasked, Queued: s.unlessQueued(cancel)}
 			_, _, err := o.Do(within, op)
 			if err != nil {
-				defer func() { s.programs = nil }() // it is asked again
+				defer func() { s.programs = nil }() // the next completion asks again
 			} else {
 				for name := range strings.FieldsSeq(out.String()) {
 					if !strings.HasPrefix(name, "/") && !strings.HasSuffix(name, ":") && term.Plain(name) == name {

@@ -57,7 +57,7 @@ func openHistory(file string) (*history, error) {
 	defer f.Close()
 	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
 		h.file = ""
-		return h, fault.New(fault.Invalid, "history_unreadable", "%s is no file; the history is not kept", file)
+		return h, fault.New(fault.Invalid, "history_unreadable", "%s is not a file; the history is not kept", file)
 	}
 	read := 0
 	for lines := bufio.NewScanner(io.LimitReader(f, maxHistoryFile)); lines.Scan(); read++ {
@@ -79,7 +79,7 @@ func (h *history) Add(line string) {
 	}
 }
 
-// remember keeps a line in memory, and reports whether it did. What begins with a space is meant to be forgotten.
+// remember keeps a line in memory, and reports whether it did. It does not keep a line that begins with a space.
 func (h *history) remember(line string) bool {
 	if strings.TrimSpace(line) == "" || line[0] == ' ' || len(line) > maxHistoryLine || strings.ContainsAny(line, "\n\r\x00") {
 		return false

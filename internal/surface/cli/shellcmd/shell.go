@@ -39,7 +39,7 @@ func Shell(i *cmdline.Invocation) *cobra.Command {
 			"back lines (a line that begins with a\n" +
 			"space is not kept), Ctrl-C ends what runs or drops what is typed, Ctrl-D and exit end the session. Where policy asks a person, " +
 			"whoever may answer is asked here.\n" +
-			"Where the input is no terminal, its lines are run, and the exit code is that of the last one; with --json what each brought is one " +
+			"Where the input is not a terminal, its lines are run, and the exit code is that of the last one; with --json what each brought is one " +
 			"object on a line.",
 		Example: "  agentbox shell weather\n  echo 'cd src && ls' | agentbox shell spc_...",
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -71,7 +71,7 @@ type session struct {
 	last     int      // exit code of the last line
 	wait     func(context.Context, *client.Later) error
 
-	editor *xterm.Terminal // nil where the input is no terminal
+	editor *xterm.Terminal // nil where the input is not a terminal
 	keys   *term.Typed
 	past   *history
 }
@@ -462,7 +462,7 @@ func (s *session) broken(ctx context.Context, err error) error {
 func (s *session) strayed(ctx context.Context, result run.Result, said bool) {
 	if said {
 		s.say(fault.New(fault.Conflict, "not_read_back",
-			"what the line said at its end could be another's word: the folder and the variables stay as they were"))
+			"the state that the line reported at its end is not trusted: the folder and the variables stay as they were"))
 		return
 	}
 	inside, ok := s.carried.inside(s.carried.folder)

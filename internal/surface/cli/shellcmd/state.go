@@ -79,7 +79,7 @@ func (s *carried) inside(folder string) (string, bool) {
 	return inside, ok && path.Clean(inside) == inside
 }
 
-// learn takes over what a line left. What cannot travel is named.
+// learn takes over the state that a line left. It names the parts that cannot be kept.
 func (s *carried) learn(left leaving) (lost []string) {
 	if s.top == "" {
 		s.top, s.first = left.folder, left.exported
@@ -114,7 +114,7 @@ type leaving struct {
 // mark stands in front of the state that a line reports at its end. It is random, so files and programs from before the line cannot hold
 // it. The zero mark belongs to a line that reports nothing.
 //
-// What runs under the line can read the mark and write it too. It gains nothing: what is said counts only where it is said once, as the
+// Programs of the line can read the mark and write it too. They gain nothing: a mark counts only if it stands once, as the
 // last thing that the line prints, with the exit code that the daemon reports of the shell itself, and not by a shell that was killed.
 type mark struct{ nonce string }
 

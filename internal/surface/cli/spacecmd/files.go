@@ -126,7 +126,7 @@ func filePut(i *cmdline.Invocation) *cobra.Command {
 		Use: "put SPACE FILE [PATH]", Short: "Write a file, or a folder with all its files, into a space", Args: cobra.RangeArgs(2, 3),
 		ValidArgsFunction: i.CompleteSpaces,
 		Long: "Put writes a file of this machine to PATH in the space (default: its own name); - reads standard input and needs a PATH.\nA " +
-			"folder is written with everything in it; what is no regular file is left out and said.\n" +
+			"folder is written with everything in it; what is not a regular file is left out and said.\n" +
 			"What can be executed here can be executed there, unless --mode says otherwise.",
 	}
 	c.Flags().BoolVar(&keep, "no-overwrite", false, "refuse to replace a file")
@@ -174,7 +174,8 @@ func filePut(i *cmdline.Invocation) *cobra.Command {
 	return c
 }
 
-// Put writes a file of this machine, or every regular file below a folder. The mode is space.ModeExecutable for what can be executed here.
+// Put writes a file of this machine, or every regular file below a folder. The mode is space.ModeExecutable for what can be executed
+// here.
 func Put(i *cmdline.Invocation, from, to string, write func(content io.Reader, size int64, to, mode string) error) error {
 	return filepath.WalkDir(from, func(name string, d fs.DirEntry, err error) error {
 		if err != nil {
@@ -195,7 +196,7 @@ func Put(i *cmdline.Invocation, from, to string, write func(content io.Reader, s
 			return cmdline.Unreadable(err, name)
 		}
 		if !info.Mode().IsRegular() {
-			cmdline.Complain(i.Err, i.Printer(i.Err), fault.New(fault.Invalid, "not_a_file", "%s is no regular file and is left out",
+			cmdline.Complain(i.Err, i.Printer(i.Err), fault.New(fault.Invalid, "not_a_file", "%s is not a regular file and is left out",
 				term.OneLine(name, 200)))
 			return nil
 		}

@@ -24,7 +24,7 @@ func Rooms(i *cmdline.Invocation) *cobra.Command {
 	return c
 }
 
-// contextFlags are the flags that say what agents in a room are told and may use.
+// contextFlags are the flags for the instructions and rights of agents in a room.
 type contextFlags struct {
 	prompt, memory string
 	tools, models  []string
@@ -227,7 +227,7 @@ func roomUpdate(i *cmdline.Invocation) *cobra.Command {
 		return i.Show(changed, func(p *term.Printer) { writeRoom(p, i, changed, changed.Context) })
 	})
 	c.Aliases = []string{"set"}
-	c.Long = "Update changes what is named by a flag. What agents in the room are told and may use is for owners and admins to change."
+	c.Long = "Update changes only the fields whose flags are given. Owners and admins alone change the instructions and rights of agents."
 	flags := c.Flags()
 	flags.StringVar(&title, "title", "", "its title")
 	flags.StringVar(&topic, "topic", "", "what it is about")

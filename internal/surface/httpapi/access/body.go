@@ -53,7 +53,7 @@ func (b *Body) Read(p []byte) (int, error) {
 // The errors of bodies that are read piece by piece.
 var (
 	ErrNotMultipart   = fault.New(fault.Invalid, "unsupported_media_type", "files are uploaded as multipart/form-data")
-	ErrBodyUnreadable = fault.New(fault.Invalid, "body_unreadable", "the body is not well-formed, or ended before its time")
+	ErrBodyUnreadable = fault.New(fault.Invalid, "body_unreadable", "the body is malformed or incomplete")
 	ErrUploadTooLarge = fault.New(fault.Exhausted, "body_too_large", "one upload may have %d bytes", int64(spaces.MaxUpload))
 )
 

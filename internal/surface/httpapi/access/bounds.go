@@ -109,7 +109,7 @@ func unlessMissing(err error) error {
 	return err
 }
 
-// Under returns the capability token about which the gate is asked. It is the token that the body names, else the caller's own. If the
+// Under returns the capability token that the gate judges. It is the token that the body names, else the caller's own. If the
 // caller acts under a token, the body may name only tokens derived from it.
 func (a *Access) Under(ctx context.Context, c wire.Call, named id.Token) (id.Token, error) {
 	if named == "" || c.Caller.Token == "" {

@@ -16,7 +16,7 @@ import (
 	"agentbox/internal/surface/httpapi/wire"
 )
 
-// Check is something that must work for the daemon to be ready. Trying it may take long, and anybody may ask: so it is tried beside the
+// Check is something that must work for the daemon to be ready. A check may take long, and anybody may ask: so it runs apart from the
 // requests, and its result is repeated for a while.
 type Check struct {
 	Name string
@@ -24,7 +24,7 @@ type Check struct {
 	Keep time.Duration // for how long a success is repeated; a failure is for checkAge; 0 means checkAge
 }
 
-// checkAge is how long the result of a readiness check is repeated that says nothing else.
+// checkAge is how long the result of a readiness check without a Keep is repeated.
 const checkAge = 10 * time.Second
 
 // Health says whether the daemon lives.
@@ -44,7 +44,7 @@ type readiness struct {
 	Checks []checked `json:"checks" nullable:"false"`
 }
 
-// prober tries one check, at most once at a time, and remembers how it went.
+// prober tries one check, at most once at a time, and keeps the last result.
 type prober struct {
 	check Check
 
@@ -99,7 +99,7 @@ func (s *HealthAPI) Register() {
 	wire.Handle(s.Server, wire.Operation{
 		ID: "get-doctor", Needs: wire.Shows("host"), Method: http.MethodGet, Path: "/v1/doctor", Tag: "service",
 		Summary: "What the host supports, and how to mend what it does not",
-		Detail:  "Starts a real space of every tier and tries what the tier promises. What was found is told again for ten seconds.",
+		Detail:  "Starts a real space of every tier and tries what the tier promises. The result is cached for ten seconds.",
 	}, func(ctx context.Context, c wire.Call, _ *struct{}) (*struct{ Body doctor }, error) {
 		return &struct{ Body doctor }{s.diagnose(ctx)}, nil
 	})
@@ -120,7 +120,7 @@ type diagnosis struct {
 	found doctor
 }
 
-// diagnose looks what the host supports, unless that was done a moment ago.
+// diagnose checks what the host supports, unless a cached result is recent.
 func (s *HealthAPI) diagnose(ctx context.Context) doctor {
 	d := &s.diagnosis
 	d.mu.Lock()

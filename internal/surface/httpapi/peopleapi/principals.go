@@ -242,7 +242,7 @@ func (s *Principals) registerKeys() {
 	wire.Handle(s.Server, wire.Operation{
 		ID: "list-keys", Needs: wire.Shows("key"), Method: http.MethodGet, Path: "/v1/keys", Tag: "principals",
 		Summary: "List API keys, the newest first",
-		Detail:  "A caller who is no admin sees their own.",
+		Detail:  "A caller who is not an admin sees their own.",
 	}, func(ctx context.Context, c wire.Call, in *ofPrincipal[id.Key]) (*struct{ Body keyList }, error) {
 		of := id.Principal(in.Principal)
 		if !c.Caller.Role.AtLeast(principal.Admin) {

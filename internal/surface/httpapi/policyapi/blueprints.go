@@ -118,7 +118,7 @@ func (s *Blueprints) Register() {
 	wire.Handle(s.Server, wire.Operation{
 		ID: "delete-blueprint", Needs: wire.Does(policy.BlueprintRemove), Method: http.MethodDelete, Path: "/v1/blueprints/{blueprint}",
 		Tag: "blueprints", Summary: "Remove a blueprint from the index", Repeat: wire.RepeatRecalled, Status: http.StatusNoContent,
-		Detail: "No session of it begins from now on. What runs goes on.",
+		Detail: "No session of it begins from now on. Running sessions go on.",
 	}, func(ctx context.Context, c wire.Call, in *struct {
 		BlueprintPath
 		Reason string `query:"reason" maxLength:"2000"`

@@ -116,7 +116,7 @@ func (s *Outside) Register() {
 	})
 }
 
-// question is what the arbiter is asked.
+// question makes the arbiter's request.
 func (a OutsideAction) question() outside.Question {
 	return outside.Question{
 		Action: a.Action, Text: a.Text, Space: a.Space, Room: a.Room, Thread: a.Thread, Run: a.Run, Step: a.Step, Token: a.Token,

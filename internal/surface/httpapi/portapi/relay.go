@@ -29,7 +29,7 @@ const (
 // The refusals of what the program in the space does.
 var (
 	errSlow = fault.New(fault.Unavailable, "port_timeout", "the program on the port did not answer within %s", headerTime)
-	errTalk = fault.New(fault.Unavailable, "port_bad_answer", "what the program on the port answers is no HTTP/1.1")
+	errTalk = fault.New(fault.Unavailable, "port_bad_answer", "the answer of the program on the port is not HTTP/1.1")
 	errBody = fault.New(fault.Invalid, "body_incomplete", "the body of the request broke off, or is no valid HTTP/1.1").
 		With("send the request again, with the whole body")
 	errTall = fault.New(fault.Exhausted, "body_too_large", "the body of a request to a port may have %d bytes", MaxRequestBytes)

@@ -72,7 +72,7 @@ func (s *Artifacts) Register() {
 		ID: "write-artifact", Engines: true, Needs: wire.Does(policy.ArtifactStore, "artifact_id").PastLabels(), Method: http.MethodPut,
 		Path: "/v1/artifacts/{artifact_id}/content", Tag: "engines", Summary: "Send the content of an artifact", Rate: wire.RateFiles,
 		Answers: map[int]any{http.StatusOK: step.Artifact{}},
-		Detail:  "It is kept if it is what the artifact's size_bytes and sha256 say, at most 1 GiB. What is kept already is not kept twice.",
+		Detail:  "The content must match the artifact's size_bytes and sha256, and have at most 1 GiB. Equal content is stored once.",
 	}, s.writeArtifact)
 	wire.Stream[ArtifactPath](s.Server, wire.Operation{
 		ID: "read-artifact", Needs: wire.Shows("artifact", "artifact_id"), Method: http.MethodGet, Path: "/v1/artifacts/{artifact_id}/content",
@@ -102,7 +102,7 @@ func (s *Artifacts) addArtifact(ctx context.Context, c wire.Call, token string, 
 	}
 	if b.Digest != "" {
 		if err := q.Digest.UnmarshalText([]byte("sha256:" + strings.TrimPrefix(b.Digest, "sha256:"))); err != nil || q.Digest.IsZero() {
-			return step.Artifact{}, fault.New(fault.Invalid, "invalid_field", "sha256 is no hash of 64 hexadecimal digits")
+			return step.Artifact{}, fault.New(fault.Invalid, "invalid_field", "sha256 is not a hash of 64 hexadecimal digits")
 		}
 	}
 	return s.engines.Artifacts.Add(ctx, c.Once(), c.Caller.Workspace, token, q)

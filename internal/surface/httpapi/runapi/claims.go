@@ -83,9 +83,9 @@ type failRequest struct {
 	Output json.RawMessage `json:"output,omitempty" doc:"What came of it all the same, any JSON of at most 64 KiB"`
 }
 
-// said returns why the run failed: a word, a sentence, and what came of it all the same. An error that is no string stands in the output
-// as error, beside what the output has where that is an object; its code and message are the word and the sentence where none is sent
-// beside it.
+// said returns why the run failed: a word, a sentence, and what came of it all the same. An error that is not a string stands in the
+// output as error, beside what the output has where that is an object; its code and message are the word and the sentence where none is
+// sent beside it.
 func (q failRequest) said() (why, message string, output json.RawMessage, err error) {
 	message, output = q.Message, q.Output
 	if q.Error == nil {
@@ -374,7 +374,7 @@ func (s *Claims) executable(ctx context.Context, c wire.Call, input json.RawMess
 	}
 	m, err := run.ParseOperations(order.Operations)
 	if err == nil {
-		err = m.Refused() // an engine is not asked to skip what is no operation
+		err = m.Refused() // an engine is not asked to skip what is not an operation
 	}
 	if err != nil {
 		return err

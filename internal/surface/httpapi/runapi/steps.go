@@ -187,7 +187,7 @@ func (s *Steps) Register() {
 		Repeat: wire.RepeatRecalled, Answers: map[int]any{http.StatusCreated: callDecided{}, http.StatusOK: judged{}},
 		Detail: "201 where it may be called; 200 with the policy's decision where it may not, or not before a person has said so: then the " +
 			"same request is sent again. " +
-			"The kill switch stops tool calls. What comes of a call is the engine's word, and recorded as such.",
+			"The kill switch stops tool calls. The result of a call is the engine's word, and recorded as such.",
 	}, s.createCall)
 	wire.Handle(s.Server, wire.Operation{
 		ID: "succeed-tool-call", Engines: true, Needs: wire.Does(policy.ToolReport, "tool_call_id").PastLabels(), Method: http.MethodPost,

@@ -80,7 +80,7 @@ func (s *Snapshots) Register() {
 		ID: "rewind-space", Home: wire.AtSpace, Needs: wire.Does(policy.SpaceRewind, "space_id"), Method: http.MethodPost,
 		Path: "/v1/spaces/{space_id}/rewind", Tag: "snapshots", Summary: "Make a space's files what they were", Rate: wire.RateFiles,
 		Repeat: wire.RepeatRecalled,
-		Detail: "All of them or none. What they are before is kept as a snapshot too. A space of which a run is under way is not rewound: " +
+		Detail: "All of them or none. Their state before is kept as a snapshot too. A space of which a run is under way is not rewound: " +
 			"space_busy.",
 	}, s.rewindSpace)
 	wire.Handle(s.Server, wire.Operation{

@@ -144,7 +144,7 @@ func (s *Spaces) Register() {
 	wire.Handle(s.Server, wire.Operation{
 		ID: "delete-space", Home: wire.AtSpace, Needs: wire.Does(policy.SpaceDestroy, "space_id").PastLabels(), Method: http.MethodDelete,
 		Path: "/v1/spaces/{space_id}", Tag: "spaces", Summary: "Destroy a space",
-		Detail: "Ends its runs and processes and removes its files. What happened in it stays in the log.",
+		Detail: "Ends its runs and processes and removes its files. Its events stay in the log.",
 	}, s.destroySpace)
 	wire.Handle(s.Server, wire.Operation{
 		ID: "extend-space", Needs: wire.Does(policy.SpaceUpdate, "space_id"), Method: http.MethodPost, Path: "/v1/spaces/{space_id}/extend",

@@ -163,7 +163,7 @@ func (s *Rooms) Register() {
 	wire.Handle(s.Server, wire.Operation{
 		ID: "update-room", Needs: wire.Does(policy.RoomUpdate, "room_id"), Method: http.MethodPatch, Path: "/v1/rooms/{room_id}", Tag: "rooms",
 		Summary: "Change a room", Repeat: wire.RepeatRecalled,
-		Detail: "A field that is left out stays. The context but for its memory summary, and tool_policy_ref, are for owners and admins.",
+		Detail: "A field that is left out stays. Only owners and admins change tool_policy_ref and the context, except its memory summary.",
 	}, s.updateRoom)
 	wire.Handle(s.Server, wire.Operation{ID: "get-read-cursor", Needs: wire.Shows("room", "room_id"), Method: http.MethodGet,
 		Path: "/v1/rooms/{room_id}/read-cursor", Tag: "rooms", Summary: "Show how far the caller has read a room"},

@@ -11,12 +11,12 @@ func (s *Server) besides(w http.ResponseWriter, r *http.Request) bool {
 	return s.Beside != nil && s.checkHost(r) == nil && s.Beside(w, r)
 }
 
-// Previews sets what answers at the hosts and paths of ports of spaces. It is asked before the host of a request is judged, so it judges
-// that itself. It is called once, before the server runs.
+// Previews sets what answers at the hosts and paths of ports of spaces. The server calls it before it checks the host of a request, so it
+// judges that itself. It is called once, before the server runs.
 func Previews(s *Server, b Beside) { s.previews = b }
 
-// Answer has a request answered that is no operation of the server's: with the time limits, the log and the refusals of one. The headers of
-// the server that would bind a page are not set.
+// Answer has a request answered that is not an operation of the server's: with the time limits, the log and the refusals of one. The
+// headers of the server that would bind a page are not set.
 func Answer(s *Server, w http.ResponseWriter, r *http.Request, do func(w http.ResponseWriter, r *http.Request) error) {
 	c := s.call(r)
 	a := &answer{ResponseWriter: w, control: http.NewResponseController(w), now: s.Clock.Now}

@@ -36,7 +36,7 @@ type Call struct {
 	begun   time.Time
 	held    int64        // bytes for which bodies has room
 	once    string       // the key as the log sees it, scoped to the principal and the endpoint
-	command event.Digest // of what is asked for
+	command event.Digest // of the request
 	again   func() error // authenticates the caller once more
 }
 

@@ -18,7 +18,7 @@ type Needs struct {
 	Action string         `json:"action,omitempty"` // the type of the action that it is, a name of the registry
 	Reads  string         `json:"reads,omitempty"`  // of what only shows something: the type of what it shows
 	Of     []string       `json:"of,omitempty"`     // the parameters that say whose room counts; where none is sent, the whole workspace's
-	Judged bool           `json:"judged,omitempty"` // the room stands in the body, and the gate is asked about it
+	Judged bool           `json:"judged,omitempty"` // the body names the room, and the gate judges it
 	Least  principal.Role `json:"least,omitempty"`  // of people, where the registry does not say it
 	// The operation is about the callers themselves, or the gate judges the action that its body names.
 	Own bool `json:"own,omitempty"`

@@ -126,7 +126,7 @@ func passing(err error) error {
 	switch {
 	case errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE):
 		return limited{fault.New(fault.Unavailable, "descriptors_exhausted",
-			"the daemon has as many files and connections open as its host lets it; ask again in a moment").
+			"the daemon has reached the host's limit of open files and connections; retry in a moment").
 			With("close connections that are not needed, or raise the limit with ulimit -n or LimitNOFILE="), descriptorsAgain}
 	case errors.Is(err, context.Canceled):
 		return fault.New(fault.Unavailable, "request_abandoned",

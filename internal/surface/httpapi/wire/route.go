@@ -326,8 +326,8 @@ func (s *Server) apiConfig() huma.Config {
 	}
 }
 
-// schemaName is the name of a type in the document: that of the glossary, with the noun it belongs to where the type itself is no noun of
-// the domain. So space.Space is Space, and run.Operation RunOperation.
+// schemaName is the name of a type in the document: that of the glossary, with the noun it belongs to where the type itself is not a
+// noun of the domain. So space.Space is Space, and run.Operation RunOperation.
 func schemaName(t reflect.Type, hint string) string {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()

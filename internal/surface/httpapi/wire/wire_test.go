@@ -231,7 +231,7 @@ func TestBadRequestsGetPreciseProblems(t *testing.T) {
 		{"longest key", "POST", "/v1/test/things", `{"name":"a"}`, []string{"Idempotency-Key: " + strings.Repeat("k", 200)}, 201, "", ""},
 		{"key with a space", "POST", "/v1/test/things", `{"name":"a"}`, []string{"Idempotency-Key: a b"}, 400, "invalid_idempotency_key", ""},
 		{"unknown parameter", "GET", "/v1/test/things/a?limt=5", "", nil, 400, "unknown_parameter", "did you mean limit?"},
-		{"parameter that is no number", "GET", "/v1/test/things/a?limit=many", "", nil, 400, "invalid_parameter", "limit"},
+		{"parameter that is not a number", "GET", "/v1/test/things/a?limit=many", "", nil, 400, "invalid_parameter", "limit"},
 		{"parameter below", "GET", "/v1/test/things/a?limit=0", "", nil, 400, "invalid_parameter", "limit"},
 		{"parameter above", "GET", "/v1/test/things/a?limit=101", "", nil, 400, "invalid_parameter", "limit"},
 		{"no key", "POST", "/v1/test/things", `{"name":"a"}`, []string{"Authorization: "}, 401, "unauthenticated", "Bearer"},

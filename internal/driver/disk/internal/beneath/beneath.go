@@ -22,7 +22,7 @@ const (
 	ExecBits   = 0o111 // kept where a file had any
 )
 
-// What a file is, in the bits of Stat.Mode that say so.
+// Types of files, as bits of Stat.Mode.
 const (
 	TypeBits   = 0o170000
 	TypeFile   = 0o100000

@@ -11,7 +11,7 @@ import (
 
 // The bounds of a walk through folders that hostile code may have made.
 const (
-	// MaxDepth is how deep folders may be nested for their size to be known. What lies deeper cannot be measured, so it counts as a breach.
+	// MaxDepth is how deep folders may be nested for their size to be known. A deeper folder cannot be measured, so it counts as a breach.
 	MaxDepth = 1024
 	// anchorBytes is the length of a relative path from which on a new descriptor is held: well below what the kernel takes in one call.
 	anchorBytes = 2048

@@ -15,14 +15,14 @@ import (
 )
 
 // Folder is an open folder, on systems that cannot open a whole path safely against links. It walks a path one name at a time. For each
-// name it reads the entry, opens it through os.Root, which never leaves its folder, and compares the two. So a link that replaces a name in
-// between leads nowhere.
+// name it reads the entry, opens it through os.Root, which never leaves its folder, and compares the two. So a link that replaces a
+// name in between leads nowhere.
 type Folder struct {
 	*os.File
 	root *os.Root
 }
 
-// Stat is what the system says about a file. What it does not know is zero.
+// Stat is what the system says about a file. Unknown fields are zero.
 type Stat struct {
 	Dev, Ino, Nlink uint64
 	Mode            uint32 // type and permission bits, as POSIX numbers them
@@ -153,7 +153,7 @@ func (f *Folder) look(name string) (os.FileInfo, Stat, error) {
 	return info, described(f, name, info), nil
 }
 
-// proper refuses what is no name in a folder.
+// proper refuses what is not a name in a folder.
 func (f *Folder) proper(name string) error {
 	switch {
 	case name == "..":
@@ -205,8 +205,8 @@ func made(f *os.File, err error) (*os.File, error) {
 	return f, nil
 }
 
-// Regular opens the regular file rel below dir for reading and returns what it is. It looks before it opens, so that a device or a pipe is
-// refused without having been opened.
+// Regular opens the regular file rel below dir for reading and returns what it is. It looks before it opens, so that a device or a pipe
+// is refused without having been opened.
 func Regular(dir *Folder, rel string) (*os.File, Stat, error) {
 	in, name, err := last(dir, rel)
 	if err != nil {
@@ -310,7 +310,7 @@ func Mkdir(dir *Folder, name string) error {
 	return dir.named(name, func() error { return dir.root.Mkdir(name, 0o700) })
 }
 
-// Unlink removes what is no folder: of one it says syscall.EISDIR.
+// Unlink removes what is not a folder: of one it says syscall.EISDIR.
 func Unlink(dir *Folder, name string) error {
 	return dir.named(name, func() error { return unlink(dir, name) })
 }

@@ -52,7 +52,7 @@ func plain(err error) error {
 	return number
 }
 
-// described describes a name. What tells a file from all others is known only of one that is open.
+// described describes a name. The identity of a file is known only of one that is open.
 func described(dir *Folder, name string, info os.FileInfo) Stat {
 	if info.Mode().IsRegular() || info.IsDir() {
 		if f, err := dir.root.Open(name); err == nil {

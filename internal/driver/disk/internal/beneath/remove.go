@@ -83,7 +83,7 @@ func openForRemoval(in *Folder, name string) (*Folder, error) {
 	return Dir(in, name)
 }
 
-// moveUp moves a folder to the top. Who is not root must be allowed to write into a folder to give it another parent.
+// moveUp moves a folder to the top. A caller that is not root needs the right to write into a folder to give it another parent.
 func moveUp(dir *Folder, name string, top *Folder, entropy io.Reader) error {
 	unique, err := RandomName(entropy)
 	if err != nil {

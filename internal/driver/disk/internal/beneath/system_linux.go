@@ -113,7 +113,7 @@ func Regular(dir *Folder, rel string) (*os.File, Stat, error) {
 	default:
 		return nil, st, space.ErrNotAFile
 	}
-	// This link of /proc names the very file that was looked at, whatever has become of its path.
+	// This link of /proc names the very file that was checked, even if its path has changed.
 	for {
 		fd, err := unix.Open(itself(name), unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NONBLOCK|unix.O_NOCTTY, 0)
 		if err == unix.EINTR {
@@ -167,7 +167,7 @@ func Link(root *Folder, target string, dir *Folder, name string) error {
 // Mkdir makes a folder that only the daemon's user may enter.
 func Mkdir(dir *Folder, name string) error { return unix.Mkdirat(int(dir.Fd()), name, 0o700) }
 
-// Unlink removes what is no folder: of one it says unix.EISDIR.
+// Unlink removes what is not a folder: of one it says unix.EISDIR.
 func Unlink(dir *Folder, name string) error { return unix.Unlinkat(int(dir.Fd()), name, 0) }
 
 // Rmdir removes an empty folder.

@@ -28,7 +28,7 @@ func Walk(ctx context.Context, root *Folder, rel string, depth, limit int, see V
 }
 
 // WalkAll visits what Walk does, in a tree that nobody changes meanwhile, and leaves nothing out: a folder nested deeper than depth, one
-// with more than limit names, and anything that cannot be looked at is an error. A caller that looks for what must not stay needs that.
+// with more than limit names, and an unreadable entry is an error. A caller that searches for files to remove needs that.
 func WalkAll(ctx context.Context, root *Folder, rel string, depth, limit int, see Visit) error {
 	return walk(ctx, root, rel, rel, depth, limit, true, see)
 }

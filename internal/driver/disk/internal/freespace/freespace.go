@@ -12,7 +12,8 @@ import (
 )
 
 // Refused is the fault of something that a disk had no room for: space.ErrDiskFull. It names the folder of the file that the error is
-// about, and how many KiB are free there. Where the error has no path, it names the data directory. What follows from it ends the sentence.
+// about, and how many KiB are free there. Without a path in the error, it names the data directory. The caller's consequence ends the
+// sentence.
 func Refused(err error, follows string) error {
 	folder, left := "the data directory", ""
 	if at, ok := errors.AsType[*fs.PathError](err); ok && filepath.IsAbs(at.Path) {

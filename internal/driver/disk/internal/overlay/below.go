@@ -17,8 +17,8 @@ import (
 // Layers are what an overlay is made of: folders of one file system.
 type Layers struct {
 	Lower string // what is shared; nothing changes it while the overlay is there
-	Owner int    // to whom the files in it belong on the disk
-	User  int    // to whom they belong in the overlay, as does what is made there
+	Owner int    // owner of its files on the disk
+	User  int    // owner of its files, and of new files, in the overlay
 	Upper string // what is changed, made and removed
 	Work  string // of the kernel
 }

@@ -47,7 +47,7 @@ func Mount(l Layers) (*os.File, error) {
 	}
 }
 
-// View makes a read-only overlay of the same layers for whoever only looks, also while another process has the one that Mount made.
+// View makes a read-only overlay of the same layers for a reader, also while another process has the one that Mount made.
 func View(l Layers) (*beneath.Folder, error) {
 	lower, err := l.below()
 	if err != nil {
@@ -156,7 +156,7 @@ func mapped(from, to int) (*os.File, error) {
 	return users, nil
 }
 
-// owner returns the user to whom a folder belongs.
+// owner returns the user that owns a folder.
 func owner(path string) (int, error) {
 	var st unix.Stat_t
 	err := unix.Lstat(path, &st)

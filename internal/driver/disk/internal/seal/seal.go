@@ -66,7 +66,7 @@ const maxRounds = 1 << 16
 
 // Fresh returns the key under which content is sealed now, and its cipher.
 func Fresh(keys vault.Keys, d event.Digest, size int64) (Key, *Cipher, error) {
-	// Where other programs forget too, what is sealed now must not be sealed under what one of them has just forgotten.
+	// If other programs forget keys too, new content must not be sealed under a key that one of them has just forgotten.
 	if shared, ok := keys.(interface{ Current() error }); ok {
 		if err := shared.Current(); err != nil {
 			return Key{}, nil, err
@@ -135,7 +135,7 @@ func Forget(keys vault.Keys, contents ...event.Digest) error {
 type Cipher struct {
 	aead  cipher.AEAD
 	size  int64  // of the content
-	bound []byte // what each chunk is bound to, but for its number
+	bound []byte // what each chunk is bound to, besides its number
 }
 
 // Sealed returns how many bytes content takes when it is sealed.

@@ -28,7 +28,7 @@ const (
 )
 
 // Fill fills the folder root of a new space, in which no code runs yet, with what a permit decided on: an archive by its hash, or a folder
-// below one of sources. All of it belongs to uid (0: the daemon's user), but for what is withheld: that goes aside and belongs to the
+// below one of sources. All of it belongs to uid (0: the daemon's user), except withheld files: those go aside and belong to the
 // daemon's. After an error the folder holds what was made before it.
 func Fill(
 	ctx context.Context, root *beneath.Folder, aside Aside, uid int, limits space.Limits, from space.Seed, archive event.Digest,
@@ -295,7 +295,7 @@ func (s *sower) link(path, target string) error {
 	}
 	defer dir.Close()
 	if s.apart.inside {
-		s.files++ // of what is withheld every name is told
+		s.files++ // every withheld name is reported
 	}
 	return beneath.Link(s.root, target, dir, name)
 }

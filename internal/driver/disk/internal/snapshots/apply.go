@@ -93,7 +93,7 @@ func (m *maker) own(f beneath.Handle) error {
 	return beneath.Fchown(f, m.uid)
 }
 
-// step is one change of the live tree. What it puts there lies ready under a name in the staging folder.
+// step is one change of the live tree. Its new entry lies ready under a name in the staging folder.
 type step struct {
 	in     string // the folder in which it happens
 	name   string
@@ -214,7 +214,7 @@ func (n *node) is(name string) presence {
 	return nothing
 }
 
-// apply does the steps below root. What is removed or replaced and is a folder goes to trash, a folder on the same file system.
+// apply does the steps below root. Removed and replaced folders go to trash, a folder on the same file system.
 func (p *plan) apply(root, trash *beneath.Folder) error {
 	for i := 0; i < len(p.steps); {
 		j := i + 1
@@ -229,7 +229,7 @@ func (p *plan) apply(root, trash *beneath.Folder) error {
 	return nil
 }
 
-// within does the steps of one folder. Who is not root must be allowed to write into it.
+// within does the steps of one folder. A caller that is not root needs the right to write into it.
 func (p *plan) within(root, trash *beneath.Folder, steps []step) error {
 	if err := p.ctx.Err(); err != nil {
 		return err

@@ -127,7 +127,7 @@ func (p *Past) Sweep(ctx context.Context, gone []event.Digest, trial bool) (int6
 	return freed, nil
 }
 
-// reach adds what a snapshot needs to live and returns how many bytes that adds to it. What cannot be read is passed over: it is missing
+// reach adds what a snapshot needs to live and returns how many bytes that adds to it. Unreadable content is passed over: it is missing
 // already.
 func (p *packs) reach(live map[event.Digest]struct{}, root event.Digest) int64 {
 	if _, known := live[root]; known {
@@ -195,14 +195,14 @@ func (p *packs) rewrite(gone []*pack, live map[event.Digest]struct{}) error {
 	if err := w.done(); err != nil {
 		return err
 	}
-	// What was written must be durable before what it replaces goes.
+	// The new content must be durable before the old content is removed.
 	if err := p.sync(); err != nil {
 		return err
 	}
 	return p.remove(gone)
 }
 
-// copy takes a record over from another pack as it is; whoever reads it compares it with its hash.
+// copy takes a record over from another pack as it is. A reader compares it with its hash.
 func (w *writer) copy(from *packs, d event.Digest, at place) error {
 	if _, ok := w.added[d]; ok {
 		return nil

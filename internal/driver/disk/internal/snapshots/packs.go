@@ -76,7 +76,7 @@ type packs struct {
 	all     []*pack
 	objects map[event.Digest]place
 	bytes   int64 // of all packs
-	blind   error // why it cannot be told what is needed
+	blind   error // why the needed contents are not known
 }
 
 // openPacks reads what is in the packs of a folder. With looks it changes nothing there.
@@ -209,7 +209,7 @@ func (p *packs) open(k *pack) (*os.File, error) {
 	return file, err
 }
 
-// rest closes the files of all packs until they are needed again. What was written to them was written before.
+// rest closes the files of all packs until they are needed again. Nothing is left to write at that moment.
 func (p *packs) rest() {
 	for _, k := range p.all {
 		if k.file != nil {
@@ -225,7 +225,7 @@ func (p *packs) has(d event.Digest) bool {
 	return ok
 }
 
-// content returns the bytes of content, to be compared with its hash. What was forgotten is vault.ErrForgotten.
+// content returns the bytes of content, to be compared with its hash. Forgotten content is vault.ErrForgotten.
 func (p *packs) content(d event.Digest, at place) (*io.SectionReader, error) {
 	file, err := p.open(at.pack)
 	if err != nil || at.pack.plain {
@@ -420,7 +420,7 @@ func (w *writer) add(d event.Digest, raw []byte) error {
 	return errors.Join(c.Seal(to, raw), w.end())
 }
 
-// stream adds content that is read from r and must turn out to have the hash; space.ErrFileChanged if it has not. What was forgotten is
+// stream adds content that is read from r and must turn out to have the hash; space.ErrFileChanged if it has not. Forgotten content is
 // there as long as a snapshot names it: it does not come back with the next one.
 func (w *writer) stream(ctx context.Context, d event.Digest, r io.Reader, size int64) error {
 	if w.has(d) {

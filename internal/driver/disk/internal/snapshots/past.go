@@ -73,11 +73,11 @@ type Past struct {
 type dirt struct {
 	mu      sync.Mutex
 	all     bool
-	blind   bool            // code may have changed files that it had opened before they were looked at last
+	blind   bool            // code may have changed files that it had opened before the last scan
 	folders map[string]bool // and those above them
 }
 
-// Disturb says that code is about to run among the files: all of them must be looked at again.
+// Disturb says that code is about to run among the files, so the next scan must read all of them.
 func (p *Past) Disturb() {
 	p.dirt.mu.Lock()
 	defer p.dirt.mu.Unlock()
@@ -125,7 +125,7 @@ func (d *dirt) take() (folders map[string]bool, all, blind bool) {
 	return folders, all, blind
 }
 
-// due returns the folders that must be looked at, nil for all of them.
+// due returns the folders that must be scanned, nil for all of them.
 func (p *Past) due() map[string]bool {
 	folders, all, blind := p.dirt.take()
 	if !all {
@@ -146,7 +146,7 @@ func (p *Past) due() map[string]bool {
 	return folders
 }
 
-// unwatch gives the watch up: after code has run, all files are looked at.
+// unwatch ends the watch. From then on, each scan after code has run reads all files.
 func (p *Past) unwatch() {
 	if p.watch != nil {
 		p.watch.close()
@@ -420,7 +420,7 @@ func (p *Past) Diff(ctx context.Context, from, to event.Digest, limit int, name 
 	return c.found, nil
 }
 
-// Sync makes what is kept durable, and removes the folders that rewinds have moved away. Who makes a snapshot meanwhile does not wait.
+// Sync makes what is kept durable, and removes the folders that rewinds have moved away. A snapshot at the same time does not wait.
 func (p *Past) Sync(ctx context.Context) error {
 	p.mu.Lock()
 	if p.packs == nil {
@@ -465,7 +465,7 @@ func (p *Past) clear(ctx context.Context) error {
 	return beneath.EmptyDir(ctx, trash, p.entropy)
 }
 
-// owner is the user to whom the files belong.
+// owner is the user that owns the files.
 func (p *Past) owner() int {
 	if p.uid == 0 {
 		return os.Geteuid()

@@ -34,7 +34,7 @@ func (p *Past) Rewind(ctx context.Context, to event.Digest) (from, reached space
 		return from, reached, refusal(err)
 	}
 	if err := p.journey().travel(ctx, to, true); err != nil {
-		// What had begun is undone as far as it can be; what cannot is finished when the past is opened again.
+		// Undo the steps that were done as far as possible. The next opening of the past finishes the rest.
 		return from, reached, errors.Join(err, p.journey().undo(from.Root))
 	}
 	if err := p.note(p.now.snapshot()); err != nil {
@@ -209,7 +209,7 @@ func (p *Past) Fork(ctx context.Context, from *Past, root event.Digest, shared *
 	return s, refusal(p.note(s))
 }
 
-// needs returns what a snapshot needs. To walk the files as they were looked at costs a tenth of reading the snapshot.
+// needs returns what a snapshot needs. To walk the scanned files costs a tenth of reading the snapshot.
 func (p journey) needs(root event.Digest, shared *Tree) map[event.Digest]struct{} {
 	live := map[event.Digest]struct{}{}
 	switch {

@@ -24,11 +24,11 @@ const (
 	batch = 1024
 	// attempts is how often a file is read again that changes while it is read.
 	attempts = 8
-	// MaxDepth is how deep folders may be nested; each takes a descriptor while it is looked at.
+	// MaxDepth is how deep folders may be nested. A scan holds one descriptor for each level.
 	MaxDepth = 256
 )
 
-// seen is what a file was when it was looked at. Code inside can set the times of a file but not its ctime.
+// seen is the state of a file at its scan. Code inside can set the times of a file but not its ctime.
 type seen struct {
 	inode uint64
 	size  int64
@@ -40,7 +40,7 @@ func look(st beneath.Stat) seen {
 	return seen{inode: st.Ino, size: st.Size, ctime: st.Ctim.Nano(), mode: st.Mode}
 }
 
-// node is a folder as it was when it was looked at.
+// node is the state of a folder at its scan.
 type node struct {
 	leaves  map[string]leaf // files and links
 	folders map[string]*node
@@ -54,7 +54,7 @@ type node struct {
 // leaf is a file or a link.
 type leaf struct {
 	seen
-	owner  uint32 // a file that is shared has another in each space; whoever changes it changes its ctime too
+	owner  uint32 // a shared file has another owner in each space; a change of owner changes the ctime too
 	digest event.Digest
 	target string
 }
@@ -73,21 +73,21 @@ func (n *node) snapshot() space.Snapshot {
 type scan struct {
 	ctx   context.Context
 	root  *beneath.Folder
-	uid   uint32 // to whom everything should belong
+	uid   uint32 // expected owner of everything
 	w     sink
-	now   int64 // of the file system's clock, before anything was looked at
+	now   int64 // of the file system's clock, before the scan
 	bytes int64 // the most content
 	left  int   // entries that may still come
 	read  int64 // bytes of content so far
 	only  map[string]bool
 	known map[uint64]event.Digest // by inode: content that was written a moment ago, out of the space's sight
 
-	watch  *watch // of every folder that is looked at; nil for none, and set to nil where it cannot be
-	linked bool   // a file that was looked at has another name
-	looked int    // entries that were looked at
+	watch  *watch // of every scanned folder; nil for none, and set to nil when watching fails
+	linked bool   // a scanned file has another name
+	looked int    // scanned entries
 }
 
-// sink is where content goes that was looked at.
+// sink takes scanned content.
 type sink interface {
 	has(d event.Digest) bool
 	add(d event.Digest, raw []byte) error

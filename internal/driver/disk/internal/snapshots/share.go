@@ -71,7 +71,7 @@ func (p *Past) Share(ctx context.Context, move func() (Folders, error)) (*Tree, 
 	live := map[event.Digest]struct{}{}
 	p.now.needs(live)
 	if err := p.packs.held(live); err != nil {
-		return nil, false, nil //nolint:nilerr // whoever forks it is told
+		return nil, false, nil //nolint:nilerr // a fork of it returns the error
 	}
 	f, err := move()
 	if err != nil {

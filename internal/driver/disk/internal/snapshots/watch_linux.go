@@ -11,9 +11,9 @@ import (
 
 // The bounds of watching.
 const (
-	// watchFrom is how many entries a space has whose folders are watched; fewer are looked at faster.
+	// watchFrom is the number of entries from which a space is watched. With fewer entries a full scan is faster.
 	watchFrom = 512
-	// maxWatched is how many folders of a space are watched; of a tree with more, everything is looked at.
+	// maxWatched is the largest number of watched folders of a space. A larger tree gets full scans.
 	maxWatched = 4096
 )
 
@@ -29,7 +29,7 @@ const (
 	unknown = unix.IN_CREATE | unix.IN_DELETE | unix.IN_MOVED_FROM | unix.IN_MOVED_TO // of a folder
 )
 
-// watch notes in which folders of a tree something happens, from before they were looked at. The kernel keeps the notes.
+// watch notes the folders of a tree that change, from before their scan on. The kernel keeps the notes.
 type watch struct {
 	notes   *notes.Notes
 	folders map[int32]string
@@ -45,7 +45,7 @@ func identify(dir *beneath.Folder) (identity, error) {
 	return identity{st.Dev, st.Ino}, err
 }
 
-// newWatch returns a watch of a tree, nil where the host has none left: then everything is looked at.
+// newWatch returns a watch of a tree. It returns nil if the host has none left; then each scan is a full one.
 func newWatch(root *beneath.Folder) *watch {
 	is, err := identify(root)
 	if err != nil {
@@ -64,7 +64,7 @@ func (w *watch) of(root *beneath.Folder) bool {
 	return err == nil && is == w.root
 }
 
-// add watches a folder, before anything in it is looked at. It returns false where the host refuses or there are too many.
+// add watches a folder before the scan reads it. It returns false if the host refuses or there are too many watches.
 func (w *watch) add(dir *beneath.Folder, rel string) bool {
 	if len(w.folders) >= maxWatched {
 		return false

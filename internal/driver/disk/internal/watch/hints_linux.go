@@ -21,7 +21,7 @@ const (
 
 // The bounds of what is taken at once.
 const (
-	maxFolders = 8192                 // whose notes are kept for one watch; of a tree with more, everything is looked at
+	maxFolders = 8192                 // folders with notes in one watch; a larger tree gets full scans
 	maxTakes   = 16                   // of 64 KiB of notes
 	halfRename = 2 * time.Millisecond // the wait for the second note of a rename
 )

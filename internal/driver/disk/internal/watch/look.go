@@ -41,7 +41,7 @@ func (s sight) same(anew bool) bool {
 	return !s.was.dead && s.was.is.same(s.is)
 }
 
-// lists are how many looks at a moving tree follow one another at most. What moves on after them is told by the next look.
+// lists is how many scans of a changing tree follow one another at most. The next round reports later changes.
 const lists = 4
 
 // compare tells how what is there differs from what is remembered, and remembers what is there.
@@ -287,7 +287,7 @@ func (l *looking) renames() moves {
 		}
 		m.leaves[source.was], m.arrives[s.place] = true, source.was
 	}
-	// Where two trade places, one cannot come before the other: both are told as what became of their places.
+	// When two entries swap names, neither rename can come first. So both are reported as changes of their paths.
 	for _, s := range l.seen {
 		source, ok := m.arrives[s.place]
 		if there := s.in.in[s.name]; ok && there != nil && m.leaves[there] {

@@ -1,7 +1,7 @@
 // Package watch tells what becomes of the entries of a folder whose contents hostile code may change at any moment.
 //
 // A Tree remembers every entry. Notes of the kernel say where to look; what the disk shows then is compared with what is remembered, and
-// the difference is told. So lost notes, a poll and a look anew all end in the same: what is told leads from what was to what is.
+// the difference is reported. So lost notes, a poll and a new scan all end in the same events: they lead from the old state to the new.
 package watch
 
 import (
@@ -19,7 +19,7 @@ import (
 	"agentbox/internal/driver/disk/internal/beneath"
 )
 
-// rest is the least time between two looks, so that a program that writes without a pause is told a bounded number of times.
+// rest is the shortest time between two scans. It bounds the events of a program that writes without a pause.
 const rest = 5 * time.Millisecond
 
 // mark is what is remembered of an entry.
@@ -71,7 +71,7 @@ type Tree struct {
 
 	root    *node
 	entries int
-	hints   *hints // nil where the host notes nothing: then everything is looked at every space.WatchPoll
+	hints   *hints // nil if the host has no notifications; then a full scan runs every space.WatchPoll
 	looked  bool   // a look has just ended
 	over    error  // why the watch has ended
 
@@ -79,7 +79,7 @@ type Tree struct {
 
 	moved  atomic.Bool   // the files lie elsewhere now
 	signal chan struct{} // ends a pause
-	mu     sync.Mutex    // held by whoever looks or closes
+	mu     sync.Mutex    // held during a scan and by Close
 	waker  atomic.Pointer[hints]
 	closed atomic.Bool
 }
@@ -319,7 +319,7 @@ func (t *Tree) note(n *node, dir *beneath.Folder) {
 	}
 }
 
-// forget takes a node and all below it out of what is remembered. If tell is not nil, it is called for each, what lies deeper first.
+// forget removes a node and all below it from memory. If tell is not nil, it is called for each, deeper nodes first.
 func (t *Tree) forget(n *node, tell func(*node)) {
 	for _, name := range sorted(n.in) {
 		t.forget(n.in[name], tell)

@@ -62,7 +62,7 @@ var kernelTries = map[string][]try{
 	"personality":             {system(unix.SYS_PERSONALITY, 0x0040000), system(unix.SYS_PERSONALITY, 0x0400000)},
 	"file notifications":      {system(unix.SYS_FANOTIFY_INIT, 0, 0)},
 	"typing into a terminal": {
-		// On a descriptor that is no terminal the kernel itself would say ENOTTY; the filter says EPERM before, also with high bits set.
+		// On a descriptor that is not a terminal the kernel itself would say ENOTTY; the filter says EPERM before, also with high bits set.
 		refusedWith(unix.EPERM, func() error { return call(unix.SYS_IOCTL, 0, unix.TIOCSTI, text("x")) }),
 		refusedWith(unix.EPERM, func() error { return call(unix.SYS_IOCTL, 0, unix.TIOCSTI|1<<32, text("x")) }),
 		refusedWith(unix.EPERM, func() error { return call(unix.SYS_IOCTL, 0, unix.TIOCLINUX, text("\x02")) }),

@@ -152,7 +152,7 @@ func written(name string, der []byte, f Form) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: name, Bytes: der})
 }
 
-// What an encrypted PKCS #8 key holds, by RFC 8018: PBES2 with PBKDF2 and AES in CBC.
+// Parts of an encrypted PKCS #8 key, by RFC 8018: PBES2 with PBKDF2 and AES in CBC.
 type (
 	encryptedKey struct {
 		Algorithm pkix.AlgorithmIdentifier

@@ -32,7 +32,7 @@ type Use struct {
 	Salt    *int   `json:"salt"`    // bytes of PSS; -1 is as many as the hash has, -2 as many as fit
 	Plain   bool   `json:"plain"`   // signatures of a curve are the two numbers, not DER
 	Label   []byte `json:"label"`   // of OAEP
-	Raw     bool   `json:"raw"`     // what is signed or encrypted goes the other way: privateEncrypt, publicDecrypt
+	Raw     bool   `json:"raw"`     // swaps the keys: privateEncrypt, publicDecrypt
 }
 
 var digests = map[string]crypto.Hash{
@@ -164,7 +164,7 @@ var (
 		"error:03000096:digital envelope routines::operation not supported for this keytype"}
 )
 
-// Encrypt encrypts data for a key of RSA; with Raw it is the private key that does.
+// Encrypt encrypts data for a key of RSA; with Raw it uses the private key.
 func (k *Key) Encrypt(chance io.Reader, u Use, data []byte) ([]byte, error) {
 	public, ok := k.public.(*rsa.PublicKey)
 	if !ok {
@@ -193,7 +193,7 @@ func (k *Key) Encrypt(chance io.Reader, u Use, data []byte) ([]byte, error) {
 	}
 	block := make([]byte, size)
 	switch {
-	case u.Padding == paddingPKCS1: // written out, for the library's ignores the chance that it is given
+	case u.Padding == paddingPKCS1: // written out, because the library ignores the given source of randomness
 		if len(data) > size-11 {
 			return nil, errTooLarge
 		}
@@ -222,7 +222,7 @@ func (k *Key) Encrypt(chance io.Reader, u Use, data []byte) ([]byte, error) {
 	return m.Exp(m, big.NewInt(int64(public.E)), public.N).FillBytes(block), nil
 }
 
-// Decrypt is the other way round; with Raw it is the public key that does.
+// Decrypt decrypts data with a key of RSA; with Raw it uses the public key.
 func (k *Key) Decrypt(u Use, data []byte) ([]byte, error) {
 	if u.Raw {
 		public, ok := k.public.(*rsa.PublicKey)
@@ -262,7 +262,7 @@ func (k *Key) Decrypt(u Use, data []byte) ([]byte, error) {
 	return unpadded(block, 2)
 }
 
-// unpadded returns what stands behind the padding of PKCS #1.
+// unpadded returns the data behind the padding of PKCS #1.
 func unpadded(block []byte, kind byte) ([]byte, error) {
 	good := subtle.ConstantTimeByteEq(block[0], 0) & subtle.ConstantTimeByteEq(block[1], kind)
 	for i := 2; i < len(block); i++ {

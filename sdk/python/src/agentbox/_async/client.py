@@ -687,7 +687,7 @@ class AsyncSpace:
         return self
 
     async def destroy(self) -> None:
-        """Ends the runs and processes of the space and removes its files. What happened in it stays in the log."""
+        """Ends the runs and processes of the space and removes its files. Its events stay in the log."""
         self.info = await self._t.json("DELETE", self._path)
 
     async def __aenter__(self) -> AsyncSpace:

@@ -686,7 +686,7 @@ class Space:
         return self
 
     def destroy(self) -> None:
-        """Ends the runs and processes of the space and removes its files. What happened in it stays in the log."""
+        """Ends the runs and processes of the space and removes its files. Its events stay in the log."""
         self.info = self._t.json("DELETE", self._path)
 
     def __enter__(self) -> Space:
