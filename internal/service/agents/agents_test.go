@@ -292,6 +292,7 @@ func TestWhatDiffersEndsTheRun(t *testing.T) {
 		"tools":     {mission(t, func(m *errand.Mission) { m.Tools = event.DigestOf(nil) }), agents.FailChanged},
 		"loop":      {mission(t, func(m *errand.Mission) { m.Loop = event.DigestOf(nil) }), agents.FailChanged},
 		"gone":      {mission(t, func(m *errand.Mission) { m.Blueprint = "gone" }), agents.FailChanged},
+		"policy":    {mission(t, func(m *errand.Mission) { m.Pins = map[string]string{"policy": "sha256:0"} }), agents.FailChanged},
 		"a record":  {mission(t, func(m *errand.Mission) { m.Task = "Count to four." }), agents.FailDiverged},
 	} {
 		w := world5()
@@ -308,6 +309,9 @@ func TestWhatDiffersEndsTheRun(t *testing.T) {
 			Tools: func(blueprint.Blueprint) ([]tool.Tool, event.Digest, error) {
 				return tools.Builtin(), event.DigestOf([]byte("tools")), nil
 			},
+		}
+		l.Pins = func(context.Context, id.Workspace, blueprint.Blueprint) (blueprint.Pins, error) {
+			return blueprint.Pins{Policy: "sha256:1"}, nil
 		}
 		got, err := l.Perform(t.Context(), errand.Work{Run: "run_1", Input: c.input})
 		if err != nil || got.Failure != c.want || got.Message == "" {
