@@ -26,7 +26,7 @@ type Mission struct {
 	// nil where whoever asked for the run did not record them.
 	Pins map[string]string `json:"pins,omitempty"`
 
-	Task      string       `json:"task"`
+	Task string `json:"task"`
 }
 
 // ReadMission reads an input; false where it is not a mission.
