@@ -327,7 +327,7 @@ export interface paths {
         get: operations["read-artifact"];
         /**
          * Send the content of an artifact
-         * @description It is kept if it is what the artifact's size_bytes and sha256 say, at most 1 GiB. What is kept already is not kept twice.
+         * @description The content must match the artifact's size_bytes and sha256, and have at most 1 GiB. Equal content is stored once.
          */
         put: operations["write-artifact"];
         post?: never;
@@ -663,7 +663,7 @@ export interface paths {
         post?: never;
         /**
          * Remove a blueprint from the index
-         * @description No session of it begins from now on. What runs goes on.
+         * @description No session of it begins from now on. Running sessions go on.
          */
         delete: operations["delete-blueprint"];
         options?: never;
@@ -834,7 +834,7 @@ export interface paths {
         };
         /**
          * What the host supports, and how to mend what it does not
-         * @description Starts a real space of every tier and tries what the tier promises. What was found is told again for ten seconds.
+         * @description Starts a real space of every tier and tries what the tier promises. The result is cached for ten seconds.
          */
         get: operations["get-doctor"];
         put?: never;
@@ -1160,7 +1160,7 @@ export interface paths {
         };
         /**
          * List API keys, the newest first
-         * @description A caller who is no admin sees their own.
+         * @description A caller who is not an admin sees their own.
          */
         get: operations["list-keys"];
         put?: never;
@@ -1590,7 +1590,7 @@ export interface paths {
         head?: never;
         /**
          * Change a room
-         * @description A field that is left out stays. The context but for its memory summary, and tool_policy_ref, are for owners and admins.
+         * @description A field that is left out stays. Only owners and admins change tool_policy_ref and the context, except its memory summary.
          */
         patch: operations["update-room"];
         trace?: never;
@@ -2020,7 +2020,7 @@ export interface paths {
         post?: never;
         /**
          * Destroy a space
-         * @description Ends its runs and processes and removes its files. What happened in it stays in the log.
+         * @description Ends its runs and processes and removes its files. Its events stay in the log.
          */
         delete: operations["delete-space"];
         options?: never;
@@ -2384,7 +2384,7 @@ export interface paths {
         put?: never;
         /**
          * Make a space's files what they were
-         * @description All of them or none. What they are before is kept as a snapshot too. A space of which a run is under way is not rewound: space_busy.
+         * @description All of them or none. Their state before is kept as a snapshot too. A space of which a run is under way is not rewound: space_busy.
          */
         post: operations["rewind-space"];
         delete?: never;
@@ -2627,7 +2627,7 @@ export interface paths {
         put?: never;
         /**
          * Ask to call a tool, and record that it is called
-         * @description 201 where it may be called; 200 with the policy's decision where it may not, or not before a person has said so: then the same request is sent again. The kill switch stops tool calls. What comes of a call is the engine's word, and recorded as such.
+         * @description 201 where it may be called; 200 with the policy's decision where it may not, or not before a person has said so: then the same request is sent again. The kill switch stops tool calls. The result of a call is the engine's word, and recorded as such.
          */
         post: operations["create-tool-call"];
         delete?: never;
