@@ -23,6 +23,7 @@ var effects = arch.Effects{
 		"(os/exec.ExitError).*", "(os.ProcessState).*", "(syscall.Errno).*", "(syscall.Signal).*", "(syscall.WaitStatus).*",
 		"net.ParseIP", "net.ParseCIDR", "net.SplitHostPort", "net.JoinHostPort", "(net.IP).*", "(net.IPNet).*", "(net.TCPAddr).*",
 		"(net.OpError).*",
+		"(golang.org/x/tools/go/packages.Error).*", // the text of an error
 		"golang.org/x/sys/unix.ByteSliceToString", "golang.org/x/sys/unix.SignalName", "(golang.org/x/sys/unix.WaitStatus).*",
 	},
 	Pure: []string{

@@ -9,8 +9,8 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// startVendor serves the wire of OpenAI's chat completions at $VENDOR. Each argument is a line of JSON of the file that the script names:
-// the calls of one answer. The answer behind the last one is the report.
+// startVendor serves the wire of OpenAI's chat completions at $VENDOR. The file has the calls of each answer. The last answer is the
+// report.
 func startVendor(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 2 {
 		ts.Fatalf("usage: vendor CALLS.json REPORT")
@@ -50,7 +50,9 @@ func startVendor(ts *testscript.TestScript, neg bool, args []string) {
 		}
 		w.Header().Set("Content-Type", "text/event-stream")
 		chunk := func(choices []any, usage any) {
-			raw, err := json.Marshal(map[string]any{"id": "chatcmpl-1", "object": "chat.completion.chunk", "model": "m", "choices": choices, "usage": usage})
+			raw, err := json.Marshal(map[string]any{
+				"id": "chatcmpl-1", "object": "chat.completion.chunk", "model": "m", "choices": choices, "usage": usage,
+			})
 			if err != nil {
 				panic(err)
 			}

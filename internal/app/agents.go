@@ -34,6 +34,9 @@ func (a *App) workOnAgents(ctx context.Context) error {
 			return b, source.Locked, err
 		},
 	}
+	if !a.Config.Floating {
+		loop.Pins = a.Blueprints.Pins
+	}
 	return (&runner.Runner{Claims: d, Perform: loop.Perform, Clock: a.clock, Logger: a.logger, Hands: engineHands, Done: d.done}).Run(ctx)
 }
 
@@ -50,9 +53,11 @@ func (a *App) agentStarter() *agents.Starter {
 			b, source, err := a.Blueprints.Read(ctx, ws, name, version)
 			return b, source.Version, source.Locked, err
 		},
-		Drift: a.Blueprints.Verify, Tools: offeredTools, Space: a.agentSpace, Floating: a.Config.Floating,
+		Drift: a.Blueprints.Verify, Pins: a.Blueprints.Pins, Tools: offeredTools, Space: a.agentSpace, Floating: a.Config.Floating,
 		Create: func(ctx context.Context, origin event.Origin, t agents.Task, input json.RawMessage) (run.Run, error) {
-			return a.Engines.Create(ctx, origin, engines.Request{Workspace: t.Workspace, Room: t.Room, Thread: t.Thread, Title: t.Title, Input: input})
+			return a.Engines.Create(ctx, origin, engines.Request{
+				Workspace: t.Workspace, Room: t.Room, Thread: t.Thread, Title: t.Title, Input: input,
+			})
 		},
 	}
 }

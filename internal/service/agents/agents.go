@@ -52,6 +52,8 @@ type Loop struct {
 	Read func(ctx context.Context, ws id.Workspace, name string, version int) (blueprint.Blueprint, event.Digest, error)
 	// Tools returns the tools that a blueprint's agent is offered, and the content hash of their set.
 	Tools func(b blueprint.Blueprint) ([]tool.Tool, event.Digest, error)
+	// Pins returns the content hashes of everything that a blueprint refers to, as it is now; nil where the daemon lets pins float.
+	Pins func(ctx context.Context, ws id.Workspace, b blueprint.Blueprint) (blueprint.Pins, error)
 }
 
 // The ways in which a run fails that cannot go on, besides those of the conversation.
@@ -147,6 +149,19 @@ func (s *session) load(ctx context.Context) (*errand.Result, error) {
 		return failure(FailChanged, "the tools of this daemon are %s; the run was begun with %s", hash, s.mission.Tools), nil
 	case Hash() != s.mission.Loop:
 		return failure(FailChanged, "the loop of this daemon is %s; the run was begun with %s", Hash(), s.mission.Loop), nil
+	}
+	if s.Pins != nil && s.mission.Pins != nil {
+		now, err := s.Pins(ctx, s.w.Workspace, b)
+		if kind := fault.KindOf(err); err != nil && (kind == fault.Internal || kind == fault.Unavailable) {
+			return nil, err
+		} else if err != nil {
+			return failure(FailChanged, "%v", err), nil
+		}
+		for name, hash := range pinned(b, now) {
+			if hash != s.mission.Pins[name] {
+				return failure(FailChanged, "%s is not what it was when the run was begun", name), nil
+			}
+		}
 	}
 	s.def, s.tools = b.Effective(), slices.Concat(tools, []tool.Tool{ReadResult()})
 	err = s.patiently(ctx, func() (err error) { s.past, err = s.Records.Past(ctx, s.w); return err })

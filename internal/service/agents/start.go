@@ -43,6 +43,8 @@ type Starter struct {
 	Read func(ctx context.Context, ws id.Workspace, name string, version int) (blueprint.Blueprint, int, event.Digest, error)
 	// Drift returns what does not fit its pins.
 	Drift func(ctx context.Context, ws id.Workspace, b blueprint.Blueprint) ([]blueprint.Drift, error)
+	// Pins returns the content hashes of everything that a blueprint refers to, as it is now.
+	Pins func(ctx context.Context, ws id.Workspace, b blueprint.Blueprint) (blueprint.Pins, error)
 	// Tools returns the tools that the agent is offered, and the content hash of their set.
 	Tools func(b blueprint.Blueprint) ([]tool.Tool, event.Digest, error)
 	// Space makes the space of an agent, and returns it with its room. A repeat with the task's key returns the same space.
@@ -75,6 +77,10 @@ func (s *Starter) Start(ctx context.Context, origin event.Origin, t Task) (run.R
 				With("see all: agentbox blueprint verify FILE; pin them: agentbox blueprint lock FILE; then register it")
 		}
 	}
+	pins, err := s.Pins(ctx, t.Workspace, b)
+	if err != nil {
+		return run.Run{}, err
+	}
 	_, tools, err := s.Tools(b)
 	if err != nil {
 		return run.Run{}, err
@@ -89,7 +95,7 @@ func (s *Starter) Start(ctx context.Context, origin event.Origin, t Task) (run.R
 		}
 	}
 	input, err := json.Marshal(errand.Mission{Version: 1, Blueprint: b.Name, Edition: version, Locked: locked, Loop: Hash(), Tools: tools,
-		Space: t.Space, Task: t.Text})
+		Space: t.Space, Pins: pinned(b, pins), Task: t.Text})
 	if err != nil {
 		return run.Run{}, err
 	}
@@ -97,6 +103,15 @@ func (s *Starter) Start(ctx context.Context, origin event.Origin, t Task) (run.R
 		t.Title = title(t.Text)
 	}
 	return s.Create(ctx, origin, t, input)
+}
+
+// pinned returns the pins of everything that a blueprint refers to, by the names that they have in its text.
+func pinned(b blueprint.Blueprint, pins blueprint.Pins) map[string]string {
+	all := map[string]string{}
+	for _, r := range b.References() {
+		all[r.String()] = pins.Of(r)
+	}
+	return all
 }
 
 // title is the first line of a task, cut to 80 characters.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -33,9 +34,13 @@ func newStarter(kind string, drift ...blueprint.Drift) *starting {
 			if name != "counter" {
 				return blueprint.Blueprint{}, 0, event.Digest{}, blueprint.ErrNotFound
 			}
-			return blueprint.Blueprint{Name: name, Adapter: blueprint.Adapter{Kind: kind}}, max(version, 7), locked, nil
+			return blueprint.Blueprint{Name: name, Adapter: blueprint.Adapter{Kind: kind}, Models: map[string]string{"default": "main"}},
+				max(version, 7), locked, nil
 		},
 		Drift: func(context.Context, id.Workspace, blueprint.Blueprint) ([]blueprint.Drift, error) { return drift, nil },
+		Pins: func(context.Context, id.Workspace, blueprint.Blueprint) (blueprint.Pins, error) {
+			return blueprint.Pins{Policy: "sha256:1", Models: map[string]string{"main": "sha256:2"}}, nil
+		},
 		Tools: func(blueprint.Blueprint) ([]tool.Tool, event.Digest, error) { return nil, offered, nil },
 		Space: func(_ context.Context, _ event.Origin, _ agents.Task, b blueprint.Blueprint) (id.Space, id.Room, error) {
 			s.spaces++
@@ -66,11 +71,15 @@ func TestTheTaskOfAnAgent(t *testing.T) {
 		room    id.Room
 		title   string
 	}{
-		"a new space":             {newStarter(blueprint.Internal), agents.Task{Text: "count\nto three"}, "", 1, "spc_of_counter", "room_of_space", "count"},
-		"a new space in a room":   {newStarter(blueprint.Internal), agents.Task{Text: "count", Room: "room_mine"}, "", 1, "spc_of_counter", "room_mine", "count"},
-		"a space that is named":   {newStarter(blueprint.Internal), agents.Task{Text: "count", Space: "spc_1"}, "", 0, "spc_1", "", "count"},
-		"a title":                 {newStarter(blueprint.Internal), agents.Task{Text: "count", Space: "spc_1", Title: "sum"}, "", 0, "spc_1", "", "sum"},
-		"the longest text":        {newStarter(blueprint.Internal), agents.Task{Text: long, Space: "spc_1"}, "", 0, "spc_1", "", long[:79] + "…"},
+		"a new space": {newStarter(blueprint.Internal), agents.Task{Text: "count\nto three"}, "", 1, "spc_of_counter", "room_of_space",
+			"count"},
+		"a new space in a room": {newStarter(blueprint.Internal), agents.Task{Text: "count", Room: "room_mine"}, "", 1, "spc_of_counter",
+			"room_mine", "count"},
+		"a space that is named": {newStarter(blueprint.Internal), agents.Task{Text: "count", Space: "spc_1"}, "", 0, "spc_1", "", "count"},
+		"a title": {newStarter(blueprint.Internal), agents.Task{Text: "count", Space: "spc_1", Title: "sum"}, "", 0, "spc_1", "",
+			"sum"},
+		"the longest text": {newStarter(blueprint.Internal), agents.Task{Text: long, Space: "spc_1"}, "", 0, "spc_1", "",
+			long[:79] + "…"},
 		"a longer text":           {newStarter(blueprint.Internal), agents.Task{Text: long + "x"}, "invalid_field", 0, "", "", ""},
 		"no text":                 {newStarter(blueprint.Internal), agents.Task{}, "invalid_field", 0, "", "", ""},
 		"another adapter":         {newStarter(blueprint.Remote), agents.Task{Text: "count"}, "adapter_unsupported", 0, "", "", ""},
@@ -85,8 +94,9 @@ func TestTheTaskOfAnAgent(t *testing.T) {
 			t.Errorf("%s: begun with %q %q %q", name, got.Space, got.Room, got.Title)
 		}
 		want := errand.Mission{Version: 1, Blueprint: "counter", Edition: 7, Locked: event.DigestOf([]byte("locked")), Loop: agents.Hash(),
-			Tools: event.DigestOf([]byte("tools")), Space: c.space, Task: c.task.Text}
-		if c.refused == "" && c.starter.input != want {
+			Tools: event.DigestOf([]byte("tools")), Space: c.space, Task: c.task.Text,
+			Pins: map[string]string{"policy": "sha256:1", "models.main": "sha256:2", "tools": "", "loop": ""}}
+		if c.refused == "" && !reflect.DeepEqual(c.starter.input, want) {
 			t.Errorf("%s: the input is %+v, want %+v", name, c.starter.input, want)
 		}
 	}
@@ -95,8 +105,8 @@ func TestTheTaskOfAnAgent(t *testing.T) {
 	if _, err := floating.Start(t.Context(), event.Origin{}, agents.Task{Blueprint: "counter", Text: "count"}); err != nil {
 		t.Errorf("floating pins: %v", err)
 	}
-	if _, err := newStarter(blueprint.Internal).Start(t.Context(), event.Origin{}, agents.Task{Blueprint: "other", Text: "count"}); fault.CodeOf(err) !=
-		blueprint.ErrNotFound.Code {
+	_, err := newStarter(blueprint.Internal).Start(t.Context(), event.Origin{}, agents.Task{Blueprint: "other", Text: "count"})
+	if fault.CodeOf(err) != blueprint.ErrNotFound.Code {
 		t.Errorf("an unknown blueprint: %v", err)
 	}
 }

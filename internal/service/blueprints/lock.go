@@ -50,19 +50,28 @@ func (s *Service) Verify(ctx context.Context, ws id.Workspace, b blueprint.Bluep
 	return out, nil
 }
 
+// Pins returns the content hashes of everything that a blueprint refers to, as it is now. A reference that there is not is a fault.
+func (s *Service) Pins(ctx context.Context, ws id.Workspace, b blueprint.Blueprint) (blueprint.Pins, error) {
+	var pins blueprint.Pins
+	for _, r := range b.References() {
+		now, err := s.resolve(ctx, ws, r, b)
+		if err != nil {
+			return pins, fault.Wrap(err, fault.KindOf(err), fault.CodeOf(err), "%s cannot be pinned", r)
+		}
+		pins = pins.Pin(r, now)
+	}
+	return pins, nil
+}
+
 // Lock returns the text with every reference pinned to what is there now, and the pins. The rest of the text stays as it is.
 func (s *Service) Lock(ctx context.Context, ws id.Workspace, text []byte) ([]byte, blueprint.Pins, error) {
 	b, problems := Read(text)
 	if err := Refusal(problems); err != nil {
 		return nil, blueprint.Pins{}, err
 	}
-	var pins blueprint.Pins
-	for _, r := range b.References() {
-		now, err := s.resolve(ctx, ws, r, b)
-		if err != nil {
-			return nil, pins, fault.Wrap(err, fault.KindOf(err), fault.CodeOf(err), "%s cannot be pinned", r)
-		}
-		pins = pins.Pin(r, now)
+	pins, err := s.Pins(ctx, ws, b)
+	if err != nil {
+		return nil, pins, err
 	}
 	locked, err := withPins(text, pins)
 	if err != nil {

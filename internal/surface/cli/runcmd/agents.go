@@ -30,11 +30,13 @@ func AgentRun(i *cmdline.Invocation) *cobra.Command {
 	)
 	c := &cobra.Command{
 		Use: "run BLUEPRINT TASK", Short: "Give an agent a task, and follow it to its report", Args: cobra.ExactArgs(2),
-		Long: "Run begins a run of the agent that a blueprint defines. BLUEPRINT is the name of a registered one, or a file. A file is registered " +
-			"first.\nTASK is the text of the task; - reads it from standard input. The agent works in a new space as the blueprint says, unless " +
-			"--space names one.\nTurns, tool calls and questions go to standard error, the report goes to standard output. An interruption of this " +
-			"command does\nnot end the run: `agentbox cancel RUN` does. The agent is told what people post in --thread, before its next turn.",
-		Example: "  agentbox agent run reporter \"sum up notes.md in three lines\" --space notes\n  agentbox agent run reporter.yaml - < task.md",
+		Long: "Run begins a run of the agent that a blueprint defines. BLUEPRINT is the name of a registered one, or a file. A file is " +
+			"registered first.\nTASK is the text of the task; - reads it from standard input. The agent works in a new space as the blueprint " +
+			"says, unless\n--space names one. Turns, tool calls and questions go to standard error, the report goes to standard output. An " +
+			"interruption\nof this command does not end the run: `agentbox runs cancel RUN` does. The agent is told what people post in --thread, " +
+			"before its\nnext turn.",
+		Example: "  agentbox agent run reporter \"sum up notes.md in three lines\" --space notes\n" +
+			"  agentbox agent run reporter.yaml - < task.md",
 	}
 	c.Flags().IntVar(&t.Version, "version", 0, "of the blueprint; the newest if not named")
 	c.Flags().StringVar(&space, "space", "", "the space in which it works")
@@ -127,8 +129,11 @@ func registered(ctx context.Context, i *cmdline.Invocation, api *client.Client, 
 func followAgent(ctx context.Context, i *cmdline.Invocation, api *client.Client, made run.Run) error {
 	p := i.Printer(i.Err)
 	p.Line("%s has begun; Ctrl-C leaves it running", made.ID)
-	for e, err := range api.FollowEvents(ctx, client.EventFilter{From: 1, Correlation: made.Correlation, Types: []string{run.EventCompleted, run.EventFailed, run.EventCancelled,
-		step.EventCreated, step.EventInvoked, policy.DeniedType, policy.ApprovalRequestedType}}) {
+	shown := client.EventFilter{From: 1, Correlation: made.Correlation, Types: []string{
+		run.EventCompleted, run.EventFailed, run.EventCancelled, step.EventCreated, step.EventInvoked, policy.DeniedType,
+		policy.ApprovalRequestedType,
+	}}
+	for e, err := range api.FollowEvents(ctx, shown) {
 		if err != nil {
 			return err
 		}

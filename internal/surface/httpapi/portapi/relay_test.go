@@ -78,7 +78,8 @@ func TestAnAnswerThatIsNone(t *testing.T) {
 		"two lengths":                       {"HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab", false},
 		"a length with a sign":              {"HTTP/1.1 200 OK\r\nContent-Length: +1\r\n\r\na", false},
 		"a negative length":                 {"HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\na", false},
-		"two encodings":                     {"HTTP/1.1 200 OK\r\n" + strings.Repeat("Transfer-Encoding: chunked\r\n", 2) + "\r\n0\r\n\r\n", false},
+		"two encodings":                     {"HTTP/1.1 200 OK\r\n" + strings.Repeat("Transfer-Encoding: chunked\r\n", 2) +
+			"\r\n0\r\n\r\n", false},
 		"an encoding that is not known":     {"HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n", false},
 		"a head that ends":                  {"HTTP/1.1 200 OK\r\nContent-Le", false},
 		"another protocol":                  {"SSH-2.0-OpenSSH\r\n", false},
