@@ -25,7 +25,7 @@ func TestEveryLineOfTheLogHasACode(t *testing.T) {
 	for _, l := range lines {
 		fmt.Fprintf(&b, "| `%s` | %s | %s | `%s` |\n", l.Code, l.Level, l.Message, l.Package)
 	}
-	b.WriteString("\nWhat the log of events records of spaces, runs, questions and the kill switch is written as well, at level info. The " +
+	b.WriteString("\nThe daemon also writes the events of spaces, runs, questions and the kill switch, at level info. The " +
 		"code is that of the event:\n\n")
 	for _, e := range telemetry.ToldEvents() {
 		fmt.Fprintf(&b, "- `%s`\n", telemetry.CodeOf(e))
