@@ -36,7 +36,8 @@ func ParseRetention(rules []string) (Retention, error) {
 			return (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '_' && c != '.'
 		}) {
 			return nil, fault.New(fault.Invalid, "retention_invalid",
-				"%.100q is not a rule of retention: an event type or its beginning with a star, =, and a time from %s to %dd, as in run.*=30d", rule, "1m",
+				"%.100q is not a rule of retention: an event type or its beginning with a star, =, and a time from %s to %dd, as in "+
+					"run.*=30d", rule, "1m",
 				run.MaxKeep/(24*time.Hour))
 		}
 		r[pattern] = keep

@@ -1,4 +1,6 @@
-// Package toolbox is the table of the commands outside coreutils. The commands lie in packages by their subject.
+// Package toolbox has the commands outside coreutils in one table.
+//
+// The commands lie in packages by their subject.
 package toolbox
 
 import (

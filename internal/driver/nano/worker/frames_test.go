@@ -147,7 +147,8 @@ func TestAFloodOfFramesIsBounded(t *testing.T) {
 			frame(frameContent, make([]byte, piece))}, 1 << 10, errWire},
 		{"a text that is none", [][]byte{frame(frameDisplay, encodeDisplay(space.Display{Value: 1, Media: space.DisplayJSON, Data: make([]byte,
 			1)})), frame(frameContent, []byte{0xff}), frame(frameEnd, (&Outcome{}).encode())}, 1, errWire},
-		{"a type that is not a text", [][]byte{frame(frameDisplay, encodeDisplay(space.Display{Value: 1, Type: "\xff", Media: space.DisplayText})),
+		{"a type that is not a text", [][]byte{
+			frame(frameDisplay, encodeDisplay(space.Display{Value: 1, Type: "\xff", Media: space.DisplayText})),
 			frame(frameEnd, (&Outcome{}).encode())}, 1, errWire},
 		{"a picture of nothing", [][]byte{frame(frameDisplay, encodeDisplay(space.Display{Value: 1, Media: space.DisplayPNG, Data: make([]byte,
 			9)})), frame(frameEnd, (&Outcome{}).encode())}, 1, errWire},

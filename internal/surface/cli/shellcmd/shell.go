@@ -39,8 +39,8 @@ func Shell(i *cmdline.Invocation) *cobra.Command {
 			"back lines (a line that begins with a\n" +
 			"space is not kept), Ctrl-C ends what runs or drops what is typed, Ctrl-D and exit end the session. Where policy asks a person, " +
 			"whoever may answer is asked here.\n" +
-			"Where the input is not a terminal, its lines are run, and the exit code is that of the last one; with --json what each brought is one " +
-			"object on a line.",
+			"Where the input is not a terminal, its lines are run, and the exit code is that of the last one; with --json what each brought is " +
+			"one object on a line.",
 		Example: "  agentbox shell weather\n  echo 'cd src && ls' | agentbox shell spc_...",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			api, err := i.Connect(cmd.Context())

@@ -50,8 +50,8 @@ func ParseRates(rules []string) (Rates, error) {
 		n, err := strconv.Atoi(text)
 		if fields[class] == nil || err != nil || n < 1 || n > MaxRate {
 			return Rates{}, fault.New(fault.Invalid, "rate_invalid",
-				"%.100q is not a rate: write one of spaces, runs, files, claims, general, failures, streams and owner, =, and a number from 1 to %d, as "+
-					"in general=5000", rule, MaxRate)
+				"%.100q is not a rate: write one of spaces, runs, files, claims, general, failures, streams and owner, =, and a number from 1 "+
+					"to %d, as in general=5000", rule, MaxRate)
 		}
 		*fields[class] = n
 	}
