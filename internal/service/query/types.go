@@ -41,7 +41,7 @@ var eventTypes = []string{
 	run.EventInvoked, run.EventSucceeded, run.EventErred, run.EventUnknown,
 	space.EventCreated, space.EventStarted, space.EventReady, space.EventUpdated, space.EventExtended, space.EventDestroyed,
 	space.EventRewindBegun, space.EventRewound, space.EventRewindFailed, space.EventForked, space.EventPromoted, space.EventPolicy,
-	space.EventPaused, space.EventResumed,
+	space.EventPaused, space.EventPortOpened, space.EventPortClosed, space.EventResumed,
 	workspace.EventImportBegun, workspace.EventImported, workspace.EventImportFailed,
 	workspace.EventCreateOrdered, workspace.EventCreated, workspace.EventUpdateOrdered, workspace.EventUpdated,
 	workspace.EventArchiveOrdered, workspace.EventArchived, workspace.EventUnarchiveOrdered, workspace.EventUnarchived,
