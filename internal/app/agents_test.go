@@ -58,7 +58,8 @@ func TestAnAgentWorksInASpace(t *testing.T) {
 		Space: id.Space(text(in, "id")), Task: "Count to three."}
 	writeCassette(t, filepath.Join(config.DataDir, "cassettes"), def, append(offered, agents.ReadResult()), mission)
 
-	run, _ := d.ask("POST", "/v1/blueprints/counter/runs", `{"task":"Count to three.","title":"count","space_id":"`+string(mission.Space)+`"}`, "")
+	run, _ := d.ask("POST", "/v1/blueprints/counter/runs",
+		`{"task":"Count to three.","title":"count","space_id":"`+string(mission.Space)+`"}`, "")
 	var ended struct {
 		Status   string `json:"status"`
 		Error    string `json:"error"`

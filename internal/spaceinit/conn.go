@@ -183,7 +183,7 @@ func (c *Client) say(ctx context.Context, kind Kind, id uint32, parts ...[]byte)
 	}
 }
 
-// signal wakes everybody who waits. The caller holds the lock.
+// signal wakes every goroutine that waits. The caller holds the lock.
 func (l *Conn) signal() {
 	close(l.changed)
 	l.changed = make(chan struct{})

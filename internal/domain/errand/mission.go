@@ -22,8 +22,8 @@ type Mission struct {
 	Tools     event.Digest `json:"tools_sha256"`  // of the tools that it is offered
 	Space     id.Space     `json:"space_id"`
 
-	// Pins are the content hashes of everything that the blueprint refers to, such as policy and models.main, when the run was begun. It is
-	// nil where whoever asked for the run did not record them.
+	// Pins are the content hashes of everything that the blueprint refers to, such as policy and models.main, when the run was begun. A run
+	// without recorded pins has nil.
 	Pins map[string]string `json:"pins,omitempty"`
 
 	Task string `json:"task"`

@@ -262,7 +262,7 @@ func TestAskingOnce(t *testing.T) {
 	}
 	h.clock.set(second.ExpiresAt)
 	if own, err := once(h.origin(h.agent)); err != nil || own.ID == second.ID || own.Through != "" {
-		t.Errorf("asked by whoever acts: got %s through %q, %v, want another one through nobody", own.ID, own.Through, err)
+		t.Errorf("the agent itself asks: got %s through %q, %v, want another one through nobody", own.ID, own.Through, err)
 	}
 	forged := r
 	forged.Decision.Reason += "!"

@@ -58,8 +58,8 @@ func TestWhatTheRegistryDemandsOfAnAction(t *testing.T) {
 	}
 }
 
-// TestWhatNoPolicyNeedsToPermit holds which actions the registry alone gives: what is only recorded, and what is done outside by whoever
-// asks, but not from within a space, and not under a policy that is tried.
+// TestWhatNoPolicyNeedsToPermit holds which actions the registry alone gives: records, and actions outside. It gives
+// none of them to code in a space, and none under a policy that is only tried.
 func TestWhatNoPolicyNeedsToPermit(t *testing.T) {
 	for _, c := range []struct {
 		name  string

@@ -55,21 +55,10 @@ func (t *transcoder) serve(h http.Handler, w http.ResponseWriter, r *http.Reques
 		return
 	}
 	r.Header.Set("Content-Type", "application/json")
-	raw, err := io.ReadAll(io.LimitReader(r.Body, maxFrame+1))
-	if err == nil && len(raw) > maxFrame {
-		err = fmt.Errorf("it has more than %d bytes", maxFrame)
-	}
-	if err == nil {
-		raw, err = toJSON(in, raw)
-	}
-	if err != nil {
-		refuse(w, r, invalid("the body is not a message of the call in protobuf: %v", err))
-		return
-	}
-	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(raw)), int64(len(raw))
+	r.Body, r.ContentLength = io.NopCloser(&messageIn{body: r.Body, message: in}), -1
 	whole := &buffered{header: w.Header()}
 	h.ServeHTTP(whole, r)
-	raw = whole.Bytes()
+	raw := whole.Bytes()
 	if whole.status == http.StatusOK {
 		if raw, err = toBinary(out, raw); err != nil {
 			refuse(w, r, err)
@@ -123,6 +112,31 @@ func toBinary(message protoreflect.MessageDescriptor, raw []byte) ([]byte, error
 		return nil, err
 	}
 	return proto.Marshal(m)
+}
+
+// messageIn reads a client's message of protobuf as one of JSON. It reads nothing before the route does, and the route first asks who the
+// caller is.
+type messageIn struct {
+	body    io.Reader
+	message protoreflect.MessageDescriptor
+	json    *bytes.Reader // nil before the first Read
+}
+
+func (m *messageIn) Read(p []byte) (int, error) {
+	if m.json == nil {
+		raw, err := io.ReadAll(io.LimitReader(m.body, maxRequest+1))
+		if err == nil && len(raw) > maxRequest {
+			err = fmt.Errorf("it has more than %d bytes", maxRequest)
+		}
+		if err == nil {
+			raw, err = toJSON(m.message, raw)
+		}
+		if err != nil {
+			return 0, fmt.Errorf("as protobuf: %w", err)
+		}
+		m.json = bytes.NewReader(raw)
+	}
+	return m.json.Read(p)
 }
 
 // framesIn reads a client's stream of protobuf as one of JSON.

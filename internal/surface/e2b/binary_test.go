@@ -2,7 +2,10 @@ package e2b
 
 import (
 	"encoding/base64"
+	"fmt"
+	"io"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 )
@@ -20,6 +23,11 @@ func TestACallInProtobuf(t *testing.T) {
 	if w.Code != http.StatusOK || w.Body.Len() != 0 || w.Header().Get("Content-Type") != binaryType {
 		t.Errorf("no commands: got %d, %q, %v", w.Code, w.Body, w.Header())
 	}
+	// The longest body: fields that the message does not have.
+	w = send(t, s, "POST", "/e2b/filesystem.Filesystem/Stat", binaryType, strings.Repeat("x", maxRequest), with(s))
+	if w.Code != http.StatusOK {
+		t.Errorf("the longest body: got %d, %.200s", w.Code, w.Body)
+	}
 	api = &reply{status: http.StatusNotFound, body: `{"error":{"code":"file_not_found","message":"there is none"}}`}
 	s = open(t, api)
 	w = send(t, s, "POST", "/e2b/filesystem.Filesystem/Stat", binaryType, "\x0a\x01x", with(s))
@@ -30,13 +38,35 @@ func TestACallInProtobuf(t *testing.T) {
 	for name, c := range map[string]struct{ path, body, want string }{
 		"half a message":    {"/e2b/filesystem.Filesystem/Stat", "\x0a\x09x", `"code":"invalid_argument"`},
 		"a wrong wire type": {"/e2b/filesystem.Filesystem/Stat", "\x0b", `"code":"invalid_argument"`},
-		"too long":          {"/e2b/filesystem.Filesystem/Stat", strings.Repeat("x", maxFrame+1), `more than 8388608 bytes`},
-		"no such call":      {"/e2b/filesystem.Filesystem/Format", "", `"code":"unimplemented"`},
-		"no such service":   {"/e2b/disk.Disk/Format", "", `"code":"unimplemented"`},
+		"too long": {"/e2b/filesystem.Filesystem/Stat", strings.Repeat("x", maxRequest+1),
+			fmt.Sprintf("more than %d bytes", maxRequest)},
+		"no such call":    {"/e2b/filesystem.Filesystem/Format", "", `"code":"unimplemented"`},
+		"no such service": {"/e2b/disk.Disk/Format", "", `"code":"unimplemented"`},
 	} {
 		if w := send(t, s, "POST", c.path, binaryType, c.body, with(s)); w.Code == http.StatusOK || !strings.Contains(w.Body.String(), c.want) ||
 			w.Header().Get("Content-Type") != "application/json" {
 			t.Errorf("%s: got %d, %.200s", name, w.Code, w.Body)
+		}
+	}
+}
+
+// unread fails a test that reads it.
+type unread struct{ t *testing.T }
+
+func (u unread) Read([]byte) (int, error) {
+	u.t.Error("the body of a stranger is read")
+	return 0, io.EOF
+}
+
+// The body of a caller who is not known is not read.
+func TestABodyOfAStrangerInProtobuf(t *testing.T) {
+	s := open(t, &reply{status: http.StatusOK, body: `{}`})
+	for _, kind := range []string{binaryType, binaryStreamType} {
+		r := httptest.NewRequest("POST", "/e2b/process.Process/SendInput", unread{t})
+		r.Header.Set("Content-Type", kind)
+		w := httptest.NewRecorder()
+		if s.Serve(w, r); !strings.Contains(w.Body.String(), "unauthenticated") {
+			t.Errorf("%s: got %d %q", kind, w.Code, w.Body)
 		}
 	}
 }

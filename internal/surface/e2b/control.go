@@ -361,7 +361,7 @@ const maxRequest = 8 << 20
 func read(r *http.Request, into any) error {
 	err := json.NewDecoder(http.MaxBytesReader(nil, r.Body, maxRequest)).Decode(into)
 	if err != nil && err.Error() != "EOF" {
-		return invalid("the body is not the JSON that this operation takes: %v", err)
+		return invalid("the body is not what this operation takes: %v", err)
 	}
 	return nil
 }

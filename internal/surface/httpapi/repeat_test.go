@@ -251,8 +251,8 @@ func samples(t *testing.T, d *daemon) map[string]sent {
 	table["put-model-key"] = sent{path: "/v1/model-keys/zai", body: `{"value":"a-key"}`, keyless: true}
 	table["test-model"] = sent{path: "/v1/models/played/test", keyless: true}
 	remote := `"api_version: 1\nname: remote\nadapter: {kind: remote}\n# note"` // which refers to no model
-	table["run-blueprint"] = sent{path: d.runner(t) + "/runs", body: `{"task":"report","space_id":"` + strings.TrimPrefix(space(), "/v1/spaces/") +
-		`"}`, other: `{"task":"other"}`, status: 201}
+	named := strings.TrimPrefix(space(), "/v1/spaces/")
+	table["run-blueprint"] = sent{path: d.runner(t) + "/runs", body: `{"task":"report","space_id":"` + named + `"}`, other: `{"task":"other"}`, status: 201}
 	table["check-blueprint"] = sent{path: "/v1/blueprints/check", body: `{"text":` + remote + `}`,
 		other: `{"text":"a"}`, status: 200, harmless: true}
 	table["lock-blueprint"] = sent{path: "/v1/blueprints/lock", body: `{"text":` + remote + `}`,
@@ -522,13 +522,13 @@ func (d *daemon) runner(t *testing.T) string {
 	var locked struct {
 		Text string `json:"text"`
 	}
-	d.succeed(t, "POST", "/v1/blueprints/lock", `{"text":"api_version: 1\nname: runner\nadapter: {kind: internal}\nmodels: {default: played}\n"}`,
-		&locked)
-	text, err := json.Marshal(locked)
+	const text = `{"text":"api_version: 1\nname: runner\nadapter: {kind: internal}\nmodels: {default: played}\n"}`
+	d.succeed(t, "POST", "/v1/blueprints/lock", text, &locked)
+	raw, err := json.Marshal(locked)
 	if err != nil {
 		t.Fatal(err)
 	}
-	d.succeed(t, "PUT", "/v1/blueprints/runner", string(text), nil)
+	d.succeed(t, "PUT", "/v1/blueprints/runner", string(raw), nil)
 	return "/v1/blueprints/runner"
 }
 
