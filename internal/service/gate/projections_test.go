@@ -26,8 +26,8 @@ func definition(t *testing.T, name string) projection.Definition {
 	return gate.Definitions()[i]
 }
 
-// TestWhichDocumentsAnEventChanges holds which documents an event changes: the document of its subject, the count of the principal
-// who asked, and the count of a workspace's action types. A use of a standing approval causes nothing; what changes other documents with causes does.
+// TestWhichDocumentsAnEventChanges holds which documents an event changes: the document of its subject, the count of the principal, and the
+// count of a workspace's action types. It also holds which events are the cause of the next one. A use of a standing approval is none.
 func TestWhichDocumentsAnEventChanges(t *testing.T) {
 	about := func(entity, key string) event.Event {
 		return event.Event{Header: event.Header{Workspace: ws, Type: "test.said", EntityType: entity, EntityID: key}}
