@@ -129,7 +129,7 @@ func (c *Client) Dial(ctx context.Context, port uint16) (*Conn, error) {
 		return nil, err
 	}
 	if err := c.say(ctx, KindDial, l.id, EncodePort(port)); err != nil {
-		l.Close()
+		_ = l.Close() // returns no error
 		return nil, err
 	}
 	for {
@@ -145,7 +145,7 @@ func (c *Client) Dial(ctx context.Context, port uint16) (*Conn, error) {
 		select {
 		case <-wait:
 		case <-ctx.Done():
-			l.Close()
+			_ = l.Close() // returns no error
 			return nil, context.Cause(ctx)
 		}
 	}

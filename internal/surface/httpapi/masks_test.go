@@ -24,10 +24,10 @@ func TestMasksAreNoValues(t *testing.T) {
 	other := policy.Mask(make([]byte, 32))
 	name := "ghp" + "_" + strings.Repeat("aB3dE6gH9k", 3) + "aB3dE6"
 	for what, c := range map[string]struct{ method, path, body, says string }{
-		"a mask in a new space":       {"POST", "/v1/spaces", `{"env":{"SERVICE_KEY":"` + own + `"}}`, "send the value itself"},
-		"another mask":                {"PATCH", "/v1/spaces/" + space, `{"env":{"SERVICE_KEY":"` + other + `"}}`, "send the value itself"},
-		"the mask of another name":    {"PATCH", "/v1/spaces/" + space, `{"env":{"MODE":"` + own + `"}}`, "send the value itself"},
-		"a mask in a fork":            {"POST", "/v1/spaces/" + space + "/fork", `{"env":{"SERVICE_KEY":"` + own + `"}}`,
+		"a mask in a new space":    {"POST", "/v1/spaces", `{"env":{"SERVICE_KEY":"` + own + `"}}`, "send the value itself"},
+		"another mask":             {"PATCH", "/v1/spaces/" + space, `{"env":{"SERVICE_KEY":"` + other + `"}}`, "send the value itself"},
+		"the mask of another name": {"PATCH", "/v1/spaces/" + space, `{"env":{"MODE":"` + own + `"}}`, "send the value itself"},
+		"a mask in a fork": {"POST", "/v1/spaces/" + space + "/fork", `{"env":{"SERVICE_KEY":"` + own + `"}}`,
 			"send the value itself"},
 		"a secret name":               {"POST", "/v1/spaces", `{"env":{"` + name + `":"x"}}`, "looks like a secret"},
 		"a secret name in a change":   {"PATCH", "/v1/spaces/" + space, `{"env":{"` + name + `":"x"}}`, "looks like a secret"},

@@ -61,10 +61,10 @@ func (s *Ports) relay(w http.ResponseWriter, r *http.Request, x *ports.Exposure,
 	defer func() {
 		_ = conn.Close()
 		select {
-		case <-sent:
+		case <-sent: //nolint:errcheck // head has judged it; the connection is closed now
 		default: // the client still sends a body that nobody takes any more
 			_ = http.NewResponseController(w).SetReadDeadline(time.Unix(1, 0))
-			<-sent
+			<-sent //nolint:errcheck // the connection is closed
 		}
 	}()
 	from := &headed{r: conn, left: MaxAnswerHead}
@@ -102,7 +102,7 @@ func (s *Ports) head(ctx context.Context, conn space.Conn, reader *bufio.Reader,
 	read := make(chan found, 1)
 	go func() {
 		for range maxInformational {
-			answer, err := http.ReadResponse(reader, out)
+			answer, err := http.ReadResponse(reader, out) //nolint:bodyclose // relay closes it; an informational answer has no body
 			if err == nil && answer.StatusCode < 200 && answer.StatusCode != http.StatusSwitchingProtocols {
 				continue
 			}
