@@ -209,7 +209,15 @@ func (p *Past) readKept() error {
 			p.place(s)
 		}
 	}
-	return nil
+	whole := p.packs.whole(p.kept)
+	if len(whole) == len(p.kept) {
+		return nil
+	}
+	p.kept = whole
+	if p.packs.looks {
+		return nil
+	}
+	return p.writeKept()
 }
 
 // place puts a snapshot at the end of those that are kept.
