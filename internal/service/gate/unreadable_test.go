@@ -3,6 +3,7 @@ package gate_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -149,6 +150,12 @@ func TestWhatARulingSays(t *testing.T) {
 		Request: []byte(`{"n":9007199254740993}`)}
 	if d := h.judge(inexact).Decision; d.Outcome != policy.Deny || d.ReasonCode == "" || d.Reason == "" || !d.Action.IsZero() {
 		t.Errorf("without canonical bytes: got %+v", d)
+	}
+	refusals := h.count(policy.DeniedType)
+	client := policy.Client{Gate: h.Gate, Append: h.log.Append}
+	if _, err := client.Allow(ctx, h.origin(h.agent), inexact); !errors.Is(err, policy.ErrInexact) ||
+		!strings.Contains(err.Error(), "9007199254740993") || h.count(policy.DeniedType) != refusals+1 {
+		t.Errorf("without canonical bytes: got %v and %d refusals, want one that names the number", err, h.count(policy.DeniedType)-refusals)
 	}
 	trial, err := h.Bundles.ReadPolicy([]byte("allow:\n  commands: ['*']\n"), false)
 	if err != nil {
