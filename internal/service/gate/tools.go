@@ -43,8 +43,8 @@ type listed struct {
 }
 
 // tools returns the list of tools that holds in a room: the room's own, or the inherited list of the workspace, or nil if neither is set.
-// It also returns the version of the document with this list, and 0 for the other one. An action without a room has the inherited list; otherwise leaving the
-// room out would bypass the list.
+// It also returns the version of the document with this list, and 0 for the other one. An action without a room has the inherited list;
+// otherwise leaving the room out would bypass the list.
 func (g *Gate) tools(ctx context.Context, ws id.Workspace, r id.Room) (list *[]string, own, inherited uint64, err error) {
 	var doc listed
 	if r != "" {
