@@ -51,8 +51,10 @@ func New(ask Ask, models []string) *Server {
 		s.mux.HandleFunc("POST /v1/"+path, func(w http.ResponseWriter, r *http.Request) { s.answer(w, r, v) })
 	}
 	s.mux.HandleFunc("GET /v1/models", s.list)
-	s.mux.HandleFunc("HEAD /", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) })
 	s.mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodHead { // claude asks whether somebody is there
+			return
+		}
 		refuse(w, vendorOf(r), fault.New(fault.NotFound, "not_found", "there is no %.100s here: this daemon answers POST /v1/chat/completions, "+
 			"/v1/messages and /v1/responses, and GET /v1/models", r.URL.Path))
 	})
