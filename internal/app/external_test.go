@@ -144,16 +144,35 @@ func (o *outsider) begin(task string) id.Run {
 
 func (o *outsider) wait(r id.Run) (end outcome) {
 	o.t.Helper()
-	waiting, stop := context.WithTimeout(o.t.Context(), 4*wall.Patience)
+	waiting, stop := context.WithTimeout(o.t.Context(), wall.Patience)
 	defer stop()
-	if _, err := o.app.Runs.History.Wait(waiting, id.DefaultWorkspace, r); err != nil {
-		o.t.Fatal(err)
+	if doc, err := o.app.Runs.History.Wait(waiting, id.DefaultWorkspace, r); err != nil || !doc.Status.Ended() {
+		o.t.Fatalf("the run is %s, %v; %s", doc.Status, err, o.standing(r))
 	}
 	raw, status := o.send("GET", "/v1/runs/"+string(r), "", "")
 	if err := json.Unmarshal(raw, &end); err != nil || status != 200 {
 		o.t.Fatalf("%d %s: %v", status, raw, err)
 	}
 	return end
+}
+
+// standing tells how far a run is that does not end.
+func (o *outsider) standing(r id.Run) string {
+	o.t.Helper()
+	told := ""
+	raw, _ := o.send("GET", "/v1/runs/"+string(r)+"/tool-calls", "", "")
+	told += string(raw)
+	raw, _ = o.send("GET", "/v1/spaces/"+o.space+"/runs", "", "")
+	told += string(raw)
+	for _, one := range strings.Split(string(raw), `"run_id":"`)[1:] {
+		frames, _ := o.app.Runs.Live.Read(o.t.Context(), id.Run(one[:strings.Index(one, `"`)]), 1, 1000)
+		for _, f := range frames {
+			told += fmt.Sprintf("\n%s: %.2000s", f.Kind, f.Data)
+		}
+	}
+	o.v.mu.Lock()
+	defer o.v.mu.Unlock()
+	return told + fmt.Sprintf("\n%d requests at the vendor", len(o.v.bodies))
 }
 
 // printed is what the program printed, for messages of a test.

@@ -144,7 +144,7 @@ func programOf(b blueprint.Blueprint, name, host string, env map[string]string) 
 			"-c", "check_for_update_on_startup=false", "-c", "analytics.enabled=false", "-c", "feedback.enabled=false"}, nil
 	case claude:
 		env["ANTHROPIC_BASE_URL"], env["ANTHROPIC_API_KEY"], env["CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC"] = host, noKey, "1"
-		env["SHELL"], env[varURL] = "/bin/bash", host
+		env[varURL] = host
 		return []string{"claude", "-p", "--output-format", "stream-json", "--verbose", "--model", quote(name), "--no-session-persistence",
 			"--dangerously-skip-permissions"}, nil
 	case custom:
