@@ -34,7 +34,8 @@ func (t *table) serve(id uint32) error {
 	full := len(t.servers) >= spaceinit.MaxServers
 	t.mu.Unlock()
 	if full {
-		return t.w.Write(spaceinit.KindUnreached, id, []byte{spaceinit.Unreached}, []byte("the space has as many sockets to the daemon as it may"))
+		why := []byte("the space has as many sockets to the daemon as it may")
+		return t.w.Write(spaceinit.KindUnreached, id, []byte{spaceinit.Unreached}, why)
 	}
 	s, err := newServer()
 	if errors.Is(err, unix.EMFILE) || errors.Is(err, unix.ENFILE) {

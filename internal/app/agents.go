@@ -37,7 +37,8 @@ func (a *App) workOnAgents(ctx context.Context) error {
 	if !a.Config.Floating {
 		loop.Pins = a.Blueprints.Pins
 	}
-	return (&runner.Runner{Claims: d, Perform: a.performer(d, loop), Clock: a.clock, Logger: a.logger, Hands: engineHands, Done: d.done}).Run(ctx)
+	return (&runner.Runner{Claims: d, Perform: performer(d, loop), Clock: a.clock, Logger: a.logger, Hands: engineHands,
+		Done: d.done}).Run(ctx)
 }
 
 // offeredTools returns the tools that a blueprint's agent is offered.

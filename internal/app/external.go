@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"encoding/json"
+	"net"
 	"net/http"
 	"time"
 
@@ -22,7 +23,8 @@ import (
 )
 
 // performer works on runs of the kind errand.Agent: the daemon's own loop, or the program that the blueprint names.
-func (a *App) performer(d *agentDesk, loop *agents.Loop) func(context.Context, errand.Work) (errand.Result, error) {
+func performer(d *agentDesk, loop *agents.Loop) func(context.Context, errand.Work) (errand.Result, error) {
+	a := d.a
 	outside := &external.Engine{Records: &externalDesk{d}, Models: a.Models, Clock: a.clock, Logger: a.logger, Read: loop.Read}
 	if !a.Config.Floating {
 		outside.Drift = a.Blueprints.Verify
@@ -54,13 +56,14 @@ func (d *externalDesk) Past(ctx context.Context, w errand.Work) ([]errand.Progre
 }
 
 // Invoke implements external.Records.
-func (d *externalDesk) Invoke(ctx context.Context, w errand.Work, s id.Step, index int, operation json.RawMessage) (errand.Verdict, error) {
+func (d *externalDesk) Invoke(ctx context.Context, w errand.Work, s id.Step, index int,
+	operation json.RawMessage) (errand.Verdict, error) {
 	return d.desk.Invoke(ctx, w, s, index, operation)
 }
 
 // Operate implements external.Records.
-func (d *externalDesk) Operate(ctx context.Context, w errand.Work, call id.ToolCall, in id.Space, operation json.RawMessage) (errand.Outcome,
-	error) {
+func (d *externalDesk) Operate(ctx context.Context, w errand.Work, call id.ToolCall, in id.Space,
+	operation json.RawMessage) (errand.Outcome, error) {
 	return d.operate(ctx, w, call, in, operation, true)
 }
 
@@ -79,7 +82,7 @@ func (d *externalDesk) Ended(ctx context.Context, w errand.Work, child id.Run) (
 			continue
 		}
 		if e.Stdout != nil && len(e.Omitted) > 0 { // the result has the beginning of a long output, and its end is wanted
-			tail, err := d.a.tail(ctx, child)
+			tail, err := d.tail(ctx, child)
 			if err != nil {
 				return external.Ended{}, err
 			}
@@ -91,11 +94,11 @@ func (d *externalDesk) Ended(ctx context.Context, w errand.Work, child id.Run) (
 }
 
 // tail returns the last part of what a command printed, as far as its live output has it.
-func (a *App) tail(ctx context.Context, of id.Run) (string, error) {
+func (d *externalDesk) tail(ctx context.Context, of id.Run) (string, error) {
 	const most, page = 256 << 10, 256
 	var text []byte
 	for from := uint64(1); ; {
-		frames, err := a.Runs.Live.Read(ctx, of, from, page)
+		frames, err := d.a.Runs.Live.Read(ctx, of, from, page)
 		if err != nil {
 			return "", err
 		}
@@ -127,7 +130,8 @@ const (
 )
 
 // Open implements external.Records.
-func (d *externalDesk) Open(ctx context.Context, w errand.Work, in id.Space, models []string, answer external.Answer) (int, func(), error) {
+func (d *externalDesk) Open(ctx context.Context, w errand.Work, in id.Space, models []string,
+	answer external.Answer) (int, func(), error) {
 	doc, err := d.a.Spaces.Catalog.Space(ctx, w.Workspace, in)
 	if err != nil {
 		return 0, nil, err
@@ -152,7 +156,7 @@ func (d *externalDesk) Open(ctx context.Context, w errand.Work, in id.Space, mod
 	}
 	serving, stop := context.WithCancel(ctx)
 	server := &http.Server{
-		Handler: wires.New(ask, models), BaseContext: baseOf(serving), ErrorLog: quiet(),
+		Handler: wires.New(ask, models), BaseContext: func(net.Listener) context.Context { return serving }, ErrorLog: quiet(),
 		ReadHeaderTimeout: inletHead, ReadTimeout: inletRead, IdleTimeout: inletIdle, MaxHeaderBytes: headBytes,
 	}
 	listener := newInward(serving, inlet)

@@ -76,7 +76,3 @@ func bridge(c space.Conn, closed func()) net.Conn {
 
 // quiet drops what net/http says about connections that programs of a space break off.
 func quiet() *log.Logger { return log.New(io.Discard, "", 0) }
-
-func baseOf(ctx context.Context) func(net.Listener) context.Context {
-	return func(net.Listener) context.Context { return ctx }
-}

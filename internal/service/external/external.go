@@ -240,7 +240,8 @@ func (s *session) late(ctx context.Context, p errand.Progress) (errand.Result, e
 }
 
 // invoke asks the gate about the program, for as long as a person has not answered.
-func (s *session) invoke(ctx context.Context, p *errand.Progress, operation json.RawMessage) (permit string, refused *errand.Result, err error) {
+func (s *session) invoke(ctx context.Context, p *errand.Progress, operation json.RawMessage) (permit string, refused *errand.Result,
+	err error) {
 	for said := ""; ; {
 		var v errand.Verdict
 		if err := s.patiently(ctx, func() (err error) {
@@ -258,7 +259,7 @@ func (s *session) invoke(ctx context.Context, p *errand.Progress, operation json
 		}
 		if said != v.Code {
 			said = v.Code
-			s.Logger.Info("an external agent waits", "code", "operation_waits", "run", s.w.Run, "for", v.Code, "reason", v.Reason)
+			s.Logger.Info("an external agent waits", "code", "external_agent_waits", "run", s.w.Run, "for", v.Code, "reason", v.Reason)
 		}
 		if !errand.Pause(ctx, s.Clock, errand.Ask) {
 			return "", nil, context.Cause(ctx)
