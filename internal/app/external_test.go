@@ -10,9 +10,12 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"agentbox/internal/app"
 	"agentbox/internal/domain/id"
+	"agentbox/internal/domain/run"
+	"agentbox/internal/service/external"
 	"agentbox/internal/testkit/wall"
 )
 
@@ -92,26 +95,32 @@ func calls(n int, name string, arguments map[string]any) string {
 // outsider is a daemon with a space, a model at the vendor, and the blueprint of an external agent.
 type outsider struct {
 	*traceDaemon
-	v     *vendor
-	space string
+	v      *vendor
+	config app.Config
+	space  string
 }
 
 func startOutsider(t *testing.T, v *vendor, root, blueprint string) *outsider {
 	t.Helper()
 	config := app.Default(t.TempDir())
 	config.Listen, config.Floating, config.RootFS = "127.0.0.1:0", true, root
-	o := &outsider{traceDaemon: startTraced(t, config), v: v}
+	o := &outsider{traceDaemon: startTraced(t, config), v: v, config: config}
 	if _, status := o.send("PUT", "/v1/model-keys/vendor", `{"value":"`+realKey+`"}`, ""); status >= 300 {
 		t.Fatalf("the key: %d", status)
 	}
 	o.ask("PUT", "/v1/models/m1", `{"provider":"openai","dialect":"generic","base_url":"`+v.URL+`/v1","model":"scripted","key":"vendor",`+
 		`"allow_private":true}`, "")
-	o.ask("PUT", "/v1/blueprints/fixer", `{"text":`+jsonOf(t, "api_version: 1\nname: fixer\nmodels: {default: m1}\npolicy: permissive\n"+
-		blueprint)+`}`, "")
+	o.blueprint("fixer", blueprint)
 	in, _ := o.ask("POST", "/v1/spaces", `{"runtime":"heavy","best_effort":true,"policy":"permissive",`+
 		`"limits":{"memory_bytes":2147483648,"pids":256}}`, "")
 	o.space = text(in, "id")
 	return o
+}
+
+func (o *outsider) blueprint(name, rest string) {
+	o.t.Helper()
+	o.ask("PUT", "/v1/blueprints/"+name, `{"text":`+jsonOf(o.t, "api_version: 1\nname: "+name+
+		"\nmodels: {default: m1}\npolicy: permissive\n"+rest)+`}`, "")
 }
 
 func (o *outsider) put(path, content string) {
@@ -136,9 +145,11 @@ type outcome struct {
 	} `json:"reported"`
 }
 
-func (o *outsider) begin(task string) id.Run {
+func (o *outsider) begin(task string) id.Run { return o.give("fixer", task) }
+
+func (o *outsider) give(blueprint, task string) id.Run {
 	o.t.Helper()
-	made, _ := o.ask("POST", "/v1/blueprints/fixer/runs", `{"task":`+jsonOf(o.t, task)+`,"space_id":"`+o.space+`"}`, "")
+	made, _ := o.ask("POST", "/v1/blueprints/"+blueprint+"/runs", `{"task":`+jsonOf(o.t, task)+`,"space_id":"`+o.space+`"}`, "")
 	return id.Run(text(made, "run_id"))
 }
 
@@ -268,6 +279,153 @@ func TestAnExternalAgent(t *testing.T) {
 	o.fixed(r, o.wait(r), 4)
 	if got := o.v.bodies[3]; !strings.Contains(got, "exit 1") || !strings.Contains(got, "exit 0") || !strings.Contains(got, codeTask) {
 		t.Errorf("the model was told %s", got)
+	}
+}
+
+// endless is the script of a model that always wants a command.
+func endless(command string) func(int, []string) string {
+	return func(n int, _ []string) string { return calls(n, "sh", map[string]any{"command": command}) }
+}
+
+// TestBoundsOfAnExternalAgent holds the limits of the blueprint: of requests, tokens, money and time; and the length of a task.
+func TestBoundsOfAnExternalAgent(t *testing.T) {
+	o := startOutsider(t, startVendor(t, endless("true")), "", miniBlueprint)
+	o.put("agent.py", miniAgent)
+	o.put("sleep.py", "import time\nprint('asleep', flush=True)\ntime.sleep(600)\n")
+	for name, c := range map[string]struct {
+		rest, failure, message string
+		vendor, exit           int
+	}{
+		"steps":  {miniBlueprint + "limits: {steps: 2}\n", "agent_failed", "exit code 3", 2, 3},
+		"tokens": {miniBlueprint + "limits: {tokens: 500}\n", "agent_failed", "exit code 3", 0, 3},
+		"money":  {miniBlueprint + "limits: {cost: \"0.01\"}\n", "agent_failed", "exit code 3", 0, 3},
+		"seconds": {"adapter: {kind: external_cli, program: custom, wire: chat, command: [python3, sleep.py]}\nlimits: {seconds: 2}\n",
+			"time_exceeded", "did not end within 2000 ms", 0, 124},
+	} {
+		o.blueprint(name, c.rest)
+		before := len(o.v.bodies)
+		end := o.wait(o.give(name, "go on"))
+		if end.Status != "failed" || end.Error != c.failure || !strings.Contains(end.Reported.Message, c.message) ||
+			end.Reported.Output.ExitCode == nil || *end.Reported.Output.ExitCode != c.exit || len(o.v.bodies)-before != c.vendor {
+			t.Errorf("%s: %+v, %d requests at the vendor; %s", name, end, len(o.v.bodies)-before, o.printed(end))
+		}
+		if c.exit == 3 && end.Reported.Output.Report != "429 false insufficient_quota" {
+			t.Errorf("%s: the program was told %q", name, end.Reported.Output.Report)
+		}
+	}
+	body := `{"space_id":"` + o.space + `","task":"` + strings.Repeat("x", external.MaxTask) + `"}`
+	if raw, status := o.send("POST", "/v1/blueprints/fixer/runs", body, ""); status != 202 && status != 201 && status != 200 {
+		t.Errorf("the longest task: %d %s", status, raw)
+	}
+	body = strings.Replace(body, "xx", "xxx", 1)
+	if raw, status := o.send("POST", "/v1/blueprints/fixer/runs", body, ""); status != 400 || !strings.Contains(string(raw), "task_too_long") {
+		t.Errorf("a longer task: %d %s", status, raw)
+	}
+	o.kept()
+}
+
+// shell runs a command in the space and returns what it printed.
+func (o *outsider) shell(command string) string {
+	o.t.Helper()
+	done, _ := o.ask("POST", "/v1/spaces/"+o.space+"/runs", jsonOf(o.t, map[string]any{"protocolVersion": "1.0", "operations": []any{
+		map[string]any{"type": "shell", "command": command}}}), "")
+	return jsonOf(o.t, done)
+}
+
+// probe is a program that asks on the port of which the agent has left a note.
+const probe = `
+import json, urllib.request
+url = open("url.txt").read()
+ask = urllib.request.Request(url + "/chat/completions", json.dumps({"messages": [{"role": "user", "content": "mine"}]}).encode())
+try: print("ANSWER", json.load(urllib.request.urlopen(ask))["choices"][0]["message"]["content"])
+except Exception as e: print("NOTHING", e)
+`
+
+// TestTheWireOfARun holds who reaches the wire: every process of the space while the program runs, whose questions count for the run; and
+// nobody before it, after it, or from outside. Stop ends it.
+func TestTheWireOfARun(t *testing.T) {
+	o := startOutsider(t, startVendor(t, func(int, []string) string { return says("yes") }), "",
+		"adapter: {kind: external_cli, program: custom, wire: chat, command: [python3, wait.py]}\nlimits: {steps: 2}\n")
+	o.put("probe.py", probe)
+	o.put("wait.py", "import os, time\nopen('url.new', 'w').write(os.environ['AGENTBOX_MODEL_URL'])\nos.rename('url.new', 'url.txt')\n"+
+		"time.sleep(600)\n")
+	r := o.begin("wait")
+	for deadline := time.Now().Add(wall.Patience); ; {
+		if _, status := o.send("GET", "/v1/spaces/"+o.space+"/files/url.txt", "", ""); status == 200 {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("the program does not start: " + o.standing(r))
+		}
+	}
+	for i, want := range []string{"ANSWER yes", "ANSWER yes", "NOTHING HTTP Error 429"} {
+		if got := o.shell("python3 probe.py"); !strings.Contains(got, want) {
+			t.Errorf("question %d: %s", i+1, got)
+		}
+	}
+	url, _ := o.send("GET", "/v1/spaces/"+o.space+"/files/url.txt", "", "")
+	if raw, _ := o.send("GET", "/v1/spaces/"+o.space+"/ports", "", ""); strings.Contains(string(raw), `"port"`) {
+		t.Errorf("the port is listed: %s", raw)
+	}
+	if resp, err := http.Get(string(url) + "/models"); err == nil {
+		t.Errorf("the port is open on the host: %d", resp.StatusCode)
+	}
+	o.ask("POST", "/v1/runs/"+string(r)+"/cancel", `{}`, "")
+	waiting, stop := context.WithTimeout(t.Context(), wall.Patience)
+	defer stop()
+	if doc, err := o.app.Runs.History.Wait(waiting, id.DefaultWorkspace, r); err != nil || doc.Status != run.Cancelled {
+		t.Fatalf("after stop: %s, %v", doc.Status, err)
+	}
+	for got := ""; !strings.Contains(got, "refused"); { // its engine hears of it within a heartbeat
+		if got = o.shell("python3 probe.py"); waiting.Err() != nil {
+			t.Fatalf("after stop: %s", got)
+		}
+	}
+	if got := o.shell("ps -e -o args"); strings.Contains(got, "wait.py") {
+		t.Errorf("the program goes on: %s", got)
+	}
+	o.kept()
+}
+
+// TestAnExternalAgentIsNotStartedTwice stops the daemon while a program runs. The next one ends the run and asks nobody again.
+func TestAnExternalAgentIsNotStartedTwice(t *testing.T) {
+	o := startOutsider(t, startVendor(t, endless("echo once >> done.txt; sleep 600")), "", miniBlueprint)
+	o.put("agent.py", miniAgent)
+	r := o.begin("go on")
+	for deadline := time.Now().Add(wall.Patience); ; {
+		if _, status := o.send("GET", "/v1/spaces/"+o.space+"/files/done.txt", "", ""); status == 200 {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("the program does not start: " + o.standing(r))
+		}
+	}
+	o.stop()
+	next := &outsider{traceDaemon: startTraced(t, o.config), v: o.v, space: o.space}
+	end := next.wait(r)
+	if end.Status != "failed" || end.Error != "agent_interrupted" {
+		t.Errorf("the run ended as %+v", end)
+	}
+	if file, _ := next.send("GET", "/v1/spaces/"+o.space+"/files/done.txt", "", ""); string(file) != "once\n" || len(o.v.bodies) != 1 {
+		t.Errorf("it was done %q, with %d requests", file, len(o.v.bodies))
+	}
+	next.kept()
+}
+
+// TestAPolicyDecidesAboutTheProgram lets nothing start that the space's policy refuses, and refuses a space without programs.
+func TestAPolicyDecidesAboutTheProgram(t *testing.T) {
+	o := startOutsider(t, startVendor(t, func(int, []string) string { return says("yes") }), "",
+		"adapter: {kind: external_cli, program: custom, wire: chat, command: [sudo, id]}\n")
+	if end := o.wait(o.begin("go on")); end.Status != "failed" || end.Error != "command_refused" {
+		t.Errorf("the run ended as %+v", end)
+	}
+	in, _ := o.ask("POST", "/v1/spaces", `{"runtime":"nano"}`, "")
+	o.space = text(in, "id")
+	if end := o.wait(o.begin("go on")); end.Status != "failed" || end.Error != "space_not_heavy" {
+		t.Errorf("the run ended as %+v", end)
+	}
+	if len(o.v.bodies) > 0 {
+		t.Errorf("%d requests at the vendor", len(o.v.bodies))
 	}
 }
 
