@@ -97,7 +97,7 @@ func (l *Listener) tell(err error) {
 	}
 }
 
-func (l *Listener) take(f Frame) (over bool, err error) {
+func (l *Listener) handle(f Frame) (over bool, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch f.Kind {
