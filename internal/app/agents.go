@@ -37,7 +37,8 @@ func (a *App) workOnAgents(ctx context.Context) error {
 	if !a.Config.Floating {
 		loop.Pins = a.Blueprints.Pins
 	}
-	return (&runner.Runner{Claims: d, Perform: loop.Perform, Clock: a.clock, Logger: a.logger, Hands: engineHands, Done: d.done}).Run(ctx)
+	return (&runner.Runner{Claims: d, Perform: performer(d, loop), Clock: a.clock, Logger: a.logger, Hands: engineHands,
+		Done: d.done}).Run(ctx)
 }
 
 // offeredTools returns the tools that a blueprint's agent is offered.
@@ -54,6 +55,7 @@ func (a *App) agentStarter() *agents.Starter {
 			return b, source.Version, source.Locked, err
 		},
 		Drift: a.Blueprints.Verify, Pins: a.Blueprints.Pins, Tools: offeredTools, Space: a.agentSpace, Floating: a.Config.Floating,
+		External: startExternal,
 		Create: func(ctx context.Context, origin event.Origin, t agents.Task, input json.RawMessage) (run.Run, error) {
 			return a.Engines.Create(ctx, origin, engines.Request{
 				Workspace: t.Workspace, Room: t.Room, Thread: t.Thread, Title: t.Title, Input: input,
@@ -65,6 +67,9 @@ func (a *App) agentStarter() *agents.Starter {
 // agentSpace makes the space in which an agent works, as its blueprint says.
 func (a *App) agentSpace(ctx context.Context, origin event.Origin, t agents.Task, b blueprint.Blueprint) (id.Space, id.Room, error) {
 	e := b.Effective()
+	if e.Adapter.Kind == blueprint.ExternalCLI && e.Space.Tier == space.RuntimeAuto {
+		e.Space.Tier = space.RuntimeHeavy
+	}
 	_, overrides, err := a.Gate.Bundles.Adjust(e.Policy, b.Adjustment())
 	if err != nil {
 		return "", "", err
