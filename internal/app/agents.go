@@ -11,8 +11,10 @@ import (
 	"agentbox/internal/domain/blueprint"
 	"agentbox/internal/domain/errand"
 	"agentbox/internal/domain/event"
+	"agentbox/internal/domain/fault"
 	"agentbox/internal/domain/id"
 	"agentbox/internal/domain/policy"
+	"agentbox/internal/domain/room"
 	"agentbox/internal/domain/run"
 	"agentbox/internal/domain/space"
 	"agentbox/internal/domain/step"
@@ -53,7 +55,8 @@ func (a *App) agentStarter() *agents.Starter {
 			b, source, err := a.Blueprints.Read(ctx, ws, name, version)
 			return b, source.Version, source.Locked, err
 		},
-		Drift: a.Blueprints.Verify, Pins: a.Blueprints.Pins, Tools: offeredTools, Space: a.agentSpace, Floating: a.Config.Floating,
+		Drift: a.Blueprints.Verify, Pins: a.Blueprints.Pins, Tools: offeredTools, Space: a.agentSpace, Thread: a.agentThread,
+		Floating: a.Config.Floating,
 		Create: func(ctx context.Context, origin event.Origin, t agents.Task, input json.RawMessage) (run.Run, error) {
 			return a.Engines.Create(ctx, origin, engines.Request{
 				Workspace: t.Workspace, Room: t.Room, Thread: t.Thread, Title: t.Title, Input: input,
@@ -80,6 +83,18 @@ func (a *App) agentSpace(ctx context.Context, origin event.Origin, t agents.Task
 		Limits: space.Limits{MemoryBytes: int64(e.Space.MemoryMB) << 20, DiskBytes: int64(e.Space.DiskMB) << 20},
 	})
 	return made.ID, made.Room, err
+}
+
+// agentThread begins the thread in which people talk to an agent. An agent whose requester may not begin one works without.
+func (a *App) agentThread(ctx context.Context, origin event.Origin, t agents.Task) (id.Thread, error) {
+	origin.Key, origin.Command = "", event.Digest{} // the request's own key is that of the run
+	made, err := a.Rooms.CreateThread(ctx, origin, t.Workspace, cmp.Or(t.Room, id.DefaultRoom), room.ThreadCreated{
+		Title: "agent " + t.Blueprint,
+	})
+	if kind := fault.KindOf(err); kind == fault.Denied || kind == fault.Waiting {
+		return "", nil
+	}
+	return made.ID, err
 }
 
 // agentDesk is where the loop reports what it does.

@@ -83,7 +83,9 @@ type RunAgent struct {
 type RunFilter struct {
 	Space      id.Space
 	Status     string
-	Background bool // only background runs
+	Background bool   // only background runs
+	Work       string // only runs that engines execute, of this kind: agent or operations
+	Blueprint  string // only runs of the agent that this blueprint defines
 	Page
 }
 
@@ -114,7 +116,8 @@ func (c *Client) Runs(ctx context.Context, f RunFilter) (RunList, error) {
 	if f.Background {
 		beside = "true"
 	}
-	err := c.get(ctx, "/v1/runs", f.values("space_id", string(f.Space), "status", f.Status, "background", beside), &l)
+	err := c.get(ctx, "/v1/runs", f.values("space_id", string(f.Space), "status", f.Status, "background", beside,
+		"work", f.Work, "blueprint", f.Blueprint), &l)
 	return l, err
 }
 

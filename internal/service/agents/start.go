@@ -22,7 +22,7 @@ type Task struct {
 	Text      string    // 1 to MaxTask bytes
 	Space     id.Space  // in which it works; "" for a new one, as the blueprint says
 	Room      id.Room   // "" for that of the space
-	Thread    id.Thread // the agent is told what people post there while it works; "" for none
+	Thread    id.Thread // the agent is told what people post there while it works; "" for a new one
 	Title     string    // of the run; "" for the beginning of the text
 	Key       string    // idempotency key of the request; "" for none
 }
@@ -49,6 +49,9 @@ type Starter struct {
 	Tools func(b blueprint.Blueprint) ([]tool.Tool, event.Digest, error)
 	// Space makes the space of an agent, and returns it with its room. A repeat with the task's key returns the same space.
 	Space func(ctx context.Context, origin event.Origin, t Task, b blueprint.Blueprint) (id.Space, id.Room, error)
+	// Thread begins the thread in which people talk to the agent while it works, in the room of the task. It returns "" where the caller may
+	// not begin one.
+	Thread func(ctx context.Context, origin event.Origin, t Task) (id.Thread, error)
 	// Create records the run.
 	Create func(ctx context.Context, origin event.Origin, t Task, input json.RawMessage) (run.Run, error)
 	// Floating lets blueprints run whose pins are missing or do not fit. It is a setting of the daemon.
@@ -101,6 +104,11 @@ func (s *Starter) Start(ctx context.Context, origin event.Origin, t Task) (run.R
 	}
 	if t.Title == "" {
 		t.Title = title(t.Text)
+	}
+	if t.Thread == "" {
+		if t.Thread, err = s.Thread(ctx, origin, t); err != nil {
+			return run.Run{}, err
+		}
 	}
 	return s.Create(ctx, origin, t, input)
 }

@@ -46,6 +46,9 @@ func newStarter(kind string, drift ...blueprint.Drift) *starting {
 			s.spaces++
 			return id.Space("spc_of_" + b.Name), "room_of_space", nil
 		},
+		Thread: func(_ context.Context, _ event.Origin, t agents.Task) (id.Thread, error) {
+			return id.Thread("thr_in_" + t.Room), nil
+		},
 		Create: func(_ context.Context, _ event.Origin, t agents.Task, input json.RawMessage) (run.Run, error) {
 			var ok bool
 			if s.input, ok = errand.ReadMission(input); !ok {

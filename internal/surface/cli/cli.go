@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"agentbox/internal/domain/fault"
+	"agentbox/internal/surface/cli/agentcmd"
 	"agentbox/internal/surface/cli/auditcmd"
 	"agentbox/internal/surface/cli/cmdline"
 	"agentbox/internal/surface/cli/codecmd"
@@ -145,7 +146,7 @@ func version(i *cmdline.Invocation) *cobra.Command {
 // agents are the commands about agents: who they are, and what they are told to do.
 func agents(i *cmdline.Invocation) *cobra.Command {
 	c := peoplecmd.Agents(i)
-	c.Short = "Register agents, quarantine them, and give them tasks"
-	c.AddCommand(runcmd.AgentRun(i))
+	c.Short = "Give agents tasks, watch, steer and stop them; register and quarantine agents"
+	c.AddCommand(agentcmd.Commands(i)...)
 	return c
 }

@@ -18,7 +18,7 @@ type agentTask struct {
 	Version int       `json:"version,omitempty" minimum:"1" doc:"Of the blueprint; the newest without it"`
 	Space   id.Space  `json:"space_id,omitempty" maxLength:"100" doc:"The space in which it works, or its name; without it, a new one as the blueprint says"`
 	Room    id.Room   `json:"room_id,omitempty" maxLength:"64" doc:"The room of the run; that of the space without it"`
-	Thread  id.Thread `json:"thread_id,omitempty" maxLength:"64" doc:"The agent is told what people post in this thread, before its next turn"`
+	Thread  id.Thread `json:"thread_id,omitempty" maxLength:"64" doc:"The agent is told what people post in this thread, before its next turn; without it, a new one in the room of the run"`
 	Title   string    `json:"title,omitempty" maxLength:"200" doc:"Of the run; the beginning of the task without it"`
 }
 
@@ -56,8 +56,12 @@ func (s *Agents) run(ctx context.Context, c wire.Call, in *struct {
 		if q.Space, err = s.SpaceNamed(ctx, c, q.Space); err != nil {
 			return run.Run{}, err
 		}
-		if _, err := s.of.spaces.Catalog.Space(ctx, c.Caller.Workspace, q.Space); err != nil {
+		in, err := s.of.spaces.Catalog.Space(ctx, c.Caller.Workspace, q.Space)
+		if err != nil {
 			return run.Run{}, err
+		}
+		if q.Room == "" && q.Thread == "" {
+			q.Room = in.Room
 		}
 	}
 	return s.start.Start(ctx, c.Once(), agents.Task{
