@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"slices"
 	"strconv"
+	"sync"
 	"time"
 
 	"agentbox/internal/domain/blueprint"
@@ -28,7 +29,7 @@ import (
 
 // work on agents: the engine within the daemon that executes runs of the kind errand.Agent.
 func (a *App) workOnAgents(ctx context.Context) error {
-	d := &agentDesk{desk: &desk{a: a, work: errand.Agent, held: map[id.Workspace]int{}}}
+	d := &agentDesk{desk: &desk{a: a, work: errand.Agent, held: map[id.Workspace]int{}}, told: map[id.Run]map[string]bool{}}
 	loop := &agents.Loop{
 		Records: d, Models: a.Models, Clock: a.clock, Logger: a.logger, Tools: offeredTools,
 		Read: func(ctx context.Context, ws id.Workspace, name string, version int) (blueprint.Blueprint, event.Digest, error) {
@@ -36,10 +37,11 @@ func (a *App) workOnAgents(ctx context.Context) error {
 			return b, source.Locked, err
 		},
 	}
+	loop.Earlier = d.earlier
 	if !a.Config.Floating {
 		loop.Pins = a.Blueprints.Pins
 	}
-	return (&runner.Runner{Claims: d, Perform: loop.Perform, Clock: a.clock, Logger: a.logger, Hands: engineHands, Done: d.done}).Run(ctx)
+	return (&runner.Runner{Claims: d, Perform: loop.Perform, Clock: a.clock, Logger: a.logger, Hands: engineHands, Done: d.left}).Run(ctx)
 }
 
 // offeredTools returns the tools that a blueprint's agent is offered.
@@ -56,7 +58,7 @@ func (a *App) agentStarter() *agents.Starter {
 			return b, source.Version, source.Locked, err
 		},
 		Drift: a.Blueprints.Verify, Pins: a.Blueprints.Pins, Tools: offeredTools, Space: a.agentSpace, Thread: a.agentThread,
-		Floating: a.Config.Floating,
+		Floating: a.Config.Floating, Before: a.agentBefore,
 		Create: func(ctx context.Context, origin event.Origin, t agents.Task, input json.RawMessage) (run.Run, error) {
 			return a.Engines.Create(ctx, origin, engines.Request{
 				Workspace: t.Workspace, Room: t.Room, Thread: t.Thread, Title: t.Title, Input: input,
@@ -98,7 +100,12 @@ func (a *App) agentThread(ctx context.Context, origin event.Origin, t agents.Tas
 }
 
 // agentDesk is where the loop reports what it does.
-type agentDesk struct{ *desk }
+type agentDesk struct {
+	*desk
+
+	mu   sync.Mutex                 // guards told
+	told map[id.Run]map[string]bool // what people who watch a run have seen of refusals and questions
+}
 
 var _ agents.Records = (*agentDesk)(nil)
 
@@ -214,6 +221,7 @@ func (d *agentDesk) Invoke(ctx context.Context, w errand.Work, s id.Step, name s
 	}
 	made, no, err := d.a.Engines.Steps.Invoke(ctx, d.origin(), w.Workspace, w.Token, engines.CallRequest{Step: s, Tool: name, Input: input})
 	if no != nil {
+		d.refused(ctx, w, name, c, no)
 		return errand.Verdict{Asks: no.Decision.Outcome == policy.RequireApproval, Code: no.Decision.ReasonCode, Reason: no.Decision.Reason}, nil
 	}
 	return errand.Verdict{Call: made.ID, Permit: d.a.Engines.Permits.OfCall(w.Workspace, made)}, err

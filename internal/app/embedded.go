@@ -324,6 +324,12 @@ func (d *desk) Invoke(ctx context.Context, w errand.Work, s id.Step, index int, 
 // Operate implements errand.Records.
 func (d *desk) Operate(ctx context.Context, w errand.Work, call id.ToolCall, in id.Space, operation json.RawMessage) (errand.Outcome,
 	error) {
+	return d.operate(ctx, w, call, in, operation, func(run.Run) {})
+}
+
+// operate is Operate. It calls asks with the run in the space each time that one waits for a person.
+func (d *desk) operate(ctx context.Context, w errand.Work, call id.ToolCall, in id.Space, operation json.RawMessage,
+	asks func(run.Run)) (errand.Outcome, error) {
 	asked, err := d.a.Engines.Find(ctx, w.Workspace, w.Run)
 	if err != nil {
 		return errand.Outcome{}, err
@@ -340,8 +346,11 @@ func (d *desk) Operate(ctx context.Context, w errand.Work, call id.ToolCall, in 
 		},
 	})
 	for err == nil && !doc.Status.Ended() {
-		_, asks := doc.Pending()
-		doc, err = d.a.Runs.History.WaitPast(ctx, w.Workspace, doc.ID, asks)
+		_, asked := doc.Pending()
+		if asked != "" {
+			asks(doc)
+		}
+		doc, err = d.a.Runs.History.WaitPast(ctx, w.Workspace, doc.ID, asked)
 		if ctx.Err() != nil {
 			return errand.Outcome{}, context.Cause(ctx)
 		}

@@ -190,6 +190,7 @@ const (
 	FrameResult    = "event"     // its result event; Data is a run.Result
 	FrameStdout    = "stdout"    // Data is an Output
 	FrameStderr    = "stderr"
+	FrameDelta     = "delta"    // a piece of a model's answer; Data is a model.Delta
 	FrameComplete  = "complete" // the run has ended; always the last
 )
 
@@ -207,11 +208,14 @@ type Output struct {
 	Encoding  string `json:"encoding"` // utf-8 or base64
 }
 
-// FollowRun yields the frames of a run from a number on (0 for the first), as they come. It ends after FrameComplete and not before,
+// FollowRun yields the frames of a run, of any space where none is named, from a number on (0 for the first), as they come. It ends after FrameComplete and not before,
 // unless it yields an error or ctx ends: a connection that breaks is taken up again behind the last frame.
 func (c *Client) FollowRun(ctx context.Context, s id.Space, r id.Run, from uint64) iter.Seq2[Frame, error] {
 	return func(yield func(Frame, error) bool) {
 		path := join(spacePath(s), "/runs/", escape(string(r)), "/stream")
+		if s == "" {
+			path = join("/v1/runs/", escape(string(r)), "/stream")
+		}
 		next := max(from, 1)
 		for m, err := range c.follow(ctx, path, nil, func() (string, string) { return "from", strconv.FormatUint(next, 10) }) {
 			if err != nil {
