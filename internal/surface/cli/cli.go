@@ -38,7 +38,7 @@ var commands = []struct {
 		spacecmd.Spaces, spacecmd.Files, shellcmd.Shell, runcmd.Exec, codecmd.Contexts, runcmd.Runs, runcmd.Timeline, policycmd.Approvals,
 		spacecmd.Artifacts, topcmd.Top, runcmd.Engine, hostcmd.Wasi, hostcmd.ModelContext,
 	}},
-	{"agents", "Agents:", []func(*cmdline.Invocation) *cobra.Command{agents, policycmd.Blueprints, modelcmd.Models}},
+	{"agents", "Agents:", []func(*cmdline.Invocation) *cobra.Command{agentcmd.Chat, agents, policycmd.Blueprints, modelcmd.Models}},
 	{"policy", "Policy and safety:", []func(*cmdline.Invocation) *cobra.Command{policycmd.Policies, policycmd.ActionTypes,
 		policycmd.KillSwitch, peoplecmd.Tokens, policycmd.Labels, policycmd.Incidents}},
 	{"people", "People, agents and talk:", []func(*cmdline.Invocation) *cobra.Command{
