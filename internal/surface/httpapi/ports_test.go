@@ -37,6 +37,8 @@ async def answer(r, w):
         return w.close()
     get = {k.lower(): v for k, v in headers}
     seen.append(path)
+    if path == "/hasty":
+        w.write(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhasty"); await w.drain(); await r.read(); return w.close()
     body = b""
     if "content-length" in get: body = await r.readexactly(int(get["content-length"]))
     if get.get("transfer-encoding") == "chunked":

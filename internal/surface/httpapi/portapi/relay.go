@@ -52,7 +52,9 @@ func (s *Ports) relay(w http.ResponseWriter, r *http.Request, x *ports.Exposure,
 	defer conn.Close()
 	upgrade := at.upgrade(r)
 	out := at.request(r, x.Port, upgrade)
-	body := &limited{Reader: s.Patient(w, r), left: MaxRequestBytes}
+	_ = http.NewResponseController(w).EnableFullDuplex() // the answer may begin before the body has ended
+	patient := s.Patient(w, r)
+	body := &limited{Reader: patient, left: MaxRequestBytes}
 	if r.Body != nil && r.ContentLength != 0 {
 		out.Body, out.ContentLength = io.NopCloser(body), r.ContentLength
 	}
@@ -62,10 +64,14 @@ func (s *Ports) relay(w http.ResponseWriter, r *http.Request, x *ports.Exposure,
 		_ = conn.Close()
 		select {
 		case <-sent: //nolint:errcheck // head has judged it; the connection is closed now
-		default: // the client still sends a body that nobody takes any more
-			_ = http.NewResponseController(w).SetReadDeadline(time.Unix(1, 0))
-			<-sent //nolint:errcheck // the connection is closed
+			return
+		default:
 		}
+		if out.Body != nil { // the client still sends a body that nobody takes any more
+			w.Header().Set("Connection", "close") // for a refusal; an answer has begun already
+			patient.GiveUp()
+		}
+		<-sent //nolint:errcheck // the connection is closed
 	}()
 	from := &headed{r: conn, left: MaxAnswerHead}
 	reader := bufio.NewReader(from)
@@ -85,6 +91,9 @@ func (s *Ports) relay(w http.ResponseWriter, r *http.Request, x *ports.Exposure,
 		return s.switched(ctx, w, answer, reader, conn, at)
 	}
 	at.answer(w.Header(), answer.Header, x)
+	if out.Body != nil && len(sent) == 0 { // the rest of the body may never be read
+		w.Header().Set("Connection", "close")
+	}
 	w.WriteHeader(answer.StatusCode)
 	if err := pass(w, answer.Body); err != nil {
 		panic(http.ErrAbortHandler) // the client learns that the answer is not whole

@@ -9,6 +9,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -97,20 +98,50 @@ func (s *Server) discard(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.CopyN(io.Discard, r.Body, discarded)                                    // whatever comes of it, the answer is the same
 }
 
-// Patient reads a body of any length; only the sender's silence has a limit.
-func (s *Server) Patient(w http.ResponseWriter, r *http.Request) io.Reader {
-	return &patientReader{r.Body, http.NewResponseController(w), s.Clock.Now}
+// Patient reads a body of any length; only the sender's silence has a limit. After the end of the body there is no limit any more.
+func (s *Server) Patient(w http.ResponseWriter, r *http.Request) *PatientBody {
+	return &PatientBody{body: r.Body, control: http.NewResponseController(w), now: s.Clock.Now}
 }
 
-type patientReader struct {
+// PatientBody is the body of a request. Its sender may pause for bodyTimeout at most.
+type PatientBody struct {
 	body    io.Reader
-	control *http.ResponseController
+	control *http.ResponseController // a writer without deadlines has no slow sender
 	now     func() time.Time
+
+	mu      sync.Mutex // guards givenUp and the order of the deadlines
+	givenUp bool
 }
 
-func (p *patientReader) Read(b []byte) (int, error) {
-	_ = p.control.SetReadDeadline(p.now().Add(bodyTimeout)) // a writer without deadlines has no slow sender
-	return p.body.Read(b)
+// Read implements io.Reader.
+func (p *PatientBody) Read(b []byte) (int, error) {
+	if err := p.wait(); err != nil {
+		return 0, err
+	}
+	n, err := p.body.Read(b)
+	if err == io.EOF { // net/http watches the connection now, and takes a read that fails for a client that has gone
+		_ = p.control.SetReadDeadline(time.Time{})
+	}
+	return n, err
+}
+
+func (p *PatientBody) wait() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.givenUp {
+		return os.ErrDeadlineExceeded
+	}
+	_ = p.control.SetReadDeadline(p.now().Add(bodyTimeout))
+	return nil
+}
+
+// GiveUp ends the read that is under way, and every later one. net/http may take a connection whose read has failed for abandoned, so the
+// connection has to end with the answer.
+func (p *PatientBody) GiveUp() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.givenUp = true
+	_ = p.control.SetReadDeadline(time.Unix(1, 0))
 }
 
 // Boolean reads a parameter that is true or false.
