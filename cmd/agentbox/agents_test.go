@@ -10,12 +10,13 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// vendorItem is a part of a scripted answer: a tool call, a text, or a hold, which keeps the answer open until the request is given up.
+// vendorItem is a part of a scripted answer: a tool call, a text, or a hold. That keeps the answer open until the request is given up, where
+// the last text of a person contains it.
 type vendorItem struct {
 	Tool      string          `json:"tool"`
 	Arguments json.RawMessage `json:"arguments"`
 	Say       string          `json:"say"` // $LAST stands for the last text of a person
-	Hold      bool            `json:"hold"`
+	Hold      string          `json:"hold"`
 }
 
 // vendorAsked is what the server reads of a request.
@@ -83,7 +84,7 @@ func newVendor(answers [][]vendorItem, report string) *httptest.Server {
 					delta(map[string]any{"role": "assistant", "content": word})
 				}
 			}
-			if item.Hold {
+			if item.Hold != "" && strings.Contains(last, item.Hold) {
 				<-r.Context().Done()
 				return
 			}

@@ -66,7 +66,11 @@ func Chat(i *cmdline.Invocation) *cobra.Command {
 // chosen returns the blueprint that is named, or the only one.
 func chosen(ctx context.Context, i *cmdline.Invocation, api *client.Client, args []string) (string, error) {
 	if len(args) > 0 {
-		return registered(ctx, i, api, args[0])
+		name, err := registered(ctx, i, api, args[0])
+		if err == nil {
+			_, err = api.Blueprint(ctx, name, 0)
+		}
+		return name, err
 	}
 	l, err := api.Blueprints(ctx, false, client.Page{Limit: 20})
 	if err != nil {
